@@ -1,0 +1,195 @@
+package ir
+
+// Op is an operation: one that a user records on tensors, an entry of a
+// stream, or a primitive that expansions are made of. The order inside a
+// section has no meaning; ops are stored by name, never by number.
+type Op uint8
+
+const (
+	OpInvalid Op = iota
+
+	// 1. Creation: no tensor operand, elements from scalars and their position.
+	Full    // value
+	Iota    // start + step*i, i the row-major position, converted first
+	Uniform // [0,1) from Philox4x32-10(seed, i)
+	Normal  // standard normal, Box-Muller over Philox4x32-10(seed, i)
+
+	// 2. Elementwise, one operand.
+	Neg
+	Abs
+	Sign
+	Sqrt
+	Rsqrt
+	Recip
+	Square
+	Exp
+	Exp2
+	Expm1
+	Log
+	Log2
+	Log1p
+	Sin
+	Cos
+	Tan
+	Tanh
+	Sinh
+	Cosh
+	Asin
+	Acos
+	Atan
+	Sigmoid
+	Erf
+	Relu
+	Gelu
+	GeluTanh
+	Silu
+	Softplus
+	Floor
+	Ceil
+	Round // half to even
+	Trunc
+	Not // bool: logical; integers: every bit
+	IsNaN
+	IsInf
+	IsFinite
+	Cast // to the result's dtype; saturates, NaN to 0
+
+	// 3. Elementwise, two operands.
+	Add
+	Sub
+	Mul
+	Div // IEEE on floats; truncates toward zero on integers, x/0 = 0
+	FloorDiv
+	Rem // sign of the divisor: FloorDiv(x,y)*y + Rem(x,y) = x
+	Pow
+	Maximum // NaN propagates; -0 < +0
+	Minimum
+	Atan2
+	And // bool and integers
+	Or
+	Xor
+	Shl // shifts past the width are defined: 0, or the sign for Shr of signed
+	Shr
+
+	// 4. Comparisons: operands of one dtype, result Bool.
+	Eq
+	Ne
+	Lt
+	Le
+	Gt
+	Ge
+
+	// 5. Elementwise, three operands.
+	Where // mask, x, y
+	Clamp // x, lo, hi: Minimum(Maximum(x, lo), hi)
+
+	// 6. Views: no arithmetic, only where elements are found.
+	Reshape
+	Permute // Attr.Axes: result dim i is operand dim Axes[i]
+	Slice   // Attr.Start, Attr.Step per dim (steps may be negative), extents from the shape
+	Expand  // broadcast to the result's shape
+
+	// 7. Reductions over Attr.Axes (sorted), kept as size 1 where Attr.Keep.
+	Sum
+	Max
+
+	// 8. Stream entries: no value.
+	Release
+	Keep
+
+	// 9. Primitives: only inside a Prog or a kernel body. Add, Sub, Mul, Neg,
+	// Abs, Sqrt, Floor, Ceil, Round, Trunc, And, Or, Xor, Not, Where and the
+	// comparisons are primitives too.
+	Const   // Imm: bits in DT
+	Param   // Imm: parameter of the Prog
+	Load    // Imm: operand slot of the kernel
+	IndexLo // Imm: operand slot; low 32 bits of the element's position, Uint32
+	IndexHi // high 32 bits, Uint32
+	Scalar  // Imm: run-time scalar slot of the kernel
+	FMA     // a*b + c with one rounding
+	FDiv    // IEEE quotient
+	Quo     // integer quotient toward zero; divisor not 0, no overflow
+	Mod     // integer remainder of Quo, likewise
+	MulHi   // high half of the product, Uint32
+	ShlRaw  // amount in [0, bits); amount has the operand's dtype
+	ShrRaw  // arithmetic for signed types, logical for unsigned
+	Convert // value conversion, in range; float to int truncates; Bool is 0 or 1
+	Bitcast // same width
+	Lookup  // Imm: table id; A: Int32 index in range
+	Rare    // A cond, B fast, C, D: cond ? sub(C, D) : B; Imm: sub id. Lanes that need it are few.
+
+	NumOps
+)
+
+// Class groups ops by how the engine treats them.
+type Class uint8
+
+const (
+	ClassNone Class = iota
+	ClassCreate
+	ClassElementwise
+	ClassView
+	ClassReduce
+	ClassEntry
+	ClassPrim
+)
+
+// OutRule says how the result dtype follows from the operands.
+type OutRule uint8
+
+const (
+	OutSame OutRule = iota // as the operands, which agree
+	OutBool
+	OutLast // as the last operand (Where: the first is a mask)
+	OutAttr // chosen by the call: Cast and creation
+)
+
+// Tolerance bounds a device that is not exact: |got-want| <= Abs + Rel*|want|.
+type Tolerance struct{ Rel, Abs float64 }
+
+// Info is one row of the op table: everything the engine knows of an op.
+type Info struct {
+	Name  string // of the text form
+	Arity int
+	Class Class
+	In    DTypeSet
+	Out   OutRule
+	// Prim marks ops that printers spell; the others have an Expand.
+	Prim bool
+	// PrimFor lists dtypes for which an op with an Expand is a primitive
+	// nevertheless (float Div, say).
+	Expand func(b *Builder, dt DType, args []Ref) Ref
+	// Indexed creation ops get IndexLo and IndexHi before their scalars.
+	Indexed bool
+	Tol     Tolerance
+	Doc     string // one sentence for the generated op list in docs
+}
+
+// Info returns the op's row.
+func (o Op) Info() *Info {
+	if o >= NumOps {
+		o = OpInvalid
+	}
+	return &table[o]
+}
+
+func (o Op) String() string { return o.Info().Name }
+
+// Class is short for Info().Class.
+func (o Op) Class() Class { return o.Info().Class }
+
+// ParseOp reads what String prints.
+func ParseOp(name string) (Op, bool) {
+	op, ok := opByName[name]
+	return op, ok
+}
+
+var opByName = func() map[string]Op {
+	m := make(map[string]Op, NumOps)
+	for o := Op(1); o < NumOps; o++ {
+		if n := table[o].Name; n != "" {
+			m[n] = o
+		}
+	}
+	return m
+}()

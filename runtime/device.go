@@ -1,0 +1,120 @@
+package runtime
+
+import "github.com/millrace-go/millrace/ir"
+
+// Kernel is what a driver builds programs from: in practice *codegen.Kernel,
+// which ranks above this package and which drivers import.
+type Kernel interface {
+	Key() uint64    // hash of the canonical text
+	String() string // canonical text
+}
+
+// Buffer is device memory, opaque outside its driver.
+type Buffer interface {
+	Bytes() int64 // usable size
+}
+
+// Program is a kernel made ready by a driver: opaque outside it. One Program
+// serves every launch of its kernel; a driver keeps variants for access
+// classes inside and may replace their code by better code between launches.
+type Program interface {
+	Kernel() Kernel
+}
+
+// MaxRank bounds the dims of a launch: reshapes split dims, so it is above
+// ir.MaxRank.
+const MaxRank = 16
+
+// Access says where an operand's element for a point of the domain is:
+// address = Offset + sum(Stride[d]*i[d]), in elements, then through every
+// Stage in order.
+type Access struct {
+	Buf    Buffer // nil for index operands
+	Offset int64
+	Stride [MaxRank]int64
+	Stages []Stage // only for views that no stride describes
+}
+
+// Stage maps a linear position to another: it is taken apart row-major over
+// Dims and put together again with Stride and Offset.
+type Stage struct {
+	Offset int64
+	Dims   []int64
+	Stride []int64
+}
+
+// Launch is one run of a program. Dims are listed outermost first; the first
+// Kept of them are kept, the rest reduced (Kept == Rank where nothing is).
+// Dims are already collapsed (see Collapse).
+type Launch struct {
+	Prog    Program
+	Rank    int
+	Kept    int
+	Dims    [MaxRank]int64
+	Args    []Access // one per kernel operand
+	Scalars []uint64 // bits in the kernel's scalar dtypes
+}
+
+// Caps is what the engine must know of a device. It is data: no behaviour.
+type Caps struct {
+	Name        string // "cpu", "webgpu"
+	Description string // adapter or ISA, for people
+	Fingerprint string // true ISA or adapter features; part of cache keys
+	DTypes      ir.DTypeSet
+	// ElemSize is the bytes one element takes in device buffers.
+	ElemSize [ir.NumDTypes]int
+	// Exact devices compute the oracle's bits; others stay within ir tolerances.
+	Exact bool
+
+	MaxOperands int   // memory operands per kernel
+	MaxScalars  int   // run-time scalars per kernel
+	MaxBody     int   // instructions of a lowered body, by register pressure
+	MaxBuffer   int64 // bytes of one buffer
+
+	Bandwidth  float64 // bytes per second of a large copy, both directions counted
+	LaunchCost float64 // seconds per launch
+	OpCost     float64 // seconds per element for one cheap op, all threads
+}
+
+// Stats are a device's counters since it was opened.
+type Stats struct {
+	Launches     int64
+	BytesRead    int64 // by kernels, from operand sizes
+	BytesWritten int64
+	Compiles     int64 // finished compiler runs or pipeline builds
+	CompileFails int64
+	Fallbacks    int64 // launches that could not use the variant they should
+	Tier0        int64 // launches run by the interpreter
+	Allocs       int64
+	AllocBytes   int64 // live bytes handed out
+	PoolBytes    int64 // bytes kept for reuse
+	PoolHits     int64
+	CompileNanos int64
+}
+
+// Device runs programs. All methods are safe for concurrent use; launches of
+// one Run are ordered, and a Run that was called after another returned sees
+// its effects.
+type Device interface {
+	Caps() *Caps
+	// Alloc returns memory with undefined contents, ErrOutOfMemory when there is none.
+	Alloc(bytes int64) (Buffer, error)
+	// Free gives memory back to the device's pool. Work already submitted may
+	// still use it; later work may not.
+	Free(Buffer)
+	// Write copies n elements of Go memory into a buffer, converting to the
+	// device's element size; Read copies them back. Both wait for earlier work.
+	Write(dst Buffer, dt ir.DType, off int64, src []byte) error
+	Read(dst []byte, dt ir.DType, src Buffer, off int64) error
+	// Build prepares a kernel. It must be quick: slow compiles go on in the
+	// background unless the device was opened to wait for them.
+	Build(Kernel) (Program, error)
+	// Run executes launches in order: one call per plan. It returns when the
+	// host may reuse what it passed; results are visible to later calls.
+	Run([]Launch) error
+	// Wait blocks until submitted work is done and background work is idle
+	// where background is true.
+	Wait(background bool) error
+	Stats() Stats
+	Close() error
+}

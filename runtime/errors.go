@@ -1,0 +1,41 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Faults of devices. The public package re-exports them.
+var (
+	// ErrOutOfMemory: an allocation that failed after everything was tried.
+	ErrOutOfMemory = errors.New("out of memory")
+	// ErrDeviceLost: the device vanished; every later call on it fails.
+	ErrDeviceLost = errors.New("device lost")
+	// ErrNoDriver: no driver of that name is linked in or can start here.
+	ErrNoDriver = errors.New("no driver")
+	// ErrClosed: the device or stream was closed.
+	ErrClosed = errors.New("closed")
+)
+
+// CompileError is a kernel that a compiler refused.
+type CompileError struct {
+	Kernel string // canonical text of the kernel
+	Source string // what was compiled
+	Log    string // what the compiler said
+	Err    error
+}
+
+func (e *CompileError) Error() string {
+	return fmt.Sprintf("compile: %v: %s", e.Err, firstLine(e.Log))
+}
+
+func (e *CompileError) Unwrap() error { return e.Err }
+
+func firstLine(s string) string {
+	for i, c := range s {
+		if c == '\n' {
+			return s[:i]
+		}
+	}
+	return s
+}

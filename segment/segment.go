@@ -1,0 +1,47 @@
+package segment
+
+import "github.com/millrace-go/millrace/ir"
+
+// Life says what must become of a tensor when its segment runs.
+type Life uint8
+
+const (
+	// LifeInput: an operand that has memory already.
+	LifeInput Life = iota
+	// LifeInputDying: an operand whose handle is released and that nothing
+	// else reads: the last kernel that reads it may overwrite its buffer.
+	LifeInputDying
+	// LifeDead: a result that nobody outside the segment can ask for.
+	LifeDead
+	// LifeVirtual: a result somebody may ask for; recomputed from its recipe
+	// if so. Need not be written.
+	LifeVirtual
+	// LifeWrite: a result that must be in memory after the segment.
+	LifeWrite
+)
+
+// Tensor is one relative id of a segment.
+type Tensor struct {
+	DT    ir.DType
+	Shape ir.Shape
+	Def   int32 // index of the node that makes it, -1 for an input
+	Life  Life
+}
+
+// Scalar is one run-time scalar of a segment.
+type Scalar struct {
+	DT   ir.DType
+	Bits uint64
+}
+
+// Segment is a stretch of a stream about to run: nodes in program order over
+// relative tensor ids (numbered by first appearance, operands before results).
+// Node i's operands are Nodes[i].Args: tensor ids index Tensors, scalar slots
+// index Scalars. It is what fusion explores and what plans are bound to; the
+// slices belong to the stream and are valid only during the call.
+type Segment struct {
+	Nodes   []ir.Node
+	Out     []int32 // relative id of each node's result
+	Tensors []Tensor
+	Scalars []Scalar
+}

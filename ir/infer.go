@@ -1,0 +1,275 @@
+package ir
+
+import "fmt"
+
+// Operand is what Infer must know of an operand. A scalar has no shape; its
+// DT may be left Invalid, meaning the dtype [ScalarDType] gives.
+type Operand struct {
+	DT     DType
+	Shape  Shape
+	Scalar bool
+}
+
+// Infer gives the dtype and shape of an op's result, or says why there is
+// none, wrapping ErrShape or ErrDType and naming the shapes and dtypes.
+//
+// dt is the dtype the call asks for (Cast and creation; ignored elsewhere).
+// shape is the shape the call asks for: that of a creation, the target of
+// Reshape and Expand, the extents of Slice; ignored elsewhere. Negative
+// indices, a -1 in a reshape and axes in any order are resolved by the caller:
+// attr holds what [Attr] says.
+//
+// The result may share memory with shape or an operand's shape. Operands of
+// equal shapes, and those where one shape covers the others, cost no
+// allocation.
+func Infer(op Op, attr *Attr, dt DType, shape Shape, args ...Operand) (DType, Shape, error) {
+	info := op.Info()
+	if len(args) != info.Arity {
+		return Invalid, nil, fmt.Errorf("%s takes %d operands, got %d", op, info.Arity, len(args))
+	}
+	switch info.Class {
+	case ClassCreate:
+		return inferCreate(op, info, dt, shape)
+	case ClassElementwise:
+		in, err := operandDType(op, info, args)
+		if err != nil {
+			return Invalid, nil, err
+		}
+		out, err := resultDType(op, info, in, dt)
+		if err != nil {
+			return Invalid, nil, err
+		}
+		s, err := broadcastAll(args)
+		return out, s, err
+	case ClassView, ClassReduce:
+		x := args[0]
+		if x.Scalar {
+			return Invalid, nil, fmt.Errorf("%s needs a tensor operand", op)
+		}
+		if !info.In.Has(x.DT) {
+			return Invalid, nil, fmt.Errorf("%w: %s does not take %v", ErrDType, op, x.DT)
+		}
+		s, err := inferShape(op, attr, shape, x.Shape)
+		return x.DT, s, err
+	case ClassEntry:
+		return Invalid, nil, nil
+	}
+	return Invalid, nil, fmt.Errorf("%s is not an op on tensors", op)
+}
+
+// ScalarDType is the dtype of scalar operand i of an op: tensor is the dtype
+// of its tensor operands (not counting a mask), dt that of its result.
+func ScalarDType(op Op, i int, tensor, dt DType) DType {
+	switch info := op.Info(); {
+	case info.Class == ClassCreate && (op == Uniform || op == Normal):
+		return Uint64
+	case info.Class == ClassCreate:
+		return dt
+	case info.Out == OutLast && i == 0:
+		return Bool
+	case info.Out == OutLast:
+		return dt
+	}
+	return tensor
+}
+
+func inferCreate(op Op, info *Info, dt DType, shape Shape) (DType, Shape, error) {
+	if !info.In.Has(dt) || !dt.Tensor() {
+		return Invalid, nil, fmt.Errorf("%w: %s cannot make %v", ErrDType, op, dt)
+	}
+	if err := shape.Check(); err != nil {
+		return Invalid, nil, fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	return dt, shape, nil
+}
+
+// operandDType is the one dtype of an op's operands. The first operand of an
+// OutLast op is a mask and stands apart.
+func operandDType(op Op, info *Info, args []Operand) (DType, error) {
+	if info.Out == OutLast {
+		if m := args[0].DT; m != Bool && !(args[0].Scalar && m == Invalid) {
+			return Invalid, fmt.Errorf("%w: %s needs a bool mask, got %v", ErrDType, op, m)
+		}
+		args = args[1:]
+	}
+	in := Invalid
+	for i := range args {
+		d := args[i].DT
+		if args[i].Scalar && d == Invalid {
+			continue
+		}
+		if in != Invalid && d != in {
+			return Invalid, fmt.Errorf("%w: %s of %v and %v; use Cast", ErrDType, op, in, d)
+		}
+		in = d
+	}
+	if !info.In.Has(in) {
+		return Invalid, fmt.Errorf("%w: %s does not take %v", ErrDType, op, in)
+	}
+	return in, nil
+}
+
+func resultDType(op Op, info *Info, in, dt DType) (DType, error) {
+	switch info.Out {
+	case OutBool:
+		return Bool, nil
+	case OutAttr:
+		if !dt.Tensor() {
+			return Invalid, fmt.Errorf("%w: %s to %v", ErrDType, op, dt)
+		}
+		return dt, nil
+	}
+	return in, nil
+}
+
+// broadcastAll joins the shapes of the tensor operands.
+func broadcastAll(args []Operand) (Shape, error) {
+	var s Shape
+	have := false
+	for i := range args {
+		if args[i].Scalar {
+			continue
+		}
+		if !have {
+			s, have = args[i].Shape, true
+			continue
+		}
+		t := args[i].Shape
+		if s.Equal(t) {
+			continue
+		}
+		r, ok := Broadcast(s, t)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s do not broadcast", ErrShape, shapeList(args))
+		}
+		// Two thin operands can span a product no memory holds.
+		if err := r.Check(); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrShape, shapeList(args), err)
+		}
+		s = r
+	}
+	if !have {
+		return nil, fmt.Errorf("%w: no tensor operand", ErrShape)
+	}
+	return s, nil
+}
+
+// shapeList prints "(2,3) and (4)", "(2), (3) and (4)".
+func shapeList(args []Operand) string {
+	var shapes []Shape
+	for _, a := range args {
+		if !a.Scalar {
+			shapes = append(shapes, a.Shape)
+		}
+	}
+	text := ""
+	for i, s := range shapes {
+		switch {
+		case i == 0:
+		case i == len(shapes)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += s.String()
+	}
+	return text
+}
+
+func inferShape(op Op, attr *Attr, shape, x Shape) (Shape, error) {
+	switch op {
+	case Reshape:
+		if err := shape.Check(); err != nil {
+			return nil, fmt.Errorf("%w: reshape: %w", ErrShape, err)
+		}
+		if shape.Elems() != x.Elems() {
+			return nil, fmt.Errorf("%w: reshape of %v, %d elements, to %v, %d elements", ErrShape, x, x.Elems(), shape, shape.Elems())
+		}
+		return shape, nil
+	case Expand:
+		if err := shape.Check(); err != nil {
+			return nil, fmt.Errorf("%w: expand: %w", ErrShape, err)
+		}
+		if r, ok := Broadcast(x, shape); !ok || !r.Equal(shape) {
+			return nil, fmt.Errorf("%w: %v does not expand to %v", ErrShape, x, shape)
+		}
+		return shape, nil
+	case Permute:
+		return inferPermute(attr, x)
+	case Slice:
+		return inferSlice(attr, shape, x)
+	}
+	return inferReduce(op, attr, x)
+}
+
+func inferPermute(attr *Attr, x Shape) (Shape, error) {
+	if attr == nil || len(attr.Axes) != len(x) {
+		return nil, fmt.Errorf("%w: permute of %v needs %d axes", ErrShape, x, len(x))
+	}
+	r := make(Shape, len(x))
+	var seen [MaxRank]bool
+	for i, a := range attr.Axes {
+		if a < 0 || a >= len(x) || seen[a] {
+			return nil, fmt.Errorf("%w: %v is no order of the %d axes of %v", ErrShape, attr.Axes, len(x), x)
+		}
+		seen[a] = true
+		r[i] = x[a]
+	}
+	return r, nil
+}
+
+func inferSlice(attr *Attr, shape, x Shape) (Shape, error) {
+	if attr == nil || len(attr.Start) != len(x) || len(attr.Step) != len(x) || len(shape) != len(x) {
+		return nil, fmt.Errorf("%w: slice of %v needs start, step and extent for %d dims", ErrShape, x, len(x))
+	}
+	for d, n := range shape {
+		start, step := attr.Start[d], attr.Step[d]
+		if step == 0 {
+			return nil, fmt.Errorf("%w: slice of %v: step 0 in dim %d", ErrShape, x, d)
+		}
+		if n == 0 {
+			continue
+		}
+		// Bounding the step first keeps the last index from overflowing.
+		ok := n > 0 && start >= 0 && start < x[d]
+		if ok && n > 1 {
+			ok = step < x[d] && step > -x[d] && n <= x[d]
+			last := start + (n-1)*step
+			ok = ok && last >= 0 && last < x[d]
+		}
+		if !ok {
+			return nil, fmt.Errorf("%w: slice of %v: dim %d has no %d elements from %d by %d", ErrShape, x, d, n, start, step)
+		}
+	}
+	return shape, nil
+}
+
+func inferReduce(op Op, attr *Attr, x Shape) (Shape, error) {
+	if attr == nil {
+		return nil, fmt.Errorf("%w: %s of %v without axes", ErrShape, op, x)
+	}
+	prev := -1
+	for _, a := range attr.Axes {
+		if a <= prev || a >= len(x) {
+			return nil, fmt.Errorf("%w: %s of %v: bad axes %v", ErrShape, op, x, attr.Axes)
+		}
+		if op == Max && x[a] == 0 {
+			return nil, fmt.Errorf("%w: max of %v over axis %d, which is empty", ErrShape, x, a)
+		}
+		prev = a
+	}
+	r := make(Shape, 0, len(x))
+	next := 0
+	for d, n := range x {
+		switch {
+		case next == len(attr.Axes) || attr.Axes[next] != d:
+			r = append(r, n)
+		case attr.Keep:
+			r = append(r, 1)
+			next++
+		default:
+			next++
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,53 @@
+/* What a launch looks like to the code that evaluates it. Printed kernels
+ * carry this text, so it includes nothing: the compiler's own type macros
+ * stand for stdint.h. Strides, offsets and positions count elements. */
+#ifndef MR_ABI
+#define MR_ABI 1
+
+typedef __INT8_TYPE__ mr_i8;
+typedef __UINT8_TYPE__ mr_u8;
+typedef __INT32_TYPE__ mr_i32;
+typedef __UINT32_TYPE__ mr_u32;
+typedef __INT64_TYPE__ mr_i64;
+typedef __UINT64_TYPE__ mr_u64;
+
+#define MR_MAX_RANK 16
+
+/* One stage of a view that no stride describes: a linear position is taken
+ * apart row-major over dims and put together again with stride and offset. */
+typedef struct mr_stage {
+	mr_i64 offset;
+	mr_i64 rank;
+	const mr_i64 *dims;
+	const mr_i64 *stride;
+} mr_stage;
+
+/* One operand. The element of a point i is at offset + sum(stride[d]*i[d]),
+ * then through the stages. Index operands have no base: the position itself is
+ * their value. */
+typedef struct mr_operand {
+	char *base;
+	mr_i64 offset;
+	mr_i64 stride[MR_MAX_RANK];
+	const mr_stage *stages;
+	mr_i32 nstages;
+	/* Outputs only: bit d is set where stride[d] is 0 and dims[d] above 1. Only
+	 * points at position 0 of every such dim store. */
+	mr_u32 guard;
+} mr_operand;
+
+/* What an evaluation needs. Points are numbered row-major over dims. */
+typedef struct mr_args {
+	mr_i64 rank;
+	mr_i64 dims[MR_MAX_RANK];
+	const mr_operand *ops;   /* one per operand of the kernel */
+	const mr_u64 *scalars;   /* bits in the kernel's scalar dtypes */
+	void *const *bufs;       /* one per Reduce: its value of point p goes to element p-begin, in the dtype's memory size */
+	const void *code;        /* tier 0: the program */
+	void *scratch;           /* tier 0: memory of this thread, 64-byte aligned */
+} mr_args;
+
+/* Evaluates points [begin, end): loads, body, stores, values to reduce. */
+typedef void (*mr_eval)(const mr_args *a, mr_i64 begin, mr_i64 end);
+
+#endif

@@ -1,0 +1,74 @@
+// Package fault makes operations fail on demand, so that tests can drive every
+// failure path. Nothing is armed outside tests, and an unarmed point costs one
+// atomic load.
+//
+// Engine part: no compatibility promise; use package millrace.
+package fault
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// The points that the engine passes.
+const (
+	Alloc   = "alloc"   // device memory
+	Compile = "compile" // running a compiler
+	Load    = "load"    // loading what a compiler made
+	Launch  = "launch"  // running a list of launches
+	File    = "file"    // any file operation of a cache
+)
+
+// Error is what an armed point returns.
+type Error struct{ Point string }
+
+func (e *Error) Error() string { return fmt.Sprintf("injected fault at %s", e.Point) }
+
+var (
+	armed atomic.Int32 // number of armed points
+	mu    sync.Mutex
+	left  = map[string]int{}
+)
+
+// Set makes the next n hits of a point fail; n < 0 makes all of them fail and
+// 0 disarms the point.
+func Set(point string, n int) {
+	mu.Lock()
+	defer mu.Unlock()
+	if n == 0 {
+		delete(left, point)
+	} else {
+		left[point] = n
+	}
+	armed.Store(int32(len(left)))
+}
+
+// Reset disarms every point.
+func Reset() {
+	mu.Lock()
+	defer mu.Unlock()
+	clear(left)
+	armed.Store(0)
+}
+
+// Hit returns an *Error where the point is armed.
+func Hit(point string) error {
+	if armed.Load() == 0 {
+		return nil
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	n, ok := left[point]
+	if !ok {
+		return nil
+	}
+	switch {
+	case n == 1:
+		delete(left, point)
+		armed.Store(int32(len(left)))
+	case n > 1:
+		left[point] = n - 1
+	}
+	return &Error{point}
+}

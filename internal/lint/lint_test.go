@@ -1,0 +1,77 @@
+package lint
+
+import (
+	"io/fs"
+	"path/filepath"
+	"testing"
+)
+
+// sourceTree loads the module this package is part of.
+func sourceTree(t *testing.T) *Tree {
+	t.Helper()
+	tree, err := Load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func TestTree(t *testing.T) {
+	tree := sourceTree(t)
+	rules := []struct {
+		name  string
+		check func() []string
+	}{
+		{"Ranks", tree.CheckRanks},
+		{"Downloads", tree.CheckDownloads},
+		{"Format", tree.CheckFormat},
+		{"RuntimeName", tree.CheckRuntimeName},
+		{"Leftovers", tree.CheckLeftovers},
+		{"Docs", tree.CheckDocs},
+	}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			for _, msg := range r.check() {
+				t.Error(msg)
+			}
+		})
+	}
+}
+
+func TestFiles(t *testing.T) {
+	tree := sourceTree(t)
+	bad, err := CheckFiles(tree.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, msg := range bad {
+		t.Error(msg)
+	}
+}
+
+// TestFloatProducts covers the packages whose Go code computes tensors' values.
+func TestFloatProducts(t *testing.T) {
+	tree := sourceTree(t)
+	for _, top := range []string{"ir", "runtime/cpu"} {
+		err := filepath.WalkDir(filepath.Join(tree.Root, top), func(p string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			if d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			rel, err := filepath.Rel(tree.Root, p)
+			if err != nil {
+				return err
+			}
+			bad, err := FloatProducts(tree.Root, rel)
+			for _, msg := range bad {
+				t.Error(msg)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ranks orders the packages: imports go strictly down. The table is the one of
+// docs/architecture.md.
+var ranks = map[string]int{
+	"cmd/fusebench": 8,
+	".":             7,
+	"stream":        6,
+	"autotune":      5,
+	"fusion":        4,
+	"segment":       3,
+	"queue":         3,
+	"codegen/cgo":   3,
+	"codegen/wgsl":  3,
+	"codegen/glsl":  3,
+	"codegen":       2,
+	"runtime":       1,
+	"plancache":     1,
+	"ir":            0,
+}
+
+// drivers register themselves and may import codegen and its printers. Their
+// sub-folders are parts of them.
+var drivers = map[string]bool{
+	"runtime/cpu":    true,
+	"runtime/webgpu": true,
+	"runtime/opengl": true,
+	"runtime/null":   true,
+}
+
+// driverRank lies between the printers and fusion.
+const driverRank = 3
+
+// importsDriver names the rank packages that may import a driver outside of
+// tests, and which.
+var importsDriver = map[string][]string{
+	".":             {"runtime/cpu"},
+	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/null"},
+}
+
+// driverOf returns the driver a folder belongs to, or "".
+func driverOf(dir string) string {
+	for d := range drivers {
+		if dir == d || strings.HasPrefix(dir, d+"/") {
+			return d
+		}
+	}
+	return ""
+}
+
+// floats says that a folder has no rank of its own: it may be imported from
+// anywhere that its own imports allow. internal/ holds helpers, runtimetest
+// the compliance suite that drivers' tests call, other commands and programs
+// are nobody's import.
+func floats(dir string) bool {
+	return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/internal/") ||
+		dir == "runtime/runtimetest" || strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/")
+}
+
+// CheckRanks finds imports that go up or sideways, drivers imported where they
+// must not be, and packages that have no rank.
+func (t *Tree) CheckRanks() []string {
+	var bad []string
+	for _, dir := range t.Dirs() {
+		pkg := t.Pkgs[dir]
+		if len(pkg.Imports(false)) == 0 && onlyTests(pkg) {
+			continue
+		}
+		rank, ranked := ranks[dir]
+		own := driverOf(dir)
+		switch {
+		case own != "":
+			rank = driverRank + 1 // so that printers, at 3, are below
+		case !ranked && floats(dir):
+			continue
+		case !ranked:
+			bad = append(bad, fmt.Sprintf("%s: no rank; give it one in internal/lint/rank.go and docs/architecture.md", dir))
+			continue
+		}
+		for _, im := range pkg.Imports(false) {
+			to, ok := folder(im)
+			if !ok {
+				continue
+			}
+			if d := driverOf(to); d != "" {
+				if d != own && !contains(importsDriver[dir], to) {
+					bad = append(bad, fmt.Sprintf("%s imports driver %s: drivers are blank imports of programs", dir, to))
+				}
+				continue
+			}
+			if own != "" && !driverMayImport(to) {
+				bad = append(bad, fmt.Sprintf("driver %s imports %s: a driver sees ir, runtime, codegen and its printers", dir, to))
+				continue
+			}
+			if r := t.effectiveRank(to, map[string]bool{}); r >= rank {
+				bad = append(bad, fmt.Sprintf("%s (rank %d) imports %s (rank %d): imports go down", dir, rank, to, r))
+			}
+		}
+	}
+	return bad
+}
+
+func driverMayImport(to string) bool {
+	return to == "ir" || to == "runtime" || to == "codegen" || strings.HasPrefix(to, "codegen/") || floats(to)
+}
+
+// effectiveRank is a folder's rank, or for a floating folder the highest rank
+// among what it imports: an internal package must not smuggle a rank in.
+func (t *Tree) effectiveRank(dir string, seen map[string]bool) int {
+	if r, ok := ranks[dir]; ok {
+		return r
+	}
+	if driverOf(dir) != "" {
+		return driverRank
+	}
+	pkg := t.Pkgs[dir]
+	if pkg == nil || seen[dir] {
+		return -1
+	}
+	seen[dir] = true
+	rank := -1
+	for _, im := range pkg.Imports(false) {
+		if to, ok := folder(im); ok {
+			rank = max(rank, t.effectiveRank(to, seen))
+		}
+	}
+	return rank
+}
+
+func onlyTests(p *Pkg) bool {
+	for _, f := range p.Files {
+		if !f.Test && !f.Ignore {
+			return false
+		}
+	}
+	return true
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

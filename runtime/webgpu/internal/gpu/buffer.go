@@ -1,0 +1,98 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/rajveermalviya/go-webgpu/wgpu"
+)
+
+// Use is what a buffer is for.
+type Use uint8
+
+const (
+	Storage  Use = iota // kernels read and write it; copied to and from
+	Uniform             // parameters, written by the host
+	upload              // mapped for writing, copied from
+	download            // copied to, mapped for reading
+)
+
+var usages = [...]wgpu.BufferUsage{
+	Storage:  wgpu.BufferUsage_Storage | wgpu.BufferUsage_CopyDst | wgpu.BufferUsage_CopySrc,
+	Uniform:  wgpu.BufferUsage_Uniform | wgpu.BufferUsage_CopyDst,
+	upload:   wgpu.BufferUsage_MapWrite | wgpu.BufferUsage_CopySrc,
+	download: wgpu.BufferUsage_MapRead | wgpu.BufferUsage_CopyDst,
+}
+
+// Buffer is device memory. Its fields are guarded by the device's lock.
+type Buffer struct {
+	dev    *Device
+	ref    *wgpu.Buffer
+	size   int64
+	use    Use
+	mapped bool
+	gone   bool
+}
+
+// Size is in bytes.
+func (b *Buffer) Size() int64 { return b.size }
+
+// NewBuffer allocates; size is rounded up to 16 bytes, so that a vector of
+// four elements that straddles the end of the data can be loaded whole.
+func (d *Device) NewBuffer(size int64, use Use) (*Buffer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.newBuffer(size, use)
+}
+
+func (d *Device) newBuffer(size int64, use Use) (*Buffer, error) {
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	size = max((size+15)&^15, 16)
+	if size > d.info.Limits.Buffer {
+		return nil, fmt.Errorf("%w: a buffer of %d bytes is above the adapter's limit of %d", ErrMemory, size, d.info.Limits.Buffer)
+	}
+	ref, err := d.dev.CreateBuffer(&wgpu.BufferDescriptor{
+		Usage:            usages[use],
+		Size:             uint64(size),
+		MappedAtCreation: use == upload,
+	})
+	if err = d.check(err); err != nil {
+		return nil, err
+	}
+	return &Buffer{dev: d, ref: ref, size: size, use: use, mapped: use == upload}, nil
+}
+
+// Release gives the memory back once submitted work is done with it. Calling
+// it again does nothing.
+func (b *Buffer) Release() {
+	b.dev.mu.Lock()
+	defer b.dev.mu.Unlock()
+	b.release()
+}
+
+func (b *Buffer) release() {
+	if b.gone || b.dev.closed {
+		return
+	}
+	b.gone = true
+	b.ref.Release()
+}
+
+// ready says why a buffer cannot be part of submitted work. The native library
+// would end the process instead.
+func (b *Buffer) ready(d *Device, off, size int64) error {
+	switch {
+	case b == nil || b.dev != d:
+		return fmt.Errorf("gpu: buffer of another device")
+	case b.gone:
+		return fmt.Errorf("gpu: buffer was released")
+	case b.mapped:
+		return fmt.Errorf("gpu: buffer is mapped")
+	case off < 0 || size <= 0 || off > b.size-size:
+		return fmt.Errorf("gpu: bytes [%d,%d) of a buffer of %d", off, off+size, b.size)
+	}
+	return nil
+}

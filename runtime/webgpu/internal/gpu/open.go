@@ -1,0 +1,224 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+	"sync"
+
+	"github.com/rajveermalviya/go-webgpu/wgpu"
+)
+
+// Faults, as far as callers tell them apart.
+var (
+	ErrNoAdapter = errors.New("no GPU adapter")
+	ErrLost      = errors.New("GPU device lost")
+	ErrMemory    = errors.New("out of GPU memory")
+	ErrClosed    = errors.New("GPU device closed")
+)
+
+// Limits are what an adapter allows, as far as compute needs it. Sizes are in
+// bytes.
+type Limits struct {
+	Binding          int64 // one storage binding
+	Buffer           int64 // one buffer
+	Uniform          int64 // one uniform binding
+	Align            int64 // of binding offsets, storage and uniform
+	StorageBuffers   int   // per pipeline
+	Groups           int64 // workgroups per dispatch dimension
+	GroupSize        int   // invocations per workgroup
+	WorkgroupStorage int64
+}
+
+// Info describes an adapter.
+type Info struct {
+	Name   string
+	Driver string
+	Kind   string // DiscreteGPU, IntegratedGPU, CPU, Unknown
+	Vendor uint32
+	Model  uint32
+	Limits Limits
+}
+
+// backend is the one native interface used per system. Leaving the choice to
+// the library can abort where a Vulkan loader finds no driver.
+var backend = map[string]wgpu.InstanceBackend{"darwin": wgpu.InstanceBackend_Metal}
+
+// instance is shared by all devices and lives as long as the process, which
+// is how long the drivers it loads stay loaded anyway.
+var instance struct {
+	sync.Mutex
+	ref *wgpu.Instance
+}
+
+// adapters lists what is present, best first: discrete GPUs, then integrated
+// ones, then software. The caller holds instance's lock and releases them.
+func adapters() (list []*wgpu.Adapter, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the binding panics when there is no instance
+			list, err = nil, fmt.Errorf("%w: %v", ErrNoAdapter, r)
+		}
+	}()
+	kind, ok := backend[goruntime.GOOS]
+	if !ok {
+		kind = wgpu.InstanceBackend_Vulkan
+	}
+	if instance.ref == nil {
+		wgpu.SetLogLevel(wgpu.LogLevel_Off)
+		instance.ref = wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: kind})
+	}
+	all := instance.ref.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: kind})
+	for _, want := range []wgpu.AdapterType{
+		wgpu.AdapterType_DiscreteGPU, wgpu.AdapterType_IntegratedGPU, wgpu.AdapterType_Unknown, wgpu.AdapterType_CPU,
+	} {
+		for _, a := range all {
+			if a.GetProperties().AdapterType == want {
+				list = append(list, a)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%w: no Vulkan driver was found", ErrNoAdapter)
+	}
+	return list, nil
+}
+
+// Adapters describes the adapters of this machine, best first.
+func Adapters() ([]Info, error) {
+	instance.Lock()
+	defer instance.Unlock()
+	list, err := adapters()
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]Info, len(list))
+	for i, a := range list {
+		infos[i] = describe(a)
+		a.Release()
+	}
+	return infos, nil
+}
+
+func describe(a *wgpu.Adapter) Info {
+	p, l := a.GetProperties(), a.GetLimits().Limits
+	return Info{
+		Name:   p.Name,
+		Driver: p.DriverDescription,
+		Kind:   p.AdapterType.String(),
+		Vendor: p.VendorId,
+		Model:  p.DeviceId,
+		Limits: limitsOf(l),
+	}
+}
+
+func limitsOf(l wgpu.Limits) Limits {
+	return Limits{
+		Binding:          int64(min(l.MaxStorageBufferBindingSize, 1<<31-1)) &^ 15,
+		Buffer:           int64(clampSize(l.MaxBufferSize)) &^ 15,
+		Uniform:          int64(min(l.MaxUniformBufferBindingSize, 1<<16)) &^ 15,
+		Align:            int64(max(l.MinStorageBufferOffsetAlignment, l.MinUniformBufferOffsetAlignment, 16)),
+		StorageBuffers:   int(l.MaxStorageBuffersPerShaderStage),
+		Groups:           int64(l.MaxComputeWorkgroupsPerDimension),
+		GroupSize:        int(min(l.MaxComputeInvocationsPerWorkgroup, l.MaxComputeWorkgroupSizeX)),
+		WorkgroupStorage: int64(l.MaxComputeWorkgroupStorageSize),
+	}
+}
+
+// clampSize keeps a size limit inside 32 bits: the native library cuts larger
+// requests off there, so that 1<<40 would become a limit of zero.
+func clampSize(n uint64) uint64 { return min(n, 1<<32-4) }
+
+// Device is an open adapter with its queue.
+type Device struct {
+	info Info
+
+	mu      sync.Mutex // around every native call
+	dev     *wgpu.Device
+	queue   *wgpu.Queue
+	faults  watcher
+	lost    error // set once, returned from then on
+	closed  bool
+	staging [2][]*Buffer // pooled, by direction
+}
+
+// Open starts the best adapter whose name or driver contains match (letter
+// case aside; "" matches all).
+func Open(match string) (*Device, error) {
+	instance.Lock()
+	defer instance.Unlock()
+	list, err := adapters()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var pick *wgpu.Adapter
+	for _, a := range list {
+		p := a.GetProperties()
+		names = append(names, p.Name)
+		if pick == nil && strings.Contains(strings.ToLower(p.Name+" "+p.DriverDescription), strings.ToLower(match)) {
+			pick = a
+			continue
+		}
+		a.Release()
+	}
+	if pick == nil {
+		return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+	}
+	defer pick.Release()
+	// Asking for the defaults would give eight storage buffers and 128 MiB; the
+	// adapter's own limits are always granted.
+	l := pick.GetLimits().Limits
+	l.MaxBufferSize = clampSize(l.MaxBufferSize)
+	l.MaxStorageBufferBindingSize = clampSize(l.MaxStorageBufferBindingSize)
+	l.MaxUniformBufferBindingSize = clampSize(l.MaxUniformBufferBindingSize)
+	dev, err := pick.RequestDevice(&wgpu.DeviceDescriptor{RequiredLimits: &wgpu.RequiredLimits{Limits: l}})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v", ErrNoAdapter, pick.GetProperties().Name, err)
+	}
+	return &Device{info: describe(pick), dev: dev, queue: dev.GetQueue(), faults: watch(dev)}, nil
+}
+
+// Info describes the device's adapter.
+func (d *Device) Info() Info { return d.info }
+
+// usable says why the device cannot be called. The caller holds the lock.
+func (d *Device) usable() error {
+	if d.closed {
+		return ErrClosed
+	}
+	return d.lost
+}
+
+// check turns the outcome of a native call into this package's errors and
+// notes a lost device. The caller holds the lock.
+func (d *Device) check(err error) error {
+	text := d.faults.take()
+	switch {
+	case err == nil && text == "":
+		return nil
+	case err == nil:
+		err = errors.New(text)
+	}
+	low := strings.ToLower(err.Error())
+	switch {
+	case strings.Contains(low, "lost"):
+		d.lost = fmt.Errorf("%w: %v", ErrLost, err)
+		return d.lost
+	case strings.Contains(low, "not enough memory"), strings.Contains(low, "out of memory"):
+		return fmt.Errorf("%w: %v", ErrMemory, err)
+	}
+	return err
+}
+
+// Lose makes the device behave as if its adapter had vanished. Tests drive
+// the paths behind ErrLost with it.
+func (d *Device) Lose(why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lost == nil {
+		d.lost = fmt.Errorf("%w: %v", ErrLost, why)
+	}
+}

@@ -1,0 +1,89 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/rajveermalviya/go-webgpu/wgpu"
+)
+
+// Binding is the kind of one entry of a pipeline's only bind group.
+type Binding uint8
+
+const (
+	ReadOnly Binding = iota
+	ReadWrite
+	Params // uniform
+)
+
+var bindingTypes = [...]wgpu.BufferBindingType{
+	ReadOnly:  wgpu.BufferBindingType_ReadOnlyStorage,
+	ReadWrite: wgpu.BufferBindingType_Storage,
+	Params:    wgpu.BufferBindingType_Uniform,
+}
+
+// Pipeline is a compiled kernel.
+type Pipeline struct {
+	dev      *Device
+	ref      *wgpu.ComputePipeline
+	layout   *wgpu.BindGroupLayout
+	bindings []Binding
+}
+
+// SourceError is WGSL that the native compiler refused; Log quotes the line.
+type SourceError struct{ Log string }
+
+func (e *SourceError) Error() string { return "gpu: " + e.Log }
+
+// NewPipeline compiles WGSL whose entry point is "main" and whose group 0
+// holds the bindings in order.
+func (d *Device) NewPipeline(source string, bindings []Binding) (*Pipeline, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	entries := make([]wgpu.BindGroupLayoutEntry, len(bindings))
+	for i, b := range bindings {
+		entries[i] = wgpu.BindGroupLayoutEntry{
+			Binding:    uint32(i),
+			Visibility: wgpu.ShaderStage_Compute,
+			Buffer:     wgpu.BufferBindingLayout{Type: bindingTypes[b]},
+		}
+	}
+	mod, err := d.dev.CreateShaderModule(&wgpu.ShaderModuleDescriptor{
+		WGSLDescriptor: &wgpu.ShaderModuleWGSLDescriptor{Code: source},
+	})
+	if err = d.check(err); err != nil {
+		return nil, sourceError(err)
+	}
+	defer mod.Release()
+	layout, err := d.dev.CreateBindGroupLayout(&wgpu.BindGroupLayoutDescriptor{Entries: entries})
+	if err = d.check(err); err != nil {
+		return nil, fmt.Errorf("gpu: bind group layout: %w", err)
+	}
+	pl, err := d.dev.CreatePipelineLayout(&wgpu.PipelineLayoutDescriptor{BindGroupLayouts: []*wgpu.BindGroupLayout{layout}})
+	if err = d.check(err); err != nil {
+		layout.Release()
+		return nil, fmt.Errorf("gpu: pipeline layout: %w", err)
+	}
+	defer pl.Release()
+	ref, err := d.dev.CreateComputePipeline(&wgpu.ComputePipelineDescriptor{
+		Layout:  pl,
+		Compute: wgpu.ProgrammableStageDescriptor{Module: mod, EntryPoint: "main"},
+	})
+	if err = d.check(err); err != nil {
+		layout.Release()
+		return nil, sourceError(err)
+	}
+	return &Pipeline{dev: d, ref: ref, layout: layout, bindings: append([]Binding(nil), bindings...)}, nil
+}
+
+// sourceError keeps faults of the device apart from faults of the text.
+func sourceError(err error) error {
+	if isDeviceFault(err) {
+		return err
+	}
+	return &SourceError{Log: err.Error()}
+}

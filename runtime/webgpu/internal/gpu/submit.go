@@ -1,0 +1,140 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rajveermalviya/go-webgpu/wgpu"
+)
+
+// Range is part of a buffer, in bytes.
+type Range struct {
+	Buf  *Buffer
+	Off  int64
+	Size int64
+}
+
+// Dispatch is one run of a pipeline: a bound range per binding and the number
+// of workgroups.
+type Dispatch struct {
+	Pipe   *Pipeline
+	Bind   []Range
+	Groups [3]uint32
+}
+
+func isDeviceFault(err error) bool {
+	return errors.Is(err, ErrLost) || errors.Is(err, ErrMemory) || errors.Is(err, ErrClosed)
+}
+
+// Submit runs dispatches in order, in one pass and one submission; each sees
+// what the earlier ones wrote. Before them it writes params, where there are
+// any, to the start of paramBuf. It returns once the work is queued.
+func (d *Device) Submit(list []Dispatch, paramBuf *Buffer, params []byte) error {
+	if len(list) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	for i := range list {
+		if err := d.valid(&list[i]); err != nil {
+			return fmt.Errorf("dispatch %d: %w", i, err)
+		}
+	}
+	if len(params) > 0 {
+		if err := paramBuf.ready(d, 0, int64(len(params))); err != nil {
+			return err
+		}
+		if err := d.check(d.queue.WriteBuffer(paramBuf.ref, 0, params)); err != nil {
+			return err
+		}
+	}
+	groups := make([]*wgpu.BindGroup, 0, len(list))
+	defer func() {
+		for _, g := range groups {
+			g.Release()
+		}
+	}()
+	for i := range list {
+		g, err := d.bind(&list[i])
+		if err != nil {
+			return fmt.Errorf("dispatch %d: %w", i, err)
+		}
+		groups = append(groups, g)
+	}
+	return d.encode(func(enc *wgpu.CommandEncoder) error {
+		pass := enc.BeginComputePass(nil)
+		defer pass.Release()
+		var last *Pipeline
+		for i := range list {
+			if p := list[i].Pipe; p != last {
+				pass.SetPipeline(p.ref)
+				last = p
+			}
+			pass.SetBindGroup(0, groups[i], nil)
+			pass.DispatchWorkgroups(list[i].Groups[0], list[i].Groups[1], list[i].Groups[2])
+		}
+		return pass.End()
+	})
+}
+
+// encode records commands and submits them: a command buffer never leaves
+// this function, so none can be submitted twice. The caller holds the lock.
+func (d *Device) encode(record func(*wgpu.CommandEncoder) error) error {
+	enc, err := d.dev.CreateCommandEncoder(nil)
+	if err = d.check(err); err != nil {
+		return err
+	}
+	defer enc.Release()
+	if err := d.check(record(enc)); err != nil {
+		return err
+	}
+	cmd, err := enc.Finish(nil)
+	if err = d.check(err); err != nil {
+		return err
+	}
+	defer cmd.Release()
+	d.queue.Submit(cmd)
+	return d.check(nil)
+}
+
+func (d *Device) valid(x *Dispatch) error {
+	if x.Pipe == nil || x.Pipe.dev != d {
+		return errors.New("gpu: pipeline of another device")
+	}
+	if len(x.Bind) != len(x.Pipe.bindings) {
+		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(x.Pipe.bindings))
+	}
+	lim := d.info.Limits
+	for _, g := range x.Groups {
+		if int64(g) > lim.Groups {
+			return fmt.Errorf("gpu: %d workgroups are above the limit of %d", g, lim.Groups)
+		}
+	}
+	for i, r := range x.Bind {
+		if err := r.Buf.ready(d, r.Off, r.Size); err != nil {
+			return fmt.Errorf("binding %d: %w", i, err)
+		}
+		limit := lim.Binding
+		if x.Pipe.bindings[i] == Params {
+			limit = lim.Uniform
+		}
+		if r.Size > limit || r.Off%lim.Align != 0 {
+			return fmt.Errorf("binding %d: gpu: %d bytes at %d: the limit is %d bytes at multiples of %d", i, r.Size, r.Off, limit, lim.Align)
+		}
+	}
+	return nil
+}
+
+func (d *Device) bind(x *Dispatch) (*wgpu.BindGroup, error) {
+	entries := make([]wgpu.BindGroupEntry, len(x.Bind))
+	for i, r := range x.Bind {
+		entries[i] = wgpu.BindGroupEntry{Binding: uint32(i), Buffer: r.Buf.ref, Offset: uint64(r.Off), Size: uint64(r.Size)}
+	}
+	g, err := d.dev.CreateBindGroup(&wgpu.BindGroupDescriptor{Layout: x.Pipe.layout, Entries: entries})
+	return g, d.check(err)
+}

@@ -1,0 +1,81 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package gpu
+
+import (
+	goruntime "runtime"
+	"time"
+)
+
+// spinFor is how long a wait polls before it sleeps between polls: a sleep
+// costs about a millisecond, a small dispatch is done in a tenth of one.
+const spinFor = 500 * time.Microsecond
+
+// spin calls done, under the lock, until it is true.
+func (d *Device) spin(done func() bool) {
+	start := time.Now()
+	for {
+		d.mu.Lock()
+		ok := done()
+		d.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Since(start) < spinFor {
+			goruntime.Gosched()
+			continue
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// Wait blocks until all submitted work is done, however long that takes.
+func (d *Device) Wait() error {
+	d.mu.Lock()
+	err := d.usable()
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	d.spin(func() bool { return d.usable() != nil || poll(d.dev) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	return d.check(nil)
+}
+
+// Close waits for submitted work and releases the device; later calls give
+// ErrClosed. A lost device is left to the process: its driver cannot be
+// trusted with a release.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	gone, lost := d.closed, d.lost
+	d.mu.Unlock()
+	if gone {
+		return ErrClosed
+	}
+	if lost == nil {
+		// The native release waits too, but gives up after five seconds.
+		if err := d.Wait(); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	if lost == nil {
+		for _, pool := range d.staging {
+			for _, s := range pool {
+				s.release()
+			}
+		}
+		d.queue.Release()
+		d.dev.Release()
+	}
+	d.closed = true
+	return nil
+}

@@ -1,0 +1,32 @@
+# Two commands for everybody:
+#   make bench   the three GELUs, fused and unfused, on every device of this machine
+#   make test    everything CI checks
+# As root on Debian or Ubuntu they install what is missing; APT=0 forbids it.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help bench test accuracy consumer-check fuzz hammer generate lint
+
+help:
+	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
+	@echo 'make test             everything CI checks'
+	@echo ''
+	@echo 'Parts of make test, and what is too long for it:'
+	@echo 'make lint             gofmt, go vet and the house rules'
+	@echo 'make fuzz             every fuzz target, FUZZTIME (10s) each'
+	@echo 'make hammer           concurrency tests under the race detector, HAMMER (30s) each'
+	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
+	@echo 'make generate         write the generated files anew'
+	@echo 'make accuracy         every float32 input of every function against float64 (an hour or so)'
+
+bench:
+	@scripts/bench.sh $(ARGS)
+
+test:
+	@scripts/test.sh
+
+lint fuzz hammer consumer-check accuracy:
+	@scripts/test.sh $@
+
+generate:
+	go generate ./...

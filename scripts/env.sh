@@ -1,0 +1,78 @@
+# Sourced by the other scripts: finds out what this machine has, installs what
+# is missing where it may, and sets CGO_ENABLED and HAVE_RACE accordingly.
+#
+#   APT=0     never install anything
+#   CI=true   devices are required: a missing one fails instead of being skipped
+
+say() { printf '== %s\n' "$*" >&2; }
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+need_go() {
+	if ! command -v go >/dev/null; then
+		say "Go is missing: install Go 1.26 or later from https://go.dev/dl"
+		exit 1
+	fi
+}
+
+# builds_cgo [go build flags]: does a program of one line with cgo build here?
+# A compiler alone proves nothing: without libc headers cgo fails all the same.
+builds_cgo() {
+	local dir rc=0
+	dir=$(mktemp -d)
+	printf 'module probe\n\ngo 1.26\n' >"$dir/go.mod"
+	printf 'package main; import "C"; func main() {}\n' >"$dir/main.go"
+	(cd "$dir" && CGO_ENABLED=1 go build -o probe "$@" . >log 2>&1) || rc=1
+	rm -rf "$dir"
+	return $rc
+}
+
+have_vulkan() {
+	[ "$(uname -s)" = Linux ] || return 0 # other systems bring their own
+	local dir
+	for dir in /usr/share/vulkan/icd.d /etc/vulkan/icd.d /usr/local/share/vulkan/icd.d; do
+		if compgen -G "$dir/*.json" >/dev/null && { ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | grep -q 'libvulkan\.so\.1'; then
+			return 0
+		fi
+	done
+	return 1
+}
+
+# wanted lists the Debian packages that would bring what is missing.
+wanted() {
+	builds_cgo || printf 'gcc libc6-dev '
+	have_vulkan || printf 'mesa-vulkan-drivers libvulkan1 '
+	if [ "${CI:-}" = true ] && ! command -v qemu-aarch64-static >/dev/null; then
+		printf 'qemu-user-static '
+	fi
+}
+
+install_missing() {
+	local missing
+	missing=$(wanted)
+	[ -n "$missing" ] || return 0
+	if [ "${APT:-1}" = 0 ] || [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+		say "missing here: ${missing}(Debian's names); going on without"
+		return 0
+	fi
+	say "installing with apt-get: ${missing}(APT=0 forbids this)"
+	export DEBIAN_FRONTEND=noninteractive
+	# shellcheck disable=SC2086 # a list of names
+	if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >&2; then
+		say "apt-get failed; going on with what there is"
+	fi
+}
+
+prepare() {
+	need_go
+	install_missing
+	HAVE_RACE=0
+	if [ "${CGO_ENABLED:-1}" != 0 ] && builds_cgo; then
+		export CGO_ENABLED=1
+		builds_cgo -race && HAVE_RACE=1
+	else
+		[ "${CGO_ENABLED:-1}" = 0 ] || say "cgo does not build here: no compiled kernels, no WebGPU, no race detector"
+		export CGO_ENABLED=0
+	fi
+	export HAVE_RACE
+}

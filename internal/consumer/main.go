@@ -1,0 +1,188 @@
+// Command consumer does what somebody does who has never seen this repository:
+// it publishes the working tree as a module on a file:// proxy, and in an empty
+// app elsewhere gets it, builds and runs the README's example, tidies, vendors,
+// and installs fusebench.
+//
+// It fails where the root package makes its importers download anything but
+// xxhash. Nothing it does touches the user's module cache.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	module  = "github.com/millrace-go/millrace"
+	version = "v0.0.1"
+)
+
+// allowed are the modules that an importer of the root package may download.
+var allowed = []string{"github.com/cespare/xxhash/v2", module}
+
+func main() {
+	if err := check(); err != nil {
+		fmt.Fprintln(os.Stderr, "consumer:", err)
+		os.Exit(1)
+	}
+	fmt.Println("consumer: ok")
+}
+
+func check() error {
+	root, err := goOutput(".", nil, "list", "-m", "-f", "{{.Dir}}")
+	if err != nil {
+		return err
+	}
+	example, want, err := readmeExample(filepath.Join(root, "README.md"))
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "millrace-consumer-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	files, err := moduleFiles(root)
+	if err != nil {
+		return err
+	}
+	if err := publish(filepath.Join(work, "proxy"), root, files); err != nil {
+		return err
+	}
+	env, err := consumerEnv(work)
+	if err != nil {
+		return err
+	}
+	return consume(work, env, example, want)
+}
+
+// consumerEnv is the environment of the empty app: its own module cache, and
+// the published module before the user's cache (so that the check works
+// offline) before the user's proxy.
+func consumerEnv(work string) ([]string, error) {
+	cache, err := goOutput(".", nil, "env", "GOMODCACHE")
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := goOutput(".", nil, "env", "GOPROXY")
+	if err != nil {
+		return nil, err
+	}
+	return append(os.Environ(),
+		"GOPROXY="+fileURL(filepath.Join(work, "proxy"))+","+fileURL(filepath.Join(cache, "cache", "download"))+","+proxy,
+		"GONOSUMDB="+module,
+		"GOMODCACHE="+filepath.Join(work, "modcache"),
+		"GOBIN="+filepath.Join(work, "bin"),
+		"GOFLAGS=-modcacherw", // so that the cache can be removed
+		"GOWORK=off",
+		"MILLRACE_REQUIRE=",
+	), nil
+}
+
+func fileURL(path string) string {
+	p := filepath.ToSlash(path)
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p // a Windows drive
+	}
+	return "file://" + p
+}
+
+func consume(work string, env []string, example, want string) error {
+	app := filepath.Join(work, "app")
+	if err := os.Mkdir(app, 0o777); err != nil {
+		return err
+	}
+	run := func(args ...string) error {
+		fmt.Println("consumer: go", strings.Join(args, " "))
+		_, err := goOutput(app, env, args...)
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(app, "main.go"), []byte(example), 0o666); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"mod", "init", "example.com/app"},
+		{"get", module + "@" + version},
+		{"build", "-o", filepath.Join(work, "bin", "app"), "."},
+		{"mod", "tidy"},
+	} {
+		if err := run(args...); err != nil {
+			return err
+		}
+	}
+	got, err := exec.Command(filepath.Join(work, "bin", "app")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the README's example: %w\n%s", err, got)
+	}
+	if strings.TrimSpace(string(got)) != strings.TrimSpace(want) {
+		return fmt.Errorf("the README's example prints\n%s\nand the README says\n%s", got, want)
+	}
+	if err := run("mod", "vendor"); err != nil {
+		return err
+	}
+	if err := run("build", "-mod=vendor", "-o", filepath.Join(work, "bin", "vendored"), "."); err != nil {
+		return err
+	}
+	if err := onlyAllowed(filepath.Join(work, "modcache")); err != nil {
+		return err
+	}
+	// From here on other modules may come in: fusebench is no one's import.
+	if err := run("install", module+"/cmd/fusebench@"+version); err != nil {
+		return err
+	}
+	out, err := exec.Command(filepath.Join(work, "bin", "fusebench"), "devices").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fusebench devices: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// onlyAllowed looks for downloaded archives of other modules. (A go.mod file
+// alone is not a download worth speaking of: the go command reads some to
+// choose versions.)
+func onlyAllowed(modcache string) error {
+	base := filepath.Join(modcache, "cache", "download")
+	var bad []string
+	err := filepath.WalkDir(base, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if filepath.Ext(p) != ".zip" {
+			return nil
+		}
+		rel, err := filepath.Rel(base, filepath.Dir(filepath.Dir(p)))
+		if err != nil {
+			return err
+		}
+		if rel = filepath.ToSlash(rel); !slices.Contains(allowed, rel) {
+			bad = append(bad, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("an importer of the root package downloads %s", strings.Join(bad, ", "))
+	}
+	return nil
+}
+
+// goOutput runs the go command and returns what it printed, trimmed. A nil env
+// is this process's.
+func goOutput(dir string, env []string, args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = dir, env
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return strings.TrimSpace(out.String()), nil
+}

@@ -134,6 +134,9 @@ func (w watcher) take() string {
 	return s
 }
 
+// free ends the watch; the device must be released before.
+func (w watcher) free() { C.free(unsafe.Pointer(w.c)) }
+
 // poll advances the device without waiting and reports an empty queue. The
 // waiting form of the native call gives up after five seconds, says that the
 // queue is empty, and frees what the device still uses: never use it.

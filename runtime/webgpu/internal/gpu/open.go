@@ -5,6 +5,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"os"
 	goruntime "runtime"
 	"strings"
 	"sync"
@@ -66,6 +67,7 @@ func adapters() (list []*wgpu.Adapter, err error) {
 	if !ok {
 		kind = wgpu.InstanceBackend_Vulkan
 	}
+	defer quiet()()
 	if instance.ref == nil {
 		wgpu.SetLogLevel(wgpu.LogLevel_Off)
 		instance.ref = wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: kind})
@@ -84,6 +86,19 @@ func adapters() (list []*wgpu.Adapter, err error) {
 		return nil, fmt.Errorf("%w: no Vulkan driver was found", ErrNoAdapter)
 	}
 	return list, nil
+}
+
+// quiet keeps Mesa's device-selection layer out while adapters are listed: it
+// writes to standard error where the session has no XDG_RUNTIME_DIR, and what
+// it would choose is chosen here. It returns what undoes it.
+func quiet() func() {
+	const off = "NODEVICE_SELECT"
+	_, set := os.LookupEnv(off)
+	if set || os.Getenv("XDG_RUNTIME_DIR") != "" {
+		return func() {}
+	}
+	os.Setenv(off, "1")
+	return func() { os.Unsetenv(off) }
 }
 
 // Adapters describes the adapters of this machine, best first.
@@ -141,6 +156,7 @@ type Device struct {
 	faults  watcher
 	lost    error // set once, returned from then on
 	closed  bool
+	pending int          // map requests not yet answered
 	staging [2][]*Buffer // pooled, by direction
 }
 

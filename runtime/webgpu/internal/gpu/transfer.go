@@ -12,12 +12,21 @@ import (
 // costs vanish, small enough that two of them stay in cache-friendly bounds.
 const chunk = 8 << 20
 
+// direct is the largest write handed to the queue, which copies it at once:
+// below it that is cheaper than mapping a staging buffer.
+const direct = 64 << 10
+
 // maxStaging bounds the pool per direction.
 const maxStaging = 3
 
 // Write fills n bytes of b at off (both multiples of 4). fill is called with
 // parts of staging memory in ascending order and the position of each.
 func (d *Device) Write(b *Buffer, off, n int64, fill func(dst []byte, at int64)) error {
+	if n <= direct {
+		tmp := make([]byte, n)
+		fill(tmp, 0)
+		return d.writeDirect(b, off, tmp)
+	}
 	for at := int64(0); at < n; at += chunk {
 		size := min(chunk, n-at)
 		s, err := d.takeStaging(upload)
@@ -76,7 +85,22 @@ func (d *Device) Read(b *Buffer, off, n int64, drain func(src []byte, at int64))
 	return nil
 }
 
-// staging slots of Device.staging.
+func (d *Device) writeDirect(b *Buffer, off int64, data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	if err := b.ready(d, off, int64(len(data))); err != nil {
+		return err
+	}
+	return d.check(d.queue.WriteBuffer(b.ref, uint64(off), data))
+}
+
+// slot is a direction's index in Device.staging.
 var slot = map[Use]int{upload: 0, download: 1}
 
 func (d *Device) takeStaging(use Use) (*Buffer, error) {
@@ -113,12 +137,14 @@ func (d *Device) mapStaging(s *Buffer) error {
 		return err
 	}
 	m := startMap(s.ref, s.use == upload, s.size)
+	d.pending++ // Close waits for it: the loop below needs the device
 	d.mu.Unlock()
 	// A request is always answered, with an error if need be; its memory must
 	// outlive the answer, so nothing ends this loop early.
 	d.spin(func() bool { poll(d.dev); return m.done() })
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.pending--
 	status := m.finish()
 	if status == wgpu.BufferMapAsyncStatus_Success {
 		s.mapped = true

@@ -51,31 +51,28 @@ func (d *Device) Wait() error {
 // trusted with a release.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	gone, lost := d.closed, d.lost
-	d.mu.Unlock()
-	if gone {
+	if d.closed {
+		d.mu.Unlock()
 		return ErrClosed
 	}
-	if lost == nil {
-		// The native release waits too, but gives up after five seconds.
-		if err := d.Wait(); err != nil {
-			return err
-		}
+	d.closed = true // nothing new is submitted from here on
+	lost := d.lost != nil
+	d.mu.Unlock()
+	if lost {
+		return nil
 	}
+	// The native release waits too, but gives up after five seconds.
+	d.spin(func() bool { return poll(d.dev) && d.pending == 0 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return ErrClosed
-	}
-	if lost == nil {
-		for _, pool := range d.staging {
-			for _, s := range pool {
-				s.release()
-			}
+	for _, pool := range d.staging {
+		for _, s := range pool {
+			s.ref.Release()
+			s.gone = true
 		}
-		d.queue.Release()
-		d.dev.Release()
 	}
-	d.closed = true
+	d.queue.Release()
+	d.dev.Release()
+	d.faults.free()
 	return nil
 }

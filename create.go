@@ -1,0 +1,203 @@
+package millrace
+
+import (
+	"math"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// FromSlice makes a tensor of the given shape from data in row-major order.
+// The data is copied before FromSlice returns. The dtype is T's. Without a
+// shape the tensor is one-dimensional; FromSlice(data, t.Shape()...) has t's
+// shape even where that is 0-d. A shape with another number of elements than
+// len(data) is ErrShape.
+func FromSlice[T Element](data []T, shape ...int) *Tensor {
+	return fromSlice(anywhere{}, data, shape)
+}
+
+// FromSliceOn is [FromSlice] in a place.
+func FromSliceOn[T Element](p Place, data []T, shape ...int) *Tensor {
+	return fromSlice(p, data, shape)
+}
+
+func fromSlice[T Element](p Place, data []T, shape []int) *Tensor {
+	if shape == nil {
+		shape = []int{len(data)}
+	}
+	return fromBytes(p, dtypeOf[T](), shape, bytesOf(data), len(data))
+}
+
+func fromBytes(p Place, dt DType, shape []int, data []byte, n int) *Tensor {
+	const op = "fromslice"
+	place, err := placeOf(p)
+	if err != nil {
+		return failed(op, err)
+	}
+	s := append(ir.Shape{}, shape...)
+	if err := s.Check(); err != nil {
+		return failedAt(place, op, shapeErr("%v", err))
+	}
+	if s.Elems() != n {
+		return failedAt(place, op, shapeErr("%v has %d elements, the data %d", s, s.Elems(), n))
+	}
+	r := new(Tensor)
+	stream.FromHost(&r.v, place, dt, s, data)
+	return r
+}
+
+// Scalar makes a 0-d tensor. The dtype is T's.
+func Scalar[T Element](value T) *Tensor { return ScalarOn(anywhere{}, value) }
+
+// ScalarOn is [Scalar] in a place.
+func ScalarOn[T Element](p Place, value T) *Tensor {
+	return fromSlice(p, []T{value}, []int{})
+}
+
+// Full makes a tensor whose elements all are value, rounded to nearest in a
+// float dtype. A value that another dtype cannot hold is ErrDType (use
+// [Scalar] and Expand for the int64 values that no float64 is). For bool, 0 is
+// false and 1 true. Without a shape the tensor is 0-d. A negative dimension,
+// more than 8 of them, or a product that overflows is ErrShape.
+func Full(dt DType, value float64, shape ...int) *Tensor {
+	return full(anywhere{}, "full", dt, value, shape)
+}
+
+// FullOn is [Full] in a place.
+func FullOn(p Place, dt DType, value float64, shape ...int) *Tensor {
+	return full(p, "full", dt, value, shape)
+}
+
+// Zeros is [Full] of 0, or false.
+func Zeros(dt DType, shape ...int) *Tensor { return full(anywhere{}, "zeros", dt, 0, shape) }
+
+// ZerosOn is [Zeros] in a place.
+func ZerosOn(p Place, dt DType, shape ...int) *Tensor { return full(p, "zeros", dt, 0, shape) }
+
+// Ones is [Full] of 1, or true.
+func Ones(dt DType, shape ...int) *Tensor { return full(anywhere{}, "ones", dt, 1, shape) }
+
+// OnesOn is [Ones] in a place.
+func OnesOn(p Place, dt DType, shape ...int) *Tensor { return full(p, "ones", dt, 1, shape) }
+
+func full(p Place, name string, dt DType, value float64, shape []int) *Tensor {
+	place, err := placeOf(p)
+	if err != nil {
+		return failed(name, err)
+	}
+	bits, ok := scalarBits(dt, value)
+	if !dt.Tensor() {
+		return failedAt(place, name, dtypeErr("%v is no dtype of tensors", dt))
+	}
+	if !ok {
+		return failedAt(place, name, dtypeErr("%v cannot hold %v", dt, value))
+	}
+	return create(place, ir.Full, dt, shape, bits, 0, 1)
+}
+
+// Arange makes the one-dimensional tensor start, start+step, … up to but not
+// including stop: ceil((stop-start)/step) elements, none where stop lies on
+// the other side of start. Element i is start + step*i computed in dt, which
+// must be a number type. A step of 0, a number that is not finite, or more
+// elements than can be is ErrShape; a value that dt cannot hold is ErrDType.
+func Arange(dt DType, start, stop, step float64) *Tensor {
+	return arange(anywhere{}, dt, start, stop, step)
+}
+
+// ArangeOn is [Arange] in a place.
+func ArangeOn(p Place, dt DType, start, stop, step float64) *Tensor {
+	return arange(p, dt, start, stop, step)
+}
+
+func arange(p Place, dt DType, start, stop, step float64) *Tensor {
+	const op = "arange"
+	place, err := placeOf(p)
+	if err != nil {
+		return failed(op, err)
+	}
+	if !dt.Tensor() || dt == Bool {
+		return failedAt(place, op, dtypeErr("%v is no number type", dt))
+	}
+	count := math.Ceil((stop - start) / step)
+	if step == 0 || math.IsNaN(count) || math.IsInf(count, 0) || math.IsInf(start, 0) || math.IsInf(step, 0) {
+		return failedAt(place, op, shapeErr("start %v, stop %v, step %v give no sequence", start, stop, step))
+	}
+	n := max(count, 0)
+	if n > math.MaxInt/8 {
+		return failedAt(place, op, shapeErr("%v elements are more than can be addressed", n))
+	}
+	first, ok1 := scalarBits(dt, start)
+	by, ok2 := arangeStep(dt, step, n)
+	// The last element bounds the others: a sequence is monotone.
+	last := float64(step*(n-1)) + start
+	_, ok3 := scalarBits(dt, last)
+	if !ok1 || !ok2 || (!ok3 && n > 0) {
+		return failedAt(place, op, dtypeErr("%v cannot hold start %v, step %v, last %v", dt, start, step, last))
+	}
+	return create(place, ir.Iota, dt, []int{int(n)}, first, by, 2)
+}
+
+// arangeStep allows uint8 to count down: adding modulo 256 gives the right
+// elements, since the last one was checked to be in range.
+func arangeStep(dt DType, step, n float64) (uint64, bool) {
+	if n <= 1 {
+		return 0, true // unused
+	}
+	if dt == Uint8 && step < 0 {
+		bits, ok := scalarBits(Int32, step)
+		return bits & math.MaxUint8, ok
+	}
+	return scalarBits(dt, step)
+}
+
+// Uniform makes a tensor of independent draws, uniform on [0, 1), in a float
+// dtype. They depend on seed, the element's row-major position and dt only:
+// Philox4x32-10, the same on every device, however often it is computed. Take
+// another seed for every call. Shapes are as for [Full].
+func Uniform(dt DType, seed uint64, shape ...int) *Tensor {
+	return random(anywhere{}, ir.Uniform, dt, seed, shape)
+}
+
+// UniformOn is [Uniform] in a place.
+func UniformOn(p Place, dt DType, seed uint64, shape ...int) *Tensor {
+	return random(p, ir.Uniform, dt, seed, shape)
+}
+
+// Normal makes a tensor of independent draws from the standard normal
+// distribution in a float dtype, by the Box-Muller transform of the numbers of
+// [Uniform]. On a GPU they agree within the tolerance of Log and Cos.
+func Normal(dt DType, seed uint64, shape ...int) *Tensor {
+	return random(anywhere{}, ir.Normal, dt, seed, shape)
+}
+
+// NormalOn is [Normal] in a place.
+func NormalOn(p Place, dt DType, seed uint64, shape ...int) *Tensor {
+	return random(p, ir.Normal, dt, seed, shape)
+}
+
+func random(p Place, op ir.Op, dt DType, seed uint64, shape []int) *Tensor {
+	place, err := placeOf(p)
+	if err != nil {
+		return failed(op.String(), err)
+	}
+	if !dt.IsFloat() {
+		return failedAt(place, op.String(), dtypeErr("%v is no float type", dt))
+	}
+	return create(place, op, dt, shape, seed, 0, 1)
+}
+
+// create records a creation op with its first nargs scalars.
+func create(place stream.Place, op ir.Op, dt DType, shape []int, a, b uint64, nargs int) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{{Bits: a}, {Bits: b}}
+	stream.Record(&r.v, place, op, dt, append(ir.Shape{}, shape...), nil, args[:nargs])
+	return r
+}
+
+// failedAt is a tensor of a creation that failed: it belongs to its place, so
+// that the stream's Err tells of it.
+func failedAt(place stream.Place, op string, err error) *Tensor {
+	r := new(Tensor)
+	stream.Fail(&r.v, place, op, err, nil)
+	return r
+}

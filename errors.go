@@ -1,0 +1,87 @@
+package millrace
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Mistakes of the program. They come wrapped in an [*OpError], which names the
+// op and the caller's line: test for them with errors.Is.
+var (
+	// ErrShape: shapes that do not fit together, an axis that is not there, a
+	// size that cannot be.
+	ErrShape = ir.ErrShape
+	// ErrDType: operands of different dtypes, of one that the op does not take,
+	// or a scalar that the dtype cannot hold. Nothing is promoted: use Cast.
+	ErrDType = ir.ErrDType
+	// ErrReleased: a tensor used after Release or after the end of its Scope.
+	ErrReleased = stream.ErrReleased
+	// ErrClosed: a device or stream used after Close.
+	ErrClosed = runtime.ErrClosed
+)
+
+// Limits of the machine.
+var (
+	// ErrUnsupported: the device lacks what the op needs, such as float64 on
+	// WebGPU.
+	ErrUnsupported = ir.ErrUnsupported
+	// ErrNoDriver: no driver of that name is linked in, or it cannot start
+	// here. The text says what to import or install.
+	ErrNoDriver = runtime.ErrNoDriver
+	// ErrOutOfMemory: not enough memory, or Options.MemoryLimit reached, after
+	// everything that could be freed was freed.
+	ErrOutOfMemory = runtime.ErrOutOfMemory
+	// ErrDeviceLost: the device vanished. Other devices are not affected.
+	ErrDeviceLost = runtime.ErrDeviceLost
+)
+
+// OpError is what went wrong with one op. Its fields are Op, the op's name;
+// Caller, the file:line of the first caller outside this module's library
+// packages; Shapes, those of the operands; and Err, the cause.
+type OpError = stream.OpError
+
+// CompileError is a kernel that a compiler refused. Such a kernel runs another
+// way, so users meet it only in trace hooks. Its fields are Kernel, Source,
+// Log (what the compiler said) and Err.
+type CompileError = runtime.CompileError
+
+var (
+	errNilPlace  = errors.New("nil place")
+	errNilTensor = errors.New("nil tensor, or one that no op made")
+)
+
+func shapeErr(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrShape, fmt.Sprintf(format, args...))
+}
+
+func dtypeErr(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDType, fmt.Sprintf(format, args...))
+}
+
+// failed is a tensor that carries err, or the error an operand carries already.
+func failed(op string, err error, ts ...*Tensor) *Tensor {
+	r := new(Tensor)
+	stream.Fail(&r.v, stream.Place{}, op, err, valueArgs(ts))
+	return r
+}
+
+// failure is the same for calls that return an error.
+func failure(op string, err error, ts ...*Tensor) error {
+	var v stream.Value
+	stream.Fail(&v, stream.Place{}, op, err, valueArgs(ts))
+	return v.Err()
+}
+
+func valueArgs(ts []*Tensor) []stream.Arg {
+	args := make([]stream.Arg, 0, len(ts))
+	for _, t := range ts {
+		if t.made() {
+			args = append(args, stream.Arg{V: &t.v})
+		}
+	}
+	return args
+}

@@ -1,0 +1,194 @@
+package millrace
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// What NumPy's default print options say.
+const (
+	printThreshold = 1000 // more elements are summarised
+	printEdge      = 3    // elements shown at both ends of a summarised dimension
+	printWidth     = 75   // columns
+	printPrecision = 8    // digits after the point, at most
+)
+
+// String runs what t needs and prints its elements as NumPy does: aligned, with
+// at most 8 digits after the point, nested brackets, and "..." for the middle
+// of tensors of more than 1000 elements, of which only the ends are read. A
+// tensor that carries an error, or was released, prints the error between < >.
+func (t *Tensor) String() string {
+	text, err := t.text()
+	if err != nil {
+		return "<" + err.Error() + ">"
+	}
+	return text
+}
+
+func (t *Tensor) text() (string, error) {
+	if err := t.Err(); err != nil {
+		return "", err
+	}
+	switch t.DType() {
+	case Float32:
+		return textOf(t, func(vs []float32) func(float32) string { return floatCells(vs, 32) }, func(v float32) string { return floatScalar(float64(v), 32) })
+	case Float64:
+		return textOf(t, func(vs []float64) func(float64) string { return floatCells(vs, 64) }, func(v float64) string { return floatScalar(v, 64) })
+	case Int32:
+		return textOf(t, cells[int32], plain[int32])
+	case Int64:
+		return textOf(t, cells[int64], plain[int64])
+	case Uint8:
+		return textOf(t, cells[uint8], plain[uint8])
+	default:
+		return textOf(t, boolCells, func(v bool) string { return strings.TrimSpace(boolCell(v)) })
+	}
+}
+
+// textOf lays out a tensor whose array cells are printed by what cells makes
+// of all shown elements, so that they align; scalar prints a 0-d one.
+func textOf[T Element](t *Tensor, cells func([]T) func(T) string, scalar func(T) string) (string, error) {
+	shape := t.shape()
+	if len(shape) == 0 {
+		v, err := Item[T](t)
+		return scalar(v), err
+	}
+	if t.Len() == 0 {
+		return "[]", t.Eval()
+	}
+	shown, vs, err := ends[T](t)
+	if err != nil {
+		return "", err
+	}
+	cell := cells(vs)
+	p := printer{shape: shape, shown: shown, cell: func(i int) string { return cell(vs[i]) }}
+	return p.array(0, 0, " ", printWidth), nil
+}
+
+// ends reads what is printed: everything, or of a large tensor the first and
+// last elements along every dimension, densely packed with extents shown.
+func ends[T Element](t *Tensor) (shown ir.Shape, vs []T, err error) {
+	shape := t.shape()
+	if t.Len() <= printThreshold {
+		vs, err = Values[T](t)
+		return shape, vs, err
+	}
+	// In memory first: the slices below are metadata then, not ops.
+	if err := t.Eval(); err != nil {
+		return nil, nil, err
+	}
+	shown = append(ir.Shape{}, shape...)
+	var long []int
+	for i, n := range shape {
+		if n > 2*printEdge {
+			shown[i] = 2 * printEdge
+			long = append(long, i)
+		}
+	}
+	vs = make([]T, shown.Elems())
+	for corner := range 1 << len(long) {
+		ranges := make([]Range, len(shape))
+		base := make([]int, len(shape)) // of the corner in shown
+		for bit, dim := range long {
+			ranges[dim] = R(0, printEdge)
+			if corner>>bit&1 == 1 {
+				ranges[dim] = R(shape[dim]-printEdge, End)
+				base[dim] = printEdge
+			}
+		}
+		part := t.Slice(ranges...)
+		got, err := Values[T](part)
+		if err != nil {
+			return nil, nil, err
+		}
+		scatter(vs, shown, base, got, part.shape())
+		part.Release()
+	}
+	return shown, vs, nil
+}
+
+// scatter copies a dense block of extents block into dst at base.
+func scatter[T Element](dst []T, shape ir.Shape, base []int, src []T, block ir.Shape) {
+	stride := shape.RowMajor()
+	for i, v := range src {
+		at, rest := 0, i
+		for d := len(block) - 1; d >= 0; d-- {
+			at += (base[d] + rest%block[d]) * stride[d]
+			rest /= block[d]
+		}
+		dst[at] = v
+	}
+}
+
+// printer nests brackets and breaks lines as NumPy's array2string does.
+type printer struct {
+	shape ir.Shape // of the tensor
+	shown ir.Shape // of what is printed; smaller where a dimension is summarised
+	cell  func(i int) string
+}
+
+// array prints the part of dimensions dim and on that starts at element at.
+// Lines after the first begin with indent; width is what remains for them when
+// the brackets to come are kept free.
+func (p *printer) array(dim, at int, indent string, width int) string {
+	if dim == len(p.shape) {
+		return p.cell(at)
+	}
+	stride := 1
+	for _, n := range p.shown[dim+1:] {
+		stride *= n
+	}
+	n := p.shown[dim]
+	var parts []string
+	for i := range n {
+		if n < p.shape[dim] && i == printEdge {
+			parts = append(parts, "...")
+		}
+		parts = append(parts, p.array(dim+1, at+i*stride, indent+" ", width-1))
+	}
+	if dim < len(p.shape)-1 {
+		sep := strings.Repeat("\n", len(p.shape)-dim-1) + indent
+		return "[" + strings.Join(parts, sep) + "]"
+	}
+	return "[" + breakLines(parts, indent, width-1) + "]"
+}
+
+// breakLines joins words by spaces into lines no longer than width.
+func breakLines(words []string, indent string, width int) string {
+	var b strings.Builder
+	line := indent
+	for i, w := range words {
+		if len(line)+len(w) > width && len(line) > len(indent) {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = indent
+		}
+		line += w
+		if i < len(words)-1 {
+			line += " "
+		}
+	}
+	b.WriteString(line)
+	return b.String()[len(indent):]
+}
+
+// cells right-aligns integers.
+func cells[T int32 | int64 | uint8](vs []T) func(T) string {
+	width := 0
+	for _, v := range vs {
+		width = max(width, len(plain(v)))
+	}
+	return func(v T) string { return fmt.Sprintf("%*d", width, v) }
+}
+
+func plain[T int32 | int64 | uint8](v T) string { return fmt.Sprint(v) }
+
+func boolCells([]bool) func(bool) string { return boolCell }
+
+func boolCell(v bool) string {
+	if v {
+		return " True"
+	}
+	return "False"
+}

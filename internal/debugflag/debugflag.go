@@ -1,0 +1,116 @@
+// Package debugflag reads MILLRACE_DEBUG, the one environment variable for
+// looking inside: keys separated by commas, as in
+// MILLRACE_DEBUG=lines,trace=out.json.
+//
+// Engine part: no compatibility promise; use package millrace.
+package debugflag
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// Variable is the name of the environment variable.
+const Variable = "MILLRACE_DEBUG"
+
+// Flags has a field for each key, which is the field's name in lower case. The
+// help tags are what MILLRACE_DEBUG=help prints and docs/debugging.md lists.
+type Flags struct {
+	Help  bool   `help:"print this list to standard error"`
+	Lines bool   `help:"remember the caller's line of every op, so that faults found later name the exact one"`
+	Check bool   `help:"run every new plan fused and op by op once, and report the op whose bits differ"`
+	Trace string `help:"write a timeline of all devices to this file, for chrome://tracing or ui.perfetto.dev"`
+}
+
+// Key is one key with its help.
+type Key struct {
+	Name, Help string
+	TakesValue bool
+}
+
+// Keys lists the keys in the order of the fields.
+func Keys() []Key {
+	t := reflect.TypeFor[Flags]()
+	keys := make([]Key, t.NumField())
+	for i := range keys {
+		f := t.Field(i)
+		keys[i] = Key{strings.ToLower(f.Name), f.Tag.Get("help"), f.Type.Kind() == reflect.String}
+	}
+	return keys
+}
+
+// Parse reads the variable's text. The error tells every problem at once and
+// the keys there are.
+func Parse(s string) (Flags, error) {
+	var flags Flags
+	var errs []error
+	v := reflect.ValueOf(&flags).Elem()
+	keys := Keys()
+	for item := range strings.SplitSeq(s, ",") {
+		name, value, has := strings.Cut(strings.TrimSpace(item), "=")
+		if name == "" && !has {
+			continue
+		}
+		i := indexKey(keys, name)
+		switch {
+		case i < 0:
+			errs = append(errs, fmt.Errorf("%s: no key %q; there are %s", Variable, name, names(keys)))
+		case keys[i].TakesValue && value == "":
+			errs = append(errs, fmt.Errorf("%s: %s wants a value, as in %s=FILE", Variable, name, name))
+		case keys[i].TakesValue:
+			v.Field(i).SetString(value)
+		case has:
+			errs = append(errs, fmt.Errorf("%s: %s takes no value", Variable, name))
+		default:
+			v.Field(i).SetBool(true)
+		}
+	}
+	return flags, errors.Join(errs...)
+}
+
+func indexKey(keys []Key, name string) int {
+	for i, k := range keys {
+		if k.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func names(keys []Key) string {
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = k.Name
+	}
+	return strings.Join(list, ", ")
+}
+
+// PrintHelp writes the list of keys.
+func PrintHelp(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s takes these keys, separated by commas:\n", Variable)
+	for _, k := range Keys() {
+		name := k.Name
+		if k.TakesValue {
+			name += "=FILE"
+		}
+		fmt.Fprintf(&b, "  %-12s %s\n", name, k.Help)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Get is what the variable said when it was first asked for. Help is printed
+// then, once: it is the only thing the library ever prints.
+var Get = sync.OnceValues(func() (Flags, error) {
+	flags, err := Parse(os.Getenv(Variable))
+	if flags.Help {
+		err = errors.Join(err, PrintHelp(os.Stderr))
+	}
+	return flags, err
+})

@@ -1,0 +1,98 @@
+package millrace
+
+import "github.com/millrace-go/millrace/ir"
+
+// Logic on Bool tensors and bit operations on integer tensors. The operands
+// broadcast as in NumPy (else ErrShape) and have one dtype (else ErrDType),
+// which is the result's.
+
+func isBool(dt DType) bool { return dt == Bool }
+func isInt(dt DType) bool  { return dt.IsInt() }
+
+const (
+	useBit   = "for integers there are BitAnd, BitOr, BitXor and BitNot"
+	useLogic = "bit operations take integers; for bool there are And, Or, Xor and Not"
+)
+
+// logic and bitwise record op on two operands after a look at the first one's
+// dtype; that the second has the same is checked in recording.
+func logic(op ir.Op, t, u *Tensor) *Tensor {
+	if r := only(op, t, isBool, useBit); r != nil {
+		return r
+	}
+	return binary(op, t, u)
+}
+
+func bitwise(op ir.Op, t, u *Tensor) *Tensor {
+	if r := only(op, t, isInt, useLogic); r != nil {
+		return r
+	}
+	return binary(op, t, u)
+}
+
+func bitwiseScalar(op ir.Op, t *Tensor, s float64) *Tensor {
+	if r := only(op, t, isInt, useLogic); r != nil {
+		return r
+	}
+	return rightScalar(op, t, s)
+}
+
+// And is true where both are. Bool only.
+func (t *Tensor) And(u *Tensor) *Tensor { return logic(ir.And, t, u) }
+
+// Or is true where one or both are. Bool only.
+func (t *Tensor) Or(u *Tensor) *Tensor { return logic(ir.Or, t, u) }
+
+// Xor is true where exactly one is. Bool only.
+func (t *Tensor) Xor(u *Tensor) *Tensor { return logic(ir.Xor, t, u) }
+
+// Not is true where t is false. Bool only.
+func (t *Tensor) Not() *Tensor {
+	if r := only(ir.Not, t, isBool, useBit); r != nil {
+		return r
+	}
+	return unary(ir.Not, t)
+}
+
+// BitAnd is t & u. Integers only.
+func (t *Tensor) BitAnd(u *Tensor) *Tensor { return bitwise(ir.And, t, u) }
+
+// BitAndScalar is [Tensor.BitAnd] with a number for u, which t's dtype must
+// hold.
+func (t *Tensor) BitAndScalar(s float64) *Tensor { return bitwiseScalar(ir.And, t, s) }
+
+// BitOr is t | u. Integers only.
+func (t *Tensor) BitOr(u *Tensor) *Tensor { return bitwise(ir.Or, t, u) }
+
+// BitOrScalar is [Tensor.BitOr] with a number for u, which t's dtype must hold.
+func (t *Tensor) BitOrScalar(s float64) *Tensor { return bitwiseScalar(ir.Or, t, s) }
+
+// BitXor is t ^ u. Integers only.
+func (t *Tensor) BitXor(u *Tensor) *Tensor { return bitwise(ir.Xor, t, u) }
+
+// BitXorScalar is [Tensor.BitXor] with a number for u, which t's dtype must
+// hold.
+func (t *Tensor) BitXorScalar(s float64) *Tensor { return bitwiseScalar(ir.Xor, t, s) }
+
+// BitNot is ^t, every bit inverted. Integers only.
+func (t *Tensor) BitNot() *Tensor {
+	if r := only(ir.Not, t, isInt, useLogic); r != nil {
+		return r
+	}
+	return unary(ir.Not, t)
+}
+
+// Shl is t << u. Bits shifted out are lost; a shift by the width or more is 0.
+// A negative shift counts as one by the width or more. Integers only.
+func (t *Tensor) Shl(u *Tensor) *Tensor { return bitwise(ir.Shl, t, u) }
+
+// ShlScalar is [Tensor.Shl] with a number for u, which t's dtype must hold.
+func (t *Tensor) ShlScalar(s float64) *Tensor { return bitwiseScalar(ir.Shl, t, s) }
+
+// Shr is t >> u: the sign is copied in for signed types, zeros for uint8. A
+// shift by the width or more leaves only those, and a negative shift counts as
+// one. Integers only.
+func (t *Tensor) Shr(u *Tensor) *Tensor { return bitwise(ir.Shr, t, u) }
+
+// ShrScalar is [Tensor.Shr] with a number for u, which t's dtype must hold.
+func (t *Tensor) ShrScalar(s float64) *Tensor { return bitwiseScalar(ir.Shr, t, s) }

@@ -1,0 +1,87 @@
+package millrace
+
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Where takes elements of x where mask is true and of y elsewhere. The mask is
+// Bool; x and y have one dtype, any, which is the result's (else ErrDType). All
+// three broadcast as in NumPy (else ErrShape).
+func Where(mask, x, y *Tensor) *Tensor { return ternary(ir.Where, mask, x, y) }
+
+// WhereScalar is [Where] with a number for y, which takes x's dtype as in
+// [Tensor.AddScalar].
+func WhereScalar(mask, x *Tensor, y float64) *Tensor {
+	bits, ok := scalarBits(x.DType(), y)
+	if !ok {
+		return unheld(ir.Where, x, y)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(mask), arg(x), {Bits: bits}}
+	stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+// ScalarWhere is [Where] with a number for x, which takes y's dtype as in
+// [Tensor.AddScalar].
+func ScalarWhere(mask *Tensor, x float64, y *Tensor) *Tensor {
+	bits, ok := scalarBits(y.DType(), x)
+	if !ok {
+		return unheld(ir.Where, y, x)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(mask), {Bits: bits}, arg(y)}
+	stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+// Clamp limits t to [lo, hi]: Minimum(Maximum(t, lo), hi), so that hi wins
+// where lo > hi, and a NaN in any operand gives NaN. The three have one dtype
+// of numbers, which is the result's (else ErrDType), and broadcast as in NumPy
+// (else ErrShape).
+func (t *Tensor) Clamp(lo, hi *Tensor) *Tensor { return ternary(ir.Clamp, t, lo, hi) }
+
+// ClampScalar is [Tensor.Clamp] with numbers, which take t's dtype as in
+// [Tensor.AddScalar].
+func (t *Tensor) ClampScalar(lo, hi float64) *Tensor {
+	a, ok := scalarBits(t.DType(), lo)
+	if !ok {
+		return unheld(ir.Clamp, t, lo)
+	}
+	b, ok := scalarBits(t.DType(), hi)
+	if !ok {
+		return unheld(ir.Clamp, t, hi)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), {Bits: a}, {Bits: b}}
+	stream.Record(&r.v, stream.Place{}, ir.Clamp, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+// IsNaN is true where t is NaN. The result is Bool. Floats only, else ErrDType.
+func (t *Tensor) IsNaN() *Tensor { return unary(ir.IsNaN, t) }
+
+// IsInf is true where t is +Inf or -Inf. The result is Bool. Floats only, else
+// ErrDType.
+func (t *Tensor) IsInf() *Tensor { return unary(ir.IsInf, t) }
+
+// IsFinite is true where t is neither NaN nor an infinity. The result is Bool.
+// Floats only, else ErrDType.
+func (t *Tensor) IsFinite() *Tensor { return unary(ir.IsFinite, t) }
+
+// Cast converts the elements to another dtype. Floats become integers by
+// rounding toward zero and saturating at the limits, NaN becoming 0; a wider
+// integer becomes a narrower one by dropping high bits; numbers become floats
+// by rounding to nearest. Of bool, false is 0 and true 1; to bool, everything
+// but 0 is true, NaN too. A dtype that tensors cannot have is ErrDType, one that
+// the device lacks ErrUnsupported.
+func (t *Tensor) Cast(dt DType) *Tensor {
+	if !dt.Tensor() {
+		return failed("cast", dtypeErr("%v is no dtype of tensors", dt), t)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t)}
+	stream.Record(&r.v, stream.Place{}, ir.Cast, dt, nil, nil, args[:])
+	return r
+}

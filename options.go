@@ -1,0 +1,129 @@
+package millrace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+
+	"github.com/millrace-go/millrace/internal/debugflag"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Options configure a device; the zero value works. The fields, their zero
+// values and their keys in the text form that String prints:
+//
+//	Device       driver's name; "": MILLRACE_DEVICE, else "cpu"   (before the colon)
+//	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
+//	Threads      worker threads of the CPU; 0: GOMAXPROCS         threads=2
+//	Compile      when kernels are compiled                        compile=background|wait|off
+//	Tier         which tier of the CPU device runs                tier=auto|0|1
+//	Fusion       how ops become kernels                           fusion=on|greedy|off
+//	QueueCap     ops after which a stream is cut; 0: 64           queue=64
+//	MemoryLimit  bytes of device memory; 0: no limit              memory=512MiB
+//	PinnedLimit  bytes that unwritten results may hold alive;     pinned=64MiB
+//	             0: a quarter of MemoryLimit, or 1 GiB
+//	Check        run each new plan fused and op by op, compare    check
+//	Lines        keep the caller's line of every op               lines
+//	Trace        hooks; nil: none                                 (not in the text)
+//
+// Validate reports every field that cannot be.
+type Options = stream.Options
+
+// CompileMode says when the CPU device compiles kernels. Until a kernel is
+// compiled it runs interpreted, with the same bits.
+type CompileMode = runtime.CompileMode
+
+// The compile modes. MILLRACE_COMPILE=off in the environment forbids compilers
+// whatever the program says.
+const (
+	CompileBackground CompileMode = runtime.CompileBackground // the default
+	CompileWait       CompileMode = runtime.CompileWait       // the first run waits
+	CompileOff        CompileMode = runtime.CompileOff        // no compiler is started
+)
+
+// Tier says which way of running kernels the CPU device uses.
+type Tier = stream.Tier
+
+// The tiers.
+const (
+	TierAuto        Tier = stream.TierAuto        // interpreted until compiled
+	TierInterpreter Tier = stream.TierInterpreter // tier 0 only
+	TierCompiled    Tier = stream.TierCompiled    // tier 1; runs wait for the compiler
+)
+
+// FusionMode says how recorded ops become kernels.
+type FusionMode = stream.FusionMode
+
+// The fusion modes.
+const (
+	FusionOn     FusionMode = stream.FusionOn     // search for the best plan
+	FusionGreedy FusionMode = stream.FusionGreedy // the cheap rule only
+	FusionOff    FusionMode = stream.FusionOff    // one kernel for each op
+)
+
+// ParseOptions reads what [Options.String] prints: "cpu",
+// "cpu:threads=2,compile=wait". A key alone, as in "cpu:check", means true.
+// The error lists every problem and, for an unknown key, the keys there are.
+func ParseOptions(s string) (Options, error) { return stream.ParseOptions(s) }
+
+// withEnvironment completes o from MILLRACE_DEVICE, MILLRACE_COMPILE and
+// MILLRACE_DEBUG.
+func withEnvironment(o Options) (Options, error) {
+	var errs []error
+	if o.Device == "" {
+		env, err := ParseOptions(os.Getenv("MILLRACE_DEVICE"))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("MILLRACE_DEVICE: %w", err))
+		}
+		o = overlay(env, o)
+		if o.Device == "" {
+			o.Device = "cpu"
+		}
+	}
+	switch c := os.Getenv("MILLRACE_COMPILE"); c {
+	case "", "on":
+	case "off":
+		o.Compile = CompileOff
+		if o.Tier == TierCompiled {
+			o.Tier = TierAuto
+		}
+	default:
+		errs = append(errs, fmt.Errorf("MILLRACE_COMPILE is %q: want on or off", c))
+	}
+	flags, err := debugflag.Get()
+	if err != nil {
+		errs = append(errs, err)
+	}
+	o.Check = o.Check || flags.Check
+	o.Lines = o.Lines || flags.Lines
+	if flags.Trace != "" {
+		traceFile, err := sharedTrace(flags.Trace)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("MILLRACE_DEBUG: %w", err))
+		}
+		o.Trace = bothTraces(o.Trace, traceFile)
+	}
+	return o, errors.Join(append(errs, o.Validate())...)
+}
+
+// overlay is base with the fields that top sets.
+func overlay(base, top Options) Options {
+	b, t := reflect.ValueOf(&base).Elem(), reflect.ValueOf(top)
+	for i := range t.NumField() {
+		if f := t.Field(i); !f.IsZero() {
+			b.Field(i).Set(f)
+		}
+	}
+	return base
+}
+
+// Stats are a device's counters since it was opened: Ops recorded, Segments
+// run, PlanHits of them by a known plan, Explorations, Plans held, Kernels
+// launched by plans, InPlace outputs, Recomputes of unwritten results, Aliases,
+// Fallbacks after a fault, Evictions of plans, Collections forced for memory,
+// PinnedBytes and LiveBytes now; and in Runtime the driver's: Launches,
+// BytesRead, BytesWritten, Compiles, CompileFails, Fallbacks, Tier0 launches,
+// Allocs, AllocBytes, PoolBytes, PoolHits, CompileNanos.
+type Stats = stream.Stats

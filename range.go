@@ -1,0 +1,166 @@
+package millrace
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Range selects positions along one dimension: see [All], [R] and [At].
+type Range struct {
+	start, stop, step int
+	kind              rangeKind
+}
+
+type rangeKind uint8
+
+const (
+	rangeAll rangeKind = iota // the zero Range is All
+	rangeSpan
+	rangeAt
+)
+
+// All selects a whole dimension.
+var All = Range{}
+
+// End as the stop of a range is as far as the range can go in the direction of
+// its step: R(2, End) is everything from 2 on, R(-1, End, -1) everything
+// backwards.
+const End = math.MaxInt
+
+// R selects start, start+step, … before stop; the step is 1 unless given.
+// Negative start and stop count from the end, and both are clipped to the
+// dimension, so that a range may select nothing. It is NumPy's start:stop:step.
+// A step of 0, or more than one step, is ErrShape when the range is used.
+func R(start, stop int, step ...int) Range {
+	r := Range{start: start, stop: stop, step: 1, kind: rangeSpan}
+	switch len(step) {
+	case 0:
+	case 1:
+		r.step = step[0]
+	default:
+		r.step = 0
+	}
+	return r
+}
+
+// At selects one position and removes the dimension. Negative ones count from
+// the end; a position that is not there is ErrShape when it is used.
+func At(i int) Range { return Range{start: i, kind: rangeAt} }
+
+// String is the text NumPy would use between brackets.
+func (r Range) String() string {
+	switch r.kind {
+	case rangeAt:
+		return fmt.Sprint(r.start)
+	case rangeSpan:
+		var b strings.Builder
+		fmt.Fprintf(&b, "%d:", r.start)
+		if r.stop != End {
+			fmt.Fprint(&b, r.stop)
+		}
+		if r.step != 1 {
+			fmt.Fprintf(&b, ":%d", r.step)
+		}
+		return b.String()
+	}
+	return ":"
+}
+
+// on is the range over a dimension of size n: where it starts, its step, and
+// how many positions it has.
+func (r Range) on(n int) (start, step, count int, err error) {
+	switch r.kind {
+	case rangeAll:
+		return 0, 1, n, nil
+	case rangeAt:
+		i := r.start
+		if i < 0 {
+			i += n
+		}
+		if i < 0 || i >= n {
+			return 0, 0, 0, fmt.Errorf("position %d of a dimension of size %d", r.start, n)
+		}
+		return i, 1, 1, nil
+	}
+	if r.step == 0 {
+		return 0, 0, 0, fmt.Errorf("range with step 0, or with several steps")
+	}
+	// A downward range lies in [-1, n-1], an upward one in [0, n]; -1 and n
+	// are only ever the stop.
+	lo, hi := 0, n
+	if r.step < 0 {
+		lo, hi = -1, n-1
+	}
+	clip := func(i int) int {
+		if i < 0 {
+			i += n
+		}
+		return min(max(i, lo), hi)
+	}
+	start = clip(r.start)
+	stop := hi
+	switch {
+	case r.stop != End:
+		stop = clip(r.stop)
+	case r.step < 0:
+		stop = lo
+	}
+	span := stop - start
+	if span == 0 || span < 0 != (r.step < 0) {
+		return 0, 1, 0, nil
+	}
+	count = (abs(span)-1)/abs(r.step) + 1
+	if count == 1 {
+		return start, 1, 1, nil // a step that is never taken may be any number
+	}
+	return start, r.step, count, nil
+}
+
+func abs(i int) int {
+	if i < 0 {
+		return -i
+	}
+	return i
+}
+
+// Slice selects a range of each dimension; dimensions without a range are
+// whole. The dtype is t's, and nothing is copied. More ranges than dimensions,
+// a position that is not there or a step of 0 is ErrShape.
+//
+//	t.Slice(millrace.R(0, 10), millrace.At(-1))   // NumPy's t[0:10, -1]
+//	t.Slice(millrace.All, millrace.R(-1, millrace.End, -2))   // t[:, -1::-2]
+func (t *Tensor) Slice(ranges ...Range) *Tensor {
+	if t.DType() == Invalid {
+		return failed("slice", errNilTensor, t)
+	}
+	in := t.shape()
+	if len(ranges) > len(in) {
+		return failed("slice", shapeErr("%d ranges for %v", len(ranges), in), t)
+	}
+	out := append(ir.Shape{}, in...)
+	final := ir.Shape{}
+	attr := &ir.Attr{Start: make([]int, len(in)), Step: make([]int, len(in))}
+	for i, n := range in {
+		var r Range
+		if i < len(ranges) {
+			r = ranges[i]
+		}
+		var err error
+		if attr.Start[i], attr.Step[i], out[i], err = r.on(n); err != nil {
+			return failed("slice", shapeErr("%v, dimension %d: %v", in, i, err), t)
+		}
+		if r.kind != rangeAt {
+			final = append(final, out[i])
+		}
+	}
+	r := view(ir.Slice, t, out, attr)
+	if len(final) == len(out) {
+		return r
+	}
+	flat := view(ir.Reshape, r, final, nil)
+	r.Release()
+	return flat
+}

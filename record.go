@@ -1,0 +1,85 @@
+package millrace
+
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// What every op method does: build the operands on the stack, record. The one
+// allocation is the result. Nothing is checked here that the engine checks.
+
+// noValue stands for a nil *Tensor among operands: the engine refuses a value
+// that was never made.
+var noValue Tensor
+
+func arg(t *Tensor) stream.Arg {
+	if t == nil {
+		t = &noValue
+	}
+	return stream.Arg{V: &t.v}
+}
+
+func unary(op ir.Op, t *Tensor) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t)}
+	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+func binary(op ir.Op, t, u *Tensor) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), arg(u)}
+	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+func ternary(op ir.Op, t, u, w *Tensor) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), arg(u), arg(w)}
+	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+// rightScalar is t op s, leftScalar s op t, with s in t's dtype.
+func rightScalar(op ir.Op, t *Tensor, s float64) *Tensor {
+	bits, ok := scalarBits(t.DType(), s)
+	if !ok {
+		return unheld(op, t, s)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), {Bits: bits}}
+	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor {
+	bits, ok := scalarBits(t.DType(), s)
+	if !ok {
+		return unheld(op, t, s)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{{Bits: bits}, arg(t)}
+	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	return r
+}
+
+func unheld(op ir.Op, t *Tensor, s float64) *Tensor {
+	return failed(op.String(), dtypeErr("%v cannot hold the scalar %v", t.DType(), s), t)
+}
+
+// only refuses a tensor of another kind than ok says; use names the way out. A
+// tensor that carries an error passes: recording hands its error on.
+func only(op ir.Op, t *Tensor, ok func(DType) bool, use string) *Tensor {
+	if dt := t.DType(); dt != Invalid && !ok(dt) {
+		return failed(op.String(), dtypeErr("%v tensor: %s", dt, use), t)
+	}
+	return nil
+}
+
+// view records an op that only says where elements are found.
+func view(op ir.Op, t *Tensor, shape ir.Shape, attr *ir.Attr) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t)}
+	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, shape, attr, args[:])
+	return r
+}

@@ -1,0 +1,203 @@
+package millrace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Trace has a hook for each thing the engine does, set in [Options]; nil ones
+// are skipped. Hooks are called synchronously and must not call the library:
+//
+//	Flush    func(FlushEvent)    a segment of a stream ran
+//	Explore  func(ExploreEvent)  a plan was made for a new segment
+//	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
+//	Error    func(error)         once for each fault, survived ones included
+type Trace = stream.Trace
+
+// FlushEvent tells of one segment that ran: Stream, its stream's number on the
+// device; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
+// whether its plan was known; Start and Elapsed.
+type FlushEvent = stream.FlushEvent
+
+// ExploreEvent tells of a plan that was made: Ops, Kernels, Elapsed.
+type ExploreEvent = stream.ExploreEvent
+
+// CompileEvent tells of one compile: Kernel, its key in hex; Elapsed; Err.
+type CompileEvent = stream.CompileEvent
+
+// TraceWriter writes what its hooks are told as a Chrome trace: a JSON array
+// that chrome://tracing and ui.perfetto.dev show as a timeline, one row per
+// stream, one for explorations and one for compiles.
+type TraceWriter struct {
+	mu    sync.Mutex
+	w     io.Writer
+	start time.Time
+	named map[uint64]bool // rows that have a name already
+	n     int
+	err   error
+}
+
+// NewTraceWriter starts a trace on w. Give Trace's hooks to any number of
+// devices, and call Close after the last.
+func NewTraceWriter(w io.Writer) *TraceWriter {
+	return &TraceWriter{w: w, start: time.Now(), named: map[uint64]bool{}}
+}
+
+// Rows of the timeline that are no stream.
+const (
+	rowExplore uint64 = 1<<32 + iota
+	rowCompile
+	rowError
+)
+
+// chromeEvent is one entry of the trace event format; times in microseconds.
+type chromeEvent struct {
+	Name  string         `json:"name"`
+	Phase string         `json:"ph"` // X complete, i instant, M metadata
+	Time  float64        `json:"ts"`
+	Dur   float64        `json:"dur,omitempty"`
+	PID   int            `json:"pid"`
+	Row   uint64         `json:"tid"`
+	Scope string         `json:"s,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// Trace returns the hooks to set in Options.
+func (tw *TraceWriter) Trace() *Trace {
+	return &Trace{
+		Flush: func(e FlushEvent) {
+			tw.span(e.Stream, fmt.Sprintf("stream %d", e.Stream), "segment", e.Start, e.Elapsed, map[string]any{
+				"reason": e.Reason, "ops": e.Ops, "kernels": e.Kernels, "hit": e.Hit,
+			})
+		},
+		Explore: func(e ExploreEvent) {
+			tw.span(rowExplore, "exploration", "explore", time.Now().Add(-e.Elapsed), e.Elapsed, map[string]any{
+				"ops": e.Ops, "kernels": e.Kernels,
+			})
+		},
+		Compile: func(e CompileEvent) {
+			args := map[string]any{"kernel": e.Kernel}
+			if e.Err != nil {
+				args["error"] = e.Err.Error()
+			}
+			tw.span(rowCompile, "compiler", "compile", time.Now().Add(-e.Elapsed), e.Elapsed, args)
+		},
+		Error: func(err error) {
+			tw.mu.Lock()
+			defer tw.mu.Unlock()
+			tw.name(rowError, "errors")
+			tw.put(chromeEvent{Name: "error", Phase: "i", Scope: "g", Time: tw.micros(time.Now()), Row: rowError,
+				Args: map[string]any{"error": err.Error()}})
+		},
+	}
+}
+
+// Close ends the array and returns the first error of writing. It does not
+// close the underlying writer.
+func (tw *TraceWriter) Close() error {
+	tw.mu.Lock()
+	defer tw.mu.Unlock()
+	if tw.err != nil {
+		return tw.err
+	}
+	end := "\n]\n"
+	if tw.n == 0 {
+		end = "[]\n"
+	}
+	_, err := io.WriteString(tw.w, end)
+	tw.err = errors.New("trace writer is closed") // later events are dropped
+	return err
+}
+
+func (tw *TraceWriter) span(row uint64, rowName, name string, start time.Time, d time.Duration, args map[string]any) {
+	tw.mu.Lock()
+	defer tw.mu.Unlock()
+	tw.name(row, rowName)
+	tw.put(chromeEvent{Name: name, Phase: "X", Time: tw.micros(start), Dur: float64(d.Nanoseconds()) / 1e3, Row: row, Args: args})
+}
+
+func (tw *TraceWriter) micros(t time.Time) float64 {
+	return float64(t.Sub(tw.start).Nanoseconds()) / 1e3
+}
+
+func (tw *TraceWriter) name(row uint64, name string) {
+	if !tw.named[row] {
+		tw.named[row] = true
+		tw.put(chromeEvent{Name: "thread_name", Phase: "M", Row: row, Args: map[string]any{"name": name}})
+	}
+}
+
+// put writes one event. The array is valid but for its end at any moment, and
+// viewers accept a missing end: a program that is killed leaves a usable file.
+func (tw *TraceWriter) put(e chromeEvent) {
+	if tw.err != nil {
+		return
+	}
+	e.PID = 1
+	text, err := json.Marshal(e)
+	if err == nil {
+		lead := ",\n"
+		if tw.n == 0 {
+			lead = "[\n"
+		}
+		_, err = tw.w.Write(append([]byte(lead), text...))
+	}
+	tw.n++
+	tw.err = err
+}
+
+// sharedTraces are the files that MILLRACE_DEBUG=trace=FILE named: one writer
+// for all devices of the process, open until it ends.
+var sharedTraces struct {
+	sync.Mutex
+	byPath map[string]*Trace
+}
+
+func sharedTrace(path string) (*Trace, error) {
+	s := &sharedTraces
+	s.Lock()
+	defer s.Unlock()
+	if t := s.byPath[path]; t != nil {
+		return t, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if s.byPath == nil {
+		s.byPath = map[string]*Trace{}
+	}
+	t := NewTraceWriter(f).Trace()
+	s.byPath[path] = t
+	return t, nil
+}
+
+// bothTraces tells a first (it may be nil), then b.
+func bothTraces(a, b *Trace) *Trace {
+	if a == nil {
+		return b
+	}
+	return &Trace{
+		Flush:   both(a.Flush, b.Flush),
+		Explore: both(a.Explore, b.Explore),
+		Compile: both(a.Compile, b.Compile),
+		Error:   both(a.Error, b.Error),
+	}
+}
+
+func both[E any](f, g func(E)) func(E) {
+	if f == nil {
+		return g
+	}
+	return func(e E) {
+		f(e)
+		g(e)
+	}
+}

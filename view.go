@@ -1,0 +1,162 @@
+package millrace
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Views say where elements are found and compute nothing; of a tensor in
+// memory a view is metadata. Their dtype is that of their operand.
+
+// unknown is the result of a view of t where t's shape is not known: t carries
+// an error, or was never made.
+func unknown(op string, t *Tensor) *Tensor {
+	if t.DType() != Invalid {
+		return nil
+	}
+	return failed(op, errNilTensor, t)
+}
+
+// Reshape gives the same elements in row-major order another shape with as many
+// elements. One dimension may be -1 and is computed from the others. Without
+// dimensions the result is 0-d. A shape of another size is ErrShape.
+func (t *Tensor) Reshape(dims ...int) *Tensor {
+	if r := unknown("reshape", t); r != nil {
+		return r
+	}
+	shape := append(ir.Shape{}, dims...)
+	if i := slices.Index(shape, -1); i >= 0 {
+		shape[i] = 1
+		rest := 0
+		if shape.Check() == nil {
+			rest = shape.Elems()
+		}
+		n := t.Len()
+		if rest == 0 || n%rest != 0 {
+			return failed("reshape", shapeErr("%v does not fit %v", t.shape(), ir.Shape(slices.Clone(dims))), t)
+		}
+		shape[i] = n / rest
+	}
+	return view(ir.Reshape, t, shape, nil)
+}
+
+// Permute puts the dimensions in another order: dimension i of the result is
+// dimension axes[i] of t. Negative axes count from the last. Axes that do not
+// name every dimension once are ErrShape.
+func (t *Tensor) Permute(axes ...int) *Tensor {
+	if r := unknown("permute", t); r != nil {
+		return r
+	}
+	order, err := axesOf(axes, t.Rank())
+	if err == nil && len(order) != t.Rank() {
+		err = shapeErr("%d axes for %v", len(order), t.shape())
+	}
+	if err != nil {
+		return failed("permute", err, t)
+	}
+	return view(ir.Permute, t, nil, &ir.Attr{Axes: order})
+}
+
+// T reverses the order of the dimensions: the transpose of a matrix.
+func (t *Tensor) T() *Tensor {
+	order := make([]int, t.Rank())
+	for i := range order {
+		order[i] = len(order) - 1 - i
+	}
+	return t.Permute(order...)
+}
+
+// Expand repeats dimensions of size 1, and adds dimensions in front, to reach
+// a shape: NumPy's broadcast_to. Nothing is copied. A dimension that is neither
+// 1 nor the wanted size is ErrShape.
+func (t *Tensor) Expand(dims ...int) *Tensor {
+	if r := unknown("expand", t); r != nil {
+		return r
+	}
+	return view(ir.Expand, t, append(ir.Shape{}, dims...), nil)
+}
+
+// Flip reverses the order of the elements along the axes, or along all of them
+// where none is given. Negative axes count from the last. An axis that is not
+// there or given twice is ErrShape.
+func (t *Tensor) Flip(axes ...int) *Tensor {
+	if r := unknown("flip", t); r != nil {
+		return r
+	}
+	in := t.shape()
+	list, err := axesOf(axes, len(in))
+	if err != nil {
+		return failed("flip", err, t)
+	}
+	attr := &ir.Attr{Start: make([]int, len(in)), Step: make([]int, len(in))}
+	for i, n := range in {
+		attr.Step[i] = 1
+		if n > 0 && (len(axes) == 0 || slices.Contains(list, i)) {
+			attr.Start[i], attr.Step[i] = n-1, -1
+		}
+	}
+	return view(ir.Slice, t, slices.Clone(in), attr)
+}
+
+// Squeeze removes the axes, each of size 1, or all dimensions of size 1 where
+// none is given. Negative axes count from the last. An axis of another size,
+// that is not there or given twice is ErrShape.
+func (t *Tensor) Squeeze(axes ...int) *Tensor {
+	if r := unknown("squeeze", t); r != nil {
+		return r
+	}
+	in := t.shape()
+	list, err := axesOf(axes, len(in))
+	if err != nil {
+		return failed("squeeze", err, t)
+	}
+	out := ir.Shape{}
+	for i, n := range in {
+		chosen := slices.Contains(list, i)
+		if chosen && n != 1 {
+			return failed("squeeze", shapeErr("axis %d of %v is not of size 1", i, in), t)
+		}
+		if !chosen && (n != 1 || len(axes) > 0) {
+			out = append(out, n)
+		}
+	}
+	return view(ir.Reshape, t, out, nil)
+}
+
+// Unsqueeze inserts a dimension of size 1 that is axis of the result; negative
+// axes count from the result's last, so that -1 appends. An axis outside
+// [-rank-1, rank], or a result of more than 8 dimensions, is ErrShape.
+func (t *Tensor) Unsqueeze(axis int) *Tensor {
+	if r := unknown("unsqueeze", t); r != nil {
+		return r
+	}
+	in := t.shape()
+	i := axis
+	if i < 0 {
+		i += len(in) + 1
+	}
+	if i < 0 || i > len(in) {
+		return failed("unsqueeze", shapeErr("axis %d for %v", axis, in), t)
+	}
+	return view(ir.Reshape, t, slices.Insert(slices.Clone(in), i, 1), nil)
+}
+
+// axesOf resolves negative axes and refuses those that are not there or given
+// twice.
+func axesOf(axes []int, rank int) ([]int, error) {
+	list := make([]int, len(axes))
+	for i, a := range axes {
+		if a < -rank || a >= rank {
+			return nil, shapeErr("axis %d of a tensor of rank %d", a, rank)
+		}
+		if a < 0 {
+			a += rank
+		}
+		if slices.Contains(list[:i], a) {
+			return nil, shapeErr("axis %d is given twice", a)
+		}
+		list[i] = a
+	}
+	return list, nil
+}

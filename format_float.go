@@ -61,13 +61,16 @@ func (f *floatLayout) cell(x float64) string {
 	if math.IsInf(x, 0) || x != x {
 		return padLeft(special(x), f.left+f.tail())
 	}
-	whole, frac, exp := f.digits(x)
-	text := padLeft(whole, f.left) + "." + frac
 	if !f.scientific {
-		return text + strings.Repeat(" ", f.right-len(frac))
+		whole, frac, _ := f.digits(x)
+		return padLeft(whole, f.left) + "." + frac + strings.Repeat(" ", f.right-len(frac))
 	}
-	text += strings.Repeat("0", f.right-len(frac))
-	return text + "e" + exp[:1] + strings.Repeat("0", f.exp-len(exp)) + exp[1:]
+	// Exact digits rather than zeros after the shortest ones.
+	mantissa, exp, _ := strings.Cut(strconv.FormatFloat(x, 'e', f.right, f.bits), "e")
+	if f.right == 0 {
+		mantissa += "."
+	}
+	return padLeft(mantissa, f.left+1+f.right) + "e" + exp[:1] + strings.Repeat("0", f.exp-len(exp)) + exp[1:]
 }
 
 // digits takes x apart: the whole part with its sign, the digits after the

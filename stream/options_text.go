@@ -237,22 +237,15 @@ func optionKeys() string {
 	return strings.Join(keys, ", ")
 }
 
-// Validate reports every field that cannot be, joined into one error.
-func (o Options) Validate() error {
+// conflicts are the combinations that cannot be, and names that would not
+// survive the text form. Validate includes them.
+func (o *Options) conflicts() []error {
 	var errs []error
-	bad := func(is bool, format string, args ...any) {
-		if is {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
+	if strings.ContainsAny(o.Device, ":, \t\n") {
+		errs = append(errs, fmt.Errorf("option Device: %q is no driver's name", o.Device))
 	}
-	bad(strings.ContainsAny(o.Device, ":, \t\n"), "device %q is no driver's name", o.Device)
-	bad(o.Threads < 0, "threads is negative: %d", o.Threads)
-	bad(o.Compile > runtime.CompileOff, "compile mode %d is none of those there are", o.Compile)
-	bad(o.Tier > TierCompiled, "tier %d is none of those there are", o.Tier)
-	bad(o.Fusion > FusionOff, "fusion mode %d is none of those there are", o.Fusion)
-	bad(o.Tier == TierCompiled && o.Compile == runtime.CompileOff, "tier 1 needs a compiler, which compile=off forbids")
-	bad(o.QueueCap < 0, "queue is negative: %d", o.QueueCap)
-	bad(o.MemoryLimit < 0, "memory is negative: %d", o.MemoryLimit)
-	bad(o.PinnedLimit < 0, "pinned is negative: %d", o.PinnedLimit)
-	return errors.Join(errs...)
+	if o.Tier == TierCompiled && o.Compile == runtime.CompileOff {
+		errs = append(errs, errors.New("option Tier: tier 1 needs a compiler, which compile=off forbids"))
+	}
+	return errs
 }

@@ -15,6 +15,8 @@ type Plan struct {
 	Refusals []Refusal
 	// Score is the predicted time saved over one kernel per op, in seconds.
 	Score float64
+
+	uses *Uses
 }
 
 // Step is one kernel of a plan.
@@ -31,6 +33,17 @@ type Step struct {
 	// Nodes are the nodes this step computes, ascending (a node may be in
 	// several steps where it is recomputed).
 	Nodes []int
+	// InPlace lists which outputs may take over the memory of which inputs.
+	InPlace []InPlace
+}
+
+// InPlace says that output Out of a step writes, at every point, the element
+// that input In reads at that point and that nothing else in the step reads.
+// Both have one shape and dtype. So Out may be given In's memory if that is
+// dense row-major, ends with the tensor, and is not needed after the step. One
+// input may be offered to several outputs, and one output several inputs.
+type InPlace struct {
+	Out, In int // operands
 }
 
 // Operand says which tensor an operand of a kernel is, and how to get from a
@@ -41,13 +54,16 @@ type Operand struct {
 }
 
 // Hop is one step from the shape of a value to the shape of something it is
-// made from. From a node's result to its operand Arg: for an elementwise node
-// by broadcasting (aligned at the last dim), for a view node through the view;
-// for a reduction node from its operand to its result (Up).
+// made from, or the other way. Across a view node it goes from the result to
+// the operand through the view, or Up from the operand to the result (Permute
+// and Reshape, which can be undone); across a reduction node only Up. With
+// Node -1 it is a broadcast, aligned at the last dim, to the shape of tensor
+// Arg: elementwise nodes need no other, and where shapes are equal in every
+// segment of the plan they need none.
 type Hop struct {
 	Node int
-	Arg  int
-	Up   bool // from the operand to the result: for stores of reduced or viewed values
+	Arg  int // a tensor; only where Node is -1
+	Up   bool
 }
 
 // Alias makes a result a view of another tensor's memory: nothing is computed.

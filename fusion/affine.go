@@ -1,0 +1,235 @@
+package fusion
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// affine is an index as a function of positions: off + sum(c[d]*i[d]).
+type affine struct {
+	off int64
+	c   [runtime.MaxRank]int64
+}
+
+func (a *affine) addScaled(b *affine, k int64, rank int) {
+	a.off += k * b.off
+	for d := range rank {
+		a.c[d] += k * b.c[d]
+	}
+}
+
+// space is the dims that affine indices range over: a step's domain, or the
+// digits that a stage takes a linear position apart into.
+type space struct {
+	rank    int
+	dims    [runtime.MaxRank]int64
+	reduced [runtime.MaxRank]bool
+}
+
+// tracer follows one path from the domain to an operand. It holds, for every
+// dim of the shape it has come to, the index along it.
+type tracer struct {
+	shape [ir.MaxRank]int64
+	rank  int
+	at    [ir.MaxRank]affine
+
+	domain *space
+	digits *space // of the last stage; nil while at ranges over the domain
+	// entry is the position in the domain's terms once there are stages, and
+	// the final position where there are none.
+	entry  affine
+	stages []runtime.Stage
+}
+
+var errPath = errors.New("a path of the plan does not fit the segment")
+
+// start puts a tracer at a point of the domain itself.
+func (l *layouter) start(t *tracer, shape ir.Shape) {
+	t.domain, t.digits, t.stages, t.rank = &l.domain, nil, nil, len(shape)
+	for d, n := range shape {
+		t.shape[d] = int64(n)
+	}
+	l.identity(t, shape)
+}
+
+func (t *tracer) space() *space {
+	if t.digits != nil {
+		return t.digits
+	}
+	return t.domain
+}
+
+// hop crosses one node, or broadcasts.
+func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
+	if h.Node < 0 {
+		if h.Arg < 0 || h.Arg >= len(seg.Tensors) {
+			return errPath
+		}
+		return t.broadcast(seg.Tensors[h.Arg].Shape)
+	}
+	if h.Node >= len(seg.Nodes) {
+		return errPath
+	}
+	n := &seg.Nodes[h.Node]
+	operand := seg.Tensors[n.Args[0].ID].Shape
+	from, to := n.Shape, operand
+	if h.Up {
+		from, to = to, from
+	}
+	if !t.stands(from) && n.Op != ir.Reshape {
+		return fmt.Errorf("%w: at %v, not %v", errPath, t.shape[:t.rank], from)
+	}
+	switch n.Op {
+	case ir.Expand:
+		return t.broadcast(to)
+	case ir.Permute:
+		t.permute(n.Attr.Axes, h.Up)
+	case ir.Slice:
+		t.slice(n.Attr, to)
+	case ir.Reshape:
+		return l.reshape(t, to)
+	case ir.Sum, ir.Max:
+		t.reduce(n.Attr)
+	default:
+		return fmt.Errorf("%w: a hop across %s", errPath, n.Op)
+	}
+	return nil
+}
+
+func (t *tracer) stands(s ir.Shape) bool {
+	if t.rank != len(s) {
+		return false
+	}
+	for d, n := range s {
+		if t.shape[d] != int64(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// broadcast goes to a shape aligned at the last dim whose dims are 1 or equal.
+func (t *tracer) broadcast(to ir.Shape) error {
+	off := t.rank - len(to)
+	if off < 0 {
+		return fmt.Errorf("%w: %v does not broadcast to %v", errPath, to, t.shape[:t.rank])
+	}
+	for d, n := range to {
+		switch {
+		case int64(n) == t.shape[off+d]:
+			t.at[d] = t.at[off+d]
+		case n == 1:
+			t.at[d] = affine{}
+		default:
+			return fmt.Errorf("%w: %v does not broadcast to %v", errPath, to, t.shape[:t.rank])
+		}
+		t.shape[d] = int64(n)
+	}
+	t.rank = len(to)
+	return nil
+}
+
+func (t *tracer) permute(axes []int, up bool) {
+	at, shape := t.at, t.shape
+	for i, a := range axes {
+		if up {
+			t.at[i], t.shape[i] = at[a], shape[a]
+		} else {
+			t.at[a], t.shape[a] = at[i], shape[i]
+		}
+	}
+}
+
+func (t *tracer) slice(attr *ir.Attr, operand ir.Shape) {
+	rank := t.space().rank
+	for d, n := range operand {
+		a := affine{off: int64(attr.Start[d])}
+		a.addScaled(&t.at[d], int64(attr.Step[d]), rank)
+		t.at[d], t.shape[d] = a, int64(n)
+	}
+}
+
+// reduce goes from a reduced tensor to the result.
+func (t *tracer) reduce(attr *ir.Attr) {
+	k := 0
+	for d := range t.rank {
+		if has(attr.Axes, d) {
+			if attr.Keep {
+				t.at[k], t.shape[k] = affine{}, 1
+				k++
+			}
+			continue
+		}
+		t.at[k], t.shape[k] = t.at[d], t.shape[d]
+		k++
+	}
+	t.rank = k
+}
+
+// linear is the row-major position in the current shape.
+func (t *tracer) linear() affine {
+	var a affine
+	rank := t.space().rank
+	n := int64(1)
+	for d := t.rank - 1; d >= 0; d-- {
+		if t.shape[d] > 1 {
+			a.addScaled(&t.at[d], n, rank)
+		}
+		n *= t.shape[d]
+	}
+	return a
+}
+
+// restart opens a stage: the position so far becomes one number, which is
+// taken apart into the dims of shape.
+func (t *tracer) restart(shape ir.Shape) {
+	t.close(t.linear())
+	s := &space{}
+	t.rank = len(shape)
+	for d, n := range shape {
+		t.shape[d] = int64(n)
+		t.at[d] = affine{}
+		if n > 1 {
+			t.at[d].c[s.rank] = 1
+			s.dims[s.rank] = int64(n)
+			s.rank++
+		}
+	}
+	t.digits = s
+}
+
+// close writes the position p where the current space's positions end up.
+func (t *tracer) close(p affine) {
+	if t.digits == nil {
+		t.entry = p
+		return
+	}
+	r := t.digits.rank
+	t.stages = append(t.stages, runtime.Stage{
+		Offset: p.off,
+		Dims:   append([]int64(nil), t.digits.dims[:r]...),
+		Stride: append([]int64(nil), p.c[:r]...),
+	})
+}
+
+// finish ends the path in memory laid out as v says.
+func (t *tracer) finish(v *View) {
+	p := affine{off: v.Offset}
+	rank := t.space().rank
+	if v.Stride == nil {
+		l := t.linear()
+		p.addScaled(&l, 1, rank)
+	} else {
+		for d := range t.rank {
+			if t.shape[d] > 1 {
+				p.addScaled(&t.at[d], v.Stride[d], rank)
+			}
+		}
+	}
+	t.close(p)
+	t.stages = append(t.stages, v.Stages...)
+}

@@ -1,0 +1,152 @@
+package fusion
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// body is the scalar program of a group while it is put together: each value
+// is made once per (tensor, index map), and equal instructions are one.
+type body struct {
+	x    *explorer
+	own  []root // what the group itself writes: never read from memory
+	code []ir.Instr
+	seen map[ir.Instr]ir.Ref
+	inst map[instance]ir.Ref
+
+	operands []bodyOperand
+	slots    map[operandKey]int
+	scalars  []int32 // segment slot of each kernel scalar
+	weight   int     // lowered instructions, at most
+	nodes    map[int32]bool
+	err      error
+}
+
+// instance is a value at an index map from the group's domain.
+type instance struct {
+	tensor int32
+	at     *indexMap
+}
+
+type bodyOperand struct {
+	kind   codegen.OperandKind
+	tensor int32
+	at     *indexMap
+	path   []Hop
+}
+
+type operandKey struct {
+	kind codegen.OperandKind
+	// tensor is the one read; of an index operand the class, as tensors of
+	// one class have their elements at the same positions.
+	tensor int32
+	at     *indexMap
+}
+
+func newBody(x *explorer, own []root) *body {
+	return &body{
+		x: x, own: own,
+		seen:  make(map[ir.Instr]ir.Ref),
+		inst:  make(map[instance]ir.Ref),
+		slots: make(map[operandKey]int),
+		nodes: make(map[int32]bool),
+	}
+}
+
+// value returns tensor t's element at the point that m gives.
+func (b *body) value(t int32, m *indexMap) ir.Ref {
+	key := instance{t, m}
+	if r, ok := b.inst[key]; ok {
+		return r
+	}
+	r := b.make(t, m)
+	b.inst[key] = r
+	return r
+}
+
+func (b *body) make(t int32, m *indexMap) ir.Ref {
+	n := b.x.node(t)
+	if n == nil || b.x.stored[t] && !b.owns(t) {
+		return b.load(t, m)
+	}
+	def := b.x.seg.Tensors[t].Def
+	b.nodes[def] = true
+	switch n.Op.Class() {
+	case ir.ClassView:
+		return b.value(n.Args[0].ID, b.x.maps.through(m, edge{node: def}))
+	case ir.ClassCreate, ir.ClassElementwise:
+		return b.apply(n, t, m)
+	}
+	b.err = fmt.Errorf("%s: %w", n.Op, errReducedHere)
+	return b.emit(ir.Const, b.x.seg.Tensors[t].DT, 0)
+}
+
+func (b *body) owns(t int32) bool {
+	for i := range b.own {
+		if b.own[i].tensor == t {
+			return true
+		}
+	}
+	return false
+}
+
+// apply makes an elementwise or creation op's value.
+func (b *body) apply(n *ir.Node, t int32, m *indexMap) ir.Ref {
+	var buf [5]ir.Ref
+	args := buf[:0]
+	if n.Op.Info().Indexed {
+		slot := uint64(b.operand(codegen.Index, t, m))
+		args = append(args, b.emit(ir.IndexLo, ir.Uint32, slot), b.emit(ir.IndexHi, ir.Uint32, slot))
+	}
+	for _, a := range n.Args[:n.NArgs] {
+		if a.Scalar {
+			args = append(args, b.scalar(a.ID))
+			continue
+		}
+		args = append(args, b.value(a.ID, b.x.maps.broadcast(m, b.x.class.of[a.ID])))
+	}
+	return b.emit(n.Op, n.DT, 0, args...)
+}
+
+func (b *body) load(t int32, m *indexMap) ir.Ref {
+	return b.emit(ir.Load, b.x.seg.Tensors[t].DT, uint64(b.operand(codegen.Input, t, m)))
+}
+
+func (b *body) operand(kind codegen.OperandKind, t int32, m *indexMap) int {
+	key := operandKey{kind, t, m}
+	if kind == codegen.Index {
+		key.tensor = b.x.class.of[t]
+	}
+	if i, ok := b.slots[key]; ok && kind != codegen.Output {
+		return i
+	}
+	i := len(b.operands)
+	b.slots[key] = i
+	b.operands = append(b.operands, bodyOperand{kind: kind, tensor: t, at: m, path: m.path()})
+	return i
+}
+
+func (b *body) scalar(slot int32) ir.Ref {
+	for i, s := range b.scalars {
+		if s == slot {
+			return b.emit(ir.Scalar, b.x.seg.Scalars[slot].DT, uint64(i))
+		}
+	}
+	b.scalars = append(b.scalars, slot)
+	return b.emit(ir.Scalar, b.x.seg.Scalars[slot].DT, uint64(len(b.scalars)-1))
+}
+
+func (b *body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
+	in := ir.Instr{Op: op, DT: dt, Imm: imm, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
+	copy(in.Args[:], args)
+	if r, ok := b.seen[in]; ok {
+		return r
+	}
+	b.code = append(b.code, in)
+	r := ir.Ref(len(b.code) - 1)
+	b.seen[in] = r
+	b.weight += b.x.weights.of(b.code, in)
+	return r
+}

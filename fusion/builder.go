@@ -1,0 +1,171 @@
+package fusion
+
+import "slices"
+
+// builder is one kind of kernel that groups grow into. grow makes the groups
+// that g and another could become with g's domain kept; none, with the reason,
+// where this kind of kernel cannot do the other's work.
+type builder struct {
+	name string
+	grow func(x *explorer, g, other *group) ([]*group, string)
+}
+
+const (
+	kindElementwise = iota
+	kindReduction
+)
+
+// builders is filled in init because the builders' functions price groups,
+// which name their builder.
+var builders [2]builder
+
+func init() {
+	builders[kindElementwise] = builder{"elementwise", growElementwise}
+	builders[kindReduction] = builder{"reduction", growReduction}
+}
+
+func growElementwise(x *explorer, g, other *group) ([]*group, string) {
+	if other.over >= 0 {
+		return nil, "" // a reduction's domain is given: it grows, or nobody
+	}
+	return x.growAlong(g, other, x.bridges(g, other))
+}
+
+func growReduction(x *explorer, g, other *group) ([]*group, string) {
+	if other.over >= 0 {
+		if other.domain != g.domain {
+			return nil, x.unrelated(g.domain, other.domain)
+		}
+		if !slices.Equal(g.axes, other.axes) {
+			return nil, reasonAxes
+		}
+		return x.growAlong(g, other, []*indexMap{x.maps.identity(g.domain)})
+	}
+	return x.growAlong(g, other, x.bridges(g, other))
+}
+
+func (x *explorer) growAlong(g, other *group, bridges []*indexMap) ([]*group, string) {
+	if len(bridges) == 0 {
+		return nil, x.unrelated(g.domain, other.domain)
+	}
+	var out []*group
+	why := ""
+	for _, m := range bridges {
+		n, reason := x.merged(g, other, m)
+		if n != nil {
+			reason = x.legal(n)
+		}
+		if reason != "" {
+			if why == "" {
+				why = reason
+			}
+			continue
+		}
+		out = append(out, n)
+	}
+	return out, why
+}
+
+// unrelated names the reason for two domains that nothing maps onto another.
+func (x *explorer) unrelated(a, b int32) string {
+	if x.seg.Tensors[x.class.rep[a]].Shape.Equal(x.seg.Tensors[x.class.rep[b]].Shape) {
+		return reasonChance
+	}
+	return reasonShapes
+}
+
+// verdict is the best kernel that two groups could become, or why there is none.
+type verdict struct {
+	group  *group
+	saving float64 // seconds
+	why    string
+}
+
+type pair struct{ a, b *group }
+
+// join judges two groups. It does not look at the others: see between.
+func (x *explorer) join(a, b *group) verdict {
+	key := pair{a, b}
+	if v, ok := x.verdicts[key]; ok {
+		return v
+	}
+	v := x.judge(a, b)
+	x.verdicts[key] = v
+	return v
+}
+
+func (x *explorer) judge(a, b *group) verdict {
+	shared := x.shared(a, b)
+	if !shared && a.domain != b.domain {
+		return verdict{why: reasonAlone}
+	}
+	all, why := a.kind.grow(x, a, b)
+	more, why2 := b.kind.grow(x, b, a)
+	if why == "" {
+		why = why2
+	}
+	apart := x.price(a).seconds + x.price(b).seconds
+	var best verdict
+	for _, g := range append(all, more...) {
+		if s := apart - x.price(g).seconds; best.group == nil || s > best.saving {
+			best = verdict{group: g, saving: s}
+		}
+	}
+	switch {
+	case best.group == nil:
+		return verdict{why: why}
+	case best.saving <= 0:
+		return verdict{why: reasonSlower}
+	case !shared && best.saving < apart/aloneShare:
+		return verdict{why: reasonAlone}
+	}
+	return best
+}
+
+// aloneShare: groups that share no data become one kernel only where that
+// saves at least this part of their time. Less is not worth the registers and
+// memory streams that a large kernel of unrelated parts takes from each.
+const aloneShare = 10
+
+// mergeAll joins pairs of groups, the one that saves most first, until no pair
+// saves anything.
+func (x *explorer) mergeAll() {
+	for {
+		var best verdict
+		bi, bj := 0, 0
+		for i := range x.groups {
+			for j := i + 1; j < len(x.groups); j++ {
+				v := x.join(x.groups[i], x.groups[j])
+				if v.group != nil && v.saving > best.saving && !x.between(i, j) {
+					best, bi, bj = v, i, j
+				}
+			}
+		}
+		if best.group == nil {
+			return
+		}
+		x.replace(bi, bj, best.group)
+	}
+}
+
+// mergeOnce is the cheap rule: one pass in program order, each group joining
+// the nearest earlier one it can.
+func (x *explorer) mergeOnce() {
+	for j := 1; j < len(x.groups); j++ {
+		for i := j - 1; i >= 0; i-- {
+			v := x.join(x.groups[i], x.groups[j])
+			if v.group != nil && v.saving > 0 && !x.between(i, j) {
+				x.replace(i, j, v.group)
+				j--
+				break
+			}
+		}
+	}
+}
+
+// replace puts g in the place of group i and takes group j out.
+func (x *explorer) replace(i, j int, g *group) {
+	groups := slices.Clone(x.groups)
+	groups[i] = g
+	x.groups = slices.Delete(groups, j, j+1)
+}

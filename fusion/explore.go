@@ -1,0 +1,189 @@
+package fusion
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Mode says how hard Explore tries.
+type Mode uint8
+
+const (
+	// Best searches for the fastest plan the model can predict.
+	Best Mode = iota
+	// Greedy makes one cheap pass, for streams whose segments never repeat.
+	Greedy
+	// Unfused gives every op its own kernel, as an engine without fusion
+	// would; views are views in this mode too.
+	Unfused
+)
+
+// String names the mode.
+func (m Mode) String() string {
+	switch m {
+	case Best:
+		return "best"
+	case Greedy:
+		return "greedy"
+	}
+	return "unfused"
+}
+
+// Options are what Explore may be told. The zero value is the usual choice.
+type Options struct {
+	Mode Mode
+}
+
+// Explore groups the ops of a segment into kernels for a device. The plan
+// serves every segment of the same relative form that its guards admit. Equal
+// segments, caps and options give equal plans. An error means that the segment
+// is malformed or holds an op the engine cannot express.
+func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, error) {
+	x := newExplorer(seg, caps, opt)
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	switch opt.Mode {
+	case Unfused:
+		x.eachAlone()
+	case Greedy:
+		x.eachRoot()
+		x.splitOver()
+		x.mergeOnce()
+	default:
+		x.eachRoot()
+		x.splitOver()
+		x.mergeAll()
+		x.writeShared()
+	}
+	return x.plan()
+}
+
+// explorer holds one exploration: what is fixed (the graph, the device) and
+// the groups as they are so far.
+type explorer struct {
+	*graph
+	caps     *runtime.Caps
+	opt      Options
+	model    model
+	weights  weights
+	stored   []bool // tensors that some group writes
+	groups   []*group
+	verdicts map[pair]verdict
+}
+
+func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explorer {
+	return &explorer{
+		graph:    newGraph(seg, newDimSet(seg)),
+		caps:     caps,
+		opt:      opt,
+		model:    newModel(caps),
+		weights:  make(weights),
+		stored:   make([]bool, len(seg.Tensors)),
+		verdicts: make(map[pair]verdict),
+	}
+}
+
+// eachRoot starts from one group per tensor that must be written.
+func (x *explorer) eachRoot() {
+	x.chooseRoots(x.stored)
+	for _, t := range x.roots {
+		x.groups = append(x.groups, x.groupOf(t))
+	}
+}
+
+// eachAlone starts from one group per op that is not a view.
+func (x *explorer) eachAlone() {
+	for t := range x.stored {
+		x.stored[t] = x.needed[t] && x.node(int32(t)) != nil && !x.isView(int32(t))
+	}
+	x.chooseRoots(x.stored)
+	for _, t := range x.roots {
+		x.groups = append(x.groups, x.groupOf(t))
+	}
+}
+
+// plan writes down the groups as steps.
+func (x *explorer) plan() (*Plan, error) {
+	order, ok := x.order()
+	if !ok {
+		return nil, fmt.Errorf("fusion: groups depend on each other in a circle")
+	}
+	sorted := make([]*group, len(order))
+	for i, j := range order {
+		sorted[i] = x.groups[j]
+	}
+	x.groups = sorted
+	p := &Plan{Aliases: x.aliases()}
+	for _, g := range x.groups {
+		s, guards, err := x.step(g)
+		if err != nil {
+			return nil, err
+		}
+		p.Steps = append(p.Steps, s)
+		p.addGuards(guards)
+	}
+	p.Refusals = x.refusals()
+	p.Score = x.saved()
+	p.uses = newUses(p)
+	return p, nil
+}
+
+func (p *Plan) addGuards(gs []Guard) {
+	for _, g := range gs {
+		if !slices.Contains(p.Guards, g) {
+			p.Guards = append(p.Guards, g)
+		}
+	}
+}
+
+// saved is the predicted gain over one kernel per op.
+func (x *explorer) saved() float64 {
+	if x.opt.Mode == Unfused {
+		return 0
+	}
+	u := newExplorer(x.seg, x.caps, Options{Mode: Unfused})
+	u.eachAlone()
+	return u.total() - x.total()
+}
+
+// refusals says of every pair of steps that share data why they are two.
+func (x *explorer) refusals() []Refusal {
+	if x.opt.Mode == Unfused {
+		return nil
+	}
+	var rs []Refusal
+	for i, a := range x.groups {
+		for j := i + 1; j < len(x.groups); j++ {
+			b := x.groups[j]
+			if !x.shared(a, b) {
+				continue
+			}
+			v := x.join(a, b)
+			if v.group != nil {
+				v.why = reasonBetween
+			}
+			rs = append(rs, Refusal{A: i, B: j, Reason: v.why, Bytes: x.common(a, b)})
+		}
+	}
+	return rs
+}
+
+// common is the traffic two groups have in common: what one writes and the
+// other reads, and what both read, once.
+func (x *explorer) common(a, b *group) int64 {
+	var n int64
+	var counted []int32
+	for _, p := range x.price(a).touched {
+		for _, q := range x.price(b).touched {
+			if p.tensor == q.tensor && !slices.Contains(counted, p.tensor) {
+				counted = append(counted, p.tensor)
+				n += min(p.at.elems, q.at.elems) * x.elemSize(x.seg.Tensors[p.tensor].DT)
+			}
+		}
+	}
+	return n
+}

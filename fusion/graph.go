@@ -1,0 +1,160 @@
+package fusion
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// graph is a segment's data flow with what does not change while groups form:
+// which tensors must be in memory, and which are only views of those.
+type graph struct {
+	seg    *segment.Segment
+	class  *classes
+	maps   *mapSet
+	needed []bool // tensors that some written tensor is made from, itself included
+	roots  []int32
+	// alias holds, for a written tensor that is only a view, the tensor it is
+	// a view of; -1 for the others.
+	alias []int32
+}
+
+func newGraph(seg *segment.Segment, d *dimSet) *graph {
+	c := newClasses(seg, d)
+	g := &graph{
+		seg:    seg,
+		class:  c,
+		maps:   newMapSet(seg, c),
+		needed: make([]bool, len(seg.Tensors)),
+		alias:  make([]int32, len(seg.Tensors)),
+	}
+	for t := range seg.Tensors {
+		g.alias[t] = -1
+		if seg.Tensors[t].Life == segment.LifeWrite {
+			g.need(int32(t))
+		}
+	}
+	return g
+}
+
+func (g *graph) need(t int32) {
+	if g.needed[t] {
+		return
+	}
+	g.needed[t] = true
+	if n := g.node(t); n != nil {
+		for _, a := range n.Args[:n.NArgs] {
+			if !a.Scalar {
+				g.need(a.ID)
+			}
+		}
+	}
+}
+
+// node is what makes t; nil for an input.
+func (g *graph) node(t int32) *ir.Node {
+	if d := g.seg.Tensors[t].Def; d >= 0 {
+		return &g.seg.Nodes[d]
+	}
+	return nil
+}
+
+func (g *graph) isView(t int32) bool {
+	n := g.node(t)
+	return n != nil && n.Op.Class() == ir.ClassView
+}
+
+func (g *graph) isReduction(t int32) bool {
+	n := g.node(t)
+	return n != nil && n.Op.Class() == ir.ClassReduce
+}
+
+// base goes down through views to what t's elements are elements of.
+func (g *graph) base(t int32) int32 {
+	for g.isView(t) {
+		t = g.node(t).Args[0].ID
+	}
+	return t
+}
+
+func (g *graph) elems(t int32) int64 { return int64(g.seg.Tensors[t].Shape.Elems()) }
+
+// chooseRoots decides what steps write. A written tensor that is a view of an
+// input, or of something written anyway, is an alias. A view of something
+// nobody wants written is stored itself, unless writing what it views is no
+// dearer and serves several views (or a broadcast) at once.
+func (g *graph) chooseRoots(stored []bool) {
+	n := len(g.seg.Tensors)
+	views := make([]int64, n) // elements of the written views of each tensor
+	count := make([]int, n)
+	for t := range g.seg.Tensors {
+		if g.seg.Tensors[t].Life != segment.LifeWrite {
+			continue
+		}
+		if !g.isView(int32(t)) {
+			stored[t] = true
+			continue
+		}
+		b := g.base(int32(t))
+		views[b] += g.elems(int32(t))
+		count[b]++
+	}
+	for t := range g.seg.Tensors {
+		if g.needed[t] && g.isReduction(int32(t)) {
+			stored[t] = true
+		}
+		if count[t] > 0 && (views[t] > g.elems(int32(t)) || count[t] > 1 && views[t] == g.elems(int32(t))) {
+			stored[t] = true
+		}
+	}
+	for t := range g.seg.Tensors {
+		if g.seg.Tensors[t].Life != segment.LifeWrite || !g.isView(int32(t)) {
+			continue
+		}
+		if b := g.base(int32(t)); g.node(b) == nil || stored[b] {
+			g.alias[t] = b
+		} else {
+			stored[t] = true
+		}
+	}
+	for t := range stored {
+		if stored[t] && g.node(int32(t)) != nil {
+			g.roots = append(g.roots, int32(t))
+		}
+	}
+}
+
+// aliases lists the written tensors that are metadata only.
+func (g *graph) aliases() []Alias {
+	var as []Alias
+	for t, b := range g.alias {
+		if b < 0 {
+			continue
+		}
+		m := g.maps.identity(g.class.of[t])
+		for v := int32(t); v != b; v = g.node(v).Args[0].ID {
+			m = g.maps.through(m, edge{node: g.seg.Tensors[v].Def})
+		}
+		as = append(as, Alias{Tensor: t, Of: int(b), Path: m.path()})
+	}
+	return as
+}
+
+// check reports what no plan could be made of.
+func (g *graph) check() error {
+	for i := range g.seg.Nodes {
+		n := &g.seg.Nodes[i]
+		switch n.Op.Class() {
+		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassEntry:
+		default:
+			return fmt.Errorf("node %d: %s is not an op on tensors", i, n.Op)
+		}
+	}
+	for t := range g.seg.Tensors {
+		if g.seg.Tensors[t].Life == segment.LifeWrite && g.seg.Tensors[t].Def < 0 {
+			return fmt.Errorf("tensor %d is to be written but no node makes it", t)
+		}
+	}
+	return nil
+}

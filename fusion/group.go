@@ -1,0 +1,184 @@
+package fusion
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+)
+
+// root is a tensor that a group writes: from a point of the group's domain, at
+// leads to its element. A reduction's result has the identity there; the
+// reduced dims have no part in its position.
+type root struct {
+	tensor int32
+	at     *indexMap
+}
+
+// group is a kernel to be. It computes its roots from memory: from inputs and
+// from what other groups write, never from what only they hold in registers.
+// A group is not changed once made.
+type group struct {
+	kind   *builder
+	domain int32 // shape class
+	over   int32 // the reduced tensor, -1 in an elementwise group
+	axes   []int // reduced
+	roots  []root
+	cost   *cost
+}
+
+// cost is what a group comes to on the device, at explored shapes.
+type cost struct {
+	reads    []int32    // tensors read, in order of first use
+	touched  []instance // what is read and written, for finding common ground
+	bytes    int64
+	operands int // memory operands
+	scalars  int
+	weight   int
+	seconds  float64
+	nodes    map[int32]bool
+	err      error
+}
+
+// groupOf makes the group that computes one tensor alone.
+func (x *explorer) groupOf(t int32) *group {
+	b := &builders[kindElementwise]
+	g := &group{kind: b, domain: x.class.of[t], over: -1}
+	if n := x.node(t); x.isReduction(t) {
+		g.kind = &builders[kindReduction]
+		g.over = n.Args[0].ID
+		g.domain, g.axes = x.class.of[g.over], n.Attr.Axes
+	}
+	g.roots = []root{{t, x.maps.identity(g.domain)}}
+	return g
+}
+
+// body instantiates everything a group computes.
+func (x *explorer) body(g *group) (*body, []codegen.Store, []codegen.Reduce) {
+	b := newBody(x, g.roots)
+	var stores []codegen.Store
+	var reduces []codegen.Reduce
+	for _, r := range g.roots {
+		if !x.isReduction(r.tensor) {
+			stores = append(stores, codegen.Store{Value: b.value(r.tensor, r.at)})
+			continue
+		}
+		n := x.node(r.tensor)
+		b.nodes[x.seg.Tensors[r.tensor].Def] = true
+		b.weight++
+		reduces = append(reduces, codegen.Reduce{Op: n.Op, Value: b.value(n.Args[0].ID, r.at)})
+	}
+	s, d := 0, 0
+	for _, r := range g.roots {
+		slot := b.operand(codegen.Output, r.tensor, r.at)
+		if !x.isReduction(r.tensor) {
+			stores[s].Operand = slot
+			s++
+			continue
+		}
+		b.operands[slot].path = append(slices.Clip(r.at.path()), Hop{Node: int(x.seg.Tensors[r.tensor].Def), Up: true})
+		reduces[d].Operand = slot
+		d++
+	}
+	return b, stores, reduces
+}
+
+// price fills in what a group costs, once.
+func (x *explorer) price(g *group) *cost {
+	if g.cost != nil {
+		return g.cost
+	}
+	b, _, _ := x.body(g)
+	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, err: b.err}
+	for _, o := range b.operands {
+		dt := x.seg.Tensors[o.tensor].DT
+		switch o.kind {
+		case codegen.Index:
+			continue
+		case codegen.Input:
+			c.bytes += o.at.elems * x.elemSize(dt)
+			if !slices.Contains(c.reads, o.tensor) {
+				c.reads = append(c.reads, o.tensor)
+			}
+		case codegen.Output:
+			c.bytes += x.elems(o.tensor) * x.elemSize(dt)
+		}
+		c.operands++
+		if o.kind == codegen.Input || !x.isReduction(o.tensor) {
+			c.touched = append(c.touched, instance{o.tensor, o.at})
+		}
+	}
+	c.seconds = x.model.seconds(c.bytes, int64(c.weight)*x.maps.elems(g.domain))
+	g.cost = c
+	return c
+}
+
+// bridges lists maps from a's domain onto b's by which one kernel over a's
+// domain could do b's work.
+func (x *explorer) bridges(a, b *group) []*indexMap {
+	var ms []*indexMap
+	add := func(m *indexMap) {
+		if m.to == b.domain && m.storable() && !slices.Contains(ms, m) {
+			ms = append(ms, m)
+		}
+	}
+	switch {
+	case a.domain == b.domain:
+		add(x.maps.identity(a.domain))
+	case x.class.broadcasts(a.domain, b.domain):
+		add(x.maps.broadcast(x.maps.identity(a.domain), b.domain))
+	}
+	// Where both touch one tensor, each at its own map, undoing b's map after
+	// a's makes them touch it at the same element.
+	for _, p := range x.price(a).touched {
+		for _, q := range x.price(b).touched {
+			if p.tensor != q.tensor {
+				continue
+			}
+			if back, ok := x.maps.inverse(q.at); ok {
+				add(x.maps.then(p.at, back))
+			}
+		}
+	}
+	return ms
+}
+
+// merged is a group over a's domain that also does b's work, b's domain being
+// reached by m; nil and the reason where that is no kernel.
+func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
+	g := &group{kind: a.kind, domain: a.domain, over: a.over, axes: a.axes}
+	g.roots = append(g.roots, a.roots...)
+	for _, r := range b.roots {
+		at := m
+		if !x.isReduction(r.tensor) {
+			at = x.maps.then(m, r.at)
+		}
+		if !at.storable() {
+			return nil, reasonCover
+		}
+		g.roots = append(g.roots, root{r.tensor, at})
+	}
+	slices.SortFunc(g.roots, func(p, q root) int { return int(p.tensor - q.tensor) })
+	return g, ""
+}
+
+// shared reports whether two groups touch a common tensor.
+func (x *explorer) shared(a, b *group) bool {
+	for _, p := range x.price(a).touched {
+		for _, q := range x.price(b).touched {
+			if p.tensor == q.tensor {
+				return true
+			}
+		}
+	}
+	return x.feeds(a, b) || x.feeds(b, a)
+}
+
+// feeds reports whether b reads a root of a.
+func (x *explorer) feeds(a, b *group) bool {
+	for _, r := range a.roots {
+		if slices.Contains(x.price(b).reads, r.tensor) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,263 @@
+package fusion
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// An indexMap takes points of a domain of one shape class to elements of a
+// value of another. It is a list of steps in canonical form: broadcasts in a
+// row are one broadcast, permutations in a row one permutation, reshapes in a
+// row one reshape, and what comes back to where it was is nothing. So two ways
+// to reach the same elements are the same *indexMap, which is what makes a
+// kernel read an operand once.
+type indexMap struct {
+	id       int
+	from, to int32 // shape classes
+	steps    []mapStep
+	// elems is the size, at explored shapes, of the smallest shape passed:
+	// no more elements than that are touched.
+	elems int64
+	next  map[edge]*indexMap // memo of through
+}
+
+type stepKind uint8
+
+const (
+	stepBroadcast stepKind = iota
+	stepPermute
+	stepReshape
+	stepSlice
+)
+
+type mapStep struct {
+	kind     stepKind
+	from, to int32
+	axes     []int // stepPermute: dim i of to is dim axes[i] of from
+	node     int32 // stepSlice: whose bounds
+	hops     []Hop
+}
+
+// edge is a node crossed from its result to its operand, or back up.
+type edge struct {
+	node int32
+	up   bool
+}
+
+// mapSet interns the index maps of one exploration.
+type mapSet struct {
+	seg   *segment.Segment
+	class *classes
+	all   []*indexMap
+	byKey map[string]*indexMap
+	key   []byte
+}
+
+func newMapSet(seg *segment.Segment, c *classes) *mapSet {
+	return &mapSet{seg: seg, class: c, byKey: make(map[string]*indexMap)}
+}
+
+func (ms *mapSet) elems(class int32) int64 {
+	return int64(ms.seg.Tensors[ms.class.rep[class]].Shape.Elems())
+}
+
+// identity is the map of a domain onto values of its own class.
+func (ms *mapSet) identity(class int32) *indexMap {
+	return ms.intern(class, nil)
+}
+
+// broadcast goes on from m to a class it broadcasts to.
+func (ms *mapSet) broadcast(m *indexMap, to int32) *indexMap {
+	if m.to == to {
+		return m
+	}
+	return ms.push(m, mapStep{kind: stepBroadcast, from: m.to, to: to,
+		hops: []Hop{{Node: -1, Arg: int(ms.class.rep[to])}}})
+}
+
+// through goes on from m across a view node, from its result to its operand or
+// (Permute and Reshape only) up from its operand to its result.
+func (ms *mapSet) through(m *indexMap, e edge) *indexMap {
+	if n := m.next[e]; n != nil {
+		return n
+	}
+	node := &ms.seg.Nodes[e.node]
+	from, to := ms.class.of[ms.seg.Out[e.node]], ms.class.of[node.Args[0].ID]
+	if e.up {
+		from, to = to, from
+	}
+	s := mapStep{from: from, to: to, node: e.node, hops: []Hop{{Node: int(e.node), Up: e.up}}}
+	var n *indexMap
+	switch node.Op {
+	case ir.Expand:
+		n = ms.broadcast(m, to)
+	case ir.Permute:
+		s.kind, s.axes = stepPermute, node.Attr.Axes
+		if !e.up {
+			s.axes = inversePerm(s.axes)
+		}
+		n = ms.push(m, s)
+	case ir.Reshape:
+		s.kind = stepReshape
+		n = ms.push(m, s)
+	default:
+		s.kind = stepSlice
+		n = ms.push(m, s)
+	}
+	if m.next == nil {
+		m.next = make(map[edge]*indexMap)
+	}
+	m.next[e] = n
+	return n
+}
+
+// then is n after m; n starts where m ends.
+func (ms *mapSet) then(m, n *indexMap) *indexMap {
+	for _, s := range n.steps {
+		m = ms.push(m, s)
+	}
+	return m
+}
+
+// inverse is the map back, where m is one to one.
+func (ms *mapSet) inverse(m *indexMap) (*indexMap, bool) {
+	if !m.bijective() {
+		return nil, false
+	}
+	inv := ms.identity(m.to)
+	for i := len(m.steps) - 1; i >= 0; i-- {
+		s := m.steps[i]
+		r := mapStep{kind: s.kind, from: s.to, to: s.from, node: s.node}
+		if s.kind == stepPermute {
+			r.axes = inversePerm(s.axes)
+		}
+		for j := len(s.hops) - 1; j >= 0; j-- {
+			h := s.hops[j]
+			h.Up = !h.Up
+			r.hops = append(r.hops, h)
+		}
+		inv = ms.push(inv, r)
+	}
+	return inv, true
+}
+
+// push appends a step, folding it into the last one where they are one kind.
+func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
+	if s.kind == stepReshape && s.from == s.to {
+		return m
+	}
+	steps := m.steps
+	if len(steps) > 0 && steps[len(steps)-1].kind == s.kind && s.kind != stepSlice {
+		steps, s = steps[:len(steps)-1], fold(steps[len(steps)-1], s)
+	}
+	if s.identity() {
+		return ms.intern(m.from, steps)
+	}
+	return ms.intern(m.from, append(steps[:len(steps):len(steps)], s))
+}
+
+// fold is step b after step a of the same kind.
+func fold(a, b mapStep) mapStep {
+	r := mapStep{kind: a.kind, from: a.from, to: b.to, node: b.node, hops: b.hops}
+	if a.kind == stepPermute {
+		r.axes = make([]int, len(b.axes))
+		for i, ax := range b.axes {
+			r.axes[i] = a.axes[ax]
+		}
+		r.hops = append(a.hops[:len(a.hops):len(a.hops)], b.hops...)
+	}
+	return r
+}
+
+func (s *mapStep) identity() bool {
+	switch s.kind {
+	case stepPermute:
+		for i, ax := range s.axes {
+			if i != ax {
+				return false
+			}
+		}
+		return true
+	case stepReshape, stepBroadcast:
+		return s.from == s.to
+	}
+	return false
+}
+
+func (ms *mapSet) intern(from int32, steps []mapStep) *indexMap {
+	k := binary.AppendVarint(ms.key[:0], int64(from))
+	for i := range steps {
+		s := &steps[i]
+		k = binary.AppendVarint(append(k, byte(s.kind)), int64(s.to))
+		switch s.kind {
+		case stepPermute:
+			for _, ax := range s.axes {
+				k = append(k, byte(ax))
+			}
+		case stepSlice:
+			k = binary.AppendVarint(k, int64(s.node))
+		}
+	}
+	ms.key = k
+	if m := ms.byKey[string(k)]; m != nil {
+		return m
+	}
+	m := &indexMap{id: len(ms.all), from: from, to: from, steps: steps, elems: ms.elems(from)}
+	for i := range steps {
+		m.to = steps[i].to
+		m.elems = min(m.elems, ms.elems(m.to))
+	}
+	ms.all = append(ms.all, m)
+	ms.byKey[string(k)] = m
+	return m
+}
+
+// path is the map in the form plans keep.
+func (m *indexMap) path() []Hop {
+	var p []Hop
+	for _, s := range m.steps {
+		p = append(p, s.hops...)
+	}
+	return p
+}
+
+// bijective: every element is met at exactly one point.
+func (m *indexMap) bijective() bool {
+	for _, s := range m.steps {
+		if s.kind == stepBroadcast || s.kind == stepSlice {
+			return false
+		}
+	}
+	return true
+}
+
+// storable: every element is met, and those met several times are met once at
+// position 0 of the dims that broadcast, which is where guarded stores write.
+// A broadcast behind a reshape is refused because the dims it drops need not
+// be dims of the domain.
+func (m *indexMap) storable() bool {
+	reshaped := false
+	for _, s := range m.steps {
+		switch s.kind {
+		case stepSlice:
+			return false
+		case stepReshape:
+			reshaped = true
+		case stepBroadcast:
+			if reshaped {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func inversePerm(axes []int) []int {
+	inv := make([]int, len(axes))
+	for i, a := range axes {
+		inv[a] = i
+	}
+	return inv
+}

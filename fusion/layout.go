@@ -1,0 +1,148 @@
+package fusion
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// View is where a tensor's elements are in its memory: the element at position
+// i is at Offset + sum(Stride[d]*i[d]), in elements, and then through Stages.
+// A nil Stride means dense row-major.
+type View struct {
+	Offset int64
+	Stride []int64
+	Stages []runtime.Stage
+}
+
+// Layout is a plan bound to the shapes of one segment.
+type Layout struct {
+	// Launches holds one entry per step, complete but for Prog, Scalars and
+	// the buffers of Args.
+	Launches []runtime.Launch
+	// Elems is the size, in elements, of the memory of each tensor that a
+	// step writes (dense row-major); 0 for the others.
+	Elems []int64
+	// Views says for each alias of the plan where it is in the memory of its Of.
+	Views []View
+}
+
+var layouters = sync.Pool{New: func() any { return new(layouter) }}
+
+// Layout computes where every operand finds its elements. in is indexed by
+// tensor and describes the inputs; other entries are not looked at. It fails
+// where the segment's shapes do not fit the plan, which then is not a plan for
+// this segment. It is safe for concurrent use.
+func (p *Plan) Layout(seg *segment.Segment, in []View) (*Layout, error) {
+	l := layouters.Get().(*layouter)
+	defer layouters.Put(l)
+	out := &Layout{
+		Launches: make([]runtime.Launch, len(p.Steps)),
+		Elems:    make([]int64, len(seg.Tensors)),
+	}
+	for i := range p.Steps {
+		if err := l.step(&p.Steps[i], seg, in, &out.Launches[i], out.Elems); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	if len(p.Aliases) > 0 {
+		out.Views = make([]View, len(p.Aliases))
+	}
+	for i := range p.Aliases {
+		if err := l.alias(&p.Aliases[i], seg, in, &out.Views[i]); err != nil {
+			return nil, fmt.Errorf("alias %d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+// dense is the layout of what steps write.
+var dense View
+
+// memory is the layout of a tensor that an operand names.
+func memory(seg *segment.Segment, in []View, t int) *View {
+	if seg.Tensors[t].Def < 0 && t < len(in) {
+		return &in[t]
+	}
+	return &dense
+}
+
+func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.Launch, elems []int64) error {
+	if s.Domain >= len(seg.Tensors) {
+		return errPath
+	}
+	shape := seg.Tensors[s.Domain].Shape
+	l.open(shape, s.Axes, false)
+	l.tracers = l.tracers[:0]
+	for i := range s.Operands {
+		o := &s.Operands[i]
+		if o.Tensor >= len(seg.Tensors) {
+			return errPath
+		}
+		l.tracers = append(l.tracers, tracer{})
+		t := &l.tracers[i]
+		l.start(t, shape)
+		if err := l.walk(t, seg, o.Path); err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+		if !t.stands(seg.Tensors[o.Tensor].Shape) {
+			return fmt.Errorf("operand %d: %w: ends at %v, not %v", i, errPath, t.shape[:t.rank], seg.Tensors[o.Tensor].Shape)
+		}
+		t.finish(memory(seg, in, o.Tensor))
+	}
+	var buf [16]int
+	outputs := buf[:0]
+	for i, o := range s.Kernel.Operands {
+		if o.Kind == codegen.Output {
+			t := s.Operands[i].Tensor
+			elems[t] = int64(seg.Tensors[t].Shape.Elems())
+			outputs = append(outputs, i)
+		}
+	}
+	l.emit(out)
+	out.Collapse(outputs)
+	return nil
+}
+
+// walk follows a path.
+func (l *layouter) walk(t *tracer, seg *segment.Segment, path []Hop) error {
+	for _, h := range path {
+		if err := l.hop(t, seg, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emit writes the launch: kept dims first, then the reduced ones, each in
+// order; so the reduced dims are run through row-major.
+func (l *layouter) emit(out *runtime.Launch) {
+	var order [runtime.MaxRank]int
+	n := 0
+	for _, reduced := range [2]bool{false, true} {
+		for d := range l.domain.rank {
+			if l.domain.reduced[d] == reduced {
+				order[n] = d
+				n++
+			}
+		}
+		if !reduced {
+			out.Kept = n
+		}
+	}
+	out.Rank = n
+	for i, d := range order[:n] {
+		out.Dims[i] = l.domain.dims[d]
+	}
+	out.Args = make([]runtime.Access, len(l.tracers))
+	for k := range l.tracers {
+		t, a := &l.tracers[k], &out.Args[k]
+		a.Offset, a.Stages = t.entry.off, t.stages
+		for i, d := range order[:n] {
+			a.Stride[i] = t.entry.c[d]
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package fusion
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Reasons why two groups are not one kernel.
+const (
+	reasonShapes  = "no broadcast or view relates their shapes"
+	reasonChance  = "their shapes are equal by chance only"
+	reasonCover   = "a result would not be written exactly once per element"
+	reasonReduced = "one needs the reduced values of the other"
+	reasonAxes    = "they reduce over different axes"
+	reasonGuarded = "a result smaller than the domain beside a reduction"
+	reasonBetween = "a third kernel must run between them"
+	reasonSlower  = "predicted to be slower together"
+	reasonAlone   = "they share no data and the launch saved is small beside their work"
+)
+
+var errReducedHere = errors.New("the reduction ends with this kernel")
+
+// rule is one check that a group about to be must pass. It returns the reason
+// why not, or nothing.
+type rule func(x *explorer, g *group) string
+
+// rules hold for every kind of group; limits of the device come last because
+// they are the least interesting reason.
+var rules = []rule{
+	func(x *explorer, g *group) string {
+		if x.price(g).err != nil {
+			return reasonReduced
+		}
+		return ""
+	},
+	func(x *explorer, g *group) string {
+		if g.over < 0 {
+			return ""
+		}
+		for _, r := range g.roots {
+			if !x.isReduction(r.tensor) && !r.at.bijective() {
+				return reasonGuarded
+			}
+		}
+		return ""
+	},
+	(*explorer).overLimit,
+}
+
+// overLimit says which device limit a group breaks, if any.
+func (x *explorer) overLimit(g *group) string {
+	c := x.price(g)
+	switch caps := x.caps; {
+	case caps.MaxOperands > 0 && c.operands > caps.MaxOperands:
+		return fmt.Sprintf("%d operands, the device takes %d", c.operands, caps.MaxOperands)
+	case caps.MaxScalars > 0 && c.scalars > caps.MaxScalars:
+		return fmt.Sprintf("%d scalars, the device takes %d", c.scalars, caps.MaxScalars)
+	case caps.MaxBody > 0 && c.weight > caps.MaxBody:
+		if n := x.loweredSize(g); n > caps.MaxBody {
+			return fmt.Sprintf("%d instructions, the device takes %d", n, caps.MaxBody)
+		}
+	}
+	return ""
+}
+
+// legal applies every rule.
+func (x *explorer) legal(g *group) string {
+	for _, r := range rules {
+		if why := r(x, g); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// between reports that some third group needs one of groups i and j and is
+// needed by the other, so that neither order of a merged kernel would do.
+func (x *explorer) between(i, j int) bool {
+	deps := x.dependencies()
+	return x.reaches(deps, i, j) || x.reaches(deps, j, i)
+}
+
+// reaches: from depends on to by way of another group.
+func (x *explorer) reaches(deps [][]int, from, to int) bool {
+	seen := make([]bool, len(deps))
+	var visit func(i int) bool
+	visit = func(i int) bool {
+		for _, d := range deps[i] {
+			if d == to {
+				if i != from {
+					return true
+				}
+				continue
+			}
+			if !seen[d] {
+				seen[d] = true
+				if visit(d) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return visit(from)
+}
+
+// dependencies lists for each group those whose results it reads, ascending.
+func (x *explorer) dependencies() [][]int {
+	writer := make([]int, len(x.seg.Tensors))
+	for i := range writer {
+		writer[i] = -1
+	}
+	for i, g := range x.groups {
+		for _, r := range g.roots {
+			writer[r.tensor] = i
+		}
+	}
+	deps := make([][]int, len(x.groups))
+	for i, g := range x.groups {
+		for _, t := range x.price(g).reads {
+			if w := writer[t]; w >= 0 && w != i && !slices.Contains(deps[i], w) {
+				deps[i] = append(deps[i], w)
+			}
+		}
+		slices.Sort(deps[i])
+	}
+	return deps
+}
+
+// order is a topological order of the groups, the one that writes the lowest
+// tensor first among those ready; false where there is none.
+func (x *explorer) order() ([]int, bool) {
+	deps := x.dependencies()
+	done := make([]bool, len(x.groups))
+	var order []int
+	for len(order) < len(x.groups) {
+		next := -1
+		for i := range x.groups {
+			if done[i] || slices.ContainsFunc(deps[i], func(d int) bool { return !done[d] }) {
+				continue
+			}
+			if next < 0 || x.groups[i].roots[0].tensor < x.groups[next].roots[0].tensor {
+				next = i
+			}
+		}
+		if next < 0 {
+			return nil, false
+		}
+		done[next] = true
+		order = append(order, next)
+	}
+	return order, true
+}

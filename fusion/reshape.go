@@ -1,0 +1,164 @@
+package fusion
+
+import "github.com/millrace-go/millrace/ir"
+
+// layouter lays out one step: a domain that reshapes may refine, and a tracer
+// per operand.
+type layouter struct {
+	domain  space
+	tracers []tracer
+	frozen  bool // the domain's dims must stay as they are
+}
+
+// reshape goes to another shape of as many elements. Runs of dims with equal
+// products are handled apart: merging dims is always affine; splitting them
+// again is where their indices fall into digits, which may need a domain dim
+// to become two. What is in no such form goes through a stage.
+func (l *layouter) reshape(t *tracer, to ir.Shape) error {
+	var next [ir.MaxRank]affine
+	i, j := 0, 0
+	if to.Elems() == 0 {
+		i, j = t.rank, len(to) // no element, no index
+	}
+	for {
+		for i < t.rank && t.shape[i] == 1 {
+			i++
+		}
+		for j < len(to) && to[j] == 1 {
+			j++
+		}
+		if i == t.rank && j == len(to) {
+			break
+		}
+		i0, j0 := i, j
+		p, q := int64(1), int64(1)
+		for p == 1 || p != q {
+			switch {
+			case p <= q && i < t.rank:
+				p *= t.shape[i]
+				i++
+			case p > q && j < len(to):
+				q *= int64(to[j])
+				j++
+			default:
+				return errPath
+			}
+		}
+		if !l.regroup(t, &next, i0, i, to, j0, j) {
+			t.restart(to)
+			return nil
+		}
+	}
+	t.rank = len(to)
+	for d, n := range to {
+		t.shape[d], t.at[d] = int64(n), next[d]
+	}
+	return nil
+}
+
+// regroup expresses dims j0 to j1 of the target by dims i0 to i1 of the
+// current shape, which have the same product.
+func (l *layouter) regroup(t *tracer, next *[ir.MaxRank]affine, i0, i1 int, to ir.Shape, j0, j1 int) bool {
+	if i1-i0 == 1 && j1-j0 == 1 {
+		next[j0] = t.at[i0]
+		return true
+	}
+	var whole affine
+	rank := t.space().rank
+	n := int64(1)
+	for d := i1 - 1; d >= i0; d-- {
+		whole.addScaled(&t.at[d], n, rank)
+		n *= t.shape[d]
+	}
+	for d := j1 - 1; d > j0; d-- {
+		if to[d] == 1 {
+			continue
+		}
+		n /= int64(to[d])
+		if n == 1 { // only dims of size 1 are left
+			break
+		}
+		if !l.split(t, next, &whole, &next[d], int64(to[d])) {
+			return false
+		}
+		if d == j0 {
+			return true
+		}
+	}
+	first := j0
+	for to[first] == 1 {
+		first++
+	}
+	next[first] = whole
+	return true
+}
+
+// split takes f apart: low becomes f mod q and f the quotient. It is possible
+// where every coefficient is either a multiple of q or so small that the small
+// ones together stay below q. A dim that crosses the border is made two.
+func (l *layouter) split(t *tracer, next *[ir.MaxRank]affine, f, low *affine, q int64) bool {
+	s := t.space()
+	for d := 0; d < s.rank; d++ {
+		c := f.c[d]
+		if c <= 0 || c%q == 0 || s.dims[d]*c <= q {
+			continue
+		}
+		if q%c != 0 || s.dims[d]%(q/c) != 0 || !l.refine(t, next, f, d, q/c) {
+			return false
+		}
+	}
+	var quo, rem affine
+	quo.off, rem.off = f.off/q, f.off%q
+	most := rem.off
+	for d := range s.rank {
+		switch c := f.c[d]; {
+		case c == 0 || s.dims[d] == 1:
+		case c < 0 || f.off < 0:
+			return false
+		case c%q == 0:
+			quo.c[d] = c / q
+		default:
+			rem.c[d] = c
+			most += c * (s.dims[d] - 1)
+		}
+	}
+	if most >= q {
+		return false
+	}
+	*f, *low = quo, rem
+	return true
+}
+
+// refine makes dim d of the current space two, the inner of size n, for
+// everything that ranges over it.
+func (l *layouter) refine(t *tracer, next *[ir.MaxRank]affine, f *affine, d int, n int64) bool {
+	s := t.space()
+	if s.rank == len(s.dims) || t.digits == nil && l.frozen {
+		return false
+	}
+	copy(s.dims[d+1:], s.dims[d:s.rank])
+	copy(s.reduced[d+1:], s.reduced[d:s.rank])
+	s.rank++
+	s.dims[d] /= n
+	s.dims[d+1] = n
+	f.refine(d, n)
+	for i := range next {
+		next[i].refine(d, n)
+	}
+	for i := range t.rank {
+		t.at[i].refine(d, n)
+	}
+	if t.digits == nil {
+		for i := range l.tracers {
+			if o := &l.tracers[i]; o != t {
+				o.entry.refine(d, n)
+			}
+		}
+	}
+	return true
+}
+
+func (a *affine) refine(d int, n int64) {
+	copy(a.c[d+1:], a.c[d:len(a.c)-1])
+	a.c[d] = a.c[d+1] * n
+}

@@ -1,0 +1,90 @@
+package fusion
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// worthGuarding is the part of a kernel's instructions that merging scalars
+// must remove before a plan is tied to their being equal.
+const worthGuarding = 10
+
+// mergeScalars makes scalars of equal bits one where that lets the kernel
+// share work: a function written out twice in public ops has its constants in
+// two sets of slots. Each merge becomes a guard, so only those that help are
+// kept. Scalars that stay apart stay free to change.
+func (x *explorer) mergeScalars(k *codegen.Kernel, slots []int32) (*codegen.Kernel, []int32, []Guard) {
+	same := make([]int, len(slots)) // first kernel scalar of the same bits
+	any := false
+	for i, s := range slots {
+		same[i] = i
+		for j := range i {
+			if x.seg.Scalars[slots[j]] == x.seg.Scalars[s] {
+				same[i], any = same[j], true
+				break
+			}
+		}
+	}
+	if !any {
+		return k, slots, nil
+	}
+	apart, merged := size(k), size(withScalars(k, same))
+	if (apart-merged)*worthGuarding < apart || merged == apart {
+		return k, slots, nil
+	}
+	for i := range same {
+		if alone := release(same, i); size(withScalars(k, alone)) == merged {
+			same = alone
+		}
+	}
+	var guards []Guard
+	keep := make([]int, len(slots)) // new number of each kernel scalar
+	var left []int32
+	var dts []ir.DType
+	for i, s := range same {
+		if s != i {
+			keep[i] = keep[s]
+			guards = append(guards, Guard{Scalar: true, A: int(slots[s]), B: int(slots[i])})
+			continue
+		}
+		keep[i] = len(left)
+		left = append(left, slots[i])
+		dts = append(dts, k.Scalars[i])
+	}
+	k = withScalars(k, keep)
+	k.Scalars = dts
+	return k, left, guards
+}
+
+// withScalars is k with every scalar slot renumbered.
+func withScalars(k *codegen.Kernel, to []int) *codegen.Kernel {
+	n := *k
+	n.Body = slices.Clone(k.Body)
+	for i := range n.Body {
+		if n.Body[i].Op == ir.Scalar {
+			n.Body[i].Imm = uint64(to[n.Body[i].Imm])
+		}
+	}
+	return &n
+}
+
+// release takes scalar i out of its set of equals.
+func release(same []int, i int) []int {
+	out := slices.Clone(same)
+	out[i] = i
+	if same[i] != i {
+		return out
+	}
+	first := -1 // i led its set: the next one leads what remains
+	for j := i + 1; j < len(same); j++ {
+		if same[j] == i {
+			if first < 0 {
+				first = j
+			}
+			out[j] = first
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package fusion
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// splitOver breaks up groups that exceed a device limit by writing values from
+// their middle to memory. One op alone is always a kernel.
+func (x *explorer) splitOver() {
+	for i := 0; i < len(x.groups); {
+		g := x.groups[i]
+		if x.overLimit(g) == "" {
+			i++
+			continue
+		}
+		t, ok := x.cutPoint(g)
+		if !ok {
+			i++
+			continue
+		}
+		x.store(t)
+		x.groups[i] = x.fresh(g)
+		x.groups = append(x.groups, x.groupOf(t))
+	}
+}
+
+// cutPoint picks the value whose own group would be the largest that keeps to
+// the limits; the latest of several.
+func (x *explorer) cutPoint(g *group) (int32, bool) {
+	best, weight, found := int32(0), -1, false
+	for _, t := range x.inner(g) {
+		part := x.groupOf(t)
+		if x.overLimit(part) == "" && x.price(part).weight >= weight {
+			best, weight, found = t, x.price(part).weight, true
+		}
+	}
+	return best, found
+}
+
+// inner lists the values that a group holds in registers only and that could
+// be written, in program order. Broadcast constants are not worth memory.
+func (x *explorer) inner(g *group) []int32 {
+	var ts []int32
+	for n := range x.price(g).nodes {
+		t := x.seg.Out[n]
+		if !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
+			ts = append(ts, t)
+		}
+	}
+	slices.Sort(ts)
+	return ts
+}
+
+func (x *explorer) store(t int32) {
+	x.stored[t] = true
+}
+
+// fresh is g without its price, for when what is stored has changed.
+func (x *explorer) fresh(g *group) *group {
+	n := *g
+	n.cost = nil
+	return &n
+}
+
+// worthWriting is the least number of lowered instructions behind a value for
+// which writing it is considered: below that recomputing always wins.
+const worthWriting = 8
+
+// writeShared looks for values that several groups compute again, or that one
+// group computes at more points than the value has elements, and writes them
+// to memory where that is predicted to be faster.
+func (x *explorer) writeShared() {
+	for t := range x.seg.Tensors {
+		if x.candidate(int32(t)) {
+			x.tryWriting(int32(t))
+		}
+	}
+}
+
+func (x *explorer) candidate(t int32) bool {
+	if !x.needed[t] || x.stored[t] || x.isView(t) || x.node(t) == nil || x.node(t).Op == ir.Full {
+		return false
+	}
+	users, spread := 0, false
+	for _, g := range x.groups {
+		if x.price(g).nodes[x.seg.Tensors[t].Def] {
+			users++
+			spread = spread || x.maps.elems(g.domain) > x.elems(t)
+		}
+	}
+	return (users > 1 || spread) && x.price(x.groupOf(t)).weight >= worthWriting
+}
+
+// tryWriting gives t a group of its own, lets that join what it can, and keeps
+// the result if the whole is faster.
+func (x *explorer) tryWriting(t int32) {
+	before, groups := x.total(), x.groups
+	x.store(t)
+	x.groups = nil
+	for _, g := range groups {
+		if x.price(g).nodes[x.seg.Tensors[t].Def] {
+			g = x.fresh(g)
+		}
+		x.groups = append(x.groups, g)
+	}
+	x.groups = append(x.groups, x.groupOf(t))
+	x.mergeAll()
+	if _, ok := x.order(); !ok || x.total() >= before {
+		x.stored[t] = false
+		x.groups = groups
+	}
+}

@@ -1,0 +1,96 @@
+package fusion
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// String prints the plan, one step after another, in the form that ParsePlan
+// reads:
+//
+//	step 0 domain t4 axes 1 nodes 0 1 scalars 2
+//	  operand 0 t0
+//	  operand 1 t4 path up:1
+//	  inplace 1 0
+//	  | in 0 : float32
+//	  | ...
+//	alias t5 of t0 path 3
+//	guard scalar 1 4
+//	guard dim t0.1 t3.0
+//	refuse 0 1 bytes 4096 "no broadcast or view relates their shapes"
+//	score 1.5e-05
+//
+// A path is a list of hops: a node number crosses the node, up:n crosses it
+// upwards, to:t broadcasts to the shape of a tensor. The kernel's own text
+// stands behind bars.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for i := range p.Steps {
+		p.Steps[i].write(&b, i)
+	}
+	for _, a := range p.Aliases {
+		fmt.Fprintf(&b, "alias t%d of t%d%s\n", a.Tensor, a.Of, pathText(a.Path))
+	}
+	for _, g := range p.Guards {
+		if g.Scalar {
+			fmt.Fprintf(&b, "guard scalar %d %d\n", g.A, g.B)
+		} else {
+			fmt.Fprintf(&b, "guard dim t%d.%d t%d.%d\n", g.A, g.ADim, g.B, g.BDim)
+		}
+	}
+	for _, r := range p.Refusals {
+		fmt.Fprintf(&b, "refuse %d %d bytes %d %q\n", r.A, r.B, r.Bytes, r.Reason)
+	}
+	if p.Score != 0 {
+		fmt.Fprintf(&b, "score %s\n", strconv.FormatFloat(p.Score, 'g', 4, 64))
+	}
+	return b.String()
+}
+
+func (s *Step) write(b *strings.Builder, i int) {
+	fmt.Fprintf(b, "step %d domain t%d", i, s.Domain)
+	list(b, "axes", s.Axes)
+	list(b, "nodes", s.Nodes)
+	list(b, "scalars", s.Scalars)
+	b.WriteByte('\n')
+	for k, o := range s.Operands {
+		fmt.Fprintf(b, "  operand %d t%d%s\n", k, o.Tensor, pathText(o.Path))
+	}
+	for _, ip := range s.InPlace {
+		fmt.Fprintf(b, "  inplace %d %d\n", ip.Out, ip.In)
+	}
+	for line := range strings.Lines(s.Kernel.String()) {
+		b.WriteString("  | " + line)
+	}
+}
+
+// list prints a word and numbers, or nothing where there are none.
+func list(b *strings.Builder, word string, ns []int) {
+	if len(ns) == 0 {
+		return
+	}
+	b.WriteString(" " + word)
+	for _, n := range ns {
+		fmt.Fprintf(b, " %d", n)
+	}
+}
+
+func pathText(path []Hop) string {
+	if len(path) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(" path")
+	for _, h := range path {
+		switch {
+		case h.Node < 0:
+			fmt.Fprintf(&b, " to:%d", h.Arg)
+		case h.Up:
+			fmt.Fprintf(&b, " up:%d", h.Node)
+		default:
+			fmt.Fprintf(&b, " %d", h.Node)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,77 @@
+package fusion
+
+import "github.com/millrace-go/millrace/codegen"
+
+// Uses says between which steps of a plan each tensor's memory is needed.
+// Memory that an alias is a view of is needed as long as the alias is.
+type Uses struct {
+	// Write is the step that writes each tensor, Read the last that reads it;
+	// -1 where none does. Tensors beyond the slices are in no step.
+	Write, Read []int
+}
+
+// Uses returns the plan's facts about memory. They are computed when a plan is
+// made and shared: callers must not change them.
+func (p *Plan) Uses() *Uses {
+	if p.uses == nil {
+		return newUses(p)
+	}
+	return p.uses
+}
+
+func newUses(p *Plan) *Uses {
+	n := 0
+	for i := range p.Steps {
+		for _, o := range p.Steps[i].Operands {
+			n = max(n, o.Tensor+1)
+		}
+	}
+	u := &Uses{Write: make([]int, n), Read: make([]int, n)}
+	for t := range n {
+		u.Write[t], u.Read[t] = -1, -1
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for k, o := range s.Operands {
+			switch s.Kernel.Operands[k].Kind {
+			case codegen.Input:
+				u.Read[o.Tensor] = i
+			case codegen.Output:
+				u.Write[o.Tensor] = i
+			}
+		}
+	}
+	return u
+}
+
+// inPlace finds the pairs of input and output that are at the same element at
+// every point. A map that broadcasts is out: the input's element is read again
+// at later points, after the store.
+func (x *explorer) inPlace(b *body) []InPlace {
+	var ps []InPlace
+	for i := range b.operands {
+		o := &b.operands[i]
+		if o.kind != codegen.Output || x.isReduction(o.tensor) || !o.at.bijective() {
+			continue
+		}
+		for j := range b.operands {
+			in := &b.operands[j]
+			if in.kind == codegen.Input && in.at == o.at && b.readOnce(in.tensor) &&
+				x.seg.Tensors[in.tensor].DT == x.seg.Tensors[o.tensor].DT {
+				ps = append(ps, InPlace{Out: i, In: j})
+			}
+		}
+	}
+	return ps
+}
+
+// readOnce reports that a single operand reads t.
+func (b *body) readOnce(t int32) bool {
+	n := 0
+	for i := range b.operands {
+		if b.operands[i].kind == codegen.Input && b.operands[i].tensor == t {
+			n++
+		}
+	}
+	return n == 1
+}

@@ -1,0 +1,45 @@
+package fusion
+
+import "github.com/millrace-go/millrace/ir"
+
+// weights says how many lowered instructions an op comes to, before any are
+// shared. It remembers what it has looked up.
+type weights map[weightKey]int
+
+type weightKey struct {
+	op   ir.Op
+	dt   ir.DType
+	args [4]ir.DType
+}
+
+// of is the weight of an instruction whose operands are in code. Loads and
+// scalars weigh nothing: their cost is counted in bytes.
+func (w weights) of(code []ir.Instr, in ir.Instr) int {
+	switch in.Op {
+	case ir.Load, ir.Scalar, ir.Const:
+		return 0
+	}
+	info := in.Op.Info()
+	if info.Prim {
+		return 1
+	}
+	key := weightKey{op: in.Op, dt: in.DT}
+	n := 0
+	for _, a := range in.Args {
+		if a != ir.None {
+			key.args[n] = code[a].DT
+			n++
+		}
+	}
+	if v, ok := w[key]; ok {
+		return v
+	}
+	args := key.args[:n]
+	if info.Indexed {
+		args = args[2:] // the position is no operand
+	}
+	p := ir.Expansion(in.Op, in.DT, args)
+	v := max(1, len(p.Code)-len(p.Params))
+	w[key] = v
+	return v
+}

@@ -62,26 +62,33 @@ func dtypeErr(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDType, fmt.Sprintf(format, args...))
 }
 
-// failed is a tensor that carries err, or the error an operand carries already.
+// failed is a tensor that carries err, or the error that an operand carries
+// already: the first cause is the one to tell.
 func failed(op string, err error, ts ...*Tensor) *Tensor {
 	r := new(Tensor)
-	stream.Fail(&r.v, stream.Place{}, op, err, valueArgs(ts))
+	fail(&r.v, op, err, ts)
 	return r
 }
 
 // failure is the same for calls that return an error.
 func failure(op string, err error, ts ...*Tensor) error {
 	var v stream.Value
-	stream.Fail(&v, stream.Place{}, op, err, valueArgs(ts))
+	fail(&v, op, err, ts)
 	return v.Err()
 }
 
-func valueArgs(ts []*Tensor) []stream.Arg {
+func fail(dst *stream.Value, op string, err error, ts []*Tensor) {
 	args := make([]stream.Arg, 0, len(ts))
 	for _, t := range ts {
 		if t.made() {
 			args = append(args, stream.Arg{V: &t.v})
 		}
 	}
-	return args
+	for _, a := range args {
+		if e := a.V.Err(); e != nil {
+			err = e
+			break
+		}
+	}
+	stream.Fail(dst, stream.Place{}, op, err, args)
 }

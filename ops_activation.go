@@ -9,7 +9,7 @@ import "github.com/millrace-go/millrace/ir"
 // Sigmoid is 1/(1+exp(-t)).
 func (t *Tensor) Sigmoid() *Tensor { return unary(ir.Sigmoid, t) }
 
-// Relu is the larger of t and 0, for numbers; NaN gives NaN.
+// Relu is t where it is above 0, else +0, for numbers; NaN gives NaN.
 func (t *Tensor) Relu() *Tensor { return unary(ir.Relu, t) }
 
 // Gelu is t·Φ(t), with Φ the distribution function of the standard normal

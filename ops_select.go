@@ -70,12 +70,12 @@ func (t *Tensor) IsInf() *Tensor { return unary(ir.IsInf, t) }
 // Floats only, else ErrDType.
 func (t *Tensor) IsFinite() *Tensor { return unary(ir.IsFinite, t) }
 
-// Cast converts the elements to another dtype. Floats become integers by
-// rounding toward zero and saturating at the limits, NaN becoming 0; a wider
-// integer becomes a narrower one by dropping high bits; numbers become floats
-// by rounding to nearest. Of bool, false is 0 and true 1; to bool, everything
-// but 0 is true, NaN too. A dtype that tensors cannot have is ErrDType, one that
-// the device lacks ErrUnsupported.
+// Cast converts the elements to another dtype. To an integer type, floats are
+// rounded toward zero, NaN becomes 0, and what is out of range becomes the
+// nearest limit, of integers too. To a float type, integers are rounded to
+// nearest. Of bool, false is 0 and true 1; to bool, everything but 0 is true,
+// NaN too. A dtype that tensors cannot have is ErrDType, one that the device
+// lacks ErrUnsupported.
 func (t *Tensor) Cast(dt DType) *Tensor {
 	if !dt.Tensor() {
 		return failed("cast", dtypeErr("%v is no dtype of tensors", dt), t)

@@ -13,8 +13,7 @@ type Scope struct {
 }
 
 // Scope calls f with a new scope and ends it when f returns or panics. It
-// returns f's error. Scopes nest: one opened while another is open on the same
-// stream lies inside it.
+// returns f's error. To put a scope inside another, call the other's Scope.
 //
 // Memory of tensors in a scope is reused at once, and a kernel need not write
 // what only the scope could have asked for: a step of a loop inside a Scope
@@ -23,7 +22,20 @@ func (s *Stream) Scope(f func(sc *Scope) error) error {
 	if s == nil {
 		return errNilDevice
 	}
-	sc := &Scope{s.s.OpenScope()}
+	return (&Scope{s.s.OpenScope()}).run(f)
+}
+
+// Scope is [Stream.Scope] for a scope inside this one, on the same stream:
+// results with operands of both belong to the inner one, and what it keeps
+// moves to this one.
+func (sc *Scope) Scope(f func(sc *Scope) error) error {
+	if sc == nil {
+		return errNilDevice
+	}
+	return (&Scope{sc.sc.Inner()}).run(f)
+}
+
+func (sc *Scope) run(f func(sc *Scope) error) error {
 	defer sc.sc.Close()
 	return f(sc)
 }
@@ -36,9 +48,6 @@ func (sc *Scope) Keep(t *Tensor) *Tensor {
 	}
 	return t
 }
-
-// Scope is [Stream.Scope] on the scope's stream: a scope inside this one.
-func (sc *Scope) Scope(f func(sc *Scope) error) error { return sc.Stream().Scope(f) }
 
 // Stream that the scope was opened on.
 func (sc *Scope) Stream() *Stream {

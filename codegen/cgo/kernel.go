@@ -1,0 +1,233 @@
+package cgo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Print writes a lowered kernel as C: the ABI, then one function of type
+// mr_eval with the name given. The text is a function of the arguments alone.
+func Print(name string, k *codegen.Kernel, v Variant, isa *ISA) (string, error) {
+	if len(v.Class) != len(k.Operands) {
+		return "", fmt.Errorf("codegen/cgo: %d classes for %d operands", len(v.Class), len(k.Operands))
+	}
+	p := &printer{k: k, v: v}
+	p.sort()
+	p.lanes = isa.lanes(p.width())
+	p.help = newHelpers(p.lanes)
+	p.vec = speller{vec: true, help: p.help}
+	p.scalar = speller{help: p.help}
+	if err := p.print(name); err != nil {
+		return "", err
+	}
+	head := ABI + "\n" + vectorTypes(p.lanes) + walkText
+	for _, c := range v.Class {
+		if c == codegen.Staged {
+			head += stageText
+			break
+		}
+	}
+	if v.Guarded || p.anyOutput(codegen.Splat, codegen.Staged) {
+		head += guardText
+	}
+	return head + "\n" + p.help.text.String() + p.out.String(), nil
+}
+
+// printer holds one kernel on its way to C.
+//
+// Values come in two kinds. Uniform ones depend on constants and scalars only:
+// they are computed once, as C scalars u0, u1, …, and spread to vectors b0, b1,
+// … where a vector statement needs them. The others are vectors x0, x1, … made
+// for every step of the innermost loop.
+type printer struct {
+	k       *codegen.Kernel
+	v       Variant
+	lanes   int
+	uniform []bool
+	spread  []bool // uniform values that vector statements use
+	help    *helpers
+	vec     speller
+	scalar  speller
+	vals    []operand // vector form of every value
+	out     strings.Builder
+}
+
+// sort finds the uniform values and those of them that vectors need.
+func (p *printer) sort() {
+	p.uniform = make([]bool, len(p.k.Body))
+	p.spread = make([]bool, len(p.k.Body))
+	for i, in := range p.k.Body {
+		switch in.Op {
+		case ir.Load, ir.IndexLo, ir.IndexHi:
+			continue
+		}
+		p.uniform[i] = true
+		for _, r := range in.Args {
+			if r != ir.None && !p.uniform[r] {
+				p.uniform[i] = false
+			}
+		}
+	}
+	for i, in := range p.k.Body {
+		for _, r := range in.Args {
+			if r != ir.None && p.uniform[r] && !p.uniform[i] {
+				p.spread[r] = true
+			}
+		}
+	}
+	for _, s := range p.k.Stores {
+		p.spread[s.Value] = p.uniform[s.Value]
+	}
+	for _, r := range p.k.Reduces {
+		p.spread[r.Value] = p.uniform[r.Value]
+	}
+}
+
+// width is the bytes of the widest value in a vector statement.
+func (p *printer) width() int {
+	w := 4
+	for i, in := range p.k.Body {
+		if !p.uniform[i] || p.spread[i] {
+			w = max(w, ctypes[in.DT].size)
+		}
+	}
+	return w
+}
+
+func (p *printer) anyOutput(classes ...codegen.AccessClass) bool {
+	for i, o := range p.k.Operands {
+		for _, c := range classes {
+			if o.Kind == codegen.Output && p.v.Class[i] == c {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *printer) linef(indent int, format string, args ...any) {
+	p.out.WriteString(strings.Repeat("\t", indent))
+	fmt.Fprintf(&p.out, format, args...)
+	p.out.WriteByte('\n')
+}
+
+func (p *printer) print(name string) error {
+	p.linef(0, "void %s(const mr_args *a, mr_i64 begin, mr_i64 end)\n{", name)
+	p.linef(1, "const mr_i64 rank = a->rank, inner = a->dims[rank - 1];")
+	p.linef(1, "mr_i64 at[MR_MAX_RANK], left = end - begin;")
+	for i, r := range p.k.Reduces {
+		t := ctypes[p.k.Body[r.Value].DT].elem
+		p.linef(1, "%s *r%d = (%s *)a->bufs[%d];", t, i, t, i)
+	}
+	if err := p.uniforms(); err != nil {
+		return err
+	}
+	p.linef(1, "locate(a, begin, at);")
+	p.linef(1, "while (left > 0) {")
+	p.linef(2, "mr_i64 n = inner - at[rank - 1];")
+	p.linef(2, "if (n > left)\n\t\t\tn = left;")
+	p.linef(2, "left -= n;")
+	if err := p.row(); err != nil {
+		return err
+	}
+	p.linef(2, "advance(a, at);")
+	p.linef(1, "}\n}")
+	return p.help.err
+}
+
+// uniforms prints what is computed once per call.
+func (p *printer) uniforms() error {
+	vals := make([]operand, len(p.k.Body))
+	p.vals = make([]operand, len(p.k.Body))
+	needed := p.neededScalars()
+	for i, in := range p.k.Body {
+		if !p.uniform[i] {
+			continue
+		}
+		expr := ""
+		switch in.Op {
+		case ir.Const:
+			expr = p.help.literal(in.DT, in.Imm)
+		case ir.Scalar:
+			expr = p.scalarArg(in)
+		default:
+			o, err := p.scalar.spell(in, operands(in, vals))
+			if err != nil {
+				return err
+			}
+			expr = o.expr
+		}
+		vals[i] = operand{fmt.Sprintf("u%d", i), in.DT, 4}
+		if needed[i] {
+			p.linef(1, "const %s u%d = %s;", p.scalar.typ(in.DT), i, expr)
+			expr = vals[i].expr
+		}
+		if p.spread[i] {
+			p.linef(1, "const %s b%d = %s;", p.vec.typ(in.DT), i, p.vec.splat(in.DT, expr))
+			p.vals[i] = operand{fmt.Sprintf("b%d", i), in.DT, 4}
+		}
+	}
+	return nil
+}
+
+// neededScalars tells which uniform values other uniform values use.
+func (p *printer) neededScalars() []bool {
+	needed := make([]bool, len(p.k.Body))
+	for i, in := range p.k.Body {
+		for _, r := range in.Args {
+			if r != ir.None && p.uniform[i] {
+				needed[r] = true
+			}
+		}
+	}
+	return needed
+}
+
+// scalarArg reads a run-time scalar.
+func (p *printer) scalarArg(in ir.Instr) string {
+	x := fmt.Sprintf("a->scalars[%d]", in.Imm)
+	switch {
+	case in.DT == ir.Bool:
+		return fmt.Sprintf("-(s_i32)(%s != 0)", x)
+	case in.DT.IsFloat():
+		return p.help.call("bits", false, in.DT, fmt.Sprintf("(s_%s)%s", short(unsignedOf(in.DT)), x))
+	}
+	return fmt.Sprintf("(s_%s)%s", short(in.DT), x)
+}
+
+// body prints the statements of one step: n lanes at offset i of the row.
+func (p *printer) body(indent int) error {
+	for i, in := range p.k.Body {
+		if p.uniform[i] {
+			continue
+		}
+		var v operand
+		var err error
+		switch in.Op {
+		case ir.Load:
+			if p.v.Class[in.Imm] == codegen.Splat {
+				p.vals[i] = operand{fmt.Sprintf("l%d", in.Imm), in.DT, 4}
+				continue
+			}
+			v = operand{p.loadStep(int(in.Imm), in.DT), in.DT, 4}
+		case ir.IndexLo, ir.IndexHi:
+			v = operand{p.indexStep(in), in.DT, 4}
+		default:
+			if v, err = p.vec.spell(in, operands(in, p.vals)); err != nil {
+				return err
+			}
+		}
+		p.linef(indent, "const %s x%d = %s;", p.vec.held(in.DT, v.width), i, v.expr)
+		p.vals[i] = operand{fmt.Sprintf("x%d", i), in.DT, v.width}
+	}
+	for i, r := range p.k.Reduces {
+		p.linef(indent, "%s", p.help.store(p.vals[r.Value], fmt.Sprintf("r%d + i", i)))
+	}
+	for _, s := range p.k.Stores {
+		p.storeStep(indent, s)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package cgo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// walkText goes through the domain row by row. A row is a run of points along
+// the innermost dim; only its start needs coordinates.
+const walkText = `
+static inline void locate(const mr_args *a, mr_i64 p, mr_i64 *at)
+{
+	for (mr_i64 d = a->rank - 1; d > 0; d--) {
+		at[d] = p % a->dims[d];
+		p /= a->dims[d];
+	}
+	at[0] = p;
+}
+
+static inline void advance(const mr_args *a, mr_i64 *at)
+{
+	mr_i64 d = a->rank - 1;
+	at[d] = 0;
+	while (--d >= 0 && ++at[d] == a->dims[d])
+		at[d] = 0;
+}
+
+static inline mr_i64 start(const mr_args *a, int k, const mr_i64 *at)
+{
+	mr_i64 p = a->ops[k].offset;
+	for (mr_i64 d = 0; d < a->rank; d++)
+		p += a->ops[k].stride[d] * at[d];
+	return p;
+}
+`
+
+const stageText = `
+static mr_i64 staged(const mr_operand *o, mr_i64 p)
+{
+	for (mr_i32 k = 0; k < o->nstages; k++) {
+		const mr_stage *s = o->stages + k;
+		mr_i64 q = s->offset;
+		for (mr_i64 d = s->rank - 1; d >= 0; d--) {
+			q += p % s->dims[d] * s->stride[d];
+			p /= s->dims[d];
+		}
+		p = q;
+	}
+	return p;
+}
+`
+
+// guardText tells whether a row's points store: dims of stride 0 other than
+// the innermost stand at 0.
+const guardText = `
+static inline int stores(const mr_args *a, int k, const mr_i64 *at)
+{
+	const mr_u32 guard = a->ops[k].guard;
+	for (mr_i64 d = 0; d < a->rank - 1; d++)
+		if (guard >> d & 1 && at[d] != 0)
+			return 0;
+	return 1;
+}
+`
+
+// used tells which operands the kernel touches.
+func (p *printer) used() []bool {
+	used := make([]bool, len(p.k.Operands))
+	for _, in := range p.k.Body {
+		if in.Op == ir.Load || in.Op == ir.IndexLo || in.Op == ir.IndexHi {
+			used[in.Imm] = true
+		}
+	}
+	for _, s := range p.k.Stores {
+		used[s.Operand] = true
+	}
+	return used
+}
+
+// row prints the evaluation of n points along the innermost dim: first as many
+// full vectors as there are, then the rest in copies that are a vector long.
+// Both go through one loop, so that the body exists once.
+func (p *printer) row() error {
+	used := p.used()
+	for i, o := range p.k.Operands {
+		if used[i] {
+			p.rowStart(i, o)
+		}
+	}
+	p.linef(2, "for (int tail = 0; tail < 2; tail++) {")
+	p.linef(3, "mr_i64 m = n & -%d, done = 0;", p.lanes)
+	for i, o := range p.k.Operands {
+		if used[i] && p.direct(i, o) {
+			p.linef(3, "_Alignas(64) %s t%d[%d];", ctypes[o.DT].elem, i, p.lanes)
+		}
+	}
+	for i, r := range p.k.Reduces {
+		p.linef(3, "_Alignas(64) %s tr%d[%d];", ctypes[p.k.Body[r.Value].DT].elem, i, p.lanes)
+	}
+	p.tailStart(used)
+	p.linef(3, "for (mr_i64 i = 0; i < m; i += %d) {", p.lanes)
+	if err := p.body(4); err != nil {
+		return err
+	}
+	p.linef(3, "}")
+	p.tailEnd(used)
+	p.linef(2, "}")
+	for i := range p.k.Reduces {
+		p.linef(2, "r%d += n;", i)
+	}
+	return nil
+}
+
+// direct tells operands that the loop reads or writes through a pointer, which
+// the tail replaces by one to a copy.
+func (p *printer) direct(i int, o codegen.Operand) bool {
+	c := p.v.Class[i]
+	return o.Kind != codegen.Index && (c == codegen.Contiguous || c == codegen.Strided)
+}
+
+// rowStart declares what a row needs of an operand.
+func (p *printer) rowStart(i int, o codegen.Operand) {
+	t := ctypes[o.DT].elem
+	c := p.v.Class[i]
+	qual := ""
+	if o.Kind == codegen.Input {
+		qual = "const "
+	}
+	switch {
+	case o.Kind == codegen.Index || c == codegen.Staged:
+		p.linef(2, "mr_i64 q%d = start(a, %d, at);", i, i)
+		if c == codegen.Strided || c == codegen.Staged {
+			p.linef(2, "const mr_i64 s%d = a->ops[%d].stride[rank - 1];", i, i)
+		}
+		if o.Kind != codegen.Index {
+			p.linef(2, "%s%s *p%d = (%s%s *)a->ops[%d].base;", qual, t, i, qual, t, i)
+		}
+	case c == codegen.Splat && o.Kind == codegen.Input:
+		p.linef(2, "const %s l%d = %s;", p.vec.held(o.DT, 4), i, p.help.splatLoad(o.DT,
+			fmt.Sprintf("((const %s *)a->ops[%d].base + start(a, %d, at))", t, i, i)))
+	default:
+		p.linef(2, "%s%s *p%d = (%s%s *)a->ops[%d].base + start(a, %d, at);", qual, t, i, qual, t, i, i)
+		if c == codegen.Strided {
+			p.linef(2, "mr_i64 s%d = a->ops[%d].stride[rank - 1];", i, i)
+		}
+	}
+	if o.Kind != codegen.Output {
+		return
+	}
+	switch {
+	case c == codegen.Splat:
+		p.linef(2, "int w%d = at[rank - 1] == 0 && stores(a, %d, at);", i, i)
+	case c == codegen.Staged:
+		p.linef(2, "const int w%d = stores(a, %d, at), z%d = a->ops[%d].guard >> (rank - 1) & 1;", i, i, i, i)
+	case p.v.Guarded:
+		p.linef(2, "const int w%d = stores(a, %d, at);", i, i)
+	}
+}
+
+// tailStart points the loop at copies of the last elements of the row.
+func (p *printer) tailStart(used []bool) {
+	for i, o := range p.k.Operands {
+		if used[i] && p.direct(i, o) && o.Kind == codegen.Output {
+			p.linef(3, "%s *o%d = p%d;", ctypes[o.DT].elem, i, i)
+			if p.v.Class[i] == codegen.Strided {
+				p.linef(3, "const mr_i64 os%d = s%d;", i, i)
+			}
+		}
+	}
+	for i, r := range p.k.Reduces {
+		p.linef(3, "%s *or%d = r%d;", ctypes[p.k.Body[r.Value].DT].elem, i, i)
+	}
+	p.linef(3, "if (tail) {")
+	p.linef(4, "if (m == n)\n\t\t\t\t\tbreak;")
+	for i, o := range p.k.Operands {
+		if !used[i] {
+			continue
+		}
+		step := ""
+		if p.v.Class[i] == codegen.Strided || p.v.Class[i] == codegen.Staged {
+			step = fmt.Sprintf(" * s%d", i)
+		}
+		switch {
+		case p.direct(i, o) && o.Kind == codegen.Input:
+			p.linef(4, "for (mr_i64 l = 0; l < %d; l++)", p.lanes)
+			p.linef(5, "t%d[l] = m + l < n ? p%d[(m + l)%s] : 0;", i, i, step)
+			p.linef(4, "p%d = t%d;", i, i)
+		case p.direct(i, o):
+			p.linef(4, "p%d = t%d;", i, i)
+		case o.Kind == codegen.Index && p.v.Class[i] == codegen.Contiguous:
+			p.linef(4, "q%d += m;", i)
+		case step != "":
+			p.linef(4, "q%d += m%s;", i, step)
+		}
+		if p.direct(i, o) && step != "" {
+			p.linef(4, "s%d = 1;", i)
+		}
+	}
+	for i := range p.k.Reduces {
+		p.linef(4, "r%d = tr%d;", i, i)
+	}
+	p.linef(4, "done = m;\n\t\t\t\tm = %d;", p.lanes)
+	p.linef(3, "}")
+}
+
+// tailEnd copies results of the tail to where they belong.
+func (p *printer) tailEnd(used []bool) {
+	copies := len(p.k.Reduces) > 0
+	for i, o := range p.k.Operands {
+		copies = copies || used[i] && p.direct(i, o) && o.Kind == codegen.Output
+	}
+	if !copies {
+		return
+	}
+	p.linef(3, "if (tail) {")
+	p.linef(4, "for (mr_i64 l = 0; done + l < n; l++) {")
+	for i, o := range p.k.Operands {
+		if !used[i] || !p.direct(i, o) || o.Kind != codegen.Output {
+			continue
+		}
+		dst := fmt.Sprintf("o%d[done + l]", i)
+		if p.v.Class[i] == codegen.Strided {
+			dst = fmt.Sprintf("o%d[(done + l) * os%d]", i, i)
+		}
+		if p.v.Guarded {
+			p.linef(5, "if (w%d)", i)
+			p.linef(6, "%s = t%d[l];", dst, i)
+		} else {
+			p.linef(5, "%s = t%d[l];", dst, i)
+		}
+	}
+	for i := range p.k.Reduces {
+		p.linef(5, "or%d[done + l] = tr%d[l];", i, i)
+	}
+	p.linef(4, "}")
+	for i := range p.k.Reduces {
+		p.linef(4, "r%d = or%d;", i, i)
+	}
+	p.linef(3, "}")
+}
+
+// loadStep is the expression of a vector of an operand at offset i.
+func (p *printer) loadStep(i int, dt ir.DType) string {
+	switch p.v.Class[i] {
+	case codegen.Strided:
+		return p.help.gather(dt, fmt.Sprintf("p%d + i * s%d", i, i), fmt.Sprintf("s%d", i))
+	case codegen.Staged:
+		return p.help.stagedLoad(dt, fmt.Sprintf("p%d, a->ops + %d, q%d + i * s%d, s%d, n - done - i", i, i, i, i, i))
+	}
+	return p.help.load(dt, fmt.Sprintf("p%d + i", i))
+}
+
+// indexStep is a half of the positions of n lanes.
+func (p *printer) indexStep(in ir.Instr) string {
+	i := int(in.Imm)
+	shift := 0
+	if in.Op == ir.IndexHi {
+		shift = 32
+	}
+	switch p.v.Class[i] {
+	case codegen.Contiguous:
+		return p.help.index(shift, fmt.Sprintf("q%d + i", i), "1")
+	case codegen.Splat:
+		return p.help.index(shift, fmt.Sprintf("q%d", i), "0")
+	case codegen.Strided:
+		return p.help.strideIndex(shift, fmt.Sprintf("q%d + i * s%d, s%d", i, i, i))
+	}
+	return p.help.stagedIndex(shift, fmt.Sprintf("a->ops + %d, q%d + i * s%d, s%d", i, i, i, i))
+}
+
+// storeStep writes a value at offset i.
+func (p *printer) storeStep(indent int, s codegen.Store) {
+	v, i := p.vals[s.Value], s.Operand
+	switch p.v.Class[i] {
+	case codegen.Splat:
+		elem := ctypes[v.dt].elem
+		p.linef(indent, "if (w%d) {", i)
+		p.linef(indent+1, "*p%d = (%s)(%s)[0];", i, elem, p.help.stored(v))
+		p.linef(indent+1, "w%d = 0;", i)
+		p.linef(indent, "}")
+		return
+	case codegen.Staged:
+		p.linef(indent, "if (w%d)", i)
+		p.linef(indent+1, "%s", p.help.stagedStore(v, fmt.Sprintf("p%d, a->ops + %d, q%d + i * s%d, s%d, n - done - i, z%d, at[rank - 1] + done + i",
+			i, i, i, i, i, i)))
+		return
+	}
+	var text string
+	if p.v.Class[i] == codegen.Strided {
+		text = p.help.scatter(v, fmt.Sprintf("p%d + i * s%d", i, i), fmt.Sprintf("s%d", i))
+	} else {
+		text = p.help.store(v, fmt.Sprintf("p%d + i", i))
+	}
+	if p.v.Guarded {
+		text = fmt.Sprintf("if (w%d)\n%s%s", i, strings.Repeat("\t", indent+1), text)
+	}
+	p.linef(indent, "%s", text)
+}

@@ -1,0 +1,82 @@
+package cgo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// ctype is how values of a dtype are spelled.
+type ctype struct {
+	short  string // v_f32 is a vector, s_f32 a scalar, e_f32 an element in memory
+	scalar string // C type of a scalar value
+	elem   string // C type of an element in memory
+	size   int    // bytes of a value
+	mem    int    // bytes of an element in memory
+}
+
+// Values of eight bits are held in 32: vectors of a kernel then have one
+// number of lanes whatever they hold, and no ISA has all byte operations. A
+// Bool is a mask, all ones or zero; see [printer.mask].
+var ctypes = [ir.NumDTypes]ctype{
+	ir.Bool:    {"i32", "mr_i32", "mr_u8", 4, 1},
+	ir.Uint8:   {"u32", "mr_u32", "mr_u8", 4, 1},
+	ir.Int32:   {"i32", "mr_i32", "mr_i32", 4, 4},
+	ir.Int64:   {"i64", "mr_i64", "mr_i64", 8, 8},
+	ir.Uint32:  {"u32", "mr_u32", "mr_u32", 4, 4},
+	ir.Uint64:  {"u64", "mr_u64", "mr_u64", 8, 8},
+	ir.Float32: {"f32", "float", "float", 4, 4},
+	ir.Float64: {"f64", "double", "double", 8, 8},
+}
+
+// signedOf and unsignedOf are the integer types of a value's width.
+func signedOf(dt ir.DType) ir.DType {
+	if ctypes[dt].size == 8 {
+		return ir.Int64
+	}
+	return ir.Int32
+}
+
+func unsignedOf(dt ir.DType) ir.DType {
+	if ctypes[dt].size == 8 {
+		return ir.Uint64
+	}
+	return ir.Uint32
+}
+
+// short is the suffix of types and helpers.
+func short(dt ir.DType) string { return ctypes[dt].short }
+
+// vectorTypes declares the types of a kernel with n lanes: s_ scalar values,
+// v_ vectors of them, m_ the same at any address.
+func vectorTypes(n int) string {
+	var b strings.Builder
+	for _, dt := range []ir.DType{ir.Int32, ir.Uint32, ir.Int64, ir.Uint64, ir.Float32, ir.Float64} {
+		t := ctypes[dt]
+		fmt.Fprintf(&b, "typedef %s s_%s;\n", t.scalar, t.short)
+		fmt.Fprintf(&b, "typedef %s v_%s __attribute__((vector_size(%d)));\n", t.scalar, t.short, n*t.size)
+		fmt.Fprintf(&b, "typedef %s m_%s __attribute__((vector_size(%d), aligned(%d), may_alias));\n", t.scalar, t.short, n*t.size, t.size)
+	}
+	fmt.Fprintf(&b, "typedef mr_u8 v_u8 __attribute__((vector_size(%d)));\n", n)
+	fmt.Fprintf(&b, "typedef mr_u8 m_u8 __attribute__((vector_size(%d), aligned(1), may_alias));\n", n)
+	return b.String()
+}
+
+// scalarTypes declares the types that scalar code needs.
+func scalarTypes() string {
+	var b strings.Builder
+	for _, dt := range []ir.DType{ir.Int32, ir.Uint32, ir.Int64, ir.Uint64, ir.Float32, ir.Float64} {
+		fmt.Fprintf(&b, "typedef %s s_%s;\n", ctypes[dt].scalar, ctypes[dt].short)
+	}
+	return b.String()
+}
+
+// each repeats a form for lanes 0 to n-1, $ standing for the lane.
+func each(n int, form string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = strings.ReplaceAll(form, "$", fmt.Sprint(i))
+	}
+	return strings.Join(parts, ", ")
+}

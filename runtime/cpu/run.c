@@ -1,0 +1,85 @@
+//go:build cgo
+
+#include <string.h>
+
+#include "fpenv.h"
+#include "run.h"
+
+/* Bytes of work that pay for one more thread: waking it and waiting for it
+ * costs a few microseconds. */
+#define THREAD_BYTES 65536
+
+/* Bytes of a share: small enough that threads end together, large enough that
+ * starting a share costs nothing. */
+#define SHARE_BYTES (1 << 19)
+
+/* Shares begin at multiples of this many points, so that no two threads write
+ * to one cache line of a dense output and blocks of tier 0 stay whole. */
+#define SHARE_POINTS 1024
+
+typedef struct {
+	const mr_launch *l;
+	mr_pool *pool;
+	int failed;
+} elementwise;
+
+static void evaluate(void *ctx, int who, mr_i64 begin, mr_i64 end)
+{
+	elementwise *e = ctx;
+	mr_args a = e->l->args;
+	if (e->l->scratch > 0 && !(a.scratch = mr_scratch(e->pool, who, e->l->scratch))) {
+		__atomic_store_n(&e->failed, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	e->l->eval(&a, begin, end);
+}
+
+static int run_elementwise(mr_pool *p, const mr_launch *l)
+{
+	const mr_i64 bytes = l->bytes > 0 ? l->bytes : 1;
+	mr_i64 threads = l->total / (THREAD_BYTES / bytes + 1) + 1;
+	mr_i64 grain = l->total;
+	if (threads > mr_pool_threads(p))
+		threads = mr_pool_threads(p);
+	if (threads > 1) {
+		grain = SHARE_BYTES / bytes;
+		if (grain > l->total / threads)
+			grain = l->total / threads;
+		grain = (grain + SHARE_POINTS) / SHARE_POINTS * SHARE_POINTS;
+	}
+	elementwise e = {l, p, 0};
+	mr_split(p, (int)threads, l->total, grain, evaluate, &e);
+	return e.failed ? -1 : 0;
+}
+
+int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
+{
+	int failed = 0;
+	mr_fpenv saved = mr_fpenv_set();
+	for (mr_i64 i = 0; i < n && !failed; i++) {
+		if (list[i].mode == MR_NONE)
+			failed = run_elementwise(p, &list[i]);
+		else
+			failed = mr_run_reduce(p, &list[i]);
+	}
+	mr_fpenv_restore(saved);
+	return failed;
+}
+
+typedef struct {
+	char *dst;
+	const char *src;
+} copying;
+
+static void copy(void *ctx, int who, mr_i64 begin, mr_i64 end)
+{
+	copying *c = ctx;
+	(void)who;
+	memcpy(c->dst + begin, c->src + begin, (size_t)(end - begin));
+}
+
+void mr_copy(mr_pool *p, void *dst, const void *src, mr_i64 bytes)
+{
+	copying c = {dst, src};
+	mr_split(p, mr_pool_threads(p), bytes, SHARE_BYTES, copy, &c);
+}

@@ -154,10 +154,10 @@ type Info struct {
 	Class Class
 	In    DTypeSet
 	Out   OutRule
-	// Prim marks ops that printers spell; the others have an Expand.
-	Prim bool
-	// PrimFor lists dtypes for which an op with an Expand is a primitive
-	// nevertheless (float Div, say).
+	// Prim marks ops that printers spell; the other scalar ops have an Expand,
+	// which appends the op to b as primitives or other ops. dt is the result's
+	// dtype; args are the operands.
+	Prim   bool
 	Expand func(b *Builder, dt DType, args []Ref) Ref
 	// Indexed creation ops get IndexLo and IndexHi before their scalars.
 	Indexed bool

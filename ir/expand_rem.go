@@ -1,0 +1,120 @@
+package ir
+
+import "math"
+
+// remFloat is the floored remainder. While the quotient is below 2^22 its
+// floor is an exact integer, at most one too large where the division rounded
+// up to it, and one fma gives the remainder; elsewhere, and for infinite or
+// NaN operands, a Rare sub divides digit by digit.
+func remFloat(b *Builder, x, y Ref) Ref {
+	dt := b.DT(x)
+	q := b.floor(b.fdiv(x, y))
+	m := withDivisorSign(b, b.fma(b.neg(q), y, x), y)
+	return b.rare(b.not(quotientSmall(b, q, y)), m, subRem.of(dt), x, y)
+}
+
+// quotientSmall is the mask of lanes where the fast paths hold.
+func quotientSmall(b *Builder, q, y Ref) Ref {
+	dt := b.DT(q)
+	return b.and(b.lt(b.abs(q), b.float(dt, 0x1p22)), b.lt(b.abs(y), b.float(dt, math.Inf(1))))
+}
+
+// withDivisorSign moves a remainder to y's side of zero.
+func withDivisorSign(b *Builder, m, y Ref) Ref {
+	zero := b.float(b.DT(m), 0)
+	i := intOf(b.DT(m))
+	differ := b.lt(b.xor(b.bits(i, m), b.bits(i, y)), b.int(i, 0))
+	isZero := b.eq(m, zero)
+	signedZero := b.bits(b.DT(m), b.signBit(y))
+	return b.sel(isZero, signedZero, b.sel(differ, b.add(m, y), m))
+}
+
+// floorDivFloat rounds (x - m)/y, m the truncated remainder, which is an
+// integer up to its own rounding, and steps down where m is on the wrong side
+// of zero. Division by zero is the quotient's infinity or NaN.
+func floorDivFloat(b *Builder, x, y Ref) Ref {
+	dt := b.DT(x)
+	quotient := b.fdiv(x, y)
+	q := b.trunc(quotient)
+	// Where the division rounded up to an integer m has the wrong sign by a
+	// little; rounding the next quotient to nearest takes that in.
+	m := b.fma(b.neg(q), y, x)
+	m = b.rare(b.not(quotientSmall(b, q, y)), m, subMod.of(dt), x, y)
+	i, zero := intOf(dt), b.float(dt, 0)
+	differ := b.lt(b.xor(b.bits(i, m), b.bits(i, y)), b.int(i, 0))
+	down := b.and(differ, b.ne(m, zero))
+	d := b.round(b.fdiv(b.sub(x, m), y))
+	d = b.sel(down, b.sub(d, b.float(dt, 1)), d)
+	d = b.sel(b.eq(d, zero), b.bits(dt, b.signBit(quotient)), d)
+	return b.sel(b.eq(y, zero), quotient, d)
+}
+
+var (
+	subRem = largeSubs{
+		f32: RegisterSub("rem.float32", []DType{Float32, Float32}, longRem),
+		f64: RegisterSub("rem.float64", []DType{Float64, Float64}, longRem),
+	}
+	subMod = largeSubs{
+		f32: RegisterSub("mod.float32", []DType{Float32, Float32}, longMod),
+		f64: RegisterSub("mod.float64", []DType{Float64, Float64}, longMod),
+	}
+)
+
+func longRem(b *Builder, args []Ref) Ref {
+	return withDivisorSign(b, longMod(b, args), args[1])
+}
+
+// longMod is the truncated remainder of any operands (C's fmod). With
+// significands and exponents |x| = mx·2^ex, |y| = my·2^ey, it shifts mx left
+// by ex-ey a few bits at a time, as many as the integer has spare, taking the
+// remainder by my each time.
+func longMod(b *Builder, args []Ref) Ref {
+	x, y := args[0], args[1]
+	dt := b.DT(x)
+	u, mantissa, spare, steps := Uint32, int64(23), int64(8), 35
+	if dt == Float64 {
+		u, mantissa, spare, steps = Uint64, 52, 11, 191
+	}
+	mx, ex := significand(b, b.bits(u, b.abs(x)), mantissa)
+	my, ey := significand(b, b.bits(u, b.abs(y)), mantissa)
+	one, zero := b.int(u, 1), b.int(u, 0)
+	safe := b.sel(b.eq(my, zero), one, my)
+	ahead := b.gt(ex, ey)
+	left := b.sel(ahead, b.sub(ex, ey), zero)
+	m := b.mod(mx, safe)
+	for range steps {
+		n := b.sel(b.lt(left, b.int(u, spare)), left, b.int(u, spare))
+		m = b.mod(b.binary(ShlRaw, m, n), safe)
+		left = b.sub(left, n)
+	}
+	r := b.mul(b.convert(dt, b.bits(intOf(dt), m)), unit(b, ey, mantissa, dt))
+	r = b.sel(b.lt(b.abs(x), b.abs(y)), b.abs(x), r)
+	r = b.copySign(r, x)
+	inf := b.float(dt, math.Inf(1))
+	valid := b.and(b.lt(b.abs(x), inf), b.gt(b.abs(y), b.float(dt, 0)))
+	return b.sel(valid, r, b.float(dt, math.NaN()))
+}
+
+// significand is m and e, at least 1, of a float's bits without its sign.
+func significand(b *Builder, bits Ref, mantissa int64) (m, e Ref) {
+	u := b.DT(bits)
+	e = b.shr(bits, mantissa)
+	frac := b.and(bits, b.int(u, 1<<mantissa-1))
+	denormal := b.eq(e, b.int(u, 0))
+	m = b.sel(denormal, frac, b.or(frac, b.int(u, 1<<mantissa)))
+	return m, b.sel(denormal, b.int(u, 1), e)
+}
+
+// unit is the weight of a significand's lowest bit at exponent field e: the
+// power of two of that field over 2^mantissa, which may be denormal, so its
+// bits are a one in the fraction there.
+func unit(b *Builder, e Ref, mantissa int64, dt DType) Ref {
+	u := b.DT(e)
+	low := b.le(e, b.int(u, mantissa))
+	one := b.int(u, 1)
+	// e >= 1, and shifts must stay within the width for lanes not chosen.
+	short := b.sel(low, b.sub(e, one), b.int(u, 0))
+	normal := b.sel(low, b.int(u, 0), b.sub(e, b.int(u, mantissa)))
+	bits := b.sel(low, b.binary(ShlRaw, one, short), b.shl(normal, mantissa))
+	return b.bits(dt, bits)
+}

@@ -1,0 +1,189 @@
+package ir
+
+import (
+	"fmt"
+	"sync"
+)
+
+// expansionKey names what Expansion caches.
+type expansionKey struct {
+	op    Op
+	dt    DType
+	nargs uint8
+	args  [4]DType
+}
+
+var expansions sync.Map // expansionKey → *Prog
+
+// Expansion is what op means for one element, in primitives only. dt is the
+// result's dtype, argDT those of the operands; an Indexed op's position comes
+// before them as two more parameters, IndexLo and IndexHi. Where op is itself
+// a primitive the Prog is that one instruction. Progs are cached and shared:
+// callers must not change them. It is safe for concurrent use. The dtypes must
+// be ones that op takes.
+func Expansion(op Op, dt DType, argDT []DType) *Prog {
+	key := expansionKey{op: op, dt: dt, nargs: uint8(len(argDT))}
+	copy(key.args[:], argDT)
+	if p, ok := expansions.Load(key); ok {
+		return p.(*Prog)
+	}
+	p, _ := expansions.LoadOrStore(key, expand(op, dt, argDT))
+	return p.(*Prog)
+}
+
+func expand(op Op, dt DType, argDT []DType) *Prog {
+	info := op.Info()
+	p := &Prog{Name: fmt.Sprintf("%v.%v", op, dt)}
+	if info.Indexed {
+		p.Params = append(p.Params, Uint32, Uint32)
+	}
+	p.Params = append(p.Params, argDT...)
+	var b Builder
+	args := make([]Ref, len(p.Params))
+	for i, d := range p.Params {
+		args[i] = b.Emit(Param, d, uint64(i))
+	}
+	var result Ref
+	if info.Prim {
+		result = b.Emit(op, dt, 0, args...)
+	} else {
+		result = info.Expand(&b, dt, args)
+	}
+	p.Code, p.Results = b.Code, []Ref{result}
+	return lower(p)
+}
+
+// lower replaces every op of p that is not a primitive by its expansion, and
+// drops repeated and unused instructions.
+func lower(p *Prog) *Prog {
+	var b Builder
+	results := b.splice(p, nil)
+	q := &Prog{Name: p.Name, Params: p.Params, Code: b.Code, Results: results}
+	return tidy(q)
+}
+
+// splice appends p's code in primitives, with args in place of its parameters
+// (nil keeps them), and returns its results.
+func (b *Builder) splice(p *Prog, args []Ref) []Ref {
+	at := make([]Ref, len(p.Code)) // where each value of p went
+	for i, in := range p.Code {
+		if in.Op == Param && args != nil {
+			at[i] = args[in.Imm]
+			continue
+		}
+		var mapped []Ref
+		var argDT []DType
+		for k, a := range in.Args {
+			if a == None {
+				continue
+			}
+			in.Args[k] = at[a]
+			mapped = append(mapped, at[a])
+			argDT = append(argDT, p.Code[a].DT)
+		}
+		if in.Op.Info().Prim {
+			b.Code = append(b.Code, in)
+			at[i] = Ref(len(b.Code) - 1)
+			continue
+		}
+		if in.Op.Info().Indexed {
+			argDT = argDT[2:]
+		}
+		at[i] = b.splice(Expansion(in.Op, in.DT, argDT), mapped)[0]
+	}
+	results := make([]Ref, len(p.Results))
+	for i, r := range p.Results {
+		results[i] = at[r]
+	}
+	return results
+}
+
+// tidy keeps the first of equal instructions and drops what no result needs.
+// All primitives are pure, so neither changes a value. Parameters stay.
+func tidy(p *Prog) *Prog {
+	first := make(map[Instr]Ref, len(p.Code))
+	same := make([]Ref, len(p.Code))
+	code := make([]Instr, len(p.Code))
+	for i, in := range p.Code {
+		for k, a := range in.Args {
+			if a != None {
+				in.Args[k] = same[a]
+			}
+		}
+		code[i] = in
+		if f, ok := first[in]; ok {
+			same[i] = f
+			continue
+		}
+		first[in], same[i] = Ref(i), Ref(i)
+	}
+	live := make([]bool, len(code))
+	for _, r := range p.Results {
+		live[same[r]] = true
+	}
+	for i := len(code) - 1; i >= 0; i-- {
+		if code[i].Op == Param {
+			live[i] = same[i] == Ref(i)
+		}
+		if !live[i] {
+			continue
+		}
+		for _, a := range code[i].Args {
+			if a != None {
+				live[a] = true
+			}
+		}
+	}
+	q := &Prog{Name: p.Name, Params: p.Params}
+	at := make([]Ref, len(code))
+	for i, in := range code {
+		if !live[i] {
+			continue
+		}
+		for k, a := range in.Args {
+			if a != None {
+				in.Args[k] = at[a]
+			}
+		}
+		q.Code = append(q.Code, in)
+		at[i] = Ref(len(q.Code) - 1)
+	}
+	for _, r := range p.Results {
+		q.Results = append(q.Results, at[same[r]])
+	}
+	return q
+}
+
+// EvalProg runs a Prog of primitives on one element: args are the parameters'
+// bits, the results are the results' bits.
+func EvalProg(p *Prog, args []uint64) []uint64 {
+	vals := make([]uint64, len(p.Code))
+	var dts [4]DType
+	var in [4]uint64
+	for i, ins := range p.Code {
+		if ins.Op == Param {
+			vals[i] = args[ins.Imm]
+			continue
+		}
+		n := 0
+		for k, a := range ins.Args {
+			if a == None {
+				dts[k], in[k] = Invalid, 0
+				continue
+			}
+			dts[k], in[k], n = p.Code[a].DT, vals[a], k+1
+		}
+		vals[i] = EvalPrim(ins, dts[:n], in[:n])
+	}
+	out := make([]uint64, len(p.Results))
+	for i, r := range p.Results {
+		out[i] = vals[r]
+	}
+	return out
+}
+
+// EvalOp is op on one element: its meaning, and what every tier must agree
+// with. For an Indexed op args begin with the position's two halves.
+func EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
+	return EvalProg(Expansion(op, dt, argDT), args)[0]
+}

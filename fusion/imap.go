@@ -160,13 +160,17 @@ func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
 
 // fold is step b after step a of the same kind.
 func fold(a, b mapStep) mapStep {
-	r := mapStep{kind: a.kind, from: a.from, to: b.to, node: b.node, hops: b.hops}
-	if a.kind == stepPermute {
+	r := mapStep{kind: a.kind, from: a.from, to: b.to, hops: b.hops}
+	switch a.kind {
+	case stepPermute:
 		r.axes = make([]int, len(b.axes))
 		for i, ax := range b.axes {
 			r.axes[i] = a.axes[ax]
 		}
 		r.hops = append(a.hops[:len(a.hops):len(a.hops)], b.hops...)
+	case stepReshape:
+		// The last hop says where to; the first is the last of the way back.
+		r.hops = []Hop{a.hops[0], b.hops[len(b.hops)-1]}
 	}
 	return r
 }
@@ -218,6 +222,10 @@ func (ms *mapSet) intern(from int32, steps []mapStep) *indexMap {
 func (m *indexMap) path() []Hop {
 	var p []Hop
 	for _, s := range m.steps {
+		if s.kind == stepReshape {
+			p = append(p, s.hops[len(s.hops)-1])
+			continue
+		}
 		p = append(p, s.hops...)
 	}
 	return p

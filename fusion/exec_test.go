@@ -1,0 +1,200 @@
+package fusion
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// execute runs a plan on host memory with the reference interpreter and
+// returns every written tensor, dense. Inputs are dense; with reuse, outputs
+// take over memory of tensors that end with the step wherever the plan offers it.
+func execute(seg *segment.Segment, p *Plan, inputs [][]byte, reuse bool) (map[int][]byte, error) {
+	if err := p.Verify(seg); err != nil {
+		return nil, err
+	}
+	l, err := p.Layout(seg, nil)
+	if err != nil {
+		return nil, err
+	}
+	mem := make([][]byte, len(seg.Tensors))
+	for i, in := range inputs {
+		mem[i] = bytes.Clone(in)
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for k, o := range s.Operands {
+			if s.Kernel.Operands[k].Kind == codegen.Output {
+				mem[o.Tensor] = bytes.Repeat([]byte{0xa5}, int(l.Elems[o.Tensor])*seg.Tensors[o.Tensor].DT.Size())
+			}
+		}
+		if reuse {
+			takeOver(seg, p, i, mem)
+		}
+		la := &l.Launches[i]
+		args := make([]codegen.HostArg, len(s.Operands))
+		for k, o := range s.Operands {
+			args[k].Access = la.Args[k]
+			if s.Kernel.Operands[k].Kind != codegen.Index {
+				args[k].Data = mem[o.Tensor]
+			}
+		}
+		var scalars []uint64
+		for _, sc := range s.Scalars {
+			scalars = append(scalars, seg.Scalars[sc].Bits)
+		}
+		if err := codegen.Interpret(s.Kernel, la.Dims[:la.Rank], la.Kept, args, scalars); err != nil {
+			return nil, fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	out := map[int][]byte{}
+	for t := range seg.Tensors {
+		if seg.Tensors[t].Life == segment.LifeWrite {
+			out[t] = mem[t]
+		}
+	}
+	for i, a := range p.Aliases {
+		out[a.Tensor] = gather(seg, a.Tensor, mem[a.Of], &l.Views[i])
+	}
+	return out, nil
+}
+
+// takeOver gives outputs of step i the memory of inputs whose last reader it is.
+func takeOver(seg *segment.Segment, p *Plan, i int, mem [][]byte) {
+	pinned := map[int]bool{}
+	for _, a := range p.Aliases {
+		pinned[a.Of] = true
+	}
+	s := &p.Steps[i]
+	given := map[int]bool{}
+	for _, ip := range s.InPlace {
+		in, out := s.Operands[ip.In].Tensor, s.Operands[ip.Out].Tensor
+		dies := seg.Tensors[in].Life == segment.LifeInputDying || seg.Tensors[in].Def >= 0 && seg.Tensors[in].Life != segment.LifeWrite
+		if dies && !pinned[in] && p.Uses().Read[in] == i && !given[in] && !given[out] {
+			mem[out] = mem[in]
+			given[in], given[out] = true, true
+		}
+	}
+}
+
+// gather reads a view element by element.
+func gather(seg *segment.Segment, t int, data []byte, v *View) []byte {
+	shape, size := seg.Tensors[t].Shape, seg.Tensors[t].DT.Size()
+	a := runtime.Access{Offset: v.Offset, Stages: v.Stages}
+	point := make([]int64, len(shape))
+	for d := range shape {
+		if v.Stride != nil {
+			a.Stride[d] = v.Stride[d]
+		} else {
+			a.Stride[d] = int64(shape.RowMajor()[d])
+		}
+	}
+	var out []byte
+	for i := range shape.Elems() {
+		for d := len(shape) - 1; d >= 0; d-- {
+			point[d] = int64(i % shape[d])
+			i /= shape[d]
+		}
+		p := int(codegen.Position(&a, point)) * size
+		out = append(out, data[p:p+size]...)
+	}
+	return out
+}
+
+// randomInputs fills inputs with small numbers, specials among them.
+func randomInputs(r *rand.Rand, p *ir.Program) [][]byte {
+	specials := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 1e-40, 3.4e38}
+	var out [][]byte
+	for _, in := range p.Inputs {
+		d := ir.NewDense(in)
+		for i := range in.Shape.Elems() {
+			v := float64(r.IntN(64)) - 20
+			if in.DT.IsFloat() {
+				v /= 8
+				if r.IntN(40) == 0 {
+					v = specials[r.IntN(len(specials))]
+				}
+			}
+			d.Set(i, bitsOf(in.DT, v))
+		}
+		out = append(out, d.Data)
+	}
+	return out
+}
+
+func bitsOf(dt ir.DType, v float64) uint64 {
+	switch dt {
+	case ir.Bool:
+		return uint64(int64(v)) & 1
+	case ir.Uint8:
+		return uint64(uint8(int64(v)))
+	case ir.Int32:
+		return uint64(uint32(int32(v)))
+	case ir.Float32:
+		return uint64(math.Float32bits(float32(v)))
+	case ir.Float64:
+		return math.Float64bits(v)
+	}
+	return uint64(int64(v))
+}
+
+// compare runs a program as planned and by the oracle.
+func compare(t *testing.T, p *ir.Program, caps *runtime.Caps, mode Mode, seed uint64) {
+	t.Helper()
+	inputs := randomInputs(rand.New(rand.NewPCG(seed, 1)), p)
+	want, err := ir.EvalTensors(p, inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seg := segmentOf(p)
+	plan, err := Explore(seg, caps, Options{Mode: mode})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p)
+	}
+	for _, reuse := range []bool{false, true} {
+		got, err := execute(seg, plan, inputs, reuse)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s\n%s", mode, err, p, plan)
+		}
+		for id, data := range got {
+			if i := differs(want[id], data); i >= 0 {
+				t.Fatalf("%v, reuse %v: tensor %d differs at element %d\n%s\n%s", mode, reuse, id, i, p, plan)
+			}
+		}
+	}
+}
+
+// differs is the first element with other bits, any NaN being any NaN; -1
+// where there is none.
+func differs(want ir.Dense, got []byte) int {
+	if len(want.Data) != len(got) {
+		return 0
+	}
+	g := ir.Dense{TensorType: want.TensorType, Data: got}
+	for i := range want.Shape.Elems() {
+		a, b := want.At(i), g.At(i)
+		if a != b && !(isNaN(want.DT, a) && isNaN(want.DT, b)) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isNaN(dt ir.DType, bits uint64) bool {
+	switch dt {
+	case ir.Float32:
+		f := math.Float32frombits(uint32(bits))
+		return f != f
+	case ir.Float64:
+		f := math.Float64frombits(bits)
+		return f != f
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package fusion
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// generator makes small random programs of the ops whose fusion is tested:
+// mostly operands of related shapes, so that most of them can fuse.
+type generator struct {
+	r *rand.Rand
+	p ir.Program
+	t []ir.TensorType
+}
+
+func (g *generator) pick() int { return len(g.t) - 1 - min(g.r.IntN(len(g.t)), g.r.IntN(len(g.t))) }
+
+// node appends an op if Infer takes it.
+func (g *generator) node(op ir.Op, attr *ir.Attr, dt ir.DType, shape ir.Shape, args ...ir.Arg) bool {
+	var ops []ir.Operand
+	for _, a := range args {
+		if a.Scalar {
+			ops = append(ops, ir.Operand{Scalar: true, DT: g.p.Scalars[a.ID].DT})
+		} else {
+			ops = append(ops, ir.Operand{DT: g.t[a.ID].DT, Shape: g.t[a.ID].Shape})
+		}
+	}
+	dt, shape, err := ir.Infer(op, attr, dt, shape, ops...)
+	if err != nil {
+		return false
+	}
+	n := ir.Node{Op: op, DT: dt, Shape: shape, NArgs: uint8(len(args)), Attr: attr}
+	copy(n.Args[:], args)
+	g.p.Nodes = append(g.p.Nodes, n)
+	g.t = append(g.t, ir.TensorType{DT: dt, Shape: shape})
+	return true
+}
+
+func (g *generator) scalar(dt ir.DType) ir.Arg {
+	v := []float64{1, 2, 0.5, 3}[g.r.IntN(4)]
+	g.p.Scalars = append(g.p.Scalars, ir.ScalarValue{DT: dt, Bits: bitsOf(dt, v)})
+	return ir.S(len(g.p.Scalars) - 1)
+}
+
+var sizes = []int{1, 2, 3, 4, 6}
+
+func (g *generator) shape() ir.Shape {
+	s := ir.Shape{}
+	for range g.r.IntN(4) {
+		s = append(s, sizes[g.r.IntN(len(sizes))])
+	}
+	return s
+}
+
+func (g *generator) step() {
+	i := g.pick()
+	x := g.t[i]
+	switch g.r.IntN(12) {
+	case 0, 1:
+		g.node([]ir.Op{ir.Neg, ir.Abs, ir.Square, ir.Relu, ir.Sqrt}[g.r.IntN(5)], nil, 0, nil, ir.T(i))
+	case 2:
+		g.node([]ir.Op{ir.Add, ir.Mul, ir.Sub}[g.r.IntN(3)], nil, 0, nil, ir.T(i), g.scalar(x.DT))
+	case 3, 4, 5:
+		for range 4 {
+			if g.node([]ir.Op{ir.Add, ir.Mul, ir.Sub, ir.Maximum}[g.r.IntN(4)], nil, 0, nil, ir.T(i), ir.T(g.pick())) {
+				break
+			}
+		}
+	case 6:
+		g.view(i)
+	case 7:
+		g.view(i)
+	case 8:
+		if len(x.Shape) > 0 {
+			var axes []int
+			for d := range x.Shape {
+				if g.r.IntN(2) == 0 {
+					axes = append(axes, d)
+				}
+			}
+			if axes != nil {
+				g.node([]ir.Op{ir.Sum, ir.Max}[g.r.IntN(2)], &ir.Attr{Axes: axes, Keep: g.r.IntN(2) == 0}, 0, nil, ir.T(i))
+			}
+		}
+	case 9:
+		if g.node(ir.Lt, nil, 0, nil, ir.T(i), ir.T(g.pick())) {
+			g.node(ir.Where, nil, 0, nil, ir.T(len(g.t)-1), ir.T(g.pick()), ir.T(g.pick()))
+		}
+	case 10:
+		g.node(ir.Cast, nil, []ir.DType{ir.Float32, ir.Int32, ir.Bool, ir.Float64, ir.Uint8}[g.r.IntN(5)], nil, ir.T(i))
+	case 11:
+		if g.r.IntN(2) == 0 {
+			g.node(ir.Iota, nil, ir.Int32, g.shape(), g.scalar(ir.Int32), g.scalar(ir.Int32))
+		} else {
+			g.node(ir.Full, nil, ir.Float32, g.shape(), g.scalar(ir.Float32))
+		}
+	}
+}
+
+func (g *generator) view(i int) {
+	x := g.t[i]
+	switch g.r.IntN(4) {
+	case 0:
+		g.node(ir.Permute, &ir.Attr{Axes: g.r.Perm(len(x.Shape))}, 0, nil, ir.T(i))
+	case 1:
+		a := &ir.Attr{}
+		to := ir.Shape{}
+		for _, n := range x.Shape {
+			m := 1 + g.r.IntN(n)
+			step := 1 + g.r.IntN((n-1)/max(m-1, 1)+1)
+			if m == 1 {
+				step = 1
+			}
+			for (m-1)*step >= n {
+				step--
+			}
+			start := g.r.IntN(n - (m-1)*step)
+			if g.r.IntN(3) == 0 {
+				start, step = start+(m-1)*step, -step
+			}
+			a.Start, a.Step, to = append(a.Start, start), append(a.Step, step), append(to, m)
+		}
+		g.node(ir.Slice, a, 0, to, ir.T(i))
+	case 2:
+		n := x.Shape.Elems()
+		to := ir.Shape{}
+		for n > 1 && len(to) < 3 {
+			d := sizes[g.r.IntN(len(sizes))]
+			if n%d == 0 {
+				to, n = append(to, d), n/d
+			}
+		}
+		to = append(to, n)
+		g.r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+		g.node(ir.Reshape, nil, 0, to, ir.T(i))
+	case 3:
+		to := append(g.shape(), x.Shape...)
+		for d := range to {
+			if to[d] == 1 {
+				to[d] = sizes[g.r.IntN(len(sizes))]
+			}
+		}
+		if len(to) < 5 && to.Elems() < 400 {
+			g.node(ir.Expand, nil, 0, to, ir.T(i))
+		}
+	}
+}
+
+func randomProgram(seed uint64) *ir.Program {
+	g := &generator{r: rand.New(rand.NewPCG(seed, 7))}
+	base := g.shape()
+	for range 1 + g.r.IntN(3) {
+		s := append(ir.Shape{}, base...)
+		for d := range s {
+			if g.r.IntN(4) == 0 {
+				s[d] = 1
+			}
+		}
+		dt := []ir.DType{ir.Float32, ir.Float32, ir.Int32, ir.Float64}[g.r.IntN(4)]
+		g.t = append(g.t, ir.TensorType{DT: dt, Shape: s})
+	}
+	g.p.Inputs = append(g.p.Inputs, g.t...)
+	for range 3 + g.r.IntN(18) {
+		g.step()
+	}
+	for i := len(g.p.Inputs); i < len(g.t); i++ {
+		if g.r.IntN(4) == 0 || i == len(g.t)-1 {
+			g.p.Outputs = append(g.p.Outputs, i)
+		}
+	}
+	return &g.p
+}
+
+// TestRandomPrograms compares plans of every mode with the oracle, on a device
+// with room and on one with hardly any.
+func TestRandomPrograms(t *testing.T) {
+	n := 1500
+	if testing.Short() {
+		n = 200
+	}
+	tight := testCaps()
+	tight.MaxOperands, tight.MaxScalars, tight.MaxBody = 5, 3, 12
+	for seed := range uint64(n) {
+		p := randomProgram(seed)
+		for _, mode := range []Mode{Best, Greedy, Unfused} {
+			compare(t, p, testCaps(), mode, seed)
+		}
+		compare(t, p, tight, Best, seed)
+	}
+}

@@ -1,0 +1,78 @@
+package lint
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/debugflag"
+)
+
+// TestArchitectureRanks: the table of docs/architecture.md is the one that is
+// enforced.
+func TestArchitectureRanks(t *testing.T) {
+	text := doc(t, "architecture.md")
+	row := regexp.MustCompile(`(?m)^\| (\d) \| (.*) \|$`)
+	written := map[string]int{}
+	for _, m := range row.FindAllStringSubmatch(text, -1) {
+		rank, _ := strconv.Atoi(m[1])
+		for pkg := range strings.SplitSeq(m[2], ", ") {
+			written[pkg] = rank
+		}
+	}
+	if !maps.Equal(written, ranks) {
+		t.Errorf("docs/architecture.md says %v, rank.go says %v", written, ranks)
+	}
+}
+
+// TestDebuggingKeys: docs/debugging.md lists every key of MILLRACE_DEBUG with
+// the words of its help.
+func TestDebuggingKeys(t *testing.T) {
+	text := doc(t, "debugging.md")
+	for _, k := range debugflag.Keys() {
+		name := k.Name
+		if k.TakesValue {
+			name += "=FILE"
+		}
+		if line := "| `" + name + "` | " + k.Help + " |"; !strings.Contains(text, line) {
+			t.Errorf("docs/debugging.md lacks the line\n%s", line)
+		}
+	}
+}
+
+// TestLinks: relative links of the documents lead to files.
+func TestLinks(t *testing.T) {
+	root := sourceTree(t).Root
+	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	code := regexp.MustCompile("(?ms)^```.*?^```")
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(data), ""), -1) {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(f), m[1])); err != nil {
+					t.Errorf("%s links to %s, which is not there", filepath.Base(f), m[1])
+				}
+			}
+		}
+	}
+}
+
+func doc(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(sourceTree(t).Root, "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -118,3 +118,11 @@ type Device interface {
 	Stats() Stats
 	Close() error
 }
+
+// Variant is code that a device has made for a program, for people to read. A
+// device that can show it has a method Source(Program) []Variant.
+type Variant struct {
+	Tier   string // "tier 0", "tier 1 avx2", "wgsl"
+	Class  string // access classes it is for
+	Source string
+}

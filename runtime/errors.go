@@ -17,6 +17,17 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
+// LaunchError is a launch of a Run that failed before it changed memory. The
+// launches before Index have run, those from Index on have not.
+type LaunchError struct {
+	Index int
+	Err   error
+}
+
+func (e *LaunchError) Error() string { return fmt.Sprintf("launch %d: %v", e.Index, e.Err) }
+
+func (e *LaunchError) Unwrap() error { return e.Err }
+
 // CompileError is a kernel that a compiler refused.
 type CompileError struct {
 	Kernel string // canonical text of the kernel

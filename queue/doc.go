@@ -1,0 +1,9 @@
+// Package queue holds the ops of a stream that have not run yet, twice: as
+// called (real shapes, scalars and handles) and in relative form, where tensors
+// are numbered by first appearance and dimensions enter only as predicates
+// local to an op, so that equal programs look equal whatever their sizes.
+//
+// It knows nothing of plans or devices. It must not import segment or fusion.
+//
+// Engine part: no compatibility promise; use package millrace.
+package queue

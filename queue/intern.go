@@ -1,0 +1,109 @@
+package queue
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Interner numbers the variable-length parts of relative ops: axes and reshape
+// groups. Numbers start at 1; 0 is "no attribute". One per device, so that all
+// its streams agree.
+type Interner struct {
+	mu    sync.RWMutex
+	byKey map[uint64][]interned
+	n     uint32
+}
+
+type interned struct {
+	blob []byte
+	id   uint32
+}
+
+// ID finds or makes the number of a blob.
+func (in *Interner) ID(blob []byte) uint32 {
+	h := xxhash.Sum64(blob)
+	in.mu.RLock()
+	id := find(in.byKey[h], blob)
+	in.mu.RUnlock()
+	if id != 0 {
+		return id
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if id := find(in.byKey[h], blob); id != 0 {
+		return id
+	}
+	if in.byKey == nil {
+		in.byKey = make(map[uint64][]interned)
+	}
+	in.n++
+	in.byKey[h] = append(in.byKey[h], interned{slices.Clone(blob), in.n})
+	return in.n
+}
+
+func find(list []interned, blob []byte) uint32 {
+	for _, e := range list {
+		if slices.Equal(e.blob, blob) { // a hash is a hint, not a proof
+			return e.id
+		}
+	}
+	return 0
+}
+
+// attr numbers what of a node's attributes belongs to its relative form. Slice
+// bounds do not: they are run-time values.
+func (in *Interner) attr(n *ir.Node, arg ir.Shape) uint32 {
+	var room [64]byte
+	blob := room[:0]
+	switch n.Op {
+	case ir.Reshape:
+		blob = append(blob, 'r')
+		blob = groups(blob, arg, n.Shape)
+	default:
+		if n.Attr == nil || n.Attr.Axes == nil {
+			return 0
+		}
+		blob = append(blob, 'a')
+		if n.Attr.Keep {
+			blob = append(blob, 'k')
+		}
+		for _, a := range n.Attr.Axes {
+			blob = binary.AppendVarint(blob, int64(a))
+		}
+	}
+	return in.ID(blob)
+}
+
+// groups appends how dims of two shapes with the same number of elements pair
+// up: runs of dims whose products are equal, as short as possible.
+func groups(blob []byte, a, b ir.Shape) []byte {
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		i0, j0 := i, j
+		p, q := 1, 1
+		if i < len(a) {
+			p, i = a[i], i+1
+		}
+		if j < len(b) {
+			q, j = b[j], j+1
+		}
+		for p != q {
+			switch {
+			case p < q && i < len(a):
+				p, i = p*a[i], i+1
+			case j < len(b):
+				q, j = q*b[j], j+1
+			default:
+				// Zero-sized dims: no finer grouping exists.
+				p, q, i, j = 0, 0, len(a), len(b)
+			}
+		}
+		blob = append(blob, byte(i-i0), byte(j-j0))
+	}
+	return blob
+}

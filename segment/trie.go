@@ -1,0 +1,230 @@
+package segment
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Trie holds the known plans of a device by the relative ops they cover. A hot
+// stream moves down one node per op, comparing the op with the child that was
+// taken last; nothing is hashed and nothing is locked.
+//
+// K is the relative form of an op; legal reports whether a plan made under one
+// key serves an op with another. P is whatever the stream keeps with a plan.
+type Trie[K comparable, P any] struct {
+	legal func(have, k K) bool
+	limit int
+
+	mu     sync.Mutex // guards growth and eviction
+	root   *Node[K, P]
+	leaves map[*Leaf[K, P]]struct{}
+	clock  atomic.Uint64
+	evict  atomic.Int64
+}
+
+// Node is a place in the trie. Nil is the place off the trie, where every step
+// leads to nil again.
+type Node[K comparable, P any] struct {
+	parent *Node[K, P]
+	key    K
+	last   atomic.Pointer[Node[K, P]]    // child taken last
+	kids   atomic.Pointer[[]*Node[K, P]] // immutable list
+	ends   atomic.Pointer[[]*Leaf[K, P]] // immutable list
+}
+
+// End says why a segment ended and what was asked for: the last edge of a plan.
+type End struct {
+	Reason Reason
+	ID     int32 // relative id that is read or handed over, else -1
+	// All is set where everything somebody may ask for is written, because
+	// recipes pin too much memory.
+	All bool
+}
+
+// Reason is why a segment ended.
+type Reason uint8
+
+const (
+	ReasonRead Reason = iota + 1
+	ReasonSync
+	ReasonCap
+	ReasonHandOver
+)
+
+var reasons = [...]string{ReasonRead: "read", ReasonSync: "sync", ReasonCap: "cap", ReasonHandOver: "hand-over"}
+
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return "unknown"
+}
+
+// Leaf holds the plans of one segment, tried in order.
+type Leaf[K comparable, P any] struct {
+	end   End
+	node  *Node[K, P]
+	plans atomic.Pointer[[]P]
+	used  atomic.Uint64
+}
+
+// NewTrie makes an empty trie that holds at most limit leaves.
+func NewTrie[K comparable, P any](limit int, legal func(have, k K) bool) *Trie[K, P] {
+	return &Trie[K, P]{
+		legal:  legal,
+		limit:  limit,
+		root:   &Node[K, P]{},
+		leaves: make(map[*Leaf[K, P]]struct{}),
+	}
+}
+
+// Root is where every segment starts.
+func (t *Trie[K, P]) Root() *Node[K, P] { return t.root }
+
+// Step moves down by one op: to the child of exactly this key, else to one
+// whose plans are legal for it, else off the trie.
+func (t *Trie[K, P]) Step(n *Node[K, P], k K) *Node[K, P] {
+	if n == nil {
+		return nil
+	}
+	if c := n.last.Load(); c != nil && c.key == k {
+		return c
+	}
+	kids := n.kids.Load()
+	if kids == nil {
+		return nil
+	}
+	for _, c := range *kids {
+		if c.key == k {
+			n.last.Store(c)
+			return c
+		}
+	}
+	for _, c := range *kids {
+		if t.legal(c.key, k) {
+			return c
+		}
+	}
+	return nil
+}
+
+// Find returns the plans for a segment that ends at n, or nil.
+func (t *Trie[K, P]) Find(n *Node[K, P], end End) *Leaf[K, P] {
+	if n == nil {
+		return nil
+	}
+	ends := n.ends.Load()
+	if ends == nil {
+		return nil
+	}
+	for _, l := range *ends {
+		if l.end == end {
+			l.used.Store(t.clock.Add(1))
+			return l
+		}
+	}
+	return nil
+}
+
+// Plans of the leaf, in the order they are to be tried.
+func (l *Leaf[K, P]) Plans() []P { return *l.plans.Load() }
+
+// Add stores a plan for the segment with these keys and end, behind the plans
+// that are there. It may evict the leaf used longest ago.
+func (t *Trie[K, P]) Add(keys func(yield func(K) bool), end End, p P) *Leaf[K, P] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.root
+	for k := range keys {
+		n = n.child(k)
+	}
+	leaf := n.leaf(end)
+	plans := append(append([]P(nil), leaf.Plans()...), p)
+	leaf.plans.Store(&plans)
+	leaf.used.Store(t.clock.Add(1))
+	t.leaves[leaf] = struct{}{}
+	if len(t.leaves) > t.limit {
+		t.drop(leaf)
+	}
+	return leaf
+}
+
+// Len is the number of leaves, Evictions how many were dropped so far.
+func (t *Trie[K, P]) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.leaves)
+}
+
+func (t *Trie[K, P]) Evictions() int64 { return t.evict.Load() }
+
+func (n *Node[K, P]) child(k K) *Node[K, P] {
+	var kids []*Node[K, P]
+	if p := n.kids.Load(); p != nil {
+		kids = *p
+	}
+	for _, c := range kids {
+		if c.key == k {
+			return c
+		}
+	}
+	c := &Node[K, P]{parent: n, key: k}
+	grown := append(append(make([]*Node[K, P], 0, len(kids)+1), kids...), c)
+	n.kids.Store(&grown)
+	n.last.Store(c)
+	return c
+}
+
+func (n *Node[K, P]) leaf(end End) *Leaf[K, P] {
+	var ends []*Leaf[K, P]
+	if p := n.ends.Load(); p != nil {
+		ends = *p
+	}
+	for _, l := range ends {
+		if l.end == end {
+			return l
+		}
+	}
+	l := &Leaf[K, P]{end: end, node: n}
+	l.plans.Store(new([]P))
+	grown := append(append(make([]*Leaf[K, P], 0, len(ends)+1), ends...), l)
+	n.ends.Store(&grown)
+	return l
+}
+
+// drop evicts the leaf used longest ago, but not keep, and the nodes that
+// lead nowhere without it. A stream that stands on such a node simply finds
+// nothing there.
+func (t *Trie[K, P]) drop(keep *Leaf[K, P]) {
+	var old *Leaf[K, P]
+	for l := range t.leaves {
+		if l != keep && (old == nil || l.used.Load() < old.used.Load()) {
+			old = l
+		}
+	}
+	if old == nil {
+		return
+	}
+	delete(t.leaves, old)
+	t.evict.Add(1)
+	n := old.node
+	n.ends.Store(without(n.ends.Load(), old))
+	for n.parent != nil && empty(n.ends.Load()) && empty(n.kids.Load()) {
+		p := n.parent
+		p.kids.Store(without(p.kids.Load(), n))
+		p.last.CompareAndSwap(n, nil)
+		n = p
+	}
+}
+
+func empty[T any](list *[]T) bool { return list == nil || len(*list) == 0 }
+
+func without[T comparable](list *[]T, gone T) *[]T {
+	kept := make([]T, 0, len(*list))
+	for _, e := range *list {
+		if e != gone {
+			kept = append(kept, e)
+		}
+	}
+	return &kept
+}

@@ -1,0 +1,360 @@
+package stream
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// bind is the scratch space in which a stream's flushes bind plans.
+type bind struct {
+	seg      segment.Segment
+	mem      []*storage // per tensor: operands, and what the plan writes
+	owned    []int32    // tensors for which mem holds a reader of its own
+	views    []fusion.View
+	launches []runtime.Launch
+	args     []runtime.Access
+	scalars  []uint64
+	reads    []*block
+	writes   []*block
+}
+
+// use says when a plan touches a tensor; -1 is never.
+type use struct {
+	written int32 // first step that writes it
+	read    int32 // last step that reads it
+}
+
+func usesOf(p *fusion.Plan, seg *segment.Segment) []use {
+	uses := make([]use, len(seg.Tensors))
+	for i := range uses {
+		uses[i] = use{-1, -1}
+	}
+	for k := range p.Steps {
+		st := &p.Steps[k]
+		for i, op := range st.Operands {
+			switch u := &uses[op.Tensor]; st.Kernel.Operands[i].Kind {
+			case codegen.Input:
+				u.read = int32(k)
+			case codegen.Output:
+				if u.written < 0 {
+					u.written = int32(k)
+				}
+			}
+		}
+	}
+	return uses
+}
+
+// memo keeps the layout of the shapes a plan ran with last: a hot segment
+// usually comes back with the same ones.
+type memo struct {
+	inputs []int32 // relative ids of operands
+	nodes  []int32 // nodes whose shapes do not follow from their operands
+	last   atomic.Pointer[geometry]
+}
+
+// geometry is one set of shapes and what follows from it. Immutable.
+type geometry struct {
+	shapes []ir.Shape // of memo.inputs, then of memo.nodes
+	attrs  []*ir.Attr // of memo.nodes
+	views  []*fusion.View
+	layout *fusion.Layout
+}
+
+func (m *memo) init(seg *segment.Segment) {
+	for id := range seg.Tensors {
+		if seg.Tensors[id].Def < 0 {
+			m.inputs = append(m.inputs, int32(id))
+		}
+	}
+	for n := range seg.Nodes {
+		switch seg.Nodes[n].Op.Class() {
+		case ir.ClassView, ir.ClassCreate:
+			m.nodes = append(m.nodes, int32(n))
+		}
+	}
+}
+
+func (m *memo) fits(g *geometry, seg *segment.Segment, mem []*storage) bool {
+	for i, id := range m.inputs {
+		if !seg.Tensors[id].Shape.Equal(g.shapes[i]) || !sameView(mem[id].view, g.views[i]) {
+			return false
+		}
+	}
+	for i, n := range m.nodes {
+		if node := &seg.Nodes[n]; !node.Shape.Equal(g.shapes[len(m.inputs)+i]) || !sameAttr(node.Attr, g.attrs[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameView(a, b *fusion.View) bool {
+	if a == b {
+		return true
+	}
+	return a != nil && b != nil && a.Offset == b.Offset && slices.Equal(a.Stride, b.Stride) &&
+		len(a.Stages) == 0 && len(b.Stages) == 0
+}
+
+// sameAttr compares what of an attribute is not part of the relative form.
+func sameAttr(a, b *ir.Attr) bool {
+	if a == b {
+		return true
+	}
+	return a != nil && b != nil && slices.Equal(a.Start, b.Start) && slices.Equal(a.Step, b.Step)
+}
+
+// layout finds where every kernel operand's elements are.
+func (s *Stream) layout(ent *entry, seg *segment.Segment) (*fusion.Layout, error) {
+	m, w := &ent.memo, &s.work
+	if g := m.last.Load(); g != nil && m.fits(g, seg, w.mem) {
+		return g.layout, nil
+	}
+	w.views = w.views[:0]
+	g := &geometry{}
+	for id := range seg.Tensors {
+		t := &seg.Tensors[id]
+		if t.Def >= 0 {
+			w.views = append(w.views, fusion.View{})
+			continue
+		}
+		w.views = append(w.views, w.mem[id].layout())
+		g.shapes = append(g.shapes, t.Shape)
+		g.views = append(g.views, w.mem[id].view)
+	}
+	for _, n := range m.nodes {
+		g.shapes = append(g.shapes, seg.Nodes[n].Shape)
+		g.attrs = append(g.attrs, seg.Nodes[n].Attr)
+	}
+	lay, err := ent.plan.Layout(seg, w.views)
+	if err != nil {
+		return nil, err
+	}
+	g.layout = lay
+	m.last.Store(g)
+	return lay, nil
+}
+
+// execute binds a plan to memory, runs or dispatches it, and settles its
+// results.
+func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error) {
+	defer recoverBug("bind", &err)
+	d, w := s.dev, &s.work
+	w.mem = slices.Grow(w.mem[:0], len(seg.Tensors))[:len(seg.Tensors)]
+	clear(w.mem)
+	w.owned, w.reads, w.writes = w.owned[:0], w.reads[:0], w.writes[:0]
+	defer s.disown()
+	for id := range s.q.Slots {
+		if st := s.q.Slots[id].H.st; st != nil {
+			w.mem[id] = st
+			w.reads = append(w.reads, st.block)
+		}
+	}
+	lay, err := s.layout(ent, seg)
+	if err != nil {
+		return err
+	}
+	if err := s.bindSteps(ent, seg, lay); err != nil {
+		return err
+	}
+	for i, a := range ent.plan.Aliases {
+		of := w.mem[a.Of]
+		of.retain()
+		view := lay.Views[i]
+		w.mem[a.Tensor] = &storage{block: of.block, view: &view}
+		w.owned = append(w.owned, int32(a.Tensor))
+		d.stats.aliases.Add(1)
+	}
+	s.settle(ent, seg)
+
+	j := &job{launches: w.launches, reads: w.reads, writes: w.writes}
+	if !wait { // the scratch space will be used again before the job runs
+		j.launches = cloneLaunches(w.launches)
+		j.reads, j.writes = slices.Clone(w.reads), slices.Clone(w.writes)
+	}
+	j.fail = s.failure(ent, seg, j, wait)
+	d.stats.kernels.Add(int64(len(j.launches)))
+	d.exec.submit(j, wait) // its faults are found in the blocks it should have written
+	return nil
+}
+
+// bindSteps gives every step its memory and fills the launch list.
+func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout) error {
+	w := &s.work
+	w.launches, w.args, w.scalars = w.launches[:0], w.args[:0], w.scalars[:0]
+	args, scalars := 0, 0
+	for k := range ent.plan.Steps {
+		args += len(lay.Launches[k].Args)
+		scalars += len(ent.plan.Steps[k].Scalars)
+	}
+	w.args = slices.Grow(w.args, args)
+	w.scalars = slices.Grow(w.scalars, scalars)
+
+	for k := range ent.plan.Steps {
+		step, l := &ent.plan.Steps[k], lay.Launches[k]
+		a0, s0 := len(w.args), len(w.scalars)
+		w.args = append(w.args, l.Args...)
+		l.Args = w.args[a0:len(w.args):len(w.args)]
+		for _, slot := range step.Scalars {
+			w.scalars = append(w.scalars, seg.Scalars[slot].Bits)
+		}
+		l.Scalars = w.scalars[s0:len(w.scalars):len(w.scalars)]
+		l.Prog = ent.progs[k]
+		for i, op := range step.Operands {
+			if step.Kernel.Operands[i].Kind == codegen.Input {
+				l.Args[i].Buf = w.mem[op.Tensor].buf
+			}
+		}
+		for i, op := range step.Operands {
+			if step.Kernel.Operands[i].Kind != codegen.Output {
+				continue
+			}
+			if w.mem[op.Tensor] == nil {
+				if err := s.place(ent, seg, k, i, &l); err != nil {
+					return err
+				}
+			}
+			l.Args[i].Buf = w.mem[op.Tensor].buf
+		}
+		w.launches = append(w.launches, l)
+		s.freeAfter(ent, seg, k)
+	}
+	return nil
+}
+
+// place finds memory for what operand i of step k writes: that of an operand
+// which dies here, else new.
+func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.Launch) error {
+	w, d := &s.work, s.dev
+	t := ent.plan.Steps[k].Operands[i].Tensor
+	var b *block
+	if from := s.inPlace(ent, seg, k, i, l); from >= 0 {
+		b = w.mem[from].block
+		b.retain()
+		d.stats.inPlace.Add(1)
+	} else {
+		var err error
+		if b, err = d.mem.alloc(d.bytes(seg.Tensors[t].DT, seg.Tensors[t].Shape), true); err != nil {
+			return err
+		}
+	}
+	b.entry, b.id = ent, int32(t)
+	w.mem[t] = &b.dense
+	w.owned = append(w.owned, int32(t))
+	w.writes = append(w.writes, b)
+	return nil
+}
+
+// inPlace finds an operand of step k whose memory operand i may overwrite:
+// nothing reads it afterwards, every point reads just the element it writes,
+// and no other operand of the step looks at that memory. -1 if there is none.
+func (s *Stream) inPlace(ent *entry, seg *segment.Segment, k, i int, l *runtime.Launch) int {
+	step := &ent.plan.Steps[k]
+	out := &l.Args[i]
+	if s.dev.opts.Check || l.Kept < l.Rank || len(out.Stages) > 0 {
+		return -1
+	}
+	for dim := range l.Rank {
+		if out.Stride[dim] == 0 && l.Dims[dim] > 1 {
+			return -1
+		}
+	}
+	size := s.dev.caps.ElemSize[seg.Tensors[step.Operands[i].Tensor].DT]
+	for c, op := range step.Operands {
+		if step.Kernel.Operands[c].Kind != codegen.Input || s.dev.caps.ElemSize[seg.Tensors[op.Tensor].DT] != size ||
+			!sameAccess(out, &l.Args[c], l.Rank) || !s.dying(ent, seg, k, op.Tensor) {
+			continue
+		}
+		alone := true
+		for o := range step.Operands {
+			if o != c && step.Kernel.Operands[o].Kind != codegen.Index && l.Args[o].Buf == l.Args[c].Buf {
+				alone = false
+			}
+		}
+		if alone {
+			return op.Tensor
+		}
+	}
+	return -1
+}
+
+// dying reports that step k is the last reader of a tensor's memory.
+func (s *Stream) dying(ent *entry, seg *segment.Segment, k, t int) bool {
+	if int(ent.uses[t].read) != k {
+		return false
+	}
+	// One reader left: the queue's for an operand, the plan's for a temporary.
+	return seg.Tensors[t].Life != segment.LifeWrite && seg.Tensors[t].Life != segment.LifeInput &&
+		s.work.mem[t].refs.Load() == 1 && !s.aliased(ent, t) && !s.pinnedByRecipe(ent, seg, int32(t))
+}
+
+func (s *Stream) aliased(ent *entry, t int) bool {
+	for _, a := range ent.plan.Aliases {
+		if a.Of == t {
+			return true
+		}
+	}
+	return false
+}
+
+// pinnedByRecipe reports that a virtual result of this segment will start
+// from operand t, if anybody can still ask for it.
+func (s *Stream) pinnedByRecipe(ent *entry, seg *segment.Segment, t int32) bool {
+	for _, id := range seg.Out {
+		if c := ent.class[id]; c >= 0 && s.q.Slots[id].H.v != nil {
+			if _, found := slices.BinarySearch(ent.sets[c], t); found {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func sameAccess(a, b *runtime.Access, rank int) bool {
+	return a.Offset == b.Offset && len(a.Stages) == 0 && len(b.Stages) == 0 &&
+		slices.Equal(a.Stride[:rank], b.Stride[:rank])
+}
+
+// freeAfter gives up temporaries that no step after k reads, so that later
+// steps may use their memory.
+func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
+	w := &s.work
+	for i := 0; i < len(w.owned); i++ {
+		t := w.owned[i]
+		u := ent.uses[t]
+		if seg.Tensors[t].Life == segment.LifeWrite || max(u.read, u.written) > int32(k) || s.aliased(ent, int(t)) {
+			continue
+		}
+		w.mem[t].release()
+		w.owned = slices.Delete(w.owned, i, i+1)
+		i--
+	}
+}
+
+// disown drops the readers that binding held; results keep those settle gave.
+func (s *Stream) disown() {
+	w := &s.work
+	for _, t := range w.owned {
+		w.mem[t].release()
+	}
+	w.owned = w.owned[:0]
+	clear(w.mem)
+	clear(w.reads)
+	clear(w.writes)
+}
+
+func cloneLaunches(ls []runtime.Launch) []runtime.Launch {
+	out := slices.Clone(ls)
+	for i := range out {
+		out[i].Args = slices.Clone(out[i].Args)
+		out[i].Scalars = slices.Clone(out[i].Scalars)
+	}
+	return out
+}

@@ -1,0 +1,180 @@
+package stream
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Device is an open device: its driver, its plans, its memory and its streams.
+type Device struct {
+	name  string
+	opts  Options
+	drv   runtime.Device
+	caps  *runtime.Caps
+	trie  *segment.Trie[queue.Key, *entry]
+	attrs queue.Interner
+	mem   memory
+	exec  executor
+	def   *Stream
+
+	closed  atomic.Bool
+	streams atomic.Uint64 // numbers handed out
+
+	progMu sync.Mutex
+	progs  map[uint64][]runtime.Program // by kernel key: plans share programs
+
+	stats counters
+}
+
+type counters struct {
+	ops, segments, hits, explored, kernels  atomic.Int64
+	inPlace, recomputes, aliases, fallbacks atomic.Int64
+}
+
+// planLimit bounds the plan store; each plan is a few kilobytes.
+const planLimit = 4096
+
+// Open opens a device. The driver must be linked in.
+func Open(o Options) (*Device, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	drv, err := runtime.Lookup(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	d := newDevice(o)
+	d.drv, err = drv.Open(runtime.Config{
+		Threads:     o.Threads,
+		Compile:     o.Compile,
+		Tier:        int(tierOf[o.Tier]),
+		Adapter:     o.Adapter,
+		MemoryLimit: o.MemoryLimit,
+		OnCompile:   d.onCompile,
+		OnError:     d.onError,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.start(), nil
+}
+
+// OpenOn makes a device of an open driver: for tests that need one with
+// particular caps.
+func OpenOn(drv runtime.Device, o Options) (*Device, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	d := newDevice(o)
+	d.drv = drv
+	return d.start(), nil
+}
+
+func newDevice(o Options) *Device {
+	return &Device{name: o.Device, opts: o, progs: make(map[uint64][]runtime.Program)}
+}
+
+func (d *Device) start() *Device {
+	d.caps = d.drv.Caps()
+	d.trie = segment.NewTrie[queue.Key, *entry](planLimit, queue.Legal)
+	d.mem.init(d)
+	d.exec.init(d)
+	d.def = d.NewStream()
+	return d
+}
+
+var tierOf = [...]int8{TierAuto: 0, TierInterpreter: -1, TierCompiled: 1}
+
+func (d *Device) onCompile(k runtime.Kernel, seconds float64, err error) {
+	if t := d.opts.Trace; t != nil && t.Compile != nil {
+		t.Compile(CompileEvent{Kernel: fmt.Sprintf("%016x", k.Key()), Elapsed: time.Duration(seconds * 1e9), Err: err})
+	}
+}
+
+func (d *Device) onError(err error) {
+	if t := d.opts.Trace; t != nil && t.Error != nil {
+		t.Error(err)
+	}
+}
+
+// Name of the driver.
+func (d *Device) Name() string { return d.name }
+
+// Options the device was opened with.
+func (d *Device) Options() Options { return d.opts }
+
+// Caps of the device.
+func (d *Device) Caps() *runtime.Caps { return d.caps }
+
+// Default is the device's default stream.
+func (d *Device) Default() *Stream { return d.def }
+
+// NewStream makes a stream. It costs one allocation and has no thread.
+func (d *Device) NewStream() *Stream {
+	s := &Stream{dev: d, num: d.streams.Add(1), gen: 1}
+	s.q.Interner = &d.attrs
+	s.node = d.trie.Root()
+	return s
+}
+
+// Wait blocks until submitted and background work is done.
+func (d *Device) Wait() error {
+	d.exec.drain()
+	return d.drv.Wait(true)
+}
+
+// Close ends background work and gives the device's memory back. Later uses of
+// its tensors are errors.
+func (d *Device) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.exec.drain()
+	return d.drv.Close()
+}
+
+// Stats are the device's counters.
+func (d *Device) Stats() Stats {
+	c := &d.stats
+	return Stats{
+		Ops:          c.ops.Load(),
+		Segments:     c.segments.Load(),
+		PlanHits:     c.hits.Load(),
+		Explorations: c.explored.Load(),
+		Plans:        int64(d.trie.Len()),
+		Kernels:      c.kernels.Load(),
+		InPlace:      c.inPlace.Load(),
+		Recomputes:   c.recomputes.Load(),
+		Aliases:      c.aliases.Load(),
+		Fallbacks:    c.fallbacks.Load(),
+		Evictions:    d.trie.Evictions(),
+		Collections:  d.mem.collect.Load(),
+		PinnedBytes:  d.mem.pinned.Load(),
+		LiveBytes:    d.mem.live.Load(),
+		Runtime:      d.drv.Stats(),
+	}
+}
+
+// program builds a kernel, or finds the program that an equal kernel has.
+func (d *Device) program(k runtime.Kernel) (runtime.Program, error) {
+	key, text := k.Key(), k.String()
+	d.progMu.Lock()
+	defer d.progMu.Unlock()
+	for _, p := range d.progs[key] {
+		if p.Kernel().String() == text {
+			return p, nil
+		}
+	}
+	p, err := d.drv.Build(k)
+	if err != nil {
+		return nil, err
+	}
+	d.progs[key] = append(d.progs[key], p)
+	return p, nil
+}

@@ -1,0 +1,95 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// ErrReleased is the use of a tensor after Release or after its Scope ended.
+var ErrReleased = errors.New("use of a released tensor")
+
+// OpError is what went wrong with one op: which, where it was called, on what.
+type OpError struct {
+	Op     string     // name of the op, as in "add"
+	Caller string     // file:line of the first caller outside the module's packages
+	Shapes []ir.Shape // of the operands
+	Err    error
+
+	seen atomic.Bool // somebody was told
+}
+
+func (e *OpError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	for i, s := range e.Shapes {
+		if i == 0 {
+			b.WriteByte(' ')
+		} else {
+			b.WriteString(", ")
+		}
+		b.WriteString(s.String())
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Err.Error())
+	if e.Caller != "" {
+		b.WriteString(" (at " + e.Caller + ")")
+	}
+	return b.String()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+// modulePath prefixes the functions that are not a user's caller.
+const modulePath = "github.com/millrace-go/millrace"
+
+// caller is the position of the first frame outside the library's own
+// packages: tests and commands of the module count as users.
+func caller() string {
+	var pcs [32]uintptr
+	n := goruntime.Callers(2, pcs[:])
+	frames := goruntime.CallersFrames(pcs[:n])
+	for {
+		f, more := frames.Next()
+		if !ours(f) {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+func ours(f goruntime.Frame) bool {
+	rest, ok := strings.CutPrefix(f.Function, modulePath)
+	if !ok || strings.HasSuffix(f.File, "_test.go") {
+		return false
+	}
+	return rest != "" && (rest[0] == '.' || strings.HasPrefix(rest, "/stream."))
+}
+
+// recorder is the position for an op as its options ask: always for errors,
+// else only with Options.Lines.
+func newOpError(op string, err error, args []Arg) *OpError {
+	e := &OpError{Op: op, Caller: caller(), Err: err}
+	for _, a := range args {
+		if a.V != nil {
+			e.Shapes = append(e.Shapes, a.V.shape)
+		}
+	}
+	return e
+}
+
+// InternalError is a broken invariant of the engine itself, caught at a flush.
+type InternalError struct {
+	Pass  string // what was being done
+	Cause any
+}
+
+func (e *InternalError) Error() string {
+	return fmt.Sprintf("internal error in %s: %v (please report it)", e.Pass, e.Cause)
+}

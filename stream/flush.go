@@ -1,0 +1,322 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"time"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// entry is a plan with what this device needs to run it.
+type entry struct {
+	plan  *fusion.Plan
+	progs []runtime.Program // one per step
+	uses  []use             // per tensor of the segment
+	memo  memo              // layout of the last shapes
+
+	// Results that are not written, grouped by what they start from.
+	sets  [][]int32
+	class []int32
+
+	lines []string // where the nodes were first recorded, as far as known
+	text  string   // the segment it was explored on, for Explain
+}
+
+// flush runs everything queued. With wait it returns when the plan has run,
+// else the plan is dispatched and recording goes on. Errors end up in the
+// values they concern. The lock is held.
+func (s *Stream) flush(end segment.End, wait bool) {
+	if len(s.q.Nodes) == 0 {
+		s.reset()
+		return
+	}
+	start := time.Now()
+	if limit := s.dev.pinnedLimit(); s.dev.mem.pinned.Load() > limit {
+		end.All = true
+	}
+	seg := s.segment(end)
+	ent, hit, err := s.planFor(seg, end)
+	kernels := 0
+	if err == nil {
+		kernels = len(ent.plan.Steps)
+		err = s.execute(ent, seg, wait)
+	}
+	if err != nil {
+		s.poison(seg, ent, err)
+	}
+	s.reset()
+	s.dev.stats.segments.Add(1)
+	if t := s.dev.opts.Trace; t != nil && t.Flush != nil {
+		t.Flush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: len(seg.Nodes), Kernels: kernels,
+			Hit: hit, Start: start, Elapsed: time.Since(start)})
+	}
+}
+
+// reset empties the queue, dropping it as a reader of its operands.
+func (s *Stream) reset() {
+	for i := range s.q.Slots {
+		if st := s.q.Slots[i].H.st; st != nil {
+			st.release()
+		}
+	}
+	s.q.Reset()
+	s.lines = s.lines[:0]
+	s.gen++
+	s.node = s.dev.trie.Root()
+}
+
+// segment is the queue as fusion sees it. Its slices are the stream's own and
+// are reused, unless a record takes them over.
+func (s *Stream) segment(end segment.End) *segment.Segment {
+	w := &s.work
+	seg := &w.seg
+	seg.Nodes, seg.Out = s.q.Nodes, s.q.Out
+	seg.Tensors, seg.Scalars = seg.Tensors[:0], seg.Scalars[:0]
+	for _, sc := range s.q.Scalars {
+		seg.Scalars = append(seg.Scalars, segment.Scalar(sc))
+	}
+	for id := range s.q.Slots {
+		sl := &s.q.Slots[id]
+		seg.Tensors = append(seg.Tensors, segment.Tensor{
+			DT: sl.DT, Shape: sl.Shape, Def: sl.Def, Life: lifeOf(s, int32(id), sl, end),
+		})
+	}
+	return seg
+}
+
+// lifeOf applies rule L3. It depends on the relative ops and the end only, so
+// that a plan fits every segment of the same form.
+func lifeOf(s *Stream, id int32, sl *queue.Slot[held], end segment.End) segment.Life {
+	switch {
+	case sl.Def < 0 && sl.Released:
+		return segment.LifeInputDying
+	case sl.Def < 0:
+		return segment.LifeInput
+	case sl.Keep || id == end.ID:
+		return segment.LifeWrite
+	case sl.Released:
+		return segment.LifeDead
+	case sl.Uses == 0 || end.All:
+		return segment.LifeWrite
+	case s.q.Nodes[sl.Def].Op.Class() == ir.ClassReduce: // too dear to repeat
+		return segment.LifeWrite
+	}
+	return segment.LifeVirtual
+}
+
+// greedyAfter is how many explorations in a row make a stream stop searching
+// for the best plan: its programs never repeat, so a cheap plan is better.
+const greedyAfter = 32
+
+// planFor finds the plan of a segment or makes one.
+func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit bool, err error) {
+	d := s.dev
+	if leaf := d.trie.Find(s.node, end); leaf != nil {
+		for _, e := range leaf.Plans() {
+			if e.plan.Check(seg) {
+				d.stats.hits.Add(1)
+				s.misses = 0
+				return e, true, nil
+			}
+		}
+	}
+	empty := false
+	for i := range seg.Tensors {
+		empty = empty || seg.Tensors[i].Shape.Elems() == 0
+	}
+	mode := d.opts.Fusion
+	switch {
+	case empty:
+		mode = FusionOff // sizes say nothing about what is worth fusing
+	case s.misses >= greedyAfter && mode == FusionOn:
+		mode = FusionGreedy
+	}
+	e, err = s.explore(seg, mode)
+	if err != nil {
+		return nil, false, err
+	}
+	if !empty {
+		s.misses++
+		d.trie.Add(func(yield func(queue.Key) bool) {
+			for i := range s.q.Entries {
+				if !yield(s.q.Entries[i].Key) {
+					return
+				}
+			}
+		}, end, e)
+	}
+	return e, false, nil
+}
+
+// explore makes a plan and its programs. Broken invariants in fusion or
+// codegen become an error here and nowhere else.
+func (s *Stream) explore(seg *segment.Segment, mode FusionMode) (e *entry, err error) {
+	defer recoverBug("explore", &err)
+	d := s.dev
+	start := time.Now()
+	plan, err := fusion.Explore(seg, d.caps, fusion.Options{Mode: fusionMode[mode]})
+	if err != nil {
+		return nil, err
+	}
+	e = &entry{plan: plan, text: segmentText(seg)}
+	for i := range plan.Steps {
+		p, err := d.program(plan.Steps[i].Kernel)
+		if err != nil {
+			return nil, err
+		}
+		e.progs = append(e.progs, p)
+	}
+	e.uses = usesOf(plan, seg)
+	e.sets, e.class = leafSets(seg)
+	e.lines = append(e.lines, s.lines...)
+	e.memo.init(seg)
+	d.stats.explored.Add(1)
+	if t := d.opts.Trace; t != nil && t.Explore != nil {
+		t.Explore(ExploreEvent{Ops: len(seg.Nodes), Kernels: len(plan.Steps), Elapsed: time.Since(start)})
+	}
+	return e, nil
+}
+
+var fusionMode = [...]fusion.Mode{FusionOn: fusion.Best, FusionGreedy: fusion.Greedy, FusionOff: fusion.Unfused}
+
+// recoverBug turns a panic of the engine's own making into an error. Runtime
+// panics of Go (nil pointers, indices) are not swallowed.
+func recoverBug(pass string, err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case goruntime.Error:
+		panic(r)
+	default:
+		*err = &InternalError{Pass: pass, Cause: r}
+	}
+}
+
+// lineOf is where a node was recorded, as far as anybody knows: by this queue,
+// or when its plan was made.
+func lineOf(own []string, e *entry, node int32) string {
+	if int(node) < len(own) && own[node] != "" {
+		return own[node]
+	}
+	if e != nil && int(node) < len(e.lines) {
+		return e.lines[node]
+	}
+	return ""
+}
+
+// poison makes every result that a failed flush owed somebody carry the error.
+func (s *Stream) poison(seg *segment.Segment, ent *entry, cause error) {
+	var first *OpError
+	for n, id := range seg.Out {
+		v := s.q.Slots[id].H.v
+		if v == nil || v.state != stPending {
+			continue
+		}
+		e := first
+		if e == nil {
+			e = opError(seg, lineOf(s.lines, ent, int32(n)), int32(n), cause)
+			first = e
+			s.report(e)
+		}
+		v.state, v.ext = stFailed, &ext{err: e}
+	}
+	if first == nil { // nobody holds a result: the stream tells
+		n := int32(len(seg.Out) - 1)
+		s.report(opError(seg, lineOf(s.lines, ent, n), n, cause))
+	}
+}
+
+// opError names the node that a fault of a run concerns.
+func opError(seg *segment.Segment, line string, node int32, cause error) *OpError {
+	var already *OpError
+	if errors.As(cause, &already) {
+		return already
+	}
+	n := &seg.Nodes[node]
+	e := &OpError{Op: n.Op.String(), Caller: line, Err: cause}
+	for _, a := range n.Args[:n.NArgs] {
+		if !a.Scalar {
+			e.Shapes = append(e.Shapes, seg.Tensors[a.ID].Shape)
+		}
+	}
+	if len(e.Shapes) == 0 {
+		e.Shapes = []ir.Shape{n.Shape}
+	}
+	return e
+}
+
+// pinnedLimit is the byte budget of recipes.
+func (d *Device) pinnedLimit() int64 {
+	switch o := &d.opts; {
+	case o.PinnedLimit > 0:
+		return o.PinnedLimit
+	case o.MemoryLimit > 0:
+		return o.MemoryLimit / 4
+	}
+	return 1 << 30
+}
+
+// settle gives the results of a flush their memory or their recipe. The plan
+// was bound and submitted: w.mem holds the memory of what it writes.
+func (s *Stream) settle(ent *entry, seg *segment.Segment) {
+	w := &s.work
+	var rec *record
+	var recipes []*recipe
+	var exts []*ext
+	for _, id := range seg.Out {
+		v := s.q.Slots[id].H.v
+		if v == nil || v.state != stPending || v.id != id {
+			continue
+		}
+		if st := w.mem[id]; st != nil && seg.Tensors[id].Life == segment.LifeWrite {
+			st.retain()
+			v.mem, v.state = st, stReady
+			if v.scope == nil {
+				st.watch()
+			}
+			continue
+		}
+		if rec == nil {
+			rec = &record{Segment: *seg, entry: ent}
+			recipes = make([]*recipe, len(ent.sets))
+			exts = make([]*ext, len(ent.sets))
+			s.surrender()
+		}
+		c := ent.class[id]
+		if recipes[c] == nil {
+			recipes[c] = s.newRecipe(rec, ent.sets[c])
+			exts[c] = &ext{recipe: recipes[c]}
+		}
+		recipes[c].live.Add(1)
+		v.ext, v.state = exts[c], stVirtual
+	}
+}
+
+// surrender leaves the queue's nodes and the segment's tables to a record.
+func (s *Stream) surrender() {
+	n, t := len(s.q.Nodes), len(s.work.seg.Tensors)
+	s.q.Nodes, s.q.Out = make([]ir.Node, 0, n), make([]int32, 0, n)
+	s.work.seg.Tensors = make([]segment.Tensor, 0, t)
+	s.work.seg.Scalars = make([]segment.Scalar, 0, len(s.work.seg.Scalars))
+}
+
+func (s *Stream) newRecipe(rec *record, leaves []int32) *recipe {
+	r := &recipe{rec: rec, leaves: leaves, pins: make([]*storage, len(leaves))}
+	for i, id := range leaves {
+		st := s.q.Slots[id].H.st
+		if st == nil {
+			st = s.work.mem[id]
+		}
+		if st == nil {
+			panic(fmt.Sprintf("leaf %%%d of a recipe has no memory", id))
+		}
+		st.retain()
+		r.pins[i] = st
+	}
+	return r
+}

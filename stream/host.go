@@ -1,0 +1,230 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// FromHost makes dst a tensor with a copy of data: dense row-major elements as
+// Go holds them.
+func FromHost(dst *Value, p Place, dt ir.DType, shape ir.Shape, data []byte) {
+	s := p.S
+	if err := s.fromHost(dst, p.Scope, dt, shape, data); err != nil {
+		failIn(dst, s, p.Scope, "from slice", err, nil)
+	}
+}
+
+func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, data []byte) error {
+	s.mu.Lock()
+	err := s.usable()
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := shape.Check(); err != nil {
+		return fmt.Errorf("%w: %v", ir.ErrShape, err)
+	}
+	if err := s.supported(ir.Full, dt, nil); err != nil {
+		return err
+	}
+	if want := shape.Elems() * dt.Size(); len(data) != want {
+		return fmt.Errorf("%w: %v of %s is %d bytes, not %d", ir.ErrShape, shape, dt, want, len(data))
+	}
+	b, err := s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+	if err != nil {
+		return err
+	}
+	if len(data) > 0 {
+		if err := s.dev.drv.Write(b.buf, dt, 0, data); err != nil {
+			b.release()
+			return err
+		}
+	}
+	s.mu.Lock()
+	dst.home, dst.dt, dst.shape, dst.state = s, dt, shape, stReady
+	dst.mem = &b.dense
+	s.mu.Unlock()
+	if scope != nil {
+		scope.adopt(dst)
+	} else {
+		b.watch()
+	}
+	return nil
+}
+
+// bytes is what a dense tensor takes on the device.
+func (d *Device) bytes(dt ir.DType, shape ir.Shape) int64 {
+	return int64(shape.Elems()) * int64(d.caps.ElemSize[dt])
+}
+
+// Flush runs what v needs and makes it be in memory.
+func Flush(v *Value) error {
+	st, err := materialise(v, "sync")
+	if err != nil {
+		return err
+	}
+	defer st.release()
+	v.home.dev.exec.wait(st.seq.Load())
+	if e := st.fault.Load(); e != nil {
+		e.seen.Store(true)
+		return e
+	}
+	return v.home.dev.drv.Wait(false)
+}
+
+// Read copies v's elements into dst, dense and row-major as Go holds them.
+func Read(v *Value, dst []byte) error {
+	st, err := materialise(v, "read")
+	if err != nil {
+		return err
+	}
+	defer st.release()
+	d := v.home.dev
+	if want := v.shape.Elems() * v.dt.Size(); len(dst) != want {
+		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, v.shape, v.dt, want, len(dst))
+	}
+	d.exec.wait(st.seq.Load())
+	if e := st.fault.Load(); e != nil {
+		e.seen.Store(true)
+		return e
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	if st.view == nil {
+		return d.drv.Read(dst, v.dt, st.buf, 0)
+	}
+	return gather(d, dst, v.dt, v.shape, st)
+}
+
+// materialise makes v be in memory, or be about to be when submitted work has
+// run, and returns its memory with a reader for the caller.
+func materialise(v *Value, op string) (*storage, error) {
+	s := v.home
+	if s == nil {
+		return nil, newOpError(op, fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), nil)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.readable(v)
+	if err == nil && w.state != stReady {
+		if err = s.usable(); err == nil {
+			if w.state == stVirtual {
+				s.replay(w)
+			}
+			s.flush(segment.End{Reason: segment.ReasonRead, ID: w.id}, true)
+			w, err = s.readable(w)
+		}
+	}
+	if err == nil {
+		if s.dev.closed.Load() {
+			err = s.usable()
+		}
+	}
+	if err != nil {
+		e, ok := err.(*OpError)
+		if !ok {
+			e = newOpError(op, err, []Arg{{V: v}})
+		}
+		e.seen.Store(true)
+		return nil, e
+	}
+	w.mem.retain()
+	return w.mem, nil
+}
+
+// gather reads a tensor whose memory is not dense: the range of its buffer
+// that it touches is read once and taken apart on the host.
+func gather(d *Device, dst []byte, dt ir.DType, shape ir.Shape, st *storage) error {
+	lo, hi := extent(st.view, shape)
+	size := int64(dt.Size())
+	src := make([]byte, (hi-lo+1)*size)
+	if err := d.drv.Read(src, dt, st.buf, lo); err != nil {
+		return err
+	}
+	var at [ir.MaxRank]int
+	for i := int64(0); i < int64(len(dst)); i += size {
+		p := address(st.view, at[:len(shape)]) - lo
+		copy(dst[i:i+size], src[p*size:])
+		for k := len(shape) - 1; k >= 0; k-- {
+			if at[k]++; at[k] < shape[k] {
+				break
+			}
+			at[k] = 0
+		}
+	}
+	return nil
+}
+
+// address is where a view finds the element at an index.
+func address(w *fusion.View, at []int) int64 {
+	p := w.Offset
+	for k, i := range at {
+		p += int64(i) * w.Stride[k]
+	}
+	for _, stage := range w.Stages {
+		q := stage.Offset
+		for k := len(stage.Dims) - 1; k >= 0; k-- {
+			q += p % stage.Dims[k] * stage.Stride[k]
+			p /= stage.Dims[k]
+		}
+		p = q
+	}
+	return p
+}
+
+// extent is the range of elements a view can touch.
+func extent(w *fusion.View, shape ir.Shape) (lo, hi int64) {
+	span := func(off int64, dims func(k int) int64, stride []int64) (lo, hi int64) {
+		lo, hi = off, off
+		for k, st := range stride {
+			if d := (dims(k) - 1) * st; d < 0 {
+				lo += d
+			} else {
+				hi += d
+			}
+		}
+		return lo, hi
+	}
+	if n := len(w.Stages); n > 0 {
+		last := w.Stages[n-1]
+		return span(last.Offset, func(k int) int64 { return last.Dims[k] }, last.Stride)
+	}
+	return span(w.Offset, func(k int) int64 { return int64(shape[k]) }, w.Stride)
+}
+
+// To makes dst v's value on another stream or device: an alias on the same
+// device, a copy through the host on another one.
+func To(dst *Value, p Place, v *Value) {
+	s := p.S
+	args := []Arg{{V: v}}
+	if v.home == nil {
+		failIn(dst, s, p.Scope, "to", fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), args)
+		return
+	}
+	if v.home.dev != s.dev {
+		data := make([]byte, v.shape.Elems()*v.dt.Size())
+		err := Read(v, data)
+		if err == nil {
+			err = s.fromHost(dst, p.Scope, v.dt, v.shape, data)
+		}
+		if err != nil {
+			failIn(dst, s, p.Scope, "to", err, args)
+		}
+		return
+	}
+	st, err := v.home.handOver(v)
+	if err != nil {
+		failIn(dst, s, p.Scope, "to", err, args)
+		return
+	}
+	s.mu.Lock()
+	dst.home, dst.dt, dst.shape, dst.state, dst.mem = s, v.dt, v.shape, stReady, st
+	s.mu.Unlock()
+	if p.Scope != nil {
+		p.Scope.adopt(dst)
+	}
+}

@@ -1,0 +1,231 @@
+package stream
+
+import (
+	"errors"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// block is one device buffer and who reads it. Readers are handles, recipes
+// and queued ops; when the last one goes the buffer returns to the pool. A
+// block whose readers were dropped without a word is found by the collector.
+type block struct {
+	dev    *Device
+	buf    runtime.Buffer
+	bytes  int64
+	refs   atomic.Int32
+	orphan atomic.Bool             // a handle was given up: counted as pinned while recipes read on
+	fault  atomic.Pointer[OpError] // the job that should have written it failed
+	seq    atomic.Uint64           // job that writes it
+	tok    atomic.Pointer[token]   // set once the collector watches it
+	dense  storage                 // the whole block, row-major
+
+	entry *entry // plan that wrote it, for Explain; nil for host data
+	id    int32  // relative id it had there
+}
+
+// storage is memory seen through a layout. The view of a dense tensor is nil.
+type storage struct {
+	*block
+	view *fusion.View
+}
+
+func (b *block) retain() { b.refs.Add(1) }
+
+// release drops one reader.
+func (b *block) release() {
+	if n := b.refs.Add(-1); n == 0 {
+		b.dev.mem.free(b)
+	} else if n < 0 {
+		panic("millrace/stream: block released more often than retained")
+	}
+}
+
+// dropHandle drops a reader that was a handle. Blocks made from several views
+// are counted as pinned from the first one on: near enough for a budget.
+func (b *block) dropHandle() {
+	if !b.orphan.Swap(true) {
+		b.dev.mem.pinned.Add(b.bytes)
+	}
+	b.release()
+}
+
+// token is the part of a watched block that outlives it.
+type token struct {
+	buf   runtime.Buffer
+	bytes int64
+	freed atomic.Bool
+	index int // in the device's table
+}
+
+// memory is the device's view of its live buffers.
+type memory struct {
+	dev *Device
+
+	mu      sync.Mutex
+	table   []watched
+	open    []int    // free places in table
+	garbage []*token // found dead by cleanups, freed at the next boundary
+	dirty   atomic.Bool
+
+	live    atomic.Int64
+	pinned  atomic.Int64
+	collect atomic.Int64 // forced collections
+
+	// threshold is the live bytes at which a collection is forced.
+	threshold atomic.Int64
+	spent     time.Duration
+	since     time.Time
+}
+
+type watched struct {
+	tok *token
+	blk weak.Pointer[block]
+}
+
+const firstThreshold = 1 << 30
+
+func (m *memory) init(d *Device) {
+	m.dev = d
+	m.threshold.Store(firstThreshold)
+	m.since = time.Now()
+}
+
+// alloc makes a block with one reader. Where collect is set it may collect
+// garbage to find room; a running job must not, since collecting waits for it.
+func (m *memory) alloc(bytes int64, collect bool) (*block, error) {
+	m.boundary()
+	if collect && m.live.Load()+bytes > m.threshold.Load() {
+		m.reclaim(false)
+	}
+	buf, err := m.dev.drv.Alloc(bytes)
+	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
+		m.reclaim(true)
+		buf, err = m.dev.drv.Alloc(bytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &block{dev: m.dev, buf: buf, bytes: bytes}
+	b.dense.block = b
+	b.refs.Store(1)
+	m.live.Add(bytes)
+	return b, nil
+}
+
+func (m *memory) free(b *block) {
+	if t := b.tok.Load(); t != nil {
+		if t.freed.Swap(true) {
+			return
+		}
+		m.forget(t)
+	}
+	if b.orphan.Load() {
+		m.pinned.Add(-b.bytes)
+	}
+	m.live.Add(-b.bytes)
+	m.dev.exec.free(b.buf)
+}
+
+// watch lets the collector tell of the block's death. It is called for blocks
+// that no scope will release; scopes and temporaries need no collector.
+func (b *block) watch() {
+	t := &token{buf: b.buf, bytes: b.bytes}
+	if !b.tok.CompareAndSwap(nil, t) {
+		return
+	}
+	m := &b.dev.mem
+	w := watched{t, weak.Make(b)}
+	m.mu.Lock()
+	if n := len(m.open); n > 0 {
+		t.index = m.open[n-1]
+		m.open = m.open[:n-1]
+		m.table[t.index] = w
+	} else {
+		t.index = len(m.table)
+		m.table = append(m.table, w)
+	}
+	m.mu.Unlock()
+	goruntime.AddCleanup(b, m.dead, t)
+}
+
+// dead is the cleanup: it only marks, so that the collector's timing never
+// changes what a stream does.
+func (m *memory) dead(t *token) {
+	if t.freed.Load() {
+		return
+	}
+	m.mu.Lock()
+	m.garbage = append(m.garbage, t)
+	m.mu.Unlock()
+	m.dirty.Store(true)
+}
+
+// boundary frees what cleanups have marked since the last one.
+func (m *memory) boundary() {
+	if !m.dirty.Swap(false) {
+		return
+	}
+	m.mu.Lock()
+	list := m.garbage
+	m.garbage = nil
+	m.mu.Unlock()
+	for _, t := range list {
+		m.freeToken(t)
+	}
+}
+
+// freeToken frees a block that is gone. What it counted as pinned is unknown
+// by now; recompute-only memory that the collector finds is subtracted when
+// its recipe's readers were, so nothing is left to subtract.
+func (m *memory) freeToken(t *token) {
+	if t.freed.Swap(true) {
+		return
+	}
+	m.live.Add(-t.bytes)
+	m.forget(t)
+	m.dev.exec.free(t.buf)
+}
+
+func (m *memory) forget(t *token) {
+	m.mu.Lock()
+	m.table[t.index] = watched{}
+	m.open = append(m.open, t.index)
+	m.mu.Unlock()
+}
+
+// reclaim forces a collection and frees what nothing reaches any more. Weak
+// pointers are nil right after it, while cleanups come later. Unless must is
+// set, collections are held under 5 % of wall time by raising the threshold.
+func (m *memory) reclaim(must bool) {
+	now := time.Now()
+	m.mu.Lock()
+	tooDear := m.spent*20 > now.Sub(m.since)
+	m.mu.Unlock()
+	if tooDear && !must {
+		m.threshold.Store(m.live.Load() * 2)
+		return
+	}
+	m.dev.exec.drain() // queued jobs keep the blocks they use
+	goruntime.GC()
+	m.collect.Add(1)
+	var gone []*token
+	m.mu.Lock()
+	for _, w := range m.table {
+		if w.tok != nil && w.blk.Value() == nil {
+			gone = append(gone, w.tok)
+		}
+	}
+	m.spent += time.Since(now)
+	m.mu.Unlock()
+	for _, t := range gone {
+		m.freeToken(t)
+	}
+	m.threshold.Store(max(firstThreshold, m.live.Load()*2))
+}

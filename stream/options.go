@@ -1,0 +1,133 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// FusionMode says how segments become kernels.
+type FusionMode uint8
+
+const (
+	FusionOn     FusionMode = iota // search for the best plan
+	FusionGreedy                   // the cheap rule only
+	FusionOff                      // one kernel per op
+)
+
+// Options configure a device. The zero value opens the default device with
+// everything automatic.
+type Options struct {
+	Device      string              // driver name; "": MILLRACE_DEVICE, else "cpu"
+	Adapter     string              // part of an adapter's name, where there are several
+	Threads     int                 // CPU worker threads; 0: GOMAXPROCS
+	Compile     runtime.CompileMode // when the CPU's tier 1 compiles
+	Tier        Tier                // which tier of the CPU device runs
+	Fusion      FusionMode          //
+	QueueCap    int                 // ops after which a segment is cut; 0: 64, growing to a loop's end
+	MemoryLimit int64               // bytes of device memory; 0: no limit
+	PinnedLimit int64               // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
+	Check       bool                // run every new plan fused and op by op once, and compare
+	Lines       bool                // remember the caller's line of every op, not only of bad ones
+	Trace       *Trace              // hooks; nil: none
+}
+
+// Validate reports all that is wrong with the options.
+func (o *Options) Validate() error {
+	var errs []error
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"Threads", int64(o.Threads)}, {"QueueCap", int64(o.QueueCap)},
+		{"MemoryLimit", o.MemoryLimit}, {"PinnedLimit", o.PinnedLimit},
+	} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("option %s is negative: %d", n.name, n.value))
+		}
+	}
+	for _, e := range []struct {
+		name       string
+		value, max uint8
+	}{
+		{"Compile", uint8(o.Compile), uint8(runtime.CompileOff)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
+		{"Fusion", uint8(o.Fusion), uint8(FusionOff)},
+	} {
+		if e.value > e.max {
+			errs = append(errs, fmt.Errorf("option %s has no value %d", e.name, e.value))
+		}
+	}
+	if o.QueueCap > maxQueueCap {
+		errs = append(errs, fmt.Errorf("option QueueCap is above %d: %d", maxQueueCap, o.QueueCap))
+	}
+	errs = append(errs, o.conflicts()...)
+	return errors.Join(errs...)
+}
+
+// maxQueueCap keeps relative ids inside the 16 bits that keys have for them.
+const maxQueueCap = 1024
+
+// Tier chooses how the CPU device runs kernels.
+type Tier uint8
+
+const (
+	TierAuto        Tier = iota // interpreted until compiled
+	TierInterpreter             // tier 0 only
+	TierCompiled                // tier 1; runs wait for the compiler
+)
+
+// Trace has a hook for each thing the engine does. Hooks are called
+// synchronously and must not call the engine. Nil ones are skipped.
+type Trace struct {
+	Flush   func(FlushEvent)
+	Explore func(ExploreEvent)
+	Compile func(CompileEvent)
+	Error   func(error) // once per fault
+}
+
+// FlushEvent tells of one segment that ran.
+type FlushEvent struct {
+	Stream  uint64 // number of the stream on its device
+	Reason  string // "read", "sync", "cap", "hand-over"
+	Ops     int
+	Kernels int
+	Hit     bool // the plan was known
+	Start   time.Time
+	Elapsed time.Duration
+}
+
+// ExploreEvent tells of a plan that was made.
+type ExploreEvent struct {
+	Ops     int
+	Kernels int
+	Elapsed time.Duration
+}
+
+// CompileEvent tells of a kernel that a compiler finished, or failed.
+type CompileEvent struct {
+	Kernel  string // key, in hex
+	Elapsed time.Duration
+	Err     error
+}
+
+// Stats are a device's counters since it was opened: the engine's own, and in
+// Runtime the driver's.
+type Stats struct {
+	Ops          int64 // recorded
+	Segments     int64 // run
+	PlanHits     int64 // segments whose plan was known
+	Explorations int64
+	Plans        int64 // held now
+	Kernels      int64 // launches asked for by plans
+	InPlace      int64 // outputs that reused an operand's buffer
+	Recomputes   int64 // virtual tensors made again from their recipe
+	Aliases      int64 // results that are views of other memory
+	Fallbacks    int64 // plans or kernels replaced by a slower path after a fault
+	Evictions    int64 // plans dropped from the bounded store
+	Collections  int64 // garbage collections forced for device memory
+	PinnedBytes  int64 // held by recipes now
+	LiveBytes    int64 // held by tensors now
+	Runtime      runtime.Stats
+}

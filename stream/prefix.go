@@ -1,0 +1,199 @@
+package stream
+
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// again is an entry behind a cut, as it will be recorded a second time.
+type again struct {
+	entry queue.Entry
+	node  ir.Node
+	args  [3]queue.Scalar // its scalar operands
+	out   held
+}
+
+// carried is a tensor that entries behind a cut name: how they find it when
+// the ops before the cut have run.
+type carried struct {
+	held
+	dt    ir.DType
+	shape ir.Shape
+	ghost bool     // v was made for the crossing only
+	now   int32    // its new relative id, -1 before it has one
+	err   *OpError // it could not be made
+}
+
+// flushPrefix runs the first cut entries of the queue and records the others
+// again as the start of the next segment. The lock is held.
+func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
+	if cut >= len(s.q.Entries) {
+		s.flush(end, wait)
+		return
+	}
+	rest, across := s.cutAt(cut)
+	s.flush(end, wait)
+	s.recordAgain(rest, across)
+}
+
+// cutAt takes the entries from cut on out of the queue, leaving it as if they
+// had never been recorded. across is indexed by the old relative ids.
+func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
+	q := &s.q
+	nodes, slots := 0, 0
+	s.node = s.dev.trie.Root()
+	for i := range q.Entries[:cut] {
+		e := &q.Entries[i]
+		s.node = s.dev.trie.Step(s.node, e.Key)
+		if e.Node >= 0 {
+			nodes, slots = int(e.Node)+1, int(e.Slot)+1
+		}
+	}
+	across = make([]carried, len(q.Slots))
+	for i := range across {
+		across[i].now = -1
+	}
+	for _, e := range q.Entries[cut:] {
+		a := again{entry: e}
+		if e.Node < 0 {
+			if sl := &q.Slots[e.Slot]; e.Key.Op == ir.Release {
+				sl.Released = false
+			} else {
+				sl.Keep = false
+			}
+			s.carry(across, e.Slot, nodes)
+			rest = append(rest, a)
+			continue
+		}
+		a.node, a.out = q.Nodes[e.Node], q.Slots[e.Slot].H
+		for i, arg := range a.node.Args[:a.node.NArgs] {
+			if arg.Scalar {
+				a.args[i] = q.Scalars[arg.ID]
+			} else {
+				q.Slots[arg.ID].Uses--
+				s.carry(across, arg.ID, nodes)
+			}
+		}
+		rest = append(rest, a)
+	}
+	for id := slots; id < len(q.Slots); id++ { // operands that only the rest reads
+		if h := q.Slots[id].H; h.st != nil {
+			if h.v != nil {
+				h.v.gen = 0
+			}
+			h.st.release()
+		}
+	}
+	clear(q.Slots[slots:])
+	q.Entries, q.Nodes, q.Out, q.Slots = q.Entries[:cut], q.Nodes[:nodes], q.Out[:nodes], q.Slots[:slots]
+	s.lines = s.lines[:min(len(s.lines), nodes)]
+	return rest, across
+}
+
+// carry keeps a tensor reachable across the cut: an operand by one more reader
+// of its memory, a result by a handle. What the rest makes itself needs
+// neither.
+func (s *Stream) carry(across []carried, id int32, nodes int) {
+	c, sl := &across[id], &s.q.Slots[id]
+	if c.dt != ir.Invalid || int(sl.Def) >= nodes {
+		return
+	}
+	c.held, c.dt, c.shape = sl.H, sl.DT, sl.Shape
+	switch {
+	case c.st != nil:
+		c.st.retain()
+	case c.v == nil:
+		c.ghost = true
+		c.v = &Value{home: s, dt: sl.DT, shape: sl.Shape, state: stPending, id: id, gen: s.gen}
+		sl.H.v = c.v
+	}
+}
+
+// recordAgain appends what stood behind a cut. Nothing in it cuts again.
+func (s *Stream) recordAgain(rest []again, across []carried) {
+	for i := range rest {
+		a := &rest[i]
+		if a.entry.Node < 0 {
+			if c := s.find(across, a.entry.Slot); c.err == nil {
+				if a.entry.Key.Op == ir.Release {
+					s.q.Slots[c.now].H.v = nil
+				}
+				s.step(s.q.Mark(a.entry.Key.Op, c.now))
+			}
+			continue
+		}
+		out := &across[a.entry.Slot]
+		for k, arg := range a.node.Args[:a.node.NArgs] {
+			if arg.Scalar {
+				a.node.Args[k].ID = s.q.Scalar(a.args[k].DT, a.args[k].Bits)
+				continue
+			}
+			c := s.find(across, arg.ID)
+			if c.err != nil {
+				out.err = c.err
+			}
+			a.node.Args[k].ID = c.now
+		}
+		if v := a.out.v; out.err != nil {
+			if v != nil {
+				v.state, v.ext = stFailed, &ext{err: out.err}
+			}
+			continue
+		}
+		e := s.q.Append(&a.node, a.out)
+		out.now = e.Slot
+		if v := a.out.v; v != nil {
+			v.id, v.gen, v.state = e.Slot, s.gen, stPending
+		}
+		s.step(e)
+	}
+	for i := range across {
+		across[i].leave(s)
+	}
+}
+
+// find gives a carried tensor its new relative id.
+func (s *Stream) find(across []carried, old int32) *carried {
+	c := &across[old]
+	if c.now >= 0 || c.err != nil {
+		return c
+	}
+	switch {
+	case c.st != nil && c.v != nil && c.v.state == stReady:
+		c.now = s.slot(c.v)
+	case c.st != nil:
+		c.st.retain()
+		c.now = s.q.Input(held{nil, c.st}, c.dt, c.shape)
+	case c.v.state == stVirtual:
+		c.now = s.replay(c.v)
+	case c.v.state == stReady:
+		c.now = s.slot(c.v)
+	case c.v.state == stFailed:
+		c.err = c.v.ext.err
+	default:
+		c.now = c.v.id
+	}
+	return c
+}
+
+// leave ends the crossing: the readers and handles made for it go.
+func (c *carried) leave(s *Stream) {
+	if c.st != nil {
+		c.st.release()
+	}
+	if !c.ghost {
+		return
+	}
+	switch c.v.state {
+	case stReady:
+		if c.v.gen == s.gen {
+			s.q.Slots[c.v.id].H.v = nil
+		}
+		c.v.mem.release()
+	case stPending:
+		s.q.Slots[c.v.id].H.v = nil
+	case stVirtual:
+		c.v.ext.recipe.drop()
+	}
+}

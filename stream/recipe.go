@@ -1,0 +1,163 @@
+package stream
+
+import (
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// record is what is kept of a segment that ran, for results that were not
+// written: enough to record their ops again. Immutable.
+type record struct {
+	segment.Segment
+	entry *entry
+}
+
+// recipe pins the memory that some virtual results start from. Results of one
+// segment with the same leaves share one recipe, and no more than that: a
+// result must not pin what only its neighbours need.
+type recipe struct {
+	rec    *record
+	leaves []int32    // relative ids of the record
+	pins   []*storage // their memory; the recipe is one of its readers
+	live   atomic.Int32
+}
+
+// drop is called when one of the recipe's values dies or is in memory.
+func (r *recipe) drop() {
+	if r.live.Add(-1) == 0 {
+		for _, st := range r.pins {
+			st.release()
+		}
+	}
+}
+
+// leafSets groups the results of a segment that are not written by what they
+// start from: operands of the segment and results that are written. class[id]
+// is an index into sets, -1 for others.
+func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
+	class = make([]int32, len(seg.Tensors))
+	leaves := make([][]int32, len(seg.Tensors)) // sorted
+	byText := map[string]int32{}
+	for id := range seg.Tensors {
+		class[id] = -1
+		if isLeaf(&seg.Tensors[id]) {
+			leaves[id] = []int32{int32(id)}
+		}
+	}
+	for n := range seg.Nodes {
+		id := seg.Out[n]
+		if isLeaf(&seg.Tensors[id]) {
+			continue
+		}
+		var set []int32
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if !a.Scalar {
+				set = union(set, leaves[a.ID])
+			}
+		}
+		leaves[id] = set
+		key := string(asBytes(set))
+		c, ok := byText[key]
+		if !ok {
+			c = int32(len(sets))
+			byText[key] = c
+			sets = append(sets, set)
+		}
+		class[id] = c
+	}
+	return sets, class
+}
+
+func isLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite }
+
+func union(a, b []int32) []int32 {
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]int32, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || (len(a) > 0 && a[0] < b[0]):
+			out, a = append(out, a[0]), a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return out
+}
+
+func asBytes(set []int32) []byte {
+	b := make([]byte, 0, 4*len(set))
+	for _, x := range set {
+		b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24))
+	}
+	return b
+}
+
+// replay records the ops of a virtual value again, marks it to be written and
+// returns its new relative id. It never cuts the stream. The lock is held.
+func (s *Stream) replay(v *Value) int32 {
+	r := v.ext.recipe
+	rec, last := r.rec, v.id
+
+	// The nodes that lead to v, found backwards.
+	need := make([]bool, len(rec.Tensors))
+	need[last] = true
+	for n := len(rec.Nodes) - 1; n >= 0; n-- {
+		id := rec.Out[n]
+		if !need[id] || isLeaf(&rec.Tensors[id]) {
+			continue
+		}
+		for _, a := range rec.Nodes[n].Args[:rec.Nodes[n].NArgs] {
+			if !a.Scalar {
+				need[a.ID] = true
+			}
+		}
+	}
+	now := make([]int32, len(rec.Tensors))
+	for i, leaf := range r.leaves {
+		if need[leaf] {
+			t := &rec.Tensors[leaf]
+			r.pins[i].retain()
+			now[leaf] = s.foreign(r.pins[i], t.DT, t.Shape)
+		}
+	}
+	var inner []int32
+	for n := range rec.Nodes {
+		id := rec.Out[n]
+		if !need[id] || isLeaf(&rec.Tensors[id]) {
+			continue
+		}
+		node := rec.Nodes[n]
+		for i, a := range node.Args[:node.NArgs] {
+			if a.Scalar {
+				sc := rec.Scalars[a.ID]
+				node.Args[i].ID = s.q.Scalar(sc.DT, sc.Bits)
+			} else {
+				node.Args[i].ID = now[a.ID]
+			}
+		}
+		h := held{}
+		if id == last {
+			h.v = v
+		}
+		e := s.q.Append(&node, h)
+		now[id] = e.Slot
+		s.step(e)
+		if id != last {
+			inner = append(inner, e.Slot)
+		}
+	}
+	v.id, v.gen, v.state, v.ext = now[last], s.gen, stPending, nil
+	s.step(s.q.Mark(ir.Keep, v.id))
+	for _, id := range inner {
+		s.step(s.q.Mark(ir.Release, id))
+	}
+	r.drop()
+	s.dev.stats.recomputes.Add(1)
+	return v.id
+}

@@ -1,0 +1,177 @@
+package stream
+
+import (
+	"sync"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Scope owns tensors by descent: what was created on it, and every result one
+// of whose operands it owns, unless an inner scope owns an operand too. When
+// it closes, what it still owns is released.
+type Scope struct {
+	home  *Stream
+	outer *Scope
+	depth int
+	where string // file:line that opened it
+
+	mu     sync.Mutex
+	owned  []*Value
+	closed bool
+}
+
+// OpenScope opens a scope on the stream.
+func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: caller()} }
+
+// Inner opens a scope inside this one.
+func (sc *Scope) Inner() *Scope {
+	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: caller()}
+}
+
+// Home is the stream that creation ops on the scope go to.
+func (sc *Scope) Home() *Stream { return sc.home }
+
+func deeper(a, b *Scope) bool {
+	return a != nil && (b == nil || a.depth > b.depth)
+}
+
+// adopt makes v the scope's. A scope that is closed already passes it on.
+func (sc *Scope) adopt(v *Value) {
+	sc.mu.Lock()
+	for sc.closed {
+		sc.mu.Unlock()
+		if sc = sc.outer; sc == nil {
+			return
+		}
+		sc.mu.Lock()
+	}
+	v.scope = sc
+	sc.owned = append(sc.owned, v)
+	sc.mu.Unlock()
+}
+
+// Keep moves v to the enclosing scope, or out of all scopes.
+func (sc *Scope) Keep(v *Value) {
+	sc.mu.Lock()
+	found := false
+	for i := len(sc.owned) - 1; i >= 0; i-- {
+		if sc.owned[i] == v {
+			sc.owned = append(sc.owned[:i], sc.owned[i+1:]...)
+			found = true
+			break
+		}
+	}
+	sc.mu.Unlock()
+	if !found {
+		return
+	}
+	v.scope = nil
+	if sc.outer != nil {
+		sc.outer.adopt(v)
+	} else if v.home != nil {
+		v.home.watch(v)
+	}
+}
+
+// Close releases what the scope owns, in the order it was made.
+func (sc *Scope) Close() {
+	sc.mu.Lock()
+	owned := sc.owned
+	sc.owned, sc.closed = nil, true
+	sc.mu.Unlock()
+	for _, v := range owned {
+		release(v, "the end of the scope opened at "+sc.where)
+	}
+}
+
+// Release gives a value up. Its memory returns to the pool when nothing else
+// reads it; later use of the handle is ErrReleased.
+func Release(v *Value) {
+	if v.home == nil {
+		return
+	}
+	release(v, caller())
+}
+
+func release(v *Value, where string) {
+	s := v.home
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(v)
+	if v.state != stFailed { // a failed value keeps telling why
+		v.state, v.ext = stReleased, &ext{where: where}
+	}
+}
+
+// drop ends a handle's hold on its value. The lock is held.
+func (s *Stream) drop(v *Value) {
+	switch v.state {
+	case stPending:
+		s.mark(ir.Release, v.id)
+	case stReady:
+		b := v.mem.block
+		v.mem = nil
+		b.dropHandle()
+		if v.gen == s.gen { // the queue is still its reader
+			s.mark(ir.Release, v.id)
+		}
+	case stVirtual:
+		v.ext.recipe.drop()
+	}
+}
+
+// mark records a Release or Keep entry for a relative id. The lock is held.
+func (s *Stream) mark(op ir.Op, id int32) {
+	if op == ir.Release {
+		s.q.Slots[id].H.v = nil // nobody can ask for it any more
+	}
+	s.step(s.q.Mark(op, id))
+	s.maybeCut()
+}
+
+// Set makes t name u's value and releases what t named. u then follows t.
+func Set(t, u *Value) {
+	if t == u || u.home == nil {
+		return
+	}
+	if old := t.home; old != nil {
+		old.mu.Lock()
+		old.drop(t)
+		t.state, t.mem, t.ext = stNone, nil, nil
+		t.epoch++
+		old.mu.Unlock()
+	}
+	s := u.home
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, err := s.readable(u)
+	if err != nil && u.state != stFailed {
+		t.home, t.state = s, stFailed
+		e := newOpError("set", err, nil)
+		t.ext = &ext{err: e}
+		s.report(e)
+		return
+	}
+	if t == u {
+		return
+	}
+	t.home, t.shape, t.dt = s, u.shape, u.dt
+	t.mem, t.ext, t.gen, t.id, t.state = u.mem, u.ext, u.gen, u.id, u.state
+	if (t.state == stPending || t.state == stReady) && t.gen == s.gen {
+		s.q.Slots[t.id].H.v = t
+	}
+	if u.state != stFailed {
+		u.mem, u.ext, u.state = nil, &ext{to: t, toEpoch: t.epoch}, stMoved
+	}
+	if t.scope == nil {
+		s.watch(t)
+	}
+}
+
+// watch lets the collector tell when a value that no scope owns dies. The lock
+// is held, or the value is not shared yet.
+func (s *Stream) watch(v *Value) {
+	if v.state == stReady {
+		v.mem.watch()
+	}
+}

@@ -1,0 +1,164 @@
+package stream
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Stream is a sequence of ops on one device. It is safe for concurrent use;
+// ops of one goroutine stay in order.
+type Stream struct {
+	dev *Device
+	num uint64
+
+	mu     sync.Mutex // never held while another stream's is taken
+	q      queue.Queue[held]
+	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
+	gen    uint32                           // counts flushes: ids of older ones are void
+	misses int                              // explorations in a row
+	lines  []string                         // where nodes were recorded, as far as known
+	closed bool
+	work   bind // reused by flushes
+
+	errMu sync.Mutex
+	first *OpError // oldest error that nobody has seen
+}
+
+// held is what the queue knows of a relative id: the handle, if there is one,
+// and for operands the memory they are read from.
+type held struct {
+	v  *Value   // nil: internal, nobody can ask for it
+	st *storage // operands only; the queue is one of its readers
+}
+
+// Device of the stream.
+func (s *Stream) Device() *Device { return s.dev }
+
+// Sync runs what is queued and waits for it. It returns the first error that
+// nobody has seen yet.
+func (s *Stream) Sync(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
+	s.mu.Unlock()
+	done := make(chan error, 1)
+	go func() {
+		s.dev.exec.drain()
+		done <- s.dev.drv.Wait(false)
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-done:
+		if e := s.Err(); e != nil {
+			return e
+		}
+		return err
+	}
+}
+
+// Err returns the first error that nobody has seen yet, once.
+func (s *Stream) Err() error {
+	s.errMu.Lock()
+	defer s.errMu.Unlock()
+	e := s.first
+	s.first = nil
+	if e == nil || e.seen.Swap(true) {
+		return nil
+	}
+	return e
+}
+
+// Close runs what is queued and ends the stream. Its tensors stay readable.
+func (s *Stream) Close() error {
+	err := s.Sync(context.Background())
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	return err
+}
+
+// report keeps an error for Err and fires the trace hook.
+func (s *Stream) report(e *OpError) {
+	s.errMu.Lock()
+	if s.first == nil || s.first.seen.Load() {
+		s.first = e
+	}
+	s.errMu.Unlock()
+	s.dev.onError(e)
+}
+
+// usable says why nothing more can be recorded. The lock is held.
+func (s *Stream) usable() error {
+	if s.closed || s.dev.closed.Load() {
+		return runtime.ErrClosed
+	}
+	return nil
+}
+
+// step moves down the trie by an entry just appended. The lock is held.
+func (s *Stream) step(e *queue.Entry) { s.node = s.dev.trie.Step(s.node, e.Key) }
+
+// maybeCut cuts the stream where the policy says so. It is not called while
+// relative ids are in use, since a flush voids them. The lock is held.
+func (s *Stream) maybeCut() {
+	n := len(s.q.Entries)
+	if n < s.soft() {
+		return
+	}
+	cut := segment.Cut(segment.Policy{Soft: s.soft(), Hard: s.hard()}, n, func(i int) queue.Key {
+		return s.q.Entries[i].Key.Local()
+	})
+	if cut > 0 {
+		s.flushPrefix(cut, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
+	}
+}
+
+const defaultCap = 64
+
+func (s *Stream) soft() int {
+	if c := s.dev.opts.QueueCap; c > 0 {
+		return c
+	}
+	return defaultCap
+}
+
+// hard is where a stream is cut though no loop came round: room for a loop a
+// few times as long as the soft cap, unless the caller asked for a tiny cap.
+func (s *Stream) hard() int {
+	if c := s.soft(); c > segment.Window {
+		return 4 * c
+	}
+	return s.soft()
+}
+
+// slot finds a ready value's relative id, adding it as an operand of the
+// queue. The queue becomes a reader of its memory. The lock is held.
+func (s *Stream) slot(v *Value) int32 {
+	if v.gen == s.gen {
+		return v.id
+	}
+	v.mem.retain()
+	v.id = s.q.Input(held{v, v.mem}, v.dt, v.shape)
+	v.gen = s.gen
+	return v.id
+}
+
+// foreign finds or adds an operand that has no handle on this stream. The
+// caller's reader becomes the queue's. The lock is held.
+func (s *Stream) foreign(st *storage, dt ir.DType, shape ir.Shape) int32 {
+	for id := range s.q.Slots {
+		if h := &s.q.Slots[id]; h.H.st == st && h.H.v == nil {
+			st.release() // the queue reads it already
+			return int32(id)
+		}
+	}
+	return s.q.Input(held{nil, st}, dt, shape)
+}

@@ -1,0 +1,43 @@
+package stream
+
+import (
+	"github.com/millrace-go/millrace/ir"
+)
+
+type state uint8
+
+const (
+	stNone     state = iota // zero Value: never recorded
+	stPending               // result of an op still in its stream's queue
+	stVirtual               // ran, was not written: see recipe
+	stReady                 // in memory
+	stFailed                // carries an error
+	stReleased              // Release was called, or its scope ended
+	stMoved                 // Set gave its value to another handle
+)
+
+// Value is the engine's side of a tensor handle. The public Tensor embeds one,
+// so that recording an op costs one allocation. A Value must not be copied
+// after it was passed to this package. Its fields belong to its home stream's
+// lock, except dt and shape, which never change once set.
+type Value struct {
+	home  *Stream
+	scope *Scope
+	shape ir.Shape
+	mem   *storage // stReady
+	ext   *ext     // recipe, error, release line or forward: what few values have
+	gen   uint32   // queue generation in which id is valid
+	id    int32    // relative id in the home stream's queue
+	epoch uint32   // counts Set, so that forwards notice
+	dt    ir.DType
+	state state
+}
+
+// Shape of the value; empty where it carries an error that left it unknown.
+func (v *Value) Shape() ir.Shape { return v.shape }
+
+// DType of the value; ir.Invalid where it carries an error that left it unknown.
+func (v *Value) DType() ir.DType { return v.dt }
+
+// Home is the stream the value belongs to.
+func (v *Value) Home() *Stream { return v.home }

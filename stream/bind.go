@@ -14,6 +14,7 @@ import (
 // bind is the scratch space in which a stream's flushes bind plans.
 type bind struct {
 	seg      segment.Segment
+	kept     bool       // a record holds seg's slices
 	mem      []*storage // per tensor: operands, and what the plan writes
 	owned    []int32    // tensors for which mem holds a reader of its own
 	views    []fusion.View

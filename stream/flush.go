@@ -65,6 +65,9 @@ func (s *Stream) reset() {
 			st.release()
 		}
 	}
+	if s.work.kept {
+		s.surrender()
+	}
 	s.q.Reset()
 	s.lines = s.lines[:0]
 	s.gen++
@@ -285,7 +288,7 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment) {
 			rec = &record{Segment: *seg, entry: ent}
 			recipes = make([]*recipe, len(ent.sets))
 			exts = make([]*ext, len(ent.sets))
-			s.surrender()
+			w.kept = true
 		}
 		c := ent.class[id]
 		if recipes[c] == nil {
@@ -297,12 +300,14 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment) {
 	}
 }
 
-// surrender leaves the queue's nodes and the segment's tables to a record.
+// surrender leaves the queue's nodes and the segment's tables to the record
+// that settle made.
 func (s *Stream) surrender() {
-	n, t := len(s.q.Nodes), len(s.work.seg.Tensors)
-	s.q.Nodes, s.q.Out = make([]ir.Node, 0, n), make([]int32, 0, n)
-	s.work.seg.Tensors = make([]segment.Tensor, 0, t)
-	s.work.seg.Scalars = make([]segment.Scalar, 0, len(s.work.seg.Scalars))
+	w := &s.work
+	w.kept = false
+	s.q.Nodes, s.q.Out = make([]ir.Node, 0, len(s.q.Nodes)), make([]int32, 0, len(s.q.Out))
+	w.seg.Tensors = make([]segment.Tensor, 0, len(w.seg.Tensors))
+	w.seg.Scalars = make([]segment.Scalar, 0, len(w.seg.Scalars))
 }
 
 func (s *Stream) newRecipe(rec *record, leaves []int32) *recipe {

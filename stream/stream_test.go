@@ -1,0 +1,384 @@
+package stream
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	_ "github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// env is a device with helpers that keep tests short.
+type env struct {
+	t *testing.T
+	d *Device
+}
+
+func open(t *testing.T, change ...func(*Options)) *env {
+	t.Helper()
+	o := Options{Device: "ref"}
+	for _, f := range change {
+		f(&o)
+	}
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return &env{t, d}
+}
+
+func (e *env) place() Place { return Place{S: e.d.Default()} }
+
+func (e *env) host(p Place, shape ir.Shape, vals ...float32) *Value {
+	data := make([]byte, 0, 4*len(vals))
+	for _, x := range vals {
+		data = binary.NativeEndian.AppendUint32(data, math.Float32bits(x))
+	}
+	v := new(Value)
+	FromHost(v, p, ir.Float32, shape, data)
+	return v
+}
+
+func (e *env) op(op ir.Op, args ...Arg) *Value {
+	v := new(Value)
+	Record(v, Place{}, op, ir.Invalid, nil, nil, args)
+	return v
+}
+
+func t1(v *Value) Arg                        { return Arg{V: v} }
+func f1(x float32) Arg                       { return Arg{Bits: uint64(math.Float32bits(x))} }
+func mul(e *env, v *Value, x float32) *Value { return e.op(ir.Mul, t1(v), f1(x)) }
+func add(e *env, v *Value, x float32) *Value { return e.op(ir.Add, t1(v), f1(x)) }
+
+func (e *env) want(v *Value, want ...float32) {
+	e.t.Helper()
+	got, err := e.read(v)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if len(got) != len(want) {
+		e.t.Fatalf("got %v, want %v", got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			e.t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func (e *env) read(v *Value) ([]float32, error) {
+	dst := make([]byte, v.Shape().Elems()*4)
+	if err := Read(v, dst); err != nil {
+		return nil, err
+	}
+	out := make([]float32, len(dst)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.NativeEndian.Uint32(dst[4*i:]))
+	}
+	return out, nil
+}
+
+// A chain is one kernel; the second pass finds the plan, at another size too.
+func TestChainHitsItsPlan(t *testing.T) {
+	e := open(t)
+	for turn, n := range []int{3, 3, 5, 1} {
+		vals := make([]float32, n)
+		want := make([]float32, n)
+		for i := range vals {
+			vals[i] = float32(i)
+			want[i] = (float32(i)*2 + float32(turn)) * 3
+		}
+		x := e.host(e.place(), ir.Shape{n}, vals...)
+		y := mul(e, add(e, mul(e, x, 2), float32(turn)), 3)
+		before := e.d.Stats()
+		e.want(y, want...)
+		after := e.d.Stats()
+		if got := after.Kernels - before.Kernels; got != 1 {
+			t.Errorf("turn %d: %d kernels, want 1", turn, got)
+		}
+		if hit := after.PlanHits > before.PlanHits; hit != (turn > 0) {
+			t.Errorf("turn %d: plan hit %v", turn, hit)
+		}
+	}
+	if n := e.d.Stats().Explorations; n != 1 {
+		t.Errorf("%d explorations, want 1", n)
+	}
+}
+
+// A broadcast operand of size 1 along the batch serves batch 1 with the plan
+// made for larger ones.
+func TestBatchOneUsesTheSamePlan(t *testing.T) {
+	e := open(t)
+	for _, n := range []int{4, 3, 1} {
+		x := e.host(e.place(), ir.Shape{n, 2}, make([]float32, 2*n)...)
+		b := e.host(e.place(), ir.Shape{1, 2}, 1, 2)
+		y := e.op(ir.Add, t1(x), t1(b))
+		want := make([]float32, 2*n)
+		for i := range want {
+			want[i] = float32(1 + i%2)
+		}
+		e.want(y, want...)
+	}
+	if n := e.d.Stats().Explorations; n != 1 {
+		t.Errorf("%d explorations, want 1", n)
+	}
+}
+
+// An intermediate that was not written is computed again when asked for, once.
+func TestVirtualIsRecomputedAndWritten(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	z := add(e, y, 1)
+	e.want(z, 3, 5)
+	if y.state != stVirtual {
+		t.Fatalf("state of the intermediate is %d", y.state)
+	}
+	e.want(y, 2, 4)
+	e.want(y, 2, 4)
+	if n := e.d.Stats().Recomputes; n != 1 {
+		t.Errorf("%d recomputes, want 1", n)
+	}
+	w := mul(e, y, 10)
+	e.want(w, 20, 40)
+}
+
+// A virtual value that is consumed is recomputed in the consumer's kernel.
+func TestVirtualFusesIntoItsConsumer(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	e.want(add(e, y, 1), 3, 5)
+	before := e.d.Stats().Kernels
+	e.want(mul(e, y, 3), 6, 12)
+	if got := e.d.Stats().Kernels - before; got != 1 {
+		t.Errorf("%d kernels, want 1", got)
+	}
+	if y.state != stReady {
+		t.Errorf("the intermediate was not written")
+	}
+}
+
+func TestReleasedOperandIsOverwritten(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	Release(x)
+	e.want(y, 2, 4)
+	if n := e.d.Stats().InPlace; n != 1 {
+		t.Errorf("%d in-place results, want 1", n)
+	}
+	if _, err := e.read(x); !errors.Is(err, ErrReleased) {
+		t.Errorf("reading a released tensor: %v", err)
+	}
+}
+
+// A recipe reads the operand, so it may not be overwritten.
+func TestRecipePreventsOverwriting(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	z := add(e, y, 1)
+	Release(x)
+	e.want(z, 3, 5)
+	if n := e.d.Stats().InPlace; n != 0 {
+		t.Errorf("%d in-place results, want 0", n)
+	}
+	e.want(y, 2, 4)
+	if n := e.d.Stats().PinnedBytes; n != 0 {
+		t.Errorf("%d bytes still pinned", n)
+	}
+}
+
+func TestScopeReleasesByDescent(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	sc := e.d.Default().OpenScope()
+	k := e.host(Place{S: e.d.Default(), Scope: sc}, ir.Shape{2}, 10, 20)
+	y := e.op(ir.Add, t1(x), t1(k)) // in the scope: k is
+	z := mul(e, y, 2)
+	free := mul(e, x, 5) // not in the scope
+	sc.Keep(z)
+	sc.Close()
+	e.want(z, 22, 44)
+	e.want(free, 5, 10)
+	for _, v := range []*Value{k, y} {
+		if _, err := e.read(v); !errors.Is(err, ErrReleased) || !strings.Contains(err.Error(), "scope") {
+			t.Errorf("after the scope: %v", err)
+		}
+	}
+	if live := e.d.Stats().LiveBytes; live != 3*8 { // x, z, free
+		t.Errorf("%d live bytes", live)
+	}
+}
+
+func TestSetRebindsInPlace(t *testing.T) {
+	e := open(t)
+	w := e.host(e.place(), ir.Shape{2}, 1, 2)
+	for range 5 {
+		sc := e.d.Default().OpenScope()
+		g := e.host(Place{S: e.d.Default(), Scope: sc}, ir.Shape{2}, 1, 1)
+		Set(w, e.op(ir.Add, t1(w), t1(g)))
+		if err := Flush(w); err != nil {
+			t.Fatal(err)
+		}
+		sc.Close()
+	}
+	e.want(w, 6, 7)
+	st := e.d.Stats()
+	if st.InPlace != 5 || st.Explorations > 2 {
+		t.Errorf("%d in place, %d explorations", st.InPlace, st.Explorations)
+	}
+	if st.LiveBytes != 8 {
+		t.Errorf("%d live bytes", st.LiveBytes)
+	}
+}
+
+func TestStreamsShareOperands(t *testing.T) {
+	e := open(t)
+	w := e.host(e.place(), ir.Shape{2}, 3, 4)
+	a, b := e.d.NewStream(), e.d.NewStream()
+	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
+	y := e.op(ir.Mul, t1(w), t1(x)) // on a: w is on the default stream
+	if y.Home() != a {
+		t.Fatalf("the result is not on the operand's stream")
+	}
+	z := mul(e, y, 2)
+	other := e.host(Place{S: b}, ir.Shape{2}, 1, 1)
+	sum := e.op(ir.Add, t1(other), t1(y)) // y is pending on a: cut there
+	e.want(sum, 4, 9)
+	e.want(z, 6, 16)
+	Release(w)
+	e.want(e.op(ir.Add, t1(other), t1(y)), 4, 9)
+}
+
+// A cut behind the producing op carries over what follows it.
+func TestHandOverKeepsTheRest(t *testing.T) {
+	e := open(t)
+	a, b := e.d.NewStream(), e.d.NewStream()
+	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	u := add(e, y, 1)
+	p := mul(e, u, 3)
+	Release(u)
+	q := e.op(ir.Add, t1(p), t1(x))
+	Release(x)
+	got := new(Value)
+	To(got, Place{S: b}, y)
+	e.want(got, 2, 4)
+	e.want(q, 10, 17)
+	e.want(p, 9, 15)
+	e.want(y, 2, 4)
+}
+
+func TestLoopWithoutReadsIsCut(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 0, 1)
+	want := []float32{0, 1}
+	for range 500 {
+		x = add(e, mul(e, x, 0.5), 1)
+		for i := range want {
+			want[i] = want[i]*0.5 + 1
+		}
+	}
+	e.want(x, want...)
+	st := e.d.Stats()
+	if st.Segments < 8 {
+		t.Errorf("%d segments", st.Segments)
+	}
+	if st.Explorations > 4 {
+		t.Errorf("%d explorations", st.Explorations)
+	}
+}
+
+func TestErrorsCarryTheCallersLine(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := e.host(e.place(), ir.Shape{3}, 1, 2, 3)
+	z := e.op(ir.Add, t1(x), t1(y))
+	w := mul(e, z, 2)
+	_, err := e.read(w)
+	var oe *OpError
+	if !errors.As(err, &oe) || !errors.Is(err, ir.ErrShape) || !strings.Contains(oe.Caller, "stream_test.go") || oe.Op != "add" {
+		t.Fatalf("got %v", err)
+	}
+	if err := e.d.Default().Err(); err != nil {
+		t.Errorf("an error that was seen is reported again: %v", err)
+	}
+	e.want(mul(e, x, 2), 2, 4) // the stream stays usable
+}
+
+func TestErrReportsWhatNobodyRead(t *testing.T) {
+	var hooks int
+	e := open(t, func(o *Options) { o.Trace = &Trace{Error: func(error) { hooks++ }} })
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := e.host(e.place(), ir.Shape{3}, 1, 2, 3)
+	mul(e, e.op(ir.Add, t1(x), t1(y)), 2)
+	if err := e.d.Default().Sync(context.Background()); !errors.Is(err, ir.ErrShape) {
+		t.Errorf("Sync: %v", err)
+	}
+	if err := e.d.Default().Err(); err != nil {
+		t.Errorf("second time: %v", err)
+	}
+	if hooks != 1 {
+		t.Errorf("%d hook calls", hooks)
+	}
+}
+
+func TestLaunchFaultFallsBackOpByOp(t *testing.T) {
+	e := open(t)
+	defer fault.Reset()
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, add(e, x, 1), 3)
+	fault.Set("launch", 1)
+	e.want(y, 6, 9)
+	if n := e.d.Stats().Fallbacks; n != 1 {
+		t.Errorf("%d fallbacks", n)
+	}
+}
+
+func TestAllocFaultPoisonsAndRecovers(t *testing.T) {
+	e := open(t)
+	defer fault.Reset()
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	fault.Set("alloc", 1)
+	fault.Set("alloc", 2)
+	for range 2 {
+		if _, err := e.read(y); err == nil {
+			break
+		}
+	}
+	fault.Reset()
+	e.want(mul(e, x, 3), 3, 6)
+}
+
+func TestDropsAreCollected(t *testing.T) {
+	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 20 })
+	for i := range 100 {
+		x := e.host(e.place(), ir.Shape{1 << 14}, make([]float32, 1<<14)...)
+		y := add(e, x, float32(i))
+		if err := Flush(y); err != nil {
+			t.Fatalf("turn %d: %v", i, err)
+		}
+	}
+	if n := e.d.Stats().Collections; n == 0 {
+		t.Error("no collection was forced")
+	}
+}
+
+func TestClosedDevice(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{1}, 1)
+	e.d.Close()
+	if _, err := e.read(mul(e, x, 2)); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}

@@ -20,9 +20,7 @@ func (x *explorer) splitOver() {
 			i++
 			continue
 		}
-		x.store(t)
-		x.groups[i] = x.fresh(g)
-		x.groups = append(x.groups, x.groupOf(t))
+		x.write(t)
 	}
 }
 
@@ -53,15 +51,20 @@ func (x *explorer) inner(g *group) []int32 {
 	return ts
 }
 
-func (x *explorer) store(t int32) {
+// write has t written to memory by a group of its own. Groups that computed it
+// now read it; the others stay as they are, prices and all.
+func (x *explorer) write(t int32) {
+	groups := make([]*group, 0, len(x.groups)+1)
+	for _, g := range x.groups {
+		if x.price(g).nodes[x.seg.Tensors[t].Def] {
+			n := *g
+			n.cost = nil
+			g = &n
+		}
+		groups = append(groups, g)
+	}
 	x.stored[t] = true
-}
-
-// fresh is g without its price, for when what is stored has changed.
-func (x *explorer) fresh(g *group) *group {
-	n := *g
-	n.cost = nil
-	return &n
+	x.groups = append(groups, x.groupOf(t))
 }
 
 // worthWriting is the least number of lowered instructions behind a value for
@@ -97,15 +100,7 @@ func (x *explorer) candidate(t int32) bool {
 // the result if the whole is faster.
 func (x *explorer) tryWriting(t int32) {
 	before, groups := x.total(), x.groups
-	x.store(t)
-	x.groups = nil
-	for _, g := range groups {
-		if x.price(g).nodes[x.seg.Tensors[t].Def] {
-			g = x.fresh(g)
-		}
-		x.groups = append(x.groups, g)
-	}
-	x.groups = append(x.groups, x.groupOf(t))
+	x.write(t)
 	x.mergeAll()
 	if _, ok := x.order(); !ok || x.total() >= before {
 		x.stored[t] = false

@@ -1,0 +1,109 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// quietNaN is the NaN that literals print as nan, per float dtype.
+func quietNaN(dt DType) uint64 {
+	if dt == Float32 {
+		return 0x7fc00000
+	}
+	return 0x7ff8000000000000
+}
+
+// FormatBits prints a value of dtype dt so that ParseBits gives the same bits
+// back: decimal integers, shortest floats, inf, -inf, nan, true, false. NaNs
+// with other bits print as nan:0x7f800001.
+func FormatBits(dt DType, bits uint64) string {
+	switch {
+	case dt == Bool:
+		return strconv.FormatBool(bits != 0)
+	case dt.IsFloat():
+		return formatFloat(dt, bits)
+	case dt.IsSigned():
+		shift := 64 - dt.Bits()
+		return strconv.FormatInt(int64(bits<<shift)>>shift, 10)
+	}
+	return strconv.FormatUint(bits, 10)
+}
+
+func formatFloat(dt DType, bits uint64) string {
+	f := math.Float64frombits(bits)
+	if dt == Float32 {
+		f = float64(math.Float32frombits(uint32(bits)))
+	}
+	switch {
+	case math.IsNaN(f) && bits == quietNaN(dt):
+		return "nan"
+	case math.IsNaN(f):
+		return fmt.Sprintf("nan:%#x", bits)
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	return strconv.FormatFloat(f, 'g', -1, dt.Bits())
+}
+
+// ParseBits reads what FormatBits prints, and any other decimal or hexadecimal
+// spelling that strconv takes; floats are rounded to dt.
+func ParseBits(dt DType, s string) (uint64, error) {
+	bad := fmt.Errorf("%q is no %v", s, dt)
+	switch {
+	case dt == Bool:
+		if s != "true" && s != "false" {
+			return 0, bad
+		}
+		return boolBit(s == "true"), nil
+	case dt.IsFloat():
+		return parseFloat(dt, s, bad)
+	case dt.IsSigned():
+		v, err := strconv.ParseInt(s, 0, dt.Bits())
+		if err != nil {
+			return 0, bad
+		}
+		return uint64(v) & widthMask(dt), nil
+	case dt.IsInt():
+		v, err := strconv.ParseUint(s, 0, dt.Bits())
+		if err != nil {
+			return 0, bad
+		}
+		return v, nil
+	}
+	return 0, bad
+}
+
+func parseFloat(dt DType, s string, bad error) (uint64, error) {
+	if s == "nan" {
+		return quietNaN(dt), nil
+	}
+	if payload, ok := strings.CutPrefix(s, "nan:"); ok {
+		bits, err := strconv.ParseUint(payload, 0, dt.Bits())
+		if err != nil || !isNaNBits(dt, bits) {
+			return 0, bad
+		}
+		return bits, nil
+	}
+	f, err := strconv.ParseFloat(s, dt.Bits())
+	if err != nil || math.IsNaN(f) {
+		return 0, bad
+	}
+	return floatBits(dt, f), nil
+}
+
+func isNaNBits(dt DType, bits uint64) bool {
+	if dt == Float32 {
+		return bits&0x7fffffff > 0x7f800000
+	}
+	return bits&math.MaxInt64 > 0x7ff0000000000000
+}
+
+// SameValue reports that two elements of dtype dt are equal as results: the
+// same bits, or two NaNs. Zeros of different sign differ.
+func SameValue(dt DType, a, b uint64) bool {
+	return a == b || dt.IsFloat() && isNaNBits(dt, a) && isNaNBits(dt, b)
+}

@@ -1,0 +1,261 @@
+package ir
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// EvalProgram computes a program op by op on dense row-major buffers of
+// little-endian elements (a bool is one byte, 0 or 1). It is what every op
+// means: each class of ops is one obvious loop, and every number goes through
+// [EvalOp] or [Fold]. It returns one buffer per output. The program must
+// verify; inputs must have the sizes their types say.
+func EvalProgram(p *Program, inputs [][]byte) ([][]byte, error) {
+	tensors, err := EvalTensors(p, inputs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(p.Outputs))
+	for i, id := range p.Outputs {
+		out[i] = tensors[id].Data
+	}
+	return out, nil
+}
+
+// Dense is a tensor of the oracle.
+type Dense struct {
+	TensorType
+	Data []byte
+}
+
+// EvalTensors is EvalProgram for every tensor of the program, by id.
+func EvalTensors(p *Program, inputs [][]byte) ([]Dense, error) {
+	if err := p.Verify(); err != nil {
+		return nil, err
+	}
+	if len(inputs) != len(p.Inputs) {
+		return nil, fmt.Errorf("%d inputs, want %d", len(inputs), len(p.Inputs))
+	}
+	var tensors []Dense
+	for i, t := range p.Inputs {
+		if want := t.Shape.Elems() * t.DT.Size(); len(inputs[i]) != want {
+			return nil, fmt.Errorf("input %d has %d bytes, want %d", i, len(inputs[i]), want)
+		}
+		tensors = append(tensors, Dense{t, inputs[i]})
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if !n.HasResult() {
+			continue
+		}
+		args := make([]operandValue, n.NArgs)
+		for j, a := range n.Args[:n.NArgs] {
+			if a.Scalar {
+				args[j].scalar = p.Scalars[a.ID]
+			} else {
+				args[j].tensor = &tensors[a.ID]
+			}
+		}
+		tensors = append(tensors, evalNode(n, args))
+	}
+	return tensors, nil
+}
+
+// operandValue is a tensor or, where tensor is nil, a scalar.
+type operandValue struct {
+	tensor *Dense
+	scalar ScalarValue
+}
+
+func (v *operandValue) dtype() DType {
+	if v.tensor != nil {
+		return v.tensor.DT
+	}
+	return v.scalar.DT
+}
+
+func evalNode(n *Node, args []operandValue) Dense {
+	out := NewDense(TensorType{n.DT, n.Shape})
+	switch n.Op.Class() {
+	case ClassCreate:
+		evalCreate(n, args, out)
+	case ClassElementwise:
+		evalElementwise(n, args, out)
+	case ClassView:
+		evalView(n, args[0].tensor, out)
+	case ClassReduce:
+		evalReduce(n, args[0].tensor, out)
+	}
+	return out
+}
+
+func evalCreate(n *Node, args []operandValue, out Dense) {
+	f := newScalarFunc(n, args)
+	for i := range out.Shape.Elems() {
+		vals := f.args[:0]
+		if n.Op.Info().Indexed {
+			vals = append(vals, uint64(uint32(i)), uint64(i)>>32)
+		}
+		for _, a := range args {
+			vals = append(vals, a.scalar.Bits)
+		}
+		out.Set(i, f.eval(vals))
+	}
+}
+
+func evalElementwise(n *Node, args []operandValue, out Dense) {
+	f := newScalarFunc(n, args)
+	strides := make([][]int, len(args))
+	for j, a := range args {
+		if a.tensor != nil {
+			strides[j] = broadcastStrides(a.tensor.Shape, n.Shape)
+		}
+	}
+	point := make([]int, len(n.Shape))
+	for i := range out.Shape.Elems() {
+		unravel(i, n.Shape, point)
+		vals := f.args[:0]
+		for j, a := range args {
+			if a.tensor != nil {
+				vals = append(vals, a.tensor.At(dot(point, strides[j])))
+			} else {
+				vals = append(vals, a.scalar.Bits)
+			}
+		}
+		out.Set(i, f.eval(vals))
+	}
+}
+
+// evalView copies elements: no number is computed.
+func evalView(n *Node, x *Dense, out Dense) {
+	point := make([]int, len(n.Shape))
+	from := make([]int, len(x.Shape))
+	strides := x.Shape.RowMajor()
+	for i := range out.Shape.Elems() {
+		unravel(i, n.Shape, point)
+		switch n.Op {
+		case Reshape:
+			unravel(i, x.Shape, from)
+		case Permute:
+			for d, a := range n.Attr.Axes {
+				from[a] = point[d]
+			}
+		case Slice:
+			for d := range from {
+				from[d] = n.Attr.Start[d] + n.Attr.Step[d]*point[d]
+			}
+		case Expand:
+			for d := range from {
+				from[d] = point[len(point)-len(from)+d]
+				if x.Shape[d] == 1 {
+					from[d] = 0
+				}
+			}
+		}
+		out.Set(i, x.At(dot(from, strides)))
+	}
+}
+
+// evalReduce walks the operand in row-major order, so the elements of every
+// result come in the order of their index over the reduced axes.
+func evalReduce(n *Node, x *Dense, out Dense) {
+	folds := make([]*Fold, out.Shape.Elems())
+	for i := range folds {
+		folds[i] = NewFold(n.Op, n.DT)
+	}
+	// Reduced axes get stride 0; the result's strides do not depend on
+	// whether they are kept as size 1.
+	strides := make([]int, len(x.Shape))
+	reduced := make([]bool, len(x.Shape))
+	for _, a := range n.Attr.Axes {
+		reduced[a] = true
+	}
+	step := 1
+	for d := len(x.Shape) - 1; d >= 0; d-- {
+		if !reduced[d] {
+			strides[d] = step
+			step *= x.Shape[d]
+		}
+	}
+	point := make([]int, len(x.Shape))
+	for i := range x.Shape.Elems() {
+		unravel(i, x.Shape, point)
+		folds[dot(point, strides)].Add(x.At(i))
+	}
+	for i, f := range folds {
+		out.Set(i, f.Result())
+	}
+}
+
+// broadcastStrides walks an operand of shape s along a result of shape to.
+func broadcastStrides(s, to Shape) []int {
+	st := make([]int, len(to))
+	dense := s.RowMajor()
+	off := len(to) - len(s)
+	for d := range s {
+		if s[d] != 1 {
+			st[off+d] = dense[d]
+		}
+	}
+	return st
+}
+
+// unravel is the point with row-major position i.
+func unravel(i int, s Shape, point []int) {
+	for d := len(s) - 1; d >= 0; d-- {
+		point[d] = i % s[d]
+		i /= s[d]
+	}
+}
+
+func dot(a, b []int) int {
+	n := 0
+	for i := range a {
+		n += a[i] * b[i]
+	}
+	return n
+}
+
+// scalarFunc is an op on one element, its expansion looked up once.
+type scalarFunc struct {
+	prog *Prog
+	args [5]uint64 // the caller's scratch: a position and up to three operands
+}
+
+func newScalarFunc(n *Node, args []operandValue) *scalarFunc {
+	dts := make([]DType, len(args))
+	for i := range args {
+		dts[i] = args[i].dtype()
+	}
+	return &scalarFunc{prog: Expansion(n.Op, n.DT, dts)}
+}
+
+func (f *scalarFunc) eval(args []uint64) uint64 { return EvalProg(f.prog, args)[0] }
+
+// NewDense is a tensor of zeros.
+func NewDense(t TensorType) Dense {
+	return Dense{t, make([]byte, t.Shape.Elems()*t.DT.Size())}
+}
+
+// At is the bits of the element at a row-major position.
+func (d *Dense) At(i int) uint64 {
+	switch d.DT.Size() {
+	case 1:
+		return uint64(d.Data[i])
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(d.Data[4*i:]))
+	}
+	return binary.LittleEndian.Uint64(d.Data[8*i:])
+}
+
+// Set stores the bits of an element.
+func (d *Dense) Set(i int, bits uint64) {
+	switch d.DT.Size() {
+	case 1:
+		d.Data[i] = byte(bits)
+	case 4:
+		binary.LittleEndian.PutUint32(d.Data[4*i:], uint32(bits))
+	default:
+		binary.LittleEndian.PutUint64(d.Data[8*i:], bits)
+	}
+}

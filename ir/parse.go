@@ -1,0 +1,191 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParseProgram reads the text form of a program and verifies it. Blank lines
+// and lines that start with # are skipped. An error names the line.
+func ParseProgram(src string) (*Program, error) {
+	q := programParser{p: &Program{}}
+	line := 0
+	for s := range strings.Lines(src) {
+		line++
+		words := strings.Fields(s)
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		if err := q.line(words); err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	if err := q.p.Verify(); err != nil {
+		return nil, err
+	}
+	return q.p, nil
+}
+
+type programParser struct {
+	p     *Program
+	types []TensorType // of the tensors read so far
+}
+
+func (q *programParser) line(words []string) error {
+	switch words[0] {
+	case "output":
+		for _, w := range words[1:] {
+			id, err := parseID(w)
+			if err != nil {
+				return err
+			}
+			q.p.Outputs = append(q.p.Outputs, id)
+		}
+		return nil
+	case "release", "keep":
+		n := Node{}
+		n.Op, _ = ParseOp(words[0])
+		return q.node(n, words[1:], Invalid)
+	}
+	if want := "%" + strconv.Itoa(len(q.types)); words[0] != want {
+		return fmt.Errorf("tensor %s, want %s", words[0], want)
+	}
+	if len(words) < 5 || words[1] != "=" || words[len(words)-2] != ":" {
+		return fmt.Errorf("want %s = op … : type", words[0])
+	}
+	t, err := parseType(words[len(words)-1])
+	if err != nil {
+		return err
+	}
+	q.types = append(q.types, t)
+	op := words[2]
+	words = words[3 : len(words)-2]
+	if op == "input" {
+		if len(words) > 0 || len(q.p.Nodes) > 0 {
+			return fmt.Errorf("inputs come first and take nothing")
+		}
+		q.p.Inputs = append(q.p.Inputs, t)
+		return nil
+	}
+	n := Node{DT: t.DT, Shape: t.Shape}
+	var ok bool
+	if n.Op, ok = ParseOp(op); !ok || n.Op.Class() == ClassEntry {
+		return fmt.Errorf("%q is no op", op)
+	}
+	return q.node(n, words, t.DT)
+}
+
+// node reads operands and attributes and appends n.
+func (q *programParser) node(n Node, words []string, dt DType) error {
+	operands := words
+	for i, w := range words {
+		if isAttr(w) {
+			operands = words[:i]
+			break
+		}
+	}
+	if len(operands) > len(n.Args) {
+		return fmt.Errorf("%s: more than %d operands", n.Op, len(n.Args))
+	}
+	tensor := Invalid
+	for i, w := range operands {
+		if w[0] != '%' {
+			continue
+		}
+		id, err := parseID(w)
+		if err != nil {
+			return err
+		}
+		n.Args[i] = T(id)
+		if tensor == Invalid && id < len(q.types) {
+			tensor = q.types[id].DT
+		}
+	}
+	for i, w := range operands {
+		if w[0] == '%' {
+			continue
+		}
+		d := ScalarDType(n.Op, i, tensor, dt)
+		bits, err := ParseBits(d, w)
+		if err != nil {
+			return fmt.Errorf("%s: operand %d: %w", n.Op, i, err)
+		}
+		n.Args[i] = S(len(q.p.Scalars))
+		q.p.Scalars = append(q.p.Scalars, ScalarValue{d, bits})
+	}
+	n.NArgs = uint8(len(operands))
+	if err := parseAttr(&n, words[len(operands):]); err != nil {
+		return err
+	}
+	q.p.Nodes = append(q.p.Nodes, n)
+	return nil
+}
+
+func isAttr(word string) bool { return word == "keep" || strings.Contains(word, "=") }
+
+func parseAttr(n *Node, words []string) error {
+	axes, keep, slice := attrUse(n.Op)
+	if axes || slice {
+		n.Attr = &Attr{}
+	}
+	for _, w := range words {
+		name, value, list := strings.Cut(w, "=")
+		var err error
+		switch {
+		case name == "axes" && list && axes:
+			n.Attr.Axes, err = parseInts(value)
+		case name == "keep" && !list && keep:
+			n.Attr.Keep = true
+		case name == "start" && list && slice:
+			n.Attr.Start, err = parseInts(value)
+		case name == "step" && list && slice:
+			n.Attr.Step, err = parseInts(value)
+		default:
+			err = fmt.Errorf("%s has no %q", n.Op, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseInts(s string) ([]int, error) {
+	v := []int{}
+	if s == "" {
+		return v, nil
+	}
+	for w := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(w)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no number", w)
+		}
+		v = append(v, n)
+	}
+	return v, nil
+}
+
+func parseID(w string) (int, error) {
+	digits, ok := strings.CutPrefix(w, "%")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%q is no tensor", w)
+	}
+	return int(n), nil
+}
+
+// parseType reads float32(2,3).
+func parseType(w string) (TensorType, error) {
+	name, dims, ok := strings.Cut(w, "(")
+	dims, closed := strings.CutSuffix(dims, ")")
+	dt, known := ParseDType(name)
+	if !ok || !closed || !known {
+		return TensorType{}, fmt.Errorf("%q is no tensor type", w)
+	}
+	shape, err := parseInts(dims)
+	if err != nil {
+		return TensorType{}, err
+	}
+	return TensorType{dt, shape}, nil
+}

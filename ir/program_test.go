@@ -1,0 +1,91 @@
+package ir
+
+import (
+	"strings"
+	"testing"
+)
+
+const sample = `%0 = input : float32(2,3)
+%1 = input : bool(3)
+%2 = mul %0 0.5 : float32(2,3)
+%3 = sum %2 axes=1 keep : float32(2,1)
+%4 = slice %2 start=1,0 step=-1,2 : float32(2,2)
+release %0
+%5 = where %1 %3 -0 : float32(2,3)
+%6 = iota 3 -1 : int32(4)
+%7 = uniform 18446744073709551615 : float64()
+%8 = permute %4 axes=1,0 : float32(2,2)
+%9 = reshape %8 : float32(4)
+%10 = expand %9 : float32(2,4)
+%11 = lt %10 inf : bool(2,4)
+%12 = cast %11 : uint8(2,4)
+keep %12
+%13 = max %7 axes= : float64()
+output %5 %6 %12 %13
+`
+
+func TestProgramText(t *testing.T) {
+	p, err := ParseProgram(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.String(); got != sample {
+		t.Errorf("printed as\n%s", got)
+	}
+	if got := p.Types()[12].String(); got != "uint8(2,4)" {
+		t.Errorf("%%12 is %s", got)
+	}
+}
+
+func TestParseProgramErrors(t *testing.T) {
+	const in = "%0 = input : float32(2,3)\n"
+	for _, c := range []struct{ src, want string }{
+		{"%1 = input : float32(2)", "line 1: tensor %1, want %0"},
+		{"%0 = input : uint32(2)", "wrong dtype"},
+		{"%0 = input : float32(2", "is no tensor type"},
+		{"%0 = input : float32(-1)", "negative"},
+		{in + "%1 = add %0 %2 : float32(2,3)", "%2 is not made yet"},
+		{in + "%1 = frob %0 : float32(2,3)", `"frob" is no op`},
+		{in + "%1 = fma %0 %0 %0 : float32(2,3)", "not an op on tensors"},
+		{in + "%1 = neg %0 : float32(3,2)", "result is float32(2,3), not float32(3,2)"},
+		{in + "%1 = neg %0 : int32(2,3)", "result is float32"},
+		{in + "%1 = add %0 : float32(2,3)", "1 operands, want 2"},
+		{in + "%1 = add %0 1e99 : float32(2,3)", `"1e99" is no float32`},
+		{in + "%1 = add %0 true : float32(2,3)", "is no float32"},
+		{in + "release %0\n%1 = neg %0 : float32(2,3)", "%0 is released"},
+		{in + "release %0\noutput %0", "%0 is released"},
+		{in + "%1 = sum %0 axes=5 : float32(2,3)", "bad axes"},
+		{in + "%1 = neg %0 axes=0 : float32(2,3)", `neg has no "axes=0"`},
+		{in + "%1 = full %0 : float32(2,3)", "takes scalars only"},
+		{in + "%1 = reshape 1 : float32(2,3)", "is no invalid"},
+		{in + "%1 = neg %0 : float32(2,3)\n%2 = input : bool()", "inputs come first"},
+		{in + "output %0 %1", "not made yet"},
+	} {
+		_, err := ParseProgram(c.src)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.src, err, c.want)
+		}
+	}
+}
+
+// FuzzParseProgram checks that any text is refused or read into a program
+// that prints as itself.
+func FuzzParseProgram(f *testing.F) {
+	f.Add(sample)
+	f.Add("%0 = full nan:0x7fc00001 : float32(0,1)\nkeep %0\n")
+	f.Add("%0 = input : int64()\n%1 = clamp %0 -9223372036854775808 5 : int64()\n")
+	f.Fuzz(func(t *testing.T, src string) {
+		p, err := ParseProgram(src)
+		if err != nil {
+			return
+		}
+		text := p.String()
+		q, err := ParseProgram(text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if again := q.String(); again != text {
+			t.Fatalf("printed as\n%s\nthen as\n%s", text, again)
+		}
+	})
+}

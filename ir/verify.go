@@ -1,0 +1,121 @@
+package ir
+
+import "fmt"
+
+// CheckInstr reports why a scalar instruction cannot stand on operands of
+// these dtypes. It covers the ops of the table and the primitives alike;
+// what Imm means for Param, Load, IndexLo, IndexHi and Scalar depends on
+// where the instruction stands and is checked there.
+func CheckInstr(in Instr, args []DType) error {
+	info := in.Op.Info()
+	if in.Op == OpInvalid || info.Name == "" {
+		return fmt.Errorf("op %d does not exist", uint8(in.Op))
+	}
+	if in.DT == Invalid || in.DT >= NumDTypes {
+		return fmt.Errorf("%s of dtype %v", in.Op, in.DT)
+	}
+	// A sub-program of one parameter leaves Rare's last operand out.
+	if n := instrArity(in.Op, info); len(args) != n && !(in.Op == Rare && len(args) == n-1) {
+		return fmt.Errorf("%s takes %d operands, got %d", in.Op, n, len(args))
+	}
+	switch info.Class {
+	case ClassCreate:
+		return checkCreate(in, info, args)
+	case ClassElementwise:
+		return checkElementwise(in, info, args)
+	case ClassPrim:
+		return checkPrim(in, info, args)
+	}
+	return fmt.Errorf("%s has no meaning for one element", in.Op)
+}
+
+func instrArity(op Op, info *Info) int {
+	if info.Indexed {
+		return info.Arity + 2
+	}
+	return info.Arity
+}
+
+// CheckBits reports a value that is no bit pattern of its dtype: bits above
+// its width, or a bool other than 0 and 1.
+func CheckBits(dt DType, bits uint64) error {
+	if dt == Bool && bits > 1 || dt.Bits() < 64 && bits>>dt.Bits() != 0 {
+		return fmt.Errorf("%#x is no %v", bits, dt)
+	}
+	return nil
+}
+
+func checkCreate(in Instr, info *Info, args []DType) error {
+	if !info.In.Has(in.DT) {
+		return fmt.Errorf("%w: %s cannot make %v", ErrDType, in.Op, in.DT)
+	}
+	if info.Indexed {
+		if args[0] != Uint32 || args[1] != Uint32 {
+			return fmt.Errorf("%w: %s needs its position as two uint32", ErrDType, in.Op)
+		}
+		args = args[2:]
+	}
+	for i, d := range args {
+		if want := ScalarDType(in.Op, i, Invalid, in.DT); d != want {
+			return fmt.Errorf("%w: %s: scalar %d is %v, want %v", ErrDType, in.Op, i, d, want)
+		}
+	}
+	return nil
+}
+
+func checkElementwise(in Instr, info *Info, args []DType) error {
+	var ops [3]Operand
+	for i, d := range args {
+		ops[i].DT = d
+	}
+	dt, err := operandDType(in.Op, info, ops[:len(args)])
+	if err != nil {
+		return err
+	}
+	want := dt
+	switch info.Out {
+	case OutBool:
+		want = Bool
+	case OutAttr:
+		want = in.DT
+	}
+	if in.DT != want {
+		return fmt.Errorf("%w: %s makes %v, not %v", ErrDType, in.Op, want, in.DT)
+	}
+	return nil
+}
+
+func checkPrim(in Instr, info *Info, args []DType) error {
+	switch in.Op {
+	case Const:
+		return CheckBits(in.DT, in.Imm)
+	case IndexLo, IndexHi:
+		if in.DT != Uint32 {
+			return fmt.Errorf("%w: %s is uint32, not %v", ErrDType, in.Op, in.DT)
+		}
+		return nil
+	case Param, Load, Scalar, Convert:
+		return nil
+	case Bitcast:
+		if args[0].Size() != in.DT.Size() || args[0] == Bool || in.DT == Bool {
+			return fmt.Errorf("%w: bitcast of %v to %v", ErrDType, args[0], in.DT)
+		}
+		return nil
+	case Lookup:
+		if args[0] != Int32 {
+			return fmt.Errorf("%w: lookup by %v", ErrDType, args[0])
+		}
+		return nil
+	case Rare:
+		if args[0] != Bool || args[1] != in.DT {
+			return fmt.Errorf("%w: rare of %v and %v makes no %v", ErrDType, args[0], args[1], in.DT)
+		}
+		return nil
+	}
+	for _, d := range args {
+		if d != in.DT || !info.In.Has(d) {
+			return fmt.Errorf("%w: %s of %v makes no %v", ErrDType, in.Op, args, in.DT)
+		}
+	}
+	return nil
+}

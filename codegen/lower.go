@@ -1,0 +1,205 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Lower returns a kernel of the same meaning, bit for bit, whose body holds
+// primitives only: every other op is replaced by its expansion, constants are
+// folded with the oracle's arithmetic, equal values are computed once, and
+// dead values go. Operand and scalar slots stay as they are. The body's order
+// is a function of k alone.
+func Lower(k *Kernel) (*Kernel, error) {
+	return simplify(k, func(ir.Instr, ir.DType) bool { return false })
+}
+
+// LowerFor is Lower for a printer that writes some ops whole: those for which
+// keep is true stay. first is the dtype of the op's first operand.
+func LowerFor(k *Kernel, keep func(in ir.Instr, first ir.DType) bool) (*Kernel, error) {
+	return simplify(k, keep)
+}
+
+// Simplify is Lower without the expansions: two equal Erf become one, and
+// what no output needs goes. The result of a kernel is the same, bit for bit.
+func Simplify(k *Kernel) (*Kernel, error) {
+	return simplify(k, func(ir.Instr, ir.DType) bool { return true })
+}
+
+func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
+	if err := k.Verify(); err != nil {
+		return nil, err
+	}
+	s := &simplifier{keep: keep, seen: make(map[ir.Instr]ir.Ref, 2*len(k.Body))}
+	at := make([]ir.Ref, len(k.Body))
+	for i, in := range k.Body {
+		at[i] = s.emit(renumber(in, at))
+		if s.err != nil {
+			return nil, s.err
+		}
+	}
+	out := &Kernel{Operands: k.Operands, Scalars: k.Scalars}
+	out.Stores = append(out.Stores, k.Stores...)
+	for i := range out.Stores {
+		out.Stores[i].Value = at[out.Stores[i].Value]
+	}
+	out.Reduces = append(out.Reduces, k.Reduces...)
+	for i := range out.Reduces {
+		out.Reduces[i].Value = at[out.Reduces[i].Value]
+	}
+	out.Body = s.code
+	dropDead(out)
+	return out, nil
+}
+
+// simplifier builds a body in which no two instructions are equal. Values are
+// numbered as they are made, so whatever an instruction's operands could
+// become they already are, and one forward pass reaches the fixed point.
+type simplifier struct {
+	keep func(in ir.Instr, first ir.DType) bool // ops that stay whole
+	code []ir.Instr
+	seen map[ir.Instr]ir.Ref // every instruction asked for, and its value
+	err  error
+}
+
+// emit returns the value of in, making it if nothing equal was made before.
+func (s *simplifier) emit(in ir.Instr) ir.Ref {
+	if commutes(in.Op) && in.Args[0] > in.Args[1] {
+		in.Args[0], in.Args[1] = in.Args[1], in.Args[0]
+	}
+	if r, ok := s.seen[in]; ok {
+		return r
+	}
+	r := s.value(in)
+	s.seen[in] = r
+	return r
+}
+
+func (s *simplifier) value(in ir.Instr) ir.Ref {
+	if r, ok := s.fold(in); ok {
+		return r
+	}
+	for i := range rulesOf[in.Op] {
+		if r, ok := rulesOf[in.Op][i].try(s, in); ok {
+			return r
+		}
+	}
+	if !in.Op.Info().Prim && !s.keep(in, s.first(in)) {
+		return s.expand(in)
+	}
+	s.code = append(s.code, in)
+	return ir.Ref(len(s.code) - 1)
+}
+
+// first is the dtype of in's first operand.
+func (s *simplifier) first(in ir.Instr) ir.DType {
+	if in.Args[0] == ir.None {
+		return ir.Invalid
+	}
+	return s.code[in.Args[0]].DT
+}
+
+// fold computes an instruction whose operands are all constants.
+func (s *simplifier) fold(in ir.Instr) (ir.Ref, bool) {
+	n := instrArgs(in)
+	if n == 0 || !in.Op.Info().Prim {
+		return ir.None, false
+	}
+	var dts [4]ir.DType
+	var bits [4]uint64
+	for i, a := range in.Args[:n] {
+		c := s.code[a]
+		if c.Op != ir.Const {
+			return ir.None, false
+		}
+		dts[i], bits[i] = c.DT, c.Imm
+	}
+	return s.constant(in.DT, ir.EvalPrim(in, dts[:n], bits[:n])), true
+}
+
+// expand inlines what the table says an op is made of.
+func (s *simplifier) expand(in ir.Instr) ir.Ref {
+	info := in.Op.Info()
+	args := in.Args[:instrArgs(in)]
+	if info.Indexed {
+		args = args[2:] // the position is no operand
+	}
+	var dts [4]ir.DType
+	for i, a := range args {
+		dts[i] = s.code[a].DT
+	}
+	if info.Expand == nil {
+		s.err = fmt.Errorf("%s of %v: %w", in.Op, dts[:len(args)], ir.ErrUnsupported)
+		return 0
+	}
+	p := ir.Expansion(in.Op, in.DT, dts[:len(args)])
+	at := make([]ir.Ref, len(p.Code))
+	for i, c := range p.Code {
+		if c.Op == ir.Param {
+			at[i] = in.Args[c.Imm]
+			continue
+		}
+		at[i] = s.emit(renumber(c, at))
+		if s.err != nil {
+			return 0
+		}
+	}
+	return at[p.Results[0]]
+}
+
+func renumber(in ir.Instr, at []ir.Ref) ir.Instr {
+	for i, a := range in.Args {
+		if a != ir.None {
+			in.Args[i] = at[a]
+		}
+	}
+	return in
+}
+
+// commutes reports that the first two operands may change places. Any NaN
+// equals any NaN, so a float sum or product does.
+func commutes(op ir.Op) bool {
+	switch op {
+	case ir.Add, ir.Mul, ir.FMA, ir.MulHi, ir.Maximum, ir.Minimum, ir.And, ir.Or, ir.Xor, ir.Eq, ir.Ne:
+		return true
+	}
+	return false
+}
+
+// dropDead removes instructions that no store and no reduction needs.
+func dropDead(k *Kernel) {
+	live := make([]bool, len(k.Body))
+	for _, st := range k.Stores {
+		live[st.Value] = true
+	}
+	for _, r := range k.Reduces {
+		live[r.Value] = true
+	}
+	for i := len(k.Body) - 1; i >= 0; i-- {
+		if !live[i] {
+			continue
+		}
+		for _, a := range k.Body[i].Args {
+			if a != ir.None {
+				live[a] = true
+			}
+		}
+	}
+	at := make([]ir.Ref, len(k.Body))
+	body := make([]ir.Instr, 0, len(k.Body))
+	for i, in := range k.Body {
+		if !live[i] {
+			continue
+		}
+		at[i] = ir.Ref(len(body))
+		body = append(body, renumber(in, at))
+	}
+	for i := range k.Stores {
+		k.Stores[i].Value = at[k.Stores[i].Value]
+	}
+	for i := range k.Reduces {
+		k.Reduces[i].Value = at[k.Reduces[i].Value]
+	}
+	k.Body = body
+}

@@ -1,0 +1,113 @@
+package codegen
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// String prints the canonical text, which [Parse] reads back:
+//
+//	in 0 : float32
+//	out 1 : float32
+//	scalar 0 : float32
+//	%0 = load 0 : float32
+//	%1 = scalar 0 : float32
+//	%2 = mul %0 %1 : float32
+//	store 1 %2
+//
+// Operands and scalars come first, numbered by slot; a value is named by its
+// place in the body; writes come last, a reduction as "sum 1 %2". Tables and
+// sub-programs go by name, so the text means the same in every build.
+func (k *Kernel) String() string {
+	w := make(text, 0, 32*(len(k.Operands)+len(k.Scalars)+len(k.Body)+len(k.Stores)+len(k.Reduces)))
+	for i, o := range k.Operands {
+		w.word(o.Kind.String()).word(strconv.Itoa(i))
+		if o.Kind != Index {
+			w.word(":").word(o.DT.String())
+		}
+		w.line()
+	}
+	for i, d := range k.Scalars {
+		w.word("scalar").word(strconv.Itoa(i)).word(":").word(d.String()).line()
+	}
+	for i, in := range k.Body {
+		w.ref(ir.Ref(i)).word("=")
+		w.instr(in)
+		w.word(":").word(in.DT.String()).line()
+	}
+	for _, s := range k.Stores {
+		w.word("store").word(strconv.Itoa(s.Operand)).ref(s.Value).line()
+	}
+	for _, r := range k.Reduces {
+		w.word(r.Op.String()).word(strconv.Itoa(r.Operand)).ref(r.Value).line()
+	}
+	return string(w)
+}
+
+// Key is the xxhash64 of the canonical text: equal for kernels that compute
+// the same in the same way, in every process.
+func (k *Kernel) Key() uint64 { return xxhash.Sum64String(k.String()) }
+
+// text is a buffer of lines of words.
+type text []byte
+
+func (w *text) word(s string) *text {
+	if n := len(*w); n > 0 && (*w)[n-1] != '\n' {
+		*w = append(*w, ' ')
+	}
+	*w = append(*w, s...)
+	return w
+}
+
+func (w *text) ref(r ir.Ref) *text { return w.word("%" + strconv.Itoa(int(r))) }
+
+func (w *text) line() { *w = append(*w, '\n') }
+
+// instr prints an instruction up to its dtype.
+func (w *text) instr(in ir.Instr) {
+	w.word(in.Op.String())
+	switch in.Op {
+	case ir.Const:
+		w.word(ir.FormatBits(in.DT, in.Imm))
+	case ir.Lookup:
+		w.word(tableName(in.Imm))
+	case ir.Rare:
+		w.word(subName(in.Imm))
+	case ir.Load, ir.IndexLo, ir.IndexHi, ir.Scalar, ir.Param:
+		w.word(strconv.FormatUint(in.Imm, 10))
+	}
+	for _, a := range in.Args {
+		if a != ir.None {
+			w.ref(a)
+		}
+	}
+}
+
+func tableName(id uint64) string {
+	if t := ir.TableByID(id); t != nil {
+		return t.Name
+	}
+	return "?"
+}
+
+func subName(id uint64) string {
+	if p := ir.SubByID(id); p != nil {
+		return p.Name
+	}
+	return "?"
+}
+
+// FormatBody prints instructions as String does, one per line, for messages
+// and for programs that are no kernels.
+func FormatBody(body []ir.Instr) string {
+	var w text
+	for i, in := range body {
+		w.ref(ir.Ref(i)).word("=")
+		w.instr(in)
+		w.word(":").word(in.DT.String()).line()
+	}
+	return strings.TrimSuffix(string(w), "\n")
+}

@@ -238,3 +238,10 @@ func (d *Device) Lose(why error) {
 		d.lost = fmt.Errorf("%w: %v", ErrLost, why)
 	}
 }
+
+// Usable is the error that every call would give, or nil.
+func (d *Device) Usable() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.usable()
+}

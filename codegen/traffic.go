@@ -1,0 +1,29 @@
+package codegen
+
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Traffic is the memory a launch of k moves, in bytes: for each operand the
+// elements its access reaches, each counted once, times the device's bytes
+// per element. It is what Stats and plans count, not what caches do.
+func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, written int64) {
+	for i, o := range k.Operands {
+		if o.Kind == Index || i >= len(l.Args) {
+			continue
+		}
+		n := int64(elemSize[o.DT])
+		for d := range l.Rank {
+			if l.Args[i].Stride[d] != 0 || l.Dims[d] == 0 {
+				n *= l.Dims[d]
+			}
+		}
+		if o.Kind == Output {
+			written += n
+		} else {
+			read += n
+		}
+	}
+	return read, written
+}

@@ -1,0 +1,235 @@
+package wgsl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// coords takes src apart row-major over dims [from,to) into c<from>… . The
+// innermost dim of the domain counts vectors.
+func (p *printer) coords(src string, from, to int) {
+	if from == to {
+		return
+	}
+	rest := src
+	for d := to - 1; d > from; d-- {
+		p.f("let q%d = %s / %s;", d, rest, p.word(wordDims+d))
+		p.f("let c%d = %s - q%d * %s;", d, rest, d, p.word(wordDims+d))
+		rest = fmt.Sprintf("q%d", d)
+	}
+	p.f("let c%d = %s;", from, rest)
+}
+
+// linear is the position of operand k in its own unit, for the first lane,
+// over the coordinates of dims [0,to).
+func (p *printer) linear(k, to int) string {
+	a, s := p.v.Args[k], p.slots.args[k]
+	terms := []string{p.word(s.offset)}
+	for d := range to {
+		c := fmt.Sprintf("c%d", d)
+		inner := d == p.v.Rank-1
+		switch {
+		case inner && a.Class == codegen.Splat:
+			continue
+		case inner && a.Vec:
+		case inner && a.Class == codegen.Contiguous && p.v.Lanes == 1:
+		case inner && a.Class == codegen.Contiguous:
+			c = fmt.Sprintf("%s * %du", c, p.v.Lanes)
+		case inner && p.v.Lanes > 1:
+			c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, p.word(s.stride+d))
+		default:
+			c = fmt.Sprintf("%s * %s", c, p.word(s.stride+d))
+		}
+		terms = append(terms, c)
+	}
+	return strings.Join(terms, " + ")
+}
+
+// spread reports that the lanes of operand k have positions of their own.
+func (p *printer) spread(k int) bool {
+	a := p.v.Args[k]
+	return p.v.Lanes > 1 && !a.Vec && a.Class != codegen.Splat
+}
+
+// position writes the position of operand k as a<k>: one number, or one per
+// lane where spread.
+func (p *printer) position(k int) string {
+	a, s := p.v.Args[k], p.slots.args[k]
+	name := fmt.Sprintf("a%d", k)
+	pos := p.linear(k, p.v.Rank)
+	typ := "u32"
+	if p.spread(k) {
+		typ = vec("u32", p.v.Lanes)
+		steps := fmt.Sprintf("%s(0u, 1u, 2u, 3u)", typ)
+		if a.Class != codegen.Contiguous {
+			steps += " * " + splat(p.word(s.stride+p.v.Rank-1), "u32", p.v.Lanes)
+		}
+		pos = fmt.Sprintf("%s(%s) + %s", typ, pos, steps)
+	}
+	if len(s.stages) == 0 {
+		p.f("let %s = %s;", name, pos)
+		return name
+	}
+	wide := func(w int) string {
+		if typ == "u32" {
+			return p.word(w)
+		}
+		return splat(p.word(w), "u32", p.v.Lanes)
+	}
+	for j, st := range s.stages {
+		in := fmt.Sprintf("%sg%d", name, j)
+		p.f("let %s = %s;", in, pos)
+		terms := []string{wide(st.offset)}
+		for d := a.Stages[j] - 1; d >= 0; d-- {
+			if d == 0 {
+				terms = append(terms, fmt.Sprintf("%s * %s", in, wide(st.stride)))
+				break
+			}
+			next := fmt.Sprintf("%sg%dq%d", name, j, d)
+			p.f("let %s = %s / %s;", next, in, wide(st.dims+d))
+			terms = append(terms, fmt.Sprintf("(%s - %s * %s) * %s", in, next, wide(st.dims+d), wide(st.stride+d)))
+			in = next
+		}
+		pos = strings.Join(terms, " + ")
+	}
+	p.f("let %s = %s;", name, pos)
+	return name
+}
+
+// load reads operand k into every lane, as values of dt.
+func (p *printer) load(k int, dt ir.DType) string {
+	a := p.v.Args[k]
+	b := p.v.Bindings[a.Binding]
+	pos, lanes := p.position(k), p.v.Lanes
+	mem := memTypes[b.DT]
+	text := fmt.Sprintf("b%d[%s]", a.Binding, pos)
+	switch {
+	case p.spread(k):
+		at := make([]string, lanes)
+		for l := range at {
+			at[l] = fmt.Sprintf("b%d[%s.%c]", a.Binding, pos, "xyzw"[l])
+		}
+		text = fmt.Sprintf("%s(%s)", vec(mem, lanes), strings.Join(at, ", "))
+	case !a.Vec:
+		text = splat(text, mem, lanes)
+	}
+	if mem != memTypes[dt] {
+		text = fmt.Sprintf("bitcast<%s>(%s)", vec(memTypes[dt], lanes), text)
+	}
+	if dt == ir.Bool {
+		text = fmt.Sprintf("%s != %s", text, splat("0u", "u32", lanes))
+	}
+	return text
+}
+
+// toMemory writes a value of dt as binding b holds it, over lanes.
+func toMemory(val string, dt ir.DType, b Binding, lanes int) string {
+	if dt == ir.Bool {
+		val = fmt.Sprintf("select(%s, %s, %s)", splat("0u", "u32", lanes), splat("1u", "u32", lanes), val)
+	}
+	if memTypes[b.DT] != memTypes[dt] {
+		val = fmt.Sprintf("bitcast<%s>(%s)", vec(memTypes[b.DT], lanes), val)
+	}
+	return val
+}
+
+// guards are the conditions under which a point stores through operand k.
+func (p *printer) guards(k, to int) []string {
+	var conds []string
+	for d := range to {
+		if p.v.Args[k].Guard>>d&1 != 0 {
+			conds = append(conds, fmt.Sprintf("c%d == 0u", d))
+		}
+	}
+	return conds
+}
+
+// store writes val through operand k at the current point or vector.
+func (p *printer) store(k int, val string, dt ir.DType) {
+	a := p.v.Args[k]
+	if a.Skip {
+		return
+	}
+	lanes := p.v.Lanes
+	conds := p.guards(k, p.v.Rank)
+	if len(conds) > 0 {
+		p.f("if (%s) {", strings.Join(conds, " && "))
+		p.indent++
+	}
+	pos := p.position(k)
+	p.f("let m%d = %s;", k, toMemory(val, dt, p.v.Bindings[a.Binding], lanes))
+	b := fmt.Sprintf("b%d", a.Binding)
+	lane := func(l int) string { // statement that stores one lane
+		c := "xyzw"[l]
+		if a.Vec {
+			return fmt.Sprintf("%s[%s].%c = m%d.%c;", b, pos, c, k, c)
+		}
+		return fmt.Sprintf("%s[%s.%c] = m%d.%c;", b, pos, c, k, c)
+	}
+	inner := fmt.Sprintf("c%d * %du", p.v.Rank-1, lanes)
+	switch {
+	case lanes == 1:
+		p.f("%s[%s] = m%d;", b, pos, k)
+	case a.Class == codegen.Splat: // guarded: lane 0 is position 0
+		p.f("%s[%s] = m%d.x;", b, pos, k)
+	case a.Vec && !p.v.Tail:
+		p.f("%s[%s] = m%d;", b, pos, k)
+	case !p.v.Tail:
+		for l := range lanes {
+			p.f("%s", lane(l))
+		}
+	default:
+		for l := range lanes {
+			p.f("if (%s + %du < %s) {", inner, l, p.word(wordInner))
+			p.f("\t%s", lane(l))
+			p.f("}")
+		}
+	}
+	if len(conds) > 0 {
+		p.indent--
+		p.f("}")
+	}
+}
+
+// indexLow is the low word of operand k's position: a base plus a distance
+// that fits 32 bits. Staged positions fit without a base.
+func (p *printer) indexLow(k int) string {
+	pos := p.indexDistance(k)
+	if len(p.v.Args[k].Stages) > 0 {
+		return pos
+	}
+	return fmt.Sprintf("%s + %s", pos, splat(p.word(p.slots.args[k].base), "u32", p.v.Lanes))
+}
+
+// indexHigh is the high word: the base's, plus one where the low word wrapped.
+func (p *printer) indexHigh(k int) string {
+	lanes := p.v.Lanes
+	if len(p.v.Args[k].Stages) > 0 {
+		return splat("0u", "u32", lanes)
+	}
+	s := p.slots.args[k]
+	pos := p.indexDistance(k)
+	low := splat(p.word(s.base), "u32", lanes)
+	return fmt.Sprintf("%s + select(%s, %s, %s + %s < %s)", splat(p.word(s.base+1), "u32", lanes),
+		splat("0u", "u32", lanes), splat("1u", "u32", lanes), pos, low, low)
+}
+
+// indexDistance names the distance over all lanes, writing it once per body.
+func (p *printer) indexDistance(k int) string {
+	name := fmt.Sprintf("d%d", k)
+	if p.indexed == nil {
+		p.indexed = map[int]bool{}
+	}
+	if !p.indexed[k] {
+		p.indexed[k] = true
+		pos := p.position(k)
+		if !p.spread(k) {
+			pos = splat(pos, "u32", p.v.Lanes)
+		}
+		p.f("let %s = %s;", name, pos)
+	}
+	return name
+}

@@ -1,0 +1,118 @@
+package wgsl
+
+import (
+	"slices"
+	"strings"
+)
+
+// helper is a function printed into the shaders that call it, over their
+// lanes: $F, $U, $I and $B as in spelling.
+type helper struct {
+	name string
+	uses []string
+	text string
+}
+
+// wideType is printed where 64-bit values occur: the low and high words.
+const wideType = "struct wide { l : $U, h : $U }\n"
+
+// helpers in an order in which each uses only earlier ones.
+var helpers = []helper{
+	{"mr_mulhi", nil, `
+fn mr_mulhi(x : $U, y : $U) -> $U {
+	let m = $U(0xffffu);
+	let s = $U(16u);
+	let xl = x & m;
+	let xh = x >> s;
+	let yl = y & m;
+	let yh = y >> s;
+	let a = xh * yl + ((xl * yl) >> s);
+	let b = xl * yh + (a & m);
+	return xh * yh + (a >> s) + (b >> s);
+}
+`},
+	{"mr_add64", nil, `
+fn mr_add64(x : wide, y : wide) -> wide {
+	let l = x.l + y.l;
+	return wide(l, x.h + y.h + select($U(0u), $U(1u), l < x.l));
+}
+`},
+	{"mr_sub64", nil, `
+fn mr_sub64(x : wide, y : wide) -> wide {
+	return wide(x.l - y.l, x.h - y.h - select($U(0u), $U(1u), x.l < y.l));
+}
+`},
+	{"mr_mul64", []string{"mr_mulhi"}, `
+fn mr_mul64(x : wide, y : wide) -> wide {
+	return wide(x.l * y.l, mr_mulhi(x.l, y.l) + x.l * y.h + x.h * y.l);
+}
+`},
+	{"mr_shl64", nil, `
+fn mr_shl64(x : wide, n : $U) -> wide {
+	let s = n & $U(31u);
+	let carry = (x.l >> $U(1u)) >> ($U(31u) - s);
+	let far = n >= $U(32u);
+	return wide(select(x.l << s, $U(0u), far), select((x.h << s) | carry, x.l << s, far));
+}
+`},
+	{"mr_shr64", nil, `
+fn mr_shr64(x : wide, n : $U) -> wide {
+	let s = n & $U(31u);
+	let carry = (x.h << $U(1u)) << ($U(31u) - s);
+	let far = n >= $U(32u);
+	return wide(select((x.l >> s) | carry, x.h >> s, far), select(x.h >> s, $U(0u), far));
+}
+`},
+	{"mr_less64", nil, `
+fn mr_less64(x : wide, y : wide) -> $B {
+	return (x.h < y.h) | ((x.h == y.h) & (x.l < y.l));
+}
+`},
+	{"mr_float64", nil, `
+fn mr_float64(x : wide) -> $F {
+	return $F(x.h) * $F(4294967296.0) + $F(x.l);
+}
+`},
+	{"mr_float_i64", nil, `
+fn mr_float_i64(x : wide) -> $F {
+	return $F(bitcast<$I>(x.h)) * $F(4294967296.0) + $F(x.l);
+}
+`},
+	{"mr_nan", nil, `
+fn mr_nan(x : $F) -> $B {
+	return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
+}
+`},
+	{"mr_max", []string{"mr_nan"}, `
+fn mr_max(x : $F, y : $F) -> $F {
+	return select(max(x, y), x + y, mr_nan(x) | mr_nan(y));
+}
+`},
+	{"mr_min", []string{"mr_nan"}, `
+fn mr_min(x : $F, y : $F) -> $F {
+	return select(min(x, y), x + y, mr_nan(x) | mr_nan(y));
+}
+`},
+}
+
+// withHelpers lists the functions that names need, users after used.
+func withHelpers(names map[string]bool) []helper {
+	for i := len(helpers) - 1; i >= 0; i-- {
+		if names[helpers[i].name] {
+			for _, u := range helpers[i].uses {
+				names[u] = true
+			}
+		}
+	}
+	var list []helper
+	for _, h := range helpers {
+		if names[h.name] {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+func usesWide(list []helper) bool {
+	return slices.ContainsFunc(list, func(h helper) bool { return strings.Contains(h.text, "wide") })
+}

@@ -1,0 +1,151 @@
+package wgsl
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Grid is a dispatch's size in workgroups.
+type Grid struct{ X, Y uint32 }
+
+// gridWidth is a row of a two-dimensional grid: dispatches above a device's
+// limit per dimension become a rectangle, and the surplus returns at once.
+const gridWidth = 32768
+
+// Threads is the number of invocations (Map, Cols) or workgroups (Rows) that
+// have work.
+func (v *Variant) Threads(l *runtime.Launch) int64 {
+	n := int64(1)
+	for _, d := range l.Dims[:l.Kept] {
+		n *= d
+	}
+	if v.Mode == Map {
+		last := l.Dims[l.Rank-1]
+		n = n / last * ((last + int64(v.Lanes) - 1) / int64(v.Lanes))
+	}
+	return n
+}
+
+// Pack appends the words of the dispatch that runs l whole to dst and returns
+// its grid. Offsets of memory operands count elements from the start of the
+// bound window. It fails where a position does not fit the 32 bits that shaders count with.
+func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]uint32, Grid, error) {
+	s := v.slots(k)
+	base := len(dst)
+	for range s.total {
+		dst = append(dst, 0)
+	}
+	w := dst[base:]
+	threads := v.Threads(l)
+	if threads > math.MaxUint32 {
+		return nil, Grid{}, fmt.Errorf("wgsl: %d invocations in one dispatch", threads)
+	}
+	groups := threads
+	if v.Mode != Rows {
+		groups = (threads + int64(v.Group) - 1) / int64(v.Group)
+	}
+	grid := Grid{uint32(groups), 1}
+	if groups > gridWidth {
+		grid = Grid{gridWidth, uint32((groups + gridWidth - 1) / gridWidth)}
+	}
+	w[wordCount] = uint32(threads)
+	w[wordWidth] = grid.X
+	if v.Mode != Rows {
+		w[wordWidth] *= uint32(v.Group)
+	}
+	lanes := int64(v.Lanes)
+	inner := l.Dims[v.Rank-1]
+	w[wordInner] = uint32(inner)
+	steps := int64(1)
+	for i, d := range l.Dims[:v.Rank] {
+		if i == v.Rank-1 {
+			d = (d + lanes - 1) / lanes
+		}
+		if i >= l.Kept {
+			steps *= d
+		}
+		if d > math.MaxUint32 || steps > math.MaxUint32 {
+			return nil, Grid{}, fmt.Errorf("wgsl: a dim of %d in one dispatch", d)
+		}
+		w[wordDims+i] = uint32(d)
+	}
+	w[wordSteps] = uint32(steps)
+	for i := range v.Args {
+		if err := v.packArg(w, k, l, i, s.args[i]); err != nil {
+			return nil, Grid{}, err
+		}
+	}
+	for i, at := range s.scalars {
+		w[at] = uint32(l.Scalars[i])
+		if isWide(k.Scalars[i]) {
+			w[at+1] = uint32(l.Scalars[i] >> 32)
+		}
+	}
+	return dst, grid, nil
+}
+
+// packArg writes an operand's words. Shaders add strides modulo 2^32, which is
+// exact as long as every position they reach is in range, so negative strides
+// need no care.
+func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i int, s argSlots) error {
+	a := &l.Args[i]
+	unit := int64(1)
+	if v.Args[i].Vec {
+		unit = int64(v.Lanes)
+	}
+	lo, hi := Span(a, l.Dims[:v.Rank])
+	if k.Operands[i].Kind == codegen.Index {
+		// The position is a 64-bit base plus a 32-bit distance from it: the base
+		// is the lowest position, and the distance starts at what the negative
+		// strides would take away.
+		if hi-lo > math.MaxUint32 {
+			return fmt.Errorf("wgsl: index operand %d spans %d positions", i, hi-lo)
+		}
+		if len(a.Stages) == 0 {
+			w[s.offset] = uint32(a.Offset - lo)
+			w[s.base], w[s.base+1] = uint32(lo), uint32(uint64(lo)>>32)
+		} else {
+			w[s.offset] = uint32(a.Offset)
+		}
+	} else {
+		w[s.offset] = uint32(a.Offset / unit)
+	}
+	if len(a.Stages) > 0 && (lo < 0 || hi > math.MaxUint32) {
+		return fmt.Errorf("wgsl: operand %d has positions [%d,%d] before its stages", i, lo, hi)
+	}
+	for d := range v.Rank {
+		st := a.Stride[d]
+		if !(v.Args[i].Vec && d == v.Rank-1) {
+			st /= unit
+		}
+		w[s.stride+d] = uint32(st)
+	}
+	for j, st := range a.Stages {
+		at := s.stages[j]
+		w[at.offset] = uint32(st.Offset)
+		for d := range st.Dims {
+			w[at.dims+d] = uint32(st.Dims[d])
+			w[at.stride+d] = uint32(st.Stride[d])
+		}
+	}
+	return nil
+}
+
+// Span is the lowest and highest position of an access before its stages.
+func Span(a *runtime.Access, dims []int64) (lo, hi int64) {
+	lo, hi = a.Offset, a.Offset
+	for d, n := range dims {
+		if n == 0 {
+			continue
+		}
+		if step := a.Stride[d] * (n - 1); step < 0 {
+			lo += step
+		} else {
+			hi += step
+		}
+	}
+	return lo, hi
+}

@@ -1,0 +1,236 @@
+package wgsl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Printer is part of cache keys: it changes whenever printed text may.
+const Printer = "wgsl 1"
+
+// Prepare lowers a kernel as far as Print wants it: what has a spelling here
+// stays whole.
+func Prepare(k *codegen.Kernel) (*codegen.Kernel, error) {
+	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return Keeps(in.Op, first) })
+}
+
+// Print writes a prepared kernel as a shader whose entry point is "main". Its
+// group 0 holds v.Bindings in order, then the uniform buffer of words. The
+// error wraps ir.ErrUnsupported where WGSL has no such operation.
+func Print(k *codegen.Kernel, v *Variant) (string, error) {
+	if len(v.Args) != len(k.Operands) {
+		return "", fmt.Errorf("wgsl: %d args for %d operands", len(v.Args), len(k.Operands))
+	}
+	p := &printer{k: k, v: v, slots: v.slots(k), global: new(strings.Builder), uses: map[string]bool{}}
+	p.main()
+	if p.err != nil {
+		return "", p.err
+	}
+	return p.assemble(), nil
+}
+
+type printer struct {
+	k     *codegen.Kernel
+	v     *Variant
+	slots slots
+
+	out     strings.Builder  // the entry point
+	global  *strings.Builder // tables, workgroup memory, sub-programs
+	uses    map[string]bool  // helpers
+	wide    bool             // 64-bit values occur
+	indent  int
+	vals    []string     // how each value of the body is written
+	indexed map[int]bool // index operands whose position is written
+	err     error
+}
+
+func (p *printer) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("wgsl: "+format, args...)
+	}
+}
+
+// f writes one line of the entry point.
+func (p *printer) f(format string, args ...any) {
+	for range p.indent {
+		p.out.WriteByte('\t')
+	}
+	fmt.Fprintf(&p.out, format, args...)
+	p.out.WriteByte('\n')
+}
+
+// word is a run-time word.
+func (p *printer) word(i int) string { return fmt.Sprintf("p[%d].%c", i/4, "xyzw"[i%4]) }
+
+func (p *printer) assemble() string {
+	var b strings.Builder
+	v := p.v
+	for i, x := range v.Bindings {
+		access := "read"
+		if x.Write {
+			access = "read_write"
+		}
+		elem := memTypes[x.DT]
+		if x.Vec {
+			elem = vec(elem, v.Lanes)
+		}
+		fmt.Fprintf(&b, "@group(0) @binding(%d) var<storage, %s> b%d : array<%s>;\n", i, access, i, elem)
+	}
+	fmt.Fprintf(&b, "@group(0) @binding(%d) var<uniform> p : array<vec4<u32>, %d>;\n", len(v.Bindings), p.slots.total/4)
+	list := withHelpers(p.uses)
+	if p.wide || usesWide(list) {
+		b.WriteString("\n" + fill(wideType, "", v.Lanes, nil))
+	}
+	for _, h := range list {
+		b.WriteString(fill(h.text, "", v.Lanes, nil))
+	}
+	b.WriteString(p.global.String())
+	b.WriteString("\n" + p.out.String())
+	return b.String()
+}
+
+func (p *printer) main() {
+	p.f("@compute @workgroup_size(%d)", p.v.Group)
+	switch p.v.Mode {
+	case Map:
+		p.mapMain()
+	default:
+		p.reduceMain()
+	}
+}
+
+func (p *printer) mapMain() {
+	p.f("fn main(@builtin(global_invocation_id) id : vec3<u32>) {")
+	p.indent++
+	p.f("let i = id.y * %s + id.x;", p.word(wordWidth))
+	p.f("if (i >= %s) {", p.word(wordCount))
+	p.f("\treturn;")
+	p.f("}")
+	p.coords("i", 0, p.v.Rank)
+	p.body()
+	for _, s := range p.k.Stores {
+		p.store(s.Operand, p.vals[s.Value], p.k.Body[s.Value].DT)
+	}
+	p.indent--
+	p.f("}")
+}
+
+// body writes every value, under the names vals.
+func (p *printer) body() {
+	p.vals = make([]string, len(p.k.Body))
+	for i := range p.k.Body {
+		p.instr(i)
+	}
+}
+
+// instr writes one instruction. Constants get no line: they are written where
+// they are used.
+func (p *printer) instr(i int) {
+	in := p.k.Body[i]
+	if scalarTypes[in.DT] == "" {
+		p.fail("%v has no WGSL type: %w", in.DT, ir.ErrUnsupported)
+		return
+	}
+	p.wide = p.wide || isWide(in.DT)
+	name := fmt.Sprintf("v%d", i)
+	p.vals[i] = name
+	lanes := p.v.Lanes
+	switch in.Op {
+	case ir.Const:
+		p.vals[i] = literal(in.DT, in.Imm, lanes)
+	case ir.Load:
+		p.f("let %s = %s;", name, p.load(int(in.Imm), in.DT))
+	case ir.Scalar:
+		p.f("let %s = %s;", name, p.scalar(int(in.Imm), in.DT))
+	case ir.IndexLo:
+		p.f("let %s = %s;", name, p.indexLow(int(in.Imm)))
+	case ir.IndexHi:
+		p.f("let %s = %s;", name, p.indexHigh(int(in.Imm)))
+	case ir.Rare:
+		p.rare(i, in)
+	default:
+		args := p.args(in)
+		p.f("let %s = %s;", name, p.spell(in, args, p.argDTypes(in), lanes))
+	}
+}
+
+func (p *printer) args(in ir.Instr) []string {
+	var args []string
+	for _, a := range in.Args {
+		if a != ir.None {
+			args = append(args, p.vals[a])
+		}
+	}
+	return args
+}
+
+func (p *printer) argDTypes(in ir.Instr) []ir.DType {
+	var dts []ir.DType
+	for _, a := range in.Args {
+		if a != ir.None {
+			dts = append(dts, p.k.Body[a].DT)
+		}
+	}
+	return dts
+}
+
+// spell is the expression of an op.
+func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) string {
+	typ := vec(scalarTypes[in.DT], lanes)
+	switch in.Op {
+	case ir.Where:
+		if isWide(in.DT) {
+			return fill("wide(select($2.l, $1.l, $0), select($2.h, $1.h, $0))", typ, lanes, args)
+		}
+		return fill("select($2, $1, $0)", typ, lanes, args)
+	case ir.Convert:
+		text, uses, ok := convert(in.DT, dts[0], "$0")
+		if !ok {
+			break
+		}
+		p.use(uses)
+		return fill(text, typ, lanes, args)
+	case ir.Bitcast:
+		if scalarTypes[in.DT] == scalarTypes[dts[0]] {
+			return args[0]
+		}
+		if isWide(in.DT) || isWide(dts[0]) {
+			break
+		}
+		return fill("bitcast<$T>($0)", typ, lanes, args)
+	case ir.Lookup:
+		return p.lookup(in, args[0], lanes)
+	}
+	if len(dts) > 0 {
+		if s, ok := find(in.Op, dts[0]); ok {
+			p.use(s.uses)
+			return fill(s.text, typ, lanes, args)
+		}
+	}
+	p.fail("%v of %v to %v: %w", in.Op, dts, in.DT, ir.ErrUnsupported)
+	return args[0]
+}
+
+func (p *printer) use(helper string) {
+	if helper != "" {
+		p.uses[helper] = true
+	}
+}
+
+// scalar reads a run-time scalar into every lane.
+func (p *printer) scalar(slot int, dt ir.DType) string {
+	at, lanes := p.slots.scalars[slot], p.v.Lanes
+	w := p.word(at)
+	switch {
+	case isWide(dt):
+		return fmt.Sprintf("wide(%s, %s)", splat(w, "u32", lanes), splat(p.word(at+1), "u32", lanes))
+	case dt == ir.Bool:
+		w += " != 0u"
+	case scalarTypes[dt] != "u32":
+		w = fmt.Sprintf("bitcast<%s>(%s)", scalarTypes[dt], w)
+	}
+	return splat(w, scalarTypes[dt], lanes)
+}

@@ -1,0 +1,181 @@
+package wgsl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// spelling is how an op is written for some dtypes of its operands (of its
+// result, for ops without operands or with a chosen result). In the text $0,
+// $1 and $2 are the operands; $T the result's type, $F, $U, $I and $B those of
+// f32, u32, i32 and bool, over all lanes. Operands are names or bracketed
+// literals, so no spelling needs brackets around them.
+type spelling struct {
+	op   ir.Op
+	in   ir.DTypeSet
+	text string
+	uses string // a function of helpers that the text calls
+}
+
+var (
+	f32s   = ir.SetOf(ir.Float32)
+	i32s   = ir.SetOf(ir.Int32)
+	u32s   = ir.SetOf(ir.Uint32)
+	u8s    = ir.SetOf(ir.Uint8)
+	bools  = ir.SetOf(ir.Bool)
+	words  = i32s | u32s
+	wides  = ir.SetOf(ir.Int64, ir.Uint64)
+	narrow = f32s | words | u8s
+)
+
+// prims are the primitives. Bytes wrap by a mask; everything else wraps by
+// itself. NaN compares unequal only in the negated form (naga prints != as an
+// ordered comparison).
+var prims = []spelling{
+	{ir.Add, f32s | words, "$0 + $1", ""},
+	{ir.Sub, f32s | words, "$0 - $1", ""},
+	{ir.Mul, f32s | words, "$0 * $1", ""},
+	{ir.Neg, f32s | i32s, "-$0", ""},
+	{ir.Neg, u32s, "$U(0u) - $0", ""},
+	{ir.Abs, f32s | i32s, "abs($0)", ""},
+	{ir.Abs, u32s | u8s, "$0", ""},
+	{ir.Add, u8s, "($0 + $1) & $U(255u)", ""},
+	{ir.Sub, u8s, "($0 - $1) & $U(255u)", ""},
+	{ir.Mul, u8s, "($0 * $1) & $U(255u)", ""},
+	{ir.Neg, u8s, "($U(0u) - $0) & $U(255u)", ""},
+
+	{ir.Sqrt, f32s, "sqrt($0)", ""},
+	{ir.Floor, f32s, "floor($0)", ""},
+	{ir.Ceil, f32s, "ceil($0)", ""},
+	{ir.Round, f32s, "round($0)", ""},
+	{ir.Trunc, f32s, "trunc($0)", ""},
+	{ir.FMA, f32s, "fma($0, $1, $2)", ""},
+	{ir.FDiv, f32s, "$0 / $1", ""},
+
+	{ir.Quo, words | u8s, "$0 / $1", ""},
+	{ir.Mod, words | u8s, "$0 % $1", ""},
+	{ir.MulHi, u32s, "mr_mulhi($0, $1)", "mr_mulhi"},
+	{ir.And, words | u8s | bools, "$0 & $1", ""},
+	{ir.Or, words | u8s | bools, "$0 | $1", ""},
+	{ir.Xor, words | u8s, "$0 ^ $1", ""},
+	{ir.Xor, bools, "$0 != $1", ""},
+	{ir.Not, words, "~$0", ""},
+	{ir.Not, u8s, "$0 ^ $U(255u)", ""},
+	{ir.Not, bools, "!$0", ""},
+	{ir.ShlRaw, u32s, "$0 << $1", ""},
+	{ir.ShlRaw, i32s, "$0 << bitcast<$U>($1)", ""},
+	{ir.ShlRaw, u8s, "($0 << $1) & $U(255u)", ""},
+	{ir.ShrRaw, u32s | u8s, "$0 >> $1", ""},
+	{ir.ShrRaw, i32s, "$0 >> bitcast<$U>($1)", ""},
+
+	{ir.Eq, narrow | bools, "$0 == $1", ""},
+	{ir.Ne, words | u8s | bools, "$0 != $1", ""},
+	{ir.Ne, f32s, "!($0 == $1)", ""},
+	{ir.Lt, narrow, "$0 < $1", ""},
+	{ir.Le, narrow, "$0 <= $1", ""},
+	{ir.Gt, narrow, "$0 > $1", ""},
+	{ir.Ge, narrow, "$0 >= $1", ""},
+
+	{ir.Add, wides, "mr_add64($0, $1)", "mr_add64"},
+	{ir.Sub, wides, "mr_sub64($0, $1)", "mr_sub64"},
+	{ir.Mul, wides, "mr_mul64($0, $1)", "mr_mul64"},
+	{ir.And, wides, "wide($0.l & $1.l, $0.h & $1.h)", ""},
+	{ir.Or, wides, "wide($0.l | $1.l, $0.h | $1.h)", ""},
+	{ir.Xor, wides, "wide($0.l ^ $1.l, $0.h ^ $1.h)", ""},
+	{ir.Not, wides, "wide(~$0.l, ~$0.h)", ""},
+	{ir.ShlRaw, wides, "mr_shl64($0, $1.l)", "mr_shl64"},
+	{ir.ShrRaw, ir.SetOf(ir.Uint64), "mr_shr64($0, $1.l)", "mr_shr64"},
+	{ir.Eq, wides, "($0.l == $1.l) & ($0.h == $1.h)", ""},
+	{ir.Ne, wides, "($0.l != $1.l) | ($0.h != $1.h)", ""},
+	{ir.Lt, ir.SetOf(ir.Uint64), "mr_less64($0, $1)", "mr_less64"},
+	{ir.Gt, ir.SetOf(ir.Uint64), "mr_less64($1, $0)", "mr_less64"},
+}
+
+// spellings indexes the tables by op.
+var spellings = func() (m [ir.NumOps][]spelling) {
+	for _, s := range prims {
+		m[s.op] = append(m[s.op], s)
+	}
+	for _, s := range builtins {
+		m[s.op] = append(m[s.op], s)
+	}
+	return m
+}()
+
+func find(op ir.Op, dt ir.DType) (spelling, bool) {
+	for _, s := range spellings[op] {
+		if s.in.Has(dt) {
+			return s, true
+		}
+	}
+	return spelling{}, false
+}
+
+// Keeps reports that an op that is not a primitive has a spelling of its own
+// here, which is cheaper than its expansion and accurate enough. operand is
+// the dtype of its first operand.
+func Keeps(op ir.Op, operand ir.DType) bool {
+	for _, s := range builtins {
+		if s.op == op && s.in.Has(operand) {
+			return true
+		}
+	}
+	return false
+}
+
+// fill puts operands and types into a spelling.
+func fill(text, result string, lanes int, args []string) string {
+	r := []string{"$T", result,
+		"$F", vec("f32", lanes), "$U", vec("u32", lanes), "$I", vec("i32", lanes), "$B", vec("bool", lanes)}
+	for i, a := range args {
+		r = append(r, fmt.Sprintf("$%d", i), a)
+	}
+	return strings.NewReplacer(r...).Replace(text)
+}
+
+// convert spells Convert. The operand is in range of the result.
+func convert(to, from ir.DType, x string) (text, uses string, ok bool) {
+	switch {
+	case to == from:
+		return x, "", true
+	case from == ir.Bool && isWide(to):
+		return "wide(select($U(0u), $U(1u), " + x + "), $U(0u))", "", true
+	case from == ir.Bool:
+		one := map[ir.DType]string{ir.Float32: "1.0", ir.Int32: "1"}[to]
+		if one == "" {
+			one = "1u"
+		}
+		zero := strings.Replace(one, "1", "0", 1)
+		return fmt.Sprintf("select($T(%s), $T(%s), %s)", zero, one, x), "", true
+	case isWide(from) && isWide(to):
+		return x, "", true
+	case isWide(from) && to == ir.Float32:
+		if from == ir.Int64 {
+			return "mr_float_i64(" + x + ")", "mr_float_i64", true
+		}
+		return "mr_float64(" + x + ")", "mr_float64", true
+	case isWide(from) && to == ir.Int32:
+		return "bitcast<$I>(" + x + ".l)", "", true
+	case isWide(from) && to == ir.Uint8:
+		return x + ".l & $U(255u)", "", true
+	case isWide(from):
+		return x + ".l", "", true
+	case isWide(to) && (from == ir.Uint32 || from == ir.Uint8):
+		return "wide(" + x + ", $U(0u))", "", true
+	case isWide(to) && from == ir.Int32:
+		return "wide(bitcast<$U>(" + x + "), bitcast<$U>(" + x + " >> $U(31u)))", "", true
+	case isWide(to):
+		return "", "", false
+	case to == ir.Uint8 && from == ir.Float32:
+		return "$U(" + x + ") & $U(255u)", "", true
+	case to == ir.Uint8 && from == ir.Int32:
+		return "bitcast<$U>(" + x + ") & $U(255u)", "", true
+	case to == ir.Uint8:
+		return x + " & $U(255u)", "", true
+	case to == ir.Uint32 && from == ir.Uint8:
+		return x, "", true
+	}
+	return "$T(" + x + ")", "", true
+}

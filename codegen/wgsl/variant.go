@@ -1,0 +1,159 @@
+package wgsl
+
+import (
+	"strconv"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Mode is the shape of a shader.
+type Mode uint8
+
+const (
+	Map  Mode = iota // one invocation per point, or per vector of points
+	Rows             // one workgroup per kept point; its lanes share the reduced points
+	Cols             // one invocation per kept point, looping over the reduced points
+)
+
+// Variant is all that a shader's text depends on besides the kernel.
+type Variant struct {
+	Mode     Mode
+	Rank     int  // dims of the domain, at least 1
+	Kept     int  // of them kept; equal to Rank for Map
+	Lanes    int  // points per step along the innermost dim: 1 or 4
+	Tail     bool // the last vector of a Map may end outside: its stores are guarded
+	Group    int  // invocations per workgroup
+	Args     []Arg
+	Bindings []Binding
+}
+
+// Arg is what a shader knows of an operand.
+type Arg struct {
+	Class   codegen.AccessClass // along the innermost dim
+	Binding int                 // index of Bindings; -1 for index operands
+	Vec     bool                // moves by whole aligned vectors; its words count vectors
+	Stages  []int               // rank of each stage
+	Skip    bool                // outputs that this shader does not store
+	Guard   uint32              // outputs: bit d set where only position 0 of dim d stores
+}
+
+// Binding is one storage binding. Several operands may share one: a buffer
+// that is both read and written in a dispatch must be bound once.
+type Binding struct {
+	Write bool
+	DT    ir.DType // Invalid: operands of several dtypes share it
+	Vec   bool     // an array of vectors
+}
+
+// Key tells variants of a kernel apart.
+func (v *Variant) Key() string {
+	b := make([]byte, 0, 128)
+	num := func(n uint64) { b = append(strconv.AppendUint(b, n, 36), '.') }
+	flag := func(f bool) {
+		if f {
+			b = append(b, '+')
+		}
+	}
+	num(uint64(v.Mode))
+	num(uint64(v.Rank))
+	num(uint64(v.Kept))
+	num(uint64(v.Lanes))
+	num(uint64(v.Group))
+	flag(v.Tail)
+	for _, a := range v.Args {
+		b = append(b, '|')
+		num(uint64(a.Class))
+		num(uint64(a.Binding + 1))
+		num(uint64(a.Guard))
+		flag(a.Vec)
+		b = append(b, ' ')
+		flag(a.Skip)
+		for _, r := range a.Stages {
+			num(uint64(r))
+		}
+	}
+	for _, x := range v.Bindings {
+		b = append(b, '/')
+		num(uint64(x.DT))
+		flag(x.Write)
+		b = append(b, ' ')
+		flag(x.Vec)
+	}
+	return string(b)
+}
+
+// Dense is the variant for operands that all lie dense in buffers of their
+// own, over one dim, or two where the kernel reduces: what a kernel is tried
+// out with before any launch is known.
+func Dense(k *codegen.Kernel, lanes int) Variant {
+	v := Variant{Rank: 1, Kept: 1, Lanes: lanes, Group: 64}
+	if len(k.Reduces) > 0 {
+		v.Mode, v.Rank = Rows, 2
+	}
+	for _, o := range k.Operands {
+		if o.Kind == codegen.Index {
+			v.Args = append(v.Args, Arg{Binding: -1})
+			continue
+		}
+		v.Args = append(v.Args, Arg{Binding: len(v.Bindings), Vec: lanes > 1})
+		v.Bindings = append(v.Bindings, Binding{Write: o.Kind == codegen.Output, DT: o.DT, Vec: lanes > 1})
+	}
+	for _, r := range k.Reduces {
+		a := &v.Args[r.Operand]
+		a.Class, a.Vec = codegen.Splat, false
+		v.Bindings[a.Binding].Vec = false
+	}
+	return v
+}
+
+// The words every shader starts with.
+const (
+	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
+	wordWidth        // invocations or workgroups per row of the dispatch grid
+	wordInner        // elements along the innermost dim, for guarded stores
+	wordSteps        // vectors (or points) of the reduced domain
+	wordDims         // Rank words: the dims, the innermost in vectors
+)
+
+// slots says where each run-time word is. The printer and Pack both walk it,
+// so they cannot disagree.
+type slots struct {
+	args    []argSlots
+	scalars []int
+	total   int
+}
+
+type argSlots struct {
+	offset int
+	stride int // Rank words
+	base   int // index operands: two words of the lowest position
+	stages []stageSlots
+}
+
+type stageSlots struct{ offset, dims, stride int }
+
+func (v *Variant) slots(k *codegen.Kernel) slots {
+	var s slots
+	n := wordDims + v.Rank
+	take := func(words int) int { n += words; return n - words }
+	for i, a := range v.Args {
+		x := argSlots{offset: take(1), stride: take(v.Rank)}
+		if k.Operands[i].Kind == codegen.Index {
+			x.base = take(2)
+		}
+		for _, rank := range a.Stages {
+			x.stages = append(x.stages, stageSlots{take(1), take(rank), take(rank)})
+		}
+		s.args = append(s.args, x)
+	}
+	for _, dt := range k.Scalars {
+		words := 1
+		if isWide(dt) {
+			words = 2
+		}
+		s.scalars = append(s.scalars, take(words))
+	}
+	s.total = (n + 3) &^ 3
+	return s
+}

@@ -1,0 +1,67 @@
+package null
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// check holds a launch against its kernel and its buffers.
+func (d *Device) check(k *codegen.Kernel, l *runtime.Launch) error {
+	switch {
+	case len(l.Args) != len(k.Operands):
+		return fmt.Errorf("%d args for %d operands", len(l.Args), len(k.Operands))
+	case len(l.Scalars) != len(k.Scalars):
+		return fmt.Errorf("%d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
+	case l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank:
+		return fmt.Errorf("rank %d with %d kept dims", l.Rank, l.Kept)
+	case len(k.Reduces) == 0 && l.Kept != l.Rank:
+		return fmt.Errorf("%d reduced dims in a kernel that reduces nothing", l.Rank-l.Kept)
+	}
+	for i := range l.Args {
+		if k.Operands[i].Kind == codegen.Index {
+			continue
+		}
+		lo, hi, empty := reach(&l.Args[i], l.Dims[:l.Rank])
+		if empty {
+			continue
+		}
+		if err := d.own(l.Args[i].Buf, k.Operands[i].DT, lo, hi-lo+1); err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+	}
+	for i, r := range k.Reduces {
+		for dim := l.Kept; dim < l.Rank; dim++ {
+			if l.Args[r.Operand].Stride[dim] != 0 {
+				return fmt.Errorf("reduction %d: its output moves along reduced dim %d", i, dim)
+			}
+		}
+	}
+	return nil
+}
+
+// reach is the lowest and highest element an access touches; for staged
+// accesses the bounds of the last stage, which may be wider.
+func reach(a *runtime.Access, dims []int64) (lo, hi int64, empty bool) {
+	lo, hi, empty = bounds(a.Offset, dims, a.Stride[:len(dims)])
+	for _, s := range a.Stages {
+		lo, hi, _ = bounds(s.Offset, s.Dims, s.Stride)
+	}
+	return lo, hi, empty
+}
+
+func bounds(off int64, dims, stride []int64) (lo, hi int64, empty bool) {
+	lo, hi = off, off
+	for i, n := range dims {
+		if n == 0 {
+			return 0, 0, true
+		}
+		if step := stride[i] * (n - 1); step < 0 {
+			lo += step
+		} else {
+			hi += step
+		}
+	}
+	return lo, hi, false
+}

@@ -1,0 +1,129 @@
+package webgpu
+
+import (
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// group is the invocations per workgroup: the smallest size that measured well
+// everywhere, and one that every adapter allows.
+const group = 64
+
+// choose finds the variant that runs a piece. lanes is the most points per
+// step that the kernel can be printed for.
+func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
+	l := &p.launch
+	v := wgsl.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
+	if len(k.Reduces) > 0 {
+		v.Mode = wgsl.Cols
+		if byRows(k, l) {
+			v.Mode = wgsl.Rows
+		}
+	}
+	v.Args = make([]wgsl.Arg, len(l.Args))
+	for i := range l.Args {
+		a := &l.Args[i]
+		x := wgsl.Arg{Class: codegen.ClassOf(l, i), Binding: p.binding[i], Skip: p.skip[i]}
+		for _, s := range a.Stages {
+			x.Stages = append(x.Stages, len(s.Dims))
+		}
+		if k.Operands[i].Kind == codegen.Output {
+			for d, n := range l.Dims[:l.Rank] {
+				if n > 1 && a.Stride[d] == 0 {
+					x.Guard |= 1 << d
+				}
+			}
+		}
+		v.Args[i] = x
+	}
+	for i := range k.Reduces {
+		// A reduction's output stands still along the reduced dims by design.
+		x := &v.Args[k.Reduces[i].Operand]
+		x.Guard &= 1<<l.Kept - 1
+	}
+	v.Bindings = make([]wgsl.Binding, len(p.windows))
+	for w := range p.windows {
+		v.Bindings[w] = wgsl.Binding{Write: p.windows[w].write, DT: bindingType(k, p, w)}
+	}
+	inner := l.Dims[l.Rank-1]
+	if lanes > 1 && v.Mode != wgsl.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == wgsl.Map && inner > int64(lanes)) {
+		vectorise(&v, k, p, lanes)
+	}
+	return v
+}
+
+// bindingType is the dtype that all operands of a window agree on.
+func bindingType(k *codegen.Kernel, p *piece, w int) ir.DType {
+	dt := ir.Invalid
+	for i, o := range k.Operands {
+		switch {
+		case p.binding[i] != w:
+		case dt == ir.Invalid:
+			dt = o.DT
+		case dt != o.DT:
+			return ir.Invalid
+		}
+	}
+	return dt
+}
+
+// vectorise makes v compute lanes points per step if some operand can move by
+// whole vectors; the others gather and scatter.
+func vectorise(v *wgsl.Variant, k *codegen.Kernel, p *piece, lanes int) {
+	vectors := make([]bool, len(p.windows))
+	for w := range vectors {
+		vectors[w] = true
+	}
+	for i := range v.Args {
+		if w := p.binding[i]; w >= 0 && !aligned(v, k, p, i, lanes) {
+			vectors[w] = false
+		}
+	}
+	some := false
+	for i := range v.Args {
+		if w := p.binding[i]; w >= 0 && vectors[w] {
+			v.Args[i].Vec, v.Bindings[w].Vec, some = true, true, true
+		}
+	}
+	if !some {
+		return
+	}
+	v.Lanes = lanes
+	l := &p.launch
+	n := l.Dims[l.Rank-1]
+	if v.Mode != wgsl.Map || n%int64(lanes) == 0 {
+		return
+	}
+	// The last vector runs past the end. Its loads find padding; its stores may
+	// hit padding only.
+	for i, o := range k.Operands {
+		if o.Kind == codegen.Output && !v.Args[i].Skip && !padded(p, i, v.Args[i], n) {
+			v.Tail = true
+		}
+	}
+}
+
+// aligned reports that operand i moves by whole vectors at vector addresses.
+func aligned(v *wgsl.Variant, k *codegen.Kernel, p *piece, i, lanes int) bool {
+	l, a, m := &p.launch, &p.launch.Args[i], int64(lanes)
+	inner := l.Rank - 1
+	if len(a.Stages) > 0 || a.Stride[inner] != 1 || a.Offset%m != 0 {
+		return false
+	}
+	for d, n := range l.Dims[:inner] {
+		if n > 1 && a.Stride[d]%m != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// padded reports that what follows an output's last element is no data.
+func padded(p *piece, i int, x wgsl.Arg, n int64) bool {
+	if !x.Vec {
+		return x.Class == codegen.Splat
+	}
+	w := &p.windows[p.binding[i]]
+	return w.off+(p.launch.Args[i].Offset+n)*elemSize >= w.buf.Bytes()
+}

@@ -1,0 +1,150 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
+)
+
+// device implements runtime.Device.
+type device struct {
+	gpu    *gpu.Device
+	caps   runtime.Caps
+	limits limits
+	cfg    runtime.Config
+	memory memory
+	stats  counters
+
+	mu        sync.Mutex               // of the pipelines, and of params during a Run
+	pipelines map[string]*gpu.Pipeline // by source
+	folds     map[foldKey]*program
+	params    *gpu.Buffer // uniform words of the Run being submitted
+	words     []uint32
+}
+
+// counters are the parts of runtime.Stats that are not kept by memory.
+type counters struct {
+	launches, read, written                    atomic.Int64
+	compiles, compileFails, fallbacks, compile atomic.Int64
+}
+
+func newDevice(g *gpu.Device, c runtime.Config) *device {
+	info := g.Info()
+	l := info.Limits
+	d := &device{gpu: g, cfg: c, pipelines: map[string]*gpu.Pipeline{}, folds: map[foldKey]*program{}}
+	d.limits = limits{
+		binding: l.Binding,
+		align:   l.Align,
+		// One binding goes to the uniform words, which no limit here counts.
+		bindings: l.StorageBuffers,
+		threads:  maxThreads,
+	}
+	d.caps = runtime.Caps{
+		Name:        "webgpu",
+		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
+		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", wgsl.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
+		DTypes:      wgsl.DTypes,
+		MaxOperands: min(l.StorageBuffers, 32),
+		MaxScalars:  64,
+		MaxBody:     512,
+		MaxBuffer:   l.Buffer,
+		Bandwidth:   2e11,
+		LaunchCost:  2e-5,
+		OpCost:      2e-13,
+	}
+	if info.Kind == "CPU" {
+		// A software adapter: the machine's memory and a few of its lanes.
+		d.caps.Bandwidth, d.caps.OpCost = 5e9, 5e-11
+	}
+	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+		if wgsl.DTypes.Has(dt) {
+			d.caps.ElemSize[dt] = elemSize
+		}
+	}
+	d.memory.init(g, c.MemoryLimit)
+	return d
+}
+
+// Caps never change.
+func (d *device) Caps() *runtime.Caps { return &d.caps }
+
+// Wait blocks until submitted work is done. There is no background work:
+// pipelines are built by the Run that needs them.
+func (d *device) Wait(bool) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	return deviceError(d.gpu.Wait())
+}
+
+// Stats returns the counters.
+func (d *device) Stats() runtime.Stats {
+	s := runtime.Stats{
+		Launches:     d.stats.launches.Load(),
+		BytesRead:    d.stats.read.Load(),
+		BytesWritten: d.stats.written.Load(),
+		Compiles:     d.stats.compiles.Load(),
+		CompileFails: d.stats.compileFails.Load(),
+		Fallbacks:    d.stats.fallbacks.Load(),
+		CompileNanos: d.stats.compile.Load(),
+	}
+	d.memory.stats(&s)
+	return s
+}
+
+// Close waits for submitted work and gives everything back.
+func (d *device) Close() error {
+	err := d.gpu.Close()
+	d.memory.close()
+	return deviceError(err)
+}
+
+// Write converts and copies host elements to elements off… of dst.
+func (d *device) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) error {
+	b, n, err := d.transfer(dst, dt, off, len(src))
+	if err != nil || n == 0 {
+		return err
+	}
+	size := int64(dt.Size())
+	return deviceError(d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+		pack(part, dt, src[at/elemSize*size:])
+	}))
+}
+
+// Read waits for earlier work and copies elements off… of src to the host.
+func (d *device) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) error {
+	b, n, err := d.transfer(src, dt, off, len(dst))
+	if err != nil || n == 0 {
+		return err
+	}
+	size := int64(dt.Size())
+	return deviceError(d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+		unpack(dst[at/elemSize*size:], dt, part)
+	}))
+}
+
+// transfer checks a copy of host bytes and counts its elements.
+func (d *device) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int) (*buffer, int64, error) {
+	if err := d.enter(); err != nil {
+		return nil, 0, err
+	}
+	if !wgsl.DTypes.Has(dt) {
+		return nil, 0, fmt.Errorf("webgpu: copy of %v: %w", dt, ir.ErrUnsupported)
+	}
+	b, err := d.memory.own(buf)
+	if err != nil {
+		return nil, 0, err
+	}
+	n := int64(bytes / dt.Size())
+	if off < 0 || bytes%dt.Size() != 0 || off > b.bytes/elemSize-n {
+		return nil, 0, fmt.Errorf("webgpu: copy of %d bytes of %v at element %d of a buffer of %d", bytes, dt, off, b.bytes/elemSize)
+	}
+	return b, n, nil
+}

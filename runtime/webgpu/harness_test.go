@@ -1,0 +1,229 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// openDevice opens the adapter, or skips with the reason; with webgpu in
+// MILLRACE_REQUIRE it fails instead.
+func openDevice(t testing.TB, c runtime.Config) *device {
+	t.Helper()
+	d, err := driver{}.Open(c)
+	if err != nil {
+		if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "webgpu") {
+			t.Fatalf("required device: %v", err)
+		}
+		t.Skipf("no device: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil && !errors.Is(err, runtime.ErrClosed) {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return d.(*device)
+}
+
+func parse(t testing.TB, src string) *codegen.Kernel {
+	t.Helper()
+	k, err := codegen.Parse(src)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, src)
+	}
+	return k
+}
+
+// trial is a launch with host data: what Interpret and the device both get.
+type trial struct {
+	k       *codegen.Kernel
+	dims    []int64
+	kept    int
+	args    []codegen.HostArg
+	shared  []int // operand whose buffer an operand uses; itself by default
+	scalars []uint64
+}
+
+func newTrial(k *codegen.Kernel, kept int, dims ...int64) *trial {
+	x := &trial{k: k, dims: dims, kept: kept, args: make([]codegen.HostArg, len(k.Operands))}
+	for i, o := range k.Operands {
+		x.shared = append(x.shared, i)
+		d := dims
+		if len(k.Reduces) > 0 && o.Kind == codegen.Output && x.reduced(i) {
+			d = dims[:kept]
+		}
+		n := dense(&x.args[i].Access, d)
+		if o.Kind != codegen.Index {
+			x.args[i].Data = make([]byte, n*int64(o.DT.Size()))
+		}
+	}
+	return x
+}
+
+func (x *trial) reduced(operand int) bool {
+	for _, r := range x.k.Reduces {
+		if r.Operand == operand {
+			return true
+		}
+	}
+	return false
+}
+
+// dense sets row-major strides and returns the number of elements.
+func dense(a *runtime.Access, dims []int64) int64 {
+	n := int64(1)
+	for d := len(dims) - 1; d >= 0; d-- {
+		a.Stride[d] = n
+		n *= dims[d]
+	}
+	return n
+}
+
+// fill gives an operand random values.
+func (x *trial) fill(rng *rand.Rand, operand int) {
+	data := x.args[operand].Data
+	switch dt := x.k.Operands[operand].DT; dt {
+	case ir.Float32:
+		for i := 0; i < len(data); i += 4 {
+			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(float32(rng.NormFloat64()*3)))
+		}
+	case ir.Int32:
+		for i := 0; i < len(data); i += 4 {
+			v := int32(rng.IntN(41) - 20)
+			if rng.IntN(8) == 0 {
+				v = int32(rng.Uint32())
+			}
+			binary.LittleEndian.PutUint32(data[i:], uint32(v))
+		}
+	default:
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+			if dt == ir.Bool {
+				data[i] &= 1
+			}
+		}
+	}
+}
+
+func (x *trial) fillInputs(rng *rand.Rand) {
+	for i, o := range x.k.Operands {
+		if o.Kind == codegen.Input {
+			x.fill(rng, i)
+		}
+	}
+}
+
+// launch uploads the trial's data and returns the launch.
+func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
+	t.Helper()
+	prog, err := d.Build(x.k)
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, x.k)
+	}
+	l := &runtime.Launch{Prog: prog, Rank: len(x.dims), Kept: x.kept, Scalars: x.scalars}
+	copy(l.Dims[:], x.dims)
+	for i, o := range x.k.Operands {
+		a := x.args[i].Access
+		if o.Kind != codegen.Index && x.shared[i] == i {
+			n := int64(len(x.args[i].Data) / o.DT.Size())
+			buf, err := d.Alloc(n * elemSize)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { d.Free(buf) })
+			if err := d.Write(buf, o.DT, 0, x.args[i].Data); err != nil {
+				t.Fatal(err)
+			}
+			a.Buf = buf
+		}
+		l.Args = append(l.Args, a)
+	}
+	for i, o := range x.k.Operands {
+		if o.Kind != codegen.Index {
+			l.Args[i].Buf = l.Args[x.shared[i]].Buf
+		}
+	}
+	return l
+}
+
+// check runs the trial on the device and compares every element of every
+// output with the interpreter, within tol.
+func (x *trial) check(t testing.TB, d *device, tol ir.Tolerance) {
+	t.Helper()
+	l := x.launch(t, d)
+	if err := d.Run([]runtime.Launch{*l}); err != nil {
+		t.Fatalf("run: %v\n%s", err, x.k)
+	}
+	x.compare(t, d, l, tol)
+}
+
+func (x *trial) compare(t testing.TB, d *device, l *runtime.Launch, tol ir.Tolerance) {
+	t.Helper()
+	for i := range x.args {
+		if s := x.shared[i]; s != i {
+			x.args[i].Data = x.args[s].Data
+		}
+	}
+	if err := codegen.Interpret(x.k, x.dims, x.kept, x.args, x.scalars); err != nil {
+		t.Fatalf("interpret: %v\n%s", err, x.k)
+	}
+	for i, o := range x.k.Operands {
+		if o.Kind != codegen.Output {
+			continue
+		}
+		got := make([]byte, len(x.args[i].Data))
+		if err := d.Read(got, o.DT, l.Args[i].Buf, 0); err != nil {
+			t.Fatal(err)
+		}
+		if msg := differ(o.DT, got, x.args[i].Data, tol); msg != "" {
+			t.Fatalf("output %d: %s\ndims %v kept %d args %+v\n%s\n%s", i, msg, x.dims, x.kept, x.args[i].Access, x.k, sources(d, l))
+		}
+	}
+}
+
+func sources(d *device, l *runtime.Launch) string {
+	var b strings.Builder
+	for _, v := range d.Source(l.Prog) {
+		b.WriteString(v.Source)
+	}
+	return b.String()
+}
+
+// differ describes the first element outside the tolerance.
+func differ(dt ir.DType, got, want []byte, tol ir.Tolerance) string {
+	size := dt.Size()
+	bad, first := 0, ""
+	for i := 0; i+size <= len(want); i += size {
+		g, w := got[i:i+size], want[i:i+size]
+		if string(g) == string(w) {
+			continue
+		}
+		text := fmt.Sprintf("%x, want %x", g, w)
+		if dt == ir.Float32 {
+			x := float64(math.Float32frombits(binary.LittleEndian.Uint32(g)))
+			y := float64(math.Float32frombits(binary.LittleEndian.Uint32(w)))
+			if x == y || x != x && y != y || math.Abs(x-y) <= tol.Abs+tol.Rel*math.Abs(y) {
+				continue
+			}
+			text = fmt.Sprintf("%v, want %v", x, y)
+		}
+		if bad++; bad == 1 {
+			first = fmt.Sprintf("element %d is %s", i/size, text)
+		}
+	}
+	if bad == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%d of %d differ)", first, bad, len(want)/size)
+}

@@ -1,0 +1,170 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
+)
+
+// buffer is an allocation: bytes were asked for, mem may be larger.
+type buffer struct {
+	owner *memory
+	mem   *gpu.Buffer
+	bytes int64
+	freed bool
+}
+
+// Bytes is the usable size.
+func (b *buffer) Bytes() int64 { return b.bytes }
+
+// memory is a pool by size class. WebGPU fills fresh memory with zeros on its
+// first use, which costs hundreds of times what reuse does, so freed buffers
+// are kept. All work goes through one queue, so a buffer may be handed out
+// again while submitted work still uses it: later work comes later.
+type memory struct {
+	gpu   *gpu.Device
+	limit int64 // bytes, live and pooled; 0: none
+
+	mu     sync.Mutex
+	pool   map[int64][]*gpu.Buffer // by size
+	closed bool
+
+	allocs, hits, live, pooled int64
+}
+
+func (m *memory) init(g *gpu.Device, limit int64) {
+	m.gpu, m.limit, m.pool = g, limit, map[int64][]*gpu.Buffer{}
+}
+
+// class rounds a size up to one of eight steps per power of two, so that
+// tensors of nearly one size share buffers and at most an eighth is wasted.
+func class(n, largest int64) int64 {
+	if n <= 256 {
+		return 256
+	}
+	step := int64(1) << max(bits.Len64(uint64(n-1))-4, 8)
+	c := (n + step - 1) &^ (step - 1)
+	if c > largest {
+		return (n + 15) &^ 15
+	}
+	return c
+}
+
+func (m *memory) alloc(n int64) (*buffer, error) {
+	if err := fault.Hit(fault.Alloc); err != nil {
+		return nil, fmt.Errorf("webgpu: %w: %w", runtime.ErrOutOfMemory, err)
+	}
+	largest := m.gpu.Info().Limits.Buffer
+	if n < 0 || n > largest {
+		return nil, fmt.Errorf("webgpu: %w: %d bytes, the adapter's largest buffer has %d", runtime.ErrOutOfMemory, n, largest)
+	}
+	size := class(n, largest)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if free := m.pool[size]; len(free) > 0 {
+		mem := free[len(free)-1]
+		m.pool[size] = free[:len(free)-1]
+		m.pooled -= size
+		m.hits++
+		return m.hand(mem, n), nil
+	}
+	if m.limit > 0 && m.live+m.pooled+size > m.limit {
+		m.trim()
+		if m.live+size > m.limit {
+			return nil, fmt.Errorf("webgpu: %w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
+		}
+	}
+	mem, err := m.gpu.NewBuffer(size, gpu.Storage)
+	if errors.Is(err, gpu.ErrMemory) && m.pooled > 0 {
+		m.trim()
+		mem, err = m.gpu.NewBuffer(size, gpu.Storage)
+	}
+	if err != nil {
+		return nil, deviceError(err)
+	}
+	return m.hand(mem, n), nil
+}
+
+// hand counts a buffer as live. The caller holds the lock.
+func (m *memory) hand(mem *gpu.Buffer, n int64) *buffer {
+	m.allocs++
+	m.live += mem.Size()
+	return &buffer{owner: m, mem: mem, bytes: n}
+}
+
+// trim releases what is pooled. The caller holds the lock.
+func (m *memory) trim() {
+	for size, free := range m.pool {
+		for _, b := range free {
+			b.Release()
+		}
+		delete(m.pool, size)
+	}
+	m.pooled = 0
+}
+
+func (m *memory) free(b *buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.freed || m.closed {
+		return
+	}
+	b.freed = true
+	size := b.mem.Size()
+	m.live -= size
+	m.pool[size] = append(m.pool[size], b.mem)
+	m.pooled += size
+}
+
+// own is the buffer behind b, if it is live and of this device.
+func (m *memory) own(b runtime.Buffer) (*buffer, error) {
+	x, ok := b.(*buffer)
+	if !ok || x.owner != m {
+		return nil, fmt.Errorf("webgpu: buffer of another device")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.freed {
+		return nil, fmt.Errorf("webgpu: buffer was freed")
+	}
+	return x, nil
+}
+
+func (m *memory) stats(s *runtime.Stats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Allocs, s.PoolHits, s.AllocBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.pooled
+}
+
+// close forgets the pool: the memory went with the device.
+func (m *memory) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.pool, m.pooled = true, nil, 0
+}
+
+// Alloc returns memory with undefined contents.
+func (d *device) Alloc(n int64) (runtime.Buffer, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	b, err := d.memory.alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Free gives a buffer to the pool. Freeing it twice does nothing.
+func (d *device) Free(b runtime.Buffer) {
+	if x, ok := b.(*buffer); ok && x.owner == &d.memory {
+		d.memory.free(x)
+	}
+}

@@ -1,0 +1,176 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
+)
+
+// batch is a Run on its way to the queue.
+type batch struct {
+	dev        *device
+	dispatches []gpu.Dispatch
+	words      []uint32 // of all dispatches, each part aligned
+	scratch    []*buffer
+	split      splitter
+}
+
+// Run cuts the launches into dispatches and submits them as one pass.
+func (d *device) Run(list []runtime.Launch) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	if err := fault.Hit(fault.Launch); err != nil {
+		return &runtime.LaunchError{Err: err}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := &batch{dev: d, words: d.words[:0]}
+	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, fold: b.fold}
+	defer b.release()
+	for i := range list {
+		done := len(b.dispatches)
+		if err := b.add(&list[i]); err != nil {
+			b.dispatches = b.dispatches[:done]
+			if e := b.submit(); e != nil {
+				return e
+			}
+			return &runtime.LaunchError{Index: i, Err: err}
+		}
+	}
+	if err := b.submit(); err != nil {
+		return err
+	}
+	for i := range list {
+		r, w := codegen.Traffic(list[i].Prog.(*program).kernel, &list[i], &d.caps.ElemSize)
+		d.stats.read.Add(r)
+		d.stats.written.Add(w)
+	}
+	d.stats.launches.Add(int64(len(list)))
+	return nil
+}
+
+// add checks a launch and cuts it into dispatches.
+func (b *batch) add(l *runtime.Launch) error {
+	p, ok := l.Prog.(*program)
+	if !ok || p.dev != b.dev {
+		return fmt.Errorf("webgpu: program of another device")
+	}
+	k := p.kernel
+	if len(l.Args) != len(k.Operands) || len(l.Scalars) != len(k.Scalars) {
+		return fmt.Errorf("webgpu: %d args and %d scalars for a kernel of %d and %d", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
+	}
+	if l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank || len(k.Reduces) == 0 && l.Kept != l.Rank {
+		return fmt.Errorf("webgpu: rank %d with %d kept dims", l.Rank, l.Kept)
+	}
+	for i := range l.Args {
+		if k.Operands[i].Kind == codegen.Index {
+			continue
+		}
+		if _, err := b.dev.memory.own(l.Args[i].Buf); err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+	}
+	return b.split.launch(p.ready, l)
+}
+
+// emit turns a piece into a dispatch.
+func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
+	p := pc.launch.Prog.(*program)
+	v, err := p.variantFor(pc)
+	if err != nil {
+		return err
+	}
+	at := len(b.words)
+	words, grid, err := v.Pack(b.words, k, &pc.launch)
+	if err != nil {
+		return err
+	}
+	size := int64(len(words)-at) * 4
+	for len(words)*4%int(b.dev.limits.align) != 0 {
+		words = append(words, 0)
+	}
+	b.words = words
+	bind := make([]gpu.Range, len(pc.windows)+1)
+	for i, w := range pc.windows {
+		bind[i] = gpu.Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
+	}
+	// The buffer of words is known once all of them are.
+	bind[len(pc.windows)] = gpu.Range{Off: int64(at) * 4, Size: size}
+	b.dispatches = append(b.dispatches, gpu.Dispatch{Pipe: v.pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
+	return nil
+}
+
+// submit sends what has been added.
+func (b *batch) submit() error {
+	if len(b.dispatches) == 0 {
+		return nil
+	}
+	d := b.dev
+	d.words = b.words
+	need := int64(len(b.words)) * 4
+	if d.params == nil || d.params.Size() < need {
+		// The old buffer stays alive for as long as submitted work uses it.
+		if d.params != nil {
+			d.params.Release()
+			d.params = nil
+		}
+		buf, err := d.gpu.NewBuffer(max(2*need, 1<<14), gpu.Uniform)
+		if err != nil {
+			return deviceError(err)
+		}
+		d.params = buf
+	}
+	for i := range b.dispatches {
+		bind := b.dispatches[i].Bind
+		bind[len(bind)-1].Buf = d.params
+	}
+	data := make([]byte, need)
+	for i, w := range b.words {
+		binary.LittleEndian.PutUint32(data[i*4:], w)
+	}
+	return deviceError(d.gpu.Submit(b.dispatches, d.params, data))
+}
+
+func (b *batch) alloc(n int64) (runtime.Buffer, error) {
+	buf, err := b.dev.memory.alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	b.scratch = append(b.scratch, buf)
+	return buf, nil
+}
+
+// release pools the scratch memory: whoever gets it next comes later in the
+// queue.
+func (b *batch) release() {
+	for _, s := range b.scratch {
+		b.dev.memory.free(s)
+	}
+}
+
+// foldKey names the device's own kernels for the second round of reductions.
+type foldKey struct {
+	op ir.Op
+	dt ir.DType
+}
+
+func (b *batch) fold(r codegen.Reduce, k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
+	d, key := b.dev, foldKey{r.Op, k.Operands[r.Operand].DT}
+	p := d.folds[key]
+	if p == nil {
+		var err error
+		if p, err = d.build(foldKernel(key.op, key.dt)); err != nil {
+			return nil, nil, err
+		}
+		d.folds[key] = p
+	}
+	return p, p.ready, nil
+}

@@ -1,0 +1,288 @@
+package webgpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// limits are what one dispatch must stay within.
+type limits struct {
+	binding  int64 // bytes of one bound window
+	align    int64 // bytes; window offsets are multiples of it
+	bindings int   // storage bindings
+	threads  int64 // points of the domain
+}
+
+// maxThreads bounds the points of one dispatch: shaders count in 32 bits.
+const maxThreads = 1 << 30
+
+// window is a bound part of a buffer, in bytes.
+type window struct {
+	buf       runtime.Buffer
+	off, size int64
+	write     bool
+}
+
+// piece is one dispatch: a part of a launch, and the windows its operands are
+// found in. Offsets of the launch's memory operands count from their window.
+type piece struct {
+	launch  runtime.Launch
+	windows []window
+	binding []int  // window of each operand; -1 for index operands
+	skip    []bool // outputs that only other pieces store
+}
+
+// splitter cuts launches into pieces that a device can run.
+type splitter struct {
+	limits
+	// emit takes a finished piece of a kernel.
+	emit func(k *codegen.Kernel, p *piece) error
+	// scratch allocates memory that lives until the pieces have run.
+	scratch func(bytes int64) (runtime.Buffer, error)
+	// fold is the program that reduces partial results.
+	fold func(r codegen.Reduce, k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error)
+}
+
+// launch cuts l, which must not be changed, and emits its pieces in order.
+func (s *splitter) launch(k *codegen.Kernel, l *runtime.Launch) error {
+	c := *l
+	if c.Rank == 0 {
+		c.Rank, c.Kept, c.Dims[0] = 1, 1, 1
+	}
+	if len(k.Reduces) > 0 && c.Kept == c.Rank {
+		if c.Rank == runtime.MaxRank {
+			return fmt.Errorf("webgpu: a reduction needs one of %d dims", runtime.MaxRank)
+		}
+		c.Dims[c.Rank] = 1
+		c.Rank++
+	}
+	for _, n := range c.Dims[:c.Kept] {
+		if n == 0 {
+			return nil
+		}
+	}
+	return s.cut(k, &c, make([]bool, len(k.Operands)))
+}
+
+// cut emits l if it fits, and its halves otherwise.
+func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
+	if len(k.Reduces) > 0 && reducedSize(l) > maxSteps(k, l) {
+		return s.partial(k, l, skip)
+	}
+	p, wide, err := s.fit(k, l)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		p.skip = skip
+		return s.emit(k, p)
+	}
+	d, err := cutDim(k, l, wide)
+	if err != nil {
+		return err
+	}
+	if d >= l.Kept {
+		return s.partial(k, l, skip)
+	}
+	n := l.Dims[d]
+	first := (n / 2) &^ 3 // whole vectors stay whole
+	if first == 0 {
+		first = n / 2
+	}
+	for _, r := range [2][2]int64{{0, first}, {first, n}} {
+		half, halfSkip := *l, slices.Clone(skip)
+		half.Args = slices.Clone(l.Args)
+		half.Dims[d] = r[1] - r[0]
+		for i := range half.Args {
+			half.Args[i].Offset += r[0] * half.Args[i].Stride[d]
+			// Where an output stands still, only position 0 stores.
+			if r[0] > 0 && l.Args[i].Stride[d] == 0 && k.Operands[i].Kind == codegen.Output {
+				halfSkip[i] = true
+			}
+		}
+		if err := s.cut(k, &half, halfSkip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutDim is the dim whose halving narrows the wide operands most; with none
+// wide, the largest dim.
+func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) (int, error) {
+	best, most := -1, int64(0)
+	for d, n := range l.Dims[:l.Rank] {
+		if n < 2 {
+			continue
+		}
+		gain := n
+		if len(wide) > 0 {
+			gain = 0
+			for _, i := range wide {
+				st := l.Args[i].Stride[d]
+				gain += max(st, -st) * (n - 1)
+			}
+		}
+		// Kept dims are cheaper to cut than reduced ones.
+		if gain > most && (best < 0 || best >= l.Kept || d < l.Kept) || best >= l.Kept && d < l.Kept && gain > 0 {
+			best, most = d, gain
+		}
+	}
+	if best < 0 {
+		return 0, errors.New("webgpu: one point of a launch reaches further than a binding does")
+	}
+	return best, nil
+}
+
+// fit finds windows for all operands, or names operands whose range is too
+// wide. A nil piece without wide operands means too many points.
+func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []int, err error) {
+	if points(l.Dims[:l.Rank]) > s.threads {
+		return nil, nil, nil
+	}
+	p = &piece{launch: *l, binding: make([]int, len(l.Args))}
+	p.launch.Args = slices.Clone(l.Args)
+	type extent struct{ lo, hi int64 } // bytes, hi past the end
+	ext := make([]extent, len(l.Args))
+	for i := range l.Args {
+		if k.Operands[i].Kind == codegen.Index {
+			p.binding[i] = -1
+			continue
+		}
+		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
+		e := extent{lo * elemSize / s.align * s.align, (hi*elemSize + elemSize + 15) &^ 15}
+		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elemSize > b.Bytes() {
+			return nil, nil, fmt.Errorf("webgpu: operand %d reaches elements [%d,%d] of its buffer", i, lo, hi)
+		}
+		if e.hi-e.lo > s.binding {
+			wide = append(wide, i)
+		}
+		ext[i] = e
+	}
+	if len(wide) > 0 {
+		return nil, wide, nil
+	}
+	// Operands share a window of their buffer where one fits; a buffer that is
+	// written must be bound for writing only, once if the ranges touch.
+	for i := range l.Args {
+		if p.binding[i] < 0 {
+			continue
+		}
+		buf, write := l.Args[i].Buf, k.Operands[i].Kind == codegen.Output
+		for j := range l.Args {
+			write = write || l.Args[j].Buf == buf && k.Operands[j].Kind == codegen.Output
+		}
+		w := -1
+		for j := range p.windows {
+			x := &p.windows[j]
+			if x.buf != buf {
+				continue
+			}
+			lo, hi := min(x.off, ext[i].lo), max(x.off+x.size, ext[i].hi)
+			if hi-lo <= s.binding {
+				x.off, x.size = lo, hi-lo
+				w = j
+				break
+			}
+			if write && ext[i].lo < x.off+x.size && x.off < ext[i].hi {
+				return nil, overlapping(k, l, buf), nil
+			}
+		}
+		if w < 0 {
+			p.windows = append(p.windows, window{buf, ext[i].lo, ext[i].hi - ext[i].lo, write})
+			w = len(p.windows) - 1
+		}
+		p.binding[i] = w
+	}
+	if len(p.windows) > s.bindings {
+		return nil, nil, fmt.Errorf("webgpu: %d bindings are above the adapter's limit of %d", len(p.windows), s.bindings)
+	}
+	for i := range p.launch.Args {
+		if w := p.binding[i]; w >= 0 {
+			base := p.windows[w].off / elemSize
+			if n := len(p.launch.Args[i].Stages); n > 0 {
+				p.launch.Args[i].Stages = slices.Clone(p.launch.Args[i].Stages)
+				p.launch.Args[i].Stages[n-1].Offset -= base
+			} else {
+				p.launch.Args[i].Offset -= base
+			}
+		}
+	}
+	return p, nil, nil
+}
+
+// overlapping lists the operands of a buffer that is written.
+func overlapping(k *codegen.Kernel, l *runtime.Launch, buf runtime.Buffer) []int {
+	var list []int
+	for i := range l.Args {
+		if k.Operands[i].Kind != codegen.Index && l.Args[i].Buf == buf {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func points(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		if d > 0 && n > 1<<62/d {
+			return 1 << 62
+		}
+		n *= d
+	}
+	return n
+}
+
+// reach bounds the elements an access touches. Bounds through stages are not
+// tight, but they shrink to one element as the domain does.
+func reach(a *runtime.Access, dims []int64) (lo, hi int64) {
+	lo, hi = span(a.Offset, dims, a.Stride[:])
+	for i := range a.Stages {
+		lo, hi = stageReach(&a.Stages[i], lo, hi)
+	}
+	return lo, hi
+}
+
+func span(off int64, dims, stride []int64) (lo, hi int64) {
+	lo, hi = off, off
+	for d, n := range dims {
+		if n == 0 {
+			continue
+		}
+		if step := stride[d] * (n - 1); step < 0 {
+			lo += step
+		} else {
+			hi += step
+		}
+	}
+	return lo, hi
+}
+
+// stageReach maps the positions [lo,hi]. From the outside in, both ends agree
+// in some leading coordinates; in the next one they span a range; behind it
+// anything may happen.
+func stageReach(s *runtime.Stage, lo, hi int64) (int64, int64) {
+	n := len(s.Dims)
+	below := int64(1) // positions per step of the coordinate at hand
+	for _, d := range s.Dims {
+		below *= d
+	}
+	off := s.Offset
+	for d := range n {
+		below /= s.Dims[d]
+		c0, c1 := lo/below, hi/below
+		if c0 == c1 {
+			off += c0 * s.Stride[d]
+			lo, hi = lo%below, hi%below
+			continue
+		}
+		rest0, rest1 := span(off, s.Dims[d+1:], s.Stride[d+1:])
+		e0, e1 := c0*s.Stride[d], c1*s.Stride[d]
+		return rest0 + min(e0, e1), rest1 + max(e0, e1)
+	}
+	return off, off
+}

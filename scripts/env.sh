@@ -58,7 +58,7 @@ install_missing() {
 	say "installing with apt-get: ${missing}(APT=0 forbids this)"
 	export DEBIAN_FRONTEND=noninteractive
 	# shellcheck disable=SC2086 # a list of names
-	if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >&2; then
+	if ! { apt-get update -qq && apt-get install -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 $missing; } >&2; then
 		say "apt-get failed; going on with what there is"
 	fi
 }

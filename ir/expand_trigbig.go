@@ -44,14 +44,14 @@ func largeTrig(q quadrant, odd bool, reduce func(*Builder, Ref) (k, r Ref)) func
 	}
 }
 
-// tableTwoOverPi holds 2/π in words of 32 bits, highest first, after one word
+// tableTwoOverPi holds 2/π in words of 32 bits, highest first, after two words
 // of zeros, which the smallest arguments' windows begin in.
 var tableTwoOverPi = RegisterTable(&Table{Name: "twooverpi", DT: Uint32, Bits: []uint64{
-	0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab,
-	0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5,
-	0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b, 0x1ff897ff,
-	0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7,
-	0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab,
+	0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
+	0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
+	0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b,
+	0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
+	0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab,
 }})
 
 // window is n words of 2/π from bit start on; both are Uint32.
@@ -80,12 +80,12 @@ func payneHanek32(b *Builder, x Ref) (k, r Ref) {
 	u := func(v int64) Ref { return b.int(Uint32, v) }
 	bits := b.bits(Uint32, b.abs(x))
 	m := b.or(b.and(bits, u(0x7fffff)), u(0x800000))
-	// |x| = m·2^(exp-150), and bit 0 of the product's top word should weigh
-	// 2^1: the window begins 152 bits before exp, with 32 zeros in front.
-	// Infinities and NaN stay in the table by the limit.
+	// |x| = m·2^(exp-150), and the product's top bit should weigh 2: the
+	// window begins at bit exp-152 of 2/π, with 64 zeros in front. Infinities
+	// and NaN stay in the table by the limit.
 	exp := b.shr(bits, 23)
 	exp = b.sel(b.gt(exp, u(254)), u(254), exp)
-	w := window(b, b.sub(exp, u(120)), 3)
+	w := window(b, b.sub(exp, u(88)), 3)
 	// The product's words of weight 2^-30 and 2^-62, modulo 4.
 	carryIn := b.mulhi(m, w[2])
 	mid := b.add(b.mul(m, w[1]), carryIn)
@@ -104,7 +104,7 @@ func payneHanek64(b *Builder, x Ref) (k, r Ref) {
 	// |x| = (m1:m0)·2^(exp-1075).
 	exp := b.shr(bits, 52)
 	exp = b.sel(b.gt(exp, u(2046)), u(2046), exp)
-	w := window(b, b.convert(Uint32, b.sub(exp, u(1045))), 6)
+	w := window(b, b.convert(Uint32, b.sub(exp, u(1013))), 6)
 	for i := range w {
 		w[i] = b.convert(Uint64, w[i])
 	}
@@ -125,8 +125,9 @@ func payneHanek64(b *Builder, x Ref) (k, r Ref) {
 }
 
 // turns splits the fixed-point number hi:mid, whose top bit weighs 2, into the
-// nearest integer k and r = π/2 times the rest. The first bits of the rest are
-// exact in the float type; as many more are added with one rounding.
+// nearest integer k and r = π/2 times the rest. The rest becomes a pair of
+// floats: its first bits are exact in one, as many more are added to it with
+// the rounding error kept, so that r is rounded once.
 func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	u, i := b.DT(hi), intOf(dt)
 	n := int64(u.Bits())
@@ -140,10 +141,15 @@ func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	fl := b.shl(mid, 2)
 	rest := n - exact
 	top := b.convert(dt, b.bits(i, b.and(fh, b.not(b.int(u, 1<<rest-1)))))
+	top = b.mul(top, b.float(dt, exp2i(-n)))
 	next := b.or(b.shl(fh, exact), b.shr(fl, rest))
 	tail := b.convert(dt, b.bits(i, b.shr(next, 1)))
-	f := b.fma(tail, b.float(dt, exp2i(1-n-exact)), b.mul(top, b.float(dt, exp2i(-n))))
-	return k, b.mul(f, b.float(dt, halfPi))
+	unit := b.float(dt, exp2i(1-n-exact))
+	f := b.fma(tail, unit, top)
+	flo := b.fma(tail, unit, b.sub(top, f))
+	c := invTrigFor(dt).half
+	low := b.fma(f, b.float(dt, c.lo), b.mul(flo, b.float(dt, c.hi)))
+	return k, b.fma(f, b.float(dt, c.hi), low)
 }
 
 func exp2i(n int64) float64 { return math.Ldexp(1, int(n)) }

@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // CheckInstr reports why a scalar instruction cannot stand on operands of
 // these dtypes. It covers the ops of the table and the primitives alike;
@@ -105,10 +108,20 @@ func checkPrim(in Instr, info *Info, args []DType) error {
 		if args[0] != Int32 {
 			return fmt.Errorf("%w: lookup by %v", ErrDType, args[0])
 		}
+		if t := TableByID(in.Imm); t == nil || t.DT != in.DT {
+			return fmt.Errorf("no table %d of %v", in.Imm, in.DT)
+		}
 		return nil
 	case Rare:
 		if args[0] != Bool || args[1] != in.DT {
 			return fmt.Errorf("%w: rare of %v and %v makes no %v", ErrDType, args[0], args[1], in.DT)
+		}
+		sub := SubByID(in.Imm)
+		if sub == nil {
+			return fmt.Errorf("no sub-program %d", in.Imm)
+		}
+		if makes := sub.Code[sub.Results[0]].DT; makes != in.DT || !slices.Equal(sub.Params, args[2:]) {
+			return fmt.Errorf("%w: %s makes %v of %v, not %v of %v", ErrDType, sub.Name, makes, sub.Params, in.DT, args[2:])
 		}
 		return nil
 	}

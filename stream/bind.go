@@ -14,7 +14,6 @@ import (
 // bind is the scratch space in which a stream's flushes bind plans.
 type bind struct {
 	seg      segment.Segment
-	kept     bool       // a record holds seg's slices
 	mem      []*storage // per tensor: operands, and what the plan writes
 	owned    []int32    // tensors for which mem holds a reader of its own
 	views    []fusion.View
@@ -60,10 +59,12 @@ type memo struct {
 	last   atomic.Pointer[geometry]
 }
 
-// geometry is one set of shapes and what follows from it. Immutable.
+// geometry is one set of shapes and what follows from it. Immutable. Records of
+// segments that ran with it share its copy of their nodes.
 type geometry struct {
-	shapes []ir.Shape // of memo.inputs, then of memo.nodes
-	attrs  []*ir.Attr // of memo.nodes
+	seg    segment.Segment // without scalars
+	shapes []ir.Shape      // of memo.inputs, then of memo.nodes
+	attrs  []*ir.Attr      // of memo.nodes
 	views  []*fusion.View
 	layout *fusion.Layout
 }
@@ -113,10 +114,10 @@ func sameAttr(a, b *ir.Attr) bool {
 }
 
 // layout finds where every kernel operand's elements are.
-func (s *Stream) layout(ent *entry, seg *segment.Segment) (*fusion.Layout, error) {
+func (s *Stream) layout(ent *entry, seg *segment.Segment) (*geometry, error) {
 	m, w := &ent.memo, &s.work
 	if g := m.last.Load(); g != nil && m.fits(g, seg, w.mem) {
-		return g.layout, nil
+		return g, nil
 	}
 	w.views = w.views[:0]
 	g := &geometry{}
@@ -139,8 +140,9 @@ func (s *Stream) layout(ent *entry, seg *segment.Segment) (*fusion.Layout, error
 		return nil, err
 	}
 	g.layout = lay
+	g.seg = segment.Segment{Nodes: slices.Clone(seg.Nodes), Out: slices.Clone(seg.Out), Tensors: slices.Clone(seg.Tensors)}
 	m.last.Store(g)
-	return lay, nil
+	return g, nil
 }
 
 // execute binds a plan to memory, runs or dispatches it, and settles its
@@ -158,10 +160,11 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 			w.reads = append(w.reads, st.block)
 		}
 	}
-	lay, err := s.layout(ent, seg)
+	geo, err := s.layout(ent, seg)
 	if err != nil {
 		return err
 	}
+	lay := geo.layout
 	if err := s.bindSteps(ent, seg, lay); err != nil {
 		return err
 	}
@@ -173,7 +176,7 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 		w.owned = append(w.owned, int32(a.Tensor))
 		d.stats.aliases.Add(1)
 	}
-	s.settle(ent, seg)
+	s.settle(ent, seg, geo)
 
 	j := &job{launches: w.launches, reads: w.reads, writes: w.writes}
 	if !wait { // the scratch space will be used again before the job runs

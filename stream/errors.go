@@ -51,8 +51,11 @@ const modulePath = "github.com/millrace-go/millrace"
 // packages: tests and commands of the module count as users.
 func caller() string {
 	var pcs [32]uintptr
-	n := goruntime.Callers(2, pcs[:])
-	frames := goruntime.CallersFrames(pcs[:n])
+	return outside(pcs[:goruntime.Callers(2, pcs[:])])
+}
+
+func outside(pcs []uintptr) string {
+	frames := goruntime.CallersFrames(pcs)
 	for {
 		f, more := frames.Next()
 		if !ours(f) {
@@ -72,8 +75,24 @@ func ours(f goruntime.Frame) bool {
 	return rest != "" && (rest[0] == '.' || strings.HasPrefix(rest, "/stream."))
 }
 
-// recorder is the position for an op as its options ask: always for errors,
-// else only with Options.Lines.
+// site is a position not looked up yet: taking one down costs a tenth of
+// printing it.
+type site [6]uintptr
+
+// here takes down the callers of the function that calls it.
+func here() (at site) {
+	goruntime.Callers(3, at[:])
+	return at
+}
+
+func (at site) String() string {
+	n := 0
+	for n < len(at) && at[n] != 0 {
+		n++
+	}
+	return outside(at[:n])
+}
+
 func newOpError(op string, err error, args []Arg) *OpError {
 	e := &OpError{Op: op, Caller: caller(), Err: err}
 	for _, a := range args {

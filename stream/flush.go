@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"time"
 
 	"github.com/millrace-go/millrace/fusion"
@@ -36,6 +37,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		s.reset()
 		return
 	}
+	ops := len(s.q.Nodes)
 	start := time.Now()
 	if limit := s.dev.pinnedLimit(); s.dev.mem.pinned.Load() > limit {
 		end.All = true
@@ -52,8 +54,9 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	}
 	s.reset()
 	s.dev.stats.segments.Add(1)
+	s.dev.stats.ops.Add(int64(ops))
 	if t := s.dev.opts.Trace; t != nil && t.Flush != nil {
-		t.Flush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: len(seg.Nodes), Kernels: kernels,
+		t.Flush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
 			Hit: hit, Start: start, Elapsed: time.Since(start)})
 	}
 }
@@ -65,9 +68,6 @@ func (s *Stream) reset() {
 			st.release()
 		}
 	}
-	if s.work.kept {
-		s.surrender()
-	}
 	s.q.Reset()
 	s.lines = s.lines[:0]
 	s.gen++
@@ -75,7 +75,7 @@ func (s *Stream) reset() {
 }
 
 // segment is the queue as fusion sees it. Its slices are the stream's own and
-// are reused, unless a record takes them over.
+// are reused.
 func (s *Stream) segment(end segment.End) *segment.Segment {
 	w := &s.work
 	seg := &w.seg
@@ -266,7 +266,7 @@ func (d *Device) pinnedLimit() int64 {
 
 // settle gives the results of a flush their memory or their recipe. The plan
 // was bound and submitted: w.mem holds the memory of what it writes.
-func (s *Stream) settle(ent *entry, seg *segment.Segment) {
+func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 	w := &s.work
 	var rec *record
 	var recipes []*recipe
@@ -285,10 +285,10 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment) {
 			continue
 		}
 		if rec == nil {
-			rec = &record{Segment: *seg, entry: ent}
+			rec = &record{Segment: geo.seg, entry: ent}
+			rec.Scalars = slices.Clone(seg.Scalars)
 			recipes = make([]*recipe, len(ent.sets))
 			exts = make([]*ext, len(ent.sets))
-			w.kept = true
 		}
 		c := ent.class[id]
 		if recipes[c] == nil {
@@ -298,16 +298,6 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment) {
 		recipes[c].live.Add(1)
 		v.ext, v.state = exts[c], stVirtual
 	}
-}
-
-// surrender leaves the queue's nodes and the segment's tables to the record
-// that settle made.
-func (s *Stream) surrender() {
-	w := &s.work
-	w.kept = false
-	s.q.Nodes, s.q.Out = make([]ir.Node, 0, len(s.q.Nodes)), make([]int32, 0, len(s.q.Out))
-	w.seg.Tensors = make([]segment.Tensor, 0, len(w.seg.Tensors))
-	w.seg.Scalars = make([]segment.Scalar, 0, len(w.seg.Scalars))
 }
 
 func (s *Stream) newRecipe(rec *record, leaves []int32) *recipe {

@@ -68,11 +68,10 @@ type token struct {
 type memory struct {
 	dev *Device
 
-	mu      sync.Mutex
-	table   []watched
-	open    []int    // free places in table
-	garbage []*token // found dead by cleanups, freed at the next boundary
-	dirty   atomic.Bool
+	mu    sync.Mutex
+	table []watched
+	open  []int       // free places in table
+	swept atomic.Bool // no collection since the table was swept
 
 	live    atomic.Int64
 	pinned  atomic.Int64
@@ -152,33 +151,43 @@ func (b *block) watch() {
 		m.table = append(m.table, w)
 	}
 	m.mu.Unlock()
-	goruntime.AddCleanup(b, m.dead, t)
 }
 
-// dead is the cleanup: it only marks, so that the collector's timing never
-// changes what a stream does.
-func (m *memory) dead(t *token) {
-	if t.freed.Load() {
-		return
-	}
-	m.mu.Lock()
-	m.garbage = append(m.garbage, t)
-	m.mu.Unlock()
-	m.dirty.Store(true)
+// canary is an object nobody holds: its cleanup tells that a collection has
+// been, which is all that buffers need to know. One cleanup per collection
+// instead of one per buffer, whose cost a small op would feel.
+type canary struct{ _ *byte }
+
+// listen has the next collection noticed. A cleanup only marks: what is done
+// about it happens at the next boundary, so that the collector's timing never
+// changes what a stream records.
+func (m *memory) listen() {
+	m.swept.Store(true)
+	goruntime.AddCleanup(new(canary), func(m *memory) { m.swept.Store(false) }, m)
 }
 
-// boundary frees what cleanups have marked since the last one.
+// boundary frees the watched blocks that a collection since the last boundary
+// has found dead.
 func (m *memory) boundary() {
-	if !m.dirty.Swap(false) {
+	if m.swept.Load() {
 		return
 	}
-	m.mu.Lock()
-	list := m.garbage
-	m.garbage = nil
-	m.mu.Unlock()
-	for _, t := range list {
+	m.listen()
+	for _, t := range m.sweep() {
 		m.freeToken(t)
 	}
+}
+
+// sweep lists the watched blocks that are gone.
+func (m *memory) sweep() (gone []*token) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.table {
+		if w.tok != nil && w.blk.Value() == nil {
+			gone = append(gone, w.tok)
+		}
+	}
+	return gone
 }
 
 // freeToken frees a block that is gone. What it counted as pinned is unknown
@@ -200,9 +209,9 @@ func (m *memory) forget(t *token) {
 	m.mu.Unlock()
 }
 
-// reclaim forces a collection and frees what nothing reaches any more. Weak
-// pointers are nil right after it, while cleanups come later. Unless must is
-// set, collections are held under 5 % of wall time by raising the threshold.
+// reclaim forces a collection and frees what nothing reaches any more. Unless
+// must is set, collections are held under 5 % of wall time by raising the
+// threshold.
 func (m *memory) reclaim(must bool) {
 	now := time.Now()
 	m.mu.Lock()
@@ -215,13 +224,8 @@ func (m *memory) reclaim(must bool) {
 	m.dev.exec.drain() // queued jobs keep the blocks they use
 	goruntime.GC()
 	m.collect.Add(1)
-	var gone []*token
+	gone := m.sweep() // weak pointers are nil right after a collection
 	m.mu.Lock()
-	for _, w := range m.table {
-		if w.tok != nil && w.blk.Value() == nil {
-			gone = append(gone, w.tok)
-		}
-	}
 	m.spent += time.Since(now)
 	m.mu.Unlock()
 	for _, t := range gone {

@@ -149,7 +149,6 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	if scope != nil {
 		scope.adopt(dst)
 	}
-	s.dev.stats.ops.Add(1)
 	s.step(e)
 	s.maybeCut()
 	return nil
@@ -264,11 +263,15 @@ type ext struct {
 	recipe  *recipe  // stVirtual; shared by values with the same leaves
 	to      *Value   // stMoved
 	toEpoch uint32
-	where   string // stReleased: who released it
+	where   site   // stReleased: who called Release
+	scope   *Scope // stReleased: whose end released it
 }
 
 func (x *ext) releasedErr() error {
-	return fmt.Errorf("%w, released by %s", ErrReleased, x.where)
+	if x.scope != nil {
+		return fmt.Errorf("%w, released by the end of the scope opened at %s", ErrReleased, x.scope.where)
+	}
+	return fmt.Errorf("%w, released at %s", ErrReleased, x.where)
 }
 
 // handOver makes a value of this stream readable by another one: it is in

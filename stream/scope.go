@@ -13,7 +13,7 @@ type Scope struct {
 	home  *Stream
 	outer *Scope
 	depth int
-	where string // file:line that opened it
+	where site // who opened it
 
 	mu     sync.Mutex
 	owned  []*Value
@@ -21,11 +21,11 @@ type Scope struct {
 }
 
 // OpenScope opens a scope on the stream.
-func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: caller()} }
+func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: here()} }
 
 // Inner opens a scope inside this one.
 func (sc *Scope) Inner() *Scope {
-	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: caller()}
+	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: here()}
 }
 
 // Home is the stream that creation ops on the scope go to.
@@ -79,8 +79,9 @@ func (sc *Scope) Close() {
 	owned := sc.owned
 	sc.owned, sc.closed = nil, true
 	sc.mu.Unlock()
+	by := &ext{scope: sc}
 	for _, v := range owned {
-		release(v, "the end of the scope opened at "+sc.where)
+		release(v, by)
 	}
 }
 
@@ -90,16 +91,17 @@ func Release(v *Value) {
 	if v.home == nil {
 		return
 	}
-	release(v, caller())
+	release(v, &ext{where: here()})
 }
 
-func release(v *Value, where string) {
+// release ends a handle; by says who did it.
+func release(v *Value, by *ext) {
 	s := v.home
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(v)
 	if v.state != stFailed { // a failed value keeps telling why
-		v.state, v.ext = stReleased, &ext{where: where}
+		v.state, v.ext = stReleased, by
 	}
 }
 

@@ -92,7 +92,7 @@ func full(p Place, name string, dt DType, value float64, shape []int) *Tensor {
 	if !ok {
 		return failedAt(place, name, dtypeErr("%v cannot hold %v", dt, value))
 	}
-	return create(place, ir.Full, dt, shape, bits, 0, 1)
+	return create(place, name, ir.Full, dt, shape, bits, 0, 1)
 }
 
 // Arange makes the one-dimensional tensor start, start+step, … up to but not
@@ -134,7 +134,7 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 	if !ok1 || !ok2 || (!ok3 && n > 0) {
 		return failedAt(place, op, dtypeErr("%v cannot hold start %v, step %v, last %v", dt, start, step, last))
 	}
-	return create(place, ir.Iota, dt, []int{int(n)}, first, by, 2)
+	return create(place, op, ir.Iota, dt, []int{int(n)}, first, by, 2)
 }
 
 // arangeStep allows uint8 to count down: adding modulo 256 gives the right
@@ -183,14 +183,19 @@ func random(p Place, op ir.Op, dt DType, seed uint64, shape []int) *Tensor {
 	if !dt.IsFloat() {
 		return failedAt(place, op.String(), dtypeErr("%v is no float type", dt))
 	}
-	return create(place, op, dt, shape, seed, 0, 1)
+	return create(place, op.String(), op, dt, shape, seed, 0, 1)
 }
 
-// create records a creation op with its first nargs scalars.
-func create(place stream.Place, op ir.Op, dt DType, shape []int, a, b uint64, nargs int) *Tensor {
+// create records a creation op with its first nargs scalars; name is what the
+// user called.
+func create(place stream.Place, name string, op ir.Op, dt DType, shape []int, a, b uint64, nargs int) *Tensor {
+	s := append(ir.Shape{}, shape...)
+	if err := s.Check(); err != nil {
+		return failedAt(place, name, shapeErr("%v", err))
+	}
 	r := new(Tensor)
 	args := [...]stream.Arg{{Bits: a}, {Bits: b}}
-	stream.Record(&r.v, place, op, dt, append(ir.Shape{}, shape...), nil, args[:nargs])
+	stream.Record(&r.v, place, op, dt, s, nil, args[:nargs])
 	return r
 }
 

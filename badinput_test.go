@@ -1,0 +1,390 @@
+package millrace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+type tensor = millrace.Tensor
+
+// line is the line it is called from.
+func line() int {
+	_, _, n, _ := runtime.Caller(1)
+	return n
+}
+
+// wantError checks the cause and that the error names this file and line.
+func wantError(t *testing.T, name string, err, cause error, line int) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", name)
+		return
+	}
+	if cause != nil && !errors.Is(err, cause) {
+		t.Errorf("%s: %v, want %v", name, err, cause)
+	}
+	var op *millrace.OpError
+	if !errors.As(err, &op) {
+		t.Errorf("%s: %T is no *OpError: %v", name, err, err)
+		return
+	}
+	_, file, _, _ := runtime.Caller(1)
+	if want := fmt.Sprintf("%s:%d", filepath.Base(file), line); filepath.Base(op.Caller) != want {
+		t.Errorf("%s: names %s, want %s: %v", name, op.Caller, want, err)
+	}
+	if op.Op == "" || !strings.Contains(err.Error(), op.Op) || !strings.Contains(err.Error(), op.Caller) {
+		t.Errorf("%s: text lacks op or line: %v", name, err)
+	}
+}
+
+// Bad ops give a tensor that carries the error with the line of the call;
+// nothing panics, and Shape, DType and String are defined.
+func TestBadOps(t *testing.T) {
+	f := millrace.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	g := millrace.FromSlice([]float32{1, 2, 3, 4}, 4)
+	d := millrace.FromSlice([]float64{1, 2, 3}, 3)
+	i := millrace.FromSlice([]int32{1, 2, 3}, 3)
+	u := millrace.FromSlice([]uint8{1, 2, 3}, 3)
+	b := millrace.FromSlice([]bool{true, false, true}, 3)
+	none := millrace.Zeros(millrace.Float32, 0, 3)
+	deep := millrace.Zeros(millrace.Float32, 1, 1, 1, 1, 1, 1, 1, 1)
+	thin, tall := millrace.Zeros(millrace.Uint8, 1).Expand(1<<40), millrace.Zeros(millrace.Uint8, 1, 1).Expand(1<<40, 1)
+	shape, dtype := millrace.ErrShape, millrace.ErrDType
+	for _, c := range []struct {
+		name  string
+		call  func() (*tensor, int)
+		cause error
+	}{
+		{"shapes", func() (*tensor, int) { return f.Add(g), line() }, shape},
+		{"shapes of where", func() (*tensor, int) { return millrace.Where(b, g, g), line() }, shape},
+		{"product of thin operands", func() (*tensor, int) { return thin.Add(tall), line() }, shape},
+		{"dtypes", func() (*tensor, int) { return f.Add(d), line() }, dtype},
+		{"dtypes of where", func() (*tensor, int) { return millrace.Where(b, f, d), line() }, dtype},
+		{"mask of where", func() (*tensor, int) { return millrace.Where(i, i, i), line() }, dtype},
+		{"dtypes of clamp", func() (*tensor, int) { return i.Clamp(i, d), line() }, dtype},
+		{"sqrt of ints", func() (*tensor, int) { return i.Sqrt(), line() }, dtype},
+		{"add of bools", func() (*tensor, int) { return b.Add(b), line() }, dtype},
+		{"less of bools", func() (*tensor, int) { return b.Lt(b), line() }, dtype},
+		{"isnan of ints", func() (*tensor, int) { return i.IsNaN(), line() }, dtype},
+		{"and of ints", func() (*tensor, int) { return i.And(i), line() }, dtype},
+		{"not of ints", func() (*tensor, int) { return i.Not(), line() }, dtype},
+		{"bits of bools", func() (*tensor, int) { return b.BitAnd(b), line() }, dtype},
+		{"bits of floats", func() (*tensor, int) { return f.BitXorScalar(1), line() }, dtype},
+		{"shift of floats", func() (*tensor, int) { return f.Shl(f), line() }, dtype},
+		{"sum of bools", func() (*tensor, int) { return b.Sum(), line() }, dtype},
+		{"fraction and ints", func() (*tensor, int) { return i.AddScalar(0.5), line() }, dtype},
+		{"big scalar and ints", func() (*tensor, int) { return i.MulScalar(1 << 31), line() }, dtype},
+		{"negative scalar and uint8", func() (*tensor, int) { return u.SubScalar(-1), line() }, dtype},
+		{"256 and uint8", func() (*tensor, int) { return u.EqScalar(256), line() }, dtype},
+		{"NaN and ints", func() (*tensor, int) { return i.GtScalar(math.NaN()), line() }, dtype},
+		{"infinity and ints", func() (*tensor, int) { return i.ClampScalar(0, math.Inf(1)), line() }, dtype},
+		{"2^63 and int64", func() (*tensor, int) { return i.Cast(millrace.Int64).AddScalar(1 << 63), line() }, dtype},
+		{"left scalar and ints", func() (*tensor, int) { return i.ScalarSub(1.5), line() }, dtype},
+		{"2 and bools", func() (*tensor, int) { return b.EqScalar(2), line() }, dtype},
+		{"where scalar", func() (*tensor, int) { return millrace.WhereScalar(b, i, 0.5), line() }, dtype},
+		{"scalar where", func() (*tensor, int) { return millrace.ScalarWhere(b, 300, u), line() }, dtype},
+		{"cast to no dtype", func() (*tensor, int) { return f.Cast(millrace.Invalid), line() }, dtype},
+		{"cast to an unknown dtype", func() (*tensor, int) { return f.Cast(200), line() }, dtype},
+		{"reshape to another size", func() (*tensor, int) { return f.Reshape(4), line() }, shape},
+		{"reshape with two -1", func() (*tensor, int) { return f.Reshape(-1, -1), line() }, shape},
+		{"reshape with -1 that does not divide", func() (*tensor, int) { return f.Reshape(-1, 4), line() }, shape},
+		{"reshape of nothing with -1", func() (*tensor, int) { return none.Reshape(-1, 0), line() }, shape},
+		{"reshape to negative", func() (*tensor, int) { return f.Reshape(-2, -3), line() }, shape},
+		{"reshape to overflow", func() (*tensor, int) { return f.Reshape(-1, math.MaxInt, math.MaxInt), line() }, shape},
+		{"permute of too few", func() (*tensor, int) { return f.Permute(0), line() }, shape},
+		{"permute twice", func() (*tensor, int) { return f.Permute(0, 0), line() }, shape},
+		{"permute -1 and last", func() (*tensor, int) { return f.Permute(-1, 1), line() }, shape},
+		{"permute out of range", func() (*tensor, int) { return f.Permute(0, 2), line() }, shape},
+		{"slice of too many", func() (*tensor, int) { return g.Slice(millrace.All, millrace.All), line() }, shape},
+		{"slice step 0", func() (*tensor, int) { return g.Slice(millrace.R(0, 4, 0)), line() }, shape},
+		{"slice two steps", func() (*tensor, int) { return g.Slice(millrace.R(0, 4, 1, 2)), line() }, shape},
+		{"at past the end", func() (*tensor, int) { return g.Slice(millrace.At(4)), line() }, shape},
+		{"at before the start", func() (*tensor, int) { return g.Slice(millrace.At(-5)), line() }, shape},
+		{"at of nothing", func() (*tensor, int) { return none.Slice(millrace.At(0)), line() }, shape},
+		{"expand of 3 to 4", func() (*tensor, int) { return f.Expand(2, 4), line() }, shape},
+		{"expand to fewer dims", func() (*tensor, int) { return f.Expand(3), line() }, shape},
+		{"expand to negative", func() (*tensor, int) { return d.Expand(-1, 3), line() }, shape},
+		{"expand to rank 9", func() (*tensor, int) { return deep.Expand(1, 1, 1, 1, 1, 1, 1, 1, 1), line() }, shape},
+		{"expand to overflow", func() (*tensor, int) { return d.Expand(math.MaxInt, 3), line() }, shape},
+		{"flip axis", func() (*tensor, int) { return f.Flip(2), line() }, shape},
+		{"flip twice", func() (*tensor, int) { return f.Flip(0, -2), line() }, shape},
+		{"squeeze of 2", func() (*tensor, int) { return f.Squeeze(0), line() }, shape},
+		{"squeeze axis", func() (*tensor, int) { return f.Squeeze(-3), line() }, shape},
+		{"unsqueeze axis", func() (*tensor, int) { return f.Unsqueeze(3), line() }, shape},
+		{"unsqueeze far axis", func() (*tensor, int) { return f.Unsqueeze(-4), line() }, shape},
+		{"unsqueeze to rank 9", func() (*tensor, int) { return deep.Unsqueeze(0), line() }, shape},
+		{"sum axis", func() (*tensor, int) { return f.Sum(2), line() }, shape},
+		{"sum axes twice", func() (*tensor, int) { return f.Sum(1, -1), line() }, shape},
+		{"max of nothing", func() (*tensor, int) { return none.Max(), line() }, shape},
+		{"max over an empty axis", func() (*tensor, int) { return none.Max(0), line() }, shape},
+		{"sum of 0-d over axis", func() (*tensor, int) { return f.Sum().Sum(0), line() }, shape},
+		{"full of a fraction", func() (*tensor, int) { return millrace.Full(millrace.Int32, 0.5, 2), line() }, dtype},
+		{"full of no dtype", func() (*tensor, int) { return millrace.Full(millrace.Invalid, 1, 2), line() }, dtype},
+		{"zeros of a made-up dtype", func() (*tensor, int) { return millrace.Zeros(100, 2), line() }, dtype},
+		{"zeros of negative", func() (*tensor, int) { return millrace.Zeros(millrace.Float32, -1), line() }, shape},
+		{"ones of overflow", func() (*tensor, int) { return millrace.Ones(millrace.Uint8, 1<<31, 1<<31, 1<<31), line() }, shape},
+		{"ones of rank 9", func() (*tensor, int) { return millrace.Ones(millrace.Bool, 1, 1, 1, 1, 1, 1, 1, 1, 1), line() }, shape},
+		{"uniform of ints", func() (*tensor, int) { return millrace.Uniform(millrace.Int32, 1, 2), line() }, dtype},
+		{"normal of bools", func() (*tensor, int) { return millrace.Normal(millrace.Bool, 1, 2), line() }, dtype},
+		{"arange of bools", func() (*tensor, int) { return millrace.Arange(millrace.Bool, 0, 2, 1), line() }, dtype},
+		{"arange step 0", func() (*tensor, int) { return millrace.Arange(millrace.Int32, 0, 2, 0), line() }, shape},
+		{"arange NaN", func() (*tensor, int) { return millrace.Arange(millrace.Float32, 0, math.NaN(), 1), line() }, shape},
+		{"arange infinity", func() (*tensor, int) { return millrace.Arange(millrace.Float32, 0, math.Inf(1), 1), line() }, shape},
+		{"arange of too many", func() (*tensor, int) { return millrace.Arange(millrace.Float32, 0, 1e300, 1), line() }, shape},
+		{"arange past uint8", func() (*tensor, int) { return millrace.Arange(millrace.Uint8, 0, 300, 1), line() }, dtype},
+		{"arange fraction", func() (*tensor, int) { return millrace.Arange(millrace.Int32, 0, 3, 0.5), line() }, dtype},
+		{"fromslice size", func() (*tensor, int) { return millrace.FromSlice([]float32{1, 2, 3}, 2, 2), line() }, shape},
+		{"fromslice negative", func() (*tensor, int) { return millrace.FromSlice([]float32{1, 2, 3}, -3), line() }, shape},
+		{"fromslice rank 9", func() (*tensor, int) { return millrace.FromSlice([]float32{1}, 1, 1, 1, 1, 1, 1, 1, 1, 1), line() }, shape},
+		{"fromslice nowhere", func() (*tensor, int) { return millrace.FromSliceOn(nil, []float32{1}), line() }, nil},
+		{"zeros on a nil device", func() (*tensor, int) { return millrace.ZerosOn((*millrace.Device)(nil), millrace.Float32, 1), line() }, nil},
+		{"zeros on a nil stream", func() (*tensor, int) { return millrace.ZerosOn((*millrace.Stream)(nil), millrace.Float32, 1), line() }, nil},
+		{"zeros on a nil scope", func() (*tensor, int) { return millrace.ZerosOn((*millrace.Scope)(nil), millrace.Float32, 1), line() }, nil},
+		{"to nowhere", func() (*tensor, int) { return f.To(nil), line() }, nil},
+		{"nil operand", func() (*tensor, int) { return f.Add(nil), line() }, nil},
+		{"nil receiver", func() (*tensor, int) { return (*tensor)(nil).Add(f), line() }, nil},
+		{"zero tensor", func() (*tensor, int) { return new(tensor).Exp(), line() }, nil},
+		{"view of nil", func() (*tensor, int) { return (*tensor)(nil).Reshape(1), line() }, nil},
+		{"slice of nil", func() (*tensor, int) { return (*tensor)(nil).Slice(millrace.At(0)), line() }, nil},
+		{"scalar on nil", func() (*tensor, int) { return (*tensor)(nil).AddScalar(1), line() }, nil},
+		{"sum of nil", func() (*tensor, int) { return (*tensor)(nil).Sum(), line() }, nil},
+		{"nil to", func() (*tensor, int) { return (*tensor)(nil).To(nil), line() }, nil},
+		{"permute of a zero tensor", func() (*tensor, int) { return new(tensor).T(), line() }, nil},
+	} {
+		r, at := c.call()
+		wantError(t, c.name, r.Err(), c.cause, at)
+		if s := r.String(); !strings.HasPrefix(s, "<") || !strings.Contains(s, fmt.Sprintf("badinput_test.go:%d", at)) {
+			t.Errorf("%s: prints %q", c.name, s)
+		}
+		_ = r.DType().String()
+		if n := r.Rank(); n != len(r.Shape()) || r.Dim(n) != 0 || r.Dim(-1-n) != 0 {
+			t.Errorf("%s: shape %v, rank %d", c.name, r.Shape(), n)
+		}
+		// What is computed from it carries the same error, whatever it is.
+		for _, next := range []*tensor{r.Add(f), f.Mul(r), r.Exp().AddScalar(0.5).Sum(), r.Reshape(7, -1).T().Slice(millrace.At(3)), r.Cast(millrace.Bool).And(b), millrace.Where(b, r, i), r.PowInt(3), r.Squeeze(4)} {
+			var a, b *millrace.OpError
+			if !errors.As(next.Err(), &a) || !errors.As(r.Err(), &b) || a.Caller != b.Caller || a.Op != b.Op {
+				t.Errorf("%s: a later op says %v, want %v", c.name, next.Err(), r.Err())
+			}
+		}
+		if v, err := millrace.Values[float32](r); v != nil || !sameError(err, r.Err()) {
+			t.Errorf("%s: Values gives %v, %v", c.name, v, err)
+		}
+		if err := r.Eval(); !sameError(err, r.Err()) {
+			t.Errorf("%s: Eval gives %v", c.name, err)
+		}
+		if s := r.Explain(); !strings.Contains(s, "badinput_test.go") {
+			t.Errorf("%s: Explain gives %q", c.name, s)
+		}
+		r.Release()
+	}
+	if v, err := millrace.Values[float32](f.AddScalar(1)); err != nil || v[5] != 7 {
+		t.Errorf("the stream is no longer usable: %v, %v", v, err)
+	}
+}
+
+func sameError(a, b error) bool {
+	var x, y *millrace.OpError
+	return errors.As(a, &x) && errors.As(b, &y) && x.Op == y.Op && x.Caller == y.Caller
+}
+
+// Reading with the wrong type or size is an error of the reader's line.
+func TestBadReads(t *testing.T) {
+	f := millrace.FromSlice([]float32{1, 2, 3})
+	huge := millrace.Zeros(millrace.Float32).Expand(1<<29, 1<<29)
+	_, err := millrace.Values[float64](f)
+	wantError(t, "values", err, millrace.ErrDType, line()-1)
+	_, err = millrace.Values[bool](f.Cast(millrace.Uint8))
+	wantError(t, "values", err, millrace.ErrDType, line()-1)
+	err = millrace.ReadInto(make([]float32, 2), f)
+	wantError(t, "readinto", err, millrace.ErrShape, line()-1)
+	err = millrace.ReadInto(make([]int32, 3), f)
+	wantError(t, "readinto", err, millrace.ErrDType, line()-1)
+	_, err = millrace.Item[float32](f)
+	wantError(t, "item", err, millrace.ErrShape, line()-1)
+	_, err = millrace.Item[int64](f)
+	wantError(t, "item", err, millrace.ErrDType, line()-1)
+	_, err = millrace.Values[float32](nil)
+	wantError(t, "nil", err, nil, line()-1)
+	_, err = millrace.Values[float32](new(tensor))
+	wantError(t, "zero tensor", err, nil, line()-1)
+	_, err = millrace.Values[float32](huge)
+	wantError(t, "huge", err, millrace.ErrOutOfMemory, line()-1)
+	_, err = millrace.Equal(f, nil)
+	wantError(t, "equal nil", err, nil, line()-1)
+	_, err = millrace.AllClose(f, f.Reshape(3, 1), 0, 0)
+	wantError(t, "allclose", err, millrace.ErrShape, line()-1)
+	_, err = millrace.AllClose(f, f.Cast(millrace.Float64), 0, 0)
+	wantError(t, "allclose", err, millrace.ErrDType, line()-1)
+	(*tensor)(nil).Release()
+	(*tensor)(nil).Set(f)
+	new(tensor).Release()
+}
+
+// Sizes that the machine does not have are errors when they run, not before,
+// and not the end of the program.
+func TestLargerThanMemory(t *testing.T) {
+	dev := openCPU(t, "cpu:memory=64MiB")
+	big := millrace.ZerosOn(dev, millrace.Float64, 1<<20, 1<<20).AddScalar(1)
+	at := line() - 1
+	if err := big.Err(); err != nil {
+		t.Errorf("recording: %v", err)
+	}
+	wantError(t, "eval", big.Eval(), millrace.ErrOutOfMemory, at)
+	ok := millrace.OnesOn(dev, millrace.Float32, 10).Sum()
+	if v, err := millrace.Item[float32](ok); err != nil || v != 10 {
+		t.Errorf("afterwards: %v, %v", v, err)
+	}
+	over := millrace.FromSliceOn(dev, make([]float32, 20<<20))
+	wantError(t, "fromslice", over.Err(), millrace.ErrOutOfMemory, line()-1)
+}
+
+// Use after Release names the line of the use, and in its text the line of the
+// Release.
+func TestUseAfterRelease(t *testing.T) {
+	x := millrace.FromSlice([]float32{1, 2, 3})
+	y := x.Exp()
+	x.Release()
+	released := line() - 1
+	z := x.Add(y)
+	wantError(t, "add", z.Err(), millrace.ErrReleased, line()-1)
+	if want := fmt.Sprintf("badinput_test.go:%d", released); !strings.Contains(z.Err().Error(), want) {
+		t.Errorf("does not name the Release, %s: %v", want, z.Err())
+	}
+	_, err := millrace.Values[float32](x)
+	wantError(t, "values", err, millrace.ErrReleased, line()-1)
+	wantError(t, "reshape", x.Reshape(3, 1).Err(), millrace.ErrReleased, line())
+	wantError(t, "to", x.To(x.Stream()).Err(), millrace.ErrReleased, line())
+	wantError(t, "reshape misuse", x.Reshape(7).Err(), millrace.ErrReleased, line())
+	if s := x.String(); !strings.HasPrefix(s, "<") || !strings.Contains(s, "released") {
+		t.Errorf("prints %q", s)
+	}
+	if x.DType() != millrace.Float32 || x.Len() != 3 {
+		t.Errorf("released tensor is %v%v", x.DType(), x.Shape())
+	}
+	x.Release() // twice is harmless
+	if v, err := millrace.Values[float32](y); err != nil || len(v) != 3 {
+		t.Errorf("what was computed before: %v, %v", v, err)
+	}
+}
+
+func TestUseAfterScope(t *testing.T) {
+	dev := openCPU(t, "cpu")
+	var x, y, kept *tensor
+	err := dev.Scope(func(sc *millrace.Scope) error {
+		x = millrace.FromSliceOn(sc, []float32{1, 2, 3})
+		y = x.MulScalar(2)
+		kept = sc.Keep(y.AddScalar(1))
+		return nil
+	})
+	opened := line() - 6
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*tensor{x, y} {
+		z := r.Exp()
+		wantError(t, "exp", z.Err(), millrace.ErrReleased, line()-1)
+		if z.Err() == nil {
+			continue
+		}
+		if want := fmt.Sprintf("badinput_test.go:%d", opened); !strings.Contains(z.Err().Error(), want) {
+			t.Errorf("does not name the scope, %s: %v", want, z.Err())
+		}
+	}
+	if v, err := millrace.Values[float32](kept); err != nil || v[2] != 7 {
+		t.Errorf("kept: %v, %v", v, err)
+	}
+}
+
+func TestUseAfterClose(t *testing.T) {
+	dev := openCPU(t, "cpu")
+	x := millrace.FromSliceOn(dev, []float32{1, 2, 3})
+	y := x.Exp()
+	s := dev.NewStream()
+	w := millrace.FromSliceOn(s, []float32{1})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wantError(t, "closed stream", w.Exp().Err(), millrace.ErrClosed, line())
+	wantError(t, "closed stream", millrace.ZerosOn(s, millrace.Float32).Err(), millrace.ErrClosed, line())
+	if v, err := millrace.Values[float32](w); err != nil || v[0] != 1 {
+		t.Errorf("tensor of a closed stream: %v, %v", v, err)
+	}
+	for range 2 {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wantError(t, "op", x.Add(x).Err(), millrace.ErrClosed, line())
+	wantError(t, "create", millrace.OnesOn(dev, millrace.Float32, 2).Err(), millrace.ErrClosed, line())
+	wantError(t, "fromslice", millrace.FromSliceOn(dev, []bool{true}).Err(), millrace.ErrClosed, line())
+	_, err := millrace.Values[float32](y)
+	wantError(t, "values", err, millrace.ErrClosed, line()-1)
+	_, err = millrace.Values[float32](x)
+	wantError(t, "values", err, millrace.ErrClosed, line()-1)
+	_ = x.String()
+	x.Release()
+	y.Release()
+}
+
+// Tensors of two devices do not mix; To brings them together.
+func TestForeignDevice(t *testing.T) {
+	a, b := openCPU(t, "cpu"), openCPU(t, "cpu:tier=0")
+	x, y := millrace.FromSliceOn(a, []float32{1, 2}), millrace.FromSliceOn(b, []float32{10, 20})
+	z := x.Add(y)
+	wantError(t, "add", z.Err(), nil, line()-1)
+	if !strings.Contains(z.Err().Error(), "To") {
+		t.Errorf("does not name To: %v", z.Err())
+	}
+	if v, err := millrace.Values[float32](x.To(b).Add(y)); err != nil || v[1] != 22 {
+		t.Errorf("after To: %v, %v", v, err)
+	}
+}
+
+// The stream tells of an error that nobody saw, once.
+func TestUnseenErrors(t *testing.T) {
+	dev := openCPU(t, "cpu")
+	s := dev.NewStream()
+	x := millrace.FromSliceOn(s, []float32{1, 2})
+	if err := s.Err(); err != nil {
+		t.Errorf("at first: %v", err)
+	}
+	x.Reshape(3)
+	wantError(t, "err", s.Err(), millrace.ErrShape, line()-1)
+	if err := s.Err(); err != nil {
+		t.Errorf("told twice: %v", err)
+	}
+	x.Slice(millrace.At(9))
+	wantError(t, "sync", s.Sync(context.Background()), millrace.ErrShape, line()-1)
+	if err := s.Sync(context.Background()); err != nil {
+		t.Errorf("told twice: %v", err)
+	}
+	_, err := millrace.Values[float32](x.Exp().Add(millrace.ZerosOn(s, millrace.Float32, 5)))
+	wantError(t, "values", err, millrace.ErrShape, line()-1)
+	if err := s.Err(); err != nil {
+		t.Errorf("told twice: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Sync(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func openCPU(t testing.TB, spec string) *millrace.Device {
+	t.Helper()
+	d, err := millrace.Open(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}

@@ -92,10 +92,8 @@ func (d *dimSet) view(seg *segment.Segment, node *ir.Node, arg, out int32) {
 			d.union(o+int32(i), a+int32(ax))
 		}
 	case ir.Reshape:
-		eachGroup(from, to, func(f, t []int) {
-			if len(f) == 1 && len(t) == 1 {
-				d.union(a+int32(f[0]), o+int32(t[0]))
-			}
+		eachRun(from, to, func(i0, i1, j0, j1 int) {
+			d.run(a+int32(i0), a+int32(i1), o+int32(j0), o+int32(j1))
 		})
 	case ir.Sum, ir.Max:
 		k := int32(0)
@@ -114,35 +112,53 @@ func (d *dimSet) view(seg *segment.Segment, node *ir.Node, arg, out int32) {
 	}
 }
 
-// eachGroup takes a reshape apart into the smallest runs of dims with equal
-// products and calls f with the dim numbers of each run. Dims of size 1 belong
-// to no run. Neither shape has a dim of size 0.
-func eachGroup(from, to ir.Shape, f func(from, to []int)) {
-	var fs, ts []int
-	p, q := 1, 1
+// run adds that two runs of variables have equal products. Something follows
+// where at most one dim of each side is not 1 by structure.
+func (d *dimSet) run(i0, i1, j0, j1 int32) {
+	free := func(from, to int32) (v int32, ok bool) {
+		n := 0
+		v = one
+		for u := from; u < to; u++ {
+			if d.find(u) != one {
+				v = u
+				n++
+			}
+		}
+		return v, n <= 1
+	}
+	a, ok := free(i0, i1)
+	b, ok2 := free(j0, j1)
+	if ok && ok2 {
+		d.union(a, b)
+	}
+}
+
+// eachRun takes a reshape apart into the shortest runs of dims with equal
+// products, as the relative form of the node does: dims i0 to i1 of one shape
+// are dims j0 to j1 of the other. A run with no dims on one side has only dims
+// of size 1 on the other.
+func eachRun(from, to ir.Shape, f func(i0, i1, j0, j1 int)) {
 	i, j := 0, 0
-	for {
-		for i < len(from) && from[i] == 1 {
-			i++
+	for i < len(from) || j < len(to) {
+		i0, j0 := i, j
+		p, q := 1, 1
+		if i < len(from) {
+			p, i = from[i], i+1
 		}
-		for j < len(to) && to[j] == 1 {
-			j++
+		if j < len(to) {
+			q, j = to[j], j+1
 		}
-		switch {
-		case p == q && p > 1:
-			f(fs, ts)
-			fs, ts, p, q = fs[:0], ts[:0], 1, 1
-		case p <= q && i < len(from):
-			fs = append(fs, i)
-			p *= from[i]
-			i++
-		case j < len(to):
-			ts = append(ts, j)
-			q *= to[j]
-			j++
-		default:
-			return
+		for p != q {
+			switch {
+			case p < q && i < len(from):
+				p, i = p*from[i], i+1
+			case j < len(to):
+				q, j = q*to[j], j+1
+			default:
+				return // a dim of size 0: nothing follows
+			}
 		}
+		f(i0, i, j0, j)
 	}
 }
 

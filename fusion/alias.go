@@ -83,7 +83,7 @@ func (l *layouter) identity(t *tracer, shape ir.Shape) {
 		t.at[i] = affine{}
 		inner := int64(n)
 		for first := d; d < l.domain.rank && (inner > 1 || d == first); d++ {
-			inner /= l.domain.dims[d]
+			inner /= max(l.domain.dims[d], 1) // a dim of size 0 has no points to tell apart
 			t.at[i].c[d] = inner
 		}
 	}

@@ -1,0 +1,121 @@
+package millrace_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+func TestOpenTakesOptions(t *testing.T) {
+	dev := openCPU(t, "cpu:threads=1,tier=0,fusion=off,memory=64MiB")
+	if dev.Name() != "cpu" || !dev.Exact() || !dev.Supports(millrace.Float64) || dev.Supports(millrace.Invalid) || dev.Description() == "" {
+		t.Errorf("%s %q: exact %v", dev.Name(), dev.Description(), dev.Exact())
+	}
+	x := millrace.OnesOn(dev, millrace.Float32, 4)
+	before := dev.Stats()
+	if err := x.AddScalar(1).MulScalar(2).Eval(); err != nil {
+		t.Fatal(err)
+	}
+	after := dev.Stats()
+	if n := after.Runtime.Launches - before.Runtime.Launches; n < 3 {
+		t.Errorf("three ops without fusion took %d launches", n)
+	}
+	if after.Ops-before.Ops != 2 {
+		t.Errorf("%d ops counted, want 2", after.Ops-before.Ops)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	for _, c := range []struct {
+		spec  string
+		cause error
+		says  []string
+	}{
+		{"cpu:thread=2", nil, []string{`"thread"`, "threads"}},
+		{"cpu:threads=-1,tier=7", nil, []string{"Threads", "tier"}},
+		{"abacus", millrace.ErrNoDriver, []string{"abacus", "cpu"}},
+		{"webgpu", millrace.ErrNoDriver, []string{"import", "github.com/millrace-go/millrace/runtime/webgpu"}},
+	} {
+		d, err := millrace.Open(c.spec)
+		if err == nil {
+			t.Errorf("%s: opened", c.spec)
+			d.Close()
+			continue
+		}
+		if c.cause != nil && !errors.Is(err, c.cause) {
+			t.Errorf("%s: %v, want %v", c.spec, err, c.cause)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(err.Error(), s) {
+				t.Errorf("%s: does not say %q: %v", c.spec, s, err)
+			}
+		}
+	}
+	if _, err := millrace.OpenOptions(millrace.Options{Threads: -1, QueueCap: -1}); err == nil || !strings.Contains(err.Error(), "Threads") || !strings.Contains(err.Error(), "QueueCap") {
+		t.Errorf("negative options: %v", err)
+	}
+}
+
+// The environment is read when a device is opened, in a process of its own
+// here: this test runs itself with a variable set and looks at what it prints.
+func TestEnvironment(t *testing.T) {
+	if os.Getenv("MILLRACE_TEST_CHILD") != "" {
+		child()
+		return
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	trace := t.TempDir() + "/trace.json"
+	for _, c := range []struct {
+		env  []string
+		says []string
+	}{
+		{nil, []string{"device cpu", "sum 6.0"}},
+		{[]string{"MILLRACE_DEVICE=cpu:fusion=off"}, []string{"launches 3", "sum 6.0"}},
+		{[]string{"MILLRACE_DEVICE=cpu:threads=x"}, []string{"<", "MILLRACE_DEVICE", "threads"}},
+		{[]string{"MILLRACE_DEVICE=webgpu"}, []string{"<", "no driver", "runtime/webgpu"}},
+		{[]string{"MILLRACE_COMPILE=off"}, []string{"sum 6.0", "compiles 0"}},
+		{[]string{"MILLRACE_COMPILE=off", "MILLRACE_DEVICE=cpu:tier=1"}, []string{"sum 6.0", "compiles 0"}},
+		{[]string{"MILLRACE_COMPILE=never"}, []string{"<", "MILLRACE_COMPILE", "want on or off"}},
+		{[]string{"MILLRACE_DEBUG=help"}, []string{"trace=FILE", "sum 6.0"}},
+		{[]string{"MILLRACE_DEBUG=nonsense"}, []string{"<", "MILLRACE_DEBUG", "lines"}},
+		{[]string{"MILLRACE_DEBUG=check,lines"}, []string{"sum 6.0"}},
+		{[]string{"MILLRACE_DEBUG=trace=" + trace}, []string{"sum 6.0"}},
+	} {
+		cmd := exec.Command(exe, "-test.run=^TestEnvironment$")
+		cmd.Env = append(os.Environ(), append(c.env, "MILLRACE_TEST_CHILD=1")...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %v\n%s", c.env, err, out)
+		}
+		for _, s := range c.says {
+			if !strings.Contains(string(out), s) {
+				t.Errorf("%v: does not print %q:\n%s", c.env, s, out)
+			}
+		}
+	}
+	if data, err := os.ReadFile(trace); err != nil || !strings.Contains(string(data), `"segment"`) {
+		t.Errorf("trace file: %v\n%s", err, data)
+	}
+}
+
+func child() {
+	x := millrace.FromSlice([]float32{0, 1, 2})
+	os.Stdout.WriteString("sum " + x.AddScalar(1).MulScalar(1).Sum().String() + "\n")
+	d, err := millrace.Default()
+	if err != nil {
+		return
+	}
+	s := d.Stats()
+	os.Stdout.WriteString("device " + d.Name() + "\n")
+	os.Stdout.WriteString("launches " + itoa(s.Runtime.Launches) + "\ncompiles " + itoa(s.Runtime.Compiles) + "\n")
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -192,3 +192,14 @@ func FuzzProgram(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkOracle(b *testing.B) {
+	seed := uint64(0)
+	for b.Loop() {
+		p := New(seed, Config{})
+		if _, err := ir.EvalProgram(p, Inputs(p, seed)); err != nil {
+			b.Fatal(err)
+		}
+		seed++
+	}
+}

@@ -91,8 +91,11 @@ func mulhiBody(bytes, call string) string {
 	product := func(a, b string) string {
 		return strings.NewReplacer("%a", "(i)("+a+")", "%b", "(i)("+b+")").Replace(call)
 	}
-	return "typedef int i __attribute__((vector_size(" + bytes + ")));\n" +
-		"\ttypedef long long q __attribute__((vector_size(" + bytes + ")));\n" +
+	q := ""
+	if strings.Contains(call, "(q)") {
+		q = "\ttypedef long long q __attribute__((vector_size(" + bytes + ")));\n"
+	}
+	return "typedef int i __attribute__((vector_size(" + bytes + ")));\n" + q +
 		"\ttypedef unsigned long long u __attribute__((vector_size(" + bytes + ")));\n" +
 		"\tconst u even = (u)" + product("a", "b") + ", odd = (u)" + product("(u)a >> 32", "(u)b >> 32") + ";\n" +
 		"\treturn (T)(even >> 32 | odd >> 32 << 32);"

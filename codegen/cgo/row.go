@@ -91,7 +91,10 @@ func (p *printer) row() error {
 		}
 	}
 	p.linef(2, "for (int tail = 0; tail < 2; tail++) {")
-	p.linef(3, "mr_i64 m = n & -%d, done = 0;", p.lanes)
+	p.linef(3, "mr_i64 m = n & -%d;", p.lanes)
+	if p.countsDone(used) {
+		p.linef(3, "mr_i64 done = 0; /* elements of the row before this pass */")
+	}
 	for i, o := range p.k.Operands {
 		if used[i] && p.direct(i, o) {
 			p.linef(3, "_Alignas(64) %s t%d[%d];", ctypes[o.DT].elem, i, p.lanes)
@@ -112,6 +115,26 @@ func (p *printer) row() error {
 		p.linef(2, "r%d += n;", i)
 	}
 	return nil
+}
+
+// copiesBack tells whether a tail has results to copy.
+func (p *printer) copiesBack(used []bool) bool {
+	for i, o := range p.k.Operands {
+		if used[i] && p.direct(i, o) && o.Kind == codegen.Output {
+			return true
+		}
+	}
+	return len(p.k.Reduces) > 0
+}
+
+// countsDone tells whether the loop needs to know where in the row it stands.
+func (p *printer) countsDone(used []bool) bool {
+	for i, o := range p.k.Operands {
+		if used[i] && o.Kind != codegen.Index && p.v.Class[i] == codegen.Staged {
+			return true
+		}
+	}
+	return p.copiesBack(used)
 }
 
 // direct tells operands that the loop reads or writes through a pointer, which
@@ -202,17 +225,16 @@ func (p *printer) tailStart(used []bool) {
 	for i := range p.k.Reduces {
 		p.linef(4, "r%d = tr%d;", i, i)
 	}
-	p.linef(4, "done = m;\n\t\t\t\tm = %d;", p.lanes)
+	if p.countsDone(used) {
+		p.linef(4, "done = m;")
+	}
+	p.linef(4, "m = %d;", p.lanes)
 	p.linef(3, "}")
 }
 
 // tailEnd copies results of the tail to where they belong.
 func (p *printer) tailEnd(used []bool) {
-	copies := len(p.k.Reduces) > 0
-	for i, o := range p.k.Operands {
-		copies = copies || used[i] && p.direct(i, o) && o.Kind == codegen.Output
-	}
-	if !copies {
+	if !p.copiesBack(used) {
 		return
 	}
 	p.linef(3, "if (tail) {")

@@ -103,14 +103,16 @@ var primitives = [ir.NumOps]primitive{
 	ir.Convert: convert,
 	ir.Bitcast: bitcast,
 	ir.Lookup:  lookup,
-	ir.Rare:    rare,
 }
 
 // spell returns the expression of an instruction, and the lane width of the
 // mask it makes where it makes one.
 func (s *speller) spell(in ir.Instr, a []operand) (operand, error) {
 	f := primitives[in.Op]
-	if f == nil {
+	switch {
+	case in.Op == ir.Rare:
+		f = rare // outside the table, which its sub-program is spelled by
+	case f == nil:
 		return operand{}, fmt.Errorf("codegen/cgo: %v is not a primitive", in.Op)
 	}
 	out := operand{dt: in.DT, width: 4}

@@ -51,7 +51,7 @@ func (h *helpers) lookup(vec bool, id uint64, dt ir.DType) string {
 
 // sub defines a sub-program as a scalar function and returns its name.
 func (h *helpers) sub(id uint64) string {
-	p := ir.Sub(id)
+	p := ir.SubByID(id)
 	if p == nil {
 		h.err = fmt.Errorf("codegen/cgo: no sub-program %d", id)
 		return "0"

@@ -1,0 +1,24 @@
+//go:build !cgo || !unix
+
+package cpu
+
+import (
+	goruntime "runtime"
+)
+
+// compiler is never made here: without cgo there is nothing to load what a
+// compiler would make.
+type compiler struct{}
+
+func newCompiler(*device) *compiler { return nil }
+
+func (*compiler) want(*variant, int64) {}
+func (*compiler) wait()                {}
+func (*compiler) stop()                {}
+func (*compiler) unload()              {}
+
+func findCompiler() string { return "" }
+
+func describe() string { return goruntime.GOARCH + " without cgo" }
+
+func fingerprint() string { return "go" }

@@ -1,0 +1,106 @@
+//go:build cgo && unix
+
+package cpu
+
+/*
+#cgo linux LDFLAGS: -ldl
+#include <dlfcn.h>
+#include <stdlib.h>
+#include "fpenv.h"
+#include "run.h"
+
+static int mr_probe_call(void *f)
+{
+	mr_fpenv saved = mr_fpenv_set();
+	int r = ((int (*)(void))f)();
+	mr_fpenv_restore(saved);
+	return r;
+}
+
+// ISA levels, as nativeISA reads them.
+static int mr_isa(void)
+{
+#if defined __x86_64__
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx512f"))
+		return 3;
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		return 2;
+	return 1;
+#elif defined __aarch64__
+	return 4;
+#else
+	return 0;
+#endif
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/internal/fault"
+)
+
+// Names that printed objects export.
+const (
+	kernelSymbol = "mr_kernel"
+	probeSymbol  = "mr_probe"
+)
+
+var errProbe = errors.New("the compiled object contracts, flushes denormals or rounds another way")
+
+// load opens an object, has it probe its own arithmetic, and returns its
+// kernel.
+func load(path string) (handle, kernel unsafe.Pointer, err error) {
+	if err := fault.Hit(fault.Load); err != nil {
+		return nil, nil, err
+	}
+	goruntime.LockOSThread() // dlerror is per thread
+	defer goruntime.UnlockOSThread()
+	name := C.CString(path)
+	defer C.free(unsafe.Pointer(name))
+	handle = C.dlopen(name, C.RTLD_NOW|C.RTLD_LOCAL)
+	if handle == nil {
+		return nil, nil, fmt.Errorf("dlopen: %s", C.GoString(C.dlerror()))
+	}
+	defer func() {
+		if err != nil {
+			C.dlclose(handle)
+		}
+	}()
+	probe, err := symbol(handle, probeSymbol)
+	if err != nil {
+		return nil, nil, err
+	}
+	if C.mr_probe_call(probe) != 0 {
+		return nil, nil, errProbe
+	}
+	kernel, err = symbol(handle, kernelSymbol)
+	return handle, kernel, err
+}
+
+func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	p := C.dlsym(handle, c)
+	if p == nil {
+		return nil, fmt.Errorf("dlsym: no %s", name)
+	}
+	return p, nil
+}
+
+func unload(handle unsafe.Pointer) { C.dlclose(handle) }
+
+// nativeISA is what this processor, as the system lets it be used, has.
+func nativeISA() *cgo.ISA {
+	return []*cgo.ISA{cgo.Portable, cgo.SSE, cgo.AVX2, cgo.AVX512, cgo.NEON}[C.mr_isa()]
+}
+
+func describe() string { return goruntime.GOARCH + " " + nativeISA().Name }
+
+func fingerprint() string { return nativeISA().Name }

@@ -1,0 +1,269 @@
+package cpu
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// buffer is a block of the pool. It is never moved.
+type buffer struct {
+	p     unsafe.Pointer
+	bytes int64 // asked for
+	block int64 // taken from the pool
+	freed bool
+}
+
+// Bytes is the usable size.
+func (b *buffer) Bytes() int64 { return b.bytes }
+
+// memory keeps freed blocks by size class, because touching fresh pages costs
+// more than most kernels. Blocks freed while launches run wait in limbo until
+// those end: they may still be read.
+type memory struct {
+	mu      sync.Mutex
+	limit   int64 // bytes of live and kept blocks together
+	keep    int64 // bytes of kept blocks
+	free    map[int64][]unsafe.Pointer
+	all     map[unsafe.Pointer]int64 // every block taken from the system
+	limbo   []*buffer
+	running int
+
+	allocs, hits, live, kept int64
+}
+
+// pageAligned is the size from which blocks come in whole huge pages.
+const pageAligned = 4 << 20
+
+func newMemory(limit int64) *memory {
+	physical := physicalMemory()
+	if limit <= 0 || limit > physical {
+		limit = physical
+	}
+	return &memory{limit: limit, keep: limit / 2, free: map[int64][]unsafe.Pointer{}, all: map[unsafe.Pointer]int64{}}
+}
+
+// sizeClass rounds up to four steps per power of two, whole huge pages from
+// pageAligned on.
+func sizeClass(n int64) int64 {
+	if n <= 256 {
+		return (max(n, 1) + 63) &^ 63
+	}
+	step := int64(1) << (bits.Len64(uint64(n-1)) - 3)
+	if n >= pageAligned {
+		step = max(step/2, 2<<20)
+	}
+	return (n + step - 1) / step * step
+}
+
+// Alloc returns memory with undefined contents.
+func (d *device) Alloc(n int64) (runtime.Buffer, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.life.RUnlock()
+	return d.mem.alloc(n)
+}
+
+func (m *memory) alloc(n int64) (runtime.Buffer, error) {
+	refuse := func() (runtime.Buffer, error) {
+		return nil, fmt.Errorf("cpu: %w: %d bytes with %d of %d in use", runtime.ErrOutOfMemory, n, m.live, m.limit)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := fault.Hit(fault.Alloc); err != nil {
+		return nil, fmt.Errorf("cpu: %w: %w", runtime.ErrOutOfMemory, err)
+	}
+	if n < 0 || n > m.limit {
+		return refuse()
+	}
+	size := sizeClass(n)
+	if size > m.limit-m.live { // the class does not fit, the bytes may
+		size = (n + 4095) &^ 4095
+	}
+	if list := m.free[size]; len(list) > 0 {
+		p := list[len(list)-1]
+		m.free[size] = list[:len(list)-1]
+		m.kept -= size
+		m.hits++
+		return m.hand(p, n, size), nil
+	}
+	if m.live+m.kept+size > m.limit {
+		m.trim(m.limit - m.live - size)
+	}
+	if m.live+size > m.limit {
+		return refuse()
+	}
+	p := sysAlloc(size)
+	if p == nil {
+		m.trim(0)
+		if p = sysAlloc(size); p == nil {
+			return refuse()
+		}
+	}
+	m.all[p] = size
+	return m.hand(p, n, size), nil
+}
+
+func (m *memory) hand(p unsafe.Pointer, n, size int64) runtime.Buffer {
+	m.allocs++
+	m.live += size
+	return &buffer{p: p, bytes: n, block: size}
+}
+
+// Free gives a buffer back. Freeing one twice does nothing.
+func (d *device) Free(b runtime.Buffer) {
+	x, ok := b.(*buffer)
+	if !ok || d.enter() != nil {
+		return
+	}
+	defer d.life.RUnlock()
+	m := d.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.freed {
+		return
+	}
+	x.freed = true
+	if m.running > 0 {
+		m.limbo = append(m.limbo, x)
+		return
+	}
+	m.release(x)
+}
+
+func (m *memory) release(b *buffer) {
+	m.live -= b.block
+	m.free[b.block] = append(m.free[b.block], b.p)
+	m.kept += b.block
+	if m.kept > m.keep {
+		m.trim(m.keep)
+	}
+}
+
+// trim gives kept blocks back to the system until at most keep bytes are left,
+// the largest first: they are what brings the sum down.
+func (m *memory) trim(keep int64) {
+	for m.kept > max(keep, 0) {
+		var largest int64
+		for size, list := range m.free {
+			if len(list) > 0 {
+				largest = max(largest, size)
+			}
+		}
+		list := m.free[largest]
+		p := list[len(list)-1]
+		m.free[largest] = list[:len(list)-1]
+		m.kept -= largest
+		delete(m.all, p)
+		sysFree(p, largest)
+	}
+}
+
+// begin and end surround a run of launches.
+func (m *memory) begin() {
+	m.mu.Lock()
+	m.running++
+	m.mu.Unlock()
+}
+
+func (m *memory) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running--
+	if m.running > 0 {
+		return
+	}
+	for i, b := range m.limbo {
+		m.release(b)
+		m.limbo[i] = nil
+	}
+	m.limbo = m.limbo[:0]
+}
+
+func (m *memory) stats(s *runtime.Stats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Allocs, s.AllocBytes, s.PoolBytes, s.PoolHits = m.allocs, m.live, m.kept, m.hits
+}
+
+func (m *memory) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p, size := range m.all {
+		sysFree(p, size)
+	}
+	clear(m.all)
+	clear(m.free)
+	m.limbo = nil
+}
+
+// Write copies elements into a buffer; off counts elements.
+func (d *device) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) error {
+	return d.transfer(dst, dt, off, src, true)
+}
+
+// Read copies elements out of a buffer; off counts elements.
+func (d *device) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) error {
+	return d.transfer(src, dt, off, dst, false)
+}
+
+// parallelCopy is the size from which a copy is worth several threads.
+const parallelCopy = 1 << 20
+
+func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte, write bool) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.life.RUnlock()
+	x, ok := b.(*buffer)
+	n, size := int64(len(host)), int64(dt.Size())
+	if !ok || size == 0 || x.freed || off < 0 || off > x.bytes/size || n > x.bytes-off*size {
+		return fmt.Errorf("cpu: %d bytes of %v at element %d do not fit the buffer", n, dt, off)
+	}
+	if n == 0 {
+		return nil
+	}
+	device := unsafe.Slice((*byte)(unsafe.Add(x.p, off*size)), n)
+	dst, src := host, device
+	if write {
+		dst, src = device, host
+	}
+	if n < parallelCopy {
+		copy(dst, src)
+		return nil
+	}
+	d.runMu.Lock()
+	defer d.runMu.Unlock()
+	d.exec.copyBytes(dst, src)
+	return nil
+}
+
+// physicalMemory is what the machine, or the container, has. Where neither
+// says, it is more than any: allocation itself then finds the end.
+func physicalMemory() int64 {
+	limit := int64(1) << 46
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+				if kb, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+					limit = kb << 10
+				}
+			}
+		}
+	}
+	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			limit = min(limit, n)
+		}
+	}
+	return limit
+}

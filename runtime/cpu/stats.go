@@ -1,0 +1,40 @@
+package cpu
+
+import (
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// counters are what Stats adds up.
+type counters struct {
+	launches, read, written   atomic.Int64
+	tier0, fallbacks          atomic.Int64
+	compiles, fails, compiled atomic.Int64 // compiled counts nanoseconds
+}
+
+// account counts a launch.
+func (d *device) account(r *ready) {
+	read, written := codegen.Traffic(r.p.kernel, r.l, &d.caps.ElemSize)
+	d.count.launches.Add(1)
+	d.count.read.Add(read)
+	d.count.written.Add(written)
+}
+
+// Stats are the counters since the device was opened.
+func (d *device) Stats() runtime.Stats {
+	c := &d.count
+	s := runtime.Stats{
+		Launches:     c.launches.Load(),
+		BytesRead:    c.read.Load(),
+		BytesWritten: c.written.Load(),
+		Compiles:     c.compiles.Load(),
+		CompileFails: c.fails.Load(),
+		Fallbacks:    c.fallbacks.Load(),
+		Tier0:        c.tier0.Load(),
+		CompileNanos: c.compiled.Load(),
+	}
+	d.mem.stats(&s)
+	return s
+}

@@ -75,12 +75,17 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 		return errPath
 	}
 	n := &seg.Nodes[h.Node]
-	operand := seg.Tensors[n.Args[0].ID].Shape
-	from, to := n.Shape, operand
+	if !crossable(n.Op, h.Up) {
+		return fmt.Errorf("%w: no way across %s", errPath, n.Op)
+	}
+	from, to := n.Shape, seg.Tensors[n.Args[0].ID].Shape
 	if h.Up {
 		from, to = to, from
 	}
-	if !t.stands(from) && n.Op != ir.Reshape {
+	if n.Op == ir.Reshape {
+		return l.reshape(t, to)
+	}
+	if !t.stands(from) {
 		return fmt.Errorf("%w: at %v, not %v", errPath, t.shape[:t.rank], from)
 	}
 	switch n.Op {
@@ -90,14 +95,21 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 		t.permute(n.Attr.Axes, h.Up)
 	case ir.Slice:
 		t.slice(n.Attr, to)
-	case ir.Reshape:
-		return l.reshape(t, to)
-	case ir.Sum, ir.Max:
-		t.reduce(n.Attr)
 	default:
-		return fmt.Errorf("%w: a hop across %s", errPath, n.Op)
+		t.reduce(n.Attr)
 	}
 	return nil
+}
+
+// crossable says which nodes a path may cross in which direction.
+func crossable(op ir.Op, up bool) bool {
+	switch op {
+	case ir.Permute, ir.Reshape:
+		return true
+	case ir.Expand, ir.Slice:
+		return !up
+	}
+	return up && op.Class() == ir.ClassReduce
 }
 
 func (t *tracer) stands(s ir.Shape) bool {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
 )
@@ -189,6 +190,20 @@ func TestRandomPrograms(t *testing.T) {
 			compare(t, p, testCaps(), mode)
 		}
 		compare(t, p, tight, Best)
+	}
+}
+
+// TestAllOps does the same with programs of every op and dtype.
+func TestAllOps(t *testing.T) {
+	n := 150
+	if testing.Short() {
+		n = 30
+	}
+	for seed := range uint64(n) {
+		p := progen.New(seed, progen.Config{MaxElems: 600})
+		for _, mode := range []Mode{Best, Greedy, Unfused} {
+			compare(t, p, testCaps(), mode)
+		}
 	}
 }
 

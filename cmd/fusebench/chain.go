@@ -1,0 +1,99 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/millrace-go/millrace"
+)
+
+// chainSuite alternates MulScalar and AddScalar: next to no arithmetic, so
+// that what is left is the cost of an operation itself.
+type chainSuite struct{ ops int }
+
+func (chainSuite) Name() string         { return "chain" }
+func (s chainSuite) Variants() []string { return []string{fmt.Sprint(s.ops)} }
+
+func (s chainSuite) Program(string) func(x *millrace.Tensor) *millrace.Tensor {
+	return func(x *millrace.Tensor) *millrace.Tensor { return chain(x, s.ops, 0) }
+}
+
+// Oracle is the first step's.
+func (s chainSuite) Oracle(x float64) float64 {
+	for i := range s.ops {
+		if s := chainScalar(i, 0); i%2 == 0 {
+			x *= s
+		} else {
+			x += s
+		}
+	}
+	return x
+}
+
+// chain applies ops operations whose scalars depend on the step: no two steps
+// compute the same, and none is new to the engine.
+func chain(x *millrace.Tensor, ops, step int) *millrace.Tensor {
+	for i := range ops {
+		if s := chainScalar(i, step); i%2 == 0 {
+			x = x.MulScalar(s)
+		} else {
+			x = x.AddScalar(s)
+		}
+	}
+	return x
+}
+
+func chainScalar(i, step int) float64 {
+	k := float64(step%1000+1) * 1e-6
+	if i%2 == 0 {
+		return 1 + k*float64(i%7-3)
+	}
+	return k * float64(i+1)
+}
+
+// goChain is the same in plain Go: a loop for each operation, into slices that
+// were allocated before.
+func goChain(dst, x []float32, ops, step int) {
+	from := x
+	for i := range ops {
+		if s := float32(chainScalar(i, step)); i%2 == 0 {
+			for j, v := range from {
+				dst[j] = v * s
+			}
+		} else {
+			for j, v := range from {
+				dst[j] = v + s
+			}
+		}
+		from = dst
+	}
+}
+
+func setupChain(fs *flag.FlagSet) func(streams, []string) error {
+	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}}
+	c.targetFlags(fs)
+	c.timingFlags(fs)
+	ops := fs.Int("ops", 20, "`operations` in the chain")
+	n := fs.Int("n", 1000, "`elements` of the tensor")
+	return func(io streams, args []string) error {
+		if len(args) > 0 {
+			return usageError("unexpected %q", args[0])
+		}
+		if *ops < 1 || *n < 1 || *n > 1<<30 {
+			return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", *ops, *n, 1<<30)
+		}
+		if c.dtype.DType != millrace.Float32 {
+			return usageError("chain knows float32 only")
+		}
+		c.shape = shape{*n}
+		suite := chainSuite{*ops}
+		c.variants = suite.Variants()
+		if err := c.check(c.variants); err != nil {
+			return err
+		}
+		if err := c.checkTiming(); err != nil {
+			return err
+		}
+		return timeChain(c, suite, io)
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	goruntime "runtime"
+	"time"
+
+	"github.com/millrace-go/millrace"
+)
+
+// timeChain times whole steps: recording, running, reading the result.
+func timeChain(c *config, suite chainSuite, io streams) error {
+	devices, err := targets(c, io)
+	if err != nil {
+		return err
+	}
+	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	show := newProgress(io.err)
+	left := c.budget
+	for i, name := range devices {
+		start := time.Now()
+		show.say("%s: chain of %d", name, suite.ops)
+		rows, err := chainOn(c, suite, name, left/time.Duration(len(devices)-i), show)
+		show.clear()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		report.Rows = append(report.Rows, rows...)
+		left -= time.Since(start)
+	}
+	return deliver(io.out, report, c.format, c.out)
+}
+
+// batchTime is how long one sample should take: a single step is too short for
+// the clock.
+const batchTime = 2 * time.Millisecond
+
+func chainOn(c *config, suite chainSuite, device string, budget time.Duration, show *progress) ([]Row, error) {
+	start := time.Now()
+	host := newInput(c.shape, c.dtype)
+	var steppers []*stepper
+	defer func() {
+		for _, s := range steppers {
+			s.bench.close()
+		}
+	}()
+	for _, mode := range c.modes {
+		b, err := openBench(c, device, mode, host.upload)
+		if err != nil {
+			return nil, err
+		}
+		s, err := newStepper(c, suite, device, b, host)
+		if err != nil {
+			return nil, err
+		}
+		steppers = append(steppers, s)
+	}
+	loops := goLoops(host.f32, suite.ops)
+	contestants := []*contestant{loops}
+	for _, s := range steppers {
+		contestants = append(contestants, s.contestant)
+	}
+	warm(c.warmup, start.Add(budget/3), contestants, func(*contestant) {})
+	for _, s := range steppers {
+		s.counting = true
+	}
+	interleave(time.Now, budget-time.Since(start), c.runs, contestants, func(round int, k *contestant) {
+		show.say("%s: %s, run %d of %d", device, k.name, round+1, c.runs)
+	})
+	return chainRows(c, suite.ops, device, steppers, loops)
+}
+
+func goLoops(x []float32, ops int) *contestant {
+	dst := make([]float32, len(x))
+	steps, step := 1, 0
+	return &contestant{name: "go", base: true, run: func() (time.Duration, error) {
+		for {
+			start := time.Now()
+			for range steps {
+				goChain(dst, x, ops, step)
+				step++
+			}
+			if took := time.Since(start); took >= batchTime || steps > 1<<20 {
+				return took / time.Duration(steps), nil
+			}
+			steps *= 2
+		}
+	}}
+}
+
+// A stepper runs steps of a chain on one device in one mode.
+type stepper struct {
+	bench      *bench
+	contestant *contestant
+	row        Row
+	ops        int
+	out        []float32
+	steps      int // per sample
+	step       int // counts all
+
+	counting bool
+	hot      counts
+	ran      int
+	record   []float64 // ns per op, one per sample
+	heap     []float64 // Go allocations per op
+	alloc64  []float64 // ns of one 64-byte allocation, same rounds
+}
+
+func newStepper(c *config, suite chainSuite, device string, b *bench, host *input) (*stepper, error) {
+	s := &stepper{bench: b, ops: suite.ops, out: make([]float32, c.shape.len()), steps: 1, row: emptyRow()}
+	s.row.Suite, s.row.Device, s.row.Variant, s.row.Mode = suite.Name(), device, suite.Variants()[0], b.mode
+	s.row.Shape, s.row.DType, s.row.Threads = c.shape, c.dtype.String(), c.threads
+	start := time.Now()
+	if _, err := s.one(); err != nil {
+		return nil, err
+	}
+	s.row.ColdMS = number(time.Since(start).Seconds() * 1e3)
+	s.row.MaxAbsErr = number(worst(host.f32, s.out, suite.Oracle))
+	s.contestant = &contestant{name: "chain " + b.mode, run: s.sample}
+	return s, b.dev.Wait()
+}
+
+// one runs a step and says how much of it was recording.
+func (s *stepper) one() (recording time.Duration, err error) {
+	err = s.bench.dev.Scope(func(sc *millrace.Scope) error {
+		x := s.bench.x.To(sc)
+		start := time.Now()
+		y := chain(x, s.ops, s.step)
+		recording = time.Since(start)
+		return millrace.ReadInto(s.out, y)
+	})
+	s.step++
+	return recording, err
+}
+
+// sample runs steps for about batchTime and returns what one takes.
+func (s *stepper) sample() (time.Duration, error) {
+	for {
+		var recording time.Duration
+		var memBefore, memAfter goruntime.MemStats
+		before := countsOf(s.bench.dev.Stats())
+		goruntime.ReadMemStats(&memBefore)
+		start := time.Now()
+		for range s.steps {
+			d, err := s.one()
+			if err != nil {
+				return 0, err
+			}
+			recording += d
+		}
+		took := time.Since(start)
+		if took < batchTime && s.steps < 1<<20 {
+			s.steps *= 2
+			continue
+		}
+		goruntime.ReadMemStats(&memAfter)
+		if s.counting {
+			s.hot = s.hot.plus(countsOf(s.bench.dev.Stats()), before)
+			s.ran += s.steps
+			n := float64(s.steps * s.ops)
+			s.record = append(s.record, float64(recording.Nanoseconds())/n)
+			s.heap = append(s.heap, float64(memAfter.Mallocs-memBefore.Mallocs)/n)
+			s.alloc64 = append(s.alloc64, heapAllocation())
+		}
+		return took / time.Duration(s.steps), nil
+	}
+}
+
+// block keeps allocations from being optimised away.
+var block *[64]byte
+
+// heapAllocation times a 64-byte allocation, in ns.
+func heapAllocation() float64 {
+	const n = 10000
+	start := time.Now()
+	for range n {
+		block = new([64]byte)
+	}
+	return float64(time.Since(start).Nanoseconds()) / n
+}
+
+func chainRows(c *config, ops int, device string, steppers []*stepper, loops *contestant) ([]Row, error) {
+	copied := newMemcpy(4*c.shape.len(), c.threads)
+	copies := &contestant{name: "memcpy"}
+	for _, round := range loops.rounds {
+		copies.rounds = append(copies.rounds, round)
+		copies.times = append(copies.times, copied.run().Seconds())
+	}
+	var plain *contestant
+	for _, s := range steppers {
+		if s.bench.mode == unfused {
+			plain = s.contestant
+		}
+	}
+	var rows []Row
+	for _, s := range steppers {
+		if err := s.contestant.err; err != nil {
+			return nil, err
+		}
+		r := &s.row
+		n := int64(max(s.ran, 1))
+		r.Kernels = float64(s.hot.launches) / float64(n)
+		r.BytesRead, r.BytesWritten = s.hot.read/n, s.hot.written/n
+		r.ExplorationsHot, r.CompilesHot, r.AllocsHot = s.hot.explorations, s.hot.compiles, s.hot.allocs
+		r.Tier = tierName(s.bench.dev.Name(), s.hot)
+		r.time(s.contestant, copies)
+		r.compare(s.contestant, plain)
+		r.Chain = &ChainFigures{
+			Ops: ops, RecordNSPerOp: number(median(s.record)), AllocsPerOp: number(median(s.heap)),
+			Alloc64NS: number(median(s.alloc64)), RecordPerAlloc: number(ratio(s.record, s.alloc64).Mid),
+			SpeedupVsGo: number(ratio(pairs(loops, s.contestant)).Mid),
+		}
+		rows = append(rows, *r)
+	}
+	r := emptyRow()
+	r.Suite, r.Device, r.Variant, r.Mode, r.Shape, r.DType = "chain", device, fmt.Sprint(ops), "go", c.shape, c.dtype.String()
+	r.time(loops, copies)
+	return append(rows, r), nil
+}

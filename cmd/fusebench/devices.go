@@ -1,0 +1,68 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/millrace-go/millrace"
+)
+
+func setupDevices(fs *flag.FlagSet) func(streams, []string) error {
+	return func(io streams, args []string) error {
+		if len(args) > 0 {
+			return usageError("unexpected %q", args[0])
+		}
+		tw := tabwriter.NewWriter(io.out, 0, 0, 2, ' ', 0)
+		for _, name := range millrace.Drivers() {
+			state, what := "present", ""
+			d, err := millrace.Open(name)
+			if err != nil {
+				state, what = "missing", err.Error()
+			} else {
+				what = d.Description()
+				d.Close()
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%s\n", name, state, strings.ReplaceAll(what, "\n", "; "))
+		}
+		state, what := compiler()
+		fmt.Fprintf(tw, "C compiler\t%s\t%s\n", state, what)
+		state, what = cgo()
+		fmt.Fprintf(tw, "cgo\t%s\t%s\n", state, what)
+		return tw.Flush()
+	}
+}
+
+// compiler looks where the CPU device looks.
+func compiler() (state, what string) {
+	if os.Getenv("MILLRACE_COMPILE") == "off" {
+		return "off", "MILLRACE_COMPILE=off: kernels are interpreted"
+	}
+	for _, name := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return "present", path
+		}
+	}
+	return "missing", "kernels are interpreted; install gcc or clang (Debian: apt install gcc libc6-dev)"
+}
+
+// cgo says how this program was built.
+func cgo() (state, what string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown", "this program carries no build information"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "CGO_ENABLED" && s.Value == "1" {
+			return "on", "built with cgo"
+		}
+	}
+	return "off", "built without cgo: no compiled kernels, no WebGPU; build with CGO_ENABLED=1 and a C compiler"
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-go/millrace"
+)
+
+// A config is what the flags ask for.
+type config struct {
+	devices  list
+	shape    shape
+	dtype    dtype
+	variants list
+	modes    list
+	runs     int
+	warmup   int
+	budget   time.Duration
+	threads  int
+	tier     string
+	format   string
+	out      string
+}
+
+// The modes: the same engine, with and without fusion.
+const (
+	fused   = "fused"
+	unfused = "unfused"
+)
+
+// targetFlags say what runs where.
+func (c *config) targetFlags(fs *flag.FlagSet) {
+	fs.Var(&c.devices, "device", "`devices` such as cpu,webgpu (default: every one present)")
+	fs.Var(&c.dtype, "dtype", "`type` of the elements: float32 or float64")
+	fs.Var(&c.modes, "modes", "`modes` to run")
+	fs.IntVar(&c.threads, "threads", 0, "worker `threads` of the CPU device (default: as GOMAXPROCS)")
+	fs.StringVar(&c.tier, "tier", "auto", "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready")
+	fs.StringVar(&c.out, "o", "", "write the result to this `file` instead of standard output")
+}
+
+// timingFlags say how it is timed and reported.
+func (c *config) timingFlags(fs *flag.FlagSet) {
+	fs.IntVar(&c.runs, "runs", 15, "timed `runs` of each variant")
+	fs.IntVar(&c.warmup, "warmup", 3, "`runs` before the timed ones")
+	fs.DurationVar(&c.budget, "budget", 60*time.Second, "about how long to measure altogether: fewer runs rather than longer")
+	fs.StringVar(&c.format, "format", "table", "`format` of the result: "+strings.Join(formats(), ", "))
+}
+
+// check finds what the flag package cannot.
+func (c *config) check(variants []string) error {
+	switch {
+	case c.runs < 0:
+		return usageError("-runs %d: want at least 1", c.runs)
+	case c.warmup < 0:
+		return usageError("-warmup %d is negative", c.warmup)
+	case c.threads < 0:
+		return usageError("-threads %d is negative", c.threads)
+	case c.budget < 0:
+		return usageError("-budget %v is negative", c.budget)
+	case !slices.Contains([]string{"0", "1", "auto"}, c.tier):
+		return usageError("-tier %q: want 0, 1 or auto", c.tier)
+	}
+	if err := among("-modes", c.modes, []string{fused, unfused}); err != nil {
+		return err
+	}
+	return among("-variants", c.variants, variants)
+}
+
+// checkTiming is check for the flags of timingFlags.
+func (c *config) checkTiming() error {
+	if c.runs == 0 {
+		return usageError("-runs 0: want at least 1")
+	}
+	if writers[c.format] == nil {
+		return usageError("-format %q: want one of %s", c.format, strings.Join(formats(), ", "))
+	}
+	return nil
+}
+
+func among(flag string, got, known []string) error {
+	if len(got) == 0 {
+		return usageError("%s is empty: want some of %s", flag, strings.Join(known, ", "))
+	}
+	for _, g := range got {
+		if !slices.Contains(known, g) {
+			return usageError("%s %q: want some of %s", flag, g, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// options of a device for one mode.
+func (c *config) options(device, mode string) (millrace.Options, error) {
+	o, err := millrace.ParseOptions(device)
+	if err != nil {
+		return o, err
+	}
+	if o.Device == "cpu" {
+		if c.threads > 0 {
+			o.Threads = c.threads
+		}
+		switch c.tier {
+		case "0":
+			o.Tier = millrace.TierInterpreter
+		case "1":
+			o.Tier = millrace.TierCompiled
+		}
+	}
+	if mode == unfused {
+		o.Fusion = millrace.FusionOff
+	}
+	return o, nil
+}
+
+// A list is a flag of names with commas between them.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(s string) error {
+	*l = nil
+	for name := range strings.SplitSeq(s, ",") {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(*l, name) {
+			*l = append(*l, name)
+		}
+	}
+	return nil
+}
+
+// A shape is a flag of sizes with commas between them.
+type shape []int
+
+func (s *shape) String() string { return shapeText(*s) }
+
+func (s *shape) Set(text string) error {
+	*s = nil
+	total := 1
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is no size: want whole numbers from 1, with commas between them", part)
+		}
+		if total > (1<<31)/n {
+			return fmt.Errorf("more than %d elements", 1<<31)
+		}
+		total *= n
+		*s = append(*s, n)
+	}
+	return nil
+}
+
+func (s shape) len() int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}
+
+// A dtype is a flag of an element type.
+type dtype struct{ millrace.DType }
+
+func (d *dtype) String() string {
+	if d.DType == millrace.Invalid {
+		return ""
+	}
+	return d.DType.String()
+}
+
+func (d *dtype) Set(s string) error {
+	for _, dt := range []millrace.DType{millrace.Float32, millrace.Float64} {
+		if dt.String() == s {
+			d.DType = dt
+			return nil
+		}
+	}
+	return fmt.Errorf("%q: want float32 or float64", s)
+}
+
+func (d dtype) size() int {
+	if d.DType == millrace.Float64 {
+		return 8
+	}
+	return 4
+}

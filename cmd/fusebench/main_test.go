@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fusebench runs the command and returns its exit code and what it wrote.
+func fusebench(args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
+	code = run(args, streams{&o, &e})
+	return code, o.String(), e.String()
+}
+
+func TestUsageErrors(t *testing.T) {
+	cases := []struct {
+		args []string
+		says string
+	}{
+		{nil, "usage: fusebench"},
+		{[]string{"nonsense"}, `no command "nonsense"`},
+		{[]string{"gelu", "-nonsense"}, "-nonsense"},
+		{[]string{"gelu", "stray"}, `unexpected "stray"`},
+		{[]string{"gelu", "-shape", "0,4"}, "is no size"},
+		{[]string{"gelu", "-shape", "a"}, "is no size"},
+		{[]string{"gelu", "-shape", "65536,65536"}, "more than"},
+		{[]string{"gelu", "-dtype", "int32"}, "want float32 or float64"},
+		{[]string{"gelu", "-variants", "reference,other"}, `-variants "other"`},
+		{[]string{"gelu", "-modes", "lazy"}, `-modes "lazy"`},
+		{[]string{"gelu", "-modes", ""}, "-modes is empty"},
+		{[]string{"gelu", "-runs", "0"}, "-runs"},
+		{[]string{"gelu", "-warmup", "-1"}, "-warmup"},
+		{[]string{"gelu", "-threads", "-1"}, "-threads"},
+		{[]string{"gelu", "-budget", "-1s"}, "-budget"},
+		{[]string{"gelu", "-budget", "soon"}, "-budget"},
+		{[]string{"gelu", "-tier", "2"}, `-tier "2"`},
+		{[]string{"gelu", "-format", "xml"}, "bench, csv, json, table"},
+		{[]string{"chain", "-ops", "0"}, "-ops 0"},
+		{[]string{"chain", "-dtype", "float64"}, "float32 only"},
+		{[]string{"explain"}, "want one of gelu, chain"},
+		{[]string{"explain", "nonsense"}, "want one of gelu, chain"},
+		{[]string{"explain", "gelu", "-variants", "other"}, `-variants "other"`},
+		{[]string{"devices", "stray"}, `unexpected "stray"`},
+	}
+	for _, c := range cases {
+		code, out, errs := fusebench(c.args...)
+		if code != exitUsage || out != "" || !strings.Contains(errs, c.says) {
+			t.Errorf("fusebench %s: exit %d, %q on standard output, %q on standard error; want exit 2 and %q",
+				strings.Join(c.args, " "), code, out, errs, c.says)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"-h"}, {"help"}, {"gelu", "-h"}} {
+		if code, out, errs := fusebench(args...); code != 0 || out != "" || !strings.Contains(errs, "usage: fusebench") {
+			t.Errorf("fusebench %v: exit %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestMissingDevice(t *testing.T) {
+	code, out, errs := fusebench("gelu", "-device", "abacus")
+	if code != exitFailed || out != "" || !strings.Contains(errs, "abacus") {
+		t.Errorf("exit %d, %q, %q; want exit 1 and a word about abacus", code, out, errs)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	code, out, errs := fusebench("devices")
+	if code != 0 || errs != "" {
+		t.Fatalf("exit %d, %q", code, errs)
+	}
+	for _, want := range []string{"cpu", "webgpu", "C compiler", "cgo"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no word about %s in\n%s", want, out)
+		}
+	}
+}
+
+// TestGelu runs the whole command on a small tensor and holds what does not
+// depend on the machine: kernels, bytes, errors, and that hot runs are hot.
+func TestGelu(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	code, out, errs := fusebench("gelu", "-device", "cpu", "-shape", "4,8,64", "-runs", "3", "-warmup", "2", "-tier", "0", "-format", "json", "-o", file)
+	if code != 0 || out != "" || errs != "" {
+		t.Fatalf("exit %d, %q, %q", code, out, errs)
+	}
+	r := readReport(t, file)
+	if len(r.Rows) != 6 {
+		t.Fatalf("%d rows, want 3 variants in 2 modes", len(r.Rows))
+	}
+	tensor := int64(4 * 8 * 64 * 4)
+	ops := map[string]float64{"reference": 1, "erf": 5}
+	for _, row := range r.Rows {
+		what := row.Variant + " " + row.Mode
+		if row.Error != "" || row.Runs != 3 || row.Tier != "0" {
+			t.Errorf("%s: error %q, %d runs on tier %s", what, row.Error, row.Runs, row.Tier)
+		}
+		if row.Mode == fused && (row.Kernels != 1 || row.BytesRead != tensor || row.BytesWritten != tensor) {
+			t.Errorf("%s: %v kernels, %d bytes read, %d written; want one kernel that reads and writes the tensor once", what, row.Kernels, row.BytesRead, row.BytesWritten)
+		}
+		if want := ops[row.Variant]; row.Mode == unfused && want != 0 && row.Kernels != want {
+			t.Errorf("%s: %v kernels, want one for each of %v operations", what, row.Kernels, want)
+		}
+		if row.Variant == "custom" && row.Mode == unfused && row.Kernels < 25 {
+			t.Errorf("%s: %v kernels: is it fused?", what, row.Kernels)
+		}
+		if row.ExplorationsHot+row.CompilesHot+row.AllocsHot != 0 {
+			t.Errorf("%s: %d explorations, %d compiles, %d allocations in hot runs", what, row.ExplorationsHot, row.CompilesHot, row.AllocsHot)
+		}
+		limit := number(1e-6)
+		if row.Variant == "custom" {
+			limit = 3e-6 // formula 7.1.26 is off by 1.5e-7, and x is up to 8
+		}
+		if !(row.MaxAbsErr < limit) {
+			t.Errorf("%s: off by %v, want below %v", what, row.MaxAbsErr, limit)
+		}
+	}
+}
+
+func TestChain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	code, out, errs := fusebench("chain", "-device", "cpu", "-ops", "6", "-n", "100", "-runs", "3", "-warmup", "2", "-tier", "0", "-format", "json", "-o", file)
+	if code != 0 || out != "" || errs != "" {
+		t.Fatalf("exit %d, %q, %q", code, out, errs)
+	}
+	for _, row := range readReport(t, file).Rows {
+		if row.Mode == "go" {
+			continue
+		}
+		want := map[string]float64{fused: 1, unfused: 6}[row.Mode]
+		if row.Kernels != want || row.ExplorationsHot+row.CompilesHot != 0 {
+			t.Errorf("%s: %v kernels, want %v; %d explorations and %d compiles in hot runs", row.Mode, row.Kernels, want, row.ExplorationsHot, row.CompilesHot)
+		}
+		if row.Chain == nil || row.Chain.Ops != 6 || !(row.MaxAbsErr < 1e-5) {
+			t.Errorf("%s: chain figures %+v, off by %v", row.Mode, row.Chain, row.MaxAbsErr)
+		}
+	}
+}
+
+// TestExplain wants the things issue readers look for, not their wording.
+func TestExplain(t *testing.T) {
+	code, out, errs := fusebench("explain", "gelu", "-device", "cpu", "-variants", "custom", "-shape", "8,64")
+	if code != 0 || errs != "" {
+		t.Fatalf("exit %d, %q", code, errs)
+	}
+	for _, want := range []string{"# gelu custom, cpu, fused", "kernel"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func readReport(t *testing.T, file string) *Report {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}

@@ -1,0 +1,123 @@
+package main
+
+import "time"
+
+// minRuns is what every contestant gets, whatever the budget says: the median
+// of fewer is no median.
+const minRuns = 3
+
+// A contestant is one thing that is timed, in rounds with all others: what a
+// round's neighbours suffer from (another process, a lower clock), all suffer
+// from, and ratios inside a round stay.
+type contestant struct {
+	name string
+	run  func() (time.Duration, error)
+	// base contestants are what others are divided by: they run in every round.
+	base bool
+
+	rounds []int     // rounds it ran in
+	times  []float64 // seconds, one per round it ran in
+	err    error     // what stopped it
+	out    bool
+}
+
+// interleave runs every contestant once per round, for at most runs rounds and
+// about budget of time. Where the next round would not fit, the dearest
+// contestant that had its minRuns is out, and the cheaper ones go on: fewer
+// runs rather than longer. A contestant whose run fails is out at once.
+//
+// progress, where not nil, is told before each run.
+func interleave(now func() time.Time, budget time.Duration, runs int, cs []*contestant, progress func(round int, c *contestant)) {
+	start := now()
+	for round := range runs {
+		for active(cs) && !fits(budget-now().Sub(start), cs) {
+			if !dropDearest(cs) {
+				break // nobody may leave yet
+			}
+		}
+		if !active(cs) {
+			return
+		}
+		for i := range cs {
+			c := cs[(i+round)%len(cs)] // nobody is always right after the same one
+			if c.out {
+				continue
+			}
+			if progress != nil {
+				progress(round, c)
+			}
+			d, err := c.run()
+			if err != nil {
+				c.err, c.out = err, true
+				continue
+			}
+			c.rounds = append(c.rounds, round)
+			c.times = append(c.times, d.Seconds())
+		}
+	}
+}
+
+// active says whether anybody but base contestants still runs.
+func active(cs []*contestant) bool {
+	for _, c := range cs {
+		if !c.out && !c.base {
+			return true
+		}
+	}
+	return false
+}
+
+// fits says whether one more round is expected to end inside left.
+func fits(left time.Duration, cs []*contestant) bool {
+	round := 0.0
+	for _, c := range cs {
+		if !c.out && len(c.times) > 0 {
+			round += median(c.times)
+		}
+	}
+	return round <= left.Seconds()
+}
+
+func dropDearest(cs []*contestant) bool {
+	var dearest *contestant
+	for _, c := range cs {
+		if c.out || c.base || len(c.times) < minRuns {
+			continue
+		}
+		if dearest == nil || median(c.times) > median(dearest.times) {
+			dearest = c
+		}
+	}
+	if dearest == nil {
+		return false
+	}
+	dearest.out = true
+	return true
+}
+
+// pairs lines two contestants' times up by round.
+func pairs(a, b *contestant) (as, bs []float64) {
+	j := 0
+	for i, round := range a.rounds {
+		for j < len(b.rounds) && b.rounds[j] < round {
+			j++
+		}
+		if j < len(b.rounds) && b.rounds[j] == round {
+			as = append(as, a.times[i])
+			bs = append(bs, b.times[j])
+		}
+	}
+	return as, bs
+}
+
+// faster returns the one of two contestants with the lower median. Either may
+// be nil or have no times.
+func faster(a, b *contestant) *contestant {
+	switch {
+	case a == nil || len(a.times) == 0:
+		return b
+	case b == nil || len(b.times) == 0 || median(a.times) <= median(b.times):
+		return a
+	}
+	return b
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// writers are the output formats by the name -format takes.
+var writers = map[string]func(io.Writer, *Report) error{
+	"table": writeTable,
+	"json":  writeJSON,
+	"csv":   writeCSV,
+	"bench": writeBench,
+}
+
+func formats() []string {
+	var names []string
+	for name := range writers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// deliver writes a report to the file called out, or to stdout where out is
+// empty. A file is written whole or not at all.
+func deliver(stdout io.Writer, r *Report, format, out string) error {
+	var buf bytes.Buffer
+	if err := writers[format](&buf, r); err != nil {
+		return err
+	}
+	return deliverBytes(stdout, buf.Bytes(), out)
+}
+
+func deliverBytes(stdout io.Writer, data []byte, out string) error {
+	if out != "" {
+		return os.WriteFile(out, data, 0o666)
+	}
+	_, err := stdout.Write(data)
+	return err
+}
+
+// appendNumber writes four significant digits, without an exponent where
+// people expect none.
+func appendNumber(b []byte, n number) []byte {
+	f := float64(n)
+	s := strconv.FormatFloat(f, 'g', 5, 64)
+	if strings.ContainsRune(s, 'e') && f < 1e15 && f > -1e15 && (f >= 1 || f <= -1) {
+		s = strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return append(b, s...)
+}
+
+func shapeText(shape []int) string {
+	parts := make([]string, len(shape))
+	for i, d := range shape {
+		parts[i] = fmt.Sprint(d)
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// sample is a report with every kind of row: measured, without its unfused
+// counterpart, failed.
+func sample() *Report {
+	copied := &contestant{name: "memcpy", rounds: []int{0, 1, 2}, times: []float64{0.010, 0.011, 0.010}}
+	quick := &contestant{rounds: []int{0, 1, 2}, times: []float64{0.015, 0.0165, 0.014}}
+	slow := &contestant{rounds: []int{0, 1, 2}, times: []float64{0.300, 0.330, 0.280}}
+	row := func(variant, mode, tier string, kernels float64) Row {
+		r := emptyRow()
+		r.Suite, r.Device, r.Variant, r.Mode, r.Tier = "gelu", "cpu", variant, mode, tier
+		r.Shape, r.DType, r.Threads, r.Kernels = []int{32, 512}, "float32", 2, kernels
+		r.BytesRead, r.BytesWritten = 65536, 65536
+		r.ColdMS, r.MaxAbsErr = 71.25, 1.1920929e-07
+		return r
+	}
+	f := row("custom", "fused", "1", 1)
+	f.time(quick, copied)
+	f.compare(quick, slow)
+	u := row("custom", "unfused", "1", 28)
+	u.time(slow, copied)
+	u.compare(slow, slow)
+	u.ExplorationsHot, u.CompilesHot, u.AllocsHot = 1, 2, 3
+	failed := row("erf", "fused", "", 0)
+	failed.ColdMS, failed.MaxAbsErr = absent, absent
+	failed.Device, failed.Error = "webgpu", "float64 is not supported"
+	return &Report{
+		Machine: Machine{CPU: "A CPU", Cores: 2, OS: "linux/amd64", Go: "go1.26", Millrace: "v0.1.0"},
+		Rows:    []Row{f, u, failed},
+	}
+}
+
+// TestGolden compares each format with testdata; -update rewrites them. The
+// JSON file is the contract with those who read it.
+func TestGolden(t *testing.T) {
+	for _, format := range formats() {
+		t.Run(format, func(t *testing.T) {
+			var buf bytes.Buffer
+			if err := deliver(&buf, sample(), format, ""); err != nil {
+				t.Fatal(err)
+			}
+			got := buf.Bytes()
+			if format == "bench" {
+				got = platform(got)
+			}
+			path := filepath.Join("testdata", "report."+format)
+			if *update {
+				if err := os.WriteFile(path, got, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// platform hides the two lines that name this machine's.
+func platform(b []byte) []byte {
+	lines := strings.SplitAfter(string(b), "\n")
+	lines[0], lines[1] = "goos: any\n", "goarch: any\n"
+	return []byte(strings.Join(lines, ""))
+}
+
+// TestContract holds the names that the issue of fusebench's users fixed.
+func TestContract(t *testing.T) {
+	var buf bytes.Buffer
+	if err := writeJSON(&buf, sample()); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Machine map[string]any
+		Rows    []map[string]any
+	}
+	if err := json.Unmarshal(buf.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"cpu", "cores", "os", "go", "millrace"} {
+		if _, ok := doc.Machine[key]; !ok {
+			t.Errorf("machine has no %q", key)
+		}
+	}
+	for _, key := range strings.Fields(`suite device variant mode tier shape dtype runs median_ms min_ms cold_ms copy_ms
+		copy_ratio kernels bytes_read bytes_written speedup_vs_unfused max_abs_err explorations_hot compiles_hot`) {
+		for i, row := range doc.Rows {
+			if _, ok := row[key]; !ok {
+				t.Errorf("row %d has no %q", i, key)
+			}
+		}
+	}
+	if got := doc.Rows[0]["copy_ratio"]; got != 1.5 {
+		t.Errorf("copy_ratio is %v, want the median of the rounds' ratios, 1.5", got)
+	}
+	if got := doc.Rows[0]["speedup_vs_unfused"]; got != 20.0 {
+		t.Errorf("speedup_vs_unfused is %v, want 20", got)
+	}
+	if got := doc.Rows[2]["median_ms"]; got != nil {
+		t.Errorf("a failed row's median_ms is %v, want null", got)
+	}
+}
+
+// TestCSVColumns: the columns are exactly the JSON names.
+func TestCSVColumns(t *testing.T) {
+	var want []string
+	typ := reflect.TypeFor[Row]()
+	for i := range typ.NumField() {
+		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "chain" {
+			want = append(want, name)
+		}
+	}
+	if !slices.Equal(csvColumns, want) {
+		t.Errorf("columns %q, want %q", csvColumns, want)
+	}
+	var buf bytes.Buffer
+	if err := writeCSV(&buf, sample()); err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(&buf).ReadAll()
+	if err != nil || len(records) != 4 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	if got := records[1][slices.Index(csvColumns, "shape")]; got != "32,512" {
+		t.Errorf("shape is %q", got)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		n           number
+		json, short string
+	}{
+		{absent, "null", "-"},
+		{number(math.Inf(1)), "null", "+Inf"},
+		{0, "0", "0"},
+		{1.5, "1.5", "1.50"},
+		{123456.7, "123457", "123457"},
+		{12.345, "12.345", "12.3"},
+		{1.1920929e-07, "1.1921e-07", "1.2e-07"},
+		{28, "28", "28"},
+	} {
+		got, err := json.Marshal(c.n)
+		if err != nil || string(got) != c.json || short(c.n) != c.short {
+			t.Errorf("%v: %s, %q, %v; want %s, %q", float64(c.n), got, short(c.n), err, c.json, c.short)
+		}
+	}
+}
+
+func TestDeliverToFile(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "r.json")
+	var stdout bytes.Buffer
+	if err := deliver(&stdout, sample(), "json", out); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil || !json.Valid(data) || stdout.Len() > 0 {
+		t.Errorf("%v; %d bytes on standard output", err, stdout.Len())
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"math"
+	"os"
+	goruntime "runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// A Report is what one call of fusebench found. Its JSON names are a contract
+// with whoever plots them: fields are added, never renamed.
+type Report struct {
+	Machine Machine `json:"machine"`
+	Rows    []Row   `json:"rows"`
+}
+
+// A Machine says where figures come from.
+type Machine struct {
+	CPU      string `json:"cpu"`
+	Cores    int    `json:"cores"`
+	OS       string `json:"os"`
+	Go       string `json:"go"`
+	Millrace string `json:"millrace"`
+}
+
+// A Row is one variant in one mode on one device. Times are of hot runs unless
+// they say cold; counters are per run unless they say hot, which is the sum
+// over all timed runs and should be 0.
+type Row struct {
+	Suite   string `json:"suite"`
+	Device  string `json:"device"`
+	Variant string `json:"variant"`
+	Mode    string `json:"mode"` // fused, unfused, or go: plain Go loops
+	Tier    string `json:"tier"` // 0, 1, or gpu
+	Shape   []int  `json:"shape"`
+	DType   string `json:"dtype"`
+	Threads int    `json:"threads"` // 0: as many as GOMAXPROCS
+	Runs    int    `json:"runs"`
+
+	MedianMS number `json:"median_ms"`
+	MinMS    number `json:"min_ms"`
+	ColdMS   number `json:"cold_ms"` // first run: exploration and what compiling it waits for included
+
+	CopyMS      number `json:"copy_ms"`    // plain copy of the same bytes, same rounds
+	CopyKind    string `json:"copy_kind"`  // memcpy or kernel, whichever is faster here
+	CopyRatio   number `json:"copy_ratio"` // median over the rounds of time/copy
+	CopyRatioLo number `json:"copy_ratio_lo"`
+	CopyRatioHi number `json:"copy_ratio_hi"` // 95 % interval
+
+	Kernels      float64 `json:"kernels"`
+	BytesRead    int64   `json:"bytes_read"`
+	BytesWritten int64   `json:"bytes_written"`
+	GBPerS       number  `json:"gb_per_s"`
+
+	SpeedupVsUnfused number `json:"speedup_vs_unfused"` // median over the rounds of unfused/this
+	SpeedupLo        number `json:"speedup_lo"`
+	SpeedupHi        number `json:"speedup_hi"`
+
+	MaxAbsErr       number `json:"max_abs_err"` // against float64
+	ExplorationsHot int64  `json:"explorations_hot"`
+	CompilesHot     int64  `json:"compiles_hot"`
+	AllocsHot       int64  `json:"allocs_hot"` // device allocations that the pool could not serve
+
+	Chain *ChainFigures `json:"chain,omitempty"`
+	Error string        `json:"error,omitempty"` // why there are no figures
+
+	seconds []float64 // every timed run, for the formats that list them
+}
+
+// ChainFigures are what fusebench chain measures besides times.
+type ChainFigures struct {
+	Ops            int    `json:"ops"`
+	RecordNSPerOp  number `json:"record_ns_per_op"` // recording and matching, without running
+	AllocsPerOp    number `json:"allocs_per_op"`    // Go heap allocations, reading included
+	Alloc64NS      number `json:"alloc64_ns"`       // one 64-byte heap allocation, same rounds
+	RecordPerAlloc number `json:"record_per_alloc64"`
+	SpeedupVsGo    number `json:"speedup_vs_go"` // against plain Go loops into preallocated slices
+}
+
+// A number is a float64 whose absence is null in JSON and empty elsewhere.
+type number float64
+
+var absent = number(math.NaN())
+
+func (n number) missing() bool { return math.IsNaN(float64(n)) }
+
+// MarshalJSON writes null for what was not measured and for infinities, which
+// JSON has no spelling for.
+func (n number) MarshalJSON() ([]byte, error) {
+	if n.missing() || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return appendNumber(nil, n), nil
+}
+
+// emptyRow has every figure absent: figures are filled in as they are known.
+func emptyRow() Row {
+	return Row{
+		MedianMS: absent, MinMS: absent, ColdMS: absent,
+		CopyMS: absent, CopyRatio: absent, CopyRatioLo: absent, CopyRatioHi: absent,
+		GBPerS: absent, SpeedupVsUnfused: absent, SpeedupLo: absent, SpeedupHi: absent,
+		MaxAbsErr: absent,
+	}
+}
+
+// time fills the row's times from a contestant and the copy beside it.
+func (r *Row) time(c, copied *contestant) {
+	r.Runs = len(c.times)
+	r.seconds = c.times
+	r.MedianMS = number(median(c.times) * 1e3)
+	r.MinMS = number(minimum(c.times) * 1e3)
+	if r.Runs > 0 {
+		r.GBPerS = number(float64(r.BytesRead+r.BytesWritten) / median(c.times) / 1e9)
+	}
+	if copied == nil {
+		return
+	}
+	own, plain := pairs(c, copied)
+	est := ratio(own, plain)
+	r.CopyMS, r.CopyKind = number(median(plain)*1e3), copied.name
+	r.CopyRatio, r.CopyRatioLo, r.CopyRatioHi = number(est.Mid), number(est.Lo), number(est.Hi)
+}
+
+// compare fills the row's speed-up over the unfused run of the same variant.
+func (r *Row) compare(c, unfused *contestant) {
+	if unfused == nil {
+		return
+	}
+	est := ratio(pairs(unfused, c))
+	r.SpeedupVsUnfused, r.SpeedupLo, r.SpeedupHi = number(est.Mid), number(est.Lo), number(est.Hi)
+}
+
+// thisMachine describes the machine fusebench runs on.
+func thisMachine() Machine {
+	return Machine{
+		CPU:      cpuName(),
+		Cores:    goruntime.NumCPU(),
+		OS:       goruntime.GOOS + "/" + goruntime.GOARCH,
+		Go:       goruntime.Version(),
+		Millrace: millraceVersion(),
+	}
+}
+
+// cpuName is the model name Linux gives; elsewhere the architecture must do.
+func cpuName() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(data)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return goruntime.GOARCH
+}
+
+func millraceVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

@@ -41,3 +41,27 @@ func (v *Value) DType() ir.DType { return v.dt }
 
 // Home is the stream the value belongs to.
 func (v *Value) Home() *Stream { return v.home }
+
+// Err is the error that v carries, without running anything: nil where v is
+// usable as far as anybody knows.
+func (v *Value) Err() error {
+	s := v.home
+	if s == nil {
+		if v.state == stFailed {
+			return v.ext.err
+		}
+		return nil
+	}
+	s.mu.Lock()
+	_, err := s.readable(v)
+	s.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	e, ok := err.(*OpError)
+	if !ok {
+		e = newOpError("err", err, []Arg{{V: v}})
+	}
+	e.seen.Store(true)
+	return e
+}

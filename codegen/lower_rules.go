@@ -89,6 +89,10 @@ var rules = []rule{
 		_, ok := s.other(in, 0)
 		return s.zeroIf(ok, in.DT)
 	}},
+	{ir.Or, "x|11..1 = 11..1", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
+		_, ok := s.other(in, allOnes(in.DT))
+		return s.onesIf(ok, in.DT)
+	}},
 	{ir.Not, "not not x = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
 		return s.under(in.Args[0], ir.Not)
 	}},
@@ -219,6 +223,13 @@ func (s *simplifier) zeroIf(ok bool, dt ir.DType) (ir.Ref, bool) {
 		return ir.None, false
 	}
 	return s.constant(dt, 0), true
+}
+
+func (s *simplifier) onesIf(ok bool, dt ir.DType) (ir.Ref, bool) {
+	if !ok {
+		return ir.None, false
+	}
+	return s.constant(dt, allOnes(dt)), true
 }
 
 func (s *simplifier) boolIf(ok bool, bit uint64) (ir.Ref, bool) {

@@ -291,7 +291,7 @@ void mr_tier0_eval(const mr_args *a, mr_i64 begin, mr_i64 end) {
 		straight[i] = (mr_u8)direct(&e, i);
 
 	mr_i64 last = a->rank - 1;
-	e.rows = !linear && a->dims[last] >= MR_T0_ROW;
+	e.rows = !linear && last >= 0 && a->dims[last] >= MR_T0_ROW;
 	if (!linear)
 		advance(&e, begin);
 	for (; e.p < end; e.p += e.n) {

@@ -1,0 +1,29 @@
+// Command blockgen writes the block functions of the CPU device's tier 0, in C
+// and in Go, from the op table and the expansions of package ir.
+//
+//	go generate ./runtime/cpu
+//
+// Engine part: no compatibility promise; use package millrace.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	dir := flag.String("dir", ".", "the folder to write to")
+	flag.Parse()
+	files, err := generate()
+	for name, text := range files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(*dir, name), text, 0o644)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "blockgen:", err)
+		os.Exit(1)
+	}
+}

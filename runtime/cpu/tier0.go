@@ -1,0 +1,120 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Tier 0 runs a kernel without a compiler. The body becomes a block program:
+// every instruction is one call of a block function, which handles some
+// hundred elements, and values between instructions are blocks of a scratch
+// memory that stays in the first-level cache. Block functions exist twice,
+// generated from the same expansions: in C, at several ISA levels
+// (z_block.h), and in Go (z_block.go).
+//
+// A block function always handles whole groups of 64 elements, so it has no
+// remainder loop. Where a block ends inside a group, its loads are copied and
+// filled up with zeros: the lanes behind the end then hold the kernel's values
+// for zero operands, never garbage that an integer division or a table could
+// trap on.
+//
+// A value that is the same at every point (a scalar, a constant, an operand of
+// stride 0, whatever is computed from those) is one group which every group of
+// its readers reads again; it is computed once per call.
+
+const (
+	// groupLen is the number of elements a block function handles at a time.
+	groupLen = 64
+	// uniformBytes holds one group of the widest dtype.
+	uniformBytes = groupLen * 8
+	// cacheBudget bounds the blocks that are alive together, in bytes: part of
+	// a first-level data cache of 32 KiB.
+	cacheBudget = 20 << 10
+	minBlock    = 256
+	maxBlock    = 2048
+	// Rows of this length and above are walked one by one; shorter ones are
+	// gathered, several into a block.
+	minRow = 512
+)
+
+// Function numbers below fnFirst are not block functions: the evaluator
+// handles them.
+const (
+	fnConst   int32 = iota // imm
+	fnScalar               // scalar slot
+	fnLoad                 // operand slot
+	fnIndexLo              // operand slot
+	fnIndexHi              // operand slot
+	fnFirst
+)
+
+// t0Instr is one instruction; its position is the name of the value it makes.
+// The layout is mr_t0_instr's.
+type t0Instr struct {
+	fn   int32
+	dst  int32    // its own position
+	src  [4]int32 // values
+	slot int32    // of the operand or scalar
+	size int32    // bytes of one element of the result
+	reg  int32    // scratch: reg times the block length is the byte offset; -1: never a block
+	last int32    // the last instruction that reads the value; the number of instructions if a store does
+	imm  uint64
+}
+
+// t0Store writes a value: through an output operand, or, for values to
+// reduce, into a buffer of the caller. The layout is mr_t0_store's.
+type t0Store struct {
+	value  int32
+	slot   int32 // output operand, or number of the Reduce
+	reduce int32 // 1: slot is a Reduce
+	_      int32
+}
+
+// t0Val is where a value is during one call: a group g starts at p + g*step.
+// The layout is mr_t0_val's.
+type t0Val struct {
+	p    unsafe.Pointer
+	step int
+}
+
+// tier0Prog is a block program. It is immutable.
+type tier0Prog struct {
+	instrs   []t0Instr
+	stores   []t0Store
+	block    int // elements, a multiple of groupLen
+	regBytes int // bytes of all registers, for one element
+	nops     int // operands of the kernel
+
+	native nativeCode // the C side's copy, where there is one
+}
+
+// scratch is the number of bytes an evaluation wants, see the layout below.
+func (t *tier0Prog) scratch() int64 { return int64(t.regsAt() + t.regBytes*t.block) }
+
+// The scratch memory: where values are, the instructions to run for every
+// block, a byte per operand and per store, then values that are the same at
+// every point, then the registers. All parts start at multiples of 64 bytes.
+func (t *tier0Prog) listAt() int     { return align64(len(t.instrs) * 16) }
+func (t *tier0Prog) flagsAt() int    { return t.listAt() + align64(len(t.instrs)*8) }
+func (t *tier0Prog) uniformsAt() int { return t.flagsAt() + align64(t.nops+len(t.stores)) }
+func (t *tier0Prog) regsAt() int     { return t.uniformsAt() + len(t.instrs)*uniformBytes }
+
+func align64(n int) int { return (n + 63) &^ 63 }
+
+// blockLen chooses the block length for a number of live bytes per element.
+func blockLen(live int) int {
+	n := maxBlock
+	for n > minBlock && n*live > cacheBudget {
+		n /= 2
+	}
+	return n
+}
+
+// fnKey names a block function: an op (or primitive), the dtype of its result
+// and the dtype of its operands, which is Invalid where the result's says it.
+type fnKey struct {
+	op     ir.Op
+	dt, in ir.DType
+	imm    uint64 // of Lookup and Rare
+}

@@ -1,0 +1,89 @@
+package cpu
+
+import "unsafe"
+
+// load finds a loaded value's block: in the operand's memory where it is dense
+// there and fills whole groups, else copied into a register.
+func (e *evaluation) load(in *t0Instr, step walkStep) {
+	o, size := &e.a.ops[in.slot], int64(in.size)
+	src := e.dense(o, step.class, size, 1)
+	if src == nil && step.class == walkStrided {
+		if p := e.dense(o, step.class, size, 0); p != nil {
+			e.uniform(in, element(p, in.size))
+			return
+		}
+	}
+	if src != nil && !step.copy && e.n%groupLen == 0 {
+		e.v[in.dst].p = src
+		return
+	}
+	reg := e.reg(in)
+	e.v[in.dst].p = reg
+	if src != nil {
+		copyBytes(reg, src, e.n*size)
+	} else {
+		move(e.a, o, gather, int(size), &e.at, e.n, reg)
+	}
+	e.pad(reg, size)
+}
+
+// pad fills the lanes behind the end of the block, up to the end of its group.
+func (e *evaluation) pad(reg unsafe.Pointer, size int64) {
+	clear(unsafe.Slice((*byte)(unsafe.Add(reg, e.n*size)), (int64(e.groups)*groupLen-e.n)*size))
+}
+
+func copyBytes(dst, src unsafe.Pointer, n int64) {
+	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
+}
+
+// position makes the halves of an index operand's positions.
+func (e *evaluation) position(in *t0Instr, step walkStep) {
+	o, reg, how := &e.a.ops[in.slot], e.reg(in), posLo
+	if in.fn == fnIndexHi {
+		how = posHi
+	}
+	if step.class == walkLinear {
+		m := mover{o: o, buf: reg, how: how}
+		m.run(o.offset+e.p, 1, int64(e.groups)*groupLen, 0)
+		return
+	}
+	move(e.a, o, how, 4, &e.at, e.n, reg)
+	e.pad(reg, 4)
+}
+
+// target is where a store's elements are if the block is dense there, or nil.
+func (e *evaluation) target(s *t0Store) unsafe.Pointer {
+	size := int64(e.t.instrs[s.value].size)
+	if s.reduce != 0 {
+		return unsafe.Add(e.a.bufs[s.slot], (e.p-e.begin)*size)
+	}
+	o, class := &e.a.ops[s.slot], e.class[s.slot]
+	if class == walkUniform && o.guard == 0 { // a domain of one point
+		class = walkLinear
+	}
+	return e.dense(o, class, size, 1)
+}
+
+func (e *evaluation) store(s *t0Store) {
+	size, v, dst := int64(e.t.instrs[s.value].size), e.v[s.value], e.target(s)
+	switch {
+	case dst == v.p:
+	case v.step != 0 && dst != nil:
+		copyBytes(dst, v.p, e.n*size)
+	case v.step != 0:
+		move(e.a, &e.a.ops[s.slot], scatter, int(size), &e.at, e.n, v.p)
+	case dst != nil:
+		for i := int64(0); i < e.n; i += groupLen {
+			copyBytes(unsafe.Add(dst, i*size), v.p, min(groupLen, e.n-i)*size)
+		}
+	default:
+		// Scattered piecewise: one group is all there is of the value.
+		at := e.at
+		for i := int64(0); i < e.n; i += groupLen {
+			n := min(groupLen, e.n-i)
+			move(e.a, &e.a.ops[s.slot], scatter, int(size), &e.at, n, v.p)
+			e.advance(n)
+		}
+		e.at = at
+	}
+}

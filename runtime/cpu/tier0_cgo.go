@@ -1,0 +1,74 @@
+//go:build cgo
+
+package cpu
+
+/*
+#cgo CFLAGS: -O3 -std=c11 -fno-strict-aliasing
+#cgo !windows LDFLAGS: -lm
+#include <stdlib.h>
+#include "tier0.h"
+#include "run.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"sync"
+	"unsafe"
+)
+
+// nativeCode is a block program in C memory: an mr_t0_code, then what it
+// points to.
+type nativeCode struct{ p unsafe.Pointer }
+
+// levels are the ISA levels, the best first.
+var levelNames = [...]string{"portable", "avx2", "avx512"}
+
+// nativeLevel is the best ISA level whose functions give the right bits, -1
+// where none does.
+var nativeLevel = sync.OnceValue(func() int {
+	for level := len(levelNames) - 1; level >= 0; level-- {
+		if C.mr_t0_level(C.int(level)) != nil && probe(nativeCall(level)) == nil {
+			return level
+		}
+	}
+	return -1
+})
+
+// translate copies the program to C memory.
+func (t *tier0Prog) translate() error {
+	level := nativeLevel()
+	if level < 0 {
+		return nil
+	}
+	instrBytes := len(t.instrs) * int(unsafe.Sizeof(t0Instr{}))
+	storeBytes := len(t.stores) * int(unsafe.Sizeof(t0Store{}))
+	head := align64(int(unsafe.Sizeof(C.mr_t0_code{})))
+	p := C.malloc(C.size_t(head + instrBytes + storeBytes + 1))
+	if p == nil {
+		return errors.New("tier 0: no memory for a block program")
+	}
+	instrs, stores := unsafe.Add(p, head), unsafe.Add(p, head+instrBytes)
+	copy(unsafe.Slice((*t0Instr)(instrs), len(t.instrs)), t.instrs)
+	copy(unsafe.Slice((*t0Store)(stores), len(t.stores)), t.stores)
+	*(*C.mr_t0_code)(p) = C.mr_t0_code{
+		instrs: (*C.mr_t0_instr)(instrs), stores: (*C.mr_t0_store)(stores), fns: C.mr_t0_level(C.int(level)),
+		ninstrs: C.mr_i64(len(t.instrs)), nstores: C.mr_i64(len(t.stores)), nops: C.mr_i64(t.nops),
+		block: C.mr_i64(t.block), list: C.mr_i64(t.listAt()), flags: C.mr_i64(t.flagsAt()),
+		uniforms: C.mr_i64(t.uniformsAt()), regs: C.mr_i64(t.regsAt()),
+	}
+	t.native.p = p
+	return nil
+}
+
+// entry is the C evaluator and the program it takes in mr_args.code; code is
+// nil where this process has no usable C block functions.
+func (t *tier0Prog) entry() (eval, code unsafe.Pointer) {
+	return unsafe.Pointer(C.mr_tier0_eval), t.native.p
+}
+
+// free gives the C memory back. The program must not run again.
+func (t *tier0Prog) free() {
+	C.free(t.native.p)
+	t.native.p = nil
+}

@@ -1,0 +1,201 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// compileBlocks turns a kernel into a block program, in microseconds. Ops that
+// have no block function of their own become the primitives of their
+// expansions; whatever the kernel computes twice is computed once.
+func compileBlocks(kernel *codegen.Kernel) (*tier0Prog, error) {
+	k, err := codegen.LowerFor(kernel, func(in ir.Instr, first ir.DType) bool { return blockFn(keyOf(in, first)) != 0 })
+	if err != nil {
+		return nil, err
+	}
+	c := blockCompiler{k: k, value: make([]int32, len(k.Body))}
+	for i := range c.value {
+		c.value[i] = -1
+	}
+	c.instrs = make([]t0Instr, 0, len(k.Body)+4)
+	c.dts = make([]ir.DType, 0, len(k.Body)+4)
+	for i, live := range liveBody(k) {
+		// Leaves are emitted where they are first used, which keeps the ranges
+		// of loaded blocks short.
+		if !live || isLeaf(k.Body[i].Op) {
+			continue
+		}
+		if err := c.instr(i); err != nil {
+			return nil, err
+		}
+	}
+	t := &tier0Prog{nops: len(k.Operands)}
+	for _, s := range k.Stores {
+		t.stores = append(t.stores, t0Store{value: c.use(s.Value), slot: int32(s.Operand)})
+	}
+	for i, r := range k.Reduces {
+		t.stores = append(t.stores, t0Store{value: c.use(r.Value), slot: int32(i), reduce: 1})
+	}
+	t.instrs = c.instrs
+	t.allocate()
+	return t, nil
+}
+
+// liveBody marks the instructions that a store or a reduction depends on.
+func liveBody(k *codegen.Kernel) []bool {
+	live := make([]bool, len(k.Body))
+	for _, s := range k.Stores {
+		live[s.Value] = true
+	}
+	for _, r := range k.Reduces {
+		live[r.Value] = true
+	}
+	for i := len(k.Body) - 1; i >= 0; i-- {
+		if !live[i] {
+			continue
+		}
+		for _, a := range k.Body[i].Args {
+			if a != ir.None {
+				live[a] = true
+			}
+		}
+	}
+	return live
+}
+
+func isLeaf(op ir.Op) bool {
+	switch op {
+	case ir.Const, ir.Scalar, ir.Load, ir.IndexLo, ir.IndexHi:
+		return true
+	}
+	return false
+}
+
+type blockCompiler struct {
+	k      *codegen.Kernel
+	instrs []t0Instr
+	dts    []ir.DType // of instrs
+	value  []int32    // of an instruction of the body, -1 where not emitted yet
+}
+
+func (c *blockCompiler) add(in t0Instr, dt ir.DType) int32 {
+	in.dst = int32(len(c.instrs))
+	in.size = int32(dt.Size())
+	c.instrs = append(c.instrs, in)
+	c.dts = append(c.dts, dt)
+	return in.dst
+}
+
+// use gives the value of an instruction of the body, emitting it if it is a
+// leaf that nobody has used before.
+func (c *blockCompiler) use(r ir.Ref) int32 {
+	if c.value[r] < 0 {
+		c.value[r] = c.leaf(c.k.Body[r])
+	}
+	return c.value[r]
+}
+
+var leafFns = map[ir.Op]int32{ir.Const: fnConst, ir.Scalar: fnScalar, ir.Load: fnLoad, ir.IndexLo: fnIndexLo, ir.IndexHi: fnIndexHi}
+
+// leaf emits a leaf, or finds the same one among those emitted before.
+func (c *blockCompiler) leaf(in ir.Instr) int32 {
+	n := t0Instr{fn: leafFns[in.Op], src: [4]int32{-1, -1, -1, -1}}
+	if in.Op == ir.Const {
+		n.imm = in.Imm
+	} else {
+		n.slot = int32(in.Imm)
+	}
+	for i := range c.instrs {
+		o := &c.instrs[i]
+		if o.fn == n.fn && o.slot == n.slot && o.imm == n.imm && o.size == int32(in.DT.Size()) && c.dts[i] == in.DT {
+			return int32(i)
+		}
+	}
+	return c.add(n, in.DT)
+}
+
+func (c *blockCompiler) instr(i int) error {
+	in := c.k.Body[i]
+	var args [4]int32
+	n := 0
+	for ; n < len(in.Args) && in.Args[n] != ir.None; n++ {
+		args[n] = c.use(in.Args[n])
+	}
+	first := ir.Invalid
+	if n > 0 {
+		first = c.dts[args[0]]
+	}
+	fn := blockFn(keyOf(in, first))
+	if fn == 0 {
+		return fmt.Errorf("tier 0: no block function for %v of %v to %v", in.Op, first, in.DT)
+	}
+	v := t0Instr{fn: fn, src: [4]int32{-1, -1, -1, -1}}
+	copy(v.src[:], args[:n])
+	c.value[i] = c.add(v, in.DT)
+	return nil
+}
+
+// allocate gives every value that may differ from point to point a block of
+// the scratch memory, by linear scan: a block is free again after the last
+// reader of its value, and the reader itself may write over it.
+func (t *tier0Prog) allocate() {
+	n := int32(len(t.instrs))
+	for i := range t.instrs {
+		for _, s := range t.instrs[i].src {
+			if s >= 0 {
+				t.instrs[s].last = int32(i)
+			}
+		}
+	}
+	for _, s := range t.stores {
+		t.instrs[s.value].last = n
+	}
+	var free [9][]int32 // by element size
+	for i := range t.instrs {
+		in := &t.instrs[i]
+		for k, s := range in.src {
+			if s < 0 || t.instrs[s].last != int32(i) || t.instrs[s].reg < 0 || repeated(in.src[:k], s) {
+				continue
+			}
+			free[t.instrs[s].size] = append(free[t.instrs[s].size], t.instrs[s].reg)
+		}
+		if t.uniform(in) {
+			in.reg = -1
+			continue
+		}
+		if f := free[in.size]; len(f) > 0 {
+			in.reg, free[in.size] = f[len(f)-1], f[:len(f)-1]
+			continue
+		}
+		in.reg = int32(t.regBytes)
+		t.regBytes += int(in.size)
+	}
+	t.block = blockLen(t.regBytes)
+}
+
+func repeated(before []int32, s int32) bool {
+	for _, b := range before {
+		if b == s {
+			return true
+		}
+	}
+	return false
+}
+
+// uniform reports a value that is the same at every point in every launch.
+func (t *tier0Prog) uniform(in *t0Instr) bool {
+	switch in.fn {
+	case fnConst, fnScalar:
+		return true
+	case fnLoad, fnIndexLo, fnIndexHi:
+		return false
+	}
+	for _, s := range in.src {
+		if s >= 0 && t.instrs[s].reg >= 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,272 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// How an operand's elements follow each other, for a whole call.
+type walkClass uint8
+
+const (
+	walkUniform walkClass = iota // one element for every point
+	walkLinear                   // the element of point p follows that of p-1
+	walkStrided                  // anything else
+)
+
+// walkStep is an instruction to run for every block.
+type walkStep struct {
+	instr int32
+	class walkClass // of its operand
+	copy  bool      // a load that must not stay in the operand's memory
+}
+
+// evaluation is one call of a block program.
+type evaluation struct {
+	t      *tier0Prog
+	a      *args
+	v      []t0Val
+	list   []walkStep
+	class  []walkClass // of operands
+	direct []bool      // stores computed straight into memory
+	regs   unsafe.Pointer
+	own    unsafe.Pointer // one group per value, for those that are the same at every point
+	begin  int64          // first point of the call
+	p, n   int64          // points [p, p+n) are the block
+	groups int
+	at     [runtime.MaxRank]int64 // position of p, unless all operands are linear
+	rows   bool                   // blocks stay inside a row
+}
+
+// eval computes points [begin, end) of the domain.
+func (t *tier0Prog) eval(a *args, begin, end int64) {
+	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
+	e := evaluation{t: t, a: a, begin: begin, p: begin,
+		v:    unsafe.Slice((*t0Val)(scratch), len(t.instrs)),
+		list: unsafe.Slice((*walkStep)(unsafe.Add(scratch, t.listAt())), len(t.instrs))[:0],
+		regs: unsafe.Add(scratch, t.regsAt()), own: unsafe.Add(scratch, t.uniformsAt())}
+	flags := unsafe.Add(scratch, t.flagsAt())
+	e.class = unsafe.Slice((*walkClass)(flags), t.nops)
+	e.direct = unsafe.Slice((*bool)(unsafe.Add(flags, t.nops)), len(t.stores))
+	linear := true
+	for i := range e.class {
+		e.class[i] = classifyWalk(a, &a.ops[i])
+		linear = linear && e.class[i] != walkStrided
+	}
+	e.prepare()
+	for i := range e.direct {
+		e.direct[i] = e.straight(i)
+	}
+	e.rows = !linear && a.rank > 0 && a.dims[a.rank-1] >= minRow
+	if !linear {
+		e.advance(begin)
+	}
+	for ; e.p < end; e.p += e.n {
+		e.n = min(end-e.p, int64(t.block))
+		if e.rows {
+			e.n = min(e.n, a.dims[a.rank-1]-e.at[a.rank-1])
+		}
+		e.groups = int((e.n + groupLen - 1) / groupLen)
+		e.block()
+		if !linear {
+			e.advance(e.n)
+		}
+	}
+}
+
+func classifyWalk(a *args, o *operand) walkClass {
+	if len(o.stages) > 0 {
+		return walkStrided
+	}
+	dense, uniform, linear := int64(1), true, o.guard == 0
+	for d := a.rank - 1; d >= 0; d-- {
+		if a.dims[d] == 1 {
+			continue
+		}
+		uniform = uniform && o.stride[d] == 0
+		linear = linear && o.stride[d] == dense
+		dense *= a.dims[d]
+	}
+	switch {
+	case uniform:
+		return walkUniform
+	case linear:
+		return walkLinear
+	}
+	return walkStrided
+}
+
+// prepare evaluates what is the same at every point, and lists the rest.
+func (e *evaluation) prepare() {
+	for i := range e.t.instrs {
+		in := &e.t.instrs[i]
+		step := walkStep{instr: int32(i)}
+		switch in.fn {
+		case fnConst:
+			e.uniform(in, in.imm)
+			continue
+		case fnScalar:
+			e.uniform(in, e.a.scalars[in.slot])
+			continue
+		case fnLoad, fnIndexLo, fnIndexHi:
+			o := &e.a.ops[in.slot]
+			step.class = e.class[in.slot]
+			step.copy = in.fn == fnLoad && e.copies(in)
+			if step.class == walkUniform {
+				bits := uint64(o.offset)
+				switch in.fn {
+				case fnLoad:
+					bits = element(unsafe.Add(o.base, o.offset*int64(in.size)), in.size)
+				case fnIndexHi:
+					bits >>= 32
+				}
+				e.uniform(in, bits)
+				continue
+			}
+		default:
+			same := true
+			for _, s := range in.src {
+				same = same && (s < 0 || e.v[s].step == 0)
+			}
+			if same {
+				e.v[i] = t0Val{unsafe.Add(e.own, i*uniformBytes), 0}
+				goFns[in.fn-fnFirst](in, e.v, 1)
+				continue
+			}
+		}
+		e.v[i] = t0Val{e.reg(in), int(in.size) * groupLen}
+		e.list = append(e.list, step)
+	}
+}
+
+func (e *evaluation) reg(in *t0Instr) unsafe.Pointer {
+	return unsafe.Add(e.regs, int(in.reg)*e.t.block)
+}
+
+// uniform makes a value one group that holds bits everywhere.
+func (e *evaluation) uniform(in *t0Instr, bits uint64) {
+	p := unsafe.Add(e.own, int(in.dst)*uniformBytes)
+	switch in.size {
+	case 1:
+		fillGroup((*[groupLen]uint8)(p), uint8(bits))
+	case 4:
+		fillGroup((*[groupLen]uint32)(p), uint32(bits))
+	default:
+		fillGroup((*[groupLen]uint64)(p), bits)
+	}
+	e.v[in.dst] = t0Val{p, 0}
+}
+
+func fillGroup[T uint8 | uint32 | uint64](g *[groupLen]T, x T) {
+	for i := range g {
+		g[i] = x
+	}
+}
+
+func element(p unsafe.Pointer, size int32) uint64 {
+	switch size {
+	case 1:
+		return uint64(*(*uint8)(p))
+	case 4:
+		return uint64(*(*uint32)(p))
+	}
+	return *(*uint64)(p)
+}
+
+// overwrites reports an output in the memory of a loaded operand. Both have
+// the same Access then, so only the order inside a block matters.
+func (e *evaluation) overwrites(s *t0Store, load *t0Instr) bool {
+	return s.reduce == 0 && e.a.ops[s.slot].base == e.a.ops[load.slot].base
+}
+
+// copies reports a loaded value that is stored while another store writes over
+// its memory: it cannot stay there until its turn comes.
+func (e *evaluation) copies(load *t0Instr) bool {
+	if int(load.last) < len(e.t.instrs) {
+		return false
+	}
+	for i := range e.t.stores {
+		if e.overwrites(&e.t.stores[i], load) {
+			return true
+		}
+	}
+	return false
+}
+
+// straight reports a store whose value may be computed straight into memory: a
+// block function makes it, no earlier store has it, and no operand in the same
+// memory is read later.
+func (e *evaluation) straight(k int) bool {
+	s := &e.t.stores[k]
+	if e.t.instrs[s.value].fn < fnFirst || e.v[s.value].step == 0 {
+		return false
+	}
+	for i := range k {
+		if e.t.stores[i].value == s.value {
+			return false
+		}
+	}
+	for i := range e.t.instrs {
+		in := &e.t.instrs[i]
+		if in.fn == fnLoad && in.last > s.value && e.overwrites(s, in) {
+			return false
+		}
+	}
+	return true
+}
+
+// advance moves the position n points on.
+func (e *evaluation) advance(n int64) {
+	for d := e.a.rank - 1; d >= 0 && n > 0; d-- {
+		i := e.at[d] + n
+		n = i / e.a.dims[d]
+		e.at[d] = i - n*e.a.dims[d]
+	}
+}
+
+// block runs the program for points [p, p+n).
+func (e *evaluation) block() {
+	for i := range e.direct {
+		if s := &e.t.stores[i]; e.direct[i] {
+			v := &e.v[s.value]
+			if v.p = nil; e.n%groupLen == 0 {
+				v.p = e.target(s)
+			}
+			if v.p == nil {
+				v.p = e.reg(&e.t.instrs[s.value])
+			}
+		}
+	}
+	for _, step := range e.list {
+		in := &e.t.instrs[step.instr]
+		switch {
+		case in.fn >= fnFirst:
+			goFns[in.fn-fnFirst](in, e.v, e.groups)
+		case in.fn == fnLoad:
+			e.load(in, step)
+		default:
+			e.position(in, step)
+		}
+	}
+	for i := range e.t.stores {
+		e.store(&e.t.stores[i])
+	}
+}
+
+// dense is where the block's elements of an operand lie one after another, or
+// nil; step is what lies between two of them.
+func (e *evaluation) dense(o *operand, class walkClass, size int64, step int64) unsafe.Pointer {
+	if class == walkLinear {
+		return unsafe.Add(o.base, (o.offset+e.p)*size)
+	}
+	last := e.a.rank - 1
+	if !e.rows || len(o.stages) > 0 || o.guard != 0 || o.stride[last] != step {
+		return nil
+	}
+	pos := o.offset
+	for d := range e.a.rank {
+		pos += e.at[d] * o.stride[d]
+	}
+	return unsafe.Add(o.base, pos*size)
+}

@@ -1,0 +1,87 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+//go:generate go run github.com/millrace-go/millrace/internal/blockgen -dir .
+
+// blockFunc computes value in.dst from values in.src, groups times groupLen
+// elements.
+type blockFunc func(in *t0Instr, v []t0Val, groups int)
+
+// What follows is called by the generated Go functions.
+
+func b2u(x bool) uint8 {
+	var r uint8
+	if x {
+		r = 1
+	}
+	return r
+}
+
+func abs32(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+func abs64(x float64) float64 { return math.Abs(x) }
+
+func absInt[T int32 | int64](x T) T {
+	if x < 0 {
+		return -x
+	}
+	return x
+}
+
+func fma64(x, y, z float64) float64 { return math.FMA(x, y, z) }
+
+// fma32 rounds x*y + z once. The product is exact in float64; rounding the sum
+// there and then again to float32 is wrong at most where the first rounding
+// ends in the middle of two float32 numbers, or the second one is denormal.
+func fma32(x, y, z float32) float32 {
+	s := float64(float64(x)*float64(y)) + float64(z)
+	if b := math.Float64bits(s); b&(1<<29-1) == 1<<28 || b<<1 < 0x381<<53 {
+		return ir.FMA32(x, y, z)
+	}
+	return float32(s)
+}
+
+// u64f32 rounds once: above 2^63 the lowest bit becomes sticky, because
+// processors convert signed integers only.
+func u64f32(x uint64) float32 {
+	if int64(x) >= 0 {
+		return float32(int64(x))
+	}
+	return 2 * float32(int64(x>>1|x&1))
+}
+
+func tableBits(name string) []uint64 {
+	id, ok := ir.TableByName(name)
+	if !ok {
+		panic("cpu: block functions are older than table " + name)
+	}
+	return ir.TableByID(id).Bits
+}
+
+func intTable[T int32 | uint32 | int64 | uint64](name string) []T {
+	var t []T
+	for _, b := range tableBits(name) {
+		t = append(t, T(b))
+	}
+	return t
+}
+
+func float32Table(name string) []float32 {
+	var t []float32
+	for _, b := range tableBits(name) {
+		t = append(t, math.Float32frombits(uint32(b)))
+	}
+	return t
+}
+
+func float64Table(name string) []float64 {
+	var t []float64
+	for _, b := range tableBits(name) {
+		t = append(t, math.Float64frombits(b))
+	}
+	return t
+}

@@ -1,0 +1,358 @@
+package cpu
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+var noArgs = [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}
+
+// body appends an instruction to a kernel.
+func body(k *codegen.Kernel, op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
+	in := ir.Instr{Op: op, DT: dt, Imm: imm, Args: noArgs}
+	copy(in.Args[:], args)
+	k.Body = append(k.Body, in)
+	return ir.Ref(len(k.Body) - 1)
+}
+
+func input(k *codegen.Kernel, dt ir.DType) ir.Ref {
+	k.Operands = append(k.Operands, codegen.Operand{Kind: codegen.Input, DT: dt})
+	return body(k, ir.Load, dt, uint64(len(k.Operands)-1))
+}
+
+func output(k *codegen.Kernel, v ir.Ref) {
+	k.Operands = append(k.Operands, codegen.Operand{Kind: codegen.Output, DT: k.Body[v].DT})
+	k.Stores = append(k.Stores, codegen.Store{Operand: len(k.Operands) - 1, Value: v})
+}
+
+// launch is a kernel with its operands' memory in Go.
+type launch struct {
+	k       *codegen.Kernel
+	dims    []int64
+	data    [][]byte
+	access  []runtime.Access
+	scalars []uint64
+	share   map[int]int // operands in the memory of another
+}
+
+// interpret gives the operands' memory after the launch as the interpreter
+// leaves it.
+func (l *launch) interpret(t *testing.T) [][]byte {
+	t.Helper()
+	data := cloneAll(l.data)
+	var args []codegen.HostArg
+	for i := range l.access {
+		args = append(args, codegen.HostArg{Data: data[i], Access: l.access[i]})
+	}
+	if err := codegen.Interpret(l.k, l.dims, len(l.dims), args, l.scalars); err != nil {
+		t.Fatalf("%v\n%v", err, l.k)
+	}
+	return data
+}
+
+func cloneAll(data [][]byte) [][]byte {
+	var out [][]byte
+	for _, d := range data {
+		out = append(out, bytes.Clone(d))
+	}
+	return out
+}
+
+// run evaluates points [0, cut) and [cut, total) with one of the twins.
+func (l *launch) run(t *testing.T, twin string, cut int64) [][]byte {
+	t.Helper()
+	prog, err := buildTier0(l.k, l.k)
+	if err != nil {
+		t.Fatalf("%v\n%v", err, l.k)
+	}
+	defer prog.free()
+	data := cloneAll(l.data)
+	a := &args{rank: len(l.dims), scalars: l.scalars, scratch: make([]byte, prog.scratch()+64)}
+	a.scratch = a.scratch[-uintptr(unsafe.Pointer(&a.scratch[0]))&63:]
+	total := int64(1)
+	for d, n := range l.dims {
+		a.dims[d] = n
+		total *= n
+	}
+	for i, acc := range l.access {
+		o := operand{offset: acc.Offset, stride: acc.Stride, stages: acc.Stages}
+		m := i
+		if other, ok := l.share[i]; ok {
+			m = other
+		}
+		if data[m] != nil {
+			o.base = unsafe.Pointer(&data[m][0])
+		}
+		if l.k.Operands[i].Kind == codegen.Output {
+			for d, n := range l.dims {
+				if n > 1 && acc.Stride[d] == 0 {
+					o.guard |= 1 << d
+				}
+			}
+		}
+		a.ops = append(a.ops, o)
+	}
+	eval := prog.eval
+	if twin == "c" {
+		eval = prog.evalNative
+	}
+	eval(a, 0, cut)
+	eval(a, cut, total)
+	return data
+}
+
+func twins() []string {
+	if nativeCallers() == nil {
+		return []string{"go"}
+	}
+	return []string{"go", "c"}
+}
+
+// check compares the twins with the interpreter.
+func (l *launch) check(t *testing.T, what string, cut int64) {
+	t.Helper()
+	want := l.interpret(t)
+	for _, twin := range twins() {
+		got := l.run(t, twin, cut)
+		for i, o := range l.k.Operands {
+			if o.Kind == codegen.Output {
+				if err := sameElements(o.DT, got[i], want[i]); err != nil {
+					t.Errorf("%s, %s, output %d, dims %v, cut %d: %v\n%v\n%+v", what, twin, i, l.dims, cut, err, l.k, l.access)
+				}
+			}
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+}
+
+func sameElements(dt ir.DType, got, want []byte) error {
+	n := dt.Size()
+	for i := 0; i < len(got); i += n {
+		g, w := element(unsafe.Pointer(&got[i]), int32(n)), element(unsafe.Pointer(&want[i]), int32(n))
+		if !sameBits(dt, g, w) {
+			return fmt.Errorf("element %d is %#x, not %#x", i/n, g, w)
+		}
+	}
+	return nil
+}
+
+// randomBytes fills memory with special and ordinary values.
+func randomBytes(rng *rand.Rand, dt ir.DType, n int64) []byte {
+	special := specials(dt)
+	b := make([]byte, (n+1)*int64(dt.Size()))
+	for i := range n {
+		bits := special[rng.IntN(len(special))]
+		put(unsafe.Pointer(&b[i*int64(dt.Size())]), dt.Size(), bits)
+	}
+	return b
+}
+
+// randomAccess reads n elements at most, in one of the ways fusion finds them.
+func randomAccess(rng *rand.Rand, dims []int64, out bool) (runtime.Access, int64) {
+	var a runtime.Access
+	size := int64(1)
+	order := rng.Perm(len(dims))
+	if rng.IntN(2) == 0 {
+		for i := range order {
+			order[i] = i
+		}
+	}
+	for i := len(order) - 1; i >= 0; i-- {
+		d := order[i]
+		switch r := rng.IntN(6); {
+		case r == 0: // broadcast
+		case r == 1 && !out: // flipped
+			a.Stride[d] = -size
+			a.Offset += size * (dims[d] - 1)
+			size *= dims[d]
+		case r == 2 && !out: // every other one
+			a.Stride[d] = 2 * size
+			size *= 2 * dims[d]
+		default:
+			a.Stride[d] = size
+			size *= dims[d]
+		}
+	}
+	if rng.IntN(4) == 0 {
+		a.Offset += 3
+		size += 3
+	}
+	if out || rng.IntN(4) > 0 {
+		return a, size
+	}
+	// The memory read through a transposed view.
+	rows := int64(1)
+	for _, n := range []int64{2, 3, 5, 7} {
+		if size%n == 0 {
+			rows = n
+		}
+	}
+	cols := (size + rows - 1) / rows
+	a.Stages = []runtime.Stage{{Offset: 1, Dims: []int64{cols, rows}, Stride: []int64{1, cols}}}
+	return a, size + cols + 1
+}
+
+func (l *launch) randomize(rng *rand.Rand) {
+	for _, o := range l.k.Operands {
+		acc, n := randomAccess(rng, l.dims, o.Kind == codegen.Output)
+		var data []byte
+		if o.Kind != codegen.Index {
+			data = randomBytes(rng, o.DT, n)
+		}
+		l.access = append(l.access, acc)
+		l.data = append(l.data, data)
+	}
+	for _, dt := range l.k.Scalars {
+		s := specials(dt)
+		l.scalars = append(l.scalars, s[rng.IntN(len(s))])
+	}
+}
+
+// dense makes all accesses row-major.
+func (l *launch) dense(rng *rand.Rand) {
+	for _, o := range l.k.Operands {
+		var a runtime.Access
+		size := int64(1)
+		for d := len(l.dims) - 1; d >= 0; d-- {
+			a.Stride[d] = size
+			size *= l.dims[d]
+		}
+		var data []byte
+		if o.Kind != codegen.Index {
+			data = randomBytes(rng, o.DT, size)
+		}
+		l.access = append(l.access, a)
+		l.data = append(l.data, data)
+	}
+}
+
+// mixedKernel has every kind of leaf, several dtypes and a shared value.
+func mixedKernel() *codegen.Kernel {
+	k := &codegen.Kernel{Scalars: []ir.DType{ir.Float32, ir.Int32}}
+	x, y, m, i := input(k, ir.Float32), input(k, ir.Float32), input(k, ir.Bool), input(k, ir.Int32)
+	d := input(k, ir.Float64)
+	k.Operands = append(k.Operands, codegen.Operand{Kind: codegen.Index})
+	slot := uint64(len(k.Operands) - 1)
+	lo, hi := body(k, ir.IndexLo, ir.Uint32, slot), body(k, ir.IndexHi, ir.Uint32, slot)
+	s, n := body(k, ir.Scalar, ir.Float32, 0), body(k, ir.Scalar, ir.Int32, 1)
+	one := body(k, ir.Const, ir.Float32, 0x3f800000)
+	pos := body(k, ir.Iota, ir.Float32, 0, lo, hi, s, one)
+	sum := body(k, ir.Add, ir.Float32, 0, body(k, ir.Mul, ir.Float32, 0, x, s), y)
+	e := body(k, ir.Exp, ir.Float32, 0, sum)
+	w := body(k, ir.Where, ir.Float32, 0, m, e, pos)
+	output(k, w)
+	output(k, body(k, ir.Div, ir.Int32, 0, i, n))
+	output(k, body(k, ir.Lt, ir.Bool, 0, x, y))
+	output(k, body(k, ir.Add, ir.Float64, 0, body(k, ir.Cast, ir.Float64, 0, w), d))
+	output(k, x)                                   // a load stored as it is
+	output(k, body(k, ir.Sqrt, ir.Float32, 0, s))  // the same everywhere
+	output(k, sum)                                 // read again later
+	output(k, body(k, ir.Sin, ir.Float32, 0, sum)) // has a slow path
+	output(k, body(k, ir.Cast, ir.Uint8, 0, e))    // narrow
+	output(k, body(k, ir.Uniform, ir.Float32, 0, lo, hi, body(k, ir.Const, ir.Uint64, 42)))
+	return k
+}
+
+func TestKernelAccesses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	shapes := [][]int64{{}, {1}, {5}, {64}, {1000}, {5000}, {3, 700}, {4, 512}, {40, 7}, {9, 130}, {2, 3, 4, 5}, {6, 1, 50}, {1, 1}, {3, 1100}}
+	for i := range 300 {
+		l := &launch{k: mixedKernel(), dims: shapes[i%len(shapes)]}
+		if i < 2*len(shapes) {
+			l.dense(rng)
+			l.scalars = []uint64{0x40490fdb, 7}
+		} else {
+			l.randomize(rng)
+		}
+		total := int64(1)
+		for _, n := range l.dims {
+			total *= n
+		}
+		l.check(t, fmt.Sprint("case ", i), rng.Int64N(total+1))
+	}
+}
+
+func TestRandomKernels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range 200 {
+		k := randomKernel(rng, 10+rng.IntN(60))
+		l := &launch{k: k, dims: [][]int64{{130}, {3, 50}, {2100}, {7, 9, 2}}[i%4]}
+		if i%2 == 0 {
+			l.dense(rng)
+		} else {
+			l.randomize(rng)
+		}
+		l.check(t, fmt.Sprint("kernel ", i), 64)
+	}
+}
+
+var tensorDTypes = []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64}
+
+// randomKernel has n random instructions over ops of the table.
+func randomKernel(rng *rand.Rand, n int) *codegen.Kernel {
+	k := &codegen.Kernel{}
+	for _, dt := range tensorDTypes {
+		input(k, dt)
+		input(k, dt)
+		s := specials(dt)
+		body(k, ir.Const, dt, s[rng.IntN(len(s))])
+	}
+	for len(k.Body) < n {
+		in := ir.Instr{Op: ir.Op(1 + rng.IntN(int(ir.NumOps)-1)), DT: tensorDTypes[rng.IntN(len(tensorDTypes))], Args: noArgs}
+		info := in.Op.Info()
+		if info.Class != ir.ClassElementwise {
+			continue
+		}
+		var dts [4]ir.DType
+		for i := range info.Arity {
+			a := ir.Ref(len(k.Body) - 1 - rng.IntN(min(len(k.Body), 24)))
+			in.Args[i], dts[i] = a, k.Body[a].DT
+		}
+		if ir.CheckInstr(in, dts[:info.Arity]) == nil {
+			k.Body = append(k.Body, in)
+		}
+	}
+	for _, dt := range tensorDTypes {
+		for i := len(k.Body) - 1; i >= 0; i-- {
+			if k.Body[i].DT == dt {
+				output(k, ir.Ref(i))
+				break
+			}
+		}
+	}
+	return k
+}
+
+// TestInPlace overwrites inputs by outputs of the same access.
+func TestInPlace(t *testing.T) {
+	for _, n := range []int64{64, 1000, 5000} {
+		k := &codegen.Kernel{}
+		x, y := input(k, ir.Float32), input(k, ir.Float32)
+		sum := body(k, ir.Add, ir.Float32, 0, x, y)
+		output(k, sum) // over y, though x*y reads y later
+		output(k, y)   // y itself goes to x's memory
+		output(k, body(k, ir.Mul, ir.Float32, 0, x, y))
+		rng := rand.New(rand.NewPCG(uint64(n), 1))
+		l := &launch{k: k, dims: []int64{n}}
+		l.dense(rng)
+		want := l.interpret(t)
+		for _, twin := range twins() {
+			l.share = map[int]int{2: 1, 3: 0}
+			got := l.run(t, twin, n/128*64)
+			for out, in := range map[int]int{2: 1, 3: 0, 4: 4} {
+				if err := sameElements(ir.Float32, got[in], want[out]); err != nil {
+					t.Errorf("%s, n=%d, output %d: %v", twin, n, out, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !cgo
+
+package cpu
+
+// nativeCode is nothing without cgo.
+type nativeCode struct{}
+
+func (t *tier0Prog) translate() error { return nil }
+
+func (t *tier0Prog) free() {}
+
+func nativeCallers() map[string]blockCaller { return nil }

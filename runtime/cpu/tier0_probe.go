@@ -1,0 +1,136 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// blockCaller calls one block function.
+type blockCaller func(in *t0Instr, v []t0Val, groups int)
+
+func goCall(in *t0Instr, v []t0Val, groups int) { goFns[in.fn-fnFirst](in, v, groups) }
+
+// buildTier0 makes the block program of a kernel: of the one that still holds
+// ops of the table, since most of them are one block function each.
+func buildTier0(kernel, lowered *codegen.Kernel) (*tier0Prog, error) {
+	t, err := compileBlocks(kernel)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.translate()
+}
+
+// probe calls block functions whose results show what flags for fast and wrong
+// arithmetic would do to them: products contracted into sums, denormals
+// flushed, divisions by reciprocals, NaN and signed zeros forgotten.
+func probe(call blockCaller) error {
+	f32 := func(x ...float32) (r []uint64) {
+		for _, v := range x {
+			r = append(r, uint64(math.Float32bits(v)))
+		}
+		return r
+	}
+	f64 := func(x ...float64) (r []uint64) {
+		for _, v := range x {
+			r = append(r, math.Float64bits(v))
+		}
+		return r
+	}
+	nan := math.NaN()
+	for _, c := range []struct {
+		op   ir.Op
+		dt   ir.DType
+		args []uint64
+	}{
+		{ir.Iota, ir.Float32, append([]uint64{4097, 0}, f32(-4096.5, 1.0000001)...)},
+		{ir.Iota, ir.Float64, append([]uint64{4097, 0}, f64(-4096.5, 1.0000000000000002)...)},
+		{ir.Mul, ir.Float32, f32(1e-30, 1e-10)},
+		{ir.Add, ir.Float32, f32(1e-40, 1e-41)},
+		{ir.Mul, ir.Float64, f64(1e-300, 1e-20)},
+		{ir.Div, ir.Float32, f32(5, 3)},
+		{ir.Sub, ir.Float32, f32(0, 0)},
+		{ir.Add, ir.Float32, f32(float32(math.Copysign(0, -1)), 0)},
+		{ir.Exp, ir.Float32, f32(1.7)},
+		{ir.Exp, ir.Float32, f32(-100)},
+		{ir.Sin, ir.Float32, f32(1e6)},
+		{ir.Log, ir.Float64, f64(0.3)},
+		{ir.FMA, ir.Float32, f32(1.0000001, 1.0000001, -1)},
+		{ir.FMA, ir.Float32, f32(1+0x1p-12, 1+0x1p-12, 0x1p-60)},
+		{ir.FMA, ir.Float64, f64(1.0000000000000002, 1.0000000000000002, -1)},
+		{ir.FMA, ir.Float64, f64(0x1p-600, 0x1.8p-474, 0x1p-1074)},
+		{ir.Maximum, ir.Float32, f32(float32(nan), 1)},
+		{ir.Maximum, ir.Float32, f32(float32(math.Copysign(0, -1)), 0)},
+		{ir.IsNaN, ir.Bool, f32(float32(nan))},
+	} {
+		in := ir.Float32
+		if c.dt != ir.Bool {
+			in = c.dt
+		}
+		if err := callOne(call, c.op, c.dt, in, c.args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callOne compares a block function with the oracle for operands that are the
+// same in all lanes.
+func callOne(call blockCaller, op ir.Op, dt, in ir.DType, args []uint64) error {
+	argDT := make([]ir.DType, 0, 4)
+	for i := range args {
+		d := in
+		if op.Info().Indexed && i < 2 {
+			d = ir.Uint32
+		}
+		argDT = append(argDT, d)
+	}
+	oracleDT := argDT
+	if op.Info().Indexed {
+		oracleDT = argDT[2:]
+	}
+	want := ir.EvalOp(op, dt, oracleDT, args)
+	code := ir.Instr{Op: op, DT: dt}
+	fn := blockFn(keyOf(code, argDT[0]))
+	if fn == 0 {
+		return fmt.Errorf("no block function of %v", op)
+	}
+	instr := t0Instr{fn: fn, dst: int32(len(args)), src: [4]int32{-1, -1, -1, -1}}
+	var v []t0Val
+	memory := make([]uint64, (len(args)+1)*groupLen)
+	for i := range len(args) + 1 {
+		d := dt
+		p := unsafe.Pointer(&memory[i*groupLen])
+		if i < len(args) {
+			d = argDT[i]
+			instr.src[i] = int32(i)
+			e := evaluation{own: p, v: make([]t0Val, 1)}
+			e.uniform(&t0Instr{size: int32(d.Size())}, args[i])
+		}
+		v = append(v, t0Val{p, d.Size() * groupLen})
+	}
+	call(&instr, v, 1)
+	for i := range groupLen {
+		got := element(unsafe.Add(v[len(args)].p, i*dt.Size()), int32(dt.Size()))
+		if !sameBits(dt, got, want) {
+			return fmt.Errorf("%v of %v%x gives %#x, not %#x", op, in, args, got, want)
+		}
+	}
+	return nil
+}
+
+// sameBits compares values; any NaN equals any NaN.
+func sameBits(dt ir.DType, a, b uint64) bool {
+	switch dt {
+	case ir.Float32:
+		x, y := math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b))
+		return a == b || x != x && y != y
+	case ir.Float64:
+		x, y := math.Float64frombits(a), math.Float64frombits(b)
+		return a == b || x != x && y != y
+	}
+	return a == b
+}

@@ -14,13 +14,14 @@ import (
 )
 
 // execute runs a plan on host memory with the reference interpreter and
-// returns every written tensor, dense. Inputs are dense; with reuse, outputs
-// take over memory of tensors that end with the step wherever the plan offers it.
-func execute(seg *segment.Segment, p *Plan, inputs [][]byte, reuse bool) (map[int][]byte, error) {
+// returns every written tensor, dense. Inputs are laid out as views says (nil:
+// dense); with reuse, outputs take over memory of tensors that end with the
+// step wherever the plan offers it.
+func execute(seg *segment.Segment, p *Plan, inputs [][]byte, views []View, reuse bool) (map[int][]byte, error) {
 	if err := p.Verify(seg); err != nil {
 		return nil, err
 	}
-	l, err := p.Layout(seg, nil)
+	l, err := p.Layout(seg, views)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +87,18 @@ func takeOver(seg *segment.Segment, p *Plan, i int, mem [][]byte) {
 
 // gather reads a view element by element.
 func gather(seg *segment.Segment, t int, data []byte, v *View) []byte {
-	shape, size := seg.Tensors[t].Shape, seg.Tensors[t].DT.Size()
+	size := seg.Tensors[t].DT.Size()
+	var out []byte
+	eachElement(seg.Tensors[t].Shape, v, func(_, at int) {
+		out = append(out, data[at*size:(at+1)*size]...)
+	})
+	return out
+}
+
+// eachElement calls f with the row-major number of every element and where a
+// view has it.
+func eachElement(shape ir.Shape, v *View, f func(i, at int)) {
 	a := runtime.Access{Offset: v.Offset, Stages: v.Stages}
-	point := make([]int64, len(shape))
 	for d := range shape {
 		if v.Stride != nil {
 			a.Stride[d] = v.Stride[d]
@@ -96,16 +106,43 @@ func gather(seg *segment.Segment, t int, data []byte, v *View) []byte {
 			a.Stride[d] = int64(shape.RowMajor()[d])
 		}
 	}
-	var out []byte
+	point := make([]int64, len(shape))
 	for i := range shape.Elems() {
-		for d := len(shape) - 1; d >= 0; d-- {
-			point[d] = int64(i % shape[d])
-			i /= shape[d]
+		for d, n := len(shape)-1, i; d >= 0; d-- {
+			point[d] = int64(n % shape[d])
+			n /= shape[d]
 		}
-		p := int(codegen.Position(&a, point)) * size
-		out = append(out, data[p:p+size]...)
+		f(i, int(codegen.Position(&a, point)))
 	}
-	return out
+}
+
+// scatter puts inputs into memory as views of larger buffers: every other
+// element, the first dim innermost; and every second input through a stage.
+func scatter(seg *segment.Segment, inputs [][]byte) ([][]byte, []View) {
+	views := make([]View, len(seg.Tensors))
+	var out [][]byte
+	for t, data := range inputs {
+		shape, size := seg.Tensors[t].Shape, seg.Tensors[t].DT.Size()
+		var stage runtime.Stage
+		v := View{Offset: 3, Stride: []int64{}}
+		step := int64(2)
+		for _, n := range shape {
+			v.Stride = append(v.Stride, step)
+			step *= int64(n)
+		}
+		if t%2 == 1 {
+			stage.Offset, stage.Stride = v.Offset, v.Stride
+			for _, n := range shape {
+				stage.Dims = append(stage.Dims, int64(n))
+			}
+			v = View{Stages: []runtime.Stage{stage}}
+		}
+		buf := bytes.Repeat([]byte{0xa5}, (int(step)+3)*size)
+		eachElement(shape, &v, func(i, at int) { copy(buf[at*size:], data[i*size:(i+1)*size]) })
+		views[t] = v
+		out = append(out, buf)
+	}
+	return out, views
 }
 
 // randomInputs fills inputs with small numbers, specials among them.
@@ -164,14 +201,18 @@ func checkPlan(t *testing.T, p *ir.Program, seg *segment.Segment, plan *Plan) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}
-	for _, reuse := range []bool{false, true} {
-		got, err := execute(seg, plan, inputs, reuse)
+	for _, how := range []string{"plain", "reuse", "views"} {
+		in, views := inputs, []View(nil)
+		if how == "views" {
+			in, views = scatter(seg, inputs)
+		}
+		got, err := execute(seg, plan, in, views, how == "reuse")
 		if err != nil {
 			t.Fatalf("%v\n%s\n%s", err, p, plan)
 		}
 		for id, data := range got {
 			if i := differs(want[id], data); i >= 0 {
-				t.Fatalf("reuse %v: tensor %d differs at element %d\n%s\n%s", reuse, id, i, p, plan)
+				t.Fatalf("%s: tensor %d differs at element %d\n%s\n%s", how, id, i, p, plan)
 			}
 		}
 	}

@@ -32,8 +32,8 @@ type Runner struct {
 // NewRunner makes the inputs.
 func NewRunner(p millrace.Place, prog *ir.Program, inputs [][]byte) *Runner {
 	r := &Runner{place: p, prog: prog}
-	for i, t := range prog.Inputs {
-		r.Tensors = append(r.Tensors, FromBytes(p, t, inputs[i]))
+	for i, data := range inputs {
+		r.Tensors = append(r.Tensors, FromBytes(p, prog.Inputs[i], data))
 	}
 	return r
 }
@@ -293,20 +293,9 @@ func Differ(tt ir.TensorType, got, want []byte) error {
 	}
 	g, w := ir.Dense{TensorType: tt, Data: got}, ir.Dense{TensorType: tt, Data: want}
 	for i := range tt.Shape.Elems() {
-		a, b := g.At(i), w.At(i)
-		if a != b && !(isNaN(tt.DT, a) && isNaN(tt.DT, b)) {
-			return fmt.Errorf("element %d of %v: got %s, want %s", i, tt, show(tt.DT, a), show(tt.DT, b))
+		if a, b := g.At(i), w.At(i); !ir.SameValue(tt.DT, a, b) {
+			return fmt.Errorf("element %d of %v: got %s, want %s (%#x, %#x)", i, tt, ir.FormatBits(tt.DT, a), ir.FormatBits(tt.DT, b), a, b)
 		}
 	}
 	return nil
-}
-
-func isNaN(dt ir.DType, bits uint64) bool {
-	f, ok := Number(ir.ScalarValue{DT: dt, Bits: bits})
-	return ok && f != f
-}
-
-func show(dt ir.DType, bits uint64) string {
-	f, _ := Number(ir.ScalarValue{DT: dt, Bits: bits})
-	return fmt.Sprintf("%v (%#x)", f, bits)
 }

@@ -1,0 +1,208 @@
+package apitest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// count is a number from the environment: how much of a long test to do.
+func count(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(name, ": ", err)
+	}
+	return n
+}
+
+// specs are the options under which a program must give the same bits.
+var specs = []string{
+	"cpu:compile=off",
+	"cpu:compile=off,fusion=off",
+	"cpu:compile=off,fusion=greedy",
+	"cpu:compile=off,queue=1",
+	"cpu:compile=off,queue=3,threads=1",
+	"cpu:threads=1,tier=0,lines",
+	"cpu:threads=2,tier=0",
+	"cpu:compile=background,threads=2",
+	"cpu:compile=off,pinned=1",
+	"cpu:compile=off,check",
+}
+
+// Random programs give the oracle's bits under random options, in both passes
+// over the same code, whatever is read in between and in whatever order, and
+// on whatever streams the inputs are.
+func TestRandomPrograms(t *testing.T) {
+	devices := make([]*millrace.Device, len(specs))
+	for i, s := range specs {
+		devices[i] = openSpec(t, s)
+	}
+	n := count(t, "PROGRAMS", 150)
+	for seed := range uint64(n) {
+		randomProgram(t, seed, progen.Config{}, func(rng *rand.Rand) (*millrace.Device, string) {
+			i := rng.IntN(len(devices))
+			return devices[i], specs[i]
+		})
+	}
+}
+
+// The same with compiled kernels, of which each costs a run of the compiler.
+func TestRandomProgramsCompiled(t *testing.T) {
+	dev, err := millrace.Open("cpu:tier=1,threads=2")
+	if err != nil {
+		t.Skip("no compiled tier: ", err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	n := count(t, "COMPILED_PROGRAMS", 12)
+	for seed := range uint64(n) {
+		randomProgram(t, 1<<32+seed, progen.Config{}, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1" })
+	}
+}
+
+func openSpec(t *testing.T, spec string) *millrace.Device {
+	t.Helper()
+	o, err := millrace.ParseOptions(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, o)
+}
+
+func randomProgram(t *testing.T, seed uint64, c progen.Config, device func(*rand.Rand) (*millrace.Device, string)) {
+	prog := progen.New(seed, c)
+	dev, spec := device(rand.New(rand.NewPCG(seed, 1)))
+	err := twice(dev, prog, seed)
+	if err == nil {
+		return
+	}
+	small := progen.Shrink(prog, func(p *ir.Program) bool {
+		d, err := millrace.Open(spec)
+		if err != nil {
+			return false
+		}
+		defer d.Close()
+		return twice(d, p, seed) != nil
+	})
+	fresh, openErr := millrace.Open(spec)
+	if openErr != nil {
+		t.Fatal(openErr)
+	}
+	defer fresh.Close()
+	t.Errorf("seed %d on %s: %v\nshrunk, on a fresh device: %v\n%v", seed, spec, err, twice(fresh, small, seed), small)
+}
+
+// twice runs a program two times on one device: new plans, then known ones.
+// The seed fixes everything that happens around it.
+func twice(dev *millrace.Device, prog *ir.Program, seed uint64) error {
+	inputs := progen.Inputs(prog, seed)
+	want, err := ir.EvalTensors(prog, inputs)
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
+	}
+	for pass := range 2 {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		run := outOfScope
+		if rng.IntN(2) == 0 {
+			run = inScope
+		}
+		if err := run(dev, prog, inputs, want, rng); err != nil {
+			return fmt.Errorf("pass %d: %w", pass+1, err)
+		}
+	}
+	return nil
+}
+
+// inScope runs the program in a scope: everything is released at its end.
+func inScope(dev *millrace.Device, prog *ir.Program, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
+	kept := []*millrace.Tensor(nil)
+	err := dev.NewStream().Scope(func(sc *millrace.Scope) error {
+		r := NewRunner(sc, prog, inputs)
+		for i := range prog.Nodes {
+			r.Step(i)
+		}
+		for _, id := range prog.Outputs {
+			if rng.IntN(2) == 0 {
+				if err := compare(r.Tensors[id], want[id]); err != nil {
+					return fmt.Errorf("tensor %%%d: %w", id, err)
+				}
+			}
+			kept = append(kept, sc.Keep(r.Tensors[id]))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, id := range prog.Outputs {
+		if err := compare(kept[i], want[id]); err != nil {
+			return fmt.Errorf("kept tensor %%%d: %w", id, err)
+		}
+		kept[i].Release()
+	}
+	return nil
+}
+
+// outOfScope runs the program with its inputs on several streams, reading some
+// tensors on the way and all that are not released at the end.
+func outOfScope(dev *millrace.Device, prog *ir.Program, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
+	streams := []*millrace.Stream{dev.DefaultStream(), dev.NewStream(), dev.NewStream()}
+	if rng.IntN(2) == 0 {
+		streams = streams[:1]
+	}
+	r := NewRunner(streams[0], prog, nil)
+	for i, in := range inputs {
+		r.Tensors = append(r.Tensors, FromBytes(streams[rng.IntN(len(streams))], prog.Inputs[i], in))
+	}
+	dead := make([]bool, len(want))
+	read := func(id int) error {
+		if dead[id] {
+			return nil
+		}
+		if err := compare(r.Tensors[id], want[id]); err != nil {
+			return fmt.Errorf("tensor %%%d: %w", id, err)
+		}
+		return nil
+	}
+	for i := range prog.Nodes {
+		r.Step(i)
+		if n := &prog.Nodes[i]; n.Op == ir.Release {
+			dead[n.Args[0].ID] = true
+		}
+		switch rng.IntN(24) {
+		case 0:
+			if err := read(rng.IntN(len(r.Tensors))); err != nil {
+				return err
+			}
+		case 1:
+			if err := streams[rng.IntN(len(streams))].Sync(context.Background()); err != nil {
+				return err
+			}
+		}
+	}
+	order := rng.Perm(len(want))
+	if rng.IntN(2) == 0 {
+		order = prog.Outputs
+	}
+	for _, id := range order {
+		if err := read(id); err != nil {
+			return err
+		}
+		if rng.IntN(8) == 0 && !dead[id] {
+			r.Tensors[id].Release()
+			dead[id] = true
+		}
+	}
+	return nil
+}

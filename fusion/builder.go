@@ -46,6 +46,9 @@ func growReduction(x *explorer, g, other *group) ([]*group, string) {
 
 func (x *explorer) growAlong(g, other *group, bridges []*indexMap) ([]*group, string) {
 	if len(bridges) == 0 {
+		if x.feeds(g, other) || x.feeds(other, g) {
+			return nil, reasonPoints
+		}
 		return nil, x.unrelated(g.domain, other.domain)
 	}
 	var out []*group

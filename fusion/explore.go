@@ -53,10 +53,12 @@ func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, erro
 		x.eachRoot()
 		x.splitOver()
 		x.mergeOnce()
+		x.dropUnread()
 	default:
 		x.eachRoot()
 		x.splitOver()
 		x.mergeAll()
+		x.dropUnread()
 		x.writeShared()
 	}
 	return x.plan()
@@ -71,6 +73,7 @@ type explorer struct {
 	model    model
 	weights  weights
 	stored   []bool // tensors that some group writes
+	wanted   []bool // those of them that must be in memory afterwards
 	groups   []*group
 	verdicts map[pair]verdict
 }
@@ -90,6 +93,7 @@ func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explore
 // eachRoot starts from one group per tensor that must be written.
 func (x *explorer) eachRoot() {
 	x.chooseRoots(x.stored)
+	x.wanted = slices.Clone(x.stored)
 	for _, t := range x.roots {
 		x.groups = append(x.groups, x.groupOf(t))
 	}

@@ -1,22 +1,27 @@
 package fusion
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/golden"
+	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestGolden runs programs in, plans out.
+// TestGolden holds programs and their plans, and runs those that are small.
+// Arguments such as operands=4 are limits of the device.
 func TestGolden(t *testing.T) {
 	explore := func(m Mode) golden.Handler {
 		return func(t *testing.T, c *golden.Case) string {
-			seg := segmentOf(parseProgram(t, c.Input))
-			p, err := Explore(seg, testCaps(), Options{Mode: m})
+			prog := parseProgram(t, c.Input)
+			seg := segmentOf(prog)
+			p, err := Explore(seg, limited(t, c.Args), Options{Mode: m})
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			if _, err := p.Layout(seg, nil); err != nil {
-				t.Errorf("line %d: layout: %v", c.Line, err)
+			if prog.Types()[0].Shape.Elems() <= 10000 {
+				checkPlan(t, prog, seg, p)
 			}
 			return p.String()
 		}
@@ -26,4 +31,26 @@ func TestGolden(t *testing.T) {
 		"greedy":  explore(Greedy),
 		"unfused": explore(Unfused),
 	})
+}
+
+func limited(t *testing.T, args []string) *runtime.Caps {
+	caps := testCaps()
+	for _, a := range args {
+		name, value, _ := strings.Cut(a, "=")
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name {
+		case "operands":
+			caps.MaxOperands = n
+		case "scalars":
+			caps.MaxScalars = n
+		case "body":
+			caps.MaxBody = n
+		default:
+			t.Fatalf("unknown limit %q", a)
+		}
+	}
+	return caps
 }

@@ -10,6 +10,7 @@ import (
 const (
 	reasonShapes  = "no broadcast or view relates their shapes"
 	reasonChance  = "their shapes are equal by chance only"
+	reasonPoints  = "one needs what the other computes at other points"
 	reasonCover   = "a result would not be written exactly once per element"
 	reasonReduced = "one needs the reduced values of the other"
 	reasonAxes    = "they reduce over different axes"

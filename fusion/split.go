@@ -74,12 +74,42 @@ const worthWriting = 8
 // writeShared looks for values that several groups compute again, or that one
 // group computes at more points than the value has elements, and writes them
 // to memory where that is predicted to be faster.
+//
+// Late values are tried first: with a value in memory, what it is made from
+// need not be.
 func (x *explorer) writeShared() {
-	for t := range x.seg.Tensors {
-		if x.candidate(int32(t)) {
-			x.tryWriting(int32(t))
+	for t := int32(len(x.seg.Tensors)) - 1; t >= 0; t-- {
+		if x.candidate(t) {
+			x.tryWriting(t)
 		}
 	}
+}
+
+// dropUnread stops writing values that were to be read by groups which by now
+// compute them in registers.
+func (x *explorer) dropUnread() {
+	for i := 0; i < len(x.groups); i++ {
+		for _, r := range x.groups[i].roots {
+			if x.wanted[r.tensor] || len(x.groups[i].roots) == 1 || x.readElsewhere(r.tensor, i) {
+				continue
+			}
+			n := *x.groups[i]
+			n.cost = nil
+			n.roots = slices.DeleteFunc(slices.Clone(n.roots), func(o root) bool { return o == r })
+			x.groups = slices.Clone(x.groups)
+			x.groups[i] = &n
+			x.stored[r.tensor] = false
+		}
+	}
+}
+
+func (x *explorer) readElsewhere(t int32, i int) bool {
+	for j, g := range x.groups {
+		if j != i && slices.Contains(x.price(g).reads, t) {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *explorer) candidate(t int32) bool {
@@ -99,11 +129,11 @@ func (x *explorer) candidate(t int32) bool {
 // tryWriting gives t a group of its own, lets that join what it can, and keeps
 // the result if the whole is faster.
 func (x *explorer) tryWriting(t int32) {
-	before, groups := x.total(), x.groups
+	before, groups, stored := x.total(), x.groups, slices.Clone(x.stored)
 	x.write(t)
 	x.mergeAll()
+	x.dropUnread()
 	if _, ok := x.order(); !ok || x.total() >= before {
-		x.stored[t] = false
-		x.groups = groups
+		x.stored, x.groups = stored, groups
 	}
 }

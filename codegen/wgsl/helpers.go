@@ -83,6 +83,53 @@ fn mr_nan(x : $F) -> $B {
 	return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
 }
 `},
+	{"mr_keep", nil, `
+fn mr_keep(x : $F) -> $F {
+	return bitcast<$F>(bitcast<$U>(x) ^ $U($Z));
+}
+`},
+	{"mr_fma", []string{"mr_keep", "mr_nan"}, `
+fn mr_fma(x : $F, y : $F, z : $F) -> $F {
+	let m = $U(0xfffff000u);
+	let xh = bitcast<$F>(bitcast<$U>(x) & m);
+	let xl = mr_keep(x - xh);
+	let yh = bitcast<$F>(bitcast<$U>(y) & m);
+	let yl = mr_keep(y - yh);
+	let p = mr_keep(x * y);
+	let e = mr_keep(mr_keep(mr_keep(xh * yh - p) + mr_keep(xh * yl)) + mr_keep(xl * yh)) + xl * yl;
+	let s = mr_keep(p + z);
+	let t = mr_keep(s - p);
+	let d = mr_keep(p - mr_keep(s - t)) + mr_keep(z - t);
+	let f = mr_keep(d + e);
+	return select(s + f, s, mr_nan(f));
+}
+`},
+	{"mr_self", nil, `
+fn mr_self(x : $F) -> $F {
+	return select($F(0.0), bitcast<$F>($U(0x7fc00000u)), (bitcast<$U>(x) & $U(0x7fffffffu)) >= $U(0x7f800000u));
+}
+`},
+	{"mr_erf", nil, `
+fn mr_erf(x : $F) -> $F {
+	let far = abs(x) >= $F(3.84);
+	let t = x * x;
+	let n = ((((t * $F(2.1167416e-06) + $F(0.00028582627)) * t + $F(0.0036618095)) * t + $F(0.052444655)) * t + $F(0.18756057)) * t + $F(1.1283791);
+	let d = ((((t * $F(3.8826645e-05) + $F(0.0011433263)) * t + $F(0.014760618)) * t + $F(0.11299823)) * t + $F(0.49955413)) * t + $F(1.0);
+	return select(x * n / d, sign(x), far);
+}
+`},
+	{"mr_gelu", []string{"mr_erf"}, `
+fn mr_gelu(x : $F) -> $F {
+	let y = (x * $F(0.5)) * ($F(1.0) + mr_erf(x * $F(0.70710677)));
+	return select(y, $F(-0.0), x < $F(-6.0));
+}
+`},
+	{"mr_gelutanh", nil, `
+fn mr_gelutanh(x : $F) -> $F {
+	let y = x / ($F(1.0) + exp(x * (x * x * $F(-0.071354814) + $F(-1.5957691))));
+	return select(y, $F(-0.0), x < $F(-13.0));
+}
+`},
 	{"mr_max", []string{"mr_nan"}, `
 fn mr_max(x : $F, y : $F) -> $F {
 	return select(max(x, y), x + y, mr_nan(x) | mr_nan(y));

@@ -24,7 +24,11 @@ func Print(k *codegen.Kernel, v *Variant) (string, error) {
 	if len(v.Args) != len(k.Operands) {
 		return "", fmt.Errorf("wgsl: %d args for %d operands", len(v.Args), len(k.Operands))
 	}
-	p := &printer{k: k, v: v, slots: v.slots(k), global: new(strings.Builder), uses: map[string]bool{}}
+	p := &printer{
+		k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes,
+		global: new(strings.Builder), made: map[string]bool{},
+		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool),
+	}
 	p.main()
 	if p.err != nil {
 		return "", p.err
@@ -32,15 +36,21 @@ func Print(k *codegen.Kernel, v *Variant) (string, error) {
 	return p.assemble(), nil
 }
 
+// printer writes one body: a kernel's, or that of a function it calls.
 type printer struct {
 	k     *codegen.Kernel
 	v     *Variant
 	slots slots
+	code  []ir.Instr
+	lanes int
+	form  form
 
-	out     strings.Builder  // the entry point
-	global  *strings.Builder // tables, workgroup memory, sub-programs
+	out     strings.Builder
+	global  *strings.Builder // tables, workgroup memory, functions
+	made    map[string]bool  // what global has
 	uses    map[string]bool  // helpers
-	wide    bool             // 64-bit values occur
+	single  map[string]bool  // helpers that functions of one lane call besides
+	wide    *bool            // 64-bit values occur
 	indent  int
 	vals    []string     // how each value of the body is written
 	indexed map[int]bool // index operands whose position is written
@@ -81,11 +91,14 @@ func (p *printer) assemble() string {
 	}
 	fmt.Fprintf(&b, "@group(0) @binding(%d) var<uniform> p : array<vec4<u32>, %d>;\n", len(v.Bindings), p.slots.total/4)
 	list := withHelpers(p.uses)
-	if p.wide || usesWide(list) {
+	if *p.wide || usesWide(list) {
 		b.WriteString("\n" + fill(wideType, "", v.Lanes, nil))
 	}
 	for _, h := range list {
 		b.WriteString(fill(h.text, "", v.Lanes, nil))
+	}
+	for _, h := range withHelpers(p.single) {
+		b.WriteString(forOneLane(fill(h.text, "", 1, nil)))
 	}
 	b.WriteString(p.global.String())
 	b.WriteString("\n" + p.out.String())
@@ -120,8 +133,8 @@ func (p *printer) mapMain() {
 
 // body writes every value, under the names vals.
 func (p *printer) body() {
-	p.vals = make([]string, len(p.k.Body))
-	for i := range p.k.Body {
+	p.vals = make([]string, len(p.code))
+	for i := range p.code {
 		p.instr(i)
 	}
 }
@@ -129,16 +142,18 @@ func (p *printer) body() {
 // instr writes one instruction. Constants get no line: they are written where
 // they are used.
 func (p *printer) instr(i int) {
-	in := p.k.Body[i]
+	in := p.code[i]
 	if scalarTypes[in.DT] == "" {
 		p.fail("%v has no WGSL type: %w", in.DT, ir.ErrUnsupported)
 		return
 	}
-	p.wide = p.wide || isWide(in.DT)
+	*p.wide = *p.wide || isWide(in.DT)
 	name := fmt.Sprintf("v%d", i)
 	p.vals[i] = name
-	lanes := p.v.Lanes
+	lanes := p.lanes
 	switch in.Op {
+	case ir.Param:
+		p.vals[i] = fmt.Sprintf("x%d", in.Imm)
 	case ir.Const:
 		p.vals[i] = literal(in.DT, in.Imm, lanes)
 	case ir.Load:
@@ -171,7 +186,7 @@ func (p *printer) argDTypes(in ir.Instr) []ir.DType {
 	var dts []ir.DType
 	for _, a := range in.Args {
 		if a != ir.None {
-			dts = append(dts, p.k.Body[a].DT)
+			dts = append(dts, p.code[a].DT)
 		}
 	}
 	return dts
@@ -204,10 +219,22 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 	case ir.Lookup:
 		return p.lookup(in, args[0], lanes)
 	}
+	if in.Op == ir.Sub && in.DT == ir.Float32 && in.Args[0] == in.Args[1] && in.Args[0] != ir.None {
+		// Compilers take x - x for 0, which it is not for infinities and NaN.
+		p.use("mr_self")
+		return fill("mr_self($0)", typ, lanes, args)
+	}
+	if form, ok := functions[in.Op]; ok && len(dts) > 0 && dts[0] == ir.Float32 {
+		return p.function(in, dts, form) + "(" + strings.Join(args, ", ") + ")"
+	}
 	if len(dts) > 0 {
 		if s, ok := find(in.Op, dts[0]); ok {
-			p.use(s.uses)
-			return fill(s.text, typ, lanes, args)
+			text, uses := s.text, s.uses
+			if e, ok := exactly[in.Op]; ok && p.form != plain && dts[0] == ir.Float32 {
+				text, uses = e[p.form].text, e[p.form].uses
+			}
+			p.use(uses)
+			return fill(text, typ, lanes, args)
 		}
 	}
 	p.fail("%v of %v to %v: %w", in.Op, dts, in.DT, ir.ErrUnsupported)

@@ -122,13 +122,15 @@ func Keeps(op ir.Op, operand ir.DType) bool {
 			return true
 		}
 	}
-	return false
+	_, ok := functions[op]
+	return ok && operand == ir.Float32
 }
 
 // fill puts operands and types into a spelling.
 func fill(text, result string, lanes int, args []string) string {
 	r := []string{"$T", result,
 		"$F", vec("f32", lanes), "$U", vec("u32", lanes), "$I", vec("i32", lanes), "$B", vec("bool", lanes)}
+	r = append(r, "$Z", fmt.Sprintf("p[%d].%c", wordZero/4, "xyzw"[wordZero%4]))
 	for i, a := range args {
 		r = append(r, fmt.Sprintf("$%d", i), a)
 	}

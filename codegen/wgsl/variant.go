@@ -113,6 +113,7 @@ const (
 	wordWidth        // invocations or workgroups per row of the dispatch grid
 	wordInner        // elements along the innermost dim, for guarded stores
 	wordSteps        // vectors (or points) of the reduced domain
+	wordZero         // 0, which compilers cannot know
 	wordDims         // Rank words: the dims, the innermost in vectors
 )
 

@@ -163,6 +163,10 @@ func (x *trial) check(t testing.TB, d *device, tol ir.Tolerance) {
 	t.Helper()
 	l := x.launch(t, d)
 	if err := d.Run([]runtime.Launch{*l}); err != nil {
+		var ce *runtime.CompileError
+		if errors.As(err, &ce) {
+			t.Fatalf("run: %s\n%s", ce.Log, ce.Source)
+		}
 		t.Fatalf("run: %v\n%s", err, x.k)
 	}
 	x.compare(t, d, l, tol)
@@ -186,7 +190,12 @@ func (x *trial) compare(t testing.TB, d *device, l *runtime.Launch, tol ir.Toler
 		if err := d.Read(got, o.DT, l.Args[i].Buf, 0); err != nil {
 			t.Fatal(err)
 		}
-		if msg := differ(o.DT, got, x.args[i].Data, tol); msg != "" {
+		if at, msg := differ(o.DT, got, x.args[i].Data, tol); msg != "" {
+			for j, in := range x.k.Operands {
+				if size := in.DT.Size(); in.Kind == codegen.Input && len(x.args[j].Data) >= (at+1)*size {
+					msg += fmt.Sprintf("; input %d there: %s", j, show(in.DT, x.args[j].Data[at*size:]))
+				}
+			}
 			t.Fatalf("output %d: %s\ndims %v kept %d args %+v\n%s\n%s", i, msg, x.dims, x.kept, x.args[i].Access, x.k, sources(d, l))
 		}
 	}
@@ -201,29 +210,37 @@ func sources(d *device, l *runtime.Launch) string {
 }
 
 // differ describes the first element outside the tolerance.
-func differ(dt ir.DType, got, want []byte, tol ir.Tolerance) string {
+func differ(dt ir.DType, got, want []byte, tol ir.Tolerance) (at int, msg string) {
 	size := dt.Size()
-	bad, first := 0, ""
+	bad := 0
 	for i := 0; i+size <= len(want); i += size {
 		g, w := got[i:i+size], want[i:i+size]
 		if string(g) == string(w) {
 			continue
 		}
-		text := fmt.Sprintf("%x, want %x", g, w)
 		if dt == ir.Float32 {
 			x := float64(math.Float32frombits(binary.LittleEndian.Uint32(g)))
 			y := float64(math.Float32frombits(binary.LittleEndian.Uint32(w)))
 			if x == y || x != x && y != y || math.Abs(x-y) <= tol.Abs+tol.Rel*math.Abs(y) {
 				continue
 			}
-			text = fmt.Sprintf("%v, want %v", x, y)
 		}
 		if bad++; bad == 1 {
-			first = fmt.Sprintf("element %d is %s", i/size, text)
+			at, msg = i/size, fmt.Sprintf("element %d is %s, want %s", i/size, show(dt, g), show(dt, w))
 		}
 	}
 	if bad == 0 {
-		return ""
+		return 0, ""
 	}
-	return fmt.Sprintf("%s (%d of %d differ)", first, bad, len(want)/size)
+	return at, fmt.Sprintf("%s (%d of %d differ)", msg, bad, len(want)/size)
+}
+
+func show(dt ir.DType, b []byte) string {
+	switch dt {
+	case ir.Float32:
+		return fmt.Sprint(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	case ir.Int32:
+		return fmt.Sprint(int32(binary.LittleEndian.Uint32(b)))
+	}
+	return fmt.Sprint(b[0])
 }

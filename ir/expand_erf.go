@@ -1,35 +1,32 @@
 package ir
 
-// erf32 and tanh32 are x·P(x²)/Q(x²) up to where the result rounds to 1. All
-// coefficients are positive, so nothing cancels, and one division costs less
-// than a second range with an exponential in it.
-
+// erf32 is x + x·q(x²) up to erfNear, and 1 - 1/p(|x|)⁸ beyond: the eighth root
+// of the complement's reciprocal is close to a polynomial, and three squarings
+// cost less than an exponential. Their errors shrink with the complement.
 func erf32(b *Builder, x Ref) Ref {
-	x = clampTo(b, x, -3.84, 3.84)
+	const near, limit = 0.92, 3.95 // from limit on the result rounds to 1
+	one := b.float(Float32, 1)
 	s := b.mul(x, x)
-	p := b.poly(s, 1.1283791516093762, 0.18756057962401434, 0.052444655692623834,
-		0.0036618095310408174, 0.00028582626138736648, 2.1167416575264527e-6)
-	q := b.poly(s, 1, 0.49955412707730314, 0.11299822981659599,
-		0.014760618045919987, 0.0011433262515346412, 3.8826644681439696e-5)
-	return b.fdiv(b.mul(x, p), q)
-}
+	q := b.poly(s, 0.12837915122509003, -0.37612488865852356, 0.11281730979681015,
+		-0.026762966066598892, 0.0049873529933393, -0.00059595896163955331)
+	small := b.fma(q, x, x)
 
-func tanh32(b *Builder, x Ref) Ref {
-	x = clampTo(b, x, -9.02, 9.02)
-	s := b.mul(x, x)
-	p := b.poly(s, 1, 0.13379717848760761, 0.0034940344668580259,
-		2.05834802385208e-5, 1.3319071195114578e-8)
-	q := b.poly(s, 1, 0.46713033088074354, 0.025871072806635251,
-		0.00032830927110199481, 7.7620190087933232e-7)
-	return b.fdiv(b.mul(x, p), q)
+	a := atMost(b, b.abs(x), limit)
+	p := b.poly(a, 0.99773246049880981, 0.15341340005397797, 0.060776084661483765,
+		0.06159904971718788, -0.025397839024662971, 0.01492672227323055,
+		-0.0034333376679569483, 0.00049556494923308492)
+	for range 3 {
+		p = b.mul(p, p)
+	}
+	large := b.copySign(b.sub(one, b.fdiv(one, p)), x)
+	return b.sel(b.lt(a, b.float(Float32, near)), small, large)
 }
 
 // erf64 is a polynomial below 1, and 1 - e^-x²·g((x-2)/(x+2)) beyond, where g
 // is the scaled complement; the result is 1 long before the limit.
 func erf64(b *Builder, x Ref) Ref {
 	one, two := b.float(Float64, 1), b.float(Float64, 2)
-	a, limit := b.abs(x), b.float(Float64, 6)
-	a = b.sel(b.gt(a, limit), limit, a)
+	a := atMost(b, b.abs(x), 6)
 	s := b.mul(a, a)
 	near := b.mul(a, b.poly(s, erf64Near...))
 	t := b.fdiv(b.sub(a, two), b.add(a, two))

@@ -110,11 +110,20 @@ func expandExpm1(b *Builder, dt DType, args []Ref) Ref {
 	return b.copySign(y, args[0])
 }
 
-// clampTo limits x and passes NaN on.
-func clampTo(b *Builder, x Ref, lo, hi float64) Ref {
-	l, h := b.float(b.DT(x), lo), b.float(b.DT(x), hi)
-	x = b.sel(b.lt(x, l), l, x)
+// atLeast, atMost and clampTo limit x and pass NaN on.
+
+func atLeast(b *Builder, x Ref, lo float64) Ref {
+	l := b.float(b.DT(x), lo)
+	return b.sel(b.lt(x, l), l, x)
+}
+
+func atMost(b *Builder, x Ref, hi float64) Ref {
+	h := b.float(b.DT(x), hi)
 	return b.sel(b.gt(x, h), h, x)
+}
+
+func clampTo(b *Builder, x Ref, lo, hi float64) Ref {
+	return atMost(b, atLeast(b, x, lo), hi)
 }
 
 // powerOfTwo is 2^k for an integral k of a normal result. Where k is NaN it is

@@ -16,7 +16,7 @@ func expandSinh(b *Builder, dt DType, args []Ref) Ref {
 	h := halfExp(b, a)
 	far := b.sub(h, b.fdiv(b.float(dt, 0.25), h))
 	// Only |x| < 1 uses the polynomial; the limit keeps it finite.
-	n := b.sel(b.lt(a, one), a, one)
+	n := atMost(b, a, 1)
 	s := b.mul(n, n)
 	near := b.fma(b.mul(n, s), b.poly(s, sinhCoef(dt)...), n)
 	return b.copySign(b.sel(b.lt(a, one), near, far), x)
@@ -37,8 +37,7 @@ func sinhCoef(dt DType) []float64 {
 func halfExp(b *Builder, x Ref) Ref {
 	dt := b.DT(x)
 	f := expFor(dt)
-	hi := b.float(dt, f.hi+1)
-	x = b.sel(b.gt(x, hi), hi, x)
+	x = atMost(b, x, f.hi+1)
 	k := b.round(b.mul(x, b.float(dt, math.Log2E/2)))
 	r := reduceLn2(b, x, k, f)
 	half := b.float(dt, 0.5)
@@ -47,11 +46,32 @@ func halfExp(b *Builder, x Ref) Ref {
 	return b.mul(b.mul(p, s), s)
 }
 
+// tanh32 is an odd polynomial up to 0.625 and 1 - 2/(e^2|x| + 1) beyond. What
+// the exponential is off by weighs less than 0.4 there, so it can do with a
+// short polynomial and with ln 2 as one number. From the limit on the result
+// rounds to 1.
+func tanh32(b *Builder, x Ref) Ref {
+	const near, limit = 0.625, 9.02
+	one, two := b.float(Float32, 1), b.float(Float32, 2)
+	a := atMost(b, b.abs(x), limit)
+	s := b.mul(a, a)
+	small := b.fma(b.mul(s, a), b.poly(s, -0.33333280682563782, 0.1333141028881073,
+		-0.05373711884021759, 0.020630670711398125, -0.0056955539621412754), a)
+
+	k := b.round(b.mul(a, b.float(Float32, 2*math.Log2E)))
+	r := b.fma(k, b.float(Float32, -math.Ln2/2), a)
+	e := b.poly(r, 1, 1.9999994039535522, 1.9999654293060303, 1.3334118127822876,
+		0.6703969836235046, 0.26528638601303101)
+	i := b.add(b.bits(Int32, e), b.shl(b.convert(Int32, k), 23))
+	e = b.bits(Float32, i)
+	large := b.sub(one, b.fdiv(two, b.add(e, one)))
+	return b.copySign(b.sel(b.lt(a, b.float(Float32, near)), small, large), x)
+}
+
 // tanh64 is t/(t+2) with t = e^2|x| - 1; from 22 on that rounds to 1.
 func tanh64(b *Builder, x Ref) Ref {
 	two := b.float(Float64, 2)
-	a, limit := b.abs(x), b.float(Float64, 22)
-	a = b.sel(b.gt(a, limit), limit, a)
+	a := atMost(b, b.abs(x), 22)
 	t := b.unary(Expm1, b.mul(a, two))
 	return b.copySign(b.fdiv(t, b.add(t, two)), x)
 }

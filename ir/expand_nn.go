@@ -5,29 +5,40 @@ import "math"
 // Activations. Each is written in public ops, so a program that spells one out
 // gets the same numbers, except where a limit is noted.
 
-// expandSigmoid is 1/(1+e^-x), as e^x/(1+e^x) for negative x: the exponential
-// never overflows and small results keep their accuracy.
+// expandSigmoid is 1/(1+e) for positive x and e/(1+e) for negative, with
+// e = e^-|x|: the exponential never overflows and small results keep their
+// accuracy. Where the result is just below a power of two and e just above one,
+// every rounding counts twice, so what the exponential and the sum lose is kept
+// and the quotient corrected by its remainder.
 func expandSigmoid(b *Builder, dt DType, args []Ref) Ref {
-	x, one := args[0], b.float(dt, 1)
-	e := b.unary(Exp, b.neg(b.abs(x)))
-	num := b.sel(b.lt(x, b.float(dt, 0)), e, one)
-	return b.fdiv(num, b.add(one, e))
+	f, one, zero := expFor(dt), b.float(dt, 1), b.float(dt, 0)
+	x := atLeast(b, b.neg(b.abs(args[0])), f.lo)
+	k := b.round(b.mul(x, b.float(dt, math.Log2E/2)))
+	t := expTail(b, reduceLn2(b, x, k, f), f.exp)
+	s := powerOfTwo(b, k)
+	p := b.add(t, one)
+	e := b.mul(b.mul(p, s), s)
+	elo := b.mul(b.mul(b.sub(t, b.sub(p, one)), s), s)
+
+	d := b.add(e, one)
+	dlo := b.add(b.sub(e, b.sub(d, one)), elo)
+	negative := b.lt(args[0], zero)
+	n, nlo := b.sel(negative, e, one), b.sel(negative, elo, zero)
+	y := b.fdiv(n, d)
+	left := b.fma(b.neg(y), dlo, b.fma(b.neg(y), d, n))
+	// 1/d is the result for positive x and its complement for negative.
+	inverse := b.sel(negative, b.sub(one, y), y)
+	return b.fma(b.add(left, nlo), inverse, y)
 }
 
-// atLeast limits x from below where a factor that vanishes there would meet an
-// infinity; NaN passes.
-func atLeast(b *Builder, x Ref, lo float64) Ref {
-	l := b.float(b.DT(x), lo)
-	return b.sel(b.lt(x, l), l, x)
-}
-
-// expandGelu is x·(erf(x/√2)+1)/2. Far below 0 the sum is 0, and the limited x
-// makes the product -0 for -inf as well.
+// expandGelu is x/2·(erf(x/√2)+1), halved first so that the largest x do not
+// overflow. Far below 0 the sum is 0, and the limited x makes the product -0
+// for -inf as well.
 func expandGelu(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	e := b.unary(Erf, b.mul(x, b.float(dt, math.Sqrt2/2)))
-	p := b.mul(atLeast(b, x, -64), b.add(e, b.float(dt, 1)))
-	return b.mul(p, b.float(dt, 0.5))
+	half := b.mul(atLeast(b, x, -64), b.float(dt, 0.5))
+	return b.mul(half, b.add(e, b.float(dt, 1)))
 }
 
 // expandGeluTanh is 0.5x(1+tanh(√(2/π)(x+0.044715x³))), with the same limit.

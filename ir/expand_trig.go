@@ -8,7 +8,7 @@ package ir
 type trigFormat struct {
 	limit    float64
 	parts    [4]float64 // of π/2
-	sin, cos []float64  // sin r = r·(1 + s·sin(s)), cos r = 1 + s·cos(s), s = r²
+	sin, cos []float64  // sin r = r + r·s·sin(s), cos r = 1 + s·cos(s), s = r²
 }
 
 const (
@@ -39,9 +39,23 @@ var trig64 = trigFormat{
 		-2.7557314218073977e-07, 2.0875705523763334e-09, -1.1358754840175263e-11},
 }
 
-func expandSin(b *Builder, dt DType, args []Ref) Ref { return trig(b, args[0], sinQuadrant, subSin) }
-func expandCos(b *Builder, dt DType, args []Ref) Ref { return trig(b, args[0], cosQuadrant, subCos) }
-func expandTan(b *Builder, dt DType, args []Ref) Ref { return trig(b, args[0], tanQuadrant, subTan) }
+func expandSin(b *Builder, dt DType, args []Ref) Ref {
+	return keepZero(b, args[0], trig(b, args[0], sinQuadrant, subSin))
+}
+
+func expandCos(b *Builder, dt DType, args []Ref) Ref {
+	return trig(b, args[0], cosQuadrant, subCos)
+}
+
+func expandTan(b *Builder, dt DType, args []Ref) Ref {
+	return keepZero(b, args[0], trig(b, args[0], tanQuadrant, subTan))
+}
+
+// keepZero is y but for zeros of x, which pass with the sign that a sum in y
+// lost.
+func keepZero(b *Builder, x, y Ref) Ref {
+	return b.sel(b.eq(x, b.float(b.DT(x), 0)), x, y)
+}
 
 // A quadrant function gives the result at k·π/2 + r; k is an integer of the
 // float's width.
@@ -50,8 +64,7 @@ type quadrant func(b *Builder, k, r Ref) Ref
 func trig(b *Builder, x Ref, q quadrant, large largeSubs) Ref {
 	dt := b.DT(x)
 	f := trigFor(dt)
-	// Adding +0 makes k of -0 a +0, and the first fma then keeps x's sign.
-	k := b.round(b.fma(x, b.float(dt, twoOverPi), b.float(dt, 0)))
+	k := b.round(b.mul(x, b.float(dt, twoOverPi)))
 	r := x
 	for _, part := range f.parts {
 		r = b.fma(k, b.float(dt, -part), r)
@@ -85,10 +98,9 @@ func isOdd(b *Builder, k Ref) Ref {
 	return b.eq(b.and(k, one), one)
 }
 
-// sinCosReduced multiplies r last in the sine, so that -0 stays -0.
 func sinCosReduced(b *Builder, r Ref) (sin, cos Ref) {
-	f, one := trigFor(b.DT(r)), b.float(b.DT(r), 1)
+	f := trigFor(b.DT(r))
 	s := b.mul(r, r)
-	sin = b.mul(r, b.fma(s, b.poly(s, f.sin...), one))
-	return sin, b.fma(s, b.poly(s, f.cos...), one)
+	sin = b.fma(b.mul(s, r), b.poly(s, f.sin...), r)
+	return sin, b.fma(s, b.poly(s, f.cos...), b.float(b.DT(r), 1))
 }

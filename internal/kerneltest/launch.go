@@ -1,0 +1,184 @@
+package kerneltest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Launch is a launch on host memory: Args hold one operand each, none sharing
+// memory with another.
+type Launch struct {
+	Dims    []int64
+	Kept    int
+	Args    []codegen.HostArg
+	Scalars []uint64
+}
+
+// NewLaunch fills operands with values that find faults: every pattern of
+// bits, small numbers, and each dtype's special ones.
+func NewLaunch(rng *rand.Rand, k *codegen.Kernel, dims []int64, kept int, how Pattern) *Launch {
+	l := &Launch{Dims: dims, Kept: kept}
+	for i, o := range k.Operands {
+		a := codegen.HostArg{}
+		reduce := false
+		for _, r := range k.Reduces {
+			reduce = reduce || r.Operand == i
+		}
+		n := how.access(rng, &a.Access, dims, kept, o.Kind == codegen.Output, reduce)
+		if o.Kind != codegen.Index {
+			a.Data = make([]byte, n*int64(o.DT.Size()))
+			for e := range n {
+				put(a.Data, o.DT, e, Value(rng, o.DT))
+			}
+		}
+		l.Args = append(l.Args, a)
+	}
+	for _, dt := range k.Scalars {
+		l.Scalars = append(l.Scalars, Value(rng, dt))
+	}
+	return l
+}
+
+func put(data []byte, dt ir.DType, i int64, bits uint64) {
+	switch dt.Size() {
+	case 1:
+		data[i] = byte(bits)
+	case 4:
+		binary.LittleEndian.PutUint32(data[i*4:], uint32(bits))
+	default:
+		binary.LittleEndian.PutUint64(data[i*8:], bits)
+	}
+}
+
+func get(data []byte, dt ir.DType, i int) uint64 {
+	switch dt.Size() {
+	case 1:
+		return uint64(data[i])
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(data[i*4:]))
+	}
+	return binary.LittleEndian.Uint64(data[i*8:])
+}
+
+var specials = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 2, math.Inf(1), math.Inf(-1), math.NaN(), 1e-40, -1e-310,
+	math.MaxFloat32, math.SmallestNonzeroFloat32, math.MaxFloat64, 88.7, -104, 710, 3.5, 2.5, 1 << 31, -(1 << 63), 1e22, 255.5}
+
+// Value is a value of dt, as its bits.
+func Value(rng *rand.Rand, dt ir.DType) uint64 {
+	if dt == ir.Bool {
+		return rng.Uint64() & 1
+	}
+	if dt.IsFloat() {
+		x := rng.NormFloat64() * 3
+		switch rng.IntN(8) {
+		case 0:
+			x = specials[rng.IntN(len(specials))]
+		case 1:
+			return rng.Uint64() >> (64 - dt.Bits())
+		case 2:
+			x *= 1e4
+		case 3:
+			x = math.Round(x)
+		}
+		if dt == ir.Float32 {
+			return uint64(math.Float32bits(float32(x)))
+		}
+		return math.Float64bits(x)
+	}
+	mask := uint64(math.MaxUint64) >> (64 - dt.Bits())
+	switch rng.IntN(6) {
+	case 0:
+		return []uint64{0, 1, mask, mask >> 1, mask>>1 + 1, 2, 31, 32, 63, 64}[rng.IntN(10)] & mask
+	case 1:
+		return rng.Uint64() & mask
+	}
+	return uint64(rng.Int64N(200)-100) & mask
+}
+
+// Same compares memory as a dtype, any NaN being equal to any other. It says
+// where the first difference is.
+func Same(dt ir.DType, got, want []byte) error {
+	for i := range len(want) / dt.Size() {
+		g, w := get(got, dt, i), get(want, dt, i)
+		if g != w && !(nan(dt, g) && nan(dt, w)) {
+			return fmt.Errorf("element %d of %v: got %#x, want %#x", i, dt, g, w)
+		}
+	}
+	return nil
+}
+
+func nan(dt ir.DType, bits uint64) bool {
+	switch dt {
+	case ir.Float32:
+		return bits&0x7fffffff > 0x7f800000
+	case ir.Float64:
+		return bits&(1<<63-1) > 0x7ff<<52
+	}
+	return false
+}
+
+// Pattern is a way for operands to be reached.
+type Pattern int
+
+// Mixed takes another one for each operand.
+const (
+	Dense Pattern = iota
+	Broadcast
+	Stepped
+	Permuted
+	Viewed // through a stage
+	Mixed
+	NumPatterns
+)
+
+// access makes up an access and returns how many elements it needs. Outputs
+// never reach one element from two points that store.
+func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept int, output, reduce bool) int64 {
+	if how == Mixed {
+		how = Pattern(rng.IntN(int(Mixed)))
+	}
+	rank := len(dims)
+	order := rng.Perm(rank)
+	if how != Permuted {
+		for i := range order {
+			order[i] = i
+		}
+	}
+	n, step := int64(1), int64(1)
+	if how == Stepped {
+		step = 2 + rng.Int64N(2)
+	}
+	for i := rank - 1; i >= 0; i-- {
+		d := order[i]
+		if reduce && d >= kept || how == Broadcast && rng.IntN(2) == 0 {
+			continue
+		}
+		a.Stride[d] = n * step
+		if how == Stepped && !output && rng.IntN(3) == 0 { // backwards
+			a.Stride[d] = -n * step
+			a.Offset += n * step * (dims[d] - 1)
+		}
+		n *= dims[d]
+	}
+	n *= step
+	if how == Viewed {
+		// The linear position goes through a transposed pair of dims.
+		total := n
+		inner := int64(1)
+		for _, f := range []int64{2, 3, 5, 7} {
+			if total%f == 0 && total > f {
+				inner = f
+			}
+		}
+		a.Stages = []runtime.Stage{{Offset: 3, Dims: []int64{total / inner, inner}, Stride: []int64{1, total / inner}}}
+		return n + 3
+	}
+	a.Offset += 5
+	return n + 5
+}

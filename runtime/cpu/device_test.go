@@ -1,0 +1,161 @@
+package cpu
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+func openTest(t testing.TB, c runtime.Config) *device {
+	t.Helper()
+	c.OnError = func(err error) {
+		t.Error(err)
+		if ce, ok := err.(*runtime.CompileError); ok {
+			t.Logf("%.6000s\n%s", ce.Log, ce.Kernel)
+		}
+	}
+	d, err := open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// onDevice runs a launch on a device, on copies of the operands' memory, and
+// returns what is in them afterwards.
+func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) [][]byte {
+	t.Helper()
+	p, err := d.Build(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := runtime.Launch{Prog: p, Rank: len(h.Dims), Kept: h.Kept, Scalars: h.Scalars}
+	copy(l.Dims[:], h.Dims)
+	for i, a := range h.Args {
+		if k.Operands[i].Kind != codegen.Index {
+			b, err := d.Alloc(int64(len(a.Data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Free(b)
+			if err := d.Write(b, k.Operands[i].DT, 0, a.Data); err != nil {
+				t.Fatal(err)
+			}
+			a.Access.Buf = b
+		}
+		l.Args = append(l.Args, a.Access)
+	}
+	if err := d.Run([]runtime.Launch{l}); err != nil {
+		t.Fatal(err)
+	}
+	out := make([][]byte, len(h.Args))
+	for i, a := range l.Args {
+		if a.Buf == nil {
+			continue
+		}
+		out[i] = make([]byte, len(h.Args[i].Data))
+		if err := d.Read(out[i], k.Operands[i].DT, a.Buf, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// reference is what the oracle leaves in the operands' memory.
+func reference(t testing.TB, k *codegen.Kernel, h *kerneltest.Launch) [][]byte {
+	t.Helper()
+	args := append([]codegen.HostArg(nil), h.Args...)
+	out := make([][]byte, len(args))
+	for i := range args {
+		args[i].Data = bytes.Clone(args[i].Data)
+		out[i] = args[i].Data
+	}
+	if err := codegen.Interpret(k, h.Dims, h.Kept, args, h.Scalars); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func compare(t testing.TB, what string, k *codegen.Kernel, got, want [][]byte) {
+	t.Helper()
+	for i := range want {
+		if want[i] == nil {
+			continue
+		}
+		if err := kerneltest.Same(k.Operands[i].DT, got[i], want[i]); err != nil {
+			made := ""
+			for _, s := range k.Stores {
+				if s.Operand == i {
+					made = k.Body[s.Value].Op.String()
+				}
+			}
+			t.Errorf("%s: operand %d (%s): %v", what, i, made, err)
+		}
+	}
+}
+
+// tiers are the ways to run that must agree.
+var tiers = map[string]runtime.Config{
+	"tier0": {Tier: -1, Threads: 2},
+	"tier1": {Tier: 1, Threads: 2},
+}
+
+// TestEveryOp holds every op on every dtype against the oracle.
+func TestEveryOp(t *testing.T) {
+	for name, c := range tiers {
+		t.Run(name, func(t *testing.T) {
+			d := openTest(t, c)
+			for _, dt := range kerneltest.DTypes {
+				rng := rand.New(rand.NewPCG(1, uint64(dt)))
+				for half := range ir.Op(2) { // operands of a launch are limited
+					k := kerneltest.EveryOp(dt, func(op ir.Op, _ ir.DType) bool { return op&1 == half })
+					h := kerneltest.NewLaunch(rng, k, []int64{3, 37}, 2, kerneltest.Dense)
+					compare(t, dt.String(), k, onDevice(t, d, k, h), reference(t, k, h))
+				}
+			}
+			if s := d.Stats(); c.Tier > 0 && d.comp != nil && s.Tier0 > 0 {
+				t.Errorf("%d launches in tier 0", s.Tier0)
+			}
+		})
+	}
+}
+
+var dims = [][]int64{{1}, {7}, {64}, {1000}, {3, 5}, {5, 64}, {2, 3, 33}, {4, 1, 9, 2}, {}}
+
+// TestPatterns reaches operands in every way.
+func TestPatterns(t *testing.T) {
+	few := func(op ir.Op, out ir.DType) bool {
+		switch op {
+		case ir.Add, ir.Mul, ir.Lt, ir.Where, ir.Iota, ir.Exp, ir.Cast, ir.Uniform:
+			return true
+		}
+		return false
+	}
+	for name, c := range tiers {
+		t.Run(name, func(t *testing.T) {
+			d := openTest(t, c)
+			for _, dt := range kerneltest.DTypes {
+				k := kerneltest.EveryOp(dt, few)
+				for how := range kerneltest.NumPatterns {
+					rng := rand.New(rand.NewPCG(2, uint64(how)))
+					for _, dims := range dims {
+						if how == kerneltest.Mixed && testing.Short() {
+							continue // a compile each
+						}
+						h := kerneltest.NewLaunch(rng, k, dims, len(dims), how)
+						compare(t, dt.String(), k, onDevice(t, d, k, h), reference(t, k, h))
+						if t.Failed() {
+							t.Fatalf("pattern %d, dims %v", how, dims)
+						}
+					}
+				}
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ type Node[K comparable, P any] struct {
 	last   atomic.Pointer[Node[K, P]]    // child taken last
 	kids   atomic.Pointer[[]*Node[K, P]] // immutable list
 	ends   atomic.Pointer[[]*Leaf[K, P]] // immutable list
+	note   string                        // what Add's visitor keeps here
 }
 
 // End says why a segment ended and what was asked for: the last edge of a plan.
@@ -130,13 +131,16 @@ func (t *Trie[K, P]) Find(n *Node[K, P], end End) *Leaf[K, P] {
 func (l *Leaf[K, P]) Plans() []P { return *l.plans.Load() }
 
 // Add stores a plan for the segment with these keys and end, behind the plans
-// that are there. It may evict the leaf used longest ago.
-func (t *Trie[K, P]) Add(keys func(yield func(K) bool), end End, p P) *Leaf[K, P] {
+// that are there. It may evict the leaf used longest ago. visit is called for
+// the node of every key, with a note that stays there: plans with a common
+// beginning can tell each other what only the first one saw.
+func (t *Trie[K, P]) Add(keys []K, end End, p P, visit func(i int, note *string)) *Leaf[K, P] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.root
-	for k := range keys {
+	for i, k := range keys {
 		n = n.child(k)
+		visit(i, &n.note)
 	}
 	leaf := n.leaf(end)
 	plans := append(append([]P(nil), leaf.Plans()...), p)

@@ -146,15 +146,31 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 	}
 	if !empty {
 		s.misses++
-		d.trie.Add(func(yield func(queue.Key) bool) {
-			for i := range s.q.Entries {
-				if !yield(s.q.Entries[i].Key) {
-					return
-				}
-			}
-		}, end, e)
+		s.store(e, end)
 	}
 	return e, false, nil
+}
+
+// store adds a plan to the trie. Lines of ops that were recorded while a known
+// plan still matched come from that plan.
+func (s *Stream) store(e *entry, end segment.End) {
+	keys := make([]queue.Key, len(s.q.Entries))
+	for i := range keys {
+		keys[i] = s.q.Entries[i].Key
+	}
+	e.lines = make([]string, len(s.q.Nodes))
+	copy(e.lines, s.lines)
+	s.dev.trie.Add(keys, end, e, func(i int, note *string) {
+		n := s.q.Entries[i].Node
+		if n < 0 {
+			return
+		}
+		if e.lines[n] == "" {
+			e.lines[n] = *note
+		} else if *note == "" {
+			*note = e.lines[n]
+		}
+	})
 }
 
 // explore makes a plan and its programs. Broken invariants in fusion or
@@ -177,7 +193,6 @@ func (s *Stream) explore(seg *segment.Segment, mode FusionMode) (e *entry, err e
 	}
 	e.uses = usesOf(plan, seg)
 	e.sets, e.class = leafSets(seg)
-	e.lines = append(e.lines, s.lines...)
 	e.memo.init(seg)
 	d.stats.explored.Add(1)
 	if t := d.opts.Trace; t != nil && t.Explore != nil {

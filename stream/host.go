@@ -104,6 +104,9 @@ func Read(v *Value, dst []byte) error {
 // run, and returns its memory with a reader for the caller.
 func materialise(v *Value, op string) (*storage, error) {
 	s := v.home
+	if s == nil && v.state == stFailed {
+		return nil, v.ext.err
+	}
 	if s == nil {
 		return nil, newOpError(op, fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), nil)
 	}

@@ -36,6 +36,10 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 			continue
 		}
 		h := v.home
+		if h == nil && v.state == stFailed {
+			failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
+			return
+		}
 		if h == nil {
 			Fail(dst, p, op.String(), fmt.Errorf("%w: operand %d is a zero Tensor", ir.ErrUnsupported, i), args)
 			return
@@ -141,15 +145,15 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		}
 	}
 	dst.home, dst.dt, dst.shape, dst.state, dst.gen = s, dt, shape, stPending, s.gen
-	if s.node == nil || s.dev.opts.Lines {
-		s.noteLine(len(s.q.Nodes))
-	}
 	e := s.q.Append(&n, held{v: dst})
 	dst.id = e.Slot
 	if scope != nil {
 		scope.adopt(dst)
 	}
 	s.step(e)
+	if s.node == nil || s.dev.opts.Lines {
+		s.noteLine(len(s.q.Nodes) - 1)
+	}
 	s.maybeCut()
 	return nil
 }

@@ -1,3 +1,5 @@
+//go:build cgo
+
 /* The evaluator of block programs. */
 #include "tier0.h"
 

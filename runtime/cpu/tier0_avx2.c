@@ -1,3 +1,5 @@
+//go:build cgo
+
 /* Block functions for AVX2 with FMA. */
 #include "tier0.h"
 #if (defined __x86_64__ || defined __i386__) && defined __GNUC__

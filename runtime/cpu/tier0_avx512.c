@@ -1,3 +1,5 @@
+//go:build cgo
+
 /* Block functions for AVX-512 as servers have had it since Skylake. */
 #include "tier0.h"
 #if (defined __x86_64__ || defined __i386__) && defined __GNUC__

@@ -1,3 +1,5 @@
+//go:build cgo
+
 /* Block functions for any processor of the architecture. */
 #include "tier0.h"
 #include "tier0_loop.h"

@@ -1,3 +1,5 @@
+//go:build cgo
+
 /* Which ISA levels of the block functions this build and processor have. */
 #include "tier0.h"
 

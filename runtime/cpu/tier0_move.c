@@ -1,3 +1,5 @@
+//go:build cgo
+
 /* Gathers and scatters: operands that are neither dense nor constant.
  *
  * A block is taken apart into rows (points that differ in the last dim only).

@@ -229,26 +229,26 @@ static __attribute__((noinline)) s_f32 sub_4(s_f32 a0)
 	const s_f32 x86 = x83 * x85;
 	const s_f32 x87 = fma_s_f32(x81, x84, x86);
 	const s_f32 x88 = fma_s_f32(x81, x85, x87);
-	const s_f32 x89 = 0x1p+00f;
-	const s_f32 x90 = x88 * x88;
+	const s_f32 x89 = x88 * x88;
+	const s_f32 x90 = x89 * x88;
 	const s_f32 x91 = -0x1.9952dap-13f;
 	const s_f32 x92 = 0x1.110776p-07f;
-	const s_f32 x93 = fma_s_f32(x91, x90, x92);
+	const s_f32 x93 = fma_s_f32(x91, x89, x92);
 	const s_f32 x94 = -0x1.555546p-03f;
-	const s_f32 x95 = fma_s_f32(x93, x90, x94);
-	const s_f32 x96 = fma_s_f32(x90, x95, x89);
-	const s_f32 x97 = x88 * x96;
-	const s_f32 x98 = 0x1.99e818p-16f;
-	const s_f32 x99 = -0x1.6c0c28p-10f;
-	const s_f32 x100 = fma_s_f32(x98, x90, x99);
-	const s_f32 x101 = 0x1.55554ap-05f;
-	const s_f32 x102 = fma_s_f32(x100, x90, x101);
-	const s_f32 x103 = -0x1p-01f;
-	const s_f32 x104 = fma_s_f32(x102, x90, x103);
-	const s_f32 x105 = fma_s_f32(x90, x104, x89);
+	const s_f32 x95 = fma_s_f32(x93, x89, x94);
+	const s_f32 x96 = fma_s_f32(x90, x95, x88);
+	const s_f32 x97 = 0x1.99e818p-16f;
+	const s_f32 x98 = -0x1.6c0c28p-10f;
+	const s_f32 x99 = fma_s_f32(x97, x89, x98);
+	const s_f32 x100 = 0x1.55554ap-05f;
+	const s_f32 x101 = fma_s_f32(x99, x89, x100);
+	const s_f32 x102 = -0x1p-01f;
+	const s_f32 x103 = fma_s_f32(x101, x89, x102);
+	const s_f32 x104 = 0x1p+00f;
+	const s_f32 x105 = fma_s_f32(x89, x103, x104);
 	const s_i32 x106 = x59 & x23;
 	const s_i32 x107 = -(s_i32)(x106 == x23);
-	const s_f32 x108 = x107 ? x105 : x97;
+	const s_f32 x108 = x107 ? x105 : x96;
 	const s_i32 x109 = x59 & x31;
 	const s_i32 x110 = (s_i32)0x1eu;
 	const s_i32 x111 = (s_i32)((s_u32)x109 << (s_u32)x110);
@@ -433,39 +433,39 @@ static __attribute__((noinline)) s_f64 sub_5(s_f64 a0)
 	const s_f64 x163 = x160 * x162;
 	const s_f64 x164 = fma_s_f64(x158, x161, x163);
 	const s_f64 x165 = fma_s_f64(x158, x162, x164);
-	const s_f64 x166 = 0x1p+00;
-	const s_f64 x167 = x165 * x165;
+	const s_f64 x166 = x165 * x165;
+	const s_f64 x167 = x166 * x165;
 	const s_f64 x168 = 0x1.5d8e42352e7eep-33;
 	const s_f64 x169 = -0x1.ae5e549c43503p-26;
-	const s_f64 x170 = fma_s_f64(x168, x167, x169);
+	const s_f64 x170 = fma_s_f64(x168, x166, x169);
 	const s_f64 x171 = 0x1.71de355f36296p-19;
-	const s_f64 x172 = fma_s_f64(x170, x167, x171);
+	const s_f64 x172 = fma_s_f64(x170, x166, x171);
 	const s_f64 x173 = -0x1.a01a019bf2523p-13;
-	const s_f64 x174 = fma_s_f64(x172, x167, x173);
+	const s_f64 x174 = fma_s_f64(x172, x166, x173);
 	const s_f64 x175 = 0x1.111111110f75ep-07;
-	const s_f64 x176 = fma_s_f64(x174, x167, x175);
+	const s_f64 x176 = fma_s_f64(x174, x166, x175);
 	const s_f64 x177 = -0x1.5555555555548p-03;
-	const s_f64 x178 = fma_s_f64(x176, x167, x177);
-	const s_f64 x179 = fma_s_f64(x167, x178, x166);
-	const s_f64 x180 = x165 * x179;
-	const s_f64 x181 = -0x1.8fa691710c108p-37;
-	const s_f64 x182 = 0x1.1ee9dbec6ff56p-29;
-	const s_f64 x183 = fma_s_f64(x181, x167, x182);
-	const s_f64 x184 = -0x1.27e4f7f1c1053p-22;
-	const s_f64 x185 = fma_s_f64(x183, x167, x184);
-	const s_f64 x186 = 0x1.a01a019c8f66bp-16;
-	const s_f64 x187 = fma_s_f64(x185, x167, x186);
-	const s_f64 x188 = -0x1.6c16c16c15017p-10;
-	const s_f64 x189 = fma_s_f64(x187, x167, x188);
-	const s_f64 x190 = 0x1.555555555554bp-05;
-	const s_f64 x191 = fma_s_f64(x189, x167, x190);
-	const s_f64 x192 = -0x1p-01;
-	const s_f64 x193 = fma_s_f64(x191, x167, x192);
-	const s_f64 x194 = fma_s_f64(x167, x193, x166);
+	const s_f64 x178 = fma_s_f64(x176, x166, x177);
+	const s_f64 x179 = fma_s_f64(x167, x178, x165);
+	const s_f64 x180 = -0x1.8fa691710c108p-37;
+	const s_f64 x181 = 0x1.1ee9dbec6ff56p-29;
+	const s_f64 x182 = fma_s_f64(x180, x166, x181);
+	const s_f64 x183 = -0x1.27e4f7f1c1053p-22;
+	const s_f64 x184 = fma_s_f64(x182, x166, x183);
+	const s_f64 x185 = 0x1.a01a019c8f66bp-16;
+	const s_f64 x186 = fma_s_f64(x184, x166, x185);
+	const s_f64 x187 = -0x1.6c16c16c15017p-10;
+	const s_f64 x188 = fma_s_f64(x186, x166, x187);
+	const s_f64 x189 = 0x1.555555555554bp-05;
+	const s_f64 x190 = fma_s_f64(x188, x166, x189);
+	const s_f64 x191 = -0x1p-01;
+	const s_f64 x192 = fma_s_f64(x190, x166, x191);
+	const s_f64 x193 = 0x1p+00;
+	const s_f64 x194 = fma_s_f64(x166, x192, x193);
 	const s_i64 x195 = (s_i64)0x1ull;
 	const s_i64 x196 = x135 & x195;
 	const s_i32 x197 = -(s_i32)(x196 == x195);
-	const s_f64 x198 = x197 ? x194 : x180;
+	const s_f64 x198 = x197 ? x194 : x179;
 	const s_i64 x199 = (s_i64)0x2ull;
 	const s_i64 x200 = x135 & x199;
 	const s_i64 x201 = (s_i64)0x3eull;
@@ -575,26 +575,26 @@ static __attribute__((noinline)) s_f32 sub_6(s_f32 a0)
 	const s_f32 x87 = fma_s_f32(x81, x84, x86);
 	const s_f32 x88 = fma_s_f32(x81, x85, x87);
 	const s_i32 x89 = (s_i32)((s_u32)x59 + (s_u32)x23);
-	const s_f32 x90 = 0x1p+00f;
-	const s_f32 x91 = x88 * x88;
+	const s_f32 x90 = x88 * x88;
+	const s_f32 x91 = x90 * x88;
 	const s_f32 x92 = -0x1.9952dap-13f;
 	const s_f32 x93 = 0x1.110776p-07f;
-	const s_f32 x94 = fma_s_f32(x92, x91, x93);
+	const s_f32 x94 = fma_s_f32(x92, x90, x93);
 	const s_f32 x95 = -0x1.555546p-03f;
-	const s_f32 x96 = fma_s_f32(x94, x91, x95);
-	const s_f32 x97 = fma_s_f32(x91, x96, x90);
-	const s_f32 x98 = x88 * x97;
-	const s_f32 x99 = 0x1.99e818p-16f;
-	const s_f32 x100 = -0x1.6c0c28p-10f;
-	const s_f32 x101 = fma_s_f32(x99, x91, x100);
-	const s_f32 x102 = 0x1.55554ap-05f;
-	const s_f32 x103 = fma_s_f32(x101, x91, x102);
-	const s_f32 x104 = -0x1p-01f;
-	const s_f32 x105 = fma_s_f32(x103, x91, x104);
-	const s_f32 x106 = fma_s_f32(x91, x105, x90);
+	const s_f32 x96 = fma_s_f32(x94, x90, x95);
+	const s_f32 x97 = fma_s_f32(x91, x96, x88);
+	const s_f32 x98 = 0x1.99e818p-16f;
+	const s_f32 x99 = -0x1.6c0c28p-10f;
+	const s_f32 x100 = fma_s_f32(x98, x90, x99);
+	const s_f32 x101 = 0x1.55554ap-05f;
+	const s_f32 x102 = fma_s_f32(x100, x90, x101);
+	const s_f32 x103 = -0x1p-01f;
+	const s_f32 x104 = fma_s_f32(x102, x90, x103);
+	const s_f32 x105 = 0x1p+00f;
+	const s_f32 x106 = fma_s_f32(x90, x104, x105);
 	const s_i32 x107 = x89 & x23;
 	const s_i32 x108 = -(s_i32)(x107 == x23);
-	const s_f32 x109 = x108 ? x106 : x98;
+	const s_f32 x109 = x108 ? x106 : x97;
 	const s_i32 x110 = x89 & x31;
 	const s_i32 x111 = (s_i32)0x1eu;
 	const s_i32 x112 = (s_i32)((s_u32)x110 << (s_u32)x111);
@@ -775,38 +775,38 @@ static __attribute__((noinline)) s_f64 sub_7(s_f64 a0)
 	const s_f64 x165 = fma_s_f64(x158, x162, x164);
 	const s_i64 x166 = (s_i64)0x1ull;
 	const s_i64 x167 = (s_i64)((s_u64)x135 + (s_u64)x166);
-	const s_f64 x168 = 0x1p+00;
-	const s_f64 x169 = x165 * x165;
+	const s_f64 x168 = x165 * x165;
+	const s_f64 x169 = x168 * x165;
 	const s_f64 x170 = 0x1.5d8e42352e7eep-33;
 	const s_f64 x171 = -0x1.ae5e549c43503p-26;
-	const s_f64 x172 = fma_s_f64(x170, x169, x171);
+	const s_f64 x172 = fma_s_f64(x170, x168, x171);
 	const s_f64 x173 = 0x1.71de355f36296p-19;
-	const s_f64 x174 = fma_s_f64(x172, x169, x173);
+	const s_f64 x174 = fma_s_f64(x172, x168, x173);
 	const s_f64 x175 = -0x1.a01a019bf2523p-13;
-	const s_f64 x176 = fma_s_f64(x174, x169, x175);
+	const s_f64 x176 = fma_s_f64(x174, x168, x175);
 	const s_f64 x177 = 0x1.111111110f75ep-07;
-	const s_f64 x178 = fma_s_f64(x176, x169, x177);
+	const s_f64 x178 = fma_s_f64(x176, x168, x177);
 	const s_f64 x179 = -0x1.5555555555548p-03;
-	const s_f64 x180 = fma_s_f64(x178, x169, x179);
-	const s_f64 x181 = fma_s_f64(x169, x180, x168);
-	const s_f64 x182 = x165 * x181;
-	const s_f64 x183 = -0x1.8fa691710c108p-37;
-	const s_f64 x184 = 0x1.1ee9dbec6ff56p-29;
-	const s_f64 x185 = fma_s_f64(x183, x169, x184);
-	const s_f64 x186 = -0x1.27e4f7f1c1053p-22;
-	const s_f64 x187 = fma_s_f64(x185, x169, x186);
-	const s_f64 x188 = 0x1.a01a019c8f66bp-16;
-	const s_f64 x189 = fma_s_f64(x187, x169, x188);
-	const s_f64 x190 = -0x1.6c16c16c15017p-10;
-	const s_f64 x191 = fma_s_f64(x189, x169, x190);
-	const s_f64 x192 = 0x1.555555555554bp-05;
-	const s_f64 x193 = fma_s_f64(x191, x169, x192);
-	const s_f64 x194 = -0x1p-01;
-	const s_f64 x195 = fma_s_f64(x193, x169, x194);
-	const s_f64 x196 = fma_s_f64(x169, x195, x168);
+	const s_f64 x180 = fma_s_f64(x178, x168, x179);
+	const s_f64 x181 = fma_s_f64(x169, x180, x165);
+	const s_f64 x182 = -0x1.8fa691710c108p-37;
+	const s_f64 x183 = 0x1.1ee9dbec6ff56p-29;
+	const s_f64 x184 = fma_s_f64(x182, x168, x183);
+	const s_f64 x185 = -0x1.27e4f7f1c1053p-22;
+	const s_f64 x186 = fma_s_f64(x184, x168, x185);
+	const s_f64 x187 = 0x1.a01a019c8f66bp-16;
+	const s_f64 x188 = fma_s_f64(x186, x168, x187);
+	const s_f64 x189 = -0x1.6c16c16c15017p-10;
+	const s_f64 x190 = fma_s_f64(x188, x168, x189);
+	const s_f64 x191 = 0x1.555555555554bp-05;
+	const s_f64 x192 = fma_s_f64(x190, x168, x191);
+	const s_f64 x193 = -0x1p-01;
+	const s_f64 x194 = fma_s_f64(x192, x168, x193);
+	const s_f64 x195 = 0x1p+00;
+	const s_f64 x196 = fma_s_f64(x168, x194, x195);
 	const s_i64 x197 = x167 & x166;
 	const s_i32 x198 = -(s_i32)(x197 == x166);
-	const s_f64 x199 = x198 ? x196 : x182;
+	const s_f64 x199 = x198 ? x196 : x181;
 	const s_i64 x200 = (s_i64)0x2ull;
 	const s_i64 x201 = x167 & x200;
 	const s_i64 x202 = (s_i64)0x3eull;
@@ -909,28 +909,28 @@ static __attribute__((noinline)) s_f32 sub_8(s_f32 a0)
 	const s_f32 x86 = x83 * x85;
 	const s_f32 x87 = fma_s_f32(x81, x84, x86);
 	const s_f32 x88 = fma_s_f32(x81, x85, x87);
-	const s_f32 x89 = 0x1p+00f;
-	const s_f32 x90 = x88 * x88;
+	const s_f32 x89 = x88 * x88;
+	const s_f32 x90 = x89 * x88;
 	const s_f32 x91 = -0x1.9952dap-13f;
 	const s_f32 x92 = 0x1.110776p-07f;
-	const s_f32 x93 = fma_s_f32(x91, x90, x92);
+	const s_f32 x93 = fma_s_f32(x91, x89, x92);
 	const s_f32 x94 = -0x1.555546p-03f;
-	const s_f32 x95 = fma_s_f32(x93, x90, x94);
-	const s_f32 x96 = fma_s_f32(x90, x95, x89);
-	const s_f32 x97 = x88 * x96;
-	const s_f32 x98 = 0x1.99e818p-16f;
-	const s_f32 x99 = -0x1.6c0c28p-10f;
-	const s_f32 x100 = fma_s_f32(x98, x90, x99);
-	const s_f32 x101 = 0x1.55554ap-05f;
-	const s_f32 x102 = fma_s_f32(x100, x90, x101);
-	const s_f32 x103 = -0x1p-01f;
-	const s_f32 x104 = fma_s_f32(x102, x90, x103);
-	const s_f32 x105 = fma_s_f32(x90, x104, x89);
+	const s_f32 x95 = fma_s_f32(x93, x89, x94);
+	const s_f32 x96 = fma_s_f32(x90, x95, x88);
+	const s_f32 x97 = 0x1.99e818p-16f;
+	const s_f32 x98 = -0x1.6c0c28p-10f;
+	const s_f32 x99 = fma_s_f32(x97, x89, x98);
+	const s_f32 x100 = 0x1.55554ap-05f;
+	const s_f32 x101 = fma_s_f32(x99, x89, x100);
+	const s_f32 x102 = -0x1p-01f;
+	const s_f32 x103 = fma_s_f32(x101, x89, x102);
+	const s_f32 x104 = 0x1p+00f;
+	const s_f32 x105 = fma_s_f32(x89, x103, x104);
 	const s_i32 x106 = x59 & x23;
 	const s_i32 x107 = -(s_i32)(x106 == x23);
 	const s_f32 x108 = -x105;
-	const s_f32 x109 = x107 ? x108 : x97;
-	const s_f32 x110 = x107 ? x97 : x105;
+	const s_f32 x109 = x107 ? x108 : x96;
+	const s_f32 x110 = x107 ? x96 : x105;
 	const s_f32 x111 = x109 / x110;
 	const s_i32 x112 = (s_i32)tobits_s_f32(x111);
 	const s_i32 x113 = (s_i32)tobits_s_f32(a0);
@@ -1110,41 +1110,41 @@ static __attribute__((noinline)) s_f64 sub_9(s_f64 a0)
 	const s_f64 x163 = x160 * x162;
 	const s_f64 x164 = fma_s_f64(x158, x161, x163);
 	const s_f64 x165 = fma_s_f64(x158, x162, x164);
-	const s_f64 x166 = 0x1p+00;
-	const s_f64 x167 = x165 * x165;
+	const s_f64 x166 = x165 * x165;
+	const s_f64 x167 = x166 * x165;
 	const s_f64 x168 = 0x1.5d8e42352e7eep-33;
 	const s_f64 x169 = -0x1.ae5e549c43503p-26;
-	const s_f64 x170 = fma_s_f64(x168, x167, x169);
+	const s_f64 x170 = fma_s_f64(x168, x166, x169);
 	const s_f64 x171 = 0x1.71de355f36296p-19;
-	const s_f64 x172 = fma_s_f64(x170, x167, x171);
+	const s_f64 x172 = fma_s_f64(x170, x166, x171);
 	const s_f64 x173 = -0x1.a01a019bf2523p-13;
-	const s_f64 x174 = fma_s_f64(x172, x167, x173);
+	const s_f64 x174 = fma_s_f64(x172, x166, x173);
 	const s_f64 x175 = 0x1.111111110f75ep-07;
-	const s_f64 x176 = fma_s_f64(x174, x167, x175);
+	const s_f64 x176 = fma_s_f64(x174, x166, x175);
 	const s_f64 x177 = -0x1.5555555555548p-03;
-	const s_f64 x178 = fma_s_f64(x176, x167, x177);
-	const s_f64 x179 = fma_s_f64(x167, x178, x166);
-	const s_f64 x180 = x165 * x179;
-	const s_f64 x181 = -0x1.8fa691710c108p-37;
-	const s_f64 x182 = 0x1.1ee9dbec6ff56p-29;
-	const s_f64 x183 = fma_s_f64(x181, x167, x182);
-	const s_f64 x184 = -0x1.27e4f7f1c1053p-22;
-	const s_f64 x185 = fma_s_f64(x183, x167, x184);
-	const s_f64 x186 = 0x1.a01a019c8f66bp-16;
-	const s_f64 x187 = fma_s_f64(x185, x167, x186);
-	const s_f64 x188 = -0x1.6c16c16c15017p-10;
-	const s_f64 x189 = fma_s_f64(x187, x167, x188);
-	const s_f64 x190 = 0x1.555555555554bp-05;
-	const s_f64 x191 = fma_s_f64(x189, x167, x190);
-	const s_f64 x192 = -0x1p-01;
-	const s_f64 x193 = fma_s_f64(x191, x167, x192);
-	const s_f64 x194 = fma_s_f64(x167, x193, x166);
+	const s_f64 x178 = fma_s_f64(x176, x166, x177);
+	const s_f64 x179 = fma_s_f64(x167, x178, x165);
+	const s_f64 x180 = -0x1.8fa691710c108p-37;
+	const s_f64 x181 = 0x1.1ee9dbec6ff56p-29;
+	const s_f64 x182 = fma_s_f64(x180, x166, x181);
+	const s_f64 x183 = -0x1.27e4f7f1c1053p-22;
+	const s_f64 x184 = fma_s_f64(x182, x166, x183);
+	const s_f64 x185 = 0x1.a01a019c8f66bp-16;
+	const s_f64 x186 = fma_s_f64(x184, x166, x185);
+	const s_f64 x187 = -0x1.6c16c16c15017p-10;
+	const s_f64 x188 = fma_s_f64(x186, x166, x187);
+	const s_f64 x189 = 0x1.555555555554bp-05;
+	const s_f64 x190 = fma_s_f64(x188, x166, x189);
+	const s_f64 x191 = -0x1p-01;
+	const s_f64 x192 = fma_s_f64(x190, x166, x191);
+	const s_f64 x193 = 0x1p+00;
+	const s_f64 x194 = fma_s_f64(x166, x192, x193);
 	const s_i64 x195 = (s_i64)0x1ull;
 	const s_i64 x196 = x135 & x195;
 	const s_i32 x197 = -(s_i32)(x196 == x195);
 	const s_f64 x198 = -x194;
-	const s_f64 x199 = x197 ? x198 : x180;
-	const s_f64 x200 = x197 ? x180 : x194;
+	const s_f64 x199 = x197 ? x198 : x179;
+	const s_f64 x200 = x197 ? x179 : x194;
 	const s_f64 x201 = x199 / x200;
 	const s_i64 x202 = (s_i64)tobits_s_f64(x201);
 	const s_i64 x203 = (s_i64)tobits_s_f64(a0);
@@ -4349,10 +4349,10 @@ static void f_normal_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 group
 			const s_f32 x187 = x185 * 0x1.921fb6p-32f;
 			const s_i32 x189 = (s_i32)((s_u32)x178 + (s_u32)(s_i32)0x1u);
 			const s_f32 x190 = x187 * x187;
-			const s_f32 x193 = fma_s_f32(-0x1.9952dap-13f, x190, 0x1.110776p-07f);
-			const s_f32 x195 = fma_s_f32(x193, x190, -0x1.555546p-03f);
-			const s_f32 x196 = fma_s_f32(x190, x195, 0x1p+00f);
-			const s_f32 x197 = x187 * x196;
+			const s_f32 x191 = x190 * x187;
+			const s_f32 x194 = fma_s_f32(-0x1.9952dap-13f, x190, 0x1.110776p-07f);
+			const s_f32 x196 = fma_s_f32(x194, x190, -0x1.555546p-03f);
+			const s_f32 x197 = fma_s_f32(x191, x196, x187);
 			const s_f32 x200 = fma_s_f32(0x1.99e818p-16f, x190, -0x1.6c0c28p-10f);
 			const s_f32 x202 = fma_s_f32(x200, x190, 0x1.55554ap-05f);
 			const s_f32 x203 = fma_s_f32(x202, x190, -0x1p-01f);
@@ -4552,13 +4552,13 @@ static void f_normal_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 group
 			const s_f64 x201 = x199 * 0x1.921fb54442d18p-64;
 			const s_i64 x203 = (s_i64)((s_u64)x192 + (s_u64)(s_i64)0x1ull);
 			const s_f64 x204 = x201 * x201;
-			const s_f64 x207 = fma_s_f64(0x1.5d8e42352e7eep-33, x204, -0x1.ae5e549c43503p-26);
-			const s_f64 x209 = fma_s_f64(x207, x204, 0x1.71de355f36296p-19);
-			const s_f64 x211 = fma_s_f64(x209, x204, -0x1.a01a019bf2523p-13);
-			const s_f64 x213 = fma_s_f64(x211, x204, 0x1.111111110f75ep-07);
-			const s_f64 x215 = fma_s_f64(x213, x204, -0x1.5555555555548p-03);
-			const s_f64 x216 = fma_s_f64(x204, x215, 0x1p+00);
-			const s_f64 x217 = x201 * x216;
+			const s_f64 x205 = x204 * x201;
+			const s_f64 x208 = fma_s_f64(0x1.5d8e42352e7eep-33, x204, -0x1.ae5e549c43503p-26);
+			const s_f64 x210 = fma_s_f64(x208, x204, 0x1.71de355f36296p-19);
+			const s_f64 x212 = fma_s_f64(x210, x204, -0x1.a01a019bf2523p-13);
+			const s_f64 x214 = fma_s_f64(x212, x204, 0x1.111111110f75ep-07);
+			const s_f64 x216 = fma_s_f64(x214, x204, -0x1.5555555555548p-03);
+			const s_f64 x217 = fma_s_f64(x205, x216, x201);
 			const s_f64 x220 = fma_s_f64(-0x1.8fa691710c108p-37, x204, 0x1.1ee9dbec6ff56p-29);
 			const s_f64 x222 = fma_s_f64(x220, x204, -0x1.27e4f7f1c1053p-22);
 			const s_f64 x224 = fma_s_f64(x222, x204, 0x1.a01a019c8f66bp-16);
@@ -5053,10 +5053,10 @@ static void f_exp_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.ap+06f);
-			const s_f32 x4 = x3 ? -0x1.ap+06f : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.64p+06f);
-			const s_f32 x6 = x5 ? 0x1.64p+06f : x4;
+			const s_i32 x2 = -(s_i32)(a0 < -0x1.ap+06f);
+			const s_f32 x3 = x2 ? -0x1.ap+06f : a0;
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.64p+06f);
+			const s_f32 x6 = x5 ? 0x1.64p+06f : x3;
 			const s_f32 x8 = x6 * 0x1.715476p-01f;
 			const s_f32 x9 = round_s_f32(x8);
 			const s_f32 x11 = fma_s_f32(x9, -0x1.62ep+00f, x6);
@@ -5090,10 +5090,10 @@ static void f_exp_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.75p+09);
-			const s_f64 x4 = x3 ? -0x1.75p+09 : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.63p+09);
-			const s_f64 x6 = x5 ? 0x1.63p+09 : x4;
+			const s_i32 x2 = -(s_i32)(a0 < -0x1.75p+09);
+			const s_f64 x3 = x2 ? -0x1.75p+09 : a0;
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.63p+09);
+			const s_f64 x6 = x5 ? 0x1.63p+09 : x3;
 			const s_f64 x8 = x6 * 0x1.71547652b82fep-01;
 			const s_f64 x9 = round_s_f64(x8);
 			const s_f64 x11 = fma_s_f64(x9, -0x1.62e42feep+00, x6);
@@ -5133,10 +5133,10 @@ static void f_exp2_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.3p+07f);
-			const s_f32 x4 = x3 ? -0x1.3p+07f : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.02p+07f);
-			const s_f32 x6 = x5 ? 0x1.02p+07f : x4;
+			const s_i32 x2 = -(s_i32)(a0 < -0x1.3p+07f);
+			const s_f32 x3 = x2 ? -0x1.3p+07f : a0;
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.02p+07f);
+			const s_f32 x6 = x5 ? 0x1.02p+07f : x3;
 			const s_f32 x8 = x6 * 0x1p-01f;
 			const s_f32 x9 = round_s_f32(x8);
 			const s_f32 x11 = fma_s_f32(x9, -0x1p+01f, x6);
@@ -5169,10 +5169,10 @@ static void f_exp2_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.0dp+10);
-			const s_f64 x4 = x3 ? -0x1.0dp+10 : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.004p+10);
-			const s_f64 x6 = x5 ? 0x1.004p+10 : x4;
+			const s_i32 x2 = -(s_i32)(a0 < -0x1.0dp+10);
+			const s_f64 x3 = x2 ? -0x1.0dp+10 : a0;
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.004p+10);
+			const s_f64 x6 = x5 ? 0x1.004p+10 : x3;
 			const s_f64 x8 = x6 * 0x1p-01;
 			const s_f64 x9 = round_s_f64(x8);
 			const s_f64 x11 = fma_s_f64(x9, -0x1p+01, x6);
@@ -5210,10 +5210,10 @@ static void f_expm1_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.ap+06f);
-			const s_f32 x4 = x3 ? -0x1.ap+06f : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.64p+06f);
-			const s_f32 x6 = x5 ? 0x1.64p+06f : x4;
+			const s_i32 x2 = -(s_i32)(a0 < -0x1.ap+06f);
+			const s_f32 x3 = x2 ? -0x1.ap+06f : a0;
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.64p+06f);
+			const s_f32 x6 = x5 ? 0x1.64p+06f : x3;
 			const s_f32 x8 = x6 * 0x1.715476p-01f;
 			const s_f32 x9 = round_s_f32(x8);
 			const s_f32 x11 = fma_s_f32(x9, -0x1.62ep+00f, x6);
@@ -5259,10 +5259,10 @@ static void f_expm1_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.75p+09);
-			const s_f64 x4 = x3 ? -0x1.75p+09 : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.63p+09);
-			const s_f64 x6 = x5 ? 0x1.63p+09 : x4;
+			const s_i32 x2 = -(s_i32)(a0 < -0x1.75p+09);
+			const s_f64 x3 = x2 ? -0x1.75p+09 : a0;
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.63p+09);
+			const s_f64 x6 = x5 ? 0x1.63p+09 : x3;
 			const s_f64 x8 = x6 * 0x1.71547652b82fep-01;
 			const s_f64 x9 = round_s_f64(x8);
 			const s_f64 x11 = fma_s_f64(x9, -0x1.62e42feep+00, x6);
@@ -5637,32 +5637,153 @@ static void f_sin_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 	for (mr_i64 g = 0; g < groups; g++) {
 		const float *p0 = (const float *)(s0.p + g * s0.step);
 		float *out = (float *)(d.p + g * d.step);
+		mr_i32 m44[MR_T0_GROUP], any44 = 0;
+		s_f32 y44[MR_T0_GROUP];
+		s_f32 c44_0[MR_T0_GROUP];
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f32 a0 = p0[i];
+			const s_f32 x2 = a0 * 0x1.45f306p-01f;
+			const s_f32 x3 = round_s_f32(x2);
+			const s_f32 x5 = fma_s_f32(x3, -0x1.92p+00f, a0);
+			const s_f32 x7 = fma_s_f32(x3, -0x1.fb4p-12f, x5);
+			const s_f32 x9 = fma_s_f32(x3, -0x1.4442d2p-24f, x7);
+			const s_f32 x11 = fma_s_f32(x3, 0x1.ee59dap-50f, x9);
+			const s_i32 x12 = (s_i32)x3;
+			const s_f32 x13 = x11 * x11;
+			const s_f32 x14 = x13 * x11;
+			const s_f32 x17 = fma_s_f32(-0x1.9952dap-13f, x13, 0x1.110776p-07f);
+			const s_f32 x19 = fma_s_f32(x17, x13, -0x1.555546p-03f);
+			const s_f32 x20 = fma_s_f32(x14, x19, x11);
+			const s_f32 x23 = fma_s_f32(0x1.99e818p-16f, x13, -0x1.6c0c28p-10f);
+			const s_f32 x25 = fma_s_f32(x23, x13, 0x1.55554ap-05f);
+			const s_f32 x27 = fma_s_f32(x25, x13, -0x1p-01f);
+			const s_f32 x29 = fma_s_f32(x13, x27, 0x1p+00f);
+			const s_i32 x31 = x12 & (s_i32)0x1u;
+			const s_i32 x32 = -(s_i32)(x31 == (s_i32)0x1u);
+			const s_f32 x33 = x32 ? x29 : x20;
+			const s_i32 x35 = x12 & (s_i32)0x2u;
+			const s_i32 x37 = (s_i32)((s_u32)x35 << (s_u32)(s_i32)0x1eu);
+			const s_i32 x38 = (s_i32)tobits_s_f32(x33);
+			const s_i32 x39 = x38 ^ x37;
+			const s_f32 x40 = bits_s_f32((s_u32)x39);
+			const s_f32 x41 = abs_s_f32(a0);
+			const s_i32 x43 = -(s_i32)(x41 > 0x1.9p+13f);
+			any44 |= m44[i] = x43;
+			y44[i] = x40;
+			c44_0[i] = a0;
+		}
+		if (__builtin_expect(any44 != 0, 0))
+			for (int i = 0; i < MR_T0_GROUP; i++)
+				if (m44[i])
+					y44[i] = sub_4(c44_0[i]);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f32 a0 = p0[i];
+			const s_i32 x46 = -(s_i32)(a0 == 0x0p+00f);
+			const s_f32 x47 = x46 ? a0 : y44[i];
+			out[i] = x47;
+		}
+	}
+}
+
+static void f_sin_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const double *p0 = (const double *)(s0.p + g * s0.step);
+		double *out = (double *)(d.p + g * d.step);
+		mr_i32 m56[MR_T0_GROUP], any56 = 0;
+		s_f64 y56[MR_T0_GROUP];
+		s_f64 c56_0[MR_T0_GROUP];
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f64 a0 = p0[i];
+			const s_f64 x2 = a0 * 0x1.45f306dc9c883p-01;
+			const s_f64 x3 = round_s_f64(x2);
+			const s_f64 x5 = fma_s_f64(x3, -0x1.921fb544p+00, a0);
+			const s_f64 x7 = fma_s_f64(x3, -0x1.0b4611a6p-34, x5);
+			const s_f64 x9 = fma_s_f64(x3, -0x1.3198a2ep-69, x7);
+			const s_f64 x11 = fma_s_f64(x3, -0x1.b839a252049c1p-104, x9);
+			const s_i64 x12 = (s_i64)x3;
+			const s_f64 x13 = x11 * x11;
+			const s_f64 x14 = x13 * x11;
+			const s_f64 x17 = fma_s_f64(0x1.5d8e42352e7eep-33, x13, -0x1.ae5e549c43503p-26);
+			const s_f64 x19 = fma_s_f64(x17, x13, 0x1.71de355f36296p-19);
+			const s_f64 x21 = fma_s_f64(x19, x13, -0x1.a01a019bf2523p-13);
+			const s_f64 x23 = fma_s_f64(x21, x13, 0x1.111111110f75ep-07);
+			const s_f64 x25 = fma_s_f64(x23, x13, -0x1.5555555555548p-03);
+			const s_f64 x26 = fma_s_f64(x14, x25, x11);
+			const s_f64 x29 = fma_s_f64(-0x1.8fa691710c108p-37, x13, 0x1.1ee9dbec6ff56p-29);
+			const s_f64 x31 = fma_s_f64(x29, x13, -0x1.27e4f7f1c1053p-22);
+			const s_f64 x33 = fma_s_f64(x31, x13, 0x1.a01a019c8f66bp-16);
+			const s_f64 x35 = fma_s_f64(x33, x13, -0x1.6c16c16c15017p-10);
+			const s_f64 x37 = fma_s_f64(x35, x13, 0x1.555555555554bp-05);
+			const s_f64 x39 = fma_s_f64(x37, x13, -0x1p-01);
+			const s_f64 x41 = fma_s_f64(x13, x39, 0x1p+00);
+			const s_i64 x43 = x12 & (s_i64)0x1ull;
+			const s_i32 x44 = -(s_i32)(x43 == (s_i64)0x1ull);
+			const s_f64 x45 = x44 ? x41 : x26;
+			const s_i64 x47 = x12 & (s_i64)0x2ull;
+			const s_i64 x49 = (s_i64)((s_u64)x47 << (s_u64)(s_i64)0x3eull);
+			const s_i64 x50 = (s_i64)tobits_s_f64(x45);
+			const s_i64 x51 = x50 ^ x49;
+			const s_f64 x52 = bits_s_f64((s_u64)x51);
+			const s_f64 x53 = abs_s_f64(a0);
+			const s_i32 x55 = -(s_i32)(x53 > 0x1.86ap+20);
+			any56 |= m56[i] = x55;
+			y56[i] = x52;
+			c56_0[i] = a0;
+		}
+		if (__builtin_expect(any56 != 0, 0))
+			for (int i = 0; i < MR_T0_GROUP; i++)
+				if (m56[i])
+					y56[i] = sub_5(c56_0[i]);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f64 a0 = p0[i];
+			const s_i32 x58 = -(s_i32)(a0 == 0x0p+00);
+			const s_f64 x59 = x58 ? a0 : y56[i];
+			out[i] = x59;
+		}
+	}
+}
+
+static void f_cos_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const float *p0 = (const float *)(s0.p + g * s0.step);
+		float *out = (float *)(d.p + g * d.step);
 		mr_i32 m45[MR_T0_GROUP], any45 = 0;
 		s_f32 y45[MR_T0_GROUP];
 		s_f32 c45_0[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_f32 x3 = fma_s_f32(a0, 0x1.45f306p-01f, 0x0p+00f);
-			const s_f32 x4 = round_s_f32(x3);
-			const s_f32 x6 = fma_s_f32(x4, -0x1.92p+00f, a0);
-			const s_f32 x8 = fma_s_f32(x4, -0x1.fb4p-12f, x6);
-			const s_f32 x10 = fma_s_f32(x4, -0x1.4442d2p-24f, x8);
-			const s_f32 x12 = fma_s_f32(x4, 0x1.ee59dap-50f, x10);
-			const s_i32 x13 = (s_i32)x4;
-			const s_f32 x15 = x12 * x12;
-			const s_f32 x18 = fma_s_f32(-0x1.9952dap-13f, x15, 0x1.110776p-07f);
-			const s_f32 x20 = fma_s_f32(x18, x15, -0x1.555546p-03f);
-			const s_f32 x21 = fma_s_f32(x15, x20, 0x1p+00f);
-			const s_f32 x22 = x12 * x21;
+			const s_f32 x2 = a0 * 0x1.45f306p-01f;
+			const s_f32 x3 = round_s_f32(x2);
+			const s_f32 x5 = fma_s_f32(x3, -0x1.92p+00f, a0);
+			const s_f32 x7 = fma_s_f32(x3, -0x1.fb4p-12f, x5);
+			const s_f32 x9 = fma_s_f32(x3, -0x1.4442d2p-24f, x7);
+			const s_f32 x11 = fma_s_f32(x3, 0x1.ee59dap-50f, x9);
+			const s_i32 x12 = (s_i32)x3;
+			const s_i32 x14 = (s_i32)((s_u32)x12 + (s_u32)(s_i32)0x1u);
+			const s_f32 x15 = x11 * x11;
+			const s_f32 x16 = x15 * x11;
+			const s_f32 x19 = fma_s_f32(-0x1.9952dap-13f, x15, 0x1.110776p-07f);
+			const s_f32 x21 = fma_s_f32(x19, x15, -0x1.555546p-03f);
+			const s_f32 x22 = fma_s_f32(x16, x21, x11);
 			const s_f32 x25 = fma_s_f32(0x1.99e818p-16f, x15, -0x1.6c0c28p-10f);
 			const s_f32 x27 = fma_s_f32(x25, x15, 0x1.55554ap-05f);
 			const s_f32 x29 = fma_s_f32(x27, x15, -0x1p-01f);
-			const s_f32 x30 = fma_s_f32(x15, x29, 0x1p+00f);
-			const s_i32 x32 = x13 & (s_i32)0x1u;
+			const s_f32 x31 = fma_s_f32(x15, x29, 0x1p+00f);
+			const s_i32 x32 = x14 & (s_i32)0x1u;
 			const s_i32 x33 = -(s_i32)(x32 == (s_i32)0x1u);
-			const s_f32 x34 = x33 ? x30 : x22;
-			const s_i32 x36 = x13 & (s_i32)0x2u;
+			const s_f32 x34 = x33 ? x31 : x22;
+			const s_i32 x36 = x14 & (s_i32)0x2u;
 			const s_i32 x38 = (s_i32)((s_u32)x36 << (s_u32)(s_i32)0x1eu);
 			const s_i32 x39 = (s_i32)tobits_s_f32(x34);
 			const s_i32 x40 = x39 ^ x38;
@@ -5676,7 +5797,7 @@ static void f_sin_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any45 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m45[i])
-					y45[i] = sub_4(c45_0[i]);
+					y45[i] = sub_6(c45_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y45[i];
@@ -5684,7 +5805,7 @@ static void f_sin_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 	}
 }
 
-static void f_sin_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+static void f_cos_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
 	const mr_t0_val s0 = v[in->src[0]];
@@ -5697,32 +5818,33 @@ static void f_sin_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
-			const s_f64 x3 = fma_s_f64(a0, 0x1.45f306dc9c883p-01, 0x0p+00);
-			const s_f64 x4 = round_s_f64(x3);
-			const s_f64 x6 = fma_s_f64(x4, -0x1.921fb544p+00, a0);
-			const s_f64 x8 = fma_s_f64(x4, -0x1.0b4611a6p-34, x6);
-			const s_f64 x10 = fma_s_f64(x4, -0x1.3198a2ep-69, x8);
-			const s_f64 x12 = fma_s_f64(x4, -0x1.b839a252049c1p-104, x10);
-			const s_i64 x13 = (s_i64)x4;
-			const s_f64 x15 = x12 * x12;
-			const s_f64 x18 = fma_s_f64(0x1.5d8e42352e7eep-33, x15, -0x1.ae5e549c43503p-26);
-			const s_f64 x20 = fma_s_f64(x18, x15, 0x1.71de355f36296p-19);
-			const s_f64 x22 = fma_s_f64(x20, x15, -0x1.a01a019bf2523p-13);
-			const s_f64 x24 = fma_s_f64(x22, x15, 0x1.111111110f75ep-07);
-			const s_f64 x26 = fma_s_f64(x24, x15, -0x1.5555555555548p-03);
-			const s_f64 x27 = fma_s_f64(x15, x26, 0x1p+00);
-			const s_f64 x28 = x12 * x27;
+			const s_f64 x2 = a0 * 0x1.45f306dc9c883p-01;
+			const s_f64 x3 = round_s_f64(x2);
+			const s_f64 x5 = fma_s_f64(x3, -0x1.921fb544p+00, a0);
+			const s_f64 x7 = fma_s_f64(x3, -0x1.0b4611a6p-34, x5);
+			const s_f64 x9 = fma_s_f64(x3, -0x1.3198a2ep-69, x7);
+			const s_f64 x11 = fma_s_f64(x3, -0x1.b839a252049c1p-104, x9);
+			const s_i64 x12 = (s_i64)x3;
+			const s_i64 x14 = (s_i64)((s_u64)x12 + (s_u64)(s_i64)0x1ull);
+			const s_f64 x15 = x11 * x11;
+			const s_f64 x16 = x15 * x11;
+			const s_f64 x19 = fma_s_f64(0x1.5d8e42352e7eep-33, x15, -0x1.ae5e549c43503p-26);
+			const s_f64 x21 = fma_s_f64(x19, x15, 0x1.71de355f36296p-19);
+			const s_f64 x23 = fma_s_f64(x21, x15, -0x1.a01a019bf2523p-13);
+			const s_f64 x25 = fma_s_f64(x23, x15, 0x1.111111110f75ep-07);
+			const s_f64 x27 = fma_s_f64(x25, x15, -0x1.5555555555548p-03);
+			const s_f64 x28 = fma_s_f64(x16, x27, x11);
 			const s_f64 x31 = fma_s_f64(-0x1.8fa691710c108p-37, x15, 0x1.1ee9dbec6ff56p-29);
 			const s_f64 x33 = fma_s_f64(x31, x15, -0x1.27e4f7f1c1053p-22);
 			const s_f64 x35 = fma_s_f64(x33, x15, 0x1.a01a019c8f66bp-16);
 			const s_f64 x37 = fma_s_f64(x35, x15, -0x1.6c16c16c15017p-10);
 			const s_f64 x39 = fma_s_f64(x37, x15, 0x1.555555555554bp-05);
 			const s_f64 x41 = fma_s_f64(x39, x15, -0x1p-01);
-			const s_f64 x42 = fma_s_f64(x15, x41, 0x1p+00);
-			const s_i64 x44 = x13 & (s_i64)0x1ull;
+			const s_f64 x43 = fma_s_f64(x15, x41, 0x1p+00);
+			const s_i64 x44 = x14 & (s_i64)0x1ull;
 			const s_i32 x45 = -(s_i32)(x44 == (s_i64)0x1ull);
-			const s_f64 x46 = x45 ? x42 : x28;
-			const s_i64 x48 = x13 & (s_i64)0x2ull;
+			const s_f64 x46 = x45 ? x43 : x28;
+			const s_i64 x48 = x14 & (s_i64)0x2ull;
 			const s_i64 x50 = (s_i64)((s_u64)x48 << (s_u64)(s_i64)0x3eull);
 			const s_i64 x51 = (s_i64)tobits_s_f64(x46);
 			const s_i64 x52 = x51 ^ x50;
@@ -5736,126 +5858,10 @@ static void f_sin_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any57 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m57[i])
-					y57[i] = sub_5(c57_0[i]);
+					y57[i] = sub_7(c57_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y57[i];
-		}
-	}
-}
-
-static void f_cos_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
-{
-	const mr_t0_val d = v[in->dst];
-	const mr_t0_val s0 = v[in->src[0]];
-	for (mr_i64 g = 0; g < groups; g++) {
-		const float *p0 = (const float *)(s0.p + g * s0.step);
-		float *out = (float *)(d.p + g * d.step);
-		mr_i32 m46[MR_T0_GROUP], any46 = 0;
-		s_f32 y46[MR_T0_GROUP];
-		s_f32 c46_0[MR_T0_GROUP];
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			const s_f32 a0 = p0[i];
-			const s_f32 x3 = fma_s_f32(a0, 0x1.45f306p-01f, 0x0p+00f);
-			const s_f32 x4 = round_s_f32(x3);
-			const s_f32 x6 = fma_s_f32(x4, -0x1.92p+00f, a0);
-			const s_f32 x8 = fma_s_f32(x4, -0x1.fb4p-12f, x6);
-			const s_f32 x10 = fma_s_f32(x4, -0x1.4442d2p-24f, x8);
-			const s_f32 x12 = fma_s_f32(x4, 0x1.ee59dap-50f, x10);
-			const s_i32 x13 = (s_i32)x4;
-			const s_i32 x15 = (s_i32)((s_u32)x13 + (s_u32)(s_i32)0x1u);
-			const s_f32 x17 = x12 * x12;
-			const s_f32 x20 = fma_s_f32(-0x1.9952dap-13f, x17, 0x1.110776p-07f);
-			const s_f32 x22 = fma_s_f32(x20, x17, -0x1.555546p-03f);
-			const s_f32 x23 = fma_s_f32(x17, x22, 0x1p+00f);
-			const s_f32 x24 = x12 * x23;
-			const s_f32 x27 = fma_s_f32(0x1.99e818p-16f, x17, -0x1.6c0c28p-10f);
-			const s_f32 x29 = fma_s_f32(x27, x17, 0x1.55554ap-05f);
-			const s_f32 x31 = fma_s_f32(x29, x17, -0x1p-01f);
-			const s_f32 x32 = fma_s_f32(x17, x31, 0x1p+00f);
-			const s_i32 x33 = x15 & (s_i32)0x1u;
-			const s_i32 x34 = -(s_i32)(x33 == (s_i32)0x1u);
-			const s_f32 x35 = x34 ? x32 : x24;
-			const s_i32 x37 = x15 & (s_i32)0x2u;
-			const s_i32 x39 = (s_i32)((s_u32)x37 << (s_u32)(s_i32)0x1eu);
-			const s_i32 x40 = (s_i32)tobits_s_f32(x35);
-			const s_i32 x41 = x40 ^ x39;
-			const s_f32 x42 = bits_s_f32((s_u32)x41);
-			const s_f32 x43 = abs_s_f32(a0);
-			const s_i32 x45 = -(s_i32)(x43 > 0x1.9p+13f);
-			any46 |= m46[i] = x45;
-			y46[i] = x42;
-			c46_0[i] = a0;
-		}
-		if (__builtin_expect(any46 != 0, 0))
-			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m46[i])
-					y46[i] = sub_6(c46_0[i]);
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y46[i];
-		}
-	}
-}
-
-static void f_cos_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
-{
-	const mr_t0_val d = v[in->dst];
-	const mr_t0_val s0 = v[in->src[0]];
-	for (mr_i64 g = 0; g < groups; g++) {
-		const double *p0 = (const double *)(s0.p + g * s0.step);
-		double *out = (double *)(d.p + g * d.step);
-		mr_i32 m58[MR_T0_GROUP], any58 = 0;
-		s_f64 y58[MR_T0_GROUP];
-		s_f64 c58_0[MR_T0_GROUP];
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			const s_f64 a0 = p0[i];
-			const s_f64 x3 = fma_s_f64(a0, 0x1.45f306dc9c883p-01, 0x0p+00);
-			const s_f64 x4 = round_s_f64(x3);
-			const s_f64 x6 = fma_s_f64(x4, -0x1.921fb544p+00, a0);
-			const s_f64 x8 = fma_s_f64(x4, -0x1.0b4611a6p-34, x6);
-			const s_f64 x10 = fma_s_f64(x4, -0x1.3198a2ep-69, x8);
-			const s_f64 x12 = fma_s_f64(x4, -0x1.b839a252049c1p-104, x10);
-			const s_i64 x13 = (s_i64)x4;
-			const s_i64 x15 = (s_i64)((s_u64)x13 + (s_u64)(s_i64)0x1ull);
-			const s_f64 x17 = x12 * x12;
-			const s_f64 x20 = fma_s_f64(0x1.5d8e42352e7eep-33, x17, -0x1.ae5e549c43503p-26);
-			const s_f64 x22 = fma_s_f64(x20, x17, 0x1.71de355f36296p-19);
-			const s_f64 x24 = fma_s_f64(x22, x17, -0x1.a01a019bf2523p-13);
-			const s_f64 x26 = fma_s_f64(x24, x17, 0x1.111111110f75ep-07);
-			const s_f64 x28 = fma_s_f64(x26, x17, -0x1.5555555555548p-03);
-			const s_f64 x29 = fma_s_f64(x17, x28, 0x1p+00);
-			const s_f64 x30 = x12 * x29;
-			const s_f64 x33 = fma_s_f64(-0x1.8fa691710c108p-37, x17, 0x1.1ee9dbec6ff56p-29);
-			const s_f64 x35 = fma_s_f64(x33, x17, -0x1.27e4f7f1c1053p-22);
-			const s_f64 x37 = fma_s_f64(x35, x17, 0x1.a01a019c8f66bp-16);
-			const s_f64 x39 = fma_s_f64(x37, x17, -0x1.6c16c16c15017p-10);
-			const s_f64 x41 = fma_s_f64(x39, x17, 0x1.555555555554bp-05);
-			const s_f64 x43 = fma_s_f64(x41, x17, -0x1p-01);
-			const s_f64 x44 = fma_s_f64(x17, x43, 0x1p+00);
-			const s_i64 x45 = x15 & (s_i64)0x1ull;
-			const s_i32 x46 = -(s_i32)(x45 == (s_i64)0x1ull);
-			const s_f64 x47 = x46 ? x44 : x30;
-			const s_i64 x49 = x15 & (s_i64)0x2ull;
-			const s_i64 x51 = (s_i64)((s_u64)x49 << (s_u64)(s_i64)0x3eull);
-			const s_i64 x52 = (s_i64)tobits_s_f64(x47);
-			const s_i64 x53 = x52 ^ x51;
-			const s_f64 x54 = bits_s_f64((s_u64)x53);
-			const s_f64 x55 = abs_s_f64(a0);
-			const s_i32 x57 = -(s_i32)(x55 > 0x1.86ap+20);
-			any58 |= m58[i] = x57;
-			y58[i] = x54;
-			c58_0[i] = a0;
-		}
-		if (__builtin_expect(any58 != 0, 0))
-			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m58[i])
-					y58[i] = sub_7(c58_0[i]);
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y58[i];
 		}
 	}
 }
@@ -5867,47 +5873,50 @@ static void f_tan_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 	for (mr_i64 g = 0; g < groups; g++) {
 		const float *p0 = (const float *)(s0.p + g * s0.step);
 		float *out = (float *)(d.p + g * d.step);
-		mr_i32 m41[MR_T0_GROUP], any41 = 0;
-		s_f32 y41[MR_T0_GROUP];
-		s_f32 c41_0[MR_T0_GROUP];
+		mr_i32 m40[MR_T0_GROUP], any40 = 0;
+		s_f32 y40[MR_T0_GROUP];
+		s_f32 c40_0[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_f32 x3 = fma_s_f32(a0, 0x1.45f306p-01f, 0x0p+00f);
-			const s_f32 x4 = round_s_f32(x3);
-			const s_f32 x6 = fma_s_f32(x4, -0x1.92p+00f, a0);
-			const s_f32 x8 = fma_s_f32(x4, -0x1.fb4p-12f, x6);
-			const s_f32 x10 = fma_s_f32(x4, -0x1.4442d2p-24f, x8);
-			const s_f32 x12 = fma_s_f32(x4, 0x1.ee59dap-50f, x10);
-			const s_i32 x13 = (s_i32)x4;
-			const s_f32 x15 = x12 * x12;
-			const s_f32 x18 = fma_s_f32(-0x1.9952dap-13f, x15, 0x1.110776p-07f);
-			const s_f32 x20 = fma_s_f32(x18, x15, -0x1.555546p-03f);
-			const s_f32 x21 = fma_s_f32(x15, x20, 0x1p+00f);
-			const s_f32 x22 = x12 * x21;
-			const s_f32 x25 = fma_s_f32(0x1.99e818p-16f, x15, -0x1.6c0c28p-10f);
-			const s_f32 x27 = fma_s_f32(x25, x15, 0x1.55554ap-05f);
-			const s_f32 x29 = fma_s_f32(x27, x15, -0x1p-01f);
-			const s_f32 x30 = fma_s_f32(x15, x29, 0x1p+00f);
-			const s_i32 x32 = x13 & (s_i32)0x1u;
-			const s_i32 x33 = -(s_i32)(x32 == (s_i32)0x1u);
-			const s_f32 x34 = -x30;
-			const s_f32 x35 = x33 ? x34 : x22;
-			const s_f32 x36 = x33 ? x22 : x30;
-			const s_f32 x37 = x35 / x36;
-			const s_f32 x38 = abs_s_f32(a0);
-			const s_i32 x40 = -(s_i32)(x38 > 0x1.9p+13f);
-			any41 |= m41[i] = x40;
-			y41[i] = x37;
-			c41_0[i] = a0;
+			const s_f32 x2 = a0 * 0x1.45f306p-01f;
+			const s_f32 x3 = round_s_f32(x2);
+			const s_f32 x5 = fma_s_f32(x3, -0x1.92p+00f, a0);
+			const s_f32 x7 = fma_s_f32(x3, -0x1.fb4p-12f, x5);
+			const s_f32 x9 = fma_s_f32(x3, -0x1.4442d2p-24f, x7);
+			const s_f32 x11 = fma_s_f32(x3, 0x1.ee59dap-50f, x9);
+			const s_i32 x12 = (s_i32)x3;
+			const s_f32 x13 = x11 * x11;
+			const s_f32 x14 = x13 * x11;
+			const s_f32 x17 = fma_s_f32(-0x1.9952dap-13f, x13, 0x1.110776p-07f);
+			const s_f32 x19 = fma_s_f32(x17, x13, -0x1.555546p-03f);
+			const s_f32 x20 = fma_s_f32(x14, x19, x11);
+			const s_f32 x23 = fma_s_f32(0x1.99e818p-16f, x13, -0x1.6c0c28p-10f);
+			const s_f32 x25 = fma_s_f32(x23, x13, 0x1.55554ap-05f);
+			const s_f32 x27 = fma_s_f32(x25, x13, -0x1p-01f);
+			const s_f32 x29 = fma_s_f32(x13, x27, 0x1p+00f);
+			const s_i32 x31 = x12 & (s_i32)0x1u;
+			const s_i32 x32 = -(s_i32)(x31 == (s_i32)0x1u);
+			const s_f32 x33 = -x29;
+			const s_f32 x34 = x32 ? x33 : x20;
+			const s_f32 x35 = x32 ? x20 : x29;
+			const s_f32 x36 = x34 / x35;
+			const s_f32 x37 = abs_s_f32(a0);
+			const s_i32 x39 = -(s_i32)(x37 > 0x1.9p+13f);
+			any40 |= m40[i] = x39;
+			y40[i] = x36;
+			c40_0[i] = a0;
 		}
-		if (__builtin_expect(any41 != 0, 0))
+		if (__builtin_expect(any40 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m41[i])
-					y41[i] = sub_8(c41_0[i]);
+				if (m40[i])
+					y40[i] = sub_8(c40_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y41[i];
+			const s_f32 a0 = p0[i];
+			const s_i32 x42 = -(s_i32)(a0 == 0x0p+00f);
+			const s_f32 x43 = x42 ? a0 : y40[i];
+			out[i] = x43;
 		}
 	}
 }
@@ -5919,53 +5928,56 @@ static void f_tan_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 	for (mr_i64 g = 0; g < groups; g++) {
 		const double *p0 = (const double *)(s0.p + g * s0.step);
 		double *out = (double *)(d.p + g * d.step);
-		mr_i32 m53[MR_T0_GROUP], any53 = 0;
-		s_f64 y53[MR_T0_GROUP];
-		s_f64 c53_0[MR_T0_GROUP];
+		mr_i32 m52[MR_T0_GROUP], any52 = 0;
+		s_f64 y52[MR_T0_GROUP];
+		s_f64 c52_0[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
-			const s_f64 x3 = fma_s_f64(a0, 0x1.45f306dc9c883p-01, 0x0p+00);
-			const s_f64 x4 = round_s_f64(x3);
-			const s_f64 x6 = fma_s_f64(x4, -0x1.921fb544p+00, a0);
-			const s_f64 x8 = fma_s_f64(x4, -0x1.0b4611a6p-34, x6);
-			const s_f64 x10 = fma_s_f64(x4, -0x1.3198a2ep-69, x8);
-			const s_f64 x12 = fma_s_f64(x4, -0x1.b839a252049c1p-104, x10);
-			const s_i64 x13 = (s_i64)x4;
-			const s_f64 x15 = x12 * x12;
-			const s_f64 x18 = fma_s_f64(0x1.5d8e42352e7eep-33, x15, -0x1.ae5e549c43503p-26);
-			const s_f64 x20 = fma_s_f64(x18, x15, 0x1.71de355f36296p-19);
-			const s_f64 x22 = fma_s_f64(x20, x15, -0x1.a01a019bf2523p-13);
-			const s_f64 x24 = fma_s_f64(x22, x15, 0x1.111111110f75ep-07);
-			const s_f64 x26 = fma_s_f64(x24, x15, -0x1.5555555555548p-03);
-			const s_f64 x27 = fma_s_f64(x15, x26, 0x1p+00);
-			const s_f64 x28 = x12 * x27;
-			const s_f64 x31 = fma_s_f64(-0x1.8fa691710c108p-37, x15, 0x1.1ee9dbec6ff56p-29);
-			const s_f64 x33 = fma_s_f64(x31, x15, -0x1.27e4f7f1c1053p-22);
-			const s_f64 x35 = fma_s_f64(x33, x15, 0x1.a01a019c8f66bp-16);
-			const s_f64 x37 = fma_s_f64(x35, x15, -0x1.6c16c16c15017p-10);
-			const s_f64 x39 = fma_s_f64(x37, x15, 0x1.555555555554bp-05);
-			const s_f64 x41 = fma_s_f64(x39, x15, -0x1p-01);
-			const s_f64 x42 = fma_s_f64(x15, x41, 0x1p+00);
-			const s_i64 x44 = x13 & (s_i64)0x1ull;
-			const s_i32 x45 = -(s_i32)(x44 == (s_i64)0x1ull);
-			const s_f64 x46 = -x42;
-			const s_f64 x47 = x45 ? x46 : x28;
-			const s_f64 x48 = x45 ? x28 : x42;
-			const s_f64 x49 = x47 / x48;
-			const s_f64 x50 = abs_s_f64(a0);
-			const s_i32 x52 = -(s_i32)(x50 > 0x1.86ap+20);
-			any53 |= m53[i] = x52;
-			y53[i] = x49;
-			c53_0[i] = a0;
+			const s_f64 x2 = a0 * 0x1.45f306dc9c883p-01;
+			const s_f64 x3 = round_s_f64(x2);
+			const s_f64 x5 = fma_s_f64(x3, -0x1.921fb544p+00, a0);
+			const s_f64 x7 = fma_s_f64(x3, -0x1.0b4611a6p-34, x5);
+			const s_f64 x9 = fma_s_f64(x3, -0x1.3198a2ep-69, x7);
+			const s_f64 x11 = fma_s_f64(x3, -0x1.b839a252049c1p-104, x9);
+			const s_i64 x12 = (s_i64)x3;
+			const s_f64 x13 = x11 * x11;
+			const s_f64 x14 = x13 * x11;
+			const s_f64 x17 = fma_s_f64(0x1.5d8e42352e7eep-33, x13, -0x1.ae5e549c43503p-26);
+			const s_f64 x19 = fma_s_f64(x17, x13, 0x1.71de355f36296p-19);
+			const s_f64 x21 = fma_s_f64(x19, x13, -0x1.a01a019bf2523p-13);
+			const s_f64 x23 = fma_s_f64(x21, x13, 0x1.111111110f75ep-07);
+			const s_f64 x25 = fma_s_f64(x23, x13, -0x1.5555555555548p-03);
+			const s_f64 x26 = fma_s_f64(x14, x25, x11);
+			const s_f64 x29 = fma_s_f64(-0x1.8fa691710c108p-37, x13, 0x1.1ee9dbec6ff56p-29);
+			const s_f64 x31 = fma_s_f64(x29, x13, -0x1.27e4f7f1c1053p-22);
+			const s_f64 x33 = fma_s_f64(x31, x13, 0x1.a01a019c8f66bp-16);
+			const s_f64 x35 = fma_s_f64(x33, x13, -0x1.6c16c16c15017p-10);
+			const s_f64 x37 = fma_s_f64(x35, x13, 0x1.555555555554bp-05);
+			const s_f64 x39 = fma_s_f64(x37, x13, -0x1p-01);
+			const s_f64 x41 = fma_s_f64(x13, x39, 0x1p+00);
+			const s_i64 x43 = x12 & (s_i64)0x1ull;
+			const s_i32 x44 = -(s_i32)(x43 == (s_i64)0x1ull);
+			const s_f64 x45 = -x41;
+			const s_f64 x46 = x44 ? x45 : x26;
+			const s_f64 x47 = x44 ? x26 : x41;
+			const s_f64 x48 = x46 / x47;
+			const s_f64 x49 = abs_s_f64(a0);
+			const s_i32 x51 = -(s_i32)(x49 > 0x1.86ap+20);
+			any52 |= m52[i] = x51;
+			y52[i] = x48;
+			c52_0[i] = a0;
 		}
-		if (__builtin_expect(any53 != 0, 0))
+		if (__builtin_expect(any52 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m53[i])
-					y53[i] = sub_9(c53_0[i]);
+				if (m52[i])
+					y52[i] = sub_9(c52_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y53[i];
+			const s_f64 a0 = p0[i];
+			const s_i32 x54 = -(s_i32)(a0 == 0x0p+00);
+			const s_f64 x55 = x54 ? a0 : y52[i];
+			out[i] = x55;
 		}
 	}
 }
@@ -5980,22 +5992,40 @@ static void f_tanh_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.20a3d8p+03f);
-			const s_f32 x4 = x3 ? -0x1.20a3d8p+03f : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.20a3d8p+03f);
-			const s_f32 x6 = x5 ? 0x1.20a3d8p+03f : x4;
+			const s_f32 x3 = abs_s_f32(a0);
+			const s_i32 x5 = -(s_i32)(x3 > 0x1.20a3d8p+03f);
+			const s_f32 x6 = x5 ? 0x1.20a3d8p+03f : x3;
 			const s_f32 x7 = x6 * x6;
-			const s_f32 x10 = fma_s_f32(0x1.c9a3cap-27f, x7, 0x1.59556p-16f);
-			const s_f32 x12 = fma_s_f32(x10, x7, 0x1.c9f858p-09f);
-			const s_f32 x14 = fma_s_f32(x12, x7, 0x1.120442p-03f);
-			const s_f32 x16 = fma_s_f32(x14, x7, 0x1p+00f);
-			const s_f32 x19 = fma_s_f32(0x1.a0b86p-21f, x7, 0x1.5841dap-12f);
-			const s_f32 x21 = fma_s_f32(x19, x7, 0x1.a7df24p-06f);
-			const s_f32 x23 = fma_s_f32(x21, x7, 0x1.de576ap-02f);
-			const s_f32 x24 = fma_s_f32(x23, x7, 0x1p+00f);
-			const s_f32 x25 = x6 * x16;
-			const s_f32 x26 = x25 / x24;
-			out[i] = x26;
+			const s_f32 x8 = x7 * x6;
+			const s_f32 x11 = fma_s_f32(-0x1.75438ap-08f, x7, 0x1.52034ep-06f);
+			const s_f32 x13 = fma_s_f32(x11, x7, -0x1.b836e8p-05f);
+			const s_f32 x15 = fma_s_f32(x13, x7, 0x1.1106fcp-03f);
+			const s_f32 x17 = fma_s_f32(x15, x7, -0x1.555532p-02f);
+			const s_f32 x18 = fma_s_f32(x8, x17, x6);
+			const s_f32 x20 = x6 * 0x1.715476p+01f;
+			const s_f32 x21 = round_s_f32(x20);
+			const s_f32 x23 = fma_s_f32(x21, -0x1.62e43p-02f, x6);
+			const s_f32 x26 = fma_s_f32(0x1.0fa73cp-02f, x23, 0x1.573e46p-01f);
+			const s_f32 x28 = fma_s_f32(x26, x23, 0x1.555a7ap+00f);
+			const s_f32 x30 = fma_s_f32(x28, x23, 0x1.fffdbcp+00f);
+			const s_f32 x32 = fma_s_f32(x30, x23, 0x1.fffff6p+00f);
+			const s_f32 x33 = fma_s_f32(x32, x23, 0x1p+00f);
+			const s_i32 x34 = (s_i32)tobits_s_f32(x33);
+			const s_i32 x35 = (s_i32)x21;
+			const s_i32 x37 = (s_i32)((s_u32)x35 << (s_u32)(s_i32)0x17u);
+			const s_i32 x38 = (s_i32)((s_u32)x34 + (s_u32)x37);
+			const s_f32 x39 = bits_s_f32((s_u32)x38);
+			const s_f32 x40 = x39 + 0x1p+00f;
+			const s_f32 x41 = 0x1p+01f / x40;
+			const s_f32 x42 = 0x1p+00f - x41;
+			const s_i32 x44 = -(s_i32)(x6 < 0x1.4p-01f);
+			const s_f32 x45 = x44 ? x18 : x42;
+			const s_i32 x46 = (s_i32)tobits_s_f32(x45);
+			const s_i32 x47 = (s_i32)tobits_s_f32(a0);
+			const s_i32 x49 = x47 & (s_i32)0x80000000u;
+			const s_i32 x50 = x46 | x49;
+			const s_f32 x51 = bits_s_f32((s_u32)x50);
+			out[i] = x51;
 		}
 	}
 }
@@ -6014,10 +6044,10 @@ static void f_tanh_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_i32 x4 = -(s_i32)(x2 > 0x1.6p+04);
 			const s_f64 x5 = x4 ? 0x1.6p+04 : x2;
 			const s_f64 x6 = x5 * 0x1p+01;
-			const s_i32 x9 = -(s_i32)(x6 < -0x1.75p+09);
-			const s_f64 x10 = x9 ? -0x1.75p+09 : x6;
-			const s_i32 x11 = -(s_i32)(x10 > 0x1.63p+09);
-			const s_f64 x12 = x11 ? 0x1.63p+09 : x10;
+			const s_i32 x8 = -(s_i32)(x6 < -0x1.75p+09);
+			const s_f64 x9 = x8 ? -0x1.75p+09 : x6;
+			const s_i32 x11 = -(s_i32)(x9 > 0x1.63p+09);
+			const s_f64 x12 = x11 ? 0x1.63p+09 : x9;
 			const s_f64 x14 = x12 * 0x1.71547652b82fep-01;
 			const s_f64 x15 = round_s_f64(x14);
 			const s_f64 x17 = fma_s_f64(x15, -0x1.62e42feep+00, x12);
@@ -6099,21 +6129,22 @@ static void f_sinh_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f32 x35 = x34 * x33;
 			const s_f32 x37 = 0x1p-02f / x35;
 			const s_f32 x38 = x35 - x37;
-			const s_i32 x39 = -(s_i32)(x1 < 0x1p+00f);
-			const s_f32 x40 = x39 ? x1 : 0x1p+00f;
+			const s_i32 x39 = -(s_i32)(x1 > 0x1p+00f);
+			const s_f32 x40 = x39 ? 0x1p+00f : x1;
 			const s_f32 x41 = x40 * x40;
 			const s_f32 x42 = x40 * x41;
 			const s_f32 x45 = fma_s_f32(0x1.76771ep-19f, x41, 0x1.a01c22p-13f);
 			const s_f32 x47 = fma_s_f32(x45, x41, 0x1.1110eap-07f);
 			const s_f32 x49 = fma_s_f32(x47, x41, 0x1.555556p-03f);
 			const s_f32 x50 = fma_s_f32(x42, x49, x40);
-			const s_f32 x51 = x39 ? x50 : x38;
-			const s_i32 x52 = (s_i32)tobits_s_f32(x51);
-			const s_i32 x53 = (s_i32)tobits_s_f32(a0);
-			const s_i32 x55 = x53 & (s_i32)0x80000000u;
-			const s_i32 x56 = x52 | x55;
-			const s_f32 x57 = bits_s_f32((s_u32)x56);
-			out[i] = x57;
+			const s_i32 x51 = -(s_i32)(x1 < 0x1p+00f);
+			const s_f32 x52 = x51 ? x50 : x38;
+			const s_i32 x53 = (s_i32)tobits_s_f32(x52);
+			const s_i32 x54 = (s_i32)tobits_s_f32(a0);
+			const s_i32 x56 = x54 & (s_i32)0x80000000u;
+			const s_i32 x57 = x53 | x56;
+			const s_f32 x58 = bits_s_f32((s_u32)x57);
+			out[i] = x58;
 		}
 	}
 }
@@ -6157,8 +6188,8 @@ static void f_sinh_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x47 = x46 * x45;
 			const s_f64 x49 = 0x1p-02 / x47;
 			const s_f64 x50 = x47 - x49;
-			const s_i32 x51 = -(s_i32)(x1 < 0x1p+00);
-			const s_f64 x52 = x51 ? x1 : 0x1p+00;
+			const s_i32 x51 = -(s_i32)(x1 > 0x1p+00);
+			const s_f64 x52 = x51 ? 0x1p+00 : x1;
 			const s_f64 x53 = x52 * x52;
 			const s_f64 x54 = x52 * x53;
 			const s_f64 x57 = fma_s_f64(0x1.409579384599ap-48, x53, 0x1.aab9951a7065bp-41);
@@ -6169,13 +6200,14 @@ static void f_sinh_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x67 = fma_s_f64(x65, x53, 0x1.111111111117cp-07);
 			const s_f64 x69 = fma_s_f64(x67, x53, 0x1.5555555555555p-03);
 			const s_f64 x70 = fma_s_f64(x54, x69, x52);
-			const s_f64 x71 = x51 ? x70 : x50;
-			const s_i64 x72 = (s_i64)tobits_s_f64(x71);
-			const s_i64 x73 = (s_i64)tobits_s_f64(a0);
-			const s_i64 x75 = x73 & (s_i64)0x8000000000000000ull;
-			const s_i64 x76 = x72 | x75;
-			const s_f64 x77 = bits_s_f64((s_u64)x76);
-			out[i] = x77;
+			const s_i32 x71 = -(s_i32)(x1 < 0x1p+00);
+			const s_f64 x72 = x71 ? x70 : x50;
+			const s_i64 x73 = (s_i64)tobits_s_f64(x72);
+			const s_i64 x74 = (s_i64)tobits_s_f64(a0);
+			const s_i64 x76 = x74 & (s_i64)0x8000000000000000ull;
+			const s_i64 x77 = x73 | x76;
+			const s_f64 x78 = bits_s_f64((s_u64)x77);
+			out[i] = x78;
 		}
 	}
 }
@@ -6538,35 +6570,48 @@ static void f_sigmoid_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 grou
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_f32 x2 = abs_s_f32(a0);
-			const s_f32 x3 = -x2;
-			const s_i32 x6 = -(s_i32)(x3 < -0x1.ap+06f);
-			const s_f32 x7 = x6 ? -0x1.ap+06f : x3;
-			const s_i32 x8 = -(s_i32)(x7 > 0x1.64p+06f);
-			const s_f32 x9 = x8 ? 0x1.64p+06f : x7;
-			const s_f32 x11 = x9 * 0x1.715476p-01f;
-			const s_f32 x12 = round_s_f32(x11);
-			const s_f32 x14 = fma_s_f32(x12, -0x1.62ep+00f, x9);
-			const s_f32 x16 = fma_s_f32(x12, -0x1.0bfbe8p-14f, x14);
-			const s_f32 x17 = x16 * x16;
-			const s_f32 x20 = fma_s_f32(0x1.9b7d3ep-13f, x16, 0x1.71c64ap-10f);
-			const s_f32 x22 = fma_s_f32(x20, x16, 0x1.1127ccp-07f);
-			const s_f32 x24 = fma_s_f32(x22, x16, 0x1.5549d8p-05f);
-			const s_f32 x26 = fma_s_f32(x24, x16, 0x1.55551p-03f);
-			const s_f32 x28 = fma_s_f32(x26, x16, 0x1.00000cp-01f);
-			const s_f32 x29 = fma_s_f32(x17, x28, x16);
-			const s_f32 x30 = x29 + 0x1p+00f;
-			const s_i32 x31 = (s_i32)x12;
-			const s_i32 x33 = (s_i32)((s_u32)x31 + (s_u32)(s_i32)0x7fu);
-			const s_i32 x35 = (s_i32)((s_u32)x33 << (s_u32)(s_i32)0x17u);
-			const s_f32 x36 = bits_s_f32((s_u32)x35);
-			const s_f32 x37 = x30 * x36;
-			const s_f32 x38 = x37 * x36;
-			const s_i32 x40 = -(s_i32)(a0 < 0x0p+00f);
-			const s_f32 x41 = x40 ? x38 : 0x1p+00f;
-			const s_f32 x42 = 0x1p+00f + x38;
-			const s_f32 x43 = x41 / x42;
-			out[i] = x43;
+			const s_f32 x3 = abs_s_f32(a0);
+			const s_f32 x4 = -x3;
+			const s_i32 x6 = -(s_i32)(x4 < -0x1.ap+06f);
+			const s_f32 x7 = x6 ? -0x1.ap+06f : x4;
+			const s_f32 x9 = x7 * 0x1.715476p-01f;
+			const s_f32 x10 = round_s_f32(x9);
+			const s_f32 x12 = fma_s_f32(x10, -0x1.62ep+00f, x7);
+			const s_f32 x14 = fma_s_f32(x10, -0x1.0bfbe8p-14f, x12);
+			const s_f32 x15 = x14 * x14;
+			const s_f32 x18 = fma_s_f32(0x1.9b7d3ep-13f, x14, 0x1.71c64ap-10f);
+			const s_f32 x20 = fma_s_f32(x18, x14, 0x1.1127ccp-07f);
+			const s_f32 x22 = fma_s_f32(x20, x14, 0x1.5549d8p-05f);
+			const s_f32 x24 = fma_s_f32(x22, x14, 0x1.55551p-03f);
+			const s_f32 x26 = fma_s_f32(x24, x14, 0x1.00000cp-01f);
+			const s_f32 x27 = fma_s_f32(x15, x26, x14);
+			const s_i32 x28 = (s_i32)x10;
+			const s_i32 x30 = (s_i32)((s_u32)x28 + (s_u32)(s_i32)0x7fu);
+			const s_i32 x32 = (s_i32)((s_u32)x30 << (s_u32)(s_i32)0x17u);
+			const s_f32 x33 = bits_s_f32((s_u32)x32);
+			const s_f32 x34 = x27 + 0x1p+00f;
+			const s_f32 x35 = x34 * x33;
+			const s_f32 x36 = x35 * x33;
+			const s_f32 x37 = x34 - 0x1p+00f;
+			const s_f32 x38 = x27 - x37;
+			const s_f32 x39 = x38 * x33;
+			const s_f32 x40 = x39 * x33;
+			const s_f32 x41 = x36 + 0x1p+00f;
+			const s_f32 x42 = x41 - 0x1p+00f;
+			const s_f32 x43 = x36 - x42;
+			const s_f32 x44 = x43 + x40;
+			const s_i32 x45 = -(s_i32)(a0 < 0x0p+00f);
+			const s_f32 x46 = x45 ? x36 : 0x1p+00f;
+			const s_f32 x47 = x45 ? x40 : 0x0p+00f;
+			const s_f32 x48 = x46 / x41;
+			const s_f32 x49 = -x48;
+			const s_f32 x50 = fma_s_f32(x49, x41, x46);
+			const s_f32 x51 = fma_s_f32(x49, x44, x50);
+			const s_f32 x52 = 0x1p+00f - x48;
+			const s_f32 x53 = x45 ? x52 : x48;
+			const s_f32 x54 = x51 + x47;
+			const s_f32 x55 = fma_s_f32(x54, x53, x48);
+			out[i] = x55;
 		}
 	}
 }
@@ -6581,41 +6626,54 @@ static void f_sigmoid_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 grou
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
-			const s_f64 x2 = abs_s_f64(a0);
-			const s_f64 x3 = -x2;
-			const s_i32 x6 = -(s_i32)(x3 < -0x1.75p+09);
-			const s_f64 x7 = x6 ? -0x1.75p+09 : x3;
-			const s_i32 x8 = -(s_i32)(x7 > 0x1.63p+09);
-			const s_f64 x9 = x8 ? 0x1.63p+09 : x7;
-			const s_f64 x11 = x9 * 0x1.71547652b82fep-01;
-			const s_f64 x12 = round_s_f64(x11);
-			const s_f64 x14 = fma_s_f64(x12, -0x1.62e42feep+00, x9);
-			const s_f64 x16 = fma_s_f64(x12, -0x1.a39ef35793c76p-32, x14);
-			const s_f64 x17 = x16 * x16;
-			const s_f64 x20 = fma_s_f64(0x1.5e678a5ce050ep-33, x16, 0x1.217b67304914cp-29);
-			const s_f64 x22 = fma_s_f64(x20, x16, 0x1.ae714caaf976dp-26);
-			const s_f64 x24 = fma_s_f64(x22, x16, 0x1.27e1c82b56ebcp-22);
-			const s_f64 x26 = fma_s_f64(x24, x16, 0x1.71de29da74671p-19);
-			const s_f64 x28 = fma_s_f64(x26, x16, 0x1.a01a0584fc399p-16);
-			const s_f64 x30 = fma_s_f64(x28, x16, 0x1.a01a01b2695c2p-13);
-			const s_f64 x32 = fma_s_f64(x30, x16, 0x1.6c16c169be049p-10);
-			const s_f64 x34 = fma_s_f64(x32, x16, 0x1.111111110808cp-07);
-			const s_f64 x36 = fma_s_f64(x34, x16, 0x1.555555555695cp-05);
-			const s_f64 x38 = fma_s_f64(x36, x16, 0x1.55555555555b8p-03);
-			const s_f64 x40 = fma_s_f64(x38, x16, 0x1.ffffffffffff3p-02);
-			const s_f64 x41 = fma_s_f64(x17, x40, x16);
-			const s_f64 x42 = x41 + 0x1p+00;
-			const s_i64 x43 = (s_i64)x12;
-			const s_i64 x45 = (s_i64)((s_u64)x43 + (s_u64)(s_i64)0x3ffull);
-			const s_i64 x47 = (s_i64)((s_u64)x45 << (s_u64)(s_i64)0x34ull);
-			const s_f64 x48 = bits_s_f64((s_u64)x47);
-			const s_f64 x49 = x42 * x48;
-			const s_f64 x50 = x49 * x48;
-			const s_i32 x52 = -(s_i32)(a0 < 0x0p+00);
-			const s_f64 x53 = x52 ? x50 : 0x1p+00;
-			const s_f64 x54 = 0x1p+00 + x50;
-			const s_f64 x55 = x53 / x54;
-			out[i] = x55;
+			const s_f64 x3 = abs_s_f64(a0);
+			const s_f64 x4 = -x3;
+			const s_i32 x6 = -(s_i32)(x4 < -0x1.75p+09);
+			const s_f64 x7 = x6 ? -0x1.75p+09 : x4;
+			const s_f64 x9 = x7 * 0x1.71547652b82fep-01;
+			const s_f64 x10 = round_s_f64(x9);
+			const s_f64 x12 = fma_s_f64(x10, -0x1.62e42feep+00, x7);
+			const s_f64 x14 = fma_s_f64(x10, -0x1.a39ef35793c76p-32, x12);
+			const s_f64 x15 = x14 * x14;
+			const s_f64 x18 = fma_s_f64(0x1.5e678a5ce050ep-33, x14, 0x1.217b67304914cp-29);
+			const s_f64 x20 = fma_s_f64(x18, x14, 0x1.ae714caaf976dp-26);
+			const s_f64 x22 = fma_s_f64(x20, x14, 0x1.27e1c82b56ebcp-22);
+			const s_f64 x24 = fma_s_f64(x22, x14, 0x1.71de29da74671p-19);
+			const s_f64 x26 = fma_s_f64(x24, x14, 0x1.a01a0584fc399p-16);
+			const s_f64 x28 = fma_s_f64(x26, x14, 0x1.a01a01b2695c2p-13);
+			const s_f64 x30 = fma_s_f64(x28, x14, 0x1.6c16c169be049p-10);
+			const s_f64 x32 = fma_s_f64(x30, x14, 0x1.111111110808cp-07);
+			const s_f64 x34 = fma_s_f64(x32, x14, 0x1.555555555695cp-05);
+			const s_f64 x36 = fma_s_f64(x34, x14, 0x1.55555555555b8p-03);
+			const s_f64 x38 = fma_s_f64(x36, x14, 0x1.ffffffffffff3p-02);
+			const s_f64 x39 = fma_s_f64(x15, x38, x14);
+			const s_i64 x40 = (s_i64)x10;
+			const s_i64 x42 = (s_i64)((s_u64)x40 + (s_u64)(s_i64)0x3ffull);
+			const s_i64 x44 = (s_i64)((s_u64)x42 << (s_u64)(s_i64)0x34ull);
+			const s_f64 x45 = bits_s_f64((s_u64)x44);
+			const s_f64 x46 = x39 + 0x1p+00;
+			const s_f64 x47 = x46 * x45;
+			const s_f64 x48 = x47 * x45;
+			const s_f64 x49 = x46 - 0x1p+00;
+			const s_f64 x50 = x39 - x49;
+			const s_f64 x51 = x50 * x45;
+			const s_f64 x52 = x51 * x45;
+			const s_f64 x53 = x48 + 0x1p+00;
+			const s_f64 x54 = x53 - 0x1p+00;
+			const s_f64 x55 = x48 - x54;
+			const s_f64 x56 = x55 + x52;
+			const s_i32 x57 = -(s_i32)(a0 < 0x0p+00);
+			const s_f64 x58 = x57 ? x48 : 0x1p+00;
+			const s_f64 x59 = x57 ? x52 : 0x0p+00;
+			const s_f64 x60 = x58 / x53;
+			const s_f64 x61 = -x60;
+			const s_f64 x62 = fma_s_f64(x61, x53, x58);
+			const s_f64 x63 = fma_s_f64(x61, x56, x62);
+			const s_f64 x64 = 0x1p+00 - x60;
+			const s_f64 x65 = x57 ? x64 : x60;
+			const s_f64 x66 = x63 + x59;
+			const s_f64 x67 = fma_s_f64(x66, x65, x60);
+			out[i] = x67;
 		}
 	}
 }
@@ -6630,24 +6688,36 @@ static void f_erf_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
-			const s_i32 x3 = -(s_i32)(a0 < -0x1.eb851ep+01f);
-			const s_f32 x4 = x3 ? -0x1.eb851ep+01f : a0;
-			const s_i32 x5 = -(s_i32)(x4 > 0x1.eb851ep+01f);
-			const s_f32 x6 = x5 ? 0x1.eb851ep+01f : x4;
-			const s_f32 x7 = x6 * x6;
-			const s_f32 x10 = fma_s_f32(0x1.1c1abp-19f, x7, 0x1.2bb5e8p-12f);
-			const s_f32 x12 = fma_s_f32(x10, x7, 0x1.dff5fp-09f);
-			const s_f32 x14 = fma_s_f32(x12, x7, 0x1.ada06ap-05f);
-			const s_f32 x16 = fma_s_f32(x14, x7, 0x1.801fc2p-03f);
-			const s_f32 x18 = fma_s_f32(x16, x7, 0x1.20dd74p+00f);
-			const s_f32 x21 = fma_s_f32(0x1.45b396p-15f, x7, 0x1.2bb754p-10f);
-			const s_f32 x23 = fma_s_f32(x21, x7, 0x1.e3ad0ap-07f);
-			const s_f32 x25 = fma_s_f32(x23, x7, 0x1.ced73cp-04f);
-			const s_f32 x27 = fma_s_f32(x25, x7, 0x1.ff8b1ep-02f);
-			const s_f32 x29 = fma_s_f32(x27, x7, 0x1p+00f);
-			const s_f32 x30 = x6 * x18;
-			const s_f32 x31 = x30 / x29;
-			out[i] = x31;
+			const s_f32 x2 = a0 * a0;
+			const s_f32 x5 = fma_s_f32(-0x1.387442p-11f, x2, 0x1.46d9e6p-08f);
+			const s_f32 x7 = fma_s_f32(x5, x2, -0x1.b67c04p-06f);
+			const s_f32 x9 = fma_s_f32(x7, x2, 0x1.ce1986p-04f);
+			const s_f32 x11 = fma_s_f32(x9, x2, -0x1.8126e2p-02f);
+			const s_f32 x13 = fma_s_f32(x11, x2, 0x1.06eba6p-03f);
+			const s_f32 x14 = fma_s_f32(x13, a0, a0);
+			const s_f32 x15 = abs_s_f32(a0);
+			const s_i32 x17 = -(s_i32)(x15 > 0x1.f9999ap+01f);
+			const s_f32 x18 = x17 ? 0x1.f9999ap+01f : x15;
+			const s_f32 x21 = fma_s_f32(0x1.03d19ap-11f, x18, -0x1.c203b2p-09f);
+			const s_f32 x23 = fma_s_f32(x21, x18, 0x1.e91e6cp-07f);
+			const s_f32 x25 = fma_s_f32(x23, x18, -0x1.a01e42p-06f);
+			const s_f32 x27 = fma_s_f32(x25, x18, 0x1.f89e92p-05f);
+			const s_f32 x29 = fma_s_f32(x27, x18, 0x1.f1e0bp-05f);
+			const s_f32 x31 = fma_s_f32(x29, x18, 0x1.3a30cep-03f);
+			const s_f32 x33 = fma_s_f32(x31, x18, 0x1.fed6cap-01f);
+			const s_f32 x34 = x33 * x33;
+			const s_f32 x35 = x34 * x34;
+			const s_f32 x36 = x35 * x35;
+			const s_f32 x37 = 0x1p+00f / x36;
+			const s_f32 x38 = 0x1p+00f - x37;
+			const s_i32 x39 = (s_i32)tobits_s_f32(x38);
+			const s_i32 x40 = (s_i32)tobits_s_f32(a0);
+			const s_i32 x42 = x40 & (s_i32)0x80000000u;
+			const s_i32 x43 = x39 | x42;
+			const s_f32 x44 = bits_s_f32((s_u32)x43);
+			const s_i32 x46 = -(s_i32)(x18 < 0x1.d70a3ep-01f);
+			const s_f32 x47 = x46 ? x14 : x44;
+			out[i] = x47;
 		}
 	}
 }
@@ -6682,10 +6752,10 @@ static void f_erf_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x33 = x6 + 0x1p+01;
 			const s_f64 x34 = x32 / x33;
 			const s_f64 x35 = -x7;
-			const s_i32 x38 = -(s_i32)(x35 < -0x1.75p+09);
-			const s_f64 x39 = x38 ? -0x1.75p+09 : x35;
-			const s_i32 x40 = -(s_i32)(x39 > 0x1.63p+09);
-			const s_f64 x41 = x40 ? 0x1.63p+09 : x39;
+			const s_i32 x37 = -(s_i32)(x35 < -0x1.75p+09);
+			const s_f64 x38 = x37 ? -0x1.75p+09 : x35;
+			const s_i32 x40 = -(s_i32)(x38 > 0x1.63p+09);
+			const s_f64 x41 = x40 ? 0x1.63p+09 : x38;
 			const s_f64 x43 = x41 * 0x1.71547652b82fep-01;
 			const s_f64 x44 = round_s_f64(x43);
 			const s_f64 x46 = fma_s_f64(x44, -0x1.62e42feep+00, x41);
@@ -6819,29 +6889,41 @@ static void f_gelu_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
 			const s_f32 x2 = a0 * 0x1.6a09e6p-01f;
-			const s_i32 x5 = -(s_i32)(x2 < -0x1.eb851ep+01f);
-			const s_f32 x6 = x5 ? -0x1.eb851ep+01f : x2;
-			const s_i32 x7 = -(s_i32)(x6 > 0x1.eb851ep+01f);
-			const s_f32 x8 = x7 ? 0x1.eb851ep+01f : x6;
-			const s_f32 x9 = x8 * x8;
-			const s_f32 x12 = fma_s_f32(0x1.1c1abp-19f, x9, 0x1.2bb5e8p-12f);
-			const s_f32 x14 = fma_s_f32(x12, x9, 0x1.dff5fp-09f);
-			const s_f32 x16 = fma_s_f32(x14, x9, 0x1.ada06ap-05f);
-			const s_f32 x18 = fma_s_f32(x16, x9, 0x1.801fc2p-03f);
-			const s_f32 x20 = fma_s_f32(x18, x9, 0x1.20dd74p+00f);
-			const s_f32 x23 = fma_s_f32(0x1.45b396p-15f, x9, 0x1.2bb754p-10f);
-			const s_f32 x25 = fma_s_f32(x23, x9, 0x1.e3ad0ap-07f);
-			const s_f32 x27 = fma_s_f32(x25, x9, 0x1.ced73cp-04f);
-			const s_f32 x29 = fma_s_f32(x27, x9, 0x1.ff8b1ep-02f);
-			const s_f32 x31 = fma_s_f32(x29, x9, 0x1p+00f);
-			const s_f32 x32 = x8 * x20;
-			const s_f32 x33 = x32 / x31;
-			const s_i32 x35 = -(s_i32)(a0 < -0x1p+06f);
-			const s_f32 x36 = x35 ? -0x1p+06f : a0;
-			const s_f32 x37 = x33 + 0x1p+00f;
-			const s_f32 x38 = x36 * x37;
-			const s_f32 x40 = x38 * 0x1p-01f;
-			out[i] = x40;
+			const s_f32 x4 = x2 * x2;
+			const s_f32 x7 = fma_s_f32(-0x1.387442p-11f, x4, 0x1.46d9e6p-08f);
+			const s_f32 x9 = fma_s_f32(x7, x4, -0x1.b67c04p-06f);
+			const s_f32 x11 = fma_s_f32(x9, x4, 0x1.ce1986p-04f);
+			const s_f32 x13 = fma_s_f32(x11, x4, -0x1.8126e2p-02f);
+			const s_f32 x15 = fma_s_f32(x13, x4, 0x1.06eba6p-03f);
+			const s_f32 x16 = fma_s_f32(x15, x2, x2);
+			const s_f32 x17 = abs_s_f32(x2);
+			const s_i32 x19 = -(s_i32)(x17 > 0x1.f9999ap+01f);
+			const s_f32 x20 = x19 ? 0x1.f9999ap+01f : x17;
+			const s_f32 x23 = fma_s_f32(0x1.03d19ap-11f, x20, -0x1.c203b2p-09f);
+			const s_f32 x25 = fma_s_f32(x23, x20, 0x1.e91e6cp-07f);
+			const s_f32 x27 = fma_s_f32(x25, x20, -0x1.a01e42p-06f);
+			const s_f32 x29 = fma_s_f32(x27, x20, 0x1.f89e92p-05f);
+			const s_f32 x31 = fma_s_f32(x29, x20, 0x1.f1e0bp-05f);
+			const s_f32 x33 = fma_s_f32(x31, x20, 0x1.3a30cep-03f);
+			const s_f32 x35 = fma_s_f32(x33, x20, 0x1.fed6cap-01f);
+			const s_f32 x36 = x35 * x35;
+			const s_f32 x37 = x36 * x36;
+			const s_f32 x38 = x37 * x37;
+			const s_f32 x39 = 0x1p+00f / x38;
+			const s_f32 x40 = 0x1p+00f - x39;
+			const s_i32 x41 = (s_i32)tobits_s_f32(x40);
+			const s_i32 x42 = (s_i32)tobits_s_f32(x2);
+			const s_i32 x44 = x42 & (s_i32)0x80000000u;
+			const s_i32 x45 = x41 | x44;
+			const s_f32 x46 = bits_s_f32((s_u32)x45);
+			const s_i32 x48 = -(s_i32)(x20 < 0x1.d70a3ep-01f);
+			const s_f32 x49 = x48 ? x16 : x46;
+			const s_i32 x51 = -(s_i32)(a0 < -0x1p+06f);
+			const s_f32 x52 = x51 ? -0x1p+06f : a0;
+			const s_f32 x54 = x52 * 0x1p-01f;
+			const s_f32 x55 = x49 + 0x1p+00f;
+			const s_f32 x56 = x54 * x55;
+			out[i] = x56;
 		}
 	}
 }
@@ -6877,10 +6959,10 @@ static void f_gelu_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x35 = x8 + 0x1p+01;
 			const s_f64 x36 = x34 / x35;
 			const s_f64 x37 = -x9;
-			const s_i32 x40 = -(s_i32)(x37 < -0x1.75p+09);
-			const s_f64 x41 = x40 ? -0x1.75p+09 : x37;
-			const s_i32 x42 = -(s_i32)(x41 > 0x1.63p+09);
-			const s_f64 x43 = x42 ? 0x1.63p+09 : x41;
+			const s_i32 x39 = -(s_i32)(x37 < -0x1.75p+09);
+			const s_f64 x40 = x39 ? -0x1.75p+09 : x37;
+			const s_i32 x42 = -(s_i32)(x40 > 0x1.63p+09);
+			const s_f64 x43 = x42 ? 0x1.63p+09 : x40;
 			const s_f64 x45 = x43 * 0x1.71547652b82fep-01;
 			const s_f64 x46 = round_s_f64(x45);
 			const s_f64 x48 = fma_s_f64(x46, -0x1.62e42feep+00, x43);
@@ -6932,9 +7014,9 @@ static void f_gelu_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x127 = bits_s_f64((s_u64)x126);
 			const s_i32 x129 = -(s_i32)(a0 < -0x1p+06);
 			const s_f64 x130 = x129 ? -0x1p+06 : a0;
-			const s_f64 x131 = x127 + 0x1p+00;
-			const s_f64 x132 = x130 * x131;
-			const s_f64 x134 = x132 * 0x1p-01;
+			const s_f64 x132 = x130 * 0x1p-01;
+			const s_f64 x133 = x127 + 0x1p+00;
+			const s_f64 x134 = x132 * x133;
 			out[i] = x134;
 		}
 	}
@@ -6955,27 +7037,45 @@ static void f_gelutanh_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 			const s_f32 x4 = x2 * 0x1.6e4e26p-05f;
 			const s_f32 x5 = a0 + x4;
 			const s_f32 x7 = x5 * 0x1.988454p-01f;
-			const s_i32 x10 = -(s_i32)(x7 < -0x1.20a3d8p+03f);
-			const s_f32 x11 = x10 ? -0x1.20a3d8p+03f : x7;
-			const s_i32 x12 = -(s_i32)(x11 > 0x1.20a3d8p+03f);
-			const s_f32 x13 = x12 ? 0x1.20a3d8p+03f : x11;
+			const s_f32 x10 = abs_s_f32(x7);
+			const s_i32 x12 = -(s_i32)(x10 > 0x1.20a3d8p+03f);
+			const s_f32 x13 = x12 ? 0x1.20a3d8p+03f : x10;
 			const s_f32 x14 = x13 * x13;
-			const s_f32 x17 = fma_s_f32(0x1.c9a3cap-27f, x14, 0x1.59556p-16f);
-			const s_f32 x19 = fma_s_f32(x17, x14, 0x1.c9f858p-09f);
-			const s_f32 x21 = fma_s_f32(x19, x14, 0x1.120442p-03f);
-			const s_f32 x23 = fma_s_f32(x21, x14, 0x1p+00f);
-			const s_f32 x26 = fma_s_f32(0x1.a0b86p-21f, x14, 0x1.5841dap-12f);
-			const s_f32 x28 = fma_s_f32(x26, x14, 0x1.a7df24p-06f);
-			const s_f32 x30 = fma_s_f32(x28, x14, 0x1.de576ap-02f);
-			const s_f32 x31 = fma_s_f32(x30, x14, 0x1p+00f);
-			const s_f32 x32 = x13 * x23;
-			const s_f32 x33 = x32 / x31;
-			const s_i32 x35 = -(s_i32)(a0 < -0x1p+06f);
-			const s_f32 x36 = x35 ? -0x1p+06f : a0;
-			const s_f32 x38 = x36 * 0x1p-01f;
-			const s_f32 x39 = x33 + 0x1p+00f;
-			const s_f32 x40 = x38 * x39;
-			out[i] = x40;
+			const s_f32 x15 = x14 * x13;
+			const s_f32 x18 = fma_s_f32(-0x1.75438ap-08f, x14, 0x1.52034ep-06f);
+			const s_f32 x20 = fma_s_f32(x18, x14, -0x1.b836e8p-05f);
+			const s_f32 x22 = fma_s_f32(x20, x14, 0x1.1106fcp-03f);
+			const s_f32 x24 = fma_s_f32(x22, x14, -0x1.555532p-02f);
+			const s_f32 x25 = fma_s_f32(x15, x24, x13);
+			const s_f32 x27 = x13 * 0x1.715476p+01f;
+			const s_f32 x28 = round_s_f32(x27);
+			const s_f32 x30 = fma_s_f32(x28, -0x1.62e43p-02f, x13);
+			const s_f32 x33 = fma_s_f32(0x1.0fa73cp-02f, x30, 0x1.573e46p-01f);
+			const s_f32 x35 = fma_s_f32(x33, x30, 0x1.555a7ap+00f);
+			const s_f32 x37 = fma_s_f32(x35, x30, 0x1.fffdbcp+00f);
+			const s_f32 x39 = fma_s_f32(x37, x30, 0x1.fffff6p+00f);
+			const s_f32 x40 = fma_s_f32(x39, x30, 0x1p+00f);
+			const s_i32 x41 = (s_i32)tobits_s_f32(x40);
+			const s_i32 x42 = (s_i32)x28;
+			const s_i32 x44 = (s_i32)((s_u32)x42 << (s_u32)(s_i32)0x17u);
+			const s_i32 x45 = (s_i32)((s_u32)x41 + (s_u32)x44);
+			const s_f32 x46 = bits_s_f32((s_u32)x45);
+			const s_f32 x47 = x46 + 0x1p+00f;
+			const s_f32 x48 = 0x1p+01f / x47;
+			const s_f32 x49 = 0x1p+00f - x48;
+			const s_i32 x51 = -(s_i32)(x13 < 0x1.4p-01f);
+			const s_f32 x52 = x51 ? x25 : x49;
+			const s_i32 x53 = (s_i32)tobits_s_f32(x52);
+			const s_i32 x54 = (s_i32)tobits_s_f32(x7);
+			const s_i32 x56 = x54 & (s_i32)0x80000000u;
+			const s_i32 x57 = x53 | x56;
+			const s_f32 x58 = bits_s_f32((s_u32)x57);
+			const s_i32 x60 = -(s_i32)(a0 < -0x1p+06f);
+			const s_f32 x61 = x60 ? -0x1p+06f : a0;
+			const s_f32 x63 = x61 * 0x1p-01f;
+			const s_f32 x64 = x58 + 0x1p+00f;
+			const s_f32 x65 = x63 * x64;
+			out[i] = x65;
 		}
 	}
 }
@@ -6999,10 +7099,10 @@ static void f_gelutanh_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 			const s_i32 x11 = -(s_i32)(x9 > 0x1.6p+04);
 			const s_f64 x12 = x11 ? 0x1.6p+04 : x9;
 			const s_f64 x13 = x12 * 0x1p+01;
-			const s_i32 x16 = -(s_i32)(x13 < -0x1.75p+09);
-			const s_f64 x17 = x16 ? -0x1.75p+09 : x13;
-			const s_i32 x18 = -(s_i32)(x17 > 0x1.63p+09);
-			const s_f64 x19 = x18 ? 0x1.63p+09 : x17;
+			const s_i32 x15 = -(s_i32)(x13 < -0x1.75p+09);
+			const s_f64 x16 = x15 ? -0x1.75p+09 : x13;
+			const s_i32 x18 = -(s_i32)(x16 > 0x1.63p+09);
+			const s_f64 x19 = x18 ? 0x1.63p+09 : x16;
 			const s_f64 x21 = x19 * 0x1.71547652b82fep-01;
 			const s_f64 x22 = round_s_f64(x21);
 			const s_f64 x24 = fma_s_f64(x22, -0x1.62e42feep+00, x19);
@@ -7068,36 +7168,49 @@ static void f_silu_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f32 a0 = p0[i];
 			const s_i32 x2 = -(s_i32)(a0 < -0x1p+10f);
 			const s_f32 x3 = x2 ? -0x1p+10f : a0;
-			const s_f32 x5 = abs_s_f32(a0);
-			const s_f32 x6 = -x5;
-			const s_i32 x9 = -(s_i32)(x6 < -0x1.ap+06f);
-			const s_f32 x10 = x9 ? -0x1.ap+06f : x6;
-			const s_i32 x11 = -(s_i32)(x10 > 0x1.64p+06f);
-			const s_f32 x12 = x11 ? 0x1.64p+06f : x10;
-			const s_f32 x14 = x12 * 0x1.715476p-01f;
-			const s_f32 x15 = round_s_f32(x14);
-			const s_f32 x17 = fma_s_f32(x15, -0x1.62ep+00f, x12);
-			const s_f32 x19 = fma_s_f32(x15, -0x1.0bfbe8p-14f, x17);
-			const s_f32 x20 = x19 * x19;
-			const s_f32 x23 = fma_s_f32(0x1.9b7d3ep-13f, x19, 0x1.71c64ap-10f);
-			const s_f32 x25 = fma_s_f32(x23, x19, 0x1.1127ccp-07f);
-			const s_f32 x27 = fma_s_f32(x25, x19, 0x1.5549d8p-05f);
-			const s_f32 x29 = fma_s_f32(x27, x19, 0x1.55551p-03f);
-			const s_f32 x31 = fma_s_f32(x29, x19, 0x1.00000cp-01f);
-			const s_f32 x32 = fma_s_f32(x20, x31, x19);
-			const s_f32 x33 = x32 + 0x1p+00f;
-			const s_i32 x34 = (s_i32)x15;
-			const s_i32 x36 = (s_i32)((s_u32)x34 + (s_u32)(s_i32)0x7fu);
-			const s_i32 x38 = (s_i32)((s_u32)x36 << (s_u32)(s_i32)0x17u);
-			const s_f32 x39 = bits_s_f32((s_u32)x38);
-			const s_f32 x40 = x33 * x39;
-			const s_f32 x41 = x40 * x39;
-			const s_i32 x43 = -(s_i32)(a0 < 0x0p+00f);
-			const s_f32 x44 = x43 ? x41 : 0x1p+00f;
-			const s_f32 x45 = 0x1p+00f + x41;
-			const s_f32 x46 = x44 / x45;
-			const s_f32 x47 = x3 * x46;
-			out[i] = x47;
+			const s_f32 x6 = abs_s_f32(a0);
+			const s_f32 x7 = -x6;
+			const s_i32 x9 = -(s_i32)(x7 < -0x1.ap+06f);
+			const s_f32 x10 = x9 ? -0x1.ap+06f : x7;
+			const s_f32 x12 = x10 * 0x1.715476p-01f;
+			const s_f32 x13 = round_s_f32(x12);
+			const s_f32 x15 = fma_s_f32(x13, -0x1.62ep+00f, x10);
+			const s_f32 x17 = fma_s_f32(x13, -0x1.0bfbe8p-14f, x15);
+			const s_f32 x18 = x17 * x17;
+			const s_f32 x21 = fma_s_f32(0x1.9b7d3ep-13f, x17, 0x1.71c64ap-10f);
+			const s_f32 x23 = fma_s_f32(x21, x17, 0x1.1127ccp-07f);
+			const s_f32 x25 = fma_s_f32(x23, x17, 0x1.5549d8p-05f);
+			const s_f32 x27 = fma_s_f32(x25, x17, 0x1.55551p-03f);
+			const s_f32 x29 = fma_s_f32(x27, x17, 0x1.00000cp-01f);
+			const s_f32 x30 = fma_s_f32(x18, x29, x17);
+			const s_i32 x31 = (s_i32)x13;
+			const s_i32 x33 = (s_i32)((s_u32)x31 + (s_u32)(s_i32)0x7fu);
+			const s_i32 x35 = (s_i32)((s_u32)x33 << (s_u32)(s_i32)0x17u);
+			const s_f32 x36 = bits_s_f32((s_u32)x35);
+			const s_f32 x37 = x30 + 0x1p+00f;
+			const s_f32 x38 = x37 * x36;
+			const s_f32 x39 = x38 * x36;
+			const s_f32 x40 = x37 - 0x1p+00f;
+			const s_f32 x41 = x30 - x40;
+			const s_f32 x42 = x41 * x36;
+			const s_f32 x43 = x42 * x36;
+			const s_f32 x44 = x39 + 0x1p+00f;
+			const s_f32 x45 = x44 - 0x1p+00f;
+			const s_f32 x46 = x39 - x45;
+			const s_f32 x47 = x46 + x43;
+			const s_i32 x48 = -(s_i32)(a0 < 0x0p+00f);
+			const s_f32 x49 = x48 ? x39 : 0x1p+00f;
+			const s_f32 x50 = x48 ? x43 : 0x0p+00f;
+			const s_f32 x51 = x49 / x44;
+			const s_f32 x52 = -x51;
+			const s_f32 x53 = fma_s_f32(x52, x44, x49);
+			const s_f32 x54 = fma_s_f32(x52, x47, x53);
+			const s_f32 x55 = 0x1p+00f - x51;
+			const s_f32 x56 = x48 ? x55 : x51;
+			const s_f32 x57 = x54 + x50;
+			const s_f32 x58 = fma_s_f32(x57, x56, x51);
+			const s_f32 x59 = x3 * x58;
+			out[i] = x59;
 		}
 	}
 }
@@ -7114,42 +7227,55 @@ static void f_silu_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 a0 = p0[i];
 			const s_i32 x2 = -(s_i32)(a0 < -0x1p+10);
 			const s_f64 x3 = x2 ? -0x1p+10 : a0;
-			const s_f64 x5 = abs_s_f64(a0);
-			const s_f64 x6 = -x5;
-			const s_i32 x9 = -(s_i32)(x6 < -0x1.75p+09);
-			const s_f64 x10 = x9 ? -0x1.75p+09 : x6;
-			const s_i32 x11 = -(s_i32)(x10 > 0x1.63p+09);
-			const s_f64 x12 = x11 ? 0x1.63p+09 : x10;
-			const s_f64 x14 = x12 * 0x1.71547652b82fep-01;
-			const s_f64 x15 = round_s_f64(x14);
-			const s_f64 x17 = fma_s_f64(x15, -0x1.62e42feep+00, x12);
-			const s_f64 x19 = fma_s_f64(x15, -0x1.a39ef35793c76p-32, x17);
-			const s_f64 x20 = x19 * x19;
-			const s_f64 x23 = fma_s_f64(0x1.5e678a5ce050ep-33, x19, 0x1.217b67304914cp-29);
-			const s_f64 x25 = fma_s_f64(x23, x19, 0x1.ae714caaf976dp-26);
-			const s_f64 x27 = fma_s_f64(x25, x19, 0x1.27e1c82b56ebcp-22);
-			const s_f64 x29 = fma_s_f64(x27, x19, 0x1.71de29da74671p-19);
-			const s_f64 x31 = fma_s_f64(x29, x19, 0x1.a01a0584fc399p-16);
-			const s_f64 x33 = fma_s_f64(x31, x19, 0x1.a01a01b2695c2p-13);
-			const s_f64 x35 = fma_s_f64(x33, x19, 0x1.6c16c169be049p-10);
-			const s_f64 x37 = fma_s_f64(x35, x19, 0x1.111111110808cp-07);
-			const s_f64 x39 = fma_s_f64(x37, x19, 0x1.555555555695cp-05);
-			const s_f64 x41 = fma_s_f64(x39, x19, 0x1.55555555555b8p-03);
-			const s_f64 x43 = fma_s_f64(x41, x19, 0x1.ffffffffffff3p-02);
-			const s_f64 x44 = fma_s_f64(x20, x43, x19);
-			const s_f64 x45 = x44 + 0x1p+00;
-			const s_i64 x46 = (s_i64)x15;
-			const s_i64 x48 = (s_i64)((s_u64)x46 + (s_u64)(s_i64)0x3ffull);
-			const s_i64 x50 = (s_i64)((s_u64)x48 << (s_u64)(s_i64)0x34ull);
-			const s_f64 x51 = bits_s_f64((s_u64)x50);
-			const s_f64 x52 = x45 * x51;
-			const s_f64 x53 = x52 * x51;
-			const s_i32 x55 = -(s_i32)(a0 < 0x0p+00);
-			const s_f64 x56 = x55 ? x53 : 0x1p+00;
-			const s_f64 x57 = 0x1p+00 + x53;
-			const s_f64 x58 = x56 / x57;
-			const s_f64 x59 = x3 * x58;
-			out[i] = x59;
+			const s_f64 x6 = abs_s_f64(a0);
+			const s_f64 x7 = -x6;
+			const s_i32 x9 = -(s_i32)(x7 < -0x1.75p+09);
+			const s_f64 x10 = x9 ? -0x1.75p+09 : x7;
+			const s_f64 x12 = x10 * 0x1.71547652b82fep-01;
+			const s_f64 x13 = round_s_f64(x12);
+			const s_f64 x15 = fma_s_f64(x13, -0x1.62e42feep+00, x10);
+			const s_f64 x17 = fma_s_f64(x13, -0x1.a39ef35793c76p-32, x15);
+			const s_f64 x18 = x17 * x17;
+			const s_f64 x21 = fma_s_f64(0x1.5e678a5ce050ep-33, x17, 0x1.217b67304914cp-29);
+			const s_f64 x23 = fma_s_f64(x21, x17, 0x1.ae714caaf976dp-26);
+			const s_f64 x25 = fma_s_f64(x23, x17, 0x1.27e1c82b56ebcp-22);
+			const s_f64 x27 = fma_s_f64(x25, x17, 0x1.71de29da74671p-19);
+			const s_f64 x29 = fma_s_f64(x27, x17, 0x1.a01a0584fc399p-16);
+			const s_f64 x31 = fma_s_f64(x29, x17, 0x1.a01a01b2695c2p-13);
+			const s_f64 x33 = fma_s_f64(x31, x17, 0x1.6c16c169be049p-10);
+			const s_f64 x35 = fma_s_f64(x33, x17, 0x1.111111110808cp-07);
+			const s_f64 x37 = fma_s_f64(x35, x17, 0x1.555555555695cp-05);
+			const s_f64 x39 = fma_s_f64(x37, x17, 0x1.55555555555b8p-03);
+			const s_f64 x41 = fma_s_f64(x39, x17, 0x1.ffffffffffff3p-02);
+			const s_f64 x42 = fma_s_f64(x18, x41, x17);
+			const s_i64 x43 = (s_i64)x13;
+			const s_i64 x45 = (s_i64)((s_u64)x43 + (s_u64)(s_i64)0x3ffull);
+			const s_i64 x47 = (s_i64)((s_u64)x45 << (s_u64)(s_i64)0x34ull);
+			const s_f64 x48 = bits_s_f64((s_u64)x47);
+			const s_f64 x49 = x42 + 0x1p+00;
+			const s_f64 x50 = x49 * x48;
+			const s_f64 x51 = x50 * x48;
+			const s_f64 x52 = x49 - 0x1p+00;
+			const s_f64 x53 = x42 - x52;
+			const s_f64 x54 = x53 * x48;
+			const s_f64 x55 = x54 * x48;
+			const s_f64 x56 = x51 + 0x1p+00;
+			const s_f64 x57 = x56 - 0x1p+00;
+			const s_f64 x58 = x51 - x57;
+			const s_f64 x59 = x58 + x55;
+			const s_i32 x60 = -(s_i32)(a0 < 0x0p+00);
+			const s_f64 x61 = x60 ? x51 : 0x1p+00;
+			const s_f64 x62 = x60 ? x55 : 0x0p+00;
+			const s_f64 x63 = x61 / x56;
+			const s_f64 x64 = -x63;
+			const s_f64 x65 = fma_s_f64(x64, x56, x61);
+			const s_f64 x66 = fma_s_f64(x64, x59, x65);
+			const s_f64 x67 = 0x1p+00 - x63;
+			const s_f64 x68 = x60 ? x67 : x63;
+			const s_f64 x69 = x66 + x62;
+			const s_f64 x70 = fma_s_f64(x69, x68, x63);
+			const s_f64 x71 = x3 * x70;
+			out[i] = x71;
 		}
 	}
 }
@@ -7166,10 +7292,10 @@ static void f_softplus_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 			const s_f32 a0 = p0[i];
 			const s_f32 x1 = abs_s_f32(a0);
 			const s_f32 x2 = -x1;
-			const s_i32 x5 = -(s_i32)(x2 < -0x1.ap+06f);
-			const s_f32 x6 = x5 ? -0x1.ap+06f : x2;
-			const s_i32 x7 = -(s_i32)(x6 > 0x1.64p+06f);
-			const s_f32 x8 = x7 ? 0x1.64p+06f : x6;
+			const s_i32 x4 = -(s_i32)(x2 < -0x1.ap+06f);
+			const s_f32 x5 = x4 ? -0x1.ap+06f : x2;
+			const s_i32 x7 = -(s_i32)(x5 > 0x1.64p+06f);
+			const s_f32 x8 = x7 ? 0x1.64p+06f : x5;
 			const s_f32 x10 = x8 * 0x1.715476p-01f;
 			const s_f32 x11 = round_s_f32(x10);
 			const s_f32 x13 = fma_s_f32(x11, -0x1.62ep+00f, x8);
@@ -7246,10 +7372,10 @@ static void f_softplus_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 			const s_f64 a0 = p0[i];
 			const s_f64 x1 = abs_s_f64(a0);
 			const s_f64 x2 = -x1;
-			const s_i32 x5 = -(s_i32)(x2 < -0x1.75p+09);
-			const s_f64 x6 = x5 ? -0x1.75p+09 : x2;
-			const s_i32 x7 = -(s_i32)(x6 > 0x1.63p+09);
-			const s_f64 x8 = x7 ? 0x1.63p+09 : x6;
+			const s_i32 x4 = -(s_i32)(x2 < -0x1.75p+09);
+			const s_f64 x5 = x4 ? -0x1.75p+09 : x2;
+			const s_i32 x7 = -(s_i32)(x5 > 0x1.63p+09);
+			const s_f64 x8 = x7 ? 0x1.63p+09 : x5;
 			const s_f64 x10 = x8 * 0x1.71547652b82fep-01;
 			const s_f64 x11 = round_s_f64(x10);
 			const s_f64 x13 = fma_s_f64(x11, -0x1.62e42feep+00, x8);
@@ -9690,10 +9816,10 @@ static void f_pow_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f32 x79 = abs_s_f32(x78);
 			const s_i32 x81 = -(s_i32)(x79 < 0x1.3p+07f);
 			const s_f32 x82 = x81 ? x74 : 0x0p+00f;
-			const s_i32 x85 = -(s_i32)(x78 < -0x1.3p+07f);
-			const s_f32 x86 = x85 ? -0x1.3p+07f : x78;
-			const s_i32 x87 = -(s_i32)(x86 > 0x1.02p+07f);
-			const s_f32 x88 = x87 ? 0x1.02p+07f : x86;
+			const s_i32 x84 = -(s_i32)(x78 < -0x1.3p+07f);
+			const s_f32 x85 = x84 ? -0x1.3p+07f : x78;
+			const s_i32 x87 = -(s_i32)(x85 > 0x1.02p+07f);
+			const s_f32 x88 = x87 ? 0x1.02p+07f : x85;
 			const s_f32 x90 = x88 * 0x1p-01f;
 			const s_f32 x91 = round_s_f32(x90);
 			const s_f32 x93 = fma_s_f32(x91, -0x1p+01f, x88);
@@ -9815,10 +9941,10 @@ static void f_pow_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x85 = abs_s_f64(x84);
 			const s_i32 x87 = -(s_i32)(x85 < 0x1.0dp+10);
 			const s_f64 x88 = x87 ? x80 : 0x0p+00;
-			const s_i32 x91 = -(s_i32)(x84 < -0x1.0dp+10);
-			const s_f64 x92 = x91 ? -0x1.0dp+10 : x84;
-			const s_i32 x93 = -(s_i32)(x92 > 0x1.004p+10);
-			const s_f64 x94 = x93 ? 0x1.004p+10 : x92;
+			const s_i32 x90 = -(s_i32)(x84 < -0x1.0dp+10);
+			const s_f64 x91 = x90 ? -0x1.0dp+10 : x84;
+			const s_i32 x93 = -(s_i32)(x91 > 0x1.004p+10);
+			const s_f64 x94 = x93 ? 0x1.004p+10 : x91;
 			const s_f64 x96 = x94 * 0x1p-01;
 			const s_f64 x97 = round_s_f64(x96);
 			const s_f64 x99 = fma_s_f64(x97, -0x1p+01, x94);

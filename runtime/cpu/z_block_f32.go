@@ -328,10 +328,10 @@ func go_normal_f32(in *t0Instr, v []t0Val, groups int) {
 			t187 := float32(t185 * float32(0x1.921fb6p-32))
 			t189 := t178 + int32(1)
 			t190 := float32(t187 * t187)
-			t193 := fma32(float32(-0x1.9952dap-13), t190, float32(0x1.110776p-07))
-			t195 := fma32(t193, t190, float32(-0x1.555546p-03))
-			t196 := fma32(t190, t195, float32(0x1p+00))
-			t197 := float32(t187 * t196)
+			t191 := float32(t190 * t187)
+			t194 := fma32(float32(-0x1.9952dap-13), t190, float32(0x1.110776p-07))
+			t196 := fma32(t194, t190, float32(-0x1.555546p-03))
+			t197 := fma32(t191, t196, t187)
 			t200 := fma32(float32(0x1.99e818p-16), t190, float32(-0x1.6c0c28p-10))
 			t202 := fma32(t200, t190, float32(0x1.55554ap-05))
 			t203 := fma32(t202, t190, float32(-0x1p-01))
@@ -467,14 +467,14 @@ func go_exp_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float32(-0x1.ap+06)
-			t4u := math.Float32bits(t0)
-			if t3 {
-				t4u = math.Float32bits(float32(-0x1.ap+06))
+			t2 := t0 < float32(-0x1.ap+06)
+			t3u := math.Float32bits(t0)
+			if t2 {
+				t3u = math.Float32bits(float32(-0x1.ap+06))
 			}
-			t4 := math.Float32frombits(t4u)
-			t5 := t4 > float32(0x1.64p+06)
-			t6u := math.Float32bits(t4)
+			t3 := math.Float32frombits(t3u)
+			t5 := t3 > float32(0x1.64p+06)
+			t6u := math.Float32bits(t3)
 			if t5 {
 				t6u = math.Float32bits(float32(0x1.64p+06))
 			}
@@ -510,14 +510,14 @@ func go_exp2_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float32(-0x1.3p+07)
-			t4u := math.Float32bits(t0)
-			if t3 {
-				t4u = math.Float32bits(float32(-0x1.3p+07))
+			t2 := t0 < float32(-0x1.3p+07)
+			t3u := math.Float32bits(t0)
+			if t2 {
+				t3u = math.Float32bits(float32(-0x1.3p+07))
 			}
-			t4 := math.Float32frombits(t4u)
-			t5 := t4 > float32(0x1.02p+07)
-			t6u := math.Float32bits(t4)
+			t3 := math.Float32frombits(t3u)
+			t5 := t3 > float32(0x1.02p+07)
+			t6u := math.Float32bits(t3)
 			if t5 {
 				t6u = math.Float32bits(float32(0x1.02p+07))
 			}
@@ -552,14 +552,14 @@ func go_expm1_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float32(-0x1.ap+06)
-			t4u := math.Float32bits(t0)
-			if t3 {
-				t4u = math.Float32bits(float32(-0x1.ap+06))
+			t2 := t0 < float32(-0x1.ap+06)
+			t3u := math.Float32bits(t0)
+			if t2 {
+				t3u = math.Float32bits(float32(-0x1.ap+06))
 			}
-			t4 := math.Float32frombits(t4u)
-			t5 := t4 > float32(0x1.64p+06)
-			t6u := math.Float32bits(t4)
+			t3 := math.Float32frombits(t3u)
+			t5 := t3 > float32(0x1.64p+06)
+			t6u := math.Float32bits(t3)
 			if t5 {
 				t6u = math.Float32bits(float32(0x1.64p+06))
 			}
@@ -878,18 +878,18 @@ func goSub_sin_large_float32(p0 float32) float32 {
 	t86 := float32(t83 * float32(0x1.921fb6p+00))
 	t87 := fma32(t81, float32(-0x1.777a5cp-25), t86)
 	t88 := fma32(t81, float32(0x1.921fb6p+00), t87)
-	t90 := float32(t88 * t88)
-	t93 := fma32(float32(-0x1.9952dap-13), t90, float32(0x1.110776p-07))
-	t95 := fma32(t93, t90, float32(-0x1.555546p-03))
-	t96 := fma32(t90, t95, float32(0x1p+00))
-	t97 := float32(t88 * t96)
-	t100 := fma32(float32(0x1.99e818p-16), t90, float32(-0x1.6c0c28p-10))
-	t102 := fma32(t100, t90, float32(0x1.55554ap-05))
-	t104 := fma32(t102, t90, float32(-0x1p-01))
-	t105 := fma32(t90, t104, float32(0x1p+00))
+	t89 := float32(t88 * t88)
+	t90 := float32(t89 * t88)
+	t93 := fma32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
+	t95 := fma32(t93, t89, float32(-0x1.555546p-03))
+	t96 := fma32(t90, t95, t88)
+	t99 := fma32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
+	t101 := fma32(t99, t89, float32(0x1.55554ap-05))
+	t103 := fma32(t101, t89, float32(-0x1p-01))
+	t105 := fma32(t89, t103, float32(0x1p+00))
 	t106 := t59 & int32(1)
 	t107 := t106 == int32(1)
-	t108u := math.Float32bits(t97)
+	t108u := math.Float32bits(t96)
 	if t107 {
 		t108u = math.Float32bits(t105)
 	}
@@ -917,41 +917,47 @@ func go_sin_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := fma32(t0, float32(0x1.45f306p-01), float32(0x0p+00))
-			t4 := float32(math.RoundToEven(float64(t3)))
-			t6 := fma32(t4, float32(-0x1.92p+00), t0)
-			t8 := fma32(t4, float32(-0x1.fb4p-12), t6)
-			t10 := fma32(t4, float32(-0x1.4442d2p-24), t8)
-			t12 := fma32(t4, float32(0x1.ee59dap-50), t10)
-			t13 := int32(t4)
-			t15 := float32(t12 * t12)
-			t18 := fma32(float32(-0x1.9952dap-13), t15, float32(0x1.110776p-07))
-			t20 := fma32(t18, t15, float32(-0x1.555546p-03))
-			t21 := fma32(t15, t20, float32(0x1p+00))
-			t22 := float32(t12 * t21)
-			t25 := fma32(float32(0x1.99e818p-16), t15, float32(-0x1.6c0c28p-10))
-			t27 := fma32(t25, t15, float32(0x1.55554ap-05))
-			t29 := fma32(t27, t15, float32(-0x1p-01))
-			t30 := fma32(t15, t29, float32(0x1p+00))
-			t32 := t13 & int32(1)
-			t33 := t32 == int32(1)
-			t34u := math.Float32bits(t22)
-			if t33 {
-				t34u = math.Float32bits(t30)
+			t2 := float32(t0 * float32(0x1.45f306p-01))
+			t3 := float32(math.RoundToEven(float64(t2)))
+			t5 := fma32(t3, float32(-0x1.92p+00), t0)
+			t7 := fma32(t3, float32(-0x1.fb4p-12), t5)
+			t9 := fma32(t3, float32(-0x1.4442d2p-24), t7)
+			t11 := fma32(t3, float32(0x1.ee59dap-50), t9)
+			t12 := int32(t3)
+			t13 := float32(t11 * t11)
+			t14 := float32(t13 * t11)
+			t17 := fma32(float32(-0x1.9952dap-13), t13, float32(0x1.110776p-07))
+			t19 := fma32(t17, t13, float32(-0x1.555546p-03))
+			t20 := fma32(t14, t19, t11)
+			t23 := fma32(float32(0x1.99e818p-16), t13, float32(-0x1.6c0c28p-10))
+			t25 := fma32(t23, t13, float32(0x1.55554ap-05))
+			t27 := fma32(t25, t13, float32(-0x1p-01))
+			t29 := fma32(t13, t27, float32(0x1p+00))
+			t31 := t12 & int32(1)
+			t32 := t31 == int32(1)
+			t33u := math.Float32bits(t20)
+			if t32 {
+				t33u = math.Float32bits(t29)
 			}
-			t34 := math.Float32frombits(t34u)
-			t36 := t13 & int32(2)
-			t38 := t36 << (int32(30) & (32 - 1))
-			t39 := int32(math.Float32bits(t34))
-			t40 := t39 ^ t38
-			t41 := math.Float32frombits(uint32(t40))
-			t42 := abs32(t0)
-			t44 := t42 > float32(0x1.9p+13)
-			t45 := t41
-			if t44 {
-				t45 = goSub_sin_large_float32(t0)
+			t33 := math.Float32frombits(t33u)
+			t35 := t12 & int32(2)
+			t37 := t35 << (int32(30) & (32 - 1))
+			t38 := int32(math.Float32bits(t33))
+			t39 := t38 ^ t37
+			t40 := math.Float32frombits(uint32(t39))
+			t41 := abs32(t0)
+			t43 := t41 > float32(0x1.9p+13)
+			t44 := t40
+			if t43 {
+				t44 = goSub_sin_large_float32(t0)
 			}
-			out[i] = t45
+			t46 := t0 == float32(0x0p+00)
+			t47u := math.Float32bits(t44)
+			if t46 {
+				t47u = math.Float32bits(t0)
+			}
+			t47 := math.Float32frombits(t47u)
+			out[i] = t47
 		}
 	}
 }
@@ -1031,18 +1037,18 @@ func goSub_cos_large_float32(p0 float32) float32 {
 	t87 := fma32(t81, float32(-0x1.777a5cp-25), t86)
 	t88 := fma32(t81, float32(0x1.921fb6p+00), t87)
 	t89 := t59 + int32(1)
-	t91 := float32(t88 * t88)
-	t94 := fma32(float32(-0x1.9952dap-13), t91, float32(0x1.110776p-07))
-	t96 := fma32(t94, t91, float32(-0x1.555546p-03))
-	t97 := fma32(t91, t96, float32(0x1p+00))
-	t98 := float32(t88 * t97)
-	t101 := fma32(float32(0x1.99e818p-16), t91, float32(-0x1.6c0c28p-10))
-	t103 := fma32(t101, t91, float32(0x1.55554ap-05))
-	t105 := fma32(t103, t91, float32(-0x1p-01))
-	t106 := fma32(t91, t105, float32(0x1p+00))
+	t90 := float32(t88 * t88)
+	t91 := float32(t90 * t88)
+	t94 := fma32(float32(-0x1.9952dap-13), t90, float32(0x1.110776p-07))
+	t96 := fma32(t94, t90, float32(-0x1.555546p-03))
+	t97 := fma32(t91, t96, t88)
+	t100 := fma32(float32(0x1.99e818p-16), t90, float32(-0x1.6c0c28p-10))
+	t102 := fma32(t100, t90, float32(0x1.55554ap-05))
+	t104 := fma32(t102, t90, float32(-0x1p-01))
+	t106 := fma32(t90, t104, float32(0x1p+00))
 	t107 := t89 & int32(1)
 	t108 := t107 == int32(1)
-	t109u := math.Float32bits(t98)
+	t109u := math.Float32bits(t97)
 	if t108 {
 		t109u = math.Float32bits(t106)
 	}
@@ -1065,42 +1071,42 @@ func go_cos_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := fma32(t0, float32(0x1.45f306p-01), float32(0x0p+00))
-			t4 := float32(math.RoundToEven(float64(t3)))
-			t6 := fma32(t4, float32(-0x1.92p+00), t0)
-			t8 := fma32(t4, float32(-0x1.fb4p-12), t6)
-			t10 := fma32(t4, float32(-0x1.4442d2p-24), t8)
-			t12 := fma32(t4, float32(0x1.ee59dap-50), t10)
-			t13 := int32(t4)
-			t15 := t13 + int32(1)
-			t17 := float32(t12 * t12)
-			t20 := fma32(float32(-0x1.9952dap-13), t17, float32(0x1.110776p-07))
-			t22 := fma32(t20, t17, float32(-0x1.555546p-03))
-			t23 := fma32(t17, t22, float32(0x1p+00))
-			t24 := float32(t12 * t23)
-			t27 := fma32(float32(0x1.99e818p-16), t17, float32(-0x1.6c0c28p-10))
-			t29 := fma32(t27, t17, float32(0x1.55554ap-05))
-			t31 := fma32(t29, t17, float32(-0x1p-01))
-			t32 := fma32(t17, t31, float32(0x1p+00))
-			t33 := t15 & int32(1)
-			t34 := t33 == int32(1)
-			t35u := math.Float32bits(t24)
-			if t34 {
-				t35u = math.Float32bits(t32)
+			t2 := float32(t0 * float32(0x1.45f306p-01))
+			t3 := float32(math.RoundToEven(float64(t2)))
+			t5 := fma32(t3, float32(-0x1.92p+00), t0)
+			t7 := fma32(t3, float32(-0x1.fb4p-12), t5)
+			t9 := fma32(t3, float32(-0x1.4442d2p-24), t7)
+			t11 := fma32(t3, float32(0x1.ee59dap-50), t9)
+			t12 := int32(t3)
+			t14 := t12 + int32(1)
+			t15 := float32(t11 * t11)
+			t16 := float32(t15 * t11)
+			t19 := fma32(float32(-0x1.9952dap-13), t15, float32(0x1.110776p-07))
+			t21 := fma32(t19, t15, float32(-0x1.555546p-03))
+			t22 := fma32(t16, t21, t11)
+			t25 := fma32(float32(0x1.99e818p-16), t15, float32(-0x1.6c0c28p-10))
+			t27 := fma32(t25, t15, float32(0x1.55554ap-05))
+			t29 := fma32(t27, t15, float32(-0x1p-01))
+			t31 := fma32(t15, t29, float32(0x1p+00))
+			t32 := t14 & int32(1)
+			t33 := t32 == int32(1)
+			t34u := math.Float32bits(t22)
+			if t33 {
+				t34u = math.Float32bits(t31)
 			}
-			t35 := math.Float32frombits(t35u)
-			t37 := t15 & int32(2)
-			t39 := t37 << (int32(30) & (32 - 1))
-			t40 := int32(math.Float32bits(t35))
-			t41 := t40 ^ t39
-			t42 := math.Float32frombits(uint32(t41))
-			t43 := abs32(t0)
-			t45 := t43 > float32(0x1.9p+13)
-			t46 := t42
-			if t45 {
-				t46 = goSub_cos_large_float32(t0)
+			t34 := math.Float32frombits(t34u)
+			t36 := t14 & int32(2)
+			t38 := t36 << (int32(30) & (32 - 1))
+			t39 := int32(math.Float32bits(t34))
+			t40 := t39 ^ t38
+			t41 := math.Float32frombits(uint32(t40))
+			t42 := abs32(t0)
+			t44 := t42 > float32(0x1.9p+13)
+			t45 := t41
+			if t44 {
+				t45 = goSub_cos_large_float32(t0)
 			}
-			out[i] = t46
+			out[i] = t45
 		}
 	}
 }
@@ -1179,26 +1185,26 @@ func goSub_tan_large_float32(p0 float32) float32 {
 	t86 := float32(t83 * float32(0x1.921fb6p+00))
 	t87 := fma32(t81, float32(-0x1.777a5cp-25), t86)
 	t88 := fma32(t81, float32(0x1.921fb6p+00), t87)
-	t90 := float32(t88 * t88)
-	t93 := fma32(float32(-0x1.9952dap-13), t90, float32(0x1.110776p-07))
-	t95 := fma32(t93, t90, float32(-0x1.555546p-03))
-	t96 := fma32(t90, t95, float32(0x1p+00))
-	t97 := float32(t88 * t96)
-	t100 := fma32(float32(0x1.99e818p-16), t90, float32(-0x1.6c0c28p-10))
-	t102 := fma32(t100, t90, float32(0x1.55554ap-05))
-	t104 := fma32(t102, t90, float32(-0x1p-01))
-	t105 := fma32(t90, t104, float32(0x1p+00))
+	t89 := float32(t88 * t88)
+	t90 := float32(t89 * t88)
+	t93 := fma32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
+	t95 := fma32(t93, t89, float32(-0x1.555546p-03))
+	t96 := fma32(t90, t95, t88)
+	t99 := fma32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
+	t101 := fma32(t99, t89, float32(0x1.55554ap-05))
+	t103 := fma32(t101, t89, float32(-0x1p-01))
+	t105 := fma32(t89, t103, float32(0x1p+00))
 	t106 := t59 & int32(1)
 	t107 := t106 == int32(1)
 	t108 := -t105
-	t109u := math.Float32bits(t97)
+	t109u := math.Float32bits(t96)
 	if t107 {
 		t109u = math.Float32bits(t108)
 	}
 	t109 := math.Float32frombits(t109u)
 	t110u := math.Float32bits(t105)
 	if t107 {
-		t110u = math.Float32bits(t97)
+		t110u = math.Float32bits(t96)
 	}
 	t110 := math.Float32frombits(t110u)
 	t111 := t109 / t110
@@ -1220,43 +1226,49 @@ func go_tan_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := fma32(t0, float32(0x1.45f306p-01), float32(0x0p+00))
-			t4 := float32(math.RoundToEven(float64(t3)))
-			t6 := fma32(t4, float32(-0x1.92p+00), t0)
-			t8 := fma32(t4, float32(-0x1.fb4p-12), t6)
-			t10 := fma32(t4, float32(-0x1.4442d2p-24), t8)
-			t12 := fma32(t4, float32(0x1.ee59dap-50), t10)
-			t13 := int32(t4)
-			t15 := float32(t12 * t12)
-			t18 := fma32(float32(-0x1.9952dap-13), t15, float32(0x1.110776p-07))
-			t20 := fma32(t18, t15, float32(-0x1.555546p-03))
-			t21 := fma32(t15, t20, float32(0x1p+00))
-			t22 := float32(t12 * t21)
-			t25 := fma32(float32(0x1.99e818p-16), t15, float32(-0x1.6c0c28p-10))
-			t27 := fma32(t25, t15, float32(0x1.55554ap-05))
-			t29 := fma32(t27, t15, float32(-0x1p-01))
-			t30 := fma32(t15, t29, float32(0x1p+00))
-			t32 := t13 & int32(1)
-			t33 := t32 == int32(1)
-			t34 := -t30
-			t35u := math.Float32bits(t22)
-			if t33 {
-				t35u = math.Float32bits(t34)
+			t2 := float32(t0 * float32(0x1.45f306p-01))
+			t3 := float32(math.RoundToEven(float64(t2)))
+			t5 := fma32(t3, float32(-0x1.92p+00), t0)
+			t7 := fma32(t3, float32(-0x1.fb4p-12), t5)
+			t9 := fma32(t3, float32(-0x1.4442d2p-24), t7)
+			t11 := fma32(t3, float32(0x1.ee59dap-50), t9)
+			t12 := int32(t3)
+			t13 := float32(t11 * t11)
+			t14 := float32(t13 * t11)
+			t17 := fma32(float32(-0x1.9952dap-13), t13, float32(0x1.110776p-07))
+			t19 := fma32(t17, t13, float32(-0x1.555546p-03))
+			t20 := fma32(t14, t19, t11)
+			t23 := fma32(float32(0x1.99e818p-16), t13, float32(-0x1.6c0c28p-10))
+			t25 := fma32(t23, t13, float32(0x1.55554ap-05))
+			t27 := fma32(t25, t13, float32(-0x1p-01))
+			t29 := fma32(t13, t27, float32(0x1p+00))
+			t31 := t12 & int32(1)
+			t32 := t31 == int32(1)
+			t33 := -t29
+			t34u := math.Float32bits(t20)
+			if t32 {
+				t34u = math.Float32bits(t33)
+			}
+			t34 := math.Float32frombits(t34u)
+			t35u := math.Float32bits(t29)
+			if t32 {
+				t35u = math.Float32bits(t20)
 			}
 			t35 := math.Float32frombits(t35u)
-			t36u := math.Float32bits(t30)
-			if t33 {
-				t36u = math.Float32bits(t22)
+			t36 := t34 / t35
+			t37 := abs32(t0)
+			t39 := t37 > float32(0x1.9p+13)
+			t40 := t36
+			if t39 {
+				t40 = goSub_tan_large_float32(t0)
 			}
-			t36 := math.Float32frombits(t36u)
-			t37 := t35 / t36
-			t38 := abs32(t0)
-			t40 := t38 > float32(0x1.9p+13)
-			t41 := t37
-			if t40 {
-				t41 = goSub_tan_large_float32(t0)
+			t42 := t0 == float32(0x0p+00)
+			t43u := math.Float32bits(t40)
+			if t42 {
+				t43u = math.Float32bits(t0)
 			}
-			out[i] = t41
+			t43 := math.Float32frombits(t43u)
+			out[i] = t43
 		}
 	}
 }
@@ -1269,30 +1281,48 @@ func go_tanh_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float32(-0x1.20a3d8p+03)
-			t4u := math.Float32bits(t0)
-			if t3 {
-				t4u = math.Float32bits(float32(-0x1.20a3d8p+03))
-			}
-			t4 := math.Float32frombits(t4u)
-			t5 := t4 > float32(0x1.20a3d8p+03)
-			t6u := math.Float32bits(t4)
+			t3 := abs32(t0)
+			t5 := t3 > float32(0x1.20a3d8p+03)
+			t6u := math.Float32bits(t3)
 			if t5 {
 				t6u = math.Float32bits(float32(0x1.20a3d8p+03))
 			}
 			t6 := math.Float32frombits(t6u)
 			t7 := float32(t6 * t6)
-			t10 := fma32(float32(0x1.c9a3cap-27), t7, float32(0x1.59556p-16))
-			t12 := fma32(t10, t7, float32(0x1.c9f858p-09))
-			t14 := fma32(t12, t7, float32(0x1.120442p-03))
-			t16 := fma32(t14, t7, float32(0x1p+00))
-			t19 := fma32(float32(0x1.a0b86p-21), t7, float32(0x1.5841dap-12))
-			t21 := fma32(t19, t7, float32(0x1.a7df24p-06))
-			t23 := fma32(t21, t7, float32(0x1.de576ap-02))
-			t24 := fma32(t23, t7, float32(0x1p+00))
-			t25 := float32(t6 * t16)
-			t26 := t25 / t24
-			out[i] = t26
+			t8 := float32(t7 * t6)
+			t11 := fma32(float32(-0x1.75438ap-08), t7, float32(0x1.52034ep-06))
+			t13 := fma32(t11, t7, float32(-0x1.b836e8p-05))
+			t15 := fma32(t13, t7, float32(0x1.1106fcp-03))
+			t17 := fma32(t15, t7, float32(-0x1.555532p-02))
+			t18 := fma32(t8, t17, t6)
+			t20 := float32(t6 * float32(0x1.715476p+01))
+			t21 := float32(math.RoundToEven(float64(t20)))
+			t23 := fma32(t21, float32(-0x1.62e43p-02), t6)
+			t26 := fma32(float32(0x1.0fa73cp-02), t23, float32(0x1.573e46p-01))
+			t28 := fma32(t26, t23, float32(0x1.555a7ap+00))
+			t30 := fma32(t28, t23, float32(0x1.fffdbcp+00))
+			t32 := fma32(t30, t23, float32(0x1.fffff6p+00))
+			t33 := fma32(t32, t23, float32(0x1p+00))
+			t34 := int32(math.Float32bits(t33))
+			t35 := int32(t21)
+			t37 := t35 << (int32(23) & (32 - 1))
+			t38 := t34 + t37
+			t39 := math.Float32frombits(uint32(t38))
+			t40 := t39 + float32(0x1p+00)
+			t41 := float32(0x1p+01) / t40
+			t42 := float32(0x1p+00) - t41
+			t44 := t6 < float32(0x1.4p-01)
+			t45u := math.Float32bits(t42)
+			if t44 {
+				t45u = math.Float32bits(t18)
+			}
+			t45 := math.Float32frombits(t45u)
+			t46 := int32(math.Float32bits(t45))
+			t47 := int32(math.Float32bits(t0))
+			t49 := t47 & int32(-2147483648)
+			t50 := t46 | t49
+			t51 := math.Float32frombits(uint32(t50))
+			out[i] = t51
 		}
 	}
 }
@@ -1332,10 +1362,10 @@ func go_sinh_f32(in *t0Instr, v []t0Val, groups int) {
 			t35 := float32(t34 * t33)
 			t37 := float32(0x1p-02) / t35
 			t38 := t35 - t37
-			t39 := t1 < float32(0x1p+00)
-			t40u := math.Float32bits(float32(0x1p+00))
+			t39 := t1 > float32(0x1p+00)
+			t40u := math.Float32bits(t1)
 			if t39 {
-				t40u = math.Float32bits(t1)
+				t40u = math.Float32bits(float32(0x1p+00))
 			}
 			t40 := math.Float32frombits(t40u)
 			t41 := float32(t40 * t40)
@@ -1344,17 +1374,18 @@ func go_sinh_f32(in *t0Instr, v []t0Val, groups int) {
 			t47 := fma32(t45, t41, float32(0x1.1110eap-07))
 			t49 := fma32(t47, t41, float32(0x1.555556p-03))
 			t50 := fma32(t42, t49, t40)
-			t51u := math.Float32bits(t38)
-			if t39 {
-				t51u = math.Float32bits(t50)
+			t51 := t1 < float32(0x1p+00)
+			t52u := math.Float32bits(t38)
+			if t51 {
+				t52u = math.Float32bits(t50)
 			}
-			t51 := math.Float32frombits(t51u)
-			t52 := int32(math.Float32bits(t51))
-			t53 := int32(math.Float32bits(t0))
-			t55 := t53 & int32(-2147483648)
-			t56 := t52 | t55
-			t57 := math.Float32frombits(uint32(t56))
-			out[i] = t57
+			t52 := math.Float32frombits(t52u)
+			t53 := int32(math.Float32bits(t52))
+			t54 := int32(math.Float32bits(t0))
+			t56 := t54 & int32(-2147483648)
+			t57 := t53 | t56
+			t58 := math.Float32frombits(uint32(t57))
+			out[i] = t58
 		}
 	}
 }
@@ -1583,47 +1614,64 @@ func go_sigmoid_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t2 := abs32(t0)
-			t3 := -t2
-			t6 := t3 < float32(-0x1.ap+06)
-			t7u := math.Float32bits(t3)
+			t3 := abs32(t0)
+			t4 := -t3
+			t6 := t4 < float32(-0x1.ap+06)
+			t7u := math.Float32bits(t4)
 			if t6 {
 				t7u = math.Float32bits(float32(-0x1.ap+06))
 			}
 			t7 := math.Float32frombits(t7u)
-			t8 := t7 > float32(0x1.64p+06)
-			t9u := math.Float32bits(t7)
-			if t8 {
-				t9u = math.Float32bits(float32(0x1.64p+06))
+			t9 := float32(t7 * float32(0x1.715476p-01))
+			t10 := float32(math.RoundToEven(float64(t9)))
+			t12 := fma32(t10, float32(-0x1.62ep+00), t7)
+			t14 := fma32(t10, float32(-0x1.0bfbe8p-14), t12)
+			t15 := float32(t14 * t14)
+			t18 := fma32(float32(0x1.9b7d3ep-13), t14, float32(0x1.71c64ap-10))
+			t20 := fma32(t18, t14, float32(0x1.1127ccp-07))
+			t22 := fma32(t20, t14, float32(0x1.5549d8p-05))
+			t24 := fma32(t22, t14, float32(0x1.55551p-03))
+			t26 := fma32(t24, t14, float32(0x1.00000cp-01))
+			t27 := fma32(t15, t26, t14)
+			t28 := int32(t10)
+			t30 := t28 + int32(127)
+			t32 := t30 << (int32(23) & (32 - 1))
+			t33 := math.Float32frombits(uint32(t32))
+			t34 := t27 + float32(0x1p+00)
+			t35 := float32(t34 * t33)
+			t36 := float32(t35 * t33)
+			t37 := t34 - float32(0x1p+00)
+			t38 := t27 - t37
+			t39 := float32(t38 * t33)
+			t40 := float32(t39 * t33)
+			t41 := t36 + float32(0x1p+00)
+			t42 := t41 - float32(0x1p+00)
+			t43 := t36 - t42
+			t44 := t43 + t40
+			t45 := t0 < float32(0x0p+00)
+			t46u := math.Float32bits(float32(0x1p+00))
+			if t45 {
+				t46u = math.Float32bits(t36)
 			}
-			t9 := math.Float32frombits(t9u)
-			t11 := float32(t9 * float32(0x1.715476p-01))
-			t12 := float32(math.RoundToEven(float64(t11)))
-			t14 := fma32(t12, float32(-0x1.62ep+00), t9)
-			t16 := fma32(t12, float32(-0x1.0bfbe8p-14), t14)
-			t17 := float32(t16 * t16)
-			t20 := fma32(float32(0x1.9b7d3ep-13), t16, float32(0x1.71c64ap-10))
-			t22 := fma32(t20, t16, float32(0x1.1127ccp-07))
-			t24 := fma32(t22, t16, float32(0x1.5549d8p-05))
-			t26 := fma32(t24, t16, float32(0x1.55551p-03))
-			t28 := fma32(t26, t16, float32(0x1.00000cp-01))
-			t29 := fma32(t17, t28, t16)
-			t30 := t29 + float32(0x1p+00)
-			t31 := int32(t12)
-			t33 := t31 + int32(127)
-			t35 := t33 << (int32(23) & (32 - 1))
-			t36 := math.Float32frombits(uint32(t35))
-			t37 := float32(t30 * t36)
-			t38 := float32(t37 * t36)
-			t40 := t0 < float32(0x0p+00)
-			t41u := math.Float32bits(float32(0x1p+00))
-			if t40 {
-				t41u = math.Float32bits(t38)
+			t46 := math.Float32frombits(t46u)
+			t47u := math.Float32bits(float32(0x0p+00))
+			if t45 {
+				t47u = math.Float32bits(t40)
 			}
-			t41 := math.Float32frombits(t41u)
-			t42 := float32(0x1p+00) + t38
-			t43 := t41 / t42
-			out[i] = t43
+			t47 := math.Float32frombits(t47u)
+			t48 := t46 / t41
+			t49 := -t48
+			t50 := fma32(t49, t41, t46)
+			t51 := fma32(t49, t44, t50)
+			t52 := float32(0x1p+00) - t48
+			t53u := math.Float32bits(t48)
+			if t45 {
+				t53u = math.Float32bits(t52)
+			}
+			t53 := math.Float32frombits(t53u)
+			t54 := t51 + t47
+			t55 := fma32(t54, t53, t48)
+			out[i] = t55
 		}
 	}
 }
@@ -1636,32 +1684,44 @@ func go_erf_f32(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float32(-0x1.eb851ep+01)
-			t4u := math.Float32bits(t0)
-			if t3 {
-				t4u = math.Float32bits(float32(-0x1.eb851ep+01))
+			t2 := float32(t0 * t0)
+			t5 := fma32(float32(-0x1.387442p-11), t2, float32(0x1.46d9e6p-08))
+			t7 := fma32(t5, t2, float32(-0x1.b67c04p-06))
+			t9 := fma32(t7, t2, float32(0x1.ce1986p-04))
+			t11 := fma32(t9, t2, float32(-0x1.8126e2p-02))
+			t13 := fma32(t11, t2, float32(0x1.06eba6p-03))
+			t14 := fma32(t13, t0, t0)
+			t15 := abs32(t0)
+			t17 := t15 > float32(0x1.f9999ap+01)
+			t18u := math.Float32bits(t15)
+			if t17 {
+				t18u = math.Float32bits(float32(0x1.f9999ap+01))
 			}
-			t4 := math.Float32frombits(t4u)
-			t5 := t4 > float32(0x1.eb851ep+01)
-			t6u := math.Float32bits(t4)
-			if t5 {
-				t6u = math.Float32bits(float32(0x1.eb851ep+01))
+			t18 := math.Float32frombits(t18u)
+			t21 := fma32(float32(0x1.03d19ap-11), t18, float32(-0x1.c203b2p-09))
+			t23 := fma32(t21, t18, float32(0x1.e91e6cp-07))
+			t25 := fma32(t23, t18, float32(-0x1.a01e42p-06))
+			t27 := fma32(t25, t18, float32(0x1.f89e92p-05))
+			t29 := fma32(t27, t18, float32(0x1.f1e0bp-05))
+			t31 := fma32(t29, t18, float32(0x1.3a30cep-03))
+			t33 := fma32(t31, t18, float32(0x1.fed6cap-01))
+			t34 := float32(t33 * t33)
+			t35 := float32(t34 * t34)
+			t36 := float32(t35 * t35)
+			t37 := float32(0x1p+00) / t36
+			t38 := float32(0x1p+00) - t37
+			t39 := int32(math.Float32bits(t38))
+			t40 := int32(math.Float32bits(t0))
+			t42 := t40 & int32(-2147483648)
+			t43 := t39 | t42
+			t44 := math.Float32frombits(uint32(t43))
+			t46 := t18 < float32(0x1.d70a3ep-01)
+			t47u := math.Float32bits(t44)
+			if t46 {
+				t47u = math.Float32bits(t14)
 			}
-			t6 := math.Float32frombits(t6u)
-			t7 := float32(t6 * t6)
-			t10 := fma32(float32(0x1.1c1abp-19), t7, float32(0x1.2bb5e8p-12))
-			t12 := fma32(t10, t7, float32(0x1.dff5fp-09))
-			t14 := fma32(t12, t7, float32(0x1.ada06ap-05))
-			t16 := fma32(t14, t7, float32(0x1.801fc2p-03))
-			t18 := fma32(t16, t7, float32(0x1.20dd74p+00))
-			t21 := fma32(float32(0x1.45b396p-15), t7, float32(0x1.2bb754p-10))
-			t23 := fma32(t21, t7, float32(0x1.e3ad0ap-07))
-			t25 := fma32(t23, t7, float32(0x1.ced73cp-04))
-			t27 := fma32(t25, t7, float32(0x1.ff8b1ep-02))
-			t29 := fma32(t27, t7, float32(0x1p+00))
-			t30 := float32(t6 * t18)
-			t31 := t30 / t29
-			out[i] = t31
+			t47 := math.Float32frombits(t47u)
+			out[i] = t47
 		}
 	}
 }
@@ -1694,41 +1754,53 @@ func go_gelu_f32(in *t0Instr, v []t0Val, groups int) {
 		for i := range out {
 			t0 := p0[i]
 			t2 := float32(t0 * float32(0x1.6a09e6p-01))
-			t5 := t2 < float32(-0x1.eb851ep+01)
-			t6u := math.Float32bits(t2)
-			if t5 {
-				t6u = math.Float32bits(float32(-0x1.eb851ep+01))
+			t4 := float32(t2 * t2)
+			t7 := fma32(float32(-0x1.387442p-11), t4, float32(0x1.46d9e6p-08))
+			t9 := fma32(t7, t4, float32(-0x1.b67c04p-06))
+			t11 := fma32(t9, t4, float32(0x1.ce1986p-04))
+			t13 := fma32(t11, t4, float32(-0x1.8126e2p-02))
+			t15 := fma32(t13, t4, float32(0x1.06eba6p-03))
+			t16 := fma32(t15, t2, t2)
+			t17 := abs32(t2)
+			t19 := t17 > float32(0x1.f9999ap+01)
+			t20u := math.Float32bits(t17)
+			if t19 {
+				t20u = math.Float32bits(float32(0x1.f9999ap+01))
 			}
-			t6 := math.Float32frombits(t6u)
-			t7 := t6 > float32(0x1.eb851ep+01)
-			t8u := math.Float32bits(t6)
-			if t7 {
-				t8u = math.Float32bits(float32(0x1.eb851ep+01))
+			t20 := math.Float32frombits(t20u)
+			t23 := fma32(float32(0x1.03d19ap-11), t20, float32(-0x1.c203b2p-09))
+			t25 := fma32(t23, t20, float32(0x1.e91e6cp-07))
+			t27 := fma32(t25, t20, float32(-0x1.a01e42p-06))
+			t29 := fma32(t27, t20, float32(0x1.f89e92p-05))
+			t31 := fma32(t29, t20, float32(0x1.f1e0bp-05))
+			t33 := fma32(t31, t20, float32(0x1.3a30cep-03))
+			t35 := fma32(t33, t20, float32(0x1.fed6cap-01))
+			t36 := float32(t35 * t35)
+			t37 := float32(t36 * t36)
+			t38 := float32(t37 * t37)
+			t39 := float32(0x1p+00) / t38
+			t40 := float32(0x1p+00) - t39
+			t41 := int32(math.Float32bits(t40))
+			t42 := int32(math.Float32bits(t2))
+			t44 := t42 & int32(-2147483648)
+			t45 := t41 | t44
+			t46 := math.Float32frombits(uint32(t45))
+			t48 := t20 < float32(0x1.d70a3ep-01)
+			t49u := math.Float32bits(t46)
+			if t48 {
+				t49u = math.Float32bits(t16)
 			}
-			t8 := math.Float32frombits(t8u)
-			t9 := float32(t8 * t8)
-			t12 := fma32(float32(0x1.1c1abp-19), t9, float32(0x1.2bb5e8p-12))
-			t14 := fma32(t12, t9, float32(0x1.dff5fp-09))
-			t16 := fma32(t14, t9, float32(0x1.ada06ap-05))
-			t18 := fma32(t16, t9, float32(0x1.801fc2p-03))
-			t20 := fma32(t18, t9, float32(0x1.20dd74p+00))
-			t23 := fma32(float32(0x1.45b396p-15), t9, float32(0x1.2bb754p-10))
-			t25 := fma32(t23, t9, float32(0x1.e3ad0ap-07))
-			t27 := fma32(t25, t9, float32(0x1.ced73cp-04))
-			t29 := fma32(t27, t9, float32(0x1.ff8b1ep-02))
-			t31 := fma32(t29, t9, float32(0x1p+00))
-			t32 := float32(t8 * t20)
-			t33 := t32 / t31
-			t35 := t0 < float32(-0x1p+06)
-			t36u := math.Float32bits(t0)
-			if t35 {
-				t36u = math.Float32bits(float32(-0x1p+06))
+			t49 := math.Float32frombits(t49u)
+			t51 := t0 < float32(-0x1p+06)
+			t52u := math.Float32bits(t0)
+			if t51 {
+				t52u = math.Float32bits(float32(-0x1p+06))
 			}
-			t36 := math.Float32frombits(t36u)
-			t37 := t33 + float32(0x1p+00)
-			t38 := float32(t36 * t37)
-			t40 := float32(t38 * float32(0x1p-01))
-			out[i] = t40
+			t52 := math.Float32frombits(t52u)
+			t54 := float32(t52 * float32(0x1p-01))
+			t55 := t49 + float32(0x1p+00)
+			t56 := float32(t54 * t55)
+			out[i] = t56
 		}
 	}
 }
@@ -1746,39 +1818,57 @@ func go_gelutanh_f32(in *t0Instr, v []t0Val, groups int) {
 			t4 := float32(t2 * float32(0x1.6e4e26p-05))
 			t5 := t0 + t4
 			t7 := float32(t5 * float32(0x1.988454p-01))
-			t10 := t7 < float32(-0x1.20a3d8p+03)
-			t11u := math.Float32bits(t7)
-			if t10 {
-				t11u = math.Float32bits(float32(-0x1.20a3d8p+03))
-			}
-			t11 := math.Float32frombits(t11u)
-			t12 := t11 > float32(0x1.20a3d8p+03)
-			t13u := math.Float32bits(t11)
+			t10 := abs32(t7)
+			t12 := t10 > float32(0x1.20a3d8p+03)
+			t13u := math.Float32bits(t10)
 			if t12 {
 				t13u = math.Float32bits(float32(0x1.20a3d8p+03))
 			}
 			t13 := math.Float32frombits(t13u)
 			t14 := float32(t13 * t13)
-			t17 := fma32(float32(0x1.c9a3cap-27), t14, float32(0x1.59556p-16))
-			t19 := fma32(t17, t14, float32(0x1.c9f858p-09))
-			t21 := fma32(t19, t14, float32(0x1.120442p-03))
-			t23 := fma32(t21, t14, float32(0x1p+00))
-			t26 := fma32(float32(0x1.a0b86p-21), t14, float32(0x1.5841dap-12))
-			t28 := fma32(t26, t14, float32(0x1.a7df24p-06))
-			t30 := fma32(t28, t14, float32(0x1.de576ap-02))
-			t31 := fma32(t30, t14, float32(0x1p+00))
-			t32 := float32(t13 * t23)
-			t33 := t32 / t31
-			t35 := t0 < float32(-0x1p+06)
-			t36u := math.Float32bits(t0)
-			if t35 {
-				t36u = math.Float32bits(float32(-0x1p+06))
+			t15 := float32(t14 * t13)
+			t18 := fma32(float32(-0x1.75438ap-08), t14, float32(0x1.52034ep-06))
+			t20 := fma32(t18, t14, float32(-0x1.b836e8p-05))
+			t22 := fma32(t20, t14, float32(0x1.1106fcp-03))
+			t24 := fma32(t22, t14, float32(-0x1.555532p-02))
+			t25 := fma32(t15, t24, t13)
+			t27 := float32(t13 * float32(0x1.715476p+01))
+			t28 := float32(math.RoundToEven(float64(t27)))
+			t30 := fma32(t28, float32(-0x1.62e43p-02), t13)
+			t33 := fma32(float32(0x1.0fa73cp-02), t30, float32(0x1.573e46p-01))
+			t35 := fma32(t33, t30, float32(0x1.555a7ap+00))
+			t37 := fma32(t35, t30, float32(0x1.fffdbcp+00))
+			t39 := fma32(t37, t30, float32(0x1.fffff6p+00))
+			t40 := fma32(t39, t30, float32(0x1p+00))
+			t41 := int32(math.Float32bits(t40))
+			t42 := int32(t28)
+			t44 := t42 << (int32(23) & (32 - 1))
+			t45 := t41 + t44
+			t46 := math.Float32frombits(uint32(t45))
+			t47 := t46 + float32(0x1p+00)
+			t48 := float32(0x1p+01) / t47
+			t49 := float32(0x1p+00) - t48
+			t51 := t13 < float32(0x1.4p-01)
+			t52u := math.Float32bits(t49)
+			if t51 {
+				t52u = math.Float32bits(t25)
 			}
-			t36 := math.Float32frombits(t36u)
-			t38 := float32(t36 * float32(0x1p-01))
-			t39 := t33 + float32(0x1p+00)
-			t40 := float32(t38 * t39)
-			out[i] = t40
+			t52 := math.Float32frombits(t52u)
+			t53 := int32(math.Float32bits(t52))
+			t54 := int32(math.Float32bits(t7))
+			t56 := t54 & int32(-2147483648)
+			t57 := t53 | t56
+			t58 := math.Float32frombits(uint32(t57))
+			t60 := t0 < float32(-0x1p+06)
+			t61u := math.Float32bits(t0)
+			if t60 {
+				t61u = math.Float32bits(float32(-0x1p+06))
+			}
+			t61 := math.Float32frombits(t61u)
+			t63 := float32(t61 * float32(0x1p-01))
+			t64 := t58 + float32(0x1p+00)
+			t65 := float32(t63 * t64)
+			out[i] = t65
 		}
 	}
 }
@@ -1797,48 +1887,65 @@ func go_silu_f32(in *t0Instr, v []t0Val, groups int) {
 				t3u = math.Float32bits(float32(-0x1p+10))
 			}
 			t3 := math.Float32frombits(t3u)
-			t5 := abs32(t0)
-			t6 := -t5
-			t9 := t6 < float32(-0x1.ap+06)
-			t10u := math.Float32bits(t6)
+			t6 := abs32(t0)
+			t7 := -t6
+			t9 := t7 < float32(-0x1.ap+06)
+			t10u := math.Float32bits(t7)
 			if t9 {
 				t10u = math.Float32bits(float32(-0x1.ap+06))
 			}
 			t10 := math.Float32frombits(t10u)
-			t11 := t10 > float32(0x1.64p+06)
-			t12u := math.Float32bits(t10)
-			if t11 {
-				t12u = math.Float32bits(float32(0x1.64p+06))
+			t12 := float32(t10 * float32(0x1.715476p-01))
+			t13 := float32(math.RoundToEven(float64(t12)))
+			t15 := fma32(t13, float32(-0x1.62ep+00), t10)
+			t17 := fma32(t13, float32(-0x1.0bfbe8p-14), t15)
+			t18 := float32(t17 * t17)
+			t21 := fma32(float32(0x1.9b7d3ep-13), t17, float32(0x1.71c64ap-10))
+			t23 := fma32(t21, t17, float32(0x1.1127ccp-07))
+			t25 := fma32(t23, t17, float32(0x1.5549d8p-05))
+			t27 := fma32(t25, t17, float32(0x1.55551p-03))
+			t29 := fma32(t27, t17, float32(0x1.00000cp-01))
+			t30 := fma32(t18, t29, t17)
+			t31 := int32(t13)
+			t33 := t31 + int32(127)
+			t35 := t33 << (int32(23) & (32 - 1))
+			t36 := math.Float32frombits(uint32(t35))
+			t37 := t30 + float32(0x1p+00)
+			t38 := float32(t37 * t36)
+			t39 := float32(t38 * t36)
+			t40 := t37 - float32(0x1p+00)
+			t41 := t30 - t40
+			t42 := float32(t41 * t36)
+			t43 := float32(t42 * t36)
+			t44 := t39 + float32(0x1p+00)
+			t45 := t44 - float32(0x1p+00)
+			t46 := t39 - t45
+			t47 := t46 + t43
+			t48 := t0 < float32(0x0p+00)
+			t49u := math.Float32bits(float32(0x1p+00))
+			if t48 {
+				t49u = math.Float32bits(t39)
 			}
-			t12 := math.Float32frombits(t12u)
-			t14 := float32(t12 * float32(0x1.715476p-01))
-			t15 := float32(math.RoundToEven(float64(t14)))
-			t17 := fma32(t15, float32(-0x1.62ep+00), t12)
-			t19 := fma32(t15, float32(-0x1.0bfbe8p-14), t17)
-			t20 := float32(t19 * t19)
-			t23 := fma32(float32(0x1.9b7d3ep-13), t19, float32(0x1.71c64ap-10))
-			t25 := fma32(t23, t19, float32(0x1.1127ccp-07))
-			t27 := fma32(t25, t19, float32(0x1.5549d8p-05))
-			t29 := fma32(t27, t19, float32(0x1.55551p-03))
-			t31 := fma32(t29, t19, float32(0x1.00000cp-01))
-			t32 := fma32(t20, t31, t19)
-			t33 := t32 + float32(0x1p+00)
-			t34 := int32(t15)
-			t36 := t34 + int32(127)
-			t38 := t36 << (int32(23) & (32 - 1))
-			t39 := math.Float32frombits(uint32(t38))
-			t40 := float32(t33 * t39)
-			t41 := float32(t40 * t39)
-			t43 := t0 < float32(0x0p+00)
-			t44u := math.Float32bits(float32(0x1p+00))
-			if t43 {
-				t44u = math.Float32bits(t41)
+			t49 := math.Float32frombits(t49u)
+			t50u := math.Float32bits(float32(0x0p+00))
+			if t48 {
+				t50u = math.Float32bits(t43)
 			}
-			t44 := math.Float32frombits(t44u)
-			t45 := float32(0x1p+00) + t41
-			t46 := t44 / t45
-			t47 := float32(t3 * t46)
-			out[i] = t47
+			t50 := math.Float32frombits(t50u)
+			t51 := t49 / t44
+			t52 := -t51
+			t53 := fma32(t52, t44, t49)
+			t54 := fma32(t52, t47, t53)
+			t55 := float32(0x1p+00) - t51
+			t56u := math.Float32bits(t51)
+			if t48 {
+				t56u = math.Float32bits(t55)
+			}
+			t56 := math.Float32frombits(t56u)
+			t57 := t54 + t50
+			t58 := fma32(t57, t56, t51)
+			t59 := float32(t3 * t58)
+			out[i] = t59
 		}
 	}
 }
@@ -1853,14 +1960,14 @@ func go_softplus_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t1 := abs32(t0)
 			t2 := -t1
-			t5 := t2 < float32(-0x1.ap+06)
-			t6u := math.Float32bits(t2)
-			if t5 {
-				t6u = math.Float32bits(float32(-0x1.ap+06))
+			t4 := t2 < float32(-0x1.ap+06)
+			t5u := math.Float32bits(t2)
+			if t4 {
+				t5u = math.Float32bits(float32(-0x1.ap+06))
 			}
-			t6 := math.Float32frombits(t6u)
-			t7 := t6 > float32(0x1.64p+06)
-			t8u := math.Float32bits(t6)
+			t5 := math.Float32frombits(t5u)
+			t7 := t5 > float32(0x1.64p+06)
+			t8u := math.Float32bits(t5)
 			if t7 {
 				t8u = math.Float32bits(float32(0x1.64p+06))
 			}
@@ -3081,14 +3188,14 @@ func go_pow_f32(in *t0Instr, v []t0Val, groups int) {
 				t82u = math.Float32bits(t74)
 			}
 			t82 := math.Float32frombits(t82u)
-			t85 := t78 < float32(-0x1.3p+07)
-			t86u := math.Float32bits(t78)
-			if t85 {
-				t86u = math.Float32bits(float32(-0x1.3p+07))
+			t84 := t78 < float32(-0x1.3p+07)
+			t85u := math.Float32bits(t78)
+			if t84 {
+				t85u = math.Float32bits(float32(-0x1.3p+07))
 			}
-			t86 := math.Float32frombits(t86u)
-			t87 := t86 > float32(0x1.02p+07)
-			t88u := math.Float32bits(t86)
+			t85 := math.Float32frombits(t85u)
+			t87 := t85 > float32(0x1.02p+07)
+			t88u := math.Float32bits(t85)
 			if t87 {
 				t88u = math.Float32bits(float32(0x1.02p+07))
 			}

@@ -347,13 +347,13 @@ func go_normal_f64(in *t0Instr, v []t0Val, groups int) {
 			t201 := float64(t199 * float64(0x1.921fb54442d18p-64))
 			t203 := t192 + int64(1)
 			t204 := float64(t201 * t201)
-			t207 := fma64(float64(0x1.5d8e42352e7eep-33), t204, float64(-0x1.ae5e549c43503p-26))
-			t209 := fma64(t207, t204, float64(0x1.71de355f36296p-19))
-			t211 := fma64(t209, t204, float64(-0x1.a01a019bf2523p-13))
-			t213 := fma64(t211, t204, float64(0x1.111111110f75ep-07))
-			t215 := fma64(t213, t204, float64(-0x1.5555555555548p-03))
-			t216 := fma64(t204, t215, float64(0x1p+00))
-			t217 := float64(t201 * t216)
+			t205 := float64(t204 * t201)
+			t208 := fma64(float64(0x1.5d8e42352e7eep-33), t204, float64(-0x1.ae5e549c43503p-26))
+			t210 := fma64(t208, t204, float64(0x1.71de355f36296p-19))
+			t212 := fma64(t210, t204, float64(-0x1.a01a019bf2523p-13))
+			t214 := fma64(t212, t204, float64(0x1.111111110f75ep-07))
+			t216 := fma64(t214, t204, float64(-0x1.5555555555548p-03))
+			t217 := fma64(t205, t216, t201)
 			t220 := fma64(float64(-0x1.8fa691710c108p-37), t204, float64(0x1.1ee9dbec6ff56p-29))
 			t222 := fma64(t220, t204, float64(-0x1.27e4f7f1c1053p-22))
 			t224 := fma64(t222, t204, float64(0x1.a01a019c8f66bp-16))
@@ -492,14 +492,14 @@ func go_exp_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float64(-0x1.75p+09)
-			t4u := math.Float64bits(t0)
-			if t3 {
-				t4u = math.Float64bits(float64(-0x1.75p+09))
+			t2 := t0 < float64(-0x1.75p+09)
+			t3u := math.Float64bits(t0)
+			if t2 {
+				t3u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t4 := math.Float64frombits(t4u)
-			t5 := t4 > float64(0x1.63p+09)
-			t6u := math.Float64bits(t4)
+			t3 := math.Float64frombits(t3u)
+			t5 := t3 > float64(0x1.63p+09)
+			t6u := math.Float64bits(t3)
 			if t5 {
 				t6u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -541,14 +541,14 @@ func go_exp2_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float64(-0x1.0dp+10)
-			t4u := math.Float64bits(t0)
-			if t3 {
-				t4u = math.Float64bits(float64(-0x1.0dp+10))
+			t2 := t0 < float64(-0x1.0dp+10)
+			t3u := math.Float64bits(t0)
+			if t2 {
+				t3u = math.Float64bits(float64(-0x1.0dp+10))
 			}
-			t4 := math.Float64frombits(t4u)
-			t5 := t4 > float64(0x1.004p+10)
-			t6u := math.Float64bits(t4)
+			t3 := math.Float64frombits(t3u)
+			t5 := t3 > float64(0x1.004p+10)
+			t6u := math.Float64bits(t3)
 			if t5 {
 				t6u = math.Float64bits(float64(0x1.004p+10))
 			}
@@ -588,14 +588,14 @@ func go_expm1_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := t0 < float64(-0x1.75p+09)
-			t4u := math.Float64bits(t0)
-			if t3 {
-				t4u = math.Float64bits(float64(-0x1.75p+09))
+			t2 := t0 < float64(-0x1.75p+09)
+			t3u := math.Float64bits(t0)
+			if t2 {
+				t3u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t4 := math.Float64frombits(t4u)
-			t5 := t4 > float64(0x1.63p+09)
-			t6u := math.Float64bits(t4)
+			t3 := math.Float64frombits(t3u)
+			t5 := t3 > float64(0x1.63p+09)
+			t6u := math.Float64bits(t3)
 			if t5 {
 				t6u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -998,24 +998,24 @@ func goSub_sin_large_float64(p0 float64) float64 {
 	t163 := float64(t160 * float64(0x1.921fb54442d18p+00))
 	t164 := fma64(t158, float64(0x1.1a62633145c07p-54), t163)
 	t165 := fma64(t158, float64(0x1.921fb54442d18p+00), t164)
-	t167 := float64(t165 * t165)
-	t170 := fma64(float64(0x1.5d8e42352e7eep-33), t167, float64(-0x1.ae5e549c43503p-26))
-	t172 := fma64(t170, t167, float64(0x1.71de355f36296p-19))
-	t174 := fma64(t172, t167, float64(-0x1.a01a019bf2523p-13))
-	t176 := fma64(t174, t167, float64(0x1.111111110f75ep-07))
-	t178 := fma64(t176, t167, float64(-0x1.5555555555548p-03))
-	t179 := fma64(t167, t178, float64(0x1p+00))
-	t180 := float64(t165 * t179)
-	t183 := fma64(float64(-0x1.8fa691710c108p-37), t167, float64(0x1.1ee9dbec6ff56p-29))
-	t185 := fma64(t183, t167, float64(-0x1.27e4f7f1c1053p-22))
-	t187 := fma64(t185, t167, float64(0x1.a01a019c8f66bp-16))
-	t189 := fma64(t187, t167, float64(-0x1.6c16c16c15017p-10))
-	t191 := fma64(t189, t167, float64(0x1.555555555554bp-05))
-	t193 := fma64(t191, t167, float64(-0x1p-01))
-	t194 := fma64(t167, t193, float64(0x1p+00))
+	t166 := float64(t165 * t165)
+	t167 := float64(t166 * t165)
+	t170 := fma64(float64(0x1.5d8e42352e7eep-33), t166, float64(-0x1.ae5e549c43503p-26))
+	t172 := fma64(t170, t166, float64(0x1.71de355f36296p-19))
+	t174 := fma64(t172, t166, float64(-0x1.a01a019bf2523p-13))
+	t176 := fma64(t174, t166, float64(0x1.111111110f75ep-07))
+	t178 := fma64(t176, t166, float64(-0x1.5555555555548p-03))
+	t179 := fma64(t167, t178, t165)
+	t182 := fma64(float64(-0x1.8fa691710c108p-37), t166, float64(0x1.1ee9dbec6ff56p-29))
+	t184 := fma64(t182, t166, float64(-0x1.27e4f7f1c1053p-22))
+	t186 := fma64(t184, t166, float64(0x1.a01a019c8f66bp-16))
+	t188 := fma64(t186, t166, float64(-0x1.6c16c16c15017p-10))
+	t190 := fma64(t188, t166, float64(0x1.555555555554bp-05))
+	t192 := fma64(t190, t166, float64(-0x1p-01))
+	t194 := fma64(t166, t192, float64(0x1p+00))
 	t196 := t135 & int64(1)
 	t197 := t196 == int64(1)
-	t198u := math.Float64bits(t180)
+	t198u := math.Float64bits(t179)
 	if t197 {
 		t198u = math.Float64bits(t194)
 	}
@@ -1043,47 +1043,53 @@ func go_sin_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := fma64(t0, float64(0x1.45f306dc9c883p-01), float64(0x0p+00))
-			t4 := float64(math.RoundToEven(float64(t3)))
-			t6 := fma64(t4, float64(-0x1.921fb544p+00), t0)
-			t8 := fma64(t4, float64(-0x1.0b4611a6p-34), t6)
-			t10 := fma64(t4, float64(-0x1.3198a2ep-69), t8)
-			t12 := fma64(t4, float64(-0x1.b839a252049c1p-104), t10)
-			t13 := int64(t4)
-			t15 := float64(t12 * t12)
-			t18 := fma64(float64(0x1.5d8e42352e7eep-33), t15, float64(-0x1.ae5e549c43503p-26))
-			t20 := fma64(t18, t15, float64(0x1.71de355f36296p-19))
-			t22 := fma64(t20, t15, float64(-0x1.a01a019bf2523p-13))
-			t24 := fma64(t22, t15, float64(0x1.111111110f75ep-07))
-			t26 := fma64(t24, t15, float64(-0x1.5555555555548p-03))
-			t27 := fma64(t15, t26, float64(0x1p+00))
-			t28 := float64(t12 * t27)
-			t31 := fma64(float64(-0x1.8fa691710c108p-37), t15, float64(0x1.1ee9dbec6ff56p-29))
-			t33 := fma64(t31, t15, float64(-0x1.27e4f7f1c1053p-22))
-			t35 := fma64(t33, t15, float64(0x1.a01a019c8f66bp-16))
-			t37 := fma64(t35, t15, float64(-0x1.6c16c16c15017p-10))
-			t39 := fma64(t37, t15, float64(0x1.555555555554bp-05))
-			t41 := fma64(t39, t15, float64(-0x1p-01))
-			t42 := fma64(t15, t41, float64(0x1p+00))
-			t44 := t13 & int64(1)
-			t45 := t44 == int64(1)
-			t46u := math.Float64bits(t28)
-			if t45 {
-				t46u = math.Float64bits(t42)
+			t2 := float64(t0 * float64(0x1.45f306dc9c883p-01))
+			t3 := float64(math.RoundToEven(float64(t2)))
+			t5 := fma64(t3, float64(-0x1.921fb544p+00), t0)
+			t7 := fma64(t3, float64(-0x1.0b4611a6p-34), t5)
+			t9 := fma64(t3, float64(-0x1.3198a2ep-69), t7)
+			t11 := fma64(t3, float64(-0x1.b839a252049c1p-104), t9)
+			t12 := int64(t3)
+			t13 := float64(t11 * t11)
+			t14 := float64(t13 * t11)
+			t17 := fma64(float64(0x1.5d8e42352e7eep-33), t13, float64(-0x1.ae5e549c43503p-26))
+			t19 := fma64(t17, t13, float64(0x1.71de355f36296p-19))
+			t21 := fma64(t19, t13, float64(-0x1.a01a019bf2523p-13))
+			t23 := fma64(t21, t13, float64(0x1.111111110f75ep-07))
+			t25 := fma64(t23, t13, float64(-0x1.5555555555548p-03))
+			t26 := fma64(t14, t25, t11)
+			t29 := fma64(float64(-0x1.8fa691710c108p-37), t13, float64(0x1.1ee9dbec6ff56p-29))
+			t31 := fma64(t29, t13, float64(-0x1.27e4f7f1c1053p-22))
+			t33 := fma64(t31, t13, float64(0x1.a01a019c8f66bp-16))
+			t35 := fma64(t33, t13, float64(-0x1.6c16c16c15017p-10))
+			t37 := fma64(t35, t13, float64(0x1.555555555554bp-05))
+			t39 := fma64(t37, t13, float64(-0x1p-01))
+			t41 := fma64(t13, t39, float64(0x1p+00))
+			t43 := t12 & int64(1)
+			t44 := t43 == int64(1)
+			t45u := math.Float64bits(t26)
+			if t44 {
+				t45u = math.Float64bits(t41)
 			}
-			t46 := math.Float64frombits(t46u)
-			t48 := t13 & int64(2)
-			t50 := t48 << (int64(62) & (64 - 1))
-			t51 := int64(math.Float64bits(t46))
-			t52 := t51 ^ t50
-			t53 := math.Float64frombits(uint64(t52))
-			t54 := abs64(t0)
-			t56 := t54 > float64(0x1.86ap+20)
-			t57 := t53
-			if t56 {
-				t57 = goSub_sin_large_float64(t0)
+			t45 := math.Float64frombits(t45u)
+			t47 := t12 & int64(2)
+			t49 := t47 << (int64(62) & (64 - 1))
+			t50 := int64(math.Float64bits(t45))
+			t51 := t50 ^ t49
+			t52 := math.Float64frombits(uint64(t51))
+			t53 := abs64(t0)
+			t55 := t53 > float64(0x1.86ap+20)
+			t56 := t52
+			if t55 {
+				t56 = goSub_sin_large_float64(t0)
 			}
-			out[i] = t57
+			t58 := t0 == float64(0x0p+00)
+			t59u := math.Float64bits(t56)
+			if t58 {
+				t59u = math.Float64bits(t0)
+			}
+			t59 := math.Float64frombits(t59u)
+			out[i] = t59
 		}
 	}
 }
@@ -1231,24 +1237,24 @@ func goSub_cos_large_float64(p0 float64) float64 {
 	t164 := fma64(t158, float64(0x1.1a62633145c07p-54), t163)
 	t165 := fma64(t158, float64(0x1.921fb54442d18p+00), t164)
 	t167 := t135 + int64(1)
-	t169 := float64(t165 * t165)
-	t172 := fma64(float64(0x1.5d8e42352e7eep-33), t169, float64(-0x1.ae5e549c43503p-26))
-	t174 := fma64(t172, t169, float64(0x1.71de355f36296p-19))
-	t176 := fma64(t174, t169, float64(-0x1.a01a019bf2523p-13))
-	t178 := fma64(t176, t169, float64(0x1.111111110f75ep-07))
-	t180 := fma64(t178, t169, float64(-0x1.5555555555548p-03))
-	t181 := fma64(t169, t180, float64(0x1p+00))
-	t182 := float64(t165 * t181)
-	t185 := fma64(float64(-0x1.8fa691710c108p-37), t169, float64(0x1.1ee9dbec6ff56p-29))
-	t187 := fma64(t185, t169, float64(-0x1.27e4f7f1c1053p-22))
-	t189 := fma64(t187, t169, float64(0x1.a01a019c8f66bp-16))
-	t191 := fma64(t189, t169, float64(-0x1.6c16c16c15017p-10))
-	t193 := fma64(t191, t169, float64(0x1.555555555554bp-05))
-	t195 := fma64(t193, t169, float64(-0x1p-01))
-	t196 := fma64(t169, t195, float64(0x1p+00))
+	t168 := float64(t165 * t165)
+	t169 := float64(t168 * t165)
+	t172 := fma64(float64(0x1.5d8e42352e7eep-33), t168, float64(-0x1.ae5e549c43503p-26))
+	t174 := fma64(t172, t168, float64(0x1.71de355f36296p-19))
+	t176 := fma64(t174, t168, float64(-0x1.a01a019bf2523p-13))
+	t178 := fma64(t176, t168, float64(0x1.111111110f75ep-07))
+	t180 := fma64(t178, t168, float64(-0x1.5555555555548p-03))
+	t181 := fma64(t169, t180, t165)
+	t184 := fma64(float64(-0x1.8fa691710c108p-37), t168, float64(0x1.1ee9dbec6ff56p-29))
+	t186 := fma64(t184, t168, float64(-0x1.27e4f7f1c1053p-22))
+	t188 := fma64(t186, t168, float64(0x1.a01a019c8f66bp-16))
+	t190 := fma64(t188, t168, float64(-0x1.6c16c16c15017p-10))
+	t192 := fma64(t190, t168, float64(0x1.555555555554bp-05))
+	t194 := fma64(t192, t168, float64(-0x1p-01))
+	t196 := fma64(t168, t194, float64(0x1p+00))
 	t197 := t167 & int64(1)
 	t198 := t197 == int64(1)
-	t199u := math.Float64bits(t182)
+	t199u := math.Float64bits(t181)
 	if t198 {
 		t199u = math.Float64bits(t196)
 	}
@@ -1271,48 +1277,48 @@ func go_cos_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := fma64(t0, float64(0x1.45f306dc9c883p-01), float64(0x0p+00))
-			t4 := float64(math.RoundToEven(float64(t3)))
-			t6 := fma64(t4, float64(-0x1.921fb544p+00), t0)
-			t8 := fma64(t4, float64(-0x1.0b4611a6p-34), t6)
-			t10 := fma64(t4, float64(-0x1.3198a2ep-69), t8)
-			t12 := fma64(t4, float64(-0x1.b839a252049c1p-104), t10)
-			t13 := int64(t4)
-			t15 := t13 + int64(1)
-			t17 := float64(t12 * t12)
-			t20 := fma64(float64(0x1.5d8e42352e7eep-33), t17, float64(-0x1.ae5e549c43503p-26))
-			t22 := fma64(t20, t17, float64(0x1.71de355f36296p-19))
-			t24 := fma64(t22, t17, float64(-0x1.a01a019bf2523p-13))
-			t26 := fma64(t24, t17, float64(0x1.111111110f75ep-07))
-			t28 := fma64(t26, t17, float64(-0x1.5555555555548p-03))
-			t29 := fma64(t17, t28, float64(0x1p+00))
-			t30 := float64(t12 * t29)
-			t33 := fma64(float64(-0x1.8fa691710c108p-37), t17, float64(0x1.1ee9dbec6ff56p-29))
-			t35 := fma64(t33, t17, float64(-0x1.27e4f7f1c1053p-22))
-			t37 := fma64(t35, t17, float64(0x1.a01a019c8f66bp-16))
-			t39 := fma64(t37, t17, float64(-0x1.6c16c16c15017p-10))
-			t41 := fma64(t39, t17, float64(0x1.555555555554bp-05))
-			t43 := fma64(t41, t17, float64(-0x1p-01))
-			t44 := fma64(t17, t43, float64(0x1p+00))
-			t45 := t15 & int64(1)
-			t46 := t45 == int64(1)
-			t47u := math.Float64bits(t30)
-			if t46 {
-				t47u = math.Float64bits(t44)
+			t2 := float64(t0 * float64(0x1.45f306dc9c883p-01))
+			t3 := float64(math.RoundToEven(float64(t2)))
+			t5 := fma64(t3, float64(-0x1.921fb544p+00), t0)
+			t7 := fma64(t3, float64(-0x1.0b4611a6p-34), t5)
+			t9 := fma64(t3, float64(-0x1.3198a2ep-69), t7)
+			t11 := fma64(t3, float64(-0x1.b839a252049c1p-104), t9)
+			t12 := int64(t3)
+			t14 := t12 + int64(1)
+			t15 := float64(t11 * t11)
+			t16 := float64(t15 * t11)
+			t19 := fma64(float64(0x1.5d8e42352e7eep-33), t15, float64(-0x1.ae5e549c43503p-26))
+			t21 := fma64(t19, t15, float64(0x1.71de355f36296p-19))
+			t23 := fma64(t21, t15, float64(-0x1.a01a019bf2523p-13))
+			t25 := fma64(t23, t15, float64(0x1.111111110f75ep-07))
+			t27 := fma64(t25, t15, float64(-0x1.5555555555548p-03))
+			t28 := fma64(t16, t27, t11)
+			t31 := fma64(float64(-0x1.8fa691710c108p-37), t15, float64(0x1.1ee9dbec6ff56p-29))
+			t33 := fma64(t31, t15, float64(-0x1.27e4f7f1c1053p-22))
+			t35 := fma64(t33, t15, float64(0x1.a01a019c8f66bp-16))
+			t37 := fma64(t35, t15, float64(-0x1.6c16c16c15017p-10))
+			t39 := fma64(t37, t15, float64(0x1.555555555554bp-05))
+			t41 := fma64(t39, t15, float64(-0x1p-01))
+			t43 := fma64(t15, t41, float64(0x1p+00))
+			t44 := t14 & int64(1)
+			t45 := t44 == int64(1)
+			t46u := math.Float64bits(t28)
+			if t45 {
+				t46u = math.Float64bits(t43)
 			}
-			t47 := math.Float64frombits(t47u)
-			t49 := t15 & int64(2)
-			t51 := t49 << (int64(62) & (64 - 1))
-			t52 := int64(math.Float64bits(t47))
-			t53 := t52 ^ t51
-			t54 := math.Float64frombits(uint64(t53))
-			t55 := abs64(t0)
-			t57 := t55 > float64(0x1.86ap+20)
-			t58 := t54
-			if t57 {
-				t58 = goSub_cos_large_float64(t0)
+			t46 := math.Float64frombits(t46u)
+			t48 := t14 & int64(2)
+			t50 := t48 << (int64(62) & (64 - 1))
+			t51 := int64(math.Float64bits(t46))
+			t52 := t51 ^ t50
+			t53 := math.Float64frombits(uint64(t52))
+			t54 := abs64(t0)
+			t56 := t54 > float64(0x1.86ap+20)
+			t57 := t53
+			if t56 {
+				t57 = goSub_cos_large_float64(t0)
 			}
-			out[i] = t58
+			out[i] = t57
 		}
 	}
 }
@@ -1459,32 +1465,32 @@ func goSub_tan_large_float64(p0 float64) float64 {
 	t163 := float64(t160 * float64(0x1.921fb54442d18p+00))
 	t164 := fma64(t158, float64(0x1.1a62633145c07p-54), t163)
 	t165 := fma64(t158, float64(0x1.921fb54442d18p+00), t164)
-	t167 := float64(t165 * t165)
-	t170 := fma64(float64(0x1.5d8e42352e7eep-33), t167, float64(-0x1.ae5e549c43503p-26))
-	t172 := fma64(t170, t167, float64(0x1.71de355f36296p-19))
-	t174 := fma64(t172, t167, float64(-0x1.a01a019bf2523p-13))
-	t176 := fma64(t174, t167, float64(0x1.111111110f75ep-07))
-	t178 := fma64(t176, t167, float64(-0x1.5555555555548p-03))
-	t179 := fma64(t167, t178, float64(0x1p+00))
-	t180 := float64(t165 * t179)
-	t183 := fma64(float64(-0x1.8fa691710c108p-37), t167, float64(0x1.1ee9dbec6ff56p-29))
-	t185 := fma64(t183, t167, float64(-0x1.27e4f7f1c1053p-22))
-	t187 := fma64(t185, t167, float64(0x1.a01a019c8f66bp-16))
-	t189 := fma64(t187, t167, float64(-0x1.6c16c16c15017p-10))
-	t191 := fma64(t189, t167, float64(0x1.555555555554bp-05))
-	t193 := fma64(t191, t167, float64(-0x1p-01))
-	t194 := fma64(t167, t193, float64(0x1p+00))
+	t166 := float64(t165 * t165)
+	t167 := float64(t166 * t165)
+	t170 := fma64(float64(0x1.5d8e42352e7eep-33), t166, float64(-0x1.ae5e549c43503p-26))
+	t172 := fma64(t170, t166, float64(0x1.71de355f36296p-19))
+	t174 := fma64(t172, t166, float64(-0x1.a01a019bf2523p-13))
+	t176 := fma64(t174, t166, float64(0x1.111111110f75ep-07))
+	t178 := fma64(t176, t166, float64(-0x1.5555555555548p-03))
+	t179 := fma64(t167, t178, t165)
+	t182 := fma64(float64(-0x1.8fa691710c108p-37), t166, float64(0x1.1ee9dbec6ff56p-29))
+	t184 := fma64(t182, t166, float64(-0x1.27e4f7f1c1053p-22))
+	t186 := fma64(t184, t166, float64(0x1.a01a019c8f66bp-16))
+	t188 := fma64(t186, t166, float64(-0x1.6c16c16c15017p-10))
+	t190 := fma64(t188, t166, float64(0x1.555555555554bp-05))
+	t192 := fma64(t190, t166, float64(-0x1p-01))
+	t194 := fma64(t166, t192, float64(0x1p+00))
 	t196 := t135 & int64(1)
 	t197 := t196 == int64(1)
 	t198 := -t194
-	t199u := math.Float64bits(t180)
+	t199u := math.Float64bits(t179)
 	if t197 {
 		t199u = math.Float64bits(t198)
 	}
 	t199 := math.Float64frombits(t199u)
 	t200u := math.Float64bits(t194)
 	if t197 {
-		t200u = math.Float64bits(t180)
+		t200u = math.Float64bits(t179)
 	}
 	t200 := math.Float64frombits(t200u)
 	t201 := t199 / t200
@@ -1506,49 +1512,55 @@ func go_tan_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t3 := fma64(t0, float64(0x1.45f306dc9c883p-01), float64(0x0p+00))
-			t4 := float64(math.RoundToEven(float64(t3)))
-			t6 := fma64(t4, float64(-0x1.921fb544p+00), t0)
-			t8 := fma64(t4, float64(-0x1.0b4611a6p-34), t6)
-			t10 := fma64(t4, float64(-0x1.3198a2ep-69), t8)
-			t12 := fma64(t4, float64(-0x1.b839a252049c1p-104), t10)
-			t13 := int64(t4)
-			t15 := float64(t12 * t12)
-			t18 := fma64(float64(0x1.5d8e42352e7eep-33), t15, float64(-0x1.ae5e549c43503p-26))
-			t20 := fma64(t18, t15, float64(0x1.71de355f36296p-19))
-			t22 := fma64(t20, t15, float64(-0x1.a01a019bf2523p-13))
-			t24 := fma64(t22, t15, float64(0x1.111111110f75ep-07))
-			t26 := fma64(t24, t15, float64(-0x1.5555555555548p-03))
-			t27 := fma64(t15, t26, float64(0x1p+00))
-			t28 := float64(t12 * t27)
-			t31 := fma64(float64(-0x1.8fa691710c108p-37), t15, float64(0x1.1ee9dbec6ff56p-29))
-			t33 := fma64(t31, t15, float64(-0x1.27e4f7f1c1053p-22))
-			t35 := fma64(t33, t15, float64(0x1.a01a019c8f66bp-16))
-			t37 := fma64(t35, t15, float64(-0x1.6c16c16c15017p-10))
-			t39 := fma64(t37, t15, float64(0x1.555555555554bp-05))
-			t41 := fma64(t39, t15, float64(-0x1p-01))
-			t42 := fma64(t15, t41, float64(0x1p+00))
-			t44 := t13 & int64(1)
-			t45 := t44 == int64(1)
-			t46 := -t42
-			t47u := math.Float64bits(t28)
-			if t45 {
-				t47u = math.Float64bits(t46)
+			t2 := float64(t0 * float64(0x1.45f306dc9c883p-01))
+			t3 := float64(math.RoundToEven(float64(t2)))
+			t5 := fma64(t3, float64(-0x1.921fb544p+00), t0)
+			t7 := fma64(t3, float64(-0x1.0b4611a6p-34), t5)
+			t9 := fma64(t3, float64(-0x1.3198a2ep-69), t7)
+			t11 := fma64(t3, float64(-0x1.b839a252049c1p-104), t9)
+			t12 := int64(t3)
+			t13 := float64(t11 * t11)
+			t14 := float64(t13 * t11)
+			t17 := fma64(float64(0x1.5d8e42352e7eep-33), t13, float64(-0x1.ae5e549c43503p-26))
+			t19 := fma64(t17, t13, float64(0x1.71de355f36296p-19))
+			t21 := fma64(t19, t13, float64(-0x1.a01a019bf2523p-13))
+			t23 := fma64(t21, t13, float64(0x1.111111110f75ep-07))
+			t25 := fma64(t23, t13, float64(-0x1.5555555555548p-03))
+			t26 := fma64(t14, t25, t11)
+			t29 := fma64(float64(-0x1.8fa691710c108p-37), t13, float64(0x1.1ee9dbec6ff56p-29))
+			t31 := fma64(t29, t13, float64(-0x1.27e4f7f1c1053p-22))
+			t33 := fma64(t31, t13, float64(0x1.a01a019c8f66bp-16))
+			t35 := fma64(t33, t13, float64(-0x1.6c16c16c15017p-10))
+			t37 := fma64(t35, t13, float64(0x1.555555555554bp-05))
+			t39 := fma64(t37, t13, float64(-0x1p-01))
+			t41 := fma64(t13, t39, float64(0x1p+00))
+			t43 := t12 & int64(1)
+			t44 := t43 == int64(1)
+			t45 := -t41
+			t46u := math.Float64bits(t26)
+			if t44 {
+				t46u = math.Float64bits(t45)
+			}
+			t46 := math.Float64frombits(t46u)
+			t47u := math.Float64bits(t41)
+			if t44 {
+				t47u = math.Float64bits(t26)
 			}
 			t47 := math.Float64frombits(t47u)
-			t48u := math.Float64bits(t42)
-			if t45 {
-				t48u = math.Float64bits(t28)
+			t48 := t46 / t47
+			t49 := abs64(t0)
+			t51 := t49 > float64(0x1.86ap+20)
+			t52 := t48
+			if t51 {
+				t52 = goSub_tan_large_float64(t0)
 			}
-			t48 := math.Float64frombits(t48u)
-			t49 := t47 / t48
-			t50 := abs64(t0)
-			t52 := t50 > float64(0x1.86ap+20)
-			t53 := t49
-			if t52 {
-				t53 = goSub_tan_large_float64(t0)
+			t54 := t0 == float64(0x0p+00)
+			t55u := math.Float64bits(t52)
+			if t54 {
+				t55u = math.Float64bits(t0)
 			}
-			out[i] = t53
+			t55 := math.Float64frombits(t55u)
+			out[i] = t55
 		}
 	}
 }
@@ -1569,14 +1581,14 @@ func go_tanh_f64(in *t0Instr, v []t0Val, groups int) {
 			}
 			t5 := math.Float64frombits(t5u)
 			t6 := float64(t5 * float64(0x1p+01))
-			t9 := t6 < float64(-0x1.75p+09)
-			t10u := math.Float64bits(t6)
-			if t9 {
-				t10u = math.Float64bits(float64(-0x1.75p+09))
+			t8 := t6 < float64(-0x1.75p+09)
+			t9u := math.Float64bits(t6)
+			if t8 {
+				t9u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t10 := math.Float64frombits(t10u)
-			t11 := t10 > float64(0x1.63p+09)
-			t12u := math.Float64bits(t10)
+			t9 := math.Float64frombits(t9u)
+			t11 := t9 > float64(0x1.63p+09)
+			t12u := math.Float64bits(t9)
 			if t11 {
 				t12u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -1670,10 +1682,10 @@ func go_sinh_f64(in *t0Instr, v []t0Val, groups int) {
 			t47 := float64(t46 * t45)
 			t49 := float64(0x1p-02) / t47
 			t50 := t47 - t49
-			t51 := t1 < float64(0x1p+00)
-			t52u := math.Float64bits(float64(0x1p+00))
+			t51 := t1 > float64(0x1p+00)
+			t52u := math.Float64bits(t1)
 			if t51 {
-				t52u = math.Float64bits(t1)
+				t52u = math.Float64bits(float64(0x1p+00))
 			}
 			t52 := math.Float64frombits(t52u)
 			t53 := float64(t52 * t52)
@@ -1686,17 +1698,18 @@ func go_sinh_f64(in *t0Instr, v []t0Val, groups int) {
 			t67 := fma64(t65, t53, float64(0x1.111111111117cp-07))
 			t69 := fma64(t67, t53, float64(0x1.5555555555555p-03))
 			t70 := fma64(t54, t69, t52)
-			t71u := math.Float64bits(t50)
-			if t51 {
-				t71u = math.Float64bits(t70)
+			t71 := t1 < float64(0x1p+00)
+			t72u := math.Float64bits(t50)
+			if t71 {
+				t72u = math.Float64bits(t70)
 			}
-			t71 := math.Float64frombits(t71u)
-			t72 := int64(math.Float64bits(t71))
-			t73 := int64(math.Float64bits(t0))
-			t75 := t73 & int64(-9223372036854775808)
-			t76 := t72 | t75
-			t77 := math.Float64frombits(uint64(t76))
-			out[i] = t77
+			t72 := math.Float64frombits(t72u)
+			t73 := int64(math.Float64bits(t72))
+			t74 := int64(math.Float64bits(t0))
+			t76 := t74 & int64(-9223372036854775808)
+			t77 := t73 | t76
+			t78 := math.Float64frombits(uint64(t77))
+			out[i] = t78
 		}
 	}
 }
@@ -1951,53 +1964,70 @@ func go_sigmoid_f64(in *t0Instr, v []t0Val, groups int) {
 		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
 			t0 := p0[i]
-			t2 := abs64(t0)
-			t3 := -t2
-			t6 := t3 < float64(-0x1.75p+09)
-			t7u := math.Float64bits(t3)
+			t3 := abs64(t0)
+			t4 := -t3
+			t6 := t4 < float64(-0x1.75p+09)
+			t7u := math.Float64bits(t4)
 			if t6 {
 				t7u = math.Float64bits(float64(-0x1.75p+09))
 			}
 			t7 := math.Float64frombits(t7u)
-			t8 := t7 > float64(0x1.63p+09)
-			t9u := math.Float64bits(t7)
-			if t8 {
-				t9u = math.Float64bits(float64(0x1.63p+09))
+			t9 := float64(t7 * float64(0x1.71547652b82fep-01))
+			t10 := float64(math.RoundToEven(float64(t9)))
+			t12 := fma64(t10, float64(-0x1.62e42feep+00), t7)
+			t14 := fma64(t10, float64(-0x1.a39ef35793c76p-32), t12)
+			t15 := float64(t14 * t14)
+			t18 := fma64(float64(0x1.5e678a5ce050ep-33), t14, float64(0x1.217b67304914cp-29))
+			t20 := fma64(t18, t14, float64(0x1.ae714caaf976dp-26))
+			t22 := fma64(t20, t14, float64(0x1.27e1c82b56ebcp-22))
+			t24 := fma64(t22, t14, float64(0x1.71de29da74671p-19))
+			t26 := fma64(t24, t14, float64(0x1.a01a0584fc399p-16))
+			t28 := fma64(t26, t14, float64(0x1.a01a01b2695c2p-13))
+			t30 := fma64(t28, t14, float64(0x1.6c16c169be049p-10))
+			t32 := fma64(t30, t14, float64(0x1.111111110808cp-07))
+			t34 := fma64(t32, t14, float64(0x1.555555555695cp-05))
+			t36 := fma64(t34, t14, float64(0x1.55555555555b8p-03))
+			t38 := fma64(t36, t14, float64(0x1.ffffffffffff3p-02))
+			t39 := fma64(t15, t38, t14)
+			t40 := int64(t10)
+			t42 := t40 + int64(1023)
+			t44 := t42 << (int64(52) & (64 - 1))
+			t45 := math.Float64frombits(uint64(t44))
+			t46 := t39 + float64(0x1p+00)
+			t47 := float64(t46 * t45)
+			t48 := float64(t47 * t45)
+			t49 := t46 - float64(0x1p+00)
+			t50 := t39 - t49
+			t51 := float64(t50 * t45)
+			t52 := float64(t51 * t45)
+			t53 := t48 + float64(0x1p+00)
+			t54 := t53 - float64(0x1p+00)
+			t55 := t48 - t54
+			t56 := t55 + t52
+			t57 := t0 < float64(0x0p+00)
+			t58u := math.Float64bits(float64(0x1p+00))
+			if t57 {
+				t58u = math.Float64bits(t48)
 			}
-			t9 := math.Float64frombits(t9u)
-			t11 := float64(t9 * float64(0x1.71547652b82fep-01))
-			t12 := float64(math.RoundToEven(float64(t11)))
-			t14 := fma64(t12, float64(-0x1.62e42feep+00), t9)
-			t16 := fma64(t12, float64(-0x1.a39ef35793c76p-32), t14)
-			t17 := float64(t16 * t16)
-			t20 := fma64(float64(0x1.5e678a5ce050ep-33), t16, float64(0x1.217b67304914cp-29))
-			t22 := fma64(t20, t16, float64(0x1.ae714caaf976dp-26))
-			t24 := fma64(t22, t16, float64(0x1.27e1c82b56ebcp-22))
-			t26 := fma64(t24, t16, float64(0x1.71de29da74671p-19))
-			t28 := fma64(t26, t16, float64(0x1.a01a0584fc399p-16))
-			t30 := fma64(t28, t16, float64(0x1.a01a01b2695c2p-13))
-			t32 := fma64(t30, t16, float64(0x1.6c16c169be049p-10))
-			t34 := fma64(t32, t16, float64(0x1.111111110808cp-07))
-			t36 := fma64(t34, t16, float64(0x1.555555555695cp-05))
-			t38 := fma64(t36, t16, float64(0x1.55555555555b8p-03))
-			t40 := fma64(t38, t16, float64(0x1.ffffffffffff3p-02))
-			t41 := fma64(t17, t40, t16)
-			t42 := t41 + float64(0x1p+00)
-			t43 := int64(t12)
-			t45 := t43 + int64(1023)
-			t47 := t45 << (int64(52) & (64 - 1))
-			t48 := math.Float64frombits(uint64(t47))
-			t49 := float64(t42 * t48)
-			t50 := float64(t49 * t48)
-			t52 := t0 < float64(0x0p+00)
-			t53u := math.Float64bits(float64(0x1p+00))
-			if t52 {
-				t53u = math.Float64bits(t50)
+			t58 := math.Float64frombits(t58u)
+			t59u := math.Float64bits(float64(0x0p+00))
+			if t57 {
+				t59u = math.Float64bits(t52)
 			}
-			t53 := math.Float64frombits(t53u)
-			t54 := float64(0x1p+00) + t50
-			t55 := t53 / t54
-			out[i] = t55
+			t59 := math.Float64frombits(t59u)
+			t60 := t58 / t53
+			t61 := -t60
+			t62 := fma64(t61, t53, t58)
+			t63 := fma64(t61, t56, t62)
+			t64 := float64(0x1p+00) - t60
+			t65u := math.Float64bits(t60)
+			if t57 {
+				t65u = math.Float64bits(t64)
+			}
+			t65 := math.Float64frombits(t65u)
+			t66 := t63 + t59
+			t67 := fma64(t66, t65, t60)
+			out[i] = t67
 		}
 	}
 }
@@ -2034,14 +2064,14 @@ func go_erf_f64(in *t0Instr, v []t0Val, groups int) {
 			t33 := t6 + float64(0x1p+01)
 			t34 := t32 / t33
 			t35 := -t7
-			t38 := t35 < float64(-0x1.75p+09)
-			t39u := math.Float64bits(t35)
-			if t38 {
-				t39u = math.Float64bits(float64(-0x1.75p+09))
+			t37 := t35 < float64(-0x1.75p+09)
+			t38u := math.Float64bits(t35)
+			if t37 {
+				t38u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t39 := math.Float64frombits(t39u)
-			t40 := t39 > float64(0x1.63p+09)
-			t41u := math.Float64bits(t39)
+			t38 := math.Float64frombits(t38u)
+			t40 := t38 > float64(0x1.63p+09)
+			t41u := math.Float64bits(t38)
 			if t40 {
 				t41u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -2156,14 +2186,14 @@ func go_gelu_f64(in *t0Instr, v []t0Val, groups int) {
 			t35 := t8 + float64(0x1p+01)
 			t36 := t34 / t35
 			t37 := -t9
-			t40 := t37 < float64(-0x1.75p+09)
-			t41u := math.Float64bits(t37)
-			if t40 {
-				t41u = math.Float64bits(float64(-0x1.75p+09))
+			t39 := t37 < float64(-0x1.75p+09)
+			t40u := math.Float64bits(t37)
+			if t39 {
+				t40u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t41 := math.Float64frombits(t41u)
-			t42 := t41 > float64(0x1.63p+09)
-			t43u := math.Float64bits(t41)
+			t40 := math.Float64frombits(t40u)
+			t42 := t40 > float64(0x1.63p+09)
+			t43u := math.Float64bits(t40)
 			if t42 {
 				t43u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -2227,9 +2257,9 @@ func go_gelu_f64(in *t0Instr, v []t0Val, groups int) {
 				t130u = math.Float64bits(float64(-0x1p+06))
 			}
 			t130 := math.Float64frombits(t130u)
-			t131 := t127 + float64(0x1p+00)
-			t132 := float64(t130 * t131)
-			t134 := float64(t132 * float64(0x1p-01))
+			t132 := float64(t130 * float64(0x1p-01))
+			t133 := t127 + float64(0x1p+00)
+			t134 := float64(t132 * t133)
 			out[i] = t134
 		}
 	}
@@ -2256,14 +2286,14 @@ func go_gelutanh_f64(in *t0Instr, v []t0Val, groups int) {
 			}
 			t12 := math.Float64frombits(t12u)
 			t13 := float64(t12 * float64(0x1p+01))
-			t16 := t13 < float64(-0x1.75p+09)
-			t17u := math.Float64bits(t13)
-			if t16 {
-				t17u = math.Float64bits(float64(-0x1.75p+09))
+			t15 := t13 < float64(-0x1.75p+09)
+			t16u := math.Float64bits(t13)
+			if t15 {
+				t16u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t17 := math.Float64frombits(t17u)
-			t18 := t17 > float64(0x1.63p+09)
-			t19u := math.Float64bits(t17)
+			t16 := math.Float64frombits(t16u)
+			t18 := t16 > float64(0x1.63p+09)
+			t19u := math.Float64bits(t16)
 			if t18 {
 				t19u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -2339,54 +2369,71 @@ func go_silu_f64(in *t0Instr, v []t0Val, groups int) {
 				t3u = math.Float64bits(float64(-0x1p+10))
 			}
 			t3 := math.Float64frombits(t3u)
-			t5 := abs64(t0)
-			t6 := -t5
-			t9 := t6 < float64(-0x1.75p+09)
-			t10u := math.Float64bits(t6)
+			t6 := abs64(t0)
+			t7 := -t6
+			t9 := t7 < float64(-0x1.75p+09)
+			t10u := math.Float64bits(t7)
 			if t9 {
 				t10u = math.Float64bits(float64(-0x1.75p+09))
 			}
 			t10 := math.Float64frombits(t10u)
-			t11 := t10 > float64(0x1.63p+09)
-			t12u := math.Float64bits(t10)
-			if t11 {
-				t12u = math.Float64bits(float64(0x1.63p+09))
+			t12 := float64(t10 * float64(0x1.71547652b82fep-01))
+			t13 := float64(math.RoundToEven(float64(t12)))
+			t15 := fma64(t13, float64(-0x1.62e42feep+00), t10)
+			t17 := fma64(t13, float64(-0x1.a39ef35793c76p-32), t15)
+			t18 := float64(t17 * t17)
+			t21 := fma64(float64(0x1.5e678a5ce050ep-33), t17, float64(0x1.217b67304914cp-29))
+			t23 := fma64(t21, t17, float64(0x1.ae714caaf976dp-26))
+			t25 := fma64(t23, t17, float64(0x1.27e1c82b56ebcp-22))
+			t27 := fma64(t25, t17, float64(0x1.71de29da74671p-19))
+			t29 := fma64(t27, t17, float64(0x1.a01a0584fc399p-16))
+			t31 := fma64(t29, t17, float64(0x1.a01a01b2695c2p-13))
+			t33 := fma64(t31, t17, float64(0x1.6c16c169be049p-10))
+			t35 := fma64(t33, t17, float64(0x1.111111110808cp-07))
+			t37 := fma64(t35, t17, float64(0x1.555555555695cp-05))
+			t39 := fma64(t37, t17, float64(0x1.55555555555b8p-03))
+			t41 := fma64(t39, t17, float64(0x1.ffffffffffff3p-02))
+			t42 := fma64(t18, t41, t17)
+			t43 := int64(t13)
+			t45 := t43 + int64(1023)
+			t47 := t45 << (int64(52) & (64 - 1))
+			t48 := math.Float64frombits(uint64(t47))
+			t49 := t42 + float64(0x1p+00)
+			t50 := float64(t49 * t48)
+			t51 := float64(t50 * t48)
+			t52 := t49 - float64(0x1p+00)
+			t53 := t42 - t52
+			t54 := float64(t53 * t48)
+			t55 := float64(t54 * t48)
+			t56 := t51 + float64(0x1p+00)
+			t57 := t56 - float64(0x1p+00)
+			t58 := t51 - t57
+			t59 := t58 + t55
+			t60 := t0 < float64(0x0p+00)
+			t61u := math.Float64bits(float64(0x1p+00))
+			if t60 {
+				t61u = math.Float64bits(t51)
 			}
-			t12 := math.Float64frombits(t12u)
-			t14 := float64(t12 * float64(0x1.71547652b82fep-01))
-			t15 := float64(math.RoundToEven(float64(t14)))
-			t17 := fma64(t15, float64(-0x1.62e42feep+00), t12)
-			t19 := fma64(t15, float64(-0x1.a39ef35793c76p-32), t17)
-			t20 := float64(t19 * t19)
-			t23 := fma64(float64(0x1.5e678a5ce050ep-33), t19, float64(0x1.217b67304914cp-29))
-			t25 := fma64(t23, t19, float64(0x1.ae714caaf976dp-26))
-			t27 := fma64(t25, t19, float64(0x1.27e1c82b56ebcp-22))
-			t29 := fma64(t27, t19, float64(0x1.71de29da74671p-19))
-			t31 := fma64(t29, t19, float64(0x1.a01a0584fc399p-16))
-			t33 := fma64(t31, t19, float64(0x1.a01a01b2695c2p-13))
-			t35 := fma64(t33, t19, float64(0x1.6c16c169be049p-10))
-			t37 := fma64(t35, t19, float64(0x1.111111110808cp-07))
-			t39 := fma64(t37, t19, float64(0x1.555555555695cp-05))
-			t41 := fma64(t39, t19, float64(0x1.55555555555b8p-03))
-			t43 := fma64(t41, t19, float64(0x1.ffffffffffff3p-02))
-			t44 := fma64(t20, t43, t19)
-			t45 := t44 + float64(0x1p+00)
-			t46 := int64(t15)
-			t48 := t46 + int64(1023)
-			t50 := t48 << (int64(52) & (64 - 1))
-			t51 := math.Float64frombits(uint64(t50))
-			t52 := float64(t45 * t51)
-			t53 := float64(t52 * t51)
-			t55 := t0 < float64(0x0p+00)
-			t56u := math.Float64bits(float64(0x1p+00))
-			if t55 {
-				t56u = math.Float64bits(t53)
+			t61 := math.Float64frombits(t61u)
+			t62u := math.Float64bits(float64(0x0p+00))
+			if t60 {
+				t62u = math.Float64bits(t55)
 			}
-			t56 := math.Float64frombits(t56u)
-			t57 := float64(0x1p+00) + t53
-			t58 := t56 / t57
-			t59 := float64(t3 * t58)
-			out[i] = t59
+			t62 := math.Float64frombits(t62u)
+			t63 := t61 / t56
+			t64 := -t63
+			t65 := fma64(t64, t56, t61)
+			t66 := fma64(t64, t59, t65)
+			t67 := float64(0x1p+00) - t63
+			t68u := math.Float64bits(t63)
+			if t60 {
+				t68u = math.Float64bits(t67)
+			}
+			t68 := math.Float64frombits(t68u)
+			t69 := t66 + t62
+			t70 := fma64(t69, t68, t63)
+			t71 := float64(t3 * t70)
+			out[i] = t71
 		}
 	}
 }
@@ -2401,14 +2448,14 @@ func go_softplus_f64(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t1 := abs64(t0)
 			t2 := -t1
-			t5 := t2 < float64(-0x1.75p+09)
-			t6u := math.Float64bits(t2)
-			if t5 {
-				t6u = math.Float64bits(float64(-0x1.75p+09))
+			t4 := t2 < float64(-0x1.75p+09)
+			t5u := math.Float64bits(t2)
+			if t4 {
+				t5u = math.Float64bits(float64(-0x1.75p+09))
 			}
-			t6 := math.Float64frombits(t6u)
-			t7 := t6 > float64(0x1.63p+09)
-			t8u := math.Float64bits(t6)
+			t5 := math.Float64frombits(t5u)
+			t7 := t5 > float64(0x1.63p+09)
+			t8u := math.Float64bits(t5)
 			if t7 {
 				t8u = math.Float64bits(float64(0x1.63p+09))
 			}
@@ -6138,14 +6185,14 @@ func go_pow_f64(in *t0Instr, v []t0Val, groups int) {
 				t88u = math.Float64bits(t80)
 			}
 			t88 := math.Float64frombits(t88u)
-			t91 := t84 < float64(-0x1.0dp+10)
-			t92u := math.Float64bits(t84)
-			if t91 {
-				t92u = math.Float64bits(float64(-0x1.0dp+10))
+			t90 := t84 < float64(-0x1.0dp+10)
+			t91u := math.Float64bits(t84)
+			if t90 {
+				t91u = math.Float64bits(float64(-0x1.0dp+10))
 			}
-			t92 := math.Float64frombits(t92u)
-			t93 := t92 > float64(0x1.004p+10)
-			t94u := math.Float64bits(t92)
+			t91 := math.Float64frombits(t91u)
+			t93 := t91 > float64(0x1.004p+10)
+			t94u := math.Float64bits(t91)
 			if t93 {
 				t94u = math.Float64bits(float64(0x1.004p+10))
 			}

@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// geluKernel is GELU as a user writes it who brings an erf of his own, the one
+// of Abramowitz and Stegun, 7.1.26: 24 ops on float32.
+func geluKernel() *codegen.Kernel {
+	k := &codegen.Kernel{}
+	f := func(v float32) ir.Ref { return body(k, ir.Const, ir.Float32, uint64(math.Float32bits(v))) }
+	op := func(o ir.Op, args ...ir.Ref) ir.Ref { return body(k, o, ir.Float32, 0, args...) }
+	x := input(k, ir.Float32)
+	z := op(ir.Mul, x, f(0.70710678))
+	a := op(ir.Abs, z)
+	t := op(ir.Div, f(1), op(ir.Add, op(ir.Mul, a, f(0.3275911)), f(1)))
+	p := op(ir.Mul, t, f(1.061405429))
+	for _, c := range []float32{-1.453152027, 1.421413741, -0.284496736, 0.254829592} {
+		p = op(ir.Mul, op(ir.Add, p, f(c)), t)
+	}
+	e := op(ir.Exp, op(ir.Neg, op(ir.Mul, a, a)))
+	y := op(ir.Sub, f(1), op(ir.Mul, p, e))
+	y = op(ir.Mul, op(ir.Sign, z), y)
+	output(k, op(ir.Mul, op(ir.Mul, x, f(0.5)), op(ir.Add, y, f(1))))
+	return k
+}
+
+// chain is a kernel of n cheap ops.
+func chain(n int) *codegen.Kernel {
+	k := &codegen.Kernel{Scalars: []ir.DType{ir.Float32}}
+	x := input(k, ir.Float32)
+	s := body(k, ir.Scalar, ir.Float32, 0)
+	v := x
+	for i := range n {
+		v = body(k, []ir.Op{ir.Add, ir.Mul, ir.Maximum, ir.Sub}[i%4], ir.Float32, 0, v, []ir.Ref{s, x}[i/4%2])
+	}
+	output(k, v)
+	return k
+}
+
+// denseLaunch runs a kernel over n elements of new memory.
+func denseLaunch(tb testing.TB, d *device, k *codegen.Kernel, n int64) []runtime.Launch {
+	p, err := d.Build(k)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l := runtime.Launch{Prog: p, Rank: 1, Kept: 1, Scalars: []uint64{0x3f000000}[:len(k.Scalars)]}
+	l.Dims[0] = n
+	for _, o := range k.Operands {
+		b, err := d.Alloc(n * int64(o.DT.Size()))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { d.Free(b) })
+		if err := d.Write(b, o.DT, 0, make([]byte, n*int64(o.DT.Size()))); err != nil {
+			tb.Fatal(err)
+		}
+		a := runtime.Access{Buf: b}
+		a.Stride[0] = 1
+		l.Args = append(l.Args, a)
+	}
+	return []runtime.Launch{l}
+}
+
+func BenchmarkTier0(b *testing.B) {
+	d := openTest(b, runtime.Config{Tier: -1, Threads: 2})
+	const n = 32 * 512 * 2048
+	copies := &codegen.Kernel{}
+	output(copies, input(copies, ir.Float32))
+	for _, c := range []struct {
+		name string
+		k    *codegen.Kernel
+		n    int64
+	}{
+		{"op=copy/n=32Mi", copies, n},
+		{"op=gelu/n=32Mi", geluKernel(), n},
+		{"op=chain40/n=1000", chain(40), 1000},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			list := denseLaunch(b, d, c.k, c.n)
+			b.SetBytes(8 * c.n)
+			for b.Loop() {
+				if err := d.Run(list); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTier0Build makes the block program of a kernel never seen before.
+func BenchmarkTier0Build(b *testing.B) {
+	k := chain(40)
+	for b.Loop() {
+		p, err := buildTier0(k, k)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.free()
+	}
+}
+
+// TestTier0Start holds the time from a new kernel to its program.
+func TestTier0Start(t *testing.T) {
+	best := time.Hour
+	for i := range 20 {
+		k := chain(40 + i)
+		start := time.Now()
+		p, err := buildTier0(k, k)
+		best = min(best, time.Since(start))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.free()
+	}
+	t.Logf("40 ops built in %v", best)
+}

@@ -1,6 +1,9 @@
 package fusion
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // builder is one kind of kernel that groups grow into. grow makes the groups
 // that g and another could become with g's domain kept; none, with the reason,
@@ -136,12 +139,12 @@ func (x *explorer) mergeAll() {
 	for {
 		var best verdict
 		bi, bj := 0, 0
-		for i := range x.groups {
-			for j := i + 1; j < len(x.groups); j++ {
-				v := x.join(x.groups[i], x.groups[j])
-				if v.group != nil && v.saving > best.saving && !x.between(i, j) {
-					best, bi, bj = v, i, j
-				}
+		deps := x.dependencies()
+		for _, p := range x.nearPairs() {
+			i, j := p[0], p[1]
+			v := x.join(x.groups[i], x.groups[j])
+			if v.group != nil && v.saving > best.saving && !between(deps, i, j) {
+				best, bi, bj = v, i, j
 			}
 		}
 		if best.group == nil {
@@ -151,13 +154,45 @@ func (x *explorer) mergeAll() {
 	}
 }
 
+// near is how many groups further down the list of those that have something
+// in common a group is compared with. It keeps exploration from growing with
+// the square of the number of results.
+const near = 4
+
+// nearPairs lists pairs of groups worth judging: near each other among those
+// that touch a tensor, or among those that have a domain. Pairs are in order
+// and may repeat.
+func (x *explorer) nearPairs() [][2]int {
+	byTensor := make([][]int, len(x.seg.Tensors))
+	byDomain := make([][]int, len(x.class.rep))
+	for i, g := range x.groups {
+		for _, p := range x.price(g).touched {
+			if l := byTensor[p.tensor]; len(l) == 0 || l[len(l)-1] != i {
+				byTensor[p.tensor] = append(l, i)
+			}
+		}
+		byDomain[g.domain] = append(byDomain[g.domain], i)
+	}
+	var pairs [][2]int
+	for _, list := range append(byTensor, byDomain...) {
+		for k, i := range list {
+			for _, j := range list[k+1 : min(k+1+near, len(list))] {
+				pairs = append(pairs, [2]int{i, j})
+			}
+		}
+	}
+	slices.SortFunc(pairs, func(p, q [2]int) int { return cmp.Or(p[0]-q[0], p[1]-q[1]) })
+	return slices.Compact(pairs)
+}
+
 // mergeOnce is the cheap rule: one pass in program order, each group joining
 // the nearest earlier one it can.
 func (x *explorer) mergeOnce() {
 	for j := 1; j < len(x.groups); j++ {
-		for i := j - 1; i >= 0; i-- {
+		deps := x.dependencies()
+		for i := j - 1; i >= max(0, j-near); i-- {
 			v := x.join(x.groups[i], x.groups[j])
-			if v.group != nil && v.saving > 0 && !x.between(i, j) {
+			if v.group != nil && v.saving > 0 && !between(deps, i, j) {
 				x.replace(i, j, v.group)
 				j--
 				break

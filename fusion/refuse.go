@@ -77,13 +77,12 @@ func (x *explorer) legal(g *group) string {
 
 // between reports that some third group needs one of groups i and j and is
 // needed by the other, so that neither order of a merged kernel would do.
-func (x *explorer) between(i, j int) bool {
-	deps := x.dependencies()
-	return x.reaches(deps, i, j) || x.reaches(deps, j, i)
+func between(deps [][]int, i, j int) bool {
+	return reaches(deps, i, j) || reaches(deps, j, i)
 }
 
 // reaches: from depends on to by way of another group.
-func (x *explorer) reaches(deps [][]int, from, to int) bool {
+func reaches(deps [][]int, from, to int) bool {
 	seen := make([]bool, len(deps))
 	var visit func(i int) bool
 	visit = func(i int) bool {

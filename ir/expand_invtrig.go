@@ -1,10 +1,10 @@
 package ir
 
-// angle is a constant in two parts: what rounding hi to the type leaves is lo.
-type angle struct{ hi, lo float64 }
+// pair is a constant in two parts: what rounding hi to the type leaves is lo.
+type pair struct{ hi, lo float64 }
 
 type invTrigFormat struct {
-	quarter, half, whole angle // π/4, π/2, π
+	quarter, half, whole pair // π/4, π/2, π
 	asin, atan           []float64
 }
 
@@ -16,9 +16,9 @@ func invTrigFor(dt DType) *invTrigFormat {
 }
 
 var invTrig32 = invTrigFormat{
-	quarter: angle{0x1.921fb6p-1, -2.1855695000931214e-08},
-	half:    angle{0x1.921fb6p+0, -4.3711390001862428e-08},
-	whole:   angle{0x1.921fb6p+1, -8.7422780003724857e-08},
+	quarter: pair{0x1.921fb6p-1, -2.1855695000931214e-08},
+	half:    pair{0x1.921fb6p+0, -4.3711390001862428e-08},
+	whole:   pair{0x1.921fb6p+1, -8.7422780003724857e-08},
 	asin: []float64{0.16666659712791443, 0.075005173683166504, 0.044514779001474380,
 		0.031824007630348206, 0.014381956309080124, 0.037590857595205307},
 	atan: []float64{-0.33333316445350647, 0.19998529553413391, -0.14244425296783447,
@@ -26,9 +26,9 @@ var invTrig32 = invTrigFormat{
 }
 
 var invTrig64 = invTrigFormat{
-	quarter: angle{0x1.921fb54442d18p-1, 3.0616169978683829e-17},
-	half:    angle{0x1.921fb54442d18p+0, 6.1232339957367659e-17},
-	whole:   angle{0x1.921fb54442d18p+1, 1.2246467991473532e-16},
+	quarter: pair{0x1.921fb54442d18p-1, 3.0616169978683829e-17},
+	half:    pair{0x1.921fb54442d18p+0, 6.1232339957367659e-17},
+	whole:   pair{0x1.921fb54442d18p+1, 1.2246467991473532e-16},
 	asin: []float64{0.16666666666666760, 0.07499999999970819, 0.044642857174634863,
 		0.030381942705297059, 0.022372215087563398, 0.01735160978331271,
 		0.013980851701297680, 0.011398625800966178, 0.01078201591189179,
@@ -41,7 +41,7 @@ var invTrig64 = invTrigFormat{
 }
 
 // minus is the angle less y.
-func (a angle) minus(b *Builder, y Ref) Ref {
+func (a pair) minus(b *Builder, y Ref) Ref {
 	dt := b.DT(y)
 	return b.sub(b.float(dt, a.hi), b.sub(y, b.float(dt, a.lo)))
 }

@@ -51,9 +51,9 @@ func exp2Pair(b *Builder, q, rest Ref) Ref {
 	return b.mul(b.mul(p, s), s)
 }
 
-// log2Pair is log2(x) of positive finite x as hi+lo, to about eight bits more
-// than one float holds. With s = f/(2+f), ln(1+f) = 2s + s³·R(s²), and only
-// the first term needs the extra bits.
+// log2Pair is log2(x) of positive finite x as hi+lo, to nearly the bits of two
+// floats. With s = f/(2+f), ln(1+f) = 2s + s·(z·R(z)), z = s²; the constant
+// term of R is the one that needs extra bits.
 func log2Pair(b *Builder, x Ref) (hi, lo Ref) {
 	dt := b.DT(x)
 	f, e := splitLog(b, x)
@@ -65,27 +65,57 @@ func log2Pair(b *Builder, x Ref) (hi, lo Ref) {
 	left := b.fma(b.neg(s), dlo, b.fma(b.neg(s), d, f))
 	slo := b.mul(left, inv)
 
-	z := b.mul(s, s)
-	t := b.mul(b.mul(s, z), b.poly(z, log2PairCoef(dt)...))
-	t = b.fma(two, slo, t)
-	s2 := b.add(s, s)
-	h := b.add(s2, t)
-	l := b.sub(t, b.sub(h, s2))
+	z, zlo := b.exactMul(s, s)
+	c := log2PairFor(dt)
+	tail := b.fma(z, b.poly(z, c.rest...), b.float(dt, c.first.lo))
+	r, rlo := b.fastSum(b.float(dt, c.first.hi), tail)
+	u, ulo := b.exactMul(z, r)
+	ulo = b.fma(z, rlo, b.fma(zlo, r, ulo))
+	v, vlo := b.exactMul(s, u)
+	vlo = b.fma(s, ulo, vlo)
+	h, l := b.fastSum(b.add(s, s), v)
+	// The derivative of ln(1+f) in s is 2/(1-z), nearly 2+2z.
+	l = b.add(l, b.fma(b.fma(two, z, two), slo, vlo))
 
-	c := b.float(dt, math.Log2E)
-	top := b.mul(h, c)
-	low := b.fma(h, b.float(dt, log2eLo(dt)), b.fma(h, c, b.neg(top)))
-	low = b.fma(l, c, low)
-	sum := b.add(e, top)
-	low = b.add(b.sub(top, b.sub(sum, e)), low)
-	hi = b.add(sum, low)
-	return hi, b.sub(low, b.sub(hi, sum))
+	top, low := b.exactMul(h, b.float(dt, math.Log2E))
+	low = b.fma(h, b.float(dt, log2eLo(dt)), low)
+	low = b.fma(l, b.float(dt, math.Log2E), low)
+	sum, rest := b.fastSum(e, top) // e is 0 or the larger
+	return b.fastSum(sum, b.add(rest, low))
 }
 
-// log2PairCoef is R of log2Pair.
-func log2PairCoef(dt DType) []float64 {
+// exactMul is x*y as the rounded product and what the rounding lost.
+func (b *Builder) exactMul(x, y Ref) (p, lost Ref) {
+	p = b.mul(x, y)
+	return p, b.fma(x, y, b.neg(p))
+}
+
+// fastSum is x+y for |x| >= |y| or x = 0 (Fast2Sum), likewise.
+func (b *Builder) fastSum(x, y Ref) (s, lost Ref) {
+	s = b.add(x, y)
+	return s, b.sub(y, b.sub(s, x))
+}
+
+// log2PairFormat is R of log2Pair: its constant term 2/3 in two parts.
+type log2PairFormat struct {
+	first pair
+	rest  []float64
+}
+
+func log2PairFor(dt DType) log2PairFormat {
 	if dt == Float32 {
-		return []float64{0.66666662693023682, 0.40000912547111511, 0.28505107760429382, 0.24123173952102661}
+		return log2Pair32
 	}
-	return log64Coef
+	return log2Pair64
+}
+
+var log2Pair32 = log2PairFormat{
+	first: pair{0x1.555556p-1, -0x1.555556p-26},
+	rest:  []float64{0.40000230073928833, 0.28536850214004517, 0.23688572645187378},
+}
+
+var log2Pair64 = log2PairFormat{
+	first: pair{0x1.5555555555555p-1, 0x1.5555555555555p-55},
+	rest: []float64{0.400000000000006, 0.2857142857090718, 0.22222222374781397,
+		0.18181797052224277, 0.1538617684172116, 0.13270195560522388, 0.13073766475988471},
 }

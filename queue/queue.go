@@ -40,6 +40,7 @@ type Queue[H any] struct {
 
 // Reset empties the queue and keeps its memory.
 func (q *Queue[H]) Reset() {
+	clear(q.Entries)
 	clear(q.Nodes)
 	clear(q.Slots)
 	q.Entries, q.Nodes, q.Out = q.Entries[:0], q.Nodes[:0], q.Out[:0]
@@ -58,12 +59,30 @@ func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 	return int32(len(q.Scalars) - 1)
 }
 
-// Append records a node whose operands are relative already, and returns its
-// entry. The pointer is valid until the next call.
-func (q *Queue[H]) Append(n *ir.Node, h H) *Entry {
-	k := Key{Op: n.Op, DT: n.DT, Rank: uint8(len(n.Shape)), Args: [3]int16{argNone, argNone, argNone}}
-	class := n.Op.Class()
-	for i := range int(n.NArgs) {
+// Next is the node that Append will record: zero, to be filled in place. It is
+// part of the queue's memory, since copying nodes is what recording costs most.
+func (q *Queue[H]) Next() *ir.Node {
+	n := len(q.Nodes)
+	if n == cap(q.Nodes) {
+		q.Nodes = append(q.Nodes, ir.Node{})[:n]
+	}
+	return &q.Nodes[:n+1][n]
+}
+
+// Append records the node that Next gave, whose operands are relative by now,
+// and returns its entry. The pointer is valid until the next call.
+func (q *Queue[H]) Append(h H) *Entry {
+	at := len(q.Nodes)
+	q.Nodes = q.Nodes[:at+1]
+	n := &q.Nodes[at]
+
+	e := grow(&q.Entries)
+	e.Node = int32(at)
+	e.Slot = int32(len(q.Slots))
+	k := &e.Key
+	*k = Key{Op: n.Op, DT: n.DT, Rank: uint8(len(n.Shape)), Args: [3]int16{argNone, argNone, argNone}}
+	byPosition := n.Op.Class() == ir.ClassElementwise || n.Op == ir.Expand
+	for i := range n.Args[:n.NArgs] {
 		a := n.Args[i]
 		if a.Scalar {
 			k.Args[i] = argScalar
@@ -75,19 +94,29 @@ func (q *Queue[H]) Append(n *ir.Node, h H) *Entry {
 		k.Args[i] = int16(a.ID)
 		k.ArgDT[i] = s.DT
 		k.ARank[i] = uint8(len(s.Shape))
-		if class == ir.ClassElementwise || n.Op == ir.Expand {
+		if byPosition {
 			k.sizes(i, s.Shape, n.Shape)
 		}
 	}
 	if n.Attr != nil || n.Op == ir.Reshape {
 		k.Attr = q.Interner.attr(n, q.Slots[n.Args[0].ID].Shape)
 	}
-	q.Slots = append(q.Slots, Slot[H]{H: h, DT: n.DT, Shape: n.Shape, Def: int32(len(q.Nodes))})
-	out := int32(len(q.Slots) - 1)
-	q.Entries = append(q.Entries, Entry{Key: k, Node: int32(len(q.Nodes)), Slot: out})
-	q.Nodes = append(q.Nodes, *n)
-	q.Out = append(q.Out, out)
-	return &q.Entries[len(q.Entries)-1]
+	q.Out = append(q.Out, e.Slot)
+	s := grow(&q.Slots)
+	s.H, s.DT, s.Shape, s.Def = h, n.DT, n.Shape, int32(at)
+	return e
+}
+
+// grow appends a zero element. Reset has cleared what lies behind the length.
+func grow[T any](list *[]T) *T {
+	n := len(*list)
+	if n < cap(*list) {
+		*list = (*list)[:n+1]
+	} else {
+		var zero T
+		*list = append(*list, zero)
+	}
+	return &(*list)[n]
 }
 
 // Mark records a Release or a Keep of a relative id.

@@ -86,6 +86,8 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 		}
 	}
 	clear(q.Slots[slots:])
+	clear(q.Nodes[nodes:])
+	clear(q.Entries[cut:])
 	q.Entries, q.Nodes, q.Out, q.Slots = q.Entries[:cut], q.Nodes[:nodes], q.Out[:nodes], q.Slots[:slots]
 	s.lines = s.lines[:min(len(s.lines), nodes)]
 	return rest, across
@@ -141,7 +143,8 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			}
 			continue
 		}
-		e := s.q.Append(&a.node, a.out)
+		*s.q.Next() = a.node
+		e := s.q.Append(a.out)
 		out.now = e.Slot
 		if v := a.out.v; v != nil {
 			v.id, v.gen, v.state = e.Slot, s.gen, stPending

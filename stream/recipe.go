@@ -145,7 +145,8 @@ func (s *Stream) replay(v *Value) int32 {
 		if id == last {
 			h.v = v
 		}
-		e := s.q.Append(&node, h)
+		*s.q.Next() = node
+		e := s.q.Append(h)
 		now[id] = e.Slot
 		s.step(e)
 		if id != last {

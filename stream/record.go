@@ -84,7 +84,6 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 
 // record does Record's work under the stream's lock.
 func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, foreign *[3]*storage) error {
-	var n ir.Node
 	var in [3]ir.Operand
 	err := s.usable()
 	for i := range args {
@@ -115,10 +114,9 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		return err
 	}
 
-	n.Op, n.DT, n.Shape, n.Attr, n.NArgs = op, dt, shape, attr, uint8(len(args))
 	if op.Class() == ir.ClassView && args[0].V.state == stReady && foreign[0] == nil {
 		x := args[0].V
-		if view, ok := viewOf(&n, x.shape, x.mem.layout()); ok {
+		if view, ok := viewOf(&ir.Node{Op: op, Shape: shape, Attr: attr}, x.shape, x.mem.layout()); ok {
 			s.addView(dst, scope, x.mem, view, dt, shape)
 			return nil
 		}
@@ -130,22 +128,25 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		}
 		tdt = in[i].DT
 	}
+	var ids [3]ir.Arg
 	for i := range args {
 		switch v := args[i].V; {
 		case v == nil:
-			n.Args[i] = ir.Arg{ID: s.q.Scalar(ir.ScalarDType(op, i, tdt, dt), args[i].Bits), Scalar: true}
+			ids[i] = ir.Arg{ID: s.q.Scalar(ir.ScalarDType(op, i, tdt, dt), args[i].Bits), Scalar: true}
 		case foreign[i] != nil:
-			n.Args[i].ID = s.foreign(foreign[i], v.dt, v.shape)
+			ids[i].ID = s.foreign(foreign[i], v.dt, v.shape)
 		case v.state == stVirtual:
-			n.Args[i].ID = s.replay(v)
+			ids[i].ID = s.replay(v)
 		case v.state == stReady:
-			n.Args[i].ID = s.slot(v)
+			ids[i].ID = s.slot(v)
 		default:
-			n.Args[i].ID = v.id
+			ids[i].ID = v.id
 		}
 	}
 	dst.home, dst.dt, dst.shape, dst.state, dst.gen = s, dt, shape, stPending, s.gen
-	e := s.q.Append(&n, held{v: dst})
+	n := s.q.Next()
+	n.Op, n.DT, n.Shape, n.Attr, n.NArgs, n.Args = op, dt, shape, attr, uint8(len(args)), ids
+	e := s.q.Append(held{v: dst})
 	dst.id = e.Slot
 	if scope != nil {
 		scope.adopt(dst)

@@ -38,10 +38,11 @@ const batchTime = 2 * time.Millisecond
 func chainOn(c *config, suite chainSuite, device string, budget time.Duration, show *progress) ([]Row, error) {
 	start := time.Now()
 	host := newInput(c.shape, c.dtype)
+	var benches []*bench
 	var steppers []*stepper
 	defer func() {
-		for _, s := range steppers {
-			s.bench.close()
+		for _, b := range benches {
+			b.close()
 		}
 	}()
 	for _, mode := range c.modes {
@@ -49,6 +50,7 @@ func chainOn(c *config, suite chainSuite, device string, budget time.Duration, s
 		if err != nil {
 			return nil, err
 		}
+		benches = append(benches, b)
 		s, err := newStepper(c, suite, device, b, host)
 		if err != nil {
 			return nil, err
@@ -60,7 +62,9 @@ func chainOn(c *config, suite chainSuite, device string, budget time.Duration, s
 	for _, s := range steppers {
 		contestants = append(contestants, s.contestant)
 	}
-	warm(c.warmup, start.Add(budget/3), contestants, func(*contestant) {})
+	if err := warm(c.warmup, start.Add(budget/3), contestants, benches, func(*contestant) {}); err != nil {
+		return nil, err
+	}
 	for _, s := range steppers {
 		s.counting = true
 	}
@@ -102,7 +106,6 @@ type stepper struct {
 	hot      counts
 	ran      int
 	record   []float64 // ns per op, one per sample
-	heap     []float64 // Go allocations per op
 	alloc64  []float64 // ns of one 64-byte allocation, same rounds
 }
 
@@ -121,11 +124,13 @@ func newStepper(c *config, suite chainSuite, device string, b *bench, host *inpu
 }
 
 // one runs a step and says how much of it was recording.
-func (s *stepper) one() (recording time.Duration, err error) {
+func (s *stepper) one() (recording time.Duration, err error) { return s.oneOf(s.ops) }
+
+func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
 	err = s.bench.dev.Scope(func(sc *millrace.Scope) error {
 		x := s.bench.x.To(sc)
 		start := time.Now()
-		y := chain(x, s.ops, s.step)
+		y := chain(x, ops, s.step)
 		recording = time.Since(start)
 		return millrace.ReadInto(s.out, y)
 	})
@@ -137,9 +142,7 @@ func (s *stepper) one() (recording time.Duration, err error) {
 func (s *stepper) sample() (time.Duration, error) {
 	for {
 		var recording time.Duration
-		var memBefore, memAfter goruntime.MemStats
 		before := countsOf(s.bench.dev.Stats())
-		goruntime.ReadMemStats(&memBefore)
 		start := time.Now()
 		for range s.steps {
 			d, err := s.one()
@@ -153,17 +156,35 @@ func (s *stepper) sample() (time.Duration, error) {
 			s.steps *= 2
 			continue
 		}
-		goruntime.ReadMemStats(&memAfter)
 		if s.counting {
 			s.hot = s.hot.plus(countsOf(s.bench.dev.Stats()), before)
 			s.ran += s.steps
-			n := float64(s.steps * s.ops)
-			s.record = append(s.record, float64(recording.Nanoseconds())/n)
-			s.heap = append(s.heap, float64(memAfter.Mallocs-memBefore.Mallocs)/n)
+			s.record = append(s.record, float64(recording.Nanoseconds())/float64(s.steps*s.ops))
 			s.alloc64 = append(s.alloc64, heapAllocation())
 		}
 		return took / time.Duration(s.steps), nil
 	}
+}
+
+// allocsPerOp is how many Go heap allocations one more operation adds to a hot
+// step: the difference between steps of twice the length and of the length.
+func (s *stepper) allocsPerOp() (float64, error) {
+	const steps = 200
+	var count [2]float64
+	for i, ops := range []int{s.ops, 2 * s.ops} {
+		var before, after goruntime.MemStats
+		for k := range 2 * steps {
+			if k == steps { // hot by now
+				goruntime.ReadMemStats(&before)
+			}
+			if _, err := s.oneOf(ops); err != nil {
+				return 0, err
+			}
+		}
+		goruntime.ReadMemStats(&after)
+		count[i] = float64(after.Mallocs-before.Mallocs) / steps
+	}
+	return (count[1] - count[0]) / float64(s.ops), nil
 }
 
 // block keeps allocations from being optimised away.
@@ -197,6 +218,10 @@ func chainRows(c *config, ops int, device string, steppers []*stepper, loops *co
 		if err := s.contestant.err; err != nil {
 			return nil, err
 		}
+		allocs, err := s.allocsPerOp()
+		if err != nil {
+			return nil, err
+		}
 		r := &s.row
 		n := int64(max(s.ran, 1))
 		r.Kernels = float64(s.hot.launches) / float64(n)
@@ -206,7 +231,7 @@ func chainRows(c *config, ops int, device string, steppers []*stepper, loops *co
 		r.time(s.contestant, copies)
 		r.compare(s.contestant, plain)
 		r.Chain = &ChainFigures{
-			Ops: ops, RecordNSPerOp: number(median(s.record)), AllocsPerOp: number(median(s.heap)),
+			Ops: ops, RecordNSPerOp: number(median(s.record)), AllocsPerOp: number(allocs),
 			Alloc64NS: number(median(s.alloc64)), RecordPerAlloc: number(ratio(s.record, s.alloc64).Mid),
 			SpeedupVsGo: number(ratio(pairs(loops, s.contestant)).Mid),
 		}

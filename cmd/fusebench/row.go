@@ -72,7 +72,7 @@ type Row struct {
 type ChainFigures struct {
 	Ops            int    `json:"ops"`
 	RecordNSPerOp  number `json:"record_ns_per_op"` // recording and matching, without running
-	AllocsPerOp    number `json:"allocs_per_op"`    // Go heap allocations, reading included
+	AllocsPerOp    number `json:"allocs_per_op"`    // Go heap allocations that one more op adds to a step
 	Alloc64NS      number `json:"alloc64_ns"`       // one 64-byte heap allocation, same rounds
 	RecordPerAlloc number `json:"record_per_alloc64"`
 	SpeedupVsGo    number `json:"speedup_vs_go"` // against plain Go loops into preallocated slices

@@ -55,12 +55,6 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 			all = append(all, newTimed(c, s, device, v, b, host))
 		}
 	}
-	for _, b := range benches {
-		show.say("%s: waiting for compiles, %s", device, b.mode)
-		if err := b.dev.Wait(); err != nil {
-			return nil, err
-		}
-	}
 	copies := copyContestants(c, device, benches[0], host)
 	contestants := copies
 	for _, t := range all {
@@ -68,7 +62,10 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 			contestants = append(contestants, t.contestant)
 		}
 	}
-	warm(c.warmup, start.Add(budget/3), contestants, func(k *contestant) { show.say("%s: %s, warm-up", device, k.name) })
+	tell := func(k *contestant) { show.say("%s: %s, warm-up", device, k.name) }
+	if err := warm(c.warmup, start.Add(budget/3), contestants, benches, tell); err != nil {
+		return nil, err
+	}
 	for _, t := range all {
 		t.counting = true
 	}
@@ -78,12 +75,14 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 	return fill(all, copies), nil
 }
 
-// warm runs everything until it is hot: at least once, at most n times, not
-// much longer than the deadline.
-func warm(n int, deadline time.Time, cs []*contestant, tell func(*contestant)) {
-	for i := range n {
-		if i > 0 && time.Now().After(deadline) {
-			return
+// warm runs everything until it is hot: at least once, then until n rounds are
+// over and the last one started no compile, not much longer than the deadline.
+// Background work is idle when it returns.
+func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell func(*contestant)) error {
+	for i, settled := 0, false; i == 0 || (i < n || !settled && i < n+5) && time.Now().Before(deadline); i++ {
+		before, err := compiles(benches)
+		if err != nil {
+			return err
 		}
 		for _, c := range cs {
 			if c.out {
@@ -94,7 +93,24 @@ func warm(n int, deadline time.Time, cs []*contestant, tell func(*contestant)) {
 				c.err, c.out = err, true
 			}
 		}
+		after, err := compiles(benches)
+		if err != nil {
+			return err
+		}
+		settled = after == before
 	}
+	return nil
+}
+
+// compiles waits for compilers and counts what they did so far.
+func compiles(benches []*bench) (n int64, err error) {
+	for _, b := range benches {
+		if err := b.dev.Wait(); err != nil {
+			return 0, err
+		}
+		n += b.dev.Stats().Runtime.Compiles
+	}
+	return n, nil
 }
 
 // copyContestants are the plain copies of a device: its own kernel that only

@@ -66,67 +66,95 @@ func (s *Stream) opByOp(ent *entry, seg *segment.Segment, bound []*storage, k in
 		sub.Nodes = append(sub.Nodes, seg.Nodes[n])
 		sub.Out = append(sub.Out, seg.Out[n])
 	}
-	plan, err := fusion.Explore(&sub, s.dev.caps, fusion.Options{Mode: fusion.Unfused})
+	mem := slices.Clone(bound)
+	own, views, err := s.dev.unfused(&sub, mem)
+	defer releaseAll(own)
 	if err != nil {
 		return err
 	}
-	views := make([]fusion.View, len(sub.Tensors))
-	mem := make([]*storage, len(sub.Tensors))
-	for i, st := range bound {
-		if st != nil {
-			views[i], mem[i] = st.layout(), st
+	// A value that the step stored through a view is a view here.
+	for t, st := range views {
+		if bound[t] == nil {
+			continue
 		}
-	}
-	lay, err := plan.Layout(&sub, views)
-	if err != nil {
-		return err
-	}
-	var own []*block
-	defer func() {
-		for _, b := range own {
-			b.release()
-		}
-	}()
-	for i := range plan.Steps {
-		st, l := &plan.Steps[i], lay.Launches[i]
-		if l.Prog, err = s.dev.program(st.Kernel); err != nil {
+		data, err := s.dev.fetch(&sub.Tensors[t], st)
+		if err != nil {
 			return err
 		}
+		if err := s.dev.drv.Write(bound[t].buf, sub.Tensors[t].DT, 0, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfused runs a segment with a kernel per op. mem holds the memory of its
+// operands and of those results that have some already; the other results get
+// their own, which the caller gives up. Results that are views of others are
+// returned apart.
+func (d *Device) unfused(seg *segment.Segment, mem []*storage) (own []*block, views map[int]*storage, err error) {
+	plan, err := fusion.Explore(seg, d.caps, fusion.Options{Mode: fusion.Unfused})
+	if err != nil {
+		return nil, nil, err
+	}
+	in := make([]fusion.View, len(seg.Tensors))
+	for i, st := range mem {
+		if st != nil {
+			in[i] = st.layout()
+		}
+	}
+	lay, err := plan.Layout(seg, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range plan.Steps {
+		st, l := &plan.Steps[i], lay.Launches[i]
+		if l.Prog, err = d.program(st.Kernel); err != nil {
+			return own, nil, err
+		}
 		for _, slot := range st.Scalars {
-			l.Scalars = append(l.Scalars, sub.Scalars[slot].Bits)
+			l.Scalars = append(l.Scalars, seg.Scalars[slot].Bits)
 		}
 		for a, op := range st.Operands {
 			if st.Kernel.Operands[a].Kind == codegen.Index {
 				continue
 			}
 			if mem[op.Tensor] == nil {
-				t := &sub.Tensors[op.Tensor]
-				b, err := s.dev.mem.alloc(s.dev.bytes(t.DT, t.Shape), false)
+				t := &seg.Tensors[op.Tensor]
+				b, err := d.mem.alloc(d.bytes(t.DT, t.Shape), false)
 				if err != nil {
-					return err
+					return own, nil, err
 				}
 				own = append(own, b)
 				mem[op.Tensor] = &b.dense
 			}
 			l.Args[a].Buf = mem[op.Tensor].buf
 		}
-		if err := s.dev.drv.Run([]runtime.Launch{l}); err != nil {
-			return err
+		if err := d.drv.Run([]runtime.Launch{l}); err != nil {
+			return own, nil, err
 		}
 	}
-	// A value that the step stored through a view is a view here.
+	views = make(map[int]*storage, len(plan.Aliases))
 	for i, a := range plan.Aliases {
-		if bound[a.Tensor] == nil {
-			continue
-		}
-		t := &sub.Tensors[a.Tensor]
-		data := make([]byte, t.Shape.Elems()*t.DT.Size())
-		if err := gather(s.dev, data, t.DT, t.Shape, &storage{block: mem[a.Of].block, view: &lay.Views[i]}); err != nil {
-			return err
-		}
-		if err := s.dev.drv.Write(bound[a.Tensor].buf, t.DT, 0, data); err != nil {
-			return err
-		}
+		views[a.Tensor] = &storage{block: mem[a.Of].block, view: &lay.Views[i]}
 	}
-	return nil
+	return own, views, nil
+}
+
+func releaseAll(blocks []*block) {
+	for _, b := range blocks {
+		b.release()
+	}
+}
+
+// fetch reads a tensor dense and row-major, as Go holds it.
+func (d *Device) fetch(t *segment.Tensor, st *storage) ([]byte, error) {
+	data := make([]byte, t.Shape.Elems()*t.DT.Size())
+	if len(data) == 0 {
+		return data, nil
+	}
+	if st.view == nil {
+		return data, d.drv.Read(data, t.DT, st.buf, 0)
+	}
+	return data, gather(d, data, t.DT, t.Shape, st)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-go/millrace/fusion"
@@ -24,6 +25,8 @@ type entry struct {
 	// Results that are not written, grouped by what they start from.
 	sets  [][]int32
 	class []int32
+
+	checked atomic.Bool // with Options.Check: compared with the op-by-op form
 
 	lines []string // where the nodes were first recorded, as far as known
 	text  string   // the segment it was explored on, for Explain

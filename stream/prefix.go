@@ -35,6 +35,9 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 	rest, across := s.cutAt(cut)
 	s.flush(end, wait)
 	s.recordAgain(rest, across)
+	if len(s.q.Nodes) == 0 {
+		s.reset() // releases of what the cut segment read: they are done
+	}
 }
 
 // cutAt takes the entries from cut on out of the queue, leaving it as if they

@@ -48,6 +48,7 @@ func runRandom(p *ir.Program, seed uint64) error {
 	if rnd.IntN(4) == 0 {
 		o.PinnedLimit = 1
 	}
+	o.Check = rnd.IntN(3) == 0
 	d, err := Open(o)
 	if err != nil {
 		return err
@@ -59,10 +60,10 @@ func runRandom(p *ir.Program, seed uint64) error {
 		}
 	}
 	if live := d.Stats().LiveBytes; live != 0 {
-		return fmt.Errorf("%d bytes live after everything was released", live)
+		return fmt.Errorf("%d bytes live after everything was released, options %+v", live, o)
 	}
 	if pinned := d.Stats().PinnedBytes; pinned != 0 {
-		return fmt.Errorf("%d bytes pinned after everything was released", pinned)
+		return fmt.Errorf("%d bytes pinned after everything was released, options %+v", pinned, o)
 	}
 	return nil
 }

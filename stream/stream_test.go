@@ -12,6 +12,7 @@ import (
 	_ "github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
 )
 
 // env is a device with helpers that keep tests short.
@@ -380,5 +381,32 @@ func TestClosedDevice(t *testing.T) {
 	e.d.Close()
 	if _, err := e.read(mul(e, x, 2)); !errors.Is(err, runtime.ErrClosed) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// Check finds a plan that computes something else than its ops do.
+func TestCheckNamesTheOpThatDiffers(t *testing.T) {
+	e := open(t, func(o *Options) { o.Check = true })
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, add(e, x, 1), 3)
+	s := e.d.Default()
+	s.mu.Lock()
+	seg := s.segment(segment.End{Reason: segment.ReasonRead, ID: y.id})
+	ent, err := s.explore(seg, FusionOn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ent.plan.Steps[0].Scalars[0] = ent.plan.Steps[0].Scalars[1] // x*3... instead of x+1
+	s.store(ent, segment.End{Reason: segment.ReasonRead, ID: y.id})
+	for i := range s.q.Entries { // the queue stands off the trie until now
+		if i == 0 {
+			s.node = e.d.trie.Root()
+		}
+		s.step(&s.q.Entries[i])
+	}
+	s.mu.Unlock()
+	_, err = e.read(y)
+	if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "mul") {
+		t.Fatalf("got %v", err)
 	}
 }

@@ -1,0 +1,97 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// ErrMismatch is a fused plan that did not give what its ops give one by one.
+// Only Options.Check looks for it.
+var ErrMismatch = errors.New("fused result differs from the op-by-op one")
+
+// check runs the ops of a plan that just ran one by one and compares every
+// result that both have (rule N6). What differs carries the error.
+func (s *Stream) check(ent *entry, seg *segment.Segment, bound []*storage) {
+	ref := make([]*storage, len(bound))
+	for id := range seg.Tensors {
+		if seg.Tensors[id].Def < 0 {
+			ref[id] = bound[id]
+		}
+	}
+	own, views, err := s.dev.unfused(seg, ref)
+	defer releaseAll(own)
+	if err != nil {
+		s.report(newOpError("check", err, nil))
+		return
+	}
+	for n, id := range seg.Out {
+		t := &seg.Tensors[id]
+		if t.Life != segment.LifeWrite || bound[id] == nil || bound[id].fault.Load() != nil {
+			continue
+		}
+		st := ref[id]
+		if v, ok := views[int(id)]; ok {
+			st = v
+		}
+		if st == nil {
+			continue
+		}
+		if err := s.compare(t, slack(seg), bound[id], st); err != nil {
+			e := opError(seg, lineOf(s.lines, ent, int32(n)), int32(n), err)
+			bound[id].fault.CompareAndSwap(nil, e)
+			s.report(e)
+			return // later results depend on this one
+		}
+	}
+}
+
+// slack is how far results may be apart on a device that is not exact: every
+// op of the segment may have used up its tolerance. Cancellation and
+// comparisons can exceed it, so a mismatch there is a hint, not a proof.
+func slack(seg *segment.Segment) (tol ir.Tolerance) {
+	for n := range seg.Nodes {
+		t := seg.Nodes[n].Op.Info().Tol
+		tol.Rel += t.Rel
+		tol.Abs += t.Abs
+	}
+	return tol
+}
+
+func (s *Stream) compare(t *segment.Tensor, tol ir.Tolerance, fused, single *storage) error {
+	a, err := s.dev.fetch(t, fused)
+	if err != nil {
+		return err
+	}
+	b, err := s.dev.fetch(t, single)
+	if err != nil {
+		return err
+	}
+	x, y := ir.Dense{TensorType: ir.TensorType{DT: t.DT, Shape: t.Shape}, Data: a}, ir.Dense{TensorType: ir.TensorType{DT: t.DT, Shape: t.Shape}, Data: b}
+	for i := range t.Shape.Elems() {
+		got, want := x.At(i), y.At(i)
+		if ir.SameValue(t.DT, got, want) || !s.dev.caps.Exact && near(t.DT, got, want, tol) {
+			continue
+		}
+		return fmt.Errorf("%w: element %d is %s, op by op %s", ErrMismatch, i, ir.FormatBits(t.DT, got), ir.FormatBits(t.DT, want))
+	}
+	return nil
+}
+
+func near(dt ir.DType, got, want uint64, tol ir.Tolerance) bool {
+	if !dt.IsFloat() {
+		return false
+	}
+	g, w := float(dt, got), float(dt, want)
+	return math.Abs(g-w) <= tol.Abs+tol.Rel*math.Abs(w)
+}
+
+func float(dt ir.DType, bits uint64) float64 {
+	if dt == ir.Float32 {
+		return float64(math.Float32frombits(uint32(bits)))
+	}
+	return math.Float64frombits(bits)
+}

@@ -214,18 +214,50 @@ func (t *tracer) restart(shape ir.Shape) {
 	t.digits = s
 }
 
-// close writes the position p where the current space's positions end up.
+// close writes the position p where the current space's positions end up. A
+// stage that only multiplies and shifts is none: what leads to it does that.
 func (t *tracer) close(p affine) {
 	if t.digits == nil {
 		t.entry = p
 		return
 	}
 	r := t.digits.rank
+	if k, ok := p.scale(t.digits); ok {
+		if n := len(t.stages); n > 0 {
+			last := &t.stages[n-1]
+			last.Offset = p.off + k*last.Offset
+			for d := range last.Stride {
+				last.Stride[d] *= k
+			}
+			return
+		}
+		t.entry.off = p.off + k*t.entry.off
+		for d := range t.entry.c {
+			t.entry.c[d] *= k
+		}
+		return
+	}
 	t.stages = append(t.stages, runtime.Stage{
 		Offset: p.off,
 		Dims:   append([]int64(nil), t.digits.dims[:r]...),
 		Stride: append([]int64(nil), p.c[:r]...),
 	})
+}
+
+// scale finds k such that a is k times the row-major position in s, but for
+// the offset.
+func (a *affine) scale(s *space) (k int64, ok bool) {
+	n := int64(1)
+	for d := s.rank - 1; d >= 0; d-- {
+		if n == 1 {
+			k = a.c[d]
+		}
+		if a.c[d] != k*n {
+			return 0, false
+		}
+		n *= s.dims[d]
+	}
+	return k, true
 }
 
 // finish ends the path in memory laid out as v says.

@@ -17,12 +17,18 @@ type body struct {
 	inst map[instance]ir.Ref
 
 	operands []bodyOperand
-	slots    map[operandKey]int
 	scalars  []int32 // segment slot of each kernel scalar
 	weight   int     // lowered instructions, at most
-	nodes    map[int32]bool
+	nodes    nodeSet
 	err      error
 }
+
+// nodeSet is a set of a segment's nodes.
+type nodeSet []uint64
+
+func newNodeSet(n int) nodeSet     { return make(nodeSet, (n+63)/64) }
+func (s nodeSet) add(n int32)      { s[n>>6] |= 1 << (n & 63) }
+func (s nodeSet) has(n int32) bool { return s[n>>6]>>(n&63)&1 != 0 }
 
 // instance is a value at an index map from the group's domain.
 type instance struct {
@@ -34,25 +40,20 @@ type bodyOperand struct {
 	kind   codegen.OperandKind
 	tensor int32
 	at     *indexMap
-	path   []Hop
 }
 
-type operandKey struct {
-	kind codegen.OperandKind
-	// tensor is the one read; of an index operand the class, as tensors of
-	// one class have their elements at the same positions.
-	tensor int32
-	at     *indexMap
-}
-
-func newBody(x *explorer, own []root) *body {
-	return &body{
-		x: x, own: own,
-		seen:  make(map[ir.Instr]ir.Ref),
-		inst:  make(map[instance]ir.Ref),
-		slots: make(map[operandKey]int),
-		nodes: make(map[int32]bool),
+// reset makes b an empty body, keeping its memory but for nodes, which costs
+// hold on to.
+func (b *body) reset(x *explorer, own []root) {
+	b.x, b.own, b.err, b.weight = x, own, nil, 0
+	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
+	if b.seen == nil || len(b.seen) > 64 { // clearing costs what the largest body did
+		b.seen = make(map[ir.Instr]ir.Ref)
+		b.inst = make(map[instance]ir.Ref)
 	}
+	clear(b.seen)
+	clear(b.inst)
+	b.nodes = newNodeSet(len(x.seg.Nodes))
 }
 
 // value returns tensor t's element at the point that m gives.
@@ -72,12 +73,15 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 		return b.load(t, m)
 	}
 	def := b.x.seg.Tensors[t].Def
-	b.nodes[def] = true
+	b.nodes.add(def)
 	switch n.Op.Class() {
 	case ir.ClassView:
 		return b.value(n.Args[0].ID, b.x.maps.through(m, edge{node: def}))
 	case ir.ClassCreate, ir.ClassElementwise:
 		return b.apply(n, t, m)
+	}
+	if !b.x.isReduction(t) {
+		return b.value(n.Args[0].ID, m)
 	}
 	b.err = fmt.Errorf("%s: %w", n.Op, errReducedHere)
 	return b.emit(ir.Const, b.x.seg.Tensors[t].DT, 0)
@@ -114,18 +118,20 @@ func (b *body) load(t int32, m *indexMap) ir.Ref {
 	return b.emit(ir.Load, b.x.seg.Tensors[t].DT, uint64(b.operand(codegen.Input, t, m)))
 }
 
+// operand is the slot of an access. Tensors of one class have their elements
+// at the same positions, so index operands are told apart by class.
 func (b *body) operand(kind codegen.OperandKind, t int32, m *indexMap) int {
-	key := operandKey{kind, t, m}
-	if kind == codegen.Index {
-		key.tensor = b.x.class.of[t]
+	for i := range b.operands {
+		o := &b.operands[i]
+		if o.kind != kind || o.at != m {
+			continue
+		}
+		if o.tensor == t || kind == codegen.Index && b.x.class.of[o.tensor] == b.x.class.of[t] {
+			return i
+		}
 	}
-	if i, ok := b.slots[key]; ok && kind != codegen.Output {
-		return i
-	}
-	i := len(b.operands)
-	b.slots[key] = i
-	b.operands = append(b.operands, bodyOperand{kind: kind, tensor: t, at: m, path: m.path()})
-	return i
+	b.operands = append(b.operands, bodyOperand{kind, t, m})
+	return len(b.operands) - 1
 }
 
 func (b *body) scalar(slot int32) ir.Ref {

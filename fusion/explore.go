@@ -39,17 +39,19 @@ type Options struct {
 
 // Explore groups the ops of a segment into kernels for a device. The plan
 // serves every segment of the same relative form that its guards admit. Equal
-// segments, caps and options give equal plans. An error means that the segment
+// segments, caps and options give equal plans. A segment with an empty tensor
+// gets one kernel per op whatever the mode: a kernel over an empty domain would
+// not compute the results of other shapes that ride along. An error means that the segment
 // is malformed or holds an op the engine cannot express.
 func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, error) {
 	x := newExplorer(seg, caps, opt)
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	switch opt.Mode {
-	case Unfused:
+	switch {
+	case opt.Mode == Unfused || x.empty():
 		x.eachAlone()
-	case Greedy:
+	case opt.Mode == Greedy:
 		x.eachRoot()
 		x.splitOver()
 		x.mergeOnce()
@@ -76,6 +78,7 @@ type explorer struct {
 	wanted   []bool // those of them that must be in memory afterwards
 	groups   []*group
 	verdicts map[pair]verdict
+	scratch  body
 }
 
 func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explorer {

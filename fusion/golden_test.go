@@ -1,6 +1,7 @@
 package fusion
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,4 +55,47 @@ func limited(t *testing.T, args []string) *runtime.Caps {
 		}
 	}
 	return caps
+}
+
+// TestLayouts holds programs and how their kernels and views are laid out.
+func TestLayouts(t *testing.T) {
+	golden.Run(t, "testdata/layouts", map[string]golden.Handler{
+		"layout": func(t *testing.T, c *golden.Case) string {
+			prog := parseProgram(t, c.Input)
+			seg := segmentOf(prog)
+			p, err := Explore(seg, testCaps(), Options{})
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			checkPlan(t, prog, seg, p)
+			l, err := p.Layout(seg, nil)
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			return layoutText(p, l)
+		},
+	})
+}
+
+func layoutText(p *Plan, l *Layout) string {
+	var b strings.Builder
+	stages := func(ss []runtime.Stage) {
+		for _, s := range ss {
+			fmt.Fprintf(&b, " stage %v: %d%+v", s.Dims, s.Offset, s.Stride)
+		}
+		b.WriteByte('\n')
+	}
+	for i := range l.Launches {
+		la := &l.Launches[i]
+		fmt.Fprintf(&b, "step %d dims %v kept %d\n", i, la.Dims[:la.Rank], la.Kept)
+		for k, a := range la.Args {
+			fmt.Fprintf(&b, "  %v t%d: %d%+v", p.Steps[i].Kernel.Operands[k].Kind, p.Steps[i].Operands[k].Tensor, a.Offset, a.Stride[:la.Rank])
+			stages(a.Stages)
+		}
+	}
+	for i, v := range l.Views {
+		fmt.Fprintf(&b, "view t%d of t%d: %d%+v", p.Aliases[i].Tensor, p.Aliases[i].Of, v.Offset, v.Stride)
+		stages(v.Stages)
+	}
+	return b.String()
 }

@@ -65,9 +65,11 @@ func (g *graph) isView(t int32) bool {
 	return n != nil && n.Op.Class() == ir.ClassView
 }
 
+// isReduction reports a result of folding. Over no axes there is nothing to
+// fold: the result is the operand.
 func (g *graph) isReduction(t int32) bool {
 	n := g.node(t)
-	return n != nil && n.Op.Class() == ir.ClassReduce
+	return n != nil && n.Op.Class() == ir.ClassReduce && len(n.Attr.Axes) > 0
 }
 
 // base goes down through views to what t's elements are elements of.
@@ -139,6 +141,16 @@ func (g *graph) aliases() []Alias {
 		as = append(as, Alias{Tensor: t, Of: int(b), Path: m.path()})
 	}
 	return as
+}
+
+// empty reports a tensor without elements.
+func (g *graph) empty() bool {
+	for t := range g.seg.Tensors {
+		if g.elems(int32(t)) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // check reports what no plan could be made of.

@@ -35,7 +35,7 @@ type cost struct {
 	scalars  int
 	weight   int
 	seconds  float64
-	nodes    map[int32]bool
+	nodes    nodeSet
 	err      error
 }
 
@@ -52,9 +52,10 @@ func (x *explorer) groupOf(t int32) *group {
 	return g
 }
 
-// body instantiates everything a group computes.
+// body instantiates everything a group computes. It is valid until the next call.
 func (x *explorer) body(g *group) (*body, []codegen.Store, []codegen.Reduce) {
-	b := newBody(x, g.roots)
+	b := &x.scratch
+	b.reset(x, g.roots)
 	var stores []codegen.Store
 	var reduces []codegen.Reduce
 	for _, r := range g.roots {
@@ -63,7 +64,7 @@ func (x *explorer) body(g *group) (*body, []codegen.Store, []codegen.Reduce) {
 			continue
 		}
 		n := x.node(r.tensor)
-		b.nodes[x.seg.Tensors[r.tensor].Def] = true
+		b.nodes.add(x.seg.Tensors[r.tensor].Def)
 		b.weight++
 		reduces = append(reduces, codegen.Reduce{Op: n.Op, Value: b.value(n.Args[0].ID, r.at)})
 	}
@@ -75,7 +76,6 @@ func (x *explorer) body(g *group) (*body, []codegen.Store, []codegen.Reduce) {
 			s++
 			continue
 		}
-		b.operands[slot].path = append(slices.Clip(r.at.path()), Hop{Node: int(x.seg.Tensors[r.tensor].Def), Up: true})
 		reduces[d].Operand = slot
 		d++
 	}

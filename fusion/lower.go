@@ -8,14 +8,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// kernel puts a group's program into the form devices take. The second result
-// is the segment's slot of each kernel scalar.
+// path is how an operand is reached from the domain.
+func (x *explorer) path(o bodyOperand) []Hop {
+	p := o.at.path()
+	if o.kind == codegen.Output && x.isReduction(o.tensor) {
+		p = append(p, Hop{Node: int(x.seg.Tensors[o.tensor].Def), Up: true})
+	}
+	return p
+}
+
+// kernel puts a group's program into the form devices take. The body it came
+// from is valid until the next call.
 func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 	b, stores, reduces := x.body(g)
 	if b.err != nil {
 		return nil, nil, b.err
 	}
-	k := &codegen.Kernel{Body: b.code, Stores: stores, Reduces: reduces}
+	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: stores, Reduces: reduces}
 	for _, o := range b.operands {
 		dt := ir.Invalid
 		if o.kind != codegen.Index {
@@ -71,15 +80,16 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 	}
 	s := Step{Kernel: k, Domain: x.domainTensor(g), Axes: g.axes}
 	for _, o := range b.operands {
-		s.Operands = append(s.Operands, Operand{Tensor: int(o.tensor), Path: o.path})
+		s.Operands = append(s.Operands, Operand{Tensor: int(o.tensor), Path: x.path(o)})
 	}
 	for _, sc := range scalars {
 		s.Scalars = append(s.Scalars, int(sc))
 	}
-	for n := range b.nodes {
-		s.Nodes = append(s.Nodes, int(n))
+	for n := range x.seg.Nodes {
+		if b.nodes.has(int32(n)) {
+			s.Nodes = append(s.Nodes, n)
+		}
 	}
-	slices.Sort(s.Nodes)
 	s.InPlace = x.inPlace(b)
 	return s, guards, nil
 }

@@ -268,7 +268,8 @@ func keysOf(in *queue.Interner, p *ir.Program) []queue.Key {
 	}
 	var keys []queue.Key
 	for i := range p.Nodes {
-		keys = append(keys, q.Append(&p.Nodes[i], struct{}{}).Key)
+		*q.Next() = p.Nodes[i]
+		keys = append(keys, q.Append(struct{}{}).Key)
 	}
 	return keys
 }

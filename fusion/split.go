@@ -1,6 +1,7 @@
 package fusion
 
 import (
+	"math"
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
@@ -15,39 +16,46 @@ func (x *explorer) splitOver() {
 			i++
 			continue
 		}
-		t, ok := x.cutPoint(g)
-		if !ok {
+		if t, ok := x.cutPoint(g); ok {
+			x.write(t)
+		} else {
 			i++
-			continue
 		}
-		x.write(t)
 	}
 }
 
 // cutPoint picks the value whose own group would be the largest that keeps to
-// the limits; the latest of several.
+// the limits, the latest of several; where none does, the smallest. There is
+// none in a group of one op.
 func (x *explorer) cutPoint(g *group) (int32, bool) {
-	best, weight, found := int32(0), -1, false
+	best, most := int32(-1), -1
+	small, least := int32(-1), math.MaxInt
 	for _, t := range x.inner(g) {
 		part := x.groupOf(t)
-		if x.overLimit(part) == "" && x.price(part).weight >= weight {
-			best, weight, found = t, x.price(part).weight, true
+		w := x.price(part).weight
+		if w >= most && x.overLimit(part) == "" {
+			best, most = t, w
+		}
+		if w < least {
+			small, least = t, w
 		}
 	}
-	return best, found
+	if best < 0 {
+		best = small
+	}
+	return best, best >= 0
 }
 
 // inner lists the values that a group holds in registers only and that could
 // be written, in program order. Broadcast constants are not worth memory.
 func (x *explorer) inner(g *group) []int32 {
 	var ts []int32
-	for n := range x.price(g).nodes {
+	for n := range x.seg.Nodes {
 		t := x.seg.Out[n]
-		if !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
+		if x.price(g).nodes.has(int32(n)) && !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
 			ts = append(ts, t)
 		}
 	}
-	slices.Sort(ts)
 	return ts
 }
 
@@ -56,7 +64,7 @@ func (x *explorer) inner(g *group) []int32 {
 func (x *explorer) write(t int32) {
 	groups := make([]*group, 0, len(x.groups)+1)
 	for _, g := range x.groups {
-		if x.price(g).nodes[x.seg.Tensors[t].Def] {
+		if x.price(g).nodes.has(x.seg.Tensors[t].Def) {
 			n := *g
 			n.cost = nil
 			g = &n
@@ -118,7 +126,7 @@ func (x *explorer) candidate(t int32) bool {
 	}
 	users, spread := 0, false
 	for _, g := range x.groups {
-		if x.price(g).nodes[x.seg.Tensors[t].Def] {
+		if x.price(g).nodes.has(x.seg.Tensors[t].Def) {
 			users++
 			spread = spread || x.maps.elems(g.domain) > x.elems(t)
 		}

@@ -65,11 +65,13 @@ func (s *splitter) launch(k *codegen.Kernel, l *runtime.Launch) error {
 			return nil
 		}
 	}
+	c.Args = slices.Clone(l.Args)
 	return s.cut(k, &c, make([]bool, len(k.Operands)))
 }
 
-// cut emits l if it fits, and its halves otherwise.
+// cut emits l if it fits, and its halves otherwise. It may change l.
 func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
+	squeeze(l)
 	if len(k.Reduces) > 0 && reducedSize(l) > maxSteps(k, l) {
 		return s.partial(k, l, skip)
 	}
@@ -109,6 +111,28 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 		}
 	}
 	return nil
+}
+
+// squeeze drops dims of size 1, which cutting makes, but for the last kept or
+// reduced one where a kind of dim would be left without any.
+func squeeze(l *runtime.Launch) {
+	rank, kept := l.Rank, l.Kept
+	reduces := kept < rank
+	l.Rank, l.Kept = 0, 0
+	for d := range rank {
+		last := d == rank-1 && (l.Rank == 0 || reduces && l.Rank == l.Kept)
+		if l.Dims[d] == 1 && !last {
+			continue
+		}
+		l.Dims[l.Rank] = l.Dims[d]
+		for i := range l.Args {
+			l.Args[i].Stride[l.Rank] = l.Args[i].Stride[d]
+		}
+		l.Rank++
+		if d < kept {
+			l.Kept++
+		}
+	}
 }
 
 // cutDim is the dim whose halving narrows the wide operands most; with none

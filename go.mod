@@ -4,4 +4,4 @@ go 1.26
 
 require github.com/cespare/xxhash/v2 v2.3.0
 
-require github.com/rajveermalviya/go-webgpu/wgpu v0.17.1 // indirect
+require github.com/rajveermalviya/go-webgpu/wgpu v0.17.1

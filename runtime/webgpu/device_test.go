@@ -3,8 +3,12 @@
 package webgpu
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/millrace-go/millrace/ir"
@@ -35,5 +39,126 @@ func TestScalars(t *testing.T) {
 	}
 	if c := d.Stats().Compiles; c != 1 {
 		t.Errorf("%d compiles for one kernel and many scalars, want 1", c)
+	}
+}
+
+// TestBeyondOneBinding computes over a tensor that no single binding holds and
+// that takes more workgroups than one dimension of a grid has.
+func TestBeyondOneBinding(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	n := d.gpu.Info().Limits.Binding/elemSize + 1027
+	if n > 1<<26 {
+		if os.Getenv("MILLRACE_LONG") == "" {
+			d.limits.binding = 32 << 20 // the adapter's own limit is gigabytes
+		}
+		n = d.limits.binding/elemSize + 1027
+	}
+	k := parse(t, "in 0 : int32\nindex 1\nout 2 : int32\n%0 = load 0 : int32\n%1 = indexlo 1 : uint32\n"+
+		"%2 = convert %1 : int32\n%3 = mul %0 %2 : int32\nstore 2 %3")
+	prog, err := d.Build(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := runtime.Launch{Prog: prog, Rank: 1, Kept: 1, Args: make([]runtime.Access, 3)}
+	l.Dims[0] = n
+	for i := range l.Args {
+		l.Args[i].Stride[0] = 1
+		if i != 1 {
+			if l.Args[i].Buf, err = d.Alloc(n * elemSize); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	data := make([]byte, n*elemSize)
+	for i := range n {
+		binary.LittleEndian.PutUint32(data[i*4:], uint32(i*7+1))
+	}
+	if err := d.Write(l.Args[0].Buf, ir.Int32, 0, data); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run([]runtime.Launch{l}); err != nil {
+		t.Fatal(err)
+	}
+	clear(data)
+	if err := d.Read(data, ir.Int32, l.Args[2].Buf, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if got, want := binary.LittleEndian.Uint32(data[i*4:]), uint32(i*7+1)*uint32(i); got != want {
+			t.Fatalf("element %d is %d, want %d", i, got, want)
+		}
+	}
+	if got := d.Stats().Launches; got != 1 {
+		t.Errorf("%d launches counted, want 1", got)
+	}
+}
+
+// TestSizesCompileOnce: no size compiles anything once both classes of inner
+// dim (whole vectors or not) are there.
+func TestSizesCompileOnce(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	k := parse(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2")
+	var first int64
+	for i, dims := range [][]int64{{32, 128}, {31, 128}, {7, 128}, {2, 128}, {500, 64}} {
+		x := newTrial(k, 2, dims...)
+		x.args[1].Stride[0] = 0 // a row, broadcast
+		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
+		x.check(t, d, ir.Tolerance{})
+		if c := d.Stats().Compiles; i == 0 {
+			first = c
+		} else if c != first {
+			t.Errorf("dims %v: %d compiles, %d after the first", dims, c, first)
+		}
+	}
+}
+
+func TestTransfers(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, dt := range []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Float32} {
+		const n = 5 << 20 / 2 // more than one staging buffer
+		src := make([]byte, n*dt.Size())
+		for i := range src {
+			src[i] = byte(rng.Uint32())
+			if dt == ir.Bool {
+				src[i] &= 1
+			}
+		}
+		buf, err := d.Alloc((n + 3) * elemSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(buf, dt, 3, src); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(src))
+		if err := d.Read(got, dt, buf, 3); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, src) {
+			t.Errorf("%v: read differs from what was written", dt)
+		}
+		if err := d.Read(got[:dt.Size()], dt, buf, n+3); err == nil {
+			t.Errorf("%v: a read past the end succeeded", dt)
+		}
+		if err := d.Write(buf, dt, 4, src); err == nil {
+			t.Errorf("%v: a write past the end succeeded", dt)
+		}
+		d.Free(buf)
+		if err := d.Read(got, dt, buf, 0); err == nil {
+			t.Errorf("%v: a read of a freed buffer succeeded", dt)
+		}
+	}
+	buf, err := d.Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dt := range []ir.DType{ir.Float64, ir.Int64} {
+		if err := d.Write(buf, dt, 0, make([]byte, 8)); !errors.Is(err, ir.ErrUnsupported) {
+			t.Errorf("write of %v: %v", dt, err)
+		}
+		if d.Caps().DTypes.Has(dt) || d.Caps().ElemSize[dt] != 0 {
+			t.Errorf("caps claim %v", dt)
+		}
 	}
 }

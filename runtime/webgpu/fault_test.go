@@ -1,0 +1,200 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+func copyLaunch(t *testing.T, d *device) *runtime.Launch {
+	x := newTrial(parse(t, copyKernel), 1, 100)
+	x.fillInputs(rand.New(rand.NewPCG(1, 2)))
+	return x.launch(t, d)
+}
+
+// calls are all methods that reach the adapter.
+func calls(t *testing.T, d *device, l *runtime.Launch) map[string]func() error {
+	return map[string]func() error{
+		"alloc": func() error { _, err := d.Alloc(16); return err },
+		"write": func() error { return d.Write(l.Args[0].Buf, ir.Float32, 0, make([]byte, 4)) },
+		"read":  func() error { return d.Read(make([]byte, 4), ir.Float32, l.Args[0].Buf, 0) },
+		"build": func() error { _, err := d.Build(parse(t, copyKernel)); return err },
+		"run":   func() error { return d.Run([]runtime.Launch{*l}) },
+		"wait":  func() error { return d.Wait(true) },
+	}
+}
+
+func TestClosed(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	l := copyLaunch(t, d)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range calls(t, d, l) {
+		if err := call(); !errors.Is(err, runtime.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", name, err)
+		}
+	}
+	if err := d.Close(); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestLost(t *testing.T) {
+	defer fault.Reset()
+	other := openDevice(t, runtime.Config{})
+	d := openDevice(t, runtime.Config{})
+	l := copyLaunch(t, d)
+	fault.Set(FaultLost, 1)
+	if err := d.Run([]runtime.Launch{*l}); !errors.Is(err, runtime.ErrDeviceLost) {
+		t.Fatalf("run: %v, want ErrDeviceLost", err)
+	}
+	for name, call := range calls(t, d, l) {
+		if err := call(); !errors.Is(err, runtime.ErrDeviceLost) {
+			t.Errorf("%s: %v, want ErrDeviceLost", name, err)
+		}
+	}
+	if err := other.Run([]runtime.Launch{*copyLaunch(t, other)}); err != nil {
+		t.Errorf("another device: %v", err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	defer fault.Reset()
+	d := openDevice(t, runtime.Config{})
+	l := copyLaunch(t, d)
+	fault.Set(fault.Alloc, 1)
+	if _, err := d.Alloc(16); !errors.Is(err, runtime.ErrOutOfMemory) {
+		t.Errorf("alloc: %v", err)
+	}
+	fault.Set(fault.Compile, 1)
+	var ce *runtime.CompileError
+	if _, err := d.Build(parse(t, copyKernel)); !errors.As(err, &ce) {
+		t.Errorf("build: %v", err)
+	}
+	var le *runtime.LaunchError
+	fault.Set(fault.Compile, 1) // the shader, this time
+	if err := d.Run([]runtime.Launch{*l}); !errors.As(err, &le) || !errors.As(err, &ce) || ce.Source == "" {
+		t.Errorf("run: %v", err)
+	}
+	fault.Set(fault.Launch, 1)
+	if err := d.Run([]runtime.Launch{*l}); !errors.As(err, &le) {
+		t.Errorf("run: %v", err)
+	}
+	if err := d.Run([]runtime.Launch{*l}); err != nil {
+		t.Errorf("after the faults: %v", err)
+	}
+	if s := d.Stats(); s.CompileFails != 2 || s.Launches != 1 {
+		t.Errorf("%d failed compiles and %d launches, want 2 and 1", s.CompileFails, s.Launches)
+	}
+}
+
+// TestLaunchError: what comes before a bad launch has run.
+func TestLaunchError(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	x := newTrial(parse(t, copyKernel), 1, 100)
+	x.fillInputs(rand.New(rand.NewPCG(1, 2)))
+	l := x.launch(t, d)
+	for name, spoil := range map[string]func(*runtime.Launch){
+		"no program":   func(l *runtime.Launch) { l.Prog = nil },
+		"no args":      func(l *runtime.Launch) { l.Args = nil },
+		"no buffer":    func(l *runtime.Launch) { l.Args[0].Buf = nil },
+		"past the end": func(l *runtime.Launch) { l.Dims[0] = 1000 },
+		"before it":    func(l *runtime.Launch) { l.Args[1].Offset = -1 },
+		"rank":         func(l *runtime.Launch) { l.Rank = runtime.MaxRank + 1 },
+		"kept":         func(l *runtime.Launch) { l.Kept = 0 },
+		"scalars":      func(l *runtime.Launch) { l.Scalars = []uint64{1} },
+	} {
+		bad := *l
+		bad.Args = append([]runtime.Access(nil), l.Args...)
+		spoil(&bad)
+		err := d.Run([]runtime.Launch{*l, bad})
+		var le *runtime.LaunchError
+		if !errors.As(err, &le) || le.Index != 1 {
+			t.Errorf("%s: %v, want a LaunchError of launch 1", name, err)
+		}
+	}
+	x.compare(t, d, l, ir.Tolerance{})
+}
+
+func TestMemory(t *testing.T) {
+	d := openDevice(t, runtime.Config{MemoryLimit: 1 << 20})
+	a, err := d.Alloc(600 << 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Alloc(600 << 10); !errors.Is(err, runtime.ErrOutOfMemory) {
+		t.Errorf("above the limit: %v", err)
+	}
+	d.Free(a)
+	d.Free(a)
+	b, err := d.Alloc(600<<10 - 100) // of the same size class
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := d.Stats(); s.PoolHits != 1 || s.PoolBytes != 0 || s.AllocBytes < 600<<10 {
+		t.Errorf("%d pool hits, %d bytes pooled, %d live", s.PoolHits, s.PoolBytes, s.AllocBytes)
+	}
+	d.Free(b)
+	if _, err := d.Alloc(900 << 10); err != nil { // the pool makes room
+		t.Errorf("after the pool is trimmed: %v", err)
+	}
+	for _, n := range []int64{-1, 1 << 40} {
+		if _, err := d.Alloc(n); !errors.Is(err, runtime.ErrOutOfMemory) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if _, err := openDevice(t, runtime.Config{}).Alloc(0); err != nil {
+		t.Errorf("no bytes: %v", err)
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	_, err := d.Build(parse(t, "in 0 : float64\nout 1 : float64\n%0 = load 0 : float64\nstore 1 %0"))
+	if !errors.Is(err, ir.ErrUnsupported) {
+		t.Errorf("float64: %v", err)
+	}
+}
+
+func TestAdapterChoice(t *testing.T) {
+	openDevice(t, runtime.Config{})
+	_, err := driver{}.Open(runtime.Config{Adapter: "no such adapter"})
+	if !errors.Is(err, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "there are") {
+		t.Errorf("unknown adapter: %v", err)
+	}
+	text, err := driver{}.Probe()
+	if err != nil || text == "" {
+		t.Errorf("probe: %q, %v", text, err)
+	}
+}
+
+// TestNoDriver opens in a process that cannot find a Vulkan driver.
+func TestNoDriver(t *testing.T) {
+	if os.Getenv("MILLRACE_TEST_NO_DRIVER") != "" {
+		_, err := driver{}.Open(runtime.Config{})
+		_, perr := driver{}.Probe()
+		if !errors.Is(err, runtime.ErrNoDriver) || !errors.Is(perr, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "mesa-vulkan-drivers") {
+			t.Fatalf("open: %v; probe: %v", err, perr)
+		}
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNoDriver$", "-test.v")
+	cmd.Env = append(os.Environ(), "MILLRACE_TEST_NO_DRIVER=1", "VK_DRIVER_FILES=/nonexistent", "VK_ICD_FILENAMES=/nonexistent")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "error: XDG") {
+		t.Errorf("opening printed:\n%s", out)
+	}
+}

@@ -187,16 +187,17 @@ func (r *ready) guard(i int) uint32 {
 func (r *ready) classKey() classKey {
 	var key classKey
 	l := r.l
-	if l.Rank == 0 {
-		return key // one point: any class will do
+	inner, n := 0, int64(1) // one point where there are no dims
+	if l.Rank > 0 {
+		inner = r.dim(l.Rank - 1)
+		n = l.Dims[inner]
 	}
-	inner := r.dim(l.Rank - 1)
 	for i := range l.Args {
 		if r.p.kernel.Operands[i].Kind == codegen.Output && !r.p.writes[i] {
 			continue // of a Reduce: not the kernel's affair
 		}
-		key.set(i, codegen.Classify(&l.Args[i], inner, l.Dims[inner]))
-		if r.p.writes[i] && r.guard(i)&^(1<<(l.Rank-1)) != 0 {
+		key.set(i, codegen.Classify(&l.Args[i], inner, n))
+		if r.p.writes[i] && r.guard(i)&^(1<<max(l.Rank-1, 0)) != 0 {
 			key.guarded = true
 		}
 	}

@@ -21,10 +21,10 @@ func powFloat(b *Builder, x, y Ref) Ref {
 
 	q := b.mul(y, hi)
 	rest := b.fma(y, lo, b.fma(y, hi, b.neg(q)))
+	// Where q is infinite or NaN its rest means nothing.
+	rest = b.sel(b.lt(b.abs(q), b.float(dt, -expFor(dt).lo2)), rest, zero)
 	// x^0 and 1^y are 1 whatever the other operand is.
 	q = b.sel(b.or(b.eq(y, zero), b.eq(a, one)), zero, q)
-	f := expFor(dt)
-	rest = b.sel(b.lt(b.abs(q), b.float(dt, -f.lo2)), rest, zero)
 	p := exp2Pair(b, q, rest)
 
 	half := b.mul(y, b.float(dt, 0.5))

@@ -77,6 +77,9 @@ func goBlocks(l *list, texts map[string]string) error {
 		if strings.Contains(text, "math.") {
 			imports = "\"math\"\n" + imports
 		}
+		if strings.Contains(text, "ir.") {
+			imports += "\n\"github.com/millrace-go/millrace/ir\"\n"
+		}
 		texts["z_block_"+short[dt]+".go"] = goHeader + "import (\n" + imports + ")\n\n" + text
 	}
 	return nil

@@ -147,6 +147,8 @@ func (b *goBody) code(p *goPrinter, prog *ir.Prog) ([]string, error) {
 			continue
 		case ir.Where:
 			b.choose(name, in.DT, args)
+		case ir.FMA:
+			b.fma(name, in.DT, args)
 		case ir.Rare:
 			var sub string
 			if sub, err = p.sub(in.Imm); err == nil {
@@ -185,6 +187,16 @@ func (b *goBody) choose(name string, dt ir.DType, a []string) {
 	default:
 		fmt.Fprintf(&b.text, "\t\t\t%s := %s\n\t\t\tif %s {\n\t\t\t\t%s = %s\n\t\t\t}\n", name, a[2], a[0], name, a[1])
 	}
+}
+
+// fma prints the common case in place: a call costs more than it.
+func (b *goBody) fma(name string, dt ir.DType, a []string) {
+	if dt == ir.Float64 {
+		fmt.Fprintf(&b.text, "\t\t\t%s := math.FMA(%s)\n", name, strings.Join(a, ", "))
+		return
+	}
+	fmt.Fprintf(&b.text, "\t\t\t%ss := float64(float64(%s)*float64(%s)) + float64(%s)\n", name, a[0], a[1], a[2])
+	fmt.Fprintf(&b.text, "\t\t\t%s := float32(%ss)\n\t\t\tif twice(%ss) {\n\t\t\t\t%s = ir.FMA32(%s)\n\t\t\t}\n", name, name, name, name, strings.Join(a, ", "))
 }
 
 func group(x string) string {

@@ -26,7 +26,6 @@ var goSpellings = map[ir.Op]goSpelling{
 	ir.Ceil:   {float: "$T(math.Ceil(float64($0)))"},
 	ir.Round:  {float: "$T(math.RoundToEven(float64($0)))"},
 	ir.Trunc:  {float: "$T(math.Trunc(float64($0)))"},
-	ir.FMA:    {float: "fma$N($0, $1, $2)"},
 	ir.Quo:    {integer: "$0 / $1"},
 	ir.Mod:    {integer: "$0 % $1"},
 	ir.MulHi:  {integer: "uint32(uint64($0) * uint64($1) >> 32)"},

@@ -32,17 +32,13 @@ func absInt[T int32 | int64](x T) T {
 	return x
 }
 
-func fma64(x, y, z float64) float64 { return math.FMA(x, y, z) }
-
-// fma32 rounds x*y + z once. The product is exact in float64; rounding the sum
-// there and then again to float32 is wrong at most where the first rounding
-// ends in the middle of two float32 numbers, or the second one is denormal.
-func fma32(x, y, z float32) float32 {
-	s := float64(float64(x)*float64(y)) + float64(z)
-	if b := math.Float64bits(s); b&(1<<29-1) == 1<<28 || b<<1 < 0x381<<53 {
-		return ir.FMA32(x, y, z)
-	}
-	return float32(s)
+// twice reports a sum s = x*y + z of float32 numbers, computed in float64,
+// that must not be rounded a second time. The product is exact, so the only
+// harm lies where the first rounding ends in the middle of two float32 numbers,
+// or where the second one is denormal.
+func twice(s float64) bool {
+	b := math.Float64bits(s)
+	return b&(1<<29-1) == 1<<28 || b<<1 < 0x381<<53
 }
 
 // u64f32 rounds once: above 2^63 the lowest bit becomes sticky, because

@@ -8,5 +8,3 @@ type nativeCode struct{}
 func (t *tier0Prog) translate() error { return nil }
 
 func (t *tier0Prog) free() {}
-
-func nativeCallers() map[string]blockCaller { return nil }

@@ -5,6 +5,8 @@ package cpu
 import (
 	"math"
 	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
 )
 
 func go_iota_f32(in *t0Instr, v []t0Val, groups int) {
@@ -285,18 +287,58 @@ func go_normal_f32(in *t0Instr, v []t0Val, groups int) {
 			t136 := t135 + t125
 			t137 := float32(t134 * t134)
 			t138 := float32(t134 * t137)
-			t141 := fma32(float32(-0x1.080caap-03), t134, float32(0x1.1e73b8p-03))
-			t143 := fma32(t141, t134, float32(-0x1.f30e34p-04))
-			t145 := fma32(t143, t134, float32(0x1.1ed422p-03))
-			t147 := fma32(t145, t134, float32(-0x1.559de4p-03))
-			t149 := fma32(t147, t134, float32(0x1.99d05ep-03))
-			t151 := fma32(t149, t134, float32(-0x1.fffefp-03))
-			t153 := fma32(t151, t134, float32(0x1.555506p-02))
+			t141s := float64(float64(float32(-0x1.080caap-03))*float64(t134)) + float64(float32(0x1.1e73b8p-03))
+			t141 := float32(t141s)
+			if twice(t141s) {
+				t141 = ir.FMA32(float32(-0x1.080caap-03), t134, float32(0x1.1e73b8p-03))
+			}
+			t143s := float64(float64(t141)*float64(t134)) + float64(float32(-0x1.f30e34p-04))
+			t143 := float32(t143s)
+			if twice(t143s) {
+				t143 = ir.FMA32(t141, t134, float32(-0x1.f30e34p-04))
+			}
+			t145s := float64(float64(t143)*float64(t134)) + float64(float32(0x1.1ed422p-03))
+			t145 := float32(t145s)
+			if twice(t145s) {
+				t145 = ir.FMA32(t143, t134, float32(0x1.1ed422p-03))
+			}
+			t147s := float64(float64(t145)*float64(t134)) + float64(float32(-0x1.559de4p-03))
+			t147 := float32(t147s)
+			if twice(t147s) {
+				t147 = ir.FMA32(t145, t134, float32(-0x1.559de4p-03))
+			}
+			t149s := float64(float64(t147)*float64(t134)) + float64(float32(0x1.99d05ep-03))
+			t149 := float32(t149s)
+			if twice(t149s) {
+				t149 = ir.FMA32(t147, t134, float32(0x1.99d05ep-03))
+			}
+			t151s := float64(float64(t149)*float64(t134)) + float64(float32(-0x1.fffefp-03))
+			t151 := float32(t151s)
+			if twice(t151s) {
+				t151 = ir.FMA32(t149, t134, float32(-0x1.fffefp-03))
+			}
+			t153s := float64(float64(t151)*float64(t134)) + float64(float32(0x1.555506p-02))
+			t153 := float32(t153s)
+			if twice(t153s) {
+				t153 = ir.FMA32(t151, t134, float32(0x1.555506p-02))
+			}
 			t154 := float32(t138 * t153)
-			t156 := fma32(t136, float32(0x1.0bfbe8p-15), t154)
-			t158 := fma32(t137, float32(-0x1p-01), t156)
+			t156s := float64(float64(t136)*float64(float32(0x1.0bfbe8p-15))) + float64(t154)
+			t156 := float32(t156s)
+			if twice(t156s) {
+				t156 = ir.FMA32(t136, float32(0x1.0bfbe8p-15), t154)
+			}
+			t158s := float64(float64(t137)*float64(float32(-0x1p-01))) + float64(t156)
+			t158 := float32(t158s)
+			if twice(t158s) {
+				t158 = ir.FMA32(t137, float32(-0x1p-01), t156)
+			}
 			t160 := t134 + t158
-			t161 := fma32(t136, float32(0x1.62ep-01), t160)
+			t161s := float64(float64(t136)*float64(float32(0x1.62ep-01))) + float64(t160)
+			t161 := float32(t161s)
+			if twice(t161s) {
+				t161 = ir.FMA32(t136, float32(0x1.62ep-01), t160)
+			}
 			t163 := t117 == float32(0x0p+00)
 			t166u := math.Float32bits(math.Float32frombits(0x7fc00000))
 			if t163 {
@@ -329,13 +371,41 @@ func go_normal_f32(in *t0Instr, v []t0Val, groups int) {
 			t189 := t178 + int32(1)
 			t190 := float32(t187 * t187)
 			t191 := float32(t190 * t187)
-			t194 := fma32(float32(-0x1.9952dap-13), t190, float32(0x1.110776p-07))
-			t196 := fma32(t194, t190, float32(-0x1.555546p-03))
-			t197 := fma32(t191, t196, t187)
-			t200 := fma32(float32(0x1.99e818p-16), t190, float32(-0x1.6c0c28p-10))
-			t202 := fma32(t200, t190, float32(0x1.55554ap-05))
-			t203 := fma32(t202, t190, float32(-0x1p-01))
-			t204 := fma32(t190, t203, float32(0x1p+00))
+			t194s := float64(float64(float32(-0x1.9952dap-13))*float64(t190)) + float64(float32(0x1.110776p-07))
+			t194 := float32(t194s)
+			if twice(t194s) {
+				t194 = ir.FMA32(float32(-0x1.9952dap-13), t190, float32(0x1.110776p-07))
+			}
+			t196s := float64(float64(t194)*float64(t190)) + float64(float32(-0x1.555546p-03))
+			t196 := float32(t196s)
+			if twice(t196s) {
+				t196 = ir.FMA32(t194, t190, float32(-0x1.555546p-03))
+			}
+			t197s := float64(float64(t191)*float64(t196)) + float64(t187)
+			t197 := float32(t197s)
+			if twice(t197s) {
+				t197 = ir.FMA32(t191, t196, t187)
+			}
+			t200s := float64(float64(float32(0x1.99e818p-16))*float64(t190)) + float64(float32(-0x1.6c0c28p-10))
+			t200 := float32(t200s)
+			if twice(t200s) {
+				t200 = ir.FMA32(float32(0x1.99e818p-16), t190, float32(-0x1.6c0c28p-10))
+			}
+			t202s := float64(float64(t200)*float64(t190)) + float64(float32(0x1.55554ap-05))
+			t202 := float32(t202s)
+			if twice(t202s) {
+				t202 = ir.FMA32(t200, t190, float32(0x1.55554ap-05))
+			}
+			t203s := float64(float64(t202)*float64(t190)) + float64(float32(-0x1p-01))
+			t203 := float32(t203s)
+			if twice(t203s) {
+				t203 = ir.FMA32(t202, t190, float32(-0x1p-01))
+			}
+			t204s := float64(float64(t190)*float64(t203)) + float64(float32(0x1p+00))
+			t204 := float32(t204s)
+			if twice(t204s) {
+				t204 = ir.FMA32(t190, t203, float32(0x1p+00))
+			}
 			t205 := t189 & int32(1)
 			t206 := t205 == int32(1)
 			t207u := math.Float32bits(t197)
@@ -481,15 +551,47 @@ func go_exp_f32(in *t0Instr, v []t0Val, groups int) {
 			t6 := math.Float32frombits(t6u)
 			t8 := float32(t6 * float32(0x1.715476p-01))
 			t9 := float32(math.RoundToEven(float64(t8)))
-			t11 := fma32(t9, float32(-0x1.62ep+00), t6)
-			t13 := fma32(t9, float32(-0x1.0bfbe8p-14), t11)
+			t11s := float64(float64(t9)*float64(float32(-0x1.62ep+00))) + float64(t6)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t9, float32(-0x1.62ep+00), t6)
+			}
+			t13s := float64(float64(t9)*float64(float32(-0x1.0bfbe8p-14))) + float64(t11)
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(t9, float32(-0x1.0bfbe8p-14), t11)
+			}
 			t14 := float32(t13 * t13)
-			t17 := fma32(float32(0x1.9b7d3ep-13), t13, float32(0x1.71c64ap-10))
-			t19 := fma32(t17, t13, float32(0x1.1127ccp-07))
-			t21 := fma32(t19, t13, float32(0x1.5549d8p-05))
-			t23 := fma32(t21, t13, float32(0x1.55551p-03))
-			t25 := fma32(t23, t13, float32(0x1.00000cp-01))
-			t26 := fma32(t14, t25, t13)
+			t17s := float64(float64(float32(0x1.9b7d3ep-13))*float64(t13)) + float64(float32(0x1.71c64ap-10))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(float32(0x1.9b7d3ep-13), t13, float32(0x1.71c64ap-10))
+			}
+			t19s := float64(float64(t17)*float64(t13)) + float64(float32(0x1.1127ccp-07))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t13, float32(0x1.1127ccp-07))
+			}
+			t21s := float64(float64(t19)*float64(t13)) + float64(float32(0x1.5549d8p-05))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t13, float32(0x1.5549d8p-05))
+			}
+			t23s := float64(float64(t21)*float64(t13)) + float64(float32(0x1.55551p-03))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, t13, float32(0x1.55551p-03))
+			}
+			t25s := float64(float64(t23)*float64(t13)) + float64(float32(0x1.00000cp-01))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t13, float32(0x1.00000cp-01))
+			}
+			t26s := float64(float64(t14)*float64(t25)) + float64(t13)
+			t26 := float32(t26s)
+			if twice(t26s) {
+				t26 = ir.FMA32(t14, t25, t13)
+			}
 			t28 := t26 + float32(0x1p+00)
 			t29 := int32(t9)
 			t31 := t29 + int32(127)
@@ -524,15 +626,51 @@ func go_exp2_f32(in *t0Instr, v []t0Val, groups int) {
 			t6 := math.Float32frombits(t6u)
 			t8 := float32(t6 * float32(0x1p-01))
 			t9 := float32(math.RoundToEven(float64(t8)))
-			t11 := fma32(t9, float32(-0x1p+01), t6)
-			t14 := fma32(float32(0x1.52aa7p-20), t11, float32(0x1.032e92p-16))
-			t16 := fma32(t14, t11, float32(0x1.43525p-13))
-			t18 := fma32(t16, t11, float32(0x1.5d80b8p-10))
-			t20 := fma32(t18, t11, float32(0x1.3b2ap-07))
-			t22 := fma32(t20, t11, float32(0x1.c6b094p-05))
-			t24 := fma32(t22, t11, float32(0x1.ebfbe2p-03))
-			t26 := fma32(t24, t11, float32(0x1.62e43p-01))
-			t28 := fma32(t26, t11, float32(0x1p+00))
+			t11s := float64(float64(t9)*float64(float32(-0x1p+01))) + float64(t6)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t9, float32(-0x1p+01), t6)
+			}
+			t14s := float64(float64(float32(0x1.52aa7p-20))*float64(t11)) + float64(float32(0x1.032e92p-16))
+			t14 := float32(t14s)
+			if twice(t14s) {
+				t14 = ir.FMA32(float32(0x1.52aa7p-20), t11, float32(0x1.032e92p-16))
+			}
+			t16s := float64(float64(t14)*float64(t11)) + float64(float32(0x1.43525p-13))
+			t16 := float32(t16s)
+			if twice(t16s) {
+				t16 = ir.FMA32(t14, t11, float32(0x1.43525p-13))
+			}
+			t18s := float64(float64(t16)*float64(t11)) + float64(float32(0x1.5d80b8p-10))
+			t18 := float32(t18s)
+			if twice(t18s) {
+				t18 = ir.FMA32(t16, t11, float32(0x1.5d80b8p-10))
+			}
+			t20s := float64(float64(t18)*float64(t11)) + float64(float32(0x1.3b2ap-07))
+			t20 := float32(t20s)
+			if twice(t20s) {
+				t20 = ir.FMA32(t18, t11, float32(0x1.3b2ap-07))
+			}
+			t22s := float64(float64(t20)*float64(t11)) + float64(float32(0x1.c6b094p-05))
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t20, t11, float32(0x1.c6b094p-05))
+			}
+			t24s := float64(float64(t22)*float64(t11)) + float64(float32(0x1.ebfbe2p-03))
+			t24 := float32(t24s)
+			if twice(t24s) {
+				t24 = ir.FMA32(t22, t11, float32(0x1.ebfbe2p-03))
+			}
+			t26s := float64(float64(t24)*float64(t11)) + float64(float32(0x1.62e43p-01))
+			t26 := float32(t26s)
+			if twice(t26s) {
+				t26 = ir.FMA32(t24, t11, float32(0x1.62e43p-01))
+			}
+			t28s := float64(float64(t26)*float64(t11)) + float64(float32(0x1p+00))
+			t28 := float32(t28s)
+			if twice(t28s) {
+				t28 = ir.FMA32(t26, t11, float32(0x1p+00))
+			}
 			t29 := int32(t9)
 			t31 := t29 + int32(127)
 			t33 := t31 << (int32(23) & (32 - 1))
@@ -566,16 +704,52 @@ func go_expm1_f32(in *t0Instr, v []t0Val, groups int) {
 			t6 := math.Float32frombits(t6u)
 			t8 := float32(t6 * float32(0x1.715476p-01))
 			t9 := float32(math.RoundToEven(float64(t8)))
-			t11 := fma32(t9, float32(-0x1.62ep+00), t6)
-			t13 := fma32(t9, float32(-0x1.0bfbe8p-14), t11)
+			t11s := float64(float64(t9)*float64(float32(-0x1.62ep+00))) + float64(t6)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t9, float32(-0x1.62ep+00), t6)
+			}
+			t13s := float64(float64(t9)*float64(float32(-0x1.0bfbe8p-14))) + float64(t11)
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(t9, float32(-0x1.0bfbe8p-14), t11)
+			}
 			t14 := float32(t13 * t13)
-			t17 := fma32(float32(0x1.a12adep-16), t13, float32(0x1.a55818p-13))
-			t19 := fma32(t17, t13, float32(0x1.6c1b3ap-10))
-			t21 := fma32(t19, t13, float32(0x1.110b6ep-07))
-			t23 := fma32(t21, t13, float32(0x1.55554cp-05))
-			t25 := fma32(t23, t13, float32(0x1.55555cp-03))
-			t27 := fma32(t25, t13, float32(0x1p-01))
-			t28 := fma32(t14, t27, t13)
+			t17s := float64(float64(float32(0x1.a12adep-16))*float64(t13)) + float64(float32(0x1.a55818p-13))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(float32(0x1.a12adep-16), t13, float32(0x1.a55818p-13))
+			}
+			t19s := float64(float64(t17)*float64(t13)) + float64(float32(0x1.6c1b3ap-10))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t13, float32(0x1.6c1b3ap-10))
+			}
+			t21s := float64(float64(t19)*float64(t13)) + float64(float32(0x1.110b6ep-07))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t13, float32(0x1.110b6ep-07))
+			}
+			t23s := float64(float64(t21)*float64(t13)) + float64(float32(0x1.55554cp-05))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, t13, float32(0x1.55554cp-05))
+			}
+			t25s := float64(float64(t23)*float64(t13)) + float64(float32(0x1.55555cp-03))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t13, float32(0x1.55555cp-03))
+			}
+			t27s := float64(float64(t25)*float64(t13)) + float64(float32(0x1p-01))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t13, float32(0x1p-01))
+			}
+			t28s := float64(float64(t14)*float64(t27)) + float64(t13)
+			t28 := float32(t28s)
+			if twice(t28s) {
+				t28 = ir.FMA32(t14, t27, t13)
+			}
 			t29 := int32(t9)
 			t31 := t29 + int32(127)
 			t33 := t31 << (int32(23) & (32 - 1))
@@ -630,18 +804,58 @@ func go_log_f32(in *t0Instr, v []t0Val, groups int) {
 			t20 := t19 + t8
 			t21 := float32(t18 * t18)
 			t22 := float32(t18 * t21)
-			t25 := fma32(float32(-0x1.080caap-03), t18, float32(0x1.1e73b8p-03))
-			t27 := fma32(t25, t18, float32(-0x1.f30e34p-04))
-			t29 := fma32(t27, t18, float32(0x1.1ed422p-03))
-			t31 := fma32(t29, t18, float32(-0x1.559de4p-03))
-			t33 := fma32(t31, t18, float32(0x1.99d05ep-03))
-			t35 := fma32(t33, t18, float32(-0x1.fffefp-03))
-			t37 := fma32(t35, t18, float32(0x1.555506p-02))
+			t25s := float64(float64(float32(-0x1.080caap-03))*float64(t18)) + float64(float32(0x1.1e73b8p-03))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(float32(-0x1.080caap-03), t18, float32(0x1.1e73b8p-03))
+			}
+			t27s := float64(float64(t25)*float64(t18)) + float64(float32(-0x1.f30e34p-04))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t18, float32(-0x1.f30e34p-04))
+			}
+			t29s := float64(float64(t27)*float64(t18)) + float64(float32(0x1.1ed422p-03))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t18, float32(0x1.1ed422p-03))
+			}
+			t31s := float64(float64(t29)*float64(t18)) + float64(float32(-0x1.559de4p-03))
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t29, t18, float32(-0x1.559de4p-03))
+			}
+			t33s := float64(float64(t31)*float64(t18)) + float64(float32(0x1.99d05ep-03))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(t31, t18, float32(0x1.99d05ep-03))
+			}
+			t35s := float64(float64(t33)*float64(t18)) + float64(float32(-0x1.fffefp-03))
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t33, t18, float32(-0x1.fffefp-03))
+			}
+			t37s := float64(float64(t35)*float64(t18)) + float64(float32(0x1.555506p-02))
+			t37 := float32(t37s)
+			if twice(t37s) {
+				t37 = ir.FMA32(t35, t18, float32(0x1.555506p-02))
+			}
 			t38 := float32(t22 * t37)
-			t40 := fma32(t20, float32(0x1.0bfbe8p-15), t38)
-			t42 := fma32(t21, float32(-0x1p-01), t40)
+			t40s := float64(float64(t20)*float64(float32(0x1.0bfbe8p-15))) + float64(t38)
+			t40 := float32(t40s)
+			if twice(t40s) {
+				t40 = ir.FMA32(t20, float32(0x1.0bfbe8p-15), t38)
+			}
+			t42s := float64(float64(t21)*float64(float32(-0x1p-01))) + float64(t40)
+			t42 := float32(t42s)
+			if twice(t42s) {
+				t42 = ir.FMA32(t21, float32(-0x1p-01), t40)
+			}
 			t44 := t18 + t42
-			t45 := fma32(t20, float32(0x1.62ep-01), t44)
+			t45s := float64(float64(t20)*float64(float32(0x1.62ep-01))) + float64(t44)
+			t45 := float32(t45s)
+			if twice(t45s) {
+				t45 = ir.FMA32(t20, float32(0x1.62ep-01), t44)
+			}
 			t47 := t0 == float32(0x0p+00)
 			t50u := math.Float32bits(math.Float32frombits(0x7fc00000))
 			if t47 {
@@ -696,20 +910,60 @@ func go_log2_f32(in *t0Instr, v []t0Val, groups int) {
 			t20 := t19 + t8
 			t21 := float32(t18 * t18)
 			t22 := float32(t18 * t21)
-			t25 := fma32(float32(-0x1.080caap-03), t18, float32(0x1.1e73b8p-03))
-			t27 := fma32(t25, t18, float32(-0x1.f30e34p-04))
-			t29 := fma32(t27, t18, float32(0x1.1ed422p-03))
-			t31 := fma32(t29, t18, float32(-0x1.559de4p-03))
-			t33 := fma32(t31, t18, float32(0x1.99d05ep-03))
-			t35 := fma32(t33, t18, float32(-0x1.fffefp-03))
-			t37 := fma32(t35, t18, float32(0x1.555506p-02))
+			t25s := float64(float64(float32(-0x1.080caap-03))*float64(t18)) + float64(float32(0x1.1e73b8p-03))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(float32(-0x1.080caap-03), t18, float32(0x1.1e73b8p-03))
+			}
+			t27s := float64(float64(t25)*float64(t18)) + float64(float32(-0x1.f30e34p-04))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t18, float32(-0x1.f30e34p-04))
+			}
+			t29s := float64(float64(t27)*float64(t18)) + float64(float32(0x1.1ed422p-03))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t18, float32(0x1.1ed422p-03))
+			}
+			t31s := float64(float64(t29)*float64(t18)) + float64(float32(-0x1.559de4p-03))
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t29, t18, float32(-0x1.559de4p-03))
+			}
+			t33s := float64(float64(t31)*float64(t18)) + float64(float32(0x1.99d05ep-03))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(t31, t18, float32(0x1.99d05ep-03))
+			}
+			t35s := float64(float64(t33)*float64(t18)) + float64(float32(-0x1.fffefp-03))
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t33, t18, float32(-0x1.fffefp-03))
+			}
+			t37s := float64(float64(t35)*float64(t18)) + float64(float32(0x1.555506p-02))
+			t37 := float32(t37s)
+			if twice(t37s) {
+				t37 = ir.FMA32(t35, t18, float32(0x1.555506p-02))
+			}
 			t38 := float32(t22 * t37)
-			t40 := fma32(t21, float32(-0x1p-01), t38)
+			t40s := float64(float64(t21)*float64(float32(-0x1p-01))) + float64(t38)
+			t40 := float32(t40s)
+			if twice(t40s) {
+				t40 = ir.FMA32(t21, float32(-0x1p-01), t38)
+			}
 			t43 := float32(t40 * float32(0x1.715476p+00))
-			t44 := fma32(t18, float32(0x1.4ae0cp-26), t43)
+			t44s := float64(float64(t18)*float64(float32(0x1.4ae0cp-26))) + float64(t43)
+			t44 := float32(t44s)
+			if twice(t44s) {
+				t44 = ir.FMA32(t18, float32(0x1.4ae0cp-26), t43)
+			}
 			t45 := float32(t18 * float32(0x1.715476p+00))
 			t46 := -t45
-			t47 := fma32(t18, float32(0x1.715476p+00), t46)
+			t47s := float64(float64(t18)*float64(float32(0x1.715476p+00))) + float64(t46)
+			t47 := float32(t47s)
+			if twice(t47s) {
+				t47 = ir.FMA32(t18, float32(0x1.715476p+00), t46)
+			}
 			t48 := t44 + t47
 			t49 := t20 + t45
 			t50 := t49 - t20
@@ -758,23 +1012,67 @@ func go_log1p_f32(in *t0Instr, v []t0Val, groups int) {
 			t13 := int32(129) - t7
 			t14 := t13 << (int32(23) & (32 - 1))
 			t15 := math.Float32frombits(uint32(t14))
-			t18 := fma32(t15, float32(0x1p-02), float32(-0x1p+00))
+			t18s := float64(float64(t15)*float64(float32(0x1p-02))) + float64(float32(-0x1p+00))
+			t18 := float32(t18s)
+			if twice(t18s) {
+				t18 = ir.FMA32(t15, float32(0x1p-02), float32(-0x1p+00))
+			}
 			t19 := t11 + t18
 			t20 := float32(t7)
 			t21 := float32(t19 * t19)
 			t22 := float32(t19 * t21)
-			t25 := fma32(float32(-0x1.080caap-03), t19, float32(0x1.1e73b8p-03))
-			t27 := fma32(t25, t19, float32(-0x1.f30e34p-04))
-			t29 := fma32(t27, t19, float32(0x1.1ed422p-03))
-			t31 := fma32(t29, t19, float32(-0x1.559de4p-03))
-			t33 := fma32(t31, t19, float32(0x1.99d05ep-03))
-			t35 := fma32(t33, t19, float32(-0x1.fffefp-03))
-			t37 := fma32(t35, t19, float32(0x1.555506p-02))
+			t25s := float64(float64(float32(-0x1.080caap-03))*float64(t19)) + float64(float32(0x1.1e73b8p-03))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(float32(-0x1.080caap-03), t19, float32(0x1.1e73b8p-03))
+			}
+			t27s := float64(float64(t25)*float64(t19)) + float64(float32(-0x1.f30e34p-04))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t19, float32(-0x1.f30e34p-04))
+			}
+			t29s := float64(float64(t27)*float64(t19)) + float64(float32(0x1.1ed422p-03))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t19, float32(0x1.1ed422p-03))
+			}
+			t31s := float64(float64(t29)*float64(t19)) + float64(float32(-0x1.559de4p-03))
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t29, t19, float32(-0x1.559de4p-03))
+			}
+			t33s := float64(float64(t31)*float64(t19)) + float64(float32(0x1.99d05ep-03))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(t31, t19, float32(0x1.99d05ep-03))
+			}
+			t35s := float64(float64(t33)*float64(t19)) + float64(float32(-0x1.fffefp-03))
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t33, t19, float32(-0x1.fffefp-03))
+			}
+			t37s := float64(float64(t35)*float64(t19)) + float64(float32(0x1.555506p-02))
+			t37 := float32(t37s)
+			if twice(t37s) {
+				t37 = ir.FMA32(t35, t19, float32(0x1.555506p-02))
+			}
 			t38 := float32(t22 * t37)
-			t40 := fma32(t20, float32(0x1.0bfbe8p-15), t38)
-			t42 := fma32(t21, float32(-0x1p-01), t40)
+			t40s := float64(float64(t20)*float64(float32(0x1.0bfbe8p-15))) + float64(t38)
+			t40 := float32(t40s)
+			if twice(t40s) {
+				t40 = ir.FMA32(t20, float32(0x1.0bfbe8p-15), t38)
+			}
+			t42s := float64(float64(t21)*float64(float32(-0x1p-01))) + float64(t40)
+			t42 := float32(t42s)
+			if twice(t42s) {
+				t42 = ir.FMA32(t21, float32(-0x1p-01), t40)
+			}
 			t44 := t19 + t42
-			t45 := fma32(t20, float32(0x1.62ep-01), t44)
+			t45s := float64(float64(t20)*float64(float32(0x1.62ep-01))) + float64(t44)
+			t45 := float32(t45s)
+			if twice(t45s) {
+				t45 = ir.FMA32(t20, float32(0x1.62ep-01), t44)
+			}
 			t48 := t2 == float32(0x0p+00)
 			t51u := math.Float32bits(math.Float32frombits(0x7fc00000))
 			if t48 {
@@ -872,21 +1170,65 @@ func goSub_sin_large_float32(p0 float32) float32 {
 	t77 := t76 >> (uint32(1) & (32 - 1))
 	t78 := int32(t77)
 	t79 := float32(t78)
-	t81 := fma32(t79, float32(0x1p-55), t71)
+	t81s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t71)
+	t81 := float32(t81s)
+	if twice(t81s) {
+		t81 = ir.FMA32(t79, float32(0x1p-55), t71)
+	}
 	t82 := t71 - t81
-	t83 := fma32(t79, float32(0x1p-55), t82)
+	t83s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t82)
+	t83 := float32(t83s)
+	if twice(t83s) {
+		t83 = ir.FMA32(t79, float32(0x1p-55), t82)
+	}
 	t86 := float32(t83 * float32(0x1.921fb6p+00))
-	t87 := fma32(t81, float32(-0x1.777a5cp-25), t86)
-	t88 := fma32(t81, float32(0x1.921fb6p+00), t87)
+	t87s := float64(float64(t81)*float64(float32(-0x1.777a5cp-25))) + float64(t86)
+	t87 := float32(t87s)
+	if twice(t87s) {
+		t87 = ir.FMA32(t81, float32(-0x1.777a5cp-25), t86)
+	}
+	t88s := float64(float64(t81)*float64(float32(0x1.921fb6p+00))) + float64(t87)
+	t88 := float32(t88s)
+	if twice(t88s) {
+		t88 = ir.FMA32(t81, float32(0x1.921fb6p+00), t87)
+	}
 	t89 := float32(t88 * t88)
 	t90 := float32(t89 * t88)
-	t93 := fma32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
-	t95 := fma32(t93, t89, float32(-0x1.555546p-03))
-	t96 := fma32(t90, t95, t88)
-	t99 := fma32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
-	t101 := fma32(t99, t89, float32(0x1.55554ap-05))
-	t103 := fma32(t101, t89, float32(-0x1p-01))
-	t105 := fma32(t89, t103, float32(0x1p+00))
+	t93s := float64(float64(float32(-0x1.9952dap-13))*float64(t89)) + float64(float32(0x1.110776p-07))
+	t93 := float32(t93s)
+	if twice(t93s) {
+		t93 = ir.FMA32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
+	}
+	t95s := float64(float64(t93)*float64(t89)) + float64(float32(-0x1.555546p-03))
+	t95 := float32(t95s)
+	if twice(t95s) {
+		t95 = ir.FMA32(t93, t89, float32(-0x1.555546p-03))
+	}
+	t96s := float64(float64(t90)*float64(t95)) + float64(t88)
+	t96 := float32(t96s)
+	if twice(t96s) {
+		t96 = ir.FMA32(t90, t95, t88)
+	}
+	t99s := float64(float64(float32(0x1.99e818p-16))*float64(t89)) + float64(float32(-0x1.6c0c28p-10))
+	t99 := float32(t99s)
+	if twice(t99s) {
+		t99 = ir.FMA32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
+	}
+	t101s := float64(float64(t99)*float64(t89)) + float64(float32(0x1.55554ap-05))
+	t101 := float32(t101s)
+	if twice(t101s) {
+		t101 = ir.FMA32(t99, t89, float32(0x1.55554ap-05))
+	}
+	t103s := float64(float64(t101)*float64(t89)) + float64(float32(-0x1p-01))
+	t103 := float32(t103s)
+	if twice(t103s) {
+		t103 = ir.FMA32(t101, t89, float32(-0x1p-01))
+	}
+	t105s := float64(float64(t89)*float64(t103)) + float64(float32(0x1p+00))
+	t105 := float32(t105s)
+	if twice(t105s) {
+		t105 = ir.FMA32(t89, t103, float32(0x1p+00))
+	}
 	t106 := t59 & int32(1)
 	t107 := t106 == int32(1)
 	t108u := math.Float32bits(t96)
@@ -919,20 +1261,64 @@ func go_sin_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t2 := float32(t0 * float32(0x1.45f306p-01))
 			t3 := float32(math.RoundToEven(float64(t2)))
-			t5 := fma32(t3, float32(-0x1.92p+00), t0)
-			t7 := fma32(t3, float32(-0x1.fb4p-12), t5)
-			t9 := fma32(t3, float32(-0x1.4442d2p-24), t7)
-			t11 := fma32(t3, float32(0x1.ee59dap-50), t9)
+			t5s := float64(float64(t3)*float64(float32(-0x1.92p+00))) + float64(t0)
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t3, float32(-0x1.92p+00), t0)
+			}
+			t7s := float64(float64(t3)*float64(float32(-0x1.fb4p-12))) + float64(t5)
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(t3, float32(-0x1.fb4p-12), t5)
+			}
+			t9s := float64(float64(t3)*float64(float32(-0x1.4442d2p-24))) + float64(t7)
+			t9 := float32(t9s)
+			if twice(t9s) {
+				t9 = ir.FMA32(t3, float32(-0x1.4442d2p-24), t7)
+			}
+			t11s := float64(float64(t3)*float64(float32(0x1.ee59dap-50))) + float64(t9)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t3, float32(0x1.ee59dap-50), t9)
+			}
 			t12 := int32(t3)
 			t13 := float32(t11 * t11)
 			t14 := float32(t13 * t11)
-			t17 := fma32(float32(-0x1.9952dap-13), t13, float32(0x1.110776p-07))
-			t19 := fma32(t17, t13, float32(-0x1.555546p-03))
-			t20 := fma32(t14, t19, t11)
-			t23 := fma32(float32(0x1.99e818p-16), t13, float32(-0x1.6c0c28p-10))
-			t25 := fma32(t23, t13, float32(0x1.55554ap-05))
-			t27 := fma32(t25, t13, float32(-0x1p-01))
-			t29 := fma32(t13, t27, float32(0x1p+00))
+			t17s := float64(float64(float32(-0x1.9952dap-13))*float64(t13)) + float64(float32(0x1.110776p-07))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(float32(-0x1.9952dap-13), t13, float32(0x1.110776p-07))
+			}
+			t19s := float64(float64(t17)*float64(t13)) + float64(float32(-0x1.555546p-03))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t13, float32(-0x1.555546p-03))
+			}
+			t20s := float64(float64(t14)*float64(t19)) + float64(t11)
+			t20 := float32(t20s)
+			if twice(t20s) {
+				t20 = ir.FMA32(t14, t19, t11)
+			}
+			t23s := float64(float64(float32(0x1.99e818p-16))*float64(t13)) + float64(float32(-0x1.6c0c28p-10))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(float32(0x1.99e818p-16), t13, float32(-0x1.6c0c28p-10))
+			}
+			t25s := float64(float64(t23)*float64(t13)) + float64(float32(0x1.55554ap-05))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t13, float32(0x1.55554ap-05))
+			}
+			t27s := float64(float64(t25)*float64(t13)) + float64(float32(-0x1p-01))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t13, float32(-0x1p-01))
+			}
+			t29s := float64(float64(t13)*float64(t27)) + float64(float32(0x1p+00))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t13, t27, float32(0x1p+00))
+			}
 			t31 := t12 & int32(1)
 			t32 := t31 == int32(1)
 			t33u := math.Float32bits(t20)
@@ -1030,22 +1416,66 @@ func goSub_cos_large_float32(p0 float32) float32 {
 	t77 := t76 >> (uint32(1) & (32 - 1))
 	t78 := int32(t77)
 	t79 := float32(t78)
-	t81 := fma32(t79, float32(0x1p-55), t71)
+	t81s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t71)
+	t81 := float32(t81s)
+	if twice(t81s) {
+		t81 = ir.FMA32(t79, float32(0x1p-55), t71)
+	}
 	t82 := t71 - t81
-	t83 := fma32(t79, float32(0x1p-55), t82)
+	t83s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t82)
+	t83 := float32(t83s)
+	if twice(t83s) {
+		t83 = ir.FMA32(t79, float32(0x1p-55), t82)
+	}
 	t86 := float32(t83 * float32(0x1.921fb6p+00))
-	t87 := fma32(t81, float32(-0x1.777a5cp-25), t86)
-	t88 := fma32(t81, float32(0x1.921fb6p+00), t87)
+	t87s := float64(float64(t81)*float64(float32(-0x1.777a5cp-25))) + float64(t86)
+	t87 := float32(t87s)
+	if twice(t87s) {
+		t87 = ir.FMA32(t81, float32(-0x1.777a5cp-25), t86)
+	}
+	t88s := float64(float64(t81)*float64(float32(0x1.921fb6p+00))) + float64(t87)
+	t88 := float32(t88s)
+	if twice(t88s) {
+		t88 = ir.FMA32(t81, float32(0x1.921fb6p+00), t87)
+	}
 	t89 := t59 + int32(1)
 	t90 := float32(t88 * t88)
 	t91 := float32(t90 * t88)
-	t94 := fma32(float32(-0x1.9952dap-13), t90, float32(0x1.110776p-07))
-	t96 := fma32(t94, t90, float32(-0x1.555546p-03))
-	t97 := fma32(t91, t96, t88)
-	t100 := fma32(float32(0x1.99e818p-16), t90, float32(-0x1.6c0c28p-10))
-	t102 := fma32(t100, t90, float32(0x1.55554ap-05))
-	t104 := fma32(t102, t90, float32(-0x1p-01))
-	t106 := fma32(t90, t104, float32(0x1p+00))
+	t94s := float64(float64(float32(-0x1.9952dap-13))*float64(t90)) + float64(float32(0x1.110776p-07))
+	t94 := float32(t94s)
+	if twice(t94s) {
+		t94 = ir.FMA32(float32(-0x1.9952dap-13), t90, float32(0x1.110776p-07))
+	}
+	t96s := float64(float64(t94)*float64(t90)) + float64(float32(-0x1.555546p-03))
+	t96 := float32(t96s)
+	if twice(t96s) {
+		t96 = ir.FMA32(t94, t90, float32(-0x1.555546p-03))
+	}
+	t97s := float64(float64(t91)*float64(t96)) + float64(t88)
+	t97 := float32(t97s)
+	if twice(t97s) {
+		t97 = ir.FMA32(t91, t96, t88)
+	}
+	t100s := float64(float64(float32(0x1.99e818p-16))*float64(t90)) + float64(float32(-0x1.6c0c28p-10))
+	t100 := float32(t100s)
+	if twice(t100s) {
+		t100 = ir.FMA32(float32(0x1.99e818p-16), t90, float32(-0x1.6c0c28p-10))
+	}
+	t102s := float64(float64(t100)*float64(t90)) + float64(float32(0x1.55554ap-05))
+	t102 := float32(t102s)
+	if twice(t102s) {
+		t102 = ir.FMA32(t100, t90, float32(0x1.55554ap-05))
+	}
+	t104s := float64(float64(t102)*float64(t90)) + float64(float32(-0x1p-01))
+	t104 := float32(t104s)
+	if twice(t104s) {
+		t104 = ir.FMA32(t102, t90, float32(-0x1p-01))
+	}
+	t106s := float64(float64(t90)*float64(t104)) + float64(float32(0x1p+00))
+	t106 := float32(t106s)
+	if twice(t106s) {
+		t106 = ir.FMA32(t90, t104, float32(0x1p+00))
+	}
 	t107 := t89 & int32(1)
 	t108 := t107 == int32(1)
 	t109u := math.Float32bits(t97)
@@ -1073,21 +1503,65 @@ func go_cos_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t2 := float32(t0 * float32(0x1.45f306p-01))
 			t3 := float32(math.RoundToEven(float64(t2)))
-			t5 := fma32(t3, float32(-0x1.92p+00), t0)
-			t7 := fma32(t3, float32(-0x1.fb4p-12), t5)
-			t9 := fma32(t3, float32(-0x1.4442d2p-24), t7)
-			t11 := fma32(t3, float32(0x1.ee59dap-50), t9)
+			t5s := float64(float64(t3)*float64(float32(-0x1.92p+00))) + float64(t0)
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t3, float32(-0x1.92p+00), t0)
+			}
+			t7s := float64(float64(t3)*float64(float32(-0x1.fb4p-12))) + float64(t5)
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(t3, float32(-0x1.fb4p-12), t5)
+			}
+			t9s := float64(float64(t3)*float64(float32(-0x1.4442d2p-24))) + float64(t7)
+			t9 := float32(t9s)
+			if twice(t9s) {
+				t9 = ir.FMA32(t3, float32(-0x1.4442d2p-24), t7)
+			}
+			t11s := float64(float64(t3)*float64(float32(0x1.ee59dap-50))) + float64(t9)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t3, float32(0x1.ee59dap-50), t9)
+			}
 			t12 := int32(t3)
 			t14 := t12 + int32(1)
 			t15 := float32(t11 * t11)
 			t16 := float32(t15 * t11)
-			t19 := fma32(float32(-0x1.9952dap-13), t15, float32(0x1.110776p-07))
-			t21 := fma32(t19, t15, float32(-0x1.555546p-03))
-			t22 := fma32(t16, t21, t11)
-			t25 := fma32(float32(0x1.99e818p-16), t15, float32(-0x1.6c0c28p-10))
-			t27 := fma32(t25, t15, float32(0x1.55554ap-05))
-			t29 := fma32(t27, t15, float32(-0x1p-01))
-			t31 := fma32(t15, t29, float32(0x1p+00))
+			t19s := float64(float64(float32(-0x1.9952dap-13))*float64(t15)) + float64(float32(0x1.110776p-07))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(float32(-0x1.9952dap-13), t15, float32(0x1.110776p-07))
+			}
+			t21s := float64(float64(t19)*float64(t15)) + float64(float32(-0x1.555546p-03))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t15, float32(-0x1.555546p-03))
+			}
+			t22s := float64(float64(t16)*float64(t21)) + float64(t11)
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t16, t21, t11)
+			}
+			t25s := float64(float64(float32(0x1.99e818p-16))*float64(t15)) + float64(float32(-0x1.6c0c28p-10))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(float32(0x1.99e818p-16), t15, float32(-0x1.6c0c28p-10))
+			}
+			t27s := float64(float64(t25)*float64(t15)) + float64(float32(0x1.55554ap-05))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t15, float32(0x1.55554ap-05))
+			}
+			t29s := float64(float64(t27)*float64(t15)) + float64(float32(-0x1p-01))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t15, float32(-0x1p-01))
+			}
+			t31s := float64(float64(t15)*float64(t29)) + float64(float32(0x1p+00))
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t15, t29, float32(0x1p+00))
+			}
 			t32 := t14 & int32(1)
 			t33 := t32 == int32(1)
 			t34u := math.Float32bits(t22)
@@ -1179,21 +1653,65 @@ func goSub_tan_large_float32(p0 float32) float32 {
 	t77 := t76 >> (uint32(1) & (32 - 1))
 	t78 := int32(t77)
 	t79 := float32(t78)
-	t81 := fma32(t79, float32(0x1p-55), t71)
+	t81s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t71)
+	t81 := float32(t81s)
+	if twice(t81s) {
+		t81 = ir.FMA32(t79, float32(0x1p-55), t71)
+	}
 	t82 := t71 - t81
-	t83 := fma32(t79, float32(0x1p-55), t82)
+	t83s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t82)
+	t83 := float32(t83s)
+	if twice(t83s) {
+		t83 = ir.FMA32(t79, float32(0x1p-55), t82)
+	}
 	t86 := float32(t83 * float32(0x1.921fb6p+00))
-	t87 := fma32(t81, float32(-0x1.777a5cp-25), t86)
-	t88 := fma32(t81, float32(0x1.921fb6p+00), t87)
+	t87s := float64(float64(t81)*float64(float32(-0x1.777a5cp-25))) + float64(t86)
+	t87 := float32(t87s)
+	if twice(t87s) {
+		t87 = ir.FMA32(t81, float32(-0x1.777a5cp-25), t86)
+	}
+	t88s := float64(float64(t81)*float64(float32(0x1.921fb6p+00))) + float64(t87)
+	t88 := float32(t88s)
+	if twice(t88s) {
+		t88 = ir.FMA32(t81, float32(0x1.921fb6p+00), t87)
+	}
 	t89 := float32(t88 * t88)
 	t90 := float32(t89 * t88)
-	t93 := fma32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
-	t95 := fma32(t93, t89, float32(-0x1.555546p-03))
-	t96 := fma32(t90, t95, t88)
-	t99 := fma32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
-	t101 := fma32(t99, t89, float32(0x1.55554ap-05))
-	t103 := fma32(t101, t89, float32(-0x1p-01))
-	t105 := fma32(t89, t103, float32(0x1p+00))
+	t93s := float64(float64(float32(-0x1.9952dap-13))*float64(t89)) + float64(float32(0x1.110776p-07))
+	t93 := float32(t93s)
+	if twice(t93s) {
+		t93 = ir.FMA32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
+	}
+	t95s := float64(float64(t93)*float64(t89)) + float64(float32(-0x1.555546p-03))
+	t95 := float32(t95s)
+	if twice(t95s) {
+		t95 = ir.FMA32(t93, t89, float32(-0x1.555546p-03))
+	}
+	t96s := float64(float64(t90)*float64(t95)) + float64(t88)
+	t96 := float32(t96s)
+	if twice(t96s) {
+		t96 = ir.FMA32(t90, t95, t88)
+	}
+	t99s := float64(float64(float32(0x1.99e818p-16))*float64(t89)) + float64(float32(-0x1.6c0c28p-10))
+	t99 := float32(t99s)
+	if twice(t99s) {
+		t99 = ir.FMA32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
+	}
+	t101s := float64(float64(t99)*float64(t89)) + float64(float32(0x1.55554ap-05))
+	t101 := float32(t101s)
+	if twice(t101s) {
+		t101 = ir.FMA32(t99, t89, float32(0x1.55554ap-05))
+	}
+	t103s := float64(float64(t101)*float64(t89)) + float64(float32(-0x1p-01))
+	t103 := float32(t103s)
+	if twice(t103s) {
+		t103 = ir.FMA32(t101, t89, float32(-0x1p-01))
+	}
+	t105s := float64(float64(t89)*float64(t103)) + float64(float32(0x1p+00))
+	t105 := float32(t105s)
+	if twice(t105s) {
+		t105 = ir.FMA32(t89, t103, float32(0x1p+00))
+	}
 	t106 := t59 & int32(1)
 	t107 := t106 == int32(1)
 	t108 := -t105
@@ -1228,20 +1746,64 @@ func go_tan_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t2 := float32(t0 * float32(0x1.45f306p-01))
 			t3 := float32(math.RoundToEven(float64(t2)))
-			t5 := fma32(t3, float32(-0x1.92p+00), t0)
-			t7 := fma32(t3, float32(-0x1.fb4p-12), t5)
-			t9 := fma32(t3, float32(-0x1.4442d2p-24), t7)
-			t11 := fma32(t3, float32(0x1.ee59dap-50), t9)
+			t5s := float64(float64(t3)*float64(float32(-0x1.92p+00))) + float64(t0)
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t3, float32(-0x1.92p+00), t0)
+			}
+			t7s := float64(float64(t3)*float64(float32(-0x1.fb4p-12))) + float64(t5)
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(t3, float32(-0x1.fb4p-12), t5)
+			}
+			t9s := float64(float64(t3)*float64(float32(-0x1.4442d2p-24))) + float64(t7)
+			t9 := float32(t9s)
+			if twice(t9s) {
+				t9 = ir.FMA32(t3, float32(-0x1.4442d2p-24), t7)
+			}
+			t11s := float64(float64(t3)*float64(float32(0x1.ee59dap-50))) + float64(t9)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t3, float32(0x1.ee59dap-50), t9)
+			}
 			t12 := int32(t3)
 			t13 := float32(t11 * t11)
 			t14 := float32(t13 * t11)
-			t17 := fma32(float32(-0x1.9952dap-13), t13, float32(0x1.110776p-07))
-			t19 := fma32(t17, t13, float32(-0x1.555546p-03))
-			t20 := fma32(t14, t19, t11)
-			t23 := fma32(float32(0x1.99e818p-16), t13, float32(-0x1.6c0c28p-10))
-			t25 := fma32(t23, t13, float32(0x1.55554ap-05))
-			t27 := fma32(t25, t13, float32(-0x1p-01))
-			t29 := fma32(t13, t27, float32(0x1p+00))
+			t17s := float64(float64(float32(-0x1.9952dap-13))*float64(t13)) + float64(float32(0x1.110776p-07))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(float32(-0x1.9952dap-13), t13, float32(0x1.110776p-07))
+			}
+			t19s := float64(float64(t17)*float64(t13)) + float64(float32(-0x1.555546p-03))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t13, float32(-0x1.555546p-03))
+			}
+			t20s := float64(float64(t14)*float64(t19)) + float64(t11)
+			t20 := float32(t20s)
+			if twice(t20s) {
+				t20 = ir.FMA32(t14, t19, t11)
+			}
+			t23s := float64(float64(float32(0x1.99e818p-16))*float64(t13)) + float64(float32(-0x1.6c0c28p-10))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(float32(0x1.99e818p-16), t13, float32(-0x1.6c0c28p-10))
+			}
+			t25s := float64(float64(t23)*float64(t13)) + float64(float32(0x1.55554ap-05))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t13, float32(0x1.55554ap-05))
+			}
+			t27s := float64(float64(t25)*float64(t13)) + float64(float32(-0x1p-01))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t13, float32(-0x1p-01))
+			}
+			t29s := float64(float64(t13)*float64(t27)) + float64(float32(0x1p+00))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t13, t27, float32(0x1p+00))
+			}
 			t31 := t12 & int32(1)
 			t32 := t31 == int32(1)
 			t33 := -t29
@@ -1290,19 +1852,63 @@ func go_tanh_f32(in *t0Instr, v []t0Val, groups int) {
 			t6 := math.Float32frombits(t6u)
 			t7 := float32(t6 * t6)
 			t8 := float32(t7 * t6)
-			t11 := fma32(float32(-0x1.75438ap-08), t7, float32(0x1.52034ep-06))
-			t13 := fma32(t11, t7, float32(-0x1.b836e8p-05))
-			t15 := fma32(t13, t7, float32(0x1.1106fcp-03))
-			t17 := fma32(t15, t7, float32(-0x1.555532p-02))
-			t18 := fma32(t8, t17, t6)
+			t11s := float64(float64(float32(-0x1.75438ap-08))*float64(t7)) + float64(float32(0x1.52034ep-06))
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(float32(-0x1.75438ap-08), t7, float32(0x1.52034ep-06))
+			}
+			t13s := float64(float64(t11)*float64(t7)) + float64(float32(-0x1.b836e8p-05))
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(t11, t7, float32(-0x1.b836e8p-05))
+			}
+			t15s := float64(float64(t13)*float64(t7)) + float64(float32(0x1.1106fcp-03))
+			t15 := float32(t15s)
+			if twice(t15s) {
+				t15 = ir.FMA32(t13, t7, float32(0x1.1106fcp-03))
+			}
+			t17s := float64(float64(t15)*float64(t7)) + float64(float32(-0x1.555532p-02))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(t15, t7, float32(-0x1.555532p-02))
+			}
+			t18s := float64(float64(t8)*float64(t17)) + float64(t6)
+			t18 := float32(t18s)
+			if twice(t18s) {
+				t18 = ir.FMA32(t8, t17, t6)
+			}
 			t20 := float32(t6 * float32(0x1.715476p+01))
 			t21 := float32(math.RoundToEven(float64(t20)))
-			t23 := fma32(t21, float32(-0x1.62e43p-02), t6)
-			t26 := fma32(float32(0x1.0fa73cp-02), t23, float32(0x1.573e46p-01))
-			t28 := fma32(t26, t23, float32(0x1.555a7ap+00))
-			t30 := fma32(t28, t23, float32(0x1.fffdbcp+00))
-			t32 := fma32(t30, t23, float32(0x1.fffff6p+00))
-			t33 := fma32(t32, t23, float32(0x1p+00))
+			t23s := float64(float64(t21)*float64(float32(-0x1.62e43p-02))) + float64(t6)
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, float32(-0x1.62e43p-02), t6)
+			}
+			t26s := float64(float64(float32(0x1.0fa73cp-02))*float64(t23)) + float64(float32(0x1.573e46p-01))
+			t26 := float32(t26s)
+			if twice(t26s) {
+				t26 = ir.FMA32(float32(0x1.0fa73cp-02), t23, float32(0x1.573e46p-01))
+			}
+			t28s := float64(float64(t26)*float64(t23)) + float64(float32(0x1.555a7ap+00))
+			t28 := float32(t28s)
+			if twice(t28s) {
+				t28 = ir.FMA32(t26, t23, float32(0x1.555a7ap+00))
+			}
+			t30s := float64(float64(t28)*float64(t23)) + float64(float32(0x1.fffdbcp+00))
+			t30 := float32(t30s)
+			if twice(t30s) {
+				t30 = ir.FMA32(t28, t23, float32(0x1.fffdbcp+00))
+			}
+			t32s := float64(float64(t30)*float64(t23)) + float64(float32(0x1.fffff6p+00))
+			t32 := float32(t32s)
+			if twice(t32s) {
+				t32 = ir.FMA32(t30, t23, float32(0x1.fffff6p+00))
+			}
+			t33s := float64(float64(t32)*float64(t23)) + float64(float32(0x1p+00))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(t32, t23, float32(0x1p+00))
+			}
 			t34 := int32(math.Float32bits(t33))
 			t35 := int32(t21)
 			t37 := t35 << (int32(23) & (32 - 1))
@@ -1344,16 +1950,52 @@ func go_sinh_f32(in *t0Instr, v []t0Val, groups int) {
 			t5 := math.Float32frombits(t5u)
 			t7 := float32(t5 * float32(0x1.715476p-01))
 			t8 := float32(math.RoundToEven(float64(t7)))
-			t10 := fma32(t8, float32(-0x1.62ep+00), t5)
-			t12 := fma32(t8, float32(-0x1.0bfbe8p-14), t10)
+			t10s := float64(float64(t8)*float64(float32(-0x1.62ep+00))) + float64(t5)
+			t10 := float32(t10s)
+			if twice(t10s) {
+				t10 = ir.FMA32(t8, float32(-0x1.62ep+00), t5)
+			}
+			t12s := float64(float64(t8)*float64(float32(-0x1.0bfbe8p-14))) + float64(t10)
+			t12 := float32(t12s)
+			if twice(t12s) {
+				t12 = ir.FMA32(t8, float32(-0x1.0bfbe8p-14), t10)
+			}
 			t14 := float32(t12 * t12)
-			t17 := fma32(float32(0x1.9b7d3ep-13), t12, float32(0x1.71c64ap-10))
-			t19 := fma32(t17, t12, float32(0x1.1127ccp-07))
-			t21 := fma32(t19, t12, float32(0x1.5549d8p-05))
-			t23 := fma32(t21, t12, float32(0x1.55551p-03))
-			t25 := fma32(t23, t12, float32(0x1.00000cp-01))
-			t26 := fma32(t14, t25, t12)
-			t27 := fma32(t26, float32(0x1p-01), float32(0x1p-01))
+			t17s := float64(float64(float32(0x1.9b7d3ep-13))*float64(t12)) + float64(float32(0x1.71c64ap-10))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(float32(0x1.9b7d3ep-13), t12, float32(0x1.71c64ap-10))
+			}
+			t19s := float64(float64(t17)*float64(t12)) + float64(float32(0x1.1127ccp-07))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t12, float32(0x1.1127ccp-07))
+			}
+			t21s := float64(float64(t19)*float64(t12)) + float64(float32(0x1.5549d8p-05))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t12, float32(0x1.5549d8p-05))
+			}
+			t23s := float64(float64(t21)*float64(t12)) + float64(float32(0x1.55551p-03))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, t12, float32(0x1.55551p-03))
+			}
+			t25s := float64(float64(t23)*float64(t12)) + float64(float32(0x1.00000cp-01))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t12, float32(0x1.00000cp-01))
+			}
+			t26s := float64(float64(t14)*float64(t25)) + float64(t12)
+			t26 := float32(t26s)
+			if twice(t26s) {
+				t26 = ir.FMA32(t14, t25, t12)
+			}
+			t27s := float64(float64(t26)*float64(float32(0x1p-01))) + float64(float32(0x1p-01))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t26, float32(0x1p-01), float32(0x1p-01))
+			}
 			t28 := int32(t8)
 			t30 := t28 + int32(127)
 			t32 := t30 << (int32(23) & (32 - 1))
@@ -1370,10 +2012,26 @@ func go_sinh_f32(in *t0Instr, v []t0Val, groups int) {
 			t40 := math.Float32frombits(t40u)
 			t41 := float32(t40 * t40)
 			t42 := float32(t40 * t41)
-			t45 := fma32(float32(0x1.76771ep-19), t41, float32(0x1.a01c22p-13))
-			t47 := fma32(t45, t41, float32(0x1.1110eap-07))
-			t49 := fma32(t47, t41, float32(0x1.555556p-03))
-			t50 := fma32(t42, t49, t40)
+			t45s := float64(float64(float32(0x1.76771ep-19))*float64(t41)) + float64(float32(0x1.a01c22p-13))
+			t45 := float32(t45s)
+			if twice(t45s) {
+				t45 = ir.FMA32(float32(0x1.76771ep-19), t41, float32(0x1.a01c22p-13))
+			}
+			t47s := float64(float64(t45)*float64(t41)) + float64(float32(0x1.1110eap-07))
+			t47 := float32(t47s)
+			if twice(t47s) {
+				t47 = ir.FMA32(t45, t41, float32(0x1.1110eap-07))
+			}
+			t49s := float64(float64(t47)*float64(t41)) + float64(float32(0x1.555556p-03))
+			t49 := float32(t49s)
+			if twice(t49s) {
+				t49 = ir.FMA32(t47, t41, float32(0x1.555556p-03))
+			}
+			t50s := float64(float64(t42)*float64(t49)) + float64(t40)
+			t50 := float32(t50s)
+			if twice(t50s) {
+				t50 = ir.FMA32(t42, t49, t40)
+			}
 			t51 := t1 < float32(0x1p+00)
 			t52u := math.Float32bits(t38)
 			if t51 {
@@ -1406,16 +2064,52 @@ func go_cosh_f32(in *t0Instr, v []t0Val, groups int) {
 			t4 := math.Float32frombits(t4u)
 			t6 := float32(t4 * float32(0x1.715476p-01))
 			t7 := float32(math.RoundToEven(float64(t6)))
-			t9 := fma32(t7, float32(-0x1.62ep+00), t4)
-			t11 := fma32(t7, float32(-0x1.0bfbe8p-14), t9)
+			t9s := float64(float64(t7)*float64(float32(-0x1.62ep+00))) + float64(t4)
+			t9 := float32(t9s)
+			if twice(t9s) {
+				t9 = ir.FMA32(t7, float32(-0x1.62ep+00), t4)
+			}
+			t11s := float64(float64(t7)*float64(float32(-0x1.0bfbe8p-14))) + float64(t9)
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t7, float32(-0x1.0bfbe8p-14), t9)
+			}
 			t13 := float32(t11 * t11)
-			t16 := fma32(float32(0x1.9b7d3ep-13), t11, float32(0x1.71c64ap-10))
-			t18 := fma32(t16, t11, float32(0x1.1127ccp-07))
-			t20 := fma32(t18, t11, float32(0x1.5549d8p-05))
-			t22 := fma32(t20, t11, float32(0x1.55551p-03))
-			t24 := fma32(t22, t11, float32(0x1.00000cp-01))
-			t25 := fma32(t13, t24, t11)
-			t26 := fma32(t25, float32(0x1p-01), float32(0x1p-01))
+			t16s := float64(float64(float32(0x1.9b7d3ep-13))*float64(t11)) + float64(float32(0x1.71c64ap-10))
+			t16 := float32(t16s)
+			if twice(t16s) {
+				t16 = ir.FMA32(float32(0x1.9b7d3ep-13), t11, float32(0x1.71c64ap-10))
+			}
+			t18s := float64(float64(t16)*float64(t11)) + float64(float32(0x1.1127ccp-07))
+			t18 := float32(t18s)
+			if twice(t18s) {
+				t18 = ir.FMA32(t16, t11, float32(0x1.1127ccp-07))
+			}
+			t20s := float64(float64(t18)*float64(t11)) + float64(float32(0x1.5549d8p-05))
+			t20 := float32(t20s)
+			if twice(t20s) {
+				t20 = ir.FMA32(t18, t11, float32(0x1.5549d8p-05))
+			}
+			t22s := float64(float64(t20)*float64(t11)) + float64(float32(0x1.55551p-03))
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t20, t11, float32(0x1.55551p-03))
+			}
+			t24s := float64(float64(t22)*float64(t11)) + float64(float32(0x1.00000cp-01))
+			t24 := float32(t24s)
+			if twice(t24s) {
+				t24 = ir.FMA32(t22, t11, float32(0x1.00000cp-01))
+			}
+			t25s := float64(float64(t13)*float64(t24)) + float64(t11)
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t13, t24, t11)
+			}
+			t26s := float64(float64(t25)*float64(float32(0x1p-01))) + float64(float32(0x1p-01))
+			t26 := float32(t26s)
+			if twice(t26s) {
+				t26 = ir.FMA32(t25, float32(0x1p-01), float32(0x1p-01))
+			}
 			t27 := int32(t7)
 			t29 := t27 + int32(127)
 			t31 := t29 << (int32(23) & (32 - 1))
@@ -1439,7 +2133,11 @@ func go_asin_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t1 := abs32(t0)
 			t3 := t1 > float32(0x1p-01)
-			t5 := fma32(t1, float32(-0x1p-01), float32(0x1p-01))
+			t5s := float64(float64(t1)*float64(float32(-0x1p-01))) + float64(float32(0x1p-01))
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t1, float32(-0x1p-01), float32(0x1p-01))
+			}
 			t6 := float32(t1 * t1)
 			t7u := math.Float32bits(t6)
 			if t3 {
@@ -1453,12 +2151,36 @@ func go_asin_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t9 := math.Float32frombits(t9u)
 			t10 := float32(t9 * t7)
-			t13 := fma32(float32(0x1.33f1bep-05), t7, float32(0x1.d74498p-07))
-			t15 := fma32(t13, t7, float32(0x1.04b3c8p-05))
-			t17 := fma32(t15, t7, float32(0x1.6caa42p-05))
-			t19 := fma32(t17, t7, float32(0x1.3338ap-04))
-			t21 := fma32(t19, t7, float32(0x1.55554cp-03))
-			t22 := fma32(t10, t21, t9)
+			t13s := float64(float64(float32(0x1.33f1bep-05))*float64(t7)) + float64(float32(0x1.d74498p-07))
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(float32(0x1.33f1bep-05), t7, float32(0x1.d74498p-07))
+			}
+			t15s := float64(float64(t13)*float64(t7)) + float64(float32(0x1.04b3c8p-05))
+			t15 := float32(t15s)
+			if twice(t15s) {
+				t15 = ir.FMA32(t13, t7, float32(0x1.04b3c8p-05))
+			}
+			t17s := float64(float64(t15)*float64(t7)) + float64(float32(0x1.6caa42p-05))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(t15, t7, float32(0x1.6caa42p-05))
+			}
+			t19s := float64(float64(t17)*float64(t7)) + float64(float32(0x1.3338ap-04))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t7, float32(0x1.3338ap-04))
+			}
+			t21s := float64(float64(t19)*float64(t7)) + float64(float32(0x1.55554cp-03))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t7, float32(0x1.55554cp-03))
+			}
+			t22s := float64(float64(t10)*float64(t21)) + float64(t9)
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t10, t21, t9)
+			}
 			t23 := t22 + t22
 			t26 := t23 - float32(-0x1.777a5cp-25)
 			t27 := float32(0x1.921fb6p+00) - t26
@@ -1487,7 +2209,11 @@ func go_acos_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t1 := abs32(t0)
 			t3 := t1 > float32(0x1p-01)
-			t5 := fma32(t1, float32(-0x1p-01), float32(0x1p-01))
+			t5s := float64(float64(t1)*float64(float32(-0x1p-01))) + float64(float32(0x1p-01))
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t1, float32(-0x1p-01), float32(0x1p-01))
+			}
 			t6 := float32(t1 * t1)
 			t7u := math.Float32bits(t6)
 			if t3 {
@@ -1501,12 +2227,36 @@ func go_acos_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t9 := math.Float32frombits(t9u)
 			t10 := float32(t9 * t7)
-			t13 := fma32(float32(0x1.33f1bep-05), t7, float32(0x1.d74498p-07))
-			t15 := fma32(t13, t7, float32(0x1.04b3c8p-05))
-			t17 := fma32(t15, t7, float32(0x1.6caa42p-05))
-			t19 := fma32(t17, t7, float32(0x1.3338ap-04))
-			t21 := fma32(t19, t7, float32(0x1.55554cp-03))
-			t22 := fma32(t10, t21, t9)
+			t13s := float64(float64(float32(0x1.33f1bep-05))*float64(t7)) + float64(float32(0x1.d74498p-07))
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(float32(0x1.33f1bep-05), t7, float32(0x1.d74498p-07))
+			}
+			t15s := float64(float64(t13)*float64(t7)) + float64(float32(0x1.04b3c8p-05))
+			t15 := float32(t15s)
+			if twice(t15s) {
+				t15 = ir.FMA32(t13, t7, float32(0x1.04b3c8p-05))
+			}
+			t17s := float64(float64(t15)*float64(t7)) + float64(float32(0x1.6caa42p-05))
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(t15, t7, float32(0x1.6caa42p-05))
+			}
+			t19s := float64(float64(t17)*float64(t7)) + float64(float32(0x1.3338ap-04))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(t17, t7, float32(0x1.3338ap-04))
+			}
+			t21s := float64(float64(t19)*float64(t7)) + float64(float32(0x1.55554cp-03))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t7, float32(0x1.55554cp-03))
+			}
+			t22s := float64(float64(t10)*float64(t21)) + float64(t9)
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t10, t21, t9)
+			}
 			t23 := t22 + t22
 			t25 := t0 < float32(0x0p+00)
 			t28 := t23 - float32(-0x1.777a5cp-24)
@@ -1589,11 +2339,31 @@ func go_atan_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t24 := math.Float32frombits(t24u)
 			t25 := float32(t14 * t15)
-			t28 := fma32(float32(-0x1.f2f1b6p-05), t15, float32(0x1.b226f2p-04))
-			t30 := fma32(t28, t15, float32(-0x1.23b9dp-03))
-			t32 := fma32(t30, t15, float32(0x1.9991e4p-03))
-			t34 := fma32(t32, t15, float32(-0x1.55554ap-02))
-			t35 := fma32(t25, t34, t20)
+			t28s := float64(float64(float32(-0x1.f2f1b6p-05))*float64(t15)) + float64(float32(0x1.b226f2p-04))
+			t28 := float32(t28s)
+			if twice(t28s) {
+				t28 = ir.FMA32(float32(-0x1.f2f1b6p-05), t15, float32(0x1.b226f2p-04))
+			}
+			t30s := float64(float64(t28)*float64(t15)) + float64(float32(-0x1.23b9dp-03))
+			t30 := float32(t30s)
+			if twice(t30s) {
+				t30 = ir.FMA32(t28, t15, float32(-0x1.23b9dp-03))
+			}
+			t32s := float64(float64(t30)*float64(t15)) + float64(float32(0x1.9991e4p-03))
+			t32 := float32(t32s)
+			if twice(t32s) {
+				t32 = ir.FMA32(t30, t15, float32(0x1.9991e4p-03))
+			}
+			t34s := float64(float64(t32)*float64(t15)) + float64(float32(-0x1.55554ap-02))
+			t34 := float32(t34s)
+			if twice(t34s) {
+				t34 = ir.FMA32(t32, t15, float32(-0x1.55554ap-02))
+			}
+			t35s := float64(float64(t25)*float64(t34)) + float64(t20)
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t25, t34, t20)
+			}
 			t36 := t14 + t35
 			t37 := t24 + t36
 			t38 := int32(math.Float32bits(t37))
@@ -1624,15 +2394,47 @@ func go_sigmoid_f32(in *t0Instr, v []t0Val, groups int) {
 			t7 := math.Float32frombits(t7u)
 			t9 := float32(t7 * float32(0x1.715476p-01))
 			t10 := float32(math.RoundToEven(float64(t9)))
-			t12 := fma32(t10, float32(-0x1.62ep+00), t7)
-			t14 := fma32(t10, float32(-0x1.0bfbe8p-14), t12)
+			t12s := float64(float64(t10)*float64(float32(-0x1.62ep+00))) + float64(t7)
+			t12 := float32(t12s)
+			if twice(t12s) {
+				t12 = ir.FMA32(t10, float32(-0x1.62ep+00), t7)
+			}
+			t14s := float64(float64(t10)*float64(float32(-0x1.0bfbe8p-14))) + float64(t12)
+			t14 := float32(t14s)
+			if twice(t14s) {
+				t14 = ir.FMA32(t10, float32(-0x1.0bfbe8p-14), t12)
+			}
 			t15 := float32(t14 * t14)
-			t18 := fma32(float32(0x1.9b7d3ep-13), t14, float32(0x1.71c64ap-10))
-			t20 := fma32(t18, t14, float32(0x1.1127ccp-07))
-			t22 := fma32(t20, t14, float32(0x1.5549d8p-05))
-			t24 := fma32(t22, t14, float32(0x1.55551p-03))
-			t26 := fma32(t24, t14, float32(0x1.00000cp-01))
-			t27 := fma32(t15, t26, t14)
+			t18s := float64(float64(float32(0x1.9b7d3ep-13))*float64(t14)) + float64(float32(0x1.71c64ap-10))
+			t18 := float32(t18s)
+			if twice(t18s) {
+				t18 = ir.FMA32(float32(0x1.9b7d3ep-13), t14, float32(0x1.71c64ap-10))
+			}
+			t20s := float64(float64(t18)*float64(t14)) + float64(float32(0x1.1127ccp-07))
+			t20 := float32(t20s)
+			if twice(t20s) {
+				t20 = ir.FMA32(t18, t14, float32(0x1.1127ccp-07))
+			}
+			t22s := float64(float64(t20)*float64(t14)) + float64(float32(0x1.5549d8p-05))
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t20, t14, float32(0x1.5549d8p-05))
+			}
+			t24s := float64(float64(t22)*float64(t14)) + float64(float32(0x1.55551p-03))
+			t24 := float32(t24s)
+			if twice(t24s) {
+				t24 = ir.FMA32(t22, t14, float32(0x1.55551p-03))
+			}
+			t26s := float64(float64(t24)*float64(t14)) + float64(float32(0x1.00000cp-01))
+			t26 := float32(t26s)
+			if twice(t26s) {
+				t26 = ir.FMA32(t24, t14, float32(0x1.00000cp-01))
+			}
+			t27s := float64(float64(t15)*float64(t26)) + float64(t14)
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t15, t26, t14)
+			}
 			t28 := int32(t10)
 			t30 := t28 + int32(127)
 			t32 := t30 << (int32(23) & (32 - 1))
@@ -1661,8 +2463,16 @@ func go_sigmoid_f32(in *t0Instr, v []t0Val, groups int) {
 			t47 := math.Float32frombits(t47u)
 			t48 := t46 / t41
 			t49 := -t48
-			t50 := fma32(t49, t41, t46)
-			t51 := fma32(t49, t44, t50)
+			t50s := float64(float64(t49)*float64(t41)) + float64(t46)
+			t50 := float32(t50s)
+			if twice(t50s) {
+				t50 = ir.FMA32(t49, t41, t46)
+			}
+			t51s := float64(float64(t49)*float64(t44)) + float64(t50)
+			t51 := float32(t51s)
+			if twice(t51s) {
+				t51 = ir.FMA32(t49, t44, t50)
+			}
 			t52 := float32(0x1p+00) - t48
 			t53u := math.Float32bits(t48)
 			if t45 {
@@ -1670,7 +2480,11 @@ func go_sigmoid_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t53 := math.Float32frombits(t53u)
 			t54 := t51 + t47
-			t55 := fma32(t54, t53, t48)
+			t55s := float64(float64(t54)*float64(t53)) + float64(t48)
+			t55 := float32(t55s)
+			if twice(t55s) {
+				t55 = ir.FMA32(t54, t53, t48)
+			}
 			out[i] = t55
 		}
 	}
@@ -1685,12 +2499,36 @@ func go_erf_f32(in *t0Instr, v []t0Val, groups int) {
 		for i := range out {
 			t0 := p0[i]
 			t2 := float32(t0 * t0)
-			t5 := fma32(float32(-0x1.387442p-11), t2, float32(0x1.46d9e6p-08))
-			t7 := fma32(t5, t2, float32(-0x1.b67c04p-06))
-			t9 := fma32(t7, t2, float32(0x1.ce1986p-04))
-			t11 := fma32(t9, t2, float32(-0x1.8126e2p-02))
-			t13 := fma32(t11, t2, float32(0x1.06eba6p-03))
-			t14 := fma32(t13, t0, t0)
+			t5s := float64(float64(float32(-0x1.387442p-11))*float64(t2)) + float64(float32(0x1.46d9e6p-08))
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(float32(-0x1.387442p-11), t2, float32(0x1.46d9e6p-08))
+			}
+			t7s := float64(float64(t5)*float64(t2)) + float64(float32(-0x1.b67c04p-06))
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(t5, t2, float32(-0x1.b67c04p-06))
+			}
+			t9s := float64(float64(t7)*float64(t2)) + float64(float32(0x1.ce1986p-04))
+			t9 := float32(t9s)
+			if twice(t9s) {
+				t9 = ir.FMA32(t7, t2, float32(0x1.ce1986p-04))
+			}
+			t11s := float64(float64(t9)*float64(t2)) + float64(float32(-0x1.8126e2p-02))
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t9, t2, float32(-0x1.8126e2p-02))
+			}
+			t13s := float64(float64(t11)*float64(t2)) + float64(float32(0x1.06eba6p-03))
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(t11, t2, float32(0x1.06eba6p-03))
+			}
+			t14s := float64(float64(t13)*float64(t0)) + float64(t0)
+			t14 := float32(t14s)
+			if twice(t14s) {
+				t14 = ir.FMA32(t13, t0, t0)
+			}
 			t15 := abs32(t0)
 			t17 := t15 > float32(0x1.f9999ap+01)
 			t18u := math.Float32bits(t15)
@@ -1698,13 +2536,41 @@ func go_erf_f32(in *t0Instr, v []t0Val, groups int) {
 				t18u = math.Float32bits(float32(0x1.f9999ap+01))
 			}
 			t18 := math.Float32frombits(t18u)
-			t21 := fma32(float32(0x1.03d19ap-11), t18, float32(-0x1.c203b2p-09))
-			t23 := fma32(t21, t18, float32(0x1.e91e6cp-07))
-			t25 := fma32(t23, t18, float32(-0x1.a01e42p-06))
-			t27 := fma32(t25, t18, float32(0x1.f89e92p-05))
-			t29 := fma32(t27, t18, float32(0x1.f1e0bp-05))
-			t31 := fma32(t29, t18, float32(0x1.3a30cep-03))
-			t33 := fma32(t31, t18, float32(0x1.fed6cap-01))
+			t21s := float64(float64(float32(0x1.03d19ap-11))*float64(t18)) + float64(float32(-0x1.c203b2p-09))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(float32(0x1.03d19ap-11), t18, float32(-0x1.c203b2p-09))
+			}
+			t23s := float64(float64(t21)*float64(t18)) + float64(float32(0x1.e91e6cp-07))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, t18, float32(0x1.e91e6cp-07))
+			}
+			t25s := float64(float64(t23)*float64(t18)) + float64(float32(-0x1.a01e42p-06))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t18, float32(-0x1.a01e42p-06))
+			}
+			t27s := float64(float64(t25)*float64(t18)) + float64(float32(0x1.f89e92p-05))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t18, float32(0x1.f89e92p-05))
+			}
+			t29s := float64(float64(t27)*float64(t18)) + float64(float32(0x1.f1e0bp-05))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t18, float32(0x1.f1e0bp-05))
+			}
+			t31s := float64(float64(t29)*float64(t18)) + float64(float32(0x1.3a30cep-03))
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t29, t18, float32(0x1.3a30cep-03))
+			}
+			t33s := float64(float64(t31)*float64(t18)) + float64(float32(0x1.fed6cap-01))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(t31, t18, float32(0x1.fed6cap-01))
+			}
 			t34 := float32(t33 * t33)
 			t35 := float32(t34 * t34)
 			t36 := float32(t35 * t35)
@@ -1755,12 +2621,36 @@ func go_gelu_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t2 := float32(t0 * float32(0x1.6a09e6p-01))
 			t4 := float32(t2 * t2)
-			t7 := fma32(float32(-0x1.387442p-11), t4, float32(0x1.46d9e6p-08))
-			t9 := fma32(t7, t4, float32(-0x1.b67c04p-06))
-			t11 := fma32(t9, t4, float32(0x1.ce1986p-04))
-			t13 := fma32(t11, t4, float32(-0x1.8126e2p-02))
-			t15 := fma32(t13, t4, float32(0x1.06eba6p-03))
-			t16 := fma32(t15, t2, t2)
+			t7s := float64(float64(float32(-0x1.387442p-11))*float64(t4)) + float64(float32(0x1.46d9e6p-08))
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(float32(-0x1.387442p-11), t4, float32(0x1.46d9e6p-08))
+			}
+			t9s := float64(float64(t7)*float64(t4)) + float64(float32(-0x1.b67c04p-06))
+			t9 := float32(t9s)
+			if twice(t9s) {
+				t9 = ir.FMA32(t7, t4, float32(-0x1.b67c04p-06))
+			}
+			t11s := float64(float64(t9)*float64(t4)) + float64(float32(0x1.ce1986p-04))
+			t11 := float32(t11s)
+			if twice(t11s) {
+				t11 = ir.FMA32(t9, t4, float32(0x1.ce1986p-04))
+			}
+			t13s := float64(float64(t11)*float64(t4)) + float64(float32(-0x1.8126e2p-02))
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(t11, t4, float32(-0x1.8126e2p-02))
+			}
+			t15s := float64(float64(t13)*float64(t4)) + float64(float32(0x1.06eba6p-03))
+			t15 := float32(t15s)
+			if twice(t15s) {
+				t15 = ir.FMA32(t13, t4, float32(0x1.06eba6p-03))
+			}
+			t16s := float64(float64(t15)*float64(t2)) + float64(t2)
+			t16 := float32(t16s)
+			if twice(t16s) {
+				t16 = ir.FMA32(t15, t2, t2)
+			}
 			t17 := abs32(t2)
 			t19 := t17 > float32(0x1.f9999ap+01)
 			t20u := math.Float32bits(t17)
@@ -1768,13 +2658,41 @@ func go_gelu_f32(in *t0Instr, v []t0Val, groups int) {
 				t20u = math.Float32bits(float32(0x1.f9999ap+01))
 			}
 			t20 := math.Float32frombits(t20u)
-			t23 := fma32(float32(0x1.03d19ap-11), t20, float32(-0x1.c203b2p-09))
-			t25 := fma32(t23, t20, float32(0x1.e91e6cp-07))
-			t27 := fma32(t25, t20, float32(-0x1.a01e42p-06))
-			t29 := fma32(t27, t20, float32(0x1.f89e92p-05))
-			t31 := fma32(t29, t20, float32(0x1.f1e0bp-05))
-			t33 := fma32(t31, t20, float32(0x1.3a30cep-03))
-			t35 := fma32(t33, t20, float32(0x1.fed6cap-01))
+			t23s := float64(float64(float32(0x1.03d19ap-11))*float64(t20)) + float64(float32(-0x1.c203b2p-09))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(float32(0x1.03d19ap-11), t20, float32(-0x1.c203b2p-09))
+			}
+			t25s := float64(float64(t23)*float64(t20)) + float64(float32(0x1.e91e6cp-07))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t20, float32(0x1.e91e6cp-07))
+			}
+			t27s := float64(float64(t25)*float64(t20)) + float64(float32(-0x1.a01e42p-06))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t20, float32(-0x1.a01e42p-06))
+			}
+			t29s := float64(float64(t27)*float64(t20)) + float64(float32(0x1.f89e92p-05))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t20, float32(0x1.f89e92p-05))
+			}
+			t31s := float64(float64(t29)*float64(t20)) + float64(float32(0x1.f1e0bp-05))
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t29, t20, float32(0x1.f1e0bp-05))
+			}
+			t33s := float64(float64(t31)*float64(t20)) + float64(float32(0x1.3a30cep-03))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(t31, t20, float32(0x1.3a30cep-03))
+			}
+			t35s := float64(float64(t33)*float64(t20)) + float64(float32(0x1.fed6cap-01))
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t33, t20, float32(0x1.fed6cap-01))
+			}
 			t36 := float32(t35 * t35)
 			t37 := float32(t36 * t36)
 			t38 := float32(t37 * t37)
@@ -1827,19 +2745,63 @@ func go_gelutanh_f32(in *t0Instr, v []t0Val, groups int) {
 			t13 := math.Float32frombits(t13u)
 			t14 := float32(t13 * t13)
 			t15 := float32(t14 * t13)
-			t18 := fma32(float32(-0x1.75438ap-08), t14, float32(0x1.52034ep-06))
-			t20 := fma32(t18, t14, float32(-0x1.b836e8p-05))
-			t22 := fma32(t20, t14, float32(0x1.1106fcp-03))
-			t24 := fma32(t22, t14, float32(-0x1.555532p-02))
-			t25 := fma32(t15, t24, t13)
+			t18s := float64(float64(float32(-0x1.75438ap-08))*float64(t14)) + float64(float32(0x1.52034ep-06))
+			t18 := float32(t18s)
+			if twice(t18s) {
+				t18 = ir.FMA32(float32(-0x1.75438ap-08), t14, float32(0x1.52034ep-06))
+			}
+			t20s := float64(float64(t18)*float64(t14)) + float64(float32(-0x1.b836e8p-05))
+			t20 := float32(t20s)
+			if twice(t20s) {
+				t20 = ir.FMA32(t18, t14, float32(-0x1.b836e8p-05))
+			}
+			t22s := float64(float64(t20)*float64(t14)) + float64(float32(0x1.1106fcp-03))
+			t22 := float32(t22s)
+			if twice(t22s) {
+				t22 = ir.FMA32(t20, t14, float32(0x1.1106fcp-03))
+			}
+			t24s := float64(float64(t22)*float64(t14)) + float64(float32(-0x1.555532p-02))
+			t24 := float32(t24s)
+			if twice(t24s) {
+				t24 = ir.FMA32(t22, t14, float32(-0x1.555532p-02))
+			}
+			t25s := float64(float64(t15)*float64(t24)) + float64(t13)
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t15, t24, t13)
+			}
 			t27 := float32(t13 * float32(0x1.715476p+01))
 			t28 := float32(math.RoundToEven(float64(t27)))
-			t30 := fma32(t28, float32(-0x1.62e43p-02), t13)
-			t33 := fma32(float32(0x1.0fa73cp-02), t30, float32(0x1.573e46p-01))
-			t35 := fma32(t33, t30, float32(0x1.555a7ap+00))
-			t37 := fma32(t35, t30, float32(0x1.fffdbcp+00))
-			t39 := fma32(t37, t30, float32(0x1.fffff6p+00))
-			t40 := fma32(t39, t30, float32(0x1p+00))
+			t30s := float64(float64(t28)*float64(float32(-0x1.62e43p-02))) + float64(t13)
+			t30 := float32(t30s)
+			if twice(t30s) {
+				t30 = ir.FMA32(t28, float32(-0x1.62e43p-02), t13)
+			}
+			t33s := float64(float64(float32(0x1.0fa73cp-02))*float64(t30)) + float64(float32(0x1.573e46p-01))
+			t33 := float32(t33s)
+			if twice(t33s) {
+				t33 = ir.FMA32(float32(0x1.0fa73cp-02), t30, float32(0x1.573e46p-01))
+			}
+			t35s := float64(float64(t33)*float64(t30)) + float64(float32(0x1.555a7ap+00))
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t33, t30, float32(0x1.555a7ap+00))
+			}
+			t37s := float64(float64(t35)*float64(t30)) + float64(float32(0x1.fffdbcp+00))
+			t37 := float32(t37s)
+			if twice(t37s) {
+				t37 = ir.FMA32(t35, t30, float32(0x1.fffdbcp+00))
+			}
+			t39s := float64(float64(t37)*float64(t30)) + float64(float32(0x1.fffff6p+00))
+			t39 := float32(t39s)
+			if twice(t39s) {
+				t39 = ir.FMA32(t37, t30, float32(0x1.fffff6p+00))
+			}
+			t40s := float64(float64(t39)*float64(t30)) + float64(float32(0x1p+00))
+			t40 := float32(t40s)
+			if twice(t40s) {
+				t40 = ir.FMA32(t39, t30, float32(0x1p+00))
+			}
 			t41 := int32(math.Float32bits(t40))
 			t42 := int32(t28)
 			t44 := t42 << (int32(23) & (32 - 1))
@@ -1897,15 +2859,47 @@ func go_silu_f32(in *t0Instr, v []t0Val, groups int) {
 			t10 := math.Float32frombits(t10u)
 			t12 := float32(t10 * float32(0x1.715476p-01))
 			t13 := float32(math.RoundToEven(float64(t12)))
-			t15 := fma32(t13, float32(-0x1.62ep+00), t10)
-			t17 := fma32(t13, float32(-0x1.0bfbe8p-14), t15)
+			t15s := float64(float64(t13)*float64(float32(-0x1.62ep+00))) + float64(t10)
+			t15 := float32(t15s)
+			if twice(t15s) {
+				t15 = ir.FMA32(t13, float32(-0x1.62ep+00), t10)
+			}
+			t17s := float64(float64(t13)*float64(float32(-0x1.0bfbe8p-14))) + float64(t15)
+			t17 := float32(t17s)
+			if twice(t17s) {
+				t17 = ir.FMA32(t13, float32(-0x1.0bfbe8p-14), t15)
+			}
 			t18 := float32(t17 * t17)
-			t21 := fma32(float32(0x1.9b7d3ep-13), t17, float32(0x1.71c64ap-10))
-			t23 := fma32(t21, t17, float32(0x1.1127ccp-07))
-			t25 := fma32(t23, t17, float32(0x1.5549d8p-05))
-			t27 := fma32(t25, t17, float32(0x1.55551p-03))
-			t29 := fma32(t27, t17, float32(0x1.00000cp-01))
-			t30 := fma32(t18, t29, t17)
+			t21s := float64(float64(float32(0x1.9b7d3ep-13))*float64(t17)) + float64(float32(0x1.71c64ap-10))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(float32(0x1.9b7d3ep-13), t17, float32(0x1.71c64ap-10))
+			}
+			t23s := float64(float64(t21)*float64(t17)) + float64(float32(0x1.1127ccp-07))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, t17, float32(0x1.1127ccp-07))
+			}
+			t25s := float64(float64(t23)*float64(t17)) + float64(float32(0x1.5549d8p-05))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t17, float32(0x1.5549d8p-05))
+			}
+			t27s := float64(float64(t25)*float64(t17)) + float64(float32(0x1.55551p-03))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t17, float32(0x1.55551p-03))
+			}
+			t29s := float64(float64(t27)*float64(t17)) + float64(float32(0x1.00000cp-01))
+			t29 := float32(t29s)
+			if twice(t29s) {
+				t29 = ir.FMA32(t27, t17, float32(0x1.00000cp-01))
+			}
+			t30s := float64(float64(t18)*float64(t29)) + float64(t17)
+			t30 := float32(t30s)
+			if twice(t30s) {
+				t30 = ir.FMA32(t18, t29, t17)
+			}
 			t31 := int32(t13)
 			t33 := t31 + int32(127)
 			t35 := t33 << (int32(23) & (32 - 1))
@@ -1934,8 +2928,16 @@ func go_silu_f32(in *t0Instr, v []t0Val, groups int) {
 			t50 := math.Float32frombits(t50u)
 			t51 := t49 / t44
 			t52 := -t51
-			t53 := fma32(t52, t44, t49)
-			t54 := fma32(t52, t47, t53)
+			t53s := float64(float64(t52)*float64(t44)) + float64(t49)
+			t53 := float32(t53s)
+			if twice(t53s) {
+				t53 = ir.FMA32(t52, t44, t49)
+			}
+			t54s := float64(float64(t52)*float64(t47)) + float64(t53)
+			t54 := float32(t54s)
+			if twice(t54s) {
+				t54 = ir.FMA32(t52, t47, t53)
+			}
 			t55 := float32(0x1p+00) - t51
 			t56u := math.Float32bits(t51)
 			if t48 {
@@ -1943,7 +2945,11 @@ func go_silu_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t56 := math.Float32frombits(t56u)
 			t57 := t54 + t50
-			t58 := fma32(t57, t56, t51)
+			t58s := float64(float64(t57)*float64(t56)) + float64(t51)
+			t58 := float32(t58s)
+			if twice(t58s) {
+				t58 = ir.FMA32(t57, t56, t51)
+			}
 			t59 := float32(t3 * t58)
 			out[i] = t59
 		}
@@ -1974,15 +2980,47 @@ func go_softplus_f32(in *t0Instr, v []t0Val, groups int) {
 			t8 := math.Float32frombits(t8u)
 			t10 := float32(t8 * float32(0x1.715476p-01))
 			t11 := float32(math.RoundToEven(float64(t10)))
-			t13 := fma32(t11, float32(-0x1.62ep+00), t8)
-			t15 := fma32(t11, float32(-0x1.0bfbe8p-14), t13)
+			t13s := float64(float64(t11)*float64(float32(-0x1.62ep+00))) + float64(t8)
+			t13 := float32(t13s)
+			if twice(t13s) {
+				t13 = ir.FMA32(t11, float32(-0x1.62ep+00), t8)
+			}
+			t15s := float64(float64(t11)*float64(float32(-0x1.0bfbe8p-14))) + float64(t13)
+			t15 := float32(t15s)
+			if twice(t15s) {
+				t15 = ir.FMA32(t11, float32(-0x1.0bfbe8p-14), t13)
+			}
 			t16 := float32(t15 * t15)
-			t19 := fma32(float32(0x1.9b7d3ep-13), t15, float32(0x1.71c64ap-10))
-			t21 := fma32(t19, t15, float32(0x1.1127ccp-07))
-			t23 := fma32(t21, t15, float32(0x1.5549d8p-05))
-			t25 := fma32(t23, t15, float32(0x1.55551p-03))
-			t27 := fma32(t25, t15, float32(0x1.00000cp-01))
-			t28 := fma32(t16, t27, t15)
+			t19s := float64(float64(float32(0x1.9b7d3ep-13))*float64(t15)) + float64(float32(0x1.71c64ap-10))
+			t19 := float32(t19s)
+			if twice(t19s) {
+				t19 = ir.FMA32(float32(0x1.9b7d3ep-13), t15, float32(0x1.71c64ap-10))
+			}
+			t21s := float64(float64(t19)*float64(t15)) + float64(float32(0x1.1127ccp-07))
+			t21 := float32(t21s)
+			if twice(t21s) {
+				t21 = ir.FMA32(t19, t15, float32(0x1.1127ccp-07))
+			}
+			t23s := float64(float64(t21)*float64(t15)) + float64(float32(0x1.5549d8p-05))
+			t23 := float32(t23s)
+			if twice(t23s) {
+				t23 = ir.FMA32(t21, t15, float32(0x1.5549d8p-05))
+			}
+			t25s := float64(float64(t23)*float64(t15)) + float64(float32(0x1.55551p-03))
+			t25 := float32(t25s)
+			if twice(t25s) {
+				t25 = ir.FMA32(t23, t15, float32(0x1.55551p-03))
+			}
+			t27s := float64(float64(t25)*float64(t15)) + float64(float32(0x1.00000cp-01))
+			t27 := float32(t27s)
+			if twice(t27s) {
+				t27 = ir.FMA32(t25, t15, float32(0x1.00000cp-01))
+			}
+			t28s := float64(float64(t16)*float64(t27)) + float64(t15)
+			t28 := float32(t28s)
+			if twice(t28s) {
+				t28 = ir.FMA32(t16, t27, t15)
+			}
 			t30 := t28 + float32(0x1p+00)
 			t31 := int32(t11)
 			t33 := t31 + int32(127)
@@ -2001,23 +3039,67 @@ func go_softplus_f32(in *t0Instr, v []t0Val, groups int) {
 			t49 := int32(129) - t43
 			t50 := t49 << (int32(23) & (32 - 1))
 			t51 := math.Float32frombits(uint32(t50))
-			t54 := fma32(t51, float32(0x1p-02), float32(-0x1p+00))
+			t54s := float64(float64(t51)*float64(float32(0x1p-02))) + float64(float32(-0x1p+00))
+			t54 := float32(t54s)
+			if twice(t54s) {
+				t54 = ir.FMA32(t51, float32(0x1p-02), float32(-0x1p+00))
+			}
 			t55 := t47 + t54
 			t56 := float32(t43)
 			t57 := float32(t55 * t55)
 			t58 := float32(t55 * t57)
-			t61 := fma32(float32(-0x1.080caap-03), t55, float32(0x1.1e73b8p-03))
-			t63 := fma32(t61, t55, float32(-0x1.f30e34p-04))
-			t65 := fma32(t63, t55, float32(0x1.1ed422p-03))
-			t67 := fma32(t65, t55, float32(-0x1.559de4p-03))
-			t69 := fma32(t67, t55, float32(0x1.99d05ep-03))
-			t71 := fma32(t69, t55, float32(-0x1.fffefp-03))
-			t73 := fma32(t71, t55, float32(0x1.555506p-02))
+			t61s := float64(float64(float32(-0x1.080caap-03))*float64(t55)) + float64(float32(0x1.1e73b8p-03))
+			t61 := float32(t61s)
+			if twice(t61s) {
+				t61 = ir.FMA32(float32(-0x1.080caap-03), t55, float32(0x1.1e73b8p-03))
+			}
+			t63s := float64(float64(t61)*float64(t55)) + float64(float32(-0x1.f30e34p-04))
+			t63 := float32(t63s)
+			if twice(t63s) {
+				t63 = ir.FMA32(t61, t55, float32(-0x1.f30e34p-04))
+			}
+			t65s := float64(float64(t63)*float64(t55)) + float64(float32(0x1.1ed422p-03))
+			t65 := float32(t65s)
+			if twice(t65s) {
+				t65 = ir.FMA32(t63, t55, float32(0x1.1ed422p-03))
+			}
+			t67s := float64(float64(t65)*float64(t55)) + float64(float32(-0x1.559de4p-03))
+			t67 := float32(t67s)
+			if twice(t67s) {
+				t67 = ir.FMA32(t65, t55, float32(-0x1.559de4p-03))
+			}
+			t69s := float64(float64(t67)*float64(t55)) + float64(float32(0x1.99d05ep-03))
+			t69 := float32(t69s)
+			if twice(t69s) {
+				t69 = ir.FMA32(t67, t55, float32(0x1.99d05ep-03))
+			}
+			t71s := float64(float64(t69)*float64(t55)) + float64(float32(-0x1.fffefp-03))
+			t71 := float32(t71s)
+			if twice(t71s) {
+				t71 = ir.FMA32(t69, t55, float32(-0x1.fffefp-03))
+			}
+			t73s := float64(float64(t71)*float64(t55)) + float64(float32(0x1.555506p-02))
+			t73 := float32(t73s)
+			if twice(t73s) {
+				t73 = ir.FMA32(t71, t55, float32(0x1.555506p-02))
+			}
 			t74 := float32(t58 * t73)
-			t76 := fma32(t56, float32(0x1.0bfbe8p-15), t74)
-			t78 := fma32(t57, float32(-0x1p-01), t76)
+			t76s := float64(float64(t56)*float64(float32(0x1.0bfbe8p-15))) + float64(t74)
+			t76 := float32(t76s)
+			if twice(t76s) {
+				t76 = ir.FMA32(t56, float32(0x1.0bfbe8p-15), t74)
+			}
+			t78s := float64(float64(t57)*float64(float32(-0x1p-01))) + float64(t76)
+			t78 := float32(t78s)
+			if twice(t78s) {
+				t78 = ir.FMA32(t57, float32(-0x1p-01), t76)
+			}
 			t80 := t55 + t78
-			t81 := fma32(t56, float32(0x1.62ep-01), t80)
+			t81s := float64(float64(t56)*float64(float32(0x1.62ep-01))) + float64(t80)
+			t81 := float32(t81s)
+			if twice(t81s) {
+				t81 = ir.FMA32(t56, float32(0x1.62ep-01), t80)
+			}
 			t84 := t39 == float32(0x0p+00)
 			t87u := math.Float32bits(math.Float32frombits(0x7fc00000))
 			if t84 {
@@ -2608,7 +3690,11 @@ func go_floordiv_f32(in *t0Instr, v []t0Val, groups int) {
 			t2 := t0 / t1
 			t3 := float32(math.Trunc(float64(t2)))
 			t4 := -t3
-			t5 := fma32(t4, t1, t0)
+			t5s := float64(float64(t4)*float64(t1)) + float64(t0)
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t4, t1, t0)
+			}
 			t6 := abs32(t3)
 			t8 := t6 < float32(0x1p+22)
 			t9 := abs32(t1)
@@ -3052,7 +4138,11 @@ func go_rem_f32(in *t0Instr, v []t0Val, groups int) {
 			t2 := t0 / t1
 			t3 := float32(math.Floor(float64(t2)))
 			t4 := -t3
-			t5 := fma32(t4, t1, t0)
+			t5s := float64(float64(t4)*float64(t1)) + float64(t0)
+			t5 := float32(t5s)
+			if twice(t5s) {
+				t5 = ir.FMA32(t4, t1, t0)
+			}
 			t7 := int32(math.Float32bits(t5))
 			t8 := int32(math.Float32bits(t1))
 			t9 := t7 ^ t8
@@ -3125,130 +4215,252 @@ func go_pow_f32(in *t0Instr, v []t0Val, groups int) {
 			t27 := float32(0x1p+00) / t24
 			t28 := float32(t20 * t27)
 			t29 := -t28
-			t30 := fma32(t29, t24, t20)
-			t31 := fma32(t29, t26, t30)
+			t30s := float64(float64(t29)*float64(t24)) + float64(t20)
+			t30 := float32(t30s)
+			if twice(t30s) {
+				t30 = ir.FMA32(t29, t24, t20)
+			}
+			t31s := float64(float64(t29)*float64(t26)) + float64(t30)
+			t31 := float32(t31s)
+			if twice(t31s) {
+				t31 = ir.FMA32(t29, t26, t30)
+			}
 			t32 := float32(t31 * t27)
 			t33 := float32(t28 * t28)
-			t34 := float32(t28 * t33)
-			t37 := fma32(float32(0x1.ee0ae8p-03), t33, float32(0x1.23e46ep-02))
-			t39 := fma32(t37, t33, float32(0x1.999bfep-02))
-			t41 := fma32(t39, t33, float32(0x1.555554p-01))
-			t42 := float32(t34 * t41)
-			t43 := fma32(float32(0x1p+01), t32, t42)
-			t44 := t28 + t28
-			t45 := t44 + t43
-			t46 := t45 - t44
-			t47 := t43 - t46
-			t49 := float32(t45 * float32(0x1.715476p+00))
-			t51 := -t49
-			t52 := fma32(t45, float32(0x1.715476p+00), t51)
-			t53 := fma32(t45, float32(0x1.4ae0cp-26), t52)
-			t54 := fma32(t47, float32(0x1.715476p+00), t53)
-			t55 := t22 + t49
-			t56 := t55 - t22
-			t57 := t49 - t56
-			t58 := t57 + t54
-			t59 := t55 + t58
-			t60 := t59 - t55
-			t61 := t58 - t60
-			t63 := t4 == float32(0x0p+00)
-			t66u := math.Float32bits(math.Float32frombits(0x7fc00000))
-			if t63 {
-				t66u = math.Float32bits(math.Float32frombits(0xff800000))
+			t34 := -t33
+			t35s := float64(float64(t28)*float64(t28)) + float64(t34)
+			t35 := float32(t35s)
+			if twice(t35s) {
+				t35 = ir.FMA32(t28, t28, t34)
 			}
-			t66 := math.Float32frombits(t66u)
-			t67 := t4 > float32(0x0p+00)
-			t68u := math.Float32bits(t66)
-			if t67 {
-				t68u = math.Float32bits(t59)
+			t38s := float64(float64(float32(0x1.e52458p-03))*float64(t33)) + float64(float32(0x1.2437a4p-02))
+			t38 := float32(t38s)
+			if twice(t38s) {
+				t38 = ir.FMA32(float32(0x1.e52458p-03), t33, float32(0x1.2437a4p-02))
 			}
-			t68 := math.Float32frombits(t68u)
-			t69 := t4 == math.Float32frombits(0x7f800000)
-			t70u := math.Float32bits(t68)
-			if t69 {
-				t70u = math.Float32bits(t4)
+			t40s := float64(float64(t38)*float64(t33)) + float64(float32(0x1.999a34p-02))
+			t40 := float32(t40s)
+			if twice(t40s) {
+				t40 = ir.FMA32(t38, t33, float32(0x1.999a34p-02))
 			}
-			t70 := math.Float32frombits(t70u)
-			t71 := float32(t1 * t70)
-			t72 := -t71
-			t73 := fma32(t1, t70, t72)
-			t74 := fma32(t1, t61, t73)
-			t75 := t1 == float32(0x0p+00)
-			t76 := t4 == float32(0x1p+00)
-			t77 := t75 || t76
-			t78u := math.Float32bits(t71)
-			if t77 {
-				t78u = math.Float32bits(float32(0x0p+00))
+			t42s := float64(float64(t33)*float64(t40)) + float64(float32(-0x1.555556p-26))
+			t42 := float32(t42s)
+			if twice(t42s) {
+				t42 = ir.FMA32(t33, t40, float32(-0x1.555556p-26))
 			}
-			t78 := math.Float32frombits(t78u)
-			t79 := abs32(t78)
-			t81 := t79 < float32(0x1.3p+07)
-			t82u := math.Float32bits(float32(0x0p+00))
-			if t81 {
-				t82u = math.Float32bits(t74)
+			t44 := float32(0x1.555556p-01) + t42
+			t45 := t44 - float32(0x1.555556p-01)
+			t46 := t42 - t45
+			t47 := float32(t33 * t44)
+			t48 := -t47
+			t49s := float64(float64(t33)*float64(t44)) + float64(t48)
+			t49 := float32(t49s)
+			if twice(t49s) {
+				t49 = ir.FMA32(t33, t44, t48)
 			}
-			t82 := math.Float32frombits(t82u)
-			t84 := t78 < float32(-0x1.3p+07)
-			t85u := math.Float32bits(t78)
+			t50s := float64(float64(t35)*float64(t44)) + float64(t49)
+			t50 := float32(t50s)
+			if twice(t50s) {
+				t50 = ir.FMA32(t35, t44, t49)
+			}
+			t51s := float64(float64(t33)*float64(t46)) + float64(t50)
+			t51 := float32(t51s)
+			if twice(t51s) {
+				t51 = ir.FMA32(t33, t46, t50)
+			}
+			t52 := float32(t28 * t47)
+			t53 := -t52
+			t54s := float64(float64(t28)*float64(t47)) + float64(t53)
+			t54 := float32(t54s)
+			if twice(t54s) {
+				t54 = ir.FMA32(t28, t47, t53)
+			}
+			t55s := float64(float64(t28)*float64(t51)) + float64(t54)
+			t55 := float32(t55s)
+			if twice(t55s) {
+				t55 = ir.FMA32(t28, t51, t54)
+			}
+			t56 := t28 + t28
+			t57 := t56 + t52
+			t58 := t57 - t56
+			t59 := t52 - t58
+			t60s := float64(float64(float32(0x1p+01))*float64(t33)) + float64(float32(0x1p+01))
+			t60 := float32(t60s)
+			if twice(t60s) {
+				t60 = ir.FMA32(float32(0x1p+01), t33, float32(0x1p+01))
+			}
+			t61s := float64(float64(t60)*float64(t32)) + float64(t55)
+			t61 := float32(t61s)
+			if twice(t61s) {
+				t61 = ir.FMA32(t60, t32, t55)
+			}
+			t62 := t59 + t61
+			t64 := float32(t57 * float32(0x1.715476p+00))
+			t65 := -t64
+			t66s := float64(float64(t57)*float64(float32(0x1.715476p+00))) + float64(t65)
+			t66 := float32(t66s)
+			if twice(t66s) {
+				t66 = ir.FMA32(t57, float32(0x1.715476p+00), t65)
+			}
+			t68s := float64(float64(t57)*float64(float32(0x1.4ae0cp-26))) + float64(t66)
+			t68 := float32(t68s)
+			if twice(t68s) {
+				t68 = ir.FMA32(t57, float32(0x1.4ae0cp-26), t66)
+			}
+			t69s := float64(float64(t62)*float64(float32(0x1.715476p+00))) + float64(t68)
+			t69 := float32(t69s)
+			if twice(t69s) {
+				t69 = ir.FMA32(t62, float32(0x1.715476p+00), t68)
+			}
+			t70 := t22 + t64
+			t71 := t70 - t22
+			t72 := t64 - t71
+			t73 := t72 + t69
+			t74 := t70 + t73
+			t75 := t74 - t70
+			t76 := t73 - t75
+			t78 := t4 == float32(0x0p+00)
+			t81u := math.Float32bits(math.Float32frombits(0x7fc00000))
+			if t78 {
+				t81u = math.Float32bits(math.Float32frombits(0xff800000))
+			}
+			t81 := math.Float32frombits(t81u)
+			t82 := t4 > float32(0x0p+00)
+			t83u := math.Float32bits(t81)
+			if t82 {
+				t83u = math.Float32bits(t74)
+			}
+			t83 := math.Float32frombits(t83u)
+			t84 := t4 == math.Float32frombits(0x7f800000)
+			t85u := math.Float32bits(t83)
 			if t84 {
-				t85u = math.Float32bits(float32(-0x1.3p+07))
+				t85u = math.Float32bits(t4)
 			}
 			t85 := math.Float32frombits(t85u)
-			t87 := t85 > float32(0x1.02p+07)
-			t88u := math.Float32bits(t85)
-			if t87 {
-				t88u = math.Float32bits(float32(0x1.02p+07))
+			t86 := float32(t1 * t85)
+			t87 := -t86
+			t88s := float64(float64(t1)*float64(t85)) + float64(t87)
+			t88 := float32(t88s)
+			if twice(t88s) {
+				t88 = ir.FMA32(t1, t85, t87)
 			}
-			t88 := math.Float32frombits(t88u)
-			t90 := float32(t88 * float32(0x1p-01))
-			t91 := float32(math.RoundToEven(float64(t90)))
-			t93 := fma32(t91, float32(-0x1p+01), t88)
-			t94 := t93 + t82
-			t97 := fma32(float32(0x1.52aa7p-20), t94, float32(0x1.032e92p-16))
-			t99 := fma32(t97, t94, float32(0x1.43525p-13))
-			t101 := fma32(t99, t94, float32(0x1.5d80b8p-10))
-			t103 := fma32(t101, t94, float32(0x1.3b2ap-07))
-			t105 := fma32(t103, t94, float32(0x1.c6b094p-05))
-			t107 := fma32(t105, t94, float32(0x1.ebfbe2p-03))
-			t109 := fma32(t107, t94, float32(0x1.62e43p-01))
-			t110 := fma32(t109, t94, float32(0x1p+00))
-			t111 := int32(t91)
-			t113 := t111 + int32(127)
-			t114 := t113 << (int32(23) & (32 - 1))
-			t115 := math.Float32frombits(uint32(t114))
-			t116 := float32(t110 * t115)
-			t117 := float32(t116 * t115)
-			t118 := float32(t1 * float32(0x1p-01))
-			t119 := float32(math.Trunc(float64(t1)))
-			t120 := t119 == t1
-			t121 := float32(math.Trunc(float64(t118)))
-			t122 := t121 != t118
-			t123 := t120 && t122
-			t124 := int32(math.Float32bits(t0))
-			t126 := t124 & int32(-2147483648)
-			t128 := int32(0)
-			if t123 {
-				t128 = t126
+			t89s := float64(float64(t1)*float64(t76)) + float64(t88)
+			t89 := float32(t89s)
+			if twice(t89s) {
+				t89 = ir.FMA32(t1, t76, t88)
 			}
-			t129 := int32(math.Float32bits(t117))
-			t130 := t129 ^ t128
-			t131 := math.Float32frombits(uint32(t130))
-			t132 := t0 < float32(0x0p+00)
-			t133 := t0 > math.Float32frombits(0xff800000)
-			t134 := t132 && t133
-			t135 := !t120
-			t136 := t134 && t135
-			t137u := math.Float32bits(t131)
-			if t136 {
-				t137u = math.Float32bits(math.Float32frombits(0x7fc00000))
+			t90 := t1 == float32(0x0p+00)
+			t91 := t4 == float32(0x1p+00)
+			t92 := t90 || t91
+			t93u := math.Float32bits(t86)
+			if t92 {
+				t93u = math.Float32bits(float32(0x0p+00))
 			}
-			t137 := math.Float32frombits(t137u)
-			t138u := math.Float32bits(t137)
-			if t75 {
-				t138u = math.Float32bits(float32(0x1p+00))
+			t93 := math.Float32frombits(t93u)
+			t94 := abs32(t93)
+			t96 := t94 < float32(0x1.3p+07)
+			t97u := math.Float32bits(float32(0x0p+00))
+			if t96 {
+				t97u = math.Float32bits(t89)
 			}
-			t138 := math.Float32frombits(t138u)
-			out[i] = t138
+			t97 := math.Float32frombits(t97u)
+			t99 := t93 < float32(-0x1.3p+07)
+			t100u := math.Float32bits(t93)
+			if t99 {
+				t100u = math.Float32bits(float32(-0x1.3p+07))
+			}
+			t100 := math.Float32frombits(t100u)
+			t102 := t100 > float32(0x1.02p+07)
+			t103u := math.Float32bits(t100)
+			if t102 {
+				t103u = math.Float32bits(float32(0x1.02p+07))
+			}
+			t103 := math.Float32frombits(t103u)
+			t105 := float32(t103 * float32(0x1p-01))
+			t106 := float32(math.RoundToEven(float64(t105)))
+			t108s := float64(float64(t106)*float64(float32(-0x1p+01))) + float64(t103)
+			t108 := float32(t108s)
+			if twice(t108s) {
+				t108 = ir.FMA32(t106, float32(-0x1p+01), t103)
+			}
+			t109 := t108 + t97
+			t112s := float64(float64(float32(0x1.52aa7p-20))*float64(t109)) + float64(float32(0x1.032e92p-16))
+			t112 := float32(t112s)
+			if twice(t112s) {
+				t112 = ir.FMA32(float32(0x1.52aa7p-20), t109, float32(0x1.032e92p-16))
+			}
+			t114s := float64(float64(t112)*float64(t109)) + float64(float32(0x1.43525p-13))
+			t114 := float32(t114s)
+			if twice(t114s) {
+				t114 = ir.FMA32(t112, t109, float32(0x1.43525p-13))
+			}
+			t116s := float64(float64(t114)*float64(t109)) + float64(float32(0x1.5d80b8p-10))
+			t116 := float32(t116s)
+			if twice(t116s) {
+				t116 = ir.FMA32(t114, t109, float32(0x1.5d80b8p-10))
+			}
+			t118s := float64(float64(t116)*float64(t109)) + float64(float32(0x1.3b2ap-07))
+			t118 := float32(t118s)
+			if twice(t118s) {
+				t118 = ir.FMA32(t116, t109, float32(0x1.3b2ap-07))
+			}
+			t120s := float64(float64(t118)*float64(t109)) + float64(float32(0x1.c6b094p-05))
+			t120 := float32(t120s)
+			if twice(t120s) {
+				t120 = ir.FMA32(t118, t109, float32(0x1.c6b094p-05))
+			}
+			t122s := float64(float64(t120)*float64(t109)) + float64(float32(0x1.ebfbe2p-03))
+			t122 := float32(t122s)
+			if twice(t122s) {
+				t122 = ir.FMA32(t120, t109, float32(0x1.ebfbe2p-03))
+			}
+			t124s := float64(float64(t122)*float64(t109)) + float64(float32(0x1.62e43p-01))
+			t124 := float32(t124s)
+			if twice(t124s) {
+				t124 = ir.FMA32(t122, t109, float32(0x1.62e43p-01))
+			}
+			t125s := float64(float64(t124)*float64(t109)) + float64(float32(0x1p+00))
+			t125 := float32(t125s)
+			if twice(t125s) {
+				t125 = ir.FMA32(t124, t109, float32(0x1p+00))
+			}
+			t126 := int32(t106)
+			t128 := t126 + int32(127)
+			t129 := t128 << (int32(23) & (32 - 1))
+			t130 := math.Float32frombits(uint32(t129))
+			t131 := float32(t125 * t130)
+			t132 := float32(t131 * t130)
+			t133 := float32(t1 * float32(0x1p-01))
+			t134 := float32(math.Trunc(float64(t1)))
+			t135 := t134 == t1
+			t136 := float32(math.Trunc(float64(t133)))
+			t137 := t136 != t133
+			t138 := t135 && t137
+			t139 := int32(math.Float32bits(t0))
+			t141 := t139 & int32(-2147483648)
+			t143 := int32(0)
+			if t138 {
+				t143 = t141
+			}
+			t144 := int32(math.Float32bits(t132))
+			t145 := t144 ^ t143
+			t146 := math.Float32frombits(uint32(t145))
+			t147 := t0 < float32(0x0p+00)
+			t148 := t0 > math.Float32frombits(0xff800000)
+			t149 := t147 && t148
+			t150 := !t135
+			t151 := t149 && t150
+			t152u := math.Float32bits(t146)
+			if t151 {
+				t152u = math.Float32bits(math.Float32frombits(0x7fc00000))
+			}
+			t152 := math.Float32frombits(t152u)
+			t153u := math.Float32bits(t152)
+			if t90 {
+				t153u = math.Float32bits(float32(0x1p+00))
+			}
+			t153 := math.Float32frombits(t153u)
+			out[i] = t153
 		}
 	}
 }
@@ -3410,11 +4622,31 @@ func go_atan2_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t36 := math.Float32frombits(t36u)
 			t37 := float32(t27 * t28)
-			t40 := fma32(float32(-0x1.f2f1b6p-05), t28, float32(0x1.b226f2p-04))
-			t42 := fma32(t40, t28, float32(-0x1.23b9dp-03))
-			t44 := fma32(t42, t28, float32(0x1.9991e4p-03))
-			t46 := fma32(t44, t28, float32(-0x1.55554ap-02))
-			t47 := fma32(t37, t46, t32)
+			t40s := float64(float64(float32(-0x1.f2f1b6p-05))*float64(t28)) + float64(float32(0x1.b226f2p-04))
+			t40 := float32(t40s)
+			if twice(t40s) {
+				t40 = ir.FMA32(float32(-0x1.f2f1b6p-05), t28, float32(0x1.b226f2p-04))
+			}
+			t42s := float64(float64(t40)*float64(t28)) + float64(float32(-0x1.23b9dp-03))
+			t42 := float32(t42s)
+			if twice(t42s) {
+				t42 = ir.FMA32(t40, t28, float32(-0x1.23b9dp-03))
+			}
+			t44s := float64(float64(t42)*float64(t28)) + float64(float32(0x1.9991e4p-03))
+			t44 := float32(t44s)
+			if twice(t44s) {
+				t44 = ir.FMA32(t42, t28, float32(0x1.9991e4p-03))
+			}
+			t46s := float64(float64(t44)*float64(t28)) + float64(float32(-0x1.55554ap-02))
+			t46 := float32(t46s)
+			if twice(t46s) {
+				t46 = ir.FMA32(t44, t28, float32(-0x1.55554ap-02))
+			}
+			t47s := float64(float64(t37)*float64(t46)) + float64(t32)
+			t47 := float32(t47s)
+			if twice(t47s) {
+				t47 = ir.FMA32(t37, t46, t32)
+			}
 			t48 := t27 + t47
 			t49 := t36 + t48
 			t50 := int32(math.Float32bits(t49))
@@ -3522,7 +4754,11 @@ func go_fma_f32(in *t0Instr, v []t0Val, groups int) {
 		p2 := (*[groupLen]float32)(unsafe.Add(s2.p, g*s2.step))
 		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
 		for i := range out {
-			t3 := fma32(p0[i], p1[i], p2[i])
+			t3s := float64(float64(p0[i])*float64(p1[i])) + float64(p2[i])
+			t3 := float32(t3s)
+			if twice(t3s) {
+				t3 = ir.FMA32(p0[i], p1[i], p2[i])
+			}
 			out[i] = t3
 		}
 	}

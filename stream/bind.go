@@ -22,6 +22,8 @@ type bind struct {
 	scalars  []uint64
 	reads    []*block
 	writes   []*block
+	recipes  []*recipe // of settle, by leaf set
+	job      job       // one that is waited for
 }
 
 // use says when a plan touches a tensor; -1 is never.
@@ -178,12 +180,7 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 	}
 	s.settle(ent, seg, geo)
 
-	j := &job{launches: w.launches, reads: w.reads, writes: w.writes}
-	if !wait { // the scratch space will be used again before the job runs
-		j.launches = cloneLaunches(w.launches)
-		j.reads, j.writes = slices.Clone(w.reads), slices.Clone(w.writes)
-	}
-	j.fail = s.failure(ent, seg, j, wait)
+	j := s.job(ent, seg, wait)
 	d.stats.kernels.Add(int64(len(j.launches)))
 	d.exec.submit(j, wait) // its faults are found in the blocks it should have written
 	if d.opts.Check && !ent.checked.Swap(true) {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
 )
 
 // executor hands plans to the device in order. A plan that somebody waits for
@@ -27,7 +28,13 @@ type job struct {
 	reads    []*block // operands, for faults of earlier jobs
 	writes   []*block
 	frees    []runtime.Buffer // given back after the job
-	fail     func(err error)  // marks what was not written
+
+	// What to do when it fails: see failed.
+	stream *Stream
+	entry  *entry
+	seg    *segment.Segment
+	mem    []*storage
+	lines  []string
 }
 
 func (x *executor) init(d *Device) {
@@ -117,7 +124,7 @@ func (x *executor) run(j *job) {
 		return
 	}
 	if err := x.dev.drv.Run(j.launches); err != nil {
-		j.fail(err)
+		j.failed(err)
 	}
 }
 

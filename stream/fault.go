@@ -10,41 +10,51 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// failure is what a job does when its run fails: the steps that did not run
-// are run op by op, and if that fails too, what they should have written
-// carries the error. It may be called on the executor's goroutine, so it holds
-// copies of what the stream will reuse.
-func (s *Stream) failure(ent *entry, seg *segment.Segment, j *job, wait bool) func(error) {
-	mem, lines := s.work.mem, s.lines
-	if !wait {
-		own := *seg
-		own.Nodes, own.Out = slices.Clone(seg.Nodes), slices.Clone(seg.Out)
-		own.Tensors, own.Scalars = slices.Clone(seg.Tensors), slices.Clone(seg.Scalars)
-		seg, mem, lines = &own, slices.Clone(mem), slices.Clone(lines)
+// job makes the job of a plan that was bound in the scratch space. One that
+// nobody waits for gets copies of what the stream will use again.
+func (s *Stream) job(ent *entry, seg *segment.Segment, wait bool) *job {
+	w := &s.work
+	w.job = job{launches: w.launches, reads: w.reads, writes: w.writes,
+		stream: s, entry: ent, seg: seg, mem: w.mem, lines: s.lines}
+	if wait {
+		return &w.job
 	}
-	return func(err error) {
-		s.dev.stats.fallbacks.Add(1)
-		s.dev.onError(err)
-		var at *runtime.LaunchError
-		if errors.As(err, &at) && !errors.Is(err, runtime.ErrDeviceLost) && !errors.Is(err, runtime.ErrClosed) {
-			for k := at.Index; k < len(ent.plan.Steps); k++ {
-				if err = s.opByOp(ent, seg, mem, k); err != nil {
-					break
-				}
+	j := w.job
+	own := *seg
+	own.Nodes, own.Out = slices.Clone(seg.Nodes), slices.Clone(seg.Out)
+	own.Tensors, own.Scalars = slices.Clone(seg.Tensors), slices.Clone(seg.Scalars)
+	j.launches = cloneLaunches(j.launches)
+	j.reads, j.writes = slices.Clone(j.reads), slices.Clone(j.writes)
+	j.seg, j.mem, j.lines = &own, slices.Clone(j.mem), slices.Clone(j.lines)
+	return &j
+}
+
+// failed is called when a job's run fails, perhaps on the executor's
+// goroutine: the steps that did not run are run op by op, and if that fails
+// too, what they should have written carries the error.
+func (j *job) failed(err error) {
+	s := j.stream
+	s.dev.stats.fallbacks.Add(1)
+	s.dev.onError(err)
+	var at *runtime.LaunchError
+	if errors.As(err, &at) && !errors.Is(err, runtime.ErrDeviceLost) && !errors.Is(err, runtime.ErrClosed) {
+		for k := at.Index; k < len(j.entry.plan.Steps); k++ {
+			if err = s.opByOp(j.entry, j.seg, j.mem, k); err != nil {
+				break
 			}
-			if err == nil {
-				return
-			}
 		}
-		node := int32(0)
-		if at != nil && at.Index < len(ent.plan.Steps) {
-			node = int32(ent.plan.Steps[at.Index].Nodes[0])
+		if err == nil {
+			return
 		}
-		e := opError(seg, lineOf(lines, ent, node), node, err)
-		s.report(e)
-		for _, b := range j.writes {
-			b.fault.CompareAndSwap(nil, e)
-		}
+	}
+	node := int32(0)
+	if at != nil && at.Index < len(j.entry.plan.Steps) {
+		node = int32(j.entry.plan.Steps[at.Index].Nodes[0])
+	}
+	e := opError(j.seg, lineOf(j.lines, j.entry, node), node, err)
+	s.report(e)
+	for _, b := range j.writes {
+		b.fault.CompareAndSwap(nil, e)
 	}
 }
 

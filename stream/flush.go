@@ -286,9 +286,9 @@ func (d *Device) pinnedLimit() int64 {
 // was bound and submitted: w.mem holds the memory of what it writes.
 func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 	w := &s.work
-	var rec *record
-	var recipes []*recipe
-	var exts []*ext
+	var scalars []segment.Scalar
+	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.sets))...)
+	defer clear(w.recipes)
 	for _, id := range seg.Out {
 		v := s.q.Slots[id].H.v
 		if v == nil || v.state != stPending || v.id != id {
@@ -302,25 +302,26 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 			}
 			continue
 		}
-		if rec == nil {
-			rec = &record{Segment: geo.seg, entry: ent}
-			rec.Scalars = slices.Clone(seg.Scalars)
-			recipes = make([]*recipe, len(ent.sets))
-			exts = make([]*ext, len(ent.sets))
+		r := w.recipes[ent.class[id]]
+		if r == nil {
+			if scalars == nil {
+				scalars = slices.Clone(seg.Scalars)
+			}
+			r = s.newRecipe(ent, geo, scalars, ent.sets[ent.class[id]])
+			w.recipes[ent.class[id]] = r
 		}
-		c := ent.class[id]
-		if recipes[c] == nil {
-			recipes[c] = s.newRecipe(rec, ent.sets[c])
-			exts[c] = &ext{recipe: recipes[c]}
-		}
-		recipes[c].live.Add(1)
-		v.ext, v.state = exts[c], stVirtual
+		r.live.Add(1)
+		v.ext, v.state = &r.self, stVirtual
 	}
 }
 
-func (s *Stream) newRecipe(rec *record, leaves []int32) *recipe {
-	r := &recipe{rec: rec, leaves: leaves, pins: make([]*storage, len(leaves))}
-	for i, id := range leaves {
+func (s *Stream) newRecipe(ent *entry, geo *geometry, scalars []segment.Scalar, leaves []int32) *recipe {
+	r := &recipe{entry: ent, geo: geo, scalars: scalars, leaves: leaves}
+	r.self.recipe = r
+	if r.pins = r.room[:0]; len(leaves) > len(r.room) {
+		r.pins = make([]*storage, 0, len(leaves))
+	}
+	for _, id := range leaves {
 		st := s.q.Slots[id].H.st
 		if st == nil {
 			st = s.work.mem[id]
@@ -329,7 +330,7 @@ func (s *Stream) newRecipe(rec *record, leaves []int32) *recipe {
 			panic(fmt.Sprintf("leaf %%%d of a recipe has no memory", id))
 		}
 		st.retain()
-		r.pins[i] = st
+		r.pins = append(r.pins, st)
 	}
 	return r
 }

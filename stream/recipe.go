@@ -7,21 +7,19 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// record is what is kept of a segment that ran, for results that were not
-// written: enough to record their ops again. Immutable.
-type record struct {
-	segment.Segment
-	entry *entry
-}
-
-// recipe pins the memory that some virtual results start from. Results of one
-// segment with the same leaves share one recipe, and no more than that: a
-// result must not pin what only its neighbours need.
+// recipe is how virtual results are made again: the segment they ran in, and
+// the memory they start from, which it pins. Results of one segment with the
+// same leaves share one recipe, and no more than that: a result must not pin
+// what only its neighbours need.
 type recipe struct {
-	rec    *record
-	leaves []int32    // relative ids of the record
-	pins   []*storage // their memory; the recipe is one of its readers
-	live   atomic.Int32
+	self    ext // what its values point at: one allocation less
+	entry   *entry
+	geo     *geometry // the segment's nodes and shapes
+	scalars []segment.Scalar
+	leaves  []int32    // relative ids of the segment
+	pins    []*storage // their memory; the recipe is one of its readers
+	room    [2]*storage
+	live    atomic.Int32
 }
 
 // drop is called when one of the recipe's values dies or is in memory.
@@ -102,7 +100,7 @@ func asBytes(set []int32) []byte {
 // returns its new relative id. It never cuts the stream. The lock is held.
 func (s *Stream) replay(v *Value) int32 {
 	r := v.ext.recipe
-	rec, last := r.rec, v.id
+	rec, last := &r.geo.seg, v.id
 
 	// The nodes that lead to v, found backwards.
 	need := make([]bool, len(rec.Tensors))
@@ -135,7 +133,7 @@ func (s *Stream) replay(v *Value) int32 {
 		node := rec.Nodes[n]
 		for i, a := range node.Args[:node.NArgs] {
 			if a.Scalar {
-				sc := rec.Scalars[a.ID]
+				sc := r.scalars[a.ID]
 				node.Args[i].ID = s.q.Scalar(sc.DT, sc.Bits)
 			} else {
 				node.Args[i].ID = now[a.ID]

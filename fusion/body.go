@@ -20,6 +20,7 @@ type body struct {
 	scalars  []int32 // segment slot of each kernel scalar
 	weight   int     // lowered instructions, at most
 	nodes    nodeSet
+	again    nodeSet // computed at more than one index map
 	err      error
 }
 
@@ -42,8 +43,8 @@ type bodyOperand struct {
 	at     *indexMap
 }
 
-// reset makes b an empty body, keeping its memory but for nodes, which costs
-// hold on to.
+// reset makes b an empty body, keeping its memory but for the sets, which
+// costs hold on to.
 func (b *body) reset(x *explorer, own []root) {
 	b.x, b.own, b.err, b.weight = x, own, nil, 0
 	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
@@ -53,7 +54,7 @@ func (b *body) reset(x *explorer, own []root) {
 	}
 	clear(b.seen)
 	clear(b.inst)
-	b.nodes = newNodeSet(len(x.seg.Nodes))
+	b.nodes, b.again = newNodeSet(len(x.seg.Nodes)), newNodeSet(len(x.seg.Nodes))
 }
 
 // value returns tensor t's element at the point that m gives.
@@ -73,6 +74,9 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 		return b.load(t, m)
 	}
 	def := b.x.seg.Tensors[t].Def
+	if b.nodes.has(def) {
+		b.again.add(def)
+	}
 	b.nodes.add(def)
 	switch n.Op.Class() {
 	case ir.ClassView:

@@ -36,6 +36,7 @@ type cost struct {
 	weight   int
 	seconds  float64
 	nodes    nodeSet
+	again    nodeSet // of nodes: computed at more than one index map
 	err      error
 }
 
@@ -88,14 +89,14 @@ func (x *explorer) price(g *group) *cost {
 		return g.cost
 	}
 	b, _, _ := x.body(g)
-	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, err: b.err}
-	for _, o := range b.operands {
+	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, err: b.err}
+	for i, o := range b.operands {
 		dt := x.seg.Tensors[o.tensor].DT
 		switch o.kind {
 		case codegen.Index:
 			continue
 		case codegen.Input:
-			c.bytes += o.at.elems * x.elemSize(dt)
+			c.bytes += x.fetched(b.operands[:i+1]) * x.elemSize(dt)
 			if !slices.Contains(c.reads, o.tensor) {
 				c.reads = append(c.reads, o.tensor)
 			}
@@ -110,6 +111,23 @@ func (x *explorer) price(g *group) *cost {
 	c.seconds = x.model.seconds(c.bytes, int64(c.weight)*x.maps.elems(g.domain))
 	g.cost = c
 	return c
+}
+
+// fetched is how many elements the last operand brings from memory that the
+// ones before it did not. Windows on one tensor that move in its own order
+// overlap in the cache; together they bring it once.
+func (x *explorer) fetched(operands []bodyOperand) int64 {
+	last := operands[len(operands)-1]
+	if last.at.permutes() {
+		return last.at.elems
+	}
+	left := x.elems(last.tensor)
+	for _, o := range operands[:len(operands)-1] {
+		if o.kind == codegen.Input && o.tensor == last.tensor && !o.at.permutes() {
+			left -= o.at.elems
+		}
+	}
+	return max(0, min(left, last.at.elems))
 }
 
 // bridges lists maps from a's domain onto b's by which one kernel over a's

@@ -241,6 +241,16 @@ func (m *indexMap) bijective() bool {
 	return true
 }
 
+// permutes: neighbours in the domain need not be neighbours in memory.
+func (m *indexMap) permutes() bool {
+	for _, s := range m.steps {
+		if s.kind == stepPermute {
+			return true
+		}
+	}
+	return false
+}
+
 // storable: every element is met, and those met several times are met once at
 // position 0 of the dims that broadcast, which is where guarded stores write.
 // A broadcast behind a reshape is refused because the dims it drops need not

@@ -78,8 +78,10 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 	if k, err = codegen.Simplify(k); err != nil {
 		return Step{}, nil, fmt.Errorf("fusion: %w", err)
 	}
+	operands := slices.Clone(b.operands)
+	k, operands, scalars = dropUnused(k, operands, scalars)
 	s := Step{Kernel: k, Domain: x.domainTensor(g), Axes: g.axes}
-	for _, o := range b.operands {
+	for _, o := range operands {
 		s.Operands = append(s.Operands, Operand{Tensor: int(o.tensor), Path: x.path(o)})
 	}
 	for _, sc := range scalars {
@@ -90,7 +92,7 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 			s.Nodes = append(s.Nodes, n)
 		}
 	}
-	s.InPlace = x.inPlace(b)
+	s.InPlace = x.inPlace(operands)
 	return s, guards, nil
 }
 
@@ -105,4 +107,64 @@ func (x *explorer) domainTensor(g *group) int {
 		}
 	}
 	return int(x.class.rep[g.domain])
+}
+
+// dropUnused takes out the operands and scalars that rewriting left without a
+// use. k is changed.
+func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*codegen.Kernel, []bodyOperand, []int32) {
+	operandUsed := make([]bool, len(operands))
+	scalarUsed := make([]bool, len(scalars))
+	for i, o := range operands {
+		operandUsed[i] = o.kind == codegen.Output
+	}
+	for _, in := range k.Body {
+		switch in.Op {
+		case ir.Load, ir.IndexLo, ir.IndexHi:
+			operandUsed[in.Imm] = true
+		case ir.Scalar:
+			scalarUsed[in.Imm] = true
+		}
+	}
+	operandAt, scalarAt := places(operandUsed), places(scalarUsed)
+	for i := range k.Body {
+		switch in := &k.Body[i]; in.Op {
+		case ir.Load, ir.IndexLo, ir.IndexHi:
+			in.Imm = uint64(operandAt[in.Imm])
+		case ir.Scalar:
+			in.Imm = uint64(scalarAt[in.Imm])
+		}
+	}
+	for i := range k.Stores {
+		k.Stores[i].Operand = operandAt[k.Stores[i].Operand]
+	}
+	for i := range k.Reduces {
+		k.Reduces[i].Operand = operandAt[k.Reduces[i].Operand]
+	}
+	k.Operands = filter(k.Operands, operandUsed)
+	k.Scalars = filter(k.Scalars, scalarUsed)
+	return k, filter(operands, operandUsed), filter(scalars, scalarUsed)
+}
+
+// places numbers the elements that stay.
+func places(stays []bool) []int {
+	at := make([]int, len(stays))
+	n := 0
+	for i, s := range stays {
+		at[i] = n
+		if s {
+			n++
+		}
+	}
+	return at
+}
+
+// filter is a copy of what stays.
+func filter[T any](all []T, stays []bool) []T {
+	var out []T
+	for i, v := range all {
+		if stays[i] {
+			out = append(out, v)
+		}
+	}
+	return out
 }

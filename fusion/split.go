@@ -79,9 +79,9 @@ func (x *explorer) write(t int32) {
 // which writing it is considered: below that recomputing always wins.
 const worthWriting = 8
 
-// writeShared looks for values that several groups compute again, or that one
-// group computes at more points than the value has elements, and writes them
-// to memory where that is predicted to be faster.
+// writeShared looks for values that several groups compute, or that one group
+// computes at several maps or at more points than the value has elements, and
+// writes them to memory where that is predicted to be faster.
 //
 // Late values are tried first: with a value in memory, what it is made from
 // need not be.
@@ -124,14 +124,15 @@ func (x *explorer) candidate(t int32) bool {
 	if !x.needed[t] || x.stored[t] || x.isView(t) || x.node(t) == nil || x.node(t).Op == ir.Full {
 		return false
 	}
-	users, spread := 0, false
+	users, repeated := 0, false
+	def := x.seg.Tensors[t].Def
 	for _, g := range x.groups {
-		if x.price(g).nodes.has(x.seg.Tensors[t].Def) {
+		if c := x.price(g); c.nodes.has(def) {
 			users++
-			spread = spread || x.maps.elems(g.domain) > x.elems(t)
+			repeated = repeated || c.again.has(def) || x.maps.elems(g.domain) > x.elems(t)
 		}
 	}
-	return (users > 1 || spread) && x.price(x.groupOf(t)).weight >= worthWriting
+	return (users > 1 || repeated) && x.price(x.groupOf(t)).weight >= worthWriting
 }
 
 // tryWriting gives t a group of its own, lets that join what it can, and keeps

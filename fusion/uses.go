@@ -47,16 +47,16 @@ func newUses(p *Plan) *Uses {
 // inPlace finds the pairs of input and output that are at the same element at
 // every point. A map that broadcasts is out: the input's element is read again
 // at later points, after the store.
-func (x *explorer) inPlace(b *body) []InPlace {
+func (x *explorer) inPlace(operands []bodyOperand) []InPlace {
 	var ps []InPlace
-	for i := range b.operands {
-		o := &b.operands[i]
+	for i := range operands {
+		o := &operands[i]
 		if o.kind != codegen.Output || x.isReduction(o.tensor) || !o.at.bijective() {
 			continue
 		}
-		for j := range b.operands {
-			in := &b.operands[j]
-			if in.kind == codegen.Input && in.at == o.at && b.readOnce(in.tensor) &&
+		for j := range operands {
+			in := &operands[j]
+			if in.kind == codegen.Input && in.at == o.at && readOnce(operands, in.tensor) &&
 				x.seg.Tensors[in.tensor].DT == x.seg.Tensors[o.tensor].DT {
 				ps = append(ps, InPlace{Out: i, In: j})
 			}
@@ -66,10 +66,10 @@ func (x *explorer) inPlace(b *body) []InPlace {
 }
 
 // readOnce reports that a single operand reads t.
-func (b *body) readOnce(t int32) bool {
+func readOnce(operands []bodyOperand, t int32) bool {
 	n := 0
-	for i := range b.operands {
-		if b.operands[i].kind == codegen.Input && b.operands[i].tensor == t {
+	for i := range operands {
+		if operands[i].kind == codegen.Input && operands[i].tensor == t {
 			n++
 		}
 	}

@@ -233,23 +233,22 @@ func (d *Device) Run(list []runtime.Launch) error {
 	}
 	defer d.mu.Unlock()
 	if err := fault.Hit(fault.Launch); err != nil {
-		return err
+		return &runtime.LaunchError{Err: err}
 	}
 	for i := range list {
 		p, ok := list[i].Prog.(*program)
-		if !ok || p.dev != d {
-			return fmt.Errorf("null: launch %d: program of another device", i)
+		err := fmt.Errorf("null: program of another device")
+		if ok && p.dev == d {
+			err = d.check(p.k, &list[i])
 		}
-		if err := d.check(p.k, &list[i]); err != nil {
-			return fmt.Errorf("null: launch %d: %w", i, err)
+		if err != nil {
+			return &runtime.LaunchError{Index: i, Err: err}
 		}
-	}
-	for i := range list {
-		r, w := codegen.Traffic(list[i].Prog.(*program).k, &list[i], &d.caps.ElemSize)
+		r, w := codegen.Traffic(p.k, &list[i], &d.caps.ElemSize)
 		d.stats.BytesRead += r
 		d.stats.BytesWritten += w
+		d.stats.Launches++
 	}
-	d.stats.Launches += int64(len(list))
 	d.runs++
 	return nil
 }

@@ -1,0 +1,111 @@
+package wgsl
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/golden"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// TestGolden runs testdata: a kernel and a variant in, a shader out. A case
+// begins "print MODE RANK KEPT LANES [tail] OPERAND…" with MODE map, rows or
+// cols and one OPERAND per operand of the kernel: its class (c contiguous,
+// b broadcast, s strided, v staged), its binding (- for an index), and after
+// commas vec, skip, guard=BITS or stages=RANK+RANK.
+func TestGolden(t *testing.T) {
+	golden.Run(t, "testdata", map[string]golden.Handler{"print": func(t *testing.T, c *golden.Case) string {
+		k, err := codegen.Parse(c.Input)
+		if err != nil {
+			t.Fatalf("%s:%d: %v", c.File, c.Line, err)
+		}
+		v, err := parseVariant(k, c.Args)
+		if err != nil {
+			t.Fatalf("%s:%d: %v", c.File, c.Line, err)
+		}
+		if k, err = Prepare(k); err != nil {
+			return "error: " + err.Error()
+		}
+		text, err := Print(k, v)
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		return text
+	}})
+}
+
+func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
+	mode := slices.Index([]string{"map", "rows", "cols"}, words[0])
+	if mode < 0 || len(words) < 4 {
+		return nil, fmt.Errorf("bad variant %v", words)
+	}
+	v := &Variant{Mode: Mode(mode), Group: 64}
+	for i, p := range []*int{&v.Rank, &v.Kept, &v.Lanes} {
+		n, err := strconv.Atoi(words[i+1])
+		if err != nil {
+			return nil, err
+		}
+		*p = n
+	}
+	words = words[4:]
+	if len(words) > 0 && words[0] == "tail" {
+		v.Tail, words = true, words[1:]
+	}
+	if len(words) != len(k.Operands) {
+		return nil, fmt.Errorf("%d operands for %d", len(words), len(k.Operands))
+	}
+	for i, w := range words {
+		parts := strings.Split(w, ",")
+		a := Arg{Class: codegen.AccessClass(strings.IndexByte("cbsv", parts[0][0])), Binding: -1}
+		if parts[0][1:] != "-" {
+			n, err := strconv.Atoi(parts[0][1:])
+			if err != nil {
+				return nil, err
+			}
+			a.Binding = n
+		}
+		for _, p := range parts[1:] {
+			name, value, _ := strings.Cut(p, "=")
+			switch name {
+			case "vec":
+				a.Vec = true
+			case "skip":
+				a.Skip = true
+			case "guard":
+				n, err := strconv.ParseUint(value, 2, 32)
+				if err != nil {
+					return nil, err
+				}
+				a.Guard = uint32(n)
+			case "stages":
+				for _, s := range strings.Split(value, "+") {
+					n, err := strconv.Atoi(s)
+					if err != nil {
+						return nil, err
+					}
+					a.Stages = append(a.Stages, n)
+				}
+			}
+		}
+		v.Args = append(v.Args, a)
+		if a.Binding < 0 {
+			continue
+		}
+		for len(v.Bindings) <= a.Binding {
+			v.Bindings = append(v.Bindings, Binding{DT: ir.NumDTypes, Vec: true})
+		}
+		b, o := &v.Bindings[a.Binding], k.Operands[i]
+		b.Write = b.Write || o.Kind == codegen.Output
+		b.Vec = b.Vec && a.Vec
+		if b.DT == ir.NumDTypes {
+			b.DT = o.DT
+		} else if b.DT != o.DT {
+			b.DT = ir.Invalid
+		}
+	}
+	return v, nil
+}

@@ -70,6 +70,7 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
+	prepareTier0()
 	d := &device{cfg: c, programs: map[uint64][]*program{}}
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)

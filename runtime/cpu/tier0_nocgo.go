@@ -8,3 +8,6 @@ type nativeCode struct{}
 func (t *tier0Prog) translate() error { return nil }
 
 func (t *tier0Prog) free() {}
+
+// nativeLevel says that there are no C functions.
+func nativeLevel() int { return -1 }

@@ -4,8 +4,6 @@ package cpu
 
 // Without cgo there is one twin only.
 
-func nativeLevel() int { return -1 }
-
 func nativeCallers() map[string]blockCaller { return nil }
 
 func (t *tier0Prog) evalNative(a *args, begin, end int64) { t.eval(a, begin, end) }

@@ -14,6 +14,13 @@ type blockCaller func(in *t0Instr, v []t0Val, groups int)
 
 func goCall(in *t0Instr, v []t0Val, groups int) { goFns[in.fn-fnFirst](in, v, groups) }
 
+// prepareTier0 does once, before the first kernel comes, what would make it
+// wait: some half a millisecond.
+func prepareTier0() {
+	fnIndex()
+	nativeLevel()
+}
+
 // buildTier0 makes the block program of a kernel: of the one that still holds
 // ops of the table, since most of them are one block function each.
 func buildTier0(kernel, lowered *codegen.Kernel) (*tier0Prog, error) {

@@ -17,6 +17,8 @@ const reluKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 =
 
 const geluKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = gelu %0 : float32\nstore 1 %1"
 
+const biasKernel = "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2"
+
 // erfKernel is x*(erf(x/sqrt 2) + 1)/2 as five public ops.
 const erfKernel = "in 0 : float32\nout 1 : float32\nscalar 0 : float32\nscalar 1 : float32\nscalar 2 : float32\n" +
 	"%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\n%3 = erf %2 : float32\n" +
@@ -78,6 +80,7 @@ func BenchmarkOverCopy(b *testing.B) {
 	}
 	for _, c := range []struct{ name, src string }{
 		{"relu", reluKernel}, {"gelu", geluKernel}, {"erf", erfKernel}, {"custom", customKernel},
+		{"bias", biasKernel},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			l := benchLaunch(b, d, parse(b, c.src), n)
@@ -97,6 +100,10 @@ func BenchmarkOverCopy(b *testing.B) {
 
 func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.Launch {
 	x := newTrial(k, 1, n)
+	if len(k.Operands) == 3 { // the second is a row, broadcast
+		x = newTrial(k, 2, n/2048, 2048)
+		x.args[1].Stride[0] = 0
+	}
 	x.fillInputs(rand.New(rand.NewPCG(5, 6)))
 	for i := range k.Scalars {
 		x.scalars = append(x.scalars, []uint64{0x3f3504f3, 0x3f800000, 0x3ea7ba05, 0x3e827906, 0xbe91a98e, 0x3fb5f0e3, 0xbfba00e3, 0x3f87dc22, 0, 0x3f000000, 0, 0}[i])
@@ -109,4 +116,24 @@ func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.L
 		b.Fatal(err)
 	}
 	return l
+}
+
+// BenchmarkRun is the cost of handing small plans to the queue.
+func BenchmarkRun(b *testing.B) {
+	d := openDevice(b, runtime.Config{})
+	l := benchLaunch(b, d, parse(b, reluKernel), 1000)
+	for _, n := range []int{1, 20} {
+		list := slices.Repeat([]runtime.Launch{*l}, n)
+		b.Run(strconv.Itoa(n)+" launches", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := d.Run(list); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := d.Wait(false); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
 }

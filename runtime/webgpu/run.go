@@ -13,6 +13,10 @@ import (
 	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
+// maxBacklog is how many submissions may pile up. Each holds native memory
+// until it is done, and a program that never reads could queue without end.
+const maxBacklog = 512
+
 // batch is a Run on its way to the queue.
 type batch struct {
 	dev        *device
@@ -136,7 +140,13 @@ func (b *batch) submit() error {
 	for i, w := range b.words {
 		binary.LittleEndian.PutUint32(data[i*4:], w)
 	}
-	return deviceError(d.gpu.Submit(b.dispatches, d.params, data))
+	if err := d.gpu.Submit(b.dispatches, d.params, data); err != nil {
+		return deviceError(err)
+	}
+	if d.gpu.Backlog() > maxBacklog {
+		return deviceError(d.gpu.Wait())
+	}
+	return nil
 }
 
 func (b *batch) alloc(n int64) (runtime.Buffer, error) {

@@ -156,6 +156,7 @@ type Device struct {
 	faults  watcher
 	lost    error // set once, returned from then on
 	closed  bool
+	queued  int          // submissions since the queue was last seen empty
 	pending int          // map requests not yet answered
 	staging [2][]*Buffer // pooled, by direction
 }

@@ -99,7 +99,15 @@ func (d *Device) encode(record func(*wgpu.CommandEncoder) error) error {
 	}
 	defer cmd.Release()
 	d.queue.Submit(cmd)
+	d.queued++
 	return d.check(nil)
+}
+
+// Backlog is the number of submissions since the queue was last seen empty.
+func (d *Device) Backlog() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queued
 }
 
 func (d *Device) valid(x *Dispatch) error {

@@ -43,6 +43,7 @@ func (d *Device) Wait() error {
 	if err := d.usable(); err != nil {
 		return err
 	}
+	d.queued = 0
 	return d.check(nil)
 }
 

@@ -116,28 +116,28 @@ func eachElement(shape ir.Shape, v *View, f func(i, at int)) {
 	}
 }
 
-// scatter puts inputs into memory as views of larger buffers: every other
-// element, the first dim innermost; and every second input through a stage.
-func scatter(seg *segment.Segment, inputs [][]byte) ([][]byte, []View) {
+// scatter puts inputs into memory as views of larger buffers: every third
+// element, the first dim innermost if reversed; and every second input through
+// a stage.
+func scatter(seg *segment.Segment, inputs [][]byte, reversed bool) ([][]byte, []View) {
 	views := make([]View, len(seg.Tensors))
 	var out [][]byte
 	for t, data := range inputs {
 		shape, size := seg.Tensors[t].Shape, seg.Tensors[t].DT.Size()
-		var stage runtime.Stage
-		v := View{Offset: 3, Stride: []int64{}}
-		step := int64(2)
-		for _, n := range shape {
-			v.Stride = append(v.Stride, step)
-			step *= int64(n)
-		}
-		if t%2 == 1 {
-			stage.Offset, stage.Stride = v.Offset, v.Stride
-			for _, n := range shape {
-				stage.Dims = append(stage.Dims, int64(n))
+		stage := runtime.Stage{Offset: 2, Dims: make([]int64, len(shape)), Stride: make([]int64, len(shape))}
+		step := int64(3)
+		for d := range shape {
+			if !reversed {
+				d = len(shape) - 1 - d
 			}
+			stage.Dims[d], stage.Stride[d] = int64(shape[d]), step
+			step *= int64(shape[d])
+		}
+		v := View{Offset: stage.Offset, Stride: stage.Stride}
+		if t%2 == 1 {
 			v = View{Stages: []runtime.Stage{stage}}
 		}
-		buf := bytes.Repeat([]byte{0xa5}, (int(step)+3)*size)
+		buf := bytes.Repeat([]byte{0xa5}, (int(step)+2)*size)
 		eachElement(shape, &v, func(i, at int) { copy(buf[at*size:], data[i*size:(i+1)*size]) })
 		views[t] = v
 		out = append(out, buf)
@@ -201,10 +201,10 @@ func checkPlan(t *testing.T, p *ir.Program, seg *segment.Segment, plan *Plan) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}
-	for _, how := range []string{"plain", "reuse", "views"} {
+	for _, how := range []string{"plain", "reuse", "reversed", "spaced"} {
 		in, views := inputs, []View(nil)
-		if how == "views" {
-			in, views = scatter(seg, inputs)
+		if how == "reversed" || how == "spaced" {
+			in, views = scatter(seg, inputs, how == "reversed")
 		}
 		got, err := execute(seg, plan, in, views, how == "reuse")
 		if err != nil {

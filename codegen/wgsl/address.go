@@ -16,11 +16,27 @@ func (p *printer) coords(src string, from, to int) {
 	}
 	rest := src
 	for d := to - 1; d > from; d-- {
-		p.f("let q%d = %s / %s;", d, rest, p.word(wordDims+d))
-		p.f("let c%d = %s - q%d * %s;", d, rest, d, p.word(wordDims+d))
+		w := wordDims + dimWords*d
+		p.f("let q%d = %s;", d, p.quotient(rest, w, 1))
+		p.f("let c%d = %s - q%d * %s;", d, rest, d, p.word(w))
 		rest = fmt.Sprintf("q%d", d)
 	}
 	p.f("let c%d = %s;", from, rest)
+}
+
+// quotient divides x, over lanes, by the dim at word w. No GPU divides integers
+// well, and software devices do it one lane at a time: the quotient is the
+// high half of a product, shifted (see divisor).
+func (p *printer) quotient(x string, w, lanes int) string {
+	const name = "mr_quotient"
+	m, s := splat(p.word(w+1), "u32", lanes), splat(p.word(w+2), "u32", lanes)
+	text := fmt.Sprintf("%s(%s, %s, %s)", name, x, m, s)
+	if lanes == 1 && p.v.Lanes > 1 {
+		p.single[name] = true
+		return forOneLane(text)
+	}
+	p.uses[name] = true
+	return text
 }
 
 // linear is the position of operand k in its own unit, for the first lane,
@@ -89,8 +105,13 @@ func (p *printer) position(k int) string {
 				break
 			}
 			next := fmt.Sprintf("%sg%dq%d", name, j, d)
-			p.f("let %s = %s / %s;", next, in, wide(st.dims+d))
-			terms = append(terms, fmt.Sprintf("(%s - %s * %s) * %s", in, next, wide(st.dims+d), wide(st.stride+d)))
+			w := st.dims + dimWords*d
+			lanes := 1
+			if typ != "u32" {
+				lanes = p.v.Lanes
+			}
+			p.f("let %s = %s;", next, p.quotient(in, w, lanes))
+			terms = append(terms, fmt.Sprintf("(%s - %s * %s) * %s", in, next, wide(w), wide(st.stride+d)))
 			in = next
 		}
 		pos = strings.Join(terms, " + ")

@@ -31,6 +31,11 @@ fn mr_mulhi(x : $U, y : $U) -> $U {
 	return xh * yh + (a >> s) + (b >> s);
 }
 `},
+	{"mr_quotient", []string{"mr_mulhi"}, `
+fn mr_quotient(x : $U, m : $U, s : $U) -> $U {
+	return mr_mulhi(x << $U(1u), m) >> s;
+}
+`},
 	{"mr_add64", nil, `
 fn mr_add64(x : wide, y : wide) -> wide {
 	let l = x.l + y.l;

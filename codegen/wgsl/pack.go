@@ -3,6 +3,7 @@ package wgsl
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
@@ -14,6 +15,22 @@ type Grid struct{ X, Y uint32 }
 // gridWidth is a row of a two-dimensional grid: dispatches above a device's
 // limit per dimension become a rectangle, and the surplus returns at once.
 const gridWidth = 32768
+
+// maxCount bounds what is taken apart into coordinates: see divisor.
+const maxCount = math.MaxInt32
+
+// divisor gives the multiplier m and shift s with x/d = (2x·m >> 32) >> s for
+// all x up to maxCount: m is 2^(31+s)/d rounded up, and since d is at most
+// 2^s the rounding adds less than 1/d to the quotient.
+func divisor(d uint32) (m, s uint32) {
+	s = uint32(bits.Len32(d - 1))
+	return uint32((uint64(1)<<(31+s) + uint64(d) - 1) / uint64(d)), s
+}
+
+func packDim(w []uint32, d uint32) {
+	w[0] = d
+	w[1], w[2] = divisor(max(d, 1))
+}
 
 // Threads is the number of invocations (Map, Cols) or workgroups (Rows) that
 // have work.
@@ -40,7 +57,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	}
 	w := dst[base:]
 	threads := v.Threads(l)
-	if threads > math.MaxUint32 {
+	if threads > maxCount {
 		return nil, Grid{}, fmt.Errorf("wgsl: %d invocations in one dispatch", threads)
 	}
 	groups := threads
@@ -67,10 +84,10 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		if i >= l.Kept {
 			steps *= d
 		}
-		if d > math.MaxUint32 || steps > math.MaxUint32 {
+		if d > maxCount || steps > maxCount {
 			return nil, Grid{}, fmt.Errorf("wgsl: a dim of %d in one dispatch", d)
 		}
-		w[wordDims+i] = uint32(d)
+		packDim(w[wordDims+dimWords*i:], uint32(d))
 	}
 	w[wordSteps] = uint32(steps)
 	for i := range v.Args {
@@ -113,7 +130,7 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 	} else {
 		w[s.offset] = uint32(a.Offset / unit)
 	}
-	if len(a.Stages) > 0 && (lo < 0 || hi > math.MaxUint32) {
+	if len(a.Stages) > 0 && (lo < 0 || hi > maxCount) {
 		return fmt.Errorf("wgsl: operand %d has positions [%d,%d] before its stages", i, lo, hi)
 	}
 	for d := range v.Rank {
@@ -127,7 +144,10 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 		at := s.stages[j]
 		w[at.offset] = uint32(st.Offset)
 		for d := range st.Dims {
-			w[at.dims+d] = uint32(st.Dims[d])
+			if st.Dims[d] > maxCount {
+				return fmt.Errorf("wgsl: operand %d has a stage of dim %d", i, st.Dims[d])
+			}
+			packDim(w[at.dims+dimWords*d:], uint32(st.Dims[d]))
 			w[at.stride+d] = uint32(st.Stride[d])
 		}
 	}

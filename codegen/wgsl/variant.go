@@ -114,8 +114,11 @@ const (
 	wordInner        // elements along the innermost dim, for guarded stores
 	wordSteps        // vectors (or points) of the reduced domain
 	wordZero         // 0, which compilers cannot know
-	wordDims         // Rank words: the dims, the innermost in vectors
+	wordDims         // dimWords words for each of Rank dims, the innermost in vectors
 )
+
+// dimWords are a dim, and the multiplier and shift that divide by it.
+const dimWords = 3
 
 // slots says where each run-time word is. The printer and Pack both walk it,
 // so they cannot disagree.
@@ -136,7 +139,7 @@ type stageSlots struct{ offset, dims, stride int }
 
 func (v *Variant) slots(k *codegen.Kernel) slots {
 	var s slots
-	n := wordDims + v.Rank
+	n := wordDims + dimWords*v.Rank
 	take := func(words int) int { n += words; return n - words }
 	for i, a := range v.Args {
 		x := argSlots{offset: take(1), stride: take(v.Rank)}
@@ -144,7 +147,7 @@ func (v *Variant) slots(k *codegen.Kernel) slots {
 			x.base = take(2)
 		}
 		for _, rank := range a.Stages {
-			x.stages = append(x.stages, stageSlots{take(1), take(rank), take(rank)})
+			x.stages = append(x.stages, stageSlots{take(1), take(dimWords * rank), take(rank)})
 		}
 		s.args = append(s.args, x)
 	}

@@ -103,7 +103,7 @@ func TestPack(t *testing.T) {
 		{"inner", wordInner, 400},
 		{"zero", wordZero, 0},
 		{"dim 0", wordDims, 40000},
-		{"dim 1 in vectors", wordDims + 1, 100},
+		{"dim 1 in vectors", wordDims + dimWords, 100},
 		{"offset in vectors", s.args[0].offset, 2},
 		{"stride in vectors", s.args[0].stride, 100},
 		{"offset", s.args[1].offset, 100},
@@ -122,6 +122,31 @@ func TestPack(t *testing.T) {
 	l.Dims[0] = 1 << 40
 	if _, _, err := v.Pack(nil, k, l); err == nil {
 		t.Error("a dispatch of 2^47 invocations was packed")
+	}
+}
+
+// TestDivisor: multiplying and shifting divides, at and around every multiple
+// that could go wrong.
+func TestDivisor(t *testing.T) {
+	quotient := func(x, m, s uint32) uint32 { return uint32(uint64(x<<1)*uint64(m)>>32) >> s }
+	check := func(x, d uint32) {
+		m, s := divisor(d)
+		if got := quotient(x, m, s); got != x/d {
+			t.Fatalf("%d/%d is %d, want %d", x, d, got, x/d)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 200000 {
+		d := uint32(1 + i)
+		if i > 1000 {
+			d = 1 + rng.Uint32N(maxCount)>>rng.IntN(31)
+		}
+		q := maxCount / d
+		for _, x := range []uint32{0, 1, d - 1, d, q * d, q*d - 1, maxCount, rng.Uint32N(maxCount)} {
+			if x <= maxCount {
+				check(x, d)
+			}
+		}
 	}
 }
 

@@ -138,16 +138,18 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 }
 
 // arangeStep allows uint8 to count down: adding modulo 256 gives the right
-// elements, since the last one was checked to be in range.
+// elements, since the last one was checked to be in range. A step that is
+// never taken may be any number.
 func arangeStep(dt DType, step, n float64) (uint64, bool) {
-	if n <= 1 {
-		return 0, true // unused
+	bits, ok := scalarBits(dt, step)
+	if !ok && dt == Uint8 && step < 0 {
+		bits, ok = scalarBits(Int32, step)
+		bits &= math.MaxUint8
 	}
-	if dt == Uint8 && step < 0 {
-		bits, ok := scalarBits(Int32, step)
-		return bits & math.MaxUint8, ok
+	if !ok && n <= 1 {
+		return 0, true
 	}
-	return scalarBits(dt, step)
+	return bits, ok
 }
 
 // Uniform makes a tensor of independent draws, uniform on [0, 1), in a float

@@ -77,8 +77,8 @@ func expandExp(b *Builder, dt DType, args []Ref) Ref {
 // reduceLn2 is x - 2k·ln2.
 func reduceLn2(b *Builder, x, k Ref, f *expFormat) Ref {
 	dt := b.DT(x)
-	r := b.fma(k, b.float(dt, -2*f.ln2Hi), x)
-	return b.fma(k, b.float(dt, -2*f.ln2Lo), r)
+	r := b.fma(k, b.float(dt, float64(-2*f.ln2Hi)), x)
+	return b.fma(k, b.float(dt, float64(-2*f.ln2Lo)), r)
 }
 
 // expTail is r + r²·poly(r), for e^r - 1.

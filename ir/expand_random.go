@@ -84,7 +84,7 @@ func expandNormal(b *Builder, dt DType, args []Ref) Ref {
 	}
 	rest := b.and(b.shl(v, 2), b.not(b.int(t, 1<<drop-1)))
 	turn := b.convert(dt, b.bits(i, rest))
-	r := b.mul(turn, b.float(dt, halfPi*exp2i(-width)))
+	r := b.mul(turn, b.float(dt, float64(halfPi*exp2i(-width))))
 	return b.mul(radius, cosQuadrant(b, k, r))
 }
 

@@ -133,7 +133,7 @@ func prim64(op Op, x, y, z float64) float64 {
 // there is rounded to odd, which keeps enough of what was lost for the final
 // rounding to float32 to be the right one, denormal results included.
 func FMA32(x, y, z float32) float32 {
-	p := float64(x) * float64(y)
+	p := float64(float64(x) * float64(y))
 	c := float64(z)
 	s := float64(p + c)
 	if b := math.Float64bits(s); b&1 == 0 && b>>52&0x7ff != 0x7ff {
@@ -295,7 +295,7 @@ func uintToFloat32(x uint64) float32 {
 	if bits.LeadingZeros64(x) > 0 {
 		return float32(int64(x))
 	}
-	return 2 * float32(int64(x>>1|x&1))
+	return float32(2 * float32(int64(x>>1|x&1)))
 }
 
 func lookupBits(id, index uint64) uint64 {

@@ -213,7 +213,7 @@ func capsOf(threads int) runtime.Caps {
 		MaxScalars:  64,
 		MaxBody:     1 << 12,
 		MaxBuffer:   1 << 46,
-		Bandwidth:   min(10e9*float64(threads), 40e9),
+		Bandwidth:   min(float64(10e9*float64(threads)), 40e9),
 		LaunchCost:  1e-6,
 		OpCost:      0.1e-9 / float64(threads),
 	}

@@ -47,7 +47,7 @@ func u64f32(x uint64) float32 {
 	if int64(x) >= 0 {
 		return float32(int64(x))
 	}
-	return 2 * float32(int64(x>>1|x&1))
+	return float32(2 * float32(int64(x>>1|x&1)))
 }
 
 func tableBits(name string) []uint64 {

@@ -113,7 +113,7 @@ const (
 	MulHi   // high half of the product, Uint32
 	ShlRaw  // amount in [0, bits); amount has the operand's dtype
 	ShrRaw  // arithmetic for signed types, logical for unsigned
-	Convert // value conversion, in range; float to int truncates; Bool is 0 or 1
+	Convert // value conversion, in range; float to int truncates, NaN gives any value; Bool is 0 or 1
 	Bitcast // same width
 	Lookup  // Imm: table id; A: Int32 index in range
 	Rare    // A cond, B fast, C, D: cond ? sub(C, D) : B; Imm: sub id. Lanes that need it are few.

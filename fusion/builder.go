@@ -9,7 +9,6 @@ import (
 // that g and another could become with g's domain kept; none, with the reason,
 // where this kind of kernel cannot do the other's work.
 type builder struct {
-	name string
 	grow func(x *explorer, g, other *group) ([]*group, string)
 }
 
@@ -18,13 +17,13 @@ const (
 	kindReduction
 )
 
-// builders is filled in init because the builders' functions price groups,
-// which name their builder.
+// builders is the table of kinds. It is filled in init because the functions
+// price groups, which point to their builder.
 var builders [2]builder
 
 func init() {
-	builders[kindElementwise] = builder{"elementwise", growElementwise}
-	builders[kindReduction] = builder{"reduction", growReduction}
+	builders[kindElementwise] = builder{growElementwise}
+	builders[kindReduction] = builder{growReduction}
 }
 
 func growElementwise(x *explorer, g, other *group) ([]*group, string) {
@@ -166,10 +165,8 @@ func (x *explorer) nearPairs() [][2]int {
 	byTensor := make([][]int, len(x.seg.Tensors))
 	byDomain := make([][]int, len(x.class.rep))
 	for i, g := range x.groups {
-		for _, p := range x.price(g).touched {
-			if l := byTensor[p.tensor]; len(l) == 0 || l[len(l)-1] != i {
-				byTensor[p.tensor] = append(l, i)
-			}
+		for _, t := range x.tensors(g) {
+			byTensor[t] = append(byTensor[t], i)
 		}
 		byDomain[g.domain] = append(byDomain[g.domain], i)
 	}

@@ -157,24 +157,22 @@ func (x *explorer) saved() float64 {
 	return u.total() - x.total()
 }
 
-// refusals says of every pair of steps that share data why they are two.
+// refusals says of pairs of steps that share data why they are two.
 func (x *explorer) refusals() []Refusal {
 	if x.opt.Mode == Unfused {
 		return nil
 	}
 	var rs []Refusal
-	for i, a := range x.groups {
-		for j := i + 1; j < len(x.groups); j++ {
-			b := x.groups[j]
-			if !x.shared(a, b) {
-				continue
-			}
-			v := x.join(a, b)
-			if v.group != nil {
-				v.why = reasonBetween
-			}
-			rs = append(rs, Refusal{A: i, B: j, Reason: v.why, Bytes: x.common(a, b)})
+	for _, p := range x.nearPairs() {
+		a, b := x.groups[p[0]], x.groups[p[1]]
+		if !x.shared(a, b) {
+			continue
 		}
+		v := x.join(a, b)
+		if v.group != nil {
+			v.why = reasonBetween
+		}
+		rs = append(rs, Refusal{A: p[0], B: p[1], Reason: v.why, Bytes: x.common(a, b)})
 	}
 	return rs
 }
@@ -183,14 +181,33 @@ func (x *explorer) refusals() []Refusal {
 // other reads, and what both read, once.
 func (x *explorer) common(a, b *group) int64 {
 	var n int64
-	var counted []int32
-	for _, p := range x.price(a).touched {
-		for _, q := range x.price(b).touched {
-			if p.tensor == q.tensor && !slices.Contains(counted, p.tensor) {
-				counted = append(counted, p.tensor)
-				n += min(p.at.elems, q.at.elems) * x.elemSize(x.seg.Tensors[p.tensor].DT)
-			}
+	for _, t := range x.tensors(a) {
+		if slices.Contains(x.tensors(b), t) {
+			n += min(x.traffic(a, t), x.traffic(b, t)) * x.elemSize(x.seg.Tensors[t].DT)
 		}
+	}
+	return n
+}
+
+// tensors lists what a group reads and writes.
+func (x *explorer) tensors(g *group) []int32 {
+	ts := slices.Clone(x.price(g).reads)
+	for _, r := range g.roots {
+		ts = append(ts, r.tensor)
+	}
+	return ts
+}
+
+// traffic is how many elements of a tensor a group moves at most.
+func (x *explorer) traffic(g *group, t int32) int64 {
+	n := int64(0)
+	for _, p := range x.price(g).touched {
+		if p.tensor == t {
+			n += p.at.elems
+		}
+	}
+	if n == 0 || n > x.elems(t) {
+		return x.elems(t)
 	}
 	return n
 }

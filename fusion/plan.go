@@ -74,8 +74,9 @@ type Alias struct {
 }
 
 // Guard is a fact of the real shapes that the plan relies on beyond what the
-// relative form says: two dims that are equal (B >= 0), or, with ScalarA and
-// ScalarB, two scalar slots of the same bits.
+// relative form says: with Scalar two scalar slots of the same bits, else two
+// dims that are equal. Explore itself ties plans to scalars only; it leaves
+// apart what only chance relates, so that other sizes keep their plan.
 type Guard struct {
 	Scalar  bool
 	A, ADim int // tensor and dim; or scalar slot in A

@@ -118,8 +118,10 @@ func TestNothingLeaks(t *testing.T) {
 	var all []*millrace.Tensor
 	x := millrace.FromSliceOn(dev, make([]float32, 1000))
 	y := x.AddScalar(1)
-	z := y.Mul(y).Slice(millrace.R(0, 10))
-	all = append(all, x, y, z, z.T(), y.Reshape(10, 100).T())
+	z := y.Mul(y)
+	head := z.Slice(millrace.R(0, 10))
+	grid := y.Reshape(10, 100)
+	all = append(all, x, y, z, head, head.T(), grid, grid.T())
 	for _, t2 := range all {
 		if err := t2.Eval(); err != nil {
 			t.Fatal(err)

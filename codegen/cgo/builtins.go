@@ -55,6 +55,13 @@ func x86() map[builtinKey]builtin {
 			m[builtinKey{name, k, 64}] = builtin{"__AVX512F__", "return __builtin_ia32_rndscale" + p + "_mask(a, " + mode + ", a, -1, 4);"}
 		}
 	}
+	for k, p := range map[kind]string{"f32": "ps", "f64": "pd"} {
+		for _, name := range []string{"min", "max"} {
+			m[builtinKey{name, k, 16}] = builtin{"__SSE2__", "return __builtin_ia32_" + name + p + "(a, b);"}
+			m[builtinKey{name, k, 32}] = builtin{"__AVX__", "return __builtin_ia32_" + name + p + "256(a, b);"}
+			m[builtinKey{name, k, 64}] = builtin{"__AVX512F__", "return __builtin_ia32_" + name + p + "512_mask(a, b, a, -1, 4);"}
+		}
+	}
 	// Blends exist for floats; on AVX-512 GCC makes one of the logical form.
 	for k, f := range map[kind][2]string{"f32": {"float", "ps"}, "i32": {"float", "ps"}, "f64": {"double", "pd"}, "i64": {"double", "pd"}} {
 		for _, w := range []struct {

@@ -137,6 +137,9 @@ var vectorForms = map[string]func(dt ir.DType, n int) form{
 			body:   fmt.Sprintf("return (v_%s)((m & (v_%s)a) | (~m & (v_%s)b));", short(dt), m, m),
 		}
 	},
+	// min is a < b ? a : b, max is a > b ? a : b.
+	"min": extreme("<"),
+	"max": extreme(">"),
 	// any is true where a lane of a mask is set.
 	"any": func(dt ir.DType, n int) form {
 		return form{ret: "int", params: "v_" + short(dt) + " a", body: "return (" + strings.ReplaceAll(each(n, "a[$]"), ",", " |") + ") != 0;"}
@@ -148,6 +151,17 @@ var vectorForms = map[string]func(dt ir.DType, n int) form{
 		}
 		return form{params: "v_" + s + " a", body: fmt.Sprintf("v_%s m = a < 0;\n\treturn (v_%s)(((v_%s)a ^ (v_%s)m) - (v_%s)m);", s, s, u, u, u)}
 	},
+}
+
+func extreme(op string) func(ir.DType, int) form {
+	return func(dt ir.DType, n int) form {
+		s, m := short(dt), short(signedOf(dt))
+		return form{
+			params: "v_" + s + " a, v_" + s + " b",
+			body: fmt.Sprintf("const v_%s m = (v_%s)(a %s b);\n\treturn (v_%s)((m & (v_%s)a) | (~m & (v_%s)b));",
+				m, m, op, s, m, m),
+		}
+	}
 }
 
 // scalarForms are bodies over a, b, c; # is the suffix of the math functions.

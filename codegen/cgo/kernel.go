@@ -198,36 +198,87 @@ func (p *printer) scalarArg(in ir.Instr) string {
 	return fmt.Sprintf("(s_%s)%s", short(in.DT), x)
 }
 
-// body prints the statements of one step: n lanes at offset i of the row.
-func (p *printer) body(indent int) error {
+// unroll is how many vectors a step of the main loop takes. Interleaved, they
+// keep more of a core's units busy than its window of instructions finds by
+// itself; bodies that are long already have no need of it, and would only
+// compile slower.
+func (p *printer) unroll() int {
+	n := 0
+	for i := range p.k.Body {
+		if !p.uniform[i] {
+			n++
+		}
+	}
+	switch {
+	case n <= 64:
+		return 4
+	case n <= 160:
+		return 2
+	}
+	return 1
+}
+
+// place is where in a step a vector stands.
+type place struct {
+	letter string // of its values' names
+	offset string // of its first element in the row
+}
+
+// body prints the statements of a step of n vectors, value by value.
+func (p *printer) body(indent, n int) error {
+	places := make([]place, n)
+	for u := range places {
+		places[u] = place{"xyzw"[u : u+1], "i"}
+		if u > 0 {
+			places[u].offset = fmt.Sprintf("(i + %d)", u*p.lanes)
+		}
+	}
+	vals := make([][]operand, n)
+	for u := range vals {
+		vals[u] = append([]operand(nil), p.vals...)
+	}
+	need := p.needed()
 	for i, in := range p.k.Body {
-		if p.uniform[i] {
+		if p.uniform[i] || !need[i] {
 			continue
 		}
-		var v operand
-		var err error
-		switch in.Op {
-		case ir.Load:
-			if p.v.Class[in.Imm] == codegen.Splat {
-				p.vals[i] = operand{fmt.Sprintf("l%d", in.Imm), in.DT, 4}
-				continue
+		if in.Op == ir.Load && p.v.Class[in.Imm] == codegen.Splat {
+			for u := range vals {
+				vals[u][i] = operand{fmt.Sprintf("l%d", in.Imm), in.DT, 4}
 			}
-			v = operand{p.loadStep(int(in.Imm), in.DT), in.DT, 4}
-		case ir.IndexLo, ir.IndexHi:
-			v = operand{p.indexStep(in), in.DT, 4}
-		default:
-			if v, err = p.vec.spell(in, operands(in, p.vals)); err != nil {
+			continue
+		}
+		for u, at := range places {
+			v, err := p.value(in, vals[u], at)
+			if err != nil {
 				return err
 			}
+			name := fmt.Sprintf("%s%d", at.letter, i)
+			p.linef(indent, "const %s %s = %s;", p.vec.held(in.DT, v.width), name, v.expr)
+			vals[u][i] = operand{name, in.DT, v.width}
 		}
-		p.linef(indent, "const %s x%d = %s;", p.vec.held(in.DT, v.width), i, v.expr)
-		p.vals[i] = operand{fmt.Sprintf("x%d", i), in.DT, v.width}
 	}
-	for i, r := range p.k.Reduces {
-		p.linef(indent, "%s", p.help.store(p.vals[r.Value], fmt.Sprintf("r%d + i", i)))
-	}
-	for _, s := range p.k.Stores {
-		p.storeStep(indent, s)
+	for u, at := range places {
+		for i, r := range p.k.Reduces {
+			p.linef(indent, "%s", p.help.store(vals[u][r.Value], fmt.Sprintf("r%d + %s", i, at.offset)))
+		}
+		for _, s := range p.k.Stores {
+			p.storeStep(indent, s.Operand, vals[u][s.Value], at.offset)
+		}
 	}
 	return nil
+}
+
+// value is the expression of one instruction for one vector.
+func (p *printer) value(in ir.Instr, vals []operand, at place) (operand, error) {
+	switch in.Op {
+	case ir.Load:
+		return operand{p.loadStep(int(in.Imm), in.DT, at.offset), in.DT, 4}, nil
+	case ir.IndexLo, ir.IndexHi:
+		return operand{p.indexStep(in, at.offset), in.DT, 4}, nil
+	}
+	if name, a, b := p.extremum(in); name != "" {
+		return operand{p.help.call(name, true, in.DT, vals[a].expr, vals[b].expr), in.DT, 4}, nil
+	}
+	return p.vec.spell(in, operands(in, vals))
 }

@@ -104,8 +104,16 @@ func (p *printer) row() error {
 		p.linef(3, "_Alignas(64) %s tr%d[%d];", ctypes[p.k.Body[r.Value].DT].elem, i, p.lanes)
 	}
 	p.tailStart(used)
-	p.linef(3, "for (mr_i64 i = 0; i < m; i += %d) {", p.lanes)
-	if err := p.body(4); err != nil {
+	p.linef(3, "mr_i64 i = 0;")
+	if n := p.unroll(); n > 1 {
+		p.linef(3, "for (; i + %d <= m; i += %d) {", n*p.lanes, n*p.lanes)
+		if err := p.body(4, n); err != nil {
+			return err
+		}
+		p.linef(3, "}")
+	}
+	p.linef(3, "for (; i < m; i += %d) {", p.lanes)
+	if err := p.body(4, 1); err != nil {
 		return err
 	}
 	p.linef(3, "}")
@@ -264,19 +272,19 @@ func (p *printer) tailEnd(used []bool) {
 	p.linef(3, "}")
 }
 
-// loadStep is the expression of a vector of an operand at offset i.
-func (p *printer) loadStep(i int, dt ir.DType) string {
+// loadStep is the expression of a vector of an operand at an offset.
+func (p *printer) loadStep(i int, dt ir.DType, at string) string {
 	switch p.v.Class[i] {
 	case codegen.Strided:
-		return p.help.gather(dt, fmt.Sprintf("p%d + i * s%d", i, i), fmt.Sprintf("s%d", i))
+		return p.help.gather(dt, fmt.Sprintf("p%d + %s * s%d", i, at, i), fmt.Sprintf("s%d", i))
 	case codegen.Staged:
-		return p.help.stagedLoad(dt, fmt.Sprintf("p%d, a->ops + %d, q%d + i * s%d, s%d, n - done - i", i, i, i, i, i))
+		return p.help.stagedLoad(dt, fmt.Sprintf("p%d, a->ops + %d, q%d + %s * s%d, s%d, n - done - %s", i, i, i, at, i, i, at))
 	}
-	return p.help.load(dt, fmt.Sprintf("p%d + i", i))
+	return p.help.load(dt, fmt.Sprintf("p%d + %s", i, at))
 }
 
-// indexStep is a half of the positions of n lanes.
-func (p *printer) indexStep(in ir.Instr) string {
+// indexStep is a half of the positions of a vector's lanes.
+func (p *printer) indexStep(in ir.Instr, at string) string {
 	i := int(in.Imm)
 	shift := 0
 	if in.Op == ir.IndexHi {
@@ -284,18 +292,17 @@ func (p *printer) indexStep(in ir.Instr) string {
 	}
 	switch p.v.Class[i] {
 	case codegen.Contiguous:
-		return p.help.index(shift, fmt.Sprintf("q%d + i", i), "1")
+		return p.help.index(shift, fmt.Sprintf("q%d + %s", i, at), "1")
 	case codegen.Splat:
 		return p.help.index(shift, fmt.Sprintf("q%d", i), "0")
 	case codegen.Strided:
-		return p.help.strideIndex(shift, fmt.Sprintf("q%d + i * s%d, s%d", i, i, i))
+		return p.help.strideIndex(shift, fmt.Sprintf("q%d + %s * s%d, s%d", i, at, i, i))
 	}
-	return p.help.stagedIndex(shift, fmt.Sprintf("a->ops + %d, q%d + i * s%d, s%d", i, i, i, i))
+	return p.help.stagedIndex(shift, fmt.Sprintf("a->ops + %d, q%d + %s * s%d, s%d", i, i, at, i, i))
 }
 
-// storeStep writes a value at offset i.
-func (p *printer) storeStep(indent int, s codegen.Store) {
-	v, i := p.vals[s.Value], s.Operand
+// storeStep writes a value through operand i at an offset.
+func (p *printer) storeStep(indent, i int, v operand, at string) {
 	switch p.v.Class[i] {
 	case codegen.Splat:
 		elem := ctypes[v.dt].elem
@@ -306,15 +313,15 @@ func (p *printer) storeStep(indent int, s codegen.Store) {
 		return
 	case codegen.Staged:
 		p.linef(indent, "if (w%d)", i)
-		p.linef(indent+1, "%s", p.help.stagedStore(v, fmt.Sprintf("p%d, a->ops + %d, q%d + i * s%d, s%d, n - done - i, z%d, at[rank - 1] + done + i",
-			i, i, i, i, i, i)))
+		p.linef(indent+1, "%s", p.help.stagedStore(v, fmt.Sprintf("p%d, a->ops + %d, q%d + %s * s%d, s%d, n - done - %s, z%d, at[rank - 1] + done + %s",
+			i, i, i, at, i, i, at, i, at)))
 		return
 	}
 	var text string
 	if p.v.Class[i] == codegen.Strided {
-		text = p.help.scatter(v, fmt.Sprintf("p%d + i * s%d", i, i), fmt.Sprintf("s%d", i))
+		text = p.help.scatter(v, fmt.Sprintf("p%d + %s * s%d", i, at, i), fmt.Sprintf("s%d", i))
 	} else {
-		text = p.help.store(v, fmt.Sprintf("p%d + i", i))
+		text = p.help.store(v, fmt.Sprintf("p%d + %s", i, at))
 	}
 	if p.v.Guarded {
 		text = fmt.Sprintf("if (w%d)\n%s%s", i, strings.Repeat("\t", indent+1), text)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/kerneltest"
@@ -159,3 +160,6 @@ func TestPatterns(t *testing.T) {
 		})
 	}
 }
+
+// bytesOf is a buffer's memory.
+func bytesOf(b *buffer) []byte { return unsafe.Slice((*byte)(b.p), b.bytes) }

@@ -16,6 +16,7 @@ type bind struct {
 	seg      segment.Segment
 	mem      []*storage // per tensor: operands, and what the plan writes
 	owned    []int32    // tensors for which mem holds a reader of its own
+	spare    []*block   // of temporaries no later step reads: free for this plan only
 	views    []fusion.View
 	launches []runtime.Launch
 	args     []runtime.Access
@@ -246,8 +247,11 @@ func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.La
 		d.stats.inPlace.Add(1)
 	} else {
 		var err error
-		if b, err = d.mem.alloc(d.bytes(seg.Tensors[t].DT, seg.Tensors[t].Shape), true); err != nil {
-			return err
+		bytes := d.bytes(seg.Tensors[t].DT, seg.Tensors[t].Shape)
+		if b = w.takeSpare(bytes); b == nil {
+			if b, err = d.mem.alloc(bytes, true); err != nil {
+				return err
+			}
 		}
 	}
 	b.entry, b.id = ent, int32(t)
@@ -327,8 +331,21 @@ func sameAccess(a, b *runtime.Access, rank int) bool {
 		slices.Equal(a.Stride[:rank], b.Stride[:rank])
 }
 
+// takeSpare finds memory of that size which no later step needs.
+func (w *bind) takeSpare(bytes int64) *block {
+	for i, b := range w.spare {
+		if b.bytes == bytes {
+			w.spare = slices.Delete(w.spare, i, i+1)
+			return b
+		}
+	}
+	return nil
+}
+
 // freeAfter gives up temporaries that no step after k reads, so that later
-// steps may use their memory.
+// steps may use their memory. The device gets it back when the plan was
+// submitted: until then another stream's work could run before this plan
+// writes there.
 func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
 	w := &s.work
 	for i := 0; i < len(w.owned); i++ {
@@ -337,7 +354,11 @@ func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
 		if seg.Tensors[t].Life == segment.LifeWrite || max(u.read, u.written) > int32(k) || s.aliased(ent, int(t)) {
 			continue
 		}
-		w.mem[t].release()
+		if b := w.mem[t].block; b.refs.Load() == 1 {
+			w.spare = append(w.spare, b)
+		} else {
+			b.release() // a later result took it over in place
+		}
 		w.owned = slices.Delete(w.owned, i, i+1)
 		i--
 	}
@@ -349,7 +370,9 @@ func (s *Stream) disown() {
 	for _, t := range w.owned {
 		w.mem[t].release()
 	}
-	w.owned = w.owned[:0]
+	releaseAll(w.spare)
+	clear(w.spare)
+	w.owned, w.spare = w.owned[:0], w.spare[:0]
 	clear(w.mem)
 	clear(w.reads)
 	clear(w.writes)

@@ -45,6 +45,16 @@ func goIndex(l *list) string {
 	for _, f := range l.fns {
 		fmt.Fprintf(&b, "go_%s,\n", f.name)
 	}
+	b.WriteString("}\n\n// fnWork is the number of primitives in a function.\nvar fnWork = [...]uint16{\n")
+	for _, f := range l.fns {
+		work := 0
+		for _, in := range f.prog.Code {
+			if in.Op != ir.Param && in.Op != ir.Const {
+				work++
+			}
+		}
+		fmt.Fprintf(&b, "%d, // %s\n", work, f.name)
+	}
 	b.WriteString("}\n")
 	return b.String()
 }

@@ -152,7 +152,11 @@ func (c *compiler) build(v *variant) (code unsafe.Pointer, source string, err er
 	if err != nil {
 		return nil, "", err
 	}
-	source, err = cgo.Print(kernelSymbol, v.prog.lowered, v.key.variant(len(v.prog.kernel.Operands)), c.isa)
+	lowered, err := v.prog.lowered()
+	if err != nil {
+		return nil, "", err
+	}
+	source, err = cgo.Print(kernelSymbol, lowered, v.key.variant(len(v.prog.kernel.Operands)), c.isa)
 	if err != nil {
 		return nil, "", err
 	}

@@ -15,9 +15,9 @@ import (
 // the compiled variants that have been asked for so far.
 type program struct {
 	dev     *device
-	kernel  *codegen.Kernel // as fusion wrote it
-	lowered *codegen.Kernel // primitives only
-	text    string          // of kernel
+	kernel  *codegen.Kernel                 // as fusion wrote it
+	lowered func() (*codegen.Kernel, error) // primitives only; made when compiled code is wanted
+	text    string                          // of kernel
 	tier0   *tier0Prog
 	writes  []bool // per operand: a Store writes it
 	perItem int64  // bytes that a point touches, for the choice of threads
@@ -36,16 +36,10 @@ func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
 	if len(k.Reduces) > maxReduces {
 		return nil, fmt.Errorf("%d reductions, %d are possible", len(k.Reduces), maxReduces)
 	}
-	lowered, err := codegen.Lower(k)
-	if err != nil {
-		return nil, err
-	}
-	simple, err := codegen.Simplify(k)
-	if err != nil {
-		return nil, err
-	}
-	p := &program{dev: d, kernel: k, lowered: lowered, text: text, writes: make([]bool, len(k.Operands))}
-	if p.tier0, err = buildTier0(simple, lowered); err != nil {
+	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
+	p.lowered = sync.OnceValues(func() (*codegen.Kernel, error) { return codegen.Lower(k) })
+	var err error
+	if p.tier0, err = buildTier0(k); err != nil {
 		return nil, err
 	}
 	for _, s := range k.Stores {
@@ -55,7 +49,7 @@ func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
 		p.perItem += int64(o.DT.Size())
 	}
 	// Work counts as well as bytes: some eight primitives cost what a byte costs.
-	p.perItem += int64(len(lowered.Body)) / 8
+	p.perItem += int64(p.tier0.work) / 8
 	p.perItem = max(p.perItem, 1)
 	return p, nil
 }

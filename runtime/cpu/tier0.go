@@ -85,6 +85,7 @@ type tier0Prog struct {
 	block    int // elements, a multiple of groupLen
 	regBytes int // bytes of all registers, for one element
 	nops     int // operands of the kernel
+	work     int // primitives per element
 
 	native nativeCode // the C side's copy, where there is one
 }

@@ -98,7 +98,7 @@ func BenchmarkTier0(b *testing.B) {
 func BenchmarkTier0Build(b *testing.B) {
 	k := chain(40)
 	for b.Loop() {
-		p, err := buildTier0(k, k)
+		p, err := buildTier0(k)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestTier0Start(t *testing.T) {
 	for i := range 20 {
 		k := chain(40 + i)
 		start := time.Now()
-		p, err := buildTier0(k, k)
+		p, err := buildTier0(k)
 		best = min(best, time.Since(start))
 		if err != nil {
 			t.Fatal(err)

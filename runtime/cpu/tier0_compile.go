@@ -31,7 +31,7 @@ func compileBlocks(kernel *codegen.Kernel) (*tier0Prog, error) {
 			return nil, err
 		}
 	}
-	t := &tier0Prog{nops: len(k.Operands)}
+	t := &tier0Prog{nops: len(k.Operands), work: c.work}
 	for _, s := range k.Stores {
 		t.stores = append(t.stores, t0Store{value: c.use(s.Value), slot: int32(s.Operand)})
 	}
@@ -77,6 +77,7 @@ type blockCompiler struct {
 	k      *codegen.Kernel
 	instrs []t0Instr
 	dts    []ir.DType // of instrs
+	work   int
 	value  []int32    // of an instruction of the body, -1 where not emitted yet
 }
 
@@ -134,6 +135,7 @@ func (c *blockCompiler) instr(i int) error {
 	v := t0Instr{fn: fn, src: [4]int32{-1, -1, -1, -1}}
 	copy(v.src[:], args[:n])
 	c.value[i] = c.add(v, in.DT)
+	c.work += int(fnWork[fn-fnFirst])
 	return nil
 }
 

@@ -68,7 +68,7 @@ func cloneAll(data [][]byte) [][]byte {
 // run evaluates points [0, cut) and [cut, total) with one of the twins.
 func (l *launch) run(t *testing.T, twin string, cut int64) [][]byte {
 	t.Helper()
-	prog, err := buildTier0(l.k, l.k)
+	prog, err := buildTier0(l.k)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, l.k)
 	}

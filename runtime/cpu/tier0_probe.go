@@ -21,9 +21,9 @@ func prepareTier0() {
 	nativeLevel()
 }
 
-// buildTier0 makes the block program of a kernel: of the one that still holds
-// ops of the table, since most of them are one block function each.
-func buildTier0(kernel, lowered *codegen.Kernel) (*tier0Prog, error) {
+// buildTier0 makes the block program of a kernel, one that still holds ops of
+// the table: most of them are one block function each.
+func buildTier0(kernel *codegen.Kernel) (*tier0Prog, error) {
 	t, err := compileBlocks(kernel)
 	if err != nil {
 		return nil, err

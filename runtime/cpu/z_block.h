@@ -9823,21 +9823,21 @@ static void f_pow_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f32 x87 = -x86;
 			const s_f32 x88 = fma_s_f32(a1, x85, x87);
 			const s_f32 x89 = fma_s_f32(a1, x76, x88);
-			const s_i32 x90 = -(s_i32)(a1 == 0x0p+00f);
-			const s_i32 x91 = -(s_i32)(x4 == 0x1p+00f);
-			const s_i32 x92 = x90 | x91;
-			const s_f32 x93 = x92 ? 0x0p+00f : x86;
-			const s_f32 x94 = abs_s_f32(x93);
-			const s_i32 x96 = -(s_i32)(x94 < 0x1.3p+07f);
-			const s_f32 x97 = x96 ? x89 : 0x0p+00f;
-			const s_i32 x99 = -(s_i32)(x93 < -0x1.3p+07f);
-			const s_f32 x100 = x99 ? -0x1.3p+07f : x93;
+			const s_f32 x90 = abs_s_f32(x86);
+			const s_i32 x92 = -(s_i32)(x90 < 0x1.3p+07f);
+			const s_f32 x93 = x92 ? x89 : 0x0p+00f;
+			const s_i32 x94 = -(s_i32)(a1 == 0x0p+00f);
+			const s_i32 x95 = -(s_i32)(x4 == 0x1p+00f);
+			const s_i32 x96 = x94 | x95;
+			const s_f32 x97 = x96 ? 0x0p+00f : x86;
+			const s_i32 x99 = -(s_i32)(x97 < -0x1.3p+07f);
+			const s_f32 x100 = x99 ? -0x1.3p+07f : x97;
 			const s_i32 x102 = -(s_i32)(x100 > 0x1.02p+07f);
 			const s_f32 x103 = x102 ? 0x1.02p+07f : x100;
 			const s_f32 x105 = x103 * 0x1p-01f;
 			const s_f32 x106 = round_s_f32(x105);
 			const s_f32 x108 = fma_s_f32(x106, -0x1p+01f, x103);
-			const s_f32 x109 = x108 + x97;
+			const s_f32 x109 = x108 + x93;
 			const s_f32 x112 = fma_s_f32(0x1.52aa7p-20f, x109, 0x1.032e92p-16f);
 			const s_f32 x114 = fma_s_f32(x112, x109, 0x1.43525p-13f);
 			const s_f32 x116 = fma_s_f32(x114, x109, 0x1.5d80b8p-10f);
@@ -9870,7 +9870,7 @@ static void f_pow_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_i32 x150 = ~x135;
 			const s_i32 x151 = x149 & x150;
 			const s_f32 x152 = x151 ? bits_s_f32(0x7fc00000u) : x146;
-			const s_f32 x153 = x90 ? 0x1p+00f : x152;
+			const s_f32 x153 = x94 ? 0x1p+00f : x152;
 			out[i] = x153;
 		}
 	}
@@ -9963,21 +9963,21 @@ static void f_pow_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_f64 x95 = -x94;
 			const s_f64 x96 = fma_s_f64(a1, x93, x95);
 			const s_f64 x97 = fma_s_f64(a1, x84, x96);
-			const s_i32 x98 = -(s_i32)(a1 == 0x0p+00);
-			const s_i32 x99 = -(s_i32)(x4 == 0x1p+00);
-			const s_i32 x100 = x98 | x99;
-			const s_f64 x101 = x100 ? 0x0p+00 : x94;
-			const s_f64 x102 = abs_s_f64(x101);
-			const s_i32 x104 = -(s_i32)(x102 < 0x1.0dp+10);
-			const s_f64 x105 = x104 ? x97 : 0x0p+00;
-			const s_i32 x107 = -(s_i32)(x101 < -0x1.0dp+10);
-			const s_f64 x108 = x107 ? -0x1.0dp+10 : x101;
+			const s_f64 x98 = abs_s_f64(x94);
+			const s_i32 x100 = -(s_i32)(x98 < 0x1.0dp+10);
+			const s_f64 x101 = x100 ? x97 : 0x0p+00;
+			const s_i32 x102 = -(s_i32)(a1 == 0x0p+00);
+			const s_i32 x103 = -(s_i32)(x4 == 0x1p+00);
+			const s_i32 x104 = x102 | x103;
+			const s_f64 x105 = x104 ? 0x0p+00 : x94;
+			const s_i32 x107 = -(s_i32)(x105 < -0x1.0dp+10);
+			const s_f64 x108 = x107 ? -0x1.0dp+10 : x105;
 			const s_i32 x110 = -(s_i32)(x108 > 0x1.004p+10);
 			const s_f64 x111 = x110 ? 0x1.004p+10 : x108;
 			const s_f64 x113 = x111 * 0x1p-01;
 			const s_f64 x114 = round_s_f64(x113);
 			const s_f64 x116 = fma_s_f64(x114, -0x1p+01, x111);
-			const s_f64 x117 = x116 + x105;
+			const s_f64 x117 = x116 + x101;
 			const s_f64 x120 = fma_s_f64(0x1.7f232736d37c1p-40, x117, 0x1.c7d4cbfbe6957p-36);
 			const s_f64 x122 = fma_s_f64(x120, x117, 0x1.e8d7649e3663ap-32);
 			const s_f64 x124 = fma_s_f64(x122, x117, 0x1.e4c9da9eba28fp-28);
@@ -10015,7 +10015,7 @@ static void f_pow_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 			const s_i32 x168 = ~x153;
 			const s_i32 x169 = x167 & x168;
 			const s_f64 x170 = x169 ? bits_s_f64(0x7ff8000000000001ull) : x164;
-			const s_f64 x171 = x98 ? 0x1p+00 : x170;
+			const s_f64 x171 = x102 ? 0x1p+00 : x170;
 			out[i] = x171;
 		}
 	}

@@ -4349,23 +4349,23 @@ func go_pow_f32(in *t0Instr, v []t0Val, groups int) {
 			if twice(t89s) {
 				t89 = ir.FMA32(t1, t76, t88)
 			}
-			t90 := t1 == float32(0x0p+00)
-			t91 := t4 == float32(0x1p+00)
-			t92 := t90 || t91
-			t93u := math.Float32bits(t86)
+			t90 := abs32(t86)
+			t92 := t90 < float32(0x1.3p+07)
+			t93u := math.Float32bits(float32(0x0p+00))
 			if t92 {
-				t93u = math.Float32bits(float32(0x0p+00))
+				t93u = math.Float32bits(t89)
 			}
 			t93 := math.Float32frombits(t93u)
-			t94 := abs32(t93)
-			t96 := t94 < float32(0x1.3p+07)
-			t97u := math.Float32bits(float32(0x0p+00))
+			t94 := t1 == float32(0x0p+00)
+			t95 := t4 == float32(0x1p+00)
+			t96 := t94 || t95
+			t97u := math.Float32bits(t86)
 			if t96 {
-				t97u = math.Float32bits(t89)
+				t97u = math.Float32bits(float32(0x0p+00))
 			}
 			t97 := math.Float32frombits(t97u)
-			t99 := t93 < float32(-0x1.3p+07)
-			t100u := math.Float32bits(t93)
+			t99 := t97 < float32(-0x1.3p+07)
+			t100u := math.Float32bits(t97)
 			if t99 {
 				t100u = math.Float32bits(float32(-0x1.3p+07))
 			}
@@ -4383,7 +4383,7 @@ func go_pow_f32(in *t0Instr, v []t0Val, groups int) {
 			if twice(t108s) {
 				t108 = ir.FMA32(t106, float32(-0x1p+01), t103)
 			}
-			t109 := t108 + t97
+			t109 := t108 + t93
 			t112s := float64(float64(float32(0x1.52aa7p-20))*float64(t109)) + float64(float32(0x1.032e92p-16))
 			t112 := float32(t112s)
 			if twice(t112s) {
@@ -4456,7 +4456,7 @@ func go_pow_f32(in *t0Instr, v []t0Val, groups int) {
 			}
 			t152 := math.Float32frombits(t152u)
 			t153u := math.Float32bits(t152)
-			if t90 {
+			if t94 {
 				t153u = math.Float32bits(float32(0x1p+00))
 			}
 			t153 := math.Float32frombits(t153u)

@@ -6185,23 +6185,23 @@ func go_pow_f64(in *t0Instr, v []t0Val, groups int) {
 			t95 := -t94
 			t96 := math.FMA(t1, t93, t95)
 			t97 := math.FMA(t1, t84, t96)
-			t98 := t1 == float64(0x0p+00)
-			t99 := t4 == float64(0x1p+00)
-			t100 := t98 || t99
-			t101u := math.Float64bits(t94)
+			t98 := abs64(t94)
+			t100 := t98 < float64(0x1.0dp+10)
+			t101u := math.Float64bits(float64(0x0p+00))
 			if t100 {
-				t101u = math.Float64bits(float64(0x0p+00))
+				t101u = math.Float64bits(t97)
 			}
 			t101 := math.Float64frombits(t101u)
-			t102 := abs64(t101)
-			t104 := t102 < float64(0x1.0dp+10)
-			t105u := math.Float64bits(float64(0x0p+00))
+			t102 := t1 == float64(0x0p+00)
+			t103 := t4 == float64(0x1p+00)
+			t104 := t102 || t103
+			t105u := math.Float64bits(t94)
 			if t104 {
-				t105u = math.Float64bits(t97)
+				t105u = math.Float64bits(float64(0x0p+00))
 			}
 			t105 := math.Float64frombits(t105u)
-			t107 := t101 < float64(-0x1.0dp+10)
-			t108u := math.Float64bits(t101)
+			t107 := t105 < float64(-0x1.0dp+10)
+			t108u := math.Float64bits(t105)
 			if t107 {
 				t108u = math.Float64bits(float64(-0x1.0dp+10))
 			}
@@ -6215,7 +6215,7 @@ func go_pow_f64(in *t0Instr, v []t0Val, groups int) {
 			t113 := float64(t111 * float64(0x1p-01))
 			t114 := float64(math.RoundToEven(float64(t113)))
 			t116 := math.FMA(t114, float64(-0x1p+01), t111)
-			t117 := t116 + t105
+			t117 := t116 + t101
 			t120 := math.FMA(float64(0x1.7f232736d37c1p-40), t117, float64(0x1.c7d4cbfbe6957p-36))
 			t122 := math.FMA(t120, t117, float64(0x1.e8d7649e3663ap-32))
 			t124 := math.FMA(t122, t117, float64(0x1.e4c9da9eba28fp-28))
@@ -6261,7 +6261,7 @@ func go_pow_f64(in *t0Instr, v []t0Val, groups int) {
 			}
 			t170 := math.Float64frombits(t170u)
 			t171u := math.Float64bits(t170)
-			if t98 {
+			if t102 {
 				t171u = math.Float64bits(float64(0x1p+00))
 			}
 			t171 := math.Float64frombits(t171u)

@@ -29,9 +29,11 @@ builds_cgo() {
 
 have_vulkan() {
 	[ "$(uname -s)" = Linux ] || return 0 # other systems bring their own
-	local dir
+	local dir libs
+	# Not piped into grep -q: with pipefail, leaving early looks like a failure.
+	libs=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p)
 	for dir in /usr/share/vulkan/icd.d /etc/vulkan/icd.d /usr/local/share/vulkan/icd.d; do
-		if compgen -G "$dir/*.json" >/dev/null && { ldconfig -p 2>/dev/null || /sbin/ldconfig -p; } | grep -q 'libvulkan\.so\.1'; then
+		if compgen -G "$dir/*.json" >/dev/null && [[ $libs == *libvulkan.so.1* ]]; then
 			return 0
 		fi
 	done

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -253,4 +254,35 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestExploreErrors(t *testing.T) {
+	neg := func() *segment.Segment {
+		return segmentOf(parseProgram(t, "%0 = input : float32(4)\n%1 = neg %0 : float32(4)\noutput %1\n"))
+	}
+	seg := neg()
+	seg.Nodes[0].Op = ir.FMA
+	if _, err := Explore(seg, testCaps(), Options{}); err == nil {
+		t.Error("a primitive on tensors was accepted")
+	}
+	seg = neg()
+	seg.Tensors[0].Life = segment.LifeWrite
+	if _, err := Explore(seg, testCaps(), Options{}); err == nil {
+		t.Error("an input to be written was accepted")
+	}
+}
+
+// TestNoFigures: a device that tells nothing of its speed and limits gets
+// plans all the same.
+func TestNoFigures(t *testing.T) {
+	prog := parseProgram(t, "%0 = input : float32(4,6)\n%1 = exp %0 : float32(4,6)\n%2 = sum %1 axes=1 : float32(4)\noutput %2\n")
+	seg := segmentOf(prog)
+	p, err := Explore(seg, &runtime.Caps{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Steps) != 1 {
+		t.Errorf("%d kernels\n%s", len(p.Steps), p)
+	}
+	checkPlan(t, prog, seg, p)
 }

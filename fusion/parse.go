@@ -296,7 +296,8 @@ func (p *planParser) refuse(line string) (err error) {
 		return err
 	}
 	p.words = nil
-	if r.Reason, err = strconv.Unquote(line[max(0, strings.IndexByte(line, '"')):]); err != nil {
+	parts := strings.SplitN(line, " ", 6) // the reason holds blanks itself
+	if r.Reason, err = strconv.Unquote(parts[len(parts)-1]); err != nil {
 		return fmt.Errorf("a reason should be quoted: %w", err)
 	}
 	p.plan.Refusals = append(p.plan.Refusals, r)

@@ -81,9 +81,6 @@ func (l *layouter) regroup(t *tracer, next *[ir.MaxRank]affine, i0, i1 int, to i
 		if !l.split(t, next, &whole, &next[d], int64(to[d])) {
 			return false
 		}
-		if d == j0 {
-			return true
-		}
 	}
 	first := j0
 	for to[first] == 1 {

@@ -26,6 +26,7 @@ var functions = map[ir.Op]form{
 	ir.Cos: kept,
 	ir.Tan: kept,
 	ir.Rem: fused,
+	ir.Pow: fused,
 }
 
 // exactly spells float32 primitives in the stricter forms.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -160,5 +161,77 @@ func TestTransfers(t *testing.T) {
 		if d.Caps().DTypes.Has(dt) || d.Caps().ElemSize[dt] != 0 {
 			t.Errorf("caps claim %v", dt)
 		}
+	}
+}
+
+// TestConcurrent hammers one device from several goroutines: build, run,
+// transfer, allocate, free.
+func TestConcurrent(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	k := parse(t, "in 0 : int32\nout 1 : int32\nscalar 0 : int32\n%0 = load 0 : int32\n%1 = scalar 0 : int32\n%2 = add %0 %1 : int32\nstore 1 %2")
+	worker := func(seed uint32) error {
+		for i := range 30 {
+			n := int64(100 + i*int(seed))
+			p, err := d.Build(k)
+			if err != nil {
+				return err
+			}
+			l := runtime.Launch{Prog: p, Rank: 1, Kept: 1, Args: make([]runtime.Access, 2), Scalars: []uint64{uint64(seed)}}
+			l.Dims[0] = n
+			for j := range l.Args {
+				l.Args[j].Stride[0] = 1
+				if l.Args[j].Buf, err = d.Alloc(n * elemSize); err != nil {
+					return err
+				}
+			}
+			data := make([]byte, n*4)
+			for j := range n {
+				binary.LittleEndian.PutUint32(data[j*4:], uint32(j))
+			}
+			if err := d.Write(l.Args[0].Buf, ir.Int32, 0, data); err != nil {
+				return err
+			}
+			if err := d.Run([]runtime.Launch{l}); err != nil {
+				return err
+			}
+			if err := d.Read(data, ir.Int32, l.Args[1].Buf, 0); err != nil {
+				return err
+			}
+			for j := range n {
+				if got := binary.LittleEndian.Uint32(data[j*4:]); got != uint32(j)+seed {
+					return fmt.Errorf("worker %d, element %d is %d", seed, j, got)
+				}
+			}
+			d.Free(l.Args[0].Buf)
+			d.Free(l.Args[1].Buf)
+		}
+		return nil
+	}
+	errs := make(chan error)
+	const workers = 6
+	for w := range workers {
+		go func() { errs <- worker(uint32(w + 1)) }()
+	}
+	for range workers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if c := d.Stats().Compiles; c > 2 {
+		t.Errorf("%d compiles of one shader, in its two tails at most", c)
+	}
+}
+
+// TestBacklog queues more submissions than may pile up.
+func TestBacklog(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	l := copyLaunch(t, d)
+	for range maxBacklog + 10 {
+		if err := d.Run([]runtime.Launch{*l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := d.gpu.Backlog(); n > maxBacklog {
+		t.Errorf("%d submissions are queued", n)
 	}
 }

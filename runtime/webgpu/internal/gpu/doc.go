@@ -9,5 +9,9 @@
 // device and not to the caller, hence one mutex per device around every native
 // call.
 //
+// What is left are faults of the driver itself: an adapter that vanishes while
+// the native library submits or polls still ends the process, because it
+// offers no way to learn of it first.
+//
 // Engine part: no compatibility promise; use package millrace.
 package gpu

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -87,6 +88,19 @@ func TestFloat32HardCases(t *testing.T) {
 		got := eval32(w.op, w.x)
 		if e := ulps32(got, c.ref(float64(w.x))); e > c.limit {
 			t.Errorf("%v(%x) = %x: %.3g ulp", w.op, w.x, got, e)
+		}
+	}
+}
+
+// The document promises the bounds that are tested, and no others.
+func TestNumericsDocument(t *testing.T) {
+	data, err := os.ReadFile("../docs/numerics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range mathCases {
+		if row := fmt.Sprintf("\n| %v | %g | ", c.op, c.limit); !strings.Contains(string(data), row) {
+			t.Errorf("docs/numerics.md has no row %q", strings.TrimSpace(row))
 		}
 	}
 }

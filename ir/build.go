@@ -103,30 +103,6 @@ func (b *Builder) poly(x Ref, coef ...float64) Ref {
 	return acc
 }
 
-// estrin is poly with a shorter chain of dependent operations for a few more
-// multiplications: pairs are joined with x, then x², then x⁴.
-func (b *Builder) estrin(x Ref, coef ...float64) Ref {
-	dt := b.DT(x)
-	terms := make([]Ref, len(coef))
-	for i, c := range coef {
-		terms[i] = b.float(dt, c)
-	}
-	for p := x; ; p = b.mul(p, p) {
-		n := 0
-		for i := 0; i < len(terms); i += 2 {
-			if i+1 < len(terms) {
-				terms[n] = b.fma(terms[i+1], p, terms[i])
-			} else {
-				terms[n] = terms[i]
-			}
-			n++
-		}
-		if terms = terms[:n]; n == 1 {
-			return terms[0]
-		}
-	}
-}
-
 // intOf is the signed integer type of a float type's width.
 func intOf(dt DType) DType {
 	if dt == Float64 {

@@ -55,7 +55,7 @@ var table = [NumOps]Info{
 	Div:      {Name: "div", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandDiv, Tol: tolRounding, Doc: "x / y; integers truncate and x/0 = 0"},
 	FloorDiv: {Name: "floordiv", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandFloorDiv, Tol: tolMath, Doc: "x / y rounded down; integer x/0 = 0"},
 	Rem:      {Name: "rem", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandRem, Tol: tolMath, Doc: "remainder of floordiv, with the sign of y; integer remainder by 0 is 0"},
-	Pow:      {Name: "pow", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandPow, Tol: tolMath, Doc: "x to the y; integer powers wrap, negative ones truncate"},
+	Pow:      {Name: "pow", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandPow, Tol: Tolerance{Rel: 1e-4, Abs: 1e-6}, Doc: "x to the y; integer powers wrap, negative ones truncate"},
 	Maximum:  {Name: "maximum", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandMaximum, Doc: "the larger; NaN propagates, -0 < +0"},
 	Minimum:  {Name: "minimum", Arity: 2, Class: ClassElementwise, In: Numbers, Expand: expandMinimum, Doc: "the smaller; NaN propagates, -0 < +0"},
 	Atan2:    {Name: "atan2", Arity: 2, Class: ClassElementwise, In: Floats, Expand: expandAtan2, Tol: tolMath, Doc: "angle of the point (y, x), operands in that order, in radians"},

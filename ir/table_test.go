@@ -180,3 +180,31 @@ func checkRare(t *testing.T, p *Prog, in Instr, dts []DType, bad func(string)) {
 		}
 	}
 }
+
+// Devices without 64-bit types run every expansion of float32, slow paths
+// included.
+func TestFloat32StaysNarrow(t *testing.T) {
+	var narrow func(p *Prog)
+	narrow = func(p *Prog) {
+		for _, in := range p.Code {
+			if in.DT.Size() > 4 {
+				t.Errorf("%s uses %v", p.Name, in.DT)
+				return
+			}
+			if in.Op == Rare {
+				narrow(SubByID(in.Imm))
+			}
+		}
+	}
+	for op := OpInvalid + 1; op < NumOps; op++ {
+		info := op.Info()
+		if info.Class != ClassElementwise || !info.In.Has(Float32) || op == Cast {
+			continue
+		}
+		for _, s := range signatures(op) {
+			if s.args[len(s.args)-1] == Float32 {
+				narrow(Expansion(op, s.dt, s.args))
+			}
+		}
+	}
+}

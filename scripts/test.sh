@@ -9,7 +9,7 @@ FUZZTIME=${FUZZTIME:-$([ "$CI" = true ] && echo 60s || echo 10s)}
 HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 # All fuzz targets together get this many seconds at most: where there are more
 # than FUZZTOTAL/FUZZTIME of them, each gets its equal share.
-FUZZTOTAL=${FUZZTOTAL:-480}
+FUZZTOTAL=${FUZZTOTAL:-360}
 
 if [ "$CI" = true ]; then
 	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu}

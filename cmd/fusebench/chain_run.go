@@ -105,7 +105,7 @@ type stepper struct {
 	counting bool
 	hot      counts
 	ran      int
-	record   []float64 // ns per op, one per sample
+	record   []float64 // ns per op, the median step of each sample
 	alloc64  []float64 // ns of one 64-byte allocation, same rounds
 }
 
@@ -141,15 +141,15 @@ func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
 // sample runs steps for about batchTime and returns what one takes.
 func (s *stepper) sample() (time.Duration, error) {
 	for {
-		var recording time.Duration
+		recording := make([]float64, s.steps) // ns
 		before := countsOf(s.bench.dev.Stats())
 		start := time.Now()
-		for range s.steps {
+		for i := range recording {
 			d, err := s.one()
 			if err != nil {
 				return 0, err
 			}
-			recording += d
+			recording[i] = float64(d.Nanoseconds())
 		}
 		took := time.Since(start)
 		if took < batchTime && s.steps < 1<<20 {
@@ -159,7 +159,7 @@ func (s *stepper) sample() (time.Duration, error) {
 		if s.counting {
 			s.hot = s.hot.plus(countsOf(s.bench.dev.Stats()), before)
 			s.ran += s.steps
-			s.record = append(s.record, float64(recording.Nanoseconds())/float64(s.steps*s.ops))
+			s.record = append(s.record, median(recording)/float64(s.ops))
 			s.alloc64 = append(s.alloc64, heapAllocation())
 		}
 		return took / time.Duration(s.steps), nil
@@ -190,14 +190,27 @@ func (s *stepper) allocsPerOp() (float64, error) {
 // block keeps allocations from being optimised away.
 var block *[64]byte
 
-// heapAllocation times a 64-byte allocation, in ns.
+// heapAllocation times a 64-byte allocation, in ns: the median of many short
+// stretches, as for recording, so that being interrupted counts for neither.
 func heapAllocation() float64 {
-	const n = 10000
-	start := time.Now()
-	for range n {
-		block = new([64]byte)
+	const stretches, n = 100, 100
+	var ns [stretches]float64
+	for i := range ns {
+		start := time.Now()
+		for range n {
+			block = new([64]byte)
+		}
+		ns[i] = float64(time.Since(start).Nanoseconds()) / n
 	}
-	return float64(time.Since(start).Nanoseconds()) / n
+	return median(ns[:])
+}
+
+// oneCompile is the mean time of a compile; absent where there was none.
+func oneCompile(s millrace.Stats) number {
+	if s.Runtime.Compiles == 0 {
+		return absent
+	}
+	return number(float64(s.Runtime.CompileNanos) / float64(s.Runtime.Compiles) / 1e6)
 }
 
 func chainRows(c *config, ops int, device string, steppers []*stepper, loops *contestant) ([]Row, error) {
@@ -234,6 +247,7 @@ func chainRows(c *config, ops int, device string, steppers []*stepper, loops *co
 			Ops: ops, RecordNSPerOp: number(median(s.record)), AllocsPerOp: number(allocs),
 			Alloc64NS: number(median(s.alloc64)), RecordPerAlloc: number(ratio(s.record, s.alloc64).Mid),
 			SpeedupVsGo: number(ratio(pairs(loops, s.contestant)).Mid),
+			CompileMS:   oneCompile(s.bench.dev.Stats()),
 		}
 		rows = append(rows, *r)
 	}

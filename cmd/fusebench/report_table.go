@@ -47,6 +47,7 @@ var chainColumns = append(who[:len(who):len(who)],
 	column{"allocs/op", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.AllocsPerOp }) }},
 	column{"× faster than Go loops", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.SpeedupVsGo }) }},
 	column{"first run ms", func(r Row) string { return short(r.ColdMS) }},
+	column{"one compile ms", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.CompileMS }) }},
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }},
 )
 

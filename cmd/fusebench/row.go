@@ -76,6 +76,7 @@ type ChainFigures struct {
 	Alloc64NS      number `json:"alloc64_ns"`       // one 64-byte heap allocation, same rounds
 	RecordPerAlloc number `json:"record_per_alloc64"`
 	SpeedupVsGo    number `json:"speedup_vs_go"` // against plain Go loops into preallocated slices
+	CompileMS      number `json:"compile_ms"`    // one compile of the chain's kernels, which nobody waited for
 }
 
 // A number is a float64 whose absence is null in JSON and empty elsewhere.

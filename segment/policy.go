@@ -15,10 +15,7 @@ const Window = 4
 // is the i-th op without the tensors it names. A cut before the repeated ops
 // makes the next segment begin where this one began.
 func Cut[K comparable](p Policy, n int, local func(i int) K) int {
-	if n < p.Soft {
-		return 0
-	}
-	if n > Window && n-Window >= p.Soft-Window && repeats(n, local) {
+	if n >= p.Soft && n > Window && repeats(n, local) {
 		return n - Window
 	}
 	if n >= p.Hard {

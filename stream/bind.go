@@ -370,7 +370,9 @@ func (s *Stream) disown() {
 	for _, t := range w.owned {
 		w.mem[t].release()
 	}
-	releaseAll(w.spare)
+	for _, b := range w.spare {
+		b.release()
+	}
 	clear(w.spare)
 	w.owned, w.spare = w.owned[:0], w.spare[:0]
 	clear(w.mem)

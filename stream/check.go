@@ -22,28 +22,19 @@ func (s *Stream) check(ent *entry, seg *segment.Segment, bound []*storage) {
 			ref[id] = bound[id]
 		}
 	}
-	own, views, err := s.dev.unfused(seg, ref)
-	defer releaseAll(own)
-	if err != nil {
-		s.report(newOpError("check", err, nil))
-		return
-	}
+	r := byOp{dev: s.dev, seg: seg, mem: ref, bad: make([]*OpError, len(ref)), fail: s.failer(ent, seg, s.lines)}
+	defer func() { r.forget(0) }()
 	for n, id := range seg.Out {
 		t := &seg.Tensors[id]
 		if t.Life != segment.LifeWrite || bound[id] == nil || bound[id].fault.Load() != nil {
 			continue
 		}
-		st := ref[id]
-		if v, ok := views[int(id)]; ok {
-			st = v
+		if r.value(id) != nil {
+			continue // reported
 		}
-		if st == nil {
-			continue
-		}
-		if err := s.compare(t, slack(seg), bound[id], st); err != nil {
-			e := opError(seg, lineOf(s.lines, ent, int32(n)), int32(n), err)
+		if err := s.compare(t, slack(seg), bound[id], ref[id]); err != nil {
+			e := r.fail(int32(n), err)
 			bound[id].fault.CompareAndSwap(nil, e)
-			s.report(e)
 			return // later results depend on this one
 		}
 	}
@@ -62,11 +53,11 @@ func slack(seg *segment.Segment) (tol ir.Tolerance) {
 }
 
 func (s *Stream) compare(t *segment.Tensor, tol ir.Tolerance, fused, single *storage) error {
-	a, err := s.dev.fetch(t, fused)
+	a, err := s.dev.fetch(t.DT, t.Shape, fused)
 	if err != nil {
 		return err
 	}
-	b, err := s.dev.fetch(t, single)
+	b, err := s.dev.fetch(t.DT, t.Shape, single)
 	if err != nil {
 		return err
 	}

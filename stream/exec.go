@@ -28,6 +28,7 @@ type job struct {
 	reads    []*block // operands, for faults of earlier jobs
 	writes   []*block
 	frees    []runtime.Buffer // given back after the job
+	alone    func()           // run instead of launches
 
 	// What to do when it fails: see failed.
 	stream *Stream
@@ -79,6 +80,7 @@ func (x *executor) work() {
 			return
 		}
 		j := x.queue[0]
+		x.queue[0] = nil // its blocks must not be held by the list
 		x.queue = x.queue[1:]
 		x.mu.Unlock()
 		x.run(j)
@@ -110,22 +112,30 @@ func (x *executor) settle(j *job) {
 	}
 }
 
-// run executes a job unless an operand of it was never written.
+// run executes a job. Results of operands that were never written are not
+// computed.
 func (x *executor) run(j *job) {
-	for _, b := range j.reads {
-		if e := b.fault.Load(); e != nil {
-			for _, w := range j.writes {
-				w.fault.CompareAndSwap(nil, e)
-			}
-			return
-		}
+	if j.alone != nil {
+		j.alone()
+		return
+	}
+	if bad := j.faulty(); bad != nil {
+		j.rest(0, bad)
+		return
 	}
 	if len(j.launches) == 0 {
 		return
 	}
-	if err := x.dev.drv.Run(j.launches); err != nil {
+	if err := x.launch(j); err != nil {
 		j.failed(err)
 	}
+}
+
+// launch hands a job to the device. A driver's broken invariant is a fault of
+// the job: a panic here would leave the executor busy for ever.
+func (x *executor) launch(j *job) (err error) {
+	defer recoverBug("run", &err)
+	return x.dev.drv.Run(j.launches)
 }
 
 // free gives a buffer back once no queued job can still use it.

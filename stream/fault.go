@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -29,142 +28,193 @@ func (s *Stream) job(ent *entry, seg *segment.Segment, wait bool) *job {
 	return &j
 }
 
+// failer tells a stream of nodes that failed and gives the error their results
+// carry. One fault of several nodes is told once.
+func (s *Stream) failer(ent *entry, seg *segment.Segment, lines []string) func(int32, error) *OpError {
+	return func(node int32, err error) *OpError {
+		e := opError(seg, lineOf(lines, ent, node), node, err)
+		s.report(e)
+		return e
+	}
+}
+
 // failed is called when a job's run fails, perhaps on the executor's
-// goroutine: the steps that did not run are run op by op, and if that fails
-// too, what they should have written carries the error.
+// goroutine. The steps that did not run are run op by op. Where it is not
+// known what ran, since an operand may be overwritten by now, everything the
+// job should have written carries the error.
 func (j *job) failed(err error) {
 	s := j.stream
-	s.dev.stats.fallbacks.Add(1)
-	s.dev.onError(err)
 	var at *runtime.LaunchError
-	if errors.As(err, &at) && !errors.Is(err, runtime.ErrDeviceLost) && !errors.Is(err, runtime.ErrClosed) {
-		for k := at.Index; k < len(j.entry.plan.Steps); k++ {
-			if err = s.opByOp(j.entry, j.seg, j.mem, k); err != nil {
-				break
-			}
+	if errors.As(err, &at) && !gone(err) {
+		if j.rest(at.Index, make([]*OpError, len(j.seg.Tensors))) {
+			s.dev.onError(err) // nobody else will hear of it
 		}
-		if err == nil {
-			return
-		}
+		return
 	}
 	node := int32(0)
 	if at != nil && at.Index < len(j.entry.plan.Steps) {
 		node = int32(j.entry.plan.Steps[at.Index].Nodes[0])
 	}
-	e := opError(j.seg, lineOf(j.lines, j.entry, node), node, err)
-	s.report(e)
+	e := s.failer(j.entry, j.seg, j.lines)(node, err)
 	for _, b := range j.writes {
 		b.fault.CompareAndSwap(nil, e)
 	}
 }
 
-// opByOp runs what one step of a plan computes with a kernel per op, into the
-// memory that the plan was bound to.
-func (s *Stream) opByOp(ent *entry, seg *segment.Segment, bound []*storage, k int) (err error) {
-	defer recoverBug("op by op", &err)
-	step := &ent.plan.Steps[k]
-	sub := segment.Segment{Scalars: seg.Scalars, Tensors: slices.Clone(seg.Tensors)}
-	for i := range sub.Tensors {
-		sub.Tensors[i].Def, sub.Tensors[i].Life = -1, segment.LifeInput
-	}
-	for _, n := range step.Nodes {
-		t := &sub.Tensors[seg.Out[n]]
-		t.Def, t.Life = int32(len(sub.Nodes)), segment.LifeDead
-		if ent.uses[seg.Out[n]].written >= 0 {
-			t.Life = segment.LifeWrite
-		}
-		sub.Nodes = append(sub.Nodes, seg.Nodes[n])
-		sub.Out = append(sub.Out, seg.Out[n])
-	}
-	mem := slices.Clone(bound)
-	own, views, err := s.dev.unfused(&sub, mem)
-	defer releaseAll(own)
-	if err != nil {
-		return err
-	}
-	// A value that the step stored through a view is a view here.
-	for t, st := range views {
-		if bound[t] == nil {
+// faulty lists the operands that earlier jobs failed to write, by relative id;
+// nil where all are there.
+func (j *job) faulty() (bad []*OpError) {
+	for _, b := range j.reads {
+		if b.fault.Load() == nil {
 			continue
 		}
-		data, err := s.dev.fetch(&sub.Tensors[t], st)
-		if err != nil {
-			return err
+		bad = make([]*OpError, len(j.seg.Tensors))
+		for id, st := range j.mem {
+			if st != nil && j.seg.Tensors[id].Def < 0 {
+				bad[id] = st.fault.Load()
+			}
 		}
-		if err := s.dev.drv.Write(bound[t].buf, sub.Tensors[t].DT, 0, data); err != nil {
-			return err
-		}
+		return bad
 	}
 	return nil
 }
 
-// unfused runs a segment with a kernel per op. mem holds the memory of its
-// operands and of those results that have some already; the other results get
-// their own, which the caller gives up. Results that are views of others are
-// returned apart.
-func (d *Device) unfused(seg *segment.Segment, mem []*storage) (own []*block, views map[int]*storage, err error) {
-	plan, err := fusion.Explore(seg, d.caps, fusion.Options{Mode: fusion.Unfused})
-	if err != nil {
-		return nil, nil, err
+// rest runs the steps from one on op by op and marks the results that cannot
+// be computed; it reports whether there are none. bad has the operands that
+// are not there.
+func (j *job) rest(from int, bad []*OpError) bool {
+	j.stream.dev.stats.fallbacks.Add(1)
+	for k := from; k < len(j.entry.plan.Steps); k++ {
+		j.step(k, bad)
 	}
-	in := make([]fusion.View, len(seg.Tensors))
-	for i, st := range mem {
-		if st != nil {
-			in[i] = st.layout()
+	for _, a := range j.entry.plan.Aliases {
+		bad[a.Tensor] = bad[a.Of]
+	}
+	good := true
+	for id, e := range bad {
+		if e == nil {
+			continue
+		}
+		good = false
+		if j.seg.Tensors[id].Life == segment.LifeWrite && j.mem[id] != nil {
+			j.mem[id].fault.CompareAndSwap(nil, e)
 		}
 	}
-	lay, err := plan.Layout(seg, in)
-	if err != nil {
-		return nil, nil, err
+	return good
+}
+
+// step runs step k op by op. At that point of the plan only what the kernel
+// reads is sure to be in memory: the rest may have been overwritten, and its
+// operands may be overwritten by the results. So results are computed apart
+// from the memory that the plan was bound to and copied there in the end.
+func (j *job) step(k int, bad []*OpError) {
+	d, step := j.stream.dev, &j.entry.plan.Steps[k]
+	r := byOp{dev: d, seg: j.seg, mem: make([]*storage, len(j.mem)), bad: make([]*OpError, len(bad)),
+		fail: j.stream.failer(j.entry, j.seg, j.lines)}
+	defer func() { r.forget(0) }()
+	for i, op := range step.Operands {
+		if step.Kernel.Operands[i].Kind != codegen.Input {
+			continue
+		}
+		if bad[op.Tensor] != nil {
+			r.bad[op.Tensor] = bad[op.Tensor]
+		} else {
+			r.mem[op.Tensor] = j.mem[op.Tensor]
+		}
+		for _, a := range j.entry.plan.Aliases {
+			if a.Of == op.Tensor {
+				r.mem[a.Tensor], r.bad[a.Tensor] = j.mem[a.Tensor], bad[a.Of]
+			}
+		}
 	}
-	for i := range plan.Steps {
-		st, l := &plan.Steps[i], lay.Launches[i]
-		if l.Prog, err = d.program(st.Kernel); err != nil {
-			return own, nil, err
+	data := make([][]byte, len(step.Operands))
+	for i, op := range step.Operands {
+		t := &j.seg.Tensors[op.Tensor]
+		if step.Kernel.Operands[i].Kind != codegen.Output || r.value(int32(op.Tensor)) != nil {
+			continue
 		}
-		for _, slot := range st.Scalars {
-			l.Scalars = append(l.Scalars, seg.Scalars[slot].Bits)
+		var err error
+		if data[i], err = d.fetch(t.DT, t.Shape, r.mem[op.Tensor]); err != nil {
+			r.bad[op.Tensor] = r.fail(t.Def, err)
 		}
-		for a, op := range st.Operands {
-			if st.Kernel.Operands[a].Kind == codegen.Index {
+	}
+	for i, op := range step.Operands {
+		if step.Kernel.Operands[i].Kind != codegen.Output {
+			continue
+		}
+		t := &j.seg.Tensors[op.Tensor]
+		if bad[op.Tensor] = r.bad[op.Tensor]; bad[op.Tensor] == nil && len(data[i]) > 0 {
+			if err := d.drv.Write(j.mem[op.Tensor].buf, t.DT, 0, data[i]); err != nil {
+				bad[op.Tensor] = r.fail(t.Def, err)
+			}
+		}
+	}
+}
+
+// rescue settles a segment for which no plan could be made or bound: op by op,
+// with every result that somebody may ask for in memory.
+func (s *Stream) rescue(seg *segment.Segment, ent *entry, cause error) {
+	r := byOp{dev: s.dev, seg: seg, mem: make([]*storage, len(seg.Tensors)), bad: make([]*OpError, len(seg.Tensors)),
+		fail: s.failer(ent, seg, s.lines)}
+	for id := range s.q.Slots {
+		if st := s.q.Slots[id].H.st; st != nil {
+			r.mem[id] = st
+		}
+	}
+	if gone(cause) {
+		r.lost = r.fail(int32(len(seg.Nodes)-1), cause)
+	} else {
+		s.dev.stats.fallbacks.Add(1)
+		s.dev.onError(cause)
+	}
+	s.dev.exec.submit(&job{alone: func() { s.rescueAll(&r) }}, true)
+	r.forget(0)
+}
+
+// rescueAll is what the executor runs for rescue.
+func (s *Stream) rescueAll(r *byOp) {
+	seg := r.seg
+	for id, st := range r.mem {
+		if st == nil {
+			continue
+		}
+		if r.bad[id] = st.fault.Load(); r.bad[id] != nil {
+			r.mem[id] = nil
+		}
+	}
+	left := make([]int32, len(seg.Tensors)) // nodes that have not read it yet
+	for n := range seg.Nodes {
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if !a.Scalar {
+				left[a.ID]++
+			}
+		}
+	}
+	for n, id := range seg.Out {
+		r.value(id)
+		if v := s.q.Slots[id].H.v; v != nil && v.state == stPending {
+			s.deliver(v, r.mem[id], r.bad[id])
+		}
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if a.Scalar {
 				continue
 			}
-			if mem[op.Tensor] == nil {
-				t := &seg.Tensors[op.Tensor]
-				b, err := d.mem.alloc(d.bytes(t.DT, t.Shape), false)
-				if err != nil {
-					return own, nil, err
-				}
-				own = append(own, b)
-				mem[op.Tensor] = &b.dense
+			if left[a.ID]--; left[a.ID] == 0 {
+				r.drop(a.ID)
 			}
-			l.Args[a].Buf = mem[op.Tensor].buf
 		}
-		if err := d.drv.Run([]runtime.Launch{l}); err != nil {
-			return own, nil, err
-		}
-	}
-	views = make(map[int]*storage, len(plan.Aliases))
-	for i, a := range plan.Aliases {
-		views[a.Tensor] = &storage{block: mem[a.Of].block, view: &lay.Views[i]}
-	}
-	return own, views, nil
-}
-
-func releaseAll(blocks []*block) {
-	for _, b := range blocks {
-		b.release()
 	}
 }
 
-// fetch reads a tensor dense and row-major, as Go holds it.
-func (d *Device) fetch(t *segment.Tensor, st *storage) ([]byte, error) {
-	data := make([]byte, t.Shape.Elems()*t.DT.Size())
-	if len(data) == 0 {
-		return data, nil
+// deliver gives a pending value its memory or its error.
+func (s *Stream) deliver(v *Value, st *storage, e *OpError) {
+	if e != nil {
+		v.state, v.ext = stFailed, &ext{err: e}
+		return
 	}
-	if st.view == nil {
-		return data, d.drv.Read(data, t.DT, st.buf, 0)
+	st.retain()
+	v.mem, v.state = st, stReady
+	if v.scope.Load() == nil {
+		st.watch()
 	}
-	return data, gather(d, data, t.DT, t.Shape, st)
 }

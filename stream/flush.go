@@ -53,7 +53,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		err = s.execute(ent, seg, wait)
 	}
 	if err != nil {
-		s.poison(seg, ent, err)
+		s.rescue(seg, ent, err)
 	}
 	s.reset()
 	s.dev.stats.segments.Add(1)
@@ -73,6 +73,7 @@ func (s *Stream) reset() {
 	}
 	s.q.Reset()
 	s.lines = s.lines[:0]
+	s.weight = 0
 	s.gen++
 	s.node = s.dev.trie.Root()
 }
@@ -230,28 +231,6 @@ func lineOf(own []string, e *entry, node int32) string {
 	return ""
 }
 
-// poison makes every result that a failed flush owed somebody carry the error.
-func (s *Stream) poison(seg *segment.Segment, ent *entry, cause error) {
-	var first *OpError
-	for n, id := range seg.Out {
-		v := s.q.Slots[id].H.v
-		if v == nil || v.state != stPending {
-			continue
-		}
-		e := first
-		if e == nil {
-			e = opError(seg, lineOf(s.lines, ent, int32(n)), int32(n), cause)
-			first = e
-			s.report(e)
-		}
-		v.state, v.ext = stFailed, &ext{err: e}
-	}
-	if first == nil { // nobody holds a result: the stream tells
-		n := int32(len(seg.Out) - 1)
-		s.report(opError(seg, lineOf(s.lines, ent, n), n, cause))
-	}
-}
-
 // opError names the node that a fault of a run concerns.
 func opError(seg *segment.Segment, line string, node int32, cause error) *OpError {
 	var already *OpError
@@ -282,6 +261,14 @@ func (d *Device) pinnedLimit() int64 {
 	return 1 << 30
 }
 
+// queueBudget is how many bytes a queue may come to hold before it is cut.
+func (d *Device) queueBudget() int64 {
+	if l := d.opts.MemoryLimit; l > 0 {
+		return l / 8
+	}
+	return 1 << 31
+}
+
 // settle gives the results of a flush their memory or their recipe. The plan
 // was bound and submitted: w.mem holds the memory of what it writes.
 func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
@@ -297,7 +284,7 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		if st := w.mem[id]; st != nil && seg.Tensors[id].Life == segment.LifeWrite {
 			st.retain()
 			v.mem, v.state = st, stReady
-			if v.scope == nil {
+			if v.scope.Load() == nil {
 				st.watch()
 			}
 			continue

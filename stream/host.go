@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -34,6 +36,13 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 		return fmt.Errorf("%w: %v of %s is %d bytes, not %d", ir.ErrShape, shape, dt, want, len(data))
 	}
 	b, err := s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+	if errors.Is(err, runtime.ErrOutOfMemory) {
+		// What the queue holds may be all garbage but for its last results.
+		s.mu.Lock()
+		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
+		s.mu.Unlock()
+		b, err = s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+	}
 	if err != nil {
 		return err
 	}
@@ -204,6 +213,10 @@ func extent(w *fusion.View, shape ir.Shape) (lo, hi int64) {
 func To(dst *Value, p Place, v *Value) {
 	s := p.S
 	args := []Arg{{V: v}}
+	if v.home == nil && v.state == stFailed {
+		failIn(dst, s, p.Scope, "to", v.ext.err, args)
+		return
+	}
 	if v.home == nil {
 		failIn(dst, s, p.Scope, "to", fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), args)
 		return

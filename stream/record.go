@@ -47,7 +47,7 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 		if !tensors || (home == home.dev.def && h.dev == home.dev) {
 			home = h
 		}
-		if sc := v.scope; !tensors || deeper(sc, scope) {
+		if sc := v.scope.Load(); !tensors || deeper(sc, scope) {
 			scope = sc
 		}
 		tensors = true
@@ -148,6 +148,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	n.Op, n.DT, n.Shape, n.Attr, n.NArgs, n.Args = op, dt, shape, attr, uint8(len(args)), ids
 	e := s.q.Append(held{v: dst})
 	dst.id = e.Slot
+	s.weigh(n)
 	if scope != nil {
 		scope.adopt(dst)
 	}
@@ -239,7 +240,7 @@ func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 	home, scope := p.S, p.Scope
 	for _, a := range args {
 		if a.V != nil && a.V.home != nil {
-			home, scope = a.V.home, a.V.scope
+			home, scope = a.V.home, a.V.scope.Load()
 			break
 		}
 	}
@@ -255,7 +256,7 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 	}
 	dst.home, dst.state, dst.ext = home, stFailed, &ext{err: e}
 	if scope != nil {
-		dst.scope = scope // so that descendants of it stay in the scope
+		dst.scope.Store(scope) // so that descendants of it stay in the scope
 	}
 	if home != nil && !inherited {
 		home.report(e)

@@ -45,7 +45,7 @@ func (sc *Scope) adopt(v *Value) {
 		}
 		sc.mu.Lock()
 	}
-	v.scope = sc
+	v.scope.Store(sc)
 	sc.owned = append(sc.owned, v)
 	sc.mu.Unlock()
 }
@@ -65,11 +65,13 @@ func (sc *Scope) Keep(v *Value) {
 	if !found {
 		return
 	}
-	v.scope = nil
+	v.scope.Store(nil)
 	if sc.outer != nil {
 		sc.outer.adopt(v)
-	} else if v.home != nil {
-		v.home.watch(v)
+	} else if s := v.home; s != nil {
+		s.mu.Lock()
+		s.watch(v)
+		s.mu.Unlock()
 	}
 }
 
@@ -157,7 +159,12 @@ func Set(t, u *Value) {
 	if t == u {
 		return
 	}
-	t.home, t.shape, t.dt = s, u.shape, u.dt
+	if t.home != s { // nothing is written that does not change: others may look
+		t.home = s
+	}
+	if t.dt != u.dt || !t.shape.Equal(u.shape) {
+		t.dt, t.shape = u.dt, u.shape
+	}
 	t.mem, t.ext, t.gen, t.id, t.state = u.mem, u.ext, u.gen, u.id, u.state
 	if (t.state == stPending || t.state == stReady) && t.gen == s.gen {
 		s.q.Slots[t.id].H.v = t
@@ -165,7 +172,7 @@ func Set(t, u *Value) {
 	if u.state != stFailed {
 		u.mem, u.ext, u.state = nil, &ext{to: t, toEpoch: t.epoch}, stMoved
 	}
-	if t.scope == nil {
+	if t.scope.Load() == nil {
 		s.watch(t)
 	}
 }

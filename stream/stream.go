@@ -20,6 +20,7 @@ type Stream struct {
 	q      queue.Queue[held]
 	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
 	gen    uint32                           // counts flushes: ids of older ones are void
+	weight int64                            // bytes the queue will hold when it runs, about
 	misses int                              // explorations in a row
 	lines  []string                         // where nodes were recorded, as far as known
 	closed bool
@@ -110,14 +111,35 @@ func (s *Stream) step(e *queue.Entry) { s.node = s.dev.trie.Step(s.node, e.Key) 
 // relative ids are in use, since a flush voids them. The lock is held.
 func (s *Stream) maybeCut() {
 	n := len(s.q.Entries)
-	if n < s.soft() {
+	p := segment.Policy{Soft: s.soft(), Hard: s.hard()}
+	if budget := s.dev.queueBudget(); s.weight > budget {
+		p.Soft = min(p.Soft, segment.Window+1)
+		if s.weight > 2*budget {
+			p.Hard = n
+		}
+	}
+	if n < p.Soft && n < p.Hard {
 		return
 	}
-	cut := segment.Cut(segment.Policy{Soft: s.soft(), Hard: s.hard()}, n, func(i int) queue.Key {
+	cut := segment.Cut(p, n, func(i int) queue.Key {
 		return s.q.Entries[i].Key.Local()
 	})
 	if cut > 0 {
 		s.flushPrefix(cut, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
+	}
+}
+
+// weigh adds to the bytes that the queue will hold when it runs: operands, and
+// results that no op has consumed yet. n was appended just now.
+func (s *Stream) weigh(n *ir.Node) {
+	s.weight += s.dev.bytes(n.DT, n.Shape)
+	for i, a := range n.Args[:n.NArgs] {
+		if a.Scalar || i > 0 && a == n.Args[i-1] {
+			continue
+		}
+		if sl := &s.q.Slots[a.ID]; sl.Def >= 0 && sl.Uses == 1 {
+			s.weight -= s.dev.bytes(sl.DT, sl.Shape)
+		}
 	}
 }
 
@@ -146,6 +168,7 @@ func (s *Stream) slot(v *Value) int32 {
 		return v.id
 	}
 	v.mem.retain()
+	s.weight += v.mem.bytes
 	v.id = s.q.Input(held{v, v.mem}, v.dt, v.shape)
 	v.gen = s.gen
 	return v.id
@@ -160,5 +183,6 @@ func (s *Stream) foreign(st *storage, dt ir.DType, shape ir.Shape) int32 {
 			return int32(id)
 		}
 	}
+	s.weight += st.bytes
 	return s.q.Input(held{nil, st}, dt, shape)
 }

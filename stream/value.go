@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"sync/atomic"
+
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -19,10 +21,11 @@ const (
 // Value is the engine's side of a tensor handle. The public Tensor embeds one,
 // so that recording an op costs one allocation. A Value must not be copied
 // after it was passed to this package. Its fields belong to its home stream's
-// lock, except dt and shape, which never change once set.
+// lock, except home, dt and shape, which change only when Set gives a handle a
+// value of another stream or type, and scope.
 type Value struct {
 	home  *Stream
-	scope *Scope
+	scope atomic.Pointer[Scope]
 	shape ir.Shape
 	mem   *storage // stReady
 	ext   *ext     // recipe, error, release line or forward: what few values have

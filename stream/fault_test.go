@@ -1,0 +1,123 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// A kernel of two results, one of which overwrites the operand, is run op by
+// op: the second result must not read what the first one wrote.
+func TestFaultDoesNotReadWhatItOverwrites(t *testing.T) {
+	e := open(t)
+	defer fault.Reset()
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	z := add(e, x, 1)
+	Release(x)
+	fault.Set(fault.Launch, 1)
+	e.want(y, 2, 4)
+	e.want(z, 2, 3)
+	st := e.d.Stats()
+	if st.Fallbacks != 1 || st.InPlace == 0 {
+		t.Errorf("%d fallbacks, %d in place", st.Fallbacks, st.InPlace)
+	}
+}
+
+// A fault of a job that nobody waited for reaches what depends on it, with the
+// line of the op that failed, and nothing else.
+func TestFaultReachesWhatDependsOnIt(t *testing.T) {
+	var hooks []error
+	e := open(t, func(o *Options) { o.Trace = &Trace{Error: func(err error) { hooks = append(hooks, err) }} })
+	defer fault.Reset()
+	a, b := e.d.NewStream(), e.d.NewStream()
+	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
+	other := e.host(Place{S: b}, ir.Shape{2}, 5, 6)
+	y := mul(e, x, 2)
+	fault.Set(fault.Launch, -1)
+	p := e.op(ir.Add, t1(other), t1(y)) // y is handed over: its job fails
+	q := mul(e, other, 2)
+	both := e.op(ir.Add, t1(p), t1(q))
+	e.d.exec.drain()
+	fault.Reset()
+	e.want(q, 10, 12)
+	for _, v := range []*Value{p, both, y} {
+		_, err := e.read(v)
+		var oe *OpError
+		if !errors.As(err, &oe) || oe.Op != "mul" || !strings.Contains(oe.Caller, "stream_test.go") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if len(hooks) != 1 {
+		t.Errorf("the hook was called %d times: %v", len(hooks), hooks)
+	}
+	for _, s := range []*Stream{a, b} {
+		if err := s.Sync(context.Background()); err != nil {
+			t.Errorf("an error that was seen is told again: %v", err)
+		}
+	}
+}
+
+// Where memory is short for one result, the others are still computed.
+func TestAllocFaultOfOneResult(t *testing.T) {
+	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 16 })
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	big := new(Value)
+	Record(big, e.place(), ir.Full, ir.Float32, ir.Shape{1 << 20}, nil, []Arg{f1(1)})
+	more := add(e, big, 1)
+	y := mul(e, x, 2)
+	e.want(y, 2, 4)
+	for _, v := range []*Value{big, more} {
+		_, err := e.read(v)
+		var oe *OpError
+		if !errors.Is(err, runtime.ErrOutOfMemory) || !errors.As(err, &oe) {
+			t.Errorf("got %v", err)
+		}
+	}
+	e.want(mul(e, y, 2), 4, 8)
+	Release(x)
+}
+
+// wedge is a device whose next run breaks an invariant of its own.
+type wedge struct {
+	runtime.Device
+	armed bool
+}
+
+func (w *wedge) Run(ls []runtime.Launch) error {
+	if w.armed {
+		w.armed = false
+		panic("broken invariant")
+	}
+	return w.Device.Run(ls)
+}
+
+// A driver that panics does not leave the executor busy.
+func TestDriverPanicIsAnError(t *testing.T) {
+	drv, err := runtime.Lookup("ref")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := drv.Open(runtime.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wedge{Device: inner, armed: true}
+	d, err := OpenOn(w, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{t, d}
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	_, err = e.read(mul(e, x, 2))
+	var ie *InternalError
+	if !errors.As(err, &ie) {
+		t.Fatalf("got %v", err)
+	}
+	e.want(mul(e, x, 3), 3, 6)
+}

@@ -183,6 +183,9 @@ func inPlace(rng *rand.Rand, x *trial) {
 // seeds is how many random kernels a test runs: each costs the adapter a
 // compile, so CI runs few.
 func seeds() uint64 {
+	if testing.Short() {
+		return 10
+	}
 	if os.Getenv("MILLRACE_LONG") != "" {
 		return 400
 	}

@@ -137,6 +137,9 @@ func opSignatures(op ir.Op) (list []signature) {
 // TestOps holds every scalar op of the table against the oracle, over vectors
 // and over single points.
 func TestOps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some 150 shaders")
+	}
 	d := openDevice(t, runtime.Config{})
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		if c := op.Class(); c != ir.ClassElementwise && c != ir.ClassCreate {

@@ -228,7 +228,7 @@ type place struct {
 func (p *printer) body(indent, n int) error {
 	places := make([]place, n)
 	for u := range places {
-		places[u] = place{"xyzw"[u : u+1], "i"}
+		places[u] = place{"xyjk"[u : u+1], "i"}
 		if u > 0 {
 			places[u].offset = fmt.Sprintf("(i + %d)", u*p.lanes)
 		}

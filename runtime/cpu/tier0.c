@@ -26,10 +26,10 @@ typedef struct eval {
 } eval;
 
 static int classify(const mr_args *a, const mr_operand *o) {
-	if (o->nstages > 0)
+	if (o->nstages > 0 || o->guard != 0)
 		return STRIDED;
 	mr_i64 dense = 1;
-	int uniform = 1, linear = o->guard == 0;
+	int uniform = 1, linear = 1;
 	for (mr_i64 d = a->rank - 1; d >= 0; d--) {
 		if (a->dims[d] == 1)
 			continue;
@@ -208,7 +208,7 @@ static char *target(const eval *e, const mr_t0_store *s, const mr_u8 *class) {
 	if (s->reduce)
 		return (char *)e->a->bufs[s->slot] + (e->p - e->begin) * size;
 	const mr_operand *o = &e->a->ops[s->slot];
-	if (class[s->slot] == LINEAR || (class[s->slot] == UNIFORM && o->guard == 0))
+	if (class[s->slot] != STRIDED) /* UNIFORM: a domain of one point */
 		return o->base + (o->offset + e->p) * size;
 	mr_i64 last = e->a->rank - 1, pos = o->offset;
 	if (!e->rows || o->nstages > 0 || o->guard != 0 || o->stride[last] != 1)

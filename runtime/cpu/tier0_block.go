@@ -58,7 +58,7 @@ func (e *evaluation) target(s *t0Store) unsafe.Pointer {
 		return unsafe.Add(e.a.bufs[s.slot], (e.p-e.begin)*size)
 	}
 	o, class := &e.a.ops[s.slot], e.class[s.slot]
-	if class == walkUniform && o.guard == 0 { // a domain of one point
+	if class == walkUniform { // a domain of one point
 		class = walkLinear
 	}
 	return e.dense(o, class, size, 1)

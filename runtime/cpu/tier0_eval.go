@@ -76,10 +76,10 @@ func (t *tier0Prog) eval(a *args, begin, end int64) {
 }
 
 func classifyWalk(a *args, o *operand) walkClass {
-	if len(o.stages) > 0 {
+	if len(o.stages) > 0 || o.guard != 0 {
 		return walkStrided
 	}
-	dense, uniform, linear := int64(1), true, o.guard == 0
+	dense, uniform, linear := int64(1), true, true
 	for d := a.rank - 1; d >= 0; d-- {
 		if a.dims[d] == 1 {
 			continue

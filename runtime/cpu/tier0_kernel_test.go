@@ -332,6 +332,22 @@ func randomKernel(rng *rand.Rand, n int) *codegen.Kernel {
 	return k
 }
 
+// TestGuardAlone has nothing but the guard of an output to walk for.
+func TestGuardAlone(t *testing.T) {
+	k := &codegen.Kernel{}
+	x := input(k, ir.Float32)
+	output(k, body(k, ir.Exp, ir.Float32, 0, x))
+	output(k, x)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, dims := range [][]int64{{5000}, {3, 2000}, {100, 30}} {
+		l := &launch{k: k, dims: dims}
+		l.dense(rng)
+		l.access[1] = runtime.Access{Offset: 1}
+		l.access[2] = runtime.Access{Offset: 1}
+		l.check(t, "guard", 1024)
+	}
+}
+
 // TestInPlace overwrites inputs by outputs of the same access.
 func TestInPlace(t *testing.T) {
 	for _, n := range []int64{64, 1000, 5000} {

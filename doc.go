@@ -54,7 +54,7 @@
 //
 // # Places
 //
-// A [Place] is where tensors are made: a [Device], one of its [Stream]s, or a
+// A [Place] is where tensors are made: a [Device], a [Stream] of one, or a
 // [Scope]. Without one it is the default device, which is the CPU unless
 // MILLRACE_DEVICE says otherwise. Other devices need their driver's import:
 //

@@ -189,6 +189,18 @@ func outOfScope(dev *millrace.Device, prog *ir.Program, inputs [][]byte, want []
 			if err := streams[rng.IntN(len(streams))].Sync(context.Background()); err != nil {
 				return err
 			}
+		case 2: // another handle takes the value over; both stay usable
+			if id := rng.IntN(len(r.Tensors)); !dead[id] {
+				h := millrace.ScalarOn(streams[rng.IntN(len(streams))], float32(rng.IntN(9)))
+				h.Set(r.Tensors[id])
+				if rng.IntN(2) == 0 {
+					r.Tensors[id] = h
+				}
+			}
+		case 3: // the value moves to another stream
+			if id := rng.IntN(len(r.Tensors)); !dead[id] {
+				r.Tensors[id] = r.Tensors[id].To(streams[rng.IntN(len(streams))])
+			}
 		}
 	}
 	order := rng.Perm(len(want))

@@ -105,7 +105,7 @@ type stepper struct {
 	counting bool
 	hot      counts
 	ran      int
-	record   []float64 // ns per op, the median step of each sample
+	record   []float64 // ns per op, one per sample
 	alloc64  []float64 // ns of one 64-byte allocation, same rounds
 }
 
@@ -141,15 +141,15 @@ func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
 // sample runs steps for about batchTime and returns what one takes.
 func (s *stepper) sample() (time.Duration, error) {
 	for {
-		recording := make([]float64, s.steps) // ns
+		var recording time.Duration
 		before := countsOf(s.bench.dev.Stats())
 		start := time.Now()
-		for i := range recording {
+		for range s.steps {
 			d, err := s.one()
 			if err != nil {
 				return 0, err
 			}
-			recording[i] = float64(d.Nanoseconds())
+			recording += d
 		}
 		took := time.Since(start)
 		if took < batchTime && s.steps < 1<<20 {
@@ -159,7 +159,7 @@ func (s *stepper) sample() (time.Duration, error) {
 		if s.counting {
 			s.hot = s.hot.plus(countsOf(s.bench.dev.Stats()), before)
 			s.ran += s.steps
-			s.record = append(s.record, median(recording)/float64(s.ops))
+			s.record = append(s.record, float64(recording.Nanoseconds())/float64(s.steps*s.ops))
 			s.alloc64 = append(s.alloc64, heapAllocation())
 		}
 		return took / time.Duration(s.steps), nil
@@ -190,19 +190,15 @@ func (s *stepper) allocsPerOp() (float64, error) {
 // block keeps allocations from being optimised away.
 var block *[64]byte
 
-// heapAllocation times a 64-byte allocation, in ns: the median of many short
-// stretches, as for recording, so that being interrupted counts for neither.
+// heapAllocation times a 64-byte allocation, in ns. It is a mean, as recording
+// is: what the collector costs belongs to both.
 func heapAllocation() float64 {
-	const stretches, n = 100, 100
-	var ns [stretches]float64
-	for i := range ns {
-		start := time.Now()
-		for range n {
-			block = new([64]byte)
-		}
-		ns[i] = float64(time.Since(start).Nanoseconds()) / n
+	const n = 50000
+	start := time.Now()
+	for range n {
+		block = new([64]byte)
 	}
-	return median(ns[:])
+	return float64(time.Since(start).Nanoseconds()) / n
 }
 
 // oneCompile is the mean time of a compile; absent where there was none.

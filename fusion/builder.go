@@ -105,13 +105,16 @@ func (x *explorer) judge(a, b *group) verdict {
 		return verdict{why: reasonAlone}
 	}
 	all, why := a.kind.grow(x, a, b)
-	more, why2 := b.kind.grow(x, b, a)
-	if why == "" {
-		why = why2
+	if len(all) == 0 || a.domain != b.domain {
+		more, why2 := b.kind.grow(x, b, a)
+		all = append(all, more...)
+		if why == "" {
+			why = why2
+		}
 	}
 	apart := x.price(a).seconds + x.price(b).seconds
 	var best verdict
-	for _, g := range append(all, more...) {
+	for _, g := range all {
 		if s := apart - x.price(g).seconds; best.group == nil || s > best.saving {
 			best = verdict{group: g, saving: s}
 		}

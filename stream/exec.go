@@ -43,9 +43,16 @@ func (x *executor) init(d *Device) {
 	x.idle.L = &x.mu
 }
 
+// maxQueued bounds how far recording runs ahead of the device: the memory of a
+// queued plan is taken already.
+const maxQueued = 8
+
 // submit runs a job: at once where wait is set, else in the background.
 func (x *executor) submit(j *job, wait bool) {
 	x.mu.Lock()
+	for !wait && len(x.queue) >= maxQueued {
+		x.idle.Wait()
+	}
 	for wait && x.running { // before numbering: jobs run in the order of their numbers
 		x.idle.Wait()
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -120,4 +122,50 @@ func TestDriverPanicIsAnError(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	e.want(mul(e, x, 3), 3, 6)
+}
+
+// gate is a device whose runs wait to be let through.
+type gate struct {
+	runtime.Device
+	open chan struct{}
+}
+
+func (g *gate) Run(ls []runtime.Launch) error {
+	<-g.open
+	return g.Device.Run(ls)
+}
+
+// Recording does not run ahead of a slow device without bound.
+func TestRecordingWaitsForASlowDevice(t *testing.T) {
+	g := &gate{refdev.New(runtime.Config{}), make(chan struct{})}
+	d, err := OpenOn(g, Options{QueueCap: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{t, d}
+	const n = 4000
+	done := make(chan *Value)
+	go func() {
+		x := e.host(e.place(), ir.Shape{2}, 0, 0)
+		for range n {
+			y := add(e, x, 1)
+			Release(x)
+			x = y
+		}
+		done <- x
+	}()
+	for i := 0; ; i++ {
+		select {
+		case g.open <- struct{}{}:
+			time.Sleep(10 * time.Microsecond)
+			if live := d.Stats().LiveBytes; live > 8*3*maxQueued {
+				t.Fatalf("%d bytes live", live)
+			}
+			continue
+		case x := <-done:
+			close(g.open)
+			e.want(x, n, n)
+			return
+		}
+	}
 }

@@ -114,7 +114,7 @@ func (s *Stream) maybeCut() {
 	p := segment.Policy{Soft: s.soft(), Hard: s.hard()}
 	if budget := s.dev.queueBudget(); s.weight > budget {
 		p.Soft = min(p.Soft, segment.Window+1)
-		if s.weight > 2*budget {
+		if s.weight > 2*budget && n > segment.Window {
 			p.Hard = n
 		}
 	}

@@ -22,11 +22,12 @@ const (
 
 // functions are float32 ops that are printed as functions of their expansion.
 var functions = map[ir.Op]form{
-	ir.Sin: kept,
-	ir.Cos: kept,
-	ir.Tan: kept,
-	ir.Rem: fused,
-	ir.Pow: fused,
+	ir.Sin:      kept,
+	ir.Cos:      kept,
+	ir.Tan:      kept,
+	ir.Rem:      fused,
+	ir.Pow:      fused,
+	ir.FloorDiv: fused,
 }
 
 // exactly spells float32 primitives in the stricter forms.

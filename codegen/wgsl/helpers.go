@@ -123,10 +123,15 @@ fn mr_erf(x : $F) -> $F {
 	return select(x * n / d, sign(x), far);
 }
 `},
-	{"mr_gelu", []string{"mr_erf"}, `
+	// max(x, 0) - |x|/2*erfc(|x|/sqrt 2): erf + 1 would cancel for negative x.
+	// erfc by Abramowitz and Stegun 7.1.26.
+	{"mr_gelu", nil, `
 fn mr_gelu(x : $F) -> $F {
-	let y = (x * $F(0.5)) * ($F(1.0) + mr_erf(x * $F(0.70710677)));
-	return select(y, $F(-0.0), x < $F(-6.0));
+	let z = abs(x) * $F(0.70710677);
+	let t = $F(1.0) / (z * $F(0.3275911) + $F(1.0));
+	let p = ((((t * $F(1.0614054) + $F(-1.4531521)) * t + $F(1.4214138)) * t + $F(-0.28449672)) * t + $F(0.2548296)) * t;
+	let up = max(x, $F(0.0));
+	return select(up - abs(x) * $F(0.5) * p * exp(-(z * z)), up, z > $F(9.0));
 }
 `},
 	{"mr_gelutanh", nil, `

@@ -146,7 +146,7 @@ func TestOps(t *testing.T) {
 			continue
 		}
 		for i, s := range opSignatures(op) {
-			sizes := []int64{4096, 3}
+			sizes := []int64{1 << 14, 3}
 			if i > 0 {
 				sizes = sizes[:1] // every shader costs the adapter a compile
 			}

@@ -142,6 +142,7 @@ func TestFloat32BinaryAccuracy(t *testing.T) {
 		{Pow, math.Pow, 2},
 		{Atan2, math.Atan2, 4},
 		{Rem, remRef, 0.5},
+		{FloorDiv, floorDivRef, 2},
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, test := range tests {
@@ -175,6 +176,18 @@ func remRef(x, y float64) float64 {
 		return m + y
 	}
 	return m
+}
+
+// floorDivRef is right for float32 operands: their quotient is never so close
+// below an integer that float64 would round it up.
+func floorDivRef(x, y float64) float64 {
+	switch {
+	case math.IsInf(x, 0):
+		return nan
+	case math.IsInf(y, 0) && x != 0 && (x < 0) != (y < 0):
+		return -1
+	}
+	return math.Floor(x / y)
 }
 
 // The composites' bound: docs/numerics.md states it as absolute plus relative.

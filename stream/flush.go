@@ -46,8 +46,13 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		end.All = true
 	}
 	seg := s.segment(end)
-	ent, hit, err := s.planFor(seg, end)
-	kernels := 0
+	var ent *entry
+	hit, err, kernels := false, error(nil), 0
+	if s.dev.closed.Load() {
+		err = runtime.ErrClosed
+	} else {
+		ent, hit, err = s.planFor(seg, end)
+	}
 	if err == nil {
 		kernels = len(ent.plan.Steps)
 		err = s.execute(ent, seg, wait)
@@ -145,6 +150,11 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 		mode = FusionGreedy
 	}
 	e, err = s.explore(seg, mode)
+	if err != nil && mode != FusionOff && !gone(err) {
+		d.stats.fallbacks.Add(1)
+		d.onError(err)
+		e, err = s.explore(seg, FusionOff)
+	}
 	if err != nil {
 		return nil, false, err
 	}

@@ -122,19 +122,15 @@ func materialise(v *Value, op string) (*storage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, err := s.readable(v)
-	if err == nil && w.state != stReady {
-		if err = s.usable(); err == nil {
-			if w.state == stVirtual {
-				s.replay(w)
-			}
-			s.flush(segment.End{Reason: segment.ReasonRead, ID: w.id}, true)
-			w, err = s.readable(w)
-		}
+	if err == nil && s.dev.closed.Load() {
+		err = runtime.ErrClosed
 	}
-	if err == nil {
-		if s.dev.closed.Load() {
-			err = s.usable()
+	if err == nil && w.state != stReady {
+		if w.state == stVirtual {
+			s.replay(w)
 		}
+		s.flush(segment.End{Reason: segment.ReasonRead, ID: w.id}, true)
+		w, err = s.readable(w)
 	}
 	if err != nil {
 		e, ok := err.(*OpError)

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/millrace-go/millrace/ir"
@@ -26,8 +27,8 @@ type Stream struct {
 	closed bool
 	work   bind // reused by flushes
 
-	errMu sync.Mutex
-	first *OpError // oldest error that nobody has seen
+	errMu  sync.Mutex
+	unseen []*OpError // errors in order; those somebody saw meanwhile go first
 }
 
 // held is what the queue knows of a relative id: the handle, if there is one,
@@ -69,12 +70,14 @@ func (s *Stream) Sync(ctx context.Context) error {
 func (s *Stream) Err() error {
 	s.errMu.Lock()
 	defer s.errMu.Unlock()
-	e := s.first
-	s.first = nil
-	if e == nil || e.seen.Swap(true) {
-		return nil
+	for len(s.unseen) > 0 {
+		e := s.unseen[0]
+		s.unseen = s.unseen[1:]
+		if !e.seen.Swap(true) {
+			return e
+		}
 	}
-	return e
+	return nil
 }
 
 // Close runs what is queued and ends the stream. Its tensors stay readable.
@@ -86,11 +89,18 @@ func (s *Stream) Close() error {
 	return err
 }
 
+// maxUnseen bounds the errors kept for Err: a loop that never asks makes one
+// per turn.
+const maxUnseen = 64
+
 // report keeps an error for Err and fires the trace hook.
 func (s *Stream) report(e *OpError) {
 	s.errMu.Lock()
-	if s.first == nil || s.first.seen.Load() {
-		s.first = e
+	if len(s.unseen) == maxUnseen {
+		s.unseen = slices.DeleteFunc(s.unseen, func(e *OpError) bool { return e.seen.Load() })
+	}
+	if len(s.unseen) < maxUnseen {
+		s.unseen = append(s.unseen, e)
 	}
 	s.errMu.Unlock()
 	s.dev.onError(e)

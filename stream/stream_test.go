@@ -410,3 +410,62 @@ func TestCheckNamesTheOpThatDiffers(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// An error is not lost behind one that was unseen when it happened.
+func TestErrTellsEveryErrorOnce(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	y := e.host(e.place(), ir.Shape{3}, 1, 2, 3)
+	first := e.op(ir.Add, t1(x), t1(y))
+	e.op(ir.Mul, t1(x), t1(y))
+	e.op(ir.Sub, t1(x), t1(y))
+	if _, err := e.read(first); err == nil {
+		t.Fatal("no error")
+	}
+	s := e.d.Default()
+	for _, op := range []string{"mul", "sub"} {
+		var oe *OpError
+		if err := s.Err(); !errors.As(err, &oe) || oe.Op != op {
+			t.Errorf("got %v, want that of %s", err, op)
+		}
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a closed stream holds stays readable, recipes included.
+func TestClosedStream(t *testing.T) {
+	e := open(t)
+	s := e.d.NewStream()
+	x := e.host(Place{S: s}, ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	z := add(e, y, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.want(z, 3, 5)
+	e.want(y, 2, 4)
+	if _, err := e.read(mul(e, x, 2)); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("recording on it: %v", err)
+	}
+}
+
+// What was queued when its device closed says so.
+func TestCloseWithOpsQueued(t *testing.T) {
+	e := open(t)
+	a := e.d.NewStream()
+	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
+	y := mul(e, x, 2)
+	e.d.Close()
+	to := new(Value)
+	To(to, Place{S: e.d.NewStream()}, y)
+	for _, v := range []*Value{to, y} {
+		if _, err := e.read(v); !errors.Is(err, runtime.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := a.Sync(context.Background()); !errors.Is(err, runtime.ErrClosed) && err != nil {
+		t.Errorf("Sync: %v", err)
+	}
+}

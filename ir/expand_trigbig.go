@@ -125,9 +125,10 @@ func payneHanek64(b *Builder, x Ref) (k, r Ref) {
 }
 
 // turns splits the fixed-point number hi:mid, whose top bit weighs 2, into the
-// nearest integer k and r = π/2 times the rest. The rest becomes a pair of
-// floats: its first bits are exact in one, as many more are added to it with
-// the rounding error kept, so that r is rounded once.
+// nearest integer k and r = π/2 times the rest. The rest's magnitude becomes a
+// pair of floats: its first bits are exact in one, as many more are added to it
+// with the rounding error kept, so that r is rounded once. Both are positive:
+// with a sign in the first part alone a small rest would cancel.
 func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	u, i := b.DT(hi), intOf(dt)
 	n := int64(u.Bits())
@@ -139,6 +140,11 @@ func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	k = b.bits(i, b.shr(b.add(hi, half), n-2))
 	fh := b.or(b.shl(hi, 2), b.shr(mid, n-2))
 	fl := b.shl(mid, 2)
+	// All ones where the rest is negative; the complement is off by one unit
+	// of the last place of fl.
+	sign := b.bits(u, b.shr(b.bits(i, fh), n-1))
+	fh, fl = b.xor(fh, sign), b.xor(fl, sign)
+
 	rest := n - exact
 	top := b.convert(dt, b.bits(i, b.and(fh, b.not(b.int(u, 1<<rest-1)))))
 	top = b.mul(top, b.float(dt, exp2i(-n)))
@@ -149,7 +155,8 @@ func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	flo := b.fma(tail, unit, b.sub(top, f))
 	c := invTrigFor(dt).half
 	low := b.fma(f, b.float(dt, c.lo), b.mul(flo, b.float(dt, c.hi)))
-	return k, b.fma(f, b.float(dt, c.hi), low)
+	magnitude := b.bits(u, b.fma(f, b.float(dt, c.hi), low))
+	return k, b.bits(dt, b.xor(magnitude, b.shl(sign, n-1)))
 }
 
 func exp2i(n int64) float64 { return math.Ldexp(1, int(n)) }

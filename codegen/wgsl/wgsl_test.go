@@ -169,3 +169,35 @@ func TestIndexBase(t *testing.T) {
 		t.Errorf("base %d %d, distance from %d; want 2 5 18", words[s.base], words[s.base+1], words[s.offset])
 	}
 }
+
+// TestFunctions: sine is a function that keeps its roundings, and its slow
+// path one of a single lane. (No golden text: the expansion may be tuned.)
+func TestFunctions(t *testing.T) {
+	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = sin %0 : float32\nstore 1 %1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k, err = Prepare(k); err != nil {
+		t.Fatal(err)
+	}
+	v := Dense(k, 4)
+	text, err := Print(k, &v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"fn op_sin(x0 : vec4<f32>) -> vec4<f32> {",
+		"mr_keep(mr_keep(",
+		"if (any(",
+		"fn subkept_sin_large_float32(x0 : f32) -> f32 {",
+		"m1_keep(m1_keep(",
+		"let v1 = op_sin(v0);",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "fn op_sin"); n != 1 {
+		t.Errorf("sine is defined %d times", n)
+	}
+}

@@ -62,7 +62,9 @@ func (d *Device) newBuffer(size int64, use Use) (*Buffer, error) {
 	if err = d.check(err); err != nil {
 		return nil, err
 	}
-	return &Buffer{dev: d, ref: ref, size: size, use: use, mapped: use == upload}, nil
+	b := &Buffer{dev: d, ref: ref, size: size, use: use, mapped: use == upload}
+	d.buffers[b] = struct{}{}
+	return b, nil
 }
 
 // Release gives the memory back once submitted work is done with it. Calling
@@ -78,6 +80,7 @@ func (b *Buffer) release() {
 		return
 	}
 	b.gone = true
+	delete(b.dev.buffers, b)
 	b.ref.Release()
 }
 

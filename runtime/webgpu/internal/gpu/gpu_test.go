@@ -5,6 +5,7 @@ package gpu
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	goruntime "runtime"
@@ -398,5 +399,44 @@ func TestCloseWhileReading(t *testing.T) {
 		if err := <-done; !errors.Is(err, ErrClosed) {
 			t.Errorf("read across Close: %v", err)
 		}
+	}
+}
+
+// TestCloseReleases: devices that come and go leave no memory behind.
+func TestCloseReleases(t *testing.T) {
+	resident := func() int64 {
+		b, err := os.ReadFile("/proc/self/statm")
+		if err != nil {
+			t.Skip("no /proc here")
+		}
+		var size, pages int64
+		if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
+			t.Fatal(err)
+		}
+		return pages * int64(os.Getpagesize())
+	}
+	const bytes = 64 << 20
+	var first int64
+	for i := range 6 {
+		d := open(t)
+		b, err := d.NewBuffer(bytes, Storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(b, 0, bytes, func(dst []byte, _ int64) { clear(dst) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			first = resident()
+		}
+	}
+	if grown := resident() - first; grown > 2*bytes {
+		t.Errorf("four devices of %d MiB left %d MiB behind", bytes>>20, grown>>20)
 	}
 }

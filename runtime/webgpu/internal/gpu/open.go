@@ -159,6 +159,10 @@ type Device struct {
 	queued  int          // submissions since the queue was last seen empty
 	pending int          // map requests not yet answered
 	staging [2][]*Buffer // pooled, by direction
+
+	// What Close releases: the native device lives on until all of it is gone.
+	buffers   map[*Buffer]struct{}
+	pipelines []*Pipeline
 }
 
 // Open starts the best adapter whose name or driver contains match (letter
@@ -195,7 +199,13 @@ func Open(match string) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrNoAdapter, pick.GetProperties().Name, err)
 	}
-	return &Device{info: describe(pick), dev: dev, queue: dev.GetQueue(), faults: watch(dev)}, nil
+	return &Device{
+		info:    describe(pick),
+		dev:     dev,
+		queue:   dev.GetQueue(),
+		faults:  watch(dev),
+		buffers: map[*Buffer]struct{}{},
+	}, nil
 }
 
 // Info describes the device's adapter.

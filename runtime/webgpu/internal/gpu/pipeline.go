@@ -23,7 +23,7 @@ var bindingTypes = [...]wgpu.BufferBindingType{
 	Params:    wgpu.BufferBindingType_Uniform,
 }
 
-// Pipeline is a compiled kernel.
+// Pipeline is a compiled kernel. It lives as long as its device.
 type Pipeline struct {
 	dev      *Device
 	ref      *wgpu.ComputePipeline
@@ -77,7 +77,9 @@ func (d *Device) NewPipeline(source string, bindings []Binding) (*Pipeline, erro
 		layout.Release()
 		return nil, sourceError(err)
 	}
-	return &Pipeline{dev: d, ref: ref, layout: layout, bindings: append([]Binding(nil), bindings...)}, nil
+	p := &Pipeline{dev: d, ref: ref, layout: layout, bindings: append([]Binding(nil), bindings...)}
+	d.pipelines = append(d.pipelines, p)
+	return p, nil
 }
 
 // sourceError keeps faults of the device apart from faults of the text.

@@ -47,7 +47,8 @@ func (d *Device) Wait() error {
 	return d.check(nil)
 }
 
-// Close waits for submitted work and releases the device; later calls give
+// Close waits for submitted work and releases the device and all that was made
+// on it; later calls give
 // ErrClosed. A lost device is left to the process: its driver cannot be
 // trusted with a release.
 func (d *Device) Close() error {
@@ -66,12 +67,15 @@ func (d *Device) Close() error {
 	d.spin(func() bool { return poll(d.dev) && d.pending == 0 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, pool := range d.staging {
-		for _, s := range pool {
-			s.ref.Release()
-			s.gone = true
-		}
+	for b := range d.buffers {
+		b.gone = true
+		b.ref.Release()
 	}
+	for _, p := range d.pipelines {
+		p.ref.Release()
+		p.layout.Release()
+	}
+	d.buffers, d.pipelines = nil, nil
 	d.queue.Release()
 	d.dev.Release()
 	d.faults.free()

@@ -212,7 +212,7 @@ func (s *Stream) deliver(v *Value, st *storage, e *OpError) {
 		v.state, v.ext = stFailed, &ext{err: e}
 		return
 	}
-	st.retain()
+	st.retainAs(handles)
 	v.mem, v.state = st, stReady
 	if v.scope.Load() == nil {
 		st.watch()

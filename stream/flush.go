@@ -292,7 +292,7 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 			continue
 		}
 		if st := w.mem[id]; st != nil && seg.Tensors[id].Life == segment.LifeWrite {
-			st.retain()
+			st.retainAs(handles)
 			v.mem, v.state = st, stReady
 			if v.scope.Load() == nil {
 				st.watch()
@@ -309,6 +309,9 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		}
 		r.live.Add(1)
 		v.ext, v.state = &r.self, stVirtual
+		if v.scope.Load() == nil {
+			r.watch()
+		}
 	}
 }
 
@@ -326,7 +329,7 @@ func (s *Stream) newRecipe(ent *entry, geo *geometry, scalars []segment.Scalar, 
 		if st == nil {
 			panic(fmt.Sprintf("leaf %%%d of a recipe has no memory", id))
 		}
-		st.retain()
+		st.retainAs(recipes)
 		r.pins = append(r.pins, st)
 	}
 	return r

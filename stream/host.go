@@ -55,10 +55,12 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 	s.mu.Lock()
 	dst.home, dst.dt, dst.shape, dst.state = s, dt, shape, stReady
 	dst.mem = &b.dense
+	b.count(handles)
 	s.mu.Unlock()
 	if scope != nil {
 		scope.adopt(dst)
-	} else {
+	}
+	if dst.scope.Load() == nil { // or its scopes are closed
 		b.watch()
 	}
 	return nil
@@ -235,8 +237,12 @@ func To(dst *Value, p Place, v *Value) {
 	}
 	s.mu.Lock()
 	dst.home, dst.dt, dst.shape, dst.state, dst.mem = s, v.dt, v.shape, stReady, st
+	st.count(handles)
 	s.mu.Unlock()
 	if p.Scope != nil {
 		p.Scope.adopt(dst)
+	}
+	if dst.scope.Load() == nil {
+		st.watch()
 	}
 }

@@ -20,7 +20,8 @@ type block struct {
 	buf    runtime.Buffer
 	bytes  int64
 	refs   atomic.Int32
-	orphan atomic.Bool             // a handle was given up: counted as pinned while recipes read on
+	held   atomic.Int64            // how many of the readers are handles, and how many recipes
+	pinned bool                    // recipes hold it and no handle does; under memory.mu
 	fault  atomic.Pointer[OpError] // the job that should have written it failed
 	seq    atomic.Uint64           // job that writes it
 	tok    atomic.Pointer[token]   // set once the collector watches it
@@ -47,12 +48,33 @@ func (b *block) release() {
 	}
 }
 
-// dropHandle drops a reader that was a handle. Blocks made from several views
-// are counted as pinned from the first one on: near enough for a budget.
-func (b *block) dropHandle() {
-	if !b.orphan.Swap(true) {
-		b.dev.mem.pinned.Add(b.bytes)
+// What block.held counts.
+const (
+	recipes = 1
+	handles = 1 << 32
+)
+
+// count notes that handles or recipes came to read the block, or went.
+func (b *block) count(change int64) {
+	now := b.held.Load()
+	for !b.held.CompareAndSwap(now, now+change) {
+		now = b.held.Load()
 	}
+	if isPinned(now) != isPinned(now+change) {
+		b.dev.mem.recount(b)
+	}
+}
+
+func isPinned(held int64) bool { return held > 0 && held < handles }
+
+// retainAs adds a reader that is a handle or a recipe, releaseAs drops one.
+func (b *block) retainAs(kind int64) {
+	b.retain()
+	b.count(kind)
+}
+
+func (b *block) releaseAs(kind int64) {
+	b.count(-kind)
 	b.release()
 }
 
@@ -62,6 +84,8 @@ type token struct {
 	bytes int64
 	freed atomic.Bool
 	index int // in the device's table
+
+	pinned bool // as the block's; under memory.mu
 }
 
 // memory is the device's view of its live buffers.
@@ -125,9 +149,6 @@ func (m *memory) free(b *block) {
 		}
 		m.forget(t)
 	}
-	if b.orphan.Load() {
-		m.pinned.Add(-b.bytes)
-	}
 	m.live.Add(-b.bytes)
 	m.dev.exec.free(b.buf)
 }
@@ -135,6 +156,9 @@ func (m *memory) free(b *block) {
 // watch lets the collector tell of the block's death. It is called for blocks
 // that no scope will release; scopes and temporaries need no collector.
 func (b *block) watch() {
+	if b.tok.Load() != nil {
+		return
+	}
 	t := &token{buf: b.buf, bytes: b.bytes}
 	if !b.tok.CompareAndSwap(nil, t) {
 		return
@@ -142,6 +166,7 @@ func (b *block) watch() {
 	m := &b.dev.mem
 	w := watched{t, weak.Make(b)}
 	m.mu.Lock()
+	t.pinned = b.pinned
 	if n := len(m.open); n > 0 {
 		t.index = m.open[n-1]
 		m.open = m.open[:n-1]
@@ -190,9 +215,27 @@ func (m *memory) sweep() (gone []*token) {
 	return gone
 }
 
-// freeToken frees a block that is gone. What it counted as pinned is unknown
-// by now; recompute-only memory that the collector finds is subtracted when
-// its recipe's readers were, so nothing is left to subtract.
+// recount notes a block that recipes alone hold, or do no longer. The last of
+// several changes at a time finds the state that lasts.
+func (m *memory) recount(b *block) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := isPinned(b.held.Load())
+	if now == b.pinned {
+		return
+	}
+	b.pinned = now
+	if t := b.tok.Load(); t != nil {
+		t.pinned = now
+	}
+	if now {
+		m.pinned.Add(b.bytes)
+	} else {
+		m.pinned.Add(-b.bytes)
+	}
+}
+
+// freeToken frees a block that is gone.
 func (m *memory) freeToken(t *token) {
 	if t.freed.Swap(true) {
 		return
@@ -204,6 +247,10 @@ func (m *memory) freeToken(t *token) {
 
 func (m *memory) forget(t *token) {
 	m.mu.Lock()
+	if t.pinned { // by a recipe that was dropped without a word, too
+		t.pinned = false
+		m.pinned.Add(-t.bytes)
+	}
 	m.table[t.index] = watched{}
 	m.open = append(m.open, t.index)
 	m.mu.Unlock()

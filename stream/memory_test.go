@@ -1,8 +1,10 @@
 package stream
 
 import (
+	goruntime "runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
@@ -75,4 +77,75 @@ func TestTemporariesAreFreedAfterTheirPlan(t *testing.T) {
 	if live := e.d.Stats().LiveBytes; live != 0 {
 		t.Errorf("%d live bytes", live)
 	}
+}
+
+// waitFor runs the collector until ok.
+func waitFor(t *testing.T, d *Device, what string, ok func(Stats) bool) {
+	t.Helper()
+	for range 50 {
+		goruntime.GC()
+		d.mem.boundary()
+		if ok(d.Stats()) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%s: %d bytes live, %d pinned", what, d.Stats().LiveBytes, d.Stats().PinnedBytes)
+}
+
+// What a dropped recipe pinned is found by the collector and no longer counted.
+func TestDroppedRecipeUnpins(t *testing.T) {
+	e := open(t)
+	func() {
+		x := e.host(e.place(), ir.Shape{2}, 1, 2)
+		y := mul(e, x, 2)
+		z := add(e, y, 1)
+		Release(x)
+		e.want(z, 3, 5)
+		if n := e.d.Stats().PinnedBytes; n != 8 {
+			t.Errorf("%d bytes pinned", n)
+		}
+		Release(z)
+		goruntime.KeepAlive(y)
+	}()
+	waitFor(t, e.d, "after the recipe was dropped", func(s Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+}
+
+// The memory that a kept recipe starts from is a scope's no longer.
+func TestKeptRecipeIsCollected(t *testing.T) {
+	e := open(t)
+	func() {
+		sc := e.d.Default().OpenScope()
+		x := e.host(Place{S: e.d.Default(), Scope: sc}, ir.Shape{2}, 1, 2)
+		y := mul(e, x, 2)
+		z := add(e, y, 1)
+		early := mul(e, x, 3)
+		late := add(e, early, 1)
+		sc.Keep(y) // pending
+		e.want(z, 3, 5)
+		e.want(late, 4, 7)
+		sc.Keep(early) // virtual
+		sc.Close()
+		goruntime.KeepAlive(y)
+	}()
+	waitFor(t, e.d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+}
+
+// A view that is released does not make its tensor count as pinned.
+func TestReleasedViewPinsNothing(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	v := new(Value)
+	Record(v, Place{}, ir.Reshape, ir.Invalid, ir.Shape{1, 2}, nil, []Arg{t1(x)})
+	Release(v)
+	if n := e.d.Stats().PinnedBytes; n != 0 {
+		t.Errorf("%d bytes pinned", n)
+	}
+	to := new(Value)
+	To(to, e.place(), x)
+	Release(x)
+	if n := e.d.Stats().PinnedBytes; n != 0 {
+		t.Errorf("%d bytes pinned", n)
+	}
+	e.want(to, 1, 2)
 }

@@ -196,7 +196,7 @@ func (c *carried) leave(s *Stream) {
 		if c.v.gen == s.gen {
 			s.q.Slots[c.v.id].H.v = nil
 		}
-		c.v.mem.release()
+		c.v.mem.releaseAs(handles)
 	case stPending:
 		s.q.Slots[c.v.id].H.v = nil
 	case stVirtual:

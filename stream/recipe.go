@@ -20,14 +20,27 @@ type recipe struct {
 	pins    []*storage // their memory; the recipe is one of its readers
 	room    [2]*storage
 	live    atomic.Int32
+	watched bool // the collector tells of pins that are dropped; under the stream's lock
 }
 
 // drop is called when one of the recipe's values dies or is in memory.
 func (r *recipe) drop() {
 	if r.live.Add(-1) == 0 {
 		for _, st := range r.pins {
-			st.release()
+			st.releaseAs(recipes)
 		}
+	}
+}
+
+// watch has the collector tell of what the recipe pins: a value that nobody
+// releases keeps it alive by the recipe alone.
+func (r *recipe) watch() {
+	if r.watched {
+		return
+	}
+	r.watched = true
+	for _, st := range r.pins {
+		st.watch()
 	}
 }
 

@@ -115,7 +115,7 @@ func (s *Stream) drop(v *Value) {
 	case stReady:
 		b := v.mem.block
 		v.mem = nil
-		b.dropHandle()
+		b.releaseAs(handles)
 		if v.gen == s.gen { // the queue is still its reader
 			s.mark(ir.Release, v.id)
 		}
@@ -180,7 +180,10 @@ func Set(t, u *Value) {
 // watch lets the collector tell when a value that no scope owns dies. The lock
 // is held, or the value is not shared yet.
 func (s *Stream) watch(v *Value) {
-	if v.state == stReady {
+	switch v.state {
+	case stReady:
 		v.mem.watch()
+	case stVirtual:
+		v.ext.recipe.watch()
 	}
 }

@@ -113,7 +113,7 @@ func restride(from ir.Shape, fst []int64, to ir.Shape, tst []int64) bool {
 // addView makes dst a view of memory: nothing is recorded. The lock is held.
 func (s *Stream) addView(dst *Value, scope *Scope, st *storage, view fusion.View, dt ir.DType, shape ir.Shape) {
 	s.dev.stats.ops.Add(1)
-	st.retain()
+	st.retainAs(handles)
 	dst.home, dst.dt, dst.shape, dst.state = s, dt, shape, stReady
 	dst.mem = &storage{block: st.block, view: &view}
 	if scope != nil {

@@ -120,6 +120,9 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 	for i := range rest {
 		a := &rest[i]
 		if a.entry.Node < 0 {
+			if across[a.entry.Slot].now < 0 && a.entry.Key.Op == ir.Release {
+				continue // nothing behind the cut reads it
+			}
 			if c := s.find(across, a.entry.Slot); c.err == nil {
 				if a.entry.Key.Op == ir.Release {
 					s.q.Slots[c.now].H.v = nil

@@ -469,3 +469,26 @@ func TestCloseWithOpsQueued(t *testing.T) {
 		t.Errorf("Sync: %v", err)
 	}
 }
+
+// Handing over a value that has to be recomputed leaves nothing behind.
+func TestHandOverOfVirtualLeavesNothing(t *testing.T) {
+	e := open(t)
+	a, b := e.d.NewStream(), e.d.NewStream()
+	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
+	y := mul(e, add(e, mul(e, x, 2), 1), 3)
+	e.want(add(e, y, 1), 10, 16)
+	to := new(Value)
+	To(to, Place{S: b}, y)
+	if n := len(a.q.Entries); n != 0 {
+		t.Errorf("%d entries queued", n)
+	}
+	before := e.d.Stats()
+	e.want(to, 9, 15)
+	if err := a.Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	after := e.d.Stats()
+	if after.Kernels != before.Kernels || after.Recomputes != 1 {
+		t.Errorf("%d kernels more, %d recomputes", after.Kernels-before.Kernels, after.Recomputes)
+	}
+}

@@ -130,6 +130,10 @@ func (t *Trie[K, P]) Find(n *Node[K, P], end End) *Leaf[K, P] {
 // Plans of the leaf, in the order they are to be tried.
 func (l *Leaf[K, P]) Plans() []P { return *l.plans.Load() }
 
+// plansPerLeaf bounds the plans of one leaf: those beyond it guard on sizes and
+// scalars that keep changing.
+const plansPerLeaf = 8
+
 // Add stores a plan for the segment with these keys and end, behind the plans
 // that are there. It may evict the leaf used longest ago. visit is called for
 // the node of every key, with a note that stays there: plans with a common
@@ -143,7 +147,11 @@ func (t *Trie[K, P]) Add(keys []K, end End, p P, visit func(i int, note *string)
 		visit(i, &n.note)
 	}
 	leaf := n.leaf(end)
-	plans := append(append([]P(nil), leaf.Plans()...), p)
+	have := leaf.Plans()
+	if len(have) == plansPerLeaf {
+		have = have[1:]
+	}
+	plans := append(append([]P(nil), have...), p)
 	leaf.plans.Store(&plans)
 	leaf.used.Store(t.clock.Add(1))
 	t.leaves[leaf] = struct{}{}
@@ -169,6 +177,7 @@ func (n *Node[K, P]) child(k K) *Node[K, P] {
 	}
 	for _, c := range kids {
 		if c.key == k {
+			n.last.Store(c) // a step at the time of an eviction may have left a dead one there
 			return c
 		}
 	}

@@ -28,6 +28,7 @@ type Device struct {
 
 	progMu sync.Mutex
 	progs  map[uint64][]runtime.Program // by kernel key: plans share programs
+	built  int                          // how many that are
 
 	stats counters
 }
@@ -39,6 +40,9 @@ type counters struct {
 
 // planLimit bounds the plan store; each plan is a few kilobytes.
 const planLimit = 4096
+
+// progLimit bounds the programs that new plans may share with older ones.
+const progLimit = 4 * planLimit
 
 // Open opens a device. The driver must be linked in.
 func Open(o Options) (*Device, error) {
@@ -174,6 +178,10 @@ func (d *Device) program(k runtime.Kernel) (runtime.Program, error) {
 	p, err := d.drv.Build(k)
 	if err != nil {
 		return nil, err
+	}
+	if d.built++; d.built > progLimit { // plans that are in use have theirs
+		d.built = 1
+		clear(d.progs)
 	}
 	d.progs[key] = append(d.progs[key], p)
 	return p, nil

@@ -20,7 +20,7 @@ type Stream struct {
 	mu     sync.Mutex // never held while another stream's is taken
 	q      queue.Queue[held]
 	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
-	gen    uint32                           // counts flushes: ids of older ones are void
+	gen    uint64                           // counts flushes: ids of older ones are void
 	weight int64                            // bytes the queue will hold when it runs, about
 	misses int                              // explorations in a row
 	lines  []string                         // where nodes were recorded, as far as known

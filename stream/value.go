@@ -29,7 +29,7 @@ type Value struct {
 	shape ir.Shape
 	mem   *storage // stReady
 	ext   *ext     // recipe, error, release line or forward: what few values have
-	gen   uint32   // queue generation in which id is valid
+	gen   uint64   // queue generation in which id is valid
 	id    int32    // relative id in the home stream's queue
 	epoch uint32   // counts Set, so that forwards notice
 	dt    ir.DType

@@ -138,25 +138,23 @@ func Set(t, u *Value) {
 	if t == u || u.home == nil {
 		return
 	}
-	if old := t.home; old != nil {
+	s, old := u.home, t.home
+	if old != nil && old != s {
 		old.mu.Lock()
-		old.drop(t)
-		t.state, t.mem, t.ext = stNone, nil, nil
-		t.epoch++
+		old.clear(t)
 		old.mu.Unlock()
 	}
-	s := u.home
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, err := s.readable(u)
-	if err != nil && u.state != stFailed {
-		t.home, t.state = s, stFailed
-		e := newOpError("set", err, nil)
-		t.ext = &ext{err: e}
-		s.report(e)
-		return
-	}
 	if t == u {
+		return // u follows it since an earlier Set
+	}
+	if old == s { // under one lock: others never see t without a value
+		s.clear(t)
+	}
+	if err != nil && u.state != stFailed {
+		failIn(t, s, nil, "set", err, nil)
 		return
 	}
 	if t.home != s { // nothing is written that does not change: others may look
@@ -175,6 +173,14 @@ func Set(t, u *Value) {
 	if t.scope.Load() == nil {
 		s.watch(t)
 	}
+}
+
+// clear takes a handle's value away for Set to give it another. The lock is
+// held.
+func (s *Stream) clear(t *Value) {
+	s.drop(t)
+	t.state, t.mem, t.ext = stNone, nil, nil
+	t.epoch++
 }
 
 // watch lets the collector tell when a value that no scope owns dies. The lock

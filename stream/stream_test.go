@@ -242,6 +242,23 @@ func TestSetRebindsInPlace(t *testing.T) {
 	}
 }
 
+// Setting a handle to what follows it already changes nothing.
+func TestSetTwice(t *testing.T) {
+	e := open(t)
+	w := e.host(e.place(), ir.Shape{2}, 1, 2)
+	u := mul(e, w, 2)
+	Set(w, u)
+	Set(w, u)
+	e.want(w, 2, 4)
+	e.want(u, 2, 4)
+	Release(u)
+	e.want(w, 2, 4)
+	Set(w, u)
+	if _, err := e.read(w); !errors.Is(err, ErrReleased) {
+		t.Errorf("set to a released tensor: %v", err)
+	}
+}
+
 func TestStreamsShareOperands(t *testing.T) {
 	e := open(t)
 	w := e.host(e.place(), ir.Shape{2}, 3, 4)

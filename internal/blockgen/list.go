@@ -7,11 +7,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// fn is one block function.
+// fn is one block function: a program of primitives over elements of memory.
 type fn struct {
-	name string
-	prog *ir.Prog
-	// own says that the arguments are of those dtypes in memory.
+	name   string
+	prog   *ir.Prog
 	params []ir.DType
 	result ir.DType
 }
@@ -30,11 +29,10 @@ type list struct {
 	fns  []fn
 	rows []row
 	seen map[string]int // canonical text of a program → function
-	errs []error
 }
 
 // collect walks the op table.
-func collect() (*list, error) {
+func collect() *list {
 	l := &list{seen: map[string]int{}}
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		info := op.Info()
@@ -49,7 +47,7 @@ func collect() (*list, error) {
 			l.op(op, info)
 		}
 	}
-	return l, nil
+	return l
 }
 
 // op adds an operation for every combination of dtypes it is defined for.

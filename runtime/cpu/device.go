@@ -70,8 +70,8 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	prepareTier0()
 	d := &device{cfg: c, programs: map[uint64][]*program{}}
+	d.report(prepareTier0())
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)
 	var err error

@@ -207,7 +207,7 @@ func (r *ready) classKey() classKey {
 // choose finds compiled code, or has it made.
 func (d *device) choose(r *ready) {
 	if d.comp == nil {
-		d.count.tier0.Add(1)
+		d.interpreted(r)
 		return
 	}
 	v := r.p.variantFor(r.classKey())
@@ -218,8 +218,16 @@ func (d *device) choose(r *ready) {
 	if r.code = v.entry(); r.code != nil {
 		return
 	}
-	d.count.tier0.Add(1)
+	d.interpreted(r)
 	if v.failed.Load() {
+		d.count.fallbacks.Add(1)
+	}
+}
+
+// interpreted counts a launch in tier 0.
+func (d *device) interpreted(r *ready) {
+	d.count.tier0.Add(1)
+	if r.p.tier0.refused() {
 		d.count.fallbacks.Add(1)
 	}
 }

@@ -71,8 +71,7 @@ type t0Store struct {
 	_      int32
 }
 
-// t0Val is where a value is during one call: a group g starts at p + g*step.
-// The layout is mr_t0_val's.
+// t0Val is where a value is during one call: group g starts at p + g*step.
 type t0Val struct {
 	p    unsafe.Pointer
 	step int

@@ -17,25 +17,21 @@ import (
 // This file calls single block functions and single evaluations, for the probe
 // and for tests, which cannot use cgo themselves. Launches go through mr_run.
 
-// nativeCall calls the functions of a level. Values must be in C memory or
-// hold no pointers to Go memory that holds pointers.
+// nativeCall calls the functions of a level, on copies of the values in C
+// memory.
 func nativeCall(level int) blockCaller {
 	return func(in *t0Instr, v []t0Val, groups int) {
-		p := C.malloc(C.size_t(len(v)) * C.size_t(unsafe.Sizeof(v[0])))
-		defer C.free(p)
-		native := unsafe.Slice((*t0Val)(p), len(v))
-		var data []unsafe.Pointer
+		var c cMemory
+		defer c.free()
+		native := make([]C.mr_t0_val, len(v))
 		for i := range v {
-			data = append(data, C.malloc(C.size_t(groups*uniformBytes)))
-			native[i] = t0Val{data[i], v[i].step}
-			copyBytes(data[i], v[i].p, int64(max(v[i].step*groups, v[i].step, 1)))
+			native[i].p = (*C.char)(c.alloc(groups * uniformBytes))
+			native[i].step = C.mr_i64(v[i].step)
+			copyBytes(unsafe.Pointer(native[i].p), v[i].p, int64(v[i].step*groups))
 		}
-		C.mr_t0_call(C.int(level), (*C.mr_t0_instr)(unsafe.Pointer(in)), (*C.mr_t0_val)(p), C.mr_i64(groups))
+		C.mr_t0_call(C.int(level), (*C.mr_t0_instr)(unsafe.Pointer(in)), &native[0], C.mr_i64(groups))
 		d := v[in.dst]
-		copyBytes(d.p, data[in.dst], int64(d.step*groups))
-		for _, p := range data {
-			C.free(p)
-		}
+		copyBytes(d.p, unsafe.Pointer(native[in.dst].p), int64(d.step*groups))
 	}
 }
 

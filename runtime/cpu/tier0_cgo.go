@@ -13,6 +13,7 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"unsafe"
 )
@@ -21,23 +22,35 @@ import (
 // points to.
 type nativeCode struct{ p unsafe.Pointer }
 
-// levels are the ISA levels, the best first.
+// Both sides read the same structs.
+var (
+	_ [unsafe.Sizeof(t0Instr{})]byte = [C.sizeof_mr_t0_instr]byte{}
+	_ [unsafe.Sizeof(t0Store{})]byte = [C.sizeof_mr_t0_store]byte{}
+)
+
+// levelNames are the ISA levels; a higher number is better.
 var levelNames = [...]string{"portable", "avx2", "avx512"}
 
 // nativeLevel is the best ISA level whose functions give the right bits, -1
-// where none does.
-var nativeLevel = sync.OnceValue(func() int {
+// and the reason where none does.
+var nativeLevel = sync.OnceValues(func() (int, error) {
+	var refused error
 	for level := len(levelNames) - 1; level >= 0; level-- {
-		if C.mr_t0_level(C.int(level)) != nil && probe(nativeCall(level)) == nil {
-			return level
+		if C.mr_t0_level(C.int(level)) == nil {
+			continue
 		}
+		err := probe(nativeCall(level))
+		if err == nil {
+			return level, nil
+		}
+		refused = fmt.Errorf("cpu: the %s block functions are compiled with flags that change results: %w", levelNames[level], err)
 	}
-	return -1
+	return -1, refused
 })
 
 // translate copies the program to C memory.
 func (t *tier0Prog) translate() error {
-	level := nativeLevel()
+	level, _ := nativeLevel()
 	if level < 0 {
 		return nil
 	}
@@ -66,6 +79,9 @@ func (t *tier0Prog) translate() error {
 func (t *tier0Prog) entry() (eval, code unsafe.Pointer) {
 	return unsafe.Pointer(C.mr_tier0_eval), t.native.p
 }
+
+// refused reports a program that should run in C and does not.
+func (t *tier0Prog) refused() bool { return t.native.p == nil }
 
 // free gives the C memory back. The program must not run again.
 func (t *tier0Prog) free() {

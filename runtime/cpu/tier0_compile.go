@@ -78,7 +78,7 @@ type blockCompiler struct {
 	instrs []t0Instr
 	dts    []ir.DType // of instrs
 	work   int
-	value  []int32    // of an instruction of the body, -1 where not emitted yet
+	value  []int32 // of an instruction of the body, -1 where not emitted yet
 }
 
 func (c *blockCompiler) add(in t0Instr, dt ir.DType) int32 {

@@ -10,4 +10,6 @@ func (t *tier0Prog) translate() error { return nil }
 func (t *tier0Prog) free() {}
 
 // nativeLevel says that there are no C functions.
-func nativeLevel() int { return -1 }
+func nativeLevel() (int, error) { return -1, nil }
+
+func (t *tier0Prog) refused() bool { return false }

@@ -1159,96 +1159,105 @@ func goSub_sin_large_float32(p0 float32) float32 {
 	t62 := t47 >> (uint32(30) & (32 - 1))
 	t63 := t61 | t62
 	t64 := t47 << (uint32(2) & (32 - 1))
-	t66 := ^uint32(255)
-	t67 := t63 & t66
-	t68 := int32(t67)
-	t69 := float32(t68)
-	t71 := float32(t69 * float32(0x1p-32))
-	t73 := t63 << (uint32(24) & (32 - 1))
-	t75 := t64 >> (uint32(8) & (32 - 1))
-	t76 := t73 | t75
-	t77 := t76 >> (uint32(1) & (32 - 1))
-	t78 := int32(t77)
-	t79 := float32(t78)
-	t81s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t71)
-	t81 := float32(t81s)
-	if twice(t81s) {
-		t81 = ir.FMA32(t79, float32(0x1p-55), t71)
-	}
-	t82 := t71 - t81
-	t83s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t82)
-	t83 := float32(t83s)
-	if twice(t83s) {
-		t83 = ir.FMA32(t79, float32(0x1p-55), t82)
-	}
-	t86 := float32(t83 * float32(0x1.921fb6p+00))
-	t87s := float64(float64(t81)*float64(float32(-0x1.777a5cp-25))) + float64(t86)
+	t65 := int32(t63)
+	t67 := t65 >> (int32(31) & (32 - 1))
+	t68 := uint32(t67)
+	t69 := t63 ^ t68
+	t70 := t64 ^ t68
+	t72 := ^uint32(255)
+	t73 := t69 & t72
+	t74 := int32(t73)
+	t75 := float32(t74)
+	t77 := float32(t75 * float32(0x1p-32))
+	t79 := t69 << (uint32(24) & (32 - 1))
+	t81 := t70 >> (uint32(8) & (32 - 1))
+	t82 := t79 | t81
+	t83 := t82 >> (uint32(1) & (32 - 1))
+	t84 := int32(t83)
+	t85 := float32(t84)
+	t87s := float64(float64(t85)*float64(float32(0x1p-55))) + float64(t77)
 	t87 := float32(t87s)
 	if twice(t87s) {
-		t87 = ir.FMA32(t81, float32(-0x1.777a5cp-25), t86)
+		t87 = ir.FMA32(t85, float32(0x1p-55), t77)
 	}
-	t88s := float64(float64(t81)*float64(float32(0x1.921fb6p+00))) + float64(t87)
-	t88 := float32(t88s)
-	if twice(t88s) {
-		t88 = ir.FMA32(t81, float32(0x1.921fb6p+00), t87)
+	t88 := t77 - t87
+	t89s := float64(float64(t85)*float64(float32(0x1p-55))) + float64(t88)
+	t89 := float32(t89s)
+	if twice(t89s) {
+		t89 = ir.FMA32(t85, float32(0x1p-55), t88)
 	}
-	t89 := float32(t88 * t88)
-	t90 := float32(t89 * t88)
-	t93s := float64(float64(float32(-0x1.9952dap-13))*float64(t89)) + float64(float32(0x1.110776p-07))
+	t92 := float32(t89 * float32(0x1.921fb6p+00))
+	t93s := float64(float64(t87)*float64(float32(-0x1.777a5cp-25))) + float64(t92)
 	t93 := float32(t93s)
 	if twice(t93s) {
-		t93 = ir.FMA32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
+		t93 = ir.FMA32(t87, float32(-0x1.777a5cp-25), t92)
 	}
-	t95s := float64(float64(t93)*float64(t89)) + float64(float32(-0x1.555546p-03))
-	t95 := float32(t95s)
-	if twice(t95s) {
-		t95 = ir.FMA32(t93, t89, float32(-0x1.555546p-03))
+	t94s := float64(float64(t87)*float64(float32(0x1.921fb6p+00))) + float64(t93)
+	t94 := float32(t94s)
+	if twice(t94s) {
+		t94 = ir.FMA32(t87, float32(0x1.921fb6p+00), t93)
 	}
-	t96s := float64(float64(t90)*float64(t95)) + float64(t88)
-	t96 := float32(t96s)
-	if twice(t96s) {
-		t96 = ir.FMA32(t90, t95, t88)
-	}
-	t99s := float64(float64(float32(0x1.99e818p-16))*float64(t89)) + float64(float32(-0x1.6c0c28p-10))
-	t99 := float32(t99s)
-	if twice(t99s) {
-		t99 = ir.FMA32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
-	}
-	t101s := float64(float64(t99)*float64(t89)) + float64(float32(0x1.55554ap-05))
-	t101 := float32(t101s)
-	if twice(t101s) {
-		t101 = ir.FMA32(t99, t89, float32(0x1.55554ap-05))
-	}
-	t103s := float64(float64(t101)*float64(t89)) + float64(float32(-0x1p-01))
+	t95 := uint32(math.Float32bits(t94))
+	t96 := t68 << (uint32(31) & (32 - 1))
+	t97 := t95 ^ t96
+	t98 := math.Float32frombits(uint32(t97))
+	t99 := float32(t98 * t98)
+	t100 := float32(t99 * t98)
+	t103s := float64(float64(float32(-0x1.9952dap-13))*float64(t99)) + float64(float32(0x1.110776p-07))
 	t103 := float32(t103s)
 	if twice(t103s) {
-		t103 = ir.FMA32(t101, t89, float32(-0x1p-01))
+		t103 = ir.FMA32(float32(-0x1.9952dap-13), t99, float32(0x1.110776p-07))
 	}
-	t105s := float64(float64(t89)*float64(t103)) + float64(float32(0x1p+00))
+	t105s := float64(float64(t103)*float64(t99)) + float64(float32(-0x1.555546p-03))
 	t105 := float32(t105s)
 	if twice(t105s) {
-		t105 = ir.FMA32(t89, t103, float32(0x1p+00))
+		t105 = ir.FMA32(t103, t99, float32(-0x1.555546p-03))
 	}
-	t106 := t59 & int32(1)
-	t107 := t106 == int32(1)
-	t108u := math.Float32bits(t96)
-	if t107 {
-		t108u = math.Float32bits(t105)
+	t106s := float64(float64(t100)*float64(t105)) + float64(t98)
+	t106 := float32(t106s)
+	if twice(t106s) {
+		t106 = ir.FMA32(t100, t105, t98)
 	}
-	t108 := math.Float32frombits(t108u)
-	t109 := t59 & int32(2)
-	t111 := t109 << (int32(30) & (32 - 1))
-	t112 := int32(math.Float32bits(t108))
-	t113 := t112 ^ t111
-	t114 := math.Float32frombits(uint32(t113))
-	t115 := int32(math.Float32bits(t114))
-	t116 := int32(math.Float32bits(t0))
-	t118 := t116 & int32(-2147483648)
-	t119 := t115 ^ t118
-	t120 := math.Float32frombits(uint32(t119))
-	t121 := t0 - t0
-	t122 := t120 + t121
-	return t122
+	t109s := float64(float64(float32(0x1.99e818p-16))*float64(t99)) + float64(float32(-0x1.6c0c28p-10))
+	t109 := float32(t109s)
+	if twice(t109s) {
+		t109 = ir.FMA32(float32(0x1.99e818p-16), t99, float32(-0x1.6c0c28p-10))
+	}
+	t111s := float64(float64(t109)*float64(t99)) + float64(float32(0x1.55554ap-05))
+	t111 := float32(t111s)
+	if twice(t111s) {
+		t111 = ir.FMA32(t109, t99, float32(0x1.55554ap-05))
+	}
+	t113s := float64(float64(t111)*float64(t99)) + float64(float32(-0x1p-01))
+	t113 := float32(t113s)
+	if twice(t113s) {
+		t113 = ir.FMA32(t111, t99, float32(-0x1p-01))
+	}
+	t115s := float64(float64(t99)*float64(t113)) + float64(float32(0x1p+00))
+	t115 := float32(t115s)
+	if twice(t115s) {
+		t115 = ir.FMA32(t99, t113, float32(0x1p+00))
+	}
+	t116 := t59 & int32(1)
+	t117 := t116 == int32(1)
+	t118u := math.Float32bits(t106)
+	if t117 {
+		t118u = math.Float32bits(t115)
+	}
+	t118 := math.Float32frombits(t118u)
+	t119 := t59 & int32(2)
+	t121 := t119 << (int32(30) & (32 - 1))
+	t122 := int32(math.Float32bits(t118))
+	t123 := t122 ^ t121
+	t124 := math.Float32frombits(uint32(t123))
+	t125 := int32(math.Float32bits(t124))
+	t126 := int32(math.Float32bits(t0))
+	t128 := t126 & int32(-2147483648)
+	t129 := t125 ^ t128
+	t130 := math.Float32frombits(uint32(t129))
+	t131 := t0 - t0
+	t132 := t130 + t131
+	return t132
 }
 
 func go_sin_f32(in *t0Instr, v []t0Val, groups int) {
@@ -1405,92 +1414,101 @@ func goSub_cos_large_float32(p0 float32) float32 {
 	t62 := t47 >> (uint32(30) & (32 - 1))
 	t63 := t61 | t62
 	t64 := t47 << (uint32(2) & (32 - 1))
-	t66 := ^uint32(255)
-	t67 := t63 & t66
-	t68 := int32(t67)
-	t69 := float32(t68)
-	t71 := float32(t69 * float32(0x1p-32))
-	t73 := t63 << (uint32(24) & (32 - 1))
-	t75 := t64 >> (uint32(8) & (32 - 1))
-	t76 := t73 | t75
-	t77 := t76 >> (uint32(1) & (32 - 1))
-	t78 := int32(t77)
-	t79 := float32(t78)
-	t81s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t71)
-	t81 := float32(t81s)
-	if twice(t81s) {
-		t81 = ir.FMA32(t79, float32(0x1p-55), t71)
-	}
-	t82 := t71 - t81
-	t83s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t82)
-	t83 := float32(t83s)
-	if twice(t83s) {
-		t83 = ir.FMA32(t79, float32(0x1p-55), t82)
-	}
-	t86 := float32(t83 * float32(0x1.921fb6p+00))
-	t87s := float64(float64(t81)*float64(float32(-0x1.777a5cp-25))) + float64(t86)
+	t65 := int32(t63)
+	t67 := t65 >> (int32(31) & (32 - 1))
+	t68 := uint32(t67)
+	t69 := t63 ^ t68
+	t70 := t64 ^ t68
+	t72 := ^uint32(255)
+	t73 := t69 & t72
+	t74 := int32(t73)
+	t75 := float32(t74)
+	t77 := float32(t75 * float32(0x1p-32))
+	t79 := t69 << (uint32(24) & (32 - 1))
+	t81 := t70 >> (uint32(8) & (32 - 1))
+	t82 := t79 | t81
+	t83 := t82 >> (uint32(1) & (32 - 1))
+	t84 := int32(t83)
+	t85 := float32(t84)
+	t87s := float64(float64(t85)*float64(float32(0x1p-55))) + float64(t77)
 	t87 := float32(t87s)
 	if twice(t87s) {
-		t87 = ir.FMA32(t81, float32(-0x1.777a5cp-25), t86)
+		t87 = ir.FMA32(t85, float32(0x1p-55), t77)
 	}
-	t88s := float64(float64(t81)*float64(float32(0x1.921fb6p+00))) + float64(t87)
-	t88 := float32(t88s)
-	if twice(t88s) {
-		t88 = ir.FMA32(t81, float32(0x1.921fb6p+00), t87)
+	t88 := t77 - t87
+	t89s := float64(float64(t85)*float64(float32(0x1p-55))) + float64(t88)
+	t89 := float32(t89s)
+	if twice(t89s) {
+		t89 = ir.FMA32(t85, float32(0x1p-55), t88)
 	}
-	t89 := t59 + int32(1)
-	t90 := float32(t88 * t88)
-	t91 := float32(t90 * t88)
-	t94s := float64(float64(float32(-0x1.9952dap-13))*float64(t90)) + float64(float32(0x1.110776p-07))
+	t92 := float32(t89 * float32(0x1.921fb6p+00))
+	t93s := float64(float64(t87)*float64(float32(-0x1.777a5cp-25))) + float64(t92)
+	t93 := float32(t93s)
+	if twice(t93s) {
+		t93 = ir.FMA32(t87, float32(-0x1.777a5cp-25), t92)
+	}
+	t94s := float64(float64(t87)*float64(float32(0x1.921fb6p+00))) + float64(t93)
 	t94 := float32(t94s)
 	if twice(t94s) {
-		t94 = ir.FMA32(float32(-0x1.9952dap-13), t90, float32(0x1.110776p-07))
+		t94 = ir.FMA32(t87, float32(0x1.921fb6p+00), t93)
 	}
-	t96s := float64(float64(t94)*float64(t90)) + float64(float32(-0x1.555546p-03))
-	t96 := float32(t96s)
-	if twice(t96s) {
-		t96 = ir.FMA32(t94, t90, float32(-0x1.555546p-03))
-	}
-	t97s := float64(float64(t91)*float64(t96)) + float64(t88)
-	t97 := float32(t97s)
-	if twice(t97s) {
-		t97 = ir.FMA32(t91, t96, t88)
-	}
-	t100s := float64(float64(float32(0x1.99e818p-16))*float64(t90)) + float64(float32(-0x1.6c0c28p-10))
-	t100 := float32(t100s)
-	if twice(t100s) {
-		t100 = ir.FMA32(float32(0x1.99e818p-16), t90, float32(-0x1.6c0c28p-10))
-	}
-	t102s := float64(float64(t100)*float64(t90)) + float64(float32(0x1.55554ap-05))
-	t102 := float32(t102s)
-	if twice(t102s) {
-		t102 = ir.FMA32(t100, t90, float32(0x1.55554ap-05))
-	}
-	t104s := float64(float64(t102)*float64(t90)) + float64(float32(-0x1p-01))
+	t95 := uint32(math.Float32bits(t94))
+	t96 := t68 << (uint32(31) & (32 - 1))
+	t97 := t95 ^ t96
+	t98 := math.Float32frombits(uint32(t97))
+	t99 := t59 + int32(1)
+	t100 := float32(t98 * t98)
+	t101 := float32(t100 * t98)
+	t104s := float64(float64(float32(-0x1.9952dap-13))*float64(t100)) + float64(float32(0x1.110776p-07))
 	t104 := float32(t104s)
 	if twice(t104s) {
-		t104 = ir.FMA32(t102, t90, float32(-0x1p-01))
+		t104 = ir.FMA32(float32(-0x1.9952dap-13), t100, float32(0x1.110776p-07))
 	}
-	t106s := float64(float64(t90)*float64(t104)) + float64(float32(0x1p+00))
+	t106s := float64(float64(t104)*float64(t100)) + float64(float32(-0x1.555546p-03))
 	t106 := float32(t106s)
 	if twice(t106s) {
-		t106 = ir.FMA32(t90, t104, float32(0x1p+00))
+		t106 = ir.FMA32(t104, t100, float32(-0x1.555546p-03))
 	}
-	t107 := t89 & int32(1)
-	t108 := t107 == int32(1)
-	t109u := math.Float32bits(t97)
-	if t108 {
-		t109u = math.Float32bits(t106)
+	t107s := float64(float64(t101)*float64(t106)) + float64(t98)
+	t107 := float32(t107s)
+	if twice(t107s) {
+		t107 = ir.FMA32(t101, t106, t98)
 	}
-	t109 := math.Float32frombits(t109u)
-	t110 := t89 & int32(2)
-	t112 := t110 << (int32(30) & (32 - 1))
-	t113 := int32(math.Float32bits(t109))
-	t114 := t113 ^ t112
-	t115 := math.Float32frombits(uint32(t114))
-	t116 := t0 - t0
-	t117 := t115 + t116
-	return t117
+	t110s := float64(float64(float32(0x1.99e818p-16))*float64(t100)) + float64(float32(-0x1.6c0c28p-10))
+	t110 := float32(t110s)
+	if twice(t110s) {
+		t110 = ir.FMA32(float32(0x1.99e818p-16), t100, float32(-0x1.6c0c28p-10))
+	}
+	t112s := float64(float64(t110)*float64(t100)) + float64(float32(0x1.55554ap-05))
+	t112 := float32(t112s)
+	if twice(t112s) {
+		t112 = ir.FMA32(t110, t100, float32(0x1.55554ap-05))
+	}
+	t114s := float64(float64(t112)*float64(t100)) + float64(float32(-0x1p-01))
+	t114 := float32(t114s)
+	if twice(t114s) {
+		t114 = ir.FMA32(t112, t100, float32(-0x1p-01))
+	}
+	t116s := float64(float64(t100)*float64(t114)) + float64(float32(0x1p+00))
+	t116 := float32(t116s)
+	if twice(t116s) {
+		t116 = ir.FMA32(t100, t114, float32(0x1p+00))
+	}
+	t117 := t99 & int32(1)
+	t118 := t117 == int32(1)
+	t119u := math.Float32bits(t107)
+	if t118 {
+		t119u = math.Float32bits(t116)
+	}
+	t119 := math.Float32frombits(t119u)
+	t120 := t99 & int32(2)
+	t122 := t120 << (int32(30) & (32 - 1))
+	t123 := int32(math.Float32bits(t119))
+	t124 := t123 ^ t122
+	t125 := math.Float32frombits(uint32(t124))
+	t126 := t0 - t0
+	t127 := t125 + t126
+	return t127
 }
 
 func go_cos_f32(in *t0Instr, v []t0Val, groups int) {
@@ -1642,98 +1660,107 @@ func goSub_tan_large_float32(p0 float32) float32 {
 	t62 := t47 >> (uint32(30) & (32 - 1))
 	t63 := t61 | t62
 	t64 := t47 << (uint32(2) & (32 - 1))
-	t66 := ^uint32(255)
-	t67 := t63 & t66
-	t68 := int32(t67)
-	t69 := float32(t68)
-	t71 := float32(t69 * float32(0x1p-32))
-	t73 := t63 << (uint32(24) & (32 - 1))
-	t75 := t64 >> (uint32(8) & (32 - 1))
-	t76 := t73 | t75
-	t77 := t76 >> (uint32(1) & (32 - 1))
-	t78 := int32(t77)
-	t79 := float32(t78)
-	t81s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t71)
-	t81 := float32(t81s)
-	if twice(t81s) {
-		t81 = ir.FMA32(t79, float32(0x1p-55), t71)
-	}
-	t82 := t71 - t81
-	t83s := float64(float64(t79)*float64(float32(0x1p-55))) + float64(t82)
-	t83 := float32(t83s)
-	if twice(t83s) {
-		t83 = ir.FMA32(t79, float32(0x1p-55), t82)
-	}
-	t86 := float32(t83 * float32(0x1.921fb6p+00))
-	t87s := float64(float64(t81)*float64(float32(-0x1.777a5cp-25))) + float64(t86)
+	t65 := int32(t63)
+	t67 := t65 >> (int32(31) & (32 - 1))
+	t68 := uint32(t67)
+	t69 := t63 ^ t68
+	t70 := t64 ^ t68
+	t72 := ^uint32(255)
+	t73 := t69 & t72
+	t74 := int32(t73)
+	t75 := float32(t74)
+	t77 := float32(t75 * float32(0x1p-32))
+	t79 := t69 << (uint32(24) & (32 - 1))
+	t81 := t70 >> (uint32(8) & (32 - 1))
+	t82 := t79 | t81
+	t83 := t82 >> (uint32(1) & (32 - 1))
+	t84 := int32(t83)
+	t85 := float32(t84)
+	t87s := float64(float64(t85)*float64(float32(0x1p-55))) + float64(t77)
 	t87 := float32(t87s)
 	if twice(t87s) {
-		t87 = ir.FMA32(t81, float32(-0x1.777a5cp-25), t86)
+		t87 = ir.FMA32(t85, float32(0x1p-55), t77)
 	}
-	t88s := float64(float64(t81)*float64(float32(0x1.921fb6p+00))) + float64(t87)
-	t88 := float32(t88s)
-	if twice(t88s) {
-		t88 = ir.FMA32(t81, float32(0x1.921fb6p+00), t87)
+	t88 := t77 - t87
+	t89s := float64(float64(t85)*float64(float32(0x1p-55))) + float64(t88)
+	t89 := float32(t89s)
+	if twice(t89s) {
+		t89 = ir.FMA32(t85, float32(0x1p-55), t88)
 	}
-	t89 := float32(t88 * t88)
-	t90 := float32(t89 * t88)
-	t93s := float64(float64(float32(-0x1.9952dap-13))*float64(t89)) + float64(float32(0x1.110776p-07))
+	t92 := float32(t89 * float32(0x1.921fb6p+00))
+	t93s := float64(float64(t87)*float64(float32(-0x1.777a5cp-25))) + float64(t92)
 	t93 := float32(t93s)
 	if twice(t93s) {
-		t93 = ir.FMA32(float32(-0x1.9952dap-13), t89, float32(0x1.110776p-07))
+		t93 = ir.FMA32(t87, float32(-0x1.777a5cp-25), t92)
 	}
-	t95s := float64(float64(t93)*float64(t89)) + float64(float32(-0x1.555546p-03))
-	t95 := float32(t95s)
-	if twice(t95s) {
-		t95 = ir.FMA32(t93, t89, float32(-0x1.555546p-03))
+	t94s := float64(float64(t87)*float64(float32(0x1.921fb6p+00))) + float64(t93)
+	t94 := float32(t94s)
+	if twice(t94s) {
+		t94 = ir.FMA32(t87, float32(0x1.921fb6p+00), t93)
 	}
-	t96s := float64(float64(t90)*float64(t95)) + float64(t88)
-	t96 := float32(t96s)
-	if twice(t96s) {
-		t96 = ir.FMA32(t90, t95, t88)
-	}
-	t99s := float64(float64(float32(0x1.99e818p-16))*float64(t89)) + float64(float32(-0x1.6c0c28p-10))
-	t99 := float32(t99s)
-	if twice(t99s) {
-		t99 = ir.FMA32(float32(0x1.99e818p-16), t89, float32(-0x1.6c0c28p-10))
-	}
-	t101s := float64(float64(t99)*float64(t89)) + float64(float32(0x1.55554ap-05))
-	t101 := float32(t101s)
-	if twice(t101s) {
-		t101 = ir.FMA32(t99, t89, float32(0x1.55554ap-05))
-	}
-	t103s := float64(float64(t101)*float64(t89)) + float64(float32(-0x1p-01))
+	t95 := uint32(math.Float32bits(t94))
+	t96 := t68 << (uint32(31) & (32 - 1))
+	t97 := t95 ^ t96
+	t98 := math.Float32frombits(uint32(t97))
+	t99 := float32(t98 * t98)
+	t100 := float32(t99 * t98)
+	t103s := float64(float64(float32(-0x1.9952dap-13))*float64(t99)) + float64(float32(0x1.110776p-07))
 	t103 := float32(t103s)
 	if twice(t103s) {
-		t103 = ir.FMA32(t101, t89, float32(-0x1p-01))
+		t103 = ir.FMA32(float32(-0x1.9952dap-13), t99, float32(0x1.110776p-07))
 	}
-	t105s := float64(float64(t89)*float64(t103)) + float64(float32(0x1p+00))
+	t105s := float64(float64(t103)*float64(t99)) + float64(float32(-0x1.555546p-03))
 	t105 := float32(t105s)
 	if twice(t105s) {
-		t105 = ir.FMA32(t89, t103, float32(0x1p+00))
+		t105 = ir.FMA32(t103, t99, float32(-0x1.555546p-03))
 	}
-	t106 := t59 & int32(1)
-	t107 := t106 == int32(1)
-	t108 := -t105
-	t109u := math.Float32bits(t96)
-	if t107 {
-		t109u = math.Float32bits(t108)
+	t106s := float64(float64(t100)*float64(t105)) + float64(t98)
+	t106 := float32(t106s)
+	if twice(t106s) {
+		t106 = ir.FMA32(t100, t105, t98)
 	}
-	t109 := math.Float32frombits(t109u)
-	t110u := math.Float32bits(t105)
-	if t107 {
-		t110u = math.Float32bits(t96)
+	t109s := float64(float64(float32(0x1.99e818p-16))*float64(t99)) + float64(float32(-0x1.6c0c28p-10))
+	t109 := float32(t109s)
+	if twice(t109s) {
+		t109 = ir.FMA32(float32(0x1.99e818p-16), t99, float32(-0x1.6c0c28p-10))
 	}
-	t110 := math.Float32frombits(t110u)
-	t111 := t109 / t110
-	t112 := int32(math.Float32bits(t111))
-	t113 := int32(math.Float32bits(t0))
-	t115 := t113 & int32(-2147483648)
-	t116 := t112 ^ t115
-	t117 := math.Float32frombits(uint32(t116))
-	t118 := t0 - t0
-	t119 := t117 + t118
-	return t119
+	t111s := float64(float64(t109)*float64(t99)) + float64(float32(0x1.55554ap-05))
+	t111 := float32(t111s)
+	if twice(t111s) {
+		t111 = ir.FMA32(t109, t99, float32(0x1.55554ap-05))
+	}
+	t113s := float64(float64(t111)*float64(t99)) + float64(float32(-0x1p-01))
+	t113 := float32(t113s)
+	if twice(t113s) {
+		t113 = ir.FMA32(t111, t99, float32(-0x1p-01))
+	}
+	t115s := float64(float64(t99)*float64(t113)) + float64(float32(0x1p+00))
+	t115 := float32(t115s)
+	if twice(t115s) {
+		t115 = ir.FMA32(t99, t113, float32(0x1p+00))
+	}
+	t116 := t59 & int32(1)
+	t117 := t116 == int32(1)
+	t118 := -t115
+	t119u := math.Float32bits(t106)
+	if t117 {
+		t119u = math.Float32bits(t118)
+	}
+	t119 := math.Float32frombits(t119u)
+	t120u := math.Float32bits(t115)
+	if t117 {
+		t120u = math.Float32bits(t106)
+	}
+	t120 := math.Float32frombits(t120u)
+	t121 := t119 / t120
+	t122 := int32(math.Float32bits(t121))
+	t123 := int32(math.Float32bits(t0))
+	t125 := t123 & int32(-2147483648)
+	t126 := t122 ^ t125
+	t127 := math.Float32frombits(uint32(t126))
+	t128 := t0 - t0
+	t129 := t127 + t128
+	return t129
 }
 
 func go_tan_f32(in *t0Instr, v []t0Val, groups int) {

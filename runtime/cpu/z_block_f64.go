@@ -981,58 +981,67 @@ func goSub_sin_large_float64(p0 float64) float64 {
 	t138 := t130 >> (uint64(62) & (64 - 1))
 	t139 := t137 | t138
 	t140 := t130 << (uint64(2) & (64 - 1))
-	t142 := ^uint64(2047)
-	t143 := t139 & t142
-	t144 := int64(t143)
-	t145 := float64(t144)
-	t147 := float64(t145 * float64(0x1p-64))
-	t149 := t139 << (uint64(53) & (64 - 1))
-	t151 := t140 >> (uint64(11) & (64 - 1))
-	t152 := t149 | t151
-	t154 := t152 >> (uint64(1) & (64 - 1))
-	t155 := int64(t154)
-	t156 := float64(t155)
-	t158 := math.FMA(t156, float64(0x1p-116), t147)
-	t159 := t147 - t158
-	t160 := math.FMA(t156, float64(0x1p-116), t159)
-	t163 := float64(t160 * float64(0x1.921fb54442d18p+00))
-	t164 := math.FMA(t158, float64(0x1.1a62633145c07p-54), t163)
-	t165 := math.FMA(t158, float64(0x1.921fb54442d18p+00), t164)
-	t166 := float64(t165 * t165)
-	t167 := float64(t166 * t165)
-	t170 := math.FMA(float64(0x1.5d8e42352e7eep-33), t166, float64(-0x1.ae5e549c43503p-26))
-	t172 := math.FMA(t170, t166, float64(0x1.71de355f36296p-19))
-	t174 := math.FMA(t172, t166, float64(-0x1.a01a019bf2523p-13))
-	t176 := math.FMA(t174, t166, float64(0x1.111111110f75ep-07))
-	t178 := math.FMA(t176, t166, float64(-0x1.5555555555548p-03))
-	t179 := math.FMA(t167, t178, t165)
-	t182 := math.FMA(float64(-0x1.8fa691710c108p-37), t166, float64(0x1.1ee9dbec6ff56p-29))
-	t184 := math.FMA(t182, t166, float64(-0x1.27e4f7f1c1053p-22))
-	t186 := math.FMA(t184, t166, float64(0x1.a01a019c8f66bp-16))
-	t188 := math.FMA(t186, t166, float64(-0x1.6c16c16c15017p-10))
-	t190 := math.FMA(t188, t166, float64(0x1.555555555554bp-05))
-	t192 := math.FMA(t190, t166, float64(-0x1p-01))
-	t194 := math.FMA(t166, t192, float64(0x1p+00))
-	t196 := t135 & int64(1)
-	t197 := t196 == int64(1)
-	t198u := math.Float64bits(t179)
-	if t197 {
-		t198u = math.Float64bits(t194)
+	t141 := int64(t139)
+	t143 := t141 >> (int64(63) & (64 - 1))
+	t144 := uint64(t143)
+	t145 := t139 ^ t144
+	t146 := t140 ^ t144
+	t148 := ^uint64(2047)
+	t149 := t145 & t148
+	t150 := int64(t149)
+	t151 := float64(t150)
+	t153 := float64(t151 * float64(0x1p-64))
+	t155 := t145 << (uint64(53) & (64 - 1))
+	t157 := t146 >> (uint64(11) & (64 - 1))
+	t158 := t155 | t157
+	t160 := t158 >> (uint64(1) & (64 - 1))
+	t161 := int64(t160)
+	t162 := float64(t161)
+	t164 := math.FMA(t162, float64(0x1p-116), t153)
+	t165 := t153 - t164
+	t166 := math.FMA(t162, float64(0x1p-116), t165)
+	t169 := float64(t166 * float64(0x1.921fb54442d18p+00))
+	t170 := math.FMA(t164, float64(0x1.1a62633145c07p-54), t169)
+	t171 := math.FMA(t164, float64(0x1.921fb54442d18p+00), t170)
+	t172 := uint64(math.Float64bits(t171))
+	t174 := t144 << (uint64(63) & (64 - 1))
+	t175 := t172 ^ t174
+	t176 := math.Float64frombits(uint64(t175))
+	t177 := float64(t176 * t176)
+	t178 := float64(t177 * t176)
+	t181 := math.FMA(float64(0x1.5d8e42352e7eep-33), t177, float64(-0x1.ae5e549c43503p-26))
+	t183 := math.FMA(t181, t177, float64(0x1.71de355f36296p-19))
+	t185 := math.FMA(t183, t177, float64(-0x1.a01a019bf2523p-13))
+	t187 := math.FMA(t185, t177, float64(0x1.111111110f75ep-07))
+	t189 := math.FMA(t187, t177, float64(-0x1.5555555555548p-03))
+	t190 := math.FMA(t178, t189, t176)
+	t193 := math.FMA(float64(-0x1.8fa691710c108p-37), t177, float64(0x1.1ee9dbec6ff56p-29))
+	t195 := math.FMA(t193, t177, float64(-0x1.27e4f7f1c1053p-22))
+	t197 := math.FMA(t195, t177, float64(0x1.a01a019c8f66bp-16))
+	t199 := math.FMA(t197, t177, float64(-0x1.6c16c16c15017p-10))
+	t201 := math.FMA(t199, t177, float64(0x1.555555555554bp-05))
+	t203 := math.FMA(t201, t177, float64(-0x1p-01))
+	t205 := math.FMA(t177, t203, float64(0x1p+00))
+	t207 := t135 & int64(1)
+	t208 := t207 == int64(1)
+	t209u := math.Float64bits(t190)
+	if t208 {
+		t209u = math.Float64bits(t205)
 	}
-	t198 := math.Float64frombits(t198u)
-	t200 := t135 & int64(2)
-	t202 := t200 << (int64(62) & (64 - 1))
-	t203 := int64(math.Float64bits(t198))
-	t204 := t203 ^ t202
-	t205 := math.Float64frombits(uint64(t204))
-	t206 := int64(math.Float64bits(t205))
-	t207 := int64(math.Float64bits(t0))
-	t209 := t207 & int64(-9223372036854775808)
-	t210 := t206 ^ t209
-	t211 := math.Float64frombits(uint64(t210))
-	t212 := t0 - t0
-	t213 := t211 + t212
-	return t213
+	t209 := math.Float64frombits(t209u)
+	t211 := t135 & int64(2)
+	t213 := t211 << (int64(62) & (64 - 1))
+	t214 := int64(math.Float64bits(t209))
+	t215 := t214 ^ t213
+	t216 := math.Float64frombits(uint64(t215))
+	t217 := int64(math.Float64bits(t216))
+	t218 := int64(math.Float64bits(t0))
+	t220 := t218 & int64(-9223372036854775808)
+	t221 := t217 ^ t220
+	t222 := math.Float64frombits(uint64(t221))
+	t223 := t0 - t0
+	t224 := t222 + t223
+	return t224
 }
 
 func go_sin_f64(in *t0Instr, v []t0Val, groups int) {
@@ -1219,54 +1228,63 @@ func goSub_cos_large_float64(p0 float64) float64 {
 	t138 := t130 >> (uint64(62) & (64 - 1))
 	t139 := t137 | t138
 	t140 := t130 << (uint64(2) & (64 - 1))
-	t142 := ^uint64(2047)
-	t143 := t139 & t142
-	t144 := int64(t143)
-	t145 := float64(t144)
-	t147 := float64(t145 * float64(0x1p-64))
-	t149 := t139 << (uint64(53) & (64 - 1))
-	t151 := t140 >> (uint64(11) & (64 - 1))
-	t152 := t149 | t151
-	t154 := t152 >> (uint64(1) & (64 - 1))
-	t155 := int64(t154)
-	t156 := float64(t155)
-	t158 := math.FMA(t156, float64(0x1p-116), t147)
-	t159 := t147 - t158
-	t160 := math.FMA(t156, float64(0x1p-116), t159)
-	t163 := float64(t160 * float64(0x1.921fb54442d18p+00))
-	t164 := math.FMA(t158, float64(0x1.1a62633145c07p-54), t163)
-	t165 := math.FMA(t158, float64(0x1.921fb54442d18p+00), t164)
-	t167 := t135 + int64(1)
-	t168 := float64(t165 * t165)
-	t169 := float64(t168 * t165)
-	t172 := math.FMA(float64(0x1.5d8e42352e7eep-33), t168, float64(-0x1.ae5e549c43503p-26))
-	t174 := math.FMA(t172, t168, float64(0x1.71de355f36296p-19))
-	t176 := math.FMA(t174, t168, float64(-0x1.a01a019bf2523p-13))
-	t178 := math.FMA(t176, t168, float64(0x1.111111110f75ep-07))
-	t180 := math.FMA(t178, t168, float64(-0x1.5555555555548p-03))
-	t181 := math.FMA(t169, t180, t165)
-	t184 := math.FMA(float64(-0x1.8fa691710c108p-37), t168, float64(0x1.1ee9dbec6ff56p-29))
-	t186 := math.FMA(t184, t168, float64(-0x1.27e4f7f1c1053p-22))
-	t188 := math.FMA(t186, t168, float64(0x1.a01a019c8f66bp-16))
-	t190 := math.FMA(t188, t168, float64(-0x1.6c16c16c15017p-10))
-	t192 := math.FMA(t190, t168, float64(0x1.555555555554bp-05))
-	t194 := math.FMA(t192, t168, float64(-0x1p-01))
-	t196 := math.FMA(t168, t194, float64(0x1p+00))
-	t197 := t167 & int64(1)
-	t198 := t197 == int64(1)
-	t199u := math.Float64bits(t181)
-	if t198 {
-		t199u = math.Float64bits(t196)
+	t141 := int64(t139)
+	t143 := t141 >> (int64(63) & (64 - 1))
+	t144 := uint64(t143)
+	t145 := t139 ^ t144
+	t146 := t140 ^ t144
+	t148 := ^uint64(2047)
+	t149 := t145 & t148
+	t150 := int64(t149)
+	t151 := float64(t150)
+	t153 := float64(t151 * float64(0x1p-64))
+	t155 := t145 << (uint64(53) & (64 - 1))
+	t157 := t146 >> (uint64(11) & (64 - 1))
+	t158 := t155 | t157
+	t160 := t158 >> (uint64(1) & (64 - 1))
+	t161 := int64(t160)
+	t162 := float64(t161)
+	t164 := math.FMA(t162, float64(0x1p-116), t153)
+	t165 := t153 - t164
+	t166 := math.FMA(t162, float64(0x1p-116), t165)
+	t169 := float64(t166 * float64(0x1.921fb54442d18p+00))
+	t170 := math.FMA(t164, float64(0x1.1a62633145c07p-54), t169)
+	t171 := math.FMA(t164, float64(0x1.921fb54442d18p+00), t170)
+	t172 := uint64(math.Float64bits(t171))
+	t174 := t144 << (uint64(63) & (64 - 1))
+	t175 := t172 ^ t174
+	t176 := math.Float64frombits(uint64(t175))
+	t178 := t135 + int64(1)
+	t179 := float64(t176 * t176)
+	t180 := float64(t179 * t176)
+	t183 := math.FMA(float64(0x1.5d8e42352e7eep-33), t179, float64(-0x1.ae5e549c43503p-26))
+	t185 := math.FMA(t183, t179, float64(0x1.71de355f36296p-19))
+	t187 := math.FMA(t185, t179, float64(-0x1.a01a019bf2523p-13))
+	t189 := math.FMA(t187, t179, float64(0x1.111111110f75ep-07))
+	t191 := math.FMA(t189, t179, float64(-0x1.5555555555548p-03))
+	t192 := math.FMA(t180, t191, t176)
+	t195 := math.FMA(float64(-0x1.8fa691710c108p-37), t179, float64(0x1.1ee9dbec6ff56p-29))
+	t197 := math.FMA(t195, t179, float64(-0x1.27e4f7f1c1053p-22))
+	t199 := math.FMA(t197, t179, float64(0x1.a01a019c8f66bp-16))
+	t201 := math.FMA(t199, t179, float64(-0x1.6c16c16c15017p-10))
+	t203 := math.FMA(t201, t179, float64(0x1.555555555554bp-05))
+	t205 := math.FMA(t203, t179, float64(-0x1p-01))
+	t207 := math.FMA(t179, t205, float64(0x1p+00))
+	t208 := t178 & int64(1)
+	t209 := t208 == int64(1)
+	t210u := math.Float64bits(t192)
+	if t209 {
+		t210u = math.Float64bits(t207)
 	}
-	t199 := math.Float64frombits(t199u)
-	t201 := t167 & int64(2)
-	t203 := t201 << (int64(62) & (64 - 1))
-	t204 := int64(math.Float64bits(t199))
-	t205 := t204 ^ t203
-	t206 := math.Float64frombits(uint64(t205))
-	t207 := t0 - t0
-	t208 := t206 + t207
-	return t208
+	t210 := math.Float64frombits(t210u)
+	t212 := t178 & int64(2)
+	t214 := t212 << (int64(62) & (64 - 1))
+	t215 := int64(math.Float64bits(t210))
+	t216 := t215 ^ t214
+	t217 := math.Float64frombits(uint64(t216))
+	t218 := t0 - t0
+	t219 := t217 + t218
+	return t219
 }
 
 func go_cos_f64(in *t0Instr, v []t0Val, groups int) {
@@ -1448,60 +1466,69 @@ func goSub_tan_large_float64(p0 float64) float64 {
 	t138 := t130 >> (uint64(62) & (64 - 1))
 	t139 := t137 | t138
 	t140 := t130 << (uint64(2) & (64 - 1))
-	t142 := ^uint64(2047)
-	t143 := t139 & t142
-	t144 := int64(t143)
-	t145 := float64(t144)
-	t147 := float64(t145 * float64(0x1p-64))
-	t149 := t139 << (uint64(53) & (64 - 1))
-	t151 := t140 >> (uint64(11) & (64 - 1))
-	t152 := t149 | t151
-	t154 := t152 >> (uint64(1) & (64 - 1))
-	t155 := int64(t154)
-	t156 := float64(t155)
-	t158 := math.FMA(t156, float64(0x1p-116), t147)
-	t159 := t147 - t158
-	t160 := math.FMA(t156, float64(0x1p-116), t159)
-	t163 := float64(t160 * float64(0x1.921fb54442d18p+00))
-	t164 := math.FMA(t158, float64(0x1.1a62633145c07p-54), t163)
-	t165 := math.FMA(t158, float64(0x1.921fb54442d18p+00), t164)
-	t166 := float64(t165 * t165)
-	t167 := float64(t166 * t165)
-	t170 := math.FMA(float64(0x1.5d8e42352e7eep-33), t166, float64(-0x1.ae5e549c43503p-26))
-	t172 := math.FMA(t170, t166, float64(0x1.71de355f36296p-19))
-	t174 := math.FMA(t172, t166, float64(-0x1.a01a019bf2523p-13))
-	t176 := math.FMA(t174, t166, float64(0x1.111111110f75ep-07))
-	t178 := math.FMA(t176, t166, float64(-0x1.5555555555548p-03))
-	t179 := math.FMA(t167, t178, t165)
-	t182 := math.FMA(float64(-0x1.8fa691710c108p-37), t166, float64(0x1.1ee9dbec6ff56p-29))
-	t184 := math.FMA(t182, t166, float64(-0x1.27e4f7f1c1053p-22))
-	t186 := math.FMA(t184, t166, float64(0x1.a01a019c8f66bp-16))
-	t188 := math.FMA(t186, t166, float64(-0x1.6c16c16c15017p-10))
-	t190 := math.FMA(t188, t166, float64(0x1.555555555554bp-05))
-	t192 := math.FMA(t190, t166, float64(-0x1p-01))
-	t194 := math.FMA(t166, t192, float64(0x1p+00))
-	t196 := t135 & int64(1)
-	t197 := t196 == int64(1)
-	t198 := -t194
-	t199u := math.Float64bits(t179)
-	if t197 {
-		t199u = math.Float64bits(t198)
+	t141 := int64(t139)
+	t143 := t141 >> (int64(63) & (64 - 1))
+	t144 := uint64(t143)
+	t145 := t139 ^ t144
+	t146 := t140 ^ t144
+	t148 := ^uint64(2047)
+	t149 := t145 & t148
+	t150 := int64(t149)
+	t151 := float64(t150)
+	t153 := float64(t151 * float64(0x1p-64))
+	t155 := t145 << (uint64(53) & (64 - 1))
+	t157 := t146 >> (uint64(11) & (64 - 1))
+	t158 := t155 | t157
+	t160 := t158 >> (uint64(1) & (64 - 1))
+	t161 := int64(t160)
+	t162 := float64(t161)
+	t164 := math.FMA(t162, float64(0x1p-116), t153)
+	t165 := t153 - t164
+	t166 := math.FMA(t162, float64(0x1p-116), t165)
+	t169 := float64(t166 * float64(0x1.921fb54442d18p+00))
+	t170 := math.FMA(t164, float64(0x1.1a62633145c07p-54), t169)
+	t171 := math.FMA(t164, float64(0x1.921fb54442d18p+00), t170)
+	t172 := uint64(math.Float64bits(t171))
+	t174 := t144 << (uint64(63) & (64 - 1))
+	t175 := t172 ^ t174
+	t176 := math.Float64frombits(uint64(t175))
+	t177 := float64(t176 * t176)
+	t178 := float64(t177 * t176)
+	t181 := math.FMA(float64(0x1.5d8e42352e7eep-33), t177, float64(-0x1.ae5e549c43503p-26))
+	t183 := math.FMA(t181, t177, float64(0x1.71de355f36296p-19))
+	t185 := math.FMA(t183, t177, float64(-0x1.a01a019bf2523p-13))
+	t187 := math.FMA(t185, t177, float64(0x1.111111110f75ep-07))
+	t189 := math.FMA(t187, t177, float64(-0x1.5555555555548p-03))
+	t190 := math.FMA(t178, t189, t176)
+	t193 := math.FMA(float64(-0x1.8fa691710c108p-37), t177, float64(0x1.1ee9dbec6ff56p-29))
+	t195 := math.FMA(t193, t177, float64(-0x1.27e4f7f1c1053p-22))
+	t197 := math.FMA(t195, t177, float64(0x1.a01a019c8f66bp-16))
+	t199 := math.FMA(t197, t177, float64(-0x1.6c16c16c15017p-10))
+	t201 := math.FMA(t199, t177, float64(0x1.555555555554bp-05))
+	t203 := math.FMA(t201, t177, float64(-0x1p-01))
+	t205 := math.FMA(t177, t203, float64(0x1p+00))
+	t207 := t135 & int64(1)
+	t208 := t207 == int64(1)
+	t209 := -t205
+	t210u := math.Float64bits(t190)
+	if t208 {
+		t210u = math.Float64bits(t209)
 	}
-	t199 := math.Float64frombits(t199u)
-	t200u := math.Float64bits(t194)
-	if t197 {
-		t200u = math.Float64bits(t179)
+	t210 := math.Float64frombits(t210u)
+	t211u := math.Float64bits(t205)
+	if t208 {
+		t211u = math.Float64bits(t190)
 	}
-	t200 := math.Float64frombits(t200u)
-	t201 := t199 / t200
-	t202 := int64(math.Float64bits(t201))
-	t203 := int64(math.Float64bits(t0))
-	t205 := t203 & int64(-9223372036854775808)
-	t206 := t202 ^ t205
-	t207 := math.Float64frombits(uint64(t206))
-	t208 := t0 - t0
-	t209 := t207 + t208
-	return t209
+	t211 := math.Float64frombits(t211u)
+	t212 := t210 / t211
+	t213 := int64(math.Float64bits(t212))
+	t214 := int64(math.Float64bits(t0))
+	t216 := t214 & int64(-9223372036854775808)
+	t217 := t213 ^ t216
+	t218 := math.Float64frombits(uint64(t217))
+	t219 := t0 - t0
+	t220 := t218 + t219
+	return t220
 }
 
 func go_tan_f64(in *t0Instr, v []t0Val, groups int) {

@@ -161,6 +161,16 @@ func (t *Trie[K, P]) Add(keys []K, end End, p P, visit func(i int, note *string)
 	return leaf
 }
 
+// Note is what Add's visitors kept at n; empty off the trie.
+func (t *Trie[K, P]) Note(n *Node[K, P]) string {
+	if n == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return n.note
+}
+
 // Len is the number of leaves, Evictions how many were dropped so far.
 func (t *Trie[K, P]) Len() int {
 	t.mu.Lock()

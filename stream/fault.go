@@ -112,6 +112,14 @@ func (j *job) step(k int, bad []*OpError) {
 	r := byOp{dev: d, seg: j.seg, mem: make([]*storage, len(j.mem)), bad: make([]*OpError, len(bad)),
 		fail: j.stream.failer(j.entry, j.seg, j.lines)}
 	defer func() { r.forget(0) }()
+	for id, st := range j.mem { // a kernel need not read what its ops do: x == x
+		if j.seg.Tensors[id].Def >= 0 {
+			continue
+		}
+		if r.bad[id] = bad[id]; bad[id] == nil {
+			r.mem[id] = st
+		}
+	}
 	for i, op := range step.Operands {
 		if step.Kernel.Operands[i].Kind != codegen.Input {
 			continue

@@ -12,6 +12,8 @@ type again struct {
 	node  ir.Node
 	args  [3]queue.Scalar // its scalar operands
 	out   held
+	line  string                           // where it was recorded, if this queue knows
+	place *segment.Node[queue.Key, *entry] // where it was in the trie, which may know too
 }
 
 // carried is a tensor that entries behind a cut name: how they find it when
@@ -57,8 +59,10 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	for i := range across {
 		across[i].now = -1
 	}
+	place := s.node
 	for _, e := range q.Entries[cut:] {
-		a := again{entry: e}
+		place = s.dev.trie.Step(place, e.Key)
+		a := again{entry: e, place: place}
 		if e.Node < 0 {
 			if sl := &q.Slots[e.Slot]; e.Key.Op == ir.Release {
 				sl.Released = false
@@ -70,6 +74,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			continue
 		}
 		a.node, a.out = q.Nodes[e.Node], q.Slots[e.Slot].H
+		a.line = lineOf(s.lines, nil, e.Node)
 		for i, arg := range a.node.Args[:a.node.NArgs] {
 			if arg.Scalar {
 				a.args[i] = q.Scalars[arg.ID]
@@ -156,6 +161,12 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			v.id, v.gen, v.state = e.Slot, s.gen, stPending
 		}
 		s.step(e)
+		if s.node == nil || s.dev.opts.Lines {
+			if a.line == "" {
+				a.line = s.dev.trie.Note(a.place)
+			}
+			s.noteLine(a.line)
+		}
 	}
 	for i := range across {
 		across[i].leave(s)

@@ -3,11 +3,15 @@ package stream
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -175,4 +179,114 @@ func isNaN(dt ir.DType, b []byte) bool {
 		return math.IsNaN(math.Float64frombits(binary.NativeEndian.Uint64(b)))
 	}
 	return false
+}
+
+// TestRandomFaults runs random programs while allocations and launches fail at
+// random. What does not carry the fault must be right, and nothing may stay
+// live after all was released. The tests beside it are not run at that time,
+// since faults are armed for the whole process.
+func TestRandomFaults(t *testing.T) {
+	n := 300
+	if testing.Short() {
+		n = 80
+	}
+	defer fault.Reset()
+	faults := 0
+	for seed := range uint64(n) {
+		p := progen.New(seed, progen.Config{})
+		failed, err := runFaulty(p, seed)
+		if err != nil {
+			small := progen.Shrink(p, func(q *ir.Program) bool { _, err := runFaulty(q, seed); return err != nil })
+			_, last := runFaulty(small, seed)
+			t.Fatalf("seed %d: %v\nshrunk to (%v):\n%v", seed, err, last, small)
+		}
+		faults += failed
+	}
+	if faults == 0 {
+		t.Error("no fault reached anybody")
+	}
+}
+
+// runFaulty runs p once, with faults, and returns how many outputs carry one.
+func runFaulty(p *ir.Program, seed uint64) (failed int, err error) {
+	inputs := progen.Inputs(p, seed)
+	want, err := ir.EvalProgram(p, inputs)
+	if err != nil {
+		return 0, nil
+	}
+	rnd := rand.New(rand.NewPCG(seed, 11))
+	var hooks atomic.Int64
+	o := Options{Device: "ref", Fusion: FusionMode(rnd.IntN(3)), Trace: &Trace{Error: func(error) { hooks.Add(1) }}}
+	if rnd.IntN(2) == 0 {
+		o.QueueCap = 1 + rnd.IntN(12)
+	}
+	d, err := Open(o)
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	defer fault.Reset()
+	streams := []*Stream{d.Default(), d.NewStream(), d.NewStream()}
+	var vals []*Value
+	for i, in := range p.Inputs {
+		v := new(Value)
+		FromHost(v, Place{S: streams[rnd.IntN(3)]}, in.DT, in.Shape, inputs[i])
+		vals = append(vals, v)
+	}
+	for i := range p.Nodes {
+		if rnd.IntN(4) == 0 {
+			point := []string{fault.Alloc, fault.Launch}[rnd.IntN(2)]
+			fault.Set(point, 1+rnd.IntN(3))
+		}
+		n := &p.Nodes[i]
+		switch n.Op {
+		case ir.Release:
+			Release(vals[n.Args[0].ID])
+			continue
+		case ir.Keep:
+			continue
+		}
+		var args [3]Arg
+		for k, a := range n.Args[:n.NArgs] {
+			if a.Scalar {
+				args[k].Bits = p.Scalars[a.ID].Bits
+			} else {
+				args[k].V = vals[a.ID]
+			}
+		}
+		v := new(Value)
+		Record(v, Place{S: streams[rnd.IntN(3)]}, n.Op, n.DT, n.Shape, n.Attr, args[:n.NArgs])
+		vals = append(vals, v)
+		if rnd.IntN(12) == 0 {
+			_ = Flush(v) // its fault is told again below
+		}
+	}
+	for i, id := range p.Outputs {
+		got := make([]byte, len(want[i]))
+		if err := Read(vals[id], got); err != nil {
+			var oe *OpError
+			if !errors.As(err, &oe) || !strings.Contains(err.Error(), "injected") || !strings.Contains(oe.Caller, "_test.go") {
+				return failed, fmt.Errorf("output %d carries %w", i, err)
+			}
+			failed++
+			continue
+		}
+		if err := sameBits(vals[id].DType(), got, want[i]); err != nil {
+			return failed, fmt.Errorf("output %d (%%%d): %w", i, id, err)
+		}
+	}
+	fault.Reset()
+	for _, v := range vals {
+		Release(v)
+	}
+	for _, s := range streams {
+		_ = s.Sync(context.Background()) // faults of what nobody reads
+	}
+	if failed > 0 && hooks.Load() == 0 {
+		return failed, errors.New("the hook told of no fault")
+	}
+	if st := d.Stats(); st.LiveBytes != 0 || st.PinnedBytes != 0 {
+		return failed, fmt.Errorf("%d bytes live, %d pinned, options %+v", st.LiveBytes, st.PinnedBytes, o)
+	}
+	return failed, nil
 }

@@ -160,6 +160,9 @@ func (s *Stream) replay(v *Value) int32 {
 		e := s.q.Append(h)
 		now[id] = e.Slot
 		s.step(e)
+		if s.node == nil || s.dev.opts.Lines {
+			s.noteLine(lineOf(nil, r.entry, int32(n)))
+		}
 		if id != last {
 			inner = append(inner, e.Slot)
 		}

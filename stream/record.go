@@ -154,19 +154,19 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	}
 	s.step(e)
 	if s.node == nil || s.dev.opts.Lines {
-		s.noteLine(len(s.q.Nodes) - 1)
+		s.noteLine(caller())
 	}
 	s.maybeCut()
 	return nil
 }
 
-// noteLine remembers where node n was recorded: for ops no plan is known of,
-// so that a plan can name the lines of its ops when it fails later.
-func (s *Stream) noteLine(n int) {
-	for len(s.lines) <= n {
+// noteLine remembers where the last node was recorded: for ops no plan is known
+// of, so that a plan can name the lines of its ops when it fails later.
+func (s *Stream) noteLine(line string) {
+	for len(s.lines) < len(s.q.Nodes) {
 		s.lines = append(s.lines, "")
 	}
-	s.lines[n] = caller()
+	s.lines[len(s.q.Nodes)-1] = line
 }
 
 // infer is ir.Infer behind a path for what is nearly every op: operands of one

@@ -109,7 +109,7 @@ func (l *launch) run(t *testing.T, twin string, cut int64) [][]byte {
 }
 
 func twins() []string {
-	if nativeCallers() == nil {
+	if level, _ := nativeLevel(); level < 0 {
 		return []string{"go"}
 	}
 	return []string{"go", "c"}

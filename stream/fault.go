@@ -163,7 +163,7 @@ func (j *job) step(k int, bad []*OpError) {
 // with every result that somebody may ask for in memory.
 func (s *Stream) rescue(seg *segment.Segment, ent *entry, cause error) {
 	r := byOp{dev: s.dev, seg: seg, mem: make([]*storage, len(seg.Tensors)), bad: make([]*OpError, len(seg.Tensors)),
-		fail: s.failer(ent, seg, s.lines)}
+		fail: s.failer(ent, seg, s.knownLines())}
 	for id := range s.q.Slots {
 		if st := s.q.Slots[id].H.st; st != nil {
 			r.mem[id] = st

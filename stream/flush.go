@@ -158,11 +158,29 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 	if err != nil {
 		return nil, false, err
 	}
-	if !empty {
-		s.misses++
-		s.store(e, end)
+	if empty {
+		e.lines = s.knownLines()
+		return e, false, nil
 	}
+	s.misses++
+	s.store(e, end)
 	return e, false, nil
+}
+
+// knownLines is where the queued nodes were recorded: as this queue knows, else
+// as plans with a common beginning do.
+func (s *Stream) knownLines() []string {
+	lines := make([]string, len(s.q.Nodes))
+	copy(lines, s.lines)
+	at := s.dev.trie.Root()
+	for i := range s.q.Entries {
+		e := &s.q.Entries[i]
+		at = s.dev.trie.Step(at, e.Key)
+		if e.Node >= 0 && lines[e.Node] == "" {
+			lines[e.Node] = s.dev.trie.Note(at)
+		}
+	}
+	return lines
 }
 
 // store adds a plan to the trie. Lines of ops that were recorded while a known

@@ -1,0 +1,147 @@
+package queue
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+func fresh() *Queue[int] { return &Queue[int]{Interner: new(Interner)} }
+
+// node records an op of operands that are inputs of these shapes.
+func node(q *Queue[int], op ir.Op, out ir.Shape, attr *ir.Attr, args ...ir.Shape) Key {
+	var in [3]ir.Arg
+	for i, s := range args {
+		in[i].ID = q.Input(i, ir.Float32, s)
+	}
+	n := q.Next()
+	n.Op, n.DT, n.Shape, n.Attr, n.NArgs, n.Args = op, ir.Float32, out, attr, uint8(len(args)), in
+	return q.Append(0).Key
+}
+
+func add(a, b, out ir.Shape) Key { return node(fresh(), ir.Add, out, nil, a, b) }
+
+// A dim of size 1 in operand and result may be taken as broadcast or as equal;
+// any other difference needs a plan of its own.
+func TestLegal(t *testing.T) {
+	type shape = ir.Shape
+	equal := add(shape{4, 3}, shape{4, 3}, shape{4, 3})
+	row := add(shape{4, 3}, shape{1, 3}, shape{4, 3})
+	ones := add(shape{1, 3}, shape{1, 3}, shape{1, 3})
+	missing := add(shape{4, 3}, shape{3}, shape{4, 3})
+	for _, c := range []struct {
+		name    string
+		have, k Key
+		want    bool
+	}{
+		{"other sizes", equal, add(shape{7, 2}, shape{7, 2}, shape{7, 2}), true},
+		{"batch one of a broadcast", row, ones, true},
+		{"batch one of an equal pair", equal, ones, true},
+		{"broadcast where it was equal", equal, row, false},
+		{"equal where it was broadcast", row, equal, false},
+		{"ones do not stand for more", ones, row, false},
+		{"ones stand for equal sizes", ones, equal, true},
+		{"fewer dims", row, missing, false},
+		{"other op", equal, node(fresh(), ir.Mul, shape{4, 3}, nil, shape{4, 3}, shape{4, 3}), false},
+	} {
+		if got := Legal(c.have, c.k); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	type shape = ir.Shape
+	for _, c := range []struct {
+		a, b shape
+		want string
+	}{
+		{shape{6}, shape{2, 3}, "[1 2]"},
+		{shape{2, 3}, shape{6}, "[2 1]"},
+		{shape{2, 3}, shape{3, 2}, "[2 2]"},
+		{shape{4, 6, 5}, shape{4, 2, 3, 5}, "[1 1 1 2 1 1]"},
+		{shape{1, 6}, shape{6}, "[2 1]"},
+		{shape{6}, shape{6, 1}, "[1 1 0 1]"},
+		{shape{}, shape{1, 1}, "[0 1 0 1]"},
+		{shape{}, shape{}, "[]"},
+		{shape{0, 3}, shape{0, 7}, "[1 1 1 1]"},
+		{shape{2, 0}, shape{0}, "[2 1]"},
+	} {
+		if got := fmt.Sprint(groups(nil, c.a, c.b)); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// Equal hashes do not make blobs equal.
+func TestInternerCollision(t *testing.T) {
+	in := new(Interner)
+	one := in.ID([]byte("one"))
+	for h := range in.byKey { // as if the hash of another blob were the same
+		in.byKey[h] = append(in.byKey[h], interned{[]byte("two"), 99})
+		if id := find(in.byKey[h], []byte("two")); id != 99 {
+			t.Errorf("the second of two is number %d", id)
+		}
+		if id := find(in.byKey[h], []byte("three")); id != 0 {
+			t.Errorf("a blob that is not there is number %d", id)
+		}
+	}
+	if id := in.ID([]byte("one")); id != one || one == 0 {
+		t.Errorf("%d, then %d", one, id)
+	}
+	if id := in.ID([]byte("four")); id == one || id == 0 {
+		t.Errorf("another blob is number %d", id)
+	}
+}
+
+// Attributes tell what axes are for, and slice bounds are not among them.
+func TestAttrKeys(t *testing.T) {
+	q := fresh()
+	x := ir.Shape{2, 3}
+	key := func(op ir.Op, out ir.Shape, a *ir.Attr) uint32 { return node(q, op, out, a, x).Attr }
+	keep := key(ir.Sum, ir.Shape{2, 1}, &ir.Attr{Axes: []int{1}, Keep: true})
+	if other := key(ir.Sum, ir.Shape{2}, &ir.Attr{Axes: []int{1}}); other == keep {
+		t.Error("kept axes are not in the key")
+	}
+	if other := key(ir.Sum, ir.Shape{1, 3}, &ir.Attr{Axes: []int{0}, Keep: true}); other == keep {
+		t.Error("axes are not in the key")
+	}
+	if key(ir.Slice, ir.Shape{1, 3}, &ir.Attr{Start: []int{0, 0}, Step: []int{1, 1}}) !=
+		key(ir.Slice, ir.Shape{1, 3}, &ir.Attr{Start: []int{1, 0}, Step: []int{-1, 1}}) {
+		t.Error("slice bounds are in the key")
+	}
+	if key(ir.Reshape, ir.Shape{6}, nil) == key(ir.Reshape, ir.Shape{3, 2}, nil) {
+		t.Error("reshape groups are not in the key")
+	}
+}
+
+// Queues are used again: nothing of the last turn may shine through.
+func TestReset(t *testing.T) {
+	q := fresh()
+	first := node(q, ir.Add, ir.Shape{2, 2}, nil, ir.Shape{2, 2}, ir.Shape{1, 2})
+	q.Mark(ir.Release, 0)
+	q.Mark(ir.Keep, 2)
+	if !q.Slots[0].Released || !q.Slots[2].Keep || q.Slots[0].Uses != 1 {
+		t.Errorf("slots %+v", q.Slots)
+	}
+	q.Reset()
+	if second := node(q, ir.Add, ir.Shape{2, 2}, nil, ir.Shape{2, 2}, ir.Shape{1, 2}); second != first {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	for i, s := range q.Slots {
+		if s.Released || s.Keep {
+			t.Errorf("slot %d: %+v", i, s)
+		}
+	}
+}
+
+// Local is equal for turns of a loop that read other tensors.
+func TestLocal(t *testing.T) {
+	q := fresh()
+	a := node(q, ir.Add, ir.Shape{2}, nil, ir.Shape{2}, ir.Shape{2})
+	b := node(q, ir.Add, ir.Shape{2}, nil, ir.Shape{2}, ir.Shape{2})
+	if a == b || a.Local() != b.Local() {
+		t.Errorf("%+v and %+v", a, b)
+	}
+}

@@ -1,0 +1,138 @@
+package segment
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// even numbers serve the odd ones after them.
+func legal(have, k int) bool { return have%2 == 0 && k == have+1 }
+
+func keep(int, *string) {}
+
+func walk(t *Trie[int, string], keys ...int) *Node[int, string] {
+	n := t.Root()
+	for _, k := range keys {
+		n = t.Step(n, k)
+	}
+	return n
+}
+
+var read = End{Reason: ReasonRead, ID: 3}
+
+func TestStep(t *testing.T) {
+	tr := NewTrie[int, string](10, legal)
+	tr.Add([]int{2, 4, 6}, read, "a", keep)
+	tr.Add([]int{2, 5, 8}, read, "b", keep)
+	for _, c := range []struct {
+		keys []int
+		want string
+	}{
+		{[]int{2, 4, 6}, "a"},
+		{[]int{3, 4, 7}, "a"}, // legal twice
+		{[]int{2, 5, 8}, "b"}, // the exact child goes before the legal one
+		{[]int{2, 5, 6}, ""},
+		{[]int{2, 4}, ""},
+		{[]int{9, 4, 6}, ""},
+	} {
+		got := ""
+		if l := tr.Find(walk(tr, c.keys...), read); l != nil {
+			got = l.Plans()[0]
+		}
+		if got != c.want {
+			t.Errorf("%v: plan %q, want %q", c.keys, got, c.want)
+		}
+	}
+	for _, end := range []End{{Reason: ReasonRead, ID: 2}, {Reason: ReasonSync, ID: 3}, {Reason: ReasonRead, ID: 3, All: true}} {
+		if tr.Find(walk(tr, 2, 4, 6), end) != nil {
+			t.Errorf("a plan for %+v", end)
+		}
+	}
+	if n := walk(tr, 1, 1, 1); n != nil || tr.Step(n, 2) != nil {
+		t.Error("there is a way back onto the trie")
+	}
+}
+
+func TestNotes(t *testing.T) {
+	tr := NewTrie[int, string](10, legal)
+	tr.Add([]int{2, 4}, read, "a", func(i int, note *string) { *note = fmt.Sprint("line ", i) })
+	var seen []string
+	tr.Add([]int{2, 6}, read, "b", func(i int, note *string) { seen = append(seen, *note) })
+	if want := []string{"line 0", ""}; !slices.Equal(seen, want) {
+		t.Errorf("notes %q, want %q", seen, want)
+	}
+	if got := tr.Note(walk(tr, 2, 4)); got != "line 1" {
+		t.Errorf("note %q", got)
+	}
+	if got := tr.Note(nil); got != "" {
+		t.Errorf("note off the trie %q", got)
+	}
+}
+
+// The leaf used longest ago goes, with the nodes that only it needed; what
+// stands on them finds nothing, and a new plan is found again.
+func TestEvict(t *testing.T) {
+	tr := NewTrie[int, string](2, legal)
+	tr.Add([]int{2, 4}, read, "a", keep)
+	tr.Add([]int{2, 6}, read, "b", keep)
+	at := walk(tr, 2, 4)
+	tr.Find(walk(tr, 2, 6), read)
+	tr.Add([]int{8}, read, "c", keep)
+	if tr.Len() != 2 || tr.Evictions() != 1 {
+		t.Errorf("%d leaves, %d evictions", tr.Len(), tr.Evictions())
+	}
+	if tr.Find(at, read) != nil || tr.Find(walk(tr, 2, 4), read) != nil {
+		t.Error("the plan used longest ago is still there")
+	}
+	if tr.Find(walk(tr, 2, 6), read) == nil || tr.Find(walk(tr, 8), read) == nil {
+		t.Error("another plan is gone")
+	}
+	tr.Root().last.Store(at.parent.parent) // a step that raced with the eviction
+	walk(tr, 2).last.Store(at)
+	tr.Add([]int{2, 4}, read, "a", keep)
+	if tr.Find(walk(tr, 2, 4), read) == nil {
+		t.Error("a node that was evicted hides the new one")
+	}
+}
+
+// Plans of one leaf whose guards never hold twice do not pile up.
+func TestPlansPerLeaf(t *testing.T) {
+	tr := NewTrie[int, string](2, legal)
+	var leaf *Leaf[int, string]
+	for i := range 3 * plansPerLeaf {
+		leaf = tr.Add([]int{2}, read, fmt.Sprint(i), keep)
+	}
+	plans := leaf.Plans()
+	if len(plans) != plansPerLeaf || plans[len(plans)-1] != fmt.Sprint(3*plansPerLeaf-1) {
+		t.Errorf("%q", plans)
+	}
+}
+
+func TestCut(t *testing.T) {
+	loop := func(i int) int { return i % 6 }
+	line := func(i int) int { return i }
+	p := Policy{Soft: 16, Hard: 40}
+	for _, c := range []struct {
+		name  string
+		n     int
+		local func(int) int
+		want  int
+	}{
+		{"too short", 15, loop, 0},
+		{"not come round", 17, loop, 0},
+		{"come round", 22, loop, 18},
+		{"never comes round", 39, line, 0},
+		{"hard cap", 40, line, 40},
+	} {
+		if got := Cut(p, c.n, c.local); got != c.want {
+			t.Errorf("%s: cut at %d, want %d", c.name, got, c.want)
+		}
+	}
+	for soft := 1; soft < 2*Window; soft++ { // tiny caps cut at last where they say
+		p := Policy{Soft: soft, Hard: soft}
+		if got := Cut(p, soft, line); got != soft {
+			t.Errorf("cap %d: cut at %d", soft, got)
+		}
+	}
+}

@@ -4,10 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -36,7 +39,7 @@ func compile(t *testing.T, source string, flags ...string) (object string) {
 	if err := os.WriteFile(src, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-ffp-contract=off", "-fno-math-errno",
+	args := append([]string{"-O1", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-ffp-contract=off", "-fno-math-errno",
 		"-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing", "-c", "-o", obj, src}, flags...)
 	if log, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%.4000s\n%s", err, log, source[:min(len(source), 200)])
@@ -47,7 +50,7 @@ func compile(t *testing.T, source string, flags ...string) (object string) {
 // TestCompiles holds all ops on all dtypes, in every class and for every ISA,
 // against a compiler that takes warnings for errors.
 func TestCompiles(t *testing.T) {
-	dtypes := tensorDTypes
+	dtypes := kerneltest.DTypes
 	if testing.Short() {
 		dtypes = []ir.DType{ir.Uint8, ir.Float32}
 	}
@@ -55,7 +58,10 @@ func TestCompiles(t *testing.T) {
 		for _, dt := range dtypes {
 			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
 				t.Parallel()
-				k := everyOp(t, dt)
+				k, err := codegen.Lower(kerneltest.EveryOp(dt, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
 				for c := range codegen.NumAccesses {
 					if c != codegen.Contiguous && isa != AVX2 {
 						continue
@@ -70,3 +76,66 @@ func TestCompiles(t *testing.T) {
 		}
 	}
 }
+
+// classes gives every operand the class c.
+func classes(k *codegen.Kernel, c codegen.AccessClass) Variant {
+	v := Variant{Class: make([]codegen.AccessClass, len(k.Operands)), Guarded: c == codegen.Strided}
+	for i := range v.Class {
+		v.Class[i] = c
+	}
+	return v
+}
+
+// TestVectorOnly disassembles the innermost loop of a kernel: multiplications,
+// sums, roots and the like of one element at a time mean that a vector
+// statement was taken apart.
+func TestVectorOnly(t *testing.T) {
+	objdump, err := exec.LookPath("objdump")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("needs objdump for amd64")
+	}
+	k, err := codegen.Parse(`in 0 : float32
+out 1 : float32
+%0 = load 0 : float32
+%1 = erf %0 : float32
+%2 = exp %1 : float32
+%3 = sqrt %2 : float32
+%4 = floor %3 : float32
+%5 = add %4 %0 : float32
+store 1 %5
+`)
+	if err == nil {
+		k, err = codegen.Lower(k)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, isa := range []*ISA{AVX2, AVX512} {
+		source, err := Print("mr_kernel", k, classes(k, codegen.Contiguous), isa)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(objdump, "-d", "--no-show-raw-insn", compile(t, source, machines["amd64"][isa]...)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		vectors := 0
+		for line := range strings.Lines(string(out)) {
+			f := strings.Fields(line)
+			if len(f) < 2 {
+				continue
+			}
+			if scalarArithmetic.MatchString(f[1]) {
+				t.Errorf("%s: %s", isa.Name, line)
+			}
+			if strings.HasPrefix(f[1], "vfmadd") && strings.HasSuffix(f[1], "ps") {
+				vectors++
+			}
+		}
+		if vectors == 0 {
+			t.Errorf("%s: no vector fma", isa.Name)
+		}
+	}
+}
+
+var scalarArithmetic = regexp.MustCompile(`^v?(add|sub|mul|div|sqrt|round|rndscale|max|min|cmp\w*|f(n?m)(add|sub)\d*)s[sd]$`)

@@ -17,6 +17,16 @@ static int mr_probe_call(void *f)
 	return r;
 }
 
+// Objects built for fast and wrong arithmetic change the environment of the
+// thread that opens them, before their probe can refuse them.
+static void *mr_open(const char *path)
+{
+	mr_fpenv saved = mr_fpenv_set();
+	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	mr_fpenv_restore(saved);
+	return object;
+}
+
 // ISA levels, as nativeISA reads them.
 static int mr_isa(void)
 {
@@ -64,24 +74,24 @@ func load(path string) (handle, kernel unsafe.Pointer, err error) {
 	defer goruntime.UnlockOSThread()
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
-	handle = C.dlopen(name, C.RTLD_NOW|C.RTLD_LOCAL)
-	if handle == nil {
+	object := C.mr_open(name)
+	if object == nil {
 		return nil, nil, fmt.Errorf("dlopen: %s", C.GoString(C.dlerror()))
 	}
 	defer func() {
 		if err != nil {
-			C.dlclose(handle)
+			C.dlclose(object)
 		}
 	}()
-	probe, err := symbol(handle, probeSymbol)
+	probe, err := symbol(object, probeSymbol)
 	if err != nil {
 		return nil, nil, err
 	}
 	if C.mr_probe_call(probe) != 0 {
 		return nil, nil, errProbe
 	}
-	kernel, err = symbol(handle, kernelSymbol)
-	return handle, kernel, err
+	kernel, err = symbol(object, kernelSymbol)
+	return object, kernel, err
 }
 
 func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {

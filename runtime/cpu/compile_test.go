@@ -1,0 +1,224 @@
+//go:build cgo && unix
+
+package cpu
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+func scaled(t testing.TB) *codegen.Kernel {
+	t.Helper()
+	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\nstore 1 %2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// faulty opens a device whose faults are counted, not failures.
+func faulty(t *testing.T, c runtime.Config) (*device, *atomic.Int64) {
+	t.Helper()
+	var n atomic.Int64
+	c.OnError = func(err error) {
+		var ce *runtime.CompileError
+		if !errors.As(err, &ce) || ce.Kernel == "" {
+			t.Errorf("reported %T: %v", err, err)
+		}
+		n.Add(1)
+	}
+	d, err := open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d, &n
+}
+
+func fakeCompiler(t *testing.T, script string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cc")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CC", path)
+}
+
+// TestFaultyCompiler checks that whatever a compiler does, values come out
+// right, from tier 0, and the fault is counted and reported.
+func TestFaultyCompiler(t *testing.T) {
+	for name, arm := range map[string]func(t *testing.T){
+		"fails": func(t *testing.T) { fakeCompiler(t, "echo bad flag; exit 1") },
+		"makes rubbish": func(t *testing.T) {
+			fakeCompiler(t, `while [ $# -gt 0 ]; do if [ "$1" = -o ]; then echo rubbish >"$2"; fi; shift; done`)
+		},
+		"hangs": func(t *testing.T) {
+			fakeCompiler(t, "sleep 100 & sleep 100")
+			old := compileTimeout
+			compileTimeout = 200 * time.Millisecond
+			t.Cleanup(func() { compileTimeout = old })
+		},
+		"crashes":       func(t *testing.T) { fakeCompiler(t, "kill -SEGV $$") },
+		"injected":      func(t *testing.T) { fault.Set(fault.Compile, -1); t.Cleanup(fault.Reset) },
+		"does not load": func(t *testing.T) { fault.Set(fault.Load, -1); t.Cleanup(fault.Reset) },
+		"no directory":  func(t *testing.T) { t.Setenv("TMPDIR", "/nonexistent") },
+		"contracts": func(t *testing.T) {
+			if os.Getenv("CC") == "" && findCompiler() == "" {
+				t.Skip("no C compiler here")
+			}
+			fakeCompiler(t, `exec `+findCompiler()+` "$@" -ffast-math`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arm(t)
+			begin := time.Now()
+			d, reported := faulty(t, runtime.Config{Compile: runtime.CompileWait, Threads: 2})
+			k := scaled(t)
+			h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+			compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
+			compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
+			s := d.Stats()
+			if s.CompileFails != 1 || s.Compiles != 0 || s.Fallbacks != 2 || s.Tier0 != 2 || reported.Load() != 1 {
+				t.Errorf("%d failures, %d compiles, %d fallbacks, %d in tier 0, %d reported", s.CompileFails, s.Compiles, s.Fallbacks, s.Tier0, reported.Load())
+			}
+			if spent := time.Since(begin); spent > 30*time.Second {
+				t.Errorf("took %v", spent)
+			}
+		})
+	}
+}
+
+// TestBackground checks that nobody waits for the compiler, that its code is
+// swapped in, and that small work never starts one.
+func TestBackground(t *testing.T) {
+	if findCompiler() == "" {
+		t.Skip("no C compiler here")
+	}
+	d := openTest(t, runtime.Config{Threads: 2})
+	k := scaled(t)
+	small := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+	large := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense)
+	onDevice(t, d, k, small)
+	if err := d.Wait(true); err != nil {
+		t.Fatal(err)
+	}
+	if s := d.Stats(); s.Compiles != 0 || s.Tier0 != 1 {
+		t.Errorf("a small launch: %d compiles, %d in tier 0", s.Compiles, s.Tier0)
+	}
+	before := onDevice(t, d, k, large)
+	if err := d.Wait(true); err != nil {
+		t.Fatal(err)
+	}
+	after := onDevice(t, d, k, large)
+	compare(t, "swapped in", k, after, before)
+	if s := d.Stats(); s.Compiles != 1 || s.Tier0 != 2 || s.Launches != 3 || s.Fallbacks != 0 {
+		t.Errorf("%d compiles, %d of %d launches in tier 0, %d fallbacks", s.Compiles, s.Tier0, s.Launches, s.Fallbacks)
+	}
+}
+
+// TestCloseEndsCompiler checks that Close kills a compiler, drops what waits,
+// and leaves no directory behind.
+func TestCloseEndsCompiler(t *testing.T) {
+	fakeCompiler(t, "sleep 100")
+	t.Setenv("TMPDIR", t.TempDir())
+	d := openTest(t, runtime.Config{Threads: 2})
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), scaled(t), []int64{600000}, 1, kerneltest.Dense)
+	onDevice(t, d, scaled(t), h)
+	for range 1000 {
+		if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), workPattern)); len(dirs) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	begin := time.Now()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if spent := time.Since(begin); spent > 20*time.Second {
+		t.Errorf("Close took %v", spent)
+	}
+	if dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), workPattern)); len(dirs) > 0 {
+		t.Errorf("left behind: %v", dirs)
+	}
+	if _, err := d.Build(scaled(t)); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("Build on a closed device: %v", err)
+	}
+	if err := d.Run(nil); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("Run on a closed device: %v", err)
+	}
+}
+
+// TestSweep checks that directories of dead owners go and others stay.
+func TestSweep(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	live, err := newWorkDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.remove()
+	dead, err := newWorkDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.lock.Close() // as the end of its process would
+	sweep(os.TempDir())
+	if _, err := os.Stat(dead.path); !os.IsNotExist(err) {
+		t.Errorf("a dead owner's directory: %v", err)
+	}
+	if _, err := os.Stat(live.path); err != nil {
+		t.Errorf("a live owner's directory: %v", err)
+	}
+	if info, err := os.Stat(live.path); err == nil && info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+// TestLoadRefuses checks what has no kernel or fails the probe.
+func TestLoadRefuses(t *testing.T) {
+	if findCompiler() == "" {
+		t.Skip("no C compiler here")
+	}
+	tools, err := newToolchain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tools.remove()
+	for source, want := range map[string]error{
+		"int mr_probe(void) { return 1; } void mr_kernel(void) {}": errProbe,
+		"int mr_probe(void) { return 0; }":                         nil,
+		"void mr_kernel(void) {}":                                  nil,
+	} {
+		path, err := tools.compile(t.Context(), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err = load(path); err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
+func TestTierNever(t *testing.T) {
+	fakeCompiler(t, "touch "+filepath.Join(t.TempDir(), "ran")+"; exit 1")
+	for _, c := range []runtime.Config{{Tier: -1}, {Compile: runtime.CompileOff}} {
+		d := openTest(t, c)
+		k := scaled(t)
+		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
+		if err := d.Wait(true); err != nil {
+			t.Fatal(err)
+		}
+		if s := d.Stats(); s.CompileFails != 0 || s.Fallbacks != 0 || s.Tier0 != 1 {
+			t.Errorf("%+v", s)
+		}
+	}
+}

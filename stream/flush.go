@@ -126,10 +126,24 @@ func lifeOf(s *Stream, id int32, sl *queue.Slot[held], end segment.End) segment.
 // for the best plan: its programs never repeat, so a cheap plan is better.
 const greedyAfter = 32
 
+// hasEmpty reports a tensor without elements. Such segments have plans of their
+// own: with a product of 0, groups of dims look equal that are not.
+func hasEmpty(seg *segment.Segment) bool {
+	for i := range seg.Tensors {
+		for _, n := range seg.Tensors[i].Shape {
+			if n == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // planFor finds the plan of a segment or makes one.
 func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit bool, err error) {
 	d := s.dev
-	if leaf := d.trie.Find(s.node, end); leaf != nil {
+	empty := hasEmpty(seg)
+	if leaf := d.trie.Find(s.node, end); leaf != nil && !empty {
 		for _, e := range leaf.Plans() {
 			if e.plan.Check(seg) {
 				d.stats.hits.Add(1)
@@ -137,10 +151,6 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 				return e, true, nil
 			}
 		}
-	}
-	empty := false
-	for i := range seg.Tensors {
-		empty = empty || seg.Tensors[i].Shape.Elems() == 0
 	}
 	mode := d.opts.Fusion
 	switch {

@@ -66,8 +66,10 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxQueueCap keeps relative ids inside the 16 bits that keys have for them.
-const maxQueueCap = 1024
+// maxQueueCap keeps relative ids inside the 15 bits that keys have for them: a
+// queue has up to 4 times the cap's entries, each of up to 4 ids, and the last
+// op may add the recipes of 3 operands, each of one such segment.
+const maxQueueCap = 256
 
 // Tier chooses how the CPU device runs kernels.
 type Tier uint8

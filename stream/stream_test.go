@@ -509,3 +509,22 @@ func TestHandOverOfVirtualLeavesNothing(t *testing.T) {
 		t.Errorf("%d kernels more, %d recomputes", after.Kernels-before.Kernels, after.Recomputes)
 	}
 }
+
+// Sizes of 0 make groups of dims look equal that are not: such a segment has
+// no use for the plan of a larger one.
+func TestEmptyAfterALargerOne(t *testing.T) {
+	e := open(t)
+	sum := func(from, to ir.Shape, vals ...float32) *Value {
+		x := e.host(e.place(), from, vals...)
+		r, s := new(Value), new(Value)
+		Record(r, Place{}, ir.Reshape, ir.Invalid, to, nil, []Arg{t1(mul(e, x, 2))})
+		Record(s, Place{}, ir.Sum, ir.Invalid, nil, &ir.Attr{Axes: []int{0}}, []Arg{t1(r)})
+		return add(e, s, 1)
+	}
+	e.want(sum(ir.Shape{2, 2}, ir.Shape{2, 2}, 1, 2, 3, 4), 9, 13)
+	e.want(sum(ir.Shape{0, 2}, ir.Shape{0, 3}), 1, 1, 1)
+	e.want(sum(ir.Shape{2, 2}, ir.Shape{2, 2}, 1, 2, 3, 4), 9, 13)
+	if n := e.d.Stats().PlanHits; n != 1 {
+		t.Errorf("%d plans found", n)
+	}
+}

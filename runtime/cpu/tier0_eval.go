@@ -43,7 +43,9 @@ type evaluation struct {
 func (t *tier0Prog) eval(a *args, begin, end int64) {
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	e := evaluation{t: t, a: a, begin: begin, p: begin,
-		v:    unsafe.Slice((*t0Val)(scratch), len(t.instrs)),
+		// Not in the scratch memory, as C has it: the collector does not look
+		// there, and what it finds where a pointer is stored must be one.
+		v:    make([]t0Val, len(t.instrs)),
 		list: unsafe.Slice((*walkStep)(unsafe.Add(scratch, t.listAt())), len(t.instrs))[:0],
 		regs: unsafe.Add(scratch, t.regsAt()), own: unsafe.Add(scratch, t.uniformsAt())}
 	flags := unsafe.Add(scratch, t.flagsAt())

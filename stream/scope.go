@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/millrace-go/millrace/ir"
@@ -46,6 +47,12 @@ func (sc *Scope) adopt(v *Value) {
 		sc.mu.Lock()
 	}
 	v.scope.Store(sc)
+	if n := len(sc.owned); n == cap(sc.owned) && n >= 64 { // a scope may last as long as the program
+		sc.owned = slices.DeleteFunc(sc.owned, func(v *Value) bool { return v.scope.Load() != sc })
+		if len(sc.owned) > n/2 { // else it is looked through too often
+			sc.owned = slices.Grow(sc.owned, n)
+		}
+	}
 	sc.owned = append(sc.owned, v)
 	sc.mu.Unlock()
 }
@@ -102,9 +109,10 @@ func release(v *Value, by *ext) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(v)
-	if v.state != stFailed { // a failed value keeps telling why
+	if v.state != stFailed && v.state != stReleased { // those keep telling why
 		v.state, v.ext = stReleased, by
 	}
+	v.scope.Store(nil)
 }
 
 // drop ends a handle's hold on its value. The lock is held.

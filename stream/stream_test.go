@@ -220,6 +220,30 @@ func TestScopeReleasesByDescent(t *testing.T) {
 	}
 }
 
+// A scope that lasts does not hold on to what was released meanwhile.
+func TestScopeForgetsTheReleased(t *testing.T) {
+	e := open(t)
+	sc := e.d.Default().OpenScope()
+	x := e.host(Place{S: e.d.Default(), Scope: sc}, ir.Shape{2}, 0, 0)
+	first := x
+	for range 2000 {
+		y := add(e, x, 1)
+		Release(x)
+		x = y
+	}
+	if n := len(sc.owned); n > 500 {
+		t.Errorf("the scope holds %d values", n)
+	}
+	e.want(x, 2000, 2000)
+	sc.Close()
+	if _, err := e.read(first); !errors.Is(err, ErrReleased) || strings.Contains(err.Error(), "scope") {
+		t.Errorf("released before the scope ended: %v", err)
+	}
+	if live := e.d.Stats().LiveBytes; live != 0 {
+		t.Errorf("%d live bytes", live)
+	}
+}
+
 func TestSetRebindsInPlace(t *testing.T) {
 	e := open(t)
 	w := e.host(e.place(), ir.Shape{2}, 1, 2)

@@ -32,7 +32,7 @@ step() {
 
 # packages_with PATTERN: folders whose tests contain a line matching it.
 packages_with() {
-	grep -rlE --include='*_test.go' "$1" . | grep -v /testdata/ | xargs -r -n1 dirname | sort -u
+	grep -rlE --include='*_test.go' "$1" . | grep -v /testdata/ | sed 's|/[^/]*$||' | sort -u
 }
 
 formatted() {

@@ -11,7 +11,7 @@ import (
 )
 
 func setupExplain(fs *flag.FlagSet) func(streams, []string) error {
-	c := &config{shape: shape{32, 512, 2048}, dtype: dtype{millrace.Float32}, modes: list{fused}}
+	c := &config{shape: shape{32, 512, 2048}, dtype: dtype{millrace.Float32}, modes: list{fused}, wait: true}
 	c.targetFlags(fs)
 	fs.Var(&c.shape, "shape", "`sizes` of the tensor")
 	fs.Var(&c.variants, "variants", "`variants` to explain (default: all)")

@@ -23,6 +23,7 @@ type config struct {
 	budget   time.Duration
 	threads  int
 	tier     string
+	wait     bool // for compilers, before the first run
 	format   string
 	out      string
 }
@@ -109,6 +110,9 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 			o.Tier = millrace.TierInterpreter
 		case "1":
 			o.Tier = millrace.TierCompiled
+		}
+		if c.wait {
+			o.Compile = millrace.CompileWait
 		}
 	}
 	if mode == unfused {

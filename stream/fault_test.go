@@ -172,3 +172,28 @@ func TestRecordingWaitsForASlowDevice(t *testing.T) {
 		}
 	}
 }
+
+// Ops that matched a plan for other sizes have a line too.
+func TestFaultNamesALineOfLegalPlans(t *testing.T) {
+	e := open(t)
+	chain := func(rows int) *Value {
+		x := e.host(e.place(), ir.Shape{rows, 2}, make([]float32, 2*rows)...)
+		b := e.host(e.place(), ir.Shape{1, 2}, 1, 2)
+		y := e.op(ir.Add, t1(x), t1(b))
+		big := new(Value)
+		Record(big, Place{}, ir.Expand, ir.Invalid, ir.Shape{1 << 12, rows, 2}, nil, []Arg{t1(y)})
+		return e.op(ir.Add, t1(big), t1(big))
+	}
+	defer fault.Reset()
+	e.want(mul(e, e.op(ir.Add, t1(e.host(e.place(), ir.Shape{3, 2}, make([]float32, 6)...)),
+		t1(e.host(e.place(), ir.Shape{1, 2}, 1, 2))), 1), 1, 2, 1, 2, 1, 2)
+	y := chain(1)
+	fault.Set(fault.Alloc, -1)
+	for range 2 {
+		_, err := e.read(y)
+		var oe *OpError
+		if !errors.As(err, &oe) || !strings.Contains(oe.Caller, "stream_test.go") {
+			t.Fatalf("got %v", err)
+		}
+	}
+}

@@ -200,8 +200,7 @@ func (s *Stream) store(e *entry, end segment.End) {
 	for i := range keys {
 		keys[i] = s.q.Entries[i].Key
 	}
-	e.lines = make([]string, len(s.q.Nodes))
-	copy(e.lines, s.lines)
+	e.lines = s.knownLines()
 	s.dev.trie.Add(keys, end, e, func(i int, note *string) {
 		n := s.q.Entries[i].Node
 		if n < 0 {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 )
 
 // TestHammer has ten goroutines record, read, release and hand over at once,
@@ -157,5 +159,39 @@ func (h *hammer) check(v *Value, want float32) {
 	got, err := h.e.read(v)
 	if err != nil || got[0] != want || got[1] != want {
 		h.e.t.Errorf("got %v %v, want %v", got, err, want)
+	}
+}
+
+// A device may be closed while others use it: they get ErrClosed or what they
+// asked for.
+func TestCloseWhileInUse(t *testing.T) {
+	for range 10 {
+		e := open(t)
+		w := e.host(e.place(), ir.Shape{2}, 3, 3)
+		var all sync.WaitGroup
+		for g := range 4 {
+			all.Go(func() {
+				s := e.d.NewStream()
+				for i := 0; ; i++ {
+					x := e.host(Place{S: s}, ir.Shape{2}, 1, 2)
+					y := e.op(ir.Mul, t1(x), t1(w))
+					to := new(Value)
+					To(to, e.place(), y)
+					got, err := e.read(add(e, to, float32(g)))
+					if errors.Is(err, runtime.ErrClosed) {
+						return
+					}
+					if err != nil || got[1] != 6+float32(g) {
+						t.Errorf("got %v %v", got, err)
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(5 * time.Millisecond)
+		if err := e.d.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
 	}
 }

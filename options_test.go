@@ -90,7 +90,8 @@ func TestEnvironment(t *testing.T) {
 		{[]string{"MILLRACE_DEBUG=trace=" + trace}, []string{"sum 6.0"}},
 	} {
 		cmd := exec.Command(exe, "-test.run=^TestEnvironment$")
-		cmd.Env = append(os.Environ(), append(c.env, "MILLRACE_TEST_CHILD=1")...)
+		cmd.Env = append(os.Environ(), "MILLRACE_TEST_CHILD=1", "MILLRACE_DEVICE=", "MILLRACE_COMPILE=", "MILLRACE_DEBUG=")
+		cmd.Env = append(cmd.Env, c.env...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %v\n%s", c.env, err, out)

@@ -76,7 +76,7 @@ func vectorise(v *wgsl.Variant, k *codegen.Kernel, p *piece, lanes int) {
 		vectors[w] = true
 	}
 	for i := range v.Args {
-		if w := p.binding[i]; w >= 0 && !aligned(v, k, p, i, lanes) {
+		if w := p.binding[i]; w >= 0 && !aligned(p, i, lanes) {
 			vectors[w] = false
 		}
 	}
@@ -105,7 +105,7 @@ func vectorise(v *wgsl.Variant, k *codegen.Kernel, p *piece, lanes int) {
 }
 
 // aligned reports that operand i moves by whole vectors at vector addresses.
-func aligned(v *wgsl.Variant, k *codegen.Kernel, p *piece, i, lanes int) bool {
+func aligned(p *piece, i, lanes int) bool {
 	l, a, m := &p.launch, &p.launch.Args[i], int64(lanes)
 	inner := l.Rank - 1
 	if len(a.Stages) > 0 || a.Stride[inner] != 1 || a.Offset%m != 0 {

@@ -3,11 +3,12 @@ package webgpu
 import (
 	"encoding/binary"
 
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 )
 
 // elemSize is the bytes of an element in device memory, of any dtype.
-const elemSize = 4
+const elemSize = wgsl.ElemSize
 
 // pack turns host elements into device elements; len(dst) decides how many. A
 // byte becomes a word, a bool the word 0 or 1.

@@ -60,24 +60,32 @@ func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	if l.Rank == runtime.MaxRank {
 		return fmt.Errorf("webgpu: a reduction over %d dims cannot be cut", l.Rank)
 	}
-	d, size := s.segment(k, l)
-	n := l.Dims[d]
-	segs := (n + size - 1) / size
+	c := segmented{k: k, l: l}
+	c.dim, c.unit = segment(k, l)
+	n := l.Dims[c.dim]
+	c.segs = (n + c.unit - 1) / c.unit
 	outs := points(l.Dims[:l.Kept])
-	scratch := make([]runtime.Buffer, len(k.Reduces))
-	for i := range k.Reduces {
-		buf, err := s.scratch(outs * segs * elemSize)
+	for range k.Reduces {
+		buf, err := s.scratch(outs * c.segs * elemSize)
 		if err != nil {
 			return err
 		}
-		scratch[i] = buf
+		c.scratch = append(c.scratch, buf)
 	}
-	whole := n / size
-	for _, r := range [2][3]int64{{0, whole, size}, {whole, segs - whole, n - whole*size}} {
-		if r[1] == 0 {
-			continue
+	whole := n / c.unit
+	if whole > 0 {
+		if err := s.cut(k, c.launch(0, whole, c.unit), skip); err != nil {
+			return err
 		}
-		if err := s.cut(k, s.segments(k, l, d, r[0], r[1], r[2], size, segs, scratch), skip); err != nil {
+	}
+	if rest := n - whole*c.unit; rest > 0 {
+		later := slices.Clone(skip)
+		for _, st := range k.Stores {
+			if whole > 0 && l.Args[st.Operand].Stride[c.dim] == 0 {
+				later[st.Operand] = true // only position 0 stores
+			}
+		}
+		if err := s.cut(k, c.launch(whole, 1, rest), later); err != nil {
 			return err
 		}
 	}
@@ -85,7 +93,7 @@ func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 		if skip[r.Operand] {
 			continue
 		}
-		if err := s.foldScratch(k, l, r, scratch[i], segs); err != nil {
+		if err := s.foldScratch(k, l, r, c.scratch[i], c.segs); err != nil {
 			return err
 		}
 	}
@@ -93,28 +101,36 @@ func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 }
 
 // segment chooses the dim to cut and how many of its positions make a segment.
-func (s *splitter) segment(k *codegen.Kernel, l *runtime.Launch) (dim int, size int64) {
+func segment(k *codegen.Kernel, l *runtime.Launch) (dim int, unit int64) {
 	want := maxSteps(k, l)
 	for d := l.Kept; d < l.Rank; d++ {
-		below := points(l.Dims[d+1 : l.Rank])
-		if l.Dims[d] > 1 && (below < want || d == l.Rank-1) {
-			size := max(want/max(below, 1), 1)
-			if size >= l.Dims[d] {
-				size = (l.Dims[d] + 1) / 2
-			}
-			return d, size
-		}
-		if l.Dims[d] > 1 {
+		n, below := l.Dims[d], points(l.Dims[d+1:l.Rank])
+		switch {
+		case n == 1:
+		case below >= want:
 			return d, 1
+		default:
+			return d, min(want/below, (n+1)/2)
 		}
 	}
 	return l.Rank - 1, 1
 }
 
-// segments is the launch of count whole segments of size positions of dim d,
-// from segment first on (segments are unit positions apart): the segment
-// becomes the last kept dim, and reductions go to scratch.
-func (s *splitter) segments(k *codegen.Kernel, l *runtime.Launch, d int, first, count, size, unit, segs int64, scratch []runtime.Buffer) *runtime.Launch {
+// segmented is a reduction cut along one of its dims.
+type segmented struct {
+	k       *codegen.Kernel
+	l       *runtime.Launch
+	dim     int
+	unit    int64 // positions of dim in a whole segment
+	segs    int64 // segments, the last of which may be short
+	scratch []runtime.Buffer
+}
+
+// launch is the part of count segments from segment first on, of size
+// positions each: the segment becomes the last kept dim, and reductions go to
+// scratch memory.
+func (s *segmented) launch(first, count, size int64) *runtime.Launch {
+	l, d := s.l, s.dim
 	c := *l
 	c.Args = slices.Clone(l.Args)
 	insert(&c, l.Kept)
@@ -123,12 +139,12 @@ func (s *splitter) segments(k *codegen.Kernel, l *runtime.Launch, d int, first, 
 	c.Dims[l.Kept], c.Dims[d] = count, size
 	for i := range c.Args {
 		a := &c.Args[i]
-		a.Stride[l.Kept] = a.Stride[d] * unit
+		a.Stride[l.Kept] = a.Stride[d] * s.unit
 		a.Offset += first * a.Stride[l.Kept]
 	}
-	for i, r := range k.Reduces {
-		a := runtime.Access{Buf: scratch[i], Offset: first}
-		step := segs
+	for i, r := range s.k.Reduces {
+		a := runtime.Access{Buf: s.scratch[i], Offset: first}
+		step := s.segs
 		a.Stride[l.Kept] = 1
 		for j := l.Kept - 1; j >= 0; j-- {
 			a.Stride[j] = step

@@ -132,7 +132,7 @@ func randomReduce(rng *rand.Rand) *trial {
 	}
 	anyhow := func(a *runtime.Access) int64 { return randomAccess(rng, a, dims, false) }
 	keptOnly := func(a *runtime.Access) int64 { return dense(a, dims[:kept]) }
-	everywhere := func(a *runtime.Access) int64 { return dense(a, dims) }
+	somewhere := func(a *runtime.Access) int64 { return randomAccess(rng, a, dims, true) }
 	v := b.int32Of(b.emit(ir.Load, ir.Int32, uint64(operand(codegen.Input, ir.Int32, anyhow))))
 	for range rng.IntN(3) {
 		dt := layoutTypes[rng.IntN(len(layoutTypes))]
@@ -146,9 +146,14 @@ func randomReduce(rng *rand.Rand) *trial {
 		op := []ir.Op{ir.Sum, ir.Max}[rng.IntN(2)]
 		k.Reduces = append(k.Reduces, codegen.Reduce{Op: op, Value: b.from(dt, v), Operand: operand(codegen.Output, dt, keptOnly)})
 	}
-	if rng.IntN(3) == 0 {
-		k.Stores = append(k.Stores, codegen.Store{Operand: operand(codegen.Output, ir.Int32, everywhere), Value: v})
+	if rng.IntN(2) == 0 {
+		k.Stores = append(k.Stores, codegen.Store{Operand: operand(codegen.Output, ir.Int32, somewhere), Value: v})
 	}
 	x.fillInputs(rng)
+	for i, o := range k.Operands {
+		if o.Kind == codegen.Output {
+			x.fill(rng, i) // what is not written must stay
+		}
+	}
 	return x
 }

@@ -1,0 +1,110 @@
+package webgpu_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/apitest"
+	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/ir"
+	_ "github.com/millrace-go/millrace/runtime/webgpu"
+)
+
+func openEngine(t *testing.T) *millrace.Device {
+	t.Helper()
+	d, err := millrace.Open("webgpu")
+	if err != nil {
+		if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "webgpu") {
+			t.Fatalf("required device: %v", err)
+		}
+		t.Skipf("no device: %v", err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// TestEnginePrograms runs random programs through the public API. They compute
+// on integers and masks, which every device gives the same bits.
+func TestEnginePrograms(t *testing.T) {
+	d := openEngine(t)
+	programs := uint64(12)
+	if testing.Short() {
+		programs = 3
+	}
+	for seed := range programs {
+		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: ir.SetOf(ir.Int32, ir.Uint8, ir.Bool)}
+		prog := progen.New(seed, c)
+		inputs := progen.Inputs(prog, seed)
+		want, err := ir.EvalTensors(prog, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pass := range 2 {
+			tensors := apitest.Run(d, prog, inputs)
+			for _, id := range prog.Outputs {
+				got, err := apitest.Bytes(tensors[id])
+				if err == nil {
+					err = apitest.Differ(want[id].TensorType, got, want[id].Data)
+				}
+				if err != nil {
+					t.Fatalf("seed %d, pass %d, tensor %%%d: %v\n%v", seed, pass, id, err, prog)
+				}
+			}
+		}
+	}
+}
+
+// TestEngineFuses: a GELU from public ops is one kernel, here too, and a
+// second batch size compiles nothing.
+func TestEngineFuses(t *testing.T) {
+	d := openEngine(t)
+	gelu := func(rows int) []float32 {
+		data := make([]float32, rows*64)
+		for i := range data {
+			data[i] = float32(i%257)/32 - 4
+		}
+		x := millrace.FromSliceOn(d, data, rows, 64)
+		y := x.Mul(x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1)).MulScalar(0.5)
+		got, err := millrace.Values[float32](y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range data {
+			want := float64(v) * (math.Erf(float64(v)/math.Sqrt2) + 1) / 2
+			if math.Abs(float64(got[i])-want) > 2e-6 {
+				t.Fatalf("gelu(%v) = %v, want %v", v, got[i], want)
+			}
+		}
+		return got
+	}
+	before := d.Stats()
+	gelu(32)
+	first := d.Stats()
+	if n := first.Runtime.Launches - before.Runtime.Launches; n != 1 {
+		t.Errorf("%d kernels, want 1", n)
+	}
+	gelu(31)
+	gelu(7)
+	if n := d.Stats().Runtime.Compiles - first.Runtime.Compiles; n != 0 {
+		t.Errorf("%d compiles for other batch sizes", n)
+	}
+}
+
+// TestEngineUnsupported: what WGSL lacks is refused where it is recorded.
+func TestEngineUnsupported(t *testing.T) {
+	d := openEngine(t)
+	for _, x := range []*millrace.Tensor{
+		millrace.FromSliceOn(d, []float64{1}, 1),
+		millrace.FromSliceOn(d, []int64{1}, 1),
+		millrace.FromSliceOn(d, []float32{1}, 1).Cast(millrace.Float64),
+	} {
+		err := x.Err()
+		if !errors.Is(err, millrace.ErrUnsupported) || !strings.Contains(err.Error(), "engine_test.go") {
+			t.Errorf("%v, want ErrUnsupported and this line", err)
+		}
+	}
+}

@@ -143,16 +143,34 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestExplain wants the things issue readers look for, not their wording.
+// TestExplain wants what readers look for: the segment, the plan, the kernel
+// and what it runs as.
 func TestExplain(t *testing.T) {
-	code, out, errs := fusebench("explain", "gelu", "-device", "cpu", "-variants", "custom", "-shape", "8,64")
+	code, out, errs := fusebench("explain", "gelu", "-device", "cpu", "-variants", "custom", "-shape", "8,64", "-tier", "0")
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	for _, want := range []string{"# gelu custom, cpu, fused", "kernel"} {
+	for _, want := range []string{"# gelu custom, cpu, fused", "segment", "plan: 1 kernels", "kernel 0", "tier 0", "recip", "= fdiv"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+}
+
+// TestExplainCompiled wants the C where a compiler works.
+func TestExplainCompiled(t *testing.T) {
+	if state, what := compiler(); state != "present" {
+		t.Skip("C compiler:", what)
+	}
+	if state, what := cgo(); state != "on" {
+		t.Skip("cgo:", what)
+	}
+	code, out, errs := fusebench("explain", "gelu", "-device", "cpu", "-variants", "erf", "-shape", "8,64")
+	if code != 0 || errs != "" {
+		t.Fatalf("exit %d, %q", code, errs)
+	}
+	if !strings.Contains(out, "tier 1, C") {
+		t.Errorf("no C in\n%s", out)
 	}
 }
 

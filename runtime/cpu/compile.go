@@ -147,17 +147,21 @@ func (c *compiler) compile(v *variant) {
 	}
 }
 
+// source is the C of a variant, which depends on nothing else.
+func (c *compiler) source(v *variant) (string, error) {
+	lowered, err := v.prog.lowered()
+	if err != nil {
+		return "", err
+	}
+	return cgo.Print(kernelSymbol, lowered, v.key.variant(len(v.prog.kernel.Operands)), c.isa)
+}
+
 func (c *compiler) build(v *variant) (code unsafe.Pointer, source string, err error) {
 	tools, err := c.toolchain()
 	if err != nil {
 		return nil, "", err
 	}
-	lowered, err := v.prog.lowered()
-	if err != nil {
-		return nil, "", err
-	}
-	source, err = cgo.Print(kernelSymbol, lowered, v.key.variant(len(v.prog.kernel.Operands)), c.isa)
-	if err != nil {
+	if source, err = c.source(v); err != nil {
 		return nil, "", err
 	}
 	source += cgo.Probe(probeSymbol)

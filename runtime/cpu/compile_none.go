@@ -17,6 +17,8 @@ func (*compiler) wait()                {}
 func (*compiler) stop()                {}
 func (*compiler) unload()              {}
 
+func (*compiler) source(*variant) (string, error) { return "", nil }
+
 func findCompiler() string { return "" }
 
 func describe() string { return goruntime.GOARCH + " without cgo" }

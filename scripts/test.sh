@@ -77,7 +77,7 @@ cross() {
 # Go contracts a*b+c on these two; tensors' bits must not notice.
 contraction() {
 	if [ "$(go env GOARCH)" = amd64 ] && grep -qw fma /proc/cpuinfo 2>/dev/null && grep -qw bmi2 /proc/cpuinfo; then
-		step goamd64-v3 env GOAMD64=v3 go test -timeout 20m ./ir ./runtime/cpu
+		step goamd64-v3 env GOAMD64=v3 go test -short -timeout 20m ./ir ./runtime/cpu
 	else
 		say "goamd64-v3: skipped, this machine is below x86-64-v3"
 	fi

@@ -136,6 +136,9 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
+// maxElements fits an int of 32 bits.
+const maxElements = 1<<31 - 1
+
 // A shape is a flag of sizes with commas between them.
 type shape []int
 
@@ -149,8 +152,8 @@ func (s *shape) Set(text string) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("%q is no size: want whole numbers from 1, with commas between them", part)
 		}
-		if total > (1<<31)/n {
-			return fmt.Errorf("more than %d elements", 1<<31)
+		if total > maxElements/n {
+			return fmt.Errorf("more than %d elements", maxElements)
 		}
 		total *= n
 		*s = append(*s, n)

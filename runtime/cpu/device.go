@@ -133,14 +133,15 @@ func (d *device) Run(list []runtime.Launch) error {
 	}
 	defer d.life.RUnlock()
 	if err := fault.Hit(fault.Launch); err != nil {
-		return fmt.Errorf("cpu: %w", err)
+		return &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
 	}
 	var few [4]ready
 	todo := few[:0]
 	for i := range list {
 		r, err := d.prepare(&list[i])
 		if err != nil {
-			return fmt.Errorf("cpu: launch %d: %w", i, err)
+			// Nothing has run yet: the engine may take all of it up op by op.
+			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", i, err)}
 		}
 		if !r.empty {
 			todo = append(todo, r)

@@ -18,6 +18,13 @@ const wideType = "struct wide { l : $U, h : $U }\n"
 
 // helpers in an order in which each uses only earlier ones.
 var helpers = []helper{
+	// Mesa turns sqrt(x) * sqrt(x) into |x|; behind a select it keeps the NaN
+	// of a negative x.
+	{"mr_sqrt", nil, `
+fn mr_sqrt(x : $F) -> $F {
+	return select($F(bitcast<f32>(0x7fc00000u)), sqrt(x), x >= $F(0.0));
+}
+`},
 	{"mr_mulhi", nil, `
 fn mr_mulhi(x : $U, y : $U) -> $U {
 	let m = $U(0xffffu);

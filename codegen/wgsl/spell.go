@@ -46,7 +46,7 @@ var prims = []spelling{
 	{ir.Mul, u8s, "($0 * $1) & $U(255u)", ""},
 	{ir.Neg, u8s, "($U(0u) - $0) & $U(255u)", ""},
 
-	{ir.Sqrt, f32s, "sqrt($0)", ""},
+	{ir.Sqrt, f32s, "mr_sqrt($0)", "mr_sqrt"},
 	{ir.Floor, f32s, "floor($0)", ""},
 	{ir.Ceil, f32s, "ceil($0)", ""},
 	{ir.Round, f32s, "round($0)", ""},

@@ -108,3 +108,16 @@ func TestEngineUnsupported(t *testing.T) {
 		}
 	}
 }
+
+// TestSquareOfRoot: drivers like to turn sqrt(x)*sqrt(x) into |x|.
+func TestSquareOfRoot(t *testing.T) {
+	d := openEngine(t)
+	x := millrace.FromSliceOn(d, []float32{-3.75, 4})
+	got, err := millrace.Values[float32](x.Sqrt().Square().AddScalar(0.5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsNaN(float64(got[0])) || math.Abs(float64(got[1])-4.5) > 1e-5 {
+		t.Errorf("got %v, want [NaN 4.5]", got)
+	}
+}

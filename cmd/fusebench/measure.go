@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// minRuns is what every contestant gets, whatever the budget says: the median
-// of fewer is no median.
+// minRuns is what a contestant gets whatever the budget says, if it is not dear:
+// the median of fewer is no median.
 const minRuns = 3
 
 // A contestant is one thing that is timed, in rounds with all others: what a
@@ -14,6 +14,9 @@ type contestant struct {
 	run  func() (time.Duration, error)
 	// base contestants are what others are divided by: they run in every round.
 	base bool
+	// dear contestants, a single run of which takes much of the budget, are not
+	// warmed up by more than their first run and are content with one timed run.
+	dear bool
 
 	rounds []int     // rounds it ran in
 	times  []float64 // seconds, one per round it ran in
@@ -78,10 +81,15 @@ func fits(left time.Duration, cs []*contestant) bool {
 	return round <= left.Seconds()
 }
 
+// enough says whether c has the runs it is owed.
+func (c *contestant) enough() bool {
+	return len(c.times) >= minRuns || c.dear && len(c.times) > 0
+}
+
 func dropDearest(cs []*contestant) bool {
 	var dearest *contestant
 	for _, c := range cs {
-		if c.out || c.base || len(c.times) < minRuns {
+		if c.out || c.base || !c.enough() {
 			continue
 		}
 		if dearest == nil || median(c.times) > median(dearest.times) {

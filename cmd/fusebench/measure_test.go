@@ -59,6 +59,16 @@ func TestInterleaveMinimum(t *testing.T) {
 	}
 }
 
+func TestInterleaveDear(t *testing.T) {
+	var f fakeClock
+	a, b := f.takes("a", time.Hour), f.takes("b", time.Second)
+	a.dear = true
+	interleave(f.now, 2*time.Second, 15, []*contestant{a, b}, nil)
+	if len(a.times) != 1 || len(b.times) != minRuns {
+		t.Errorf("%d dear and %d cheap runs, want 1 and %d", len(a.times), len(b.times), minRuns)
+	}
+}
+
 func TestInterleaveFailure(t *testing.T) {
 	var f fakeClock
 	bad := &contestant{name: "bad", run: func() (time.Duration, error) { return 0, errors.New("broken") }}

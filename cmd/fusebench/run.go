@@ -29,6 +29,9 @@ func timeSuite(c *config, s Suite, io streams) error {
 	return deliver(io.out, report, c.format, c.out)
 }
 
+// dearShare of a device's budget in one run makes a contestant dear.
+const dearShare = 0.1
+
 // timeDevice runs every variant in every mode on one device, within about the
 // budget.
 func timeDevice(c *config, s Suite, device string, budget time.Duration, show *progress) ([]Row, error) {
@@ -52,7 +55,9 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 	for _, b := range benches {
 		for _, v := range c.variants {
 			show.say("%s: %s %s, first run", device, v, b.mode)
-			all = append(all, newTimed(c, s, device, v, b, host))
+			t := newTimed(c, s, device, v, b, host)
+			t.contestant.dear = float64(t.row.ColdMS) > dearShare*float64(budget.Milliseconds())
+			all = append(all, t)
 		}
 	}
 	copies := copyContestants(c, device, benches[0], host)
@@ -85,7 +90,7 @@ func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell fu
 			return err
 		}
 		for _, c := range cs {
-			if c.out {
+			if c.out || c.dear {
 				continue
 			}
 			tell(c)

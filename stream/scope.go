@@ -19,6 +19,7 @@ type Scope struct {
 	mu     sync.Mutex
 	owned  []*Value
 	closed bool
+	room   [32]*Value // where owned starts: steps are often short
 }
 
 // OpenScope opens a scope on the stream.
@@ -52,6 +53,9 @@ func (sc *Scope) adopt(v *Value) {
 		if len(sc.owned) > n/2 { // else it is looked through too often
 			sc.owned = slices.Grow(sc.owned, n)
 		}
+	}
+	if sc.owned == nil {
+		sc.owned = sc.room[:0]
 	}
 	sc.owned = append(sc.owned, v)
 	sc.mu.Unlock()
@@ -92,6 +96,7 @@ func (sc *Scope) Close() {
 	for _, v := range owned {
 		release(v, by)
 	}
+	clear(sc.room[:]) // released handles point at the scope, not it at them
 }
 
 // Release gives a value up. Its memory returns to the pool when nothing else

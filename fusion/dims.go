@@ -92,7 +92,10 @@ func (d *dimSet) view(seg *segment.Segment, node *ir.Node, arg, out int32) {
 			d.union(o+int32(i), a+int32(ax))
 		}
 	case ir.Reshape:
-		eachRun(from, to, func(i0, i1, j0, j1 int) {
+		if from.Elems() == 0 {
+			return // products of 0 say nothing about dims
+		}
+		ir.EachRun(from, to, func(i0, i1, j0, j1 int) {
 			d.run(a+int32(i0), a+int32(i1), o+int32(j0), o+int32(j1))
 		})
 	case ir.Sum, ir.Max:
@@ -130,35 +133,6 @@ func (d *dimSet) run(i0, i1, j0, j1 int32) {
 	b, ok2 := free(j0, j1)
 	if ok && ok2 {
 		d.union(a, b)
-	}
-}
-
-// eachRun takes a reshape apart into the shortest runs of dims with equal
-// products, as the relative form of the node does: dims i0 to i1 of one shape
-// are dims j0 to j1 of the other. A run with no dims on one side has only dims
-// of size 1 on the other.
-func eachRun(from, to ir.Shape, f func(i0, i1, j0, j1 int)) {
-	i, j := 0, 0
-	for i < len(from) || j < len(to) {
-		i0, j0 := i, j
-		p, q := 1, 1
-		if i < len(from) {
-			p, i = from[i], i+1
-		}
-		if j < len(to) {
-			q, j = to[j], j+1
-		}
-		for p != q {
-			switch {
-			case p < q && i < len(from):
-				p, i = p*from[i], i+1
-			case j < len(to):
-				q, j = q*to[j], j+1
-			default:
-				return // a dim of size 0: nothing follows
-			}
-		}
-		f(i0, i, j0, j)
 	}
 }
 

@@ -63,7 +63,9 @@ func (in *Interner) attr(n *ir.Node, arg ir.Shape) uint32 {
 	switch n.Op {
 	case ir.Reshape:
 		blob = append(blob, 'r')
-		blob = groups(blob, arg, n.Shape)
+		ir.EachRun(arg, n.Shape, func(i0, i1, j0, j1 int) {
+			blob = append(blob, byte(i1-i0), byte(j1-j0))
+		})
 	default:
 		if n.Attr == nil || n.Attr.Axes == nil {
 			return 0
@@ -77,33 +79,4 @@ func (in *Interner) attr(n *ir.Node, arg ir.Shape) uint32 {
 		}
 	}
 	return in.ID(blob)
-}
-
-// groups appends how dims of two shapes with the same number of elements pair
-// up: runs of dims whose products are equal, as short as possible.
-func groups(blob []byte, a, b ir.Shape) []byte {
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		i0, j0 := i, j
-		p, q := 1, 1
-		if i < len(a) {
-			p, i = a[i], i+1
-		}
-		if j < len(b) {
-			q, j = b[j], j+1
-		}
-		for p != q {
-			switch {
-			case p < q && i < len(a):
-				p, i = p*a[i], i+1
-			case j < len(b):
-				q, j = q*b[j], j+1
-			default:
-				// Zero-sized dims: no finer grouping exists.
-				p, q, i, j = 0, 0, len(a), len(b)
-			}
-		}
-		blob = append(blob, byte(i-i0), byte(j-j0))
-	}
-	return blob
 }

@@ -1,0 +1,32 @@
+package ir
+
+// EachRun takes a reshape apart into the shortest runs of dims with equal
+// products: dims i0 to i1 of one shape are dims j0 to j1 of the other. A run
+// with no dims on one side has only dims of size 1 on the other; in a shape with
+// a dim of size 0 the last run is whatever is left. The relative
+// form of a reshape is its runs, and fusion relies on just those: there is one
+// definition, so that they cannot disagree.
+func EachRun(from, to Shape, f func(i0, i1, j0, j1 int)) {
+	i, j := 0, 0
+	for i < len(from) || j < len(to) {
+		i0, j0 := i, j
+		p, q := 1, 1
+		if i < len(from) {
+			p, i = from[i], i+1
+		}
+		if j < len(to) {
+			q, j = to[j], j+1
+		}
+		for p != q {
+			switch {
+			case p < q && i < len(from):
+				p, i = p*from[i], i+1
+			case j < len(to):
+				q, j = q*to[j], j+1
+			default:
+				p, q, i, j = 0, 0, len(from), len(to)
+			}
+		}
+		f(i0, i, j0, j)
+	}
+}

@@ -27,33 +27,6 @@ type bind struct {
 	job      job       // one that is waited for
 }
 
-// use says when a plan touches a tensor; -1 is never.
-type use struct {
-	written int32 // first step that writes it
-	read    int32 // last step that reads it
-}
-
-func usesOf(p *fusion.Plan, seg *segment.Segment) []use {
-	uses := make([]use, len(seg.Tensors))
-	for i := range uses {
-		uses[i] = use{-1, -1}
-	}
-	for k := range p.Steps {
-		st := &p.Steps[k]
-		for i, op := range st.Operands {
-			switch u := &uses[op.Tensor]; st.Kernel.Operands[i].Kind {
-			case codegen.Input:
-				u.read = int32(k)
-			case codegen.Output:
-				if u.written < 0 {
-					u.written = int32(k)
-				}
-			}
-		}
-	}
-	return uses
-}
-
 // memo keeps the layout of the shapes a plan ran with last: a hot segment
 // usually comes back with the same ones.
 type memo struct {
@@ -261,24 +234,19 @@ func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.La
 	return nil
 }
 
-// inPlace finds an operand of step k whose memory operand i may overwrite:
-// nothing reads it afterwards, every point reads just the element it writes,
-// and no other operand of the step looks at that memory. -1 if there is none.
+// inPlace finds an operand of step k whose memory operand i may overwrite: one
+// that the plan pairs with it, whose real layout is the same, that nothing
+// reads afterwards and that no other operand looks at under another name. -1
+// if there is none.
 func (s *Stream) inPlace(ent *entry, seg *segment.Segment, k, i int, l *runtime.Launch) int {
 	step := &ent.plan.Steps[k]
 	out := &l.Args[i]
 	if s.dev.opts.Check || l.Kept < l.Rank || len(out.Stages) > 0 {
 		return -1
 	}
-	for dim := range l.Rank {
-		if out.Stride[dim] == 0 && l.Dims[dim] > 1 {
-			return -1
-		}
-	}
-	size := s.dev.caps.ElemSize[seg.Tensors[step.Operands[i].Tensor].DT]
-	for c, op := range step.Operands {
-		if step.Kernel.Operands[c].Kind != codegen.Input || s.dev.caps.ElemSize[seg.Tensors[op.Tensor].DT] != size ||
-			!sameAccess(out, &l.Args[c], l.Rank) || !s.dying(ent, seg, k, op.Tensor) {
+	for _, p := range step.InPlace {
+		c, t := p.In, step.Operands[p.In].Tensor
+		if p.Out != i || !sameAccess(out, &l.Args[c], l.Rank) || !s.dying(ent, seg, k, t) {
 			continue
 		}
 		alone := true
@@ -288,15 +256,31 @@ func (s *Stream) inPlace(ent *entry, seg *segment.Segment, k, i int, l *runtime.
 			}
 		}
 		if alone {
-			return op.Tensor
+			return t
 		}
+	}
+	return -1
+}
+
+// lastRead is the last step that reads a tensor's memory, lastUse the last that
+// reads or writes it; -1 for none.
+func (e *entry) lastRead(t int) int {
+	if u := e.plan.Uses(); t < len(u.Read) {
+		return u.Read[t]
+	}
+	return -1
+}
+
+func (e *entry) lastUse(t int) int {
+	if u := e.plan.Uses(); t < len(u.Write) {
+		return max(u.Read[t], u.Write[t])
 	}
 	return -1
 }
 
 // dying reports that step k is the last reader of a tensor's memory.
 func (s *Stream) dying(ent *entry, seg *segment.Segment, k, t int) bool {
-	if int(ent.uses[t].read) != k {
+	if ent.lastRead(t) != k {
 		return false
 	}
 	// One reader left: the queue's for an operand, the plan's for a temporary.
@@ -350,8 +334,7 @@ func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
 	w := &s.work
 	for i := 0; i < len(w.owned); i++ {
 		t := w.owned[i]
-		u := ent.uses[t]
-		if seg.Tensors[t].Life == segment.LifeWrite || max(u.read, u.written) > int32(k) || s.aliased(ent, int(t)) {
+		if seg.Tensors[t].Life == segment.LifeWrite || ent.lastUse(int(t)) > k || s.aliased(ent, int(t)) {
 			continue
 		}
 		if b := w.mem[t].block; b.refs.Load() == 1 {

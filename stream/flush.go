@@ -19,7 +19,6 @@ import (
 type entry struct {
 	plan  *fusion.Plan
 	progs []runtime.Program // one per step
-	uses  []use             // per tensor of the segment
 	memo  memo              // layout of the last shapes
 
 	// Results that are not written, grouped by what they start from.
@@ -232,7 +231,6 @@ func (s *Stream) explore(seg *segment.Segment, mode FusionMode) (e *entry, err e
 		}
 		e.progs = append(e.progs, p)
 	}
-	e.uses = usesOf(plan, seg)
 	e.sets, e.class = leafSets(seg)
 	e.memo.init(seg)
 	d.stats.explored.Add(1)

@@ -20,7 +20,7 @@ func TestAPI(t *testing.T) {
 	cmd := exec.Command(tool, "doc", "-all", ".")
 	got, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Skipf("go doc: %v\n%s", err, got)
+		t.Fatalf("go doc: %v\n%s", err, got)
 	}
 	golden := filepath.Join("testdata", "api.txt")
 	if *update {

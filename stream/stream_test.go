@@ -391,14 +391,16 @@ func TestAllocFaultPoisonsAndRecovers(t *testing.T) {
 	defer fault.Reset()
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	y := mul(e, x, 2)
-	fault.Set("alloc", 1)
-	fault.Set("alloc", 2)
-	for range 2 {
-		if _, err := e.read(y); err == nil {
-			break
-		}
+	fault.Set(fault.Alloc, -1)
+	_, err := e.read(y)
+	var oe *OpError
+	if !errors.As(err, &oe) || !errors.Is(err, runtime.ErrOutOfMemory) || oe.Op != "mul" || !strings.Contains(oe.Caller, "stream_test.go") {
+		t.Errorf("with no memory to be had: %v", err)
 	}
 	fault.Reset()
+	if _, again := e.read(y); !errors.Is(again, runtime.ErrOutOfMemory) {
+		t.Errorf("the value lost its error: %v", again)
+	}
 	e.want(mul(e, x, 3), 3, 6)
 }
 

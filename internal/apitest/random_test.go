@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -62,6 +63,9 @@ func TestRandomPrograms(t *testing.T) {
 func TestRandomProgramsCompiled(t *testing.T) {
 	dev, err := millrace.Open("cpu:tier=1,threads=2")
 	if err != nil {
+		if builtWithCgo && strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "cpu") {
+			t.Fatalf("required tier: %v", err)
+		}
 		t.Skip("no compiled tier: ", err)
 	}
 	t.Cleanup(func() { dev.Close() })

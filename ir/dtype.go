@@ -93,9 +93,9 @@ func (s DTypeSet) Has(d DType) bool { return s>>d&1 != 0 }
 
 // The sets the op table speaks of.
 var (
-	Floats  = SetOf(Float32, Float64)
-	Ints    = SetOf(Uint8, Int32, Int64, Uint32, Uint64)
-	Numbers = Floats | Ints
-	Bools   = SetOf(Bool)
-	All     = Numbers | Bools
+	Floats    = SetOf(Float32, Float64)
+	Ints      = SetOf(Uint8, Int32, Int64, Uint32, Uint64)
+	Numbers   = Floats | Ints
+	Bools     = SetOf(Bool)
+	AllDTypes = Numbers | Bools
 )

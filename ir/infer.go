@@ -41,7 +41,15 @@ func Infer(op Op, attr *Attr, dt DType, shape Shape, args ...Operand) (DType, Sh
 		}
 		s, err := broadcastAll(args)
 		return out, s, err
-	case ClassView, ClassReduce:
+	case ClassReduce, ClassScan, ClassSort:
+		return inferRow(op, info, attr, dt, args)
+	case ClassMove:
+		return inferMove(op, info, attr, shape, args)
+	case ClassGather:
+		return inferGather(info, attr, args)
+	case ClassScatter:
+		return inferScatter(info, attr, args)
+	case ClassView:
 		x := args[0]
 		if x.Scalar {
 			return Invalid, nil, fmt.Errorf("%s needs a tensor operand", op)
@@ -197,9 +205,9 @@ func inferShape(op Op, attr *Attr, shape, x Shape) (Shape, error) {
 	case Permute:
 		return inferPermute(attr, x)
 	case Slice:
-		return inferSlice(attr, shape, x)
+		return inferSlice(op, attr, shape, x)
 	}
-	return inferReduce(op, attr, x)
+	return inferWindow(attr, shape, x)
 }
 
 func inferPermute(attr *Attr, x Shape) (Shape, error) {
@@ -218,14 +226,14 @@ func inferPermute(attr *Attr, x Shape) (Shape, error) {
 	return r, nil
 }
 
-func inferSlice(attr *Attr, shape, x Shape) (Shape, error) {
+func inferSlice(op Op, attr *Attr, shape, x Shape) (Shape, error) {
 	if attr == nil || len(attr.Start) != len(x) || len(attr.Step) != len(x) || len(shape) != len(x) {
-		return nil, fmt.Errorf("%w: slice of %v needs start, step and extent for %d dims", ErrShape, x, len(x))
+		return nil, fmt.Errorf("%w: %s of %v needs start, step and extent for %d dims", ErrShape, op, x, len(x))
 	}
 	for d, n := range shape {
 		start, step := attr.Start[d], attr.Step[d]
 		if step == 0 {
-			return nil, fmt.Errorf("%w: slice of %v: step 0 in dim %d", ErrShape, x, d)
+			return nil, fmt.Errorf("%w: %s of %v: step 0 in dim %d", ErrShape, op, x, d)
 		}
 		if n == 0 {
 			continue
@@ -238,38 +246,8 @@ func inferSlice(attr *Attr, shape, x Shape) (Shape, error) {
 			ok = ok && last >= 0 && last < x[d]
 		}
 		if !ok {
-			return nil, fmt.Errorf("%w: slice of %v: dim %d has no %d elements from %d by %d", ErrShape, x, d, n, start, step)
+			return nil, fmt.Errorf("%w: %s of %v: dim %d has no %d elements from %d by %d", ErrShape, op, x, d, n, start, step)
 		}
 	}
 	return shape, nil
-}
-
-func inferReduce(op Op, attr *Attr, x Shape) (Shape, error) {
-	if attr == nil {
-		return nil, fmt.Errorf("%w: %s of %v without axes", ErrShape, op, x)
-	}
-	prev := -1
-	for _, a := range attr.Axes {
-		if a <= prev || a >= len(x) {
-			return nil, fmt.Errorf("%w: %s of %v: bad axes %v", ErrShape, op, x, attr.Axes)
-		}
-		if op == Max && x[a] == 0 {
-			return nil, fmt.Errorf("%w: max of %v over axis %d, which is empty", ErrShape, x, a)
-		}
-		prev = a
-	}
-	r := make(Shape, 0, len(x))
-	next := 0
-	for d, n := range x {
-		switch {
-		case next == len(attr.Axes) || attr.Axes[next] != d:
-			r = append(r, n)
-		case attr.Keep:
-			r = append(r, 1)
-			next++
-		default:
-			next++
-		}
-	}
-	return r, nil
 }

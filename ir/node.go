@@ -23,11 +23,64 @@ type Arg struct {
 func T(id int) Arg   { return Arg{ID: int32(id)} }
 func S(slot int) Arg { return Arg{ID: int32(slot), Scalar: true} }
 
-// Attr holds what some ops need besides operands. Axes enter a plan's key
-// verbatim; Start and Step of slices are run-time values.
+// Attr holds what some ops need besides operands. Axes, Keep, Descending, Mode
+// and Combine enter a plan's key verbatim; Start and Step are run-time values.
 type Attr struct {
-	Axes  []int // Permute: order; Sum, Max: reduced axes, sorted ascending
-	Keep  bool  // reductions keep reduced axes as size 1
-	Start []int // Slice, per dim
-	Step  []int // Slice, per dim, not 0
+	Axes       []int     // Permute: order; reductions: reduced axes, sorted ascending; scans, sorts, Window, Concat, Gather, Scatter: one axis
+	Keep       bool      // reductions keep reduced axes as size 1
+	Descending bool      // sorts: largest first; NaN stays last
+	Mode       IndexMode // Gather, Scatter
+	Combine    Combine   // Scatter
+	Start      []int     // Slice, Assign: first index per dim; Pad: elements before, per dim
+	Step       []int     // Slice, Assign: per dim, not 0; Pad: 1 + elements between neighbours, per dim; Window: stride and dilation
+}
+
+// IndexMode says what Gather and Scatter do with an index out of range.
+type IndexMode uint8
+
+const (
+	IndexError IndexMode = iota // the program fails with an [IndexFault]
+	IndexClamp                  // the nearest index in range
+	IndexDrop                   // a gather gives 0, a scatter leaves the element out
+	NumIndexModes
+)
+
+// Combine says what a scatter does to the element that an index names.
+type Combine uint8
+
+const (
+	CombineSet Combine = iota // the last one in row-major order stays
+	CombineAdd
+	CombineMax
+	CombineMin
+	CombineMul
+	NumCombines
+)
+
+var (
+	indexModeNames = [NumIndexModes]string{"error", "clamp", "drop"}
+	combineNames   = [NumCombines]string{"set", "add", "max", "min", "mul"}
+	combineOps     = [NumCombines]Op{OpInvalid, Add, Maximum, Minimum, Mul}
+)
+
+// String is the mode's name in the text form.
+func (m IndexMode) String() string { return nameOf(indexModeNames[:], int(m)) }
+
+// String is the combination's name in the text form.
+func (c Combine) String() string { return nameOf(combineNames[:], int(c)) }
+
+// Op is the elementwise op that joins the old element and the new one;
+// OpInvalid for CombineSet, which takes the new one.
+func (c Combine) Op() Op {
+	if c >= NumCombines {
+		return OpInvalid
+	}
+	return combineOps[c]
+}
+
+func nameOf(names []string, i int) string {
+	if i >= len(names) {
+		return "invalid"
+	}
+	return names[i]
 }

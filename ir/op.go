@@ -88,21 +88,49 @@ const (
 	Permute // Attr.Axes: result dim i is operand dim Axes[i]
 	Slice   // Attr.Start, Attr.Step per dim (steps may be negative), extents from the shape
 	Expand  // broadcast to the result's shape
+	Window  // dim Attr.Axes[0] becomes (out, k) of the result's shape, element (o, j) at o*stride + j*dilation
 
 	// 7. Reductions over Attr.Axes (sorted), kept as size 1 where Attr.Keep.
 	Sum
+	Prod
 	Max
+	Min
+	Any    // bool
+	All    // bool
+	ArgMax // position of Max's element in the row; dtype Int32 or Int64 by the call
+	ArgMin
+	Dot // two operands of one shape: the sum of products, in a contraction's order
 
-	// 8. Stream entries: no value.
+	// 8. Scans along Attr.Axes[0]: the result has the operand's shape.
+	CumSum
+	CumProd
+	CumMax
+	CumMin
+
+	// 9. Sorts along Attr.Axes[0], stable: -0 before +0, NaN last.
+	Sort
+	ArgSort // the order as positions; dtype Int32 or Int64 by the call
+
+	// 10. Data movement: which operand an element comes from depends on where it is.
+	Pad    // x, fill: Attr.Start elements before and Attr.Step-1 between neighbours, per dim
+	Concat // x, y along Attr.Axes[0]
+	Assign // x, u: the region of x at Attr.Start by Attr.Step is u's
+
+	// 11. Indexed by data along Attr.Axes[0], as Attr.Mode says.
+	Gather  // x, idx
+	Scatter // x, idx, u: combined by Attr.Combine in u's row-major order
+
+	// 12. Stream entries: no value.
 	Release
 	Keep
 
-	// 9. Primitives: only inside a Prog or a kernel body. Add, Sub, Mul, Neg,
+	// 13. Primitives: only inside a Prog or a kernel body. Add, Sub, Mul, Neg,
 	// Abs, Sqrt, Floor, Ceil, Round, Trunc, And, Or, Xor, Not, Where and the
 	// comparisons are primitives too.
 	Const   // Imm: bits in DT
 	Param   // Imm: parameter of the Prog
-	Load    // Imm: operand slot of the kernel
+	Load    // Imm: operand slot of the kernel; A, if any, a bool guard: 0 and no read where false
+	LoadAt  // Imm: operand slot, IndexMode in the high half; A: Int32 or Int64 index, B, if any, a guard as Load's
 	IndexLo // Imm: operand slot; low 32 bits of the element's position, Uint32
 	IndexHi // high 32 bits, Uint32
 	Scalar  // Imm: run-time scalar slot of the kernel
@@ -129,7 +157,12 @@ const (
 	ClassCreate
 	ClassElementwise
 	ClassView
-	ClassReduce
+	ClassReduce // folds a row to one element
+	ClassScan   // an element from those up to it in its row
+	ClassSort   // orders a row
+	ClassMove   // copies: guarded reads of the operands
+	ClassGather // copies: reads at an index that is data
+	ClassScatter
 	ClassEntry
 	ClassPrim
 )
@@ -161,8 +194,27 @@ type Info struct {
 	Expand func(b *Builder, dt DType, args []Ref) Ref
 	// Indexed creation ops get IndexLo and IndexHi before their scalars.
 	Indexed bool
-	Tol     Tolerance
-	Doc     string // one sentence for the generated op list in docs
+	// Optional counts operands that may follow the Arity that must be there.
+	Optional int
+	// Outside marks primitives whose value comes from outside of the program
+	// that they stand in, such as loads: they cannot be evaluated alone.
+	Outside bool
+	// RowOp marks reductions, scans and sorts: ops that see a whole row, the
+	// elements along Attr.Axes, of their operand.
+	RowOp bool
+	// Combine is what joins two elements of a row, for those row ops that are
+	// folds or scans by an op on elements.
+	Combine Op
+	// Position marks row ops whose result is a position in the row: its dtype,
+	// Int32 or Int64, is the call's choice and has nothing to do with the operand's.
+	Position bool
+	// NeedsElement marks reductions that have no value for an empty row.
+	NeedsElement bool
+	// Commutes marks ops whose first two operands may change places. Any NaN
+	// equals any NaN, so sums and products of floats do.
+	Commutes bool
+	Tol      Tolerance
+	Doc      string // one sentence for the generated op list in docs
 }
 
 // Info returns the op's row.

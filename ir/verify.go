@@ -18,7 +18,8 @@ func CheckInstr(in Instr, args []DType) error {
 		return fmt.Errorf("%s of dtype %v", in.Op, in.DT)
 	}
 	// A sub-program of one parameter leaves Rare's last operand out.
-	if n := instrArity(in.Op, info); len(args) != n && !(in.Op == Rare && len(args) == n-1) {
+	n := instrArity(in.Op, info)
+	if len(args) != n && !(in.Op == Rare && len(args) == n-1) && !(len(args) > n && len(args) <= n+info.Optional) {
 		return fmt.Errorf("%s takes %d operands, got %d", in.Op, n, len(args))
 	}
 	switch info.Class {
@@ -26,6 +27,8 @@ func CheckInstr(in Instr, args []DType) error {
 		return checkCreate(in, info, args)
 	case ClassElementwise:
 		return checkElementwise(in, info, args)
+	case ClassReduce, ClassScan, ClassSort:
+		return checkRow(in, info, args)
 	case ClassPrim:
 		return checkPrim(in, info, args)
 	}
@@ -88,6 +91,28 @@ func checkElementwise(in Instr, info *Info, args []DType) error {
 	return nil
 }
 
+// checkRow checks a row op as an instruction of a kernel's body.
+func checkRow(in Instr, info *Info, args []DType) error {
+	for _, d := range args {
+		if d != args[0] || !info.In.Has(d) {
+			return fmt.Errorf("%w: %s does not take %v", ErrDType, in.Op, args)
+		}
+	}
+	want, err := rowDType(in.Op, info, args[0], in.DT)
+	if err == nil && want != in.DT {
+		err = fmt.Errorf("%w: %s makes %v, not %v", ErrDType, in.Op, want, in.DT)
+	}
+	return err
+}
+
+// checkGuard checks the guard of a load, where there is one.
+func checkGuard(in Instr, args []DType) error {
+	if len(args) > 0 && args[0] != Bool {
+		return fmt.Errorf("%w: %s guarded by %v", ErrDType, in.Op, args[0])
+	}
+	return nil
+}
+
 func checkPrim(in Instr, info *Info, args []DType) error {
 	switch in.Op {
 	case Const:
@@ -97,8 +122,18 @@ func checkPrim(in Instr, info *Info, args []DType) error {
 			return fmt.Errorf("%w: %s is uint32, not %v", ErrDType, in.Op, in.DT)
 		}
 		return nil
-	case Param, Load, Scalar, Convert:
+	case Param, Scalar, Convert:
 		return nil
+	case Load:
+		return checkGuard(in, args)
+	case LoadAt:
+		if !info.In.Has(args[0]) {
+			return fmt.Errorf("%w: %s at %v", ErrDType, in.Op, args[0])
+		}
+		if mode := in.Imm >> 32; mode >= uint64(NumIndexModes) {
+			return fmt.Errorf("%s: no mode %d", in.Op, mode)
+		}
+		return checkGuard(in, args[1:])
 	case Bitcast:
 		if args[0].Size() != in.DT.Size() || args[0] == Bool || in.DT == Bool {
 			return fmt.Errorf("%w: bitcast of %v to %v", ErrDType, args[0], in.DT)

@@ -43,7 +43,7 @@ func collect() *list {
 			l.rares()
 		case op == ir.Bitcast:
 			l.bitcasts()
-		case info.Class == ir.ClassCreate, info.Class == ir.ClassElementwise, info.Class == ir.ClassPrim && info.Arity > 0:
+		case info.Class == ir.ClassCreate, info.Class == ir.ClassElementwise, info.Class == ir.ClassPrim && info.Arity > 0 && !info.Outside:
 			l.op(op, info)
 		}
 	}

@@ -43,7 +43,7 @@ func (g *generator) elementwise(op ir.Op, chain int) bool {
 	dt := operands[lead].DT
 	if n.DT = dt; info.Out == ir.OutAttr {
 		var ok bool
-		if n.DT, ok = g.dtype(ir.All); !ok {
+		if n.DT, ok = g.dtype(ir.AllDTypes); !ok {
 			return false
 		}
 	}

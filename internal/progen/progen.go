@@ -12,12 +12,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Config restricts programs. The zero value allows everything.
+// Config restricts programs. The zero value allows every basic op.
 type Config struct {
 	Ops      int                                           // tensor ops per program; 0: about 20
 	MaxElems int                                           // elements per tensor; 0: 5000
 	DTypes   ir.DTypeSet                                   // of tensors; 0: every tensor dtype
 	Allow    func(op ir.Op, operand, result ir.DType) bool // nil: every op
+	Groups   Group                                         // ops beyond the basic ones
 }
 
 func (c Config) withDefaults() Config {
@@ -28,7 +29,7 @@ func (c Config) withDefaults() Config {
 		c.MaxElems = 5000
 	}
 	if c.DTypes == 0 {
-		c.DTypes = ir.All
+		c.DTypes = ir.AllDTypes
 	}
 	return c
 }
@@ -83,12 +84,12 @@ type tensor struct {
 func generate(s source, c Config) *ir.Program {
 	g := &generator{source: s, Config: c, p: &ir.Program{}}
 	if g.main = ir.Float32; chance(s, 50) {
-		g.main, _ = g.dtype(ir.All)
+		g.main, _ = g.dtype(ir.AllDTypes)
 	}
 	base := g.shape()
 	chains := 1 + g.intn(3)
 	for i := range 1 + g.intn(4) {
-		dt, ok := g.dtype(ir.All)
+		dt, ok := g.dtype(ir.AllDTypes)
 		if !ok {
 			break
 		}
@@ -191,7 +192,11 @@ func (g *generator) step(chain int) bool {
 		}
 		r -= c.percent
 	}
-	op := pick(g.source, opsOf[class])
+	ops := g.ops(class)
+	if len(ops) == 0 {
+		return false
+	}
+	op := pick(g.source, ops)
 	if class == ir.ClassElementwise && chance(g.source, 55) {
 		op = pick(g.source, joining)
 	}

@@ -1,14 +1,12 @@
 package ir
 
-import "math"
-
 // The methods here are the vocabulary expansions are written in: one
 // instruction each, typed by their operands. Only Emit is exported; other
 // packages print or evaluate instructions, they do not write mathematics.
 
 // float is a constant of float type dt; v is rounded to it.
 func (b *Builder) float(dt DType, v float64) Ref {
-	return b.Emit(Const, dt, floatBits(dt, v))
+	return b.Emit(Const, dt, FloatBits(dt, v))
 }
 
 // int is a constant of integer type dt; v wraps.
@@ -122,13 +120,6 @@ func (b *Builder) signBit(x Ref) Ref {
 func (b *Builder) copySign(x, y Ref) Ref {
 	dt := b.DT(x)
 	return b.bits(dt, b.or(b.bits(intOf(dt), x), b.signBit(y)))
-}
-
-func floatBits(dt DType, v float64) uint64 {
-	if dt == Float32 {
-		return uint64(math.Float32bits(float32(v)))
-	}
-	return math.Float64bits(v)
 }
 
 // widthMask has a one for every bit of dt.

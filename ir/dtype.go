@@ -3,8 +3,9 @@ package ir
 // DType is the type of a tensor's elements or of a scalar value in a Prog.
 type DType uint8
 
-// Uint32 and Uint64 are used by expansions (bit tricks, Philox) and are not
-// offered for tensors yet; see [DType.Tensor].
+// Five dtypes are for storage: what is computed from them is computed in
+// [DType.Compute] and brought back, op by op. Every tier then agrees on them as
+// soon as it agrees on the others, and no printer has arithmetic for them.
 const (
 	Invalid DType = iota
 	Bool
@@ -15,6 +16,11 @@ const (
 	Uint64
 	Float32
 	Float64
+	Int8
+	Int16
+	Uint16
+	Float16  // IEEE binary16
+	BFloat16 // the upper half of a float32
 	NumDTypes
 )
 
@@ -23,19 +29,25 @@ type dtypeInfo struct {
 	size   int // bytes per element as Go programs hold it
 	float  bool
 	signed bool
-	tensor bool // may be the dtype of a tensor
+	tensor bool  // may be the dtype of a tensor
+	in     DType // what a storage dtype is computed in
 }
 
 var dtypes = [NumDTypes]dtypeInfo{
-	Invalid: {name: "invalid"},
-	Bool:    {name: "bool", size: 1, tensor: true},
-	Uint8:   {name: "uint8", size: 1, tensor: true},
-	Int32:   {name: "int32", size: 4, signed: true, tensor: true},
-	Int64:   {name: "int64", size: 8, signed: true, tensor: true},
-	Uint32:  {name: "uint32", size: 4},
-	Uint64:  {name: "uint64", size: 8},
-	Float32: {name: "float32", size: 4, float: true, signed: true, tensor: true},
-	Float64: {name: "float64", size: 8, float: true, signed: true, tensor: true},
+	Invalid:  {name: "invalid"},
+	Bool:     {name: "bool", size: 1, tensor: true},
+	Uint8:    {name: "uint8", size: 1, tensor: true},
+	Int32:    {name: "int32", size: 4, signed: true, tensor: true},
+	Int64:    {name: "int64", size: 8, signed: true, tensor: true},
+	Uint32:   {name: "uint32", size: 4, tensor: true},
+	Uint64:   {name: "uint64", size: 8, tensor: true},
+	Float32:  {name: "float32", size: 4, float: true, signed: true, tensor: true},
+	Float64:  {name: "float64", size: 8, float: true, signed: true, tensor: true},
+	Int8:     {name: "int8", size: 1, signed: true, tensor: true, in: Int32},
+	Int16:    {name: "int16", size: 2, signed: true, tensor: true, in: Int32},
+	Uint16:   {name: "uint16", size: 2, tensor: true, in: Int32},
+	Float16:  {name: "float16", size: 2, float: true, signed: true, tensor: true, in: Float32},
+	BFloat16: {name: "bfloat16", size: 2, float: true, signed: true, tensor: true, in: Float32},
 }
 
 func (d DType) info() *dtypeInfo {
@@ -66,6 +78,19 @@ func (d DType) IsSigned() bool { return d.info().signed }
 // Tensor reports whether tensors may have this dtype.
 func (d DType) Tensor() bool { return d.info().tensor }
 
+// Compute is the dtype that ops on d are computed in: Float32 for the 16-bit
+// floats, Int32 for the integers of 8 and 16 bits that are for storage, d
+// itself for all others.
+func (d DType) Compute() DType {
+	if in := d.info().in; in != Invalid {
+		return in
+	}
+	return d
+}
+
+// Storage reports a dtype that is computed in another one.
+func (d DType) Storage() bool { return d.info().in != Invalid }
+
 // ParseDType reads what String prints.
 func ParseDType(s string) (DType, bool) {
 	for d := Bool; d < NumDTypes; d++ {
@@ -93,8 +118,8 @@ func (s DTypeSet) Has(d DType) bool { return s>>d&1 != 0 }
 
 // The sets the op table speaks of.
 var (
-	Floats    = SetOf(Float32, Float64)
-	Ints      = SetOf(Uint8, Int32, Int64, Uint32, Uint64)
+	Floats    = SetOf(Float16, BFloat16, Float32, Float64)
+	Ints      = SetOf(Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64)
 	Numbers   = Floats | Ints
 	Bools     = SetOf(Bool)
 	AllDTypes = Numbers | Bools

@@ -3,12 +3,17 @@ package ir
 import "math"
 
 // expandCast saturates before it converts, so that Convert stays in range.
+// Casts of storage dtypes are those that [Widen] leaves, to Float32 and back.
 func expandCast(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	from := b.DT(x)
 	switch {
 	case from == dt:
 		return x
+	case dt.Storage() && from == Float32:
+		return toHalf(b, dt, x)
+	case from.Storage():
+		return fromHalf(b, x)
 	case dt == Bool:
 		return b.ne(x, b.number(from, 0)) // NaN is true
 	case from == Bool || dt.IsFloat():

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var intTypes = []DType{Uint8, Int32, Int64, Uint32, Uint64}
+var intTypes = []DType{Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64}
 
 // interesting are the bits of a type's ends and of small numbers.
 func interesting(dt DType) []uint64 {

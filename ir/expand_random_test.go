@@ -39,7 +39,7 @@ func TestDraws(t *testing.T) {
 			p := Expansion(op, dt, []DType{Uint64})
 			var sum, sum2 float64
 			for i := uint64(0); i < n; i++ {
-				v := toFloat64(dt, EvalProg(p, []uint64{i, 0, 12345})[0])
+				v := BitsFloat(dt, EvalProg(p, []uint64{i, 0, 12345})[0])
 				if op == Uniform && !(v >= 0 && v < 1) || v != v || math.Abs(v) > 9 {
 					t.Fatalf("%v.%v: draw %d is %g", op, dt, i, v)
 				}

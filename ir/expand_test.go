@@ -227,7 +227,7 @@ func TestPredicates(t *testing.T) {
 		{nan, true, false, false}, {0x1p-149, false, false, true},
 	} {
 		for _, dt := range []DType{Float32, Float64} {
-			bits := floatBits(dt, test.x)
+			bits := FloatBits(dt, test.x)
 			for op, want := range map[Op]bool{IsNaN: test.isNaN, IsInf: test.isInf, IsFinite: test.isOK} {
 				if got := EvalOp(op, Bool, []DType{dt}, []uint64{bits}); got != boolBit(want) {
 					t.Errorf("%v.%v(%g) = %d", op, dt, test.x, got)

@@ -12,7 +12,8 @@ const (
 // Fold computes one result of a reduction in the promised order. It is the
 // meaning of Sum and Max, slow and obvious.
 type Fold struct {
-	dt      DType
+	elem    DType // of the elements and the result
+	dt      DType // what is folded: elem's Compute
 	combine Op
 	start   uint64
 	lanes   [FoldLanes]uint64
@@ -22,7 +23,8 @@ type Fold struct {
 
 // NewFold starts a reduction by op, which is Sum or Max, in dtype dt.
 func NewFold(op Op, dt DType) *Fold {
-	f := &Fold{dt: dt, combine: Add, start: FoldStart(op, dt)}
+	f := &Fold{elem: dt, dt: dt.Compute(), combine: Add}
+	f.start = FoldStart(op, f.dt)
 	if op == Max {
 		f.combine = Maximum
 	}
@@ -62,7 +64,7 @@ func (f *Fold) Add(bits uint64) {
 		f.endBlock()
 	}
 	l := f.n % FoldLanes
-	f.lanes[l] = f.join(f.lanes[l], bits)
+	f.lanes[l] = f.join(f.lanes[l], f.cast(f.dt, f.elem, bits))
 	f.n++
 }
 
@@ -88,5 +90,17 @@ func (f *Fold) Result() uint64 {
 		return 0
 	}
 	f.endBlock()
-	return f.total
+	if f.elem.Storage() && f.elem.IsInt() {
+		return f.total & widthMask(f.elem) // wraps
+	}
+	return f.cast(f.elem, f.dt, f.total)
+}
+
+// cast brings a value of a storage dtype to what it is folded in, and back:
+// 16-bit floats are rounded once, at the end.
+func (f *Fold) cast(to, from DType, bits uint64) uint64 {
+	if to == from {
+		return bits
+	}
+	return EvalOp(Cast, to, []DType{from}, []uint64{bits})
 }

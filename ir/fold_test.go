@@ -78,3 +78,30 @@ func TestFoldEdges(t *testing.T) {
 		}
 	}
 }
+
+// Storage dtypes are folded in what they are computed in: a 16-bit float sum is
+// rounded once, an integer sum wraps.
+func TestFoldStorage(t *testing.T) {
+	sum := func(dt DType, bits uint64, n int) uint64 {
+		f := NewFold(Sum, dt)
+		for range n {
+			f.Add(bits)
+		}
+		return f.Result()
+	}
+	if got, want := sum(Float16, FloatBits(Float16, 1), 4099), FloatBits(Float16, 4099); got != want {
+		t.Errorf("4099 ones of float16 are %#x, want %#x", got, want)
+	}
+	if got, want := sum(BFloat16, FloatBits(BFloat16, -0.5), 1000), FloatBits(BFloat16, -500); got != want {
+		t.Errorf("1000 halves of bfloat16 are %#x, want %#x", got, want)
+	}
+	if got := sum(Int8, 100, 3); got != 300&0xff {
+		t.Errorf("3*100 of int8 is %#x", got)
+	}
+	m := NewFold(Max, Int16)
+	m.Add(0x8000)
+	m.Add(0xfffe)
+	if got := m.Result(); got != 0xfffe {
+		t.Errorf("max of int16 -32768 and -2 is %#x", got)
+	}
+}

@@ -9,10 +9,7 @@ import (
 
 // quietNaN is the NaN that literals print as nan, per float dtype.
 func quietNaN(dt DType) uint64 {
-	if dt == Float32 {
-		return 0x7fc00000
-	}
-	return 0x7ff8000000000000
+	return floatFormats[dt].quietNaN
 }
 
 // FormatBits prints a value of dtype dt so that ParseBits gives the same bits
@@ -32,10 +29,7 @@ func FormatBits(dt DType, bits uint64) string {
 }
 
 func formatFloat(dt DType, bits uint64) string {
-	f := math.Float64frombits(bits)
-	if dt == Float32 {
-		f = float64(math.Float32frombits(uint32(bits)))
-	}
+	f := BitsFloat(dt, bits)
 	switch {
 	case math.IsNaN(f) && bits == quietNaN(dt):
 		return "nan"
@@ -46,7 +40,8 @@ func formatFloat(dt DType, bits uint64) string {
 	case math.IsInf(f, -1):
 		return "-inf"
 	}
-	return strconv.FormatFloat(f, 'g', -1, dt.Bits())
+	// A 16-bit float is known by the shortest digits of its float32.
+	return strconv.FormatFloat(f, 'g', -1, dt.Compute().Bits())
 }
 
 // ParseBits reads what FormatBits prints, and any other decimal or hexadecimal
@@ -88,18 +83,19 @@ func parseFloat(dt DType, s string, bad error) (uint64, error) {
 		}
 		return bits, nil
 	}
-	f, err := strconv.ParseFloat(s, dt.Bits())
+	width := dt.Bits()
+	if dt.Storage() {
+		width = 64 // the digits of a float32 are far from the middle of two 16-bit floats
+	}
+	f, err := strconv.ParseFloat(s, width)
 	if err != nil || math.IsNaN(f) {
 		return 0, bad
 	}
-	return floatBits(dt, f), nil
+	return FloatBits(dt, f), nil
 }
 
 func isNaNBits(dt DType, bits uint64) bool {
-	if dt == Float32 {
-		return bits&0x7fffffff > 0x7f800000
-	}
-	return bits&math.MaxInt64 > 0x7ff0000000000000
+	return bits&(1<<(dt.Bits()-1)-1) > floatFormats[dt].inf
 }
 
 // SameValue reports that two elements of dtype dt are equal as results: the

@@ -242,6 +242,8 @@ func (d *Dense) At(i int) uint64 {
 	switch d.DT.Size() {
 	case 1:
 		return uint64(d.Data[i])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(d.Data[2*i:]))
 	case 4:
 		return uint64(binary.LittleEndian.Uint32(d.Data[4*i:]))
 	}
@@ -253,6 +255,8 @@ func (d *Dense) Set(i int, bits uint64) {
 	switch d.DT.Size() {
 	case 1:
 		d.Data[i] = byte(bits)
+	case 2:
+		binary.LittleEndian.PutUint16(d.Data[2*i:], uint16(bits))
 	case 4:
 		binary.LittleEndian.PutUint32(d.Data[4*i:], uint32(bits))
 	default:

@@ -220,7 +220,7 @@ func signExtend(dt DType, x uint64) int64 {
 func compareBits(op Op, dt DType, x, y uint64) bool {
 	switch {
 	case dt.IsFloat():
-		return ordered(op, toFloat64(dt, x), toFloat64(dt, y))
+		return ordered(op, BitsFloat(dt, x), BitsFloat(dt, y))
 	case dt.IsSigned():
 		return ordered(op, signExtend(dt, x), signExtend(dt, y))
 	}
@@ -243,13 +243,6 @@ func ordered[T int64 | uint64 | float64](op Op, x, y T) bool {
 	return x >= y
 }
 
-func toFloat64(dt DType, x uint64) float64 {
-	if dt == Float32 {
-		return float64(math.Float32frombits(uint32(x)))
-	}
-	return math.Float64frombits(x)
-}
-
 // convertBits converts a value in range. Integers become the nearest float in
 // one rounding; floats lose their fraction; the widest integers of either
 // sign saturate where a caller broke the range, so that the result does not
@@ -257,9 +250,9 @@ func toFloat64(dt DType, x uint64) float64 {
 func convertBits(to, from DType, x uint64) uint64 {
 	switch {
 	case from.IsFloat() && to.IsFloat():
-		return floatBits(to, toFloat64(from, x))
+		return FloatBits(to, BitsFloat(from, x))
 	case from.IsFloat():
-		v := toFloat64(from, x)
+		v := BitsFloat(from, x)
 		switch {
 		case v != v:
 			return 0

@@ -32,6 +32,9 @@ func Expansion(op Op, dt DType, argDT []DType) *Prog {
 }
 
 func expand(op Op, dt DType, argDT []DType) *Prog {
+	if p := Widen(op, dt, argDT); p != nil {
+		return lower(p)
+	}
 	info := op.Info()
 	p := &Prog{Name: fmt.Sprintf("%v.%v", op, dt)}
 	if info.Indexed {
@@ -44,7 +47,7 @@ func expand(op Op, dt DType, argDT []DType) *Prog {
 		args[i] = b.Emit(Param, d, uint64(i))
 	}
 	var result Ref
-	if info.Prim {
+	if IsPrim(op, dt, leading(argDT)) {
 		result = b.Emit(op, dt, 0, args...)
 	} else {
 		result = info.Expand(&b, dt, args)
@@ -81,7 +84,7 @@ func (b *Builder) splice(p *Prog, args []Ref) []Ref {
 			mapped = append(mapped, at[a])
 			argDT = append(argDT, p.Code[a].DT)
 		}
-		if in.Op.Info().Prim {
+		if IsPrim(in.Op, in.DT, leading(argDT)) {
 			b.Code = append(b.Code, in)
 			at[i] = Ref(len(b.Code) - 1)
 			continue

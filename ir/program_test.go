@@ -41,7 +41,7 @@ func TestParseProgramErrors(t *testing.T) {
 	const in = "%0 = input : float32(2,3)\n"
 	for _, c := range []struct{ src, want string }{
 		{"%1 = input : float32(2)", "line 1: tensor %1, want %0"},
-		{"%0 = input : uint32(2)", "wrong dtype"},
+		{"%0 = input : uint33(2)", "is no tensor type"},
 		{"%0 = input : float32(2", "is no tensor type"},
 		{"%0 = input : float32(-1)", "negative"},
 		{in + "%1 = add %0 %2 : float32(2,3)", "%2 is not made yet"},

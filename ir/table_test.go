@@ -100,9 +100,6 @@ func checkProg(t *testing.T, p *Prog) {
 	for i, in := range p.Code {
 		bad := func(why string) { t.Errorf("%s: %d: %v.%v %s", p.Name, i, in.Op, in.DT, why) }
 		info := in.Op.Info()
-		if !info.Prim {
-			bad("is not a primitive")
-		}
 		var dts []DType
 		for k, a := range in.Args {
 			if a == None {
@@ -116,6 +113,9 @@ func checkProg(t *testing.T, p *Prog) {
 			if in.Op != Rare && k >= info.Arity {
 				bad("has too many operands")
 			}
+		}
+		if !IsPrim(in.Op, in.DT, leading(dts)) {
+			bad("is not a primitive")
 		}
 		if in.Op != Rare && len(dts) != info.Arity {
 			bad("has too few operands")

@@ -1,0 +1,254 @@
+package ir
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Storage dtypes (see [DType.Compute]) are only moved: loaded, stored, chosen,
+// reinterpreted. Every other op on them is defined here, once: its operands
+// go up to the dtype that computes, the op is done there, and its result
+// comes down, rounded for floats, wrapped for integers. Wrapping once at
+// the end is wrapping all along: sums, products, bits and shifts to the left
+// depend on the low bits of their operands only, and the others fit.
+
+// IsPrim reports an instruction that printers spell and EvalPrim knows: what
+// it makes is of dtype dt, its first operand, if any, of dtype first.
+func IsPrim(op Op, dt, first DType) bool {
+	if !op.Info().Prim {
+		return false
+	}
+	if !dt.Storage() && !first.Storage() {
+		return true
+	}
+	switch op {
+	case Const, Param, Load, Scalar, Where, Bitcast:
+		return true
+	case Convert:
+		return dt == Int32 && first.IsInt() || first == Int32 && dt.IsInt()
+	}
+	return op.Class() == ClassPrim && op.Info().In == 0
+}
+
+// leading is the dtype of the first operand, Invalid where there is none.
+func leading(argDT []DType) DType {
+	if len(argDT) == 0 {
+		return Invalid
+	}
+	return argDT[0]
+}
+
+var widenings sync.Map // expansionKey → *Prog
+
+// Widen is what op means on storage dtypes, in other ops: those it is computed
+// by, with a cast or conversion of each operand and of the result. It is nil
+// where neither operands nor result are of such a dtype, and for ops that stand
+// for themselves: primitives, and the casts between a 16-bit float and Float32.
+// The parameters are those of [Expansion]. Reductions and other ops on rows
+// are widened as well: they are the same op between conversions.
+func Widen(op Op, dt DType, argDT []DType) *Prog {
+	storage, first := dt.Storage(), leading(argDT)
+	for _, d := range argDT {
+		storage = storage || d.Storage()
+	}
+	if !storage || op == Full || IsPrim(op, dt, first) || !computes(op.Class()) {
+		return nil
+	}
+	cast := op == Cast || op == Convert
+	if cast && (dt == Float32 && first.Storage() && first.IsFloat() || first == Float32 && dt.Storage() && dt.IsFloat()) {
+		return nil
+	}
+	key := expansionKey{op: op, dt: dt, nargs: uint8(len(argDT))}
+	copy(key.args[:], argDT)
+	if p, ok := widenings.Load(key); ok {
+		return p.(*Prog)
+	}
+	p, _ := widenings.LoadOrStore(key, widen(op, dt, argDT))
+	return p.(*Prog)
+}
+
+// computes tells the classes of ops that do more than move elements.
+func computes(c Class) bool {
+	switch c {
+	case ClassCreate, ClassElementwise, ClassPrim, ClassReduce, ClassScan, ClassSort:
+		return true
+	}
+	return false
+}
+
+func widen(op Op, dt DType, argDT []DType) *Prog {
+	p := &Prog{Name: fmt.Sprintf("%v.%v", op, dt)}
+	if op.Info().Indexed {
+		p.Params = append(p.Params, Uint32, Uint32)
+	}
+	p.Params = append(p.Params, argDT...)
+	var b Builder
+	args := make([]Ref, len(p.Params))
+	for i, d := range p.Params {
+		args[i] = b.Emit(Param, d, uint64(i))
+	}
+	p.Results = []Ref{widened(&b, op, dt, args)}
+	p.Code = b.Code
+	return p
+}
+
+func widened(b *Builder, op Op, dt DType, args []Ref) Ref {
+	switch {
+	case op == Cast || op == Convert:
+		return castStorage(b, dt, args[0])
+	case dt.IsFloat() && op == Neg:
+		return b.bits(dt, flip(b, Xor, args[0], 1<<15))
+	case dt.IsFloat() && op == Abs:
+		return b.bits(dt, flip(b, And, args[0], 1<<15-1))
+	case op == Uniform:
+		return b.down(dt, uniformNarrow(b, dt, args))
+	}
+	for i, a := range args {
+		args[i] = b.up(a)
+	}
+	return b.down(dt, b.Emit(op, dt.Compute(), 0, args...))
+}
+
+// up brings a value to the dtype it is computed in.
+func (b *Builder) up(x Ref) Ref {
+	dt := b.DT(x)
+	switch {
+	case !dt.Storage():
+		return x
+	case dt.IsFloat():
+		return b.Emit(Cast, Float32, 0, x)
+	}
+	return b.convert(Int32, x)
+}
+
+// down brings a value back from where it was computed: floats round, integers
+// wrap.
+func (b *Builder) down(dt DType, x Ref) Ref {
+	switch {
+	case !dt.Storage():
+		return x
+	case dt.IsFloat():
+		return b.Emit(Cast, dt, 0, x)
+	}
+	return b.convert(dt, x)
+}
+
+// halfBits is a 16-bit float's pattern as a number.
+func halfBits(b *Builder, x Ref) Ref { return b.convert(Int32, b.bits(Uint16, x)) }
+
+// halfOf is the 16-bit float of the low bits of an Int32.
+func halfOf(b *Builder, dt DType, x Ref) Ref { return b.bits(dt, b.convert(Uint16, x)) }
+
+// flip combines a 16-bit float's pattern with a mask.
+func flip(b *Builder, op Op, x Ref, mask int64) Ref {
+	return b.convert(Uint16, b.binary(op, halfBits(b, x), b.int(Int32, mask)))
+}
+
+// castStorage takes other casts apart into those with a value of Compute in
+// the middle. They saturate, and round once.
+func castStorage(b *Builder, dt DType, x Ref) Ref {
+	from := b.DT(x)
+	switch {
+	case from == dt:
+		return x
+	case from.Storage():
+		return b.Emit(Cast, dt, 0, b.up(x))
+	case dt.IsInt() && from == Int32:
+		return b.convert(dt, saturateInt(b, dt, x))
+	case dt.IsInt():
+		return b.Emit(Cast, dt, 0, b.Emit(Cast, Int32, 0, x))
+	case from == Float64 || from.Size() >= 4 && dt == BFloat16:
+		return b.Emit(Cast, dt, 0, oddFloat32(b, x))
+	}
+	// A number that float32 does not hold is no float16 but infinity.
+	return b.Emit(Cast, dt, 0, b.Emit(Cast, Float32, 0, x))
+}
+
+// oddFloat32 rounds x to odd: what float32 does not hold becomes the
+// neighbour with a last bit of 1. That is as good as x itself to whoever rounds
+// it further.
+func oddFloat32(b *Builder, x Ref) Ref {
+	from := b.DT(x)
+	if from == Float64 {
+		f := b.convert(Float32, x)
+		back := b.convert(Float64, f)
+		return toOdd(b, f, b.ne(back, x), b.gt(b.abs(back), b.abs(x)))
+	}
+	m, t := x, from
+	if from.IsSigned() {
+		t = Uint32
+		if from == Int64 {
+			t = Uint64
+		}
+		m = b.bits(t, b.abs(x))
+	}
+	// The largest lose two bits first, so that conversions stay in range.
+	large := b.ge(m, b.raw(t, 1<<(t.Bits()-2)))
+	low := b.and(m, b.int(t, 3))
+	sticky := b.or(b.shr(m, 2), b.sel(b.ne(low, b.int(t, 0)), b.int(t, 1), b.int(t, 0)))
+	m = b.sel(large, sticky, m)
+	f := b.convert(Float32, m)
+	back := b.convert(t, f)
+	f = toOdd(b, f, b.ne(back, m), b.gt(back, m))
+	f = b.sel(large, b.mul(f, b.float(Float32, 4)), f)
+	if !from.IsSigned() {
+		return f
+	}
+	return b.sel(b.lt(x, b.int(from, 0)), b.neg(f), f)
+}
+
+// toOdd is f, which was rounded, or its neighbour on the other side of the
+// exact value: that with a last bit of 1. above says that f is the greater one.
+func toOdd(b *Builder, f, inexact, above Ref) Ref {
+	i := b.bits(Int32, f)
+	down := b.sel(above, b.sub(i, b.int(Int32, 1)), i)
+	return b.bits(Float32, b.sel(inexact, b.or(down, b.int(Int32, 1)), i))
+}
+
+// fromHalf is a 16-bit float as float32, exactly.
+func fromHalf(b *Builder, x Ref) Ref {
+	dt, i := b.DT(x), func(v int64) Ref { return b.int(Int32, v) }
+	h := halfBits(b, x)
+	if dt == BFloat16 {
+		return b.bits(Float32, b.shl(h, 16))
+	}
+	m := b.and(h, i(0x7fff))
+	at := b.shl(m, 13)
+	normal := b.add(at, i(112<<23))
+	special := b.or(at, i(0x7f800000))
+	// Denormals are a number of units, normal in float32.
+	units := b.mul(b.convert(Float32, m), b.float(Float32, 0x1p-24))
+	r := b.sel(b.lt(m, i(0x7c00)), normal, special)
+	r = b.sel(b.lt(m, i(0x400)), b.bits(Int32, units), r)
+	return b.bits(Float32, b.or(r, b.shl(b.and(h, i(0x8000)), 16)))
+}
+
+// toHalf rounds a float32 to a 16-bit float, half to even. NaN stays NaN.
+func toHalf(b *Builder, dt DType, x Ref) Ref {
+	i := func(v int64) Ref { return b.int(Int32, v) }
+	u := b.bits(Int32, x)
+	a := b.and(u, i(0x7fffffff))
+	nan := b.gt(a, i(0x7f800000))
+	if dt == BFloat16 {
+		odd := b.and(b.shr(u, 16), i(1))
+		r := b.shr(b.add(b.add(u, i(0x7fff)), odd), 16)
+		return halfOf(b, dt, b.sel(nan, b.or(b.shr(u, 16), i(0x40)), r))
+	}
+	odd := b.and(b.shr(a, 13), i(1))
+	normal := b.shr(b.add(b.add(a, i(0xfff-112<<23)), odd), 13)
+	// Adding 1/2 leaves units of 2^-24, rounded by the addition.
+	half := b.add(b.bits(Float32, a), b.float(Float32, 0.5))
+	denormal := b.sub(b.bits(Int32, half), i(0x3f000000))
+	r := b.sel(b.lt(a, i(0x38800000)), denormal, normal)
+	r = b.sel(b.lt(a, i(0x47800000)), r, b.sel(nan, i(0x7e00), i(0x7c00)))
+	return halfOf(b, dt, b.or(r, b.and(b.shr(u, 16), i(0x8000))))
+}
+
+// uniformNarrow draws as many bits as a 16-bit float holds, so that rounding
+// does not reach 1.
+func uniformNarrow(b *Builder, dt DType, args []Ref) Ref {
+	n := int64(floatFormats[dt].mantissa + 1)
+	w := philox(b, args[0], args[1], args[2])
+	v := b.convert(Float32, b.bits(Int32, b.shr(w[0], 32-n)))
+	return b.mul(v, b.float(Float32, exp2i(-n)))
+}

@@ -52,6 +52,8 @@ type CompileError = runtime.CompileError
 var (
 	errNilPlace  = errors.New("nil place")
 	errNilTensor = errors.New("nil tensor, or one that no op made")
+	errNilReader = errors.New("nil reader")
+	errNilWriter = errors.New("nil writer")
 )
 
 func shapeErr(format string, args ...any) error {

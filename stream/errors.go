@@ -67,12 +67,20 @@ func outside(pcs []uintptr) string {
 	}
 }
 
+// notCallers are the packages below the root that call it, or are called by
+// it, on a user's behalf.
+var notCallers = map[string]bool{"stream": true, "npy": true, "safetensors": true, "internal/tensorfile": true}
+
 func ours(f goruntime.Frame) bool {
 	rest, ok := strings.CutPrefix(f.Function, modulePath)
 	if !ok || strings.HasSuffix(f.File, "_test.go") {
 		return false
 	}
-	return rest != "" && (rest[0] == '.' || strings.HasPrefix(rest, "/stream."))
+	if rest == "" || rest[0] == '.' {
+		return rest != ""
+	}
+	pkg, _, _ := strings.Cut(rest[1:], ".")
+	return notCallers[pkg]
 }
 
 // site is a position not looked up yet: taking one down costs a tenth of

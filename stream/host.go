@@ -20,29 +20,13 @@ func FromHost(dst *Value, p Place, dt ir.DType, shape ir.Shape, data []byte) {
 }
 
 func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, data []byte) error {
-	s.mu.Lock()
-	err := s.usable()
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
 	if err := shape.Check(); err != nil {
 		return fmt.Errorf("%w: %v", ir.ErrShape, err)
-	}
-	if err := s.supported(ir.Full, dt, nil); err != nil {
-		return err
 	}
 	if want := shape.Elems() * dt.Size(); len(data) != want {
 		return fmt.Errorf("%w: %v of %s is %d bytes, not %d", ir.ErrShape, shape, dt, want, len(data))
 	}
-	b, err := s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
-	if errors.Is(err, runtime.ErrOutOfMemory) {
-		// What the queue holds may be all garbage but for its last results.
-		s.mu.Lock()
-		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
-		s.mu.Unlock()
-		b, err = s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
-	}
+	b, err := s.room(dt, shape)
 	if err != nil {
 		return err
 	}
@@ -52,6 +36,35 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 			return err
 		}
 	}
+	s.adopt(dst, scope, dt, shape, b)
+	return nil
+}
+
+// room is memory for a dense tensor of a shape that was checked, with undefined
+// contents and one reference.
+func (s *Stream) room(dt ir.DType, shape ir.Shape) (*block, error) {
+	s.mu.Lock()
+	err := s.usable()
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.supported(ir.Full, dt, nil); err != nil {
+		return nil, err
+	}
+	b, err := s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+	if errors.Is(err, runtime.ErrOutOfMemory) {
+		// What the queue holds may be all garbage but for its last results.
+		s.mu.Lock()
+		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
+		s.mu.Unlock()
+		b, err = s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+	}
+	return b, err
+}
+
+// adopt makes dst the tensor whose elements b holds.
+func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b *block) {
 	s.mu.Lock()
 	dst.home, dst.dt, dst.shape, dst.state = s, dt, shape, stReady
 	dst.mem = &b.dense
@@ -63,7 +76,6 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 	if dst.scope.Load() == nil { // or its scopes are closed
 		b.watch()
 	}
-	return nil
 }
 
 // bytes is what a dense tensor takes on the device.
@@ -88,7 +100,7 @@ func Flush(v *Value) error {
 
 // Read copies v's elements into dst, dense and row-major as Go holds them.
 func Read(v *Value, dst []byte) error {
-	st, err := materialise(v, "read")
+	st, err := computed(v)
 	if err != nil {
 		return err
 	}
@@ -97,11 +109,6 @@ func Read(v *Value, dst []byte) error {
 	if want := v.shape.Elems() * v.dt.Size(); len(dst) != want {
 		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, v.shape, v.dt, want, len(dst))
 	}
-	d.exec.wait(st.seq.Load())
-	if e := st.fault.Load(); e != nil {
-		e.seen.Store(true)
-		return e
-	}
 	if len(dst) == 0 {
 		return nil
 	}
@@ -109,6 +116,22 @@ func Read(v *Value, dst []byte) error {
 		return d.drv.Read(dst, v.dt, st.buf, 0)
 	}
 	return gather(d, dst, v.dt, v.shape, st)
+}
+
+// computed is v's memory once what writes it has run, with a reader for the
+// caller.
+func computed(v *Value) (*storage, error) {
+	st, err := materialise(v, "read")
+	if err != nil {
+		return nil, err
+	}
+	v.home.dev.exec.wait(st.seq.Load())
+	if e := st.fault.Load(); e != nil {
+		e.seen.Store(true)
+		st.release()
+		return nil, e
+	}
+	return st, nil
 }
 
 // materialise makes v be in memory, or be about to be when submitted work has

@@ -1,0 +1,131 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// rawChunk is how many bytes pass through the host's memory at a time: enough
+// that a copy is worth several threads, little enough to stay in cache.
+const rawChunk = 1 << 20
+
+// bigHost says that this machine keeps the high byte first.
+var bigHost = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+
+// FromReader makes dst a tensor of the elements that r gives: dense, row-major,
+// little-endian, bool in one byte. They go to the device piece by piece. Fewer
+// bytes than the shape needs are io.ErrUnexpectedEOF; no more are read.
+func FromReader(dst *Value, p Place, dt ir.DType, shape ir.Shape, r io.Reader) error {
+	s := p.S
+	if err := shape.Check(); err != nil {
+		return fmt.Errorf("%w: %v", ir.ErrShape, err)
+	}
+	b, err := s.room(dt, shape)
+	if err != nil {
+		return err
+	}
+	if err := s.fill(b, dt, int64(shape.Elems()), r); err != nil {
+		b.release()
+		return err
+	}
+	s.adopt(dst, p.Scope, dt, shape, b)
+	return nil
+}
+
+func (s *Stream) fill(b *block, dt ir.DType, n int64, r io.Reader) error {
+	size := int64(dt.Size())
+	chunk := make([]byte, min(n*size, rawChunk))
+	for at := int64(0); at < n; {
+		part := chunk[:min(int64(len(chunk)), (n-at)*size)]
+		if got, err := io.ReadFull(r, part); err != nil {
+			if errors.Is(err, io.EOF) { // between two parts, which the caller cannot know of
+				err = io.ErrUnexpectedEOF
+			}
+			return fmt.Errorf("%w after %d of %d bytes", err, at*size+int64(got), n*size)
+		}
+		hostOrder(part, dt)
+		if err := s.dev.drv.Write(b.buf, dt, at, part); err != nil {
+			return err
+		}
+		at += int64(len(part)) / size
+	}
+	return nil
+}
+
+// WriteTo writes what FromReader reads: v's elements in row-major order.
+func WriteTo(v *Value, w io.Writer) (int64, error) {
+	st, err := computed(v)
+	if err != nil {
+		return 0, err
+	}
+	defer st.release()
+	d, n, size := v.home.dev, int64(v.shape.Elems()), int64(v.dt.Size())
+	var off int64
+	if st.view != nil {
+		var dense bool
+		if off, dense = inOrder(st.view, v.shape); !dense {
+			all := make([]byte, n*size)
+			if err := gather(d, all, v.dt, v.shape, st); err != nil {
+				return 0, err
+			}
+			hostOrder(all, v.dt)
+			wrote, err := w.Write(all)
+			return int64(wrote), err
+		}
+	}
+	var done int64
+	chunk := make([]byte, min(n*size, rawChunk))
+	for at := int64(0); at < n; {
+		part := chunk[:min(int64(len(chunk)), (n-at)*size)]
+		if err := d.drv.Read(part, v.dt, st.buf, off+at); err != nil {
+			return done, err
+		}
+		hostOrder(part, v.dt)
+		wrote, err := w.Write(part)
+		done += int64(wrote)
+		if err != nil {
+			return done, err
+		}
+		at += int64(len(part)) / size
+	}
+	return done, nil
+}
+
+// inOrder reports a view of neighbouring elements in order, such as a slice
+// of the outermost dimension, and where they begin.
+func inOrder(w *fusion.View, shape ir.Shape) (off int64, ok bool) {
+	if len(w.Stages) > 0 {
+		return 0, false
+	}
+	next := int64(1)
+	for k, d := range slices.Backward(shape) {
+		if d != 1 && w.Stride[k] != next {
+			return 0, false
+		}
+		next *= int64(d)
+	}
+	return w.Offset, true
+}
+
+// hostOrder turns little-endian elements into this machine's, or back, and any
+// non-zero bool, which other programs write, into the 1 that the engine knows.
+func hostOrder(b []byte, dt ir.DType) {
+	if dt == ir.Bool {
+		for i, x := range b {
+			if x > 1 {
+				b[i] = 1
+			}
+		}
+	}
+	if size := dt.Size(); bigHost && size > 1 {
+		for ; len(b) >= size; b = b[size:] {
+			slices.Reverse(b[:size])
+		}
+	}
+}

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/runtime"
@@ -25,7 +26,12 @@ out 3 : float32
 `
 	kernels := map[string]*Kernel{}
 	for _, write := range []string{"store", "sum", "max"} {
-		kernels[write] = mustParse(t, body+write+" 3 %5\n")
+		if write == "store" {
+			kernels[write] = mustParse(t, body+"store 3 %5\n")
+			continue
+		}
+		rows := strings.Replace(body, "out 3 : float32", "out 3 : float32 row", 1)
+		kernels[write] = mustParse(t, rows+"%6 = "+write+" %5 : float32\nstore 3 %6\n")
 	}
 	rng := rand.New(rand.NewPCG(13, 14))
 	data := make([]byte, 4*300)

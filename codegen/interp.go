@@ -3,6 +3,7 @@ package codegen
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -30,21 +31,16 @@ func Interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 	if kept < 0 || kept > len(dims) || len(dims) > runtime.MaxRank {
 		return fmt.Errorf("%d of %d dims kept", kept, len(dims))
 	}
-	if len(k.Reduces) == 0 && kept < len(dims) {
+	if !k.HasRows() && kept < len(dims) {
 		return fmt.Errorf("dims are reduced by a kernel that reduces nothing")
 	}
-	r := &run{k: k, args: args, scalars: scalars, vals: make([]uint64, len(k.Body))}
+	r := &run{k: k, args: args, scalars: scalars, level: k.Levels(), vals: make([][]uint64, len(k.Body))}
 	point := make([]int64, len(dims))
 	r.each(point, dims, 0, kept, func() {
-		r.folds = r.folds[:0]
-		for _, red := range k.Reduces {
-			r.folds = append(r.folds, ir.NewFold(red.Op, k.Body[red.Value].DT))
-		}
-		r.each(point, dims, kept, len(dims), func() { r.point(point) })
+		r.points = r.points[:0]
+		r.each(point, dims, kept, len(dims), func() { r.points = append(r.points, slices.Clone(point)) })
 		clear(point[kept:])
-		for i, red := range k.Reduces {
-			r.write(red.Operand, point, r.folds[i].Result())
-		}
+		r.row(point)
 	})
 	return r.err
 }
@@ -54,8 +50,9 @@ type run struct {
 	k       *Kernel
 	args    []HostArg
 	scalars []uint64
-	vals    []uint64 // one per instruction, of the point at hand
-	folds   []*ir.Fold
+	level   []Level
+	points  [][]int64  // of the row at hand
+	vals    [][]uint64 // per instruction: of every point of the row, or one where that is the same
 	err     error
 }
 
@@ -80,41 +77,121 @@ func (r *run) each(point, dims []int64, from, to int, f func()) {
 	}
 }
 
-func (r *run) point(point []int64) {
+// row computes a row, instruction by instruction, and stores what it must.
+// first is the row's point at position 0 of the reduced dims.
+func (r *run) row(first []int64) {
 	for i, in := range r.k.Body {
-		switch in.Op {
-		case ir.Load:
-			r.vals[i] = r.read(int(in.Imm), point)
-		case ir.IndexLo:
-			r.vals[i] = uint64(uint32(Position(&r.args[in.Imm].Access, point)))
-		case ir.IndexHi:
-			r.vals[i] = uint64(Position(&r.args[in.Imm].Access, point)) >> 32
-		case ir.Scalar:
-			r.vals[i] = r.scalars[in.Imm]
+		r.vals[i] = r.vals[i][:0]
+		switch {
+		case r.err != nil:
+			return
+		case in.Op.Info().RowOp:
+			r.vals[i] = append(r.vals[i], r.rowOp(in)...)
+		case r.level[i] == Point:
+			for p, point := range r.points {
+				r.vals[i] = append(r.vals[i], r.value(in, p, point))
+			}
 		default:
-			r.vals[i] = r.eval(in)
+			r.vals[i] = append(r.vals[i], r.value(in, 0, first))
 		}
 	}
 	for _, s := range r.k.Stores {
-		r.write(s.Operand, point, r.vals[s.Value])
-	}
-	for i, red := range r.k.Reduces {
-		r.folds[i].Add(r.vals[red.Value])
+		if r.k.Operands[s.Operand].Row {
+			r.write(s.Operand, first, r.at(s.Value, 0))
+			continue
+		}
+		for p, point := range r.points {
+			r.write(s.Operand, point, r.at(s.Value, p))
+		}
 	}
 }
 
-func (r *run) eval(in ir.Instr) uint64 {
+// at is a value at point p of the row.
+func (r *run) at(v ir.Ref, p int) uint64 {
+	if r.level[v] != Point {
+		return r.vals[v][0]
+	}
+	return r.vals[v][p]
+}
+
+// rowOp applies a row op to the row of its operands.
+func (r *run) rowOp(in ir.Instr) []uint64 {
+	var rows [2][]uint64
+	var dts [2]ir.DType
+	n := instrArgs(in)
+	for i, a := range in.Args[:n] {
+		dts[i] = r.k.Body[a].DT
+		for p := range r.points {
+			rows[i] = append(rows[i], r.at(a, p))
+		}
+	}
+	return rowResult(in, dts[:n], rows[:n])
+}
+
+// rowResult is a row op on whole rows: one element, or as many as the row has.
+func rowResult(in ir.Instr, dts []ir.DType, rows [][]uint64) []uint64 {
+	f := ir.NewFold(in.Op, in.DT)
+	for _, v := range rows[0] {
+		f.Add(v)
+	}
+	return []uint64{f.Result()}
+}
+
+// value computes one instruction at one point of the row.
+func (r *run) value(in ir.Instr, p int, point []int64) uint64 {
+	switch in.Op {
+	case ir.Load:
+		if in.Args[0] != ir.None && r.at(in.Args[0], p) == 0 {
+			return 0
+		}
+		return r.read(int(in.Imm), point, 0)
+	case ir.LoadAt:
+		return r.readAt(in, p, point)
+	case ir.IndexLo:
+		return uint64(uint32(Position(&r.args[in.Imm].Access, point)))
+	case ir.IndexHi:
+		return uint64(Position(&r.args[in.Imm].Access, point)) >> 32
+	case ir.Scalar:
+		return r.scalars[in.Imm]
+	}
+	return r.eval(in, p)
+}
+
+// readAt loads through an index, as its mode says.
+func (r *run) readAt(in ir.Instr, p int, point []int64) uint64 {
+	if in.Args[1] != ir.None && r.at(in.Args[1], p) == 0 {
+		return 0
+	}
+	a := &r.args[slotOf(in)].Access
+	i := int64(r.at(in.Args[0], p))
+	if r.k.Body[in.Args[0]].DT == ir.Int32 {
+		i = int64(int32(i))
+	}
+	if i < 0 || i >= a.IndexSize {
+		switch ModeOf(in) {
+		case ir.IndexError:
+			r.fail("index %d is out of range for %d elements", i, a.IndexSize)
+			return 0
+		case ir.IndexDrop:
+			return 0
+		}
+		i = max(0, min(i, a.IndexSize-1))
+	}
+	return r.read(slotOf(in), point, i*a.IndexStride)
+}
+
+func (r *run) eval(in ir.Instr, p int) uint64 {
 	var dts [4]ir.DType
 	var vals [4]uint64
 	n := instrArgs(in)
 	for i, a := range in.Args[:n] {
-		dts[i], vals[i] = r.k.Body[a].DT, r.vals[a]
+		dts[i], vals[i] = r.k.Body[a].DT, r.at(a, p)
 	}
 	info := in.Op.Info()
-	if info.Prim {
+	if ir.IsPrim(in.Op, in.DT, dts[0]) {
 		return ir.EvalPrim(in, dts[:n], vals[:n])
 	}
-	if info.Expand == nil {
+	if info.Expand == nil && ir.Widen(in.Op, in.DT, dts[:n]) == nil {
 		r.fail("%s: %w", in.Op, ir.ErrUnsupported)
 		return 0
 	}
@@ -125,11 +202,11 @@ func (r *run) eval(in ir.Instr) uint64 {
 	return ir.EvalOp(in.Op, in.DT, operands, vals[:n])
 }
 
-// element is the memory of an operand's element at a point.
-func (r *run) element(operand int, point []int64) []byte {
+// element is the memory of an operand's element at a point, and beyond.
+func (r *run) element(operand int, point []int64, beyond int64) []byte {
 	a := &r.args[operand]
 	size := int64(r.k.Operands[operand].DT.Size())
-	p := Position(&a.Access, point)
+	p := Position(&a.Access, point) + beyond
 	if p < 0 || p >= int64(len(a.Data))/size {
 		r.fail("operand %d: element %d of %d at point %v", operand, p, int64(len(a.Data))/size, point)
 		return make([]byte, size)
@@ -137,28 +214,19 @@ func (r *run) element(operand int, point []int64) []byte {
 	return a.Data[p*size : (p+1)*size]
 }
 
-func (r *run) read(operand int, point []int64) uint64 {
-	b := r.element(operand, point)
-	switch len(b) {
-	case 1:
-		return uint64(b[0])
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(b))
-	}
-	return binary.LittleEndian.Uint64(b)
+func (r *run) read(operand int, point []int64, beyond int64) uint64 {
+	b := r.element(operand, point, beyond)
+	var wide [8]byte
+	copy(wide[:], b)
+	return binary.LittleEndian.Uint64(wide[:])
 }
 
 func (r *run) write(operand int, point []int64, bits uint64) {
 	if !stores(&r.args[operand].Access, point) {
 		return
 	}
-	b := r.element(operand, point)
-	switch len(b) {
-	case 1:
-		b[0] = byte(bits)
-	case 4:
-		binary.LittleEndian.PutUint32(b, uint32(bits))
-	default:
-		binary.LittleEndian.PutUint64(b, bits)
-	}
+	var wide [8]byte
+	binary.LittleEndian.PutUint64(wide[:], bits)
+	b := r.element(operand, point, 0)
+	copy(b, wide[:len(b)])
 }

@@ -10,10 +10,19 @@
 // a kernel serves every size, broadcast pattern and layout; a device may build
 // variants of it for classes of accesses ([AccessClass]).
 //
-// A reduction kernel's domain is split: the first Kept dims (in the launch)
-// are kept, the rest are reduced in row-major order, under the combine order
-// of docs/numerics.md. Body then runs once per point, and Reduce folds values
-// over the reduced dims.
+// The domain is split: the first Kept dims (in the launch) are kept, the rest
+// are reduced. A row is the points of the reduced dims under one point of the
+// kept ones, in row-major order. Row ops of the table (reductions, scans,
+// sorts, contractions) are instructions of Body like any other: they see a
+// whole row of their operand, in the combine order of docs/numerics.md. A
+// kernel without row ops has no reduced dims.
+//
+// Values have levels ([Kernel.Levels]): uniform ones are the same everywhere,
+// row values have one value per row, point values one per point.
+//
+// Printers and block interpreters know nothing of rows. [Phases] takes a
+// kernel apart into elementwise kernels, the phases, with temporaries between
+// them; what drives the phases does the folding.
 //
 // Engine part: no compatibility promise; use package millrace.
 package codegen
@@ -24,8 +33,8 @@ import "github.com/millrace-go/millrace/ir"
 type OperandKind uint8
 
 const (
-	Input  OperandKind = iota // read by ir.Load
-	Output                    // written by a Store or a Reduce
+	Input  OperandKind = iota // read by ir.Load and ir.LoadAt
+	Output                    // written by a Store or a Fold
 	Index                     // no memory: ir.IndexLo/IndexHi give the position its Access computes
 )
 
@@ -35,30 +44,34 @@ const (
 type Operand struct {
 	Kind OperandKind
 	DT   ir.DType // Invalid for Index
+	// Row operands have no part in the reduced dims: their Access has stride 0
+	// there. What a row input holds is a row value, and a row output takes one.
+	Row bool
 }
 
-// Store writes a value of Body through an output operand at every point. Where
-// the output's Access has stride 0 along a dim of size above 1, only the
-// points at position 0 of that dim store.
+// Store writes a value of Body through an output operand at every point, or
+// once per row where the operand is a row operand. Where the output's Access
+// has stride 0 along a kept dim of size above 1, only the points at position 0
+// of that dim store.
 type Store struct {
 	Operand int
 	Value   ir.Ref
 }
 
-// Reduce folds a value over the reduced dims and writes it through an output
-// whose Access has stride 0 along them.
+// Reduce hands a value to whoever drives a phase: the row op Op takes it, and
+// leaves its result in the temporary Operand. Only phases have these.
 type Reduce struct {
-	Op      ir.Op // ir.Sum, ir.Max
+	Op      ir.Op
 	Value   ir.Ref
 	Operand int
 }
 
-// Kernel is one launch worth of work. Body holds ops of the table as well as
-// primitives; Lower turns it into primitives only.
+// Kernel is one launch worth of work, or one phase of it. Body holds ops of
+// the table as well as primitives; Lower turns all but row ops into primitives.
 type Kernel struct {
 	Operands []Operand
 	Scalars  []ir.DType // run-time arguments, read by ir.Scalar
 	Body     []ir.Instr
 	Stores   []Store
-	Reduces  []Reduce // all over the same reduced dims; empty for elementwise
+	Reduces  []Reduce // of a phase
 }

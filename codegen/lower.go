@@ -65,7 +65,7 @@ type simplifier struct {
 
 // emit returns the value of in, making it if nothing equal was made before.
 func (s *simplifier) emit(in ir.Instr) ir.Ref {
-	if commutes(in.Op) && in.Args[0] > in.Args[1] {
+	if in.Op.Info().Commutes && in.Args[0] > in.Args[1] {
 		in.Args[0], in.Args[1] = in.Args[1], in.Args[0]
 	}
 	if r, ok := s.seen[in]; ok {
@@ -85,8 +85,14 @@ func (s *simplifier) value(in ir.Instr) ir.Ref {
 			return r
 		}
 	}
-	if !in.Op.Info().Prim && !s.keep(in, s.first(in)) {
-		return s.expand(in)
+	if !ir.IsPrim(in.Op, in.DT, s.first(in)) && !s.keep(in, s.first(in)) {
+		if p := s.meaning(in); p != nil {
+			return s.splice(in, p)
+		}
+		if !in.Op.Info().RowOp {
+			s.err = fmt.Errorf("%s of %v: %w", in.Op, s.first(in), ir.ErrUnsupported)
+			return 0
+		}
 	}
 	s.code = append(s.code, in)
 	return ir.Ref(len(s.code) - 1)
@@ -103,7 +109,7 @@ func (s *simplifier) first(in ir.Instr) ir.DType {
 // fold computes an instruction whose operands are all constants.
 func (s *simplifier) fold(in ir.Instr) (ir.Ref, bool) {
 	n := instrArgs(in)
-	if n == 0 || !in.Op.Info().Prim {
+	if n == 0 || !ir.IsPrim(in.Op, in.DT, s.first(in)) {
 		return ir.None, false
 	}
 	var dts [4]ir.DType
@@ -118,8 +124,9 @@ func (s *simplifier) fold(in ir.Instr) (ir.Ref, bool) {
 	return s.constant(in.DT, ir.EvalPrim(in, dts[:n], bits[:n])), true
 }
 
-// expand inlines what the table says an op is made of.
-func (s *simplifier) expand(in ir.Instr) ir.Ref {
+// meaning is what an op is made of: on storage dtypes the op in the dtype that
+// computes, else what the table says. Nil for ops on rows, which stay.
+func (s *simplifier) meaning(in ir.Instr) *ir.Prog {
 	info := in.Op.Info()
 	args := in.Args[:instrArgs(in)]
 	if info.Indexed {
@@ -129,16 +136,25 @@ func (s *simplifier) expand(in ir.Instr) ir.Ref {
 	for i, a := range args {
 		dts[i] = s.code[a].DT
 	}
-	if info.Expand == nil {
-		s.err = fmt.Errorf("%s of %v: %w", in.Op, dts[:len(args)], ir.ErrUnsupported)
-		return 0
+	if p := ir.Widen(in.Op, in.DT, dts[:len(args)]); p != nil {
+		return p
 	}
-	p := ir.Expansion(in.Op, in.DT, dts[:len(args)])
+	if info.Expand == nil {
+		return nil
+	}
+	return ir.Expansion(in.Op, in.DT, dts[:len(args)])
+}
+
+// splice inlines p in place of in.
+func (s *simplifier) splice(in ir.Instr, p *ir.Prog) ir.Ref {
 	at := make([]ir.Ref, len(p.Code))
 	for i, c := range p.Code {
 		if c.Op == ir.Param {
 			at[i] = in.Args[c.Imm]
 			continue
+		}
+		if c.Op == in.Op {
+			c.Imm = in.Imm // what a row op was called with
 		}
 		at[i] = s.emit(renumber(c, at))
 		if s.err != nil {
@@ -155,16 +171,6 @@ func renumber(in ir.Instr, at []ir.Ref) ir.Instr {
 		}
 	}
 	return in
-}
-
-// commutes reports that the first two operands may change places. Any NaN
-// equals any NaN, so a float sum or product does.
-func commutes(op ir.Op) bool {
-	switch op {
-	case ir.Add, ir.Mul, ir.FMA, ir.MulHi, ir.Maximum, ir.Minimum, ir.And, ir.Or, ir.Xor, ir.Eq, ir.Ne:
-		return true
-	}
-	return false
 }
 
 // dropDead removes instructions that no store and no reduction needs.

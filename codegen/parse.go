@@ -58,7 +58,7 @@ func (p *parser) line() error {
 		}
 		r := Reduce{}
 		var ok bool
-		if r.Op, ok = ir.ParseOp(head); !ok || r.Op.Class() != ir.ClassReduce {
+		if r.Op, ok = ir.ParseOp(head); !ok || !r.Op.Info().RowOp {
 			return fmt.Errorf("%q starts no line", head)
 		}
 		r.Operand, r.Value, err = p.write()
@@ -132,6 +132,10 @@ func (p *parser) operand(kind OperandKind) error {
 		if o.DT, err = p.dtype(); err != nil {
 			return err
 		}
+	}
+	if len(p.words) > 0 && p.words[0] == "row" {
+		o.Row = true
+		p.next()
 	}
 	p.k.Operands = append(p.k.Operands, o)
 	return nil
@@ -216,6 +220,17 @@ func (p *parser) immediate(in *ir.Instr) (literal string, err error) {
 		n, err := p.number()
 		in.Imm = uint64(n)
 		return "", err
+	case ir.LoadAt:
+		n, err := p.number()
+		if err != nil {
+			return "", err
+		}
+		word := p.next()
+		mode, ok := parseMode(word)
+		if !ok {
+			return "", fmt.Errorf("%q is no index mode", word)
+		}
+		in.Imm = LoadAtImm(n, mode)
 	}
 	return "", nil
 }

@@ -17,7 +17,7 @@ func randomKernel(rng *rand.Rand, n int) *Kernel {
 	none := [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}
 	for _, dt := range testDTypes {
 		for range 2 {
-			k.Operands = append(k.Operands, Operand{Input, dt})
+			k.Operands = append(k.Operands, Operand{Kind: Input, DT: dt})
 			k.Body = append(k.Body, ir.Instr{Op: ir.Load, DT: dt, Imm: uint64(len(k.Operands) - 1), Args: none})
 		}
 		k.Body = append(k.Body, ir.Instr{Op: ir.Const, DT: dt, Imm: randomBits(rng, dt), Args: none})
@@ -51,7 +51,7 @@ func randomKernel(rng *rand.Rand, n int) *Kernel {
 	for _, dt := range testDTypes {
 		for i := len(k.Body) - 1; i >= 0; i-- {
 			if k.Body[i].DT == dt {
-				k.Operands = append(k.Operands, Operand{Output, dt})
+				k.Operands = append(k.Operands, Operand{Kind: Output, DT: dt})
 				k.Stores = append(k.Stores, Store{len(k.Operands) - 1, ir.Ref(i)})
 				break
 			}

@@ -19,7 +19,8 @@ import (
 //	store 1 %2
 //
 // Operands and scalars come first, numbered by slot; a value is named by its
-// place in the body; writes come last, a reduction as "sum 1 %2". Tables and
+// place in the body; writes come last. A row operand has "row" behind it. In a
+// phase, what a row op takes is a line like a store: "sum 1 %2". Tables and
 // sub-programs go by name, so the text means the same in every build.
 func (k *Kernel) String() string {
 	w := make(text, 0, 32*(len(k.Operands)+len(k.Scalars)+len(k.Body)+len(k.Stores)+len(k.Reduces)))
@@ -27,6 +28,9 @@ func (k *Kernel) String() string {
 		w.word(o.Kind.String()).word(strconv.Itoa(i))
 		if o.Kind != Index {
 			w.word(":").word(o.DT.String())
+		}
+		if o.Row {
+			w.word("row")
 		}
 		w.line()
 	}
@@ -78,6 +82,8 @@ func (w *text) instr(in ir.Instr) {
 		w.word(subName(in.Imm))
 	case ir.Load, ir.IndexLo, ir.IndexHi, ir.Scalar, ir.Param:
 		w.word(strconv.FormatUint(in.Imm, 10))
+	case ir.LoadAt:
+		w.word(strconv.Itoa(slotOf(in))).word(ModeOf(in).String())
 	}
 	for _, a := range in.Args {
 		if a != ir.None {

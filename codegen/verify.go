@@ -29,7 +29,43 @@ func (k *Kernel) Verify() error {
 			return fmt.Errorf("%%%d: %w", i, err)
 		}
 	}
-	return k.verifyWrites()
+	if err := k.verifyWrites(); err != nil {
+		return err
+	}
+	return k.verifyRows()
+}
+
+// verifyRows checks what holds of rows: a row output takes a row value; a
+// contraction is the only row op of its kernel, and all else happens once per
+// result; phases hold no row ops.
+func (k *Kernel) verifyRows() error {
+	rowOps, dots := 0, 0
+	for _, in := range k.Body {
+		if in.Op.Info().RowOp {
+			rowOps++
+		}
+		if in.Op == ir.Dot {
+			dots++
+		}
+	}
+	switch {
+	case rowOps == 0:
+		return nil
+	case len(k.Reduces) > 0:
+		return fmt.Errorf("a phase with a row op")
+	case dots > 0 && rowOps > 1:
+		return fmt.Errorf("a contraction beside another row op")
+	}
+	ls := k.Levels()
+	for _, s := range k.Stores {
+		switch row := k.Operands[s.Operand].Row; {
+		case row && ls[s.Value] == Point:
+			return fmt.Errorf("store %d: %%%d differs within a row", s.Operand, s.Value)
+		case !row && dots > 0:
+			return fmt.Errorf("store %d: within the row of a contraction", s.Operand)
+		}
+	}
+	return nil
 }
 
 func (k *Kernel) verifyInstr(i int) error {
@@ -52,7 +88,10 @@ func (k *Kernel) verifyInstr(i int) error {
 	switch in.Op {
 	case ir.Param:
 		return fmt.Errorf("a kernel has no parameters")
-	case ir.Load:
+	case ir.Load, ir.LoadAt:
+		if n > 1 && in.Op == ir.Load || n > 2 {
+			return fmt.Errorf("%s: %d operands", in.Op, n)
+		}
 		return k.verifySlot(in, Input, in.DT)
 	case ir.IndexLo, ir.IndexHi:
 		return k.verifySlot(in, Index, ir.Invalid)
@@ -65,8 +104,8 @@ func (k *Kernel) verifyInstr(i int) error {
 }
 
 func (k *Kernel) verifySlot(in ir.Instr, kind OperandKind, dt ir.DType) error {
-	if in.Imm >= uint64(len(k.Operands)) || k.Operands[in.Imm] != (Operand{kind, dt}) {
-		return fmt.Errorf("%s: no %v operand %d of %v", in.Op, kind, in.Imm, in.DT)
+	if i := slotOf(in); i >= len(k.Operands) || k.Operands[i].Kind != kind || k.Operands[i].DT != dt {
+		return fmt.Errorf("%s: no %v operand %d of %v", in.Op, kind, i, in.DT)
 	}
 	return nil
 }
@@ -74,15 +113,15 @@ func (k *Kernel) verifySlot(in ir.Instr, kind OperandKind, dt ir.DType) error {
 // verifyWrites checks that each output is written once, with its dtype.
 func (k *Kernel) verifyWrites() error {
 	written := make([]bool, len(k.Operands))
-	write := func(what string, operand int, v ir.Ref) error {
+	write := func(what string, operand int, v ir.Ref, result ir.DType) error {
 		if operand < 0 || operand >= len(k.Operands) || k.Operands[operand].Kind != Output {
 			return fmt.Errorf("%s %d: no output", what, operand)
 		}
 		if v < 0 || int(v) >= len(k.Body) {
 			return fmt.Errorf("%s %d: no value %%%d", what, operand, v)
 		}
-		if got, want := k.Body[v].DT, k.Operands[operand].DT; got != want {
-			return fmt.Errorf("%s %d: %%%d is %v, the output %v", what, operand, v, got, want)
+		if want := k.Operands[operand].DT; result != ir.Invalid && result != want || result == ir.Invalid && k.Body[v].DT != want {
+			return fmt.Errorf("%s %d: %%%d is %v, the output %v", what, operand, v, k.Body[v].DT, want)
 		}
 		if written[operand] {
 			return fmt.Errorf("%s %d: written twice", what, operand)
@@ -91,15 +130,19 @@ func (k *Kernel) verifyWrites() error {
 		return nil
 	}
 	for _, s := range k.Stores {
-		if err := write("store", s.Operand, s.Value); err != nil {
+		if err := write("store", s.Operand, s.Value, ir.Invalid); err != nil {
 			return err
 		}
 	}
 	for _, r := range k.Reduces {
-		if r.Op.Class() != ir.ClassReduce {
-			return fmt.Errorf("%s is no reduction", r.Op)
+		if !r.Op.Info().RowOp {
+			return fmt.Errorf("%s is no row op", r.Op)
 		}
-		if err := write(r.Op.String(), r.Operand, r.Value); err != nil {
+		result := ir.Invalid // the value's
+		if r.Op.Info().Out == ir.OutAttr && r.Operand >= 0 && r.Operand < len(k.Operands) {
+			result = k.Operands[r.Operand].DT
+		}
+		if err := write(r.Op.String(), r.Operand, r.Value, result); err != nil {
 			return err
 		}
 		if dt := k.Body[r.Value].DT; !r.Op.Info().In.Has(dt) {

@@ -33,6 +33,8 @@ type Access struct {
 	Offset int64
 	Stride [MaxRank]int64
 	Stages []Stage // only for views that no stride describes
+	// An ir.LoadAt reads IndexStride*i further on, for an index i in [0, IndexSize).
+	IndexStride, IndexSize int64
 }
 
 // Stage maps a linear position to another: it is taken apart row-major over

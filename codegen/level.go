@@ -1,0 +1,114 @@
+package codegen
+
+import "github.com/millrace-go/millrace/ir"
+
+// Level says how often a value of a kernel's body exists.
+type Level uint8
+
+const (
+	Uniform Level = iota // once
+	Row                  // once per point of the kept dims
+	Point                // once per point
+)
+
+// String names the level.
+func (l Level) String() string { return [...]string{"uniform", "row", "point"}[l] }
+
+// HasRows reports a kernel whose body holds a row op: its launches have
+// reduced dims.
+func (k *Kernel) HasRows() bool {
+	for _, in := range k.Body {
+		if in.Op.Info().RowOp {
+			return true
+		}
+	}
+	return false
+}
+
+// Levels gives the level of every value of the body. In a kernel without row
+// ops a row is a single point, and whatever is loaded counts as a point value.
+func (k *Kernel) Levels() []Level {
+	ls := make([]Level, len(k.Body))
+	for i, in := range k.Body {
+		ls[i] = k.level(in, ls)
+	}
+	return ls
+}
+
+func (k *Kernel) level(in ir.Instr, ls []Level) Level {
+	l := Uniform
+	switch in.Op {
+	case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+		l = Point
+		if k.Operands[slotOf(in)].Row {
+			l = Row
+		}
+	}
+	switch in.Op.Class() {
+	case ir.ClassReduce:
+		return Row
+	case ir.ClassScan, ir.ClassSort:
+		return Point
+	}
+	for _, a := range in.Args {
+		if a != ir.None {
+			l = max(l, ls[a])
+		}
+	}
+	return l
+}
+
+// depths gives for every value the number of row ops that must have run before
+// it can be computed: those on its longest path from the loads.
+func (k *Kernel) depths() []int {
+	ds := make([]int, len(k.Body))
+	for i, in := range k.Body {
+		for _, a := range in.Args {
+			if a != ir.None {
+				ds[i] = max(ds[i], ds[a])
+			}
+		}
+		if in.Op.Info().RowOp {
+			ds[i]++
+		}
+	}
+	return ds
+}
+
+// StoresLast reports that an output is stored in the last phase, when nothing
+// of the row remains to be read: only such an output may take over the memory
+// of an input.
+func (k *Kernel) StoresLast(operand int) bool {
+	ds := k.depths()
+	last, own := 0, -1
+	for _, d := range ds {
+		last = max(last, d)
+	}
+	for _, s := range k.Stores {
+		if s.Operand == operand {
+			own = ds[s.Value]
+		}
+	}
+	return own == last
+}
+
+// slotOf is the operand a load or index instruction refers to.
+func slotOf(in ir.Instr) int { return int(uint32(in.Imm)) }
+
+// ModeOf is what a LoadAt does with an index out of range.
+func ModeOf(in ir.Instr) ir.IndexMode { return ir.IndexMode(in.Imm >> 32) }
+
+// parseMode reads what IndexMode.String prints.
+func parseMode(s string) (ir.IndexMode, bool) {
+	for m := range ir.NumIndexModes {
+		if m.String() == s {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// LoadAtImm is the Imm of a LoadAt.
+func LoadAtImm(operand int, mode ir.IndexMode) uint64 {
+	return uint64(mode)<<32 | uint64(uint32(operand))
+}

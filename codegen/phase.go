@@ -1,0 +1,301 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Schedule is a kernel taken apart for devices: phases to be run one after
+// another over each row, and the temporaries that carry values between them.
+// A kernel without row ops has a single phase of level Point, itself.
+type Schedule struct {
+	Temps  []Temp
+	Phases []Phase
+}
+
+// Temp is memory that lives while a row is worked on. It is operand number
+// len(kernel.Operands)+i of every phase.
+type Temp struct {
+	DT  ir.DType
+	Row bool // one value per row; else one per point
+}
+
+// Phase is an elementwise kernel over all points of a row, or, at level Row,
+// over the row as one point. It has the kernel's operands, then the
+// temporaries; those it does not write are of kind Input (or Index), used or
+// not. What its Reduces list is folded, scanned or sorted into a temporary as
+// the phase runs, and is complete when it ends.
+type Phase struct {
+	Level Level
+	*Kernel
+}
+
+// Contraction reports a schedule made of three parts: phases 0 and 1 give the
+// operands of an ir.Dot, its result is temporary 0, and the last phase, where
+// there is a third, runs once per row.
+func (s *Schedule) Contraction() bool {
+	return len(s.Phases[0].Reduces) == 1 && s.Phases[0].Reduces[0].Op == ir.Dot
+}
+
+// String prints the temporaries and the phases, for people and tests.
+func (s *Schedule) String() string {
+	var b strings.Builder
+	for _, p := range s.Phases {
+		fmt.Fprintf(&b, "# %v\n%s", p.Level, p.Kernel)
+	}
+	return b.String()
+}
+
+// PhaseOptions say what a device wants of its phases.
+type PhaseOptions struct {
+	// Recompute computes point values anew in every phase that needs them.
+	// Otherwise those that cost much are kept in temporaries.
+	Recompute bool
+}
+
+// Phases takes a kernel apart. The result is a function of the arguments
+// alone, and computes the same bits whatever the options.
+func Phases(k *Kernel, opt PhaseOptions) *Schedule {
+	if !k.HasRows() {
+		return &Schedule{Phases: []Phase{{Point, k}}}
+	}
+	p := &phaser{k: k, opt: opt, level: k.Levels(), depth: k.depths()}
+	p.cost = costs(k, p.level)
+	p.temp = make([]int, len(k.Body))
+	for i := range p.temp {
+		p.temp[i] = -1
+	}
+	return p.schedule()
+}
+
+// phaser makes a schedule from its end: a phase asks for temporaries, and the
+// phases before it are told to make them.
+type phaser struct {
+	k     *Kernel
+	opt   PhaseOptions
+	level []Level
+	depth []int
+	cost  []int
+	temp  []int // of each value, -1 where it needs none
+	temps []Temp
+	order []ir.Ref // the value in each temporary
+}
+
+func (p *phaser) schedule() *Schedule {
+	last := 0
+	for _, d := range p.depth {
+		last = max(last, d)
+	}
+	var phases []Phase
+	for d := last; d >= 0; d-- {
+		for _, l := range [...]Level{Point, Row} {
+			phases = append(phases, p.phases(l, d)...)
+		}
+	}
+	slices.Reverse(phases)
+	for i := range phases {
+		p.close(phases[i].Kernel)
+	}
+	return &Schedule{Temps: p.temps, Phases: phases}
+}
+
+// phases makes those of a level and depth, last first: one, two where they are
+// the operands of a contraction, or none where there is nothing to do.
+func (p *phaser) phases(l Level, d int) []Phase {
+	b := p.builder(l, d)
+	for _, s := range p.k.Stores {
+		if p.k.Operands[s.Operand].Row == (l == Row) && p.depth[s.Value] == d {
+			b.store(s.Operand, s.Value)
+		}
+	}
+	var phases []Phase
+	// Asking for values adds temporaries, so the list grows as it is read.
+	for t := 0; t < len(p.order); t++ {
+		v := p.order[t]
+		in := p.k.Body[v]
+		slot := len(p.k.Operands) + t
+		switch {
+		case !in.Op.Info().RowOp:
+			if p.depth[v] == d && p.level[v] == l {
+				b.store(slot, v)
+			}
+		case p.depth[v] != d+1 || l == Row:
+		case in.Op == ir.Dot:
+			for _, a := range [...]ir.Ref{in.Args[1], in.Args[0]} {
+				c := p.builder(l, d)
+				c.reduce(ir.Dot, slot, a)
+				phases = append(phases, c.phase())
+			}
+		default:
+			b.reduce(in.Op, slot, in.Args[0])
+		}
+	}
+	if len(b.k.Stores)+len(b.k.Reduces) > 0 {
+		phases = append(phases, b.phase())
+	}
+	return phases
+}
+
+// close gives a phase its temporaries as operands.
+func (p *phaser) close(k *Kernel) {
+	first := len(k.Operands)
+	for _, t := range p.temps {
+		k.Operands = append(k.Operands, Operand{Kind: Input, DT: t.DT, Row: t.Row})
+	}
+	for _, s := range k.Stores {
+		if s.Operand >= first {
+			k.Operands[s.Operand].Kind = Output
+		}
+	}
+	for _, r := range k.Reduces {
+		k.Operands[r.Operand].Kind = Output
+	}
+}
+
+// keep gives a value a temporary.
+func (p *phaser) keep(v ir.Ref) int {
+	if p.temp[v] < 0 {
+		p.temp[v] = len(p.temps)
+		p.temps = append(p.temps, Temp{DT: p.k.Body[v].DT, Row: p.level[v] == Row})
+		p.order = append(p.order, v)
+	}
+	return p.temp[v]
+}
+
+// phaseBuilder makes one phase. Values go by their number in the whole kernel
+// until the phase is complete, so that its body has the kernel's order.
+type phaseBuilder struct {
+	p     *phaser
+	level Level
+	depth int
+	k     *Kernel
+	used  []bool // values of the kernel that this phase computes or loads
+}
+
+func (p *phaser) builder(l Level, d int) *phaseBuilder {
+	k := &Kernel{Operands: slices.Clone(p.k.Operands), Scalars: p.k.Scalars}
+	for i, o := range k.Operands {
+		if o.Kind == Output {
+			k.Operands[i].Kind = Input
+		}
+	}
+	return &phaseBuilder{p: p, level: l, depth: d, k: k, used: make([]bool, len(p.k.Body))}
+}
+
+func (b *phaseBuilder) store(operand int, v ir.Ref) {
+	if operand < len(b.k.Operands) {
+		b.k.Operands[operand].Kind = Output
+	}
+	b.k.Stores = append(b.k.Stores, Store{operand, v})
+	b.use(v)
+}
+
+func (b *phaseBuilder) reduce(op ir.Op, temp int, v ir.Ref) {
+	b.k.Reduces = append(b.k.Reduces, Reduce{op, v, temp})
+	b.use(v)
+}
+
+// use marks what a value takes, down to loads and temporaries.
+func (b *phaseBuilder) use(v ir.Ref) {
+	if b.used[v] {
+		return
+	}
+	b.used[v] = true
+	if b.fromTemp(v) {
+		b.p.keep(v)
+		return
+	}
+	for _, a := range b.p.k.Body[v].Args {
+		if a != ir.None {
+			b.use(a)
+		}
+	}
+}
+
+func (b *phaseBuilder) phase() Phase {
+	at := make([]ir.Ref, len(b.used))
+	for v, used := range b.used {
+		if !used {
+			continue
+		}
+		in := b.p.k.Body[v]
+		if b.fromTemp(ir.Ref(v)) {
+			slot := len(b.p.k.Operands) + b.p.temp[v]
+			in = ir.Instr{Op: ir.Load, DT: in.DT, Imm: uint64(slot), Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
+		} else {
+			in = renumber(in, at)
+		}
+		at[v] = ir.Ref(len(b.k.Body))
+		b.k.Body = append(b.k.Body, in)
+	}
+	for i := range b.k.Stores {
+		b.k.Stores[i].Value = at[b.k.Stores[i].Value]
+	}
+	for i := range b.k.Reduces {
+		b.k.Reduces[i].Value = at[b.k.Reduces[i].Value]
+	}
+	return Phase{b.level, b.k}
+}
+
+// fromTemp decides whether a value is read from a temporary or computed here.
+func (b *phaseBuilder) fromTemp(v ir.Ref) bool {
+	p, in := b.p, b.p.k.Body[v]
+	switch {
+	case in.Op.Info().RowOp:
+		return true
+	case p.level[v] == Uniform || isLoad(in) && in.Args[0] == ir.None:
+		return false
+	case p.level[v] == Row:
+		return b.level == Point || p.depth[v] < b.depth
+	}
+	return p.depth[v] < b.depth && !p.opt.Recompute && p.cost[v] > recomputeLimit
+}
+
+// recomputeLimit is the work up to which a point value is cheaper to compute
+// twice than to store and load.
+const recomputeLimit = 3
+
+// costs is for each point value the work of computing it from loads, in units
+// of an addition. Results of row ops and what follows from them per row cost
+// nothing: they are in temporaries.
+func costs(k *Kernel, level []Level) []int {
+	const most = 1 << 20
+	cs := make([]int, len(k.Body))
+	for i, in := range k.Body {
+		if in.Op.Info().RowOp || level[i] != Point {
+			continue
+		}
+		c := ownCost(in)
+		for _, a := range in.Args {
+			if a != ir.None {
+				c += cs[a]
+			}
+		}
+		cs[i] = min(c, most)
+	}
+	return cs
+}
+
+func ownCost(in ir.Instr) int {
+	switch in.Op {
+	case ir.Const, ir.Scalar, ir.Load, ir.IndexLo, ir.IndexHi, ir.Bitcast:
+		return 0
+	case ir.FDiv, ir.Sqrt, ir.Quo, ir.Mod, ir.Lookup, ir.LoadAt, ir.Rare:
+		return 4
+	}
+	if in.Op.Info().Prim {
+		return 1
+	}
+	return 8
+}
+
+func isLoad(in ir.Instr) bool {
+	switch in.Op {
+	case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+		return true
+	}
+	return false
+}

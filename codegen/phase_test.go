@@ -1,0 +1,215 @@
+package codegen
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+const softmaxKernel = `
+in 0 : float32
+out 1 : float32
+out 2 : float32 row
+%0 = load 0 : float32
+%1 = max %0 : float32
+%2 = sub %0 %1 : float32
+%3 = exp %2 : float32
+%4 = sum %3 : float32
+%5 = div %3 %4 : float32
+%6 = log %4 : float32
+%7 = add %6 %1 : float32
+store 1 %5
+store 2 %7
+`
+
+const normKernel = `
+in 0 : float32
+in 1 : float32 row
+in 2 : float32
+out 3 : float32
+out 4 : float32 row
+scalar 0 : float32
+%0 = load 0 : float32
+%1 = scalar 0 : float32
+%2 = sum %0 : float32
+%3 = div %2 %1 : float32
+%4 = sub %0 %3 : float32
+%5 = mul %4 %4 : float32
+%6 = sum %5 : float32
+%7 = load 1 : float32
+%8 = add %6 %7 : float32
+%9 = rsqrt %8 : float32
+%10 = mul %4 %9 : float32
+%11 = load 2 : float32
+%12 = mul %10 %11 : float32
+store 3 %12
+store 4 %3
+`
+
+// phaseArgs makes operands for n rows of m points: point operands dense, row
+// operands one element per row.
+func phaseArgs(rng *rand.Rand, k *Kernel, n, m int) []HostArg {
+	args := make([]HostArg, len(k.Operands))
+	for i, o := range k.Operands {
+		d := ir.NewDense(ir.TensorType{DT: o.DT, Shape: ir.Shape{n * m}})
+		for j := range n * m {
+			if o.Kind == Input {
+				d.Set(j, randomBits(rng, o.DT))
+			}
+		}
+		args[i] = HostArg{Data: d.Data, Access: access(0, int64(m), 1)}
+		if o.Row {
+			args[i].Access = access(0, 1, 0)
+		}
+	}
+	return args
+}
+
+func cloneArgs(args []HostArg) []HostArg {
+	out := append([]HostArg(nil), args...)
+	for i := range out {
+		out[i].Data = append([]byte(nil), out[i].Data...)
+	}
+	return out
+}
+
+// runPhases is a walker as simple as can be: all rows at once, phase by phase.
+func runPhases(t *testing.T, k *Kernel, s *Schedule, n, m int, args []HostArg, scalars []uint64) {
+	t.Helper()
+	for _, tmp := range s.Temps {
+		a := HostArg{Data: make([]byte, n*m*tmp.DT.Size()), Access: access(0, int64(m), 1)}
+		if tmp.Row {
+			a.Access = access(0, 1, 0)
+		}
+		args = append(args, a)
+	}
+	for i, ph := range s.Phases {
+		if err := ph.Verify(); err != nil {
+			t.Fatalf("phase %d: %v\n%s", i, err, ph)
+		}
+		run := &Kernel{Operands: append([]Operand(nil), ph.Operands...), Scalars: ph.Scalars, Body: ph.Body, Stores: append([]Store(nil), ph.Stores...)}
+		bufs := append([]HostArg(nil), args...)
+		for _, r := range ph.Reduces { // values go to a dense buffer first
+			run.Operands[r.Operand].Kind = Input
+			dt := run.Body[r.Value].DT
+			run.Stores = append(run.Stores, Store{len(run.Operands), r.Value})
+			run.Operands = append(run.Operands, Operand{Kind: Output, DT: dt})
+			bufs = append(bufs, HostArg{Data: make([]byte, n*m*dt.Size()), Access: access(0, int64(m), 1)})
+		}
+		dims := []int64{int64(n), int64(m)}
+		if ph.Level == Row {
+			dims[1] = 1
+		}
+		if err := Interpret(run, dims, 2, bufs, scalars); err != nil {
+			t.Fatalf("phase %d: %v\n%s", i, err, ph)
+		}
+		for j, r := range ph.Reduces {
+			buf, dt := bufs[len(args)+j].Data, run.Body[r.Value].DT
+			out := ir.Dense{TensorType: ir.TensorType{DT: ph.Operands[r.Operand].DT}, Data: args[r.Operand].Data}
+			for row := range n {
+				var vals []uint64
+				for p := range m {
+					vals = append(vals, element(buf, dt, row*m+p))
+				}
+				res := rowResult(ir.Instr{Op: r.Op, DT: out.DT}, []ir.DType{dt}, [][]uint64{vals})
+				for p, v := range res {
+					if len(res) == 1 {
+						out.Set(row, v)
+					} else {
+						out.Set(row*m+p, v)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPhasesCompute(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, src := range map[string]string{"softmax": softmaxKernel, "norm": normKernel} {
+		k := mustParse(t, src)
+		low, err := Lower(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []int{2, 7, 65, 300} {
+			args := phaseArgs(rng, k, 3, m)
+			scalars := make([]uint64, len(k.Scalars))
+			for i := range scalars {
+				scalars[i] = randomBits(rng, k.Scalars[i])
+			}
+			want := cloneArgs(args)
+			if err := Interpret(k, []int64{3, int64(m)}, 1, want, scalars); err != nil {
+				t.Fatal(err)
+			}
+			for _, kk := range []*Kernel{k, low} {
+				for _, opt := range []PhaseOptions{{}, {Recompute: true}} {
+					got := cloneArgs(args)
+					runPhases(t, kk, Phases(kk, opt), 3, m, got, scalars)
+					for i := range want {
+						if !sameBits(k.Operands[i].DT, got[i].Data, want[i].Data) {
+							t.Errorf("%s, %d points, %+v: operand %d differs\n%s", name, m, opt, i, Phases(kk, opt))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// sameBits compares elements; any NaN equals any NaN.
+func sameBits(dt ir.DType, a, b []byte) bool {
+	for i := range len(a) / dt.Size() {
+		if !ir.SameValue(dt, element(a, dt, i), element(b, dt, i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestPhaseShape holds what phases promise: how many there are, that each
+// value which costs much is kept, and that nothing is kept where a device
+// wants to recompute.
+func TestPhaseShape(t *testing.T) {
+	for _, c := range []struct {
+		src         string
+		opt         PhaseOptions
+		temps, wide int
+		levels      string
+	}{
+		{softmaxKernel, PhaseOptions{}, 3, 1, "[point point row point]"},
+		{softmaxKernel, PhaseOptions{Recompute: true}, 2, 0, "[point point row point]"},
+		{normKernel, PhaseOptions{}, 4, 0, "[point row point row point]"},
+		{reduceKernel("sum"), PhaseOptions{}, 1, 0, "[point row]"},
+		{copyKernel, PhaseOptions{}, 0, 0, "[point]"},
+	} {
+		s := Phases(mustParse(t, c.src), c.opt)
+		wide := 0
+		for _, tmp := range s.Temps {
+			if !tmp.Row {
+				wide++
+			}
+		}
+		var levels []Level
+		for _, p := range s.Phases {
+			levels = append(levels, p.Level)
+		}
+		if len(s.Temps) != c.temps || wide != c.wide || fmt.Sprint(levels) != c.levels {
+			t.Errorf("%d temporaries, %d of them points, phases %v; want %d, %d, %s\n%s", len(s.Temps), wide, levels, c.temps, c.wide, c.levels, s)
+		}
+	}
+}
+
+func TestStoresLast(t *testing.T) {
+	k := mustParse(t, softmaxKernel)
+	if !k.StoresLast(1) || !k.StoresLast(2) {
+		t.Error("both outputs of softmax come after the sum")
+	}
+	k = mustParse(t, normKernel)
+	if !k.StoresLast(3) || k.StoresLast(4) {
+		t.Error("the mean is stored before the row is read again")
+	}
+}
+

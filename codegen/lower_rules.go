@@ -44,7 +44,7 @@ var rules = []rule{
 		x, ok := s.under(in.Args[0], ir.Abs)
 		return s.ifOK(ok && in.Args[0] == in.Args[1], ir.Mul, in.DT, x, x)
 	}},
-	{ir.Mul, "x*1 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) { return s.other(in, oneBits(in.DT)) }},
+	{ir.Mul, "x*1 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) { return s.other(in, ir.OneBits(in.DT)) }},
 	{ir.FDiv, "x/2^k = x*2^-k, both normal", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
 		inv, ok := s.exactInverse(in.Args[1])
 		if !ok {
@@ -256,6 +256,8 @@ func (s *simplifier) opposite(in ir.Instr, op, not ir.Op) (ir.Ref, bool) {
 func (s *simplifier) skipWide(in ir.Instr) (ir.Ref, bool) {
 	mid := s.code[in.Args[0]]
 	ok := mid.Op == in.Op && lossless(s.code[mid.Args[0]].DT, mid.DT)
+	// What a storage dtype is taken apart into must not come together again.
+	ok = ok && (s.code[mid.Args[0]].DT == in.DT || !s.code[mid.Args[0]].DT.Storage() && !in.DT.Storage())
 	return s.ifOK(ok, in.Op, in.DT, mid.Args[0])
 }
 
@@ -272,6 +274,8 @@ func lossless(from, to ir.DType) bool {
 		return to == ir.Int64 || to == ir.Uint64 || to == ir.Float64
 	case ir.Float32:
 		return to == ir.Float64
+	case ir.Int8, ir.Int16, ir.Uint16, ir.Float16, ir.BFloat16:
+		return to == from.Compute() || to == ir.Float64
 	}
 	return false
 }
@@ -297,16 +301,6 @@ func (s *simplifier) exactInverse(r ir.Ref) (uint64, bool) {
 		}
 	}
 	return 0, false
-}
-
-func oneBits(dt ir.DType) uint64 {
-	switch dt {
-	case ir.Float32:
-		return uint64(math.Float32bits(1))
-	case ir.Float64:
-		return math.Float64bits(1)
-	}
-	return 1
 }
 
 // negZeroBits is what a sum may start from without changing any value.

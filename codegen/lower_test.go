@@ -28,7 +28,11 @@ func TestLowerKeepsBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, in := range low.Body {
-			if !in.Op.Info().Prim {
+			first := ir.Invalid
+			if in.Args[0] != ir.None {
+				first = low.Body[in.Args[0]].DT
+			}
+			if !ir.IsPrim(in.Op, in.DT, first) {
 				t.Fatalf("%s is left in\n%s", in.Op, low)
 			}
 		}

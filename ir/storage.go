@@ -22,7 +22,7 @@ func IsPrim(op Op, dt, first DType) bool {
 		return true
 	}
 	switch op {
-	case Const, Param, Load, Scalar, Where, Bitcast:
+	case Const, Param, Load, LoadAt, Scalar, Where, Bitcast:
 		return true
 	case Convert:
 		return dt == Int32 && first.IsInt() || first == Int32 && dt.IsInt()
@@ -54,8 +54,7 @@ func Widen(op Op, dt DType, argDT []DType) *Prog {
 	if !storage || op == Full || IsPrim(op, dt, first) || !computes(op.Class()) {
 		return nil
 	}
-	cast := op == Cast || op == Convert
-	if cast && (dt == Float32 && first.Storage() && first.IsFloat() || first == Float32 && dt.Storage() && dt.IsFloat()) {
+	if op == Cast && (dt == Float32 && first.Storage() && first.IsFloat() || first == Float32 && dt.Storage() && dt.IsFloat()) {
 		return nil
 	}
 	key := expansionKey{op: op, dt: dt, nargs: uint8(len(argDT))}

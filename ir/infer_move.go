@@ -127,6 +127,9 @@ func checkIndexed(op Op, attr *Attr, args []Operand) (int, error) {
 	if len(idx.Shape) != len(x.Shape) {
 		return 0, fmt.Errorf("%w: %s of %v by indices %v: the ranks differ", ErrShape, op, x.Shape, idx.Shape)
 	}
+	if attr.Mode == IndexClamp && x.Shape[a] == 0 && idx.Shape.Elems() > 0 {
+		return 0, fmt.Errorf("%w: %s of %v: no index can be clamped to axis %d, which is empty", ErrShape, op, x.Shape, a)
+	}
 	return a, nil
 }
 

@@ -47,12 +47,19 @@ func inferRow(op Op, info *Info, attr *Attr, dt DType, args []Operand) (DType, S
 			return Invalid, nil, fmt.Errorf("%w: %s of %v and %v: the shapes differ", ErrShape, op, x, y.Shape)
 		}
 	}
-	if info.Class != ClassReduce {
-		_, err := checkAxis(op, attr, x)
-		return out, x, err
+	if info.Class == ClassReduce {
+		err = checkAxes(op, attr, x)
+	} else {
+		_, err = checkAxis(op, attr, x)
 	}
-	if err := checkAxes(op, attr, x); err != nil {
+	if err != nil {
 		return Invalid, nil, err
+	}
+	if n := rowLength(attr, x); info.Position && n > 0 && uint64(n-1) > greatestBits(out) {
+		return Invalid, nil, fmt.Errorf("%w: %s of %v over axes %v: %d positions do not fit %v", ErrShape, op, x, attr.Axes, n, out)
+	}
+	if info.Class != ClassReduce {
+		return out, x, nil
 	}
 	if info.NeedsElement {
 		for _, a := range attr.Axes {
@@ -74,6 +81,19 @@ func rowDType(op Op, info *Info, in, dt DType) (DType, error) {
 		return Invalid, fmt.Errorf("%w: %s gives positions as int32 or int64, not %v", ErrDType, op, dt)
 	}
 	return dt, nil
+}
+
+// rowLength is the number of elements in a row along the axes, 0 where the
+// shape has none at all.
+func rowLength(attr *Attr, x Shape) int {
+	if x.Elems() == 0 {
+		return 0
+	}
+	n := 1
+	for _, a := range attr.Axes {
+		n *= x[a]
+	}
+	return n
 }
 
 // reducedShape leaves the axes out of x, or keeps them as size 1.

@@ -35,6 +35,22 @@ type Attr struct {
 	Step       []int     // Slice, Assign: per dim, not 0; Pad: 1 + elements between neighbours, per dim; Window: stride and dilation
 }
 
+// AttrSet is a set of fields of Attr.
+type AttrSet uint8
+
+const (
+	AttrAxes AttrSet = 1 << iota
+	AttrKeep
+	AttrDescending
+	AttrStart
+	AttrStep
+	AttrMode
+	AttrCombine
+)
+
+// Has reports a field.
+func (s AttrSet) Has(field AttrSet) bool { return s&field != 0 }
+
 // IndexMode says what Gather and Scatter do with an index out of range.
 type IndexMode uint8
 

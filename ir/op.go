@@ -194,6 +194,8 @@ type Info struct {
 	Expand func(b *Builder, dt DType, args []Ref) Ref
 	// Indexed creation ops get IndexLo and IndexHi before their scalars.
 	Indexed bool
+	// Attrs are the fields of Attr that the op has.
+	Attrs AttrSet
 	// Optional counts operands that may follow the Arity that must be there.
 	Optional int
 	// Outside marks primitives whose value comes from outside of the program

@@ -8,8 +8,9 @@ import (
 // EvalProgram computes a program op by op on dense row-major buffers of
 // little-endian elements (a bool is one byte, 0 or 1). It is what every op
 // means: each class of ops is one obvious loop, and every number goes through
-// [EvalOp] or [Fold]. It returns one buffer per output. The program must
-// verify; inputs must have the sizes their types say.
+// [EvalOp] or [EvalRow]. It returns one buffer per output. The program must
+// verify; inputs must have the sizes their types say. An index out of range is
+// an [IndexFault].
 func EvalProgram(p *Program, inputs [][]byte) ([][]byte, error) {
 	tensors, err := EvalTensors(p, inputs)
 	if err != nil {
@@ -56,7 +57,11 @@ func EvalTensors(p *Program, inputs [][]byte) ([]Dense, error) {
 				args[j].tensor = &tensors[a.ID]
 			}
 		}
-		tensors = append(tensors, evalNode(n, args))
+		t, err := evalNode(n, args)
+		if err != nil {
+			return nil, fmt.Errorf("node %d: %w", i, err)
+		}
+		tensors = append(tensors, t)
 	}
 	return tensors, nil
 }
@@ -74,8 +79,9 @@ func (v *operandValue) dtype() DType {
 	return v.scalar.DT
 }
 
-func evalNode(n *Node, args []operandValue) Dense {
+func evalNode(n *Node, args []operandValue) (Dense, error) {
 	out := NewDense(TensorType{n.DT, n.Shape})
+	var err error
 	switch n.Op.Class() {
 	case ClassCreate:
 		evalCreate(n, args, out)
@@ -84,9 +90,17 @@ func evalNode(n *Node, args []operandValue) Dense {
 	case ClassView:
 		evalView(n, args[0].tensor, out)
 	case ClassReduce:
-		evalReduce(n, args[0].tensor, out)
+		evalReduce(n, args, out)
+	case ClassScan, ClassSort:
+		evalAlong(n, args[0].tensor, out)
+	case ClassMove:
+		evalMove(n, args, out)
+	case ClassGather:
+		err = evalGather(n, args[0].tensor, args[1].tensor, out)
+	case ClassScatter:
+		err = evalScatter(n, args[0].tensor, args[1].tensor, args[2].tensor, out)
 	}
-	return out
+	return out, err
 }
 
 func evalCreate(n *Node, args []operandValue, out Dense) {
@@ -151,39 +165,13 @@ func evalView(n *Node, x *Dense, out Dense) {
 					from[d] = 0
 				}
 			}
+		case Window:
+			a := n.Attr.Axes[0]
+			copy(from, point[:a])
+			from[a] = point[a]*n.Attr.Step[0] + point[a+1]*n.Attr.Step[1]
+			copy(from[a+1:], point[a+2:])
 		}
 		out.Set(i, x.At(dot(from, strides)))
-	}
-}
-
-// evalReduce walks the operand in row-major order, so the elements of every
-// result come in the order of their index over the reduced axes.
-func evalReduce(n *Node, x *Dense, out Dense) {
-	folds := make([]*Fold, out.Shape.Elems())
-	for i := range folds {
-		folds[i] = NewFold(n.Op, n.DT)
-	}
-	// Reduced axes get stride 0; the result's strides do not depend on
-	// whether they are kept as size 1.
-	strides := make([]int, len(x.Shape))
-	reduced := make([]bool, len(x.Shape))
-	for _, a := range n.Attr.Axes {
-		reduced[a] = true
-	}
-	step := 1
-	for d := len(x.Shape) - 1; d >= 0; d-- {
-		if !reduced[d] {
-			strides[d] = step
-			step *= x.Shape[d]
-		}
-	}
-	point := make([]int, len(x.Shape))
-	for i := range x.Shape.Elems() {
-		unravel(i, x.Shape, point)
-		folds[dot(point, strides)].Add(x.At(i))
-	}
-	for i, f := range folds {
-		out.Set(i, f.Result())
 	}
 }
 

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -122,33 +123,61 @@ func (q *programParser) node(n Node, words []string, dt DType) error {
 	return nil
 }
 
-func isAttr(word string) bool { return word == "keep" || strings.Contains(word, "=") }
+func isAttr(word string) bool {
+	return word == "keep" || word == "descending" || strings.Contains(word, "=")
+}
 
 func parseAttr(n *Node, words []string) error {
-	axes, keep, slice := attrUse(n.Op)
-	if axes || slice {
+	use := n.Op.Info().Attrs
+	if use != 0 {
 		n.Attr = &Attr{}
 	}
 	for _, w := range words {
 		name, value, list := strings.Cut(w, "=")
-		var err error
-		switch {
-		case name == "axes" && list && axes:
-			n.Attr.Axes, err = parseInts(value)
-		case name == "keep" && !list && keep:
-			n.Attr.Keep = true
-		case name == "start" && list && slice:
-			n.Attr.Start, err = parseInts(value)
-		case name == "step" && list && slice:
-			n.Attr.Step, err = parseInts(value)
-		default:
-			err = fmt.Errorf("%s has no %q", n.Op, w)
+		field, ok := attrFields[name]
+		if !ok || !use.Has(field) || list == (field == AttrKeep || field == AttrDescending) {
+			return fmt.Errorf("%s has no %q", n.Op, w)
 		}
-		if err != nil {
+		if err := setAttr(n.Attr, field, value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+var attrFields = map[string]AttrSet{
+	"axes": AttrAxes, "keep": AttrKeep, "descending": AttrDescending, "start": AttrStart, "step": AttrStep,
+	"mode": AttrMode, "combine": AttrCombine,
+}
+
+func setAttr(a *Attr, field AttrSet, value string) (err error) {
+	var i int
+	switch field {
+	case AttrAxes:
+		a.Axes, err = parseInts(value)
+	case AttrKeep:
+		a.Keep = true
+	case AttrDescending:
+		a.Descending = true
+	case AttrStart:
+		a.Start, err = parseInts(value)
+	case AttrStep:
+		a.Step, err = parseInts(value)
+	case AttrMode:
+		i, err = parseName(indexModeNames[:], value)
+		a.Mode = IndexMode(i)
+	case AttrCombine:
+		i, err = parseName(combineNames[:], value)
+		a.Combine = Combine(i)
+	}
+	return err
+}
+
+func parseName(names []string, s string) (int, error) {
+	if i := slices.Index(names, s); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%q is none of %s", s, strings.Join(names, ", "))
 }
 
 func parseInts(s string) ([]int, error) {

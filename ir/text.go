@@ -69,26 +69,31 @@ func FormatNode(id int, n *Node, scalar func(slot int) string) string {
 	return string(b)
 }
 
-// attrUse says which fields of Attr an op has.
-func attrUse(op Op) (axes, keep, slice bool) {
-	reduce := op.Class() == ClassReduce
-	return reduce || op == Permute, reduce, op == Slice
-}
-
 func appendAttr(b []byte, n *Node) []byte {
 	if n.Attr == nil {
 		return b
 	}
-	axes, keep, slice := attrUse(n.Op)
-	if axes {
-		b = appendInts(b, " axes=", n.Attr.Axes)
+	use, a := n.Op.Info().Attrs, n.Attr
+	if use.Has(AttrAxes) {
+		b = appendInts(b, " axes=", a.Axes)
 	}
-	if keep && n.Attr.Keep {
+	if use.Has(AttrKeep) && a.Keep {
 		b = append(b, " keep"...)
 	}
-	if slice {
-		b = appendInts(b, " start=", n.Attr.Start)
-		b = appendInts(b, " step=", n.Attr.Step)
+	if use.Has(AttrDescending) && a.Descending {
+		b = append(b, " descending"...)
+	}
+	if use.Has(AttrStart) {
+		b = appendInts(b, " start=", a.Start)
+	}
+	if use.Has(AttrStep) {
+		b = appendInts(b, " step=", a.Step)
+	}
+	if use.Has(AttrMode) && a.Mode != IndexError {
+		b = fmt.Appendf(b, " mode=%v", a.Mode)
+	}
+	if use.Has(AttrCombine) && a.Combine != CombineSet {
+		b = fmt.Appendf(b, " combine=%v", a.Combine)
 	}
 	return b
 }

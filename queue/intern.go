@@ -70,13 +70,17 @@ func (in *Interner) attr(n *ir.Node, arg ir.Shape) uint32 {
 		if n.Attr == nil || n.Attr.Axes == nil {
 			return 0
 		}
-		blob = append(blob, 'a')
-		if n.Attr.Keep {
-			blob = append(blob, 'k')
-		}
+		blob = append(blob, 'a', flag(n.Attr.Keep), flag(n.Attr.Descending), byte(n.Attr.Mode), byte(n.Attr.Combine))
 		for _, a := range n.Attr.Axes {
 			blob = binary.AppendVarint(blob, int64(a))
 		}
 	}
 	return in.ID(blob)
+}
+
+func flag(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
 }

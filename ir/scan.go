@@ -1,0 +1,39 @@
+package ir
+
+// ScanBlock is the length of the runs of a scan: inside of one, elements are
+// joined one by one, starting from the first; what came before is joined to
+// that as one value, the block's offset. It is part of what users are promised.
+const ScanBlock = 256
+
+// Scan computes the results of a scan along one row in the promised order. It
+// is the meaning of every op of ClassScan. Storage dtypes are carried as by
+// [Fold]: each result is rounded, but what is carried on is not.
+type Scan struct {
+	dt      DType
+	join    joiner
+	n       int
+	running uint64 // of this block
+	offset  uint64 // of the blocks before; the first block has none
+	joined  uint64 // offset and running: the last result
+}
+
+// NewScan starts a scan by op, of ClassScan, of elements of dtype dt.
+func NewScan(op Op, dt DType) *Scan {
+	return &Scan{dt: dt, join: newJoiner(op.Info().Combine, dt.Compute())}
+}
+
+// Next takes the next element and returns the result at its place.
+func (s *Scan) Next(x uint64) uint64 {
+	x = widenBits(s.dt, x)
+	if s.n%ScanBlock == 0 {
+		s.offset, s.running = s.joined, x
+	} else {
+		s.running = s.join.do(s.running, x)
+	}
+	s.joined = s.running
+	if s.n >= ScanBlock {
+		s.joined = s.join.do(s.offset, s.running)
+	}
+	s.n++
+	return narrowBits(s.dt, s.joined)
+}

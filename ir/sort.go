@@ -1,0 +1,41 @@
+package ir
+
+import (
+	"cmp"
+	"slices"
+)
+
+// SortKey maps an element to a number whose order, as an unsigned one of dt's
+// width, is the order of sorts: for floats -0 before +0 and every NaN, whatever
+// its sign, last and equal to the others. Descending turns the order of
+// numbers around; NaN stays last. ArgMax looks for the greatest key of the
+// ascending order, ArgMin for that of the descending one.
+func SortKey(dt DType, bits uint64, descending bool) uint64 {
+	mask := widthMask(dt)
+	key := bits
+	switch {
+	case dt.IsFloat() && isNaNBits(dt, bits):
+		return mask
+	case dt.IsFloat() && bits>>(dt.Bits()-1) != 0:
+		key = ^bits & mask
+	case dt.IsSigned():
+		key = bits ^ 1<<(dt.Bits()-1)
+	}
+	if descending {
+		key = ^key & mask
+	}
+	return key
+}
+
+// SortOrder gives the positions of a row's elements in order, those of equal
+// elements as they stand. It is the meaning of ArgSort.
+func SortOrder(dt DType, row []uint64, descending bool) []int {
+	order := make([]int, len(row))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Compare(SortKey(dt, row[i], descending), SortKey(dt, row[j], descending))
+	})
+	return order
+}

@@ -117,24 +117,13 @@ func (r *run) at(v ir.Ref, p int) uint64 {
 // rowOp applies a row op to the row of its operands.
 func (r *run) rowOp(in ir.Instr) []uint64 {
 	var rows [2][]uint64
-	var dts [2]ir.DType
 	n := instrArgs(in)
 	for i, a := range in.Args[:n] {
-		dts[i] = r.k.Body[a].DT
 		for p := range r.points {
 			rows[i] = append(rows[i], r.at(a, p))
 		}
 	}
-	return rowResult(in, dts[:n], rows[:n])
-}
-
-// rowResult is a row op on whole rows: one element, or as many as the row has.
-func rowResult(in ir.Instr, dts []ir.DType, rows [][]uint64) []uint64 {
-	f := ir.NewFold(in.Op, in.DT)
-	for _, v := range rows[0] {
-		f.Add(v)
-	}
-	return []uint64{f.Result()}
+	return ir.EvalRow(in.Op, in.Imm != 0, r.k.Body[in.Args[0]].DT, rows[:n]...)
 }
 
 // value computes one instruction at one point of the row.
@@ -167,17 +156,14 @@ func (r *run) readAt(in ir.Instr, p int, point []int64) uint64 {
 	if r.k.Body[in.Args[0]].DT == ir.Int32 {
 		i = int64(int32(i))
 	}
-	if i < 0 || i >= a.IndexSize {
-		switch ModeOf(in) {
-		case ir.IndexError:
-			r.fail("index %d is out of range for %d elements", i, a.IndexSize)
-			return 0
-		case ir.IndexDrop:
-			return 0
+	at, ok := ir.ResolveIndex(ModeOf(in), i, int(a.IndexSize))
+	if !ok {
+		if ModeOf(in) == ir.IndexError {
+			r.fail("%w: index %d for %d elements", ir.ErrIndex, i, a.IndexSize)
 		}
-		i = max(0, min(i, a.IndexSize-1))
+		return 0
 	}
-	return r.read(slotOf(in), point, i*a.IndexStride)
+	return r.read(slotOf(in), point, int64(at)*a.IndexStride)
 }
 
 func (r *run) eval(in ir.Instr, p int) uint64 {

@@ -15,7 +15,8 @@
 // kept ones, in row-major order. Row ops of the table (reductions, scans,
 // sorts, contractions) are instructions of Body like any other: they see a
 // whole row of their operand, in the combine order of docs/numerics.md. A
-// kernel without row ops has no reduced dims.
+// kernel without row ops has no reduced dims. Imm of a sort is 1 where it is
+// descending.
 //
 // Values have levels ([Kernel.Levels]): uniform ones are the same everywhere,
 // row values have one value per row, point values one per point.
@@ -61,9 +62,10 @@ type Store struct {
 // Reduce hands a value to whoever drives a phase: the row op Op takes it, and
 // leaves its result in the temporary Operand. Only phases have these.
 type Reduce struct {
-	Op      ir.Op
-	Value   ir.Ref
-	Operand int
+	Op         ir.Op
+	Value      ir.Ref
+	Operand    int
+	Descending bool // sorts
 }
 
 // Kernel is one launch worth of work, or one phase of it. Body holds ops of

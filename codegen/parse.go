@@ -62,6 +62,7 @@ func (p *parser) line() error {
 			return fmt.Errorf("%q starts no line", head)
 		}
 		r.Operand, r.Value, err = p.write()
+		r.Descending = r.Op.Class() == ir.ClassSort && p.skip("descending")
 		p.k.Reduces = append(p.k.Reduces, r)
 	}
 	if err == nil && len(p.words) > 0 {
@@ -78,6 +79,15 @@ func (p *parser) next() string {
 	w := p.words[0]
 	p.words = p.words[1:]
 	return w
+}
+
+// skip takes the next word if it is w.
+func (p *parser) skip(w string) bool {
+	if len(p.words) == 0 || p.words[0] != w {
+		return false
+	}
+	p.next()
+	return true
 }
 
 func (p *parser) expect(want string) error {
@@ -133,10 +143,7 @@ func (p *parser) operand(kind OperandKind) error {
 			return err
 		}
 	}
-	if len(p.words) > 0 && p.words[0] == "row" {
-		o.Row = true
-		p.next()
-	}
+	o.Row = p.skip("row")
 	p.k.Operands = append(p.k.Operands, o)
 	return nil
 }
@@ -231,6 +238,9 @@ func (p *parser) immediate(in *ir.Instr) (literal string, err error) {
 			return "", fmt.Errorf("%q is no index mode", word)
 		}
 		in.Imm = LoadAtImm(n, mode)
+	}
+	if in.Op.Class() == ir.ClassSort && p.skip("descending") {
+		in.Imm = 1
 	}
 	return "", nil
 }

@@ -124,13 +124,13 @@ func (p *phaser) phases(l Level, d int) []Phase {
 			}
 		case p.depth[v] != d+1 || l == Row:
 		case in.Op == ir.Dot:
-			for _, a := range [...]ir.Ref{in.Args[1], in.Args[0]} {
+			for _, a := range [...]int{1, 0} {
 				c := p.builder(l, d)
-				c.reduce(ir.Dot, slot, a)
+				c.reduce(in, a, slot)
 				phases = append(phases, c.phase())
 			}
 		default:
-			b.reduce(in.Op, slot, in.Args[0])
+			b.reduce(in, 0, slot)
 		}
 	}
 	if len(b.k.Stores)+len(b.k.Reduces) > 0 {
@@ -193,9 +193,9 @@ func (b *phaseBuilder) store(operand int, v ir.Ref) {
 	b.use(v)
 }
 
-func (b *phaseBuilder) reduce(op ir.Op, temp int, v ir.Ref) {
-	b.k.Reduces = append(b.k.Reduces, Reduce{op, v, temp})
-	b.use(v)
+func (b *phaseBuilder) reduce(in ir.Instr, arg, temp int) {
+	b.k.Reduces = append(b.k.Reduces, Reduce{Op: in.Op, Value: in.Args[arg], Operand: temp, Descending: in.Imm != 0})
+	b.use(in.Args[arg])
 }
 
 // use marks what a value takes, down to loads and temporaries.

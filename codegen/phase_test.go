@@ -113,7 +113,7 @@ func runPhases(t *testing.T, k *Kernel, s *Schedule, n, m int, args []HostArg, s
 				for p := range m {
 					vals = append(vals, element(buf, dt, row*m+p))
 				}
-				res := rowResult(ir.Instr{Op: r.Op, DT: out.DT}, []ir.DType{dt}, [][]uint64{vals})
+				res := ir.EvalRow(r.Op, r.Descending, dt, vals)
 				for p, v := range res {
 					if len(res) == 1 {
 						out.Set(row, v)

@@ -46,7 +46,11 @@ func (k *Kernel) String() string {
 		w.word("store").word(strconv.Itoa(s.Operand)).ref(s.Value).line()
 	}
 	for _, r := range k.Reduces {
-		w.word(r.Op.String()).word(strconv.Itoa(r.Operand)).ref(r.Value).line()
+		w.word(r.Op.String()).word(strconv.Itoa(r.Operand)).ref(r.Value)
+		if r.Descending {
+			w.word("descending")
+		}
+		w.line()
 	}
 	return string(w)
 }
@@ -84,6 +88,9 @@ func (w *text) instr(in ir.Instr) {
 		w.word(strconv.FormatUint(in.Imm, 10))
 	case ir.LoadAt:
 		w.word(strconv.Itoa(slotOf(in))).word(ModeOf(in).String())
+	}
+	if in.Op.Class() == ir.ClassSort && in.Imm != 0 {
+		w.word("descending")
 	}
 	for _, a := range in.Args {
 		if a != ir.None {

@@ -12,14 +12,18 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Config restricts programs. The zero value allows every basic op.
+// Config restricts programs. The zero value allows every basic op on
+// tensors of basic dtypes.
 type Config struct {
 	Ops      int                                           // tensor ops per program; 0: about 20
 	MaxElems int                                           // elements per tensor; 0: 5000
-	DTypes   ir.DTypeSet                                   // of tensors; 0: every tensor dtype
+	DTypes   ir.DTypeSet                                   // of tensors; 0: Basic
 	Allow    func(op ir.Op, operand, result ir.DType) bool // nil: every op
 	Groups   Group                                         // ops beyond the basic ones
 }
+
+// Basic are the dtypes of programs that ask for no others.
+var Basic = ir.SetOf(ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64)
 
 func (c Config) withDefaults() Config {
 	if c.Ops == 0 {
@@ -29,7 +33,7 @@ func (c Config) withDefaults() Config {
 		c.MaxElems = 5000
 	}
 	if c.DTypes == 0 {
-		c.DTypes = ir.AllDTypes
+		c.DTypes = Basic
 	}
 	return c
 }
@@ -167,10 +171,11 @@ var classes = []struct {
 	{ir.ClassEntry, 6},
 }
 
+// opsOf are the basic ops of a class.
 var opsOf = func() map[ir.Class][]ir.Op {
 	m := map[ir.Class][]ir.Op{}
 	for op := ir.Op(1); op < ir.NumOps; op++ {
-		if op.String() != "" {
+		if op.String() != "" && basic(op) {
 			m[op.Class()] = append(m[op.Class()], op)
 		}
 	}
@@ -184,6 +189,9 @@ var joining = slices.DeleteFunc(slices.Clone(opsOf[ir.ClassElementwise]), func(o
 // step tries to append one op. Whatever the choices made, Infer has the last
 // word on whether they fit.
 func (g *generator) step(chain int) bool {
+	if g.Groups != 0 && chance(g.source, 30) {
+		return g.grouped(chain)
+	}
 	class, r := ir.ClassElementwise, g.intn(100)
 	for _, c := range classes {
 		if r < c.percent {
@@ -192,11 +200,7 @@ func (g *generator) step(chain int) bool {
 		}
 		r -= c.percent
 	}
-	ops := g.ops(class)
-	if len(ops) == 0 {
-		return false
-	}
-	op := pick(g.source, ops)
+	op := pick(g.source, opsOf[class])
 	if class == ir.ClassElementwise && chance(g.source, 55) {
 		op = pick(g.source, joining)
 	}
@@ -261,24 +265,6 @@ func (g *generator) create(op ir.Op, chain int) bool {
 		operands[i] = ir.Operand{DT: d, Scalar: true}
 	}
 	return g.append(n, operands, chain)
-}
-
-func (g *generator) reduce(op ir.Op, chain int) bool {
-	info := op.Info()
-	x := g.operand(chain, func(t *tensor) bool { return info.In.Has(t.typ.DT) })
-	if x < 0 {
-		return false
-	}
-	t := g.live[x]
-	attr := &ir.Attr{Axes: []int{}, Keep: chance(g.source, 40)}
-	all := chance(g.source, 30)
-	for d := range t.typ.Shape {
-		if all || chance(g.source, 50) {
-			attr.Axes = append(attr.Axes, d)
-		}
-	}
-	n := ir.Node{Op: op, NArgs: 1, Args: [3]ir.Arg{ir.T(t.id)}, Attr: attr}
-	return g.append(n, []ir.Operand{{DT: t.typ.DT, Shape: t.typ.Shape}}, chain, x)
 }
 
 // entry releases or keeps a tensor. One live tensor always stays.

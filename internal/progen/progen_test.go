@@ -7,15 +7,18 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
+// full asks for everything there is.
+var full = Config{DTypes: ir.AllDTypes, Groups: AllGroups}
+
 // TestCoverage checks that every program verifies and evaluates, and that
-// every op of the table and every tensor dtype comes up.
+// every op of the table and every tensor dtype comes up where they are asked for.
 func TestCoverage(t *testing.T) {
 	seen := map[ir.Op]int{}
 	dtypes := map[ir.DType]int{}
 	features := map[string]int{}
 	seeds := uint64(1500)
 	for seed := range seeds {
-		p := New(seed, Config{})
+		p := New(seed, full)
 		if err := p.Verify(); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, p)
 		}
@@ -47,7 +50,7 @@ func TestCoverage(t *testing.T) {
 		}
 	}
 	for op := ir.Op(1); op < ir.NumOps; op++ {
-		if c := op.Class(); op.String() != "" && c != ir.ClassPrim && c != ir.ClassNone && groupOf(op) == 0 && seen[op] < 10 {
+		if c := op.Class(); op.String() != "" && c != ir.ClassPrim && c != ir.ClassNone && seen[op] < 10 {
 			t.Errorf("%s came up %d times", op, seen[op])
 		}
 	}
@@ -81,7 +84,7 @@ func note(features map[string]int, n *ir.Node, types []ir.TensorType) {
 
 func TestDeterministic(t *testing.T) {
 	for seed := range uint64(20) {
-		a, b := New(seed, Config{}), New(seed, Config{})
+		a, b := New(seed, full), New(seed, full)
 		if a.String() != b.String() {
 			t.Fatalf("seed %d: two programs", seed)
 		}
@@ -100,8 +103,12 @@ func TestDeterministic(t *testing.T) {
 }
 
 func TestEvaluates(t *testing.T) {
-	for seed := range uint64(25) {
-		p := New(seed, Config{Ops: 12})
+	for seed := range uint64(50) {
+		c := Config{Ops: 12}
+		if seed%2 == 1 {
+			c.DTypes, c.Groups = full.DTypes, full.Groups
+		}
+		p := New(seed, c)
 		out, err := ir.EvalProgram(p, Inputs(p, seed))
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, p)
@@ -127,6 +134,52 @@ func TestConfig(t *testing.T) {
 		for i := range p.Nodes {
 			if p.Nodes[i].Op == ir.Sum {
 				t.Fatalf("seed %d: a sum", seed)
+			}
+		}
+	}
+}
+
+// Programs that ask for nothing hold basic ops and dtypes only.
+func TestBasic(t *testing.T) {
+	for seed := range uint64(200) {
+		p := New(seed, Config{})
+		for _, typ := range p.Types() {
+			if !Basic.Has(typ.DT) {
+				t.Fatalf("seed %d: a tensor of %v", seed, typ.DT)
+			}
+		}
+		for i := range p.Nodes {
+			if op := p.Nodes[i].Op; groupOf(op) != 0 {
+				t.Fatalf("seed %d: %v", seed, op)
+			}
+		}
+	}
+}
+
+// Each group makes all its ops, often enough that a few hundred programs are a test
+// of them, and no index that would be a fault.
+func TestGroups(t *testing.T) {
+	for grp := Group(1); grp < AllGroups; grp <<= 1 {
+		seen := map[ir.Op]int{}
+		for seed := range uint64(150) {
+			p := New(seed, Config{Ops: 10, MaxElems: 500, Groups: grp})
+			for i := range p.Nodes {
+				seen[p.Nodes[i].Op]++
+			}
+			if seed < 30 || grp >= Gathers {
+				if _, err := ir.EvalProgram(p, Inputs(p, seed)); err != nil {
+					t.Fatalf("group %b, seed %d: %v\n%s", grp, seed, err, p)
+				}
+			}
+		}
+		for op, n := range seen {
+			if other := groupOf(op); other != 0 && other != grp {
+				t.Errorf("group %b: %v came up %d times", grp, op, n)
+			}
+		}
+		for _, op := range opsOfGroup[grp] {
+			if seen[op] < 10 {
+				t.Errorf("group %b: %v came up %d times", grp, op, seen[op])
 			}
 		}
 	}
@@ -181,7 +234,7 @@ func FuzzProgram(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p := FromBytes(data, Config{MaxElems: 200})
+		p := FromBytes(data, Config{MaxElems: 200, DTypes: full.DTypes, Groups: full.Groups})
 		text := p.String()
 		q, err := ir.ParseProgram(text)
 		if err != nil {

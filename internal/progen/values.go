@@ -11,7 +11,19 @@ var specials = [ir.NumDTypes][]uint64{
 	ir.Uint8:  {0, 1, 2, 127, 128, 255},
 	ir.Int32:  {0, 1, 2, 0xffffffff, 0x7fffffff, 0x80000000, 31, 32, 33},
 	ir.Int64:  {0, 1, 2, math.MaxUint64, math.MaxInt64, 1 << 63, 63, 64, 65, 1 << 53},
-	ir.Uint64: {0, 1, math.MaxUint64},
+	ir.Int8:   {0, 1, 2, 0xff, 0x7f, 0x80, 7, 8, 9},
+	ir.Int16:  {0, 1, 2, 0xffff, 0x7fff, 0x8000, 15, 16, 17},
+	ir.Uint16: {0, 1, 2, 0x7fff, 0x8000, 0xffff, 15, 16},
+	ir.Uint32: {0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 31, 32, 1 << 24},
+	ir.Uint64: {0, 1, 2, math.MaxInt64, 1 << 63, math.MaxUint64, 63, 64, 1 << 53},
+	ir.Float16: {0, 0x8000, 0x3c00, 0xbc00, 0x3800,
+		0x7c00, 0xfc00, 0x7e00, // infinities, NaN
+		1, 0x83ff, 0x0400, 0x7bff, // denormals, least normal, largest
+		0x6400, 0x6800, 0x498c, 0xcc55}, // 2^10, 2^11, about where exp overflows and vanishes
+	ir.BFloat16: {0, 0x8000, 0x3f80, 0xbf80, 0x3f00,
+		0x7f80, 0xff80, 0x7fc0,
+		1, 0x807f, 0x0080, 0x7f7f,
+		0x4300, 0x4f00, 0xcf00, 0x5f00, 0x42b1, 0xc2cf},
 	ir.Float32: {0, 0x80000000, 0x3f800000, 0xbf800000, 0x3f000000,
 		0x7f800000, 0xff800000, 0x7fc00000, // infinities, NaN
 		1, 0x807fffff, 0x00800000, 0x7f7fffff, // denormals, least normal, largest
@@ -33,12 +45,10 @@ func value(s source, dt ir.DType) uint64 {
 		return s.uint64() & 1
 	case kind == 9:
 		return pick(s, specials[dt])
-	case kind == 8 || dt == ir.Uint64:
+	case kind == 8 || kind >= 4 && dt == ir.Uint64: // a seed, more often than not
 		return s.uint64() >> (64 - dt.Bits())
-	case dt == ir.Float32:
-		return uint64(math.Float32bits(float32(small(s))))
-	case dt == ir.Float64:
-		return math.Float64bits(small(s))
+	case dt.IsFloat():
+		return ir.FloatBits(dt, small(s))
 	}
 	n := int64(s.intn(41)) - 20
 	return uint64(n) << (64 - dt.Bits()) >> (64 - dt.Bits())

@@ -261,7 +261,7 @@ func resized(p *ir.Program, to map[int]int) (*ir.Program, bool) {
 func keysOf(in *queue.Interner, p *ir.Program) []queue.Key {
 	q := queue.Queue[struct{}]{Interner: in}
 	for _, t := range p.Inputs {
-		q.Input(struct{}{}, t.DT, t.Shape)
+		q.Input(struct{}{}, t.DT, queue.NewForm(t.Shape))
 	}
 	for _, s := range p.Scalars {
 		q.Scalar(s.DT, s.Bits)
@@ -269,7 +269,7 @@ func keysOf(in *queue.Interner, p *ir.Program) []queue.Key {
 	var keys []queue.Key
 	for i := range p.Nodes {
 		*q.Next() = p.Nodes[i]
-		keys = append(keys, q.Append(struct{}{}).Key)
+		keys = append(keys, q.Append(queue.NewForm(p.Nodes[i].Shape), struct{}{}).Key)
 	}
 	return keys
 }
@@ -305,7 +305,7 @@ func serves(t *testing.T, p, q *ir.Program) int {
 	var in queue.Interner
 	have, want := keysOf(&in, p), keysOf(&in, q)
 	for i := range have {
-		if !queue.Legal(have[i], want[i]) {
+		if !queue.Legal(&have[i], &want[i]) {
 			return 0
 		}
 	}

@@ -2,79 +2,94 @@ package queue
 
 import "github.com/millrace-go/millrace/ir"
 
-// Operand codes of a Key that are not relative ids.
+// Key is the relative form of one entry: everything a plan may depend on
+// besides exact sizes. Keys are compared with ==, for every op of a hot stream:
+// so they are four words, put together in registers.
+type Key struct {
+	head uint64 // from the lowest byte: op, dtype, rank, number of operands; interned axes and reshape groups
+	args [3]operand
+}
+
+// operand is what a Key says of an operand. From the lowest byte: two bit sets,
+// its rank, its dtype; in the upper half its relative id.
+//
+// Sizes enter as the bit sets, one bit per result dimension counted from the
+// last: bcast says that the operand's dimension is 1 (or missing) where the
+// result's is not; ones that both are 1, where the operand may be taken either
+// way.
+type operand uint64
+
+// IDs of operands that are not relative ids.
 const (
-	argNone   = -1
-	argScalar = -2
+	argNone   operand = 0xffffffff << 32
+	argScalar operand = 0xfffffffe << 32
 )
 
-// Key is the relative form of one entry: everything a plan may depend on
-// besides exact sizes. Keys are compared with ==.
-//
-// Sizes enter as two bit sets per operand, one bit per result dimension
-// counted from the last: Bcast says that the operand's dimension is 1 (or
-// missing) where the result's is not; Ones that both are 1, where the operand
-// may be taken either way.
-type Key struct {
-	Op    ir.Op
-	DT    ir.DType
-	Rank  uint8
-	ArgDT [3]ir.DType
-	ARank [3]uint8
-	Bcast [3]uint8
-	Ones  [3]uint8
-	Args  [3]int16
-	Attr  uint32 // interned axes and reshape groups
+const (
+	bcastBits operand = 0xff
+	onesBits  operand = 0xff << 8
+	idBits    operand = 0xffffffff << 32
+)
+
+func keyHead(op ir.Op, dt ir.DType, rank int, nargs uint8) uint64 {
+	return uint64(op) | uint64(dt)<<8 | uint64(uint8(rank))<<16 | uint64(nargs)<<24
 }
+
+func scalarOperand(dt ir.DType) operand { return argScalar | operand(dt)<<24 }
+
+func tensorOperand(id int32, dt ir.DType, rank int) operand {
+	return operand(uint32(id))<<32 | operand(dt)<<24 | operand(uint8(rank))<<16
+}
+
+// Op is what the entry does.
+func (k *Key) Op() ir.Op { return ir.Op(uint8(k.head)) }
 
 // Legal reports whether a plan made under key have serves an entry of key k:
 // the same but for dimensions of size 1, which satisfy both "broadcasts" and
 // "is equal".
-func Legal(have, k Key) bool {
-	for i := range have.Bcast {
-		if (have.Bcast[i]^k.Bcast[i])&^k.Ones[i] != 0 {
+func Legal(have, k *Key) bool {
+	if have.head != k.head {
+		return false
+	}
+	for i, a := range have.args {
+		b := k.args[i]
+		if (a^b)&^(bcastBits|onesBits) != 0 || (a^b)&bcastBits&^(b&onesBits>>8) != 0 {
 			return false
 		}
 	}
-	have.Bcast, k.Bcast = [3]uint8{}, [3]uint8{}
-	have.Ones, k.Ones = [3]uint8{}, [3]uint8{}
-	return have == k
+	return true
 }
 
 // Local is what Key says without naming tensors: two turns of a loop have
 // equal locals even where one reads older results than the other.
 func (k Key) Local() Key {
-	for i, a := range k.Args {
-		if a >= 0 {
-			k.Args[i] = 0
+	for i, a := range k.args {
+		if id := a & idBits; id != argNone && id != argScalar {
+			k.args[i] = a &^ idBits
 		}
 	}
 	return k
 }
 
-// sizes fills the bit sets of operand i.
-func (k *Key) sizes(i int, arg, out ir.Shape) {
-	if len(arg) == len(out) && (len(arg) == 0 || &arg[0] == &out[0]) {
-		// The same backing array: equal, only the ones are to be found.
-		for d, n := range out {
-			if n == 1 {
-				k.Ones[i] |= 1 << (len(out) - 1 - d)
-			}
-		}
-		return
+// sizes is the bit sets of an operand of an op that goes by position.
+func sizes(arg, out *Form) operand {
+	if arg == out {
+		return operand(out.Ones) << 8
 	}
-	for back := 1; back <= len(out); back++ {
-		o := out[len(out)-back]
+	bcast, ones := uint8(0), uint8(0)
+	from, to := arg.Shape, out.Shape
+	for back := 1; back <= len(to); back++ {
 		a := 1
-		if back <= len(arg) {
-			a = arg[len(arg)-back]
+		if back <= len(from) {
+			a = from[len(from)-back]
 		}
 		switch bit := uint8(1) << (back - 1); {
 		case a != 1:
-		case o != 1:
-			k.Bcast[i] |= bit
+		case to[len(to)-back] != 1:
+			bcast |= bit
 		default:
-			k.Ones[i] |= bit
+			ones |= bit
 		}
 	}
+	return operand(bcast) | operand(ones)<<8
 }

@@ -12,12 +12,12 @@ type Scalar struct {
 // stream's handle for it.
 type Slot[H any] struct {
 	H        H
-	DT       ir.DType
-	Shape    ir.Shape
+	Form     *Form
 	Def      int32 // node that makes it, -1 for an operand from outside
 	Uses     int32 // nodes that read it
-	Released bool  // a Release entry named it
-	Keep     bool  // a Keep entry named it: it must be written
+	DT       ir.DType
+	Released bool // a Release entry named it
+	Keep     bool // a Keep entry named it: it must be written
 }
 
 // Entry is one item of a queue in program order: a node, or a Release or Keep.
@@ -40,7 +40,6 @@ type Queue[H any] struct {
 
 // Reset empties the queue and keeps its memory.
 func (q *Queue[H]) Reset() {
-	clear(q.Entries)
 	clear(q.Nodes)
 	clear(q.Slots)
 	q.Entries, q.Nodes, q.Out = q.Entries[:0], q.Nodes[:0], q.Out[:0]
@@ -48,8 +47,8 @@ func (q *Queue[H]) Reset() {
 }
 
 // Input adds a tensor from outside and returns its relative id.
-func (q *Queue[H]) Input(h H, dt ir.DType, shape ir.Shape) int32 {
-	q.Slots = append(q.Slots, Slot[H]{H: h, DT: dt, Shape: shape, Def: -1})
+func (q *Queue[H]) Input(h H, dt ir.DType, form *Form) int32 {
+	q.Slots = append(q.Slots, Slot[H]{H: h, DT: dt, Form: form, Def: -1})
 	return int32(len(q.Slots) - 1)
 }
 
@@ -59,8 +58,9 @@ func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 	return int32(len(q.Scalars) - 1)
 }
 
-// Next is the node that Append will record: zero, to be filled in place. It is
-// part of the queue's memory, since copying nodes is what recording costs most.
+// Next is the node that Append will record, to be filled in place, all but its
+// shape. It is part of the queue's memory, since copying nodes is what recording
+// costs most.
 func (q *Queue[H]) Next() *ir.Node {
 	n := len(q.Nodes)
 	if n == cap(q.Nodes) {
@@ -69,46 +69,52 @@ func (q *Queue[H]) Next() *ir.Node {
 	return &q.Nodes[:n+1][n]
 }
 
-// Append records the node that Next gave, whose operands are relative by now,
-// and returns its entry. The pointer is valid until the next call.
-func (q *Queue[H]) Append(h H) *Entry {
+// Append records the node that Next gave, whose operands are relative by now
+// and whose result has that form, and returns its entry. The pointer is valid
+// until the next call.
+func (q *Queue[H]) Append(form *Form, h H) *Entry {
 	at := len(q.Nodes)
 	q.Nodes = q.Nodes[:at+1]
 	n := &q.Nodes[at]
+	n.Shape = form.Shape
 
-	e := grow(&q.Entries)
-	e.Node = int32(at)
-	e.Slot = int32(len(q.Slots))
+	e := extend(&q.Entries)
+	id := int32(len(q.Slots))
+	e.Node, e.Slot = int32(at), id
 	k := &e.Key
-	*k = Key{Op: n.Op, DT: n.DT, Rank: uint8(len(n.Shape)), Args: [3]int16{argNone, argNone, argNone}}
+	k.head = keyHead(n.Op, n.DT, len(form.Shape), n.NArgs)
 	byPosition := n.Op.Class() == ir.ClassElementwise || n.Op == ir.Expand
-	for i := range n.Args[:n.NArgs] {
-		a := n.Args[i]
+	for i := range k.args {
+		if i >= int(n.NArgs) {
+			k.args[i] = argNone
+			continue
+		}
+		a := &n.Args[i]
 		if a.Scalar {
-			k.Args[i] = argScalar
-			k.ArgDT[i] = q.Scalars[a.ID].DT
+			k.args[i] = scalarOperand(q.Scalars[a.ID].DT)
 			continue
 		}
 		s := &q.Slots[a.ID]
 		s.Uses++
-		k.Args[i] = int16(a.ID)
-		k.ArgDT[i] = s.DT
-		k.ARank[i] = uint8(len(s.Shape))
+		o := tensorOperand(a.ID, s.DT, len(s.Form.Shape))
 		if byPosition {
-			k.sizes(i, s.Shape, n.Shape)
+			o |= sizes(s.Form, form)
 		}
+		k.args[i] = o
 	}
 	if n.Attr != nil || n.Op == ir.Reshape {
-		k.Attr = q.Interner.attr(n, q.Slots[n.Args[0].ID].Shape)
+		k.head |= uint64(q.Interner.attr(n, q.Slots[n.Args[0].ID].Form.Shape)) << 32
 	}
-	q.Out = append(q.Out, e.Slot)
-	s := grow(&q.Slots)
-	s.H, s.DT, s.Shape, s.Def = h, n.DT, n.Shape, int32(at)
+	q.Out = append(q.Out, id)
+	s := extend(&q.Slots) // field by field: a literal would be made elsewhere and copied
+	s.H = h
+	s.Form, s.Def, s.DT = form, int32(at), n.DT
+	s.Uses, s.Released, s.Keep = 0, false, false
 	return e
 }
 
-// grow appends a zero element. Reset has cleared what lies behind the length.
-func grow[T any](list *[]T) *T {
+// extend makes a list longer by one element, which holds what it held before.
+func extend[T any](list *[]T) *T {
 	n := len(*list)
 	if n < cap(*list) {
 		*list = (*list)[:n+1]
@@ -126,7 +132,7 @@ func (q *Queue[H]) Mark(op ir.Op, id int32) *Entry {
 	} else {
 		q.Slots[id].Keep = true
 	}
-	k := Key{Op: op, Args: [3]int16{int16(id), argNone, argNone}}
-	q.Entries = append(q.Entries, Entry{Key: k, Node: -1, Slot: id})
-	return &q.Entries[len(q.Entries)-1]
+	e := extend(&q.Entries)
+	*e = Entry{Key: Key{keyHead(op, 0, 0, 1), [3]operand{tensorOperand(id, 0, 0), argNone, argNone}}, Node: -1, Slot: id}
+	return e
 }

@@ -12,11 +12,11 @@ func fresh() *Queue[int] { return &Queue[int]{Interner: new(Interner)} }
 func node(q *Queue[int], op ir.Op, out ir.Shape, attr *ir.Attr, args ...ir.Shape) Key {
 	var in [3]ir.Arg
 	for i, s := range args {
-		in[i].ID = q.Input(i, ir.Float32, s)
+		in[i].ID = q.Input(i, ir.Float32, NewForm(s))
 	}
 	n := q.Next()
-	n.Op, n.DT, n.Shape, n.Attr, n.NArgs, n.Args = op, ir.Float32, out, attr, uint8(len(args)), in
-	return q.Append(0).Key
+	n.Op, n.DT, n.Attr, n.NArgs, n.Args = op, ir.Float32, attr, uint8(len(args)), in
+	return q.Append(NewForm(out), 0).Key
 }
 
 func add(a, b, out ir.Shape) Key { return node(fresh(), ir.Add, out, nil, a, b) }
@@ -44,7 +44,7 @@ func TestLegal(t *testing.T) {
 		{"fewer dims", row, missing, false},
 		{"other op", equal, node(fresh(), ir.Mul, shape{4, 3}, nil, shape{4, 3}, shape{4, 3}), false},
 	} {
-		if got := Legal(c.have, c.k); got != c.want {
+		if got := Legal(&c.have, &c.k); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -75,7 +75,7 @@ func TestInternerCollision(t *testing.T) {
 func TestAttrKeys(t *testing.T) {
 	q := fresh()
 	x := ir.Shape{2, 3}
-	key := func(op ir.Op, out ir.Shape, a *ir.Attr) uint32 { return node(q, op, out, a, x).Attr }
+	key := func(op ir.Op, out ir.Shape, a *ir.Attr) uint32 { return uint32(node(q, op, out, a, x).head >> 32) }
 	keep := key(ir.Sum, ir.Shape{2, 1}, &ir.Attr{Axes: []int{1}, Keep: true})
 	if other := key(ir.Sum, ir.Shape{2}, &ir.Attr{Axes: []int{1}}); other == keep {
 		t.Error("kept axes are not in the key")

@@ -12,7 +12,7 @@ import (
 // K is the relative form of an op; legal reports whether a plan made under one
 // key serves an op with another. P is whatever the stream keeps with a plan.
 type Trie[K comparable, P any] struct {
-	legal func(have, k K) bool
+	legal func(have, k *K) bool
 	limit int
 
 	mu     sync.Mutex // guards growth and eviction
@@ -70,7 +70,7 @@ type Leaf[K comparable, P any] struct {
 }
 
 // NewTrie makes an empty trie that holds at most limit leaves.
-func NewTrie[K comparable, P any](limit int, legal func(have, k K) bool) *Trie[K, P] {
+func NewTrie[K comparable, P any](limit int, legal func(have, k *K) bool) *Trie[K, P] {
 	return &Trie[K, P]{
 		legal:  legal,
 		limit:  limit,
@@ -84,25 +84,29 @@ func (t *Trie[K, P]) Root() *Node[K, P] { return t.root }
 
 // Step moves down by one op: to the child of exactly this key, else to one
 // whose plans are legal for it, else off the trie.
-func (t *Trie[K, P]) Step(n *Node[K, P], k K) *Node[K, P] {
+func (t *Trie[K, P]) Step(n *Node[K, P], k *K) *Node[K, P] {
 	if n == nil {
 		return nil
 	}
-	if c := n.last.Load(); c != nil && c.key == k {
+	if c := n.last.Load(); c != nil && c.key == *k { // what a program did last time it mostly does again
 		return c
 	}
+	return t.search(n, k)
+}
+
+func (t *Trie[K, P]) search(n *Node[K, P], k *K) *Node[K, P] {
 	kids := n.kids.Load()
 	if kids == nil {
 		return nil
 	}
 	for _, c := range *kids {
-		if c.key == k {
+		if c.key == *k {
 			n.last.Store(c)
 			return c
 		}
 	}
 	for _, c := range *kids {
-		if t.legal(c.key, k) {
+		if t.legal(&c.key, k) {
 			return c
 		}
 	}

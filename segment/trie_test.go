@@ -7,14 +7,14 @@ import (
 )
 
 // even numbers serve the odd ones after them.
-func legal(have, k int) bool { return have%2 == 0 && k == have+1 }
+func legal(have, k *int) bool { return *have%2 == 0 && *k == *have+1 }
 
 func keep(int, *string) {}
 
 func walk(t *Trie[int, string], keys ...int) *Node[int, string] {
 	n := t.Root()
 	for _, k := range keys {
-		n = t.Step(n, k)
+		n = t.Step(n, &k)
 	}
 	return n
 }
@@ -49,7 +49,7 @@ func TestStep(t *testing.T) {
 			t.Errorf("a plan for %+v", end)
 		}
 	}
-	if n := walk(tr, 1, 1, 1); n != nil || tr.Step(n, 2) != nil {
+	if n := walk(tr, 1, 1, 1); n != nil || tr.Step(n, new(2)) != nil {
 		t.Error("there is a way back onto the trie")
 	}
 }

@@ -124,6 +124,7 @@ func (d *Device) NewStream() *Stream {
 	s := &Stream{dev: d, num: d.streams.Add(1), gen: 1}
 	s.q.Interner = &d.attrs
 	s.node = d.trie.Root()
+	s.soft, s.budget = d.softCap(), d.queueBudget()
 	return s
 }
 

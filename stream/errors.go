@@ -105,7 +105,7 @@ func newOpError(op string, err error, args []Arg) *OpError {
 	e := &OpError{Op: op, Caller: caller(), Err: err}
 	for _, a := range args {
 		if a.V != nil {
-			e.Shapes = append(e.Shapes, a.V.shape)
+			e.Shapes = append(e.Shapes, a.V.Shape())
 		}
 	}
 	return e

@@ -95,7 +95,7 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 	for id := range s.q.Slots {
 		sl := &s.q.Slots[id]
 		seg.Tensors = append(seg.Tensors, segment.Tensor{
-			DT: sl.DT, Shape: sl.Shape, Def: sl.Def, Life: lifeOf(s, int32(id), sl, end),
+			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(s, int32(id), sl, end),
 		})
 	}
 	return seg
@@ -184,7 +184,7 @@ func (s *Stream) knownLines() []string {
 	at := s.dev.trie.Root()
 	for i := range s.q.Entries {
 		e := &s.q.Entries[i]
-		at = s.dev.trie.Step(at, e.Key)
+		at = s.dev.trie.Step(at, &e.Key)
 		if e.Node >= 0 && lines[e.Node] == "" {
 			lines[e.Node] = s.dev.trie.Note(at)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -49,7 +50,7 @@ func (s *Stream) room(dt ir.DType, shape ir.Shape) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.supported(ir.Full, dt, nil); err != nil {
+	if err := s.supported(dt); err != nil {
 		return nil, err
 	}
 	b, err := s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
@@ -66,7 +67,7 @@ func (s *Stream) room(dt ir.DType, shape ir.Shape) (*block, error) {
 // adopt makes dst the tensor whose elements b holds.
 func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b *block) {
 	s.mu.Lock()
-	dst.home, dst.dt, dst.shape, dst.state = s, dt, shape, stReady
+	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
 	dst.mem = &b.dense
 	b.count(handles)
 	s.mu.Unlock()
@@ -106,8 +107,8 @@ func Read(v *Value, dst []byte) error {
 	}
 	defer st.release()
 	d := v.home.dev
-	if want := v.shape.Elems() * v.dt.Size(); len(dst) != want {
-		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, v.shape, v.dt, want, len(dst))
+	if want := v.Shape().Elems() * v.dt.Size(); len(dst) != want {
+		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, v.Shape(), v.dt, want, len(dst))
 	}
 	if len(dst) == 0 {
 		return nil
@@ -115,7 +116,7 @@ func Read(v *Value, dst []byte) error {
 	if st.view == nil {
 		return d.drv.Read(dst, v.dt, st.buf, 0)
 	}
-	return gather(d, dst, v.dt, v.shape, st)
+	return gather(d, dst, v.dt, v.Shape(), st)
 }
 
 // computed is v's memory once what writes it has run, with a reader for the
@@ -243,10 +244,10 @@ func To(dst *Value, p Place, v *Value) {
 		return
 	}
 	if v.home.dev != s.dev {
-		data := make([]byte, v.shape.Elems()*v.dt.Size())
+		data := make([]byte, v.Shape().Elems()*v.dt.Size())
 		err := Read(v, data)
 		if err == nil {
-			err = s.fromHost(dst, p.Scope, v.dt, v.shape, data)
+			err = s.fromHost(dst, p.Scope, v.dt, v.Shape(), data)
 		}
 		if err != nil {
 			failIn(dst, s, p.Scope, "to", err, args)
@@ -259,7 +260,7 @@ func To(dst *Value, p Place, v *Value) {
 		return
 	}
 	s.mu.Lock()
-	dst.home, dst.dt, dst.shape, dst.state, dst.mem = s, v.dt, v.shape, stReady, st
+	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, v.dt, v.form, stReady, st
 	st.count(handles)
 	s.mu.Unlock()
 	if p.Scope != nil {

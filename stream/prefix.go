@@ -10,6 +10,7 @@ import (
 type again struct {
 	entry queue.Entry
 	node  ir.Node
+	form  *queue.Form     // of its result
 	args  [3]queue.Scalar // its scalar operands
 	out   held
 	line  string                           // where it was recorded, if this queue knows
@@ -21,7 +22,7 @@ type again struct {
 type carried struct {
 	held
 	dt    ir.DType
-	shape ir.Shape
+	form  *queue.Form
 	ghost bool     // v was made for the crossing only
 	now   int32    // its new relative id, -1 before it has one
 	err   *OpError // it could not be made
@@ -50,7 +51,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	s.node = s.dev.trie.Root()
 	for i := range q.Entries[:cut] {
 		e := &q.Entries[i]
-		s.node = s.dev.trie.Step(s.node, e.Key)
+		s.node = s.dev.trie.Step(s.node, &e.Key)
 		if e.Node >= 0 {
 			nodes, slots = int(e.Node)+1, int(e.Slot)+1
 		}
@@ -60,11 +61,12 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 		across[i].now = -1
 	}
 	place := s.node
-	for _, e := range q.Entries[cut:] {
-		place = s.dev.trie.Step(place, e.Key)
-		a := again{entry: e, place: place}
+	for i := range q.Entries[cut:] {
+		e := &q.Entries[cut+i]
+		place = s.dev.trie.Step(place, &e.Key)
+		a := again{entry: *e, place: place}
 		if e.Node < 0 {
-			if sl := &q.Slots[e.Slot]; e.Key.Op == ir.Release {
+			if sl := &q.Slots[e.Slot]; e.Key.Op() == ir.Release {
 				sl.Released = false
 			} else {
 				sl.Keep = false
@@ -73,7 +75,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			rest = append(rest, a)
 			continue
 		}
-		a.node, a.out = q.Nodes[e.Node], q.Slots[e.Slot].H
+		a.node, a.form, a.out = q.Nodes[e.Node], q.Slots[e.Slot].Form, q.Slots[e.Slot].H
 		a.line = lineOf(s.lines, nil, e.Node)
 		for i, arg := range a.node.Args[:a.node.NArgs] {
 			if arg.Scalar {
@@ -95,7 +97,6 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	}
 	clear(q.Slots[slots:])
 	clear(q.Nodes[nodes:])
-	clear(q.Entries[cut:])
 	q.Entries, q.Nodes, q.Out, q.Slots = q.Entries[:cut], q.Nodes[:nodes], q.Out[:nodes], q.Slots[:slots]
 	s.lines = s.lines[:min(len(s.lines), nodes)]
 	return rest, across
@@ -109,13 +110,13 @@ func (s *Stream) carry(across []carried, id int32, nodes int) {
 	if c.dt != ir.Invalid || int(sl.Def) >= nodes {
 		return
 	}
-	c.held, c.dt, c.shape = sl.H, sl.DT, sl.Shape
+	c.held, c.dt, c.form = sl.H, sl.DT, sl.Form
 	switch {
 	case c.st != nil:
 		c.st.retain()
 	case c.v == nil:
 		c.ghost = true
-		c.v = &Value{home: s, dt: sl.DT, shape: sl.Shape, state: stPending, id: id, gen: s.gen}
+		c.v = &Value{home: s, dt: sl.DT, form: sl.Form, state: stPending, id: id, gen: s.gen}
 		sl.H.v = c.v
 	}
 }
@@ -125,14 +126,14 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 	for i := range rest {
 		a := &rest[i]
 		if a.entry.Node < 0 {
-			if across[a.entry.Slot].now < 0 && a.entry.Key.Op == ir.Release {
+			if across[a.entry.Slot].now < 0 && a.entry.Key.Op() == ir.Release {
 				continue // nothing behind the cut reads it
 			}
 			if c := s.find(across, a.entry.Slot); c.err == nil {
-				if a.entry.Key.Op == ir.Release {
+				if a.entry.Key.Op() == ir.Release {
 					s.q.Slots[c.now].H.v = nil
 				}
-				s.step(s.q.Mark(a.entry.Key.Op, c.now))
+				s.step(s.q.Mark(a.entry.Key.Op(), c.now))
 			}
 			continue
 		}
@@ -155,12 +156,10 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			continue
 		}
 		*s.q.Next() = a.node
-		e := s.q.Append(a.out)
-		out.now = e.Slot
+		out.now = s.push(a.form, a.out)
 		if v := a.out.v; v != nil {
-			v.id, v.gen, v.state = e.Slot, s.gen, stPending
+			v.id, v.gen, v.state = out.now, s.gen, stPending
 		}
-		s.step(e)
 		if s.node == nil || s.dev.opts.Lines {
 			if a.line == "" {
 				a.line = s.dev.trie.Note(a.place)
@@ -184,7 +183,8 @@ func (s *Stream) find(across []carried, old int32) *carried {
 		c.now = s.slot(c.v)
 	case c.st != nil:
 		c.st.retain()
-		c.now = s.q.Input(held{nil, c.st}, c.dt, c.shape)
+		s.weight += c.st.bytes
+		c.now = s.q.Input(held{nil, c.st}, c.dt, c.form)
 	case c.v.state == stVirtual:
 		c.now = s.replay(c.v)
 	case c.v.state == stReady:

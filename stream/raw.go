@@ -65,13 +65,13 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 		return 0, err
 	}
 	defer st.release()
-	d, n, size := v.home.dev, int64(v.shape.Elems()), int64(v.dt.Size())
+	d, n, size := v.home.dev, int64(v.Shape().Elems()), int64(v.dt.Size())
 	var off int64
 	if st.view != nil {
 		var dense bool
-		if off, dense = inOrder(st.view, v.shape); !dense {
+		if off, dense = inOrder(st.view, v.Shape()); !dense {
 			all := make([]byte, n*size)
-			if err := gather(d, all, v.dt, v.shape, st); err != nil {
+			if err := gather(d, all, v.dt, v.Shape(), st); err != nil {
 				return 0, err
 			}
 			hostOrder(all, v.dt)

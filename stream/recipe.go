@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -134,7 +135,7 @@ func (s *Stream) replay(v *Value) int32 {
 		if need[leaf] {
 			t := &rec.Tensors[leaf]
 			r.pins[i].retain()
-			now[leaf] = s.foreign(r.pins[i], t.DT, t.Shape)
+			now[leaf] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape))
 		}
 	}
 	var inner []int32
@@ -157,14 +158,12 @@ func (s *Stream) replay(v *Value) int32 {
 			h.v = v
 		}
 		*s.q.Next() = node
-		e := s.q.Append(h)
-		now[id] = e.Slot
-		s.step(e)
+		now[id] = s.push(queue.NewForm(node.Shape), h)
 		if s.node == nil || s.dev.opts.Lines {
 			s.noteLine(lineOf(nil, r.entry, int32(n)))
 		}
 		if id != last {
-			inner = append(inner, e.Slot)
+			inner = append(inner, now[id])
 		}
 	}
 	v.id, v.gen, v.state, v.ext = now[last], s.gen, stPending, nil

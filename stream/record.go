@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -29,47 +30,33 @@ type Arg struct {
 // stream that is not its device's default stream, else the default stream.
 func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) {
 	home, scope := p.S, p.Scope
-	tensors := false
+	tensors, mixed := false, false
 	for i := range args {
 		v := args[i].V
 		if v == nil {
 			continue
 		}
 		h := v.home
-		if h == nil && v.state == stFailed {
-			failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
-			return
-		}
 		if h == nil {
-			Fail(dst, p, op.String(), fmt.Errorf("%w: operand %d is a zero Tensor", ir.ErrUnsupported, i), args)
+			failZero(dst, p, op, i, args)
 			return
 		}
-		if !tensors || (home == home.dev.def && h.dev == home.dev) {
-			home = h
+		if h != home {
+			if tensors {
+				mixed = true
+			}
+			if !tensors || (home == home.dev.def && h.dev == home.dev) {
+				home = h
+			}
 		}
-		if sc := v.scope.Load(); !tensors || deeper(sc, scope) {
+		if sc := v.scope.Load(); sc != scope && (!tensors || deeper(sc, scope)) {
 			scope = sc
 		}
 		tensors = true
 	}
 	var foreign [3]*storage
-	for i := range args {
-		v := args[i].V
-		if v == nil || v.home == home {
-			continue
-		}
-		var err error
-		if v.home.dev != home.dev {
-			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
-		} else {
-			foreign[i], err = v.home.handOver(v)
-		}
-		if err != nil {
-			for _, st := range foreign {
-				if st != nil {
-					st.release()
-				}
-			}
+	if mixed {
+		if err := handOvers(home, args, &foreign); err != nil {
 			failIn(dst, home, scope, op.String(), err, args)
 			return
 		}
@@ -82,82 +69,120 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 	}
 }
 
-// record does Record's work under the stream's lock.
-func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, foreign *[3]*storage) error {
-	var in [3]ir.Operand
-	err := s.usable()
+// failZero makes dst carry the error of operand i, which belongs to no stream.
+func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
+	if v := args[i].V; v.state == stFailed {
+		failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
+		return
+	}
+	Fail(dst, p, op.String(), fmt.Errorf("%w: operand %d is a zero Tensor", ir.ErrUnsupported, i), args)
+}
+
+// handOvers makes the operands of other streams readable by home's queue.
+func handOvers(home *Stream, args []Arg, foreign *[3]*storage) (err error) {
 	for i := range args {
 		v := args[i].V
-		if v == nil {
-			in[i] = ir.Operand{Scalar: true}
+		if v == nil || v.home == home {
 			continue
 		}
-		if foreign[i] == nil && err == nil {
-			v, err = s.readable(v)
-			args[i].V = v // follows Set
+		if v.home.dev != home.dev {
+			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
+		} else {
+			foreign[i], err = v.home.handOver(v)
 		}
-		in[i] = ir.Operand{DT: v.dt, Shape: v.shape}
+		if err != nil {
+			releaseAll(foreign)
+			return err
+		}
+	}
+	return nil
+}
+
+func releaseAll(foreign *[3]*storage) {
+	for _, st := range foreign {
+		if st != nil {
+			st.release()
+		}
+	}
+}
+
+// record does Record's work under the stream's lock.
+func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, foreign *[3]*storage) error {
+	err := s.usable()
+	for i := range args {
+		if v := args[i].V; v != nil && foreign[i] == nil && err == nil && v.state != stPending {
+			args[i].V, err = s.readable(v) // follows Set
+		}
 	}
 	var dt ir.DType
+	var form *queue.Form
 	if err == nil {
-		dt, shape, err = infer(op, attr, out, shape, in[:len(args)])
+		dt, form, err = infer(op, attr, out, shape, args)
 	}
 	if err == nil {
-		err = s.supported(op, dt, in[:len(args)])
+		err = s.supported(dt) // it has those of the operands
 	}
 	if err != nil {
-		for _, st := range foreign {
-			if st != nil {
-				st.release()
-			}
-		}
+		releaseAll(foreign)
 		return err
 	}
-
-	if op.Class() == ir.ClassView && args[0].V.state == stReady && foreign[0] == nil {
+	info := op.Info()
+	if info.Class == ir.ClassView && args[0].V.state == stReady && foreign[0] == nil {
 		x := args[0].V
-		if view, ok := viewOf(&ir.Node{Op: op, Shape: shape, Attr: attr}, x.shape, x.mem.layout()); ok {
-			s.addView(dst, scope, x.mem, view, dt, shape)
+		if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, x.mem.layout()); ok {
+			s.addView(dst, scope, x.mem, view, dt, form)
 			return nil
 		}
 	}
-	tdt := dt
+
+	// Operands that are new to the queue come first: making them readable may
+	// append ops of its own.
+	var ids [3]int32
+	tensor := dt // dtype of the tensor operands, a mask apart
 	for i := range args {
-		if in[i].Scalar {
+		v := args[i].V
+		if v == nil {
 			continue
 		}
-		tdt = in[i].DT
-	}
-	var ids [3]ir.Arg
-	for i := range args {
-		switch v := args[i].V; {
-		case v == nil:
-			ids[i] = ir.Arg{ID: s.q.Scalar(ir.ScalarDType(op, i, tdt, dt), args[i].Bits), Scalar: true}
+		tensor = v.dt
+		switch {
 		case foreign[i] != nil:
-			ids[i].ID = s.foreign(foreign[i], v.dt, v.shape)
+			ids[i] = s.foreign(foreign[i], v.dt, v.form)
+		case v.state == stPending:
+			ids[i] = v.id
 		case v.state == stVirtual:
-			ids[i].ID = s.replay(v)
-		case v.state == stReady:
-			ids[i].ID = s.slot(v)
+			ids[i] = s.replay(v)
 		default:
-			ids[i].ID = v.id
+			ids[i] = s.slot(v)
 		}
 	}
-	dst.home, dst.dt, dst.shape, dst.state, dst.gen = s, dt, shape, stPending, s.gen
 	n := s.q.Next()
-	n.Op, n.DT, n.Shape, n.Attr, n.NArgs, n.Args = op, dt, shape, attr, uint8(len(args)), ids
-	e := s.q.Append(held{v: dst})
-	dst.id = e.Slot
-	s.weigh(n)
+	n.Op, n.DT, n.Attr, n.NArgs = op, dt, attr, uint8(len(args))
+	for i := range args {
+		a := &n.Args[i]
+		if a.ID, a.Scalar = ids[i], args[i].V == nil; a.Scalar {
+			a.ID = s.q.Scalar(ir.ScalarDType(op, i, tensor, dt), args[i].Bits)
+		}
+	}
+	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, dt, form, stPending, s.gen
+	dst.id = s.push(form, held{v: dst})
 	if scope != nil {
 		scope.adopt(dst)
 	}
-	s.step(e)
 	if s.node == nil || s.dev.opts.Lines {
 		s.noteLine(caller())
 	}
 	s.maybeCut()
 	return nil
+}
+
+// push appends the node that the queue's Next gave: it is recorded, weighed and
+// matched. It returns the result's relative id. The lock is held.
+func (s *Stream) push(form *queue.Form, h held) int32 {
+	e := s.q.Append(form, h)
+	s.weigh(&s.q.Nodes[e.Node])
+	s.step(e)
+	return e.Slot
 }
 
 // noteLine remembers where the last node was recorded: for ops no plan is known
@@ -169,45 +194,59 @@ func (s *Stream) noteLine(line string) {
 	s.lines[len(s.q.Nodes)-1] = line
 }
 
-// infer is ir.Infer behind a path for what is nearly every op: operands of one
-// dtype that share one shape.
-func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, in []ir.Operand) (ir.DType, ir.Shape, error) {
+// infer is ir.Infer behind a path for what is nearly every op: elementwise, on
+// operands of one dtype and one shape.
+func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []Arg) (ir.DType, *queue.Form, error) {
 	info := op.Info()
-	if info.Class == ir.ClassElementwise && (info.Out == ir.OutSame || info.Out == ir.OutBool) && len(in) == info.Arity {
-		var first *ir.Operand
-		for i := range in {
-			o := &in[i]
-			switch {
-			case o.Scalar:
+	if info.Class == ir.ClassElementwise && (info.Out == ir.OutSame || info.Out == ir.OutBool) && len(args) == info.Arity {
+		var first *Value
+		alike := true
+		for i := range args {
+			switch v := args[i].V; {
+			case v == nil:
 			case first == nil:
-				first = o
-			case o.DT != first.DT || !o.Shape.Equal(first.Shape):
-				return ir.Infer(op, attr, out, shape, in...)
+				first = v
+			default:
+				alike = alike && v.dt == first.dt && v.form.Equal(first.form)
 			}
 		}
-		if first != nil && info.In.Has(first.DT) {
+		if alike && first != nil && info.In.Has(first.dt) {
 			if info.Out == ir.OutBool {
-				return ir.Bool, first.Shape, nil
+				return ir.Bool, first.form, nil
 			}
-			return first.DT, first.Shape, nil
+			return first.dt, first.form, nil
 		}
 	}
-	return ir.Infer(op, attr, out, shape, in...)
+	var in [3]ir.Operand
+	for i := range args {
+		if v := args[i].V; v != nil {
+			in[i] = ir.Operand{DT: v.dt, Shape: v.Shape()}
+		} else {
+			in[i] = ir.Operand{Scalar: true}
+		}
+	}
+	dt, result, err := ir.Infer(op, attr, out, shape, in[:len(args)]...)
+	if err != nil {
+		return dt, nil, err
+	}
+	for i := range args { // ir.Infer hands back an operand's shape where that is the result's
+		if v := args[i].V; v != nil && sameSlice(v.form.Shape, result) {
+			return dt, v.form, nil
+		}
+	}
+	return dt, queue.NewForm(result), nil
+}
+
+func sameSlice(a, b ir.Shape) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // supported reports a dtype the device does not have.
-func (s *Stream) supported(op ir.Op, dt ir.DType, in []ir.Operand) error {
-	ok := s.dev.caps.DTypes.Has(dt)
-	bad := dt
-	for i := range in {
-		if !in[i].Scalar && !s.dev.caps.DTypes.Has(in[i].DT) {
-			ok, bad = false, in[i].DT
-		}
-	}
-	if ok {
+func (s *Stream) supported(dt ir.DType) error {
+	if s.dev.caps.DTypes.Has(dt) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, bad)
+	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, dt)
 }
 
 // readable says whether a value of this stream can be an operand, following

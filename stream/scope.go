@@ -173,8 +173,8 @@ func Set(t, u *Value) {
 	if t.home != s { // nothing is written that does not change: others may look
 		t.home = s
 	}
-	if t.dt != u.dt || !t.shape.Equal(u.shape) {
-		t.dt, t.shape = u.dt, u.shape
+	if t.dt != u.dt || t.form != u.form {
+		t.dt, t.form = u.dt, u.form
 	}
 	t.mem, t.ext, t.gen, t.id, t.state = u.mem, u.ext, u.gen, u.id, u.state
 	if (t.state == stPending || t.state == stReady) && t.gen == s.gen {

@@ -22,6 +22,8 @@ type Stream struct {
 	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
 	gen    uint64                           // counts flushes: ids of older ones are void
 	weight int64                            // bytes the queue will hold when it runs, about
+	soft   int                              // entries from which a cut is looked for
+	budget int64                            // weight above which one is looked for earlier
 	misses int                              // explorations in a row
 	lines  []string                         // where nodes were recorded, as far as known
 	closed bool
@@ -115,21 +117,24 @@ func (s *Stream) usable() error {
 }
 
 // step moves down the trie by an entry just appended. The lock is held.
-func (s *Stream) step(e *queue.Entry) { s.node = s.dev.trie.Step(s.node, e.Key) }
+func (s *Stream) step(e *queue.Entry) { s.node = s.dev.trie.Step(s.node, &e.Key) }
 
 // maybeCut cuts the stream where the policy says so. It is not called while
 // relative ids are in use, since a flush voids them. The lock is held.
 func (s *Stream) maybeCut() {
+	if len(s.q.Entries) >= s.soft || s.weight > s.budget {
+		s.cut()
+	}
+}
+
+func (s *Stream) cut() {
 	n := len(s.q.Entries)
-	p := segment.Policy{Soft: s.soft(), Hard: s.hard()}
-	if budget := s.dev.queueBudget(); s.weight > budget {
+	p := segment.Policy{Soft: s.soft, Hard: s.hard()}
+	if s.weight > s.budget {
 		p.Soft = min(p.Soft, segment.Window+1)
-		if s.weight > 2*budget && n > segment.Window {
+		if s.weight > 2*s.budget && n > segment.Window {
 			p.Hard = n
 		}
-	}
-	if n < p.Soft && n < p.Hard {
-		return
 	}
 	cut := segment.Cut(p, n, func(i int) queue.Key {
 		return s.q.Entries[i].Key.Local()
@@ -142,21 +147,22 @@ func (s *Stream) maybeCut() {
 // weigh adds to the bytes that the queue will hold when it runs: operands, and
 // results that no op has consumed yet. n was appended just now.
 func (s *Stream) weigh(n *ir.Node) {
-	s.weight += s.dev.bytes(n.DT, n.Shape)
+	size := &s.dev.caps.ElemSize
+	s.weight += s.q.Slots[len(s.q.Slots)-1].Form.Elems * int64(size[n.DT])
 	for i, a := range n.Args[:n.NArgs] {
 		if a.Scalar || i > 0 && a == n.Args[i-1] {
 			continue
 		}
 		if sl := &s.q.Slots[a.ID]; sl.Def >= 0 && sl.Uses == 1 {
-			s.weight -= s.dev.bytes(sl.DT, sl.Shape)
+			s.weight -= sl.Form.Elems * int64(size[sl.DT])
 		}
 	}
 }
 
 const defaultCap = 64
 
-func (s *Stream) soft() int {
-	if c := s.dev.opts.QueueCap; c > 0 {
+func (d *Device) softCap() int {
+	if c := d.opts.QueueCap; c > 0 {
 		return c
 	}
 	return defaultCap
@@ -165,10 +171,10 @@ func (s *Stream) soft() int {
 // hard is where a stream is cut though no loop came round: room for a loop a
 // few times as long as the soft cap, unless the caller asked for a tiny cap.
 func (s *Stream) hard() int {
-	if c := s.soft(); c > segment.Window {
-		return 4 * c
+	if s.soft > segment.Window {
+		return 4 * s.soft
 	}
-	return s.soft()
+	return s.soft
 }
 
 // slot finds a ready value's relative id, adding it as an operand of the
@@ -179,14 +185,14 @@ func (s *Stream) slot(v *Value) int32 {
 	}
 	v.mem.retain()
 	s.weight += v.mem.bytes
-	v.id = s.q.Input(held{v, v.mem}, v.dt, v.shape)
+	v.id = s.q.Input(held{v, v.mem}, v.dt, v.form)
 	v.gen = s.gen
 	return v.id
 }
 
 // foreign finds or adds an operand that has no handle on this stream. The
 // caller's reader becomes the queue's. The lock is held.
-func (s *Stream) foreign(st *storage, dt ir.DType, shape ir.Shape) int32 {
+func (s *Stream) foreign(st *storage, dt ir.DType, form *queue.Form) int32 {
 	for id := range s.q.Slots {
 		if h := &s.q.Slots[id]; h.H.st == st && h.H.v == nil {
 			st.release() // the queue reads it already
@@ -194,5 +200,5 @@ func (s *Stream) foreign(st *storage, dt ir.DType, shape ir.Shape) int32 {
 		}
 	}
 	s.weight += st.bytes
-	return s.q.Input(held{nil, st}, dt, shape)
+	return s.q.Input(held{nil, st}, dt, form)
 }

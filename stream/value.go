@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
 )
 
 type state uint8
@@ -21,23 +22,28 @@ const (
 // Value is the engine's side of a tensor handle. The public Tensor embeds one,
 // so that recording an op costs one allocation. A Value must not be copied
 // after it was passed to this package. Its fields belong to its home stream's
-// lock, except home, dt and shape, which change only when Set gives a handle a
+// lock, except home, dt and form, which change only when Set gives a handle a
 // value of another stream or type, and scope.
 type Value struct {
 	home  *Stream
 	scope atomic.Pointer[Scope]
-	shape ir.Shape
-	mem   *storage // stReady
-	ext   *ext     // recipe, error, release line or forward: what few values have
-	gen   uint64   // queue generation in which id is valid
-	id    int32    // relative id in the home stream's queue
-	epoch uint32   // counts Set, so that forwards notice
+	form  *queue.Form // nil: unknown
+	mem   *storage    // stReady
+	ext   *ext        // recipe, error, release line or forward: what few values have
+	gen   uint64      // queue generation in which id is valid
+	id    int32       // relative id in the home stream's queue
+	epoch uint32      // counts Set, so that forwards notice
 	dt    ir.DType
 	state state
 }
 
 // Shape of the value; empty where it carries an error that left it unknown.
-func (v *Value) Shape() ir.Shape { return v.shape }
+func (v *Value) Shape() ir.Shape {
+	if v.form == nil {
+		return nil
+	}
+	return v.form.Shape
+}
 
 // DType of the value; ir.Invalid where it carries an error that left it unknown.
 func (v *Value) DType() ir.DType { return v.dt }

@@ -3,6 +3,7 @@ package stream
 import (
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
 )
 
 // layout of a storage; the zero View is dense row-major.
@@ -111,10 +112,10 @@ func restride(from ir.Shape, fst []int64, to ir.Shape, tst []int64) bool {
 }
 
 // addView makes dst a view of memory: nothing is recorded. The lock is held.
-func (s *Stream) addView(dst *Value, scope *Scope, st *storage, view fusion.View, dt ir.DType, shape ir.Shape) {
+func (s *Stream) addView(dst *Value, scope *Scope, st *storage, view fusion.View, dt ir.DType, form *queue.Form) {
 	s.dev.stats.ops.Add(1)
 	st.retainAs(handles)
-	dst.home, dst.dt, dst.shape, dst.state = s, dt, shape, stReady
+	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stReady
 	dst.mem = &storage{block: st.block, view: &view}
 	if scope != nil {
 		scope.adopt(dst)

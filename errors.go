@@ -15,6 +15,8 @@ var (
 	// ErrShape: shapes that do not fit together, an axis that is not there, a
 	// size that cannot be.
 	ErrShape = ir.ErrShape
+	// ErrIndex: an index, read from a tensor, that is out of range.
+	ErrIndex = ir.ErrIndex
 	// ErrDType: operands of different dtypes, of one that the op does not take,
 	// or a scalar that the dtype cannot hold. Nothing is promoted: use Cast.
 	ErrDType = ir.ErrDType

@@ -3,6 +3,7 @@ package millrace
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/ir"
@@ -136,25 +137,9 @@ func (t *Tensor) Slice(ranges ...Range) *Tensor {
 	if t.DType() == Invalid {
 		return failed("slice", errNilTensor, t)
 	}
-	in := t.shape()
-	if len(ranges) > len(in) {
-		return failed("slice", shapeErr("%d ranges for %v", len(ranges), in), t)
-	}
-	out := append(ir.Shape{}, in...)
-	final := ir.Shape{}
-	attr := &ir.Attr{Start: make([]int, len(in)), Step: make([]int, len(in))}
-	for i, n := range in {
-		var r Range
-		if i < len(ranges) {
-			r = ranges[i]
-		}
-		var err error
-		if attr.Start[i], attr.Step[i], out[i], err = r.on(n); err != nil {
-			return failed("slice", shapeErr("%v, dimension %d: %v", in, i, err), t)
-		}
-		if r.kind != rangeAt {
-			final = append(final, out[i])
-		}
+	final, out, attr, err := sliced(t.shape(), ranges)
+	if err != nil {
+		return failed("slice", err, t)
 	}
 	r := view(ir.Slice, t, out, attr)
 	if len(final) == len(out) {
@@ -163,4 +148,27 @@ func (t *Tensor) Slice(ranges ...Range) *Tensor {
 	flat := view(ir.Reshape, r, final, nil)
 	r.Release()
 	return flat
+}
+
+// sliced is what ranges select of a shape: the shape that is left, the one with
+// the dimensions that At removes still there, and where they start and step.
+func sliced(in ir.Shape, ranges []Range) (final, full ir.Shape, attr *ir.Attr, err error) {
+	if len(ranges) > len(in) {
+		return nil, nil, nil, shapeErr("%d ranges for %v", len(ranges), in)
+	}
+	final, full = ir.Shape{}, slices.Clone(in)
+	attr = &ir.Attr{Start: make([]int, len(in)), Step: make([]int, len(in))}
+	for i, n := range in {
+		var r Range
+		if i < len(ranges) {
+			r = ranges[i]
+		}
+		if attr.Start[i], attr.Step[i], full[i], err = r.on(n); err != nil {
+			return nil, nil, nil, shapeErr("%v, dimension %d: %v", in, i, err)
+		}
+		if r.kind != rangeAt {
+			final = append(final, full[i])
+		}
+	}
+	return final, full, attr, nil
 }

@@ -83,3 +83,11 @@ func view(op ir.Op, t *Tensor, shape ir.Shape, attr *ir.Attr) *Tensor {
 	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, shape, attr, args[:])
 	return r
 }
+
+// dot records a contraction of two tensors of one shape.
+func dot(x, y *Tensor, axes []int) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(x), arg(y)}
+	stream.Record(&r.v, stream.Place{}, ir.Dot, ir.Invalid, nil, &ir.Attr{Axes: axes}, args[:])
+	return r
+}

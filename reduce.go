@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
 )
 
 // Sum adds the elements along the axes, which are removed, or all elements
@@ -28,19 +29,92 @@ func (t *Tensor) Max(axes ...int) *Tensor { return reduce(ir.Max, t, axes, false
 // MaxKeep is [Tensor.Max] with the axes kept as dimensions of size 1.
 func (t *Tensor) MaxKeep(axes ...int) *Tensor { return reduce(ir.Max, t, axes, true) }
 
+// Prod multiplies the elements along the axes, which are removed, or all of
+// them where none is given. Numbers only, else ErrDType; the dtype is t's, and
+// integers wrap. The product of no elements is 1. Axes and order are as for
+// [Tensor.Sum].
+func (t *Tensor) Prod(axes ...int) *Tensor { return reduce(ir.Prod, t, axes, false) }
+
+// ProdKeep is [Tensor.Prod] with the axes kept as dimensions of size 1.
+func (t *Tensor) ProdKeep(axes ...int) *Tensor { return reduce(ir.Prod, t, axes, true) }
+
+// Min is the smallest element, otherwise as [Tensor.Max].
+func (t *Tensor) Min(axes ...int) *Tensor { return reduce(ir.Min, t, axes, false) }
+
+// MinKeep is [Tensor.Min] with the axes kept as dimensions of size 1.
+func (t *Tensor) MinKeep(axes ...int) *Tensor { return reduce(ir.Min, t, axes, true) }
+
+// Any is true where some element along the axes is, which are removed; of all
+// elements where no axis is given. Bool only, else ErrDType. Of no elements it
+// is false. Axes are as for [Tensor.Sum].
+func (t *Tensor) Any(axes ...int) *Tensor { return reduce(ir.Any, t, axes, false) }
+
+// AnyKeep is [Tensor.Any] with the axes kept as dimensions of size 1.
+func (t *Tensor) AnyKeep(axes ...int) *Tensor { return reduce(ir.Any, t, axes, true) }
+
+// All is true where no element along the axes, which are removed, is false; of
+// all elements where no axis is given. Bool only, else ErrDType. Of no elements
+// it is true. Axes are as for [Tensor.Sum].
+func (t *Tensor) All(axes ...int) *Tensor { return reduce(ir.All, t, axes, false) }
+
+// AllKeep is [Tensor.All] with the axes kept as dimensions of size 1.
+func (t *Tensor) AllKeep(axes ...int) *Tensor { return reduce(ir.All, t, axes, true) }
+
+// ArgMax is the position of the largest element along the axes, which are
+// removed: its row-major number among the elements of those axes. The first NaN
+// counts as largest; of equal elements the first is taken, and -0 is less than
+// +0. The result is Int64. Numbers only, else ErrDType; no elements are
+// ErrShape. Axes are as for [Tensor.Sum].
+func (t *Tensor) ArgMax(axes ...int) *Tensor { return position(ir.ArgMax, t, Int64, axes) }
+
+// ArgMin is the position of the smallest element, otherwise as [Tensor.ArgMax]:
+// the first NaN counts as smallest.
+func (t *Tensor) ArgMin(axes ...int) *Tensor { return position(ir.ArgMin, t, Int64, axes) }
+
+// ArgMaxAs is [Tensor.ArgMax] with the dtype of the result, Int32 or Int64
+// (else ErrDType), for devices without Int64. Positions that an Int32 cannot
+// hold wrap.
+func (t *Tensor) ArgMaxAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMax, t, dt, axes) }
+
+// ArgMinAs is [Tensor.ArgMin] with the dtype of the result as in [Tensor.ArgMaxAs].
+func (t *Tensor) ArgMinAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMin, t, dt, axes) }
+
 func reduce(op ir.Op, t *Tensor, axes []int, keep bool) *Tensor {
 	if r := unknown(op.String(), t); r != nil {
 		return r
 	}
-	list, err := axesOf(axes, t.Rank())
+	list, err := reducedAxes(axes, t.Rank())
 	if err != nil {
 		return failed(op.String(), err, t)
 	}
+	return view(op, t, nil, &ir.Attr{Axes: list, Keep: keep})
+}
+
+func position(op ir.Op, t *Tensor, dt DType, axes []int) *Tensor {
+	if r := unknown(op.String(), t); r != nil {
+		return r
+	}
+	list, err := reducedAxes(axes, t.Rank())
+	if err != nil {
+		return failed(op.String(), err, t)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t)}
+	stream.Record(&r.v, stream.Place{}, op, dt, nil, &ir.Attr{Axes: list}, args[:])
+	return r
+}
+
+// reducedAxes resolves axes and sorts them; none means all.
+func reducedAxes(axes []int, rank int) ([]int, error) {
+	list, err := axesOf(axes, rank)
+	if err != nil {
+		return nil, err
+	}
 	if len(axes) == 0 {
-		for i := range t.Rank() {
+		for i := range rank {
 			list = append(list, i)
 		}
 	}
 	slices.Sort(list)
-	return view(op, t, nil, &ir.Attr{Axes: list, Keep: keep})
+	return list, nil
 }

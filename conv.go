@@ -1,0 +1,162 @@
+package millrace
+
+import "slices"
+
+// ConvOptions say how a convolution moves. The zero value is stride 1, no
+// padding, no dilation, one group. Lists have an element per spatial dimension,
+// or none.
+type ConvOptions struct {
+	Stride   []int
+	Dilation []int
+	Padding  [][2]int // elements of 0 put before and after
+	Groups   int
+	// OutputPadding adds elements behind those of a transposed convolution.
+	OutputPadding []int
+}
+
+// Conv convolves t, of shape (batch, channels, spatial…) with one or two spatial
+// dimensions, with kernels of shape (outputs, channels/groups, size…): a
+// correlation, as in every library of neural networks. The result is (batch,
+// outputs, positions…). Both have one dtype of numbers, which is the result's
+// (else ErrDType). Shapes that do not fit, options of another length, kernels
+// larger than the padded input and groups that do not divide channels and
+// outputs are ErrShape.
+//
+// It is a contraction over windows: nothing is unfolded in memory, what comes
+// after it fuses as after [Tensor.MatMul], and the bits of an image do not
+// depend on its batch.
+func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
+	const name = "conv"
+	ws, groups, err := t.convWindows(name, kernels, opt, 1)
+	if err != nil {
+		return failed(name, err, t, kernels)
+	}
+	return conv(name, t, kernels, ws, groups)
+}
+
+// ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv]
+// with respect to its input: t is (batch, channels, spatial…), kernels are
+// (channels, outputs/groups, size…), and stride, padding and dilation are those
+// of the convolution that it undoes. Otherwise as [Tensor.Conv].
+func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
+	const name = "convtranspose"
+	ws, groups, err := t.convWindows(name, kernels, opt, 0)
+	if err != nil {
+		return failed(name, err, t, kernels)
+	}
+	// The input is spread by the stride; each of its elements then meets the
+	// kernel from its other end.
+	pads := make([]Padding, t.Rank())
+	flip := make([]int, len(ws))
+	for i := range ws {
+		w := ws[i].withDefaults()
+		reach := (w.Size - 1) * w.Dilation
+		extra := 0
+		if len(opt.OutputPadding) > 0 {
+			extra = opt.OutputPadding[i]
+		}
+		pads[2+i] = Padding{Before: reach - w.Before, After: reach - w.After + extra, Between: w.Stride - 1}
+		ws[i] = Window{Size: w.Size, Dilation: w.Dilation}
+		flip[i] = 2 + i
+	}
+	spread := t.Pad(0, pads...)
+	mirrored := kernels.Flip(flip...)
+	// (groups*c, o, …) to (groups*o, c, …)
+	k := mirrored.shape()
+	c, o := k[0]/groups, k[1]
+	apart := mirrored.Reshape(slices.Concat([]int{groups, c, o}, k[2:])...)
+	order := make([]int, apart.Rank())
+	for i := range order {
+		order[i] = i
+	}
+	order[1], order[2] = 2, 1
+	swapped := apart.Permute(order...)
+	own := swapped.Reshape(slices.Concat([]int{groups * o, c}, k[2:])...)
+	r := conv(name, spread, own, ws, groups)
+	done(spread, mirrored, apart, swapped, own)
+	return r
+}
+
+// convWindows checks the operands of a convolution. in is the axis of kernels
+// that belongs to t's channels.
+func (t *Tensor) convWindows(name string, kernels *Tensor, opt ConvOptions, in int) ([]Window, int, error) {
+	for _, x := range []*Tensor{t, kernels} {
+		if r := unknown(name, x); r != nil {
+			return nil, 0, r.Err()
+		}
+	}
+	x, k := t.shape(), kernels.shape()
+	groups := max(opt.Groups, 1)
+	spatial := len(x) - 2
+	switch {
+	case spatial < 1 || spatial > 2 || len(k) != len(x):
+		return nil, 0, shapeErr("%v with kernels %v: one or two spatial dimensions", x, k)
+	case opt.Groups < 0 || x[1]%groups != 0 || k[0]%groups != 0:
+		return nil, 0, shapeErr("%v with kernels %v in %d groups", x, k, opt.Groups)
+	case in == 1 && k[1] != x[1]/groups || in == 0 && k[0] != x[1]:
+		return nil, 0, shapeErr("%v with kernels %v in %d groups: channels differ", x, k, groups)
+	}
+	for _, n := range []int{len(opt.Stride), len(opt.Dilation), len(opt.Padding), len(opt.OutputPadding)} {
+		if n != 0 && n != spatial {
+			return nil, 0, shapeErr("options for %d dimensions, there are %d", n, spatial)
+		}
+	}
+	ws := make([]Window, spatial)
+	for i := range ws {
+		w := Window{Size: k[2+i]}
+		if len(opt.Stride) > 0 {
+			w.Stride = opt.Stride[i]
+		}
+		if len(opt.Dilation) > 0 {
+			w.Dilation = opt.Dilation[i]
+		}
+		if len(opt.Padding) > 0 {
+			w.Before, w.After = opt.Padding[i][0], opt.Padding[i][1]
+		}
+		w = w.withDefaults()
+		n, err := w.over(x[2+i])
+		if err == nil && n == 0 && in == 1 {
+			err = shapeErr("kernels %v are larger than %v", k, x)
+		}
+		if err == nil && len(opt.OutputPadding) > 0 && (opt.OutputPadding[i] < 0 || in == 1) {
+			err = shapeErr("output padding %d", opt.OutputPadding[i])
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		ws[i] = w
+	}
+	return ws, groups, nil
+}
+
+// conv contracts windows of x with kernels: all dimensions get a label, and
+// there are eight at most.
+func conv(name string, x, kernels *Tensor, ws []Window, groups int) *Tensor {
+	const batch, group, channel, output, position, place = 0, 1, 2, 3, 10, 20
+	in, k := x.shape(), kernels.shape()
+	axes := make([]int, len(ws))
+	lx, lk := []int{batch, group, channel}, []int{group, output, channel}
+	out, sum := []int{batch, group, output}, []int{channel}
+	for i := range ws {
+		axes[i] = 2 + i
+		lx = append(lx, position+i, place+i)
+		lk = append(lk, place+i)
+		out = append(out, position+i)
+		sum = append(sum, place+i)
+	}
+	win := x.windows(name, axes, ws, 0)
+	if win.Err() != nil {
+		return win
+	}
+	w := win.shape()
+	gx := win.Reshape(slices.Concat([]int{in[0], groups, in[1] / groups}, w[2:])...)
+	gk := kernels.Reshape(slices.Concat([]int{groups, k[0] / groups}, k[1:])...)
+	r := contract(name, gx, lx, gk, lk, out, sum)
+	shape := []int{in[0], k[0]}
+	for i := range ws {
+		shape = append(shape, w[2+2*i])
+	}
+	flat := r.Reshape(shape...)
+	done(win, gx, gk, r)
+	return flat
+}

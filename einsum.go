@@ -1,0 +1,190 @@
+package millrace
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Einsum is Einstein's summation over one or two tensors, as NumPy's einsum:
+// "ij,jk->ik" is the matrix product, "bij,bkj->bik" a batch of products with the
+// second operand transposed, "ii->i" the diagonal, "ij->" the sum. Each letter
+// names a dimension, of one size wherever it stands (1 broadcasts); an ellipsis
+// stands for leading dimensions, which broadcast. Letters missing behind the
+// arrow are summed over. Without an arrow the result has the letters that occur
+// once, in alphabetical order, behind the ellipsis.
+//
+// A specification that does not parse or does not fit the shapes is ErrShape.
+// Dtypes are as for [Tensor.MatMul]; sums of one operand are those of
+// [Tensor.Sum], products summed over are contractions.
+func Einsum(spec string, operands ...*Tensor) *Tensor {
+	const name = "einsum"
+	if len(operands) == 0 || len(operands) > 2 {
+		return failed(name, shapeErr("%d operands: one or two are possible", len(operands)), operands...)
+	}
+	for _, t := range operands {
+		if r := unknown(name, t); r != nil {
+			return r
+		}
+	}
+	in, out, err := parseEinsum(spec, operands)
+	if err != nil {
+		return failed(name, err, operands...)
+	}
+	for _, l := range out {
+		if !slices.ContainsFunc(in, func(ls []int) bool { return slices.Contains(ls, l) }) {
+			return failed(name, shapeErr("%q: a dimension of the result is in no operand", spec), operands...)
+		}
+	}
+	var temps []*Tensor
+	defer func() { done(temps...) }()
+	for i := range operands {
+		for {
+			d, ls, ok := diagonal(operands[i], in[i])
+			if !ok {
+				break
+			}
+			operands = slices.Clone(operands)
+			operands[i], in[i] = d, ls
+			temps = append(temps, d)
+		}
+		// What only one operand has and the result has not is summed there.
+		var other []int
+		if len(in) == 2 {
+			other = in[1-i]
+		}
+		var axes, left []int
+		for d, l := range in[i] {
+			if slices.Contains(out, l) || slices.Contains(other, l) {
+				left = append(left, l)
+			} else {
+				axes = append(axes, d)
+			}
+		}
+		if len(axes) > 0 {
+			operands = slices.Clone(operands)
+			operands[i], in[i] = reduce(ir.Sum, operands[i], axes, false), left
+			temps = append(temps, operands[i])
+		}
+	}
+	if len(operands) == 1 {
+		r := operands[0]
+		order := make([]int, len(out))
+		for i, l := range out {
+			order[i] = slices.Index(in[0], l)
+		}
+		return r.Permute(order...)
+	}
+	var sum []int
+	for _, l := range in[0] {
+		if !slices.Contains(out, l) {
+			sum = append(sum, l)
+		}
+	}
+	return contract(name, operands[0], in[0], operands[1], in[1], out, sum)
+}
+
+// parseEinsum turns a specification into labels: a letter is its code, and the
+// dimensions of an ellipsis are negative, counted from its last.
+func parseEinsum(spec string, operands []*Tensor) (in [][]int, out []int, err error) {
+	left, right, arrow := strings.Cut(strings.ReplaceAll(spec, " ", ""), "->")
+	terms := strings.Split(left, ",")
+	if len(terms) != len(operands) {
+		return nil, nil, shapeErr("%q names %d operands, %d are given", spec, len(terms), len(operands))
+	}
+	dots := 0 // dimensions of the widest ellipsis
+	for i, term := range terms {
+		head, tail, dotted := strings.Cut(term, "...")
+		more := operands[i].Rank() - len(head) - len(tail)
+		if !dotted && more != 0 || more < 0 {
+			return nil, nil, shapeErr("%q for %v", term, operands[i].shape())
+		}
+		ls, err := letters(head)
+		if err != nil {
+			return nil, nil, shapeErr("%q: %v", spec, err)
+		}
+		if dotted {
+			ls = append(ls, leading(more)...)
+			dots = max(dots, more)
+		}
+		rest, err := letters(tail)
+		if err != nil {
+			return nil, nil, shapeErr("%q: %v", spec, err)
+		}
+		in = append(in, append(ls, rest...))
+	}
+	if !arrow {
+		seen := map[int]int{}
+		for _, l := range slices.Concat(in...) {
+			seen[l]++
+		}
+		for l, n := range seen {
+			if l >= 0 && n == 1 {
+				out = append(out, l)
+			}
+		}
+		slices.Sort(out)
+		return in, append(leading(dots), out...), nil
+	}
+	head, tail, dotted := strings.Cut(right, "...")
+	out, err = letters(head)
+	if err == nil && dotted {
+		out = append(out, leading(dots)...)
+	}
+	rest, err2 := letters(tail)
+	if err != nil || err2 != nil {
+		return nil, nil, shapeErr("%q: letters only", spec)
+	}
+	out = append(out, rest...)
+	for i, l := range out {
+		if slices.Contains(out[:i], l) {
+			return nil, nil, shapeErr("%q: a dimension of the result is named twice", spec)
+		}
+	}
+	return in, out, nil
+}
+
+func letters(s string) ([]int, error) {
+	var ls []int
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return nil, shapeErr("%q is no letter", c)
+		}
+		ls = append(ls, int(c))
+	}
+	return ls, nil
+}
+
+// diagonal views the first two dimensions of t that have one label as their
+// diagonal, in the last place; false where there are none. Sizes differ at
+// most in that they broadcast.
+func diagonal(t *Tensor, labels []int) (*Tensor, []int, bool) {
+	for i, l := range labels {
+		j := slices.Index(labels[:i], l)
+		if j < 0 {
+			continue
+		}
+		shape := t.shape()
+		var order, outer, left []int
+		for d := range labels {
+			if d != i && d != j {
+				order = append(order, d)
+				outer = append(outer, shape[d])
+				left = append(left, labels[d])
+			}
+		}
+		n := shape[i]
+		if shape[j] != n {
+			return failed("einsum", shapeErr("%v: a diagonal of %d and %d elements", shape, shape[j], n), t), append(left, l), true
+		}
+		p := t.Permute(append(order, j, i)...)
+		flat := p.Reshape(append(slices.Clone(outer), n*n)...)
+		pick := make([]Range, len(outer)+1)
+		pick[len(outer)] = R(0, End, n+1)
+		r := flat.Slice(pick...)
+		done(p, flat)
+		return r, append(left, l), true
+	}
+	return nil, nil, false
+}

@@ -1,0 +1,251 @@
+package millrace
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// IndexMode says what an index out of range does to a gather or a scatter.
+type IndexMode = ir.IndexMode
+
+// The modes of gathers and scatters.
+const (
+	// IndexError makes the result carry an error that wraps [ErrIndex] and names
+	// the index. It is known when the result is computed. The default.
+	IndexError IndexMode = ir.IndexError
+	// IndexClamp takes the nearest index in range.
+	IndexClamp IndexMode = ir.IndexClamp
+	// IndexDrop reads 0, or leaves the element out of a scatter.
+	IndexDrop IndexMode = ir.IndexDrop
+)
+
+// Combine says what a scatter does to the elements that its indices name.
+type Combine = ir.Combine
+
+// The ways to combine an element with a new one. Several that meet are taken in
+// the row-major order of their indices, so the result does not depend on threads.
+const (
+	CombineSet Combine = ir.CombineSet // the last one stays
+	CombineAdd Combine = ir.CombineAdd
+	CombineMax Combine = ir.CombineMax
+	CombineMin Combine = ir.CombineMin
+	CombineMul Combine = ir.CombineMul
+)
+
+// TakeAlong takes, at every position of indices, the element of t at that
+// position with the place along axis replaced by the index: NumPy's
+// take_along_axis, PyTorch's gather. Indices are Int32 or Int64 (else ErrDType)
+// and of t's rank; along other dimensions the two broadcast (else ErrShape). The
+// dtype is t's. A negative axis counts from the last. Indices out of range,
+// negative ones too, do what mode says, [IndexError] where none is given.
+func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
+	const name = "takealong"
+	for _, x := range []*Tensor{t, indices} {
+		if r := unknown(name, x); r != nil {
+			return r
+		}
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err != nil {
+		return failed(name, err, t, indices)
+	}
+	return t.gather(indices, list[0], mode)
+}
+
+// Take takes the elements of t along axis at the indices, each index giving a
+// whole slice: t's dimension axis is replaced by the dimensions of indices. It is
+// NumPy's take, PyTorch's index_select and embedding look-up. Dtypes and modes
+// are as for [Tensor.TakeAlong]; a result of more than 8 dimensions is ErrShape.
+func (t *Tensor) Take(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
+	const name = "take"
+	for _, x := range []*Tensor{t, indices} {
+		if r := unknown(name, x); r != nil {
+			return r
+		}
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err != nil {
+		return failed(name, err, t, indices)
+	}
+	a, in, at := list[0], t.shape(), indices.shape()
+	if len(in)-1+len(at) > ir.MaxRank {
+		return failed(name, shapeErr("%v by %v indices: more than %d dimensions", in, at, ir.MaxRank), t, indices)
+	}
+	// All dimensions of the indices but the last become 1 in t, and the indices
+	// are 1 in t's other dimensions.
+	if len(at) == 0 {
+		one := indices.Reshape(1)
+		many := t.Take(one, a, mode...)
+		r := many.Squeeze(a)
+		done(one, many)
+		return r
+	}
+	wide := slices.Concat(in[:a], slices.Repeat([]int{1}, len(at)-1), in[a:])
+	flat := slices.Concat(slices.Repeat([]int{1}, a), at, slices.Repeat([]int{1}, len(in)-a-1))
+	x, i := t.Reshape(wide...), indices.Reshape(flat...)
+	r := x.gather(i, a+len(at)-1, mode)
+	done(x, i)
+	return r
+}
+
+func (t *Tensor) gather(indices *Tensor, axis int, mode []IndexMode) *Tensor {
+	m, err := modeOf(mode)
+	if err != nil {
+		return failed("gather", err, t, indices)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), arg(indices)}
+	stream.Record(&r.v, stream.Place{}, ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: m}, args[:])
+	return r
+}
+
+func modeOf(mode []IndexMode) (IndexMode, error) {
+	switch {
+	case len(mode) == 0:
+		return IndexError, nil
+	case len(mode) > 1 || mode[0] >= ir.NumIndexModes:
+		return 0, shapeErr("index modes %v", mode)
+	}
+	return mode[0], nil
+}
+
+// Scatter gives t with elements combined with those of u: for every position of
+// indices, in row-major order, the element of t at that position with the place
+// along axis replaced by the index takes part. Indices, Int32 or Int64, and u,
+// of t's dtype (else ErrDType), have one shape, of t's rank and no larger than t
+// along the other dimensions (else ErrShape). A negative axis counts from the
+// last. Modes are as for [Tensor.TakeAlong].
+func (t *Tensor) Scatter(indices, u *Tensor, axis int, how Combine, mode ...IndexMode) *Tensor {
+	const name = "scatter"
+	for _, x := range []*Tensor{t, indices, u} {
+		if r := unknown(name, x); r != nil {
+			return r
+		}
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err != nil {
+		return failed(name, err, t, indices, u)
+	}
+	m, err := modeOf(mode)
+	if err == nil && how >= ir.NumCombines {
+		err = shapeErr("combination %v", how)
+	}
+	if err != nil {
+		return failed(name, err, t, indices, u)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), arg(indices), arg(u)}
+	stream.Record(&r.v, stream.Place{}, ir.Scatter, ir.Invalid, nil, &ir.Attr{Axes: list, Mode: m, Combine: how}, args[:])
+	return r
+}
+
+// DynamicSlice takes sizes[i] elements along each dimension from starts[i] on,
+// where starts is a one-dimensional tensor of Int32 or Int64 (else ErrDType)
+// with an element per dimension (else ErrShape), known only when the result is
+// computed. Starts are clamped so that the slice lies within t.
+func (t *Tensor) DynamicSlice(starts *Tensor, sizes ...int) *Tensor {
+	const name = "dynamicslice"
+	if r := t.dynamic(name, starts, sizes); r != nil {
+		return r
+	}
+	r := t.Reshape(t.shape()...)
+	for i, n := range sizes {
+		if n == t.shape()[i] {
+			continue
+		}
+		at := dynamicIndex(starts, i, n, t.shape()[i])
+		next := r.Take(at, i)
+		done(r, at)
+		r = next
+	}
+	return r
+}
+
+// DynamicUpdate gives t with the elements from starts on replaced by u, of t's
+// rank and dtype and no larger than t; otherwise as [Tensor.DynamicSlice].
+func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
+	const name = "dynamicupdate"
+	for _, x := range []*Tensor{t, u} {
+		if r := unknown(name, x); r != nil {
+			return r
+		}
+	}
+	if r := t.dynamic(name, starts, u.shape()); r != nil {
+		return r
+	}
+	if u.DType() != t.DType() {
+		return failed(name, dtypeErr("%v into %v", u.DType(), t.DType()), t, u)
+	}
+	if t.Rank() == 0 {
+		return u.Reshape()
+	}
+	// Within the window an element is u's, at its distance from the start.
+	in := t.shape()
+	var mask *Tensor
+	moved := u.Reshape(u.shape()...)
+	for i, n := range u.shape() {
+		pos := ArangeOn(t.Stream(), starts.DType(), 0, float64(in[i]), 1)
+		from := dynamicStart(starts, i, n, in[i])
+		off := pos.Sub(from)
+		next := moved.Take(off, i, IndexDrop)
+		low := off.GeScalar(0)
+		high := off.LtScalar(float64(n))
+		inside := low.And(high)
+		shape := slices.Repeat([]int{1}, len(in))
+		shape[i] = in[i]
+		part := inside.Reshape(shape...)
+		done(moved, pos, from, off, low, high, inside)
+		moved = next
+		if mask == nil {
+			mask = part
+			continue
+		}
+		both := mask.And(part)
+		done(mask, part)
+		mask = both
+	}
+	r := Where(mask, moved, t)
+	done(mask, moved)
+	return r
+}
+
+// dynamic checks what dynamic slices and updates have in common.
+func (t *Tensor) dynamic(name string, starts *Tensor, sizes []int) *Tensor {
+	for _, x := range []*Tensor{t, starts} {
+		if r := unknown(name, x); r != nil {
+			return r
+		}
+	}
+	in := t.shape()
+	switch {
+	case len(sizes) != len(in) || !starts.shape().Equal(ir.Shape{len(in)}):
+		return failed(name, shapeErr("%v starts and %d sizes for %v", starts.shape(), len(sizes), in), t, starts)
+	case !ir.IndexDTypes.Has(starts.DType()):
+		return failed(name, dtypeErr("%v starts: Int32 or Int64", starts.DType()), t, starts)
+	}
+	for i, n := range sizes {
+		if n < 0 || n > in[i] {
+			return failed(name, shapeErr("%d of the %d elements of dimension %d", n, in[i], i), t, starts)
+		}
+	}
+	return nil
+}
+
+// dynamicStart is starts[i], clamped.
+func dynamicStart(starts *Tensor, i, n, size int) *Tensor {
+	own := starts.Slice(At(i))
+	r := own.ClampScalar(0, float64(size-n))
+	done(own)
+	return r
+}
+
+// dynamicIndex are the n positions from starts[i] on.
+func dynamicIndex(starts *Tensor, i, n, size int) *Tensor {
+	from := dynamicStart(starts, i, n, size)
+	pos := ArangeOn(starts.Stream(), starts.DType(), 0, float64(n), 1)
+	r := pos.Add(from)
+	done(from, pos)
+	return r
+}

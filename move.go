@@ -1,0 +1,351 @@
+package millrace
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Concat puts tensors one after another along an axis. They have one dtype, any
+// (else ErrDType), one rank above 0, and equal sizes but along the axis (else
+// ErrShape); a negative axis counts from the last. Without tensors the result is
+// ErrShape.
+func Concat(axis int, ts ...*Tensor) *Tensor {
+	const name = "concat"
+	if len(ts) == 0 {
+		return failed(name, shapeErr("no tensors"))
+	}
+	for _, t := range ts {
+		if r := unknown(name, t); r != nil {
+			return r
+		}
+	}
+	list, err := axesOf([]int{axis}, ts[0].Rank())
+	if err != nil {
+		return failed(name, err, ts...)
+	}
+	// Halves of halves, so that an element passes few selections.
+	if len(ts) == 1 {
+		return ts[0].Reshape(ts[0].shape()...)
+	}
+	return concat(list, ts)
+}
+
+func concat(axis []int, ts []*Tensor) *Tensor {
+	if len(ts) == 1 {
+		return ts[0]
+	}
+	half := len(ts) / 2
+	a, b := concat(axis, ts[:half]), concat(axis, ts[half:])
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(a), arg(b)}
+	stream.Record(&r.v, stream.Place{}, ir.Concat, ir.Invalid, nil, &ir.Attr{Axes: axis}, args[:])
+	if half > 1 {
+		done(a)
+	}
+	if len(ts)-half > 1 {
+		done(b)
+	}
+	return r
+}
+
+// Stack puts tensors of one shape and dtype side by side along a new axis of
+// the result; negative axes count from the result's last. Without tensors, or
+// with shapes that differ, the result is ErrShape.
+func Stack(axis int, ts ...*Tensor) *Tensor {
+	const name = "stack"
+	if len(ts) == 0 {
+		return failed(name, shapeErr("no tensors"))
+	}
+	parts := make([]*Tensor, len(ts))
+	for i, t := range ts {
+		if r := unknown(name, t); r != nil {
+			return r
+		}
+		if !t.shape().Equal(ts[0].shape()) {
+			return failed(name, shapeErr("%v and %v", ts[0].shape(), t.shape()), ts...)
+		}
+		parts[i] = t.Unsqueeze(axis)
+	}
+	if axis < 0 {
+		axis += ts[0].Rank() + 1
+	}
+	r := Concat(axis, parts...)
+	done(parts...)
+	return r
+}
+
+// Padding says how many elements Pad puts before and after a dimension, and
+// between each two neighbours of it. Negative numbers take elements away at the
+// ends, and are ErrShape between.
+type Padding struct{ Before, After, Between int }
+
+// Pad surrounds t with a value, which takes t's dtype as in [Tensor.AddScalar].
+// Paddings are given per dimension, for the last ones where fewer than t has;
+// more are ErrShape.
+func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
+	const name = "pad"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	if len(pads) > t.Rank() {
+		return failed(name, shapeErr("%d paddings for %v", len(pads), t.shape()), t)
+	}
+	bits, ok := scalarBits(t.DType(), value)
+	if !ok {
+		return unheld(ir.Pad, t, value)
+	}
+	return t.padded(bits, pads)
+}
+
+// padded is Pad with the value as bits of t's dtype.
+func (t *Tensor) padded(bits uint64, pads []Padding) *Tensor {
+	const name = "pad"
+	in := t.shape()
+	pads = append(make([]Padding, len(in)-len(pads)), pads...)
+	attr := &ir.Attr{Start: make([]int, len(in)), Step: make([]int, len(in))}
+	out, cut, cutting := slices.Clone(in), make([]Range, len(in)), false
+	for i, p := range pads {
+		if p.Between < 0 {
+			return failed(name, shapeErr("%d elements between those of dimension %d", p.Between, i), t)
+		}
+		grown := in[i] + max(0, in[i]-1)*p.Between
+		attr.Start[i], attr.Step[i] = max(0, p.Before), 1+p.Between
+		out[i] = grown + max(0, p.Before) + max(0, p.After)
+		if p.Before < 0 || p.After < 0 {
+			if grown+p.Before+p.After < 0 {
+				return failed(name, shapeErr("%v less %d and %d in dimension %d", in, -p.Before, -p.After, i), t)
+			}
+			cutting = true
+			cut[i] = R(max(0, -p.Before), out[i]-max(0, -p.After))
+		}
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), {Bits: bits}}
+	stream.Record(&r.v, stream.Place{}, ir.Pad, ir.Invalid, out, attr, args[:])
+	if !cutting {
+		return r
+	}
+	s := r.Slice(cut...)
+	done(r)
+	return s
+}
+
+// Assign gives t with the elements that the ranges select, as in
+// [Tensor.Slice], replaced by u's: u broadcasts to their shape (else ErrShape)
+// and has t's dtype (else ErrDType). t itself stays; where nobody needs it any
+// more, its memory is used again.
+func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
+	const name = "assign"
+	for _, x := range []*Tensor{t, u} {
+		if r := unknown(name, x); r != nil {
+			return r
+		}
+	}
+	shape, full, attr, err := sliced(t.shape(), ranges)
+	if err != nil {
+		return failed(name, err, t, u)
+	}
+	if !broadcastsTo(u.shape(), shape) {
+		return failed(name, shapeErr("%v into %v of %v", u.shape(), shape, t.shape()), t, u)
+	}
+	wide := u.Expand(shape...)
+	part := wide.Reshape(full...)
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t), arg(part)}
+	stream.Record(&r.v, stream.Place{}, ir.Assign, ir.Invalid, nil, attr, args[:])
+	done(wide, part)
+	return r
+}
+
+// AssignScalar is [Tensor.Assign] with a number, which takes t's dtype as in
+// [Tensor.AddScalar].
+func (t *Tensor) AssignScalar(value float64, ranges ...Range) *Tensor {
+	if r := unknown("assign", t); r != nil {
+		return r
+	}
+	if _, ok := scalarBits(t.DType(), value); !ok {
+		return unheld(ir.Assign, t, value)
+	}
+	s := t.constant(value)
+	r := t.Assign(s, ranges...)
+	done(s)
+	return r
+}
+
+// constant is a 0-d tensor of t's dtype, where t is.
+func (t *Tensor) constant(value float64) *Tensor {
+	return FullOn(t.Stream(), t.DType(), value)
+}
+
+// Tile repeats t as a whole: reps times along each dimension, the last ones
+// where fewer are given than t has. More reps add dimensions in front. A
+// negative number is ErrShape.
+func (t *Tensor) Tile(reps ...int) *Tensor {
+	const name = "tile"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	if i := slices.IndexFunc(reps, func(n int) bool { return n < 0 }); i >= 0 {
+		return failed(name, shapeErr("%d times", reps[i]), t)
+	}
+	in := slices.Clone(t.shape())
+	rank := max(len(in), len(reps))
+	in = append(slices.Repeat([]int{1}, rank-len(in)), in...)
+	reps = append(slices.Repeat([]int{1}, rank-len(reps)), reps...)
+	return t.repeated(in, reps, true)
+}
+
+// Repeat repeats each element n times along an axis. A negative axis counts from
+// the last; one that is not there, or a negative n, is ErrShape.
+func (t *Tensor) Repeat(n, axis int) *Tensor {
+	const name = "repeat"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err == nil && n < 0 {
+		err = shapeErr("%d times", n)
+	}
+	if err != nil {
+		return failed(name, err, t)
+	}
+	reps := slices.Repeat([]int{1}, t.Rank())
+	reps[list[0]] = n
+	return t.repeated(slices.Clone(t.shape()), reps, false)
+}
+
+// repeated views t, of shape in, with a dimension of size 1 beside each that is
+// repeated, before it or behind it, and expands that.
+func (t *Tensor) repeated(in, reps []int, before bool) *Tensor {
+	var split, wide, out []int
+	for i, n := range in {
+		out = append(out, n*reps[i])
+		switch {
+		case reps[i] == 1:
+			split, wide = append(split, n), append(wide, n)
+		case before:
+			split, wide = append(split, 1, n), append(wide, reps[i], n)
+		default:
+			split, wide = append(split, n, 1), append(wide, n, reps[i])
+		}
+	}
+	if len(split) > ir.MaxRank {
+		return t.repeatedInTurn(in, reps, before)
+	}
+	a := t.Reshape(split...)
+	b := a.Expand(wide...)
+	r := b.Reshape(out...)
+	done(a, b)
+	return r
+}
+
+// repeatedInTurn repeats one dimension after another, where all at once would
+// take more dimensions than there are.
+func (t *Tensor) repeatedInTurn(in, reps []int, before bool) *Tensor {
+	r := t.Reshape(in...)
+	for i := range in {
+		if reps[i] == 1 {
+			continue
+		}
+		merged := []int{1, in[i], 1}
+		for _, n := range in[:i] {
+			merged[0] *= n
+		}
+		for _, n := range in[i+1:] {
+			merged[2] *= n
+		}
+		flat := r.Reshape(merged...)
+		more := flat.repeated(merged, []int{1, reps[i], 1}, before)
+		in = slices.Clone(in)
+		in[i] *= reps[i]
+		next := more.Reshape(in...)
+		done(r, flat, more)
+		r = next
+	}
+	return r
+}
+
+// Roll moves the elements n places along an axis, those that leave one end
+// coming in at the other. A negative axis counts from the last; one that is not
+// there is ErrShape.
+func (t *Tensor) Roll(n, axis int) *Tensor {
+	const name = "roll"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err != nil {
+		return failed(name, err, t)
+	}
+	size := t.shape()[list[0]]
+	if size == 0 {
+		return t.Reshape(t.shape()...)
+	}
+	n = (n%size + size) % size
+	head, tail := make([]Range, list[0]+1), make([]Range, list[0]+1)
+	head[list[0]], tail[list[0]] = R(0, size-n), R(size-n, size)
+	a, b := t.Slice(head...), t.Slice(tail...)
+	r := Concat(list[0], b, a)
+	done(a, b)
+	return r
+}
+
+// Triu keeps the elements on and above diagonal k of the last two dimensions
+// and makes the others 0. Diagonal 0 is the main one, positive ones are above
+// it. Numbers only, else ErrDType; a rank below 2 is ErrShape.
+func (t *Tensor) Triu(k int) *Tensor { return t.triangle("triu", k, (*Tensor).Ge) }
+
+// Tril keeps the elements on and below diagonal k, otherwise as [Tensor.Triu].
+func (t *Tensor) Tril(k int) *Tensor { return t.triangle("tril", k, (*Tensor).Le) }
+
+func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tensor) *Tensor {
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	in := t.shape()
+	switch {
+	case len(in) < 2:
+		return failed(name, shapeErr("%v is no matrix", in), t)
+	case t.DType() == Bool:
+		return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), t)
+	}
+	m, n := in[len(in)-2], in[len(in)-1]
+	col := ArangeOn(t.Stream(), Int32, 0, float64(n), 1)
+	diagonal := ArangeOn(t.Stream(), Int32, float64(k), float64(k+m), 1)
+	row := diagonal.Unsqueeze(-1)
+	mask := keep(col, row)
+	r := WhereScalar(mask, t, 0)
+	done(col, diagonal, row, mask)
+	return r
+}
+
+// MaskedFill gives t with the elements where mask is true replaced by a value,
+// which takes t's dtype as in [Tensor.AddScalar]. The two broadcast; mask is
+// Bool, else ErrDType.
+func (t *Tensor) MaskedFill(mask *Tensor, value float64) *Tensor {
+	return ScalarWhere(mask, value, t)
+}
+
+// OneHot adds a last dimension of n elements, 1 in dtype dt at the position that
+// t names and 0 elsewhere; positions out of range give zeros only. t is of
+// integers, else ErrDType; a negative n is ErrShape.
+func (t *Tensor) OneHot(n int, dt DType) *Tensor {
+	const name = "onehot"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	switch {
+	case !t.DType().IsInt():
+		return failed(name, dtypeErr("%v tensor: integers only", t.DType()), t)
+	case n < 0:
+		return failed(name, shapeErr("%d classes", n), t)
+	}
+	at := t.Unsqueeze(-1)
+	all := ArangeOn(t.Stream(), t.DType(), 0, float64(n), 1)
+	hit := at.Eq(all)
+	r := hit.Cast(dt)
+	done(at, all, hit)
+	return r
+}

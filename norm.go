@@ -1,0 +1,169 @@
+package millrace
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Softmax is exp(t - max) / sum(exp(t - max)) along an axis: positive numbers
+// that add up to 1. Floats only, else ErrDType. A negative axis counts from the
+// last; one that is not there, or has no elements while others have, is
+// ErrShape. Along an axis with a NaN or +Inf, or of -Inf only, the result is NaN.
+//
+// It is written from public ops and fuses as they do, with what comes before
+// and after it.
+func (t *Tensor) Softmax(axis int) *Tensor {
+	return overRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
+		d := belowMax(x, axes)
+		e := d.Exp()
+		sum := reduce(ir.Sum, e, axes, true)
+		r := e.Div(sum)
+		done(d, e, sum)
+		return r
+	})
+}
+
+// LogSoftmax is the logarithm of [Tensor.Softmax], computed as
+// t - max - log(sum(exp(t - max))), which stays accurate where the softmax
+// vanishes.
+func (t *Tensor) LogSoftmax(axis int) *Tensor {
+	return overRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
+		d := belowMax(x, axes)
+		e := d.Exp()
+		sum := reduce(ir.Sum, e, axes, true)
+		log := sum.Log()
+		r := d.Sub(log)
+		done(d, e, sum, log)
+		return r
+	})
+}
+
+// belowMax is x less its largest element.
+func belowMax(x *Tensor, axes []int) *Tensor {
+	top := reduce(ir.Max, x, axes, true)
+	d := x.Sub(top)
+	done(top)
+	return d
+}
+
+// LayerNorm brings t to mean 0 and variance 1 along the axes, the last one where
+// none is given: (t - mean) / sqrt(var + eps), times weight, plus bias. Weight
+// and bias may be nil; otherwise they have t's dtype (else ErrDType) and
+// broadcast to t's shape (else ErrShape). Floats only, else ErrDType. Axes are as
+// for [Tensor.Sum].
+func (t *Tensor) LayerNorm(weight, bias *Tensor, eps float64, axes ...int) *Tensor {
+	return normalised("layernorm", t, axes, weight, bias, func(x *Tensor, list []int) *Tensor {
+		d := centred(x, list)
+		sq := d.Square()
+		v := mean(sq, list, true)
+		shifted := v.AddScalar(eps)
+		rs := shifted.Rsqrt()
+		r := d.Mul(rs)
+		done(d, sq, v, shifted, rs)
+		return r
+	})
+}
+
+// RMSNorm is t / sqrt(mean(t*t) + eps) along the axes, times weight, which may
+// be nil; otherwise as [Tensor.LayerNorm].
+func (t *Tensor) RMSNorm(weight *Tensor, eps float64, axes ...int) *Tensor {
+	return normalised("rmsnorm", t, axes, weight, nil, func(x *Tensor, list []int) *Tensor {
+		sq := x.Square()
+		v := mean(sq, list, true)
+		shifted := v.AddScalar(eps)
+		rs := shifted.Rsqrt()
+		r := x.Mul(rs)
+		done(sq, v, shifted, rs)
+		return r
+	})
+}
+
+// normalised is what the norms have in common: checks, weight and bias.
+func normalised(name string, t *Tensor, axes []int, weight, bias *Tensor, f func(x *Tensor, list []int) *Tensor) *Tensor {
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	if len(axes) == 0 && t.Rank() > 0 {
+		axes = []int{-1}
+	}
+	for _, p := range []*Tensor{weight, bias} {
+		if p == nil {
+			continue
+		}
+		if r := unknown(name, p); r != nil {
+			return r
+		}
+		if p.DType() != t.DType() {
+			return failed(name, dtypeErr("%v tensor with %v parameters", t.DType(), p.DType()), t, p)
+		}
+		if !broadcastsTo(p.shape(), t.shape()) {
+			return failed(name, shapeErr("%v parameters for %v", p.shape(), t.shape()), t, p)
+		}
+	}
+	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor {
+		r := f(x, list)
+		r = applied(r, weight, (*Tensor).Mul)
+		return applied(r, bias, (*Tensor).Add)
+	})
+}
+
+// applied is f(x, p), p in x's dtype; x itself where there is no p. x is
+// released if it is not the result.
+func applied(x, p *Tensor, f func(x, p *Tensor) *Tensor) *Tensor {
+	if p == nil {
+		return x
+	}
+	wide := p
+	if p.DType() != x.DType() {
+		wide = p.Cast(x.DType())
+		defer done(wide)
+	}
+	r := f(x, wide)
+	done(x)
+	return r
+}
+
+// broadcastsTo reports that from can be read as to.
+func broadcastsTo(from, to ir.Shape) bool {
+	if len(from) > len(to) {
+		return false
+	}
+	for i, n := range from {
+		if n != 1 && n != to[len(to)-len(from)+i] {
+			return false
+		}
+	}
+	return true
+}
+
+// CrossEntropy is, for every row of logits along the last axis, the negative
+// logarithm of the softmax at the row's target: logsumexp(row) - row[target].
+// Targets are Int32 or Int64 (else ErrDType) and have the shape of logits
+// without the last axis (else ErrShape); so has the result. A target out of
+// range is ErrIndex when the result is computed. Logits are floats, else
+// ErrDType.
+func CrossEntropy(logits, targets *Tensor) *Tensor {
+	const name = "crossentropy"
+	for _, t := range []*Tensor{logits, targets} {
+		if r := unknown(name, t); r != nil {
+			return r
+		}
+	}
+	shape := logits.shape()
+	switch {
+	case len(shape) == 0 || !slices.Equal(shape[:len(shape)-1], targets.shape()):
+		return failed(name, shapeErr("%v logits with %v targets", shape, targets.shape()), logits, targets)
+	case !ir.IndexDTypes.Has(targets.DType()):
+		return failed(name, dtypeErr("%v targets: Int32 or Int64", targets.DType()), logits, targets)
+	}
+	return overRows(name, logits, []int{-1}, func(x *Tensor, axes []int) *Tensor {
+		all := logSumExp(x, axes, true)
+		at := targets.Unsqueeze(-1)
+		own := x.TakeAlong(at, -1)
+		d := all.Sub(own)
+		r := d.Squeeze(-1)
+		done(all, at, own, d)
+		return r
+	})
+}

@@ -1,0 +1,88 @@
+package millrace
+
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// CumSum gives each element the sum of the elements up to it along an axis. The
+// result has t's shape and dtype; integers wrap. Numbers only, else ErrDType. A
+// negative axis counts from the last; one that is not there is ErrShape. The
+// order of the additions is fixed (docs/numerics.md), as for all scans.
+func (t *Tensor) CumSum(axis int) *Tensor { return along(ir.CumSum, t, Invalid, axis, false) }
+
+// CumProd gives each element the product of the elements up to it, otherwise as
+// [Tensor.CumSum].
+func (t *Tensor) CumProd(axis int) *Tensor { return along(ir.CumProd, t, Invalid, axis, false) }
+
+// CumMax gives each element the largest of the elements up to it, NaN from the
+// first NaN on, otherwise as [Tensor.CumSum].
+func (t *Tensor) CumMax(axis int) *Tensor { return along(ir.CumMax, t, Invalid, axis, false) }
+
+// CumMin gives each element the smallest of the elements up to it, NaN from the
+// first NaN on, otherwise as [Tensor.CumSum].
+func (t *Tensor) CumMin(axis int) *Tensor { return along(ir.CumMin, t, Invalid, axis, false) }
+
+// Sort orders the elements along an axis, smallest first: -0 before +0 and NaN
+// last. The result has t's shape and dtype. Numbers only, else ErrDType. A
+// negative axis counts from the last; one that is not there is ErrShape.
+func (t *Tensor) Sort(axis int) *Tensor { return along(ir.Sort, t, Invalid, axis, false) }
+
+// SortDescending is [Tensor.Sort], largest first; NaN stays last.
+func (t *Tensor) SortDescending(axis int) *Tensor { return along(ir.Sort, t, Invalid, axis, true) }
+
+// ArgSort gives the positions, Int64, that put the elements along an axis in the
+// order of [Tensor.Sort]; equal elements keep their order.
+func (t *Tensor) ArgSort(axis int) *Tensor { return along(ir.ArgSort, t, Int64, axis, false) }
+
+// ArgSortDescending gives the positions for [Tensor.SortDescending]; equal
+// elements keep their order.
+func (t *Tensor) ArgSortDescending(axis int) *Tensor { return along(ir.ArgSort, t, Int64, axis, true) }
+
+// ArgSortAs is [Tensor.ArgSort] or, descending, [Tensor.ArgSortDescending] with
+// the dtype of the result, Int32 or Int64 (else ErrDType), for devices without
+// Int64.
+func (t *Tensor) ArgSortAs(dt DType, axis int, descending bool) *Tensor {
+	return along(ir.ArgSort, t, dt, axis, descending)
+}
+
+// TopK gives the k largest elements along an axis, largest first, and their
+// positions, Int64. NaN counts as smallest of all, as in
+// [Tensor.SortDescending]; equal elements keep their order. A k below 0 or above
+// the axis is ErrShape.
+func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
+	const name = "topk"
+	if r := unknown(name, t); r != nil {
+		return r, r
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err == nil && (k < 0 || k > t.shape()[list[0]]) {
+		err = shapeErr("%d of the %d elements along axis %d", k, t.shape()[list[0]], list[0])
+	}
+	if err != nil {
+		r := failed(name, err, t)
+		return r, r
+	}
+	head := make([]Range, list[0]+1)
+	for i := range head {
+		head[i] = All
+	}
+	head[list[0]] = R(0, k)
+	sorted, order := t.SortDescending(list[0]), t.ArgSortDescending(list[0])
+	return sorted.Slice(head...), order.Slice(head...)
+}
+
+// along records an op of one axis.
+func along(op ir.Op, t *Tensor, dt DType, axis int, descending bool) *Tensor {
+	if r := unknown(op.String(), t); r != nil {
+		return r
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err != nil {
+		return failed(op.String(), err, t)
+	}
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t)}
+	stream.Record(&r.v, stream.Place{}, op, dt, nil, &ir.Attr{Axes: list, Descending: descending}, args[:])
+	return r
+}

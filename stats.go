@@ -1,0 +1,185 @@
+package millrace
+
+import "github.com/millrace-go/millrace/ir"
+
+// Everything here is written from the ops that programs use, and fuses as they
+// do. Tensors of 16-bit floats are computed in float32 and rounded once, at
+// the end.
+
+// Mean is the sum of the elements along the axes, which are removed, divided by
+// their number; of all elements where no axis is given. Floats only, else
+// ErrDType. The mean of no elements is NaN. Axes are as for [Tensor.Sum].
+func (t *Tensor) Mean(axes ...int) *Tensor { return statistic("mean", t, axes, false, mean) }
+
+// MeanKeep is [Tensor.Mean] with the axes kept as dimensions of size 1.
+func (t *Tensor) MeanKeep(axes ...int) *Tensor { return statistic("mean", t, axes, true, mean) }
+
+// Var is the variance along the axes, which are removed, or of all elements
+// where none is given: the mean is computed first, then the sum of the squares
+// of what differs from it, divided by the number of elements less ddof (0 for
+// the variance of a population, 1 for that of a sample). Where that number is
+// not positive the result is NaN or an infinity. Floats only, else ErrDType.
+// Axes are as for [Tensor.Sum].
+func (t *Tensor) Var(ddof int, axes ...int) *Tensor {
+	return statistic("var", t, axes, false, varianceOf(ddof))
+}
+
+// VarKeep is [Tensor.Var] with the axes kept as dimensions of size 1.
+func (t *Tensor) VarKeep(ddof int, axes ...int) *Tensor {
+	return statistic("var", t, axes, true, varianceOf(ddof))
+}
+
+// Std is the square root of [Tensor.Var].
+func (t *Tensor) Std(ddof int, axes ...int) *Tensor {
+	return statistic("std", t, axes, false, deviationOf(ddof))
+}
+
+// StdKeep is [Tensor.Std] with the axes kept as dimensions of size 1.
+func (t *Tensor) StdKeep(ddof int, axes ...int) *Tensor {
+	return statistic("std", t, axes, true, deviationOf(ddof))
+}
+
+// LogSumExp is the logarithm of the sum of the exponentials along the axes,
+// which are removed, or of all elements where none is given. The largest
+// element is taken out first, so that nothing overflows; of elements that are
+// all -Inf the result is -Inf. Floats only, else ErrDType; no elements are
+// ErrShape. Axes are as for [Tensor.Sum].
+func (t *Tensor) LogSumExp(axes ...int) *Tensor {
+	return statistic("logsumexp", t, axes, false, logSumExp)
+}
+
+// LogSumExpKeep is [Tensor.LogSumExp] with the axes kept as dimensions of size 1.
+func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
+	return statistic("logsumexp", t, axes, true, logSumExp)
+}
+
+// Norm1 is the sum of the absolute values along the axes, which are removed, or
+// of all elements where none is given. Floats only, else ErrDType. Axes are as
+// for [Tensor.Sum].
+func (t *Tensor) Norm1(axes ...int) *Tensor { return statistic("norm1", t, axes, false, norm1) }
+
+// Norm1Keep is [Tensor.Norm1] with the axes kept as dimensions of size 1.
+func (t *Tensor) Norm1Keep(axes ...int) *Tensor { return statistic("norm1", t, axes, true, norm1) }
+
+// Norm2 is the square root of the sum of the squares, otherwise as
+// [Tensor.Norm1]. The squares are not scaled: they may overflow or vanish.
+func (t *Tensor) Norm2(axes ...int) *Tensor { return statistic("norm2", t, axes, false, norm2) }
+
+// Norm2Keep is [Tensor.Norm2] with the axes kept as dimensions of size 1.
+func (t *Tensor) Norm2Keep(axes ...int) *Tensor { return statistic("norm2", t, axes, true, norm2) }
+
+// rowFunc computes something along axes. The tensor is of a float type that is
+// computed in itself, the axes are resolved.
+type rowFunc func(t *Tensor, axes []int, keep bool) *Tensor
+
+func statistic(name string, t *Tensor, axes []int, keep bool, f rowFunc) *Tensor {
+	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor { return f(x, list, keep) })
+}
+
+// overRows checks the operand and the axes of a composite, none meaning all,
+// and computes it in the dtype that t's is computed in.
+func overRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) *Tensor) *Tensor {
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	if !t.DType().IsFloat() {
+		return failed(name, dtypeErr("%v tensor: floats only, use Cast", t.DType()), t)
+	}
+	list, err := reducedAxes(axes, t.Rank())
+	if err != nil {
+		return failed(name, err, t)
+	}
+	if !t.DType().Storage() {
+		return f(t, list)
+	}
+	up := t.Cast(t.DType().Compute())
+	wide := f(up, list)
+	r := wide.Cast(t.DType())
+	done(up, wide)
+	return r
+}
+
+// done releases the intermediate results of a composite: nobody else has them.
+func done(ts ...*Tensor) {
+	for _, t := range ts {
+		t.Release()
+	}
+}
+
+// count is the number of elements in a row.
+func count(t *Tensor, axes []int) float64 {
+	n := 1
+	for _, a := range axes {
+		n *= t.shape()[a]
+	}
+	return float64(n)
+}
+
+func mean(t *Tensor, axes []int, keep bool) *Tensor {
+	sum := reduce(ir.Sum, t, axes, keep)
+	r := sum.DivScalar(count(t, axes))
+	done(sum)
+	return r
+}
+
+// centred is t less its mean.
+func centred(t *Tensor, axes []int) *Tensor {
+	m := mean(t, axes, true)
+	d := t.Sub(m)
+	done(m)
+	return d
+}
+
+func varianceOf(ddof int) rowFunc {
+	return func(t *Tensor, axes []int, keep bool) *Tensor {
+		d := centred(t, axes)
+		sq := d.Square()
+		sum := reduce(ir.Sum, sq, axes, keep)
+		r := sum.DivScalar(max(0, count(t, axes)-float64(ddof)))
+		done(d, sq, sum)
+		return r
+	}
+}
+
+func deviationOf(ddof int) rowFunc {
+	return func(t *Tensor, axes []int, keep bool) *Tensor {
+		v := varianceOf(ddof)(t, axes, keep)
+		r := v.Sqrt()
+		done(v)
+		return r
+	}
+}
+
+func logSumExp(t *Tensor, axes []int, keep bool) *Tensor {
+	top := reduce(ir.Max, t, axes, true)
+	// Infinities are left in: -Inf less -Inf would be NaN.
+	finite := top.IsFinite()
+	shift := WhereScalar(finite, top, 0)
+	d := t.Sub(shift)
+	e := d.Exp()
+	sum := reduce(ir.Sum, e, axes, true)
+	log := sum.Log()
+	r := log.Add(shift)
+	done(top, finite, shift, d, e, sum, log)
+	if keep {
+		return r
+	}
+	s := r.Squeeze(axes...)
+	done(r)
+	return s
+}
+
+func norm1(t *Tensor, axes []int, keep bool) *Tensor {
+	a := t.Abs()
+	r := reduce(ir.Sum, a, axes, keep)
+	done(a)
+	return r
+}
+
+func norm2(t *Tensor, axes []int, keep bool) *Tensor {
+	sq := t.Square()
+	sum := reduce(ir.Sum, sq, axes, keep)
+	r := sum.Sqrt()
+	done(sq, sum)
+	return r
+}

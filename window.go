@@ -1,0 +1,205 @@
+package millrace
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Window describes windows that move along one dimension. The zero values of
+// Stride and Dilation mean 1.
+type Window struct {
+	Size     int // elements of a window, at least 1
+	Stride   int // from one window to the next
+	Dilation int // from one element of a window to the next
+	Before   int // elements put before the first, at least 0
+	After    int // and behind the last
+}
+
+func (w Window) withDefaults() Window {
+	if w.Stride == 0 {
+		w.Stride = 1
+	}
+	if w.Dilation == 0 {
+		w.Dilation = 1
+	}
+	return w
+}
+
+// over is how many windows there are in n elements.
+func (w Window) over(n int) (int, error) {
+	if w.Size < 1 || w.Stride < 1 || w.Dilation < 1 || w.Before < 0 || w.After < 0 {
+		return 0, shapeErr("window %+v", w)
+	}
+	left := n + w.Before + w.After - (w.Size-1)*w.Dilation - 1
+	if left < 0 {
+		return 0, nil
+	}
+	return left/w.Stride + 1, nil
+}
+
+// whole reports the window of one element that changes nothing.
+func (w Window) whole() bool { return w == Window{Size: 1, Stride: 1, Dilation: 1} }
+
+// Windows views a dimension as two: which window, and where in it. Nothing is
+// copied, and elements of windows that overlap are there several times. What
+// Before and After add is value, which takes t's dtype as in
+// [Tensor.AddScalar]. A negative axis counts from the last; one that is not
+// there, a window of a size or stride below 1, and a result of more than 8
+// dimensions are ErrShape. A window that is larger than the dimension gives no
+// windows.
+func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
+	const name = "windows"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err != nil {
+		return failed(name, err, t)
+	}
+	bits, ok := scalarBits(t.DType(), value)
+	if !ok {
+		return unheld(ir.Window, t, value)
+	}
+	return t.windows(name, list, []Window{w}, bits)
+}
+
+// windows makes windows along several axes, ascending. fill is the bits of what
+// padding holds.
+func (t *Tensor) windows(name string, axes []int, ws []Window, fill uint64) *Tensor {
+	in := t.shape()
+	pads, padding := make([]Padding, len(in)), false
+	counts := make([]int, len(ws))
+	rank := len(in)
+	for i, a := range axes {
+		ws[i] = ws[i].withDefaults()
+		var err error
+		if counts[i], err = ws[i].over(in[a]); err != nil {
+			return failed(name, err, t)
+		}
+		if ws[i].Before+ws[i].After > 0 {
+			pads[a], padding = Padding{Before: ws[i].Before, After: ws[i].After}, true
+		}
+		rank++
+	}
+	if rank > ir.MaxRank {
+		return failed(name, shapeErr("%v with windows along %d axes: more than %d dimensions", in, len(axes), ir.MaxRank), t)
+	}
+	r := t
+	if padding {
+		r = t.padded(fill, pads)
+	}
+	for i := len(axes) - 1; i >= 0; i-- {
+		a, w := axes[i], ws[i]
+		shape := slices.Clone(r.shape())
+		if shape == nil {
+			return r // carries an error
+		}
+		shape[a] = counts[i]
+		shape = slices.Insert(shape, a+1, w.Size)
+		next := new(Tensor)
+		args := [...]stream.Arg{arg(r)}
+		stream.Record(&next.v, stream.Place{}, ir.Window, ir.Invalid, shape, &ir.Attr{Axes: []int{a}, Step: []int{w.Stride, w.Dilation}}, args[:])
+		if r != t {
+			done(r)
+		}
+		r = next
+	}
+	return r
+}
+
+// Reduction says how ReduceWindow joins the elements of a window.
+type Reduction uint8
+
+// The reductions of windows.
+const (
+	ReduceSum Reduction = iota // of the elements there are; padding adds nothing
+	ReduceMax                  // padding is less than every element
+	ReduceMin
+	ReduceProd
+)
+
+// reductions by number. Padding holds what a fold starts from.
+var reductions = [...]ir.Op{ReduceSum: ir.Sum, ReduceMax: ir.Max, ReduceMin: ir.Min, ReduceProd: ir.Prod}
+
+// ReduceWindow joins the elements of every window. Windows are given per
+// dimension, for the last ones where fewer than t has; a Window{Size: 1} leaves
+// its dimension alone. Numbers only, else ErrDType; the dtype is t's. A window
+// that is not possible is ErrShape, as is one larger than its dimension with its
+// padding.
+func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
+	const name = "reducewindow"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	switch {
+	case int(how) >= len(reductions):
+		return failed(name, shapeErr("reduction %d", how), t)
+	case t.DType() == Bool:
+		return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), t)
+	case len(windows) > t.Rank():
+		return failed(name, shapeErr("%d windows for %v", len(windows), t.shape()), t)
+	}
+	first := t.Rank() - len(windows)
+	var axes []int
+	var ws []Window
+	for i, w := range windows {
+		w = w.withDefaults()
+		n, err := w.over(t.shape()[first+i])
+		if err == nil && n == 0 && t.shape()[first+i] > 0 {
+			err = shapeErr("window %+v over %d elements", w, t.shape()[first+i])
+		}
+		if err != nil {
+			return failed(name, err, t)
+		}
+		if !w.whole() {
+			axes, ws = append(axes, first+i), append(ws, w)
+		}
+	}
+	if len(axes) == 0 {
+		return t.Reshape(t.shape()...)
+	}
+	op := reductions[how]
+	v := t.windows(name, axes, ws, ir.FoldStart(op, t.DType()))
+	inside := make([]int, len(axes))
+	for i, a := range axes {
+		inside[i] = a + i + 1
+	}
+	r := reduce(op, v, inside, false)
+	done(v)
+	return r
+}
+
+// MaxPool is the largest element of every window over the last dimensions:
+// [Tensor.ReduceWindow] with [ReduceMax].
+func (t *Tensor) MaxPool(windows ...Window) *Tensor { return t.ReduceWindow(ReduceMax, windows...) }
+
+// AvgPool is the mean of every window over the last dimensions. Padding is not
+// counted: each sum is divided by the number of elements of t in its window.
+// Floats only, else ErrDType; otherwise as [Tensor.ReduceWindow].
+func (t *Tensor) AvgPool(windows ...Window) *Tensor {
+	const name = "avgpool"
+	if r := unknown(name, t); r != nil {
+		return r
+	}
+	if len(windows) > t.Rank() {
+		return failed(name, shapeErr("%d windows for %v", len(windows), t.shape()), t)
+	}
+	return overRows(name, t, nil, func(x *Tensor, _ []int) *Tensor {
+		sum := x.ReduceWindow(ReduceSum, windows...)
+		if sum.Err() != nil {
+			return sum
+		}
+		shape := slices.Repeat([]int{1}, x.Rank())
+		for i := range windows {
+			d := x.Rank() - len(windows) + i
+			shape[d] = x.shape()[d]
+		}
+		ones := FullOn(x.Stream(), x.DType(), 1, shape...)
+		count := ones.ReduceWindow(ReduceSum, windows...)
+		r := sum.Div(count)
+		done(sum, ones, count)
+		return r
+	})
+}

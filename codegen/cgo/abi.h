@@ -6,6 +6,8 @@
 
 typedef __INT8_TYPE__ mr_i8;
 typedef __UINT8_TYPE__ mr_u8;
+typedef __INT16_TYPE__ mr_i16;
+typedef __UINT16_TYPE__ mr_u16;
 typedef __INT32_TYPE__ mr_i32;
 typedef __UINT32_TYPE__ mr_u32;
 typedef __INT64_TYPE__ mr_i64;

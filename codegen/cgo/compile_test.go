@@ -58,7 +58,11 @@ func TestCompiles(t *testing.T) {
 		for _, dt := range dtypes {
 			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
 				t.Parallel()
-				k, err := codegen.Lower(kerneltest.EveryOp(dt, nil))
+				want := kerneltest.StorageOps
+				if !dt.Storage() {
+					want = nil
+				}
+				k, err := codegen.Lower(kerneltest.EveryOp(dt, want))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -192,8 +192,11 @@ func (p *printer) scalarArg(in ir.Instr) string {
 	switch {
 	case in.DT == ir.Bool:
 		return fmt.Sprintf("-(s_i32)(%s != 0)", x)
-	case in.DT.IsFloat():
+	case floating(in.DT):
 		return p.help.call("bits", false, in.DT, fmt.Sprintf("(s_%s)%s", short(unsignedOf(in.DT)), x))
+	}
+	if elem, ok := narrow(in.DT); ok {
+		x = "(mr_" + elem + ")" + x
 	}
 	return fmt.Sprintf("(s_%s)%s", short(in.DT), x)
 }

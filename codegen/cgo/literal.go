@@ -17,8 +17,12 @@ func literal(dt ir.DType, bits uint64) string {
 			return "-1"
 		}
 		return "0"
-	case ir.Uint8, ir.Uint32:
+	case ir.Uint8, ir.Uint16, ir.Uint32, ir.Float16, ir.BFloat16:
 		return fmt.Sprintf("%#xu", bits)
+	case ir.Int8:
+		return fmt.Sprintf("(s_i32)%#xu", uint32(int8(bits)))
+	case ir.Int16:
+		return fmt.Sprintf("(s_i32)%#xu", uint32(int16(bits)))
 	case ir.Int32:
 		return fmt.Sprintf("(s_i32)%#xu", bits)
 	case ir.Uint64:

@@ -7,37 +7,67 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Elements of one byte are widened when loaded and narrowed when stored. GCC
-// takes such conversions apart lane by lane, hence the builtins.
-var widenBuiltins = map[int]builtin{
-	4: {"__SSE4_1__", `typedef char w __attribute__((vector_size(16)));
+// Elements smaller than their values are widened when loaded and narrowed when
+// stored. GCC takes such conversions apart lane by lane, hence the builtins, by
+// an element's bytes and the number of lanes. $s stands for s or z, by sign.
+type lanesOf struct{ bytes, lanes int }
+
+var widenBuiltins = map[lanesOf]builtin{
+	{1, 4}: {"__SSE4_1__", `typedef char w __attribute__((vector_size(16)));
 	typedef int i __attribute__((vector_size(16)));
 	mr_u32 x;
 	__builtin_memcpy(&x, p, 4);
-	return (v_u32)__builtin_ia32_pmovzxbd128((w)(i){(int)x});`},
-	8: {"__AVX2__", `typedef char w __attribute__((vector_size(16)));
+	return ($v)__builtin_ia32_pmov$sxbd128((w)(i){(int)x});`},
+	{1, 8}: {"__AVX2__", `typedef char w __attribute__((vector_size(16)));
 	typedef long long i __attribute__((vector_size(16)));
 	mr_u64 x;
 	__builtin_memcpy(&x, p, 8);
-	return (v_u32)__builtin_ia32_pmovzxbd256((w)(i){(long long)x});`},
-	16: {"__AVX512F__", `typedef char w __attribute__((vector_size(16)));
+	return ($v)__builtin_ia32_pmov$sxbd256((w)(i){(long long)x});`},
+	{1, 16}: {"__AVX512F__", `typedef char w __attribute__((vector_size(16)));
 	typedef char u __attribute__((vector_size(16), aligned(1), may_alias));
 	typedef int i __attribute__((vector_size(64)));
-	return (v_u32)__builtin_ia32_pmovzxbd512_mask((w)*(const u *)p, (i){0}, -1);`},
+	return ($v)__builtin_ia32_pmov$sxbd512_mask((w)*(const u *)p, (i){0}, -1);`},
+	{2, 4}: {"__SSE4_1__", `typedef short w __attribute__((vector_size(16)));
+	typedef long long i __attribute__((vector_size(16)));
+	mr_u64 x;
+	__builtin_memcpy(&x, p, 8);
+	return ($v)__builtin_ia32_pmov$sxwd128((w)(i){(long long)x});`},
+	{2, 8}: {"__AVX2__", `typedef short w __attribute__((vector_size(16)));
+	typedef short u __attribute__((vector_size(16), aligned(2), may_alias));
+	return ($v)__builtin_ia32_pmov$sxwd256((w)*(const u *)p);`},
+	{2, 16}: {"__AVX512F__", `typedef short w __attribute__((vector_size(32)));
+	typedef short u __attribute__((vector_size(32), aligned(2), may_alias));
+	typedef int i __attribute__((vector_size(64)));
+	return ($v)__builtin_ia32_pmov$sxwd512_mask((w)*(const u *)p, (i){0}, -1);`},
 }
 
-var narrowBuiltins = map[int]builtin{
-	4: {"__SSSE3__", `typedef char w __attribute__((vector_size(16)));
+var narrowBuiltins = map[lanesOf]builtin{
+	{2, 4}: {"__SSSE3__", `typedef char w __attribute__((vector_size(16)));
+	typedef long long i __attribute__((vector_size(16)));
+	const w low = {0, 1, 4, 5, 8, 9, 12, 13};
+	const mr_u64 z = (mr_u64)((i)__builtin_ia32_pshufb128((w)x, low))[0];
+	__builtin_memcpy(p, &z, 8);`},
+	{2, 8}: {"__AVX2__", `typedef char w __attribute__((vector_size(32)));
+	typedef long long i __attribute__((vector_size(32)));
+	const w low = {0, 1, 4, 5, 8, 9, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 5, 8, 9, 12, 13};
+	const i y = (i)__builtin_ia32_pshufb256((w)x, low);
+	const mr_u64 z[2] = {(mr_u64)y[0], (mr_u64)y[2]};
+	__builtin_memcpy(p, z, 16);`},
+	{2, 16}: {"__AVX512F__", `typedef short w __attribute__((vector_size(32)));
+	typedef short u __attribute__((vector_size(32), aligned(2), may_alias));
+	typedef int i __attribute__((vector_size(64)));
+	*(u *)p = __builtin_ia32_pmovdw512_mask((i)x, (w){0}, -1);`},
+	{1, 4}: {"__SSSE3__", `typedef char w __attribute__((vector_size(16)));
 	const w low = {0, 4, 8, 12};
 	const v_u32 y = (v_u32)__builtin_ia32_pshufb128((w)x, low);
 	const mr_u32 z = y[0];
 	__builtin_memcpy(p, &z, 4);`},
-	8: {"__AVX2__", `typedef char w __attribute__((vector_size(32)));
+	{1, 8}: {"__AVX2__", `typedef char w __attribute__((vector_size(32)));
 	const w low = {0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 8, 12};
 	const v_u32 y = (v_u32)__builtin_ia32_pshufb256((w)x, low);
 	const mr_u64 z = y[0] | (mr_u64)y[4] << 32;
 	__builtin_memcpy(p, &z, 8);`},
-	16: {"__AVX512F__", `typedef char w __attribute__((vector_size(16)));
+	{1, 16}: {"__AVX512F__", `typedef char w __attribute__((vector_size(16)));
 	typedef char u __attribute__((vector_size(16), aligned(1), may_alias));
 	typedef int i __attribute__((vector_size(64)));
 	*(u *)p = __builtin_ia32_pmovdb512_mask((i)x, (w){0}, -1);`},
@@ -51,23 +81,34 @@ func guarded(native builtin, ok bool, generic string) string {
 	return fmt.Sprintf("#if defined %s && !defined __clang__\n\t%s\n#else\n\t%s\n#endif\n", native.macro, native.body, generic)
 }
 
-// widen and narrow move a vector's worth of bytes.
-func (h *helpers) widen(p string) string {
-	h.define("widen", func() string {
-		native, ok := widenBuiltins[h.lanes]
-		return inline + "v_u32 widen(const mr_u8 *p)\n{\n" +
-			guarded(native, ok, "return __builtin_convertvector(*(const m_u8 *)p, v_u32);") + "}\n\n"
+// widen and narrow move a vector's worth of small elements.
+func (h *helpers) widen(dt ir.DType, p string) string {
+	elem, _ := narrow(dt)
+	v, extend := "v_u32", "z"
+	if held(dt).IsSigned() && dt.IsInt() {
+		v, extend = "v_i32", "s"
+	}
+	h.define("widen_"+elem, func() string {
+		native, ok := widenBuiltins[lanesOf{ctypes[dt].mem, h.lanes}]
+		native.body = strings.NewReplacer("$v", v, "$s", extend).Replace(native.body)
+		return fmt.Sprintf("%s%s widen_%s(const mr_%s *p)\n{\n", inline, v, elem, elem) +
+			guarded(native, ok, fmt.Sprintf("return __builtin_convertvector(*(const m_%s *)p, %s);", elem, v)) + "}\n\n"
 	})
-	return "widen(" + p + ")"
+	return "widen_" + elem + "(" + p + ")"
 }
 
-func (h *helpers) narrow(p, x string) string {
-	h.define("narrow", func() string {
-		native, ok := narrowBuiltins[h.lanes]
-		return inline + "void narrow(mr_u8 *p, v_u32 x)\n{\n" +
-			guarded(native, ok, "*(m_u8 *)p = __builtin_convertvector(x, v_u8);") + "}\n\n"
+// narrow drops the high bits of a value, whatever its sign.
+func (h *helpers) narrow(dt ir.DType, p, x string) string {
+	elem := fmt.Sprintf("u%d", 8*ctypes[dt].mem)
+	h.define("narrow_"+elem, func() string {
+		native, ok := narrowBuiltins[lanesOf{ctypes[dt].mem, h.lanes}]
+		return fmt.Sprintf("%svoid narrow_%s(mr_%s *p, v_u32 x)\n{\n", inline, elem, elem) +
+			guarded(native, ok, fmt.Sprintf("*(m_%s *)p = __builtin_convertvector(x, v_%s);", elem, elem)) + "}\n\n"
 	})
-	return "narrow(" + p + ", " + x + ")"
+	if name, _ := narrow(dt); name != elem {
+		p, x = "(mr_"+elem+" *)("+p+")", "(v_u32)"+x
+	}
+	return "narrow_" + elem + "(" + p + ", " + x + ")"
 }
 
 // fromMemory turns loaded numbers into values: bytes of a Bool into a mask.
@@ -80,32 +121,25 @@ func fromMemory(dt ir.DType, x string) string {
 
 // load reads a vector of consecutive elements at p.
 func (h *helpers) load(dt ir.DType, p string) string {
-	if ctypes[dt].mem == 1 {
-		return fromMemory(dt, h.widen(p))
+	if _, ok := narrow(dt); ok {
+		return fromMemory(dt, h.widen(dt, p))
 	}
 	return fmt.Sprintf("*(const m_%s *)(%s)", short(dt), p)
 }
 
 // gather reads a vector of elements s apart.
 func (h *helpers) gather(dt ir.DType, p, s string) string {
-	held, name := dt, "gather_"+short(dt)
-	if ctypes[dt].mem == 1 {
-		held, name = ir.Uint8, "gather_u8"
-	}
+	name := "gather_" + moved(dt)
 	h.define(name, func() string {
 		return fmt.Sprintf("%sv_%s %s(const %s *p, mr_i64 s)\n{\n\t%s\n}\n\n",
-			inline, short(held), name, ctypes[dt].elem, list(held, h.lanes, "p[$ * s]"))
+			inline, short(held(dt)), name, ctypes[dt].elem, list(held(dt), h.lanes, "p[$ * s]"))
 	})
 	return fromMemory(dt, fmt.Sprintf("%s(%s, %s)", name, p, s))
 }
 
 // splatLoad reads one element into every lane.
 func (h *helpers) splatLoad(dt ir.DType, p string) string {
-	held := dt
-	if ctypes[dt].mem == 1 {
-		held = ir.Uint8
-	}
-	return fromMemory(dt, h.call("splat", true, held, "*"+p))
+	return fromMemory(dt, h.call("splat", true, held(dt), "*"+p))
 }
 
 // stored is a value as its memory's number: Bool as 0 and 1, in 32 bits.
@@ -119,21 +153,18 @@ func (h *helpers) stored(v operand) string {
 
 // store writes a vector of consecutive elements.
 func (h *helpers) store(v operand, p string) string {
-	if ctypes[v.dt].mem == 1 {
-		return h.narrow(p, h.stored(v)) + ";"
+	if _, ok := narrow(v.dt); ok {
+		return h.narrow(v.dt, p, h.stored(v)) + ";"
 	}
 	return fmt.Sprintf("*(m_%s *)(%s) = %s;", short(v.dt), p, v.expr)
 }
 
 // scatter writes a vector of elements s apart.
 func (h *helpers) scatter(v operand, p, s string) string {
-	held, name := v.dt, "scatter_"+short(v.dt)
-	if ctypes[v.dt].mem == 1 {
-		held, name = ir.Uint8, "scatter_u8"
-	}
+	name := "scatter_" + moved(v.dt)
 	h.define(name, func() string {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%svoid %s(%s *p, mr_i64 s, v_%s x)\n{\n", inline, name, ctypes[v.dt].elem, short(held))
+		fmt.Fprintf(&b, "%svoid %s(%s *p, mr_i64 s, v_%s x)\n{\n", inline, name, ctypes[v.dt].elem, short(held(v.dt)))
 		for l := range h.lanes {
 			fmt.Fprintf(&b, "\tp[%d * s] = (%s)x[%d];\n", l, ctypes[v.dt].elem, l)
 		}

@@ -45,11 +45,7 @@ func (h *helpers) stagedIndex(shift int, args string) string {
 // stagedLoad defines a load of n elements (a whole vector or what is left),
 // each found through the stages.
 func (h *helpers) stagedLoad(dt ir.DType, args string) string {
-	held, suffix := dt, short(dt)
-	if ctypes[dt].mem == 1 {
-		held, suffix = ir.Uint8, "u8"
-	}
-	name := "staged_load_" + suffix
+	name := "staged_load_" + moved(dt)
 	h.define(name, func() string {
 		return fmt.Sprintf(`static v_%[1]s %[2]s(const %[3]s *p, const mr_operand *o, mr_i64 q, mr_i64 s, mr_i64 n)
 {
@@ -59,7 +55,7 @@ func (h *helpers) stagedLoad(dt ir.DType, args string) string {
 	return *(const m_%[1]s *)t;
 }
 
-`, short(held), name, ctypes[dt].elem, h.lanes)
+`, short(held(dt)), name, ctypes[dt].elem, h.lanes)
 	})
 	return fromMemory(dt, name+"("+args+")")
 }
@@ -67,11 +63,7 @@ func (h *helpers) stagedLoad(dt ir.DType, args string) string {
 // stagedStore is the way back. Where z is set the innermost dim is guarded and
 // only the point at position 0 of it stores.
 func (h *helpers) stagedStore(v operand, args string) string {
-	held, suffix := v.dt, short(v.dt)
-	if ctypes[v.dt].mem == 1 {
-		held, suffix = ir.Uint8, "u8"
-	}
-	name := "staged_store_" + suffix
+	name := "staged_store_" + moved(v.dt)
 	h.define(name, func() string {
 		return fmt.Sprintf(`static void %[2]s(v_%[1]s x, %[3]s *p, const mr_operand *o, mr_i64 q, mr_i64 s, mr_i64 n, int z, mr_i64 at)
 {
@@ -82,7 +74,7 @@ func (h *helpers) stagedStore(v operand, args string) string {
 			p[staged(o, q + l * s)] = (%[3]s)t[l];
 }
 
-`, short(held), name, ctypes[v.dt].elem, h.lanes)
+`, short(held(v.dt)), name, ctypes[v.dt].elem, h.lanes)
 	})
 	return name + "(" + h.stored(v) + ", " + args + ");"
 }

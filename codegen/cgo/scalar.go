@@ -4,7 +4,7 @@ import "github.com/millrace-go/millrace/ir"
 
 // Scalar spells primitives over scalars, for loops that the C compiler turns
 // into vectors itself: the block functions of runtime/cpu. Values are held as
-// in printed kernels: eight bits in 32, a Bool as a mask of all ones or zero.
+// in printed kernels: eight and sixteen bits in 32, a Bool as a mask of all ones or zero.
 type Scalar struct{ s speller }
 
 // NewScalar returns a printer whose text has no helper yet.
@@ -26,11 +26,11 @@ func (p *Scalar) Load(dt ir.DType, elem string) string {
 
 // Store turns a value into an element.
 func (p *Scalar) Store(dt ir.DType, value string) string {
-	switch dt {
-	case ir.Bool:
+	if dt == ir.Bool {
 		return "(mr_u8)(" + value + " & 1)"
-	case ir.Uint8:
-		return "(mr_u8)" + value
+	}
+	if elem, ok := narrow(dt); ok {
+		return "(mr_" + elem + ")" + value
 	}
 	return value
 }

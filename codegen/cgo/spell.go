@@ -258,6 +258,8 @@ func convert(s *speller, in ir.Instr, a []operand) string {
 	switch {
 	case from == to:
 		return x
+	case from.Storage() || to.Storage():
+		return s.fit(to, from, x)
 	case from == ir.Bool && !s.vec:
 		return fmt.Sprintf("(s_%s)(%s & 1)", short(to), x)
 	case from == ir.Bool:
@@ -280,6 +282,23 @@ func convert(s *speller, in ir.Instr, a []operand) string {
 	return s.value(to, x)
 }
 
+// fit brings a value held in 32 bits into the range of a smaller type, by its
+// low bits; to a wider type it changes the type only.
+func (s *speller) fit(to, from ir.DType, x string) string {
+	bits := to.Bits()
+	elem, small := narrow(to)
+	signed := ctypes[to].short == "i32"
+	switch {
+	case !small || bits == from.Bits() && signed == (ctypes[from].short == "i32"), bits > from.Bits() && !from.IsSigned():
+		return fmt.Sprintf("(%s)%s", s.typ(to), x)
+	case !s.vec:
+		return fmt.Sprintf("(%s)(mr_%s)%s", s.typ(to), elem, x)
+	case signed:
+		return fmt.Sprintf("(%s)((%s)%s << %d) >> %d", s.typ(to), s.typ(ir.Uint32), x, 32-bits, 32-bits)
+	}
+	return fmt.Sprintf("(%s)%s & %s", s.typ(to), x, s.splat(ir.Uint32, fmt.Sprintf("%#xu", uint32(1)<<bits-1)))
+}
+
 // value is a conversion by value.
 func (s *speller) value(to ir.DType, x string) string {
 	if s.vec {
@@ -295,6 +314,8 @@ func bitcast(s *speller, in ir.Instr, a []operand) string {
 		return x
 	case from == ir.Bool || to == ir.Bool:
 		return convert(s, in, a) // one byte, 0 or 1
+	case from.Storage() || to.Storage():
+		return s.fit(to, from, x)
 	case s.vec || !from.IsFloat() && !to.IsFloat():
 		return fmt.Sprintf("(%s)%s", s.typ(to), x)
 	case to.IsFloat():

@@ -16,19 +16,49 @@ type ctype struct {
 	mem    int    // bytes of an element in memory
 }
 
-// Values of eight bits are held in 32: vectors of a kernel then have one
+// Values of eight and sixteen bits are held in 32, a 16-bit float as its bits: vectors of a kernel then have one
 // number of lanes whatever they hold, and no ISA has all byte operations. A
 // Bool is a mask, all ones or zero; see [printer.mask].
 var ctypes = [ir.NumDTypes]ctype{
-	ir.Bool:    {"i32", "mr_i32", "mr_u8", 4, 1},
-	ir.Uint8:   {"u32", "mr_u32", "mr_u8", 4, 1},
-	ir.Int32:   {"i32", "mr_i32", "mr_i32", 4, 4},
-	ir.Int64:   {"i64", "mr_i64", "mr_i64", 8, 8},
-	ir.Uint32:  {"u32", "mr_u32", "mr_u32", 4, 4},
-	ir.Uint64:  {"u64", "mr_u64", "mr_u64", 8, 8},
-	ir.Float32: {"f32", "float", "float", 4, 4},
-	ir.Float64: {"f64", "double", "double", 8, 8},
+	ir.Bool:     {"i32", "mr_i32", "mr_u8", 4, 1},
+	ir.Uint8:    {"u32", "mr_u32", "mr_u8", 4, 1},
+	ir.Int8:     {"i32", "mr_i32", "mr_i8", 4, 1},
+	ir.Int16:    {"i32", "mr_i32", "mr_i16", 4, 2},
+	ir.Uint16:   {"u32", "mr_u32", "mr_u16", 4, 2},
+	ir.Float16:  {"u32", "mr_u32", "mr_u16", 4, 2},
+	ir.BFloat16: {"u32", "mr_u32", "mr_u16", 4, 2},
+	ir.Int32:    {"i32", "mr_i32", "mr_i32", 4, 4},
+	ir.Int64:    {"i64", "mr_i64", "mr_i64", 8, 8},
+	ir.Uint32:   {"u32", "mr_u32", "mr_u32", 4, 4},
+	ir.Uint64:   {"u64", "mr_u64", "mr_u64", 8, 8},
+	ir.Float32:  {"f32", "float", "float", 4, 4},
+	ir.Float64:  {"f64", "double", "double", 8, 8},
 }
+
+// narrow is the memory of elements that are smaller than their values.
+func narrow(dt ir.DType) (elem string, ok bool) {
+	t := ctypes[dt]
+	return strings.TrimPrefix(t.elem, "mr_"), t.mem < t.size
+}
+
+// held is the dtype whose value has what memory holds: a Bool's is a number.
+func held(dt ir.DType) ir.DType {
+	if dt == ir.Bool {
+		return ir.Uint8
+	}
+	return dt
+}
+
+// moved is what functions that move elements of a dtype are named after.
+func moved(dt ir.DType) string {
+	if elem, ok := narrow(dt); ok {
+		return elem
+	}
+	return short(dt)
+}
+
+// floating tells the floats that C has.
+func floating(dt ir.DType) bool { return dt == ir.Float32 || dt == ir.Float64 }
 
 // signedOf and unsignedOf are the integer types of a value's width.
 func signedOf(dt ir.DType) ir.DType {
@@ -58,8 +88,12 @@ func vectorTypes(n int) string {
 		fmt.Fprintf(&b, "typedef %s v_%s __attribute__((vector_size(%d)));\n", t.scalar, t.short, n*t.size)
 		fmt.Fprintf(&b, "typedef %s m_%s __attribute__((vector_size(%d), aligned(%d), may_alias));\n", t.scalar, t.short, n*t.size, t.size)
 	}
-	fmt.Fprintf(&b, "typedef mr_u8 v_u8 __attribute__((vector_size(%d)));\n", n)
-	fmt.Fprintf(&b, "typedef mr_u8 m_u8 __attribute__((vector_size(%d), aligned(1), may_alias));\n", n)
+	for _, dt := range []ir.DType{ir.Uint8, ir.Int8, ir.Uint16, ir.Int16} {
+		elem, _ := narrow(dt)
+		size := ctypes[dt].mem
+		fmt.Fprintf(&b, "typedef mr_%s v_%s __attribute__((vector_size(%d)));\n", elem, elem, n*size)
+		fmt.Fprintf(&b, "typedef mr_%s m_%s __attribute__((vector_size(%d), aligned(%d), may_alias));\n", elem, elem, n*size, size)
+	}
 	return b.String()
 }
 

@@ -62,6 +62,9 @@ func goDType(dt ir.DType) string {
 	if dt == ir.Invalid {
 		return "ir.Invalid"
 	}
+	if dt == ir.BFloat16 {
+		return "ir.BFloat16"
+	}
 	s := dt.String()
 	return "ir." + strings.ToUpper(s[:1]) + s[1:]
 }

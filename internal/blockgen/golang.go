@@ -20,6 +20,7 @@ type goPrinter struct {
 var goTypes = [ir.NumDTypes]string{
 	ir.Bool: "bool", ir.Uint8: "uint8", ir.Int32: "int32", ir.Int64: "int64",
 	ir.Uint32: "uint32", ir.Uint64: "uint64", ir.Float32: "float32", ir.Float64: "float64",
+	ir.Int8: "int8", ir.Int16: "int16", ir.Uint16: "uint16", ir.Float16: "uint16", ir.BFloat16: "uint16",
 }
 
 // goMem is the type of an element in memory.
@@ -180,7 +181,7 @@ func (b *goBody) choose(name string, dt ir.DType, a []string) {
 	switch {
 	case dt == ir.Bool:
 		fmt.Fprintf(&b.text, "\t\t\t%s := %s && %s || !%s && %s\n", name, group(a[0]), group(a[1]), group(a[0]), group(a[2]))
-	case dt.IsFloat():
+	case dt.IsFloat() && !dt.Storage():
 		n := dt.Bits()
 		fmt.Fprintf(&b.text, "\t\t\t%su := math.Float%dbits(%s)\n\t\t\tif %s {\n\t\t\t\t%su = math.Float%dbits(%s)\n\t\t\t}\n", name, n, a[2], a[0], name, n, a[1])
 		fmt.Fprintf(&b.text, "\t\t\t%s := math.Float%dfrombits(%su)\n", name, n, name)
@@ -211,6 +212,10 @@ func goLiteral(dt ir.DType, bits uint64) string {
 	switch dt {
 	case ir.Bool:
 		return strconv.FormatBool(bits != 0)
+	case ir.Int8:
+		return fmt.Sprintf("int8(%d)", int8(bits))
+	case ir.Int16:
+		return fmt.Sprintf("int16(%d)", int16(bits))
 	case ir.Int32:
 		return fmt.Sprintf("int32(%d)", int32(uint32(bits)))
 	case ir.Int64:

@@ -92,6 +92,8 @@ func goBitcast(to, from ir.DType, x string) string {
 	switch {
 	case to == from:
 		return x
+	case to.Storage() || from.Storage():
+		return fmt.Sprintf("%s(%s)", goTypes[to], x) // a 16-bit float is its bits
 	case to.IsFloat():
 		return fmt.Sprintf("math.Float%dfrombits(uint%d(%s))", to.Bits(), to.Bits(), x)
 	case from.IsFloat():

@@ -50,12 +50,31 @@ func collect() *list {
 	return l
 }
 
-// op adds an operation for every combination of dtypes it is defined for.
-// Operations with an expansion get functions for tensors' dtypes only: with
-// others they occur inside expansions at most, and those are primitives.
+// whole tells the dtypes whose operations with an expansion get functions of
+// their own. With others they are run as the primitives they are made of, or in
+// the dtype that storage is computed in: functions cost everyone time to
+// compile.
+func whole(dt ir.DType) bool {
+	return dt.Tensor() && !dt.Storage() && dt != ir.Uint32 && dt != ir.Uint64
+}
+
+// has tells whether an operation gets a function.
+func has(op ir.Op, dt, first ir.DType) bool {
+	switch {
+	case op.Info().Prim:
+		return ir.IsPrim(op, dt, first)
+	case op == ir.Cast && (dt.Storage() || first.Storage()):
+		return ir.Widen(op, dt, []ir.DType{first}) == nil && dt != first
+	case op == ir.Cast:
+		return whole(dt) && whole(first)
+	}
+	return whole(dt) && (first == ir.Invalid || whole(first))
+}
+
+// op adds an operation for every combination of dtypes it has functions for.
 func (l *list) op(op ir.Op, info *ir.Info) {
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
-		if !info.In.Has(dt) || !info.Prim && !dt.Tensor() {
+		if !info.In.Has(dt) {
 			continue
 		}
 		args := make([]ir.DType, info.Arity)
@@ -63,8 +82,10 @@ func (l *list) op(op ir.Op, info *ir.Info) {
 			args[i] = dt
 		}
 		switch {
+		case info.Class == ir.ClassCreate && !has(op, dt, ir.Invalid):
 		case info.Class == ir.ClassCreate:
 			l.add(row{op: op, dt: dt}, createArgs(op, args))
+		case info.Out == ir.OutBool && !has(op, ir.Bool, dt):
 		case info.Out == ir.OutBool:
 			l.add(row{op: op, dt: ir.Bool, in: dt}, args)
 		case info.Out == ir.OutLast:
@@ -72,11 +93,11 @@ func (l *list) op(op ir.Op, info *ir.Info) {
 			l.add(row{op: op, dt: dt}, args)
 		case info.Out == ir.OutAttr:
 			for to := ir.Bool; to < ir.NumDTypes; to++ {
-				if info.Prim || to.Tensor() {
+				if has(op, to, dt) {
 					l.add(row{op: op, dt: to, in: dt}, args)
 				}
 			}
-		default:
+		case has(op, dt, dt):
 			l.add(row{op: op, dt: dt}, args)
 		}
 	}
@@ -171,6 +192,7 @@ func identRune(r rune) rune {
 var short = [ir.NumDTypes]string{
 	ir.Bool: "b", ir.Uint8: "u8", ir.Int32: "i32", ir.Int64: "i64",
 	ir.Uint32: "u32", ir.Uint64: "u64", ir.Float32: "f32", ir.Float64: "f64",
+	ir.Int8: "i8", ir.Int16: "i16", ir.Uint16: "u16", ir.Float16: "f16", ir.BFloat16: "bf16",
 }
 
 // text names everything of a program but its name.
@@ -209,6 +231,10 @@ func unsigned(p *ir.Prog) *ir.Prog {
 	}
 	change := func(dt ir.DType) ir.DType {
 		switch {
+		case least == moves && dt.Size() == 2:
+			return ir.Uint16
+		case least == moves && dt == ir.Int8:
+			return ir.Uint8
 		case least >= signless && dt.IsInt() && dt.Size() == 4, least == moves && dt == ir.Float32:
 			return ir.Uint32
 		case least >= signless && dt.IsInt() && dt.Size() == 8, least == moves && dt == ir.Float64:

@@ -11,7 +11,24 @@ import (
 )
 
 // DTypes are those of tensors.
-var DTypes = []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64}
+var DTypes = func() (ds []ir.DType) {
+	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+		if dt.Tensor() {
+			ds = append(ds, dt)
+		}
+	}
+	return ds
+}()
+
+// StorageOps are ops that show whether a printer knows a storage dtype, for
+// tests that have no time for all: those have one definition for all printers.
+func StorageOps(op ir.Op, _ ir.DType) bool {
+	switch op {
+	case ir.Add, ir.Mul, ir.Neg, ir.Abs, ir.Where, ir.Lt, ir.Eq, ir.Cast, ir.Maximum, ir.Div, ir.Shr, ir.Not, ir.Iota, ir.Full, ir.Uniform, ir.Sqrt:
+		return true
+	}
+	return false
+}
 
 // EveryOp is a kernel that applies each op of the table which takes operands
 // of dt to two inputs and a scalar, and stores all results. Where takes its

@@ -49,6 +49,8 @@ func put(data []byte, dt ir.DType, i int64, bits uint64) {
 	switch dt.Size() {
 	case 1:
 		data[i] = byte(bits)
+	case 2:
+		binary.LittleEndian.PutUint16(data[i*2:], uint16(bits))
 	case 4:
 		binary.LittleEndian.PutUint32(data[i*4:], uint32(bits))
 	default:
@@ -60,6 +62,8 @@ func get(data []byte, dt ir.DType, i int) uint64 {
 	switch dt.Size() {
 	case 1:
 		return uint64(data[i])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(data[i*2:]))
 	case 4:
 		return uint64(binary.LittleEndian.Uint32(data[i*4:]))
 	}
@@ -86,10 +90,7 @@ func Value(rng *rand.Rand, dt ir.DType) uint64 {
 		case 3:
 			x = math.Round(x)
 		}
-		if dt == ir.Float32 {
-			return uint64(math.Float32bits(float32(x)))
-		}
-		return math.Float64bits(x)
+		return ir.FloatBits(dt, x)
 	}
 	mask := uint64(math.MaxUint64) >> (64 - dt.Bits())
 	switch rng.IntN(6) {
@@ -106,21 +107,11 @@ func Value(rng *rand.Rand, dt ir.DType) uint64 {
 func Same(dt ir.DType, got, want []byte) error {
 	for i := range len(want) / dt.Size() {
 		g, w := get(got, dt, i), get(want, dt, i)
-		if g != w && !(nan(dt, g) && nan(dt, w)) {
+		if !ir.SameValue(dt, g, w) {
 			return fmt.Errorf("element %d of %v: got %#x, want %#x", i, dt, g, w)
 		}
 	}
 	return nil
-}
-
-func nan(dt ir.DType, bits uint64) bool {
-	switch dt {
-	case ir.Float32:
-		return bits&0x7fffffff > 0x7f800000
-	case ir.Float64:
-		return bits&(1<<63-1) > 0x7ff<<52
-	}
-	return false
 }
 
 // Pattern is a way for operands to be reached.

@@ -208,7 +208,7 @@ func capsOf(threads int) runtime.Caps {
 		Name:        "cpu",
 		Description: fmt.Sprintf("%s, %d threads", describe(), threads),
 		Fingerprint: "cpu/" + goruntime.GOARCH + "/" + fingerprint(),
-		DTypes:      ir.SetOf(ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64),
+		DTypes:      ir.AllDTypes,
 		Exact:       true,
 		MaxOperands: 32,
 		MaxScalars:  64,

@@ -115,7 +115,9 @@ func TestEveryOp(t *testing.T) {
 			for _, dt := range kerneltest.DTypes {
 				rng := rand.New(rand.NewPCG(1, uint64(dt)))
 				for half := range ir.Op(2) { // operands of a launch are limited
-					k := kerneltest.EveryOp(dt, func(op ir.Op, _ ir.DType) bool { return op&1 == half })
+					k := kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
+						return op&1 == half && (c.Tier <= 0 || !dt.Storage() || kerneltest.StorageOps(op, out))
+					})
 					h := kerneltest.NewLaunch(rng, k, []int64{3, 37}, 2, kerneltest.Dense)
 					compare(t, dt.String(), k, onDevice(t, d, k, h), reference(t, k, h))
 				}
@@ -142,7 +144,7 @@ func TestPatterns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := openTest(t, c)
 			for _, dt := range kerneltest.DTypes {
-				if c.Tier > 0 && (dt == ir.Bool || dt == ir.Int32 || dt == ir.Int64) {
+				if c.Tier > 0 && ir.SetOf(ir.Bool, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Uint16, ir.BFloat16).Has(dt) {
 					continue // as wide as others, and every variant is a compile
 				}
 				k := kerneltest.EveryOp(dt, few)

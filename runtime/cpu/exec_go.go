@@ -212,6 +212,8 @@ func storeResult(r *ready, red codegen.Reduce, o int64, bits uint64) {
 	switch r.p.kernel.Operands[red.Operand].DT.Size() {
 	case 1:
 		*(*uint8)(at) = uint8(bits)
+	case 2:
+		*(*uint16)(at) = uint16(bits)
 	case 4:
 		*(*uint32)(at) = uint32(bits)
 	default:

@@ -45,6 +45,10 @@ static void fill(char *p, mr_i64 size, mr_u64 bits) {
 	case 1:
 		__builtin_memset(p, (int)bits, MR_T0_GROUP);
 		return;
+	case 2:
+		for (int i = 0; i < MR_T0_GROUP; i++)
+			((mr_u16 *)p)[i] = (mr_u16)bits;
+		return;
 	case 4:
 		for (int i = 0; i < MR_T0_GROUP; i++)
 			((mr_u32 *)p)[i] = (mr_u32)bits;
@@ -58,6 +62,7 @@ static void fill(char *p, mr_i64 size, mr_u64 bits) {
 static mr_u64 element(const char *p, mr_i64 size) {
 	switch (size) {
 	case 1: return *(const mr_u8 *)p;
+	case 2: return *(const mr_u16 *)p;
 	case 4: return *(const mr_u32 *)p;
 	default: return *(const mr_u64 *)p;
 	}

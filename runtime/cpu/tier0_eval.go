@@ -152,6 +152,8 @@ func (e *evaluation) uniform(in *t0Instr, bits uint64) {
 	switch in.size {
 	case 1:
 		fillGroup((*[groupLen]uint8)(p), uint8(bits))
+	case 2:
+		fillGroup((*[groupLen]uint16)(p), uint16(bits))
 	case 4:
 		fillGroup((*[groupLen]uint32)(p), uint32(bits))
 	default:
@@ -160,7 +162,7 @@ func (e *evaluation) uniform(in *t0Instr, bits uint64) {
 	e.v[in.dst] = t0Val{p, 0}
 }
 
-func fillGroup[T uint8 | uint32 | uint64](g *[groupLen]T, x T) {
+func fillGroup[T uint8 | uint16 | uint32 | uint64](g *[groupLen]T, x T) {
 	for i := range g {
 		g[i] = x
 	}
@@ -170,6 +172,8 @@ func element(p unsafe.Pointer, size int32) uint64 {
 	switch size {
 	case 1:
 		return uint64(*(*uint8)(p))
+	case 2:
+		return uint64(*(*uint16)(p))
 	case 4:
 		return uint64(*(*uint32)(p))
 	}

@@ -40,6 +40,7 @@ static void copy_run(const move *m, mr_i64 pos, mr_i64 step, mr_i64 n, mr_i64 to
 		}
 		switch (m->size) {
 		case 1: COPY(mr_u8); return;
+		case 2: COPY(mr_u16); return;
 		case 4: COPY(mr_u32); return;
 		default: COPY(mr_u64); return;
 		}
@@ -50,6 +51,7 @@ static void copy_run(const move *m, mr_i64 pos, mr_i64 step, mr_i64 n, mr_i64 to
 		}
 		switch (m->size) {
 		case 1: PLACE(mr_u8); return;
+		case 2: PLACE(mr_u16); return;
 		case 4: PLACE(mr_u32); return;
 		default: PLACE(mr_u64); return;
 		}

@@ -110,6 +110,8 @@ func (m *mover) run(pos, step, n, to int64) {
 		switch m.size {
 		case 1:
 			moveRun[uint8](m.how, mem, blk, step, n)
+		case 2:
+			moveRun[uint16](m.how, mem, blk, step, n)
 		case 4:
 			moveRun[uint32](m.how, mem, blk, step, n)
 		default:
@@ -126,7 +128,7 @@ func (m *mover) run(pos, step, n, to int64) {
 	}
 }
 
-func moveRun[T uint8 | uint32 | uint64](how int, mem, blk unsafe.Pointer, step, n int64) {
+func moveRun[T uint8 | uint16 | uint32 | uint64](how int, mem, blk unsafe.Pointer, step, n int64) {
 	b := unsafe.Slice((*T)(blk), n)
 	switch {
 	case step == 1 && how == gather:

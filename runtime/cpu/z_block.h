@@ -8235,6 +8235,70 @@ static void f_cast_f64_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 	}
 }
 
+static void f_cast_f16_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const float *p0 = (const float *)(s0.p + g * s0.step);
+		mr_u16 *out = (mr_u16 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)tobits_s_f32(a0);
+			const s_i32 x3 = x1 & (s_i32)0x7fffffffu;
+			const s_i32 x5 = -(s_i32)(x3 > (s_i32)0x7f800000u);
+			const s_i32 x7 = x3 >> (s_i32)0xdu;
+			const s_i32 x9 = x7 & (s_i32)0x1u;
+			const s_i32 x11 = (s_i32)((s_u32)x3 + (s_u32)(s_i32)0xc8000fffu);
+			const s_i32 x12 = (s_i32)((s_u32)x11 + (s_u32)x9);
+			const s_i32 x13 = x12 >> (s_i32)0xdu;
+			const s_f32 x14 = bits_s_f32((s_u32)x3);
+			const s_f32 x16 = x14 + 0x1p-01f;
+			const s_i32 x17 = (s_i32)tobits_s_f32(x16);
+			const s_i32 x19 = (s_i32)((s_u32)x17 - (s_u32)(s_i32)0x3f000000u);
+			const s_i32 x21 = -(s_i32)(x3 < (s_i32)0x38800000u);
+			const s_i32 x22 = x21 ? x19 : x13;
+			const s_i32 x24 = -(s_i32)(x3 < (s_i32)0x47800000u);
+			const s_i32 x27 = x5 ? (s_i32)0x7e00u : (s_i32)0x7c00u;
+			const s_i32 x28 = x24 ? x22 : x27;
+			const s_i32 x30 = x1 >> (s_i32)0x10u;
+			const s_i32 x32 = x30 & (s_i32)0x8000u;
+			const s_i32 x33 = x28 | x32;
+			const s_u32 x34 = (s_u32)(mr_u16)x33;
+			const s_u32 x35 = (s_u32)x34;
+			out[i] = (mr_u16)x35;
+		}
+	}
+}
+
+static void f_cast_bf16_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const float *p0 = (const float *)(s0.p + g * s0.step);
+		mr_u16 *out = (mr_u16 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)tobits_s_f32(a0);
+			const s_i32 x3 = x1 & (s_i32)0x7fffffffu;
+			const s_i32 x5 = -(s_i32)(x3 > (s_i32)0x7f800000u);
+			const s_i32 x7 = x1 >> (s_i32)0x10u;
+			const s_i32 x9 = x7 & (s_i32)0x1u;
+			const s_i32 x11 = (s_i32)((s_u32)x1 + (s_u32)(s_i32)0x7fffu);
+			const s_i32 x12 = (s_i32)((s_u32)x11 + (s_u32)x9);
+			const s_i32 x13 = x12 >> (s_i32)0x10u;
+			const s_i32 x15 = x7 | (s_i32)0x40u;
+			const s_i32 x16 = x5 ? x15 : x13;
+			const s_u32 x17 = (s_u32)(mr_u16)x16;
+			const s_u32 x18 = (s_u32)x17;
+			out[i] = (mr_u16)x18;
+		}
+	}
+}
+
 static void f_cast_b_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
@@ -8329,6 +8393,57 @@ static void f_cast_f32_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 			const s_f64 a0 = p0[i];
 			const s_f32 x1 = (s_f32)a0;
 			out[i] = x1;
+		}
+	}
+}
+
+static void f_cast_f32_f16(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_u16 *p0 = (const mr_u16 *)(s0.p + g * s0.step);
+		float *out = (float *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_u32 a0 = p0[i];
+			const s_u32 x1 = (s_u32)a0;
+			const s_i32 x2 = (s_i32)x1;
+			const s_i32 x4 = x2 & (s_i32)0x7fffu;
+			const s_i32 x6 = (s_i32)((s_u32)x4 << (s_u32)(s_i32)0xdu);
+			const s_i32 x8 = (s_i32)((s_u32)x6 + (s_u32)(s_i32)0x38000000u);
+			const s_i32 x10 = x6 | (s_i32)0x7f800000u;
+			const s_f32 x11 = (s_f32)x4;
+			const s_f32 x13 = x11 * 0x1p-24f;
+			const s_i32 x15 = -(s_i32)(x4 < (s_i32)0x7c00u);
+			const s_i32 x16 = x15 ? x8 : x10;
+			const s_i32 x18 = -(s_i32)(x4 < (s_i32)0x400u);
+			const s_i32 x19 = (s_i32)tobits_s_f32(x13);
+			const s_i32 x20 = x18 ? x19 : x16;
+			const s_i32 x22 = x2 & (s_i32)0x8000u;
+			const s_i32 x24 = (s_i32)((s_u32)x22 << (s_u32)(s_i32)0x10u);
+			const s_i32 x25 = x20 | x24;
+			const s_f32 x26 = bits_s_f32((s_u32)x25);
+			out[i] = x26;
+		}
+	}
+}
+
+static void f_cast_f32_bf16(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_u16 *p0 = (const mr_u16 *)(s0.p + g * s0.step);
+		float *out = (float *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_u32 a0 = p0[i];
+			const s_u32 x1 = (s_u32)a0;
+			const s_i32 x2 = (s_i32)x1;
+			const s_i32 x4 = (s_i32)((s_u32)x2 << (s_u32)(s_i32)0x10u);
+			const s_f32 x5 = bits_s_f32((s_u32)x4);
+			out[i] = x5;
 		}
 	}
 }
@@ -11680,6 +11795,28 @@ static void f_where_i64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups
 	}
 }
 
+static void f_where_i16(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	const mr_t0_val s1 = v[in->src[1]];
+	const mr_t0_val s2 = v[in->src[2]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_u8 *p0 = (const mr_u8 *)(s0.p + g * s0.step);
+		const mr_u16 *p1 = (const mr_u16 *)(s1.p + g * s1.step);
+		const mr_u16 *p2 = (const mr_u16 *)(s2.p + g * s2.step);
+		mr_u16 *out = (mr_u16 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_i32 a0 = -(s_i32)p0[i];
+			const s_u32 a1 = p1[i];
+			const s_u32 a2 = p2[i];
+			const s_u32 x3 = a0 ? a1 : a2;
+			out[i] = (mr_u16)x3;
+		}
+	}
+}
+
 static void f_clamp_u8(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
@@ -12432,6 +12569,54 @@ static void f_convert_u64_i32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 
 	}
 }
 
+static void f_convert_i8_i32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_i32 *p0 = (const mr_i32 *)(s0.p + g * s0.step);
+		mr_i8 *out = (mr_i8 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_i32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)(mr_i8)a0;
+			out[i] = (mr_i8)x1;
+		}
+	}
+}
+
+static void f_convert_i16_i32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_i32 *p0 = (const mr_i32 *)(s0.p + g * s0.step);
+		mr_i16 *out = (mr_i16 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_i32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)(mr_i16)a0;
+			out[i] = (mr_i16)x1;
+		}
+	}
+}
+
+static void f_convert_u16_i32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_i32 *p0 = (const mr_i32 *)(s0.p + g * s0.step);
+		mr_u16 *out = (mr_u16 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_i32 a0 = p0[i];
+			const s_u32 x1 = (s_u32)(mr_u16)a0;
+			out[i] = (mr_u16)x1;
+		}
+	}
+}
+
 static void f_convert_b_i64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
@@ -13008,6 +13193,54 @@ static void f_convert_f64_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 
 	}
 }
 
+static void f_convert_i32_i8(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_i8 *p0 = (const mr_i8 *)(s0.p + g * s0.step);
+		mr_i32 *out = (mr_i32 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_i32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)a0;
+			out[i] = x1;
+		}
+	}
+}
+
+static void f_convert_i32_i16(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_i16 *p0 = (const mr_i16 *)(s0.p + g * s0.step);
+		mr_i32 *out = (mr_i32 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_i32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)a0;
+			out[i] = x1;
+		}
+	}
+}
+
+static void f_convert_i32_u16(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_u16 *p0 = (const mr_u16 *)(s0.p + g * s0.step);
+		mr_i32 *out = (mr_i32 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_u32 a0 = p0[i];
+			const s_i32 x1 = (s_i32)a0;
+			out[i] = x1;
+		}
+	}
+}
+
 static void f_bitcast_u8_u8(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
@@ -13052,6 +13285,22 @@ static void f_bitcast_i64_i64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 
 			const s_u64 a0 = p0[i];
 			const s_u64 x1 = a0;
 			out[i] = x1;
+		}
+	}
+}
+
+static void f_bitcast_i16_i16(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const mr_u16 *p0 = (const mr_u16 *)(s0.p + g * s0.step);
+		mr_u16 *out = (mr_u16 *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_u32 a0 = p0[i];
+			const s_u32 x1 = a0;
+			out[i] = (mr_u16)x1;
 		}
 	}
 }
@@ -13563,11 +13812,15 @@ const mr_t0_fn MR_T0_FNS[] = {
 	f_cast_i32_f32,
 	f_cast_i64_f32,
 	f_cast_f64_f32,
+	f_cast_f16_f32,
+	f_cast_bf16_f32,
 	f_cast_b_f64,
 	f_cast_u8_f64,
 	f_cast_i32_f64,
 	f_cast_i64_f64,
 	f_cast_f32_f64,
+	f_cast_f32_f16,
+	f_cast_f32_bf16,
 	f_add_u8,
 	f_add_i32,
 	f_add_i64,
@@ -13676,6 +13929,7 @@ const mr_t0_fn MR_T0_FNS[] = {
 	f_where_u8,
 	f_where_i32,
 	f_where_i64,
+	f_where_i16,
 	f_clamp_u8,
 	f_clamp_i32,
 	f_clamp_i64,
@@ -13714,6 +13968,9 @@ const mr_t0_fn MR_T0_FNS[] = {
 	f_convert_i32_i32,
 	f_convert_u32_i32,
 	f_convert_u64_i32,
+	f_convert_i8_i32,
+	f_convert_i16_i32,
+	f_convert_u16_i32,
 	f_convert_b_i64,
 	f_convert_u8_i64,
 	f_convert_i32_i64,
@@ -13750,9 +14007,13 @@ const mr_t0_fn MR_T0_FNS[] = {
 	f_convert_u32_f64,
 	f_convert_u64_f64,
 	f_convert_f64_f64,
+	f_convert_i32_i8,
+	f_convert_i32_i16,
+	f_convert_i32_u16,
 	f_bitcast_u8_u8,
 	f_bitcast_i32_i32,
 	f_bitcast_i64_i64,
+	f_bitcast_i16_i16,
 	f_lookup_u32_twooverpi,
 	f_rare_f32_rem_float32,
 	f_rare_f64_rem_float64,

@@ -3278,6 +3278,57 @@ func go_cast_f32_f64(in *t0Instr, v []t0Val, groups int) {
 	}
 }
 
+func go_cast_f32_f16(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]uint16)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := uint16(p0[i])
+			t2 := int32(t1)
+			t4 := t2 & int32(32767)
+			t6 := t4 << (int32(13) & (32 - 1))
+			t8 := t6 + int32(939524096)
+			t10 := t6 | int32(2139095040)
+			t11 := float32(t4)
+			t13 := float32(t11 * float32(0x1p-24))
+			t15 := t4 < int32(31744)
+			t16 := t10
+			if t15 {
+				t16 = t8
+			}
+			t18 := t4 < int32(1024)
+			t19 := int32(math.Float32bits(t13))
+			t20 := t16
+			if t18 {
+				t20 = t19
+			}
+			t22 := t2 & int32(32768)
+			t24 := t22 << (int32(16) & (32 - 1))
+			t25 := t20 | t24
+			t26 := math.Float32frombits(uint32(t25))
+			out[i] = t26
+		}
+	}
+}
+
+func go_cast_f32_bf16(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]uint16)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := uint16(p0[i])
+			t2 := int32(t1)
+			t4 := t2 << (int32(16) & (32 - 1))
+			t5 := math.Float32frombits(uint32(t4))
+			out[i] = t5
+		}
+	}
+}
+
 func go_add_f32(in *t0Instr, v []t0Val, groups int) {
 	s0 := v[in.src[0]]
 	s1 := v[in.src[1]]

@@ -812,3 +812,42 @@ func go_convert_i32_f64(in *t0Instr, v []t0Val, groups int) {
 		}
 	}
 }
+
+func go_convert_i32_i8(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]int8)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]int32)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := int32(p0[i])
+			out[i] = t1
+		}
+	}
+}
+
+func go_convert_i32_i16(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]int16)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]int32)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := int32(p0[i])
+			out[i] = t1
+		}
+	}
+}
+
+func go_convert_i32_u16(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]uint16)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]int32)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := int32(p0[i])
+			out[i] = t1
+		}
+	}
+}

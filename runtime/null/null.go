@@ -39,7 +39,7 @@ func DefaultCaps() runtime.Caps {
 		Name:        "null",
 		Description: "computes nothing",
 		Fingerprint: "null",
-		DTypes:      ir.SetOf(ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64),
+		DTypes:      ir.AllDTypes,
 		Exact:       true,
 		MaxOperands: 32,
 		MaxScalars:  64,

@@ -8,34 +8,6 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Print writes a lowered kernel as C: the ABI, then one function of type
-// mr_eval with the name given. The text is a function of the arguments alone.
-func Print(name string, k *codegen.Kernel, v Variant, isa *ISA) (string, error) {
-	if len(v.Class) != len(k.Operands) {
-		return "", fmt.Errorf("codegen/cgo: %d classes for %d operands", len(v.Class), len(k.Operands))
-	}
-	p := &printer{k: k, v: v}
-	p.sort()
-	p.lanes = isa.lanes(p.width())
-	p.help = newHelpers(p.lanes)
-	p.vec = speller{vec: true, help: p.help}
-	p.scalar = speller{help: p.help}
-	if err := p.print(name); err != nil {
-		return "", err
-	}
-	head := ABI + "\n" + vectorTypes(p.lanes) + walkText
-	for _, c := range v.Class {
-		if c == codegen.Staged {
-			head += stageText
-			break
-		}
-	}
-	if v.Guarded || p.anyOutput(codegen.Splat, codegen.Staged) {
-		head += guardText
-	}
-	return head + "\n" + p.help.text.String() + p.out.String(), nil
-}
-
 // printer holds one kernel on its way to C.
 //
 // Values come in two kinds. Uniform ones depend on constants and scalars only:

@@ -73,6 +73,9 @@ func TestParseProgramErrors(t *testing.T) {
 func FuzzParseProgram(f *testing.F) {
 	f.Add(sample)
 	f.Add("%0 = full nan:0x7fc00001 : float32(0,1)\nkeep %0\n")
+	f.Add("%0 = input : float32(3,4)\n%1 = input : int32(3,4)\n%2 = dot %0 %0 axes=0,1 keep : float32(1,1)\n%3 = argsort %0 axes=1 descending : int64(3,4)\n" +
+		"%4 = window %0 axes=1 step=1,2 : float32(3,2,2)\n%5 = pad %0 nan start=1,0 step=2,1 : float32(7,4)\n%6 = assign %5 %0 start=2,0 step=1,1 : float32(7,4)\n" +
+		"%7 = gather %0 %1 axes=1 mode=drop : float32(3,4)\n%8 = scatter %0 %1 %7 axes=0 mode=clamp combine=mul : float32(3,4)\n%9 = concat %8 %8 axes=0 : float32(6,4)\noutput %9\n")
 	f.Add("%0 = input : int64()\n%1 = clamp %0 -9223372036854775808 5 : int64()\n")
 	f.Fuzz(func(t *testing.T, src string) {
 		p, err := ParseProgram(src)

@@ -303,3 +303,18 @@ func TestSortKey(t *testing.T) {
 		}
 	}
 }
+
+// The numbers of lanes and of a block, by values that show them: beside 2^53, a
+// 1 is lost and two that meet first are not.
+func TestFoldNumbers(t *testing.T) {
+	x := make([]float64, 2*4096)
+	x[0] = 1 << 53                   // lane 0 of block 0
+	x[64], x[192] = 1, 1             // its lane: lost
+	x[2048], x[2112] = 1, 1          // its block and lane: lost
+	x[32], x[96] = 1, 1              // another lane: 2
+	x[4096], x[4096+64] = 1, 1       // another block: 2
+	x[4096+128], x[4096+5*64] = 1, 1 // the same: 2
+	if got := EvalRow(Sum, false, Float64, bits64(x))[0]; got != math.Float64bits(1<<53+6) {
+		t.Errorf("got 2^53 + %v", math.Float64frombits(got)-(1<<53))
+	}
+}

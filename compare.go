@@ -3,6 +3,9 @@ package millrace
 import (
 	"bytes"
 	"math"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
 )
 
 // Equal reads two tensors and reports the same dtype, shape and elements, bit
@@ -16,24 +19,7 @@ func Equal(a, b *Tensor) (bool, error) {
 	if a.DType() != b.DType() || !a.shape().Equal(b.shape()) {
 		return false, nil
 	}
-	switch a.DType() {
-	case Float32:
-		return equal(a, b, func(x, y float32) bool {
-			return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
-		})
-	case Float64:
-		return equal(a, b, func(x, y float64) bool {
-			return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y
-		})
-	case Int32:
-		return equal(a, b, func(x, y int32) bool { return x == y })
-	case Int64:
-		return equal(a, b, func(x, y int64) bool { return x == y })
-	case Uint8:
-		return equal(a, b, func(x, y uint8) bool { return x == y })
-	default:
-		return equal(a, b, func(x, y bool) bool { return x == y })
-	}
+	return everywhere(a, b, func(uint64, uint64) bool { return false })
 }
 
 // AllClose reads two tensors and reports |a-b| <= atol + rtol*|b| for all
@@ -50,20 +36,22 @@ func AllClose(a, b *Tensor, rtol, atol float64) (bool, error) {
 	if !a.shape().Equal(b.shape()) {
 		return false, failure("allclose", shapeErr("%v and %v", a.shape(), b.shape()), a, b)
 	}
-	switch a.DType() {
-	case Float32:
-		return equal(a, b, func(x, y float32) bool { return near(float64(x), float64(y), rtol, atol) })
-	case Float64:
-		return equal(a, b, func(x, y float64) bool { return near(x, y, rtol, atol) })
-	case Int32:
-		return equal(a, b, func(x, y int32) bool { return near(float64(x), float64(y), rtol, atol) })
-	case Int64:
-		return equal(a, b, func(x, y int64) bool { return x == y || near(float64(x), float64(y), rtol, atol) })
-	case Uint8:
-		return equal(a, b, func(x, y uint8) bool { return near(float64(x), float64(y), rtol, atol) })
-	default:
-		return equal(a, b, func(x, y bool) bool { return x == y })
+	dt := a.DType()
+	return everywhere(a, b, func(x, y uint64) bool {
+		return dt != Bool && near(number(dt, x), number(dt, y), rtol, atol)
+	})
+}
+
+// number is an element as a float64, rounded where that does not hold it.
+func number(dt DType, bits uint64) float64 {
+	switch {
+	case dt.IsFloat():
+		return ir.BitsFloat(dt, bits)
+	case dt.IsSigned():
+		n := 64 - dt.Bits()
+		return float64(int64(bits<<n) >> n)
 	}
+	return float64(bits)
 }
 
 func near(x, y, rtol, atol float64) bool {
@@ -82,24 +70,35 @@ func bothReadable(a, b *Tensor) error {
 	return nil
 }
 
-// equal reads both and compares element by element. Tensors that were read
-// alike are the common case, and comparing bytes finds it fast.
-func equal[T Element](a, b *Tensor, same func(x, y T) bool) (bool, error) {
-	x, err := Values[T](a)
+// everywhere reads both and compares element by element: those that are the
+// same, and those that are alike. Tensors that were read alike are the common
+// case, and comparing bytes finds it fast.
+func everywhere(a, b *Tensor, alike func(x, y uint64) bool) (bool, error) {
+	x, err := dense(a)
 	if err != nil {
 		return false, err
 	}
-	y, err := Values[T](b)
+	y, err := dense(b)
 	if err != nil {
 		return false, err
 	}
-	if bytes.Equal(bytesOf(x), bytesOf(y)) {
+	if bytes.Equal(x.Data, y.Data) {
 		return true, nil
 	}
-	for i := range x {
-		if !same(x[i], y[i]) {
+	for i := range x.Shape.Elems() {
+		if v, w := x.At(i), y.At(i); !ir.SameValue(x.DT, v, w) && !alike(v, w) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// dense reads a tensor as memory.
+func dense(t *Tensor) (ir.Dense, error) {
+	n := t.Len()
+	if err := checkHost(t, n); err != nil {
+		return ir.Dense{}, err
+	}
+	d := ir.Dense{TensorType: ir.TensorType{DT: t.DType(), Shape: t.shape()}, Data: make([]byte, n*t.DType().Size())}
+	return d, stream.Read(&t.v, d.Data)
 }

@@ -137,14 +137,14 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 	return create(place, op, ir.Iota, dt, []int{int(n)}, first, by, 2)
 }
 
-// arangeStep allows uint8 to count down: adding modulo 256 gives the right
-// elements, since the last one was checked to be in range. A step that is
-// never taken may be any number.
+// arangeStep allows unsigned types to count down: adding with wrap-around gives
+// the right elements, since the last one was checked to be in range. A step that
+// is never taken may be any number.
 func arangeStep(dt DType, step, n float64) (uint64, bool) {
 	bits, ok := scalarBits(dt, step)
-	if !ok && dt == Uint8 && step < 0 {
-		bits, ok = scalarBits(Int32, step)
-		bits &= math.MaxUint8
+	if !ok && dt.IsInt() && !dt.IsSigned() && step < 0 {
+		bits, ok = scalarBits(dt, -step)
+		bits = -bits << (64 - dt.Bits()) >> (64 - dt.Bits())
 	}
 	if !ok && n <= 1 {
 		return 0, true

@@ -9,7 +9,7 @@ import (
 
 // Element lists the Go types that tensors are made from and read into.
 type Element interface {
-	float32 | float64 | int32 | int64 | uint8 | bool
+	float32 | float64 | F16 | BF16 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | bool
 }
 
 // DType is the type of a tensor's elements. Its String is the Go spelling.
@@ -18,13 +18,20 @@ type DType = ir.DType
 // The dtypes of tensors. Invalid is that of a tensor whose dtype is unknown
 // because it carries an error.
 const (
-	Invalid DType = ir.Invalid
-	Bool    DType = ir.Bool
-	Uint8   DType = ir.Uint8
-	Int32   DType = ir.Int32
-	Int64   DType = ir.Int64
-	Float32 DType = ir.Float32
-	Float64 DType = ir.Float64
+	Invalid  DType = ir.Invalid
+	Bool     DType = ir.Bool
+	Uint8    DType = ir.Uint8
+	Uint16   DType = ir.Uint16
+	Uint32   DType = ir.Uint32
+	Uint64   DType = ir.Uint64
+	Int8     DType = ir.Int8
+	Int16    DType = ir.Int16
+	Int32    DType = ir.Int32
+	Int64    DType = ir.Int64
+	Float16  DType = ir.Float16
+	BFloat16 DType = ir.BFloat16
+	Float32  DType = ir.Float32
+	Float64  DType = ir.Float64
 )
 
 // dtypeOf is the dtype that holds a T.
@@ -35,12 +42,26 @@ func dtypeOf[T Element]() DType {
 		return Float32
 	case float64:
 		return Float64
+	case F16:
+		return Float16
+	case BF16:
+		return BFloat16
+	case int8:
+		return Int8
+	case int16:
+		return Int16
 	case int32:
 		return Int32
 	case int64:
 		return Int64
 	case uint8:
 		return Uint8
+	case uint16:
+		return Uint16
+	case uint32:
+		return Uint32
+	case uint64:
+		return Uint64
 	default:
 		return Bool
 	}
@@ -59,25 +80,26 @@ func bytesOf[T Element](s []T) []byte {
 // float dtype rounds to nearest; every other one must hold s exactly. For the
 // unknown dtype of a tensor that carries an error any s will do.
 func scalarBits(dt DType, s float64) (bits uint64, ok bool) {
-	switch dt {
-	case Float32:
-		return uint64(math.Float32bits(float32(s))), true
-	case Float64:
-		return math.Float64bits(s), true
-	case Int32:
-		return uint64(uint32(int32(s))), integral(s, math.MinInt32, math.MaxInt32)
-	case Int64:
-		// The largest float64 below 2^63; MaxInt64 itself would round up to 2^63.
-		return uint64(int64(s)), integral(s, math.MinInt64, math.MaxInt64-1023)
-	case Uint8:
-		return uint64(uint8(s)), integral(s, 0, math.MaxUint8)
-	case Bool:
+	switch {
+	case dt.IsFloat():
+		return ir.FloatBits(dt, s), true
+	case dt == Bool:
 		return uint64(uint8(s)), s == 0 || s == 1
+	case !dt.IsInt():
+		return 0, dt == Invalid
 	}
-	return 0, dt == Invalid
-}
-
-// integral reports a whole number in [lo, hi]; no NaN is one.
-func integral(s, lo, hi float64) bool {
-	return s >= lo && s <= hi && s == math.Trunc(s)
+	// One above the range is a power of two, which a float64 holds where it may
+	// not hold the greatest number.
+	lo, above := 0.0, math.Ldexp(1, dt.Bits())
+	if dt.IsSigned() {
+		above /= 2
+		lo = -above
+	}
+	switch {
+	case !(s >= lo && s < above) || s != math.Trunc(s): // NaN is in no range
+		return 0, false
+	case s < 0:
+		return uint64(int64(s)) << (64 - dt.Bits()) >> (64 - dt.Bits()), true
+	}
+	return uint64(s), true
 }

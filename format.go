@@ -31,20 +31,47 @@ func (t *Tensor) text() (string, error) {
 	if err := t.Err(); err != nil {
 		return "", err
 	}
-	switch t.DType() {
-	case Float32:
-		return textOf(t, func(vs []float32) func(float32) string { return floatCells(vs, 32) }, func(v float32) string { return floatScalar(float64(v), 32) })
-	case Float64:
-		return textOf(t, func(vs []float64) func(float64) string { return floatCells(vs, 64) }, func(v float64) string { return floatScalar(v, 64) })
-	case Int32:
-		return textOf(t, cells[int32], plain[int32])
-	case Int64:
-		return textOf(t, cells[int64], plain[int64])
-	case Uint8:
-		return textOf(t, cells[uint8], plain[uint8])
-	default:
+	return texts[t.DType()](t)
+}
+
+// texts prints a tensor of each dtype.
+var texts = map[DType]func(t *Tensor) (string, error){
+	Bool: func(t *Tensor) (string, error) {
 		return textOf(t, boolCells, func(v bool) string { return strings.TrimSpace(boolCell(v)) })
+	},
+	Uint8: integers[uint8], Uint16: integers[uint16], Uint32: integers[uint32], Uint64: integers[uint64],
+	Int8: integers[int8], Int16: integers[int16], Int32: integers[int32], Int64: integers[int64],
+	Float32: func(t *Tensor) (string, error) {
+		return textOf(t, func(vs []float32) func(float32) string { return floatCells(vs, Float32) }, func(v float32) string { return floatScalar(float64(v), Float32) })
+	},
+	Float64: func(t *Tensor) (string, error) {
+		return textOf(t, func(vs []float64) func(float64) string { return floatCells(vs, Float64) }, func(v float64) string { return floatScalar(v, Float64) })
+	},
+	Float16: halves[F16], BFloat16: halves[BF16],
+}
+
+// integer lists the Go types of the integer dtypes.
+type integer interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
+
+func integers[T integer](t *Tensor) (string, error) { return textOf(t, cells[T], plain[T]) }
+
+// halves prints 16-bit floats, laid out as float32 numbers of fewer digits.
+func halves[T interface {
+	F16 | BF16
+	Float32() float32
+	String() string
+}](t *Tensor) (string, error) {
+	cells := func(vs []T) func(T) string {
+		wide := make([]float32, len(vs))
+		for i, v := range vs {
+			wide[i] = v.Float32()
+		}
+		cell := floatCells(wide, t.DType())
+		return func(v T) string { return cell(v.Float32()) }
 	}
+	return textOf(t, cells, T.String)
 }
 
 // textOf lays out a tensor whose array cells are printed by what cells makes
@@ -174,7 +201,7 @@ func breakLines(words []string, indent string, width int) string {
 }
 
 // cells right-aligns integers.
-func cells[T int32 | int64 | uint8](vs []T) func(T) string {
+func cells[T integer](vs []T) func(T) string {
 	width := 0
 	for _, v := range vs {
 		width = max(width, len(plain(v)))
@@ -182,7 +209,7 @@ func cells[T int32 | int64 | uint8](vs []T) func(T) string {
 	return func(v T) string { return fmt.Sprintf("%*d", width, v) }
 }
 
-func plain[T int32 | int64 | uint8](v T) string { return fmt.Sprint(v) }
+func plain[T integer](v T) string { return fmt.Sprint(v) }
 
 func boolCells([]bool) func(bool) string { return boolCell }
 

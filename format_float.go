@@ -10,9 +10,9 @@ import (
 // unless the magnitudes are extreme, then scientific. Positional cells show
 // the shortest digits that identify each element, aligned at the point;
 // scientific ones all have the same number of digits.
-func floatCells[T float32 | float64](vs []T, bits int) func(T) string {
+func floatCells[T float32 | float64](vs []T, dt DType) func(T) string {
 	var f floatLayout
-	f.bits = bits
+	f.dt = dt
 	lo, hi := T(math.Inf(1)), T(0)
 	for _, v := range vs {
 		if a := max(v, -v); a != 0 && !math.IsInf(float64(a), 0) && a == a {
@@ -43,7 +43,7 @@ func floatCells[T float32 | float64](vs []T, bits int) func(T) string {
 
 // floatLayout is the common form of the cells of an array.
 type floatLayout struct {
-	bits        int
+	dt          DType
 	scientific  bool
 	left, right int // digits before and after the point
 	exp         int // characters of the exponent with its sign
@@ -66,7 +66,7 @@ func (f *floatLayout) cell(x float64) string {
 		return padLeft(whole, f.left) + "." + frac + strings.Repeat(" ", f.right-len(frac))
 	}
 	// Exact digits rather than zeros after the shortest ones.
-	mantissa, exp, _ := strings.Cut(strconv.FormatFloat(x, 'e', f.right, f.bits), "e")
+	mantissa, exp, _ := strings.Cut(strconv.FormatFloat(x, 'e', f.right, 64), "e")
 	if f.right == 0 {
 		mantissa += "."
 	}
@@ -80,25 +80,25 @@ func (f *floatLayout) digits(x float64) (whole, frac, exp string) {
 	if f.scientific {
 		verb = 'e'
 	}
-	text := strconv.FormatFloat(x, verb, -1, f.bits)
+	text := shortest(x, verb, f.dt)
 	mantissa, exp, _ := strings.Cut(text, "e")
 	if _, frac, _ = strings.Cut(mantissa, "."); len(frac) > printPrecision {
 		// Not the shortest digits cut off: they would be rounded twice.
-		mantissa, exp, _ = strings.Cut(strconv.FormatFloat(x, verb, printPrecision, f.bits), "e")
+		mantissa, exp, _ = strings.Cut(strconv.FormatFloat(x, verb, printPrecision, 64), "e")
 	}
 	whole, frac, _ = strings.Cut(mantissa, ".")
 	return whole, strings.TrimRight(frac, "0"), exp
 }
 
 // floatScalar prints one number as Python does.
-func floatScalar(x float64, bits int) string {
+func floatScalar(x float64, dt DType) string {
 	if math.IsInf(x, 0) || x != x {
 		return special(x)
 	}
 	if a := math.Abs(x); a != 0 && (a < 1e-4 || a >= 1e16) {
-		return strconv.FormatFloat(x, 'e', -1, bits)
+		return shortest(x, 'e', dt)
 	}
-	text := strconv.FormatFloat(x, 'f', -1, bits)
+	text := shortest(x, 'f', dt)
 	if !strings.Contains(text, ".") {
 		text += ".0"
 	}

@@ -76,13 +76,6 @@ func near(dt ir.DType, got, want uint64, tol ir.Tolerance) bool {
 	if !dt.IsFloat() {
 		return false
 	}
-	g, w := float(dt, got), float(dt, want)
+	g, w, tol := ir.BitsFloat(dt, got), ir.BitsFloat(dt, want), tol.In(dt)
 	return math.Abs(g-w) <= tol.Abs+tol.Rel*math.Abs(w)
-}
-
-func float(dt ir.DType, bits uint64) float64 {
-	if dt == ir.Float32 {
-		return float64(math.Float32frombits(uint32(bits)))
-	}
-	return math.Float64frombits(bits)
 }

@@ -99,20 +99,16 @@ func (r *Runner) asTensor(a ir.Arg, o operand) *tensor {
 
 // Number is a scalar as the float64 that Scalar forms take, if it is one.
 func Number(v ir.ScalarValue) (float64, bool) {
-	switch v.DT {
-	case ir.Float32:
-		return float64(math.Float32frombits(uint32(v.Bits))), true
-	case ir.Float64:
-		return math.Float64frombits(v.Bits), true
-	case ir.Int32:
-		return float64(int32(v.Bits)), true
-	case ir.Int64:
-		f := float64(int64(v.Bits))
-		return f, f < math.MaxInt64 && int64(f) == int64(v.Bits)
-	case ir.Bool, ir.Uint8:
-		return float64(v.Bits), true
+	switch dt := v.DT; {
+	case dt.IsFloat():
+		return ir.BitsFloat(dt, v.Bits), true
+	case dt.IsSigned():
+		n := int64(v.Bits<<(64-dt.Bits())) >> (64 - dt.Bits())
+		f := float64(n)
+		return f, f < math.MaxInt64 && int64(f) == n
 	}
-	return 0, false
+	f := float64(v.Bits)
+	return f, f < math.MaxUint64 && uint64(f) == v.Bits
 }
 
 func (r *Runner) elementwise(n *ir.Node) *tensor {
@@ -247,6 +243,20 @@ func FromBytes(p millrace.Place, tt ir.TensorType, data []byte) *tensor {
 		return millrace.FromSliceOn(p, decode[int64](data, n), shape...)
 	case ir.Uint8:
 		return millrace.FromSliceOn(p, decode[uint8](data, n), shape...)
+	case ir.Uint16:
+		return millrace.FromSliceOn(p, decode[uint16](data, n), shape...)
+	case ir.Uint32:
+		return millrace.FromSliceOn(p, decode[uint32](data, n), shape...)
+	case ir.Uint64:
+		return millrace.FromSliceOn(p, decode[uint64](data, n), shape...)
+	case ir.Int8:
+		return millrace.FromSliceOn(p, decode[int8](data, n), shape...)
+	case ir.Int16:
+		return millrace.FromSliceOn(p, decode[int16](data, n), shape...)
+	case ir.Float16:
+		return millrace.FromSliceOn(p, decode[millrace.F16](data, n), shape...)
+	case ir.BFloat16:
+		return millrace.FromSliceOn(p, decode[millrace.BF16](data, n), shape...)
 	}
 	return millrace.FromSliceOn(p, decode[bool](data, n), shape...)
 }
@@ -264,6 +274,20 @@ func Bytes(t *tensor) ([]byte, error) {
 		return encode(millrace.Values[int64](t))
 	case millrace.Uint8:
 		return encode(millrace.Values[uint8](t))
+	case millrace.Uint16:
+		return encode(millrace.Values[uint16](t))
+	case millrace.Uint32:
+		return encode(millrace.Values[uint32](t))
+	case millrace.Uint64:
+		return encode(millrace.Values[uint64](t))
+	case millrace.Int8:
+		return encode(millrace.Values[int8](t))
+	case millrace.Int16:
+		return encode(millrace.Values[int16](t))
+	case millrace.Float16:
+		return encode(millrace.Values[millrace.F16](t))
+	case millrace.BFloat16:
+		return encode(millrace.Values[millrace.BF16](t))
 	}
 	return encode(millrace.Values[bool](t))
 }

@@ -64,6 +64,7 @@ func TestWriteToViews(t *testing.T) {
 	views := map[string]*millrace.Tensor{
 		"whole": x, "rows": x.Slice(millrace.R(1, 2)), "columns": x.Slice(millrace.All, millrace.All, millrace.R(1, 3)), "permuted": x.Permute(2, 0, 1),
 		"flipped": x.Flip(0), "expanded": x.Slice(millrace.All, millrace.R(0, 1)).Expand(2, 5, 4), "pending": x.AddScalar(1), "empty": x.Slice(millrace.R(1, 1)),
+		"empty permuted": x.Slice(millrace.R(1, 1)).Permute(2, 1, 0), "a view of nothing": millrace.Zeros(millrace.Int32, 0).Reshape(0, 1),
 	}
 	for name, v := range views {
 		values, err := millrace.Values[int32](v)

@@ -67,7 +67,7 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 	defer st.release()
 	d, n, size := v.home.dev, int64(v.Shape().Elems()), int64(v.dt.Size())
 	var off int64
-	if st.view != nil {
+	if st.view != nil && n > 0 {
 		var dense bool
 		if off, dense = inOrder(st.view, v.Shape()); !dense {
 			all := make([]byte, n*size)

@@ -103,7 +103,7 @@ func (t *Tree) CheckDocs() []string {
 			continue
 		}
 		_, ranked := ranks[dir]
-		engine := drivers[dir] || ranked && dir != "." && !strings.HasPrefix(dir, "cmd/")
+		engine := drivers[dir] || ranked && !public[dir] && !strings.HasPrefix(dir, "cmd/")
 		if engine && !strings.HasSuffix(strings.TrimSpace(docs[0]), enginePart) {
 			bad = append(bad, fmt.Sprintf("%s: the package comment must end with %q", dir, enginePart))
 		}

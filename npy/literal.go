@@ -1,0 +1,158 @@
+package npy
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// The header of an .npy file is a Python literal. These are the values that
+// can be in one, as Go values: string, bool, int, tuple, list, nil for None.
+type (
+	tuple []any
+	list  []any
+)
+
+// maxDepth is how deep tuples and lists may be in each other. Records of
+// records are the only reason for more than one.
+const maxDepth = 16
+
+var errLiteral = errors.New("not the Python literal that a header is")
+
+// parser walks over a header. The zero depth is the dictionary.
+type parser struct {
+	text  string
+	depth int
+}
+
+// dict reads {'key': value, …}. No key may be there twice.
+func (p *parser) dict() (map[string]any, error) {
+	if !p.take('{') {
+		return nil, errLiteral
+	}
+	m := map[string]any{}
+	for !p.take('}') {
+		key, err := p.str()
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := m[key]; twice {
+			return nil, errors.New("key " + strconv.Quote(key) + " is there twice")
+		}
+		if !p.take(':') {
+			return nil, errLiteral
+		}
+		if m[key], err = p.value(); err != nil {
+			return nil, err
+		}
+		if !p.take(',') && !p.next('}') {
+			return nil, errLiteral
+		}
+	}
+	return m, nil
+}
+
+func (p *parser) value() (any, error) {
+	p.space()
+	switch {
+	case p.next('\'') || p.next('"'):
+		return p.str()
+	case p.take('('):
+		items, commas, err := p.items(')')
+		if err == nil && len(items) == 1 && commas == 0 {
+			return items[0], nil // parentheses around a value
+		}
+		return tuple(items), err
+	case p.take('['):
+		items, _, err := p.items(']')
+		return list(items), err
+	}
+	return p.word()
+}
+
+// items reads what is before the closing bracket.
+func (p *parser) items(end byte) (items []any, commas int, err error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, 0, errLiteral
+	}
+	defer func() { p.depth-- }()
+	for !p.take(end) {
+		v, err := p.value()
+		if err != nil {
+			return nil, 0, err
+		}
+		items = append(items, v)
+		if p.take(',') {
+			commas++
+		} else if !p.next(end) {
+			return nil, 0, errLiteral
+		}
+	}
+	return items, commas, nil
+}
+
+// str reads a string in either quotes. Escapes are left as they are: no dtype
+// has any, and what has is not read.
+func (p *parser) str() (string, error) {
+	p.space()
+	if p.text == "" || p.text[0] != '\'' && p.text[0] != '"' {
+		return "", errLiteral
+	}
+	quote := p.text[0]
+	for i := 1; i < len(p.text); i++ {
+		switch p.text[i] {
+		case '\\':
+			i++
+		case quote:
+			s := p.text[1:i]
+			p.text = p.text[i+1:]
+			return s, nil
+		}
+	}
+	return "", errLiteral
+}
+
+// word reads True, False, None or a whole number, which Python 2 may have
+// written with an L.
+func (p *parser) word() (any, error) {
+	n := strings.IndexFunc(p.text, func(r rune) bool {
+		return r != '-' && r != '+' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	if n < 0 {
+		n = len(p.text)
+	}
+	w := p.text[:n]
+	p.text = p.text[n:]
+	switch w {
+	case "True":
+		return true, nil
+	case "False":
+		return false, nil
+	case "None":
+		return nil, nil
+	}
+	i, err := strconv.Atoi(strings.TrimSuffix(w, "L"))
+	if errors.Is(err, strconv.ErrRange) {
+		return nil, errors.New(w + " is out of range")
+	}
+	if err != nil {
+		return nil, errLiteral
+	}
+	return i, nil
+}
+
+func (p *parser) space() { p.text = strings.TrimLeft(p.text, " \t\r\n\f") }
+
+// next reports the character that comes next, take also steps over it.
+func (p *parser) next(c byte) bool {
+	p.space()
+	return p.text != "" && p.text[0] == c
+}
+
+func (p *parser) take(c byte) bool {
+	if !p.next(c) {
+		return false
+	}
+	p.text = p.text[1:]
+	return true
+}

@@ -1,0 +1,134 @@
+package npy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/tensorfile"
+)
+
+// Load reads the .npy file at path. A damaged file is [ErrFormat], one of a
+// dtype that tensors do not have [millrace.ErrDType], of more than eight
+// dimensions [millrace.ErrShape]. Of a file that holds several arrays it is the
+// first.
+//
+// An array in Fortran order becomes a view of its transpose: nothing is copied,
+// and its elements are found where they are.
+func Load(path string) (*millrace.Tensor, error) {
+	d, err := millrace.Default()
+	if err != nil {
+		return nil, err
+	}
+	return LoadOn(d, path)
+}
+
+// LoadOn is [Load] in a place.
+func LoadOn(p millrace.Place, path string) (*millrace.Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("npy: %w", err)
+	}
+	defer f.Close()
+	t, err := read(p, f)
+	return t, named(path, err)
+}
+
+// Read reads one .npy file from r, and nothing that follows it. Errors are
+// those of [Load].
+func Read(r io.Reader) (*millrace.Tensor, error) {
+	d, err := millrace.Default()
+	if err != nil {
+		return nil, err
+	}
+	return ReadOn(d, r)
+}
+
+// ReadOn is [Read] in a place.
+func ReadOn(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
+	if r == nil {
+		return nil, errors.New("npy: nil reader")
+	}
+	t, err := read(p, r)
+	return t, named("", err)
+}
+
+// Stat reads what the .npy file at path says of its array, without the
+// elements. Errors are those of [Load].
+func Stat(path string) (Info, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Info{}, fmt.Errorf("npy: %w", err)
+	}
+	defer f.Close()
+	info, err := readHeader(f)
+	return info, named(path, err)
+}
+
+// named says which file, where that is known.
+func named(path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case path == "":
+		return fmt.Errorf("npy: %w", err)
+	}
+	return fmt.Errorf("npy: %s: %w", path, err)
+}
+
+// read reads an array from r, and memory in advance only where r tells that it
+// has the elements.
+func read(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
+	info, err := readHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	elems, err := tensorfile.Sure(r, info.Bytes(), tensorfile.Left(r))
+	if err != nil {
+		return nil, cut(err)
+	}
+	if info.BigEndian && info.DType.Size() > 1 {
+		elems = &swapper{elems, info.DType.Size()}
+	}
+	if !info.FortranOrder {
+		t, err := millrace.FromReaderOn(p, elems, info.DType, info.Shape...)
+		return t, cut(err)
+	}
+	t, err := millrace.FromReaderOn(p, elems, info.DType, reversed(info.Shape)...)
+	if err != nil {
+		return nil, cut(err)
+	}
+	defer t.Release() // the view stays
+	axes := make([]int, len(info.Shape))
+	for k := range axes {
+		axes[k] = len(axes) - 1 - k
+	}
+	v := t.Permute(axes...)
+	return v, v.Err()
+}
+
+// cut says of elements that are missing that the file is malformed.
+func cut(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: elements are missing: %w", ErrFormat, err)
+	}
+	return err
+}
+
+// swapper turns the bytes of every element around. It is asked for whole
+// elements.
+type swapper struct {
+	r    io.Reader
+	size int
+}
+
+func (s *swapper) Read(b []byte) (int, error) {
+	n, err := io.ReadFull(s.r, b[:len(b)/s.size*s.size])
+	for at := 0; at+s.size <= n; at += s.size {
+		slices.Reverse(b[at : at+s.size])
+	}
+	return n, err
+}

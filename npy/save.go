@@ -1,0 +1,53 @@
+package npy
+
+import (
+	"errors"
+	"io"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/tensorfile"
+)
+
+// Save runs what t needs and writes it to the .npy file at path, row-major and
+// little-endian. An error leaves an old file as it was. A dtype that NumPy does
+// not have is [millrace.ErrDType]; the error that t carries, or that running
+// found, is returned.
+func Save(path string, t *millrace.Tensor) error {
+	if err := check(t); err != nil {
+		return named(path, err)
+	}
+	return named(path, tensorfile.Save(path, func(w io.Writer) error { return write(w, t) }))
+}
+
+// Write is [Save] to w. After an error from w, part of a file may be written;
+// after any other, nothing.
+func Write(w io.Writer, t *millrace.Tensor) error {
+	if w == nil {
+		return errors.New("npy: nil writer")
+	}
+	if err := check(t); err != nil {
+		return named("", err)
+	}
+	return named("", write(w, t))
+}
+
+// check runs what t needs, so that nothing is written where that fails.
+func check(t *millrace.Tensor) error {
+	if err := t.Eval(); err != nil {
+		return err
+	}
+	_, err := describe(t.DType())
+	return err
+}
+
+func write(w io.Writer, t *millrace.Tensor) error {
+	descr, err := describe(t.DType())
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(appendHeader(nil, descr, t.Shape())); err != nil {
+		return err
+	}
+	_, err = t.WriteTo(w)
+	return err
+}

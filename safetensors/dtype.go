@@ -1,0 +1,63 @@
+package safetensors
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// dtypes are the format's, in the order in which tensors are written: wide ones
+// first, so that all are aligned, and then as the Python package does. Those
+// without a name are none of tensors.
+var dtypes = []struct {
+	stored string
+	bits   int64
+	name   string
+}{
+	{"U64", 64, "uint64"},
+	{"I64", 64, "int64"},
+	{"F64", 64, "float64"},
+	{"C64", 64, ""},
+	{"F32", 32, "float32"},
+	{"U32", 32, "uint32"},
+	{"I32", 32, "int32"},
+	{"BF16", 16, "bfloat16"},
+	{"F16", 16, "float16"},
+	{"U16", 16, "uint16"},
+	{"I16", 16, "int16"},
+	{"F8_E8M0", 8, ""},
+	{"F8_E4M3", 8, ""},
+	{"F8_E5M2", 8, ""},
+	{"I8", 8, "int8"},
+	{"U8", 8, "uint8"},
+	{"F6_E3M2", 6, ""},
+	{"F6_E2M3", 6, ""},
+	{"F4", 4, ""},
+	{"BOOL", 8, "bool"},
+}
+
+// parseDType finds the dtype of tensors that a stored one is, or Invalid, and
+// its width, or 0 where the dtype is unknown.
+func parseDType(stored string) (dt millrace.DType, bits int64) {
+	for _, row := range dtypes {
+		if row.stored != stored {
+			continue
+		}
+		if dt, ok := ir.ParseDType(row.name); ok && dt.Tensor() {
+			return dt, row.bits
+		}
+		return millrace.Invalid, row.bits
+	}
+	return millrace.Invalid, 0
+}
+
+// describe is the format's name of a dtype and its place among the others.
+func describe(dt millrace.DType) (stored string, place int, err error) {
+	for i, row := range dtypes {
+		if row.name == dt.String() {
+			return row.stored, i, nil
+		}
+	}
+	return "", 0, fmt.Errorf("%w: the format has no %v", millrace.ErrDType, dt)
+}

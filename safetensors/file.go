@@ -1,0 +1,216 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+)
+
+// File is an open safetensors file. Its methods are safe for concurrent use.
+type File struct {
+	path   string
+	r      io.ReaderAt
+	base   int64 // where the elements begin
+	head   *header
+	byName map[string]int
+	close  func() error
+}
+
+const (
+	lengthBytes = 8           // of the number in front of the header
+	maxHeader   = 100_000_000 // the format's own limit
+)
+
+// Open opens the file at path and reads its header. One that is not what the
+// format asks for is [ErrFormat].
+func Open(path string) (*File, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	f, err := openFile(r, path)
+	if err != nil {
+		r.Close()
+		return nil, named(path, err)
+	}
+	f.close = r.Close
+	return f, nil
+}
+
+func openFile(r *os.File, path string) (*File, error) {
+	info, err := r.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return newFile(r, info.Size(), path)
+}
+
+// NewFile is [Open] of the size bytes that r reads, such as an embedded file's.
+func NewFile(r io.ReaderAt, size int64) (*File, error) {
+	if r == nil {
+		return nil, errors.New("safetensors: nil reader")
+	}
+	f, err := newFile(r, size, "")
+	return f, named("", err)
+}
+
+// named says which file, where that is known.
+func named(path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case path == "":
+		return fmt.Errorf("safetensors: %w", err)
+	}
+	return fmt.Errorf("safetensors: %s: %w", path, err)
+}
+
+func newFile(r io.ReaderAt, size int64, path string) (*File, error) {
+	if size < lengthBytes {
+		return nil, malformed("%d bytes are no file of this format", size)
+	}
+	var length [lengthBytes]byte
+	if err := readAt(r, length[:], 0); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > maxHeader || int64(n) > size-lengthBytes {
+		return nil, malformed("a header of %d bytes in a file of %d", n, size)
+	}
+	text := make([]byte, n)
+	if err := readAt(r, text, lengthBytes); err != nil {
+		return nil, err
+	}
+	f := &File{path: path, r: r, base: lengthBytes + int64(n)}
+	var err error
+	if f.head, err = parseHeader(text, size-f.base); err != nil {
+		return nil, err
+	}
+	f.byName = make(map[string]int, len(f.head.tensors))
+	for i, t := range f.head.tensors {
+		f.byName[t.Name] = i
+	}
+	return f, nil
+}
+
+// readAt fills b. A file that became shorter is malformed.
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return malformed("%w at byte %d", io.ErrUnexpectedEOF, at+int64(n))
+	}
+	return err
+}
+
+// Close closes the file. Tensors that were read stay; asking for more is
+// [os.ErrClosed].
+func (f *File) Close() error {
+	if f.close == nil {
+		return nil
+	}
+	return f.close()
+}
+
+// Names lists the tensors in the order of their elements in the file.
+func (f *File) Names() []string {
+	names := make([]string, len(f.head.tensors))
+	for i, t := range f.head.tensors {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// Info says what the file says of a tensor. A name that is not there is
+// [fs.ErrNotExist].
+func (f *File) Info(name string) (Info, error) {
+	i, ok := f.byName[name]
+	if !ok {
+		return Info{}, named(f.path, fmt.Errorf("%q: %w", name, fs.ErrNotExist))
+	}
+	t := f.head.tensors[i]
+	t.Shape = slices.Clone(t.Shape)
+	return t, nil
+}
+
+// Metadata is a copy of the strings that the file has besides its tensors, such
+// as "format"; it is nil where there are none.
+func (f *File) Metadata() map[string]string { return maps.Clone(f.head.metadata) }
+
+// Tensor reads a tensor. A name that is not there is [fs.ErrNotExist], a dtype
+// that tensors do not have [millrace.ErrDType], more than eight dimensions
+// [millrace.ErrShape], a file that was cut off since it was opened
+// [ErrFormat].
+func (f *File) Tensor(name string) (*millrace.Tensor, error) {
+	d, err := millrace.Default()
+	if err != nil {
+		return nil, err
+	}
+	return f.TensorOn(d, name)
+}
+
+// TensorOn is [File.Tensor] in a place.
+func (f *File) TensorOn(p millrace.Place, name string) (*millrace.Tensor, error) {
+	i, ok := f.byName[name]
+	if !ok {
+		_, err := f.Info(name)
+		return nil, err
+	}
+	t, err := f.read(p, f.head.tensors[i])
+	if err != nil {
+		return nil, named(f.path, fmt.Errorf("%q: %w", name, err))
+	}
+	return t, nil
+}
+
+func (f *File) read(p millrace.Place, info Info) (*millrace.Tensor, error) {
+	if info.DType == millrace.Invalid {
+		return nil, fmt.Errorf("%w: tensors have no %s", millrace.ErrDType, info.Stored)
+	}
+	elems := io.NewSectionReader(f.r, f.base+info.begin, info.Bytes())
+	t, err := millrace.FromReaderOn(p, elems, info.DType, info.Shape...)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = malformed("elements are missing: %w", err)
+	}
+	return t, err
+}
+
+// Load reads all tensors of the file at path. Errors are those of [Open] and
+// [File.Tensor].
+func Load(path string) (map[string]*millrace.Tensor, error) {
+	d, err := millrace.Default()
+	if err != nil {
+		return nil, err
+	}
+	return LoadOn(d, path)
+}
+
+// LoadOn is [Load] in a place.
+func LoadOn(p millrace.Place, path string) (map[string]*millrace.Tensor, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := make(map[string]*millrace.Tensor, len(f.byName))
+	for _, name := range f.Names() {
+		t, err := f.TensorOn(p, name)
+		if err != nil {
+			for _, t := range all {
+				t.Release()
+			}
+			return nil, err
+		}
+		all[name] = t
+	}
+	return all, nil
+}

@@ -1,0 +1,461 @@
+//go:build cgo
+
+#include <string.h>
+
+#include "contract.h"
+
+/* Multiplications that pay for one more thread. */
+#define THREAD_WORK (1 << 18)
+
+/* A contraction of at most so much work runs without panels. */
+#define SMALL_WORK 1024
+
+/* Rows of x up to which y is read where it lies: packing it would cost as much
+ * as the work itself. */
+#define SKINNY 16
+
+/* How many k steps of a whole strip such a contraction does at once: short
+ * enough that its chains stay in cache, long enough that memory is read in
+ * runs. */
+#define SKINNY_STEP 32
+
+/* Bytes of a tile's row, of a tile, of the packed strip that one thread keeps,
+ * and of a side packed for all threads. */
+#define ROW_BYTES 2048
+#define TILE_BYTES (1 << 18)
+#define KEEP_BYTES (4 << 20)
+#define SHARED_BYTES (96 << 20)
+
+#define LINE 64
+
+typedef struct {
+	const mr_contract *c;
+	const mr_kernels *f;
+	mr_pool *pool;
+	int swap;         /* x and y have changed places, tiles are transposed at the end */
+	int direct;       /* y is read where it lies */
+	mr_side x, y;
+	mr_i64 m, n, k;
+	mr_i64 size;      /* of an element */
+	mr_i64 kc;        /* k steps of a block: MR_CK, or k */
+	mr_i64 blocks;    /* of k */
+	mr_i64 mb, nb;    /* rows and columns of a tile; nb is a multiple of nr */
+	mr_i64 ld;        /* of a tile */
+	mr_i64 group;     /* rows of a unit, a multiple of mb */
+	mr_i64 groups, strips;
+	mr_i64 panels;    /* of all of y */
+	mr_i64 keep;      /* blocks of a strip that a thread keeps packed; blocks, or 1 */
+	mr_i64 batch;     /* where sides are packed for all threads: the one in work */
+	int pack_x, pack_y;
+	char *all_x, *all_y;
+	mr_i64 at_strip, at_tile, at_acc, at_stage, scratch; /* offsets in a thread's scratch; x is first */
+	int failed;
+} job;
+
+static mr_i64 least(mr_i64 a, mr_i64 b) { return a < b ? a : b; }
+static mr_i64 ceil_div(mr_i64 a, mr_i64 b) { return (a + b - 1) / b; }
+static mr_i64 up(mr_i64 a, mr_i64 to) { return ceil_div(a, to) * to; }
+
+static mr_i64 batch_offset(const mr_contract *c, const mr_i64 *stride, mr_i64 batch)
+{
+	mr_i64 at = 0;
+	for (mr_i64 d = c->rank - 1; d >= 0; d--) {
+		at += batch % c->dims[d] * stride[d];
+		batch /= c->dims[d];
+	}
+	return at;
+}
+
+/* Element (i, p) of a side in memory. */
+static const char *element(const job *j, const mr_side *s, mr_i64 batch, mr_i64 i, mr_i64 p)
+{
+	return (const char *)s->base + (batch_offset(j->c, s->batch, batch) + i * s->stride + p * s->kstride) * j->size;
+}
+
+/* Writes rows [i, i+rows) of x, k steps [p, p+k), to dst, whose rows are MR_CK
+ * elements apart. */
+static void load_x(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 p, mr_i64 k, char *dst, char *stage)
+{
+	const mr_side *s = &j->x;
+	if (s->kind == MR_SIDE_MEM) {
+		const char *src = element(j, s, batch, i, p);
+		if (s->kstride == 1)
+			for (mr_i64 r = 0; r < rows; r++)
+				memcpy(dst + r * MR_CK * j->size, src + r * s->stride * j->size, (size_t)(k * j->size));
+		else if (s->stride == 1)
+			j->f->transpose(dst, MR_CK, src, s->kstride, k, rows);
+		else
+			j->f->gather(dst, MR_CK, src, s->stride, s->kstride, rows, k);
+		return;
+	}
+	if (s->kind == MR_SIDE_FILL_K) {
+		const mr_i64 step = MR_C_FILL / MR_CK;
+		for (mr_i64 r = 0; r < rows; r += step)
+			s->fill(s->ctx, who, batch, i + r, i + least(r + step, rows), p, p + k, dst + r * MR_CK * j->size, MR_CK);
+		return;
+	}
+	const mr_i64 wide = MR_C_FILL / 8;
+	for (mr_i64 r = 0; r < rows; r += wide) {
+		const mr_i64 w = least(wide, rows - r), step = MR_C_FILL / w & ~(mr_i64)7;
+		for (mr_i64 q = 0; q < k; q += step) {
+			const mr_i64 kq = least(step, k - q);
+			s->fill(s->ctx, who, batch, i + r, i + r + w, p + q, p + q + kq, stage, w);
+			j->f->transpose(dst + (r * MR_CK + q) * j->size, MR_CK, stage, w, kq, w);
+		}
+	}
+}
+
+/* Takes rows of runs of columns apart into panels: row q, columns [from,
+ * from+cols) of the strip, from being a multiple of nr. */
+static void to_panels(const job *j, char *dst, mr_i64 k, mr_i64 from, mr_i64 cols, const char *src, mr_i64 ld, mr_i64 first)
+{
+	const mr_i64 row = j->f->nr * j->size, panel = j->kc * row, full = cols / j->f->nr, rest = cols % j->f->nr * j->size;
+	dst += from / j->f->nr * panel + first * row;
+	for (mr_i64 q = 0; q < k; q++, dst += row, src += ld * j->size) {
+		char *d = dst;
+		const char *s = src;
+		/* constant lengths become a few moves */
+		if (row == 128)
+			for (mr_i64 f = 0; f < full; f++, d += panel, s += 128)
+				memcpy(d, s, 128);
+		else if (row == 64)
+			for (mr_i64 f = 0; f < full; f++, d += panel, s += 64)
+				memcpy(d, s, 64);
+		else
+			for (mr_i64 f = 0; f < full; f++, d += panel, s += row)
+				memcpy(d, s, (size_t)row);
+		if (rest) {
+			memcpy(d, s, (size_t)rest);
+			memset(d + rest, 0, (size_t)(row - rest));
+		}
+	}
+}
+
+/* Writes columns [i, i+cols) of y, k steps [p, p+k), to dst as panels: kc rows
+ * of nr columns each, the last one filled up with zeros. */
+static void load_y(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 cols, mr_i64 p, mr_i64 k, char *dst, char *stage)
+{
+	const mr_side *s = &j->y;
+	const mr_i64 nr = j->f->nr, panel = j->kc * nr * j->size;
+	const char *src = s->kind == MR_SIDE_MEM ? element(j, s, batch, i, p) : NULL;
+	if (src && s->stride == 1) {
+		to_panels(j, dst, k, 0, cols, src, s->kstride, 0);
+		return;
+	}
+	if (s->kind == MR_SIDE_FILL_I) {
+		const mr_i64 wide = least(cols, MR_C_FILL / 8 / nr * nr), step = MR_C_FILL / wide & ~(mr_i64)7;
+		for (mr_i64 f = 0; f < cols; f += wide)
+			for (mr_i64 q = 0; q < k; q += step) {
+				const mr_i64 w = least(wide, cols - f), kq = least(step, k - q);
+				s->fill(s->ctx, who, batch, i + f, i + f + w, p + q, p + q + kq, stage, w);
+				to_panels(j, dst, kq, f, w, stage, w, q);
+			}
+		return;
+	}
+	const mr_i64 step = MR_C_FILL / nr & ~(mr_i64)7;
+	for (mr_i64 f = 0; f < cols; f += nr, dst += panel) {
+		const mr_i64 w = least(nr, cols - f);
+		if (w < nr)
+			memset(dst, 0, (size_t)panel);
+		if (src && s->kstride == 1)
+			j->f->transpose(dst, nr, src + f * s->stride * j->size, s->stride, w, k);
+		else if (src)
+			j->f->gather(dst, nr, src + f * s->stride * j->size, s->kstride, s->stride, k, w);
+		else
+			for (mr_i64 q = 0; q < k; q += step) {
+				const mr_i64 kq = least(step, k - q);
+				s->fill(s->ctx, who, batch, i + f, i + f + w, p + q, p + q + kq, stage, kq);
+				j->f->transpose(dst + q * nr * j->size, nr, stage, kq, w, kq);
+			}
+	}
+}
+
+/* Hands rows [i, i+rows), columns [at, at+cols) of the tile on. */
+static void finish(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, char *tile, char *spare)
+{
+	const mr_contract *c = j->c;
+	mr_i64 ld = j->ld;
+	if (j->swap) {
+		j->f->transpose(spare, rows, tile, ld, rows, cols);
+		tile = spare;
+		ld = rows;
+		mr_i64 t = i;
+		i = at;
+		at = t;
+		t = rows;
+		rows = cols;
+		cols = t;
+	}
+	if (c->drain) {
+		c->drain(c->ctx, who, batch, i, rows, at, cols, tile, ld);
+		return;
+	}
+	char *out = (char *)c->out + (batch_offset(c, c->outbatch, batch) + i * c->outrow + at) * j->size;
+	for (mr_i64 r = 0; r < rows; r++)
+		memcpy(out + r * c->outrow * j->size, tile + r * ld * j->size, (size_t)(cols * j->size));
+}
+
+/* One tile, y being packed: panels of block b are at y + b*ystep. */
+static void packed_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, mr_i64 b, const char *y, char *own)
+{
+	const mr_kernels *f = j->f;
+	const mr_i64 nr = f->nr, p = b * MR_CK, k = least(MR_CK, j->k - p);
+	const mr_i64 panels = ceil_div(cols, nr), last = cols - (panels - 1) * nr <= f->lanes ? 1 : 2;
+	const int flags = MR_C_OPEN | MR_C_CLOSE | (b == 0 ? MR_C_FIRST : 0);
+	char *tile = own + j->at_tile;
+	(void)at;
+	for (mr_i64 r = 0; r < rows; r += f->mr) {
+		const mr_i64 height = least(f->mr, rows - r);
+		const char *x = own;
+		if (j->pack_x)
+			x = j->all_x + (b * j->m + i + r) * MR_CK * j->size;
+		else
+			load_x(j, who, batch, i + r, height, p, k, own, own + j->at_stage);
+		for (mr_i64 q = 0; q < panels; q++)
+			f->tile(height, q == panels - 1 ? last : 2, x, y + q * j->kc * nr * j->size, nr, k, NULL, tile + (r * j->ld + q * nr) * j->size, j->ld, flags);
+	}
+}
+
+/* One tile of few rows, y being read where it lies but for the columns that
+ * fill no panel. */
+static void direct_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, char *own)
+{
+	const mr_kernels *f = j->f;
+	const mr_i64 nr = f->nr, full = cols / nr, rest = cols % nr;
+	char *tile = own + j->at_tile, *acc = own + j->at_acc;
+	for (mr_i64 b = 0; b < j->blocks; b++) {
+		const mr_i64 p = b * MR_CK, k = least(MR_CK, j->k - p);
+		const int first = b == 0 ? MR_C_FIRST : 0;
+		load_x(j, who, batch, i, rows, p, k, own, own + j->at_stage);
+		if (full > 0) {
+			const char *y = element(j, &j->y, batch, at, p);
+			const mr_i64 step = full > 2 ? SKINNY_STEP : k;
+			for (mr_i64 q = 0; q < k; q += step) {
+				const mr_i64 kq = least(step, k - q);
+				const int flags = first | (q == 0 ? MR_C_OPEN : 0) | (q + kq == k ? MR_C_CLOSE : 0);
+				for (mr_i64 s = 0; s < full; s++)
+					f->tile(rows, 2, own + q * j->size, y + (q * j->y.kstride + s * nr) * j->size, j->y.kstride, kq,
+						acc + s * nr * j->size, tile + s * nr * j->size, j->ld, flags);
+			}
+		}
+		if (rest > 0) {
+			char *panel = own + j->at_strip;
+			load_y(j, who, batch, at + full * nr, rest, p, k, panel, own + j->at_stage);
+			f->tile(rows, rest <= f->lanes ? 1 : 2, own, panel, nr, k, NULL, tile + full * nr * j->size, j->ld, first | MR_C_OPEN | MR_C_CLOSE);
+		}
+	}
+}
+
+/* Unit (batch, group of rows, strip of columns). */
+static void unit(const job *j, int who, mr_i64 batch, mr_i64 group, mr_i64 strip, char *own)
+{
+	const mr_i64 from = group * j->group, to = least(j->m, from + j->group);
+	const mr_i64 at = strip * j->nb, cols = least(j->nb, j->n - at);
+	const mr_i64 width = ceil_div(cols, j->f->nr) * j->f->nr * j->size; /* of packed rows */
+	for (mr_i64 i = from; i < to; i += j->mb) {
+		const mr_i64 rows = least(j->mb, to - i);
+		char *tile = own + j->at_tile;
+		if (j->k == 0)
+			memset(tile, 0, (size_t)(rows * j->ld * j->size));
+		else if (j->direct)
+			direct_tile(j, who, batch, i, rows, at, cols, own);
+		else
+			for (mr_i64 b = 0; b < j->blocks; b++) {
+				const mr_i64 p = b * MR_CK;
+				char *y;
+				if (j->pack_y) {
+					y = j->all_y + (b * j->panels + at / j->f->nr) * j->kc * j->f->nr * j->size;
+				} else {
+					y = own + j->at_strip + (j->keep > 1 ? b : 0) * j->kc * width;
+					if (i == from || j->keep < j->blocks)
+						load_y(j, who, batch, at, cols, p, least(MR_CK, j->k - p), y, own + j->at_stage);
+				}
+				packed_tile(j, who, batch, i, rows, at, cols, b, y, own);
+			}
+		finish(j, who, batch, i, rows, at, cols, tile, own + j->at_acc);
+	}
+}
+
+static char *scratch(job *j, int who)
+{
+	char *own = mr_scratch(j->pool, who, j->scratch);
+	if (!own)
+		__atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
+	return own;
+}
+
+static void compute(void *ctx, int who, mr_i64 begin, mr_i64 end)
+{
+	job *j = ctx;
+	char *own = scratch(j, who);
+	for (mr_i64 u = begin; own && u < end; u++)
+		unit(j, who, j->batch + u / (j->groups * j->strips), u / j->strips % j->groups, u % j->strips, own);
+}
+
+/* Packs for all threads: units are strips of a block of y, then tiles of rows
+ * of a block of x. */
+static void pack(void *ctx, int who, mr_i64 begin, mr_i64 end)
+{
+	job *j = ctx;
+	char *own = scratch(j, who);
+	const mr_i64 ys = j->pack_y ? j->blocks * j->strips : 0, xs = ceil_div(j->m, j->mb);
+	for (mr_i64 u = begin; own && u < end; u++) {
+		const mr_i64 b = u < ys ? u / j->strips : (u - ys) / xs, p = b * MR_CK, k = least(MR_CK, j->k - p);
+		if (u < ys) {
+			const mr_i64 at = u % j->strips * j->nb;
+			load_y(j, who, j->batch, at, least(j->nb, j->n - at), p, k, j->all_y + (b * j->panels + at / j->f->nr) * j->kc * j->f->nr * j->size, own + j->at_stage);
+		} else {
+			const mr_i64 i = (u - ys) % xs * j->mb;
+			load_x(j, who, j->batch, i, least(j->mb, j->m - i), p, k, j->all_x + (b * j->m + i) * MR_CK * j->size, own + j->at_stage);
+		}
+	}
+}
+
+/* Small matrices in memory, several to a unit: no panels, nothing in scratch
+ * but a result that a drain takes. */
+static void small(void *ctx, int who, mr_i64 begin, mr_i64 end)
+{
+	job *j = ctx;
+	const mr_contract *c = j->c;
+	char *own = c->drain ? scratch(j, who) : NULL;
+	if (c->drain && !own)
+		return;
+	for (mr_i64 b = begin; b < end; b++) {
+		char *out = own;
+		mr_i64 ld = c->n;
+		if (!c->drain) {
+			out = (char *)c->out + batch_offset(c, c->outbatch, b) * j->size;
+			ld = c->outrow;
+		}
+		j->f->small(c->m, c->n, c->k, element(j, &c->x, b, 0, 0), c->x.stride, c->x.kstride, element(j, &c->y, b, 0, 0), c->y.kstride, out, ld);
+		if (c->drain)
+			c->drain(c->ctx, who, b, 0, c->m, 0, c->n, out, ld);
+	}
+}
+
+/* Chooses tiles and units. */
+static void plan(job *j, mr_i64 batches, mr_i64 threads)
+{
+	const mr_kernels *f = j->f;
+	j->blocks = ceil_div(j->k, MR_CK);
+	j->kc = least(j->k, MR_CK);
+	j->panels = ceil_div(j->n, f->nr);
+	j->nb = least(ROW_BYTES / j->size / f->nr, j->panels) * f->nr;
+	j->direct = j->m <= SKINNY && j->y.kind == MR_SIDE_MEM && j->y.stride == 1;
+	j->mb = least(j->m, TILE_BYTES / (j->nb * j->size) / f->mr * f->mr);
+	j->group = j->m;
+
+	/* Enough units that threads end together. */
+	const mr_i64 few = 4 * f->nr, wanted = threads > 1 ? 2 * threads : 1;
+	if (threads > 1 && batches < threads && j->m >= 4 * j->mb) {
+		/* y is packed once for all, if it fits; x is copied as it is read */
+		const mr_i64 rows = ceil_div(j->m, ceil_div(4 * wanted, ceil_div(j->n, j->nb)));
+		j->mb = least(j->mb, up(rows, f->mr));
+		j->group = j->mb;
+	} else if (threads > 1) {
+		while (j->nb > few && batches * ceil_div(j->n, j->nb) < wanted)
+			j->nb = up(j->nb / 2, f->nr);
+		if (batches * ceil_div(j->n, j->nb) < threads)
+			j->group = up(ceil_div(j->m, wanted), f->mr);
+		j->mb = least(j->group, TILE_BYTES / (j->nb * j->size) / f->mr * f->mr);
+		j->group = least(up(j->group, j->mb), j->m);
+	}
+	j->groups = ceil_div(j->m, j->group);
+	j->strips = ceil_div(j->n, j->nb);
+
+	const mr_i64 y_bytes = j->blocks * j->kc * j->panels * f->nr * j->size, x_bytes = j->blocks * MR_CK * j->m * j->size;
+	if (j->k > 0 && (batches < threads || batches == 1)) {
+		j->pack_y = !j->direct && j->groups > 1 && y_bytes <= SHARED_BYTES;
+		j->pack_x = !j->direct && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
+	}
+	j->keep = j->group > j->mb && j->blocks * j->kc * j->nb * j->size <= KEEP_BYTES ? j->blocks : 1;
+
+	/* Lines of tiles do not fall on each other in the cache. */
+	j->ld = j->nb + (j->nb * j->size % 1024 == 0 ? LINE / j->size : 0);
+	const mr_i64 tile = up(j->mb * j->ld * j->size, LINE);
+	j->at_strip = up((j->direct ? j->mb : f->mr) * MR_CK * j->size, LINE);
+	j->at_stage = j->at_strip + up((j->pack_y ? 0 : j->direct ? f->nr : j->keep * j->nb) * j->kc * j->size, LINE);
+	j->at_tile = j->at_stage + up(MR_C_FILL * j->size, LINE);
+	j->at_acc = j->at_tile + tile;
+	j->scratch = j->at_acc + (j->direct || j->swap ? tile : 0);
+}
+
+static int run_batches(job *j, mr_i64 batches, mr_i64 threads)
+{
+	const mr_i64 units = j->groups * j->strips;
+	if (!j->pack_x && !j->pack_y) {
+		mr_i64 grain = 1;
+		if (threads <= 1)
+			grain = batches * units;
+		else if (batches * units > 16 * threads)
+			grain = batches * units / (8 * threads);
+		mr_split(j->pool, (int)threads, batches * units, grain, compute, j);
+		return j->failed ? -1 : 0;
+	}
+	const mr_i64 y_bytes = up(j->pack_y ? j->blocks * j->kc * j->panels * j->f->nr * j->size : 0, LINE);
+	const mr_i64 x_bytes = j->pack_x ? j->blocks * MR_CK * j->m * j->size : 0;
+	j->all_y = mr_scratch(j->pool, mr_pool_threads(j->pool), y_bytes + x_bytes);
+	if (!j->all_y)
+		return -1;
+	j->all_x = j->all_y + y_bytes;
+	const mr_i64 packs = j->blocks * ((j->pack_y ? j->strips : 0) + (j->pack_x ? ceil_div(j->m, j->mb) : 0));
+	for (j->batch = 0; j->batch < batches && !j->failed; j->batch++) {
+		mr_split(j->pool, (int)threads, packs, threads > 1 ? 1 : packs, pack, j);
+		if (!j->failed)
+			mr_split(j->pool, (int)threads, units, threads > 1 ? 1 : units, compute, j);
+	}
+	return j->failed ? -1 : 0;
+}
+
+int mr_contract_run(mr_pool *p, const mr_contract *c, int level)
+{
+	job j = {.c = c, .f = &mr_contract_level(level)[c->type], .pool = p, .x = c->x, .y = c->y, .m = c->m, .n = c->n, .k = c->k};
+	mr_i64 batches = 1;
+	j.size = j.f->size;
+	for (mr_i64 d = 0; d < c->rank; d++)
+		batches *= c->dims[d];
+	if (batches == 0 || c->m == 0 || c->n == 0)
+		return 0;
+
+	const double outputs = (double)batches * (double)c->m * (double)c->n;
+	const double work = outputs * (double)c->k + (double)c->work * (outputs + (double)batches * (double)c->k * (double)(c->m + c->n));
+	mr_i64 threads = c->threads > 0 ? least(c->threads, mr_pool_threads(p)) : mr_pool_threads(p);
+	if (work / THREAD_WORK < (double)threads)
+		threads = (mr_i64)(work / THREAD_WORK) + 1;
+
+	if (c->x.kind == MR_SIDE_MEM && c->y.kind == MR_SIDE_MEM && c->y.stride == 1 && c->m * c->n * c->k <= SMALL_WORK) {
+		j.scratch = up(c->m * c->n * j.size, LINE);
+		mr_split(p, (int)threads, batches, threads > 1 ? ceil_div(batches, 8 * threads) : batches, small, &j);
+		return j.failed ? -1 : 0;
+	}
+
+	/* Vectors lie along columns; where these fill none and rows are many, the
+	 * transposed contraction is computed. A product does not care for the order
+	 * of its factors. */
+	if (c->n < j.f->lanes && c->m > c->n) {
+		j.swap = 1;
+		j.x = c->y;
+		j.y = c->x;
+		j.m = c->n;
+		j.n = c->m;
+	}
+	plan(&j, batches, threads);
+	return run_batches(&j, batches, threads);
+}
+
+const mr_kernels *mr_contract_level(int level)
+{
+	if (!mr_t0_level(level))
+		return NULL;
+	switch (level) {
+	case 0:
+		return mr_contract_base;
+#if (defined __x86_64__ || defined __i386__) && defined __GNUC__
+	case 1:
+		return mr_contract_avx2;
+	case 2:
+		return mr_contract_avx512;
+#endif
+	}
+	return NULL;
+}

@@ -1,0 +1,55 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// How a side of a contraction gives its elements; contract.h explains them.
+const (
+	sideMem = iota
+	sideFillK
+	sideFillI
+)
+
+// contraction is mr_contract in Go: c[b,i,j] = sum over p of x[b,i,p]*y[b,p,j],
+// in the order of docs/numerics.md.
+type contraction struct {
+	m, n, k  int64
+	dt       ir.DType
+	dims     []int64 // of the batch
+	threads  int
+	x, y     side
+	drain    func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
+	out      unsafe.Pointer // where drain is nil
+	outRow   int64
+	outBatch []int64
+}
+
+// side is mr_side in Go.
+type side struct {
+	kind            int
+	base            unsafe.Pointer
+	stride, kstride int64
+	batch           []int64
+	fill            func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
+}
+
+func (c *contraction) batches() int64 {
+	n := int64(1)
+	for _, d := range c.dims {
+		n *= d
+	}
+	return n
+}
+
+// offset is where a batch begins, given the strides of its dims.
+func (c *contraction) offset(stride []int64, batch int64) int64 {
+	at := int64(0)
+	for d := len(c.dims) - 1; d >= 0; d-- {
+		at += batch % c.dims[d] * stride[d]
+		batch /= c.dims[d]
+	}
+	return at
+}

@@ -1,0 +1,110 @@
+/* The contraction engine: c[b,i,j] = sum over p of x[b,i,p] * y[b,p,j].
+ *
+ * For each output the k range is cut into blocks of MR_CK; a block is a chain
+ * c = fma(x, y, c) in ascending p that starts at +0, and the block results are
+ * added in order to a total that starts at +0. Integers multiply and add,
+ * wrapping. How m, n and the batch are cut into tiles and shared out among
+ * threads does not enter: an output has the same bits whatever surrounds it. */
+#ifndef MR_CONTRACT_H
+#define MR_CONTRACT_H
+
+#include "run.h"
+#include "tier0.h"
+
+#define MR_CK 256
+
+/* Element types. Signed and unsigned integers have the same results. */
+enum { MR_C_F32 = 0, MR_C_F64, MR_C_I8, MR_C_I16, MR_C_I32, MR_C_I64, MR_C_TYPES };
+
+/* Where the elements of a side are. Side x is indexed by rows i in [0, m),
+ * side y by columns i in [0, n); both by p in [0, k). */
+enum {
+	/* In memory: element (i, p) of a batch is at base + (batch's offset +
+	 * i*stride + p*kstride) elements. */
+	MR_SIDE_MEM = 0,
+	/* From fill, which writes runs along k: element (i, p) of the block goes to
+	 * dst[(i-i0)*ld + (p-p0)]. */
+	MR_SIDE_FILL_K,
+	/* From fill, which writes runs along i: element (i, p) of the block goes to
+	 * dst[(p-p0)*ld + (i-i0)]. */
+	MR_SIDE_FILL_I
+};
+
+/* Computes elements i in [i0, i1), p in [p0, p1) of a batch. Called by any
+ * thread of the pool, who being its number, for blocks in any order and for
+ * some of them more than once; p0 is a multiple of 8, and a block holds at most
+ * MR_C_FILL elements. */
+typedef void (*mr_fill)(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 ld);
+#define MR_C_FILL 8192
+
+typedef struct mr_side {
+	mr_i64 kind;
+	const void *base;
+	mr_i64 stride, kstride;          /* in elements */
+	mr_i64 batch[MR_MAX_RANK];       /* stride of each batch dim, in elements; MR_SIDE_MEM only */
+	mr_fill fill;
+	void *ctx;
+} mr_side;
+
+/* Takes a finished tile: element (i, j) of rows [row0, row0+rows), columns
+ * [col0, col0+cols) is at tile[(i-row0)*ld + (j-col0)]. Called once for every
+ * output, by the thread that computed the tile, which is in its cache. The tile
+ * may be written to. */
+typedef void (*mr_drain)(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 rows, mr_i64 col0, mr_i64 cols, void *tile, mr_i64 ld);
+
+typedef struct mr_contract {
+	mr_i64 m, n, k;
+	mr_i64 type;
+	mr_i64 rank;                     /* of the batch */
+	mr_i64 dims[MR_MAX_RANK];        /* of the batch; batches are numbered row-major */
+	mr_i64 threads;                  /* at most so many; 0: all of the pool */
+	mr_i64 work;                     /* what one fill or drain of an element costs, in multiplications; 0 where nothing is known */
+	mr_side x, y;
+	/* The sink: drain, or where it is NULL memory: element (i, j) of a batch is
+	 * at out + (batch's offset + i*outrow + j) elements. */
+	mr_drain drain;
+	void *ctx;
+	void *out;
+	mr_i64 outrow;
+	mr_i64 outbatch[MR_MAX_RANK];
+} mr_contract;
+
+/* Runs a contraction with the functions of an ISA level that mr_contract_level
+ * has. One call at a time per pool, under the floating-point environment of
+ * fpenv.h. Uses mr_scratch of every thread and of the job, so a fill or drain
+ * needs memory of its own. Returns 0, or -1 where scratch memory is refused. */
+int mr_contract_run(mr_pool *p, const mr_contract *c, int level);
+
+/* The functions of one level and element type. Matrices passed to them have
+ * elements of that type; strides count elements. */
+typedef struct mr_kernels {
+	mr_i32 size;  /* bytes of an element */
+	mr_i32 lanes; /* of a vector */
+	mr_i32 nr;    /* columns of a panel of y: two vectors */
+	mr_i32 mr;    /* most rows of tile */
+
+	/* Adds rows times vecs vectors of outputs: x is rows by k with row stride
+	 * MR_CK, y is k by columns with row stride ldy. flags say where the chains
+	 * begin and end. */
+	void (*tile)(mr_i64 rows, mr_i64 vecs, const void *x, const void *y, mr_i64 ldy, mr_i64 k, void *acc, void *c, mr_i64 ldc, int flags);
+	/* dst[j*ldd + i] = src[i*lds + j] for i < rows, j < cols. */
+	void (*transpose)(void *dst, mr_i64 ldd, const void *src, mr_i64 lds, mr_i64 rows, mr_i64 cols);
+	/* dst[i*ldd + j] = src[i*rs + j*cs]. */
+	void (*gather)(void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
+	/* A whole small contraction without panels; y has column stride 1. */
+	void (*small)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x, mr_i64 xi, mr_i64 xk, const void *y, mr_i64 yk, void *c, mr_i64 ldc);
+} mr_kernels;
+
+enum {
+	MR_C_FIRST = 1, /* c is +0 so far and not read */
+	MR_C_OPEN = 2,  /* the chains begin here; else they go on from acc */
+	MR_C_CLOSE = 4  /* the chains end here and are added to c; else they are kept in acc */
+};
+
+/* MR_C_TYPES of them, or NULL where this processor or build does not have the
+ * level. Levels are those of mr_t0_level; level 0 always exists. */
+const mr_kernels *mr_contract_level(int level);
+
+extern const mr_kernels mr_contract_base[], mr_contract_avx2[], mr_contract_avx512[];
+
+#endif

@@ -1,0 +1,311 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// contractor runs contractions: the Go one, and one for each ISA level.
+type contractor interface {
+	contract(c *contraction, xkind, ykind int, drain bool) error
+}
+
+// newContractors has the contractors of this build; the cgo build adds to it.
+var newContractors = []func(t testing.TB, threads int) map[string]contractor{
+	func(_ testing.TB, threads int) map[string]contractor {
+		return map[string]contractor{"go": goContractor{newGoExecutor(threads)}}
+	},
+}
+
+func contractors(t testing.TB, threads int) map[string]contractor {
+	all := map[string]contractor{}
+	for _, f := range newContractors {
+		for name, c := range f(t, threads) {
+			all[name] = c
+		}
+	}
+	return all
+}
+
+type goContractor struct{ e *goExecutor }
+
+func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) error {
+	mine := *c
+	size := int64(c.dt.Size())
+	move := func(dst, src unsafe.Pointer) {
+		copy(unsafe.Slice((*byte)(dst), size), unsafe.Slice((*byte)(src), size))
+	}
+	through := func(s side, kind int) side {
+		if kind == sideMem {
+			return s
+		}
+		return side{kind: kind, fill: func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
+			at := c.offset(s.batch, batch)
+			for i := i0; i < i1; i++ {
+				for p := p0; p < p1; p++ {
+					to := (i-i0)*ld + p - p0
+					if kind == sideFillI {
+						to = (p-p0)*ld + i - i0
+					}
+					move(unsafe.Add(dst, to*size), unsafe.Add(s.base, (at+i*s.stride+p*s.kstride)*size))
+				}
+			}
+		}}
+	}
+	mine.x, mine.y = through(c.x, xkind), through(c.y, ykind)
+	if drain {
+		mine.drain = func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64) {
+			at := c.offset(c.outBatch, batch)
+			for i := range rows {
+				for j := range cols {
+					move(unsafe.Add(c.out, (at+(row0+i)*c.outRow+col0+j)*size), unsafe.Add(tile, (i*ld+j)*size))
+				}
+			}
+		}
+	}
+	g.e.contract(&mine)
+	return nil
+}
+
+// naiveContract is the rule as docs/numerics.md has it, one output at a time.
+func naiveContract(c *contraction, x, y, out []byte) {
+	size := c.dt.Size()
+	for b := range c.batches() {
+		for i := range c.m {
+			for j := range c.n {
+				at := c.offset(c.x.batch, b) + i*c.x.stride
+				bt := c.offset(c.y.batch, b) + j*c.y.stride
+				total, block := uint64(0), uint64(0)
+				for p := range c.k {
+					u, v := elementAt(x, at+p*c.x.kstride, size), elementAt(y, bt+p*c.y.kstride, size)
+					switch c.dt {
+					case ir.Float32:
+						f := math.Float32frombits
+						block = uint64(math.Float32bits(ir.FMA32(f(uint32(u)), f(uint32(v)), f(uint32(block)))))
+					case ir.Float64:
+						f := math.Float64frombits
+						block = math.Float64bits(math.FMA(f(u), f(v), f(block)))
+					default:
+						block += u * v
+					}
+					if (p+1)%256 != 0 && p+1 != c.k {
+						continue
+					}
+					switch c.dt {
+					case ir.Float32:
+						f := math.Float32frombits
+						total = uint64(math.Float32bits(f(uint32(total)) + f(uint32(block))))
+					case ir.Float64:
+						f := math.Float64frombits
+						total = math.Float64bits(f(total) + f(block))
+					default:
+						total += block
+					}
+					block = 0
+				}
+				putElement(out, c.offset(c.outBatch, b)+i*c.outRow+j, size, total)
+			}
+		}
+	}
+}
+
+func elementAt(b []byte, i int64, size int) uint64 {
+	var w [8]byte
+	copy(w[:], b[i*int64(size):][:size])
+	return binary.LittleEndian.Uint64(w[:])
+}
+
+func putElement(b []byte, i int64, size int, v uint64) {
+	var w [8]byte
+	binary.LittleEndian.PutUint64(w[:], v)
+	copy(b[i*int64(size):][:size], w[:])
+}
+
+// contractValues are numbers of one magnitude mostly, so that sums round; among
+// them others of any magnitude, denormals, zeros and, where wild, what is no
+// number.
+func contractValues(rng *rand.Rand, dt ir.DType, n int64, wild bool) []byte {
+	b := make([]byte, (n+1)*int64(dt.Size()))
+	for i := range n {
+		v := rng.Uint64()
+		f := rng.NormFloat64()
+		switch rng.IntN(16) {
+		case 0:
+			f = 0
+		case 1:
+			f = math.Copysign(0, -1)
+		case 2:
+			f = math.Ldexp(f, rng.IntN(40)-20)
+		case 3:
+			if wild {
+				f = math.Ldexp(f, rng.IntN(300)-150)
+			}
+		case 4:
+			if wild && rng.IntN(20) == 0 {
+				f = []float64{math.NaN(), math.Inf(1), math.Inf(-1)}[rng.IntN(3)]
+			}
+		}
+		switch dt {
+		case ir.Float32:
+			v = uint64(math.Float32bits(float32(f)))
+		case ir.Float64:
+			v = math.Float64bits(f)
+		}
+		putElement(b, i, dt.Size(), v)
+	}
+	return b
+}
+
+var contractSizes = []int64{0, 1, 2, 3, 5, 13, 16, 17, 31, 32, 33, 63, 64, 65, 127, 255, 256, 257, 258, 512, 513}
+
+var contractDTypes = []ir.DType{ir.Float32, ir.Float64, ir.Int8, ir.Uint8, ir.Int16, ir.Uint16, ir.Int32, ir.Uint32, ir.Int64, ir.Uint64}
+
+// contractLayout gives a side strides: along k, along the other dim, neither.
+func contractLayout(s *side, how int, n, k int64) int64 {
+	switch how {
+	case 0:
+		s.stride, s.kstride = k+3, 1
+		return n * (k + 3)
+	case 1:
+		s.stride, s.kstride = 1, n+1
+		return k * (n + 1)
+	}
+	s.stride, s.kstride = 2*k+1, 2
+	return n * (2*k + 1)
+}
+
+// checkContraction runs one contraction on all contractors and compares every
+// byte of the output, gaps between rows included.
+func checkContraction(t *testing.T, all map[string]contractor, rng *rand.Rand, dt ir.DType, m, n, k int64) {
+	t.Helper()
+	c := &contraction{m: m, n: n, k: k, dt: dt, threads: rng.IntN(5)}
+	for range rng.IntN(3) {
+		c.dims = append(c.dims, int64(1+rng.IntN(3)))
+	}
+	layX, layY := rng.IntN(3), rng.IntN(3)
+	xs, ys := contractLayout(&c.x, layX, m, k), contractLayout(&c.y, layY, n, k)
+	c.outRow = n + int64(rng.IntN(3))
+	os := m * c.outRow
+	nx, ny, no := xs, ys, os
+	for _, d := range c.dims {
+		// one batch after the other, or one for all
+		bx, by := nx*int64(rng.IntN(2)), ny*int64(rng.IntN(2))
+		c.x.batch, c.y.batch, c.outBatch = append(c.x.batch, bx), append(c.y.batch, by), append(c.outBatch, no)
+		nx, ny, no = nx*d, ny*d, no*d
+	}
+	wild := rng.IntN(3) == 0
+	x, y := contractValues(rng, dt, nx, wild), contractValues(rng, dt, ny, wild)
+	blank := make([]byte, (no+1)*int64(dt.Size()))
+	for i := range blank {
+		blank[i] = 0xa5
+	}
+	want := append([]byte(nil), blank...)
+	naiveContract(c, x, y, want)
+	c.x.base, c.y.base = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0])
+	xkind, ykind, drain := max(rng.IntN(5)-2, 0), max(rng.IntN(5)-2, 0), rng.IntN(2) == 0
+	for name, run := range all {
+		got := append([]byte(nil), blank...)
+		c.out = unsafe.Pointer(&got[0])
+		what := func() string {
+			return fmt.Sprintf("%s: %v m %d n %d k %d batch %v threads %d, x laid out %d read %d, y %d %d, drain %v, wild %v", name, dt, m, n, k, c.dims, c.threads, layX, xkind, layY, ykind, drain, wild)
+		}
+		if err := run.contract(c, xkind, ykind, drain); err != nil {
+			t.Fatalf("%s: %v", what(), err)
+		}
+		for i := range no + 1 {
+			u, v := elementAt(got, i, dt.Size()), elementAt(want, i, dt.Size())
+			if !sameBits(dt, u, v) {
+				t.Fatalf("%s: element %d is %#x, not %#x", what(), i, u, v)
+			}
+		}
+	}
+}
+
+// TestContract compares every level with the rule, bit for bit, at sizes
+// around the edges of vectors, tiles and blocks.
+func TestContract(t *testing.T) {
+	all := contractors(t, 4)
+	for _, dt := range contractDTypes {
+		t.Run(dt.String(), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(11, uint64(dt)))
+			few := []int64{1, 3, 5, 17, 33}
+			pick := func() int64 { return few[rng.IntN(len(few))] }
+			for _, s := range contractSizes {
+				if testing.Short() && dt != ir.Float32 && s%2 == 0 {
+					continue
+				}
+				checkContraction(t, all, rng, dt, s, pick(), pick())
+				checkContraction(t, all, rng, dt, pick(), s, pick())
+				checkContraction(t, all, rng, dt, pick(), pick(), s)
+				checkContraction(t, all, rng, dt, s, 1, s)
+				checkContraction(t, all, rng, dt, 1, s, s)
+			}
+		})
+	}
+}
+
+// TestContractLarge has enough rows, columns and blocks for every way to share
+// the work out: panels packed for all threads, strips kept, tiles of one thread.
+func TestContractLarge(t *testing.T) {
+	all := contractors(t, 4)
+	rng := rand.New(rand.NewPCG(12, 1))
+	shapes := [][3]int64{{700, 70, 40}, {40, 1100, 30}, {60, 40, 1030}, {300, 150, 258}, {14, 700, 300}, {16, 600, 513}, {520, 8, 520}, {257, 130, 64}}
+	if testing.Short() {
+		shapes = shapes[:3]
+	}
+	for _, s := range shapes {
+		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Uint16} {
+			for range 3 {
+				checkContraction(t, all, rng, dt, s[0], s[1], s[2])
+			}
+		}
+	}
+}
+
+// TestContractDenormal ends chains at -0 by underflow, and rounds at the middle
+// of two numbers and of two denormals: where a level that has no fma differs
+// first.
+func TestContractDenormal(t *testing.T) {
+	all := contractors(t, 2)
+	pairs := [][2]float32{
+		{0x1p-100, -0x1p-100}, {1 + 0x1p-12, 1 + 0x1p-12}, {0x1p-60, 0x1p-60}, {0x1.8p-75, 0x1p-75}, {0x1.000002p-75, 0x1.000002p-75},
+		{0x1.fffffep127, 2}, {0x1p-126, 0.5}, {-0x1p-149, 0.5}, {1, -1}, {0x1.000002p0, 0x1.000002p0},
+	}
+	for range 2 {
+		rng := rand.New(rand.NewPCG(13, 7))
+		for _, k := range []int64{1, 2, 3, 260} {
+			m, n := int64(7), int64(37)
+			c := &contraction{m: m, n: n, k: k, dt: ir.Float32, outRow: n, x: side{stride: k, kstride: 1}, y: side{stride: k, kstride: 1}}
+			x, y := make([]byte, m*k*4), make([]byte, n*k*4)
+			for p := range k {
+				q := pairs[rng.IntN(len(pairs))]
+				for i := range m {
+					putElement(x, i*k+p, 4, uint64(math.Float32bits(q[0])))
+				}
+				for j := range n {
+					q := pairs[(rng.IntN(2)*int(j)+int(p))%len(pairs)]
+					putElement(y, j*k+p, 4, uint64(math.Float32bits(q[1])))
+				}
+			}
+			want, got := make([]byte, m*n*4), make([]byte, m*n*4)
+			naiveContract(c, x, y, want)
+			c.x.base, c.y.base, c.out = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0]), unsafe.Pointer(&got[0])
+			for name, run := range all {
+				if err := run.contract(c, sideMem, sideMem, false); err != nil {
+					t.Fatal(err)
+				}
+				for i := range m * n {
+					if u, v := elementAt(got, i, 4), elementAt(want, i, 4); !sameBits(ir.Float32, u, v) {
+						t.Fatalf("%s: k %d, element %d is %#x, not %#x", name, k, i, u, v)
+					}
+				}
+			}
+		}
+	}
+}

@@ -143,3 +143,46 @@ store 1 %5
 }
 
 var scalarArithmetic = regexp.MustCompile(`^v?(add|sub|mul|div|sqrt|round|rndscale|max|min|cmp\w*|f(n?m)(add|sub)\d*)s[sd]$`)
+
+// TestLanewiseCompiles holds loads behind guards and through indices, on all
+// dtypes and in every class, against the compiler.
+func TestLanewiseCompiles(t *testing.T) {
+	vectorISA := map[string]*ISA{"amd64": AVX2, "arm64": NEON}[runtime.GOARCH]
+	if vectorISA == nil {
+		vectorISA = Portable
+	}
+	for _, dt := range kerneltest.DTypes {
+		k, err := codegen.Parse(strings.ReplaceAll(`in 0 : T
+in 1 : int32
+in 2 : int64
+out 3 : T
+out 4 : T
+out 5 : T
+out 6 : T
+%0 = load 1 : int32
+%1 = const 3 : int32
+%2 = lt %0 %1 : bool
+%3 = load 0 %2 : T
+%4 = load 2 : int64
+%5 = loadat 0 error %0 %2 : T
+%6 = loadat 0 clamp %4 : T
+%7 = loadat 0 drop %0 : T
+store 3 %3
+store 4 %5
+store 5 %6
+store 6 %7
+`, "T", dt.String()))
+		if err == nil {
+			k, err = codegen.Lower(k)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The operand's class does not matter: it is looked at lane by lane.
+		source, err := Print("mr_kernel", k, classes(k, codegen.Contiguous), vectorISA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compile(t, source, machines[runtime.GOARCH][vectorISA]...)
+	}
+}

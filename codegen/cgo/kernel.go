@@ -33,7 +33,7 @@ func (p *printer) sort() {
 	p.spread = make([]bool, len(p.k.Body))
 	for i, in := range p.k.Body {
 		switch in.Op {
-		case ir.Load, ir.IndexLo, ir.IndexHi:
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
 			continue
 		}
 		p.uniform[i] = true
@@ -247,7 +247,12 @@ func (p *printer) body(indent, n int) error {
 // value is the expression of one instruction for one vector.
 func (p *printer) value(in ir.Instr, vals []operand, at place) (operand, error) {
 	switch in.Op {
+	case ir.LoadAt:
+		return p.indexedStep(in, vals, at.offset), nil
 	case ir.Load:
+		if in.Args[0] != ir.None {
+			return p.guardedStep(in, vals, at.offset), nil
+		}
 		return operand{p.loadStep(int(in.Imm), in.DT, at.offset), in.DT, 4}, nil
 	case ir.IndexLo, ir.IndexHi:
 		return operand{p.indexStep(in, at.offset), in.DT, 4}, nil

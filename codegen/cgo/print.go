@@ -25,16 +25,17 @@ func Print(name string, k *codegen.Kernel, v Variant, isa *ISA) (string, error) 
 // sets the number of lanes.
 func PrintUnits(units []Unit, isa *ISA) (string, error) {
 	printers := make([]*printer, len(units))
-	width, staged, guarded := 0, false, false
+	width, staged, guarded, faults := 0, false, false, false
 	for i, u := range units {
 		if len(u.Class) != len(u.Operands) {
 			return "", fmt.Errorf("codegen/cgo: %d classes for %d operands", len(u.Class), len(u.Operands))
 		}
 		p := &printer{k: u.Kernel, v: u.Variant}
+		faults = p.viaLanes() || faults
 		p.sort()
 		printers[i] = p
 		width = max(width, p.width())
-		for _, c := range u.Class {
+		for _, c := range p.v.Class {
 			staged = staged || c == codegen.Staged
 		}
 		guarded = guarded || u.Guarded || p.anyOutput(codegen.Splat, codegen.Staged)
@@ -60,6 +61,9 @@ func PrintUnits(units []Unit, isa *ISA) (string, error) {
 	}
 	if guarded {
 		head += guardText
+	}
+	if faults {
+		head += faultText
 	}
 	return head + "\n" + help.text.String() + bodies, nil
 }

@@ -70,8 +70,9 @@ static inline int stores(const mr_args *a, int k, const mr_i64 *at)
 func (p *printer) used() []bool {
 	used := make([]bool, len(p.k.Operands))
 	for _, in := range p.k.Body {
-		if in.Op == ir.Load || in.Op == ir.IndexLo || in.Op == ir.IndexHi {
-			used[in.Imm] = true
+		switch in.Op {
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+			used[uint32(in.Imm)] = true
 		}
 	}
 	for _, s := range p.k.Stores {

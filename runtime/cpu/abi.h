@@ -36,7 +36,19 @@ typedef struct mr_operand {
 	/* Outputs only: bit d is set where stride[d] is 0 and dims[d] above 1. Only
 	 * points at position 0 of every such dim store. */
 	mr_u32 guard;
+	/* Loads through an index i in [0, isize): the element istride*i further on. */
+	mr_i64 istride;
+	mr_i64 isize;
 } mr_operand;
+
+/* The least index that was out of range where that is a fault, and its
+ * operand. One for a launch. */
+typedef struct mr_fault {
+	mr_i32 lock;
+	mr_i32 set;
+	mr_i64 operand;
+	mr_i64 index;
+} mr_fault;
 
 /* What an evaluation needs. Points are numbered row-major over dims. */
 typedef struct mr_args {
@@ -47,6 +59,7 @@ typedef struct mr_args {
 	void *const *bufs;       /* one per Reduce: its value of point p goes to element p-begin, in the dtype's memory size */
 	const void *code;        /* tier 0: the program */
 	void *scratch;           /* tier 0: memory of this thread, 64-byte aligned */
+	mr_fault *fault;         /* where the kernel loads through indices */
 } mr_args;
 
 /* Evaluates points [begin, end): loads, body, stores, values to reduce. */

@@ -1,0 +1,145 @@
+package cgo
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Loads behind a guard and loads through an index look at every lane: where a
+// guard is false, or an index out of range, there need not be any memory.
+
+// faultText remembers the least index out of range, whichever thread finds it,
+// so that the message does not depend on their order.
+const faultText = `
+static __attribute__((noinline)) void fault(const mr_args *a, mr_i64 k, mr_i64 index)
+{
+	mr_fault *f = a->fault;
+	while (__atomic_exchange_n(&f->lock, 1, __ATOMIC_ACQUIRE))
+		;
+	if (!f->set || index < f->index || (index == f->index && k < f->operand)) {
+		f->operand = k;
+		f->index = index;
+		f->set = 1;
+	}
+	__atomic_store_n(&f->lock, 0, __ATOMIC_RELEASE);
+}
+`
+
+// viaLanes makes staged operands of those that are read so: their positions are
+// then computed lane by lane whatever their strides. It reports whether indices
+// may be at fault.
+func (p *printer) viaLanes() (faults bool) {
+	for _, in := range p.k.Body {
+		if in.Op != ir.LoadAt && (in.Op != ir.Load || in.Args[0] == ir.None) {
+			continue
+		}
+		if i := uint32(in.Imm); p.v.Class[i] != codegen.Staged {
+			p.v.Class = slices.Clone(p.v.Class)
+			p.v.Class[i] = codegen.Staged
+		}
+		faults = faults || in.Op == ir.LoadAt && codegen.ModeOf(in) == ir.IndexError
+	}
+	return faults
+}
+
+// laneArgs are the arguments that all such loads have: memory, operand, the
+// position of the first lane, the step to the next, and how many lanes count.
+func (p *printer) laneArgs(i uint32, at string) string {
+	return fmt.Sprintf("p%d, a, %d, q%d + %s * s%d, s%d, n - done - %s", i, i, i, at, i, i, at)
+}
+
+// guardedStep is a load where vals hold the guard.
+func (p *printer) guardedStep(in ir.Instr, vals []operand, at string) operand {
+	guard := p.vec.mask(vals[in.Args[0]], 4)
+	x := p.help.guardedLoad(in.DT, p.laneArgs(uint32(in.Imm), at)+", "+guard)
+	return operand{x, in.DT, 4}
+}
+
+// guardedLoad defines a load of the lanes whose guard is set, 0 in the others.
+// Neighbouring elements that are all wanted come as one vector.
+func (h *helpers) guardedLoad(dt ir.DType, args string) string {
+	name := "guarded_load_" + moved(dt)
+	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))
+	if _, ok := narrow(dt); ok {
+		whole = h.widen(dt, "p + q")
+	}
+	h.define(name, func() string {
+		return fmt.Sprintf(`static v_%[1]s %[2]s(const %[3]s *p, const mr_args *a, mr_i64 k, mr_i64 q, mr_i64 s, mr_i64 n, v_i32 guard)
+{
+	const mr_operand *o = a->ops + k;
+	_Alignas(64) s_%[1]s t[%[4]d] = {0};
+	mr_i32 every = -1;
+	for (int l = 0; l < %[4]d; l++)
+		every &= guard[l];
+	if (every && s == 1 && n >= %[4]d && o->nstages == 0)
+		return (v_%[1]s)%[5]s;
+	for (mr_i64 l = 0; l < %[4]d && l < n; l++)
+		if (guard[l])
+			t[l] = p[staged(o, q + l * s)];
+	return *(const m_%[1]s *)t;
+}
+
+`, short(held(dt)), name, ctypes[dt].elem, h.lanes, whole)
+	})
+	return fromMemory(dt, name+"("+args+")")
+}
+
+// indexedStep is a load through the index that vals hold, and their guard.
+func (p *printer) indexedStep(in ir.Instr, vals []operand, at string) operand {
+	index, guard := vals[in.Args[0]], fmt.Sprintf("(v_i32){%s}", each(p.lanes, "-1"))
+	if in.Args[1] != ir.None {
+		guard = p.vec.mask(vals[in.Args[1]], 4)
+	}
+	x := p.help.indexedLoad(in.DT, index.dt, codegen.ModeOf(in),
+		p.laneArgs(uint32(in.Imm), at)+", "+index.expr+", "+guard)
+	return operand{x, in.DT, 4}
+}
+
+// outOfRange is what happens to an index i that is not below o->isize.
+var outOfRange = [ir.NumIndexModes]string{
+	ir.IndexError: "fault(a, k, i);\n\t\t\tcontinue;",
+	ir.IndexClamp: "i = i < 0 ? 0 : o->isize - 1;",
+	ir.IndexDrop:  "continue;",
+}
+
+// indexedLoad defines a load of lanes through an index each. One index for
+// neighbours, as when whole rows of a table are looked up, brings them as one
+// vector.
+func (h *helpers) indexedLoad(dt, index ir.DType, mode ir.IndexMode, args string) string {
+	name := fmt.Sprintf("load_%v_%s_%s", mode, moved(dt), short(index))
+	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))
+	if _, ok := narrow(dt); ok {
+		whole = h.widen(dt, "p + q")
+	}
+	h.define(name, func() string {
+		return fmt.Sprintf(`static v_%[1]s %[2]s(const %[3]s *p, const mr_args *a, mr_i64 k, mr_i64 q, mr_i64 s, mr_i64 n, v_%[5]s index, v_i32 guard)
+{
+	const mr_operand *o = a->ops + k;
+	_Alignas(64) s_%[1]s t[%[4]d] = {0};
+	const mr_i64 one = index[0];
+	int same = s == 1 && n >= %[4]d && o->nstages == 0 && (mr_u64)one < (mr_u64)o->isize;
+	for (int l = 0; l < %[4]d; l++)
+		same &= index[l] == one && guard[l];
+	if (same) {
+		q += one * o->istride;
+		return (v_%[1]s)%[7]s;
+	}
+	for (mr_i64 l = 0; l < %[4]d && l < n; l++) {
+		mr_i64 i = index[l];
+		if (!guard[l])
+			continue;
+		if ((mr_u64)i >= (mr_u64)o->isize) {
+			%[6]s
+		}
+		t[l] = p[staged(o, q + l * s) + i * o->istride];
+	}
+	return *(const m_%[1]s *)t;
+}
+
+`, short(held(dt)), name, ctypes[dt].elem, h.lanes, short(index), outOfRange[mode], whole)
+	})
+	return fromMemory(dt, name+"("+args+")")
+}

@@ -22,21 +22,21 @@ func arg(t *Tensor) stream.Arg {
 func unary(op ir.Op, t *Tensor) *Tensor {
 	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	stream.Apply(&r.v, op, args[:])
 	return r
 }
 
 func binary(op ir.Op, t, u *Tensor) *Tensor {
 	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(u)}
-	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	stream.Apply(&r.v, op, args[:])
 	return r
 }
 
 func ternary(op ir.Op, t, u, w *Tensor) *Tensor {
 	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(u), arg(w)}
-	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	stream.Apply(&r.v, op, args[:])
 	return r
 }
 
@@ -48,7 +48,7 @@ func rightScalar(op ir.Op, t *Tensor, s float64) *Tensor {
 	}
 	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), {Bits: bits}}
-	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	stream.Apply(&r.v, op, args[:])
 	return r
 }
 
@@ -59,7 +59,7 @@ func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor {
 	}
 	r := new(Tensor)
 	args := [...]stream.Arg{{Bits: bits}, arg(t)}
-	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, nil, nil, args[:])
+	stream.Apply(&r.v, op, args[:])
 	return r
 }
 

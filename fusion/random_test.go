@@ -268,8 +268,8 @@ func keysOf(in *queue.Interner, p *ir.Program) []queue.Key {
 	}
 	var keys []queue.Key
 	for i := range p.Nodes {
-		*q.Next() = p.Nodes[i]
-		keys = append(keys, q.Append(queue.NewForm(p.Nodes[i].Shape), struct{}{}).Key)
+		n := p.Nodes[i]
+		keys = append(keys, q.Append(&n, queue.NewForm(n.Shape), struct{}{}).Key)
 	}
 	return keys
 }

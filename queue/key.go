@@ -37,12 +37,35 @@ func keyHead(op ir.Op, dt ir.DType, rank int, nargs uint8) uint64 {
 
 func scalarOperand(dt ir.DType) operand { return argScalar | operand(dt)<<24 }
 
-func tensorOperand(id int32, dt ir.DType, rank int) operand {
-	return operand(uint32(id))<<32 | operand(dt)<<24 | operand(uint8(rank))<<16
+func markOperand(id int32) operand { return operand(uint32(id)) << 32 }
+
+func tensorOperand(id int32, dt ir.DType, form *Form) operand {
+	return markOperand(id) | operand(dt)<<24 | operand(uint8(len(form.Shape)))<<16
 }
 
 // Op is what the entry does.
 func (k *Key) Op() ir.Op { return ir.Op(uint8(k.head)) }
+
+func (k *Key) nargs() uint8 { return uint8(k.head >> 24) }
+
+// DT is the dtype of the result.
+func (k *Key) DT() ir.DType { return ir.DType(uint8(k.head >> 8)) }
+
+// Plain reports the key of this op on that many operands, without attributes.
+func (k *Key) Plain(op ir.Op, nargs int) bool {
+	return k.head&^0xffff00 == uint64(op)|uint64(nargs)<<24
+}
+
+// Scalar reports that operand i is a scalar, and its dtype.
+func (k *Key) Scalar(i int) (ir.DType, bool) {
+	return ir.DType(uint8(k.args[i] >> 24)), k.args[i]&idBits == argScalar
+}
+
+// Tensor reports that operand i is the tensor of this id and dtype, and that
+// it has the result's form, which is the one given.
+func (k *Key) Tensor(i int, id int32, dt ir.DType, form *Form) bool {
+	return k.args[i] == tensorOperand(id, dt, form)|operand(form.Ones)<<8
+}
 
 // Legal reports whether a plan made under key have serves an entry of key k:
 // the same but for dimensions of size 1, which satisfy both "broadcasts" and

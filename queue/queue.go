@@ -13,8 +13,9 @@ type Scalar struct {
 type Slot[H any] struct {
 	H        H
 	Form     *Form
-	Def      int32 // node that makes it, -1 for an operand from outside
-	Uses     int32 // nodes that read it
+	Attr     *ir.Attr // of the node that makes it
+	Def      int32    // node that makes it, -1 for an operand from outside
+	Uses     int32    // nodes that read it
 	DT       ir.DType
 	Released bool // a Release entry named it
 	Keep     bool // a Keep entry named it: it must be written
@@ -22,28 +23,81 @@ type Slot[H any] struct {
 
 // Entry is one item of a queue in program order: a node, or a Release or Keep.
 type Entry struct {
-	Key  Key
-	Node int32 // index into Nodes; -1 for Release and Keep
-	Slot int32 // result of the node, or the slot that is released or kept
+	Key     Key
+	Node    int32 // number of the node; -1 for Release and Keep
+	Slot    int32 // result of the node, or the slot that is released or kept
+	Scalars int32 // slot of the node's first scalar operand, if it has any
 }
 
 // Queue is a window of recorded ops. The zero value with an Interner is empty
 // and ready. It is not safe for concurrent use: its stream's lock guards it.
+//
+// An op is held once, in relative form, and as called only as far as its key
+// does not say it: the form of its result, its attributes, its scalars. Nodes
+// are put together when the queue runs.
 type Queue[H any] struct {
 	Interner *Interner
 	Entries  []Entry
-	Nodes    []ir.Node // operands are relative ids and scalar slots
-	Out      []int32   // result of each node
 	Slots    []Slot[H]
 	Scalars  []Scalar
+
+	count int32 // of nodes
+	nodes []ir.Node
+	out   []int32
 }
+
+// Len is the number of nodes.
+func (q *Queue[H]) Len() int { return int(q.count) }
 
 // Reset empties the queue and keeps its memory.
 func (q *Queue[H]) Reset() {
-	clear(q.Nodes)
 	clear(q.Slots)
-	q.Entries, q.Nodes, q.Out = q.Entries[:0], q.Nodes[:0], q.Out[:0]
-	q.Slots, q.Scalars = q.Slots[:0], q.Scalars[:0]
+	clear(q.nodes)
+	q.Entries, q.Slots, q.Scalars = q.Entries[:0], q.Slots[:0], q.Scalars[:0]
+	q.nodes, q.out, q.count = q.nodes[:0], q.out[:0], 0
+}
+
+// Truncate leaves the first entries, nodes and slots.
+func (q *Queue[H]) Truncate(entries, nodes, slots int) {
+	clear(q.Slots[slots:])
+	q.Entries, q.Slots, q.count = q.Entries[:entries], q.Slots[:slots], int32(nodes)
+}
+
+// Nodes lists the queued nodes, whose operands are relative ids and scalar
+// slots, and the result of each. The lists are valid until the queue changes.
+func (q *Queue[H]) Nodes() ([]ir.Node, []int32) {
+	q.nodes, q.out = q.nodes[:0], q.out[:0]
+	for i := range q.Entries {
+		if e := &q.Entries[i]; e.Node >= 0 {
+			q.node(extend(&q.nodes), e)
+			q.out = append(q.out, e.Slot)
+		}
+	}
+	return q.nodes, q.out
+}
+
+// Node is the node of one entry.
+func (q *Queue[H]) Node(e *Entry) (n ir.Node) {
+	q.node(&n, e)
+	return n
+}
+
+func (q *Queue[H]) node(n *ir.Node, e *Entry) {
+	k, s := &e.Key, &q.Slots[e.Slot]
+	n.Op, n.DT, n.NArgs, n.Shape, n.Attr = k.Op(), k.DT(), k.nargs(), s.Form.Shape, s.Attr
+	scalar := e.Scalars
+	for i := range n.Args {
+		a := &n.Args[i]
+		switch o := k.args[i]; o & idBits {
+		case argNone:
+			a.ID, a.Scalar = 0, false
+		case argScalar:
+			a.ID, a.Scalar = scalar, true
+			scalar++
+		default:
+			a.ID, a.Scalar = int32(o>>32), false
+		}
+	}
 }
 
 // Input adds a tensor from outside and returns its relative id.
@@ -58,58 +112,47 @@ func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 	return int32(len(q.Scalars) - 1)
 }
 
-// Next is the node that Append will record, to be filled in place, all but its
-// shape. It is part of the queue's memory, since copying nodes is what recording
-// costs most.
-func (q *Queue[H]) Next() *ir.Node {
-	n := len(q.Nodes)
-	if n == cap(q.Nodes) {
-		q.Nodes = append(q.Nodes, ir.Node{})[:n]
-	}
-	return &q.Nodes[:n+1][n]
-}
-
-// Append records the node that Next gave, whose operands are relative by now
-// and whose result has that form, and returns its entry. The pointer is valid
-// until the next call.
-func (q *Queue[H]) Append(form *Form, h H) *Entry {
-	at := len(q.Nodes)
-	q.Nodes = q.Nodes[:at+1]
-	n := &q.Nodes[at]
-	n.Shape = form.Shape
-
-	e := extend(&q.Entries)
-	id := int32(len(q.Slots))
-	e.Node, e.Slot = int32(at), id
-	k := &e.Key
-	k.head = keyHead(n.Op, n.DT, len(form.Shape), n.NArgs)
+// Append records a node whose operands are relative, with its scalars in the
+// side table last and in order, and whose result has that form. It returns the
+// node's entry; the pointer is valid until the next call.
+func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Entry {
+	k := Key{head: keyHead(n.Op, n.DT, len(form.Shape), n.NArgs), args: [3]operand{argNone, argNone, argNone}}
 	byPosition := n.Op.Class() == ir.ClassElementwise || n.Op == ir.Expand
-	for i := range k.args {
-		if i >= int(n.NArgs) {
-			k.args[i] = argNone
-			continue
-		}
+	scalars := int32(len(q.Scalars))
+	for i := range n.Args[:n.NArgs] {
 		a := &n.Args[i]
 		if a.Scalar {
 			k.args[i] = scalarOperand(q.Scalars[a.ID].DT)
+			scalars = min(scalars, a.ID)
 			continue
 		}
 		s := &q.Slots[a.ID]
-		s.Uses++
-		o := tensorOperand(a.ID, s.DT, len(s.Form.Shape))
+		k.args[i] = tensorOperand(a.ID, s.DT, s.Form)
 		if byPosition {
-			o |= sizes(s.Form, form)
+			k.args[i] |= sizes(s.Form, form)
 		}
-		k.args[i] = o
 	}
 	if n.Attr != nil || n.Op == ir.Reshape {
+		n.Shape = form.Shape
 		k.head |= uint64(q.Interner.attr(n, q.Slots[n.Args[0].ID].Form.Shape)) << 32
 	}
-	q.Out = append(q.Out, id)
+	e := q.AppendAs(&k, form, h)
+	e.Scalars = scalars
+	q.Slots[e.Slot].Attr = n.Attr
+	return e
+}
+
+// AppendAs is Append for a node whose key is known. Its scalars are appended
+// after it.
+func (q *Queue[H]) AppendAs(k *Key, form *Form, h H) *Entry {
+	id := int32(len(q.Slots))
 	s := extend(&q.Slots) // field by field: a literal would be made elsewhere and copied
 	s.H = h
-	s.Form, s.Def, s.DT = form, int32(at), n.DT
+	s.Form, s.Attr, s.Def, s.DT = form, nil, q.count, k.DT()
 	s.Uses, s.Released, s.Keep = 0, false, false
+	e := extend(&q.Entries)
+	e.Key, e.Node, e.Slot, e.Scalars = *k, q.count, id, int32(len(q.Scalars))
+	q.count++
 	return e
 }
 
@@ -133,6 +176,6 @@ func (q *Queue[H]) Mark(op ir.Op, id int32) *Entry {
 		q.Slots[id].Keep = true
 	}
 	e := extend(&q.Entries)
-	*e = Entry{Key: Key{keyHead(op, 0, 0, 1), [3]operand{tensorOperand(id, 0, 0), argNone, argNone}}, Node: -1, Slot: id}
+	*e = Entry{Key: Key{keyHead(op, 0, 0, 1), [3]operand{markOperand(id), argNone, argNone}}, Node: -1, Slot: id}
 	return e
 }

@@ -94,6 +94,19 @@ func (t *Trie[K, P]) Step(n *Node[K, P], k *K) *Node[K, P] {
 	return t.search(n, k)
 }
 
+// Predicted is the child taken last, with its key: what comes next if a
+// program does again what it did. It is nil where nobody has been.
+func (n *Node[K, P]) Predicted() (*Node[K, P], *K) {
+	if n == nil {
+		return nil, nil
+	}
+	c := n.last.Load()
+	if c == nil {
+		return nil, nil
+	}
+	return c, &c.key
+}
+
 func (t *Trie[K, P]) search(n *Node[K, P], k *K) *Node[K, P] {
 	kids := n.kids.Load()
 	if kids == nil {

@@ -222,7 +222,7 @@ func (s *Stream) deliver(v *Value, st *storage, e *OpError) {
 	}
 	st.retainAs(handles)
 	v.mem, v.state = st, stReady
-	if v.scope.Load() == nil {
+	if v.owner() == nil {
 		st.watch()
 	}
 }

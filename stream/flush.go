@@ -35,11 +35,11 @@ type entry struct {
 // else the plan is dispatched and recording goes on. Errors end up in the
 // values they concern. The lock is held.
 func (s *Stream) flush(end segment.End, wait bool) {
-	if len(s.q.Nodes) == 0 {
+	if s.q.Len() == 0 {
 		s.reset()
 		return
 	}
-	ops := len(s.q.Nodes)
+	ops := s.q.Len()
 	start := time.Now()
 	if limit := s.dev.pinnedLimit(); s.dev.mem.pinned.Load() > limit {
 		end.All = true
@@ -87,7 +87,7 @@ func (s *Stream) reset() {
 func (s *Stream) segment(end segment.End) *segment.Segment {
 	w := &s.work
 	seg := &w.seg
-	seg.Nodes, seg.Out = s.q.Nodes, s.q.Out
+	seg.Nodes, seg.Out = s.q.Nodes()
 	seg.Tensors, seg.Scalars = seg.Tensors[:0], seg.Scalars[:0]
 	for _, sc := range s.q.Scalars {
 		seg.Scalars = append(seg.Scalars, segment.Scalar(sc))
@@ -95,7 +95,7 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 	for id := range s.q.Slots {
 		sl := &s.q.Slots[id]
 		seg.Tensors = append(seg.Tensors, segment.Tensor{
-			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(s, int32(id), sl, end),
+			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(seg, int32(id), sl, end),
 		})
 	}
 	return seg
@@ -103,7 +103,7 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 
 // lifeOf applies rule L3. It depends on the relative ops and the end only, so
 // that a plan fits every segment of the same form.
-func lifeOf(s *Stream, id int32, sl *queue.Slot[held], end segment.End) segment.Life {
+func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.End) segment.Life {
 	switch {
 	case sl.Def < 0 && sl.Released:
 		return segment.LifeInputDying
@@ -115,7 +115,7 @@ func lifeOf(s *Stream, id int32, sl *queue.Slot[held], end segment.End) segment.
 		return segment.LifeDead
 	case sl.Uses == 0 || end.All:
 		return segment.LifeWrite
-	case s.q.Nodes[sl.Def].Op.Class() == ir.ClassReduce: // too dear to repeat
+	case seg.Nodes[sl.Def].Op.Class() == ir.ClassReduce: // too dear to repeat
 		return segment.LifeWrite
 	}
 	return segment.LifeVirtual
@@ -179,7 +179,7 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 // knownLines is where the queued nodes were recorded: as this queue knows, else
 // as plans with a common beginning do.
 func (s *Stream) knownLines() []string {
-	lines := make([]string, len(s.q.Nodes))
+	lines := make([]string, s.q.Len())
 	copy(lines, s.lines)
 	at := s.dev.trie.Root()
 	for i := range s.q.Entries {
@@ -319,7 +319,7 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		if st := w.mem[id]; st != nil && seg.Tensors[id].Life == segment.LifeWrite {
 			st.retainAs(handles)
 			v.mem, v.state = st, stReady
-			if v.scope.Load() == nil {
+			if v.owner() == nil {
 				st.watch()
 			}
 			continue
@@ -334,7 +334,7 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		}
 		r.live.Add(1)
 		v.ext, v.state = &r.self, stVirtual
-		if v.scope.Load() == nil {
+		if v.owner() == nil {
 			r.watch()
 		}
 	}

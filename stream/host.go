@@ -70,11 +70,10 @@ func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b 
 	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
 	dst.mem = &b.dense
 	b.count(handles)
+	s.enter(dst, scope)
 	s.mu.Unlock()
-	if scope != nil {
-		scope.adopt(dst)
-	}
-	if dst.scope.Load() == nil { // or its scopes are closed
+	s.entered(dst, scope)
+	if dst.owner() == nil { // or its scopes are closed
 		b.watch()
 	}
 }
@@ -262,11 +261,10 @@ func To(dst *Value, p Place, v *Value) {
 	s.mu.Lock()
 	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, v.dt, v.form, stReady, st
 	st.count(handles)
+	s.enter(dst, p.Scope)
 	s.mu.Unlock()
-	if p.Scope != nil {
-		p.Scope.adopt(dst)
-	}
-	if dst.scope.Load() == nil {
+	s.entered(dst, p.Scope)
+	if dst.owner() == nil {
 		st.watch()
 	}
 }

@@ -38,7 +38,7 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 	rest, across := s.cutAt(cut)
 	s.flush(end, wait)
 	s.recordAgain(rest, across)
-	if len(s.q.Nodes) == 0 {
+	if s.q.Len() == 0 {
 		s.reset() // releases of what the cut segment read: they are done
 	}
 }
@@ -75,7 +75,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			rest = append(rest, a)
 			continue
 		}
-		a.node, a.form, a.out = q.Nodes[e.Node], q.Slots[e.Slot].Form, q.Slots[e.Slot].H
+		a.node, a.form, a.out = q.Node(e), q.Slots[e.Slot].Form, q.Slots[e.Slot].H
 		a.line = lineOf(s.lines, nil, e.Node)
 		for i, arg := range a.node.Args[:a.node.NArgs] {
 			if arg.Scalar {
@@ -95,9 +95,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			h.st.release()
 		}
 	}
-	clear(q.Slots[slots:])
-	clear(q.Nodes[nodes:])
-	q.Entries, q.Nodes, q.Out, q.Slots = q.Entries[:cut], q.Nodes[:nodes], q.Out[:nodes], q.Slots[:slots]
+	q.Truncate(cut, nodes, slots)
 	s.lines = s.lines[:min(len(s.lines), nodes)]
 	return rest, across
 }
@@ -155,8 +153,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			}
 			continue
 		}
-		*s.q.Next() = a.node
-		out.now = s.push(a.form, a.out)
+		out.now = s.push(&a.node, a.form, a.out)
 		if v := a.out.v; v != nil {
 			v.id, v.gen, v.state = out.now, s.gen, stPending
 		}

@@ -157,8 +157,7 @@ func (s *Stream) replay(v *Value) int32 {
 		if id == last {
 			h.v = v
 		}
-		*s.q.Next() = node
-		now[id] = s.push(queue.NewForm(node.Shape), h)
+		now[id] = s.push(&node, queue.NewForm(node.Shape), h)
 		if s.node == nil || s.dev.opts.Lines {
 			s.noteLine(lineOf(nil, r.entry, int32(n)))
 		}

@@ -49,7 +49,7 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 				home = h
 			}
 		}
-		if sc := v.scope.Load(); sc != scope && (!tensors || deeper(sc, scope)) {
+		if sc := v.owner(); sc != scope && (!tensors || deeper(sc, scope)) {
 			scope = sc
 		}
 		tensors = true
@@ -66,6 +66,8 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 	home.mu.Unlock()
 	if err != nil {
 		failIn(dst, home, scope, op.String(), err, args)
+	} else {
+		home.entered(dst, scope)
 	}
 }
 
@@ -156,8 +158,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 			ids[i] = s.slot(v)
 		}
 	}
-	n := s.q.Next()
-	n.Op, n.DT, n.Attr, n.NArgs = op, dt, attr, uint8(len(args))
+	n := ir.Node{Op: op, DT: dt, Attr: attr, NArgs: uint8(len(args))}
 	for i := range args {
 		a := &n.Args[i]
 		if a.ID, a.Scalar = ids[i], args[i].V == nil; a.Scalar {
@@ -165,10 +166,8 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		}
 	}
 	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, dt, form, stPending, s.gen
-	dst.id = s.push(form, held{v: dst})
-	if scope != nil {
-		scope.adopt(dst)
-	}
+	dst.id = s.push(&n, form, held{v: dst})
+	s.enter(dst, scope)
 	if s.node == nil || s.dev.opts.Lines {
 		s.noteLine(caller())
 	}
@@ -176,11 +175,16 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	return nil
 }
 
-// push appends the node that the queue's Next gave: it is recorded, weighed and
-// matched. It returns the result's relative id. The lock is held.
-func (s *Stream) push(form *queue.Form, h held) int32 {
-	e := s.q.Append(form, h)
-	s.weigh(&s.q.Nodes[e.Node])
+// push appends a node: it is recorded, weighed and matched. It returns the
+// result's relative id. The lock is held.
+func (s *Stream) push(n *ir.Node, form *queue.Form, h held) int32 {
+	for _, a := range n.Args[:n.NArgs] {
+		if !a.Scalar {
+			s.use(a.ID)
+		}
+	}
+	e := s.q.Append(n, form, h)
+	s.weigh(n.DT, form)
 	s.step(e)
 	return e.Slot
 }
@@ -188,10 +192,10 @@ func (s *Stream) push(form *queue.Form, h held) int32 {
 // noteLine remembers where the last node was recorded: for ops no plan is known
 // of, so that a plan can name the lines of its ops when it fails later.
 func (s *Stream) noteLine(line string) {
-	for len(s.lines) < len(s.q.Nodes) {
+	for len(s.lines) < s.q.Len() {
 		s.lines = append(s.lines, "")
 	}
-	s.lines[len(s.q.Nodes)-1] = line
+	s.lines[s.q.Len()-1] = line
 }
 
 // infer is ir.Infer behind a path for what is nearly every op: elementwise, on
@@ -279,7 +283,7 @@ func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 	home, scope := p.S, p.Scope
 	for _, a := range args {
 		if a.V != nil && a.V.home != nil {
-			home, scope = a.V.home, a.V.scope.Load()
+			home, scope = a.V.home, a.V.owner()
 			break
 		}
 	}
@@ -295,7 +299,7 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 	}
 	dst.home, dst.state, dst.ext = home, stFailed, &ext{err: e}
 	if scope != nil {
-		dst.scope.Store(scope) // so that descendants of it stay in the scope
+		dst.born = scope // so that descendants of it stay in the scope
 	}
 	if home != nil && !inherited {
 		home.report(e)

@@ -2,21 +2,20 @@ package stream
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/millrace-go/millrace/ir"
 )
 
 // Scope owns tensors by descent: what was created on it, and every result one
 // of whose operands it owns, unless an inner scope owns an operand too. When
-// it closes, what it still owns is released.
+// it closes, what it still owns is released. Its home's lock guards it, so that
+// an op there, as most are, takes no other.
 type Scope struct {
-	home  *Stream
+	home  *Stream // also of the scopes around it
 	outer *Scope
 	depth int
 	where site // who opened it
 
-	mu     sync.Mutex
 	owned  []*Value
 	closed bool
 	room   [32]*Value // where owned starts: steps are often short
@@ -33,53 +32,90 @@ func (sc *Scope) Inner() *Scope {
 // Home is the stream that creation ops on the scope go to.
 func (sc *Scope) Home() *Stream { return sc.home }
 
+// outwards is the scope n steps further out, nil for none.
+func (sc *Scope) outwards(n uint32) *Scope {
+	for ; n > 0 && sc != nil; n-- {
+		sc = sc.outer
+	}
+	return sc
+}
+
 func deeper(a, b *Scope) bool {
 	return a != nil && (b == nil || a.depth > b.depth)
 }
 
-// adopt makes v the scope's. A scope that is closed already passes it on.
+// adopt makes v, which says that the scope owns it, one of those that its end
+// releases. A scope that is closed already passes it on. The lock is held.
 func (sc *Scope) adopt(v *Value) {
-	sc.mu.Lock()
 	for sc.closed {
-		sc.mu.Unlock()
-		if sc = sc.outer; sc == nil {
+		if !v.leave(sc) || sc.outer == nil {
 			return
 		}
-		sc.mu.Lock()
+		sc = sc.outer
 	}
-	v.scope.Store(sc)
-	if n := len(sc.owned); n == cap(sc.owned) && n >= 64 { // a scope may last as long as the program
-		sc.owned = slices.DeleteFunc(sc.owned, func(v *Value) bool { return v.scope.Load() != sc })
-		if len(sc.owned) > n/2 { // else it is looked through too often
-			sc.owned = slices.Grow(sc.owned, n)
-		}
-	}
-	if sc.owned == nil {
-		sc.owned = sc.room[:0]
+	if len(sc.owned) == cap(sc.owned) {
+		sc.makeRoom()
 	}
 	sc.owned = append(sc.owned, v)
-	sc.mu.Unlock()
+}
+
+// makeRoom forgets what the scope no longer owns before the list grows: a scope
+// may last as long as the program.
+func (sc *Scope) makeRoom() {
+	n := len(sc.owned)
+	if n == 0 {
+		sc.owned = sc.room[:0]
+		return
+	}
+	sc.owned = slices.DeleteFunc(sc.owned, func(v *Value) bool { return v.owner() != sc })
+	if len(sc.owned) > n/2 { // else it is looked through too often
+		sc.owned = slices.Grow(sc.owned, n)
+	}
+}
+
+// enter makes a new value of the stream a scope's, if there is one. The
+// stream's lock is held: where the scope's home is another stream, whose lock
+// must not be taken now, it is done by entered after the unlock.
+func (s *Stream) enter(v *Value, sc *Scope) {
+	if sc == nil {
+		return
+	}
+	v.born = sc
+	if sc.home == s {
+		sc.adopt(v)
+	}
+}
+
+func (s *Stream) entered(v *Value, sc *Scope) {
+	if sc == nil || sc.home == s {
+		return
+	}
+	sc.home.mu.Lock()
+	sc.adopt(v)
+	sc.home.mu.Unlock()
+	if v.owner() == nil { // all closed
+		s.mu.Lock()
+		s.watch(v)
+		s.mu.Unlock()
+	}
 }
 
 // Keep moves v to the enclosing scope, or out of all scopes.
 func (sc *Scope) Keep(v *Value) {
-	sc.mu.Lock()
-	found := false
-	for i := len(sc.owned) - 1; i >= 0; i-- {
-		if sc.owned[i] == v {
-			sc.owned = append(sc.owned[:i], sc.owned[i+1:]...)
-			found = true
-			break
+	sc.home.mu.Lock()
+	i := len(sc.owned) - 1
+	for i >= 0 && sc.owned[i] != v {
+		i--
+	}
+	found := i >= 0 && v.leave(sc)
+	if found {
+		sc.owned = slices.Delete(sc.owned, i, i+1)
+		if sc.outer != nil {
+			sc.outer.adopt(v)
 		}
 	}
-	sc.mu.Unlock()
-	if !found {
-		return
-	}
-	v.scope.Store(nil)
-	if sc.outer != nil {
-		sc.outer.adopt(v)
-	} else if s := v.home; s != nil {
+	sc.home.mu.Unlock()
+	if s := v.home; found && v.owner() == nil && s != nil {
 		s.mu.Lock()
 		s.watch(v)
 		s.mu.Unlock()
@@ -88,10 +124,10 @@ func (sc *Scope) Keep(v *Value) {
 
 // Close releases what the scope owns, in the order it was made.
 func (sc *Scope) Close() {
-	sc.mu.Lock()
+	sc.home.mu.Lock()
 	owned := sc.owned
 	sc.owned, sc.closed = nil, true
-	sc.mu.Unlock()
+	sc.home.mu.Unlock()
 	by := &ext{scope: sc}
 	for _, v := range owned {
 		release(v, by)
@@ -117,7 +153,7 @@ func release(v *Value, by *ext) {
 	if v.state != stFailed && v.state != stReleased { // those keep telling why
 		v.state, v.ext = stReleased, by
 	}
-	v.scope.Store(nil)
+	v.out.Store(ownedByNone)
 }
 
 // drop ends a handle's hold on its value. The lock is held.
@@ -183,7 +219,7 @@ func Set(t, u *Value) {
 	if u.state != stFailed {
 		u.mem, u.ext, u.state = nil, &ext{to: t, toEpoch: t.epoch}, stMoved
 	}
-	if t.scope.Load() == nil {
+	if t.owner() == nil {
 		s.watch(t)
 	}
 }

@@ -144,18 +144,17 @@ func (s *Stream) cut() {
 	}
 }
 
-// weigh adds to the bytes that the queue will hold when it runs: operands, and
-// results that no op has consumed yet. n was appended just now.
-func (s *Stream) weigh(n *ir.Node) {
-	size := &s.dev.caps.ElemSize
-	s.weight += s.q.Slots[len(s.q.Slots)-1].Form.Elems * int64(size[n.DT])
-	for i, a := range n.Args[:n.NArgs] {
-		if a.Scalar || i > 0 && a == n.Args[i-1] {
-			continue
-		}
-		if sl := &s.q.Slots[a.ID]; sl.Def >= 0 && sl.Uses == 1 {
-			s.weight -= sl.Form.Elems * int64(size[sl.DT])
-		}
+// weigh adds a result to the bytes that the queue will hold when it runs:
+// operands, and results that no op has consumed yet.
+func (s *Stream) weigh(dt ir.DType, form *queue.Form) {
+	s.weight += form.Elems * int64(s.dev.caps.ElemSize[dt])
+}
+
+// use notes that a node reads a relative id.
+func (s *Stream) use(id int32) {
+	sl := &s.q.Slots[id]
+	if sl.Uses++; sl.Uses == 1 && sl.Def >= 0 {
+		s.weight -= sl.Form.Elems * int64(s.dev.caps.ElemSize[sl.DT])
 	}
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
@@ -23,16 +24,17 @@ const (
 // so that recording an op costs one allocation. A Value must not be copied
 // after it was passed to this package. Its fields belong to its home stream's
 // lock, except home, dt and form, which change only when Set gives a handle a
-// value of another stream or type, and scope.
+// value of another stream or type, and born and out, which say whose it is.
 type Value struct {
 	home  *Stream
-	scope atomic.Pointer[Scope]
-	form  *queue.Form // nil: unknown
-	mem   *storage    // stReady
-	ext   *ext        // recipe, error, release line or forward: what few values have
-	gen   uint64      // queue generation in which id is valid
-	id    int32       // relative id in the home stream's queue
-	epoch uint32      // counts Set, so that forwards notice
+	born  *Scope        // the scope it was made in, nil for none: never changes
+	form  *queue.Form   // nil: unknown
+	mem   *storage      // stReady
+	ext   *ext          // recipe, error, release line or forward: what few values have
+	gen   uint64        // queue generation in which id is valid
+	id    int32         // relative id in the home stream's queue
+	epoch uint32        // counts Set, so that forwards notice
+	out   atomic.Uint32 // how many scopes out of born it has moved since
 	dt    ir.DType
 	state state
 }
@@ -73,4 +75,30 @@ func (v *Value) Err() error {
 	}
 	e.seen.Store(true)
 	return e
+}
+
+// owner is the scope whose end will release v, nil for none.
+func (v *Value) owner() *Scope {
+	sc := v.born
+	if n := v.out.Load(); n > 0 {
+		sc = sc.outwards(n)
+	}
+	return sc
+}
+
+// ownedByNone is the count of a value that is out of all scopes.
+const ownedByNone = math.MaxUint32
+
+// leave moves v from a scope that owns it to the next one out, or out of all
+// scopes. It reports false where v was released meanwhile.
+func (v *Value) leave(sc *Scope) bool {
+	for {
+		n := v.out.Load()
+		if v.born.outwards(n) != sc {
+			return false
+		}
+		if v.out.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }

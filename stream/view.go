@@ -117,7 +117,5 @@ func (s *Stream) addView(dst *Value, scope *Scope, st *storage, view fusion.View
 	st.retainAs(handles)
 	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stReady
 	dst.mem = &storage{block: st.block, view: &view}
-	if scope != nil {
-		scope.adopt(dst)
-	}
+	s.enter(dst, scope)
 }

@@ -1,0 +1,82 @@
+package stream
+
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+)
+
+// Apply records an elementwise op whose dtype follows from its operands. It is
+// Record for nearly every op, and its short way is the one that a hot stream
+// takes: the trie says which op comes next if the program does again what it
+// did, and if it does, all that Record would find out is in that op's key.
+func Apply(dst *Value, op ir.Op, args []Arg) {
+	v := args[0].V
+	if v == nil && len(args) > 1 {
+		v = args[1].V
+	}
+	if v != nil && v.home != nil {
+		s := v.home
+		s.mu.Lock()
+		done := s.again(dst, op, args)
+		s.mu.Unlock()
+		if done {
+			return
+		}
+	}
+	Record(dst, Place{}, op, ir.Invalid, nil, nil, args)
+}
+
+// again records op if it is the one that the trie predicts: on tensors that
+// the queue knows, all of one shape, and scalars. Else nothing has changed when
+// it returns false. The lock is held.
+//
+// What it need not ask: a key that is in the trie was legal when it was put
+// there, so the op takes operands of these dtypes, its result has the key's,
+// and the device supports it.
+func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
+	next, key := s.node.Predicted()
+	if next == nil || !key.Plain(op, len(args)) || s.usable() != nil || s.dev.opts.Lines {
+		return false
+	}
+	var form *queue.Form
+	var scope *Scope
+	for i := range args {
+		v := args[i].V
+		if v == nil {
+			if _, ok := key.Scalar(i); !ok {
+				return false
+			}
+			continue
+		}
+		if v.home != s || v.gen != s.gen || v.state != stPending && (v.state != stReady || v.mem.fault.Load() != nil) {
+			return false
+		}
+		if form == nil {
+			form, scope = v.form, v.owner()
+		} else if sc := v.owner(); sc != scope && deeper(sc, scope) {
+			scope = sc
+		}
+		if !form.Equal(v.form) || !key.Tensor(i, v.id, v.dt, form) {
+			return false
+		}
+	}
+	if form == nil || scope != nil && scope.home != s {
+		return false
+	}
+
+	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, key.DT(), form, stPending, s.gen
+	dst.id = s.q.AppendAs(key, form, held{v: dst}).Slot
+	for i := range args {
+		if v := args[i].V; v != nil {
+			s.use(v.id)
+		} else {
+			dt, _ := key.Scalar(i)
+			s.q.Scalar(dt, args[i].Bits)
+		}
+	}
+	s.weigh(dst.dt, form)
+	s.node = next
+	s.enter(dst, scope)
+	s.maybeCut()
+	return true
+}

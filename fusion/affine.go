@@ -82,8 +82,8 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	if h.Up {
 		from, to = to, from
 	}
-	if n.Op == ir.Reshape {
-		return l.reshape(t, to)
+	if n.Op == ir.Reshape || n.Op.Class() == ir.ClassReduce && (!h.Up || !t.stands(from)) {
+		return l.reshape(t, to) // to a reduction's result also from what is reduced already
 	}
 	if !t.stands(from) {
 		return fmt.Errorf("%w: at %v, not %v", errPath, t.shape[:t.rank], from)
@@ -109,7 +109,7 @@ func crossable(op ir.Op, up bool) bool {
 	case ir.Expand, ir.Slice:
 		return !up
 	}
-	return up && op.Class() == ir.ClassReduce
+	return op.Class() == ir.ClassReduce // down only where nothing was reduced but dims of size 1
 }
 
 func (t *tracer) stands(s ir.Shape) bool {

@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
@@ -11,7 +12,7 @@ import (
 // is made once per (tensor, index map), and equal instructions are one.
 type body struct {
 	x    *explorer
-	own  []root // what the group itself writes: never read from memory
+	g    *group // what it writes itself is never read from memory
 	code []ir.Instr
 	seen map[ir.Instr]ir.Ref
 	inst map[instance]ir.Ref
@@ -45,8 +46,8 @@ type bodyOperand struct {
 
 // reset makes b an empty body, keeping its memory but for the sets, which
 // costs hold on to.
-func (b *body) reset(x *explorer, own []root) {
-	b.x, b.own, b.err, b.weight = x, own, nil, 0
+func (b *body) reset(x *explorer, g *group) {
+	b.x, b.g, b.err, b.weight = x, g, nil, 0
 	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
 	if b.seen == nil || len(b.seen) > 64 { // clearing costs what the largest body did
 		b.seen = make(map[ir.Instr]ir.Ref)
@@ -84,20 +85,33 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 	case ir.ClassCreate, ir.ClassElementwise:
 		return b.apply(n, t, m)
 	}
-	if !b.x.isReduction(t) {
+	if !b.x.isRowOp(t) {
 		return b.value(n.Args[0].ID, m)
 	}
-	b.err = fmt.Errorf("%s: %w", n.Op, errReducedHere)
-	return b.emit(ir.Const, b.x.seg.Tensors[t].DT, 0)
+	return b.rowOp(n, t, m)
 }
 
 func (b *body) owns(t int32) bool {
-	for i := range b.own {
-		if b.own[i].tensor == t {
-			return true
-		}
+	return slices.ContainsFunc(b.g.roots, func(r root) bool { return r.tensor == t })
+}
+
+// rowOp makes the result of a row op, which is known only where its row is one
+// of the group's.
+func (b *body) rowOp(n *ir.Node, t int32, m *indexMap) ir.Ref {
+	if !b.g.rowsOf(b.x, n) || m != b.x.maps.row(b.x.seg.Tensors[t].Def) {
+		b.err = fmt.Errorf("%s: %w", n.Op, errOtherRows)
+		return b.emit(ir.Const, n.DT, 0)
 	}
-	return false
+	var buf [2]ir.Ref
+	args := buf[:0]
+	for _, a := range n.Args[:n.NArgs] {
+		args = append(args, b.value(a.ID, b.x.maps.identity(b.g.domain)))
+	}
+	imm := uint64(0)
+	if n.Attr.Descending {
+		imm = 1
+	}
+	return b.emit(n.Op, n.DT, imm, args...)
 }
 
 // apply makes an elementwise or creation op's value.

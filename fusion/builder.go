@@ -14,7 +14,7 @@ type builder struct {
 
 const (
 	kindElementwise = iota
-	kindReduction
+	kindRows
 )
 
 // builders is the table of kinds. It is filled in init because the functions
@@ -23,17 +23,17 @@ var builders [2]builder
 
 func init() {
 	builders[kindElementwise] = builder{growElementwise}
-	builders[kindReduction] = builder{growReduction}
+	builders[kindRows] = builder{growRows}
 }
 
 func growElementwise(x *explorer, g, other *group) ([]*group, string) {
 	if other.over >= 0 {
-		return nil, "" // a reduction's domain is given: it grows, or nobody
+		return nil, "" // the domain of a row op is given: it grows, or nobody
 	}
 	return x.growAlong(g, other, x.bridges(g, other))
 }
 
-func growReduction(x *explorer, g, other *group) ([]*group, string) {
+func growRows(x *explorer, g, other *group) ([]*group, string) {
 	if other.over >= 0 {
 		if other.domain != g.domain {
 			return nil, x.unrelated(g.domain, other.domain)

@@ -63,8 +63,15 @@ func (d *dimSet) relate(seg *segment.Segment, n int) {
 				d.broadcast(seg, a.ID, seg.Out[n])
 			}
 		}
-	case ir.ClassView, ir.ClassReduce:
+	case ir.ClassView:
 		d.view(seg, node, node.Args[0].ID, seg.Out[n])
+	case ir.ClassReduce:
+		for _, a := range node.Args[1:node.NArgs] {
+			d.broadcast(seg, a.ID, node.Args[0].ID) // of equal shapes
+		}
+		d.reduce(seg, node, node.Args[0].ID, seg.Out[n])
+	case ir.ClassScan, ir.ClassSort:
+		d.broadcast(seg, node.Args[0].ID, seg.Out[n])
 	}
 }
 
@@ -98,19 +105,22 @@ func (d *dimSet) view(seg *segment.Segment, node *ir.Node, arg, out int32) {
 		ir.EachRun(from, to, func(i0, i1, j0, j1 int) {
 			d.run(a+int32(i0), a+int32(i1), o+int32(j0), o+int32(j1))
 		})
-	case ir.Sum, ir.Max:
-		k := int32(0)
-		for i := range from {
-			reduced := has(node.Attr.Axes, i)
-			switch {
-			case !reduced:
-				d.union(o+k, a+int32(i))
-			case node.Attr.Keep:
-				d.union(o+k, one)
-			}
-			if !reduced || node.Attr.Keep {
-				k++
-			}
+	}
+}
+
+func (d *dimSet) reduce(seg *segment.Segment, node *ir.Node, arg, out int32) {
+	a, o := d.first[arg], d.first[out]
+	k := int32(0)
+	for i := range seg.Tensors[arg].Shape {
+		reduced := has(node.Attr.Axes, i)
+		switch {
+		case !reduced:
+			d.union(o+k, a+int32(i))
+		case node.Attr.Keep:
+			d.union(o+k, one)
+		}
+		if !reduced || node.Attr.Keep {
+			k++
 		}
 	}
 }
@@ -146,11 +156,15 @@ func has(axes []int, i int) bool {
 }
 
 // classes numbers the shapes of a segment so that two tensors of one class
-// have equal shapes whatever the sizes.
+// have equal shapes whatever the sizes. Some classes have no tensor: shapes
+// that index maps pass on their way.
 type classes struct {
-	of   []int32   // class of each tensor
-	dims [][]int32 // dim representatives of each class
-	rep  []int32   // lowest tensor of each class
+	of    []int32   // class of each tensor
+	dims  [][]int32 // dim representatives of each class
+	rep   []int32   // lowest tensor of each class, -1 where there is none
+	elems []int64   // at explored sizes
+	size  []int64   // of each dim representative, at explored sizes
+	known map[dimKey]int32
 }
 
 type dimKey struct {
@@ -159,23 +173,64 @@ type dimKey struct {
 }
 
 func newClasses(seg *segment.Segment, d *dimSet) *classes {
-	c := &classes{of: make([]int32, len(seg.Tensors))}
-	known := make(map[dimKey]int32)
+	c := &classes{of: make([]int32, len(seg.Tensors)), size: make([]int64, len(d.parent)), known: make(map[dimKey]int32)}
+	c.size[one] = 1
 	for t := range seg.Tensors {
 		key := dimKey{rank: len(seg.Tensors[t].Shape)}
-		for i := range key.rank {
-			key.dims[i] = d.find(d.first[t] + int32(i))
+		for i, n := range seg.Tensors[t].Shape {
+			v := d.find(d.first[t] + int32(i))
+			key.dims[i], c.size[v] = v, int64(n)
 		}
-		id, ok := known[key]
-		if !ok {
-			id = int32(len(c.rep))
-			known[key] = id
-			c.rep = append(c.rep, int32(t))
-			c.dims = append(c.dims, append([]int32(nil), key.dims[:key.rank]...))
-		}
-		c.of[t] = id
+		c.of[t] = c.intern(key, int32(t))
 	}
 	return c
+}
+
+// intern numbers a shape, which tensor t has (-1: none that is known).
+func (c *classes) intern(key dimKey, t int32) int32 {
+	if id, ok := c.known[key]; ok {
+		return id
+	}
+	id := int32(len(c.rep))
+	c.known[key] = id
+	c.rep = append(c.rep, t)
+	c.dims = append(c.dims, append([]int32(nil), key.dims[:key.rank]...))
+	n := int64(1)
+	for _, v := range key.dims[:key.rank] {
+		n *= c.size[v]
+	}
+	c.elems = append(c.elems, n)
+	return id
+}
+
+// kept is a class with some dims made 1.
+func (c *classes) kept(class int32, axes []int) int32 {
+	key := c.key(class)
+	for _, a := range axes {
+		key.dims[a] = one
+	}
+	return c.intern(key, -1)
+}
+
+// stripped is a class without its leading dims of size 1.
+func (c *classes) stripped(class int32) int32 {
+	key := c.key(class)
+	n := 0
+	for n < key.rank && key.dims[n] == one {
+		n++
+	}
+	if n == 0 {
+		return class
+	}
+	short := dimKey{rank: key.rank - n}
+	copy(short.dims[:], key.dims[n:key.rank])
+	return c.intern(short, -1)
+}
+
+func (c *classes) key(class int32) dimKey {
+	key := dimKey{rank: len(c.dims[class])}
+	copy(key.dims[:], c.dims[class])
+	return key
 }
 
 // broadcasts reports that a value of class to can be read at every point of

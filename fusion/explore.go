@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/millrace-go/millrace/runtime"
@@ -97,6 +98,16 @@ func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explore
 func (x *explorer) eachRoot() {
 	x.chooseRoots(x.stored)
 	x.wanted = slices.Clone(x.stored)
+	for t := range x.wanted {
+		if x.isDear(int32(t)) && x.seg.Tensors[t].Life != segment.LifeWrite {
+			x.wanted[t] = false // unless a kernel reads it
+		}
+	}
+	for _, b := range x.alias {
+		if b >= 0 {
+			x.wanted[b] = true
+		}
+	}
 	for _, t := range x.roots {
 		x.groups = append(x.groups, x.groupOf(t))
 	}
@@ -154,7 +165,11 @@ func (x *explorer) saved() float64 {
 	}
 	u := newExplorer(x.seg, x.caps, Options{Mode: Unfused})
 	u.eachAlone()
-	return u.total() - x.total()
+	apart, now := u.total(), x.total()
+	if math.Abs(apart-now) < 1e-9*apart { // the same, summed in another order
+		return 0
+	}
+	return apart - now
 }
 
 // refusals says of pairs of steps that share data why they are two.

@@ -65,12 +65,21 @@ func (g *graph) isView(t int32) bool {
 	return n != nil && n.Op.Class() == ir.ClassView
 }
 
-// isReduction reports a result of folding. Over no axes there is nothing to
-// fold: the result is the operand.
-func (g *graph) isReduction(t int32) bool {
+// isRowOp reports a result of a row op. Over no axes there is nothing to fold:
+// the result is the operand, unless it is a position or a product.
+func (g *graph) isRowOp(t int32) bool {
 	n := g.node(t)
-	return n != nil && n.Op.Class() == ir.ClassReduce && len(n.Attr.Axes) > 0
+	return n != nil && n.Op.Info().RowOp && !g.folds1(n)
 }
+
+// folds1 reports a reduction that gives back what it is given.
+func (g *graph) folds1(n *ir.Node) bool {
+	info := n.Op.Info()
+	return info.Class == ir.ClassReduce && len(n.Attr.Axes) == 0 && info.Arity == 1 && !info.Position
+}
+
+// isDear reports a result too dear to be computed twice.
+func (g *graph) isDear(t int32) bool { return g.isRowOp(t) }
 
 // base goes down through views to what t's elements are elements of.
 func (g *graph) base(t int32) int32 {
@@ -103,7 +112,7 @@ func (g *graph) chooseRoots(stored []bool) {
 		count[b]++
 	}
 	for t := range g.seg.Tensors {
-		if g.needed[t] && g.isReduction(int32(t)) {
+		if g.needed[t] && g.isDear(int32(t)) {
 			stored[t] = true
 		}
 		if count[t] > 0 && (views[t] > g.elems(int32(t)) || count[t] > 1 && views[t] == g.elems(int32(t))) {
@@ -158,7 +167,7 @@ func (g *graph) check() error {
 	for i := range g.seg.Nodes {
 		n := &g.seg.Nodes[i]
 		switch n.Op.Class() {
-		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassEntry:
+		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassScan, ir.ClassSort, ir.ClassEntry:
 		default:
 			return fmt.Errorf("node %d: %s is not an op on tensors", i, n.Op)
 		}

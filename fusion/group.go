@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // root is a tensor that a group writes: from a point of the group's domain, at
-// leads to its element. A reduction's result has the identity there; the
-// reduced dims have no part in its position.
+// leads to its element.
 type root struct {
 	tensor int32
 	at     *indexMap
@@ -20,8 +20,8 @@ type root struct {
 type group struct {
 	kind   *builder
 	domain int32 // shape class
-	over   int32 // the reduced tensor, -1 in an elementwise group
-	axes   []int // reduced
+	over   int32 // a tensor that row ops go over, -1 in an elementwise group
+	axes   []int // along which its rows lie
 	roots  []root
 	cost   *cost
 }
@@ -44,43 +44,34 @@ type cost struct {
 func (x *explorer) groupOf(t int32) *group {
 	b := &builders[kindElementwise]
 	g := &group{kind: b, domain: x.class.of[t], over: -1}
-	if n := x.node(t); x.isReduction(t) {
-		g.kind = &builders[kindReduction]
+	if n := x.node(t); x.isRowOp(t) {
+		g.kind = &builders[kindRows]
 		g.over = n.Args[0].ID
 		g.domain, g.axes = x.class.of[g.over], n.Attr.Axes
+		g.roots = []root{{t, x.maps.row(x.seg.Tensors[t].Def)}}
+		return g
 	}
 	g.roots = []root{{t, x.maps.identity(g.domain)}}
 	return g
 }
 
+// rowsOf reports that a row op goes over the rows of g's domain.
+func (g *group) rowsOf(x *explorer, n *ir.Node) bool {
+	return g.over >= 0 && x.class.of[n.Args[0].ID] == g.domain && slices.Equal(n.Attr.Axes, g.axes)
+}
+
 // body instantiates everything a group computes. It is valid until the next call.
-func (x *explorer) body(g *group) (*body, []codegen.Store, []codegen.Reduce) {
+func (x *explorer) body(g *group) (*body, []codegen.Store) {
 	b := &x.scratch
-	b.reset(x, g.roots)
+	b.reset(x, g)
 	var stores []codegen.Store
-	var reduces []codegen.Reduce
 	for _, r := range g.roots {
-		if !x.isReduction(r.tensor) {
-			stores = append(stores, codegen.Store{Value: b.value(r.tensor, r.at)})
-			continue
-		}
-		n := x.node(r.tensor)
-		b.nodes.add(x.seg.Tensors[r.tensor].Def)
-		b.weight++
-		reduces = append(reduces, codegen.Reduce{Op: n.Op, Value: b.value(n.Args[0].ID, r.at)})
+		stores = append(stores, codegen.Store{Value: b.value(r.tensor, r.at)})
 	}
-	s, d := 0, 0
-	for _, r := range g.roots {
-		slot := b.operand(codegen.Output, r.tensor, r.at)
-		if !x.isReduction(r.tensor) {
-			stores[s].Operand = slot
-			s++
-			continue
-		}
-		reduces[d].Operand = slot
-		d++
+	for i, r := range g.roots {
+		stores[i].Operand = b.operand(codegen.Output, r.tensor, r.at)
 	}
-	return b, stores, reduces
+	return b, stores
 }
 
 // price fills in what a group costs, once.
@@ -88,7 +79,8 @@ func (x *explorer) price(g *group) *cost {
 	if g.cost != nil {
 		return g.cost
 	}
-	b, _, _ := x.body(g)
+	b, stores := x.body(g)
+	runs := x.runs(g, b, stores)
 	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, err: b.err}
 	for i, o := range b.operands {
 		dt := x.seg.Tensors[o.tensor].DT
@@ -96,7 +88,7 @@ func (x *explorer) price(g *group) *cost {
 		case codegen.Index:
 			continue
 		case codegen.Input:
-			c.bytes += x.fetched(b.operands[:i+1]) * x.elemSize(dt)
+			c.bytes += x.fetched(b.operands[:i+1]) * x.elemSize(dt) * runs.times(i)
 			if !slices.Contains(c.reads, o.tensor) {
 				c.reads = append(c.reads, o.tensor)
 			}
@@ -104,11 +96,9 @@ func (x *explorer) price(g *group) *cost {
 			c.bytes += x.elems(o.tensor) * x.elemSize(dt)
 		}
 		c.operands++
-		if o.kind == codegen.Input || !x.isReduction(o.tensor) {
-			c.touched = append(c.touched, instance{o.tensor, o.at})
-		}
+		c.touched = append(c.touched, instance{o.tensor, o.at})
 	}
-	c.seconds = x.model.seconds(c.bytes, int64(c.weight)*x.maps.elems(g.domain))
+	c.seconds = x.model.seconds(c.bytes, runs.work)
 	g.cost = c
 	return c
 }
@@ -166,10 +156,7 @@ func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
 	g := &group{kind: a.kind, domain: a.domain, over: a.over, axes: a.axes}
 	g.roots = append(g.roots, a.roots...)
 	for _, r := range b.roots {
-		at := m
-		if !x.isReduction(r.tensor) {
-			at = x.maps.then(m, r.at)
-		}
+		at := x.maps.then(m, r.at)
 		if !at.storable() {
 			return nil, reasonCover
 		}

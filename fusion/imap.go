@@ -59,9 +59,7 @@ func newMapSet(seg *segment.Segment, c *classes) *mapSet {
 	return &mapSet{seg: seg, class: c, byKey: make(map[string]*indexMap)}
 }
 
-func (ms *mapSet) elems(class int32) int64 {
-	return int64(ms.seg.Tensors[ms.class.rep[class]].Shape.Elems())
-}
+func (ms *mapSet) elems(class int32) int64 { return ms.class.elems[class] }
 
 // identity is the map of a domain onto values of its own class.
 func (ms *mapSet) identity(class int32) *indexMap {
@@ -73,8 +71,33 @@ func (ms *mapSet) broadcast(m *indexMap, to int32) *indexMap {
 	if m.to == to {
 		return m
 	}
-	return ms.push(m, mapStep{kind: stepBroadcast, from: m.to, to: to,
-		hops: []Hop{{Node: -1, Arg: int(ms.class.rep[to])}}})
+	return ms.push(m, mapStep{kind: stepBroadcast, from: m.to, to: to, hops: ms.toward(to)})
+}
+
+// toward is a broadcast to a class that a tensor has.
+func (ms *mapSet) toward(class int32) []Hop { return []Hop{{Node: -1, Arg: int(ms.class.rep[class])}} }
+
+// row is the map from the operand of a row op to its result: of a reduction,
+// the one onto the kept dims. However a result is brought back to the shape it
+// was reduced from, kept as 1 or reshaped and broadcast or expanded, the map
+// through all of that is this one.
+func (ms *mapSet) row(def int32) *indexMap {
+	n := &ms.seg.Nodes[def]
+	d, out := ms.class.of[n.Args[0].ID], ms.class.of[ms.seg.Out[def]]
+	m := ms.identity(d)
+	if n.Op.Class() != ir.ClassReduce {
+		return m
+	}
+	up := []Hop{{Node: int(def), Up: true}}
+	k := ms.class.kept(d, n.Attr.Axes)
+	if k != d {
+		s := mapStep{kind: stepBroadcast, from: d, to: k, hops: up}
+		if ms.class.rep[k] >= 0 {
+			s.hops = ms.toward(k)
+		}
+		m = ms.push(m, s)
+	}
+	return ms.push(m, mapStep{kind: stepReshape, from: k, to: out, node: def, hops: up})
 }
 
 // through goes on from m across a view node, from its result to its operand or
@@ -152,10 +175,35 @@ func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
 	if len(steps) > 0 && steps[len(steps)-1].kind == s.kind && s.kind != stepSlice {
 		steps, s = steps[:len(steps)-1], fold(steps[len(steps)-1], s)
 	}
+	if s.kind == stepReshape && len(steps) > 0 && steps[len(steps)-1].kind == stepBroadcast {
+		steps, s = ms.afterBroadcast(steps, s)
+	}
 	if s.identity() {
 		return ms.intern(m.from, steps)
 	}
 	return ms.intern(m.from, append(steps[:len(steps):len(steps)], s))
+}
+
+// afterBroadcast is a reshape behind a broadcast in canonical form: the
+// broadcast goes to a shape without leading 1s, and a reshape that only adds
+// some is part of it where the broadcast could have left them.
+func (ms *mapSet) afterBroadcast(steps []mapStep, s mapStep) ([]mapStep, mapStep) {
+	n := len(steps) - 1
+	b := steps[n]
+	short := ms.class.stripped(b.to)
+	if ms.class.stripped(s.to) == short && len(ms.class.dims[s.to]) <= len(ms.class.dims[b.from]) {
+		b.to, b.hops = s.to, ms.toward(s.to)
+		return steps[:n], b
+	}
+	if short != b.to {
+		b.to = short
+		if ms.class.rep[short] >= 0 {
+			b.hops = ms.toward(short)
+		}
+		steps = append(steps[:n:n], b)
+	}
+	s.from = short
+	return steps, s
 }
 
 // fold is step b after step a of the same kind.
@@ -223,7 +271,10 @@ func (m *indexMap) path() []Hop {
 	var p []Hop
 	for _, s := range m.steps {
 		if s.kind == stepReshape {
-			p = append(p, s.hops[len(s.hops)-1])
+			// Where a broadcast came this way already, its hop did both.
+			if h := s.hops[len(s.hops)-1]; len(p) == 0 || p[len(p)-1] != h {
+				p = append(p, h)
+			}
 			continue
 		}
 		p = append(p, s.hops...)

@@ -102,7 +102,9 @@ func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.L
 			outputs = append(outputs, i)
 		}
 	}
-	l.emit(out)
+	if err := l.emit(out, s.Kernel); err != nil {
+		return err
+	}
 	out.Collapse(outputs)
 	return nil
 }
@@ -118,8 +120,9 @@ func (l *layouter) walk(t *tracer, seg *segment.Segment, path []Hop) error {
 }
 
 // emit writes the launch: kept dims first, then the reduced ones, each in
-// order; so the reduced dims are run through row-major.
-func (l *layouter) emit(out *runtime.Launch) {
+// order; so the reduced dims are run through row-major. Where rows are single
+// points there is a dim of them all the same.
+func (l *layouter) emit(out *runtime.Launch, k *codegen.Kernel) error {
 	var order [runtime.MaxRank]int
 	n := 0
 	for _, reduced := range [2]bool{false, true} {
@@ -138,11 +141,26 @@ func (l *layouter) emit(out *runtime.Launch) {
 		out.Dims[i] = l.domain.dims[d]
 	}
 	out.Args = make([]runtime.Access, len(l.tracers))
-	for k := range l.tracers {
-		t, a := &l.tracers[k], &out.Args[k]
+	for o := range l.tracers {
+		t, a := &l.tracers[o], &out.Args[o]
 		a.Offset, a.Stages = t.entry.off, t.stages
 		for i, d := range order[:n] {
 			a.Stride[i] = t.entry.c[d]
+			if !l.domain.reduced[d] || !k.Operands[o].Row {
+				continue
+			}
+			if a.Stride[i] != 0 && out.Dims[i] > 1 {
+				return fmt.Errorf("operand %d: %w: it moves within a row", o, errPath)
+			}
+			a.Stride[i] = 0
 		}
 	}
+	if k.HasRows() && out.Kept == n {
+		if n == runtime.MaxRank {
+			return errPath
+		}
+		out.Dims[n] = 1
+		out.Rank++
+	}
+	return nil
 }

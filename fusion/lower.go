@@ -8,32 +8,31 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// path is how an operand is reached from the domain.
-func (x *explorer) path(o bodyOperand) []Hop {
-	p := o.at.path()
-	if o.kind == codegen.Output && x.isReduction(o.tensor) {
-		p = append(p, Hop{Node: int(x.seg.Tensors[o.tensor].Def), Up: true})
-	}
-	return p
-}
-
 // kernel puts a group's program into the form devices take. The body it came
 // from is valid until the next call.
 func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
-	b, stores, reduces := x.body(g)
+	b, stores := x.body(g)
 	if b.err != nil {
 		return nil, nil, b.err
 	}
-	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: stores, Reduces: reduces}
+	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: stores}
 	for _, o := range b.operands {
 		dt := ir.Invalid
 		if o.kind != codegen.Index {
 			dt = x.seg.Tensors[o.tensor].DT
 		}
-		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, DT: dt})
+		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, DT: dt, Row: x.isRow(g, o.at)})
 	}
 	for _, s := range b.scalars {
 		k.Scalars = append(k.Scalars, x.seg.Scalars[s].DT)
+	}
+	// Where the reduced dims are 1 whatever the sizes, a map that leaves them
+	// out can come back to them: such a row has one point, and no row value.
+	ls := k.Levels()
+	for _, s := range stores {
+		if ls[s.Value] == codegen.Point {
+			k.Operands[s.Operand].Row = false
+		}
 	}
 	return k, b, nil
 }
@@ -81,8 +80,14 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 	operands := slices.Clone(b.operands)
 	k, operands, scalars = dropUnused(k, operands, scalars)
 	s := Step{Kernel: k, Domain: x.domainTensor(g), Axes: g.axes}
+	if !k.HasRows() { // what the row ops gave turned out not to matter
+		s.Axes = nil
+		for i := range k.Operands {
+			k.Operands[i].Row = false
+		}
+	}
 	for _, o := range operands {
-		s.Operands = append(s.Operands, Operand{Tensor: int(o.tensor), Path: x.path(o)})
+		s.Operands = append(s.Operands, Operand{Tensor: int(o.tensor), Path: o.at.path()})
 	}
 	for _, sc := range scalars {
 		s.Scalars = append(s.Scalars, int(sc))
@@ -92,7 +97,7 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 			s.Nodes = append(s.Nodes, n)
 		}
 	}
-	s.InPlace = x.inPlace(operands)
+	s.InPlace = x.inPlace(k, operands)
 	return s, guards, nil
 }
 
@@ -136,9 +141,6 @@ func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*co
 	}
 	for i := range k.Stores {
 		k.Stores[i].Operand = operandAt[k.Stores[i].Operand]
-	}
-	for i := range k.Reduces {
-		k.Reduces[i].Operand = operandAt[k.Reduces[i].Operand]
 	}
 	k.Operands = filter(k.Operands, operandUsed)
 	k.Scalars = filter(k.Scalars, scalarUsed)

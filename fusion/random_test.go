@@ -59,7 +59,7 @@ func (g *generator) shape() ir.Shape {
 func (g *generator) step() {
 	i := g.pick()
 	x := g.t[i]
-	switch g.r.IntN(12) {
+	switch g.r.IntN(14) {
 	case 0, 1:
 		g.node([]ir.Op{ir.Neg, ir.Abs, ir.Square, ir.Relu, ir.Sqrt}[g.r.IntN(5)], nil, 0, nil, ir.T(i))
 	case 2:
@@ -83,9 +83,11 @@ func (g *generator) step() {
 				}
 			}
 			if axes != nil {
-				g.node([]ir.Op{ir.Sum, ir.Max}[g.r.IntN(2)], &ir.Attr{Axes: axes, Keep: g.r.IntN(2) == 0}, 0, nil, ir.T(i))
+				g.node([]ir.Op{ir.Sum, ir.Max, ir.Min, ir.Prod}[g.r.IntN(4)], &ir.Attr{Axes: axes, Keep: g.r.IntN(2) == 0}, 0, nil, ir.T(i))
 			}
 		}
+	case 12, 13:
+		g.rows(i)
 	case 9:
 		if g.node(ir.Lt, nil, 0, nil, ir.T(i), ir.T(g.pick())) {
 			g.node(ir.Where, nil, 0, nil, ir.T(len(g.t)-1), ir.T(g.pick()), ir.T(g.pick()))
@@ -98,6 +100,51 @@ func (g *generator) step() {
 		} else {
 			g.node(ir.Full, nil, ir.Float32, g.shape(), g.scalar(ir.Float32))
 		}
+	}
+}
+
+// rows appends row ops over tensor i whose results come back to its shape, as
+// norms are written: kept, reshaped, or reshaped and expanded.
+func (g *generator) rows(i int) {
+	x := g.t[i]
+	axes, back := []int{}, append(ir.Shape{}, x.Shape...)
+	for d := range x.Shape {
+		if g.r.IntN(2) == 0 {
+			axes, back[d] = append(axes, d), 1
+		}
+	}
+	for range 1 + g.r.IntN(3) {
+		last := len(g.t) - 1
+		if !g.t[i].Shape.Equal(x.Shape) {
+			return
+		}
+		if len(x.Shape) > 0 && g.r.IntN(5) == 0 {
+			a := &ir.Attr{Axes: []int{g.r.IntN(len(x.Shape))}}
+			if g.node([]ir.Op{ir.CumSum, ir.CumMax, ir.Sort}[g.r.IntN(3)], a, 0, nil, ir.T(i)); len(g.t)-1 == last {
+				return
+			}
+		} else {
+			keep := g.r.IntN(2) == 0
+			if !g.node([]ir.Op{ir.Sum, ir.Max, ir.ArgMax}[g.r.IntN(3)], &ir.Attr{Axes: axes, Keep: keep}, ir.Int32, nil, ir.T(i)) {
+				return
+			}
+			if g.t[len(g.t)-1].DT != x.DT {
+				g.node(ir.Cast, nil, x.DT, nil, ir.T(len(g.t)-1))
+			}
+			if g.r.IntN(3) == 0 {
+				g.node(ir.Abs, nil, 0, nil, ir.T(len(g.t)-1))
+			}
+			if !keep {
+				g.node(ir.Reshape, nil, 0, back, ir.T(len(g.t)-1))
+			}
+			if g.r.IntN(3) == 0 {
+				g.node(ir.Expand, nil, 0, x.Shape, ir.T(len(g.t)-1))
+			}
+		}
+		if !g.node([]ir.Op{ir.Sub, ir.Mul, ir.Maximum}[g.r.IntN(3)], nil, 0, nil, ir.T(i), ir.T(len(g.t)-1)) {
+			return
+		}
+		i = len(g.t) - 1
 	}
 }
 
@@ -200,7 +247,7 @@ func TestAllOps(t *testing.T) {
 		n = 30
 	}
 	for seed := range uint64(n) {
-		p := progen.New(seed, progen.Config{MaxElems: 600})
+		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.Reductions | progen.Scans | progen.Sorts}[seed%2]})
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
 			compare(t, p, testCaps(), mode)
 		}

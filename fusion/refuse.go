@@ -12,15 +12,15 @@ const (
 	reasonChance  = "their shapes are equal by chance only"
 	reasonPoints  = "one needs what the other computes at other points"
 	reasonCover   = "a result would not be written exactly once per element"
-	reasonReduced = "one needs the reduced values of the other"
-	reasonAxes    = "they reduce over different axes"
-	reasonGuarded = "a result smaller than the domain beside a reduction"
+	reasonRows    = "one needs what the other makes of whole rows, at other points than its own rows"
+	reasonAxes    = "their rows lie along different axes"
+	reasonGuarded = "a result smaller than the domain but not one element per row"
 	reasonBetween = "a third kernel must run between them"
 	reasonSlower  = "predicted to be slower together"
 	reasonAlone   = "they share no data and the launch saved is small beside their work"
 )
 
-var errReducedHere = errors.New("the reduction ends with this kernel")
+var errOtherRows = errors.New("its rows are not those of this kernel")
 
 // rule is one check that a group about to be must pass. It returns the reason
 // why not, or nothing.
@@ -31,7 +31,7 @@ type rule func(x *explorer, g *group) string
 var rules = []rule{
 	func(x *explorer, g *group) string {
 		if x.price(g).err != nil {
-			return reasonReduced
+			return reasonRows
 		}
 		return ""
 	},
@@ -40,7 +40,7 @@ var rules = []rule{
 			return ""
 		}
 		for _, r := range g.roots {
-			if !x.isReduction(r.tensor) && !r.at.bijective() {
+			if !r.at.bijective() && !x.eachRow(g, r.at) {
 				return reasonGuarded
 			}
 		}

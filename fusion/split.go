@@ -18,6 +18,7 @@ func (x *explorer) splitOver() {
 		}
 		if t, ok := x.cutPoint(g); ok {
 			x.write(t)
+			i = 0 // what a group reads instead of computing may be one operand more
 		} else {
 			i++
 		}
@@ -120,8 +121,18 @@ func (x *explorer) readElsewhere(t int32, i int) bool {
 	return false
 }
 
+// times is how often a group computes t at one index map: once per row where it
+// fits into the rows.
+func (x *explorer) times(g *group, t int32) int64 {
+	points := x.maps.elems(g.domain)
+	if rows := points / max(1, x.rowLength(g)); x.elems(t) <= rows {
+		return rows
+	}
+	return points
+}
+
 func (x *explorer) candidate(t int32) bool {
-	if !x.needed[t] || x.stored[t] || x.isView(t) || x.node(t) == nil || x.node(t).Op == ir.Full {
+	if !x.needed[t] || x.stored[t] || x.isView(t) || x.isRowOp(t) || x.node(t) == nil || x.node(t).Op == ir.Full {
 		return false
 	}
 	users, repeated := 0, false
@@ -129,10 +140,15 @@ func (x *explorer) candidate(t int32) bool {
 	for _, g := range x.groups {
 		if c := x.price(g); c.nodes.has(def) {
 			users++
-			repeated = repeated || c.again.has(def) || x.maps.elems(g.domain) > x.elems(t)
+			repeated = repeated || c.again.has(def) || x.times(g, t) > x.elems(t)
 		}
 	}
-	return (users > 1 || repeated) && x.price(x.groupOf(t)).weight >= worthWriting
+	if users <= 1 && !repeated {
+		return false
+	}
+	// What is made of rows that are in no memory can be had there only.
+	alone := x.price(x.groupOf(t))
+	return alone.err == nil && alone.weight >= worthWriting
 }
 
 // tryWriting gives t a group of its own, lets that join what it can, and keeps

@@ -46,12 +46,13 @@ func newUses(p *Plan) *Uses {
 
 // inPlace finds the pairs of input and output that are at the same element at
 // every point. A map that broadcasts is out: the input's element is read again
-// at later points, after the store.
-func (x *explorer) inPlace(operands []bodyOperand) []InPlace {
+// at later points, after the store. So is, where there are rows, what is stored
+// before the last look at the row.
+func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace {
 	var ps []InPlace
 	for i := range operands {
 		o := &operands[i]
-		if o.kind != codegen.Output || x.isReduction(o.tensor) || !o.at.bijective() {
+		if o.kind != codegen.Output || !o.at.bijective() || !k.StoresLast(i) {
 			continue
 		}
 		for j := range operands {

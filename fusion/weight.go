@@ -20,7 +20,10 @@ func (w weights) of(code []ir.Instr, in ir.Instr) int {
 		return 0
 	}
 	info := in.Op.Info()
-	if info.Prim {
+	if info.RowOp {
+		return rowWeights[info.Class]
+	}
+	if info.Prim && in.DT == in.DT.Compute() {
 		return 1
 	}
 	key := weightKey{op: in.Op, dt: in.DT}
@@ -38,8 +41,17 @@ func (w weights) of(code []ir.Instr, in ir.Instr) int {
 	if info.Indexed {
 		args = args[2:] // the position is no operand
 	}
-	p := ir.Expansion(in.Op, in.DT, args)
-	v := max(1, len(p.Code)-len(p.Params))
+	p := ir.Widen(in.Op, in.DT, args)
+	if p == nil && !info.Prim {
+		p = ir.Expansion(in.Op, in.DT, args)
+	}
+	v := 1
+	if p != nil {
+		v = max(1, len(p.Code)-len(p.Params))
+	}
 	w[key] = v
 	return v
 }
+
+// rowWeights is what row ops cost per element of the row.
+var rowWeights = map[ir.Class]int{ir.ClassReduce: 1, ir.ClassScan: 2, ir.ClassSort: 40}

@@ -1,0 +1,173 @@
+package fusion
+
+import (
+	"math/bits"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// isRow reports that a map from g's domain takes all points of a row to one
+// element.
+func (x *explorer) isRow(g *group, m *indexMap) bool {
+	return len(g.axes) > 0 && x.moving(m)&axisMask(g.axes) == 0
+}
+
+// eachRow reports that a map takes every row to an element of its own, all
+// elements being met.
+func (x *explorer) eachRow(g *group, m *indexMap) bool {
+	kept := uint32(0)
+	for d, v := range x.class.dims[g.domain] {
+		if v != one {
+			kept |= 1 << d
+		}
+	}
+	kept &^= axisMask(g.axes)
+	return m.storable() && x.isRow(g, m) && x.moving(m)&kept == kept
+}
+
+func axisMask(axes []int) uint32 {
+	mask := uint32(0)
+	for _, a := range axes {
+		mask |= 1 << a
+	}
+	return mask
+}
+
+// moving is the set of the domain's dims that a map's element may depend on.
+func (x *explorer) moving(m *indexMap) uint32 {
+	var by [ir.MaxRank]uint32 // of each dim of the shape come to, the domain's dims
+	from := len(x.class.dims[m.from])
+	for d := range from {
+		by[d] = 1 << d
+	}
+	rank := from
+	for i := range m.steps {
+		s := &m.steps[i]
+		to := x.class.dims[s.to]
+		was := by
+		switch s.kind {
+		case stepBroadcast:
+			for d, v := range to {
+				by[d] = was[rank-len(to)+d]
+				if v == one && x.class.dims[s.from][rank-len(to)+d] != one {
+					by[d] = 0
+				}
+			}
+		case stepPermute:
+			for d, ax := range s.axes {
+				by[d] = was[ax]
+			}
+		case stepReshape:
+			// Which of them go where depends on sizes.
+			all := union(was[:rank])
+			for d := range to {
+				by[d] = all
+			}
+		}
+		rank = len(to)
+	}
+	return union(by[:rank])
+}
+
+func union(sets []uint32) uint32 {
+	all := uint32(0)
+	for _, s := range sets {
+		all |= s
+	}
+	return all
+}
+
+// rowLength is the number of points in a row of g, at explored sizes.
+func (x *explorer) rowLength(g *group) int64 {
+	n := int64(1)
+	for _, a := range g.axes {
+		n *= x.class.size[x.class.dims[g.domain][a]]
+	}
+	return n
+}
+
+// cacheRow is the size, in bytes, up to which what a kernel reads of a row is
+// still in a cache when it is read again.
+const cacheRow = 512 << 10
+
+// runs is how often the parts of a group's kernel are executed.
+type runs struct {
+	work int64    // instructions, all in all
+	load []uint32 // of each operand, the phases that read it; nil where memory is read once
+}
+
+// times is how often operand i is brought from memory.
+func (r *runs) times(i int) int64 {
+	if r.load == nil {
+		return 1
+	}
+	return int64(max(1, bits.OnesCount32(r.load[i])))
+}
+
+// runs counts. A row is worked on in phases: the values that a row op needs
+// come before it, its result and what needs that after it. So a row is read
+// once per phase, from memory where it is too long for the cache.
+func (x *explorer) runs(g *group, b *body, stores []codegen.Store) runs {
+	points := x.maps.elems(g.domain)
+	if g.over < 0 {
+		return runs{work: int64(b.weight) * points}
+	}
+	k := codegen.Kernel{Body: b.code, Stores: stores}
+	length, row := x.rowLength(g), int64(0)
+	for _, o := range b.operands {
+		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, Row: x.isRow(g, o.at)})
+		if o.kind == codegen.Input && !x.isRow(g, o.at) {
+			row += length * x.elemSize(x.seg.Tensors[o.tensor].DT)
+		}
+	}
+	r := runs{}
+	for i, l := range k.Levels() {
+		n := int64(x.weights.of(b.code, b.code[i]))
+		if l == codegen.Point || b.code[i].Op.Info().RowOp {
+			r.work += n * points
+		} else if length > 0 {
+			r.work += n * points / length
+		}
+	}
+	if row > cacheRow {
+		r.load = phasesOf(&k)
+	}
+	return r
+}
+
+// phasesOf gives for every operand the set of phases that read it.
+func phasesOf(k *codegen.Kernel) []uint32 {
+	depth := make([]uint, len(k.Body))
+	for i, in := range k.Body {
+		for _, a := range in.Args {
+			if a != ir.None {
+				depth[i] = max(depth[i], depth[a])
+			}
+		}
+		if in.Op.Info().RowOp {
+			depth[i] = min(depth[i]+1, 31)
+		}
+	}
+	need := make([]uint32, len(k.Body))
+	for _, s := range k.Stores {
+		need[s.Value] |= 1 << depth[s.Value]
+	}
+	load := make([]uint32, len(k.Operands))
+	for i := len(k.Body) - 1; i >= 0; i-- {
+		in := k.Body[i]
+		if in.Op == ir.Load {
+			load[in.Imm] |= need[i]
+		}
+		phases := need[i]
+		if in.Op.Info().RowOp {
+			phases = 1 << (depth[i] - 1)
+		}
+		for _, a := range in.Args {
+			if a != ir.None {
+				need[a] |= phases
+			}
+		}
+	}
+	return load
+}

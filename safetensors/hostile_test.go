@@ -25,7 +25,7 @@ func parse(data string) (*safetensors.File, error) {
 }
 
 // tensor is an entry of a header.
-func tensor(dtype, shape string, begin, end int) string {
+func tensor(dtype, shape string, begin, end int64) string {
 	return fmt.Sprintf(`{"dtype":%q,"shape":[%s],"data_offsets":[%d,%d]}`, dtype, shape, begin, end)
 }
 

@@ -3,8 +3,8 @@
 // app elsewhere gets it, builds and runs the README's example, tidies, vendors,
 // and installs fusebench.
 //
-// It fails where the root package makes its importers download anything but
-// xxhash. Nothing it does touches the user's module cache.
+// It fails where the root package, npy or safetensors makes its importers
+// download anything but xxhash. Nothing it does touches the user's module cache.
 package main
 
 import (
@@ -104,6 +104,11 @@ func consume(work string, env []string, example, want string) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(app, "main.go"), []byte(example), 0o666); err != nil {
+		return err
+	}
+	// What reads files must not cost more either.
+	files := "package main\n\nimport (\n\t_ \"" + module + "/npy\"\n\t_ \"" + module + "/safetensors\"\n)\n"
+	if err := os.WriteFile(filepath.Join(app, "files.go"), []byte(files), 0o666); err != nil {
 		return err
 	}
 	for _, args := range [][]string{

@@ -96,7 +96,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		}
 	}
 	for i, at := range s.scalars {
-		w[at] = uint32(l.Scalars[i])
+		w[at] = Word(k.Scalars[i], l.Scalars[i])
 		if isWide(k.Scalars[i]) {
 			w[at+1] = uint32(l.Scalars[i] >> 32)
 		}

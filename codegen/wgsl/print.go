@@ -209,6 +209,9 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 		p.use(uses)
 		return fill(text, typ, lanes, args)
 	case ir.Bitcast:
+		if in.DT.Storage() || dts[0].Storage() {
+			return fill(fit(in.DT, dts[0], "$0"), typ, lanes, args)
+		}
 		if scalarTypes[in.DT] == scalarTypes[dts[0]] {
 			return args[0]
 		}

@@ -137,11 +137,30 @@ func fill(text, result string, lanes int, args []string) string {
 	return strings.NewReplacer(r...).Replace(text)
 }
 
+// fit brings a word into the range of a small type by its low bits, and changes
+// nothing but WGSL's type on the way to one that holds it.
+func fit(to, from ir.DType, x string) string {
+	typ := map[string]string{"i32": "$I", "u32": "$U"}[scalarTypes[to]]
+	if scalarTypes[to] != scalarTypes[from] {
+		x = "bitcast<" + typ + ">(" + x + ")"
+	}
+	n := to.Bits()
+	switch {
+	case n == 32 || n == from.Bits() && scalarTypes[to] == scalarTypes[from]:
+		return x
+	case typ == "$U":
+		return fmt.Sprintf("%s & $U(%du)", x, 1<<n-1)
+	}
+	return fmt.Sprintf("(%s << $U(%du)) >> $U(%du)", x, 32-n, 32-n)
+}
+
 // convert spells Convert. The operand is in range of the result.
 func convert(to, from ir.DType, x string) (text, uses string, ok bool) {
 	switch {
 	case to == from:
 		return x, "", true
+	case from.Storage() || to.Storage():
+		return fit(to, from, x), "", true
 	case from == ir.Bool && isWide(to):
 		return "wide(select($U(0u), $U(1u), " + x + "), $U(0u))", "", true
 	case from == ir.Bool:

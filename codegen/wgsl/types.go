@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scalarTypes spells the dtypes that WGSL values can have. Bytes are held
-// zero-extended; 64-bit integers are pairs of words (see wide.go).
+// scalarTypes spells the dtypes that WGSL values can have. Small integers are
+// held in words, extended by their sign, 16-bit floats as their bits; 64-bit
+// integers are pairs of words (see wide.go).
 var scalarTypes = [ir.NumDTypes]string{
 	ir.Bool:    "bool",
 	ir.Uint8:   "u32",
@@ -19,6 +20,8 @@ var scalarTypes = [ir.NumDTypes]string{
 	ir.Float32: "f32",
 	ir.Int64:   "wide",
 	ir.Uint64:  "wide",
+
+	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
 }
 
 // memTypes spells what memory holds for the dtypes that tensors can have.
@@ -27,13 +30,17 @@ var memTypes = [ir.NumDTypes]string{
 	ir.Bool:    "u32",
 	ir.Uint8:   "u32",
 	ir.Int32:   "i32",
+	ir.Uint32:  "u32",
 	ir.Float32: "f32",
+
+	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
 }
 
-// DTypes is what tensors of a WGSL device may hold.
-var DTypes = ir.SetOf(ir.Bool, ir.Uint8, ir.Int32, ir.Float32)
+// DTypes is what tensors of a WGSL device may hold: all of up to 32 bits.
+var DTypes = ir.SetOf(ir.Bool, ir.Uint8, ir.Uint16, ir.Uint32, ir.Int8, ir.Int16, ir.Int32, ir.Float16, ir.BFloat16, ir.Float32)
 
-// ElemSize is the bytes of one element in device memory, whatever the dtype.
+// ElemSize is the bytes of one element in device memory, whatever the dtype: a
+// word, since two invocations cannot write parts of one without atomics.
 const ElemSize = 4
 
 func isWide(dt ir.DType) bool { return dt == ir.Int64 || dt == ir.Uint64 }
@@ -69,8 +76,8 @@ func scalarLiteral(dt ir.DType, bits uint64) string {
 		return strconv.FormatBool(bits != 0)
 	case ir.Float32:
 		return floatLiteral(uint32(bits))
-	case ir.Int32:
-		switch v := int32(bits); {
+	case ir.Int8, ir.Int16, ir.Int32:
+		switch v := int32(Word(dt, bits)); {
 		case v == math.MinInt32: // its magnitude is no i32 literal
 			return "bitcast<i32>(0x80000000u)"
 		case v < 0:
@@ -80,6 +87,16 @@ func scalarLiteral(dt ir.DType, bits uint64) string {
 		}
 	}
 	return word(uint32(bits))
+}
+
+// Word is an element as device memory and run-time words hold it: extended to
+// 32 bits by its sign.
+func Word(dt ir.DType, bits uint64) uint32 {
+	if dt.IsInt() && dt.IsSigned() && dt.Bits() < 32 {
+		n := 32 - dt.Bits()
+		return uint32(int32(bits<<n) >> n)
+	}
+	return uint32(bits)
 }
 
 func word(w uint32) string {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -31,6 +32,18 @@ func special(dt ir.DType) ir.Dense {
 		for _, i := range []int64{0, 1, -1, 2, -2, 3, 7, -8, 63, 64, 65, 1 << 40, math.MaxInt64, math.MinInt64, math.MinInt64 + 1, 1<<53 + 1} {
 			vs = append(vs, uint64(i))
 		}
+	case ir.Float16, ir.BFloat16:
+		for _, f := range specialFloats {
+			vs = append(vs, ir.FloatBits(dt, f))
+		}
+		inf := ir.FloatBits(dt, math.Inf(1))
+		vs = append(vs, 1, 0x8001, ir.OneBits(dt)+1, inf-1, inf-1|0x8000)
+	case ir.Int8, ir.Int16, ir.Uint16, ir.Uint32, ir.Uint64:
+		mask := ^uint64(0) >> (64 - dt.Bits())
+		for _, i := range []int64{0, 1, -1, 2, -2, 3, 7, -8, 8, 9, 15, 16, 17, 31, 32, 100, 127, -128, 255} {
+			vs = append(vs, uint64(i)&mask)
+		}
+		vs = append(vs, mask>>1, mask>>1+1, mask>>1+2, mask>>2)
 	case ir.Uint8:
 		vs = []uint64{0, 1, 2, 3, 7, 8, 9, 127, 128, 200, 254, 255}
 	case ir.Bool:
@@ -48,7 +61,7 @@ var specialFloats = []float64{
 	math.Pi / 2, math.Pi, -math.Pi, math.E, 16777217, 4294967296, -2147483649, math.NaN(), math.Inf(1), math.Inf(-1),
 }
 
-var tensorDTypes = []ir.DType{ir.Float32, ir.Float64, ir.Int32, ir.Int64, ir.Uint8, ir.Bool}
+var tensorDTypes = kerneltest.DTypes
 
 // Every elementwise op of the table, on every dtype it takes, in every form of
 // the API, against the oracle: all pairs of special values, by broadcasting.

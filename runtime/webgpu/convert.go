@@ -10,35 +10,38 @@ import (
 // elemSize is the bytes of an element in device memory, of any dtype.
 const elemSize = wgsl.ElemSize
 
-// pack turns host elements into device elements; len(dst) decides how many. A
-// byte becomes a word, a bool the word 0 or 1.
+// pack turns host elements into device elements; len(dst) decides how many.
+// Small ones become words, a bool the word 0 or 1.
 func pack(dst []byte, dt ir.DType, src []byte) {
-	switch dt.Size() {
-	case elemSize:
+	size := dt.Size()
+	if size == elemSize {
 		copy(dst, src)
-	case 1:
-		n := len(dst) / elemSize
-		src = src[:n]
-		for i, b := range src {
-			w := uint32(b)
-			if dt == ir.Bool && w != 0 {
-				w = 1
-			}
-			binary.LittleEndian.PutUint32(dst[i*elemSize:], w)
+		return
+	}
+	n := len(dst) / elemSize
+	src = src[:n*size]
+	for i := range n {
+		bits := uint64(src[i*size])
+		switch {
+		case size == 2:
+			bits = uint64(binary.LittleEndian.Uint16(src[2*i:]))
+		case dt == ir.Bool && bits != 0:
+			bits = 1
 		}
+		binary.LittleEndian.PutUint32(dst[i*elemSize:], wgsl.Word(dt, bits))
 	}
 }
 
 // unpack is the way back; len(src) decides how many.
 func unpack(dst []byte, dt ir.DType, src []byte) {
-	switch dt.Size() {
-	case elemSize:
+	size := dt.Size()
+	if size == elemSize {
 		copy(dst, src)
-	case 1:
-		n := len(src) / elemSize
-		dst = dst[:n]
-		for i := range dst {
-			dst[i] = src[i*elemSize]
-		}
+		return
+	}
+	n := len(src) / elemSize
+	dst = dst[:n*size]
+	for i := range n {
+		copy(dst[i*size:(i+1)*size], src[i*elemSize:])
 	}
 }

@@ -116,7 +116,7 @@ func TestSizesCompileOnce(t *testing.T) {
 func TestTransfers(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	rng := rand.New(rand.NewPCG(3, 4))
-	for _, dt := range []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Float32} {
+	for _, dt := range []ir.DType{ir.Bool, ir.Uint8, ir.Int8, ir.Int16, ir.BFloat16, ir.Int32, ir.Float32} {
 		const n = 5 << 20 / 2 // more than one staging buffer
 		src := make([]byte, n*dt.Size())
 		for i := range src {
@@ -154,7 +154,7 @@ func TestTransfers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dt := range []ir.DType{ir.Float64, ir.Int64} {
+	for _, dt := range []ir.DType{ir.Float64, ir.Int64, ir.Uint64} {
 		if err := d.Write(buf, dt, 0, make([]byte, 8)); !errors.Is(err, ir.ErrUnsupported) {
 			t.Errorf("write of %v: %v", dt, err)
 		}

@@ -218,9 +218,8 @@ func differ(dt ir.DType, got, want []byte, tol ir.Tolerance) (at int, msg string
 		if string(g) == string(w) {
 			continue
 		}
-		if dt == ir.Float32 {
-			x := float64(math.Float32frombits(binary.LittleEndian.Uint32(g)))
-			y := float64(math.Float32frombits(binary.LittleEndian.Uint32(w)))
+		if dt.IsFloat() {
+			x, y, tol := ir.BitsFloat(dt, element(g)), ir.BitsFloat(dt, element(w)), tol.In(dt)
 			if x == y || x != x && y != y || math.Abs(x-y) <= tol.Abs+tol.Rel*math.Abs(y) {
 				continue
 			}
@@ -236,11 +235,12 @@ func differ(dt ir.DType, got, want []byte, tol ir.Tolerance) (at int, msg string
 }
 
 func show(dt ir.DType, b []byte) string {
-	switch dt {
-	case ir.Float32:
-		return fmt.Sprint(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-	case ir.Int32:
-		return fmt.Sprint(int32(binary.LittleEndian.Uint32(b)))
-	}
-	return fmt.Sprint(b[0])
+	return ir.FormatBits(dt, element(b))
+}
+
+// element is the bits of an element.
+func element(b []byte) uint64 {
+	var wide [8]byte
+	copy(wide[:], b)
+	return binary.LittleEndian.Uint64(wide[:])
 }

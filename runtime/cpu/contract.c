@@ -5,10 +5,13 @@
 #include "contract.h"
 
 /* Multiplications that pay for one more thread. */
-#define THREAD_WORK (1 << 18)
+#define THREAD_WORK (1 << 20)
 
-/* A contraction of at most so much work runs without panels. */
+/* A contraction of at most so much work runs without panels, and so does one of
+ * few outputs: in vectors where columns are neighbours, or one by one. */
 #define SMALL_WORK 1024
+#define SCALAR_WORK 216
+#define SCALAR_OUTPUTS 4
 
 /* Rows of x up to which y is read where it lies: packing it would cost as much
  * as the work itself. */
@@ -18,6 +21,7 @@
  * enough that its chains stay in cache, long enough that memory is read in
  * runs. */
 #define SKINNY_STEP 32
+#define SKINNY_PIECE 64
 
 /* Bytes of a tile's row, of a tile, of the packed strip that one thread keeps,
  * and of a side packed for all threads. */
@@ -26,6 +30,9 @@
 #define KEEP_BYTES (4 << 20)
 #define SHARED_BYTES (96 << 20)
 
+/* Bytes of y up to which packing it would not pay. */
+#define NEAR_BYTES (1 << 15)
+
 #define LINE 64
 
 typedef struct {
@@ -33,7 +40,9 @@ typedef struct {
 	const mr_kernels *f;
 	mr_pool *pool;
 	int swap;         /* x and y have changed places, tiles are transposed at the end */
-	int direct;       /* y is read where it lies */
+	int skinny;       /* few rows */
+	int straight;     /* one block of k: whole panels of results are written where they belong */
+	int near;         /* straight, and all of y is small enough to be read where it lies */
 	mr_side x, y;
 	mr_i64 m, n, k;
 	mr_i64 size;      /* of an element */
@@ -59,11 +68,11 @@ static mr_i64 up(mr_i64 a, mr_i64 to) { return ceil_div(a, to) * to; }
 static mr_i64 batch_offset(const mr_contract *c, const mr_i64 *stride, mr_i64 batch)
 {
 	mr_i64 at = 0;
-	for (mr_i64 d = c->rank - 1; d >= 0; d--) {
+	for (mr_i64 d = c->rank - 1; d > 0; d--) {
 		at += batch % c->dims[d] * stride[d];
 		batch /= c->dims[d];
 	}
-	return at;
+	return c->rank > 0 ? at + batch * stride[0] : 0;
 }
 
 /* Element (i, p) of a side in memory. */
@@ -195,15 +204,14 @@ static void finish(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, m
 		memcpy(out + r * c->outrow * j->size, tile + r * ld * j->size, (size_t)(cols * j->size));
 }
 
-/* One tile, y being packed: panels of block b are at y + b*ystep. */
-static void packed_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, mr_i64 b, const char *y, char *own)
+/* One block of k of a tile: panels of y are ystep elements apart, and their
+ * rows ldy. */
+static void panel_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 cols, mr_i64 b, const char *y, mr_i64 ystep, mr_i64 ldy, char *tile, mr_i64 ld, char *own)
 {
 	const mr_kernels *f = j->f;
 	const mr_i64 nr = f->nr, p = b * MR_CK, k = least(MR_CK, j->k - p);
 	const mr_i64 panels = ceil_div(cols, nr), last = cols - (panels - 1) * nr <= f->lanes ? 1 : 2;
 	const int flags = MR_C_OPEN | MR_C_CLOSE | (b == 0 ? MR_C_FIRST : 0);
-	char *tile = own + j->at_tile;
-	(void)at;
 	for (mr_i64 r = 0; r < rows; r += f->mr) {
 		const mr_i64 height = least(f->mr, rows - r);
 		const char *x = own;
@@ -212,66 +220,83 @@ static void packed_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 ro
 		else
 			load_x(j, who, batch, i + r, height, p, k, own, own + j->at_stage);
 		for (mr_i64 q = 0; q < panels; q++)
-			f->tile(height, q == panels - 1 ? last : 2, x, y + q * j->kc * nr * j->size, nr, k, NULL, tile + (r * j->ld + q * nr) * j->size, j->ld, flags);
+			f->tile(height, q == panels - 1 ? last : 2, x, y + q * ystep * j->size, ldy, k, NULL, tile + (r * ld + q * nr) * j->size, ld, flags);
 	}
 }
 
-/* One tile of few rows, y being read where it lies but for the columns that
- * fill no panel. */
-static void direct_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, char *own)
+/* One tile of few rows: y is read where it lies, as many steps of k at once as
+ * leave the chains of all columns in cache, or taken through a buffer in pieces
+ * of a panel. */
+static void skinny_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, char *own)
 {
 	const mr_kernels *f = j->f;
-	const mr_i64 nr = f->nr, full = cols / nr, rest = cols % nr;
-	char *tile = own + j->at_tile, *acc = own + j->at_acc;
+	const mr_i64 nr = f->nr, full = j->y.stride == 1 ? cols / nr : 0;
+	const mr_i64 wide = rows > 2 ? 1 : 4 / rows; /* panels of a call */
+	char *tile = own + j->at_tile, *acc = own + j->at_acc, *piece = own + j->at_strip;
 	for (mr_i64 b = 0; b < j->blocks; b++) {
 		const mr_i64 p = b * MR_CK, k = least(MR_CK, j->k - p);
 		const int first = b == 0 ? MR_C_FIRST : 0;
 		load_x(j, who, batch, i, rows, p, k, own, own + j->at_stage);
-		if (full > 0) {
-			const char *y = element(j, &j->y, batch, at, p);
-			const mr_i64 step = full > 2 ? SKINNY_STEP : k;
-			for (mr_i64 q = 0; q < k; q += step) {
-				const mr_i64 kq = least(step, k - q);
-				const int flags = first | (q == 0 ? MR_C_OPEN : 0) | (q + kq == k ? MR_C_CLOSE : 0);
-				for (mr_i64 s = 0; s < full; s++)
-					f->tile(rows, 2, own + q * j->size, y + (q * j->y.kstride + s * nr) * j->size, j->y.kstride, kq,
-						acc + s * nr * j->size, tile + s * nr * j->size, j->ld, flags);
+		const mr_i64 step = full > wide ? SKINNY_STEP : k;
+		for (mr_i64 q = 0; full > 0 && q < k; q += step) {
+			const mr_i64 kq = least(step, k - q);
+			const int flags = first | (q == 0 ? MR_C_OPEN : 0) | (q + kq == k ? MR_C_CLOSE : 0);
+			const char *y = element(j, &j->y, batch, at, p + q);
+			for (mr_i64 s = 0; s < full;) {
+				const mr_i64 w = s + wide <= full ? wide : 1, to = s * nr * j->size;
+				f->tile(rows, 2 * w, own + q * j->size, y + to, j->y.kstride, kq, acc + to, tile + to, j->ld, flags);
+				s += w;
 			}
 		}
-		if (rest > 0) {
-			char *panel = own + j->at_strip;
-			load_y(j, who, batch, at + full * nr, rest, p, k, panel, own + j->at_stage);
-			f->tile(rows, rest <= f->lanes ? 1 : 2, own, panel, nr, k, NULL, tile + full * nr * j->size, j->ld, first | MR_C_OPEN | MR_C_CLOSE);
+		for (mr_i64 s = full * nr; s < cols; s += nr) {
+			const mr_i64 w = least(nr, cols - s), to = s * j->size;
+			for (mr_i64 q = 0; q < k; q += SKINNY_PIECE) {
+				const mr_i64 kq = least(SKINNY_PIECE, k - q);
+				const int flags = first | (q == 0 ? MR_C_OPEN : 0) | (q + kq == k ? MR_C_CLOSE : 0);
+				load_y(j, who, batch, at + s, w, p + q, kq, piece, own + j->at_stage);
+				f->tile(rows, w <= f->lanes ? 1 : 2, own + q * j->size, piece, nr, kq, acc + to, tile + to, j->ld, flags);
+			}
 		}
 	}
+}
+
+/* Block b of the strip at column at, packed; the thread keeps it, if it keeps
+ * any, from one tile of rows to the next. */
+static const char *panels_of(const job *j, int who, mr_i64 batch, mr_i64 at, mr_i64 cols, mr_i64 b, int fresh, char *own)
+{
+	const mr_i64 nr = j->f->nr;
+	if (j->pack_y)
+		return j->all_y + (b * j->panels + at / nr) * j->kc * nr * j->size;
+	char *y = own + j->at_strip + (j->keep > 1 ? b : 0) * j->kc * up(cols, nr) * j->size;
+	if (fresh || j->keep < j->blocks)
+		load_y(j, who, batch, at, cols, b * MR_CK, least(MR_CK, j->k - b * MR_CK), y, own + j->at_stage);
+	return y;
 }
 
 /* Unit (batch, group of rows, strip of columns). */
 static void unit(const job *j, int who, mr_i64 batch, mr_i64 group, mr_i64 strip, char *own)
 {
+	const mr_contract *c = j->c;
 	const mr_i64 from = group * j->group, to = least(j->m, from + j->group);
-	const mr_i64 at = strip * j->nb, cols = least(j->nb, j->n - at);
-	const mr_i64 width = ceil_div(cols, j->f->nr) * j->f->nr * j->size; /* of packed rows */
+	const mr_i64 at = strip * j->nb, cols = least(j->nb, j->n - at), nr = j->f->nr;
 	for (mr_i64 i = from; i < to; i += j->mb) {
 		const mr_i64 rows = least(j->mb, to - i);
 		char *tile = own + j->at_tile;
-		if (j->k == 0)
+		if (j->k == 0) {
 			memset(tile, 0, (size_t)(rows * j->ld * j->size));
-		else if (j->direct)
-			direct_tile(j, who, batch, i, rows, at, cols, own);
-		else
-			for (mr_i64 b = 0; b < j->blocks; b++) {
-				const mr_i64 p = b * MR_CK;
-				char *y;
-				if (j->pack_y) {
-					y = j->all_y + (b * j->panels + at / j->f->nr) * j->kc * j->f->nr * j->size;
-				} else {
-					y = own + j->at_strip + (j->keep > 1 ? b : 0) * j->kc * width;
-					if (i == from || j->keep < j->blocks)
-						load_y(j, who, batch, at, cols, p, least(MR_CK, j->k - p), y, own + j->at_stage);
-				}
-				packed_tile(j, who, batch, i, rows, at, cols, b, y, own);
-			}
+		} else if (j->skinny) {
+			skinny_tile(j, who, batch, i, rows, at, cols, own);
+		} else if (j->straight && cols % nr == 0) {
+			char *out = (char *)c->out + (batch_offset(c, c->outbatch, batch) + i * c->outrow + at) * j->size;
+			if (j->near)
+				panel_tile(j, who, batch, i, rows, cols, 0, element(j, &j->y, batch, at, 0), nr, j->y.kstride, out, c->outrow, own);
+			else
+				panel_tile(j, who, batch, i, rows, cols, 0, panels_of(j, who, batch, at, cols, 0, i == from, own), j->kc * nr, nr, out, c->outrow, own);
+			continue;
+		} else {
+			for (mr_i64 b = 0; b < j->blocks; b++)
+				panel_tile(j, who, batch, i, rows, cols, b, panels_of(j, who, batch, at, cols, b, i == from, own), j->kc * nr, nr, tile, j->ld, own);
+		}
 		finish(j, who, batch, i, rows, at, cols, tile, own + j->at_acc);
 	}
 }
@@ -327,7 +352,7 @@ static void small(void *ctx, int who, mr_i64 begin, mr_i64 end)
 			out = (char *)c->out + batch_offset(c, c->outbatch, b) * j->size;
 			ld = c->outrow;
 		}
-		j->f->small(c->m, c->n, c->k, element(j, &c->x, b, 0, 0), c->x.stride, c->x.kstride, element(j, &c->y, b, 0, 0), c->y.kstride, out, ld);
+		j->f->small(c->m, c->n, c->k, element(j, &c->x, b, 0, 0), c->x.stride, c->x.kstride, element(j, &c->y, b, 0, 0), c->y.stride, c->y.kstride, out, ld);
 		if (c->drain)
 			c->drain(c->ctx, who, b, 0, c->m, 0, c->n, out, ld);
 	}
@@ -340,8 +365,8 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->blocks = ceil_div(j->k, MR_CK);
 	j->kc = least(j->k, MR_CK);
 	j->panels = ceil_div(j->n, f->nr);
-	j->nb = least(ROW_BYTES / j->size / f->nr, j->panels) * f->nr;
-	j->direct = j->m <= SKINNY && j->y.kind == MR_SIDE_MEM && j->y.stride == 1;
+	j->skinny = j->m <= SKINNY && j->y.kind == MR_SIDE_MEM;
+	j->nb = least((j->m <= 4 ? 4 : 1) * ROW_BYTES / j->size / f->nr, j->panels) * f->nr;
 	j->mb = least(j->m, TILE_BYTES / (j->nb * j->size) / f->mr * f->mr);
 	j->group = j->m;
 
@@ -363,21 +388,24 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->groups = ceil_div(j->m, j->group);
 	j->strips = ceil_div(j->n, j->nb);
 
+	j->straight = !j->c->drain && !j->swap && j->blocks == 1;
+	j->near = j->straight && j->y.kind == MR_SIDE_MEM && j->y.stride == 1 && j->n % f->nr == 0 && j->k * j->y.kstride * j->size <= NEAR_BYTES;
+
 	const mr_i64 y_bytes = j->blocks * j->kc * j->panels * f->nr * j->size, x_bytes = j->blocks * MR_CK * j->m * j->size;
-	if (j->k > 0 && (batches < threads || batches == 1)) {
-		j->pack_y = !j->direct && j->groups > 1 && y_bytes <= SHARED_BYTES;
-		j->pack_x = !j->direct && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
+	if (j->k > 0 && !j->near && (batches < threads || batches == 1)) {
+		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES;
+		j->pack_x = !j->skinny && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
 	}
 	j->keep = j->group > j->mb && j->blocks * j->kc * j->nb * j->size <= KEEP_BYTES ? j->blocks : 1;
 
 	/* Lines of tiles do not fall on each other in the cache. */
 	j->ld = j->nb + (j->nb * j->size % 1024 == 0 ? LINE / j->size : 0);
 	const mr_i64 tile = up(j->mb * j->ld * j->size, LINE);
-	j->at_strip = up((j->direct ? j->mb : f->mr) * MR_CK * j->size, LINE);
-	j->at_stage = j->at_strip + up((j->pack_y ? 0 : j->direct ? f->nr : j->keep * j->nb) * j->kc * j->size, LINE);
+	j->at_strip = up((j->skinny ? j->mb : f->mr) * MR_CK * j->size, LINE);
+	j->at_stage = j->at_strip + up((j->pack_y ? 0 : j->skinny ? f->nr : j->keep * j->nb) * j->kc * j->size, LINE);
 	j->at_tile = j->at_stage + up(MR_C_FILL * j->size, LINE);
 	j->at_acc = j->at_tile + tile;
-	j->scratch = j->at_acc + (j->direct || j->swap ? tile : 0);
+	j->scratch = j->at_acc + (j->skinny || j->swap ? tile : 0);
 }
 
 static int run_batches(job *j, mr_i64 batches, mr_i64 threads)
@@ -407,6 +435,15 @@ static int run_batches(job *j, mr_i64 batches, mr_i64 threads)
 	return j->failed ? -1 : 0;
 }
 
+static int is_small(const mr_contract *c)
+{
+	if (c->x.kind != MR_SIDE_MEM || c->y.kind != MR_SIDE_MEM)
+		return 0;
+	if (c->m * c->n <= SCALAR_OUTPUTS)
+		return 1;
+	return c->m * c->n * c->k <= (c->y.stride == 1 ? SMALL_WORK : SCALAR_WORK);
+}
+
 int mr_contract_run(mr_pool *p, const mr_contract *c, int level)
 {
 	job j = {.c = c, .f = &mr_contract_level(level)[c->type], .pool = p, .x = c->x, .y = c->y, .m = c->m, .n = c->n, .k = c->k};
@@ -423,7 +460,7 @@ int mr_contract_run(mr_pool *p, const mr_contract *c, int level)
 	if (work / THREAD_WORK < (double)threads)
 		threads = (mr_i64)(work / THREAD_WORK) + 1;
 
-	if (c->x.kind == MR_SIDE_MEM && c->y.kind == MR_SIDE_MEM && c->y.stride == 1 && c->m * c->n * c->k <= SMALL_WORK) {
+	if (is_small(c)) {
 		j.scratch = up(c->m * c->n * j.size, LINE);
 		mr_split(p, (int)threads, batches, threads > 1 ? ceil_div(batches, 8 * threads) : batches, small, &j);
 		return j.failed ? -1 : 0;

@@ -85,14 +85,14 @@ typedef struct mr_kernels {
 
 	/* Adds rows times vecs vectors of outputs: x is rows by k with row stride
 	 * MR_CK, y is k by columns with row stride ldy. flags say where the chains
-	 * begin and end. */
+	 * begin and end. vecs is 1 or 2; for one row also 8, for two also 4. */
 	void (*tile)(mr_i64 rows, mr_i64 vecs, const void *x, const void *y, mr_i64 ldy, mr_i64 k, void *acc, void *c, mr_i64 ldc, int flags);
 	/* dst[j*ldd + i] = src[i*lds + j] for i < rows, j < cols. */
 	void (*transpose)(void *dst, mr_i64 ldd, const void *src, mr_i64 lds, mr_i64 rows, mr_i64 cols);
 	/* dst[i*ldd + j] = src[i*rs + j*cs]. */
 	void (*gather)(void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
-	/* A whole small contraction without panels; y has column stride 1. */
-	void (*small)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x, mr_i64 xi, mr_i64 xk, const void *y, mr_i64 yk, void *c, mr_i64 ldc);
+	/* A whole small contraction without panels; in vectors where yj is 1. */
+	void (*small)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x, mr_i64 xi, mr_i64 xk, const void *y, mr_i64 yj, mr_i64 yk, void *c, mr_i64 ldc);
 } mr_kernels;
 
 enum {

@@ -84,7 +84,7 @@ func contractGo[T contractElement](chain func(c, y []T, a T)) func(*goExecutor, 
 	return func(e *goExecutor, c *contraction) {
 		rows, cols := (c.m+goTileRows-1)/goTileRows, (c.n+goTileCols-1)/goTileCols
 		units := c.batches() * rows * cols
-		muls := float64(c.batches()) * float64(c.m) * float64(c.n) * float64(c.k)
+		muls := float64(float64(c.batches()) * float64(c.m) * float64(c.n) * float64(c.k))
 		threads := e.threads
 		if c.threads > 0 {
 			threads = min(threads, c.threads)

@@ -1,0 +1,24 @@
+//go:build openblas && cgo
+
+package cpu
+
+/*
+#cgo LDFLAGS: -lopenblas
+void openblas_set_num_threads(int);
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+*/
+import "C"
+
+import "unsafe"
+
+// sgemm is OpenBLAS's, of dense row-major matrices, y lying as (n,k) where
+// transposed. Only benchmarks built with this tag have it.
+func sgemm(threads int, transposed bool, m, n, k int64, x, y, out unsafe.Pointer) {
+	const rowMajor, asIs, turned = 101, 111, 112
+	ty, ldy := C.int(asIs), C.int(n)
+	if transposed {
+		ty, ldy = turned, C.int(k)
+	}
+	C.openblas_set_num_threads(C.int(threads))
+	C.cblas_sgemm(rowMajor, asIs, ty, C.int(m), C.int(n), C.int(k), 1, (*C.float)(x), C.int(k), (*C.float)(y), ldy, 0, (*C.float)(out), C.int(n))
+}

@@ -79,7 +79,9 @@ func (g *graph) folds1(n *ir.Node) bool {
 }
 
 // isDear reports a result too dear to be computed twice.
-func (g *graph) isDear(t int32) bool { return g.isRowOp(t) }
+func (g *graph) isDear(t int32) bool {
+	return g.isRowOp(t) || g.node(t) != nil && g.node(t).Op.Class() == ir.ClassScatter
+}
 
 // base goes down through views to what t's elements are elements of.
 func (g *graph) base(t int32) int32 {

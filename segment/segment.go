@@ -16,9 +16,17 @@ const (
 	// LifeVirtual: a result somebody may ask for; recomputed from its recipe
 	// if so. Need not be written.
 	LifeVirtual
+	// LifeDear: as LifeVirtual, but too dear to be computed again lightly. It is
+	// written unless all that read it in the segment do so in the kernel that
+	// computes it. What came of it the plan knows.
+	LifeDear
 	// LifeWrite: a result that must be in memory after the segment.
 	LifeWrite
 )
+
+// Dear reports ops whose results are too dear to be computed twice: those that
+// look at many elements for one.
+func Dear(op ir.Op) bool { return op.Info().RowOp || op.Class() == ir.ClassScatter }
 
 // Tensor is one relative id of a segment.
 type Tensor struct {

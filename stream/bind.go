@@ -241,7 +241,7 @@ func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.La
 func (s *Stream) inPlace(ent *entry, seg *segment.Segment, k, i int, l *runtime.Launch) int {
 	step := &ent.plan.Steps[k]
 	out := &l.Args[i]
-	if s.dev.opts.Check || l.Kept < l.Rank || len(out.Stages) > 0 {
+	if s.dev.opts.Check || len(out.Stages) > 0 {
 		return -1
 	}
 	for _, p := range step.InPlace {

@@ -27,6 +27,11 @@ type entry struct {
 
 	checked atomic.Bool // with Options.Check: compared with the op-by-op form
 
+	// Dear results that the plan left unwritten and that were computed again
+	// later; nil where there are none. Such a plan is not used any more: the
+	// next one writes them.
+	replayed atomic.Pointer[[]int32]
+
 	lines []string // where the nodes were first recorded, as far as known
 	text  string   // the segment it was explored on, for Explain
 }
@@ -52,6 +57,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	} else {
 		ent, hit, err = s.planFor(seg, end)
 	}
+	ent.settleDear(seg)
 	if err == nil {
 		kernels = len(ent.plan.Steps)
 		err = s.execute(ent, seg, wait)
@@ -115,8 +121,8 @@ func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.En
 		return segment.LifeDead
 	case sl.Uses == 0 || end.All:
 		return segment.LifeWrite
-	case seg.Nodes[sl.Def].Op.Class() == ir.ClassReduce: // too dear to repeat
-		return segment.LifeWrite
+	case segment.Dear(seg.Nodes[sl.Def].Op):
+		return segment.LifeDear
 	}
 	return segment.LifeVirtual
 }
@@ -144,6 +150,10 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 	empty := hasEmpty(seg)
 	if leaf := d.trie.Find(s.node, end); leaf != nil && !empty {
 		for _, e := range leaf.Plans() {
+			if again := e.replayed.Load(); again != nil {
+				want(seg, *again)
+				continue
+			}
 			if e.plan.Check(seg) {
 				d.stats.hits.Add(1)
 				s.misses = 0
@@ -223,7 +233,9 @@ func (s *Stream) explore(seg *segment.Segment, mode FusionMode) (e *entry, err e
 	if err != nil {
 		return nil, err
 	}
-	e = &entry{plan: plan, text: segmentText(seg)}
+	e = &entry{plan: plan}
+	e.settleDear(seg)
+	e.text = segmentText(seg)
 	for i := range plan.Steps {
 		p, err := d.program(plan.Steps[i].Kernel)
 		if err != nil {

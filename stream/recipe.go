@@ -138,13 +138,16 @@ func (s *Stream) replay(v *Value) int32 {
 			now[leaf] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape))
 		}
 	}
-	var inner []int32
+	var inner, dear []int32
 	for n := range rec.Nodes {
 		id := rec.Out[n]
 		if !need[id] || isLeaf(&rec.Tensors[id]) {
 			continue
 		}
 		node := rec.Nodes[n]
+		if segment.Dear(node.Op) {
+			dear = append(dear, id)
+		}
 		for i, a := range node.Args[:node.NArgs] {
 			if a.Scalar {
 				sc := r.scalars[a.ID]
@@ -170,6 +173,7 @@ func (s *Stream) replay(v *Value) int32 {
 	for _, id := range inner {
 		s.step(s.q.Mark(ir.Release, id))
 	}
+	r.entry.replay(dear)
 	r.drop()
 	s.dev.stats.recomputes.Add(1)
 	return v.id

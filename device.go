@@ -140,6 +140,14 @@ func (d *Device) Stats() Stats {
 	return d.d.Stats()
 }
 
+// ResetPeak makes Stats().Runtime.PeakBytes, the most bytes of device memory that
+// were live at one moment, start again from those that are live now.
+func (d *Device) ResetPeak() {
+	if d != nil {
+		d.d.ResetPeak()
+	}
+}
+
 // Close waits for what runs, ends background compiles and frees the memory.
 // Tensors of the device are ErrClosed from then on. Closing twice is harmless.
 func (d *Device) Close() error {

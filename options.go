@@ -125,5 +125,5 @@ func overlay(base, top Options) Options {
 // Fallbacks after a fault, Evictions of plans, Collections forced for memory,
 // PinnedBytes and LiveBytes now; and in Runtime the driver's: Launches,
 // BytesRead, BytesWritten, Compiles, CompileFails, Fallbacks, Tier0 launches,
-// Allocs, AllocBytes, PoolBytes, PoolHits, CompileNanos.
+// Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
 type Stats = stream.Stats

@@ -89,6 +89,7 @@ type Stats struct {
 	Tier0        int64 // launches run by the interpreter
 	Allocs       int64
 	AllocBytes   int64 // live bytes handed out
+	PeakBytes    int64 // most AllocBytes since ResetPeak
 	PoolBytes    int64 // bytes kept for reuse
 	PoolHits     int64
 	CompileNanos int64
@@ -118,6 +119,8 @@ type Device interface {
 	// where background is true.
 	Wait(background bool) error
 	Stats() Stats
+	// ResetPeak makes PeakBytes start again from what is live now.
+	ResetPeak()
 	Close() error
 }
 

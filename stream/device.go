@@ -166,6 +166,9 @@ func (d *Device) Stats() Stats {
 	}
 }
 
+// ResetPeak makes Runtime.PeakBytes start again from what is live now.
+func (d *Device) ResetPeak() { d.drv.ResetPeak() }
+
 // program builds a kernel, or finds the program that an equal kernel has.
 func (d *Device) program(k runtime.Kernel) (runtime.Program, error) {
 	key, text := k.Key(), k.String()

@@ -71,6 +71,7 @@ func (d *Device) Alloc(bytes int64) (runtime.Buffer, error) {
 	}
 	d.stats.Allocs++
 	d.stats.AllocBytes += bytes
+	d.stats.PeakBytes = max(d.stats.PeakBytes, d.stats.AllocBytes)
 	return b, nil
 }
 
@@ -145,6 +146,13 @@ func (d *Device) Stats() runtime.Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stats
+}
+
+// ResetPeak makes PeakBytes start again from what is live.
+func (d *Device) ResetPeak() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats.PeakBytes = d.stats.AllocBytes
 }
 
 func (d *Device) Close() error { return nil }

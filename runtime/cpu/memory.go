@@ -37,7 +37,7 @@ type memory struct {
 	limbo   []*buffer
 	running int
 
-	allocs, hits, live, kept int64
+	allocs, hits, live, peak, kept int64
 }
 
 // pageAligned is the size from which blocks come in whole huge pages.
@@ -116,6 +116,7 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 func (m *memory) hand(p unsafe.Pointer, n, size int64) runtime.Buffer {
 	m.allocs++
 	m.live += size
+	m.peak = max(m.peak, m.live)
 	return &buffer{p: p, bytes: n, block: size}
 }
 
@@ -192,7 +193,15 @@ func (m *memory) end() {
 func (m *memory) stats(s *runtime.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Allocs, s.AllocBytes, s.PoolBytes, s.PoolHits = m.allocs, m.live, m.kept, m.hits
+	s.Allocs, s.AllocBytes, s.PeakBytes, s.PoolBytes, s.PoolHits = m.allocs, m.live, m.peak, m.kept, m.hits
+}
+
+// ResetPeak makes PeakBytes start again from what is live.
+func (d *device) ResetPeak() {
+	m := d.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peak = m.live
 }
 
 func (m *memory) close() {

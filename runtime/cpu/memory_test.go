@@ -23,6 +23,34 @@ func TestSizeClass(t *testing.T) {
 	}
 }
 
+// TestPeak: the most that was live at once, not what was handed out in turn.
+func TestPeak(t *testing.T) {
+	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
+	take := func() runtime.Buffer {
+		t.Helper()
+		b, err := d.Alloc(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	a := take()
+	d.Free(take())
+	b := take()
+	d.Free(b)
+	if s := d.Stats(); s.PeakBytes != 2<<20 || s.AllocBytes != 1<<20 {
+		t.Errorf("peak %d with %d live", s.PeakBytes, s.AllocBytes)
+	}
+	d.ResetPeak()
+	if s := d.Stats(); s.PeakBytes != 1<<20 {
+		t.Errorf("peak %d after the reset, want what is live", s.PeakBytes)
+	}
+	d.Free(a)
+	if s := d.Stats(); s.PeakBytes != 1<<20 || s.AllocBytes != 0 {
+		t.Errorf("peak %d with %d live", s.PeakBytes, s.AllocBytes)
+	}
+}
+
 func TestPool(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1, MemoryLimit: 64 << 20})
 	alloc := func(n int64) runtime.Buffer {

@@ -49,7 +49,7 @@ func TestCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := d.Stats()
-	want := runtime.Stats{Launches: 2, BytesRead: 2 * (48 + 16), BytesWritten: 2 * 48, Compiles: 1, Allocs: 3, AllocBytes: 112}
+	want := runtime.Stats{Launches: 2, BytesRead: 2 * (48 + 16), BytesWritten: 2 * 48, Compiles: 1, Allocs: 3, AllocBytes: 112, PeakBytes: 112}
 	if s != want {
 		t.Errorf("stats %+v\nwant  %+v", s, want)
 	}

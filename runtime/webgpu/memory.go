@@ -36,7 +36,7 @@ type memory struct {
 	pool   map[int64][]*gpu.Buffer // by size
 	closed bool
 
-	allocs, hits, live, pooled int64
+	allocs, hits, live, peak, pooled int64
 }
 
 func (m *memory) init(g *gpu.Device, limit int64) {
@@ -96,6 +96,7 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 func (m *memory) hand(mem *gpu.Buffer, n int64) *buffer {
 	m.allocs++
 	m.live += mem.Size()
+	m.peak = max(m.peak, m.live)
 	return &buffer{owner: m, mem: mem, bytes: n}
 }
 
@@ -140,7 +141,15 @@ func (m *memory) own(b runtime.Buffer) (*buffer, error) {
 func (m *memory) stats(s *runtime.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Allocs, s.PoolHits, s.AllocBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.pooled
+	s.Allocs, s.PoolHits, s.AllocBytes, s.PeakBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.peak, m.pooled
+}
+
+// ResetPeak makes PeakBytes start again from what is live.
+func (d *device) ResetPeak() {
+	m := &d.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peak = m.live
 }
 
 // close forgets the pool: the memory went with the device.

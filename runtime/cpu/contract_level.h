@@ -65,9 +65,11 @@ static inline __attribute__((always_inline)) void square32(void *dst, mr_i64 ldd
 {
 	mr_u32 *d = dst;
 	const mr_u32 *s = src;
-	for (int j = 0; j < 16; j += 4)
-#pragma GCC unroll 4
-		for (int i = 0; i < 16; i += 4) {
+	/* unrolled, it would need more addresses than there are registers */
+#pragma GCC unroll 1
+	for (int i = 0; i < 16; i += 4)
+#pragma GCC unroll 1
+		for (int j = 0; j < 16; j += 4) {
 			const t32 a = *(const t32 *)(s + i * lds + j), b = *(const t32 *)(s + (i + 1) * lds + j);
 			const t32 c = *(const t32 *)(s + (i + 2) * lds + j), e = *(const t32 *)(s + (i + 3) * lds + j);
 			const t32 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
@@ -83,9 +85,10 @@ static inline __attribute__((always_inline)) void square64(void *dst, mr_i64 ldd
 {
 	mr_u64 *d = dst;
 	const mr_u64 *s = src;
-	for (int j = 0; j < 16; j += 2)
-#pragma GCC unroll 8
-		for (int i = 0; i < 16; i += 2) {
+#pragma GCC unroll 1
+	for (int i = 0; i < 16; i += 2)
+#pragma GCC unroll 1
+		for (int j = 0; j < 16; j += 2) {
 			const t64 a = *(const t64 *)(s + i * lds + j), b = *(const t64 *)(s + (i + 1) * lds + j);
 			*(t64 *)(d + j * ldd + i) = __builtin_shufflevector(a, b, 0, 2);
 			*(t64 *)(d + (j + 1) * ldd + i) = __builtin_shufflevector(a, b, 1, 3);

@@ -22,8 +22,9 @@
 //
 // # Shapes and dtypes
 //
-// Tensors have 0 to 8 dimensions and elements of float32, float64, int32,
-// int64, uint8 or bool. Operands broadcast as in NumPy: shapes are aligned at
+// Tensors have 0 to 8 dimensions and elements of float16, bfloat16, float32 or
+// float64, of the signed and unsigned integers of 8 to 64 bits, or bool; in Go
+// the 16-bit floats are [F16] and [BF16]. Operands broadcast as in NumPy: shapes are aligned at
 // the last dimension, and a dimension of size 1 fits any other. Dtypes are
 // never promoted: operands of an op have the same one, and [Tensor.Cast]
 // converts. An op that takes a number in place of a tensor has Scalar in its

@@ -64,6 +64,7 @@ func Phases(k *Kernel, opt PhaseOptions) *Schedule {
 	}
 	p := &phaser{k: k, opt: opt, level: k.Levels(), depth: k.depths()}
 	p.cost = costs(k, p.level)
+	p.contracts = slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Dot })
 	p.temp = make([]int, len(k.Body))
 	for i := range p.temp {
 		p.temp[i] = -1
@@ -82,6 +83,8 @@ type phaser struct {
 	temp  []int // of each value, -1 where it needs none
 	temps []Temp
 	order []ir.Ref // the value in each temporary
+
+	contracts bool // see Schedule.Contraction
 }
 
 func (p *phaser) schedule() *Schedule {
@@ -107,7 +110,11 @@ func (p *phaser) schedule() *Schedule {
 func (p *phaser) phases(l Level, d int) []Phase {
 	b := p.builder(l, d)
 	for _, s := range p.k.Stores {
-		if p.k.Operands[s.Operand].Row == (l == Row) && p.depth[s.Value] == d {
+		at := p.depth[s.Value]
+		if p.contracts {
+			at = 1 // what does not depend on the contraction waits for it
+		}
+		if p.k.Operands[s.Operand].Row == (l == Row) && at == d {
 			b.store(s.Operand, s.Value)
 		}
 	}
@@ -249,7 +256,8 @@ func (b *phaseBuilder) fromTemp(v ir.Ref) bool {
 	case p.level[v] == Uniform || isLoad(in) && in.Args[0] == ir.None:
 		return false
 	case p.level[v] == Row:
-		return b.level == Point || p.depth[v] < b.depth
+		// A contraction's last phase makes all that is made once per result.
+		return b.level == Point || p.depth[v] < b.depth && !p.contracts
 	}
 	return p.depth[v] < b.depth && !p.opt.Recompute && p.cost[v] > recomputeLimit
 }

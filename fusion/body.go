@@ -22,6 +22,8 @@ type body struct {
 	weight   int     // lowered instructions, at most
 	nodes    nodeSet
 	again    nodeSet // computed at more than one index map
+	inside   nodeSet // computed for the operands of a contraction
+	within   bool    // what is made now is part of such an operand
 	err      error
 }
 
@@ -32,16 +34,20 @@ func newNodeSet(n int) nodeSet     { return make(nodeSet, (n+63)/64) }
 func (s nodeSet) add(n int32)      { s[n>>6] |= 1 << (n & 63) }
 func (s nodeSet) has(n int32) bool { return s[n>>6]>>(n&63)&1 != 0 }
 
-// instance is a value at an index map from the group's domain.
+// instance is a value at an index map from the group's domain. What the
+// operands of a contraction are made of is made apart from what is made of its
+// result: the two are computed at different times.
 type instance struct {
 	tensor int32
 	at     *indexMap
+	within bool
 }
 
 type bodyOperand struct {
 	kind   codegen.OperandKind
 	tensor int32
 	at     *indexMap
+	row    bool // of the same element at every point of a row
 }
 
 // reset makes b an empty body, keeping its memory but for the sets, which
@@ -55,12 +61,13 @@ func (b *body) reset(x *explorer, g *group) {
 	}
 	clear(b.seen)
 	clear(b.inst)
-	b.nodes, b.again = newNodeSet(len(x.seg.Nodes)), newNodeSet(len(x.seg.Nodes))
+	n := len(x.seg.Nodes)
+	b.nodes, b.again, b.inside, b.within = newNodeSet(n), newNodeSet(n), newNodeSet(n), false
 }
 
 // value returns tensor t's element at the point that m gives.
 func (b *body) value(t int32, m *indexMap) ir.Ref {
-	key := instance{t, m}
+	key := instance{t, m, b.within}
 	if r, ok := b.inst[key]; ok {
 		return r
 	}
@@ -79,6 +86,9 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 		b.again.add(def)
 	}
 	b.nodes.add(def)
+	if b.within {
+		b.inside.add(def)
+	}
 	switch n.Op.Class() {
 	case ir.ClassView:
 		return b.value(n.Args[0].ID, b.x.maps.through(m, edge{node: def}))
@@ -98,15 +108,17 @@ func (b *body) owns(t int32) bool {
 // rowOp makes the result of a row op, which is known only where its row is one
 // of the group's.
 func (b *body) rowOp(n *ir.Node, t int32, m *indexMap) ir.Ref {
-	if !b.g.rowsOf(b.x, n) || m != b.x.maps.row(b.x.seg.Tensors[t].Def) {
+	if b.within || !b.g.rowsOf(b.x, n) || m != b.x.maps.row(b.x.seg.Tensors[t].Def) {
 		b.err = fmt.Errorf("%s: %w", n.Op, errOtherRows)
 		return b.emit(ir.Const, n.DT, 0)
 	}
 	var buf [2]ir.Ref
 	args := buf[:0]
+	b.within = n.Op == ir.Dot
 	for _, a := range n.Args[:n.NArgs] {
 		args = append(args, b.value(a.ID, b.x.maps.identity(b.g.domain)))
 	}
+	b.within = false
 	imm := uint64(0)
 	if n.Attr.Descending {
 		imm = 1
@@ -139,16 +151,17 @@ func (b *body) load(t int32, m *indexMap) ir.Ref {
 // operand is the slot of an access. Tensors of one class have their elements
 // at the same positions, so index operands are told apart by class.
 func (b *body) operand(kind codegen.OperandKind, t int32, m *indexMap) int {
+	row := !b.within && b.x.isRow(b.g, m)
 	for i := range b.operands {
 		o := &b.operands[i]
-		if o.kind != kind || o.at != m {
+		if o.kind != kind || o.at != m || o.row != row {
 			continue
 		}
 		if o.tensor == t || kind == codegen.Index && b.x.class.of[o.tensor] == b.x.class.of[t] {
 			return i
 		}
 	}
-	b.operands = append(b.operands, bodyOperand{kind, t, m})
+	b.operands = append(b.operands, bodyOperand{kind, t, m, row})
 	return len(b.operands) - 1
 }
 

@@ -15,15 +15,17 @@ type builder struct {
 const (
 	kindElementwise = iota
 	kindRows
+	kindContraction
 )
 
 // builders is the table of kinds. It is filled in init because the functions
 // price groups, which point to their builder.
-var builders [2]builder
+var builders [3]builder
 
 func init() {
 	builders[kindElementwise] = builder{growElementwise}
 	builders[kindRows] = builder{growRows}
+	builders[kindContraction] = builder{growContraction}
 }
 
 func growElementwise(x *explorer, g, other *group) ([]*group, string) {
@@ -34,6 +36,9 @@ func growElementwise(x *explorer, g, other *group) ([]*group, string) {
 }
 
 func growRows(x *explorer, g, other *group) ([]*group, string) {
+	if other.contracts() {
+		return nil, reasonContraction
+	}
 	if other.over >= 0 {
 		if other.domain != g.domain {
 			return nil, x.unrelated(g.domain, other.domain)
@@ -42,6 +47,13 @@ func growRows(x *explorer, g, other *group) ([]*group, string) {
 			return nil, reasonAxes
 		}
 		return x.growAlong(g, other, []*indexMap{x.maps.identity(g.domain)})
+	}
+	return x.growAlong(g, other, x.bridges(g, other))
+}
+
+func growContraction(x *explorer, g, other *group) ([]*group, string) {
+	if other.over >= 0 {
+		return nil, reasonContraction
 	}
 	return x.growAlong(g, other, x.bridges(g, other))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -196,6 +197,9 @@ func compare(t *testing.T, p *ir.Program, caps *runtime.Caps, mode Mode) {
 // checkPlan runs a plan for a program's segment and compares it with the oracle.
 func checkPlan(t *testing.T, p *ir.Program, seg *segment.Segment, plan *Plan) {
 	t.Helper()
+	for i := range plan.Steps {
+		contraction(t, plan, plan.Steps[i].Kernel)
+	}
 	inputs := randomInputs(rand.New(rand.NewPCG(1, 1)), p)
 	want, err := ir.EvalTensors(p, inputs)
 	if err != nil {
@@ -215,6 +219,23 @@ func checkPlan(t *testing.T, p *ir.Program, seg *segment.Segment, plan *Plan) {
 				t.Fatalf("%s: tensor %d differs at element %d\n%s\n%s", how, id, i, p, plan)
 			}
 		}
+	}
+}
+
+// contraction checks that what drives contractions can take a kernel apart:
+// two phases that make operands, one that follows.
+func contraction(t *testing.T, plan *Plan, k *codegen.Kernel) {
+	t.Helper()
+	if !slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Dot }) {
+		return
+	}
+	k, err := codegen.Lower(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := codegen.Phases(k, codegen.PhaseOptions{})
+	if !s.Contraction() || len(s.Phases) > 3 || len(s.Temps) != 1 || len(s.Phases) == 3 && s.Phases[2].Level != codegen.Row {
+		t.Fatalf("no phases of a contraction:\n%s\n%s", s, plan)
 	}
 }
 

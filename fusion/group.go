@@ -37,6 +37,8 @@ type cost struct {
 	seconds  float64
 	nodes    nodeSet
 	again    nodeSet // of nodes: computed at more than one index map
+	inside   nodeSet // of nodes: computed for the operands of a contraction
+	loose    bool    // a contraction with a result that does not depend on it
 	err      error
 }
 
@@ -46,6 +48,9 @@ func (x *explorer) groupOf(t int32) *group {
 	g := &group{kind: b, domain: x.class.of[t], over: -1}
 	if n := x.node(t); x.isRowOp(t) {
 		g.kind = &builders[kindRows]
+		if n.Op == ir.Dot {
+			g.kind = &builders[kindContraction]
+		}
 		g.over = n.Args[0].ID
 		g.domain, g.axes = x.class.of[g.over], n.Attr.Axes
 		g.roots = []root{{t, x.maps.row(x.seg.Tensors[t].Def)}}
@@ -59,6 +64,9 @@ func (x *explorer) groupOf(t int32) *group {
 func (g *group) rowsOf(x *explorer, n *ir.Node) bool {
 	return g.over >= 0 && x.class.of[n.Args[0].ID] == g.domain && slices.Equal(n.Attr.Axes, g.axes)
 }
+
+// contracts reports a group with a contraction: the only row op of its kernel.
+func (g *group) contracts() bool { return g.kind == &builders[kindContraction] }
 
 // body instantiates everything a group computes. It is valid until the next call.
 func (x *explorer) body(g *group) (*body, []codegen.Store) {
@@ -81,7 +89,7 @@ func (x *explorer) price(g *group) *cost {
 	}
 	b, stores := x.body(g)
 	runs := x.runs(g, b, stores)
-	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, err: b.err}
+	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
 	for i, o := range b.operands {
 		dt := x.seg.Tensors[o.tensor].DT
 		switch o.kind {
@@ -96,7 +104,7 @@ func (x *explorer) price(g *group) *cost {
 			c.bytes += x.elems(o.tensor) * x.elemSize(dt)
 		}
 		c.operands++
-		c.touched = append(c.touched, instance{o.tensor, o.at})
+		c.touched = append(c.touched, instance{tensor: o.tensor, at: o.at})
 	}
 	c.seconds = x.model.seconds(c.bytes, runs.work)
 	g.cost = c

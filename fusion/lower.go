@@ -21,7 +21,7 @@ func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 		if o.kind != codegen.Index {
 			dt = x.seg.Tensors[o.tensor].DT
 		}
-		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, DT: dt, Row: x.isRow(g, o.at)})
+		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, DT: dt, Row: o.row})
 	}
 	for _, s := range b.scalars {
 		k.Scalars = append(k.Scalars, x.seg.Scalars[s].DT)

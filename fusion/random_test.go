@@ -59,7 +59,7 @@ func (g *generator) shape() ir.Shape {
 func (g *generator) step() {
 	i := g.pick()
 	x := g.t[i]
-	switch g.r.IntN(14) {
+	switch g.r.IntN(15) {
 	case 0, 1:
 		g.node([]ir.Op{ir.Neg, ir.Abs, ir.Square, ir.Relu, ir.Sqrt}[g.r.IntN(5)], nil, 0, nil, ir.T(i))
 	case 2:
@@ -88,6 +88,8 @@ func (g *generator) step() {
 		}
 	case 12, 13:
 		g.rows(i)
+	case 14:
+		g.product(i)
 	case 9:
 		if g.node(ir.Lt, nil, 0, nil, ir.T(i), ir.T(g.pick())) {
 			g.node(ir.Where, nil, 0, nil, ir.T(len(g.t)-1), ir.T(g.pick()), ir.T(g.pick()))
@@ -100,6 +102,52 @@ func (g *generator) step() {
 		} else {
 			g.node(ir.Full, nil, ir.Float32, g.shape(), g.scalar(ir.Float32))
 		}
+	}
+}
+
+// product contracts the last dim of tensor i with a dim of another tensor, both
+// seen in one shape as matrix products record it, and goes on behind it.
+func (g *generator) product(i int) {
+	x := g.t[i]
+	if len(x.Shape) == 0 || len(x.Shape) > 3 || x.DT == ir.Bool {
+		return
+	}
+	k := x.Shape[len(x.Shape)-1]
+	j := g.pick()
+	for tries := 0; tries < 4 && (len(g.t[j].Shape) == 0 || len(g.t[j].Shape) > 2 || g.t[j].DT != x.DT || g.t[j].Shape[len(g.t[j].Shape)-1] != k); tries++ {
+		j = g.pick()
+	}
+	if y := g.t[j]; len(y.Shape) == 0 || len(y.Shape) > 2 || y.DT != x.DT || y.Shape[len(y.Shape)-1] != k {
+		j = i // with itself
+	}
+	y := g.t[j]
+	if len(x.Shape)+len(y.Shape)-1 > 5 {
+		return
+	}
+	// (m…, k) and (n…, k) in (m…, n…, k).
+	m, n := x.Shape[:len(x.Shape)-1], y.Shape[:len(y.Shape)-1]
+	full := append(append(append(ir.Shape{}, m...), n...), k)
+	with := append(ir.Shape{}, m...)
+	for range n {
+		with = append(with, 1)
+	}
+	if full.Elems() > 3000 {
+		return
+	}
+	g.node(ir.Reshape, nil, 0, append(with, k), ir.T(i))
+	g.node(ir.Expand, nil, 0, full, ir.T(len(g.t)-1))
+	a := len(g.t) - 1
+	g.node(ir.Expand, nil, 0, full, ir.T(j))
+	if !g.node(ir.Dot, &ir.Attr{Axes: []int{len(full) - 1}, Keep: g.r.IntN(6) == 0}, 0, nil, ir.T(a), ir.T(len(g.t)-1)) {
+		return
+	}
+	r := len(g.t) - 1
+	if len(n) == 1 && g.r.IntN(2) == 0 {
+		g.node(ir.Full, nil, x.DT, n, g.scalar(x.DT))
+		g.node(ir.Add, nil, 0, nil, ir.T(r), ir.T(len(g.t)-1))
+	}
+	if g.r.IntN(2) == 0 {
+		g.node(ir.Abs, nil, 0, nil, ir.T(len(g.t)-1))
 	}
 }
 
@@ -247,7 +295,7 @@ func TestAllOps(t *testing.T) {
 		n = 30
 	}
 	for seed := range uint64(n) {
-		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.Reductions | progen.Scans | progen.Sorts}[seed%2]})
+		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.Reductions | progen.Contractions | progen.Scans | progen.Sorts}[seed%2]})
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
 			compare(t, p, testCaps(), mode)
 		}

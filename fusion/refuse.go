@@ -8,16 +8,18 @@ import (
 
 // Reasons why two groups are not one kernel.
 const (
-	reasonShapes  = "no broadcast or view relates their shapes"
-	reasonChance  = "their shapes are equal by chance only"
-	reasonPoints  = "one needs what the other computes at other points"
-	reasonCover   = "a result would not be written exactly once per element"
-	reasonRows    = "one needs what the other makes of whole rows, at other points than its own rows"
-	reasonAxes    = "their rows lie along different axes"
-	reasonGuarded = "a result smaller than the domain but not one element per row"
-	reasonBetween = "a third kernel must run between them"
-	reasonSlower  = "predicted to be slower together"
-	reasonAlone   = "they share no data and the launch saved is small beside their work"
+	reasonShapes      = "no broadcast or view relates their shapes"
+	reasonChance      = "their shapes are equal by chance only"
+	reasonPoints      = "one needs what the other computes at other points"
+	reasonCover       = "a result would not be written exactly once per element"
+	reasonRows        = "one needs what the other makes of whole rows, at other points than its own rows"
+	reasonAxes        = "their rows lie along different axes"
+	reasonContraction = "a contraction shares its kernel with nothing else that works on rows"
+	reasonInside      = "a contraction writes only what is made of its result, one element for each"
+	reasonGuarded     = "a result smaller than the domain but not one element per row"
+	reasonBetween     = "a third kernel must run between them"
+	reasonSlower      = "predicted to be slower together"
+	reasonAlone       = "they share no data and the launch saved is small beside their work"
 )
 
 var errOtherRows = errors.New("its rows are not those of this kernel")
@@ -40,7 +42,10 @@ var rules = []rule{
 			return ""
 		}
 		for _, r := range g.roots {
-			if !r.at.bijective() && !x.eachRow(g, r.at) {
+			switch each := x.eachRow(g, r.at); {
+			case g.contracts() && (!each || x.price(g).loose):
+				return reasonInside
+			case !each && !r.at.bijective():
 				return reasonGuarded
 			}
 		}

@@ -10,19 +10,28 @@ import (
 // isRow reports that a map from g's domain takes all points of a row to one
 // element.
 func (x *explorer) isRow(g *group, m *indexMap) bool {
+	if g.contracts() {
+		// Its results are row values even where a row is one point by structure.
+		return x.moving(m)&axisMask(g.axes)&x.lively(g.domain) == 0
+	}
 	return len(g.axes) > 0 && x.moving(m)&axisMask(g.axes) == 0
+}
+
+// lively is the set of dims of a class that are not 1 by structure.
+func (x *explorer) lively(class int32) uint32 {
+	mask := uint32(0)
+	for d, v := range x.class.dims[class] {
+		if v != one {
+			mask |= 1 << d
+		}
+	}
+	return mask
 }
 
 // eachRow reports that a map takes every row to an element of its own, all
 // elements being met.
 func (x *explorer) eachRow(g *group, m *indexMap) bool {
-	kept := uint32(0)
-	for d, v := range x.class.dims[g.domain] {
-		if v != one {
-			kept |= 1 << d
-		}
-	}
-	kept &^= axisMask(g.axes)
+	kept := x.lively(g.domain) &^ axisMask(g.axes)
 	return m.storable() && x.isRow(g, m) && x.moving(m)&kept == kept
 }
 
@@ -93,8 +102,9 @@ const cacheRow = 512 << 10
 
 // runs is how often the parts of a group's kernel are executed.
 type runs struct {
-	work int64    // instructions, all in all
-	load []uint32 // of each operand, the phases that read it; nil where memory is read once
+	work  int64    // instructions, all in all
+	loose bool     // see cost
+	load  []uint32 // of each operand, the phases that read it; nil where memory is read once
 }
 
 // times is how often operand i is brought from memory.
@@ -113,11 +123,14 @@ func (x *explorer) runs(g *group, b *body, stores []codegen.Store) runs {
 	if g.over < 0 {
 		return runs{work: int64(b.weight) * points}
 	}
+	if g.contracts() {
+		return x.contractionRuns(g, b, stores)
+	}
 	k := codegen.Kernel{Body: b.code, Stores: stores}
 	length, row := x.rowLength(g), int64(0)
 	for _, o := range b.operands {
-		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, Row: x.isRow(g, o.at)})
-		if o.kind == codegen.Input && !x.isRow(g, o.at) {
+		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, Row: o.row})
+		if o.kind == codegen.Input && !o.row {
 			row += length * x.elemSize(x.seg.Tensors[o.tensor].DT)
 		}
 	}

@@ -135,20 +135,23 @@ func (x *explorer) candidate(t int32) bool {
 	if !x.needed[t] || x.stored[t] || x.isView(t) || x.isRowOp(t) || x.node(t) == nil || x.node(t).Op == ir.Full {
 		return false
 	}
-	users, repeated := 0, false
+	users, repeated, inside := 0, false, false
 	def := x.seg.Tensors[t].Def
 	for _, g := range x.groups {
 		if c := x.price(g); c.nodes.has(def) {
 			users++
-			repeated = repeated || c.again.has(def) || x.times(g, t) > x.elems(t)
+			inside = inside || c.inside.has(def)
+			repeated = repeated || c.again.has(def) || !g.contracts() && x.times(g, t) > x.elems(t)
 		}
 	}
-	if users <= 1 && !repeated {
+	if users <= 1 && !repeated && !inside {
 		return false
 	}
 	// What is made of rows that are in no memory can be had there only.
 	alone := x.price(x.groupOf(t))
-	return alone.err == nil && alone.weight >= worthWriting
+	// An operand of a contraction costs as much to write where it is made as
+	// what it is made from, and is computed once there.
+	return alone.err == nil && (inside || alone.weight >= worthWriting)
 }
 
 // tryWriting gives t a group of its own, lets that join what it can, and keeps

@@ -52,18 +52,29 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 	var ps []InPlace
 	for i := range operands {
 		o := &operands[i]
-		if o.kind != codegen.Output || !o.at.bijective() || !k.StoresLast(i) {
+		if o.kind != codegen.Output || !k.StoresLast(i) || !o.at.bijective() && !lone(k, i) {
 			continue
 		}
 		for j := range operands {
 			in := &operands[j]
-			if in.kind == codegen.Input && in.at == o.at && readOnce(operands, in.tensor) &&
+			if in.kind == codegen.Input && in.at == o.at && k.Operands[i].Row == k.Operands[j].Row && readOnce(operands, in.tensor) &&
 				x.seg.Tensors[in.tensor].DT == x.seg.Tensors[o.tensor].DT {
 				ps = append(ps, InPlace{Out: i, In: j})
 			}
 		}
 	}
 	return ps
+}
+
+// lone reports an output of row values in a kernel that writes nothing within
+// rows: when it is written all rows have been looked at.
+func lone(k *codegen.Kernel, out int) bool {
+	for _, s := range k.Stores {
+		if !k.Operands[s.Operand].Row {
+			return false
+		}
+	}
+	return k.Operands[out].Row
 }
 
 // readOnce reports that a single operand reads t.

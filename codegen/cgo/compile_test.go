@@ -186,3 +186,52 @@ store 6 %7
 		compile(t, source, machines[runtime.GOARCH][vectorISA]...)
 	}
 }
+
+// TestStorageVectorOnly looks for elements that are put into vectors, or taken
+// out, one at a time: 16-bit floats are loaded, converted and stored whole.
+func TestStorageVectorOnly(t *testing.T) {
+	objdump, err := exec.LookPath("objdump")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("needs objdump for amd64")
+	}
+	for _, dt := range []ir.DType{ir.Float16, ir.BFloat16, ir.Uint16} {
+		k, err := codegen.Parse(strings.ReplaceAll(`in 0 : dt
+in 1 : dt
+out 2 : dt
+%0 = load 0 : dt
+%1 = load 1 : dt
+%2 = mul %0 %1 : dt
+%3 = add %2 %1 : dt
+store 2 %3
+`, "dt", dt.String()))
+		if err == nil {
+			k, err = codegen.Lower(k)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, isa := range []*ISA{AVX2, AVX512} {
+			source, err := Print("mr_kernel", k, classes(k, codegen.Contiguous), isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command(objdump, "-d", "--no-show-raw-insn", compile(t, source, machines["amd64"][isa]...)).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			widened := 0
+			for line := range strings.Lines(string(out)) {
+				switch f := strings.Fields(line); {
+				case len(f) < 2:
+				case strings.HasPrefix(f[1], "vpinsr"), strings.HasPrefix(f[1], "vpextr"):
+					t.Errorf("%v, %s: %s", dt, isa.Name, line)
+				case strings.HasPrefix(f[1], "vpmovzxwd"):
+					widened++
+				}
+			}
+			if widened == 0 {
+				t.Errorf("%v, %s: no vector load", dt, isa.Name)
+			}
+		}
+	}
+}

@@ -117,11 +117,24 @@ func (d *Device) NewStream() *Stream {
 // Scope is [Stream.Scope] on the default stream.
 func (d *Device) Scope(f func(sc *Scope) error) error { return d.DefaultStream().Scope(f) }
 
-// Sync is [Stream.Sync] on the default stream.
-func (d *Device) Sync(ctx context.Context) error { return d.DefaultStream().Sync(ctx) }
+// Sync is [Stream.Sync] for all streams of the device: it runs what was
+// recorded on any of them and returns the first error of any that nobody has
+// seen yet.
+func (d *Device) Sync(ctx context.Context) error {
+	if d == nil {
+		return errNilDevice
+	}
+	return d.d.Sync(ctx)
+}
 
-// Err is [Stream.Err] on the default stream.
-func (d *Device) Err() error { return d.DefaultStream().Err() }
+// Err is [Stream.Err] for all streams of the device: the first error of any
+// that nobody has seen yet, once.
+func (d *Device) Err() error {
+	if d == nil {
+		return errNilDevice
+	}
+	return d.d.Err()
+}
 
 // Wait returns when the work submitted by all streams is done and nothing is
 // compiled in the background any more. It is for measuring.

@@ -13,7 +13,8 @@ import (
 )
 
 // Trace has a hook for each thing the engine does, set in [Options]; nil ones
-// are skipped. Hooks are called synchronously and must not call the library:
+// are skipped. Hooks are called synchronously and must not call the library; one
+// that panics does so out of the call that it was called from, or of the next:
 //
 //	Flush    func(FlushEvent)    a segment of a stream ran
 //	Explore  func(ExploreEvent)  a plan was made for a new segment

@@ -1,10 +1,8 @@
 package stream
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
@@ -25,6 +23,11 @@ type Device struct {
 
 	closed  atomic.Bool
 	streams atomic.Uint64 // numbers handed out
+	open    streams
+	faults  faults       // of all streams
+	unpaid  atomic.Int32 // explorations since one was of use: see planFor
+
+	hookPanic atomic.Pointer[any]
 
 	progMu sync.Mutex
 	progs  map[uint64][]runtime.Program // by kernel key: plans share programs
@@ -95,18 +98,6 @@ func (d *Device) start() *Device {
 
 var tierOf = [...]int8{TierAuto: 0, TierInterpreter: -1, TierCompiled: 1}
 
-func (d *Device) onCompile(k runtime.Kernel, seconds float64, err error) {
-	if t := d.opts.Trace; t != nil && t.Compile != nil {
-		t.Compile(CompileEvent{Kernel: fmt.Sprintf("%016x", k.Key()), Elapsed: time.Duration(seconds * 1e9), Err: err})
-	}
-}
-
-func (d *Device) onError(err error) {
-	if t := d.opts.Trace; t != nil && t.Error != nil {
-		t.Error(err)
-	}
-}
-
 // Name of the driver.
 func (d *Device) Name() string { return d.name }
 
@@ -119,12 +110,13 @@ func (d *Device) Caps() *runtime.Caps { return d.caps }
 // Default is the device's default stream.
 func (d *Device) Default() *Stream { return d.def }
 
-// NewStream makes a stream. It costs one allocation and has no thread.
+// NewStream makes a stream. It is cheap and has no thread.
 func (d *Device) NewStream() *Stream {
 	s := &Stream{dev: d, num: d.streams.Add(1), gen: 1}
 	s.q.Interner = &d.attrs
 	s.node = d.trie.Root()
 	s.soft, s.budget = d.softCap(), d.queueBudget()
+	d.open.add(s)
 	return s
 }
 

@@ -25,6 +25,7 @@ type entry struct {
 	sets  [][]int32
 	class []int32
 
+	found   atomic.Bool // a segment came back to it
 	checked atomic.Bool // with Options.Check: compared with the op-by-op form
 
 	// Dear results that the plan left unwritten and that were computed again
@@ -68,10 +69,8 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	s.reset()
 	s.dev.stats.segments.Add(1)
 	s.dev.stats.ops.Add(int64(ops))
-	if t := s.dev.opts.Trace; t != nil && t.Flush != nil {
-		t.Flush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
-			Hit: hit, Start: start, Elapsed: time.Since(start)})
-	}
+	s.dev.onFlush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
+		Hit: hit, Start: start, Elapsed: time.Since(start)})
 }
 
 // reset empties the queue, dropping it as a reader of its operands.
@@ -127,8 +126,11 @@ func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.En
 	return segment.LifeVirtual
 }
 
-// greedyAfter is how many explorations in a row make a stream stop searching
-// for the best plan: its programs never repeat, so a cheap plan is better.
+// greedyAfter is how many explorations that nobody profits from make a device
+// stop searching for the best plan: its programs never repeat, so a cheap plan
+// is better. An exploration is of use when its plan is found for the first time.
+// Known plans that go on being found prove nothing, and streams come and go: so
+// neither hits nor explorations are counted by stream.
 const greedyAfter = 32
 
 // hasEmpty reports a tensor without elements. Such segments have plans of their
@@ -156,7 +158,9 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 			}
 			if e.plan.Check(seg) {
 				d.stats.hits.Add(1)
-				s.misses = 0
+				if !e.found.Load() && !e.found.Swap(true) {
+					d.unpaid.Store(0)
+				}
 				return e, true, nil
 			}
 		}
@@ -165,7 +169,7 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 	switch {
 	case empty:
 		mode = FusionOff // sizes say nothing about what is worth fusing
-	case s.misses >= greedyAfter && mode == FusionOn:
+	case d.unpaid.Load() >= greedyAfter && mode == FusionOn:
 		mode = FusionGreedy
 	}
 	e, err = s.explore(seg, mode)
@@ -181,7 +185,7 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 		e.lines = s.knownLines()
 		return e, false, nil
 	}
-	s.misses++
+	d.unpaid.Add(1)
 	s.store(e, end)
 	return e, false, nil
 }
@@ -246,9 +250,7 @@ func (s *Stream) explore(seg *segment.Segment, mode FusionMode) (e *entry, err e
 	e.sets, e.class = leafSets(seg)
 	e.memo.init(seg)
 	d.stats.explored.Add(1)
-	if t := d.opts.Trace; t != nil && t.Explore != nil {
-		t.Explore(ExploreEvent{Ops: len(seg.Nodes), Kernels: len(plan.Steps), Elapsed: time.Since(start)})
-	}
+	d.onExplore(ExploreEvent{Ops: len(seg.Nodes), Kernels: len(plan.Steps), Elapsed: time.Since(start)})
 	return e, nil
 }
 

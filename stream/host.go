@@ -58,7 +58,7 @@ func (s *Stream) room(dt ir.DType, shape ir.Shape) (*block, error) {
 		// What the queue holds may be all garbage but for its last results.
 		s.mu.Lock()
 		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
-		s.mu.Unlock()
+		s.unlock()
 		b, err = s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
 	}
 	return b, err
@@ -145,7 +145,7 @@ func materialise(v *Value, op string) (*storage, error) {
 		return nil, newOpError(op, fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), nil)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	w, err := s.readable(v)
 	if err == nil && s.dev.closed.Load() {
 		err = runtime.ErrClosed

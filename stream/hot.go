@@ -18,7 +18,7 @@ func Apply(dst *Value, op ir.Op, args []Arg) {
 		s := v.home
 		s.mu.Lock()
 		done := s.again(dst, op, args)
-		s.mu.Unlock()
+		s.unlock()
 		if done {
 			return
 		}

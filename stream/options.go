@@ -81,7 +81,8 @@ const (
 )
 
 // Trace has a hook for each thing the engine does. Hooks are called
-// synchronously and must not call the engine. Nil ones are skipped.
+// synchronously and must not call the engine. Nil ones are skipped. A panic goes
+// on where the engine's work for the call ends.
 type Trace struct {
 	Flush   func(FlushEvent)
 	Explore func(ExploreEvent)

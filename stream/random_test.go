@@ -112,7 +112,7 @@ func runOnce(d *Device, p *ir.Program, inputs [][]byte, want [][]byte, rnd *rand
 			}
 		}
 		v := new(Value)
-		Record(v, Place{S: any()}, n.Op, n.DT, n.Shape, n.Attr, args[:n.NArgs])
+		recordNode(v, Place{S: any()}, n, args[:n.NArgs])
 		vals = append(vals, v)
 		switch rnd.IntN(24) {
 		case 0:
@@ -255,7 +255,7 @@ func runFaulty(p *ir.Program, seed uint64) (failed int, err error) {
 			}
 		}
 		v := new(Value)
-		Record(v, Place{S: streams[rnd.IntN(3)]}, n.Op, n.DT, n.Shape, n.Attr, args[:n.NArgs])
+		recordNode(v, Place{S: streams[rnd.IntN(3)]}, n, args[:n.NArgs])
 		vals = append(vals, v)
 		if rnd.IntN(12) == 0 {
 			_ = Flush(v) // its fault is told again below

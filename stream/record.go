@@ -63,7 +63,7 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 	}
 	home.mu.Lock()
 	err := home.record(dst, scope, op, out, shape, attr, args, &foreign)
-	home.mu.Unlock()
+	home.unlock()
 	if err != nil {
 		failIn(dst, home, scope, op.String(), err, args)
 	} else {
@@ -303,6 +303,7 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 	}
 	if home != nil && !inherited {
 		home.report(e)
+		home.dev.rethrow() // callers that hold a lock defer its unlock
 	}
 }
 
@@ -329,7 +330,7 @@ func (x *ext) releasedErr() error {
 // place that depends on the program only.
 func (s *Stream) handOver(v *Value) (*storage, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	v, err := s.readable(v)
 	if err != nil {
 		return nil, err

@@ -129,8 +129,19 @@ func (sc *Scope) Close() {
 	sc.owned, sc.closed = nil, true
 	sc.home.mu.Unlock()
 	by := &ext{scope: sc}
+	var at *Stream // whose lock is held
 	for _, v := range owned {
-		release(v, by)
+		if at != v.home {
+			if at != nil {
+				at.mu.Unlock()
+			}
+			at = v.home
+			at.mu.Lock()
+		}
+		at.release(v, by)
+	}
+	if at != nil {
+		at.unlock()
 	}
 	clear(sc.room[:]) // released handles point at the scope, not it at them
 }
@@ -141,14 +152,15 @@ func Release(v *Value) {
 	if v.home == nil {
 		return
 	}
-	release(v, &ext{where: here()})
-}
-
-// release ends a handle; by says who did it.
-func release(v *Value, by *ext) {
+	by := &ext{where: here()}
 	s := v.home
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
+	s.release(v, by)
+}
+
+// release ends a handle; by says who did it. The lock is held.
+func (s *Stream) release(v *Value, by *ext) {
 	s.drop(v)
 	if v.state != stFailed && v.state != stReleased { // those keep telling why
 		v.state, v.ext = stReleased, by
@@ -191,10 +203,10 @@ func Set(t, u *Value) {
 	if old != nil && old != s {
 		old.mu.Lock()
 		old.clear(t)
-		old.mu.Unlock()
+		old.unlock()
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	u, err := s.readable(u)
 	if t == u {
 		return // u follows it since an earlier Set

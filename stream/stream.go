@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/millrace-go/millrace/ir"
@@ -24,13 +23,11 @@ type Stream struct {
 	weight int64                            // bytes the queue will hold when it runs, about
 	soft   int                              // entries from which a cut is looked for
 	budget int64                            // weight above which one is looked for earlier
-	misses int                              // explorations in a row
 	lines  []string                         // where nodes were recorded, as far as known
 	closed bool
 	work   bind // reused by flushes
 
-	errMu  sync.Mutex
-	unseen []*OpError // errors in order; those somebody saw meanwhile go first
+	faults faults
 }
 
 // held is what the queue knows of a relative id: the handle, if there is one,
@@ -43,45 +40,6 @@ type held struct {
 // Device of the stream.
 func (s *Stream) Device() *Device { return s.dev }
 
-// Sync runs what is queued and waits for it. It returns the first error that
-// nobody has seen yet.
-func (s *Stream) Sync(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
-	s.mu.Unlock()
-	done := make(chan error, 1)
-	go func() {
-		s.dev.exec.drain()
-		done <- s.dev.drv.Wait(false)
-	}()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-done:
-		if e := s.Err(); e != nil {
-			return e
-		}
-		return err
-	}
-}
-
-// Err returns the first error that nobody has seen yet, once.
-func (s *Stream) Err() error {
-	s.errMu.Lock()
-	defer s.errMu.Unlock()
-	for len(s.unseen) > 0 {
-		e := s.unseen[0]
-		s.unseen = s.unseen[1:]
-		if !e.seen.Swap(true) {
-			return e
-		}
-	}
-	return nil
-}
-
 // Close runs what is queued and ends the stream. Its tensors stay readable.
 func (s *Stream) Close() error {
 	err := s.Sync(context.Background())
@@ -91,20 +49,10 @@ func (s *Stream) Close() error {
 	return err
 }
 
-// maxUnseen bounds the errors kept for Err: a loop that never asks makes one
-// per turn.
-const maxUnseen = 64
-
 // report keeps an error for Err and fires the trace hook.
 func (s *Stream) report(e *OpError) {
-	s.errMu.Lock()
-	if len(s.unseen) == maxUnseen {
-		s.unseen = slices.DeleteFunc(s.unseen, func(e *OpError) bool { return e.seen.Load() })
-	}
-	if len(s.unseen) < maxUnseen {
-		s.unseen = append(s.unseen, e)
-	}
-	s.errMu.Unlock()
+	s.faults.add(e)
+	s.dev.faults.add(e)
 	s.dev.onError(e)
 }
 

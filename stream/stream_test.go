@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -49,8 +50,17 @@ func (e *env) host(p Place, shape ir.Shape, vals ...float32) *Value {
 
 func (e *env) op(op ir.Op, args ...Arg) *Value {
 	v := new(Value)
-	Record(v, Place{}, op, ir.Invalid, nil, nil, args)
+	Apply(v, op, args)
 	return v
+}
+
+// recordNode records a node of a program as the public ops do.
+func recordNode(v *Value, p Place, n *ir.Node, args []Arg) {
+	if info := n.Op.Info(); info.Class == ir.ClassElementwise && info.Out != ir.OutAttr {
+		Apply(v, n.Op, args)
+	} else {
+		Record(v, p, n.Op, n.DT, n.Shape, n.Attr, args)
+	}
 }
 
 func t1(v *Value) Arg                        { return Arg{V: v} }
@@ -405,6 +415,7 @@ func TestAllocFaultPoisonsAndRecovers(t *testing.T) {
 }
 
 func TestDropsAreCollected(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those forced
 	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 20 })
 	for i := range 100 {
 		x := e.host(e.place(), ir.Shape{1 << 14}, make([]float32, 1<<14)...)

@@ -1,0 +1,61 @@
+package stream
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// hook calls a hook of the user's, mostly in the middle of something: locks are
+// held, a plan is half bound. A panic there waits until the engine is in order
+// again and goes on from there: see unlock.
+func (d *Device) hook(call func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.hookPanic.CompareAndSwap(nil, &r)
+		}
+	}()
+	call()
+}
+
+// unlock ends what was done under the stream's lock. If a hook panicked
+// meanwhile, here or on the executor's goroutine, it is the caller's turn now.
+func (s *Stream) unlock() {
+	s.mu.Unlock()
+	if s.dev.hookPanic.Load() != nil {
+		s.dev.rethrow()
+	}
+}
+
+func (d *Device) rethrow() {
+	if r := d.hookPanic.Swap(nil); r != nil {
+		panic(*r)
+	}
+}
+
+func (d *Device) onCompile(k runtime.Kernel, seconds float64, err error) {
+	if t := d.opts.Trace; t != nil && t.Compile != nil {
+		d.hook(func() {
+			t.Compile(CompileEvent{Kernel: fmt.Sprintf("%016x", k.Key()), Elapsed: time.Duration(seconds * 1e9), Err: err})
+		})
+	}
+}
+
+func (d *Device) onError(err error) {
+	if t := d.opts.Trace; t != nil && t.Error != nil {
+		d.hook(func() { t.Error(err) })
+	}
+}
+
+func (d *Device) onExplore(ev ExploreEvent) {
+	if t := d.opts.Trace; t != nil && t.Explore != nil {
+		d.hook(func() { t.Explore(ev) })
+	}
+}
+
+func (d *Device) onFlush(ev FlushEvent) {
+	if t := d.opts.Trace; t != nil && t.Flush != nil {
+		d.hook(func() { t.Flush(ev) })
+	}
+}

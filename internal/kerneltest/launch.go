@@ -24,13 +24,9 @@ type Launch struct {
 // bits, small numbers, and each dtype's special ones.
 func NewLaunch(rng *rand.Rand, k *codegen.Kernel, dims []int64, kept int, how Pattern) *Launch {
 	l := &Launch{Dims: dims, Kept: kept}
-	for i, o := range k.Operands {
+	for _, o := range k.Operands {
 		a := codegen.HostArg{}
-		reduce := false
-		for _, r := range k.Reduces {
-			reduce = reduce || r.Operand == i
-		}
-		n := how.access(rng, &a.Access, dims, kept, o.Kind == codegen.Output, reduce)
+		n := how.access(rng, &a.Access, dims, kept, o.Kind == codegen.Output, o.Row)
 		if o.Kind != codegen.Index {
 			a.Data = make([]byte, n*int64(o.DT.Size()))
 			for e := range n {
@@ -130,7 +126,7 @@ const (
 
 // access makes up an access and returns how many elements it needs. Outputs
 // never reach one element from two points that store.
-func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept int, output, reduce bool) int64 {
+func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept int, output, row bool) int64 {
 	if how == Mixed {
 		how = Pattern(rng.IntN(int(Mixed)))
 	}
@@ -147,7 +143,7 @@ func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept 
 	}
 	for i := rank - 1; i >= 0; i-- {
 		d := order[i]
-		if reduce && d >= kept || how == Broadcast && rng.IntN(2) == 0 {
+		if row && d >= kept || how == Broadcast && rng.IntN(2) == 0 {
 			continue
 		}
 		a.Stride[d] = n * step

@@ -133,35 +133,43 @@ func (c *compiler) compile(v *variant) {
 		return
 	}
 	if err != nil {
-		err = &runtime.CompileError{Kernel: v.prog.text, Source: source, Log: err.Error(), Err: err}
+		err = &runtime.CompileError{Kernel: v.sched.prog.text, Source: source, Log: err.Error(), Err: err}
 		d.count.fails.Add(1)
 		d.report(err)
 		v.failed.Store(true)
 	} else {
 		d.count.compiles.Add(1)
-		v.code.Store((*byte)(code))
+		v.code.Store(code)
 	}
 	close(v.done)
 	if d.cfg.OnCompile != nil {
-		d.cfg.OnCompile(v.prog.kernel, seconds.Seconds(), err)
+		d.cfg.OnCompile(v.sched.prog.kernel, seconds.Seconds(), err)
 	}
 }
 
 // source is the C of a variant, which depends on nothing else.
 func (c *compiler) source(v *variant) (string, error) {
-	lowered, err := v.prog.lowered()
+	units, _, err := v.units()
 	if err != nil {
 		return "", err
 	}
-	return cgo.Print(kernelSymbol, lowered, v.key.variant(len(v.prog.kernel.Operands)), c.isa)
+	return cgo.PrintUnits(units, c.isa)
 }
 
-func (c *compiler) build(v *variant) (code unsafe.Pointer, source string, err error) {
+func (c *compiler) build(v *variant) (code *compiled, source string, err error) {
 	tools, err := c.toolchain()
 	if err != nil {
 		return nil, "", err
 	}
-	if source, err = c.source(v); err != nil {
+	units, phases, err := v.units()
+	if err != nil {
+		return nil, "", err
+	}
+	plan, err := planPhases(phases)
+	if err != nil {
+		return nil, "", err
+	}
+	if source, err = cgo.PrintUnits(units, c.isa); err != nil {
 		return nil, "", err
 	}
 	source += cgo.Probe(probeSymbol)
@@ -172,7 +180,11 @@ func (c *compiler) build(v *variant) (code unsafe.Pointer, source string, err er
 	if err != nil {
 		return nil, source, err
 	}
-	handle, code, err := load(path)
+	names := make([]string, len(units))
+	for i := range units {
+		names[i] = units[i].Name
+	}
+	handle, funcs, err := load(path, names...)
 	if err != nil {
 		c.missed(fmt.Errorf("loading: %w", err))
 		return nil, source, err
@@ -181,7 +193,7 @@ func (c *compiler) build(v *variant) (code unsafe.Pointer, source string, err er
 	c.misses = -1 << 30
 	c.loaded = append(c.loaded, handle)
 	c.mu.Unlock()
-	return code, source, nil
+	return &compiled{plan, funcs}, source, nil
 }
 
 // toolchain finds the compiler once. Where there is none that works, nothing

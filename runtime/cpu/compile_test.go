@@ -202,7 +202,7 @@ func TestLoadRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err = load(path); err == nil || want != nil && !errors.Is(err, want) {
+		if _, _, err = load(path, kernelSymbol); err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%s: %v", source, err)
 		}
 	}

@@ -184,7 +184,7 @@ func (d *device) Close() error {
 	d.exec.close()
 	for _, ps := range d.programs {
 		for _, p := range ps {
-			p.tier0.free()
+			p.free()
 		}
 	}
 	if d.comp != nil {

@@ -6,6 +6,7 @@ package cpu
 #cgo CFLAGS: -O3 -std=c11 -fno-strict-aliasing
 #cgo LDFLAGS: -lm -lpthread
 #include <stdlib.h>
+#include "fold.h"
 #include "run.h"
 */
 import "C"
@@ -33,6 +34,9 @@ func newExecutor(threads int) (executor, error) {
 	pool := C.mr_pool_open(C.int(threads))
 	if pool == nil {
 		return nil, errors.New("cpu: the system refuses threads")
+	}
+	if level, _ := nativeLevel(); level >= 0 {
+		C.mr_folds_use(C.int(level))
 	}
 	return &cExecutor{pool: pool, slow: newGoExecutor(threads)}, nil
 }
@@ -68,13 +72,13 @@ func (e *cExecutor) run(list []ready) error {
 	return nil
 }
 
-// native reports that C code runs the launch.
+// native reports that C code runs the launch. Folds are compiled with the
+// flags of the block functions: where those are refused, so are they.
 func native(r *ready) bool {
-	if r.code != nil {
-		return true
+	if level, _ := nativeLevel(); r.p.hasRows && level < 0 {
+		return false
 	}
-	_, code := r.p.tier0.entry()
-	return code != nil
+	return r.code != nil || !r.sched.refused()
 }
 
 func (e *cExecutor) runNative(list []ready) error {
@@ -97,8 +101,12 @@ func (e *cExecutor) runNative(list []ready) error {
 
 // launchBytes is the arena memory that write takes, rounding included.
 func launchBytes(r *ready) uintptr {
-	n := uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) +
-		uintptr(len(r.l.Scalars))*8 + uintptr(len(r.p.kernel.Reduces))*unsafe.Sizeof(C.mr_reduce{})
+	plan := r.plan()
+	n := uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) + uintptr(len(r.l.Scalars))*8 +
+		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{})
+	for i := range plan.Phases {
+		n += uintptr(len(plan.Phases[i].Reduces)) * unsafe.Sizeof(C.mr_reduce{})
+	}
 	for i := range r.l.Args {
 		for j := range r.l.Args[i].Stages {
 			n += unsafe.Sizeof(C.mr_stage{}) + uintptr(len(r.l.Args[i].Stages[j].Dims))*16
@@ -108,24 +116,21 @@ func launchBytes(r *ready) uintptr {
 }
 
 func (e *cExecutor) write(c *C.mr_launch, r *ready) {
-	l, k := r.l, r.p.kernel
+	l, plan := r.l, r.plan()
 	*c = C.mr_launch{
 		total: C.mr_i64(r.total), bytes: C.mr_i64(r.p.perItem), mode: C.mr_i64(r.mode),
-		nops: C.mr_i64(len(l.Args)), kept: C.mr_i64(l.Kept), nreduce: C.mr_i64(len(k.Reduces)),
+		nops: C.mr_i64(len(l.Args)), kept: C.mr_i64(l.Kept), outputs: C.mr_i64(r.outputs), reduced: C.mr_i64(r.total / r.outputs),
+		tile: C.mr_i64(r.tile), threads: C.mr_i64(r.threads),
+		nphases: C.mr_i64(len(plan.Phases)), ntemps: C.mr_i64(len(plan.Temps)),
+	}
+	if r.split {
+		c.split = 1
 	}
 	rank := max(l.Rank, 1)
 	c.args.rank = C.mr_i64(rank)
 	c.args.dims[0] = 1
 	for d := range l.Rank {
 		c.args.dims[d] = C.mr_i64(l.Dims[r.dim(d)])
-	}
-	if r.code != nil {
-		c.eval = C.mr_eval(r.code)
-	} else {
-		eval, code := r.p.tier0.entry()
-		c.eval = C.mr_eval(eval)
-		c.args.code = code
-		c.scratch = C.mr_i64(r.p.tier0.scratch())
 	}
 	ops := arenaSlice[C.mr_operand](&e.arena, len(l.Args))
 	for i := range ops {
@@ -137,21 +142,68 @@ func (e *cExecutor) write(c *C.mr_launch, r *ready) {
 		scalars[i] = C.mr_u64(s)
 	}
 	c.args.scalars = unsafe.SliceData(scalars)
-	reduces := arenaSlice[C.mr_reduce](&e.arena, len(k.Reduces))
-	for i, red := range k.Reduces {
-		op := C.mr_i32(C.MR_SUM)
-		if red.Op == ir.Max {
-			op = C.MR_MAX
-		}
-		reduces[i] = C.mr_reduce{op: op, dt: C.mr_i32(k.Body[red.Value].DT), operand: C.mr_i32(red.Operand)}
+	e.phases(c, r)
+}
+
+func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
+	plan := r.plan()
+	temps := arenaSlice[C.mr_temp](&e.arena, len(plan.Temps))
+	for i, t := range plan.Temps {
+		temps[i] = C.mr_temp{size: C.mr_i32(t.DT.Size()), row: flag(t.Row)}
 	}
-	c.reduces = unsafe.SliceData(reduces)
+	c.temps = unsafe.SliceData(temps)
+	phases := arenaSlice[C.mr_phase](&e.arena, len(plan.Phases))
+	for i := range phases {
+		ph := &plan.Phases[i]
+		phases[i] = C.mr_phase{row: C.mr_i64(flag(ph.Level == codegen.Row)), stores: C.mr_i64(len(ph.Stores)), nreduce: C.mr_i64(len(ph.Reduces))}
+		if r.code != nil {
+			phases[i].eval = C.mr_eval(r.code.funcs[i])
+		} else {
+			eval, code := r.sched.tier0[i].entry()
+			phases[i].eval, phases[i].code = C.mr_eval(eval), code
+			phases[i].scratch = C.mr_i64(r.sched.tier0[i].scratch())
+		}
+		reduces := arenaSlice[C.mr_reduce](&e.arena, len(ph.Reduces))
+		for j := range reduces {
+			reduces[j] = reduceOf(ph.Kernel, &ph.Reduces[j])
+			reduces[j].empty = C.mr_u64(plan.empty[i][j])
+		}
+		phases[i].reduces = unsafe.SliceData(reduces)
+	}
+	c.phases = unsafe.SliceData(phases)
+}
+
+// cRowOps are row ops as C knows them: a scan is that of a fold's op.
+var cRowOps = map[ir.Op]C.mr_i32{
+	ir.Sum: C.MR_SUM, ir.Prod: C.MR_PROD, ir.Max: C.MR_MAX, ir.Min: C.MR_MIN, ir.Any: C.MR_MAX, ir.All: C.MR_MIN,
+	ir.ArgMax: C.MR_ARGMAX, ir.ArgMin: C.MR_ARGMIN,
+	ir.CumSum: C.MR_SUM, ir.CumProd: C.MR_PROD, ir.CumMax: C.MR_MAX, ir.CumMin: C.MR_MIN,
+	ir.Sort: C.MR_SORT, ir.ArgSort: C.MR_ARGSORT,
+}
+
+func reduceOf(k *codegen.Kernel, r *codegen.Reduce) C.mr_reduce {
+	value := k.Body[r.Value]
+	c := C.mr_reduce{
+		op: cRowOps[r.Op], scan: flag(r.Op.Class() == ir.ClassScan), dt: C.mr_i32(value.DT), temp: C.mr_i32(r.Operand),
+		size: C.mr_i32(k.Operands[r.Operand].DT.Size()), load: -1, descending: flag(r.Descending),
+	}
+	if value.Op == ir.Load && value.Args[0] == ir.None {
+		c.load = C.mr_i32(value.Imm)
+	}
+	return c
+}
+
+func flag(x bool) C.mr_i32 {
+	if x {
+		return 1
+	}
+	return 0
 }
 
 func (e *cExecutor) operand(o *C.mr_operand, r *ready, i int) {
 	a := &r.l.Args[i]
 	*o = C.mr_operand{offset: C.mr_i64(a.Offset), guard: C.mr_u32(r.guard(i)), nstages: C.mr_i32(len(a.Stages))}
-	if r.p.kernel.Operands[i].Kind != codegen.Index {
+	if r.p.rows.Operands[i].Kind != codegen.Index {
 		o.base = (*C.char)(a.Buf.(*buffer).p)
 	}
 	for d := range r.l.Rank {

@@ -2,6 +2,6 @@
 
 package cpu
 
-const maxReduces = 8
+const maxReduces = 16
 
 func newExecutor(threads int) (executor, error) { return newGoExecutor(threads), nil }

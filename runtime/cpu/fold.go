@@ -1,80 +1,178 @@
 package cpu
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/ir"
 )
 
-// folding is a reduction of one dtype, on bits.
-type folding struct {
-	// block folds values [first, first+n) of a buffer, at most a block, in the
-	// fixed order.
-	block   func(values unsafe.Pointer, first, n int64) uint64
-	combine func(a, b uint64) uint64
+// folded is a part of a fold: bits in the dtype that computes, or a sort key
+// and the position where it was found.
+type folded struct {
+	bits uint64
+	at   int64
 }
 
-type foldKey struct {
-	op ir.Op
-	dt ir.DType
+// rowDType does row ops on one dtype, in Go.
+type rowDType struct {
+	// block folds n elements of a buffer from the first on, at most a block,
+	// in the fixed order; row counts those of the row that came before.
+	block func(op ir.Op, values unsafe.Pointer, first, n, row int64) folded
+	// join takes the next block into the total.
+	join func(op ir.Op, total, next folded) folded
+	// result is what is stored of a fold.
+	result func(op ir.Op, total folded) uint64
+	// scan writes the results of a row of n elements to out.
+	scan func(op ir.Op, out, values unsafe.Pointer, n int64)
+	// sort gives the order of a row of n elements.
+	sort func(values unsafe.Pointer, n int64, descending bool) []int64
 }
 
-var foldings = map[foldKey]folding{
-	{ir.Sum, ir.Uint8}:   fold(0, add[uint8], bits8, from8),
-	{ir.Sum, ir.Int32}:   fold(0, add[uint32], bits32, from32),
-	{ir.Sum, ir.Int64}:   fold(0, add[uint64], bits64, from64),
-	{ir.Sum, ir.Uint32}:  fold(0, add[uint32], bits32, from32),
-	{ir.Sum, ir.Uint64}:  fold(0, add[uint64], bits64, from64),
-	{ir.Sum, ir.Float32}: fold(float32(math.Copysign(0, -1)), add[float32], math.Float32bits, math.Float32frombits),
-	{ir.Sum, ir.Float64}: fold(math.Copysign(0, -1), add[float64], math.Float64bits, math.Float64frombits),
-	{ir.Max, ir.Uint8}:   fold(0, larger[uint8], bits8, from8),
-	{ir.Max, ir.Int32}:   fold(math.MinInt32, larger[int32], func(x int32) uint32 { return uint32(x) }, func(b uint32) int32 { return int32(b) }),
-	{ir.Max, ir.Int64}:   fold(math.MinInt64, larger[int64], func(x int64) uint64 { return uint64(x) }, func(b uint64) int64 { return int64(b) }),
-	{ir.Max, ir.Uint32}:  fold(0, larger[uint32], bits32, from32),
-	{ir.Max, ir.Uint64}:  fold(0, larger[uint64], bits64, from64),
-	// Go's max propagates NaN and has -0 below +0, as Maximum does.
-	{ir.Max, ir.Float32}: fold(float32(math.Inf(-1)), larger[float32], math.Float32bits, math.Float32frombits),
-	{ir.Max, ir.Float64}: fold(math.Inf(-1), larger[float64], math.Float64bits, math.Float64frombits),
-}
-
-type number interface {
+type computing interface {
 	uint8 | int32 | int64 | uint32 | uint64 | float32 | float64
 }
 
-func add[T number](a, b T) T    { return a + b }
-func larger[T number](a, b T) T { return max(a, b) }
+type stored interface {
+	computing | int8 | int16 | uint16
+}
 
-func bits8(x uint8) uint8    { return x }
-func from8(b uint8) uint8    { return b }
-func bits32(x uint32) uint32 { return x }
-func from32(b uint32) uint32 { return b }
-func bits64(x uint64) uint64 { return x }
-func from64(b uint64) uint64 { return b }
+// rowDTypes has a row per dtype: a storage dtype says how its elements get to
+// the dtype that computes and back.
+var rowDTypes = [ir.NumDTypes]rowDType{
+	ir.Bool:     rowsOf(ir.Bool, same[uint8], same[uint8], bits8, from8),
+	ir.Uint8:    rowsOf(ir.Uint8, same[uint8], same[uint8], bits8, from8),
+	ir.Int32:    rowsOf(ir.Int32, same[int32], same[int32], bits32[int32], from32[int32]),
+	ir.Int64:    rowsOf(ir.Int64, same[int64], same[int64], bits64[int64], from64[int64]),
+	ir.Uint32:   rowsOf(ir.Uint32, same[uint32], same[uint32], bits32[uint32], from32[uint32]),
+	ir.Uint64:   rowsOf(ir.Uint64, same[uint64], same[uint64], bits64[uint64], from64[uint64]),
+	ir.Float32:  rowsOf(ir.Float32, same[float32], same[float32], bitsF32, fromF32),
+	ir.Float64:  rowsOf(ir.Float64, same[float64], same[float64], math.Float64bits, math.Float64frombits),
+	ir.Int8:     rowsOf(ir.Int8, convert[int8, int32], convert[int32, int8], bits32[int32], from32[int32]),
+	ir.Int16:    rowsOf(ir.Int16, convert[int16, int32], convert[int32, int16], bits32[int32], from32[int32]),
+	ir.Uint16:   rowsOf(ir.Uint16, convert[uint16, int32], convert[int32, uint16], bits32[int32], from32[int32]),
+	ir.Float16:  rowsOf(ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), bitsF32, fromF32),
+	ir.BFloat16: rowsOf(ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), bitsF32, fromF32),
+}
 
-// fold makes the folding of a type T whose bits are a B.
-func fold[T number, B uint8 | uint32 | uint64](start T, join func(a, b T) T, bits func(T) B, from func(B) T) folding {
-	return folding{
-		block: func(values unsafe.Pointer, first, n int64) uint64 {
-			v := unsafe.Slice((*T)(values), first+n)[first:]
+func same[T any](x T) T { return x }
+
+func convert[A, B int8 | int16 | uint16 | int32](x A) B { return B(x) }
+
+func widenFloat(dt ir.DType) func(uint16) float32 {
+	return func(x uint16) float32 { return float32(ir.BitsFloat(dt, uint64(x))) }
+}
+
+func narrowFloat(dt ir.DType) func(float32) uint16 {
+	return func(x float32) uint16 { return uint16(ir.FloatBits(dt, float64(x))) }
+}
+
+func bits8(x uint8) uint64                          { return uint64(x) }
+func from8(b uint64) uint8                          { return uint8(b) }
+func bits32[T int32 | uint32](x T) uint64           { return uint64(uint32(x)) }
+func from32[T int32 | uint32](b uint64) T           { return T(uint32(b)) }
+func bits64[T int64 | uint64](x T) uint64           { return uint64(x) }
+func from64[T int64 | uint64](b uint64) T           { return T(b) }
+func bitsF32(x float32) uint64                      { return uint64(math.Float32bits(x)) }
+func fromF32(b uint64) float32                      { return math.Float32frombits(uint32(b)) }
+func plus[T computing](a, b T) T                    { return a + b }
+func times[T computing](a, b T) T                   { return a * b }
+func larger[T computing](a, b T) T                  { return max(a, b) } // Go's max is Maximum: NaN wins, -0 is below +0
+func smaller[T computing](a, b T) T                 { return min(a, b) }
+func elements[T any](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p), n) }
+
+// joinOf is how a row op joins two elements.
+func joinOf[T computing](op ir.Op) func(a, b T) T {
+	switch op.Info().Combine {
+	case ir.Add:
+		return plus[T]
+	case ir.Mul:
+		return times[T]
+	case ir.Maximum, ir.Or:
+		return larger[T]
+	}
+	return smaller[T]
+}
+
+// rowsOf are the row ops of a dtype with elements E, computed as T.
+func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) E, bits func(T) uint64, from func(uint64) T) rowDType {
+	key := func(x E, reversed bool) uint64 { return ir.SortKey(dt.Compute(), bits(widen(x)), reversed) }
+	return rowDType{
+		block: func(op ir.Op, values unsafe.Pointer, first, n, row int64) folded {
+			v := elements[E](values, first+n)[first:]
+			if op.Info().Position {
+				best := folded{at: row, bits: key(v[0], op == ir.ArgMin)}
+				for i, x := range v {
+					if k := key(x, op == ir.ArgMin); k > best.bits {
+						best = folded{k, row + int64(i)}
+					}
+				}
+				return best
+			}
+			join := joinOf[T](op)
 			var lanes [ir.FoldLanes]T
+			start := from(ir.FoldStart(op, dt.Compute()))
 			for l := range lanes {
 				lanes[l] = start
 			}
 			for len(v) > 0 {
-				row := v[:min(len(v), ir.FoldLanes)]
-				for l, x := range row {
-					lanes[l] = join(lanes[l], x)
+				part := v[:min(len(v), ir.FoldLanes)]
+				for l, x := range part {
+					lanes[l] = join(lanes[l], widen(x))
 				}
-				v = v[len(row):]
+				v = v[len(part):]
 			}
 			for w := ir.FoldLanes / 2; w > 0; w /= 2 {
 				for l := range w {
 					lanes[l] = join(lanes[l], lanes[l+w])
 				}
 			}
-			return uint64(bits(lanes[0]))
+			return folded{bits: bits(lanes[0])}
 		},
-		combine: func(a, b uint64) uint64 { return uint64(bits(join(from(B(a)), from(B(b))))) },
+		join: func(op ir.Op, total, next folded) folded {
+			if op.Info().Position {
+				if next.bits > total.bits {
+					return next
+				}
+				return total
+			}
+			return folded{bits: bits(joinOf[T](op)(from(total.bits), from(next.bits)))}
+		},
+		result: func(op ir.Op, total folded) uint64 {
+			if op.Info().Position {
+				return uint64(total.at)
+			}
+			if !dt.Storage() {
+				return total.bits
+			}
+			x := narrow(from(total.bits))
+			return element(unsafe.Pointer(&x), int32(unsafe.Sizeof(x)))
+		},
+		scan: func(op ir.Op, out, values unsafe.Pointer, n int64) {
+			join := joinOf[T](op)
+			to := elements[E](out, n)
+			var running, offset, joined T
+			for i, x := range elements[E](values, n) {
+				if i%ir.ScanBlock == 0 {
+					offset, running = joined, widen(x)
+				} else {
+					running = join(running, widen(x))
+				}
+				if joined = running; i >= ir.ScanBlock {
+					joined = join(offset, running)
+				}
+				to[i] = narrow(joined)
+			}
+		},
+		sort: func(values unsafe.Pointer, n int64, descending bool) []int64 {
+			keys, order := make([]uint64, n), make([]int64, n)
+			for i, x := range elements[E](values, n) {
+				keys[i], order[i] = key(x, descending), int64(i)
+			}
+			slices.SortStableFunc(order, func(i, j int64) int { return cmp.Compare(keys[i], keys[j]) })
+			return order
+		},
 	}
 }

@@ -56,17 +56,14 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// Names that printed objects export.
-const (
-	kernelSymbol = "mr_kernel"
-	probeSymbol  = "mr_probe"
-)
+// probeSymbol is what printed objects export beside their kernels.
+const probeSymbol = "mr_probe"
 
 var errProbe = errors.New("the compiled object contracts, flushes denormals or rounds another way")
 
-// load opens an object, has it probe its own arithmetic, and returns its
-// kernel.
-func load(path string) (handle, kernel unsafe.Pointer, err error) {
+// load opens an object, has it probe its own arithmetic, and returns the
+// functions of the names given.
+func load(path string, names ...string) (handle unsafe.Pointer, funcs []unsafe.Pointer, err error) {
 	if err := fault.Hit(fault.Load); err != nil {
 		return nil, nil, err
 	}
@@ -90,8 +87,14 @@ func load(path string) (handle, kernel unsafe.Pointer, err error) {
 	if C.mr_probe_call(probe) != 0 {
 		return nil, nil, errProbe
 	}
-	kernel, err = symbol(object, kernelSymbol)
-	return object, kernel, err
+	for _, name := range names {
+		f, err := symbol(object, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		funcs = append(funcs, f)
+	}
+	return object, funcs, nil
 }
 
 func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {

@@ -2,45 +2,29 @@ package cpu
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// mode is the order in which a launch visits its dims; run.h names the same.
-type mode int
-
-const (
-	modeNone mode = iota // nothing is reduced
-	modeRows             // kept dims, then reduced dims
-	modeCols             // kept dims but the last, reduced dims, the last kept dim
-)
-
-// minColumns is the size of the last kept dim from which a reduction goes over
-// it in vectors.
-const minColumns = 16
-
 // ready is a launch that can run: checked, its order chosen, its code found.
 type ready struct {
-	l     *runtime.Launch
-	p     *program
-	mode  mode
-	code  unsafe.Pointer // compiled function, nil for tier 0
-	total int64          // points
-	empty bool           // nothing to do
+	l       *runtime.Launch
+	p       *program
+	sched   *schedule
+	code    *compiled // nil for tier 0
+	total   int64     // points
+	outputs int64     // of the kept dims
+	empty   bool      // nothing to do
+	rowOrder
 }
 
-// dim gives the dim of the launch that stands at place d of the domain.
-func (r *ready) dim(d int) int {
-	l := r.l
-	switch {
-	case r.mode != modeCols || d < l.Kept-1:
-		return d
-	case d == l.Rank-1:
-		return l.Kept - 1
+// plan is what walkers know of the phases that will run.
+func (r *ready) plan() *phasePlan {
+	if r.code != nil {
+		return r.code.phasePlan
 	}
-	return d + 1
+	return r.sched.plan
 }
 
 // prepare checks a launch and chooses how it runs.
@@ -54,25 +38,29 @@ func (d *device) prepare(l *runtime.Launch) (ready, error) {
 	if err := r.check(); err != nil {
 		return r, err
 	}
-	r.total = 1
-	outputs := int64(1)
+	r.total, r.outputs, r.sched = 1, 1, p.sched
 	for i, n := range l.Dims[:l.Rank] {
 		r.total *= n
 		if i < l.Kept {
-			outputs *= n
+			r.outputs *= n
 		}
 	}
-	if outputs == 0 || r.total == 0 && len(p.kernel.Reduces) == 0 {
+	if r.outputs == 0 || r.total == 0 && !p.hasRows {
 		r.empty = true
 		return r, nil
 	}
-	if len(p.kernel.Reduces) > 0 {
-		r.mode = r.reduceMode()
+	r.threads = min(r.total*p.perItem/threadBytes+1, int64(max(d.cfg.Threads, 1)))
+	if p.hasRows {
+		r.orderRows()
 	}
 	d.account(&r)
 	d.choose(&r)
 	return r, nil
 }
+
+// threadBytes is the work that pays for one more thread: waking it and waiting
+// for it costs a few microseconds.
+const threadBytes = 64 << 10
 
 func (r *ready) check() error {
 	l, k := r.l, r.p.kernel
@@ -83,10 +71,17 @@ func (r *ready) check() error {
 		return fmt.Errorf("%d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
 	case l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank:
 		return fmt.Errorf("rank %d with %d kept dims", l.Rank, l.Kept)
-	case len(k.Reduces) == 0 && l.Kept != l.Rank:
+	case !r.p.hasRows && l.Kept != l.Rank:
 		return fmt.Errorf("%d reduced dims in a kernel that reduces nothing", l.Rank-l.Kept)
 	}
 	for i := range l.Args {
+		if r.p.rows.Operands[i].Row {
+			for d := l.Kept; d < l.Rank; d++ {
+				if l.Args[i].Stride[d] != 0 {
+					return fmt.Errorf("operand %d of rows moves along dim %d, which is reduced", i, d)
+				}
+			}
+		}
 		if k.Operands[i].Kind == codegen.Index {
 			continue
 		}
@@ -131,52 +126,17 @@ func bounds(off int64, dims, stride []int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// reduceMode chooses which dim is innermost in a reduction: the last kept one
-// where more operands are dense along it than along the last reduced one.
-func (r *ready) reduceMode() mode {
-	l, k := r.l, r.p.kernel
-	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || l.Dims[l.Kept-1] < minColumns {
-		return modeRows
-	}
-	votes := 0
-	for i, o := range k.Operands {
-		a := &l.Args[i]
-		if o.Kind == codegen.Input && len(a.Stages) == 0 {
-			if a.Stride[l.Kept-1] == 1 {
-				votes++
-			}
-			if a.Stride[l.Rank-1] == 1 {
-				votes--
-			}
-		}
-		if !r.p.writes[i] {
-			continue
-		}
-		// A tile of columns leaves the outer kept dims behind, and with them
-		// what tells the points that store from those that do not.
-		for d := 0; d < l.Kept-1; d++ {
-			if a.Stride[d] == 0 && l.Dims[d] > 1 {
-				return modeRows
-			}
-		}
-	}
-	if votes > 0 {
-		return modeCols
-	}
-	return modeRows
-}
-
 // guard has bit d set where the output's points other than those at position 0
-// of place d do not store.
+// of place d do not store. Where rows are stored, they are the points.
 func (r *ready) guard(i int) uint32 {
-	l := r.l
-	if r.p.kernel.Operands[i].Kind != codegen.Output {
+	l, o := r.l, &r.p.rows.Operands[i]
+	if o.Kind != codegen.Output {
 		return 0
 	}
 	var g uint32
 	for d := range l.Rank {
 		dim := r.dim(d)
-		if l.Args[i].Stride[dim] == 0 && l.Dims[dim] > 1 && (r.p.writes[i] || dim < l.Kept) {
+		if l.Args[i].Stride[dim] == 0 && l.Dims[dim] > 1 && !(o.Row && dim >= l.Kept) {
 			g |= 1 << d
 		}
 	}
@@ -185,23 +145,46 @@ func (r *ready) guard(i int) uint32 {
 
 // classKey of the launch, in the order it runs in.
 func (r *ready) classKey() classKey {
-	var key classKey
+	key := classKey{cols: r.mode == modeCols}
 	l := r.l
-	inner, n := 0, int64(1) // one point where there are no dims
-	if l.Rank > 0 {
-		inner = r.dim(l.Rank - 1)
-		n = l.Dims[inner]
+	inner, n := r.innermost(l.Rank)
+	rowInner, rows := inner, n // of phases over rows
+	if r.mode == modeRows {
+		rowInner, rows = r.innermost(l.Kept)
 	}
-	for i := range l.Args {
-		if r.p.kernel.Operands[i].Kind == codegen.Output && !r.p.writes[i] {
-			continue // of a Reduce: not the kernel's affair
+	for i, o := range r.p.rows.Operands {
+		if !o.Row || o.Kind != codegen.Output {
+			setClass(&key.points, i, codegen.Classify(&l.Args[i], inner, n))
 		}
-		key.set(i, codegen.Classify(&l.Args[i], inner, n))
-		if r.p.writes[i] && r.guard(i)&^(1<<max(l.Rank-1, 0)) != 0 {
-			key.guarded = true
+		if r.p.hasRows && (o.Row || o.Kind != codegen.Output) {
+			setClass(&key.rows, i, codegen.Classify(&l.Args[i], rowInner, rows))
+		}
+		g := r.guard(i)
+		if o.Row {
+			key.guarded[1] = key.guarded[1] || g&^(1<<max(r.rowRank()-1, 0)) != 0
+		} else {
+			key.guarded[0] = key.guarded[0] || g&^(1<<max(l.Rank-1, 0)) != 0
 		}
 	}
 	return key
+}
+
+// innermost is the last of the first rank places, as a dim of the launch, and
+// its size: one point where there are none.
+func (r *ready) innermost(rank int) (dim int, n int64) {
+	if rank == 0 {
+		return 0, 1
+	}
+	dim = r.dim(rank - 1)
+	return dim, r.l.Dims[dim]
+}
+
+// rowRank is the number of places that a phase over rows has.
+func (r *ready) rowRank() int {
+	if r.mode == modeCols {
+		return r.l.Rank
+	}
+	return r.l.Kept
 }
 
 // choose finds compiled code, or has it made.
@@ -210,12 +193,13 @@ func (d *device) choose(r *ready) {
 		d.interpreted(r)
 		return
 	}
-	v := r.p.variantFor(r.classKey())
-	if r.code = v.entry(); r.code != nil {
+	key := r.classKey()
+	v := r.sched.variantFor(&key)
+	if r.code = v.code.Load(); r.code != nil {
 		return
 	}
 	d.comp.want(v, r.total*r.p.perItem)
-	if r.code = v.entry(); r.code != nil {
+	if r.code = v.code.Load(); r.code != nil {
 		return
 	}
 	d.interpreted(r)
@@ -227,7 +211,7 @@ func (d *device) choose(r *ready) {
 // interpreted counts a launch in tier 0.
 func (d *device) interpreted(r *ready) {
 	d.count.tier0.Add(1)
-	if r.p.tier0.refused() {
+	if r.sched.refused() {
 		d.count.fallbacks.Add(1)
 	}
 }

@@ -9,17 +9,26 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// reduction is op over dt with a body of one op, so that a sum's value is not
-// what was loaded.
+// reduction is op over dt of what is loaded and of something computed from it.
 func reduction(op ir.Op, dt ir.DType) *codegen.Kernel {
+	out := dt
+	if op.Info().Position {
+		out = ir.Int64
+	}
 	var b ir.Builder
 	x := b.Emit(ir.Load, dt, 0)
-	y := b.Emit(ir.Abs, dt, 0, x)
-	return &codegen.Kernel{
-		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}, {Kind: codegen.Output, DT: dt}},
-		Body:     b.Code,
-		Reduces:  []codegen.Reduce{{Op: op, Value: x, Operand: 1}, {Op: op, Value: y, Operand: 2}},
+	y := x
+	if dt != ir.Bool {
+		y = b.Emit(ir.Abs, dt, 0, x)
 	}
+	k := &codegen.Kernel{Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}}}
+	for i, v := range []ir.Ref{x, y} {
+		row := op.Class() == ir.ClassReduce
+		k.Operands = append(k.Operands, codegen.Operand{Kind: codegen.Output, DT: out, Row: row})
+		k.Stores = append(k.Stores, codegen.Store{Operand: i + 1, Value: b.Emit(op, out, 0, v)})
+	}
+	k.Body = b.Code
+	return k
 }
 
 // TestReduce checks the order of every reduction: short and long rows, columns,
@@ -36,21 +45,21 @@ func TestReduce(t *testing.T) {
 	for name, c := range tiers {
 		t.Run(name, func(t *testing.T) {
 			d := openTest(t, c)
-			for _, op := range []ir.Op{ir.Sum, ir.Max} {
-				for _, dt := range kerneltest.DTypes[1:] {
-					if testing.Short() && dt != ir.Float32 && dt != ir.Uint8 {
+			for op := range ir.NumOps {
+				for _, dt := range kerneltest.DTypes {
+					if !op.Info().RowOp || op == ir.Dot || !op.Info().In.Has(dt) || testing.Short() && dt != ir.Float32 && dt != ir.Uint8 {
 						continue
 					}
 					k := reduction(op, dt)
 					for _, s := range shapes {
-						if op == ir.Max && (s.dims[0] == 0 || s.dims[len(s.dims)-1] == 0) {
+						if op.Info().NeedsElement && (s.dims[0] == 0 || s.dims[len(s.dims)-1] == 0) {
 							continue // refused when recorded
 						}
 						for _, columns := range []bool{false, true} {
 							rng := rand.New(rand.NewPCG(3, uint64(dt)))
 							h := kerneltest.NewLaunch(rng, k, s.dims, s.kept, kerneltest.Dense)
 							if columns && s.kept > 0 {
-								transpose(h, s.kept)
+								transpose(h, 0, s.kept)
 							}
 							compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 							if t.Failed() {
@@ -64,10 +73,14 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// transpose lays the input of h out with the last kept dim dense.
-func transpose(h *kerneltest.Launch, kept int) {
+// transpose lays operand i of h out with the last kept dim dense, unless it
+// has no part in the reduced dims.
+func transpose(h *kerneltest.Launch, i, kept int) {
 	n := int64(1)
-	a := &h.Args[0].Access
+	a := &h.Args[i].Access
+	if a.Stride[len(h.Dims)-1] == 0 && h.Dims[len(h.Dims)-1] > 1 {
+		return
+	}
 	order := append([]int(nil), kept-1)
 	for d := len(h.Dims) - 1; d >= 0; d-- {
 		if d != kept-1 {

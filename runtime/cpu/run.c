@@ -26,12 +26,14 @@ typedef struct {
 static void evaluate(void *ctx, int who, mr_i64 begin, mr_i64 end)
 {
 	elementwise *e = ctx;
+	const mr_phase *ph = e->l->phases;
 	mr_args a = e->l->args;
-	if (e->l->scratch > 0 && !(a.scratch = mr_scratch(e->pool, who, e->l->scratch))) {
+	a.code = ph->code;
+	if (ph->scratch > 0 && !(a.scratch = mr_scratch(e->pool, who, ph->scratch))) {
 		__atomic_store_n(&e->failed, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	e->l->eval(&a, begin, end);
+	ph->eval(&a, begin, end);
 }
 
 static int run_elementwise(mr_pool *p, const mr_launch *l)
@@ -60,7 +62,7 @@ int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
 		if (list[i].mode == MR_NONE)
 			failed = run_elementwise(p, &list[i]);
 		else
-			failed = mr_run_reduce(p, &list[i]);
+			failed = mr_run_rows(p, &list[i]);
 	}
 	mr_fpenv_restore(saved);
 	return failed;

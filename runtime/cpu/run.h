@@ -5,41 +5,60 @@
 
 #include "abi.h"
 
-/* How a launch folds values. Values arrive through mr_args.bufs; the order is
- * the one of docs/numerics.md: 64 lanes by index modulo 64, blocks of 4096,
- * one fixed fold, blocks combined in order. */
-enum { MR_SUM = 0, MR_MAX = 1 };
-enum { MR_BOOL = 1, MR_U8, MR_I32, MR_I64, MR_U32, MR_U64, MR_F32, MR_F64 }; /* as ir.DType */
+#define MR_MAX_REDUCES 16
 
-#define MR_LANES 64
-#define MR_BLOCK 4096
-#define MR_MAX_REDUCES 8
-
+/* A value of a phase that is folded, scanned or sorted into a temporary. */
 typedef struct mr_reduce {
-	mr_i32 op;
-	mr_i32 dt;
-	mr_i32 operand; /* output operand, stride 0 along the reduced dims */
+	mr_i32 op;         /* of fold.h */
+	mr_i32 scan;       /* op is scanned */
+	mr_i32 dt;         /* of the values */
+	mr_i32 temp;       /* the operand that takes the result */
+	mr_i32 size;       /* bytes of one element there */
+	mr_i32 load;       /* the operand whose elements are the values, -1 where they are computed */
+	mr_i32 descending; /* of sorts */
 	mr_i32 pad;
+	mr_u64 empty;      /* what a fold of nothing gives */
 } mr_reduce;
 
-/* The order of a reducing launch's dims. */
+/* An elementwise program over the points of a row, or over rows as points. */
+typedef struct mr_phase {
+	mr_eval eval;     /* tier 1: the phase; tier 0: mr_tier0_eval */
+	const void *code; /* tier 0: the program */
+	mr_i64 scratch;   /* bytes that an evaluation needs */
+	mr_i64 row;       /* a row is one point */
+	mr_i64 stores;
+	mr_i64 nreduce;
+	const mr_reduce *reduces;
+} mr_phase;
+
+/* Memory between phases: a value per row, or per point. */
+typedef struct mr_temp {
+	mr_i32 size;
+	mr_i32 row;
+} mr_temp;
+
+/* The order of a launch's dims. */
 enum {
-	MR_NONE = 0, /* nothing is reduced */
+	MR_NONE = 0, /* no rows: one phase over all points */
 	MR_ROWS = 1, /* kept dims, then reduced dims */
 	MR_COLS = 2  /* kept dims but the last, reduced dims, the last kept dim */
 };
 
 typedef struct mr_launch {
-	mr_args args;      /* bufs and scratch are set per thread by the walker */
-	mr_eval eval;      /* tier 1: the kernel; tier 0: mr_tier0_eval */
-	mr_i64 total;      /* points of the domain */
-	mr_i64 bytes;      /* touched by one point, for the choice of threads */
-	mr_i64 scratch;    /* bytes of scratch an evaluation needs */
+	mr_args args;    /* bufs, scratch and code are set by the walker */
+	mr_i64 total;    /* points of the domain */
+	mr_i64 bytes;    /* touched by one point, for the choice of threads */
 	mr_i64 mode;
-	mr_i64 nops;
-	mr_i64 kept;       /* number of kept dims */
-	mr_i64 nreduce;
-	const mr_reduce *reduces;
+	mr_i64 nops;     /* operands of the kernel; args.ops has room for the temporaries behind them */
+	mr_i64 kept;     /* number of kept dims */
+	mr_i64 outputs;  /* points of the kept dims */
+	mr_i64 reduced;  /* points of the reduced dims */
+	mr_i64 tile;     /* rows worked on together */
+	mr_i64 threads;  /* worth having */
+	mr_i64 split;    /* threads share rows, phase by phase */
+	mr_i64 nphases, ntemps;
+	const mr_phase *phases;
+	const mr_temp *temps;
 } mr_launch;
 
 typedef struct mr_pool mr_pool;
@@ -66,8 +85,8 @@ void *mr_scratch(mr_pool *p, int who, mr_i64 bytes);
  * where scratch memory is refused: then nothing further has run. */
 int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n);
 
-/* One launch that reduces; a part of mr_run. */
-int mr_run_reduce(mr_pool *p, const mr_launch *l);
+/* One launch with rows; a part of mr_run. */
+int mr_run_rows(mr_pool *p, const mr_launch *l);
 
 /* Copies on all threads. */
 void mr_copy(mr_pool *p, void *dst, const void *src, mr_i64 bytes);

@@ -7,14 +7,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// compileBlocks turns a kernel into a block program, in microseconds. Ops that
-// have no block function of their own become the primitives of their
-// expansions; whatever the kernel computes twice is computed once.
-func compileBlocks(kernel *codegen.Kernel) (*tier0Prog, error) {
-	k, err := codegen.LowerFor(kernel, func(in ir.Instr, first ir.DType) bool { return blockFn(keyOf(in, first)) != 0 })
-	if err != nil {
-		return nil, err
-	}
+// lowerForBlocks turns ops that have no block function of their own into the
+// primitives of their expansions; whatever the kernel computes twice is
+// computed once.
+func lowerForBlocks(k *codegen.Kernel) (*codegen.Kernel, error) {
+	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return blockFn(keyOf(in, first)) != 0 })
+}
+
+// compileBlocks turns a kernel, lowered for it, into a block program, in
+// microseconds.
+func compileBlocks(k *codegen.Kernel) (*tier0Prog, error) {
 	c := blockCompiler{k: k, value: make([]int32, len(k.Body))}
 	for i := range c.value {
 		c.value[i] = -1

@@ -26,7 +26,16 @@ func prepareTier0() error {
 // buildTier0 makes the block program of a kernel, one that still holds ops of
 // the table: most of them are one block function each.
 func buildTier0(kernel *codegen.Kernel) (*tier0Prog, error) {
-	t, err := compileBlocks(kernel)
+	k, err := lowerForBlocks(kernel)
+	if err != nil {
+		return nil, err
+	}
+	return buildLowered(k)
+}
+
+// buildLowered is buildTier0 of a kernel that is lowered for it.
+func buildLowered(k *codegen.Kernel) (*tier0Prog, error) {
+	t, err := compileBlocks(k)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// mode is the order in which a launch visits its dims; run.h names the same.
+type mode int
+
+const (
+	modeNone mode = iota // nothing is reduced
+	modeRows             // kept dims, then reduced dims
+	modeCols             // kept dims but the last, reduced dims, the last kept dim
+)
+
+// rowOrder is how the rows of a launch are walked.
+type rowOrder struct {
+	mode    mode
+	tile    int64 // rows worked on together
+	threads int64 // worth having
+	split   bool  // threads share rows, phase by phase, instead of taking whole ones
+}
+
+const (
+	// minColumns is the size of the last kept dim from which rows are columns.
+	minColumns = 16
+	// tileBytes bounds what the points of a tile take, so that a phase finds in
+	// the second-level cache what the one before left there.
+	tileBytes = 512 << 10
+	// laneBytes bounds the lanes of the sums of a tile of columns.
+	laneBytes = 256 << 10
+	// tilePoints is where a tile of rows is long enough for its phases to cost
+	// more than starting them.
+	tilePoints = 8192
+	maxTile    = 4096
+)
+
+// dim gives the dim of the launch that stands at place d of the domain.
+func (r *ready) dim(d int) int {
+	l := r.l
+	switch {
+	case r.mode != modeCols || d < l.Kept-1:
+		return d
+	case d == l.Rank-1:
+		return l.Kept - 1
+	}
+	return d + 1
+}
+
+// orderRows chooses how the rows are walked.
+func (r *ready) orderRows() {
+	l, p := r.l, r.p
+	r.mode = r.rowMode()
+	reduced := r.total / r.outputs
+	if r.total == 0 {
+		r.tile, r.threads = min(r.outputs, maxTile), 1
+		return
+	}
+	if p.sched.plan.sweeps > 1 && reduced*r.pointBytes(p.sched)*r.narrowest() > tileBytes {
+		r.sched = p.lean()
+	}
+	blocks := (reduced + ir.FoldBlock - 1) / ir.FoldBlock
+	units := r.outputs
+	if r.mode == modeCols {
+		width := l.Dims[l.Kept-1]
+		r.tile = min(r.columns(reduced), width)
+		units = r.outputs / width * ((width + r.tile - 1) / r.tile)
+	} else {
+		r.tile = max(1, min(tilePoints/reduced, r.outputs/(4*r.threads), maxTile))
+	}
+	plan := r.sched.plan
+	r.split = r.threads > 1 && blocks > 1 && units < 4*r.threads && !plan.scans && !plan.sorts
+	if !r.split {
+		return
+	}
+	if r.mode == modeRows {
+		r.tile = 1
+	}
+	if plan.pointTemps*r.total > r.threads*tileBytes {
+		r.sched = p.lean() // temporaries are the whole launch's
+	}
+}
+
+// pointBytes is what a point of a tile takes that more than one phase touches.
+func (r *ready) pointBytes(s *schedule) int64 {
+	n := s.plan.pointTemps
+	for i, o := range r.p.rows.Operands {
+		a := &r.l.Args[i]
+		moves := false
+		for d := r.l.Kept; d < r.l.Rank; d++ {
+			moves = moves || a.Stride[d] != 0
+		}
+		if o.Kind == codegen.Input && moves {
+			n += int64(o.DT.Size())
+		}
+	}
+	return max(n, 1)
+}
+
+// narrowest is the number of rows in the smallest tile.
+func (r *ready) narrowest() int64 {
+	if r.mode == modeCols {
+		return min(minColumns, r.l.Dims[r.l.Kept-1])
+	}
+	return 1
+}
+
+// columns is the width of a tile of columns: what several phases touch must
+// stay in cache, and lanes too; else the wider, the longer the stretches of
+// memory that are read.
+func (r *ready) columns(reduced int64) int64 {
+	plan := r.sched.plan
+	n := int64(maxTile)
+	if plan.sweeps > 1 {
+		n = min(n, tileBytes/(reduced*r.pointBytes(r.sched)))
+	}
+	if plan.reduces > 0 {
+		n = min(n, laneBytes/(8*int64(plan.reduces)*min(reduced, ir.FoldLanes)))
+	}
+	width := r.l.Dims[r.l.Kept-1]
+	if share := r.outputs / (4 * r.threads); share < n {
+		n = max(share, min(n, 8*minColumns)) // something for every thread
+	}
+	n = max(n/minColumns*minColumns, minColumns)
+	return min(n, width)
+}
+
+// rowMode chooses which dim is innermost: the last kept one where more
+// operands are dense along it than along the last reduced one.
+func (r *ready) rowMode() mode {
+	l := r.l
+	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || l.Dims[l.Kept-1] < minColumns || r.sched.plan.sorts {
+		return modeRows
+	}
+	votes := 0
+	for i, o := range r.p.rows.Operands {
+		a := &l.Args[i]
+		if o.Kind != codegen.Index && !o.Row && len(a.Stages) == 0 {
+			if a.Stride[l.Kept-1] == 1 {
+				votes++
+			}
+			if a.Stride[l.Rank-1] == 1 {
+				votes--
+			}
+		}
+		if o.Kind != codegen.Output {
+			continue
+		}
+		// A tile of columns leaves the kept dims behind, and with them what
+		// tells the points that store from those that do not.
+		for d := range l.Kept {
+			if a.Stride[d] == 0 && l.Dims[d] > 1 {
+				return modeRows
+			}
+		}
+	}
+	if votes > 0 {
+		return modeCols
+	}
+	return modeRows
+}

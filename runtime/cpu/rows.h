@@ -1,0 +1,74 @@
+/* How rows are walked; shared by rows.c, tile.c and split.c.
+ *
+ * A tile is a few rows with all their points. Its phases run one after
+ * another; what passes from one to the next is in temporaries, which are
+ * operands behind the kernel's own. In the order of MR_ROWS a tile is a range
+ * of the launch's domain, and its rows are strips of one column. In that of
+ * MR_COLS it is a domain of its own, one strip with a column per row. */
+#ifndef MR_ROWS_H
+#define MR_ROWS_H
+
+#include "fold.h"
+#include "run.h"
+
+/* Points evaluated at a time for a fold, so that their values stay in the
+ * first-level cache. A multiple of the lanes and of a scan's blocks that
+ * divides a block. */
+#define MR_CHUNK 2048
+
+typedef struct rowjob {
+	const mr_launch *l;
+	mr_pool *pool;
+	mr_i64 blocks;         /* of MR_BLOCK points in a row */
+	mr_i64 width;          /* MR_COLS: size of the last kept dim */
+	mr_i64 across;         /* MR_COLS: tiles along it */
+	mr_i64 tiles;
+	mr_i64 room;           /* bytes of a thread's memory */
+	mr_i64 columns;        /* of the widest strip */
+	const mr_phase *phase; /* split: the one at work */
+	char *shared;          /* split: temporaries, then partial results */
+	char *partials;
+	int failed;
+} rowjob;
+
+/* A tile on its way through the phases, in a thread's memory. */
+typedef struct rowtile {
+	rowjob *x;
+	mr_args points, rows; /* what phases of either level are evaluated with */
+	mr_operand *ops;
+	mr_i64 first, n;      /* rows */
+	mr_i64 strips, columns;
+	int own;              /* the temporaries are this tile's alone */
+	char *sorting[MR_MAX_REDUCES]; /* a row's values */
+	char *work;           /* of a sort */
+	void *bufs[MR_MAX_REDUCES];
+	char *wide[MR_MAX_REDUCES]; /* values in the dtype that computes them */
+	char *acc[MR_MAX_REDUCES];
+	char *total[MR_MAX_REDUCES];
+} rowtile;
+
+/* Bytes of a thread's memory, which make_tile cuts up. */
+mr_i64 mr_tile_bytes(const rowjob *x);
+int mr_make_tile(rowjob *x, int who, rowtile *t);
+/* Moves to tile number u. */
+void mr_place_tile(rowtile *t, mr_i64 u);
+
+/* Runs a phase whose points are rows. */
+void mr_row_phase(rowtile *t, const mr_phase *ph);
+/* Runs blocks [from, to) of all strips of a phase. Where the tile is shared
+ * with other threads, results of folds go to the partial ones. */
+void mr_point_phase(rowtile *t, const mr_phase *ph, mr_i64 from, mr_i64 to);
+/* Combines the partial results of the tile's rows. */
+void mr_combine(rowtile *t, const mr_phase *ph);
+
+/* Few rows: phases are shared out one by one. */
+int mr_run_split(rowjob *x);
+
+static inline mr_i64 mr_align(mr_i64 n) { return (n + 63) & ~(mr_i64)63; }
+
+static inline const mr_folder *mr_folder_of(const mr_reduce *r)
+{
+	return &mr_folds_used->fold[r->op][mr_folds_used->dtype[r->dt].compute];
+}
+
+#endif

@@ -1,0 +1,218 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// schedule is a kernel taken apart into phases: in tier 0 form, which always
+// exists, and as the compiled variants that have been asked for so far. The
+// tiers lower a kernel before it comes apart, each in its own way, so their
+// temporaries may differ; the bits do not.
+type schedule struct {
+	prog    *program
+	plan    *phasePlan                        // of tier 0
+	tier0   []*tier0Prog                      // of its phases
+	lowered func() (*codegen.Schedule, error) // of tier 1, made when compiled code is wanted
+
+	variants atomic.Pointer[[]*variant] // replaced, never edited; read without a lock
+	mu       sync.Mutex                 // held to add a variant
+}
+
+// phasePlan is what walkers know of a schedule.
+type phasePlan struct {
+	*codegen.Schedule
+	pointTemps int64 // bytes of the temporaries that a point has
+	sweeps     int   // phases over points
+	reduces    int   // the most that one phase has
+	empty      [][]uint64 // of phases and their reduces: what a fold of nothing gives
+	scans      bool
+	sorts      bool
+}
+
+// kernelSymbol is the name of the function of a printed kernel; phases are
+// numbered.
+const kernelSymbol = "mr_kernel"
+
+var errContraction = errors.New("contraction not available")
+
+func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
+	s := &schedule{prog: p}
+	k, err := lowerForBlocks(p.rows)
+	if err != nil {
+		return nil, err
+	}
+	if s.plan, err = planPhases(codegen.Phases(k, opt)); err != nil {
+		return nil, err
+	}
+	for _, ph := range s.plan.Phases {
+		t, err := buildLowered(ph.Kernel)
+		if err != nil {
+			s.free()
+			return nil, err
+		}
+		s.tier0 = append(s.tier0, t)
+	}
+	s.lowered = sync.OnceValues(func() (*codegen.Schedule, error) {
+		k, err := codegen.Lower(p.rows)
+		if err != nil {
+			return nil, err
+		}
+		return codegen.Phases(k, opt), nil
+	})
+	return s, nil
+}
+
+func planPhases(s *codegen.Schedule) (*phasePlan, error) {
+	p := &phasePlan{Schedule: s}
+	if s.Contraction() {
+		return nil, errContraction
+	}
+	for _, t := range s.Temps {
+		if !t.Row {
+			p.pointTemps += int64(t.DT.Size())
+		}
+	}
+	for _, ph := range s.Phases {
+		if len(ph.Operands) > maxPhaseOperands {
+			return nil, fmt.Errorf("%d operands and temporaries, %d are possible", len(ph.Operands), maxPhaseOperands)
+		}
+		if len(ph.Reduces) > maxReduces {
+			return nil, fmt.Errorf("%d row ops in one phase, %d are possible", len(ph.Reduces), maxReduces)
+		}
+		p.reduces = max(p.reduces, len(ph.Reduces))
+		if ph.Level == codegen.Point {
+			p.sweeps++
+		}
+		empty := make([]uint64, len(ph.Reduces))
+		for i, r := range ph.Reduces {
+			if r.Op.Class() == ir.ClassReduce {
+				empty[i] = ir.NewFold(r.Op, ph.Body[r.Value].DT).Result()
+			}
+			p.scans = p.scans || r.Op.Class() == ir.ClassScan
+			p.sorts = p.sorts || r.Op.Class() == ir.ClassSort
+		}
+		p.empty = append(p.empty, empty)
+	}
+	return p, nil
+}
+
+func (s *schedule) free() {
+	for _, t := range s.tier0 {
+		t.free()
+	}
+}
+
+// refused reports a phase that should run in C and does not.
+func (s *schedule) refused() bool {
+	for _, t := range s.tier0 {
+		if t.refused() {
+			return true
+		}
+	}
+	return false
+}
+
+// classKey holds the access classes of a launch's operands, two bits each: in
+// phases over points and in those over rows.
+type classKey struct {
+	points, rows [maxOperands / 32]uint64
+	guarded      [2]bool // an output of such a phase has stride 0 along an outer dim
+	cols         bool
+}
+
+// maxOperands is what a classKey has room for; maxPhaseOperands counts
+// temporaries as well.
+const (
+	maxOperands      = 64
+	maxPhaseOperands = 4 * maxOperands
+)
+
+func setClass(k *[maxOperands / 32]uint64, i int, c codegen.AccessClass) {
+	k[i/32] |= uint64(c) << (2 * (i % 32))
+}
+
+// variant is what the printer needs for a phase. Rows of temporaries lie
+// densely, as do their points; along a row a row's value stands still, unless
+// rows are columns.
+func (k *classKey) variant(ph *codegen.Phase, temps []codegen.Temp) cgo.Variant {
+	of, guarded := &k.points, k.guarded[0]
+	if ph.Level == codegen.Row {
+		of, guarded = &k.rows, k.guarded[1]
+	}
+	v := cgo.Variant{Guarded: guarded}
+	n := len(ph.Operands) - len(temps)
+	for i := range n {
+		v.Class = append(v.Class, codegen.AccessClass(of[i/32]>>(2*(i%32))&3))
+	}
+	for _, t := range temps {
+		c := codegen.Contiguous
+		if t.Row && ph.Level == codegen.Point && !k.cols {
+			c = codegen.Splat
+		}
+		v.Class = append(v.Class, c)
+	}
+	return v
+}
+
+// variant is a schedule for one combination of access classes.
+type variant struct {
+	sched *schedule
+	key   classKey
+	code  atomic.Pointer[compiled] // nil until there is some
+
+	heat   atomic.Int64 // bytes that launches have touched so far
+	queued atomic.Bool
+	failed atomic.Bool   // was compiled in vain
+	done   chan struct{} // closed when compiling has ended, well or not
+}
+
+// units are what is printed for a variant, a function for each phase.
+func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {
+	s, err := v.sched.lowered()
+	if err != nil {
+		return nil, nil, err
+	}
+	var units []cgo.Unit
+	for i := range s.Phases {
+		ph := &s.Phases[i]
+		name := kernelSymbol
+		if len(s.Phases) > 1 {
+			name = fmt.Sprintf("%s_%d", kernelSymbol, i)
+		}
+		units = append(units, cgo.Unit{Name: name, Kernel: ph.Kernel, Variant: v.key.variant(ph, s.Temps)})
+	}
+	return units, s, nil
+}
+
+// variantFor finds or adds the variant of a class.
+func (s *schedule) variantFor(key *classKey) *variant {
+	if list := s.variants.Load(); list != nil {
+		for _, v := range *list {
+			if v.key == *key {
+				return v
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*variant
+	if old := s.variants.Load(); old != nil {
+		list = append(list, *old...)
+	}
+	for _, v := range list {
+		if v.key == *key {
+			return v
+		}
+	}
+	v := &variant{sched: s, key: *key, done: make(chan struct{})}
+	list = append(list, v)
+	s.variants.Store(&list)
+	return v
+}

@@ -67,7 +67,7 @@ func (p *printer) linear(k, to int) string {
 // spread reports that the lanes of operand k have positions of their own.
 func (p *printer) spread(k int) bool {
 	a := p.v.Args[k]
-	return p.v.Lanes > 1 && !a.Vec && a.Class != codegen.Splat
+	return p.lanes > 1 && !a.Vec && a.Class != codegen.Splat
 }
 
 // position writes the position of operand k as a<k>: one number, or one per
@@ -75,13 +75,13 @@ func (p *printer) spread(k int) bool {
 func (p *printer) position(k int) string {
 	a, s := p.v.Args[k], p.slots.args[k]
 	name := fmt.Sprintf("a%d", k)
-	pos := p.linear(k, p.v.Rank)
+	pos := p.linear(k, p.dims)
 	typ := "u32"
 	if p.spread(k) {
-		typ = vec("u32", p.v.Lanes)
+		typ = vec("u32", p.lanes)
 		steps := fmt.Sprintf("%s(0u, 1u, 2u, 3u)", typ)
 		if a.Class != codegen.Contiguous {
-			steps += " * " + splat(p.word(s.stride+p.v.Rank-1), "u32", p.v.Lanes)
+			steps += " * " + splat(p.word(s.stride+p.v.Rank-1), "u32", p.lanes)
 		}
 		pos = fmt.Sprintf("%s(%s) + %s", typ, pos, steps)
 	}
@@ -93,7 +93,7 @@ func (p *printer) position(k int) string {
 		if typ == "u32" {
 			return p.word(w)
 		}
-		return splat(p.word(w), "u32", p.v.Lanes)
+		return splat(p.word(w), "u32", p.lanes)
 	}
 	for j, st := range s.stages {
 		in := fmt.Sprintf("%sg%d", name, j)
@@ -108,7 +108,7 @@ func (p *printer) position(k int) string {
 			w := st.dims + dimWords*d
 			lanes := 1
 			if typ != "u32" {
-				lanes = p.v.Lanes
+				lanes = p.lanes
 			}
 			p.f("let %s = %s;", next, p.quotient(in, w, lanes))
 			terms = append(terms, fmt.Sprintf("(%s - %s * %s) * %s", in, next, wide(w), wide(st.stride+d)))
@@ -124,7 +124,7 @@ func (p *printer) position(k int) string {
 func (p *printer) load(k int, dt ir.DType) string {
 	a := p.v.Args[k]
 	b := p.v.Bindings[a.Binding]
-	pos, lanes := p.position(k), p.v.Lanes
+	pos, lanes := p.position(k), p.lanes
 	mem := memTypes[b.DT]
 	text := fmt.Sprintf("b%d[%s]", a.Binding, pos)
 	switch {
@@ -174,8 +174,8 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 	if a.Skip {
 		return
 	}
-	lanes := p.v.Lanes
-	conds := p.guards(k, p.v.Rank)
+	lanes := p.lanes
+	conds := p.guards(k, p.dims)
 	if len(conds) > 0 {
 		p.f("if (%s) {", strings.Join(conds, " && "))
 		p.indent++
@@ -222,12 +222,12 @@ func (p *printer) indexLow(k int) string {
 	if len(p.v.Args[k].Stages) > 0 {
 		return pos
 	}
-	return fmt.Sprintf("%s + %s", pos, splat(p.word(p.slots.args[k].base), "u32", p.v.Lanes))
+	return fmt.Sprintf("%s + %s", pos, splat(p.word(p.slots.args[k].base), "u32", p.lanes))
 }
 
 // indexHigh is the high word: the base's, plus one where the low word wrapped.
 func (p *printer) indexHigh(k int) string {
-	lanes := p.v.Lanes
+	lanes := p.lanes
 	if len(p.v.Args[k].Stages) > 0 {
 		return splat("0u", "u32", lanes)
 	}
@@ -248,7 +248,7 @@ func (p *printer) indexDistance(k int) string {
 		p.indexed[k] = true
 		pos := p.position(k)
 		if !p.spread(k) {
-			pos = splat(pos, "u32", p.v.Lanes)
+			pos = splat(pos, "u32", p.lanes)
 		}
 		p.f("let %s = %s;", name, pos)
 	}

@@ -41,6 +41,9 @@ var exactly = map[ir.Op][3]struct{ text, uses string }{
 // returns its name.
 func (p *printer) function(in ir.Instr, dts []ir.DType, f form) string {
 	name := fmt.Sprintf("op_%v", in.Op)
+	if p.lanes != p.v.Lanes {
+		name = fmt.Sprintf("op1_%v", in.Op) // a row value's, beside points of several lanes
+	}
 	p.define(name, ir.Expansion(in.Op, in.DT, dts), p.lanes, f)
 	return name
 }
@@ -53,7 +56,7 @@ func (p *printer) define(name string, prog *ir.Prog, lanes int, f form) {
 	p.made[name] = true
 	q := &printer{
 		k: p.k, v: p.v, slots: p.slots, code: prog.Code, lanes: lanes, form: f, indent: 1,
-		global: p.global, made: p.made, uses: p.uses, single: p.single, wide: p.wide,
+		out: new(strings.Builder), global: p.global, made: p.made, uses: p.uses, single: p.single, wide: p.wide,
 	}
 	one := lanes == 1 && p.v.Lanes > 1
 	if one {
@@ -77,7 +80,7 @@ func (p *printer) define(name string, prog *ir.Prog, lanes int, f form) {
 	}
 	res := prog.Results[0]
 	fmt.Fprintf(p.global, "\nfn %s(%s) -> %s {\n%s\treturn %s;\n}\n",
-		name, strings.Join(params, ", "), vec(scalarTypes[prog.Code[res].DT], lanes), body, q.vals[res])
+		name, strings.Join(params, ", "), vec(scalarTypes[prog.Code[res].DT], lanes), body, q.value(res))
 }
 
 // forOneLane renames the helpers in text: a shader over several lanes has

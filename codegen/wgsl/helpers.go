@@ -95,6 +95,20 @@ fn mr_nan(x : $F) -> $B {
 	return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
 }
 `},
+	// Numbers whose order is that of floats, -0 before +0 and NaN last; and the
+	// same with the floats' order turned around.
+	{"mr_order", []string{"mr_nan"}, `
+fn mr_order(x : $F) -> $U {
+	let b = bitcast<$U>(x);
+	let k = select(b ^ $U(0x80000000u), ~b, b >= $U(0x80000000u));
+	return select(k, $U(0xffffffffu), mr_nan(x));
+}
+`},
+	{"mr_orderdown", []string{"mr_nan", "mr_order"}, `
+fn mr_orderdown(x : $F) -> $U {
+	return select(~mr_order(x), $U(0xffffffffu), mr_nan(x));
+}
+`},
 	{"mr_keep", nil, `
 fn mr_keep(x : $F) -> $F {
 	return bitcast<$F>(bitcast<$U>(x) ^ $U($Z));

@@ -16,6 +16,14 @@ type Grid struct{ X, Y uint32 }
 // limit per dimension become a rectangle, and the surplus returns at once.
 const gridWidth = 32768
 
+// GridOf is the grid of a number of workgroups.
+func GridOf(groups int64) Grid {
+	if groups > gridWidth {
+		return Grid{gridWidth, uint32((groups + gridWidth - 1) / gridWidth)}
+	}
+	return Grid{uint32(groups), 1}
+}
+
 // maxCount bounds what is taken apart into coordinates: see divisor.
 const maxCount = math.MaxInt32
 
@@ -64,10 +72,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	if v.Mode != Rows {
 		groups = (threads + int64(v.Group) - 1) / int64(v.Group)
 	}
-	grid := Grid{uint32(groups), 1}
-	if groups > gridWidth {
-		grid = Grid{gridWidth, uint32((groups + gridWidth - 1) / gridWidth)}
-	}
+	grid := GridOf(groups)
 	w[wordCount] = uint32(threads)
 	w[wordWidth] = grid.X
 	if v.Mode != Rows {

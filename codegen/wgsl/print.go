@@ -9,7 +9,7 @@ import (
 )
 
 // Printer is part of cache keys: it changes whenever printed text may.
-const Printer = "wgsl 1"
+const Printer = "wgsl 2"
 
 // Prepare lowers a kernel as far as Print wants it: what has a spelling here
 // stays whole.
@@ -25,8 +25,8 @@ func Print(k *codegen.Kernel, v *Variant) (string, error) {
 		return "", fmt.Errorf("wgsl: %d args for %d operands", len(v.Args), len(k.Operands))
 	}
 	p := &printer{
-		k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes,
-		global: new(strings.Builder), made: map[string]bool{},
+		k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes, dims: v.Rank,
+		out: new(strings.Builder), global: new(strings.Builder), made: map[string]bool{},
 		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool),
 	}
 	p.main()
@@ -43,9 +43,11 @@ type printer struct {
 	slots slots
 	code  []ir.Instr
 	lanes int
+	dims  int      // outermost ones, by whose coordinates operands are found
+	rows  *rowPlan // of the kernel's body, where it has row ops
 	form  form
 
-	out     strings.Builder
+	out     *strings.Builder
 	global  *strings.Builder // tables, workgroup memory, functions
 	made    map[string]bool  // what global has
 	uses    map[string]bool  // helpers
@@ -68,7 +70,7 @@ func (p *printer) f(format string, args ...any) {
 	for range p.indent {
 		p.out.WriteByte('\t')
 	}
-	fmt.Fprintf(&p.out, format, args...)
+	fmt.Fprintf(p.out, format, args...)
 	p.out.WriteByte('\n')
 }
 
@@ -111,7 +113,7 @@ func (p *printer) main() {
 	case Map:
 		p.mapMain()
 	default:
-		p.reduceMain()
+		p.rowMain()
 	}
 }
 
@@ -125,7 +127,7 @@ func (p *printer) mapMain() {
 	p.coords("i", 0, p.v.Rank)
 	p.body()
 	for _, s := range p.k.Stores {
-		p.store(s.Operand, p.vals[s.Value], p.k.Body[s.Value].DT)
+		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
 	}
 	p.indent--
 	p.f("}")
@@ -155,7 +157,7 @@ func (p *printer) instr(i int) {
 	case ir.Param:
 		p.vals[i] = fmt.Sprintf("x%d", in.Imm)
 	case ir.Const:
-		p.vals[i] = literal(in.DT, in.Imm, lanes)
+		p.vals[i] = "" // see value
 	case ir.Load:
 		p.f("let %s = %s;", name, p.load(int(in.Imm), in.DT))
 	case ir.Scalar:
@@ -176,7 +178,7 @@ func (p *printer) args(in ir.Instr) []string {
 	var args []string
 	for _, a := range in.Args {
 		if a != ir.None {
-			args = append(args, p.vals[a])
+			args = append(args, p.value(a))
 		}
 	}
 	return args
@@ -252,7 +254,7 @@ func (p *printer) use(helper string) {
 
 // scalar reads a run-time scalar into every lane.
 func (p *printer) scalar(slot int, dt ir.DType) string {
-	at, lanes := p.slots.scalars[slot], p.v.Lanes
+	at, lanes := p.slots.scalars[slot], p.lanes
 	w := p.word(at)
 	switch {
 	case isWide(dt):

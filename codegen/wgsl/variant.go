@@ -12,8 +12,8 @@ type Mode uint8
 
 const (
 	Map  Mode = iota // one invocation per point, or per vector of points
-	Rows             // one workgroup per kept point; its lanes share the reduced points
-	Cols             // one invocation per kept point, looping over the reduced points
+	Rows             // one workgroup per row; its invocations share the row's points
+	Cols             // one invocation per row
 )
 
 // Variant is all that a shader's text depends on besides the kernel.
@@ -88,7 +88,7 @@ func (v *Variant) Key() string {
 // out with before any launch is known.
 func Dense(k *codegen.Kernel, lanes int) Variant {
 	v := Variant{Rank: 1, Kept: 1, Lanes: lanes, Group: 64}
-	if len(k.Reduces) > 0 {
+	if k.HasRows() {
 		v.Mode, v.Rank = Rows, 2
 	}
 	for _, o := range k.Operands {
@@ -96,13 +96,12 @@ func Dense(k *codegen.Kernel, lanes int) Variant {
 			v.Args = append(v.Args, Arg{Binding: -1})
 			continue
 		}
-		v.Args = append(v.Args, Arg{Binding: len(v.Bindings), Vec: lanes > 1})
-		v.Bindings = append(v.Bindings, Binding{Write: o.Kind == codegen.Output, DT: o.DT, Vec: lanes > 1})
-	}
-	for _, r := range k.Reduces {
-		a := &v.Args[r.Operand]
-		a.Class, a.Vec = codegen.Splat, false
-		v.Bindings[a.Binding].Vec = false
+		a := Arg{Binding: len(v.Bindings), Vec: lanes > 1}
+		if o.Row && v.Mode == Rows {
+			a.Class, a.Vec = codegen.Splat, false
+		}
+		v.Args = append(v.Args, a)
+		v.Bindings = append(v.Bindings, Binding{Write: o.Kind == codegen.Output, DT: o.DT, Vec: a.Vec})
 	}
 	return v
 }

@@ -15,7 +15,8 @@ const group = 64
 func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 	l := &p.launch
 	v := wgsl.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
-	if len(k.Reduces) > 0 {
+	rows := k.HasRows()
+	if rows {
 		v.Mode = wgsl.Cols
 		if byRows(k, l) {
 			v.Mode = wgsl.Rows
@@ -34,13 +35,12 @@ func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 					x.Guard |= 1 << d
 				}
 			}
+			if rows && k.Operands[i].Row {
+				// That it stands still along the reduced dims is by design.
+				x.Guard &= 1<<l.Kept - 1
+			}
 		}
 		v.Args[i] = x
-	}
-	for i := range k.Reduces {
-		// A reduction's output stands still along the reduced dims by design.
-		x := &v.Args[k.Reduces[i].Operand]
-		x.Guard &= 1<<l.Kept - 1
 	}
 	v.Bindings = make([]wgsl.Binding, len(p.windows))
 	for w := range p.windows {

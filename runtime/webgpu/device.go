@@ -24,8 +24,8 @@ type device struct {
 
 	mu        sync.Mutex               // of the pipelines, and of params during a Run
 	pipelines map[string]*gpu.Pipeline // by source
-	folds     map[foldKey]*program
-	params    *gpu.Buffer // uniform words of the Run being submitted
+	parts     map[string]*program      // of kernels that launches are taken apart into, by text
+	params    *gpu.Buffer              // uniform words of the Run being submitted
 	words     []uint32
 }
 
@@ -38,7 +38,7 @@ type counters struct {
 func newDevice(g *gpu.Device, c runtime.Config) *device {
 	info := g.Info()
 	l := info.Limits
-	d := &device{gpu: g, cfg: c, pipelines: map[string]*gpu.Pipeline{}, folds: map[foldKey]*program{}}
+	d := &device{gpu: g, cfg: c, pipelines: map[string]*gpu.Pipeline{}, parts: map[string]*program{}}
 	d.limits = limits{
 		binding: l.Binding,
 		align:   l.Align,

@@ -36,7 +36,7 @@ func TestEnginePrograms(t *testing.T) {
 		programs = 3
 	}
 	for seed := range programs {
-		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: ir.SetOf(ir.Int32, ir.Uint8, ir.Bool)}
+		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: ir.SetOf(ir.Int32, ir.Uint8, ir.Bool, ir.Int8, ir.Uint16, ir.Uint32)}
 		prog := progen.New(seed, c)
 		inputs := progen.Inputs(prog, seed)
 		want, err := ir.EvalTensors(prog, inputs)

@@ -60,7 +60,7 @@ func newTrial(k *codegen.Kernel, kept int, dims ...int64) *trial {
 	for i, o := range k.Operands {
 		x.shared = append(x.shared, i)
 		d := dims
-		if len(k.Reduces) > 0 && o.Kind == codegen.Output && x.reduced(i) {
+		if o.Row {
 			d = dims[:kept]
 		}
 		n := dense(&x.args[i].Access, d)
@@ -69,15 +69,6 @@ func newTrial(k *codegen.Kernel, kept int, dims ...int64) *trial {
 		}
 	}
 	return x
-}
-
-func (x *trial) reduced(operand int) bool {
-	for _, r := range x.k.Reduces {
-		if r.Operand == operand {
-			return true
-		}
-	}
-	return false
 }
 
 // dense sets row-major strides and returns the number of elements.
@@ -98,7 +89,7 @@ func (x *trial) fill(rng *rand.Rand, operand int) {
 		for i := 0; i < len(data); i += 4 {
 			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(float32(rng.NormFloat64()*3)))
 		}
-	case ir.Int32:
+	case ir.Int32, ir.Uint32:
 		for i := 0; i < len(data); i += 4 {
 			v := int32(rng.IntN(41) - 20)
 			if rng.IntN(8) == 0 {
@@ -159,7 +150,7 @@ func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 
 // check runs the trial on the device and compares every element of every
 // output with the interpreter, within tol.
-func (x *trial) check(t testing.TB, d *device, tol ir.Tolerance) {
+func (x *trial) check(t testing.TB, d *device, tol ir.Tolerance) *runtime.Launch {
 	t.Helper()
 	l := x.launch(t, d)
 	if err := d.Run([]runtime.Launch{*l}); err != nil {
@@ -170,6 +161,7 @@ func (x *trial) check(t testing.TB, d *device, tol ir.Tolerance) {
 		t.Fatalf("run: %v\n%s", err, x.k)
 	}
 	x.compare(t, d, l, tol)
+	return l
 }
 
 func (x *trial) compare(t testing.TB, d *device, l *runtime.Launch, tol ir.Tolerance) {

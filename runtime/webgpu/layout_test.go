@@ -12,16 +12,6 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// body writes instructions of a test kernel.
-type body struct{ k *codegen.Kernel }
-
-func (b body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
-	in := ir.Instr{Op: op, DT: dt, Imm: imm, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
-	copy(in.Args[:], args)
-	b.k.Body = append(b.k.Body, in)
-	return ir.Ref(len(b.k.Body) - 1)
-}
-
 // int32Of turns any value into an int32 without rounding anything.
 func (b body) int32Of(v ir.Ref) ir.Ref {
 	switch dt := b.k.Body[v].DT; dt {

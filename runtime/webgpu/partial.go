@@ -9,64 +9,37 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Steps that one output of a reduction takes in one dispatch: enough to
-// outweigh a workgroup's fold, few enough that a lone reduction spreads over
-// the device, and far below the 65,535 loop iterations per invocation after
-// which Mesa's software devices stop without an error.
-const (
-	rowSteps = 16384 // shared by a workgroup
-	colSteps = 1024  // of a single invocation; also bounds its rounding error
-)
-
-func reducedSize(l *runtime.Launch) int64 { return points(l.Dims[l.Kept:l.Rank]) }
-
-func maxSteps(k *codegen.Kernel, l *runtime.Launch) int64 {
-	if byRows(k, l) {
-		return rowSteps
-	}
-	return colSteps
-}
-
-// byRows reports that the reduced points of one output lie next to each other
-// in most inputs, or that outputs are few: then a workgroup shares an output's
-// points. Otherwise neighbouring invocations take neighbouring outputs.
-func byRows(k *codegen.Kernel, l *runtime.Launch) bool {
-	reduced := reducedSize(l)
-	if reduced < 32 {
-		return false
-	}
-	if points(l.Dims[:l.Kept]) < 64 {
-		return true
-	}
-	along, across := 0, 0
-	for i, o := range k.Operands {
-		if o.Kind != codegen.Input {
-			continue
-		}
-		switch {
-		case l.Args[i].Stride[l.Rank-1] == 1:
-			along++
-		case l.Kept > 0 && l.Args[i].Stride[l.Kept-1] == 1:
-			across++
-		}
-	}
-	return along >= across
-}
-
 // partial reduces in two rounds: the reduced domain is cut into segments whose
 // results go to scratch memory, segment by segment next to each other, and
 // those are reduced by a kernel of its own. Either round may be cut again.
-func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
+func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, list []fold, skip []bool) error {
 	if l.Rank == runtime.MaxRank {
 		return fmt.Errorf("webgpu: a reduction over %d dims cannot be cut", l.Rank)
 	}
-	c := segmented{k: k, l: l}
+	c := segmented{l: l, folds: list}
 	c.dim, c.unit = segment(k, l)
+	c.segs = (l.Dims[c.dim] + c.unit - 1) / c.unit
+	if err := s.segments(k, &c, skip); err != nil {
+		return err
+	}
+	for i, f := range list {
+		if skip[f.operand] {
+			continue
+		}
+		if err := s.foldScratch(f, &c, c.scratch[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// segments runs the first round, which leaves a result of each reduction for
+// every segment.
+func (s *splitter) segments(k *codegen.Kernel, c *segmented, skip []bool) error {
+	l := c.l
 	n := l.Dims[c.dim]
-	c.segs = (n + c.unit - 1) / c.unit
-	outs := points(l.Dims[:l.Kept])
-	for range k.Reduces {
-		buf, err := s.scratch(outs * c.segs * elemSize)
+	for range c.folds {
+		buf, err := s.scratch(points(l.Dims[:l.Kept]) * c.segs * elemSize)
 		if err != nil {
 			return err
 		}
@@ -78,26 +51,17 @@ func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 			return err
 		}
 	}
-	if rest := n - whole*c.unit; rest > 0 {
-		later := slices.Clone(skip)
-		for _, st := range k.Stores {
-			if whole > 0 && l.Args[st.Operand].Stride[c.dim] == 0 {
-				later[st.Operand] = true // only position 0 stores
-			}
-		}
-		if err := s.cut(k, c.launch(whole, 1, rest), later); err != nil {
-			return err
+	rest := n - whole*c.unit
+	if rest == 0 {
+		return nil
+	}
+	later := slices.Clone(skip)
+	for _, st := range k.Stores {
+		if whole > 0 && !k.Operands[st.Operand].Row && l.Args[st.Operand].Stride[c.dim] == 0 {
+			later[st.Operand] = true // only position 0 stores
 		}
 	}
-	for i, r := range k.Reduces {
-		if skip[r.Operand] {
-			continue
-		}
-		if err := s.foldScratch(k, l, r, c.scratch[i], c.segs); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.cut(k, c.launch(whole, 1, rest), later)
 }
 
 // segment chooses the dim to cut and how many of its positions make a segment.
@@ -118,8 +82,8 @@ func segment(k *codegen.Kernel, l *runtime.Launch) (dim int, unit int64) {
 
 // segmented is a reduction cut along one of its dims.
 type segmented struct {
-	k       *codegen.Kernel
 	l       *runtime.Launch
+	folds   []fold
 	dim     int
 	unit    int64 // positions of dim in a whole segment
 	segs    int64 // segments, the last of which may be short
@@ -142,51 +106,61 @@ func (s *segmented) launch(first, count, size int64) *runtime.Launch {
 		a.Stride[l.Kept] = a.Stride[d] * s.unit
 		a.Offset += first * a.Stride[l.Kept]
 	}
-	for i, r := range s.k.Reduces {
-		a := runtime.Access{Buf: s.scratch[i], Offset: first}
-		step := s.segs
-		a.Stride[l.Kept] = 1
-		for j := l.Kept - 1; j >= 0; j-- {
-			a.Stride[j] = step
-			step *= l.Dims[j]
-		}
-		c.Args[r.Operand] = a
+	for i, f := range s.folds {
+		a := s.access(s.scratch[i])
+		a.Offset, a.Stride[l.Kept] = first, 1
+		c.Args[f.operand] = a
 	}
 	return &c
 }
 
+// access finds the first segment's result of a row in scratch memory; those of
+// the other segments follow.
+func (s *segmented) access(scratch runtime.Buffer) runtime.Access {
+	a := runtime.Access{Buf: scratch}
+	step := s.segs
+	for j := s.l.Kept - 1; j >= 0; j-- {
+		a.Stride[j] = step
+		step *= s.l.Dims[j]
+	}
+	return a
+}
+
 // foldScratch reduces the segments' results into the reduction's output.
-func (s *splitter) foldScratch(k *codegen.Kernel, l *runtime.Launch, r codegen.Reduce, scratch runtime.Buffer, segs int64) error {
-	prog, fold, err := s.fold(r, k)
+func (s *splitter) foldScratch(f fold, seg *segmented, scratch runtime.Buffer) error {
+	prog, k, err := s.build(foldKernel(f.in.Op, f.in.DT))
 	if err != nil {
 		return err
 	}
+	l := seg.l
 	c := runtime.Launch{Prog: prog, Rank: l.Kept + 1, Kept: l.Kept}
 	copy(c.Dims[:], l.Dims[:l.Kept])
-	c.Dims[l.Kept] = segs
-	in := runtime.Access{Buf: scratch}
+	c.Dims[l.Kept] = seg.segs
+	in := seg.access(scratch)
 	in.Stride[l.Kept] = 1
-	step := segs
-	for j := l.Kept - 1; j >= 0; j-- {
-		in.Stride[j] = step
-		step *= l.Dims[j]
-	}
-	out := l.Args[r.Operand]
-	for j := l.Kept; j < runtime.MaxRank; j++ {
-		out.Stride[j] = 0
-	}
-	c.Args = []runtime.Access{in, out}
-	return s.cut(fold, &c, make([]bool, 2))
+	c.Args = []runtime.Access{in, rowAccess(l.Args[f.operand], l.Kept)}
+	return s.cut(k, &c, make([]bool, 2))
+}
+
+// rowAccess is an access that stands still along the reduced dims.
+func rowAccess(a runtime.Access, kept int) runtime.Access {
+	clear(a.Stride[kept:])
+	return a
 }
 
 // foldKernel is the kernel of foldScratch for values of dt.
 func foldKernel(op ir.Op, dt ir.DType) *codegen.Kernel {
-	none := [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}
 	return &codegen.Kernel{
-		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
-		Body:     []ir.Instr{{Op: ir.Load, DT: dt, Args: none}},
-		Reduces:  []codegen.Reduce{{Op: op, Value: 0, Operand: 1}},
+		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt, Row: true}},
+		Body:     []ir.Instr{instr(ir.Load, dt, 0), instr(op, dt, 0, 0)},
+		Stores:   []codegen.Store{{Operand: 1, Value: 1}},
 	}
+}
+
+func instr(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Instr {
+	in := ir.Instr{Op: op, DT: dt, Imm: imm, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
+	copy(in.Args[:], args)
+	return in
 }
 
 // insert makes room for a dim at position at.

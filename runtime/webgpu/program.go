@@ -67,6 +67,12 @@ func (d *device) build(c *codegen.Kernel) (*program, error) {
 		return fail(err)
 	}
 	p := &program{dev: d, kernel: c, ready: ready, lanes: 4, variants: map[string]*variant{}}
+	if sorts(ready) {
+		if err := d.tryApart(p); err != nil {
+			return fail(err)
+		}
+		return p, nil
+	}
 	for ; ; p.lanes = 1 {
 		v := wgsl.Dense(ready, p.lanes)
 		if _, err = wgsl.Print(ready, &v); err == nil {
@@ -76,6 +82,35 @@ func (d *device) build(c *codegen.Kernel) (*program, error) {
 			return fail(err)
 		}
 	}
+}
+
+// nowhere is memory of a launch that is taken apart but not run.
+type nowhere int64
+
+func (n nowhere) Bytes() int64 { return int64(n) }
+
+// tryApart finds out whether WGSL can express all that a program's launches
+// are taken apart into. It must not be called with d.mu held.
+func (d *device) tryApart(p *program) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := &batch{dev: d}
+	s := splitter{
+		limits:  d.limits,
+		emit:    func(*codegen.Kernel, *piece) error { return nil },
+		scratch: func(n int64) (runtime.Buffer, error) { return nowhere(n), nil },
+		build:   b.build,
+		sorter: func(x sortDispatch) error {
+			_, _, err := wgsl.Sort(x.step, x.dt, x.descending)
+			return err
+		},
+	}
+	l := runtime.Launch{Prog: p, Rank: 2, Kept: 1, Args: make([]runtime.Access, len(p.ready.Operands))}
+	l.Dims[0], l.Dims[1] = 1, 2
+	for i := range l.Args {
+		l.Args[i].Buf = nowhere(1 << 10)
+	}
+	return s.launch(p.ready, &l)
 }
 
 // variantFor finds or makes the shader for a piece. The caller holds d.mu.
@@ -93,10 +128,10 @@ func (p *program) variantFor(pc *piece) (*variant, error) {
 	}
 	var pipe *gpu.Pipeline
 	if err == nil {
-		pipe, err = p.dev.pipeline(p, source, &choice)
+		pipe, err = p.dev.pipeline(p.kernel, source, choice.Bindings)
 	}
 	if err != nil {
-		return nil, p.dev.compileError(p, source, err)
+		return nil, p.dev.compileError(p.kernel.String(), source, err)
 	}
 	v := &variant{choice, source, pipe}
 	p.variants[key] = v
@@ -105,7 +140,7 @@ func (p *program) variantFor(pc *piece) (*variant, error) {
 
 // compileError wraps what the printer or the native compiler refused. Faults
 // of the device pass as they are.
-func (d *device) compileError(p *program, source string, err error) error {
+func (d *device) compileError(kernel, source string, err error) error {
 	if e := deviceError(err); e != err {
 		return e
 	}
@@ -115,27 +150,27 @@ func (d *device) compileError(p *program, source string, err error) error {
 	if errors.As(err, &se) {
 		log = se.Log
 	}
-	return &runtime.CompileError{Kernel: p.kernel.String(), Source: source, Log: log, Err: err}
+	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
 }
 
-// pipeline compiles a shader, or finds one of the same text. The caller holds
-// d.mu.
-func (d *device) pipeline(p *program, source string, v *wgsl.Variant) (*gpu.Pipeline, error) {
+// pipeline compiles a shader, or finds one of the same text. kernel is what it
+// is for, nil for shaders that are no kernel's. The caller holds d.mu.
+func (d *device) pipeline(kernel *codegen.Kernel, source string, list []wgsl.Binding) (*gpu.Pipeline, error) {
 	if pipe := d.pipelines[source]; pipe != nil {
 		return pipe, nil
 	}
-	bindings := make([]gpu.Binding, len(v.Bindings)+1)
-	for i, b := range v.Bindings {
+	bindings := make([]gpu.Binding, len(list)+1)
+	for i, b := range list {
 		if b.Write {
 			bindings[i] = gpu.ReadWrite
 		}
 	}
-	bindings[len(v.Bindings)] = gpu.Params
+	bindings[len(list)] = gpu.Params
 	start := time.Now()
 	pipe, err := d.gpu.NewPipeline(source, bindings)
 	took := time.Since(start)
-	if d.cfg.OnCompile != nil {
-		d.cfg.OnCompile(p.kernel, took.Seconds(), err)
+	if d.cfg.OnCompile != nil && kernel != nil {
+		d.cfg.OnCompile(kernel, took.Seconds(), err)
 	}
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 func reduceKernel(op string, dt string) string {
-	return "in 0 : " + dt + "\nout 1 : " + dt + "\n%0 = load 0 : " + dt + "\n" + op + " 1 %0"
+	return "in 0 : " + dt + "\nout 1 : " + dt + " row\n%0 = load 0 : " + dt + "\n%1 = " + op + " %0 : " + dt + "\nstore 1 %1"
 }
 
 // TestReduce covers both forms of the shader and one to three rounds.
@@ -144,7 +144,9 @@ func randomReduce(rng *rand.Rand) *trial {
 			break
 		}
 		op := []ir.Op{ir.Sum, ir.Max}[rng.IntN(2)]
-		k.Reduces = append(k.Reduces, codegen.Reduce{Op: op, Value: b.from(dt, v), Operand: operand(codegen.Output, dt, keptOnly)})
+		o := operand(codegen.Output, dt, keptOnly)
+		k.Operands[o].Row = true
+		k.Stores = append(k.Stores, codegen.Store{Operand: o, Value: b.emit(op, dt, 0, b.from(dt, v))})
 	}
 	if rng.IntN(2) == 0 {
 		k.Stores = append(k.Stores, codegen.Store{Operand: operand(codegen.Output, ir.Int32, somewhere), Value: v})

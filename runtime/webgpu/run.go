@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
@@ -26,8 +26,15 @@ type batch struct {
 	split      splitter
 }
 
+// chainBytes is the memory for what the launches of a chain hand over: little
+// beside what it would be in all, and enough to keep the device busy.
+const chainBytes = 16 << 20
+
 // Run cuts the launches into dispatches and submits them as one pass.
 func (d *device) Run(list []runtime.Launch) error {
+	if runtime.HasChains(list) {
+		return runtime.RunChains(list, chainBytes, d, d.Run)
+	}
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -37,7 +44,7 @@ func (d *device) Run(list []runtime.Launch) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	b := &batch{dev: d, words: d.words[:0]}
-	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, fold: b.fold}
+	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
 	defer b.release()
 	for i := range list {
 		done := len(b.dispatches)
@@ -71,7 +78,7 @@ func (b *batch) add(l *runtime.Launch) error {
 	if len(l.Args) != len(k.Operands) || len(l.Scalars) != len(k.Scalars) {
 		return fmt.Errorf("webgpu: %d args and %d scalars for a kernel of %d and %d", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
 	}
-	if l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank || len(k.Reduces) == 0 && l.Kept != l.Rank {
+	if l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank || !k.HasRows() && l.Kept != l.Rank {
 		return fmt.Errorf("webgpu: rank %d with %d kept dims", l.Rank, l.Kept)
 	}
 	for i := range l.Args {
@@ -97,19 +104,44 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	if err != nil {
 		return err
 	}
+	b.dispatch(v.pipe, words, at, pc.windows, grid)
+	return nil
+}
+
+// sort turns a dispatch of a sort into one of the device.
+func (b *batch) sort(x sortDispatch) error {
+	source, bindings, err := wgsl.Sort(x.step, x.dt, x.descending)
+	if err != nil {
+		return err
+	}
+	pipe, err := b.dev.pipeline(nil, source, bindings)
+	if err != nil {
+		return b.dev.compileError("sort", source, err)
+	}
+	per := int64(wgsl.SortGroup)
+	if x.step == wgsl.SortLocal {
+		per = 1
+	}
+	grid := wgsl.GridOf((x.threads + per - 1) / per)
+	x.words.Count, x.words.Width = uint32(x.threads), grid.X*uint32(per)
+	b.dispatch(pipe, x.words.Pack(b.words), len(b.words), x.windows, grid)
+	return nil
+}
+
+// dispatch appends a dispatch whose words start at at.
+func (b *batch) dispatch(pipe *gpu.Pipeline, words []uint32, at int, windows []window, grid wgsl.Grid) {
 	size := int64(len(words)-at) * 4
 	for len(words)*4%int(b.dev.limits.align) != 0 {
 		words = append(words, 0)
 	}
 	b.words = words
-	bind := make([]gpu.Range, len(pc.windows)+1)
-	for i, w := range pc.windows {
+	bind := make([]gpu.Range, len(windows)+1)
+	for i, w := range windows {
 		bind[i] = gpu.Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
 	}
 	// The buffer of words is known once all of them are.
-	bind[len(pc.windows)] = gpu.Range{Off: int64(at) * 4, Size: size}
-	b.dispatches = append(b.dispatches, gpu.Dispatch{Pipe: v.pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
-	return nil
+	bind[len(windows)] = gpu.Range{Off: int64(at) * 4, Size: size}
+	b.dispatches = append(b.dispatches, gpu.Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
 }
 
 // submit sends what has been added.
@@ -166,21 +198,17 @@ func (b *batch) release() {
 	}
 }
 
-// foldKey names the device's own kernels for the second round of reductions.
-type foldKey struct {
-	op ir.Op
-	dt ir.DType
-}
-
-func (b *batch) fold(r codegen.Reduce, k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
-	d, key := b.dev, foldKey{r.Op, k.Operands[r.Operand].DT}
-	p := d.folds[key]
+// build finds or makes the program of a kernel that a launch is taken apart
+// into. Those are few and serve launches of every size.
+func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
+	d, key := b.dev, k.String()
+	p := d.parts[key]
 	if p == nil {
 		var err error
-		if p, err = d.build(foldKernel(key.op, key.dt)); err != nil {
+		if p, err = d.build(k); err != nil {
 			return nil, nil, err
 		}
-		d.folds[key] = p
+		d.parts[key] = p
 	}
 	return p, p.ready, nil
 }

@@ -43,17 +43,24 @@ type splitter struct {
 	emit func(k *codegen.Kernel, p *piece) error
 	// scratch allocates memory that lives until the pieces have run.
 	scratch func(bytes int64) (runtime.Buffer, error)
-	// fold is the program that reduces partial results.
-	fold func(r codegen.Reduce, k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error)
+	// build makes a kernel that a launch is taken apart into ready.
+	build func(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error)
+	// sorter takes a dispatch of a sort.
+	sorter func(sortDispatch) error
 }
 
 // launch cuts l, which must not be changed, and emits its pieces in order.
 func (s *splitter) launch(k *codegen.Kernel, l *runtime.Launch) error {
+	return s.whole(k, l, make([]bool, len(k.Operands)))
+}
+
+// whole is launch for one that leaves out the outputs of skip.
+func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	c := *l
 	if c.Rank == 0 {
 		c.Rank, c.Kept, c.Dims[0] = 1, 1, 1
 	}
-	if len(k.Reduces) > 0 && c.Kept == c.Rank {
+	if k.HasRows() && c.Kept == c.Rank {
 		if c.Rank == runtime.MaxRank {
 			return fmt.Errorf("webgpu: a reduction needs one of %d dims", runtime.MaxRank)
 		}
@@ -66,14 +73,17 @@ func (s *splitter) launch(k *codegen.Kernel, l *runtime.Launch) error {
 		}
 	}
 	c.Args = slices.Clone(l.Args)
-	return s.cut(k, &c, make([]bool, len(k.Operands)))
+	if sorts(k) {
+		return s.staged(k, &c, skip)
+	}
+	return s.cut(k, &c, skip)
 }
 
 // cut emits l if it fits, and its halves otherwise. It may change l.
 func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	squeeze(l)
-	if len(k.Reduces) > 0 && reducedSize(l) > maxSteps(k, l) {
-		return s.partial(k, l, skip)
+	if k.HasRows() && tooLong(k, l) {
+		return s.apart(k, l, skip)
 	}
 	p, wide, err := s.fit(k, l)
 	if err != nil {
@@ -88,7 +98,7 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 		return err
 	}
 	if d >= l.Kept {
-		return s.partial(k, l, skip)
+		return s.apart(k, l, skip)
 	}
 	n := l.Dims[d]
 	first := (n / 2) &^ 3 // whole vectors stay whole

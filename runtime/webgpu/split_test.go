@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -18,8 +17,10 @@ func (b plain) Bytes() int64 { return int64(b) }
 // TestSplitCovers: pieces stay within the limits, and together they are the
 // launch: every element is written once.
 func TestSplitCovers(t *testing.T) {
-	k := foldKernel(ir.Sum, ir.Float32)
-	k.Reduces, k.Stores = nil, []codegen.Store{{Operand: 1, Value: 0}}
+	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	lim := limits{binding: 512, align: 64, bindings: 8, threads: 60}
 	for _, dims := range [][]int64{{1}, {1000}, {3, 500}, {500, 3}, {7, 11, 13}, {1, 1, 200}} {
 		l := runtime.Launch{Rank: len(dims), Kept: len(dims), Args: make([]runtime.Access, 2)}
@@ -107,8 +108,10 @@ func TestStageReach(t *testing.T) {
 
 // TestSplitGivesUp: what no cut can help is an error.
 func TestSplitGivesUp(t *testing.T) {
-	k := foldKernel(ir.Sum, ir.Float32)
-	k.Reduces, k.Stores = nil, []codegen.Store{{Operand: 1, Value: 0}}
+	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := splitter{limits: limits{binding: 256, align: 64, bindings: 1, threads: 100},
 		emit: func(*codegen.Kernel, *piece) error { return errors.New("emitted") }}
 	a, b := plain(64), plain(64)

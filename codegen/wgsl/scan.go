@@ -1,0 +1,63 @@
+package wgsl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// scanBlock is how many neighbouring invocations one of them scans for.
+const scanBlock = 8
+
+// scan prints scan i of a pass. An invocation that walks a row alone carries
+// the running result along; the invocations of a workgroup scan a stretch of
+// the row together and carry its total.
+func (p *printer) scan(pass, i int) {
+	in := p.code[i]
+	state, x := scanState(pass, i), p.value(in.Args[0])
+	p.vals[i] = fmt.Sprintf("v%d", i)
+	if p.v.Mode != Rows {
+		p.f("%s = %s;", state, p.combine(in, state, x))
+		p.f("let v%d = %s;", i, state)
+		return
+	}
+	dt, lanes := in.DT, p.lanes
+	p.f("var y%d = select(%s, %s, %s);", i, literal(dt, scanStart(in), lanes), x, splat("on", "bool", lanes))
+	sum := fmt.Sprintf("y%d", i)
+	p.once(func(q *printer) {
+		for l := 1; l < lanes; l++ {
+			this, before := fmt.Sprintf("y%d.%c", i, "xyzw"[l]), fmt.Sprintf("y%d.%c", i, "xyzw"[l-1])
+			q.f("%s = %s;", this, q.combine(in, before, this))
+			sum = this
+		}
+		w := fmt.Sprintf("%sw", state)
+		fmt.Fprintf(p.global, "\nvar<workgroup> %s : array<%s, %d>;\n", w, scalarTypes[dt], p.v.Group)
+		q.f("%s[lane] = %s;", w, sum)
+		q.f("workgroupBarrier();")
+		q.f("if (lane < %du) {", p.v.Group/scanBlock)
+		for j := 1; j < scanBlock; j++ {
+			at := fmt.Sprintf("%s[lane * %du + %du]", w, scanBlock, j)
+			before := fmt.Sprintf("%s[lane * %du + %du]", w, scanBlock, j-1)
+			q.f("\t%s = %s;", at, q.combine(in, before, at))
+		}
+		q.f("}")
+		q.f("workgroupBarrier();")
+		// e is what stands before this invocation: the carry, the blocks before
+		// its own, and what its block holds before it.
+		q.f("var e%d = %s;", i, state)
+		for b := range p.v.Group / scanBlock {
+			total := fmt.Sprintf("%s[%d]", w, (b+1)*scanBlock-1)
+			q.f("if (lane / %du == %du) {", scanBlock, b)
+			q.f("\te%d = %s;", i, state)
+			q.f("\tif (lane %% %du != 0u) {", scanBlock)
+			q.f("\t\te%d = %s;", i, q.combine(in, state, w+"[lane - 1u]"))
+			q.f("\t}")
+			q.f("}")
+			q.f("%s = %s;", state, q.combine(in, state, total))
+		}
+		q.f("workgroupBarrier();")
+	})
+	p.f("let v%d = %s;", i, p.combine(in, splat(fmt.Sprintf("e%d", i), scalarTypes[dt], lanes), fmt.Sprintf("y%d", i)))
+	if strings.Contains(scalarTypes[dt], "wide") {
+		p.fail("a scan of 64-bit values by a workgroup")
+	}
+}

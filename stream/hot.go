@@ -26,9 +26,9 @@ func Apply(dst *Value, op ir.Op, args []Arg) {
 	Record(dst, Place{}, op, ir.Invalid, nil, nil, args)
 }
 
-// again records op if it is the one that the trie predicts: on tensors that
-// the queue knows, all of one shape, and scalars. Else nothing has changed when
-// it returns false. The lock is held.
+// again records op if it is the one that the trie predicts, on tensors of the
+// stream that have one shape, and scalars. Else nothing has changed when it
+// returns false. The lock is held.
 //
 // What it need not ask: a key that is in the trie was legal when it was put
 // there, so the op takes operands of these dtypes, its result has the key's,
@@ -40,6 +40,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	}
 	var form *queue.Form
 	var scope *Scope
+	ids := int32(len(s.q.Slots)) // what is new to the queue gets the next one
 	for i := range args {
 		v := args[i].V
 		if v == nil {
@@ -48,15 +49,23 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 			}
 			continue
 		}
-		if v.home != s || v.gen != s.gen || v.state != stPending && (v.state != stReady || v.mem.fault.Load() != nil) {
+		if v.home != s || v.state != stPending && (v.state != stReady || v.mem.fault.Load() != nil) {
 			return false
+		}
+		id := v.id
+		if v.gen != s.gen {
+			if among(v, args[:i]) {
+				return false
+			}
+			id = ids
+			ids++
 		}
 		if form == nil {
 			form, scope = v.form, v.owner()
 		} else if sc := v.owner(); sc != scope && deeper(sc, scope) {
 			scope = sc
 		}
-		if !form.Equal(v.form) || !key.Tensor(i, v.id, v.dt, form) {
+		if !form.Equal(v.form) || !key.Tensor(i, id, v.dt, form) {
 			return false
 		}
 	}
@@ -64,12 +73,15 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 		return false
 	}
 
+	for i := range args {
+		if v := args[i].V; v != nil {
+			s.use(s.slot(v))
+		}
+	}
 	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, key.DT(), form, stPending, s.gen
 	dst.id = s.q.AppendAs(key, form, held{v: dst}).Slot
 	for i := range args {
-		if v := args[i].V; v != nil {
-			s.use(v.id)
-		} else {
+		if args[i].V == nil {
 			dt, _ := key.Scalar(i)
 			s.q.Scalar(dt, args[i].Bits)
 		}
@@ -79,4 +91,14 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	s.enter(dst, scope)
 	s.maybeCut()
 	return true
+}
+
+// among reports that an earlier operand is the same tensor.
+func among(v *Value, args []Arg) bool {
+	for i := range args {
+		if args[i].V == v {
+			return true
+		}
+	}
+	return false
 }

@@ -24,7 +24,7 @@ func TestShortWay(t *testing.T) {
 	e := open(t)
 	x, y := e.host(e.place(), ir.Shape{2}, 1, 2), e.host(e.place(), ir.Shape{2}, 3, 5)
 	row := e.host(e.place(), ir.Shape{1}, 1)
-	first := func(k float32) *Value { // makes x and y known to the queue
+	first := func(k float32) *Value { // makes x and y known to the queue, on the short way from the second time on
 		return add(e, e.op(ir.Sub, t1(x), t1(y)), k)
 	}
 	e.want(e.op(ir.Mul, t1(first(1)), t1(x)), -1, -4)
@@ -50,6 +50,20 @@ func TestShortWay(t *testing.T) {
 			t.Errorf("%s: short %v", c.name, short)
 		}
 		e.want(z, c.want...)
+	}
+}
+
+// An operand that is new to the queue and comes twice is one tensor, also where
+// two were before.
+func TestShortWayTakesATensorTwice(t *testing.T) {
+	e := open(t)
+	x, y := e.host(e.place(), ir.Shape{2}, 1, 2), e.host(e.place(), ir.Shape{2}, 3, 5)
+	for range 2 {
+		e.want(e.op(ir.Mul, t1(x), t1(y)), 3, 10)
+		e.want(e.op(ir.Mul, t1(x), t1(x)), 1, 4)
+	}
+	if n := e.d.Stats().Explorations; n != 2 {
+		t.Errorf("%d explorations", n)
 	}
 }
 

@@ -174,7 +174,10 @@ func (s *stepper) allocsPerOp() (float64, error) {
 	for i, ops := range []int{s.ops, 2 * s.ops} {
 		var before, after goruntime.MemStats
 		for k := range 2 * steps {
-			if k == steps { // hot by now
+			if k == steps { // hot by now, once a kernel of this length is compiled
+				if err := s.bench.dev.Wait(); err != nil {
+					return 0, err
+				}
 				goruntime.ReadMemStats(&before)
 			}
 			if _, err := s.oneOf(ops); err != nil {

@@ -35,6 +35,9 @@ type Access struct {
 	Stages []Stage // only for views that no stride describes
 	// An ir.LoadAt reads IndexStride*i further on, for an index i in [0, IndexSize).
 	IndexStride, IndexSize int64
+	// Local is, inside a chain, the number of a local memory, counted from 1:
+	// Buf is nil then.
+	Local int
 }
 
 // Stage maps a linear position to another: it is taken apart row-major over
@@ -54,6 +57,7 @@ type Launch struct {
 	Kept    int
 	Dims    [MaxRank]int64
 	Args    []Access // one per kernel operand
+	Chain   *Chain   // of the first launch of a chain
 	Scalars []uint64 // bits in the kernel's scalar dtypes
 }
 

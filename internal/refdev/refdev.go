@@ -111,9 +111,15 @@ func (d *Device) Build(k runtime.Kernel) (runtime.Program, error) {
 	return &program{ck}, nil
 }
 
+// tileBytes makes tiles small, so that small chains have several.
+const tileBytes = 1 << 12
+
 // Run interprets each launch in order, on the buffers themselves: a wrong
 // in-place decision gives wrong values.
 func (d *Device) Run(ls []runtime.Launch) error {
+	if runtime.HasChains(ls) {
+		return runtime.RunChains(ls, tileBytes, d, d.Run)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range ls {

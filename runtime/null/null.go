@@ -229,6 +229,9 @@ func (d *Device) fits(k *codegen.Kernel) error {
 // Run checks and counts launches. It fails where a launch reaches outside a
 // buffer, which on a real device would corrupt memory.
 func (d *Device) Run(list []runtime.Launch) error {
+	if runtime.HasChains(list) {
+		return runtime.RunChains(list, 1<<20, d, d.Run)
+	}
 	if err := d.enter(); err != nil {
 		return err
 	}

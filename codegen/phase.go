@@ -59,7 +59,7 @@ type PhaseOptions struct {
 // Phases takes a kernel apart. The result is a function of the arguments
 // alone, and computes the same bits whatever the options.
 func Phases(k *Kernel, opt PhaseOptions) *Schedule {
-	if !k.HasRows() {
+	if !k.HasRows() && !slices.ContainsFunc(k.Operands, func(o Operand) bool { return o.Row }) {
 		return &Schedule{Phases: []Phase{{Point, k}}}
 	}
 	p := &phaser{k: k, opt: opt, level: k.Levels(), depth: k.depths()}
@@ -256,8 +256,8 @@ func (b *phaseBuilder) fromTemp(v ir.Ref) bool {
 	case p.level[v] == Uniform || isLoad(in) && in.Args[0] == ir.None:
 		return false
 	case p.level[v] == Row:
-		// A contraction's last phase makes all that is made once per result.
-		return b.level == Point || p.depth[v] < b.depth && !p.contracts
+		// Parts of a contraction make what they need of rows themselves.
+		return !p.contracts && (b.level == Point || p.depth[v] < b.depth)
 	}
 	return p.depth[v] < b.depth && !p.opt.Recompute && p.cost[v] > recomputeLimit
 }

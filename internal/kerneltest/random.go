@@ -8,9 +8,9 @@ import (
 )
 
 // Random is a kernel of about n random instructions on operands of several
-// dtypes, with a few outputs, and with reductions over its last values where
-// reduces is above 0. Ops that show the bits of a NaN are left out.
-func Random(rng *rand.Rand, n, reduces int) *codegen.Kernel {
+// dtypes, with a few outputs, and with about so many row ops among its
+// instructions. Ops that show the bits of a NaN are left out.
+func Random(rng *rand.Rand, n, rowOps int) *codegen.Kernel {
 	g := everyOp{k: &codegen.Kernel{}}
 	dts := []ir.DType{DTypes[rng.IntN(len(DTypes))], DTypes[1+rng.IntN(len(DTypes)-1)], ir.Float32}
 	for _, dt := range dts {
@@ -21,9 +21,27 @@ func Random(rng *rand.Rand, n, reduces int) *codegen.Kernel {
 	}
 	g.k.Operands = append(g.k.Operands, codegen.Operand{Kind: codegen.Index})
 	g.b.Emit(ir.IndexLo, ir.Uint32, 3)
+	g.k.Operands[1].Row = rowOps > 0 && rng.IntN(2) == 0
 	for tries := 0; len(g.b.Code) < n && tries < 100*n; tries++ {
 		op := ir.Op(1 + rng.IntN(int(ir.NumOps)-1))
 		info := op.Info()
+		if info.RowOp && rowOps > 0 && op != ir.Dot {
+			before := len(g.b.Code)
+			x := ir.Ref(before - 1 - rng.IntN(min(before, 12)))
+			out := g.b.DT(x)
+			if info.Position {
+				out = []ir.DType{ir.Int32, ir.Int64}[rng.IntN(2)]
+			}
+			g.try(op, out, x)
+			if len(g.b.Code) == before {
+				continue
+			}
+			if info.Class == ir.ClassSort {
+				g.b.Code[before].Imm = rng.Uint64() & 1
+			}
+			rowOps--
+			continue
+		}
 		if info.Class != ir.ClassElementwise && op != ir.FMA && op != ir.FDiv {
 			continue
 		}
@@ -33,21 +51,15 @@ func Random(rng *rand.Rand, n, reduces int) *codegen.Kernel {
 		}
 		g.try(op, append(DTypes, ir.Uint32)[rng.IntN(len(DTypes)+1)], args...)
 	}
+	g.k.Body = g.b.Code
+	levels, rows := g.k.Levels(), g.k.HasRows()
 	outputs := 1 + rng.IntN(3)
-	for i := len(g.b.Code) - 1; i >= 0 && (outputs > 0 || reduces > 0); i-- {
-		dt := g.b.DT(ir.Ref(i))
-		switch {
-		case !dt.Tensor():
-		case reduces > 0 && dt != ir.Bool:
-			op := []ir.Op{ir.Sum, ir.Max}[rng.IntN(2)]
-			g.k.Operands = append(g.k.Operands, codegen.Operand{Kind: codegen.Output, DT: dt})
-			g.k.Reduces = append(g.k.Reduces, codegen.Reduce{Op: op, Value: ir.Ref(i), Operand: len(g.k.Operands) - 1})
-			reduces--
-		case outputs > 0:
+	for i := len(g.b.Code) - 1; i >= 0 && outputs > 0; i-- {
+		if g.b.DT(ir.Ref(i)).Tensor() {
 			g.store(ir.Ref(i))
+			g.k.Operands[len(g.k.Operands)-1].Row = rows && levels[i] != codegen.Point && rng.IntN(2) == 0
 			outputs--
 		}
 	}
-	g.k.Body = g.b.Code
 	return g.k
 }

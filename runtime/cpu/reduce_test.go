@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -95,27 +96,21 @@ func transpose(h *kerneltest.Launch, i, kept int) {
 
 // TestRandom runs random kernels on random launches.
 func TestRandom(t *testing.T) {
-	n := 40
+	n := 60
 	if testing.Short() {
-		n = 6
+		n = 12
 	}
-	for name, c := range tiers {
-		t.Run(name, func(t *testing.T) {
-			d := openTest(t, c)
-			for seed := range uint64(n) {
-				rng := rand.New(rand.NewPCG(4, seed))
-				k := kerneltest.Random(rng, 12+rng.IntN(24), rng.IntN(3))
-				dims := []int64{1 + rng.Int64N(6), 1 + rng.Int64N(50), 1 + rng.Int64N(9)}
-				kept := len(dims)
-				if len(k.Reduces) > 0 {
-					kept = rng.IntN(3)
-				}
-				h := kerneltest.NewLaunch(rng, k, dims, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns))))
-				compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
-				if t.Failed() {
-					t.Fatalf("seed %d, dims %v, %d kept\n%s", seed, dims, kept, k)
-				}
-			}
-		})
+	ds := everyDevice(t)
+	for seed := range uint64(n) {
+		rng := rand.New(rand.NewPCG(4, seed))
+		k := kerneltest.Random(rng, 12+rng.IntN(24), rng.IntN(5))
+		dims := []int64{1 + rng.Int64N(6), 1 + rng.Int64N(50), 1 + rng.Int64N(40)}
+		kept := len(dims)
+		if k.HasRows() {
+			kept = rng.IntN(4)
+			dims[rng.IntN(3)] *= 1 + rng.Int64N(30)
+		}
+		h := kerneltest.NewLaunch(rng, k, dims, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns))))
+		onEvery(t, ds, fmt.Sprintf("seed %d, dims %v, %d kept\n%s", seed, dims, kept, k), k, h)
 	}
 }

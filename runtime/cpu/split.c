@@ -44,7 +44,7 @@ int mr_run_split(rowjob *x)
 	for (mr_i64 k = 0; k < l->nphases; k++)
 		if (l->phases[k].nreduce > most)
 			most = l->phases[k].nreduce;
-	x->shared = mr_scratch(x->pool, mr_pool_threads(x->pool), temps + most * x->blocks * l->outputs * 16);
+	x->shared = mr_scratch(x->pool, mr_pool_threads(x->pool), temps + most * x->blocks * l->outputs * 16 + 64);
 	if (!x->shared)
 		return -1;
 	x->partials = x->shared + temps;

@@ -11,15 +11,26 @@ import (
 // that what is left is the cost of an operation itself.
 type chainSuite struct{ ops int }
 
-func (chainSuite) Name() string         { return "chain" }
-func (s chainSuite) Variants() []string { return []string{fmt.Sprint(s.ops)} }
-
-func (s chainSuite) Program(string) func(x *millrace.Tensor) *millrace.Tensor {
-	return func(x *millrace.Tensor) *millrace.Tensor { return chain(x, s.ops, 0) }
+func (chainSuite) Name() string              { return "chain" }
+func (chainSuite) About() string             { return "a chain of operations on a small tensor" }
+func (s chainSuite) Variants(shape) []string { return []string{fmt.Sprint(s.ops)} }
+func (chainSuite) Shape() (def shape, sizes string) {
+	return shape{1000}, "of the tensor"
 }
 
-// Oracle is the first step's.
-func (s chainSuite) Oracle(x float64) float64 {
+func (s chainSuite) Problem(variant string, size shape, as *arrays) (*problem, error) {
+	if err := oneOf(variant, s.Variants(size)); err != nil {
+		return nil, err
+	}
+	x := as.normal("x", 2, size...)
+	return &problem{
+		shape: size, inputs: []*array{x}, oracle: elementwise(x, s.chain64),
+		program: func(x []*millrace.Tensor) *millrace.Tensor { return chain(x[0], s.ops, 0) },
+	}, nil
+}
+
+// chain64 is the first step's.
+func (s chainSuite) chain64(x float64) float64 {
 	for i := range s.ops {
 		if s := chainScalar(i, 0); i%2 == 0 {
 			x *= s
@@ -87,8 +98,7 @@ func setupChain(fs *flag.FlagSet) func(streams, []string) error {
 		}
 		c.shape = shape{*n}
 		suite := chainSuite{*ops}
-		c.variants = suite.Variants()
-		if err := c.check(c.variants); err != nil {
+		if err := c.check(); err != nil {
 			return err
 		}
 		if err := c.checkTiming(); err != nil {

@@ -14,13 +14,18 @@ func timeChain(c *config, suite chainSuite, io streams) error {
 	if err != nil {
 		return err
 	}
+	problems, err := c.problems(suite)
+	if err != nil {
+		return err
+	}
+	p := problems[c.variants[0]]
 	report := &Report{Machine: thisMachine(), Rows: []Row{}}
 	show := newProgress(io.err)
 	left := c.budget
 	for i, name := range devices {
 		start := time.Now()
 		show.say("%s: chain of %d", name, suite.ops)
-		rows, err := chainOn(c, suite, name, left/time.Duration(len(devices)-i), show)
+		rows, err := chainOn(c, suite, p, name, left/time.Duration(len(devices)-i), show)
 		show.clear()
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -35,9 +40,8 @@ func timeChain(c *config, suite chainSuite, io streams) error {
 // the clock.
 const batchTime = 2 * time.Millisecond
 
-func chainOn(c *config, suite chainSuite, device string, budget time.Duration, show *progress) ([]Row, error) {
+func chainOn(c *config, suite chainSuite, p *problem, device string, budget time.Duration, show *progress) ([]Row, error) {
 	start := time.Now()
-	host := newInput(c.shape, c.dtype)
 	var benches []*bench
 	var steppers []*stepper
 	defer func() {
@@ -46,18 +50,18 @@ func chainOn(c *config, suite chainSuite, device string, budget time.Duration, s
 		}
 	}()
 	for _, mode := range c.modes {
-		b, err := openBench(c, device, mode, host.upload)
+		b, err := openBench(c, device, mode)
 		if err != nil {
 			return nil, err
 		}
 		benches = append(benches, b)
-		s, err := newStepper(c, suite, device, b, host)
+		s, err := newStepper(c, suite, device, b, p)
 		if err != nil {
 			return nil, err
 		}
 		steppers = append(steppers, s)
 	}
-	loops := goLoops(host.f32, suite.ops)
+	loops := goLoops(p.inputs[0].f32, suite.ops)
 	contestants := []*contestant{loops}
 	for _, s := range steppers {
 		contestants = append(contestants, s.contestant)
@@ -95,6 +99,7 @@ func goLoops(x []float32, ops int) *contestant {
 // A stepper runs steps of a chain on one device in one mode.
 type stepper struct {
 	bench      *bench
+	x          *millrace.Tensor
 	contestant *contestant
 	row        Row
 	ops        int
@@ -109,16 +114,21 @@ type stepper struct {
 	alloc64  []float64 // ns of one 64-byte allocation, same rounds
 }
 
-func newStepper(c *config, suite chainSuite, device string, b *bench, host *input) (*stepper, error) {
-	s := &stepper{bench: b, ops: suite.ops, out: make([]float32, c.shape.len()), steps: 1, row: emptyRow()}
-	s.row.Suite, s.row.Device, s.row.Variant, s.row.Mode = suite.Name(), device, suite.Variants()[0], b.mode
+func newStepper(c *config, suite chainSuite, device string, b *bench, p *problem) (*stepper, error) {
+	xs, err := b.inputs(p)
+	if err != nil {
+		return nil, err
+	}
+	s := &stepper{bench: b, x: xs[0], ops: suite.ops, out: make([]float32, c.shape.len()), steps: 1, row: emptyRow()}
+	s.row.Suite, s.row.Device, s.row.Variant, s.row.Mode = suite.Name(), device, c.variants[0], b.mode
 	s.row.Shape, s.row.DType, s.row.Threads = c.shape, c.dtype.String(), c.threads
+	s.row.IOBytes = int64(p.bytes(c.dtype))
 	start := time.Now()
 	if _, err := s.one(); err != nil {
 		return nil, err
 	}
 	s.row.ColdMS = number(time.Since(start).Seconds() * 1e3)
-	s.row.MaxAbsErr = number(worst(host.f32, s.out, suite.Oracle))
+	s.row.MaxAbsErr = number(worst(p.oracle, s.out))
 	s.contestant = &contestant{name: "chain " + b.mode, run: s.sample}
 	return s, b.dev.Wait()
 }
@@ -128,7 +138,7 @@ func (s *stepper) one() (recording time.Duration, err error) { return s.oneOf(s.
 
 func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
 	err = s.bench.dev.Scope(func(sc *millrace.Scope) error {
-		x := s.bench.x.To(sc)
+		x := s.x.To(sc)
 		start := time.Now()
 		y := chain(x, ops, s.step)
 		recording = time.Since(start)
@@ -142,6 +152,7 @@ func (s *stepper) oneOf(ops int) (recording time.Duration, err error) {
 func (s *stepper) sample() (time.Duration, error) {
 	for {
 		var recording time.Duration
+		s.bench.dev.ResetPeak()
 		before := countsOf(s.bench.dev.Stats())
 		start := time.Now()
 		for range s.steps {
@@ -157,7 +168,9 @@ func (s *stepper) sample() (time.Duration, error) {
 			continue
 		}
 		if s.counting {
-			s.hot = s.hot.plus(countsOf(s.bench.dev.Stats()), before)
+			after := s.bench.dev.Stats()
+			s.hot = s.hot.plus(countsOf(after), before)
+			s.row.PeakBytes = max(s.row.PeakBytes, after.Runtime.PeakBytes)
 			s.ran += s.steps
 			s.record = append(s.record, float64(recording.Nanoseconds())/float64(s.steps*s.ops))
 			s.alloc64 = append(s.alloc64, heapAllocation())
@@ -174,10 +187,7 @@ func (s *stepper) allocsPerOp() (float64, error) {
 	for i, ops := range []int{s.ops, 2 * s.ops} {
 		var before, after goruntime.MemStats
 		for k := range 2 * steps {
-			if k == steps { // hot by now, once a kernel of this length is compiled
-				if err := s.bench.dev.Wait(); err != nil {
-					return 0, err
-				}
+			if k == steps { // hot by now
 				goruntime.ReadMemStats(&before)
 			}
 			if _, err := s.oneOf(ops); err != nil {
@@ -213,11 +223,11 @@ func oneCompile(s millrace.Stats) number {
 }
 
 func chainRows(c *config, ops int, device string, steppers []*stepper, loops *contestant) ([]Row, error) {
-	copied := newMemcpy(4*c.shape.len(), c.threads)
+	copied := newHostMemory(4*c.shape.len(), c.threads)
 	copies := &contestant{name: "memcpy"}
 	for _, round := range loops.rounds {
 		copies.rounds = append(copies.rounds, round)
-		copies.times = append(copies.times, copied.run().Seconds())
+		copies.times = append(copies.times, copied.copy(4*c.shape.len()).Seconds())
 	}
 	var plain *contestant
 	for _, s := range steppers {

@@ -11,19 +11,20 @@ import (
 )
 
 func setupExplain(fs *flag.FlagSet) func(streams, []string) error {
-	c := &config{shape: shape{32, 512, 2048}, dtype: dtype{millrace.Float32}, modes: list{fused}, wait: true}
+	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused}, wait: true}
 	c.targetFlags(fs)
-	fs.Var(&c.shape, "shape", "`sizes` of the tensor")
+	fs.Var(&c.shape, "shape", "`sizes` (default: as the suite's command)")
 	fs.Var(&c.variants, "variants", "`variants` to explain (default: all)")
 	return func(io streams, args []string) error {
-		s, err := suiteNamed(args)
+		s, err := suiteNamed(explained, args)
 		if err != nil {
 			return err
 		}
-		if len(c.variants) == 0 {
-			c.variants = s.Variants()
+		if err := c.check(); err != nil {
+			return err
 		}
-		if err := c.check(s.Variants()); err != nil {
+		problems, err := c.problems(s)
+		if err != nil {
 			return err
 		}
 		devices, err := targets(c, io)
@@ -33,7 +34,7 @@ func setupExplain(fs *flag.FlagSet) func(streams, []string) error {
 		var buf bytes.Buffer
 		for _, device := range devices {
 			for _, mode := range c.modes {
-				if err := explain(&buf, c, s, device, mode); err != nil {
+				if err := explain(&buf, c, s, problems, device, mode); err != nil {
 					return fmt.Errorf("%s: %w", device, err)
 				}
 			}
@@ -42,26 +43,22 @@ func setupExplain(fs *flag.FlagSet) func(streams, []string) error {
 	}
 }
 
-func suiteNamed(args []string) (Suite, error) {
-	var names []string
-	for _, s := range suites {
-		if len(args) == 1 && s.Name() == args[0] {
-			return s, nil
-		}
-		names = append(names, s.Name())
-	}
-	return nil, usageError("want one of %s, got %q", strings.Join(names, ", "), args)
-}
+// explained are the suites, and chain.
+var explained = append(suites[:len(suites):len(suites)], chainSuite{ops: 20})
 
-func explain(w *bytes.Buffer, c *config, s Suite, device, mode string) error {
-	host := newInput(c.shape, c.dtype)
-	b, err := openBench(c, device, mode, host.upload)
+func explain(w *bytes.Buffer, c *config, s Suite, problems map[string]*problem, device, mode string) error {
+	b, err := openBench(c, device, mode)
 	if err != nil {
 		return err
 	}
 	for _, v := range c.variants {
-		fmt.Fprintf(w, "# %s %s, %s, %s, shape %s, %s\n\n", s.Name(), v, device, mode, shapeText(c.shape), c.dtype.String())
-		y := s.Program(v)(b.x)
+		p := problems[v]
+		fmt.Fprintf(w, "# %s %s, %s, %s, shape %s, %s\n\n", s.Name(), v, device, mode, shapeText(p.shape), c.dtype.String())
+		xs, err := b.inputs(p)
+		if err != nil {
+			return errors.Join(err, b.close())
+		}
+		y := p.program(xs)
 		if err := y.Err(); err != nil {
 			return errors.Join(err, b.close())
 		}

@@ -44,6 +44,15 @@ func (c *config) targetFlags(fs *flag.FlagSet) {
 	fs.StringVar(&c.out, "o", "", "write the result to this `file` instead of standard output")
 }
 
+// suiteFlags say what is computed.
+func (c *config) suiteFlags(fs *flag.FlagSet, s Suite) {
+	if def, sizes := s.Shape(); len(def) > 0 {
+		c.shape = def
+		fs.Var(&c.shape, "shape", "`sizes` "+sizes)
+	}
+	fs.Var(&c.variants, "variants", "`variants` (default "+strings.Join(s.Variants(c.shape), ",")+")")
+}
+
 // timingFlags say how it is timed and reported.
 func (c *config) timingFlags(fs *flag.FlagSet) {
 	fs.IntVar(&c.runs, "runs", 15, "timed `runs` of each variant")
@@ -53,7 +62,7 @@ func (c *config) timingFlags(fs *flag.FlagSet) {
 }
 
 // check finds what the flag package cannot.
-func (c *config) check(variants []string) error {
+func (c *config) check() error {
 	switch {
 	case c.runs < 0:
 		return usageError("-runs %d: want at least 1", c.runs)
@@ -66,10 +75,7 @@ func (c *config) check(variants []string) error {
 	case !slices.Contains([]string{"0", "1", "auto"}, c.tier):
 		return usageError("-tier %q: want 0, 1 or auto", c.tier)
 	}
-	if err := among("-modes", c.modes, []string{fused, unfused}); err != nil {
-		return err
-	}
-	return among("-variants", c.variants, variants)
+	return among("-modes", c.modes, []string{fused, unfused})
 }
 
 // checkTiming is check for the flags of timingFlags.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"math"
 
 	"github.com/millrace-go/millrace"
@@ -11,22 +10,28 @@ import (
 // three GELUs that a fusing engine should run equally fast.
 type geluSuite struct{}
 
-func (geluSuite) Name() string { return "gelu" }
+func (geluSuite) Name() string               { return "gelu" }
+func (geluSuite) About() string              { return "three GELUs, fused and unfused" }
+func (geluSuite) Variants(shape) []string    { return []string{"reference", "erf", "custom"} }
+func (geluSuite) Shape() (_ shape, _ string) { return shape{32, 512, 2048}, "of the tensor" }
 
-func (geluSuite) Variants() []string { return []string{"reference", "erf", "custom"} }
-
-func (geluSuite) Program(variant string) func(x *millrace.Tensor) *millrace.Tensor {
-	switch variant {
-	case "reference":
-		return (*millrace.Tensor).Gelu
-	case "erf":
-		return func(x *millrace.Tensor) *millrace.Tensor { return geluWith((*millrace.Tensor).Erf, x) }
-	default:
-		return func(x *millrace.Tensor) *millrace.Tensor { return geluWith(erf, x) }
+func (g geluSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
+	if err := oneOf(variant, g.Variants(s)); err != nil {
+		return nil, err
 	}
+	f := map[string]func(x *millrace.Tensor) *millrace.Tensor{
+		"reference": (*millrace.Tensor).Gelu,
+		"erf":       func(x *millrace.Tensor) *millrace.Tensor { return geluWith((*millrace.Tensor).Erf, x) },
+		"custom":    func(x *millrace.Tensor) *millrace.Tensor { return geluWith(erf, x) },
+	}[variant]
+	x := as.normal("x", 2, s...) // wide enough to reach GELU's flat ends
+	return &problem{
+		shape: s, inputs: []*array{x}, oracle: elementwise(x, gelu64),
+		program: func(x []*millrace.Tensor) *millrace.Tensor { return f(x[0]) },
+	}, nil
 }
 
-func (geluSuite) Oracle(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }
+func gelu64(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }
 
 // geluWith is x·(erf(x/√2)+1)/2 with an erf of the caller's.
 func geluWith(erf func(*millrace.Tensor) *millrace.Tensor, x *millrace.Tensor) *millrace.Tensor {
@@ -52,28 +57,4 @@ func erfPositive(x *millrace.Tensor) *millrace.Tensor {
 	}
 	poly = poly.AddScalar(a[0])
 	return poly.Mul(t).Mul(x.Neg().Mul(x).Exp()).Neg().AddScalar(1)
-}
-
-func setupGelu(fs *flag.FlagSet) func(streams, []string) error {
-	suite := geluSuite{}
-	c := &config{
-		shape: shape{32, 512, 2048}, dtype: dtype{millrace.Float32},
-		variants: suite.Variants(), modes: list{fused, unfused},
-	}
-	c.targetFlags(fs)
-	c.timingFlags(fs)
-	fs.Var(&c.shape, "shape", "`sizes` of the tensor")
-	fs.Var(&c.variants, "variants", "`variants` to run")
-	return func(io streams, args []string) error {
-		if len(args) > 0 {
-			return usageError("unexpected %q", args[0])
-		}
-		if err := c.check(suite.Variants()); err != nil {
-			return err
-		}
-		if err := c.checkTiming(); err != nil {
-			return err
-		}
-		return timeSuite(c, suite, io)
-	}
 }

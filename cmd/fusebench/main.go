@@ -2,10 +2,19 @@
 // into few kernels and with one kernel for each, on every device of the
 // machine, against a plain copy of the same bytes.
 //
-//	fusebench gelu      three GELUs, fused and unfused
-//	fusebench chain     many small operations: the overhead of recording
-//	fusebench devices   what is present, what is missing and how to get it
-//	fusebench explain   the kernels a program becomes, and their source
+//	fusebench gelu       three GELUs
+//	fusebench softmax    softmax along the last and a middle axis
+//	fusebench layernorm  layer normalisation along the last and a middle axis
+//	fusebench attention  attention, plain and causal
+//	fusebench matmul     products of matrices, alone and with bias and GELU behind
+//	fusebench mlp        two layers with GELU between
+//	fusebench reduce     sum, max and mean, against reading the tensor
+//	fusebench conv       convolutions
+//	fusebench chain      many small operations: the overhead of recording
+//	fusebench devices    what is present, what is missing and how to get it
+//	fusebench explain    the kernels a program becomes, and their source
+//
+// Built with -tags openblas, matmul is also compared with OpenBLAS.
 //
 // Nothing but the result goes to standard output.
 package main
@@ -16,6 +25,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 )
 
 // Exit codes, as the go command uses them.
@@ -34,11 +45,19 @@ type command struct {
 // streams are a command's standard output and error.
 type streams struct{ out, err io.Writer }
 
-var commands = []command{
-	{"gelu", "[flags]", "time three GELUs, fused and unfused", setupGelu},
+var commands = slices.Concat(suiteCommands(), []command{
 	{"chain", "[flags]", "time a chain of operations on a small tensor", setupChain},
 	{"devices", "", "list devices: what is present, and how to get what is missing", setupDevices},
-	{"explain", "gelu|chain [flags]", "show segment, kernels, reasons and generated source", setupExplain},
+	{"explain", strings.Join(suiteNames(explained), "|") + " [flags]", "show segment, kernels, reasons and generated source", setupExplain},
+})
+
+// suiteCommands time a suite each.
+func suiteCommands() []command {
+	var cs []command
+	for _, s := range suites {
+		cs = append(cs, command{s.Name(), "[flags]", "time " + s.About(), setup(s)})
+	}
+	return cs
 }
 
 // errUsage marks errors of the command line.
@@ -117,7 +136,7 @@ func parse(fs *flag.FlagSet, args []string) (operands []string, err error) {
 func usage(w io.Writer) {
 	fmt.Fprintln(w, "usage: fusebench command [flags]")
 	for _, c := range commands {
-		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.help)
+		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.help)
 	}
 	fmt.Fprintln(w, "fusebench command -h lists a command's flags.")
 }

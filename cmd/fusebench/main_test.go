@@ -40,9 +40,25 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"gelu", "-tier", "2"}, `-tier "2"`},
 		{[]string{"gelu", "-format", "xml"}, "bench, csv, json, table"},
 		{[]string{"chain", "-ops", "0"}, "-ops 0"},
+		{[]string{"softmax", "-variants", "first"}, `-variants "first"`},
+		{[]string{"layernorm", "-variants", "last,first"}, `-variants "first"`},
+		{[]string{"attention", "-shape", "8,64"}, "want 4 numbers: batch,heads,tokens,features"},
+		{[]string{"attention", "-shape", "1,1,60000,8"}, "more than"},
+		{[]string{"mlp", "-shape", "8"}, "want 3 numbers: rows,features,hidden"},
+		{[]string{"mlp", "-shape", "1,1,1", "-variants", "x"}, `-variants "x"`},
+		{[]string{"conv", "-shape", "8"}, "want 4 numbers: batch,channels,height,width"},
+		{[]string{"conv", "-variants", "5x5"}, `-variants "5x5"`},
+		{[]string{"conv", "-shape", "1,40000,1,1"}, "more than"},
+		{[]string{"reduce", "-shape", "4,4", "-variants", "sum-2"}, `-variants "sum-2"`},
+		{[]string{"matmul", "-shape", "8,8"}, "-shape"},
+		{[]string{"matmul", "-variants", "0"}, "want sizes such as 256"},
+		{[]string{"matmul", "-variants", "8x8"}, "want sizes such as 256"},
+		{[]string{"matmul", "-variants", "8+relu"}, "want sizes such as 256"},
+		{[]string{"matmul", "-variants", "100000"}, "more than"},
+		{[]string{"explain", "reduce", "-variants", "sum-9"}, `-variants "sum-9"`},
 		{[]string{"chain", "-dtype", "float64"}, "float32 only"},
-		{[]string{"explain"}, "want one of gelu, chain"},
-		{[]string{"explain", "nonsense"}, "want one of gelu, chain"},
+		{[]string{"explain"}, "want one of gelu, softmax, layernorm, attention, matmul, mlp, reduce, conv, chain"},
+		{[]string{"explain", "nonsense"}, "want one of gelu, softmax"},
 		{[]string{"explain", "gelu", "-variants", "other"}, `-variants "other"`},
 		{[]string{"devices", "stray"}, `unexpected "stray"`},
 	}
@@ -140,6 +156,14 @@ func TestChain(t *testing.T) {
 		if row.Chain == nil || row.Chain.Ops != 6 || !(row.MaxAbsErr < 1e-5) {
 			t.Errorf("%s: chain figures %+v, off by %v", row.Mode, row.Chain, row.MaxAbsErr)
 		}
+	}
+}
+
+// TestNothingTimed: a report without figures is written, and is a failure.
+func TestNothingTimed(t *testing.T) {
+	code, out, errs := fusebench("gelu", "-device", "ref:memory=1", "-shape", "8,64")
+	if code != exitFailed || !strings.Contains(out, "out of memory") || !strings.Contains(errs, "nothing could be timed") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 }
 

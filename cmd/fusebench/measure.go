@@ -14,6 +14,9 @@ type contestant struct {
 	run  func() (time.Duration, error)
 	// base contestants are what others are divided by: they run in every round.
 	base bool
+	// users, where there are any, are those that a base contestant runs for: it
+	// is out when they are.
+	users []*contestant
 	// dear contestants, a single run of which takes much of the budget, are not
 	// warmed up by more than their first run and are content with one timed run.
 	dear bool
@@ -41,6 +44,7 @@ func interleave(now func() time.Time, budget time.Duration, runs int, cs []*cont
 		if !active(cs) {
 			return
 		}
+		retire(cs)
 		for i := range cs {
 			c := cs[(i+round)%len(cs)] // nobody is always right after the same one
 			if c.out {
@@ -68,6 +72,15 @@ func active(cs []*contestant) bool {
 		}
 	}
 	return false
+}
+
+// retire takes out base contestants that nobody is compared with any more.
+func retire(cs []*contestant) {
+	for _, c := range cs {
+		if c.base && len(c.users) > 0 && !active(c.users) {
+			c.out = true
+		}
+	}
 }
 
 // fits says whether one more round is expected to end inside left.

@@ -89,6 +89,22 @@ func TestInterleaveStopsWithOnlyBase(t *testing.T) {
 	}
 }
 
+// TestInterleaveRetires: a base contestant stops with those it runs for.
+func TestInterleaveRetires(t *testing.T) {
+	var f fakeClock
+	dear, cheap := f.takes("dear", 10*time.Second), f.takes("cheap", time.Second)
+	of := func(user *contestant) *contestant {
+		c := f.takes("base", time.Second)
+		c.base, c.users = true, []*contestant{user}
+		return c
+	}
+	baseDear, baseCheap := of(dear), of(cheap)
+	interleave(f.now, 60*time.Second, 15, []*contestant{baseDear, baseCheap, cheap, dear}, nil)
+	if len(baseDear.times) != len(dear.times) || len(baseCheap.times) != len(cheap.times) || len(cheap.times) <= len(dear.times) {
+		t.Errorf("%d and %d runs, their bases %d and %d", len(dear.times), len(cheap.times), len(baseDear.times), len(baseCheap.times))
+	}
+}
+
 func TestPairs(t *testing.T) {
 	a := &contestant{rounds: []int{0, 1, 3}, times: []float64{1, 2, 4}}
 	b := &contestant{rounds: []int{1, 2, 3, 4}, times: []float64{20, 30, 40, 50}}

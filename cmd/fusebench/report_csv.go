@@ -14,6 +14,11 @@ var csvColumns = []string{
 	"copy_ms", "copy_kind", "copy_ratio", "copy_ratio_lo", "copy_ratio_hi",
 	"kernels", "bytes_read", "bytes_written", "gb_per_s",
 	"speedup_vs_unfused", "speedup_lo", "speedup_hi",
+	"peak_bytes", "io_bytes", "intermediate_bytes",
+	"gflops", "openblas_ms", "vs_openblas", "vs_openblas_lo", "vs_openblas_hi",
+	"epilogue_cost", "epilogue_cost_lo", "epilogue_cost_hi",
+	"matmul_share", "matmul_share_lo", "matmul_share_hi",
+	"read_ms", "read_ratio", "read_ratio_lo", "read_ratio_hi",
 	"max_abs_err", "explorations_hot", "compiles_hot", "allocs_hot",
 	"error",
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -11,51 +12,87 @@ import (
 type column struct {
 	head string
 	cell func(Row) string
+	when func([]Row) bool // which tables have it; nil: all
+}
+
+// some says that a figure is in the table where a row has it.
+func some(get func(Row) number) func([]Row) bool {
+	return func(rows []Row) bool {
+		return slices.ContainsFunc(rows, func(r Row) bool { return r.Error == "" && !get(r).missing() })
+	}
+}
+
+// withInterval is a column of a ratio that not every suite has.
+func withInterval(head string, get func(Row) (mid, lo, hi number)) column {
+	mid := func(r Row) number { n, _, _ := get(r); return n }
+	return column{head, func(r Row) string {
+		n, lo, hi := get(r)
+		if n.missing() {
+			return ""
+		}
+		return short(n) + interval(lo, hi)
+	}, some(mid)}
+}
+
+func gflops(r Row) number { return r.GFLOPS }
+
+// mixed says that rows are of several shapes.
+func mixed(rows []Row) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return !slices.Equal(r.Shape, rows[0].Shape) })
 }
 
 var who = []column{
-	{"device", func(r Row) string { return r.Device }},
-	{"variant", func(r Row) string { return r.Variant }},
-	{"mode", func(r Row) string { return r.Mode }},
-	{"tier", func(r Row) string { return r.Tier }},
+	{"device", func(r Row) string { return r.Device }, nil},
+	{"variant", func(r Row) string { return r.Variant }, nil},
+	{"mode", func(r Row) string { return r.Mode }, nil},
+	{"tier", func(r Row) string { return r.Tier }, nil},
 }
 
-var geluColumns = append(who[:len(who):len(who)],
-	column{"median ms", func(r Row) string { return short(r.MedianMS) }},
-	column{"min ms", func(r Row) string { return short(r.MinMS) }},
-	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }},
-	column{"moved MB", func(r Row) string { return short(number(float64(r.BytesRead+r.BytesWritten) / 1e6)) }},
-	column{"GB/s", func(r Row) string { return short(r.GBPerS) }},
-	column{"× copy", func(r Row) string { return short(r.CopyRatio) + interval(r.CopyRatioLo, r.CopyRatioHi) }},
+var suiteColumns = append(who[:len(who):len(who)],
+	column{"shape", func(r Row) string { return shapeText(r.Shape) }, mixed},
+	column{"median ms", func(r Row) string { return short(r.MedianMS) }, nil},
+	column{"min ms", func(r Row) string { return short(r.MinMS) }, nil},
+	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }, nil},
+	column{"moved MB", func(r Row) string { return megabytes(r.BytesRead + r.BytesWritten) }, nil},
+	column{"peak MB", func(r Row) string { return megabytes(r.PeakBytes) }, nil},
+	column{"GB/s", func(r Row) string { return short(r.GBPerS) }, func(rows []Row) bool { return !some(gflops)(rows) }},
+	column{"GFLOP/s", func(r Row) string { return short(r.GFLOPS) }, some(gflops)},
+	withInterval("OpenBLAS ÷ this", func(r Row) (_, _, _ number) { return r.VsOpenBLAS, r.VsOpenBLASLo, r.VsOpenBLASHi }),
+	withInterval("epilogue adds", func(r Row) (_, _, _ number) { return r.EpilogueCost, r.EpilogueCostLo, r.EpilogueCostHi }),
+	withInterval("products' share", func(r Row) (_, _, _ number) { return r.MatMulShare, r.MatMulShareLo, r.MatMulShareHi }),
+	withInterval("× read", func(r Row) (_, _, _ number) { return r.ReadRatio, r.ReadRatioLo, r.ReadRatioHi }),
+	column{"× copy", func(r Row) string { return short(r.CopyRatio) + interval(r.CopyRatioLo, r.CopyRatioHi) }, nil},
 	column{"× faster than unfused", func(r Row) string {
-		if r.Mode != "fused" {
+		if r.Mode != fused {
 			return ""
 		}
 		return short(r.SpeedupVsUnfused) + interval(r.SpeedupLo, r.SpeedupHi)
-	}},
-	column{"max error", func(r Row) string { return scientific(r.MaxAbsErr) }},
-	column{"first run ms", func(r Row) string { return short(r.ColdMS) }},
-	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }},
+	}, nil},
+	column{"max error", func(r Row) string { return scientific(r.MaxAbsErr) }, nil},
+	column{"first run ms", func(r Row) string { return short(r.ColdMS) }, nil},
+	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
 
 var chainColumns = append(who[:len(who):len(who)],
-	column{"median µs", func(r Row) string { return short(r.MedianMS * 1e3) }},
-	column{"min µs", func(r Row) string { return short(r.MinMS * 1e3) }},
-	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }},
-	column{"record ns/op", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.RecordNSPerOp }) }},
-	column{"÷ 64-byte alloc", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.RecordPerAlloc }) }},
-	column{"allocs/op", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.AllocsPerOp }) }},
-	column{"× faster than Go loops", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.SpeedupVsGo }) }},
-	column{"first run ms", func(r Row) string { return short(r.ColdMS) }},
-	column{"one compile ms", func(r Row) string { return chainCell(r, func(c *ChainFigures) number { return c.CompileMS }) }},
-	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }},
+	column{"median µs", func(r Row) string { return short(r.MedianMS * 1e3) }, nil},
+	column{"min µs", func(r Row) string { return short(r.MinMS * 1e3) }, nil},
+	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }, nil},
+	chainColumn("record ns/op", func(c *ChainFigures) number { return c.RecordNSPerOp }),
+	chainColumn("÷ 64-byte alloc", func(c *ChainFigures) number { return c.RecordPerAlloc }),
+	chainColumn("allocs/op", func(c *ChainFigures) number { return c.AllocsPerOp }),
+	chainColumn("× faster than Go loops", func(c *ChainFigures) number { return c.SpeedupVsGo }),
+	column{"first run ms", func(r Row) string { return short(r.ColdMS) }, nil},
+	chainColumn("one compile ms", func(c *ChainFigures) number { return c.CompileMS }),
+	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
 
-func chainCell(r Row, get func(*ChainFigures) number) string {
-	if r.Chain == nil {
-		return ""
-	}
-	return short(get(r.Chain))
+func chainColumn(head string, get func(*ChainFigures) number) column {
+	return column{head, func(r Row) string {
+		if r.Chain == nil {
+			return ""
+		}
+		return short(get(r.Chain))
+	}, nil}
 }
 
 // writeTable writes the report for people: a line about the machine, the
@@ -63,14 +100,19 @@ func chainCell(r Row, get func(*ChainFigures) number) string {
 func writeTable(w io.Writer, r *Report) error {
 	m := r.Machine
 	fmt.Fprintf(w, "%s, %d cores, %s, %s, millrace %s\n", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
-	columns := geluColumns
+	columns := suiteColumns
 	if len(r.Rows) > 0 {
 		first := r.Rows[0]
-		fmt.Fprintf(w, "%s, shape %s, %s\n", first.Suite, shapeText(first.Shape), first.DType)
+		size := "shape " + shapeText(first.Shape)
+		if mixed(r.Rows) {
+			size = "several shapes"
+		}
+		fmt.Fprintf(w, "%s, %s, %s\n", first.Suite, size, first.DType)
 		if first.Suite == "chain" {
 			columns = chainColumns
 		}
 	}
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.when != nil && !c.when(r.Rows) })
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, c := range columns {
@@ -94,14 +136,25 @@ func writeTable(w io.Writer, r *Report) error {
 
 func writeNotes(w io.Writer, r *Report) error {
 	said := map[string]bool{}
+	once := func(format string, args ...any) {
+		if line := fmt.Sprintf(format, args...); !said[line] {
+			said[line] = true
+			fmt.Fprint(w, line)
+		}
+	}
 	fmt.Fprintln(w)
 	for _, row := range r.Rows {
 		if row.Error != "" {
 			fmt.Fprintf(w, "%s, %s, %s: %s\n", row.Device, row.Variant, row.Mode, row.Error)
 		}
-		if !row.CopyMS.missing() && !said[row.Device] {
-			said[row.Device] = true
-			fmt.Fprintf(w, "copy on %s: %s ms (%s)\n", row.Device, short(row.CopyMS), row.CopyKind)
+		if !row.CopyMS.missing() {
+			once("copy on %s%s: %s ms (%s)\n", row.Device, ofBytes(r.Rows, row), short(row.CopyMS), row.CopyKind)
+		}
+		if !row.ReadMS.missing() {
+			once("read on %s: %s ms\n", row.Device, short(row.ReadMS))
+		}
+		if !row.OpenBLASMS.missing() {
+			once("OpenBLAS on %s, %s: %s ms\n", row.Device, shapeText(row.Shape), short(row.OpenBLASMS))
 		}
 		if row.ExplorationsHot+row.CompilesHot+row.AllocsHot > 0 {
 			fmt.Fprintf(w, "%s, %s, %s: not all runs were hot: %d explorations, %d compiles, %d new device allocations while timing\n",
@@ -111,6 +164,16 @@ func writeNotes(w io.Writer, r *Report) error {
 	_, err := fmt.Fprintln(w, "× copy and × faster: median of the rounds' ratios [95 % interval].")
 	return err
 }
+
+// ofBytes says how much a copy copied, where rows differ in that.
+func ofBytes(rows []Row, row Row) string {
+	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Error == "" && r.IOBytes != row.IOBytes }) {
+		return ""
+	}
+	return fmt.Sprintf(", %s MB", megabytes(row.IOBytes/2))
+}
+
+func megabytes(n int64) string { return short(number(float64(n) / 1e6)) }
 
 // short writes three significant digits for people.
 func short(n number) string {

@@ -26,7 +26,7 @@ func sample() *Report {
 		r := emptyRow()
 		r.Suite, r.Device, r.Variant, r.Mode, r.Tier = "gelu", "cpu", variant, mode, tier
 		r.Shape, r.DType, r.Threads, r.Kernels = []int{32, 512}, "float32", 2, kernels
-		r.BytesRead, r.BytesWritten = 65536, 65536
+		r.BytesRead, r.BytesWritten, r.PeakBytes, r.IOBytes = 65536, 65536, 131072, 131072
 		r.ColdMS, r.MaxAbsErr = 71.25, 1.1920929e-07
 		return r
 	}
@@ -46,33 +46,110 @@ func sample() *Report {
 	}
 }
 
+// products is a report of contractions and of a reduction: figures that not
+// every suite has, and several shapes.
+func products() *Report {
+	times := func(name string, ms ...float64) *contestant {
+		c := &contestant{name: name}
+		for i, t := range ms {
+			c.rounds, c.times = append(c.rounds, i), append(c.times, t/1e3)
+		}
+		return c
+	}
+	row := func(suite, variant string, n int, own *contestant) Row {
+		r := emptyRow()
+		r.Suite, r.Device, r.Variant, r.Mode, r.Tier = suite, "cpu", variant, "fused", "1"
+		r.Shape, r.DType, r.Threads, r.Kernels = []int{n, n, n}, "float32", 2, 1
+		r.IOBytes, r.PeakBytes = int64(12*n*n), int64(12*n*n)
+		r.ColdMS, r.MaxAbsErr = 100, 1e-5
+		r.time(own, times("memcpy", 1, 1, 1))
+		return r
+	}
+	plain, behind := times("plain", 10, 12, 10), times("behind", 10.5, 12.3, 10.2)
+	a := row("matmul", "1024", 1024, plain)
+	a.contract(plain, 2e9, times("OpenBLAS", 9, 12, 9.5))
+	b := row("matmul", "1024+gelu", 1024, behind)
+	b.contract(behind, 2e9, nil)
+	b.IntermediateBytes = 4 << 20
+	p, err := matmulSuite{}.Problem("1024+gelu", nil, newArrays(dtype{1}))
+	if err != nil {
+		panic(err)
+	}
+	p.versus[0].note(&b, behind.times, plain.times)
+	small := row("matmul", "256", 256, times("small", 1, 1, 1))
+	return &Report{
+		Machine: Machine{CPU: "A CPU", Cores: 2, OS: "linux/amd64", Go: "go1.26", Millrace: "v0.1.0"},
+		Rows:    []Row{a, b, small},
+	}
+}
+
 // TestGolden compares each format with testdata; -update rewrites them. The
 // JSON file is the contract with those who read it.
 func TestGolden(t *testing.T) {
 	for _, format := range formats() {
-		t.Run(format, func(t *testing.T) {
-			var buf bytes.Buffer
-			if err := deliver(&buf, sample(), format, ""); err != nil {
+		golden(t, sample(), "report", format)
+	}
+	golden(t, products(), "products", "table")
+	golden(t, products(), "products", "json")
+}
+
+func golden(t *testing.T, r *Report, name, format string) {
+	t.Run(name+"."+format, func(t *testing.T) {
+		var buf bytes.Buffer
+		if err := deliver(&buf, r, format, ""); err != nil {
+			t.Fatal(err)
+		}
+		got := buf.Bytes()
+		if format == "bench" {
+			got = platform(got)
+		}
+		path := filepath.Join("testdata", name+"."+format)
+		if *update {
+			if err := os.WriteFile(path, got, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			got := buf.Bytes()
-			if format == "bench" {
-				got = platform(got)
-			}
-			path := filepath.Join("testdata", "report."+format)
-			if *update {
-				if err := os.WriteFile(path, got, 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-		})
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// TestOptionalFields: figures that a row does not have are not in its JSON, and
+// those of the contract are by their names.
+func TestOptionalFields(t *testing.T) {
+	fields := func(r Row) map[string]any {
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m map[string]any
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	rows := products().Rows
+	plain, behind, small := fields(rows[0]), fields(rows[1]), fields(rows[2])
+	if plain["gflops"] != 200.0 || plain["vs_openblas"] != 0.95 || plain["vs_openblas_lo"] != 0.9 || plain["vs_openblas_hi"] != 1.0 {
+		t.Errorf("a product has %v", plain)
+	}
+	if behind["epilogue_cost"] != 0.025 || behind["vs_openblas"] != nil {
+		t.Errorf("a product with an epilogue has %v", behind)
+	}
+	for _, name := range []string{"gflops", "openblas_ms", "vs_openblas", "epilogue_cost", "matmul_share", "read_ms", "read_ratio", "read_ratio_lo"} {
+		if v, ok := small[name]; ok {
+			t.Errorf("%s is %v where there is none", name, v)
+		}
+	}
+	r := emptyRow()
+	r.read(&contestant{rounds: []int{0, 1}, times: []float64{3, 6}}, &contestant{rounds: []int{0, 1}, times: []float64{2, 4}})
+	if got := fields(r); got["read_ratio"] != 1.5 || got["read_ms"] != 3000.0 {
+		t.Errorf("a reduction has %v", got)
 	}
 }
 
@@ -102,7 +179,8 @@ func TestContract(t *testing.T) {
 		}
 	}
 	for _, key := range strings.Fields(`suite device variant mode tier shape dtype runs median_ms min_ms cold_ms copy_ms
-		copy_ratio kernels bytes_read bytes_written speedup_vs_unfused max_abs_err explorations_hot compiles_hot`) {
+		copy_ratio kernels bytes_read bytes_written speedup_vs_unfused max_abs_err explorations_hot compiles_hot
+		peak_bytes io_bytes intermediate_bytes`) {
 		for i, row := range doc.Rows {
 			if _, ok := row[key]; !ok {
 				t.Errorf("row %d has no %q", i, key)

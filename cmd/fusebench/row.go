@@ -57,6 +57,29 @@ type Row struct {
 	SpeedupLo        number `json:"speedup_lo"`
 	SpeedupHi        number `json:"speedup_hi"`
 
+	PeakBytes         int64 `json:"peak_bytes"`         // most device memory live at once in a run: inputs, result, what lies between
+	IOBytes           int64 `json:"io_bytes"`           // inputs and result
+	IntermediateBytes int64 `json:"intermediate_bytes"` // largest tensor that the program writes down between them
+
+	GFLOPS       number `json:"gflops,omitzero"` // of contractions, by the median
+	OpenBLASMS   number `json:"openblas_ms,omitzero"`
+	VsOpenBLAS   number `json:"vs_openblas,omitzero"` // median over the rounds of OpenBLAS's time/this: 1 is as fast
+	VsOpenBLASLo number `json:"vs_openblas_lo,omitzero"`
+	VsOpenBLASHi number `json:"vs_openblas_hi,omitzero"`
+
+	EpilogueCost   number `json:"epilogue_cost,omitzero"` // median over the rounds of this/product alone, less 1
+	EpilogueCostLo number `json:"epilogue_cost_lo,omitzero"`
+	EpilogueCostHi number `json:"epilogue_cost_hi,omitzero"`
+
+	MatMulShare   number `json:"matmul_share,omitzero"` // median over the rounds of products alone/this
+	MatMulShareLo number `json:"matmul_share_lo,omitzero"`
+	MatMulShareHi number `json:"matmul_share_hi,omitzero"`
+
+	ReadMS      number `json:"read_ms,omitzero"`    // plain read of the inputs, same rounds
+	ReadRatio   number `json:"read_ratio,omitzero"` // median over the rounds of time/read
+	ReadRatioLo number `json:"read_ratio_lo,omitzero"`
+	ReadRatioHi number `json:"read_ratio_hi,omitzero"`
+
 	MaxAbsErr       number `json:"max_abs_err"` // against float64
 	ExplorationsHot int64  `json:"explorations_hot"`
 	CompilesHot     int64  `json:"compiles_hot"`
@@ -86,6 +109,10 @@ var absent = number(math.NaN())
 
 func (n number) missing() bool { return math.IsNaN(float64(n)) }
 
+// IsZero leaves figures that a suite does not have out of JSON, where the field
+// says so.
+func (n number) IsZero() bool { return n.missing() }
+
 // MarshalJSON writes null for what was not measured and for infinities, which
 // JSON has no spelling for.
 func (n number) MarshalJSON() ([]byte, error) {
@@ -101,6 +128,10 @@ func emptyRow() Row {
 		MedianMS: absent, MinMS: absent, ColdMS: absent,
 		CopyMS: absent, CopyRatio: absent, CopyRatioLo: absent, CopyRatioHi: absent,
 		GBPerS: absent, SpeedupVsUnfused: absent, SpeedupLo: absent, SpeedupHi: absent,
+		GFLOPS: absent, OpenBLASMS: absent, VsOpenBLAS: absent, VsOpenBLASLo: absent, VsOpenBLASHi: absent,
+		EpilogueCost: absent, EpilogueCostLo: absent, EpilogueCostHi: absent,
+		MatMulShare: absent, MatMulShareLo: absent, MatMulShareHi: absent,
+		ReadMS: absent, ReadRatio: absent, ReadRatioLo: absent, ReadRatioHi: absent,
 		MaxAbsErr: absent,
 	}
 }
@@ -130,6 +161,31 @@ func (r *Row) compare(c, unfused *contestant) {
 	}
 	est := ratio(pairs(unfused, c))
 	r.SpeedupVsUnfused, r.SpeedupLo, r.SpeedupHi = number(est.Mid), number(est.Lo), number(est.Hi)
+}
+
+// contract fills what a row of contractions has besides times.
+func (r *Row) contract(c *contestant, flops float64, blas *contestant) {
+	if flops > 0 && len(c.times) > 0 {
+		r.GFLOPS = number(flops / median(c.times) / 1e9)
+	}
+	if blas == nil {
+		return
+	}
+	theirs, own := pairs(blas, c)
+	e := ratio(theirs, own)
+	r.OpenBLASMS = number(median(theirs) * 1e3)
+	r.VsOpenBLAS, r.VsOpenBLASLo, r.VsOpenBLASHi = number(e.Mid), number(e.Lo), number(e.Hi)
+}
+
+// read fills the row's ratio to a plain read of its inputs.
+func (r *Row) read(c, plain *contestant) {
+	if plain == nil {
+		return
+	}
+	own, read := pairs(c, plain)
+	e := ratio(own, read)
+	r.ReadMS = number(median(read) * 1e3)
+	r.ReadRatio, r.ReadRatioLo, r.ReadRatioHi = number(e.Mid), number(e.Lo), number(e.Hi)
 }
 
 // thisMachine describes the machine fusebench runs on.

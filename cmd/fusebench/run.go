@@ -1,10 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/millrace-go/millrace"
 )
 
 // timeSuite runs a suite on every target and writes the report.
@@ -15,10 +15,16 @@ func timeSuite(c *config, s Suite, io streams) error {
 	}
 	report := &Report{Machine: thisMachine(), Rows: []Row{}}
 	show := newProgress(io.err)
+	show.say("making inputs")
+	problems, err := c.problems(s)
+	show.clear()
+	if err != nil {
+		return err
+	}
 	left := c.budget
 	for i, name := range devices {
 		start := time.Now()
-		rows, err := timeDevice(c, s, name, left/time.Duration(len(devices)-i), show)
+		rows, err := timeDevice(c, s, problems, name, left/time.Duration(len(devices)-i), show)
 		show.clear()
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -26,7 +32,13 @@ func timeSuite(c *config, s Suite, io streams) error {
 		report.Rows = append(report.Rows, rows...)
 		left -= time.Since(start)
 	}
-	return deliver(io.out, report, c.format, c.out)
+	if err := deliver(io.out, report, c.format, c.out); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(report.Rows, func(r Row) bool { return r.Error == "" }) {
+		return nil
+	}
+	return errors.New("nothing could be timed")
 }
 
 // dearShare of a device's budget in one run makes a contestant dear.
@@ -34,9 +46,8 @@ const dearShare = 0.1
 
 // timeDevice runs every variant in every mode on one device, within about the
 // budget.
-func timeDevice(c *config, s Suite, device string, budget time.Duration, show *progress) ([]Row, error) {
+func timeDevice(c *config, s Suite, problems map[string]*problem, device string, budget time.Duration, show *progress) ([]Row, error) {
 	start := time.Now()
-	host := newInput(c.shape, c.dtype)
 	var benches []*bench
 	defer func() {
 		for _, b := range benches {
@@ -45,7 +56,7 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 	}()
 	for _, mode := range c.modes {
 		show.say("%s: opening, %s", device, mode)
-		b, err := openBench(c, device, mode, host.upload)
+		b, err := openBench(c, device, mode)
 		if err != nil {
 			return nil, err
 		}
@@ -55,13 +66,13 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 	for _, b := range benches {
 		for _, v := range c.variants {
 			show.say("%s: %s %s, first run", device, v, b.mode)
-			t := newTimed(c, s, device, v, b, host)
+			t := newTimed(c, s, device, v, b, problems[v])
 			t.contestant.dear = float64(t.row.ColdMS) > dearShare*float64(budget.Milliseconds())
 			all = append(all, t)
 		}
 	}
-	copies := copyContestants(c, device, benches[0], host)
-	contestants := copies
+	bs := newBases(c, benches[0], all)
+	contestants := bs.all
 	for _, t := range all {
 		if t.row.Error == "" {
 			contestants = append(contestants, t.contestant)
@@ -77,7 +88,7 @@ func timeDevice(c *config, s Suite, device string, budget time.Duration, show *p
 	interleave(time.Now, budget-time.Since(start), c.runs, contestants, func(round int, k *contestant) {
 		show.say("%s: %s, run %d of %d", device, k.name, round+1, c.runs)
 	})
-	return fill(all, copies), nil
+	return fill(c, all, bs), nil
 }
 
 // warm runs everything until it is hot: at least once, then until n rounds are
@@ -118,57 +129,36 @@ func compiles(benches []*bench) (n int64, err error) {
 	return n, nil
 }
 
-// copyContestants are the plain copies of a device: its own kernel that only
-// loads and stores, and on the CPU also memcpy.
-func copyContestants(c *config, device string, b *bench, host *input) []*contestant {
-	cs := []*contestant{{name: "copy kernel", base: true, run: func() (time.Duration, error) {
-		return b.once(copyKernel)
-	}}}
-	if b.dev.Name() == "cpu" {
-		m := newMemcpy(host.bytes(), c.threads)
-		cs = append(cs, &contestant{name: "memcpy", base: true, run: func() (time.Duration, error) { return m.run(), nil }})
-	}
-	return cs
-}
-
 // fill turns what was measured into rows.
-func fill(all []*timed, copies []*contestant) []Row {
-	var copied *contestant
-	for _, k := range copies {
-		copied = faster(copied, k)
-	}
+func fill(c *config, all []*timed, bs *bases) []Row {
 	var rows []Row
 	for _, t := range all {
 		if t.row.Error == "" && t.contestant.err != nil {
 			t.row.Error = t.contestant.err.Error()
 		}
 		if t.row.Error == "" {
-			t.finish(copied)
-			for _, u := range all {
-				if u.bench.mode == unfused && u.row.Variant == t.row.Variant && u.row.Error == "" {
-					t.row.compare(t.contestant, u.contestant)
-				}
-			}
+			t.finish(c, bs)
+			t.compare(all)
 		}
 		rows = append(rows, t.row)
 	}
 	return rows
 }
 
-// once times one run: the program on the input, inside a scope, until the
-// result is in memory.
-func (b *bench) once(program func(*millrace.Tensor) *millrace.Tensor) (time.Duration, error) {
-	start := time.Now()
-	var took time.Duration
-	err := b.dev.Scope(func(sc *millrace.Scope) error {
-		err := program(b.x.To(sc)).Eval()
-		took = time.Since(start)
-		return err
-	})
-	return took, err
+// compare fills the row's ratios to other variants and to the unfused mode.
+func (t *timed) compare(all []*timed) {
+	for _, u := range all {
+		if u.row.Error != "" {
+			continue
+		}
+		if u.bench.mode == unfused && u.row.Variant == t.row.Variant {
+			t.row.compare(t.contestant, u.contestant)
+		}
+		for _, v := range t.problem.versus {
+			if u.bench.mode == t.bench.mode && u.row.Variant == v.variant {
+				own, other := pairs(t.contestant, u.contestant)
+				v.note(&t.row, own, other)
+			}
+		}
+	}
 }
-
-// copyKernel makes the device run the cheapest kernel that reads and writes
-// every element. (A kernel without any operation is none: the engine answers
-// with the same memory.)
-func copyKernel(x *millrace.Tensor) *millrace.Tensor { return x.Neg() }

@@ -1,17 +1,180 @@
 package main
 
-import "github.com/millrace-go/millrace"
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
 
-// A Suite is a family of programs that compute the same thing in several ways,
-// elementwise from one tensor.
+	"github.com/millrace-go/millrace"
+)
+
+// A Suite is a family of programs that are timed side by side.
 type Suite interface {
 	Name() string
-	Variants() []string
-	// Program is a variant, written with package millrace's public operations.
-	Program(variant string) func(x *millrace.Tensor) *millrace.Tensor
-	// Oracle is what every variant approximates.
-	Oracle(x float64) float64
+	// About says in a few words what is timed.
+	About() string
+	// Shape is the size that -shape changes and what its numbers are; empty where
+	// the variants' names say the size.
+	Shape() (def shape, sizes string)
+	// Variants are those that run unless others are named.
+	Variants(s shape) []string
+	// Problem is a variant at a size; errors are the user's. Inputs are taken from
+	// as, which has them made later.
+	Problem(variant string, s shape, as *arrays) (*problem, error)
 }
 
-// suites are those that fusebench explain knows.
-var suites = []Suite{geluSuite{}, chainSuite{ops: 20}}
+// A problem is what one variant asks for.
+type problem struct {
+	shape  shape // what the row reports
+	inputs []*array
+	// program is the variant, written with package millrace's public operations.
+	program program
+	oracle  *oracle
+
+	// intermediate is how many elements the largest tensor has that the program
+	// writes down between its inputs and its result.
+	intermediate int
+	flops        float64  // of its contractions
+	gemm         *gemm    // the same product by another library
+	reads        bool     // is compared with reading its inputs
+	versus       []versus // other variants that it is compared with
+}
+
+type program func(x []*millrace.Tensor) *millrace.Tensor
+
+// A versus compares a variant's time with another's, in the same mode.
+type versus struct {
+	variant string
+	// note takes this variant's times and the other's, of the same rounds.
+	note func(r *Row, own, other []float64)
+}
+
+// bytes of the inputs and of the result together.
+func (p *problem) bytes(dt dtype) int {
+	return p.inputBytes() + dt.size()*p.oracle.elements()
+}
+
+func (p *problem) inputBytes() int {
+	n := 0
+	for _, a := range p.inputs {
+		n += a.bytes()
+	}
+	return n
+}
+
+// suites are those that fusebench has a command for and that explain knows,
+// which also knows chain.
+var suites = []Suite{
+	geluSuite{}, softmaxSuite{}, layerNormSuite{}, attentionSuite{}, matmulSuite{}, mlpSuite{}, reduceSuite{}, convSuite{},
+}
+
+// setup makes a suite's command.
+func setup(s Suite) func(fs *flag.FlagSet) func(streams, []string) error {
+	return func(fs *flag.FlagSet) func(streams, []string) error {
+		c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}}
+		c.suiteFlags(fs, s)
+		c.targetFlags(fs)
+		c.timingFlags(fs)
+		return func(io streams, args []string) error {
+			if len(args) > 0 {
+				return usageError("unexpected %q", args[0])
+			}
+			if err := c.check(); err != nil {
+				return err
+			}
+			if err := c.checkTiming(); err != nil {
+				return err
+			}
+			return timeSuite(c, s, io)
+		}
+	}
+}
+
+func suiteNamed(list []Suite, args []string) (Suite, error) {
+	if len(args) == 1 {
+		for _, s := range list {
+			if s.Name() == args[0] {
+				return s, nil
+			}
+		}
+	}
+	return nil, usageError("want one of %s, got %q", strings.Join(suiteNames(list), ", "), args)
+}
+
+func suiteNames(list []Suite) []string {
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
+// problems are those of the variants that are asked for, with inputs made.
+func (c *config) problems(s Suite) (map[string]*problem, error) {
+	def, _ := s.Shape()
+	if len(c.shape) == 0 {
+		c.shape = def
+	}
+	if len(c.variants) == 0 {
+		c.variants = s.Variants(c.shape)
+	}
+	as := newArrays(c.dtype)
+	ps := map[string]*problem{}
+	for _, v := range c.variants {
+		p, err := s.Problem(v, c.shape, as)
+		if err != nil {
+			return nil, err
+		}
+		ps[v] = p
+	}
+	as.fill()
+	return ps, nil
+}
+
+// oneOf finds variants that a suite does not have.
+func oneOf(variant string, known []string) error {
+	if slices.Contains(known, variant) {
+		return nil
+	}
+	return usageError("-variants %q: want some of %s", variant, strings.Join(known, ", "))
+}
+
+// ranked finds shapes that do not have the suite's sizes.
+func ranked(s shape, sizes string) error {
+	if want := strings.Count(sizes, ",") + 1; len(s) != want {
+		return usageError("-shape %s: want %d numbers: %s", shapeText(s), want, sizes)
+	}
+	return nil
+}
+
+// fitsMemory finds tensors that are too large to index.
+func fitsMemory(shapes ...shape) error {
+	for _, s := range shapes {
+		n := 1
+		for _, d := range s {
+			if n > maxElements/d {
+				return usageError("a tensor of shape %s would have more than %d elements", shapeText(s), maxElements)
+			}
+			n *= d
+		}
+	}
+	return nil
+}
+
+// axisOf splits a shape at an axis: how many rows lie before it, its size, and
+// how many elements lie behind it.
+func axisOf(s shape, axis int) (outer, n, inner int) {
+	return s[:axis].len(), s[axis], s[axis+1:].len()
+}
+
+// columns calls f with every element's position, row by row, and its column.
+func columns(rows, inner int, f func(at, column int)) {
+	for i := range rows {
+		for j := range inner {
+			f(i*inner+j, j)
+		}
+	}
+}
+
+func sized(name string, n int) string { return fmt.Sprintf("%s-%d", name, n) }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millrace-go/millrace"
 )
@@ -50,15 +51,16 @@ func present(name string) error {
 	return d.Close()
 }
 
-// A bench is one device opened for one mode, with its own copy of the input:
+// A bench is one device opened for one mode, with its own copies of the inputs:
 // counters, plans and memory of the modes stay apart.
 type bench struct {
 	mode string
 	dev  *millrace.Device
-	x    *millrace.Tensor
+	held map[*array]*millrace.Tensor
+	flat *millrace.Tensor // for plain copies larger than any input
 }
 
-func openBench(c *config, device, mode string, input func(*millrace.Device) *millrace.Tensor) (*bench, error) {
+func openBench(c *config, device, mode string) (*bench, error) {
 	o, err := c.options(device, mode)
 	if err != nil {
 		return nil, err
@@ -67,14 +69,68 @@ func openBench(c *config, device, mode string, input func(*millrace.Device) *mil
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{mode: mode, dev: dev, x: input(dev)}
-	if err := b.x.Eval(); err != nil {
-		return nil, errors.Join(err, dev.Close())
+	return &bench{mode: mode, dev: dev, held: map[*array]*millrace.Tensor{}}, nil
+}
+
+// inputs are a problem's, on the device.
+func (b *bench) inputs(p *problem) ([]*millrace.Tensor, error) {
+	var xs []*millrace.Tensor
+	for _, a := range p.inputs {
+		x := b.held[a]
+		if x == nil {
+			x = a.upload(b.dev)
+			if err := x.Eval(); err != nil {
+				return nil, err
+			}
+			b.held[a] = x
+		}
+		xs = append(xs, x)
 	}
-	return b, nil
+	return xs, nil
+}
+
+// plain is a tensor of n elements for plain copies: a part of an input that is
+// large enough, or of memory of its own.
+func (b *bench) plain(n int, dt dtype) (*millrace.Tensor, error) {
+	from := b.flat
+	for _, x := range b.held {
+		if x.Len() >= n && (from == nil || x.Len() < from.Len()) {
+			from = x
+		}
+	}
+	if from == nil || from.Len() < n {
+		if b.flat != nil {
+			b.flat.Release()
+		}
+		from = millrace.OnesOn(b.dev, dt.DType, n)
+		if err := from.Eval(); err != nil {
+			return nil, err
+		}
+		b.flat = from
+	}
+	return from.Reshape(-1).Slice(millrace.R(0, n)), nil
+}
+
+// once times one run: the program on the inputs, inside a scope, until the
+// result is in memory.
+func (b *bench) once(run program, inputs []*millrace.Tensor) (time.Duration, error) {
+	xs := make([]*millrace.Tensor, len(inputs))
+	start := time.Now()
+	var took time.Duration
+	err := b.dev.Scope(func(sc *millrace.Scope) error {
+		for i, x := range inputs {
+			xs[i] = x.To(sc)
+		}
+		err := run(xs).Eval()
+		took = time.Since(start)
+		return err
+	})
+	return took, err
 }
 
 func (b *bench) close() error {
-	b.x.Release()
+	for _, x := range b.held {
+		x.Release()
+	}
 	return b.dev.Close()
 }

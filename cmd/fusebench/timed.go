@@ -10,6 +10,7 @@ import (
 // timed is one variant in one mode on one device while it is measured.
 type timed struct {
 	bench      *bench
+	problem    *problem
 	contestant *contestant
 	row        Row
 
@@ -45,44 +46,59 @@ func (c counts) plus(after, before counts) counts {
 
 // newTimed makes the first run, keeps how long it took and how far the result
 // is from the oracle. Where that fails the row says why.
-func newTimed(c *config, s Suite, device, variant string, b *bench, host *input) *timed {
-	program := s.Program(variant)
-	t := &timed{bench: b, row: emptyRow()}
+func newTimed(c *config, s Suite, device, variant string, b *bench, p *problem) *timed {
+	t := &timed{bench: b, problem: p, row: emptyRow()}
 	t.row.Suite, t.row.Device, t.row.Variant, t.row.Mode = s.Name(), device, variant, b.mode
-	t.row.Shape, t.row.DType, t.row.Threads = c.shape, c.dtype.String(), c.threads
-	t.contestant = &contestant{name: fmt.Sprintf("%s %s", variant, b.mode), run: func() (time.Duration, error) {
-		before := countsOf(b.dev.Stats())
-		took, err := b.once(program)
-		if t.counting {
-			t.hot = t.hot.plus(countsOf(b.dev.Stats()), before)
-		}
-		return took, err
-	}}
-	cold, off, err := t.first(program, host, s.Oracle)
+	t.row.Shape, t.row.DType, t.row.Threads = p.shape, c.dtype.String(), c.threads
+	t.row.IOBytes, t.row.IntermediateBytes = int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
+	t.contestant = &contestant{name: fmt.Sprintf("%s %s", variant, b.mode)}
+	xs, err := b.inputs(p)
+	if err == nil {
+		err = t.first(xs)
+	}
 	if err != nil {
 		t.row.Error = err.Error()
 		return t
 	}
-	t.row.ColdMS, t.row.MaxAbsErr = number(cold.Seconds()*1e3), number(off)
+	t.contestant.run = func() (time.Duration, error) { return t.hotRun(xs) }
 	return t
 }
 
-func (t *timed) first(program func(*millrace.Tensor) *millrace.Tensor, host *input, oracle func(float64) float64) (cold time.Duration, off float64, err error) {
+func (t *timed) first(xs []*millrace.Tensor) error {
 	start := time.Now()
-	err = t.bench.dev.Scope(func(sc *millrace.Scope) error {
-		y := program(t.bench.x.To(sc))
+	return t.bench.dev.Scope(func(sc *millrace.Scope) error {
+		in := make([]*millrace.Tensor, len(xs))
+		for i, x := range xs {
+			in[i] = x.To(sc)
+		}
+		y := t.problem.program(in)
 		if err := y.Eval(); err != nil {
 			return err
 		}
-		cold = time.Since(start)
-		off, err = host.maxError(y, oracle)
+		t.row.ColdMS = number(time.Since(start).Seconds() * 1e3)
+		off, err := t.problem.oracle.maxError(y)
+		t.row.MaxAbsErr = number(off)
 		return err
 	})
-	return cold, off, err
+}
+
+// hotRun is once with an eye on the counters.
+func (t *timed) hotRun(xs []*millrace.Tensor) (time.Duration, error) {
+	t.bench.dev.ResetPeak()
+	before := t.bench.dev.Stats()
+	took, err := t.bench.once(t.problem.program, xs)
+	if t.counting {
+		after := t.bench.dev.Stats()
+		t.hot = t.hot.plus(countsOf(after), countsOf(before))
+		// Inputs of other variants are live too: they are none of this one's.
+		grown := after.Runtime.PeakBytes - before.Runtime.AllocBytes
+		t.row.PeakBytes = max(t.row.PeakBytes, int64(t.problem.inputBytes())+grown)
+	}
+	return took, err
 }
 
 // finish fills the row from the timed runs.
-func (t *timed) finish(copied *contestant) {
+func (t *timed) finish(c *config, bs *bases) {
 	r, n := &t.row, int64(len(t.contestant.times))
 	if n == 0 {
 		return
@@ -91,7 +107,9 @@ func (t *timed) finish(copied *contestant) {
 	r.BytesRead, r.BytesWritten = t.hot.read/n, t.hot.written/n
 	r.ExplorationsHot, r.CompilesHot, r.AllocsHot = t.hot.explorations, t.hot.compiles, t.hot.allocs
 	r.Tier = tierName(t.bench.dev.Name(), t.hot)
-	r.time(t.contestant, copied)
+	r.time(t.contestant, bs.copied(c, t.problem))
+	r.contract(t.contestant, t.problem.flops, bs.blas(t.problem))
+	r.read(t.contestant, bs.read(t.problem))
 }
 
 // tierName says which tier the timed runs ran on.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace-go/millrace"
+)
+
+// An array is an input of programs, in the host's memory.
+type array struct {
+	shape shape
+	value func(r *rand.Rand, i int) float64
+	seed  uint64
+	f32   []float32
+	f64   []float64
+}
+
+// arrays are the inputs of all variants; those that use the same share it.
+type arrays struct {
+	dtype dtype
+	named map[string]*array
+}
+
+func newArrays(dt dtype) *arrays { return &arrays{dtype: dt, named: map[string]*array{}} }
+
+// normal asks for normally distributed numbers around 0.
+func (as *arrays) normal(name string, deviation float64, dims ...int) *array {
+	return as.of(name, dims, func(r *rand.Rand, _ int) float64 { return deviation * r.NormFloat64() })
+}
+
+// weight asks for numbers that keep a product's deviation at its other
+// operand's.
+func (as *arrays) weight(name string, sum int, dims ...int) *array {
+	return as.normal(name, 1/math.Sqrt(float64(sum)), dims...)
+}
+
+// of asks for an array with a value for each position. Name and shape tell
+// arrays apart.
+func (as *arrays) of(name string, s shape, value func(r *rand.Rand, i int) float64) *array {
+	name += " " + shapeText(s)
+	a := as.named[name]
+	if a == nil {
+		h := fnv.New64()
+		h.Write([]byte(name))
+		a = &array{shape: s, value: value, seed: h.Sum64()}
+		as.named[name] = a
+	}
+	return a
+}
+
+// fill makes what was asked for.
+func (as *arrays) fill() {
+	for _, a := range as.named {
+		n, r := a.shape.len(), rand.New(rand.NewPCG(1, a.seed))
+		if as.dtype.DType == millrace.Float64 {
+			a.f64 = make([]float64, n)
+			for i := range a.f64 {
+				a.f64[i] = a.value(r, i)
+			}
+			continue
+		}
+		a.f32 = make([]float32, n)
+		for i := range a.f32 {
+			a.f32[i] = float32(a.value(r, i))
+		}
+	}
+}
+
+func (a *array) at(i int) float64 {
+	if a.f64 != nil {
+		return a.f64[i]
+	}
+	return float64(a.f32[i])
+}
+
+func (a *array) upload(d *millrace.Device) *millrace.Tensor {
+	if a.f64 != nil {
+		return millrace.FromSliceOn(d, a.f64, a.shape...)
+	}
+	return millrace.FromSliceOn(d, a.f32, a.shape...)
+}
+
+func (a *array) bytes() int { return 4*len(a.f32) + 8*len(a.f64) }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace-go/millrace"
+)
+
+// attentionSuite is softmax(q·kᵀ/√d + mask)·v of every head.
+type attentionSuite struct{}
+
+func (attentionSuite) Name() string            { return "attention" }
+func (attentionSuite) About() string           { return "attention, plain and causal" }
+func (attentionSuite) Variants(shape) []string { return []string{"plain", "causal"} }
+func (attentionSuite) Shape() (def shape, sizes string) {
+	return shape{4, 8, 1024, 64}, "batch,heads,tokens,features"
+}
+
+func (q attentionSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
+	if err := oneOf(variant, q.Variants(s)); err != nil {
+		return nil, err
+	}
+	_, sizes := q.Shape()
+	if err := ranked(s, sizes); err != nil {
+		return nil, err
+	}
+	tokens, features := s[2], s[3]
+	scores := shape{s[0], s[1], tokens, tokens}
+	if err := fitsMemory(scores); err != nil {
+		return nil, err
+	}
+	qs, ks, vs := as.normal("q", 1, s...), as.normal("k", 1, s...), as.normal("v", 1, s...)
+	p := &problem{
+		shape: s, inputs: []*array{qs, ks, vs}, intermediate: scores.len(),
+		flops:  4 * float64(scores.len()) * float64(features),
+		oracle: attentionOracle(qs, ks, vs, variant == "causal"),
+	}
+	if variant == "causal" {
+		// Added to the scores: nobody looks at what comes after.
+		p.inputs = append(p.inputs, as.of("mask", shape{tokens, tokens}, func(_ *rand.Rand, i int) float64 {
+			if i%tokens > i/tokens {
+				return math.Inf(-1)
+			}
+			return 0
+		}))
+	}
+	p.program = attention
+	return p, nil
+}
+
+// attention of q, k, v and, where there is a fourth tensor, a mask.
+func attention(x []*millrace.Tensor) *millrace.Tensor {
+	q, k, v := x[0], x[1], x[2]
+	scores := q.MatMul(k.Permute(0, 1, 3, 2)).MulScalar(1 / math.Sqrt(float64(q.Dim(3))))
+	if len(x) > 3 {
+		scores = scores.Add(x[3])
+	}
+	return softmax(scores, 3).MatMul(v)
+}
+
+// attentionOracle computes a token of a head at a time.
+func attentionOracle(q, k, v *array, causal bool) *oracle {
+	tokens, features := q.shape[2], q.shape[3]
+	scale := 1 / math.Sqrt(float64(features))
+	return &oracle{units: q.shape[:3].len(), size: features, cost: float64(2 * tokens * features), unit: func(u int, out []float64) {
+		seen, head := tokens, u/tokens*tokens*features
+		if causal {
+			seen = u%tokens + 1
+		}
+		scores, top := make([]float64, seen), math.Inf(-1)
+		for t := range scores {
+			for d := range features {
+				scores[t] += float64(q.at(u*features+d) * k.at(head+t*features+d))
+			}
+			scores[t] *= scale
+			top = max(top, scores[t])
+		}
+		sum := 0.0
+		for t := range scores {
+			scores[t] = math.Exp(scores[t] - top)
+			sum += scores[t]
+		}
+		for t, e := range scores {
+			for d := range out {
+				out[d] += float64(e / sum * v.at(head+t*features+d))
+			}
+		}
+	}}
+}

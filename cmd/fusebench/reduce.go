@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-go/millrace"
+)
+
+// reduceSuite reduces the whole tensor, and each of its axes.
+type reduceSuite struct{}
+
+func (reduceSuite) Name() string { return "reduce" }
+func (reduceSuite) About() string {
+	return "sum, max and mean of a tensor and of each axis, against reading it"
+}
+func (reduceSuite) Shape() (def shape, sizes string) {
+	return shape{32, 512, 2048}, "of the tensor"
+}
+
+// Variants are sum, max and mean of everything, and sum-0 and so on of an axis.
+func (reduceSuite) Variants(s shape) []string {
+	var names []string
+	for _, f := range []string{"sum", "max", "mean"} {
+		names = append(names, f)
+		for axis := range s {
+			names = append(names, sized(f, axis))
+		}
+	}
+	return names
+}
+
+func (q reduceSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
+	if err := oneOf(variant, q.Variants(s)); err != nil {
+		return nil, err
+	}
+	name, axisText, one := strings.Cut(variant, "-")
+	f := map[string]func(x *millrace.Tensor, axes ...int) *millrace.Tensor{
+		"sum": (*millrace.Tensor).Sum, "max": (*millrace.Tensor).Max, "mean": (*millrace.Tensor).Mean,
+	}[name]
+	x := as.normal("x", 2, s...)
+	p := &problem{shape: s, inputs: []*array{x}, reads: true}
+	outer, n, inner, axes := 1, s.len(), 1, []int(nil)
+	if one {
+		axis, err := strconv.Atoi(axisText)
+		if err != nil {
+			return nil, err
+		}
+		outer, n, inner = axisOf(s, axis)
+		axes = []int{axis}
+	}
+	p.oracle = reduceOracle(x, name, outer, n, inner)
+	p.program = func(x []*millrace.Tensor) *millrace.Tensor { return f(x[0], axes...) }
+	return p, nil
+}
+
+func reduceOracle(x *array, name string, outer, n, inner int) *oracle {
+	return &oracle{units: outer, size: inner, cost: float64(n * inner), unit: func(u int, out []float64) {
+		if name == "max" {
+			for j := range out {
+				out[j] = math.Inf(-1)
+			}
+		}
+		for i := range n {
+			row := (u*n + i) * inner
+			for j := range out {
+				if v := x.at(row + j); name != "max" {
+					out[j] += v
+				} else {
+					out[j] = max(out[j], v)
+				}
+			}
+		}
+		if name == "mean" {
+			for j := range out {
+				out[j] /= float64(n)
+			}
+		}
+	}}
+}

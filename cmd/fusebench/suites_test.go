@@ -1,0 +1,55 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	_ "github.com/millrace-go/millrace/internal/refdev" // slow, but it has every operation
+)
+
+// small are sizes that the interpreter of the reference device runs at once.
+var small = map[string][]string{
+	"gelu":      {"-shape", "3,5,16"},
+	"softmax":   {"-shape", "3,5,16"},
+	"layernorm": {"-shape", "3,5,16"},
+	"attention": {"-shape", "2,2,9,4"},
+	"matmul":    {"-variants", "8,8+gelu,3x5x7,3x5x7+gelu"},
+	"mlp":       {"-shape", "4,6,10"},
+	"reduce":    {"-shape", "3,5,16"},
+	"conv":      {"-shape", "2,3,5,6"},
+}
+
+// TestSuites runs every suite's command whole and holds what does not depend on
+// the machine.
+func TestSuites(t *testing.T) {
+	for _, s := range suites {
+		for _, device := range []string{"ref", "cpu"} {
+			t.Run(s.Name()+"/"+device, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), "r.json")
+				args := append([]string{s.Name(), "-device", device, "-runs", "2", "-warmup", "1", "-tier", "0", "-format", "json", "-o", file}, small[s.Name()]...)
+				code, out, errs := fusebench(args...)
+				if code != 0 || out != "" || errs != "" {
+					t.Fatalf("exit %d, %q, %q", code, out, errs)
+				}
+				for _, row := range readReport(t, file).Rows {
+					checkRow(t, row)
+				}
+			})
+		}
+	}
+}
+
+func checkRow(t *testing.T, row Row) {
+	t.Helper()
+	what := row.Variant + " " + row.Mode
+	if row.Error != "" || row.Suite == "" || row.Runs != 2 || row.ExplorationsHot+row.CompilesHot != 0 {
+		t.Errorf("%s: error %q, %d runs, %d explorations and %d compiles in them", what, row.Error, row.Runs, row.ExplorationsHot, row.CompilesHot)
+		return
+	}
+	if !(row.MaxAbsErr < 5e-6) {
+		t.Errorf("%s: off by %v", what, row.MaxAbsErr)
+	}
+	if row.PeakBytes < row.IOBytes || row.PeakBytes > 8*row.IOBytes+4096 && row.Mode == fused {
+		t.Errorf("%s: %d bytes live at once, of inputs and result %d", what, row.PeakBytes, row.IOBytes)
+	}
+}

@@ -109,7 +109,7 @@ func (s *simplifier) first(in ir.Instr) ir.DType {
 // fold computes an instruction whose operands are all constants.
 func (s *simplifier) fold(in ir.Instr) (ir.Ref, bool) {
 	n := instrArgs(in)
-	if n == 0 || !ir.IsPrim(in.Op, in.DT, s.first(in)) {
+	if n == 0 || in.Op.Info().Outside || !ir.IsPrim(in.Op, in.DT, s.first(in)) {
 		return ir.None, false
 	}
 	var dts [4]ir.DType

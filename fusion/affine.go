@@ -9,14 +9,17 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// affine is an index as a function of positions: off + sum(c[d]*i[d]).
+// affine is an index as a function of positions: off + sum(c[d]*i[d]), plus idx
+// times the number that a Gather looks up.
 type affine struct {
 	off int64
 	c   [runtime.MaxRank]int64
+	idx int64
 }
 
 func (a *affine) addScaled(b *affine, k int64, rank int) {
 	a.off += k * b.off
+	a.idx += k * b.idx
 	for d := range rank {
 		a.c[d] += k * b.c[d]
 	}
@@ -43,6 +46,9 @@ type tracer struct {
 	// the final position where there are none.
 	entry  affine
 	stages []runtime.Stage
+
+	// Behind a Gather: how far one number of the index is, and how many there are.
+	indexStride, indexSize int64
 }
 
 var errPath = errors.New("a path of the plan does not fit the segment")
@@ -50,6 +56,7 @@ var errPath = errors.New("a path of the plan does not fit the segment")
 // start puts a tracer at a point of the domain itself.
 func (l *layouter) start(t *tracer, shape ir.Shape) {
 	t.domain, t.digits, t.stages, t.rank = &l.domain, nil, nil, len(shape)
+	t.indexStride, t.indexSize = 0, 0
 	for d, n := range shape {
 		t.shape[d] = int64(n)
 	}
@@ -78,7 +85,10 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	if !crossable(n.Op, h.Up) {
 		return fmt.Errorf("%w: no way across %s", errPath, n.Op)
 	}
-	from, to := n.Shape, seg.Tensors[n.Args[0].ID].Shape
+	if h.Arg < 0 || h.Arg >= int(n.NArgs) || n.Args[h.Arg].Scalar {
+		return errPath
+	}
+	from, to := n.Shape, seg.Tensors[n.Args[h.Arg].ID].Shape
 	if h.Up {
 		from, to = to, from
 	}
@@ -95,6 +105,12 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 		t.permute(n.Attr.Axes, h.Up)
 	case ir.Slice:
 		t.slice(n.Attr, to)
+	case ir.Window:
+		t.window(n.Attr, to)
+	case ir.Pad, ir.Concat, ir.Assign:
+		return t.move(n, to, seg.Tensors[n.Args[0].ID].Shape, h)
+	case ir.Gather:
+		return t.gather(n.Attr.Axes[0], to)
 	default:
 		t.reduce(n.Attr)
 	}
@@ -106,7 +122,7 @@ func crossable(op ir.Op, up bool) bool {
 	switch op {
 	case ir.Permute, ir.Reshape:
 		return true
-	case ir.Expand, ir.Slice:
+	case ir.Expand, ir.Slice, ir.Window, ir.Pad, ir.Concat, ir.Assign, ir.Gather:
 		return !up
 	}
 	return op.Class() == ir.ClassReduce // down only where nothing was reduced but dims of size 1
@@ -198,9 +214,11 @@ func (t *tracer) linear() affine {
 
 // restart opens a stage: the position so far becomes one number, which is
 // taken apart into the dims of shape.
-func (t *tracer) restart(shape ir.Shape) {
-	t.close(t.linear())
-	s := &space{}
+func (t *tracer) restart(shape ir.Shape) error {
+	if err := t.stage(); err != nil {
+		return err
+	}
+	s := t.digits
 	t.rank = len(shape)
 	for d, n := range shape {
 		t.shape[d] = int64(n)
@@ -211,7 +229,19 @@ func (t *tracer) restart(shape ir.Shape) {
 			s.rank++
 		}
 	}
-	t.digits = s
+	return nil
+}
+
+// stage ends what there is of the path in one number and opens a space for its
+// digits.
+func (t *tracer) stage() error {
+	p := t.linear()
+	if p.idx != 0 {
+		return fmt.Errorf("%w: an index goes through a reshape", errPath)
+	}
+	t.close(p)
+	t.digits = &space{}
+	return nil
 }
 
 // close writes the position p where the current space's positions end up. A
@@ -261,7 +291,7 @@ func (a *affine) scale(s *space) (k int64, ok bool) {
 }
 
 // finish ends the path in memory laid out as v says.
-func (t *tracer) finish(v *View) {
+func (t *tracer) finish(v *View) error {
 	p := affine{off: v.Offset}
 	rank := t.space().rank
 	if v.Stride == nil {
@@ -274,6 +304,11 @@ func (t *tracer) finish(v *View) {
 			}
 		}
 	}
+	if p.idx != 0 && len(v.Stages) > 0 {
+		return errIndexedView
+	}
+	t.indexStride = p.idx
 	t.close(p)
 	t.stages = append(t.stages, v.Stages...)
+	return nil
 }

@@ -81,6 +81,10 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 	if n == nil || b.x.stored[t] && !b.owns(t) {
 		return b.load(t, m)
 	}
+	if b.x.look[t] && m.gathers() >= 0 {
+		b.err = errLookup
+		return b.emit(ir.Const, n.DT, 0)
+	}
 	def := b.x.seg.Tensors[t].Def
 	if b.nodes.has(def) {
 		b.again.add(def)
@@ -95,7 +99,12 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 	case ir.ClassCreate, ir.ClassElementwise:
 		return b.apply(n, t, m)
 	}
-	if !b.x.isRowOp(t) {
+	switch {
+	case n.Op.Class() == ir.ClassMove:
+		return b.move(n, t, m)
+	case n.Op.Class() == ir.ClassGather:
+		return b.value(n.Args[0].ID, b.x.maps.gather(m, def))
+	case !b.x.isRowOp(t):
 		return b.value(n.Args[0].ID, m)
 	}
 	return b.rowOp(n, t, m)
@@ -144,8 +153,18 @@ func (b *body) apply(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	return b.emit(n.Op, n.DT, 0, args...)
 }
 
+// load reads memory, at an index where the map goes through a Gather.
 func (b *body) load(t int32, m *indexMap) ir.Ref {
-	return b.emit(ir.Load, b.x.seg.Tensors[t].DT, uint64(b.operand(codegen.Input, t, m)))
+	dt, guard := b.x.seg.Tensors[t].DT, b.guard(m)
+	at := m.gathers()
+	if at < 0 {
+		return b.emit(ir.Load, dt, uint64(b.operand(codegen.Input, t, m)), guard)
+	}
+	n := &b.x.seg.Nodes[m.steps[at].node]
+	idx := n.Args[1].ID
+	index := b.value(idx, b.x.maps.broadcast(b.x.maps.prefix(m, at), b.x.class.of[idx]))
+	slot := b.operand(codegen.Input, t, m)
+	return b.emit(ir.LoadAt, dt, codegen.LoadAtImm(slot, n.Attr.Mode), index, guard)
 }
 
 // operand is the slot of an access. Tensors of one class have their elements

@@ -12,6 +12,7 @@ import (
 type dimSet struct {
 	parent []int32
 	first  []int32 // variable of each tensor's dim 0
+	guards []Guard // what is taken to be equal though no predicate says so
 }
 
 // one is the variable of dims that are 1 by structure: an operand dim that
@@ -72,6 +73,61 @@ func (d *dimSet) relate(seg *segment.Segment, n int) {
 		d.reduce(seg, node, node.Args[0].ID, seg.Out[n])
 	case ir.ClassScan, ir.ClassSort:
 		d.broadcast(seg, node.Args[0].ID, seg.Out[n])
+	case ir.ClassMove:
+		d.move(seg, node, seg.Out[n])
+	case ir.ClassGather:
+		d.gather(seg, node, seg.Out[n])
+	case ir.ClassScatter:
+		d.broadcast(seg, node.Args[0].ID, seg.Out[n])
+		d.broadcast(seg, node.Args[2].ID, node.Args[1].ID) // of equal shapes
+		d.but(seg, node.Attr.Axes[0], node.Args[1].ID, seg.Out[n])
+	}
+}
+
+// move relates the dims that a Pad or an Assign leaves as they are; that it
+// does so is a fact of the sizes.
+func (d *dimSet) move(seg *segment.Segment, node *ir.Node, out int32) {
+	if node.Op == ir.Concat {
+		for _, a := range node.Args[:node.NArgs] {
+			d.but(seg, node.Attr.Axes[0], a.ID, out)
+		}
+		return
+	}
+	part := node.Args[0].ID
+	if node.Op == ir.Assign {
+		d.broadcast(seg, part, out)
+		part = node.Args[1].ID
+	}
+	for i, n := range seg.Tensors[part].Shape {
+		if n == seg.Tensors[out].Shape[i] {
+			d.union(d.first[part]+int32(i), d.first[out]+int32(i))
+			d.guards = append(d.guards, Guard{A: int(part), ADim: i, B: int(out), BDim: i})
+		}
+	}
+}
+
+// but relates all dims but one.
+func (d *dimSet) but(seg *segment.Segment, axis int, arg, out int32) {
+	for i := range seg.Tensors[arg].Shape {
+		if i != axis {
+			d.union(d.first[arg]+int32(i), d.first[out]+int32(i))
+		}
+	}
+}
+
+// gather relates the dims of data, indices and result: along the axis those of
+// the last two, else all, where they do not broadcast.
+func (d *dimSet) gather(seg *segment.Segment, node *ir.Node, out int32) {
+	d.broadcast(seg, node.Args[1].ID, out)
+	data := node.Args[0].ID
+	for i, n := range seg.Tensors[data].Shape {
+		switch v := d.first[data] + int32(i); {
+		case i == node.Attr.Axes[0]:
+		case n == seg.Tensors[out].Shape[i]:
+			d.union(v, d.first[out]+int32(i))
+		default:
+			d.union(v, one)
+		}
 	}
 }
 
@@ -105,6 +161,15 @@ func (d *dimSet) view(seg *segment.Segment, node *ir.Node, arg, out int32) {
 		ir.EachRun(from, to, func(i0, i1, j0, j1 int) {
 			d.run(a+int32(i0), a+int32(i1), o+int32(j0), o+int32(j1))
 		})
+	case ir.Window:
+		for i := range from {
+			switch ax := node.Attr.Axes[0]; {
+			case i < ax:
+				d.union(o+int32(i), a+int32(i))
+			case i > ax:
+				d.union(o+int32(i)+1, a+int32(i))
+			}
+		}
 	}
 }
 
@@ -165,6 +230,8 @@ type classes struct {
 	elems []int64   // at explored sizes
 	size  []int64   // of each dim representative, at explored sizes
 	known map[dimKey]int32
+
+	guards []Guard // that equal classes rest upon
 }
 
 type dimKey struct {
@@ -173,7 +240,7 @@ type dimKey struct {
 }
 
 func newClasses(seg *segment.Segment, d *dimSet) *classes {
-	c := &classes{of: make([]int32, len(seg.Tensors)), size: make([]int64, len(d.parent)), known: make(map[dimKey]int32)}
+	c := &classes{of: make([]int32, len(seg.Tensors)), size: make([]int64, len(d.parent)), known: make(map[dimKey]int32), guards: d.guards}
 	c.size[one] = 1
 	for t := range seg.Tensors {
 		key := dimKey{rank: len(seg.Tensors[t].Shape)}

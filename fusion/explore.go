@@ -136,6 +136,7 @@ func (x *explorer) plan() (*Plan, error) {
 	}
 	x.groups = sorted
 	p := &Plan{Aliases: x.aliases()}
+	p.addGuards(x.class.guards)
 	for _, g := range x.groups {
 		s, guards, err := x.step(g)
 		if err != nil {
@@ -143,6 +144,7 @@ func (x *explorer) plan() (*Plan, error) {
 		}
 		p.Steps = append(p.Steps, s)
 		p.addGuards(guards)
+		p.addGuards(x.unitGuards(&s))
 	}
 	p.Refusals = x.refusals()
 	p.Score = x.saved()

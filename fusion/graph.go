@@ -18,6 +18,7 @@ type graph struct {
 	// alias holds, for a written tensor that is only a view, the tensor it is
 	// a view of; -1 for the others.
 	alias []int32
+	look  []bool // see looked
 }
 
 func newGraph(seg *segment.Segment, d *dimSet) *graph {
@@ -121,8 +122,12 @@ func (g *graph) chooseRoots(stored []bool) {
 			stored[t] = true
 		}
 	}
+	g.look = g.looked()
+	for t, must := range g.look {
+		stored[t] = stored[t] || must
+	}
 	for t := range g.seg.Tensors {
-		if g.seg.Tensors[t].Life != segment.LifeWrite || !g.isView(int32(t)) {
+		if g.seg.Tensors[t].Life != segment.LifeWrite || !g.isView(int32(t)) || stored[t] {
 			continue
 		}
 		if b := g.base(int32(t)); g.node(b) == nil || stored[b] {
@@ -169,7 +174,8 @@ func (g *graph) check() error {
 	for i := range g.seg.Nodes {
 		n := &g.seg.Nodes[i]
 		switch n.Op.Class() {
-		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassScan, ir.ClassSort, ir.ClassEntry:
+		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassScan, ir.ClassSort,
+			ir.ClassMove, ir.ClassGather, ir.ClassEntry:
 		default:
 			return fmt.Errorf("node %d: %s is not an op on tensors", i, n.Op)
 		}

@@ -30,13 +30,20 @@ const (
 	stepPermute
 	stepReshape
 	stepSlice
+	stepWindow
+	stepMove   // to the part of a Pad, Concat or Assign that an operand gives
+	stepBound  // to a number: see Bound
+	stepGather // to the data that indices point into
 )
+
+// folds reports kinds of which two in a row are one.
+func (k stepKind) folds() bool { return k <= stepReshape }
 
 type mapStep struct {
 	kind     stepKind
 	from, to int32
-	axes     []int // stepPermute: dim i of to is dim axes[i] of from
-	node     int32 // stepSlice: whose bounds
+	axes     []int // stepPermute: dim i of to is dim axes[i] of from; stepMove, stepBound: what of the node
+	node     int32 // stepSlice and those after it: whose attributes
 	hops     []Hop
 }
 
@@ -125,6 +132,9 @@ func (ms *mapSet) through(m *indexMap, e edge) *indexMap {
 	case ir.Reshape:
 		s.kind = stepReshape
 		n = ms.push(m, s)
+	case ir.Window:
+		s.kind = stepWindow
+		n = ms.push(m, s)
 	default:
 		s.kind = stepSlice
 		n = ms.push(m, s)
@@ -172,7 +182,10 @@ func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
 		return m
 	}
 	steps := m.steps
-	if len(steps) > 0 && steps[len(steps)-1].kind == s.kind && s.kind != stepSlice {
+	if len(steps) > 0 && s.kind == stepBroadcast {
+		steps, s = ms.behindGather(steps, s)
+	}
+	if len(steps) > 0 && steps[len(steps)-1].kind == s.kind && s.kind.folds() {
 		steps, s = steps[:len(steps)-1], fold(steps[len(steps)-1], s)
 	}
 	if s.kind == stepReshape && len(steps) > 0 && steps[len(steps)-1].kind == stepBroadcast {
@@ -243,12 +256,10 @@ func (ms *mapSet) intern(from int32, steps []mapStep) *indexMap {
 	for i := range steps {
 		s := &steps[i]
 		k = binary.AppendVarint(append(k, byte(s.kind)), int64(s.to))
-		switch s.kind {
-		case stepPermute:
-			for _, ax := range s.axes {
-				k = append(k, byte(ax))
-			}
-		case stepSlice:
+		for _, ax := range s.axes {
+			k = append(k, byte(ax))
+		}
+		if !s.kind.folds() {
 			k = binary.AppendVarint(k, int64(s.node))
 		}
 	}
@@ -285,7 +296,7 @@ func (m *indexMap) path() []Hop {
 // bijective: every element is met at exactly one point.
 func (m *indexMap) bijective() bool {
 	for _, s := range m.steps {
-		if s.kind == stepBroadcast || s.kind == stepSlice {
+		if s.kind != stepPermute && s.kind != stepReshape {
 			return false
 		}
 	}
@@ -310,14 +321,15 @@ func (m *indexMap) storable() bool {
 	reshaped := false
 	for _, s := range m.steps {
 		switch s.kind {
-		case stepSlice:
-			return false
+		case stepPermute:
 		case stepReshape:
 			reshaped = true
 		case stepBroadcast:
 			if reshaped {
 				return false
 			}
+		default:
+			return false
 		}
 	}
 	return true

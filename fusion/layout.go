@@ -1,6 +1,7 @@
 package fusion
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -29,6 +30,17 @@ type Layout struct {
 	// Views says for each alias of the plan where it is in the memory of its Of.
 	Views []View
 }
+
+// IndexedViewError says that a plan looks up elements by index in an input
+// that lies in its memory as no strides describe. With a dense copy of it the
+// plan has a layout.
+type IndexedViewError struct{ Tensor int }
+
+func (e *IndexedViewError) Error() string {
+	return fmt.Sprintf("tensor %d is looked up by index and is a view that no strides describe", e.Tensor)
+}
+
+var errIndexedView = errors.New("an index into a view")
 
 var layouters = sync.Pool{New: func() any { return new(layouter) }}
 
@@ -88,10 +100,19 @@ func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.L
 		if err := l.walk(t, seg, o.Path); err != nil {
 			return fmt.Errorf("operand %d: %w", i, err)
 		}
+		if s.Kernel.Operands[i].Kind == codegen.Index && o.bounds() {
+			t.close(t.linear())
+			continue
+		}
 		if !t.stands(seg.Tensors[o.Tensor].Shape) {
 			return fmt.Errorf("operand %d: %w: ends at %v, not %v", i, errPath, t.shape[:t.rank], seg.Tensors[o.Tensor].Shape)
 		}
-		t.finish(memory(seg, in, o.Tensor))
+		if err := t.finish(memory(seg, in, o.Tensor)); err != nil {
+			if errors.Is(err, errIndexedView) {
+				return &IndexedViewError{Tensor: o.Tensor}
+			}
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
 	}
 	var buf [16]int
 	outputs := buf[:0]
@@ -144,6 +165,7 @@ func (l *layouter) emit(out *runtime.Launch, k *codegen.Kernel) error {
 	for o := range l.tracers {
 		t, a := &l.tracers[o], &out.Args[o]
 		a.Offset, a.Stages = t.entry.off, t.stages
+		a.IndexStride, a.IndexSize = t.indexStride, t.indexSize
 		for i, d := range order[:n] {
 			a.Stride[i] = t.entry.c[d]
 			if !l.domain.reduced[d] || !k.Operands[o].Row {

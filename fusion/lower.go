@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -124,8 +125,8 @@ func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*co
 	}
 	for _, in := range k.Body {
 		switch in.Op {
-		case ir.Load, ir.IndexLo, ir.IndexHi:
-			operandUsed[in.Imm] = true
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+			operandUsed[uint32(in.Imm)] = true
 		case ir.Scalar:
 			scalarUsed[in.Imm] = true
 		}
@@ -133,8 +134,8 @@ func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*co
 	operandAt, scalarAt := places(operandUsed), places(scalarUsed)
 	for i := range k.Body {
 		switch in := &k.Body[i]; in.Op {
-		case ir.Load, ir.IndexLo, ir.IndexHi:
-			in.Imm = uint64(operandAt[in.Imm])
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+			in.Imm = in.Imm&^math.MaxUint32 | uint64(operandAt[uint32(in.Imm)])
 		case ir.Scalar:
 			in.Imm = uint64(scalarAt[in.Imm])
 		}

@@ -208,7 +208,7 @@ func (p *planParser) path() (path []Hop, err error) {
 			h.Up = true
 			h.Node, err = p.number("up:")
 		default:
-			h.Node, err = p.number("")
+			h, err = p.across()
 		}
 		if err != nil {
 			return nil, err
@@ -216,6 +216,43 @@ func (p *planParser) path() (path []Hop, err error) {
 		path = append(path, h)
 	}
 	return path, nil
+}
+
+// across reads 3, 3/1 or low:3/1.2.
+func (p *planParser) across() (h Hop, err error) {
+	w := p.next()
+	word, rest, bound := strings.Cut(w, ":")
+	if bound {
+		for b := Low; b <= Between; b++ {
+			if boundNames[b] == word {
+				h.Bound = b
+			}
+		}
+		if h.Bound == NoBound {
+			return h, fmt.Errorf("unknown hop %q", w)
+		}
+		var dim string
+		rest, dim, _ = strings.Cut(rest, ".")
+		w = rest
+		p.words = append([]string{dim}, p.words...)
+		if h.Dim, err = p.number(""); err != nil {
+			return h, err
+		}
+	}
+	node, arg, ok := strings.Cut(w, "/")
+	if bound != (bound && ok) {
+		return h, fmt.Errorf("%q where a node and its operand should be", w)
+	}
+	p.words = append([]string{node, arg}, p.words...)
+	if h.Node, err = p.number(""); err != nil {
+		return h, err
+	}
+	if !ok {
+		p.next()
+		return h, nil
+	}
+	h.Arg, err = p.number("")
+	return h, err
 }
 
 func (p *planParser) inPlace(string) error {
@@ -253,6 +290,13 @@ func (p *planParser) alias(string) (err error) {
 func (p *planParser) guard(string) (err error) {
 	g := Guard{}
 	switch w := p.next(); w {
+	case "unit":
+		g.Unit = true
+		node, dim, _ := strings.Cut(p.next(), ".")
+		p.words = append([]string{node, dim}, p.words...)
+		if g.A, err = p.number(""); err == nil {
+			g.ADim, err = p.number("")
+		}
 	case "scalar":
 		g.Scalar = true
 		if g.A, err = p.number(""); err == nil {

@@ -60,11 +60,31 @@ type Operand struct {
 // Node -1 it is a broadcast, aligned at the last dim, to the shape of tensor
 // Arg: elementwise nodes need no other, and where shapes are equal in every
 // segment of the plan they need none.
+//
+// Across a node of data movement it goes to operand Arg: to where the element
+// lies in it if it lies in it at all. That is what bounds tell: with a Bound a
+// path of an index operand ends, in a number that says on which side of the
+// part of the result that is operand Arg's the element is, along dim Dim.
 type Hop struct {
-	Node int
-	Arg  int // a tensor; only where Node is -1
-	Up   bool
+	Node  int
+	Arg   int // a tensor where Node is -1, else an operand of the node
+	Up    bool
+	Bound Bound
+	Dim   int
 }
+
+// bounds reports an operand that is no element of its tensor but a bound.
+func (o *Operand) bounds() bool { return len(o.Path) > 0 && o.Path[len(o.Path)-1].Bound != NoBound }
+
+// Bound is what the last hop to an index operand computes.
+type Bound uint8
+
+const (
+	NoBound Bound = iota
+	Low           // not negative where the element is not before the part
+	High          // not negative where it is not behind it
+	Between       // 0 where it is not between two of the part's elements
+)
 
 // Alias makes a result a view of another tensor's memory: nothing is computed.
 type Alias struct {
@@ -74,12 +94,14 @@ type Alias struct {
 }
 
 // Guard is a fact of the real shapes that the plan relies on beyond what the
-// relative form says: with Scalar two scalar slots of the same bits, else two
-// dims that are equal. Explore itself ties plans to scalars only; it leaves
-// apart what only chance relates, so that other sizes keep their plan.
+// relative form says: with Scalar two scalar slots of the same bits, with Unit
+// a step, else two dims that are equal. Explore itself ties plans to scalars,
+// and to which dims a Pad or an Assign leaves as they are; it leaves apart what
+// only chance relates, so that other sizes keep their plan.
 type Guard struct {
 	Scalar  bool
-	A, ADim int // tensor and dim; or scalar slot in A
+	Unit    bool // the step of node A along ADim is 1 or -1
+	A, ADim int  // tensor and dim; or scalar slot in A
 	B, BDim int
 }
 

@@ -16,11 +16,15 @@ const (
 	reasonAxes        = "their rows lie along different axes"
 	reasonContraction = "a contraction shares its kernel with nothing else that works on rows"
 	reasonInside      = "a contraction writes only what is made of its result, one element for each"
+	reasonLookup      = "one looks up by index what the other computes"
 	reasonGuarded     = "a result smaller than the domain but not one element per row"
 	reasonBetween     = "a third kernel must run between them"
 	reasonSlower      = "predicted to be slower together"
 	reasonAlone       = "they share no data and the launch saved is small beside their work"
 )
+
+// errLookup: an index cannot be followed to where the value comes from.
+var errLookup = errors.New("what is looked up by index must be in memory")
 
 var errOtherRows = errors.New("its rows are not those of this kernel")
 
@@ -32,7 +36,10 @@ type rule func(x *explorer, g *group) string
 // they are the least interesting reason.
 var rules = []rule{
 	func(x *explorer, g *group) string {
-		if x.price(g).err != nil {
+		switch err := x.price(g).err; {
+		case err == errLookup:
+			return reasonLookup
+		case err != nil:
 			return reasonRows
 		}
 		return ""

@@ -45,8 +45,7 @@ func (l *layouter) reshape(t *tracer, to ir.Shape) error {
 			}
 		}
 		if !l.regroup(t, &next, i0, i, to, j0, j) {
-			t.restart(to)
-			return nil
+			return t.restart(to)
 		}
 	}
 	t.rank = len(to)
@@ -95,6 +94,9 @@ func (l *layouter) regroup(t *tracer, next *[ir.MaxRank]affine, i0, i1 int, to i
 // ones together stay below q. A dim that crosses the border is made two.
 func (l *layouter) split(t *tracer, next *[ir.MaxRank]affine, f, low *affine, q int64) bool {
 	s := t.space()
+	if f.idx != 0 {
+		return false
+	}
 	for d := 0; d < s.rank; d++ {
 		c := f.c[d]
 		if c <= 0 || c%q == 0 || s.dims[d]*c <= q {

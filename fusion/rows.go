@@ -10,11 +10,13 @@ import (
 // isRow reports that a map from g's domain takes all points of a row to one
 // element.
 func (x *explorer) isRow(g *group, m *indexMap) bool {
-	if g.contracts() {
-		// Its results are row values even where a row is one point by structure.
-		return x.moving(m)&axisMask(g.axes)&x.lively(g.domain) == 0
+	axes := axisMask(g.axes) & x.lively(g.domain)
+	if axes == 0 {
+		// A row is one point by structure. Results of contractions are row values
+		// even there.
+		return g.contracts()
 	}
-	return len(g.axes) > 0 && x.moving(m)&axisMask(g.axes) == 0
+	return x.moving(m)&axes == 0
 }
 
 // lively is the set of dims of a class that are not 1 by structure.
@@ -66,6 +68,27 @@ func (x *explorer) moving(m *indexMap) uint32 {
 		case stepPermute:
 			for d, ax := range s.axes {
 				by[d] = was[ax]
+			}
+		case stepWindow:
+			ax := x.seg.Nodes[s.node].Attr.Axes[0]
+			copy(by[ax:], was[ax+1:])
+			by[ax] |= was[ax]
+		case stepBound:
+			by[0] = was[s.axes[2]]
+			return by[0]
+		case stepGather:
+			n := &x.seg.Nodes[s.node]
+			ax := n.Attr.Axes[0]
+			by[ax] = 0
+			for d, v := range x.class.dims[x.class.of[n.Args[1].ID]] {
+				if v != one {
+					by[ax] |= was[d]
+				}
+			}
+			for d, v := range to {
+				if d != ax && v == one && x.class.dims[s.from][d] != one {
+					by[d] = 0
+				}
 			}
 		case stepReshape:
 			// Which of them go where depends on sizes.
@@ -169,8 +192,8 @@ func phasesOf(k *codegen.Kernel) []uint32 {
 	load := make([]uint32, len(k.Operands))
 	for i := len(k.Body) - 1; i >= 0; i-- {
 		in := k.Body[i]
-		if in.Op == ir.Load {
-			load[in.Imm] |= need[i]
+		if in.Op == ir.Load || in.Op == ir.LoadAt {
+			load[uint32(in.Imm)] |= need[i]
 		}
 		phases := need[i]
 		if in.Op.Info().RowOp {

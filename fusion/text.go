@@ -18,11 +18,13 @@ import (
 //	alias t5 of t0 path 3
 //	guard scalar 1 4
 //	guard dim t0.1 t3.0
+//	guard unit 4.1
 //	refuse 0 1 bytes 4096 "no broadcast or view relates their shapes"
 //	score 1.5e-05
 //
-// A path is a list of hops: a node number crosses the node, up:n crosses it
-// upwards, to:t broadcasts to the shape of a tensor. The kernel's own text
+// A path is a list of hops: a node number crosses the node, n/a to its operand
+// a, up:n crosses it upwards, to:t broadcasts to the shape of a tensor, and
+// low:n/a.d, high: or between: is a bound of a node's operand along a dim. The kernel's own text
 // stands behind bars.
 func (p *Plan) String() string {
 	var b strings.Builder
@@ -33,7 +35,9 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, "alias t%d of t%d%s\n", a.Tensor, a.Of, pathText(a.Path))
 	}
 	for _, g := range p.Guards {
-		if g.Scalar {
+		if g.Unit {
+			fmt.Fprintf(&b, "guard unit %d.%d\n", g.A, g.ADim)
+		} else if g.Scalar {
 			fmt.Fprintf(&b, "guard scalar %d %d\n", g.A, g.B)
 		} else {
 			fmt.Fprintf(&b, "guard dim t%d.%d t%d.%d\n", g.A, g.ADim, g.B, g.BDim)
@@ -76,6 +80,8 @@ func list(b *strings.Builder, word string, ns []int) {
 	}
 }
 
+var boundNames = [...]string{Low: "low", High: "high", Between: "between"}
+
 func pathText(path []Hop) string {
 	if len(path) == 0 {
 		return ""
@@ -88,6 +94,10 @@ func pathText(path []Hop) string {
 			fmt.Fprintf(&b, " to:%d", h.Arg)
 		case h.Up:
 			fmt.Fprintf(&b, " up:%d", h.Node)
+		case h.Bound != NoBound:
+			fmt.Fprintf(&b, " %s:%d/%d.%d", boundNames[h.Bound], h.Node, h.Arg, h.Dim)
+		case h.Arg > 0:
+			fmt.Fprintf(&b, " %d/%d", h.Node, h.Arg)
 		default:
 			fmt.Fprintf(&b, " %d", h.Node)
 		}

@@ -19,6 +19,13 @@ func (p *Plan) Check(seg *segment.Segment) bool {
 }
 
 func (g *Guard) holds(seg *segment.Segment) bool {
+	if g.Unit {
+		if g.A >= len(seg.Nodes) {
+			return false
+		}
+		n := &seg.Nodes[g.A]
+		return n.Attr != nil && g.ADim < len(n.Attr.Step) && unit(n, g.ADim)
+	}
 	if g.Scalar {
 		return g.A < len(seg.Scalars) && g.B < len(seg.Scalars) && seg.Scalars[g.A] == seg.Scalars[g.B]
 	}

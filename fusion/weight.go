@@ -16,7 +16,7 @@ type weightKey struct {
 // scalars weigh nothing: their cost is counted in bytes.
 func (w weights) of(code []ir.Instr, in ir.Instr) int {
 	switch in.Op {
-	case ir.Load, ir.Scalar, ir.Const:
+	case ir.Load, ir.LoadAt, ir.Scalar, ir.Const:
 		return 0
 	}
 	info := in.Op.Info()

@@ -13,8 +13,8 @@ import (
 )
 
 // TestGolden runs testdata: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [tail] OPERAND…" with MODE map, rows or
-// cols and one OPERAND per operand of the kernel: its class (c contiguous,
+// begins "print MODE RANK KEPT LANES [tail] OPERAND…" with MODE map, rows,
+// cols or tiles (then m=DIMS n=DIMS [alongA] [alongB] follow) and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, skip, guard=BITS or stages=RANK+RANK.
 func TestGolden(t *testing.T) {
@@ -35,11 +35,22 @@ func TestGolden(t *testing.T) {
 			return "error: " + err.Error()
 		}
 		return text
+	}, "sort": func(t *testing.T, c *golden.Case) string {
+		step := slices.Index([]string{"keys", "local", "wide", "take", "place"}, c.Args[0])
+		dt, ok := ir.ParseDType(c.Args[1])
+		if step < 0 || !ok {
+			t.Fatalf("%s:%d: bad case", c.File, c.Line)
+		}
+		text, _, err := Sort(SortStep(step), dt, len(c.Args) > 2)
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		return text
 	}})
 }
 
 func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
-	mode := slices.Index([]string{"map", "rows", "cols"}, words[0])
+	mode := slices.Index([]string{"map", "rows", "cols", "tiles"}, words[0])
 	if mode < 0 || len(words) < 4 {
 		return nil, fmt.Errorf("bad variant %v", words)
 	}
@@ -54,6 +65,22 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 	words = words[4:]
 	if len(words) > 0 && words[0] == "tail" {
 		v.Tail, words = true, words[1:]
+	}
+	if v.Mode == Tiles {
+		v.Tile = Tile{M: 16, N: 16, K: 2, RowsPer: 4, ColsPer: 8}
+		v.Group = v.Tile.Group()
+		for _, f := range []struct {
+			text string
+			set  func()
+		}{
+			{"m=1", func() { v.Tile.MDims = 1 }}, {"n=1", func() { v.Tile.NDims = 1 }},
+			{"alongA", func() { v.Tile.AlongA = true }}, {"alongB", func() { v.Tile.AlongB = true }},
+		} {
+			if len(words) > 0 && words[0] == f.text {
+				f.set()
+				words = words[1:]
+			}
+		}
 	}
 	if len(words) != len(k.Operands) {
 		return nil, fmt.Errorf("%d operands for %d", len(words), len(k.Operands))

@@ -40,14 +40,19 @@ func packDim(w []uint32, d uint32) {
 	w[1], w[2] = divisor(max(d, 1))
 }
 
-// Threads is the number of invocations (Map, Cols) or workgroups (Rows) that
+// Threads is the number of invocations (Map, Cols) or workgroups (Rows, Tiles) that
 // have work.
 func (v *Variant) Threads(l *runtime.Launch) int64 {
 	n := int64(1)
 	for _, d := range l.Dims[:l.Kept] {
 		n *= d
 	}
-	if v.Mode == Map {
+	switch v.Mode {
+	case Tiles:
+		batch, m, n := v.Tile.sizes(l.Dims[:l.Kept])
+		mt, nt := v.Tile.tiles(m, n)
+		return batch * mt * nt
+	case Map:
 		last := l.Dims[l.Rank-1]
 		n = n / last * ((last + int64(v.Lanes) - 1) / int64(v.Lanes))
 	}
@@ -69,13 +74,14 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		return nil, Grid{}, fmt.Errorf("wgsl: %d invocations in one dispatch", threads)
 	}
 	groups := threads
-	if v.Mode != Rows {
+	single := v.Mode == Map || v.Mode == Cols
+	if single {
 		groups = (threads + int64(v.Group) - 1) / int64(v.Group)
 	}
 	grid := GridOf(groups)
 	w[wordCount] = uint32(threads)
 	w[wordWidth] = grid.X
-	if v.Mode != Rows {
+	if single {
 		w[wordWidth] *= uint32(v.Group)
 	}
 	lanes := int64(v.Lanes)
@@ -95,6 +101,16 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		packDim(w[wordDims+dimWords*i:], uint32(d))
 	}
 	w[wordSteps] = uint32(steps)
+	if v.Mode == Tiles {
+		_, m, n := v.Tile.sizes(l.Dims[:l.Kept])
+		if m > maxCount || n > maxCount {
+			return nil, Grid{}, fmt.Errorf("wgsl: %d by %d results in one dispatch", m, n)
+		}
+		mt, nt := v.Tile.tiles(m, n)
+		w[s.tile.m], w[s.tile.n] = uint32(m), uint32(n)
+		packDim(w[s.tile.mTiles:], uint32(mt))
+		packDim(w[s.tile.nTiles:], uint32(nt))
+	}
 	for i := range v.Args {
 		if err := v.packArg(w, k, l, i, s.args[i]); err != nil {
 			return nil, Grid{}, err

@@ -112,6 +112,8 @@ func (p *printer) main() {
 	switch p.v.Mode {
 	case Map:
 		p.mapMain()
+	case Tiles:
+		p.tileMain()
 	default:
 		p.rowMain()
 	}

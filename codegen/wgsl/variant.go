@@ -11,9 +11,10 @@ import (
 type Mode uint8
 
 const (
-	Map  Mode = iota // one invocation per point, or per vector of points
-	Rows             // one workgroup per row; its invocations share the row's points
-	Cols             // one invocation per row
+	Map   Mode = iota // one invocation per point, or per vector of points
+	Rows              // one workgroup per row; its invocations share the row's points
+	Cols              // one invocation per row
+	Tiles             // one workgroup per tile of a contraction's results
 )
 
 // Variant is all that a shader's text depends on besides the kernel.
@@ -24,6 +25,7 @@ type Variant struct {
 	Lanes    int  // points per step along the innermost dim: 1 or 4
 	Tail     bool // the last vector of a Map may end outside: its stores are guarded
 	Group    int  // invocations per workgroup
+	Tile     Tile // of Tiles
 	Args     []Arg
 	Bindings []Binding
 }
@@ -60,6 +62,14 @@ func (v *Variant) Key() string {
 	num(uint64(v.Kept))
 	num(uint64(v.Lanes))
 	num(uint64(v.Group))
+	if t := &v.Tile; v.Mode == Tiles {
+		for _, n := range [...]int{t.M, t.N, t.K, t.RowsPer, t.ColsPer, t.MDims, t.NDims} {
+			num(uint64(n))
+		}
+		flag(t.AlongA)
+		b = append(b, ' ')
+		flag(t.AlongB)
+	}
 	flag(v.Tail)
 	for _, a := range v.Args {
 		b = append(b, '|')
@@ -84,11 +94,16 @@ func (v *Variant) Key() string {
 }
 
 // Dense is the variant for operands that all lie dense in buffers of their
-// own, over one dim, or two where the kernel reduces: what a kernel is tried
+// own, over one dim, or two where the kernel reduces, three where it contracts: what a kernel is tried
 // out with before any launch is known.
 func Dense(k *codegen.Kernel, lanes int) Variant {
 	v := Variant{Rank: 1, Kept: 1, Lanes: lanes, Group: 64}
-	if k.HasRows() {
+	switch {
+	case dotOf(k) >= 0:
+		v.Mode, v.Rank, v.Kept, v.Lanes, lanes = Tiles, 3, 2, 1, 1
+		v.Tile = Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4, MDims: 1, NDims: 1}
+		v.Group = v.Tile.Group()
+	case k.HasRows():
 		v.Mode, v.Rank = Rows, 2
 	}
 	for _, o := range k.Operands {
@@ -97,6 +112,9 @@ func Dense(k *codegen.Kernel, lanes int) Variant {
 			continue
 		}
 		a := Arg{Binding: len(v.Bindings), Vec: lanes > 1}
+		if v.Mode == Tiles {
+			a.Class = codegen.Strided
+		}
 		if o.Row && v.Mode == Rows {
 			a.Class, a.Vec = codegen.Splat, false
 		}
@@ -124,6 +142,7 @@ const dimWords = 3
 type slots struct {
 	args    []argSlots
 	scalars []int
+	tile    tileSlots
 	total   int
 }
 
@@ -140,6 +159,9 @@ func (v *Variant) slots(k *codegen.Kernel) slots {
 	var s slots
 	n := wordDims + dimWords*v.Rank
 	take := func(words int) int { n += words; return n - words }
+	if v.Mode == Tiles {
+		s.tile = tileSlots{take(1), take(1), take(dimWords), take(dimWords)}
+	}
 	for i, a := range v.Args {
 		x := argSlots{offset: take(1), stride: take(v.Rank)}
 		if k.Operands[i].Kind == codegen.Index {

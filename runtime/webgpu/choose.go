@@ -15,8 +15,12 @@ const group = 64
 func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 	l := &p.launch
 	v := wgsl.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
-	rows := k.HasRows()
-	if rows {
+	rows, dot := k.HasRows(), dotOf(k) >= 0
+	switch {
+	case dot:
+		v.Mode, v.Tile, lanes = wgsl.Tiles, chooseTile(k, l, p.software), 1
+		v.Group = v.Tile.Group()
+	case rows:
 		v.Mode = wgsl.Cols
 		if byRows(k, l) {
 			v.Mode = wgsl.Rows
@@ -28,6 +32,9 @@ func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 		x := wgsl.Arg{Class: codegen.ClassOf(l, i), Binding: p.binding[i], Skip: p.skip[i]}
 		for _, s := range a.Stages {
 			x.Stages = append(x.Stages, len(s.Dims))
+		}
+		if dot && x.Class != codegen.Staged {
+			x.Class = codegen.Strided // in no loop along the innermost dim
 		}
 		if k.Operands[i].Kind == codegen.Output {
 			for d, n := range l.Dims[:l.Rank] {

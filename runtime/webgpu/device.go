@@ -45,6 +45,7 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 		// One binding goes to the uniform words, which no limit here counts.
 		bindings: l.StorageBuffers,
 		threads:  maxThreads,
+		software: info.Kind == "CPU",
 	}
 	d.caps = runtime.Caps{
 		Name:        "webgpu",

@@ -1,8 +1,6 @@
 package webgpu
 
 import (
-	"fmt"
-
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
@@ -30,6 +28,9 @@ func reducedSize(l *runtime.Launch) int64 { return points(l.Dims[l.Kept:l.Rank])
 
 // maxSteps is how many points of a row one dispatch may go over.
 func maxSteps(k *codegen.Kernel, l *runtime.Launch) int64 {
+	if dotOf(k) >= 0 {
+		return dotApart / 2
+	}
 	rows, passes := byRows(k, l), int64(wgsl.Passes(k))
 	if folds(k) != nil {
 		if rows {
@@ -99,7 +100,7 @@ func folds(k *codegen.Kernel) []fold {
 				list = append(list, fold{in, s.Operand})
 			}
 		}
-		if stored == len(list) || in.Op.Class() != ir.ClassReduce || in.Op == ir.Dot {
+		if stored == len(list) || in.Op.Class() != ir.ClassReduce {
 			return nil
 		}
 	}
@@ -136,8 +137,8 @@ func (s *splitter) apart(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 	if scan := loneScan(k); scan >= 0 {
 		return s.carry(k, l, scan, skip)
 	}
-	if len(k.Stores) == 0 {
-		return fmt.Errorf("webgpu: a kernel without outputs")
+	if dotOf(k) >= 0 {
+		return s.epilogue(k, l, skip)
 	}
 	return s.staged(k, l, skip)
 }

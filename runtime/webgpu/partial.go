@@ -128,7 +128,11 @@ func (s *segmented) access(scratch runtime.Buffer) runtime.Access {
 
 // foldScratch reduces the segments' results into the reduction's output.
 func (s *splitter) foldScratch(f fold, seg *segmented, scratch runtime.Buffer) error {
-	prog, k, err := s.build(foldKernel(f.in.Op, f.in.DT))
+	op := f.in.Op
+	if op == ir.Dot {
+		op = ir.Sum
+	}
+	prog, k, err := s.build(foldKernel(op, f.in.DT))
 	if err != nil {
 		return err
 	}

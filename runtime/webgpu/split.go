@@ -15,6 +15,7 @@ type limits struct {
 	align    int64 // bytes; window offsets are multiples of it
 	bindings int   // storage bindings
 	threads  int64 // points of the domain
+	software bool  // invocations are lanes of a CPU
 }
 
 // maxThreads bounds the points of one dispatch: shaders count in 32 bits.
@@ -34,6 +35,8 @@ type piece struct {
 	windows []window
 	binding []int  // window of each operand; -1 for index operands
 	skip    []bool // outputs that only other pieces store
+
+	software bool // see limits
 }
 
 // splitter cuts launches into pieces that a device can run.
@@ -73,16 +76,43 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 		}
 	}
 	c.Args = slices.Clone(l.Args)
-	if sorts(k) {
+	if err := s.emptyRows(k, &c); err != nil {
+		return err
+	}
+	switch {
+	case sorts(k):
 		return s.staged(k, &c, skip)
+	case dotOf(k) >= 0:
+		return s.contract(k, &c, skip)
 	}
 	return s.cut(k, &c, skip)
+}
+
+// emptyRows gives the operands within rows without points, whose buffers may
+// hold nothing at all, memory that can be bound.
+func (s *splitter) emptyRows(k *codegen.Kernel, l *runtime.Launch) error {
+	if l.Kept == l.Rank || reducedSize(l) > 0 {
+		return nil
+	}
+	buf, err := s.scratch(16)
+	if err != nil {
+		return err
+	}
+	for i, o := range k.Operands {
+		if o.Kind != codegen.Index && !o.Row {
+			l.Args[i] = runtime.Access{Buf: buf}
+		}
+	}
+	return nil
 }
 
 // cut emits l if it fits, and its halves otherwise. It may change l.
 func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
 	squeeze(l)
-	if k.HasRows() && tooLong(k, l) {
+	switch {
+	case dotOf(k) >= 0:
+		orderDot(k, l)
+	case k.HasRows() && tooLong(k, l):
 		return s.apart(k, l, skip)
 	}
 	p, wide, err := s.fit(k, l)
@@ -175,10 +205,14 @@ func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) (int, error) {
 // fit finds windows for all operands, or names operands whose range is too
 // wide. A nil piece without wide operands means too many points.
 func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []int, err error) {
-	if points(l.Dims[:l.Rank]) > s.threads {
+	work := l.Dims[:l.Rank]
+	if dotOf(k) >= 0 {
+		work = l.Dims[:l.Kept]
+	}
+	if points(work) > s.threads {
 		return nil, nil, nil
 	}
-	p = &piece{launch: *l, binding: make([]int, len(l.Args))}
+	p = &piece{launch: *l, software: s.software, binding: make([]int, len(l.Args))}
 	p.launch.Args = slices.Clone(l.Args)
 	type extent struct{ lo, hi int64 } // bytes, hi past the end
 	ext := make([]extent, len(l.Args))

@@ -85,14 +85,19 @@ func (s *splitter) phase(ph codegen.Phase, l *runtime.Launch, skip []bool) error
 
 // part runs some stores and row ops of a phase.
 func (s *splitter) part(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Reduce, l *runtime.Launch, skip []bool) error {
-	sub, used := subKernel(k, stores, reduces)
+	return s.sub(k, stores, reduces, len(reduces) > 0, l, skip)
+}
+
+// sub runs some stores and row ops of a kernel, over rows or over points.
+func (s *splitter) sub(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Reduce, rows bool, l *runtime.Launch, skip []bool) error {
+	sub, used := subKernel(k, stores, reduces, rows)
 	prog, ready, err := s.build(sub)
 	if err != nil {
 		return err
 	}
 	c := *l
 	c.Prog = prog
-	if len(reduces) == 0 {
+	if !rows {
 		c.Kept = c.Rank
 	}
 	c.Args = make([]runtime.Access, len(used))
@@ -105,7 +110,7 @@ func (s *splitter) part(k *codegen.Kernel, stores []codegen.Store, reduces []cod
 
 // subKernel is the part of a phase that computes some of its stores and row
 // ops, and the phase's operands that it uses.
-func subKernel(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Reduce) (*codegen.Kernel, []int) {
+func subKernel(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Reduce, rows bool) (*codegen.Kernel, []int) {
 	sub := &codegen.Kernel{Scalars: k.Scalars, Body: slices.Clone(k.Body)}
 	for _, r := range reduces {
 		v := ir.Ref(len(sub.Body))
@@ -175,9 +180,7 @@ func subKernel(k *codegen.Kernel, stores []codegen.Store, reduces []codegen.Redu
 		} else if sub.Operands[i].Kind == codegen.Output {
 			sub.Operands[i].Kind = codegen.Input
 		}
-		if len(reduces) == 0 {
-			sub.Operands[i].Row = false // no row, no row operands
-		}
+		sub.Operands[i].Row = rows && sub.Operands[i].Row
 	}
 	return sub, used
 }

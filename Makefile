@@ -1,14 +1,16 @@
 # Two commands for everybody:
 #   make bench   the three GELUs, fused and unfused, on every device of this machine
 #   make test    everything CI checks
+# and make bench-all, which times everything fusebench has programs for.
 # As root on Debian or Ubuntu they install what is missing; APT=0 forbids it.
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench test accuracy consumer-check fuzz hammer generate lint
+.PHONY: help bench bench-all test accuracy consumer-check fuzz hammer generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
+	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
 	@echo 'make test             everything CI checks'
 	@echo ''
 	@echo 'Parts of make test, and what is too long for it:'
@@ -20,7 +22,10 @@ help:
 	@echo 'make accuracy         every float32 input of every function against float64 (an hour or so)'
 
 bench:
-	@scripts/bench.sh $(ARGS)
+	@scripts/bench.sh gelu $(ARGS)
+
+bench-all:
+	@scripts/bench.sh all $(ARGS)
 
 test:
 	@scripts/test.sh

@@ -1,7 +1,41 @@
 #!/usr/bin/env bash
-# make bench: the main job. Arguments go to fusebench gelu.
+# make bench and make bench-all: bench.sh SUITE|all [flags of fusebench]. The
+# main job is the suite gelu; all runs every suite, one after another.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 prepare
-say "go run ./cmd/fusebench gelu $*"
-exec go run ./cmd/fusebench gelu "$@"
+suite=$1
+shift
+
+if [ "$suite" != all ]; then
+	say "go run ./cmd/fusebench $suite $*"
+	exec go run ./cmd/fusebench "$suite" "$@"
+fi
+
+# Does a program of one line link with OpenBLAS here?
+have_openblas() {
+	[ "$CGO_ENABLED" = 1 ] || return 1
+	printf 'void openblas_set_num_threads(int);\nint main(void) { openblas_set_num_threads(1); }\n' |
+		"${CC:-cc}" -x c -o /dev/null - -lopenblas 2>/dev/null
+}
+
+tags=()
+if have_openblas; then
+	tags=(-tags openblas)
+else
+	say "without OpenBLAS to compare products with (Debian: libopenblas-dev)"
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+say "go build ${tags[*]} ./cmd/fusebench"
+go build ${tags[@]+"${tags[@]}"} -o "$dir/fusebench" ./cmd/fusebench
+failed=()
+for suite in gelu softmax layernorm reduce matmul mlp attention conv; do
+	say "fusebench $suite $*"
+	"$dir/fusebench" "$suite" "$@" || failed+=("$suite")
+	echo
+done
+if ((${#failed[@]})); then
+	say "failed: ${failed[*]}"
+	exit 1
+fi

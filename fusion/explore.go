@@ -223,8 +223,8 @@ func (x *explorer) traffic(g *group, t int32) int64 {
 			n += p.at.elems
 		}
 	}
-	if n == 0 || n > x.elems(t) {
-		return x.elems(t)
+	if n == 0 || n > x.memory(t) {
+		return x.memory(t)
 	}
 	return n
 }

@@ -94,6 +94,14 @@ func (g *graph) base(t int32) int32 {
 
 func (g *graph) elems(t int32) int64 { return int64(g.seg.Tensors[t].Shape.Elems()) }
 
+// memory is how many elements of t there are in memory.
+func (g *graph) memory(t int32) int64 {
+	if n := g.seg.Tensors[t].Memory; n > 0 {
+		return n
+	}
+	return g.elems(t)
+}
+
 // chooseRoots decides what steps write. A written tensor that is a view of an
 // input, or of something written anyway, is an alias. A view of something
 // nobody wants written is stored itself, unless writing what it views is no

@@ -117,9 +117,9 @@ func (x *explorer) price(g *group) *cost {
 func (x *explorer) fetched(operands []bodyOperand) int64 {
 	last := operands[len(operands)-1]
 	if last.at.permutes() {
-		return last.at.elems
+		return min(last.at.elems, x.memory(last.tensor))
 	}
-	left := x.elems(last.tensor)
+	left := x.memory(last.tensor)
 	for _, o := range operands[:len(operands)-1] {
 		if o.kind == codegen.Input && o.tensor == last.tensor && !o.at.permutes() {
 			left -= o.at.elems

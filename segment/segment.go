@@ -34,6 +34,9 @@ type Tensor struct {
 	Shape ir.Shape
 	Def   int32 // index of the node that makes it, -1 for an input
 	Life  Life
+	// Memory is how many elements an input has in memory where that is fewer
+	// than its shape says, as in a view that repeats them; else 0.
+	Memory int64
 }
 
 // Scalar is one run-time scalar of a segment.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -53,7 +54,7 @@ func (m *memo) init(seg *segment.Segment) {
 	}
 	for n := range seg.Nodes {
 		switch seg.Nodes[n].Op.Class() {
-		case ir.ClassView, ir.ClassCreate:
+		case ir.ClassView, ir.ClassCreate, ir.ClassMove:
 			m.nodes = append(m.nodes, int32(n))
 		}
 	}
@@ -112,6 +113,13 @@ func (s *Stream) layout(ent *entry, seg *segment.Segment) (*geometry, error) {
 		g.attrs = append(g.attrs, seg.Nodes[n].Attr)
 	}
 	lay, err := ent.plan.Layout(seg, w.views)
+	for indexed := (*fusion.IndexedViewError)(nil); errors.As(err, &indexed); lay, err = ent.plan.Layout(seg, w.views) {
+		if err := s.densify(seg, indexed.Tensor); err != nil {
+			return nil, err
+		}
+		w.views[indexed.Tensor] = fusion.View{}
+		m = new(memo) // the copy is this flush's alone
+	}
 	if err != nil {
 		return nil, err
 	}

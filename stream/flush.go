@@ -100,7 +100,7 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 	for id := range s.q.Slots {
 		sl := &s.q.Slots[id]
 		seg.Tensors = append(seg.Tensors, segment.Tensor{
-			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(seg, int32(id), sl, end),
+			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(seg, int32(id), sl, end), Memory: repeated(sl),
 		})
 	}
 	return seg

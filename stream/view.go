@@ -39,12 +39,40 @@ func viewOf(n *ir.Node, arg ir.Shape, v fusion.View) (fusion.View, bool) {
 				out.Stride[lead+i] = v.Stride[i]
 			}
 		}
+	case ir.Window:
+		ax := n.Attr.Axes[0]
+		copy(out.Stride, v.Stride[:ax])
+		out.Stride[ax], out.Stride[ax+1] = v.Stride[ax]*int64(n.Attr.Step[0]), v.Stride[ax]*int64(n.Attr.Step[1])
+		copy(out.Stride[ax+2:], v.Stride[ax+1:])
 	case ir.Reshape:
 		return out, restride(arg, v.Stride, n.Shape, out.Stride)
 	default:
 		return out, false
 	}
 	return out, true
+}
+
+// repeated is how many elements an operand has in memory where its view repeats
+// them, else 0.
+func repeated(sl *queue.Slot[held]) int64 {
+	if sl.H.st == nil || sl.H.st.view == nil {
+		return 0
+	}
+	v, n, fewer := sl.H.st.view, int64(1), false
+	if len(v.Stages) > 0 || v.Stride == nil {
+		return 0
+	}
+	for d, size := range sl.Form.Shape {
+		if v.Stride[d] != 0 {
+			n *= int64(size)
+		} else {
+			fewer = fewer || size > 1
+		}
+	}
+	if !fewer {
+		return 0
+	}
+	return n
 }
 
 func rowMajor(shape ir.Shape) []int64 {

@@ -1,0 +1,107 @@
+package stream
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+func (e *env) record(op ir.Op, shape ir.Shape, attr *ir.Attr, args ...Arg) *Value {
+	v := new(Value)
+	Record(v, e.place(), op, ir.Invalid, shape, attr, args)
+	return v
+}
+
+// What a kernel reduces on its way is not written. Where it is asked for all
+// the same it is computed once more, and from then on its plan writes it.
+func TestDearResultsAreWrittenWhenAskedFor(t *testing.T) {
+	e := open(t)
+	for turn := range 4 {
+		x := e.host(e.place(), ir.Shape{2, 3}, 1, 2, 3, 4, 5, 6)
+		sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
+		y := e.op(ir.Sub, t1(x), t1(sum))
+		before := e.d.Stats()
+		e.want(y, -5, -4, -3, -11, -10, -9)
+		after := e.d.Stats()
+		if got := after.Kernels - before.Kernels; got != 1 {
+			t.Errorf("turn %d: %d kernels, want 1", turn, got)
+		}
+		e.want(sum, 6, 15)
+		again := e.d.Stats().Recomputes - before.Recomputes
+		if want := int64(max(0, 1-turn)); again != want {
+			t.Errorf("turn %d: computed again %d times, want %d", turn, again, want)
+		}
+	}
+	if n := e.d.Stats().Explorations; n != 3 { // without it, it alone, and with it
+		t.Errorf("%d explorations, want 3", n)
+	}
+}
+
+// A dear result that somebody else reads is in memory, and stays there.
+func TestDearResultsOfOtherRowsAreKept(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2, 2}, 1, 2, 3, 4)
+	sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
+	back := e.record(ir.Slice, ir.Shape{2, 1}, &ir.Attr{Start: []int{1, 0}, Step: []int{-1, 1}}, t1(sum))
+	e.want(e.op(ir.Sub, t1(x), t1(back)), -6, -5, 0, 1)
+	e.want(sum, 3, 7)
+	if n := e.d.Stats().Recomputes; n != 0 {
+		t.Errorf("computed again %d times", n)
+	}
+}
+
+// Starts and steps are not part of a plan, and a plan for padding along one dim
+// is none for padding along another.
+func TestMovesAtOtherPlaces(t *testing.T) {
+	e := open(t)
+	pad := func(start, step []int, shape ir.Shape, want ...float32) {
+		x := e.host(e.place(), ir.Shape{1, 2}, 1, 2)
+		p := e.record(ir.Pad, shape, &ir.Attr{Start: start, Step: step}, t1(x), f1(9))
+		e.want(mul(e, p, 1), want...)
+	}
+	pad([]int{0, 1}, []int{1, 1}, ir.Shape{1, 4}, 9, 1, 2, 9)
+	pad([]int{0, 0}, []int{1, 1}, ir.Shape{1, 4}, 1, 2, 9, 9)
+	pad([]int{0, 2}, []int{1, 1}, ir.Shape{1, 4}, 9, 9, 1, 2)
+	pad([]int{0, 1}, []int{1, 2}, ir.Shape{1, 4}, 9, 1, 9, 2)
+	pad([]int{0, 0}, []int{1, 3}, ir.Shape{1, 4}, 1, 9, 9, 2)
+	pad([]int{1, 0}, []int{1, 1}, ir.Shape{2, 2}, 9, 9, 1, 2)
+	pad([]int{0, 0}, []int{1, 1}, ir.Shape{2, 2}, 1, 2, 9, 9)
+	if n := e.d.Stats().Explorations; n != 3 {
+		t.Errorf("%d explorations, want 3", n)
+	}
+}
+
+// Indices go into what lies as no strides describe by way of a dense copy.
+func TestLookUpInAnOddView(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{2, 3}, 0, 1, 2, 3, 4, 5)
+	y := add(e, x, 0)
+	tr := e.record(ir.Permute, nil, &ir.Attr{Axes: []int{1, 0}}, t1(y))
+	flat := e.record(ir.Reshape, ir.Shape{6}, nil, t1(tr)) // 0 3 1 4 2 5
+	e.want(y, 0, 1, 2, 3, 4, 5)
+	e.want(flat, 0, 3, 1, 4, 2, 5)
+	idx := new(Value)
+	var data []byte
+	for _, i := range []uint32{5, 0, 1} {
+		data = binary.NativeEndian.AppendUint32(data, i)
+	}
+	FromHost(idx, e.place(), ir.Int32, ir.Shape{3}, data)
+	for range 2 {
+		e.want(mul(e, e.record(ir.Gather, nil, &ir.Attr{Axes: []int{0}}, t1(flat), t1(idx)), 2), 10, 0, 6)
+	}
+	if n := e.d.Stats().Fallbacks; n != 2 {
+		t.Errorf("%d copies counted, want 2", n)
+	}
+}
+
+// A window of what is in memory is a view.
+func TestWindowIsAView(t *testing.T) {
+	e := open(t)
+	x := e.host(e.place(), ir.Shape{5}, 0, 1, 2, 3, 4)
+	w := e.record(ir.Window, ir.Shape{2, 3}, &ir.Attr{Axes: []int{0}, Step: []int{2, 1}}, t1(x))
+	e.want(w, 0, 1, 2, 2, 3, 4)
+	if n := e.d.Stats().Kernels; n != 0 {
+		t.Errorf("%d kernels for a view", n)
+	}
+}

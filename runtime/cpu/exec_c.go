@@ -103,7 +103,7 @@ func (e *cExecutor) runNative(list []ready) error {
 func launchBytes(r *ready) uintptr {
 	plan := r.plan()
 	n := uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) + uintptr(len(r.l.Scalars))*8 +
-		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{})
+		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{}) + dotBytes(r)
 	for i := range plan.Phases {
 		n += uintptr(len(plan.Phases[i].Reduces)) * unsafe.Sizeof(C.mr_reduce{})
 	}
@@ -143,6 +143,9 @@ func (e *cExecutor) write(c *C.mr_launch, r *ready) {
 	}
 	c.args.scalars = unsafe.SliceData(scalars)
 	e.phases(c, r)
+	if r.dot != nil {
+		e.dot(c, r)
+	}
 }
 
 func (e *cExecutor) phases(c *C.mr_launch, r *ready) {

@@ -41,6 +41,10 @@ const goThreadBytes = 64 << 10
 func (e *goExecutor) run(list []ready) error {
 	for i := range list {
 		r := list[i] // a copy: the order of dims is chosen anew
+		if r.dot != nil {
+			e.dot(&r)
+			continue
+		}
 		if r.p.hasRows {
 			r.mode = modeRows
 			e.rows(&r)
@@ -131,4 +135,3 @@ func argsOf(r *ready) args {
 	}
 	return a
 }
-

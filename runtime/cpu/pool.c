@@ -25,8 +25,10 @@ typedef struct worker {
 	mr_pool *pool;
 	int who;
 	pthread_t thread;
-	void *scratch;
-	mr_i64 size;
+	struct memory {
+		void *p;
+		mr_i64 size;
+	} own, walker;
 } worker;
 
 struct mr_pool {
@@ -143,8 +145,10 @@ void mr_pool_close(mr_pool *p)
 	pthread_mutex_unlock(&p->lock);
 	for (int i = 1; i < p->n; i++)
 		pthread_join(p->workers[i].thread, NULL);
-	for (int i = 0; i <= p->n; i++)
-		free(p->workers[i].scratch);
+	for (int i = 0; i <= p->n; i++) {
+		free(p->workers[i].own.p);
+		free(p->workers[i].walker.p);
+	}
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -181,17 +185,19 @@ void mr_split(mr_pool *p, int n, mr_i64 total, mr_i64 grain, mr_share fn, void *
 	}
 }
 
-void *mr_scratch(mr_pool *p, int who, mr_i64 bytes)
+static void *reserve(struct memory *m, mr_i64 bytes)
 {
-	worker *w = &p->workers[who];
-	if (w->size < bytes) {
-		free(w->scratch);
-		w->size = 0;
-		if (posix_memalign(&w->scratch, 64, (size_t)bytes) != 0) {
-			w->scratch = NULL;
+	if (m->size < bytes) {
+		free(m->p);
+		m->size = 0;
+		if (posix_memalign(&m->p, 64, (size_t)bytes) != 0) {
+			m->p = NULL;
 			return NULL;
 		}
-		w->size = bytes;
+		m->size = bytes;
 	}
-	return w->scratch;
+	return m->p;
 }
+
+void *mr_scratch(mr_pool *p, int who, mr_i64 bytes) { return reserve(&p->workers[who].own, bytes); }
+void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes) { return reserve(&p->workers[who].walker, bytes); }

@@ -17,6 +17,7 @@ type ready struct {
 	outputs int64     // of the kept dims
 	empty   bool      // nothing to do
 	rowOrder
+	dot *dotOrder // of a contraction
 }
 
 // plan is what walkers know of the phases that will run.
@@ -50,7 +51,12 @@ func (d *device) prepare(l *runtime.Launch) (ready, error) {
 		return r, nil
 	}
 	r.threads = min(r.total*p.perItem/threadBytes+1, int64(max(d.cfg.Threads, 1)))
-	if p.hasRows {
+	switch {
+	case p.parts != nil:
+		if err := r.orderDot(); err != nil {
+			return r, err
+		}
+	case p.hasRows:
 		r.orderRows()
 	}
 	d.account(&r)
@@ -145,6 +151,9 @@ func (r *ready) guard(i int) uint32 {
 
 // classKey of the launch, in the order it runs in.
 func (r *ready) classKey() classKey {
+	if r.dot != nil {
+		return r.dotKey()
+	}
 	key := classKey{cols: r.mode == modeCols}
 	l := r.l
 	inner, n := r.innermost(l.Rank)
@@ -189,6 +198,9 @@ func (r *ready) rowRank() int {
 
 // choose finds compiled code, or has it made.
 func (d *device) choose(r *ready) {
+	if r.dot != nil && r.plain() {
+		return // there is nothing to compile
+	}
 	if d.comp == nil {
 		d.interpreted(r)
 		return

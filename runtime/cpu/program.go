@@ -24,8 +24,9 @@ type program struct {
 	making sync.Mutex
 
 	hasRows bool
-	writes  []bool // per operand
-	perItem int64  // bytes that a point touches, for the choice of threads
+	parts   *dotParts // of a contraction
+	writes  []bool    // per operand
+	perItem int64     // bytes that a point touches, for the choice of threads
 }
 
 // compiled is a schedule as loaded code.
@@ -51,6 +52,9 @@ func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
 	var err error
 	if p.sched, err = newSchedule(p, codegen.PhaseOptions{}); err != nil {
 		return nil, err
+	}
+	if p.sched.plan.Contraction() {
+		p.parts = partsOf(p.rows)
 	}
 	for _, s := range p.rows.Stores {
 		p.writes[s.Operand] = true

@@ -12,6 +12,7 @@ const (
 	modeNone mode = iota // nothing is reduced
 	modeRows             // kept dims, then reduced dims
 	modeCols             // kept dims but the last, reduced dims, the last kept dim
+	modeDot              // a contraction: see dotOrder
 )
 
 // rowOrder is how the rows of a launch are walked.

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "contract_run.h"
 #include "fpenv.h"
-#include "run.h"
 
 /* Bytes of work that pay for one more thread: waking it and waiting for it
  * costs a few microseconds. */
@@ -61,8 +61,12 @@ int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
 	for (mr_i64 i = 0; i < n && !failed; i++) {
 		if (list[i].mode == MR_NONE)
 			failed = run_elementwise(p, &list[i]);
+		else if (list[i].mode == MR_DOT)
+			failed = mr_run_dot(p, list[i].dot);
 		else
 			failed = mr_run_rows(p, &list[i]);
+		if (!failed && list[i].args.fault && list[i].args.fault->set)
+			failed = (int)i + 1; /* what comes after would use what was not read */
 	}
 	mr_fpenv_restore(saved);
 	return failed;

@@ -41,7 +41,8 @@ typedef struct mr_temp {
 enum {
 	MR_NONE = 0, /* no rows: one phase over all points */
 	MR_ROWS = 1, /* kept dims, then reduced dims */
-	MR_COLS = 2  /* kept dims but the last, reduced dims, the last kept dim */
+	MR_COLS = 2, /* kept dims but the last, reduced dims, the last kept dim */
+	MR_DOT = 3   /* a contraction, which has domains of its own */
 };
 
 typedef struct mr_launch {
@@ -59,6 +60,7 @@ typedef struct mr_launch {
 	mr_i64 nphases, ntemps;
 	const mr_phase *phases;
 	const mr_temp *temps;
+	const struct mr_dot *dot; /* MR_DOT */
 } mr_launch;
 
 typedef struct mr_pool mr_pool;
@@ -80,9 +82,12 @@ int mr_pool_threads(const mr_pool *p);
  * number of threads: at least so many bytes, 64-byte aligned; NULL where it is
  * refused. Contents last until the next call for it. */
 void *mr_scratch(mr_pool *p, int who, mr_i64 bytes);
+/* The same, of another memory, for what runs inside a job that uses the first. */
+void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes);
 
 /* Runs n launches in order. One call at a time per pool. Returns 0, or -1
- * where scratch memory is refused: then nothing further has run. */
+ * where scratch memory is refused, or the number, counted from 1, of the launch
+ * that met an index out of range: then nothing further has run. */
 int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n);
 
 /* One launch with rows; a part of mr_run. */

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -28,9 +27,9 @@ type schedule struct {
 // phasePlan is what walkers know of a schedule.
 type phasePlan struct {
 	*codegen.Schedule
-	pointTemps int64 // bytes of the temporaries that a point has
-	sweeps     int   // phases over points
-	reduces    int   // the most that one phase has
+	pointTemps int64      // bytes of the temporaries that a point has
+	sweeps     int        // phases over points
+	reduces    int        // the most that one phase has
 	empty      [][]uint64 // of phases and their reduces: what a fold of nothing gives
 	scans      bool
 	sorts      bool
@@ -39,8 +38,6 @@ type phasePlan struct {
 // kernelSymbol is the name of the function of a printed kernel; phases are
 // numbered.
 const kernelSymbol = "mr_kernel"
-
-var errContraction = errors.New("contraction not available")
 
 func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 	s := &schedule{prog: p}
@@ -71,9 +68,6 @@ func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 
 func planPhases(s *codegen.Schedule) (*phasePlan, error) {
 	p := &phasePlan{Schedule: s}
-	if s.Contraction() {
-		return nil, errContraction
-	}
 	for _, t := range s.Temps {
 		if !t.Row {
 			p.pointTemps += int64(t.DT.Size())
@@ -125,6 +119,8 @@ type classKey struct {
 	points, rows [maxOperands / 32]uint64
 	guarded      [2]bool // an output of such a phase has stride 0 along an outer dim
 	cols         bool
+	dot          bool // a contraction: points is of its first phase, rows of its last
+	second       [maxOperands / 32]uint64
 }
 
 // maxOperands is what a classKey has room for; maxPhaseOperands counts
@@ -141,10 +137,12 @@ func setClass(k *[maxOperands / 32]uint64, i int, c codegen.AccessClass) {
 // variant is what the printer needs for a phase. Rows of temporaries lie
 // densely, as do their points; along a row a row's value stands still, unless
 // rows are columns.
-func (k *classKey) variant(ph *codegen.Phase, temps []codegen.Temp) cgo.Variant {
+func (k *classKey) variant(i int, ph *codegen.Phase, temps []codegen.Temp) cgo.Variant {
 	of, guarded := &k.points, k.guarded[0]
 	if ph.Level == codegen.Row {
 		of, guarded = &k.rows, k.guarded[1]
+	} else if k.dot && i == partB {
+		of = &k.second
 	}
 	v := cgo.Variant{Guarded: guarded}
 	n := len(ph.Operands) - len(temps)
@@ -186,7 +184,7 @@ func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {
 		if len(s.Phases) > 1 {
 			name = fmt.Sprintf("%s_%d", kernelSymbol, i)
 		}
-		units = append(units, cgo.Unit{Name: name, Kernel: ph.Kernel, Variant: v.key.variant(ph, s.Temps)})
+		units = append(units, cgo.Unit{Name: name, Kernel: ph.Kernel, Variant: v.key.variant(i, ph, s.Temps)})
 	}
 	return units, s, nil
 }

@@ -1,0 +1,330 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// dotParts are the operands that each part of a kernel with a contraction
+// touches: what is multiplied, by what, and what happens to the results.
+type dotParts [3][]int
+
+// The parts of a contraction, which are its phases.
+const (
+	partA = iota
+	partB
+	partEnd
+)
+
+// partsOf is nil for kernels without a contraction. The kernel is one that is
+// not lowered: what lowering leaves of a part touches no more than the part.
+func partsOf(k *codegen.Kernel) *dotParts {
+	s := codegen.Phases(k, codegen.PhaseOptions{})
+	if !k.HasRows() || !s.Contraction() {
+		return nil
+	}
+	var parts dotParts
+	for i := range s.Phases {
+		seen := make([]bool, len(k.Operands))
+		ph := s.Phases[i].Kernel
+		for _, in := range ph.Body {
+			switch in.Op {
+			case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+				if slot := int(uint32(in.Imm)); slot < len(seen) {
+					seen[slot] = true
+				}
+			}
+		}
+		for _, st := range ph.Stores {
+			seen[st.Operand] = true
+		}
+		for slot, yes := range seen {
+			if yes {
+				parts[i] = append(parts[i], slot)
+			}
+		}
+	}
+	return &parts
+}
+
+// dotOrder is how the dims of a contraction's launch are visited. The engine
+// multiplies x, by rows, with y, by columns; either may be part A.
+type dotOrder struct {
+	batch, rows, cols, k []int // dims of the launch, outermost first; those of size 1 left out
+	m, n, depth          int64
+	batches              int64
+	views                [3]dotView // of x, of y, of the results
+}
+
+// dotView is the domain of a part: the dims of the batch, then an outer and an
+// inner group. Neighbouring dims that all operands of the part walk as one are
+// one.
+type dotView struct {
+	part         int // which is also its phase
+	lead, rank   int // dims of the batch, of all
+	innerAt      int // the inner group's first
+	dim          [runtime.MaxRank]int
+	size         [runtime.MaxRank]int64
+	outer, inner int64
+	flat         bool // either group is one dim
+	alongK       bool // sides: k is the inner group
+}
+
+// noDim is the place of a group without dims.
+const noDim = -1
+
+// still reports that no operand of a part moves along a dim.
+func (r *ready) still(part, dim int) bool {
+	for _, i := range r.p.parts[part] {
+		if r.l.Args[i].Stride[dim] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// orderDot sorts the dims of a launch: along rows only part A moves, along
+// columns only part B, along the batch both.
+func (r *ready) orderDot() error {
+	l, o := r.l, &dotOrder{}
+	if l.Rank > runtime.MaxRank-2 {
+		return fmt.Errorf("a contraction over %d dims, %d are possible", l.Rank, runtime.MaxRank-2)
+	}
+	r.mode, r.dot = modeDot, o
+	var a, b []int
+	for d := range l.Rank {
+		switch {
+		case l.Dims[d] == 1:
+		case d >= l.Kept:
+			o.k = append(o.k, d)
+		case r.still(partB, d):
+			a = append(a, d)
+		case r.still(partA, d):
+			b = append(b, d)
+		default:
+			o.batch = append(o.batch, d)
+		}
+	}
+	x, y := partA, partB
+	o.rows, o.cols = a, b
+	if r.rowsInner(a, b) {
+		x, y, o.rows, o.cols = partB, partA, b, a
+	}
+	o.m, o.n, o.depth, o.batches = r.count(o.rows), r.count(o.cols), r.count(o.k), r.count(o.batch)
+	for d := l.Kept; d < l.Rank; d++ {
+		if l.Dims[d] == 0 {
+			o.depth = 0
+		}
+	}
+	o.views[0] = r.side(x, o.rows, true)
+	o.views[1] = r.side(y, o.cols, false)
+	o.views[2] = r.view(partEnd, o.rows, o.cols)
+	return nil
+}
+
+func (r *ready) count(dims []int) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= r.l.Dims[d]
+	}
+	return n
+}
+
+// rowsInner reports results that lie densely along the last of dims a and not
+// along the last of b. The engine writes runs of columns.
+func (r *ready) rowsInner(a, b []int) bool {
+	if len(a) == 0 {
+		return false
+	}
+	votes := 0
+	for _, i := range r.p.parts[partEnd] {
+		acc := &r.l.Args[i]
+		if r.p.rows.Operands[i].Kind != codegen.Output {
+			continue
+		}
+		if acc.Stride[a[len(a)-1]] == 1 {
+			votes++
+		}
+		if len(b) > 0 && acc.Stride[b[len(b)-1]] == 1 {
+			votes--
+		}
+	}
+	return votes > 0 && len(b) > 0
+}
+
+// side chooses the direction in which the operands of a side are read in
+// longer runs.
+func (r *ready) side(part int, own []int, alongK bool) dotView {
+	k := r.dot.k
+	votes := int64(0)
+	for _, i := range r.p.parts[part] {
+		acc := &r.l.Args[i]
+		votes += r.run(acc, k) - r.run(acc, own)
+	}
+	if votes > 0 || votes == 0 && alongK {
+		v := r.view(part, own, k)
+		v.alongK = true
+		return v
+	}
+	return r.view(part, k, own)
+}
+
+// run is how many neighbouring elements an access reads along dims.
+func (r *ready) run(acc *runtime.Access, dims []int) int64 {
+	const enough = 64
+	n := int64(1)
+	for i := len(dims) - 1; i >= 0 && len(acc.Stages) == 0 && acc.Stride[dims[i]] == n; i-- {
+		n *= r.l.Dims[dims[i]]
+	}
+	return min(n, enough)
+}
+
+func (r *ready) view(part int, outer, inner []int) dotView {
+	v := dotView{part: part, outer: r.count(outer), inner: r.count(inner)}
+	r.group(&v, r.dot.batch)
+	v.lead = v.rank
+	for _, dims := range [][]int{outer, inner} {
+		v.innerAt = v.rank
+		if r.group(&v, dims); v.rank == v.innerAt {
+			v.dim[v.rank], v.size[v.rank] = noDim, 1
+			v.rank++
+		}
+	}
+	v.flat = v.rank == v.lead+2 && !r.guards(&v)
+	return v
+}
+
+// group adds dims to a view.
+func (r *ready) group(v *dotView, dims []int) {
+	first := v.rank
+	for _, d := range dims {
+		if v.rank > first && r.joins(v.part, v.dim[v.rank-1], d) {
+			v.rank--
+			v.size[v.rank] *= r.l.Dims[d]
+		} else {
+			v.size[v.rank] = r.l.Dims[d]
+		}
+		v.dim[v.rank] = d
+		v.rank++
+	}
+}
+
+// joins reports that stepping along dim outer is for all operands of a part
+// stepping over the whole of dim inner.
+func (r *ready) joins(part, outer, inner int) bool {
+	for _, i := range r.p.parts[part] {
+		acc := &r.l.Args[i]
+		if acc.Stride[outer] != acc.Stride[inner]*r.l.Dims[inner] {
+			return false
+		}
+	}
+	return true
+}
+
+// stride of an operand along place d of a view.
+func (v *dotView) stride(acc *runtime.Access, d int) int64 {
+	if v.dim[d] == noDim {
+		return 0
+	}
+	return acc.Stride[v.dim[d]]
+}
+
+// guard of an output in the places of a view.
+func (r *ready) viewGuard(v *dotView, i int) uint32 {
+	if v.part != partEnd || r.p.rows.Operands[i].Kind != codegen.Output {
+		return 0
+	}
+	var g uint32
+	for d := range v.rank {
+		if v.size[d] > 1 && v.stride(&r.l.Args[i], d) == 0 {
+			g |= 1 << d
+		}
+	}
+	return g
+}
+
+// guards reports an output that not every result is stored in.
+func (r *ready) guards(v *dotView) bool {
+	for _, i := range r.p.parts[v.part] {
+		if r.viewGuard(v, i) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// tempStride is how the result, a row of a tile, moves along place d.
+func (v *dotView) tempStride(d int) int64 {
+	if d < v.innerAt {
+		return 0
+	}
+	dense := int64(1)
+	for _, n := range v.size[d+1 : v.rank] {
+		dense *= n
+	}
+	return dense
+}
+
+// inMemory gives the operand that a side is, as it lies in memory, or -1. The
+// plan is the one that runs.
+func (r *ready) inMemory(v *dotView, plan *phasePlan) int {
+	ph := plan.Phases[v.part].Kernel
+	if !v.flat || len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || ph.Body[0].Args[0] != ir.None {
+		return -1
+	}
+	slot := int(uint32(ph.Body[0].Imm))
+	if len(r.l.Args[slot].Stages) > 0 {
+		return -1
+	}
+	return slot
+}
+
+// sink gives the operand that takes the results as they are, or -1.
+func (r *ready) sink(plan *phasePlan) int {
+	v := &r.dot.views[2]
+	ph := plan.Phases[partEnd].Kernel
+	if !v.flat || len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || len(ph.Stores) != 1 {
+		return -1
+	}
+	slot := ph.Stores[0].Operand
+	acc := &r.l.Args[slot]
+	if int(uint32(ph.Body[0].Imm)) != len(r.l.Args) || len(acc.Stages) > 0 {
+		return -1
+	}
+	if inner := v.stride(acc, v.rank-1); inner != 1 && v.inner != 1 {
+		return -1
+	}
+	return slot
+}
+
+// plain reports a contraction from memory to memory: no phase is evaluated.
+func (r *ready) plain() bool {
+	plan := r.sched.plan
+	return r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
+}
+
+// dotKey is classKey of a contraction.
+func (r *ready) dotKey() classKey {
+	key := classKey{dot: true}
+	for n := range r.dot.views {
+		v := &r.dot.views[n]
+		last := v.rank - 1
+		for i := range r.l.Args {
+			acc := runtime.Access{Stages: r.l.Args[i].Stages}
+			acc.Stride[0] = v.stride(&r.l.Args[i], last)
+			c := codegen.Classify(&acc, 0, v.size[last])
+			setClass([]*[maxOperands / 32]uint64{&key.points, &key.second, &key.rows}[v.part], i, c)
+			if r.viewGuard(v, i)&^(1<<last) != 0 {
+				key.guarded[1] = true
+			}
+		}
+	}
+	return key
+}
+
+// phaseWork is what evaluating a point of a phase costs, in multiplications of
+// the engine.
+func (r *ready) phaseWork(part int) int64 { return 8 * int64(r.sched.tier0[part].work) }

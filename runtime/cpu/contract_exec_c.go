@@ -1,0 +1,110 @@
+//go:build cgo && unix
+
+package cpu
+
+/*
+#include "contract_run.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// dotBytes is the arena memory that dot takes.
+func dotBytes(r *ready) uintptr {
+	if r.dot == nil {
+		return 0
+	}
+	return unsafe.Sizeof(C.mr_dot{}) + 3*uintptr(len(r.l.Args)+1)*unsafe.Sizeof(C.mr_operand{})
+}
+
+// dot writes what a contraction's walker needs beside a launch whose operands
+// and phases are written.
+func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
+	plan, o := r.plan(), r.dot
+	level, _ := nativeLevel()
+	d := &arenaSlice[C.mr_dot](&e.arena, 1)[0]
+	*d = C.mr_dot{nops: C.mr_i64(len(r.l.Args) + 1), temp: C.mr_i64(len(r.l.Args)), level: C.mr_i64(level)}
+	q := &d.c
+	q.m, q.n, q.k = C.mr_i64(o.m), C.mr_i64(o.n), C.mr_i64(o.depth)
+	q._type, q.rank = contractTypes[plan.Temps[0].DT], C.mr_i64(len(o.batch))
+	for i, dim := range o.batch {
+		q.dims[i] = C.mr_i64(r.l.Dims[dim])
+	}
+	for i, to := range [...]struct {
+		side *C.mr_side
+		view *C.mr_view
+	}{{&q.x, &d.x}, {&q.y, &d.y}} {
+		v := &o.views[i]
+		if slot := r.inMemory(v, plan); slot >= 0 {
+			e.memory(to.side, r, v, slot)
+			continue
+		}
+		to.side.kind = C.MR_SIDE_FILL_I
+		if v.alongK {
+			to.side.kind = C.MR_SIDE_FILL_K
+		}
+		e.view(to.view, c, r, v)
+		q.work += C.mr_i64(r.phaseWork(v.part))
+	}
+	if slot := r.sink(plan); slot >= 0 {
+		a, v := &r.l.Args[slot], &o.views[2]
+		size := int64(plan.Temps[0].DT.Size())
+		q.out = unsafe.Add(a.Buf.(*buffer).p, a.Offset*size)
+		q.outrow = C.mr_i64(v.stride(a, v.lead))
+		e.batch(&q.outbatch, r, a)
+	} else {
+		d.drains = 1
+		e.view(&d.z, c, r, &o.views[2])
+		q.work += C.mr_i64(r.phaseWork(partEnd))
+	}
+	c.dot = d
+}
+
+// memory is a side that is an operand as it lies.
+func (e *cExecutor) memory(s *C.mr_side, r *ready, v *dotView, slot int) {
+	a := &r.l.Args[slot]
+	outer, inner := C.mr_i64(v.stride(a, v.lead)), C.mr_i64(v.stride(a, v.lead+1))
+	s.kind = C.MR_SIDE_MEM
+	s.base = unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.rows.Operands[slot].DT.Size()))
+	s.stride, s.kstride = outer, inner
+	if !v.alongK {
+		s.stride, s.kstride = inner, outer
+	}
+	e.batch(&s.batch, r, a)
+}
+
+func (e *cExecutor) batch(to *[runtime.MaxRank]C.mr_i64, r *ready, a *runtime.Access) {
+	for i, dim := range r.dot.batch {
+		to[i] = C.mr_i64(a.Stride[dim])
+	}
+}
+
+// view is the domain of a phase that is evaluated.
+func (e *cExecutor) view(to *C.mr_view, c *C.mr_launch, r *ready, v *dotView) {
+	to.phase = (*C.mr_phase)(unsafe.Add(unsafe.Pointer(c.phases), uintptr(v.part)*unsafe.Sizeof(C.mr_phase{})))
+	to.lead, to.outer, to.inner = C.mr_i64(v.lead), C.mr_i64(v.outer), C.mr_i64(v.inner)
+	if v.flat {
+		to.flat = 1
+	}
+	to.args = c.args
+	to.args.rank = C.mr_i64(v.rank)
+	all := len(r.l.Args)
+	ops := arenaSlice[C.mr_operand](&e.arena, all+1)
+	copy(ops, unsafe.Slice(c.args.ops, all))
+	ops[all] = C.mr_operand{}
+	for d := range v.rank {
+		to.args.dims[d] = C.mr_i64(v.size[d])
+		ops[all].stride[d] = C.mr_i64(v.tempStride(d))
+	}
+	for i := range all {
+		ops[i].guard = C.mr_u32(r.viewGuard(v, i))
+		for d := range v.rank {
+			ops[i].stride[d] = C.mr_i64(v.stride(&r.l.Args[i], d))
+		}
+	}
+	to.args.ops = unsafe.SliceData(ops)
+}

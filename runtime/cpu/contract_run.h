@@ -1,0 +1,33 @@
+/* Kernels with a contraction: what the engine of contract.h reads and writes
+ * is memory where it can be, else it comes from evaluating phases. */
+#ifndef MR_CONTRACT_RUN_H
+#define MR_CONTRACT_RUN_H
+
+#include "contract.h"
+
+/* A phase over the points of a side, or over the results. Its domain is the
+ * dims of the batch, then those of the outer group, then those of the inner
+ * one. For a side that is filled along k these are its rows or columns and k;
+ * for one filled the other way, k and its rows or columns; for results, rows
+ * and columns. */
+typedef struct mr_view {
+	const mr_phase *phase;
+	mr_args args;         /* bufs, scratch and code are set by the walker */
+	mr_i64 lead;          /* dims of the batch */
+	mr_i64 outer, inner;  /* points of the groups */
+	mr_i64 flat;          /* each group is one dim: blocks are evaluated whole */
+} mr_view;
+
+typedef struct mr_dot {
+	mr_contract c;        /* fills, drain and their contexts are set by the walker */
+	mr_view x, y, z;      /* z is the last phase; phases of views that are memory are not looked at */
+	mr_i64 nops;          /* operands of every phase */
+	mr_i64 temp;          /* the one that is the result */
+	mr_i64 drains;        /* the sink is z, not memory */
+	mr_i64 level;         /* ISA level */
+} mr_dot;
+
+/* Runs one. Returns 0, or -1 where scratch memory is refused. */
+int mr_run_dot(mr_pool *p, const mr_dot *d);
+
+#endif

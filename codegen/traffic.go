@@ -14,10 +14,16 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 			continue
 		}
 		n := int64(elemSize[o.DT])
+		points := int64(1) // at each of which an index may find another element
 		for d := range l.Rank {
 			if l.Args[i].Stride[d] != 0 || l.Dims[d] == 0 {
 				n *= l.Dims[d]
+			} else {
+				points *= l.Dims[d]
 			}
+		}
+		if size := l.Args[i].IndexSize; size > 0 && l.Args[i].IndexStride != 0 {
+			n *= min(size, points)
 		}
 		if o.Kind == Output {
 			written += n

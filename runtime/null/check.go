@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -16,11 +17,12 @@ func (d *Device) check(k *codegen.Kernel, l *runtime.Launch) error {
 		return fmt.Errorf("%d scalars, the kernel has %d", len(l.Scalars), len(k.Scalars))
 	case l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank:
 		return fmt.Errorf("rank %d with %d kept dims", l.Rank, l.Kept)
-	case len(k.Reduces) == 0 && l.Kept != l.Rank:
+	case !k.HasRows() && l.Kept != l.Rank:
 		return fmt.Errorf("%d reduced dims in a kernel that reduces nothing", l.Rank-l.Kept)
 	}
+	guarded := guardedLoads(k)
 	for i := range l.Args {
-		if k.Operands[i].Kind == codegen.Index {
+		if k.Operands[i].Kind == codegen.Index || guarded[i] {
 			continue
 		}
 		lo, hi, empty := reach(&l.Args[i], l.Dims[:l.Rank])
@@ -31,14 +33,26 @@ func (d *Device) check(k *codegen.Kernel, l *runtime.Launch) error {
 			return fmt.Errorf("operand %d: %w", i, err)
 		}
 	}
-	for i, r := range k.Reduces {
-		for dim := l.Kept; dim < l.Rank; dim++ {
-			if l.Args[r.Operand].Stride[dim] != 0 {
-				return fmt.Errorf("reduction %d: its output moves along reduced dim %d", i, dim)
+	for i, o := range k.Operands {
+		for dim := l.Kept; o.Row && dim < l.Rank; dim++ {
+			if l.Args[i].Stride[dim] != 0 {
+				return fmt.Errorf("operand %d: it moves along reduced dim %d", i, dim)
 			}
 		}
 	}
 	return nil
+}
+
+// guardedLoads are the operands that are read only where a value says so: the
+// access may reach beyond their memory.
+func guardedLoads(k *codegen.Kernel) []bool {
+	guarded := make([]bool, len(k.Operands))
+	for _, in := range k.Body {
+		if in.Op == ir.Load && in.Args[0] != ir.None || in.Op == ir.LoadAt && in.Args[1] != ir.None {
+			guarded[uint32(in.Imm)] = true
+		}
+	}
+	return guarded
 }
 
 // reach is the lowest and highest element an access touches; for staged
@@ -47,6 +61,11 @@ func reach(a *runtime.Access, dims []int64) (lo, hi int64, empty bool) {
 	lo, hi, empty = bounds(a.Offset, dims, a.Stride[:len(dims)])
 	for _, s := range a.Stages {
 		lo, hi, _ = bounds(s.Offset, s.Dims, s.Stride)
+	}
+	if most := a.IndexStride * (a.IndexSize - 1); most < 0 {
+		lo += most
+	} else if a.IndexSize > 0 {
+		hi += most
 	}
 	return lo, hi, empty
 }

@@ -116,9 +116,46 @@ func TestBadLaunches(t *testing.T) {
 	}
 }
 
+// A guarded load may reach beyond its memory, any other may not; an index
+// reaches what it may name.
+func TestGuardedAndIndexed(t *testing.T) {
+	d := New(Options{})
+	run := func(text string, offset, stride, size int64) error {
+		p, err := d.Build(parse(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := runtime.Launch{Prog: p, Rank: 1, Kept: 1, Args: make([]runtime.Access, 3)}
+		l.Dims[0] = 4
+		for i := range l.Args {
+			if l.Args[i].Buf, err = d.Alloc(16); err != nil {
+				t.Fatal(err)
+			}
+			l.Args[i].Stride[0] = 1
+		}
+		l.Args[0].Offset, l.Args[0].IndexStride, l.Args[0].IndexSize = offset, stride, size
+		return d.Run([]runtime.Launch{l})
+	}
+	const head = "in 0 : float32\nin 1 : int32\nout 2 : float32\n%0 = load 1 : int32\n"
+	const guarded = head + "%1 = lt %0 %0 : bool\n%2 = load 0 %1 : float32\nstore 2 %2"
+	if err := run(guarded, -2, 0, 0); err != nil {
+		t.Error(err)
+	}
+	const indexed = head + "%1 = loadat 0 error %0 : float32\nstore 2 %1"
+	if err := run(indexed, -4, 4, 1); err == nil {
+		t.Error("an index before the memory went unnoticed")
+	}
+	if err := run(indexed, 0, 1, 2); err == nil {
+		t.Error("an index past the end went unnoticed")
+	}
+	if err := run(indexed, 0, 0, 9); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReduction(t *testing.T) {
 	d := New(Options{})
-	p, err := d.Build(parse(t, "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nsum 1 %0"))
+	p, err := d.Build(parse(t, "in 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = sum %0 : float32\nstore 1 %1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,37 @@
+package codegen
+
+import (
+	"testing"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// TestTraffic: what is repeated counts once, and of what indices point into no
+// more than it has, nor more than is looked up.
+func TestTraffic(t *testing.T) {
+	k, err := Parse("in 0 : float32\nin 1 : float32\nin 2 : int32\nout 3 : float32 row\n" +
+		"%0 = load 2 : int32\n%1 = loadat 0 error %0 : float32\n%2 = load 1 : float32\n%3 = dot %1 %2 : float32\nstore 3 %3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size [ir.NumDTypes]int
+	for d := ir.Bool; d < ir.NumDTypes; d++ {
+		size[d] = d.Size()
+	}
+	for _, c := range []struct{ table, read int64 }{
+		{100, 4 * (15*7 + 3*7 + 5)}, // at most a row of 7 per result, 3 rows of 7, 5 indices
+		{2, 4 * (2*7 + 3*7 + 5)},
+	} {
+		l := &runtime.Launch{Rank: 3, Kept: 2, Args: make([]runtime.Access, 4)}
+		l.Dims[0], l.Dims[1], l.Dims[2] = 5, 3, 7
+		l.Args[0].Stride[2], l.Args[0].IndexStride, l.Args[0].IndexSize = 1, 7, c.table
+		l.Args[1].Stride[1], l.Args[1].Stride[2] = 7, 1
+		l.Args[2].Stride[0] = 1
+		l.Args[3].Stride[0], l.Args[3].Stride[1] = 3, 1
+		read, written := Traffic(k, l, &size)
+		if read != c.read || written != 60 {
+			t.Errorf("table of %d: %d read, %d written, want %d and 60", c.table, read, written, c.read)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package millrace
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // ConvOptions say how a convolution moves. The zero value is stride 1, no
 // padding, no dilation, one group. Lists have an element per spatial dimension,
@@ -10,8 +13,18 @@ type ConvOptions struct {
 	Dilation []int
 	Padding  [][2]int // elements of 0 put before and after
 	Groups   int
-	// OutputPadding adds elements behind those of a transposed convolution.
+	// OutputPadding adds elements behind those of a transposed convolution; for
+	// others it is ErrShape.
 	OutputPadding []int
+}
+
+// reach is how far the last element of a window is from its first; false where
+// no int holds it.
+func (w Window) reach() (int, bool) {
+	if w.Size > 1 && w.Dilation > math.MaxInt/(w.Size-1) {
+		return 0, false
+	}
+	return (w.Size - 1) * w.Dilation, true
 }
 
 // Conv convolves t, of shape (batch, channels, spatial…) with one or two spatial
@@ -37,7 +50,10 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 // ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv]
 // with respect to its input: t is (batch, channels, spatial…), kernels are
 // (channels, outputs/groups, size…), and stride, padding and dilation are those
-// of the convolution that it undoes. Otherwise as [Tensor.Conv].
+// of the convolution that it undoes. Along each dimension of n elements there
+// are (n-1)·stride + (size-1)·dilation + 1 less the padding, plus the output
+// padding; none left is ErrShape, as is a dimension of no elements. Otherwise as
+// [Tensor.Conv].
 func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "convtranspose"
 	ws, groups, err := t.convWindows(name, kernels, opt, 0)
@@ -48,18 +64,22 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	// kernel from its other end.
 	pads := make([]Padding, t.Rank())
 	flip := make([]int, len(ws))
-	for i := range ws {
-		w := ws[i].withDefaults()
-		reach := (w.Size - 1) * w.Dilation
+	for i, w := range ws {
+		reach, ok := w.reach()
 		extra := 0
 		if len(opt.OutputPadding) > 0 {
 			extra = opt.OutputPadding[i]
 		}
-		pads[2+i] = Padding{Before: reach - w.Before, After: reach - w.After + extra, Between: w.Stride - 1}
+		pads[2+i] = Padding{Before: reach - w.Before, After: reach - w.After, Between: w.Stride - 1}
+		size, _, ok2 := Padding{Before: reach, After: extra, Between: w.Stride - 1}.size(t.shape()[2+i])
+		if !ok || !ok2 || extra < 0 || t.shape()[2+i] == 0 || size-w.Before-w.After <= 0 {
+			return failed(name, shapeErr("%v with kernels %v, padding %d and %d, output padding %d: no result", t.shape(), kernels.shape(), w.Before, w.After, extra), t, kernels)
+		}
+		pads[2+i].After += extra
 		ws[i] = Window{Size: w.Size, Dilation: w.Dilation}
 		flip[i] = 2 + i
 	}
-	spread := t.Pad(0, pads...)
+	spread := t.padded(name, 0, pads)
 	mirrored := kernels.Flip(flip...)
 	// (groups*c, o, …) to (groups*o, c, …)
 	k := mirrored.shape()
@@ -91,10 +111,17 @@ func (t *Tensor) convWindows(name string, kernels *Tensor, opt ConvOptions, in i
 	switch {
 	case spatial < 1 || spatial > 2 || len(k) != len(x):
 		return nil, 0, shapeErr("%v with kernels %v: one or two spatial dimensions", x, k)
+	case t.DType() != kernels.DType():
+		return nil, 0, dtypeErr("%v with kernels %v; use Cast", t.DType(), kernels.DType())
+	case t.DType() == Bool:
+		return nil, 0, dtypeErr("%v tensors: numbers only", t.DType())
 	case opt.Groups < 0 || x[1]%groups != 0 || k[0]%groups != 0:
 		return nil, 0, shapeErr("%v with kernels %v in %d groups", x, k, opt.Groups)
 	case in == 1 && k[1] != x[1]/groups || in == 0 && k[0] != x[1]:
 		return nil, 0, shapeErr("%v with kernels %v in %d groups: channels differ", x, k, groups)
+	}
+	if in == 1 && len(opt.OutputPadding) > 0 {
+		return nil, 0, shapeErr("output padding %v: for transposed convolutions only", opt.OutputPadding)
 	}
 	for _, n := range []int{len(opt.Stride), len(opt.Dilation), len(opt.Padding), len(opt.OutputPadding)} {
 		if n != 0 && n != spatial {
@@ -116,10 +143,7 @@ func (t *Tensor) convWindows(name string, kernels *Tensor, opt ConvOptions, in i
 		w = w.withDefaults()
 		n, err := w.over(x[2+i])
 		if err == nil && n == 0 && in == 1 {
-			err = shapeErr("kernels %v are larger than %v", k, x)
-		}
-		if err == nil && len(opt.OutputPadding) > 0 && (opt.OutputPadding[i] < 0 || in == 1) {
-			err = shapeErr("output padding %d", opt.OutputPadding[i])
+			err = shapeErr("kernels %v are larger than %v with %d and %d elements of padding", k, x, w.Before, w.After)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -145,10 +169,10 @@ func conv(name string, x, kernels *Tensor, ws []Window, groups int) *Tensor {
 		sum = append(sum, place+i)
 	}
 	win := x.windows(name, axes, ws, 0)
-	if win.Err() != nil {
-		return win
-	}
 	w := win.shape()
+	if len(w) == 0 {
+		return win // carries an error
+	}
 	gx := win.Reshape(slices.Concat([]int{in[0], groups, in[1] / groups}, w[2:])...)
 	gk := kernels.Reshape(slices.Concat([]int{groups, k[0] / groups}, k[1:])...)
 	r := contract(name, gx, lx, gk, lk, out, sum)

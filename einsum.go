@@ -11,8 +11,8 @@ import (
 // "ij,jk->ik" is the matrix product, "bij,bkj->bik" a batch of products with the
 // second operand transposed, "ii->i" the diagonal, "ij->" the sum. Each letter
 // names a dimension, of one size wherever it stands (1 broadcasts); an ellipsis
-// stands for leading dimensions, which broadcast. Letters missing behind the
-// arrow are summed over. Without an arrow the result has the letters that occur
+// stands for any number of dimensions, which broadcast from their last. What is
+// missing behind the arrow, an ellipsis too, is summed over. Without an arrow the result has the letters that occur
 // once, in alphabetical order, behind the ellipsis.
 //
 // A specification that does not parse or does not fit the shapes is ErrShape.
@@ -26,6 +26,9 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 	for _, t := range operands {
 		if r := unknown(name, t); r != nil {
 			return r
+		}
+		if t.DType() == Bool {
+			return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), operands...)
 		}
 	}
 	in, out, err := parseEinsum(spec, operands)
@@ -44,6 +47,9 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 			d, ls, ok := diagonal(operands[i], in[i])
 			if !ok {
 				break
+			}
+			if d == nil {
+				return failed(name, shapeErr("%q for %v: a diagonal of a matrix that is not square", spec, operands[i].shape()), operands...)
 			}
 			operands = slices.Clone(operands)
 			operands[i], in[i] = d, ls
@@ -157,8 +163,8 @@ func letters(s string) ([]int, error) {
 }
 
 // diagonal views the first two dimensions of t that have one label as their
-// diagonal, in the last place; false where there are none. Sizes differ at
-// most in that they broadcast.
+// diagonal, in the last place; false where there are none. It is nil where
+// their sizes differ.
 func diagonal(t *Tensor, labels []int) (*Tensor, []int, bool) {
 	for i, l := range labels {
 		j := slices.Index(labels[:i], l)
@@ -176,7 +182,7 @@ func diagonal(t *Tensor, labels []int) (*Tensor, []int, bool) {
 		}
 		n := shape[i]
 		if shape[j] != n {
-			return failed("einsum", shapeErr("%v: a diagonal of %d and %d elements", shape, shape[j], n), t), append(left, l), true
+			return nil, nil, true
 		}
 		p := t.Permute(append(order, j, i)...)
 		flat := p.Reshape(append(slices.Clone(outer), n*n)...)

@@ -114,8 +114,9 @@ func modeOf(mode []IndexMode) (IndexMode, error) {
 // Scatter gives t with elements combined with those of u: for every position of
 // indices, in row-major order, the element of t at that position with the place
 // along axis replaced by the index takes part. Indices, Int32 or Int64, and u,
-// of t's dtype (else ErrDType), have one shape, of t's rank and no larger than t
-// along the other dimensions (else ErrShape). A negative axis counts from the
+// of t's dtype (else ErrDType), have one shape, which is t's but for the size
+// along axis (else ErrShape). Adding and the like are for numbers, CombineSet for
+// every dtype, else ErrDType. A negative axis counts from the
 // last. Modes are as for [Tensor.TakeAlong].
 func (t *Tensor) Scatter(indices, u *Tensor, axis int, how Combine, mode ...IndexMode) *Tensor {
 	const name = "scatter"

@@ -10,8 +10,8 @@ import (
 // it is (…, m, n), where the leading dimensions broadcast. A vector on the left
 // is a row, on the right a column, and its dimension is missing from the
 // result; two vectors give a 0-d tensor. Both have one dtype of numbers, which
-// is the result's (else ErrDType; integers wrap); a 0-d operand, or inner
-// dimensions that differ, are ErrShape.
+// is the result's (else ErrDType; integers wrap); a 0-d operand, inner
+// dimensions that differ, and leading ones that do not broadcast are ErrShape.
 //
 // Each element of the result is summed in an order that depends on k only
 // (docs/numerics.md), so a row of a batch has the bits it has alone. Transposed
@@ -135,39 +135,35 @@ func labelled(rank int, axes []int) []int {
 // order, and those in sum are summed over. Every label of out and sum is in lt
 // or lu, and no operand has a label twice. Sizes of equal labels are equal or 1.
 func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int) *Tensor {
-	if t.DType() != u.DType() {
-		return failed(name, dtypeErr("%v and %v; use Cast", t.DType(), u.DType()), t, u)
+	switch dt := t.DType(); {
+	case dt != u.DType():
+		return failed(name, dtypeErr("%v and %v; use Cast", dt, u.DType()), t, u)
+	case dt == Bool:
+		return failed(name, dtypeErr("%v tensors: numbers only", dt), t, u)
+	case len(out) > ir.MaxRank:
+		return failed(name, shapeErr("%v and %v: a result of %d dimensions, %d are possible", t.shape(), u.shape(), len(out), ir.MaxRank), t, u)
 	}
 	all := slices.Concat(out, sum)
-	if len(all) > ir.MaxRank {
-		return failed(name, shapeErr("%v and %v: %d dimensions in all, %d are possible", t.shape(), u.shape(), len(all), ir.MaxRank), t, u)
-	}
-	shape := make([]int, len(all))
-	for i, l := range all {
-		shape[i] = 1
-		for _, o := range []struct {
-			ls []int
-			in ir.Shape
-		}{{lt, t.shape()}, {lu, u.shape()}} {
-			if d := slices.Index(o.ls, l); d >= 0 && o.in[d] != 1 {
-				if shape[i] != 1 && shape[i] != o.in[d] {
-					return failed(name, shapeErr("%v and %v: dimensions of %d and %d elements", t.shape(), u.shape(), shape[i], o.in[d]), t, u)
-				}
-				shape[i] = o.in[d]
+	size := map[int]int{}
+	for _, o := range []struct {
+		labels []int
+		shape  ir.Shape
+	}{{lt, t.shape()}, {lu, u.shape()}} {
+		for d, l := range o.labels {
+			n, known := size[l]
+			if known && n != 1 && o.shape[d] != 1 && n != o.shape[d] {
+				return failed(name, shapeErr("%v and %v: dimensions of %d and %d elements", t.shape(), u.shape(), n, o.shape[d]), t, u)
+			}
+			if !known || n == 1 {
+				size[l] = o.shape[d]
 			}
 		}
 	}
-	axes := make([]int, len(sum))
-	for i := range axes {
-		axes[i] = len(out) + i
+	if len(all) > ir.MaxRank {
+		return merged(t, lt, u, lu, out, sum, size)
 	}
-	x, y := spread(t, lt, all, shape), spread(u, lu, all, shape)
-	var r *Tensor
-	if len(axes) > 0 {
-		r = dot(x, y, axes)
-	} else {
-		r = x.Mul(y)
-	}
+	x, y := spread(t, lt, all, size), spread(u, lu, all, size)
+	r := x.product(y, len(out), len(all))
 	for _, v := range []*Tensor{x, y} {
 		if v != t && v != u {
 			done(v)
@@ -176,13 +172,74 @@ func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []
 	return r
 }
 
+// product multiplies two tensors of one shape and sums over the axes from
+// first up to end, if there are any.
+func (t *Tensor) product(u *Tensor, first, end int) *Tensor {
+	if first == end {
+		return t.Mul(u)
+	}
+	var axes []int
+	for a := first; a < end; a++ {
+		axes = append(axes, a)
+	}
+	return dot(t, u, axes)
+}
+
+// merged is contract where all labels together would be more dimensions than
+// there can be: those of one kind become one dimension.
+func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size map[int]int) *Tensor {
+	var batch, rows, columns []int
+	for _, l := range out {
+		switch {
+		case !slices.Contains(lt, l):
+			columns = append(columns, l)
+		case !slices.Contains(lu, l):
+			rows = append(rows, l)
+		default:
+			batch = append(batch, l)
+		}
+	}
+	b, m, n, k := elements(batch, size), elements(rows, size), elements(columns, size), elements(sum, size)
+	flat := func(t *Tensor, labels, own []int, shape ...int) *Tensor {
+		x := spread(t, labels, slices.Concat(batch, own, sum), size)
+		y := x.Reshape(shape...)
+		if x != t {
+			done(x)
+		}
+		z := y.Expand(b, m, n, k)
+		done(y)
+		return z
+	}
+	x, y := flat(t, lt, rows, b, m, 1, k), flat(u, lu, columns, b, 1, n, k)
+	r := x.product(y, 3, 4)
+	apart := slices.Concat(batch, rows, columns)
+	shape, order := make([]int, len(out)), make([]int, len(out))
+	for i, l := range apart {
+		shape[i] = size[l]
+		order[slices.Index(out, l)] = i
+	}
+	wide := r.Reshape(shape...)
+	ordered := wide.Permute(order...)
+	done(x, y, r, wide)
+	return ordered
+}
+
+// elements is the product of the sizes of labels.
+func elements(labels []int, size map[int]int) int {
+	n := 1
+	for _, l := range labels {
+		n *= size[l]
+	}
+	return n
+}
+
 // spread views t with a dimension for every label of all, in that order, of the
 // sizes given; t itself where it is so already.
-func spread(t *Tensor, labels, all, shape []int) *Tensor {
+func spread(t *Tensor, labels, all []int, size map[int]int) *Tensor {
 	var order []int
-	grown := make([]int, len(all))
+	shape, grown := make([]int, len(all)), make([]int, len(all))
 	for i, l := range all {
-		grown[i] = 1
+		shape[i], grown[i] = size[l], 1
 		if d := slices.Index(labels, l); d >= 0 {
 			order = append(order, d)
 			grown[i] = t.shape()[d]

@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"math"
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
@@ -22,16 +23,39 @@ func Concat(axis int, ts ...*Tensor) *Tensor {
 		}
 	}
 	list, err := axesOf([]int{axis}, ts[0].Rank())
+	if err == nil {
+		err = oneKind(ts, func(i int) bool { return i == list[0] })
+	}
 	if err != nil {
 		return failed(name, err, ts...)
 	}
-	// Halves of halves, so that an element passes few selections.
 	if len(ts) == 1 {
 		return ts[0].Reshape(ts[0].shape()...)
 	}
 	return concat(list, ts)
 }
 
+// oneKind reports tensors of different dtypes, ranks, or sizes but along the
+// axes that may differ.
+func oneKind(ts []*Tensor, may func(axis int) bool) error {
+	first := ts[0].shape()
+	for _, t := range ts[1:] {
+		s := t.shape()
+		if t.DType() != ts[0].DType() {
+			return dtypeErr("%v and %v; use Cast", ts[0].DType(), t.DType())
+		}
+		same := len(s) == len(first)
+		for i := 0; same && i < len(s); i++ {
+			same = s[i] == first[i] || may(i)
+		}
+		if !same {
+			return shapeErr("%v and %v", first, s)
+		}
+	}
+	return nil
+}
+
+// concat joins halves of halves, so that an element passes few selections.
 func concat(axis []int, ts []*Tensor) *Tensor {
 	if len(ts) == 1 {
 		return ts[0]
@@ -51,25 +75,37 @@ func concat(axis []int, ts []*Tensor) *Tensor {
 }
 
 // Stack puts tensors of one shape and dtype side by side along a new axis of
-// the result; negative axes count from the result's last. Without tensors, or
-// with shapes that differ, the result is ErrShape.
+// the result; negative axes count from the result's last. Dtypes that differ are
+// ErrDType; no tensors, shapes that differ, an axis that is not there, and a
+// result of more than 8 dimensions are ErrShape.
 func Stack(axis int, ts ...*Tensor) *Tensor {
 	const name = "stack"
 	if len(ts) == 0 {
 		return failed(name, shapeErr("no tensors"))
 	}
-	parts := make([]*Tensor, len(ts))
-	for i, t := range ts {
+	for _, t := range ts {
 		if r := unknown(name, t); r != nil {
 			return r
 		}
-		if !t.shape().Equal(ts[0].shape()) {
-			return failed(name, shapeErr("%v and %v", ts[0].shape(), t.shape()), ts...)
-		}
+	}
+	err := oneKind(ts, func(int) bool { return false })
+	rank := ts[0].Rank() + 1
+	switch {
+	case err != nil:
+	case rank > ir.MaxRank:
+		err = shapeErr("%v along a new axis: more than %d dimensions", ts[0].shape(), ir.MaxRank)
+	case axis < -rank || axis >= rank:
+		err = shapeErr("axis %d of a result of rank %d", axis, rank)
+	}
+	if err != nil {
+		return failed(name, err, ts...)
+	}
+	parts := make([]*Tensor, len(ts))
+	for i, t := range ts {
 		parts[i] = t.Unsqueeze(axis)
 	}
 	if axis < 0 {
-		axis += ts[0].Rank() + 1
+		axis += rank
 	}
 	r := Concat(axis, parts...)
 	done(parts...)
@@ -78,12 +114,12 @@ func Stack(axis int, ts ...*Tensor) *Tensor {
 
 // Padding says how many elements Pad puts before and after a dimension, and
 // between each two neighbours of it. Negative numbers take elements away at the
-// ends, and are ErrShape between.
+// ends, what is put there first, and are ErrShape between.
 type Padding struct{ Before, After, Between int }
 
 // Pad surrounds t with a value, which takes t's dtype as in [Tensor.AddScalar].
 // Paddings are given per dimension, for the last ones where fewer than t has;
-// more are ErrShape.
+// more are ErrShape, as is taking away more elements than there are.
 func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
 	const name = "pad"
 	if r := unknown(name, t); r != nil {
@@ -96,23 +132,38 @@ func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
 	if !ok {
 		return unheld(ir.Pad, t, value)
 	}
-	return t.padded(bits, pads)
+	return t.padded(name, bits, pads)
+}
+
+// size is how many elements n become where nothing is taken away, and where
+// nothing is added at the ends; false where no int holds it.
+func (p Padding) size(n int) (out, grown int, ok bool) {
+	before, after := max(0, p.Before), max(0, p.After)
+	if n > 1 && p.Between > (math.MaxInt-n)/(n-1) {
+		return 0, 0, false
+	}
+	grown = n + max(0, n-1)*p.Between
+	if before > math.MaxInt-grown || after > math.MaxInt-grown-before {
+		return 0, 0, false
+	}
+	return grown + before + after, grown, true
 }
 
 // padded is Pad with the value as bits of t's dtype.
-func (t *Tensor) padded(bits uint64, pads []Padding) *Tensor {
-	const name = "pad"
+func (t *Tensor) padded(name string, bits uint64, pads []Padding) *Tensor {
 	in := t.shape()
 	pads = append(make([]Padding, len(in)-len(pads)), pads...)
 	attr := &ir.Attr{Start: make([]int, len(in)), Step: make([]int, len(in))}
 	out, cut, cutting := slices.Clone(in), make([]Range, len(in)), false
 	for i, p := range pads {
-		if p.Between < 0 {
+		if p.Between < 0 || p.Between == math.MaxInt {
 			return failed(name, shapeErr("%d elements between those of dimension %d", p.Between, i), t)
 		}
-		grown := in[i] + max(0, in[i]-1)*p.Between
-		attr.Start[i], attr.Step[i] = max(0, p.Before), 1+p.Between
-		out[i] = grown + max(0, p.Before) + max(0, p.After)
+		size, grown, ok := p.size(in[i])
+		if !ok {
+			return failed(name, shapeErr("%v with %+v in dimension %d: more elements than can be addressed", in, p, i), t)
+		}
+		attr.Start[i], attr.Step[i], out[i] = max(0, p.Before), 1+p.Between, size
 		if p.Before < 0 || p.After < 0 {
 			if grown+p.Before+p.After < 0 {
 				return failed(name, shapeErr("%v less %d and %d in dimension %d", in, -p.Before, -p.After, i), t)
@@ -120,6 +171,9 @@ func (t *Tensor) padded(bits uint64, pads []Padding) *Tensor {
 			cutting = true
 			cut[i] = R(max(0, -p.Before), out[i]-max(0, -p.After))
 		}
+	}
+	if err := out.Check(); err != nil {
+		return failed(name, shapeErr("%v", err), t)
 	}
 	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), {Bits: bits}}
@@ -147,7 +201,10 @@ func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 	if err != nil {
 		return failed(name, err, t, u)
 	}
-	if !broadcastsTo(u.shape(), shape) {
+	switch {
+	case u.DType() != t.DType():
+		return failed(name, dtypeErr("%v into %v; use Cast", u.DType(), t.DType()), t, u)
+	case !broadcastsTo(u.shape(), shape):
 		return failed(name, shapeErr("%v into %v of %v", u.shape(), shape, t.shape()), t, u)
 	}
 	wide := u.Expand(shape...)
@@ -181,7 +238,7 @@ func (t *Tensor) constant(value float64) *Tensor {
 
 // Tile repeats t as a whole: reps times along each dimension, the last ones
 // where fewer are given than t has. More reps add dimensions in front. A
-// negative number is ErrShape.
+// number, and a result that cannot be, are ErrShape.
 func (t *Tensor) Tile(reps ...int) *Tensor {
 	const name = "tile"
 	if r := unknown(name, t); r != nil {
@@ -194,7 +251,7 @@ func (t *Tensor) Tile(reps ...int) *Tensor {
 	rank := max(len(in), len(reps))
 	in = append(slices.Repeat([]int{1}, rank-len(in)), in...)
 	reps = append(slices.Repeat([]int{1}, rank-len(reps)), reps...)
-	return t.repeated(in, reps, true)
+	return t.repeated(name, in, reps, true)
 }
 
 // Repeat repeats each element n times along an axis. A negative axis counts from
@@ -213,14 +270,18 @@ func (t *Tensor) Repeat(n, axis int) *Tensor {
 	}
 	reps := slices.Repeat([]int{1}, t.Rank())
 	reps[list[0]] = n
-	return t.repeated(slices.Clone(t.shape()), reps, false)
+	return t.repeated(name, slices.Clone(t.shape()), reps, false)
 }
 
 // repeated views t, of shape in, with a dimension of size 1 beside each that is
 // repeated, before it or behind it, and expands that.
-func (t *Tensor) repeated(in, reps []int, before bool) *Tensor {
-	var split, wide, out []int
+func (t *Tensor) repeated(name string, in, reps []int, before bool) *Tensor {
+	var split, wide []int
+	var out ir.Shape
 	for i, n := range in {
+		if n > 0 && reps[i] > math.MaxInt/n {
+			return failed(name, shapeErr("%d times %d elements", reps[i], n), t)
+		}
 		out = append(out, n*reps[i])
 		switch {
 		case reps[i] == 1:
@@ -231,8 +292,11 @@ func (t *Tensor) repeated(in, reps []int, before bool) *Tensor {
 			split, wide = append(split, n, 1), append(wide, n, reps[i])
 		}
 	}
+	if err := out.Check(); err != nil {
+		return failed(name, shapeErr("%v", err), t)
+	}
 	if len(split) > ir.MaxRank {
-		return t.repeatedInTurn(in, reps, before)
+		return t.repeatedInTurn(name, in, reps, before)
 	}
 	a := t.Reshape(split...)
 	b := a.Expand(wide...)
@@ -243,7 +307,7 @@ func (t *Tensor) repeated(in, reps []int, before bool) *Tensor {
 
 // repeatedInTurn repeats one dimension after another, where all at once would
 // take more dimensions than there are.
-func (t *Tensor) repeatedInTurn(in, reps []int, before bool) *Tensor {
+func (t *Tensor) repeatedInTurn(name string, in, reps []int, before bool) *Tensor {
 	r := t.Reshape(in...)
 	for i := range in {
 		if reps[i] == 1 {
@@ -257,7 +321,7 @@ func (t *Tensor) repeatedInTurn(in, reps []int, before bool) *Tensor {
 			merged[2] *= n
 		}
 		flat := r.Reshape(merged...)
-		more := flat.repeated(merged, []int{1, reps[i], 1}, before)
+		more := flat.repeated(name, merged, []int{1, reps[i], 1}, before)
 		in = slices.Clone(in)
 		in[i] *= reps[i]
 		next := more.Reshape(in...)
@@ -280,10 +344,12 @@ func (t *Tensor) Roll(n, axis int) *Tensor {
 		return failed(name, err, t)
 	}
 	size := t.shape()[list[0]]
-	if size == 0 {
+	if size > 0 {
+		n = (n%size + size) % size
+	}
+	if size == 0 || n == 0 {
 		return t.Reshape(t.shape()...)
 	}
-	n = (n%size + size) % size
 	head, tail := make([]Range, list[0]+1), make([]Range, list[0]+1)
 	head[list[0]], tail[list[0]] = R(0, size-n), R(size-n, size)
 	a, b := t.Slice(head...), t.Slice(tail...)
@@ -293,8 +359,8 @@ func (t *Tensor) Roll(n, axis int) *Tensor {
 }
 
 // Triu keeps the elements on and above diagonal k of the last two dimensions
-// and makes the others 0. Diagonal 0 is the main one, positive ones are above
-// it. Numbers only, else ErrDType; a rank below 2 is ErrShape.
+// and makes the others 0, or false. Diagonal 0 is the main one, positive ones
+// are above it. A rank below 2 is ErrShape.
 func (t *Tensor) Triu(k int) *Tensor { return t.triangle("triu", k, (*Tensor).Ge) }
 
 // Tril keeps the elements on and below diagonal k, otherwise as [Tensor.Triu].
@@ -305,13 +371,11 @@ func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tenso
 		return r
 	}
 	in := t.shape()
-	switch {
-	case len(in) < 2:
+	if len(in) < 2 {
 		return failed(name, shapeErr("%v is no matrix", in), t)
-	case t.DType() == Bool:
-		return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), t)
 	}
 	m, n := in[len(in)-2], in[len(in)-1]
+	k = min(max(k, -m), n) // further out all diagonals are one
 	col := ArangeOn(t.Stream(), Int32, 0, float64(n), 1)
 	diagonal := ArangeOn(t.Stream(), Int32, float64(k), float64(k+m), 1)
 	row := diagonal.Unsqueeze(-1)
@@ -330,7 +394,8 @@ func (t *Tensor) MaskedFill(mask *Tensor, value float64) *Tensor {
 
 // OneHot adds a last dimension of n elements, 1 in dtype dt at the position that
 // t names and 0 elsewhere; positions out of range give zeros only. t is of
-// integers, else ErrDType; a negative n is ErrShape.
+// integers, and dt of tensors, else ErrDType; a negative n, or a result of more
+// than 8 dimensions, is ErrShape.
 func (t *Tensor) OneHot(n int, dt DType) *Tensor {
 	const name = "onehot"
 	if r := unknown(name, t); r != nil {
@@ -339,11 +404,20 @@ func (t *Tensor) OneHot(n int, dt DType) *Tensor {
 	switch {
 	case !t.DType().IsInt():
 		return failed(name, dtypeErr("%v tensor: integers only", t.DType()), t)
+	case !dt.Tensor():
+		return failed(name, dtypeErr("%v is no dtype of tensors", dt), t)
 	case n < 0:
 		return failed(name, shapeErr("%d classes", n), t)
+	case t.Rank() == ir.MaxRank:
+		return failed(name, shapeErr("%v: more than %d dimensions", t.shape(), ir.MaxRank), t)
 	}
 	at := t.Unsqueeze(-1)
-	all := ArangeOn(t.Stream(), t.DType(), 0, float64(n), 1)
+	if t.DType().Bits() < 32 { // it may not hold n
+		wide := at.Cast(Int32)
+		done(at)
+		at = wide
+	}
+	all := ArangeOn(t.Stream(), at.DType(), 0, float64(n), 1)
 	hit := at.Eq(all)
 	r := hit.Cast(dt)
 	done(at, all, hit)

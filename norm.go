@@ -8,13 +8,12 @@ import (
 
 // Softmax is exp(t - max) / sum(exp(t - max)) along an axis: positive numbers
 // that add up to 1. Floats only, else ErrDType. A negative axis counts from the
-// last; one that is not there, or has no elements while others have, is
-// ErrShape. Along an axis with a NaN or +Inf, or of -Inf only, the result is NaN.
+// last; one that is not there or has no elements is ErrShape. Along an axis with a NaN or +Inf, or of -Inf only, the result is NaN.
 //
 // It is written from public ops and fuses as they do, with what comes before
 // and after it.
 func (t *Tensor) Softmax(axis int) *Tensor {
-	return overRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
+	return overFullRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
 		d := belowMax(x, axes)
 		e := d.Exp()
 		sum := reduce(ir.Sum, e, axes, true)
@@ -28,7 +27,7 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 // t - max - log(sum(exp(t - max))), which stays accurate where the softmax
 // vanishes.
 func (t *Tensor) LogSoftmax(axis int) *Tensor {
-	return overRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
+	return overFullRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
 		d := belowMax(x, axes)
 		e := d.Exp()
 		sum := reduce(ir.Sum, e, axes, true)
@@ -140,9 +139,9 @@ func broadcastsTo(from, to ir.Shape) bool {
 // CrossEntropy is, for every row of logits along the last axis, the negative
 // logarithm of the softmax at the row's target: logsumexp(row) - row[target].
 // Targets are Int32 or Int64 (else ErrDType) and have the shape of logits
-// without the last axis (else ErrShape); so has the result. A target out of
-// range is ErrIndex when the result is computed. Logits are floats, else
-// ErrDType.
+// without the last axis, which has elements (else ErrShape); so has the result.
+// A target out of range is ErrIndex when the result is computed. Logits are
+// floats, else ErrDType.
 func CrossEntropy(logits, targets *Tensor) *Tensor {
 	const name = "crossentropy"
 	for _, t := range []*Tensor{logits, targets} {
@@ -157,7 +156,7 @@ func CrossEntropy(logits, targets *Tensor) *Tensor {
 	case !ir.IndexDTypes.Has(targets.DType()):
 		return failed(name, dtypeErr("%v targets: Int32 or Int64", targets.DType()), logits, targets)
 	}
-	return overRows(name, logits, []int{-1}, func(x *Tensor, axes []int) *Tensor {
+	return overFullRows(name, logits, []int{-1}, func(x *Tensor, axes []int) *Tensor {
 		all := logSumExp(x, axes, true)
 		at := targets.Unsqueeze(-1)
 		own := x.TakeAlong(at, -1)

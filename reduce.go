@@ -72,8 +72,8 @@ func (t *Tensor) ArgMax(axes ...int) *Tensor { return position(ir.ArgMax, t, Int
 func (t *Tensor) ArgMin(axes ...int) *Tensor { return position(ir.ArgMin, t, Int64, axes) }
 
 // ArgMaxAs is [Tensor.ArgMax] with the dtype of the result, Int32 or Int64
-// (else ErrDType), for devices without Int64. Positions that an Int32 cannot
-// hold wrap.
+// (else ErrDType), for devices without Int64. More elements than an Int32 can
+// number are ErrShape.
 func (t *Tensor) ArgMaxAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMax, t, dt, axes) }
 
 // ArgMinAs is [Tensor.ArgMin] with the dtype of the result as in [Tensor.ArgMaxAs].

@@ -47,7 +47,7 @@ func (t *Tensor) ArgSortAs(dt DType, axis int, descending bool) *Tensor {
 }
 
 // TopK gives the k largest elements along an axis, largest first, and their
-// positions, Int64. NaN counts as smallest of all, as in
+// positions, Int64. Numbers only, else ErrDType. NaN counts as smallest of all, as in
 // [Tensor.SortDescending]; equal elements keep their order. A k below 0 or above
 // the axis is ErrShape.
 func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
@@ -56,8 +56,12 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 		return r, r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
-	if err == nil && (k < 0 || k > t.shape()[list[0]]) {
+	switch {
+	case err != nil:
+	case k < 0 || k > t.shape()[list[0]]:
 		err = shapeErr("%d of the %d elements along axis %d", k, t.shape()[list[0]], list[0])
+	case t.DType() == Bool:
+		err = dtypeErr("%v tensor: numbers only", t.DType())
 	}
 	if err != nil {
 		r := failed(name, err, t)
@@ -69,7 +73,9 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 	}
 	head[list[0]] = R(0, k)
 	sorted, order := t.SortDescending(list[0]), t.ArgSortDescending(list[0])
-	return sorted.Slice(head...), order.Slice(head...)
+	values, positions = sorted.Slice(head...), order.Slice(head...)
+	done(sorted, order)
+	return values, positions
 }
 
 // along records an op of one axis.

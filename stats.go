@@ -45,12 +45,12 @@ func (t *Tensor) StdKeep(ddof int, axes ...int) *Tensor {
 // all -Inf the result is -Inf. Floats only, else ErrDType; no elements are
 // ErrShape. Axes are as for [Tensor.Sum].
 func (t *Tensor) LogSumExp(axes ...int) *Tensor {
-	return statistic("logsumexp", t, axes, false, logSumExp)
+	return overFullRows("logsumexp", t, axes, func(x *Tensor, list []int) *Tensor { return logSumExp(x, list, false) })
 }
 
 // LogSumExpKeep is [Tensor.LogSumExp] with the axes kept as dimensions of size 1.
 func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
-	return statistic("logsumexp", t, axes, true, logSumExp)
+	return overFullRows("logsumexp", t, axes, func(x *Tensor, list []int) *Tensor { return logSumExp(x, list, true) })
 }
 
 // Norm1 is the sum of the absolute values along the axes, which are removed, or
@@ -71,6 +71,18 @@ func (t *Tensor) Norm2Keep(axes ...int) *Tensor { return statistic("norm2", t, a
 // rowFunc computes something along axes. The tensor is of a float type that is
 // computed in itself, the axes are resolved.
 type rowFunc func(t *Tensor, axes []int, keep bool) *Tensor
+
+// overFullRows is [overRows] for what has no value in a row without elements.
+func overFullRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) *Tensor) *Tensor {
+	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor {
+		for _, a := range list {
+			if x.shape()[a] == 0 {
+				return failed(name, shapeErr("axis %d of %v is empty", a, x.shape()), x)
+			}
+		}
+		return f(x, list)
+	})
+}
 
 func statistic(name string, t *Tensor, axes []int, keep bool, f rowFunc) *Tensor {
 	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor { return f(x, list, keep) })

@@ -32,11 +32,14 @@ func (w Window) over(n int) (int, error) {
 	if w.Size < 1 || w.Stride < 1 || w.Dilation < 1 || w.Before < 0 || w.After < 0 {
 		return 0, shapeErr("window %+v", w)
 	}
-	left := n + w.Before + w.After - (w.Size-1)*w.Dilation - 1
-	if left < 0 {
+	all, _, ok := Padding{Before: w.Before, After: w.After}.size(n)
+	if !ok {
+		return 0, shapeErr("window %+v over %d elements", w, n)
+	}
+	if all == 0 || w.Size-1 > (all-1)/w.Dilation { // a division, so that nothing overflows
 		return 0, nil
 	}
-	return left/w.Stride + 1, nil
+	return (all-1-(w.Size-1)*w.Dilation)/w.Stride + 1, nil
 }
 
 // whole reports the window of one element that changes nothing.
@@ -88,7 +91,7 @@ func (t *Tensor) windows(name string, axes []int, ws []Window, fill uint64) *Ten
 	}
 	r := t
 	if padding {
-		r = t.padded(fill, pads)
+		r = t.padded(name, fill, pads)
 	}
 	for i := len(axes) - 1; i >= 0; i-- {
 		a, w := axes[i], ws[i]
@@ -129,7 +132,10 @@ var reductions = [...]ir.Op{ReduceSum: ir.Sum, ReduceMax: ir.Max, ReduceMin: ir.
 // that is not possible is ErrShape, as is one larger than its dimension with its
 // padding.
 func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
-	const name = "reducewindow"
+	return t.reduceWindow("reducewindow", how, windows)
+}
+
+func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Tensor {
 	if r := unknown(name, t); r != nil {
 		return r
 	}
@@ -160,6 +166,9 @@ func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 	if len(axes) == 0 {
 		return t.Reshape(t.shape()...)
 	}
+	if lead := axes[0]; lead > 1 && t.Rank()+len(axes) > ir.MaxRank {
+		return t.reduceWindowFlat(name, how, lead, windows[len(windows)-(t.Rank()-lead):])
+	}
 	op := reductions[how]
 	v := t.windows(name, axes, ws, ir.FoldStart(op, t.DType()))
 	inside := make([]int, len(axes))
@@ -171,12 +180,30 @@ func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 	return r
 }
 
+// reduceWindowFlat is reduceWindow with the first dimensions, which no window
+// moves along, as one: with their windows there would be too many.
+func (t *Tensor) reduceWindowFlat(name string, how Reduction, lead int, windows []Window) *Tensor {
+	in := t.shape()
+	flat := t.Reshape(slices.Concat([]int{in[:lead].Elems()}, in[lead:])...)
+	joined := flat.reduceWindow(name, how, windows)
+	done(flat)
+	if joined.Rank() == 0 {
+		return joined // carries an error
+	}
+	r := joined.Reshape(slices.Concat(in[:lead], joined.shape()[1:])...)
+	done(joined)
+	return r
+}
+
 // MaxPool is the largest element of every window over the last dimensions:
 // [Tensor.ReduceWindow] with [ReduceMax].
-func (t *Tensor) MaxPool(windows ...Window) *Tensor { return t.ReduceWindow(ReduceMax, windows...) }
+func (t *Tensor) MaxPool(windows ...Window) *Tensor {
+	return t.reduceWindow("maxpool", ReduceMax, windows)
+}
 
 // AvgPool is the mean of every window over the last dimensions. Padding is not
-// counted: each sum is divided by the number of elements of t in its window.
+// counted: each sum is divided by the number of elements of t in its window, and
+// a window without any gives NaN.
 // Floats only, else ErrDType; otherwise as [Tensor.ReduceWindow].
 func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 	const name = "avgpool"
@@ -187,9 +214,9 @@ func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 		return failed(name, shapeErr("%d windows for %v", len(windows), t.shape()), t)
 	}
 	return overRows(name, t, nil, func(x *Tensor, _ []int) *Tensor {
-		sum := x.ReduceWindow(ReduceSum, windows...)
-		if sum.Err() != nil {
-			return sum
+		sum := x.reduceWindow(name, ReduceSum, windows)
+		if sum.Rank() != x.Rank() {
+			return sum // carries an error
 		}
 		shape := slices.Repeat([]int{1}, x.Rank())
 		for i := range windows {
@@ -197,7 +224,7 @@ func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 			shape[d] = x.shape()[d]
 		}
 		ones := FullOn(x.Stream(), x.DType(), 1, shape...)
-		count := ones.ReduceWindow(ReduceSum, windows...)
+		count := ones.reduceWindow(name, ReduceSum, windows)
 		r := sum.Div(count)
 		done(sum, ones, count)
 		return r

@@ -136,10 +136,10 @@ func writeTable(w io.Writer, r *Report) error {
 
 func writeNotes(w io.Writer, r *Report) error {
 	said := map[string]bool{}
-	once := func(format string, args ...any) {
-		if line := fmt.Sprintf(format, args...); !said[line] {
-			said[line] = true
-			fmt.Fprint(w, line)
+	once := func(what string, ms number, kind string) { // of the first row that has it
+		if !ms.missing() && !said[what] {
+			said[what] = true
+			fmt.Fprintf(w, "%s: %s ms%s\n", what, short(ms), kind)
 		}
 	}
 	fmt.Fprintln(w)
@@ -147,15 +147,9 @@ func writeNotes(w io.Writer, r *Report) error {
 		if row.Error != "" {
 			fmt.Fprintf(w, "%s, %s, %s: %s\n", row.Device, row.Variant, row.Mode, row.Error)
 		}
-		if !row.CopyMS.missing() {
-			once("copy on %s%s: %s ms (%s)\n", row.Device, ofBytes(r.Rows, row), short(row.CopyMS), row.CopyKind)
-		}
-		if !row.ReadMS.missing() {
-			once("read on %s: %s ms\n", row.Device, short(row.ReadMS))
-		}
-		if !row.OpenBLASMS.missing() {
-			once("OpenBLAS on %s, %s: %s ms\n", row.Device, shapeText(row.Shape), short(row.OpenBLASMS))
-		}
+		once("copy on "+row.Device+ofBytes(r.Rows, row), row.CopyMS, " ("+row.CopyKind+")")
+		once("read on "+row.Device, row.ReadMS, "")
+		once("OpenBLAS on "+row.Device+", "+shapeText(row.Shape), row.OpenBLASMS, "")
 		if row.ExplorationsHot+row.CompilesHot+row.AllocsHot > 0 {
 			fmt.Fprintf(w, "%s, %s, %s: not all runs were hot: %d explorations, %d compiles, %d new device allocations while timing\n",
 				row.Device, row.Variant, row.Mode, row.ExplorationsHot, row.CompilesHot, row.AllocsHot)

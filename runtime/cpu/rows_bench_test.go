@@ -1,0 +1,127 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// BenchmarkRows times row kernels over 32×512×2048 elements, along each axis;
+// copying the same bytes, or reading them, is the floor.
+func BenchmarkRows(b *testing.B) {
+	dims := [3]int64{32, 512, 2048}
+	const n = 32 * 512 * 2048
+	d := openTest(b, runtime.Config{Tier: 1, Threads: 2})
+	alloc := func(n int64) runtime.Buffer {
+		buf, err := d.Alloc(n * 4)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return buf
+	}
+	in, out, row := alloc(n), alloc(n), alloc(n)
+	data := make([]byte, n*4)
+	for j := range n {
+		x := math.Float32bits(float32(j*7919%2048)/256 - 4)
+		data[4*j], data[4*j+1], data[4*j+2], data[4*j+3] = byte(x), byte(x>>8), byte(x>>16), byte(x>>24)
+	}
+	for _, buf := range []runtime.Buffer{in, out, row} {
+		if err := d.Write(buf, ir.Float32, 0, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("copy", func(b *testing.B) {
+		for b.Loop() {
+			if err := d.transfer(out.(*buffer), ir.Float32, 0, bytesOf(in.(*buffer)), true); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	kernels := map[string]*codegen.Kernel{
+		"softmax": rowKernel(b, rowKernels["softmax"]), "norm": rowKernel(b, rowKernels["norm"]),
+		"sum": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = sum %0 : float32\nstore 1 %1\n"),
+		"max": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = max %0 : float32\nstore 1 %1\n"),
+	}
+	for _, name := range []string{"sum", "max", "softmax", "norm"} {
+		for axis := range 4 { // 3: all of them
+			if axis == 3 && name != "sum" && name != "max" {
+				continue
+			}
+			b.Run(name+[]string{"/first", "/middle", "/last", "/all"}[axis], func(b *testing.B) {
+				k := kernels[name]
+				p, err := d.Build(k)
+				if err != nil {
+					b.Fatal(err)
+				}
+				l := runtime.Launch{Prog: p, Args: make([]runtime.Access, len(k.Operands))}
+				for i, o := range k.Operands {
+					l.Args[i].Buf = in
+					if o.Kind == codegen.Output {
+						l.Args[i].Buf = out
+					}
+					if o.Row {
+						l.Args[i].Buf = row
+					}
+				}
+				for range k.Scalars {
+					l.Scalars = append(l.Scalars, uint64(math.Float32bits(float32(dims[min(axis, 2)]))))
+				}
+				kept := int64(1)
+				add := func(d int) {
+					l.Dims[l.Rank] = dims[d]
+					for i, o := range k.Operands {
+						stride := int64(1)
+						for _, n := range dims[d+1:] {
+							stride *= n
+						}
+						if name == "norm" && i == 2 && d != axis {
+							stride = 0 // weights
+						}
+						if o.Row {
+							stride = 0
+						}
+						l.Args[i].Stride[l.Rank] = stride
+					}
+					l.Rank++
+				}
+				for d := range dims {
+					if axis < 3 && d != axis {
+						add(d)
+						kept *= dims[d]
+					}
+				}
+				l.Kept = l.Rank
+				for d := l.Kept - 1; d >= 0; d-- {
+					stride := int64(1)
+					for _, n := range l.Dims[d+1 : l.Kept] {
+						stride *= n
+					}
+					for i, o := range k.Operands {
+						if o.Row {
+							l.Args[i].Stride[d] = stride
+						}
+					}
+				}
+				for d := range dims {
+					if axis == 3 || d == axis {
+						add(d)
+					}
+				}
+				outputs := []int{len(k.Operands) - 1}
+				l.Collapse(outputs)
+				list := []runtime.Launch{l}
+				if err := d.Run(list); err != nil {
+					b.Fatal(err)
+				}
+				for b.Loop() {
+					if err := d.Run(list); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

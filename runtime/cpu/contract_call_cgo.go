@@ -104,6 +104,17 @@ func newNativeContractors(threads int) (map[string]*nativeContractor, error) {
 	return m, nil
 }
 
+// probeLevel probes the contractions of an ISA level.
+func probeLevel(level int) error {
+	pool := C.mr_pool_open(1)
+	if pool == nil {
+		return errors.New("cpu: no memory for a pool")
+	}
+	n := &nativeContractor{pool, level}
+	defer n.close()
+	return probeContraction(func(c *contraction) error { return n.contract(c, sideMem, sideMem, false) })
+}
+
 func (n *nativeContractor) close() { C.mr_pool_close(n.pool) }
 
 // contract runs c, whose sides and sink are memory; a kind other than sideMem

@@ -41,9 +41,12 @@ var nativeLevel = sync.OnceValues(func() (int, error) {
 		}
 		err := probe(nativeCall(level))
 		if err == nil {
+			err = probeLevel(level)
+		}
+		if err == nil {
 			return level, nil
 		}
-		refused = fmt.Errorf("cpu: the %s block functions are compiled with flags that change results: %w", levelNames[level], err)
+		refused = fmt.Errorf("cpu: the %s functions are compiled with flags that change results: %w", levelNames[level], err)
 	}
 	return -1, refused
 })

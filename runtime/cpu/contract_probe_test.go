@@ -1,0 +1,59 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// TestProbeContraction holds that the probe passes what is right, and sees
+// denormals that are flushed and chains that round twice.
+func TestProbeContraction(t *testing.T) {
+	for name, n := range contractors(t, 1) {
+		run := func(c *contraction) error { return n.contract(c, sideMem, sideMem, false) }
+		if err := probeContraction(run); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		flush := func(c *contraction) error {
+			err := run(c)
+			for i := range c.m * c.n {
+				p := (*float32)(unsafe.Add(c.out, 4*i))
+				if c.dt == ir.Float32 && math.Abs(float64(*p)) < 0x1p-126 {
+					*p = 0
+				}
+			}
+			return err
+		}
+		if probeContraction(flush) == nil {
+			t.Errorf("%s: flushed denormals pass", name)
+		}
+	}
+	twice := func(c *contraction) error {
+		if c.dt != ir.Float32 {
+			return nil
+		}
+		at := func(s *side, i, p int64) float64 {
+			return float64(*(*float32)(unsafe.Add(s.base, 4*(i*s.stride+p*s.kstride))))
+		}
+		for i := range c.m {
+			for j := range c.n {
+				var total, block float32
+				for p := range c.k {
+					block = float32(float64(at(&c.x, i, p)*at(&c.y, j, p)) + float64(block))
+					if p%contractK == contractK-1 || p == c.k-1 {
+						total, block = total+block, 0
+					}
+				}
+				*(*float32)(unsafe.Add(c.out, 4*(i*c.n+j))) = total
+			}
+		}
+		return nil
+	}
+	if err := probeContraction(twice); err == nil {
+		t.Error("sums that are rounded twice pass")
+	} else {
+		t.Log(err)
+	}
+}

@@ -67,7 +67,7 @@ func timeDevice(c *config, s Suite, problems map[string]*problem, device string,
 		for _, v := range c.variants {
 			show.say("%s: %s %s, first run", device, v, b.mode)
 			t := newTimed(c, s, device, v, b, problems[v])
-			t.contestant.dear = float64(t.row.ColdMS) > dearShare*float64(budget.Milliseconds())
+			t.contestant.dear = t.firstWork.Seconds() > dearShare*budget.Seconds()
 			all = append(all, t)
 		}
 	}

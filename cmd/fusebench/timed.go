@@ -13,6 +13,7 @@ type timed struct {
 	problem    *problem
 	contestant *contestant
 	row        Row
+	firstWork  time.Duration // first run without compiling
 
 	counting bool   // set when warm-up is over
 	hot      counts // sums over the timed runs
@@ -65,6 +66,7 @@ func newTimed(c *config, s Suite, device, variant string, b *bench, p *problem) 
 }
 
 func (t *timed) first(xs []*millrace.Tensor) error {
+	compiled := t.bench.dev.Stats().Runtime.CompileNanos
 	start := time.Now()
 	return t.bench.dev.Scope(func(sc *millrace.Scope) error {
 		in := make([]*millrace.Tensor, len(xs))
@@ -75,7 +77,9 @@ func (t *timed) first(xs []*millrace.Tensor) error {
 		if err := y.Eval(); err != nil {
 			return err
 		}
-		t.row.ColdMS = number(time.Since(start).Seconds() * 1e3)
+		took := time.Since(start)
+		t.row.ColdMS = number(took.Seconds() * 1e3)
+		t.firstWork = took - time.Duration(t.bench.dev.Stats().Runtime.CompileNanos-compiled)
 		off, err := t.problem.oracle.maxError(y)
 		t.row.MaxAbsErr = number(off)
 		return err

@@ -1,0 +1,81 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// BenchmarkDot times launches of a kernel that is a contraction and no more,
+// what surrounds one, and the contraction alone.
+func BenchmarkDot(b *testing.B) {
+	for _, s := range []map[string]int64{{"i": 1, "j": 64, "k": 64}, {"i": 128, "j": 128, "k": 128}, {"i": 1024, "j": 1024, "k": 1024}} {
+		for _, name := range []string{"plain", "around"} {
+			b.Run(fmt.Sprintf("%s/%dx%dx%d", name, s["i"], s["k"], s["j"]), func(b *testing.B) { benchmarkDot(b, dotKernels[name], s) })
+		}
+		b.Run(fmt.Sprintf("engine/%dx%dx%d", s["i"], s["k"], s["j"]), func(b *testing.B) {
+			m, n, k := s["i"], s["j"], s["k"]
+			x, y, out := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
+			c := &contraction{m: m, n: n, k: k, outRow: n, out: unsafe.Pointer(&out[0]),
+				x: side{base: unsafe.Pointer(&x[0]), stride: k, kstride: 1}, y: side{base: unsafe.Pointer(&y[0]), stride: 1, kstride: n}}
+			c.dt = rowKernel(b, dotKernels["plain"]).Operands[0].DT
+			all := contractors(b, 2)
+			best := all["go"]
+			for _, name := range []string{"portable", "avx2", "avx512"} {
+				if c, ok := all[name]; ok {
+					best = c
+				}
+			}
+			for b.Loop() {
+				if err := best.contract(c, sideMem, sideMem, false); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchmarkDot(b *testing.B, text string, size map[string]int64) {
+	k := rowKernel(b, text)
+	d := openTest(b, runtime.Config{Tier: 1, Threads: 2})
+	operands := []string{"i k", "k j"}
+	for i, o := range k.Operands[2:] {
+		if i == 0 && o.Kind == codegen.Input {
+			operands = append(operands, "j")
+		} else {
+			operands = append(operands, "i j")
+		}
+	}
+	h := dotLaunch(rand.New(rand.NewPCG(1, 2)), k, "i j | k", size, operands...)
+	p, err := d.Build(k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := runtime.Launch{Prog: p, Rank: len(h.Dims), Kept: h.Kept, Scalars: h.Scalars}
+	copy(l.Dims[:], h.Dims)
+	for i, a := range h.Args {
+		acc := a.Access
+		buf, err := d.Alloc(int64(len(a.Data)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := d.Write(buf, k.Operands[i].DT, 0, a.Data); err != nil {
+			b.Fatal(err)
+		}
+		acc.Buf = buf
+		l.Args = append(l.Args, acc)
+	}
+	list := []runtime.Launch{l}
+	if err := d.Run(list); err != nil { // waits for the compiler
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := d.Run(list); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -95,9 +95,9 @@ func (p *printer) stepFold(i int) {
 		return
 	}
 	p.f("let k%d = %s;", i, p.orderKey(in.Op, p.code[in.Args[0]].DT, x))
-	at := "r"
+	at := p.point
 	if p.lanes > 1 {
-		at = fmt.Sprintf("%s(r * %du) + %s(0u, 1u, 2u, 3u)", vec("u32", p.lanes), p.lanes, vec("u32", p.lanes))
+		at = fmt.Sprintf("%s(%s * %du) + %s(0u, 1u, 2u, 3u)", vec("u32", p.lanes), p.point, p.lanes, vec("u32", p.lanes))
 	}
 	p.f("let j%d = %s;", i, at)
 	p.better(i, fmt.Sprintf("k%d", i), fmt.Sprintf("j%d", i))
@@ -159,7 +159,7 @@ func (p *printer) take(i int, x, at string) {
 func (p *printer) foldGroup(folds []int) {
 	g := p.v.Group
 	first := 1 // partial results that a round-one invocation takes
-	for g > 8 && first*first < g {
+	for g > 32 && first*first < g {
 		first *= 2
 	}
 	p.share(folds, "w", g, "lane")

@@ -14,7 +14,7 @@ import (
 
 // TestGolden runs testdata: a kernel and a variant in, a shader out. A case
 // begins "print MODE RANK KEPT LANES [tail] OPERAND…" with MODE map, rows,
-// cols or tiles (then m=DIMS n=DIMS [alongA] [alongB] follow) and one OPERAND per operand of the kernel: its class (c contiguous,
+// cols (unroll=2 and exact may follow) or tiles (then m=DIMS n=DIMS [alongA] [alongB] follow) and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, skip, guard=BITS or stages=RANK+RANK.
 func TestGolden(t *testing.T) {
@@ -65,6 +65,9 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 	words = words[4:]
 	if len(words) > 0 && words[0] == "tail" {
 		v.Tail, words = true, words[1:]
+	}
+	for len(words) > 0 && (words[0] == "unroll=2" || words[0] == "exact") {
+		v.Unroll, v.Exact, words = 2, words[0] == "exact", words[1:]
 	}
 	if v.Mode == Tiles {
 		v.Tile = Tile{M: 16, N: 16, K: 2, RowsPer: 4, ColsPer: 8}

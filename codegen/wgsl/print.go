@@ -45,6 +45,7 @@ type printer struct {
 	lanes int
 	dims  int      // outermost ones, by whose coordinates operands are found
 	rows  *rowPlan // of the kernel's body, where it has row ops
+	point string   // the number of the point of the row at hand
 	form  form
 
 	out     *strings.Builder

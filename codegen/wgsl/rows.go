@@ -20,6 +20,7 @@ type rowPlan struct {
 	level []codegen.Level
 	pass  []int // of each value, the first that can compute it
 	last  int
+	held  []bool // what unrolled steps compute once for several passes
 }
 
 func planRows(k *codegen.Kernel) *rowPlan {
@@ -35,7 +36,42 @@ func planRows(k *codegen.Kernel) *rowPlan {
 		}
 		r.last = max(r.last, r.pass[i])
 	}
+	r.hold(k)
 	return r
+}
+
+// hold finds the values that a pass needs and an earlier one can compute: the
+// nearest to what the pass is for. The earlier pass is the first that can
+// compute them, if it goes over the row for anything.
+func (r *rowPlan) hold(k *codegen.Kernel) {
+	r.held = make([]bool, len(k.Body))
+	for pass := 1; pass <= r.last; pass++ {
+		need := make([]bool, len(k.Body))
+		r.roots(k, pass, need)
+		for i := len(k.Body) - 1; i >= 0; i-- {
+			if !need[i] || r.level[i] != codegen.Point {
+				continue
+			}
+			if r.pass[i] < pass {
+				r.held[i] = true
+				continue
+			}
+			for _, a := range k.Body[i].Args {
+				if a != ir.None {
+					need[a] = true
+				}
+			}
+		}
+	}
+}
+
+func (r *rowPlan) roots(k *codegen.Kernel, pass int, need []bool) {
+	for _, i := range r.folds(k, pass) {
+		need[k.Body[i].Args[0]] = true
+	}
+	for _, s := range r.stores(k, pass) {
+		need[s.Value] = true
+	}
 }
 
 // Passes is how often a shader of k goes over its row.
@@ -73,16 +109,19 @@ func (r *rowPlan) stores(k *codegen.Kernel, pass int) []codegen.Store {
 
 // points marks the values that a pass computes at every point, and reports
 // whether a scan is among them.
-func (r *rowPlan) points(k *codegen.Kernel, pass int) (need []bool, scans bool) {
+func (r *rowPlan) points(k *codegen.Kernel, pass int, unrolled bool) (need []bool, scans bool) {
 	need = make([]bool, len(k.Body))
-	for _, i := range r.folds(k, pass) {
-		need[k.Body[i].Args[0]] = true
-	}
-	for _, s := range r.stores(k, pass) {
-		need[s.Value] = true
+	r.roots(k, pass, need)
+	if unrolled {
+		for i := range need { // later passes take it from here
+			need[i] = need[i] || r.held[i] && r.pass[i] == pass
+		}
 	}
 	for i := len(k.Body) - 1; i >= 0; i-- {
 		if need[i] = need[i] && r.level[i] == codegen.Point; !need[i] {
+			continue
+		}
+		if unrolled && r.held[i] && r.pass[i] < pass {
 			continue
 		}
 		for _, a := range k.Body[i].Args {
@@ -125,6 +164,9 @@ func (p *printer) rowMain() {
 				}
 			}
 		})
+		if pass == 0 && v.Unroll > 0 {
+			p.hold()
+		}
 		p.pass(pass)
 	}
 	p.rowStores()
@@ -162,7 +204,7 @@ func (p *printer) pass(pass int) {
 	if len(folds)+len(stores) == 0 {
 		return
 	}
-	need, scans := p.rows.points(k, pass)
+	need, scans := p.rows.points(k, pass, v.Unroll > 0)
 	for _, i := range folds {
 		p.startFold(i)
 	}
@@ -171,47 +213,97 @@ func (p *printer) pass(pass int) {
 			p.f("var %s = %s;", scanState(pass, i), literal(k.Body[i].DT, scanStart(k.Body[i]), 1))
 		}
 	}
-	together := scans && v.Mode == Rows // all invocations take part in every step
 	switch {
-	case together:
-		p.f("for (var base = 0u; base < %s; base = base + %du) {", p.word(wordSteps), v.Group)
-		p.f("\tlet on = base + lane < %s;", p.word(wordSteps))
-		p.f("\tlet r = min(base + lane, %s - 1u);", p.word(wordSteps))
-	case v.Mode == Rows:
-		p.f("for (var r = lane; r < %s; r = r + %du) {", p.word(wordSteps), v.Group)
-	default:
-		p.f("for (var r = 0u; r < %s; r = r + 1u) {", p.word(wordSteps))
-	}
-	p.indent++
-	p.indexed = nil
-	p.coords("r", v.Kept, v.Rank)
-	for i := range k.Body {
-		switch {
-		case !need[i]:
-		case k.Body[i].Op.Class() == ir.ClassScan:
-			p.scan(pass, i)
-		default:
-			p.instr(i)
+	case v.Unroll > 0:
+		for u := range v.Unroll {
+			p.f("{")
+			p.indent++
+			p.f("let at = lane + %du;", u*v.Group)
+			p.step(pass, u, need, p.guarded())
+			p.indent--
+			p.f("}")
 		}
-	}
-	if together {
-		p.f("if (on) {")
+	case scans && v.Mode == Rows: // all invocations take part in every step
+		p.f("for (var base = 0u; base < %s; base = base + %du) {", p.word(wordSteps), v.Group)
 		p.indent++
-	}
-	for _, s := range stores {
-		p.store(s.Operand, p.value(s.Value), k.Body[s.Value].DT)
-	}
-	for _, i := range folds {
-		p.stepFold(i)
-	}
-	if together {
+		p.f("let at = base + lane;")
+		p.step(pass, 0, need, true)
+		p.indent--
+		p.f("}")
+	default:
+		first, stride := "0u", 1
+		if v.Mode == Rows {
+			first, stride = "lane", v.Group
+		}
+		p.f("for (var at = %s; at < %s; at = at + %du) {", first, p.word(wordSteps), stride)
+		p.indent++
+		p.step(pass, 0, need, false)
 		p.indent--
 		p.f("}")
 	}
-	p.indent--
-	p.f("}")
 	p.endFolds(folds)
 }
+
+// guarded reports that the last unrolled step may end outside the row.
+func (p *printer) guarded() bool { return !p.v.Exact }
+
+// step prints what a pass does at one point, or vector of points, of the row:
+// number at. Where that may be outside, the last one inside stands in for it,
+// and what it leaves behind is guarded.
+func (p *printer) step(pass, u int, need []bool, guarded bool) {
+	k := p.k
+	r := "at"
+	if guarded {
+		p.f("let on = at < %s;", p.word(wordSteps))
+		p.f("let r = min(at, %s - 1u);", p.word(wordSteps))
+		r = "r"
+	}
+	p.point = r
+	p.indexed = nil
+	p.coords(r, p.v.Kept, p.v.Rank)
+	for i, in := range k.Body {
+		switch {
+		case !need[i]:
+		case p.v.Unroll > 0 && p.rows.held[i] && p.rows.pass[i] < pass:
+			p.vals[i] = held(i, u)
+		case in.Op.Class() == ir.ClassScan:
+			p.scan(pass, i)
+		default:
+			p.instr(i)
+			if p.v.Unroll > 0 && p.rows.held[i] && in.Op != ir.Const {
+				p.f("%s = %s;", held(i, u), p.vals[i])
+			}
+		}
+	}
+	if guarded {
+		p.f("if (on) {")
+		p.indent++
+	}
+	for _, s := range p.rows.stores(k, pass) {
+		p.store(s.Operand, p.value(s.Value), k.Body[s.Value].DT)
+	}
+	for _, i := range p.rows.folds(k, pass) {
+		p.stepFold(i)
+	}
+	if guarded {
+		p.indent--
+		p.f("}")
+	}
+}
+
+// hold declares what unrolled steps keep for later passes.
+func (p *printer) hold() {
+	for i, in := range p.k.Body {
+		if !p.rows.held[i] {
+			continue
+		}
+		for u := range p.v.Unroll {
+			p.f("var %s : %s;", held(i, u), vec(scalarTypes[in.DT], p.lanes))
+		}
+	}
+}
+
+func held(i, u int) string { return fmt.Sprintf("h%du%d", i, u) }
 
 // rowStores writes row values, by one invocation of a workgroup. They come
 // last: what a row output overwrites, every invocation has read before.

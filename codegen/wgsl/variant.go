@@ -26,6 +26,8 @@ type Variant struct {
 	Tail     bool // the last vector of a Map may end outside: its stores are guarded
 	Group    int  // invocations per workgroup
 	Tile     Tile // of Tiles
+	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
+	Exact    bool // the unrolled steps end with the row
 	Args     []Arg
 	Bindings []Binding
 }
@@ -62,6 +64,9 @@ func (v *Variant) Key() string {
 	num(uint64(v.Kept))
 	num(uint64(v.Lanes))
 	num(uint64(v.Group))
+	num(uint64(v.Unroll))
+	flag(v.Exact)
+	b = append(b, ' ')
 	if t := &v.Tile; v.Mode == Tiles {
 		for _, n := range [...]int{t.M, t.N, t.K, t.RowsPer, t.ColsPer, t.MDims, t.NDims} {
 			num(uint64(n))

@@ -1,6 +1,8 @@
 package webgpu
 
 import (
+	"slices"
+
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
@@ -56,6 +58,9 @@ func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 	inner := l.Dims[l.Rank-1]
 	if lanes > 1 && v.Mode != wgsl.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == wgsl.Map && inner > int64(lanes)) {
 		vectorise(&v, k, p, lanes)
+	}
+	if v.Mode == wgsl.Rows {
+		chooseGroup(&v, k, p)
 	}
 	return v
 }
@@ -133,4 +138,41 @@ func padded(p *piece, i int, x wgsl.Arg, n int64) bool {
 	}
 	w := &p.windows[p.binding[i]]
 	return w.off+(p.launch.Args[i].Offset+n)*elemSize >= w.buf.Bytes()
+}
+
+// unrolling says how rows are shared. A row that several passes go over is
+// kept in registers, its steps written out, where few steps by invocations as
+// few as possible cover it. On a CPU invocations are lanes: a barrier costs
+// more than it gains until a row is shared by more than one vector of them.
+type unrolling struct {
+	groups []int // invocations per row, as few as will do
+	steps  int   // that are written out at most
+	work   int   // steps times instructions of the body, at most
+}
+
+var unrollings = map[bool]unrolling{
+	false: {[]int{64, 128, 256}, 8, 1024},
+	true:  {[]int{8, 16, 32, 64}, 64, 1024},
+}
+
+// chooseGroup decides how many invocations share a row, and whether they keep
+// it in registers from one pass to the next.
+func chooseGroup(v *wgsl.Variant, k *codegen.Kernel, p *piece) {
+	un := unrollings[p.software]
+	v.Group = un.groups[0]
+	steps := int((reducedSize(&p.launch) + int64(v.Lanes) - 1) / int64(v.Lanes))
+	if steps == 0 || scans(k) || wgsl.Passes(k) < 2 {
+		return
+	}
+	for _, g := range un.groups {
+		n := (steps + g - 1) / g
+		if n <= un.steps && n*len(k.Body) <= un.work {
+			v.Group, v.Unroll, v.Exact = g, n, n*g == steps
+			return
+		}
+	}
+}
+
+func scans(k *codegen.Kernel) bool {
+	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op.Class() == ir.ClassScan })
 }

@@ -111,6 +111,17 @@ func TestRowKernels(t *testing.T) {
 	}
 }
 
+// TestRowKernelsShared has rows shared by as many invocations as on a GPU.
+func TestRowKernelsShared(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	d.limits.software = false
+	for _, dims := range [][]int64{{3, 256}, {5, 700}, {2, 5001}, {3, 16000}} {
+		x := newTrial(parse(t, softmaxKernel), 1, dims...)
+		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
+		x.check(t, d, ir.Tolerance{Abs: 1e-5, Rel: 1e-5})
+	}
+}
+
 // TestRowKernelsCut runs them under limits that one row does not fit, and over
 // rows that are long.
 func TestRowKernelsCut(t *testing.T) {

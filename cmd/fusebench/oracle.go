@@ -24,7 +24,7 @@ type oracle struct {
 }
 
 const (
-	oracleCost = 1e9      // for a check
+	oracleCost = 2.5e8    // for a check
 	oracleKept = 64 << 20 // bytes
 )
 

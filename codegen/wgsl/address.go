@@ -75,6 +75,13 @@ func (p *printer) spread(k int) bool {
 func (p *printer) position(k int) string {
 	a, s := p.v.Args[k], p.slots.args[k]
 	name := fmt.Sprintf("a%d", k)
+	if p.indexed == nil {
+		p.indexed = map[int]bool{}
+	}
+	if p.indexed[^k] { // loaded before, under another guard
+		return name
+	}
+	p.indexed[^k] = true
 	pos := p.linear(k, p.dims)
 	typ := "u32"
 	if p.spread(k) {

@@ -56,7 +56,7 @@ type printer struct {
 	wide    *bool            // 64-bit values occur
 	indent  int
 	vals    []string     // how each value of the body is written
-	indexed map[int]bool // index operands whose position is written
+	indexed map[int]bool // operands whose index is written, and complements of those whose position is
 	err     error
 }
 
@@ -162,7 +162,11 @@ func (p *printer) instr(i int) {
 	case ir.Const:
 		p.vals[i] = "" // see value
 	case ir.Load:
-		p.f("let %s = %s;", name, p.load(int(in.Imm), in.DT))
+		text := p.load(int(in.Imm), in.DT)
+		if guard := in.Args[0]; guard != ir.None { // what is read outside is not used
+			text = fmt.Sprintf("select(%s, %s, %s)", literal(in.DT, 0, lanes), text, p.value(guard))
+		}
+		p.f("let %s = %s;", name, text)
 	case ir.Scalar:
 		p.f("let %s = %s;", name, p.scalar(int(in.Imm), in.DT))
 	case ir.IndexLo:

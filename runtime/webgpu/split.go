@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -88,20 +89,25 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 	return s.cut(k, &c, skip)
 }
 
-// emptyRows gives the operands within rows without points, whose buffers may
-// hold nothing at all, memory that can be bound.
+// emptyRows gives operands of which nothing is read or written, and whose
+// buffers may hold nothing at all, memory that can be bound: those within rows
+// without points, and empty ones read under a guard that is never true.
 func (s *splitter) emptyRows(k *codegen.Kernel, l *runtime.Launch) error {
-	if l.Kept == l.Rank || reducedSize(l) > 0 {
-		return nil
-	}
-	buf, err := s.scratch(16)
-	if err != nil {
-		return err
-	}
+	empty := l.Kept < l.Rank && reducedSize(l) == 0
+	var buf runtime.Buffer
 	for i, o := range k.Operands {
-		if o.Kind != codegen.Index && !o.Row {
-			l.Args[i] = runtime.Access{Buf: buf}
+		b := l.Args[i].Buf
+		none := b != nil && b.Bytes() < elemSize && guarded(k, i)
+		if o.Kind == codegen.Index || !none && (!empty || o.Row) {
+			continue
 		}
+		if buf == nil {
+			var err error
+			if buf, err = s.scratch(16); err != nil {
+				return err
+			}
+		}
+		l.Args[i] = runtime.Access{Buf: buf}
 	}
 	return nil
 }
@@ -222,6 +228,11 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 			continue
 		}
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
+		if b := l.Args[i].Buf; b != nil && guarded(k, i) {
+			// Only what lies in the buffer is read.
+			last := b.Bytes()/elemSize - 1
+			lo, hi = max(0, min(lo, last)), min(last, max(hi, 0))
+		}
 		e := extent{lo * elemSize / s.align * s.align, (hi*elemSize + elemSize + 15) &^ 15}
 		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elemSize > b.Bytes() {
 			return nil, nil, fmt.Errorf("webgpu: operand %d reaches elements [%d,%d] of its buffer", i, lo, hi)
@@ -281,6 +292,21 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 	}
 	return p, nil, nil
+}
+
+// guarded reports an operand that is read under guards only, so that its
+// positions may be outside its buffer.
+func guarded(k *codegen.Kernel, operand int) bool {
+	found := false
+	for _, in := range k.Body {
+		if o, ok := operandOf(in); ok && o == operand {
+			if in.Op != ir.Load || in.Args[0] == ir.None {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
 }
 
 // overlapping lists the operands of a buffer that is written.

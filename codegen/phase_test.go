@@ -212,4 +212,3 @@ func TestStoresLast(t *testing.T) {
 		t.Error("the mean is stored before the row is read again")
 	}
 }
-

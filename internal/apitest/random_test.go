@@ -59,6 +59,34 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
+// The groups of ops that a CPU device and the reference device run.
+const (
+	rowGroups = progen.Reductions | progen.Contractions | progen.Scans | progen.Sorts | progen.Windows
+	refGroups = progen.AllGroups &^ progen.Scatters
+)
+
+// The same with reductions, contractions, scans and sorts, and on the reference
+// device with everything that moves, too.
+func TestRandomRowPrograms(t *testing.T) {
+	specs := append([]string{"ref", "ref:fusion=off", "ref:queue=3", "ref:fusion=greedy"}, specs...)
+	devices := make([]*millrace.Device, len(specs))
+	for i, s := range specs {
+		devices[i] = openSpec(t, s)
+	}
+	n := count(t, "PROGRAMS", 150)
+	for seed := range uint64(n) {
+		c := progen.Config{MaxElems: 1000, Groups: rowGroups}
+		i := int(seed) % len(specs)
+		if strings.HasPrefix(specs[i], "ref") {
+			c.Groups = refGroups
+		}
+		if seed%3 == 2 {
+			c.DTypes = ir.SetOf(tensorDTypes...)
+		}
+		randomProgram(t, 2<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })
+	}
+}
+
 // The same with compiled kernels, of which each costs a run of the compiler.
 func TestRandomProgramsCompiled(t *testing.T) {
 	dev, err := millrace.Open("cpu:tier=1,threads=2")
@@ -71,7 +99,11 @@ func TestRandomProgramsCompiled(t *testing.T) {
 	t.Cleanup(func() { dev.Close() })
 	n := count(t, "COMPILED_PROGRAMS", 12)
 	for seed := range uint64(n) {
-		randomProgram(t, 1<<32+seed, progen.Config{}, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1" })
+		c := progen.Config{}
+		if seed%2 == 1 {
+			c = progen.Config{MaxElems: 1000, Groups: rowGroups}
+		}
+		randomProgram(t, 1<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1" })
 	}
 }
 

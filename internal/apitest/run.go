@@ -59,8 +59,9 @@ func (r *Runner) node(n *ir.Node) *tensor {
 		return r.elementwise(n)
 	case ir.ClassView:
 		return view(n, r.Tensors[n.Args[0].ID])
-	case ir.ClassReduce:
-		return reduce(n, r.Tensors[n.Args[0].ID])
+	}
+	if f, ok := rowForms[n.Op.Class()]; ok {
+		return f(r, n)
 	}
 	panic("apitest: " + n.Op.String() + " makes no tensor")
 }
@@ -194,36 +195,10 @@ func view(n *ir.Node, t *tensor) *tensor {
 		return t.Permute(n.Attr.Axes...)
 	case ir.Expand:
 		return t.Expand(n.Shape...)
+	case ir.Window:
+		return window(n, t)
 	}
-	ranges := make([]millrace.Range, len(n.Shape))
-	for i, extent := range n.Shape {
-		start, step := n.Attr.Start[i], n.Attr.Step[i]
-		stop := start + step*extent
-		switch {
-		case extent == 0:
-			start, stop, step = 0, 0, 1
-		case stop < 0:
-			stop = millrace.End
-		}
-		ranges[i] = millrace.R(start, stop, step)
-	}
-	return t.Slice(ranges...)
-}
-
-func reduce(n *ir.Node, t *tensor) *tensor {
-	axes := n.Attr.Axes
-	if len(axes) == 0 && t.Rank() > 0 {
-		return t.Reshape(t.Shape()...) // no axes would mean all of them
-	}
-	switch {
-	case n.Op == ir.Sum && n.Attr.Keep:
-		return t.SumKeep(axes...)
-	case n.Op == ir.Sum:
-		return t.Sum(axes...)
-	case n.Attr.Keep:
-		return t.MaxKeep(axes...)
-	}
-	return t.Max(axes...)
+	return t.Slice(ranges(n.Shape, n.Attr)...)
 }
 
 // FromBytes makes a tensor of the oracle's bytes.

@@ -75,21 +75,24 @@ func (k *Kernel) depths() []int {
 	return ds
 }
 
-// StoresLast reports that an output is stored in the last phase, when nothing
-// of the row remains to be read: only such an output may take over the memory
-// of an input.
+// StoresLast reports that an output is stored when nothing of the row remains
+// to be read: only such an output may take over the memory of an input. That
+// is in the last phase. Where it runs over points, a row output, which is
+// stored just before it, comes too early.
 func (k *Kernel) StoresLast(operand int) bool {
 	ds := k.depths()
-	last, own := 0, -1
+	last, own, points := 0, -1, false
 	for _, d := range ds {
 		last = max(last, d)
 	}
 	for _, s := range k.Stores {
+		row := k.Operands[s.Operand].Row
+		points = points || !row && ds[s.Value] == last
 		if s.Operand == operand {
 			own = ds[s.Value]
 		}
 	}
-	return own == last
+	return own == last && !(k.Operands[operand].Row && points)
 }
 
 // slotOf is the operand a load or index instruction refers to.

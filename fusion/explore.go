@@ -135,7 +135,7 @@ func (x *explorer) plan() (*Plan, error) {
 		sorted[i] = x.groups[j]
 	}
 	x.groups = sorted
-	p := &Plan{Aliases: x.aliases()}
+	p := &Plan{Aliases: x.aliases(), Chains: x.chains()}
 	p.addGuards(x.class.guards)
 	for _, g := range x.groups {
 		s, guards, err := x.step(g)

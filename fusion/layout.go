@@ -60,6 +60,14 @@ func (p *Plan) Layout(seg *segment.Segment, in []View) (*Layout, error) {
 			return nil, fmt.Errorf("step %d: %w", i, err)
 		}
 	}
+	next := 0
+	for _, c := range p.Chains {
+		p.collapse(out.Launches, next, c.From)
+		if next = c.From; p.chain(c, seg, out.Launches) {
+			next = c.To // tiles are collapsed when they are cut
+		}
+	}
+	p.collapse(out.Launches, next, len(p.Steps))
 	if len(p.Aliases) > 0 {
 		out.Views = make([]View, len(p.Aliases))
 	}
@@ -114,20 +122,29 @@ func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.L
 			return fmt.Errorf("operand %d: %w", i, err)
 		}
 	}
-	var buf [16]int
-	outputs := buf[:0]
 	for i, o := range s.Kernel.Operands {
 		if o.Kind == codegen.Output {
 			t := s.Operands[i].Tensor
 			elems[t] = int64(seg.Tensors[t].Shape.Elems())
-			outputs = append(outputs, i)
 		}
 	}
-	if err := l.emit(out, s.Kernel); err != nil {
-		return err
+	return l.emit(out, s.Kernel)
+}
+
+// collapse gives launches [from, to) fewer and longer dims.
+func (p *Plan) collapse(ls []runtime.Launch, from, to int) {
+	for i := from; i < to; i++ {
+		ls[i].Collapse(p.Steps[i].outputs(nil))
 	}
-	out.Collapse(outputs)
-	return nil
+}
+
+func (s *Step) outputs(list []int) []int {
+	for i, o := range s.Kernel.Operands {
+		if o.Kind == codegen.Output {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // walk follows a path.

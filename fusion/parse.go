@@ -74,6 +74,7 @@ var planLines = []struct {
 	{"operand", true, (*planParser).operand},
 	{"inplace", true, (*planParser).inPlace},
 	{"alias", false, (*planParser).alias},
+	{"chain", false, (*planParser).chain},
 	{"guard", false, (*planParser).guard},
 	{"refuse", false, (*planParser).refuse},
 	{"score", false, (*planParser).score},
@@ -285,6 +286,15 @@ func (p *planParser) alias(string) (err error) {
 	}
 	p.plan.Aliases = append(p.plan.Aliases, a)
 	return nil
+}
+
+func (p *planParser) chain(string) (err error) {
+	c := Chain{}
+	if c.From, err = p.number(""); err == nil {
+		c.To, err = p.number("")
+	}
+	p.plan.Chains = append(p.plan.Chains, c)
+	return err
 }
 
 func (p *planParser) guard(string) (err error) {

@@ -10,6 +10,7 @@ import (
 type Plan struct {
 	Steps   []Step
 	Aliases []Alias
+	Chains  []Chain
 	Guards  []Guard
 	// Refusals explain, for pairs of steps that might have been one, why not.
 	Refusals []Refusal

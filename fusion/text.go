@@ -16,6 +16,7 @@ import (
 //	  | in 0 : float32
 //	  | ...
 //	alias t5 of t0 path 3
+//	chain 2 5
 //	guard scalar 1 4
 //	guard dim t0.1 t3.0
 //	guard unit 4.1
@@ -33,6 +34,9 @@ func (p *Plan) String() string {
 	}
 	for _, a := range p.Aliases {
 		fmt.Fprintf(&b, "alias t%d of t%d%s\n", a.Tensor, a.Of, pathText(a.Path))
+	}
+	for _, c := range p.Chains {
+		fmt.Fprintf(&b, "chain %d %d\n", c.From, c.To)
 	}
 	for _, g := range p.Guards {
 		if g.Unit {

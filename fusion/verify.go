@@ -62,10 +62,50 @@ func (p *Plan) Verify(seg *segment.Segment) error {
 			return fmt.Errorf("tensor %d is not written", t)
 		}
 	}
+	for i, c := range p.Chains {
+		if err := p.verifyChain(c, seg); err != nil {
+			return fmt.Errorf("chain %d: %w", i, err)
+		}
+		if i > 0 && c.From < p.Chains[i-1].To {
+			return fmt.Errorf("chain %d: overlaps the one before", i)
+		}
+	}
 	for i := range p.Guards {
 		g := &p.Guards[i]
 		if limit := len(seg.Scalars); g.Scalar && (g.A < 0 || g.B < 0 || g.A >= limit || g.B >= limit) {
 			return fmt.Errorf("guard %d: no such scalar", i)
+		}
+	}
+	return nil
+}
+
+// verifyChain checks that what is handed over has one reader, the next step.
+func (p *Plan) verifyChain(c Chain, seg *segment.Segment) error {
+	if c.From < 0 || c.To > len(p.Steps) || c.To-c.From < 2 {
+		return fmt.Errorf("steps %d to %d of %d", c.From, c.To, len(p.Steps))
+	}
+	for k := c.From; k < c.To-1; k++ {
+		outputs := 0
+		for _, o := range p.Steps[k].Kernel.Operands {
+			if o.Kind == codegen.Output {
+				outputs++
+			}
+		}
+		t := p.Steps[k].written()
+		if outputs != 1 || seg.Tensors[t].Life == segment.LifeWrite {
+			return fmt.Errorf("step %d writes more than is handed over", k)
+		}
+		for j := range p.Steps {
+			for i, o := range p.Steps[j].Operands {
+				if o.Tensor == t && p.Steps[j].Kernel.Operands[i].Kind == codegen.Input && j != k+1 {
+					return fmt.Errorf("step %d reads what step %d hands over", j, k)
+				}
+			}
+		}
+		for _, a := range p.Aliases {
+			if a.Of == t {
+				return fmt.Errorf("tensor %d is a view of what step %d hands over", a.Tensor, k)
+			}
 		}
 	}
 	return nil

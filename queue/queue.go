@@ -16,6 +16,7 @@ type Slot[H any] struct {
 	Attr     *ir.Attr // of the node that makes it
 	Def      int32    // node that makes it, -1 for an operand from outside
 	Uses     int32    // nodes that read it
+	Weight   int64    // what the queue's owner counts it as
 	DT       ir.DType
 	Released bool // a Release entry named it
 	Keep     bool // a Keep entry named it: it must be written

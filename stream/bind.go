@@ -184,6 +184,7 @@ func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout)
 	w.args = slices.Grow(w.args, args)
 	w.scalars = slices.Grow(w.scalars, scalars)
 
+	chained := 0 // steps below this are in a chain: their operands are read until its end
 	for k := range ent.plan.Steps {
 		step, l := &ent.plan.Steps[k], lay.Launches[k]
 		a0, s0 := len(w.args), len(w.scalars)
@@ -195,12 +196,12 @@ func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout)
 		l.Scalars = w.scalars[s0:len(w.scalars):len(w.scalars)]
 		l.Prog = ent.progs[k]
 		for i, op := range step.Operands {
-			if step.Kernel.Operands[i].Kind == codegen.Input {
+			if step.Kernel.Operands[i].Kind == codegen.Input && l.Args[i].Local == 0 {
 				l.Args[i].Buf = w.mem[op.Tensor].buf
 			}
 		}
 		for i, op := range step.Operands {
-			if step.Kernel.Operands[i].Kind != codegen.Output {
+			if step.Kernel.Operands[i].Kind != codegen.Output || l.Args[i].Local > 0 {
 				continue
 			}
 			if w.mem[op.Tensor] == nil {
@@ -211,7 +212,12 @@ func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout)
 			l.Args[i].Buf = w.mem[op.Tensor].buf
 		}
 		w.launches = append(w.launches, l)
-		s.freeAfter(ent, seg, k)
+		if l.Chain != nil {
+			chained = k + l.Chain.N
+		}
+		if k+1 >= chained {
+			s.freeAfter(ent, seg, k)
+		}
 	}
 	return nil
 }
@@ -222,7 +228,7 @@ func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.La
 	w, d := &s.work, s.dev
 	t := ent.plan.Steps[k].Operands[i].Tensor
 	var b *block
-	if from := s.inPlace(ent, seg, k, i, l); from >= 0 {
+	if from := s.inPlace(ent, seg, k, i, l); from >= 0 && !ent.plan.InChain(k) {
 		b = w.mem[from].block
 		b.retain()
 		d.stats.inPlace.Add(1)

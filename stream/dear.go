@@ -14,7 +14,8 @@ func (e *entry) settleDear(seg *segment.Segment) {
 		if e == nil {
 			continue
 		}
-		if u := e.plan.Uses(); id >= len(u.Write) || u.Write[id] < 0 {
+		// What the steps of a chain hand over need not come to be in memory.
+		if u := e.plan.Uses(); id >= len(u.Write) || u.Write[id] < 0 || e.plan.HandsOver(id) {
 			t.Life = segment.LifeVirtual
 		}
 	}

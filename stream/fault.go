@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -120,6 +121,38 @@ func (j *job) step(k int, bad []*OpError) {
 			r.mem[id] = st
 		}
 	}
+	// What the steps of a chain hand over may never have been in memory; what
+	// they start from is, until the chain ends.
+	first, end := j.entry.plan.ChainOf(k)
+	for c := first; c < end; c++ {
+		j.operands(&r, &j.entry.plan.Steps[c], bad)
+	}
+	data := make([][]byte, len(step.Operands))
+	for i, op := range step.Operands {
+		t := &j.seg.Tensors[op.Tensor]
+		if step.Kernel.Operands[i].Kind != codegen.Output || j.mem[op.Tensor] == nil || r.value(int32(op.Tensor)) != nil {
+			continue
+		}
+		var err error
+		if data[i], err = d.fetch(t.DT, t.Shape, r.mem[op.Tensor]); err != nil {
+			r.bad[op.Tensor] = r.fail(t.Def, err)
+		}
+	}
+	for i, op := range step.Operands {
+		if step.Kernel.Operands[i].Kind != codegen.Output || j.mem[op.Tensor] == nil {
+			continue
+		}
+		t := &j.seg.Tensors[op.Tensor]
+		if bad[op.Tensor] = r.bad[op.Tensor]; bad[op.Tensor] == nil && len(data[i]) > 0 {
+			if err := d.drv.Write(j.mem[op.Tensor].buf, t.DT, 0, data[i]); err != nil {
+				bad[op.Tensor] = r.fail(t.Def, err)
+			}
+		}
+	}
+}
+
+// operands gives r what a step reads from memory.
+func (j *job) operands(r *byOp, step *fusion.Step, bad []*OpError) {
 	for i, op := range step.Operands {
 		if step.Kernel.Operands[i].Kind != codegen.Input {
 			continue
@@ -132,28 +165,6 @@ func (j *job) step(k int, bad []*OpError) {
 		for _, a := range j.entry.plan.Aliases {
 			if a.Of == op.Tensor {
 				r.mem[a.Tensor], r.bad[a.Tensor] = j.mem[a.Tensor], bad[a.Of]
-			}
-		}
-	}
-	data := make([][]byte, len(step.Operands))
-	for i, op := range step.Operands {
-		t := &j.seg.Tensors[op.Tensor]
-		if step.Kernel.Operands[i].Kind != codegen.Output || r.value(int32(op.Tensor)) != nil {
-			continue
-		}
-		var err error
-		if data[i], err = d.fetch(t.DT, t.Shape, r.mem[op.Tensor]); err != nil {
-			r.bad[op.Tensor] = r.fail(t.Def, err)
-		}
-	}
-	for i, op := range step.Operands {
-		if step.Kernel.Operands[i].Kind != codegen.Output {
-			continue
-		}
-		t := &j.seg.Tensors[op.Tensor]
-		if bad[op.Tensor] = r.bad[op.Tensor]; bad[op.Tensor] == nil && len(data[i]) > 0 {
-			if err := d.drv.Write(j.mem[op.Tensor].buf, t.DT, 0, data[i]); err != nil {
-				bad[op.Tensor] = r.fail(t.Def, err)
 			}
 		}
 	}

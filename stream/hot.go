@@ -86,7 +86,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 			s.q.Scalar(dt, args[i].Bits)
 		}
 	}
-	s.weigh(dst.dt, form)
+	s.weigh(key.Op(), dst.id)
 	s.node = next
 	s.enter(dst, scope)
 	s.maybeCut()

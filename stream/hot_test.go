@@ -94,7 +94,7 @@ func (s *Stream) holds() (bytes int64) {
 		case sl.H.st != nil:
 			bytes += sl.H.st.bytes
 		case sl.Uses == 0:
-			bytes += s.dev.bytes(sl.DT, sl.Form.Shape)
+			bytes += sl.Weight
 		}
 	}
 	return bytes

@@ -184,7 +184,7 @@ func (s *Stream) push(n *ir.Node, form *queue.Form, h held) int32 {
 		}
 	}
 	e := s.q.Append(n, form, h)
-	s.weigh(n.DT, form)
+	s.weigh(n.Op, e.Slot)
 	s.step(e)
 	return e.Slot
 }

@@ -94,15 +94,23 @@ func (s *Stream) cut() {
 
 // weigh adds a result to the bytes that the queue will hold when it runs:
 // operands, and results that no op has consumed yet.
-func (s *Stream) weigh(dt ir.DType, form *queue.Form) {
-	s.weight += form.Elems * int64(s.dev.caps.ElemSize[dt])
+//
+// A view takes no memory of its own: an operand that is broadcast for a
+// contraction has more elements than there is memory.
+func (s *Stream) weigh(op ir.Op, id int32) {
+	if op.Class() == ir.ClassView {
+		return
+	}
+	sl := &s.q.Slots[id]
+	sl.Weight = sl.Form.Elems * int64(s.dev.caps.ElemSize[sl.DT])
+	s.weight += sl.Weight
 }
 
 // use notes that a node reads a relative id.
 func (s *Stream) use(id int32) {
 	sl := &s.q.Slots[id]
 	if sl.Uses++; sl.Uses == 1 && sl.Def >= 0 {
-		s.weight -= sl.Form.Elems * int64(s.dev.caps.ElemSize[sl.DT])
+		s.weight -= sl.Weight
 	}
 }
 

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/runtime"
@@ -15,6 +16,24 @@ type operand struct {
 	// guard: for outputs, bit d is set where stride[d] is 0 and dims[d] above
 	// 1. Only points at position 0 of every such dim store.
 	guard uint32
+	// Loads through an index i in [0, isize): the element istride*i further on.
+	istride, isize int64
+}
+
+// indexFault is abi.h's mr_fault: the least index that was out of range, and
+// its operand.
+type indexFault struct {
+	mu             sync.Mutex
+	set            bool
+	operand, index int64
+}
+
+func (f *indexFault) note(operand int, index int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.set || index < f.index || index == f.index && int64(operand) < f.operand {
+		f.set, f.operand, f.index = true, int64(operand), index
+	}
 }
 
 // args is what an evaluation needs: abi.h's mr_args.
@@ -25,4 +44,5 @@ type args struct {
 	scalars []uint64
 	bufs    []unsafe.Pointer // one per Reduce: its value of point p goes to element p-begin
 	scratch []byte           // of this goroutine
+	fault   *indexFault      // where the kernel loads through indices
 }

@@ -35,7 +35,9 @@ func probeShape(run func(*contraction) error, dt ir.DType, values [4]float64, m,
 	at := func(i, p int64) uint64 {
 		v := values[(i+p)%4]
 		if p > 3 {
-			v *= float64(1 - 2*(p%2)) // signs, so that orders differ
+			if p%2 == 1 {
+				v = -v // signs, so that orders differ
+			}
 		}
 		if dt == ir.Float32 {
 			return uint64(math.Float32bits(float32(v)))

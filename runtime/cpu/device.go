@@ -57,7 +57,8 @@ type device struct {
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
-	runMu  sync.Mutex // one call into exec at a time
+	runMu  sync.Mutex // one call into exec, or chain, at a time
+	solos  []*solo    // of chains
 
 	buildMu  sync.Mutex
 	programs map[uint64][]*program
@@ -135,6 +136,9 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
 	}
+	if runtime.HasChains(list) {
+		return d.runChains(list)
+	}
 	var few [4]ready
 	todo := few[:0]
 	for i := range list {
@@ -143,7 +147,7 @@ func (d *device) Run(list []runtime.Launch) error {
 			// Nothing has run yet: the engine may take all of it up op by op.
 			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", i, err)}
 		}
-		if !r.empty {
+		if r.index = i; !r.empty {
 			todo = append(todo, r)
 		}
 	}
@@ -182,6 +186,9 @@ func (d *device) Close() error {
 	}
 	d.closed = true
 	d.exec.close()
+	for _, s := range d.solos {
+		s.exec.close()
+	}
 	for _, ps := range d.programs {
 		for _, p := range ps {
 			p.free()

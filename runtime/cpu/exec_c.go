@@ -93,8 +93,12 @@ func (e *cExecutor) runNative(list []ready) error {
 	for i := range list {
 		e.write(&launches[i], &list[i])
 	}
-	if C.mr_run(e.pool, &launches[0], C.mr_i64(len(list))) != 0 {
+	switch n := C.mr_run(e.pool, &launches[0], C.mr_i64(len(list))); {
+	case n < 0:
 		return errRefused
+	case n > 0:
+		f := launches[n-1].args.fault
+		return list[n-1].outOfRange(int(f.operand), int64(f.index))
 	}
 	return nil
 }
@@ -102,7 +106,7 @@ func (e *cExecutor) runNative(list []ready) error {
 // launchBytes is the arena memory that write takes, rounding included.
 func launchBytes(r *ready) uintptr {
 	plan := r.plan()
-	n := uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) + uintptr(len(r.l.Scalars))*8 +
+	n := unsafe.Sizeof(C.mr_fault{}) + uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) + uintptr(len(r.l.Scalars))*8 +
 		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{}) + dotBytes(r)
 	for i := range plan.Phases {
 		n += uintptr(len(plan.Phases[i].Reduces)) * unsafe.Sizeof(C.mr_reduce{})
@@ -142,6 +146,11 @@ func (e *cExecutor) write(c *C.mr_launch, r *ready) {
 		scalars[i] = C.mr_u64(s)
 	}
 	c.args.scalars = unsafe.SliceData(scalars)
+	if r.p.faults {
+		f := arenaSlice[C.mr_fault](&e.arena, 1)
+		f[0] = C.mr_fault{}
+		c.args.fault = &f[0]
+	}
 	e.phases(c, r)
 	if r.dot != nil {
 		e.dot(c, r)
@@ -205,7 +214,8 @@ func flag(x bool) C.mr_i32 {
 
 func (e *cExecutor) operand(o *C.mr_operand, r *ready, i int) {
 	a := &r.l.Args[i]
-	*o = C.mr_operand{offset: C.mr_i64(a.Offset), guard: C.mr_u32(r.guard(i)), nstages: C.mr_i32(len(a.Stages))}
+	*o = C.mr_operand{offset: C.mr_i64(a.Offset), guard: C.mr_u32(r.guard(i)), nstages: C.mr_i32(len(a.Stages)),
+		istride: C.mr_i64(a.IndexStride), isize: C.mr_i64(a.IndexSize)}
 	if r.p.rows.Operands[i].Kind != codegen.Index {
 		o.base = (*C.char)(a.Buf.(*buffer).p)
 	}

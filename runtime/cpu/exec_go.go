@@ -41,23 +41,32 @@ const goThreadBytes = 64 << 10
 func (e *goExecutor) run(list []ready) error {
 	for i := range list {
 		r := list[i] // a copy: the order of dims is chosen anew
-		if r.dot != nil {
-			e.dot(&r)
-			continue
+		if r.p.faults {
+			r.fault = new(indexFault)
 		}
-		if r.p.hasRows {
+		switch {
+		case r.dot != nil:
+			e.dot(&r)
+		case r.p.hasRows:
 			r.mode = modeRows
 			e.rows(&r)
-			continue
+		default:
+			e.elementwise(&r)
 		}
-		a := argsOf(&r)
-		threads := int(min(r.total*r.p.perItem/goThreadBytes+1, int64(e.threads)))
-		grain := (r.total/int64(threads)/4 + groupLen) / 1024 * 1024
-		e.split(threads, r.total, max(grain, 1024), func(begin, end int64) {
-			e.with(&r, func(w *workspace) { w.eval(r.sched.tier0[0], &a, begin, end) })
-		})
+		if err := r.faulted(); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (e *goExecutor) elementwise(r *ready) {
+	a := argsOf(r)
+	threads := int(min(r.total*r.p.perItem/goThreadBytes+1, int64(e.threads)))
+	grain := (r.total/int64(threads)/4 + groupLen) / 1024 * 1024
+	e.split(threads, r.total, max(grain, 1024), func(begin, end int64) {
+		e.with(r, func(w *workspace) { w.eval(r.sched.tier0[0], &a, begin, end) })
+	})
 }
 
 // split runs f over shares of [0, total) of about grain units.
@@ -123,8 +132,10 @@ func argsOf(r *ready) args {
 	for d := range l.Rank {
 		a.dims[d] = l.Dims[r.dim(d)]
 	}
+	a.fault = r.fault
 	for i := range a.ops {
 		from, o := &l.Args[i], &a.ops[i]
+		o.istride, o.isize = from.IndexStride, from.IndexSize
 		o.offset, o.stages, o.guard = from.Offset, from.Stages, r.guard(i)
 		if r.p.rows.Operands[i].Kind != codegen.Index {
 			o.base = from.Buf.(*buffer).p

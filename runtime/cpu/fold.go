@@ -78,7 +78,7 @@ func from64[T int64 | uint64](b uint64) T           { return T(b) }
 func bitsF32(x float32) uint64                      { return uint64(math.Float32bits(x)) }
 func fromF32(b uint64) float32                      { return math.Float32frombits(uint32(b)) }
 func plus[T computing](a, b T) T                    { return a + b }
-func times[T computing](a, b T) T                   { return a * b }
+func times[T computing](a, b T) T                   { return T(a * b) }
 func larger[T computing](a, b T) T                  { return max(a, b) } // Go's max is Maximum: NaN wins, -0 is below +0
 func smaller[T computing](a, b T) T                 { return min(a, b) }
 func elements[T any](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p), n) }

@@ -127,7 +127,11 @@ func (d *device) Free(b runtime.Buffer) {
 		return
 	}
 	defer d.life.RUnlock()
-	m := d.mem
+	d.mem.give(x)
+}
+
+// give takes a buffer back, at the end of a Run where one is under way.
+func (m *memory) give(x *buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if x.freed {

@@ -12,10 +12,12 @@ type ready struct {
 	l       *runtime.Launch
 	p       *program
 	sched   *schedule
-	code    *compiled // nil for tier 0
-	total   int64     // points
-	outputs int64     // of the kept dims
-	empty   bool      // nothing to do
+	code    *compiled   // nil for tier 0
+	total   int64       // points
+	outputs int64       // of the kept dims
+	index   int         // in the list that was to run
+	fault   *indexFault // of the Go executor
+	empty   bool        // nothing to do
 	rowOrder
 	dot *dotOrder // of a contraction
 }
@@ -30,6 +32,11 @@ func (r *ready) plan() *phasePlan {
 
 // prepare checks a launch and chooses how it runs.
 func (d *device) prepare(l *runtime.Launch) (ready, error) {
+	return d.prepareFor(l, int64(max(d.cfg.Threads, 1)))
+}
+
+// prepareFor is prepare for an executor with that many threads.
+func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 	r := ready{l: l}
 	p, ok := l.Prog.(*program)
 	if !ok || p.dev != d {
@@ -50,7 +57,7 @@ func (d *device) prepare(l *runtime.Launch) (ready, error) {
 		r.empty = true
 		return r, nil
 	}
-	r.threads = min(r.total*p.perItem/threadBytes+1, int64(max(d.cfg.Threads, 1)))
+	r.threads = min(r.total*p.perItem/threadBytes+1, threads)
 	switch {
 	case p.parts != nil:
 		if err := r.orderDot(); err != nil {
@@ -94,6 +101,9 @@ func (r *ready) check() error {
 		b, ok := l.Args[i].Buf.(*buffer)
 		if !ok {
 			return fmt.Errorf("operand %d has no buffer of this device", i)
+		}
+		if r.p.lanewise[i] {
+			continue // what is read is looked at element by element
 		}
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
 		if lo <= hi && (lo < 0 || hi >= b.bytes/int64(k.Operands[i].DT.Size())) {
@@ -165,7 +175,7 @@ func (r *ready) classKey() classKey {
 		if !o.Row || o.Kind != codegen.Output {
 			setClass(&key.points, i, codegen.Classify(&l.Args[i], inner, n))
 		}
-		if r.p.hasRows && (o.Row || o.Kind != codegen.Output) {
+		if r.p.hasRows && o.Row { // all that phases over rows touch
 			setClass(&key.rows, i, codegen.Classify(&l.Args[i], rowInner, rows))
 		}
 		g := r.guard(i)

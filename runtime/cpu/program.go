@@ -27,6 +27,10 @@ type program struct {
 	parts   *dotParts // of a contraction
 	writes  []bool    // per operand
 	perItem int64     // bytes that a point touches, for the choice of threads
+	// Of operands that are read behind guards or through indices only; and
+	// whether an index out of range is a fault.
+	lanewise []bool
+	faults   bool
 }
 
 // compiled is a schedule as loaded code.
@@ -42,13 +46,9 @@ func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	for _, in := range k.Body {
-		if in.Op == ir.LoadAt || in.Op == ir.Load && in.Args[0] != ir.None {
-			return nil, fmt.Errorf("%v with an operand is not available", in.Op)
-		}
-	}
 	p := &program{dev: d, kernel: k, rows: asRows(k), text: text, writes: make([]bool, len(k.Operands))}
 	p.hasRows = p.rows.HasRows()
+	p.lanewise, p.faults = lanewise(p.rows)
 	var err error
 	if p.sched, err = newSchedule(p, codegen.PhaseOptions{}); err != nil {
 		return nil, err

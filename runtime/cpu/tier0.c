@@ -142,6 +142,9 @@ static mr_i64 prepare(eval *e, const mr_u8 *class, step *list) {
 				continue;
 			}
 			break;
+		case MR_T0_LOADIF:
+		case MR_T0_LOADAT:
+			break;
 		default:
 			for (int k = 0; k < 4 && in->src[k] >= 0; k++)
 				same &= e->v[in->src[k]].step == 0;
@@ -190,6 +193,12 @@ static void load(eval *e, const mr_t0_instr *in, int class, int copy) {
 	else
 		mr_t0_move(e->a, o, MR_T0_GATHER, (int)size, e->at, e->n, reg);
 	pad(reg, e->n, e->groups, size);
+}
+
+static void look(eval *e, const mr_t0_instr *in) {
+	char *reg = e->regs + in->reg * e->code->block;
+	mr_t0_lanes(e->a, in, e->v, e->at, e->n, reg);
+	pad(reg, e->n, e->groups, in->size);
 }
 
 static void position(eval *e, const mr_t0_instr *in, int class) {
@@ -268,6 +277,8 @@ static void run_block(eval *e, const step *list, mr_i64 n) {
 			c->fns[in->fn - MR_T0_FIRST](in, e->v, e->groups);
 		else if (in->fn == MR_T0_LOAD)
 			load(e, in, list[k].class, list[k].copy);
+		else if (in->fn == MR_T0_LOADIF || in->fn == MR_T0_LOADAT)
+			look(e, in);
 		else
 			position(e, in, list[k].class);
 	}
@@ -289,10 +300,19 @@ void mr_tier0_eval(const mr_args *a, mr_i64 begin, mr_i64 end) {
 	step *list = (step *)(scratch + c->list);
 	mr_u8 *class = (mr_u8 *)(scratch + c->flags), *straight = class + c->nops;
 	int linear = 1;
-	for (mr_i64 i = 0; i < c->nops; i++) {
-		class[i] = (mr_u8)classify(a, &a->ops[i]);
-		linear &= class[i] != STRIDED;
+	for (mr_i64 i = 0; i < c->ninstrs; i++) {
+		const mr_t0_instr *in = &c->instrs[i];
+		if (in->fn == MR_T0_LOAD || in->fn == MR_T0_INDEXLO || in->fn == MR_T0_INDEXHI)
+			linear &= (class[in->slot] = (mr_u8)classify(a, &a->ops[in->slot])) != STRIDED;
 	}
+	for (mr_i64 i = 0; i < c->nstores; i++) {
+		const mr_t0_store *s = &c->stores[i];
+		if (!s->reduce)
+			linear &= (class[s->slot] = (mr_u8)classify(a, &a->ops[s->slot])) != STRIDED;
+	}
+	for (mr_i64 i = 0; i < c->ninstrs; i++)
+		if (c->instrs[i].fn == MR_T0_LOADIF || c->instrs[i].fn == MR_T0_LOADAT)
+			linear = 0; /* they need the position */
 	mr_i64 n = prepare(&e, class, list);
 	for (mr_i64 i = 0; i < c->nstores; i++)
 		straight[i] = (mr_u8)direct(&e, i);

@@ -46,6 +46,8 @@ const (
 	fnLoad                 // operand slot
 	fnIndexLo              // operand slot
 	fnIndexHi              // operand slot
+	fnLoadIf               // operand slot; src: guard
+	fnLoadAt               // operand slot; src: index and guard; imm: mode, and the bytes of an index above it
 	fnFirst
 )
 

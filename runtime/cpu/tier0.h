@@ -9,7 +9,8 @@ enum { MR_T0_GROUP = 64, MR_T0_UNIFORM = MR_T0_GROUP * 8 };
 /* Rows of this length and above are walked one by one; shorter ones are
  * gathered, several into a block. */
 enum { MR_T0_ROW = 512 };
-enum { MR_T0_CONST, MR_T0_SCALAR, MR_T0_LOAD, MR_T0_INDEXLO, MR_T0_INDEXHI, MR_T0_FIRST };
+enum { MR_T0_CONST, MR_T0_SCALAR, MR_T0_LOAD, MR_T0_INDEXLO, MR_T0_INDEXHI, MR_T0_LOADIF, MR_T0_LOADAT, MR_T0_FIRST };
+enum { MR_T0_ERROR, MR_T0_CLAMP, MR_T0_DROP }; /* as ir.IndexMode */
 
 typedef struct mr_t0_instr {
 	mr_i32 fn;
@@ -60,5 +61,9 @@ extern const mr_t0_fn mr_t0_fns_base[], mr_t0_fns_avx2[], mr_t0_fns_avx512[];
  * dim. */
 enum { MR_T0_GATHER, MR_T0_SCATTER, MR_T0_POSLO, MR_T0_POSHI };
 void mr_t0_move(const mr_args *a, const mr_operand *o, int how, int size, const mr_i64 *at, mr_i64 n, char *buf);
+
+/* Runs a load that looks at every lane: n of them, the first at point at, into
+ * a dense buffer. */
+void mr_t0_lanes(const mr_args *a, const mr_t0_instr *in, const mr_t0_val *v, const mr_i64 *at, mr_i64 n, char *buf);
 
 #endif

@@ -26,7 +26,7 @@ func compileBlocks(k *codegen.Kernel) (*tier0Prog, error) {
 	for i, live := range liveBody(k) {
 		// Leaves are emitted where they are first used, which keeps the ranges
 		// of loaded blocks short.
-		if !live || isLeaf(k.Body[i].Op) {
+		if !live || isLeaf(k.Body[i]) {
 			continue
 		}
 		if err := c.instr(i); err != nil {
@@ -67,12 +67,13 @@ func liveBody(k *codegen.Kernel) []bool {
 	return live
 }
 
-func isLeaf(op ir.Op) bool {
-	switch op {
-	case ir.Const, ir.Scalar, ir.Load, ir.IndexLo, ir.IndexHi:
+// isLeaf reports values without operands.
+func isLeaf(in ir.Instr) bool {
+	switch in.Op {
+	case ir.Const, ir.Scalar, ir.IndexLo, ir.IndexHi:
 		return true
 	}
-	return false
+	return in.Op == ir.Load && in.Args[0] == ir.None
 }
 
 type blockCompiler struct {
@@ -129,6 +130,16 @@ func (c *blockCompiler) instr(i int) error {
 	first := ir.Invalid
 	if n > 0 {
 		first = c.dts[args[0]]
+	}
+	if in.Op == ir.Load || in.Op == ir.LoadAt {
+		v := t0Instr{fn: fnLoadIf, src: [4]int32{-1, -1, -1, -1}, slot: int32(uint32(in.Imm))}
+		if in.Op == ir.LoadAt {
+			v.fn, v.imm = fnLoadAt, uint64(codegen.ModeOf(in))|uint64(first.Size())<<8
+		}
+		copy(v.src[:], args[:n])
+		c.value[i] = c.add(v, in.DT)
+		c.work += 8
+		return nil
 	}
 	fn := blockFn(keyOf(in, first))
 	if fn == 0 {
@@ -193,7 +204,7 @@ func (t *tier0Prog) uniform(in *t0Instr) bool {
 	switch in.fn {
 	case fnConst, fnScalar:
 		return true
-	case fnLoad, fnIndexLo, fnIndexHi:
+	case fnLoad, fnIndexLo, fnIndexHi, fnLoadIf, fnLoadAt:
 		return false
 	}
 	for _, s := range in.src {

@@ -52,9 +52,23 @@ func (t *tier0Prog) eval(a *args, begin, end int64) {
 	e.class = unsafe.Slice((*walkClass)(flags), t.nops)
 	e.direct = unsafe.Slice((*bool)(unsafe.Add(flags, t.nops)), len(t.stores))
 	linear := true
-	for i := range e.class {
-		e.class[i] = classifyWalk(a, &a.ops[i])
-		linear = linear && e.class[i] != walkStrided
+	classify := func(slot int32) {
+		e.class[slot] = classifyWalk(a, &a.ops[slot])
+		linear = linear && e.class[slot] != walkStrided
+	}
+	for i := range t.instrs {
+		switch in := &t.instrs[i]; in.fn {
+		case fnLoad, fnIndexLo, fnIndexHi:
+			classify(in.slot)
+		}
+	}
+	for i := range t.stores {
+		if t.stores[i].reduce == 0 {
+			classify(t.stores[i].slot)
+		}
+	}
+	for i := range t.instrs {
+		linear = linear && !laneLoad(t.instrs[i].fn) // they need the position
 	}
 	e.prepare()
 	for i := range e.direct {
@@ -111,6 +125,7 @@ func (e *evaluation) prepare() {
 		case fnScalar:
 			e.uniform(in, e.a.scalars[in.slot])
 			continue
+		case fnLoadIf, fnLoadAt:
 		case fnLoad, fnIndexLo, fnIndexHi:
 			o := &e.a.ops[in.slot]
 			step.class = e.class[in.slot]
@@ -251,6 +266,9 @@ func (e *evaluation) block() {
 			goFns[in.fn-fnFirst](in, e.v, e.groups)
 		case in.fn == fnLoad:
 			e.load(in, step)
+		case laneLoad(in.fn):
+			e.lanes(in, e.n, e.reg(in))
+			e.pad(e.reg(in), int64(in.size))
 		default:
 			e.position(in, step)
 		}

@@ -1,0 +1,119 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// This file is tier0_lanes.c in Go, where it is explained.
+
+// laneReads finds what each lane of a load behind a guard, or through an index,
+// reads.
+type laneReads struct {
+	a            *args
+	in           *t0Instr
+	guard, index *t0Val // nil where there is none
+}
+
+func laneOf(v *t0Val, j int64, size int) unsafe.Pointer {
+	return unsafe.Add(v.p, int(j)/groupLen*v.step+int(j)%groupLen*size)
+}
+
+// find is the position in memory that lane j reads, false where it reads nothing.
+func (m *laneReads) find(j, p int64) (int64, bool) {
+	if m.guard != nil && *(*uint8)(laneOf(m.guard, j, 1)) == 0 {
+		return 0, false
+	}
+	o := &m.a.ops[m.in.slot]
+	beyond := int64(0)
+	if m.index != nil {
+		i := int64(0)
+		if wide := int(m.in.imm >> 8); wide == 4 {
+			i = int64(*(*int32)(laneOf(m.index, j, 4)))
+		} else {
+			i = *(*int64)(laneOf(m.index, j, 8))
+		}
+		mode := ir.IndexMode(m.in.imm & 255)
+		at, ok := ir.ResolveIndex(mode, i, int(o.isize))
+		if !ok {
+			if mode == ir.IndexError {
+				m.a.fault.note(int(m.in.slot), i)
+			}
+			return 0, false
+		}
+		beyond = int64(at) * o.istride
+	}
+	for i := range o.stages {
+		p = stagePosition(&o.stages[i], p)
+	}
+	return p + beyond, true
+}
+
+// lanes runs a load of n lanes, the first at point at, into a dense block.
+func (e *evaluation) lanes(in *t0Instr, n int64, buf unsafe.Pointer) {
+	m := laneReads{a: e.a, in: in}
+	g := in.src[0]
+	if in.fn == fnLoadAt {
+		m.index, g = &e.v[in.src[0]], in.src[1]
+	}
+	if g >= 0 {
+		m.guard = &e.v[g]
+	}
+	o, idx, last := &e.a.ops[in.slot], e.at, e.a.rank-1
+	for to := int64(0); to < n; {
+		row, length, step := o.offset, n-to, int64(0)
+		for d := range e.a.rank {
+			row += idx[d] * o.stride[d]
+		}
+		if last >= 0 {
+			step = o.stride[last]
+			length = min(length, e.a.dims[last]-idx[last])
+		}
+		dst := unsafe.Add(buf, to*int64(in.size))
+		switch in.size {
+		case 1:
+			readLanes[uint8](&m, o.base, dst, to, row, step, length)
+		case 2:
+			readLanes[uint16](&m, o.base, dst, to, row, step, length)
+		case 4:
+			readLanes[uint32](&m, o.base, dst, to, row, step, length)
+		default:
+			readLanes[uint64](&m, o.base, dst, to, row, step, length)
+		}
+		to += length
+		if last >= 0 {
+			idx[last] = 0
+		}
+		for d := last - 1; d >= 0; d-- {
+			if idx[d]++; idx[d] < e.a.dims[d] {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+}
+
+func readLanes[T uint8 | uint16 | uint32 | uint64](m *laneReads, mem, dst unsafe.Pointer, first, row, step, n int64) {
+	b := unsafe.Slice((*T)(dst), n)
+	for i := range b {
+		b[i] = 0
+		if from, ok := m.find(first+int64(i), row+int64(i)*step); ok {
+			b[i] = *(*T)(unsafe.Add(mem, from*int64(unsafe.Sizeof(b[0]))))
+		}
+	}
+}
+
+// stagePosition is where a stage takes a position.
+func stagePosition(s *runtime.Stage, p int64) int64 {
+	q := s.Offset
+	for d := len(s.Dims) - 1; d >= 0; d-- {
+		q += p % s.Dims[d] * s.Stride[d]
+		p /= s.Dims[d]
+	}
+	return q
+}
+
+// laneLoad reports loads that look at every lane, and so need positions.
+func laneLoad(fn int32) bool { return fn == fnLoadIf || fn == fnLoadAt }

@@ -98,9 +98,10 @@ func (r *byOp) compute(n int32) (err error) {
 	}
 	for i, a := range plan.Aliases {
 		of := r.mem[a.Of].block
-		of.retain()
 		r.mem[a.Tensor] = &storage{block: of, view: &lay.Views[i]}
-		r.own = append(r.own, int32(a.Tensor))
+		if of.retainLive() {
+			r.own = append(r.own, int32(a.Tensor))
+		}
 	}
 	return nil
 }

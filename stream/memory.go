@@ -39,6 +39,20 @@ type storage struct {
 
 func (b *block) retain() { b.refs.Add(1) }
 
+// retainLive adds a reader unless the last one is gone, as it may be while a job
+// that was started before still runs: the buffer then stays until the job ends.
+func (b *block) retainLive() bool {
+	for {
+		n := b.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if b.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
 // release drops one reader.
 func (b *block) release() {
 	if n := b.refs.Add(-1); n == 0 {

@@ -16,6 +16,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
+// groups of ops that programs have beyond the basic ones, in turn.
+var groups = []progen.Group{0, progen.AllGroups &^ progen.Scatters}
+
 // TestRandomPrograms runs random programs on the reference device under random
 // options, with reads, syncs, scopes and streams thrown in at random, and
 // compares every output with the oracle's bits. Programs are run twice on one
@@ -28,7 +31,7 @@ func TestRandomPrograms(t *testing.T) {
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			p := progen.New(uint64(seed), progen.Config{})
+			p := progen.New(uint64(seed), progen.Config{Groups: groups[seed%2]})
 			if err := runRandom(p, uint64(seed)); err != nil {
 				small := progen.Shrink(p, func(q *ir.Program) bool { return runRandom(q, uint64(seed)) != nil })
 				t.Fatalf("%v\nshrunk to (%v):\n%v", err, runRandom(small, uint64(seed)), small)
@@ -193,7 +196,7 @@ func TestRandomFaults(t *testing.T) {
 	defer fault.Reset()
 	faults := 0
 	for seed := range uint64(n) {
-		p := progen.New(seed, progen.Config{})
+		p := progen.New(seed, progen.Config{Groups: groups[seed%2]})
 		failed, err := runFaulty(p, seed)
 		if err != nil {
 			small := progen.Shrink(p, func(q *ir.Program) bool { _, err := runFaulty(q, seed); return err != nil })

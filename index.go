@@ -7,31 +7,18 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// IndexMode says what an index out of range does to a gather or a scatter.
+// IndexMode says what an index out of range does to a gather.
 type IndexMode = ir.IndexMode
 
-// The modes of gathers and scatters.
+// The modes of gathers.
 const (
 	// IndexError makes the result carry an error that wraps [ErrIndex] and names
 	// the index. It is known when the result is computed. The default.
 	IndexError IndexMode = ir.IndexError
 	// IndexClamp takes the nearest index in range.
 	IndexClamp IndexMode = ir.IndexClamp
-	// IndexDrop reads 0, or leaves the element out of a scatter.
+	// IndexDrop reads 0.
 	IndexDrop IndexMode = ir.IndexDrop
-)
-
-// Combine says what a scatter does to the elements that its indices name.
-type Combine = ir.Combine
-
-// The ways to combine an element with a new one. Several that meet are taken in
-// the row-major order of their indices, so the result does not depend on threads.
-const (
-	CombineSet Combine = ir.CombineSet // the last one stays
-	CombineAdd Combine = ir.CombineAdd
-	CombineMax Combine = ir.CombineMax
-	CombineMin Combine = ir.CombineMin
-	CombineMul Combine = ir.CombineMul
 )
 
 // TakeAlong takes, at every position of indices, the element of t at that
@@ -109,37 +96,6 @@ func modeOf(mode []IndexMode) (IndexMode, error) {
 		return 0, shapeErr("index modes %v", mode)
 	}
 	return mode[0], nil
-}
-
-// Scatter gives t with elements combined with those of u: for every position of
-// indices, in row-major order, the element of t at that position with the place
-// along axis replaced by the index takes part. Indices, Int32 or Int64, and u,
-// of t's dtype (else ErrDType), have one shape, which is t's but for the size
-// along axis (else ErrShape). Adding and the like are for numbers, CombineSet for
-// every dtype, else ErrDType. A negative axis counts from the
-// last. Modes are as for [Tensor.TakeAlong].
-func (t *Tensor) Scatter(indices, u *Tensor, axis int, how Combine, mode ...IndexMode) *Tensor {
-	const name = "scatter"
-	for _, x := range []*Tensor{t, indices, u} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
-	}
-	list, err := axesOf([]int{axis}, t.Rank())
-	if err != nil {
-		return failed(name, err, t, indices, u)
-	}
-	m, err := modeOf(mode)
-	if err == nil && how >= ir.NumCombines {
-		err = shapeErr("combination %v", how)
-	}
-	if err != nil {
-		return failed(name, err, t, indices, u)
-	}
-	r := new(Tensor)
-	args := [...]stream.Arg{arg(t), arg(indices), arg(u)}
-	stream.Record(&r.v, stream.Place{}, ir.Scatter, ir.Invalid, nil, &ir.Attr{Axes: list, Mode: m, Combine: how}, args[:])
-	return r
 }
 
 // DynamicSlice takes sizes[i] elements along each dimension from starts[i] on,

@@ -36,7 +36,7 @@ func place(x float64, n int, mode millrace.IndexMode) int {
 var modes = []millrace.IndexMode{millrace.IndexError, millrace.IndexClamp, millrace.IndexDrop}
 
 func TestTakeAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(5, 1))
 		for i, c := range []struct {
 			shape, idx []int
@@ -83,7 +83,7 @@ func TestTakeAgainstLoops(t *testing.T) {
 }
 
 func TestTakeAlongAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(5, 2))
 		for i, c := range []struct {
 			shape, idx, out []int
@@ -124,7 +124,7 @@ func TestTakeAlongAgainstLoops(t *testing.T) {
 }
 
 func TestDynamicAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(5, 4))
 		for i, c := range []struct {
 			shape, size []int

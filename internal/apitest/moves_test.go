@@ -50,7 +50,7 @@ func joined(axis int, xs ...array) array {
 }
 
 func TestConcatAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 1))
 		moveTrials(t, dev, []struct {
 			axis   int
@@ -97,7 +97,7 @@ func TestConcatAgainstLoops(t *testing.T) {
 }
 
 func TestPadAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 2))
 		moveTrials(t, dev, []struct {
 			shape []int
@@ -144,7 +144,7 @@ func TestPadAgainstLoops(t *testing.T) {
 }
 
 func TestAssignAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 3))
 		r, at, all := millrace.R, millrace.At, millrace.All
 		cases := []struct {
@@ -253,7 +253,7 @@ func where(keep func(at []int) bool) func(at []int) []int {
 }
 
 func TestRepeatRollTriangleAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 4))
 		for i, c := range ofOne {
 			for j, dt := range every {
@@ -277,7 +277,7 @@ func TestRepeatRollTriangleAgainstLoops(t *testing.T) {
 }
 
 func TestOneHotMaskedFillAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 5))
 		for i, dt := range []ir.DType{ir.Int64, ir.Int32, ir.Uint8, ir.Int8, ir.Uint16, ir.Int16, ir.Uint32, ir.Uint64} {
 			for _, n := range []int{0, 1, 5, 300} {

@@ -234,7 +234,7 @@ func TestRowsAreOneKernel(t *testing.T) {
 }
 
 func TestCrossEntropyAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(6, 2))
 		for i, shape := range [][]int{{7}, {5, 7}, {2, 3, 300}, {0, 4}, {1, 2, 1, 2, 1, 2, 1, 3}} {
 			for j, dt := range floats {

@@ -237,16 +237,11 @@ var (
 	every   = append(slices.Clone(numbers), ir.Bool)
 )
 
-// The devices that methods are compared with the oracle on.
-var (
-	testDevices = []string{"ref", "cpu:tier=0"}
-	moving      = []string{"ref"} // those that read behind conditions and through indices
-)
+// testDevices are those that methods are compared with the oracle on.
+var testDevices = []string{"ref", "cpu:tier=0"}
 
-func onDevices(t *testing.T, f func(t *testing.T, dev *millrace.Device)) { on(t, testDevices, f) }
-
-func on(t *testing.T, specs []string, f func(t *testing.T, dev *millrace.Device)) {
-	for _, spec := range specs {
+func onDevices(t *testing.T, f func(t *testing.T, dev *millrace.Device)) {
+	for _, spec := range testDevices {
 		t.Run(spec, func(t *testing.T) { f(t, openSpec(t, spec)) })
 	}
 }

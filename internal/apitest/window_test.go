@@ -63,7 +63,7 @@ var pools = []struct {
 }
 
 func TestPoolsAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(3, 1))
 		for i, c := range pools {
 			for _, op := range []struct {
@@ -112,7 +112,7 @@ func limits(dt ir.DType) (lo, hi float64) {
 }
 
 func TestWindowsAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(3, 2))
 		for _, w := range []millrace.Window{{Size: 1}, {Size: 3}, {Size: 2, Stride: 3}, {Size: 2, Dilation: 4, Before: 2, After: 1}, {Size: 9}, {Size: 7, Stride: 2}} {
 			for axis := range 3 {
@@ -210,7 +210,7 @@ func convolvedBack(x, k array, o millrace.ConvOptions) array {
 }
 
 func TestConvAgainstLoops(t *testing.T) {
-	on(t, moving, func(t *testing.T, dev *millrace.Device) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(3, 3))
 		for i, c := range []struct {
 			x, k []int

@@ -7,6 +7,16 @@
 #define PASTE_(a, b, c) a##_##b##_##c
 #define PASTE(a, b, c) PASTE_(a, b, c)
 
+/* Columns of a matrix are read in short pieces a row apart, which no processor
+ * foresees. So many rows ahead they are asked for. */
+#define MR_AHEAD 8
+
+static inline void ahead(const void *p, mr_i64 bytes)
+{
+	for (mr_i64 b = 0; b < bytes; b += 64)
+		__builtin_prefetch((const char *)p + b);
+}
+
 /* Maximum and minimum of floats: NaN wins, and +0 is above -0. Equal floats
  * differ in nothing but the sign of zero, which their bits settle. */
 #define EXTREMUM(NAME, F, BITS, ABOVE, JOIN)                       \

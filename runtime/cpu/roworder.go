@@ -30,7 +30,7 @@ const (
 	// the second-level cache what the one before left there.
 	tileBytes = 512 << 10
 	// laneBytes bounds the lanes of the sums of a tile of columns.
-	laneBytes = 256 << 10
+	laneBytes = 1 << 20
 	// tilePoints is where a tile of rows is long enough for its phases to cost
 	// more than starting them.
 	tilePoints = 8192
@@ -134,15 +134,21 @@ func (r *ready) rowMode() mode {
 	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || l.Dims[l.Kept-1] < minColumns || r.sched.plan.sorts {
 		return modeRows
 	}
-	votes := 0
+	votes := int64(0) // elements that would be neighbours, less those that would not
 	for i, o := range r.p.rows.Operands {
 		a := &l.Args[i]
 		if o.Kind != codegen.Index && !o.Row && len(a.Stages) == 0 {
+			n := int64(o.DT.Size())
+			for d := range l.Rank {
+				if a.Stride[d] != 0 {
+					n *= l.Dims[d]
+				}
+			}
 			if a.Stride[l.Kept-1] == 1 {
-				votes++
+				votes += n
 			}
 			if a.Stride[l.Rank-1] == 1 {
-				votes--
+				votes -= n
 			}
 		}
 		if o.Kind != codegen.Output {

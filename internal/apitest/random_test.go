@@ -59,12 +59,8 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// The ops beyond the basic ones in programs for a CPU device, and for the
-// reference device, where there are fewer ways to run them.
-const (
-	cpuGroups = progen.Reductions | progen.Contractions | progen.Scans | progen.Sorts | progen.Windows
-	refGroups = progen.AllGroups &^ progen.Scatters
-)
+// rowGroups are the ops beyond the basic ones that devices can run.
+const rowGroups = progen.AllGroups &^ progen.Scatters
 
 // The same with reductions, contractions, scans, sorts and what moves, on the
 // reference device too.
@@ -76,11 +72,8 @@ func TestRandomRowPrograms(t *testing.T) {
 	}
 	n := count(t, "PROGRAMS", 150)
 	for seed := range uint64(n) {
-		c := progen.Config{MaxElems: 1000, Groups: cpuGroups}
+		c := progen.Config{MaxElems: 1000, Groups: rowGroups}
 		i := int(seed) % len(specs)
-		if strings.HasPrefix(specs[i], "ref") {
-			c.Groups = refGroups
-		}
 		if seed%3 == 2 {
 			c.DTypes = ir.SetOf(tensorDTypes...)
 		}
@@ -102,7 +95,7 @@ func TestRandomProgramsCompiled(t *testing.T) {
 	for seed := range uint64(n) {
 		c := progen.Config{}
 		if seed%2 == 1 {
-			c = progen.Config{MaxElems: 1000, Groups: cpuGroups}
+			c = progen.Config{MaxElems: 1000, Groups: rowGroups}
 		}
 		randomProgram(t, 1<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1" })
 	}

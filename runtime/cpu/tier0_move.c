@@ -89,6 +89,8 @@ static void staged_run(const move *m, mr_i32 stage, mr_i64 pos, mr_i64 step, mr_
 		}
 		if (run > n)
 			run = n;
+		if (pos < 0 || run < 1)
+			run = 1; /* outside of the stage, as behind a guard: no run there is straight */
 		staged_run(m, stage + 1, out, by, run, to);
 		pos += run * step;
 		to += run;

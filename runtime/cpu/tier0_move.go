@@ -95,6 +95,9 @@ func (m *mover) staged(stage int, pos, step, n, to int64) {
 			stride = by * s.Stride[d]
 		}
 		length = min(length, n)
+		if pos < 0 || length < 1 {
+			length = 1 // outside of the stage, as behind a guard: no run there is straight
+		}
 		m.staged(stage+1, out, stride, length, to)
 		pos += length * step
 		to += length

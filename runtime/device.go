@@ -67,6 +67,7 @@ type Caps struct {
 	Description string // adapter or ISA, for people
 	Fingerprint string // true ISA or adapter features; part of cache keys
 	DTypes      ir.DTypeSet
+	Lacks       []ir.Op // that no kernel of this device can hold
 	// ElemSize is the bytes one element takes in device buffers.
 	ElemSize [ir.NumDTypes]int
 	// Exact devices compute the oracle's bits; others stay within ir tolerances.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
@@ -122,7 +123,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		dt, form, err = infer(op, attr, out, shape, args)
 	}
 	if err == nil {
-		err = s.supported(dt) // it has those of the operands
+		err = s.supports(op, dt) // it has those of the operands
 	}
 	if err != nil {
 		releaseAll(foreign)
@@ -243,6 +244,14 @@ func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []Arg) (i
 
 func sameSlice(a, b ir.Shape) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// supports reports an op, or a result's dtype, that the device does not have.
+func (s *Stream) supports(op ir.Op, dt ir.DType) error {
+	if slices.Contains(s.dev.caps.Lacks, op) {
+		return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, op)
+	}
+	return s.supported(dt)
 }
 
 // supported reports a dtype the device does not have.

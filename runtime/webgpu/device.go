@@ -52,6 +52,7 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
 		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", wgsl.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
 		DTypes:      wgsl.DTypes,
+		Lacks:       []ir.Op{ir.Gather}, // a shader cannot tell of an index out of range
 		MaxOperands: min(l.StorageBuffers, 32),
 		MaxScalars:  64,
 		MaxBody:     512,

@@ -102,6 +102,7 @@ func TestEngineUnsupported(t *testing.T) {
 		millrace.FromSliceOn(d, []int64{1}, 1),
 		millrace.FromSliceOn(d, []uint64{1}, 1),
 		millrace.FromSliceOn(d, []float32{1}, 1).Cast(millrace.Float64),
+		millrace.FromSliceOn(d, []float32{1}, 1).Take(millrace.FromSliceOn(d, []int32{0}, 1), 0),
 	} {
 		err := x.Err()
 		if !errors.Is(err, millrace.ErrUnsupported) || !strings.Contains(err.Error(), "engine_test.go") {

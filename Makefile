@@ -19,6 +19,7 @@ help:
 	@echo 'make hammer           concurrency tests under the race detector, HAMMER (30s) each'
 	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
 	@echo 'make generate         write the generated files anew'
+	@echo 'make test-long        every combination of dtypes and layouts on compiled kernels (half an hour)'
 	@echo 'make accuracy         every float32 input of every function against float64 (an hour or so)'
 
 bench:
@@ -29,6 +30,9 @@ bench-all:
 
 test:
 	@scripts/test.sh
+
+test-long:
+	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest
 
 lint fuzz hammer consumer-check accuracy:
 	@scripts/test.sh $@

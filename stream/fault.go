@@ -123,10 +123,11 @@ func (j *job) step(k int, bad []*OpError) {
 	}
 	// What the steps of a chain hand over may never have been in memory; what
 	// they start from is, until the chain ends.
-	first, end := j.entry.plan.ChainOf(k)
-	for c := first; c < end; c++ {
-		j.operands(&r, &j.entry.plan.Steps[c], bad)
+	plan := j.entry.plan
+	for c, _ := plan.ChainOf(k); c < k; c++ {
+		j.operands(&r, &plan.Steps[c], bad, plan.HandsOver)
 	}
+	j.operands(&r, step, bad, func(int) bool { return false })
 	data := make([][]byte, len(step.Operands))
 	for i, op := range step.Operands {
 		t := &j.seg.Tensors[op.Tensor]
@@ -151,10 +152,10 @@ func (j *job) step(k int, bad []*OpError) {
 	}
 }
 
-// operands gives r what a step reads from memory.
-func (j *job) operands(r *byOp, step *fusion.Step, bad []*OpError) {
+// operands gives r what a step reads from memory, but for what not holds of.
+func (j *job) operands(r *byOp, step *fusion.Step, bad []*OpError, not func(tensor int) bool) {
 	for i, op := range step.Operands {
-		if step.Kernel.Operands[i].Kind != codegen.Input {
+		if step.Kernel.Operands[i].Kind != codegen.Input || not(op.Tensor) {
 			continue
 		}
 		if bad[op.Tensor] != nil {

@@ -168,7 +168,7 @@ func TestDotKernels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k, ds := rowKernel(t, text), everyDevice(t)
 			for _, c := range dotCases {
-				if testing.Short() && name != "around" && c.name > "c" {
+				if !thorough && name != "around" && c.name > "c" {
 					continue
 				}
 				for _, size := range dotSizes {
@@ -204,7 +204,7 @@ func TestDotLarge(t *testing.T) {
 				c := dotCases[c]
 				onEvery(t, ds, fmt.Sprintf("%s %s, %v", name, c.name, size), k, dotCase(k, c.dims, size, c.left, c.right, c.bias, c.residual, c.result))
 			}
-			if testing.Short() {
+			if !thorough {
 				break
 			}
 		}

@@ -151,7 +151,7 @@ func TestPatterns(t *testing.T) {
 				for how := range kerneltest.NumPatterns {
 					rng := rand.New(rand.NewPCG(2, uint64(how)))
 					for _, dims := range dims {
-						if how == kerneltest.Mixed && c.Tier > 0 && (testing.Short() || len(dims) != 2) {
+						if how == kerneltest.Mixed && c.Tier > 0 && (!thorough || len(dims) != 2) {
 							continue // a compile each
 						}
 						h := kerneltest.NewLaunch(rng, k, dims, len(dims), how)

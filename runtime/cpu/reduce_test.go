@@ -48,7 +48,7 @@ func TestReduce(t *testing.T) {
 			d := openTest(t, c)
 			for op := range ir.NumOps {
 				for _, dt := range kerneltest.DTypes {
-					if !op.Info().RowOp || op == ir.Dot || !op.Info().In.Has(dt) || testing.Short() && dt != ir.Float32 && dt != ir.Uint8 {
+					if !op.Info().RowOp || op == ir.Dot || !op.Info().In.Has(dt) || !thorough && dt != ir.Float32 && dt != ir.Uint8 {
 						continue
 					}
 					k := reduction(op, dt)
@@ -96,9 +96,9 @@ func transpose(h *kerneltest.Launch, i, kept int) {
 
 // TestRandom runs random kernels on random launches.
 func TestRandom(t *testing.T) {
-	n := 60
-	if testing.Short() {
-		n = 12
+	n := 16
+	if thorough {
+		n = 120
 	}
 	ds := everyDevice(t)
 	for seed := range uint64(n) {

@@ -98,10 +98,11 @@ func (e *evaluation) lanes(in *t0Instr, n int64, buf unsafe.Pointer) {
 func readLanes[T uint8 | uint16 | uint32 | uint64](m *laneReads, mem, dst unsafe.Pointer, first, row, step, n int64) {
 	b := unsafe.Slice((*T)(dst), n)
 	for i := range b {
-		b[i] = 0
+		var x T // the lane may hold the index: it is written last
 		if from, ok := m.find(first+int64(i), row+int64(i)*step); ok {
-			b[i] = *(*T)(unsafe.Add(mem, from*int64(unsafe.Sizeof(b[0]))))
+			x = *(*T)(unsafe.Add(mem, from*int64(unsafe.Sizeof(x))))
 		}
+		b[i] = x
 	}
 }
 

@@ -148,6 +148,9 @@ func TestRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k, ds := rowKernel(t, text), everyDevice(t)
 			for _, s := range rowShapes {
+				if testing.Short() && product(s.dims) > 5000 {
+					continue
+				}
 				for _, columns := range []bool{false, true} {
 					if columns && s.kept == 0 {
 						continue
@@ -175,7 +178,10 @@ func TestRowPatterns(t *testing.T) {
 				for _, s := range []struct {
 					dims []int64
 					kept int
-				}{{[]int64{3, 20, 70}, 2}, {[]int64{40, 2, 2500}, 1}, {[]int64{0, 3}, 1}, {[]int64{9000}, 0}} {
+				}{{[]int64{3, 20, 70}, 2}, {[]int64{0, 3}, 1}, {[]int64{40, 2, 2500}, 1}, {[]int64{9000}, 0}} {
+					if testing.Short() && s.dims[0] > 3 {
+						continue
+					}
 					rng := rand.New(rand.NewPCG(4, uint64(how)))
 					h := kerneltest.NewLaunch(rng, k, s.dims, s.kept, how)
 					onEvery(t, ds, fmt.Sprintf("%v, %d kept, pattern %d", s.dims, s.kept, how), k, h)
@@ -183,6 +189,14 @@ func TestRowPatterns(t *testing.T) {
 			}
 		})
 	}
+}
+
+func product(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	return n
 }
 
 // everyDevice are the ways to run that must agree, opened once.

@@ -197,6 +197,9 @@ func dotCase(k *codegen.Kernel, dims string, size map[string]int64, left, right,
 
 // TestDotLarge has enough of everything for panels, blocks of k and threads.
 func TestDotLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the oracle takes its time")
+	}
 	for _, name := range []string{"plain", "around", "half"} {
 		k, ds := rowKernel(t, dotKernels[name]), everyDevice(t)
 		for _, size := range []map[string]int64{{"i": 50, "j": 130, "k": 300, "b": 2}, {"i": 7, "j": 600, "k": 70, "b": 1}, {"i": 300, "j": 3, "k": 270, "b": 1}} {

@@ -18,7 +18,7 @@ static void PASTE(add, D, OP)(void *acc, const void *values, mr_i64 r, mr_i64 m,
 		for (mr_i64 i = 0; i < m; i++, v += ld) {
 			const mr_i64 at = (r + i) % MR_BLOCK;
 			T *restrict lane = to + at % MR_LANES * n;
-			if (ld != n && i + MR_AHEAD < m)
+			if (ld != n && n * sizeof *v <= MR_PIECE && i + MR_AHEAD < m)
 				ahead(v + MR_AHEAD * ld, n * (mr_i64)sizeof *v);
 			if (at < MR_LANES)
 				for (mr_i64 j = 0; j < n; j++)

@@ -10,6 +10,7 @@
 /* Columns of a matrix are read in short pieces a row apart, which no processor
  * foresees. So many rows ahead they are asked for. */
 #define MR_AHEAD 8
+#define MR_PIECE 8192 /* longer ones it does foresee */
 
 static inline void ahead(const void *p, mr_i64 bytes)
 {

@@ -29,6 +29,7 @@ var (
 	armed atomic.Int32 // number of armed points
 	mu    sync.Mutex
 	left  = map[string]int{}
+	skip  = map[string]int{} // hits that pass before
 )
 
 // Set makes the next n hits of a point fail; n < 0 makes all of them fail and
@@ -36,10 +37,23 @@ var (
 func Set(point string, n int) {
 	mu.Lock()
 	defer mu.Unlock()
+	set(point, 0, n)
+}
+
+// SetAfter is Set for the n hits that come after the next pass ones: so a test
+// drives one step after another of what passes a point several times.
+func SetAfter(point string, pass, n int) {
+	mu.Lock()
+	defer mu.Unlock()
+	set(point, pass, n)
+}
+
+func set(point string, pass, n int) {
 	if n == 0 {
 		delete(left, point)
+		delete(skip, point)
 	} else {
-		left[point] = n
+		left[point], skip[point] = n, pass
 	}
 	armed.Store(int32(len(left)))
 }
@@ -49,6 +63,7 @@ func Reset() {
 	mu.Lock()
 	defer mu.Unlock()
 	clear(left)
+	clear(skip)
 	armed.Store(0)
 }
 
@@ -64,6 +79,9 @@ func Hit(point string) error {
 		return nil
 	}
 	switch {
+	case skip[point] > 0:
+		skip[point]--
+		return nil
 	case n == 1:
 		delete(left, point)
 		armed.Store(int32(len(left)))

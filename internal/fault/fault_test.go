@@ -31,4 +31,10 @@ func TestHit(t *testing.T) {
 	if err := Hit(Load); err != nil {
 		t.Errorf("disarmed: %v", err)
 	}
+	SetAfter(File, 2, 1)
+	for i := range 4 {
+		if err := Hit(File); (err != nil) != (i == 2) {
+			t.Errorf("hit %d after two that pass: %v", i, err)
+		}
+	}
 }

@@ -1,0 +1,62 @@
+package background
+
+import (
+	"slices"
+	"sync"
+	"testing"
+)
+
+// What is added is done in order, also what is added while others are done, and
+// Wait returns when it is.
+func TestQueue(t *testing.T) {
+	var done []int
+	begun, go1 := make(chan bool), make(chan bool)
+	q := &Queue[int]{Do: func(i int) {
+		if i == 0 {
+			close(begun)
+			<-go1
+		}
+		done = append(done, i)
+	}}
+	q.Wait() // there is nothing
+	q.Add(0)
+	<-begun
+	q.Add(1)
+	q.Add(2)
+	close(go1)
+	q.Wait()
+	if !slices.Equal(done, []int{0, 1, 2}) {
+		t.Errorf("%v", done)
+	}
+	q.Add(3) // by another goroutine than before
+	q.Wait()
+	if len(done) != 4 {
+		t.Errorf("%v", done)
+	}
+}
+
+// Whoever waits finds what he added himself, whatever others do.
+func TestQueueOfMany(t *testing.T) {
+	var mu sync.Mutex
+	done := map[[2]int]bool{}
+	q := &Queue[[2]int]{Do: func(at [2]int) {
+		mu.Lock()
+		done[at] = true
+		mu.Unlock()
+	}}
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				q.Add([2]int{w, i})
+				q.Wait()
+				mu.Lock()
+				if !done[[2]int{w, i}] {
+					t.Errorf("item %d of %d is not done", i, w)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}

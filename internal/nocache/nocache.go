@@ -1,0 +1,14 @@
+// Package nocache keeps tests away from the user's cache: a test binary that
+// imports it for its side effect uses none unless MILLRACE_CACHE, or a test's
+// options, name one. What a test finds must not depend on what ran before.
+//
+// Engine part: no compatibility promise; use package millrace.
+package nocache
+
+import "os"
+
+func init() {
+	if os.Getenv("MILLRACE_CACHE") == "" {
+		os.Setenv("MILLRACE_CACHE", "off")
+	}
+}

@@ -13,14 +13,23 @@ const (
 	philoxW1 = 0xBB67AE85
 )
 
-// philox is the four words of the block at counter (lo, hi, 0, 0). The seed's
-// halves are taken apart by And and ShrRaw with Convert, nothing else is done
-// with 64 bits, so that a device without them can be given the halves.
+// philox is the four words of the block at counter (lo, hi, 0, 0). With the
+// seed nothing is done in 64 bits but to take it apart, so that a device without
+// them can be given the halves.
 func philox(b *Builder, lo, hi, seed Ref) [4]Ref {
+	k0, k1 := halves(b, seed)
+	return philoxBlock(b, [4]Ref{lo, hi, b.int(Uint32, 0), b.int(Uint32, 0)}, k0, k1)
+}
+
+// halves takes 64 bits apart, by And and ShrRaw with Convert.
+func halves(b *Builder, x Ref) (low, high Ref) {
+	low = b.convert(Uint32, b.and(x, b.int(Uint64, 0xffffffff)))
+	return low, b.convert(Uint32, b.shr(x, 32))
+}
+
+// philoxBlock is ten rounds on the counter c with a key of two words.
+func philoxBlock(b *Builder, c [4]Ref, k0, k1 Ref) [4]Ref {
 	u := func(v int64) Ref { return b.int(Uint32, v) }
-	k0 := b.convert(Uint32, b.and(seed, b.int(Uint64, 0xffffffff)))
-	k1 := b.convert(Uint32, b.shr(seed, 32))
-	c := [4]Ref{lo, hi, u(0), u(0)}
 	for round := 0; round < 10; round++ {
 		if round > 0 {
 			k0, k1 = b.add(k0, u(philoxW0)), b.add(k1, u(philoxW1))
@@ -107,4 +116,19 @@ func position(b *Builder, dt DType, lo, hi Ref) Ref {
 		return b.bits(dt, lo)
 	}
 	return b.convert(dt, b.and(lo, b.int(Uint32, int64(maxInt(dt)))))
+}
+
+// expandPhilox takes as many bits of the block as the dtype has. Halves of
+// words that the dtype does not have are 0.
+func expandPhilox(b *Builder, dt DType, args []Ref) Ref {
+	if dt == Uint32 {
+		zero := b.int(Uint32, 0)
+		return philoxBlock(b, [4]Ref{args[0], zero, args[1], zero}, args[2], zero)[0]
+	}
+	var c [4]Ref
+	c[0], c[1] = halves(b, args[0])
+	c[2], c[3] = halves(b, args[1])
+	k0, k1 := halves(b, args[2])
+	w := philoxBlock(b, c, k0, k1)
+	return join64(b, w[0], w[1])
 }

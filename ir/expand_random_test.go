@@ -27,6 +27,52 @@ func TestPhiloxKnownAnswer(t *testing.T) {
 	}
 }
 
+// Known answers of the same reference, with all words of counter and key: the
+// digits of pi, and all ones.
+func TestPhiloxOp(t *testing.T) {
+	for _, c := range []struct{ low, high, key, want uint64 }{
+		{0, 0, 0, 0xe169c58d6627e8d5},
+		{1<<64 - 1, 1<<64 - 1, 1<<64 - 1, 0x41c83b0e408f276d},
+		{0x85a308d3243f6a88, 0x0370734413198a2e, 0x299f31d0a4093822, 0x94fdccebd16cfe09},
+	} {
+		p := Expansion(Philox, Uint64, []DType{Uint64, Uint64, Uint64})
+		if got := EvalProg(p, []uint64{c.low, c.high, c.key})[0]; got != c.want {
+			t.Errorf("philox(%#x, %#x, %#x) = %#x, want %#x", c.low, c.high, c.key, got, c.want)
+		}
+	}
+	p := Expansion(Philox, Uint32, []DType{Uint32, Uint32, Uint32})
+	seen := map[uint64]bool{}
+	for _, args := range [][]uint64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}} {
+		seen[EvalProg(p, args)[0]] = true
+	}
+	if len(seen) != 4 || !seen[0x6627e8d5] {
+		t.Errorf("uint32: %v", seen)
+	}
+}
+
+// The bits of floats but for NaN, whatever it is made of, and those of integers.
+func TestReinterpret(t *testing.T) {
+	for _, c := range []struct {
+		from, to DType
+		x, want  uint64
+	}{
+		{Float32, Int32, 0x3f800000, 0x3f800000},
+		{Float32, Int32, 0xffc12345, 0x7fc00000},
+		{Float32, Float32, 0xffc12345, 0xffc12345},
+		{Float64, Uint64, 0xfff0000000000001, 0x7ff8000000000000},
+		{Float64, Uint64, 0x8000000000000000, 0x8000000000000000},
+		{Float16, Int16, 0xbc00, 0xbc00},
+		{Float16, BFloat16, 0xfe01, 0x7e00},
+		{BFloat16, Uint16, 0xffc1, 0x7fc0},
+		{Uint32, Float32, 0xffc12345, 0xffc12345},
+		{Int8, Uint8, 0x80, 0x80},
+	} {
+		if got := EvalOp(Reinterpret, c.to, []DType{c.from}, []uint64{c.x}); got != c.want {
+			t.Errorf("%#x of %v as %v is %#x, want %#x", c.x, c.from, c.to, got, c.want)
+		}
+	}
+}
+
 // Moments and range of the draws; the bounds are five standard errors wide.
 func TestDraws(t *testing.T) {
 	const n = 1 << 15

@@ -78,3 +78,19 @@ func expandMaximum(b *Builder, dt DType, args []Ref) Ref {
 func expandClamp(b *Builder, dt DType, args []Ref) Ref {
 	return b.binary(Minimum, b.binary(Maximum, args[0], args[1]), args[2])
 }
+
+// expandReinterpret gives every NaN the same bits: which ones an operation makes
+// depends on the machine.
+func expandReinterpret(b *Builder, dt DType, args []Ref) Ref {
+	x := args[0]
+	from := b.DT(x)
+	if from == dt {
+		return x
+	}
+	bits := b.bits(dt, x)
+	if !from.IsFloat() {
+		return bits
+	}
+	value := b.up(x)
+	return b.sel(b.ne(value, value), b.raw(dt, quietNaN(from)), bits)
+}

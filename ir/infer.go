@@ -126,9 +126,17 @@ func resultDType(op Op, info *Info, in, dt DType) (DType, error) {
 			return Invalid, fmt.Errorf("%w: %s to %v", ErrDType, op, dt)
 		}
 		return dt, nil
+	case OutWidth:
+		if !sameWidth(in, dt) {
+			return Invalid, fmt.Errorf("%w: %s of %v to %v", ErrDType, op, in, dt)
+		}
+		return dt, nil
 	}
 	return in, nil
 }
+
+// sameWidth reports two dtypes of numbers that have as many bits.
+func sameWidth(x, y DType) bool { return Numbers.Has(x) && Numbers.Has(y) && x.Bits() == y.Bits() }
 
 // broadcastAll joins the shapes of the tensor operands.
 func broadcastAll(args []Operand) (Shape, error) {

@@ -68,7 +68,12 @@ func inferRow(op Op, info *Info, attr *Attr, dt DType, args []Operand) (DType, S
 			}
 		}
 	}
-	return out, reducedShape(attr, x), nil
+	r := reducedShape(attr, x)
+	// Without the empty axis that made x nothing, it may be too much.
+	if err := r.Check(); err != nil {
+		return Invalid, nil, fmt.Errorf("%w: %s of %v over axes %v: %w", ErrShape, op, x, attr.Axes, err)
+	}
+	return out, r, nil
 }
 
 // rowDType is the result's dtype of a row op on elements of dtype in, dt being

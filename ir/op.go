@@ -54,6 +54,8 @@ const (
 	IsFinite
 	Cast // to the result's dtype; saturates, NaN to 0
 
+	Reinterpret // the bits as those of a dtype of their width; every NaN has the same
+
 	// 3. Elementwise, two operands.
 	Add
 	Sub
@@ -82,6 +84,8 @@ const (
 	// 5. Elementwise, three operands.
 	Where // mask, x, y
 	Clamp // x, lo, hi: Minimum(Maximum(x, lo), hi)
+
+	Philox // counter, its high half, key: random bits
 
 	// 6. Views: no arithmetic, only where elements are found.
 	Reshape
@@ -118,7 +122,7 @@ const (
 
 	// 11. Indexed by data along Attr.Axes[0], as Attr.Mode says.
 	Gather  // x, idx
-	Scatter // x, idx, u: combined by Attr.Combine in u's row-major order
+	Scatter // x, idx, u: combined by Attr.Combine in u's row-major order. In a body without x: Imm: its operand slot, IndexMode, Combine from bits 32 and 40
 
 	// 12. Stream entries: no value.
 	Release
@@ -175,6 +179,8 @@ const (
 	OutBool
 	OutLast // as the last operand (Where: the first is a mask)
 	OutAttr // chosen by the call: Cast and creation
+
+	OutWidth // chosen by the call among the numbers of the operands' width
 )
 
 // Tolerance bounds a device that is not exact: |got-want| <= Abs + Rel*|want|.
@@ -201,8 +207,8 @@ type Info struct {
 	// Outside marks primitives whose value comes from outside of the program
 	// that they stand in, such as loads: they cannot be evaluated alone.
 	Outside bool
-	// RowOp marks reductions, scans and sorts: ops that see a whole row, the
-	// elements along Attr.Axes, of their operand.
+	// RowOp marks reductions, scans, sorts and scatters: ops that see a whole
+	// row, the elements along Attr.Axes, of their operand; of their indices.
 	RowOp bool
 	// Combine is what joins two elements of a row, for those row ops that are
 	// folds or scans by an op on elements.

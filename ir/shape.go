@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -55,29 +56,17 @@ func (s Shape) Check() error {
 	if len(s) > MaxRank {
 		return fmt.Errorf("rank %d is above the limit of %d", len(s), MaxRank)
 	}
-	n, zero := 1, false
+	n, empty := 1, slices.Contains(s, 0) // then no product is too large
 	for i, d := range s {
-		if d < 0 {
+		switch {
+		case d < 0:
 			return fmt.Errorf("dimension %d is negative: %v", i, s)
+		case empty:
+		case n > math.MaxInt/8/d:
+			return fmt.Errorf("%v has more elements than can be addressed", s)
+		default:
+			n *= d
 		}
-		if d == 0 {
-			zero = true
-			continue
-		}
-		if n > math.MaxInt/8/d {
-			if zero {
-				continue
-			}
-			// A later zero dimension makes the product harmless.
-			for _, e := range s[i+1:] {
-				zero = zero || e == 0
-			}
-			if !zero {
-				return fmt.Errorf("%v has more elements than can be addressed", s)
-			}
-			return nil
-		}
-		n *= d
 	}
 	return nil
 }

@@ -99,6 +99,8 @@ func widened(b *Builder, op Op, dt DType, args []Ref) Ref {
 		return b.bits(dt, flip(b, Xor, args[0], 1<<15))
 	case dt.IsFloat() && op == Abs:
 		return b.bits(dt, flip(b, And, args[0], 1<<15-1))
+	case op == Reinterpret:
+		return expandReinterpret(b, dt, args)
 	case op == Uniform:
 		return b.down(dt, uniformNarrow(b, dt, args))
 	}

@@ -49,6 +49,8 @@ var table = [NumOps]Info{
 	IsFinite: {Name: "isfinite", Arity: 1, Class: ClassElementwise, In: Floats, Out: OutBool, Expand: expandIsFinite, Doc: "x is neither infinite nor NaN"},
 	Cast:     {Name: "cast", Arity: 1, Class: ClassElementwise, In: AllDTypes, Out: OutAttr, Expand: expandCast, Doc: "conversion to another dtype; saturates, NaN becomes 0, to bool is x != 0"},
 
+	Reinterpret: {Name: "reinterpret", Arity: 1, Class: ClassElementwise, In: Numbers, Out: OutWidth, Expand: expandReinterpret, Doc: "the same bits as another dtype of that width; a NaN's are those of the quiet one without a sign"},
+
 	Add:      {Name: "add", Arity: 2, Class: ClassElementwise, In: Numbers, Prim: true, Commutes: true, Doc: "x + y"},
 	Sub:      {Name: "sub", Arity: 2, Class: ClassElementwise, In: Numbers, Prim: true, Doc: "x - y"},
 	Mul:      {Name: "mul", Arity: 2, Class: ClassElementwise, In: Numbers, Prim: true, Commutes: true, Doc: "x * y"},
@@ -74,6 +76,8 @@ var table = [NumOps]Info{
 
 	Where: {Name: "where", Arity: 3, Class: ClassElementwise, In: AllDTypes, Out: OutLast, Prim: true, Doc: "mask ? x : y"},
 	Clamp: {Name: "clamp", Arity: 3, Class: ClassElementwise, In: Numbers, Expand: expandClamp, Doc: "minimum(maximum(x, lo), hi)"},
+
+	Philox: {Name: "philox", Arity: 3, Class: ClassElementwise, In: SetOf(Uint32, Uint64), Expand: expandPhilox, Doc: "random bits: the first words of Philox4x32-10's block at a counter, of which the second operand is the high half, under a key"},
 
 	Reshape: {Name: "reshape", Arity: 1, Class: ClassView, In: AllDTypes, Doc: "the same elements in row-major order under another shape"},
 	Permute: {Name: "permute", Arity: 1, Class: ClassView, In: AllDTypes, Attrs: AttrAxes, Doc: "dimensions in another order"},
@@ -104,7 +108,7 @@ var table = [NumOps]Info{
 	Assign: {Name: "assign", Arity: 2, Class: ClassMove, In: AllDTypes, Attrs: AttrStart | AttrStep, Doc: "x with the elements of a slice replaced by u's"},
 
 	Gather:  {Name: "gather", Arity: 2, Class: ClassGather, In: AllDTypes, Attrs: AttrAxes | AttrMode, Doc: "elements of x along an axis at the indices"},
-	Scatter: {Name: "scatter", Arity: 3, Class: ClassScatter, In: AllDTypes, Attrs: AttrAxes | AttrMode | AttrCombine, Tol: tolFold, Doc: "x with elements along an axis at the indices combined with u's, in order"},
+	Scatter: {Name: "scatter", Arity: 3, Class: ClassScatter, In: AllDTypes, Attrs: AttrAxes | AttrMode | AttrCombine, RowOp: true, Tol: tolFold, Doc: "x with elements along an axis at the indices combined with u's, in order"},
 
 	Release: {Name: "release", Arity: 1, Class: ClassEntry, In: AllDTypes, Doc: "the program is done with a tensor"},
 	Keep:    {Name: "keep", Arity: 1, Class: ClassEntry, In: AllDTypes, Doc: "the program wants a tensor written"},

@@ -7,7 +7,7 @@ import "testing"
 func TestTableRowOps(t *testing.T) {
 	for op := OpInvalid + 1; op < NumOps; op++ {
 		info := op.Info()
-		row := info.Class == ClassReduce || info.Class == ClassScan || info.Class == ClassSort
+		row := info.Class == ClassReduce || info.Class == ClassScan || info.Class == ClassSort || info.Class == ClassScatter
 		if info.RowOp != row {
 			t.Errorf("%v: RowOp is %v", op, info.RowOp)
 		}

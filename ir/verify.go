@@ -29,6 +29,8 @@ func CheckInstr(in Instr, args []DType) error {
 		return checkElementwise(in, info, args)
 	case ClassReduce, ClassScan, ClassSort:
 		return checkRow(in, info, args)
+	case ClassScatter:
+		return checkScatter(in, info, args)
 	case ClassPrim:
 		return checkPrim(in, info, args)
 	}
@@ -36,8 +38,11 @@ func CheckInstr(in Instr, args []DType) error {
 }
 
 func instrArity(op Op, info *Info) int {
-	if info.Indexed {
+	switch {
+	case info.Indexed:
 		return info.Arity + 2
+	case op == Scatter:
+		return info.Arity - 1 // what it works on is memory, which Imm names
 	}
 	return info.Arity
 }
@@ -84,6 +89,10 @@ func checkElementwise(in Instr, info *Info, args []DType) error {
 		want = Bool
 	case OutAttr:
 		want = in.DT
+	case OutWidth:
+		if sameWidth(dt, in.DT) {
+			want = in.DT
+		}
 	}
 	if in.DT != want {
 		return fmt.Errorf("%w: %s makes %v, not %v", ErrDType, in.Op, want, in.DT)
@@ -103,6 +112,18 @@ func checkRow(in Instr, info *Info, args []DType) error {
 		err = fmt.Errorf("%w: %s makes %v, not %v", ErrDType, in.Op, want, in.DT)
 	}
 	return err
+}
+
+// checkScatter checks a scatter as an instruction of a kernel's body.
+func checkScatter(in Instr, info *Info, args []DType) error {
+	mode, how := in.Imm>>32&255, Combine(in.Imm>>40)
+	if mode >= uint64(NumIndexModes) || in.Imm>>40 >= uint64(NumCombines) {
+		return fmt.Errorf("%s: mode %d, combine %d: no such thing", in.Op, mode, in.Imm>>40)
+	}
+	if op := how.Op(); !IndexDTypes.Has(args[0]) || args[1] != in.DT || !info.In.Has(in.DT) || op != OpInvalid && !op.Info().In.Has(in.DT) {
+		return fmt.Errorf("%w: %s of %v at %v by %v makes no %v", ErrDType, in.Op, args[1], args[0], how, in.DT)
+	}
+	return nil
 }
 
 // checkGuard checks the guard of a load, where there is one.

@@ -16,7 +16,7 @@ import (
 type Interner struct {
 	mu    sync.RWMutex
 	byKey map[uint64][]interned
-	n     uint32
+	blobs [][]byte // by number, less one
 }
 
 type interned struct {
@@ -41,9 +41,21 @@ func (in *Interner) ID(blob []byte) uint32 {
 	if in.byKey == nil {
 		in.byKey = make(map[uint64][]interned)
 	}
-	in.n++
-	in.byKey[h] = append(in.byKey[h], interned{slices.Clone(blob), in.n})
-	return in.n
+	blob = slices.Clone(blob)
+	in.blobs = append(in.blobs, blob)
+	n := uint32(len(in.blobs))
+	in.byKey[h] = append(in.byKey[h], interned{blob, n})
+	return n
+}
+
+// blob is what has that number; nothing for 0.
+func (in *Interner) blob(id uint32) []byte {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	if id == 0 || int(id) > len(in.blobs) {
+		return nil
+	}
+	return in.blobs[id-1]
 }
 
 func find(list []interned, blob []byte) uint32 {

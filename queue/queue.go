@@ -28,6 +28,7 @@ type Entry struct {
 	Node    int32 // number of the node; -1 for Release and Keep
 	Slot    int32 // result of the node, or the slot that is released or kept
 	Scalars int32 // slot of the node's first scalar operand, if it has any
+	Again   bool  // not the program's own: part of a recipe, in front of what uses its result
 }
 
 // Queue is a window of recorded ops. The zero value with an Interner is empty
@@ -137,24 +138,23 @@ func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Entry {
 		n.Shape = form.Shape
 		k.head |= uint64(q.Interner.attr(n, q.Slots[n.Args[0].ID].Form.Shape)) << 32
 	}
-	e := q.AppendAs(&k, form, h)
-	e.Scalars = scalars
-	q.Slots[e.Slot].Attr = n.Attr
-	return e
+	id := q.AppendAs(&k, form, h, scalars, 0)
+	q.Slots[id].Attr = n.Attr
+	return &q.Entries[len(q.Entries)-1]
 }
 
-// AppendAs is Append for a node whose key is known. Its scalars are appended
-// after it.
-func (q *Queue[H]) AppendAs(k *Key, form *Form, h H) *Entry {
+// AppendAs is Append for a node whose key is known: with the slot of its first
+// scalar, and what its result is counted as. It returns the result's relative id.
+func (q *Queue[H]) AppendAs(k *Key, form *Form, h H, scalars int32, weight int64) int32 {
 	id := int32(len(q.Slots))
 	s := extend(&q.Slots) // field by field: a literal would be made elsewhere and copied
 	s.H = h
 	s.Form, s.Attr, s.Def, s.DT = form, nil, q.count, k.DT()
-	s.Uses, s.Released, s.Keep = 0, false, false
+	s.Uses, s.Weight, s.Released, s.Keep = 0, weight, false, false
 	e := extend(&q.Entries)
-	e.Key, e.Node, e.Slot, e.Scalars = *k, q.count, id, int32(len(q.Scalars))
+	e.Key, e.Node, e.Slot, e.Scalars, e.Again = *k, q.count, id, scalars, false
 	q.count++
-	return e
+	return id
 }
 
 // extend makes a list longer by one element, which holds what it held before.

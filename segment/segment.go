@@ -26,7 +26,7 @@ const (
 
 // Dear reports ops whose results are too dear to be computed twice: those that
 // look at many elements for one.
-func Dear(op ir.Op) bool { return op.Info().RowOp || op.Class() == ir.ClassScatter }
+func Dear(op ir.Op) bool { return op.Info().RowOp }
 
 // Tensor is one relative id of a segment.
 type Tensor struct {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -14,6 +15,7 @@ import (
 type Trie[K comparable, P any] struct {
 	legal func(have, k *K) bool
 	limit int
+	lost  func(P) // nil: nobody asks
 
 	mu     sync.Mutex // guards growth and eviction
 	root   *Node[K, P]
@@ -76,6 +78,18 @@ func NewTrie[K comparable, P any](limit int, legal func(have, k *K) bool) *Trie[
 		limit:  limit,
 		root:   &Node[K, P]{},
 		leaves: make(map[*Leaf[K, P]]struct{}),
+	}
+}
+
+// OnDrop has a function told of plans that have to go to make room, once they
+// cannot be found any more. It is set before the trie is used.
+func (t *Trie[K, P]) OnDrop(lost func(P)) { t.lost = lost }
+
+func (t *Trie[K, P]) tell(lost []P) {
+	for _, p := range lost {
+		if t.lost != nil {
+			t.lost(p)
+		}
 	}
 }
 
@@ -147,6 +161,19 @@ func (t *Trie[K, P]) Find(n *Node[K, P], end End) *Leaf[K, P] {
 // Plans of the leaf, in the order they are to be tried.
 func (l *Leaf[K, P]) Plans() []P { return *l.plans.Load() }
 
+// Exactly reports that a segment of these keys is of the leaf's own form, and not
+// only one that the leaf's plans serve.
+func (l *Leaf[K, P]) Exactly(n int, key func(i int) *K) bool {
+	at := l.node
+	for i := n - 1; i >= 0; i-- {
+		if at.parent == nil || at.key != *key(i) {
+			return false
+		}
+		at = at.parent
+	}
+	return at.parent == nil
+}
+
 // plansPerLeaf bounds the plans of one leaf: those beyond it guard on sizes and
 // scalars that keep changing.
 const plansPerLeaf = 8
@@ -156,6 +183,12 @@ const plansPerLeaf = 8
 // the node of every key, with a note that stays there: plans with a common
 // beginning can tell each other what only the first one saw.
 func (t *Trie[K, P]) Add(keys []K, end End, p P, visit func(i int, note *string)) *Leaf[K, P] {
+	leaf, lost := t.add(keys, end, p, visit)
+	t.tell(lost)
+	return leaf
+}
+
+func (t *Trie[K, P]) add(keys []K, end End, p P, visit func(i int, note *string)) (leaf *Leaf[K, P], lost []P) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.root
@@ -163,19 +196,66 @@ func (t *Trie[K, P]) Add(keys []K, end End, p P, visit func(i int, note *string)
 		n = n.child(k)
 		visit(i, &n.note)
 	}
-	leaf := n.leaf(end)
-	have := leaf.Plans()
-	if len(have) == plansPerLeaf {
-		have = have[1:]
-	}
-	plans := append(append([]P(nil), have...), p)
-	leaf.plans.Store(&plans)
+	leaf = n.leaf(end)
+	lost = leaf.set(append(append([]P(nil), leaf.Plans()...), p))
 	leaf.used.Store(t.clock.Add(1))
 	t.leaves[leaf] = struct{}{}
 	if len(t.leaves) > t.limit {
-		t.drop(leaf)
+		lost = append(lost, t.drop(leaf)...)
 	}
-	return leaf
+	return leaf, lost
+}
+
+// set gives a leaf its plans, of which the first go where there are too many.
+func (l *Leaf[K, P]) set(plans []P) (lost []P) {
+	over := max(0, len(plans)-plansPerLeaf)
+	plans, lost = plans[over:], plans[:over:over]
+	l.plans.Store(&plans)
+	return lost
+}
+
+// Holds reports that a leaf was not evicted.
+func (t *Trie[K, P]) Holds(l *Leaf[K, P]) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, held := t.leaves[l]
+	return held
+}
+
+// Update replaces the plans of a leaf by what change makes of them; it must not
+// edit the list it is given. The first plans go where there are too many. It
+// reports false, and does nothing, where the leaf was evicted.
+func (t *Trie[K, P]) Update(l *Leaf[K, P], change func(plans []P) []P) bool {
+	lost, held := t.update(l, change)
+	t.tell(lost)
+	return held
+}
+
+func (t *Trie[K, P]) update(l *Leaf[K, P], change func(plans []P) []P) (lost []P, held bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, held = t.leaves[l]; held {
+		lost = l.set(change(l.Plans()))
+	}
+	return lost, held
+}
+
+// All visits the leaves there are, in no order, with the keys that lead to them.
+func (t *Trie[K, P]) All(visit func(keys []K, end End, plans []P)) {
+	t.mu.Lock()
+	leaves := make([]*Leaf[K, P], 0, len(t.leaves))
+	for l := range t.leaves {
+		leaves = append(leaves, l)
+	}
+	t.mu.Unlock()
+	for _, l := range leaves {
+		var keys []K
+		for n := l.node; n.parent != nil; n = n.parent {
+			keys = append(keys, n.key)
+		}
+		slices.Reverse(keys)
+		visit(keys, l.end, l.Plans())
+	}
 }
 
 // Note is what Add's visitors kept at n; empty off the trie.
@@ -235,7 +315,7 @@ func (n *Node[K, P]) leaf(end End) *Leaf[K, P] {
 // drop evicts the leaf used longest ago, but not keep, and the nodes that
 // lead nowhere without it. A stream that stands on such a node simply finds
 // nothing there.
-func (t *Trie[K, P]) drop(keep *Leaf[K, P]) {
+func (t *Trie[K, P]) drop(keep *Leaf[K, P]) (lost []P) {
 	var old *Leaf[K, P]
 	for l := range t.leaves {
 		if l != keep && (old == nil || l.used.Load() < old.used.Load()) {
@@ -243,7 +323,7 @@ func (t *Trie[K, P]) drop(keep *Leaf[K, P]) {
 		}
 	}
 	if old == nil {
-		return
+		return nil
 	}
 	delete(t.leaves, old)
 	t.evict.Add(1)
@@ -255,6 +335,7 @@ func (t *Trie[K, P]) drop(keep *Leaf[K, P]) {
 		p.last.CompareAndSwap(n, nil)
 		n = p
 	}
+	return old.Plans()
 }
 
 func empty[T any](list *[]T) bool { return list == nil || len(*list) == 0 }

@@ -70,6 +70,37 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// A leaf knows the keys it was made for from those it is legal for.
+func TestExactly(t *testing.T) {
+	tr := NewTrie[int, string](10, legal)
+	leaf := tr.Add([]int{2, 4}, read, "a", keep)
+	for _, c := range []struct {
+		keys []int
+		want bool
+	}{{[]int{2, 4}, true}, {[]int{3, 4}, false}, {[]int{2, 5}, false}, {[]int{4}, false}, {[]int{2, 2, 4}, false}, {nil, false}} {
+		if got := leaf.Exactly(len(c.keys), func(i int) *int { return &c.keys[i] }); got != c.want {
+			t.Errorf("%v: %v", c.keys, got)
+		}
+	}
+}
+
+// All visits every leaf with its keys from the beginning on.
+func TestAll(t *testing.T) {
+	tr := NewTrie[int, string](10, legal)
+	tr.Add([]int{2, 4}, read, "a", keep)
+	tr.Add([]int{2, 4}, read, "b", keep)
+	tr.Add([]int{2, 4, 6}, read, "c", keep)
+	tr.Add([]int{2, 4}, End{Reason: ReasonSync, ID: -1}, "d", keep)
+	tr.Add(nil, read, "e", keep)
+	var got []string
+	tr.All(func(keys []int, end End, plans []string) { got = append(got, fmt.Sprint(keys, end.Reason, plans)) })
+	slices.Sort(got)
+	want := []string{"[2 4 6] read [c]", "[2 4] read [a b]", "[2 4] sync [d]", "[] read [e]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The leaf used longest ago goes, with the nodes that only it needed; what
 // stands on them finds nothing, and a new plan is found again.
 func TestEvict(t *testing.T) {
@@ -96,6 +127,31 @@ func TestEvict(t *testing.T) {
 	}
 }
 
+// Whoever asks is told of every plan that goes, once.
+func TestOnDrop(t *testing.T) {
+	tr := NewTrie[int, string](1, legal)
+	var lost []string
+	tr.OnDrop(func(p string) {
+		lost = append(lost, p)
+		tr.Len() // it is told outside the lock
+	})
+	leaf := tr.Add([]int{2}, read, "a", keep)
+	tr.Update(leaf, func(plans []string) []string { return append(slices.Clone(plans), "b") })
+	tr.Add([]int{4}, read, "c", keep)
+	if want := []string{"a", "b"}; !slices.Equal(lost, want) {
+		t.Errorf("told of %q, want %q", lost, want)
+	}
+	if got := tr.Find(walk(tr, 4), read).Plans(); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("what stays is %q", got)
+	}
+	for i := range plansPerLeaf {
+		tr.Add([]int{4}, read, fmt.Sprint(i), keep)
+	}
+	if want := []string{"a", "b", "c"}; !slices.Equal(lost, want) {
+		t.Errorf("told of %q, want %q", lost, want)
+	}
+}
+
 // Plans of one leaf whose guards never hold twice do not pile up.
 func TestPlansPerLeaf(t *testing.T) {
 	tr := NewTrie[int, string](2, legal)
@@ -106,6 +162,27 @@ func TestPlansPerLeaf(t *testing.T) {
 	plans := leaf.Plans()
 	if len(plans) != plansPerLeaf || plans[len(plans)-1] != fmt.Sprint(3*plansPerLeaf-1) {
 		t.Errorf("%q", plans)
+	}
+}
+
+// A leaf's plans change as a whole; one that was evicted has none to change.
+func TestUpdate(t *testing.T) {
+	tr := NewTrie[int, string](1, legal)
+	leaf := tr.Add([]int{2}, read, "a", keep)
+	before := leaf.Plans()
+	ok := tr.Update(leaf, func(plans []string) []string {
+		return append([]string{"b"}, plans...)
+	})
+	if got := leaf.Plans(); !ok || !tr.Holds(leaf) || !slices.Equal(got, []string{"b", "a"}) || !slices.Equal(before, []string{"a"}) {
+		t.Errorf("%v: %q, before %q", ok, got, before)
+	}
+	tr.Update(leaf, func(plans []string) []string { return slices.Repeat([]string{"c"}, 2*plansPerLeaf) })
+	if n := len(leaf.Plans()); n != plansPerLeaf {
+		t.Errorf("%d plans", n)
+	}
+	tr.Add([]int{4}, read, "d", keep)
+	if tr.Holds(leaf) || tr.Update(leaf, func([]string) []string { t.Error("asked for plans"); return nil }) {
+		t.Error("an evicted leaf was changed")
 	}
 }
 

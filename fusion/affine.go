@@ -89,6 +89,9 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 		return errPath
 	}
 	from, to := n.Shape, seg.Tensors[n.Args[h.Arg].ID].Shape
+	if n.Op == ir.Scatter {
+		from = seg.Tensors[n.Args[1].ID].Shape
+	}
 	if h.Up {
 		from, to = to, from
 	}
@@ -109,7 +112,7 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 		t.window(n.Attr, to)
 	case ir.Pad, ir.Concat, ir.Assign:
 		return t.move(n, to, seg.Tensors[n.Args[0].ID].Shape, h)
-	case ir.Gather:
+	case ir.Gather, ir.Scatter:
 		return t.gather(n.Attr.Axes[0], to)
 	default:
 		t.reduce(n.Attr)
@@ -122,7 +125,7 @@ func crossable(op ir.Op, up bool) bool {
 	switch op {
 	case ir.Permute, ir.Reshape:
 		return true
-	case ir.Expand, ir.Slice, ir.Window, ir.Pad, ir.Concat, ir.Assign, ir.Gather:
+	case ir.Expand, ir.Slice, ir.Window, ir.Pad, ir.Concat, ir.Assign, ir.Gather, ir.Scatter:
 		return !up
 	}
 	return op.Class() == ir.ClassReduce // down only where nothing was reduced but dims of size 1
@@ -304,7 +307,7 @@ func (t *tracer) finish(v *View) error {
 			}
 		}
 	}
-	if p.idx != 0 && len(v.Stages) > 0 {
+	if t.indexSize != 0 && len(v.Stages) > 0 {
 		return errIndexedView
 	}
 	t.indexStride = p.idx

@@ -1,6 +1,7 @@
 package fusion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -56,8 +57,9 @@ func (b *body) reset(x *explorer, g *group) {
 	b.x, b.g, b.err, b.weight = x, g, nil, 0
 	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
 	if b.seen == nil || len(b.seen) > 64 { // clearing costs what the largest body did
-		b.seen = make(map[ir.Instr]ir.Ref)
-		b.inst = make(map[instance]ir.Ref)
+		n := min(2*len(x.seg.Nodes), 64)
+		b.seen = make(map[ir.Instr]ir.Ref, n)
+		b.inst = make(map[instance]ir.Ref, n)
 	}
 	clear(b.seen)
 	clear(b.inst)
@@ -71,9 +73,29 @@ func (b *body) value(t int32, m *indexMap) ir.Ref {
 	if r, ok := b.inst[key]; ok {
 		return r
 	}
+	if b.err == errTooLarge {
+		return b.nothing(t)
+	}
+	if b.x.farTooLarge(len(b.inst), len(b.operands)) {
+		b.err = errTooLarge
+		return b.nothing(t)
+	}
 	r := b.make(t, m)
 	b.inst[key] = r
 	return r
+}
+
+// nothing stands for a value of a body that no kernel is made of.
+func (b *body) nothing(t int32) ir.Ref {
+	return b.emit(ir.Const, b.x.seg.Tensors[t].DT, 0)
+}
+
+// farTooLarge ends the making of a body that is not going to be a kernel. Where
+// every stage of a program reads two places of the one before, as sums by halves
+// do, values double with each stage, counted at each index map. The bounds leave
+// room for what limits do not count: views, loads and indices.
+func (x *explorer) farTooLarge(values, operands int) bool {
+	return values > 4*cmp.Or(x.caps.MaxBody, 1<<12) || operands > 4*cmp.Or(x.caps.MaxOperands, 1<<8)
 }
 
 func (b *body) make(t int32, m *indexMap) ir.Ref {
@@ -83,7 +105,7 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 	}
 	if b.x.look[t] && m.gathers() >= 0 {
 		b.err = errLookup
-		return b.emit(ir.Const, n.DT, 0)
+		return b.nothing(t)
 	}
 	def := b.x.seg.Tensors[t].Def
 	if b.nodes.has(def) {
@@ -107,6 +129,9 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 	case !b.x.isRowOp(t):
 		return b.value(n.Args[0].ID, m)
 	}
+	if n.Op == ir.Scatter {
+		return b.scatter(n, t, m)
+	}
 	return b.rowOp(n, t, m)
 }
 
@@ -119,7 +144,7 @@ func (b *body) owns(t int32) bool {
 func (b *body) rowOp(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	if b.within || !b.g.rowsOf(b.x, n) || m != b.x.maps.row(b.x.seg.Tensors[t].Def) {
 		b.err = fmt.Errorf("%s: %w", n.Op, errOtherRows)
-		return b.emit(ir.Const, n.DT, 0)
+		return b.nothing(t)
 	}
 	var buf [2]ir.Ref
 	args := buf[:0]

@@ -16,16 +16,18 @@ const (
 	kindElementwise = iota
 	kindRows
 	kindContraction
+	kindScatter
 )
 
 // builders is the table of kinds. It is filled in init because the functions
 // price groups, which point to their builder.
-var builders [3]builder
+var builders [4]builder
 
 func init() {
 	builders[kindElementwise] = builder{growElementwise}
 	builders[kindRows] = builder{growRows}
 	builders[kindContraction] = builder{growContraction}
+	builders[kindScatter] = builder{growScatter}
 }
 
 func growElementwise(x *explorer, g, other *group) ([]*group, string) {
@@ -36,10 +38,12 @@ func growElementwise(x *explorer, g, other *group) ([]*group, string) {
 }
 
 func growRows(x *explorer, g, other *group) ([]*group, string) {
-	if other.contracts() {
+	switch {
+	case other.contracts():
 		return nil, reasonContraction
-	}
-	if other.over >= 0 {
+	case other.scatters():
+		return nil, reasonScatter
+	case other.over >= 0:
 		if other.domain != g.domain {
 			return nil, x.unrelated(g.domain, other.domain)
 		}
@@ -52,6 +56,9 @@ func growRows(x *explorer, g, other *group) ([]*group, string) {
 }
 
 func growContraction(x *explorer, g, other *group) ([]*group, string) {
+	if other.scatters() {
+		return nil, reasonScatter
+	}
 	if other.over >= 0 {
 		return nil, reasonContraction
 	}
@@ -96,6 +103,7 @@ type verdict struct {
 	group  *group
 	saving float64 // seconds
 	why    string
+	slow   *group // with reasonSlower, the best that was predicted to be so
 }
 
 type pair struct{ a, b *group }
@@ -135,7 +143,7 @@ func (x *explorer) judge(a, b *group) verdict {
 	case best.group == nil:
 		return verdict{why: why}
 	case best.saving <= 0:
-		return verdict{why: reasonSlower}
+		return verdict{why: reasonSlower, slow: best.group}
 	case !shared && best.saving < apart/aloneShare:
 		return verdict{why: reasonAlone}
 	}
@@ -154,7 +162,12 @@ func (x *explorer) mergeAll() {
 		var best verdict
 		bi, bj := 0, 0
 		deps := x.dependencies()
-		for _, p := range x.nearPairs() {
+		pairs := x.nearPairs()
+		x.spend(len(pairs))
+		for _, p := range pairs {
+			if x.over() {
+				return
+			}
 			i, j := p[0], p[1]
 			v := x.join(x.groups[i], x.groups[j])
 			if v.group != nil && v.saving > best.saving && !between(deps, i, j) {
@@ -164,6 +177,7 @@ func (x *explorer) mergeAll() {
 		if best.group == nil {
 			return
 		}
+		x.noteMerge(x.groups[bi], x.groups[bj], best.group)
 		x.replace(bi, bj, best.group)
 	}
 }

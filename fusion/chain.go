@@ -128,7 +128,11 @@ func chained(steps []Step, seg *segment.Segment, ls []runtime.Launch, lead int) 
 		bytes := int64(seg.Tensors[t].Shape.Elems()) * int64(seg.Tensors[t].DT.Size())
 		total += bytes
 		row := int64(seg.Tensors[t].Shape.Elems()) / points
-		rc.Local = append(rc.Local, bytes/points)
+		number := len(rc.Local) // one memory for both where the step overwrites what it is handed
+		if i == 0 || !overwrites(&steps[i], &ls[i], steps[i-1].written(), t) {
+			rc.Local = append(rc.Local, bytes/points)
+			number++
+		}
 		for j := i; j <= i+1; j++ {
 			for o := range steps[j].Operands {
 				if steps[j].Operands[o].Tensor != t || steps[j].Kernel.Operands[o].Kind == codegen.Index {
@@ -137,7 +141,7 @@ func chained(steps []Step, seg *segment.Segment, ls []runtime.Launch, lead int) 
 				if !withinRows(&ls[j], o, lead, row) {
 					return nil
 				}
-				locals = append(locals, local{j, o, len(rc.Local)})
+				locals = append(locals, local{j, o, number})
 			}
 		}
 	}
@@ -195,6 +199,16 @@ func (s *Step) written() int {
 
 func (s *Step) contracts() bool {
 	return slices.ContainsFunc(s.Kernel.Body, func(in ir.Instr) bool { return in.Op == ir.Dot })
+}
+
+// overwrites reports that a step may write tensor out where it reads in.
+func overwrites(s *Step, l *runtime.Launch, in, out int) bool {
+	for _, p := range s.InPlace {
+		if s.Operands[p.In].Tensor == in && s.Operands[p.Out].Tensor == out && l.Args[p.In].Stride == l.Args[p.Out].Stride {
+			return true
+		}
+	}
+	return false
 }
 
 // withinRows reports that an operand finds the elements of each point of the

@@ -197,6 +197,20 @@ func compare(t *testing.T, p *ir.Program, caps *runtime.Caps, mode Mode) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}
+	// Half of them as another process would read them.
+	if len(p.Nodes)%2 == 0 {
+		again, err := ParsePlan(plan.String())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, plan)
+		}
+		if err := again.Verify(seg); err != nil {
+			t.Fatalf("%v\n%s", err, plan)
+		}
+		if again, err = again.Replay(seg, caps, Options{Mode: mode}); err != nil {
+			t.Fatalf("%v: %v\n%s\n%s", mode, err, p, plan)
+		}
+		plan = again
+	}
 	checkPlan(t, p, seg, plan)
 }
 

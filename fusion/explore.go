@@ -1,6 +1,7 @@
 package fusion
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -36,7 +37,18 @@ func (m Mode) String() string {
 // Options are what Explore may be told. The zero value is the usual choice.
 type Options struct {
 	Mode Mode
+	// Effort bounds the search for the best plan, in about the number of
+	// instructions looked at; 0 is no bound. Where it does not suffice, which
+	// depends on the segment only and not on the time that passes, the plan is
+	// the greedy one: Plan.Mode tells.
+	Effort int
+	// Stop, where not nil, is asked now and then; true ends the search for the
+	// best plan with ErrStopped.
+	Stop func() bool
 }
+
+// ErrStopped is the end of a search that Options.Stop asked for.
+var ErrStopped = errors.New("fusion: the search was stopped")
 
 // Explore groups the ops of a segment into kernels for a device. The plan
 // serves every segment of the same relative form that its guards admit. Equal
@@ -58,14 +70,51 @@ func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, erro
 		x.mergeOnce()
 		x.dropUnread()
 	default:
-		x.eachRoot()
-		x.splitOver()
-		x.mergeAll()
-		x.dropUnread()
-		x.writeShared()
+		return x.best()
 	}
 	return x.plan()
 }
+
+// best searches for the best plan; where that takes too much effort the plan is
+// the greedy one.
+func (x *explorer) best() (*Plan, error) {
+	x.eachRoot()
+	x.splitOver()
+	groups, stored := x.groups, slices.Clone(x.stored)
+	x.search = x.opt.Effort > 0 || x.opt.Stop != nil
+	x.mergeAll()
+	x.dropUnread()
+	x.writeShared()
+	p, err := x.plan()
+	x.search = false
+	switch {
+	case x.stopped:
+		return nil, ErrStopped
+	case !x.weary:
+		return p, err
+	}
+	x.groups, x.stored, x.opt.Mode, x.sizes = groups, stored, Greedy, nil
+	x.mergeOnce()
+	x.dropUnread()
+	return x.plan()
+}
+
+// spend counts instructions that the search looked at.
+func (x *explorer) spend(n int) {
+	if !x.search {
+		return
+	}
+	x.spent += n
+	if x.opt.Effort > 0 && x.spent > x.opt.Effort {
+		x.weary = true
+	}
+	if x.opt.Stop != nil && x.opt.Stop() {
+		x.stopped = true
+	}
+}
+
+// over reports that nothing comes of the search any more.
+func (x *explorer) over() bool { return x.weary || x.stopped }
 
 // explorer holds one exploration: what is fixed (the graph, the device) and
 // the groups as they are so far.
@@ -80,6 +129,11 @@ type explorer struct {
 	groups   []*group
 	verdicts map[pair]verdict
 	scratch  body
+	sizes    []Size // at which the choices made so far would be made again
+
+	search         bool // the search for the best plan is on
+	spent          int
+	weary, stopped bool
 }
 
 func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explorer {
@@ -135,7 +189,7 @@ func (x *explorer) plan() (*Plan, error) {
 		sorted[i] = x.groups[j]
 	}
 	x.groups = sorted
-	p := &Plan{Aliases: x.aliases(), Chains: x.chains()}
+	p := &Plan{Mode: x.opt.Mode, Aliases: x.aliases(), Chains: x.chains()}
 	p.addGuards(x.class.guards)
 	for _, g := range x.groups {
 		s, guards, err := x.step(g)
@@ -147,6 +201,10 @@ func (x *explorer) plan() (*Plan, error) {
 		p.addGuards(x.unitGuards(&s))
 	}
 	p.Refusals = x.refusals()
+	if x.opt.Mode == Best {
+		x.noteSlower()
+		p.Sizes = x.sizes
+	}
 	p.Score = x.saved()
 	p.uses = newUses(p)
 	return p, nil

@@ -286,3 +286,43 @@ func TestNoFigures(t *testing.T) {
 	}
 	checkPlan(t, prog, seg, p)
 }
+
+// As in sums by halves every stage reads two places of the one before, so
+// that values seen from the last stage double with each. Exploring them ends all the same, in
+// kernels that keep to the device's limits.
+func TestHalvesEnd(t *testing.T) {
+	const stages = 40
+	seg := &segment.Segment{Tensors: []segment.Tensor{{DT: ir.Int32, Shape: ir.Shape{stages + 1}, Def: -1, Life: segment.LifeInput}}}
+	add := func(op ir.Op, n int, start int, args ...int32) int32 {
+		node := ir.Node{Op: op, DT: ir.Int32, Shape: ir.Shape{n}, NArgs: uint8(len(args))}
+		for i, a := range args {
+			node.Args[i].ID = a
+		}
+		if op == ir.Slice {
+			node.Attr = &ir.Attr{Start: []int{start}, Step: []int{1}}
+		}
+		id := int32(len(seg.Tensors))
+		seg.Tensors = append(seg.Tensors, segment.Tensor{DT: ir.Int32, Shape: node.Shape, Def: int32(len(seg.Nodes)), Life: segment.LifeVirtual})
+		seg.Nodes, seg.Out = append(seg.Nodes, node), append(seg.Out, id)
+		return id
+	}
+	x := int32(0)
+	for n := stages; n > 0; n-- {
+		x = add(ir.Mul, n, 0, add(ir.Slice, n, 0, x), add(ir.Slice, n, 1, x))
+	}
+	seg.Tensors[x].Life = segment.LifeWrite
+	for _, mode := range []Mode{Greedy, Best} {
+		p, err := Explore(seg, testCaps(), Options{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.Steps {
+			if len(s.Operands) > testCaps().MaxOperands {
+				t.Errorf("%v: a kernel of %d operands", mode, len(s.Operands))
+			}
+		}
+		if len(p.Steps) < 2 || len(p.Steps) >= stages {
+			t.Errorf("%v: %d kernels", mode, len(p.Steps))
+		}
+	}
+}

@@ -18,13 +18,15 @@ func (g *graph) looked() []bool {
 	must := make([]bool, len(g.seg.Tensors))
 	for i := range g.seg.Nodes {
 		n := &g.seg.Nodes[i]
-		if n.Op != ir.Gather || !g.needed[g.seg.Out[i]] {
+		if n.Op != ir.Gather && n.Op != ir.Scatter || !g.needed[g.seg.Out[i]] {
 			continue
 		}
 		data := n.Args[0].ID
 		// Where the index is out of range the data's elements must be asked, and
-		// a dropped one is 0 itself, whatever would have been made of it.
-		if g.reach(data, n.Attr.Axes[0], n.Attr.Mode == ir.IndexDrop) != reachMemory {
+		// a dropped one is 0 itself, whatever would have been made of it. What is
+		// scattered into is changed in memory.
+		plain := n.Op == ir.Scatter || n.Attr.Mode == ir.IndexDrop
+		if g.reach(data, n.Attr.Axes[0], plain) != reachMemory {
 			must[data] = g.node(data) != nil
 		}
 	}

@@ -81,7 +81,7 @@ func (g *graph) folds1(n *ir.Node) bool {
 
 // isDear reports a result too dear to be computed twice.
 func (g *graph) isDear(t int32) bool {
-	return g.isRowOp(t) || g.node(t) != nil && g.node(t).Op.Class() == ir.ClassScatter
+	return g.isRowOp(t)
 }
 
 // base goes down through views to what t's elements are elements of.
@@ -183,7 +183,7 @@ func (g *graph) check() error {
 		n := &g.seg.Nodes[i]
 		switch n.Op.Class() {
 		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassScan, ir.ClassSort,
-			ir.ClassMove, ir.ClassGather, ir.ClassEntry:
+			ir.ClassMove, ir.ClassGather, ir.ClassScatter, ir.ClassEntry:
 		default:
 			return fmt.Errorf("node %d: %s is not an op on tensors", i, n.Op)
 		}

@@ -47,11 +47,13 @@ func (x *explorer) groupOf(t int32) *group {
 	b := &builders[kindElementwise]
 	g := &group{kind: b, domain: x.class.of[t], over: -1}
 	if n := x.node(t); x.isRowOp(t) {
-		g.kind = &builders[kindRows]
-		if n.Op == ir.Dot {
+		g.kind, g.over = &builders[kindRows], n.Args[0].ID
+		switch n.Op {
+		case ir.Dot:
 			g.kind = &builders[kindContraction]
+		case ir.Scatter:
+			g.kind, g.over = &builders[kindScatter], n.Args[1].ID
 		}
-		g.over = n.Args[0].ID
 		g.domain, g.axes = x.class.of[g.over], n.Attr.Axes
 		g.roots = []root{{t, x.maps.row(x.seg.Tensors[t].Def)}}
 		return g
@@ -88,6 +90,7 @@ func (x *explorer) price(g *group) *cost {
 		return g.cost
 	}
 	b, stores := x.body(g)
+	x.spend(len(b.code))
 	runs := x.runs(g, b, stores)
 	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
 	for i, o := range b.operands {

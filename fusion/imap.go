@@ -31,9 +31,10 @@ const (
 	stepReshape
 	stepSlice
 	stepWindow
-	stepMove   // to the part of a Pad, Concat or Assign that an operand gives
-	stepBound  // to a number: see Bound
-	stepGather // to the data that indices point into
+	stepMove    // to the part of a Pad, Concat or Assign that an operand gives
+	stepBound   // to a number: see Bound
+	stepGather  // to the data that indices point into
+	stepScatter // the same, from the indices of a Scatter
 )
 
 // folds reports kinds of which two in a row are one.
@@ -92,7 +93,11 @@ func (ms *mapSet) row(def int32) *indexMap {
 	n := &ms.seg.Nodes[def]
 	d, out := ms.class.of[n.Args[0].ID], ms.class.of[ms.seg.Out[def]]
 	m := ms.identity(d)
-	if n.Op.Class() != ir.ClassReduce {
+	switch n.Op.Class() {
+	case ir.ClassReduce:
+	case ir.ClassScatter:
+		return ms.scatter(def)
+	default:
 		return m
 	}
 	up := []Hop{{Node: int(def), Up: true}}

@@ -44,7 +44,13 @@ func (x *explorer) loweredSize(g *group) int {
 	if err != nil {
 		return x.price(g).weight
 	}
-	return size(k)
+	return x.size(k)
+}
+
+func (x *explorer) size(k *codegen.Kernel) int {
+	n := size(k)
+	x.spend(n)
+	return n
 }
 
 // size counts the lowered instructions that compute something.
@@ -125,7 +131,7 @@ func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*co
 	}
 	for _, in := range k.Body {
 		switch in.Op {
-		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi, ir.Scatter:
 			operandUsed[uint32(in.Imm)] = true
 		case ir.Scalar:
 			scalarUsed[in.Imm] = true
@@ -134,7 +140,7 @@ func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*co
 	operandAt, scalarAt := places(operandUsed), places(scalarUsed)
 	for i := range k.Body {
 		switch in := &k.Body[i]; in.Op {
-		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi, ir.Scatter:
 			in.Imm = in.Imm&^math.MaxUint32 | uint64(operandAt[uint32(in.Imm)])
 		case ir.Scalar:
 			in.Imm = uint64(scalarAt[in.Imm])

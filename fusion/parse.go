@@ -76,6 +76,7 @@ var planLines = []struct {
 	{"alias", false, (*planParser).alias},
 	{"chain", false, (*planParser).chain},
 	{"guard", false, (*planParser).guard},
+	{"size", false, (*planParser).size},
 	{"refuse", false, (*planParser).refuse},
 	{"score", false, (*planParser).score},
 }
@@ -89,14 +90,15 @@ func (p *planParser) next() string {
 	return w
 }
 
-// number reads a word that is prefix and a number that is not negative.
+// number reads a word that is prefix and a number that is not negative. Numbers
+// of 16 bits are enough for every segment; larger ones would cost memory.
 func (p *planParser) number(prefix string) (int, error) {
 	w := p.next()
 	s, ok := strings.CutPrefix(w, prefix)
 	if !ok {
 		return 0, fmt.Errorf("%q where %s and a number should be", w, prefix)
 	}
-	n, err := strconv.ParseUint(s, 10, 31)
+	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil {
 		return 0, fmt.Errorf("%q where a number should be", w)
 	}

@@ -12,10 +12,13 @@ type Plan struct {
 	Aliases []Alias
 	Chains  []Chain
 	Guards  []Guard
+	Sizes   []Size // its size class: see [Size]
 	// Refusals explain, for pairs of steps that might have been one, why not.
 	Refusals []Refusal
 	// Score is the predicted time saved over one kernel per op, in seconds.
 	Score float64
+	// Mode is how hard the plan was searched for. It is not part of its text.
+	Mode Mode
 
 	uses *Uses
 }

@@ -295,7 +295,7 @@ func TestAllOps(t *testing.T) {
 		n = 30
 	}
 	for seed := range uint64(n) {
-		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.AllGroups &^ progen.Scatters}[seed%2]})
+		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.AllGroups}[seed%2]})
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
 			compare(t, p, testCaps(), mode)
 		}

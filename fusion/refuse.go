@@ -15,8 +15,10 @@ const (
 	reasonRows        = "one needs what the other makes of whole rows, at other points than its own rows"
 	reasonAxes        = "their rows lie along different axes"
 	reasonContraction = "a contraction shares its kernel with nothing else that works on rows"
+	reasonScatter     = "a scatter writes nothing but its result, which is in memory before anything is made of it"
 	reasonInside      = "a contraction writes only what is made of its result, one element for each"
 	reasonLookup      = "one looks up by index what the other computes"
+	reasonTooLarge    = "far more operands or instructions than the device takes"
 	reasonGuarded     = "a result smaller than the domain but not one element per row"
 	reasonBetween     = "a third kernel must run between them"
 	reasonSlower      = "predicted to be slower together"
@@ -25,6 +27,9 @@ const (
 
 // errLookup: an index cannot be followed to where the value comes from.
 var errLookup = errors.New("what is looked up by index must be in memory")
+
+// errTooLarge: what a group computes was not looked at to its end.
+var errTooLarge = errors.New(reasonTooLarge)
 
 var errOtherRows = errors.New("its rows are not those of this kernel")
 
@@ -39,6 +44,8 @@ var rules = []rule{
 		switch err := x.price(g).err; {
 		case err == errLookup:
 			return reasonLookup
+		case err == errTooLarge:
+			return x.overLimit(g)
 		case err != nil:
 			return reasonRows
 		}
@@ -65,6 +72,8 @@ var rules = []rule{
 func (x *explorer) overLimit(g *group) string {
 	c := x.price(g)
 	switch caps := x.caps; {
+	case c.err == errTooLarge:
+		return reasonTooLarge
 	case caps.MaxOperands > 0 && c.operands > caps.MaxOperands:
 		return fmt.Sprintf("%d operands, the device takes %d", c.operands, caps.MaxOperands)
 	case caps.MaxScalars > 0 && c.scalars > caps.MaxScalars:

@@ -10,6 +10,9 @@ import (
 // isRow reports that a map from g's domain takes all points of a row to one
 // element.
 func (x *explorer) isRow(g *group, m *indexMap) bool {
+	if m.scatters() {
+		return true
+	}
 	axes := axisMask(g.axes) & x.lively(g.domain)
 	if axes == 0 {
 		// A row is one point by structure. Results of contractions are row values
@@ -90,6 +93,8 @@ func (x *explorer) moving(m *indexMap) uint32 {
 					by[d] = 0
 				}
 			}
+		case stepScatter:
+			by[x.seg.Nodes[s.node].Attr.Axes[0]] = 0 // one row of the indices looks at one of these
 		case stepReshape:
 			// Which of them go where depends on sizes.
 			all := union(was[:rank])

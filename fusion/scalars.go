@@ -30,12 +30,15 @@ func (x *explorer) mergeScalars(k *codegen.Kernel, slots []int32) (*codegen.Kern
 	if !any {
 		return k, slots, nil
 	}
-	apart, merged := size(k), size(withScalars(k, same))
+	apart, merged := x.size(k), x.size(withScalars(k, same))
 	if (apart-merged)*worthGuarding < apart || merged == apart {
 		return k, slots, nil
 	}
 	for i := range same {
-		if alone := release(same, i); size(withScalars(k, alone)) == merged {
+		if x.over() {
+			return k, slots, nil
+		}
+		if alone := release(same, i); x.size(withScalars(k, alone)) == merged {
 			same = alone
 		}
 	}

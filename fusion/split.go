@@ -87,9 +87,11 @@ const worthWriting = 8
 // Late values are tried first: with a value in memory, what it is made from
 // need not be.
 func (x *explorer) writeShared() {
-	for t := int32(len(x.seg.Tensors)) - 1; t >= 0; t-- {
+	for t := int32(len(x.seg.Tensors)) - 1; t >= 0 && !x.over(); t-- {
 		if x.candidate(t) {
 			x.tryWriting(t)
+		} else if x.writable(t) {
+			x.noteUnrepeated(t)
 		}
 	}
 }
@@ -131,8 +133,13 @@ func (x *explorer) times(g *group, t int32) int64 {
 	return points
 }
 
+// writable reports a value that is in registers only and may be worth memory.
+func (x *explorer) writable(t int32) bool {
+	return x.needed[t] && !x.stored[t] && !x.isView(t) && !x.isRowOp(t) && x.node(t) != nil && x.node(t).Op != ir.Full
+}
+
 func (x *explorer) candidate(t int32) bool {
-	if !x.needed[t] || x.stored[t] || x.isView(t) || x.isRowOp(t) || x.node(t) == nil || x.node(t).Op == ir.Full {
+	if !x.writable(t) {
 		return false
 	}
 	users, repeated, inside := 0, false, false
@@ -158,10 +165,20 @@ func (x *explorer) candidate(t int32) bool {
 // the result if the whole is faster.
 func (x *explorer) tryWriting(t int32) {
 	before, groups, stored := x.total(), x.groups, slices.Clone(x.stored)
+	sizes, users, own := slices.Clone(x.sizes), x.usersOf(t), x.alone(t).seconds-x.model.launch
 	x.write(t)
 	x.mergeAll()
 	x.dropUnread()
-	if _, ok := x.order(); !ok || x.total() >= before {
+	_, ok := x.order()
+	after, more := x.total(), len(x.groups)-len(groups)
+	written := x.stored[t]
+	if !ok || after >= before {
 		x.stored, x.groups = stored, groups
+		if !ok || written {
+			x.sizes = sizes
+		}
+	}
+	if ok && written { // else it was joined with its readers again, which has been noted
+		x.noteWriting(t, users, own, more, before, after)
 	}
 }

@@ -20,6 +20,7 @@ import (
 //	guard scalar 1 4
 //	guard dim t0.1 t3.0
 //	guard unit 4.1
+//	size t9 most 2 t4 plus 5000
 //	refuse 0 1 bytes 4096 "no broadcast or view relates their shapes"
 //	score 1.5e-05
 //
@@ -46,6 +47,9 @@ func (p *Plan) String() string {
 		} else {
 			fmt.Fprintf(&b, "guard dim t%d.%d t%d.%d\n", g.A, g.ADim, g.B, g.BDim)
 		}
+	}
+	for i := range p.Sizes {
+		p.Sizes[i].text(&b)
 	}
 	for _, r := range p.Refusals {
 		fmt.Fprintf(&b, "refuse %d %d bytes %d %q\n", r.A, r.B, r.Bytes, r.Reason)

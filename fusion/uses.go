@@ -47,9 +47,13 @@ func newUses(p *Plan) *Uses {
 // inPlace finds the pairs of input and output that are at the same element at
 // every point. A map that broadcasts is out: the input's element is read again
 // at later points, after the store. So is, where there are rows, what is stored
-// before the last look at the row.
+// before the last look at the row. A kernel that may find an index out of range
+// overwrites nothing: its operands are needed again then.
 func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace {
 	var ps []InPlace
+	if k.MayFault() {
+		return nil
+	}
 	for i := range operands {
 		o := &operands[i]
 		if o.kind != codegen.Output || !k.StoresLast(i) || !o.at.bijective() && !lone(k, i) {

@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/segment"
@@ -12,6 +13,17 @@ import (
 func (p *Plan) Check(seg *segment.Segment) bool {
 	for i := range p.Guards {
 		if !p.Guards[i].holds(seg) {
+			return false
+		}
+	}
+	return true
+}
+
+// Covers reports that the plan is legal wherever another plan of the same
+// relative form is, whatever the sizes: it has no guard that the other lacks.
+func (p *Plan) Covers(q *Plan) bool {
+	for _, g := range p.Guards {
+		if !slices.Contains(q.Guards, g) {
 			return false
 		}
 	}
@@ -68,6 +80,11 @@ func (p *Plan) Verify(seg *segment.Segment) error {
 		}
 		if i > 0 && c.From < p.Chains[i-1].To {
 			return fmt.Errorf("chain %d: overlaps the one before", i)
+		}
+	}
+	for i := range p.Sizes {
+		if err := p.Sizes[i].verify(seg); err != nil {
+			return fmt.Errorf("size %d: %w", i, err)
 		}
 	}
 	for i := range p.Guards {
@@ -133,6 +150,11 @@ func (v *verifier) step(s *Step) error {
 	for _, a := range s.Axes {
 		if a < 0 || a >= len(v.seg.Tensors[s.Domain].Shape) {
 			return fmt.Errorf("no axis %d of %v", a, v.seg.Tensors[s.Domain].Shape)
+		}
+	}
+	for _, n := range s.Nodes {
+		if n < 0 || n >= len(v.seg.Nodes) {
+			return fmt.Errorf("no node %d", n)
 		}
 	}
 	for i, sc := range s.Scalars {

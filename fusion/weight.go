@@ -54,4 +54,4 @@ func (w weights) of(code []ir.Instr, in ir.Instr) int {
 }
 
 // rowWeights is what row ops cost per element of the row.
-var rowWeights = map[ir.Class]int{ir.ClassReduce: 1, ir.ClassScan: 2, ir.ClassSort: 40}
+var rowWeights = map[ir.Class]int{ir.ClassReduce: 1, ir.ClassScan: 2, ir.ClassSort: 40, ir.ClassScatter: 2}

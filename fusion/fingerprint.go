@@ -1,0 +1,122 @@
+package fusion
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Version is of all that decides what a plan looks like and what it means:
+// this package, the form of kernels and how plans are bound. The digest is of
+// the golden files and kept by a test, so whatever changes a plan there changes
+// it; epoch is raised by hand for changes that no golden file shows.
+const (
+	epoch  = 1
+	digest = 0xd9a1b792d8279969
+)
+
+// Version names the version of plans that this program makes and understands.
+func Version() string { return fmt.Sprintf("%d.%016x", epoch, uint64(digest)) }
+
+// tablesHash is of the names of all ops and dtypes in the order of their numbers.
+var tablesHash = sync.OnceValue(func() uint64 {
+	h := xxhash.New()
+	for op := ir.Op(1); op < ir.NumOps; op++ {
+		fmt.Fprintln(h, op)
+	}
+	for d := ir.DType(1); d < ir.NumDTypes; d++ {
+		fmt.Fprintln(h, d)
+	}
+	return h.Sum64()
+})
+
+// Fingerprint stands for everything besides the segment that a plan depends on:
+// Version, the numbers that ops and dtypes have in keys, what Explore reads of a
+// device's caps, and its mode. It is one line, name=value with spaces between.
+// Plans of equal fingerprints may stand in for each other, in any process and
+// on any machine; [Unfit] says whether those of another one may, too.
+func Fingerprint(caps *runtime.Caps, mode Mode) string {
+	sizes := make([]string, 0, len(caps.ElemSize))
+	for _, n := range caps.ElemSize {
+		sizes = append(sizes, strconv.Itoa(n))
+	}
+	return fmt.Sprintf("fusion=%s ops=%016x device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
+		Version(), tablesHash(), caps.Name, mode, strings.Join(sizes, ","), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
+		caps.MaxOperands, caps.MaxScalars, caps.MaxBody)
+}
+
+// FingerprintField is a value of a fingerprint, such as that of "device"; "" if
+// it has none of that name.
+func FingerprintField(fingerprint, name string) string {
+	for word := range strings.FieldsSeq(fingerprint) {
+		if value, ok := strings.CutPrefix(word, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// printFields are the fields of a fingerprint with what is to be said of plans
+// that differ in one: first theirs, then that of here. A kernel that respects
+// a lower limit respects a higher one.
+var printFields = []struct {
+	name, why string
+	fits      func(theirs, here string) bool
+}{
+	{"fusion", "plans of version %s, this is %s", equal},
+	{"ops", "other operations: their table is %s, here %s", equal},
+	{"device", "for device %s, this is %s", equal},
+	{"mode", "fusion mode %s, this is %s", equal},
+	{"elem", "elements of %s bytes in memory, here %s", equal},
+	{"bandwidth", "for a device that moves %s bytes a second, this is taken for one of %s", equal},
+	{"launch", "for a device that takes %s seconds a launch, this is taken for one of %s", equal},
+	{"op", "for a device that takes %s seconds an operation, this is taken for one of %s", equal},
+	{"operands", "kernels of up to %s operands, here %s", atMost},
+	{"scalars", "kernels of up to %s scalars, here %s", atMost},
+	{"body", "kernels of up to %s instructions, here %s", atMost},
+}
+
+// ofProgram is how many of the fields are the same for all devices of a program.
+const ofProgram = 2
+
+func equal(a, b string) bool { return a == b }
+
+func atMost(theirs, here string) bool {
+	a, errA := strconv.Atoi(theirs)
+	b, errB := strconv.Atoi(here)
+	return errA == nil && errB == nil && a <= b
+}
+
+// Unfit says why plans that have one fingerprint are of no use where the other
+// holds; "" if they are of use.
+func Unfit(theirs, here string) string { return unfit(len(printFields), theirs, here) }
+
+// Foreign is Unfit for what no device of this program can use: plans that are
+// of another version.
+func Foreign(theirs string) string {
+	here := fmt.Sprintf("fusion=%s ops=%016x", Version(), tablesHash())
+	return unfit(ofProgram, theirs, here)
+}
+
+func unfit(fields int, theirs, here string) string {
+	for _, f := range printFields[:fields] {
+		a, b := FingerprintField(theirs, f.name), FingerprintField(here, f.name)
+		if !f.fits(a, b) {
+			return fmt.Sprintf(f.why, orNone(a), orNone(b))
+		}
+	}
+	return ""
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

@@ -42,7 +42,12 @@ func ClassOf(l *runtime.Launch, arg int) AccessClass {
 	if l.Rank == 0 {
 		return Classify(&l.Args[arg], 0, 1)
 	}
-	return Classify(&l.Args[arg], l.Rank-1, l.Dims[l.Rank-1])
+	return ClassAlong(l, arg, l.Rank-1)
+}
+
+// ClassAlong is the same along another dim than the innermost.
+func ClassAlong(l *runtime.Launch, arg, dim int) AccessClass {
+	return Classify(&l.Args[arg], dim, l.Dims[dim])
 }
 
 // Position is where a point's element is: the access's strides, then its
@@ -53,19 +58,9 @@ func Position(a *runtime.Access, point []int64) int64 {
 		p += a.Stride[d] * i
 	}
 	for i := range a.Stages {
-		p = stagePosition(&a.Stages[i], p)
+		p = a.Stages[i].Position(p)
 	}
 	return p
-}
-
-// stagePosition takes a position apart row-major and puts it together again.
-func stagePosition(s *runtime.Stage, p int64) int64 {
-	q := s.Offset
-	for d := len(s.Dims) - 1; d >= 0; d-- {
-		q += p % s.Dims[d] * s.Stride[d]
-		p /= s.Dims[d]
-	}
-	return q
 }
 
 // stores reports that an output is written at a point: not where the point is

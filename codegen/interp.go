@@ -34,7 +34,18 @@ func Interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 	if !k.HasRows() && kept < len(dims) {
 		return fmt.Errorf("dims are reduced by a kernel that reduces nothing")
 	}
-	r := &run{k: k, args: args, scalars: scalars, level: k.Levels(), vals: make([][]uint64, len(k.Body))}
+	r := &run{k: k, args: args, scalars: scalars, level: k.Levels(), vals: make([][]uint64, len(k.Body)), scatters: k.Scatter()}
+	if r.scatters != ir.None {
+		r.dry = true // no index may be out of range when the first element is written
+		r.rows(dims, kept)
+		r.dry = false
+	}
+	r.rows(dims, kept)
+	return r.err
+}
+
+// rows runs the kernel for every row of dims.
+func (r *run) rows(dims []int64, kept int) {
 	point := make([]int64, len(dims))
 	r.each(point, dims, 0, kept, func() {
 		r.points = r.points[:0]
@@ -42,7 +53,6 @@ func Interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 		clear(point[kept:])
 		r.row(point)
 	})
-	return r.err
 }
 
 // run is one interpretation. The first fault sticks.
@@ -54,6 +64,9 @@ type run struct {
 	points  [][]int64  // of the row at hand
 	vals    [][]uint64 // per instruction: of every point of the row, or one where that is the same
 	err     error
+
+	scatters ir.Ref // the scatter of the body, if any
+	dry      bool   // only looks at indices
 }
 
 func (r *run) fail(format string, args ...any) {
@@ -85,6 +98,7 @@ func (r *run) row(first []int64) {
 		switch {
 		case r.err != nil:
 			return
+		case in.Op == ir.Scatter: // comes last
 		case in.Op.Info().RowOp:
 			r.vals[i] = append(r.vals[i], r.rowOp(in)...)
 		case r.level[i] == Point:
@@ -94,6 +108,10 @@ func (r *run) row(first []int64) {
 		default:
 			r.vals[i] = append(r.vals[i], r.value(in, 0, first))
 		}
+	}
+	if r.scatters != ir.None {
+		r.scatter(r.k.Body[r.scatters], first)
+		return
 	}
 	for _, s := range r.k.Stores {
 		if r.k.Operands[s.Operand].Row {
@@ -119,8 +137,9 @@ func (r *run) rowOp(in ir.Instr) []uint64 {
 	var rows [2][]uint64
 	n := instrArgs(in)
 	for i, a := range in.Args[:n] {
+		rows[i] = make([]uint64, len(r.points))
 		for p := range r.points {
-			rows[i] = append(rows[i], r.at(a, p))
+			rows[i][p] = r.at(a, p)
 		}
 	}
 	return ir.EvalRow(in.Op, in.Imm != 0, r.k.Body[in.Args[0]].DT, rows[:n]...)
@@ -208,11 +227,45 @@ func (r *run) read(operand int, point []int64, beyond int64) uint64 {
 }
 
 func (r *run) write(operand int, point []int64, bits uint64) {
-	if !stores(&r.args[operand].Access, point) {
-		return
+	if stores(&r.args[operand].Access, point) {
+		r.put(operand, point, 0, bits)
 	}
+}
+
+func (r *run) put(operand int, point []int64, beyond int64, bits uint64) {
 	var wide [8]byte
 	binary.LittleEndian.PutUint64(wide[:], bits)
-	b := r.element(operand, point, 0)
+	b := r.element(operand, point, beyond)
 	copy(b, wide[:len(b)])
+}
+
+// scatter combines a row's values with the elements that its indices name, in
+// the order of the row.
+func (r *run) scatter(in ir.Instr, first []int64) {
+	from, to := slotOf(in), r.k.Stores[0].Operand
+	x, out := &r.args[from], &r.args[to]
+	if !r.dry && len(x.Data) > 0 && &x.Data[0] != &out.Data[0] {
+		for i := range out.IndexSize {
+			r.put(to, first, i*out.IndexStride, r.read(from, first, i*x.IndexStride))
+		}
+	}
+	op := CombineOf(in).Op()
+	for p := range r.points {
+		i := int64(r.at(in.Args[0], p))
+		if r.k.Body[in.Args[0]].DT == ir.Int32 {
+			i = int64(int32(i))
+		}
+		at, ok := ir.ResolveIndex(ModeOf(in), i, int(out.IndexSize))
+		if !ok && ModeOf(in) == ir.IndexError {
+			r.fail("%w: index %d for %d elements", ir.ErrIndex, i, out.IndexSize)
+		}
+		if !ok || r.dry {
+			continue
+		}
+		beyond, bits := int64(at)*out.IndexStride, r.at(in.Args[1], p)
+		if op != ir.OpInvalid {
+			bits = ir.EvalOp(op, in.DT, []ir.DType{in.DT, in.DT}, []uint64{r.read(to, first, beyond), bits})
+		}
+		r.put(to, first, beyond, bits)
+	}
 }

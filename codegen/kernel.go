@@ -18,6 +18,12 @@
 // kernel without row ops has no reduced dims. Imm of a sort is 1 where it is
 // descending.
 //
+// A scatter is the only row op of its kernel, and what it gives is stored and
+// nothing else. Its operand and the output are row operands, whose axis that the
+// indices name is the Access's IndexStride and IndexSize; the domain is that of
+// the indices and what is scattered. The output begins as a copy of the operand,
+// or is the operand, where both have one buffer.
+//
 // Values have levels ([Kernel.Levels]): uniform ones are the same everywhere,
 // row values have one value per row, point values one per point.
 //

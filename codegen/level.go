@@ -1,6 +1,10 @@
 package codegen
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+)
 
 // Level says how often a value of a kernel's body exists.
 type Level uint8
@@ -25,6 +29,11 @@ func (k *Kernel) HasRows() bool {
 	return false
 }
 
+// Scatter is the scatter of the body, the only one it can have, or ir.None.
+func (k *Kernel) Scatter() ir.Ref {
+	return ir.Ref(slices.IndexFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Scatter }))
+}
+
 // Levels gives the level of every value of the body. In a kernel without row
 // ops a row is a single point, and whatever is loaded counts as a point value.
 func (k *Kernel) Levels() []Level {
@@ -45,7 +54,7 @@ func (k *Kernel) level(in ir.Instr, ls []Level) Level {
 		}
 	}
 	switch in.Op.Class() {
-	case ir.ClassReduce:
+	case ir.ClassReduce, ir.ClassScatter:
 		return Row
 	case ir.ClassScan, ir.ClassSort:
 		return Point
@@ -95,11 +104,21 @@ func (k *Kernel) StoresLast(operand int) bool {
 	return own == last && !(k.Operands[operand].Row && points)
 }
 
-// slotOf is the operand a load or index instruction refers to.
+// slotOf is the operand a load, index or scatter instruction refers to.
 func slotOf(in ir.Instr) int { return int(uint32(in.Imm)) }
 
-// ModeOf is what a LoadAt does with an index out of range.
-func ModeOf(in ir.Instr) ir.IndexMode { return ir.IndexMode(in.Imm >> 32) }
+// ModeOf is what a LoadAt or a scatter does with an index out of range.
+func ModeOf(in ir.Instr) ir.IndexMode { return ir.IndexMode(in.Imm >> 32 & 255) }
+
+// CombineOf is what a scatter does to the elements that indices name.
+func CombineOf(in ir.Instr) ir.Combine { return ir.Combine(in.Imm >> 40) }
+
+// MayFault reports a kernel that an index out of range makes fail. What such a
+// kernel reads must outlive it: it is run again, op by op, to find the op at
+// fault and to compute what does not depend on it.
+func (k *Kernel) MayFault() bool {
+	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.LoadAt && ModeOf(in) == ir.IndexError })
+}
 
 // parseMode reads what IndexMode.String prints.
 func parseMode(s string) (ir.IndexMode, bool) {
@@ -114,4 +133,19 @@ func parseMode(s string) (ir.IndexMode, bool) {
 // LoadAtImm is the Imm of a LoadAt.
 func LoadAtImm(operand int, mode ir.IndexMode) uint64 {
 	return uint64(mode)<<32 | uint64(uint32(operand))
+}
+
+// ScatterImm is the Imm of a Scatter into an operand.
+func ScatterImm(operand int, mode ir.IndexMode, how ir.Combine) uint64 {
+	return uint64(how)<<40 | LoadAtImm(operand, mode)
+}
+
+// parseCombine reads what Combine.String prints.
+func parseCombine(s string) (ir.Combine, bool) {
+	for c := range ir.NumCombines {
+		if c.String() == s {
+			return c, true
+		}
+	}
+	return 0, false
 }

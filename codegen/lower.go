@@ -15,6 +15,10 @@ func Lower(k *Kernel) (*Kernel, error) {
 	return simplify(k, func(ir.Instr, ir.DType) bool { return false })
 }
 
+// An instruction that is expanded becomes so many, about: what is found out of
+// them is kept, and a map that grows costs as much as making them.
+const expanded = 8
+
 // LowerFor is Lower for a printer that writes some ops whole: those for which
 // keep is true stay. first is the dtype of the op's first operand.
 func LowerFor(k *Kernel, keep func(in ir.Instr, first ir.DType) bool) (*Kernel, error) {
@@ -31,7 +35,7 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	s := &simplifier{keep: keep, seen: make(map[ir.Instr]ir.Ref, 2*len(k.Body))}
+	s := &simplifier{keep: keep, seen: make(map[ir.Instr]ir.Ref, expanded*len(k.Body))}
 	at := make([]ir.Ref, len(k.Body))
 	for i, in := range k.Body {
 		at[i] = s.emit(renumber(in, at))

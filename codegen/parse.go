@@ -227,7 +227,7 @@ func (p *parser) immediate(in *ir.Instr) (literal string, err error) {
 		n, err := p.number()
 		in.Imm = uint64(n)
 		return "", err
-	case ir.LoadAt:
+	case ir.LoadAt, ir.Scatter:
 		n, err := p.number()
 		if err != nil {
 			return "", err
@@ -237,7 +237,15 @@ func (p *parser) immediate(in *ir.Instr) (literal string, err error) {
 		if !ok {
 			return "", fmt.Errorf("%q is no index mode", word)
 		}
-		in.Imm = LoadAtImm(n, mode)
+		if in.Imm = LoadAtImm(n, mode); in.Op == ir.LoadAt {
+			break
+		}
+		word = p.next()
+		how, ok := parseCombine(word)
+		if !ok {
+			return "", fmt.Errorf("%q is no way to combine", word)
+		}
+		in.Imm = ScatterImm(n, mode, how)
 	}
 	if in.Op.Class() == ir.ClassSort && p.skip("descending") {
 		in.Imm = 1

@@ -40,6 +40,12 @@ func (s *Schedule) Contraction() bool {
 	return len(s.Phases[0].Reduces) == 1 && s.Phases[0].Reduces[0].Op == ir.Dot
 }
 
+// Scatters reports a schedule of two parts: phases 0 and 1 give the indices and
+// the elements of an ir.Scatter, which are the temporaries of these numbers.
+func (s *Schedule) Scatters() bool {
+	return len(s.Phases[0].Reduces) == 1 && s.Phases[0].Reduces[0].Op == ir.Scatter
+}
+
 // String prints the temporaries and the phases, for people and tests.
 func (s *Schedule) String() string {
 	var b strings.Builder
@@ -69,7 +75,27 @@ func Phases(k *Kernel, opt PhaseOptions) *Schedule {
 	for i := range p.temp {
 		p.temp[i] = -1
 	}
+	if at := k.Scatter(); at != ir.None {
+		p.contracts = true // its parts make what they need of rows themselves
+		return p.scatter(k.Body[at])
+	}
 	return p.schedule()
+}
+
+// scatter makes the two parts of a scatter.
+func (p *phaser) scatter(in ir.Instr) *Schedule {
+	s := &Schedule{}
+	for a := range 2 {
+		p.temps = append(p.temps, Temp{DT: p.k.Body[in.Args[a]].DT})
+		b := p.builder(Point, 0)
+		b.reduce(in, a, len(p.k.Operands)+a)
+		s.Phases = append(s.Phases, b.phase())
+	}
+	for i := range s.Phases {
+		p.close(s.Phases[i].Kernel)
+	}
+	s.Temps = p.temps
+	return s
 }
 
 // phaser makes a schedule from its end: a phase asks for temporaries, and the
@@ -84,7 +110,7 @@ type phaser struct {
 	temps []Temp
 	order []ir.Ref // the value in each temporary
 
-	contracts bool // see Schedule.Contraction
+	contracts bool // see Schedule.Contraction and Scatters
 }
 
 func (p *phaser) schedule() *Schedule {
@@ -201,7 +227,7 @@ func (b *phaseBuilder) store(operand int, v ir.Ref) {
 }
 
 func (b *phaseBuilder) reduce(in ir.Instr, arg, temp int) {
-	b.k.Reduces = append(b.k.Reduces, Reduce{Op: in.Op, Value: in.Args[arg], Operand: temp, Descending: in.Imm != 0})
+	b.k.Reduces = append(b.k.Reduces, Reduce{Op: in.Op, Value: in.Args[arg], Operand: temp, Descending: in.Op.Class() == ir.ClassSort && in.Imm != 0})
 	b.use(in.Args[arg])
 }
 
@@ -276,7 +302,11 @@ func costs(k *Kernel, level []Level) []int {
 		if in.Op.Info().RowOp || level[i] != Point {
 			continue
 		}
-		c := ownCost(in)
+		first := ir.Invalid
+		if a := in.Args[0]; a != ir.None {
+			first = k.Body[a].DT
+		}
+		c := ownCost(in, first)
 		for _, a := range in.Args {
 			if a != ir.None {
 				c += cs[a]
@@ -287,14 +317,16 @@ func costs(k *Kernel, level []Level) []int {
 	return cs
 }
 
-func ownCost(in ir.Instr) int {
+// ownCost is that of an instruction alone, whose first operand, if any, is of
+// dtype first. An addition of float16 is one only by name.
+func ownCost(in ir.Instr, first ir.DType) int {
 	switch in.Op {
 	case ir.Const, ir.Scalar, ir.Load, ir.IndexLo, ir.IndexHi, ir.Bitcast:
 		return 0
 	case ir.FDiv, ir.Sqrt, ir.Quo, ir.Mod, ir.Lookup, ir.LoadAt, ir.Rare:
 		return 4
 	}
-	if in.Op.Info().Prim {
+	if ir.IsPrim(in.Op, in.DT, first) {
 		return 1
 	}
 	return 8

@@ -3,50 +3,12 @@ package codegen
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/ir"
 )
-
-const softmaxKernel = `
-in 0 : float32
-out 1 : float32
-out 2 : float32 row
-%0 = load 0 : float32
-%1 = max %0 : float32
-%2 = sub %0 %1 : float32
-%3 = exp %2 : float32
-%4 = sum %3 : float32
-%5 = div %3 %4 : float32
-%6 = log %4 : float32
-%7 = add %6 %1 : float32
-store 1 %5
-store 2 %7
-`
-
-const normKernel = `
-in 0 : float32
-in 1 : float32 row
-in 2 : float32
-out 3 : float32
-out 4 : float32 row
-scalar 0 : float32
-%0 = load 0 : float32
-%1 = scalar 0 : float32
-%2 = sum %0 : float32
-%3 = div %2 %1 : float32
-%4 = sub %0 %3 : float32
-%5 = mul %4 %4 : float32
-%6 = sum %5 : float32
-%7 = load 1 : float32
-%8 = add %6 %7 : float32
-%9 = rsqrt %8 : float32
-%10 = mul %4 %9 : float32
-%11 = load 2 : float32
-%12 = mul %10 %11 : float32
-store 3 %12
-store 4 %3
-`
 
 // phaseArgs makes operands for n rows of m points: point operands dense, row
 // operands one element per row.
@@ -128,7 +90,7 @@ func runPhases(t *testing.T, k *Kernel, s *Schedule, n, m int, args []HostArg, s
 
 func TestPhasesCompute(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for name, src := range map[string]string{"softmax": softmaxKernel, "norm": normKernel} {
+	for name, src := range map[string]string{"softmax": rowtext.Softmax, "norm": rowtext.Norm} {
 		k := mustParse(t, src)
 		low, err := Lower(k)
 		if err != nil {
@@ -169,6 +131,19 @@ func sameBits(dt ir.DType, a, b []byte) bool {
 	return true
 }
 
+// doubled needs a sum of points before and after a reduction.
+func doubled(dt ir.DType) string {
+	return strings.ReplaceAll(`
+in 0 : dt
+out 1 : dt
+%0 = load 0 : dt
+%1 = add %0 %0 : dt
+%2 = max %1 : dt
+%3 = sub %1 %2 : dt
+store 1 %3
+`, "dt", dt.String())
+}
+
 // TestPhaseShape holds what phases promise: how many there are, that each
 // value which costs much is kept, and that nothing is kept where a device
 // wants to recompute.
@@ -179,11 +154,13 @@ func TestPhaseShape(t *testing.T) {
 		temps, wide int
 		levels      string
 	}{
-		{softmaxKernel, PhaseOptions{}, 3, 1, "[point point row point]"},
-		{softmaxKernel, PhaseOptions{Recompute: true}, 2, 0, "[point point row point]"},
-		{normKernel, PhaseOptions{}, 4, 0, "[point row point row point]"},
+		{rowtext.Softmax, PhaseOptions{}, 3, 1, "[point point row point]"},
+		{rowtext.Softmax, PhaseOptions{Recompute: true}, 2, 0, "[point point row point]"},
+		{rowtext.Norm, PhaseOptions{}, 4, 0, "[point row point row point]"},
 		{reduceKernel("sum"), PhaseOptions{}, 1, 0, "[point row]"},
 		{copyKernel, PhaseOptions{}, 0, 0, "[point]"},
+		{doubled(ir.Float32), PhaseOptions{}, 1, 0, "[point point]"},
+		{doubled(ir.Float16), PhaseOptions{}, 2, 1, "[point point]"}, // cheap in float32 only
 	} {
 		s := Phases(mustParse(t, c.src), c.opt)
 		wide := 0
@@ -203,11 +180,11 @@ func TestPhaseShape(t *testing.T) {
 }
 
 func TestStoresLast(t *testing.T) {
-	k := mustParse(t, softmaxKernel)
+	k := mustParse(t, rowtext.Softmax)
 	if !k.StoresLast(1) || k.StoresLast(2) {
 		t.Error("the row output of softmax is stored before the points are read again")
 	}
-	k = mustParse(t, normKernel)
+	k = mustParse(t, rowtext.Norm)
 	if !k.StoresLast(3) || k.StoresLast(4) {
 		t.Error("the mean is stored before the row is read again")
 	}

@@ -70,7 +70,15 @@ func (w *text) word(s string) *text {
 	return w
 }
 
-func (w *text) ref(r ir.Ref) *text { return w.word("%" + strconv.Itoa(int(r))) }
+func (w *text) ref(r ir.Ref) *text {
+	*w = strconv.AppendInt(*w.word("%"), int64(r), 10)
+	return w
+}
+
+func (w *text) number(n uint64) *text {
+	*w = strconv.AppendUint(*w.word(""), n, 10)
+	return w
+}
 
 func (w *text) line() { *w = append(*w, '\n') }
 
@@ -85,9 +93,11 @@ func (w *text) instr(in ir.Instr) {
 	case ir.Rare:
 		w.word(subName(in.Imm))
 	case ir.Load, ir.IndexLo, ir.IndexHi, ir.Scalar, ir.Param:
-		w.word(strconv.FormatUint(in.Imm, 10))
+		w.number(in.Imm)
 	case ir.LoadAt:
 		w.word(strconv.Itoa(slotOf(in))).word(ModeOf(in).String())
+	case ir.Scatter:
+		w.word(strconv.Itoa(slotOf(in))).word(ModeOf(in).String()).word(CombineOf(in).String())
 	}
 	if in.Op.Class() == ir.ClassSort && in.Imm != 0 {
 		w.word("descending")

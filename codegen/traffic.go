@@ -9,6 +9,7 @@ import (
 // elements its access reaches, each counted once, times the device's bytes
 // per element. It is what Stats and plans count, not what caches do.
 func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, written int64) {
+	whole := k.scattersApart(l)
 	for i, o := range k.Operands {
 		if o.Kind == Index || i >= len(l.Args) {
 			continue
@@ -23,7 +24,10 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 			}
 		}
 		if size := l.Args[i].IndexSize; size > 0 && l.Args[i].IndexStride != 0 {
-			n *= min(size, points)
+			if !whole || !o.Row {
+				size = min(size, points)
+			}
+			n *= size
 		}
 		if o.Kind == Output {
 			written += n
@@ -32,4 +36,11 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 		}
 	}
 	return read, written
+}
+
+// scattersApart reports a scatter into other memory than its operand's, which
+// is copied there whole.
+func (k *Kernel) scattersApart(l *runtime.Launch) bool {
+	at := k.Scatter()
+	return at != ir.None && len(l.Args) == len(k.Operands) && l.Args[slotOf(k.Body[at])].Buf != l.Args[k.Stores[0].Operand].Buf
 }

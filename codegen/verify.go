@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/ir"
 )
@@ -39,7 +40,7 @@ func (k *Kernel) Verify() error {
 // contraction is the only row op of its kernel, and all else happens once per
 // result; phases hold no row ops.
 func (k *Kernel) verifyRows() error {
-	rowOps, dots := 0, 0
+	rowOps, dots, scatter := 0, 0, k.Scatter()
 	for _, in := range k.Body {
 		if in.Op.Info().RowOp {
 			rowOps++
@@ -55,6 +56,10 @@ func (k *Kernel) verifyRows() error {
 		return fmt.Errorf("a phase with a row op")
 	case dots > 0 && rowOps > 1:
 		return fmt.Errorf("a contraction beside another row op")
+	case scatter != ir.None && rowOps > 1:
+		return fmt.Errorf("a scatter beside another row op")
+	case scatter != ir.None:
+		return k.verifyScatter(scatter)
 	}
 	ls := k.Levels()
 	for _, s := range k.Stores {
@@ -63,6 +68,23 @@ func (k *Kernel) verifyRows() error {
 			return fmt.Errorf("store %d: %%%d differs within a row", s.Operand, s.Value)
 		case !row && dots > 0:
 			return fmt.Errorf("store %d: within the row of a contraction", s.Operand)
+		}
+	}
+	return nil
+}
+
+// verifyScatter checks that what a scatter gives is stored, once, where its
+// operand lies or may lie, and that nothing else is.
+func (k *Kernel) verifyScatter(scatter ir.Ref) error {
+	if len(k.Stores) != 1 || k.Stores[0].Value != scatter || !k.Operands[k.Stores[0].Operand].Row {
+		return fmt.Errorf("a scatter must be all that is stored, in a row operand")
+	}
+	if !k.Operands[slotOf(k.Body[scatter])].Row {
+		return fmt.Errorf("a scatter into an operand within rows")
+	}
+	for i, in := range k.Body {
+		if slices.Contains(in.Args[:], scatter) {
+			return fmt.Errorf("%%%d: what a scatter gives is in memory only", i)
 		}
 	}
 	return nil
@@ -92,6 +114,8 @@ func (k *Kernel) verifyInstr(i int) error {
 		if n > 1 && in.Op == ir.Load || n > 2 {
 			return fmt.Errorf("%s: %d operands", in.Op, n)
 		}
+		return k.verifySlot(in, Input, in.DT)
+	case ir.Scatter:
 		return k.verifySlot(in, Input, in.DT)
 	case ir.IndexLo, ir.IndexHi:
 		return k.verifySlot(in, Index, ir.Invalid)

@@ -13,13 +13,14 @@ package cgo
 
 import (
 	_ "embed"
+	"strconv"
 
 	"github.com/millrace-go/millrace/codegen"
 )
 
 // Version is part of the key of everything compiled from this printer's
 // output. It grows when the output changes.
-const Version = 1
+const Version = 2
 
 // ABI is the text that printed kernels begin with, and that callers of them
 // include.
@@ -34,10 +35,17 @@ type Variant struct {
 	Class []codegen.AccessClass
 	// Guarded says that an output may have stride 0 along an outer dim.
 	Guarded bool
+	// Streams is the number of operands, the first ones, that may be stored past
+	// the caches where they ask for it.
+	Streams int
+	// Unroll is the number of vectors of a step of the main loop, 1, 2 or 4; 0:
+	// what suits the length of the body, see [Unroll].
+	Unroll int
 }
 
 // String is one letter per operand, with an exclamation mark where outer dims
-// are guarded.
+// are guarded, the number of operands that may be stored past the caches, and
+// an asterisk with the number of vectors of a step.
 func (v Variant) String() string {
 	b := make([]byte, 0, len(v.Class)+1)
 	for _, c := range v.Class {
@@ -45,6 +53,12 @@ func (v Variant) String() string {
 	}
 	if v.Guarded {
 		b = append(b, '!')
+	}
+	if v.Streams > 0 {
+		b = strconv.AppendInt(b, int64(v.Streams), 10)
+	}
+	if v.Unroll > 0 {
+		b = strconv.AppendInt(append(b, '*'), int64(v.Unroll), 10)
 	}
 	return string(b)
 }

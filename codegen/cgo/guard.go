@@ -11,27 +11,9 @@ import (
 // Loads behind a guard and loads through an index look at every lane: where a
 // guard is false, or an index out of range, there need not be any memory.
 
-// faultText remembers the least index out of range, whichever thread finds it,
-// so that the message does not depend on their order.
-const faultText = `
-static __attribute__((noinline)) void fault(const mr_args *a, mr_i64 k, mr_i64 index)
-{
-	mr_fault *f = a->fault;
-	while (__atomic_exchange_n(&f->lock, 1, __ATOMIC_ACQUIRE))
-		;
-	if (!f->set || index < f->index || (index == f->index && k < f->operand)) {
-		f->operand = k;
-		f->index = index;
-		f->set = 1;
-	}
-	__atomic_store_n(&f->lock, 0, __ATOMIC_RELEASE);
-}
-`
-
 // viaLanes makes staged operands of those that are read so: their positions are
-// then computed lane by lane whatever their strides. It reports whether indices
-// may be at fault.
-func (p *printer) viaLanes() (faults bool) {
+// then computed lane by lane whatever their strides.
+func (p *printer) viaLanes() {
 	for _, in := range p.k.Body {
 		if in.Op != ir.LoadAt && (in.Op != ir.Load || in.Args[0] == ir.None) {
 			continue
@@ -40,9 +22,7 @@ func (p *printer) viaLanes() (faults bool) {
 			p.v.Class = slices.Clone(p.v.Class)
 			p.v.Class[i] = codegen.Staged
 		}
-		faults = faults || in.Op == ir.LoadAt && codegen.ModeOf(in) == ir.IndexError
 	}
-	return faults
 }
 
 // laneArgs are the arguments that all such loads have: memory, operand, the
@@ -78,7 +58,7 @@ func (h *helpers) guardedLoad(dt ir.DType, args string) string {
 		return (v_%[1]s)%[5]s;
 	for (mr_i64 l = 0; l < %[4]d && l < n; l++)
 		if (guard[l])
-			t[l] = p[staged(o, q + l * s)];
+			t[l] = p[mr_staged(o, q + l * s)];
 	return *(const m_%[1]s *)t;
 }
 
@@ -100,7 +80,7 @@ func (p *printer) indexedStep(in ir.Instr, vals []operand, at string) operand {
 
 // outOfRange is what happens to an index i that is not below o->isize.
 var outOfRange = [ir.NumIndexModes]string{
-	ir.IndexError: "fault(a, k, i);\n\t\t\tcontinue;",
+	ir.IndexError: "mr_note_fault(a, k, i);\n\t\t\tcontinue;",
 	ir.IndexClamp: "i = i < 0 ? 0 : o->isize - 1;",
 	ir.IndexDrop:  "continue;",
 }
@@ -134,7 +114,7 @@ func (h *helpers) indexedLoad(dt, index ir.DType, mode ir.IndexMode, args string
 		if ((mr_u64)i >= (mr_u64)o->isize) {
 			%[6]s
 		}
-		t[l] = p[staged(o, q + l * s) + i * o->istride];
+		t[l] = p[mr_staged(o, q + l * s) + i * o->istride];
 	}
 	return *(const m_%[1]s *)t;
 }

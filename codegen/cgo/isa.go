@@ -6,16 +6,19 @@ package cgo
 type ISA struct {
 	Name  string
 	Bytes int // of one vector register
+	// Target is what GCC and clang call the instructions in target attributes, on
+	// x86; "" for those that every processor of the architecture has.
+	Target string
 }
 
 // The ISAs, the widest first within a family. Portable has no more to offer
 // than the compiler's own lowering of 16-byte vectors.
 var (
-	AVX512   = &ISA{"avx512", 64}
-	AVX2     = &ISA{"avx2", 32}
-	SSE      = &ISA{"sse", 16}
-	NEON     = &ISA{"neon", 16}
-	Portable = &ISA{"portable", 16}
+	AVX512   = &ISA{"avx512", 64, "avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512"}
+	AVX2     = &ISA{"avx2", 32, "avx2,fma"}
+	SSE      = &ISA{"sse", 16, ""}
+	NEON     = &ISA{"neon", 16, ""}
+	Portable = &ISA{"portable", 16, ""}
 )
 
 // ISAs lists them all.

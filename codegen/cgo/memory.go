@@ -159,6 +159,39 @@ func (h *helpers) store(v operand, p string) string {
 	return fmt.Sprintf("*(m_%s *)(%s) = %s;", short(v.dt), p, v.expr)
 }
 
+// streamBuiltins store past the caches, by the bytes of a vector.
+var streamBuiltins = map[int]builtin{
+	16: {"__SSE__", "__builtin_ia32_movntps((float *)p, (w)x);"},
+	32: {"__AVX__", "__builtin_ia32_movntps256((float *)p, (w)x);"},
+	64: {"__AVX512F__", "__builtin_ia32_movntps512((float *)p, (w)x);"},
+}
+
+// stream writes a vector of consecutive elements past the caches, where the
+// compiler knows how. p is at a multiple of the vector's size.
+func (h *helpers) stream(v operand, p string) string {
+	dt := short(v.dt)
+	name := "stream_" + dt
+	h.define(name, func() string {
+		bytes := h.lanes * ctypes[v.dt].mem
+		wide, past := "", "" // as the builtin wants it, where there is one
+		if native, ok := streamBuiltins[bytes]; ok {
+			wide = fmt.Sprintf("\ttypedef float w __attribute__((vector_size(%d)));\n", bytes)
+			past = "#elif defined " + native.macro + "\n\t" + native.body + "\n"
+		}
+		return fmt.Sprintf(`%[1]svoid %[2]s(%[3]s *p, v_%[4]s x)
+{
+%[5]s#if defined __clang__
+	__builtin_nontemporal_store(x, (v_%[4]s *)p);
+%[6]s#else
+	*(m_%[4]s *)p = x;
+#endif
+}
+
+`, inline, name, ctypes[v.dt].elem, dt, wide, past)
+	})
+	return name + "(" + p + ", " + v.expr + ");"
+}
+
 // scatter writes a vector of elements s apart.
 func (h *helpers) scatter(v operand, p, s string) string {
 	name := "scatter_" + moved(v.dt)

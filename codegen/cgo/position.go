@@ -37,7 +37,7 @@ func (h *helpers) stagedIndex(shift int, args string) string {
 	name := fmt.Sprintf("staged_index%d", shift)
 	h.define(name, func() string {
 		return fmt.Sprintf("%sv_u32 %s(const mr_operand *o, mr_i64 q, mr_i64 s)\n{\n\t%s\n}\n\n", inline, name,
-			list(ir.Uint32, h.lanes, fmt.Sprintf("(mr_u32)((mr_u64)staged(o, q + $ * s) >> %d)", shift)))
+			list(ir.Uint32, h.lanes, fmt.Sprintf("(mr_u32)((mr_u64)mr_staged(o, q + $ * s) >> %d)", shift)))
 	})
 	return name + "(" + args + ")"
 }
@@ -51,7 +51,7 @@ func (h *helpers) stagedLoad(dt ir.DType, args string) string {
 {
 	_Alignas(64) s_%[1]s t[%[4]d] = {0};
 	for (mr_i64 l = 0; l < %[4]d && l < n; l++)
-		t[l] = p[staged(o, q + l * s)];
+		t[l] = p[mr_staged(o, q + l * s)];
 	return *(const m_%[1]s *)t;
 }
 
@@ -71,7 +71,7 @@ func (h *helpers) stagedStore(v operand, args string) string {
 	*(m_%[1]s *)t = x;
 	for (mr_i64 l = 0; l < %[4]d && l < n; l++)
 		if (!z || at + l == 0)
-			p[staged(o, q + l * s)] = (%[3]s)t[l];
+			p[mr_staged(o, q + l * s)] = (%[3]s)t[l];
 }
 
 `, short(held(v.dt)), name, ctypes[v.dt].elem, h.lanes)

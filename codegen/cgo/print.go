@@ -2,6 +2,7 @@ package cgo
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 )
@@ -20,25 +21,25 @@ func Print(name string, k *codegen.Kernel, v Variant, isa *ISA) (string, error) 
 	return PrintUnits([]Unit{{name, k, v}}, isa)
 }
 
+// Unroll is the number of vectors of a step of a kernel's main loop where the
+// variant leaves it open.
+func Unroll(k *codegen.Kernel) int {
+	p := &printer{k: k}
+	p.sort()
+	return p.unroll()
+}
+
 // PrintUnits is Print for several kernels in one text, such as the phases of
 // one: what they have in common is there once. The widest value of any of them
 // sets the number of lanes.
 func PrintUnits(units []Unit, isa *ISA) (string, error) {
-	printers := make([]*printer, len(units))
-	width, staged, guarded, faults := 0, false, false, false
-	for i, u := range units {
-		if len(u.Class) != len(u.Operands) {
-			return "", fmt.Errorf("codegen/cgo: %d classes for %d operands", len(u.Class), len(u.Operands))
-		}
-		p := &printer{k: u.Kernel, v: u.Variant}
-		faults = p.viaLanes() || faults
-		p.sort()
-		printers[i] = p
-		width = max(width, p.width())
-		for _, c := range p.v.Class {
-			staged = staged || c == codegen.Staged
-		}
-		guarded = guarded || u.Guarded || p.anyOutput(codegen.Splat, codegen.Staged)
+	printers, width, err := printersOf(units)
+	if err != nil {
+		return "", err
+	}
+	guarded := false
+	for i, p := range printers {
+		guarded = guarded || units[i].Guarded || p.anyOutput(codegen.Splat, codegen.Staged)
 	}
 	lanes := isa.lanes(width)
 	help := newHelpers(lanes)
@@ -56,14 +57,27 @@ func PrintUnits(units []Unit, isa *ISA) (string, error) {
 		bodies += p.out.String()
 	}
 	head := ABI + "\n" + vectorTypes(lanes) + walkText
-	if staged {
-		head += stageText
-	}
 	if guarded {
 		head += guardText
 	}
-	if faults {
-		head += faultText
-	}
 	return head + "\n" + help.text.String() + bodies, nil
+}
+
+// printersOf starts to print units, and finds the bytes of the widest value that
+// any of them computes in vectors.
+func printersOf(units []Unit) (list []*printer, width int, err error) {
+	for _, u := range units {
+		if len(u.Class) != len(u.Operands) {
+			return nil, 0, fmt.Errorf("codegen/cgo: %d classes for %d operands", len(u.Class), len(u.Operands))
+		}
+		if !slices.Contains([]int{0, 1, 2, 4}, u.Unroll) {
+			return nil, 0, fmt.Errorf("codegen/cgo: steps of %d vectors", u.Unroll)
+		}
+		p := &printer{k: u.Kernel, v: u.Variant}
+		p.viaLanes()
+		p.sort()
+		list = append(list, p)
+		width = max(width, p.width())
+	}
+	return list, width, nil
 }

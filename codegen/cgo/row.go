@@ -37,22 +37,6 @@ static inline mr_i64 start(const mr_args *a, int k, const mr_i64 *at)
 }
 `
 
-const stageText = `
-static mr_i64 staged(const mr_operand *o, mr_i64 p)
-{
-	for (mr_i32 k = 0; k < o->nstages; k++) {
-		const mr_stage *s = o->stages + k;
-		mr_i64 q = s->offset;
-		for (mr_i64 d = s->rank - 1; d >= 0; d--) {
-			q += p % s->dims[d] * s->stride[d];
-			p /= s->dims[d];
-		}
-		p = q;
-	}
-	return p;
-}
-`
-
 // guardText tells whether a row's points store: dims of stride 0 other than
 // the innermost stand at 0.
 const guardText = `
@@ -153,6 +137,13 @@ func (p *printer) direct(i int, o codegen.Operand) bool {
 	return o.Kind != codegen.Index && (c == codegen.Contiguous || c == codegen.Strided)
 }
 
+// streams tells outputs that may be stored past the caches: whole vectors, at
+// every point.
+func (p *printer) streams(i int, o codegen.Operand) bool {
+	_, small := narrow(o.DT)
+	return o.Kind == codegen.Output && p.v.Class[i] == codegen.Contiguous && !p.v.Guarded && !small && i < p.v.Streams
+}
+
 // rowStart declares what a row needs of an operand.
 func (p *printer) rowStart(i int, o codegen.Operand) {
 	t := ctypes[o.DT].elem
@@ -181,6 +172,9 @@ func (p *printer) rowStart(i int, o codegen.Operand) {
 	}
 	if o.Kind != codegen.Output {
 		return
+	}
+	if p.streams(i, o) {
+		p.linef(2, "int n%d = a->ops[%d].stream && ((__UINTPTR_TYPE__)p%d & 63) == 0;", i, i, i)
 	}
 	switch {
 	case c == codegen.Splat:
@@ -222,6 +216,9 @@ func (p *printer) tailStart(used []bool) {
 			p.linef(4, "p%d = t%d;", i, i)
 		case p.direct(i, o):
 			p.linef(4, "p%d = t%d;", i, i)
+			if p.streams(i, o) {
+				p.linef(4, "n%d = 0;", i)
+			}
 		case o.Kind == codegen.Index && p.v.Class[i] == codegen.Contiguous:
 			p.linef(4, "q%d += m;", i)
 		case step != "":
@@ -316,6 +313,13 @@ func (p *printer) storeStep(indent, i int, v operand, at string) {
 		p.linef(indent, "if (w%d)", i)
 		p.linef(indent+1, "%s", p.help.stagedStore(v, fmt.Sprintf("p%d, a->ops + %d, q%d + %s * s%d, s%d, n - done - %s, z%d, at[rank - 1] + done + %s",
 			i, i, i, at, i, i, at, i, at)))
+		return
+	}
+	if p.streams(i, p.k.Operands[i]) {
+		p.linef(indent, "if (n%d)", i)
+		p.linef(indent+1, "%s", p.help.stream(v, fmt.Sprintf("p%d + %s", i, at)))
+		p.linef(indent, "else")
+		p.linef(indent+1, "%s", p.help.store(v, fmt.Sprintf("p%d + %s", i, at)))
 		return
 	}
 	var text string

@@ -2,6 +2,7 @@ package wgsl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -9,7 +10,7 @@ import (
 )
 
 // coords takes src apart row-major over dims [from,to) into c<from>… . The
-// innermost dim of the domain counts vectors.
+// dim of the lanes counts vectors.
 func (p *printer) coords(src string, from, to int) {
 	if from == to {
 		return
@@ -18,10 +19,19 @@ func (p *printer) coords(src string, from, to int) {
 	for d := to - 1; d > from; d-- {
 		w := wordDims + dimWords*d
 		p.f("let q%d = %s;", d, p.quotient(rest, w, 1))
-		p.f("let c%d = %s - q%d * %s;", d, rest, d, p.word(w))
+		p.f("let %s = %s - q%d * %s;", p.coord(d), rest, d, p.word(w))
 		rest = fmt.Sprintf("q%d", d)
 	}
-	p.f("let c%d = %s;", from, rest)
+	p.f("let %s = %s;", p.coord(from), rest)
+}
+
+// coord names what coords finds along dim d: a coordinate, or the block of
+// neighbours that it lies in.
+func (p *printer) coord(d int) string {
+	if p.v.eachAlong(d) > 1 {
+		return "block"
+	}
+	return fmt.Sprintf("c%d", d)
 }
 
 // quotient divides x, over lanes, by the dim at word w. No GPU divides integers
@@ -42,13 +52,25 @@ func (p *printer) quotient(x string, w, lanes int) string {
 // linear is the position of operand k in its own unit, for the first lane,
 // over the coordinates of dims [0,to).
 func (p *printer) linear(k, to int) string {
+	if p.based != nil && p.based[k] && to > p.v.Kept {
+		terms := append([]string{fmt.Sprintf("base%d", k)}, p.terms(k, p.v.Kept, to)...)
+		if p.v.Each > 1 {
+			terms = slices.Insert(terms, 1, p.terms(k, p.v.Kept-1, p.v.Kept)...)
+		}
+		return strings.Join(terms, " + ")
+	}
+	return strings.Join(append([]string{p.word(p.slots.args[k].offset)}, p.terms(k, 0, to)...), " + ")
+}
+
+// terms are what the coordinates of dims [from,to) add to a position.
+func (p *printer) terms(k, from, to int) []string {
 	a, s := p.v.Args[k], p.slots.args[k]
-	terms := []string{p.word(s.offset)}
-	for d := range to {
+	var terms []string
+	for d := from; d < to; d++ {
 		c := fmt.Sprintf("c%d", d)
-		inner := d == p.v.Rank-1
+		inner := d == p.v.laneDim()
 		switch {
-		case inner && a.Class == codegen.Splat:
+		case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1:
 			continue
 		case inner && a.Vec:
 		case inner && a.Class == codegen.Contiguous && p.v.Lanes == 1:
@@ -61,7 +83,31 @@ func (p *printer) linear(k, to int) string {
 		}
 		terms = append(terms, c)
 	}
-	return strings.Join(terms, " + ")
+	return terms
+}
+
+// bases writes, once per row, how far the row itself brings the operands that
+// are read or written at its points: compilers do not take that out of loops.
+func (p *printer) bases() {
+	p.based = make([]bool, len(p.k.Operands))
+	for i, in := range p.code {
+		if o, ok := operandOf(in); ok && p.rows.level[i] == codegen.Point {
+			p.based[o] = true
+		}
+	}
+	for _, s := range p.k.Stores {
+		p.based[s.Operand] = !p.k.Operands[s.Operand].Row && !p.v.Args[s.Operand].Skip
+	}
+	kept := p.v.Kept
+	if p.v.Each > 1 {
+		kept--
+	}
+	for k := range p.based {
+		terms := p.terms(k, 0, kept)
+		if p.based[k] = p.based[k] && len(terms) > 0; p.based[k] {
+			p.f("let base%d = %s;", k, strings.Join(append([]string{p.word(p.slots.args[k].offset)}, terms...), " + "))
+		}
+	}
 }
 
 // spread reports that the lanes of operand k have positions of their own.
@@ -88,7 +134,7 @@ func (p *printer) position(k int) string {
 		typ = vec("u32", p.lanes)
 		steps := fmt.Sprintf("%s(0u, 1u, 2u, 3u)", typ)
 		if a.Class != codegen.Contiguous {
-			steps += " * " + splat(p.word(s.stride+p.v.Rank-1), "u32", p.lanes)
+			steps += " * " + splat(p.word(s.stride+p.v.laneDim()), "u32", p.lanes)
 		}
 		pos = fmt.Sprintf("%s(%s) + %s", typ, pos, steps)
 	}
@@ -129,16 +175,20 @@ func (p *printer) position(k int) string {
 
 // load reads operand k into every lane, as values of dt.
 func (p *printer) load(k int, dt ir.DType) string {
-	a := p.v.Args[k]
-	b := p.v.Bindings[a.Binding]
-	pos, lanes := p.position(k), p.lanes
-	mem := memTypes[b.DT]
-	text := fmt.Sprintf("b%d[%s]", a.Binding, pos)
+	return p.loadFrom(k, dt, p.position(k), p.spread(k))
+}
+
+// loadFrom is load from a position, of which the lanes have one each where
+// spread.
+func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
+	a, lanes := p.v.Args[k], p.lanes
+	mem := memTypes[p.v.Bindings[a.Binding].DT]
+	text := p.element(k, pos)
 	switch {
-	case p.spread(k):
+	case spread:
 		at := make([]string, lanes)
 		for l := range at {
-			at[l] = fmt.Sprintf("b%d[%s.%c]", a.Binding, pos, "xyzw"[l])
+			at[l] = p.element(k, fmt.Sprintf("%s.%c", pos, "xyzw"[l]))
 		}
 		text = fmt.Sprintf("%s(%s)", vec(mem, lanes), strings.Join(at, ", "))
 	case !a.Vec:
@@ -197,7 +247,7 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 		}
 		return fmt.Sprintf("%s[%s.%c] = m%d.%c;", b, pos, c, k, c)
 	}
-	inner := fmt.Sprintf("c%d * %du", p.v.Rank-1, lanes)
+	inner := fmt.Sprintf("c%d * %du", p.v.laneDim(), lanes)
 	switch {
 	case lanes == 1:
 		p.f("%s[%s] = m%d;", b, pos, k)

@@ -61,9 +61,10 @@ func (p *printer) orderKey(op ir.Op, dt ir.DType, x string) string {
 // better replaces accumulators i by the candidate k at position at where that
 // wins.
 func (p *printer) better(i int, k, at string) {
-	p.f("let f%d = (%s > r%d) | ((%s == r%d) & (%s < n%d));", i, k, i, k, i, at, i)
-	p.f("r%d = select(r%d, %s, f%d);", i, i, k, i)
-	p.f("n%d = select(n%d, %s, f%d);", i, i, at, i)
+	r, n := p.own(fmt.Sprintf("r%d", i)), p.own(fmt.Sprintf("n%d", i))
+	p.f("let y%d = (%s > %s) | ((%s == %s) & (%s < %s));", i, k, r, k, r, at, n)
+	p.f("%s = select(%s, %s, y%d);", r, r, k, i)
+	p.f("%s = select(%s, %s, y%d);", n, n, at, i)
 }
 
 // accType is the type of the accumulators of reduction i over lanes.
@@ -75,50 +76,78 @@ func (p *printer) accType(i, lanes int) string {
 	return vec(scalarTypes[p.code[in.Args[0]].DT], lanes)
 }
 
-func (p *printer) startFold(i int) {
-	in := p.code[i]
+// foldStates are the variables of reduction i.
+func (p *printer) foldStates(i int) []state {
+	in, typ := p.code[i], p.accType(i, p.lanes)
 	if in.Op.Info().Position {
-		p.f("var r%d = %s;", i, splat("0u", "u32", p.lanes))
-		p.f("var n%d = %s;", i, splat("0xffffffffu", "u32", p.lanes))
-		return
+		return []state{
+			{fmt.Sprintf("r%d", i), typ, splat("0u", "u32", p.lanes)},
+			{fmt.Sprintf("n%d", i), typ, splat("0xffffffffu", "u32", p.lanes)},
+		}
 	}
 	dt := p.code[in.Args[0]].DT
-	p.f("var r%d = %s;", i, literal(dt, foldStart(in.Op, dt), p.lanes))
+	return []state{{fmt.Sprintf("r%d", i), typ, literal(dt, foldStart(in.Op, dt), p.lanes)}}
 }
 
 // stepFold takes the point at hand into reduction i.
 func (p *printer) stepFold(i int) {
+	switch {
+	case p.rows.top[i] >= 0:
+		p.stepOnline(i, p.value(p.rows.foldArg(p.k, i)))
+		return
+	case p.rows.isTop(i): // which its sum steps
+		return
+	}
 	in := p.code[i]
 	x := p.value(in.Args[0])
 	if !in.Op.Info().Position {
-		p.f("r%d = %s;", i, p.combine(in, fmt.Sprintf("r%d", i), x))
+		r := p.own(fmt.Sprintf("r%d", i))
+		p.f("%s = %s;", r, p.combine(in, r, x))
 		return
 	}
 	p.f("let k%d = %s;", i, p.orderKey(in.Op, p.code[in.Args[0]].DT, x))
 	at := p.point
-	if p.lanes > 1 {
+	if p.v.Across {
+		at = splat(at, "u32", p.lanes)
+	} else if p.lanes > 1 {
 		at = fmt.Sprintf("%s(%s * %du) + %s(0u, 1u, 2u, 3u)", vec("u32", p.lanes), p.point, p.lanes, vec("u32", p.lanes))
 	}
 	p.f("let j%d = %s;", i, at)
 	p.better(i, fmt.Sprintf("k%d", i), fmt.Sprintf("j%d", i))
 }
 
-// endFolds brings the reductions of a pass together: over the lanes of a
-// point, then over the workgroup, so that every invocation has every result.
-func (p *printer) endFolds(folds []int) {
-	if len(folds) == 0 {
-		return
+// endFolds brings the reductions of a pass together, over the given lanes of a
+// point and then over the workgroup, so that every invocation has every result,
+// and prints what follows from them.
+func (p *printer) endFolds(folds []int, lanes int, then func()) {
+	group := p.v.Mode == Rows && len(folds) > 0
+	over := func() {
+		for _, i := range folds {
+			p.foldLanes(i, lanes)
+		}
 	}
-	p.once(func(q *printer) {
+	value, position := "o%d", "on%d"
+	switch {
+	case group && p.v.Each > 1: // one barrier for all neighbours
+		p.each(func() {
+			over()
+			p.share(folds, "w", p.v.Group)
+		})
+		p.f("workgroupBarrier();")
+		over = func() { p.gather(folds, "w", p.v.Group) }
+	case !group && lanes == 1:
+		value, position = p.own("r%d"), p.own("n%d")
+		over = func() {}
+	}
+	p.each(func() {
+		over()
+		if group && p.v.Each < 2 {
+			p.foldGroup(folds)
+		}
 		for _, i := range folds {
-			q.foldLanes(i, p.lanes)
+			p.endFold(i, fmt.Sprintf(value, i), fmt.Sprintf(position, i))
 		}
-		if p.v.Mode == Rows {
-			q.foldGroup(folds)
-		}
-		for _, i := range folds {
-			q.endFold(i)
-		}
+		then()
 	})
 }
 
@@ -131,13 +160,14 @@ func (p *printer) foldLanes(i, lanes int) {
 	if lanes > 1 {
 		first = ".x"
 	}
-	p.f("var o%d = r%d%s;", i, i, first)
+	r, n := p.own(fmt.Sprintf("r%d", i)), p.own(fmt.Sprintf("n%d", i))
+	p.f("var o%d = %s%s;", i, r, first)
 	if position {
-		p.f("var on%d = n%d%s;", i, i, first)
+		p.f("var on%d = %s%s;", i, n, first)
 	}
 	for l := 1; l < lanes; l++ {
 		c := "xyzw"[l]
-		p.take(i, fmt.Sprintf("r%d.%c", i, c), fmt.Sprintf("n%d.%c", i, c))
+		p.take(i, fmt.Sprintf("%s.%c", r, c), fmt.Sprintf("%s.%c", n, c))
 	}
 }
 
@@ -162,7 +192,7 @@ func (p *printer) foldGroup(folds []int) {
 	for g > 32 && first*first < g {
 		first *= 2
 	}
-	p.share(folds, "w", g, "lane")
+	p.share(folds, "w", g)
 	p.f("workgroupBarrier();")
 	if first > 1 {
 		rest := g / first
@@ -173,7 +203,7 @@ func (p *printer) foldGroup(folds []int) {
 				p.take(i, fmt.Sprintf("w%d[lane + %du]", i, j*rest), fmt.Sprintf("wn%d[lane + %du]", i, j*rest))
 			}
 		}
-		p.share(folds, "x", rest, "lane")
+		p.share(folds, "x", rest)
 		p.indent--
 		p.f("}")
 		p.f("workgroupBarrier();")
@@ -183,48 +213,71 @@ func (p *printer) foldGroup(folds []int) {
 	p.gather(folds, "w", g)
 }
 
-// share declares workgroup memory for n partial results of each reduction, and
-// writes the one at hand.
-func (p *printer) share(folds []int, name string, n int, at string) {
+// share declares workgroup memory for n partial results of each reduction, for
+// each neighbour, and writes the one at hand.
+func (p *printer) share(folds []int, name string, n int) {
 	for _, i := range folds {
-		fmt.Fprintf(p.global, "\nvar<workgroup> %s%d : array<%s, %d>;\n", name, i, p.accType(i, 1), n)
-		p.f("%s%d[%s] = o%d;", name, i, at, i)
+		memory := func(name, typ, val string) {
+			fmt.Fprintf(p.global, "\nvar<workgroup> %s : array<%s, %d>;\n", name, typ, n*max(p.v.Each, 1))
+			p.f("%s[%s] = %s;", name, p.partial(n, "lane"), val)
+		}
+		memory(fmt.Sprintf("%s%d", name, i), p.accType(i, 1), fmt.Sprintf("o%d", i))
 		if p.code[i].Op.Info().Position {
-			fmt.Fprintf(p.global, "\nvar<workgroup> %sn%d : array<u32, %d>;\n", name, i, n)
-			p.f("%sn%d[%s] = on%d;", name, i, at, i)
+			memory(fmt.Sprintf("%sn%d", name, i), "u32", fmt.Sprintf("on%d", i))
 		}
 	}
+}
+
+// partial is the index of one of n partial results of the neighbour at hand.
+func (p *printer) partial(n int, at string) string {
+	if p.v.Each < 2 {
+		return at
+	}
+	return fmt.Sprintf("j * %du + %s", n, at)
 }
 
 // gather combines n shared partial results into o<i>.
 func (p *printer) gather(folds []int, name string, n int) {
+	at := func(j int) string {
+		if p.v.Each < 2 {
+			return fmt.Sprint(j)
+		}
+		return p.partial(n, fmt.Sprintf("%du", j))
+	}
+	start := ""
+	if p.v.Each > 1 {
+		start = "var "
+	}
 	for _, i := range folds {
-		p.f("o%d = %s%d[0];", i, name, i)
+		p.f("%so%d = %s%d[%s];", start, i, name, i, at(0))
 		if p.code[i].Op.Info().Position {
-			p.f("on%d = %sn%d[0];", i, name, i)
+			p.f("%son%d = %sn%d[%s];", start, i, name, i, at(0))
 		}
 	}
 	for j := 1; j < n; j++ {
 		for _, i := range folds {
-			p.take(i, fmt.Sprintf("%s%d[%d]", name, i, j), fmt.Sprintf("%sn%d[%d]", name, i, j))
+			p.take(i, fmt.Sprintf("%s%d[%s]", name, i, at(j)), fmt.Sprintf("%sn%d[%s]", name, i, at(j)))
 		}
 	}
 }
 
-// endFold names the result of reduction i.
-func (p *printer) endFold(i int) {
+// endFold names the result of reduction i, found as a value or as a position.
+func (p *printer) endFold(i int, value, position string) {
 	in := p.code[i]
 	p.vals[i] = fmt.Sprintf("v%d", i)
-	text := fmt.Sprintf("o%d", i)
+	text := value
 	if in.Op.Info().Position {
-		text = fmt.Sprintf("on%d", i)
-		conv, uses, ok := convert(in.DT, ir.Uint32, text)
+		conv, uses, ok := convert(in.DT, ir.Uint32, position)
 		if !ok {
 			p.fail("%v to %v: %w", in.Op, in.DT, ir.ErrUnsupported)
 		}
 		p.use(uses)
 		*p.wide = *p.wide || isWide(in.DT)
-		text = fill(conv, vec(scalarTypes[in.DT], 1), 1, nil)
+		text = fill(conv, vec(scalarTypes[in.DT], p.lanes), p.lanes, nil)
+	}
+	if top := p.rows.top[i]; top >= 0 { // nothing, or NaN of a maximum that no difference from is a number
+		p.use("mr_self")
+		text += fmt.Sprintf(" + mr_self(%s)", p.vals[top])
 	}
 	p.f("let v%d = %s;", i, text)
 }

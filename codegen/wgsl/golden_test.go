@@ -9,15 +9,19 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/golden"
+	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/ir"
 )
 
 // TestGolden runs testdata: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [tail] OPERAND…" with MODE map, rows,
-// cols (unroll=2 and exact may follow) or tiles (then m=DIMS n=DIMS [alongA] [alongB] follow) and one OPERAND per operand of the kernel: its class (c contiguous,
+// begins "print MODE RANK KEPT LANES [across] [tail] [group=8] [each=2] [online=1|2] OPERAND…" with MODE map, rows,
+// cols (unroll=2 and exact may follow), tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
-// commas vec, skip, guard=BITS or stages=RANK+RANK.
+// commas vec, still, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
+//
+// Together the cases hold every op of the table.
 func TestGolden(t *testing.T) {
+	seen := kerneltest.Seen{}
 	golden.Run(t, "testdata", map[string]golden.Handler{"print": func(t *testing.T, c *golden.Case) string {
 		k, err := codegen.Parse(c.Input)
 		if err != nil {
@@ -27,8 +31,15 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s:%d: %v", c.File, c.Line, err)
 		}
+		seen.Add(k)
 		if k, err = Prepare(k); err != nil {
 			return "error: " + err.Error()
+		}
+		seen.Add(k)
+		for _, in := range k.Body {
+			if _, ok := functions[in.Op]; ok { // which its expansion becomes
+				seen.Code(ir.Expansion(in.Op, in.DT, []ir.DType{ir.Float32, ir.Float32}[:in.Op.Info().Arity]).Code)
+			}
 		}
 		text, err := Print(k, v)
 		if err != nil {
@@ -41,16 +52,22 @@ func TestGolden(t *testing.T) {
 		if step < 0 || !ok {
 			t.Fatalf("%s:%d: bad case", c.File, c.Line)
 		}
+		if done, ok := map[SortStep]ir.Op{SortTake: ir.Sort, SortPlace: ir.ArgSort}[SortStep(step)]; ok {
+			seen[done] = true
+		}
 		text, _, err := Sort(SortStep(step), dt, len(c.Args) > 2)
 		if err != nil {
 			return "error: " + err.Error()
 		}
 		return text
 	}})
+	for _, op := range seen.Missing(ir.LoadAt, ir.Scatter) {
+		t.Errorf("no case holds %v: write one into testdata and run the test with -update", op)
+	}
 }
 
 func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
-	mode := slices.Index([]string{"map", "rows", "cols", "tiles"}, words[0])
+	mode := slices.Index([]string{"map", "rows", "cols", "tiles", "checks", "scatters"}, words[0])
 	if mode < 0 || len(words) < 4 {
 		return nil, fmt.Errorf("bad variant %v", words)
 	}
@@ -63,8 +80,20 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 		*p = n
 	}
 	words = words[4:]
+	if len(words) > 0 && words[0] == "across" {
+		v.Across, words = true, words[1:]
+	}
 	if len(words) > 0 && words[0] == "tail" {
 		v.Tail, words = true, words[1:]
+	}
+	for _, f := range []struct {
+		text string
+		set  func()
+	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}} {
+		if len(words) > 0 && words[0] == f.text {
+			f.set()
+			words = words[1:]
+		}
 	}
 	for len(words) > 0 && (words[0] == "unroll=2" || words[0] == "exact") {
 		v.Unroll, v.Exact, words = 2, words[0] == "exact", words[1:]
@@ -78,6 +107,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 		}{
 			{"m=1", func() { v.Tile.MDims = 1 }}, {"n=1", func() { v.Tile.NDims = 1 }},
 			{"alongA", func() { v.Tile.AlongA = true }}, {"alongB", func() { v.Tile.AlongB = true }},
+			{"looped", func() { v.Tile.Looped = true }},
 		} {
 			if len(words) > 0 && words[0] == f.text {
 				f.set()
@@ -105,12 +135,20 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 				a.Vec = true
 			case "skip":
 				a.Skip = true
+			case "still":
+				a.Still = true
 			case "guard":
 				n, err := strconv.ParseUint(value, 2, 32)
 				if err != nil {
 					return nil, err
 				}
 				a.Guard = uint32(n)
+			case "parts":
+				n, err := strconv.Atoi(value)
+				if err != nil {
+					return nil, err
+				}
+				a.Parts, a.Part = n, 64
 			case "stages":
 				for _, s := range strings.Split(value, "+") {
 					n, err := strconv.Atoi(s)
@@ -125,17 +163,20 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 		if a.Binding < 0 {
 			continue
 		}
-		for len(v.Bindings) <= a.Binding {
+		for len(v.Bindings) < a.Binding+max(a.Parts, 1) {
 			v.Bindings = append(v.Bindings, Binding{DT: ir.NumDTypes, Vec: true})
 		}
-		b, o := &v.Bindings[a.Binding], k.Operands[i]
-		b.Write = b.Write || o.Kind == codegen.Output
-		b.Vec = b.Vec && a.Vec
-		if b.DT == ir.NumDTypes {
-			b.DT = o.DT
-		} else if b.DT != o.DT {
-			b.DT = ir.Invalid
+		for j := range max(a.Parts, 1) {
+			b, o := &v.Bindings[a.Binding+j], k.Operands[i]
+			b.Write = b.Write || o.Kind == codegen.Output
+			b.Vec = b.Vec && a.Vec
+			if b.DT == ir.NumDTypes {
+				b.DT = o.DT
+			} else if b.DT != o.DT {
+				b.DT = ir.Invalid
+			}
 		}
 	}
+	v.Indexed(k)
 	return v, nil
 }

@@ -90,6 +90,13 @@ fn mr_float_i64(x : wide) -> $F {
 	return $F(bitcast<$I>(x.h)) * $F(4294967296.0) + $F(x.l);
 }
 `},
+	// Tells of an index out of range: see FaultWords.
+	{"mr_fault", nil, `
+fn mr_fault(slot : u32, index : i32) {
+	atomicStore(&faults[slot * 2u], 1u);
+	atomicMax(&faults[slot * 2u + 1u], bitcast<u32>(index) ^ 0x7fffffffu);
+}
+`},
 	{"mr_nan", nil, `
 fn mr_nan(x : $F) -> $B {
 	return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);

@@ -40,20 +40,23 @@ func packDim(w []uint32, d uint32) {
 	w[1], w[2] = divisor(max(d, 1))
 }
 
-// Threads is the number of invocations (Map, Cols) or workgroups (Rows, Tiles) that
-// have work.
+// Threads is the number of workgroups (Rows, Tiles) or invocations (all others)
+// that have work.
 func (v *Variant) Threads(l *runtime.Launch) int64 {
 	n := int64(1)
-	for _, d := range l.Dims[:l.Kept] {
-		n *= d
+	for i, d := range l.Dims[:l.Kept] {
+		n *= d / v.eachAlong(i)
 	}
 	switch v.Mode {
 	case Tiles:
 		batch, m, n := v.Tile.sizes(l.Dims[:l.Kept])
 		mt, nt := v.Tile.tiles(m, n)
 		return batch * mt * nt
-	case Map:
-		last := l.Dims[l.Rank-1]
+	case Map, Cols:
+		if v.Lanes == 1 {
+			break
+		}
+		last := l.Dims[v.laneDim()] / v.eachAlong(v.laneDim())
 		n = n / last * ((last + int64(v.Lanes) - 1) / int64(v.Lanes))
 	}
 	return n
@@ -74,7 +77,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		return nil, Grid{}, fmt.Errorf("wgsl: %d invocations in one dispatch", threads)
 	}
 	groups := threads
-	single := v.Mode == Map || v.Mode == Cols
+	single := v.Mode != Rows && v.Mode != Tiles
 	if single {
 		groups = (threads + int64(v.Group) - 1) / int64(v.Group)
 	}
@@ -85,11 +88,11 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		w[wordWidth] *= uint32(v.Group)
 	}
 	lanes := int64(v.Lanes)
-	inner := l.Dims[v.Rank-1]
+	inner := l.Dims[v.laneDim()]
 	w[wordInner] = uint32(inner)
 	steps := int64(1)
 	for i, d := range l.Dims[:v.Rank] {
-		if i == v.Rank-1 {
+		if i == v.laneDim() {
 			d = (d + lanes - 1) / lanes
 		}
 		if i >= l.Kept {
@@ -98,7 +101,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		if d > maxCount || steps > maxCount {
 			return nil, Grid{}, fmt.Errorf("wgsl: a dim of %d in one dispatch", d)
 		}
-		packDim(w[wordDims+dimWords*i:], uint32(d))
+		packDim(w[wordDims+dimWords*i:], uint32(d/v.eachAlong(i)))
 	}
 	w[wordSteps] = uint32(steps)
 	if v.Mode == Tiles {
@@ -151,15 +154,23 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 	} else {
 		w[s.offset] = uint32(a.Offset / unit)
 	}
-	if len(a.Stages) > 0 && (lo < 0 || hi > maxCount) {
+	// Below 0 are positions that guards keep from being used, as those before the
+	// first element of a Pad's operand.
+	if len(a.Stages) > 0 && (lo < math.MinInt32 || hi > maxCount) {
 		return fmt.Errorf("wgsl: operand %d has positions [%d,%d] before its stages", i, lo, hi)
 	}
 	for d := range v.Rank {
 		st := a.Stride[d]
-		if !(v.Args[i].Vec && d == v.Rank-1) {
+		if !(v.Args[i].Vec && d == v.laneDim()) {
 			st /= unit
 		}
 		w[s.stride+d] = uint32(st)
+	}
+	if v.Args[i].Indexed {
+		if a.IndexSize > maxCount {
+			return fmt.Errorf("wgsl: operand %d is looked up at one of %d indices", i, a.IndexSize)
+		}
+		w[s.step], w[s.size] = uint32(a.IndexStride/unit), uint32(a.IndexSize)
 	}
 	for j, st := range a.Stages {
 		at := s.stages[j]

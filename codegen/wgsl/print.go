@@ -9,7 +9,7 @@ import (
 )
 
 // Printer is part of cache keys: it changes whenever printed text may.
-const Printer = "wgsl 2"
+const Printer = "wgsl 6"
 
 // Prepare lowers a kernel as far as Print wants it: what has a spelling here
 // stays whole.
@@ -45,6 +45,8 @@ type printer struct {
 	lanes int
 	dims  int      // outermost ones, by whose coordinates operands are found
 	rows  *rowPlan // of the kernel's body, where it has row ops
+	still []bool   // of the kernel's body: see still
+	based []bool   // operands that have a base: see bases
 	point string   // the number of the point of the row at hand
 	form  form
 
@@ -82,6 +84,10 @@ func (p *printer) assemble() string {
 	var b strings.Builder
 	v := p.v
 	for i, x := range v.Bindings {
+		if x.Faults {
+			fmt.Fprintf(&b, "@group(0) @binding(%d) var<storage, read_write> %s : array<atomic<u32>>;\n", i, faultsName)
+			continue
+		}
 		access := "read"
 		if x.Write {
 			access = "read_write"
@@ -115,18 +121,17 @@ func (p *printer) main() {
 		p.mapMain()
 	case Tiles:
 		p.tileMain()
+	case Checks:
+		p.checkMain()
+	case Scatters:
+		p.scatterMain()
 	default:
 		p.rowMain()
 	}
 }
 
 func (p *printer) mapMain() {
-	p.f("fn main(@builtin(global_invocation_id) id : vec3<u32>) {")
-	p.indent++
-	p.f("let i = id.y * %s + id.x;", p.word(wordWidth))
-	p.f("if (i >= %s) {", p.word(wordCount))
-	p.f("\treturn;")
-	p.f("}")
+	p.invocation()
 	p.coords("i", 0, p.v.Rank)
 	p.body()
 	for _, s := range p.k.Stores {
@@ -167,6 +172,8 @@ func (p *printer) instr(i int) {
 			text = fmt.Sprintf("select(%s, %s, %s)", literal(in.DT, 0, lanes), text, p.value(guard))
 		}
 		p.f("let %s = %s;", name, text)
+	case ir.LoadAt:
+		p.loadAt(i, in)
 	case ir.Scalar:
 		p.f("let %s = %s;", name, p.scalar(int(in.Imm), in.DT))
 	case ir.IndexLo:

@@ -2,6 +2,7 @@ package wgsl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -20,11 +21,28 @@ type rowPlan struct {
 	level []codegen.Level
 	pass  []int // of each value, the first that can compute it
 	last  int
+	top   []int  // of sums computed along with a maximum, that one; else -1
+	made  []int  // of each value of points, the first that needs it
 	held  []bool // what unrolled steps compute once for several passes
 }
 
-func planRows(k *codegen.Kernel) *rowPlan {
-	r := &rowPlan{level: k.Levels(), pass: make([]int, len(k.Body))}
+func planRows(k *codegen.Kernel, online bool) *rowPlan {
+	r := &rowPlan{level: k.Levels(), top: make([]int, len(k.Body))}
+	for i := range r.top {
+		r.top[i] = -1
+	}
+	r.number(k)
+	if online {
+		r.findOnline(k)
+		r.number(k)
+	}
+	r.hold(k)
+	return r
+}
+
+// number finds the pass of every value.
+func (r *rowPlan) number(k *codegen.Kernel) {
+	r.pass, r.last = make([]int, len(k.Body)), 0
 	for i, in := range k.Body {
 		for _, a := range in.Args {
 			if a != ir.None {
@@ -32,30 +50,31 @@ func planRows(k *codegen.Kernel) *rowPlan {
 			}
 		}
 		if in.Op.Class() == ir.ClassReduce {
-			r.pass[i]++
+			r.pass[i] = r.pass[r.foldArg(k, i)] + 1
 		}
 		r.last = max(r.last, r.pass[i])
 	}
-	r.hold(k)
-	return r
 }
 
-// hold finds the values that a pass needs and an earlier one can compute: the
-// nearest to what the pass is for. The earlier pass is the first that can
-// compute them, if it goes over the row for anything.
+// hold finds the values that several passes need: the first that does computes
+// them and the others take them from there. What a single pass needs is not
+// kept, however early it could be had, nor what kept values are computed from.
 func (r *rowPlan) hold(k *codegen.Kernel) {
+	r.made = make([]int, len(k.Body))
 	r.held = make([]bool, len(k.Body))
-	for pass := 1; pass <= r.last; pass++ {
+	made := make([]bool, len(k.Body))
+	for pass := range r.last + 1 {
 		need := make([]bool, len(k.Body))
 		r.roots(k, pass, need)
 		for i := len(k.Body) - 1; i >= 0; i-- {
-			if !need[i] || r.level[i] != codegen.Point {
+			if !need[i] || r.level[i] != codegen.Point || k.Body[i].Op == ir.Const {
 				continue
 			}
-			if r.pass[i] < pass {
+			if made[i] {
 				r.held[i] = true
 				continue
 			}
+			made[i], r.made[i] = true, pass
 			for _, a := range k.Body[i].Args {
 				if a != ir.None {
 					need[a] = true
@@ -67,7 +86,7 @@ func (r *rowPlan) hold(k *codegen.Kernel) {
 
 func (r *rowPlan) roots(k *codegen.Kernel, pass int, need []bool) {
 	for _, i := range r.folds(k, pass) {
-		need[k.Body[i].Args[0]] = true
+		need[r.foldArg(k, i)] = true
 	}
 	for _, s := range r.stores(k, pass) {
 		need[s.Value] = true
@@ -76,13 +95,50 @@ func (r *rowPlan) roots(k *codegen.Kernel, pass int, need []bool) {
 
 // Passes is how often a shader of k goes over its row.
 func Passes(k *codegen.Kernel) int {
-	r, n := planRows(k), 0
+	r, n := planRows(k, false), 0
 	for pass := range r.last + 1 {
 		if len(r.folds(k, pass))+len(r.stores(k, pass)) > 0 {
 			n++
 		}
 	}
 	return n
+}
+
+// RowWork is what a shader of rows does at a point.
+type RowWork struct {
+	Accesses float64 // loads and stores, those that neighbours share in parts
+	Instrs   int     // written out
+}
+
+// CountRowWork counts over all passes of v's shader of k.
+func CountRowWork(k *codegen.Kernel, v *Variant, unrolled bool) RowWork {
+	r, share := planRows(k, v.Online > 0), still(k, v)
+	var w RowWork
+	access := func(shared bool) {
+		if shared && v.Each > 1 {
+			w.Accesses += 1 / float64(v.Each)
+		} else {
+			w.Accesses++
+		}
+	}
+	for pass := range r.last + 1 {
+		need, _ := r.points(k, pass, unrolled)
+		for i, in := range k.Body {
+			if !need[i] || unrolled && r.held[i] && r.made[i] < pass {
+				continue
+			}
+			w.Instrs++
+			if in.Op == ir.Load || in.Op == ir.LoadAt {
+				access(share[i])
+			}
+		}
+		for range r.stores(k, pass) {
+			w.Instrs++
+			access(false)
+		}
+		w.Instrs += len(r.folds(k, pass))
+	}
+	return w
 }
 
 // folds lists the reductions that are complete after a pass.
@@ -112,16 +168,11 @@ func (r *rowPlan) stores(k *codegen.Kernel, pass int) []codegen.Store {
 func (r *rowPlan) points(k *codegen.Kernel, pass int, unrolled bool) (need []bool, scans bool) {
 	need = make([]bool, len(k.Body))
 	r.roots(k, pass, need)
-	if unrolled {
-		for i := range need { // later passes take it from here
-			need[i] = need[i] || r.held[i] && r.pass[i] == pass
-		}
-	}
 	for i := len(k.Body) - 1; i >= 0; i-- {
 		if need[i] = need[i] && r.level[i] == codegen.Point; !need[i] {
 			continue
 		}
-		if unrolled && r.held[i] && r.pass[i] < pass {
+		if unrolled && r.held[i] && r.made[i] < pass {
 			continue
 		}
 		for _, a := range k.Body[i].Args {
@@ -143,7 +194,8 @@ func (p *printer) rowMain() {
 			return
 		}
 	}
-	p.rows = planRows(k)
+	p.rows = planRows(k, v.Online > 0)
+	p.still = still(k, v)
 	p.vals = make([]string, len(p.code))
 	if v.Mode == Rows {
 		p.f("fn main(@builtin(workgroup_id) id : vec3<u32>, @builtin(local_invocation_index) lane : u32) {")
@@ -156,14 +208,9 @@ func (p *printer) rowMain() {
 	p.f("\treturn;")
 	p.f("}")
 	p.coords("i", 0, v.Kept)
+	p.bases()
 	for pass := range p.rows.last + 1 {
-		p.once(func(q *printer) {
-			for i, in := range k.Body {
-				if p.rows.level[i] != codegen.Point && p.rows.pass[i] == pass && in.Op.Class() != ir.ClassReduce {
-					q.instr(i)
-				}
-			}
-		})
+		p.rowValues(pass)
 		if pass == 0 && v.Unroll > 0 {
 			p.hold()
 		}
@@ -174,13 +221,39 @@ func (p *printer) rowMain() {
 	p.f("}")
 }
 
+// rowValues prints what stands once per row before a pass: the results of the
+// reductions of the pass before, and the row values that follow from them.
+func (p *printer) rowValues(pass int) {
+	folds := p.rows.folds(p.k, pass-1)
+	p.once(func(q *printer) {
+		own := slices.Clone(folds)
+		for i, in := range p.code {
+			switch {
+			case p.rows.level[i] == codegen.Point || p.rows.pass[i] != pass || in.Op.Class() == ir.ClassReduce:
+			case p.shared(i):
+				q.instr(i)
+			default:
+				own = append(own, i)
+			}
+		}
+		end := q.keep(own, pass)
+		q.endFolds(folds, p.lanes/q.lanes, func() {
+			for _, i := range own[len(folds):] {
+				q.instr(i)
+			}
+			end()
+		})
+	})
+}
+
 // once prints code that runs once per row: over one lane, whatever the lanes
-// of points, and by the coordinates of the kept dims alone.
+// of points, unless those are rows, and by the coordinates of the kept dims
+// alone.
 func (p *printer) once(body func(q *printer)) {
 	q := *p
 	q.out = new(strings.Builder)
-	q.lanes, q.dims, q.indexed = 1, p.v.Kept, nil
-	one := p.v.Lanes > 1
+	q.lanes, q.dims, q.indexed = p.rowLanes(), p.v.Kept, nil
+	one := p.v.Lanes > q.lanes
 	if one {
 		q.uses, q.wide = p.single, new(bool)
 	}
@@ -205,14 +278,16 @@ func (p *printer) pass(pass int) {
 		return
 	}
 	need, scans := p.rows.points(k, pass, v.Unroll > 0)
+	var states []state
 	for _, i := range folds {
-		p.startFold(i)
+		states = append(states, p.foldStates(i)...)
 	}
-	for i := range k.Body {
-		if need[i] && k.Body[i].Op.Class() == ir.ClassScan {
-			p.f("var %s = %s;", scanState(pass, i), literal(k.Body[i].DT, scanStart(k.Body[i]), 1))
+	for i, in := range k.Body {
+		if need[i] && in.Op.Class() == ir.ClassScan {
+			states = append(states, state{scanState(pass, i), vec(scalarTypes[in.DT], p.rowLanes()), literal(in.DT, scanStart(in), p.rowLanes())})
 		}
 	}
+	p.startStates(states)
 	switch {
 	case v.Unroll > 0:
 		for u := range v.Unroll {
@@ -230,6 +305,12 @@ func (p *printer) pass(pass int) {
 		p.step(pass, 0, need, true)
 		p.indent--
 		p.f("}")
+	case p.together(pass, scans):
+		p.f("for (var at = 0u; at < %s; at = at + %du) {", p.word(wordSteps), v.Online)
+		p.indent++
+		p.stepTogether(pass, need)
+		p.indent--
+		p.f("}")
 	default:
 		first, stride := "0u", 1
 		if v.Mode == Rows {
@@ -241,7 +322,14 @@ func (p *printer) pass(pass int) {
 		p.indent--
 		p.f("}")
 	}
-	p.endFolds(folds)
+}
+
+// rowLanes is the lanes of what there is once per row.
+func (p *printer) rowLanes() int {
+	if p.v.Across {
+		return p.v.Lanes
+	}
+	return 1
 }
 
 // guarded reports that the last unrolled step may end outside the row.
@@ -261,16 +349,27 @@ func (p *printer) step(pass, u int, need []bool, guarded bool) {
 	p.point = r
 	p.indexed = nil
 	p.coords(r, p.v.Kept, p.v.Rank)
+	for i := range k.Body {
+		if need[i] && p.shared(i) {
+			p.instr(i)
+		}
+	}
+	p.each(func() { p.stepOwn(pass, u, need, guarded) })
+}
+
+// stepOwn prints what a step does with values that are no neighbours'.
+func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
+	k := p.k
 	for i, in := range k.Body {
 		switch {
-		case !need[i]:
-		case p.v.Unroll > 0 && p.rows.held[i] && p.rows.pass[i] < pass:
+		case !need[i] || p.shared(i):
+		case p.v.Unroll > 0 && p.rows.held[i] && p.rows.made[i] < pass:
 			p.vals[i] = held(i, u)
 		case in.Op.Class() == ir.ClassScan:
 			p.scan(pass, i)
 		default:
 			p.instr(i)
-			if p.v.Unroll > 0 && p.rows.held[i] && in.Op != ir.Const {
+			if p.v.Unroll > 0 && p.rows.held[i] {
 				p.f("%s = %s;", held(i, u), p.vals[i])
 			}
 		}
@@ -317,7 +416,7 @@ func (p *printer) rowStores() {
 				q.f("if (lane == 0u) {")
 				q.indent++
 			}
-			q.store(s.Operand, q.value(s.Value), p.k.Body[s.Value].DT)
+			q.each(func() { q.store(s.Operand, q.value(s.Value), p.k.Body[s.Value].DT) })
 			if p.v.Mode == Rows {
 				q.indent--
 				q.f("}")
@@ -332,7 +431,7 @@ func (p *printer) value(a ir.Ref) string {
 	switch {
 	case in.Op == ir.Const:
 		return literal(in.DT, in.Imm, p.lanes)
-	case p.rows != nil && p.lanes > 1 && p.rows.level[a] != codegen.Point:
+	case p.rows != nil && p.lanes > 1 && !p.v.Across && p.rows.level[a] != codegen.Point:
 		return splat(p.vals[a], scalarTypes[in.DT], p.lanes)
 	}
 	return p.vals[a]

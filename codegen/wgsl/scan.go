@@ -3,6 +3,8 @@ package wgsl
 import (
 	"fmt"
 	"strings"
+
+	"github.com/millrace-go/millrace/ir"
 )
 
 // scanBlock is how many neighbouring invocations one of them scans for.
@@ -16,9 +18,13 @@ func (p *printer) scan(pass, i int) {
 	state, x := scanState(pass, i), p.value(in.Args[0])
 	p.vals[i] = fmt.Sprintf("v%d", i)
 	if p.v.Mode != Rows {
+		state = p.own(state)
 		p.f("%s = %s;", state, p.combine(in, state, x))
 		p.f("let v%d = %s;", i, state)
 		return
+	}
+	if p.v.Each > 1 {
+		p.fail("a scan of several rows by a workgroup: %w", ir.ErrUnsupported)
 	}
 	dt, lanes := in.DT, p.lanes
 	p.f("var y%d = select(%s, %s, %s);", i, literal(dt, scanStart(in), lanes), x, splat("on", "bool", lanes))

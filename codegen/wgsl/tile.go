@@ -17,6 +17,7 @@ import (
 type Tile struct {
 	M, N, K          int
 	RowsPer, ColsPer int  // multiples of 4
+	Looped           bool // over the stretch, rather than written out
 	MDims, NDims     int  // of the kept dims
 	AlongA, AlongB   bool // neighbouring invocations load neighbours along k
 }
@@ -227,17 +228,28 @@ func (p *printer) tileLoad(side, origin string, size int, along bool, batch int)
 	p.f("}")
 }
 
-// tileMultiply adds the products of a stretch of k.
+// tileMultiply adds the products of a stretch of k, written out or in a loop.
 func (p *printer) tileMultiply(elem string) {
 	t := p.v.Tile
+	turns, head := t.K, "{"
+	if t.Looped {
+		turns, head = 1, fmt.Sprintf("for (var k = 0u; k < %du; k = k + 1u) {", t.K)
+	}
+	at := func(lane string, per, size, k, i int) string {
+		text := fmt.Sprintf("%s * %du + %du", lane, per, k*(size/4+1)+i)
+		if t.Looped {
+			text = fmt.Sprintf("k * %du + %s", size/4+1, text)
+		}
+		return text
+	}
 	rows, cols := t.RowsPer/4, t.ColsPer/4
-	for k := range t.K {
-		p.f("{")
+	for k := range turns {
+		p.f("%s", head)
 		for i := range rows {
-			p.f("\tlet x%d = ta[lm * %du + %du];", i, rows, k*(t.M/4+1)+i)
+			p.f("\tlet x%d = ta[%s];", i, at("lm", rows, t.M, k, i))
 		}
 		for j := range cols {
-			p.f("\tlet y%d = tb[ln * %du + %du];", j, cols, k*(t.N/4+1)+j)
+			p.f("\tlet y%d = tb[%s];", j, at("ln", cols, t.N, k, j))
 		}
 		for i := range t.RowsPer {
 			for j := range cols {

@@ -11,10 +11,12 @@ import (
 type Mode uint8
 
 const (
-	Map   Mode = iota // one invocation per point, or per vector of points
-	Rows              // one workgroup per row; its invocations share the row's points
-	Cols              // one invocation per row
-	Tiles             // one workgroup per tile of a contraction's results
+	Map      Mode = iota // one invocation per point, or per vector of points
+	Rows                 // one workgroup per row; its invocations share the row's points
+	Cols                 // one invocation per row
+	Tiles                // one workgroup per tile of a contraction's results
+	Checks               // of a scatter: one invocation per point, which looks at its index
+	Scatters             // one invocation per row
 )
 
 // Variant is all that a shader's text depends on besides the kernel.
@@ -23,6 +25,9 @@ type Variant struct {
 	Rank     int  // dims of the domain, at least 1
 	Kept     int  // of them kept; equal to Rank for Map
 	Lanes    int  // points per step along the innermost dim: 1 or 4
+	Across   bool // Cols: lanes are neighbouring rows, along the last kept dim
+	Each     int  // Rows, Cols: neighbours along the last kept dim, which they divide, taken at once, if more than one
+	Online   int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
 	Tail     bool // the last vector of a Map may end outside: its stores are guarded
 	Group    int  // invocations per workgroup
 	Tile     Tile // of Tiles
@@ -37,9 +42,14 @@ type Arg struct {
 	Class   codegen.AccessClass // along the innermost dim
 	Binding int                 // index of Bindings; -1 for index operands
 	Vec     bool                // moves by whole aligned vectors; its words count vectors
+	Still   bool                // with Each: all neighbours read the same
 	Stages  []int               // rank of each stage
 	Skip    bool                // outputs that this shader does not store
 	Guard   uint32              // outputs: bit d set where only position 0 of dim d stores
+	Indexed bool                // read, or written by a scatter, through an index
+	Fault   bool                // which is a fault where it is out of range
+	Parts   int                 // bindings from Binding on that an indexed operand takes, if more than one
+	Part    uint32              // elements, or vectors, in each of them but the last
 }
 
 // Binding is one storage binding. Several operands may share one: a buffer
@@ -48,6 +58,16 @@ type Binding struct {
 	Write bool
 	DT    ir.DType // Invalid: operands of several dtypes share it
 	Vec   bool     // an array of vectors
+
+	Faults bool // words that tell of indices out of range
+}
+
+// laneDim is the dim along which lanes are neighbours.
+func (v *Variant) laneDim() int {
+	if v.Across {
+		return v.Kept - 1
+	}
+	return v.Rank - 1
 }
 
 // Key tells variants of a kernel apart.
@@ -65,7 +85,12 @@ func (v *Variant) Key() string {
 	num(uint64(v.Lanes))
 	num(uint64(v.Group))
 	num(uint64(v.Unroll))
+	num(uint64(v.Each))
 	flag(v.Exact)
+	b = append(b, ' ')
+	flag(v.Across)
+	b = append(b, ' ')
+	num(uint64(v.Online))
 	b = append(b, ' ')
 	if t := &v.Tile; v.Mode == Tiles {
 		for _, n := range [...]int{t.M, t.N, t.K, t.RowsPer, t.ColsPer, t.MDims, t.NDims} {
@@ -74,6 +99,8 @@ func (v *Variant) Key() string {
 		flag(t.AlongA)
 		b = append(b, ' ')
 		flag(t.AlongB)
+		b = append(b, ' ')
+		flag(t.Looped)
 	}
 	flag(v.Tail)
 	for _, a := range v.Args {
@@ -83,9 +110,16 @@ func (v *Variant) Key() string {
 		num(uint64(a.Guard))
 		flag(a.Vec)
 		b = append(b, ' ')
+		flag(a.Still)
+		b = append(b, ' ')
 		flag(a.Skip)
 		for _, r := range a.Stages {
 			num(uint64(r))
+		}
+		if a.Parts > 1 {
+			b = append(b, ' ')
+			num(uint64(a.Parts))
+			num(uint64(a.Part))
 		}
 	}
 	for _, x := range v.Bindings {
@@ -104,6 +138,8 @@ func (v *Variant) Key() string {
 func Dense(k *codegen.Kernel, lanes int) Variant {
 	v := Variant{Rank: 1, Kept: 1, Lanes: lanes, Group: 64}
 	switch {
+	case k.Scatter() != ir.None:
+		v.Mode, v.Rank, v.Lanes, lanes = Scatters, 2, 1, 1
 	case dotOf(k) >= 0:
 		v.Mode, v.Rank, v.Kept, v.Lanes, lanes = Tiles, 3, 2, 1, 1
 		v.Tile = Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4, MDims: 1, NDims: 1}
@@ -120,11 +156,17 @@ func Dense(k *codegen.Kernel, lanes int) Variant {
 		if v.Mode == Tiles {
 			a.Class = codegen.Strided
 		}
-		if o.Row && v.Mode == Rows {
+		if o.Row && (v.Mode == Rows || v.Mode == Scatters) {
 			a.Class, a.Vec = codegen.Splat, false
 		}
 		v.Args = append(v.Args, a)
 		v.Bindings = append(v.Bindings, Binding{Write: o.Kind == codegen.Output, DT: o.DT, Vec: a.Vec})
+	}
+	v.Indexed(k)
+	for i, a := range v.Args {
+		if a.Indexed && a.Vec {
+			v.Args[i].Vec, v.Bindings[a.Binding].Vec = false, false
+		}
 	}
 	return v
 }
@@ -148,6 +190,7 @@ type slots struct {
 	args    []argSlots
 	scalars []int
 	tile    tileSlots
+	fault   int // see FaultWord
 	total   int
 }
 
@@ -155,6 +198,8 @@ type argSlots struct {
 	offset int
 	stride int // Rank words
 	base   int // index operands: two words of the lowest position
+	step   int // operands read through an index: from one number to the next
+	size   int // and how many there are
 	stages []stageSlots
 }
 
@@ -172,6 +217,9 @@ func (v *Variant) slots(k *codegen.Kernel) slots {
 		if k.Operands[i].Kind == codegen.Index {
 			x.base = take(2)
 		}
+		if a.Indexed {
+			x.step, x.size = take(1), take(1)
+		}
 		for _, rank := range a.Stages {
 			x.stages = append(x.stages, stageSlots{take(1), take(dimWords * rank), take(rank)})
 		}
@@ -183,6 +231,9 @@ func (v *Variant) slots(k *codegen.Kernel) slots {
 			words = 2
 		}
 		s.scalars = append(s.scalars, take(words))
+	}
+	if v.Faults() > 0 {
+		s.fault = take(1)
 	}
 	s.total = (n + 3) &^ 3
 	return s

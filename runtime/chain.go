@@ -10,7 +10,8 @@ type Chain struct {
 	Lead int // leading dims that all of them keep, of equal sizes
 	// Local is, for each local memory, the bytes of one point of the leading
 	// dims. An Access with Local i+1 is in memory i; its strides are those of
-	// the whole result, dense, and its Offset is 0.
+	// the whole result, dense, and its Offset is 0. A launch may be handed one
+	// result and hand on another in the same memory.
 	Local []int64
 }
 
@@ -20,10 +21,12 @@ func (c *Chain) Tiles(ls []Launch, rows int64) int64 {
 	for _, d := range ls[0].Dims[:c.Lead-1] {
 		n *= d
 	}
-	return n * c.across(ls, rows)
+	return n * c.Across(ls, rows)
 }
 
-func (c *Chain) across(ls []Launch, rows int64) int64 {
+// Across is the number of tiles of at most rows points that follow each other
+// along the last leading dim.
+func (c *Chain) Across(ls []Launch, rows int64) int64 {
 	return (ls[0].Dims[c.Lead-1] + rows - 1) / rows
 }
 
@@ -41,7 +44,7 @@ func (c *Chain) Rows(ls []Launch, budget int64) int64 {
 // are as long as those of ls. local holds the local memories, each for rows
 // points at least.
 func (c *Chain) Tile(ls []Launch, tile, rows int64, local []Buffer, into []Launch) {
-	across := c.across(ls, rows)
+	across := c.Across(ls, rows)
 	first := tile % across * rows
 	var at [MaxRank]int64
 	at[c.Lead-1] = first
@@ -51,7 +54,7 @@ func (c *Chain) Tile(ls []Launch, tile, rows int64, local []Buffer, into []Launc
 	for i := range c.N {
 		l, args := &into[i], into[i].Args
 		*l = ls[i]
-		l.Chain, l.Args = nil, args[:len(ls[i].Args)]
+		l.Chain, l.Choice, l.Args = nil, 0, args[:len(ls[i].Args)]
 		copy(l.Args, ls[i].Args)
 		for d := range c.Lead - 1 {
 			l.Dims[d] = 1
@@ -79,38 +82,51 @@ func (c *Chain) NewTile(ls []Launch) []Launch {
 	return into
 }
 
+// Allocator is what a device gives local memory by.
+type Allocator interface {
+	Alloc(bytes int64) (Buffer, error)
+	Free(Buffer)
+}
+
 // RunChains runs a list with chains in it by a device's Run for lists without:
 // one tile after another, in local memory of about budget bytes. run must not
 // hold on to what it is passed.
-func RunChains(ls []Launch, budget int64, d interface {
-	Alloc(bytes int64) (Buffer, error)
-	Free(Buffer)
-}, run func([]Launch) error) error {
+func RunChains(ls []Launch, budget int64, d Allocator, run func([]Launch) error) error {
+	return EachChain(ls, run, func(ls []Launch) error { return runChain(ls, budget, d, run) })
+}
+
+// EachChain calls plain with every run of launches between chains and chain
+// with the launches of every chain, in order. A LaunchError of theirs is
+// brought to the numbers of the list; one of a chain names its first launch,
+// since tiles that ran wrote nothing that is read before the chain runs again.
+func EachChain(ls []Launch, plain, chain func([]Launch) error) error {
 	for i := 0; i < len(ls); {
-		if ls[i].Chain == nil {
-			n := 1
-			for i+n < len(ls) && ls[i+n].Chain == nil {
-				n++
+		if c := ls[i].Chain; c != nil {
+			if err := chain(ls[i : i+c.N]); err != nil {
+				if e, ok := err.(*LaunchError); ok {
+					err = e.Err
+				}
+				return &LaunchError{Index: i, Err: err}
 			}
-			if err := shifted(run(ls[i:i+n]), i); err != nil {
-				return err
-			}
-			i += n
+			i += c.N
 			continue
 		}
-		n := ls[i].Chain.N
-		if err := runChain(ls[i:i+n], budget, d, run); err != nil {
-			return chainFailed(err, i)
+		n := i + 1
+		for n < len(ls) && ls[n].Chain == nil {
+			n++
 		}
-		i += n
+		if err := plain(ls[i:n]); err != nil {
+			if e, ok := err.(*LaunchError); ok {
+				e.Index += i
+			}
+			return err
+		}
+		i = n
 	}
 	return nil
 }
 
-func runChain(ls []Launch, budget int64, d interface {
-	Alloc(bytes int64) (Buffer, error)
-	Free(Buffer)
-}, run func([]Launch) error) error {
+func runChain(ls []Launch, budget int64, d Allocator, run func([]Launch) error) error {
 	c := ls[0].Chain
 	rows := c.Rows(ls, budget)
 	local := make([]Buffer, len(c.Local))
@@ -140,21 +156,4 @@ func HasChains(ls []Launch) bool {
 		}
 	}
 	return false
-}
-
-// chainFailed is the failure of a chain that starts at launch first. Tiles that
-// ran before wrote nothing that is read before the chain is run again.
-func chainFailed(err error, first int) error {
-	if e, ok := err.(*LaunchError); ok {
-		err = e.Err
-	}
-	return &LaunchError{Index: first, Err: err}
-}
-
-// shifted counts a failed launch from first.
-func shifted(err error, first int) error {
-	if e, ok := err.(*LaunchError); ok {
-		e.Index += first
-	}
-	return err
 }

@@ -48,8 +48,20 @@ type Stage struct {
 	Stride []int64
 }
 
+// Position is where the stage takes position p.
+func (s *Stage) Position(p int64) int64 {
+	q := s.Offset
+	for d := len(s.Dims) - 1; d >= 0; d-- {
+		q += p % s.Dims[d] * s.Stride[d]
+		p /= s.Dims[d]
+	}
+	return q
+}
+
 // Launch is one run of a program. Dims are listed outermost first; the first
 // Kept of them are kept, the rest reduced (Kept == Rank where nothing is).
+// A program with row ops, other than a contraction, has a reduced dim at least:
+// where rows are single points it is of size 1.
 // Dims are already collapsed (see Collapse).
 type Launch struct {
 	Prog    Program
@@ -59,6 +71,11 @@ type Launch struct {
 	Args    []Access // one per kernel operand
 	Chain   *Chain   // of the first launch of a chain
 	Scalars []uint64 // bits in the kernel's scalar dtypes
+	// Provisional launches are of a plan for which a better one is searched:
+	// their kernels are not worth a compiler yet.
+	Provisional bool
+	// Choice is the way to run it, one that a Tuner listed; 0: the device's own.
+	Choice uint64
 }
 
 // Caps is what the engine must know of a device. It is data: no behaviour.
@@ -67,11 +84,14 @@ type Caps struct {
 	Description string // adapter or ISA, for people
 	Fingerprint string // true ISA or adapter features; part of cache keys
 	DTypes      ir.DTypeSet
-	Lacks       []ir.Op // that no kernel of this device can hold
 	// ElemSize is the bytes one element takes in device buffers.
 	ElemSize [ir.NumDTypes]int
 	// Exact devices compute the oracle's bits; others stay within ir tolerances.
 	Exact bool
+
+	// SlowBuild devices have nothing to run a kernel by while it is compiled: a
+	// plan that will be replaced is not worth building.
+	SlowBuild bool
 
 	MaxOperands int   // memory operands per kernel
 	MaxScalars  int   // run-time scalars per kernel
@@ -90,8 +110,11 @@ type Stats struct {
 	BytesWritten int64
 	Compiles     int64 // finished compiler runs or pipeline builds
 	CompileFails int64
+	Dropped      int64 // queued compiles that were given up: nothing uses their kernel any more
 	Fallbacks    int64 // launches that could not use the variant they should
 	Tier0        int64 // launches run by the interpreter
+	Shipped      int64 // launches of kernels that were compiled into the program
+	Waits        int64 // times that a Run waited for the device, to learn of an index out of range
 	Allocs       int64
 	AllocBytes   int64 // live bytes handed out
 	PeakBytes    int64 // most AllocBytes since ResetPeak
@@ -128,6 +151,32 @@ type Device interface {
 	ResetPeak()
 	Close() error
 }
+
+// Forgetter is a device that is told of programs which no known plan uses any
+// more: what it still does for them in the background is in vain. They may be
+// launched all the same, by runs that have begun, and built again.
+type Forgetter interface{ Forget(Program) }
+
+// Quitter is a device that can give up beforehand what its Close would only wait
+// for or throw away, such as compilers that run: whoever waits for them is told
+// that there is no code. Everything else goes on until Close. The engine calls it
+// when nothing more will be run, and may still be trying: see Tuner.
+type Quitter interface{ Quit() }
+
+// KindKernel is the kind of the entries, of a cache or a bundle, that are notes
+// of kernels: see Noter.
+const KindKernel = "kernel"
+
+// Noter is a device that notes which kernels it ran and what it must know to
+// compile them elsewhere, as keys of entries of KindKernel. Kernels of plans
+// that will be replaced are not noted.
+type Noter interface{ Notes() []string }
+
+// Expecter is a device that is told of kernels which will probably be built in a
+// moment, so that it can begin. It does not wait, and what is wrong with a kernel
+// is for Build to say. What Expect returns is called when they will not be built
+// after all, and drops those that were not begun.
+type Expecter interface{ Expect([]Kernel) (drop func()) }
 
 // Variant is code that a device has made for a program, for people to read. A
 // device that can show it has a method Source(Program) []Variant.

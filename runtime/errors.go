@@ -3,6 +3,8 @@ package runtime
 import (
 	"errors"
 	"fmt"
+
+	"github.com/millrace-go/millrace/ir"
 )
 
 // Faults of devices. The public package re-exports them.
@@ -15,6 +17,10 @@ var (
 	ErrNoDriver = errors.New("no driver")
 	// ErrClosed: the device or stream was closed.
 	ErrClosed = errors.New("closed")
+	// ErrLacking: a choice that cannot be tried here and now for want of something
+	// that another process may have, such as a compiler. It says nothing of the
+	// choice: see Tuner.
+	ErrLacking = errors.New("not to be had here")
 )
 
 // LaunchError is a launch of a Run that failed before it changed memory. The
@@ -27,6 +33,12 @@ type LaunchError struct {
 func (e *LaunchError) Error() string { return fmt.Sprintf("launch %d: %v", e.Index, e.Err) }
 
 func (e *LaunchError) Unwrap() error { return e.Err }
+
+// OutOfRange is the failure of a launch that met an index out of range of an
+// axis of size elements.
+func OutOfRange(launch int, index, size int64) *LaunchError {
+	return &LaunchError{Index: launch, Err: fmt.Errorf("%w: index %d, but the axis has %d elements", ir.ErrIndex, index, size)}
+}
 
 // CompileError is a kernel that a compiler refused.
 type CompileError struct {

@@ -9,6 +9,15 @@ const (
 	CompileOff                           // no compiler is ever started
 )
 
+// Cache keeps bytes by kind and key: see package plancache. What it gives is
+// what was put there, by this user. Methods are safe for concurrent use.
+type Cache interface {
+	Get(kind, key string) ([]byte, bool)
+	Put(kind, key string, value []byte) error
+	// Refuse notes that an entry was of no use after all.
+	Refuse(kind string, why error)
+}
+
 // Config is what a driver is opened with. The zero value works.
 type Config struct {
 	Threads     int         // worker threads of the CPU device; 0: GOMAXPROCS at Open
@@ -16,6 +25,8 @@ type Config struct {
 	Tier        int         // -1: interpreter only; 0: automatic; 1: compiled code, waiting for it
 	Adapter     string      // part of an adapter's name, where there are several
 	MemoryLimit int64       // bytes of device memory; 0: no limit
+	// Cache, where set, keeps what drivers make from one process to the next.
+	Cache Cache
 	// OnCompile and OnError, where set, are told of compiles and of faults that
 	// were survived. They may be called from any goroutine.
 	OnCompile func(k Kernel, seconds float64, err error)

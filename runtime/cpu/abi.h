@@ -39,6 +39,10 @@ typedef struct mr_operand {
 	/* Loads through an index i in [0, isize): the element istride*i further on. */
 	mr_i64 istride;
 	mr_i64 isize;
+	/* Outputs only: set where there is so much that caches would lose it before
+	 * it is read again. It may be stored past them then; whoever tells other
+	 * threads of it waits for such stores. */
+	mr_i64 stream;
 } mr_operand;
 
 /* The least index that was out of range where that is a fault, and its
@@ -61,6 +65,37 @@ typedef struct mr_args {
 	void *scratch;           /* tier 0: memory of this thread, 64-byte aligned */
 	mr_fault *fault;         /* where the kernel loads through indices */
 } mr_args;
+
+/* Position p of an operand, gone through its stages. */
+static inline mr_i64 mr_staged(const mr_operand *o, mr_i64 p)
+{
+	for (mr_i32 k = 0; k < o->nstages; k++) {
+		const mr_stage *s = o->stages + k;
+		mr_i64 q = s->offset;
+		for (mr_i64 d = s->rank - 1; d >= 0; d--) {
+			q += p % s->dims[d] * s->stride[d];
+			p /= s->dims[d];
+		}
+		p = q;
+	}
+	return p;
+}
+
+/* Notes an index of operand k that is out of range. The least is remembered,
+ * whichever thread finds it, so that the message does not depend on their
+ * order. */
+static inline __attribute__((cold)) void mr_note_fault(const mr_args *a, mr_i64 k, mr_i64 index)
+{
+	mr_fault *f = a->fault;
+	while (__atomic_exchange_n(&f->lock, 1, __ATOMIC_ACQUIRE))
+		;
+	if (!f->set || index < f->index || (index == f->index && k < f->operand)) {
+		f->operand = k;
+		f->index = index;
+		f->set = 1;
+	}
+	__atomic_store_n(&f->lock, 0, __ATOMIC_RELEASE);
+}
 
 /* Evaluates points [begin, end): loads, body, stores, values to reduce. */
 typedef void (*mr_eval)(const mr_args *a, mr_i64 begin, mr_i64 end);

@@ -1,52 +1,42 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// chainBytes is the local memory of a tile: what a second-level cache keeps
-// between a contraction and what is done with its rows.
-const chainBytes = 1 << 20
+const (
+	// chainBytes is the local memory of a tile: what a second-level cache keeps
+	// between a contraction and what is done with its rows, beside the packed
+	// sides that all tiles have in common.
+	chainBytes = 512 << 10
+	// chainRows is a multiple of the rows that contractions compute together, at
+	// every ISA level: a tile of so many leaves none over.
+	chainRows = 84
+	// chainPad keeps rows of local memory apart where else they would meet in a
+	// few lines of the first-level cache.
+	chainPad, chainPage = 64, 1024
+	// chainShares is how many times a goroutine comes back for tiles: those it
+	// gets at a time follow each other.
+	chainShares = 8
+)
 
 // solo runs launches on the goroutine that calls it, whatever the others do.
 type solo struct {
 	exec  executor
-	local []*buffer
+	local []runtime.Buffer
+	pitch []int64 // bytes from one row of local memory to the next
 	tile  []runtime.Launch
+	tails *buffer   // an int64 for each row
+	sides [][]int64 // of each launch, its side y in the tile before
+	spare []int64
 	ready []ready
-}
-
-// runChains runs a list with chains in it.
-func (d *device) runChains(list []runtime.Launch) error {
-	for i := 0; i < len(list); {
-		c := list[i].Chain
-		if c == nil {
-			n := i + 1
-			for n < len(list) && list[n].Chain == nil {
-				n++
-			}
-			if err := d.Run(list[i:n]); err != nil {
-				var at *runtime.LaunchError
-				if errors.As(err, &at) {
-					at.Index += i
-				}
-				return err
-			}
-			i = n
-			continue
-		}
-		if err := d.runChain(list[i : i+c.N]); err != nil {
-			return &runtime.LaunchError{Index: i, Err: fmt.Errorf("cpu: %w", err)}
-		}
-		i += c.N
-	}
-	return nil
 }
 
 // runChain shares the tiles of a chain out among as many goroutines as the
@@ -57,68 +47,131 @@ func (d *device) runChain(ls []runtime.Launch) error {
 		return err
 	}
 	defer d.life.RUnlock()
+	if err := fault.Hit(fault.Launch); err != nil {
+		return fmt.Errorf("cpu: %w", err)
+	}
 	d.runMu.Lock()
 	defer d.runMu.Unlock()
 	d.mem.begin()
 	defer d.mem.end()
 
-	c := ls[0].Chain
-	threads := int64(max(d.cfg.Threads, 1))
-	rows := c.Rows(ls, chainBytes)
+	tiles, err := d.walkChain(ls, true)
+	// A launch is counted once, however many tiles it ran in.
+	d.count.launches.Add(int64(ls[0].Chain.N) * (1 - tiles))
+	return err
+}
+
+// walkChain runs the tiles of a chain by its choice and says how many those are.
+// The caller holds runMu.
+func (d *device) walkChain(ls []runtime.Launch, counted bool) (tiles int64, err error) {
+	c, chosen := ls[0].Chain, choice(ls[0].Choice)
+	threads := d.threadsOf()
+	if n, set := chosen.of(knobThreads); set {
+		threads = min(n, threads)
+	}
+	rows := c.Rows(ls, chosen.scaled(knobTile, chainBytes))
 	for rows > 1 && c.Tiles(ls, rows) < 2*threads {
 		rows = (rows + 1) / 2
 	}
-	tiles := c.Tiles(ls, rows)
+	if rows > chainRows {
+		rows -= rows % chainRows
+	}
+	tiles = c.Tiles(ls, rows)
 	threads = min(threads, tiles)
+	share := max(1, min(c.Across(ls, rows), tiles/(threads*chainShares)))
 	solos, err := d.lendSolos(int(threads), ls, rows)
 	if err != nil {
-		return err
+		return 1, err
 	}
 	defer d.takeBack(solos)
+	masks := masksOf(ls)
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
 	for _, s := range solos {
 		all.Go(func() {
 			for failed.Load() == nil {
-				tile := next.Add(1) - 1
-				if tile >= tiles {
-					return
+				end := next.Add(share)
+				for tile := end - share; tile < min(end, tiles); tile++ {
+					if err := d.runTile(s, ls, masks, tile, rows, counted); err != nil {
+						failed.CompareAndSwap(nil, &err)
+						return
+					}
 				}
-				if err := d.runTile(s, ls, tile, rows); err != nil {
-					failed.CompareAndSwap(nil, &err)
+				if end >= tiles {
+					return
 				}
 			}
 		})
 	}
 	all.Wait()
 	if e := failed.Load(); e != nil {
-		return *e
+		return 1, *e
 	}
-	return nil
+	return tiles, nil
 }
 
 // runTile runs the launches of one tile.
-func (d *device) runTile(s *solo, ls []runtime.Launch, tile, rows int64) error {
+func (d *device) runTile(s *solo, ls []runtime.Launch, masks []chainMask, tile, rows int64, counted bool) error {
 	c := ls[0].Chain
-	local := make([]runtime.Buffer, len(s.local))
-	for i, b := range s.local {
-		local[i] = b
-	}
-	c.Tile(ls, tile, rows, local, s.tile)
+	c.Tile(ls, tile, rows, s.local, s.tile)
 	s.ready = s.ready[:0]
+	var seen seenMask // of the launch before
 	for i := range s.tile {
 		l := &s.tile[i]
+		for j := range l.Args {
+			if n := ls[i].Args[j].Local; n > 0 {
+				l.Args[j].Stride[c.Lead-1] = s.pitch[n-1] / int64(l.Prog.(*program).kernel.Operands[j].DT.Size())
+			}
+		}
 		l.Collapse(outputsOf(l))
-		r, err := d.prepareFor(l, 1)
+		r, err := d.tileReady(l, counted)
 		if err != nil {
 			return err
+		}
+		if i > 0 {
+			r.tailsOf(masks[i-1], seen)
+		}
+		if seen = (seenMask{}); r.dot != nil {
+			r.kept = s.keeps(i, &r, &ls[i])
+			seen = s.seen(masks[i], i, &r, &ls[i], c.Lead)
+			r.mask = seen
 		}
 		if !r.empty {
 			s.ready = append(s.ready, r)
 		}
 	}
 	return s.exec.run(s.ready)
+}
+
+// tileReady makes a launch of a tile ready.
+func (d *device) tileReady(l *runtime.Launch, counted bool) (ready, error) {
+	if counted {
+		return d.prepareFor(l, 1)
+	}
+	r, err := d.order(l, 1, 0)
+	if err == nil && !r.empty {
+		d.settled(&r)
+	}
+	return r, err
+}
+
+// keeps compares what launch i multiplies by with that of the tile before. Of
+// the accesses to it only offsets change from tile to tile, and what is in
+// local memory.
+func (s *solo) keeps(i int, r *ready, whole *runtime.Launch) keptSide {
+	o := r.dot
+	part := o.views[1].part
+	side := append(s.spare[:0], int64(part), o.n, o.depth)
+	for _, slot := range r.p.parts[part] {
+		if whole.Args[slot].Local > 0 {
+			return keptSide{}
+		}
+		side = append(side, r.l.Args[slot].Offset)
+	}
+	same := slices.Equal(side, s.sides[i])
+	s.sides[i], s.spare = side, s.sides[i]
+	return keptSide{number: i + 1, same: same}
 }
 
 // outputsOf lists the operands that a launch writes.
@@ -150,24 +203,64 @@ func (d *device) lendSolos(n int, ls []runtime.Launch, rows int64) (lent []*solo
 		}
 	}()
 	for _, s := range lent {
-		s.tile = c.NewTile(ls)
-		for _, bytes := range c.Local {
+		s.tile, s.sides = c.NewTile(ls), make([][]int64, c.N)
+		for i, bytes := range c.Local {
+			if bytes%chainPage == 0 && plainRows(ls, i+1) {
+				bytes += chainPad
+			}
 			b, err := d.mem.alloc(bytes * rows)
 			if err != nil {
 				return nil, err
 			}
-			s.local = append(s.local, b.(*buffer))
+			s.local, s.pitch = append(s.local, b), append(s.pitch, bytes)
 		}
+		b, err := d.mem.alloc(rows * 8)
+		if err != nil {
+			return nil, err
+		}
+		s.tails = b.(*buffer)
 	}
 	return lent, nil
+}
+
+// plainRows reports that every launch walks a local memory as a matrix, whose
+// rows may be apart.
+func plainRows(ls []runtime.Launch, local int) bool {
+	c := ls[0].Chain
+	for i := range ls[:c.N] {
+		l := &ls[i]
+		for j := range l.Args {
+			if l.Args[j].Local != local {
+				continue
+			}
+			inner := 0
+			for d := c.Lead; d < l.Rank; d++ {
+				switch {
+				case l.Dims[d] == 1 || l.Args[j].Stride[d] == 0:
+				case l.Args[j].Stride[d] != 1:
+					return false
+				default:
+					inner++
+				}
+			}
+			if inner > 1 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // takeBack frees the local memory.
 func (d *device) takeBack(lent []*solo) {
 	for _, s := range lent {
 		for _, b := range s.local {
-			d.mem.give(b)
+			d.mem.give(b.(*buffer))
 		}
-		s.local, s.tile, s.ready = nil, nil, nil
+		if s.tails != nil {
+			d.mem.give(s.tails)
+			s.tails = nil
+		}
+		s.local, s.pitch, s.tile, s.sides, s.ready = nil, nil, nil, nil, nil
 	}
 }

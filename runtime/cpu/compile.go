@@ -5,6 +5,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -25,7 +26,7 @@ const heatToCompile = 4 << 20
 const hopelessLoads = 3
 
 // compiler makes tier 1 in the background: one compiler process at a time,
-// the variant that has touched most first.
+// what is waited for first, then the variant that has touched most.
 type compiler struct {
 	dev    *device
 	isa    *cgo.ISA
@@ -38,8 +39,10 @@ type compiler struct {
 	running bool // a worker exists
 	busy    bool // it is compiling
 	ended   bool
-	tools   *toolchain // found at the first compile
-	broken  error      // why nothing will be compiled any more
+	located func() (*toolchain, error) // a compiler; looks for it once
+	looked  chan struct{}              // closed when it was looked for in the background; nil where it is not
+	tools   *toolchain                 // that compiles, found at the first compile
+	broken  error                      // why nothing will be compiled any more
 	loaded  []unsafe.Pointer
 	misses  int
 }
@@ -48,28 +51,64 @@ func newCompiler(d *device) *compiler {
 	c := &compiler{dev: d, isa: nativeISA()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.changed = sync.NewCond(&c.mu)
+	c.located = sync.OnceValues(func() (*toolchain, error) { return locate(d.cfg.Cache) })
+	if c.waits() { // every kernel will want it: look while other things are made ready
+		c.looked = make(chan struct{})
+		go func() {
+			defer close(c.looked)
+			_, _ = c.located() // whoever wants it is told
+			cgo.Printer()
+		}()
+	}
 	return c
 }
 
 // want notes that a launch would have used a variant, and asks for it when it
-// is worth it; where the device was opened to wait, it returns when there is
-// code or there will be none.
-func (c *compiler) want(v *variant, bytes int64) {
-	wait := c.dev.cfg.Compile == runtime.CompileWait || c.dev.cfg.Tier > 0
-	if v.failed.Load() || v.heat.Add(bytes) < heatToCompile && !wait {
+// is worth it, which a provisional launch never shows; where the device was
+// opened to wait, it returns when there is code or there will be none.
+func (c *compiler) want(v *variant, bytes int64, provisional bool) {
+	wait := c.waits()
+	if v.failed.Load() || v.sched.prog.forgotten.Load() && !wait || (v.heat.Add(bytes) < heatToCompile || provisional) && !wait {
 		return
 	}
-	if v.queued.CompareAndSwap(false, true) {
-		c.enqueue(v)
-	}
 	if wait {
-		<-v.done
+		c.await(v)
+	} else if v.queued.CompareAndSwap(false, true) {
+		c.mu.Lock()
+		c.enqueue(v)
+		c.mu.Unlock()
 	}
 }
 
-func (c *compiler) enqueue(v *variant) {
+// demand makes a variant and waits for it.
+func (c *compiler) demand(v *variant) error {
+	c.await(v)
+	if v.code.Load() == nil {
+		return errNoCode
+	}
+	return nil
+}
+
+// await asks for a variant and returns when there is code or there will be none.
+// From now on it goes before all that nobody waits for, and is not dropped with
+// its program.
+func (c *compiler) await(v *variant) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	v.awaited = true
+	if v.queued.CompareAndSwap(false, true) {
+		c.enqueue(v)
+	}
+	c.mu.Unlock()
+	<-v.done
+}
+
+// waits reports that runs wait for compiled code.
+func (c *compiler) waits() bool {
+	return c.dev.cfg.Compile == runtime.CompileWait || c.dev.cfg.Tier > 0
+}
+
+// enqueue is called with mu held.
+func (c *compiler) enqueue(v *variant) {
 	if c.ended || c.broken != nil {
 		c.fail(v)
 		return
@@ -84,7 +123,22 @@ func (c *compiler) enqueue(v *variant) {
 // fail ends the wait for a variant that gets no code.
 func (c *compiler) fail(v *variant) {
 	v.failed.Store(true)
+	c.dev.changes.Add(1)
 	close(v.done)
+}
+
+// forget drops what is queued for a program and nobody waits for.
+func (c *compiler) forget(p *program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = slices.DeleteFunc(c.queue, func(v *variant) bool {
+		if v.sched.prog != p || v.awaited {
+			return false
+		}
+		v.queued.Store(false) // it may be asked for again, when the program is
+		c.dev.count.dropped.Add(1)
+		return true
+	})
 }
 
 // work compiles until nothing is asked for, then goes away.
@@ -113,7 +167,8 @@ func (c *compiler) work() {
 func (c *compiler) hottest() *variant {
 	best := 0
 	for i, v := range c.queue {
-		if v.heat.Load() > c.queue[best].heat.Load() {
+		b := c.queue[best]
+		if v.awaited != b.awaited && v.awaited || v.awaited == b.awaited && v.heat.Load() > b.heat.Load() {
 			best = i
 		}
 	}
@@ -125,8 +180,15 @@ func (c *compiler) hottest() *variant {
 // compile makes one variant and swaps it in.
 func (c *compiler) compile(v *variant) {
 	d, begin := c.dev, time.Now()
-	code, source, err := c.build(v)
+	made, err := c.build(v)
+	source := made.source
 	seconds := time.Since(begin)
+	if made.recalled {
+		v.code.Store(made.code)
+		d.changes.Add(1)
+		close(v.done)
+		return
+	}
 	d.count.compiled.Add(int64(seconds))
 	if err != nil && c.ctx.Err() != nil {
 		c.fail(v) // closing: no fault of the kernel
@@ -139,61 +201,80 @@ func (c *compiler) compile(v *variant) {
 		v.failed.Store(true)
 	} else {
 		d.count.compiles.Add(1)
-		v.code.Store(code)
+		v.code.Store(made.code)
 	}
+	d.changes.Add(1)
 	close(v.done)
 	if d.cfg.OnCompile != nil {
 		d.cfg.OnCompile(v.sched.prog.kernel, seconds.Seconds(), err)
 	}
-}
-
-// source is the C of a variant, which depends on nothing else.
-func (c *compiler) source(v *variant) (string, error) {
-	units, _, err := v.units()
-	if err != nil {
-		return "", err
+	if err == nil {
+		made.save(d.cfg.Cache) // nobody waits for it any more
 	}
-	return cgo.PrintUnits(units, c.isa)
 }
 
-func (c *compiler) build(v *variant) (code *compiled, source string, err error) {
+// built is what came of building a variant.
+type built struct {
+	code     *compiled
+	source   string
+	recalled bool // not compiled: an earlier process did that
+	key      string
+	object   []byte
+}
+
+// save puts a new object into the cache, which counts what fails.
+func (b *built) save(cache runtime.Cache) {
+	if cache == nil {
+		return
+	}
+	cache.Put(kindObject, b.key, b.object)
+}
+
+func (c *compiler) build(v *variant) (made built, err error) {
 	tools, err := c.toolchain()
 	if err != nil {
-		return nil, "", err
+		return made, err
 	}
 	units, phases, err := v.units()
 	if err != nil {
-		return nil, "", err
+		return made, err
 	}
 	plan, err := planPhases(phases)
 	if err != nil {
-		return nil, "", err
-	}
-	if source, err = cgo.PrintUnits(units, c.isa); err != nil {
-		return nil, "", err
-	}
-	source += cgo.Probe(probeSymbol)
-	if err := fault.Hit(fault.Compile); err != nil {
-		return nil, source, err
-	}
-	path, err := tools.compile(c.ctx, source)
-	if err != nil {
-		return nil, source, err
+		return made, err
 	}
 	names := make([]string, len(units))
 	for i := range units {
 		names[i] = units[i].Name
 	}
-	handle, funcs, err := load(path, names...)
+	made.key = tools.objectKey(cgo.Form(units, c.isa))
+	if made.code = c.recall(tools, made.key, plan, names); made.code != nil {
+		made.recalled = true
+		return made, nil
+	}
+	if made.source, err = cgo.PrintUnits(units, c.isa); err != nil {
+		return made, err
+	}
+	made.source += cgo.Probe(probeSymbol)
+	if err := fault.Hit(fault.Compile); err != nil {
+		return made, err
+	}
+	path, err := tools.compile(c.ctx, made.source)
+	if err != nil {
+		return made, err
+	}
+	if made.object, err = tools.dir.read(path); err != nil {
+		return made, err
+	}
+	made.code, err = c.open(tools, made.object, path, plan, names)
 	if err != nil {
 		c.missed(fmt.Errorf("loading: %w", err))
-		return nil, source, err
+		return made, err
 	}
 	c.mu.Lock()
 	c.misses = -1 << 30
-	c.loaded = append(c.loaded, handle)
 	c.mu.Unlock()
-	return &compiled{plan, funcs}, source, nil
+	return made, nil
 }
 
 // toolchain finds the compiler once. Where there is none that works, nothing
@@ -205,14 +286,34 @@ func (c *compiler) toolchain() (*toolchain, error) {
 	if tools != nil || broken != nil {
 		return tools, broken
 	}
-	tools, err := newToolchain(c.ctx)
+	tools, err := c.located()
+	if err == nil {
+		tools.nice = !c.waits()
+		err = tools.tryFlags(c.ctx)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tools = tools
-	if err != nil && c.ctx.Err() == nil {
-		c.broken = err
+	if err != nil {
+		if c.ctx.Err() == nil {
+			c.broken = err
+		}
+		return nil, err
 	}
-	return tools, err
+	c.tools = tools
+	return tools, nil
+}
+
+// possible reports that something may be compiled: there is a compiler, and
+// nothing is known to be wrong with it.
+func (c *compiler) possible() bool {
+	c.mu.Lock()
+	found, ok := c.tools != nil, c.broken == nil && !c.ended
+	c.mu.Unlock()
+	if ok && !found {
+		_, err := c.located()
+		ok = err == nil
+	}
+	return ok
 }
 
 func (c *compiler) missed(err error) {
@@ -232,7 +333,8 @@ func (c *compiler) wait() {
 	}
 }
 
-// stop drops what is queued, kills a compiler that runs and waits for it.
+// stop drops what is queued, kills a compiler that runs and waits for it. Whoever
+// waits for code gets none. It may be called again.
 func (c *compiler) stop() {
 	c.mu.Lock()
 	c.ended = true
@@ -243,6 +345,9 @@ func (c *compiler) stop() {
 	c.mu.Unlock()
 	c.cancel()
 	c.wait()
+	if c.looked != nil {
+		<-c.looked // it reads the cache, which will be closed
+	}
 }
 
 // unload gives the objects and the directory back. No code may run any more.

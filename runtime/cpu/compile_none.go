@@ -12,15 +12,20 @@ type compiler struct{}
 
 func newCompiler(*device) *compiler { return nil }
 
-func (*compiler) want(*variant, int64) {}
-func (*compiler) wait()                {}
-func (*compiler) stop()                {}
-func (*compiler) unload()              {}
-
-func (*compiler) source(*variant) (string, error) { return "", nil }
+func (*compiler) want(*variant, int64, bool) {}
+func (*compiler) waits() bool                { return false }
+func (*compiler) demand(*variant) error      { return nil }
+func (*compiler) forget(*program)            {}
+func (*compiler) wait()                      {}
+func (*compiler) stop()                      {}
+func (*compiler) unload()                    {}
+func (*compiler) possible() bool             { return false }
+func (*compiler) maker() (string, error)     { return "", nil }
 
 func findCompiler() string { return "" }
 
 func describe() string { return goruntime.GOARCH + " without cgo" }
 
 func fingerprint() string { return "go" }
+
+func processor() string { return describe() }

@@ -7,7 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +21,26 @@ import (
 	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/runtime"
 )
+
+// needCompiler gives the C compiler that kernels are compiled by. Where there is
+// none the test is skipped, unless the CPU device is required with all it has.
+func needCompiler(t testing.TB) string {
+	t.Helper()
+	cc := findCompiler()
+	if cc == "" {
+		missing(t, "no C compiler here")
+	}
+	return cc
+}
+
+// missing skips a test, or fails it where MILLRACE_REQUIRE names the device.
+func missing(t testing.TB, what string) {
+	t.Helper()
+	if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "cpu") {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
 
 func scaled(t testing.TB) *codegen.Kernel {
 	t.Helper()
@@ -73,10 +98,7 @@ func TestFaultyCompiler(t *testing.T) {
 		"does not load": func(t *testing.T) { fault.Set(fault.Load, -1); t.Cleanup(fault.Reset) },
 		"no directory":  func(t *testing.T) { t.Setenv("TMPDIR", "/nonexistent") },
 		"contracts": func(t *testing.T) {
-			if os.Getenv("CC") == "" && findCompiler() == "" {
-				t.Skip("no C compiler here")
-			}
-			fakeCompiler(t, `exec `+findCompiler()+` "$@" -ffast-math`)
+			fakeCompiler(t, `exec `+needCompiler(t)+` "$@" -ffast-math`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,9 +123,7 @@ func TestFaultyCompiler(t *testing.T) {
 // TestBackground checks that nobody waits for the compiler, that its code is
 // swapped in, and that small work never starts one.
 func TestBackground(t *testing.T) {
-	if findCompiler() == "" {
-		t.Skip("no C compiler here")
-	}
+	needCompiler(t)
 	d := openTest(t, runtime.Config{Threads: 2})
 	k := scaled(t)
 	small := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
@@ -123,6 +143,109 @@ func TestBackground(t *testing.T) {
 	compare(t, "swapped in", k, after, before)
 	if s := d.Stats(); s.Compiles != 1 || s.Tier0 != 2 || s.Launches != 3 || s.Fallbacks != 0 {
 		t.Errorf("%d compiles, %d of %d launches in tier 0, %d fallbacks", s.Compiles, s.Tier0, s.Launches, s.Fallbacks)
+	}
+}
+
+// TestForget checks that compiles of forgotten programs are dropped, that such
+// programs ask for none, and that one which is built again does.
+func TestForget(t *testing.T) {
+	cc := needCompiler(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	fakeCompiler(t, `while [ ! -e `+gate+` ]; do sleep 0.01; done; exec `+cc+` "$@"`)
+	d := openTest(t, runtime.Config{Threads: 1})
+	var programs []runtime.Program
+	var hs []*kerneltest.Launch
+	var ks []*codegen.Kernel
+	for _, op := range []string{"mul", "add", "sub"} {
+		k, err := codegen.Parse("in 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = " + op + " %0 %1 : float32\nstore 1 %2\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := d.Build(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense)
+		onDevice(t, d, k, h) // hot at once: the first is being compiled, or its compiler tried
+		programs, hs, ks = append(programs, p), append(hs, h), append(ks, k)
+	}
+	d.Forget(programs[1])
+	d.Forget(programs[2])
+	dropped := d.Stats().Dropped
+	if dropped != 2 {
+		t.Errorf("%d compiles dropped, want 2", dropped)
+	}
+	onDevice(t, d, ks[2], hs[2]) // builds it, so that it is remembered
+	d.Forget(programs[1])        // twice is once
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Wait(true); err != nil {
+		t.Fatal(err)
+	}
+	if s := d.Stats(); s.Compiles != 2 || s.Dropped != dropped || s.CompileFails != 0 {
+		t.Errorf("%d compiles, %d dropped, %d failed", s.Compiles, s.Dropped, s.CompileFails)
+	}
+}
+
+// TestNice checks that compilers which nobody waits for give way to others, and
+// that those which are waited for do not.
+func TestNice(t *testing.T) {
+	needCompiler(t)
+	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[runtime.CompileMode]bool{runtime.CompileBackground: true, runtime.CompileWait: false} {
+		said := filepath.Join(t.TempDir(), "nice")
+		fakeCompiler(t, `sleep 0.1; nice >>`+said+`; exec cc "$@"`)
+		d := openTest(t, runtime.Config{Threads: 1, Compile: mode})
+		k := scaled(t)
+		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
+		if err := d.Wait(true); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := strings.Fields(string(text))
+		last, err := strconv.Atoi(runs[len(runs)-1]) // the first one only looks what compiler there is
+		if err != nil {
+			t.Fatal(err)
+		}
+		if goruntime.GOOS == "linux" {
+			own = 20 - own // what the system call says
+		}
+		if nice := last > own && last >= niceness; nice != want {
+			t.Errorf("mode %v: niceness %d, ours is %d", mode, last, own)
+		}
+		if goruntime.GOOS == "linux" {
+			own = 20 - own
+		}
+	}
+}
+
+// TestOneCompiler: however many kernels are hot, compilers run one after another.
+func TestOneCompiler(t *testing.T) {
+	cc := needCompiler(t)
+	dir := t.TempDir()
+	fakeCompiler(t, `mkdir `+dir+`/busy || touch `+dir+`/two; sleep 0.05; `+cc+` "$@"; rc=$?; rmdir `+dir+`/busy; touch `+dir+`/ran; exit $rc`)
+	d := openTest(t, runtime.Config{Threads: 2})
+	for _, k := range arithmetic(t, "mul", "add", "sub", "div") {
+		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
+	}
+	if err := d.Wait(true); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.Stats().Compiles; n != 4 {
+		t.Errorf("%d compiles", n)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "two")); err == nil {
+		t.Error("two compilers ran at a time")
 	}
 }
 
@@ -171,7 +294,22 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.lock.Close() // as the end of its process would
+	young, old := filepath.Join(os.TempDir(), newPrefix+"1"), filepath.Join(os.TempDir(), newPrefix+"2")
+	for _, dir := range []string{young, old} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ago := time.Now().Add(-2 * abandoned); os.Chtimes(old, ago, ago) != nil {
+		t.Fatal("no time of a directory can be set")
+	}
 	sweep(os.TempDir())
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("a directory whose owner died before it was locked: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("a directory that is being made: %v", err)
+	}
 	if _, err := os.Stat(dead.path); !os.IsNotExist(err) {
 		t.Errorf("a dead owner's directory: %v", err)
 	}
@@ -183,12 +321,33 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepAtOnce: many processes start at once, and none sweeps away what
+// another has just made and not locked yet.
+func TestSweepAtOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				d, err := newWorkDir()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := os.Stat(filepath.Join(d.path, lockName)); err != nil {
+					t.Error("a new directory:", err)
+				}
+				d.remove()
+			}
+		})
+	}
+	all.Wait()
+}
+
 // TestLoadRefuses checks what has no kernel or fails the probe.
 func TestLoadRefuses(t *testing.T) {
-	if findCompiler() == "" {
-		t.Skip("no C compiler here")
-	}
-	tools, err := newToolchain(t.Context())
+	needCompiler(t)
+	tools, err := newToolchain(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

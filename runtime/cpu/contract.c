@@ -1,5 +1,7 @@
 //go:build cgo
 
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
 #include "contract.h"
@@ -10,6 +12,7 @@
 /* A contraction of at most so much work runs without panels, and so does one of
  * few outputs: in vectors where columns are neighbours, or one by one. */
 #define SMALL_WORK 1024
+#define SMALL_ROW 8192 /* of one row */
 #define SCALAR_WORK 216
 #define SCALAR_OUTPUTS 4
 
@@ -33,6 +36,11 @@
 /* Bytes of y up to which packing it would not pay. */
 #define NEAR_BYTES (1 << 15)
 
+/* Bytes of x up to which its rows are read where they lie, in a cache that is
+ * near: unless they lie so far apart that they meet in a few lines of it. */
+#define DIRECT_BYTES (1 << 19)
+#define PAGE 2048
+
 #define LINE 64
 
 typedef struct {
@@ -41,8 +49,11 @@ typedef struct {
 	mr_pool *pool;
 	int swap;         /* x and y have changed places, tiles are transposed at the end */
 	int skinny;       /* few rows */
+	int direct;       /* x is read where it lies */
 	int straight;     /* one block of k: whole panels of results are written where they belong */
 	int near;         /* straight, and all of y is small enough to be read where it lies */
+	int masked;       /* by c->mask */
+	mr_i64 *tails;    /* c->tails, where they are told */
 	mr_side x, y;
 	mr_i64 m, n, k;
 	mr_i64 size;      /* of an element */
@@ -56,12 +67,26 @@ typedef struct {
 	mr_i64 keep;      /* blocks of a strip that a thread keeps packed; blocks, or 1 */
 	mr_i64 batch;     /* where sides are packed for all threads: the one in work */
 	int pack_x, pack_y;
+	mr_kept *kept;    /* of y where it is packed for all */
+	int packed;       /* y is in there */
 	char *all_x, *all_y;
-	mr_i64 at_strip, at_tile, at_acc, at_stage, scratch; /* offsets in a thread's scratch; x is first */
+	char *all_known;  /* of all_y, see panels */
+	mr_i64 at_strip, at_known, at_tile, at_acc, at_stage, scratch; /* offsets in a thread's scratch; x is first */
 	int failed;
 } job;
 
+/* A block of k of a strip of y: panels are step elements apart, their rows ld. */
+typedef struct {
+	const char *p;
+	mr_i64 step, ld;
+	char *known; /* of each, what was found out; 0 before anybody looked. NULL where nobody does */
+} panels;
+
+enum { FINITE = 1, NOT_FINITE = 2, SMALL = 4, NOT_SMALL = 8 };
+
 static mr_i64 least(mr_i64 a, mr_i64 b) { return a < b ? a : b; }
+static mr_i64 greatest(mr_i64 a, mr_i64 b) { return a > b ? a : b; }
+static mr_i64 scaled(mr_i64 n, mr_i64 power) { return power < 0 ? n >> -power : n << power; }
 static mr_i64 ceil_div(mr_i64 a, mr_i64 b) { return (a + b - 1) / b; }
 static mr_i64 up(mr_i64 a, mr_i64 to) { return ceil_div(a, to) * to; }
 
@@ -204,23 +229,93 @@ static void finish(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, m
 		memcpy(out + r * c->outrow * j->size, tile + r * ld * j->size, (size_t)(cols * j->size));
 }
 
-/* One block of k of a tile: panels of y are ystep elements apart, and their
- * rows ldy. */
-static void panel_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 cols, mr_i64 b, const char *y, mr_i64 ystep, mr_i64 ldy, char *tile, mr_i64 ld, char *own)
+/* Looks a fact about panel q up, or finds it out: another thread that does the
+ * same at the same time finds the same. */
+static int is(const job *j, const panels *y, mr_i64 q, mr_i64 k, int yes, int no)
+{
+	char known = __atomic_load_n(y->known + q, __ATOMIC_RELAXED);
+	if (!(known & (yes | no))) {
+		const char *p = y->p + q * y->step * j->size;
+		const mr_i64 n = k * j->f->nr;
+		known |= (yes == FINITE ? j->f->finite(p, n) : j->f->small_all(p, n, 1, n)) ? yes : no;
+		__atomic_store_n(y->known + q, known, __ATOMIC_RELAXED);
+	}
+	return known & yes;
+}
+
+static int all_finite(const job *j, const panels *y, mr_i64 q, mr_i64 k)
+{
+	return !j->f->finite || is(j, y, q, k, FINITE, NOT_FINITE);
+}
+
+/* The columns of a tile that somebody will see, [*from, *to). */
+static void seen(const job *j, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, const char *x, mr_i64 ldx, mr_i64 k, mr_i64 *from, mr_i64 *to)
+{
+	const mr_i64 row = j->c->maskrow;
+	*from = 0;
+	*to = cols;
+	if (j->masked)
+		j->f->unmasked((const char *)j->c->mask + (i * row + at) * j->size, row, rows, cols, from, to);
+	if (*from >= *to)
+		*from = *to = 0; /* none */
+	if ((*from > 0 || *to < cols) && !j->f->small_all(x, ldx, rows, k)) {
+		*from = 0;
+		*to = cols;
+	}
+}
+
+static void clear(const job *j, mr_i64 rows, mr_i64 cols, char *c, mr_i64 ldc)
+{
+	for (mr_i64 r = 0; r < rows; r++)
+		memset(c + r * ldc * j->size, 0, (size_t)(cols * j->size));
+}
+
+/* One block of k of a tile. Where all its rows of x begin or end with zeros,
+ * as weights do whose scores were masked, the chains take only what is between:
+ * 0 times a finite number is +0 or -0, which added to a chain can change the
+ * sign of a zero and nothing else, and a zero of either sign that is added to
+ * the total, which is never -0, leaves it as it is. Where nobody sees a panel of
+ * results, they are +0. */
+static void panel_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, mr_i64 b, panels y, char *tile, mr_i64 ld, char *own)
 {
 	const mr_kernels *f = j->f;
 	const mr_i64 nr = f->nr, p = b * MR_CK, k = least(MR_CK, j->k - p);
-	const mr_i64 panels = ceil_div(cols, nr), last = cols - (panels - 1) * nr <= f->lanes ? 1 : 2;
+	const mr_i64 count = ceil_div(cols, nr), last = cols - (count - 1) * nr <= f->lanes ? 1 : 2;
 	const int flags = MR_C_OPEN | MR_C_CLOSE | (b == 0 ? MR_C_FIRST : 0);
 	for (mr_i64 r = 0; r < rows; r += f->mr) {
 		const mr_i64 height = least(f->mr, rows - r);
 		const char *x = own;
-		if (j->pack_x)
+		mr_i64 ldx = MR_CK, from = 0, to = k, left = 0, right = cols;
+		if (j->direct) {
+			x = element(j, &j->x, batch, i + r, p);
+			ldx = j->x.stride;
+		} else if (j->pack_x) {
 			x = j->all_x + (b * j->m + i + r) * MR_CK * j->size;
-		else
+		} else {
 			load_x(j, who, batch, i + r, height, p, k, own, own + j->at_stage);
-		for (mr_i64 q = 0; q < panels; q++)
-			f->tile(height, q == panels - 1 ? last : 2, x, y + q * ystep * j->size, ldy, k, NULL, tile + (r * ld + q * nr) * j->size, ld, flags);
+		}
+		if (y.known) {
+			f->extent(x, ldx, height, k, &from, &to);
+			seen(j, i + r, height, at, cols, x, ldx, k, &left, &right);
+		}
+		mr_i64 end = 0; /* of the panels that are computed */
+		for (mr_i64 q = 0; q < count; q++) {
+			if (((q + 1) * nr <= left || q * nr >= right) && is(j, &y, q, k, SMALL, NOT_SMALL)) {
+				clear(j, height, q == count - 1 ? cols - q * nr : nr, tile + (r * ld + q * nr) * j->size, ld);
+				continue;
+			}
+			end = q + 1;
+			mr_i64 first = 0, steps = k;
+			if (to - from < k && all_finite(j, &y, q, k)) {
+				first = from;
+				steps = to - from;
+			}
+			if (steps > 0 || b == 0)
+				f->tile(height, q == count - 1 ? last : 2, x + first * j->size, ldx, y.p + (q * y.step + first * y.ld) * j->size, y.ld, steps, NULL, tile + (r * ld + q * nr) * j->size, ld, flags);
+		}
+		for (mr_i64 t = i + r; j->tails && t < i + r + height; t++)
+			if (end > 0 || at == 0)
+				j->tails[t] = at + least(end * nr, cols);
 	}
 }
 
@@ -244,7 +339,7 @@ static void skinny_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 ro
 			const char *y = element(j, &j->y, batch, at, p + q);
 			for (mr_i64 s = 0; s < full;) {
 				const mr_i64 w = s + wide <= full ? wide : 1, to = s * nr * j->size;
-				f->tile(rows, 2 * w, own + q * j->size, y + to, j->y.kstride, kq, acc + to, tile + to, j->ld, flags);
+				f->tile(rows, 2 * w, own + q * j->size, MR_CK, y + to, j->y.kstride, kq, acc + to, tile + to, j->ld, flags);
 				s += w;
 			}
 		}
@@ -254,7 +349,7 @@ static void skinny_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 ro
 				const mr_i64 kq = least(SKINNY_PIECE, k - q);
 				const int flags = first | (q == 0 ? MR_C_OPEN : 0) | (q + kq == k ? MR_C_CLOSE : 0);
 				load_y(j, who, batch, at + s, w, p + q, kq, piece, own + j->at_stage);
-				f->tile(rows, w <= f->lanes ? 1 : 2, own + q * j->size, piece, nr, kq, acc + to, tile + to, j->ld, flags);
+				f->tile(rows, w <= f->lanes ? 1 : 2, own + q * j->size, MR_CK, piece, nr, kq, acc + to, tile + to, j->ld, flags);
 			}
 		}
 	}
@@ -262,15 +357,20 @@ static void skinny_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 ro
 
 /* Block b of the strip at column at, packed; the thread keeps it, if it keeps
  * any, from one tile of rows to the next. */
-static const char *panels_of(const job *j, int who, mr_i64 batch, mr_i64 at, mr_i64 cols, mr_i64 b, int fresh, char *own)
+static panels panels_of(const job *j, int who, mr_i64 batch, mr_i64 at, mr_i64 cols, mr_i64 b, int fresh, char *own)
 {
-	const mr_i64 nr = j->f->nr;
-	if (j->pack_y)
-		return j->all_y + (b * j->panels + at / nr) * j->kc * nr * j->size;
-	char *y = own + j->at_strip + (j->keep > 1 ? b : 0) * j->kc * up(cols, nr) * j->size;
-	if (fresh || j->keep < j->blocks)
+	const mr_i64 nr = j->f->nr, count = ceil_div(cols, nr), step = j->kc * nr;
+	if (j->pack_y) {
+		const mr_i64 first = b * j->panels + at / nr;
+		return (panels){j->all_y + first * step * j->size, step, nr, j->all_known + first};
+	}
+	const mr_i64 first = (j->keep > 1 ? b : 0) * count;
+	char *y = own + j->at_strip + first * step * j->size, *known = own + j->at_known + first;
+	if (fresh || j->keep < j->blocks) {
 		load_y(j, who, batch, at, cols, b * MR_CK, least(MR_CK, j->k - b * MR_CK), y, own + j->at_stage);
-	return y;
+		memset(known, 0, (size_t)count);
+	}
+	return (panels){y, step, nr, known};
 }
 
 /* Unit (batch, group of rows, strip of columns). */
@@ -288,14 +388,16 @@ static void unit(const job *j, int who, mr_i64 batch, mr_i64 group, mr_i64 strip
 			skinny_tile(j, who, batch, i, rows, at, cols, own);
 		} else if (j->straight && cols % nr == 0) {
 			char *out = (char *)c->out + (batch_offset(c, c->outbatch, batch) + i * c->outrow + at) * j->size;
+			panels y = {.p = NULL};
 			if (j->near)
-				panel_tile(j, who, batch, i, rows, cols, 0, element(j, &j->y, batch, at, 0), nr, j->y.kstride, out, c->outrow, own);
+				y = (panels){element(j, &j->y, batch, at, 0), nr, j->y.kstride, NULL};
 			else
-				panel_tile(j, who, batch, i, rows, cols, 0, panels_of(j, who, batch, at, cols, 0, i == from, own), j->kc * nr, nr, out, c->outrow, own);
+				y = panels_of(j, who, batch, at, cols, 0, i == from, own);
+			panel_tile(j, who, batch, i, rows, at, cols, 0, y, out, c->outrow, own);
 			continue;
 		} else {
 			for (mr_i64 b = 0; b < j->blocks; b++)
-				panel_tile(j, who, batch, i, rows, cols, b, panels_of(j, who, batch, at, cols, b, i == from, own), j->kc * nr, nr, tile, j->ld, own);
+				panel_tile(j, who, batch, i, rows, at, cols, b, panels_of(j, who, batch, at, cols, b, i == from, own), tile, j->ld, own);
 		}
 		finish(j, who, batch, i, rows, at, cols, tile, own + j->at_acc);
 	}
@@ -323,12 +425,13 @@ static void pack(void *ctx, int who, mr_i64 begin, mr_i64 end)
 {
 	job *j = ctx;
 	char *own = scratch(j, who);
-	const mr_i64 ys = j->pack_y ? j->blocks * j->strips : 0, xs = ceil_div(j->m, j->mb);
+	const mr_i64 ys = j->pack_y && !j->packed ? j->blocks * j->strips : 0, xs = ceil_div(j->m, j->mb);
 	for (mr_i64 u = begin; own && u < end; u++) {
 		const mr_i64 b = u < ys ? u / j->strips : (u - ys) / xs, p = b * MR_CK, k = least(MR_CK, j->k - p);
 		if (u < ys) {
-			const mr_i64 at = u % j->strips * j->nb;
-			load_y(j, who, j->batch, at, least(j->nb, j->n - at), p, k, j->all_y + (b * j->panels + at / j->f->nr) * j->kc * j->f->nr * j->size, own + j->at_stage);
+			const mr_i64 at = u % j->strips * j->nb, cols = least(j->nb, j->n - at), first = b * j->panels + at / j->f->nr;
+			load_y(j, who, j->batch, at, cols, p, k, j->all_y + first * j->kc * j->f->nr * j->size, own + j->at_stage);
+			memset(j->all_known + first, 0, (size_t)ceil_div(cols, j->f->nr));
 		} else {
 			const mr_i64 i = (u - ys) % xs * j->mb;
 			load_x(j, who, j->batch, i, least(j->mb, j->m - i), p, k, j->all_x + (b * j->m + i) * MR_CK * j->size, own + j->at_stage);
@@ -358,6 +461,22 @@ static void small(void *ctx, int who, mr_i64 begin, mr_i64 end)
 	}
 }
 
+/* All panels of y, and what is known of each. */
+static mr_i64 all_y_bytes(const job *j) { return up(j->blocks * j->panels * (j->kc * j->f->nr * j->size + 1), LINE); }
+
+/* This run's y is not kept. */
+static void drop(const mr_contract *c)
+{
+	if (c->kept)
+		c->kept->full = 0;
+}
+
+/* Rows of a tile of so many bytes. */
+static mr_i64 tile_rows(const job *j, mr_i64 bytes)
+{
+	return greatest(bytes / (j->nb * j->size) / j->f->mr, 1) * j->f->mr;
+}
+
 /* Chooses tiles and units. */
 static void plan(job *j, mr_i64 batches, mr_i64 threads)
 {
@@ -366,23 +485,26 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->kc = least(j->k, MR_CK);
 	j->panels = ceil_div(j->n, f->nr);
 	j->skinny = j->m <= SKINNY && j->y.kind == MR_SIDE_MEM;
-	j->nb = least((j->m <= 4 ? 4 : 1) * ROW_BYTES / j->size / f->nr, j->panels) * f->nr;
-	j->mb = least(j->m, TILE_BYTES / (j->nb * j->size) / f->mr * f->mr);
+	const mr_i64 row_bytes = scaled(ROW_BYTES, j->c->wide), tile_bytes = scaled(TILE_BYTES, j->c->high);
+	j->nb = least(greatest((j->m <= 4 ? 4 : 1) * row_bytes / j->size / f->nr, 1), j->panels) * f->nr;
+	j->mb = least(j->m, tile_rows(j, tile_bytes));
 	j->group = j->m;
+	j->direct = j->x.kind == MR_SIDE_MEM && j->x.kstride == 1 && j->m * j->x.stride * j->size <= DIRECT_BYTES && (j->m == 1 || j->x.stride * j->size % PAGE != 0);
 
-	/* Enough units that threads end together. */
-	const mr_i64 few = 4 * f->nr, wanted = threads > 1 ? 2 * threads : 1;
+	/* Enough units that threads end together, also where one of them had to be
+	 * woken and begins late. */
+	const mr_i64 few = f->nr, wanted = threads > 1 ? 4 * threads : 1;
 	if (threads > 1 && batches < threads && j->m >= 4 * j->mb) {
 		/* y is packed once for all, if it fits; x is copied as it is read */
-		const mr_i64 rows = ceil_div(j->m, ceil_div(4 * wanted, ceil_div(j->n, j->nb)));
+		const mr_i64 rows = ceil_div(j->m, ceil_div(2 * wanted, ceil_div(j->n, j->nb)));
 		j->mb = least(j->mb, up(rows, f->mr));
 		j->group = j->mb;
 	} else if (threads > 1) {
 		while (j->nb > few && batches * ceil_div(j->n, j->nb) < wanted)
 			j->nb = up(j->nb / 2, f->nr);
 		if (batches * ceil_div(j->n, j->nb) < threads)
-			j->group = up(ceil_div(j->m, wanted), f->mr);
-		j->mb = least(j->group, TILE_BYTES / (j->nb * j->size) / f->mr * f->mr);
+			j->group = up(ceil_div(j->m, wanted / 2), f->mr);
+		j->mb = least(j->group, tile_rows(j, tile_bytes));
 		j->group = least(up(j->group, j->mb), j->m);
 	}
 	j->groups = ceil_div(j->m, j->group);
@@ -391,21 +513,68 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->straight = !j->c->drain && !j->swap && j->blocks == 1;
 	j->near = j->straight && j->y.kind == MR_SIDE_MEM && j->y.stride == 1 && j->n % f->nr == 0 && j->k * j->y.kstride * j->size <= NEAR_BYTES;
 
-	const mr_i64 y_bytes = j->blocks * j->kc * j->panels * f->nr * j->size, x_bytes = j->blocks * MR_CK * j->m * j->size;
+	j->tails = NULL;
+	j->masked = j->c->mask && j->f->unmasked && batches == 1 && j->blocks == 1 && !j->swap;
+	if (j->masked && threads <= 1) /* strips come one after another */
+		j->tails = j->c->tails;
+
+	const mr_i64 y_bytes = all_y_bytes(j), x_bytes = j->blocks * MR_CK * j->m * j->size;
+	if (batches == 1 && j->k > 0 && !j->near && !j->skinny && !j->swap && y_bytes <= KEEP_BYTES)
+		j->kept = j->c->kept;
+	else
+		drop(j->c);
 	if (j->k > 0 && !j->near && (batches < threads || batches == 1)) {
 		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES;
 		j->pack_x = !j->skinny && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
 	}
+	if (j->kept)
+		j->pack_y = 1;
 	j->keep = j->group > j->mb && j->blocks * j->kc * j->nb * j->size <= KEEP_BYTES ? j->blocks : 1;
 
 	/* Lines of tiles do not fall on each other in the cache. */
 	j->ld = j->nb + (j->nb * j->size % 1024 == 0 ? LINE / j->size : 0);
-	const mr_i64 tile = up(j->mb * j->ld * j->size, LINE);
+	const mr_i64 tile = up(j->mb * j->ld * j->size, LINE), strip = j->pack_y ? 0 : j->skinny ? f->nr : j->keep * j->nb;
 	j->at_strip = up((j->skinny ? j->mb : f->mr) * MR_CK * j->size, LINE);
-	j->at_stage = j->at_strip + up((j->pack_y ? 0 : j->skinny ? f->nr : j->keep * j->nb) * j->kc * j->size, LINE);
+	j->at_known = j->at_strip + up(strip * j->kc * j->size, LINE);
+	j->at_stage = j->at_known + up(strip / f->nr, LINE);
 	j->at_tile = j->at_stage + up(MR_C_FILL * j->size, LINE);
 	j->at_acc = j->at_tile + tile;
 	j->scratch = j->at_acc + (j->skinny || j->swap ? tile : 0);
+}
+
+void mr_kept_free(mr_kept *k)
+{
+	free(k->p);
+	*k = (mr_kept){0};
+}
+
+/* Memory of what is packed for all threads, and of a y that is kept. */
+static int shared(job *j)
+{
+	const mr_i64 y_bytes = j->pack_y ? all_y_bytes(j) : 0, x_bytes = j->pack_x ? j->blocks * MR_CK * j->m * j->size : 0;
+	mr_kept *kept = j->kept;
+	if (x_bytes > 0 || !kept) {
+		j->all_x = mr_scratch(j->pool, mr_pool_threads(j->pool), (kept ? 0 : y_bytes) + x_bytes);
+		if (!j->all_x)
+			return -1;
+		j->all_y = j->all_x + x_bytes;
+	}
+	if (kept) {
+		j->packed = kept->same && kept->full;
+		if (kept->size < y_bytes) {
+			mr_kept_free(kept);
+			j->packed = 0;
+			if (posix_memalign(&kept->p, LINE, (size_t)y_bytes) != 0) {
+				kept->p = NULL;
+				return -1;
+			}
+			kept->size = y_bytes;
+		}
+		j->all_y = kept->p;
+		kept->full = 1;
+	}
+	j->all_known = j->all_y + j->blocks * j->panels * j->kc * j->f->nr * j->size;
+	return 0;
 }
 
 static int run_batches(job *j, mr_i64 batches, mr_i64 threads)
@@ -420,18 +589,17 @@ static int run_batches(job *j, mr_i64 batches, mr_i64 threads)
 		mr_split(j->pool, (int)threads, batches * units, grain, compute, j);
 		return j->failed ? -1 : 0;
 	}
-	const mr_i64 y_bytes = up(j->pack_y ? j->blocks * j->kc * j->panels * j->f->nr * j->size : 0, LINE);
-	const mr_i64 x_bytes = j->pack_x ? j->blocks * MR_CK * j->m * j->size : 0;
-	j->all_y = mr_scratch(j->pool, mr_pool_threads(j->pool), y_bytes + x_bytes);
-	if (!j->all_y)
+	if (shared(j))
 		return -1;
-	j->all_x = j->all_y + y_bytes;
-	const mr_i64 packs = j->blocks * ((j->pack_y ? j->strips : 0) + (j->pack_x ? ceil_div(j->m, j->mb) : 0));
+	const mr_i64 packs = j->blocks * ((j->pack_y && !j->packed ? j->strips : 0) + (j->pack_x ? ceil_div(j->m, j->mb) : 0));
 	for (j->batch = 0; j->batch < batches && !j->failed; j->batch++) {
-		mr_split(j->pool, (int)threads, packs, threads > 1 ? 1 : packs, pack, j);
+		if (packs > 0)
+			mr_split(j->pool, (int)threads, packs, threads > 1 ? 1 : packs, pack, j);
 		if (!j->failed)
 			mr_split(j->pool, (int)threads, units, threads > 1 ? 1 : units, compute, j);
 	}
+	if (j->failed)
+		drop(j->c);
 	return j->failed ? -1 : 0;
 }
 
@@ -441,26 +609,36 @@ static int is_small(const mr_contract *c)
 		return 0;
 	if (c->m * c->n <= SCALAR_OUTPUTS)
 		return 1;
-	return c->m * c->n * c->k <= (c->y.stride == 1 ? SMALL_WORK : SCALAR_WORK);
+	return c->m * c->n * c->k <= (c->y.stride != 1 ? SCALAR_WORK : c->m == 1 ? SMALL_ROW : SMALL_WORK);
 }
 
 int mr_contract_run(mr_pool *p, const mr_contract *c, int level)
 {
-	job j = {.c = c, .f = &mr_contract_level(level)[c->type], .pool = p, .x = c->x, .y = c->y, .m = c->m, .n = c->n, .k = c->k};
+	/* the tiniest take less time than choosing how they run */
+	const mr_kernels *f = &mr_contract_level(level)[c->type];
+	if (c->rank == 0 && !c->drain && c->m > 0 && c->n > 0 && is_small(c)) {
+		drop(c);
+		f->small(c->m, c->n, c->k, c->x.base, c->x.stride, c->x.kstride, c->y.base, c->y.stride, c->y.kstride, c->out, c->outrow);
+		return 0;
+	}
+	job j = {.c = c, .f = f, .pool = p, .x = c->x, .y = c->y, .m = c->m, .n = c->n, .k = c->k};
 	mr_i64 batches = 1;
 	j.size = j.f->size;
 	for (mr_i64 d = 0; d < c->rank; d++)
 		batches *= c->dims[d];
-	if (batches == 0 || c->m == 0 || c->n == 0)
+	if (batches == 0 || c->m == 0 || c->n == 0) {
+		drop(c);
 		return 0;
+	}
 
 	const double outputs = (double)batches * (double)c->m * (double)c->n;
 	const double work = outputs * (double)c->k + (double)c->work * (outputs + (double)batches * (double)c->k * (double)(c->m + c->n));
 	mr_i64 threads = c->threads > 0 ? least(c->threads, mr_pool_threads(p)) : mr_pool_threads(p);
-	if (work / THREAD_WORK < (double)threads)
+	if (!c->exact && work / THREAD_WORK < (double)threads)
 		threads = (mr_i64)(work / THREAD_WORK) + 1;
 
 	if (is_small(c)) {
+		drop(c);
 		j.scratch = up(c->m * c->n * j.size, LINE);
 		mr_split(p, (int)threads, batches, threads > 1 ? ceil_div(batches, 8 * threads) : batches, small, &j);
 		return j.failed ? -1 : 0;

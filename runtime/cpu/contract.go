@@ -25,6 +25,8 @@ type contraction struct {
 	out      unsafe.Pointer // where drain is nil
 	outRow   int64
 	outBatch []int64
+	mask     unsafe.Pointer // of mr_contract; looked at in C alone
+	maskRow  int64
 }
 
 // side is mr_side in Go.

@@ -13,6 +13,11 @@
 
 #define MR_CK 256
 
+/* Numbers up to 2^40 are small; a chain of MR_CK products of such, rounding
+ * included, stays below 2^89. */
+#define MR_C_SMALL 0x1p40f
+#define MR_C_SMALL_SUM 0x1p89f
+
 /* Element types. Signed and unsigned integers have the same results. */
 enum { MR_C_F32 = 0, MR_C_F64, MR_C_I8, MR_C_I16, MR_C_I32, MR_C_I64, MR_C_TYPES };
 
@@ -52,14 +57,37 @@ typedef struct mr_side {
  * may be written to. */
 typedef void (*mr_drain)(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 rows, mr_i64 col0, mr_i64 cols, void *tile, mr_i64 ld);
 
+/* Where y stays packed from one run to the next: tiles of one product have it
+ * in common. The memory is the engine's. */
+typedef struct mr_kept {
+	mr_i64 same;  /* y is what it was in the run before with this; set by the caller */
+	mr_i64 full;  /* p holds that run's y */
+	mr_i64 size;  /* of p */
+	void *p;
+} mr_kept;
+
+void mr_kept_free(mr_kept *k);
+
 typedef struct mr_contract {
 	mr_i64 m, n, k;
 	mr_i64 type;
 	mr_i64 rank;                     /* of the batch */
 	mr_i64 dims[MR_MAX_RANK];        /* of the batch; batches are numbered row-major */
 	mr_i64 threads;                  /* at most so many; 0: all of the pool */
+	mr_i64 exact;                    /* threads are just so many, worth it or not */
+	mr_i64 wide, high;               /* powers of two by which tiles are wider or higher than chosen here: -1, 0 or 1 */
 	mr_i64 work;                     /* what one fill or drain of an element costs, in multiplications; 0 where nothing is known */
 	mr_side x, y;
+	mr_kept *kept;                   /* NULL where the next run has another y */
+	/* Element (i, j) is at mask + i*maskrow + j, of the type of the results, for
+	 * contractions without batches: where it is -inf, nobody sees whether the
+	 * result is what it is or +0, as long as it is no more than MR_C_SMALL_SUM.
+	 * NULL where all results matter. */
+	const void *mask;
+	mr_i64 maskrow;
+	/* Where not NULL, tails[i] is lowered from n to the column from which on all
+	 * results of row i are such zeros, on one thread. */
+	mr_i64 *tails;
 	/* The sink: drain, or where it is NULL memory: element (i, j) of a batch is
 	 * at out + (batch's offset + i*outrow + j) elements. */
 	mr_drain drain;
@@ -84,13 +112,24 @@ typedef struct mr_kernels {
 	mr_i32 mr;    /* most rows of tile */
 
 	/* Adds rows times vecs vectors of outputs: x is rows by k with row stride
-	 * MR_CK, y is k by columns with row stride ldy. flags say where the chains
+	 * ldx, y is k by columns with row stride ldy. flags say where the chains
 	 * begin and end. vecs is 1 or 2; for one row also 8, for two also 4. */
-	void (*tile)(mr_i64 rows, mr_i64 vecs, const void *x, const void *y, mr_i64 ldy, mr_i64 k, void *acc, void *c, mr_i64 ldc, int flags);
+	void (*tile)(mr_i64 rows, mr_i64 vecs, const void *x, mr_i64 ldx, const void *y, mr_i64 ldy, mr_i64 k, void *acc, void *c, mr_i64 ldc, int flags);
 	/* dst[j*ldd + i] = src[i*lds + j] for i < rows, j < cols. */
 	void (*transpose)(void *dst, mr_i64 ldd, const void *src, mr_i64 lds, mr_i64 rows, mr_i64 cols);
 	/* dst[i*ldd + j] = src[i*rs + j*cs]. */
 	void (*gather)(void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
+	/* [*from, *to) holds all p in [0, k) where x, rows by k with row stride
+	 * ldx, has anything but zeros. */
+	void (*extent)(const void *x, mr_i64 ldx, mr_i64 rows, mr_i64 k, mr_i64 *from, mr_i64 *to);
+	/* Whether n elements, a multiple of nr, are finite: NULL where all are. */
+	int (*finite)(const void *y, mr_i64 n);
+	/* [*from, *to) holds all columns of m, rows by n with row stride ldm, that
+	 * have anything but -inf; NULL where there is no -inf. */
+	void (*unmasked)(const void *m, mr_i64 ldm, mr_i64 rows, mr_i64 n, mr_i64 *from, mr_i64 *to);
+	/* Whether all of x, rows by k with row stride ldx, is small; NULL with
+	 * unmasked. */
+	int (*small_all)(const void *x, mr_i64 ldx, mr_i64 rows, mr_i64 k);
 	/* A whole small contraction without panels; in vectors where yj is 1. */
 	void (*small)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x, mr_i64 xi, mr_i64 xk, const void *y, mr_i64 yj, mr_i64 yk, void *c, mr_i64 ldc);
 } mr_kernels;

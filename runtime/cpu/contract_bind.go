@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
@@ -28,26 +29,29 @@ func partsOf(k *codegen.Kernel) *dotParts {
 	}
 	var parts dotParts
 	for i := range s.Phases {
-		seen := make([]bool, len(k.Operands))
-		ph := s.Phases[i].Kernel
-		for _, in := range ph.Body {
-			switch in.Op {
-			case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
-				if slot := int(uint32(in.Imm)); slot < len(seen) {
-					seen[slot] = true
-				}
-			}
-		}
-		for _, st := range ph.Stores {
-			seen[st.Operand] = true
-		}
-		for slot, yes := range seen {
-			if yes {
-				parts[i] = append(parts[i], slot)
-			}
-		}
+		parts[i] = touched(s.Phases[i].Kernel, len(k.Operands))
 	}
 	return &parts
+}
+
+// touched lists which of the first n operands a phase loads from or stores to.
+func touched(ph *codegen.Kernel, n int) (list []int) {
+	seen := make([]bool, len(ph.Operands))
+	for _, in := range ph.Body {
+		switch in.Op {
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+			seen[uint32(in.Imm)] = true
+		}
+	}
+	for _, st := range ph.Stores {
+		seen[st.Operand] = true
+	}
+	for slot, yes := range seen[:n] {
+		if yes {
+			list = append(list, slot)
+		}
+	}
+	return list
 }
 
 // dotOrder is how the dims of a contraction's launch are visited. The engine
@@ -57,7 +61,12 @@ type dotOrder struct {
 	m, n, depth          int64
 	batches              int64
 	views                [3]dotView // of x, of y, of the results
+
+	room [4][runtime.MaxRank]int // of the lists of dims
 }
+
+// dotOrders are used again: making one takes as long as a small contraction.
+var dotOrders = sync.Pool{New: func() any { return new(dotOrder) }}
 
 // dotView is the domain of a part: the dims of the batch, then an outer and an
 // inner group. Neighbouring dims that all operands of the part walk as one are
@@ -89,12 +98,14 @@ func (r *ready) still(part, dim int) bool {
 // orderDot sorts the dims of a launch: along rows only part A moves, along
 // columns only part B, along the batch both.
 func (r *ready) orderDot() error {
-	l, o := r.l, &dotOrder{}
+	l := r.l
 	if l.Rank > runtime.MaxRank-2 {
 		return fmt.Errorf("a contraction over %d dims, %d are possible", l.Rank, runtime.MaxRank-2)
 	}
+	o := dotOrders.Get().(*dotOrder)
 	r.mode, r.dot = modeDot, o
-	var a, b []int
+	a, b := o.room[0][:0], o.room[1][:0]
+	o.k, o.batch = o.room[2][:0], o.room[3][:0]
 	for d := range l.Rank {
 		switch {
 		case l.Dims[d] == 1:
@@ -142,7 +153,7 @@ func (r *ready) rowsInner(a, b []int) bool {
 	votes := 0
 	for _, i := range r.p.parts[partEnd] {
 		acc := &r.l.Args[i]
-		if r.p.rows.Operands[i].Kind != codegen.Output {
+		if r.p.kernel.Operands[i].Kind != codegen.Output {
 			continue
 		}
 		if acc.Stride[a[len(a)-1]] == 1 {
@@ -234,7 +245,7 @@ func (v *dotView) stride(acc *runtime.Access, d int) int64 {
 
 // guard of an output in the places of a view.
 func (r *ready) viewGuard(v *dotView, i int) uint32 {
-	if v.part != partEnd || r.p.rows.Operands[i].Kind != codegen.Output {
+	if v.part != partEnd || r.p.kernel.Operands[i].Kind != codegen.Output {
 		return 0
 	}
 	var g uint32

@@ -3,7 +3,6 @@
 package cpu
 
 /*
-#cgo CFLAGS: -O3 -std=c11 -fno-strict-aliasing
 #include <stdlib.h>
 #include <string.h>
 #include "contract.h"
@@ -67,7 +66,9 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	goruntime "runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/ir"
@@ -104,6 +105,25 @@ func newNativeContractors(threads int) (map[string]*nativeContractor, error) {
 	return m, nil
 }
 
+// contractLevel is the best ISA level whose contractions give the right bits, -1
+// where none does, and why it is not that of the block functions. It is asked for
+// with the first contraction: a program that has none need not wait for it.
+var contractLevel = sync.OnceValues(func() (int, error) {
+	var refused error
+	best, _ := nativeLevel()
+	for level := best; level >= 0; level-- {
+		if C.mr_contract_level(C.int(level)) == nil {
+			continue
+		}
+		err := probeLevel(level)
+		if err == nil {
+			return level, refused
+		}
+		refused = fmt.Errorf("cpu: the %s contractions are compiled with flags that change results: %w", levelNames[level], err)
+	}
+	return -1, refused
+})
+
 // probeLevel probes the contractions of an ISA level.
 func probeLevel(level int) error {
 	pool := C.mr_pool_open(1)
@@ -122,7 +142,7 @@ func (n *nativeContractor) close() { C.mr_pool_close(n.pool) }
 func (n *nativeContractor) contract(c *contraction, xkind, ykind int, drain bool) error {
 	var pin goruntime.Pinner
 	defer pin.Unpin()
-	for _, p := range []unsafe.Pointer{c.x.base, c.y.base, c.out} {
+	for _, p := range []unsafe.Pointer{c.x.base, c.y.base, c.out, c.mask} {
 		if p != nil {
 			pin.Pin(p)
 		}
@@ -132,6 +152,7 @@ func (n *nativeContractor) contract(c *contraction, xkind, ykind int, drain bool
 	q.m, q.n, q.k = C.mr_i64(c.m), C.mr_i64(c.n), C.mr_i64(c.k)
 	q._type, q.rank, q.threads = contractTypes[c.dt], C.mr_i64(len(c.dims)), C.mr_i64(c.threads)
 	q.out, q.outrow = c.out, C.mr_i64(c.outRow)
+	q.mask, q.maskrow = c.mask, C.mr_i64(c.maskRow)
 	q.x.base, q.x.stride, q.x.kstride = c.x.base, C.mr_i64(c.x.stride), C.mr_i64(c.x.kstride)
 	q.y.base, q.y.stride, q.y.kstride = c.y.base, C.mr_i64(c.y.stride), C.mr_i64(c.y.kstride)
 	for d := range c.dims {

@@ -3,6 +3,7 @@
 package cpu
 
 /*
+#include <stdlib.h>
 #include "contract_run.h"
 */
 import "C"
@@ -25,12 +26,16 @@ func dotBytes(r *ready) uintptr {
 // and phases are written.
 func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 	plan, o := r.plan(), r.dot
-	level, _ := nativeLevel()
+	level, _ := contractLevel()
 	d := &arenaSlice[C.mr_dot](&e.arena, 1)[0]
 	*d = C.mr_dot{nops: C.mr_i64(len(r.l.Args) + 1), temp: C.mr_i64(len(r.l.Args)), level: C.mr_i64(level)}
 	q := &d.c
 	q.m, q.n, q.k = C.mr_i64(o.m), C.mr_i64(o.n), C.mr_i64(o.depth)
 	q._type, q.rank = contractTypes[plan.Temps[0].DT], C.mr_i64(len(o.batch))
+	if n, set := r.choice.of(knobThreads); set {
+		q.threads, q.exact = C.mr_i64(n), 1
+	}
+	q.wide, q.high = C.mr_i64(r.choice.power(knobTile)), C.mr_i64(r.choice.power(knobRows))
 	for i, dim := range o.batch {
 		q.dims[i] = C.mr_i64(r.l.Dims[dim])
 	}
@@ -50,6 +55,8 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 		e.view(to.view, c, r, v)
 		q.work += C.mr_i64(r.phaseWork(v.part))
 	}
+	q.kept = e.kept.at(r.kept)
+	q.mask, q.maskrow, q.tails = r.mask.at, C.mr_i64(r.mask.row), (*C.mr_i64)(r.mask.tails)
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
 		size := int64(plan.Temps[0].DT.Size())
@@ -64,12 +71,39 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 	c.dot = d
 }
 
+// keptSides are where the engine finds packed sides y again.
+type keptSides []*C.mr_kept
+
+// at is that of a side, nil where it is not kept.
+func (s *keptSides) at(k keptSide) *C.mr_kept {
+	if k.number == 0 {
+		return nil
+	}
+	for len(*s) < k.number {
+		*s = append(*s, (*C.mr_kept)(C.calloc(1, C.sizeof_mr_kept)))
+	}
+	c := (*s)[k.number-1]
+	if c != nil { // memory may have been refused
+		c.same = C.mr_i64(flag(k.same))
+	}
+	return c
+}
+
+func (s keptSides) free() {
+	for _, k := range s {
+		if k != nil {
+			C.mr_kept_free(k)
+			C.free(unsafe.Pointer(k))
+		}
+	}
+}
+
 // memory is a side that is an operand as it lies.
 func (e *cExecutor) memory(s *C.mr_side, r *ready, v *dotView, slot int) {
 	a := &r.l.Args[slot]
 	outer, inner := C.mr_i64(v.stride(a, v.lead)), C.mr_i64(v.stride(a, v.lead+1))
 	s.kind = C.MR_SIDE_MEM
-	s.base = unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.rows.Operands[slot].DT.Size()))
+	s.base = unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.kernel.Operands[slot].DT.Size()))
 	s.stride, s.kstride = outer, inner
 	if !v.alongK {
 		s.stride, s.kstride = inner, outer

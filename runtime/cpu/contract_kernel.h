@@ -5,6 +5,7 @@
  *   FMA(c, x, y)     c = x*y + c of vectors, rounded once
  *   FMA1(c, x, y)    the same of elements
  *   SPREAD(v, p)     v = a vector of *p
+ *   FINITE           defined where some elements are not
  * and from the level VB, the bytes of a vector, and MRMAX. */
 
 typedef T PASTE(v, NAME) __attribute__((vector_size(VB), aligned(sizeof(T)), may_alias));
@@ -12,8 +13,14 @@ typedef T PASTE(v, NAME) __attribute__((vector_size(VB), aligned(sizeof(T)), may
 #define L ((mr_i64)(VB / sizeof(T)))
 
 static inline __attribute__((always_inline)) void PASTE(tile_rows, NAME)(
-	const int rows, const int vecs, const T *x, const T *y, mr_i64 ldy, mr_i64 k, T *acc, T *c, mr_i64 ldc, int flags)
+	const int rows, const int vecs, const T *x, mr_i64 ldx, const T *y, mr_i64 ldy, mr_i64 k, T *acc, T *c, mr_i64 ldc, int flags)
 {
+	/* Every third row has an address of its own; those between are one and two
+	 * strides on, which an instruction adds. */
+	const T *xs[(MRMAX + 2) / 3];
+#pragma GCC unroll 5
+	for (int i = 0; i < (rows + 2) / 3; i++)
+		xs[i] = x + 3 * i * ldx;
 	V s[MRMAX][8];
 	if (flags & MR_C_OPEN) {
 #pragma GCC unroll 16
@@ -37,12 +44,14 @@ static inline __attribute__((always_inline)) void PASTE(tile_rows, NAME)(
 #pragma GCC unroll 16
 		for (int i = 0; i < rows; i++) {
 			V a;
-			SPREAD(a, x + i * MR_CK);
+			SPREAD(a, xs[i / 3] + i % 3 * ldx);
 #pragma GCC unroll 8
 			for (int j = 0; j < vecs; j++)
 				FMA(s[i][j], a, b[j]);
 		}
-		x++;
+#pragma GCC unroll 5
+		for (int i = 0; i < (rows + 2) / 3; i++)
+			xs[i]++;
 		y += ldy;
 	}
 	if (!(flags & MR_C_CLOSE)) {
@@ -72,19 +81,19 @@ static inline __attribute__((always_inline)) void PASTE(tile_rows, NAME)(
 #define ROWS(r) \
 	if (rows >= r && r <= MRMAX) { \
 		if (r <= 2 && vecs == 8 / r) \
-			PASTE(tile_rows, NAME)(r, r <= 2 ? 8 / r : 1, x, y, ldy, k, acc, c, ldc, flags); \
+			PASTE(tile_rows, NAME)(r, r <= 2 ? 8 / r : 1, x, ldx, y, ldy, k, acc, c, ldc, flags); \
 		else if (vecs == 2) \
-			PASTE(tile_rows, NAME)(r, 2, x, y, ldy, k, acc, c, ldc, flags); \
+			PASTE(tile_rows, NAME)(r, 2, x, ldx, y, ldy, k, acc, c, ldc, flags); \
 		else \
-			PASTE(tile_rows, NAME)(r, 1, x, y, ldy, k, acc, c, ldc, flags); \
+			PASTE(tile_rows, NAME)(r, 1, x, ldx, y, ldy, k, acc, c, ldc, flags); \
 		rows -= r; \
-		x += r * MR_CK; \
+		x += r * ldx; \
 		acc += r * ldc; \
 		c += r * ldc; \
 		continue; \
 	}
 
-static void PASTE(tile, NAME)(mr_i64 rows, mr_i64 vecs, const void *x0, const void *y0, mr_i64 ldy, mr_i64 k, void *acc0, void *c0, mr_i64 ldc, int flags)
+static void PASTE(tile, NAME)(mr_i64 rows, mr_i64 vecs, const void *x0, mr_i64 ldx, const void *y0, mr_i64 ldy, mr_i64 k, void *acc0, void *c0, mr_i64 ldc, int flags)
 {
 	const T *x = x0, *y = y0;
 	T *acc = acc0, *c = c0;
@@ -135,6 +144,108 @@ static void PASTE(gather, NAME)(void *dst, mr_i64 ldd, const void *src, mr_i64 r
 			d[i * ldd + j] = s[i * rs + j * cs];
 }
 
+/* Whether a vector of any row is other than that one. */
+static inline __attribute__((always_inline)) int PASTE(other, NAME)(const T *x, mr_i64 ldx, mr_i64 rows, V than)
+{
+	union { __typeof__((V){0} != (V){0}) v; mr_u64 w[VB / 8]; } differs = { *(const V *)x != than };
+	for (mr_i64 i = 1; i < rows; i++)
+		differs.v |= *(const V *)(x + i * ldx) != than;
+	mr_u64 any = 0;
+	for (unsigned w = 0; w < VB / 8; w++)
+		any |= differs.w[w];
+	return any != 0;
+}
+
+/* [*from, *to) holds all p in [0, k) where a row is other than that. */
+static inline __attribute__((always_inline)) void PASTE(range, NAME)(const T *x, mr_i64 ldx, mr_i64 rows, mr_i64 k, V than, mr_i64 *from, mr_i64 *to)
+{
+	mr_i64 lo = 0, hi = k - k % L;
+	for (mr_i64 i = 0; i < rows && hi < k; i++) /* what fills no vector */
+		for (mr_i64 p = k - k % L; p < k; p++)
+			if (x[i * ldx + p] != than[0])
+				hi = k;
+	while (lo + L <= hi && !PASTE(other, NAME)(x + lo, ldx, rows, than))
+		lo += L;
+	while (lo + L <= hi && !PASTE(other, NAME)(x + hi - L, ldx, rows, than))
+		hi -= L;
+	*from = lo;
+	*to = hi;
+}
+
+static void PASTE(extent, NAME)(const void *x, mr_i64 ldx, mr_i64 rows, mr_i64 k, mr_i64 *from, mr_i64 *to)
+{
+	PASTE(range, NAME)(x, ldx, rows, k, (V){0}, from, to);
+}
+
+#ifdef FINITE
+/* What is not finite gives NaN when it is taken from itself. */
+static int PASTE(finite, NAME)(const void *y0, mr_i64 n)
+{
+	const T *y = y0;
+	V s[2] = {{0}};
+	for (mr_i64 i = 0; i < n; i += 2 * L)
+		for (int j = 0; j < 2; j++) {
+			const V v = *(const V *)(y + i + j * L);
+			s[j] += v - v;
+		}
+	s[0] += s[1];
+	return !PASTE(other, NAME)((const T *)s, L, 1, (V){0});
+}
+
+static void PASTE(unmasked, NAME)(const void *m, mr_i64 ldm, mr_i64 rows, mr_i64 n, mr_i64 *from, mr_i64 *to)
+{
+	PASTE(range, NAME)(m, ldm, rows, n, (V){0} - (T)__builtin_inf(), from, to);
+}
+
+static int PASTE(small_all, NAME)(const void *x0, mr_i64 ldx, mr_i64 rows, mr_i64 k)
+{
+	const T *x = x0;
+	const V most = (T)MR_C_SMALL - (V){0};
+	union { __typeof__((V){0} != (V){0}) v; mr_u64 w[VB / 8]; } large = { (V){0} != (V){0} };
+	int all = 1;
+	for (mr_i64 i = 0; i < rows; i++, x += ldx) {
+		mr_i64 p = 0;
+		for (; p + L <= k; p += L) {
+			const V v = *(const V *)(x + p);
+			large.v |= ~((v <= most) & (v >= -most)); /* a NaN is neither */
+		}
+		for (; p < k; p++)
+			all &= x[p] <= (T)MR_C_SMALL && x[p] >= -(T)MR_C_SMALL;
+	}
+	mr_u64 any = 0;
+	for (unsigned w = 0; w < VB / 8; w++)
+		any |= large.w[w];
+	return all && !any;
+}
+#endif
+
+/* One row alone takes four vectors of columns at a time, or each step of k
+ * would wait for the one before. */
+static inline mr_i64 PASTE(small_row, NAME)(mr_i64 n, mr_i64 k, const T *x, mr_i64 xk, const T *y, mr_i64 yk, T *c)
+{
+	mr_i64 j = 0;
+	for (; j + 4 * L <= n; j += 4 * L) {
+		V total[4] = {{0}};
+		for (mr_i64 p = 0; p < k;) {
+			const mr_i64 end = k - p > MR_CK ? p + MR_CK : k;
+			V s[4] = {{0}};
+			for (; p < end; p++) {
+				const V a = x[p * xk] - (V){0};
+#pragma GCC unroll 4
+				for (int v = 0; v < 4; v++)
+					FMA(s[v], a, *(const V *)(y + p * yk + j + v * L));
+			}
+#pragma GCC unroll 4
+			for (int v = 0; v < 4; v++)
+				total[v] += s[v];
+		}
+#pragma GCC unroll 4
+		for (int v = 0; v < 4; v++)
+			*(V *)(c + j + v * L) = total[v];
+	}
+	return j;
+}
+
 /* Columns from j on in vectors of type VT, four rows at a time. */
 #define SMALL_COLUMNS(VT) \
 	for (; j + (mr_i64)(sizeof(VT) / sizeof(T)) <= n; j += sizeof(VT) / sizeof(T)) { \
@@ -177,6 +288,8 @@ static void PASTE(small, NAME)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x0, mr_
 	T *c = c0;
 	mr_i64 j = 0;
 	if (yj == 1) {
+		if (m == 1)
+			j = PASTE(small_row, NAME)(n, k, x, xk, y, yk, c);
 		SMALL_COLUMNS(V)
 #if VB > 32
 		SMALL_COLUMNS(PASTE(half, NAME))
@@ -209,3 +322,4 @@ static void PASTE(small, NAME)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x0, mr_
 #undef FMA1
 #undef SPREAD
 #undef SQUARE
+#undef FINITE

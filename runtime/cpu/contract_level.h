@@ -102,6 +102,7 @@ static inline __attribute__((always_inline)) void square64(void *dst, mr_i64 ldd
 #define FMA C_FMA_F32
 #define FMA1 C_FMA1_F32
 #define SPREAD C_SPREAD_F32
+#define FINITE
 #if MR_C_SQUARES
 #define SQUARE square32
 #endif
@@ -112,6 +113,7 @@ static inline __attribute__((always_inline)) void square64(void *dst, mr_i64 ldd
 #define FMA C_FMA_F64
 #define FMA1 C_FMA1_F64
 #define SPREAD C_SPREAD_F64
+#define FINITE
 #if MR_C_SQUARES
 #define SQUARE square64
 #endif
@@ -151,10 +153,10 @@ static inline __attribute__((always_inline)) void square64(void *dst, mr_i64 ldd
 #endif
 #include "contract_kernel.h"
 
-#define KERNELS(T, name) { sizeof(T), VB / sizeof(T), 2 * VB / sizeof(T), MRMAX, tile##name, transpose##name, gather##name, small##name }
+#define KERNELS(T, name, finite, unmasked, small_all) { sizeof(T), VB / sizeof(T), 2 * VB / sizeof(T), MRMAX, tile##name, transpose##name, gather##name, extent##name, finite, unmasked, small_all, small##name }
 
 const mr_kernels MR_C_LEVEL[MR_C_TYPES] = {
-	[MR_C_F32] = KERNELS(float, _f32), [MR_C_F64] = KERNELS(double, _f64),
-	[MR_C_I8] = KERNELS(mr_u8, _i8),   [MR_C_I16] = KERNELS(mr_u16, _i16),
-	[MR_C_I32] = KERNELS(mr_u32, _i32), [MR_C_I64] = KERNELS(mr_u64, _i64),
+	[MR_C_F32] = KERNELS(float, _f32, finite_f32, unmasked_f32, small_all_f32), [MR_C_F64] = KERNELS(double, _f64, finite_f64, unmasked_f64, small_all_f64),
+	[MR_C_I8] = KERNELS(mr_u8, _i8, 0, 0, 0),   [MR_C_I16] = KERNELS(mr_u16, _i16, 0, 0, 0),
+	[MR_C_I32] = KERNELS(mr_u32, _i32, 0, 0, 0), [MR_C_I64] = KERNELS(mr_u64, _i64, 0, 0, 0),
 };

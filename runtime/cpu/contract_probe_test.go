@@ -57,3 +57,45 @@ func TestProbeContraction(t *testing.T) {
 		t.Log(err)
 	}
 }
+
+// TestContractProbeDigests holds the digests to the oracle. Rows and columns
+// repeat after twelve, so few results need it.
+func TestContractProbeDigests(t *testing.T) {
+	for i := range contractProbes {
+		p := &contractProbes[i]
+		values := p.values()
+		operand := func(i, q int64) uint64 {
+			if v := p.at(&values, i, q); p.dt == ir.Float32 {
+				return uint64(math.Float32bits(float32(v)))
+			} else {
+				return math.Float64bits(v)
+			}
+		}
+		var want [12][12]uint64
+		for i := range min(p.m, 12) {
+			for j := range min(p.n, 12) {
+				fold := ir.NewFold(ir.Dot, p.dt)
+				for q := range p.k {
+					fold.AddPair(operand(i, q), operand(j, q))
+				}
+				want[i][j] = fold.Result()
+				nan := uint64(math.Float32bits(float32(math.NaN())))
+				if p.dt == ir.Float64 {
+					nan = math.Float64bits(math.NaN())
+				}
+				if sameBits(p.dt, want[i][j], nan) {
+					t.Fatalf("%v over %d: a result is NaN", p.dt, p.k)
+				}
+			}
+		}
+		h := newDigest()
+		for i := range p.m {
+			for j := range p.n {
+				h.add(want[i%12][j%12])
+			}
+		}
+		if p.digest != uint64(h) {
+			t.Errorf("%v, %d×%d over %d: digest %#x, the oracle has %#x", p.dt, p.m, p.n, p.k, p.digest, uint64(h))
+		}
+	}
+}

@@ -166,6 +166,7 @@ var dotSizes = []map[string]int64{
 func TestDotKernels(t *testing.T) {
 	for name, text := range dotKernels {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k, ds := rowKernel(t, text), everyDevice(t)
 			for _, c := range dotCases {
 				if !thorough && name != "around" && c.name > "c" {
@@ -200,6 +201,7 @@ func TestDotLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the oracle takes its time")
 	}
+	t.Parallel()
 	for _, name := range []string{"plain", "around", "half"} {
 		k, ds := rowKernel(t, dotKernels[name]), everyDevice(t)
 		for _, size := range []map[string]int64{{"i": 50, "j": 130, "k": 300, "b": 2}, {"i": 7, "j": 600, "k": 70, "b": 1}, {"i": 300, "j": 3, "k": 270, "b": 1}} {

@@ -184,6 +184,12 @@ func contractLayout(s *side, how int, n, k int64) int64 {
 // byte of the output, gaps between rows included.
 func checkContraction(t *testing.T, all map[string]contractor, rng *rand.Rand, dt ir.DType, m, n, k int64) {
 	t.Helper()
+	checkContractionOf(t, all, rng, dt, m, n, k, func(*contraction, []byte, []byte) {})
+}
+
+// checkContractionOf does it for operands that edit has changed.
+func checkContractionOf(t *testing.T, all map[string]contractor, rng *rand.Rand, dt ir.DType, m, n, k int64, edit func(c *contraction, x, y []byte)) {
+	t.Helper()
 	c := &contraction{m: m, n: n, k: k, dt: dt, threads: rng.IntN(5)}
 	for range rng.IntN(3) {
 		c.dims = append(c.dims, int64(1+rng.IntN(3)))
@@ -201,6 +207,7 @@ func checkContraction(t *testing.T, all map[string]contractor, rng *rand.Rand, d
 	}
 	wild := rng.IntN(3) == 0
 	x, y := contractValues(rng, dt, nx, wild), contractValues(rng, dt, ny, wild)
+	edit(c, x, y)
 	blank := make([]byte, (no+1)*int64(dt.Size()))
 	for i := range blank {
 		blank[i] = 0xa5
@@ -253,6 +260,7 @@ func TestContract(t *testing.T) {
 // TestContractLarge has enough rows, columns and blocks for every way to share
 // the work out: panels packed for all threads, strips kept, tiles of one thread.
 func TestContractLarge(t *testing.T) {
+	t.Parallel()
 	all := contractors(t, 4)
 	rng := rand.New(rand.NewPCG(12, 1))
 	shapes := [][3]int64{{700, 70, 40}, {40, 1100, 30}, {60, 40, 1030}, {300, 150, 258}, {14, 700, 300}, {16, 600, 513}, {520, 8, 520}, {257, 130, 64}}
@@ -263,6 +271,55 @@ func TestContractLarge(t *testing.T) {
 		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Uint16} {
 			for range 3 {
 				checkContraction(t, all, rng, dt, s[0], s[1], s[2])
+			}
+		}
+	}
+}
+
+// TestContractZeros has rows of x that begin and end with zeros of either sign,
+// whole rows of them too, so that chains may leave them out: where y has no
+// infinity and no NaN there, which 0 times makes NaN.
+func TestContractZeros(t *testing.T) {
+	all := contractors(t, 3)
+	rng := rand.New(rand.NewPCG(14, 1))
+	shapes := [][3]int64{{40, 70, 600}, {3, 40, 300}, {90, 33, 257}, {30, 200, 64}, {200, 64, 300}, {64, 5, 512}}
+	if testing.Short() {
+		shapes = shapes[:2]
+	}
+	for _, s := range shapes {
+		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int8, ir.Uint32} {
+			for round := range 4 {
+				edges := func(i int64) (from, to int64) {
+					switch round {
+					case 0: // as under a causal mask
+						return 0, min(i*s[2]/s[0]+1, s[2])
+					case 1: // a band
+						return max(i*s[2]/s[0]-40, 0), min(i*s[2]/s[0]+40, s[2])
+					case 2: // as under padding
+						return 0, s[2] / 2
+					}
+					return s[2] / 3, s[2] / 3
+				}
+				checkContractionOf(t, all, rng, dt, s[0], s[1], s[2], func(c *contraction, x, y []byte) {
+					for b := range c.batches() {
+						for i := range c.m {
+							from, to := edges(i)
+							for p := range c.k {
+								if from <= p && p < to {
+									continue
+								}
+								zero := uint64(0)
+								if (dt == ir.Float32 || dt == ir.Float64) && rng.IntN(2) == 0 {
+									zero = 1 << (8*dt.Size() - 1)
+								}
+								putElement(x, c.offset(c.x.batch, b)+i*c.x.stride+p*c.x.kstride, dt.Size(), zero)
+							}
+						}
+					}
+					if at := rng.IntN(3 * len(y)); dt == ir.Float32 && at+8 < len(y) { // one is enough
+						putElement(y, int64(at/4), 4, uint64(math.Float32bits(float32(math.Inf(1)))))
+					}
+				})
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/fault"
@@ -43,6 +44,12 @@ type executor interface {
 	run(list []ready) error
 	// copyBytes copies on all threads. Calls overlap neither each other nor run.
 	copyBytes(dst, src []byte)
+	// refused is how many threads there should be and are not: the system did
+	// not start them. It may be called at any time.
+	refused() int
+	// rouse wakes threads that sleep: run is about to be called with work for
+	// several. It may be called at any time.
+	rouse()
 	close()
 }
 
@@ -53,12 +60,23 @@ type device struct {
 	mem   *memory
 	exec  executor
 	comp  *compiler // nil where nothing is compiled
+	notes *notes    // nil where nobody keeps them
+
+	expected expected
+
 	count counters
+	// From these sizes on results are stored past the caches (0: what lastCache
+	// says), and rows of the next tile asked for.
+	streamBytes, lookBytes int64
+	changes                atomic.Uint64 // see Changes
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
-	runMu  sync.Mutex // one call into exec, or chain, at a time
-	solos  []*solo    // of chains
+	fewer  atomic.Bool // threads than there should be: it was told
+	runMu  sync.Mutex  // one call into exec, or chain, at a time
+	solos  []*solo     // of chains
+
+	contracts sync.Once // that contractions are prepared for
 
 	buildMu  sync.Mutex
 	programs map[uint64][]*program
@@ -71,7 +89,8 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	d := &device{cfg: c, programs: map[uint64][]*program{}}
+	d := &device{cfg: c, programs: map[uint64][]*program{}, lookBytes: 8 * tileBytes}
+	d.expected.init(d)
 	d.report(prepareTier0())
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)
@@ -82,6 +101,10 @@ func open(c runtime.Config) (*device, error) {
 	if c.Compile != runtime.CompileOff && c.Tier >= 0 {
 		d.comp = newCompiler(d)
 	}
+	if c.Tier >= 0 {
+		d.notes = newNotes(c.Cache)
+	}
+	d.openShipped()
 	return d, nil
 }
 
@@ -116,10 +139,11 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	key, text := k.Key(), k.String()
 	for _, p := range d.programs[key] {
 		if p.text == text {
+			p.forgotten.Store(false)
 			return p, nil
 		}
 	}
-	p, err := newProgram(d, k, text)
+	p, err := newProgram(d, k, key, text)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
@@ -127,8 +151,22 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	return p, nil
 }
 
+// Forget drops compiles that are queued for a program. Where runs wait for the
+// compiler there are none.
+func (d *device) Forget(prog runtime.Program) {
+	p, ok := prog.(*program)
+	if !ok || p.dev != d || d.comp == nil || d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0 {
+		return
+	}
+	p.forgotten.Store(true)
+	d.comp.forget(p)
+}
+
 // Run runs launches in order and returns when they are done.
 func (d *device) Run(list []runtime.Launch) error {
+	if runtime.HasChains(list) { // which come back here for what is between them
+		return runtime.EachChain(list, d.Run, d.runChain)
+	}
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -136,11 +174,21 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
 	}
-	if runtime.HasChains(list) {
-		return d.runChains(list)
+	if d.worthThreads(list) {
+		d.exec.rouse()
 	}
-	var few [4]ready
-	todo := few[:0]
+	room := readies.Get().(*[]ready)
+	todo := (*room)[:0]
+	defer func() {
+		for i := range todo {
+			if o := todo[i].dot; o != nil {
+				dotOrders.Put(o)
+			}
+		}
+		clear(todo)
+		*room = todo
+		readies.Put(room)
+	}()
 	for i := range list {
 		r, err := d.prepare(&list[i])
 		if err != nil {
@@ -156,7 +204,19 @@ func (d *device) Run(list []runtime.Launch) error {
 	err := d.exec.run(todo)
 	d.runMu.Unlock()
 	d.mem.end()
+	d.tellThreads()
 	return err
+}
+
+// readies are lists of launches that Run uses again.
+var readies = sync.Pool{New: func() any { return new([]ready) }}
+
+// tellThreads counts, once, that there are fewer threads than there should be.
+func (d *device) tellThreads() {
+	if n := d.exec.refused(); n > 0 && !d.fewer.Swap(true) {
+		d.count.fallbacks.Add(1)
+		d.report(fmt.Errorf("cpu: the system refuses %d of %d threads", n, d.cfg.Threads))
+	}
 }
 
 // Wait waits for compiles where background is true; everything else a device
@@ -167,24 +227,38 @@ func (d *device) Wait(background bool) error {
 	}
 	comp := d.comp
 	d.life.RUnlock()
+	if background {
+		d.expected.wait()
+	}
 	if background && comp != nil {
 		comp.wait()
 	}
+	if background {
+		d.notes.wait()
+	}
 	return nil
+}
+
+// Quit ends a compiler that runs and waits for it. What is not compiled by now
+// will not be.
+func (d *device) Quit() {
+	if d.comp != nil {
+		d.comp.stop()
+	}
 }
 
 // Close ends and waits for a compiler that runs, and gives all memory back.
 // Buffers must not be used any more.
 func (d *device) Close() error {
-	if d.comp != nil {
-		d.comp.stop() // before the lock: a Run may be waiting for a compile
-	}
+	d.Quit() // before the lock: a Run may be waiting for a compile
+	d.expected.stop()
 	d.life.Lock()
 	defer d.life.Unlock()
 	if d.closed {
 		return nil
 	}
 	d.closed = true
+	d.notes.wait()
 	d.exec.close()
 	for _, s := range d.solos {
 		s.exec.close()
@@ -201,6 +275,15 @@ func (d *device) Close() error {
 	return nil
 }
 
+// prepareContractions probes them, with the first that comes, and tells what is
+// wrong: then they run slower.
+func (d *device) prepareContractions() {
+	if _, err := contractLevel(); err != nil {
+		d.count.fallbacks.Add(1)
+		d.report(err)
+	}
+}
+
 // report passes on a fault that was survived.
 func (d *device) report(err error) {
 	if d.cfg.OnError != nil && err != nil {
@@ -208,8 +291,10 @@ func (d *device) report(err error) {
 	}
 }
 
-// capsOf describes the device. Bandwidth and costs are those of a current
-// server core, scaled by threads; autotune measures where it matters.
+// capsOf describes the device. Bandwidth and costs are those of two current
+// server cores, however many there are: plans depend on them, and one that was
+// made on one machine is to be found on the next. What decides most is the cost
+// of an operation against that of memory, and both fall with every core.
 func capsOf(threads int) runtime.Caps {
 	c := runtime.Caps{
 		Name:        "cpu",
@@ -221,9 +306,9 @@ func capsOf(threads int) runtime.Caps {
 		MaxScalars:  64,
 		MaxBody:     1 << 12,
 		MaxBuffer:   1 << 46,
-		Bandwidth:   min(float64(10e9*float64(threads)), 40e9),
+		Bandwidth:   20e9,
 		LaunchCost:  1e-6,
-		OpCost:      0.1e-9 / float64(threads),
+		OpCost:      0.05e-9,
 	}
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 		c.ElemSize[dt] = dt.Size()

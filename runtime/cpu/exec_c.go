@@ -3,7 +3,6 @@
 package cpu
 
 /*
-#cgo CFLAGS: -O3 -std=c11 -fno-strict-aliasing
 #cgo LDFLAGS: -lm -lpthread
 #include <stdlib.h>
 #include "fold.h"
@@ -13,6 +12,7 @@ import "C"
 
 import (
 	"errors"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -23,28 +23,45 @@ const maxReduces = C.MR_MAX_REDUCES
 
 // cExecutor hands lists of launches to the C walker, one call per list.
 type cExecutor struct {
-	pool *C.mr_pool
+	pool   *C.mr_pool
+	absent *int32 // threads the system refused, in C memory
+	asleep *int32 // threads that sleep, in C memory
 	// Launches are written to C memory: Go memory that holds pointers must not
 	// be passed. The memory is used again by the next call.
 	arena arena
+	kept  keptSides
 	slow  *goExecutor // for programs whose tier 0 has no C functions here
 }
 
 func newExecutor(threads int) (executor, error) {
 	pool := C.mr_pool_open(C.int(threads))
 	if pool == nil {
-		return nil, errors.New("cpu: the system refuses threads")
+		return nil, errors.New("cpu: no memory for a pool of threads")
 	}
 	if level, _ := nativeLevel(); level >= 0 {
-		C.mr_folds_use(C.int(level))
+		useFolds(level)
 	}
-	return &cExecutor{pool: pool, slow: newGoExecutor(threads)}, nil
+	absent := (*int32)(unsafe.Pointer(C.mr_pool_refused(pool)))
+	asleep := (*int32)(unsafe.Pointer(C.mr_pool_sleeping(pool)))
+	return &cExecutor{pool: pool, absent: absent, asleep: asleep, slow: newGoExecutor(threads)}, nil
 }
+
+// useFolds chooses the ISA level of folds, one that this processor has.
+func useFolds(level int) { C.mr_folds_use(C.int(level)) }
 
 func (e *cExecutor) close() {
 	C.mr_pool_close(e.pool)
 	C.free(e.arena.base)
+	e.kept.free()
 	e.slow.close()
+}
+
+func (e *cExecutor) refused() int { return int(atomic.LoadInt32(e.absent)) }
+
+func (e *cExecutor) rouse() {
+	if atomic.LoadInt32(e.asleep) > 0 {
+		C.mr_pool_rouse(e.pool)
+	}
 }
 
 func (e *cExecutor) copyBytes(dst, src []byte) {
@@ -78,6 +95,11 @@ func native(r *ready) bool {
 	if level, _ := nativeLevel(); r.p.hasRows && level < 0 {
 		return false
 	}
+	if r.dot != nil {
+		if level, _ := contractLevel(); level < 0 {
+			return false
+		}
+	}
 	return r.code != nil || !r.sched.refused()
 }
 
@@ -107,9 +129,9 @@ func (e *cExecutor) runNative(list []ready) error {
 func launchBytes(r *ready) uintptr {
 	plan := r.plan()
 	n := unsafe.Sizeof(C.mr_fault{}) + uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) + uintptr(len(r.l.Scalars))*8 +
-		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{}) + dotBytes(r)
+		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{}) + uintptr(len(r.l.Args))*8 + dotBytes(r) + unsafe.Sizeof(C.mr_scatter{})
 	for i := range plan.Phases {
-		n += uintptr(len(plan.Phases[i].Reduces)) * unsafe.Sizeof(C.mr_reduce{})
+		n += uintptr(len(plan.Phases[i].Reduces))*unsafe.Sizeof(C.mr_reduce{}) + uintptr(len(plan.Phases[i].Stores))*unsafe.Sizeof(C.struct_mr_stored{})
 	}
 	for i := range r.l.Args {
 		for j := range r.l.Args[i].Stages {
@@ -155,6 +177,9 @@ func (e *cExecutor) write(c *C.mr_launch, r *ready) {
 	if r.dot != nil {
 		e.dot(c, r)
 	}
+	if r.scatter != nil {
+		e.scatter(c, r)
+	}
 }
 
 func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
@@ -164,16 +189,30 @@ func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
 		temps[i] = C.mr_temp{size: C.mr_i32(t.DT.Size()), row: flag(t.Row)}
 	}
 	c.temps = unsafe.SliceData(temps)
+	look := r.lookPhase()
+	if look >= 0 {
+		ahead := arenaSlice[C.mr_i64](&e.arena, len(r.l.Args))
+		for i := range ahead {
+			ahead[i] = C.mr_i64(r.ahead(i))
+		}
+		c.ahead = unsafe.SliceData(ahead)
+	}
 	phases := arenaSlice[C.mr_phase](&e.arena, len(plan.Phases))
 	for i := range phases {
 		ph := &plan.Phases[i]
 		phases[i] = C.mr_phase{row: C.mr_i64(flag(ph.Level == codegen.Row)), stores: C.mr_i64(len(ph.Stores)), nreduce: C.mr_i64(len(ph.Reduces))}
+		if i == look {
+			phases[i].look = 1
+		}
+		if r.even(ph) {
+			e.even(&phases[i], ph)
+		}
 		if r.code != nil {
 			phases[i].eval = C.mr_eval(r.code.funcs[i])
 		} else {
-			eval, code := r.sched.tier0[i].entry()
+			eval, code := r.blocks[i].entry()
 			phases[i].eval, phases[i].code = C.mr_eval(eval), code
-			phases[i].scratch = C.mr_i64(r.sched.tier0[i].scratch())
+			phases[i].scratch = C.mr_i64(r.blocks[i].scratch())
 		}
 		reduces := arenaSlice[C.mr_reduce](&e.arena, len(ph.Reduces))
 		for j := range reduces {
@@ -183,6 +222,16 @@ func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
 		phases[i].reduces = unsafe.SliceData(reduces)
 	}
 	c.phases = unsafe.SliceData(phases)
+	c.tails = (*C.mr_i64)(r.tails.at)
+}
+
+// even tells what a phase stores, to be repeated in a row's tail.
+func (e *cExecutor) even(to *C.mr_phase, ph *codegen.Phase) {
+	stored := arenaSlice[C.struct_mr_stored](&e.arena, len(ph.Stores))
+	for j, s := range ph.Stores {
+		stored[j] = C.struct_mr_stored{operand: C.mr_i32(s.Operand), size: C.mr_i32(ph.Operands[s.Operand].DT.Size())}
+	}
+	to.even, to.stored = 1, unsafe.SliceData(stored)
 }
 
 // cRowOps are row ops as C knows them: a scan is that of a fold's op.
@@ -215,8 +264,8 @@ func flag(x bool) C.mr_i32 {
 func (e *cExecutor) operand(o *C.mr_operand, r *ready, i int) {
 	a := &r.l.Args[i]
 	*o = C.mr_operand{offset: C.mr_i64(a.Offset), guard: C.mr_u32(r.guard(i)), nstages: C.mr_i32(len(a.Stages)),
-		istride: C.mr_i64(a.IndexStride), isize: C.mr_i64(a.IndexSize)}
-	if r.p.rows.Operands[i].Kind != codegen.Index {
+		istride: C.mr_i64(a.IndexStride), isize: C.mr_i64(a.IndexSize), stream: C.mr_i64(flag(r.streams(i)))}
+	if r.p.kernel.Operands[i].Kind != codegen.Index {
 		o.base = (*C.char)(a.Buf.(*buffer).p)
 	}
 	for d := range r.l.Rank {

@@ -30,13 +30,13 @@ func newGoExecutor(threads int) *goExecutor {
 
 func (e *goExecutor) close() {}
 
+func (e *goExecutor) refused() int { return 0 }
+
+func (e *goExecutor) rouse() {} // goroutines are started, not woken
+
 func (e *goExecutor) copyBytes(dst, src []byte) {
 	e.split(e.threads, int64(len(src)), 1<<20, func(begin, end int64) { copy(dst[begin:end], src[begin:end]) })
 }
-
-// A goroutine is worth this many bytes of work: handing work over costs about
-// a microsecond, and the interpreter moves about a byte in a nanosecond.
-const goThreadBytes = 64 << 10
 
 func (e *goExecutor) run(list []ready) error {
 	for i := range list {
@@ -47,6 +47,8 @@ func (e *goExecutor) run(list []ready) error {
 		switch {
 		case r.dot != nil:
 			e.dot(&r)
+		case r.scatter != nil:
+			e.scatter(&r)
 		case r.p.hasRows:
 			r.mode = modeRows
 			e.rows(&r)
@@ -62,10 +64,10 @@ func (e *goExecutor) run(list []ready) error {
 
 func (e *goExecutor) elementwise(r *ready) {
 	a := argsOf(r)
-	threads := int(min(r.total*r.p.perItem/goThreadBytes+1, int64(e.threads)))
+	threads := min(int(r.threads), e.threads)
 	grain := (r.total/int64(threads)/4 + groupLen) / 1024 * 1024
 	e.split(threads, r.total, max(grain, 1024), func(begin, end int64) {
-		e.with(r, func(w *workspace) { w.eval(r.sched.tier0[0], &a, begin, end) })
+		e.with(r, func(w *workspace) { w.eval(r.blocks[0], &a, begin, end) })
 	})
 }
 
@@ -99,7 +101,7 @@ func (e *goExecutor) split(threads int, total, grain int64, f func(begin, end in
 func (e *goExecutor) with(r *ready, f func(w *workspace)) {
 	w := e.free.Get().(*workspace)
 	n := 0
-	for _, t := range r.sched.tier0 {
+	for _, t := range r.blocks {
 		n = max(n, int(t.scratch()))
 	}
 	if len(w.scratch) < n {
@@ -137,7 +139,7 @@ func argsOf(r *ready) args {
 		from, o := &l.Args[i], &a.ops[i]
 		o.istride, o.isize = from.IndexStride, from.IndexSize
 		o.offset, o.stages, o.guard = from.Offset, from.Stages, r.guard(i)
-		if r.p.rows.Operands[i].Kind != codegen.Index {
+		if r.p.kernel.Operands[i].Kind != codegen.Index {
 			o.base = from.Buf.(*buffer).p
 		}
 		for d := range l.Rank {

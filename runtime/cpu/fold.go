@@ -27,6 +27,9 @@ type rowDType struct {
 	result func(op ir.Op, total folded) uint64
 	// scan writes the results of a row of n elements to out.
 	scan func(op ir.Op, out, values unsafe.Pointer, n int64)
+	// into joins values to elements of base, value k to the one at[k] from it, in
+	// order; to none where at[k] is negative.
+	into func(how ir.Combine, base unsafe.Pointer, at []int64, values unsafe.Pointer)
 	// sort gives the order of a row of n elements.
 	sort func(values unsafe.Pointer, n int64, descending bool) []int64
 }
@@ -84,8 +87,11 @@ func smaller[T computing](a, b T) T                 { return min(a, b) }
 func elements[T any](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p), n) }
 
 // joinOf is how a row op joins two elements.
-func joinOf[T computing](op ir.Op) func(a, b T) T {
-	switch op.Info().Combine {
+func joinOf[T computing](op ir.Op) func(a, b T) T { return joinBy[T](op.Info().Combine) }
+
+// joinBy is an op on two elements that folds, scans or scatters join them by.
+func joinBy[T computing](op ir.Op) func(a, b T) T {
+	switch op {
 	case ir.Add:
 		return plus[T]
 	case ir.Mul:
@@ -164,6 +170,19 @@ func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) 
 					joined = join(offset, running)
 				}
 				to[i] = narrow(joined)
+			}
+		},
+		into: func(how ir.Combine, base unsafe.Pointer, at []int64, values unsafe.Pointer) {
+			join := joinBy[T](how.Op())
+			for k, x := range elements[E](values, int64(len(at))) {
+				if at[k] < 0 {
+					continue
+				}
+				to := (*E)(unsafe.Add(base, at[k]*int64(unsafe.Sizeof(x))))
+				if how != ir.CombineSet {
+					x = narrow(join(widen(*to), widen(x)))
+				}
+				*to = x
 			}
 		},
 		sort: func(values unsafe.Pointer, n int64, descending bool) []int64 {

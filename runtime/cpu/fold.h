@@ -35,6 +35,13 @@ typedef struct mr_folder {
 	/* Scans elements r to r+m-1 of n columns that lie densely. run and offset
 	 * hold a value per column between calls. */
 	void (*scan)(void *out, const void *values, void *run, void *offset, mr_i64 r, mr_i64 m, mr_i64 n);
+	/* Folds n columns of at most as many elements as there are lanes, m, at
+	 * once: each lane is an element, so there is nothing to accumulate. NULL
+	 * where accumulators are no numbers. */
+	void (*few)(void *out, const void *values, mr_i64 m, mr_i64 n, mr_i64 ld);
+	/* Joins n values to elements of base: value k to the one at[k] + k*step from
+	 * it, to none where at[k] is negative. */
+	void (*into)(void *base, const mr_i64 *at, mr_i64 step, const void *values, mr_i64 n);
 } mr_folder;
 
 /* A dtype: what computes it, and how it gets there and back; NULL where it

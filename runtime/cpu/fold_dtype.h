@@ -4,6 +4,7 @@
  *   LEAST, GREATEST     that no element is below or above
  *   ZERO                that a sum starts with
  *   PLUS, TIMES, LARGER, SMALLER (a, b)
+ *   S                   type of the images that compare as integers, where there are any
  *   SORT_KEY(x)         unsigned, in the order of sorts
  *   LAST(x)             elements that come last either way */
 
@@ -24,10 +25,22 @@ static void PASTE(result, D, number)(void *out, mr_i64 size, const void *total, 
 #define OP max
 #define START LEAST
 #define COMBINE LARGER
+#ifdef S
+#define L S
+#define IMAGE(x) PASTE(above, D, image)(x)
+#define JOIN INT_LARGER
+#define ELEMENT(a) PASTE(above, D, element)(a)
+#endif
 #include "fold_op.h"
 #define OP min
 #define START GREATEST
 #define COMBINE SMALLER
+#ifdef S
+#define L S
+#define IMAGE(x) PASTE(below, D, image)(x)
+#define JOIN INT_SMALLER
+#define ELEMENT(a) PASTE(below, D, element)(a)
+#endif
 #include "fold_op.h"
 #define OP argmax
 #define KEY(x) (LAST(x) ? (U)~(U)0 : SORT_KEY(x))
@@ -39,6 +52,7 @@ static void PASTE(result, D, number)(void *out, mr_i64 size, const void *total, 
 #undef D
 #undef T
 #undef U
+#undef S
 #undef LEAST
 #undef GREATEST
 #undef ZERO

@@ -12,6 +12,11 @@
 #define MR_AHEAD 8
 #define MR_PIECE 8192 /* longer ones it does foresee */
 
+/* Bytes of a row of the columns that are folded together where they are of few
+ * elements, and of those between two looks ahead. */
+#define MR_FEW 8192
+#define MR_RUN 512
+
 static inline void ahead(const void *p, mr_i64 bytes)
 {
 	for (mr_i64 b = 0; b < bytes; b += 64)
@@ -33,6 +38,28 @@ EXTREMUM(larger_f32, float, mr_u32, >, &)
 EXTREMUM(larger_f64, double, mr_u64, >, &)
 EXTREMUM(smaller_f32, float, mr_u32, <, |)
 EXTREMUM(smaller_f64, double, mr_u64, <, |)
+
+/* Images of floats, integers in the order that the extremum above is one of:
+ * shifted around so that all NaN are above infinity, or below it. An integer
+ * comparison is one instruction. There are none of float64: compiling those for
+ * AVX2, GCC 12 loses lanes. */
+#define FLOAT_IMAGE(SIDE, D, F, S, WIDTH, SHIFT)                                   \
+	static inline S SIDE##_##D##_image(F a)                                    \
+	{                                                                          \
+		union { F f; S i; mr_u##WIDTH u; } x = {a};                        \
+		x.u ^= (mr_u##WIDTH)(x.i >> (WIDTH - 1)) >> 1;                     \
+		x.u += (mr_u##WIDTH)(SHIFT);                                       \
+		return x.i;                                                        \
+	}                                                                          \
+	static inline F SIDE##_##D##_element(S a)                                  \
+	{                                                                          \
+		union { S i; mr_u##WIDTH u; F f; } x = {a};                        \
+		x.u -= (mr_u##WIDTH)(SHIFT);                                       \
+		x.u ^= (mr_u##WIDTH)(x.i >> (WIDTH - 1)) >> 1;                     \
+		return x.f;                                                        \
+	}
+FLOAT_IMAGE(above, f32, float, mr_i32, 32, -0x7fffff)
+FLOAT_IMAGE(below, f32, float, mr_i32, 32, 0x7fffff)
 
 /* Negative floats sort by the complement of their bits. */
 #define FLOAT_KEY(NAME, F, BITS, SIGNED, WIDTH)                    \
@@ -130,6 +157,7 @@ FLOAT_KEY(key_f64, double, mr_u64, mr_i64, 64)
 #define D f32
 #define T float
 #define U mr_u32
+#define S mr_i32
 #define LEAST (-(float)INFINITY)
 #define GREATEST ((float)INFINITY)
 #define ZERO (-0.0f)
@@ -217,8 +245,8 @@ CONVERSIONS(u16, mr_u16, mr_i32, , )
 CONVERSIONS(f16, mr_u16, float, half_to_float, float_to_half)
 CONVERSIONS(bf16, mr_u16, float, bfloat_to_float, float_to_bfloat)
 
-#define FOLD(T, D, OP) {sizeof(T), MR_LANES, start_##D##_##OP, add_##D##_##OP, finish_##D##_##OP, combine_##D##_##OP, result_##D##_number, scan_##D##_##OP}
-#define ARG(T, D, OP) {16, 1, start_##D##_##OP, add_##D##_##OP, finish_##D##_##OP, combine_##D##_##OP, result_##D##_##OP, 0}
+#define FOLD(T, D, OP) {sizeof(T), MR_LANES, start_##D##_##OP, add_##D##_##OP, finish_##D##_##OP, combine_##D##_##OP, result_##D##_number, scan_##D##_##OP, few_##D##_##OP, into_##D##_##OP}
+#define ARG(T, D, OP) {16, 1, start_##D##_##OP, add_##D##_##OP, finish_##D##_##OP, combine_##D##_##OP, result_##D##_##OP, 0, 0}
 #define FOLDS(OP) {                                                                                       \
 	[MR_BOOL] = FOLD(mr_u8, u8, OP), [MR_U8] = FOLD(mr_u8, u8, OP), [MR_I32] = FOLD(mr_i32, i32, OP), \
 	[MR_I64] = FOLD(mr_i64, i64, OP), [MR_U32] = FOLD(mr_u32, u32, OP),                               \

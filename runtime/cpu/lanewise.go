@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"fmt"
-
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -19,6 +17,8 @@ func lanewise(k *codegen.Kernel) (only []bool, faults bool) {
 		case in.Op == ir.LoadAt:
 			only[uint32(in.Imm)] = true
 			faults = faults || codegen.ModeOf(in) == ir.IndexError
+		case in.Op == ir.Scatter:
+			faults = faults || codegen.ModeOf(in) == ir.IndexError
 		case in.Op == ir.Load && in.Args[0] != ir.None:
 			only[in.Imm] = true
 		case in.Op == ir.Load:
@@ -33,8 +33,7 @@ func lanewise(k *codegen.Kernel) (only []bool, faults bool) {
 
 // outOfRange is the failure of a launch that met an index out of range.
 func (r *ready) outOfRange(operand int, index int64) error {
-	return &runtime.LaunchError{Index: r.index, Err: fmt.Errorf("%w: index %d, but the axis has %d elements",
-		ir.ErrIndex, index, r.l.Args[operand].IndexSize)}
+	return runtime.OutOfRange(r.index, index, r.l.Args[operand].IndexSize)
 }
 
 // faulted is the same for the Go executor.

@@ -61,6 +61,11 @@ const probeSymbol = "mr_probe"
 
 var errProbe = errors.New("the compiled object contracts, flushes denormals or rounds another way")
 
+// openError is an object that the dynamic linker did not take.
+type openError struct{ text string }
+
+func (e *openError) Error() string { return "dlopen: " + e.text }
+
 // load opens an object, has it probe its own arithmetic, and returns the
 // functions of the names given.
 func load(path string, names ...string) (handle unsafe.Pointer, funcs []unsafe.Pointer, err error) {
@@ -73,7 +78,7 @@ func load(path string, names ...string) (handle unsafe.Pointer, funcs []unsafe.P
 	defer C.free(unsafe.Pointer(name))
 	object := C.mr_open(name)
 	if object == nil {
-		return nil, nil, fmt.Errorf("dlopen: %s", C.GoString(C.dlerror()))
+		return nil, nil, &openError{C.GoString(C.dlerror())}
 	}
 	defer func() {
 		if err != nil {
@@ -84,8 +89,8 @@ func load(path string, names ...string) (handle unsafe.Pointer, funcs []unsafe.P
 	if err != nil {
 		return nil, nil, err
 	}
-	if C.mr_probe_call(probe) != 0 {
-		return nil, nil, errProbe
+	if err := probeObject(probe); err != nil {
+		return nil, nil, err
 	}
 	for _, name := range names {
 		f, err := symbol(object, name)
@@ -95,6 +100,14 @@ func load(path string, names ...string) (handle unsafe.Pointer, funcs []unsafe.P
 		funcs = append(funcs, f)
 	}
 	return object, funcs, nil
+}
+
+// probeObject calls the probe of an object.
+func probeObject(probe unsafe.Pointer) error {
+	if C.mr_probe_call(probe) != 0 {
+		return errProbe
+	}
+	return nil
 }
 
 func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {

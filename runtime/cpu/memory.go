@@ -255,8 +255,9 @@ func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte,
 		return nil
 	}
 	d.runMu.Lock()
-	defer d.runMu.Unlock()
 	d.exec.copyBytes(dst, src)
+	d.runMu.Unlock()
+	d.tellThreads()
 	return nil
 }
 
@@ -264,14 +265,8 @@ func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte,
 // says, it is more than any: allocation itself then finds the end.
 func physicalMemory() int64 {
 	limit := int64(1) << 46
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
-				if kb, err := strconv.ParseInt(f[1], 10, 64); err == nil {
-					limit = kb << 10
-				}
-			}
-		}
+	if n := installedMemory(); n > 0 {
+		limit = n
 	}
 	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {

@@ -12,6 +12,42 @@ void mr_row_phase(rowtile *t, const mr_phase *ph)
 	ph->eval(&t->rows, first, first + t->n);
 }
 
+/* Asks for what the next tile has in place of points [begin, end). GCC takes a
+ * function that does nothing else for one without effect, and drops calls. */
+static inline __attribute__((always_inline)) void look_ahead(const rowtile *t, mr_i64 begin, mr_i64 end)
+{
+	const mr_launch *l = t->x->l;
+	const mr_i64 shift = t->n * l->reduced;
+	if (end + shift > l->total)
+		return;
+	for (mr_i64 i = 0; i < l->nops; i++) {
+		const mr_operand *o = t->ops + i;
+		const mr_i64 size = l->ahead[i], to = (end + shift + o->offset) * size;
+		for (mr_i64 at = (begin + shift + o->offset) * size; at < to; at += 64)
+			__builtin_prefetch(o->base + at, 0, 2);
+	}
+}
+
+/* Evaluates points [begin, end) of a phase. Memory would stand still while a
+ * phase computes on what the one before left in a cache. */
+static void evaluate(rowtile *t, const mr_phase *ph, mr_i64 begin, mr_i64 end)
+{
+	if (!ph->look || !t->own) {
+		ph->eval(&t->points, begin, end);
+		return;
+	}
+	void *bufs[MR_MAX_REDUCES];
+	t->points.bufs = bufs;
+	for (mr_i64 p = begin; p < end; p += MR_LOOK) {
+		const mr_i64 to = end - p < MR_LOOK ? end : p + MR_LOOK;
+		for (mr_i64 k = 0; k < ph->nreduce; k++)
+			bufs[k] = (char *)t->bufs[k] + (p - begin) * mr_folds_used->dtype[ph->reduces[k].dt].size;
+		look_ahead(t, p, to);
+		ph->eval(&t->points, p, to);
+	}
+	t->points.bufs = t->bufs;
+}
+
 /* Where results of a strip's row number r go. */
 static char *result_at(const rowtile *t, const mr_reduce *r, mr_i64 strip, mr_i64 point)
 {
@@ -72,7 +108,7 @@ static const char *strip_start(const rowtile *t, const mr_reduce *r, const lying
 }
 
 /* Hands elements r to r+m-1 of a strip to reduce k. */
-static void take(rowtile *t, const mr_phase *ph, mr_i64 k, mr_i64 strip, const char *values, mr_i64 step, mr_i64 r, mr_i64 m)
+void mr_take(rowtile *t, const mr_phase *ph, mr_i64 k, mr_i64 strip, const char *values, mr_i64 step, mr_i64 r, mr_i64 m)
 {
 	const mr_reduce *red = ph->reduces + k;
 	const mr_dtype *dt = &mr_folds_used->dtype[red->dt];
@@ -120,7 +156,7 @@ static char *partial(const rowtile *t, mr_i64 k, mr_i64 block, mr_i64 strip)
 }
 
 /* The end of a block of a strip. */
-static void end_block(rowtile *t, const mr_phase *ph, mr_i64 strip, mr_i64 block, mr_i64 elements)
+void mr_end_block(rowtile *t, const mr_phase *ph, mr_i64 strip, mr_i64 block, mr_i64 elements)
 {
 	for (mr_i64 k = 0; k < ph->nreduce; k++) {
 		const mr_reduce *red = ph->reduces + k;
@@ -142,7 +178,7 @@ static void end_block(rowtile *t, const mr_phase *ph, mr_i64 strip, mr_i64 block
 	}
 }
 
-static void start(rowtile *t, const mr_phase *ph)
+void mr_start_block(rowtile *t, const mr_phase *ph)
 {
 	if (t->columns > 1)
 		return;
@@ -165,19 +201,35 @@ static void walk(rowtile *t, const mr_phase *ph, const lying *at, mr_i64 strip, 
 		lie[k] = strip_start(t, ph->reduces + k, at + k, strip);
 	for (mr_i64 b = from; b < to; b++) {
 		const mr_i64 first = b * MR_BLOCK, end = l->reduced - first < MR_BLOCK ? l->reduced : first + MR_BLOCK;
-		start(t, ph);
+		mr_start_block(t, ph);
 		for (mr_i64 r = first; r < end; r += step) {
 			const mr_i64 m = end - r < step ? end - r : step;
 			if (!at)
-				ph->eval(&t->points, base + r * n, base + (r + m) * n);
+				evaluate(t, ph, base + r * n, base + (r + m) * n);
 			for (mr_i64 k = 0; k < ph->nreduce; k++)
 				if (at)
-					take(t, ph, k, strip, lie[k] + r * at[k].step * mr_folds_used->dtype[ph->reduces[k].dt].size, at[k].step, r, m);
+					mr_take(t, ph, k, strip, lie[k] + r * at[k].step * mr_folds_used->dtype[ph->reduces[k].dt].size, at[k].step, r, m);
 				else
-					take(t, ph, k, strip, t->bufs[k], n, r, m);
+					mr_take(t, ph, k, strip, t->bufs[k], n, r, m);
 		}
-		end_block(t, ph, strip, b, end - first);
+		mr_end_block(t, ph, strip, b, end - first);
 	}
+}
+
+/* Columns so short that every element is a lane, straight from memory. */
+static int few(rowtile *t, const mr_phase *ph, const lying *at)
+{
+	const mr_i64 m = t->x->l->reduced;
+	if (m > MR_LANES || t->columns == 1)
+		return 0;
+	for (mr_i64 k = 0; k < ph->nreduce; k++)
+		if (!folds(ph->reduces + k) || !mr_folder_of(ph->reduces + k)->few)
+			return 0;
+	for (mr_i64 k = 0; k < ph->nreduce; k++) {
+		const mr_reduce *r = ph->reduces + k;
+		mr_folder_of(r)->few(result_at(t, r, 0, 0), strip_start(t, r, at + k, 0), m, t->columns, at[k].step);
+	}
+	return 1;
 }
 
 /* Rows so short that many fit a chunk: one evaluation serves many. */
@@ -186,12 +238,12 @@ static void short_rows(rowtile *t, const mr_phase *ph)
 	const mr_i64 len = t->x->l->reduced, step = MR_CHUNK / len;
 	for (mr_i64 s = 0; s < t->strips; s += step) {
 		const mr_i64 n = t->strips - s < step ? t->strips - s : step;
-		ph->eval(&t->points, (t->first + s) * len, (t->first + s + n) * len);
+		evaluate(t, ph, (t->first + s) * len, (t->first + s + n) * len);
 		for (mr_i64 j = 0; j < n; j++) {
-			start(t, ph);
+			mr_start_block(t, ph);
 			for (mr_i64 k = 0; k < ph->nreduce; k++)
-				take(t, ph, k, s + j, (char *)t->bufs[k] + j * len * mr_folds_used->dtype[ph->reduces[k].dt].size, 1, 0, len);
-			end_block(t, ph, s + j, 0, len);
+				mr_take(t, ph, k, s + j, (char *)t->bufs[k] + j * len * mr_folds_used->dtype[ph->reduces[k].dt].size, 1, 0, len);
+			mr_end_block(t, ph, s + j, 0, len);
 		}
 	}
 }
@@ -215,13 +267,17 @@ void mr_point_phase(rowtile *t, const mr_phase *ph, mr_i64 from, mr_i64 to)
 		no_points(t, ph);
 		return;
 	}
+	if (ph->even && t->own && l->reduced <= MR_BLOCK) {
+		mr_even_phase(t, ph);
+		return;
+	}
 	if (ph->nreduce == 0) {
 		const mr_i64 first = l->mode == MR_ROWS ? t->first * l->reduced : 0;
 		if (!t->own && t->strips == 1) {
 			const mr_i64 end = to * MR_BLOCK < l->reduced ? to * MR_BLOCK : l->reduced;
 			ph->eval(&t->points, first + from * MR_BLOCK * t->columns, first + end * t->columns);
 		} else {
-			ph->eval(&t->points, first, first + l->reduced * t->n);
+			evaluate(t, ph, first, first + l->reduced * t->n);
 		}
 		return;
 	}
@@ -231,6 +287,8 @@ void mr_point_phase(rowtile *t, const mr_phase *ph, mr_i64 from, mr_i64 to)
 		short_rows(t, ph);
 		return;
 	}
+	if (direct && few(t, ph, at))
+		return;
 	for (mr_i64 s = 0; s < t->strips; s++)
 		walk(t, ph, direct ? at : NULL, s, from, to);
 }

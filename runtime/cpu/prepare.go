@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
@@ -18,8 +19,21 @@ type ready struct {
 	index   int         // in the list that was to run
 	fault   *indexFault // of the Go executor
 	empty   bool        // nothing to do
+	choice  choice
+	blocks  []*tier0Prog // what tier 0 runs of the schedule's phases
 	rowOrder
-	dot *dotOrder // of a contraction
+	dot     *dotOrder // of a contraction
+	kept    keptSide
+	mask    seenMask
+	tails   rowTails
+	scatter *scatterOrder // of a scatter
+}
+
+// keptSide says that the next tile of a chain multiplies by the same side y,
+// so that it stays packed.
+type keptSide struct {
+	number int  // of the executor's memory for it, counted from 1; 0 where it is not kept
+	same   bool // as in the tile before
 }
 
 // plan is what walkers know of the phases that will run.
@@ -32,12 +46,28 @@ func (r *ready) plan() *phasePlan {
 
 // prepare checks a launch and chooses how it runs.
 func (d *device) prepare(l *runtime.Launch) (ready, error) {
-	return d.prepareFor(l, int64(max(d.cfg.Threads, 1)))
+	return d.prepareFor(l, d.threadsOf())
 }
 
 // prepareFor is prepare for an executor with that many threads.
 func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
-	r := ready{l: l}
+	r, err := d.order(l, threads, choice(l.Choice))
+	if err != nil || r.empty {
+		return r, err
+	}
+	if r.choice != 0 && !d.follow(&r) {
+		if r, err = d.order(l, threads, 0); err != nil {
+			return r, err
+		}
+	}
+	d.account(&r)
+	d.choose(&r)
+	return r, nil
+}
+
+// order checks a launch and says in which order it runs.
+func (d *device) order(l *runtime.Launch, threads int64, c choice) (ready, error) {
+	r := ready{l: l, choice: c}
 	p, ok := l.Prog.(*program)
 	if !ok || p.dev != d {
 		return r, fmt.Errorf("the program is of another device")
@@ -58,22 +88,56 @@ func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 		return r, nil
 	}
 	r.threads = min(r.total*p.perItem/threadBytes+1, threads)
+	if n, set := c.of(knobThreads); set {
+		r.threads = min(n, threads)
+	}
 	switch {
 	case p.parts != nil:
 		if err := r.orderDot(); err != nil {
 			return r, err
 		}
+	case p.scatter != nil:
+		r.orderScatter()
 	case p.hasRows:
 		r.orderRows()
 	}
-	d.account(&r)
-	d.choose(&r)
+	r.blocks = r.sched.tier0
+	if power := c.power(knobBlock); power != 0 {
+		var err error
+		if r.blocks, err = r.sched.inBlocks(power); err != nil {
+			return r, err
+		}
+	}
 	return r, nil
 }
 
 // threadBytes is the work that pays for one more thread: waking it and waiting
 // for it costs a few microseconds.
 const threadBytes = 64 << 10
+
+// worthThreads guesses, before launches are made ready, that one of them is work
+// for several threads: waking one takes as long as making it ready does.
+func (d *device) worthThreads(list []runtime.Launch) bool {
+	for i := range list {
+		l := &list[i]
+		p, ok := l.Prog.(*program)
+		if !ok || l.Rank > runtime.MaxRank {
+			continue // an error, found later
+		}
+		points := int64(1)
+		for _, n := range l.Dims[:max(l.Rank, 0)] {
+			points *= n
+		}
+		if p.parts != nil && points >= threadMuls || p.parts == nil && points*p.perItem >= threadBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// threadMuls are the multiplications of a contraction that pay for one more
+// thread, as THREAD_WORK of contract.c.
+const threadMuls = 1 << 20
 
 func (r *ready) check() error {
 	l, k := r.l, r.p.kernel
@@ -86,9 +150,11 @@ func (r *ready) check() error {
 		return fmt.Errorf("rank %d with %d kept dims", l.Rank, l.Kept)
 	case !r.p.hasRows && l.Kept != l.Rank:
 		return fmt.Errorf("%d reduced dims in a kernel that reduces nothing", l.Rank-l.Kept)
+	case r.p.hasRows && r.p.parts == nil && r.p.scatter == nil && l.Kept == l.Rank:
+		return fmt.Errorf("no reduced dim in a kernel of rows")
 	}
 	for i := range l.Args {
-		if r.p.rows.Operands[i].Row {
+		if r.p.kernel.Operands[i].Row {
 			for d := l.Kept; d < l.Rank; d++ {
 				if l.Args[i].Stride[d] != 0 {
 					return fmt.Errorf("operand %d of rows moves along dim %d, which is reduced", i, d)
@@ -106,6 +172,9 @@ func (r *ready) check() error {
 			continue // what is read is looked at element by element
 		}
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
+		if r.p.scatter.row(i) {
+			lo, hi = rowReach(&l.Args[i], l.Dims[:l.Kept])
+		}
 		if lo <= hi && (lo < 0 || hi >= b.bytes/int64(k.Operands[i].DT.Size())) {
 			return fmt.Errorf("operand %d reaches elements %d to %d of %d bytes", i, lo, hi, b.bytes)
 		}
@@ -145,7 +214,7 @@ func bounds(off int64, dims, stride []int64) (lo, hi int64) {
 // guard has bit d set where the output's points other than those at position 0
 // of place d do not store. Where rows are stored, they are the points.
 func (r *ready) guard(i int) uint32 {
-	l, o := r.l, &r.p.rows.Operands[i]
+	l, o := r.l, &r.p.kernel.Operands[i]
 	if o.Kind != codegen.Output {
 		return 0
 	}
@@ -164,14 +233,17 @@ func (r *ready) classKey() classKey {
 	if r.dot != nil {
 		return r.dotKey()
 	}
-	key := classKey{cols: r.mode == modeCols}
+	key := classKey{cols: r.mode == modeCols, streams: !r.p.hasRows && r.choice.on(knobStore, false)}
+	if n, set := r.choice.of(knobUnroll); set {
+		key.steps[bits.TrailingZeros64(uint64(n))] = true
+	}
 	l := r.l
 	inner, n := r.innermost(l.Rank)
 	rowInner, rows := inner, n // of phases over rows
 	if r.mode == modeRows {
 		rowInner, rows = r.innermost(l.Kept)
 	}
-	for i, o := range r.p.rows.Operands {
+	for i, o := range r.p.kernel.Operands {
 		if !o.Row || o.Kind != codegen.Output {
 			setClass(&key.points, i, codegen.Classify(&l.Args[i], inner, n))
 		}
@@ -206,21 +278,30 @@ func (r *ready) rowRank() int {
 	return r.l.Kept
 }
 
-// choose finds compiled code, or has it made.
+// choose finds compiled code, or has it made. What came with the program needs no
+// compiler.
 func (d *device) choose(r *ready) {
 	if r.dot != nil && r.plain() {
 		return // there is nothing to compile
 	}
-	if d.comp == nil {
+	if !runsCompiled || d.cfg.Tier < 0 {
 		d.interpreted(r)
 		return
 	}
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
+	if !r.l.Provisional && !v.noted.Load() {
+		d.note(r, v)
+	}
 	if r.code = v.code.Load(); r.code != nil {
+		if r.code.shipped != nil {
+			d.count.shipped.Add(1)
+		}
 		return
 	}
-	d.comp.want(v, r.total*r.p.perItem)
+	if d.comp != nil {
+		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional)
+	}
 	if r.code = v.code.Load(); r.code != nil {
 		return
 	}

@@ -1,13 +1,13 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -15,7 +15,6 @@ import (
 type program struct {
 	dev    *device
 	kernel *codegen.Kernel // as fusion wrote it
-	rows   *codegen.Kernel // the same, its reductions instructions of the body
 	text   string          // of kernel
 
 	sched *schedule // keeps what is dear to compute
@@ -23,10 +22,15 @@ type program struct {
 	thin   atomic.Pointer[schedule]
 	making sync.Mutex
 
+	forgotten atomic.Bool // no known plan uses it
+
+	shipped []*shipped // its code, compiled into the program
+
 	hasRows bool
 	parts   *dotParts // of a contraction
-	writes  []bool    // per operand
-	perItem int64     // bytes that a point touches, for the choice of threads
+	scatter *scatterParts
+	writes  []bool // per operand
+	perItem int64  // bytes that a point touches, for the choice of threads
 	// Of operands that are read behind guards or through indices only; and
 	// whether an index out of range is a fault.
 	lanewise []bool
@@ -36,27 +40,34 @@ type program struct {
 // compiled is a schedule as loaded code.
 type compiled struct {
 	*phasePlan
-	funcs []unsafe.Pointer // of the phases
+	funcs   []unsafe.Pointer // of the phases
+	shipped *shipped         // where it came with the program
 }
 
-func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
+func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program, error) {
 	if len(k.Operands) > maxOperands {
 		return nil, fmt.Errorf("%d operands, %d are possible", len(k.Operands), maxOperands)
 	}
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	p := &program{dev: d, kernel: k, rows: asRows(k), text: text, writes: make([]bool, len(k.Operands))}
-	p.hasRows = p.rows.HasRows()
-	p.lanewise, p.faults = lanewise(p.rows)
+	if len(k.Reduces) > 0 {
+		return nil, errors.New("a phase is no kernel")
+	}
+	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
+	p.shipped = d.shippedOf(key, text)
+	p.hasRows = k.HasRows()
+	p.lanewise, p.faults = lanewise(k)
 	var err error
 	if p.sched, err = newSchedule(p, codegen.PhaseOptions{}); err != nil {
 		return nil, err
 	}
 	if p.sched.plan.Contraction() {
-		p.parts = partsOf(p.rows)
+		p.parts = partsOf(k)
+		d.contracts.Do(d.prepareContractions)
 	}
-	for _, s := range p.rows.Stores {
+	p.scatter = scatterOf(k)
+	for _, s := range k.Stores {
 		p.writes[s.Operand] = true
 	}
 	for _, o := range k.Operands {
@@ -68,24 +79,6 @@ func newProgram(d *device, k *codegen.Kernel, text string) (*program, error) {
 	}
 	p.perItem = max(p.perItem, 1)
 	return p, nil
-}
-
-// asRows makes reductions of a kernel's end instructions of its body.
-func asRows(k *codegen.Kernel) *codegen.Kernel {
-	if len(k.Reduces) == 0 {
-		return k
-	}
-	r := &codegen.Kernel{Scalars: k.Scalars}
-	r.Operands = append(r.Operands, k.Operands...)
-	r.Body = append(r.Body, k.Body...)
-	r.Stores = append(r.Stores, k.Stores...)
-	for _, red := range k.Reduces {
-		in := ir.Instr{Op: red.Op, DT: k.Operands[red.Operand].DT, Args: [4]ir.Ref{red.Value, ir.None, ir.None, ir.None}}
-		r.Stores = append(r.Stores, codegen.Store{Operand: red.Operand, Value: ir.Ref(len(r.Body))})
-		r.Body = append(r.Body, in)
-		r.Operands[red.Operand].Row = true
-	}
-	return r
 }
 
 // Kernel is the kernel as fusion wrote it.
@@ -113,10 +106,18 @@ func (p *program) lean() *schedule {
 	return s
 }
 
+// schedules are those that were made.
+func (p *program) schedules() []*schedule {
+	list := []*schedule{p.sched}
+	if s := p.thin.Load(); s != nil && s != p.sched {
+		list = append(list, s)
+	}
+	return list
+}
+
 // free gives the C memory of all block programs back.
 func (p *program) free() {
-	p.sched.free()
-	if s := p.thin.Load(); s != nil && s != p.sched {
+	for _, s := range p.schedules() {
 		s.free()
 	}
 }

@@ -58,20 +58,20 @@ func (r *ready) orderRows() {
 		r.tile, r.threads = min(r.outputs, maxTile), 1
 		return
 	}
-	if p.sched.plan.sweeps > 1 && reduced*r.pointBytes(p.sched)*r.narrowest() > tileBytes {
+	if r.choice.on(knobTemps, p.sched.plan.sweeps > 1 && reduced*r.pointBytes(p.sched)*r.narrowest() > tileBytes) {
 		r.sched = p.lean()
 	}
-	blocks := (reduced + ir.FoldBlock - 1) / ir.FoldBlock
 	units := r.outputs
 	if r.mode == modeCols {
 		width := l.Dims[l.Kept-1]
-		r.tile = min(r.columns(reduced), width)
+		r.tile = r.fitTile(r.choice.scaled(knobTile, min(r.columns(reduced), width)))
 		units = r.outputs / width * ((width + r.tile - 1) / r.tile)
 	} else {
 		r.tile = max(1, min(tilePoints/reduced, r.outputs/(4*r.threads), maxTile))
+		r.tile = r.fitTile(r.choice.scaled(knobTile, r.tile))
 	}
 	plan := r.sched.plan
-	r.split = r.threads > 1 && blocks > 1 && units < 4*r.threads && !plan.scans && !plan.sorts
+	r.split = r.maySplit() && r.choice.on(knobSplit, units < 4*r.threads)
 	if !r.split {
 		return
 	}
@@ -83,10 +83,25 @@ func (r *ready) orderRows() {
 	}
 }
 
+// maySplit reports that threads can share rows block by block.
+func (r *ready) maySplit() bool {
+	plan := r.sched.plan
+	return r.threads > 1 && r.total/r.outputs > ir.FoldBlock && !plan.scans && !plan.sorts
+}
+
+// fitTile brings a number of rows to what a tile may have.
+func (r *ready) fitTile(n int64) int64 {
+	if r.mode == modeCols {
+		n = max(n/minColumns*minColumns, minColumns)
+		return min(n, r.l.Dims[r.l.Kept-1], maxTile)
+	}
+	return max(1, min(n, r.outputs, maxTile))
+}
+
 // pointBytes is what a point of a tile takes that more than one phase touches.
 func (r *ready) pointBytes(s *schedule) int64 {
 	n := s.plan.pointTemps
-	for i, o := range r.p.rows.Operands {
+	for i, o := range r.p.kernel.Operands {
 		a := &r.l.Args[i]
 		moves := false
 		for d := r.l.Kept; d < r.l.Rank; d++ {
@@ -131,11 +146,11 @@ func (r *ready) columns(reduced int64) int64 {
 // operands are dense along it than along the last reduced one.
 func (r *ready) rowMode() mode {
 	l := r.l
-	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || l.Dims[l.Kept-1] < minColumns || r.sched.plan.sorts {
+	if !r.mayBeCols() {
 		return modeRows
 	}
 	votes := int64(0) // elements that would be neighbours, less those that would not
-	for i, o := range r.p.rows.Operands {
+	for i, o := range r.p.kernel.Operands {
 		a := &l.Args[i]
 		if o.Kind != codegen.Index && !o.Row && len(a.Stages) == 0 {
 			n := int64(o.DT.Size())
@@ -151,19 +166,30 @@ func (r *ready) rowMode() mode {
 				votes -= n
 			}
 		}
+	}
+	if r.choice.on(knobOrder, votes > 0 && l.Dims[l.Kept-1] >= minColumns) {
+		return modeCols
+	}
+	return modeRows
+}
+
+// mayBeCols reports that rows can be columns.
+func (r *ready) mayBeCols() bool {
+	l := r.l
+	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || r.sched.plan.sorts {
+		return false
+	}
+	for i, o := range r.p.kernel.Operands {
 		if o.Kind != codegen.Output {
 			continue
 		}
 		// A tile of columns leaves the kept dims behind, and with them what
 		// tells the points that store from those that do not.
 		for d := range l.Kept {
-			if a.Stride[d] == 0 && l.Dims[d] > 1 {
-				return modeRows
+			if l.Args[i].Stride[d] == 0 && l.Dims[d] > 1 {
+				return false
 			}
 		}
 	}
-	if votes > 0 {
-		return modeCols
-	}
-	return modeRows
+	return true
 }

@@ -21,6 +21,7 @@ static void tiles(void *ctx, int who, mr_i64 begin, mr_i64 end)
 				mr_point_phase(&t, ph, 0, x->blocks);
 		}
 	}
+	mr_streamed();
 }
 
 int mr_run_rows(mr_pool *p, const mr_launch *l)

@@ -16,6 +16,10 @@
  * divides a block. */
 #define MR_CHUNK 2048
 
+/* Points evaluated between two looks ahead: what is asked for at once must not
+ * keep the loads that are needed now waiting. */
+#define MR_LOOK 512
+
 typedef struct rowjob {
 	const mr_launch *l;
 	mr_pool *pool;
@@ -58,6 +62,13 @@ void mr_row_phase(rowtile *t, const mr_phase *ph);
 /* Runs blocks [from, to) of all strips of a phase. Where the tile is shared
  * with other threads, results of folds go to the partial ones. */
 void mr_point_phase(rowtile *t, const mr_phase *ph, mr_i64 from, mr_i64 to);
+/* The same of all strips, where points of tails are alike. */
+void mr_even_phase(rowtile *t, const mr_phase *ph);
+/* The end of a block of a strip, and its beginning; what hands over values; see
+ * phase.c. */
+void mr_start_block(rowtile *t, const mr_phase *ph);
+void mr_take(rowtile *t, const mr_phase *ph, mr_i64 k, mr_i64 strip, const char *values, mr_i64 step, mr_i64 r, mr_i64 m);
+void mr_end_block(rowtile *t, const mr_phase *ph, mr_i64 strip, mr_i64 block, mr_i64 elements);
 /* Combines the partial results of the tile's rows. */
 void mr_combine(rowtile *t, const mr_phase *ph);
 

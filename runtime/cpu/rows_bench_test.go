@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -41,7 +42,7 @@ func BenchmarkRows(b *testing.B) {
 		}
 	})
 	kernels := map[string]*codegen.Kernel{
-		"softmax": rowKernel(b, rowKernels["softmax"]), "norm": rowKernel(b, rowKernels["norm"]),
+		"softmax": rowKernel(b, rowtext.Softmax), "norm": rowKernel(b, rowtext.Norm),
 		"sum": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = sum %0 : float32\nstore 1 %1\n"),
 		"max": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = max %0 : float32\nstore 1 %1\n"),
 	}

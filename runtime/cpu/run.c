@@ -5,10 +5,6 @@
 #include "contract_run.h"
 #include "fpenv.h"
 
-/* Bytes of work that pay for one more thread: waking it and waiting for it
- * costs a few microseconds. */
-#define THREAD_BYTES 65536
-
 /* Bytes of a share: small enough that threads end together, large enough that
  * starting a share costs nothing. */
 #define SHARE_BYTES (1 << 19)
@@ -34,12 +30,13 @@ static void evaluate(void *ctx, int who, mr_i64 begin, mr_i64 end)
 		return;
 	}
 	ph->eval(&a, begin, end);
+	mr_streamed();
 }
 
 static int run_elementwise(mr_pool *p, const mr_launch *l)
 {
 	const mr_i64 bytes = l->bytes > 0 ? l->bytes : 1;
-	mr_i64 threads = l->total / (THREAD_BYTES / bytes + 1) + 1;
+	mr_i64 threads = l->threads;
 	mr_i64 grain = l->total;
 	if (threads > mr_pool_threads(p))
 		threads = mr_pool_threads(p);
@@ -63,6 +60,8 @@ int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
 			failed = run_elementwise(p, &list[i]);
 		else if (list[i].mode == MR_DOT)
 			failed = mr_run_dot(p, list[i].dot);
+		else if (list[i].scatter)
+			failed = mr_run_scatter(p, &list[i]);
 		else
 			failed = mr_run_rows(p, &list[i]);
 		if (!failed && list[i].args.fault && list[i].args.fault->set)

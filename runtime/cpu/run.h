@@ -27,6 +27,9 @@ typedef struct mr_phase {
 	mr_i64 scratch;   /* bytes that an evaluation needs */
 	mr_i64 row;       /* a row is one point */
 	mr_i64 stores;
+	mr_i64 look;      /* the next tile is asked for meanwhile */
+	mr_i64 even;      /* what it loads is the same at all points of a row's tail; stores are those that it makes there */
+	const struct mr_stored { mr_i32 operand, size; } *stored;
 	mr_i64 nreduce;
 	const mr_reduce *reduces;
 } mr_phase;
@@ -45,10 +48,21 @@ enum {
 	MR_DOT = 3   /* a contraction, which has domains of its own */
 };
 
+/* A scatter: phase 0 gives the indices, phase 1 what is scattered. */
+typedef struct mr_scatter {
+	mr_i32 out, in;    /* operands */
+	mr_i32 dt, index;  /* dtypes of the elements, and of the indices */
+	mr_i32 mode;       /* MR_T0_ERROR … */
+	mr_i32 op;         /* of fold.h; MR_FOLDS: the last one stays */
+	mr_i32 spread;     /* MR_COLS: indices differ along the columns */
+	mr_i32 copy;       /* the output is other memory than the operand */
+	mr_i64 parts;      /* of the axis, each some thread's */
+} mr_scatter;
+
 typedef struct mr_launch {
 	mr_args args;    /* bufs, scratch and code are set by the walker */
 	mr_i64 total;    /* points of the domain */
-	mr_i64 bytes;    /* touched by one point, for the choice of threads */
+	mr_i64 bytes;    /* touched by one point, for the size of shares */
 	mr_i64 mode;
 	mr_i64 nops;     /* operands of the kernel; args.ops has room for the temporaries behind them */
 	mr_i64 kept;     /* number of kept dims */
@@ -57,17 +71,28 @@ typedef struct mr_launch {
 	mr_i64 tile;     /* rows worked on together */
 	mr_i64 threads;  /* worth having */
 	mr_i64 split;    /* threads share rows, phase by phase */
+	const mr_i64 *tails; /* of each row: where its tail begins, see mr_phase.even; NULL where rows have none */
+	const mr_i64 *ahead; /* per operand: bytes of an element where its elements lie in the order of points and are worth asking for, else 0 */
 	mr_i64 nphases, ntemps;
 	const mr_phase *phases;
 	const mr_temp *temps;
 	const struct mr_dot *dot; /* MR_DOT */
+	const struct mr_scatter *scatter; /* of a scatter, in the order of MR_ROWS or MR_COLS */
 } mr_launch;
 
 typedef struct mr_pool mr_pool;
 
-/* Starts a pool of n threads, the caller of mr_run being one of them. NULL
- * where threads or memory are refused. */
+/* A pool of n threads, the caller of mr_run being one of them. They are started
+ * for the first job that is worth several. NULL where memory is refused. */
 mr_pool *mr_pool_open(int n);
+/* How many of them the system refused, as far as was tried: jobs run on the others.
+ * To be read atomically. */
+const mr_i32 *mr_pool_refused(const mr_pool *p);
+/* Wakes threads that sleep, for a job that will come soon: they wait for it
+ * awake for a moment, and sleep again. Called at any time. */
+void mr_pool_rouse(mr_pool *p);
+/* How many sleep. To be read atomically. */
+const mr_i32 *mr_pool_sleeping(const mr_pool *p);
 void mr_pool_close(mr_pool *p);
 
 /* A share of a job: units [begin, end), on thread number who of the pool. */
@@ -85,13 +110,22 @@ void *mr_scratch(mr_pool *p, int who, mr_i64 bytes);
 /* The same, of another memory, for what runs inside a job that uses the first. */
 void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes);
 
+/* Waits for what this thread stored past the caches. */
+static inline void mr_streamed(void)
+{
+#if defined __SSE__
+	__builtin_ia32_sfence();
+#endif
+}
+
 /* Runs n launches in order. One call at a time per pool. Returns 0, or -1
  * where scratch memory is refused, or the number, counted from 1, of the launch
  * that met an index out of range: then nothing further has run. */
 int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n);
 
-/* One launch with rows; a part of mr_run. */
+/* One launch with rows, or with a scatter; parts of mr_run. */
 int mr_run_rows(mr_pool *p, const mr_launch *l);
+int mr_run_scatter(mr_pool *p, const mr_launch *l);
 
 /* Copies on all threads. */
 void mr_copy(mr_pool *p, void *dst, const void *src, mr_i64 bytes);

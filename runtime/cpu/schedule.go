@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,12 +17,15 @@ import (
 // temporaries may differ; the bits do not.
 type schedule struct {
 	prog    *program
+	thin    bool                              // as little as possible is kept
 	plan    *phasePlan                        // of tier 0
 	tier0   []*tier0Prog                      // of its phases
 	lowered func() (*codegen.Schedule, error) // of tier 1, made when compiled code is wanted
 
+	scaled map[int64][]*tier0Prog // tier0 with other lengths of blocks, by power of two
+
 	variants atomic.Pointer[[]*variant] // replaced, never edited; read without a lock
-	mu       sync.Mutex                 // held to add a variant
+	mu       sync.Mutex                 // held to add a variant, and of scaled
 }
 
 // phasePlan is what walkers know of a schedule.
@@ -40,8 +44,8 @@ type phasePlan struct {
 const kernelSymbol = "mr_kernel"
 
 func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
-	s := &schedule{prog: p}
-	k, err := lowerForBlocks(p.rows)
+	s := &schedule{prog: p, thin: opt.Recompute}
+	k, err := lowerForBlocks(p.kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +61,7 @@ func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 		s.tier0 = append(s.tier0, t)
 	}
 	s.lowered = sync.OnceValues(func() (*codegen.Schedule, error) {
-		k, err := codegen.Lower(p.rows)
-		if err != nil {
-			return nil, err
-		}
-		return codegen.Phases(k, opt), nil
+		return lowerForC(p.kernel, opt)
 	})
 	return s, nil
 }
@@ -97,9 +97,41 @@ func planPhases(s *codegen.Schedule) (*phasePlan, error) {
 	return p, nil
 }
 
+// inBlocks is tier0 with blocks longer, or shorter, by a power of two as far as
+// lengths go.
+func (s *schedule) inBlocks(power int64) ([]*tier0Prog, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if list := s.scaled[power]; list != nil {
+		return list, nil
+	}
+	var list []*tier0Prog
+	for _, t := range s.tier0 {
+		c := *t
+		c.block, c.native = t.blockScaled(power), nativeCode{}
+		if err := c.translate(); err != nil {
+			for _, made := range list {
+				made.free()
+			}
+			return nil, err
+		}
+		list = append(list, &c)
+	}
+	if s.scaled == nil {
+		s.scaled = map[int64][]*tier0Prog{}
+	}
+	s.scaled[power] = list
+	return list, nil
+}
+
 func (s *schedule) free() {
 	for _, t := range s.tier0 {
 		t.free()
+	}
+	for _, list := range s.scaled {
+		for _, t := range list {
+			t.free()
+		}
 	}
 }
 
@@ -119,7 +151,9 @@ type classKey struct {
 	points, rows [maxOperands / 32]uint64
 	guarded      [2]bool // an output of such a phase has stride 0 along an outer dim
 	cols         bool
-	dot          bool // a contraction: points is of its first phase, rows of its last
+	streams      bool    // results of a kernel without rows may be stored past the caches
+	steps        [3]bool // a step of the main loop is of 1, 2 or 4 vectors; none set: as many as suit it
+	dot          bool    // a contraction: points is of its first phase, rows of its last
 	second       [maxOperands / 32]uint64
 }
 
@@ -144,8 +178,14 @@ func (k *classKey) variant(i int, ph *codegen.Phase, temps []codegen.Temp) cgo.V
 	} else if k.dot && i == partB {
 		of = &k.second
 	}
-	v := cgo.Variant{Guarded: guarded}
 	n := len(ph.Operands) - len(temps)
+	v := cgo.Variant{Guarded: guarded}
+	if log := slices.Index(k.steps[:], true); log >= 0 {
+		v.Unroll = 1 << log
+	}
+	if len(temps) > 0 && !k.dot || k.streams {
+		v.Streams = n // see ready.streams
+	}
 	for i := range n {
 		v.Class = append(v.Class, codegen.AccessClass(of[i/32]>>(2*(i%32))&3))
 	}
@@ -164,11 +204,14 @@ type variant struct {
 	sched *schedule
 	key   classKey
 	code  atomic.Pointer[compiled] // nil until there is some
+	noted atomic.Bool              // for those who compile kernels into programs
+	form  atomic.Pointer[string]   // see formText
 
-	heat   atomic.Int64 // bytes that launches have touched so far
-	queued atomic.Bool
-	failed atomic.Bool   // was compiled in vain
-	done   chan struct{} // closed when compiling has ended, well or not
+	heat    atomic.Int64 // bytes that launches have touched so far
+	queued  atomic.Bool
+	awaited bool          // somebody waits, or waited, for done; the compiler's mu guards it
+	failed  atomic.Bool   // was compiled in vain
+	done    chan struct{} // closed when compiling has ended, well or not
 }
 
 // units are what is printed for a variant, a function for each phase.
@@ -177,39 +220,36 @@ func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var units []cgo.Unit
-	for i := range s.Phases {
-		ph := &s.Phases[i]
-		name := kernelSymbol
-		if len(s.Phases) > 1 {
-			name = fmt.Sprintf("%s_%d", kernelSymbol, i)
-		}
-		units = append(units, cgo.Unit{Name: name, Kernel: ph.Kernel, Variant: v.key.variant(i, ph, s.Temps)})
+	return unitsOf(s, &v.key, kernelSymbol), s, nil
+}
+
+// known are the variants that were asked for. The list must not be changed.
+func (s *schedule) known() []*variant {
+	if list := s.variants.Load(); list != nil {
+		return *list
 	}
-	return units, s, nil
+	return nil
 }
 
 // variantFor finds or adds the variant of a class.
 func (s *schedule) variantFor(key *classKey) *variant {
-	if list := s.variants.Load(); list != nil {
-		for _, v := range *list {
-			if v.key == *key {
-				return v
-			}
+	for _, v := range s.known() {
+		if v.key == *key {
+			return v
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []*variant
-	if old := s.variants.Load(); old != nil {
-		list = append(list, *old...)
-	}
+	list := slices.Clone(s.known())
 	for _, v := range list {
 		if v.key == *key {
 			return v
 		}
 	}
 	v := &variant{sched: s, key: *key, done: make(chan struct{})}
+	if code := s.prog.dev.findShipped(v); code != nil {
+		v.code.Store(code)
+	}
 	list = append(list, v)
 	s.variants.Store(&list)
 	return v

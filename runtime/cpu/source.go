@@ -1,12 +1,14 @@
 package cpu
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Source lists what a program runs as: the C of each variant that is compiled,
+// Source lists what a program runs as: the C of each variant that there is code of,
 // and, as long as there is none, the primitives that tier 0 interprets.
 func (d *device) Source(prog runtime.Program) []runtime.Variant {
 	p, ok := prog.(*program)
@@ -14,21 +16,14 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 		return nil
 	}
 	var list []runtime.Variant
-	scheds := []*schedule{p.sched}
-	if s := p.thin.Load(); s != nil && s != p.sched {
-		scheds = append(scheds, s)
-	}
-	for _, s := range scheds {
-		variants := s.variants.Load()
-		if variants == nil {
-			continue
-		}
-		for _, v := range *variants {
-			if v.code.Load() == nil {
+	for _, s := range p.schedules() {
+		for _, v := range s.known() {
+			code := v.code.Load()
+			if code == nil {
 				continue
 			}
-			if text, err := d.comp.source(v); err == nil {
-				list = append(list, runtime.Variant{Tier: "tier 1, C", Class: v.classes(), Source: text})
+			if text, err := v.source(code); err == nil {
+				list = append(list, runtime.Variant{Tier: code.tier(), Class: v.classes(), Source: text})
 			}
 		}
 	}
@@ -44,6 +39,23 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 		text = lowered.String()
 	}
 	return []runtime.Variant{{Tier: "tier 0, interpreted", Class: "any layout", Source: text}}
+}
+
+// source is the C of a variant, as its code was printed.
+func (v *variant) source(code *compiled) (string, error) {
+	units, _, err := v.units()
+	if err != nil {
+		return "", err
+	}
+	return cgo.PrintUnits(units, code.isa())
+}
+
+// tier says where code comes from.
+func (c *compiled) tier() string {
+	if c.shipped == nil {
+		return "tier 1, C"
+	}
+	return fmt.Sprintf("tier 1, C, compiled into the program by package %s for %s", c.shipped.lib, c.isa().Name)
 }
 
 // classes are the letters of a variant's phases.

@@ -17,6 +17,7 @@ static void blocks(void *ctx, int who, mr_i64 begin, mr_i64 end)
 			mr_place_tile(&t, u / x->blocks);
 		mr_point_phase(&t, x->phase, b, b + 1);
 	}
+	mr_streamed();
 }
 
 /* What is left of a phase once all blocks are done, tile by tile. */
@@ -32,6 +33,7 @@ static int finish(rowjob *x, const mr_phase *ph)
 		else
 			mr_combine(&t, ph);
 	}
+	mr_streamed();
 	return 0;
 }
 

@@ -9,9 +9,11 @@ import (
 
 // counters are what Stats adds up.
 type counters struct {
-	launches, read, written   atomic.Int64
-	tier0, fallbacks          atomic.Int64
-	compiles, fails, compiled atomic.Int64 // compiled counts nanoseconds
+	launches, read, written  atomic.Int64
+	tier0, shipped           atomic.Int64
+	fallbacks                atomic.Int64
+	compiles, fails, dropped atomic.Int64
+	compiled                 atomic.Int64 // compiled counts nanoseconds
 }
 
 // account counts a launch.
@@ -31,8 +33,10 @@ func (d *device) Stats() runtime.Stats {
 		BytesWritten: c.written.Load(),
 		Compiles:     c.compiles.Load(),
 		CompileFails: c.fails.Load(),
+		Dropped:      c.dropped.Load(),
 		Fallbacks:    c.fallbacks.Load(),
 		Tier0:        c.tier0.Load(),
+		Shipped:      c.shipped.Load(),
 		CompileNanos: c.compiled.Load(),
 	}
 	d.mem.stats(&s)

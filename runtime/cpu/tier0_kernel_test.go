@@ -265,7 +265,11 @@ func mixedKernel() *codegen.Kernel {
 func TestKernelAccesses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	shapes := [][]int64{{}, {1}, {5}, {64}, {1000}, {5000}, {3, 700}, {4, 512}, {40, 7}, {9, 130}, {2, 3, 4, 5}, {6, 1, 50}, {1, 1}, {3, 1100}}
-	for i := range 300 {
+	n := 300
+	if testing.Short() {
+		n = 100
+	}
+	for i := range n {
 		l := &launch{k: mixedKernel(), dims: shapes[i%len(shapes)]}
 		if i < 2*len(shapes) {
 			l.dense(rng)
@@ -283,7 +287,11 @@ func TestKernelAccesses(t *testing.T) {
 
 func TestRandomKernels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for i := range 200 {
+	n := 200
+	if testing.Short() {
+		n = 80
+	}
+	for i := range n {
 		k := randomKernel(rng, 10+rng.IntN(60))
 		l := &launch{k: k, dims: [][]int64{{130}, {3, 50}, {2100}, {7, 9, 2}}[i%4]}
 		if i%2 == 0 {

@@ -5,35 +5,9 @@
  * memory. tier0_lanes.go is the same in Go. */
 #include "tier0.h"
 
-static mr_i64 through(const mr_operand *o, mr_i64 p) {
-	for (mr_i32 k = 0; k < o->nstages; k++) {
-		const mr_stage *s = o->stages + k;
-		mr_i64 q = s->offset;
-		for (mr_i64 d = s->rank - 1; d >= 0; d--) {
-			q += p % s->dims[d] * s->stride[d];
-			p /= s->dims[d];
-		}
-		p = q;
-	}
-	return p;
-}
-
 /* Element j of a value whose groups are step bytes apart. */
 static const char *lane(const mr_t0_val *v, mr_i64 j, mr_i64 size) {
 	return v->p + j / MR_T0_GROUP * v->step + j % MR_T0_GROUP * size;
-}
-
-/* Remembers the least index at fault, and the first operand that has it. */
-static void fault(const mr_args *a, mr_i64 k, mr_i64 index) {
-	mr_fault *f = a->fault;
-	while (__atomic_exchange_n(&f->lock, 1, __ATOMIC_ACQUIRE))
-		;
-	if (!f->set || index < f->index || (index == f->index && k < f->operand)) {
-		f->operand = k;
-		f->index = index;
-		f->set = 1;
-	}
-	__atomic_store_n(&f->lock, 0, __ATOMIC_RELEASE);
 }
 
 /* Turns an index into what it adds to a position. Returns 0 where nothing is to
@@ -46,7 +20,7 @@ static int resolve(const mr_args *a, const mr_t0_instr *in, mr_i64 *i) {
 			*i = *i < 0 ? 0 : o->isize - 1;
 			break;
 		case MR_T0_ERROR:
-			fault(a, in->slot, *i);
+			mr_note_fault(a, in->slot, *i);
 			return 0;
 		default:
 			return 0;
@@ -75,7 +49,7 @@ static int find(const lanes *m, mr_i64 j, mr_i64 p, mr_i64 *from) {
 		if (!resolve(m->a, m->in, &beyond))
 			return 0;
 	}
-	*from = through(&m->a->ops[m->in->slot], p) + beyond;
+	*from = mr_staged(&m->a->ops[m->in->slot], p) + beyond;
 	return 1;
 }
 

@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/runtime"
 )
 
 // This file is tier0_lanes.c in Go, where it is explained.
@@ -46,7 +45,7 @@ func (m *laneReads) find(j, p int64) (int64, bool) {
 		beyond = int64(at) * o.istride
 	}
 	for i := range o.stages {
-		p = stagePosition(&o.stages[i], p)
+		p = o.stages[i].Position(p)
 	}
 	return p + beyond, true
 }
@@ -104,16 +103,6 @@ func readLanes[T uint8 | uint16 | uint32 | uint64](m *laneReads, mem, dst unsafe
 		}
 		b[i] = x
 	}
-}
-
-// stagePosition is where a stage takes a position.
-func stagePosition(s *runtime.Stage, p int64) int64 {
-	q := s.Offset
-	for d := len(s.Dims) - 1; d >= 0; d-- {
-		q += p % s.Dims[d] * s.Stride[d]
-		p /= s.Dims[d]
-	}
-	return q
 }
 
 // laneLoad reports loads that look at every lane, and so need positions.

@@ -12,4 +12,7 @@ func (t *tier0Prog) free() {}
 // nativeLevel says that there are no C functions.
 func nativeLevel() (int, error) { return -1, nil }
 
+// contractLevel says that there are no contractions in C.
+func contractLevel() (int, error) { return -1, nil }
+
 func (t *tier0Prog) refused() bool { return false }

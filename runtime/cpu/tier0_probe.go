@@ -42,75 +42,89 @@ func buildLowered(k *codegen.Kernel) (*tier0Prog, error) {
 	return t, t.translate()
 }
 
-// probe calls block functions whose results show what flags for fast and wrong
-// arithmetic would do to them: products contracted into sums, denormals
-// flushed, divisions by reciprocals, NaN and signed zeros forgotten.
+// blockProbe is an op on operands that are the same in all lanes.
+type blockProbe struct {
+	op   ir.Op
+	dt   ir.DType
+	want uint64 // by the oracle
+	args []uint64
+}
+
+// blockProbes show by their results what flags for fast and wrong arithmetic would
+// do to block functions: products contracted into sums, denormals flushed,
+// divisions by reciprocals, NaN and signed zeros forgotten. The oracle would take
+// most of the time of opening a device, so what it says is written down, and a
+// test asks it.
+var blockProbes = []blockProbe{
+	{ir.Iota, ir.Float32, 0x3f002000, append([]uint64{4097, 0}, f32bits(-4096.5, 1.0000001)...)},
+	{ir.Iota, ir.Float64, 0x3fe0000000002000, append([]uint64{4097, 0}, f64bits(-4096.5, 1.0000000000000002)...)},
+	{ir.Mul, ir.Float32, 0x116c2, f32bits(1e-30, 1e-10)},
+	{ir.Add, ir.Float32, 0x132a2, f32bits(1e-40, 1e-41)},
+	{ir.Mul, ir.Float64, 0x7e8, f64bits(1e-300, 1e-20)},
+	{ir.Div, ir.Float32, 0x3fd55555, f32bits(5, 3)},
+	{ir.Sub, ir.Float32, 0, f32bits(0, 0)},
+	{ir.Add, ir.Float32, 0, f32bits(float32(math.Copysign(0, -1)), 0)},
+	{ir.Exp, ir.Float32, 0x40af2a94, f32bits(1.7)},
+	{ir.Exp, ir.Float32, 0x1b, f32bits(-100)},
+	{ir.Sin, ir.Float32, 0xbeb3325a, f32bits(1e6)},
+	{ir.Log, ir.Float64, 0xbff34378fcbda721, f64bits(0.3)},
+	{ir.FMA, ir.Float32, 0x34800000, f32bits(1.0000001, 1.0000001, -1)},
+	{ir.FMA, ir.Float32, 0x3f801001, f32bits(1+0x1p-12, 1+0x1p-12, 0x1p-60)},
+	{ir.FMA, ir.Float64, 0x3cc0000000000000, f64bits(1.0000000000000002, 1.0000000000000002, -1)},
+	{ir.FMA, ir.Float64, 0x2, f64bits(0x1p-600, 0x1.8p-474, 0x1p-1074)},
+	{ir.Maximum, ir.Float32, 0x7fc00000, f32bits(float32(math.NaN()), 1)},
+	{ir.Maximum, ir.Float32, 0, f32bits(float32(math.Copysign(0, -1)), 0)},
+	{ir.IsNaN, ir.Bool, 0x1, f32bits(float32(math.NaN()))},
+}
+
+func f32bits(x ...float32) (r []uint64) {
+	for _, v := range x {
+		r = append(r, uint64(math.Float32bits(v)))
+	}
+	return r
+}
+
+func f64bits(x ...float64) (r []uint64) {
+	for _, v := range x {
+		r = append(r, math.Float64bits(v))
+	}
+	return r
+}
+
+// in is the dtype of the operands.
+func (p *blockProbe) in() ir.DType {
+	if p.dt == ir.Bool {
+		return ir.Float32
+	}
+	return p.dt
+}
+
+// argDTypes are those of the operands one by one.
+func (p *blockProbe) argDTypes() []ir.DType {
+	list := make([]ir.DType, 0, 4)
+	for i := range p.args {
+		d := p.in()
+		if p.op.Info().Indexed && i < 2 {
+			d = ir.Uint32
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// probe calls block functions and compares what they give with what they should.
 func probe(call blockCaller) error {
-	f32 := func(x ...float32) (r []uint64) {
-		for _, v := range x {
-			r = append(r, uint64(math.Float32bits(v)))
-		}
-		return r
-	}
-	f64 := func(x ...float64) (r []uint64) {
-		for _, v := range x {
-			r = append(r, math.Float64bits(v))
-		}
-		return r
-	}
-	nan := math.NaN()
-	for _, c := range []struct {
-		op   ir.Op
-		dt   ir.DType
-		args []uint64
-	}{
-		{ir.Iota, ir.Float32, append([]uint64{4097, 0}, f32(-4096.5, 1.0000001)...)},
-		{ir.Iota, ir.Float64, append([]uint64{4097, 0}, f64(-4096.5, 1.0000000000000002)...)},
-		{ir.Mul, ir.Float32, f32(1e-30, 1e-10)},
-		{ir.Add, ir.Float32, f32(1e-40, 1e-41)},
-		{ir.Mul, ir.Float64, f64(1e-300, 1e-20)},
-		{ir.Div, ir.Float32, f32(5, 3)},
-		{ir.Sub, ir.Float32, f32(0, 0)},
-		{ir.Add, ir.Float32, f32(float32(math.Copysign(0, -1)), 0)},
-		{ir.Exp, ir.Float32, f32(1.7)},
-		{ir.Exp, ir.Float32, f32(-100)},
-		{ir.Sin, ir.Float32, f32(1e6)},
-		{ir.Log, ir.Float64, f64(0.3)},
-		{ir.FMA, ir.Float32, f32(1.0000001, 1.0000001, -1)},
-		{ir.FMA, ir.Float32, f32(1+0x1p-12, 1+0x1p-12, 0x1p-60)},
-		{ir.FMA, ir.Float64, f64(1.0000000000000002, 1.0000000000000002, -1)},
-		{ir.FMA, ir.Float64, f64(0x1p-600, 0x1.8p-474, 0x1p-1074)},
-		{ir.Maximum, ir.Float32, f32(float32(nan), 1)},
-		{ir.Maximum, ir.Float32, f32(float32(math.Copysign(0, -1)), 0)},
-		{ir.IsNaN, ir.Bool, f32(float32(nan))},
-	} {
-		in := ir.Float32
-		if c.dt != ir.Bool {
-			in = c.dt
-		}
-		if err := callOne(call, c.op, c.dt, in, c.args); err != nil {
+	for i := range blockProbes {
+		if err := blockProbes[i].run(call); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// callOne compares a block function with the oracle for operands that are the
-// same in all lanes.
-func callOne(call blockCaller, op ir.Op, dt, in ir.DType, args []uint64) error {
-	argDT := make([]ir.DType, 0, 4)
-	for i := range args {
-		d := in
-		if op.Info().Indexed && i < 2 {
-			d = ir.Uint32
-		}
-		argDT = append(argDT, d)
-	}
-	oracleDT := argDT
-	if op.Info().Indexed {
-		oracleDT = argDT[2:]
-	}
-	want := ir.EvalOp(op, dt, oracleDT, args)
+// run compares one block function's result in all lanes.
+func (p *blockProbe) run(call blockCaller) error {
+	op, dt, args, argDT := p.op, p.dt, p.args, p.argDTypes()
 	code := ir.Instr{Op: op, DT: dt}
 	fn := blockFn(keyOf(code, argDT[0]))
 	if fn == 0 {
@@ -121,20 +135,20 @@ func callOne(call blockCaller, op ir.Op, dt, in ir.DType, args []uint64) error {
 	memory := make([]uint64, (len(args)+1)*groupLen)
 	for i := range len(args) + 1 {
 		d := dt
-		p := unsafe.Pointer(&memory[i*groupLen])
+		at := unsafe.Pointer(&memory[i*groupLen])
 		if i < len(args) {
 			d = argDT[i]
 			instr.src[i] = int32(i)
-			e := evaluation{own: p, v: make([]t0Val, 1)}
+			e := evaluation{own: at, v: make([]t0Val, 1)}
 			e.uniform(&t0Instr{size: int32(d.Size())}, args[i])
 		}
-		v = append(v, t0Val{p, d.Size() * groupLen})
+		v = append(v, t0Val{at, d.Size() * groupLen})
 	}
 	call(&instr, v, 1)
 	for i := range groupLen {
 		got := element(unsafe.Add(v[len(args)].p, i*dt.Size()), int32(dt.Size()))
-		if !sameBits(dt, got, want) {
-			return fmt.Errorf("%v of %v%x gives %#x, not %#x", op, in, args, got, want)
+		if !sameBits(dt, got, p.want) {
+			return fmt.Errorf("%v of %v%x gives %#x, not %#x", op, p.in(), args, got, p.want)
 		}
 	}
 	return nil

@@ -45,6 +45,20 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestBlockProbeResults holds what probes want to the oracle.
+func TestBlockProbeResults(t *testing.T) {
+	for i := range blockProbes {
+		p := &blockProbes[i]
+		dts := p.argDTypes()
+		if p.op.Info().Indexed {
+			dts = dts[2:]
+		}
+		if want := ir.EvalOp(p.op, p.dt, dts, p.args); !sameBits(p.dt, p.want, want) {
+			t.Errorf("%d: %v of %v%x is to give %#x, the oracle has %#x", i, p.op, p.in(), p.args, p.want, want)
+		}
+	}
+}
+
 // TestNativeLevel holds that C functions are used where they exist.
 func TestNativeLevel(t *testing.T) {
 	if nativeCallers() == nil {

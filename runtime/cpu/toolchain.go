@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -35,9 +36,14 @@ var compileTimeout = 60 * time.Second
 // toolchain is a compiler, its flags and the directory it works in.
 type toolchain struct {
 	cc    []string // command, then flags of the user's $CC
+	id    string   // see identity
 	flags []string
-	dir   *workDir
-	count int
+	// version is the compiler in its own words: the same wherever it is installed.
+	version string
+	cache   runtime.Cache // nil: none
+	dir     *workDir      // nil until something is written
+	count   int
+	nice    bool // nobody waits: the program's own threads come first
 }
 
 // compilerCommand is $CC, or the first usual compiler there is.
@@ -59,36 +65,127 @@ func findCompiler() string { return strings.Join(compilerCommand(), " ") }
 
 var errNoCompiler = errors.New("no C compiler ($CC, cc, gcc, clang)")
 
-// newToolchain finds a compiler and the flags it takes by compiling the probe.
-func newToolchain(ctx context.Context) (*toolchain, error) {
+func withMachine(n int) []string {
+	return append(append([]string(nil), baseFlags...), machineFlags[n]...)
+}
+
+// newToolchain finds a compiler and the flags it takes.
+func newToolchain(ctx context.Context, cache runtime.Cache) (*toolchain, error) {
+	t, err := locate(cache)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.tryFlags(ctx); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// locate finds a compiler, and the flags that the cache knows it to take.
+func locate(cache runtime.Cache) (*toolchain, error) {
 	cc := compilerCommand()
 	if cc == nil {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrNoDriver, errNoCompiler)
 	}
-	dir, err := newWorkDir()
+	id, err := identity(cc)
 	if err != nil {
 		return nil, err
 	}
-	t := &toolchain{cc: cc, dir: dir}
-	for _, machine := range machineFlags {
-		t.flags = append(append([]string(nil), baseFlags...), machine...)
-		if _, err = t.compile(ctx, cgo.ABI+cgo.Probe(probeSymbol)); err == nil {
-			return t, nil
-		}
+	t := &toolchain{cc: cc, id: id, cache: cache}
+	t.flags, t.version = t.knownFlags()
+	return t, nil
+}
+
+// tryFlags finds flags that the compiler takes where none are known, by compiling
+// the probe.
+func (t *toolchain) tryFlags(ctx context.Context) (err error) {
+	if t.flags != nil {
+		return nil
 	}
-	dir.remove()
-	return nil, err
+	for n := range machineFlags {
+		t.flags = withMachine(n)
+		var path string
+		if path, err = t.compile(ctx, cgo.ABI+cgo.Probe(probeSymbol)+versionSource); err != nil {
+			continue
+		}
+		var object []byte
+		if object, err = t.dir.read(path); err != nil {
+			break
+		}
+		if t.version = versionIn(object); t.version == "" {
+			t.version = fmt.Sprintf("compiler %016x", xxhash.Sum64String(t.id))
+		}
+		if t.cache != nil {
+			t.cache.Put(kindCompiler, t.id, fmt.Appendf(nil, "%d %s", n, t.version)) // a failure is counted there
+		}
+		return nil
+	}
+	t.remove()
+	return err
+}
+
+// versionMark is before a compiler's version in an object of versionSource.
+const versionMark = "mr_made_by "
+
+const versionSource = `
+#ifdef __VERSION__
+const char mr_made_by[] = "` + versionMark + `" __VERSION__;
+#endif
+`
+
+// versionIn finds it, so that nobody has to ask the compiler; "" where there is none.
+func versionIn(object []byte) string {
+	_, rest, ok := bytes.Cut(object, []byte(versionMark))
+	version, _, end := bytes.Cut(rest, []byte{0})
+	if !ok || !end {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(version)), " ")
+}
+
+// maker tells code of one compiler from that of another. Which of machineFlags a
+// compiler takes follows from it.
+func (t *toolchain) maker() string {
+	if len(t.cc) > 1 {
+		return fmt.Sprintf("%s %q", t.version, t.cc[1:])
+	}
+	return t.version
+}
+
+// maker is what compiles, looked for where nobody did so far.
+func (c *compiler) maker() (string, error) {
+	tools, err := c.toolchain()
+	if err != nil {
+		return "", err
+	}
+	return tools.maker(), nil
+}
+
+// work is the private directory, made when it is first needed.
+func (t *toolchain) work() (*workDir, error) {
+	if t.dir == nil {
+		dir, err := newWorkDir()
+		if err != nil {
+			return nil, err
+		}
+		t.dir = dir
+	}
+	return t.dir, nil
 }
 
 // compile makes a shared object of a C text and returns its path.
 func (t *toolchain) compile(ctx context.Context, source string) (string, error) {
-	t.count++
-	base := filepath.Join(t.dir.path, fmt.Sprintf("k%d", t.count))
-	src, obj := base+".c", base+".so"
-	if err := os.WriteFile(src, []byte(source), 0o600); err != nil {
+	dir, err := t.work()
+	if err != nil {
 		return "", err
 	}
-	defer os.Remove(src)
+	t.count++
+	base := filepath.Join(dir.path, fmt.Sprintf("k%d", t.count))
+	src, obj := base+".c", base+".so"
+	if err := dir.root.WriteFile(filepath.Base(src), []byte(source), 0o600); err != nil {
+		return "", err
+	}
+	defer dir.root.Remove(filepath.Base(src))
 	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
 	defer cancel()
 	args := append(append(append([]string(nil), t.cc[1:]...), t.flags...), "-o", obj, src, "-lm")
@@ -100,8 +197,13 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "TMPDIR="+t.dir.path)
-	if err := cmd.Run(); err != nil {
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TMPDIR="+dir.path)
+	err = cmd.Start()
+	if err == nil {
+		t.calm(cmd.Process.Pid)
+		err = cmd.Wait()
+	}
+	if err != nil {
 		if ctx.Err() == context.DeadlineExceeded {
 			err = fmt.Errorf("killed after %v: %w", compileTimeout, err)
 		}
@@ -110,5 +212,20 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 	return obj, nil
 }
 
+// niceness of compilers that nobody waits for.
+const niceness = 10
+
+// calm has a compiler's processes, which are a group, give way to others.
+func (t *toolchain) calm(pid int) {
+	if t.nice {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness) // else it competes, no more
+	}
+}
+
 // remove gives the directory back.
-func (t *toolchain) remove() { t.dir.remove() }
+func (t *toolchain) remove() {
+	if t.dir != nil {
+		t.dir.remove()
+		t.dir = nil
+	}
+}

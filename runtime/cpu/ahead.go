@@ -1,0 +1,58 @@
+package cpu
+
+import (
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// lookPhase is the phase during which the rows of the next tile are asked for,
+// -1 where none is: the last that computes what it folds, else the last. It
+// computes on what is in a cache, so memory is idle then. Tier 0 never waits
+// for memory, one sweep does nothing else, and small tensors are in a cache.
+func (r *ready) lookPhase() int {
+	plan := r.plan()
+	if !r.mayLook() || !r.choice.on(knobLook, r.total*r.pointBytes(r.sched) >= r.p.dev.lookBytes) {
+		return -1
+	}
+	look, last := -1, -1
+	for i := range plan.Phases {
+		ph := &plan.Phases[i]
+		if ph.Level != codegen.Point {
+			continue
+		}
+		last = i
+		computed := len(ph.Stores) > 0
+		for _, red := range ph.Reduces {
+			computed = computed || ph.Body[red.Value].Op != ir.Load
+		}
+		if computed && len(ph.Reduces) > 0 {
+			look = i
+		}
+	}
+	if look < 0 {
+		return last
+	}
+	return look
+}
+
+// mayLook reports that the next tile can be asked for.
+func (r *ready) mayLook() bool {
+	return r.code != nil && r.mode == modeRows && r.plan().sweeps >= 2
+}
+
+// ahead is the bytes of an element of an input whose elements lie in the order
+// of the launch's points, 0 of other operands.
+func (r *ready) ahead(i int) int {
+	o, a := &r.p.kernel.Operands[i], &r.l.Args[i]
+	if o.Kind != codegen.Input || len(a.Stages) > 0 || r.p.lanewise[i] {
+		return 0
+	}
+	dense := int64(1)
+	for d := r.l.Rank - 1; d >= 0; d-- {
+		if a.Stride[d] != dense && r.l.Dims[d] > 1 {
+			return 0
+		}
+		dense *= r.l.Dims[d]
+	}
+	return o.DT.Size()
+}

@@ -1,0 +1,116 @@
+package cpu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+)
+
+// layout says in words which variant of a kernel is meant, in a form that
+// outlives the process: the access classes of its operands, and whether its
+// schedule is the thin one.
+//
+//	ccb/ccb/ccc
+//	ccb/bbc/ccc guarded-rows cols thin
+//
+// The three words are of phases over points, of those over rows, and of the
+// second phase of a contraction, a letter for each operand.
+func (k *classKey) layout(operands int, thin bool) string {
+	var b strings.Builder
+	for i, of := range [...]*[maxOperands / 32]uint64{&k.points, &k.rows, &k.second} {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		for j := range operands {
+			b.WriteString(codegen.AccessClass(of[j/32] >> (2 * (j % 32)) & 3).String())
+		}
+	}
+	flags := k.flags()
+	for i, name := range layoutFlags {
+		if i == len(flags) && thin || i < len(flags) && *flags[i] {
+			b.WriteString(" " + name)
+		}
+	}
+	return b.String()
+}
+
+// layoutFlags are the words behind the classes: those of classKey.flags, then
+// that of the schedule.
+var layoutFlags = [...]string{"guarded", "guarded-rows", "cols", "dot", "streams", "steps1", "steps2", "steps4", "thin"}
+
+func (k *classKey) flags() [8]*bool {
+	return [...]*bool{&k.guarded[0], &k.guarded[1], &k.cols, &k.dot, &k.streams, &k.steps[0], &k.steps[1], &k.steps[2]}
+}
+
+// parseLayout reads what layout wrote.
+func parseLayout(s string, operands int) (k classKey, thin bool, err error) {
+	words := strings.Split(s, " ")
+	classes := strings.Split(words[0], "/")
+	to := [...]*[maxOperands / 32]uint64{&k.points, &k.rows, &k.second}
+	if len(classes) != len(to) || operands > maxOperands {
+		return k, false, fmt.Errorf("cpu: no layout of %d operands: %q", operands, s)
+	}
+	for i, list := range classes {
+		if len(list) != operands {
+			return k, false, fmt.Errorf("cpu: a layout of %d operands, not %d: %q", len(list), operands, s)
+		}
+		for j := range operands {
+			c, ok := accessClass(list[j])
+			if !ok {
+				return k, false, fmt.Errorf("cpu: no access class %q in the layout %q", list[j], s)
+			}
+			setClass(to[i], j, c)
+		}
+	}
+	flags, next := k.flags(), 0
+	for _, w := range words[1:] {
+		for next < len(layoutFlags) && layoutFlags[next] != w {
+			next++
+		}
+		switch {
+		case next == len(layoutFlags):
+			return k, false, fmt.Errorf("cpu: %q is out of place in the layout %q", w, s)
+		case next == len(flags):
+			thin = true
+		default:
+			*flags[next] = true
+		}
+		next++
+	}
+	return k, thin, nil
+}
+
+func accessClass(letter byte) (codegen.AccessClass, bool) {
+	for c := range codegen.NumAccesses {
+		if c.String() == string(letter) {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// unitsOf are what is printed for a schedule, lowered for tier 1, and a layout:
+// a function for each phase. Their names begin with prefix.
+func unitsOf(s *codegen.Schedule, key *classKey, prefix string) []cgo.Unit {
+	var units []cgo.Unit
+	for i := range s.Phases {
+		ph := &s.Phases[i]
+		name := prefix
+		if len(s.Phases) > 1 {
+			name = fmt.Sprintf("%s_%d", prefix, i)
+		}
+		units = append(units, cgo.Unit{Name: name, Kernel: ph.Kernel, Variant: key.variant(i, ph, s.Temps)})
+	}
+	return units
+}
+
+// lowerForC takes a kernel apart as tier 1 does.
+func lowerForC(k *codegen.Kernel, opt codegen.PhaseOptions) (*codegen.Schedule, error) {
+	lowered, err := codegen.Lower(k)
+	if err != nil {
+		return nil, err
+	}
+	return codegen.Phases(lowered, opt), nil
+}

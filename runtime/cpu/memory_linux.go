@@ -1,0 +1,13 @@
+package cpu
+
+import "syscall"
+
+// installedMemory is what the machine has, 0 where it does not say. (Reading
+// /proc/meminfo takes a tenth of the time of opening a device.)
+func installedMemory() int64 {
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(max(info.Unit, 1))
+}

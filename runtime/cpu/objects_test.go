@@ -1,0 +1,206 @@
+//go:build cgo && unix
+
+package cpu
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// mapCache is a cache that lives as long as a test.
+type mapCache struct {
+	mu      sync.Mutex
+	entries map[string][]byte
+	hits    int
+	refused int
+}
+
+func (c *mapCache) Get(kind, key string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.entries[kind+" "+key]
+	if ok {
+		c.hits++
+	}
+	return v, ok
+}
+
+func (c *mapCache) Peek(kind, key string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.entries[kind+" "+key]
+	return v, ok
+}
+
+func (c *mapCache) Put(kind, key string, value []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries[kind+" "+key] = bytes.Clone(value)
+	return nil
+}
+
+func (c *mapCache) Refuse(string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused++
+}
+
+// runCached runs one kernel on a new device and closes it.
+func runCached(t *testing.T, cache *mapCache) runtime.Stats {
+	t.Helper()
+	d, err := open(runtime.Config{Compile: runtime.CompileWait, Threads: 1, Cache: cache, OnError: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	k := scaled(t)
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+	compare(t, "from the cache", k, onDevice(t, d, k, h), reference(t, k, h))
+	if err := d.Wait(true); err != nil {
+		t.Error(err)
+	}
+	return d.Stats()
+}
+
+// What one device compiled the next loads, without a compiler.
+func TestObjectsOutliveTheDevice(t *testing.T) {
+	needCompiler(t)
+	cache := &mapCache{entries: map[string][]byte{}}
+	if s := runCached(t, cache); s.Compiles != 1 || len(cache.entries) != 3 || cache.hits != 0 {
+		t.Fatalf("cold: %d compiles, %d entries, %d hits", s.Compiles, len(cache.entries), cache.hits)
+	}
+	fault.Set(fault.Compile, -1)
+	defer fault.Reset()
+	s := runCached(t, cache)
+	if s.Compiles != 0 || s.CompileFails != 0 || s.Tier0 != 0 || s.Fallbacks != 0 || cache.hits != 2 || cache.refused != 0 {
+		t.Errorf("warm: %+v, %d hits, %d refused", s, cache.hits, cache.refused)
+	}
+}
+
+// An entry that is no object, or one that computes otherwise, is refused and
+// compiled anew; so are flags that there are not.
+func TestRefusedObjects(t *testing.T) {
+	needCompiler(t)
+	tools, err := newToolchain(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tools.remove()
+	object := func(source string) []byte {
+		path, err := tools.compile(t.Context(), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	good := &mapCache{entries: map[string][]byte{}}
+	runCached(t, good)
+	for name, bad := range map[string][]byte{
+		"empty":     nil,
+		"rubbish":   []byte("rubbish"),
+		"contracts": object("int mr_probe(void) { return 1; } void mr_kernel(void) {}"),
+		"another":   object("int mr_probe(void) { return 0; } void mr_other(void) {}"),
+	} {
+		cache := &mapCache{entries: maps.Clone(good.entries)}
+		for key := range cache.entries {
+			if strings.HasPrefix(key, kindObject) {
+				cache.entries[key] = bad
+			}
+		}
+		if s := runCached(t, cache); s.Compiles != 1 || s.CompileFails != 0 || cache.refused != 1 {
+			t.Errorf("%s: %d compiles, %d refused", name, s.Compiles, cache.refused)
+		}
+		if s := runCached(t, cache); s.Compiles != 0 {
+			t.Errorf("%s: %d compiles after it was replaced", name, s.Compiles)
+		}
+	}
+	for _, flags := range []string{"", "0", "0 ", "-1 12", "3 12", "-fplugin=x"} {
+		cache := &mapCache{entries: maps.Clone(good.entries)}
+		for key := range cache.entries {
+			if strings.HasPrefix(key, kindCompiler) {
+				cache.entries[key] = []byte(flags)
+			}
+		}
+		if s := runCached(t, cache); s.Compiles != 0 || cache.refused != 1 {
+			t.Errorf("flags %q: %d compiles, %d refused", flags, s.Compiles, cache.refused)
+		}
+	}
+}
+
+// Where nothing can be executed from the directory, memory does, and nothing of
+// what was loaded before is taken for what is loaded now.
+func TestLoadBytes(t *testing.T) {
+	needCompiler(t)
+	if goruntime.GOOS != "linux" {
+		t.Skip("only Linux has files without a name")
+	}
+	tools, err := newToolchain(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tools.remove()
+	var seen []any
+	for _, source := range []string{"int one;", "int two;"} { // neither is taken for the other
+		path, err := tools.compile(t.Context(), source+cgo.ABI+cgo.Probe(probeSymbol)+" void mr_kernel(void) {}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handle, funcs, err := loadBytes(object, kernelSymbol)
+		if err != nil || len(funcs) != 1 {
+			t.Fatal(err, funcs)
+		}
+		defer unload(handle)
+		seen = append(seen, handle)
+	}
+	if seen[0] == seen[1] {
+		t.Error("two objects are one")
+	}
+}
+
+// Keys tell compilers, their flags and texts apart.
+func TestObjectKeys(t *testing.T) {
+	needCompiler(t)
+	seen := map[string]bool{}
+	add := func(what string) {
+		tools, err := newToolchain(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tools.remove()
+		for _, source := range []string{"int a;", "int b;"} {
+			key := tools.objectKey(source)
+			if seen[key] {
+				t.Errorf("%s has the key of another: %s", what, key)
+			}
+			seen[key] = true
+		}
+		if !strings.Contains(tools.id, processor()) || !strings.Contains(processor(), describe()) {
+			t.Errorf("no processor in %s", tools.id)
+		}
+	}
+	add("the compiler")
+	cc := findCompiler()
+	fakeCompiler(t, `exec `+cc+` "$@"`)
+	add("a wrapper")
+	t.Setenv("CC", cc+" -O1")
+	add("flags of the user's")
+}

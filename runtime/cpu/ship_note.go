@@ -1,0 +1,142 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/background"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Plans do not say which variants of their kernels run: that depends on how
+// tensors lie in memory. So a device notes each kernel that it launches, with
+// its layout, as `fusebench plans gen` needs it, and keeps its notes in the
+// cache, where it has one. Kernels of plans that will be replaced are not noted.
+
+// KindKernel is the kind of the entries, of a cache or a bundle, that say which
+// kernels ran. The key is what [ParseNote] reads; the value of those in a cache
+// says on what they ran, for people.
+const KindKernel = runtime.KindKernel
+
+// noteScope is the first line of a note: of use to CPU devices, whichever.
+const noteScope = "device=cpu"
+
+// Note is a kernel that ran, and the layout it ran in.
+type Note struct {
+	Layout string
+	Kernel *codegen.Kernel
+	key    classKey
+	thin   bool
+}
+
+// noteText is the text of a note: its scope, the layout, then the kernel.
+func noteText(v *variant) string {
+	p := v.sched.prog
+	return noteScope + "\n" + v.key.layout(len(p.kernel.Operands), v.sched.thin) + "\n" + p.text
+}
+
+// ParseNote reads the key of a cache entry of [KindKernel].
+func ParseNote(s string) (*Note, error) {
+	s, ok := strings.CutPrefix(s, noteScope+"\n")
+	if !ok {
+		return nil, errors.New("cpu: no note of a kernel")
+	}
+	layout, text, ok := strings.Cut(s, "\n")
+	if !ok {
+		return nil, errors.New("cpu: a note without a kernel")
+	}
+	k, err := codegen.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: a kernel's note: %w", err)
+	}
+	if err := k.Verify(); err != nil {
+		return nil, fmt.Errorf("cpu: a kernel's note: %w", err)
+	}
+	if k.String() != text {
+		return nil, errors.New("cpu: a kernel's note is not in canonical form")
+	}
+	n := &Note{Layout: layout, Kernel: k}
+	n.key, n.thin, err = parseLayout(layout, len(k.Operands))
+	return n, err
+}
+
+// Notes are the texts of all notes, those of equal kernels together.
+func (d *device) Notes() (texts []string) {
+	d.buildMu.Lock()
+	defer d.buildMu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.programs)) {
+		for _, p := range d.programs[key] {
+			for _, s := range p.schedules() {
+				for _, v := range s.known() {
+					if v.noted.Load() {
+						texts = append(texts, noteText(v))
+					}
+				}
+			}
+		}
+	}
+	return texts
+}
+
+// notes writes notes in the background. A nil one writes none.
+type notes struct {
+	cache runtime.Cache
+	texts background.Queue[string]
+}
+
+func newNotes(cache runtime.Cache) *notes {
+	if cache == nil || !runsCompiled {
+		return nil
+	}
+	n := &notes{cache: cache}
+	n.texts.Do = n.write
+	return n
+}
+
+// add notes a variant that is launched.
+func (n *notes) add(v *variant) {
+	if v.noted.Swap(true) || n == nil {
+		return
+	}
+	n.texts.Add(noteText(v))
+}
+
+// note notes the variant of a launch. One that was chosen for its speed on this
+// processor may not be chosen on the next: the device's own way is noted, too.
+func (d *device) note(r *ready, v *variant) {
+	d.notes.add(v)
+	if r.choice == 0 {
+		return
+	}
+	if own, err := d.order(r.l, d.threadsOf(), 0); err == nil {
+		key := own.classKey()
+		d.notes.add(own.sched.variantFor(&key))
+	}
+}
+
+// peeker is a cache that can be looked into without anything being counted.
+type peeker interface {
+	Peek(kind, key string) ([]byte, bool)
+}
+
+func (n *notes) write(text string) {
+	look := n.cache.Get
+	if c, ok := n.cache.(peeker); ok {
+		look = c.Peek
+	}
+	if _, ok := look(KindKernel, text); !ok {
+		_ = n.cache.Put(KindKernel, text, []byte(describe())) // a failure is counted there
+	}
+}
+
+// wait returns when nothing is left to write.
+func (n *notes) wait() {
+	if n == nil {
+		return
+	}
+	n.texts.Wait()
+}

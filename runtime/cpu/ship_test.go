@@ -1,0 +1,465 @@
+//go:build cgo && unix
+
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// shipCase is a kernel and a launch of it.
+type shipCase struct {
+	name string
+	k    *codegen.Kernel
+	h    *kerneltest.Launch
+}
+
+// shipCases has every form of kernel that tier 1 compiles.
+func shipCases(t *testing.T) (list []shipCase) {
+	t.Helper()
+	add := func(name string, k *codegen.Kernel, h *kerneltest.Launch) { list = append(list, shipCase{name, k, h}) }
+	for how := range kerneltest.NumPatterns {
+		k := scaled(t)
+		add(fmt.Sprint("pattern ", how), k, kerneltest.NewLaunch(rand.New(rand.NewPCG(2, uint64(how))), k, []int64{5, 40}, 2, how))
+	}
+	for i, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.Uint8} {
+		for half := range ir.Op(2) {
+			if !thorough && (ir.Op(i)&1 == half || i > 2 || testing.Short()) {
+				continue // the compiler takes seconds for each
+			}
+			k := kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
+				return op&1 == half && (!dt.Storage() || kerneltest.StorageOps(op, out))
+			})
+			add(fmt.Sprint("ops on ", dt), k, kerneltest.NewLaunch(rand.New(rand.NewPCG(1, uint64(dt))), k, []int64{3, 37}, 2, kerneltest.Dense))
+		}
+	}
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(8, seed))
+		k := kerneltest.Random(rng, 12+rng.IntN(24), rng.IntN(5))
+		dims := []int64{1 + rng.Int64N(6), 1 + rng.Int64N(50), 1 + rng.Int64N(40)}
+		kept := len(dims)
+		if k.HasRows() {
+			kept = rng.IntN(3)
+		}
+		add(fmt.Sprint("seed ", seed), k, kerneltest.NewLaunch(rng, k, dims, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns)))))
+	}
+	long := kerneltest.Random(rand.New(rand.NewPCG(8, 77)), 30, 4) // rows that no cache holds
+	add("long rows", long, kerneltest.NewLaunch(rand.New(rand.NewPCG(8, 77)), long, []int64{2, 300000}, 1, kerneltest.Dense))
+	around := rowKernel(t, dotKernels["around"])
+	for _, c := range dotCases[:3] {
+		add("contraction, "+c.name, around, dotCase(around, c.dims, dotSizes[1], c.left, c.right, c.bias, c.residual, c.result))
+	}
+	for _, c := range []scatterCase{
+		{n: 5000, v: 7, dt: ir.Float32, index: ir.Int32, how: ir.CombineAdd, made: true},
+		{kept: []int64{40}, n: 500, v: 60, axis: 1, dt: ir.Int64, index: ir.Int64, how: ir.CombineMax},
+	} {
+		add("scatter", c.kernel(), c.launch(rand.New(rand.NewPCG(3, 3))))
+	}
+	return list
+}
+
+// noted runs kernels on a device that notes them, and returns its notes.
+func noted(t *testing.T, list []shipCase) (texts []string) {
+	t.Helper()
+	cache := &mapCache{entries: map[string][]byte{}}
+	d := openTest(t, runtime.Config{Compile: runtime.CompileOff, Threads: 2, Cache: cache})
+	for i := range list {
+		onDevice(t, d, list[i].k, list[i].h)
+	}
+	if err := d.Wait(true); err != nil {
+		t.Fatal(err)
+	}
+	for key := range cache.entries {
+		text, ok := strings.CutPrefix(key, KindKernel+" ")
+		if !ok {
+			t.Errorf("without a compiler the cache was given %.30q", key)
+		}
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	if told := slices.Sorted(slices.Values(d.Notes())); !slices.Equal(texts, told) {
+		t.Errorf("%d notes in the cache, %d told", len(texts), len(told))
+	}
+	return texts
+}
+
+// built compiles what was printed as cgo does, and loads it.
+func (src *ShipSource) built(t *testing.T, flags ...string) Library {
+	t.Helper()
+	cc, dir := needCompiler(t), t.TempDir()
+	probe := "int " + probeSymbol + "(void) { return 0; }\n" // load wants one; those of the objects are what is tested
+	files := []string{"probe.c"}
+	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(probe), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var tables []string
+	for i := range src.Objects {
+		for _, f := range src.Objects[i].Files {
+			name := f.Table + ".c"
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(f.Text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files, tables = append(files, name), append(tables, f.Table)
+		}
+	}
+	args := append(strings.Fields(ShipFlags), "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fPIC", "-shared", "-o", "k.so")
+	cmd := exec.Command(cc, append(append(append(args, flags...), files...), "-lm")...)
+	cmd.Dir = dir
+	if log, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%.4000s", err, log)
+	}
+	handle, at, err := load(filepath.Join(dir, "k.so"), tables...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unload(handle) })
+	lib := Library{Name: "test", ABI: ShipABI(), Kernels: src.Kernels}
+	for ; len(at) > 0; at = at[ShipLevels:] {
+		lib.Objects = append(lib.Objects, [ShipLevels]unsafe.Pointer(at))
+	}
+	return lib
+}
+
+// shipOnly hands over a library for the length of a test. Devices that others
+// open meanwhile must not see it, so such tests are not parallel.
+func shipOnly(t *testing.T, l Library) {
+	t.Helper()
+	ship.Lock()
+	before, refused := ship.kernels, ship.refused
+	ship.kernels, ship.refused = nil, nil
+	ship.Unlock()
+	t.Cleanup(func() {
+		ship.Lock()
+		ship.kernels, ship.refused = before, refused
+		ship.Unlock()
+	})
+	Ship(l)
+}
+
+// atLevel is the library with one level only.
+func (l Library) atLevel(level int) Library {
+	objects := make([][ShipLevels]unsafe.Pointer, len(l.Objects))
+	for i := range objects {
+		objects[i][level] = l.Objects[i][level]
+	}
+	l.Objects = objects
+	return l
+}
+
+// TestShipped runs every form of kernel as code that was compiled with the
+// flags that cgo takes, at every ISA level, without a compiler and a cache, and
+// compares the bits with the oracle's.
+func TestShipped(t *testing.T) {
+	list := shipCases(t)
+	src, err := PrintShipped("test", noted(t, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range src.Left {
+		t.Errorf("not printed: %v\n%s", left.Err, left.Note)
+	}
+	if len(src.Objects) < 2 {
+		t.Errorf("%d objects: vectors of which width are missing?", len(src.Objects))
+	}
+	lib := src.built(t)
+	for level, name := range levelNames {
+		if !hasLevel(level) {
+			t.Logf("this processor has no %s", name)
+			continue
+		}
+		shipOnly(t, lib.atLevel(level))
+		for _, c := range []runtime.Config{{Compile: runtime.CompileOff, Threads: 1}, {Compile: runtime.CompileWait, Threads: 2}} {
+			d := openTest(t, c)
+			for i := range list {
+				s := &list[i]
+				compare(t, s.name, s.k, onDevice(t, d, s.k, s.h), reference(t, s.k, s.h))
+				if t.Failed() {
+					t.Fatalf("%s: %s\n%s", name, s.name, s.k)
+				}
+			}
+			if s := d.Stats(); s.Shipped != s.Launches || s.Tier0 != 0 || s.Compiles != 0 || s.Fallbacks != 0 {
+				t.Errorf("%s: of %d launches %d ran shipped kernels, %d in tier 0; %d compiles, %d fallbacks", name, s.Launches, s.Shipped, s.Tier0, s.Compiles, s.Fallbacks)
+			}
+		}
+		plain := openTest(t, runtime.Config{Tier: -1})
+		onDevice(t, plain, list[0].k, list[0].h)
+		if s := plain.Stats(); s.Shipped != 0 || s.Tier0 != 1 {
+			t.Errorf("the interpreter alone: %d shipped, %d in tier 0", s.Shipped, s.Tier0)
+		}
+	}
+}
+
+// TestShippedSource checks that people are shown where code comes from.
+func TestShippedSource(t *testing.T) {
+	list := shipCases(t)[:1]
+	src, err := PrintShipped("test", noted(t, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipOnly(t, src.built(t).atLevel(0))
+	d := openTest(t, runtime.Config{Compile: runtime.CompileOff})
+	onDevice(t, d, list[0].k, list[0].h)
+	p, err := d.Build(list[0].k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := d.Source(p)
+	if len(got) != 1 || got[0].Tier != "tier 1, C, compiled into the program by package test for portable" || !strings.Contains(got[0].Source, "mr_kernel(") {
+		t.Errorf("%+.300v", got)
+	}
+}
+
+// TestShippedRefused checks that code which is not right is not run, that it is
+// told why, and that the kernels run all the same.
+func TestShippedRefused(t *testing.T) {
+	list := shipCases(t)[:1]
+	src, err := PrintShipped("test", noted(t, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, wrong := src.built(t), src.built(t, "-ffast-math")
+	best := 0
+	for level := range levelNames {
+		if hasLevel(level) {
+			best = level
+		}
+	}
+	older := right
+	older.ABI = "0-0123456789abcdef"
+	other := right
+	other.Kernels = append([]ShippedKernel(nil), right.Kernels...)
+	other.Kernels[0].Form = "0123456789abcdef"
+	torn := right
+	torn.Objects = nil
+	nowhere := right
+	nowhere.Objects = make([][ShipLevels]unsafe.Pointer, len(right.Objects))
+	lower := right
+	lower.Objects = append([][ShipLevels]unsafe.Pointer(nil), right.Objects...)
+	lower.Objects[0][best] = wrong.Objects[0][best]
+	for name, c := range map[string]struct {
+		lib     Library
+		want    string
+		shipped int64
+	}{
+		"contracts":        {wrong, "contracts", 0},
+		"one level wrong":  {lower, "the " + levelNames[best] + " functions", 1},
+		"another ABI":      {older, "generated for the kernel interface 0-0123456789abcdef", 0},
+		"another form":     {other, "printed in the form 0123456789abcdef", 0},
+		"no object":        {torn, "is in no object", 0},
+		"not for this CPU": {nowhere, "no code for this processor", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "one level wrong" && best == 0 {
+				t.Skip("this processor has only one level")
+			}
+			shipOnly(t, c.lib)
+			var told []error
+			d, err := open(runtime.Config{Compile: runtime.CompileOff, OnError: func(err error) { told = append(told, err) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			for range 2 {
+				compare(t, name, list[0].k, onDevice(t, d, list[0].k, list[0].h), reference(t, list[0].k, list[0].h))
+			}
+			s := d.Stats()
+			if s.Shipped != 2*c.shipped || s.Tier0 != 2-2*c.shipped || s.Fallbacks != 1 {
+				t.Errorf("%d shipped, %d in tier 0, %d fallbacks", s.Shipped, s.Tier0, s.Fallbacks)
+			}
+			if len(told) != 1 || !errors.Is(told[0], ErrShipped) || !strings.Contains(told[0].Error(), c.want) {
+				t.Errorf("told %v, want one error with %q", told, c.want)
+			}
+		})
+	}
+}
+
+// TestPrintShippedOrder checks that the same notes give the same package.
+func TestPrintShippedOrder(t *testing.T) {
+	notes := noted(t, shipCases(t)[:6])
+	one, err := PrintShipped("test", notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(notes), func(i, j int) { notes[i], notes[j] = notes[j], notes[i] })
+	two, err := PrintShipped("test", append(notes, notes[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(*one) != fmt.Sprint(*two) {
+		t.Error("the order of the notes shows")
+	}
+}
+
+// Notes that are none are left out, each with a reason.
+func TestNotes(t *testing.T) {
+	good := noted(t, shipCases(t)[:1])[0]
+	layout, kernel, _ := strings.Cut(strings.TrimPrefix(good, noteScope+"\n"), "\n")
+	bad := []string{"", noteScope, noteScope + "\n", "ccc", layout, layout + "\n", layout + "\nrubbish", layout + "\n" + kernel + "\n", "ccc\n" + kernel, "c/c/c\n" + kernel, "cx/cc/cc\n" + kernel,
+		layout + " thin cols\n" + kernel, layout + " thick\n" + kernel, " " + good}
+	for i := range bad {
+		if i > 4 {
+			bad[i] = noteScope + "\n" + bad[i]
+		}
+	}
+	bad = append(bad, good[1:], strings.Replace(good, "device=cpu", "device=webgpu", 1))
+	src, err := PrintShipped("test", append(bad, good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(src.Kernels) != 1 || src.Kernels[0].Kernel != kernel || len(src.Left) != len(bad) {
+		t.Errorf("%d kernels, %d left out of %d", len(src.Kernels), len(src.Left), len(bad))
+	}
+	for _, l := range src.Left {
+		if l.Err == nil {
+			t.Errorf("no reason to leave out %q", l.Note)
+		}
+	}
+}
+
+// TestNotesOfChoices: of a launch that runs by a choice its own way is noted, too,
+// since another processor may choose otherwise; what was only tried is not.
+func TestNotesOfChoices(t *testing.T) {
+	needCompiler(t)
+	d := openTest(t, runtime.Config{Compile: runtime.CompileWait, Threads: 1})
+	k := scaled(t)
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+	bound(t, d, k, h, func(l *runtime.Launch) {
+		l.Choice = uint64(turn(knobUnroll, 1))
+		if _, err := d.Try([]runtime.Launch{*l}); err != nil {
+			t.Fatal(err)
+		}
+		if notes := d.Notes(); len(notes) != 0 {
+			t.Errorf("noted before it ran: %q", notes)
+		}
+		l.Choice = uint64(turn(knobUnroll, 2))
+		if err := d.Run([]runtime.Launch{*l}); err != nil {
+			t.Fatal(err)
+		}
+		var layouts []string
+		for _, text := range d.Notes() {
+			n, err := ParseNote(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layouts = append(layouts, n.Layout)
+		}
+		if slices.Sort(layouts); !slices.Equal(layouts, []string{"cc/cc/cc", "cc/cc/cc steps2"}) {
+			t.Errorf("noted %q", layouts)
+		}
+	})
+}
+
+// TestLayoutText checks that layouts say all that tells variants apart.
+func TestLayoutText(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 500 {
+		var k classKey
+		n := rng.IntN(maxOperands + 1)
+		for i := range n {
+			for _, to := range []*[maxOperands / 32]uint64{&k.points, &k.rows, &k.second} {
+				setClass(to, i, codegen.AccessClass(rng.IntN(int(codegen.NumAccesses))))
+			}
+		}
+		for _, f := range k.flags() {
+			*f = rng.IntN(2) == 0
+		}
+		thin := rng.IntN(2) == 0
+		text := k.layout(n, thin)
+		got, gotThin, err := parseLayout(text, n)
+		if err != nil || got != k || gotThin != thin {
+			t.Fatalf("%q: %+v %v %v, want %+v %v", text, got, gotThin, err, k, thin)
+		}
+	}
+}
+
+// TestForm: a form is another one where anything is that a text is printed from,
+// also where the text of the kernel only names it.
+func TestForm(t *testing.T) {
+	of := func(text, layout string) string {
+		t.Helper()
+		u, err := unitOf(noteScope + "\n" + layout + "\n" + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.form
+	}
+	exp := "in 0 : float64\nout 1 : float64\n%0 = load 0 : float64\n%1 = exp %0 : float64\nstore 1 %1\n"
+	before := of(exp, "cc/cc/cc")
+	if again := of(exp, "cc/cc/cc"); again != before {
+		t.Error("two forms of one kernel")
+	}
+	if other := of(exp, "sc/cc/cc"); other == before {
+		t.Error("the layout is not in the form")
+	}
+	if other := of(strings.ReplaceAll(exp, "exp", "exp2"), "cc/cc/cc"); other == before {
+		t.Error("the operation is not in the form")
+	}
+	sin := strings.ReplaceAll(exp, "exp", "sin") // whose slow path has a table
+	before = of(sin, "cc/cc/cc")
+	id, ok := ir.TableByName("twooverpi")
+	if !ok {
+		t.Fatal("no table")
+	}
+	table := ir.TableByID(id)
+	table.Bits[0]++
+	after := of(sin, "cc/cc/cc")
+	table.Bits[0]--
+	if before == after {
+		t.Error("a changed table is not in the form")
+	}
+}
+
+// TestFormFields: whoever gives kernels another field adds it to forms.
+func TestFormFields(t *testing.T) {
+	for typ, want := range map[reflect.Type]string{
+		reflect.TypeFor[codegen.Schedule](): "Temps Phases",
+		reflect.TypeFor[codegen.Phase]():    "Level Kernel",
+		reflect.TypeFor[codegen.Temp]():     "DT Row",
+		reflect.TypeFor[codegen.Kernel]():   "Operands Scalars Body Stores Reduces",
+		reflect.TypeFor[codegen.Operand]():  "Kind DT Row",
+		reflect.TypeFor[codegen.Store]():    "Operand Value",
+		reflect.TypeFor[codegen.Reduce]():   "Op Value Operand Descending",
+		reflect.TypeFor[ir.Instr]():         "Op DT Args Imm",
+		reflect.TypeFor[ir.Table]():         "Name DT Bits",
+		reflect.TypeFor[ir.Prog]():          "Name Params Code Results",
+	} {
+		var names []string
+		for _, f := range reflect.VisibleFields(typ) {
+			if len(f.Index) == 1 {
+				names = append(names, f.Name)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%v has the fields %s; formOf knows of %s", typ, got, want)
+		}
+	}
+}
+
+// TestTargets holds the targets of printed kernels to those of the block
+// functions, whose levels say which of them this processor has.
+func TestTargets(t *testing.T) {
+	for name, isa := range map[string]*cgo.ISA{"isa_avx2.h": cgo.AVX2, "isa_avx512.h": cgo.AVX512} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), `target("`+isa.Target+`")`); n != 2 {
+			t.Errorf("%s has %q %d times, not for clang and GCC", name, isa.Target, n)
+		}
+	}
+}

@@ -22,23 +22,27 @@ type device struct {
 	memory memory
 	stats  counters
 
-	mu        sync.Mutex               // of the pipelines, and of params during a Run
-	pipelines map[string]*gpu.Pipeline // by source
-	parts     map[string]*program      // of kernels that launches are taken apart into, by text
-	params    *gpu.Buffer              // uniform words of the Run being submitted
-	words     []uint32
+	mu      sync.Mutex          // of the shaders, and of params during a Run
+	shaders map[string]*shader  // by source
+	parts   map[string]*program // of kernels that launches are taken apart into, by text
+	params  *gpu.Buffer         // uniform words of the Run being submitted
+	words   []uint32
+	faults  *gpu.Buffer // words that shaders tell of indices out of range by
+
+	listMu    sync.Mutex // taken last
+	forgotten []*program // whose shaders go with the next Run
 }
 
 // counters are the parts of runtime.Stats that are not kept by memory.
 type counters struct {
-	launches, read, written                    atomic.Int64
+	launches, read, written, waits             atomic.Int64
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
 func newDevice(g *gpu.Device, c runtime.Config) *device {
 	info := g.Info()
 	l := info.Limits
-	d := &device{gpu: g, cfg: c, pipelines: map[string]*gpu.Pipeline{}, parts: map[string]*program{}}
+	d := &device{gpu: g, cfg: c, shaders: map[string]*shader{}, parts: map[string]*program{}}
 	d.limits = limits{
 		binding: l.Binding,
 		align:   l.Align,
@@ -52,8 +56,8 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
 		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", wgsl.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
 		DTypes:      wgsl.DTypes,
-		Lacks:       []ir.Op{ir.Gather}, // a shader cannot tell of an index out of range
-		MaxOperands: min(l.StorageBuffers, 32),
+		SlowBuild:   true,
+		MaxOperands: min(l.StorageBuffers-1, 32), // but for the words that tell of faults
 		MaxScalars:  64,
 		MaxBody:     512,
 		MaxBuffer:   l.Buffer,
@@ -95,6 +99,7 @@ func (d *device) Stats() runtime.Stats {
 		Compiles:     d.stats.compiles.Load(),
 		CompileFails: d.stats.compileFails.Load(),
 		Fallbacks:    d.stats.fallbacks.Load(),
+		Waits:        d.stats.waits.Load(),
 		CompileNanos: d.stats.compile.Load(),
 	}
 	d.memory.stats(&s)

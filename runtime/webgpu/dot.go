@@ -86,11 +86,23 @@ func dotSizes(k *codegen.Kernel, l *runtime.Launch) (batch, m, n int64) {
 	return sizes[batchDim], sizes[mDim], sizes[nDim]
 }
 
-// chooseTile is the variant's tile for a launch in order.
+// chooseTile is the variant's tile for a launch in order. On a CPU registers are
+// the first-level cache and workgroup memory is read one lane after another: as
+// many results per invocation as the products of two vectors of 16 cost least,
+// in a loop, since that much text takes its compiler seconds.
 func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) wgsl.Tile {
 	t := wgsl.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8}
-	if _, m, n := dotSizes(k, l); software || min(m, n) <= 32 {
+	switch _, m, n := dotSizes(k, l); {
+	case min(m, n) <= 32:
 		t = wgsl.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4}
+	case software:
+		t = wgsl.Tile{M: 64, N: 64, K: 8, RowsPer: 16, ColsPer: 16, Looped: true}
+		if m > 64 {
+			t.M = 128
+		}
+		if n > 64 {
+			t.N = 128
+		}
 	}
 	for _, c := range classify(k, l) {
 		switch c {

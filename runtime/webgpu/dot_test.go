@@ -68,12 +68,14 @@ func dotTolerance(k int64) ir.Tolerance {
 }
 
 // TestDot covers tiles and sums of products, sizes that are no multiples of a
-// tile, every transposition, batches of their own and shared ones.
+// tile, every transposition, batches of their own and shared ones, as GPUs have
+// them and as software does.
 func TestDot(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
+	d, gpu := openDevice(t, runtime.Config{}), openDevice(t, runtime.Config{})
+	d.limits.software, gpu.limits.software = true, false
 	for i, dims := range [][]int64{
 		{1, 16, 16, 16}, {1, 33, 65, 17}, {3, 40, 20, 1}, {2, 64, 64, 300}, {1, 70, 13, 0}, {1, 1, 50, 70}, {1, 100, 1, 33},
-		{5, 3, 4, 6}, {1, 1, 1, 999}, {1, 1, 1, 0}, {2, 130, 40, 5},
+		{5, 3, 4, 6}, {1, 1, 1, 999}, {1, 1, 1, 0}, {2, 130, 40, 5}, {1, 150, 131, 21}, {2, 40, 140, 9},
 	} {
 		for layout := range 4 {
 			t.Run(fmt.Sprintf("%v/%d", dims, layout), func(t *testing.T) {
@@ -81,6 +83,9 @@ func TestDot(t *testing.T) {
 				x.matrices(layout&1 == 0, layout&2 == 0, i%2 == 1)
 				x.fillInputs(rand.New(rand.NewPCG(uint64(i), 1)))
 				x.check(t, d, dotTolerance(dims[3]))
+				if min(dims[1], dims[2]) > 32 {
+					x.check(t, gpu, dotTolerance(dims[3]))
+				}
 			})
 		}
 	}
@@ -89,7 +94,7 @@ func TestDot(t *testing.T) {
 func TestDotIntegers(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, dt := range []string{"int32", "uint32", "uint8"} {
-		for _, dims := range [][]int64{{2, 20, 36, 50}, {1, 4, 30, 21}, {1, 16, 16, 9000}} {
+		for _, dims := range [][]int64{{2, 20, 36, 50}, {1, 34, 129, 10}, {1, 4, 30, 21}, {1, 16, 16, 9000}} {
 			x := newTrial(parse(t, dotKernel(dt)), 3, dims...)
 			x.matrices(true, false, false)
 			x.fillInputs(rand.New(rand.NewPCG(2, 3)))
@@ -107,7 +112,7 @@ func TestDotFused(t *testing.T) {
 	for _, c := range []struct {
 		d    *device
 		dims []int64
-	}{{d, []int64{2, 37, 50, 40}}, {d, []int64{1, 5, 70, 30}}, {d, []int64{1, 24, 20, 5000}}, {small, []int64{3, 50, 45, 60}}, {small, []int64{1, 20, 13, 2000}}} {
+	}{{d, []int64{2, 37, 50, 40}}, {d, []int64{2, 133, 50, 11}}, {d, []int64{1, 5, 70, 30}}, {d, []int64{1, 24, 20, 5000}}, {small, []int64{3, 50, 45, 60}}, {small, []int64{1, 20, 13, 2000}}} {
 		x := newTrial(parse(t, biasedKernel), 3, c.dims...)
 		x.matrices(true, true, true)
 		x.args[2].Stride = [runtime.MaxRank]int64{0, 0, 1}

@@ -55,7 +55,7 @@ func TestGuardedLoads(t *testing.T) {
 	x.args[0].Data, x.scalars = nil, []uint64{0}
 	x.check(t, d, ir.Tolerance{})
 	k := parse(t, padKernel)
-	if !guarded(k, 0) || guarded(k, 1) {
+	if a := (runtime.Access{}); !guarded(k, &a, 0) || guarded(k, &a, 1) {
 		t.Error("operand 0 is read under a guard, operand 1 is not")
 	}
 }

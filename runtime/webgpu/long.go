@@ -28,7 +28,10 @@ func reducedSize(l *runtime.Launch) int64 { return points(l.Dims[l.Kept:l.Rank])
 
 // maxSteps is how many points of a row one dispatch may go over.
 func maxSteps(k *codegen.Kernel, l *runtime.Launch) int64 {
-	if dotOf(k) >= 0 {
+	switch {
+	case k.Scatter() != ir.None:
+		return colPasses
+	case dotOf(k) >= 0:
 		return dotApart / 2
 	}
 	rows, passes := byRows(k, l), int64(wgsl.Passes(k))
@@ -51,9 +54,9 @@ func tooLong(k *codegen.Kernel, l *runtime.Launch) bool {
 	return reducedSize(l) > maxSteps(k, l)
 }
 
-// byRows reports that the points of a row lie next to each other in most
-// operands, or that rows are few: then a workgroup shares a row. Otherwise
-// neighbouring invocations take neighbouring rows.
+// byRows reports that the points of a row lie next to each other in most of
+// what is read and written, or that rows are few: then a workgroup shares a
+// row. Otherwise neighbouring invocations take neighbouring rows.
 func byRows(k *codegen.Kernel, l *runtime.Launch) bool {
 	if reducedSize(l) < shortRow {
 		return false
@@ -61,16 +64,22 @@ func byRows(k *codegen.Kernel, l *runtime.Launch) bool {
 	if points(l.Dims[:l.Kept]) < fewColumns {
 		return true
 	}
-	along, across := 0, 0
+	along, across := int64(0), int64(0)
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Index || o.Row {
 			continue
 		}
+		elements := int64(1) // parameters that all rows share count for little
+		for d, n := range l.Dims[:l.Rank] {
+			if l.Args[i].Stride[d] != 0 {
+				elements *= n
+			}
+		}
 		switch {
 		case l.Args[i].Stride[l.Rank-1] == 1:
-			along++
+			along += elements
 		case l.Kept > 0 && l.Args[i].Stride[l.Kept-1] == 1:
-			across++
+			across += elements
 		}
 	}
 	return along >= across

@@ -22,15 +22,22 @@ type program struct {
 	ready  *codegen.Kernel // as the printer wants it
 	lanes  int             // the most a shader of it can compute per step
 
-	mu       sync.Mutex
-	variants map[string]*variant
+	mu        sync.Mutex
+	variants  map[string]*variant
+	forgotten bool // no known plan uses it
 }
 
 // variant is a shader in use.
 type variant struct {
 	wgsl.Variant
 	source string
-	pipe   *gpu.Pipeline
+	*shader
+}
+
+// shader is a compiled text, and how many variants of programs use it.
+type shader struct {
+	pipe  *gpu.Pipeline
+	users int
 }
 
 // Kernel is the kernel as fusion wrote it.
@@ -115,7 +122,10 @@ func (d *device) tryApart(p *program) error {
 
 // variantFor finds or makes the shader for a piece. The caller holds d.mu.
 func (p *program) variantFor(pc *piece) (*variant, error) {
-	choice := choose(p.ready, pc, p.lanes)
+	choice, err := p.chosen(pc)
+	if err != nil {
+		return nil, err
+	}
 	key := choice.Key()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,16 +136,58 @@ func (p *program) variantFor(pc *piece) (*variant, error) {
 	if err == nil {
 		err = fault.Hit(fault.Compile)
 	}
-	var pipe *gpu.Pipeline
+	var sh *shader
 	if err == nil {
-		pipe, err = p.dev.pipeline(p.kernel, source, choice.Bindings)
+		sh, err = p.dev.shader(p.kernel, source, choice.Bindings)
 	}
 	if err != nil {
 		return nil, p.dev.compileError(p.kernel.String(), source, err)
 	}
-	v := &variant{choice, source, pipe}
+	v := &variant{choice, source, sh}
+	sh.users++
 	p.variants[key] = v
+	if p.forgotten { // and is run once more: see Forget
+		p.dev.forget(p)
+	}
 	return v, nil
+}
+
+// Forget lets the next Run give the shaders of a program back: they take a
+// hundred times what the program itself does. Whoever still runs it has them
+// compiled again. The engine's locks are held, so that this waits for no Run.
+func (d *device) Forget(prog runtime.Program) {
+	if p, ok := prog.(*program); ok && p.dev == d {
+		p.mu.Lock()
+		p.forgotten = true
+		p.mu.Unlock()
+		d.forget(p)
+	}
+}
+
+func (d *device) forget(p *program) {
+	d.listMu.Lock()
+	defer d.listMu.Unlock()
+	d.forgotten = append(d.forgotten, p)
+}
+
+// sweep gives the shaders back that only forgotten programs use. The caller holds
+// d.mu, and has nothing to submit.
+func (d *device) sweep() {
+	d.listMu.Lock()
+	list := d.forgotten
+	d.forgotten = nil
+	d.listMu.Unlock()
+	for _, p := range list {
+		p.mu.Lock()
+		for _, v := range p.variants {
+			if v.users--; v.users == 0 {
+				delete(d.shaders, v.source)
+				v.pipe.Release()
+			}
+		}
+		clear(p.variants)
+		p.mu.Unlock()
+	}
 }
 
 // compileError wraps what the printer or the native compiler refused. Faults
@@ -153,11 +205,12 @@ func (d *device) compileError(kernel, source string, err error) error {
 	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
 }
 
-// pipeline compiles a shader, or finds one of the same text. kernel is what it
-// is for, nil for shaders that are no kernel's. The caller holds d.mu.
-func (d *device) pipeline(kernel *codegen.Kernel, source string, list []wgsl.Binding) (*gpu.Pipeline, error) {
-	if pipe := d.pipelines[source]; pipe != nil {
-		return pipe, nil
+// shader compiles a text, or finds it compiled. kernel is what it is for, nil for
+// shaders that are no kernel's, which nobody counts the users of. The caller holds
+// d.mu.
+func (d *device) shader(kernel *codegen.Kernel, source string, list []wgsl.Binding) (*shader, error) {
+	if sh := d.shaders[source]; sh != nil {
+		return sh, nil
 	}
 	bindings := make([]gpu.Binding, len(list)+1)
 	for i, b := range list {
@@ -177,8 +230,9 @@ func (d *device) pipeline(kernel *codegen.Kernel, source string, list []wgsl.Bin
 	}
 	d.stats.compiles.Add(1)
 	d.stats.compile.Add(int64(took))
-	d.pipelines[source] = pipe
-	return pipe, nil
+	sh := &shader{pipe: pipe}
+	d.shaders[source] = sh
+	return sh, nil
 }
 
 // Source lists the shaders made for a program so far.

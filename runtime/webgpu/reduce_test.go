@@ -158,3 +158,19 @@ func randomReduce(rng *rand.Rand) *trial {
 	}
 	return x
 }
+
+// TestPositionNames: the names in a shader are made of numbers, and none of
+// them is one of WGSL's own, as f16 and f32 are (found by random programs).
+func TestPositionNames(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	for _, n := range []int{16, 32} {
+		src := "in 0 : int32\nout 1 : int32 row\n%0 = load 0 : int32\n"
+		for i := 1; i < n; i++ {
+			src += fmt.Sprintf("%%%d = mul %%%d %%0 : int32\n", i, i-1)
+		}
+		src += fmt.Sprintf("%%%d = argmax %%%d : int32\nstore 1 %%%d", n, n-1, n)
+		x := newTrial(parse(t, src), 1, 5, 40)
+		x.fillInputs(rand.New(rand.NewPCG(uint64(n), 2)))
+		x.check(t, d, ir.Tolerance{})
+	}
+}

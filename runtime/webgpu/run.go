@@ -24,6 +24,7 @@ type batch struct {
 	words      []uint32 // of all dispatches, each part aligned
 	scratch    []*buffer
 	split      splitter
+	faultLog
 }
 
 // chainBytes is the memory for what the launches of a chain hand over: little
@@ -41,22 +42,7 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: err}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	b := &batch{dev: d, words: d.words[:0]}
-	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
-	defer b.release()
-	for i := range list {
-		done := len(b.dispatches)
-		if err := b.add(&list[i]); err != nil {
-			b.dispatches = b.dispatches[:done]
-			if e := b.submit(); e != nil {
-				return e
-			}
-			return &runtime.LaunchError{Index: i, Err: err}
-		}
-	}
-	if err := b.submit(); err != nil {
+	if err := d.dispatchAll(list); err != nil {
 		return err
 	}
 	for i := range list {
@@ -66,6 +52,34 @@ func (d *device) Run(list []runtime.Launch) error {
 	}
 	d.stats.launches.Add(int64(len(list)))
 	return nil
+}
+
+// dispatchAll cuts the launches into dispatches and submits them.
+func (d *device) dispatchAll(list []runtime.Launch) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sweep()
+	b := &batch{dev: d, words: d.words[:0]}
+	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
+	defer b.release()
+	for i := range list {
+		if b.mustSettle(&list[i]) {
+			if err := b.submit(); err != nil {
+				return err
+			}
+		}
+		b.launch = i
+		done := len(b.dispatches)
+		if err := b.add(&list[i]); err != nil {
+			b.dispatches = b.dispatches[:done]
+			if e := b.submit(); e != nil {
+				return e
+			}
+			return &runtime.LaunchError{Index: i, Err: err}
+		}
+		b.note(&list[i])
+	}
+	return b.submit()
 }
 
 // add checks a launch and cuts it into dispatches.
@@ -104,7 +118,11 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	if err != nil {
 		return err
 	}
-	b.dispatch(v.pipe, words, at, pc.windows, grid)
+	faults := v.Faults() > 0
+	if faults {
+		words[at+v.FaultWord(k)] = b.faultWords(v, pc)
+	}
+	b.dispatch(v.pipe, words, at, pc.windows, faults, grid)
 	return nil
 }
 
@@ -114,7 +132,7 @@ func (b *batch) sort(x sortDispatch) error {
 	if err != nil {
 		return err
 	}
-	pipe, err := b.dev.pipeline(nil, source, bindings)
+	sh, err := b.dev.shader(nil, source, bindings)
 	if err != nil {
 		return b.dev.compileError("sort", source, err)
 	}
@@ -124,27 +142,32 @@ func (b *batch) sort(x sortDispatch) error {
 	}
 	grid := wgsl.GridOf((x.threads + per - 1) / per)
 	x.words.Count, x.words.Width = uint32(x.threads), grid.X*uint32(per)
-	b.dispatch(pipe, x.words.Pack(b.words), len(b.words), x.windows, grid)
+	b.dispatch(sh.pipe, x.words.Pack(b.words), len(b.words), x.windows, false, grid)
 	return nil
 }
 
-// dispatch appends a dispatch whose words start at at.
-func (b *batch) dispatch(pipe *gpu.Pipeline, words []uint32, at int, windows []window, grid wgsl.Grid) {
+// dispatch appends a dispatch whose words start at at. With faults it has the
+// binding of faults behind its windows.
+func (b *batch) dispatch(pipe *gpu.Pipeline, words []uint32, at int, windows []window, faults bool, grid wgsl.Grid) {
 	size := int64(len(words)-at) * 4
 	for len(words)*4%int(b.dev.limits.align) != 0 {
 		words = append(words, 0)
 	}
 	b.words = words
-	bind := make([]gpu.Range, len(windows)+1)
+	bind := make([]gpu.Range, len(windows), len(windows)+2)
 	for i, w := range windows {
 		bind[i] = gpu.Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
 	}
-	// The buffer of words is known once all of them are.
-	bind[len(windows)] = gpu.Range{Off: int64(at) * 4, Size: size}
+	// The buffers of faults and of words are known once all of them are.
+	if faults {
+		bind = append(bind, gpu.Range{})
+	}
+	bind = append(bind, gpu.Range{Off: int64(at) * 4, Size: size})
 	b.dispatches = append(b.dispatches, gpu.Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
 }
 
-// submit sends what has been added.
+// submit sends what has been added, and waits for it where an index may be a
+// fault.
 func (b *batch) submit() error {
 	if len(b.dispatches) == 0 {
 		return nil
@@ -152,21 +175,18 @@ func (b *batch) submit() error {
 	d := b.dev
 	d.words = b.words
 	need := int64(len(b.words)) * 4
-	if d.params == nil || d.params.Size() < need {
-		// The old buffer stays alive for as long as submitted work uses it.
-		if d.params != nil {
-			d.params.Release()
-			d.params = nil
-		}
-		buf, err := d.gpu.NewBuffer(max(2*need, 1<<14), gpu.Uniform)
-		if err != nil {
-			return deviceError(err)
-		}
-		d.params = buf
+	if err := d.grow(&d.params, need, gpu.Uniform); err != nil {
+		return err
+	}
+	if err := b.clearFaults(); err != nil {
+		return err
 	}
 	for i := range b.dispatches {
 		bind := b.dispatches[i].Bind
 		bind[len(bind)-1].Buf = d.params
+		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
+			bind[f] = gpu.Range{Buf: d.faults, Size: b.faultBytes()}
+		}
 	}
 	data := make([]byte, need)
 	for i, w := range b.words {
@@ -175,9 +195,31 @@ func (b *batch) submit() error {
 	if err := d.gpu.Submit(b.dispatches, d.params, data); err != nil {
 		return deviceError(err)
 	}
+	b.dispatches, b.words = b.dispatches[:0], d.words[:0]
+	if len(b.slots) > 0 {
+		return b.settle()
+	}
 	if d.gpu.Backlog() > maxBacklog {
 		return deviceError(d.gpu.Wait())
 	}
+	return nil
+}
+
+// grow makes a buffer of the device hold n bytes. What it held is gone. The
+// old buffer stays alive for as long as submitted work uses it.
+func (d *device) grow(buf **gpu.Buffer, n int64, use gpu.Use) error {
+	if *buf != nil && (*buf).Size() >= n {
+		return nil
+	}
+	if *buf != nil {
+		(*buf).Release()
+		*buf = nil
+	}
+	fresh, err := d.gpu.NewBuffer(max(2*n, 1<<14), use)
+	if err != nil {
+		return deviceError(err)
+	}
+	*buf = fresh
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -34,10 +35,13 @@ type window struct {
 type piece struct {
 	launch  runtime.Launch
 	windows []window
-	binding []int  // window of each operand; -1 for index operands
+	binding []int  // window of each operand, the first of several; -1 for index operands
+	parts   []int  // windows of each operand, 1 but for large tables that are looked up in
+	part    int64  // elements in each of several windows but the last
 	skip    []bool // outputs that only other pieces store
 
 	software bool // see limits
+	scattering
 }
 
 // splitter cuts launches into pieces that a device can run.
@@ -51,6 +55,8 @@ type splitter struct {
 	build func(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error)
 	// sorter takes a dispatch of a sort.
 	sorter func(sortDispatch) error
+
+	scattering // what pieces belong to
 }
 
 // launch cuts l, which must not be changed, and emits its pieces in order.
@@ -85,6 +91,8 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 		return s.staged(k, &c, skip)
 	case dotOf(k) >= 0:
 		return s.contract(k, &c, skip)
+	case k.Scatter() != ir.None:
+		return s.scatter(k, &c, skip)
 	}
 	return s.cut(k, &c, skip)
 }
@@ -97,7 +105,7 @@ func (s *splitter) emptyRows(k *codegen.Kernel, l *runtime.Launch) error {
 	var buf runtime.Buffer
 	for i, o := range k.Operands {
 		b := l.Args[i].Buf
-		none := b != nil && b.Bytes() < elemSize && guarded(k, i)
+		none := b != nil && b.Bytes() < elemSize && guarded(k, &l.Args[i], i)
 		if o.Kind == codegen.Index || !none && (!empty || o.Row) {
 			continue
 		}
@@ -119,6 +127,9 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 	case dotOf(k) >= 0:
 		orderDot(k, l)
 	case k.HasRows() && tooLong(k, l):
+		if k.Scatter() != ir.None {
+			return s.halves(k, l, skip, firstReduced(l))
+		}
 		return s.apart(k, l, skip)
 	}
 	p, wide, err := s.fit(k, l)
@@ -126,16 +137,25 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 		return err
 	}
 	if p != nil {
-		p.skip = skip
+		p.skip, p.scattering = skip, s.scattering
 		return s.emit(k, p)
 	}
 	d, err := cutDim(k, l, wide)
 	if err != nil {
 		return err
 	}
-	if d >= l.Kept {
+	switch {
+	case d < l.Kept:
+	case k.Scatter() != ir.None:
+		d = firstReduced(l)
+	default:
 		return s.apart(k, l, skip)
 	}
+	return s.halves(k, l, skip, d)
+}
+
+// halves cuts l in two along dim d, one half after the other.
+func (s *splitter) halves(k *codegen.Kernel, l *runtime.Launch, skip []bool, d int) error {
 	n := l.Dims[d]
 	first := (n / 2) &^ 3 // whole vectors stay whole
 	if first == 0 {
@@ -148,7 +168,7 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 		for i := range half.Args {
 			half.Args[i].Offset += r[0] * half.Args[i].Stride[d]
 			// Where an output stands still, only position 0 stores.
-			if r[0] > 0 && l.Args[i].Stride[d] == 0 && k.Operands[i].Kind == codegen.Output {
+			if d < l.Kept && r[0] > 0 && l.Args[i].Stride[d] == 0 && k.Operands[i].Kind == codegen.Output {
 				halfSkip[i] = true
 			}
 		}
@@ -218,7 +238,8 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	if points(work) > s.threads {
 		return nil, nil, nil
 	}
-	p = &piece{launch: *l, software: s.software, binding: make([]int, len(l.Args))}
+	p = &piece{launch: *l, software: s.software, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
+		part: s.binding / s.align * s.align / elemSize}
 	p.launch.Args = slices.Clone(l.Args)
 	type extent struct{ lo, hi int64 } // bytes, hi past the end
 	ext := make([]extent, len(l.Args))
@@ -228,7 +249,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 			continue
 		}
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
-		if b := l.Args[i].Buf; b != nil && guarded(k, i) {
+		if b := l.Args[i].Buf; b != nil && guarded(k, &l.Args[i], i) {
 			// Only what lies in the buffer is read.
 			last := b.Bytes()/elemSize - 1
 			lo, hi = max(0, min(lo, last)), min(last, max(hi, 0))
@@ -237,8 +258,14 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elemSize > b.Bytes() {
 			return nil, nil, fmt.Errorf("webgpu: operand %d reaches elements [%d,%d] of its buffer", i, lo, hi)
 		}
+		p.parts[i] = 1
 		if e.hi-e.lo > s.binding {
-			wide = append(wide, i)
+			// No cut brings what an index may reach nearer.
+			if l.Args[i].IndexSize > 1 && !scattersInto(k, i) {
+				p.parts[i] = int((e.hi - e.lo + p.part*elemSize - 1) / (p.part * elemSize))
+			} else {
+				wide = append(wide, i)
+			}
 		}
 		ext[i] = e
 	}
@@ -255,10 +282,20 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		for j := range l.Args {
 			write = write || l.Args[j].Buf == buf && k.Operands[j].Kind == codegen.Output
 		}
+		if p.parts[i] > 1 {
+			if write {
+				return nil, nil, fmt.Errorf("webgpu: operand %d is looked up in a buffer of %d bytes that is written", i, buf.Bytes())
+			}
+			p.binding[i] = len(p.windows)
+			for lo := ext[i].lo; lo < ext[i].hi; lo += p.part * elemSize {
+				p.windows = append(p.windows, window{buf, lo, min(p.part*elemSize, ext[i].hi-lo), false})
+			}
+			continue
+		}
 		w := -1
 		for j := range p.windows {
 			x := &p.windows[j]
-			if x.buf != buf {
+			if x.buf != buf || severalOf(p, j) {
 				continue
 			}
 			lo, hi := min(x.off, ext[i].lo), max(x.off+x.size, ext[i].hi)
@@ -277,8 +314,12 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		p.binding[i] = w
 	}
-	if len(p.windows) > s.bindings {
-		return nil, nil, fmt.Errorf("webgpu: %d bindings are above the adapter's limit of %d", len(p.windows), s.bindings)
+	bindings := len(p.windows)
+	if wgsl.MayFault(k) {
+		bindings++
+	}
+	if bindings > s.bindings {
+		return nil, nil, fmt.Errorf("webgpu: %d bindings are above the adapter's limit of %d", bindings, s.bindings)
 	}
 	for i := range p.launch.Args {
 		if w := p.binding[i]; w >= 0 {
@@ -294,13 +335,26 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	return p, nil, nil
 }
 
-// guarded reports an operand that is read under guards only, so that its
-// positions may be outside its buffer.
-func guarded(k *codegen.Kernel, operand int) bool {
+// severalOf reports a window that is one of several of an operand.
+func severalOf(p *piece, w int) bool {
+	for i, n := range p.parts {
+		if n > 1 && p.binding[i] <= w && w < p.binding[i]+n {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded reports an operand that is read under guards only, or at one of no
+// indices, so that its positions may be outside its buffer.
+func guarded(k *codegen.Kernel, a *runtime.Access, operand int) bool {
 	found := false
 	for _, in := range k.Body {
 		if o, ok := operandOf(in); ok && o == operand {
-			if in.Op != ir.Load || in.Args[0] == ir.None {
+			switch {
+			case in.Op == ir.Load && in.Args[0] != ir.None:
+			case in.Op == ir.LoadAt && (in.Args[1] != ir.None || a.IndexSize == 0):
+			default:
 				return false
 			}
 			found = true
@@ -337,6 +391,11 @@ func reach(a *runtime.Access, dims []int64) (lo, hi int64) {
 	lo, hi = span(a.Offset, dims, a.Stride[:])
 	for i := range a.Stages {
 		lo, hi = stageReach(&a.Stages[i], lo, hi)
+	}
+	if far := a.IndexStride * (a.IndexSize - 1); far < 0 && a.IndexSize > 0 {
+		lo += far
+	} else if a.IndexSize > 0 {
+		hi += far
 	}
 	return lo, hi
 }

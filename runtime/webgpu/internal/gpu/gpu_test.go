@@ -402,6 +402,49 @@ func TestCloseWhileReading(t *testing.T) {
 	}
 }
 
+// TestCloseWaitsForTransfers: the memory that a transfer shows stays mapped until
+// its caller is done with it, though Close was called meanwhile.
+func TestCloseWaitsForTransfers(t *testing.T) {
+	const n = 1 << 20
+	for name, transfer := range map[string]func(d *Device, b *Buffer, touch func([]byte)) error{
+		"read": func(d *Device, b *Buffer, touch func([]byte)) error {
+			return d.Read(b, 0, n, func(src []byte, _ int64) { touch(src) })
+		},
+		"write": func(d *Device, b *Buffer, touch func([]byte)) error {
+			return d.Write(b, 0, n, func(dst []byte, _ int64) { touch(dst) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			b, _, _ := setup(t, d, n)
+			closed := make(chan error, 1)
+			seen, sum := 0, 0
+			err := transfer(d, b, func(mem []byte) {
+				go func() { closed <- d.Close() }()
+				time.Sleep(50 * time.Millisecond)
+				select {
+				case <-closed:
+					t.Error("closed while memory was in use") // touching it would end the process
+				default:
+					seen = len(mem)
+					for _, x := range mem {
+						sum += int(x)
+					}
+				}
+			})
+			if !errors.Is(err, ErrClosed) && err != nil {
+				t.Error(err)
+			}
+			if seen != n || sum != 0 && name == "read" { // new buffers are zero
+				t.Errorf("%d bytes seen, sum %d", seen, sum)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestCloseReleases: devices that come and go leave no memory behind.
 func TestCloseReleases(t *testing.T) {
 	resident := func() int64 {
@@ -438,5 +481,74 @@ func TestCloseReleases(t *testing.T) {
 	}
 	if grown := resident() - first; grown > 2*bytes {
 		t.Errorf("four devices of %d MiB left %d MiB behind", bytes>>20, grown>>20)
+	}
+}
+
+// TestLostWhileClosing: a device that is lost while Close waits for a transfer is
+// left as it is, at once: the transfer may never end, and uses what would be
+// released.
+func TestLostWhileClosing(t *testing.T) {
+	d := open(t)
+	b, _, _ := setup(t, d, 1<<20)
+	closed := make(chan error, 1)
+	err := d.Read(b, 0, 1<<20, func([]byte, int64) {
+		go func() { closed <- d.Close() }()
+		time.Sleep(20 * time.Millisecond)
+		d.Lose(errors.New("test"))
+		select {
+		case err := <-closed:
+			closed <- err
+		case <-time.After(5 * time.Second):
+			t.Error("Close waits for a device that is lost")
+		}
+	})
+	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed) {
+		t.Errorf("read: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReleasedPipeline: what is released is gone, once and for all, while work that
+// was submitted goes on.
+func TestReleasedPipeline(t *testing.T) {
+	d := open(t)
+	b, u, x := setup(t, d, 64)
+	if err := d.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Submit([]Dispatch{x}, u, words(16, 0, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	x.Pipe.Release()
+	x.Pipe.Release()
+	if err := d.Submit([]Dispatch{x}, u, words(16, 0, 0, 0)); err == nil || !strings.Contains(err.Error(), "released") {
+		t.Errorf("submit: %v", err)
+	}
+	if err := d.Read(b, 0, 64, func(src []byte, _ int64) {
+		if got := binary.LittleEndian.Uint32(src[60:]); got != 30 {
+			t.Errorf("%d, want 30", got)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	if len(d.pipelines) != 0 {
+		t.Errorf("%d pipelines are left", len(d.pipelines))
+	}
+}
+
+// TestFailedReads: a read that fails leaves no staging memory behind.
+func TestFailedReads(t *testing.T) {
+	d := open(t)
+	b, _, _ := setup(t, d, 64)
+	before := len(d.buffers)
+	for range 10 {
+		if err := d.Read(b, 1<<20, 64, func([]byte, int64) {}); err == nil {
+			t.Fatal("read behind the end")
+		}
+	}
+	if got := len(d.buffers); got > before+maxStaging {
+		t.Errorf("%d buffers after failed reads, %d before", got, before)
 	}
 }

@@ -121,17 +121,19 @@ func watch(d *wgpu.Device) watcher {
 	return w
 }
 
-// take returns the text of the first error since the last call, or "".
-func (w watcher) take() string {
-	if w.c._type == 0 {
-		return ""
+// take returns the kind and the text of the first error since the last call,
+// or "".
+func (w watcher) take() (wgpu.ErrorType, string) {
+	kind := wgpu.ErrorType(w.c._type)
+	if kind == wgpu.ErrorType_NoError {
+		return kind, ""
 	}
 	s := C.GoString(&w.c.text[0])
 	if s == "" {
 		s = "unnamed device error"
 	}
 	w.c._type = 0
-	return s
+	return kind, s
 }
 
 // free ends the watch; the device must be released before.

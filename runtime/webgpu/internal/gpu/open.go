@@ -150,19 +150,19 @@ func clampSize(n uint64) uint64 { return min(n, 1<<32-4) }
 type Device struct {
 	info Info
 
-	mu      sync.Mutex // around every native call
-	dev     *wgpu.Device
-	queue   *wgpu.Queue
-	faults  watcher
-	lost    error // set once, returned from then on
-	closed  bool
-	queued  int          // submissions since the queue was last seen empty
-	pending int          // map requests not yet answered
-	staging [2][]*Buffer // pooled, by direction
+	mu        sync.Mutex // around every native call
+	dev       *wgpu.Device
+	queue     *wgpu.Queue
+	faults    watcher
+	lost      error // set once, returned from then on
+	closed    bool
+	queued    int          // submissions since the queue was last seen empty
+	transfers int          // under way
+	staging   [2][]*Buffer // pooled, by direction
 
 	// What Close releases: the native device lives on until all of it is gone.
 	buffers   map[*Buffer]struct{}
-	pipelines []*Pipeline
+	pipelines map[*Pipeline]struct{}
 }
 
 // Open starts the best adapter whose name or driver contains match (letter
@@ -204,7 +204,7 @@ func Open(match string) (*Device, error) {
 		dev:     dev,
 		queue:   dev.GetQueue(),
 		faults:  watch(dev),
-		buffers: map[*Buffer]struct{}{},
+		buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{},
 	}, nil
 }
 
@@ -222,19 +222,29 @@ func (d *Device) usable() error {
 // check turns the outcome of a native call into this package's errors and
 // notes a lost device. The caller holds the lock.
 func (d *Device) check(err error) error {
-	text := d.faults.take()
+	kind, text := d.faults.take()
 	switch {
 	case err == nil && text == "":
 		return nil
 	case err == nil:
 		err = errors.New(text)
 	}
+	err = classify(kind, err)
+	if errors.Is(err, ErrLost) {
+		d.lost = err
+	}
+	return err
+}
+
+// classify tells a lost device and a lack of memory from other errors: by the
+// kind of one that no scope caught, and by the text, since the binding's scopes
+// drop the kind and call everything a fault of validation.
+func classify(kind wgpu.ErrorType, err error) error {
 	low := strings.ToLower(err.Error())
 	switch {
-	case strings.Contains(low, "lost"):
-		d.lost = fmt.Errorf("%w: %v", ErrLost, err)
-		return d.lost
-	case strings.Contains(low, "not enough memory"), strings.Contains(low, "out of memory"):
+	case kind == wgpu.ErrorType_DeviceLost, strings.Contains(low, "lost"):
+		return fmt.Errorf("%w: %v", ErrLost, err)
+	case kind == wgpu.ErrorType_OutOfMemory, strings.Contains(low, "not enough memory"), strings.Contains(low, "out of memory"):
 		return fmt.Errorf("%w: %v", ErrMemory, err)
 	}
 	return err

@@ -23,7 +23,8 @@ var bindingTypes = [...]wgpu.BufferBindingType{
 	Params:    wgpu.BufferBindingType_Uniform,
 }
 
-// Pipeline is a compiled kernel. It lives as long as its device.
+// Pipeline is a compiled kernel. It lives until it is released, or its device
+// closed.
 type Pipeline struct {
 	dev      *Device
 	ref      *wgpu.ComputePipeline
@@ -78,8 +79,25 @@ func (d *Device) NewPipeline(source string, bindings []Binding) (*Pipeline, erro
 		return nil, sourceError(err)
 	}
 	p := &Pipeline{dev: d, ref: ref, layout: layout, bindings: append([]Binding(nil), bindings...)}
-	d.pipelines = append(d.pipelines, p)
+	d.pipelines[p] = struct{}{}
 	return p, nil
+}
+
+// Release gives the kernel's memory back once submitted work is done with it.
+// Calling it again does nothing.
+func (p *Pipeline) Release() {
+	d := p.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.pipelines[p]; ok && d.usable() == nil {
+		delete(d.pipelines, p)
+		p.release()
+	}
+}
+
+func (p *Pipeline) release() {
+	p.ref.Release()
+	p.layout.Release()
 }
 
 // sourceError keeps faults of the device apart from faults of the text.

@@ -114,6 +114,9 @@ func (d *Device) valid(x *Dispatch) error {
 	if x.Pipe == nil || x.Pipe.dev != d {
 		return errors.New("gpu: pipeline of another device")
 	}
+	if _, ok := d.pipelines[x.Pipe]; !ok {
+		return errors.New("gpu: pipeline was released")
+	}
 	if len(x.Bind) != len(x.Pipe.bindings) {
 		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(x.Pipe.bindings))
 	}

@@ -22,6 +22,10 @@ const maxStaging = 3
 // Write fills n bytes of b at off (both multiples of 4). fill is called with
 // parts of staging memory in ascending order and the position of each.
 func (d *Device) Write(b *Buffer, off, n int64, fill func(dst []byte, at int64)) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
 	if n <= direct {
 		tmp := make([]byte, n)
 		fill(tmp, 0)
@@ -47,11 +51,20 @@ func (d *Device) Write(b *Buffer, off, n int64, fill func(dst []byte, at int64))
 // Read passes n bytes of b at off (both multiples of 4) to drain, in parts and
 // ascending order. It waits for the work submitted before.
 func (d *Device) Read(b *Buffer, off, n int64, drain func(src []byte, at int64)) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
 	type part struct {
 		s        *Buffer
 		at, size int64
 	}
 	var ahead []part // copies under way; two let one copy while the other drains
+	defer func() {
+		for _, p := range ahead { // after an error
+			p.s.Release()
+		}
+	}()
 	finish := func() error {
 		p := ahead[0]
 		ahead = ahead[1:]
@@ -67,10 +80,10 @@ func (d *Device) Read(b *Buffer, off, n int64, drain func(src []byte, at int64))
 		if err != nil {
 			return err
 		}
+		ahead = append(ahead, part{s, at, size})
 		if err := d.copy(b, off+at, s, 0, size); err != nil {
 			return err
 		}
-		ahead = append(ahead, part{s, at, size})
 		if len(ahead) == 2 {
 			if err := finish(); err != nil {
 				return err
@@ -83,6 +96,24 @@ func (d *Device) Read(b *Buffer, off, n int64, drain func(src []byte, at int64))
 		}
 	}
 	return nil
+}
+
+// begin and end frame a transfer: between them it polls the device and shows
+// mapped memory without the lock, so that Close waits until none is left.
+func (d *Device) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return err
+	}
+	d.transfers++
+	return nil
+}
+
+func (d *Device) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.transfers--
 }
 
 func (d *Device) writeDirect(b *Buffer, off int64, data []byte) error {
@@ -129,7 +160,7 @@ func (d *Device) keep(s *Buffer) {
 }
 
 // mapStaging maps a staging buffer that nobody else holds, waiting for the
-// copies it is part of.
+// copies it is part of. A transfer calls it.
 func (d *Device) mapStaging(s *Buffer) error {
 	d.mu.Lock()
 	if err := d.usable(); err != nil || s.mapped {
@@ -137,14 +168,12 @@ func (d *Device) mapStaging(s *Buffer) error {
 		return err
 	}
 	m := startMap(s.ref, s.use == upload, s.size)
-	d.pending++ // Close waits for it: the loop below needs the device
 	d.mu.Unlock()
 	// A request is always answered, with an error if need be; its memory must
 	// outlive the answer, so nothing ends this loop early.
 	d.spin(func() bool { poll(d.dev); return m.done() })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pending--
 	status := m.finish()
 	if status == wgpu.BufferMapAsyncStatus_Success {
 		s.mapped = true

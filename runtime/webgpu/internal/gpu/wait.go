@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"errors"
 	goruntime "runtime"
 	"time"
 )
@@ -47,10 +48,9 @@ func (d *Device) Wait() error {
 	return d.check(nil)
 }
 
-// Close waits for submitted work and releases the device and all that was made
-// on it; later calls give
-// ErrClosed. A lost device is left to the process: its driver cannot be
-// trusted with a release.
+// Close waits for submitted work and for transfers, and releases the device and
+// all that was made on it; later calls give ErrClosed. A lost device is left to the
+// process: its driver cannot be trusted with a release.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -64,16 +64,18 @@ func (d *Device) Close() error {
 		return nil
 	}
 	// The native release waits too, but gives up after five seconds.
-	d.spin(func() bool { return poll(d.dev) && d.pending == 0 })
+	d.spin(func() bool { return d.lost != nil || poll(d.dev) && d.transfers == 0 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.lost != nil || errors.Is(d.check(nil), ErrLost) { // meanwhile
+		return nil
+	}
 	for b := range d.buffers {
 		b.gone = true
 		b.ref.Release()
 	}
-	for _, p := range d.pipelines {
-		p.ref.Release()
-		p.layout.Release()
+	for p := range d.pipelines {
+		p.release()
 	}
 	d.buffers, d.pipelines = nil, nil
 	d.queue.Release()

@@ -1,0 +1,61 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// The shaders of a program that is forgotten are given back, unless another one
+// uses them; a program that is run all the same has them again, for that run.
+func TestForget(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	left := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.sweep()
+		return len(d.shaders)
+	}
+	run := func(l *runtime.Launch) {
+		t.Helper()
+		if err := d.Run([]runtime.Launch{*l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	launch := func(kernel string) *runtime.Launch {
+		x := newTrial(parse(t, kernel), 1, 100)
+		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
+		return x.launch(t, d)
+	}
+	one, same, other := launch(copyKernel), launch(copyKernel), launch(strings.Replace(copyKernel, "store 1 %0", "%1 = neg %0 : float32\nstore 1 %1", 1))
+	for _, l := range []*runtime.Launch{one, same, other} {
+		run(l)
+	}
+	if got := left(); got != 2 {
+		t.Fatalf("%d shaders of two kernels", got)
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want int
+	}{
+		{"the other", func() { d.Forget(other.Prog) }, 1},
+		{"one of two with a shader in common", func() { d.Forget(one.Prog) }, 1},
+		{"one again", func() { d.Forget(one.Prog) }, 1},
+		{"both", func() { d.Forget(same.Prog) }, 0},
+	} {
+		if step.do(); left() != step.want {
+			t.Errorf("%s forgotten: %d shaders, want %d", step.what, left(), step.want)
+		}
+	}
+	run(one)
+	run(same)
+	run(one)
+	if got := left(); got != 0 {
+		t.Errorf("%d shaders after forgotten programs were run", got)
+	}
+}

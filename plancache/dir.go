@@ -1,0 +1,112 @@
+package plancache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace-go/millrace/internal/fault"
+)
+
+// Off is what disables the cache where a directory is asked for.
+const Off = "off"
+
+// Variable is the environment variable that names a directory, or Off.
+const Variable = "MILLRACE_CACHE"
+
+// Dir is the directory to use: what the environment names, else millrace in
+// the user's cache directory. It may be Off. An error says that there is none.
+func Dir() (string, error) {
+	if dir := os.Getenv(Variable); dir == Off {
+		return Off, nil
+	} else if dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no directory for the cache: %w; set %s to one, or to %s", err, Variable, Off)
+	}
+	return filepath.Join(dir, "millrace"), nil
+}
+
+// RefusedError says why a directory is not used as a cache and what to do
+// about it.
+type RefusedError struct {
+	Dir string
+	Why string // completes "cache directory D ..."
+	Fix string // what to do
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("cache directory %s %s: %s, or set %s to a directory of your own, or to %s",
+		e.Dir, e.Why, e.Fix, Variable, Off)
+}
+
+// folder is the folder of this format version.
+var folder = fmt.Sprintf("v%d", FormatVersion)
+
+// openPrivate opens the folder for entries in a directory and makes both where
+// they are missing. Both must be the user's own, written by nobody else, and no
+// links; what is checked is what was opened, not what has the name by now.
+func openPrivate(dir string) (*os.Root, error) {
+	if err := fault.Hit(fault.File); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	named, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	outer, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer outer.Close()
+	if err := check(dir, named, outer); err != nil {
+		return nil, err
+	}
+	if err := outer.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	path := filepath.Join(dir, folder)
+	if named, err = outer.Lstat(folder); err != nil {
+		return nil, err
+	}
+	if named.Mode()&os.ModeSymlink != 0 { // it need not lead to anything that can be opened
+		return nil, refuseLink(path)
+	}
+	inner, err := outer.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(path, named, inner); err != nil {
+		inner.Close()
+		return nil, err
+	}
+	return inner, nil
+}
+
+func refuseLink(path string) error {
+	return &RefusedError{path, "is a symbolic link", "give the directory that it leads to"}
+}
+
+// check looks at an open directory, and at what had its name just before.
+func check(path string, named os.FileInfo, open *os.Root) error {
+	switch {
+	case named.Mode()&os.ModeSymlink != 0:
+		return refuseLink(path)
+	case !named.IsDir():
+		return &RefusedError{path, "is a file", "remove it"}
+	}
+	is, err := open.Stat(".")
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(named, is) {
+		return &RefusedError{path, "was replaced while it was opened", "find out by whom"}
+	}
+	return checkOwner(path, is)
+}

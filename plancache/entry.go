@@ -1,0 +1,127 @@
+package plancache
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// FormatVersion is the version of what lies in the folder of that name: of the
+// entries' header, not of what the entries hold.
+const FormatVersion = 1
+
+// An entry's file, numbers little-endian:
+//
+//	magic    8 bytes
+//	version  uint32
+//	kind     uint32, the length of the kind
+//	key      uint32, the length of the key
+//	value    uint64, the length of the value
+//	the kind, the key and the value
+//	hash     uint64, xxhash64 of everything before it
+const (
+	magic      = "mrentry\n"
+	headerSize = len(magic) + 4 + 4 + 4 + 8
+	hashSize   = 8
+)
+
+// maxEntry bounds what is read for an entry: whatever is larger is none.
+const maxEntry = 256 << 20
+
+// Entry is what a file of a cache holds.
+type Entry struct {
+	Kind, Key string
+	Value     []byte
+}
+
+// SplitKey is an entry's scope, which is the first line of its key, and the rest.
+// The scope says what the entry was made for, so that whoever finds it can tell
+// why it is of no use here; the rest says what it is of. A key of one line, or
+// whose first line is empty, has no scope.
+func SplitKey(key string) (scope, rest string) {
+	scope, rest, lines := strings.Cut(key, "\n")
+	if !lines || scope == "" {
+		return "", key
+	}
+	return scope, rest
+}
+
+// JoinKey is the key of a scope and a rest.
+func JoinKey(scope, rest string) string {
+	if scope == "" {
+		return rest
+	}
+	return scope + "\n" + rest
+}
+
+// Name is the file that the entry has in a cache.
+func (e *Entry) Name() string { return nameOf(e.Kind, e.Key) }
+
+// Errors of files that are no entries. Each is a miss.
+var (
+	errLength  = errors.New("its length is not what its header says")
+	errMagic   = errors.New("it does not begin as entries do")
+	errVersion = errors.New("it has another format version")
+	errHash    = errors.New("its bytes are not those that were written")
+	errForeign = errors.New("it is the entry of another key")
+)
+
+// encode is the file of an entry.
+func encode(kind, key string, value []byte) []byte {
+	b := make([]byte, 0, headerSize+len(kind)+len(key)+len(value)+hashSize)
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint32(b, FormatVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(kind)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(key)))
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(value)))
+	b = append(b, kind...)
+	b = append(b, key...)
+	b = append(b, value...)
+	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+}
+
+// decode reads a file. The value is a part of b.
+func decode(b []byte) (Entry, error) {
+	if len(b) < headerSize+hashSize {
+		return Entry{}, errLength
+	}
+	if string(b[:len(magic)]) != magic {
+		return Entry{}, errMagic
+	}
+	at := b[len(magic):]
+	if binary.LittleEndian.Uint32(at) != FormatVersion {
+		return Entry{}, errVersion
+	}
+	kind := uint64(binary.LittleEndian.Uint32(at[4:]))
+	key := uint64(binary.LittleEndian.Uint32(at[8:]))
+	value := binary.LittleEndian.Uint64(at[12:])
+	rest := uint64(len(b) - headerSize - hashSize)
+	if value > rest || kind+key != rest-value {
+		return Entry{}, errLength
+	}
+	end := len(b) - hashSize
+	if xxhash.Sum64(b[:end]) != binary.LittleEndian.Uint64(b[end:]) {
+		return Entry{}, errHash
+	}
+	body := b[headerSize:end:end]
+	return Entry{string(body[:kind]), string(body[kind : kind+key]), body[kind+key:]}, nil
+}
+
+// nameOf is the file of a kind and key. The kind is part of it so that people,
+// and listings, see what is what.
+func nameOf(kind, key string) string {
+	return fmt.Sprintf("%s-%016x", kind, xxhash.Sum64String(key))
+}
+
+// validKind reports a kind that can be part of a file's name.
+func validKind(kind string) bool {
+	for i := range len(kind) {
+		if kind[i] < 'a' || kind[i] > 'z' {
+			return false
+		}
+	}
+	return kind != "" && len(kind) <= 16 && kind != temporary
+}

@@ -1,0 +1,164 @@
+package plancache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/millrace-go/millrace/internal/fault"
+)
+
+// temporary begins the names of files that are being written.
+const temporary = "tmp"
+
+// abandoned is the age from which a temporary file belongs to nobody: writing
+// one takes a moment.
+const abandoned = 15 * time.Minute
+
+// giveUp is how many writes in a row may fail before no more are tried: a full
+// disk, or a directory that is for reading only.
+const giveUp = 3
+
+// Put stores an entry, in the place of one of the same kind and key. What
+// fails is counted and told; the error is for those who want to know. Kinds are
+// up to 16 letters a to z.
+func (c *Cache) Put(kind, key string, value []byte) error {
+	if c == nil {
+		return nil
+	}
+	if !validKind(kind) {
+		return fmt.Errorf("plancache: kind %q", kind)
+	}
+	data := encode(kind, key, value)
+	if n := int64(len(data)); n > maxEntry || n > c.limit {
+		return fmt.Errorf("plancache: an entry of %d bytes in a cache of %d", n, c.limit)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count.disabled.Load() {
+		return errDisabled
+	}
+	begin := time.Now()
+	if err := c.write(nameOf(kind, key), data); err != nil {
+		if c.faults++; c.faults >= giveUp {
+			c.count.disabled.Store(true)
+		}
+		err = fmt.Errorf("cache directory %s: %w", c.dir, err)
+		c.tell(Event{Kind: kind, Outcome: Failed, Elapsed: time.Since(begin), Err: err})
+		return err
+	}
+	c.faults = 0
+	c.tell(Event{Kind: kind, Outcome: Written, Bytes: int64(len(value)), Elapsed: time.Since(begin)})
+	c.grown(int64(len(data)))
+	return nil
+}
+
+var errDisabled = errors.New("plancache: writing has failed too often to be tried again")
+
+// write makes a file complete before it has its name. The lock is held.
+func (c *Cache) write(name string, data []byte) (err error) {
+	c.number++
+	tmp := fmt.Sprintf("%s-%d-%d-%x", temporary, os.Getpid(), c.number, time.Now().UnixNano())
+	if err := fault.Hit(fault.File); err != nil {
+		return err
+	}
+	f, err := c.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			c.root.Remove(tmp)
+		}
+	}()
+	for _, step := range []func() error{
+		func() error { _, err := f.Write(data); return err },
+		f.Sync,
+		f.Close,
+		func() error { return c.root.Rename(tmp, name) },
+	} {
+		if err := fault.Hit(fault.File); err != nil {
+			return err
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grown keeps the cache to its limit. Other processes write, too: now and then
+// everything is counted anew. The lock is held.
+func (c *Cache) grown(n int64) {
+	c.size += n
+	c.since += n
+	if c.known && c.size <= c.limit && c.since < c.limit/16 {
+		return
+	}
+	files, err := c.list()
+	if err != nil {
+		c.tell(Event{Outcome: Failed, Err: err})
+		return
+	}
+	c.known, c.since, c.size = true, 0, 0
+	for i := range files {
+		if f := &files[i]; f.temporary() && time.Since(f.Used) > abandoned {
+			c.root.Remove(f.Name) // of a process that was killed
+		} else {
+			c.size += f.Bytes
+		}
+	}
+	if c.size > c.limit {
+		c.evict(files)
+	}
+}
+
+// evict removes what was used longest ago. Several processes may do so at
+// once: they choose the same files. One that reads a file meanwhile has it
+// open and reads it to its end; one that used it since it was listed keeps it.
+func (c *Cache) evict(files []File) {
+	sortByUse(files)
+	target := c.limit - c.limit/8
+	for i := range files {
+		f := &files[i]
+		if c.size <= target {
+			return
+		}
+		if f.temporary() {
+			continue
+		}
+		is, err := c.root.Lstat(f.Name)
+		if err == nil && is.ModTime().After(f.Used) {
+			continue
+		}
+		if err == nil {
+			err = c.root.Remove(f.Name)
+		}
+		switch {
+		case err == nil:
+			c.tell(Event{Kind: f.Kind(), Outcome: Evicted, Bytes: f.Bytes})
+		case !errors.Is(err, os.ErrNotExist):
+			c.tell(Event{Kind: f.Kind(), Outcome: Failed, Err: err})
+			continue
+		}
+		c.size -= f.Bytes
+	}
+}
+
+// File is one file of a cache.
+type File struct {
+	Name  string
+	Bytes int64
+	Used  time.Time // last, to the hour
+}
+
+// Kind of the entry that should be in it.
+func (f *File) Kind() string {
+	kind, _, _ := strings.Cut(f.Name, "-")
+	return kind
+}
+
+func (f *File) temporary() bool { return f.Kind() == temporary }

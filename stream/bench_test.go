@@ -14,7 +14,7 @@ var sink *[64]byte
 type handle struct{ v Value }
 
 const (
-	hotOps   = 20  // in a segment
+	hotOps   = 60  // in a segment: what is timed has two looks at the clock for so many
 	hotRound = 100 // segments between two looks at the clock
 )
 

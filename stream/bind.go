@@ -44,6 +44,7 @@ type geometry struct {
 	attrs  []*ir.Attr      // of memo.nodes
 	views  []*fusion.View
 	layout *fusion.Layout
+	tuned  atomic.Pointer[tuned] // nil until it runs
 }
 
 func (m *memo) init(seg *segment.Segment) {
@@ -161,8 +162,10 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 		d.stats.aliases.Add(1)
 	}
 	s.settle(ent, seg, geo)
+	units := d.tune.choose(ent, geo, w.launches)
 
 	j := s.job(ent, seg, wait)
+	j.units = units
 	d.stats.kernels.Add(int64(len(j.launches)))
 	d.exec.submit(j, wait) // its faults are found in the blocks it should have written
 	if d.opts.Check && !ent.checked.Swap(true) {
@@ -184,6 +187,7 @@ func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout)
 	w.args = slices.Grow(w.args, args)
 	w.scalars = slices.Grow(w.scalars, scalars)
 
+	provisional := ent.searching.Load() || ent.next.Load() != nil
 	chained := 0 // steps below this are in a chain: their operands are read until its end
 	for k := range ent.plan.Steps {
 		step, l := &ent.plan.Steps[k], lay.Launches[k]
@@ -194,7 +198,7 @@ func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout)
 			w.scalars = append(w.scalars, seg.Scalars[slot].Bits)
 		}
 		l.Scalars = w.scalars[s0:len(w.scalars):len(w.scalars)]
-		l.Prog = ent.progs[k]
+		l.Prog, l.Provisional = ent.progs[k], provisional
 		for i, op := range step.Operands {
 			if step.Kernel.Operands[i].Kind == codegen.Input && l.Args[i].Local == 0 {
 				l.Args[i].Buf = w.mem[op.Tensor].buf
@@ -315,7 +319,7 @@ func (s *Stream) aliased(ent *entry, t int) bool {
 // from operand t, if anybody can still ask for it.
 func (s *Stream) pinnedByRecipe(ent *entry, seg *segment.Segment, t int32) bool {
 	for _, id := range seg.Out {
-		if c := ent.class[id]; c >= 0 && s.q.Slots[id].H.v != nil {
+		if c := ent.setOf[id]; c >= 0 && s.q.Slots[id].H.v != nil {
 			if _, found := slices.BinarySearch(ent.sets[c], t); found {
 				return true
 			}
@@ -325,7 +329,7 @@ func (s *Stream) pinnedByRecipe(ent *entry, seg *segment.Segment, t int32) bool 
 }
 
 func sameAccess(a, b *runtime.Access, rank int) bool {
-	return a.Offset == b.Offset && len(a.Stages) == 0 && len(b.Stages) == 0 &&
+	return a.Offset == b.Offset && a.IndexStride == b.IndexStride && len(a.Stages) == 0 && len(b.Stages) == 0 &&
 		slices.Equal(a.Stride[:rank], b.Stride[:rank])
 }
 

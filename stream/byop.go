@@ -108,7 +108,7 @@ func (r *byOp) compute(n int32) (err error) {
 
 func (r *byOp) step(st *fusion.Step, l runtime.Launch) (err error) {
 	d := r.dev
-	if l.Prog, err = d.program(st.Kernel); err != nil {
+	if l.Prog, _, err = d.program(st.Kernel, 0); err != nil {
 		return err
 	}
 	for _, slot := range st.Scalars {

@@ -45,11 +45,15 @@ func (s *Stream) check(ent *entry, seg *segment.Segment, bound []*storage) {
 // comparisons can exceed it, so a mismatch there is a hint, not a proof.
 func slack(seg *segment.Segment) (tol ir.Tolerance) {
 	for n := range seg.Nodes {
-		t := seg.Nodes[n].Op.Info().Tol
-		tol.Rel += t.Rel
-		tol.Abs += t.Abs
+		tol = looser(tol, &seg.Nodes[n])
 	}
 	return tol
+}
+
+// looser is a tolerance after one node more.
+func looser(tol ir.Tolerance, n *ir.Node) ir.Tolerance {
+	t := n.Op.Info().Tol
+	return ir.Tolerance{Rel: tol.Rel + t.Rel, Abs: tol.Abs + t.Abs}
 }
 
 func (s *Stream) compare(t *segment.Tensor, tol ir.Tolerance, fused, single *storage) error {

@@ -1,6 +1,10 @@
 package stream
 
-import "github.com/millrace-go/millrace/segment"
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/segment"
+)
 
 // settleDear decides what becomes of dear results: those that the plan writes
 // are there to stay, the others are virtual. Without a plan all are written.
@@ -14,15 +18,14 @@ func (e *entry) settleDear(seg *segment.Segment) {
 		if e == nil {
 			continue
 		}
-		// What the steps of a chain hand over need not come to be in memory.
-		if u := e.plan.Uses(); id >= len(u.Write) || u.Write[id] < 0 || e.plan.HandsOver(id) {
+		if e.unwritten(id) {
 			t.Life = segment.LifeVirtual
 		}
 	}
 }
 
 // want has dear results written that a plan left out and that were needed.
-func want(seg *segment.Segment, ids []int32) {
+func want(seg *segment.Segment, ids []int) {
 	for _, id := range ids {
 		if seg.Tensors[id].Life == segment.LifeDear {
 			seg.Tensors[id].Life = segment.LifeWrite
@@ -30,13 +33,51 @@ func want(seg *segment.Segment, ids []int32) {
 	}
 }
 
-// replay notes that dear results of the entry's segment were computed again.
+// writes reports that the entry's plan writes those of the dear results wanted
+// that a segment has.
+func (e *entry) writes(seg *segment.Segment, wants []int) bool {
+	for _, id := range wants {
+		if seg.Tensors[id].Life == segment.LifeDear && e.unwritten(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// unwritten reports a tensor that no step of the entry's plan puts into memory:
+// what the steps of a chain hand over need not come to be there.
+func (e *entry) unwritten(id int) bool {
+	u := e.plan.Uses()
+	return id >= len(u.Write) || u.Write[id] < 0 || e.plan.HandsOver(id)
+}
+
+// replay notes that dear results of the entry's segment were computed again:
+// for the plan that took its place too. With them go those that the plan was to
+// write already: of a segment's plans the first ones are dropped when there are
+// too many, and what they knew must not go with them.
 func (e *entry) replay(ids []int32) {
 	if len(ids) == 0 {
 		return
 	}
-	if old := e.replayed.Load(); old != nil {
-		ids = append(append([]int32(nil), *old...), ids...)
+	for ; e != nil; e = e.next.Load() {
+		var all []int32
+		if old := e.replayed.Load(); old != nil {
+			all = slices.Clone(*old)
+		}
+		for _, id := range e.wants {
+			all = with(all, int32(id))
+		}
+		for _, id := range ids {
+			all = with(all, id)
+		}
+		e.replayed.Store(&all)
 	}
-	e.replayed.Store(&ids)
+}
+
+// with is a list of different numbers with one more, if it is another one.
+func with[T comparable](list []T, x T) []T {
+	if slices.Contains(list, x) {
+		return list
+	}
+	return append(list, x)
 }

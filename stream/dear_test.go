@@ -38,6 +38,32 @@ func TestDearResultsAreWrittenWhenAskedFor(t *testing.T) {
 	}
 }
 
+// A segment whose turns ask for one of many dear results each, and for another
+// one the next time, has a plan in the end that writes all of them.
+func TestDearResultsAskedForInTurn(t *testing.T) {
+	const many = 2*8 + 3 // more than twice the plans that are kept of a segment
+	e := open(t)
+	var explored [3 * many]int64
+	for turn := range explored {
+		x := e.host(e.place(), ir.Shape{2, 3}, 1, 2, 3, 4, 5, 6)
+		var sums [many]*Value
+		all := x
+		for i := range sums {
+			sums[i] = e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(mul(e, x, float32(i))))
+			all = e.op(ir.Sub, t1(all), t1(sums[i]))
+		}
+		const n = many * (many - 1) / 2
+		e.want(all, 1-6*n, 2-6*n, 3-6*n, 4-15*n, 5-15*n, 6-15*n)
+		i := turn % many
+		e.want(sums[i], float32(6*i), float32(15*i))
+		explored[turn] = e.d.Stats().Explorations
+	}
+	// What is read alone is a segment of its own the first time round.
+	if first, last := explored[2*many], explored[3*many-1]; first != last {
+		t.Errorf("%d explorations after %d turns, %d after %d: %v", first, 2*many+1, last, 3*many, explored)
+	}
+}
+
 // A dear result that somebody else reads is in memory, and stays there.
 func TestDearResultsOfOtherRowsAreKept(t *testing.T) {
 	e := open(t)

@@ -1,9 +1,12 @@
 package stream
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -11,33 +14,42 @@ import (
 
 // Device is an open device: its driver, its plans, its memory and its streams.
 type Device struct {
-	name  string
-	opts  Options
-	drv   runtime.Device
-	caps  *runtime.Caps
-	trie  *segment.Trie[queue.Key, *entry]
-	attrs queue.Interner
-	mem   memory
-	exec  executor
-	def   *Stream
+	name   string
+	opts   Options
+	drv    runtime.Device
+	caps   *runtime.Caps
+	trie   *segment.Trie[queue.Key, *entry]
+	attrs  queue.Interner
+	mem    memory
+	exec   executor
+	search searcher
+	tune   tuner
+	def    *Stream
 
 	closed  atomic.Bool
 	streams atomic.Uint64 // numbers handed out
 	open    streams
 	faults  faults       // of all streams
 	unpaid  atomic.Int32 // explorations since one was of use: see planFor
+	quick   int          // effort of searches that are waited for
 
 	hookPanic atomic.Pointer[any]
 
+	cache   *plancache.Cache  // nil: none
+	noCache plancache.Outcome // why
+	plans   *planStore
+	bundles bundles
+
 	progMu sync.Mutex
-	progs  map[uint64][]runtime.Program // by kernel key: plans share programs
-	built  int                          // how many that are
+	progs  map[uint64][]*shared // by kernel key: plans share programs
+	built  int                  // how many that are
 
 	stats counters
 }
 
 type counters struct {
-	ops, segments, hits, explored, kernels  atomic.Int64
+	ops, segments, hits, kernels            atomic.Int64
+	explored, searches, tunings             atomic.Int64
 	inPlace, recomputes, aliases, fallbacks atomic.Int64
 }
 
@@ -57,16 +69,23 @@ func Open(o Options) (*Device, error) {
 		return nil, err
 	}
 	d := newDevice(o)
+	d.openCache()
+	var cache runtime.Cache
+	if d.cache != nil {
+		cache = d.cache
+	}
 	d.drv, err = drv.Open(runtime.Config{
 		Threads:     o.Threads,
 		Compile:     o.Compile,
 		Tier:        int(tierOf[o.Tier]),
 		Adapter:     o.Adapter,
 		MemoryLimit: o.MemoryLimit,
+		Cache:       cache,
 		OnCompile:   d.onCompile,
 		OnError:     d.onError,
 	})
 	if err != nil {
+		d.cache.Close()
 		return nil, err
 	}
 	return d.start(), nil
@@ -79,19 +98,25 @@ func OpenOn(drv runtime.Device, o Options) (*Device, error) {
 		return nil, err
 	}
 	d := newDevice(o)
+	d.openCache()
 	d.drv = drv
 	return d.start(), nil
 }
 
 func newDevice(o Options) *Device {
-	return &Device{name: o.Device, opts: o, progs: make(map[uint64][]runtime.Program)}
+	return &Device{name: o.Device, opts: o, quick: quickEffort, progs: make(map[uint64][]*shared)}
 }
 
 func (d *Device) start() *Device {
 	d.caps = d.drv.Caps()
+	d.startPlans()
 	d.trie = segment.NewTrie[queue.Key, *entry](planLimit, queue.Legal)
+	d.trie.OnDrop(d.retire)
 	d.mem.init(d)
 	d.exec.init(d)
+	d.search.init(d)
+	d.tune.init(d)
+	d.useBundles()
 	d.def = d.NewStream()
 	return d
 }
@@ -112,7 +137,7 @@ func (d *Device) Default() *Stream { return d.def }
 
 // NewStream makes a stream. It is cheap and has no thread.
 func (d *Device) NewStream() *Stream {
-	s := &Stream{dev: d, num: d.streams.Add(1), gen: 1}
+	s := &Stream{dev: d, caps: d.caps, num: d.streams.Add(1), gen: 1}
 	s.q.Interner = &d.attrs
 	s.node = d.trie.Root()
 	s.soft, s.budget = d.softCap(), d.queueBudget()
@@ -123,7 +148,11 @@ func (d *Device) NewStream() *Stream {
 // Wait blocks until submitted and background work is done.
 func (d *Device) Wait() error {
 	d.exec.drain()
-	return d.drv.Wait(true)
+	d.search.wait()
+	err := d.drv.Wait(true)
+	d.tune.wait()
+	d.plans.flush()
+	return err
 }
 
 // Close ends background work and gives the device's memory back. Later uses of
@@ -132,8 +161,16 @@ func (d *Device) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
+	d.search.stop()
+	d.tune.end()
 	d.exec.drain()
-	return d.drv.Close()
+	if q, ok := d.drv.(runtime.Quitter); ok {
+		q.Quit() // what is being tried may wait for compilers
+	}
+	d.tune.join()
+	err := d.drv.Close()
+	d.plans.flush()
+	return errors.Join(err, d.cache.Close())
 }
 
 // Stats are the device's counters.
@@ -144,6 +181,10 @@ func (d *Device) Stats() Stats {
 		Segments:     c.segments.Load(),
 		PlanHits:     c.hits.Load(),
 		Explorations: c.explored.Load(),
+		Searches:     c.searches.Load(),
+		Tunings:      c.tunings.Load(),
+		TuneNanos:    d.tune.spent.Load(),
+		TuneTaken:    d.tune.taken.Load(),
 		Plans:        int64(d.trie.Len()),
 		Kernels:      c.kernels.Load(),
 		InPlace:      c.inPlace.Load(),
@@ -154,6 +195,7 @@ func (d *Device) Stats() Stats {
 		Collections:  d.mem.collect.Load(),
 		PinnedBytes:  d.mem.pinned.Load(),
 		LiveBytes:    d.mem.live.Load(),
+		Cache:        d.cacheStats(),
 		Runtime:      d.drv.Stats(),
 	}
 }
@@ -161,24 +203,58 @@ func (d *Device) Stats() Stats {
 // ResetPeak makes Runtime.PeakBytes start again from what is live now.
 func (d *Device) ResetPeak() { d.drv.ResetPeak() }
 
-// program builds a kernel, or finds the program that an equal kernel has.
-func (d *Device) program(k runtime.Kernel) (runtime.Program, error) {
+// shared is a program with the number of known plans that use it.
+type shared struct {
+	prog  runtime.Program
+	text  string // of its kernel
+	plans int
+}
+
+// program builds a kernel, or finds the program that an equal kernel has, for
+// that many plans more. It returns the kernel's text, too: printing it takes its time.
+func (d *Device) program(k runtime.Kernel, plans int) (runtime.Program, string, error) {
 	key, text := k.Key(), k.String()
 	d.progMu.Lock()
 	defer d.progMu.Unlock()
 	for _, p := range d.progs[key] {
-		if p.Kernel().String() == text {
-			return p, nil
+		if p.text == text {
+			p.plans += plans
+			return p.prog, p.text, nil
 		}
 	}
 	p, err := d.drv.Build(k)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if d.built++; d.built > progLimit { // plans that are in use have theirs
 		d.built = 1
 		clear(d.progs)
 	}
-	d.progs[key] = append(d.progs[key], p)
-	return p, nil
+	d.progs[key] = append(d.progs[key], &shared{p, text, plans})
+	return p, text, nil
+}
+
+// retire is the end of a plan: it will not be found any more. The driver is told
+// of the programs that no other one uses.
+func (d *Device) retire(e *entry) {
+	d.progMu.Lock()
+	defer d.progMu.Unlock()
+	for _, p := range e.progs {
+		key := p.Kernel().Key()
+		list := d.progs[key]
+		i := slices.IndexFunc(list, func(s *shared) bool { return s.prog == p })
+		if i < 0 {
+			continue
+		}
+		if list[i].plans--; list[i].plans > 0 {
+			continue
+		}
+		d.built--
+		if d.progs[key] = slices.Delete(list, i, i+1); len(d.progs[key]) == 0 {
+			delete(d.progs, key)
+		}
+		if f, ok := d.drv.(runtime.Forgetter); ok {
+			f.Forget(p)
+		}
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
@@ -51,20 +53,54 @@ const modulePath = "github.com/millrace-go/millrace"
 // packages: tests and commands of the module count as users.
 func caller() string {
 	var pcs [32]uintptr
-	return outside(pcs[:goruntime.Callers(2, pcs[:])])
+	const few = 8 // are enough for most ops, and each takes time to find
+	n := goruntime.Callers(2, pcs[:few])
+	line := outside(pcs[:n])
+	if line == "" && n == few {
+		line = outside(pcs[:goruntime.Callers(2, pcs[:])])
+	}
+	return line
 }
 
 func outside(pcs []uintptr) string {
-	frames := goruntime.CallersFrames(pcs)
-	for {
-		f, more := frames.Next()
-		if !ours(f) {
-			return fmt.Sprintf("%s:%d", f.File, f.Line)
-		}
-		if !more {
-			return ""
+	for _, pc := range pcs {
+		if f := frameOf(pc); !f.ours {
+			return f.line
 		}
 	}
+	return ""
+}
+
+// frame is what a program counter of a call stack means here.
+type frame struct {
+	line string // file:line, of those who are not ours
+	ours bool
+}
+
+// frames are those looked up so far, by program counter. Each costs a microsecond
+// or two, while the ops of a program that no plan is known of come from few lines
+// over and over, through the same functions of the library. There are no more than
+// places in the program that calls are made from.
+var frames = struct {
+	sync.Mutex
+	at map[uintptr]frame
+}{at: map[uintptr]frame{}}
+
+// frameOf is the frame of one program counter that runtime.Callers gave: it gives
+// one for each call, also for those that were inlined.
+func frameOf(pc uintptr) frame {
+	frames.Lock()
+	defer frames.Unlock()
+	if f, ok := frames.at[pc]; ok {
+		return f
+	}
+	at, _ := goruntime.CallersFrames([]uintptr{pc}).Next()
+	f := frame{ours: ours(at)}
+	if !f.ours {
+		f.line = at.File + ":" + strconv.Itoa(at.Line)
+	}
+	frames.at[pc] = f
+	return f
 }
 
 // notCallers are the packages below the root that call it, or are called by

@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"errors"
 	"sync"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -29,6 +31,7 @@ type job struct {
 	writes   []*block
 	frees    []runtime.Buffer // given back after the job
 	alone    func()           // run instead of launches
+	units    []unit           // of the launches that have choices
 
 	// What to do when it fails: see failed.
 	stream *Stream
@@ -142,7 +145,25 @@ func (x *executor) run(j *job) {
 // the job: a panic here would leave the executor busy for ever.
 func (x *executor) launch(j *job) (err error) {
 	defer recoverBug("run", &err)
-	return x.dev.drv.Run(j.launches)
+	done := 0
+	for {
+		if err = x.dev.drv.Run(j.launches[done:]); err == nil {
+			return nil
+		}
+		var at *runtime.LaunchError
+		if !errors.As(err, &at) {
+			return err
+		}
+		failed := *at
+		failed.Index += done
+		toBlame := !gone(err) && !errors.Is(err, ir.ErrIndex)
+		if !toBlame || !x.dev.tune.retreat(j.launches, j.units, failed.Index) {
+			return &failed
+		}
+		x.dev.stats.fallbacks.Add(1)
+		x.dev.onError(err)
+		done = failed.Index
+	}
 }
 
 // free gives a buffer back once no queued job can still use it.
@@ -173,6 +194,13 @@ func (x *executor) wait(seq uint64) {
 		x.idle.Wait()
 	}
 	x.mu.Unlock()
+}
+
+// last is the number of the job handed out last, and whether any is not done.
+func (x *executor) last() (seq uint64, busy bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.next, x.running || len(x.queue) > 0
 }
 
 // drain blocks until no job is queued or running.

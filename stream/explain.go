@@ -36,12 +36,13 @@ func (e *entry) explain(d *Device, id int32) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "segment, explored on these shapes (the tensor asked about is %%%d):\n", id)
 	indent(&b, e.text)
-	fmt.Fprintf(&b, "plan: %d kernels, %d views, predicted to save %.3g ms over one kernel per op\n",
-		len(e.plan.Steps), len(e.plan.Aliases), e.plan.Score*1e3)
-	indent(&b, e.plan.String())
+	fmt.Fprintf(&b, "plan, %s: %d kernels, %d views, predicted to save %.3g ms over one kernel per op\n",
+		e.grade(), len(e.plan.Steps), len(e.plan.Aliases), e.plan.Score*1e3)
+	indent(&b, e.planText())
 	for _, r := range e.plan.Refusals {
 		fmt.Fprintf(&b, "not fused: kernels %d and %d: %s (would save %d bytes)\n", r.A, r.B, r.Reason, r.Bytes)
 	}
+	e.explainTuning(&b)
 	src, ok := d.drv.(sourcer)
 	if !ok {
 		return b.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -51,6 +52,17 @@ func (d *Device) onError(err error) {
 func (d *Device) onExplore(ev ExploreEvent) {
 	if t := d.opts.Trace; t != nil && t.Explore != nil {
 		d.hook(func() { t.Explore(ev) })
+	}
+}
+
+func (d *Device) onCache(e plancache.Event) {
+	if t := d.opts.Trace; t != nil && t.Cache != nil {
+		d.hook(func() {
+			t.Cache(CacheEvent{Kind: e.Kind, Outcome: string(e.Outcome), Bytes: e.Bytes, Elapsed: e.Elapsed, Err: e.Err})
+		})
+	}
+	if e.Err != nil && e.Outcome != plancache.Foreign { // which is no fault
+		d.onError(e.Err)
 	}
 }
 

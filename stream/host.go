@@ -104,7 +104,7 @@ func Read(v *Value, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	defer st.release()
+	defer st.releaseRead()
 	d := v.home.dev
 	if want := v.Shape().Elems() * v.dt.Size(); len(dst) != want {
 		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, v.Shape(), v.dt, want, len(dst))
@@ -146,6 +146,9 @@ func materialise(v *Value, op string) (*storage, error) {
 	}
 	s.mu.Lock()
 	defer s.unlock()
+	if op != "sync" {
+		s.spoil()
+	}
 	w, err := s.readable(v)
 	if err == nil && s.dev.closed.Load() {
 		err = runtime.ErrClosed

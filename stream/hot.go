@@ -73,20 +73,20 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 		return false
 	}
 
+	scalars := int32(len(s.q.Scalars))
 	for i := range args {
 		if v := args[i].V; v != nil {
 			s.use(s.slot(v))
-		}
-	}
-	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, key.DT(), form, stPending, s.gen
-	dst.id = s.q.AppendAs(key, form, held{v: dst}).Slot
-	for i := range args {
-		if args[i].V == nil {
+		} else {
 			dt, _ := key.Scalar(i)
 			s.q.Scalar(dt, args[i].Bits)
 		}
 	}
-	s.weigh(key.Op(), dst.id)
+	dt := key.DT()
+	weight := form.Elems * int64(s.caps.ElemSize[dt])
+	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, dt, form, stPending, s.gen
+	dst.id = s.q.AppendAs(key, form, held{v: dst}, scalars, weight)
+	s.weight += weight
 	s.node = next
 	s.enter(dst, scope)
 	s.maybeCut()

@@ -62,6 +62,16 @@ func (b *block) release() {
 	}
 }
 
+// releaseRead drops a reader that copied elements to the host itself. A weak
+// pointer that has turned nil orders nothing in Go's memory model: the token
+// tells whoever gives the buffer back then that the copy is done.
+func (b *block) releaseRead() {
+	if t := b.tok.Load(); t != nil {
+		t.reads.Add(1)
+	}
+	b.release()
+}
+
 // What block.held counts.
 const (
 	recipes = 1
@@ -97,7 +107,8 @@ type token struct {
 	buf   runtime.Buffer
 	bytes int64
 	freed atomic.Bool
-	index int // in the device's table
+	reads atomic.Uint64 // by the host, that are done: see releaseRead
+	index int           // in the device's table
 
 	pinned bool // as the block's; under memory.mu
 }
@@ -142,6 +153,9 @@ func (m *memory) alloc(bytes int64, collect bool) (*block, error) {
 		m.reclaim(false)
 	}
 	buf, err := m.dev.drv.Alloc(bytes)
+	if errors.Is(err, runtime.ErrOutOfMemory) && m.dev.tune.yield() {
+		buf, err = m.dev.drv.Alloc(bytes)
+	}
 	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
 		m.reclaim(true)
 		buf, err = m.dev.drv.Alloc(bytes)
@@ -254,6 +268,7 @@ func (m *memory) freeToken(t *token) {
 	if t.freed.Swap(true) {
 		return
 	}
+	t.reads.Load()
 	m.live.Add(-t.bytes)
 	m.forget(t)
 	m.dev.exec.free(t.buf)

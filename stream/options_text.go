@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -28,10 +29,28 @@ var options = []option{
 	intOption("threads", func(o *Options) *int { return &o.Threads }),
 	enumOption("compile", []string{"background", "wait", "off"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
 	enumOption("tier", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),
+	enumOption("explore", []string{"background", "wait"}, func(o *Options) *ExploreMode { return &o.Explore }),
 	enumOption("fusion", []string{"on", "greedy", "off"}, func(o *Options) *FusionMode { return &o.Fusion }),
+	enumOption("tune", []string{"background", "wait", "off", "idle"}, func(o *Options) *TuneMode { return &o.Tune }),
+	{"tunebudget", "a time, such as 500ms",
+		func(o *Options) string {
+			if o.TuneBudget == 0 {
+				return ""
+			}
+			return o.TuneBudget.String()
+		},
+		func(o *Options, s string) (ok bool) {
+			d, err := time.ParseDuration(s)
+			o.TuneBudget = d
+			return err == nil
+		}},
 	intOption("queue", func(o *Options) *int { return &o.QueueCap }),
 	bytesOption("memory", func(o *Options) *int64 { return &o.MemoryLimit }),
 	bytesOption("pinned", func(o *Options) *int64 { return &o.PinnedLimit }),
+	{"cache", "a directory, or off",
+		func(o *Options) string { return quoteOption(o.Cache) },
+		func(o *Options, s string) bool { o.Cache = s; return s != "true" }},
+	bytesOption("cachelimit", func(o *Options) *int64 { return &o.CacheLimit }),
 	boolOption("check", func(o *Options) *bool { return &o.Check }),
 	boolOption("lines", func(o *Options) *bool { return &o.Lines }),
 }

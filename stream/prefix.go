@@ -132,6 +132,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 					s.q.Slots[c.now].H.v = nil
 				}
 				s.step(s.q.Mark(a.entry.Key.Op(), c.now))
+				s.notOwn(len(s.q.Entries)-1, a.entry.Again)
 			}
 			continue
 		}
@@ -154,6 +155,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			continue
 		}
 		out.now = s.push(&a.node, a.form, a.out)
+		s.notOwn(len(s.q.Entries)-1, a.entry.Again)
 		if v := a.out.v; v != nil {
 			v.id, v.gen, v.state = out.now, s.gen, stPending
 		}
@@ -180,8 +182,7 @@ func (s *Stream) find(across []carried, old int32) *carried {
 		c.now = s.slot(c.v)
 	case c.st != nil:
 		c.st.retain()
-		s.weight += c.st.bytes
-		c.now = s.q.Input(held{nil, c.st}, c.dt, c.form)
+		c.now = s.foreign(c.st, c.dt, c.form)
 	case c.v.state == stVirtual:
 		c.now = s.replay(c.v)
 	case c.v.state == stReady:

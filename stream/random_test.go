@@ -17,7 +17,7 @@ import (
 )
 
 // groups of ops that programs have beyond the basic ones, in turn.
-var groups = []progen.Group{0, progen.AllGroups &^ progen.Scatters}
+var groups = []progen.Group{0, progen.AllGroups}
 
 // TestRandomPrograms runs random programs on the reference device under random
 // options, with reads, syncs, scopes and streams thrown in at random, and
@@ -56,15 +56,20 @@ func runRandom(p *ir.Program, seed uint64) error {
 		o.PinnedLimit = 1
 	}
 	o.Check = rnd.IntN(3) == 0
+	o.Explore = ExploreMode(rnd.IntN(2))
 	d, err := Open(o)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
+	d.quick = 1 + rnd.IntN(quickEffort) // plans change at any moment
 	for turn := range 2 {
 		if err := runOnce(d, p, inputs, want, rnd); err != nil {
 			return fmt.Errorf("turn %d, options %+v: %w", turn, o, err)
 		}
+	}
+	if err := d.Wait(); err != nil {
+		return err
 	}
 	if live := d.Stats().LiveBytes; live != 0 {
 		return fmt.Errorf("%d bytes live after everything was released, options %+v", live, o)

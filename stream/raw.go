@@ -64,7 +64,7 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer st.release()
+	defer st.releaseRead()
 	d, n, size := v.home.dev, int64(v.Shape().Elems()), int64(v.dt.Size())
 	var off int64
 	if st.view != nil && n > 0 {

@@ -110,11 +110,24 @@ func asBytes(set []int32) []byte {
 	return b
 }
 
+// notOwn notes, where again is set, that the entries from one on are not the
+// program's own.
+func (s *Stream) notOwn(from int, again bool) {
+	if !again {
+		return
+	}
+	for i := from; i < len(s.q.Entries); i++ {
+		s.q.Entries[i].Again = true
+		s.extra++
+	}
+}
+
 // replay records the ops of a virtual value again, marks it to be written and
 // returns its new relative id. It never cuts the stream. The lock is held.
 func (s *Stream) replay(v *Value) int32 {
 	r := v.ext.recipe
 	rec, last := &r.geo.seg, v.id
+	begin := len(s.q.Entries)
 
 	// The nodes that lead to v, found backwards.
 	need := make([]bool, len(rec.Tensors))
@@ -173,6 +186,7 @@ func (s *Stream) replay(v *Value) int32 {
 	for _, id := range inner {
 		s.step(s.q.Mark(ir.Release, id))
 	}
+	s.notOwn(begin, true)
 	r.entry.replay(dear)
 	r.drop()
 	s.dev.stats.recomputes.Add(1)

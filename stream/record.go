@@ -2,7 +2,6 @@ package stream
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
@@ -123,14 +122,14 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		dt, form, err = infer(op, attr, out, shape, args)
 	}
 	if err == nil {
-		err = s.supports(op, dt) // it has those of the operands
+		err = s.supported(dt) // it has those of the operands
 	}
 	if err != nil {
 		releaseAll(foreign)
 		return err
 	}
 	info := op.Info()
-	if info.Class == ir.ClassView && args[0].V.state == stReady && foreign[0] == nil {
+	if info.Class == ir.ClassView && args[0].V.state == stReady && foreign[0] == nil && !s.taped() {
 		x := args[0].V
 		if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, x.mem.layout()); ok {
 			s.addView(dst, scope, x.mem, view, dt, form)
@@ -246,14 +245,6 @@ func sameSlice(a, b ir.Shape) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// supports reports an op, or a result's dtype, that the device does not have.
-func (s *Stream) supports(op ir.Op, dt ir.DType) error {
-	if slices.Contains(s.dev.caps.Lacks, op) {
-		return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, op)
-	}
-	return s.supported(dt)
-}
-
 // supported reports a dtype the device does not have.
 func (s *Stream) supported(dt ir.DType) error {
 	if s.dev.caps.DTypes.Has(dt) {
@@ -327,6 +318,9 @@ type ext struct {
 }
 
 func (x *ext) releasedErr() error {
+	if x == &given {
+		return fmt.Errorf("%w, given away to a Recording", ErrReleased)
+	}
 	if x.scope != nil {
 		return fmt.Errorf("%w, released by the end of the scope opened at %s", ErrReleased, x.scope.where)
 	}

@@ -100,6 +100,9 @@ func (s *Stream) entered(v *Value, sc *Scope) {
 	}
 }
 
+// Owns reports that the end of the scope will release v.
+func (sc *Scope) Owns(v *Value) bool { return v.owner() == sc }
+
 // Keep moves v to the enclosing scope, or out of all scopes.
 func (sc *Scope) Keep(v *Value) {
 	sc.home.mu.Lock()
@@ -152,7 +155,28 @@ func Release(v *Value) {
 	if v.home == nil {
 		return
 	}
-	by := &ext{where: here()}
+	v.giveUp(&ext{where: here()})
+}
+
+// Drop is Release of a value that nobody else has: a step of an op that is made
+// of several. Where that was, which takes longer to find out than the rest,
+// nobody will ask.
+func Drop(v *Value) {
+	if v.home != nil {
+		v.giveUp(&dropped)
+	}
+}
+
+// Give is Drop of a value that its owner gave to a Recording.
+func Give(v *Value) {
+	if v.home != nil {
+		v.giveUp(&given)
+	}
+}
+
+var dropped, given ext
+
+func (v *Value) giveUp(by *ext) {
 	s := v.home
 	s.mu.Lock()
 	defer s.unlock()

@@ -13,19 +13,23 @@ import (
 // Stream is a sequence of ops on one device. It is safe for concurrent use;
 // ops of one goroutine stay in order.
 type Stream struct {
-	dev *Device
-	num uint64
+	dev  *Device
+	caps *runtime.Caps // of the device
+	num  uint64
 
 	mu     sync.Mutex // never held while another stream's is taken
 	q      queue.Queue[held]
 	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
 	gen    uint64                           // counts flushes: ids of older ones are void
 	weight int64                            // bytes the queue will hold when it runs, about
+	extra  int                              // entries that are not the program's own
 	soft   int                              // entries from which a cut is looked for
 	budget int64                            // weight above which one is looked for earlier
+	alien  map[*storage]int32               // operands without a handle on this stream
 	lines  []string                         // where nodes were recorded, as far as known
 	closed bool
-	work   bind // reused by flushes
+	work   bind    // reused by flushes
+	taping *Taping // nil: what is recorded is not kept
 
 	faults faults
 }
@@ -70,13 +74,30 @@ func (s *Stream) step(e *queue.Entry) { s.node = s.dev.trie.Step(s.node, &e.Key)
 // maybeCut cuts the stream where the policy says so. It is not called while
 // relative ids are in use, since a flush voids them. The lock is held.
 func (s *Stream) maybeCut() {
-	if len(s.q.Entries) >= s.soft || s.weight > s.budget {
+	if len(s.q.Entries)-s.extra >= s.soft || s.weight > s.budget {
 		s.cut()
 	}
 }
 
+// cut looks at the program's own entries only: which results come with a recipe
+// depends on the plans that ran before, and cuts must not. But for queues that
+// recipes make very long.
 func (s *Stream) cut() {
-	n := len(s.q.Entries)
+	var own []int32 // where they are, if there are others
+	n := len(s.q.Entries) - s.extra
+	if s.extra > 0 {
+		for i := range s.q.Entries {
+			if !s.q.Entries[i].Again {
+				own = append(own, int32(i))
+			}
+		}
+	}
+	at := func(i int) int {
+		if own == nil {
+			return i
+		}
+		return int(own[i])
+	}
 	p := segment.Policy{Soft: s.soft, Hard: s.hard()}
 	if s.weight > s.budget {
 		p.Soft = min(p.Soft, segment.Window+1)
@@ -84,11 +105,14 @@ func (s *Stream) cut() {
 			p.Hard = n
 		}
 	}
+	if len(s.q.Entries) >= 2*s.hard() {
+		p.Hard = min(p.Hard, n)
+	}
 	cut := segment.Cut(p, n, func(i int) queue.Key {
-		return s.q.Entries[i].Key.Local()
+		return s.q.Entries[at(i)].Key.Local()
 	})
 	if cut > 0 {
-		s.flushPrefix(cut, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
+		s.flushPrefix(at(cut-1)+1, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
 	}
 }
 
@@ -148,12 +172,15 @@ func (s *Stream) slot(v *Value) int32 {
 // foreign finds or adds an operand that has no handle on this stream. The
 // caller's reader becomes the queue's. The lock is held.
 func (s *Stream) foreign(st *storage, dt ir.DType, form *queue.Form) int32 {
-	for id := range s.q.Slots {
-		if h := &s.q.Slots[id]; h.H.st == st && h.H.v == nil {
-			st.release() // the queue reads it already
-			return int32(id)
-		}
+	if id, known := s.alien[st]; known {
+		st.release() // the queue reads it already
+		return id
+	}
+	if s.alien == nil {
+		s.alien = make(map[*storage]int32)
 	}
 	s.weight += st.bytes
-	return s.q.Input(held{nil, st}, dt, form)
+	id := s.q.Input(held{nil, st}, dt, form)
+	s.alien[st] = id
+	return id
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/fault"
 	_ "github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
@@ -24,7 +25,7 @@ type env struct {
 
 func open(t *testing.T, change ...func(*Options)) *env {
 	t.Helper()
-	o := Options{Device: "ref"}
+	o := Options{Device: "ref", Explore: ExploreWait}
 	for _, f := range change {
 		f(&o)
 	}
@@ -56,7 +57,7 @@ func (e *env) op(op ir.Op, args ...Arg) *Value {
 
 // recordNode records a node of a program as the public ops do.
 func recordNode(v *Value, p Place, n *ir.Node, args []Arg) {
-	if info := n.Op.Info(); info.Class == ir.ClassElementwise && info.Out != ir.OutAttr {
+	if info := n.Op.Info(); info.Class == ir.ClassElementwise && info.Out != ir.OutAttr && info.Out != ir.OutWidth {
 		Apply(v, n.Op, args)
 	} else {
 		Record(v, p, n.Op, n.DT, n.Shape, n.Attr, args)
@@ -446,7 +447,7 @@ func TestCheckNamesTheOpThatDiffers(t *testing.T) {
 	s := e.d.Default()
 	s.mu.Lock()
 	seg := s.segment(segment.End{Reason: segment.ReasonRead, ID: y.id})
-	ent, err := s.explore(seg, FusionOn)
+	ent, err := e.d.explore(seg, fusion.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func (s *Stream) Sync(ctx context.Context) error {
 		return err
 	}
 	s.flushAll()
-	return s.dev.finish(ctx, &s.faults)
+	return s.dev.finish(ctx, &s.faults, nil)
 }
 
 // Sync is every stream's Sync.
@@ -27,7 +27,7 @@ func (d *Device) Sync(ctx context.Context) error {
 	for _, s := range d.open.list() {
 		s.flushAll()
 	}
-	return d.finish(ctx, &d.faults)
+	return d.finish(ctx, &d.faults, d.plans)
 }
 
 // Err returns the first error that nobody has seen yet, once.
@@ -42,11 +42,13 @@ func (s *Stream) flushAll() {
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 }
 
-// finish waits until what was submitted is done, or ctx is.
-func (d *Device) finish(ctx context.Context, seen *faults) error {
+// finish waits until what was submitted is done and these plans are saved, or
+// ctx is.
+func (d *Device) finish(ctx context.Context, seen *faults, plans *planStore) error {
 	done := make(chan error, 1)
 	go func() {
 		d.exec.drain()
+		plans.flush()
 		done <- d.drv.Wait(false)
 	}()
 	select {

@@ -56,6 +56,21 @@ func (v *Value) Home() *Stream { return v.home }
 // Err is the error that v carries, without running anything: nil where v is
 // usable as far as anybody knows.
 func (v *Value) Err() error {
+	err := v.Cause()
+	if err == nil {
+		return nil
+	}
+	e, ok := err.(*OpError)
+	if !ok {
+		e = newOpError("err", err, []Arg{{V: v}})
+	}
+	e.seen.Store(true)
+	return e
+}
+
+// Cause is the same as an op finds it: for use after Release no *OpError yet,
+// since that names the op. Nobody is told by it.
+func (v *Value) Cause() error {
 	s := v.home
 	if s == nil {
 		if v.state == stFailed {
@@ -66,15 +81,7 @@ func (v *Value) Err() error {
 	s.mu.Lock()
 	_, err := s.readable(v)
 	s.mu.Unlock()
-	if err == nil {
-		return nil
-	}
-	e, ok := err.(*OpError)
-	if !ok {
-		e = newOpError("err", err, []Arg{{V: v}})
-	}
-	e.seen.Store(true)
-	return e
+	return err
 }
 
 // owner is the scope whose end will release v, nil for none.

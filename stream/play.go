@@ -1,0 +1,216 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Results is the number of values that Play makes.
+func (t *Tape) Results() int { return len(t.outs) }
+
+// tapeScope owns what is made between the parts of a tape, so that the collector
+// need not be told of it: Play releases all of it.
+var tapeScope = new(Scope)
+
+// playing is one run of a tape.
+type playing struct {
+	t    *Tape
+	s    *Stream
+	args []*storage // each with a reader, nil once it was dropped
+	made []*Value   // products, of those that somebody asks for
+}
+
+// Play runs the tape on the stream: it queues again what was queued, and runs
+// it. It returns false, and has done nothing, where the arguments are not like
+// those that it was recorded with, and where the tape was released. Arguments marked in gives are released: their
+// memory may become a result's. out are zero Values for the results, which are
+// in memory afterwards; there are none where Play returns an error.
+func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bool, err error) {
+	if len(in) != len(t.inputs) || s.dev != t.dev || !t.retain() {
+		return false, nil
+	}
+	defer t.Release()
+	var few [8]*storage
+	p := playing{t: t, s: s, args: few[:0]}
+	for i, v := range in {
+		st := t.inputs[i].of(v, s.dev)
+		if st == nil {
+			p.drop()
+			return false, nil
+		}
+		p.args = append(p.args, st)
+	}
+	for i, v := range in {
+		if i < len(gives) && gives[i] {
+			Give(v)
+		}
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	s.spoil()
+	if s.q.Len() > 0 {
+		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
+	}
+	p.begin(out)
+	for _, part := range t.parts {
+		if err = p.run(part); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = p.finish(out)
+	}
+	p.drop()
+	return true, err
+}
+
+// of is the memory of an argument, with a reader for the caller, or nil where
+// it is not what the tape needs.
+func (x *tapeInput) of(v *Value, d *Device) *storage {
+	if v.home == nil || v.home.dev != d || v.dt != x.dt || !x.form.Equal(v.form) {
+		return nil
+	}
+	st, err := v.home.handOver(v)
+	if err != nil {
+		return nil
+	}
+	if !sameView(st.view, x.view) {
+		st.release()
+		return nil
+	}
+	return st
+}
+
+// begin makes a value for each product: the caller's where it is a result.
+func (p *playing) begin(out []*Value) {
+	if p.t.products == 0 {
+		return
+	}
+	p.made = make([]*Value, p.t.products)
+	for i, o := range p.t.outs {
+		if o.kind == tapeProduct && p.made[o.n] == nil {
+			p.made[o.n] = out[i]
+		}
+	}
+	for _, part := range p.t.parts {
+		for _, o := range part.last {
+			if o.kind == tapeProduct {
+				p.made[o.n] = &Value{born: tapeScope}
+			}
+		}
+	}
+}
+
+// memory of what a part reads.
+func (p *playing) memory(from tapeSource) *storage {
+	switch from.kind {
+	case tapeArg:
+		return p.args[from.n]
+	case tapeConstant:
+		return p.t.constants[from.n]
+	}
+	return p.made[from.n].mem
+}
+
+// run queues a part and runs it. The lock is held.
+func (p *playing) run(part *tapePart) error {
+	s := p.s
+	s.q.Load(part.saved)
+	for _, o := range part.operands {
+		st := p.memory(o.from)
+		st.retain()
+		s.q.Slots[o.slot].H.st = st
+	}
+	for _, r := range part.results {
+		if v := p.made[r.product]; v != nil {
+			v.home, v.dt, v.form, v.state, v.gen, v.id = s, r.dt, r.form, stPending, s.gen, r.slot
+			s.q.Slots[r.slot].H.v = v
+		}
+	}
+	for _, o := range part.last {
+		p.done(o)
+	}
+	s.node = part.find(s)
+	s.flush(part.end, true)
+	for _, r := range part.results {
+		if v := p.made[r.product]; v != nil && v.state != stReady {
+			_, err := s.readable(v)
+			if err == nil {
+				err = fmt.Errorf("%w: a result of a tape is not in memory", runtime.ErrClosed)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// find is where the queued part is in the trie. What was known of it may have
+// been evicted.
+func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *entry] {
+	trie := s.dev.trie
+	if n := part.node.Load(); trie.Find(n, part.end) != nil {
+		return n
+	}
+	n := trie.Root()
+	for i := range s.q.Entries {
+		n = trie.Step(n, &s.q.Entries[i].Key)
+	}
+	part.node.Store(n)
+	return n
+}
+
+// done drops the reader that a source has for the tape.
+func (p *playing) done(o tapeSource) {
+	switch o.kind {
+	case tapeArg:
+		p.args[o.n].release()
+		p.args[o.n] = nil
+	case tapeProduct:
+		if v := p.made[o.n]; v.state == stReady {
+			v.mem.releaseAs(handles)
+			v.mem, v.state = nil, stReleased
+			v.ext = &dropped
+		}
+	}
+}
+
+// finish makes results of what is no product, or several results, and looks
+// for faults.
+func (p *playing) finish(out []*Value) error {
+	s := p.s
+	for i, o := range p.t.outs {
+		v := out[i]
+		if v.state == stNone {
+			st := p.memory(o.tapeSource)
+			v.home, v.state, v.mem = s, stReady, st
+			v.dt, v.form = o.dt, o.form
+			st.retainAs(handles)
+			st.watch()
+		}
+	}
+	for _, v := range out {
+		if e := v.mem.fault.Load(); e != nil {
+			e.seen.Store(true)
+			return e
+		}
+	}
+	return s.dev.drv.Wait(false)
+}
+
+// drop gives up what is left: after an error, also results.
+func (p *playing) drop() {
+	for i, st := range p.args {
+		if st != nil {
+			st.release()
+			p.args[i] = nil
+		}
+	}
+	for i, v := range p.made {
+		if v != nil && v.born == tapeScope {
+			p.done(tapeSource{tapeProduct, i})
+		}
+	}
+}

@@ -1,0 +1,444 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/refdev"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// builder is a device that tells of its builds and launches and may hold builds up.
+type builder struct {
+	runtime.Device
+	gate func(n int) error // told the number of the build, from 1; nil: lets all through
+
+	builds      atomic.Int32
+	mu          sync.Mutex
+	provisional []bool // per launch
+	forgotten   []runtime.Program
+}
+
+func (b *builder) Build(k runtime.Kernel) (runtime.Program, error) {
+	if n := int(b.builds.Add(1)); b.gate != nil {
+		if err := b.gate(n); err != nil {
+			return nil, err
+		}
+	}
+	return b.Device.Build(k)
+}
+
+func (b *builder) Run(ls []runtime.Launch) error {
+	b.mu.Lock()
+	for i := range ls {
+		b.provisional = append(b.provisional, ls[i].Provisional)
+	}
+	b.mu.Unlock()
+	return b.Device.Run(ls)
+}
+
+func (b *builder) launches() []bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.provisional
+}
+
+// searching opens a device that lets no search end in the foreground. It
+// returns the plans of the flushes so far.
+func searching(t *testing.T, gate func(int) error, change ...func(*Options)) (*env, *builder, *[]string) {
+	t.Helper()
+	b := &builder{Device: refdev.New(runtime.Config{}), gate: gate}
+	plans := new([]string)
+	o := Options{Trace: &Trace{Flush: func(ev FlushEvent) {
+		how := ev.Plan
+		if ev.Hit {
+			how += " again"
+		}
+		*plans = append(*plans, how)
+	}}}
+	for _, f := range change {
+		f(&o)
+	}
+	d, err := OpenOn(b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.quick = 1
+	t.Cleanup(func() { d.Close() })
+	return &env{t, d}, b, plans
+}
+
+// twice is a program whose best plan is better than its greedy one where the
+// scalars are equal: then it computes one exponential and not two.
+func (e *env) twice(a, b float32) {
+	e.t.Helper()
+	x := e.host(e.place(), ir.Shape{2}, 0, 0)
+	y := e.op(ir.Add, t1(e.op(ir.Exp, t1(mul(e, x, a)))), t1(e.op(ir.Exp, t1(mul(e, x, b)))))
+	e.want(y, 2, 2)
+}
+
+func (e *env) idle() {
+	e.t.Helper()
+	if err := e.d.Wait(); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *env) explored(when string, all, background int64) {
+	e.t.Helper()
+	if s := e.d.Stats(); s.Explorations != all || s.Searches != background {
+		e.t.Errorf("%s: %d explorations, %d of them in the background, want %d and %d", when, s.Explorations, s.Searches, all, background)
+	}
+}
+
+func same(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("flushes by %q, want %q", got, want)
+	}
+}
+
+// The first run takes the greedy plan, and the best one when it was found; the
+// greedy one stays for segments that the best does not serve.
+func TestBackgroundSearch(t *testing.T) {
+	e, _, plans := searching(t, nil)
+	e.twice(3, 3)
+	e.idle()
+	e.explored("first", 2, 1)
+	e.twice(3, 3)
+	e.twice(5, 5)
+	e.explored("known", 2, 1)
+	same(t, *plans, "greedy", "best again", "best again")
+	*plans = nil
+	e.twice(3, 4) // the greedy plan has no guard
+	e.idle()
+	e.explored("other scalars", 3, 2)
+	e.twice(3, 4)
+	e.twice(3, 3)
+	e.idle()
+	e.explored("nothing better", 3, 2)
+	same(t, *plans, "greedy again", "greedy again", "best again")
+	if n := e.d.Stats().Plans; n != 1 {
+		t.Errorf("%d leaves", n)
+	}
+}
+
+// Where the program waits there is one exploration, of the best plan.
+func TestForegroundSearch(t *testing.T) {
+	for _, change := range []func(*Options){
+		func(o *Options) { o.Explore = ExploreWait },
+		func(o *Options) { o.Compile = runtime.CompileWait },
+		func(o *Options) { o.Tier = TierCompiled },
+	} {
+		e, _, plans := searching(t, nil, change)
+		e.twice(3, 3)
+		e.idle()
+		e.twice(3, 3)
+		e.explored("known", 1, 0)
+		same(t, *plans, "best", "best again")
+	}
+}
+
+// A device on which building a kernel is slow builds none that will be replaced.
+func TestSlowBuildSearchesAtOnce(t *testing.T) {
+	e, b, plans := searching(t, nil)
+	b.Caps().SlowBuild = true
+	e.twice(3, 3)
+	e.idle()
+	e.explored("first", 1, 0)
+	same(t, *plans, "best")
+	if n := b.builds.Load(); n != 1 {
+		t.Errorf("%d kernels built", n)
+	}
+}
+
+// What the search is bounded by decides whether a program waits for it.
+func TestQuickSearchIsAwaited(t *testing.T) {
+	e, _, plans := searching(t, nil)
+	e.d.quick = quickEffort
+	e.twice(3, 3)
+	e.idle()
+	e.explored("first", 1, 0)
+	same(t, *plans, "best")
+}
+
+// Launches of a plan that is about to be replaced say so: nobody should compile
+// their kernels. When nothing better was found they are as good as any.
+func TestProvisionalLaunches(t *testing.T) {
+	hold := make(chan struct{})
+	e, b, plans := searching(t, func(n int) error {
+		if n == 2 {
+			<-hold
+		}
+		return nil
+	})
+	e.twice(3, 3)
+	e.twice(3, 3)
+	close(hold)
+	e.idle()
+	e.twice(3, 3)
+	same(t, *plans, "greedy", "greedy again", "best again")
+	if got, want := fmt.Sprint(b.launches()), fmt.Sprint([]bool{true, true, false}); got != want {
+		t.Errorf("provisional launches %v, want %v", got, want)
+	}
+}
+
+// A search that fails leaves the greedy plan, for good, and is counted.
+func TestFailedSearch(t *testing.T) {
+	var hooks atomic.Int32
+	e, b, plans := searching(t, func(n int) error {
+		if n == 2 {
+			return runtime.ErrOutOfMemory
+		}
+		return nil
+	}, func(o *Options) { o.Trace.Error = func(error) { hooks.Add(1) } })
+	e.twice(3, 3)
+	e.idle()
+	e.twice(3, 3)
+	e.idle()
+	e.twice(3, 3)
+	same(t, *plans, "greedy", "greedy again", "greedy again")
+	if n := b.builds.Load(); n != 2 {
+		t.Errorf("%d builds, want 2: one for each plan", n)
+	}
+	if p := b.launches(); p[1] || p[2] {
+		t.Errorf("launches are provisional though the search has ended: %v", p)
+	}
+	if n, told := e.d.Stats().Fallbacks, hooks.Load(); n != 1 || told != 1 {
+		t.Errorf("%d fallbacks, %d told of", n, told)
+	}
+}
+
+// heldUp is a change of options that holds a search up when it has a plan, until
+// the channel is closed.
+func heldUp(hold chan struct{}) func(*Options) {
+	return func(o *Options) {
+		o.Trace.Explore = func(ev ExploreEvent) {
+			if ev.Background {
+				<-hold
+			}
+		}
+	}
+}
+
+// Close waits for the search that runs and forgets the others.
+func TestCloseEndsSearches(t *testing.T) {
+	hold := make(chan struct{})
+	e, _, _ := searching(t, nil, heldUp(hold))
+	e.twice(3, 3)
+	for e.d.Stats().Searches == 0 {
+		goruntime.Gosched()
+	}
+	x := e.host(e.place(), ir.Shape{2}, 0, 0)
+	e.want(e.op(ir.Sub, t1(e.op(ir.Exp, t1(mul(e, x, 2)))), t1(e.op(ir.Exp, t1(mul(e, x, 2))))), 0, 0)
+	closed := make(chan struct{})
+	go func() {
+		e.d.Close()
+		close(closed)
+	}()
+	for !e.d.search.ended.Load() {
+		goruntime.Gosched()
+	}
+	select {
+	case <-closed:
+		t.Error("closed while a search runs")
+	default:
+	}
+	close(hold)
+	<-closed
+	e.explored("closed", 3, 1)
+	if _, err := e.read(mul(e, x, 2)); !errors.Is(err, runtime.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A dear result that was computed again by the recipe of a greedy plan is
+// written by the plan that takes its place, whichever comes first.
+func TestReplayReachesTheBetterPlan(t *testing.T) {
+	for _, first := range []string{"replay", "search"} {
+		hold := make(chan struct{})
+		e, _, plans := searching(t, nil, heldUp(hold))
+		run := func() *Value {
+			x := e.host(e.place(), ir.Shape{2, 2}, 0, 0, 0, 0)
+			sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
+			y := e.op(ir.Add, t1(e.op(ir.Exp, t1(mul(e, x, 3)))), t1(e.op(ir.Exp, t1(mul(e, x, 3)))))
+			e.want(e.op(ir.Sub, t1(y), t1(sum)), 2, 2, 2, 2)
+			return sum
+		}
+		sum := run()
+		if first == "replay" {
+			e.want(sum, 0, 0)
+		}
+		close(hold)
+		e.idle()
+		if first == "search" {
+			e.want(sum, 0, 0)
+		}
+		if n := e.d.Stats().Recomputes; n != 1 {
+			t.Fatalf("%s first: computed again %d times, want 1", first, n)
+		}
+		for range 3 {
+			e.want(run(), 0, 0)
+			e.idle()
+		}
+		if n := e.d.Stats().Recomputes; n != 1 {
+			t.Errorf("%s first: computed again %d times, want 1, by plans %q", first, n, *plans)
+		}
+		if last := (*plans)[len(*plans)-1]; last != "best again" {
+			t.Errorf("%s first: the last flush is by %q", first, *plans)
+		}
+	}
+}
+
+// Programs that never repeat are explored greedily; one that comes back is
+// searched for its best plan after all.
+func TestGreedyPlansThatComeBack(t *testing.T) {
+	for _, mode := range []ExploreMode{ExploreWait, ExploreBackground} {
+		e, _, plans := searching(t, nil, func(o *Options) { o.Explore = mode })
+		for n := range greedyAfter {
+			y := e.host(e.place(), ir.Shape{1}, 1)
+			for range n + 1 {
+				y = mul(e, y, 1)
+			}
+			e.want(y, 1)
+		}
+		e.idle()
+		before := e.d.Stats()
+		*plans = nil
+		e.twice(3, 3)
+		e.idle()
+		if s := e.d.Stats(); s.Explorations != before.Explorations+1 || s.Searches != before.Searches {
+			t.Errorf("%v: a program that may never come again is searched for its best plan", mode)
+		}
+		e.twice(3, 3)
+		e.idle()
+		e.twice(3, 3)
+		want := []string{"greedy", "greedy again", "best again"}
+		if mode == ExploreWait {
+			want[1] = "best"
+		}
+		same(t, *plans, want...)
+		if s := e.d.Stats(); s.Explorations != before.Explorations+2 {
+			t.Errorf("%v: %d explorations, want 2", mode, s.Explorations-before.Explorations)
+		}
+	}
+}
+
+// What a search in the background found outlives the process; the plan that
+// stood in for it does not.
+func TestSearchedPlansAreSaved(t *testing.T) {
+	dir := t.TempDir()
+	for turn, want := range []string{"greedy", "best again"} {
+		e, _, plans := searching(t, nil, cached(dir))
+		e.twice(3, 3)
+		same(t, *plans, want)
+		if n := e.d.Stats().Explorations; turn > 0 && n != 0 {
+			t.Errorf("%d explorations with a warm cache", n)
+		}
+		if err := e.d.Wait(); err != nil { // and then it is on the disk
+			t.Fatal(err)
+		}
+		if n := e.d.Stats().Cache.Written; n != int64(1-turn) {
+			t.Errorf("turn %d: %d plans written", turn, n)
+		}
+	}
+}
+
+func (b *builder) Forget(p runtime.Program) {
+	b.mu.Lock()
+	b.forgotten = append(b.forgotten, p)
+	b.mu.Unlock()
+}
+
+// The driver hears of programs that no plan uses any more, and of no others.
+func TestForgottenPrograms(t *testing.T) {
+	e, b, _ := searching(t, nil)
+	e.d.trie = segment.NewTrie[queue.Key, *entry](2, queue.Legal)
+	e.d.trie.OnDrop(e.d.retire)
+	forgotten := func(when string, want int) {
+		t.Helper()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if n := len(b.forgotten); n != want {
+			t.Errorf("%s: %d programs forgotten, want %d", when, n, want)
+		}
+	}
+	s := e.d.NewStream() // stands on the new trie
+	run := func(read bool, factors int) {
+		y := e.host(Place{S: s}, ir.Shape{1}, 1)
+		for range factors {
+			y = mul(e, y, 1)
+		}
+		if !read {
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.want(y, 1)
+		e.idle() // the search finds the greedy plan again: its programs are shared and stay
+	}
+	run(true, 1)
+	run(false, 1) // another plan of the same kernel
+	forgotten("two plans", 0)
+	run(true, 2)
+	forgotten("a third one took the place of the first", 0)
+	run(true, 3)
+	forgotten("a fourth one took the place of the second", 1)
+	run(true, 4)
+	forgotten("a fifth one took the place of the third", 2)
+	run(true, 4)
+	forgotten("nothing new", 2)
+	if builds := b.builds.Load(); builds != 4 {
+		t.Errorf("%d kernels built, want 4", builds)
+	}
+}
+
+// Where a stream is cut does not depend on which results are in memory: that
+// depends on plans, and plans change while a program runs.
+func TestCutsDoNotDependOnRecipes(t *testing.T) {
+	cuts := func(written bool) (at []int, recomputes int64) {
+		e := open(t, func(o *Options) { o.QueueCap = 12 })
+		x := e.host(e.place(), ir.Shape{2}, 1, 2)
+		var olds []*Value
+		for i := range 24 {
+			y := mul(e, x, float32(i))
+			e.want(add(e, y, 1), float32(i)+1, 2*float32(i)+1)
+			if written {
+				e.want(y, float32(i), 2*float32(i))
+			}
+			olds = append(olds, y)
+		}
+		before := e.d.Stats().Recomputes
+		ops := []ir.Op{ir.Abs, ir.Neg, ir.Square, ir.Sqrt, ir.Relu, ir.Floor}
+		v, segments := x, e.d.Stats().Segments
+		for i := range 96 {
+			if i%4 == 1 {
+				v = e.op(ir.Maximum, t1(v), t1(olds[i/4]))
+			} else if i < 48 {
+				v = e.op(ops[i*i/3%len(ops)], t1(v)) // never comes round
+			} else {
+				v = e.op(ops[i%4], t1(v))
+			}
+			if n := e.d.Stats().Segments; n > segments {
+				at, segments = append(at, i), n
+			}
+		}
+		return at, e.d.Stats().Recomputes - before
+	}
+	want, none := cuts(true)
+	got, some := cuts(false)
+	if none != 0 || some != 24 || len(want) < 3 {
+		t.Errorf("%d and %d recomputes, cuts at %v: nothing was tested", none, some, want)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("cuts at %v with recipes, at %v without", got, want)
+	}
+}

@@ -1,0 +1,251 @@
+package stream
+
+import (
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Tape is a computation as a stream recorded it, for running it again: its
+// segments as they stood in the queue, and where the operands of each come from.
+// It is immutable and used by any number of streams of its device at once.
+type Tape struct {
+	dev       *Device
+	inputs    []tapeInput
+	parts     []*tapePart
+	outs      []tapeOut
+	products  int        // results of parts that others, or the caller, ask for
+	constants []*storage // memory from outside; the tape is one of its readers
+
+	users atomic.Int32 // whoever holds the tape, and each Play under way
+}
+
+// tapeInput is what an argument must be like.
+type tapeInput struct {
+	dt   ir.DType
+	form *queue.Form
+	view *fusion.View
+}
+
+// tapeSource says what an operand of a part, or a result of the tape, is.
+type tapeSource struct {
+	kind tapeKind
+	n    int
+}
+
+// tapeOut is a result of the tape.
+type tapeOut struct {
+	tapeSource
+	dt   ir.DType
+	form *queue.Form
+}
+
+type tapeKind uint8
+
+const (
+	tapeArg      tapeKind = iota // an argument
+	tapeConstant                 // memory from outside that is no argument
+	tapeProduct                  // a result of a part
+)
+
+// tapePart is one segment.
+type tapePart struct {
+	saved    *queue.Saved[held]
+	end      segment.End
+	operands []tapeOperand
+	results  []tapeResult
+	last     []tapeSource // arguments and products that no later part reads
+
+	node atomic.Pointer[segment.Node[queue.Key, *entry]] // where it is in the trie, as far as known
+}
+
+type tapeOperand struct {
+	slot int32
+	from tapeSource
+}
+
+type tapeResult struct {
+	slot    int32
+	product int
+	dt      ir.DType
+	form    *queue.Form
+}
+
+// Taping is a tape that a stream is recording.
+type Taping struct {
+	s      *Stream
+	tape   *Tape
+	known  map[*storage]tapeSource
+	broken bool // what is recorded cannot be run again
+	ended  bool
+}
+
+// StartTape makes a tape of what is recorded from now on, on arguments that are
+// in memory. Until EndTape nobody else uses the stream. Everything that was not
+// released when a segment ends is written, since it will be asked for.
+func (s *Stream) StartTape(args []*Value) *Taping {
+	s.mu.Lock()
+	defer s.unlock()
+	if s.q.Len() > 0 {
+		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
+	}
+	t := &Taping{s: s, tape: &Tape{dev: s.dev}, known: map[*storage]tapeSource{}}
+	t.tape.users.Store(1)
+	if s.taping != nil { // one within another: neither sees all that is recorded
+		s.spoil()
+		t.broken = true
+		return t
+	}
+	for i, v := range args {
+		if v.home != s || v.state != stReady {
+			t.broken = true
+			continue
+		}
+		// The same memory may be several arguments, and a constant as well: what is
+		// asked of each must be told apart.
+		v.mem = &storage{block: v.mem.block, view: v.mem.view}
+		t.known[v.mem] = tapeSource{tapeArg, i}
+		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, v.mem.view})
+	}
+	s.taping = t
+	return t
+}
+
+// End runs what is queued. Results are the handles that the caller asks for,
+// which are in memory then, or carry an error. The tape is nil where it cannot
+// be run again: a value was read, on which what was recorded may depend, or
+// something failed.
+func (t *Taping) End(results []*Value) *Tape {
+	s := t.s
+	s.mu.Lock()
+	defer s.unlock()
+	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1, All: true}, true)
+	t.leave()
+	for _, v := range results {
+		if v.home != s || v.state != stReady {
+			t.broken = true
+			break
+		}
+		t.tape.outs = append(t.tape.outs, tapeOut{t.source(v.mem), v.dt, v.form})
+	}
+	if t.broken {
+		t.tape.Release()
+		return nil
+	}
+	t.lastReads()
+	return t.tape
+}
+
+// Cancel ends the tape without a result, unless it has ended.
+func (t *Taping) Cancel() {
+	if t == nil || t.ended {
+		return
+	}
+	t.s.mu.Lock()
+	t.leave()
+	t.s.mu.Unlock()
+	t.tape.Release()
+}
+
+func (t *Taping) leave() {
+	t.ended = true
+	if t.s.taping == t {
+		t.s.taping = nil
+	}
+}
+
+// source says what memory is to the tape. What it does not know was there
+// before, and stays what it is.
+func (t *Taping) source(st *storage) tapeSource {
+	from, known := t.known[st]
+	if !known {
+		from = tapeSource{tapeConstant, len(t.tape.constants)}
+		t.known[st] = from
+		st.retain()
+		st.watch() // the tape may be dropped without a word
+		t.tape.constants = append(t.tape.constants, st)
+	}
+	return from
+}
+
+// part notes the queue as it is about to run. The lock is held.
+func (t *Taping) part(end segment.End) {
+	if t.broken {
+		return
+	}
+	q := &t.s.q
+	p := &tapePart{saved: q.Save(), end: end}
+	for id := range q.Slots {
+		if st := q.Slots[id].H.st; st != nil {
+			p.operands = append(p.operands, tapeOperand{int32(id), t.source(st)})
+		}
+	}
+	t.tape.parts = append(t.tape.parts, p)
+}
+
+// made notes that a result of the part that runs is in memory. The lock is held.
+func (t *Taping) made(id int32, v *Value) {
+	if t.broken {
+		return
+	}
+	p := t.tape.parts[len(t.tape.parts)-1]
+	p.results = append(p.results, tapeResult{id, t.tape.products, v.dt, v.form})
+	t.known[v.mem] = tapeSource{tapeProduct, t.tape.products}
+	t.tape.products++
+}
+
+// lastReads finds the part behind which an argument or a product is of no use.
+func (t *Taping) lastReads() {
+	seen := map[tapeSource]bool{}
+	for _, o := range t.tape.outs {
+		seen[o.tapeSource] = true
+	}
+	for i := len(t.tape.parts) - 1; i >= 0; i-- {
+		p := t.tape.parts[i]
+		for _, o := range p.operands {
+			if o.from.kind != tapeConstant && !seen[o.from] {
+				seen[o.from] = true
+				p.last = append(p.last, o.from)
+			}
+		}
+	}
+}
+
+// taped reports that what is recorded now is kept. The lock is held.
+func (s *Stream) taped() bool { return s.taping != nil && !s.taping.broken }
+
+// spoil says that what is being taped, if something is, cannot be run again. The
+// lock is held.
+func (s *Stream) spoil() {
+	if s.taping != nil {
+		s.taping.broken = true
+	}
+}
+
+// retain adds a user unless the last one is gone.
+func (t *Tape) retain() bool {
+	for {
+		n := t.users.Load()
+		if n == 0 {
+			return false
+		}
+		if t.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release ends the tape: its constants are given up, behind each Play that is under
+// way, and a later one does nothing. It is called once.
+func (t *Tape) Release() {
+	if t.users.Add(-1) > 0 {
+		return
+	}
+	for _, st := range t.constants {
+		st.release()
+	}
+	t.constants = nil
+}

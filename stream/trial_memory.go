@@ -1,0 +1,220 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// trialBuffer is the memory of operands that share it.
+type trialBuffer struct {
+	bytes    int64
+	dt       ir.DType // of the first of them
+	seed     uint64   // no two have the same values: who takes one for the other is found out
+	in, out  bool
+	mem      runtime.Buffer
+	elements int64
+	values   []byte // what a piece is filled with; nil until it was made up
+}
+
+// maxTrialBytes bounds the memory of a trial in the background, maxWaitedBytes
+// that of one which the program waits for.
+const (
+	maxTrialBytes  = 256 << 20
+	maxWaitedBytes = 2 << 30
+)
+
+var (
+	errTrialSize = errors.New("its operands take too much memory")
+	errYielded   = errors.New("the trial gave its memory back")
+)
+
+// bytes is what a trial takes, on the device and for copies of results.
+func (t *trial) bytes() (device, host int64) {
+	for i := range t.bufs {
+		device += t.bufs[i].bytes
+		if t.bufs[i].out && !t.dev.caps.Exact {
+			host += t.bufs[i].bytes
+		}
+	}
+	return device, host
+}
+
+// room says why a trial may not have its memory. What the program has live leaves
+// little enough of a limit: nothing is collected, let alone given up, for a trial.
+func (t *trial) room() error {
+	device, host := t.bytes()
+	most, limit := int64(maxTrialBytes), t.dev.opts.MemoryLimit
+	if t.dev.opts.Tune == TuneWait {
+		most = maxWaitedBytes
+	}
+	if limit > 0 {
+		most = min(most, limit/4)
+	}
+	if device+host > most {
+		return fmt.Errorf("%w: %d bytes, of which it may have %d", errTrialSize, device+host, most)
+	}
+	if live := t.dev.drv.Stats().AllocBytes; limit > 0 && live+device > limit {
+		return fmt.Errorf("%w: %d bytes, and %d of %d are in use", errTrialSize, device, live, limit)
+	}
+	return nil
+}
+
+// take gives the trial its memory, unless it has it, and fills it.
+func (t *trial) take() error {
+	x := &t.dev.tune
+	if _, err := x.pace(t); err != nil {
+		return err
+	}
+	if err := t.hold(x); err != nil || t.ready {
+		return err
+	}
+	for i := range t.bufs {
+		if err := t.fill(&t.bufs[i]); err != nil {
+			return err
+		}
+	}
+	t.ready = true
+	return nil
+}
+
+func (t *trial) hold(x *tuner) error {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	if t.held {
+		return nil
+	}
+	if x.dev.opts.Tune != TuneWait && x.waiting.Load() == 0 && !x.calm() {
+		return errYielded // the program took the turn meanwhile, and what it lacks is not there yet
+	}
+	t.ready = false
+	if err := t.room(); err != nil {
+		return err
+	}
+	t.held = true
+	x.holders[t] = true
+	for i := range t.bufs {
+		b := &t.bufs[i]
+		var err error
+		if b.mem, err = t.dev.drv.Alloc(b.bytes); err != nil {
+			x.drop(t)
+			return err
+		}
+		b.elements = b.bytes / int64(t.dev.caps.ElemSize[b.dt])
+	}
+	for k := range t.ls {
+		for i, b := range t.where[k] {
+			if b >= 0 {
+				t.ls[k].Args[i].Buf = t.bufs[b].mem
+			}
+		}
+	}
+	return nil
+}
+
+// drop gives a trial's memory back. The turn is the caller's.
+func (x *tuner) drop(t *trial) {
+	for i := range t.bufs {
+		if m := t.bufs[i].mem; m != nil {
+			t.dev.drv.Free(m)
+			t.bufs[i].mem = nil
+		}
+	}
+	t.held = false
+	delete(x.holders, t)
+}
+
+func (x *tuner) giveBack(t *trial) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	x.drop(t)
+}
+
+// yield takes the memory of all trials back, for a program that lacks it, and
+// reports whether there was any. A run that is being timed is waited for.
+func (x *tuner) yield() bool {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	some := len(x.holders) > 0
+	for t := range x.holders {
+		x.drop(t)
+	}
+	if some {
+		x.yielded.Store(time.Now().UnixNano())
+	}
+	return some
+}
+
+// calm reports that it is long enough ago that the program lacked memory.
+func (x *tuner) calm() bool { return time.Since(time.Unix(0, x.yielded.Load())) > tuneHold }
+
+// pieceElements are written or read at a time; odd, so that what is a power of
+// two elements away from its place is wrong.
+const pieceElements = 1<<18 - 5
+
+// fill writes made-up values: numbers between 0 and 1, a few of them negative,
+// and small integers, which are indices in range where the unit has indices.
+// They are the same each time.
+func (t *trial) fill(b *trialBuffer) error {
+	if b.values == nil {
+		if err := t.step(func() (time.Duration, error) { b.values = t.madeUp(b); return 0, nil }); err != nil {
+			return err
+		}
+	}
+	return t.pieces(b, b.values, func(at int64, data []byte) error {
+		return t.dev.drv.Write(b.mem, b.dt, at, data)
+	})
+}
+
+func (t *trial) madeUp(b *trialBuffer) []byte {
+	rng := rand.New(rand.NewPCG(1+b.seed, uint64(b.dt)))
+	n := min(b.elements, pieceElements)
+	values := ir.NewDense(ir.TensorType{DT: b.dt, Shape: ir.Shape{int(n)}})
+	for i := range int(n) {
+		x := rng.Float64()
+		if int64(i) < n/16 {
+			x -= 0.5
+		}
+		switch {
+		case b.dt == ir.Bool:
+			values.Set(i, uint64(rng.IntN(2)))
+		case b.dt.IsFloat():
+			values.Set(i, ir.FloatBits(b.dt, x))
+		default:
+			values.Set(i, uint64(rng.Int64N(t.below)))
+		}
+	}
+	return values.Data
+}
+
+// piece is host memory for a piece of a buffer.
+func (b *trialBuffer) piece() []byte {
+	return make([]byte, min(pieceElements, b.elements)*int64(b.dt.Size()))
+}
+
+// pieces goes over a buffer with memory for a piece, a step for each.
+func (t *trial) pieces(b *trialBuffer, data []byte, f func(at int64, data []byte) error) error {
+	for at := int64(0); at < b.elements; at += pieceElements {
+		n := min(pieceElements, b.elements-at)
+		if err := t.step(func() (time.Duration, error) { return 0, f(at, data[:n*int64(b.dt.Size())]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore makes memory that a run reads and writes what it was.
+func (t *trial) restore(outputs bool) error {
+	for i := range t.bufs {
+		if b := &t.bufs[i]; b.out && (b.in || outputs) {
+			if err := t.fill(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

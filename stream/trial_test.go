@@ -1,0 +1,159 @@
+package stream
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// swapInputs has a launch read its first two operands in each other's place.
+func swapInputs(ls []runtime.Launch) []runtime.Launch {
+	ls = slices.Clone(ls)
+	args := slices.Clone(ls[0].Args)
+	var in []int
+	for i, o := range ls[0].Prog.Kernel().(*codegen.Kernel).Operands {
+		if o.Kind == codegen.Input {
+			in = append(in, i)
+		}
+	}
+	args[in[0]].Buf, args[in[1]].Buf = args[in[1]].Buf, args[in[0]].Buf
+	ls[0].Args = args
+	return ls
+}
+
+// No two operands of a trial have the same values: a candidate that takes one for
+// the other gives something else.
+func TestTrialOperandsDiffer(t *testing.T) {
+	dev := &tunable{takes: []time.Duration{10 * tms, 1 * tms, 8 * tms}, swaps: 1}
+	e := openTunable(t, dev, nil)
+	x, y := e.host(e.place(), ir.Shape{3}, 1, 2, 3), e.host(e.place(), ir.Shape{3}, 5, 7, 11)
+	e.want(e.op(ir.Sub, t1(x), t1(y)), -4, -5, -8)
+	if ran := dev.taken(); !slices.Equal(ran, []uint64{2}) {
+		t.Errorf("ran by %v", ran)
+	}
+}
+
+// What the program has live counts: a trial takes no memory that a limit does not
+// leave.
+func TestTrialRespectsTheLimit(t *testing.T) {
+	const limit = 1 << 16
+	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
+	e := openTunable(t, dev, func(o *Options) { o.MemoryLimit = limit })
+	keep := e.host(e.place(), ir.Shape{13 << 10}, make([]float32, 13<<10)...)
+	y := halves(e, 1000)
+	if peak := e.d.Stats().Runtime.PeakBytes; peak > limit || !strings.Contains(Explain(y), errTrialSize.Error()) {
+		t.Errorf("peak of %d bytes\n%s", peak, Explain(y))
+	}
+	Release(keep)
+	if y = halves(e, 1001); e.d.Stats().Tunings != 1 {
+		t.Errorf("not timed where there is room:\n%s", Explain(y))
+	}
+}
+
+// A trial in the background is in nobody's way: a program that lacks its memory
+// gets it, and where only idle moments are used so does one that goes on.
+func TestTrialYields(t *testing.T) {
+	const n = 1000
+	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}, begun: make(chan struct{}), limit: 100 * 4 * n, slow: 5 * tms}
+	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneIdle })
+	for range tuneAfter {
+		halves(e, n)
+	}
+	holds := func() bool {
+		e.d.tune.turn.Lock()
+		defer e.d.tune.turn.Unlock()
+		return len(e.d.tune.holders) > 0
+	}
+	<-dev.begun
+	for _, v := range []string{"lacked", "held for long"} {
+		for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(tms) {
+			if time.Now().After(deadline) {
+				t.Fatal("no trial has memory")
+			}
+		}
+		if v == "lacked" {
+			e.d.mem.reclaim(true) // so that there is nothing else to be had
+			free := dev.limit - dev.Stats().AllocBytes
+			b, err := e.d.mem.alloc(free+4*n, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if holds() {
+				t.Error("memory that was lacked is held")
+			}
+			b.release()
+			continue
+		}
+		for deadline := time.Now().Add(20 * time.Second); holds(); halves(e, 2) {
+			if time.Now().After(deadline) {
+				t.Fatal("memory is held while the program goes on")
+			}
+		}
+	}
+	if err := e.d.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if s := e.d.Stats(); s.Tunings < 1 || s.Fallbacks != 0 {
+		t.Errorf("%d tunings, %d fallbacks", s.Tunings, s.Fallbacks)
+	}
+}
+
+// More than one piece is compared, and NaNs are equal whichever they are.
+func TestTrialCompares(t *testing.T) {
+	for _, exact := range []bool{true, false} {
+		d := &trial{dev: &Device{caps: &runtime.Caps{Exact: exact}}}
+		one, other := ir.NewDense(ir.TensorType{DT: ir.Float32, Shape: ir.Shape{4}}), ir.NewDense(ir.TensorType{DT: ir.Float32, Shape: ir.Shape{4}})
+		one.Set(1, 0x7fc00000)
+		other.Set(1, 0xffc00001)
+		var w wanted
+		w.keep(d, ir.Float32, slices.Clone(one.Data))
+		if err := w.compare(d, ir.Float32, 0, slices.Clone(other.Data)); err != nil {
+			t.Errorf("exact %v: %v", exact, err)
+		}
+		w = wanted{}
+		w.keep(d, ir.Float32, make([]byte, 4*pieceElements))
+		w.keep(d, ir.Float32, slices.Clone(one.Data))
+		if err := w.compare(d, ir.Float32, pieceElements, slices.Clone(other.Data)); err != nil {
+			t.Errorf("exact %v: the second piece: %v", exact, err)
+		}
+		other.Set(3, ir.FloatBits(ir.Float32, 1))
+		if err := w.compare(d, ir.Float32, pieceElements, slices.Clone(other.Data)); !errors.Is(err, errOtherResults) {
+			t.Errorf("exact %v: the second piece: %v", exact, err)
+		}
+		w.sums, w.data = w.sums[min(1, len(w.sums)):], w.data[min(4*pieceElements, len(w.data)):]
+		if err := w.compare(d, ir.Float32, 0, other.Data); !errors.Is(err, errOtherResults) {
+			t.Errorf("exact %v: %v", exact, err)
+		}
+	}
+}
+
+// Who waits for the tuner does not mean that nothing else runs: that is waited
+// for, and what was timed beside it all the same is not kept.
+func TestTrialBesideOtherStreams(t *testing.T) {
+	for _, c := range []struct {
+		runs time.Duration
+		kept int
+	}{{10 * tms, 1}, {3 * tunePatience, 0}} {
+		dir := t.TempDir()
+		dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
+		e := openTunable(t, dev, cached(dir))
+		ended := make(chan struct{})
+		dev.during = func() {
+			e.d.exec.submit(&job{alone: func() { time.Sleep(c.runs); close(ended) }}, false)
+		}
+		halves(e, 5)
+		<-ended
+		e.d.Close()
+		files, err := filepath.Glob(filepath.Join(dir, "v1", "tuning-*"))
+		if n := e.d.Stats().Tunings; err != nil || n != 1 || len(files) != c.kept {
+			t.Errorf("beside a run of %v: %d tunings, %d kept, want %d, %v", c.runs, n, len(files), c.kept, err)
+		}
+	}
+}

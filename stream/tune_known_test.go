@@ -1,0 +1,262 @@
+package stream
+
+import (
+	"bytes"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// What is not timed for want of time says so, and what found no place in the
+// queue comes again.
+func TestTuneAsksAgain(t *testing.T) {
+	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
+	e := openTunable(t, dev, func(o *Options) { o.Tune, o.TuneBudget = TuneBackground, 10*time.Second })
+	x := &e.d.tune
+	x.mu.Lock()
+	x.running, x.queue = true, make([]*trial, maxTrials)
+	x.mu.Unlock()
+	for range tuneAfter {
+		halves(e, 5)
+	}
+	x.mu.Lock()
+	x.running, x.queue = false, nil
+	x.mu.Unlock()
+	for range tuneAfter {
+		halves(e, 5)
+	}
+	if err := e.d.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := e.d.Stats().Tunings; n != 1 {
+		t.Errorf("%d tunings after the queue was full", n)
+	}
+	x.spent.Store(int64(time.Minute))
+	var y *Value
+	for range tuneAfter {
+		y = halves(e, 6)
+	}
+	if text := Explain(y); !strings.Contains(text, errTuneBudget.Error()) {
+		t.Error(text)
+	}
+	dev = &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
+	e = openTunable(t, dev, func(o *Options) { o.TuneBudget = 1 })
+	halves(e, 5)
+	y = halves(e, 6)
+	if n := e.d.Stats().Tunings; n != 1 || !strings.Contains(Explain(y), errTuneBudget.Error()) {
+		t.Errorf("%d tunings that were waited for\n%s", n, Explain(y))
+	}
+}
+
+// A bundle's tables are for launches that were looked up before, too.
+func TestTuneUsesLaterBundles(t *testing.T) {
+	from := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
+	halves(from, 5)
+	data := exported(t, from.d)
+	dev := &tunable{takes: []time.Duration{10 * tms, 50 * tms}}
+	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+	halves(e, 5)
+	use(t, e.d, data)
+	halves(e, 5)
+	if ran := dev.taken(); !slices.Equal(ran, []uint64{0, 1}) || dev.tries != 0 {
+		t.Errorf("ran by %v, %d tries", ran, dev.tries)
+	}
+}
+
+// So they are where the bundle comes while the launches are looked up.
+func TestTuneUsesBundlesMeanwhile(t *testing.T) {
+	from := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
+	halves(from, 5)
+	data := exported(t, from.d)
+	dev := &tunable{takes: []time.Duration{10 * tms, 50 * tms}}
+	var d *Device
+	came := false
+	e := openTunable(t, dev, func(o *Options) {
+		cached(t.TempDir())(o)
+		o.Tune = TuneBackground
+		o.Trace = &Trace{Cache: func(ev CacheEvent) {
+			if ev.Kind == kindTuning && ev.Outcome == "miss" && !came {
+				came = true
+				use(t, d, data)
+			}
+		}}
+	})
+	d = e.d
+	halves(e, 5)
+	halves(e, 5)
+	if ran := dev.taken(); !came || !slices.Equal(ran, []uint64{0, 1}) || dev.tries != 0 {
+		t.Errorf("came %v, ran by %v, %d tries", came, ran, dev.tries)
+	}
+}
+
+// That runs are too long is found out once, by whoever recorded a bundle; and of two
+// tables for the same the one is exported for which more could be tried.
+func TestBundledTuningsSpareTrials(t *testing.T) {
+	run := func(source []byte, lost ...uint64) (*tunable, *env, []byte) {
+		dev := &tunable{takes: []time.Duration{20 * tuneLongest, 5 * tms}}
+		if len(lost) > 0 {
+			dev.takes[0] = 10 * tms
+		}
+		dev.lost = lost
+		e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+		if source != nil {
+			use(t, e.d, source)
+		}
+		for range tuneAfter {
+			halves(e, 5)
+		}
+		if err := e.d.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		return dev, e, exported(t, e.d)
+	}
+	first, _, data := run(nil)
+	if first.tries != 1 {
+		t.Fatalf("%d tries", first.tries)
+	}
+	again, _, more := run(data)
+	if again.tries != 0 {
+		t.Errorf("%d tries with a bundle", again.tries)
+	}
+	if third, _, _ := run(more); third.tries != 0 {
+		t.Errorf("%d tries with a bundle of who had one", third.tries)
+	}
+	_, lacks, _ := run(nil, 1)
+	_, all, _ := run(nil, 9)
+	for _, order := range [][]*Device{{lacks.d, all.d}, {all.d, lacks.d}} {
+		var b bytes.Buffer
+		if err := exportPlans(&b, PlanFilter{}, order); err != nil {
+			t.Fatal(err)
+		}
+		dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
+		e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+		use(t, e.d, b.Bytes())
+		for range tuneAfter {
+			halves(e, 5)
+		}
+		if ran := dev.taken(); !slices.Equal(ran, slices.Repeat([]uint64{1}, tuneAfter)) {
+			t.Errorf("ran by %v", ran)
+		}
+	}
+}
+
+// Tables are not lost for launches that come and go.
+func TestTuneEvicts(t *testing.T) {
+	e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
+	halves(e, 5)
+	x := &e.d.tune
+	table := &autotune.Table{Rows: []autotune.Row{{Name: "default"}}}
+	x.mu.Lock()
+	for i := len(x.known); i < maxTunings; i++ {
+		k := &tuning{key: fmt.Sprint("key ", i)}
+		if i%2 == 0 {
+			k.ranked.Store(&ranking{table: table, order: table.Order()})
+		}
+		x.known[k.key] = k
+	}
+	x.mu.Unlock()
+	for n := range 20 {
+		halves(e, 6+n)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ranked := 0
+	for _, k := range x.known {
+		if k.ranked.Load() != nil {
+			ranked++
+		}
+	}
+	if len(x.known) != maxTunings || ranked != maxTunings/2+20 && ranked != maxTunings/2+21 {
+		t.Errorf("%d known, %d of them tables", len(x.known), ranked)
+	}
+}
+
+// Whatever is compiled anywhere has launches look again at what may be chosen. A
+// long kernel is not printed for that, and its table is not read again.
+func TestTuneLooksAgainCheaply(t *testing.T) {
+	reads := 0
+	cost := func(ops int) float64 {
+		dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
+		e := openTunable(t, dev, func(o *Options) {
+			cached(t.TempDir())(o)
+			o.Trace = &Trace{Cache: func(ev CacheEvent) {
+				if ev.Kind == kindTuning && ev.Outcome != "written" {
+					reads++
+				}
+			}}
+		})
+		y := e.host(e.place(), ir.Shape{2}, 1, 2)
+		for range ops {
+			y = add(e, mul(e, y, 0.5), 1)
+		}
+		e.read(y)
+		ent, geo := onlyGeometry(t, e.d)
+		ls := []runtime.Launch{{Prog: ent.progs[0], Rank: 1, Kept: 1, Args: make([]runtime.Access, 2)}}
+		ls[0].Dims[0] = 2
+		var m [2]goruntime.MemStats
+		goruntime.ReadMemStats(&m[0])
+		const changes = 100
+		for range changes {
+			dev.mu.Lock()
+			dev.changes++
+			dev.mu.Unlock()
+			e.d.tune.choose(ent, geo, ls)
+		}
+		goruntime.ReadMemStats(&m[1])
+		return float64(m[1].TotalAlloc-m[0].TotalAlloc) / changes
+	}
+	short, long := cost(1), cost(20)
+	if long > short+200 { // bytes; the text of the long kernel is some 1,500
+		t.Errorf("%.0f bytes are allocated after a change for a long kernel, %.0f for a short one", long, short)
+	}
+	if reads != 2 {
+		t.Errorf("tables were looked for %d times, want once for each kernel", reads)
+	}
+}
+
+// onlyGeometry finds the only plan of a device, and what it ran with.
+func onlyGeometry(t *testing.T, d *Device) (*entry, *geometry) {
+	t.Helper()
+	var ent *entry
+	d.trie.All(func(_ []queue.Key, _ segment.End, plans []*entry) { ent = plans[0] })
+	if ent == nil || ent.memo.last.Load() == nil {
+		t.Fatal("nothing ran")
+	}
+	return ent, ent.memo.last.Load()
+}
+
+// Files are read while others may look up what is known.
+func TestTuneReadsOutsideItsLock(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		var x *tuner
+		reads := 0
+		e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, func(o *Options) {
+			cached(dir)(o)
+			o.Trace = &Trace{Cache: func(ev CacheEvent) {
+				if ev.Kind != kindTuning || ev.Outcome == "written" {
+					return
+				}
+				if reads++; !x.mu.TryLock() {
+					t.Error("a table is read under the tuner's lock")
+					return
+				}
+				x.mu.Unlock()
+			}}
+		})
+		x = &e.d.tune
+		halves(e, 5)
+		if e.d.Close(); reads != 1 {
+			t.Errorf("%d reads", reads)
+		}
+	}
+}

@@ -388,3 +388,18 @@ func openCPU(t testing.TB, spec string) *millrace.Device {
 	t.Cleanup(func() { d.Close() })
 	return d
 }
+
+// A scope without a function is an error, and not the end of the program.
+func TestScopeOfNothing(t *testing.T) {
+	d, err := millrace.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Scope(nil) == nil || d.NewStream().Scope(nil) == nil {
+		t.Error("no function, and no error")
+	}
+	err = d.Scope(func(sc *millrace.Scope) error { return sc.Scope(nil) })
+	if err == nil {
+		t.Error("no function inside, and no error")
+	}
+}

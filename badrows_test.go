@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -166,6 +167,28 @@ func TestBadRowsAndMoves(t *testing.T) {
 		{"dynamicslice", func() (*tensor, int) { return f.DynamicSlice(i, 1, 1), line() }, shape},
 		{"dynamicslice", func() (*tensor, int) { return f.DynamicSlice(at.Cast(f32), 1, 1), line() }, dtype},
 		{"dynamicupdate", func() (*tensor, int) { return f.DynamicUpdate(v, at), line() }, shape},
+		{"scatteradd", func() (*tensor, int) { return f.ScatterAdd(f, f, 0), line() }, dtype},
+		{"scattermax", func() (*tensor, int) { return f.ScatterMax(i, i, 0), line() }, dtype},
+		{"scattermin", func() (*tensor, int) { return b.ScatterMin(i, b, 0), line() }, dtype},
+		{"scattermul", func() (*tensor, int) { return f.ScatterMul(i, f, 2), line() }, shape},
+		{"scatterset", func() (*tensor, int) { return f.ScatterSet(at, f, 0), line() }, shape},
+		{"scatterset", func() (*tensor, int) { return f.ScatterSet(millrace.Ones(i32, 5, 2), f, 0), line() }, shape},
+		{"scatterset", func() (*tensor, int) { return f.ScatterSet(i, millrace.Ones(f32, 3, 3), 0), line() }, shape},
+		{"scatterset", func() (*tensor, int) { return zero.ScatterSet(millrace.Zeros(i32), zero, 0), line() }, shape},
+		{"scatter", func() (*tensor, int) { return f.Scatter(i, f, 0, 99), line() }, shape},
+		{"scatter", func() (*tensor, int) { return f.Scatter(i, f, 0, millrace.CombineSet, 7), line() }, shape},
+		{"scatter", func() (*tensor, int) {
+			return none.Scatter(millrace.Zeros(i32, 2, 3), f, 0, millrace.CombineSet, millrace.IndexClamp), line()
+		}, shape},
+		{"indexadd", func() (*tensor, int) { return f.IndexAdd(at, i, 0), line() }, dtype},
+		{"indexadd", func() (*tensor, int) { return b.IndexAdd(at, b, 0), line() }, dtype},
+		{"indexset", func() (*tensor, int) { return f.IndexSet(v, f, 0), line() }, dtype},
+		{"indexset", func() (*tensor, int) { return f.IndexSet(at, f, -3), line() }, shape},
+		{"put", func() (*tensor, int) { return f.Put(at, millrace.Ones(f32, 3, 3), 0, millrace.CombineAdd), line() }, shape},
+		{"put", func() (*tensor, int) { return deep.Put(i, zero, 0, millrace.CombineAdd), line() }, shape},
+		{"put", func() (*tensor, int) {
+			return f.Put(at, f, 0, millrace.CombineAdd, millrace.IndexClamp, millrace.IndexDrop), line()
+		}, shape},
 		{"dynamicupdate", func() (*tensor, int) { return f.DynamicUpdate(i, at), line() }, dtype},
 		{"windows", func() (*tensor, int) { return f.Windows(2, win{Size: 1}, 0), line() }, shape},
 		{"windows", func() (*tensor, int) { return f.Windows(0, win{}, 0), line() }, shape},
@@ -202,6 +225,20 @@ func TestBadRowsAndMoves(t *testing.T) {
 		}, shape},
 		{"convtranspose", func() (*tensor, int) {
 			return millrace.Ones(f32, 1, 6, 2, 2).ConvTranspose(kernels, opt{OutputPadding: []int{-1, 0}}), line()
+		}, shape},
+		{"bitcast", func() (*tensor, int) { return f.Bitcast(millrace.Bool), line() }, dtype},
+		{"bitcast", func() (*tensor, int) { return b.Bitcast(millrace.Uint8), line() }, dtype},
+		{"bitcast", func() (*tensor, int) { return f.Bitcast(millrace.Float64), line() }, shape},
+		{"bitcast", func() (*tensor, int) { return zero.Bitcast(millrace.Float64), line() }, shape},
+		{"bitcast", func() (*tensor, int) { return deep.Bitcast(millrace.Int8), line() }, shape},
+		{"philox", func() (*tensor, int) { return i.Philox(i, i), line() }, dtype},
+		{"philox", func() (*tensor, int) {
+			u := millrace.Ones(millrace.Uint32, 2)
+			return u.Philox(u, millrace.Ones(millrace.Uint64)), line()
+		}, dtype},
+		{"philox", func() (*tensor, int) {
+			u := millrace.Ones(millrace.Uint32, 2)
+			return u.Philox(u, millrace.Ones(millrace.Uint32, 3)), line()
 		}, shape},
 		{"convtranspose", func() (*tensor, int) { return millrace.Ones(f32, 1, 6, 0, 2).ConvTranspose(kernels, opt{}), line() }, shape},
 	} {
@@ -252,6 +289,7 @@ func withError(x, f, i *tensor) map[string]*tensor {
 		"assign": x.Assign(f), "assigned": f.Assign(x), "assignscalar": x.AssignScalar(0.5), "tile": x.Tile(-1), "repeat": x.Repeat(2, 9), "roll": x.Roll(1, 9),
 		"triu": x.Triu(0), "maskedfill": f.MaskedFill(x, 0), "onehot": x.OneHot(3, millrace.Float32),
 		"dynamicslice": x.DynamicSlice(i, 1), "starts": f.DynamicSlice(x, 1, 1), "dynamicupdate": f.DynamicUpdate(x, i),
+		"scatter": x.ScatterAdd(i, f, 9), "scattered": f.ScatterAdd(i, x, 0), "scatter at": f.ScatterAdd(x, f, 0), "put": x.IndexAdd(i, f, 9), "put at": f.IndexSet(x, f, 0), "put there": f.IndexSet(i, x, 0),
 		"windows": x.Windows(9, millrace.Window{}, 0), "reducewindow": x.ReduceWindow(9), "maxpool": x.MaxPool(millrace.Window{}), "avgpool": x.AvgPool(millrace.Window{}),
 		"conv": x.Conv(f, millrace.ConvOptions{}), "kernels": f.Conv(x, millrace.ConvOptions{}), "convtranspose": f.ConvTranspose(x, millrace.ConvOptions{}),
 	}
@@ -272,13 +310,57 @@ func TestRowsAndMovesOfNoTensor(t *testing.T) {
 	}
 	gone := millrace.Ones(millrace.Float32, 2, 2)
 	gone.Release()
+	first := func(values, _ *tensor) *tensor { return values }
 	for name, r := range map[string]*tensor{
-		"sum": gone.Sum(), "softmax": gone.Softmax(-1), "layernorm": f.LayerNorm(gone, nil, 0), "matmul": f.MatMul(gone), "einsum": millrace.Einsum("ii", gone),
-		"concat": millrace.Concat(0, f, gone), "pad": gone.Pad(0, millrace.Padding{Before: 1}), "assign": f.Assign(gone), "tile": gone.Tile(2), "roll": gone.Roll(1, 0), "triu": gone.Triu(0),
-		"take": gone.Take(i, 0), "avgpool": gone.AvgPool(millrace.Window{Size: 2}), "topk": func() *tensor { v, _ := gone.TopK(1, 0); return v }(),
+		"sum": gone.Sum(), "mean": gone.Mean(), "var": gone.Var(0), "logsumexp": gone.LogSumExp(), "norm2": gone.Norm2(), "argmax": gone.ArgMax(), "cumsum": gone.CumSum(0),
+		"softmax": gone.Softmax(-1), "logsoftmax": gone.LogSoftmax(-1), "layernorm": f.LayerNorm(gone, nil, 0), "rmsnorm": gone.RMSNorm(nil, 0), "crossentropy": millrace.CrossEntropy(gone, i),
+		"matmul": f.MatMul(gone), "dotgeneral": gone.DotGeneral(f, nil, nil, []int{0}, []int{0}), "einsum": millrace.Einsum("ii", gone),
+		"concat": millrace.Concat(0, f, gone), "stack": millrace.Stack(0, gone, f), "pad": gone.Pad(0, millrace.Padding{Before: 1}), "assign": f.Assign(gone),
+		"tile": gone.Tile(2), "repeat": gone.Repeat(2, 0), "roll": gone.Roll(1, 0), "triu": gone.Triu(0), "tril": gone.Tril(0), "onehot": gone.OneHot(2, millrace.Float32),
+		"take": gone.Take(i, 0), "takealong": f.TakeAlong(gone, 0), "dynamicslice": gone.DynamicSlice(i, 1, 1), "dynamicupdate": f.DynamicUpdate(gone, i),
+		"avgpool": gone.AvgPool(millrace.Window{Size: 2}), "maxpool": gone.MaxPool(millrace.Window{Size: 2}), "conv": f.Conv(gone, millrace.ConvOptions{}),
+		"reshape": gone.Reshape(4), "squeeze": gone.Squeeze(), "slice": gone.Slice(millrace.At(0)), "sort": gone.Sort(0), "topk": first(gone.TopK(1, 0)),
+		"scatteradd": gone.ScatterAdd(i, f, 0), "scattermax": f.ScatterMax(i, gone, 0), "indexset": f.IndexSet(gone, f, 0),
 	} {
-		if err := r.Err(); !errors.Is(err, millrace.ErrReleased) || !strings.Contains(err.Error(), "badrows_test.go") {
+		var op *millrace.OpError
+		err := r.Err()
+		if !errors.Is(err, millrace.ErrReleased) || !strings.Contains(err.Error(), "badrows_test.go") || !errors.As(err, &op) || op.Op != name {
 			t.Errorf("%s of a released tensor: %v", name, err)
 		}
+	}
+	// The stream hears of it, whatever else is wrong with the op.
+	d, err := millrace.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.NewStream()
+	x := millrace.OnesOn(s, millrace.Float32, 2)
+	x.Release()
+	x.Sum(9)
+	x.MatMul(f)
+	if err := s.Err(); !errors.Is(err, millrace.ErrReleased) {
+		t.Errorf("the stream says %v", err)
+	}
+}
+
+// A tensor of nothing may have dimensions whose product, without the empty one,
+// no memory holds: what reduces the empty one away is an error then, and so is
+// what multiplies them.
+func TestReducedFromNothing(t *testing.T) {
+	const m, n = 1 << (strconv.IntSize - 24), 1 << 21
+	x := millrace.Zeros(millrace.Float64, m, n, 0)
+	if err := x.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]*tensor{
+		"sum": x.Sum(2), "prod": x.ProdKeep(2), "mean": x.Mean(2), "norm2": x.Norm2(2), "all": x.Cast(millrace.Bool).All(2), "einsum": millrace.Einsum("ijk->ij", x),
+		"matmul": millrace.Zeros(millrace.Float32, m, 0).MatMul(millrace.Zeros(millrace.Float32, 0, n)),
+	} {
+		if err := r.Err(); !errors.Is(err, millrace.ErrShape) || !strings.Contains(err.Error(), "badrows_test.go") {
+			t.Errorf("%s: %v%v, %v", name, r.DType(), r.Shape(), err)
+		}
+	}
+	if err := x.Sum(0, 1).Err(); err != nil {
+		t.Error(err)
 	}
 }

@@ -100,10 +100,8 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 // convWindows checks the operands of a convolution. in is the axis of kernels
 // that belongs to t's channels.
 func (t *Tensor) convWindows(name string, kernels *Tensor, opt ConvOptions, in int) ([]Window, int, error) {
-	for _, x := range []*Tensor{t, kernels} {
-		if r := unknown(name, x); r != nil {
-			return nil, 0, r.Err()
-		}
+	if r := unusable(name, t, kernels); r != nil {
+		return nil, 0, r.Err()
 	}
 	x, k := t.shape(), kernels.shape()
 	groups := max(opt.Groups, 1)

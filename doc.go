@@ -65,6 +65,7 @@
 //
 //	MILLRACE_DEVICE   default device, such as "webgpu" or "cpu:threads=2"
 //	MILLRACE_COMPILE  "off" forbids the C compiler
+//	MILLRACE_CACHE    directory for plans and compiled kernels, or "off"
 //	MILLRACE_DEBUG    keys for looking inside; "help" lists them
 package millrace
 

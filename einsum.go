@@ -23,10 +23,10 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 	if len(operands) == 0 || len(operands) > 2 {
 		return failed(name, shapeErr("%d operands: one or two are possible", len(operands)), operands...)
 	}
+	if r := unusable(name, operands...); r != nil {
+		return r
+	}
 	for _, t := range operands {
-		if r := unknown(name, t); r != nil {
-			return r
-		}
 		if t.DType() == Bool {
 			return failed(name, dtypeErr("%v tensor: numbers only", t.DType()), operands...)
 		}

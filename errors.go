@@ -24,6 +24,8 @@ var (
 	ErrReleased = stream.ErrReleased
 	// ErrClosed: a device or stream used after Close.
 	ErrClosed = runtime.ErrClosed
+	// ErrNoPlans: [ExportPlans] found nothing to write. It comes as it is.
+	ErrNoPlans = stream.ErrNoPlans
 )
 
 // Limits of the machine.
@@ -54,6 +56,7 @@ type CompileError = runtime.CompileError
 var (
 	errNilPlace  = errors.New("nil place")
 	errNilTensor = errors.New("nil tensor, or one that no op made")
+	errNilFunc   = errors.New("nil function")
 	errNilReader = errors.New("nil reader")
 	errNilWriter = errors.New("nil writer")
 )
@@ -89,7 +92,7 @@ func fail(dst *stream.Value, op string, err error, ts []*Tensor) {
 		}
 	}
 	for _, a := range args {
-		if e := a.V.Err(); e != nil {
+		if e := a.V.Cause(); e != nil {
 			err = e
 			break
 		}

@@ -80,6 +80,33 @@ func ExampleTensor_Take() {
 	// [ 8. 80.]
 }
 
+// The gradient of a look-up: rows that were looked up twice get both gradients,
+// added in their order.
+func ExampleTensor_IndexAdd() {
+	words := millrace.FromSlice([]int32{3, 1, 3})
+	grad := millrace.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 3, 2)
+	fmt.Println(millrace.Zeros(millrace.Float32, 4, 2).IndexAdd(words, grad, 0))
+	// Output:
+	// [[0. 0.]
+	//  [3. 4.]
+	//  [0. 0.]
+	//  [6. 8.]]
+}
+
+// An index for every element: the last of several updates of one stays.
+func ExampleTensor_ScatterSet() {
+	x := millrace.Zeros(millrace.Int32, 2, 4)
+	at := millrace.FromSlice([]int64{0, 2, 2, 3, 0, 1}, 2, 3)
+	u := millrace.FromSlice([]int32{1, 2, 3, 4, 5, 6}, 2, 3)
+	fmt.Println(x.ScatterSet(at, u, 1))
+	fmt.Println(x.ScatterMax(at.AddScalar(2), u, 1, millrace.IndexDrop))
+	// Output:
+	// [[1 0 3 0]
+	//  [5 6 0 4]]
+	// [[0 0 1 0]
+	//  [0 0 5 6]]
+}
+
 // Convolution, bias and activation are one kernel; pooling follows.
 func ExampleTensor_Conv() {
 	image := millrace.Arange(millrace.Float32, 0, 16, 1).Reshape(1, 1, 4, 4)

@@ -131,7 +131,7 @@ func ends[T Element](t *Tensor) (shown ir.Shape, vs []T, err error) {
 			return nil, nil, err
 		}
 		scatter(vs, shown, base, got, part.shape())
-		part.Release()
+		done(part)
 	}
 	return shown, vs, nil
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// IndexMode says what an index out of range does to a gather.
+// IndexMode says what an index out of range does to a gather or a scatter.
 type IndexMode = ir.IndexMode
 
-// The modes of gathers.
+// The modes of gathers and scatters.
 const (
 	// IndexError makes the result carry an error that wraps [ErrIndex] and names
-	// the index. It is known when the result is computed. The default.
+	// the index. It is known when the result is computed, for which a GPU has to
+	// wait. The default.
 	IndexError IndexMode = ir.IndexError
 	// IndexClamp takes the nearest index in range.
 	IndexClamp IndexMode = ir.IndexClamp
-	// IndexDrop reads 0.
+	// IndexDrop reads 0, and scatters nothing.
 	IndexDrop IndexMode = ir.IndexDrop
 )
 
@@ -29,10 +30,8 @@ const (
 // negative ones too, do what mode says, [IndexError] where none is given.
 func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "takealong"
-	for _, x := range []*Tensor{t, indices} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, indices); r != nil {
+		return r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -47,10 +46,8 @@ func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor
 // are as for [Tensor.TakeAlong]; a result of more than 8 dimensions is ErrShape.
 func (t *Tensor) Take(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "take"
-	for _, x := range []*Tensor{t, indices} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, indices); r != nil {
+		return r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -124,10 +121,8 @@ func (t *Tensor) DynamicSlice(starts *Tensor, sizes ...int) *Tensor {
 // rank and dtype and no larger than t; otherwise as [Tensor.DynamicSlice].
 func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 	const name = "dynamicupdate"
-	for _, x := range []*Tensor{t, u} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, u); r != nil {
+		return r
 	}
 	if r := t.dynamic(name, starts, u.shape()); r != nil {
 		return r
@@ -170,10 +165,8 @@ func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 
 // dynamic checks what dynamic slices and updates have in common.
 func (t *Tensor) dynamic(name string, starts *Tensor, sizes []int) *Tensor {
-	for _, x := range []*Tensor{t, starts} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, starts); r != nil {
+		return r
 	}
 	in := t.shape()
 	switch {

@@ -18,10 +18,8 @@ import (
 // operands are read as they lie: use [Tensor.T] or [Tensor.Permute] freely.
 func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	const name = "matmul"
-	for _, x := range []*Tensor{t, u} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, u); r != nil {
+		return r
 	}
 	a, b := t.shape(), u.shape()
 	if len(a) == 0 || len(b) == 0 {
@@ -77,10 +75,8 @@ func leading(n int) []int {
 // Dtypes and order are as for [Tensor.MatMul].
 func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []int) *Tensor {
 	const name = "dotgeneral"
-	for _, x := range []*Tensor{t, u} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, u); r != nil {
+		return r
 	}
 	if len(batchT) != len(batchU) || len(contractT) != len(contractU) {
 		return failed(name, shapeErr("%d and %d batch axes, %d and %d contracted ones", len(batchT), len(batchU), len(contractT), len(contractU)), t, u)
@@ -144,18 +140,18 @@ func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []
 		return failed(name, shapeErr("%v and %v: a result of %d dimensions, %d are possible", t.shape(), u.shape(), len(out), ir.MaxRank), t, u)
 	}
 	all := slices.Concat(out, sum)
-	size := map[int]int{}
+	size := make(labelSizes, 0, ir.MaxRank)
 	for _, o := range []struct {
 		labels []int
 		shape  ir.Shape
 	}{{lt, t.shape()}, {lu, u.shape()}} {
 		for d, l := range o.labels {
-			n, known := size[l]
+			n, known := size.of(l)
 			if known && n != 1 && o.shape[d] != 1 && n != o.shape[d] {
 				return failed(name, shapeErr("%v and %v: dimensions of %d and %d elements", t.shape(), u.shape(), n, o.shape[d]), t, u)
 			}
 			if !known || n == 1 {
-				size[l] = o.shape[d]
+				size.set(l, o.shape[d])
 			}
 		}
 	}
@@ -170,6 +166,34 @@ func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []
 		}
 	}
 	return r
+}
+
+// labelSizes are the sizes of the dimensions that labels stand for. There are
+// few: looking through them takes less time than a map.
+type labelSizes []struct{ label, size int }
+
+func (s labelSizes) of(label int) (size int, known bool) {
+	for _, e := range s {
+		if e.label == label {
+			return e.size, true
+		}
+	}
+	return 0, false
+}
+
+func (s labelSizes) at(label int) int {
+	n, _ := s.of(label)
+	return n
+}
+
+func (s *labelSizes) set(label, size int) {
+	for i := range *s {
+		if e := &(*s)[i]; e.label == label {
+			e.size = size
+			return
+		}
+	}
+	*s = append(*s, struct{ label, size int }{label, size})
 }
 
 // product multiplies two tensors of one shape and sums over the axes from
@@ -187,7 +211,7 @@ func (t *Tensor) product(u *Tensor, first, end int) *Tensor {
 
 // merged is contract where all labels together would be more dimensions than
 // there can be: those of one kind become one dimension.
-func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size map[int]int) *Tensor {
+func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size labelSizes) *Tensor {
 	var batch, rows, columns []int
 	for _, l := range out {
 		switch {
@@ -215,7 +239,7 @@ func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size map[i
 	apart := slices.Concat(batch, rows, columns)
 	shape, order := make([]int, len(out)), make([]int, len(out))
 	for i, l := range apart {
-		shape[i] = size[l]
+		shape[i] = size.at(l)
 		order[slices.Index(out, l)] = i
 	}
 	wide := r.Reshape(shape...)
@@ -225,21 +249,21 @@ func merged(t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int, size map[i
 }
 
 // elements is the product of the sizes of labels.
-func elements(labels []int, size map[int]int) int {
+func elements(labels []int, size labelSizes) int {
 	n := 1
 	for _, l := range labels {
-		n *= size[l]
+		n *= size.at(l)
 	}
 	return n
 }
 
 // spread views t with a dimension for every label of all, in that order, of the
 // sizes given; t itself where it is so already.
-func spread(t *Tensor, labels, all []int, size map[int]int) *Tensor {
+func spread(t *Tensor, labels, all []int, size labelSizes) *Tensor {
 	var order []int
 	shape, grown := make([]int, len(all)), make([]int, len(all))
 	for i, l := range all {
-		shape[i], grown[i] = size[l], 1
+		shape[i], grown[i] = size.at(l), 1
 		if d := slices.Index(labels, l); d >= 0 {
 			order = append(order, d)
 			grown[i] = t.shape()[d]

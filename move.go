@@ -17,10 +17,8 @@ func Concat(axis int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		return failed(name, shapeErr("no tensors"))
 	}
-	for _, t := range ts {
-		if r := unknown(name, t); r != nil {
-			return r
-		}
+	if r := unusable(name, ts...); r != nil {
+		return r
 	}
 	list, err := axesOf([]int{axis}, ts[0].Rank())
 	if err == nil {
@@ -83,10 +81,8 @@ func Stack(axis int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		return failed(name, shapeErr("no tensors"))
 	}
-	for _, t := range ts {
-		if r := unknown(name, t); r != nil {
-			return r
-		}
+	if r := unusable(name, ts...); r != nil {
+		return r
 	}
 	err := oneKind(ts, func(int) bool { return false })
 	rank := ts[0].Rank() + 1
@@ -122,7 +118,7 @@ type Padding struct{ Before, After, Between int }
 // more are ErrShape, as is taking away more elements than there are.
 func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
 	const name = "pad"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	if len(pads) > t.Rank() {
@@ -192,10 +188,8 @@ func (t *Tensor) padded(name string, bits uint64, pads []Padding) *Tensor {
 // more, its memory is used again.
 func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 	const name = "assign"
-	for _, x := range []*Tensor{t, u} {
-		if r := unknown(name, x); r != nil {
-			return r
-		}
+	if r := unusable(name, t, u); r != nil {
+		return r
 	}
 	shape, full, attr, err := sliced(t.shape(), ranges)
 	if err != nil {
@@ -219,7 +213,7 @@ func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 // AssignScalar is [Tensor.Assign] with a number, which takes t's dtype as in
 // [Tensor.AddScalar].
 func (t *Tensor) AssignScalar(value float64, ranges ...Range) *Tensor {
-	if r := unknown("assign", t); r != nil {
+	if r := unusable("assign", t); r != nil {
 		return r
 	}
 	if _, ok := scalarBits(t.DType(), value); !ok {
@@ -241,7 +235,7 @@ func (t *Tensor) constant(value float64) *Tensor {
 // number, and a result that cannot be, are ErrShape.
 func (t *Tensor) Tile(reps ...int) *Tensor {
 	const name = "tile"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	if i := slices.IndexFunc(reps, func(n int) bool { return n < 0 }); i >= 0 {
@@ -258,7 +252,7 @@ func (t *Tensor) Tile(reps ...int) *Tensor {
 // the last; one that is not there, or a negative n, is ErrShape.
 func (t *Tensor) Repeat(n, axis int) *Tensor {
 	const name = "repeat"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
@@ -336,7 +330,7 @@ func (t *Tensor) repeatedInTurn(name string, in, reps []int, before bool) *Tenso
 // there is ErrShape.
 func (t *Tensor) Roll(n, axis int) *Tensor {
 	const name = "roll"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
@@ -367,7 +361,7 @@ func (t *Tensor) Triu(k int) *Tensor { return t.triangle("triu", k, (*Tensor).Ge
 func (t *Tensor) Tril(k int) *Tensor { return t.triangle("tril", k, (*Tensor).Le) }
 
 func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tensor) *Tensor {
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	in := t.shape()
@@ -398,7 +392,7 @@ func (t *Tensor) MaskedFill(mask *Tensor, value float64) *Tensor {
 // than 8 dimensions, is ErrShape.
 func (t *Tensor) OneHot(n int, dt DType) *Tensor {
 	const name = "onehot"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	switch {

@@ -80,7 +80,7 @@ func (t *Tensor) RMSNorm(weight *Tensor, eps float64, axes ...int) *Tensor {
 
 // normalised is what the norms have in common: checks, weight and bias.
 func normalised(name string, t *Tensor, axes []int, weight, bias *Tensor, f func(x *Tensor, list []int) *Tensor) *Tensor {
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	if len(axes) == 0 && t.Rank() > 0 {
@@ -90,7 +90,7 @@ func normalised(name string, t *Tensor, axes []int, weight, bias *Tensor, f func
 		if p == nil {
 			continue
 		}
-		if r := unknown(name, p); r != nil {
+		if r := unusable(name, p); r != nil {
 			return r
 		}
 		if p.DType() != t.DType() {
@@ -144,10 +144,8 @@ func broadcastsTo(from, to ir.Shape) bool {
 // floats, else ErrDType.
 func CrossEntropy(logits, targets *Tensor) *Tensor {
 	const name = "crossentropy"
-	for _, t := range []*Tensor{logits, targets} {
-		if r := unknown(name, t); r != nil {
-			return r
-		}
+	if r := unusable(name, logits, targets); r != nil {
+		return r
 	}
 	shape := logits.shape()
 	switch {

@@ -122,7 +122,7 @@ func (t *Tensor) PowInt(n int) *Tensor {
 	if n < 0 {
 		p := r
 		r = p.Recip()
-		p.Release()
+		done(p)
 	}
 	return r
 }
@@ -138,11 +138,11 @@ func powInt(t *Tensor, m int) *Tensor {
 	}
 	half := powInt(t, m/2)
 	r := half.Mul(half)
-	half.Release()
+	done(half)
 	if m%2 == 1 {
 		even := r
 		r = even.Mul(t)
-		even.Release()
+		done(even)
 	}
 	return r
 }

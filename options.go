@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/millrace-go/millrace/internal/debugflag"
+	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -19,11 +20,19 @@ import (
 //	Threads      worker threads of the CPU; 0: GOMAXPROCS         threads=2
 //	Compile      when kernels are compiled                        compile=background|wait|off
 //	Tier         which tier of the CPU device runs                tier=auto|0|1
+//	Explore      whether a new segment waits for its best plan    explore=background|wait
 //	Fusion       how ops become kernels                           fusion=on|greedy|off
+//	Tune         when the variants of a kernel are compared       tune=background|idle|wait|off
+//	TuneBudget   time that this may take in all; 0: 10 s in the   tunebudget=2s
+//	             background, without limit where it is waited for
 //	QueueCap     ops after which a stream is cut; 0: 64           queue=64
 //	MemoryLimit  bytes of device memory; 0: no limit              memory=512MiB
 //	PinnedLimit  bytes that unwritten results may hold alive;     pinned=64MiB
 //	             0: a quarter of MemoryLimit, or 1 GiB
+//	Cache        directory for plans and compiled kernels, or     cache=off
+//	             "off"; "": MILLRACE_CACHE, else millrace in
+//	             the user's cache directory
+//	CacheLimit   bytes it may take; 0: 512 MiB                    cachelimit=64MiB
 //	Check        run each new plan fused and op by op, compare    check
 //	Lines        keep the caller's line of every op               lines
 //	Trace        hooks; nil: none                                 (not in the text)
@@ -53,6 +62,29 @@ const (
 	TierCompiled    Tier = stream.TierCompiled    // tier 1; runs wait for the compiler
 )
 
+// ExploreMode says when the best plan of a stretch of code never seen before is
+// searched for. The numbers are the same whichever plan runs.
+type ExploreMode = stream.ExploreMode
+
+// The explore modes. A device that waits for compilers waits for plans too, and
+// so do devices that cannot run a kernel before it is compiled: GPUs.
+const (
+	ExploreBackground ExploreMode = stream.ExploreBackground // run at once, swap the best plan in when it is found
+	ExploreWait       ExploreMode = stream.ExploreWait       // the first run waits
+)
+
+// TuneMode says when the variants that a device has of a kernel are timed, to
+// find the fastest. The numbers are the same whichever runs.
+type TuneMode = stream.TuneMode
+
+// The tune modes.
+const (
+	TuneBackground TuneMode = stream.TuneBackground // of kernels that run often, while the device is idle, or for 5 % of the time
+	TuneWait       TuneMode = stream.TuneWait       // before a kernel's first run: for benchmarks
+	TuneOff        TuneMode = stream.TuneOff        // never; nor is used what another process found out
+	TuneIdle       TuneMode = stream.TuneIdle       // of kernels that run often, only while the device is idle
+)
+
 // FusionMode says how recorded ops become kernels.
 type FusionMode = stream.FusionMode
 
@@ -68,8 +100,8 @@ const (
 // The error lists every problem and, for an unknown key, the keys there are.
 func ParseOptions(s string) (Options, error) { return stream.ParseOptions(s) }
 
-// withEnvironment completes o from MILLRACE_DEVICE, MILLRACE_COMPILE and
-// MILLRACE_DEBUG.
+// withEnvironment completes o from MILLRACE_DEVICE, MILLRACE_COMPILE,
+// MILLRACE_CACHE and MILLRACE_DEBUG.
 func withEnvironment(o Options) (Options, error) {
 	var errs []error
 	if o.Device == "" {
@@ -91,6 +123,16 @@ func withEnvironment(o Options) (Options, error) {
 		}
 	default:
 		errs = append(errs, fmt.Errorf("MILLRACE_COMPILE is %q: want on or off", c))
+	}
+	if o.Cache == "" {
+		dir, err := plancache.Dir()
+		if err != nil {
+			dir = plancache.Off // an account without a home, as services have
+			if t := o.Trace; t != nil && t.Error != nil {
+				t.Error(err)
+			}
+		}
+		o.Cache = dir
 	}
 	flags, err := debugflag.Get()
 	if err != nil {
@@ -120,10 +162,20 @@ func overlay(base, top Options) Options {
 }
 
 // Stats are a device's counters since it was opened: Ops recorded, Segments
-// run, PlanHits of them by a known plan, Explorations, Plans held, Kernels
+// run, PlanHits of them by a known plan, Explorations (plans made), Searches
+// (those of them made in the background), Tunings (kernels whose variants were
+// timed), the TuneNanos that took and of these the TuneTaken from a program that did
+// not pause, at most a twentieth of its time, Plans held, Kernels
 // launched by plans, InPlace outputs, Recomputes of unwritten results, Aliases,
 // Fallbacks after a fault, Evictions of plans, Collections forced for memory,
-// PinnedBytes and LiveBytes now; and in Runtime the driver's: Launches,
-// BytesRead, BytesWritten, Compiles, CompileFails, Fallbacks, Tier0 launches,
-// Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
+// PinnedBytes and LiveBytes now; in Cache those of the cache on disk: Hits,
+// Misses, Damaged (of the misses, those with a file that was no entry), Refused
+// (directories and contents not used), Written, Evicted, Failed file operations,
+// ReadNanos, BytesRead, BytesWritten and WritesDisabled, and those of bundles (see
+// [UsePlans]): Bundled, entries found in one, and Foreign, entries of no use to
+// the device; Damaged and Refused count theirs, too; and in Runtime the driver's: Launches,
+// BytesRead, BytesWritten, Compiles, CompileFails,
+// Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
+// Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes
+// since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
 type Stats = stream.Stats

@@ -146,7 +146,7 @@ func (t *Tensor) Slice(ranges ...Range) *Tensor {
 		return r
 	}
 	flat := view(ir.Reshape, r, final, nil)
-	r.Release()
+	done(r)
 	return flat
 }
 

@@ -80,7 +80,7 @@ func (t *Tensor) ArgMaxAs(dt DType, axes ...int) *Tensor { return position(ir.Ar
 func (t *Tensor) ArgMinAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMin, t, dt, axes) }
 
 func reduce(op ir.Op, t *Tensor, axes []int, keep bool) *Tensor {
-	if r := unknown(op.String(), t); r != nil {
+	if r := unusable(op.String(), t); r != nil {
 		return r
 	}
 	list, err := reducedAxes(axes, t.Rank())
@@ -91,7 +91,7 @@ func reduce(op ir.Op, t *Tensor, axes []int, keep bool) *Tensor {
 }
 
 func position(op ir.Op, t *Tensor, dt DType, axes []int) *Tensor {
-	if r := unknown(op.String(), t); r != nil {
+	if r := unusable(op.String(), t); r != nil {
 		return r
 	}
 	list, err := reducedAxes(axes, t.Rank())

@@ -52,7 +52,7 @@ func (t *Tensor) ArgSortAs(dt DType, axis int, descending bool) *Tensor {
 // the axis is ErrShape.
 func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 	const name = "topk"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r, r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
@@ -80,7 +80,7 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 
 // along records an op of one axis.
 func along(op ir.Op, t *Tensor, dt DType, axis int, descending bool) *Tensor {
-	if r := unknown(op.String(), t); r != nil {
+	if r := unusable(op.String(), t); r != nil {
 		return r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())

@@ -37,6 +37,9 @@ func (sc *Scope) Scope(f func(sc *Scope) error) error {
 
 func (sc *Scope) run(f func(sc *Scope) error) error {
 	defer sc.sc.Close()
+	if f == nil {
+		return errNilFunc
+	}
 	return f(sc)
 }
 

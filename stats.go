@@ -1,6 +1,10 @@
 package millrace
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
 
 // Everything here is written from the ops that programs use, and fuses as they
 // do. Tensors of 16-bit floats are computed in float32 and rounded once, at
@@ -91,7 +95,7 @@ func statistic(name string, t *Tensor, axes []int, keep bool, f rowFunc) *Tensor
 // overRows checks the operand and the axes of a composite, none meaning all,
 // and computes it in the dtype that t's is computed in.
 func overRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) *Tensor) *Tensor {
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	if !t.DType().IsFloat() {
@@ -114,9 +118,13 @@ func overRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) 
 // done releases the intermediate results of a composite: nobody else has them.
 func done(ts ...*Tensor) {
 	for _, t := range ts {
-		t.Release()
+		if t.made() {
+			stream.Drop(&t.v)
+		}
 	}
 }
+
+func init() { handle.Drop = func(t any) { done(t.(*Tensor)) } }
 
 // count is the number of elements in a row.
 func count(t *Tensor, axes []int) float64 {

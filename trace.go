@@ -19,23 +19,40 @@ import (
 //	Flush    func(FlushEvent)    a segment of a stream ran
 //	Explore  func(ExploreEvent)  a plan was made for a new segment
 //	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
+//	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
+//	Cache    func(CacheEvent)    the cache on disk, or a bundle, was asked; or written to, or failed
 //	Error    func(error)         once for each fault, survived ones included
 type Trace = stream.Trace
 
 // FlushEvent tells of one segment that ran: Stream, its stream's number on the
 // device; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
-// whether its plan was known; Start and Elapsed.
+// whether its plan was known; Plan, how that was made, "best", "greedy" or
+// "unfused"; Start and Elapsed.
 type FlushEvent = stream.FlushEvent
 
-// ExploreEvent tells of a plan that was made: Ops, Kernels, Elapsed.
+// ExploreEvent tells of a plan that was made: Ops, Kernels, Plan as in
+// [FlushEvent], Background, whether no program waited for it, Elapsed.
 type ExploreEvent = stream.ExploreEvent
 
 // CompileEvent tells of one compile: Kernel, its key in hex; Elapsed; Err.
 type CompileEvent = stream.CompileEvent
 
+// TuneEvent tells of a step of tuning: Kernel, its key in hex; Candidate, the way to
+// run it; Step, "checked", "timed", "refused" or "chosen"; Known, whether it was
+// chosen by earlier timings; Runs that were timed; Elapsed, one of them; Err, why it
+// was refused.
+type TuneEvent = stream.TuneEvent
+
+// CacheEvent tells of the cache on disk and of bundles: Kind of the entry, "plan",
+// "tuning", "object" or "compiler", or "" for the cache itself; Outcome, "hit",
+// "miss", "damaged", "refused", "written", "evicted" or "failed", and of bundles
+// "bundled", "damaged", "refused" or "foreign"; Bytes; Elapsed; Err.
+type CacheEvent = stream.CacheEvent
+
 // TraceWriter writes what its hooks are told as a Chrome trace: a JSON array
 // that chrome://tracing and ui.perfetto.dev show as a timeline, one row per
-// stream, one for explorations and one for compiles.
+// stream, one for explorations, one for compiles, one for tuning and one for the
+// cache on disk.
 type TraceWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -55,7 +72,9 @@ func NewTraceWriter(w io.Writer) *TraceWriter {
 const (
 	rowExplore uint64 = 1<<32 + iota
 	rowCompile
+	rowCache
 	rowError
+	rowTune
 )
 
 // chromeEvent is one entry of the trace event format; times in microseconds.
@@ -75,12 +94,12 @@ func (tw *TraceWriter) Trace() *Trace {
 	return &Trace{
 		Flush: func(e FlushEvent) {
 			tw.span(e.Stream, fmt.Sprintf("stream %d", e.Stream), "segment", e.Start, e.Elapsed, map[string]any{
-				"reason": e.Reason, "ops": e.Ops, "kernels": e.Kernels, "hit": e.Hit,
+				"reason": e.Reason, "ops": e.Ops, "kernels": e.Kernels, "hit": e.Hit, "plan": e.Plan,
 			})
 		},
 		Explore: func(e ExploreEvent) {
 			tw.span(rowExplore, "exploration", "explore", time.Now().Add(-e.Elapsed), e.Elapsed, map[string]any{
-				"ops": e.Ops, "kernels": e.Kernels,
+				"ops": e.Ops, "kernels": e.Kernels, "plan": e.Plan, "background": e.Background,
 			})
 		},
 		Compile: func(e CompileEvent) {
@@ -89,6 +108,21 @@ func (tw *TraceWriter) Trace() *Trace {
 				args["error"] = e.Err.Error()
 			}
 			tw.span(rowCompile, "compiler", "compile", time.Now().Add(-e.Elapsed), e.Elapsed, args)
+		},
+		Tune: func(e TuneEvent) {
+			args := map[string]any{"kernel": e.Kernel, "candidate": e.Candidate, "runs": e.Runs, "known": e.Known}
+			if e.Err != nil {
+				args["error"] = e.Err.Error()
+			}
+			took := e.Elapsed * time.Duration(e.Runs)
+			tw.span(rowTune, "tuning", e.Step, time.Now().Add(-took), took, args)
+		},
+		Cache: func(e CacheEvent) {
+			args := map[string]any{"kind": e.Kind, "bytes": e.Bytes}
+			if e.Err != nil {
+				args["error"] = e.Err.Error()
+			}
+			tw.span(rowCache, "cache", e.Outcome, time.Now().Add(-e.Elapsed), e.Elapsed, args)
 		},
 		Error: func(err error) {
 			tw.mu.Lock()
@@ -189,6 +223,8 @@ func bothTraces(a, b *Trace) *Trace {
 		Flush:   both(a.Flush, b.Flush),
 		Explore: both(a.Explore, b.Explore),
 		Compile: both(a.Compile, b.Compile),
+		Tune:    both(a.Tune, b.Tune),
+		Cache:   both(a.Cache, b.Cache),
 		Error:   both(a.Error, b.Error),
 	}
 }

@@ -29,6 +29,8 @@ func TestTraceWriter(t *testing.T) {
 	hooks.Flush(millrace.FlushEvent{Stream: 3, Reason: "sync", Start: time.Now()})
 	hooks.Explore(millrace.ExploreEvent{Ops: 5, Kernels: 1, Elapsed: time.Millisecond})
 	hooks.Compile(millrace.CompileEvent{Kernel: "abc", Elapsed: time.Millisecond, Err: errors.New(`no "cc"`)})
+	hooks.Tune(millrace.TuneEvent{Kernel: "abc", Candidate: "threads=1", Step: "timed", Runs: 3, Elapsed: time.Millisecond})
+	hooks.Tune(millrace.TuneEvent{Kernel: "abc", Candidate: "nt=on", Step: "refused", Err: errors.New("other results")})
 	hooks.Error(errors.New("lost"))
 	if err := tw.Close(); err != nil {
 		t.Fatal(err)
@@ -53,8 +55,11 @@ func TestTraceWriter(t *testing.T) {
 		if e.Name == "compile" && e.Args["error"] != `no "cc"` {
 			t.Errorf("compile: %+v", e)
 		}
+		if e.Name == "timed" && (e.Dur != 3000 || e.Args["candidate"] != "threads=1") || e.Name == "refused" && e.Args["error"] != "other results" {
+			t.Errorf("tuning: %+v", e)
+		}
 	}
-	want := map[string]int{"segment": 2, "explore": 1, "compile": 1, "error": 1, "thread_name": 4}
+	want := map[string]int{"segment": 2, "explore": 1, "compile": 1, "error": 1, "timed": 1, "refused": 1, "thread_name": 5}
 	for name, n := range want {
 		if count[name] != n {
 			t.Errorf("%d events %q, want %d:\n%s", count[name], name, n, out.Bytes())

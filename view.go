@@ -9,20 +9,23 @@ import (
 // Views say where elements are found and compute nothing; of a tensor in
 // memory a view is metadata. Their dtype is that of their operand.
 
-// unknown is the result of a view of t where t's shape is not known: t carries
-// an error, or was never made.
-func unknown(op string, t *Tensor) *Tensor {
-	if t.DType() != Invalid {
-		return nil
+// unusable is the result of an op on tensors of which one carries an error, was
+// released, or was never made; nil where there is none. Ops that are made of
+// others ask first, so that the error names the op that was called.
+func unusable(op string, ts ...*Tensor) *Tensor {
+	for _, t := range ts {
+		if !t.made() || t.v.Cause() != nil {
+			return failed(op, errNilTensor, t)
+		}
 	}
-	return failed(op, errNilTensor, t)
+	return nil
 }
 
 // Reshape gives the same elements in row-major order another shape with as many
 // elements. One dimension may be -1 and is computed from the others. Without
 // dimensions the result is 0-d. A shape of another size is ErrShape.
 func (t *Tensor) Reshape(dims ...int) *Tensor {
-	if r := unknown("reshape", t); r != nil {
+	if r := unusable("reshape", t); r != nil {
 		return r
 	}
 	shape := append(ir.Shape{}, dims...)
@@ -45,7 +48,7 @@ func (t *Tensor) Reshape(dims ...int) *Tensor {
 // dimension axes[i] of t. Negative axes count from the last. Axes that do not
 // name every dimension once are ErrShape.
 func (t *Tensor) Permute(axes ...int) *Tensor {
-	if r := unknown("permute", t); r != nil {
+	if r := unusable("permute", t); r != nil {
 		return r
 	}
 	order, err := axesOf(axes, t.Rank())
@@ -71,7 +74,7 @@ func (t *Tensor) T() *Tensor {
 // a shape: NumPy's broadcast_to. Nothing is copied. A dimension that is neither
 // 1 nor the wanted size is ErrShape.
 func (t *Tensor) Expand(dims ...int) *Tensor {
-	if r := unknown("expand", t); r != nil {
+	if r := unusable("expand", t); r != nil {
 		return r
 	}
 	return view(ir.Expand, t, append(ir.Shape{}, dims...), nil)
@@ -81,7 +84,7 @@ func (t *Tensor) Expand(dims ...int) *Tensor {
 // where none is given. Negative axes count from the last. An axis that is not
 // there or given twice is ErrShape.
 func (t *Tensor) Flip(axes ...int) *Tensor {
-	if r := unknown("flip", t); r != nil {
+	if r := unusable("flip", t); r != nil {
 		return r
 	}
 	in := t.shape()
@@ -103,7 +106,7 @@ func (t *Tensor) Flip(axes ...int) *Tensor {
 // none is given. Negative axes count from the last. An axis of another size,
 // that is not there or given twice is ErrShape.
 func (t *Tensor) Squeeze(axes ...int) *Tensor {
-	if r := unknown("squeeze", t); r != nil {
+	if r := unusable("squeeze", t); r != nil {
 		return r
 	}
 	in := t.shape()
@@ -128,7 +131,7 @@ func (t *Tensor) Squeeze(axes ...int) *Tensor {
 // axes count from the result's last, so that -1 appends. An axis outside
 // [-rank-1, rank], or a result of more than 8 dimensions, is ErrShape.
 func (t *Tensor) Unsqueeze(axis int) *Tensor {
-	if r := unknown("unsqueeze", t); r != nil {
+	if r := unusable("unsqueeze", t); r != nil {
 		return r
 	}
 	in := t.shape()

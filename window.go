@@ -54,7 +54,7 @@ func (w Window) whole() bool { return w == Window{Size: 1, Stride: 1, Dilation: 
 // windows.
 func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
 	const name = "windows"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
@@ -136,7 +136,7 @@ func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 }
 
 func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Tensor {
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	switch {
@@ -207,7 +207,7 @@ func (t *Tensor) MaxPool(windows ...Window) *Tensor {
 // Floats only, else ErrDType; otherwise as [Tensor.ReduceWindow].
 func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 	const name = "avgpool"
-	if r := unknown(name, t); r != nil {
+	if r := unusable(name, t); r != nil {
 		return r
 	}
 	if len(windows) > t.Rank() {

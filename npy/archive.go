@@ -64,7 +64,7 @@ func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 }
 
 func newArchive(r io.ReaderAt, size int64, path string) (*Archive, error) {
-	z, err := zip.NewReader(r, size)
+	z, err := zip.NewReader(within{r, size}, size)
 	if err != nil {
 		return nil, fmt.Errorf("%w archive: %w", ErrFormat, err)
 	}
@@ -81,6 +81,20 @@ func newArchive(r io.ReaderAt, size int64, path string) (*Archive, error) {
 		a.names = append(a.names, name)
 	}
 	return a, nil
+}
+
+// within reads a file of a known size. A directory that points out of it is
+// damage, and no failure of the reader.
+type within struct {
+	r    io.ReaderAt
+	size int64
+}
+
+func (w within) ReadAt(p []byte, at int64) (int, error) {
+	if at < 0 || at > w.size {
+		return 0, fmt.Errorf("%w: position %d of %d bytes", zip.ErrFormat, at, w.size)
+	}
+	return w.r.ReadAt(p, at)
 }
 
 // Close closes the file. Tensors that were read stay.

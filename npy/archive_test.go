@@ -3,6 +3,7 @@ package npy_test
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/filetest"
 	"github.com/millrace-go/millrace/npy"
 )
 
 // arrays are those of make.py's archives.
 func arrays(t *testing.T) map[string]*millrace.Tensor {
 	return map[string]*millrace.Tensor{
-		"weights": ramp(t, millrace.Float32, 2, 3), "bias": ramp(t, millrace.Float64, 3), "steps": millrace.Scalar[int64](7),
+		"weights": filetest.Ramp(t, millrace.Float32, 2, 3), "bias": filetest.Ramp(t, millrace.Float64, 3), "steps": millrace.Scalar[int64](7),
 	}
 }
 
@@ -28,19 +30,19 @@ func sameAll(t *testing.T, name string, got, want map[string]*millrace.Tensor) {
 		t.Errorf("%s: %d arrays, want %d", name, len(got), len(want))
 	}
 	for key, w := range want {
-		same(t, name+": "+key, got[key], w)
+		filetest.Same(t, name+": "+key, got[key], w)
 	}
 }
 
 func TestLoadArchive(t *testing.T) {
 	want := arrays(t)
 	for _, name := range []string{"stored.npz", "compressed.npz"} {
-		got, err := npy.LoadArchive(testdata(name))
+		got, err := npy.LoadArchive(filetest.Path(name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		sameAll(t, name, got, want)
-		a, err := npy.OpenArchive(testdata(name))
+		a, err := npy.OpenArchive(filetest.Path(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +68,7 @@ func TestSaveArchive(t *testing.T) {
 	want := arrays(t)
 	want["large"] = millrace.Arange(millrace.Float32, 0, 500_000, 1)
 	want["folder/ä"] = millrace.Zeros(millrace.Bool, 0)
-	want["x.npy"] = ramp(t, millrace.Int64, 5)
+	want["x.npy"] = filetest.Ramp(t, millrace.Int64, 5)
 	for name, save := range map[string]func(string, map[string]*millrace.Tensor) error{"stored": npy.SaveArchive, "compressed": npy.SaveCompressed} {
 		var before []byte
 		path := filepath.Join(t.TempDir(), "x.npz")
@@ -118,7 +120,7 @@ func TestSaveArchiveErrors(t *testing.T) {
 }
 
 func TestDamagedArchives(t *testing.T) {
-	data, err := os.ReadFile(testdata("stored.npz"))
+	data, err := os.ReadFile(filetest.Path("stored.npz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,20 @@ func TestDamagedArchives(t *testing.T) {
 		z.Close()
 		return w.Bytes()
 	}
+	// The directory has the place of the file's header, in 64 bits here.
+	elsewhere := func(at uint64) []byte {
+		var w bytes.Buffer
+		z := zip.NewWriter(&w)
+		extra := binary.LittleEndian.AppendUint64([]byte{1, 0, 8, 0}, at)
+		if _, err := z.CreateHeader(&zip.FileHeader{Name: "a.npy", Extra: extra}); err != nil {
+			t.Fatal(err)
+		}
+		z.Close()
+		copy(w.Bytes()[bytes.LastIndex(w.Bytes(), []byte("PK\x01\x02"))+42:], "\xff\xff\xff\xff")
+		return w.Bytes()
+	}
 	for name, bad := range map[string][]byte{
+		"before the start": elsewhere(1 << 63), "behind the end": elsewhere(1 << 40),
 		"no archive": []byte("x"), "cut off": data[:len(data)-30], "a bit flipped": flipped, "twice": twice("a.npy"), "empty array": twice("a.npy")[:0],
 	} {
 		if err := open(bad); !errors.Is(err, npy.ErrFormat) {
@@ -176,7 +191,7 @@ func TestArchivePromises(t *testing.T) {
 		}
 		f.Write([]byte(file("{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824, 262144)}", strings.Repeat("x", 200_000))))
 		z.Close()
-		n := allocated(func() {
+		n := filetest.Allocated(func() {
 			a, err := npy.NewArchive(bytes.NewReader(w.Bytes()), int64(w.Len()))
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +209,7 @@ func TestArchivePromises(t *testing.T) {
 // FuzzArchive: what can be read can be written, and is then read as it was.
 func FuzzArchive(f *testing.F) {
 	for _, name := range []string{"stored.npz", "compressed.npz"} {
-		data, err := os.ReadFile(testdata(name))
+		data, err := os.ReadFile(filetest.Path(name))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -224,7 +239,7 @@ func FuzzArchive(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, name, y, x)
+			filetest.Same(t, name, y, x)
 		}
 	})
 }

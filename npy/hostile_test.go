@@ -6,11 +6,11 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/filetest"
 	"github.com/millrace-go/millrace/npy"
 )
 
@@ -78,17 +78,8 @@ func TestOtherHeaders(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		same(t, text, x, millrace.FromSlice([]float32{1, 2}))
+		filetest.Same(t, text, x, millrace.FromSlice([]float32{1, 2}))
 	}
-}
-
-// allocated is how many bytes f takes from Go's memory.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // A file that promises 2^50 bytes takes no more memory than it has, from Go or
@@ -104,7 +95,7 @@ func TestPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n := allocated(func() {
+	n := filetest.Allocated(func() {
 		for form, r := range map[string]io.Reader{"sized": strings.NewReader(data), "stream": io.MultiReader(strings.NewReader(data))} {
 			if _, err := npy.ReadOn(d, r); !errors.Is(err, npy.ErrFormat) {
 				t.Errorf("%s: %v", form, err)
@@ -130,7 +121,7 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, name := range names {
-		data, err := os.ReadFile(testdata(name.Name()))
+		data, err := os.ReadFile(filetest.Path(name.Name()))
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -151,7 +142,7 @@ func FuzzRead(f *testing.F) {
 		if n := x.Len() * x.DType().Size(); n > len(data) {
 			t.Fatalf("%d bytes of elements in %d", n, len(data))
 		}
-		same(t, "stream", y, x)
+		filetest.Same(t, "stream", y, x)
 		var again bytes.Buffer
 		if err := npy.Write(&again, x); err != nil {
 			t.Fatal(err)
@@ -159,6 +150,6 @@ func FuzzRead(f *testing.F) {
 		if y, err = npy.Read(&again); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "again", y, x)
+		filetest.Same(t, "again", y, x)
 	})
 }

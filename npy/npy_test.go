@@ -13,68 +13,19 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/internal/filetest"
 	"github.com/millrace-go/millrace/npy"
 )
 
-// ramp is what testdata/make.py's function of that name gives.
-func ramp(t *testing.T, dt millrace.DType, shape ...int) *millrace.Tensor {
-	t.Helper()
-	n := millrace.Arange(millrace.Int32, 0, float64(ir.Shape(shape).Elems()), 1)
-	x := n
-	switch {
-	case dt == millrace.Bool:
-		third := n.Sub(n.DivScalar(3).MulScalar(3))
-		return third.EqScalar(0).Reshape(shape...)
-	case dt.IsFloat() || dt.IsSigned():
-		odd := n.Sub(n.DivScalar(2).MulScalar(2))
-		x = n.Mul(odd.MulScalar(-2).AddScalar(1))
-	}
-	x = x.Cast(dt).Reshape(shape...)
-	if err := x.Eval(); err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
-// dtypes are those that both NumPy and tensors on the default device have.
+// dtypes are those that both NumPy and tensors have.
 func dtypes(t *testing.T) []millrace.DType {
 	t.Helper()
-	d, err := millrace.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []millrace.DType
-	for dt := millrace.Invalid; dt < ir.NumDTypes; dt++ {
-		if d.Supports(dt) && dt.String() != "bfloat16" {
-			list = append(list, dt)
-		}
-	}
-	if len(list) < 6 {
-		t.Fatalf("dtypes %v", list)
-	}
-	return list
-}
-
-func testdata(name string) string { return filepath.Join("testdata", name) }
-
-// same compares by the bytes of the elements, which every dtype has.
-func same(t *testing.T, name string, got, want *millrace.Tensor) {
-	t.Helper()
-	var a, b bytes.Buffer
-	_, err1 := got.WriteTo(&a)
-	_, err2 := want.WriteTo(&b)
-	if err1 != nil || err2 != nil {
-		t.Fatalf("%s: %v, %v", name, err1, err2)
-	}
-	if got.DType() != want.DType() || !slices.Equal(got.Shape(), want.Shape()) || !bytes.Equal(a.Bytes(), b.Bytes()) {
-		t.Errorf("%s: %v%v %v, want %v%v %v", name, got.DType(), got.Shape(), got, want.DType(), want.Shape(), want)
-	}
+	return slices.DeleteFunc(filetest.DTypes(t), func(dt millrace.DType) bool { return dt == millrace.BFloat16 })
 }
 
 func load(t *testing.T, name string) *millrace.Tensor {
 	t.Helper()
-	x, err := npy.Load(testdata(name))
+	x, err := npy.Load(filetest.Path(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,20 +34,20 @@ func load(t *testing.T, name string) *millrace.Tensor {
 
 func TestLoadNumPy(t *testing.T) {
 	for _, dt := range dtypes(t) {
-		want := ramp(t, dt, 2, 3, 4)
+		want := filetest.Ramp(t, dt, 2, 3, 4)
 		for _, form := range []string{"", "_big", "_fortran"} {
 			name := dt.String() + form + ".npy"
-			same(t, name, load(t, name), want)
+			filetest.Same(t, name, load(t, name), want)
 		}
 	}
-	same(t, "fortran_big.npy", load(t, "fortran_big.npy"), ramp(t, millrace.Float32, 2, 3, 4))
-	same(t, "scalar.npy", load(t, "scalar.npy"), millrace.Scalar[float32](1.5))
-	same(t, "empty.npy", load(t, "empty.npy"), millrace.Zeros(millrace.Int32, 0, 3))
-	same(t, "one.npy", load(t, "one.npy"), millrace.Arange(millrace.Int64, 0, 5, 1))
-	same(t, "special.npy", load(t, "special.npy"),
+	filetest.Same(t, "fortran_big.npy", load(t, "fortran_big.npy"), filetest.Ramp(t, millrace.Float32, 2, 3, 4))
+	filetest.Same(t, "scalar.npy", load(t, "scalar.npy"), millrace.Scalar[float32](1.5))
+	filetest.Same(t, "empty.npy", load(t, "empty.npy"), millrace.Zeros(millrace.Int32, 0, 3))
+	filetest.Same(t, "one.npy", load(t, "one.npy"), millrace.Arange(millrace.Int64, 0, 5, 1))
+	filetest.Same(t, "special.npy", load(t, "special.npy"),
 		millrace.FromSlice([]float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.Float64frombits(0x7ff8 << 48), 5e-324}))
 	for _, name := range []string{"version1.npy", "version2.npy", "version3.npy"} {
-		same(t, name, load(t, name), ramp(t, millrace.Int32, 2, 3))
+		filetest.Same(t, name, load(t, name), filetest.Ramp(t, millrace.Int32, 2, 3))
 	}
 }
 
@@ -104,7 +55,7 @@ func TestLoadNumPy(t *testing.T) {
 // array in C order does.
 func TestFortranComputes(t *testing.T) {
 	c, f := load(t, "float32.npy"), load(t, "float32_fortran.npy")
-	same(t, "sum", f.MulScalar(3).Sum(1), c.MulScalar(3).Sum(1))
+	filetest.Same(t, "sum", f.MulScalar(3).Sum(1), c.MulScalar(3).Sum(1))
 }
 
 // Files are, byte for byte, those that NumPy writes, whether in one piece or
@@ -118,7 +69,7 @@ func TestSaveAsNumPy(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err1 := os.ReadFile(path)
-		want, err2 := os.ReadFile(testdata(name))
+		want, err2 := os.ReadFile(filetest.Path(name))
 		if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -128,17 +79,17 @@ func TestSaveAsNumPy(t *testing.T) {
 		}
 	}
 	for _, dt := range dtypes(t) {
-		check(dt.String()+".npy", ramp(t, dt, 2, 3, 4))
+		check(dt.String()+".npy", filetest.Ramp(t, dt, 2, 3, 4))
 		check(dt.String()+".npy", load(t, dt.String()+"_fortran.npy"))
 	}
 	check("scalar.npy", millrace.Scalar[float32](1.5))
 	check("empty.npy", millrace.Zeros(millrace.Int32, 0, 3))
 	check("one.npy", millrace.Arange(millrace.Int64, 0, 5, 1))
-	check("version1.npy", ramp(t, millrace.Int32, 2, 3))
+	check("version1.npy", filetest.Ramp(t, millrace.Int32, 2, 3))
 }
 
 func TestStat(t *testing.T) {
-	info, err := npy.Stat(testdata("fortran_big.npy"))
+	info, err := npy.Stat(filetest.Path("fortran_big.npy"))
 	if err != nil || info.DType != millrace.Float32 || !slices.Equal(info.Shape, []int{2, 3, 4}) ||
 		!info.FortranOrder || !info.BigEndian || info.Bytes() != 96 {
 		t.Errorf("%+v, %v", info, err)
@@ -147,17 +98,17 @@ func TestStat(t *testing.T) {
 
 // Read takes one array and leaves the rest, as a file of several needs.
 func TestReadInTurn(t *testing.T) {
-	f, err := os.Open(testdata("two.npy"))
+	f, err := os.Open(filetest.Path("two.npy"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, want := range []*millrace.Tensor{ramp(t, millrace.Int32, 3), ramp(t, millrace.Float32, 2)} {
+	for _, want := range []*millrace.Tensor{filetest.Ramp(t, millrace.Int32, 3), filetest.Ramp(t, millrace.Float32, 2)} {
 		x, err := npy.Read(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "two.npy", x, want)
+		filetest.Same(t, "two.npy", x, want)
 	}
 	if x, err := npy.Read(f); !errors.Is(err, npy.ErrFormat) || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("behind the last: %v, %v", x, err)
@@ -179,7 +130,7 @@ func TestReadStream(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, n, err)
 			}
-			same(t, name, got, x)
+			filetest.Same(t, name, got, x)
 		}
 		got, err := npy.Read(io.MultiReader(bytes.NewReader(big)))
 		if err != nil {
@@ -204,7 +155,7 @@ func TestPlaces(t *testing.T) {
 	defer d.Close()
 	var x *millrace.Tensor
 	err = d.Scope(func(sc *millrace.Scope) (err error) {
-		x, err = npy.LoadOn(sc, testdata("float32_fortran.npy"))
+		x, err = npy.LoadOn(sc, filetest.Path("float32_fortran.npy"))
 		return err
 	})
 	if err != nil {
@@ -213,11 +164,11 @@ func TestPlaces(t *testing.T) {
 	if err := x.Err(); !errors.Is(err, millrace.ErrReleased) {
 		t.Errorf("after its scope the tensor says %v", err)
 	}
-	if _, err := npy.LoadOn(nil, testdata("float32.npy")); err == nil {
+	if _, err := npy.LoadOn(nil, filetest.Path("float32.npy")); err == nil {
 		t.Error("no place, and no error")
 	}
 	d.Close()
-	if _, err := npy.LoadOn(d, testdata("float32.npy")); !errors.Is(err, millrace.ErrClosed) {
+	if _, err := npy.LoadOn(d, filetest.Path("float32.npy")); !errors.Is(err, millrace.ErrClosed) {
 		t.Errorf("on a closed device: %v", err)
 	}
 }
@@ -226,13 +177,13 @@ func TestUnknownDTypes(t *testing.T) {
 	for name, word := range map[string]string{
 		"complex": "complex", "string": "strings", "bytes": "byte strings", "record": "records", "object": "Python objects", "date": "dates", "longdouble": "width",
 	} {
-		path := testdata(name + ".npy")
+		path := filetest.Path(name + ".npy")
 		_, err := npy.Load(path)
 		if !errors.Is(err, millrace.ErrDType) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := npy.Load(testdata("nine_dims.npy")); !errors.Is(err, millrace.ErrShape) {
+	if _, err := npy.Load(filetest.Path("nine_dims.npy")); !errors.Is(err, millrace.ErrShape) {
 		t.Errorf("nine dimensions: %v", err)
 	}
 }
@@ -286,15 +237,7 @@ func TestSaveErrors(t *testing.T) {
 
 // bfloat16 cannot go into an .npy file, and says where it can.
 func TestNoBFloat16(t *testing.T) {
-	bf, ok := ir.ParseDType("bfloat16")
-	d, err := millrace.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !ok || !d.Supports(bf) {
-		t.Skip("the device has no bfloat16")
-	}
-	x, err := millrace.FromReader(strings.NewReader("\x80\x3f"), bf)
+	x, err := millrace.FromReader(strings.NewReader("\x80\x3f"), millrace.BFloat16)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/filetest"
 	"github.com/millrace-go/millrace/safetensors"
 )
 
@@ -151,14 +151,12 @@ func TestPromises(t *testing.T) {
 		"length":  "\x00\xe0\xf5\x05\x00\x00\x00\x00{}",
 	}
 	for name, data := range bombs {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := parse(data)
-		runtime.ReadMemStats(&after)
+		var err error
+		n := filetest.Allocated(func() { _, err = parse(data) })
 		if !errors.Is(err, safetensors.ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(20*len(data)+1<<16) {
+		if n > uint64(20*len(data)+1<<16) {
 			t.Errorf("%s: %d bytes were allocated for %d", name, n, len(data))
 		}
 	}
@@ -211,7 +209,7 @@ func FuzzOpen(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, name, y, x)
+			filetest.Same(t, name, y, x)
 		}
 	})
 }

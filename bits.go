@@ -1,0 +1,102 @@
+package millrace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Bitcast sees the bits of elements as elements of another dtype. Where that is
+// of another width the last dimension makes up for it, the low bits first:
+// narrower elements are a new last dimension, as many as one of t's holds, and
+// for a wider dtype the last dimension must be as many as one of those holds,
+// and is gone (else ErrShape, as are more than 8 dimensions). Numbers only, else
+// ErrDType, and what the device has, else ErrUnsupported. A NaN has the bits
+// of the quiet one without a sign, whatever made it.
+func (t *Tensor) Bitcast(dt DType) *Tensor {
+	const name = "bitcast"
+	if r := unusable(name, t); r != nil {
+		return r
+	}
+	from := t.DType()
+	switch {
+	case !ir.Numbers.Has(from) || !ir.Numbers.Has(dt):
+		return failed(name, dtypeErr("%v as %v: numbers only", from, dt), t)
+	case !t.Stream().Device().Supports(natural(dt)) || !t.Stream().Device().Supports(dt):
+		return failed(name, fmt.Errorf("%w: %v on %s", ErrUnsupported, dt, t.Stream().Device().Name()), t)
+	case from.Bits() > dt.Bits():
+		if t.Rank() == ir.MaxRank {
+			return failed(name, shapeErr("%v of %v as %v: more than %d dimensions", t.shape(), from, dt, ir.MaxRank), t)
+		}
+		return t.narrower(dt)
+	case from.Bits() < dt.Bits():
+		if n, in := dt.Bits()/from.Bits(), t.shape(); len(in) == 0 || in[len(in)-1] != n {
+			return failed(name, shapeErr("%v of %v as %v: a last dimension of %d elements is one", in, from, dt, n), t)
+		}
+		return t.wider(dt)
+	}
+	return t.reinterpret(dt)
+}
+
+// reinterpret is Bitcast to a dtype of the same width.
+func (t *Tensor) reinterpret(dt DType) *Tensor {
+	r := new(Tensor)
+	args := [...]stream.Arg{arg(t)}
+	stream.Record(&r.v, stream.Place{}, ir.Reinterpret, dt, nil, nil, args[:])
+	return r
+}
+
+// natural is the unsigned integer of a dtype's width.
+func natural(dt DType) DType { return unsigned[dt.Bits()] }
+
+var unsigned = map[int]DType{8: Uint8, 16: Uint16, 32: Uint32, 64: Uint64}
+
+// narrower takes elements apart by shifts.
+func (t *Tensor) narrower(dt DType) *Tensor {
+	n, shape := t.DType().Bits()/dt.Bits(), t.shape()
+	whole := t.reinterpret(natural(t.DType()))
+	column := whole.Reshape(append(slices.Clone(shape), 1)...)
+	amounts := ArangeOn(t.Stream(), whole.DType(), 0, float64(n*dt.Bits()), float64(dt.Bits()))
+	shifted := column.Shr(amounts)
+	low := shifted.BitAndScalar(float64(uint64(1)<<dt.Bits() - 1))
+	part := low.Cast(natural(dt))
+	r := part.reinterpret(dt)
+	done(whole, column, amounts, shifted, low, part)
+	return r
+}
+
+// wider adds elements, shifted apart, of the last dimension.
+func (t *Tensor) wider(dt DType) *Tensor {
+	n := dt.Bits() / t.DType().Bits()
+	part := t.reinterpret(natural(t.DType()))
+	wide := part.Cast(natural(dt))
+	amounts := ArangeOn(t.Stream(), wide.DType(), 0, float64(dt.Bits()), float64(t.DType().Bits()))
+	shifted := wide.Shl(amounts)
+	var sum *Tensor
+	last := slices.Repeat([]Range{All}, t.Rank())
+	for i := range n {
+		last[t.Rank()-1] = At(i)
+		bits := shifted.Slice(last...)
+		if sum == nil {
+			sum = bits
+			continue
+		}
+		next := sum.BitOr(bits)
+		done(sum, bits)
+		sum = next
+	}
+	r := sum.reinterpret(dt)
+	done(part, wide, amounts, shifted, sum)
+	return r
+}
+
+// Philox gives random bits: those of Philox4x32-10 (Salmon, Moraes, Dror and
+// Shaw, 2011) for the counter t, whose high half is high, under a key. Of the
+// block's four words it is the first one, or the first two, low word first; the
+// words of a counter and a key that the dtype has no bits for are 0. The three
+// are Uint32 or Uint64, which the result is too (else ErrDType), and broadcast as
+// in NumPy (else ErrShape). Counting is up to the caller: equal operands give
+// equal bits, on every device.
+func (t *Tensor) Philox(high, key *Tensor) *Tensor { return ternary(ir.Philox, t, high, key) }

@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -27,14 +28,24 @@ func causal(dev *millrace.Device, n int) *millrace.Tensor {
 // Attention is found, not called: its bits are those of one kernel per op, on
 // any tier and with any threads, and its scores are never in memory as a whole.
 func TestAttention(t *testing.T) {
-	const batch, heads, n, d = 2, 3, 320, 16
-	const scores = batch * heads * n * n * 4
+	const heads, n = 3, 320
+	compiled := []string{"cpu:compile=wait", "cpu:threads=1,tier=0", "cpu:threads=4,tier=0"}
 	for _, c := range []struct {
-		name   string
-		groups int // heads that share a key
-		masked bool
-	}{{"plain", 1, false}, {"causal", 1, true}, {"grouped", 3, true}} {
+		name     string
+		batch, d int
+		groups   int // heads that share a key
+		masked   bool
+		specs    []string
+	}{
+		{"plain", 2, 16, 1, false, compiled},
+		{"causal", 2, 16, 1, true, compiled},
+		{"grouped", 2, 16, 3, true, compiled},
+		{"interpreted", 1, 1, 1, false, []string{"ref"}}, // slow: as little as makes a chain
+	} {
+		batch, d := c.batch, c.d
+		scores := int64(batch * heads * n * n * 4)
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			run := func(spec string) (bits []float32, peak, kernels int64) {
 				dev := openSpec(t, spec)
 				q := millrace.NormalOn(dev, millrace.Float32, 1, batch, heads, n, d)
@@ -65,7 +76,7 @@ func TestAttention(t *testing.T) {
 				return bits, peak, kernels
 			}
 			want, _, _ := run("cpu:fusion=off,tier=0")
-			for _, spec := range []string{"cpu:compile=wait", "cpu:threads=1,tier=0", "cpu:threads=4,tier=0"} {
+			for _, spec := range c.specs {
 				got, peak, kernels := run(spec)
 				for i := range want {
 					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
@@ -74,6 +85,129 @@ func TestAttention(t *testing.T) {
 				}
 				if peak >= scores || kernels != 3 {
 					t.Errorf("%s: %d kernels, %d bytes at once beside the operands; the scores are %d", spec, kernels, peak, scores)
+				}
+			}
+		})
+	}
+}
+
+// Masked blocks may only be left out where that changes no bit: not where they
+// multiply what is no number, nor where a score is none whatever its mask.
+func TestAttentionMasks(t *testing.T) {
+	const heads, n, d = 2, 400, 8 // d above the features that are edited
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	type inputs struct{ q, k, v, mask []float32 }
+	score := func(x inputs, row, col int) *float32 { return &x.mask[row*n+col] }
+	element := func(x []float32, head, token, feature int) *float32 { return &x[(head*n+token)*d+feature] }
+	for _, c := range []struct {
+		name string
+		edit func(x inputs)
+	}{
+		{"finite", func(inputs) {}},
+		{"values", func(x inputs) {
+			*element(x.v, 0, n-1, 3), *element(x.v, 0, 300, 4), *element(x.v, 1, 200, 5) = nan, inf, -inf
+		}},
+		{"queries and keys", func(x inputs) {
+			*element(x.q, 0, 10, 0), *element(x.q, 0, 20, 1), *element(x.k, 0, 350, 2), *element(x.k, 1, 390, 3) = nan, inf, inf, nan
+		}},
+		{"scores that overflow", func(x inputs) {
+			for f := range d {
+				*element(x.q, 0, 5, f), *element(x.k, 0, 380, f), *element(x.k, 1, 390, f) = 1e30, 1e30, -1e30
+			}
+		}},
+		{"mask", func(x inputs) {
+			*score(x, 7, 300), *score(x, 9, 350) = nan, inf
+			for col := range n {
+				*score(x, 11, col) = -inf // a row of nothing
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(21, 1))
+			fill := func(count int) []float32 {
+				x := make([]float32, count)
+				for i := range x {
+					x[i] = float32(rng.NormFloat64())
+				}
+				return x
+			}
+			x := inputs{fill(heads * n * d), fill(heads * n * d), fill(heads * n * d), make([]float32, n*n)}
+			for row := range n {
+				for col := row + 1; col < n; col++ {
+					*score(x, row, col) = -inf
+				}
+			}
+			c.edit(x)
+			run := func(spec string) []float32 {
+				dev := openSpec(t, spec)
+				tensor := func(x []float32, dims ...int) *millrace.Tensor { return millrace.FromSliceOn(dev, x, dims...) }
+				q, k, v := tensor(x.q, 1, heads, n, d), tensor(x.k, 1, heads, n, d), tensor(x.v, 1, heads, n, d)
+				got, err := millrace.Values[float32](attention(q, k, v, tensor(x.mask, n, n)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			want := run("cpu:fusion=off,tier=0")
+			for _, spec := range []string{"cpu:compile=wait", "cpu:threads=1,tier=0", "ref"} {
+				for i, v := range run(spec) {
+					if math.Float32bits(v) != math.Float32bits(want[i]) && (v == v || want[i] == want[i]) {
+						t.Fatalf("%s: element %d is %v, not %v", spec, i, v, want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// What comes of scores that a mask hides is computed once for the end of a row,
+// and that changes no bit: not where folding it many times gives more than
+// folding it once, nor where rows end at any place of a vector.
+func TestAttentionTails(t *testing.T) {
+	const heads, n, d = 2, 700, 16
+	for name, weights := range map[string]func(s *millrace.Tensor) *millrace.Tensor{
+		"softmax": func(s *millrace.Tensor) *millrace.Tensor { return s.Softmax(-1) },
+		"sums that grow": func(s *millrace.Tensor) *millrace.Tensor {
+			e := s.Sub(s.MaxKeep(-1)).Exp().AddScalar(0.3)
+			return e.Div(e.SumKeep(-1))
+		},
+		"sums of infinities": func(s *millrace.Tensor) *millrace.Tensor {
+			e := s.Sub(s.MaxKeep(-1))
+			return e.Div(e.SumKeep(-1)).AddScalar(1)
+		},
+		"least, greatest and sum": func(s *millrace.Tensor) *millrace.Tensor {
+			return s.MaximumScalar(-3).Sub(s.MinKeep(-1).MaximumScalar(-7)).Mul(s.MaxKeep(-1)).Sub(s.Exp().SumKeep(-1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(spec string) (bits []float32, kernels int64) {
+				dev := openSpec(t, spec)
+				q := millrace.NormalOn(dev, millrace.Float32, 1, 1, heads, n, d)
+				k := millrace.NormalOn(dev, millrace.Float32, 2, 1, heads, n, d)
+				v := millrace.NormalOn(dev, millrace.Float32, 3, 1, heads, n, d)
+				mask := causal(dev, n)
+				inMemory(t, q, k, v, mask)
+				before := dev.Stats().Kernels
+				err := dev.Scope(func(sc *millrace.Scope) (err error) {
+					s := q.To(sc).MatMul(k.Permute(0, 1, 3, 2)).MulScalar(0.25).Add(mask)
+					bits, err = millrace.Values[float32](weights(s).MatMul(v))
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return bits, dev.Stats().Kernels - before
+			}
+			want, _ := run("cpu:fusion=off,tier=0")
+			for _, spec := range []string{"cpu:compile=wait", "cpu:threads=1,tier=0"} {
+				got, kernels := run(spec)
+				if kernels != 3 {
+					t.Errorf("%s: %d kernels, not 3", spec, kernels)
+				}
+				for i, v := range got {
+					if math.Float32bits(v) != math.Float32bits(want[i]) && (v == v || want[i] == want[i]) {
+						t.Fatalf("%s: element %d is %v, not %v", spec, i, v, want[i])
+					}
 				}
 			}
 		})

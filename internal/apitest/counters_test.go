@@ -31,7 +31,8 @@ func inMemory(t *testing.T, ts ...*millrace.Tensor) {
 // A second pass over the same code makes no plan and compiles nothing, at any
 // new batch size too: sizes are not part of a plan.
 func TestSecondPassIsKnown(t *testing.T) {
-	for _, spec := range []string{"cpu:tier=0", "cpu:compile=wait", "cpu:fusion=greedy,tier=0", "cpu:fusion=off,tier=0"} {
+	for _, spec := range []string{"cpu:tier=0,explore=wait", "cpu:tier=0,explore=background", "cpu:compile=wait",
+		"cpu:fusion=greedy,tier=0", "cpu:fusion=off,tier=0"} {
 		t.Run(spec, func(t *testing.T) {
 			dev := openSpec(t, spec)
 			const d = 24

@@ -12,12 +12,13 @@ import (
 // a softmax that is known exactly where their length is a power of two, and so
 // have products of whole numbers.
 func TestHammerRows(t *testing.T) {
+	t.Parallel()
 	dev := openSpec(t, "cpu:compile=background,threads=2")
 	weight := millrace.OnesOn(dev, millrace.Float32, 16, 8)
 	inMemory(t, weight)
 	for name, stream := range streamsOf(dev) {
 		t.Run(name, func(t *testing.T) {
-			hammer(t, dev, stream, func(s *millrace.Stream, rng *rand.Rand) error {
+			hammer(t, ways, dev, stream, func(s *millrace.Stream, rng *rand.Rand) error {
 				n, rows := float64(1+rng.IntN(9)), 1+rng.IntN(40)
 				return s.Scope(func(sc *millrace.Scope) error {
 					x := millrace.FullOn(sc, millrace.Float32, n, rows, 16)

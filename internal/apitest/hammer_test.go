@@ -16,9 +16,14 @@ import (
 // Goroutines on shared and own streams, with overlapping scopes, releases,
 // handles that others release, and operands of other streams. Values are
 // small whole numbers, so that every right answer is known exactly. Run with
-// -race, and HAMMER=30s for longer.
+// -race, and HAMMER=30s for longer: each test takes so long, whether it has one
+// way to share a device or several. Two tests at a time keep the processor busy.
 
-func hammerTime(t *testing.T) time.Duration {
+// ways are how many streamsOf has.
+const ways = 3
+
+// hammerTime is one turn of several.
+func hammerTime(t *testing.T, turns int) time.Duration {
 	t.Helper()
 	s := os.Getenv("HAMMER")
 	if s == "" {
@@ -28,15 +33,16 @@ func hammerTime(t *testing.T) time.Duration {
 	if err != nil {
 		t.Fatal("HAMMER: ", err)
 	}
-	return d
+	return d / time.Duration(turns)
 }
 
 const workers = 10
 
-// hammer runs work on ten goroutines until the time is up or one fails.
-func hammer(t *testing.T, dev *millrace.Device, stream func(worker int) *millrace.Stream, work func(s *millrace.Stream, rng *rand.Rand) error) {
+// hammer runs work on ten goroutines until the time is up or one fails. It is
+// called for so many turns in one test.
+func hammer(t *testing.T, turns int, dev *millrace.Device, stream func(worker int) *millrace.Stream, work func(s *millrace.Stream, rng *rand.Rand) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), hammerTime(t))
+	ctx, cancel := context.WithTimeout(context.Background(), hammerTime(t, turns))
 	defer cancel()
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -57,7 +63,7 @@ func hammer(t *testing.T, dev *millrace.Device, stream func(worker int) *millrac
 	}
 }
 
-// streamsOf are the two ways to share a device.
+// streamsOf are the ways to share a device.
 func streamsOf(dev *millrace.Device) map[string]func(int) *millrace.Stream {
 	one := dev.NewStream()
 	return map[string]func(int) *millrace.Stream{
@@ -84,11 +90,12 @@ func wantAll(x *millrace.Tensor, n int, want float32) error {
 }
 
 func TestHammerScopes(t *testing.T) {
+	t.Parallel()
 	dev := open(t, millrace.Options{})
 	weights := millrace.FullOn(dev, millrace.Float32, 3, 1) // pending on the default stream
 	for name, stream := range streamsOf(dev) {
 		t.Run(name, func(t *testing.T) {
-			hammer(t, dev, stream, func(s *millrace.Stream, rng *rand.Rand) error {
+			hammer(t, ways, dev, stream, func(s *millrace.Stream, rng *rand.Rand) error {
 				n, a := 1+rng.IntN(50), rng.IntN(10)
 				var kept, lost *millrace.Tensor
 				err := s.Scope(func(outer *millrace.Scope) error {
@@ -130,6 +137,7 @@ func TestHammerScopes(t *testing.T) {
 // Every goroutine uses what the others made, on their streams, at any moment
 // of those tensors' lives.
 func TestHammerSharing(t *testing.T) {
+	t.Parallel()
 	dev := open(t, millrace.Options{})
 	for name, stream := range streamsOf(dev) {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +148,7 @@ func TestHammerSharing(t *testing.T) {
 			var mu sync.Mutex
 			const n = 33
 			pool := []entry{{millrace.FullOn(dev, millrace.Float32, 1, n), 1}}
-			hammer(t, dev, stream, func(s *millrace.Stream, rng *rand.Rand) error {
+			hammer(t, ways, dev, stream, func(s *millrace.Stream, rng *rand.Rand) error {
 				mu.Lock()
 				a, b := pool[rng.IntN(len(pool))], pool[rng.IntN(len(pool))]
 				mu.Unlock()
@@ -183,11 +191,12 @@ func TestHammerSharing(t *testing.T) {
 // Set replaces a shared handle's value while others read it: they see one
 // value or the next, never a mixture.
 func TestHammerSet(t *testing.T) {
+	t.Parallel()
 	dev := open(t, millrace.Options{})
 	const n = 100
 	w := millrace.FullOn(dev, millrace.Float32, 0, n)
 	var steps sync.Mutex
-	hammer(t, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
+	hammer(t, 1, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
 		if rng.IntN(4) == 0 {
 			steps.Lock()
 			defer steps.Unlock()
@@ -208,6 +217,7 @@ func TestHammerSet(t *testing.T) {
 // Releasing a tensor that others use at the same moment gives them its value
 // or ErrReleased.
 func TestHammerForeignRelease(t *testing.T) {
+	t.Parallel()
 	dev := open(t, millrace.Options{})
 	const n = 64
 	var shared struct {
@@ -215,7 +225,7 @@ func TestHammerForeignRelease(t *testing.T) {
 		x *millrace.Tensor
 	}
 	shared.x = millrace.FullOn(dev, millrace.Float32, 7, n)
-	hammer(t, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
+	hammer(t, 1, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
 		shared.Lock()
 		x := shared.x
 		shared.Unlock()
@@ -237,8 +247,9 @@ func TestHammerForeignRelease(t *testing.T) {
 
 // Devices come and go while others work.
 func TestHammerOpenClose(t *testing.T) {
+	t.Parallel()
 	dev := open(t, millrace.Options{})
-	hammer(t, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
+	hammer(t, 1, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
 		if rng.IntN(20) > 0 {
 			return wantAll(millrace.OnesOn(s, millrace.Float32, 10).AddScalar(1), 10, 2)
 		}

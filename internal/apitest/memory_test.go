@@ -11,7 +11,7 @@ import (
 // ever seen to hold.
 func limited(t *testing.T, limit int64) (*millrace.Device, func() int64) {
 	t.Helper()
-	dev := open(t, millrace.Options{MemoryLimit: limit, Compile: millrace.CompileOff})
+	dev := open(t, millrace.Options{MemoryLimit: limit, Compile: millrace.CompileOff, Tune: millrace.TuneOff}) // whose trials take memory, too
 	var most int64
 	return dev, func() int64 {
 		s := dev.Stats()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -40,6 +41,10 @@ var specs = []string{
 	"cpu:compile=background,threads=2",
 	"cpu:compile=off,pinned=1",
 	"cpu:compile=off,check",
+	"cpu:compile=off,explore=wait",
+	"cpu:compile=off,explore=background,check",
+	"cpu:compile=off,tune=wait,threads=2",
+	"cpu:compile=off,tune=off,threads=2",
 }
 
 // Random programs give the oracle's bits under random options, in both passes
@@ -52,7 +57,11 @@ func TestRandomPrograms(t *testing.T) {
 	}
 	n := count(t, "PROGRAMS", 150)
 	for seed := range uint64(n) {
-		randomProgram(t, seed, progen.Config{}, func(rng *rand.Rand) (*millrace.Device, string) {
+		c := progen.Config{}
+		if seed%8 == 7 {
+			c.Ops = 80 // a search that programs do not wait for
+		}
+		randomProgram(t, seed, c, func(rng *rand.Rand) (*millrace.Device, string) {
 			i := rng.IntN(len(devices))
 			return devices[i], specs[i]
 		})
@@ -60,7 +69,7 @@ func TestRandomPrograms(t *testing.T) {
 }
 
 // rowGroups are the ops beyond the basic ones that devices can run.
-const rowGroups = progen.AllGroups &^ progen.Scatters
+const rowGroups = progen.AllGroups
 
 // The same with reductions, contractions, scans, sorts and what moves, on the
 // reference device too.
@@ -77,12 +86,16 @@ func TestRandomRowPrograms(t *testing.T) {
 		if seed%3 == 2 {
 			c.DTypes = ir.SetOf(tensorDTypes...)
 		}
+		if seed%8 == 7 {
+			c.Ops = 60
+		}
 		randomProgram(t, 2<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })
 	}
 }
 
 // The same with compiled kernels, of which each costs a run of the compiler.
 func TestRandomProgramsCompiled(t *testing.T) {
+	t.Parallel()
 	dev, err := millrace.Open("cpu:tier=1,threads=2")
 	if err != nil {
 		if builtWithCgo && strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "cpu") {
@@ -98,6 +111,33 @@ func TestRandomProgramsCompiled(t *testing.T) {
 			c = progen.Config{MaxElems: 1000, Groups: rowGroups}
 		}
 		randomProgram(t, 1<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1" })
+	}
+}
+
+// The same, every kernel running by some variant that its device has of it,
+// however small it is, another one each time.
+func TestRandomProgramsForced(t *testing.T) {
+	defer force.SetVariant(-1)
+	specs := []string{"cpu:compile=off,threads=2", "cpu:compile=off,threads=3,fusion=off", "cpu:compile=off,threads=2,queue=3"}
+	devices := make([]*millrace.Device, len(specs))
+	for i, s := range specs {
+		devices[i] = openSpec(t, s)
+	}
+	n := count(t, "PROGRAMS", 150)
+	for seed := range uint64(n) {
+		force.SetVariant(int(seed))
+		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
+		i := int(seed) % len(specs)
+		randomProgram(t, 7<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })
+	}
+	if !builtWithCgo {
+		return
+	}
+	dev := openSpec(t, "cpu:tier=1,threads=2")
+	for seed := range uint64(count(t, "COMPILED_PROGRAMS", 12)) {
+		force.SetVariant(int(seed) + 1)
+		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
+		randomProgram(t, 8<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1,threads=2" })
 	}
 }
 

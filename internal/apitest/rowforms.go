@@ -33,11 +33,12 @@ var scanForms = map[ir.Op]func(t *tensor, axis int) *tensor{
 
 // rowForms record the nodes of a class.
 var rowForms = map[ir.Class]func(r *Runner, n *ir.Node) *tensor{
-	ir.ClassReduce: (*Runner).reduce,
-	ir.ClassScan:   (*Runner).along,
-	ir.ClassSort:   (*Runner).along,
-	ir.ClassMove:   (*Runner).move,
-	ir.ClassGather: (*Runner).gather,
+	ir.ClassReduce:  (*Runner).reduce,
+	ir.ClassScan:    (*Runner).along,
+	ir.ClassSort:    (*Runner).along,
+	ir.ClassMove:    (*Runner).move,
+	ir.ClassGather:  (*Runner).gather,
+	ir.ClassScatter: (*Runner).scatter,
 }
 
 func (r *Runner) reduce(n *ir.Node) *tensor {
@@ -118,6 +119,11 @@ func (r *Runner) move(n *ir.Node) *tensor {
 
 func (r *Runner) gather(n *ir.Node) *tensor {
 	return r.Tensors[n.Args[0].ID].TakeAlong(r.Tensors[n.Args[1].ID], n.Attr.Axes[0], n.Attr.Mode)
+}
+
+func (r *Runner) scatter(n *ir.Node) *tensor {
+	x, idx, u := r.Tensors[n.Args[0].ID], r.Tensors[n.Args[1].ID], r.Tensors[n.Args[2].ID]
+	return x.Scatter(idx, u, n.Attr.Axes[0], n.Attr.Combine, n.Attr.Mode)
 }
 
 // window looks through as many windows as the node has, of those there are.

@@ -120,6 +120,10 @@ func (r *Runner) elementwise(n *ir.Node) *tensor {
 	switch n.Op {
 	case ir.Cast:
 		return o[0].t.Cast(n.DT)
+	case ir.Reinterpret:
+		return o[0].t.Bitcast(n.DT)
+	case ir.Philox:
+		return r.asTensor(n.Args[0], o[0]).Philox(r.asTensor(n.Args[1], o[1]), r.asTensor(n.Args[2], o[2]))
 	case ir.Where:
 		mask := r.asTensor(n.Args[0], o[0])
 		switch {

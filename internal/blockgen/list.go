@@ -67,6 +67,8 @@ func has(op ir.Op, dt, first ir.DType) bool {
 		return ir.Widen(op, dt, []ir.DType{first}) == nil && dt != first
 	case op == ir.Cast:
 		return whole(dt) && whole(first)
+	case op.Info().Out == ir.OutWidth:
+		return false // a few primitives
 	}
 	return whole(dt) && (first == ir.Invalid || whole(first))
 }

@@ -53,7 +53,7 @@ func TestWriteZip(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"go.mod": "module x\n", "sub/b.go": "package sub\n"})
 	var buf bytes.Buffer
-	if err := writeZip(&buf, root, []string{"go.mod", "sub/b.go"}); err != nil {
+	if err := writeZip(&buf, module, root, []string{"go.mod", "sub/b.go"}); err != nil {
 		t.Fatal(err)
 	}
 	z, err := zip.NewReader(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
@@ -67,6 +67,20 @@ func TestWriteZip(t *testing.T) {
 	want := []string{module + "@" + version + "/go.mod", module + "@" + version + "/sub/b.go"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
+	}
+}
+
+// What is published must be what the nested module asks for.
+func TestNestedVersion(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("..", "..", nested, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\t" + module + " " + version + "\n"; !strings.Contains(string(mod), want) {
+		t.Errorf("%s/go.mod does not require %s %s", nested, module, version)
+	}
+	if strings.Contains(string(mod), "replace") {
+		t.Errorf("%s/go.mod has a replace directive: nobody but this repository would follow it", nested)
 	}
 }
 

@@ -1,7 +1,9 @@
 // Command consumer does what somebody does who has never seen this repository:
-// it publishes the working tree as a module on a file:// proxy, and in an empty
-// app elsewhere gets it, builds and runs the README's example, tidies, vendors,
-// and installs fusebench.
+// it publishes the working tree as modules on a file:// proxy, and in an empty
+// app elsewhere gets the root one, builds and runs the README's example, tidies,
+// vendors, and installs fusebench. In another app it gets the nested module
+// gomlxbackend and runs a graph, and it installs and runs the program that trains
+// with GoMLX.
 //
 // It fails where the root package, npy or safetensors makes its importers
 // download anything but xxhash. Nothing it does touches the user's module cache.
@@ -18,9 +20,12 @@ import (
 	"strings"
 )
 
+// The version is the one that gomlxbackend asks for.
 const (
 	module  = "github.com/millrace-go/millrace"
-	version = "v0.0.1"
+	version = "v0.1.0"
+	nested  = "gomlxbackend"   // a module of its own in this folder
+	trainer = "examples/gomlx" // a program that uses it, likewise
 )
 
 // allowed are the modules that an importer of the root package may download.
@@ -35,7 +40,8 @@ func main() {
 }
 
 func check() error {
-	root, err := goOutput(".", nil, "list", "-m", "-f", "{{.Dir}}")
+	// In a workspace the go command would list all its modules.
+	root, err := goOutput(".", append(os.Environ(), "GOWORK=off"), "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return err
 	}
@@ -48,18 +54,28 @@ func check() error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	files, err := moduleFiles(root)
-	if err != nil {
-		return err
-	}
-	if err := publish(filepath.Join(work, "proxy"), root, files); err != nil {
-		return err
+	for path, dir := range map[string]string{
+		module: root, module + "/" + nested: filepath.Join(root, nested), module + "/" + trainer: filepath.Join(root, trainer),
+	} {
+		files, err := moduleFiles(dir)
+		if err != nil {
+			return err
+		}
+		if err := publish(filepath.Join(work, "proxy"), path, dir, files); err != nil {
+			return err
+		}
 	}
 	env, err := consumerEnv(work)
 	if err != nil {
 		return err
 	}
-	return consume(work, env, example, want)
+	if err := consume(work, env, example, want); err != nil {
+		return err
+	}
+	if err := consumeNested(work, env, filepath.Join(root, nested, "testdata", "consumer.go.txt")); err != nil {
+		return err
+	}
+	return installTrainer(work, env)
 }
 
 // consumerEnv is the environment of the empty app: its own module cache, and
@@ -79,7 +95,9 @@ func consumerEnv(work string) ([]string, error) {
 		"GONOSUMDB="+module,
 		"GOMODCACHE="+filepath.Join(work, "modcache"),
 		"GOBIN="+filepath.Join(work, "bin"),
-		"GOFLAGS=-modcacherw", // so that the cache can be removed
+		// So that the cache can be removed, and so that what is built does not
+		// depend on where it lies: the C is then compiled once for all of this.
+		"GOFLAGS=-modcacherw -trimpath",
 		"GOWORK=off",
 		"MILLRACE_REQUIRE=",
 	), nil

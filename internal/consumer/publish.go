@@ -101,8 +101,9 @@ func excluded(root, file string) bool {
 	return false
 }
 
-// publish writes the files a module proxy serves for one version.
-func publish(proxy, root string, files []string) error {
+// publish writes the files a module proxy serves for one version of the module
+// with its go.mod at root.
+func publish(proxy, module, root string, files []string) error {
 	dir := filepath.Join(proxy, filepath.FromSlash(module), "@v")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -123,10 +124,10 @@ func publish(proxy, root string, files []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeZip(out, root, files), out.Close())
+	return errors.Join(writeZip(out, module, root, files), out.Close())
 }
 
-func writeZip(w io.Writer, root string, files []string) error {
+func writeZip(w io.Writer, module, root string, files []string) error {
 	z := zip.NewWriter(w)
 	var total int64
 	for _, name := range files {

@@ -25,7 +25,7 @@ func Random(rng *rand.Rand, n, rowOps int) *codegen.Kernel {
 	for tries := 0; len(g.b.Code) < n && tries < 100*n; tries++ {
 		op := ir.Op(1 + rng.IntN(int(ir.NumOps)-1))
 		info := op.Info()
-		if info.RowOp && rowOps > 0 && op != ir.Dot {
+		if info.RowOp && info.Arity == 1 && rowOps > 0 {
 			before := len(g.b.Code)
 			x := ir.Ref(before - 1 - rng.IntN(min(before, 12)))
 			out := g.b.DT(x)

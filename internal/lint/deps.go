@@ -38,6 +38,20 @@ func (t *Tree) closure(dir string) []string {
 	return list
 }
 
+// CheckTestCaches finds packages whose tests open devices through the root
+// package without the import that keeps them away from the user's cache.
+func (t *Tree) CheckTestCaches() []string {
+	var bad []string
+	for _, dir := range t.Dirs() {
+		pkg := t.Pkgs[dir]
+		imports := pkg.Imports(true)
+		if slices.Contains(imports, Module) && !slices.Contains(imports, Module+"/internal/nocache") {
+			bad = append(bad, fmt.Sprintf("%s: its tests may use the user's cache: import %s/internal/nocache for its side effect", dir, Module))
+		}
+	}
+	return bad
+}
+
 // CheckDownloads finds imports that would make `go get` or `go mod tidy` of an
 // importer of the root package download more than xxhash: in the packages the
 // root package needs, and in what their tests need. (The go command looks at

@@ -28,6 +28,7 @@ func TestTree(t *testing.T) {
 		{"RuntimeName", tree.CheckRuntimeName},
 		{"Leftovers", tree.CheckLeftovers},
 		{"Docs", tree.CheckDocs},
+		{"TestCaches", tree.CheckTestCaches},
 	}
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -38,14 +39,43 @@ func TestTree(t *testing.T) {
 	}
 }
 
-func TestFiles(t *testing.T) {
-	tree := sourceTree(t)
-	bad, err := CheckFiles(tree.Root)
+// TestNested holds the modules in folders of this one to the rules that are not
+// about this module's packages.
+func TestNested(t *testing.T) {
+	nested, err := NestedModules(sourceTree(t).Root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, msg := range bad {
-		t.Error(msg)
+	if len(nested) == 0 {
+		t.Error("no nested modules found")
+	}
+	for _, dir := range nested {
+		tree, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, check := range []func() []string{tree.CheckFormat, tree.CheckRuntimeName, tree.CheckLeftovers, tree.CheckDocs, tree.CheckTestCaches} {
+			for _, msg := range check() {
+				t.Errorf("%s: %s", filepath.Base(dir), msg)
+			}
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	root := sourceTree(t).Root
+	nested, err := NestedModules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range append(nested, root) {
+		bad, err := CheckFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, msg := range bad {
+			t.Error(msg)
+		}
 	}
 }
 

@@ -193,6 +193,14 @@ func TestCheckDocsAndStyle(t *testing.T) {
 	expect(t, tree.CheckRuntimeName(), "fusion/a.go: imports both")
 }
 
+func TestCheckTestCaches(t *testing.T) {
+	source := "package npy_test\n\nimport (\n\t_ \"" + Module + "\"\n"
+	tree := fakeTree(t, map[string]string{"npy/a_test.go": source + ")\n"})
+	expect(t, tree.CheckTestCaches(), "npy: its tests may use the user's cache")
+	tree = fakeTree(t, map[string]string{"npy/a_test.go": source + "\t_ \"" + Module + "/internal/nocache\"\n)\n"})
+	expect(t, tree.CheckTestCaches(), "")
+}
+
 // expect wants one message containing want, or none if want is empty.
 func expect(t *testing.T, got []string, want string) {
 	t.Helper()

@@ -83,6 +83,15 @@ func skipDir(root, p, name string) error {
 	return nil
 }
 
+// NestedModules lists the folders right below root that are modules of their own.
+func NestedModules(root string) ([]string, error) {
+	mods, err := filepath.Glob(filepath.Join(root, "*", "go.mod"))
+	for i, m := range mods {
+		mods[i] = filepath.Dir(m)
+	}
+	return mods, err
+}
+
 func findRoot(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

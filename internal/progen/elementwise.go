@@ -41,9 +41,9 @@ func (g *generator) elementwise(op ir.Op, chain int) bool {
 		return false
 	}
 	dt := operands[lead].DT
-	if n.DT = dt; info.Out == ir.OutAttr {
+	if n.DT = dt; info.Out == ir.OutAttr || info.Out == ir.OutWidth {
 		var ok bool
-		if n.DT, ok = g.dtype(ir.AllDTypes); !ok {
+		if n.DT, ok = g.dtype(results(info.Out, dt)); !ok {
 			return false
 		}
 	}
@@ -63,4 +63,18 @@ func (g *generator) elementwise(op ir.Op, chain int) bool {
 	}
 	g.p.Scalars = g.p.Scalars[:scalars]
 	return false
+}
+
+// results are the dtypes that a call may choose among.
+func results(rule ir.OutRule, of ir.DType) ir.DTypeSet {
+	if rule == ir.OutAttr {
+		return ir.AllDTypes
+	}
+	var set ir.DTypeSet
+	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+		if ir.Numbers.Has(dt) && dt.Bits() == of.Bits() {
+			set |= ir.SetOf(dt)
+		}
+	}
+	return set
 }

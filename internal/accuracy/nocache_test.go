@@ -1,0 +1,3 @@
+package accuracy
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

@@ -1,0 +1,3 @@
+package apitest
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

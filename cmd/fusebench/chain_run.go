@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/paired"
 )
 
 // timeChain times whole steps: recording, running, reading the result.
@@ -253,9 +254,9 @@ func chainRows(c *config, ops int, device string, steppers []*stepper, loops *co
 		r.time(s.contestant, copies)
 		r.compare(s.contestant, plain)
 		r.Chain = &ChainFigures{
-			Ops: ops, RecordNSPerOp: number(median(s.record)), AllocsPerOp: number(allocs),
-			Alloc64NS: number(median(s.alloc64)), RecordPerAlloc: number(ratio(s.record, s.alloc64).Mid),
-			SpeedupVsGo: number(ratio(pairs(loops, s.contestant)).Mid),
+			Ops: ops, RecordNSPerOp: number(paired.Median(s.record)), AllocsPerOp: number(allocs),
+			Alloc64NS: number(paired.Median(s.alloc64)), RecordPerAlloc: number(paired.Ratio(s.record, s.alloc64).Mid),
+			SpeedupVsGo: number(paired.Ratio(pairs(loops, s.contestant)).Mid),
 			CompileMS:   oneCompile(s.bench.dev.Stats()),
 		}
 		rows = append(rows, *r)

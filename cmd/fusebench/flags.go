@@ -23,24 +23,30 @@ type config struct {
 	budget   time.Duration
 	threads  int
 	tier     string
+	cache    string
+	plans    string
 	wait     bool // for compilers, before the first run
 	format   string
 	out      string
 }
 
-// The modes: the same engine, with and without fusion.
+// The modes: the same engine, with and without fusion, and with the variants of
+// kernels that tuning prefers in place of the default ones.
 const (
 	fused   = "fused"
 	unfused = "unfused"
+	tuned   = "tuned"
 )
 
 // targetFlags say what runs where.
 func (c *config) targetFlags(fs *flag.FlagSet) {
 	fs.Var(&c.devices, "device", "`devices` such as cpu,webgpu (default: every one present)")
 	fs.Var(&c.dtype, "dtype", "`type` of the elements: float32 or float64")
-	fs.Var(&c.modes, "modes", "`modes` to run")
+	fs.Var(&c.modes, "modes", "`modes` to run: some of fused, unfused, tuned")
 	fs.IntVar(&c.threads, "threads", 0, "worker `threads` of the CPU device (default: as GOMAXPROCS)")
 	fs.StringVar(&c.tier, "tier", "auto", "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready")
+	fs.StringVar(&c.cache, "cache", "off", "`directory` of a cache to use, so that a second run finds plans and kernels made")
+	fs.StringVar(&c.plans, "plans", "", "bundle to use, a `file` that fusebench plans export wrote")
 	fs.StringVar(&c.out, "o", "", "write the result to this `file` instead of standard output")
 }
 
@@ -75,7 +81,7 @@ func (c *config) check() error {
 	case !slices.Contains([]string{"0", "1", "auto"}, c.tier):
 		return usageError("-tier %q: want 0, 1 or auto", c.tier)
 	}
-	return among("-modes", c.modes, []string{fused, unfused})
+	return among("-modes", c.modes, []string{fused, unfused, tuned})
 }
 
 // checkTiming is check for the flags of timingFlags.
@@ -107,6 +113,9 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 	if err != nil {
 		return o, err
 	}
+	if o.Cache == "" {
+		o.Cache = c.cache
+	}
 	if o.Device == "cpu" {
 		if c.threads > 0 {
 			o.Threads = c.threads
@@ -121,8 +130,13 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 			o.Compile = millrace.CompileWait
 		}
 	}
-	if mode == unfused {
+	o.Explore = millrace.ExploreWait // what is timed runs by its best plan, and counts are the same every time
+	o.Tune = millrace.TuneOff
+	switch mode {
+	case unfused:
 		o.Fusion = millrace.FusionOff
+	case tuned:
+		o.Tune = millrace.TuneWait
 	}
 	return o, nil
 }

@@ -11,8 +11,10 @@
 //	fusebench reduce     sum, max and mean, against reading the tensor
 //	fusebench conv       convolutions
 //	fusebench chain      many small operations: the overhead of recording
+//	fusebench start      what a new process waits for, with empty and warm caches
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
+//	fusebench plans      what is remembered of programs: list it, ship it, prune it
 //
 // Built with -tags openblas, matmul is also compared with OpenBLAS.
 //
@@ -40,22 +42,25 @@ type command struct {
 	name, args, help string
 	// setup adds the command's flags to fs and returns what runs it.
 	setup func(fs *flag.FlagSet) func(io streams, args []string) error
+	subs  []command // where the command is a group of others
 }
 
 // streams are a command's standard output and error.
 type streams struct{ out, err io.Writer }
 
 var commands = slices.Concat(suiteCommands(), []command{
-	{"chain", "[flags]", "time a chain of operations on a small tensor", setupChain},
-	{"devices", "", "list devices: what is present, and how to get what is missing", setupDevices},
-	{"explain", strings.Join(suiteNames(explained), "|") + " [flags]", "show segment, kernels, reasons and generated source", setupExplain},
+	{name: "chain", args: "[flags]", help: "time a chain of operations on a small tensor", setup: setupChain},
+	{name: "start", args: "[flags]", help: "time the first result of new processes, with empty and warm caches", setup: setupStart},
+	{name: "devices", help: "list devices: what is present, and how to get what is missing", setup: setupDevices},
+	{name: "explain", args: strings.Join(suiteNames(explained), "|") + " [flags]", help: "show segment, kernels, reasons and generated source", setup: setupExplain},
+	{name: "plans", help: "what is remembered of programs, in a cache or a bundle", subs: planCommands},
 })
 
 // suiteCommands time a suite each.
 func suiteCommands() []command {
 	var cs []command
 	for _, s := range suites {
-		cs = append(cs, command{s.Name(), "[flags]", "time " + s.About(), setup(s)})
+		cs = append(cs, command{name: s.Name(), args: "[flags]", help: "time " + s.About(), setup: setup(s)})
 	}
 	return cs
 }
@@ -72,31 +77,38 @@ func main() {
 }
 
 // run is fusebench without the process around it.
-func run(args []string, io streams) int {
+func run(args []string, io streams) int { return dispatch("fusebench", commands, args, io) }
+
+// dispatch runs one of the commands of a group.
+func dispatch(group string, commands []command, args []string, io streams) int {
 	if len(args) == 0 {
-		usage(io.err)
+		usage(io.err, group, commands)
 		return exitUsage
 	}
 	switch args[0] {
 	case "-h", "-help", "--help", "help":
-		usage(io.err)
+		usage(io.err, group, commands)
 		return 0
 	}
 	for _, c := range commands {
 		if c.name == args[0] {
-			return c.run(args[1:], io)
+			return c.run(group+" "+c.name, args[1:], io)
 		}
 	}
-	fmt.Fprintf(io.err, "fusebench: no command %q\n", args[0])
-	usage(io.err)
+	fmt.Fprintf(io.err, "%s: no command %q\n", group, args[0])
+	usage(io.err, group, commands)
 	return exitUsage
 }
 
-func (c command) run(args []string, io streams) int {
-	fs := flag.NewFlagSet("fusebench "+c.name, flag.ContinueOnError)
+// run runs a command that is called by this name.
+func (c command) run(name string, args []string, io streams) int {
+	if len(c.subs) > 0 {
+		return dispatch(name, c.subs, args, io)
+	}
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.err)
 	fs.Usage = func() {
-		fmt.Fprintf(io.err, "usage: fusebench %s %s\n", c.name, c.args)
+		fmt.Fprintf(io.err, "usage: %s %s\n", name, c.args)
 		fs.PrintDefaults()
 	}
 	do := c.setup(fs)
@@ -110,10 +122,10 @@ func (c command) run(args []string, io streams) int {
 	err = do(io, rest)
 	switch {
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(io.err, "fusebench %s: %v\n", c.name, err)
+		fmt.Fprintf(io.err, "%s: %v\n", name, err)
 		return exitUsage
 	case err != nil:
-		fmt.Fprintf(io.err, "fusebench %s: %v\n", c.name, err)
+		fmt.Fprintf(io.err, "%s: %v\n", name, err)
 		return exitFailed
 	}
 	return 0
@@ -133,10 +145,10 @@ func parse(fs *flag.FlagSet, args []string) (operands []string, err error) {
 	}
 }
 
-func usage(w io.Writer) {
-	fmt.Fprintln(w, "usage: fusebench command [flags]")
+func usage(w io.Writer, group string, commands []command) {
+	fmt.Fprintf(w, "usage: %s command [flags]\n", group)
 	for _, c := range commands {
 		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.help)
 	}
-	fmt.Fprintln(w, "fusebench command -h lists a command's flags.")
+	fmt.Fprintf(w, "%s command -h lists a command's flags.\n", group)
 }

@@ -57,6 +57,11 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"matmul", "-variants", "100000"}, "more than"},
 		{[]string{"explain", "reduce", "-variants", "sum-9"}, `-variants "sum-9"`},
 		{[]string{"chain", "-dtype", "float64"}, "float32 only"},
+		{[]string{"start", "-program", "x"}, "want scalars or tanh"},
+		{[]string{"start", "-runs", "0"}, "-runs 0"},
+		{[]string{"start", "-format", "csv"}, "want json or table"},
+		{[]string{"start", "-device", "cpu:x=1"}, "-device cpu:x=1"},
+		{[]string{"start", "stray"}, `unexpected "stray"`},
 		{[]string{"explain"}, "want one of gelu, softmax, layernorm, attention, matmul, mlp, reduce, conv, chain"},
 		{[]string{"explain", "nonsense"}, "want one of gelu, softmax"},
 		{[]string{"explain", "gelu", "-variants", "other"}, `-variants "other"`},
@@ -139,6 +144,28 @@ func TestGelu(t *testing.T) {
 	}
 }
 
+// TestTuned: the tuned mode is compared with the default one, and explain shows
+// what it was chosen from.
+func TestTuned(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	code, out, errs := fusebench("gelu", "-device", "cpu", "-modes", "fused,tuned", "-variants", "erf", "-shape", "64,512", "-threads", "2", "-warmup", "1", "-runs", "3", "-tier", "0", "-format", "json", "-o", file)
+	if code != 0 || out != "" || errs != "" {
+		t.Fatalf("exit %d, %q, %q", code, out, errs)
+	}
+	for _, row := range readReport(t, file).Rows {
+		if got := row.VsDefault > 0; got != (row.Mode == tuned) || row.Error != "" {
+			t.Errorf("%s: %v times as fast as by default, error %q", row.Mode, row.VsDefault, row.Error)
+		}
+		if row.Kernels != 1 || row.AllocsHot != 0 {
+			t.Errorf("%s: %v kernels, %d allocations in hot runs", row.Mode, row.Kernels, row.AllocsHot)
+		}
+	}
+	code, out, errs = fusebench("explain", "gelu", "-device", "cpu", "-modes", "tuned", "-variants", "erf", "-shape", "64,512", "-threads", "2", "-tier", "0")
+	if code != 0 || errs != "" || !strings.Contains(out, "variants and runs by") || !strings.Contains(out, "threads=1") {
+		t.Errorf("exit %d, %q, no timings in\n%s", code, errs, out)
+	}
+}
+
 func TestChain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, out, errs := fusebench("chain", "-device", "cpu", "-ops", "6", "-n", "100", "-runs", "3", "-warmup", "2", "-tier", "0", "-format", "json", "-o", file)
@@ -174,7 +201,7 @@ func TestExplain(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	for _, want := range []string{"# gelu custom, cpu, fused", "segment", "plan: 1 kernels", "kernel 0", "tier 0", "recip", "= fdiv"} {
+	for _, want := range []string{"# gelu custom, cpu, fused", "segment", "plan, best: 1 kernels", "kernel 0", "tier 0", "recip", "= fdiv"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/paired"
 )
 
 // matmulSuite multiplies matrices, alone and with a bias and a GELU behind.
@@ -40,7 +41,7 @@ func (matmulSuite) Problem(variant string, _ shape, as *arrays) (*problem, error
 		p.inputs, p.gemm, p.intermediate, p.oracle = append(p.inputs, bias), nil, m*n, matmulOracle(a, b, bias)
 		p.program = func(x []*millrace.Tensor) *millrace.Tensor { return x[0].MatMul(x[1]).Add(x[2]).Gelu() }
 		p.versus = []versus{{size, func(r *Row, own, other []float64) {
-			e := ratio(own, other)
+			e := paired.Ratio(own, other)
 			r.EpilogueCost, r.EpilogueCostLo, r.EpilogueCostHi = number(e.Mid-1), number(e.Lo-1), number(e.Hi-1)
 		}}}
 	}

@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/millrace-go/millrace/internal/paired"
+)
 
 // minRuns is what a contestant gets whatever the budget says, if it is not dear:
 // the median of fewer is no median.
@@ -88,7 +92,7 @@ func fits(left time.Duration, cs []*contestant) bool {
 	round := 0.0
 	for _, c := range cs {
 		if !c.out && len(c.times) > 0 {
-			round += median(c.times)
+			round += paired.Median(c.times)
 		}
 	}
 	return round <= left.Seconds()
@@ -105,7 +109,7 @@ func dropDearest(cs []*contestant) bool {
 		if c.out || c.base || !c.enough() {
 			continue
 		}
-		if dearest == nil || median(c.times) > median(dearest.times) {
+		if dearest == nil || paired.Median(c.times) > paired.Median(dearest.times) {
 			dearest = c
 		}
 	}
@@ -137,7 +141,7 @@ func faster(a, b *contestant) *contestant {
 	switch {
 	case a == nil || len(a.times) == 0:
 		return b
-	case b == nil || len(b.times) == 0 || median(a.times) <= median(b.times):
+	case b == nil || len(b.times) == 0 || paired.Median(a.times) <= paired.Median(b.times):
 		return a
 	}
 	return b

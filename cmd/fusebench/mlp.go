@@ -1,6 +1,9 @@
 package main
 
-import "github.com/millrace-go/millrace"
+import (
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/paired"
+)
 
 // mlpSuite is the pair of layers of a transformer's block, x·W1+b1 → GELU →
 // ·W2+b2, its two products alone, and a deeper network whose interest is its
@@ -51,7 +54,7 @@ func (q mlpSuite) Problem(variant string, s shape, as *arrays) (*problem, error)
 	p.program, p.oracle = mlp, mlpOracle(p.inputs, 2, true)
 	if variant == "mlp" {
 		p.versus = []versus{{"matmuls", func(r *Row, own, other []float64) {
-			e := ratio(other, own)
+			e := paired.Ratio(other, own)
 			r.MatMulShare, r.MatMulShareLo, r.MatMulShareHi = number(e.Mid), number(e.Lo), number(e.Hi)
 		}}}
 	}

@@ -16,6 +16,7 @@ var csvColumns = []string{
 	"speedup_vs_unfused", "speedup_lo", "speedup_hi",
 	"peak_bytes", "io_bytes", "intermediate_bytes",
 	"gflops", "openblas_ms", "vs_openblas", "vs_openblas_lo", "vs_openblas_hi",
+	"vs_default", "vs_default_lo", "vs_default_hi",
 	"epilogue_cost", "epilogue_cost_lo", "epilogue_cost_hi",
 	"matmul_share", "matmul_share_lo", "matmul_share_hi",
 	"read_ms", "read_ratio", "read_ratio_lo", "read_ratio_hi",

@@ -68,6 +68,7 @@ var suiteColumns = append(who[:len(who):len(who)],
 		}
 		return short(r.SpeedupVsUnfused) + interval(r.SpeedupLo, r.SpeedupHi)
 	}, nil},
+	withInterval("× faster than default", func(r Row) (_, _, _ number) { return r.VsDefault, r.VsDefaultLo, r.VsDefaultHi }),
 	column{"max error", func(r Row) string { return scientific(r.MaxAbsErr) }, nil},
 	column{"first run ms", func(r Row) string { return short(r.ColdMS) }, nil},
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},

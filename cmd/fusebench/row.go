@@ -6,6 +6,8 @@ import (
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/millrace-go/millrace/internal/paired"
 )
 
 // A Report is what one call of fusebench found. Its JSON names are a contract
@@ -31,7 +33,7 @@ type Row struct {
 	Suite   string `json:"suite"`
 	Device  string `json:"device"`
 	Variant string `json:"variant"`
-	Mode    string `json:"mode"` // fused, unfused, or go: plain Go loops
+	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops
 	Tier    string `json:"tier"` // 0, 1, or gpu
 	Shape   []int  `json:"shape"`
 	DType   string `json:"dtype"`
@@ -66,6 +68,10 @@ type Row struct {
 	VsOpenBLAS   number `json:"vs_openblas,omitzero"` // median over the rounds of OpenBLAS's time/this: 1 is as fast
 	VsOpenBLASLo number `json:"vs_openblas_lo,omitzero"`
 	VsOpenBLASHi number `json:"vs_openblas_hi,omitzero"`
+
+	VsDefault   number `json:"vs_default,omitzero"` // of the tuned mode: median over the rounds of the default variants' time/this
+	VsDefaultLo number `json:"vs_default_lo,omitzero"`
+	VsDefaultHi number `json:"vs_default_hi,omitzero"`
 
 	EpilogueCost   number `json:"epilogue_cost,omitzero"` // median over the rounds of this/product alone, less 1
 	EpilogueCostLo number `json:"epilogue_cost_lo,omitzero"`
@@ -129,6 +135,7 @@ func emptyRow() Row {
 		CopyMS: absent, CopyRatio: absent, CopyRatioLo: absent, CopyRatioHi: absent,
 		GBPerS: absent, SpeedupVsUnfused: absent, SpeedupLo: absent, SpeedupHi: absent,
 		GFLOPS: absent, OpenBLASMS: absent, VsOpenBLAS: absent, VsOpenBLASLo: absent, VsOpenBLASHi: absent,
+		VsDefault: absent, VsDefaultLo: absent, VsDefaultHi: absent,
 		EpilogueCost: absent, EpilogueCostLo: absent, EpilogueCostHi: absent,
 		MatMulShare: absent, MatMulShareLo: absent, MatMulShareHi: absent,
 		ReadMS: absent, ReadRatio: absent, ReadRatioLo: absent, ReadRatioHi: absent,
@@ -140,17 +147,17 @@ func emptyRow() Row {
 func (r *Row) time(c, copied *contestant) {
 	r.Runs = len(c.times)
 	r.seconds = c.times
-	r.MedianMS = number(median(c.times) * 1e3)
-	r.MinMS = number(minimum(c.times) * 1e3)
+	r.MedianMS = number(paired.Median(c.times) * 1e3)
+	r.MinMS = number(paired.Minimum(c.times) * 1e3)
 	if r.Runs > 0 {
-		r.GBPerS = number(float64(r.BytesRead+r.BytesWritten) / median(c.times) / 1e9)
+		r.GBPerS = number(float64(r.BytesRead+r.BytesWritten) / paired.Median(c.times) / 1e9)
 	}
 	if copied == nil {
 		return
 	}
 	own, plain := pairs(c, copied)
-	est := ratio(own, plain)
-	r.CopyMS, r.CopyKind = number(median(plain)*1e3), copied.name
+	est := paired.Ratio(own, plain)
+	r.CopyMS, r.CopyKind = number(paired.Median(plain)*1e3), copied.name
 	r.CopyRatio, r.CopyRatioLo, r.CopyRatioHi = number(est.Mid), number(est.Lo), number(est.Hi)
 }
 
@@ -159,21 +166,35 @@ func (r *Row) compare(c, unfused *contestant) {
 	if unfused == nil {
 		return
 	}
-	est := ratio(pairs(unfused, c))
+	est := paired.Ratio(pairs(unfused, c))
 	r.SpeedupVsUnfused, r.SpeedupLo, r.SpeedupHi = number(est.Mid), number(est.Lo), number(est.Hi)
+}
+
+// tuning fills the speed-up of a tuned row over the default variants from pairs
+// of their times.
+func (r *Row) tuning(times [][2]float64) {
+	if len(times) == 0 {
+		return
+	}
+	var own, plain []float64
+	for _, p := range times {
+		own, plain = append(own, p[0]), append(plain, p[1])
+	}
+	e := paired.Ratio(plain, own)
+	r.VsDefault, r.VsDefaultLo, r.VsDefaultHi = number(e.Mid), number(e.Lo), number(e.Hi)
 }
 
 // contract fills what a row of contractions has besides times.
 func (r *Row) contract(c *contestant, flops float64, blas *contestant) {
 	if flops > 0 && len(c.times) > 0 {
-		r.GFLOPS = number(flops / median(c.times) / 1e9)
+		r.GFLOPS = number(flops / paired.Median(c.times) / 1e9)
 	}
 	if blas == nil {
 		return
 	}
 	theirs, own := pairs(blas, c)
-	e := ratio(theirs, own)
-	r.OpenBLASMS = number(median(theirs) * 1e3)
+	e := paired.Ratio(theirs, own)
+	r.OpenBLASMS = number(paired.Median(theirs) * 1e3)
 	r.VsOpenBLAS, r.VsOpenBLASLo, r.VsOpenBLASHi = number(e.Mid), number(e.Lo), number(e.Hi)
 }
 
@@ -183,8 +204,8 @@ func (r *Row) read(c, plain *contestant) {
 		return
 	}
 	own, read := pairs(c, plain)
-	e := ratio(own, read)
-	r.ReadMS = number(median(read) * 1e3)
+	e := paired.Ratio(own, read)
+	r.ReadMS = number(paired.Median(read) * 1e3)
 	r.ReadRatio, r.ReadRatioLo, r.ReadRatioHi = number(e.Mid), number(e.Lo), number(e.Hi)
 }
 

@@ -92,7 +92,7 @@ func timeDevice(c *config, s Suite, problems map[string]*problem, device string,
 }
 
 // warm runs everything until it is hot: at least once, then until n rounds are
-// over and the last one started no compile, not much longer than the deadline.
+// over and the last one compiled and tuned nothing, not much longer than the deadline.
 // Background work is idle when it returns.
 func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell func(*contestant)) error {
 	for i, settled := 0, false; i == 0 || (i < n || !settled && i < n+5) && time.Now().Before(deadline); i++ {
@@ -118,13 +118,14 @@ func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell fu
 	return nil
 }
 
-// compiles waits for compilers and counts what they did so far.
+// compiles waits for compilers and tuning, and counts what they did so far.
 func compiles(benches []*bench) (n int64, err error) {
 	for _, b := range benches {
 		if err := b.dev.Wait(); err != nil {
 			return 0, err
 		}
-		n += b.dev.Stats().Runtime.Compiles
+		s := b.dev.Stats()
+		n += s.Runtime.Compiles + s.Tunings
 	}
 	return n, nil
 }
@@ -139,6 +140,7 @@ func fill(c *config, all []*timed, bs *bases) []Row {
 		if t.row.Error == "" {
 			t.finish(c, bs)
 			t.compare(all)
+			t.row.tuning(t.pairs)
 		}
 		rows = append(rows, t.row)
 	}

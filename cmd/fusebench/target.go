@@ -15,6 +15,9 @@ import (
 // One that was asked for and is missing is an error; one that is only missing
 // is told of on stderr. MILLRACE_REQUIRE names devices that must be present.
 func targets(c *config, io streams) ([]string, error) {
+	if err := c.usePlans(); err != nil {
+		return nil, err
+	}
 	if len(c.devices) > 0 {
 		for _, name := range c.devices {
 			if err := present(name); err != nil {
@@ -40,6 +43,21 @@ func targets(c *config, io streams) ([]string, error) {
 		return nil, errors.New("no device is present")
 	}
 	return names, nil
+}
+
+// usePlans has all devices use the bundle that was asked for.
+func (c *config) usePlans() error {
+	if c.plans == "" {
+		return nil
+	}
+	bundle, err := os.ReadFile(c.plans)
+	if err != nil {
+		return err
+	}
+	if err := millrace.UsePlans(bundle); err != nil {
+		return fmt.Errorf("%s: %w", c.plans, err)
+	}
+	return nil
 }
 
 // present opens and closes a device.

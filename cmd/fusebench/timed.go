@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/force"
 )
 
 // timed is one variant in one mode on one device while it is measured.
@@ -15,8 +16,10 @@ type timed struct {
 	row        Row
 	firstWork  time.Duration // first run without compiling
 
-	counting bool   // set when warm-up is over
-	hot      counts // sums over the timed runs
+	counting bool         // set when warm-up is over
+	hot      counts       // sums over the timed runs
+	hotRuns  int64        // how many those are
+	pairs    [][2]float64 // of the tuned mode: seconds, and those by the default variants
 }
 
 // counts are the counters fusebench reports.
@@ -62,7 +65,47 @@ func newTimed(c *config, s Suite, device, variant string, b *bench, p *problem) 
 		return t
 	}
 	t.contestant.run = func() (time.Duration, error) { return t.hotRun(xs) }
+	if b.mode == tuned {
+		t.contestant.run = func() (time.Duration, error) { return t.pair(xs) }
+	}
 	return t
+}
+
+// pair times a program of the tuned mode and the same by the default variants, on
+// the same device: in other memory the same code may take another time. Each is
+// timed in the second of two runs, since the first finds threads asleep and caches
+// full of what ran before, and each goes first in every other pair.
+func (t *timed) pair(xs []*millrace.Tensor) (time.Duration, error) {
+	var took [2]time.Duration // tuned, by default
+	first := len(t.pairs) % 2
+	for _, which := range []int{first, 1 - first} {
+		for range 2 {
+			var err error
+			if took[which], err = t.forced(which == 1, xs); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if t.counting {
+		t.pairs = append(t.pairs, [2]float64{took[0].Seconds(), took[1].Seconds()})
+	}
+	return took[0], nil
+}
+
+// forced is hotRun, by the default variants where that is asked for. What those do
+// is not counted.
+func (t *timed) forced(byDefault bool, xs []*millrace.Tensor) (time.Duration, error) {
+	if !byDefault {
+		return t.hotRun(xs)
+	}
+	counting := t.counting
+	t.counting = false
+	force.SetVariant(0)
+	defer func() {
+		force.SetVariant(-1)
+		t.counting = counting
+	}()
+	return t.hotRun(xs)
 }
 
 func (t *timed) first(xs []*millrace.Tensor) error {
@@ -93,6 +136,7 @@ func (t *timed) hotRun(xs []*millrace.Tensor) (time.Duration, error) {
 	took, err := t.bench.once(t.problem.program, xs)
 	if t.counting {
 		after := t.bench.dev.Stats()
+		t.hotRuns++
 		t.hot = t.hot.plus(countsOf(after), countsOf(before))
 		// Inputs of other variants are live too: they are none of this one's.
 		grown := after.Runtime.PeakBytes - before.Runtime.AllocBytes
@@ -103,7 +147,7 @@ func (t *timed) hotRun(xs []*millrace.Tensor) (time.Duration, error) {
 
 // finish fills the row from the timed runs.
 func (t *timed) finish(c *config, bs *bases) {
-	r, n := &t.row, int64(len(t.contestant.times))
+	r, n := &t.row, t.hotRuns
 	if n == 0 {
 		return
 	}

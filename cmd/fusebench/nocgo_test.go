@@ -1,0 +1,5 @@
+//go:build !cgo || !unix
+
+package main
+
+const builtWithCgo = false

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/millrace-go/millrace/fusion"
+)
+
+// A planRow is what a list says of one entry.
+type planRow struct {
+	Name    string     `json:"name"`
+	Kind    string     `json:"kind"`
+	Device  string     `json:"device,omitempty"`
+	Mode    string     `json:"mode,omitempty"`
+	Plans   int        `json:"plans,omitempty"`   // records of the entry
+	Ops     int        `json:"ops,omitempty"`     // of the last one's segment
+	Kernels int        `json:"kernels,omitempty"` // of its plan
+	Bytes   int64      `json:"bytes"`
+	Used    *time.Time `json:"used,omitempty"`
+	State   string     `json:"state"` // "ok", "foreign" or "damaged"
+	Why     string     `json:"why,omitempty"`
+}
+
+// row is the entry in short.
+func (r *remembered) row() planRow {
+	v := r.judge()
+	row := planRow{Name: r.Name, Kind: r.Kind, Bytes: r.Size, State: v.state, Why: v.why,
+		Device: fusion.FingerprintField(r.scope(), "device"), Mode: fusion.FingerprintField(r.scope(), "mode")}
+	if !r.Used.IsZero() {
+		used := r.Used.UTC()
+		row.Used = &used
+	}
+	if r.Kind != kindPlan || r.Err != nil {
+		return row
+	}
+	records, err := r.records()
+	if err != nil || len(records) == 0 {
+		return row
+	}
+	last := &records[len(records)-1]
+	row.Plans, row.Ops = len(records), operations(last.Segment)
+	if p, err := fusion.ParsePlan(last.Plan); err == nil {
+		row.Kernels = len(p.Steps)
+	}
+	return row
+}
+
+func planRows(all []remembered) []planRow {
+	rows := make([]planRow, len(all))
+	for i := range all {
+		rows[i] = all[i].row()
+	}
+	return rows
+}
+
+// operations counts those of a segment's text: its lines that define something
+// and are no input.
+func operations(segment string) int {
+	n := 0
+	for line := range strings.Lines(segment) {
+		if _, is, ok := strings.Cut(line, " = "); ok && !strings.HasPrefix(is, "input ") {
+			n++
+		}
+	}
+	return n
+}
+
+func setupPlansList(fs *flag.FlagSet) func(streams, []string) error {
+	var kinds list
+	var format string
+	kindsFlag(fs, &kinds)
+	formatFlag(fs, &format)
+	return func(io streams, args []string) error {
+		if err := checkFormat(format); err != nil {
+			return err
+		}
+		path, err := planPath(args)
+		if err != nil {
+			return err
+		}
+		all, err := readSource(path, kinds)
+		if err != nil {
+			return err
+		}
+		return planFormats[format](io.out, planRows(all))
+	}
+}
+
+func planJSON(w io.Writer, rows []planRow) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(rows)
+}
+
+// planColumns are the columns of the table.
+var planColumns = []struct {
+	head string
+	cell func(r *planRow) string
+}{
+	{"name", func(r *planRow) string { return r.Name }},
+	{"device", func(r *planRow) string { return r.Device }},
+	{"mode", func(r *planRow) string { return r.Mode }},
+	{"plans", func(r *planRow) string { return orDash(r.Plans) }},
+	{"ops", func(r *planRow) string { return orDash(r.Ops) }},
+	{"kernels", func(r *planRow) string { return orDash(r.Kernels) }},
+	{"bytes", func(r *planRow) string { return fmt.Sprint(r.Bytes) }},
+	{"used", func(r *planRow) string {
+		if r.Used == nil {
+			return "-"
+		}
+		return r.Used.Local().Format("2006-01-02 15:04")
+	}},
+	{"state", func(r *planRow) string { return strings.TrimSuffix(r.State+": "+r.Why, ": ") }},
+}
+
+func orDash(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func planTable(w io.Writer, rows []planRow) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(cell func(i int) string) {
+		for i := range planColumns {
+			if i > 0 {
+				fmt.Fprint(tw, "\t")
+			}
+			fmt.Fprint(tw, strings.ReplaceAll(cell(i), "\n", "; "))
+		}
+		fmt.Fprintln(tw)
+	}
+	line(func(i int) string { return planColumns[i].head })
+	bytes := int64(0)
+	for k := range rows {
+		line(func(i int) string { return planColumns[i].cell(&rows[k]) })
+		bytes += rows[k].Bytes
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d entries, %d bytes\n", len(rows), bytes)
+	return err
+}

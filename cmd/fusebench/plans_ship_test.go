@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace"
+)
+
+// A shipped is a program of this module that records its plans with -record, and
+// its package that generated files are put into. They are laid over the source
+// tree for the compiler only: others may be reading it.
+type shipped struct {
+	t       *testing.T
+	program string // import path below the module
+	dir     string
+}
+
+func newShipped(t *testing.T, program string) *shipped {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command: ", err)
+	}
+	return &shipped{t, program, t.TempDir()}
+}
+
+func (s *shipped) path(name string) string { return filepath.Join(s.dir, name) }
+
+// overlay writes a file that has the compiler see other files in the program's
+// package, and none of those that somebody generated there. It returns the flag.
+func (s *shipped) overlay(files map[string]string) string {
+	s.t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "..", s.program, "plans"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	there, err := filepath.Glob(filepath.Join(dir, genPrefix+"*"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	replace := map[string]string{}
+	for _, path := range there {
+		replace[path] = ""
+	}
+	for name, path := range files {
+		replace[filepath.Join(dir, name)] = path
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	file := s.path(fmt.Sprintf("overlay-%d.json", len(files)))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return "-overlay=" + file
+}
+
+// plain builds the program without what is generated.
+func (s *shipped) plain() {
+	s.t.Helper()
+	s.goCommand(nil, "build", s.overlay(nil), "-o", s.path("plain"), "./"+s.program)
+}
+
+// goCommand runs the go command in the root of the module.
+func (s *shipped) goCommand(env []string, args ...string) {
+	s.t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		s.t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// run runs a built program with nothing cached and no compiler to be found, and
+// reads the JSON it prints.
+func (s *shipped) run(to any, name string, args ...string) {
+	s.t.Helper()
+	s.runWith(to, []string{"PATH="}, name, args...)
+}
+
+// runWith is run with more in the environment, such as a compiler.
+func (s *shipped) runWith(to any, env []string, name string, args ...string) {
+	s.t.Helper()
+	cmd := exec.Command(s.path(name), args...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "PATH=") || strings.HasPrefix(v, "CC=") || strings.HasPrefix(v, "MILLRACE_")
+	})
+	cmd.Env = append(append(cmd.Env, "MILLRACE_CACHE=off"), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil || errs.Len() > 0 {
+		s.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, errs.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), to); err != nil {
+		s.t.Fatalf("%v\n%s", err, out.String())
+	}
+}
+
+// generate makes the package of a bundle and returns the flag that lays it over
+// the module.
+func (s *shipped) generate(bundle string, flags ...string) (overlay string) {
+	s.t.Helper()
+	pkg := s.path("generated")
+	code, out, errs := fusebench(append([]string{"plans", "gen", "-o", pkg, "-pkg", "plans", s.path(bundle)}, flags...)...)
+	if code != 0 || errs != "" || strings.Contains(out, "left out") {
+		s.t.Fatalf("exit %d, %q\n%s", code, errs, out)
+	}
+	s.t.Log(strings.ReplaceAll(out, s.dir, ""))
+	files := map[string]string{}
+	for name := range filesIn(s.t, pkg) {
+		files[name] = filepath.Join(pkg, name)
+	}
+	return s.overlay(files)
+}
+
+// wantPrepared checks that nothing was looked for or compiled, and tuned neither
+// in a run of less than the eight times after which launches are.
+func wantPrepared(t *testing.T, s *millrace.Stats) {
+	t.Helper()
+	if s.Explorations+s.Searches+s.Runtime.Compiles+s.Runtime.CompileFails != 0 || s.Segments < 8 && s.Tunings != 0 {
+		t.Errorf("%d explorations, %d searches, %d tunings, %d compiles, %d of them failed",
+			s.Explorations, s.Searches, s.Tunings, s.Runtime.Compiles+s.Runtime.CompileFails, s.Runtime.CompileFails)
+	}
+	if s.Cache.Bundled == 0 || s.Cache.Foreign+s.Cache.Damaged+s.Cache.Refused+s.Cache.Misses != 0 || s.Fallbacks+s.Runtime.Fallbacks != 0 {
+		t.Errorf("%+v, %d and %d fallbacks", s.Cache, s.Fallbacks, s.Runtime.Fallbacks)
+	}
+}
+
+// wantKernels checks that all kernels that were not compiled into the engine
+// came with the program.
+func wantKernels(t *testing.T, s *millrace.Stats) {
+	t.Helper()
+	if s.Runtime.Shipped == 0 || s.Runtime.Tier0 != 0 {
+		t.Errorf("of %d launches %d ran kernels of the program, %d the interpreter", s.Runtime.Launches, s.Runtime.Shipped, s.Runtime.Tier0)
+	}
+}
+
+// shipReport is what examples/shipped and internal/shiprun print.
+type shipReport struct {
+	First, Hot            time.Duration
+	Probabilities, Values []float32
+	Start, Stats          millrace.Stats
+}
+
+// TestShippedExample builds the example with its plans and kernels in it: where
+// it runs nothing is explored, tuned or compiled, all kernels are the program's
+// own, and the results are the same to the bit. Built without cgo it has the
+// plans all the same.
+func TestShippedExample(t *testing.T) {
+	s := newShipped(t, "examples/shipped")
+	target := "./" + s.program
+	var plain, again, prepared, plans shipReport
+	s.plain()
+	s.run(&plain, "plain", "-json", "-record", s.path("plans.bundle"))
+	s.run(&again, "plain", "-json")
+	if plain.Stats.Explorations == 0 || again.Stats.Explorations == 0 {
+		t.Error("the program is prepared before it is")
+	}
+	overlay := s.generate("plans.bundle")
+	s.goCommand(nil, "build", overlay, "-o", s.path("prepared"), target)
+	s.run(&prepared, "prepared", "-json")
+	wantPrepared(t, &prepared.Start)
+	wantPrepared(t, &prepared.Stats)
+	s.goCommand([]string{"CGO_ENABLED=0"}, "build", overlay, "-o", s.path("nocgo"), target)
+	s.run(&plans, "nocgo", "-json")
+	wantPrepared(t, &plans.Start)
+	wantPrepared(t, &plans.Stats)
+	if plans.Stats.Runtime.Shipped != 0 {
+		t.Errorf("without cgo %d launches ran kernels of the program", plans.Stats.Runtime.Shipped)
+	}
+	if builtWithCgo {
+		wantKernels(t, &prepared.Start)
+		wantKernels(t, &prepared.Stats)
+	}
+	for name, r := range map[string]*shipReport{"again": &again, "prepared": &prepared, "without cgo": &plans} {
+		if len(r.Probabilities) != 10 || !slices.Equal(r.Probabilities, plain.Probabilities) {
+			t.Errorf("%s: %v, want %v", name, r.Probabilities, plain.Probabilities)
+		}
+		t.Logf("%s: first call %v, then %v", name, r.First, r.Hot)
+	}
+}
+
+// TestShippedRandom builds random programs' plans and kernels into the program
+// that runs them, and compares what it gives with the oracle to the bit, with
+// and without the interpreter's help.
+func TestShippedRandom(t *testing.T) {
+	if testing.Short() || !builtWithCgo {
+		t.Skip("it is about compiled kernels, and the compiler takes its time")
+	}
+	s := newShipped(t, "internal/shiprun")
+	var plain, prepared shipReport
+	s.plain()
+	s.run(&plain, "plain", "-device", "cpu:compile=off,explore=wait", "-record", s.path("plans.bundle"))
+	overlay := s.generate("plans.bundle")
+	s.goCommand(nil, "build", overlay, "-o", s.path("prepared"), "./"+s.program)
+	for _, device := range []string{"cpu:compile=off", "cpu:threads=1", "cpu:threads=3"} {
+		s.run(&prepared, "prepared", "-device", device)
+		wantPrepared(t, &prepared.Stats)
+		wantKernels(t, &prepared.Stats)
+	}
+	s.run(&prepared, "prepared", "-device", "cpu:tier=0")
+	if r := prepared.Stats.Runtime; r.Shipped != 0 || r.Tier0 == 0 {
+		t.Errorf("the interpreter alone: %d shipped, %d in tier 0", r.Shipped, r.Tier0)
+	}
+}
+
+// TestShippedChain: the first run of a chain of 40 operations on 1,000 elements
+// waits for nothing, and gives the bits it gives without a package.
+func TestShippedChain(t *testing.T) {
+	s := newShipped(t, "internal/shiprun")
+	var plain, prepared shipReport
+	s.plain()
+	s.run(&plain, "plain", "-programs", "0", "-device", "cpu:explore=wait", "-record", s.path("plans.bundle"))
+	overlay := s.generate("plans.bundle")
+	s.goCommand(nil, "build", overlay, "-o", s.path("prepared"), "./"+s.program)
+	s.run(&prepared, "prepared", "-programs", "0")
+	wantPrepared(t, &prepared.Stats)
+	if builtWithCgo {
+		wantKernels(t, &prepared.Stats)
+	}
+	if len(plain.Values) != 1000 || !slices.Equal(plain.Values, prepared.Values) {
+		t.Error("values differ with and without the package")
+	}
+	t.Logf("plain: first %v, then %v; prepared: first %v, then %v", plain.First, plain.Hot, prepared.First, prepared.Hot)
+}
+
+// TestShippedTunings: what was timed with a compiler holds for the same kernels
+// built into the program: where it runs, nothing is timed again, although it
+// would be waited for.
+func TestShippedTunings(t *testing.T) {
+	if testing.Short() || !builtWithCgo {
+		t.Skip("it is about compiled kernels, and the compiler takes its time")
+	}
+	cc, err := exec.Command("go", "env", "CC").Output()
+	if err != nil {
+		t.Skip("no go command: ", err)
+	}
+	s := newShipped(t, "internal/shiprun")
+	var plain, prepared shipReport
+	s.plain()
+	chain := []string{"-programs", "0", "-elems", "100000", "-device"}
+	compiler := []string{"PATH=" + os.Getenv("PATH"), "CC=" + strings.TrimSpace(string(cc))}
+	s.runWith(&plain, compiler, "plain", append(chain, "cpu:compile=wait,explore=wait,tune=wait,threads=16", "-record", s.path("plans.bundle"))...)
+	if plain.Stats.Tunings == 0 || plain.Stats.Runtime.Compiles == 0 {
+		t.Errorf("%d tunings, %d compiles", plain.Stats.Tunings, plain.Stats.Runtime.Compiles)
+	}
+	overlay := s.generate("plans.bundle")
+	s.goCommand(nil, "build", overlay, "-o", s.path("prepared"), "./"+s.program)
+	for _, compile := range []string{"off", "wait"} {
+		s.run(&prepared, "prepared", append(chain, "cpu:compile="+compile+",tune=wait,threads=16")...)
+		wantPrepared(t, &prepared.Stats)
+		wantKernels(t, &prepared.Stats)
+		if st := &prepared.Stats; st.Tunings != 0 || st.Cache.Bundled != plain.Stats.Explorations+plain.Stats.Tunings {
+			t.Errorf("compile=%s: %d tunings, %d entries of the bundle used, it has %d plans and %d tunings",
+				compile, st.Tunings, st.Cache.Bundled, plain.Stats.Explorations, plain.Stats.Tunings)
+		}
+		if len(plain.Values) != 100000 || !slices.Equal(plain.Values, prepared.Values) {
+			t.Errorf("compile=%s: values differ with and without the package", compile)
+		}
+	}
+}

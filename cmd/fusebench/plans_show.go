@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+func setupPlansShow(fs *flag.FlagSet) func(streams, []string) error {
+	from := fs.String("from", "", "cache `directory` or bundle file (default: that of MILLRACE_CACHE, else the user's)")
+	out := fs.String("o", "", "write the result to this `file` instead of standard output")
+	return func(io streams, names []string) error {
+		if len(names) == 0 {
+			return usageError("no names: fusebench plans list has them")
+		}
+		var at []string
+		if *from != "" {
+			at = []string{*from}
+		}
+		path, err := planPath(at)
+		if err != nil {
+			return err
+		}
+		all, err := readSource(path, nil)
+		if err != nil {
+			return err
+		}
+		var buf bytes.Buffer
+		for _, name := range names {
+			i := slices.IndexFunc(all, func(r remembered) bool { return r.Name == name })
+			if i < 0 {
+				return fmt.Errorf("no %s in %s", name, path)
+			}
+			all[i].show(&buf)
+		}
+		return deliverBytes(io.out, buf.Bytes(), *out)
+	}
+}
+
+// show writes all of an entry that is text.
+func (r *remembered) show(w *bytes.Buffer) {
+	v := r.judge()
+	fmt.Fprintf(w, "# %s, %d bytes, %s\n\n", r.Name, r.Size, strings.TrimSuffix(v.state+": "+v.why, ": "))
+	if scope := r.scope(); scope != "" {
+		fmt.Fprintf(w, "made for\n")
+		for field := range strings.FieldsSeq(scope) {
+			fmt.Fprintf(w, "  %s\n", field)
+		}
+		fmt.Fprintln(w)
+	}
+	switch {
+	case r.Err != nil:
+	case utf8.Valid(r.Value):
+		fmt.Fprintf(w, "%s\n", strings.TrimRight(string(r.Value), "\n"))
+	default:
+		fmt.Fprintf(w, "%d bytes that are no text\n", len(r.Value))
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/runtime/cpu"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// A remembered is one entry, of a cache or of a bundle, or a file that is none.
+type remembered struct {
+	Name string
+	Size int64     // in bytes
+	Used time.Time // zero in a bundle
+	plancache.Entry
+	Err error // why it is no entry
+}
+
+// scope is what the entry was made for.
+func (r *remembered) scope() string {
+	scope, _ := plancache.SplitKey(r.Key)
+	return scope
+}
+
+// inBundle tells bundles from caches, whose entries know when they were used.
+func (r *remembered) inBundle() bool { return r.Used.IsZero() }
+
+// records are those of a plan's entry.
+func (r *remembered) records() ([]fusion.Record, error) { return fusion.ParseRecords(string(r.Value)) }
+
+// kindPlan is the kind of plans' entries.
+const kindPlan = "plan"
+
+// States of an entry.
+const (
+	stateOK      = "ok"
+	stateForeign = "foreign" // sound, and of no use to this version
+	stateDamaged = "damaged"
+)
+
+// A verdict says in which state an entry is and, where it is not ok, why.
+type verdict struct{ state, why string }
+
+// contents check what entries of a kind hold. Those of other kinds are bytes.
+var contents = map[string]func(r *remembered) error{
+	kindPlan: (*remembered).checkPlans,
+	"tuning": func(r *remembered) error {
+		_, err := autotune.Parse(string(r.Value))
+		return err
+	},
+	cpu.KindKernel: func(r *remembered) error {
+		_, err := cpu.ParseNote(r.Key)
+		return err
+	},
+}
+
+// judge checks an entry.
+func (r *remembered) judge() verdict {
+	if r.Err != nil {
+		return verdict{stateDamaged, r.Err.Error()}
+	}
+	if r.inBundle() && !stream.Bundled(r.Kind) {
+		return verdict{stateForeign, "bundles may not hold entries of its kind"}
+	}
+	if r.Kind == kindPlan {
+		if why := fusion.Foreign(r.scope()); why != "" {
+			return verdict{stateForeign, why}
+		}
+	}
+	if check := contents[r.Kind]; check != nil {
+		if err := check(r); err != nil {
+			return verdict{stateDamaged, err.Error()}
+		}
+	}
+	return verdict{state: stateOK}
+}
+
+// checkPlans checks that every record's plan is one.
+func (r *remembered) checkPlans() error {
+	records, err := r.records()
+	if err == nil && len(records) == 0 {
+		err = errors.New("it has no plans")
+	}
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		if _, err := fusion.ParsePlan(records[i].Plan); err != nil {
+			return fmt.Errorf("plan %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// readSource reads all entries of a cache directory or of a bundle file, those of
+// some kinds only where any are named, by kind and name.
+func readSource(path string, kinds list) ([]remembered, error) {
+	read := readCache
+	if is, err := os.Stat(path); err == nil && is.Mode().IsRegular() {
+		read = readBundle
+	}
+	all, err := read(path)
+	all = slices.DeleteFunc(all, func(r remembered) bool { return len(kinds) > 0 && !slices.Contains(kinds, r.Kind) })
+	slices.SortFunc(all, func(a, b remembered) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return all, err
+}
+
+// openCache opens the cache in a directory, which must have one.
+func openCache(dir string) (*plancache.Cache, error) {
+	c, err := plancache.OpenExisting(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("no cache in %s", dir)
+	}
+	return c, err
+}
+
+// readCache reads what a directory holds. What vanishes meanwhile is left out.
+func readCache(dir string) ([]remembered, error) {
+	c, err := openCache(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	files, err := c.List()
+	if err != nil {
+		return nil, err
+	}
+	var all []remembered
+	for _, f := range files {
+		e, err := c.Read(f.Name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			e = plancache.Entry{Kind: f.Kind()}
+		}
+		all = append(all, remembered{f.Name, f.Bytes, f.Used, e, err})
+	}
+	return all, nil
+}
+
+func readBundle(file string) ([]remembered, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	b, err := plancache.ReadBundle(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no bundle: %w", file, err)
+	}
+	var all []remembered
+	for e, err := range b.All() {
+		all = append(all, remembered{Name: e.Name(), Size: int64(len(e.Key) + len(e.Value)), Entry: e, Err: err})
+	}
+	return all, nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+
+	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// setupPlansVerify checks entries and lists those that are of no use. They make
+// the command fail, but for those of another version in a cache: older programs
+// left them, and prune removes them.
+func setupPlansVerify(fs *flag.FlagSet) func(streams, []string) error {
+	var format string
+	formatFlag(fs, &format)
+	device := fs.String("device", "", "`device` that must be able to use what is for its driver, such as webgpu")
+	return func(io streams, paths []string) error {
+		if err := checkFormat(format); err != nil {
+			return err
+		}
+		if len(paths) == 0 {
+			return usageError("name cache directories or bundles")
+		}
+		unfit := func(kind, scope string) string { return "" }
+		if *device != "" {
+			d, err := openEngine(*device)
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			unfit = d.Unfit
+		}
+		bad, checked, failed := []planRow{}, 0, 0
+		for _, path := range paths {
+			all, err := readSource(path, nil)
+			if err != nil {
+				return err
+			}
+			checked += len(all)
+			for i := range all {
+				row := all[i].row()
+				if row.State == stateOK && stream.Bundled(row.Kind) {
+					if why := unfit(row.Kind, all[i].scope()); why != "" {
+						row.State, row.Why = stateForeign, why
+					}
+				}
+				if row.State == stateOK {
+					continue
+				}
+				bad = append(bad, row)
+				if row.State == stateDamaged || all[i].inBundle() || *device != "" {
+					failed++
+				}
+			}
+		}
+		if len(bad) == 0 && format == "table" {
+			_, err := fmt.Fprintf(io.out, "%d entries, all of use\n", checked)
+			return err
+		}
+		if err := planFormats[format](io.out, bad); err != nil || failed == 0 {
+			return err
+		}
+		return fmt.Errorf("%d of %d entries are damaged or of no use", failed, checked)
+	}
+}
+
+// openEngine opens a device as package millrace does, without a cache.
+func openEngine(device string) (*stream.Device, error) {
+	o, err := stream.ParseOptions(device)
+	if err != nil {
+		return nil, err
+	}
+	o.Cache = plancache.Off
+	return stream.Open(o)
+}

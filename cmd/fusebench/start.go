@@ -1,0 +1,211 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/paired"
+)
+
+// start times what a program waits for before its first result: in processes
+// of its own, with an empty cache and with one that an earlier process filled.
+type start struct {
+	devices string // with their options, and spaces between them
+	program string
+	ops, n  int
+	runs    int
+	cache   string // where caches are made; the cache itself of a child
+	format  string
+	out     string
+	child   bool
+}
+
+// startPrograms are the chains that can be run, by name.
+var startPrograms = map[string]func(x *millrace.Tensor, ops int) *millrace.Tensor{
+	"scalars": func(x *millrace.Tensor, ops int) *millrace.Tensor { return chain(x, ops, 0) },
+	"tanh":    tanhChain,
+}
+
+// tanhChain is arithmetic, a function, and the input again and again.
+func tanhChain(x *millrace.Tensor, ops int) *millrace.Tensor {
+	y := x
+	steps := []func(){
+		func() { y = y.MulScalar(0.9) },
+		func() { y = y.AddScalar(0.1) },
+		func() { y = y.Tanh() },
+		func() { y = y.Mul(x) },
+		func() { y = y.Abs() },
+	}
+	for i := range ops {
+		steps[i%len(steps)]()
+	}
+	return y
+}
+
+func setupStart(fs *flag.FlagSet) func(streams, []string) error {
+	s := &start{}
+	fs.StringVar(&s.devices, "device", "cpu cpu:compile=wait cpu:compile=off", "`devices` with their options, and spaces between them")
+	fs.StringVar(&s.program, "program", "tanh", "`chain` to run: scalars (multiply, add), or tanh (five operations in turn)")
+	fs.IntVar(&s.ops, "ops", 40, "`operations` in the chain")
+	fs.IntVar(&s.n, "n", 1000, "`elements` of the tensor")
+	fs.IntVar(&s.runs, "runs", 15, "`processes` that are timed for each row")
+	fs.StringVar(&s.cache, "cache", "", "`directory` to make caches in (default: a temporary one)")
+	fs.StringVar(&s.format, "format", "table", "`format` of the result: table or json")
+	fs.StringVar(&s.out, "o", "", "write the result to this `file` instead of standard output")
+	fs.BoolVar(&s.child, startChild, false, "be one of the processes that are timed, and tell the figures")
+	return func(io streams, args []string) error {
+		if err := s.check(args); err != nil {
+			return err
+		}
+		if s.child {
+			return s.once(io)
+		}
+		return s.run(io)
+	}
+}
+
+// startChild is the flag of a process that is timed.
+const startChild = "child"
+
+func (s *start) check(args []string) error {
+	switch {
+	case len(args) > 0:
+		return usageError("unexpected %q", args[0])
+	case startPrograms[s.program] == nil:
+		return usageError("-program %q: want scalars or tanh", s.program)
+	case s.ops < 1 || s.n < 1 || s.n > 1<<30:
+		return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", s.ops, s.n, 1<<30)
+	case s.runs < 1:
+		return usageError("-runs %d: want at least 1", s.runs)
+	case startWriters[s.format] == nil:
+		return usageError("-format %q: want json or table", s.format)
+	case len(strings.Fields(s.devices)) == 0:
+		return usageError("-device is empty")
+	}
+	for _, d := range strings.Fields(s.devices) {
+		if _, err := millrace.ParseOptions(d); err != nil {
+			return usageError("-device %s: %v", d, err)
+		}
+	}
+	return nil
+}
+
+// startFigures are what one process tells of itself.
+type startFigures struct {
+	OpenMS  float64 // of the device and its cache
+	FirstMS float64 // recording the chain, running it and reading the result for the first time
+	HotMS   float64 // the same, median of later times
+	EndNS   int64   // by the clock, when there was the first result
+
+	Explorations, Compiles, Misses int64
+	Sum                            float64 // of the result: all processes should agree
+}
+
+// hotTimes is how often a process runs the chain, each time on a stream of its own.
+const hotTimes = 200
+
+// once is what a timed process does: what a program would that runs this code
+// for the first time, and then again.
+func (s *start) once(io streams) error {
+	begin := time.Now()
+	o, err := millrace.ParseOptions(s.devices)
+	if err != nil {
+		return err
+	}
+	o.Cache = s.cache
+	dev, err := millrace.OpenOptions(o)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	f := startFigures{OpenMS: milliseconds(time.Since(begin))}
+	data := make([]float32, s.n)
+	for i := range data {
+		data[i] = float32(i%1000)/500 - 1
+	}
+	var times []float64
+	for i := range hotTimes {
+		var result []float32
+		begin := time.Now()
+		err := dev.NewStream().Scope(func(sc *millrace.Scope) (err error) {
+			x := millrace.FromSliceOn(sc, data, s.n)
+			result, err = millrace.Values[float32](startPrograms[s.program](x, s.ops))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		times = append(times, milliseconds(time.Since(begin)))
+		if i == 0 {
+			f.EndNS = time.Now().UnixNano()
+			for _, v := range result {
+				f.Sum += float64(v)
+			}
+		}
+	}
+	f.FirstMS, f.HotMS = times[0], paired.Median(times[1:])
+	if err := dev.Wait(); err != nil {
+		return err
+	}
+	st := dev.Stats()
+	f.Explorations, f.Compiles, f.Misses = st.Explorations, st.Runtime.Compiles, st.Cache.Misses
+	return writeStartFigures(io.out, &f)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// run times processes of every device, which take turns: with an empty cache each,
+// then with one that a process before them filled.
+func (s *start) run(io streams) error {
+	root := s.cache
+	if root == "" {
+		tmp, err := os.MkdirTemp("", "fusebench-start-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+		root = tmp
+	}
+	show := newProgress(io.err)
+	defer show.clear()
+	report := &startReport{Machine: thisMachine(), Program: s.program, Ops: s.ops, N: s.n}
+	rows := s.rows(root)
+	for _, cache := range []string{"empty", "warm"} { // apart, since the former start compilers
+		for run := range s.runs {
+			for _, r := range rows {
+				if r.Cache != cache {
+					continue
+				}
+				show.say("%s, %s cache: process %d of %d", r.Device, r.Cache, run+1, s.runs)
+				if err := r.time(s, run); err != nil {
+					return fmt.Errorf("%s, %s cache: %w", r.Device, r.Cache, err)
+				}
+			}
+		}
+	}
+	for _, r := range rows {
+		if r.sum != rows[0].sum {
+			return errors.New("results differ between processes")
+		}
+		r.sumUp()
+		report.Rows = append(report.Rows, r)
+	}
+	show.clear()
+	return deliverStart(io.out, report, s.format, s.out)
+}
+
+// rows are what is timed.
+func (s *start) rows(root string) []*startRow {
+	var rows []*startRow
+	for i, d := range strings.Fields(s.devices) {
+		for _, cache := range []string{"empty", "warm"} {
+			rows = append(rows, &startRow{Device: d, Cache: cache, dir: fmt.Sprintf("%s/%d-%s", root, i, cache)})
+		}
+	}
+	return rows
+}

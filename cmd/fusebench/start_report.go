@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/millrace-go/millrace/internal/paired"
+)
+
+// startReport is what fusebench start tells.
+type startReport struct {
+	Machine Machine     `json:"machine"`
+	Program string      `json:"program"`
+	Ops     int         `json:"ops"`
+	N       int         `json:"n"`
+	Rows    []*startRow `json:"rows"`
+}
+
+// startRow is one device with an empty or a warm cache: medians over processes,
+// and sums of counters.
+type startRow struct {
+	Device string `json:"device"`
+	Cache  string `json:"cache"` // empty or warm
+	Runs   int    `json:"runs"`
+
+	OpenMS  number `json:"open_ms"`
+	FirstMS number `json:"first_ms"`
+	HotMS   number `json:"hot_ms"`
+	// OpenFirstMS is opening and the first result together, which BoundMS is
+	// for: 1.3 times the hot time and 2 ms.
+	OpenFirstMS number `json:"open_first_ms"`
+	WorstMS     number `json:"open_first_worst_ms"`
+	BoundMS     number `json:"bound_ms"`
+	// ProcessMS is from before the process was started to its first result.
+	ProcessMS number `json:"process_ms"`
+
+	Explorations int64 `json:"explorations"`
+	Compiles     int64 `json:"compiles"`
+	Misses       int64 `json:"cache_misses"`
+
+	dir     string
+	sum     float64
+	process []float64
+	figures []startFigures
+}
+
+// time runs one process. The first one of a warm cache is not counted: it fills
+// the cache. An empty cache is another one each time.
+func (r *startRow) time(s *start, run int) error {
+	dir := r.dir
+	if r.Cache == "empty" {
+		dir = filepath.Join(dir, fmt.Sprint(run))
+	} else if run == 0 {
+		if _, _, err := s.process(r.Device, dir); err != nil {
+			return err
+		}
+	}
+	f, took, err := s.process(r.Device, dir)
+	if err != nil {
+		return err
+	}
+	r.figures, r.process = append(r.figures, f), append(r.process, took)
+	r.sum = f.Sum
+	return nil
+}
+
+// process starts a process of this program and has it run the chain; it also
+// tells the milliseconds from before that to the first result.
+func (s *start) process(device, cache string) (f startFigures, took float64, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return f, 0, err
+	}
+	cmd := exec.Command(self, "start", "-"+startChild, "-device", device, "-cache", cache,
+		"-program", s.program, "-ops", fmt.Sprint(s.ops), "-n", fmt.Sprint(s.n))
+	cmd.Stderr = os.Stderr
+	begin := time.Now()
+	out, err := cmd.Output()
+	if err != nil {
+		return f, 0, err
+	}
+	if err := json.Unmarshal(out, &f); err != nil {
+		return f, 0, fmt.Errorf("%w in %q", err, out)
+	}
+	return f, float64(f.EndNS-begin.UnixNano()) / 1e6, nil
+}
+
+func writeStartFigures(w io.Writer, f *startFigures) error {
+	return json.NewEncoder(w).Encode(f)
+}
+
+// sumUp makes the row of its processes.
+func (r *startRow) sumUp() {
+	middle := func(get func(f *startFigures) float64) number {
+		var xs []float64
+		for i := range r.figures {
+			xs = append(xs, get(&r.figures[i]))
+		}
+		return number(paired.Median(xs))
+	}
+	both := func(f *startFigures) float64 { return f.OpenMS + f.FirstMS }
+	r.Runs = len(r.figures)
+	r.OpenMS = middle(func(f *startFigures) float64 { return f.OpenMS })
+	r.FirstMS = middle(func(f *startFigures) float64 { return f.FirstMS })
+	r.HotMS = middle(func(f *startFigures) float64 { return f.HotMS })
+	r.OpenFirstMS = middle(both)
+	r.BoundMS = 1.3*r.HotMS + 2
+	r.ProcessMS = number(paired.Median(r.process))
+	for i := range r.figures {
+		f := &r.figures[i]
+		r.WorstMS = max(r.WorstMS, number(both(f)))
+		r.Explorations, r.Compiles, r.Misses = r.Explorations+f.Explorations, r.Compiles+f.Compiles, r.Misses+f.Misses
+	}
+}
+
+// startWriters are the formats of the report.
+var startWriters = map[string]func(io.Writer, *startReport) error{
+	"json": func(w io.Writer, r *startReport) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	},
+	"table": writeStartTable,
+}
+
+func deliverStart(stdout io.Writer, r *startReport, format, out string) error {
+	var buf bytes.Buffer
+	if err := startWriters[format](&buf, r); err != nil {
+		return err
+	}
+	return deliverBytes(stdout, buf.Bytes(), out)
+}
+
+var startColumns = []struct {
+	head string
+	cell func(r *startRow) string
+}{
+	{"device", func(r *startRow) string { return r.Device }},
+	{"cache", func(r *startRow) string { return r.Cache }},
+	{"open ms", func(r *startRow) string { return short(r.OpenMS) }},
+	{"first ms", func(r *startRow) string { return short(r.FirstMS) }},
+	{"together", func(r *startRow) string { return short(r.OpenFirstMS) }},
+	{"worst", func(r *startRow) string { return short(r.WorstMS) }},
+	{"hot ms", func(r *startRow) string { return short(r.HotMS) }},
+	{"1.3 hot + 2", func(r *startRow) string { return short(r.BoundMS) }},
+	{"process ms", func(r *startRow) string { return short(r.ProcessMS) }},
+	{"explored", func(r *startRow) string { return fmt.Sprint(r.Explorations) }},
+	{"compiled", func(r *startRow) string { return fmt.Sprint(r.Compiles) }},
+	{"runs", func(r *startRow) string { return fmt.Sprint(r.Runs) }},
+}
+
+func writeStartTable(w io.Writer, r *startReport) error {
+	m := r.Machine
+	fmt.Fprintf(w, "%s, %d cores, %s, %s, millrace %s\n", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
+	fmt.Fprintf(w, "chain of %d operations (%s), %d elements: medians of processes\n\n", r.Ops, r.Program, r.N)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, c := range startColumns {
+		fmt.Fprintf(tw, "%s\t", c.head)
+	}
+	fmt.Fprintln(tw)
+	for _, row := range r.Rows {
+		for _, c := range startColumns {
+			fmt.Fprintf(tw, "%s\t", c.cell(row))
+		}
+		fmt.Fprintln(tw)
+	}
+	return tw.Flush()
+}

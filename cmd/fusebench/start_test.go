@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// asFusebench makes the test binary be fusebench: start times processes of the
+// program that it is.
+const asFusebench = "FUSEBENCH_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asFusebench) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestStart holds what does not depend on the machine: with a warm cache nothing
+// is explored and nothing compiled, with an empty one something is.
+func TestStart(t *testing.T) {
+	t.Setenv(asFusebench, "1")
+	file := filepath.Join(t.TempDir(), "r.json")
+	for _, program := range []string{"tanh", "scalars"} {
+		code, out, errs := fusebench("start", "-device", "cpu:compile=off,threads=1", "-program", program, "-runs", "2", "-n", "100", "-ops", "10", "-format", "json", "-o", file)
+		if code != 0 || out != "" || errs != "" {
+			t.Fatalf("exit %d, %q, %q", code, out, errs)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r struct {
+			Rows []struct {
+				Cache        string
+				Runs         int
+				Explorations int64
+				OpenMS       float64 `json:"open_ms"`
+				FirstMS      float64 `json:"first_ms"`
+				HotMS        float64 `json:"hot_ms"`
+				ProcessMS    float64 `json:"process_ms"`
+			}
+		}
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Rows) != 2 || r.Rows[0].Cache != "empty" || r.Rows[1].Cache != "warm" {
+			t.Fatalf("%s", text)
+		}
+		for _, row := range r.Rows {
+			if row.Runs != 2 || (row.Explorations == 0) != (row.Cache == "warm") || row.OpenMS <= 0 || row.FirstMS <= 0 || row.HotMS <= 0 || row.ProcessMS <= row.OpenMS+row.FirstMS {
+				t.Errorf("%+v", row)
+			}
+		}
+	}
+	if code, out, _ := fusebench("start", "-device", "cpu:compile=off", "-runs", "1", "-n", "10"); code != 0 || !strings.Contains(out, "1.3 hot + 2") {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}

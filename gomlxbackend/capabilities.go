@@ -1,0 +1,40 @@
+package gomlxbackend
+
+import (
+	"maps"
+
+	"github.com/gomlx/compute"
+)
+
+// operations are the ops that the backend has: the rows of the tables, and
+// those with a form of their own.
+var operations = func() map[compute.OpType]bool {
+	m := map[compute.OpType]bool{}
+	list(m, maps.Keys(unaryOps), maps.Keys(predicates), maps.Keys(binaryOps), maps.Keys(comparisons), maps.Keys(reductions), maps.Keys(scatters))
+	for _, op := range []compute.OpType{
+		compute.OpTypeParameter, compute.OpTypeConstant, compute.OpTypeIota, compute.OpTypeIdentity,
+		compute.OpTypeWhere, compute.OpTypeClamp, compute.OpTypeConvertDType,
+		compute.OpTypeReshape, compute.OpTypeTranspose, compute.OpTypeBroadcastInDim, compute.OpTypeSlice,
+		compute.OpTypeReverse, compute.OpTypeConcatenate, compute.OpTypePad,
+		compute.OpTypeArgMinMax, compute.OpTypeDotGeneral,
+		compute.OpTypeGather, compute.OpTypeDynamicSlice, compute.OpTypeDynamicUpdateSlice,
+		compute.OpTypeReduceWindow, compute.OpTypeSelectAndScatterMax, compute.OpTypeSelectAndScatterMin, compute.OpTypeConvGeneral,
+		compute.OpTypeBitcast, compute.OpTypeRNGBitGenerator,
+		compute.OpTypeBatchNormForInference, compute.OpTypeBatchNormForTraining, compute.OpTypeBatchNormGradient,
+		compute.OpTypeCall, compute.OpTypeIf, compute.OpTypeWhile, compute.OpTypeSort,
+		compute.OpTypeOptimizationBarrier, compute.OpTypeSchedulingBarrier,
+		compute.OpTypeFusedSoftmax, compute.OpTypeFusedGelu, compute.OpTypeFusedLayerNorm, compute.OpTypeFusedDense,
+		compute.OpTypeFusedQuantizedDense, compute.OpTypeFusedAttentionQKVProjection,
+	} {
+		m[op] = true
+	}
+	return m
+}()
+
+func list(m map[compute.OpType]bool, tables ...func(func(compute.OpType) bool)) {
+	for _, t := range tables {
+		for op := range t {
+			m[op] = true
+		}
+	}
+}

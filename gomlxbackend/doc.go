@@ -1,0 +1,36 @@
+// Package gomlxbackend runs GoMLX programs on Millrace. Importing it registers
+// a backend named "millrace" with github.com/gomlx/compute:
+//
+//	import _ "github.com/millrace-go/millrace/gomlxbackend"
+//
+// and GOMLX_BACKEND=millrace in the environment, or compute.NewWithConfig of
+// that text, selects it. What follows a colon picks the device and its options,
+// as in "millrace:cpu,threads=2" or "millrace:webgpu"; see millrace.Options for
+// the keys. A device other than the CPU needs its driver's import:
+//
+//	import _ "github.com/millrace-go/millrace/runtime/webgpu"
+//
+// # How it runs
+//
+// A graph is kept as it was built, without nodes that nobody needs and with
+// equal ones merged. Execute records it as Millrace ops on a stream of its own
+// and waits for the results, so that Millrace finds the kernels, and plans and
+// compiled kernels are shared by all graphs of the process and kept in
+// Millrace's cache. The first runs of a graph are interpreted, and nothing waits
+// for a compiler. Fused ops are the nodes of their decomposed form, which
+// Millrace fuses itself; those not in Backend.Capabilities are declined, and
+// GoMLX builds that form.
+//
+// Executables, buffers and the backend may be used by several goroutines at
+// once; a builder belongs to one. Buffers that are never finalised are found by
+// Go's collector. Their memory is the device's: it is not shared with Go slices.
+//
+// # What ops mean
+//
+// Values are those of Millrace (docs/numerics.md), and where GoMLX asks for
+// something else, GoMLX's: integers are converted by dropping high bits, and the
+// remainder has the sign of the dividend. An integer divided by zero is 0 and
+// leaves itself as the remainder. Ops that are not in Backend.Capabilities
+// return compute.ErrNotImplemented, and so do dtypes that the device lacks and
+// results of more than eight axes.
+package gomlxbackend

@@ -1,0 +1,298 @@
+package gomlxbackend
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/shapes"
+	"github.com/millrace-go/millrace"
+	"github.com/pkg/errors"
+)
+
+// program is a function's graph, ready to run.
+type program struct {
+	params  []*Node // and captured values behind them
+	outputs []*Node
+	steps   []step
+	slots   int // of values
+}
+
+// step is a node that is needed, in a program.
+type step struct {
+	node *Node
+	in   []int // slots
+	out  int
+	last []int // slots that no later step reads and no output is
+}
+
+// compileProgram leaves out nodes that no output needs, and finds out when a
+// value is read for the last time.
+func compileProgram(f *Function) *program {
+	needed := make([]bool, len(f.nodes))
+	for _, n := range f.outputs {
+		needed[n.id] = true
+	}
+	// Operands come before what uses them.
+	for _, n := range slices.Backward(f.nodes) {
+		if needed[n.id] {
+			for _, in := range n.in {
+				needed[in.id] = true
+			}
+		}
+	}
+	p := &program{params: slices.Concat(f.params, f.captures), outputs: f.outputs, slots: len(f.nodes)}
+	readAfter := make([]bool, len(f.nodes))
+	for _, n := range f.outputs {
+		readAfter[n.id] = true
+	}
+	if f.name != compute.MainName {
+		for _, n := range p.params {
+			readAfter[n.id] = true // by the caller
+		}
+	}
+	for _, n := range slices.Backward(f.nodes) {
+		if !needed[n.id] || n.do == nil && n.doMany == nil && n.constant == nil {
+			continue // a parameter, or a result of a node with several
+		}
+		s := step{node: n, out: n.id}
+		for _, in := range n.in {
+			s.in = append(s.in, in.id)
+			if !readAfter[in.id] {
+				readAfter[in.id] = true
+				s.last = append(s.last, in.id)
+			}
+		}
+		for _, n := range n.results {
+			if !readAfter[n.id] {
+				s.last = append(s.last, n.id)
+			}
+		}
+		p.steps = append(p.steps, s)
+	}
+	slices.Reverse(p.steps)
+	return p
+}
+
+// run is one pass over a program. What it records belongs to the scope.
+type run struct {
+	backend *Backend
+	sc      *millrace.Scope
+	temps   []*millrace.Tensor // what the step at hand made on the way
+	err     error              // why it cannot go on
+}
+
+// temp notes an intermediate of a step, which is released behind it.
+func (r *run) temp(t *millrace.Tensor) *millrace.Tensor {
+	r.temps = append(r.temps, t)
+	return t
+}
+
+// record records a program on arguments that belong to the scope. Those of main
+// are released when they are read for the last time. The results may be
+// arguments, and the same tensor several times.
+func (r *run) record(p *program, args []*millrace.Tensor) []*millrace.Tensor {
+	values := make([]*millrace.Tensor, p.slots)
+	for i, n := range p.params {
+		values[n.id] = args[i]
+	}
+	for _, s := range p.steps {
+		if r.err != nil {
+			break
+		}
+		if s.node.constant != nil {
+			values[s.out] = s.node.constant.To(r.sc)
+			continue
+		}
+		in := make([]*millrace.Tensor, len(s.in))
+		for i, id := range s.in {
+			in[i] = values[id]
+		}
+		if s.node.doMany != nil {
+			for i, t := range s.node.doMany(r, in) {
+				values[s.node.results[i].id] = t
+			}
+		} else {
+			values[s.out] = s.node.do(r, in)
+		}
+		for _, t := range r.temps {
+			t.Release()
+		}
+		r.temps = r.temps[:0]
+		for _, id := range s.last {
+			values[id].Release()
+		}
+	}
+	outs := make([]*millrace.Tensor, len(p.outputs))
+	for i, n := range p.outputs {
+		outs[i] = values[n.id]
+	}
+	return outs
+}
+
+// dense is a result whose elements lie in memory as Go has them. A view may be
+// an alias of an input, or of another result: it is copied, by the kernel that
+// computes what it is a view of where there is one.
+func (r *run) dense(n *Node, t *millrace.Tensor) *millrace.Tensor {
+	if !n.isView {
+		return t
+	}
+	defer t.Release()
+	yes := millrace.FullOn(r.sc, millrace.Bool, 1)
+	defer yes.Release()
+	return millrace.Where(yes, t, t)
+}
+
+// Executable is a compiled graph. It is safe for concurrent use.
+type Executable struct {
+	backend *Backend
+	name    string
+	prog    *program
+	rec     *millrace.Recording
+	closed  atomic.Bool
+	// constants of all functions, those that nothing needs too
+	constants []*millrace.Tensor
+}
+
+var _ compute.Executable = (*Executable)(nil)
+
+func newExecutable(b *Builder) *Executable {
+	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, constants: b.constants}
+	e.rec = millrace.NewRecording(e.walk)
+	return e
+}
+
+// Finalize gives the memory of constants back.
+func (e *Executable) Finalize() {
+	if e.closed.Swap(true) {
+		return
+	}
+	for _, t := range e.constants {
+		t.Release()
+	}
+	e.rec.Release()
+}
+
+// Inputs are the parameters' names and shapes.
+func (e *Executable) Inputs() (names []string, inputs []shapes.Shape) {
+	for _, n := range e.prog.params {
+		names, inputs = append(names, n.name), append(inputs, n.shape.Clone())
+	}
+	return names, inputs
+}
+
+// Outputs are the results' shapes.
+func (e *Executable) Outputs() (outputs []shapes.Shape) {
+	for _, n := range e.prog.outputs {
+		outputs = append(outputs, n.shape.Clone())
+	}
+	return outputs
+}
+
+// Execute runs the graph on the inputs and waits for its results. The first
+// time it is recorded; unless it reads values on the way, it is not walked again.
+// Inputs marked in donate are finalised, and their memory may become that of
+// results; after an error that comes before anything ran they are as they were.
+func (e *Executable) Execute(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]compute.Buffer, error) {
+	in, err := e.checkInputs(inputs, donate, device)
+	if err != nil {
+		return nil, errors.WithMessagef(err, "Execute of %q", e.name)
+	}
+	given := donate
+	for i, d := range donate {
+		if !d {
+			continue
+		}
+		// Whoever takes the tensor out of the buffer may give it away.
+		if buf := inputs[i].(*Buffer); !buf.t.CompareAndSwap(in[i], nil) {
+			if slices.Index(in, in[i]) < i { // the same one, given twice
+				given = slices.Clone(given)
+				given[i] = false
+				continue
+			}
+			putBack(inputs, in, given[:i])
+			return nil, errors.Errorf("Execute of %q: input %d was finalized or donated meanwhile", e.name, i)
+		}
+	}
+	s := e.backend.stream()
+	defer e.backend.giveBack(s)
+	results, err := e.rec.Run(s, in, given)
+	if e.closed.Load() { // meanwhile: what was recorded has the constants
+		e.rec.Release()
+	}
+	if err != nil {
+		putBack(inputs, in, given)
+		return nil, errors.WithMessagef(err, "Execute of %q", e.name)
+	}
+	outputs := make([]compute.Buffer, len(results))
+	for i, t := range results {
+		outputs[i] = e.backend.buffer(e.prog.outputs[i].shape, t)
+	}
+	return outputs, nil
+}
+
+// putBack gives buffers the tensors again that were taken out of them and were not
+// released: nothing has run.
+func putBack(inputs []compute.Buffer, in []*millrace.Tensor, given []bool) {
+	for i, g := range given {
+		if g && in[i].Err() == nil {
+			inputs[i].(*Buffer).t.CompareAndSwap(nil, in[i])
+		}
+	}
+}
+
+// walk records the graph on arguments that belong to the scope.
+func (e *Executable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millrace.Tensor, error) {
+	r := &run{backend: e.backend, sc: sc}
+	outs := r.record(e.prog, args)
+	if r.err != nil {
+		return nil, r.err
+	}
+	for i, n := range e.prog.outputs {
+		if first := slices.Index(e.prog.outputs, n); first < i {
+			outs[i] = outs[first]
+			continue
+		}
+		outs[i] = r.dense(n, outs[i])
+		if got := outs[i].Shape(); outs[i].Err() == nil && !slices.Equal(got, n.shape.Dimensions) {
+			return nil, errors.Errorf("result %d, of op %s, is of shape %v and not %s", i, n.op, got, n.shape)
+		}
+	}
+	return outs, nil
+}
+
+// checkInputs gives the inputs' tensors, or says why they do not fit.
+func (e *Executable) checkInputs(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]*millrace.Tensor, error) {
+	params := e.prog.params
+	switch {
+	case e.closed.Load():
+		return nil, errors.New("the executable was finalized")
+	case e.backend.closed.Load():
+		return nil, errors.Errorf("backend %q was finalized", Name)
+	case device != 0:
+		return nil, errors.Errorf("backend %q has device 0 only, not %d", Name, device)
+	case len(inputs) != len(params):
+		return nil, errors.Errorf("%d inputs for %d parameters", len(inputs), len(params))
+	case len(donate) != 0 && len(donate) != len(inputs):
+		return nil, errors.Errorf("%d donations for %d inputs", len(donate), len(inputs))
+	}
+	tensors := make([]*millrace.Tensor, len(inputs))
+	for i, in := range inputs {
+		buf, ok := in.(*Buffer)
+		if !ok || buf == nil {
+			return nil, errors.Errorf("input %d (%q) is a %T and no buffer of backend %q", i, params[i].name, in, Name)
+		}
+		if buf.backend != e.backend {
+			return nil, errors.Errorf("input %d (%q) is a buffer of another backend", i, params[i].name)
+		}
+		if !buf.shape.Equal(params[i].shape) {
+			return nil, errors.Errorf("input %d (%q) is a %s, the parameter a %s", i, params[i].name, buf.shape, params[i].shape)
+		}
+		t, err := buf.tensor("Execute")
+		if err != nil {
+			return nil, errors.WithMessagef(err, "input %d (%q)", i, params[i].name)
+		}
+		tensors[i] = t
+	}
+	return tensors, nil
+}

@@ -1,0 +1,18 @@
+module github.com/millrace-go/millrace/gomlxbackend
+
+go 1.26
+
+require (
+	github.com/gomlx/compute v0.1.3
+	github.com/millrace-go/millrace v0.1.0
+	github.com/pkg/errors v0.9.1
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/rajveermalviya/go-webgpu/wgpu v0.17.1 // indirect
+	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
+)

@@ -1,16 +1,19 @@
 # Two commands for everybody:
 #   make bench   the three GELUs, fused and unfused, on every device of this machine
 #   make test    everything CI checks
-# and make bench-all, which times everything fusebench has programs for.
+# and make bench-all, which times everything fusebench has programs for, and
+# make bench-gomlx, which compares with GoMLX's own backend.
 # As root on Debian or Ubuntu they install what is missing; APT=0 forbids it.
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all test accuracy consumer-check fuzz hammer generate lint
+.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test accuracy consumer-check fuzz hammer generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
 	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
+	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
+	@echo 'make shipped          a program with its plans and kernels in it: record, generate, build, run'
 	@echo 'make test             everything CI checks'
 	@echo ''
 	@echo 'Parts of make test, and what is too long for it:'
@@ -18,6 +21,7 @@ help:
 	@echo 'make fuzz             every fuzz target, FUZZTIME (10s) each'
 	@echo 'make hammer           concurrency tests under the race detector, HAMMER (30s) each'
 	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
+	@echo 'make gomlx-core      GoMLX'"'"'s own tests on Millrace and on its Go backend; ARGS="-run core/graph" and the like'
 	@echo 'make generate         write the generated files anew'
 	@echo 'make test-long        every combination of dtypes and layouts on compiled kernels (half an hour)'
 	@echo 'make accuracy         every float32 input of every function against float64 (an hour or so)'
@@ -27,6 +31,15 @@ bench:
 
 bench-all:
 	@scripts/bench.sh all $(ARGS)
+
+gomlx-core:
+	@cd gomlxbackend && go run ./internal/gomlxcore $(ARGS)
+
+bench-gomlx:
+	@cd gomlxbackend && go run ./internal/bench $(ARGS)
+
+shipped:
+	@scripts/shipped.sh
 
 test:
 	@scripts/test.sh

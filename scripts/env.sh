@@ -44,8 +44,9 @@ have_vulkan() {
 wanted() {
 	builds_cgo || printf 'gcc libc6-dev '
 	have_vulkan || printf 'mesa-vulkan-drivers libvulkan1 '
-	if [ "${CI:-}" = true ] && ! command -v qemu-aarch64-static >/dev/null; then
-		printf 'qemu-user-static '
+	if [ "${CI:-}" = true ]; then
+		command -v objdump >/dev/null || printf 'binutils '
+		command -v qemu-aarch64-static >/dev/null || printf 'qemu-user-static '
 	fi
 }
 

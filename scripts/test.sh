@@ -7,15 +7,19 @@ set -euo pipefail
 CI=${CI:-false}
 FUZZTIME=${FUZZTIME:-$([ "$CI" = true ] && echo 60s || echo 10s)}
 HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
-# All fuzz targets together get this many seconds at most: where there are more
-# than FUZZTOTAL/FUZZTIME of them, each gets its equal share.
-FUZZTOTAL=${FUZZTOTAL:-360}
+# All fuzz targets together take this many seconds at most: where there are more
+# than 2*FUZZTOTAL/FUZZTIME of them, each gets its equal share. (They run two at
+# a time.)
+FUZZTOTAL=${FUZZTOTAL:-270}
 
 if [ "$CI" = true ]; then
 	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu}
 fi
 
-failed=()
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=$work/failed
+: >"$failed"
 
 # step NAME COMMAND...: runs it, says how long it took.
 step() {
@@ -26,8 +30,20 @@ step() {
 		say "$name: ok, $((SECONDS - start)) s"
 	else
 		say "$name: FAILED after $((SECONDS - start)) s"
-		failed+=("$name")
+		echo "$name" >>"$failed"
 	fi
+}
+
+# two_at_a_time: runs the lines it reads, commands of this script that have one
+# thread most of their time. What they print is shown as each ends.
+two_at_a_time() {
+	local line n=0
+	while IFS= read -r line; do
+		while (($(jobs -rp | wc -l) >= 2)); do sleep 0.2; done
+		n=$((n + 1))
+		{ eval "$line" >"$work/out.$n" 2>&1 || echo "$line" >>"$failed"; cat "$work/out.$n" >&2; } </dev/null &
+	done
+	wait
 }
 
 # packages_with PATTERN: folders whose tests contain a line matching it.
@@ -50,21 +66,40 @@ lint() {
 
 unit() {
 	step build go build ./...
-	step test go test -timeout 20m ./...
+	# The longest first: beside them the others find their place.
+	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./...
+}
+
+# packages_on_devices: those whose tests have the CPU device or WebGPU linked in.
+# The others are the same program with cgo and without.
+packages_on_devices() {
+	go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./... |
+		grep -E '/millrace/runtime/(cpu|webgpu) ' | sed -n 's/\.test .*//p' | sort -u
 }
 
 # Without cgo there is no WebGPU, and the interpreter is plain Go.
 nocgo() {
+	local pkgs
 	step nocgo-build env CGO_ENABLED=0 go build ./...
-	step nocgo-test env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -timeout 20m ./...
+	step nocgo-vet env CGO_ENABLED=0 go vet ./...
+	pkgs=$(CGO_ENABLED=0 packages_on_devices)
+	[ -n "$pkgs" ] || { say "nocgo: no packages found"; echo nocgo >>"$failed"; return; }
+	# The interpreter's own tests are run again by contraction, with less of it.
+	# shellcheck disable=SC2086 # a list of packages
+	step nocgo-test env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -short -timeout 20m $pkgs
 }
+
+# Tests of drivers that compare launches with the oracle, one after another: what
+# is concurrent in them is C or the GPU, which the race detector does not see, and
+# their oracles take most of the time with it.
+one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Zeros)?|Dot(Kernels|Apart|Dims|Integers|Fused)?|Every(Half|Op)|FoldLevels|KernelAccesses|Patterns|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Kernels(Cut|Shared)?|Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then
 		say "race: skipped, -race does not build here"
 		return
 	fi
-	step race go test -race -short -timeout 20m . ./stream/... ./queue/... ./runtime/...
+	step race go test -race -short -timeout 20m -skip "$one_by_one" . ./stream/... ./queue/... ./runtime/...
 }
 
 cross() {
@@ -74,33 +109,46 @@ cross() {
 	done
 }
 
-# Go contracts a*b+c on these two; tensors' bits must not notice.
+# Go contracts a*b+c on these two; tensors' bits must not notice. C does not see
+# GOAMD64, so that there is no need to build it for that again. Choices run the
+# code that other tests run, many times over.
 contraction() {
+	local steps=() qemu
 	if [ "$(go env GOARCH)" = amd64 ] && grep -qw fma /proc/cpuinfo 2>/dev/null && grep -qw bmi2 /proc/cpuinfo; then
-		step goamd64-v3 env GOAMD64=v3 go test -short -timeout 20m ./ir ./runtime/cpu
+		steps+=("step goamd64-v3 env CGO_ENABLED=0 GOAMD64=v3 go test -short -timeout 20m -skip TestChoices ./ir ./runtime/cpu")
 	else
 		say "goamd64-v3: skipped, this machine is below x86-64-v3"
 	fi
-	local qemu
 	qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
 	if [ -n "$qemu" ]; then
-		step arm64 env CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go test -short -timeout 20m -exec "$qemu" ./ir ./runtime/cpu
+		steps+=("step arm64 env CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go test -short -timeout 20m -skip TestChoices -exec $qemu ./ir ./runtime/cpu")
 	else
 		say "arm64: skipped, no qemu-aarch64-static (Debian: qemu-user-static)"
 	fi
+	((${#steps[@]} == 0)) || printf '%s\n' "${steps[@]}" | two_at_a_time
 }
 
+# fuzz_target NAME SECONDS FOLDER. Where the time ends while go test is busy with
+# an input it says "context deadline exceeded" and fails, with nothing found.
+fuzz_target() {
+	local log=$work/$1.log
+	CGO_ENABLED=0 go test -run '^$' -parallel 1 -fuzz "^$1\$" -fuzztime "$2s" "$3" 2>&1 | tee "$log" && return
+	grep -q 'context deadline exceeded' "$log" && ! grep -qE 'Failing input written|panic:' "$log"
+}
+
+# Fuzz targets are parsers and arithmetic in Go: the engine behind them need not
+# be the one with C, which every set of build flags compiles anew.
 fuzz() {
 	local list n each file name
 	list=$(grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | grep -v /testdata/ | sort)
 	[ -n "$list" ] || { say "fuzz: no targets"; return; }
 	n=$(wc -l <<<"$list")
 	each=${FUZZTIME%s}
-	if ((each * n > FUZZTOTAL)); then each=$((FUZZTOTAL / n)); fi
+	if ((each * n > 2 * FUZZTOTAL)); then each=$((2 * FUZZTOTAL / n)); fi
 	while IFS=: read -r file _ name; do
 		name=${name#func }
-		step "fuzz-$name" go test -run '^$' -fuzz "^$name\$" -fuzztime "${each}s" "$(dirname "$file")"
-	done <<<"$list"
+		echo "step fuzz-$name fuzz_target $name $each $(dirname "$file")"
+	done <<<"$list" | two_at_a_time
 }
 
 hammer() {
@@ -109,7 +157,19 @@ hammer() {
 	[ -n "$pkgs" ] || { say "hammer: no tests"; return; }
 	[ "$HAVE_RACE" = 0 ] || flags=(-race)
 	# shellcheck disable=SC2086 # a list of folders
-	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -timeout 20m -run Hammer $pkgs
+	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -parallel 2 -timeout 20m -run Hammer $pkgs
+}
+
+# The nested module, with the test suite that GoMLX has for backends: how many of
+# its tests pass, and how many are skipped, is printed.
+gomlx() {
+	step gomlx-vet go vet ./gomlxbackend/...
+	step gomlx-test go test -timeout 10m ./gomlxbackend/...
+	step gomlx-suite go test -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
+	# A module with a workspace of its own.
+	step gomlx-example go -C examples/gomlx vet ./...
+	step gomlx-example-test go -C examples/gomlx test -timeout 10m ./...
+	step gomlx-nocgo env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -timeout 10m ./gomlxbackend/...
 }
 
 consumer_check() { step consumer-check go run ./internal/consumer; }
@@ -121,13 +181,13 @@ accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeou
 
 prepare
 steps=("$@")
-[ $# -gt 0 ] || steps=(lint unit accuracy-sample nocgo cross race contraction readme consumer-check hammer fuzz)
+[ $# -gt 0 ] || steps=(lint unit gomlx accuracy-sample nocgo cross race contraction readme consumer-check hammer fuzz)
 for s in "${steps[@]}"; do
 	"${s//-/_}"
 done
 
-if ((${#failed[@]})); then
-	say "failed: ${failed[*]}"
+if [ -s "$failed" ]; then
+	say "failed: $(sort -u "$failed" | tr '\n' ' ')"
 	exit 1
 fi
 say "all passed in $SECONDS s"

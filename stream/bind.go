@@ -232,7 +232,11 @@ func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.La
 	w, d := &s.work, s.dev
 	t := ent.plan.Steps[k].Operands[i].Tensor
 	var b *block
-	if from := s.inPlace(ent, seg, k, i, l); from >= 0 && !ent.plan.InChain(k) {
+	from := -1
+	if !ent.plan.InChain(k) { // whose operands are read until its end, or lie in no memory of their own
+		from = s.inPlace(ent, seg, k, i, l)
+	}
+	if from >= 0 {
 		b = w.mem[from].block
 		b.retain()
 		d.stats.inPlace.Add(1)

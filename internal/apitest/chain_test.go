@@ -160,6 +160,38 @@ func TestAttentionMasks(t *testing.T) {
 	}
 }
 
+// Scores that are asked for twice are written the second time, by the last launch
+// of a chain: over what it is handed there is no memory to write.
+func TestScoresTwice(t *testing.T) {
+	const heads, n, d = 6, 320, 64
+	run := func(spec string) (bits [2][]float32) {
+		dev := openSpec(t, spec)
+		q := millrace.NormalOn(dev, millrace.Float32, 1, 1, heads, n, d)
+		k := millrace.NormalOn(dev, millrace.Float32, 2, 1, heads, n, d)
+		v := millrace.NormalOn(dev, millrace.Float32, 3, 1, heads, n, d)
+		inMemory(t, q, k, v)
+		i := millrace.ArangeOn(dev, millrace.Int32, 0, n, 1)
+		s := q.MatMul(k.Permute(0, 1, 3, 2)).MulScalar(0.25).MaskedFill(i.Gt(i.Unsqueeze(-1)), math.Inf(-1))
+		for pass := range bits {
+			var err error
+			if bits[pass], err = millrace.Values[float32](s.Softmax(-1).MatMul(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return bits
+	}
+	want := run("cpu:fusion=off,tier=0")
+	for _, spec := range []string{"cpu:tier=0", "cpu:threads=1,tier=0"} {
+		for pass, got := range run(spec) {
+			for i, v := range got {
+				if math.Float32bits(v) != math.Float32bits(want[0][i]) {
+					t.Fatalf("%s, pass %d: element %d is %v, not %v", spec, pass, i, v, want[0][i])
+				}
+			}
+		}
+	}
+}
+
 // What comes of scores that a mask hides is computed once for the end of a row,
 // and that changes no bit: not where folding it many times gives more than
 // folding it once, nor where rows end at any place of a vector.

@@ -61,6 +61,11 @@ func New(config string) (compute.Backend, error) {
 			b.caps.DTypes[dt] = true
 		}
 	}
+	for dt, row := range complexRows {
+		if b.caps.DTypes[row.part] {
+			b.caps.DTypes[dt] = true
+		}
+	}
 	if !b.caps.DTypes[compute.RNGStateShape.DType] {
 		delete(b.caps.Operations, compute.OpTypeRNGBitGenerator)
 	}

@@ -17,12 +17,13 @@ type Buffer struct {
 	backend *Backend
 	shape   shapes.Shape
 	t       atomic.Pointer[millrace.Tensor] // nil once finalised or donated
+	im      *millrace.Tensor                // of complex elements: the imaginary parts, and t is the real ones; whoever takes t has taken it
 }
 
 var _ compute.Buffer = (*Buffer)(nil)
 
-func (b *Backend) buffer(shape shapes.Shape, t *millrace.Tensor) *Buffer {
-	buf := &Buffer{backend: b, shape: shape}
+func (b *Backend) buffer(shape shapes.Shape, t, im *millrace.Tensor) *Buffer {
+	buf := &Buffer{backend: b, shape: shape, im: im}
 	buf.t.Store(t)
 	return buf
 }
@@ -36,11 +37,11 @@ func (b *Backend) BufferFromFlatData(num compute.DeviceNum, flat any, shape shap
 	if err := checkFlat(flat, shape); err != nil {
 		return nil, errors.WithMessage(err, what)
 	}
-	t := dtypeRows[shape.DType].upload(b.dev, flat, shape.Dimensions)
-	if err := t.Err(); err != nil {
+	t, im, err := toDevice(b.dev, flat, shape)
+	if err != nil {
 		return nil, errors.WithMessagef(err, "%s of %s", what, shape)
 	}
-	return b.buffer(shape.Clone(), t), nil
+	return b.buffer(shape.Clone(), t, im), nil
 }
 
 // HasSharedBuffers is false: elements live in the device's memory.
@@ -70,6 +71,9 @@ func (b *Buffer) Backend() compute.Backend { return b.backend }
 func (b *Buffer) Finalize() error {
 	if t := b.t.Swap(nil); t != nil {
 		handle.Drop(t) // the buffer itself tells of a use after this
+		if b.im != nil {
+			handle.Drop(b.im)
+		}
 	}
 	return nil
 }
@@ -101,7 +105,7 @@ func (b *Buffer) ToFlatData(flat any) error {
 	if b.shape.Size() == 0 {
 		return nil
 	}
-	if err := dtypeRows[b.shape.DType].read(flat, t); err != nil {
+	if err := fromDevice(flat, b.shape.DType, t, b.im); err != nil {
 		return errors.WithMessagef(err, "%s of %s", what, b.shape)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/notimplemented"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
@@ -113,7 +114,16 @@ func (f *Function) Parameter(name string, shape shapes.Shape, sharding *compute.
 	if err := f.builder.backend.holds(what, shape); err != nil {
 		return nil, err
 	}
-	n := f.append(&Node{op: compute.OpTypeParameter, shape: shape.Clone(), name: name})
+	add := func(dt dtypes.DType) *Node {
+		return f.append(&Node{op: compute.OpTypeParameter, shape: withDType(shape, dt), name: name})
+	}
+	var n *Node
+	if row, ok := complexRows[shape.DType]; ok {
+		n = f.pair(compute.OpTypeParameter, add(row.part), add(row.part))
+		n.name = name
+	} else {
+		n = add(shape.DType)
+	}
 	f.params = append(f.params, n)
 	return n, nil
 }

@@ -19,6 +19,7 @@ var operations = func() map[compute.OpType]bool {
 		compute.OpTypeArgMinMax, compute.OpTypeDotGeneral,
 		compute.OpTypeGather, compute.OpTypeDynamicSlice, compute.OpTypeDynamicUpdateSlice,
 		compute.OpTypeReduceWindow, compute.OpTypeSelectAndScatterMax, compute.OpTypeSelectAndScatterMin, compute.OpTypeConvGeneral,
+		compute.OpTypeComplex, compute.OpTypeReal, compute.OpTypeImag, compute.OpTypeConj, compute.OpTypeFFT,
 		compute.OpTypeBitcast, compute.OpTypeRNGBitGenerator,
 		compute.OpTypeBatchNormForInference, compute.OpTypeBatchNormForTraining, compute.OpTypeBatchNormGradient,
 		compute.OpTypeCall, compute.OpTypeIf, compute.OpTypeWhile, compute.OpTypeSort,

@@ -38,6 +38,9 @@ func (f *Function) Closure() (compute.Function, error) {
 
 // capture is a value of a function around this one, as a node of this one.
 func (f *Function) capture(n *Node) (*Node, error) {
+	if n.isComplex() {
+		return f.pairOf(compute.OpTypeCapturedValue, func(i int) (*Node, error) { return f.capture(n.parts()[i]) })
+	}
 	for around := f.parent; ; around = around.parent {
 		if around == nil {
 			return nil, errors.Errorf("a value of function %q in function %q", n.fn.name, f.name)
@@ -138,23 +141,33 @@ func (f *Function) buildMany(op compute.OpType, vs []compute.Value, make func(in
 	if err := unpacked(op, shapesOf(in)...); err != nil {
 		return nil, err
 	}
-	n, err := make(in)
+	n, err := f.made(op, in, make)
 	if err != nil {
 		return nil, errors.WithMessage(err, signature(op, in))
 	}
 	var list []compute.Value
-	for _, r := range n.results {
-		list = append(list, r)
+	for _, v := range n.values {
+		list = append(list, v)
 	}
 	return list, nil
 }
 
-// addMany is a node with results of these shapes, each a node too.
+// addMany is a node with results of these shapes, each a node too. What do is
+// given and gives has both parts of complex values, one after the other.
 func (f *Function) addMany(op compute.OpType, results []shapes.Shape, do applyMany, in ...*Node) *Node {
-	n := f.append(&Node{op: op, shape: shapes.Invalid(), in: in, doMany: do})
-	for i, s := range results {
-		n.results = append(n.results, f.append(&Node{op: op, shape: s.Clone(), in: []*Node{n}, name: fmt.Sprint("result ", i),
-			isView: true})) // it may be one
+	n := f.append(&Node{op: op, shape: shapes.Invalid(), in: apart(in), doMany: do})
+	add := func(s shapes.Shape, dt dtypes.DType) *Node {
+		r := f.append(&Node{op: op, shape: withDType(s, dt), in: []*Node{n}, name: fmt.Sprint("result ", len(n.results)),
+			isView: true}) // it may be one
+		n.results = append(n.results, r)
+		return r
+	}
+	for _, s := range results {
+		if row, ok := complexRows[s.DType]; ok {
+			n.values = append(n.values, f.pair(op, add(s, row.part), add(s, row.part)))
+		} else {
+			n.values = append(n.values, add(s, s.DType))
+		}
 	}
 	return n
 }
@@ -218,7 +231,7 @@ func (f *Function) If(pred compute.Value, onTrue, onFalse compute.Function) ([]c
 			taken, err := millrace.Item[bool](in[0])
 			switch {
 			case err != nil:
-				return r.fail(err, len(yes.outputs))
+				return r.fail(err, len(yes.prog.outputs))
 			case taken:
 				return r.nested(yes, in[1:split])
 			}
@@ -252,7 +265,7 @@ func (f *Function) While(cond, body compute.Function, state ...compute.Value) ([
 		if err := step.gives("the body", shapesOf(in)); err != nil {
 			return nil, err
 		}
-		n := len(in)
+		n := len(apart(in))
 		split := n + len(test.captures)
 		return f.addMany(op, shapesOf(in), func(r *run, in []*millrace.Tensor) []*millrace.Tensor {
 			return r.loop(test, step, in[:n], in[n:split], in[split:])

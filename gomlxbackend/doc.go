@@ -30,7 +30,19 @@
 // Values are those of Millrace (docs/numerics.md), and where GoMLX asks for
 // something else, GoMLX's: integers are converted by dropping high bits, and the
 // remainder has the sign of the dividend. An integer divided by zero is 0 and
-// leaves itself as the remainder. Ops that are not in Backend.Capabilities
+// leaves itself as the remainder.
+//
+// A complex value is a pair of real tensors, complex64 of float32 and complex128
+// of float64, so a device that lacks float64 has no complex128. Elements are
+// split and joined where buffers meet Go slices. There are all ops that move
+// elements, sums and products, Add, Sub, Mul, Div, Pow, Neg, Abs, Sign, Conj, Real,
+// Imag, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Sin, Cos, Tanh, Logistic, comparisons
+// for equality, conversions, bitcasts, DotGeneral and ConvGeneral. Ops that need
+// an order, such as Max, are errors. Conversion to a real dtype drops the
+// imaginary part. FFT takes axes of any length from 1; docs/numerics.md has its
+// errors, and those of the functions.
+//
+// Ops that are not in Backend.Capabilities
 // return compute.ErrNotImplemented, and so do dtypes that the device lacks and
 // results of more than eight axes.
 package gomlxbackend

@@ -12,7 +12,7 @@ import (
 
 // program is a function's graph, ready to run.
 type program struct {
-	params  []*Node // and captured values behind them
+	params  []*Node // the parts of complex ones, and captured values behind them
 	outputs []*Node
 	steps   []step
 	slots   int // of values
@@ -30,7 +30,8 @@ type step struct {
 // value is read for the last time.
 func compileProgram(f *Function) *program {
 	needed := make([]bool, len(f.nodes))
-	for _, n := range f.outputs {
+	p := &program{params: slices.Concat(apart(f.params), f.captures), outputs: apart(f.outputs), slots: len(f.nodes)}
+	for _, n := range p.outputs {
 		needed[n.id] = true
 	}
 	// Operands come before what uses them.
@@ -41,9 +42,8 @@ func compileProgram(f *Function) *program {
 			}
 		}
 	}
-	p := &program{params: slices.Concat(f.params, f.captures), outputs: f.outputs, slots: len(f.nodes)}
 	readAfter := make([]bool, len(f.nodes))
-	for _, n := range f.outputs {
+	for _, n := range p.outputs {
 		readAfter[n.id] = true
 	}
 	if f.name != compute.MainName {
@@ -148,6 +148,8 @@ type Executable struct {
 	backend *Backend
 	name    string
 	prog    *program
+	inputs  []*Node // the parameters as they were declared, and
+	outputs []*Node // the results as they were returned
 	rec     *millrace.Recording
 	closed  atomic.Bool
 	// constants of all functions, those that nothing needs too
@@ -157,7 +159,7 @@ type Executable struct {
 var _ compute.Executable = (*Executable)(nil)
 
 func newExecutable(b *Builder) *Executable {
-	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, constants: b.constants}
+	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, inputs: b.main.params, outputs: b.main.outputs, constants: b.constants}
 	e.rec = millrace.NewRecording(e.walk)
 	return e
 }
@@ -175,7 +177,7 @@ func (e *Executable) Finalize() {
 
 // Inputs are the parameters' names and shapes.
 func (e *Executable) Inputs() (names []string, inputs []shapes.Shape) {
-	for _, n := range e.prog.params {
+	for _, n := range e.inputs {
 		names, inputs = append(names, n.name), append(inputs, n.shape.Clone())
 	}
 	return names, inputs
@@ -183,7 +185,7 @@ func (e *Executable) Inputs() (names []string, inputs []shapes.Shape) {
 
 // Outputs are the results' shapes.
 func (e *Executable) Outputs() (outputs []shapes.Shape) {
-	for _, n := range e.prog.outputs {
+	for _, n := range e.outputs {
 		outputs = append(outputs, n.shape.Clone())
 	}
 	return outputs
@@ -216,7 +218,8 @@ func (e *Executable) Execute(inputs []compute.Buffer, donate []bool, device comp
 	}
 	s := e.backend.stream()
 	defer e.backend.giveBack(s)
-	results, err := e.rec.Run(s, in, given)
+	args, give := withParts(inputs, in, given)
+	results, err := e.rec.Run(s, args, give)
 	if e.closed.Load() { // meanwhile: what was recorded has the constants
 		e.rec.Release()
 	}
@@ -224,19 +227,43 @@ func (e *Executable) Execute(inputs []compute.Buffer, donate []bool, device comp
 		putBack(inputs, in, given)
 		return nil, errors.WithMessagef(err, "Execute of %q", e.name)
 	}
-	outputs := make([]compute.Buffer, len(results))
-	for i, t := range results {
-		outputs[i] = e.backend.buffer(e.prog.outputs[i].shape, t)
+	outputs := make([]compute.Buffer, len(e.outputs))
+	for i, n := range e.outputs {
+		re, im := results[0], (*millrace.Tensor)(nil)
+		results = results[1:]
+		if n.isComplex() {
+			im, results = results[0], results[1:]
+		}
+		outputs[i] = e.backend.buffer(n.shape, re, im)
 	}
 	return outputs, nil
+}
+
+// withParts are the tensors of inputs with the imaginary parts of complex ones
+// behind the real ones, and whether they are given away.
+func withParts(inputs []compute.Buffer, in []*millrace.Tensor, given []bool) ([]*millrace.Tensor, []bool) {
+	if !slices.ContainsFunc(inputs, func(b compute.Buffer) bool { return b.(*Buffer).im != nil }) {
+		return in, given
+	}
+	var args []*millrace.Tensor
+	var give []bool
+	for i, t := range in {
+		g := len(given) > 0 && given[i]
+		args, give = append(args, t), append(give, g)
+		if im := inputs[i].(*Buffer).im; im != nil {
+			args, give = append(args, im), append(give, g)
+		}
+	}
+	return args, give
 }
 
 // putBack gives buffers the tensors again that were taken out of them and were not
 // released: nothing has run.
 func putBack(inputs []compute.Buffer, in []*millrace.Tensor, given []bool) {
 	for i, g := range given {
-		if g && in[i].Err() == nil {
-			inputs[i].(*Buffer).t.CompareAndSwap(nil, in[i])
+		buf := inputs[i].(*Buffer)
+		if g && in[i].Err() == nil && (buf.im == nil || buf.im.Err() == nil) {
+			buf.t.CompareAndSwap(nil, in[i])
 		}
 	}
 }
@@ -263,7 +290,7 @@ func (e *Executable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millr
 
 // checkInputs gives the inputs' tensors, or says why they do not fit.
 func (e *Executable) checkInputs(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]*millrace.Tensor, error) {
-	params := e.prog.params
+	params := e.inputs
 	switch {
 	case e.closed.Load():
 		return nil, errors.New("the executable was finalized")

@@ -27,7 +27,9 @@ type Node struct {
 
 	doMany  applyMany // of a node with several results
 	results []*Node
-	source  *Node // of a captured value: what it is in the function around
+	values  []*Node // the results as they were asked for, where complex ones are pairs
+	re, im  *Node   // of a complex value, which is nothing but these
+	source  *Node   // of a captured value: what it is in the function around
 
 	name     string           // of a parameter
 	constant *millrace.Tensor // of a constant
@@ -87,7 +89,7 @@ func (f *Function) build(op compute.OpType, vs []compute.Value, make func(in []*
 	if err := unpacked(op, shapesOf(in)...); err != nil {
 		return nil, err
 	}
-	n, err := make(in)
+	n, err := f.made(op, in, make)
 	if err != nil {
 		return nil, errors.WithMessage(err, signature(op, in))
 	}
@@ -106,7 +108,7 @@ func signature(op compute.OpType, in []*Node) string {
 // add is the node of an op, a new one or one that computes the same. attr is
 // what the op does besides its operands.
 func (f *Function) add(op compute.OpType, shape shapes.Shape, attr any, do apply, in ...*Node) (*Node, error) {
-	if err := cmp.Or(f.builder.backend.holds("result", shape), unpacked(op, shape)); err != nil {
+	if err := cmp.Or(f.builder.backend.holds("result", shape), unpacked(op, shape), realOnly(op, shape)); err != nil {
 		return nil, err
 	}
 	var key strings.Builder
@@ -159,6 +161,10 @@ func (f *Function) makeConstant(flat any, dims []int) (*Node, error) {
 	}
 	if err := checkFlat(flat, shape); err != nil {
 		return nil, err
+	}
+	if row, ok := complexRows[dt]; ok {
+		re, im := row.split(flat)
+		return f.pairOf(compute.OpTypeConstant, func(i int) (*Node, error) { return f.makeConstant([]any{re, im}[i], dims) })
 	}
 	var key string
 	if shape.ByteSize() <= sameBytes {

@@ -33,6 +33,9 @@ func (f *Function) Bitcast(x compute.Value, dt dtypes.DType) (compute.Value, err
 			return in[0], nil
 		}
 		shape = shapes.Make(dt, shape.Dimensions...) // without names of axes
+		if from.DType.IsComplex() || dt.IsComplex() {
+			return f.complexBits(in[0], shape)
+		}
 		return f.add(op, shape, nil, func(r *run, in []*tensor) *tensor {
 			if from.DType.IsPacked() || dt.IsPacked() {
 				return packedBitsAs(r, in[0], from, shape)
@@ -66,7 +69,7 @@ func (f *Function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (new
 		if !in[0].shape.Equal(compute.RNGStateShape) {
 			return nil, errors.Errorf("the state must be a %s", compute.RNGStateShape)
 		}
-		if err := cmp.Or(f.builder.backend.holds("result", shape), unpacked(op, shape)); err != nil {
+		if err := cmp.Or(f.builder.backend.holds("result", shape), unpacked(op, shape), realOnly(op, shape)); err != nil {
 			return nil, err
 		}
 		n := shape.Size()

@@ -41,6 +41,11 @@ func (f *Function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 		if from.DType != kern.DType {
 			return nil, errors.New("the dtypes differ")
 		}
+		if in[0].isComplex() {
+			return f.bilinear(op, in, func(x, y *Node) (compute.Value, error) {
+				return f.ConvGeneral(x, y, axes, strides, paddings, inputDilations, kernelDilations, channelGroupCount, batchGroupCount)
+			})
+		}
 		if !isNumber(from.DType) {
 			return nil, errors.Errorf("not defined for %s", from.DType)
 		}

@@ -21,6 +21,15 @@ func (f *Function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rh
 		if err != nil {
 			return nil, err
 		}
+		if in[0].isComplex() {
+			parts, err := partConfig(config)
+			if err != nil {
+				return nil, err
+			}
+			return f.bilinear(op, in, func(x, y *Node) (compute.Value, error) {
+				return f.DotGeneral(x, lhsContract, lhsBatch, y, rhsContract, rhsBatch, parts)
+			})
+		}
 		from := in[0].shape.DType
 		acc := config.AccumulatorDType
 		if acc == dtypes.InvalidDType {

@@ -50,6 +50,12 @@ func (f *Function) Transpose(x compute.Value, permutation ...int) (compute.Value
 // along the others and along those of size 1.
 func (f *Function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []int) (compute.Value, error) {
 	const op = compute.OpTypeBroadcastInDim
+	if n, err := f.builder.node(x); err == nil && n.isComplex() {
+		if shape.DType != n.shape.DType {
+			return nil, errors.Errorf("%s: the result %s is of another dtype", signature(op, []*Node{n}), shape)
+		}
+		shape = withDType(shape, complexRows[shape.DType].part)
+	}
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
 		if err := f.builder.backend.holds("result", shape); err != nil {

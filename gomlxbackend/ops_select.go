@@ -48,7 +48,7 @@ func (f *Function) Clamp(low, x, high compute.Value) (compute.Value, error) {
 
 // ConvertDType converts the elements. Integers keep their low bits; floats are
 // rounded toward zero and limited to what an integer type holds, NaN is 0; what
-// is not 0 is true.
+// is not 0 is true. See convertComplex for complex elements.
 func (f *Function) ConvertDType(x compute.Value, dt dtypes.DType) (compute.Value, error) {
 	const op = compute.OpTypeConvertDType
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
@@ -59,6 +59,9 @@ func (f *Function) ConvertDType(x compute.Value, dt dtypes.DType) (compute.Value
 		shape := withDType(in[0].shape, dt)
 		if err := f.builder.backend.holds("result", shape); err != nil {
 			return nil, err
+		}
+		if from.IsComplex() || dt.IsComplex() {
+			return f.convertComplex(in[0], dt)
 		}
 		n, err := f.add(op, shape, nil, func(r *run, in []*tensor) *tensor { return convert(r, in[0], from, dt) }, in...)
 		if err == nil && n.splat == nil && from.IsFloat() && dt == dtypes.Float64 {
@@ -140,7 +143,8 @@ func (f *Function) SchedulingBarrier(operand compute.Value, dependencies ...comp
 	})
 }
 
-// Iota counts along an axis. Numbers that the dtype cannot hold wrap.
+// Iota counts along an axis. Numbers that the dtype cannot hold wrap; complex
+// ones have the imaginary part 0.
 func (f *Function) Iota(shape shapes.Shape, axis int) (compute.Value, error) {
 	const op = compute.OpTypeIota
 	return f.build(op, nil, func([]*Node) (*Node, error) {
@@ -149,6 +153,12 @@ func (f *Function) Iota(shape shapes.Shape, axis int) (compute.Value, error) {
 		}
 		if axis < 0 || axis >= shape.Rank() {
 			return nil, errors.Errorf("axis %d of a %s", axis, shape)
+		}
+		if row, ok := complexRows[shape.DType]; ok {
+			e := &expansion{f: f}
+			re := e.get(f.Iota(withDType(shape, row.part), axis))
+			n := e.pair(op, re, re, func(e *expansion, a, _ *Node) (re, im *Node) { return a, e.zeros(a) })
+			return n, e.err
 		}
 		if !isNumber(shape.DType) {
 			return nil, errors.Errorf("not defined for %s", shape.DType)

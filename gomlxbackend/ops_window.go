@@ -65,6 +65,9 @@ func windowsOf(rank int, sizes, strides, dilations []int, paddings [][2]int) []m
 func (f *Function) ReduceWindow(x compute.Value, reduction compute.ReduceOpType, sizes, strides, inputDilations, windowDilations []int,
 	paddings [][2]int) (compute.Value, error) {
 	const op = compute.OpTypeReduceWindow
+	if n, err := f.builder.node(x); err == nil && n.isComplex() && reduction != compute.ReduceOpSum {
+		return nil, errors.Errorf("%s: %s is not defined for %s", signature(op, []*Node{n}), reduction, n.shape.DType)
+	}
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
 		shape, err := shapeinference.ReduceWindow(from, sizes, strides, inputDilations, windowDilations, paddings)

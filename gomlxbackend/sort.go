@@ -49,13 +49,16 @@ func (f *Function) Sort(comparator compute.Function, axis int, isStable bool, in
 		if err := g.gives("the comparator", []shapes.Shape{shapes.Make(dtypes.Bool)}); err != nil {
 			return nil, err
 		}
-		s := sorter{axis: axis, n: dims[axis], inputs: len(in), compare: g, position: millrace.Int32}
+		s := sorter{axis: axis, n: dims[axis], inputs: len(apart(in)), compare: g, position: millrace.Int32}
+		for _, n := range in {
+			s.parts = append(s.parts, len(n.parts()))
+		}
 		if s.n > math.MaxInt32/2 {
 			s.position = millrace.Int64
 		}
 		do := s.network
 		if key, descending, ok := keyOf(g); ok {
-			do = s.byKey(key, descending, in[key].shape.DType, isStable)
+			do = s.byKey(key, descending, apart(in)[key].shape.DType, isStable)
 		} else if err := liftable(g); err != nil {
 			return nil, err
 		}
@@ -66,6 +69,7 @@ func (f *Function) Sort(comparator compute.Function, axis int, isStable bool, in
 // sorter is what a Sort knows beforehand.
 type sorter struct {
 	axis, n, inputs int
+	parts           []int // of each input: a complex one is two inputs
 	compare         *Function
 	position        millrace.DType
 }
@@ -77,11 +81,17 @@ func keyOf(g *Function) (key int, descending, ok bool) {
 	if !down && n.op != compute.OpTypeLessThan {
 		return 0, false, false
 	}
-	x, y := slices.Index(g.params, n.in[0]), slices.Index(g.params, n.in[1])
-	if x < 0 || y < 0 || x == y || x/2 != y/2 {
-		return 0, false, false
+	var first, second []*Node // the elements from either place
+	for i := 0; i < len(g.params); i += 2 {
+		first, second = append(first, g.params[i].parts()...), append(second, g.params[i+1].parts()...)
 	}
-	return x / 2, down == (x < y), true
+	if key = slices.Index(first, n.in[0]); key >= 0 && second[key] == n.in[1] {
+		return key, down, true
+	}
+	if key = slices.Index(first, n.in[1]); key >= 0 && second[key] == n.in[0] {
+		return key, !down, true
+	}
+	return 0, false, false
 }
 
 // byKey sorts one input and takes the others in its order. The two zeros are
@@ -214,8 +224,10 @@ func (s sorter) precedes(r *run, x, y *millrace.Tensor, data, captures []*millra
 	xs, ys := at(x), at(y)
 	compare := func(xs, ys []*millrace.Tensor) *millrace.Tensor {
 		var args []*millrace.Tensor
-		for i := range xs {
-			args = append(args, xs[i], ys[i])
+		at := 0
+		for _, n := range s.parts {
+			args = append(append(args, xs[at:at+n]...), ys[at:at+n]...)
+			at += n
 		}
 		return r.temp(r.nested(s.compare, slices.Concat(args, captures))[0])
 	}

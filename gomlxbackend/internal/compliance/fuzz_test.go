@@ -71,7 +71,7 @@ type chance struct {
 // value is a new parameter, which fits others more often than not, or one that
 // is there.
 func (c *chance) value(b compute.Backend) compute.Value {
-	dts := []dtypes.DType{dtypes.Float32, dtypes.Float32, dtypes.Float32, dtypes.Int32, dtypes.Int32, dtypes.Bool, dtypes.Uint64, dtypes.Int8, dtypes.Float16, dtypes.Int4, dtypes.Uint2}
+	dts := []dtypes.DType{dtypes.Float32, dtypes.Float32, dtypes.Float32, dtypes.Int32, dtypes.Int32, dtypes.Bool, dtypes.Uint64, dtypes.Int8, dtypes.Float16, dtypes.Int4, dtypes.Uint2, dtypes.Complex64, dtypes.Complex64, dtypes.Complex128}
 	if len(c.params) > 0 && c.IntN(3) == 0 {
 		return c.params[c.IntN(len(c.params))]
 	}
@@ -125,7 +125,7 @@ func (c *chance) arg(b compute.Backend, t reflect.Type) reflect.Value {
 		*x = c.value(b)
 		return v
 	case *shapes.Shape:
-		x.DType = dtypes.Float32
+		x.DType = []dtypes.DType{dtypes.Float32, dtypes.Float32, dtypes.Float32, dtypes.Complex64}[c.IntN(4)]
 		for range c.length() {
 			x.Dimensions = append(x.Dimensions, min(c.int(), 100))
 		}

@@ -181,6 +181,9 @@ func TestLongBitwiseReduce(t *testing.T) {
 // products stay in range.
 func random(r *rand.Rand, dt dtypes.DType, n int) any {
 	flat := dtypes.MakeAnySlice(dt, n)
+	if dt.IsComplex() {
+		return narrowed(dt, gaussian(r, dt, n))
+	}
 	if dt.IsFloat() {
 		list := make([]float64, n)
 		for i := range list {

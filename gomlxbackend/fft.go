@@ -1,6 +1,7 @@
 package gomlxbackend
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gomlx/compute"
@@ -140,7 +141,7 @@ func (e *expansion) bothHalves(re, im *Node, axis, n int) (*Node, *Node) {
 	}
 	dims := slices.Repeat([]int{1}, re.shape.Rank())
 	dims[axis] = n/2 + 1
-	weights := e.table("both halves", re.shape.DType, dims, func(i int) float64 {
+	weights := e.table(fmt.Sprint("both halves of ", n), re.shape.DType, dims, func(i int) float64 {
 		if i == 0 || 2*i == n {
 			return 1
 		}

@@ -247,3 +247,32 @@ func TestFFTBadInput(t *testing.T) {
 
 // circle is e^(2πik/n).
 func circle(k, n int) complex128 { return cmplx.Rect(1, 2*math.Pi*float64(k%n)/float64(n)) }
+
+// Transforms of all kinds in one graph, which has their tables once: some of
+// those of 509 numbers are of the shape of those of 1024 real ones, and half
+// spectra of an even and the next odd number have one length.
+func TestFFTThereAndBack(t *testing.T) {
+	b := open(t, "millrace:cpu")
+	r := rand.New(rand.NewPCG(41, 3))
+	const dt = dtypes.Complex128
+	for _, n := range []int{1, 2, 3, 8, 64, 97, 100, 131, 262, 509, 1000, 1021} {
+		x := gaussian(r, dt, 2*n)
+		real0, inverse := realParts(x), dft(x, []int{2, n}, 1, true)
+		for i, want := range [][]complex128{real0, inverse, x} {
+			check(t, b, dt, func(int) float64 { return 1e4 }, want, func(f compute.Function, in []value) (value, error) {
+				z := must(f.Reshape(in[0], 2, n))
+				must(f.FFT(must(f.Iota(shapes.Make(dtypes.Float64, 1024), 0)), compute.FFTForwardReal, []int{1024}))
+				if other := n ^ 1; other > 0 {
+					must(f.FFT(must(f.Iota(shapes.Make(dt, 2, other/2+1), 0)), compute.FFTInverseReal, []int{other}))
+				}
+				half := must(f.FFT(must(f.Real(z)), compute.FFTForwardReal, []int{n}))
+				spectrum := must(f.FFT(z, compute.FFTForward, []int{n}))
+				return []value{
+					must(f.FFT(half, compute.FFTInverseReal, []int{n})),
+					must(f.FFT(z, compute.FFTInverse, []int{n})),
+					must(f.FFT(spectrum, compute.FFTInverse, []int{n})),
+				}[i], nil
+			}, x)
+		}
+	}
+}

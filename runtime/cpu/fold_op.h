@@ -57,12 +57,20 @@ static void PASTE(add, D, OP)(void *acc, const void *values, mr_i64 r, mr_i64 m,
 		to[(r + i) % MR_LANES] = JOIN(to[(r + i) % MR_LANES], IMAGE(v[i * ld]));
 }
 
+#define HALVE(W)                                         \
+	for (int j = 0; j < (W); j++)                    \
+		a[j] = JOIN(a[j], a[j + (W)]);
+
 /* Lanes without an element change nothing, so they are left out. */
 static void PASTE(finish, D, OP)(void *acc, mr_i64 elements, mr_i64 n)
 {
 	L *a = acc;
 	mr_i64 used = elements < MR_LANES ? elements : MR_LANES;
-	for (mr_i64 w = MR_LANES / 2; w > 0; w /= 2) {
+	if (n == 1 && used == MR_LANES) { /* lengths that are known: a few vectors */
+		HALVE(32) HALVE(16) HALVE(8) HALVE(4) HALVE(2) HALVE(1)
+		used = 1;
+	}
+	for (mr_i64 w = MR_LANES / 2; w > 0 && used > 1; w /= 2) {
 		for (mr_i64 j = 0; j < (used - w) * n; j++)
 			a[j] = JOIN(a[j], a[j + w * n]);
 		if (used > w)
@@ -176,6 +184,7 @@ static void PASTE(into, D, OP)(void *base, const mr_i64 *at, mr_i64 step, const 
 			to[at[k]] = COMBINE(to[at[k]], v[k]);
 }
 
+#undef HALVE
 #undef OP
 #undef START
 #undef COMBINE

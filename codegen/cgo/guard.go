@@ -87,7 +87,8 @@ var outOfRange = [ir.NumIndexModes]string{
 
 // indexedLoad defines a load of lanes through an index each. One index for
 // neighbours, as when whole rows of a table are looked up, brings them as one
-// vector.
+// vector; and where all are in range, as they nearly always are, nothing is
+// asked lane by lane.
 func (h *helpers) indexedLoad(dt, index ir.DType, mode ir.IndexMode, args string) string {
 	name := fmt.Sprintf("load_%v_%s_%s", mode, moved(dt), short(index))
 	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))
@@ -100,12 +101,19 @@ func (h *helpers) indexedLoad(dt, index ir.DType, mode ir.IndexMode, args string
 	const mr_operand *o = a->ops + k;
 	_Alignas(64) s_%[1]s t[%[4]d] = {0};
 	const mr_i64 one = index[0];
-	int same = s == 1 && n >= %[4]d && o->nstages == 0 && (mr_u64)one < (mr_u64)o->isize;
-	for (int l = 0; l < %[4]d; l++)
-		same &= index[l] == one && guard[l];
-	if (same) {
+	int inside = n >= %[4]d && o->nstages == 0, same = s == 1;
+	for (int l = 0; l < %[4]d; l++) {
+		inside &= (guard[l] != 0) & ((mr_u64)index[l] < (mr_u64)o->isize);
+		same &= index[l] == one;
+	}
+	if (inside && same) {
 		q += one * o->istride;
 		return (v_%[1]s)%[7]s;
+	}
+	if (inside) {
+		for (int l = 0; l < %[4]d; l++)
+			t[l] = p[q + l * s + index[l] * o->istride];
+		return *(const m_%[1]s *)t;
 	}
 	for (mr_i64 l = 0; l < %[4]d && l < n; l++) {
 		mr_i64 i = index[l];

@@ -11,35 +11,43 @@ import (
 // BenchmarkExecute is what a small graph costs: next to nothing is computed.
 func BenchmarkExecute(b *testing.B) {
 	type value = compute.Value
+	f32 := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
 	for _, c := range []struct {
 		name   string
-		params [][]int
+		params []shapes.Shape
 		graph  func(f compute.Function, in []value) value
 	}{
-		{"neg", [][]int{{8}}, func(f compute.Function, in []value) value { return must(f.Neg(in[0])) }},
-		{"gelu", [][]int{{512}}, func(f compute.Function, in []value) value { return must(f.FusedGelu(in[0], true)) }},
-		{"dot", [][]int{{25, 4}, {4, 1}}, func(f compute.Function, in []value) value {
+		{"neg", []shapes.Shape{f32(8)}, func(f compute.Function, in []value) value { return must(f.Neg(in[0])) }},
+		{"gelu", []shapes.Shape{f32(512)}, func(f compute.Function, in []value) value { return must(f.FusedGelu(in[0], true)) }},
+		{"dot", []shapes.Shape{f32(25, 4), f32(4, 1)}, func(f compute.Function, in []value) value {
 			return must(f.DotGeneral(in[0], []int{1}, nil, in[1], []int{0}, nil, compute.DotGeneralConfig{}))
 		}},
-		{"dense", [][]int{{1, 64}, {64, 64}, {64}}, func(f compute.Function, in []value) value {
+		{"dense", []shapes.Shape{f32(1, 64), f32(64, 64), f32(64)}, func(f compute.Function, in []value) value {
 			return must(f.FusedDense(in[0], in[1], in[2], compute.DenseConfig{}))
 		}},
-		{"layernorm", [][]int{{8, 64}, {64}, {64}}, func(f compute.Function, in []value) value {
+		{"layernorm", []shapes.Shape{f32(8, 64), f32(64), f32(64)}, func(f compute.Function, in []value) value {
 			return must(f.FusedLayerNorm(in[0], []int{1}, 1e-5, in[1], in[2]))
 		}},
-		{"softmax", [][]int{{8, 64}}, func(f compute.Function, in []value) value { return must(f.FusedSoftmax(in[0], 1)) }},
+		{"nf4", []shapes.Shape{f32(1, 64), shapes.Make(dtypes.Uint8, 64, 64), f32(64, 1), f32(64)}, func(f compute.Function, in []value) value {
+			return must(f.FusedQuantizedDense(in[0], in[1], in[3],
+				&compute.Quantization{Scheme: compute.QuantNF4, Scale: in[2], BlockAxis: 1, BlockSize: 64}, compute.ActivationNone))
+		}},
+		{"softmax", []shapes.Shape{f32(8, 64)}, func(f compute.Function, in []value) value { return must(f.FusedSoftmax(in[0], 1)) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			backend := must(New("cpu,cache=off")).(*Backend)
+			backend := must(New("cpu,cache=off,compile=wait")).(*Backend)
 			defer backend.Finalize()
 			bd := backend.Builder(c.name)
 			f := bd.Main()
 			var in []value
 			var bufs []compute.Buffer
-			for _, dims := range c.params {
-				s := shapes.Make(dtypes.Float32, dims...)
+			for _, s := range c.params {
+				flat := any(make([]float32, s.Size()))
+				if s.DType == dtypes.Uint8 {
+					flat = make([]uint8, s.Size())
+				}
 				in = append(in, must(f.Parameter("x", s, nil)))
-				bufs = append(bufs, must(backend.BufferFromFlatData(0, make([]float32, s.Size()), s)))
+				bufs = append(bufs, must(backend.BufferFromFlatData(0, flat, s)))
 			}
 			if err := f.Return([]value{c.graph(f, in)}, nil); err != nil {
 				b.Fatal(err)

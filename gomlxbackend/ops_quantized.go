@@ -68,13 +68,24 @@ func checkQuantized(q compute.Quantization, x, w, scale, zero *Node) error {
 	return nil
 }
 
-// lookUp is what the low four bits of each element stand for in a table of 16.
+// lookUp is what the low bits of each element stand for in a table whose length
+// is a power of two. It is chosen bit by bit: for so few numbers that is a handful
+// of vector instructions, where a gather takes its elements one at a time.
 func (e *expansion) lookUp(table []float32, x *Node) *Node {
 	f := e.f
-	at := e.get(f.BitwiseAnd(e.get(f.ConvertDType(x, dtypes.Int32)), e.number(dtypes.Int32, float64(len(table)-1))))
-	dims := append(slices.Clone(x.shape.Dimensions), 1)
-	return e.get(f.Gather(e.get(f.Constant(table, len(table))), e.get(f.Reshape(at, dims...)), x.shape.Rank(),
-		nil, []int{0}, []int{0}, []int{1}, false))
+	at := e.get(f.ConvertDType(x, dtypes.Int32))
+	chosen := make([]*Node, len(table))
+	for i, v := range table {
+		chosen[i] = e.number(dtypes.Float32, float64(v))
+	}
+	for bit := 1; len(chosen) > 1; bit *= 2 {
+		set := e.get(f.NotEqual(e.get(f.BitwiseAnd(at, e.number(dtypes.Int32, float64(bit)))), e.number(dtypes.Int32, 0)))
+		for i := range len(chosen) / 2 {
+			chosen[i] = e.get(f.Where(set, chosen[2*i+1], chosen[2*i]))
+		}
+		chosen = chosen[:len(chosen)/2]
+	}
+	return chosen[0]
 }
 
 // blocks gives each element of a matrix its block's number: those are n next to

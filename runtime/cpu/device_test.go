@@ -196,6 +196,9 @@ func TestPatterns(t *testing.T) {
 					return few(op, out) && (op != ir.Cast || once)
 				})
 				for how := range kerneltest.NumPatterns {
+					if c.Tier > 0 && !thorough && (dt == ir.Int8 && how%2 > 0 || dt == ir.Float16 && how%2 == 0) {
+						continue // narrow dtypes share the patterns: every variant is a compile
+					}
 					rng := rand.New(rand.NewPCG(2, uint64(how)))
 					for _, dims := range dims {
 						if how == kerneltest.Mixed && c.Tier > 0 && (!thorough || len(dims) != 2) {

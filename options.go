@@ -176,6 +176,6 @@ func overlay(base, top Options) Options {
 // the device; Damaged and Refused count theirs, too; and in Runtime the driver's: Launches,
 // BytesRead, BytesWritten, Compiles, CompileFails,
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
-// Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes
+// Hidden scores of attention that were not computed, since a mask hides them, Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes
 // since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
 type Stats = stream.Stats

@@ -114,6 +114,7 @@ type Stats struct {
 	Fallbacks    int64 // launches that could not use the variant they should
 	Tier0        int64 // launches run by the interpreter
 	Shipped      int64 // launches of kernels that were compiled into the program
+	Hidden       int64 // results of contractions that were left out, since a mask hides them
 	Waits        int64 // times that a Run waited for the device, to learn of an index out of range
 	Allocs       int64
 	AllocBytes   int64 // live bytes handed out

@@ -13,8 +13,10 @@ type array struct {
 	shape shape
 	value func(r *rand.Rand, i int) float64
 	seed  uint64
+	bools bool // values other than 0 are true
 	f32   []float32
 	f64   []float64
+	flags []bool
 }
 
 // arrays are the inputs of all variants; those that use the same share it.
@@ -50,11 +52,30 @@ func (as *arrays) of(name string, s shape, value func(r *rand.Rand, i int) float
 	return a
 }
 
+// mask asks for an array of bools.
+func (as *arrays) mask(name string, s shape, value func(i int) bool) *array {
+	a := as.of(name, s, func(_ *rand.Rand, i int) float64 {
+		if value(i) {
+			return 1
+		}
+		return 0
+	})
+	a.bools = true
+	return a
+}
+
 // fill makes what was asked for.
 func (as *arrays) fill() {
 	for _, a := range as.named {
 		n, r := a.shape.len(), rand.New(rand.NewPCG(1, a.seed))
-		if as.dtype.DType == millrace.Float64 {
+		switch {
+		case a.bools:
+			a.flags = make([]bool, n)
+			for i := range a.flags {
+				a.flags[i] = a.value(r, i) != 0
+			}
+			continue
+		case as.dtype.DType == millrace.Float64:
 			a.f64 = make([]float64, n)
 			for i := range a.f64 {
 				a.f64[i] = a.value(r, i)
@@ -76,10 +97,13 @@ func (a *array) at(i int) float64 {
 }
 
 func (a *array) upload(d *millrace.Device) *millrace.Tensor {
-	if a.f64 != nil {
+	switch {
+	case a.bools:
+		return millrace.FromSliceOn(d, a.flags, a.shape...)
+	case a.f64 != nil:
 		return millrace.FromSliceOn(d, a.f64, a.shape...)
 	}
 	return millrace.FromSliceOn(d, a.f32, a.shape...)
 }
 
-func (a *array) bytes() int { return 4*len(a.f32) + 8*len(a.f64) }
+func (a *array) bytes() int { return 4*len(a.f32) + 8*len(a.f64) + len(a.flags) }

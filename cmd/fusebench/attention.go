@@ -7,12 +7,13 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
-// attentionSuite is softmax(q·kᵀ/√d + mask)·v of every head.
+// attentionSuite is softmax(q·kᵀ/√d)·v of every head, as it is or with what comes
+// after a token hidden from it.
 type attentionSuite struct{}
 
 func (attentionSuite) Name() string            { return "attention" }
-func (attentionSuite) About() string           { return "attention, plain and causal" }
-func (attentionSuite) Variants(shape) []string { return []string{"plain", "causal"} }
+func (attentionSuite) About() string           { return "attention, plain, causal and filled" }
+func (attentionSuite) Variants(shape) []string { return []string{"plain", "causal", "filled"} }
 func (attentionSuite) Shape() (def shape, sizes string) {
 	return shape{4, 8, 1024, 64}, "batch,heads,tokens,features"
 }
@@ -34,16 +35,18 @@ func (q attentionSuite) Problem(variant string, s shape, as *arrays) (*problem, 
 	p := &problem{
 		shape: s, inputs: []*array{qs, ks, vs}, intermediate: scores.len(),
 		flops:  4 * float64(scores.len()) * float64(features),
-		oracle: attentionOracle(qs, ks, vs, variant == "causal"),
+		oracle: attentionOracle(qs, ks, vs, variant != "plain"),
 	}
-	if variant == "causal" {
-		// Added to the scores: nobody looks at what comes after.
+	switch variant {
+	case "causal": // added to the scores
 		p.inputs = append(p.inputs, as.of("mask", shape{tokens, tokens}, func(_ *rand.Rand, i int) float64 {
 			if i%tokens > i/tokens {
 				return math.Inf(-1)
 			}
 			return 0
 		}))
+	case "filled": // MaskedFill
+		p.inputs = append(p.inputs, as.mask("hides", shape{tokens, tokens}, func(i int) bool { return i%tokens > i/tokens }))
 	}
 	p.program = attention
 	return p, nil
@@ -53,7 +56,9 @@ func (q attentionSuite) Problem(variant string, s shape, as *arrays) (*problem, 
 func attention(x []*millrace.Tensor) *millrace.Tensor {
 	q, k, v := x[0], x[1], x[2]
 	scores := q.MatMul(k.Permute(0, 1, 3, 2)).MulScalar(1 / math.Sqrt(float64(q.Dim(3))))
-	if len(x) > 3 {
+	if len(x) > 3 && x[3].DType() == millrace.Bool {
+		scores = scores.MaskedFill(x[3], math.Inf(-1))
+	} else if len(x) > 3 {
 		scores = scores.Add(x[3])
 	}
 	return softmax(scores, 3).MatMul(v)

@@ -5,7 +5,7 @@
 //	fusebench gelu       three GELUs
 //	fusebench softmax    softmax along the last and a middle axis
 //	fusebench layernorm  layer normalisation along the last and a middle axis
-//	fusebench attention  attention, plain and causal
+//	fusebench attention  attention, plain, causal and filled
 //	fusebench matmul     products of matrices, alone and with bias and GELU behind
 //	fusebench mlp        two layers with GELU between
 //	fusebench reduce     sum, max and mean, against reading the tensor

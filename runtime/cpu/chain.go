@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/fault"
@@ -33,7 +34,9 @@ type solo struct {
 	local []runtime.Buffer
 	pitch []int64 // bytes from one row of local memory to the next
 	tile  []runtime.Launch
-	tails *buffer   // an int64 for each row
+	tails *buffer // an int64 for each row, and the number of hidden results
+	rows  int64   // of the largest tile
+	masks []maskTile
 	sides [][]int64 // of each launch, its side y in the tile before
 	spare []int64
 	ready []ready
@@ -79,12 +82,12 @@ func (d *device) walkChain(ls []runtime.Launch, counted bool) (tiles int64, err 
 	tiles = c.Tiles(ls, rows)
 	threads = min(threads, tiles)
 	share := max(1, min(c.Across(ls, rows), tiles/(threads*chainShares)))
-	solos, err := d.lendSolos(int(threads), ls, rows)
+	masks := masksOf(ls)
+	solos, err := d.lendSolos(int(threads), ls, rows, masks)
 	if err != nil {
 		return 1, err
 	}
 	defer d.takeBack(solos)
-	masks := masksOf(ls)
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
@@ -108,11 +111,16 @@ func (d *device) walkChain(ls []runtime.Launch, counted bool) (tiles int64, err 
 	if e := failed.Load(); e != nil {
 		return 1, *e
 	}
+	for _, s := range solos {
+		if counted {
+			d.count.hidden.Add(*s.hidden())
+		}
+	}
 	return tiles, nil
 }
 
 // runTile runs the launches of one tile.
-func (d *device) runTile(s *solo, ls []runtime.Launch, masks []chainMask, tile, rows int64, counted bool) error {
+func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, rows int64, counted bool) error {
 	c := ls[0].Chain
 	c.Tile(ls, tile, rows, s.local, s.tile)
 	s.ready = s.ready[:0]
@@ -134,7 +142,9 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []chainMask, tile, 
 		}
 		if seen = (seenMask{}); r.dot != nil {
 			r.kept = s.keeps(i, &r, &ls[i])
-			seen = s.seen(masks[i], i, &r, &ls[i], c.Lead)
+			if seen, err = s.seen(masks[i], i, &r, &ls[i], c.Lead); err != nil {
+				return err
+			}
 			r.mask = seen
 		}
 		if !r.empty {
@@ -187,7 +197,7 @@ func outputsOf(l *runtime.Launch) []int {
 
 // lendSolos gives each goroutine of a chain an executor and local memory. The
 // executors are made when they are first needed and kept.
-func (d *device) lendSolos(n int, ls []runtime.Launch, rows int64) (lent []*solo, err error) {
+func (d *device) lendSolos(n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
 	c := ls[0].Chain
 	for len(d.solos) < n {
 		e, err := newExecutor(1)
@@ -214,14 +224,33 @@ func (d *device) lendSolos(n int, ls []runtime.Launch, rows int64) (lent []*solo
 			}
 			s.local, s.pitch = append(s.local, b), append(s.pitch, bytes)
 		}
-		b, err := d.mem.alloc(rows * 8)
+		b, err := d.mem.alloc((rows + 1) * 8)
 		if err != nil {
 			return nil, err
 		}
-		s.tails = b.(*buffer)
+		s.tails, s.rows = b.(*buffer), rows
+		*s.hidden() = 0
+		s.masks = make([]maskTile, c.N)
+		for i := range c.N - 1 {
+			bytes, err := d.maskBytes(ls, i, masks[i])
+			if err != nil {
+				return nil, err
+			}
+			if bytes == 0 {
+				continue
+			}
+			b, err := d.mem.alloc(bytes * rows)
+			if err != nil {
+				return nil, err
+			}
+			s.masks[i].buf = b.(*buffer)
+		}
 	}
 	return lent, nil
 }
+
+// hidden counts the results that were left out.
+func (s *solo) hidden() *int64 { return &unsafe.Slice((*int64)(s.tails.p), s.rows+1)[s.rows] }
 
 // plainRows reports that every launch walks a local memory as a matrix, whose
 // rows may be apart.
@@ -261,6 +290,12 @@ func (d *device) takeBack(lent []*solo) {
 			d.mem.give(s.tails)
 			s.tails = nil
 		}
+		for _, m := range s.masks {
+			if m.buf != nil {
+				d.mem.give(m.buf)
+			}
+		}
+		s.masks = nil
 		s.local, s.pitch, s.tile, s.sides, s.ready = nil, nil, nil, nil, nil
 	}
 }

@@ -53,7 +53,8 @@ typedef struct {
 	int straight;     /* one block of k: whole panels of results are written where they belong */
 	int near;         /* straight, and all of y is small enough to be read where it lies */
 	int masked;       /* by c->mask */
-	mr_i64 *tails;    /* c->tails, where they are told */
+	mr_i64 *tails;    /* c->tails and c->hidden, where they are told */
+	mr_i64 *hidden;
 	mr_side x, y;
 	mr_i64 m, n, k;
 	mr_i64 size;      /* of an element */
@@ -251,14 +252,16 @@ static int all_finite(const job *j, const panels *y, mr_i64 q, mr_i64 k)
 /* The columns of a tile that somebody will see, [*from, *to). */
 static void seen(const job *j, mr_i64 i, mr_i64 rows, mr_i64 at, mr_i64 cols, const char *x, mr_i64 ldx, mr_i64 k, mr_i64 *from, mr_i64 *to)
 {
-	const mr_i64 row = j->c->maskrow;
+	const mr_contract *c = j->c;
 	*from = 0;
 	*to = cols;
-	if (j->masked)
-		j->f->unmasked((const char *)j->c->mask + (i * row + at) * j->size, row, rows, cols, from, to);
+	if (j->masked && c->maskkind == MR_MASK_INF)
+		j->f->unmasked((const char *)c->mask + (i * c->maskrow + at) * j->size, c->maskrow, rows, cols, from, to);
+	else if (j->masked)
+		mr_unmasked_bytes((const char *)c->mask + i * c->maskrow + at, c->maskrow, rows, cols, c->maskkind == MR_MASK_TRUE, from, to);
 	if (*from >= *to)
 		*from = *to = 0; /* none */
-	if ((*from > 0 || *to < cols) && !j->f->small_all(x, ldx, rows, k)) {
+	if (c->masksmall && (*from > 0 || *to < cols) && !j->f->small_all(x, ldx, rows, k)) {
 		*from = 0;
 		*to = cols;
 	}
@@ -300,8 +303,11 @@ static void panel_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 row
 		}
 		mr_i64 end = 0; /* of the panels that are computed */
 		for (mr_i64 q = 0; q < count; q++) {
-			if (((q + 1) * nr <= left || q * nr >= right) && is(j, &y, q, k, SMALL, NOT_SMALL)) {
-				clear(j, height, q == count - 1 ? cols - q * nr : nr, tile + (r * ld + q * nr) * j->size, ld);
+			if (((q + 1) * nr <= left || q * nr >= right) && (!j->c->masksmall || is(j, &y, q, k, SMALL, NOT_SMALL))) {
+				const mr_i64 wide = q == count - 1 ? cols - q * nr : nr;
+				clear(j, height, wide, tile + (r * ld + q * nr) * j->size, ld);
+				if (j->hidden)
+					*j->hidden += height * wide;
 				continue;
 			}
 			end = q + 1;
@@ -513,10 +519,12 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->straight = !j->c->drain && !j->swap && j->blocks == 1;
 	j->near = j->straight && j->y.kind == MR_SIDE_MEM && j->y.stride == 1 && j->n % f->nr == 0 && j->k * j->y.kstride * j->size <= NEAR_BYTES;
 
-	j->tails = NULL;
+	j->tails = j->hidden = NULL;
 	j->masked = j->c->mask && j->f->unmasked && batches == 1 && j->blocks == 1 && !j->swap;
-	if (j->masked && threads <= 1) /* strips come one after another */
+	if (j->masked && threads <= 1) { /* strips come one after another */
 		j->tails = j->c->tails;
+		j->hidden = j->c->hidden;
+	}
 
 	const mr_i64 y_bytes = all_y_bytes(j), x_bytes = j->blocks * MR_CK * j->m * j->size;
 	if (batches == 1 && j->k > 0 && !j->near && !j->skinny && !j->swap && y_bytes <= KEEP_BYTES)

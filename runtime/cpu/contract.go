@@ -25,8 +25,11 @@ type contraction struct {
 	out      unsafe.Pointer // where drain is nil
 	outRow   int64
 	outBatch []int64
-	mask     unsafe.Pointer // of mr_contract; looked at in C alone
-	maskRow  int64
+
+	mask      unsafe.Pointer // of mr_contract; looked at in C alone
+	maskRow   int64
+	maskKind  maskKind
+	maskSmall bool
 }
 
 // side is mr_side in Go.

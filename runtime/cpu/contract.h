@@ -21,6 +21,10 @@
 /* Element types. Signed and unsigned integers have the same results. */
 enum { MR_C_F32 = 0, MR_C_F64, MR_C_I8, MR_C_I16, MR_C_I32, MR_C_I64, MR_C_TYPES };
 
+/* What an element of a mask is that hides a result: -inf, in the type of the
+ * results, or a byte. */
+enum { MR_MASK_INF = 0, MR_MASK_TRUE, MR_MASK_FALSE };
+
 /* Where the elements of a side are. Side x is indexed by rows i in [0, m),
  * side y by columns i in [0, n); both by p in [0, k). */
 enum {
@@ -79,15 +83,16 @@ typedef struct mr_contract {
 	mr_i64 work;                     /* what one fill or drain of an element costs, in multiplications; 0 where nothing is known */
 	mr_side x, y;
 	mr_kept *kept;                   /* NULL where the next run has another y */
-	/* Element (i, j) is at mask + i*maskrow + j, of the type of the results, for
-	 * contractions without batches: where it is -inf, nobody sees whether the
-	 * result is what it is or +0, as long as it is no more than MR_C_SMALL_SUM.
-	 * NULL where all results matter. */
+	/* Element (i, j) is at mask + i*maskrow + j, for contractions without
+	 * batches: where it says so, nobody sees whether the result is what it is or
+	 * +0. With masksmall that holds of results that are no more than
+	 * MR_C_SMALL_SUM, else of any. NULL where all results matter. */
 	const void *mask;
-	mr_i64 maskrow;
+	mr_i64 maskrow, maskkind, masksmall;
 	/* Where not NULL, tails[i] is lowered from n to the column from which on all
 	 * results of row i are such zeros, on one thread. */
 	mr_i64 *tails;
+	mr_i64 *hidden;                  /* where not NULL, the number of such zeros is added to it, on one thread */
 	/* The sink: drain, or where it is NULL memory: element (i, j) of a batch is
 	 * at out + (batch's offset + i*outrow + j) elements. */
 	mr_drain drain;
@@ -139,6 +144,10 @@ enum {
 	MR_C_OPEN = 2,  /* the chains begin here; else they go on from acc */
 	MR_C_CLOSE = 4  /* the chains end here and are added to c; else they are kept in acc */
 };
+
+/* unmasked of a mask of bytes, which are 0 and 1: [*from, *to) holds all columns
+ * that have another byte than hides. */
+void mr_unmasked_bytes(const char *m, mr_i64 ldm, mr_i64 rows, mr_i64 n, int hides, mr_i64 *from, mr_i64 *to);
 
 /* MR_C_TYPES of them, or NULL where this processor or build does not have the
  * level. Levels are those of mr_t0_level; level 0 always exists. */

@@ -152,7 +152,10 @@ func (n *nativeContractor) contract(c *contraction, xkind, ykind int, drain bool
 	q.m, q.n, q.k = C.mr_i64(c.m), C.mr_i64(c.n), C.mr_i64(c.k)
 	q._type, q.rank, q.threads = contractTypes[c.dt], C.mr_i64(len(c.dims)), C.mr_i64(c.threads)
 	q.out, q.outrow = c.out, C.mr_i64(c.outRow)
-	q.mask, q.maskrow = c.mask, C.mr_i64(c.maskRow)
+	q.mask, q.maskrow, q.maskkind = c.mask, C.mr_i64(c.maskRow), C.mr_i64(c.maskKind)
+	if c.maskSmall {
+		q.masksmall = 1
+	}
 	q.x.base, q.x.stride, q.x.kstride = c.x.base, C.mr_i64(c.x.stride), C.mr_i64(c.x.kstride)
 	q.y.base, q.y.stride, q.y.kstride = c.y.base, C.mr_i64(c.y.stride), C.mr_i64(c.y.kstride)
 	for d := range c.dims {

@@ -56,7 +56,8 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 		q.work += C.mr_i64(r.phaseWork(v.part))
 	}
 	q.kept = e.kept.at(r.kept)
-	q.mask, q.maskrow, q.tails = r.mask.at, C.mr_i64(r.mask.row), (*C.mr_i64)(r.mask.tails)
+	q.mask, q.maskrow, q.maskkind, q.masksmall = r.mask.at, C.mr_i64(r.mask.row), C.mr_i64(r.mask.kind), C.mr_i64(flag(r.mask.small))
+	q.tails, q.hidden = (*C.mr_i64)(r.mask.tails), (*C.mr_i64)(r.mask.hidden)
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
 		size := int64(plan.Temps[0].DT.Size())

@@ -25,6 +25,7 @@ type program struct {
 	forgotten atomic.Bool // no known plan uses it
 
 	shipped []*shipped // its code, compiled into the program
+	hides   hides      // in chains
 
 	hasRows bool
 	parts   *dotParts // of a contraction
@@ -120,4 +121,5 @@ func (p *program) free() {
 	for _, s := range p.schedules() {
 		s.free()
 	}
+	p.hides.free()
 }

@@ -10,7 +10,7 @@ import (
 // counters are what Stats adds up.
 type counters struct {
 	launches, read, written  atomic.Int64
-	tier0, shipped           atomic.Int64
+	tier0, shipped, hidden   atomic.Int64
 	fallbacks                atomic.Int64
 	compiles, fails, dropped atomic.Int64
 	compiled                 atomic.Int64 // compiled counts nanoseconds
@@ -37,6 +37,7 @@ func (d *device) Stats() runtime.Stats {
 		Fallbacks:    c.fallbacks.Load(),
 		Tier0:        c.tier0.Load(),
 		Shipped:      c.shipped.Load(),
+		Hidden:       c.hidden.Load(),
 		CompileNanos: c.compiled.Load(),
 	}
 	d.mem.stats(&s)

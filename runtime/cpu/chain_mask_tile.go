@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// hides remembers what hides an operand of a program: a chain asks the same at
+// every run. Whoever holds the device's runMu uses it.
+type hides struct {
+	operand int
+	scalars []uint64
+	found   *hiding
+	asked   bool
+}
+
+func (m *hides) of(p *program, operand int, scalars []uint64) *hiding {
+	if m.asked && m.operand == operand && slices.Equal(m.scalars, scalars) {
+		return m.found
+	}
+	was := *m
+	*m = hides{operand, slices.Clone(scalars), hidingOf(p.kernel, operand, scalars), true}
+	if h := m.found; h != nil && was.found != nil && was.found.prog != nil && was.found.prog.text == h.kernel.String() {
+		h.prog = was.found.prog // scalars may change from run to run
+	} else {
+		was.free()
+	}
+	return m.found
+}
+
+// free gives the memory of the program that computes a mask back.
+func (m *hides) free() {
+	if m.found != nil && m.found.prog != nil {
+		m.found.prog.free()
+	}
+}
+
+// maskWork multiplications of a contraction stand for a primitive of a mask, which
+// the kernel behind it computes: that is computed once more before the contraction,
+// where it is no more work.
+const maskWork = 8
+
+// columnOf is the only dim of a tile's launch behind its rows, or noDim.
+func columnOf(l *runtime.Launch, lead int) int {
+	col := noDim
+	for d := lead; d < l.Rank; d++ {
+		if l.Dims[d] > 1 {
+			if col != noDim {
+				return noDim
+			}
+			col = d
+		}
+	}
+	return col
+}
+
+// inPlace reports a mask that is an operand of launch l, in rows.
+func (h *hiding) inPlace(l *runtime.Launch, col int) bool {
+	return h.mask >= 0 && len(l.Args[h.mask].Stages) == 0 && l.Args[h.mask].Stride[col] == 1
+}
+
+// maskBytes is what a row of the mask takes that hides the results of launch i of
+// a chain from the next one, if it is computed, else 0. It sees to the program for that.
+func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error) {
+	l := &ls[i+1]
+	col := columnOf(l, ls[0].Chain.Lead)
+	if h == nil || col == noDim || h.inPlace(l, col) {
+		return 0, nil
+	}
+	if slices.ContainsFunc(h.kernel.Body, func(in ir.Instr) bool { return in.Op == ir.LoadAt }) {
+		return 0, nil // dear, and may fail
+	}
+	if h.prog == nil {
+		// Interpreted: what is worth computing is a few instructions.
+		p, err := newProgram(d, h.kernel, h.kernel.Key(), h.kernel.String())
+		if err != nil {
+			return 0, err
+		}
+		h.prog = p
+	}
+	depth := int64(1)
+	for _, n := range ls[i].Dims[ls[i].Kept:ls[i].Rank] {
+		depth *= n
+	}
+	if maskWork*int64(h.prog.sched.tier0[0].work) > depth {
+		return 0, nil
+	}
+	return l.Dims[col], nil
+}
+
+// maskTile is where a mask is computed tile by tile, a byte for each point. None
+// where buf is nil.
+type maskTile struct {
+	buf         *buffer
+	launch      runtime.Launch
+	from, spare []int64 // sizes, and where operands begin, in the tile before
+}
+
+// compute has the part of a mask over a tile computed before the contraction,
+// whose results launch l hides; nil where t has no memory.
+func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row, col int) (unsafe.Pointer, error) {
+	if t.buf == nil {
+		return nil, nil
+	}
+	args := t.launch.Args[:0]
+	from := append(t.spare[:0], l.Dims[row], l.Dims[col])
+	for _, slot := range h.reads {
+		a := l.Args[slot]
+		a.Stride = [runtime.MaxRank]int64{a.Stride[row], a.Stride[col]}
+		args, from = append(args, a), append(from, a.Offset)
+	}
+	args = append(args, runtime.Access{Buf: t.buf, Stride: [runtime.MaxRank]int64{l.Dims[col], 1}})
+	t.launch = runtime.Launch{Prog: h.prog, Rank: 2, Kept: 2, Dims: [runtime.MaxRank]int64{l.Dims[row], l.Dims[col]}, Args: args, Scalars: l.Scalars}
+	same := slices.Equal(from, t.from)
+	t.from, t.spare = from, t.from
+	if same {
+		return t.buf.p, nil
+	}
+	r, err := d.order(&t.launch, 1, 0)
+	if err != nil {
+		return nil, err
+	}
+	s.ready = append(s.ready, r)
+	return t.buf.p, nil
+}

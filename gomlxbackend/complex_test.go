@@ -213,3 +213,42 @@ func TestComplexKernels(t *testing.T) {
 		}
 	}
 }
+
+// An inverse real transform does not read the imaginary parts that cannot be in
+// the spectrum of real numbers, whatever they are and in whatever way the length
+// is transformed.
+func TestInverseRealTransformLeavesOut(t *testing.T) {
+	b := openBackend(t, "cpu")
+	for _, n := range []int{1, 2, 8, 9, 66, 128, 131, 262} {
+		bd := b.Builder("half a spectrum")
+		f := bd.Main()
+		s := shapes.Make(dtypes.Complex64, n/2+1)
+		z := must(f.Parameter("z", s, nil))
+		if err := f.Return([]compute.Value{must(f.FFT(z, compute.FFTInverseReal, []int{n}))}, nil); err != nil {
+			t.Fatal(err)
+		}
+		e := must(bd.Compile())
+		var want []float32
+		for _, im := range []float64{0, 1e20, math.Inf(1), math.NaN()} {
+			half := make([]complex64, n/2+1)
+			for i := range half {
+				half[i] = complex(float32(i%3), float32(i%5))
+			}
+			half[0] = complex(1, float32(im))
+			if n%2 == 0 {
+				half[n/2] = complex(2, float32(im))
+			}
+			out, err := e.Execute([]compute.Buffer{complexBuffer(b, half...)}, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := download(t, out[0])
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("length %d with %v: %v, want %v", n, im, got, want)
+			}
+		}
+	}
+}

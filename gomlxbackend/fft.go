@@ -134,7 +134,9 @@ func (e *expansion) fft(x *Node, shape shapes.Shape, fftType compute.FFTType, le
 }
 
 // bothHalves doubles the numbers of half a spectrum that have a conjugate in the
-// other half: the real part of a sum over one half is then that over both.
+// other half: the real part of a sum over one half is then that over both. The
+// others' imaginary parts are not read: no step of the transform has to cancel
+// them.
 func (e *expansion) bothHalves(re, im *Node, axis, n int) (*Node, *Node) {
 	if e.err != nil {
 		return broken, broken
@@ -147,7 +149,8 @@ func (e *expansion) bothHalves(re, im *Node, axis, n int) (*Node, *Node) {
 		}
 		return 2
 	})
-	return e.mul(re, weights), e.mul(im, weights)
+	alone := e.get(e.f.BroadcastInDim(e.is(weights, 1), withDType(re.shape, dtypes.Bool), kept(len(dims), nil)))
+	return e.mul(re, weights), e.where(alone, e.like(im, 0), e.mul(im, weights))
 }
 
 // along transforms along one axis. Without an imaginary part it is 0; of a line

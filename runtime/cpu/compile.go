@@ -21,6 +21,10 @@ import (
 // small tensor never gets there.
 const heatToCompile = 4 << 20
 
+// heatOfLaunch is what a launch counts for beside its bytes: interpreted it takes
+// microseconds however few they are, a kernel of short rows more than most.
+const heatOfLaunch = 8 << 10
+
 // Loads that fail in a row, with no success so far, end all compiling: a
 // directory that cannot be executed from will not become one that can.
 const hopelessLoads = 3
@@ -68,7 +72,7 @@ func newCompiler(d *device) *compiler {
 // opened to wait, it returns when there is code or there will be none.
 func (c *compiler) want(v *variant, bytes int64, provisional bool) {
 	wait := c.waits()
-	if v.failed.Load() || v.sched.prog.forgotten.Load() && !wait || (v.heat.Add(bytes) < heatToCompile || provisional) && !wait {
+	if v.failed.Load() || v.sched.prog.forgotten.Load() && !wait || (v.heat.Add(bytes+heatOfLaunch) < heatToCompile || provisional) && !wait {
 		return
 	}
 	if wait {

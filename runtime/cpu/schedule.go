@@ -207,7 +207,7 @@ type variant struct {
 	noted atomic.Bool              // for those who compile kernels into programs
 	form  atomic.Pointer[string]   // see formText
 
-	heat    atomic.Int64 // bytes that launches have touched so far
+	heat    atomic.Int64 // of the launches so far, see heatToCompile
 	queued  atomic.Bool
 	awaited bool          // somebody waits, or waited, for done; the compiler's mu guards it
 	failed  atomic.Bool   // was compiled in vain

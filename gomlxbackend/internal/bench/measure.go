@@ -107,7 +107,8 @@ func measure(c config, devices [2]settler, g []pair) ([]result, error) {
 }
 
 // warm runs a workload until nothing is made for it in the background any more,
-// and finds how often it runs in one measurement.
+// and finds how often it runs in one measurement. What is hot is measured: a
+// kernel that takes next to no time is compiled after some hundred runs.
 func warm(c config, dev settler, w *workload) (turns int, err error) {
 	work := func() (n int64, err error) {
 		if dev == nil {
@@ -119,7 +120,7 @@ func warm(c config, dev settler, w *workload) (turns int, err error) {
 		s := dev.Stats()
 		return s.Runtime.Compiles + s.Tunings + s.Explorations, nil
 	}
-	const runs = 12 // more than a launch needs before it is looked at
+	const runs, least = 12, 50 * time.Millisecond
 	end := time.Now().Add(c.warm)
 	for settled := false; !settled && time.Now().Before(end); {
 		before, err := work()
@@ -128,7 +129,7 @@ func warm(c config, dev settler, w *workload) (turns int, err error) {
 		}
 		start := time.Now()
 		n := 0
-		for ; n < runs && (n == 0 || time.Now().Before(end)); n++ {
+		for ; (n < runs || time.Since(start) < least) && (n == 0 || time.Now().Before(end)); n++ {
 			if err := w.run(); err != nil {
 				return 0, err
 			}

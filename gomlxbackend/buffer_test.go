@@ -220,7 +220,7 @@ func TestDeadAndEqualNodes(t *testing.T) {
 
 // A graph that ran once runs by the plans it has, also compiled anew.
 func TestPlansServeGraphs(t *testing.T) {
-	b := openBackend(t, "cpu,compile=off,explore=wait")
+	b := openBackend(t, "cpu,compile=off,explore=wait,cache=off")
 	graph := func(f compute.Function, in []compute.Value) []compute.Value {
 		return []compute.Value{must(f.ReduceSum(must(f.Exp(must(f.Mul(in[0], in[1])))), 0)), must(f.Tanh(in[0]))}
 	}

@@ -252,3 +252,24 @@ func TestInverseRealTransformLeavesOut(t *testing.T) {
 		}
 	}
 }
+
+// A function that takes no more ops while a transform is taken apart, in each of
+// its forms, gives an error.
+func TestTransformCutShort(t *testing.T) {
+	for name, take := range map[string]func(e *expansion, l line, x *Node) *Node{
+		"whole":    (*expansion).wholeLine,
+		"in steps": func(e *expansion, l line, x *Node) *Node { return e.inSteps(l, 32, x) },
+		"chirp":    (*expansion).chirp,
+	} {
+		b := openBackend(t, "cpu")
+		f := b.Builder("cut short").Main().(*Function)
+		x := must(f.Parameter("x", shapes.Make(dtypes.Float32, 3, 2, 1024), nil)).(*Node)
+		if err := f.Return([]compute.Value{x}, nil); err != nil {
+			t.Fatal(err)
+		}
+		e := &expansion{f: f}
+		if got := take(e, line{n: 1024, keep: 1024, parts: 2}, x); got != broken || e.err == nil {
+			t.Errorf("%s: %v, error %v", name, got, e.err)
+		}
+	}
+}

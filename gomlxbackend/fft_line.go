@@ -79,6 +79,9 @@ func (e *expansion) transform(l line, x *Node) *Node {
 
 // wholeLine is the product with the matrix of all roots of unity.
 func (e *expansion) wholeLine(l line, x *Node) *Node {
+	if e.err != nil { // inSteps comes here with what it made of x
+		return broken
+	}
 	rows, parts, have := x.shape.Dimensions[0], x.shape.Dimensions[1], x.shape.Dimensions[2]
 	matrix := e.table(fmt.Sprint("roots ", l, " of ", parts), x.shape.DType, []int{parts * have, l.parts * l.keep}, func(i int) float64 {
 		column, row := i%(l.parts*l.keep), i/(l.parts*l.keep)

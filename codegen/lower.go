@@ -15,10 +15,6 @@ func Lower(k *Kernel) (*Kernel, error) {
 	return simplify(k, func(ir.Instr, ir.DType) bool { return false })
 }
 
-// An instruction that is expanded becomes so many, about: what is found out of
-// them is kept, and a map that grows costs as much as making them.
-const expanded = 8
-
 // LowerFor is Lower for a printer that writes some ops whole: those for which
 // keep is true stay. first is the dtype of the op's first operand.
 func LowerFor(k *Kernel, keep func(in ir.Instr, first ir.DType) bool) (*Kernel, error) {
@@ -35,7 +31,7 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	s := &simplifier{keep: keep, seen: make(map[ir.Instr]ir.Ref, expanded*len(k.Body))}
+	s := &simplifier{keep: keep, seen: newValues(len(k.Body)), code: make([]ir.Instr, 0, len(k.Body))}
 	at := make([]ir.Ref, len(k.Body))
 	for i, in := range k.Body {
 		at[i] = s.emit(renumber(in, at))
@@ -63,7 +59,7 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 type simplifier struct {
 	keep func(in ir.Instr, first ir.DType) bool // ops that stay whole
 	code []ir.Instr
-	seen map[ir.Instr]ir.Ref // every instruction asked for, and its value
+	seen values // of every instruction asked for
 	err  error
 }
 
@@ -72,11 +68,11 @@ func (s *simplifier) emit(in ir.Instr) ir.Ref {
 	if in.Op.Info().Commutes && in.Args[0] > in.Args[1] {
 		in.Args[0], in.Args[1] = in.Args[1], in.Args[0]
 	}
-	if r, ok := s.seen[in]; ok {
+	if r, ok := s.seen.find(in); ok {
 		return r
 	}
 	r := s.value(in)
-	s.seen[in] = r
+	s.seen.add(in, r)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,16 @@ func (k *Kernel) String() string {
 
 // Key is the xxhash64 of the canonical text: equal for kernels that compute
 // the same in the same way, in every process.
-func (k *Kernel) Key() uint64 { return xxhash.Sum64String(k.String()) }
+func (k *Kernel) Key() uint64 { return KeyOf(k.String()) }
+
+// KeyOf is the key of the kernel whose text that is.
+func KeyOf(text string) uint64 { return xxhash.Sum64String(text) }
+
+// Equal says whether two kernels are the same, instruction by instruction.
+func (k *Kernel) Equal(other *Kernel) bool {
+	return slices.Equal(k.Operands, other.Operands) && slices.Equal(k.Scalars, other.Scalars) && slices.Equal(k.Body, other.Body) &&
+		slices.Equal(k.Stores, other.Stores) && slices.Equal(k.Reduces, other.Reduces)
+}
 
 // text is a buffer of lines of words.
 type text []byte

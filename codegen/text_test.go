@@ -3,6 +3,8 @@ package codegen
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/millrace-go/millrace/ir"
 )
 
 func TestTextRoundTrip(t *testing.T) {
@@ -19,9 +21,34 @@ func TestTextRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			if q.String() != text || q.Key() != k.Key() {
+			if q.String() != text || q.Key() != k.Key() || !q.Equal(k) {
 				t.Fatalf("read back as\n%s\nfrom\n%s", q, text)
 			}
+		}
+	}
+}
+
+// Equal kernels have equal texts and no others, whatever changes.
+func TestEqual(t *testing.T) {
+	const src = "in 0 : float32\nin 1 : float32\nout 2 : float32 row\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n" +
+		"%2 = scalar 0 : float32\n%3 = mul %0 %2 : float32\n%4 = sum %3 : float32\nstore 2 %4\n"
+	k := mustParse(t, src)
+	for i, change := range []func(k *Kernel){
+		func(k *Kernel) { k.Operands[2].Row = false },
+		func(k *Kernel) { k.Operands = k.Operands[:2] },
+		func(k *Kernel) { k.Scalars[0] = ir.Float64 },
+		func(k *Kernel) { k.Body[3].Args[1] = 1 },
+		func(k *Kernel) { k.Body[4].Op = ir.Max },
+		func(k *Kernel) { k.Body[2].Imm = 1 },
+		func(k *Kernel) { k.Stores[0].Value = 3 },
+		func(k *Kernel) { k.Reduces = append(k.Reduces, Reduce{Op: ir.Sum}) },
+	} {
+		q := mustParse(t, src)
+		if !q.Equal(k) {
+			t.Fatal("a kernel is not itself")
+		}
+		if change(q); q.Equal(k) || q.String() == k.String() {
+			t.Errorf("change %d makes no difference:\n%s", i, q)
 		}
 	}
 }

@@ -27,11 +27,13 @@ func Version() string { return fmt.Sprintf("%d.%016x", epoch, uint64(digest)) }
 // tablesHash is of the names of all ops and dtypes in the order of their numbers.
 var tablesHash = sync.OnceValue(func() uint64 {
 	h := xxhash.New()
-	for op := ir.Op(1); op < ir.NumOps; op++ {
-		fmt.Fprintln(h, op)
+	for op := ir.Op(1); op < ir.NumOps; op++ { // without fmt, which takes a while where a program begins
+		h.WriteString(op.String())
+		h.WriteString("\n")
 	}
 	for d := ir.DType(1); d < ir.NumDTypes; d++ {
-		fmt.Fprintln(h, d)
+		h.WriteString(d.String())
+		h.WriteString("\n")
 	}
 	return h.Sum64()
 })

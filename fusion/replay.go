@@ -166,7 +166,7 @@ func (s *Step) differs(t *Step) string {
 		same bool
 	}{
 		{"domain", s.Domain == t.Domain && slices.Equal(s.Axes, t.Axes)},
-		{"instructions", s.Kernel.String() == t.Kernel.String()},
+		{"instructions", s.Kernel.Equal(t.Kernel)},
 		{"operands", slices.EqualFunc(s.Operands, t.Operands, func(a, b Operand) bool { return a.Tensor == b.Tensor })},
 		{"scalars", slices.Equal(s.Scalars, t.Scalars)},
 		{"nodes", slices.Equal(s.Nodes, t.Nodes)},

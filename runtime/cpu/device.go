@@ -76,6 +76,7 @@ type device struct {
 	runMu  sync.Mutex  // one call into exec, or chain, at a time
 	solos  []*solo     // of chains
 
+	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
 
 	buildMu  sync.Mutex
@@ -91,7 +92,6 @@ func open(c runtime.Config) (*device, error) {
 	}
 	d := &device{cfg: c, programs: map[uint64][]*program{}, lookBytes: 8 * tileBytes}
 	d.expected.init(d)
-	d.report(prepareTier0())
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)
 	var err error
@@ -136,7 +136,8 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	defer d.life.RUnlock()
 	d.buildMu.Lock()
 	defer d.buildMu.Unlock()
-	key, text := k.Key(), k.String()
+	text := k.String()
+	key := codegen.KeyOf(text)
 	for _, p := range d.programs[key] {
 		if p.text == text {
 			p.forgotten.Store(false)
@@ -273,6 +274,11 @@ func (d *device) Close() error {
 	}
 	d.mem.close()
 	return nil
+}
+
+// prepareBlocks readies the block functions, once.
+func (d *device) prepareBlocks() {
+	d.blocks.Do(func() { d.report(prepareTier0()) })
 }
 
 // prepareContractions probes them, with the first that comes, and tells what is

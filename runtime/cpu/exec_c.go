@@ -38,16 +38,10 @@ func newExecutor(threads int) (executor, error) {
 	if pool == nil {
 		return nil, errors.New("cpu: no memory for a pool of threads")
 	}
-	if level, _ := nativeLevel(); level >= 0 {
-		useFolds(level)
-	}
 	absent := (*int32)(unsafe.Pointer(C.mr_pool_refused(pool)))
 	asleep := (*int32)(unsafe.Pointer(C.mr_pool_sleeping(pool)))
 	return &cExecutor{pool: pool, absent: absent, asleep: asleep, slow: newGoExecutor(threads)}, nil
 }
-
-// useFolds chooses the ISA level of folds, one that this processor has.
-func useFolds(level int) { C.mr_folds_use(C.int(level)) }
 
 func (e *cExecutor) close() {
 	C.mr_pool_close(e.pool)

@@ -24,12 +24,14 @@ type expected struct {
 // expectation is the kernels of a plan.
 type expectation struct {
 	kernels []runtime.Kernel
+	blocks  bool        // what all kernels need is made ready, too
 	dropped atomic.Bool // nobody wants them any more
 }
 
 func (x *expected) init(d *device) {
 	x.dev = d
 	x.queue.Do = x.build
+	x.queue.Add(&expectation{blocks: true}) // a program opens a device to run something
 }
 
 // Expect builds kernels in the background, and where runs will wait for compiled
@@ -48,6 +50,10 @@ func (d *device) Expect(kernels []runtime.Kernel) (drop func()) {
 }
 
 func (x *expected) build(e *expectation) {
+	if e.blocks {
+		x.dev.prepareBlocks()
+		return
+	}
 	defer x.count.Add(-1)
 	for _, k := range e.kernels {
 		if e.dropped.Load() || x.ended.Load() {

@@ -55,6 +55,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	if len(k.Reduces) > 0 {
 		return nil, errors.New("a phase is no kernel")
 	}
+	d.prepareBlocks()
 	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
 	p.shipped = d.shippedOf(key, text)
 	p.hasRows = k.HasRows()

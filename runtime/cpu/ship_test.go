@@ -101,7 +101,7 @@ func noted(t *testing.T, list []shipCase) (texts []string) {
 // built compiles what was printed as cgo does, and loads it.
 func (src *ShipSource) built(t *testing.T, flags ...string) Library {
 	t.Helper()
-	cc, dir := needCompiler(t), t.TempDir()
+	cc, dir := strings.Fields(needCompiler(t)), t.TempDir() // $CC may hold a wrapper and flags
 	probe := "int " + probeSymbol + "(void) { return 0; }\n" // load wants one; those of the objects are what is tested
 	files := []string{"probe.c"}
 	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(probe), 0o600); err != nil {
@@ -117,8 +117,8 @@ func (src *ShipSource) built(t *testing.T, flags ...string) Library {
 			files, tables = append(files, name), append(tables, f.Table)
 		}
 	}
-	args := append(strings.Fields(ShipFlags), "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fPIC", "-shared", "-o", "k.so")
-	cmd := exec.Command(cc, append(append(append(args, flags...), files...), "-lm")...)
+	args := append(append(cc[1:], strings.Fields(ShipFlags)...), "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fPIC", "-shared", "-o", "k.so")
+	cmd := exec.Command(cc[0], append(append(append(args, flags...), files...), "-lm")...)
 	cmd.Dir = dir
 	if log, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%.4000s", err, log)

@@ -8,6 +8,7 @@ package cpu
 #cgo CFLAGS: -O3 -g1 -std=c11 -fno-strict-aliasing
 #cgo !windows LDFLAGS: -lm
 #include <stdlib.h>
+#include "fold.h"
 #include "tier0.h"
 #include "run.h"
 */
@@ -40,12 +41,16 @@ var nativeLevel = sync.OnceValues(func() (int, error) {
 		}
 		err := probe(nativeCall(level))
 		if err == nil {
+			useFolds(level)
 			return level, nil
 		}
 		refused = fmt.Errorf("cpu: the %s functions are compiled with flags that change results: %w", levelNames[level], err)
 	}
 	return -1, refused
 })
+
+// useFolds chooses the ISA level of folds, one that this processor has.
+func useFolds(level int) { C.mr_folds_use(C.int(level)) }
 
 // translate copies the program to C memory.
 func (t *tier0Prog) translate() error {

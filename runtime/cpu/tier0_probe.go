@@ -14,8 +14,8 @@ type blockCaller func(in *t0Instr, v []t0Val, groups int)
 
 func goCall(in *t0Instr, v []t0Val, groups int) { goFns[in.fn-fnFirst](in, v, groups) }
 
-// prepareTier0 does once, before the first kernel comes, what would make it
-// wait: some half a millisecond. The error says why the C block functions of
+// prepareTier0 does once what the first kernel needs: some 0.2 ms, beside
+// what a program does before it runs one. The error says why the C block functions of
 // this build are not used; the device then runs, slower, in Go.
 func prepareTier0() error {
 	fnIndex()

@@ -101,7 +101,7 @@ func noted(t *testing.T, list []shipCase) (texts []string) {
 // built compiles what was printed as cgo does, and loads it.
 func (src *ShipSource) built(t *testing.T, flags ...string) Library {
 	t.Helper()
-	cc, dir := strings.Fields(needCompiler(t)), t.TempDir() // $CC may hold a wrapper and flags
+	cc, dir := strings.Fields(needCompiler(t)), t.TempDir()  // $CC may hold a wrapper and flags
 	probe := "int " + probeSymbol + "(void) { return 0; }\n" // load wants one; those of the objects are what is tested
 	files := []string{"probe.c"}
 	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(probe), 0o600); err != nil {

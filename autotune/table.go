@@ -31,9 +31,8 @@ type Row struct {
 // end of the interval that speaks against it, for a change to be worth it.
 const gain = 0.98
 
-// leastRounds a candidate needs to be preferred: fewer pairs have no interval of
-// 95 %.
-const leastRounds = 6
+// leastRounds a candidate needs to be preferred.
+const leastRounds = paired.LeastPairs
 
 // Ratio is how the times of row i compare with the default's of the same rounds.
 func (t *Table) Ratio(i int) paired.Estimate {

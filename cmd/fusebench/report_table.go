@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/millrace-go/millrace/internal/paired"
 )
 
 // A column is one column of the table.
@@ -30,7 +32,7 @@ func withInterval(head string, get func(Row) (mid, lo, hi number)) column {
 		if n.missing() {
 			return ""
 		}
-		return short(n) + interval(lo, hi)
+		return short(n) + interval(r, lo, hi)
 	}, some(mid)}
 }
 
@@ -61,12 +63,12 @@ var suiteColumns = append(who[:len(who):len(who)],
 	withInterval("epilogue adds", func(r Row) (_, _, _ number) { return r.EpilogueCost, r.EpilogueCostLo, r.EpilogueCostHi }),
 	withInterval("products' share", func(r Row) (_, _, _ number) { return r.MatMulShare, r.MatMulShareLo, r.MatMulShareHi }),
 	withInterval("× read", func(r Row) (_, _, _ number) { return r.ReadRatio, r.ReadRatioLo, r.ReadRatioHi }),
-	column{"× copy", func(r Row) string { return short(r.CopyRatio) + interval(r.CopyRatioLo, r.CopyRatioHi) }, nil},
+	column{"× copy", func(r Row) string { return short(r.CopyRatio) + interval(r, r.CopyRatioLo, r.CopyRatioHi) }, nil},
 	column{"× faster than unfused", func(r Row) string {
 		if r.Mode != fused {
 			return ""
 		}
-		return short(r.SpeedupVsUnfused) + interval(r.SpeedupLo, r.SpeedupHi)
+		return short(r.SpeedupVsUnfused) + interval(r, r.SpeedupLo, r.SpeedupHi)
 	}, nil},
 	withInterval("× faster than default", func(r Row) (_, _, _ number) { return r.VsDefault, r.VsDefaultLo, r.VsDefaultHi }),
 	column{"max error", func(r Row) string { return scientific(r.MaxAbsErr) }, nil},
@@ -156,7 +158,7 @@ func writeNotes(w io.Writer, r *Report) error {
 				row.Device, row.Variant, row.Mode, row.ExplorationsHot, row.CompilesHot, row.AllocsHot)
 		}
 	}
-	_, err := fmt.Fprintln(w, "× copy and × faster: median of the rounds' ratios [95 % interval].")
+	_, err := fmt.Fprintf(w, "× copy and × faster: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds.\n", paired.LeastPairs)
 	return err
 }
 
@@ -195,9 +197,13 @@ func scientific(n number) string {
 	return fmt.Sprintf("%.1e", float64(n))
 }
 
-func interval(lo, hi number) string {
-	if lo.missing() || hi.missing() {
+// interval is what a median may be in truth: with too few rounds only the range.
+func interval(r Row, lo, hi number) string {
+	switch {
+	case lo.missing() || hi.missing():
 		return ""
+	case r.Runs < paired.LeastPairs:
+		return fmt.Sprintf(" (%s to %s)", short(lo), short(hi))
 	}
 	return fmt.Sprintf(" [%s %s]", short(lo), short(hi))
 }

@@ -33,10 +33,13 @@ func Minimum(xs []float64) float64 {
 // An Estimate is a median with its 95 % interval.
 type Estimate struct{ Mid, Lo, Hi float64 }
 
+// LeastPairs have an interval of 95 %; of fewer the whole range covers less.
+const LeastPairs = 6
+
 // Ratio estimates the median of num[i]/den[i]. The interval is the one between
 // order statistics that needs no assumption about the distribution: the number
-// of pairs below the true median is binomial with p = 1/2. With fewer than six
-// pairs no such interval reaches 95 %, and the whole range is given.
+// of pairs below the true median is binomial with p = 1/2. With fewer than
+// LeastPairs no such interval reaches 95 %, and the whole range is given.
 func Ratio(num, den []float64) Estimate {
 	n := min(len(num), len(den))
 	if n == 0 {

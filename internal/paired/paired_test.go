@@ -33,6 +33,13 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// The whole range of n pairs lies on one side of the median in two of 2^n cases.
+func TestLeastPairs(t *testing.T) {
+	if p := math.Pow(0.5, LeastPairs-1); p > 0.05 || 2*p <= 0.05 {
+		t.Errorf("%d pairs miss in %v of cases", LeastPairs, p)
+	}
+}
+
 func TestRatio(t *testing.T) {
 	num := []float64{2, 4, 6, 8, 10, 12, 14, 16, 18, 200}
 	den := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}

@@ -1,7 +1,6 @@
 package millrace
 
 import (
-	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -123,8 +122,6 @@ func done(ts ...*Tensor) {
 		}
 	}
 }
-
-func init() { handle.Drop = func(t any) { done(t.(*Tensor)) } }
 
 // count is the number of elements in a row.
 func count(t *Tensor, axes []int) float64 {

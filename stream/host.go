@@ -27,7 +27,7 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 	if want := shape.Elems() * dt.Size(); len(data) != want {
 		return fmt.Errorf("%w: %v of %s is %d bytes, not %d", ir.ErrShape, shape, dt, want, len(data))
 	}
-	b, err := s.room(dt, shape)
+	b, err := s.room(s.dev.drv.Alloc, dt, shape)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,9 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 	return nil
 }
 
-// room is memory for a dense tensor of a shape that was checked, with undefined
-// contents and one reference.
-func (s *Stream) room(dt ir.DType, shape ir.Shape) (*block, error) {
+// room is memory, from where the device has it, for a dense tensor of a shape
+// that was checked. It has one reference.
+func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, shape ir.Shape) (*block, error) {
 	s.mu.Lock()
 	err := s.usable()
 	s.mu.Unlock()
@@ -53,13 +53,13 @@ func (s *Stream) room(dt ir.DType, shape ir.Shape) (*block, error) {
 	if err := s.supported(dt); err != nil {
 		return nil, err
 	}
-	b, err := s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+	b, err := s.dev.mem.take(from, s.dev.bytes(dt, shape), true)
 	if errors.Is(err, runtime.ErrOutOfMemory) {
 		// What the queue holds may be all garbage but for its last results.
 		s.mu.Lock()
 		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
 		s.unlock()
-		b, err = s.dev.mem.alloc(s.dev.bytes(dt, shape), true)
+		b, err = s.dev.mem.take(from, s.dev.bytes(dt, shape), true)
 	}
 	return b, err
 }

@@ -148,17 +148,22 @@ func (m *memory) init(d *Device) {
 // alloc makes a block with one reader. Where collect is set it may collect
 // garbage to find room; a running job must not, since collecting waits for it.
 func (m *memory) alloc(bytes int64, collect bool) (*block, error) {
+	return m.take(m.dev.drv.Alloc, bytes, collect)
+}
+
+// take is alloc from where the device has it.
+func (m *memory) take(from func(int64) (runtime.Buffer, error), bytes int64, collect bool) (*block, error) {
 	m.boundary()
 	if collect && m.live.Load()+bytes > m.threshold.Load() {
 		m.reclaim(false)
 	}
-	buf, err := m.dev.drv.Alloc(bytes)
+	buf, err := from(bytes)
 	if errors.Is(err, runtime.ErrOutOfMemory) && m.dev.tune.yield() {
-		buf, err = m.dev.drv.Alloc(bytes)
+		buf, err = from(bytes)
 	}
 	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
 		m.reclaim(true)
-		buf, err = m.dev.drv.Alloc(bytes)
+		buf, err = from(bytes)
 	}
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func FromReader(dst *Value, p Place, dt ir.DType, shape ir.Shape, r io.Reader) e
 	if err := shape.Check(); err != nil {
 		return fmt.Errorf("%w: %v", ir.ErrShape, err)
 	}
-	b, err := s.room(dt, shape)
+	b, err := s.room(s.dev.drv.Alloc, dt, shape)
 	if err != nil {
 		return err
 	}

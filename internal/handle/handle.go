@@ -1,10 +1,24 @@
 // Package handle is for the modules of this repository: what they do with
-// tensors that the public API has no word for.
+// tensors that the public API has no word for. Package millrace sets all of it.
 //
 // Engine part: no compatibility promise; use package millrace.
 package handle
 
+import "github.com/millrace-go/millrace/ir"
+
 // Drop releases a tensor, a *millrace.Tensor, that nobody else has. Unlike
 // Release it does not take down where that was, which is most of what Release
-// costs. Package millrace sets it.
+// costs.
 var Drop func(tensor any)
+
+// Shares reports that tensors of a device, a *millrace.Device, can lie in Go's
+// memory.
+var Shares func(device any, dt ir.DType) bool
+
+// Share makes a tensor of zeros on a device, in memory of Go's heap that the
+// caller reads and writes: see stream.Share for what that asks of it.
+var Share func(device any, dt ir.DType, shape []int) (tensor any, data []byte, err error)
+
+// Shared is the memory of a tensor that lies in what Share made, nil for others;
+// alone says that no other tensor is there, and that it holds the elements in order.
+var Shared func(tensor any) (data []byte, alone bool)

@@ -31,7 +31,10 @@ type Device struct {
 	stats runtime.Stats
 }
 
-type buffer struct{ data []byte }
+type buffer struct {
+	data   []byte
+	shared bool // with the program: see AllocShared
+}
 
 func (b *buffer) Bytes() int64 { return int64(len(b.data)) }
 
@@ -75,12 +78,34 @@ func (d *Device) Alloc(bytes int64) (runtime.Buffer, error) {
 	return b, nil
 }
 
-// Free overwrites the memory, so that reading what was freed shows.
+// AllocShared is Alloc of memory that the program may see.
+func (d *Device) AllocShared(bytes int64) (runtime.Buffer, error) {
+	b, err := d.Alloc(bytes)
+	if err == nil {
+		clear(b.(*buffer).data)
+		b.(*buffer).shared = true
+	}
+	return b, err
+}
+
+// Shared is the memory of AllocShared.
+func (d *Device) Shared(b runtime.Buffer) []byte {
+	if b := b.(*buffer); b.shared {
+		return b.data
+	}
+	return nil
+}
+
+// Free overwrites the memory, so that reading what was freed shows. The program's
+// stays as it is.
 func (d *Device) Free(b runtime.Buffer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	data := b.(*buffer).data
 	d.stats.AllocBytes -= int64(len(data))
+	if b.(*buffer).shared {
+		return
+	}
 	for i := range data {
 		data[i] = 0x5a
 	}

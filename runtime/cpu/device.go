@@ -165,6 +165,11 @@ func (d *device) Forget(prog runtime.Program) {
 
 // Run runs launches in order and returns when they are done.
 func (d *device) Run(list []runtime.Launch) error {
+	if d.mem.shared.Load() > 0 {
+		var pin goruntime.Pinner
+		defer pin.Unpin()
+		d.pinShared(&pin, list)
+	}
 	if runtime.HasChains(list) { // which come back here for what is between them
 		return runtime.EachChain(list, d.Run, d.runChain)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/internal/fault"
@@ -16,10 +17,11 @@ import (
 
 // buffer is a block of the pool. It is never moved.
 type buffer struct {
-	p     unsafe.Pointer
-	bytes int64 // asked for
-	block int64 // taken from the pool
-	freed bool
+	p      unsafe.Pointer
+	bytes  int64  // asked for
+	block  int64  // taken from the pool
+	shared []byte // p as memory of Go's heap, see AllocShared; nil where it is the pool's
+	freed  bool
 }
 
 // Bytes is the usable size.
@@ -36,6 +38,7 @@ type memory struct {
 	all     map[unsafe.Pointer]int64 // every block taken from the system
 	limbo   []*buffer
 	running int
+	shared  atomic.Int64 // live buffers of Go's heap
 
 	allocs, hits, live, peak, kept int64
 }
@@ -73,17 +76,26 @@ func (d *device) Alloc(n int64) (runtime.Buffer, error) {
 	return d.mem.alloc(n)
 }
 
-func (m *memory) alloc(n int64) (runtime.Buffer, error) {
-	refuse := func() (runtime.Buffer, error) {
-		return nil, fmt.Errorf("cpu: %w: %d bytes with %d of %d in use", runtime.ErrOutOfMemory, n, m.live, m.limit)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// grant reports a size that nobody gets.
+func (m *memory) grant(n int64) error {
 	if err := fault.Hit(fault.Alloc); err != nil {
-		return nil, fmt.Errorf("cpu: %w: %w", runtime.ErrOutOfMemory, err)
+		return fmt.Errorf("cpu: %w: %w", runtime.ErrOutOfMemory, err)
 	}
 	if n < 0 || n > m.limit {
-		return refuse()
+		return m.refuse(n)
+	}
+	return nil
+}
+
+func (m *memory) refuse(n int64) error {
+	return fmt.Errorf("cpu: %w: %d bytes with %d of %d in use", runtime.ErrOutOfMemory, n, m.live, m.limit)
+}
+
+func (m *memory) alloc(n int64) (runtime.Buffer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.grant(n); err != nil {
+		return nil, err
 	}
 	size := sizeClass(n)
 	if size > m.limit-m.live { // the class does not fit, the bytes may
@@ -100,20 +112,20 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 		m.trim(m.limit - m.live - size)
 	}
 	if m.live+size > m.limit {
-		return refuse()
+		return nil, m.refuse(n)
 	}
 	p := sysAlloc(size)
 	if p == nil {
 		m.trim(0)
 		if p = sysAlloc(size); p == nil {
-			return refuse()
+			return nil, m.refuse(n)
 		}
 	}
 	m.all[p] = size
 	return m.hand(p, n, size), nil
 }
 
-func (m *memory) hand(p unsafe.Pointer, n, size int64) runtime.Buffer {
+func (m *memory) hand(p unsafe.Pointer, n, size int64) *buffer {
 	m.allocs++
 	m.live += size
 	m.peak = max(m.peak, m.live)
@@ -147,6 +159,10 @@ func (m *memory) give(x *buffer) {
 
 func (m *memory) release(b *buffer) {
 	m.live -= b.block
+	if b.shared != nil { // the collector's, once nobody holds a slice of it
+		m.shared.Add(-1)
+		return
+	}
 	m.free[b.block] = append(m.free[b.block], b.p)
 	m.kept += b.block
 	if m.kept > m.keep {

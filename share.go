@@ -1,0 +1,24 @@
+package millrace
+
+import (
+	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Memory of Go is for host adapters, which know when a program may write: see
+// internal/handle.
+func init() {
+	handle.Drop = func(t any) { done(t.(*Tensor)) }
+	handle.Shares = func(d any, dt ir.DType) bool { return d.(*Device).d.Shares(dt) }
+	handle.Share = func(d any, dt ir.DType, shape []int) (any, []byte, error) {
+		p, err := d.(*Device).place()
+		if err != nil {
+			return nil, nil, err
+		}
+		t := new(Tensor)
+		data, err := stream.Share(&t.v, p, dt, ir.Shape(shape))
+		return t, data, err
+	}
+	handle.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
+}

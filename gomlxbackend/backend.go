@@ -3,6 +3,8 @@ package gomlxbackend
 import (
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,10 +176,15 @@ func (b *Backend) holds(what string, shape shapes.Shape) error {
 	case shape.Rank() > maxRank:
 		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q has at most %d axes", what, shape, Name, maxRank)
 	}
+	elements := 1
 	for _, d := range shape.Dimensions {
-		if d < 0 {
+		switch {
+		case d < 0:
 			return errors.Errorf("%s: %v has a negative dimension", what, shape.Dimensions)
+		case d > 0 && elements > math.MaxInt/16/d && !slices.Contains(shape.Dimensions, 0):
+			return errors.Errorf("%s: %v has more elements than there are addresses", what, shape.Dimensions)
 		}
+		elements *= d
 	}
 	return nil
 }

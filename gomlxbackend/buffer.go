@@ -1,6 +1,7 @@
 package gomlxbackend
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/gomlx/compute"
@@ -10,21 +11,48 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Buffer is a tensor on the backend's device. It is safe for concurrent use.
-// Nothing changes its elements, so that buffers may share memory behind the
-// scenes; a buffer that is dropped without Finalize is found by Go's collector.
+// Buffer is a tensor on the backend's device. It is safe for concurrent use. A
+// buffer that is dropped without Finalize is found by Go's collector. Its
+// elements change only through a slice that Data or NewSharedBuffer gave, which
+// must not be written to while an Execute reads the buffer; buffers that have
+// none may share memory behind the scenes.
 type Buffer struct {
 	backend *Backend
 	shape   shapes.Shape
-	t       atomic.Pointer[millrace.Tensor] // nil once finalised or donated
-	im      *millrace.Tensor                // of complex elements: the imaginary parts, and t is the real ones; whoever takes t has taken it
+	c       atomic.Pointer[content] // nil once finalised or donated
+	using   atomic.Int32            // calls that may have a content which c no longer is
+	giving  sync.Mutex              // of Data
+	first   content                 // what c was in the beginning
 }
+
+// content is where the elements of a buffer are. It does not change; whoever
+// takes it out of the buffer has it for himself.
+type content struct {
+	t  *millrace.Tensor // nil where the elements are in flat only
+	im *millrace.Tensor // of complex elements: the imaginary parts, and t is the real ones
+
+	flat any              // the slice that the program has, if it has one
+	home bool             // t lies in memory of Go, where no other buffer's tensor does
+	room *millrace.Tensor // where t is nil: what has the slice counted as the device's
+}
+
+// drop gives the tensors back, which nobody else has.
+func (c *content) drop() {
+	for _, t := range []*millrace.Tensor{c.t, c.im, c.room} {
+		if t != nil {
+			handle.Drop(t)
+		}
+	}
+}
+
+// alive reports that nobody released the tensors.
+func (c *content) alive() bool { return c.t.Err() == nil && (c.im == nil || c.im.Err() == nil) }
 
 var _ compute.Buffer = (*Buffer)(nil)
 
-func (b *Backend) buffer(shape shapes.Shape, t, im *millrace.Tensor) *Buffer {
-	buf := &Buffer{backend: b, shape: shape, im: im}
-	buf.t.Store(t)
+func (b *Backend) buffer(shape shapes.Shape, c content) *Buffer {
+	buf := &Buffer{backend: b, shape: shape, first: c}
+	buf.c.Store(&buf.first)
 	return buf
 }
 
@@ -41,46 +69,36 @@ func (b *Backend) BufferFromFlatData(num compute.DeviceNum, flat any, shape shap
 	if err != nil {
 		return nil, errors.WithMessagef(err, "%s of %s", what, shape)
 	}
-	return b.buffer(shape.Clone(), t, im), nil
+	return b.buffer(shape.Clone(), content{t: t, im: im}), nil
 }
 
-// HasSharedBuffers is false: elements live in the device's memory.
-func (b *Backend) HasSharedBuffers() bool { return false }
-
-// NewSharedBuffer is an error: see HasSharedBuffers.
-func (b *Backend) NewSharedBuffer(_ compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
-	return nil, nil, errors.Wrapf(compute.ErrNotImplemented, "NewSharedBuffer of %s: backend %q has no shared buffers", shape, Name)
-}
-
-// tensor is the tensor of a buffer that is still alive.
-func (b *Buffer) tensor(what string) (*millrace.Tensor, error) {
+// content is that of a buffer which is still alive.
+func (b *Buffer) content(what string) (*content, error) {
 	if b == nil {
 		return nil, errors.Errorf("%s: the buffer is nil", what)
 	}
-	t := b.t.Load()
-	if t == nil {
+	c := b.c.Load()
+	if c == nil {
 		return nil, errors.Errorf("%s of %s: the buffer was finalized or donated", what, b.shape)
 	}
-	return t, nil
+	return c, nil
 }
 
 // Backend is the backend that the buffer belongs to.
 func (b *Buffer) Backend() compute.Backend { return b.backend }
 
-// Finalize gives the memory back at once. Doing so twice is harmless.
+// Finalize gives the memory back at once, but for what a slice of the program
+// shares: that is the collector's. Doing so twice is harmless.
 func (b *Buffer) Finalize() error {
-	if t := b.t.Swap(nil); t != nil {
-		handle.Drop(t) // the buffer itself tells of a use after this
-		if b.im != nil {
-			handle.Drop(b.im)
-		}
+	if c := b.c.Swap(nil); c != nil {
+		c.drop() // the buffer itself tells of a use after this
 	}
 	return nil
 }
 
 // Shape of the buffer.
 func (b *Buffer) Shape() (shapes.Shape, error) {
-	if _, err := b.tensor("Shape"); err != nil {
+	if _, err := b.content("Shape"); err != nil {
 		return shapes.Invalid(), err
 	}
 	return b.shape, nil
@@ -88,14 +106,16 @@ func (b *Buffer) Shape() (shapes.Shape, error) {
 
 // DeviceNum is 0.
 func (b *Buffer) DeviceNum() (compute.DeviceNum, error) {
-	_, err := b.tensor("DeviceNum")
+	_, err := b.content("DeviceNum")
 	return 0, err
 }
 
 // ToFlatData copies the elements into a slice of as many of the dtype's Go type.
 func (b *Buffer) ToFlatData(flat any) error {
 	const what = "ToFlatData"
-	t, err := b.tensor(what)
+	b.using.Add(1)
+	defer b.using.Add(-1)
+	c, err := b.content(what)
 	if err != nil {
 		return err
 	}
@@ -105,15 +125,10 @@ func (b *Buffer) ToFlatData(flat any) error {
 	if b.shape.Size() == 0 {
 		return nil
 	}
-	if err := fromDevice(flat, b.shape.DType, t, b.im); err != nil {
+	if err := c.read(flat, b.shape.DType); err != nil {
 		return errors.WithMessagef(err, "%s of %s", what, b.shape)
 	}
 	return nil
-}
-
-// Data is an error: see Backend.HasSharedBuffers.
-func (b *Buffer) Data() (any, error) {
-	return nil, errors.Wrapf(compute.ErrNotImplemented, "Data of %s: backend %q has no shared buffers", b.shape, Name)
 }
 
 // CopyToDevice is an error: a backend has one device.

@@ -46,9 +46,6 @@ func TestComplexBuffer(t *testing.T) {
 			t.Errorf("a slice %s gives the elements", name)
 		}
 	}
-	if _, err := buf.Data(); !compute.IsNotImplemented(err) {
-		t.Errorf("Data: %v", err)
-	}
 	if _, err := buf.CopyToDevice(0); err == nil {
 		t.Error("a copy to the only device")
 	}

@@ -23,7 +23,26 @@
 //
 // Executables, buffers and the backend may be used by several goroutines at
 // once; a builder belongs to one. Buffers that are never finalised are found by
-// Go's collector. Their memory is the device's: it is not shared with Go slices.
+// Go's collector.
+//
+// # Shared buffers
+//
+// On the CPU buffers can be shared with the program: Backend.NewSharedBuffer
+// and Buffer.Data give slices that are their memory. A slice may be written to at
+// any time at which no Execute that reads the buffer is under way: what
+// Execute computes is done when it returns, and the next one sees the elements as
+// they are then. The memory is that buffer's alone: results that would lie
+// there too, such as a parameter that is returned, are copies. Its
+// address does not change until the buffer is finalised or donated; a donated
+// one's memory may become a result's. It is zeroed memory of Go's heap, so that a
+// slice outlives its buffer, and the backend, and is freed by the collector
+// only; it counts towards the device's memory limit until the buffer is gone.
+//
+// Results lie in the device's own memory. The first Data of one copies
+// it, as ToFlatData would; later calls, and runs, use that memory. Complex and
+// packed elements lie otherwise on the device: each Execute copies their slices.
+// Other devices have no shared buffers: Backend.HasSharedBuffers is false, and
+// NewSharedBuffer and Data return compute.ErrNotImplemented.
 //
 // # What ops mean
 //

@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/pkg/errors"
 )
 
@@ -138,9 +139,7 @@ func (r *run) dense(n *Node, t *millrace.Tensor) *millrace.Tensor {
 		return t
 	}
 	defer t.Release()
-	yes := millrace.FullOn(r.sc, millrace.Bool, 1)
-	defer yes.Release()
-	return millrace.Where(yes, t, t)
+	return copyOf(r.sc, t)
 }
 
 // Executable is a compiled graph. It is safe for concurrent use.
@@ -196,7 +195,13 @@ func (e *Executable) Outputs() (outputs []shapes.Shape) {
 // Inputs marked in donate are finalised, and their memory may become that of
 // results; after an error that comes before anything ran they are as they were.
 func (e *Executable) Execute(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]compute.Buffer, error) {
-	in, err := e.checkInputs(inputs, donate, device)
+	var few [8]*content
+	in, err := e.checkInputs(few[:0], inputs, donate, device)
+	defer func() {
+		for i := range in {
+			inputs[i].(*Buffer).using.Add(-1)
+		}
+	}()
 	if err != nil {
 		return nil, errors.WithMessagef(err, "Execute of %q", e.name)
 	}
@@ -205,65 +210,128 @@ func (e *Executable) Execute(inputs []compute.Buffer, donate []bool, device comp
 		if !d {
 			continue
 		}
-		// Whoever takes the tensor out of the buffer may give it away.
-		if buf := inputs[i].(*Buffer); !buf.t.CompareAndSwap(in[i], nil) {
+		// Whoever takes the content out of the buffer may give it away.
+		if buf := inputs[i].(*Buffer); !buf.c.CompareAndSwap(in[i], nil) {
 			if slices.Index(in, in[i]) < i { // the same one, given twice
 				given = slices.Clone(given)
 				given[i] = false
 				continue
 			}
-			putBack(inputs, in, given[:i])
+			putBack(inputs, in, in, given[:i])
 			return nil, errors.Errorf("Execute of %q: input %d was finalized or donated meanwhile", e.name, i)
 		}
 	}
+	outputs, err := e.execute(inputs, in, given)
+	if err != nil {
+		return nil, errors.WithMessagef(err, "Execute of %q", e.name)
+	}
+	return outputs, nil
+}
+
+// execute is Execute on contents, of which those given are out of their buffers.
+func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []bool) ([]compute.Buffer, error) {
+	ready, err := e.onDevice(in)
+	if err != nil {
+		putBack(inputs, in, in, given)
+		return nil, err
+	}
 	s := e.backend.stream()
 	defer e.backend.giveBack(s)
-	args, give := withParts(inputs, in, given)
+	args, give := arguments(in, ready, given)
 	results, err := e.rec.Run(s, args, give)
 	if e.closed.Load() { // meanwhile: what was recorded has the constants
 		e.rec.Release()
 	}
 	if err != nil {
-		putBack(inputs, in, given)
-		return nil, errors.WithMessagef(err, "Execute of %q", e.name)
+		putBack(inputs, in, ready, given)
+		drop(in, ready)
+		return nil, err
+	}
+	home := false
+	for i, c := range in {
+		home = home || c.home
+		if c.room != nil && len(given) > 0 && given[i] {
+			handle.Drop(c.room)
+		}
 	}
 	outputs := make([]compute.Buffer, len(e.outputs))
 	for i, n := range e.outputs {
-		re, im := results[0], (*millrace.Tensor)(nil)
+		c := content{t: results[0]}
 		results = results[1:]
 		if n.isComplex() {
-			im, results = results[0], results[1:]
+			c.im, results = results[0], results[1:]
 		}
-		outputs[i] = e.backend.buffer(n.shape, re, im)
+		if home && err == nil {
+			err = c.settle(s, e.backend, n.shape)
+		}
+		outputs[i] = e.backend.buffer(n.shape, c)
+	}
+	if err != nil {
+		for _, buf := range outputs {
+			_ = buf.Finalize() // which has no errors
+		}
+		return nil, err
 	}
 	return outputs, nil
 }
 
-// withParts are the tensors of inputs with the imaginary parts of complex ones
-// behind the real ones, and whether they are given away.
-func withParts(inputs []compute.Buffer, in []*millrace.Tensor, given []bool) ([]*millrace.Tensor, []bool) {
-	if !slices.ContainsFunc(inputs, func(b compute.Buffer) bool { return b.(*Buffer).im != nil }) {
-		return in, given
+// onDevice are contents with tensors: in, or where some have none, copies of
+// those.
+func (e *Executable) onDevice(in []*content) (ready []*content, err error) {
+	ready = in
+	for i, c := range in {
+		if c.t != nil {
+			continue
+		}
+		if &ready[0] == &in[0] {
+			ready = slices.Clone(in)
+		}
+		if ready[i], err = c.onDevice(e.backend, e.inputs[i].shape); err != nil {
+			drop(in[:i], ready[:i])
+			return nil, errors.WithMessagef(err, "input %d (%q)", i, e.inputs[i].name)
+		}
 	}
-	var args []*millrace.Tensor
-	var give []bool
-	for i, t := range in {
-		g := len(given) > 0 && given[i]
-		args, give = append(args, t), append(give, g)
-		if im := inputs[i].(*Buffer).im; im != nil {
-			args, give = append(args, im), append(give, g)
+	return ready, nil
+}
+
+// drop gives up copies that onDevice made and nobody released.
+func drop(in, ready []*content) {
+	for i, c := range ready {
+		if c != in[i] && c.alive() {
+			c.drop()
+		}
+	}
+}
+
+// arguments are the tensors of inputs with the imaginary parts of complex ones
+// behind the real ones, and whether they are given away, as copies of slices are.
+func arguments(in, ready []*content, given []bool) (args []*millrace.Tensor, give []bool) {
+	args = make([]*millrace.Tensor, 0, len(ready))
+	plain := true
+	for i, c := range ready {
+		plain = plain && c.im == nil && c == in[i]
+		args = append(args, c.t)
+	}
+	if plain {
+		return args, given
+	}
+	args = args[:0:0]
+	for i, c := range ready {
+		g := c != in[i] || len(given) > 0 && given[i]
+		args, give = append(args, c.t), append(give, g)
+		if c.im != nil {
+			args, give = append(args, c.im), append(give, g)
 		}
 	}
 	return args, give
 }
 
-// putBack gives buffers the tensors again that were taken out of them and were not
+// putBack gives buffers the contents again that were taken out of them and were not
 // released: nothing has run.
-func putBack(inputs []compute.Buffer, in []*millrace.Tensor, given []bool) {
+func putBack(inputs []compute.Buffer, in, ready []*content, given []bool) {
 	for i, g := range given {
-		buf := inputs[i].(*Buffer)
-		if g && in[i].Err() == nil && (buf.im == nil || buf.im.Err() == nil) {
-			buf.t.CompareAndSwap(nil, in[i])
+		if g && (ready[i].t == nil || ready[i].alive()) {
+			inputs[i].(*Buffer).c.CompareAndSwap(nil, in[i])
 		}
 	}
 }
@@ -288,38 +356,39 @@ func (e *Executable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millr
 	return outs, nil
 }
 
-// checkInputs gives the inputs' tensors, or says why they do not fit.
-func (e *Executable) checkInputs(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]*millrace.Tensor, error) {
+// checkInputs appends the inputs' contents, or says why they do not fit. The
+// buffers of those that it gives are in use, also with an error.
+func (e *Executable) checkInputs(contents []*content, inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]*content, error) {
 	params := e.inputs
 	switch {
 	case e.closed.Load():
-		return nil, errors.New("the executable was finalized")
+		return contents, errors.New("the executable was finalized")
 	case e.backend.closed.Load():
-		return nil, errors.Errorf("backend %q was finalized", Name)
+		return contents, errors.Errorf("backend %q was finalized", Name)
 	case device != 0:
-		return nil, errors.Errorf("backend %q has device 0 only, not %d", Name, device)
+		return contents, errors.Errorf("backend %q has device 0 only, not %d", Name, device)
 	case len(inputs) != len(params):
-		return nil, errors.Errorf("%d inputs for %d parameters", len(inputs), len(params))
+		return contents, errors.Errorf("%d inputs for %d parameters", len(inputs), len(params))
 	case len(donate) != 0 && len(donate) != len(inputs):
-		return nil, errors.Errorf("%d donations for %d inputs", len(donate), len(inputs))
+		return contents, errors.Errorf("%d donations for %d inputs", len(donate), len(inputs))
 	}
-	tensors := make([]*millrace.Tensor, len(inputs))
 	for i, in := range inputs {
 		buf, ok := in.(*Buffer)
 		if !ok || buf == nil {
-			return nil, errors.Errorf("input %d (%q) is a %T and no buffer of backend %q", i, params[i].name, in, Name)
+			return contents, errors.Errorf("input %d (%q) is a %T and no buffer of backend %q", i, params[i].name, in, Name)
 		}
 		if buf.backend != e.backend {
-			return nil, errors.Errorf("input %d (%q) is a buffer of another backend", i, params[i].name)
+			return contents, errors.Errorf("input %d (%q) is a buffer of another backend", i, params[i].name)
 		}
 		if !buf.shape.Equal(params[i].shape) {
-			return nil, errors.Errorf("input %d (%q) is a %s, the parameter a %s", i, params[i].name, buf.shape, params[i].shape)
+			return contents, errors.Errorf("input %d (%q) is a %s, the parameter a %s", i, params[i].name, buf.shape, params[i].shape)
 		}
-		t, err := buf.tensor("Execute")
+		buf.using.Add(1)
+		c, err := buf.content("Execute")
+		contents = append(contents, c)
 		if err != nil {
-			return nil, errors.WithMessagef(err, "input %d (%q)", i, params[i].name)
+			return contents, errors.WithMessagef(err, "input %d (%q)", i, params[i].name)
 		}
-		tensors[i] = t
 	}
-	return tensors, nil
+	return contents, nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	"github.com/gomlx/compute/support/backendtest"
 	_ "github.com/millrace-go/millrace/gomlxbackend"
 	_ "github.com/millrace-go/millrace/internal/nocache"
@@ -56,7 +58,7 @@ func TestSuite(t *testing.T) {
 		skip         []string
 		passes, most int // at least so many passes, at most so many skips
 	}{
-		{"millrace:cpu", nil, 323, 7},
+		{"millrace:cpu", nil, 324, 6},
 		{"millrace:webgpu", without, 202, 113},
 	} {
 		t.Run(d.config, func(t *testing.T) {
@@ -87,6 +89,32 @@ func TestSuite(t *testing.T) {
 				t.Errorf("want at least %d passes and at most %d skips", d.passes, d.most)
 			}
 		})
+	}
+}
+
+// A GPU's memory is not the program's: that is told as GoMLX expects.
+func TestNoSharedBuffersOnGPU(t *testing.T) {
+	const config = "millrace:webgpu"
+	b, err := compute.NewWithConfig(config)
+	if err != nil && !required(config) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Finalize()
+	if b.HasSharedBuffers() {
+		t.Error("shared buffers")
+	}
+	s := shapes.Make(dtypes.Float32, 2)
+	if _, _, err := b.NewSharedBuffer(0, s); !compute.IsNotImplemented(err) {
+		t.Errorf("NewSharedBuffer: %v", err)
+	}
+	buf, err := b.BufferFromFlatData(0, []float32{1, 2}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buf.Data(); !compute.IsNotImplemented(err) {
+		t.Errorf("Data: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gomlxbackend
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gomlx/compute"
@@ -77,5 +78,63 @@ func BenchmarkExecute(b *testing.B) {
 				run()
 			}
 		})
+	}
+}
+
+// BenchmarkShared feeds a graph and looks at its result: by copies, as GoMLX's
+// tensors do where buffers are not shared, and by the buffers' own memory.
+func BenchmarkShared(b *testing.B) {
+	for _, n := range []int{8, 1 << 12, 1 << 20} {
+		backend := must(New("cpu,cache=off,compile=wait")).(*Backend)
+		s := shapes.Make(dtypes.Float32, n)
+		e := compile(backend, n, 1, func(f compute.Function, in []compute.Value) []compute.Value {
+			return []compute.Value{must(f.Neg(in[0]))}
+		})
+		source := make([]float32, n)
+		run := func(in compute.Buffer) compute.Buffer { return must(e.Execute([]compute.Buffer{in}, nil, 0))[0] }
+		finalize := func(b *testing.B, buf compute.Buffer) {
+			if err := buf.Finalize(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for range 20 {
+			finalize(b, run(must(backend.BufferFromFlatData(0, source, s))))
+		}
+		b.Run(fmt.Sprint("copies/", n), func(b *testing.B) {
+			for b.Loop() {
+				in := must(backend.BufferFromFlatData(0, source, s))
+				out := run(in)
+				if err := out.ToFlatData(make([]float32, n)); err != nil {
+					b.Fatal(err)
+				}
+				finalize(b, in)
+				finalize(b, out)
+			}
+		})
+		b.Run(fmt.Sprint("data/", n), func(b *testing.B) {
+			in, flat, err := backend.NewSharedBuffer(0, s)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				copy(flat.([]float32), source)
+				out := run(in)
+				must(out.Data())
+				finalize(b, out)
+			}
+		})
+		// The program writes its elements where they are computed with, and the
+		// result comes to lie there: no copies at all.
+		b.Run(fmt.Sprint("donated/", n), func(b *testing.B) {
+			in, _, err := backend.NewSharedBuffer(0, s)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				must(in.Data()).([]float32)[0]++
+				in = must(e.Execute([]compute.Buffer{in}, []bool{true}, 0))[0]
+			}
+		})
+		backend.Finalize()
 	}
 }

@@ -232,7 +232,7 @@ func TestSharedWritesAreSeen(t *testing.T) {
 // The address of a buffer's memory stays while it is computed with, collections
 // included, and donation hands it on.
 func TestSharedAddress(t *testing.T) {
-	b := openBackend(t, "cpu,compile=off")
+	b := openBackend(t, "cpu,compile=off,tune=off")
 	const n = 1 << 14
 	e := compile(b, n, 1, func(f compute.Function, in []compute.Value) []compute.Value {
 		return []compute.Value{must(f.Add(in[0], must(f.Constant([]float32{1}))))}

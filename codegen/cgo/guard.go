@@ -39,30 +39,37 @@ func (p *printer) guardedStep(in ir.Instr, vals []operand, at string) operand {
 }
 
 // guardedLoad defines a load of the lanes whose guard is set, 0 in the others.
-// Neighbouring elements that are all wanted come as one vector.
+// Neighbouring elements that are all wanted come as one vector, and where none is
+// there is no load: guards of what was put together or padded are nearly always one
+// or the other.
 func (h *helpers) guardedLoad(dt ir.DType, args string) string {
 	name := "guarded_load_" + moved(dt)
 	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))
 	if _, ok := narrow(dt); ok {
 		whole = h.widen(dt, "p + q")
 	}
+	some, absent := h.call("any", true, ir.Int32, "guard"), h.call("any", true, ir.Int32, "~guard")
 	h.define(name, func() string {
-		return fmt.Sprintf(`static v_%[1]s %[2]s(const %[3]s *p, const mr_args *a, mr_i64 k, mr_i64 q, mr_i64 s, mr_i64 n, v_i32 guard)
+		return fmt.Sprintf(`static __attribute__((noinline)) v_%[1]s %[2]s_lanes(const %[3]s *p, const mr_args *a, mr_i64 k, mr_i64 q, mr_i64 s, mr_i64 n, v_i32 guard)
 {
 	const mr_operand *o = a->ops + k;
 	_Alignas(64) s_%[1]s t[%[4]d] = {0};
-	mr_i32 every = -1;
-	for (int l = 0; l < %[4]d; l++)
-		every &= guard[l];
-	if (every && s == 1 && n >= %[4]d && o->nstages == 0)
-		return (v_%[1]s)%[5]s;
 	for (mr_i64 l = 0; l < %[4]d && l < n; l++)
 		if (guard[l])
-			t[l] = p[mr_staged(o, q + l * s)];
+			t[l] = p[o->nstages == 0 ? q + l * s : mr_staged(o, q + l * s)];
 	return *(const m_%[1]s *)t;
 }
 
-`, short(held(dt)), name, ctypes[dt].elem, h.lanes, whole)
+static inline __attribute__((always_inline)) v_%[1]s %[2]s(const %[3]s *p, const mr_args *a, mr_i64 k, mr_i64 q, mr_i64 s, mr_i64 n, v_i32 guard)
+{
+	if (!%[6]s)
+		return (v_%[1]s){0};
+	if (!%[7]s && s == 1 && n >= %[4]d && a->ops[k].nstages == 0)
+		return (v_%[1]s)%[5]s;
+	return %[2]s_lanes(p, a, k, q, s, n, guard);
+}
+
+`, short(held(dt)), name, ctypes[dt].elem, h.lanes, whole, some, absent)
 	})
 	return fromMemory(dt, name+"("+args+")")
 }

@@ -1,0 +1,50 @@
+package apitest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+// BenchmarkMove times what puts tensors together, of two of 4096 by 4096 and of
+// 256 by 256 elements, beside their sum, which reads as much.
+func BenchmarkMove(b *testing.B) {
+	for _, n := range []int{256, 4096} {
+		dev, err := millrace.Open("cpu:compile=wait,tune=off")
+		if err != nil {
+			b.Fatal(err)
+		}
+		x, y := millrace.UniformOn(dev, millrace.Float32, 1, n, n), millrace.UniformOn(dev, millrace.Float32, 2, n, n)
+		if err := dev.Sync(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range []struct {
+			name string
+			move func() *millrace.Tensor
+		}{
+			{"add", func() *millrace.Tensor { return x.Add(y) }},
+			{"concat0", func() *millrace.Tensor { return millrace.Concat(0, x, y) }},
+			{"concat1", func() *millrace.Tensor { return millrace.Concat(1, x, y) }},
+			{"pad0", func() *millrace.Tensor { return x.Pad(0, millrace.Padding{Before: 3, After: 3}, millrace.Padding{}) }},
+			{"pad1", func() *millrace.Tensor { return x.Pad(0, millrace.Padding{}, millrace.Padding{Before: 3, After: 3}) }},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				once := func() {
+					r := c.move()
+					if err := dev.Sync(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+					r.Release()
+				}
+				once() // compiles
+				for b.Loop() {
+					once()
+				}
+			})
+		}
+		if err := dev.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -72,10 +72,13 @@ func (b *Backend) BufferFromFlatData(num compute.DeviceNum, flat any, shape shap
 	return b.buffer(shape.Clone(), content{t: t, im: im}), nil
 }
 
+// errNil is the error of calls on no buffer.
+func errNil(what string) error { return errors.Errorf("%s: the buffer is nil", what) }
+
 // content is that of a buffer which is still alive.
 func (b *Buffer) content(what string) (*content, error) {
 	if b == nil {
-		return nil, errors.Errorf("%s: the buffer is nil", what)
+		return nil, errNil(what)
 	}
 	c := b.c.Load()
 	if c == nil {
@@ -84,12 +87,20 @@ func (b *Buffer) content(what string) (*content, error) {
 	return c, nil
 }
 
-// Backend is the backend that the buffer belongs to.
-func (b *Buffer) Backend() compute.Backend { return b.backend }
+// Backend is the backend that the buffer belongs to, nil for no buffer.
+func (b *Buffer) Backend() compute.Backend {
+	if b == nil {
+		return nil
+	}
+	return b.backend
+}
 
 // Finalize gives the memory back at once, but for what a slice of the program
 // shares: that is the collector's. Doing so twice is harmless.
 func (b *Buffer) Finalize() error {
+	if b == nil {
+		return errNil("Finalize")
+	}
 	if c := b.c.Swap(nil); c != nil {
 		c.drop() // the buffer itself tells of a use after this
 	}
@@ -113,6 +124,9 @@ func (b *Buffer) DeviceNum() (compute.DeviceNum, error) {
 // ToFlatData copies the elements into a slice of as many of the dtype's Go type.
 func (b *Buffer) ToFlatData(flat any) error {
 	const what = "ToFlatData"
+	if b == nil {
+		return errNil(what)
+	}
 	b.using.Add(1)
 	defer b.using.Add(-1)
 	c, err := b.content(what)
@@ -133,5 +147,8 @@ func (b *Buffer) ToFlatData(flat any) error {
 
 // CopyToDevice is an error: a backend has one device.
 func (b *Buffer) CopyToDevice(num compute.DeviceNum) (compute.Buffer, error) {
+	if b == nil {
+		return nil, errNil("CopyToDevice")
+	}
 	return nil, errors.Errorf("CopyToDevice of %s: backend %q has device 0 only, not %d to copy to", b.shape, Name, num)
 }

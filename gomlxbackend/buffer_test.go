@@ -322,3 +322,23 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// Every method of a nil *Buffer returns an error, or nil, and none panics.
+func TestNilBuffer(t *testing.T) {
+	var none *Buffer
+	flat, dataErr := none.Data()
+	_, shapeErr := none.Shape()
+	num, numErr := none.DeviceNum()
+	moved, moveErr := none.CopyToDevice(0)
+	for name, err := range map[string]error{
+		"Data": dataErr, "Shape": shapeErr, "DeviceNum": numErr, "CopyToDevice": moveErr,
+		"ToFlatData": none.ToFlatData([]float32{0}), "Finalize": none.Finalize(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "nil") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if flat != nil || num != 0 || moved != nil || none.Backend() != nil {
+		t.Errorf("%v, %d, %v, %v", flat, num, moved, none.Backend())
+	}
+}

@@ -90,6 +90,9 @@ func sliceOf(data []byte, shape shapes.Shape) any {
 // buffer that NewSharedBuffer did not make copies the elements.
 func (b *Buffer) Data() (any, error) {
 	const what = "Data"
+	if b == nil {
+		return nil, errNil(what)
+	}
 	b.giving.Lock()
 	defer b.giving.Unlock()
 	for {

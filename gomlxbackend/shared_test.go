@@ -400,6 +400,31 @@ func TestSharedDropped(t *testing.T) {
 	}
 }
 
+// Shared buffers without elements are operands like others. Go finds an address
+// of its memory that C gets unpinned where GOEXPERIMENT is cgocheck2.
+func TestSharedNothing(t *testing.T) {
+	b := openBackend(t, "cpu")
+	e := compile(b, 0, 2, func(f compute.Function, in []compute.Value) []compute.Value {
+		c := must(f.Constant([]float32{4, 5}, 2))
+		return []compute.Value{must(f.Concatenate(0, in[0], c, in[1])), in[0], must(f.Neg(in[1]))}
+	})
+	for range 3 {
+		for _, donate := range [][]bool{nil, {true, false}, {true, true}} {
+			x, _ := newShared(t, b)
+			y, _ := newShared(t, b)
+			out := execute(t, e, donate, x, y)
+			if got := data(t, out[0]); !slices.Equal(got, []float32{4, 5}) {
+				t.Errorf("donate %v: %v", donate, got)
+			}
+			for _, buf := range out[1:] {
+				if got := data(t, buf); got == nil || len(got) > 0 {
+					t.Errorf("donate %v: %v of nothing", donate, got)
+				}
+			}
+		}
+	}
+}
+
 // What cannot be had is an error, and nothing is lost by it.
 func TestSharedRefused(t *testing.T) {
 	b := openBackend(t, "cpu,memory=1MiB,compile=off")

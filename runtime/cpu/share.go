@@ -46,12 +46,13 @@ func (m *memory) allocShared(n int64) (runtime.Buffer, error) {
 }
 
 // pinShared pins what of the launches' memory is Go's: a launch hands C a list
-// of pointers, in which it must not move. There is none in most programs.
+// of pointers, in which it must not move. There is none in most programs. An
+// operand without elements has an address, too.
 func (d *device) pinShared(pin *goruntime.Pinner, list []runtime.Launch) {
 	for i := range list {
 		for j := range list[i].Args {
-			if b, ok := list[i].Args[j].Buf.(*buffer); ok && len(b.shared) > 0 {
-				pin.Pin(unsafe.SliceData(b.shared))
+			if b, ok := list[i].Args[j].Buf.(*buffer); ok && b.shared != nil {
+				pin.Pin(b.p)
 			}
 		}
 	}

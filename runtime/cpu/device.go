@@ -96,6 +96,7 @@ func open(c runtime.Config) (*device, error) {
 	d.caps = capsOf(c.Threads)
 	var err error
 	if d.exec, err = newExecutor(c.Threads); err != nil {
+		d.expected.stop()
 		return nil, err
 	}
 	if c.Compile != runtime.CompileOff && c.Tier >= 0 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
-	"github.com/millrace-go/millrace"
 	"github.com/pkg/errors"
 )
 
@@ -129,8 +128,7 @@ func (e *expansion) settled(x *Node) *Node {
 		return broken
 	}
 	return e.get(e.f.add(compute.OpTypeIdentity, x.shape, "settled", func(r *run, in []*tensor) *tensor {
-		yes := r.temp(millrace.FullOn(r.sc, millrace.Bool, 1))
-		t := millrace.Where(yes, in[0], in[0])
+		t := copyOf(r.sc, in[0])
 		if err := t.Eval(); err != nil {
 			r.fail(err, 0)
 		}

@@ -495,13 +495,7 @@ func TestComplexControlFlow(t *testing.T) {
 // The same on a GPU, which has no complex128, as near as its functions are.
 func TestComplexOnGPU(t *testing.T) {
 	const config = "millrace:webgpu"
-	b, err := compute.NewWithConfig(config)
-	if err != nil && !required(config) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Finalize()
+	b := openIfThere(t, config)
 	if has := b.Capabilities().DTypes; !has[dtypes.Complex64] || has[dtypes.Complex128] {
 		t.Errorf("complex64 %v, complex128 %v", has[dtypes.Complex64], has[dtypes.Complex128])
 	}

@@ -20,6 +20,7 @@ import (
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
+// open is a backend until the test's end.
 func open(t *testing.T, config string) compute.Backend {
 	t.Helper()
 	b, err := compute.NewWithConfig(config)
@@ -28,6 +29,18 @@ func open(t *testing.T, config string) compute.Backend {
 	}
 	t.Cleanup(b.Finalize)
 	return b
+}
+
+// openIfThere is open on a device that the machine may lack: then the test is
+// skipped, unless the device is required.
+func openIfThere(t *testing.T, config string) compute.Backend {
+	t.Helper()
+	if b, err := compute.NewWithConfig(config); err == nil {
+		b.Finalize()
+	} else if !required(config) {
+		t.Skip(err)
+	}
+	return open(t, config)
 }
 
 // suiteOn is how TestSuite tells the process that it starts what to run on.
@@ -95,13 +108,7 @@ func TestSuite(t *testing.T) {
 // A GPU's memory is not the program's: that is told as GoMLX expects.
 func TestNoSharedBuffersOnGPU(t *testing.T) {
 	const config = "millrace:webgpu"
-	b, err := compute.NewWithConfig(config)
-	if err != nil && !required(config) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Finalize()
+	b := openIfThere(t, config)
 	if b.HasSharedBuffers() {
 		t.Error("shared buffers")
 	}

@@ -20,13 +20,7 @@ import (
 func TestArbitraryArguments(t *testing.T) {
 	for config, rounds := range map[string]int{"millrace:cpu,compile=off": 100, "millrace:webgpu": 10} {
 		t.Run(config, func(t *testing.T) {
-			b, err := compute.NewWithConfig(config)
-			if err != nil && !required(config) {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Finalize()
+			b := openIfThere(t, config)
 			anyArguments(t, b, rounds)
 		})
 	}

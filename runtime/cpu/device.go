@@ -282,9 +282,19 @@ func (d *device) Close() error {
 	return nil
 }
 
-// prepareBlocks readies the block functions, once.
+// prepareBlocks readies the block functions, once, and tells what is wrong: then
+// kernels run slower, in Go.
 func (d *device) prepareBlocks() {
-	d.blocks.Do(func() { d.report(prepareTier0()) })
+	d.blocks.Do(func() {
+		err := prepareTier0()
+		if e := fault.Hit(fault.Probe); e != nil {
+			err = e
+		}
+		if err != nil {
+			d.count.fallbacks.Add(1)
+			d.report(err)
+		}
+	})
 }
 
 // prepareContractions probes them, with the first that comes, and tells what is

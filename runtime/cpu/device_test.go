@@ -12,12 +12,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
+// openTest opens a device. Faults that it survives fail the test, but where the
+// test has a function of its own that is told of them.
 func openTest(t testing.TB, c runtime.Config) *device {
 	t.Helper()
-	c.OnError = func(err error) {
-		t.Error(err)
-		if ce, ok := err.(*runtime.CompileError); ok {
-			t.Logf("%.6000s\n%s", ce.Log, ce.Kernel)
+	if c.OnError == nil {
+		c.OnError = func(err error) {
+			t.Error(err)
+			if ce, ok := err.(*runtime.CompileError); ok {
+				t.Logf("%.6000s\n%s", ce.Log, ce.Kernel)
+			}
 		}
 	}
 	d, err := open(c)

@@ -211,11 +211,10 @@ func TestBucket(t *testing.T) {
 // passed over, counted, when it is run.
 func TestTry(t *testing.T) {
 	defer fault.Reset()
-	d := openTest(t, runtime.Config{Tier: 1, Threads: 2})
+	d := openTest(t, runtime.Config{Tier: 1, Threads: 2, OnError: func(error) {}})
 	if d.comp == nil {
 		t.Skip("no compiler")
 	}
-	d.cfg.OnError = nil
 	rng := rand.New(rand.NewPCG(7, 7))
 	k := kerneltest.Random(rng, 6, 0)
 	h := kerneltest.NewLaunch(rng, k, []int64{60}, 1, kerneltest.Dense)

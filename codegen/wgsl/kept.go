@@ -1,0 +1,113 @@
+package wgsl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Shaders are kept from one process to the next as text, under a key that says
+// what they were printed for: a kernel, as fusion wrote it, and a variant. Who
+// finds one prints it again and compares. So nothing that was tampered with is
+// ever given to a driver's compiler, which need not be ready for it.
+
+// keptWord begins the first line of a key.
+const keptWord = "variant "
+
+// KeptKey is the key that a shader of a kernel is kept under.
+func KeptKey(k *codegen.Kernel, v *Variant) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a struct of numbers
+	}
+	return keptWord + string(text) + "\n" + k.String()
+}
+
+// ErrKept says that a text is not what is printed for its key: another version
+// of the printer made it, or it was changed.
+var ErrKept = errors.New("wgsl: the text is not that of its kernel and variant")
+
+// ReadKept reads a key that KeptKey made and checks the text kept under it.
+func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
+	defer func() { // a variant that nobody would choose may lead anywhere
+		if r := recover(); r != nil {
+			k, v, err = nil, nil, fmt.Errorf("wgsl: printing a kept shader: %v", r)
+		}
+	}()
+	line, text, _ := strings.Cut(key, "\n")
+	line, ok := strings.CutPrefix(line, keptWord)
+	if !ok {
+		return nil, nil, errors.New("wgsl: no key of a shader")
+	}
+	v = new(Variant)
+	d := json.NewDecoder(bytes.NewReader([]byte(line)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return nil, nil, fmt.Errorf("wgsl: a shader's variant: %w", err)
+	}
+	if k, err = codegen.Parse(text); err == nil {
+		err = k.Verify()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("wgsl: a shader's kernel: %w", err)
+	}
+	if err := v.check(k); err != nil {
+		return nil, nil, err
+	}
+	if KeptKey(k, v) != key {
+		return nil, nil, errors.New("wgsl: a shader's key is not in canonical form")
+	}
+	ready, err := Prepare(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	printed, err := Print(ready, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	if printed != source {
+		return nil, nil, ErrKept
+	}
+	return k, v, nil
+}
+
+// Bounds of a variant that was read: far above those that are chosen, and low
+// enough that a text of one stays small.
+const (
+	keptGroup    = 1 << 10
+	keptSteps    = 64
+	keptTile     = 256
+	keptBindings = 1 << 8
+)
+
+// check finds numbers that no variant of the kernel has.
+func (v *Variant) check(k *codegen.Kernel) error {
+	in := func(n, low, high int) bool { return low <= n && n <= high }
+	t := &v.Tile
+	ok := v.Mode <= Scatters && in(v.Rank, 1, runtime.MaxRank) && in(v.Kept, 0, v.Rank) &&
+		(v.Lanes == 1 || v.Lanes == 4) && in(v.Each, 0, keptSteps) && in(v.Online, 0, keptSteps) && in(v.Unroll, 0, keptSteps) &&
+		in(v.Group, 1, keptGroup) && len(v.Args) == len(k.Operands) && len(v.Bindings) <= keptBindings
+	if v.Mode == Tiles {
+		ok = ok && in(t.M, 1, keptTile) && in(t.N, 1, keptTile) && in(t.K, 1, keptTile) &&
+			in(t.RowsPer, 1, 16) && in(t.ColsPer, 1, 16) && t.Group() == v.Group &&
+			in(t.MDims, 0, v.Rank) && in(t.NDims, 0, v.Rank)
+	} else {
+		ok = ok && *t == Tile{}
+	}
+	for i := range v.Args {
+		a := &v.Args[i]
+		ok = ok && in(a.Binding, -1, len(v.Bindings)-max(a.Parts, 1)) && in(a.Parts, 0, keptBindings) && len(a.Stages) <= runtime.MaxRank
+		for _, r := range a.Stages {
+			ok = ok && in(r, 0, runtime.MaxRank)
+		}
+	}
+	if !ok {
+		return errors.New("wgsl: a shader's variant is none of its kernel")
+	}
+	return nil
+}

@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"iter"
+
+	"github.com/millrace-go/millrace/ir"
+)
 
 // Kernel is what a driver builds programs from: in practice *codegen.Kernel,
 // which ranks above this package and which drivers import.
@@ -108,7 +112,7 @@ type Stats struct {
 	Launches     int64
 	BytesRead    int64 // by kernels, from operand sizes
 	BytesWritten int64
-	Compiles     int64 // finished compiler runs or pipeline builds
+	Compiles     int64 // finished compiler runs or pipeline builds, those made beforehand included
 	CompileFails int64
 	Dropped      int64 // queued compiles that were given up: nothing uses their kernel any more
 	Fallbacks    int64 // launches that could not use the variant they should
@@ -164,14 +168,31 @@ type Forgetter interface{ Forget(Program) }
 // when nothing more will be run, and may still be trying: see Tuner.
 type Quitter interface{ Quit() }
 
-// KindKernel is the kind of the entries, of a cache or a bundle, that are notes
-// of kernels: see Noter.
-const KindKernel = "kernel"
+// Kinds of the entries, of a cache or a bundle, that are a device's own notes:
+// see Noter.
+const (
+	KindKernel = "kernel" // a kernel that ran, and what must be known to compile it elsewhere
+	KindShader = "wgsl"   // the text of a shader that ran; its key begins with Scope
+)
 
-// Noter is a device that notes which kernels it ran and what it must know to
-// compile them elsewhere, as keys of entries of KindKernel. Kernels of plans
-// that will be replaced are not noted.
-type Noter interface{ Notes() []string }
+// Note is an entry of a cache or a bundle.
+type Note struct{ Kind, Key, Value string }
+
+// Noter is a device that notes what it ran, for other processes to begin with.
+// Kernels of plans that will be replaced are not noted.
+type Noter interface{ Notes() []Note }
+
+// Scope is the first line of the key of what is good for the very same device
+// only.
+func (c *Caps) Scope() string { return "device=" + c.Name + " fingerprint " + c.Fingerprint }
+
+// Prebuilder is a device that compiles in the background what ran elsewhere: the
+// entries of KindShader that a bundle has for it, by what their keys have behind
+// the scope. The sequence is read from another goroutine. refuse is told of each
+// entry that is of no use.
+type Prebuilder interface {
+	Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
+}
 
 // Expecter is a device that is told of kernels which will probably be built in a
 // moment, so that it can begin. It does not wait, and what is wrong with a kernel

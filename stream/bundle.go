@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,15 +21,21 @@ import (
 // a segment asks for it that the trie has no plan for.
 
 // bundledKinds are the kinds of entries that a bundle may hold. All are data:
-// plans are made again from the segments that ask for them, and a table of
-// timings says which of several ways to compute the same is taken. What is
-// executed never comes from a bundle.
+// plans are made again from the segments that ask for them, a table of timings
+// says which of several ways to compute the same is taken, and a shader is printed
+// again from its kernel. What is executed never comes from a bundle.
 var bundledKinds = map[string]func(d *Device, scope string) (why string){
 	kindPlan:   func(d *Device, scope string) string { return fusion.Unfit(scope, d.plans.scope) },
 	kindTuning: (*Device).unfitTuning,
 	// Notes of kernels are for those who compile them into programs. No device asks
 	// for them.
 	runtime.KindKernel: func(*Device, string) string { return "" },
+	runtime.KindShader: func(d *Device, scope string) string {
+		if scope == d.caps.Scope() {
+			return ""
+		}
+		return fmt.Sprintf("shaders for %s, this is %s", scope, d.caps.Scope())
+	},
 }
 
 // Bundled reports a kind of entries that bundles may hold.
@@ -153,6 +160,7 @@ func (d *Device) useBundles() {
 func (d *Device) attach(b *plancache.Bundle) (tell func()) {
 	src := source{Bundle: b, loose: new(loosely)}
 	var events []plancache.Event
+	shaders := ""
 	for _, g := range b.Groups() {
 		if why := d.Unfit(g.Kind, g.Scope); why != "" {
 			d.bundles.unfitted.Add(int64(g.Entries))
@@ -161,12 +169,14 @@ func (d *Device) attach(b *plancache.Bundle) (tell func()) {
 			events = append(events, plancache.Event{Kind: g.Kind, Outcome: plancache.Foreign, Err: err})
 			continue
 		}
-		if g.Kind != kindPlan || !d.owns(g.Scope) {
-			continue
-		}
-		if g.Scope == d.plans.scope {
+		switch {
+		case !d.owns(g.Scope):
+		case g.Kind == runtime.KindShader:
+			shaders = g.Scope
+		case g.Kind != kindPlan:
+		case g.Scope == d.plans.scope:
 			src.plans = slices.Insert(src.plans, 0, g.Scope)
-		} else {
+		default:
 			src.plans = append(src.plans, g.Scope)
 		}
 	}
@@ -176,6 +186,21 @@ func (d *Device) attach(b *plancache.Bundle) (tell func()) {
 	return func() {
 		for _, e := range events {
 			d.onCache(e)
+		}
+		if x, ok := d.drv.(runtime.Prebuilder); ok && shaders != "" {
+			x.Prebuild(d.bundledShaders(&src, shaders), func(why error) { d.refuseBundled(&src, runtime.KindShader, why) })
+		}
+	}
+}
+
+// bundledShaders reads the shaders that a bundle has for the device, by what their
+// keys have behind the scope.
+func (d *Device) bundledShaders(src *source, scope string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, key := range src.Keys(runtime.KindShader, scope) {
+			if value, ok := d.fromBundle(src, runtime.KindShader, scope, key); ok && !yield(key, value) {
+				return
+			}
 		}
 	}
 }

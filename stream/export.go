@@ -39,7 +39,7 @@ func ExportPlans(w io.Writer, f PlanFilter) error {
 }
 
 func exportPlans(w io.Writer, f PlanFilter, devices []*Device) error {
-	x := export{filter: f, plans: map[string][]fusion.Record{}, tunings: map[string]string{}, notes: map[string]bool{}}
+	x := export{filter: f, plans: map[string][]fusion.Record{}, tunings: map[string]string{}, notes: map[string]plancache.Entry{}}
 	for _, d := range devices {
 		if x.wants(d.caps.Name) {
 			d.search.wait()
@@ -65,7 +65,7 @@ type export struct {
 	filter  PlanFilter
 	plans   map[string][]fusion.Record // by whole key, as the cache would have them
 	tunings map[string]string
-	notes   map[string]bool // of kernels
+	notes   map[string]plancache.Entry // of devices, by kind and key
 }
 
 func (x *export) wants(device string) bool {
@@ -131,14 +131,17 @@ func lacking(text string) int {
 	return len(t.Lacking())
 }
 
-// addNotes takes what a device notes of the kernels it ran.
+// addNotes takes what a device notes of what it ran.
 func (x *export) addNotes(d *Device) {
 	if n, ok := d.drv.(runtime.Noter); ok {
 		for _, note := range n.Notes() {
-			x.notes[note] = true
+			x.addNote(plancache.Entry{Kind: note.Kind, Key: note.Key, Value: []byte(note.Value)})
 		}
 	}
 }
+
+// addNote adds a note of what ran: equal ones are one.
+func (x *export) addNote(e plancache.Entry) { x.notes[e.Kind+"\n"+e.Key] = e }
 
 // addCache takes what a directory holds, before what the process itself used.
 // Files that are no entries, and plans of another version, are of no use to
@@ -171,7 +174,10 @@ func (x *export) addCache() error {
 		case kindPlan:
 			x.addForeign(e, scope)
 		case runtime.KindKernel:
-			x.notes[e.Key] = true
+			e.Value = nil // it says where
+			x.addNote(e)
+		case runtime.KindShader:
+			x.addNote(e)
 		case kindTuning:
 			x.addTuning(e.Key, string(e.Value))
 		}
@@ -199,7 +205,7 @@ func (x *export) entries() []plancache.Entry {
 		es = append(es, plancache.Entry{Kind: kindTuning, Key: key, Value: []byte(x.tunings[key])})
 	}
 	for _, note := range slices.Sorted(maps.Keys(x.notes)) {
-		es = append(es, plancache.Entry{Kind: runtime.KindKernel, Key: note})
+		es = append(es, x.notes[note])
 	}
 	return es
 }

@@ -100,7 +100,7 @@ func (x *tuner) init(d *Device) {
 		x.ration.share = tuneShare
 	}
 	x.drv, _ = d.drv.(runtime.Tuner)
-	x.scope = "device=" + d.caps.Name + " fingerprint " + d.caps.Fingerprint
+	x.scope = d.caps.Scope()
 }
 
 // unfitTuning says why timings that were made for a scope are of no use here.

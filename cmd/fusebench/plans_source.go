@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/cpu"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -57,9 +59,26 @@ var contents = map[string]func(r *remembered) error{
 		_, err := autotune.Parse(string(r.Value))
 		return err
 	},
+	runtime.KindShader: func(r *remembered) error {
+		_, key := plancache.SplitKey(r.Key)
+		_, _, err := wgsl.ReadKept(key, string(r.Value))
+		return err
+	},
 	cpu.KindKernel: func(r *remembered) error {
 		_, err := cpu.ParseNote(r.Key)
 		return err
+	},
+}
+
+// foreigners say why entries of a kind that were made for a scope are of no use to
+// this version.
+var foreigners = map[string]func(scope string) (why string){
+	kindPlan: fusion.Foreign,
+	runtime.KindShader: func(scope string) string {
+		if strings.Contains(scope, " fingerprint "+wgsl.Printer+" ") {
+			return ""
+		}
+		return "printed by another version, this one is " + wgsl.Printer
 	},
 }
 
@@ -71,8 +90,8 @@ func (r *remembered) judge() verdict {
 	if r.inBundle() && !stream.Bundled(r.Kind) {
 		return verdict{stateForeign, "bundles may not hold entries of its kind"}
 	}
-	if r.Kind == kindPlan {
-		if why := fusion.Foreign(r.scope()); why != "" {
+	if foreign := foreigners[r.Kind]; foreign != nil {
+		if why := foreign(r.scope()); why != "" {
 			return verdict{stateForeign, why}
 		}
 	}

@@ -13,13 +13,16 @@ import (
 )
 
 // start times what a program waits for before its first result: in processes
-// of its own, with an empty cache and with one that an earlier process filled.
+// of its own, with an empty cache, with one that an earlier process filled, and
+// without one but with a bundle.
 type start struct {
 	devices string // with their options, and spaces between them
 	program string
 	ops, n  int
 	runs    int
+	idle    time.Duration
 	cache   string // where caches are made; the cache itself of a child
+	bundle  string // of a child
 	format  string
 	out     string
 	child   bool
@@ -54,6 +57,8 @@ func setupStart(fs *flag.FlagSet) func(streams, []string) error {
 	fs.IntVar(&s.ops, "ops", 40, "`operations` in the chain")
 	fs.IntVar(&s.n, "n", 1000, "`elements` of the tensor")
 	fs.IntVar(&s.runs, "runs", 15, "`processes` that are timed for each row")
+	fs.DurationVar(&s.idle, "idle", 0, "`time` between opening the device and the first operation, as a program takes that reads its weights")
+	fs.StringVar(&s.bundle, "bundle", "", "with -child: a `file` of plans to use")
 	fs.StringVar(&s.cache, "cache", "", "`directory` to make caches in (default: a temporary one)")
 	fs.StringVar(&s.format, "format", "table", "`format` of the result: table or json")
 	fs.StringVar(&s.out, "o", "", "write the result to this `file` instead of standard output")
@@ -80,6 +85,8 @@ func (s *start) check(args []string) error {
 		return usageError("-program %q: want scalars or tanh", s.program)
 	case s.ops < 1 || s.n < 1 || s.n > 1<<30:
 		return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", s.ops, s.n, 1<<30)
+	case s.idle < 0:
+		return usageError("-idle %v: want no less than 0", s.idle)
 	case s.runs < 1:
 		return usageError("-runs %d: want at least 1", s.runs)
 	case startWriters[s.format] == nil:
@@ -118,6 +125,15 @@ func (s *start) once(io streams) error {
 		return err
 	}
 	o.Cache = s.cache
+	if s.bundle != "" {
+		plans, err := os.ReadFile(s.bundle)
+		if err != nil {
+			return err
+		}
+		if err := millrace.UsePlans(plans); err != nil {
+			return err
+		}
+	}
 	dev, err := millrace.OpenOptions(o)
 	if err != nil {
 		return err
@@ -128,6 +144,7 @@ func (s *start) once(io streams) error {
 	for i := range data {
 		data[i] = float32(i%1000)/500 - 1
 	}
+	time.Sleep(s.idle)
 	var times []float64
 	for i := range hotTimes {
 		var result []float32
@@ -159,8 +176,11 @@ func (s *start) once(io streams) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// run times processes of every device, which take turns: with an empty cache each,
-// then with one that a process before them filled.
+// startCaches are what processes begin with, in the order they are timed: apart,
+// since those with nothing start compilers.
+var startCaches = []string{"empty", "warm", "bundle"}
+
+// run times processes of every device, which take turns.
 func (s *start) run(io streams) error {
 	root := s.cache
 	if root == "" {
@@ -173,17 +193,17 @@ func (s *start) run(io streams) error {
 	}
 	show := newProgress(io.err)
 	defer show.clear()
-	report := &startReport{Machine: thisMachine(), Program: s.program, Ops: s.ops, N: s.n}
+	report := &startReport{Machine: thisMachine(), Program: s.program, Ops: s.ops, N: s.n, IdleMS: number(milliseconds(s.idle))}
 	rows := s.rows(root)
-	for _, cache := range []string{"empty", "warm"} { // apart, since the former start compilers
+	for _, cache := range startCaches {
 		for run := range s.runs {
 			for _, r := range rows {
 				if r.Cache != cache {
 					continue
 				}
-				show.say("%s, %s cache: process %d of %d", r.Device, r.Cache, run+1, s.runs)
+				show.say("%s, %s: process %d of %d", r.Device, r.Cache, run+1, s.runs)
 				if err := r.time(s, run); err != nil {
-					return fmt.Errorf("%s, %s cache: %w", r.Device, r.Cache, err)
+					return fmt.Errorf("%s, %s: %w", r.Device, r.Cache, err)
 				}
 			}
 		}
@@ -203,7 +223,7 @@ func (s *start) run(io streams) error {
 func (s *start) rows(root string) []*startRow {
 	var rows []*startRow
 	for i, d := range strings.Fields(s.devices) {
-		for _, cache := range []string{"empty", "warm"} {
+		for _, cache := range startCaches {
 			rows = append(rows, &startRow{Device: d, Cache: cache, dir: fmt.Sprintf("%s/%d-%s", root, i, cache)})
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/paired"
+	"github.com/millrace-go/millrace/plancache"
 )
 
 // startReport is what fusebench start tells.
@@ -20,14 +22,15 @@ type startReport struct {
 	Program string      `json:"program"`
 	Ops     int         `json:"ops"`
 	N       int         `json:"n"`
+	IdleMS  number      `json:"idle_ms"`
 	Rows    []*startRow `json:"rows"`
 }
 
-// startRow is one device with an empty or a warm cache: medians over processes,
-// and sums of counters.
+// startRow is one device and what its processes begin with: medians over
+// processes, and sums of counters.
 type startRow struct {
 	Device string `json:"device"`
-	Cache  string `json:"cache"` // empty or warm
+	Cache  string `json:"cache"` // see startCaches
 	Runs   int    `json:"runs"`
 
 	OpenMS  number `json:"open_ms"`
@@ -51,18 +54,28 @@ type startRow struct {
 	figures []startFigures
 }
 
-// time runs one process. The first one of a warm cache is not counted: it fills
-// the cache. An empty cache is another one each time.
+// time runs one process. The first one of a warm cache or of a bundle is not
+// counted: it fills the cache, of which the bundle is made. An empty cache is
+// another one each time.
 func (r *startRow) time(s *start, run int) error {
-	dir := r.dir
+	dir, bundle := r.dir, ""
 	if r.Cache == "empty" {
 		dir = filepath.Join(dir, fmt.Sprint(run))
 	} else if run == 0 {
-		if _, _, err := s.process(r.Device, dir); err != nil {
+		if _, _, err := s.process(r.Device, dir, ""); err != nil {
 			return err
 		}
 	}
-	f, took, err := s.process(r.Device, dir)
+	if r.Cache == "bundle" {
+		bundle = dir + ".plans"
+		if run == 0 {
+			if err := bundleOf(dir, bundle); err != nil {
+				return err
+			}
+		}
+		dir = plancache.Off
+	}
+	f, took, err := s.process(r.Device, dir, bundle)
 	if err != nil {
 		return err
 	}
@@ -71,14 +84,23 @@ func (r *startRow) time(s *start, run int) error {
 	return nil
 }
 
+// bundleOf makes a bundle of a cache directory.
+func bundleOf(dir, file string) error {
+	var buf bytes.Buffer
+	if err := millrace.ExportPlans(&buf, millrace.PlanFilter{Cache: dir}); err != nil {
+		return err
+	}
+	return os.WriteFile(file, buf.Bytes(), 0o600)
+}
+
 // process starts a process of this program and has it run the chain; it also
 // tells the milliseconds from before that to the first result.
-func (s *start) process(device, cache string) (f startFigures, took float64, err error) {
+func (s *start) process(device, cache, bundle string) (f startFigures, took float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return f, 0, err
 	}
-	cmd := exec.Command(self, "start", "-"+startChild, "-device", device, "-cache", cache,
+	cmd := exec.Command(self, "start", "-"+startChild, "-device", device, "-cache", cache, "-bundle", bundle, "-idle", s.idle.String(),
 		"-program", s.program, "-ops", fmt.Sprint(s.ops), "-n", fmt.Sprint(s.n))
 	cmd.Stderr = os.Stderr
 	begin := time.Now()
@@ -159,7 +181,11 @@ var startColumns = []struct {
 func writeStartTable(w io.Writer, r *startReport) error {
 	m := r.Machine
 	fmt.Fprintf(w, "%s, %d cores, %s, %s, millrace %s\n", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
-	fmt.Fprintf(w, "chain of %d operations (%s), %d elements: medians of processes\n\n", r.Ops, r.Program, r.N)
+	fmt.Fprintf(w, "chain of %d operations (%s), %d elements: medians of processes", r.Ops, r.Program, r.N)
+	if r.IdleMS > 0 {
+		fmt.Fprintf(w, " that wait %s ms between opening and beginning", short(r.IdleMS))
+	}
+	fmt.Fprint(w, "\n\n")
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, c := range startColumns {
 		fmt.Fprintf(tw, "%s\t", c.head)

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStart holds what does not depend on the machine: with a warm cache nothing
-// is explored and nothing compiled, with an empty one something is.
+// TestStart holds what does not depend on the machine: with a warm cache or a
+// bundle nothing is explored and nothing compiled, with an empty one something is.
 func TestStart(t *testing.T) {
 	t.Setenv(asFusebench, "1")
 	file := filepath.Join(t.TempDir(), "r.json")
@@ -47,11 +47,11 @@ func TestStart(t *testing.T) {
 		if err := json.Unmarshal(text, &r); err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Rows) != 2 || r.Rows[0].Cache != "empty" || r.Rows[1].Cache != "warm" {
+		if len(r.Rows) != 3 || r.Rows[0].Cache != "empty" || r.Rows[1].Cache != "warm" || r.Rows[2].Cache != "bundle" {
 			t.Fatalf("%s", text)
 		}
 		for _, row := range r.Rows {
-			if row.Runs != 2 || (row.Explorations == 0) != (row.Cache == "warm") || row.OpenMS <= 0 || row.FirstMS <= 0 || row.HotMS <= 0 || row.ProcessMS <= row.OpenMS+row.FirstMS {
+			if row.Runs != 2 || (row.Explorations == 0) != (row.Cache != "empty") || row.OpenMS <= 0 || row.FirstMS <= 0 || row.HotMS <= 0 || row.ProcessMS <= row.OpenMS+row.FirstMS {
 				t.Errorf("%+v", row)
 			}
 		}

@@ -64,8 +64,15 @@ func ParseNote(s string) (*Note, error) {
 	return n, err
 }
 
-// Notes are the texts of all notes, those of equal kernels together.
-func (d *device) Notes() (texts []string) {
+// Notes are all notes, those of equal kernels together.
+func (d *device) Notes() (list []runtime.Note) {
+	for _, text := range d.noteTexts() {
+		list = append(list, runtime.Note{Kind: KindKernel, Key: text})
+	}
+	return list
+}
+
+func (d *device) noteTexts() (texts []string) {
 	d.buildMu.Lock()
 	defer d.buildMu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(d.programs)) {

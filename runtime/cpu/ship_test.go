@@ -92,7 +92,7 @@ func noted(t *testing.T, list []shipCase) (texts []string) {
 		texts = append(texts, text)
 	}
 	slices.Sort(texts)
-	if told := slices.Sorted(slices.Values(d.Notes())); !slices.Equal(texts, told) {
+	if told := slices.Sorted(slices.Values(d.noteTexts())); !slices.Equal(texts, told) {
 		t.Errorf("%d notes in the cache, %d told", len(texts), len(told))
 	}
 	return texts
@@ -343,7 +343,7 @@ func TestNotesOfChoices(t *testing.T) {
 		if _, err := d.Try([]runtime.Launch{*l}); err != nil {
 			t.Fatal(err)
 		}
-		if notes := d.Notes(); len(notes) != 0 {
+		if notes := d.noteTexts(); len(notes) != 0 {
 			t.Errorf("noted before it ran: %q", notes)
 		}
 		l.Choice = uint64(turn(knobUnroll, 2))
@@ -351,7 +351,7 @@ func TestNotesOfChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		var layouts []string
-		for _, text := range d.Notes() {
+		for _, text := range d.noteTexts() {
 			n, err := ParseNote(text)
 			if err != nil {
 				t.Fatal(err)

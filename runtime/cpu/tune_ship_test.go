@@ -37,7 +37,7 @@ func TestChoicesOfShippedKernels(t *testing.T) {
 	if maker.comp.tools.version != builtBy() {
 		t.Skip("timings of what one compiler made do not hold for another's: ", maker.comp.tools.version, builtBy())
 	}
-	src, err := PrintShipped("test", maker.Notes())
+	src, err := PrintShipped("test", maker.noteTexts())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestFactsOfCode(t *testing.T) {
 	look(maker)
 	maker.comp.tools.cc = append(maker.comp.tools.cc, "-g")
 	look(maker)
-	src, err := PrintShipped("test", maker.Notes())
+	src, err := PrintShipped("test", maker.noteTexts())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,10 @@ type device struct {
 	parts   map[string]*program // of kernels that launches are taken apart into, by text
 	params  *gpu.Buffer         // uniform words of the Run being submitted
 	words   []uint32
-	faults  *gpu.Buffer // words that shaders tell of indices out of range by
+	spare   []*gpu.Buffer // what nobody reads or writes: see warm
+	faults  *gpu.Buffer   // words that shaders tell of indices out of range by
+
+	kept keeper
 
 	listMu    sync.Mutex // taken last
 	forgotten []*program // whose shaders go with the next Run
@@ -75,15 +78,19 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 		}
 	}
 	d.memory.init(g, c.MemoryLimit)
+	d.kept.init(d)
 	return d
 }
 
 // Caps never change.
 func (d *device) Caps() *runtime.Caps { return &d.caps }
 
-// Wait blocks until submitted work is done. There is no background work:
-// pipelines are built by the Run that needs them.
-func (d *device) Wait(bool) error {
+// Wait blocks until submitted work is done. Work in the background is what
+// [keeper] does.
+func (d *device) Wait(background bool) error {
+	if background {
+		d.kept.wait()
+	}
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -108,6 +115,7 @@ func (d *device) Stats() runtime.Stats {
 
 // Close waits for submitted work and gives everything back.
 func (d *device) Close() error {
+	d.kept.stop()
 	err := d.gpu.Close()
 	d.memory.close()
 	return deviceError(err)

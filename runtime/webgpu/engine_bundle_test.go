@@ -10,8 +10,8 @@ import (
 )
 
 // TestEngineBundle: plans of one device are of use to the next, which has no
-// cache: it explores nothing and computes the same. A bundle of the CPU's plans is
-// none of its business.
+// cache: it explores nothing, has compiled its shaders before it runs anything, and
+// computes the same. A bundle of the CPU's plans is none of its business.
 func TestEngineBundle(t *testing.T) {
 	defer stream.ForgetBundles()
 	run := func(d *millrace.Device) []float32 {
@@ -49,7 +49,14 @@ func TestEngineBundle(t *testing.T) {
 		}
 	}
 	d := openEngine(t)
+	if err := d.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	compiled := d.Stats().Runtime.Compiles // of the shaders in the bundle
 	got := run(d)
+	if n := d.Stats().Runtime.Compiles; compiled == 0 || n != compiled {
+		t.Errorf("%d shaders were compiled beforehand, %d in all", compiled, n)
+	}
 	if s := d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || s.Cache.Foreign != 0 || d.ForeignPlans() != nil {
 		t.Errorf("%d explorations, %+v, %v", s.Explorations, s.Cache, d.ForeignPlans())
 	}

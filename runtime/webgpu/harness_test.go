@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -29,6 +30,13 @@ func openDevice(t testing.TB, c runtime.Config) *device {
 		t.Skipf("no device: %v", err)
 	}
 	t.Cleanup(func() {
+		// Whatever ran can be kept: it reads back, and prints as the same text.
+		for _, n := range d.(*device).Notes() {
+			key := strings.TrimPrefix(n.Key, d.Caps().Scope()+"\n")
+			if _, _, err := wgsl.ReadKept(key, n.Value); err != nil {
+				t.Errorf("%v\n%s", err, key)
+			}
+		}
 		if err := d.Close(); err != nil && !errors.Is(err, runtime.ErrClosed) {
 			t.Errorf("Close: %v", err)
 		}

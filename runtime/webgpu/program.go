@@ -31,6 +31,7 @@ type program struct {
 type variant struct {
 	wgsl.Variant
 	source string
+	kept   string // what the keeper notes it under; "" as long as it does not
 	*shader
 }
 
@@ -143,7 +144,7 @@ func (p *program) variantFor(pc *piece) (*variant, error) {
 	if err != nil {
 		return nil, p.dev.compileError(p.kernel.String(), source, err)
 	}
-	v := &variant{choice, source, sh}
+	v := &variant{Variant: choice, source: source, shader: sh}
 	sh.users++
 	p.variants[key] = v
 	if p.forgotten { // and is run once more: see Forget
@@ -179,6 +180,7 @@ func (d *device) sweep() {
 	d.listMu.Unlock()
 	for _, p := range list {
 		p.mu.Lock()
+		d.kept.forget(p.variants)
 		for _, v := range p.variants {
 			if v.users--; v.users == 0 {
 				delete(d.shaders, v.source)

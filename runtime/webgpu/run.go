@@ -20,6 +20,7 @@ const maxBacklog = 512
 // batch is a Run on its way to the queue.
 type batch struct {
 	dev        *device
+	trial      bool // of what may not be run again
 	dispatches []gpu.Dispatch
 	words      []uint32 // of all dispatches, each part aligned
 	scratch    []*buffer
@@ -42,7 +43,7 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: err}
 	}
-	if err := d.dispatchAll(list); err != nil {
+	if err := d.dispatchAll(list, false); err != nil {
 		return err
 	}
 	for i := range list {
@@ -55,11 +56,11 @@ func (d *device) Run(list []runtime.Launch) error {
 }
 
 // dispatchAll cuts the launches into dispatches and submits them.
-func (d *device) dispatchAll(list []runtime.Launch) error {
+func (d *device) dispatchAll(list []runtime.Launch, trial bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep()
-	b := &batch{dev: d, words: d.words[:0]}
+	b := &batch{dev: d, trial: trial, words: d.words[:0]}
 	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
 	defer b.release()
 	for i := range list {
@@ -112,6 +113,9 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	v, err := p.variantFor(pc)
 	if err != nil {
 		return err
+	}
+	if !b.trial && v.kept == "" {
+		b.dev.kept.note(p.kernel, v)
 	}
 	at := len(b.words)
 	words, grid, err := v.Pack(b.words, k, &pc.launch)

@@ -185,7 +185,7 @@ func (d *device) Try(unit []runtime.Launch) (time.Duration, error) {
 		return 0, deviceError(err)
 	}
 	begin := time.Now()
-	if err := d.dispatchAll(unit); err != nil {
+	if err := d.dispatchAll(unit, true); err != nil {
 		return 0, err
 	}
 	err := deviceError(d.gpu.Wait())

@@ -1,0 +1,178 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/internal/background"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
+)
+
+// maxAhead bounds the shaders that a device compiles before anybody runs them.
+const maxAhead = 256
+
+// keeper notes which shaders ran, and compiles beforehand those that ran
+// elsewhere. What a driver's compiler makes of a text takes it up to a second, and
+// the binding hands out nothing that could be kept instead. Nobody relies on a
+// shader that was compiled beforehand: a Run prints its own, and is quicker where
+// the very same text was compiled before.
+type keeper struct {
+	dev   *device
+	queue background.Queue[func()]
+	ended atomic.Bool
+	ahead int // shaders that were read to be compiled, by the queue
+
+	mu  sync.Mutex
+	ran map[string]*noted // by the keys they are kept under
+}
+
+// noted is a shader that ran, and how many variants of programs have it.
+type noted struct {
+	source string
+	users  int
+}
+
+func (x *keeper) init(d *device) {
+	x.dev, x.ran = d, map[string]*noted{}
+	x.queue.Do = func(f func()) { f() }
+}
+
+// note remembers a shader that runs. The caller holds d.mu.
+func (x *keeper) note(k *codegen.Kernel, v *variant) {
+	key := x.dev.caps.Scope() + "\n" + wgsl.KeptKey(k, &v.Variant)
+	v.kept = key
+	x.mu.Lock()
+	n := x.ran[key]
+	if n == nil {
+		n = &noted{source: v.source}
+		x.ran[key] = n
+	}
+	n.users++
+	first := n.users == 1
+	x.mu.Unlock()
+	if cache := x.dev.cfg.Cache; cache != nil && first {
+		x.queue.Add(func() { save(cache, key, v.source) })
+	}
+}
+
+// forget drops the notes of shaders that no known plan uses.
+func (x *keeper) forget(list map[string]*variant) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, v := range list {
+		if n := x.ran[v.kept]; n != nil {
+			if n.users--; n.users == 0 {
+				delete(x.ran, v.kept)
+			}
+		}
+	}
+}
+
+// peeker is a cache that can be looked into without anything being counted.
+type peeker interface {
+	Peek(kind, key string) ([]byte, bool)
+}
+
+func save(cache runtime.Cache, key, source string) {
+	look := cache.Get
+	if c, ok := cache.(peeker); ok {
+		look = c.Peek
+	}
+	if have, ok := look(runtime.KindShader, key); !ok || string(have) != source {
+		_ = cache.Put(runtime.KindShader, key, []byte(source)) // a failure is counted there
+	}
+}
+
+// Notes are the shaders that ran.
+func (d *device) Notes() (list []runtime.Note) {
+	d.kept.mu.Lock()
+	defer d.kept.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.kept.ran)) {
+		list = append(list, runtime.Note{Kind: runtime.KindShader, Key: key, Value: d.kept.ran[key].source})
+	}
+	return list
+}
+
+// Prebuild compiles shaders that ran elsewhere, one after another in the
+// background. A Run waits for the one that is being compiled, at most.
+func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
+	x := &d.kept
+	x.queue.Add(func() {
+		for key, source := range entries {
+			if x.ended.Load() || x.ahead >= maxAhead {
+				return
+			}
+			x.ahead++
+			k, v, err := wgsl.ReadKept(key, string(source))
+			if err == nil {
+				err = d.prebuild(k, v, string(source))
+			}
+			if deviceError(err) != err { // it vanished, or is being closed: no fault of the entry
+				return
+			}
+			if err != nil {
+				refuse(err)
+			}
+		}
+	})
+}
+
+func (d *device) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shaders[source] != nil {
+		return nil
+	}
+	sh, err := d.shader(k, source, v.Bindings)
+	if err != nil {
+		return err
+	}
+	return d.warm(sh, len(v.Bindings))
+}
+
+// warm dispatches no workgroups of a shader: some drivers compile when they are
+// first told to run something. The caller holds d.mu, and has nothing to submit.
+func (d *device) warm(sh *shader, bindings int) error {
+	for len(d.spare) < bindings {
+		b, err := d.gpu.NewBuffer(spareSize, gpu.Storage)
+		if err != nil {
+			return err
+		}
+		d.spare = append(d.spare, b)
+	}
+	words := d.gpu.Info().Limits.Uniform // no shader that could run declares more
+	if err := d.grow(&d.params, words, gpu.Uniform); err != nil {
+		return err
+	}
+	x := gpu.Dispatch{Pipe: sh.pipe, Groups: [3]uint32{0, 1, 1}}
+	for _, b := range d.spare[:bindings] {
+		x.Bind = append(x.Bind, gpu.Range{Buf: b, Size: spareSize})
+	}
+	x.Bind = append(x.Bind, gpu.Range{Buf: d.params, Size: words})
+	return d.gpu.Submit([]gpu.Dispatch{x}, d.params, nil)
+}
+
+// spareSize is what is bound where nothing runs: some elements of any shader.
+const spareSize = 256
+
+// wait returns when nothing is left to do.
+func (x *keeper) wait() { x.queue.Wait() }
+
+// stop drops what need not be done, and waits for the rest.
+func (x *keeper) stop() {
+	x.ended.Store(true)
+	x.wait()
+}
+
+var (
+	_ runtime.Noter      = (*device)(nil)
+	_ runtime.Prebuilder = (*device)(nil)
+)

@@ -126,6 +126,14 @@ func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 }
 
 func (d *device) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) error {
+	if err := d.makeReady(k, v, source); err != nil {
+		return err
+	}
+	// A Run is not to wait for all that would be in the queue otherwise.
+	return d.gpu.Wait()
+}
+
+func (d *device) makeReady(k *codegen.Kernel, v *wgsl.Variant, source string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shaders[source] != nil {

@@ -45,7 +45,7 @@ test:
 	@scripts/test.sh
 
 test-long:
-	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest
+	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest ./fusion ./stream ./ir
 
 lint fuzz hammer consumer-check accuracy:
 	@scripts/test.sh $@

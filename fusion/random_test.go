@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/progen"
@@ -270,13 +271,22 @@ func randomProgram(seed uint64) *ir.Program {
 	return &g.p
 }
 
+// sample is how many random programs a test runs: in make test-long, usually, and
+// where the test is run once more with other flags.
+func sample(long, usual, short int) int {
+	switch {
+	case os.Getenv("MILLRACE_LONG") != "":
+		return long
+	case testing.Short():
+		return short
+	}
+	return usual
+}
+
 // TestRandomPrograms compares plans of every mode with the oracle, on a device
 // with room and on one with hardly any.
 func TestRandomPrograms(t *testing.T) {
-	n := 1500
-	if testing.Short() {
-		n = 200
-	}
+	n := sample(1500, 500, 200)
 	tight := testCaps()
 	tight.MaxOperands, tight.MaxScalars, tight.MaxBody = 5, 3, 12
 	for seed := range uint64(n) {
@@ -290,10 +300,7 @@ func TestRandomPrograms(t *testing.T) {
 
 // TestAllOps does the same with programs of every op and dtype.
 func TestAllOps(t *testing.T) {
-	n := 150
-	if testing.Short() {
-		n = 30
-	}
+	n := sample(300, 100, 30)
 	for seed := range uint64(n) {
 		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.AllGroups}[seed%2]})
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
@@ -380,7 +387,8 @@ func TestOtherSizes(t *testing.T) {
 		{2: 1, 3: 5, 5: 1},
 	}
 	ran := 0
-	for seed := range uint64(800) {
+	n := sample(800, 300, 300)
+	for seed := range uint64(n) {
 		p := randomProgram(seed)
 		for _, m := range maps {
 			q, ok := resized(p, m)
@@ -390,7 +398,7 @@ func TestOtherSizes(t *testing.T) {
 			ran += serves(t, p, q) + serves(t, q, p)
 		}
 	}
-	if ran < 1000 {
+	if ran < n+n/4 {
 		t.Errorf("only %d plans ran", ran)
 	}
 }

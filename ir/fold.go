@@ -160,7 +160,7 @@ func newJoiner(op Op, dt DType) joiner {
 func (j *joiner) do(a, b uint64) uint64 {
 	args := [2]uint64{a, b}
 	if j.prog != nil {
-		return EvalProg(j.prog, args[:])[0]
+		return evalFirst(j.prog, args[:])
 	}
 	return EvalPrim(j.in, j.dts[:], args[:])
 }

@@ -218,7 +218,7 @@ func newScalarFunc(n *Node, args []operandValue) *scalarFunc {
 	return &scalarFunc{prog: Expansion(n.Op, n.DT, dts)}
 }
 
-func (f *scalarFunc) eval(args []uint64) uint64 { return EvalProg(f.prog, args)[0] }
+func (f *scalarFunc) eval(args []uint64) uint64 { return evalFirst(f.prog, args) }
 
 // NewDense is a tensor of zeros.
 func NewDense(t TensorType) Dense {

@@ -32,7 +32,7 @@ func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 		if args[0] == 0 {
 			return args[1]
 		}
-		return EvalProg(SubByID(in.Imm), args[2:])[0]
+		return evalFirst(SubByID(in.Imm), args[2:])
 	case Eq, Ne, Lt, Le, Gt, Ge:
 		return boolBit(compareBits(in.Op, argDT[0], args[0], args[1]))
 	}

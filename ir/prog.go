@@ -161,9 +161,32 @@ func tidy(p *Prog) *Prog {
 // bits, the results are the results' bits.
 func EvalProg(p *Prog, args []uint64) []uint64 {
 	vals := make([]uint64, len(p.Code))
+	p.run(args, vals)
+	out := make([]uint64, len(p.Results))
+	for i, r := range p.Results {
+		out[i] = vals[r]
+	}
+	return out
+}
+
+// evalFirst is EvalProg's first result. Oracles call it for every element, and
+// most Progs are short: their values need no memory of the heap.
+func evalFirst(p *Prog, args []uint64) uint64 {
+	var few [32]uint64
+	vals := few[:]
+	if len(p.Code) > len(few) {
+		vals = make([]uint64, len(p.Code))
+	}
+	p.run(args, vals)
+	return vals[p.Results[0]]
+}
+
+// run leaves the value of every instruction in vals.
+func (p *Prog) run(args, vals []uint64) {
 	var dts [4]DType
 	var in [4]uint64
-	for i, ins := range p.Code {
+	for i := range p.Code {
+		ins := &p.Code[i]
 		if ins.Op == Param {
 			vals[i] = args[ins.Imm]
 			continue
@@ -176,17 +199,12 @@ func EvalProg(p *Prog, args []uint64) []uint64 {
 			}
 			dts[k], in[k], n = p.Code[a].DT, vals[a], k+1
 		}
-		vals[i] = EvalPrim(ins, dts[:n], in[:n])
+		vals[i] = EvalPrim(*ins, dts[:n], in[:n])
 	}
-	out := make([]uint64, len(p.Results))
-	for i, r := range p.Results {
-		out[i] = vals[r]
-	}
-	return out
 }
 
 // EvalOp is op on one element: its meaning, and what every tier must agree
 // with. For an Indexed op args begin with the position's two halves.
 func EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
-	return EvalProg(Expansion(op, dt, argDT), args)[0]
+	return evalFirst(Expansion(op, dt, argDT), args)
 }

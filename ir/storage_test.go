@@ -80,7 +80,11 @@ func TestHalfUp(t *testing.T) {
 func TestHalfDown(t *testing.T) {
 	for _, dt := range halfTypes {
 		down := Expansion(Cast, dt, []DType{Float32})
-		for hi := range uint64(1 << 16) {
+		step := uint64(1)
+		if testing.Short() {
+			step = 5
+		}
+		for hi := uint64(0); hi < 1<<16; hi += step {
 			for _, lo := range []uint64{0, 1, 0xfff, 0x1000, 0x1001, 0x2000, 0x3000, 0x7fff, 0x8000, 0x8001, 0xf000, 0xffff} {
 				b := hi<<16 | lo
 				want := FloatBits(dt, BitsFloat(Float32, b))
@@ -185,6 +189,8 @@ func TestCastEveryPair(t *testing.T) {
 		step := 1 // every element of small types, a part of the others' inputs
 		if from.Bits() > 16 {
 			step = 37
+		} else if testing.Short() {
+			step = 7
 		}
 		for to := Bool; to < NumDTypes; to++ {
 			p := Expansion(Cast, to, []DType{from})
@@ -222,6 +228,9 @@ func TestHalfOps(t *testing.T) {
 			step := uint64(3)
 			if len(q.Code) > 60 {
 				step = 29
+			}
+			if testing.Short() { // run once more with other flags, and under an emulator
+				step = 8*step + 5
 			}
 			for b := uint64(0); b < 1<<16; b += step {
 				in, at := make([]uint64, info.Arity), make([]uint64, info.Arity)

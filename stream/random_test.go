@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -194,8 +195,11 @@ func isNaN(dt ir.DType, b []byte) bool {
 // live after all was released. The tests beside it are not run at that time,
 // since faults are armed for the whole process.
 func TestRandomFaults(t *testing.T) {
-	n := 300
-	if testing.Short() {
+	n := 200
+	switch {
+	case os.Getenv("MILLRACE_LONG") != "":
+		n = 1000
+	case testing.Short():
 		n = 80
 	}
 	defer fault.Reset()

@@ -52,7 +52,7 @@ func TestShippedPlans(t *testing.T) {
 // exported of it. The latter are asked for everything.
 func TestRandomProgramsCached(t *testing.T) {
 	dir := t.TempDir()
-	n := count(t, "PROGRAMS", 150) / 3
+	n := count(t, "PROGRAMS", programs) / 3
 	specs := []string{"cpu:compile=off,threads=2,", "cpu:compile=off,fusion=greedy,", "ref:"}
 	cache := func(i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
 	run := func(t *testing.T, i int, where string) (s millrace.Stats) {

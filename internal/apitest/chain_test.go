@@ -99,6 +99,10 @@ func TestAttentionMasks(t *testing.T) {
 	type inputs struct{ q, k, v, mask []float32 }
 	score := func(x inputs, row, col int) *float32 { return &x.mask[row*n+col] }
 	element := func(x []float32, head, token, feature int) *float32 { return &x[(head*n+token)*d+feature] }
+	devices := map[string]*millrace.Device{} // one of each: they compile once
+	for _, spec := range []string{"cpu:fusion=off,tier=0", "cpu:compile=wait", "cpu:threads=1,tier=0", "ref"} {
+		devices[spec] = openSpec(t, spec)
+	}
 	for _, c := range []struct {
 		name string
 		edit func(x inputs)
@@ -139,7 +143,7 @@ func TestAttentionMasks(t *testing.T) {
 			}
 			c.edit(x)
 			run := func(spec string) []float32 {
-				dev := openSpec(t, spec)
+				dev := devices[spec]
 				tensor := func(x []float32, dims ...int) *millrace.Tensor { return millrace.FromSliceOn(dev, x, dims...) }
 				q, k, v := tensor(x.q, 1, heads, n, d), tensor(x.k, 1, heads, n, d), tensor(x.v, 1, heads, n, d)
 				got, err := millrace.Values[float32](attention(q, k, v, tensor(x.mask, n, n)))

@@ -15,6 +15,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
+// How many random programs tests run. Interpreted ones take milliseconds; one that
+// is compiled has more than a dozen kernels, each a run of the compiler, so that
+// most of those are left to make test-long.
+var programs, compiledPrograms = func() (int, int) {
+	if os.Getenv("MILLRACE_LONG") != "" {
+		return 1000, 24
+	}
+	return 250, 6
+}()
+
 // count is a number from the environment: how much of a long test to do.
 func count(t *testing.T, name string, otherwise int) int {
 	t.Helper()
@@ -55,7 +65,7 @@ func TestRandomPrograms(t *testing.T) {
 	for i, s := range specs {
 		devices[i] = openSpec(t, s)
 	}
-	n := count(t, "PROGRAMS", 150)
+	n := count(t, "PROGRAMS", programs)
 	for seed := range uint64(n) {
 		c := progen.Config{}
 		if seed%8 == 7 {
@@ -79,7 +89,7 @@ func TestRandomRowPrograms(t *testing.T) {
 	for i, s := range specs {
 		devices[i] = openSpec(t, s)
 	}
-	n := count(t, "PROGRAMS", 150)
+	n := count(t, "PROGRAMS", programs)
 	for seed := range uint64(n) {
 		c := progen.Config{MaxElems: 1000, Groups: rowGroups}
 		i := int(seed) % len(specs)
@@ -104,7 +114,7 @@ func TestRandomProgramsCompiled(t *testing.T) {
 		t.Skip("no compiled tier: ", err)
 	}
 	t.Cleanup(func() { dev.Close() })
-	n := count(t, "COMPILED_PROGRAMS", 12)
+	n := count(t, "COMPILED_PROGRAMS", compiledPrograms)
 	for seed := range uint64(n) {
 		c := progen.Config{}
 		if seed%2 == 1 {
@@ -123,7 +133,7 @@ func TestRandomProgramsForced(t *testing.T) {
 	for i, s := range specs {
 		devices[i] = openSpec(t, s)
 	}
-	n := count(t, "PROGRAMS", 150)
+	n := count(t, "PROGRAMS", programs)
 	for seed := range uint64(n) {
 		force.SetVariant(int(seed))
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
@@ -134,7 +144,7 @@ func TestRandomProgramsForced(t *testing.T) {
 		return
 	}
 	dev := openSpec(t, "cpu:tier=1,threads=2")
-	for seed := range uint64(count(t, "COMPILED_PROGRAMS", 12)) {
+	for seed := range uint64(count(t, "COMPILED_PROGRAMS", compiledPrograms)) {
 		force.SetVariant(int(seed) + 1)
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
 		randomProgram(t, 8<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1,threads=2" })

@@ -22,7 +22,7 @@ func TestRandomRecordings(t *testing.T) {
 	for i, s := range specs {
 		devices[i] = openSpec(t, s)
 	}
-	n := count(t, "PROGRAMS", 150)
+	n := count(t, "PROGRAMS", programs)
 	repeated := 0
 	for seed := range uint64(n) {
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}

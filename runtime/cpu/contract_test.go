@@ -76,6 +76,7 @@ func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) err
 // naiveContract is the rule as docs/numerics.md has it, one output at a time.
 func naiveContract(c *contraction, x, y, out []byte) {
 	size := c.dt.Size()
+	xs, ys := wholeOf(x, size), wholeOf(y, size)
 	for b := range c.batches() {
 		for i := range c.m {
 			for j := range c.n {
@@ -83,7 +84,7 @@ func naiveContract(c *contraction, x, y, out []byte) {
 				bt := c.offset(c.y.batch, b) + j*c.y.stride
 				total, block := uint64(0), uint64(0)
 				for p := range c.k {
-					u, v := elementAt(x, at+p*c.x.kstride, size), elementAt(y, bt+p*c.y.kstride, size)
+					u, v := xs[at+p*c.x.kstride], ys[bt+p*c.y.kstride]
 					switch c.dt {
 					case ir.Float32:
 						f := math.Float32frombits
@@ -113,6 +114,15 @@ func naiveContract(c *contraction, x, y, out []byte) {
 			}
 		}
 	}
+}
+
+// wholeOf is what elementAt gives of every element.
+func wholeOf(b []byte, size int) []uint64 {
+	all := make([]uint64, len(b)/size)
+	for i := range all {
+		all[i] = elementAt(b, int64(i), size)
+	}
+	return all
 }
 
 func elementAt(b []byte, i int64, size int) uint64 {

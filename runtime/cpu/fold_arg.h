@@ -17,7 +17,7 @@ static void PASTE(add, D, OP)(void *acc, const void *values, mr_i64 r, mr_i64 m,
 	U *restrict key = acc;
 	mr_i64 *restrict place = PASTE(places, D, OP)(acc, n);
 	const T *restrict v = values;
-	if (n > 1 || ld > 1) {
+	if (n > 1 || ld != 1) { /* ld below 0: a row that is read backwards */
 		for (mr_i64 i = r; i < r + m; i++, v += ld) {
 			const int first = i % MR_BLOCK == 0;
 			for (mr_i64 j = 0; j < n; j++) {

@@ -63,8 +63,10 @@ func TestBundledShaders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Put(runtime.KindShader, own+"\nspoiled", []byte("bad")); err != nil {
-		t.Fatal(err)
+	for _, key := range []string{own + "\nspoiled", own + "\nwhat\nfor"} { // the latter ran here, as another text
+		if err := c.Put(runtime.KindShader, key, []byte("bad")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.Close()
 	var all bytes.Buffer

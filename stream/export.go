@@ -140,8 +140,14 @@ func (x *export) addNotes(d *Device) {
 	}
 }
 
-// addNote adds a note of what ran: equal ones are one.
-func (x *export) addNote(e plancache.Entry) { x.notes[e.Kind+"\n"+e.Key] = e }
+// addNote adds a note of what ran, unless there is one with its key: what ran in
+// this process comes first, and a directory may hold anything.
+func (x *export) addNote(e plancache.Entry) {
+	key := e.Kind + "\n" + e.Key
+	if _, ok := x.notes[key]; !ok {
+		x.notes[key] = e
+	}
+}
 
 // addCache takes what a directory holds, before what the process itself used.
 // Files that are no entries, and plans of another version, are of no use to

@@ -16,6 +16,20 @@ import (
 // finds one prints it again and compares. So nothing that was tampered with is
 // ever given to a driver's compiler, which need not be ready for it.
 
+// Bounds of what is kept, in bytes: far above what a kernel that a device takes
+// needs. How long it takes to print one, and a driver to compile it, grows faster
+// than its text.
+const (
+	maxKeptKey    = 1 << 16
+	maxKeptSource = 1 << 20
+)
+
+// KeepsShader reports whether a shader with this key, of KeptKey, is short enough to be
+// kept: ReadKept reads no others.
+func KeepsShader(key, source string) bool {
+	return len(key) <= maxKeptKey && len(source) <= maxKeptSource
+}
+
 // keptWord begins the first line of a key.
 const keptWord = "variant "
 
@@ -32,13 +46,19 @@ func KeptKey(k *codegen.Kernel, v *Variant) string {
 // of the printer made it, or it was changed.
 var ErrKept = errors.New("wgsl: the text is not that of its kernel and variant")
 
-// ReadKept reads a key that KeptKey made and checks the text kept under it.
+// ReadKept reads a key that KeptKey made and checks the text kept under it. It
+// prints no more than that text is long.
 func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
 	defer func() { // a variant that nobody would choose may lead anywhere
-		if r := recover(); r != nil {
+		if r := recover(); r == ErrKept {
+			k, v, err = nil, nil, ErrKept
+		} else if r != nil {
 			k, v, err = nil, nil, fmt.Errorf("wgsl: printing a kept shader: %v", r)
 		}
 	}()
+	if !KeepsShader(key, source) {
+		return nil, nil, fmt.Errorf("wgsl: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
+	}
 	line, text, _ := strings.Cut(key, "\n")
 	line, ok := strings.CutPrefix(line, keptWord)
 	if !ok {
@@ -66,7 +86,7 @@ func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	printed, err := Print(ready, v)
+	printed, err := printUpTo(ready, v, max(len(source), 1))
 	if err != nil {
 		return nil, nil, err
 	}

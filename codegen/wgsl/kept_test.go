@@ -2,6 +2,7 @@ package wgsl
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -90,6 +91,43 @@ func TestKeptBytes(t *testing.T) {
 			if _, _, err := ReadKept(key[:i], source); err == nil {
 				t.Fatalf("cut at %d of\n%s", i, key)
 			}
+		}
+	}
+}
+
+// TestKeptLong: a kernel that goes over its row again and again has a text that
+// grows with the square of its own. No more of it is printed than the text it is
+// compared with is long, and what is beyond all bounds is not even parsed.
+func TestKeptLong(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("in 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n")
+	passes, at := 600, 0
+	for ; at < 3*passes; at += 3 {
+		fmt.Fprintf(&b, "%%%d = sum %%%d : float32\n%%%d = exp %%%d : float32\n%%%d = add %%%d %%%d : float32\n", at+1, at, at+2, at, at+3, at+2, at+1)
+	}
+	fmt.Fprintf(&b, "%%%d = sum %%%d : float32\nstore 1 %%%d\n", at+1, at, at+1)
+	k, err := codegen.Parse(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, err := Prepare(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := Dense(ready, 1)
+	v.Unroll = keptSteps
+	key := KeptKey(k, &v)
+	if !KeepsShader(key, "") {
+		t.Fatalf("a key of %d bytes", len(key))
+	}
+	var read error
+	n := testing.AllocsPerRun(1, func() { _, _, read = ReadKept(key, "short") })
+	if !errors.Is(read, ErrKept) || n > 1e5 { // 20 million for all of it
+		t.Errorf("%v after %g allocations", read, n)
+	}
+	for _, bad := range [][2]string{{key + strings.Repeat("\n# nothing", maxKeptKey/10), "short"}, {key, strings.Repeat(" ", maxKeptSource+1)}} {
+		if _, _, err := ReadKept(bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
+			t.Errorf("%d and %d bytes: %v", len(bad[0]), len(bad[1]), err)
 		}
 	}
 }

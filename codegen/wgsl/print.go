@@ -20,14 +20,18 @@ func Prepare(k *codegen.Kernel) (*codegen.Kernel, error) {
 // Print writes a prepared kernel as a shader whose entry point is "main". Its
 // group 0 holds v.Bindings in order, then the uniform buffer of words. The
 // error wraps ir.ErrUnsupported where WGSL has no such operation.
-func Print(k *codegen.Kernel, v *Variant) (string, error) {
+func Print(k *codegen.Kernel, v *Variant) (string, error) { return printUpTo(k, v, 0) }
+
+// printUpTo is Print; where most is above 0 it panics with ErrKept as soon as the body
+// is longer than that.
+func printUpTo(k *codegen.Kernel, v *Variant, most int) (string, error) {
 	if len(v.Args) != len(k.Operands) {
 		return "", fmt.Errorf("wgsl: %d args for %d operands", len(v.Args), len(k.Operands))
 	}
 	p := &printer{
 		k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes, dims: v.Rank,
 		out: new(strings.Builder), global: new(strings.Builder), made: map[string]bool{},
-		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool),
+		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool), most: most,
 	}
 	p.main()
 	if p.err != nil {
@@ -56,6 +60,7 @@ type printer struct {
 	uses    map[string]bool  // helpers
 	single  map[string]bool  // helpers that functions of one lane call besides
 	wide    *bool            // 64-bit values occur
+	most    int              // bytes of out, if above 0
 	indent  int
 	vals    []string     // how each value of the body is written
 	indexed map[int]bool // operands whose index is written, and complements of those whose position is
@@ -70,6 +75,9 @@ func (p *printer) fail(format string, args ...any) {
 
 // f writes one line of the entry point.
 func (p *printer) f(format string, args ...any) {
+	if p.most > 0 && p.out.Len() > p.most {
+		panic(ErrKept)
+	}
 	for range p.indent {
 		p.out.WriteByte('\t')
 	}

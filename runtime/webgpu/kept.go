@@ -45,9 +45,17 @@ func (x *keeper) init(d *device) {
 	x.queue.Do = func(f func()) { f() }
 }
 
-// note remembers a shader that runs. The caller holds d.mu.
+// keptNot stands for the key of a shader that is too long to be kept.
+const keptNot = "-"
+
+// note remembers a shader that runs, unless it is too long to be kept. The caller holds d.mu.
 func (x *keeper) note(k *codegen.Kernel, v *variant) {
-	key := x.dev.caps.Scope() + "\n" + wgsl.KeptKey(k, &v.Variant)
+	key := wgsl.KeptKey(k, &v.Variant)
+	if !wgsl.KeepsShader(key, v.source) {
+		v.kept = keptNot
+		return
+	}
+	key = x.dev.caps.Scope() + "\n" + key
 	v.kept = key
 	x.mu.Lock()
 	n := x.ran[key]

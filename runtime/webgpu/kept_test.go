@@ -84,6 +84,20 @@ func TestPrebuild(t *testing.T) {
 	}
 }
 
+// TestNoteLong: a shader that is too long to be kept runs and is not noted.
+func TestNoteLong(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	ranOn(t, d, negKernel)
+	k, v := parse(t, negKernel), &variant{source: strings.Repeat(" ", 1<<21)}
+	d.mu.Lock()
+	d.kept.note(k, v)
+	d.kept.forget(map[string]*variant{"": v})
+	d.mu.Unlock()
+	if n := len(d.Notes()); n != 1 || v.kept != keptNot {
+		t.Errorf("%d notes, %q", n, v.kept)
+	}
+}
+
 // TestPrebuildRefuses: a text that is not what the printer writes is not compiled,
 // whatever it computes, and the others are.
 func TestPrebuildRefuses(t *testing.T) {

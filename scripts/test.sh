@@ -178,6 +178,10 @@ gomlx() {
 	step gomlx-nocgo env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -timeout 10m ./gomlxbackend/...
 }
 
+# Programs that are built, installed and run as users do: one thread, or a compiler's
+# two, and long waits for the go command.
+as_users_do() { printf '%s\n' readme consumer_check | two_at_a_time; }
+
 consumer_check() { step consumer-check go run ./internal/consumer; }
 readme() { step readme scripts/readme.sh; }
 accuracy() { step accuracy go test -tags accuracy -count=1 -timeout 0 -v ./internal/accuracy; }
@@ -187,7 +191,7 @@ accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeou
 
 prepare
 steps=("$@")
-[ $# -gt 0 ] || steps=(lint unit gomlx accuracy-sample nocgo cross race contraction readme consumer-check hammer fuzz)
+[ $# -gt 0 ] || steps=(lint unit gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
 for s in "${steps[@]}"; do
 	"${s//-/_}"
 done

@@ -3,6 +3,8 @@
 package webgpu
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -123,8 +125,14 @@ func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 			if err == nil {
 				err = d.prebuild(k, v, string(source))
 			}
-			if deviceError(err) != err { // it vanished, or is being closed: no fault of the entry
-				return
+			if e := deviceError(err); e != err { // no fault of the entry
+				if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
+					d.stats.fallbacks.Add(1)
+					if d.cfg.OnError != nil {
+						d.cfg.OnError(fmt.Errorf("webgpu: compiling shaders beforehand: %w", e))
+					}
+				}
+				return // or it vanished, or is being closed
 			}
 			if err != nil {
 				refuse(err)

@@ -7,10 +7,9 @@ set -euo pipefail
 CI=${CI:-false}
 FUZZTIME=${FUZZTIME:-$([ "$CI" = true ] && echo 60s || echo 10s)}
 HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
-# All fuzz targets together take this many seconds at most: where there are more
-# than 2*FUZZTOTAL/FUZZTIME of them, each gets its equal share. (They run two at
-# a time.)
-FUZZTOTAL=${FUZZTOTAL:-270}
+# So many fuzz targets run beside each other, each FUZZTIME by the clock, whatever
+# the number of cores: on two cores that is two fifths of it on a processor.
+FUZZERS=${FUZZERS:-5}
 
 if [ "$CI" = true ]; then
 	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu}
@@ -21,12 +20,12 @@ trap 'rm -rf "$work"' EXIT
 failed=$work/failed
 : >"$failed"
 
-# step NAME COMMAND...: runs it, says how long it took.
+# step NAME COMMAND...: runs it, says how long it took, and its processors.
 step() {
-	local name=$1 start=$SECONDS
+	local name=$1 start=$SECONDS TIMEFORMAT='== %0R s by the clock, of processors %0U and of the kernel %0S'
 	shift
 	say "$name: $*"
-	if "$@"; then
+	if time "$@"; then
 		say "$name: ok, $((SECONDS - start)) s"
 	else
 		say "$name: FAILED after $((SECONDS - start)) s"
@@ -34,12 +33,13 @@ step() {
 	fi
 }
 
-# two_at_a_time: runs the lines it reads, commands of this script that have one
-# thread most of their time. What they print is shown as each ends.
-two_at_a_time() {
+# at_a_time N: runs the lines it reads, commands of this script that have one
+# thread most of their time, N of them at once. What they print is shown as each
+# ends.
+at_a_time() {
 	local line n=0
 	while IFS= read -r line; do
-		while (($(jobs -rp | wc -l) >= 2)); do sleep 0.2; done
+		while (($(jobs -rp | wc -l) >= $1)); do sleep 0.2; done
 		n=$((n + 1))
 		{ eval "$line" >"$work/out.$n" 2>&1 || echo "$line" >>"$failed"; cat "$work/out.$n" >&2; } </dev/null &
 	done
@@ -102,10 +102,15 @@ race() {
 	step race go test -race -short -timeout 20m -skip "$one_by_one" . ./stream/... ./queue/... ./runtime/...
 }
 
+# Whether it compiles and links elsewhere does not depend on how well; without the
+# optimizer it takes two thirds of the time. (What is built for linux/arm64 is run
+# by contraction.)
 cross() {
-	local target
+	local target flags
 	for target in windows/amd64 darwin/arm64 linux/arm64 linux/386 js/wasm; do
-		step "build-$target" env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" go build ./...
+		flags=(-gcflags='all=-N -l')
+		[ $target != linux/arm64 ] || flags=()
+		step "build-$target" env CGO_ENABLED=0 GOOS="${target%/*}" GOARCH="${target#*/}" go build ${flags[@]+"${flags[@]}"} ./...
 	done
 }
 
@@ -131,30 +136,39 @@ contraction() {
 	else
 		say "arm64: skipped, no qemu-aarch64-static (Debian: qemu-user-static)"
 	fi
-	((${#steps[@]} == 0)) || printf '%s\n' "${steps[@]}" | two_at_a_time
+	((${#steps[@]} == 0)) || printf '%s\n' "${steps[@]}" | at_a_time 2
 }
 
-# fuzz_target NAME SECONDS FOLDER. Where the time ends while go test is busy with
-# an input it says "context deadline exceeded" and fails, with nothing found.
+# fuzz_target NAME FOLDER. Where the time ends while go test is busy with an input
+# it says "context deadline exceeded" and fails, with nothing found. By default it takes up
+# to a minute to make one new input shorter, which is all the time there is.
 fuzz_target() {
-	local log=$work/$1.log
-	CGO_ENABLED=0 go test -run '^$' -parallel 1 -fuzz "^$1\$" -fuzztime "$2s" "$3" 2>&1 | tee "$log" && return
+	local log
+	log=$(mktemp -p "$work")
+	CGO_ENABLED=0 go test -run '^$' -parallel 1 -fuzz "^$1\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x "$2" 2>&1 | tee "$log" && return
 	grep -q 'context deadline exceeded' "$log" && ! grep -qE 'Failing input written|panic:' "$log"
+}
+
+# Compiled one after another, as most of it is what they share.
+fuzz_build() {
+	local folder
+	for folder in "$@"; do
+		CGO_ENABLED=0 go test -c -fuzz . -o "$work/fuzz.test" "$folder" || return
+	done
 }
 
 # Fuzz targets are parsers and arithmetic in Go: the engine behind them need not
 # be the one with C, which every set of build flags compiles anew.
 fuzz() {
-	local list n each file name
+	local list file name
 	list=$(grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | grep -v /testdata/ | sort)
 	[ -n "$list" ] || { say "fuzz: no targets"; return; }
-	n=$(wc -l <<<"$list")
-	each=${FUZZTIME%s}
-	if ((each * n > 2 * FUZZTOTAL)); then each=$((2 * FUZZTOTAL / n)); fi
+	# shellcheck disable=SC2046 # a list of folders
+	step fuzz-build fuzz_build $(sed 's|/[^/]*$||' <<<"$list" | sort -u)
 	while IFS=: read -r file _ name; do
 		name=${name#func }
-		echo "step fuzz-$name fuzz_target $name $each $(dirname "$file")"
-	done <<<"$list" | two_at_a_time
+		echo "step fuzz-$name fuzz_target $name $(dirname "$file")"
+	done <<<"$list" | at_a_time "$FUZZERS"
 }
 
 hammer() {
@@ -163,7 +177,7 @@ hammer() {
 	[ -n "$pkgs" ] || { say "hammer: no tests"; return; }
 	[ "$HAVE_RACE" = 0 ] || flags=(-race)
 	# shellcheck disable=SC2086 # a list of folders
-	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -parallel 2 -timeout 20m -run Hammer $pkgs
+	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -parallel 3 -timeout 20m -run Hammer $pkgs
 }
 
 # The nested module, with the test suite that GoMLX has for backends: how many of
@@ -180,7 +194,7 @@ gomlx() {
 
 # Programs that are built, installed and run as users do: one thread, or a compiler's
 # two, and long waits for the go command.
-as_users_do() { printf '%s\n' readme consumer_check | two_at_a_time; }
+as_users_do() { printf '%s\n' readme consumer_check | at_a_time 2; }
 
 consumer_check() { step consumer-check go run ./internal/consumer; }
 readme() { step readme scripts/readme.sh; }

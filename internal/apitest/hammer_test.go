@@ -17,7 +17,7 @@ import (
 // handles that others release, and operands of other streams. Values are
 // small whole numbers, so that every right answer is known exactly. Run with
 // -race, and HAMMER=30s for longer: each test takes so long, whether it has one
-// way to share a device or several. Two tests at a time keep the processor busy.
+// way to share a device or several.
 
 // ways are how many streamsOf has.
 const ways = 3

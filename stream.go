@@ -27,9 +27,9 @@ func (s *Stream) Device() *Device {
 	return &Device{s.s.Device()}
 }
 
-// Sync runs what was recorded and waits until it is done or ctx is. It returns
-// the first error of the stream that nobody has seen yet: one is seen when
-// reading a tensor, Err or Sync returned it.
+// Sync runs what was recorded and waits until it is done or ctx is, which may be
+// nil. It returns the first error of the stream that nobody has seen yet: one is
+// seen when reading a tensor, Err or Sync returned it.
 func (s *Stream) Sync(ctx context.Context) error {
 	if s == nil {
 		return errNilDevice

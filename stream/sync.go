@@ -12,6 +12,7 @@ import (
 // Sync runs what is queued and waits for it. It returns the first error that
 // nobody has seen yet.
 func (s *Stream) Sync(ctx context.Context) error {
+	ctx = orBackground(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -21,6 +22,7 @@ func (s *Stream) Sync(ctx context.Context) error {
 
 // Sync is every stream's Sync.
 func (d *Device) Sync(ctx context.Context) error {
+	ctx = orBackground(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -28,6 +30,14 @@ func (d *Device) Sync(ctx context.Context) error {
 		s.flushAll()
 	}
 	return d.finish(ctx, &d.faults, d.plans)
+}
+
+// orBackground is what a nil context means: nobody will call it off.
+func orBackground(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
 }
 
 // Err returns the first error that nobody has seen yet, once.

@@ -10,16 +10,17 @@ type choice uint64
 type knob uint8
 
 const (
-	knobThreads knob = iota // how many share the launch
-	knobStore               // whether results are stored past the caches
-	knobTile                // rows of a tile, as a power of two of the own ones; of a contraction its rows' bytes; of a chain its local memory
-	knobRows                // rows of a contraction's tile, likewise
-	knobOrder               // whether rows are columns
-	knobTemps               // whether what is dear is kept or computed again
-	knobLook                // whether the next tile is asked for
-	knobSplit               // whether threads share rows, phase by phase
-	knobUnroll              // vectors of a step of compiled code
-	knobBlock               // elements of a block of tier 0, likewise
+	knobThreads   knob = iota // how many share the launch
+	knobStore                 // whether results are stored past the caches
+	knobTile                  // rows of a tile, as a power of two of the own ones; of a contraction its rows' bytes; of a chain its local memory
+	knobRows                  // rows of a contraction's tile, likewise
+	knobOrder                 // whether rows are columns
+	knobTemps                 // whether what is dear is kept or computed again
+	knobLook                  // whether the next tile is asked for
+	knobSplit                 // whether threads share rows, phase by phase
+	knobUnroll                // vectors of a step of compiled code
+	knobBlock                 // elements of a block of tier 0, likewise
+	knobTranspose             // whether operands are transposed
 	numKnobs
 )
 
@@ -41,16 +42,17 @@ var knobs = [numKnobs]struct {
 	// code: another value needs other compiled code.
 	code bool
 }{
-	knobThreads: {"threads", 0, 9, decimal, false},
-	knobStore:   {"nt", 9, 2, onOff, true},
-	knobTile:    {"tile", 11, 4, power, false},
-	knobRows:    {"rows", 31, 4, power, false},
-	knobOrder:   {"columns", 15, 2, onOff, true},
-	knobTemps:   {"recompute", 17, 2, onOff, true},
-	knobLook:    {"ahead", 19, 2, onOff, false},
-	knobSplit:   {"split", 21, 2, onOff, true},
-	knobBlock:   {"block", 27, 4, power, false},
-	knobUnroll:  {"unroll", 23, 4, decimal, true},
+	knobThreads:   {"threads", 0, 9, decimal, false},
+	knobStore:     {"nt", 9, 2, onOff, true},
+	knobTile:      {"tile", 11, 4, power, false},
+	knobRows:      {"rows", 31, 4, power, false},
+	knobOrder:     {"columns", 15, 2, onOff, true},
+	knobTemps:     {"recompute", 17, 2, onOff, true},
+	knobLook:      {"ahead", 19, 2, onOff, false},
+	knobSplit:     {"split", 21, 2, onOff, true},
+	knobBlock:     {"block", 27, 4, power, false},
+	knobUnroll:    {"unroll", 23, 4, decimal, true},
+	knobTranspose: {"transpose", 35, 2, onOff, true},
 }
 
 func decimal(v int64) string { return strconv.FormatInt(v, 10) }

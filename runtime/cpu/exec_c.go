@@ -123,7 +123,7 @@ func (e *cExecutor) runNative(list []ready) error {
 func launchBytes(r *ready) uintptr {
 	plan := r.plan()
 	n := unsafe.Sizeof(C.mr_fault{}) + uintptr(len(r.l.Args))*unsafe.Sizeof(C.mr_operand{}) + uintptr(len(r.l.Scalars))*8 +
-		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{}) + uintptr(len(r.l.Args))*8 + dotBytes(r) + unsafe.Sizeof(C.mr_scatter{})
+		uintptr(len(plan.Phases))*unsafe.Sizeof(C.mr_phase{}) + uintptr(len(plan.Temps))*unsafe.Sizeof(C.mr_temp{}) + uintptr(len(r.l.Args))*8 + dotBytes(r) + unsafe.Sizeof(C.mr_scatter{}) + transposeBytes(r)
 	for i := range plan.Phases {
 		n += uintptr(len(plan.Phases[i].Reduces))*unsafe.Sizeof(C.mr_reduce{}) + uintptr(len(plan.Phases[i].Stores))*unsafe.Sizeof(C.struct_mr_stored{})
 	}
@@ -173,6 +173,9 @@ func (e *cExecutor) write(c *C.mr_launch, r *ready) {
 	}
 	if r.scatter != nil {
 		e.scatter(c, r)
+	}
+	if r.transposed.ops != 0 {
+		e.transpose(c, r)
 	}
 }
 

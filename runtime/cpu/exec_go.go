@@ -52,6 +52,8 @@ func (e *goExecutor) run(list []ready) error {
 		case r.p.hasRows:
 			r.mode = modeRows
 			e.rows(&r)
+		case r.transposed.ops != 0:
+			e.transposed(&r)
 		default:
 			e.elementwise(&r)
 		}

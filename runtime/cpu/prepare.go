@@ -27,6 +27,7 @@ type ready struct {
 	mask    seenMask
 	tails   rowTails
 	scatter *scatterOrder // of a scatter
+	transposed
 }
 
 // keptSide says that the next tile of a chain multiplies by the same side y,
@@ -100,6 +101,8 @@ func (d *device) order(l *runtime.Launch, threads int64, c choice) (ready, error
 		r.orderScatter()
 	case p.hasRows:
 		r.orderRows()
+	default:
+		r.orderTransposed()
 	}
 	r.blocks = r.sched.tier0
 	if power := c.power(knobBlock); power != 0 {
@@ -245,7 +248,11 @@ func (r *ready) classKey() classKey {
 	}
 	for i, o := range r.p.kernel.Operands {
 		if !o.Row || o.Kind != codegen.Output {
-			setClass(&key.points, i, codegen.Classify(&l.Args[i], inner, n))
+			class := codegen.Classify(&l.Args[i], inner, n)
+			if r.transposed.has(i) {
+				class = codegen.Contiguous
+			}
+			setClass(&key.points, i, class)
 		}
 		if r.p.hasRows && o.Row { // all that phases over rows touch
 			setClass(&key.rows, i, codegen.Classify(&l.Args[i], rowInner, rows))

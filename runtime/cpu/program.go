@@ -36,6 +36,8 @@ type program struct {
 	// whether an index out of range is a fault.
 	lanewise []bool
 	faults   bool
+	// transposable are the operands that may be transposed, a bit each.
+	transposable uint64
 }
 
 // compiled is a schedule as loaded code.
@@ -60,6 +62,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	p.shipped = d.shippedOf(key, text)
 	p.hasRows = k.HasRows()
 	p.lanewise, p.faults = lanewise(k)
+	p.transposable = transposable(k)
 	var err error
 	if p.sched, err = newSchedule(p, codegen.PhaseOptions{}); err != nil {
 		return nil, err

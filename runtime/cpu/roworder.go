@@ -73,6 +73,7 @@ func (r *ready) orderRows() {
 	plan := r.sched.plan
 	r.split = r.maySplit() && r.choice.on(knobSplit, units < 4*r.threads)
 	if !r.split {
+		r.orderTransposed()
 		return
 	}
 	if r.mode == modeRows {

@@ -20,8 +20,9 @@ type rowWalk struct {
 	points, rows args // what phases of either level are evaluated with
 	reduced      int64
 	blocks       int64
-	first, n     int64    // rows of the batch
-	temps        [][]byte // of the batch
+	first, n     int64                 // rows of the batch
+	temps        [][]byte              // of the batch
+	dense        [maxOperands][]uint64 // operands that are transposed
 }
 
 func (e *goExecutor) rows(r *ready) {
@@ -41,6 +42,9 @@ func (e *goExecutor) rows(r *ready) {
 			if o.offset = -w.first; !t.Row {
 				o.offset *= w.reduced
 			}
+		}
+		if r.transposed.ops != 0 {
+			w.transpose()
 		}
 		for i := range w.plan.Phases {
 			w.phase(i)

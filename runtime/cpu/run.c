@@ -57,7 +57,7 @@ int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
 	mr_fpenv saved = mr_fpenv_set();
 	for (mr_i64 i = 0; i < n && !failed; i++) {
 		if (list[i].mode == MR_NONE)
-			failed = run_elementwise(p, &list[i]);
+			failed = list[i].transpose ? mr_run_transposed(p, &list[i]) : run_elementwise(p, &list[i]);
 		else if (list[i].mode == MR_DOT)
 			failed = mr_run_dot(p, list[i].dot);
 		else if (list[i].scatter)

@@ -59,6 +59,15 @@ typedef struct mr_scatter {
 	mr_i64 parts;      /* of the axis, each some thread's */
 } mr_scatter;
 
+/* Operands that are transposed tile by tile, see transpose.c. */
+typedef struct mr_transpose {
+	mr_i64 dim;        /* along which they are neighbours; of rows the last kept one */
+	mr_i64 rows, cols; /* of a tile of an elementwise launch: points along dim and along the innermost */
+	mr_i64 level;      /* of mr_contract_level */
+	mr_i64 count;
+	const struct mr_transposed { mr_i32 operand, size; } *ops;
+} mr_transpose;
+
 typedef struct mr_launch {
 	mr_args args;    /* bufs, scratch and code are set by the walker */
 	mr_i64 total;    /* points of the domain */
@@ -77,6 +86,7 @@ typedef struct mr_launch {
 	const mr_phase *phases;
 	const mr_temp *temps;
 	const struct mr_dot *dot; /* MR_DOT */
+	const mr_transpose *transpose; /* NULL where no operand is transposed; MR_NONE and MR_ROWS only */
 	const struct mr_scatter *scatter; /* of a scatter, in the order of MR_ROWS or MR_COLS */
 } mr_launch;
 
@@ -110,6 +120,10 @@ void *mr_scratch(mr_pool *p, int who, mr_i64 bytes);
 /* The same, of another memory, for what runs inside a job that uses the first. */
 void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes);
 
+/* dst[i*ldd + j], in elements of so many bytes, becomes src[i*rs + j*cs] for i <
+ * rows, j < cols: the transposed operands of a tile. */
+void mr_transposed(const mr_transpose *t, mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
+
 /* Waits for what this thread stored past the caches. */
 static inline void mr_streamed(void)
 {
@@ -123,8 +137,10 @@ static inline void mr_streamed(void)
  * that met an index out of range: then nothing further has run. */
 int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n);
 
-/* One launch with rows, or with a scatter; parts of mr_run. */
+/* One launch with rows, with a scatter, or with operands that are transposed;
+ * parts of mr_run. */
 int mr_run_rows(mr_pool *p, const mr_launch *l);
+int mr_run_transposed(mr_pool *p, const mr_launch *l);
 int mr_run_scatter(mr_pool *p, const mr_launch *l);
 
 /* Copies on all threads. */

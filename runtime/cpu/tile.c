@@ -46,6 +46,15 @@ static mr_i64 temp_bytes(const mr_launch *l, mr_i64 rows, int k)
 	return mr_align(rows * (t->row ? 1 : l->reduced) * t->size + 64 * 8);
 }
 
+/* Elements from one row of a transposed operand to the next: rows a whole number
+ * of pages long would meet in a few lines of the first-level cache. */
+static mr_i64 pitch(const mr_launch *l, mr_i32 size) { return (l->reduced + 63) / 64 * 64 + 64 / size; }
+
+static mr_i64 transposed_bytes(const mr_launch *l, const struct mr_transposed *o)
+{
+	return mr_align(l->tile * pitch(l, o->size) * o->size + 64 * 8);
+}
+
 mr_i64 mr_tile_bytes(const rowjob *x)
 {
 	const mr_launch *l = x->l;
@@ -56,6 +65,8 @@ mr_i64 mr_tile_bytes(const rowjob *x)
 	if (!l->split)
 		for (int k = 0; k < l->ntemps; k++)
 			bytes += temp_bytes(l, l->tile, k);
+	for (mr_i64 k = 0; l->transpose && k < l->transpose->count; k++)
+		bytes += transposed_bytes(l, l->transpose->ops + k);
 	return bytes;
 }
 
@@ -78,6 +89,51 @@ static void place_temps(rowtile *t, char *base, mr_i64 rows)
 				continue;
 			o->stride[d] = dense;
 			dense *= cols && kept ? 1 : t->points.dims[d];
+		}
+	}
+}
+
+/* Has an operand read where its transposed rows will be. */
+static void place_transposed(rowtile *t, const struct mr_transposed *from, char *base)
+{
+	const mr_launch *l = t->x->l;
+	mr_operand *o = t->ops + from->operand;
+	mr_i64 dense = 1;
+	o->base = base;
+	for (mr_i64 d = l->args.rank - 1; d >= 0; d--) {
+		if (d == l->kept - 1)
+			dense = pitch(l, from->size);
+		o->stride[d] = dense;
+		dense *= l->args.dims[d];
+	}
+}
+
+/* Transposes what the tile's rows have of an operand: those of one stretch along
+ * the last kept dim at a time. */
+static void transpose_rows(rowtile *t, const struct mr_transposed *k)
+{
+	const mr_launch *l = t->x->l;
+	const mr_operand *from = l->args.ops + k->operand;
+	mr_operand *o = t->ops + k->operand;
+	const mr_i64 inner = l->args.rank - 1, last = l->kept - 1, ld = pitch(l, k->size);
+	const mr_i64 width = l->args.dims[last], n = l->args.dims[inner];
+	o->offset = -t->first * ld;
+	for (mr_i64 r = t->first, end = t->first + t->n, m; r < end; r += m) {
+		mr_i64 at = from->offset + r % width * from->stride[last], rest = r / width;
+		m = width - r % width < end - r ? width - r % width : end - r;
+		for (mr_i64 d = last - 1; d >= 0; d--) {
+			at += rest % l->args.dims[d] * from->stride[d];
+			rest /= l->args.dims[d];
+		}
+		for (mr_i64 p = 0; p < l->reduced; p += n) {
+			mr_i64 q = at;
+			rest = p / n;
+			for (mr_i64 d = inner - 1; d > last; d--) {
+				q += rest % l->args.dims[d] * from->stride[d];
+				rest /= l->args.dims[d];
+			}
+			mr_transposed(l->transpose, k->size, o->base + ((r - t->first) * ld + p) * k->size, ld,
+				from->base + q * k->size, from->stride[last], from->stride[inner], m, n);
 		}
 	}
 }
@@ -126,6 +182,10 @@ int mr_make_tile(rowjob *x, int who, rowtile *t)
 		}
 	}
 	t->own = !l->split;
+	for (mr_i64 k = 0; l->transpose && k < l->transpose->count; k++) {
+		place_transposed(t, l->transpose->ops + k, s);
+		s += transposed_bytes(l, l->transpose->ops + k);
+	}
 	place_temps(t, l->split ? x->shared : s, l->split ? l->outputs : l->tile);
 	return 0;
 }
@@ -164,6 +224,8 @@ void mr_place_tile(rowtile *t, mr_i64 u)
 		t->first = u * l->tile;
 		t->n = l->outputs - t->first < l->tile ? l->outputs - t->first : l->tile;
 	}
+	for (mr_i64 k = 0; l->transpose && k < l->transpose->count; k++)
+		transpose_rows(t, l->transpose->ops + k);
 	t->strips = cols ? 1 : t->n;
 	t->columns = cols ? t->n : 1;
 	/* Rows of temporaries are counted from the tile's first, or from the

@@ -159,16 +159,17 @@ func bucket(n int64) int64 {
 // offers are the values of each knob that differ from what the device does by
 // itself, where they may matter.
 var offers = [numKnobs]func(r *ready, forced bool) []int64{
-	knobThreads: offerThreads,
-	knobStore:   offerStore,
-	knobTile:    offerTile,
-	knobRows:    offerRows,
-	knobOrder:   offerOrder,
-	knobTemps:   offerTemps,
-	knobLook:    offerLook,
-	knobSplit:   offerSplit,
-	knobUnroll:  offerUnroll,
-	knobBlock:   offerBlock,
+	knobThreads:   offerThreads,
+	knobStore:     offerStore,
+	knobTile:      offerTile,
+	knobRows:      offerRows,
+	knobOrder:     offerOrder,
+	knobTemps:     offerTemps,
+	knobLook:      offerLook,
+	knobSplit:     offerSplit,
+	knobUnroll:    offerUnroll,
+	knobBlock:     offerBlock,
+	knobTranspose: offerTranspose,
 }
 
 // offerThreads: the rule that waking a thread is worth a certain number of bytes
@@ -309,6 +310,16 @@ func offerBlock(r *ready, forced bool) (list []int64) {
 		}
 	}
 	return list
+}
+
+func offerTranspose(r *ready, forced bool) []int64 {
+	if r.dot != nil || r.scatter != nil {
+		return nil
+	}
+	on, own := *r, r.transposed.ops != 0
+	on.choice, on.transposed = turn(knobTranspose, turnedOn), transposed{}
+	on.orderTransposed()
+	return other(own, on.transposed.ops != 0 && (forced || r.total >= transposedFrom))
 }
 
 // follow reports that a launch's choice can be followed now; code that it needs

@@ -96,6 +96,10 @@ func TestChoices(t *testing.T) {
 			each(fmt.Sprintf("random %d, pattern %d", seed, how), k, h, seed == 0 && how == kerneltest.Dense)
 		}
 	}
+	add := rowKernel(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2\n")
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(7, 7)), add, []int64{70, 130}, 2, kerneltest.Dense)
+	transpose(h, 1, 1)
+	each("transposed", add, h, true)
 	for _, name := range []string{"plain", "around"} {
 		k := rowKernel(t, dotKernels[name])
 		for _, c := range dotCases[:3] {
@@ -104,7 +108,7 @@ func TestChoices(t *testing.T) {
 			}
 		}
 	}
-	always := []string{"default", "combined", "threads", "tile", "rows", "columns", "recompute", "split", "block"}
+	always := []string{"default", "combined", "threads", "tile", "rows", "columns", "recompute", "split", "transpose", "block"}
 	for name, want := range map[string][]string{"tier 0, 2 threads": always, "go": always, "tier 1": append(always[:len(always)-1:len(always)-1], "nt", "ahead", "unroll")} {
 		if name == "tier 1" && ds[name].comp == nil {
 			continue

@@ -1,0 +1,152 @@
+package cpu
+
+import (
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// An operand whose elements lie far apart along the innermost dim, and side by
+// side along another, as those of a transposed matrix, costs a line of memory for
+// each of them, and the same line again for the next one in it, which by then has
+// left the cache. So what a tile of both dims has of it is transposed into memory
+// of the thread, a line at a time, and the kernel reads it there as if it had
+// always been dense. Elementwise launches go over tiles for that; launches with
+// rows have tiles, which get as many rows as share a line.
+
+const (
+	// transposedFrom is the number of points from which it is worth the walk over tiles.
+	transposedFrom = 2048
+	// transposedSide is how far a tile reaches along both dims where they are that
+	// long, and transposedLong where all is more than a cache holds: stretches of
+	// memory should be long then.
+	transposedSide, transposedLong = 64, 128
+	// transposedMost is how far it reaches along one where the other one is short.
+	transposedMost = 1024
+	// transposedBytes bounds what is transposed at a time, so that it stays in a near cache.
+	transposedBytes = 256 << 10
+	// apart is how many bytes lie between elements that no vector of loads finds in one line.
+	apart = 16
+	line  = 64
+)
+
+// transposed are the operands of a launch that are transposed, and by which tiles.
+type transposed struct {
+	dim        int    // of the launch, along which they are neighbours
+	ops        uint64 // which, a bit each; 0: none
+	rows, cols int64  // of an elementwise launch's tile: points along dim and along the innermost one
+}
+
+func (t *transposed) has(i int) bool { return t.ops>>i&1 != 0 }
+
+// transposable marks the inputs that a kernel only reads at the points
+// themselves: behind a guard there may be no memory.
+func transposable(k *codegen.Kernel) (ops uint64) {
+	for i, o := range k.Operands {
+		if o.Kind == codegen.Input && !o.Row {
+			ops |= 1 << i
+		}
+	}
+	for _, in := range k.Body {
+		if in.Op == ir.LoadAt || in.Op == ir.Load && in.Args[0] != ir.None {
+			ops &^= 1 << uint32(in.Imm)
+		}
+	}
+	return ops
+}
+
+// neighbours is the dim, of those from first to before the innermost, along which
+// operand i moves by the least, -1 where that is the innermost one itself, or not
+// worth a tile. eager asks only whether there is one.
+func (r *ready) neighbours(i, first, last int, eager bool) int {
+	a, dims, size := &r.l.Args[i], r.l.Dims[:r.l.Rank], int64(r.p.kernel.Operands[i].DT.Size())
+	inner := len(dims) - 1
+	far := abs(a.Stride[inner])
+	if r.p.transposable>>i&1 == 0 || len(a.Stages) > 0 || dims[inner] < 2 || far < 2 || !eager && far*size < apart {
+		return -1
+	}
+	best := -1
+	for d := first; d <= last; d++ {
+		s := abs(a.Stride[d])
+		if s > 0 && s < far && dims[d] > 1 && (eager || s*size < line && dims[d] > 3) {
+			best, far = d, s
+		}
+	}
+	return best
+}
+
+// orderTransposed finds the operands that are to be transposed: for rows, along
+// the last of the kept dims, as a tile is of successive rows.
+func (r *ready) orderTransposed() {
+	l, ops := r.l, r.p.kernel.Operands
+	eager := r.choice.on(knobTranspose, false)
+	if l.Rank < 2 || r.p.transposable == 0 || !r.choice.on(knobTranspose, r.total >= transposedFrom) {
+		return
+	}
+	first, last := 0, l.Rank-2
+	if r.p.hasRows {
+		if first, last = l.Kept-1, l.Kept-1; first < 0 || r.mode != modeRows || r.split || r.total == 0 {
+			return
+		}
+	}
+	var votes [runtime.MaxRank]int // bytes of a point
+	for i := range ops {
+		if r.guard(i) != 0 && !r.p.hasRows {
+			return // positions in a tile are not those that a guard asks for
+		}
+		if d := r.neighbours(i, first, last, eager); d >= 0 {
+			votes[d] += ops[i].DT.Size()
+		}
+	}
+	t := transposed{dim: first}
+	for d := range votes {
+		if votes[d] > votes[t.dim] {
+			t.dim = d
+		}
+	}
+	if votes[t.dim] == 0 {
+		return
+	}
+	for i := range ops {
+		if r.neighbours(i, first, last, eager) == t.dim {
+			t.ops |= 1 << i
+		}
+	}
+	if !r.p.hasRows {
+		t.size(l.Dims[t.dim], l.Dims[l.Rank-1], int64(votes[t.dim]), r.total)
+	} else if !r.transposedRows(r.total/r.outputs*int64(votes[t.dim]), l.Dims[t.dim]) {
+		return
+	}
+	r.transposed = t
+}
+
+// size chooses the tiles of m by n points, each of so many bytes.
+func (t *transposed) size(m, n, bytes, total int64) {
+	side := int64(transposedSide)
+	if total*bytes > lastCache()/4 {
+		side = transposedLong
+	}
+	t.rows, t.cols = min(m, side), min(n, side)
+	if t.rows < side {
+		t.cols = min(n, side*side/t.rows, transposedMost)
+	} else if t.cols < side {
+		t.rows = min(m, side*side/t.cols, transposedMost)
+	}
+	for t.rows*t.cols*bytes > transposedBytes && t.rows > line {
+		t.rows /= 2
+	}
+}
+
+// transposedRows makes a tile as high as lines are long, and higher where that
+// takes little; false where a cache does not hold so much. m rows lie side by side.
+func (r *ready) transposedRows(rowBytes, m int64) bool {
+	const most, least = 2 * tileBytes, line / 4
+	if least*rowBytes > most {
+		return false
+	}
+	rows := max(least, min(transposedBytes/rowBytes, transposedLong, r.outputs/(4*r.threads)))
+	r.tile = max(r.tile, min(rows, m, r.outputs))
+	return true
+}
+
+func abs(n int64) int64 { return max(n, -n) }

@@ -123,6 +123,13 @@ func (r *ready) narrowest() int64 {
 	return 1
 }
 
+// columnBytes bounds what the points of a tile of columns take. Its stretches of
+// memory are as long as it is wide, so it goes beyond the second-level cache as
+// long as the threads' tiles take no more than a quarter of the last one.
+func (r *ready) columnBytes() int64 {
+	return min(4*tileBytes, max(tileBytes, lastCache()/(4*r.threads)))
+}
+
 // columns is the width of a tile of columns: what several phases touch must
 // stay in cache, and lanes too; else the wider, the longer the stretches of
 // memory that are read.
@@ -130,7 +137,7 @@ func (r *ready) columns(reduced int64) int64 {
 	plan := r.sched.plan
 	n := int64(maxTile)
 	if plan.sweeps > 1 {
-		n = min(n, tileBytes/(reduced*r.pointBytes(r.sched)))
+		n = min(n, r.columnBytes()/(reduced*r.pointBytes(r.sched)))
 	}
 	if plan.reduces > 0 {
 		n = min(n, laneBytes/(8*int64(plan.reduces)*min(reduced, ir.FoldLanes)))

@@ -29,22 +29,27 @@ func BenchmarkMove(b *testing.B) {
 			{"pad0", func() *millrace.Tensor { return x.Pad(0, millrace.Padding{Before: 3, After: 3}, millrace.Padding{}) }},
 			{"pad1", func() *millrace.Tensor { return x.Pad(0, millrace.Padding{}, millrace.Padding{Before: 3, After: 3}) }},
 		} {
-			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
-				once := func() {
-					r := c.move()
-					if err := dev.Sync(b.Context()); err != nil {
-						b.Fatal(err)
-					}
-					r.Release()
-				}
-				once() // compiles
-				for b.Loop() {
-					once()
-				}
-			})
+			benchTensor(b, dev, fmt.Sprintf("%s/%d", c.name, n), c.move)
 		}
 		if err := dev.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// benchTensor times making a tensor, but for the first time, which compiles.
+func benchTensor(b *testing.B, dev *millrace.Device, name string, f func() *millrace.Tensor) {
+	b.Run(name, func(b *testing.B) {
+		once := func() {
+			r := f()
+			if err := dev.Sync(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			r.Release()
+		}
+		once()
+		for b.Loop() {
+			once()
+		}
+	})
 }

@@ -29,21 +29,7 @@ func BenchmarkTransposed(b *testing.B) {
 			return t.AddScalar(1)
 		}
 	}
-	run := func(name string, f func() *millrace.Tensor) {
-		b.Run(name, func(b *testing.B) {
-			once := func() {
-				r := f()
-				if err := dev.Sync(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-				r.Release()
-			}
-			once() // compiles
-			for b.Loop() {
-				once()
-			}
-		})
-	}
+	run := func(name string, f func() *millrace.Tensor) { benchTensor(b, dev, name, f) }
 	for _, n := range []int{512, 1000, 4096} {
 		x := uniform(n, n)
 		of := func(f func(t *millrace.Tensor) *millrace.Tensor) func() *millrace.Tensor {

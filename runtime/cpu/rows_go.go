@@ -20,9 +20,9 @@ type rowWalk struct {
 	points, rows args // what phases of either level are evaluated with
 	reduced      int64
 	blocks       int64
-	first, n     int64                 // rows of the batch
-	temps        [][]byte              // of the batch
-	dense        [maxOperands][]uint64 // operands that are transposed
+	first, n     int64      // rows of the batch
+	temps        [][]byte   // of the batch
+	dense        [][]uint64 // operands that are transposed
 }
 
 func (e *goExecutor) rows(r *ready) {

@@ -63,7 +63,6 @@ typedef struct mr_scatter {
 typedef struct mr_transpose {
 	mr_i64 dim;        /* along which they are neighbours; of rows the last kept one */
 	mr_i64 rows, cols; /* of a tile of an elementwise launch: points along dim and along the innermost */
-	mr_i64 level;      /* of mr_contract_level */
 	mr_i64 count;
 	const struct mr_transposed { mr_i32 operand, size; } *ops;
 } mr_transpose;
@@ -122,7 +121,7 @@ void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes);
 
 /* dst[i*ldd + j], in elements of so many bytes, becomes src[i*rs + j*cs] for i <
  * rows, j < cols: the transposed operands of a tile. */
-void mr_transposed(const mr_transpose *t, mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
+void mr_transposed(mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
 
 /* Waits for what this thread stored past the caches. */
 static inline void mr_streamed(void)

@@ -132,7 +132,7 @@ static void transpose_rows(rowtile *t, const struct mr_transposed *k)
 				q += rest % l->args.dims[d] * from->stride[d];
 				rest /= l->args.dims[d];
 			}
-			mr_transposed(l->transpose, k->size, o->base + ((r - t->first) * ld + p) * k->size, ld,
+			mr_transposed(k->size, o->base + ((r - t->first) * ld + p) * k->size, ld,
 				from->base + q * k->size, from->stride[last], from->stride[inner], m, n);
 		}
 	}

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "contract.h"
-#include "run.h"
+#include "rows.h"
 
 typedef struct {
 	const mr_launch *l;
@@ -15,12 +15,11 @@ typedef struct {
 	int failed;
 } job;
 
-static mr_i64 align(mr_i64 n) { return (n + 63) & ~(mr_i64)63; }
-
-void mr_transposed(const mr_transpose *t, mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols)
+/* Elements are moved in vectors of 16 bytes at every ISA level, so by the one there always is. */
+void mr_transposed(mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols)
 {
 	const int type = size == 1 ? MR_C_I8 : size == 2 ? MR_C_I16 : size == 4 ? MR_C_I32 : MR_C_I64;
-	const mr_kernels *f = mr_contract_level((int)t->level) + type;
+	const mr_kernels *f = mr_contract_level(0) + type;
 	if (rs == 1)
 		f->transpose(dst, ldd, src, cs, cols, rows);
 	else
@@ -60,12 +59,12 @@ static void place(const job *x, mr_i64 u, mr_args *a, mr_operand *ops, char *loc
 	for (mr_i64 k = 0; k < t->count; k++) {
 		mr_operand *o = ops + t->ops[k].operand;
 		const mr_i32 size = t->ops[k].size;
-		mr_transposed(t, size, local, cols, o->base + o->offset * size, o->stride[0], o->stride[1], rows, cols);
+		mr_transposed(size, local, cols, o->base + o->offset * size, o->stride[0], o->stride[1], rows, cols);
 		o->base = local;
 		o->offset = 0;
 		o->stride[0] = cols;
 		o->stride[1] = 1;
-		local += align(t->rows * t->cols * size);
+		local += mr_align(t->rows * t->cols * size);
 	}
 	int goes_on = 1;
 	for (mr_i64 i = 0; i < l->nops; i++)
@@ -86,7 +85,7 @@ static void tiles(void *ctx, int who, mr_i64 begin, mr_i64 end)
 	job *x = ctx;
 	const mr_launch *l = x->l;
 	const mr_phase *ph = l->phases;
-	const mr_i64 ops = align(l->nops * (mr_i64)sizeof(mr_operand));
+	const mr_i64 ops = mr_align(l->nops * (mr_i64)sizeof(mr_operand));
 	char *s = mr_scratch(x->pool, who, ops + x->room + ph->scratch);
 	if (!s) {
 		__atomic_store_n(&x->failed, 1, __ATOMIC_RELAXED);
@@ -111,7 +110,7 @@ int mr_run_transposed(mr_pool *p, const mr_launch *l)
 	x.down = (m + t->rows - 1) / t->rows;
 	x.across = (n + t->cols - 1) / t->cols;
 	for (mr_i64 k = 0; k < t->count; k++)
-		x.room += align(t->rows * t->cols * t->ops[k].size);
+		x.room += mr_align(t->rows * t->cols * t->ops[k].size);
 	const mr_i64 total = l->total / (m * n) * x.down * x.across;
 	mr_i64 threads = l->threads;
 	if (threads > mr_pool_threads(p))

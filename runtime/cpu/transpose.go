@@ -21,6 +21,9 @@ const (
 	// long, and transposedLong where all is more than a cache holds: stretches of
 	// memory should be long then.
 	transposedSide, transposedLong = 64, 128
+	// transposedLeast is how many rows a tile of rows has at least: what a line holds
+	// of them, and what is transposed together.
+	transposedLeast = 16
 	// transposedMost is how far it reaches along one where the other one is short.
 	transposedMost = 1024
 	// transposedBytes bounds what is transposed at a time, so that it stays in a near cache.
@@ -132,7 +135,7 @@ func (t *transposed) size(m, n, bytes, total int64) {
 	} else if t.cols < side {
 		t.rows = min(m, side*side/t.cols, transposedMost)
 	}
-	for t.rows*t.cols*bytes > transposedBytes && t.rows > line {
+	for t.rows*t.cols*bytes > transposedBytes && t.rows > transposedLeast {
 		t.rows /= 2
 	}
 }
@@ -140,12 +143,11 @@ func (t *transposed) size(m, n, bytes, total int64) {
 // transposedRows makes a tile as high as lines are long, and higher where that
 // takes little; false where a cache does not hold so much. m rows lie side by side.
 func (r *ready) transposedRows(rowBytes, m int64) bool {
-	const most, least = 2 * tileBytes, line / 4
-	if least*rowBytes > most {
+	if transposedLeast*rowBytes > 2*tileBytes {
 		return false
 	}
-	rows := max(least, min(transposedBytes/rowBytes, transposedLong, r.outputs/(4*r.threads)))
-	r.tile = max(r.tile, min(rows, m, r.outputs))
+	rows := max(transposedLeast, min(transposedBytes/rowBytes, transposedLong, r.outputs/(4*r.threads)))
+	r.tile = max(r.tile, r.fitTile(r.choice.scaled(knobTile, min(rows, m))))
 	return true
 }
 

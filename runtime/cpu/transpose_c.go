@@ -22,7 +22,6 @@ func transposeBytes(r *ready) uintptr {
 
 // transpose tells which operands are transposed.
 func (e *cExecutor) transpose(c *C.mr_launch, r *ready) {
-	level, _ := contractLevel()
 	to := arenaSlice[C.mr_transpose](&e.arena, 1)
 	ops := arenaSlice[C.struct_mr_transposed](&e.arena, bits.OnesCount64(r.transposed.ops))
 	k := 0
@@ -32,8 +31,7 @@ func (e *cExecutor) transpose(c *C.mr_launch, r *ready) {
 			k++
 		}
 	}
-	// Moving elements needs nothing that a contraction may be refused for.
 	to[0] = C.mr_transpose{dim: C.mr_i64(r.transposed.dim), rows: C.mr_i64(r.transposed.rows), cols: C.mr_i64(r.transposed.cols),
-		level: C.mr_i64(max(level, 0)), count: C.mr_i64(len(ops)), ops: unsafe.SliceData(ops)}
+		count: C.mr_i64(len(ops)), ops: unsafe.SliceData(ops)}
 	c.transpose = &to[0]
 }

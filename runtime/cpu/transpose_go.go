@@ -60,6 +60,9 @@ func (w *rowWalk) transpose() {
 	l, t := w.r.l, &w.r.transposed
 	last, inner := l.Kept-1, l.Rank-1
 	width, n := l.Dims[last], l.Dims[inner]
+	if w.dense == nil {
+		w.dense = make([][]uint64, len(l.Args))
+	}
 	for i, o := range w.r.p.kernel.Operands {
 		if !t.has(i) {
 			continue
@@ -77,7 +80,7 @@ func (w *rowWalk) transpose() {
 		}
 		to.offset = -w.first * w.reduced
 		base := a.Buf.(*buffer).p
-		w.e.split(int(w.r.threads), w.n, max(w.n/(w.r.threads*2), line/4), func(begin, end int64) {
+		w.e.split(int(w.r.threads), w.n, max(w.n/(w.r.threads*2), transposedLeast), func(begin, end int64) {
 			for r := w.first + begin; r < w.first+end; {
 				m := min(width-r%width, w.first+end-r)
 				for p := int64(0); p < w.reduced; p += n {

@@ -113,6 +113,15 @@ func (x *explorer) bounds(n *ir.Node, def int32, arg, d int) []Bound {
 
 func unit(n *ir.Node, d int) bool { return n.Attr.Step[d] == 1 || n.Attr.Step[d] == -1 }
 
+func allUnit(n *ir.Node) bool {
+	for d := range n.Shape {
+		if !unit(n, d) {
+			return false
+		}
+	}
+	return true
+}
+
 // unitGuards are the steps that a plan's steps take to be 1 or -1.
 func (x *explorer) unitGuards(s *Step) []Guard {
 	var gs []Guard

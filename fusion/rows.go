@@ -97,14 +97,25 @@ func (x *explorer) moving(m *indexMap) uint32 {
 			by[x.seg.Nodes[s.node].Attr.Axes[0]] = 0 // one row of the indices looks at one of these
 		case stepReshape:
 			// Which of them go where depends on sizes.
-			all := union(was[:rank])
-			for d := range to {
-				by[d] = all
+			by = together(was[:rank], len(to))
+		case stepMove:
+			// Strides of more than 1 are undone by taking one number apart, see tracer.move.
+			if n := &x.seg.Nodes[s.node]; n.Op != ir.Concat && !allUnit(n) {
+				by = together(was[:rank], len(to))
 			}
 		}
 		rank = len(to)
 	}
 	return union(by[:rank])
+}
+
+// together has each of n dims depend on all that any of the dims before does.
+func together(was []uint32, n int) (by [ir.MaxRank]uint32) {
+	all := union(was)
+	for d := range n {
+		by[d] = all
+	}
+	return by
 }
 
 func union(sets []uint32) uint32 {

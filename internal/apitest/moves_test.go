@@ -143,6 +143,40 @@ func TestPadAgainstLoops(t *testing.T) {
 	})
 }
 
+// What is stretched by a pad is found in the parts that it was put together from,
+// by kernels with rows too.
+func TestStretchedConcatAgainstLoops(t *testing.T) {
+	onDevices(t, func(t *testing.T, dev *millrace.Device) {
+		rng := rand.New(rand.NewPCG(4, 5))
+		for axis := range 2 {
+			stretched := func(a []array) array {
+				c := joined(axis, a...)
+				return made([]int{2*c.shape[0] - 1, c.shape[1]}, func(at []int) float64 {
+					if at[0]%2 != 0 {
+						return 3
+					}
+					return c.get(at[0]/2, at[1])
+				})
+			}
+			trial{name: fmt.Sprintf("maxima of stretched parts along %d", axis), dt: ir.Float32,
+				operands: []operandOf{{whole(rng, 5, 7), ir.Float32}, {whole(rng, 5, 7), ir.Float32}},
+				call: func(x []*tensor) *tensor {
+					return millrace.Concat(axis, x...).Pad(3, millrace.Padding{Between: 1}, millrace.Padding{}).Max(1)
+				},
+				want: func(a []array) array {
+					s := stretched(a)
+					return made(s.shape[:1], func(at []int) float64 {
+						m := s.get(at[0], 0)
+						for j := range s.shape[1] {
+							m = max(m, s.get(at[0], j))
+						}
+						return m
+					})
+				}}.run(t, dev)
+		}
+	})
+}
+
 func TestAssignAgainstLoops(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev *millrace.Device) {
 		rng := rand.New(rand.NewPCG(4, 3))

@@ -262,7 +262,8 @@ type operandOf struct {
 }
 
 // run makes a trial in its own scope-free stretch and checks that what the
-// method made on the way is released: only operands and result are left.
+// method made on the way is released: only operands and result are left. The plan
+// that was made has to be the one that runs.
 func (c trial) run(t *testing.T, dev *millrace.Device) {
 	t.Helper()
 	var xs []*tensor
@@ -288,6 +289,9 @@ func (c trial) run(t *testing.T, dev *millrace.Device) {
 	if after := dev.Stats(); after.LiveBytes > before.LiveBytes || after.Runtime.AllocBytes > before.Runtime.AllocBytes {
 		t.Errorf("%s of %v: %d live bytes and %d allocated ones are left, there were %d and %d", c.name, shapes,
 			after.LiveBytes, after.Runtime.AllocBytes, before.LiveBytes, before.Runtime.AllocBytes)
+	}
+	if n := dev.Stats().Fallbacks - before.Fallbacks; n != 0 {
+		t.Errorf("%s of %v: %d fallbacks", c.name, shapes, n)
 	}
 	for _, x := range xs {
 		x.Release()

@@ -19,9 +19,18 @@ type HostArg struct {
 
 // Interpret runs a kernel over the points of dims, of which the first kept are
 // kept and the rest reduced. It is the meaning of a launch that printers and
-// devices are tested against: every op goes through the oracle's arithmetic
-// one element at a time, whether the body was lowered or not.
+// devices are tested against: every op goes through the oracle's arithmetic,
+// whether the body was lowered or not.
 func Interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint64) error {
+	return interpret(k, dims, kept, args, scalars, batchPoints)
+}
+
+// batchPoints is about how many points are computed at a time: enough for what
+// there is to be found out of an instruction to be little of the time, and few
+// enough for values to stay in a cache.
+const batchPoints = 256
+
+func interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint64, batch int) error {
 	if err := k.Verify(); err != nil {
 		return err
 	}
@@ -34,35 +43,42 @@ func Interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 	if !k.HasRows() && kept < len(dims) {
 		return fmt.Errorf("dims are reduced by a kernel that reduces nothing")
 	}
-	r := &run{k: k, args: args, scalars: scalars, level: k.Levels(), vals: make([][]uint64, len(k.Body)), scatters: k.Scatter()}
+	r := &run{k: k, args: args, scalars: scalars, dims: dims, kept: kept, level: k.Levels(), vals: make([][]uint64, len(k.Body)), scatters: k.Scatter()}
+	r.width = 1
+	for _, n := range dims[kept:] {
+		r.width *= int(n)
+	}
+	atOnce := max(1, batch/max(1, r.width))
+	if r.scatters != ir.None || r.sharesMemory() {
+		atOnce = 1
+	}
 	if r.scatters != ir.None {
 		r.dry = true // no index may be out of range when the first element is written
-		r.rows(dims, kept)
+		r.all(atOnce)
 		r.dry = false
 	}
-	r.rows(dims, kept)
+	r.all(atOnce)
 	return r.err
 }
 
-// rows runs the kernel for every row of dims.
-func (r *run) rows(dims []int64, kept int) {
-	point := make([]int64, len(dims))
-	r.each(point, dims, 0, kept, func() {
-		r.points = r.points[:0]
-		r.each(point, dims, kept, len(dims), func() { r.points = append(r.points, slices.Clone(point)) })
-		clear(point[kept:])
-		r.row(point)
-	})
-}
-
 // run is one interpretation. The first fault sticks.
+//
+// Rows are taken in batches: an instruction is computed for all of a batch before
+// the next one is. Where an output shares memory with an input a batch is one
+// row: what a row stores is then there for the next one to read, so that a launch
+// that must not work in place gives wrong numbers.
 type run struct {
 	k       *Kernel
 	args    []HostArg
 	scalars []uint64
+	dims    []int64
+	kept    int
 	level   []Level
-	points  [][]int64  // of the row at hand
-	vals    [][]uint64 // per instruction: of every point of the row, or one where that is the same
+	width   int        // points of a row
+	rows    int        // of the batch at hand
+	firsts  []int64    // the point of each row at position 0 of the reduced dims, one after another
+	points  []int64    // every point, row by row
+	vals    [][]uint64 // per instruction: one value, or one for every row or every point, as its level says
 	err     error
 
 	scatters ir.Ref // the scatter of the body, if any
@@ -75,136 +91,238 @@ func (r *run) fail(format string, args ...any) {
 	}
 }
 
-// each calls f for every point of dims[from:to], row-major.
-func (r *run) each(point, dims []int64, from, to int, f func()) {
-	if r.err != nil {
-		return
+// sharesMemory reports an output in the memory of an input.
+func (r *run) sharesMemory() bool {
+	for i, out := range r.k.Operands {
+		for j, in := range r.k.Operands {
+			if out.Kind == Output && in.Kind == Input && alias(r.args[i].Data, r.args[j].Data) {
+				return true
+			}
+		}
 	}
-	if from == to {
-		f()
-		return
-	}
-	for i := range dims[from] {
-		point[from] = i
-		r.each(point, dims, from+1, to, f)
+	return false
+}
+
+// alias reports slices of one piece of memory: they end, grown as far as they
+// can be, at the same place.
+func alias(a, b []byte) bool {
+	a, b = a[:cap(a)], b[:cap(b)]
+	return len(a) > 0 && len(b) > 0 && &a[len(a)-1] == &b[len(b)-1]
+}
+
+// all runs the kernel for every row of dims, so many of them at once.
+func (r *run) all(atOnce int) {
+	at := make([]int64, len(r.dims))
+	for more := !slices.Contains(r.dims[:r.kept], 0); more && r.err == nil; {
+		r.rows, r.firsts, r.points = 0, r.firsts[:0], r.points[:0]
+		for more && r.rows < atOnce {
+			r.rows++
+			r.firsts = append(r.firsts, at...)
+			for range r.width {
+				r.points = append(r.points, at...)
+				next(at, r.dims, r.kept, len(r.dims))
+			}
+			more = next(at, r.dims, 0, r.kept)
+		}
+		r.batch()
 	}
 }
 
-// row computes a row, instruction by instruction, and stores what it must.
-// first is the row's point at position 0 of the reduced dims.
-func (r *run) row(first []int64) {
+// next moves a point on by one along dims[from:to], row-major. It is false, and
+// the point the first again, after the last one.
+func next(point, dims []int64, from, to int) bool {
+	for d := to - 1; d >= from; d-- {
+		if point[d]++; point[d] < dims[d] {
+			return true
+		}
+		point[d] = 0
+	}
+	return false
+}
+
+// batch computes the rows at hand, instruction by instruction, and stores what it
+// must. After a fault they are taken one by one: then the first row with a fault
+// says what it is, and those before it are stored.
+func (r *run) batch() {
+	r.compute()
+	if r.err != nil && r.rows > 1 {
+		rows, rank, firsts, points := r.rows, len(r.dims), r.firsts, r.points
+		r.rows, r.err = 1, nil
+		for i := 0; i < rows && r.err == nil; i++ {
+			r.firsts = firsts[i*rank : (i+1)*rank]
+			r.points = points[i*r.width*rank : (i+1)*r.width*rank]
+			r.batch()
+		}
+		return
+	}
+	if r.err == nil {
+		r.store()
+	}
+}
+
+func (r *run) compute() {
 	for i, in := range r.k.Body {
-		r.vals[i] = r.vals[i][:0]
+		r.vals[i] = slices.Grow(r.vals[i][:0], r.count(r.level[i]))[:r.count(r.level[i])]
 		switch {
 		case r.err != nil:
 			return
 		case in.Op == ir.Scatter: // comes last
 		case in.Op.Info().RowOp:
-			r.vals[i] = append(r.vals[i], r.rowOp(in)...)
-		case r.level[i] == Point:
-			for p, point := range r.points {
-				r.vals[i] = append(r.vals[i], r.value(in, p, point))
-			}
+			r.rowOp(in, r.vals[i])
 		default:
-			r.vals[i] = append(r.vals[i], r.value(in, 0, first))
+			r.values(in, r.level[i], r.vals[i])
 		}
 	}
+}
+
+func (r *run) store() {
 	if r.scatters != ir.None {
-		r.scatter(r.k.Body[r.scatters], first)
+		r.scatter(r.k.Body[r.scatters])
 		return
 	}
-	for _, s := range r.k.Stores {
-		if r.k.Operands[s.Operand].Row {
-			r.write(s.Operand, first, r.at(s.Value, 0))
-			continue
-		}
-		for p, point := range r.points {
-			r.write(s.Operand, point, r.at(s.Value, p))
+	for row := range r.rows {
+		for _, s := range r.k.Stores {
+			level, from, n := Point, row*r.width, r.width
+			if r.k.Operands[s.Operand].Row {
+				level, from, n = Row, row, 1
+			}
+			for i := from; i < from+n; i++ {
+				r.write(s.Operand, r.point(level, i), r.at(s.Value, level, i))
+			}
 		}
 	}
 }
 
-// at is a value at point p of the row.
-func (r *run) at(v ir.Ref, p int) uint64 {
-	if r.level[v] != Point {
-		return r.vals[v][0]
-	}
-	return r.vals[v][p]
+// count is how many values there are of a level in the batch.
+func (r *run) count(l Level) int {
+	return [...]int{Uniform: 1, Row: r.rows, Point: r.rows * r.width}[l]
 }
 
-// rowOp applies a row op to the row of its operands.
-func (r *run) rowOp(in ir.Instr) []uint64 {
-	var rows [2][]uint64
+// point is that of value i of a level.
+func (r *run) point(l Level, i int) []int64 {
+	rank := len(r.dims)
+	if l == Point {
+		return r.points[i*rank : (i+1)*rank]
+	}
+	return r.firsts[i*rank : (i+1)*rank]
+}
+
+// at is a value where value i of a level is, which is not below its own.
+func (r *run) at(v ir.Ref, l Level, i int) uint64 {
+	switch have := r.level[v]; {
+	case have == l:
+		return r.vals[v][i]
+	case have == Row:
+		return r.vals[v][i/r.width]
+	}
+	return r.vals[v][0]
+}
+
+// spread are the values of v wherever there is one of a level.
+func (r *run) spread(v ir.Ref, l Level) []uint64 {
+	if r.level[v] == l {
+		return r.vals[v]
+	}
+	out := make([]uint64, r.count(l))
+	for i := range out {
+		out[i] = r.at(v, l, i)
+	}
+	return out
+}
+
+// rowOp applies a row op to each row of its operands.
+func (r *run) rowOp(in ir.Instr, out []uint64) {
+	var all, row [2][]uint64
 	n := instrArgs(in)
 	for i, a := range in.Args[:n] {
-		rows[i] = make([]uint64, len(r.points))
-		for p := range r.points {
-			rows[i][p] = r.at(a, p)
-		}
+		all[i] = r.spread(a, Point)
 	}
-	return ir.EvalRow(in.Op, in.Imm != 0, r.k.Body[in.Args[0]].DT, rows[:n]...)
+	for j := range r.rows {
+		for i := range all[:n] {
+			row[i] = all[i][j*r.width : (j+1)*r.width]
+		}
+		results := ir.EvalRow(in.Op, in.Imm != 0, r.k.Body[in.Args[0]].DT, row[:n]...)
+		copy(out[j*len(results):], results)
+	}
 }
 
-// value computes one instruction at one point of the row.
-func (r *run) value(in ir.Instr, p int, point []int64) uint64 {
+// values computes one instruction wherever there is a value of its level.
+func (r *run) values(in ir.Instr, l Level, out []uint64) {
+	operand := slotOf(in)
 	switch in.Op {
 	case ir.Load:
-		if in.Args[0] != ir.None && r.at(in.Args[0], p) == 0 {
-			return 0
+		for i := range out {
+			if out[i] = 0; in.Args[0] == ir.None || r.at(in.Args[0], l, i) != 0 {
+				out[i] = r.read(operand, r.point(l, i), 0)
+			}
 		}
-		return r.read(int(in.Imm), point, 0)
 	case ir.LoadAt:
-		return r.readAt(in, p, point)
+		for i := range out {
+			out[i] = r.readAt(in, l, i)
+		}
 	case ir.IndexLo:
-		return uint64(uint32(Position(&r.args[in.Imm].Access, point)))
+		for i := range out {
+			out[i] = uint64(uint32(Position(&r.args[operand].Access, r.point(l, i))))
+		}
 	case ir.IndexHi:
-		return uint64(Position(&r.args[in.Imm].Access, point)) >> 32
+		for i := range out {
+			out[i] = uint64(Position(&r.args[operand].Access, r.point(l, i))) >> 32
+		}
 	case ir.Scalar:
-		return r.scalars[in.Imm]
+		out[0] = r.scalars[in.Imm]
+	default:
+		r.eval(in, l, out)
 	}
-	return r.eval(in, p)
 }
 
 // readAt loads through an index, as its mode says.
-func (r *run) readAt(in ir.Instr, p int, point []int64) uint64 {
-	if in.Args[1] != ir.None && r.at(in.Args[1], p) == 0 {
+func (r *run) readAt(in ir.Instr, l Level, i int) uint64 {
+	if in.Args[1] != ir.None && r.at(in.Args[1], l, i) == 0 {
 		return 0
 	}
 	a := &r.args[slotOf(in)].Access
-	i := int64(r.at(in.Args[0], p))
+	at, ok := r.index(in, r.at(in.Args[0], l, i), int(a.IndexSize))
+	if !ok {
+		return 0
+	}
+	return r.read(slotOf(in), r.point(l, i), int64(at)*a.IndexStride)
+}
+
+// index is where an index, the first operand of in, points to in an axis of size
+// elements, as its mode says.
+func (r *run) index(in ir.Instr, bits uint64, size int) (int, bool) {
+	i := int64(bits)
 	if r.k.Body[in.Args[0]].DT == ir.Int32 {
 		i = int64(int32(i))
 	}
-	at, ok := ir.ResolveIndex(ModeOf(in), i, int(a.IndexSize))
-	if !ok {
-		if ModeOf(in) == ir.IndexError {
-			r.fail("%w: index %d for %d elements", ir.ErrIndex, i, a.IndexSize)
-		}
-		return 0
+	at, ok := ir.ResolveIndex(ModeOf(in), i, size)
+	if !ok && ModeOf(in) == ir.IndexError {
+		r.fail("%w: index %d for %d elements", ir.ErrIndex, i, size)
 	}
-	return r.read(slotOf(in), point, int64(at)*a.IndexStride)
+	return at, ok
 }
 
-func (r *run) eval(in ir.Instr, p int) uint64 {
+func (r *run) eval(in ir.Instr, l Level, out []uint64) {
 	var dts [4]ir.DType
-	var vals [4]uint64
+	var rows [4][]uint64
 	n := instrArgs(in)
 	for i, a := range in.Args[:n] {
-		dts[i], vals[i] = r.k.Body[a].DT, r.at(a, p)
+		dts[i], rows[i] = r.k.Body[a].DT, r.spread(a, l)
 	}
 	info := in.Op.Info()
 	if ir.IsPrim(in.Op, in.DT, dts[0]) {
-		return ir.EvalPrim(in, dts[:n], vals[:n])
+		ir.EvalPrims(in, dts[:n], rows[:n], out)
+		return
 	}
 	if info.Expand == nil && ir.Widen(in.Op, in.DT, dts[:n]) == nil {
 		r.fail("%s: %w", in.Op, ir.ErrUnsupported)
-		return 0
+		return
 	}
 	operands := dts[:n]
 	if info.Indexed {
 		operands = operands[2:]
 	}
-	return ir.EvalOp(in.Op, in.DT, operands, vals[:n])
+	ir.EvalOps(in.Op, in.DT, operands, rows[:n], out)
 }
 
 // element is the memory of an operand's element at a point, and beyond.
@@ -220,10 +338,16 @@ func (r *run) element(operand int, point []int64, beyond int64) []byte {
 }
 
 func (r *run) read(operand int, point []int64, beyond int64) uint64 {
-	b := r.element(operand, point, beyond)
-	var wide [8]byte
-	copy(wide[:], b)
-	return binary.LittleEndian.Uint64(wide[:])
+	switch b := r.element(operand, point, beyond); len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	default:
+		return binary.LittleEndian.Uint64(b)
+	}
 }
 
 func (r *run) write(operand int, point []int64, bits uint64) {
@@ -240,29 +364,22 @@ func (r *run) put(operand int, point []int64, beyond int64, bits uint64) {
 }
 
 // scatter combines a row's values with the elements that its indices name, in
-// the order of the row.
-func (r *run) scatter(in ir.Instr, first []int64) {
+// the order of the row. Its kernels run row by row.
+func (r *run) scatter(in ir.Instr) {
 	from, to := slotOf(in), r.k.Stores[0].Operand
-	x, out := &r.args[from], &r.args[to]
+	x, out, first := &r.args[from], &r.args[to], r.point(Row, 0)
 	if !r.dry && len(x.Data) > 0 && &x.Data[0] != &out.Data[0] {
 		for i := range out.IndexSize {
 			r.put(to, first, i*out.IndexStride, r.read(from, first, i*x.IndexStride))
 		}
 	}
 	op := CombineOf(in).Op()
-	for p := range r.points {
-		i := int64(r.at(in.Args[0], p))
-		if r.k.Body[in.Args[0]].DT == ir.Int32 {
-			i = int64(int32(i))
-		}
-		at, ok := ir.ResolveIndex(ModeOf(in), i, int(out.IndexSize))
-		if !ok && ModeOf(in) == ir.IndexError {
-			r.fail("%w: index %d for %d elements", ir.ErrIndex, i, out.IndexSize)
-		}
+	for p := range r.width {
+		at, ok := r.index(in, r.at(in.Args[0], Point, p), int(out.IndexSize))
 		if !ok || r.dry {
 			continue
 		}
-		beyond, bits := int64(at)*out.IndexStride, r.at(in.Args[1], p)
+		beyond, bits := int64(at)*out.IndexStride, r.at(in.Args[1], Point, p)
 		if op != ir.OpInvalid {
 			bits = ir.EvalOp(op, in.DT, []ir.DType{in.DT, in.DT}, []uint64{r.read(to, first, beyond), bits})
 		}

@@ -16,14 +16,13 @@ const (
 type Fold struct {
 	dt  DType // of the elements
 	op  *Info
-	n   int
 	acc accumulator
 }
 
 // accumulator is one way to fold, in a dtype that computes. y is the second
-// operand of those with two.
+// operand of those with two, as long as x.
 type accumulator interface {
-	add(x, y uint64)
+	add(x, y []uint64)
 	result() uint64
 }
 
@@ -42,16 +41,14 @@ func NewFold(op Op, dt DType) *Fold {
 	return f
 }
 
-// Add takes the next element of a reduction of one operand.
-func (f *Fold) Add(x uint64) {
-	f.n++
-	f.acc.add(widenBits(f.dt, x), 0)
-}
-
-// AddPair takes the next elements of a reduction of two operands.
-func (f *Fold) AddPair(x, y uint64) {
-	f.n++
-	f.acc.add(widenBits(f.dt, x), widenBits(f.dt, y))
+// Add takes the next elements, any number of them: of every operand a row, all of
+// one length.
+func (f *Fold) Add(rows ...[]uint64) {
+	var in [2][]uint64
+	for i, row := range rows {
+		in[i] = widenRow(f.dt, row)
+	}
+	f.acc.add(in[0], in[1])
 }
 
 // Result is the value after the last element; nothing may be added after it.
@@ -89,21 +86,22 @@ func (f *laneFold) reset() {
 	}
 }
 
-func (f *laneFold) add(x, _ uint64) {
-	if f.n > 0 && f.n%FoldBlock == 0 {
-		f.endBlock()
+func (f *laneFold) add(x, _ []uint64) {
+	for len(x) > 0 {
+		if f.n > 0 && f.n%FoldBlock == 0 {
+			f.endBlock()
+		}
+		l := f.n % FoldLanes
+		n := min(len(x), FoldLanes-l)
+		f.join.rows(f.lanes[l:l+n], x[:n])
+		f.n, x = f.n+n, x[n:]
 	}
-	l := f.n % FoldLanes
-	f.lanes[l] = f.join.do(f.lanes[l], x)
-	f.n++
 }
 
 // endBlock adds the lanes to the total; f.n counts the block's last element.
 func (f *laneFold) endBlock() {
 	for w := FoldLanes / 2; w > 0; w /= 2 {
-		for l := range w {
-			f.lanes[l] = f.join.do(f.lanes[l], f.lanes[l+w])
-		}
+		f.join.rows(f.lanes[:w], f.lanes[w:2*w])
 	}
 	if f.n <= FoldBlock {
 		f.total = f.lanes[0]
@@ -132,37 +130,58 @@ type argFold struct {
 	at    int
 }
 
-func (f *argFold) add(x, _ uint64) {
-	if key := SortKey(f.dt, x, f.least); f.n == 0 || key > f.best {
-		f.best, f.at = key, f.n
+func (f *argFold) add(x, _ []uint64) {
+	for _, x := range x {
+		if key := SortKey(f.dt, x, f.least); f.n == 0 || key > f.best {
+			f.best, f.at = key, f.n
+		}
+		f.n++
 	}
-	f.n++
 }
 
 func (f *argFold) result() uint64 { return uint64(f.at) }
 
-// joiner is an elementwise op of two operands of one dtype, its expansion
-// looked up once.
+// joiner is an elementwise op of two operands of one dtype, looked up once.
 type joiner struct {
-	in   Instr
-	dts  [2]DType
-	prog *Prog // nil for a primitive
+	prim prim
+	prog *Prog // where it is no primitive
 }
 
 func newJoiner(op Op, dt DType) joiner {
-	j := joiner{in: Instr{Op: op, DT: dt}, dts: [2]DType{dt, dt}}
-	if !op.Info().Prim {
-		j.prog = Expansion(op, dt, j.dts[:])
+	if op.Info().Prim {
+		return joiner{prim: primOf(op, dt, dt)}
 	}
-	return j
+	return joiner{prog: Expansion(op, dt, []DType{dt, dt})}
 }
 
 func (j *joiner) do(a, b uint64) uint64 {
-	args := [2]uint64{a, b}
 	if j.prog != nil {
-		return evalFirst(j.prog, args[:])
+		return evalFirst(j.prog, []uint64{a, b})
 	}
-	return EvalPrim(j.in, j.dts[:], args[:])
+	return j.prim(a, b, 0)
+}
+
+// rows joins each element of b to that of a at its place.
+func (j *joiner) rows(a, b []uint64) {
+	if j.prog != nil {
+		j.prog.evalRows([][]uint64{a, b}, a)
+		return
+	}
+	for i := range a {
+		a[i] = j.prim(a[i], b[i], 0)
+	}
+}
+
+// widenRow is [widenBits] of every element.
+func widenRow(dt DType, row []uint64) []uint64 {
+	if !dt.Storage() {
+		return row
+	}
+	wide := make([]uint64, len(row))
+	for i, x := range row {
+		wide[i] = widenBits(dt, x)
+	}
+	return wide
 }
 
 // widenBits brings an element to the dtype that folds it.

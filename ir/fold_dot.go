@@ -11,33 +11,36 @@ const DotBlock = 256
 // in each block, and the blocks' sums added to a total from +0. Integers
 // multiply and add, wrapping.
 type dotFold struct {
-	dt    DType
-	n     int
-	block uint64
-	total uint64
+	mulAdd prim
+	sum    prim
+	n      int
+	block  uint64
+	total  uint64
 }
 
-func newDotFold(dt DType) *dotFold { return &dotFold{dt: dt} }
-
-func (f *dotFold) eval(op Op, args ...uint64) uint64 {
-	dts := [3]DType{f.dt, f.dt, f.dt}
-	return EvalPrim(Instr{Op: op, DT: f.dt}, dts[:len(args)], args)
-}
-
-func (f *dotFold) add(x, y uint64) {
-	if f.n > 0 && f.n%DotBlock == 0 {
-		f.endBlock()
-	}
-	if f.dt.IsFloat() {
-		f.block = f.eval(FMA, x, y, f.block)
+func newDotFold(dt DType) *dotFold {
+	f := &dotFold{sum: primOf(Add, dt, dt)}
+	if dt.IsFloat() {
+		f.mulAdd = primOf(FMA, dt, dt)
 	} else {
-		f.block = f.eval(Add, f.eval(Mul, x, y), f.block)
+		mul := primOf(Mul, dt, dt)
+		f.mulAdd = func(x, y, z uint64) uint64 { return f.sum(mul(x, y, 0), z, 0) }
 	}
-	f.n++
+	return f
+}
+
+func (f *dotFold) add(x, y []uint64) {
+	for i := range x {
+		if f.n > 0 && f.n%DotBlock == 0 {
+			f.endBlock()
+		}
+		f.block = f.mulAdd(x[i], y[i], f.block)
+		f.n++
+	}
 }
 
 func (f *dotFold) endBlock() {
-	f.total, f.block = f.eval(Add, f.total, f.block), 0
+	f.total, f.block = f.sum(f.total, f.block, 0), 0
 }
 
 func (f *dotFold) result() uint64 {

@@ -39,7 +39,7 @@ func TestFoldSum(t *testing.T) {
 		f := NewFold(Sum, Float32)
 		for i := range xs {
 			xs[i] = float32(math.Sin(float64(i)*1.7)) * float32(math.Exp2(float64(i%40-20)))
-			f.Add(uint64(math.Float32bits(xs[i])))
+			f.Add([]uint64{uint64(math.Float32bits(xs[i]))})
 		}
 		if got, want := uint32(f.Result()), math.Float32bits(foldSum32(xs)); got != want {
 			t.Errorf("n=%d: got %#x, want %#x", n, got, want)
@@ -71,7 +71,7 @@ func TestFoldEdges(t *testing.T) {
 	} {
 		f := NewFold(c.op, c.dt)
 		for _, x := range c.in {
-			f.Add(x)
+			f.Add([]uint64{x})
 		}
 		if got := f.Result(); !SameValue(c.dt, got, c.want) {
 			t.Errorf("%s: got %#x, want %#x", c.name, got, c.want)
@@ -85,7 +85,7 @@ func TestFoldStorage(t *testing.T) {
 	sum := func(dt DType, bits uint64, n int) uint64 {
 		f := NewFold(Sum, dt)
 		for range n {
-			f.Add(bits)
+			f.Add([]uint64{bits})
 		}
 		return f.Result()
 	}
@@ -99,8 +99,7 @@ func TestFoldStorage(t *testing.T) {
 		t.Errorf("3*100 of int8 is %#x", got)
 	}
 	m := NewFold(Max, Int16)
-	m.Add(0x8000)
-	m.Add(0xfffe)
+	m.Add([]uint64{0x8000, 0xfffe})
 	if got := m.Result(); got != 0xfffe {
 		t.Errorf("max of int16 -32768 and -2 is %#x", got)
 	}

@@ -8,7 +8,7 @@ import (
 // EvalProgram computes a program op by op on dense row-major buffers of
 // little-endian elements (a bool is one byte, 0 or 1). It is what every op
 // means: each class of ops is one obvious loop, and every number goes through
-// [EvalOp] or [EvalRow]. It returns one buffer per output. The program must
+// [EvalOps] or [EvalRow]. It returns one buffer per output. The program must
 // verify; inputs must have the sizes their types say. An index out of range is
 // an [IndexFault].
 func EvalProgram(p *Program, inputs [][]byte) ([][]byte, error) {
@@ -104,40 +104,50 @@ func evalNode(n *Node, args []operandValue) (Dense, error) {
 }
 
 func evalCreate(n *Node, args []operandValue, out Dense) {
-	f := newScalarFunc(n, args)
-	for i := range out.Shape.Elems() {
-		vals := f.args[:0]
-		if n.Op.Info().Indexed {
-			vals = append(vals, uint64(uint32(i)), uint64(i)>>32)
+	var rows [][]uint64
+	if n.Op.Info().Indexed {
+		low, high := make([]uint64, out.Shape.Elems()), make([]uint64, out.Shape.Elems())
+		for i := range low {
+			low[i], high[i] = uint64(uint32(i)), uint64(i)>>32
 		}
-		for _, a := range args {
-			vals = append(vals, a.scalar.Bits)
-		}
-		out.Set(i, f.eval(vals))
+		rows = append(rows, low, high)
+	}
+	evalScalar(n, args, rows, out)
+}
+
+func evalElementwise(n *Node, args []operandValue, out Dense) { evalScalar(n, args, nil, out) }
+
+// evalScalar evaluates an op on every element. rows are the bits of what comes
+// before the operands.
+func evalScalar(n *Node, args []operandValue, rows [][]uint64, out Dense) {
+	dts := make([]DType, len(args))
+	for i := range args {
+		dts[i] = args[i].dtype()
+		rows = append(rows, args[i].elements(n.Shape))
+	}
+	results := make([]uint64, out.Shape.Elems())
+	EvalOps(n.Op, n.DT, dts, rows, results)
+	for i, bits := range results {
+		out.Set(i, bits)
 	}
 }
 
-func evalElementwise(n *Node, args []operandValue, out Dense) {
-	f := newScalarFunc(n, args)
-	strides := make([][]int, len(args))
-	for j, a := range args {
-		if a.tensor != nil {
-			strides[j] = broadcastStrides(a.tensor.Shape, n.Shape)
+// elements are the bits for every element of a result of shape to, in row-major
+// order.
+func (v *operandValue) elements(to Shape) []uint64 {
+	row := make([]uint64, to.Elems())
+	if v.tensor == nil {
+		for i := range row {
+			row[i] = v.scalar.Bits
 		}
+		return row
 	}
-	point := make([]int, len(n.Shape))
-	for i := range out.Shape.Elems() {
-		unravel(i, n.Shape, point)
-		vals := f.args[:0]
-		for j, a := range args {
-			if a.tensor != nil {
-				vals = append(vals, a.tensor.At(dot(point, strides[j])))
-			} else {
-				vals = append(vals, a.scalar.Bits)
-			}
-		}
-		out.Set(i, f.eval(vals))
+	strides, point := broadcastStrides(v.tensor.Shape, to), make([]int, len(to))
+	for i := range row {
+		unravel(i, to, point)
+		row[i] = v.tensor.At(dot(point, strides))
 	}
+	return row
 }
 
 // evalView copies elements: no number is computed.
@@ -203,22 +213,6 @@ func dot(a, b []int) int {
 	}
 	return n
 }
-
-// scalarFunc is an op on one element, its expansion looked up once.
-type scalarFunc struct {
-	prog *Prog
-	args [5]uint64 // the caller's scratch: a position and up to three operands
-}
-
-func newScalarFunc(n *Node, args []operandValue) *scalarFunc {
-	dts := make([]DType, len(args))
-	for i := range args {
-		dts[i] = args[i].dtype()
-	}
-	return &scalarFunc{prog: Expansion(n.Op, n.DT, dts)}
-}
-
-func (f *scalarFunc) eval(args []uint64) uint64 { return evalFirst(f.prog, args) }
 
 // NewDense is a tensor of zeros.
 func NewDense(t TensorType) Dense {

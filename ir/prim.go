@@ -6,35 +6,77 @@ import (
 	"math/bits"
 )
 
-// EvalPrim is the meaning of one primitive on bit patterns: every value is
-// held in its dtype's bits, zero-extended. argDT are the operands' dtypes, an
-// absent operand in the middle having Invalid. What an op calls out of range
-// (see the comments at the ops) has some defined result here, so that wrong
-// programs fail in comparisons rather than by a fault. Param, Load, Scalar
-// and the indices get their value from outside and are not primitives that
-// can be evaluated; passing one is a bug of the caller and panics.
+// prim is the meaning of a primitive on bit patterns: every value is held in
+// its dtype's bits, zero-extended. An operand that the primitive has not is 0.
+type prim func(x, y, z uint64) uint64
+
+// The primitives, each defined once for the dtypes it has: by the dtype of the
+// result, comparisons by that of their operands, conversions by both. Const,
+// Lookup and Rare depend on more than values and are in EvalPrim and EvalPrims.
+var (
+	prims       [NumDTypes][NumOps]prim
+	comparisons [NumDTypes][NumOps]prim
+	conversions [NumDTypes][NumDTypes]prim // to, from
+)
+
+func init() {
+	for dt := Bool; dt < NumDTypes; dt++ {
+		switch dt {
+		case Float32:
+			prims[dt] = prims32
+		case Float64:
+			prims[dt] = prims64
+		default:
+			prims[dt] = intPrims(dt)
+		}
+		prims[dt][Where] = func(mask, x, y uint64) uint64 {
+			if mask != 0 {
+				return x
+			}
+			return y
+		}
+		prims[dt][Bitcast] = func(x, _, _ uint64) uint64 { return x }
+		comparisons[dt] = comparisonsOf(dt)
+		for from := Bool; from < NumDTypes; from++ {
+			conversions[dt][from] = conversion(dt, from)
+		}
+	}
+}
+
+// primOf finds a primitive by what an instruction says of it. from is the dtype of
+// its first operand.
+func primOf(op Op, dt, from DType) prim {
+	f := prims[dt][op]
+	if f == nil {
+		if op == Convert {
+			f = conversions[dt][from]
+		} else {
+			f = comparisons[from][op]
+		}
+	}
+	if f == nil {
+		panic(fmt.Sprintf("ir: %v is not a primitive of %v", op, dt))
+	}
+	return f
+}
+
+// EvalPrim computes one primitive on one element. argDT are the operands'
+// dtypes, args their bits. What an op calls out of range (see the comments at
+// the ops) has some defined result here, so that wrong programs fail in
+// comparisons rather than by a fault. Param, Load, Scalar and the indices get
+// their value from outside and are not primitives that can be evaluated;
+// passing one is a bug of the caller and panics.
 func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	switch in.Op {
 	case Const:
 		return in.Imm
-	case Where:
-		if args[0] != 0 {
-			return args[1]
-		}
-		return args[2]
-	case Convert:
-		return convertBits(in.DT, argDT[0], args[0])
-	case Bitcast:
-		return args[0]
 	case Lookup:
-		return lookupBits(in.Imm, args[0])
+		return lookupBits(TableByID(in.Imm), args[0])
 	case Rare:
 		if args[0] == 0 {
 			return args[1]
 		}
 		return evalFirst(SubByID(in.Imm), args[2:])
-	case Eq, Ne, Lt, Le, Gt, Ge:
-		return boolBit(compareBits(in.Op, argDT[0], args[0], args[1]))
 	}
 	var y, z uint64
 	if len(args) > 1 {
@@ -43,18 +85,73 @@ func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	if len(args) > 2 {
 		z = args[2]
 	}
-	switch in.DT {
-	case Float32:
-		f := func(b uint64) float32 { return math.Float32frombits(uint32(b)) }
-		return uint64(math.Float32bits(prim32(in.Op, f(args[0]), f(y), f(z))))
-	case Float64:
-		f := math.Float64frombits
-		return f64bits(prim64(in.Op, f(args[0]), f(y), f(z)))
-	}
-	return primInt(in.Op, in.DT, args[0], y)
+	return primOf(in.Op, in.DT, argDT[0])(args[0], y, z)
 }
 
-func f64bits(x float64) uint64 { return math.Float64bits(x) }
+// EvalPrims is [EvalPrim] for every element of out, which are at the same
+// places of args: what the instruction is has to be found out once only.
+func EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
+	switch in.Op {
+	case Const:
+		for i := range out {
+			out[i] = in.Imm
+		}
+		return
+	case Lookup:
+		t := TableByID(in.Imm)
+		for i, x := range args[0][:len(out)] {
+			out[i] = lookupBits(t, x)
+		}
+		return
+	case Rare:
+		copy(out, args[1])
+		rare(SubByID(in.Imm), args[0], args[2:], out)
+		return
+	}
+	f := primOf(in.Op, in.DT, argDT[0])
+	switch len(args) {
+	case 1:
+		for i, x := range args[0][:len(out)] {
+			out[i] = f(x, 0, 0)
+		}
+	case 2:
+		y := args[1][:len(out)]
+		for i, x := range args[0][:len(out)] {
+			out[i] = f(x, y[i], 0)
+		}
+	case 3:
+		y, z := args[1][:len(out)], args[2][:len(out)]
+		for i, x := range args[0][:len(out)] {
+			out[i] = f(x, y[i], z[i])
+		}
+	}
+}
+
+// rare runs a sub-program where the mask says, on these elements of args put
+// next to each other.
+func rare(sub *Prog, mask []uint64, args [][]uint64, out []uint64) {
+	var at []int
+	for i := range out {
+		if mask[i] != 0 {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	some := make([][]uint64, len(args))
+	for k := range args {
+		some[k] = make([]uint64, len(at))
+		for j, i := range at {
+			some[k][j] = args[k][i]
+		}
+	}
+	results := make([]uint64, len(at))
+	sub.evalRows(some, results)
+	for j, i := range at {
+		out[i] = results[j]
+	}
+}
 
 func boolBit(v bool) uint64 {
 	if v {
@@ -63,70 +160,43 @@ func boolBit(v bool) uint64 {
 	return 0
 }
 
-func notPrim(op Op, dt DType) string {
-	return fmt.Sprintf("ir: %v is not a primitive of %v", op, dt)
-}
+func f32(b uint64) float32     { return math.Float32frombits(uint32(b)) }
+func f32bits(x float32) uint64 { return uint64(math.Float32bits(x)) }
 
-// prim32 rounds every operation to float32 on its own: the conversions keep a
+// prims32 rounds every operation to float32 on its own: the conversions keep a
 // compiler from contracting or from working wider.
-func prim32(op Op, x, y, z float32) float32 {
-	switch op {
-	case Add:
-		return float32(x + y)
-	case Sub:
-		return float32(x - y)
-	case Mul:
-		return float32(x * y)
-	case FDiv:
-		return float32(x / y)
-	case FMA:
-		return FMA32(x, y, z)
-	case Neg:
-		return math.Float32frombits(math.Float32bits(x) ^ 1<<31)
-	case Abs:
-		return math.Float32frombits(math.Float32bits(x) &^ (1 << 31))
-	case Sqrt: // 53 bits are enough for the second rounding to do no harm
-		return float32(math.Sqrt(float64(x)))
-	case Floor:
-		return float32(math.Floor(float64(x)))
-	case Ceil:
-		return float32(math.Ceil(float64(x)))
-	case Round:
-		return float32(math.RoundToEven(float64(x)))
-	case Trunc:
-		return float32(math.Trunc(float64(x)))
-	}
-	panic(notPrim(op, Float32))
+var prims32 = [NumOps]prim{
+	Add:  func(x, y, _ uint64) uint64 { return f32bits(float32(f32(x) + f32(y))) },
+	Sub:  func(x, y, _ uint64) uint64 { return f32bits(float32(f32(x) - f32(y))) },
+	Mul:  func(x, y, _ uint64) uint64 { return f32bits(float32(f32(x) * f32(y))) },
+	FDiv: func(x, y, _ uint64) uint64 { return f32bits(float32(f32(x) / f32(y))) },
+	FMA:  func(x, y, z uint64) uint64 { return f32bits(FMA32(f32(x), f32(y), f32(z))) },
+	Neg:  func(x, _, _ uint64) uint64 { return uint64(uint32(x) ^ 1<<31) },
+	Abs:  func(x, _, _ uint64) uint64 { return uint64(uint32(x) &^ (1 << 31)) },
+	// 53 bits are enough for the second rounding to do no harm.
+	Sqrt:  func(x, _, _ uint64) uint64 { return f32bits(float32(math.Sqrt(float64(f32(x))))) },
+	Floor: func(x, _, _ uint64) uint64 { return f32bits(float32(math.Floor(float64(f32(x))))) },
+	Ceil:  func(x, _, _ uint64) uint64 { return f32bits(float32(math.Ceil(float64(f32(x))))) },
+	Round: func(x, _, _ uint64) uint64 { return f32bits(float32(math.RoundToEven(float64(f32(x))))) },
+	Trunc: func(x, _, _ uint64) uint64 { return f32bits(float32(math.Trunc(float64(f32(x))))) },
 }
 
-func prim64(op Op, x, y, z float64) float64 {
-	switch op {
-	case Add:
-		return float64(x + y)
-	case Sub:
-		return float64(x - y)
-	case Mul:
-		return float64(x * y)
-	case FDiv:
-		return float64(x / y)
-	case FMA:
-		return math.FMA(x, y, z)
-	case Neg:
-		return math.Float64frombits(math.Float64bits(x) ^ 1<<63)
-	case Abs:
-		return math.Abs(x)
-	case Sqrt:
-		return math.Sqrt(x)
-	case Floor:
-		return math.Floor(x)
-	case Ceil:
-		return math.Ceil(x)
-	case Round:
-		return math.RoundToEven(x)
-	case Trunc:
-		return math.Trunc(x)
-	}
-	panic(notPrim(op, Float64))
+func f64(b uint64) float64     { return math.Float64frombits(b) }
+func f64bits(x float64) uint64 { return math.Float64bits(x) }
+
+var prims64 = [NumOps]prim{
+	Add:   func(x, y, _ uint64) uint64 { return f64bits(float64(f64(x) + f64(y))) },
+	Sub:   func(x, y, _ uint64) uint64 { return f64bits(float64(f64(x) - f64(y))) },
+	Mul:   func(x, y, _ uint64) uint64 { return f64bits(float64(f64(x) * f64(y))) },
+	FDiv:  func(x, y, _ uint64) uint64 { return f64bits(float64(f64(x) / f64(y))) },
+	FMA:   func(x, y, z uint64) uint64 { return f64bits(math.FMA(f64(x), f64(y), f64(z))) },
+	Neg:   func(x, _, _ uint64) uint64 { return x ^ 1<<63 },
+	Abs:   func(x, _, _ uint64) uint64 { return x &^ (1 << 63) },
+	Sqrt:  func(x, _, _ uint64) uint64 { return f64bits(math.Sqrt(f64(x))) },
+	Floor: func(x, _, _ uint64) uint64 { return f64bits(math.Floor(f64(x))) },
+	Ceil:  func(x, _, _ uint64) uint64 { return f64bits(math.Ceil(f64(x))) },
+	Round: func(x, _, _ uint64) uint64 { return f64bits(math.RoundToEven(f64(x))) },
+	Trunc: func(x, _, _ uint64) uint64 { return f64bits(math.Trunc(f64(x))) },
 }
 
 // FMA32 is x*y + z with one rounding. The product is exact in float64; the sum
@@ -152,46 +222,37 @@ func FMA32(x, y, z float32) float32 {
 	return float32(s)
 }
 
-// primInt works on the zero-extended bits of any integer type and of Bool,
-// whose values are masks of one bit. Sums and products wrap.
-func primInt(op Op, dt DType, x, y uint64) uint64 {
-	m := widthMask(dt)
-	switch op {
-	case Add:
-		return (x + y) & m
-	case Sub:
-		return (x - y) & m
-	case Mul:
-		return x * y & m
-	case Neg:
-		return -x & m
-	case Abs:
-		if signExtend(dt, x) < 0 && dt.IsSigned() {
-			return -x & m
-		}
-		return x
-	case And:
-		return x & y
-	case Or:
-		return x | y
-	case Xor:
-		return x ^ y
-	case Not:
-		return ^x & m
-	case Quo, Mod:
-		return divideBits(op, dt, x, y) & m
-	case MulHi:
-		return x * y >> 32
-	case ShlRaw:
-		return x << (y & uint64(dt.Bits()-1)) & m
-	case ShrRaw:
-		n := y & uint64(dt.Bits()-1)
-		if dt.IsSigned() {
-			return uint64(signExtend(dt, x)>>n) & m
-		}
-		return x >> n
+// intPrims are those of an integer type, and of Bool, whose values are masks of
+// one bit. Sums and products wrap.
+func intPrims(dt DType) [NumOps]prim {
+	m, last, signed := widthMask(dt), uint64(dt.Bits()-1), dt.IsSigned()
+	t := [NumOps]prim{
+		Add:    func(x, y, _ uint64) uint64 { return (x + y) & m },
+		Sub:    func(x, y, _ uint64) uint64 { return (x - y) & m },
+		Mul:    func(x, y, _ uint64) uint64 { return x * y & m },
+		Neg:    func(x, _, _ uint64) uint64 { return -x & m },
+		Abs:    func(x, _, _ uint64) uint64 { return x },
+		And:    func(x, y, _ uint64) uint64 { return x & y },
+		Or:     func(x, y, _ uint64) uint64 { return x | y },
+		Xor:    func(x, y, _ uint64) uint64 { return x ^ y },
+		Not:    func(x, _, _ uint64) uint64 { return ^x & m },
+		Quo:    func(x, y, _ uint64) uint64 { return divideBits(Quo, dt, x, y) & m },
+		Mod:    func(x, y, _ uint64) uint64 { return divideBits(Mod, dt, x, y) & m },
+		MulHi:  func(x, y, _ uint64) uint64 { return x * y >> 32 },
+		ShlRaw: func(x, n, _ uint64) uint64 { return x << (n & last) & m },
+		ShrRaw: func(x, n, _ uint64) uint64 { return x >> (n & last) },
 	}
-	panic(notPrim(op, dt))
+	if signed {
+		wide := 64 - dt.Bits() // bits to the left of the sign
+		t[Abs] = func(x, _, _ uint64) uint64 {
+			if int64(x<<wide) < 0 {
+				return -x & m
+			}
+			return x
+		}
+		t[ShrRaw] = func(x, n, _ uint64) uint64 { return uint64(int64(x<<wide)>>wide>>(n&last)) & m }
+	}
+	return t
 }
 
 func divideBits(op Op, dt DType, x, y uint64) uint64 {
@@ -217,69 +278,73 @@ func signExtend(dt DType, x uint64) int64 {
 	return int64(x<<n) >> n
 }
 
-func compareBits(op Op, dt DType, x, y uint64) bool {
+func comparisonsOf(dt DType) [NumOps]prim {
 	switch {
+	case dt == Float32:
+		return ordered(f32)
 	case dt.IsFloat():
-		return ordered(op, BitsFloat(dt, x), BitsFloat(dt, y))
+		return ordered(func(x uint64) float64 { return BitsFloat(dt, x) })
 	case dt.IsSigned():
-		return ordered(op, signExtend(dt, x), signExtend(dt, y))
+		wide := 64 - dt.Bits() // a shift to the left keeps the order
+		return ordered(func(x uint64) int64 { return int64(x << wide) })
 	}
-	return ordered(op, x, y)
+	return ordered(func(x uint64) uint64 { return x })
 }
 
-func ordered[T int64 | uint64 | float64](op Op, x, y T) bool {
-	switch op {
-	case Eq:
-		return x == y
-	case Ne:
-		return x != y
-	case Lt:
-		return x < y
-	case Le:
-		return x <= y
-	case Gt:
-		return x > y
+// ordered are the comparisons of the numbers that bits stand for.
+func ordered[T int64 | uint64 | float32 | float64](v func(bits uint64) T) [NumOps]prim {
+	return [NumOps]prim{
+		Eq: func(x, y, _ uint64) uint64 { return boolBit(v(x) == v(y)) },
+		Ne: func(x, y, _ uint64) uint64 { return boolBit(v(x) != v(y)) },
+		Lt: func(x, y, _ uint64) uint64 { return boolBit(v(x) < v(y)) },
+		Le: func(x, y, _ uint64) uint64 { return boolBit(v(x) <= v(y)) },
+		Gt: func(x, y, _ uint64) uint64 { return boolBit(v(x) > v(y)) },
+		Ge: func(x, y, _ uint64) uint64 { return boolBit(v(x) >= v(y)) },
 	}
-	return x >= y
 }
 
-// convertBits converts a value in range. Integers become the nearest float in
+// conversion converts values in range. Integers become the nearest float in
 // one rounding; floats lose their fraction; the widest integers of either
 // sign saturate where a caller broke the range, so that the result does not
 // depend on the machine.
-func convertBits(to, from DType, x uint64) uint64 {
+func conversion(to, from DType) prim {
+	m := widthMask(to)
 	switch {
 	case from.IsFloat() && to.IsFloat():
-		return FloatBits(to, BitsFloat(from, x))
+		return func(x, _, _ uint64) uint64 { return FloatBits(to, BitsFloat(from, x)) }
 	case from.IsFloat():
-		v := BitsFloat(from, x)
-		switch {
-		case v != v:
-			return 0
-		case v >= 1<<63:
-			if to.IsSigned() {
-				return math.MaxInt64 & widthMask(to)
-			}
-			if v >= 1<<64 {
-				return widthMask(to)
-			}
-			return uint64(v) & widthMask(to)
-		case v <= -(1 << 63):
-			return 1 << 63 & widthMask(to)
-		}
-		return uint64(int64(v)) & widthMask(to)
+		return func(x, _, _ uint64) uint64 { return truncate(to, BitsFloat(from, x)) & m }
 	case to == Float64 && from.IsSigned():
-		return f64bits(float64(signExtend(from, x)))
+		return func(x, _, _ uint64) uint64 { return f64bits(float64(signExtend(from, x))) }
 	case to == Float64:
-		return f64bits(float64(x))
+		return func(x, _, _ uint64) uint64 { return f64bits(float64(x)) }
 	case to == Float32 && from.IsSigned():
-		return uint64(math.Float32bits(float32(signExtend(from, x))))
+		return func(x, _, _ uint64) uint64 { return f32bits(float32(signExtend(from, x))) }
 	case to == Float32:
-		return uint64(math.Float32bits(uintToFloat32(x)))
+		return func(x, _, _ uint64) uint64 { return f32bits(uintToFloat32(x)) }
 	case from.IsSigned():
-		return uint64(signExtend(from, x)) & widthMask(to)
+		return func(x, _, _ uint64) uint64 { return uint64(signExtend(from, x)) & m }
 	}
-	return x & widthMask(to)
+	return func(x, _, _ uint64) uint64 { return x & m }
+}
+
+// truncate is the integer that a float holds, to its lowest bits.
+func truncate(to DType, v float64) uint64 {
+	switch {
+	case v != v:
+		return 0
+	case v >= 1<<63:
+		if to.IsSigned() {
+			return math.MaxInt64
+		}
+		if v >= 1<<64 {
+			return math.MaxUint64
+		}
+		return uint64(v)
+	case v <= -(1 << 63):
+		return 1 << 63
+	}
+	return uint64(int64(v))
 }
 
 // uintToFloat32 rounds once. Values above 2^63 lose their lowest bit to a
@@ -291,8 +356,7 @@ func uintToFloat32(x uint64) float32 {
 	return float32(2 * float32(int64(x>>1|x&1)))
 }
 
-func lookupBits(id, index uint64) uint64 {
-	t := TableByID(id)
+func lookupBits(t *Table, index uint64) uint64 {
 	if t == nil || uint64(uint32(index)) >= uint64(len(t.Bits)) {
 		return 0
 	}

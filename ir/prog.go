@@ -161,7 +161,7 @@ func tidy(p *Prog) *Prog {
 // bits, the results are the results' bits.
 func EvalProg(p *Prog, args []uint64) []uint64 {
 	vals := make([]uint64, len(p.Code))
-	p.run(args, vals)
+	p.one(args, vals)
 	out := make([]uint64, len(p.Results))
 	for i, r := range p.Results {
 		out[i] = vals[r]
@@ -169,20 +169,20 @@ func EvalProg(p *Prog, args []uint64) []uint64 {
 	return out
 }
 
-// evalFirst is EvalProg's first result. Oracles call it for every element, and
-// most Progs are short: their values need no memory of the heap.
+// evalFirst is EvalProg's first result. Most Progs are short: their values need
+// no memory of the heap.
 func evalFirst(p *Prog, args []uint64) uint64 {
 	var few [32]uint64
 	vals := few[:]
 	if len(p.Code) > len(few) {
 		vals = make([]uint64, len(p.Code))
 	}
-	p.run(args, vals)
+	p.one(args, vals)
 	return vals[p.Results[0]]
 }
 
-// run leaves the value of every instruction in vals.
-func (p *Prog) run(args, vals []uint64) {
+// one leaves the value of every instruction in vals.
+func (p *Prog) one(args, vals []uint64) {
 	var dts [4]DType
 	var in [4]uint64
 	for i := range p.Code {
@@ -192,14 +192,52 @@ func (p *Prog) run(args, vals []uint64) {
 			continue
 		}
 		n := 0
-		for k, a := range ins.Args {
-			if a == None {
-				dts[k], in[k] = Invalid, 0
-				continue
-			}
-			dts[k], in[k], n = p.Code[a].DT, vals[a], k+1
+		for n < len(ins.Args) && ins.Args[n] != None {
+			a := ins.Args[n]
+			dts[n], in[n] = p.Code[a].DT, vals[a]
+			n++
 		}
 		vals[i] = EvalPrim(*ins, dts[:n], in[:n])
+	}
+}
+
+// rows leaves the values of every instruction on n elements in vals, those of
+// instruction i from i*n; the bits of parameter k are in args, from k*n.
+func (p *Prog) rows(n int, args, vals []uint64) {
+	var dts [4]DType
+	var in [4][]uint64
+	for i := range p.Code {
+		ins, out := &p.Code[i], vals[i*n:(i+1)*n]
+		if ins.Op == Param {
+			copy(out, args[int(ins.Imm)*n:])
+			continue
+		}
+		operands := 0
+		for operands < len(ins.Args) && ins.Args[operands] != None {
+			a := int(ins.Args[operands])
+			dts[operands], in[operands] = p.Code[a].DT, vals[a*n:(a+1)*n]
+			operands++
+		}
+		EvalPrims(*ins, dts[:operands], in[:operands], out)
+	}
+}
+
+// runLength is how many elements evalRows has in hand at a time: few enough for
+// the values of all instructions to stay in a cache.
+const runLength = 256
+
+// evalRows puts the first result for every element of the parameters' rows, one
+// row for each, into out.
+func (p *Prog) evalRows(rows [][]uint64, out []uint64) {
+	most := min(runLength, len(out))
+	args, vals := make([]uint64, len(rows)*most), make([]uint64, len(p.Code)*most)
+	for from := 0; from < len(out); from += most {
+		n := min(most, len(out)-from)
+		for k, row := range rows {
+			copy(args[k*n:(k+1)*n], row[from:])
+		}
+		p.rows(n, args, vals)
+		copy(out[from:], vals[int(p.Results[0])*n:][:n])
 	}
 }
 
@@ -207,4 +245,10 @@ func (p *Prog) run(args, vals []uint64) {
 // with. For an Indexed op args begin with the position's two halves.
 func EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
 	return evalFirst(Expansion(op, dt, argDT), args)
+}
+
+// EvalOps is [EvalOp] for every element of out, which are at the same places of
+// args.
+func EvalOps(op Op, dt DType, argDT []DType, args [][]uint64, out []uint64) {
+	Expansion(op, dt, argDT).evalRows(args, out)
 }

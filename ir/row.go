@@ -9,13 +9,7 @@ func EvalRow(op Op, descending bool, dt DType, rows ...[]uint64) []uint64 {
 	switch op.Class() {
 	case ClassReduce:
 		f := NewFold(op, dt)
-		for i := range x {
-			if len(rows) == 2 {
-				f.AddPair(x[i], rows[1][i])
-			} else {
-				f.Add(x[i])
-			}
-		}
+		f.Add(rows...)
 		return []uint64{f.Result()}
 	case ClassScan:
 		out := make([]uint64, len(x))

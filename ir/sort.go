@@ -30,12 +30,16 @@ func SortKey(dt DType, bits uint64, descending bool) uint64 {
 // SortOrder gives the positions of a row's elements in order, those of equal
 // elements as they stand. It is the meaning of ArgSort.
 func SortOrder(dt DType, row []uint64, descending bool) []int {
+	keys := make([]uint64, len(row))
 	order := make([]int, len(row))
-	for i := range order {
-		order[i] = i
+	for i, x := range row {
+		keys[i], order[i] = SortKey(dt, x, descending), i
 	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Compare(SortKey(dt, row[i], descending), SortKey(dt, row[j], descending))
+	slices.SortFunc(order, func(i, j int) int {
+		if keys[i] != keys[j] {
+			return cmp.Compare(keys[i], keys[j])
+		}
+		return i - j
 	})
 	return order
 }

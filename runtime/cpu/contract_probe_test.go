@@ -76,7 +76,7 @@ func TestContractProbeDigests(t *testing.T) {
 			for j := range min(p.n, 12) {
 				fold := ir.NewFold(ir.Dot, p.dt)
 				for q := range p.k {
-					fold.AddPair(operand(i, q), operand(j, q))
+					fold.Add([]uint64{operand(i, q)}, []uint64{operand(j, q)})
 				}
 				want[i][j] = fold.Result()
 				nan := uint64(math.Float32bits(float32(math.NaN())))

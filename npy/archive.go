@@ -2,6 +2,7 @@ package npy
 
 import (
 	"archive/zip"
+	"compress/flate"
 	"errors"
 	"fmt"
 	"io"
@@ -156,17 +157,29 @@ func (a *Archive) open(name string, use func(io.Reader) error) error {
 		if f.Method == zip.Store {
 			e.left = min(int64(min(f.CompressedSize64, math.MaxInt64)), a.size)
 		}
-		err = errors.Join(use(e), r.Close())
-	}
-	for _, damage := range []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, io.ErrUnexpectedEOF} {
-		if errors.Is(err, damage) && !errors.Is(err, ErrFormat) {
-			err = fmt.Errorf("%w: %w", ErrFormat, err)
+		err = use(e)
+		// A decompressor that failed says so once more when it is closed.
+		if end := r.Close(); err == nil {
+			err = end
 		}
+	}
+	if damaged(err) && !errors.Is(err, ErrFormat) {
+		err = fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if err != nil {
 		return named(a.path, fmt.Errorf("%q: %w", name, err))
 	}
 	return nil
+}
+
+// damaged reports an error of reading an archive that is the archive's fault.
+func damaged(err error) bool {
+	for _, damage := range []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, io.ErrUnexpectedEOF} {
+		if errors.Is(err, damage) {
+			return true
+		}
+	}
+	return errors.As(err, new(flate.CorruptInputError))
 }
 
 // LoadArchive reads all arrays of the .npz archive at path. Errors are those of

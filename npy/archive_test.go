@@ -136,6 +136,12 @@ func TestDamagedArchives(t *testing.T) {
 	}
 	flipped := bytes.Clone(data)
 	flipped[bytes.Index(data, []byte("'shape': (2, 3)"))+70] ^= 1 // an element, or the header
+	packed, err := os.ReadFile(filetest.Path("compressed.npz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := binary.LittleEndian.Uint16(packed[26:]) + binary.LittleEndian.Uint16(packed[28:])
+	packed[30+names] = 0xff // there is no such kind of block
 	twice := func(name string) []byte {
 		var w bytes.Buffer
 		z := zip.NewWriter(&w)
@@ -161,9 +167,9 @@ func TestDamagedArchives(t *testing.T) {
 	}
 	for name, bad := range map[string][]byte{
 		"before the start": elsewhere(1 << 63), "behind the end": elsewhere(1 << 40),
-		"no archive": []byte("x"), "cut off": data[:len(data)-30], "a bit flipped": flipped, "twice": twice("a.npy"), "empty array": twice("a.npy")[:0],
+		"no archive": []byte("x"), "cut off": data[:len(data)-30], "a bit flipped": flipped, "packed by nobody": packed, "twice": twice("a.npy"), "empty array": twice("a.npy")[:0],
 	} {
-		if err := open(bad); !errors.Is(err, npy.ErrFormat) {
+		if err := open(bad); !errors.Is(err, npy.ErrFormat) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

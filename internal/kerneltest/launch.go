@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -101,6 +102,9 @@ func Value(rng *rand.Rand, dt ir.DType) uint64 {
 // Same compares memory as a dtype, any NaN being equal to any other. It says
 // where the first difference is.
 func Same(dt ir.DType, got, want []byte) error {
+	if bytes.Equal(got, want) { // as nearly always
+		return nil
+	}
 	for i := range len(want) / dt.Size() {
 		g, w := get(got, dt, i), get(want, dt, i)
 		if !ir.SameValue(dt, g, w) {

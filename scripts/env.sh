@@ -47,6 +47,7 @@ wanted() {
 	if [ "${CI:-}" = true ]; then
 		command -v objdump >/dev/null || printf 'binutils '
 		command -v qemu-aarch64-static >/dev/null || printf 'qemu-user-static '
+		command -v ccache >/dev/null || printf 'ccache '
 	fi
 }
 

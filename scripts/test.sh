@@ -51,6 +51,23 @@ packages_with() {
 	grep -rlE --include='*_test.go' "$1" . | grep -v /testdata/ | sed 's|/[^/]*$||' | sort -u
 }
 
+# remember_c has ccache, where there is one, remember what C the go command has
+# compiled. A package is compiled anew with its tests, and as a user's dependency,
+# with its C, which is the same to the last bit and takes minutes; what differs is
+# the seed that the go command makes of a package's name, and the folder. It goes
+# by the compiler's name in ccache's folder, as the linker takes a compiler of one
+# word only for what it is. Tests compile kernels with the compiler itself: their
+# environment has no CC from here.
+remember_c() {
+	local cc settings
+	cc=/usr/lib/ccache/$(go env CC)
+	if [ -n "${CC:-}" ] || [ "$CGO_ENABLED" = 0 ] || [ ! -x "$cc" ]; then return; fi
+	settings=$(go env GOENV)
+	cat "$settings" >"$work/goenv" 2>/dev/null || true
+	export GOENV=$work/goenv CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=random_seed
+	go env -w CC="$cc"
+}
+
 formatted() {
 	local bad
 	bad=$(find . -name '*.go' -not -path '*/testdata/*' -not -path './.git/*' -print0 | xargs -0 gofmt -l)
@@ -204,6 +221,7 @@ accuracy() { step accuracy go test -tags accuracy -count=1 -timeout 0 -v ./inter
 accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeout 20m ./internal/accuracy -stride 4099; }
 
 prepare
+remember_c
 steps=("$@")
 [ $# -gt 0 ] || steps=(lint unit gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
 for s in "${steps[@]}"; do

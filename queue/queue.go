@@ -119,7 +119,8 @@ func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 // node's entry; the pointer is valid until the next call.
 func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Entry {
 	k := Key{head: keyHead(n.Op, n.DT, len(form.Shape), n.NArgs), args: [3]operand{argNone, argNone, argNone}}
-	byPosition := n.Op.Class() == ir.ClassElementwise || n.Op == ir.Expand
+	class := n.Op.Class()
+	byPosition := class == ir.ClassElementwise || class == ir.ClassGather || n.Op == ir.Expand
 	scalars := int32(len(q.Scalars))
 	for i := range n.Args[:n.NArgs] {
 		a := &n.Args[i]

@@ -28,6 +28,10 @@ func TestLegal(t *testing.T) {
 	row := add(shape{4, 3}, shape{1, 3}, shape{4, 3})
 	ones := add(shape{1, 3}, shape{1, 3}, shape{1, 3})
 	missing := add(shape{4, 3}, shape{3}, shape{4, 3})
+	gather := func(data, indices, out shape) Key { // along axis 1
+		return node(fresh(), ir.Gather, out, &ir.Attr{Axes: []int{1}}, data, indices)
+	}
+	taken := gather(shape{4, 9}, shape{1, 5}, shape{4, 5})
 	for _, c := range []struct {
 		name    string
 		have, k Key
@@ -40,6 +44,9 @@ func TestLegal(t *testing.T) {
 		{"equal where it was broadcast", row, equal, false},
 		{"ones do not stand for more", ones, row, false},
 		{"ones stand for equal sizes", ones, equal, true},
+		{"a batch of one of what is taken", taken, gather(shape{1, 9}, shape{1, 5}, shape{1, 5}), true},
+		{"what is taken of one does not stand for more", gather(shape{1, 9}, shape{1, 5}, shape{1, 5}), taken, false},
+		{"indices that are equal where they broadcast", taken, gather(shape{4, 9}, shape{4, 5}, shape{4, 5}), false},
 		{"fewer dims", row, missing, false},
 		{"other op", equal, node(fresh(), ir.Mul, shape{4, 3}, nil, shape{4, 3}, shape{4, 3}), false},
 	} {

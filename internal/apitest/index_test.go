@@ -51,6 +51,10 @@ func TestTakeAgainstLoops(t *testing.T) {
 			{[]int{5, 0}, []int{3}, 0},
 			{[]int{2, 1, 2, 1, 2, 1, 2, 3}, []int{4}, 7},
 			{[]int{3, 4}, []int{1, 2, 1, 2, 1, 2, 2}, 0},
+			// A plan made for a batch of one, where nothing broadcasts, and more of them.
+			{[]int{1, 9, 1}, []int{5}, 1},
+			{[]int{1, 9, 4}, []int{5}, 1},
+			{[]int{3, 9, 4}, []int{5}, 1},
 		} {
 			for _, mode := range modes {
 				for j, dt := range every {

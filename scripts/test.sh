@@ -62,9 +62,15 @@ remember_c() {
 	local cc settings
 	cc=/usr/lib/ccache/$(go env CC)
 	if [ -n "${CC:-}" ] || [ "$CGO_ENABLED" = 0 ] || [ ! -x "$cc" ]; then return; fi
+	export CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=random_seed
+	[ "$CI" = false ] || export CCACHE_DIR=$work/ccache # whatever home there is
+	if ! echo 'int x;' | "$cc" -x c -c -o "$work/x.o" -; then
+		say "ccache: not used, as it does not work here"
+		return
+	fi
 	settings=$(go env GOENV)
 	cat "$settings" >"$work/goenv" 2>/dev/null || true
-	export GOENV=$work/goenv CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=random_seed
+	export GOENV=$work/goenv
 	go env -w CC="$cc"
 }
 

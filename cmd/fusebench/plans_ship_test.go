@@ -173,8 +173,14 @@ func TestShippedExample(t *testing.T) {
 	wantPrepared(t, &prepared.Stats)
 	s.goCommand([]string{"CGO_ENABLED=0"}, "build", overlay, "-o", s.path("nocgo"), target)
 	s.run(&plans, "nocgo", "-json")
-	wantPrepared(t, &plans.Start)
-	wantPrepared(t, &plans.Stats)
+	// Where the recording had time to tune, that was of the engine with C.
+	tuned := len(listed(t, "-kinds", "tuning", s.path("plans.bundle")))
+	for _, stats := range []*millrace.Stats{&plans.Start, &plans.Stats} {
+		if int(stats.Cache.Foreign) <= tuned {
+			stats.Cache.Foreign = 0
+		}
+		wantPrepared(t, stats)
+	}
 	if plans.Stats.Runtime.Shipped != 0 {
 		t.Errorf("without cgo %d launches ran kernels of the program", plans.Stats.Runtime.Shipped)
 	}

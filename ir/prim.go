@@ -4,54 +4,59 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"sync"
 )
 
 // prim is the meaning of a primitive on bit patterns: every value is held in
 // its dtype's bits, zero-extended. An operand that the primitive has not is 0.
 type prim func(x, y, z uint64) uint64
 
-// The primitives, each defined once for the dtypes it has: by the dtype of the
+// primitives are each defined once for the dtypes they have: by the dtype of the
 // result, comparisons by that of their operands, conversions by both. Const,
 // Lookup and Rare depend on more than values and are in EvalPrim and EvalPrims.
-var (
-	prims       [NumDTypes][NumOps]prim
-	comparisons [NumDTypes][NumOps]prim
-	conversions [NumDTypes][NumDTypes]prim // to, from
-)
+type primitives struct {
+	prims, comparisons [NumDTypes][NumOps]prim
+	conversions        [NumDTypes][NumDTypes]prim // to, from
+}
 
-func init() {
+// allPrims makes them when the first is asked for: most programs compute nothing here.
+var allPrims = sync.OnceValue(func() *primitives {
+	all := &primitives{}
 	for dt := Bool; dt < NumDTypes; dt++ {
+		prims := &all.prims[dt]
 		switch dt {
 		case Float32:
-			prims[dt] = prims32
+			*prims = prims32
 		case Float64:
-			prims[dt] = prims64
+			*prims = prims64
 		default:
-			prims[dt] = intPrims(dt)
+			*prims = intPrims(dt)
 		}
-		prims[dt][Where] = func(mask, x, y uint64) uint64 {
+		prims[Where] = func(mask, x, y uint64) uint64 {
 			if mask != 0 {
 				return x
 			}
 			return y
 		}
-		prims[dt][Bitcast] = func(x, _, _ uint64) uint64 { return x }
-		comparisons[dt] = comparisonsOf(dt)
+		prims[Bitcast] = func(x, _, _ uint64) uint64 { return x }
+		all.comparisons[dt] = comparisonsOf(dt)
 		for from := Bool; from < NumDTypes; from++ {
-			conversions[dt][from] = conversion(dt, from)
+			all.conversions[dt][from] = conversion(dt, from)
 		}
 	}
-}
+	return all
+})
 
 // primOf finds a primitive by what an instruction says of it. from is the dtype of
 // its first operand.
 func primOf(op Op, dt, from DType) prim {
-	f := prims[dt][op]
+	all := allPrims()
+	f := all.prims[dt][op]
 	if f == nil {
 		if op == Convert {
-			f = conversions[dt][from]
+			f = all.conversions[dt][from]
 		} else {
-			f = comparisons[from][op]
+			f = all.comparisons[from][op]
 		}
 	}
 	if f == nil {

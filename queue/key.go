@@ -83,6 +83,16 @@ func Legal(have, k *Key) bool {
 	return true
 }
 
+// names reports that an operand is the tensor of this id.
+func (k *Key) names(id int32) bool {
+	for _, a := range k.args {
+		if a&idBits == markOperand(id) {
+			return true
+		}
+	}
+	return false
+}
+
 // Local is what Key says without naming tensors: two turns of a loop have
 // equal locals even where one reads older results than the other.
 func (k Key) Local() Key {

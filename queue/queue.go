@@ -1,6 +1,10 @@
 package queue
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/ir"
+)
 
 // Scalar is a run-time scalar in the side table.
 type Scalar struct {
@@ -112,6 +116,31 @@ func (q *Queue[H]) Input(h H, dt ir.DType, form *Form) int32 {
 func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 	q.Scalars = append(q.Scalars, Scalar{dt, bits})
 	return int32(len(q.Scalars) - 1)
+}
+
+// InOrder says whether ids are in the order of first use: what is new to the queue
+// comes right before the entry that is the first to name it. Only then do the keys
+// say which ids are operands from outside and which are results, so that a plan
+// found by them is one for these ops. It is for tests and checks: who appends
+// sees to it.
+func (q *Queue[H]) InOrder() error {
+	next := int32(0)
+	for i := range q.Entries {
+		e := &q.Entries[i]
+		for id := next; id < int32(len(q.Slots)) && q.Slots[id].Def < 0 && (e.Node < 0 || id < e.Slot); id++ {
+			if !e.Key.names(id) {
+				break
+			}
+			next = id + 1
+		}
+		if e.Node >= 0 {
+			if e.Slot != next {
+				return fmt.Errorf("queue: entry %d does not name operand %%%d, which was added for it", i, next)
+			}
+			next++
+		}
+	}
+	return nil
 }
 
 // Append records a node whose operands are relative, with its scalars in the

@@ -168,7 +168,7 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 	j.units = units
 	d.stats.kernels.Add(int64(len(j.launches)))
 	d.exec.submit(j, wait) // its faults are found in the blocks it should have written
-	if d.opts.Check && !ent.checked.Swap(true) {
+	if d.opts.Check {
 		d.exec.drain()
 		s.check(ent, seg, w.mem)
 	}

@@ -13,9 +13,20 @@ import (
 // Only Options.Check looks for it.
 var ErrMismatch = errors.New("fused result differs from the op-by-op one")
 
-// check runs the ops of a plan that just ran one by one and compares every
-// result that both have (rule N6). What differs carries the error.
+// check runs the ops of a plan that just ran one by one, the first time it does,
+// and compares every result that both have (rule N6). What differs carries the
+// error, and everything where the plan may have been found by mistake.
 func (s *Stream) check(ent *entry, seg *segment.Segment, bound []*storage) {
+	if err := s.q.InOrder(); err != nil {
+		e := s.failer(ent, seg, s.lines)(0, &InternalError{Pass: "check", Cause: err})
+		for _, b := range s.work.writes {
+			b.fault.CompareAndSwap(nil, e)
+		}
+		return
+	}
+	if ent.checked.Swap(true) {
+		return
+	}
 	ref := make([]*storage, len(bound))
 	for id := range seg.Tensors {
 		if seg.Tensors[id].Def < 0 {

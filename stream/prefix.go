@@ -127,32 +127,40 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			if across[a.entry.Slot].now < 0 && a.entry.Key.Op() == ir.Release {
 				continue // nothing behind the cut reads it
 			}
-			if c := s.find(across, a.entry.Slot); c.err == nil {
-				if a.entry.Key.Op() == ir.Release {
-					s.q.Slots[c.now].H.v = nil
-				}
-				s.step(s.q.Mark(a.entry.Key.Op(), c.now))
-				s.notOwn(len(s.q.Entries)-1, a.entry.Again)
+			c := &across[a.entry.Slot]
+			if s.revive(c) != nil {
+				continue
 			}
+			id := s.find(c)
+			if a.entry.Key.Op() == ir.Release {
+				s.q.Slots[id].H.v = nil
+			}
+			s.step(s.q.Mark(a.entry.Key.Op(), id))
+			s.notOwn(len(s.q.Entries)-1, a.entry.Again)
 			continue
 		}
 		out := &across[a.entry.Slot]
-		for k, arg := range a.node.Args[:a.node.NArgs] {
+		args := a.node.Args[:a.node.NArgs]
+		for _, arg := range args { // before any of them is put into the queue
 			if arg.Scalar {
-				a.node.Args[k].ID = s.q.Scalar(a.args[k].DT, a.args[k].Bits)
 				continue
 			}
-			c := s.find(across, arg.ID)
-			if c.err != nil {
-				out.err = c.err
+			if err := s.revive(&across[arg.ID]); err != nil {
+				out.err = err
 			}
-			a.node.Args[k].ID = c.now
 		}
 		if v := a.out.v; out.err != nil {
 			if v != nil {
 				v.state, v.ext = stFailed, &ext{err: out.err}
 			}
 			continue
+		}
+		for k, arg := range args {
+			if arg.Scalar {
+				a.node.Args[k].ID = s.q.Scalar(a.args[k].DT, a.args[k].Bits)
+			} else {
+				a.node.Args[k].ID = s.find(&across[arg.ID])
+			}
 		}
 		out.now = s.push(&a.node, a.form, a.out)
 		s.notOwn(len(s.q.Entries)-1, a.entry.Again)
@@ -171,28 +179,34 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 	}
 }
 
-// find gives a carried tensor its new relative id.
-func (s *Stream) find(across []carried, old int32) *carried {
-	c := &across[old]
-	if c.now >= 0 || c.err != nil {
-		return c
+// revive computes a carried tensor again if it has to be, which appends ops, and
+// returns the error of one that could not be made.
+func (s *Stream) revive(c *carried) *OpError {
+	if c.now >= 0 || c.err != nil || c.st != nil {
+		return c.err
 	}
+	switch c.v.state {
+	case stVirtual:
+		c.now = s.replay(c.v)
+	case stFailed:
+		c.err = c.v.ext.err
+	}
+	return c.err
+}
+
+// find gives a carried tensor that was revived its new relative id.
+func (s *Stream) find(c *carried) int32 {
 	switch {
-	case c.st != nil && c.v != nil && c.v.state == stReady:
-		c.now = s.slot(c.v)
-	case c.st != nil:
+	case c.now >= 0:
+	case c.st != nil && (c.v == nil || c.v.state != stReady):
 		c.st.retain()
 		c.now = s.foreign(c.st, c.dt, c.form)
-	case c.v.state == stVirtual:
-		c.now = s.replay(c.v)
 	case c.v.state == stReady:
 		c.now = s.slot(c.v)
-	case c.v.state == stFailed:
-		c.err = c.v.ext.err
 	default:
 		c.now = c.v.id
 	}
-	return c
+	return c.now
 }
 
 // leave ends the crossing: the readers and handles made for it go.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
@@ -143,13 +144,16 @@ func (s *Stream) replay(v *Value) int32 {
 			}
 		}
 	}
+	// A leaf comes right before the first node that reads it, as everywhere in a queue.
 	now := make([]int32, len(rec.Tensors))
-	for i, leaf := range r.leaves {
-		if need[leaf] {
-			t := &rec.Tensors[leaf]
+	known := make([]bool, len(rec.Tensors))
+	operand := func(id int32) int32 {
+		if i, leaf := slices.BinarySearch(r.leaves, id); leaf && !known[id] {
+			t := &rec.Tensors[id]
 			r.pins[i].retain()
-			now[leaf] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape))
+			now[id], known[id] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape)), true
 		}
+		return now[id]
 	}
 	var inner, dear []int32
 	for n := range rec.Nodes {
@@ -166,7 +170,7 @@ func (s *Stream) replay(v *Value) int32 {
 				sc := r.scalars[a.ID]
 				node.Args[i].ID = s.q.Scalar(sc.DT, sc.Bits)
 			} else {
-				node.Args[i].ID = now[a.ID]
+				node.Args[i].ID = operand(a.ID)
 			}
 		}
 		h := held{}

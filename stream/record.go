@@ -137,8 +137,13 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		}
 	}
 
-	// Operands that are new to the queue come first: making them readable may
-	// append ops of its own.
+	// What is computed again comes first, as it appends ops of its own, then the
+	// operands that are new to the queue, right before the op that reads them.
+	for i := range args {
+		if v := args[i].V; v != nil && foreign[i] == nil && v.state == stVirtual {
+			s.replay(v)
+		}
+	}
 	var ids [3]int32
 	tensor := dt // dtype of the tensor operands, a mask apart
 	for i := range args {
@@ -152,8 +157,6 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 			ids[i] = s.foreign(foreign[i], v.dt, v.form)
 		case v.state == stPending:
 			ids[i] = v.id
-		case v.state == stVirtual:
-			ids[i] = s.replay(v)
 		default:
 			ids[i] = s.slot(v)
 		}

@@ -70,12 +70,9 @@ func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b 
 	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
 	dst.mem = &b.dense
 	b.count(handles)
-	s.enter(dst, scope)
+	s.enterReady(dst, scope)
 	s.mu.Unlock()
 	s.entered(dst, scope)
-	if dst.owner() == nil { // or its scopes are closed
-		b.watch()
-	}
 }
 
 // bytes is what a dense tensor takes on the device.
@@ -264,10 +261,7 @@ func To(dst *Value, p Place, v *Value) {
 	s.mu.Lock()
 	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, v.dt, v.form, stReady, st
 	st.count(handles)
-	s.enter(dst, p.Scope)
+	s.enterReady(dst, p.Scope)
 	s.mu.Unlock()
 	s.entered(dst, p.Scope)
-	if dst.owner() == nil {
-		st.watch()
-	}
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,6 +130,35 @@ func TestKeptRecipeIsCollected(t *testing.T) {
 		goruntime.KeepAlive(y)
 	}()
 	waitFor(t, e.d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+}
+
+// A scope may end while somebody makes a tensor in it: the memory is given back
+// once, by the scope or by the collector.
+func TestScopeEndsWhileATensorIsMade(t *testing.T) {
+	e := openStrict(t, Options{})
+	d := e.d
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	var stop atomic.Bool
+	var others, all sync.WaitGroup
+	for range 3 { // they make the others wait for the lock, here and there
+		others.Go(func() {
+			for !stop.Load() {
+				x.Err()
+			}
+		})
+	}
+	for _, s := range []*Stream{d.Default(), d.NewStream()} {
+		for start := time.Now(); time.Since(start) < time.Second/2; {
+			sc := d.Default().OpenScope()
+			all.Go(sc.Close)
+			all.Go(func() { e.host(Place{S: s, Scope: sc}, ir.Shape{2}, 1, 2) })
+			all.Wait()
+		}
+	}
+	stop.Store(true)
+	others.Wait()
+	Release(x)
+	waitFor(t, d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 })
 }
 
 // A view that is released does not make its tensor count as pinned.

@@ -86,6 +86,17 @@ func (s *Stream) enter(v *Value, sc *Scope) {
 	}
 }
 
+// enterReady is enter for a value that is in memory, of which the collector is to
+// tell where no scope owns it. It is asked for under the lock that enter needs:
+// without it a scope that ends meanwhile may have given the memory back, and then
+// the collector would do so once more.
+func (s *Stream) enterReady(v *Value, sc *Scope) {
+	s.enter(v, sc)
+	if v.owner() == nil {
+		s.watch(v)
+	}
+}
+
 func (s *Stream) entered(v *Value, sc *Scope) {
 	if sc == nil || sc.home == s {
 		return

@@ -65,6 +65,31 @@ func TestFaultReachesWhatDependsOnIt(t *testing.T) {
 	}
 }
 
+// What overwrites an operand that turns out not to be there has nothing to do with it.
+func TestFaultOfWhatIsOverwritten(t *testing.T) {
+	e := open(t)
+	s := e.d.Default()
+	x := e.host(e.place(), ir.Shape{2}, 1, 2)
+	b := e.host(e.place(), ir.Shape{2}, 5, 6)
+	idx := new(Value)
+	FromHost(idx, e.place(), ir.Int32, ir.Shape{2}, []byte{9, 0, 0, 0, 0, 0, 0, 0})
+	g := new(Value)
+	Record(g, Place{}, ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{0}}, []Arg{t1(x), t1(idx)})
+	h := mul(e, b, -1)
+	p := e.op(ir.Gt, t1(g), t1(b))
+	q := add(e, b, 1)
+	Release(g)
+	st, err := s.handOver(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.release()
+	e.want(q, 6, 7)
+	if _, err := e.read(p); !errors.Is(err, ir.ErrIndex) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Where memory is short for one result, the others are still computed.
 func TestAllocFaultOfOneResult(t *testing.T) {
 	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 16 })

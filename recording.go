@@ -140,7 +140,7 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor,
 			switch i := slices.Index(results, t); {
 			case i < len(out):
 				t = out[i]
-			case sc.sc.Owns(&t.v):
+			case sc.sc.Owns(&t.v) && t.v.Home() == s.s:
 				sc.Keep(t)
 			default:
 				t = t.To(s)

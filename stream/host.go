@@ -253,12 +253,18 @@ func To(dst *Value, p Place, v *Value) {
 		}
 		return
 	}
-	st, err := v.home.handOver(v)
+	st, err := v.home.handOver(v, s)
 	if err != nil {
 		failIn(dst, s, p.Scope, "to", err, args)
 		return
 	}
 	s.mu.Lock()
+	if err := s.usable(); err != nil {
+		s.mu.Unlock()
+		st.release()
+		failIn(dst, s, p.Scope, "to", err, args)
+		return
+	}
 	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, v.dt, v.form, stReady, st
 	st.count(handles)
 	s.enterReady(dst, p.Scope)

@@ -29,6 +29,12 @@ type playing struct {
 // memory may become a result's. out are zero Values for the results, which are
 // in memory afterwards; there are none where Play returns an error.
 func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bool, err error) {
+	s.mu.Lock()
+	err = s.usable()
+	s.mu.Unlock()
+	if err != nil {
+		return true, newOpError("run", err, nil)
+	}
 	if len(in) != len(t.inputs) || s.dev != t.dev || !t.retain() {
 		return false, nil
 	}
@@ -36,7 +42,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 	var few [8]*storage
 	p := playing{t: t, s: s, args: few[:0]}
 	for i, v := range in {
-		st := t.inputs[i].of(v, s.dev)
+		st := t.inputs[i].of(v, s)
 		if st == nil {
 			p.drop()
 			return false, nil
@@ -69,11 +75,11 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 
 // of is the memory of an argument, with a reader for the caller, or nil where
 // it is not what the tape needs.
-func (x *tapeInput) of(v *Value, d *Device) *storage {
-	if v.home == nil || v.home.dev != d || v.dt != x.dt || !x.form.Equal(v.form) {
+func (x *tapeInput) of(v *Value, s *Stream) *storage {
+	if v.home == nil || v.home.dev != s.dev || v.dt != x.dt || !x.form.Equal(v.form) {
 		return nil
 	}
-	st, err := v.home.handOver(v)
+	st, err := v.home.handOver(v, s)
 	if err != nil {
 		return nil
 	}

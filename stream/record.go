@@ -90,7 +90,7 @@ func handOvers(home *Stream, args []Arg, foreign *[3]*storage) (err error) {
 		if v.home.dev != home.dev {
 			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
 		} else {
-			foreign[i], err = v.home.handOver(v)
+			foreign[i], err = v.home.handOver(v, home)
 		}
 		if err != nil {
 			releaseAll(foreign)
@@ -301,8 +301,11 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 		e = newOpError(op, err, args)
 	}
 	dst.home, dst.state, dst.ext = home, stFailed, &ext{err: e}
-	if scope != nil {
-		dst.born = scope // so that descendants of it stay in the scope
+	if scope != nil { // descendants of it stay in the scope, and what Set may give it
+		dst.born = scope
+		scope.home.mu.Lock()
+		scope.adopt(dst)
+		scope.home.mu.Unlock()
 	}
 	if home != nil && !inherited {
 		home.report(e)
@@ -330,11 +333,11 @@ func (x *ext) releasedErr() error {
 	return fmt.Errorf("%w, released at %s", ErrReleased, x.where)
 }
 
-// handOver makes a value of this stream readable by another one: it is in
+// handOver makes a value of this stream readable by the stream to: it is in
 // memory or will be when earlier submitted work has run. The result carries a
 // reader for the caller. The stream is cut right after the producing op, a
 // place that depends on the program only.
-func (s *Stream) handOver(v *Value) (*storage, error) {
+func (s *Stream) handOver(v *Value, to *Stream) (*storage, error) {
 	s.mu.Lock()
 	defer s.unlock()
 	v, err := s.readable(v)
@@ -352,6 +355,9 @@ func (s *Stream) handOver(v *Value) (*storage, error) {
 	}
 	if v.state != stReady {
 		return nil, runtime.ErrClosed
+	}
+	if to != s && s.taped() {
+		s.taping.leaks(v.mem)
 	}
 	v.mem.retain()
 	return v.mem, nil

@@ -171,6 +171,15 @@ func (t *Taping) source(st *storage) tapeSource {
 	return from
 }
 
+// leaks notes that another stream reads memory: what it makes of it is not on the
+// tape, so that where the memory is an argument or a result of the tape's, running
+// that again would find the other stream's result as it was. The lock is held.
+func (t *Taping) leaks(st *storage) {
+	if from, known := t.known[st]; known && from.kind != tapeConstant {
+		t.broken = true
+	}
+}
+
 // part notes the queue as it is about to run. The lock is held.
 func (t *Taping) part(end segment.End) {
 	if t.broken {

@@ -1,0 +1,92 @@
+package apitest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+// What a recording computes on another stream, from an operand that lives there,
+// follows its arguments, too; and its results are on the stream that it ran on.
+func TestRecordingUsesOtherStreams(t *testing.T) {
+	dev := open(t, millrace.Options{})
+	other := dev.NewStream()
+	c := millrace.FullOn(other, millrace.Float32, 10, 3)
+	for name, f := range map[string]func(x *millrace.Tensor) *millrace.Tensor{ // x+10 on the other stream
+		"read back": func(x *millrace.Tensor) *millrace.Tensor { return x.Mul(c.Add(x)) },
+		"a product": func(x *millrace.Tensor) *millrace.Tensor { return x.Mul(x.AddScalar(10).To(other).AddScalar(0)) },
+		"returned":  func(x *millrace.Tensor) *millrace.Tensor { return c.Add(x).Mul(x) },
+	} {
+		for _, s := range []*millrace.Stream{dev.NewStream(), dev.DefaultStream()} {
+			r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+				return []*millrace.Tensor{f(in[0])}, nil
+			})
+			for i := range 4 {
+				out, err := r.Run(s, []*millrace.Tensor{millrace.FullOn(s, millrace.Float32, float64(i), 3)}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := wantAll(out[0], 3, float32(i*(10+i))); err != nil {
+					t.Errorf("%s, run %d: %v", name, i, err)
+				}
+				if s != dev.DefaultStream() {
+					y := millrace.FullOn(s, millrace.Float32, 1, 3).Add(out[0])
+					if *y.Stream() != *out[0].Stream() {
+						t.Errorf("%s, run %d: the result is on another stream", name, i)
+					}
+				}
+			}
+			r.Release()
+		}
+	}
+}
+
+// A closed stream takes no tensor of another one and runs no recording.
+func TestClosedStreamTakesNothing(t *testing.T) {
+	dev := open(t, millrace.Options{})
+	s := dev.NewStream()
+	x := millrace.FullOn(dev, millrace.Float32, 1, 3)
+	r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		return []*millrace.Tensor{in[0].Neg()}, nil
+	})
+	for range 2 {
+		if _, err := r.Run(s, []*millrace.Tensor{x}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.To(s).Err(); !errors.Is(err, millrace.ErrClosed) {
+		t.Errorf("To: %v", err)
+	}
+	if _, err := r.Run(s, []*millrace.Tensor{x}, []bool{true}); !errors.Is(err, millrace.ErrClosed) {
+		t.Errorf("Run: %v", err)
+	}
+	if err := wantAll(x, 3, 1); err != nil { // it was not given away
+		t.Error(err)
+	}
+}
+
+// A handle that carried an error stays in its scope when Set gives it a value.
+func TestScopeOwnsFailed(t *testing.T) {
+	dev := open(t, millrace.Options{})
+	var x *millrace.Tensor
+	if err := dev.Scope(func(sc *millrace.Scope) error {
+		x = millrace.FullOn(sc, millrace.Float32, 1, 3).Reshape(2, 2)
+		if x.Err() == nil {
+			return errors.New("an impossible shape")
+		}
+		x.Set(millrace.FullOn(dev, millrace.Float32, 2, 3))
+		return wantAll(x, 3, 2)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Err(); !errors.Is(err, millrace.ErrReleased) {
+		t.Errorf("behind the scope: %v", err)
+	}
+	if live := dev.Stats().LiveBytes; live != 0 {
+		t.Errorf("%d bytes live", live)
+	}
+}

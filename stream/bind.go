@@ -349,14 +349,15 @@ func (w *bind) takeSpare(bytes int64) *block {
 }
 
 // freeAfter gives up temporaries that no step after k reads, so that later
-// steps may use their memory. The device gets it back when the plan was
+// steps may use their memory. A dense copy of an operand is none: ops that are run
+// one by one start from it. The device gets it back when the plan was
 // submitted: until then another stream's work could run before this plan
 // writes there.
 func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
 	w := &s.work
 	for i := 0; i < len(w.owned); i++ {
 		t := w.owned[i]
-		if seg.Tensors[t].Life == segment.LifeWrite || ent.lastUse(int(t)) > k || s.aliased(ent, int(t)) {
+		if x := &seg.Tensors[t]; x.Def < 0 || x.Life == segment.LifeWrite || ent.lastUse(int(t)) > k || s.aliased(ent, int(t)) {
 			continue
 		}
 		if b := w.mem[t].block; b.refs.Load() == 1 {

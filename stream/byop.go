@@ -88,6 +88,18 @@ func (r *byOp) compute(n int32) (err error) {
 		return err
 	}
 	lay, err := plan.Layout(&one, in)
+	for indexed := (*fusion.IndexedViewError)(nil); errors.As(err, &indexed); lay, err = plan.Layout(&one, in) {
+		at := indexed.Tensor
+		b, err := d.denseCopy(&one.Tensors[at], r.mem[at], false)
+		if err != nil {
+			return err
+		}
+		defer func(st *storage) { // of this op alone
+			r.mem[at] = st
+			b.release()
+		}(r.mem[at])
+		r.mem[at], in[at] = &b.dense, fusion.View{}
+	}
 	if err != nil {
 		return err
 	}

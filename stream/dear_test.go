@@ -121,6 +121,25 @@ func TestLookUpInAnOddView(t *testing.T) {
 	}
 }
 
+// So they do where ops are run one by one; the copy is there as long as any op may
+// start from it.
+func TestLookUpInAnOddViewOneByOne(t *testing.T) {
+	e := open(t, func(o *Options) { o.Check = true })
+	x := e.host(e.place(), ir.Shape{2, 3}, 0, 1, 2, 3, 4, 5)
+	y := add(e, x, 0)
+	tr := e.record(ir.Permute, nil, &ir.Attr{Axes: []int{1, 0}}, t1(y))
+	flat := e.record(ir.Reshape, ir.Shape{6}, nil, t1(tr)) // 0 3 1 4 2 5
+	e.want(y, 0, 1, 2, 3, 4, 5)
+	e.want(flat, 0, 3, 1, 4, 2, 5)
+	at := e.host(e.place(), ir.Shape{3}, 5, 0, 1)
+	idx := new(Value)
+	Record(idx, e.place(), ir.Cast, ir.Int32, nil, nil, []Arg{t1(at)})
+	got := e.record(ir.Gather, nil, &ir.Attr{Axes: []int{0}}, t1(flat), t1(idx))
+	other := add(e, x, 7) // a later kernel, whose result is as large as the copy
+	e.want(other, 7, 8, 9, 10, 11, 12)
+	e.want(got, 5, 0, 3)
+}
+
 // A window of what is in memory is a view.
 func TestWindowIsAView(t *testing.T) {
 	e := open(t)

@@ -11,20 +11,30 @@ func (s *Stream) densify(seg *segment.Segment, id int) error {
 	if e := st.fault.Load(); e != nil {
 		return e
 	}
-	data := make([]byte, t.Shape.Elems()*t.DT.Size())
-	if err := gather(d, data, t.DT, t.Shape, st); err != nil {
-		return err
-	}
-	b, err := d.mem.alloc(d.bytes(t.DT, t.Shape), true)
+	b, err := d.denseCopy(t, st, true)
 	if err != nil {
-		return err
-	}
-	if err := d.drv.Write(b.buf, t.DT, 0, data); err != nil {
-		b.release()
 		return err
 	}
 	d.stats.fallbacks.Add(1)
 	s.work.mem[id] = &b.dense
 	s.work.owned = append(s.work.owned, int32(id)) // released with the plan's own
 	return nil
+}
+
+// denseCopy is a tensor that is in memory, dense in memory of its own, with one
+// reader. collect is as for memory.alloc.
+func (d *Device) denseCopy(t *segment.Tensor, st *storage, collect bool) (*block, error) {
+	data, err := d.fetch(t.DT, t.Shape, st)
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.mem.alloc(d.bytes(t.DT, t.Shape), collect)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.drv.Write(b.buf, t.DT, 0, data); err != nil {
+		b.release()
+		return nil, err
+	}
+	return b, nil
 }

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -88,5 +89,15 @@ func TestScopeOwnsFailed(t *testing.T) {
 	}
 	if live := dev.Stats().LiveBytes; live != 0 {
 		t.Errorf("%d bytes live", live)
+	}
+}
+
+// Elements are taken of what no strides describe op by op as well.
+func TestTakenOfFoldedViewOneByOne(t *testing.T) {
+	dev := open(t, millrace.Options{Check: true})
+	x := millrace.FromSliceOn(dev, []float32{1, 2, 3, 4}).Expand(2, 4).Reshape(8, 1)
+	Holds(t, "taken", x.TakeAlong(millrace.FromSliceOn(dev, []int32{6, 1}, 2, 1), 0), 3, 2)
+	if err := dev.Sync(context.Background()); err != nil { // the check has nothing to tell
+		t.Error(err)
 	}
 }

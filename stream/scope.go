@@ -211,8 +211,12 @@ func (s *Stream) drop(v *Value) {
 	case stReady:
 		b := v.mem.block
 		v.mem = nil
+		queued := v.gen == s.gen // the queue is still its reader
+		if queued {
+			b.watch() // the stream may be dropped without a word
+		}
 		b.releaseAs(handles)
-		if v.gen == s.gen { // the queue is still its reader
+		if queued {
 			s.mark(ir.Release, v.id)
 		}
 	case stVirtual:

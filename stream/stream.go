@@ -179,6 +179,7 @@ func (s *Stream) foreign(st *storage, dt ir.DType, form *queue.Form) int32 {
 	if s.alien == nil {
 		s.alien = make(map[*storage]int32)
 	}
+	st.watch() // the stream may be dropped without a word, and its scope, if it has one, releases a handle
 	s.weight += st.bytes
 	id := s.q.Input(held{nil, st}, dt, form)
 	s.alien[st] = id

@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	goruntime "runtime"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -41,6 +42,43 @@ func TestRecordingUsesOtherStreams(t *testing.T) {
 			r.Release()
 		}
 	}
+}
+
+// A stream that is dropped with ops queued gives back what they would have read,
+// also where a scope released that.
+func TestDroppedStream(t *testing.T) {
+	dev := open(t, millrace.Options{})
+	w := millrace.FromSliceOn(dev, make([]float32, 8), 8)
+	request := func() {
+		s := dev.NewStream()
+		if err := s.Scope(func(sc *millrace.Scope) error {
+			x := millrace.FromSliceOn(sc, make([]float32, 1000), 1000)
+			y := x.Exp().AddScalar(1)
+			if err := y.Eval(); err != nil {
+				return err
+			}
+			y.Mul(x).Exp()             // queued, never read
+			w.Add(y.Sum()).To(dev)     // handed over to another stream
+			y.Add(w.Sum()).Sum().Neg() // and from there
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 10 {
+		request()
+	}
+	if err := dev.DefaultStream().Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		goruntime.GC()
+		millrace.FromSliceOn(dev, []float32{1}).Release() // where what died is noticed
+	}
+	if st := dev.Stats(); st.LiveBytes != 32 || st.PinnedBytes != 0 {
+		t.Errorf("%d bytes live, %d pinned", st.LiveBytes, st.PinnedBytes)
+	}
+	goruntime.KeepAlive(w)
 }
 
 // A closed stream takes no tensor of another one and runs no recording.

@@ -111,6 +111,10 @@ func (t *Tensor) Release() {
 // old value: weights.Set(weights.Sub(step)). Tensors computed from t before
 // keep what they were computed from. The shapes and dtypes may differ. An
 // error that u carries is carried by t too.
+//
+// Others who use t meanwhile get its old value or the new one, never a mixture.
+// While there are any, u should be of t's stream, shape and dtype: what they have
+// just asked t about should not change before they go on.
 func (t *Tensor) Set(u *Tensor) {
 	if !t.made() {
 		return // nothing to carry the error: Err on t tells it

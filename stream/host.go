@@ -87,12 +87,12 @@ func Flush(v *Value) error {
 		return err
 	}
 	defer st.release()
-	v.home.dev.exec.wait(st.seq.Load())
+	st.dev.exec.wait(st.seq.Load())
 	if e := st.fault.Load(); e != nil {
 		e.seen.Store(true)
 		return e
 	}
-	return v.home.dev.drv.Wait(false)
+	return st.dev.drv.Wait(false)
 }
 
 // Read copies v's elements into dst, dense and row-major as Go holds them.
@@ -102,51 +102,62 @@ func Read(v *Value, dst []byte) error {
 		return err
 	}
 	defer st.releaseRead()
-	d := v.home.dev
-	if want := v.Shape().Elems() * v.dt.Size(); len(dst) != want {
-		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, v.Shape(), v.dt, want, len(dst))
+	d, shape := st.dev, st.form.Shape
+	if want := shape.Elems() * st.dt.Size(); len(dst) != want {
+		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, shape, st.dt, want, len(dst))
 	}
 	if len(dst) == 0 {
 		return nil
 	}
 	if st.view == nil {
-		return d.drv.Read(dst, v.dt, st.buf, 0)
+		return d.drv.Read(dst, st.dt, st.buf, 0)
 	}
-	return gather(d, dst, v.dt, v.Shape(), st)
+	return gather(d, dst, st.dt, shape, st.storage)
 }
 
 // computed is v's memory once what writes it has run, with a reader for the
 // caller.
-func computed(v *Value) (*storage, error) {
+func computed(v *Value) (found, error) {
 	st, err := materialise(v, "read")
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	v.home.dev.exec.wait(st.seq.Load())
+	st.dev.exec.wait(st.seq.Load())
 	if e := st.fault.Load(); e != nil {
 		e.seen.Store(true)
 		st.release()
-		return nil, e
+		return found{}, e
 	}
 	return st, nil
 }
 
 // materialise makes v be in memory, or be about to be when submitted work has
 // run, and returns its memory with a reader for the caller.
-func materialise(v *Value, op string) (*storage, error) {
-	s := v.home
-	if s == nil && v.state == stFailed {
-		return nil, v.ext.err
+func materialise(v *Value, op string) (found, error) {
+	for {
+		s := v.home
+		if s == nil && v.state == stFailed {
+			return found{}, v.ext.err
+		}
+		if s == nil {
+			return found{}, newOpError(op, fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), nil)
+		}
+		if st, err := s.materialise(v, op); err != errElsewhere {
+			return st, err
+		}
 	}
-	if s == nil {
-		return nil, newOpError(op, fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), nil)
-	}
+}
+
+func (s *Stream) materialise(v *Value, op string) (found, error) {
 	s.mu.Lock()
 	defer s.unlock()
 	if op != "sync" {
 		s.spoil()
 	}
 	w, err := s.readable(v)
+	if err == errElsewhere {
+		return found{}, err
+	}
 	if err == nil && s.dev.closed.Load() {
 		err = runtime.ErrClosed
 	}
@@ -163,10 +174,9 @@ func materialise(v *Value, op string) (*storage, error) {
 			e = newOpError(op, err, []Arg{{V: v}})
 		}
 		e.seen.Store(true)
-		return nil, e
+		return found{}, e
 	}
-	w.mem.retain()
-	return w.mem, nil
+	return w.found(), nil
 }
 
 // gather reads a tensor whose memory is not dense: the range of its buffer
@@ -243,10 +253,9 @@ func To(dst *Value, p Place, v *Value) {
 		return
 	}
 	if v.home.dev != s.dev {
-		data := make([]byte, v.Shape().Elems()*v.dt.Size())
-		err := Read(v, data)
+		st, err := computed(v)
 		if err == nil {
-			err = s.fromHost(dst, p.Scope, v.dt, v.Shape(), data)
+			err = s.copyFrom(dst, p.Scope, st)
 		}
 		if err != nil {
 			failIn(dst, s, p.Scope, "to", err, args)
@@ -254,6 +263,10 @@ func To(dst *Value, p Place, v *Value) {
 		return
 	}
 	st, err := v.home.handOver(v, s)
+	if err == errElsewhere {
+		To(dst, p, v)
+		return
+	}
 	if err != nil {
 		failIn(dst, s, p.Scope, "to", err, args)
 		return
@@ -265,9 +278,19 @@ func To(dst *Value, p Place, v *Value) {
 		failIn(dst, s, p.Scope, "to", err, args)
 		return
 	}
-	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, v.dt, v.form, stReady, st
+	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, st.dt, st.form, stReady, st.storage
 	st.count(handles)
 	s.enterReady(dst, p.Scope)
 	s.mu.Unlock()
 	s.entered(dst, p.Scope)
+}
+
+// copyFrom makes dst a copy of what was found on another device.
+func (s *Stream) copyFrom(dst *Value, scope *Scope, st found) error {
+	defer st.releaseRead()
+	data, err := st.dev.fetch(st.dt, st.form.Shape, st.storage)
+	if err != nil {
+		return err
+	}
+	return s.fromHost(dst, scope, st.dt, st.form.Shape, data)
 }

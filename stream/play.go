@@ -83,11 +83,11 @@ func (x *tapeInput) of(v *Value, s *Stream) *storage {
 	if err != nil {
 		return nil
 	}
-	if !sameView(st.view, x.view) {
+	if st.dt != x.dt || !x.form.Equal(st.form) || !sameView(st.view, x.view) { // it may be another value by now
 		st.release()
 		return nil
 	}
-	return st
+	return st.storage
 }
 
 // begin makes a value for each product: the caller's where it is a result.

@@ -65,16 +65,17 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 		return 0, err
 	}
 	defer st.releaseRead()
-	d, n, size := v.home.dev, int64(v.Shape().Elems()), int64(v.dt.Size())
+	d, dt, shape := st.dev, st.dt, st.form.Shape
+	n, size := int64(shape.Elems()), int64(dt.Size())
 	var off int64
 	if st.view != nil && n > 0 {
 		var dense bool
-		if off, dense = inOrder(st.view, v.Shape()); !dense {
+		if off, dense = inOrder(st.view, shape); !dense {
 			all := make([]byte, n*size)
-			if err := gather(d, all, v.dt, v.Shape(), st); err != nil {
+			if err := gather(d, all, dt, shape, st.storage); err != nil {
 				return 0, err
 			}
-			hostOrder(all, v.dt)
+			hostOrder(all, dt)
 			wrote, err := w.Write(all)
 			return int64(wrote), err
 		}
@@ -83,10 +84,10 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 	chunk := make([]byte, min(n*size, rawChunk))
 	for at := int64(0); at < n; {
 		part := chunk[:min(int64(len(chunk)), (n-at)*size)]
-		if err := d.drv.Read(part, v.dt, st.buf, off+at); err != nil {
+		if err := d.drv.Read(part, dt, st.buf, off+at); err != nil {
 			return done, err
 		}
-		hostOrder(part, v.dt)
+		hostOrder(part, dt)
 		wrote, err := w.Write(part)
 		done += int64(wrote)
 		if err != nil {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/millrace-go/millrace/ir"
@@ -54,21 +55,41 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 		}
 		tensors = true
 	}
-	var foreign [3]*storage
+	var foreign [3]found
+	err := error(nil)
 	if mixed {
-		if err := handOvers(home, args, &foreign); err != nil {
-			failIn(dst, home, scope, op.String(), err, args)
-			return
-		}
+		err = handOvers(home, args, &foreign)
 	}
-	home.mu.Lock()
-	err := home.record(dst, scope, op, out, shape, attr, args, &foreign)
-	home.unlock()
-	if err != nil {
+	if err == nil {
+		home.mu.Lock()
+		err = home.record(dst, scope, op, out, shape, attr, args, &foreign)
+		home.unlock()
+	}
+	switch {
+	case err == errElsewhere:
+		Record(dst, p, op, out, shape, attr, args)
+	case err != nil:
 		failIn(dst, home, scope, op.String(), err, args)
-	} else {
+	default:
 		home.entered(dst, scope)
 	}
+}
+
+// errElsewhere says that Set on another goroutine took a handle to another stream
+// than the one whose lock is held. Whoever finds it looks again where the handle is.
+var errElsewhere = errors.New("the handle is on another stream by now")
+
+// found is an operand as it was found under its stream's lock, with a reader for
+// the finder: its handle may have been given another value since.
+type found struct {
+	*storage
+	kind
+}
+
+// kind is the type of an operand; form is nil for a scalar.
+type kind struct {
+	dt   ir.DType
+	form *queue.Form
 }
 
 // failZero makes dst carry the error of operand i, which belongs to no stream.
@@ -81,16 +102,16 @@ func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 }
 
 // handOvers makes the operands of other streams readable by home's queue.
-func handOvers(home *Stream, args []Arg, foreign *[3]*storage) (err error) {
+func handOvers(home *Stream, args []Arg, foreign *[3]found) (err error) {
 	for i := range args {
 		v := args[i].V
 		if v == nil || v.home == home {
 			continue
 		}
-		if v.home.dev != home.dev {
-			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
+		if s := v.home; s.dev != home.dev {
+			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, s.dev.name)
 		} else {
-			foreign[i], err = v.home.handOver(v, home)
+			foreign[i], err = s.handOver(v, home)
 		}
 		if err != nil {
 			releaseAll(foreign)
@@ -100,26 +121,42 @@ func handOvers(home *Stream, args []Arg, foreign *[3]*storage) (err error) {
 	return nil
 }
 
-func releaseAll(foreign *[3]*storage) {
-	for _, st := range foreign {
-		if st != nil {
-			st.release()
+func releaseAll(foreign *[3]found) {
+	for _, f := range foreign {
+		if f.storage != nil {
+			f.release()
 		}
 	}
 }
 
 // record does Record's work under the stream's lock.
-func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, foreign *[3]*storage) error {
+func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, foreign *[3]found) error {
 	err := s.usable()
 	for i := range args {
-		if v := args[i].V; v != nil && foreign[i] == nil && err == nil && v.state != stPending {
-			args[i].V, err = s.readable(v) // follows Set
+		if v := args[i].V; v != nil && foreign[i].storage == nil && v.home != s {
+			err = errElsewhere
 		}
+	}
+	var kinds [3]kind
+	for i := range args {
+		v := args[i].V
+		if v == nil || err != nil {
+			continue
+		}
+		if foreign[i].storage != nil {
+			kinds[i] = foreign[i].kind
+			continue
+		}
+		if v.state != stPending {
+			v, err = s.readable(v) // follows Set
+			args[i].V = v
+		}
+		kinds[i] = kind{v.dt, v.form}
 	}
 	var dt ir.DType
 	var form *queue.Form
 	if err == nil {
-		dt, form, err = infer(op, attr, out, shape, args)
+		dt, form, err = infer(op, attr, out, shape, kinds[:len(args)])
 	}
 	if err == nil {
 		err = s.supported(dt) // it has those of the operands
@@ -129,7 +166,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		return err
 	}
 	info := op.Info()
-	if info.Class == ir.ClassView && args[0].V.state == stReady && foreign[0] == nil && !s.taped() {
+	if info.Class == ir.ClassView && args[0].V.state == stReady && foreign[0].storage == nil && !s.taped() {
 		x := args[0].V
 		if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, x.mem.layout()); ok {
 			s.addView(dst, scope, x.mem, view, dt, form)
@@ -140,7 +177,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	// What is computed again comes first, as it appends ops of its own, then the
 	// operands that are new to the queue, right before the op that reads them.
 	for i := range args {
-		if v := args[i].V; v != nil && foreign[i] == nil && v.state == stVirtual {
+		if v := args[i].V; v != nil && foreign[i].storage == nil && v.state == stVirtual {
 			s.replay(v)
 		}
 	}
@@ -151,10 +188,10 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		if v == nil {
 			continue
 		}
-		tensor = v.dt
-		switch {
-		case foreign[i] != nil:
-			ids[i] = s.foreign(foreign[i], v.dt, v.form)
+		tensor = kinds[i].dt
+		switch f := &foreign[i]; {
+		case f.storage != nil:
+			ids[i] = s.foreign(f.storage, f.dt, f.form)
 		case v.state == stPending:
 			ids[i] = v.id
 		default:
@@ -203,18 +240,18 @@ func (s *Stream) noteLine(line string) {
 
 // infer is ir.Infer behind a path for what is nearly every op: elementwise, on
 // operands of one dtype and one shape.
-func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []Arg) (ir.DType, *queue.Form, error) {
+func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []kind) (ir.DType, *queue.Form, error) {
 	info := op.Info()
 	if info.Class == ir.ClassElementwise && (info.Out == ir.OutSame || info.Out == ir.OutBool) && len(args) == info.Arity {
-		var first *Value
+		var first *kind
 		alike := true
 		for i := range args {
-			switch v := args[i].V; {
-			case v == nil:
+			switch k := &args[i]; {
+			case k.form == nil:
 			case first == nil:
-				first = v
+				first = k
 			default:
-				alike = alike && v.dt == first.dt && v.form.Equal(first.form)
+				alike = alike && k.dt == first.dt && k.form.Equal(first.form)
 			}
 		}
 		if alike && first != nil && info.In.Has(first.dt) {
@@ -225,9 +262,9 @@ func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []Arg) (i
 		}
 	}
 	var in [3]ir.Operand
-	for i := range args {
-		if v := args[i].V; v != nil {
-			in[i] = ir.Operand{DT: v.dt, Shape: v.Shape()}
+	for i, k := range args {
+		if k.form != nil {
+			in[i] = ir.Operand{DT: k.dt, Shape: k.form.Shape}
 		} else {
 			in[i] = ir.Operand{Scalar: true}
 		}
@@ -236,9 +273,9 @@ func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []Arg) (i
 	if err != nil {
 		return dt, nil, err
 	}
-	for i := range args { // ir.Infer hands back an operand's shape where that is the result's
-		if v := args[i].V; v != nil && sameSlice(v.form.Shape, result) {
-			return dt, v.form, nil
+	for _, k := range args { // ir.Infer hands back an operand's shape where that is the result's
+		if k.form != nil && sameSlice(k.form.Shape, result) {
+			return dt, k.form, nil
 		}
 	}
 	return dt, queue.NewForm(result), nil
@@ -259,6 +296,9 @@ func (s *Stream) supported(dt ir.DType) error {
 // readable says whether a value of this stream can be an operand, following
 // Set. The lock is held.
 func (s *Stream) readable(v *Value) (*Value, error) {
+	if v.home != s {
+		return v, errElsewhere
+	}
 	for v.state == stMoved {
 		to := v.ext.to
 		if to.epoch != v.ext.toEpoch || to.home != s {
@@ -337,12 +377,12 @@ func (x *ext) releasedErr() error {
 // memory or will be when earlier submitted work has run. The result carries a
 // reader for the caller. The stream is cut right after the producing op, a
 // place that depends on the program only.
-func (s *Stream) handOver(v *Value, to *Stream) (*storage, error) {
+func (s *Stream) handOver(v *Value, to *Stream) (found, error) {
 	s.mu.Lock()
 	defer s.unlock()
 	v, err := s.readable(v)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	if v.state == stVirtual {
 		s.replay(v)
@@ -350,17 +390,22 @@ func (s *Stream) handOver(v *Value, to *Stream) (*storage, error) {
 	if v.state == stPending {
 		s.flushPrefix(s.entryOf(v.id)+1, segment.End{Reason: segment.ReasonHandOver, ID: v.id}, false)
 		if v, err = s.readable(v); err != nil {
-			return nil, err
+			return found{}, err
 		}
 	}
 	if v.state != stReady {
-		return nil, runtime.ErrClosed
+		return found{}, runtime.ErrClosed
 	}
 	if to != s && s.taped() {
 		s.taping.leaks(v.mem)
 	}
+	return v.found(), nil
+}
+
+// found is a value that is in memory, with a reader for the caller. The lock is held.
+func (v *Value) found() found {
 	v.mem.retain()
-	return v.mem, nil
+	return found{v.mem, kind{v.dt, v.form}}
 }
 
 // entryOf is the entry that made a pending relative id.

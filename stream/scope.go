@@ -2,6 +2,7 @@ package stream
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/millrace-go/millrace/ir"
 )
@@ -131,7 +132,9 @@ func (sc *Scope) Keep(v *Value) {
 	sc.home.mu.Unlock()
 	if s := v.home; found && v.owner() == nil && s != nil {
 		s.mu.Lock()
-		s.watch(v)
+		if v.home == s { // else Set has seen to it
+			s.watch(v)
+		}
 		s.mu.Unlock()
 	}
 }
@@ -145,7 +148,7 @@ func (sc *Scope) Close() {
 	by := &ext{scope: sc}
 	var at *Stream // whose lock is held
 	for _, v := range owned {
-		if at != v.home {
+		for at != v.home {
 			if at != nil {
 				at.mu.Unlock()
 			}
@@ -188,10 +191,16 @@ func Give(v *Value) {
 var dropped, given ext
 
 func (v *Value) giveUp(by *ext) {
-	s := v.home
-	s.mu.Lock()
-	defer s.unlock()
-	s.release(v, by)
+	for {
+		s := v.home
+		s.mu.Lock()
+		if v.home == s {
+			defer s.unlock()
+			s.release(v, by)
+			return
+		}
+		s.mu.Unlock()
+	}
 }
 
 // release ends a handle; by says who did it. The lock is held.
@@ -233,40 +242,72 @@ func (s *Stream) mark(op ir.Op, id int32) {
 	s.maybeCut()
 }
 
-// Set makes t name u's value and releases what t named. u then follows t.
+// Set makes t name u's value and releases what t named. u then follows t. Others
+// never see t without a value.
 func Set(t, u *Value) {
 	if t == u || u.home == nil {
 		return
 	}
-	s, old := u.home, t.home
-	if old != nil && old != s {
-		old.mu.Lock()
-		old.clear(t)
-		old.unlock()
+	for {
+		from, to := t.home, u.home
+		if from == nil || from == to {
+			to.mu.Lock()
+			if t.home == from && u.home == to {
+				defer to.unlock()
+				to.set(t, u, to.drop)
+				return
+			}
+			to.mu.Unlock()
+			continue
+		}
+		lockBoth(from, to)
+		if t.home == from && u.home == to {
+			old := new(Value) // dropped later: that may cut its stream, for which the other one must not wait
+			defer func() {
+				unlockBoth(from, to)
+				Drop(old)
+				to.dev.rethrow()
+			}()
+			to.set(t, u, old.take)
+			return
+		}
+		unlockBoth(from, to)
 	}
-	s.mu.Lock()
-	defer s.unlock()
+}
+
+// twoStreams is held by who takes the locks of two streams. All others who wait for
+// one hold none.
+var twoStreams sync.Mutex
+
+func lockBoth(a, b *Stream) {
+	twoStreams.Lock()
+	a.mu.Lock()
+	b.mu.Lock()
+}
+
+func unlockBoth(a, b *Stream) {
+	a.mu.Unlock()
+	b.mu.Unlock()
+	twoStreams.Unlock()
+}
+
+// set is Set for u of this stream, whose lock is held, as is that of t's. What t
+// names is given to end.
+func (s *Stream) set(t, u *Value, end func(*Value)) {
 	u, err := s.readable(u)
 	if t == u {
 		return // u follows it since an earlier Set
 	}
-	if old == s { // under one lock: others never see t without a value
-		s.clear(t)
+	if t.home != nil {
+		end(t)
+		t.state, t.mem, t.ext = stNone, nil, nil
+		t.epoch++
 	}
 	if err != nil && u.state != stFailed {
 		failIn(t, s, nil, "set", err, nil)
 		return
 	}
-	if t.home != s { // nothing is written that does not change: others may look
-		t.home = s
-	}
-	if t.dt != u.dt || t.form != u.form {
-		t.dt, t.form = u.dt, u.form
-	}
-	t.mem, t.ext, t.gen, t.id, t.state = u.mem, u.ext, u.gen, u.id, u.state
-	if (t.state == stPending || t.state == stReady) && t.gen == s.gen {
-		s.q.Slots[t.id].H.v = t
-	}
+	t.take(u)
 	if u.state != stFailed {
 		u.mem, u.ext, u.state = nil, &ext{to: t, toEpoch: t.epoch}, stMoved
 	}
@@ -275,12 +316,18 @@ func Set(t, u *Value) {
 	}
 }
 
-// clear takes a handle's value away for Set to give it another. The lock is
-// held.
-func (s *Stream) clear(t *Value) {
-	s.drop(t)
-	t.state, t.mem, t.ext = stNone, nil, nil
-	t.epoch++
+// take gives a handle what another one names. The lock of its stream is held.
+func (v *Value) take(u *Value) {
+	if v.home != u.home { // nothing is written that does not change: others may look
+		v.home = u.home
+	}
+	if v.dt != u.dt || v.form != u.form {
+		v.dt, v.form = u.dt, u.form
+	}
+	v.mem, v.ext, v.gen, v.id, v.state = u.mem, u.ext, u.gen, u.id, u.state
+	if s := v.home; (v.state == stPending || v.state == stReady) && v.gen == s.gen {
+		s.q.Slots[v.id].H.v = v
+	}
 }
 
 // watch lets the collector tell when a value that no scope owns dies. The lock

@@ -17,7 +17,7 @@ type Stream struct {
 	caps *runtime.Caps // of the device
 	num  uint64
 
-	mu     sync.Mutex // never held while another stream's is taken
+	mu     sync.Mutex // never held while another stream's is taken, but by Set: see twoStreams
 	q      queue.Queue[held]
 	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
 	gen    uint64                           // counts flushes: ids of older ones are void

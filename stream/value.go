@@ -24,7 +24,9 @@ const (
 // so that recording an op costs one allocation. A Value must not be copied
 // after it was passed to this package. Its fields belong to its home stream's
 // lock, except home, dt and form, which change only when Set gives a handle a
-// value of another stream or type, and born and out, which say whose it is.
+// value of another stream or type, and born and out, which say whose it is. The
+// home is looked up without a lock, so who then holds its lock looks again: it
+// changes under the locks of both streams.
 type Value struct {
 	home  *Stream
 	born  *Scope        // the scope it was made in, nil for none: never changes
@@ -71,17 +73,21 @@ func (v *Value) Err() error {
 // Cause is the same as an op finds it: for use after Release no *OpError yet,
 // since that names the op. Nobody is told by it.
 func (v *Value) Cause() error {
-	s := v.home
-	if s == nil {
-		if v.state == stFailed {
-			return v.ext.err
+	for {
+		s := v.home
+		if s == nil {
+			if v.state == stFailed {
+				return v.ext.err
+			}
+			return nil
 		}
-		return nil
+		s.mu.Lock()
+		_, err := s.readable(v)
+		s.mu.Unlock()
+		if err != errElsewhere {
+			return err
+		}
 	}
-	s.mu.Lock()
-	_, err := s.readable(v)
-	s.mu.Unlock()
-	return err
 }
 
 // owner is the scope whose end will release v, nil for none.

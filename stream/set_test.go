@@ -1,0 +1,87 @@
+package stream
+
+import (
+	"testing"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// meanwhile opens a device on which what was set is called, once, when a queue of
+// another stream has run in the middle of recording an op.
+func meanwhile(t *testing.T) (e *env, set func(f func())) {
+	var f func()
+	e = open(t, func(o *Options) {
+		o.Trace = &Trace{Flush: func(FlushEvent) {
+			if g := f; g != nil {
+				f = nil
+				g()
+			}
+		}}
+	})
+	return e, func(g func()) { f = g }
+}
+
+// An operand that was found on another stream is given another shape before the op
+// is recorded: the op takes what was found.
+func TestSetOfAnotherShapeMeanwhile(t *testing.T) {
+	e, set := meanwhile(t)
+	x := e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, -7, 9)
+	lo := e.host(Place{S: e.d.NewStream()}, ir.Shape{1}, 0)
+	hi := add(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, 4, 5), 0)
+	set(func() { Set(lo, e.host(Place{S: lo.home}, ir.Shape{2}, -3, -2)) })
+	e.want(e.op(ir.Clamp, t1(x), t1(lo), t1(hi)), 0, 5)
+	e.want(lo, -3, -2)
+}
+
+// An operand goes to another stream while the op is on its way to that which it was on.
+func TestSetToAnotherStreamMeanwhile(t *testing.T) {
+	e, set := meanwhile(t)
+	a, b := e.d.NewStream(), e.d.NewStream()
+	x := add(e, e.host(Place{S: a}, ir.Shape{2}, 1, 2), 1)
+	y := add(e, e.host(Place{S: b}, ir.Shape{2}, 10, 20), 0)
+	u := e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, 0, 1)
+	for range 5 {
+		u = add(e, u, 1)
+	}
+	set(func() { Set(x, u) })
+	e.want(e.op(ir.Add, t1(x), t1(y)), 15, 26)
+	e.want(u, 5, 6)
+}
+
+// What a handle named before goes with it, whatever state it is in, and who had it
+// from the handle keeps it.
+func TestSetToAnotherStream(t *testing.T) {
+	e := open(t)
+	a, b := e.d.NewStream(), e.d.NewStream()
+	for name, make := range map[string]func() *Value{
+		"ready":   func() *Value { return e.host(Place{S: a}, ir.Shape{2}, 1, 2) },
+		"read":    func() *Value { x := e.host(Place{S: a}, ir.Shape{2}, 1, 2); mul(e, x, 2); return x },
+		"pending": func() *Value { return mul(e, e.host(Place{S: a}, ir.Shape{2}, 1, 2), 2) },
+		"virtual": func() *Value {
+			x := mul(e, e.host(Place{S: a}, ir.Shape{2}, 1, 2), 2)
+			e.want(add(e, x, 1), 3, 5)
+			return x
+		},
+		"moved": func() *Value {
+			x := mul(e, e.host(Place{S: a}, ir.Shape{2}, 1, 2), 2)
+			Set(e.host(Place{S: a}, ir.Shape{1}, 0), x)
+			return x
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := make()
+			y := add(e, x, 1)
+			Set(x, mul(e, e.host(Place{S: b}, ir.Shape{3}, 5, 6, 7), 2))
+			if x.Home() != b {
+				t.Error("the handle stayed where it was")
+			}
+			e.want(x, 10, 12, 14)
+			if name == "ready" || name == "read" {
+				e.want(y, 2, 3)
+			} else {
+				e.want(y, 3, 5)
+			}
+		})
+	}
+	waitFor(t, e.d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 })
+}

@@ -161,11 +161,12 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 		w.owned = append(w.owned, int32(a.Tensor))
 		d.stats.aliases.Add(1)
 	}
-	s.settle(ent, seg, geo)
 	units := d.tune.choose(ent, geo, w.launches)
-
 	j := s.job(ent, seg, wait)
 	j.units = units
+	s.settle(ent, seg, geo)
+	// From here on others may have the memory, so what is to be written is: nothing
+	// before this point may give it to them, nothing behind it may fail.
 	d.stats.kernels.Add(int64(len(j.launches)))
 	d.exec.submit(j, wait) // its faults are found in the blocks it should have written
 	if d.opts.Check {

@@ -174,15 +174,25 @@ func (d *Device) queueBudget() int64 {
 // was bound and submitted: w.mem holds the memory of what it writes.
 func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 	w := &s.work
-	var scalars []segment.Scalar
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.sets))...)
 	defer clear(w.recipes)
-	for _, id := range seg.Out {
-		v := s.q.Slots[id].H.v
-		if v == nil || v.state != stPending || v.id != id {
+	var scalars []segment.Scalar
+	for _, id := range seg.Out { // first, as a broken invariant would be found here
+		if s.asked(id) == nil || s.written(seg, id) || w.recipes[ent.setOf[id]] != nil {
 			continue
 		}
-		if st := w.mem[id]; st != nil && seg.Tensors[id].Life == segment.LifeWrite {
+		if scalars == nil {
+			scalars = slices.Clone(seg.Scalars)
+		}
+		w.recipes[ent.setOf[id]] = s.newRecipe(ent, geo, scalars, ent.sets[ent.setOf[id]])
+	}
+	for _, id := range seg.Out {
+		v := s.asked(id)
+		if v == nil {
+			continue
+		}
+		if s.written(seg, id) {
+			st := w.mem[id]
 			st.retainAs(handles)
 			v.mem, v.state = st, stReady
 			if v.owner() == nil {
@@ -194,13 +204,6 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 			continue
 		}
 		r := w.recipes[ent.setOf[id]]
-		if r == nil {
-			if scalars == nil {
-				scalars = slices.Clone(seg.Scalars)
-			}
-			r = s.newRecipe(ent, geo, scalars, ent.sets[ent.setOf[id]])
-			w.recipes[ent.setOf[id]] = r
-		}
 		s.spoil()
 		r.live.Add(1)
 		v.ext, v.state = &r.self, stVirtual
@@ -208,6 +211,19 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 			r.watch()
 		}
 	}
+}
+
+// asked is the handle by which a result of the queue may be asked for, if any.
+func (s *Stream) asked(id int32) *Value {
+	if v := s.q.Slots[id].H.v; v != nil && v.state == stPending && v.id == id {
+		return v
+	}
+	return nil
+}
+
+// written reports a result that the plan which is bound puts into memory to stay.
+func (s *Stream) written(seg *segment.Segment, id int32) bool {
+	return s.work.mem[id] != nil && seg.Tensors[id].Life == segment.LifeWrite
 }
 
 func (s *Stream) newRecipe(ent *entry, geo *geometry, scalars []segment.Scalar, leaves []int32) *recipe {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,20 @@ func (d *tunable) lose(choices ...uint64) {
 	defer d.mu.Unlock()
 	d.lost = choices
 	d.changes++
+}
+
+// A driver's broken invariant while its ways are asked for is found before anybody
+// was given the memory that would have been written: it is an error that is told,
+// and what was asked for is computed op by op.
+func TestTuneAskedOfABrokenDriver(t *testing.T) {
+	var told []error
+	dev := &tunable{takes: ways(1, 2), breaks: "broken"}
+	e := openTunable(t, dev, func(o *Options) { o.Trace = &Trace{Error: func(err error) { told = append(told, err) }} })
+	halves(e, 5)
+	var bug *InternalError
+	if len(told) != 1 || !errors.As(told[0], &bug) || bug.Cause != "broken" || e.d.Stats().Fallbacks != 1 {
+		t.Errorf("told of %v, %d fallbacks", told, e.d.Stats().Fallbacks)
+	}
 }
 
 // A choice whose code could not be made gives way to the next one that has its,

@@ -40,6 +40,7 @@ type tunable struct {
 	once bool // what broke once meets an index out of range the next time
 
 	during func() // the first trial
+	breaks any    // what Choices panics with
 
 	mu      sync.Mutex
 	changes uint64
@@ -49,6 +50,9 @@ type tunable struct {
 }
 
 func (d *tunable) Choices(ls []runtime.Launch) (c runtime.Choices) {
+	if d.breaks != nil {
+		panic(d.breaks)
+	}
 	c.Facts = fmt.Sprint("points ", ls[0].Dims[:ls[0].Rank])
 	for i := range d.takes {
 		c.List = append(c.List, runtime.Choice{Name: fmt.Sprint("way ", i), Code: uint64(i)})

@@ -155,7 +155,9 @@ func (sc *Scope) Close() {
 			at = v.home
 			at.mu.Lock()
 		}
-		at.release(v, by)
+		if v.owner() == sc { // else it was released before, and may have been given another value
+			at.release(v, by)
+		}
 	}
 	if at != nil {
 		at.unlock()

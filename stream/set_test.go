@@ -85,3 +85,21 @@ func TestSetToAnotherStream(t *testing.T) {
 	}
 	waitFor(t, e.d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 })
 }
+
+// A handle that was released is its scope's no longer: what it is given then is
+// there after the scope, however many tensors the scope has seen.
+func TestSetOfAReleasedHandle(t *testing.T) {
+	for _, n := range []int{0, 100} {
+		e := open(t)
+		sc := e.d.Default().OpenScope()
+		p := Place{S: e.d.Default(), Scope: sc}
+		x := e.host(p, ir.Shape{2}, 1, 2)
+		Release(x)
+		for range n {
+			Release(e.host(p, ir.Shape{2}, 1, 2))
+		}
+		Set(x, e.host(e.place(), ir.Shape{2}, 3, 4))
+		sc.Close()
+		e.want(x, 3, 4)
+	}
+}

@@ -61,7 +61,7 @@ type mixed struct {
 
 func newMixed(t *testing.T, seed uint64) *mixed {
 	rng := rand.New(rand.NewPCG(seed, 9))
-	o := millrace.Options{Tier: millrace.TierInterpreter, Check: rng.IntN(3) == 0}
+	o := millrace.Options{Tier: millrace.TierInterpreter, Tune: millrace.TuneOff, Check: rng.IntN(3) == 0}
 	o.QueueCap = max(0, rng.IntN(24)-12)
 	o.PinnedLimit = max(0, int64(rng.IntN(100)-60))
 	o.Explore = []millrace.ExploreMode{millrace.ExploreBackground, millrace.ExploreWait}[rng.IntN(2)]

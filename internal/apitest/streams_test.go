@@ -47,7 +47,7 @@ func TestRecordingUsesOtherStreams(t *testing.T) {
 // A stream that is dropped with ops queued gives back what they would have read,
 // also where a scope released that.
 func TestDroppedStream(t *testing.T) {
-	dev := open(t, millrace.Options{})
+	dev := open(t, millrace.Options{Tune: millrace.TuneOff})
 	w := millrace.FromSliceOn(dev, make([]float32, 8), 8)
 	request := func() {
 		s := dev.NewStream()

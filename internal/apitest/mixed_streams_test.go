@@ -19,7 +19,7 @@ import (
 func TestMixedStreams(t *testing.T) {
 	n := 16
 	if os.Getenv("MILLRACE_LONG") != "" {
-		n = 5000
+		n = 1000
 	}
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

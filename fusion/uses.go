@@ -1,11 +1,6 @@
 package fusion
 
-import (
-	"slices"
-
-	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/ir"
-)
+import "github.com/millrace-go/millrace/codegen"
 
 // Uses says between which steps of a plan each tensor's memory is needed.
 // Memory that an alias is a view of is needed as long as the alias is.
@@ -53,9 +48,7 @@ func newUses(p *Plan) *Uses {
 // every point. A map that broadcasts is out: the input's element is read again
 // at later points, after the store. So is, where there are rows, what is stored
 // before the last look at the row. A kernel that may find an index out of range
-// overwrites nothing: its operands are needed again then. And an output that does
-// not depend on the input is out: where an earlier run failed to write that, the
-// output is there all the same, but its memory would say that it is not.
+// overwrites nothing: its operands are needed again then.
 func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace {
 	var ps []InPlace
 	if k.MayFault() {
@@ -66,39 +59,15 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 		if o.kind != codegen.Output || !k.StoresLast(i) || !o.at.bijective() && !lone(k, i) {
 			continue
 		}
-		from := readBy(k, i)
 		for j := range operands {
 			in := &operands[j]
-			if in.kind == codegen.Input && in.at == o.at && from[j] && k.Operands[i].Row == k.Operands[j].Row && readOnce(operands, in.tensor) &&
+			if in.kind == codegen.Input && in.at == o.at && k.Operands[i].Row == k.Operands[j].Row && readOnce(operands, in.tensor) &&
 				x.seg.Tensors[in.tensor].DT == x.seg.Tensors[o.tensor].DT {
 				ps = append(ps, InPlace{Out: i, In: j})
 			}
 		}
 	}
 	return ps
-}
-
-// readBy says which operands an output depends on.
-func readBy(k *codegen.Kernel, out int) []bool {
-	needed, from := make([]bool, len(k.Body)), make([]bool, len(k.Operands))
-	for _, s := range k.Stores {
-		needed[s.Value] = needed[s.Value] || s.Operand == out
-	}
-	for i, in := range slices.Backward(k.Body) {
-		if !needed[i] {
-			continue
-		}
-		for _, a := range in.Args {
-			if a != ir.None {
-				needed[a] = true
-			}
-		}
-		switch in.Op {
-		case ir.Load, ir.LoadAt, ir.Scatter:
-			from[uint32(in.Imm)] = true
-		}
-	}
-	return from
 }
 
 // lone reports an output of row values in a kernel that writes nothing within

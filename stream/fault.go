@@ -93,12 +93,9 @@ func (j *job) rest(from int, bad []*OpError) bool {
 	}
 	good := true
 	for id, e := range bad {
-		if e == nil {
-			continue
-		}
-		good = false
+		good = good && e == nil
 		if j.seg.Tensors[id].Life == segment.LifeWrite && j.mem[id] != nil {
-			j.mem[id].fault.CompareAndSwap(nil, e)
+			j.mem[id].fault.Store(e) // nil, too: the memory may be that of an operand which is not there
 		}
 	}
 	return good

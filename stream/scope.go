@@ -224,7 +224,7 @@ func (s *Stream) drop(v *Value) {
 		v.mem = nil
 		queued := v.gen == s.gen // the queue is still its reader
 		if queued {
-			b.watch() // the stream may be dropped without a word
+			s.watchRead(b)
 		}
 		b.releaseAs(handles)
 		if queued {

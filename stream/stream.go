@@ -169,6 +169,15 @@ func (s *Stream) slot(v *Value) int32 {
 	return v.id
 }
 
+// watchRead has the collector tell of a block that the queue may be the last reader
+// of: a stream may be dropped without a word. The default one is not, as its device
+// has it, and a step there would feel the cost.
+func (s *Stream) watchRead(b *block) {
+	if s != s.dev.def {
+		b.watch()
+	}
+}
+
 // foreign finds or adds an operand that has no handle on this stream. The
 // caller's reader becomes the queue's. The lock is held.
 func (s *Stream) foreign(st *storage, dt ir.DType, form *queue.Form) int32 {
@@ -179,7 +188,7 @@ func (s *Stream) foreign(st *storage, dt ir.DType, form *queue.Form) int32 {
 	if s.alien == nil {
 		s.alien = make(map[*storage]int32)
 	}
-	st.watch() // the stream may be dropped without a word, and its scope, if it has one, releases a handle
+	s.watchRead(st.block) // a scope may release its handle
 	s.weight += st.bytes
 	id := s.q.Input(held{nil, st}, dt, form)
 	s.alien[st] = id

@@ -60,6 +60,8 @@ func TestDroppedStream(t *testing.T) {
 			y.Mul(x).Exp()             // queued, never read
 			w.Add(y.Sum()).To(dev)     // handed over to another stream
 			y.Add(w.Sum()).Sum().Neg() // and from there
+			z := millrace.FromSliceOn(sc, make([]float32, 1000), 1000)
+			millrace.FullOn(dev.NewStream(), millrace.Float32, 1, 1000).Mul(z) // queued there only
 			return nil
 		}); err != nil {
 			t.Error(err)

@@ -127,11 +127,8 @@ func (q *Queue[H]) InOrder() error {
 	next := int32(0)
 	for i := range q.Entries {
 		e := &q.Entries[i]
-		for id := next; id < int32(len(q.Slots)) && q.Slots[id].Def < 0 && (e.Node < 0 || id < e.Slot); id++ {
-			if !e.Key.names(id) {
-				break
-			}
-			next = id + 1
+		for e.Key.names(next) {
+			next++
 		}
 		if e.Node >= 0 {
 			if e.Slot != next {

@@ -98,15 +98,22 @@ func TestMovesAtOtherPlaces(t *testing.T) {
 	}
 }
 
+// oddView is a view 0 3 1 4 2 5, in memory as no strides describe, of a tensor that
+// was computed from the other one.
+func oddView(e *env) (x, flat *Value) {
+	x = e.host(e.place(), ir.Shape{2, 3}, 0, 1, 2, 3, 4, 5)
+	y := add(e, x, 0)
+	tr := e.record(ir.Permute, nil, &ir.Attr{Axes: []int{1, 0}}, t1(y))
+	flat = e.record(ir.Reshape, ir.Shape{6}, nil, t1(tr))
+	e.want(y, 0, 1, 2, 3, 4, 5)
+	e.want(flat, 0, 3, 1, 4, 2, 5)
+	return x, flat
+}
+
 // Indices go into what lies as no strides describe by way of a dense copy.
 func TestLookUpInAnOddView(t *testing.T) {
 	e := open(t)
-	x := e.host(e.place(), ir.Shape{2, 3}, 0, 1, 2, 3, 4, 5)
-	y := add(e, x, 0)
-	tr := e.record(ir.Permute, nil, &ir.Attr{Axes: []int{1, 0}}, t1(y))
-	flat := e.record(ir.Reshape, ir.Shape{6}, nil, t1(tr)) // 0 3 1 4 2 5
-	e.want(y, 0, 1, 2, 3, 4, 5)
-	e.want(flat, 0, 3, 1, 4, 2, 5)
+	_, flat := oddView(e)
 	idx := new(Value)
 	var data []byte
 	for _, i := range []uint32{5, 0, 1} {
@@ -125,12 +132,7 @@ func TestLookUpInAnOddView(t *testing.T) {
 // start from it.
 func TestLookUpInAnOddViewOneByOne(t *testing.T) {
 	e := open(t, func(o *Options) { o.Check = true })
-	x := e.host(e.place(), ir.Shape{2, 3}, 0, 1, 2, 3, 4, 5)
-	y := add(e, x, 0)
-	tr := e.record(ir.Permute, nil, &ir.Attr{Axes: []int{1, 0}}, t1(y))
-	flat := e.record(ir.Reshape, ir.Shape{6}, nil, t1(tr)) // 0 3 1 4 2 5
-	e.want(y, 0, 1, 2, 3, 4, 5)
-	e.want(flat, 0, 3, 1, 4, 2, 5)
+	x, flat := oddView(e)
 	at := e.host(e.place(), ir.Shape{3}, 5, 0, 1)
 	idx := new(Value)
 	Record(idx, e.place(), ir.Cast, ir.Int32, nil, nil, []Arg{t1(at)})

@@ -145,13 +145,13 @@ func (s *Stream) replay(v *Value) int32 {
 		}
 	}
 	// A leaf comes right before the first node that reads it, as everywhere in a queue.
-	now := make([]int32, len(rec.Tensors))
-	known := make([]bool, len(rec.Tensors))
+	now := slices.Repeat([]int32{-1}, len(rec.Tensors))
 	operand := func(id int32) int32 {
-		if i, leaf := slices.BinarySearch(r.leaves, id); leaf && !known[id] {
+		if now[id] < 0 {
+			i, _ := slices.BinarySearch(r.leaves, id)
 			t := &rec.Tensors[id]
 			r.pins[i].retain()
-			now[id], known[id] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape)), true
+			now[id] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape))
 		}
 		return now[id]
 	}

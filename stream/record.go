@@ -56,7 +56,7 @@ func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 		tensors = true
 	}
 	var foreign [3]found
-	err := error(nil)
+	var err error
 	if mixed {
 		err = handOvers(home, args, &foreign)
 	}

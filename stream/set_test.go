@@ -24,13 +24,31 @@ func meanwhile(t *testing.T) (e *env, set func(f func())) {
 // An operand that was found on another stream is given another shape before the op
 // is recorded: the op takes what was found.
 func TestSetOfAnotherShapeMeanwhile(t *testing.T) {
-	e, set := meanwhile(t)
-	x := e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, -7, 9)
-	lo := e.host(Place{S: e.d.NewStream()}, ir.Shape{1}, 0)
-	hi := add(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, 4, 5), 0)
-	set(func() { Set(lo, e.host(Place{S: lo.home}, ir.Shape{2}, -3, -2)) })
-	e.want(e.op(ir.Clamp, t1(x), t1(lo), t1(hi)), 0, 5)
-	e.want(lo, -3, -2)
+	for _, want := range [][]float32{{0, 5}, {0}} {
+		e, set := meanwhile(t)
+		n := len(want)
+		x := e.host(Place{S: e.d.NewStream()}, ir.Shape{n}, []float32{-7, 9}[:n]...)
+		lo := e.host(Place{S: e.d.NewStream()}, ir.Shape{1}, 0)
+		hi := add(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{n}, []float32{4, 5}[:n]...), 0)
+		set(func() { Set(lo, e.host(Place{S: lo.home}, ir.Shape{2}, -3, -2)) })
+		e.want(e.op(ir.Clamp, t1(x), t1(lo), t1(hi)), want...)
+		e.want(lo, -3, -2)
+	}
+}
+
+// Who looked up a handle's stream and finds it on another one, with the lock held,
+// is told so and does nothing.
+func TestFoundOnAnotherStream(t *testing.T) {
+	e := open(t)
+	was := e.d.NewStream()
+	x := mul(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, 1, 2), 2)
+	if _, err := was.handOver(x, e.d.Default()); err != errElsewhere {
+		t.Errorf("handing over: %v", err)
+	}
+	if _, err := was.materialise(x, "read"); err != errElsewhere {
+		t.Errorf("reading: %v", err)
+	}
+	e.want(x, 2, 4)
 }
 
 // An operand goes to another stream while the op is on its way to that which it was on.

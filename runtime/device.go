@@ -130,13 +130,15 @@ type Stats struct {
 
 // Device runs programs. All methods are safe for concurrent use; launches of
 // one Run are ordered, and a Run that was called after another returned sees
-// its effects.
+// its effects. Runs that are called at a time share nothing that one of them
+// writes: a device may do them at once, and should not let a short one wait for
+// a long one.
 type Device interface {
 	Caps() *Caps
 	// Alloc returns memory with undefined contents, ErrOutOfMemory when there is none.
 	Alloc(bytes int64) (Buffer, error)
-	// Free gives memory back to the device's pool. Work already submitted may
-	// still use it; later work may not.
+	// Free gives memory back to the device's pool. What a Run that has returned
+	// submitted may still use it; no Run under way, and none that comes, may.
 	Free(Buffer)
 	// Write copies n elements of Go memory into a buffer, converting to the
 	// device's element size; Read copies them back. Both wait for earlier work.

@@ -53,20 +53,21 @@ func (d *device) runChain(ls []runtime.Launch) error {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return fmt.Errorf("cpu: %w", err)
 	}
-	d.runMu.Lock()
-	defer d.runMu.Unlock()
-	d.mem.begin()
-	defer d.mem.end()
-
-	tiles, err := d.walkChain(ls, true)
+	d.crowd.enter()
+	defer d.crowd.leave()
+	w, err := d.wide.lend()
+	if err != nil {
+		return err
+	}
+	defer d.wide.giveBack(w)
+	tiles, err := d.walkChain(w, ls, true)
 	// A launch is counted once, however many tiles it ran in.
 	d.count.launches.Add(int64(ls[0].Chain.N) * (1 - tiles))
 	return err
 }
 
 // walkChain runs the tiles of a chain by its choice and says how many those are.
-// The caller holds runMu.
-func (d *device) walkChain(ls []runtime.Launch, counted bool) (tiles int64, err error) {
+func (d *device) walkChain(w *crew, ls []runtime.Launch, counted bool) (tiles int64, err error) {
 	c, chosen := ls[0].Chain, choice(ls[0].Choice)
 	threads := d.threadsOf()
 	if n, set := chosen.of(knobThreads); set {
@@ -83,7 +84,7 @@ func (d *device) walkChain(ls []runtime.Launch, counted bool) (tiles int64, err 
 	threads = min(threads, tiles)
 	share := max(1, min(c.Across(ls, rows), tiles/(threads*chainShares)))
 	masks := masksOf(ls)
-	solos, err := d.lendSolos(int(threads), ls, rows, masks)
+	solos, err := d.lendSolos(w, int(threads), ls, rows, masks)
 	if err != nil {
 		return 1, err
 	}
@@ -197,16 +198,16 @@ func outputsOf(l *runtime.Launch) []int {
 
 // lendSolos gives each goroutine of a chain an executor and local memory. The
 // executors are made when they are first needed and kept.
-func (d *device) lendSolos(n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
+func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
 	c := ls[0].Chain
-	for len(d.solos) < n {
+	for len(w.solos) < n {
 		e, err := newExecutor(1)
 		if err != nil {
 			return nil, err
 		}
-		d.solos = append(d.solos, &solo{exec: e})
+		w.solos = append(w.solos, &solo{exec: e})
 	}
-	lent = d.solos[:n]
+	lent = w.solos[:n]
 	defer func() {
 		if err != nil {
 			d.takeBack(lent)

@@ -1,16 +1,20 @@
 package cpu
 
 import (
+	goruntime "runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
 // hides remembers what hides an operand of a program: a chain asks the same at
-// every run. Whoever holds the device's runMu uses it.
+// every run.
 type hides struct {
+	mu      sync.Mutex
 	operand int
 	scalars []uint64
 	found   *hiding
@@ -18,24 +22,46 @@ type hides struct {
 }
 
 func (m *hides) of(p *program, operand int, scalars []uint64) *hiding {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.asked && m.operand == operand && slices.Equal(m.scalars, scalars) {
 		return m.found
 	}
-	was := *m
-	*m = hides{operand, slices.Clone(scalars), hidingOf(p.kernel, operand, scalars), true}
-	if h := m.found; h != nil && was.found != nil && was.found.prog != nil && was.found.prog.text == h.kernel.String() {
-		h.prog = was.found.prog // scalars may change from run to run
-	} else {
-		was.free()
+	was := m.found
+	m.operand, m.scalars, m.asked = operand, slices.Clone(scalars), true
+	m.found = hidingOf(p.kernel, operand, scalars)
+	if h := m.found; h != nil && h.kernel != nil {
+		text := h.kernel.String()
+		if h.prog = new(maskProgram); was != nil && was.prog != nil && was.prog.text == text {
+			h.prog = was.prog // scalars may change from run to run
+		}
+		h.prog.text = text
 	}
 	return m.found
 }
 
-// free gives the memory of the program that computes a mask back.
-func (m *hides) free() {
-	if m.found != nil && m.found.prog != nil {
-		m.found.prog.free()
+// maskProgram computes a mask. Runs that go on may have one that is remembered no
+// more, so the collector says when its memory may go.
+type maskProgram struct {
+	text string
+	mu   sync.Mutex
+	prog *program
+}
+
+// of is the program, made when it is first asked for: interpreted, as what is worth
+// computing is a few instructions.
+func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.prog == nil {
+		p, err := newProgram(d, k, k.Key(), m.text)
+		if err != nil {
+			return nil, err
+		}
+		m.prog = p
+		goruntime.AddCleanup(m, (*program).free, p)
 	}
+	return m.prog, nil
 }
 
 // maskWork multiplications of a contraction stand for a primitive of a mask, which
@@ -73,19 +99,15 @@ func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error)
 	if slices.ContainsFunc(h.kernel.Body, func(in ir.Instr) bool { return in.Op == ir.LoadAt }) {
 		return 0, nil // dear, and may fail
 	}
-	if h.prog == nil {
-		// Interpreted: what is worth computing is a few instructions.
-		p, err := newProgram(d, h.kernel, h.kernel.Key(), h.kernel.String())
-		if err != nil {
-			return 0, err
-		}
-		h.prog = p
+	p, err := h.prog.of(d, h.kernel)
+	if err != nil {
+		return 0, err
 	}
 	depth := int64(1)
 	for _, n := range ls[i].Dims[ls[i].Kept:ls[i].Rank] {
 		depth *= n
 	}
-	if maskWork*int64(h.prog.sched.tier0[0].work) > depth {
+	if maskWork*int64(p.sched.tier0[0].work) > depth {
 		return 0, nil
 	}
 	return l.Dims[col], nil
@@ -113,7 +135,7 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 		args, from = append(args, a), append(from, a.Offset)
 	}
 	args = append(args, runtime.Access{Buf: t.buf, Stride: [runtime.MaxRank]int64{l.Dims[col], 1}})
-	t.launch = runtime.Launch{Prog: h.prog, Rank: 2, Kept: 2, Dims: [runtime.MaxRank]int64{l.Dims[row], l.Dims[col]}, Args: args, Scalars: l.Scalars}
+	t.launch = runtime.Launch{Prog: h.prog.prog, Rank: 2, Kept: 2, Dims: [runtime.MaxRank]int64{l.Dims[row], l.Dims[col]}, Args: args, Scalars: l.Scalars}
 	same := slices.Equal(from, t.from)
 	t.from, t.spare = from, t.from
 	if same {

@@ -58,7 +58,9 @@ type device struct {
 	cfg   runtime.Config
 	caps  runtime.Caps
 	mem   *memory
-	exec  executor
+	wide  *crews // of all threads
+	alone *crews // of one thread, the calling one
+	crowd crowd
 	comp  *compiler // nil where nothing is compiled
 	notes *notes    // nil where nobody keeps them
 
@@ -73,8 +75,6 @@ type device struct {
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
 	fewer  atomic.Bool // threads than there should be: it was told
-	runMu  sync.Mutex  // one call into exec, or chain, at a time
-	solos  []*solo     // of chains
 
 	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
@@ -94,11 +94,13 @@ func open(c runtime.Config) (*device, error) {
 	d.expected.init(d)
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)
-	var err error
-	if d.exec, err = newExecutor(c.Threads); err != nil {
+	d.wide, d.alone = newCrews(c.Threads, maxWide), newCrews(1, c.Threads)
+	w, err := d.wide.lend()
+	if err != nil {
 		d.expected.stop()
 		return nil, err
 	}
+	d.wide.giveBack(w)
 	if c.Compile != runtime.CompileOff && c.Tier >= 0 {
 		d.comp = newCompiler(d)
 	}
@@ -181,8 +183,13 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
 	}
-	if d.worthThreads(list) {
-		d.exec.rouse()
+	crews, threads := d.wide, d.threadsOf()
+	one := forOne(list, d.crowd.enter())
+	defer d.crowd.leave()
+	if one {
+		crews, threads = d.alone, 1
+	} else {
+		crews.rouse()
 	}
 	room := readies.Get().(*[]ready)
 	todo := (*room)[:0]
@@ -197,7 +204,7 @@ func (d *device) Run(list []runtime.Launch) error {
 		readies.Put(room)
 	}()
 	for i := range list {
-		r, err := d.prepare(&list[i])
+		r, err := d.prepareFor(&list[i], threads)
 		if err != nil {
 			// Nothing has run yet: the engine may take all of it up op by op.
 			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", i, err)}
@@ -206,11 +213,13 @@ func (d *device) Run(list []runtime.Launch) error {
 			todo = append(todo, r)
 		}
 	}
-	d.mem.begin()
-	d.runMu.Lock()
-	err := d.exec.run(todo)
-	d.runMu.Unlock()
-	d.mem.end()
+	w, err := crews.lend()
+	if err != nil {
+		return err
+	}
+	if err = crews.run(&w, todo); w != nil {
+		crews.giveBack(w)
+	}
 	d.tellThreads()
 	return err
 }
@@ -220,7 +229,7 @@ var readies = sync.Pool{New: func() any { return new([]ready) }}
 
 // tellThreads counts, once, that there are fewer threads than there should be.
 func (d *device) tellThreads() {
-	if n := d.exec.refused(); n > 0 && !d.fewer.Swap(true) {
+	if n := d.wide.refused(); n > 0 && !d.fewer.Swap(true) {
 		d.count.fallbacks.Add(1)
 		d.report(fmt.Errorf("cpu: the system refuses %d of %d threads", n, d.cfg.Threads))
 	}
@@ -266,10 +275,8 @@ func (d *device) Close() error {
 	}
 	d.closed = true
 	d.notes.wait()
-	d.exec.close()
-	for _, s := range d.solos {
-		s.exec.close()
-	}
+	d.wide.close()
+	d.alone.close()
 	for _, ps := range d.programs {
 		for _, p := range ps {
 			p.free()

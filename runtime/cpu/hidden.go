@@ -27,7 +27,7 @@ type hiding struct {
 	// it in one more.
 	kernel *codegen.Kernel
 	reads  []int
-	prog   *program // of kernel, see maskProgram
+	prog   *maskProgram // of kernel
 }
 
 // maskKind is how a mask's elements say that a point is hidden; contract.h has

@@ -28,16 +28,13 @@ type buffer struct {
 func (b *buffer) Bytes() int64 { return b.bytes }
 
 // memory keeps freed blocks by size class, because touching fresh pages costs
-// more than most kernels. Blocks freed while launches run wait in limbo until
-// those end: they may still be read.
+// more than most kernels.
 type memory struct {
 	mu      sync.Mutex
 	limit   int64 // bytes of live and kept blocks together
 	keep    int64 // bytes of kept blocks
 	free    map[int64][]unsafe.Pointer
 	all     map[unsafe.Pointer]int64 // every block taken from the system
-	limbo   []*buffer
-	running int
 	shared  atomic.Int64 // live buffers of Go's heap
 
 	allocs, hits, live, peak, kept int64
@@ -142,7 +139,7 @@ func (d *device) Free(b runtime.Buffer) {
 	d.mem.give(x)
 }
 
-// give takes a buffer back, at the end of a Run where one is under way.
+// give takes a buffer back.
 func (m *memory) give(x *buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,10 +147,6 @@ func (m *memory) give(x *buffer) {
 		return
 	}
 	x.freed = true
-	if m.running > 0 {
-		m.limbo = append(m.limbo, x)
-		return
-	}
 	m.release(x)
 }
 
@@ -189,27 +182,6 @@ func (m *memory) trim(keep int64) {
 	}
 }
 
-// begin and end surround a run of launches.
-func (m *memory) begin() {
-	m.mu.Lock()
-	m.running++
-	m.mu.Unlock()
-}
-
-func (m *memory) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.running--
-	if m.running > 0 {
-		return
-	}
-	for i, b := range m.limbo {
-		m.release(b)
-		m.limbo[i] = nil
-	}
-	m.limbo = m.limbo[:0]
-}
-
 func (m *memory) stats(s *runtime.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,7 +204,6 @@ func (m *memory) close() {
 	}
 	clear(m.all)
 	clear(m.free)
-	m.limbo = nil
 }
 
 // Write copies elements into a buffer; off counts elements.
@@ -270,9 +241,13 @@ func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte,
 		copy(dst, src)
 		return nil
 	}
-	d.runMu.Lock()
-	d.exec.copyBytes(dst, src)
-	d.runMu.Unlock()
+	w := d.wide.tryLend()
+	if w == nil { // all are busy
+		copy(dst, src)
+		return nil
+	}
+	w.exec.copyBytes(dst, src)
+	d.wide.giveBack(w)
 	d.tellThreads()
 	return nil
 }

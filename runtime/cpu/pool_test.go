@@ -172,7 +172,8 @@ func TestThreadsSleepElsewhere(t *testing.T) {
 	}
 	const threads = 3
 	d := openTest(t, runtime.Config{Threads: threads, Tier: -1})
-	asleep := func() int { return int(atomic.LoadInt32(d.exec.(*cExecutor).asleep)) }
+	exec := d.wide.all[0].exec.(*cExecutor)
+	asleep := func() int { return int(atomic.LoadInt32(exec.asleep)) }
 	sleep := func() {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); asleep() != threads-1; time.Sleep(time.Millisecond) {
@@ -189,7 +190,7 @@ func TestThreadsSleepElsewhere(t *testing.T) {
 		}
 		roused := false
 		for range 100 { // they sleep again after some microseconds
-			d.exec.rouse()
+			d.wide.rouse()
 			roused = roused || asleep() < threads-1
 			sleep()
 		}

@@ -45,12 +45,7 @@ func (r *ready) plan() *phasePlan {
 	return r.sched.plan
 }
 
-// prepare checks a launch and chooses how it runs.
-func (d *device) prepare(l *runtime.Launch) (ready, error) {
-	return d.prepareFor(l, d.threadsOf())
-}
-
-// prepareFor is prepare for an executor with that many threads.
+// prepareFor checks a launch and chooses how it runs on that many threads.
 func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 	r, err := d.order(l, threads, choice(l.Choice))
 	if err != nil || r.empty {
@@ -117,26 +112,6 @@ func (d *device) order(l *runtime.Launch, threads int64, c choice) (ready, error
 // threadBytes is the work that pays for one more thread: waking it and waiting
 // for it costs a few microseconds.
 const threadBytes = 64 << 10
-
-// worthThreads guesses, before launches are made ready, that one of them is work
-// for several threads: waking one takes as long as making it ready does.
-func (d *device) worthThreads(list []runtime.Launch) bool {
-	for i := range list {
-		l := &list[i]
-		p, ok := l.Prog.(*program)
-		if !ok || l.Rank > runtime.MaxRank {
-			continue // an error, found later
-		}
-		points := int64(1)
-		for _, n := range l.Dims[:max(l.Rank, 0)] {
-			points *= n
-		}
-		if p.parts != nil && points >= threadMuls || p.parts == nil && points*p.perItem >= threadBytes {
-			return true
-		}
-	}
-	return false
-}
 
 // threadMuls are the multiplications of a contraction that pay for one more
 // thread, as THREAD_WORK of contract.c.

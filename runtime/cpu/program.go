@@ -125,5 +125,4 @@ func (p *program) free() {
 	for _, s := range p.schedules() {
 		s.free()
 	}
-	p.hides.free()
 }

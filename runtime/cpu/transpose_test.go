@@ -57,7 +57,7 @@ func TestTransposed(t *testing.T) {
 		"tier 0": openTest(t, runtime.Config{Tier: -1, Threads: 3}), "tier 1": openTest(t, runtime.Config{Tier: 1, Threads: 2}),
 		"go": openTest(t, runtime.Config{Tier: -1, Threads: 2}),
 	}
-	ds["go"].exec = newGoExecutor(2)
+	inGo(ds["go"])
 	seen := map[bool]int{} // launches with rows, without, that had operands transposed
 	each := func(name string, k *codegen.Kernel, shapes []shape, compiled bool) {
 		for n, s := range shapes {
@@ -88,7 +88,7 @@ func TestTransposed(t *testing.T) {
 				for _, c := range []choice{0, turn(knobTranspose, turnedOn), turn(knobTranspose, turnedOff)} {
 					bound(t, d, k, h, func(l *runtime.Launch) {
 						l.Choice = uint64(c)
-						r, err := d.prepare(l)
+						r, err := d.prepareFor(l, d.threadsOf())
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -139,7 +139,7 @@ func TestNotTransposed(t *testing.T) {
 		change(h)
 		bound(t, d, k, h, func(l *runtime.Launch) {
 			l.Choice = uint64(turn(knobTranspose, turnedOn))
-			if r, err := d.prepare(l); err != nil || r.transposed.ops != 0 {
+			if r, err := d.prepareFor(l, d.threadsOf()); err != nil || r.transposed.ops != 0 {
 				t.Errorf("%s: operands %b are transposed, %v", what, r.transposed.ops, err)
 			}
 		})

@@ -399,12 +399,13 @@ func (d *device) Try(unit []runtime.Launch) (time.Duration, error) {
 		}
 	}
 	d.settled(&r)
-	d.mem.begin()
-	defer d.mem.end()
-	d.runMu.Lock()
-	defer d.runMu.Unlock()
+	w, err := d.wide.lend()
+	if err != nil {
+		return 0, err
+	}
+	defer d.wide.giveBack(w)
 	begin := time.Now()
-	err = d.exec.run([]ready{r})
+	err = w.exec.run([]ready{r})
 	return time.Since(begin), err
 }
 

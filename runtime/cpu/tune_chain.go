@@ -95,11 +95,12 @@ func (d *device) tryChain(ls []runtime.Launch) (time.Duration, error) {
 	if err := fault.Hit(fault.Launch); err != nil {
 		return 0, fmt.Errorf("cpu: %w", err)
 	}
-	d.mem.begin()
-	defer d.mem.end()
-	d.runMu.Lock()
-	defer d.runMu.Unlock()
+	w, err := d.wide.lend()
+	if err != nil {
+		return 0, err
+	}
+	defer d.wide.giveBack(w)
 	begin := time.Now()
-	_, err := d.walkChain(ls, false)
+	_, err = d.walkChain(w, ls, false)
 	return time.Since(begin), err
 }

@@ -1,0 +1,209 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// crew is threads that run launches together. A device has crews of all its
+// threads, for launches that are worth them, and of the calling thread alone, for
+// small ones and for what runs beside others: what shares the processors gets
+// more done by itself than by waiting for others at the end of each launch.
+type crew struct {
+	exec  executor
+	solos []*solo // of chains, one for each thread
+}
+
+const (
+	// maxWide is how many crews of all threads run at once: a run of many
+	// launches makes room between them, and one of few does not hold up the
+	// first few that come meanwhile.
+	maxWide = 4
+	// ownWork is the time, in nanoseconds, up to which launches run on the calling
+	// thread alone where others run too.
+	ownWork = 1e6
+	// crowdFor is how many runs must go by alone before others are not expected
+	// any more: between two runs a program records.
+	crowdFor = 32
+	// turnWork is the time after which a run of several launches lets others have
+	// the crew, if they wait.
+	turnWork = 4e6
+)
+
+// crews lends crews of one size. Whoever waits for one gets it in turn.
+type crews struct {
+	threads int
+	slots   chan struct{}
+	waiting atomic.Int32
+
+	mu   sync.Mutex
+	free []*crew // the one that was used last is at the end
+	all  []*crew
+}
+
+func newCrews(threads, most int) *crews {
+	return &crews{threads: threads, slots: make(chan struct{}, most)}
+}
+
+// lend is a crew until it is given back.
+func (c *crews) lend() (*crew, error) {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		c.waiting.Add(1)
+		c.slots <- struct{}{}
+		c.waiting.Add(-1)
+	}
+	return c.take()
+}
+
+// tryLend is lend where nobody need be waited for, else nil.
+func (c *crews) tryLend() *crew {
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return nil
+	}
+	w, err := c.take()
+	if err != nil {
+		return nil
+	}
+	return w
+}
+
+// take finds or makes a crew for a slot.
+func (c *crews) take() (*crew, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.free); n > 0 {
+		w := c.free[n-1]
+		c.free = c.free[:n-1]
+		return w, nil
+	}
+	e, err := newExecutor(c.threads)
+	if err != nil {
+		<-c.slots
+		return nil, err
+	}
+	w := &crew{exec: e}
+	c.all = append(c.all, w)
+	return w, nil
+}
+
+func (c *crews) giveBack(w *crew) {
+	c.mu.Lock()
+	c.free = append(c.free, w)
+	c.mu.Unlock()
+	<-c.slots
+}
+
+// rouse wakes the threads of the crew that will be lent next.
+func (c *crews) rouse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.free); n > 0 {
+		c.free[n-1].exec.rouse()
+	}
+}
+
+// refused is how many threads of a crew the system did not start.
+func (c *crews) refused() (most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.all {
+		most = max(most, w.exec.refused())
+	}
+	return most
+}
+
+// close ends all crews. None is lent any more.
+func (c *crews) close() {
+	for _, w := range c.all {
+		w.exec.close()
+		for _, s := range w.solos {
+			s.exec.close()
+		}
+	}
+}
+
+// crowd tells a run whether it shares the processors with others.
+type crowd struct {
+	running atomic.Int32
+	seen    atomic.Int32 // runs that may still expect others
+}
+
+// enter begins a run, and reports whether others run, or did a moment ago.
+func (c *crowd) enter() bool {
+	if c.running.Add(1) > 1 {
+		c.seen.Store(crowdFor)
+		return true
+	}
+	if c.seen.Load() > 0 {
+		return c.seen.Add(-1) >= 0
+	}
+	return false
+}
+
+func (c *crowd) leave() { c.running.Add(-1) }
+
+// Guesses at how long work takes on one thread, per nanosecond.
+const (
+	bytesPerNano = 8
+	mulsPerNano  = 20
+)
+
+// workOf guesses, before launches are made ready, how many nanoseconds a launch
+// takes on one thread, and whether it is worth several.
+func workOf(l *runtime.Launch) (nanos int64, several bool) {
+	p, ok := l.Prog.(*program)
+	if !ok || l.Rank > runtime.MaxRank {
+		return 0, false // an error, found later
+	}
+	points := int64(1)
+	for _, n := range l.Dims[:max(l.Rank, 0)] {
+		points *= n
+	}
+	if p.parts != nil {
+		return points / mulsPerNano, points >= threadMuls
+	}
+	return points * p.perItem / bytesPerNano, points*p.perItem >= threadBytes
+}
+
+// forOne reports a list for the calling thread alone.
+func forOne(list []runtime.Launch, crowded bool) bool {
+	work, worth := int64(0), false
+	for i := range list {
+		nanos, several := workOf(&list[i])
+		work += nanos
+		worth = worth || several
+	}
+	if worth {
+		return crowded && work <= ownWork
+	}
+	return work <= turnWork
+}
+
+// run runs launches on a crew, and lets others have it in between if they wait.
+// The crew may be another one afterwards.
+func (c *crews) run(w **crew, list []ready) error {
+	for len(list) > 0 {
+		n, work := 0, int64(0)
+		for ; n < len(list) && (n == 0 || work < turnWork); n++ {
+			nanos, _ := workOf(list[n].l)
+			work += nanos
+		}
+		if err := (*w).exec.run(list[:n]); err != nil {
+			return err
+		}
+		if list = list[n:]; len(list) > 0 && c.waiting.Load() > 0 {
+			c.giveBack(*w)
+			var err error
+			if *w, err = c.lend(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

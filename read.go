@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -25,6 +26,18 @@ func Values[T Element](t *Tensor) ([]T, error) {
 		return nil, err
 	}
 	return dst, nil
+}
+
+// ValuesContext is [Values] for a caller who gives up when ctx is done: see
+// [Tensor.EvalContext].
+func ValuesContext[T Element](ctx context.Context, t *Tensor) ([]T, error) {
+	if err := checkRead("values", t, dtypeOf[T]()); err != nil {
+		return nil, err
+	}
+	if err := t.EvalContext(ctx); err != nil {
+		return nil, err
+	}
+	return Values[T](t)
 }
 
 // ReadInto is [Values] into memory of the caller's. A dst whose length is not

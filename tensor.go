@@ -1,6 +1,8 @@
 package millrace
 
 import (
+	"context"
+
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -93,6 +95,17 @@ func (t *Tensor) Eval() error {
 		return failure("eval", errNilTensor)
 	}
 	return stream.Flush(&t.v)
+}
+
+// EvalContext is [Tensor.Eval] for a caller who gives up when ctx is done, which may
+// be nil: it returns ctx's error then, at once, whatever the device is busy with.
+// What t needs goes on being computed, the stream stays usable, and t may be asked
+// for again.
+func (t *Tensor) EvalContext(ctx context.Context) error {
+	if !t.made() {
+		return failure("eval", errNilTensor)
+	}
+	return stream.FlushContext(ctx, &t.v)
 }
 
 // Release says that this handle will not be used again, so that memory can be

@@ -12,20 +12,15 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// bind is the scratch space in which a stream's flushes bind plans.
+// bind is the scratch space in which a stream's flushes bind plans. What a job
+// needs when it runs is the job's.
 type bind struct {
-	seg      segment.Segment
-	mem      []*storage // per tensor: operands, and what the plan writes
-	owned    []int32    // tensors for which mem holds a reader of its own
-	spare    []*block   // of temporaries no later step reads: free for this plan only
-	views    []fusion.View
-	launches []runtime.Launch
-	args     []runtime.Access
-	scalars  []uint64
-	reads    []*block
-	writes   []*block
-	recipes  []*recipe // of settle, by leaf set
-	job      job       // one that is waited for
+	*job
+	seg     segment.Segment
+	owned   []int32  // tensors for which mem holds a reader of its own
+	spare   []*block // of temporaries no later step reads: free for this plan only
+	views   []fusion.View
+	recipes []*recipe // of settle, by leaf set
 }
 
 // memo keeps the layout of the shapes a plan ran with last: a hot segment
@@ -135,9 +130,9 @@ func (s *Stream) layout(ent *entry, seg *segment.Segment) (*geometry, error) {
 func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error) {
 	defer recoverBug("bind", &err)
 	d, w := s.dev, &s.work
-	w.mem = slices.Grow(w.mem[:0], len(seg.Tensors))[:len(seg.Tensors)]
-	clear(w.mem)
-	w.owned, w.reads, w.writes = w.owned[:0], w.reads[:0], w.writes[:0]
+	j := jobs.Get().(*job)
+	w.job, j.stream, j.entry = j, s, ent
+	j.mem = slices.Grow(j.mem, len(seg.Tensors))[:len(seg.Tensors)]
 	defer s.disown()
 	for id := range s.q.Slots {
 		if st := s.q.Slots[id].H.st; st != nil {
@@ -161,25 +156,30 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 		w.owned = append(w.owned, int32(a.Tensor))
 		d.stats.aliases.Add(1)
 	}
-	units := d.tune.choose(ent, geo, w.launches)
-	j := s.job(ent, seg, wait)
-	j.units = units
+	j.units = d.tune.choose(ent, geo, j.launches)
+	j.seg.Nodes, j.seg.Out, j.seg.Tensors = geo.seg.Nodes, geo.seg.Out, geo.seg.Tensors
+	j.seg.Scalars = append(j.seg.Scalars[:0], seg.Scalars...)
+	j.lines = slices.Clone(s.lines)
 	s.settle(ent, seg, geo)
 	// From here on others may have the memory, so what is to be written is: nothing
 	// before this point may give it to them, nothing behind it may fail.
 	d.stats.kernels.Add(int64(len(j.launches)))
-	d.exec.submit(j, wait) // its faults are found in the blocks it should have written
+	j.hold(s.lane)
 	if d.opts.Check {
-		d.exec.drain()
+		w.job = &job{mem: slices.Clone(j.mem), writes: slices.Clone(j.writes)}
+		s.lane.submit(j, false)
+		s.lane.last().wait()
 		s.check(ent, seg, w.mem)
+		return nil
 	}
+	s.disown()
+	s.lane.submit(j, !wait) // its faults are found in the blocks it should have written
 	return nil
 }
 
 // bindSteps gives every step its memory and fills the launch list.
 func (s *Stream) bindSteps(ent *entry, seg *segment.Segment, lay *fusion.Layout) error {
 	w := &s.work
-	w.launches, w.args, w.scalars = w.launches[:0], w.args[:0], w.scalars[:0]
 	args, scalars := 0, 0
 	for k := range ent.plan.Steps {
 		args += len(lay.Launches[k].Args)
@@ -248,6 +248,7 @@ func (s *Stream) place(ent *entry, seg *segment.Segment, k, i int, l *runtime.La
 			if b, err = d.mem.alloc(bytes, true); err != nil {
 				return err
 			}
+			b.home = s.lane
 		}
 	}
 	b.entry, b.id = ent, int32(t)
@@ -308,7 +309,7 @@ func (s *Stream) dying(ent *entry, seg *segment.Segment, k, t int) bool {
 	}
 	// One reader left: the queue's for an operand, the plan's for a temporary.
 	return seg.Tensors[t].Life != segment.LifeWrite && seg.Tensors[t].Life != segment.LifeInput &&
-		s.work.mem[t].refs.Load() == 1 && !s.aliased(ent, t) && !s.pinnedByRecipe(ent, seg, int32(t))
+		s.work.mem[t].refs.Load() == 1 && s.work.mem[t].quiet(s.lane) && !s.aliased(ent, t) && !s.pinnedByRecipe(ent, seg, int32(t))
 }
 
 func (s *Stream) aliased(ent *entry, t int) bool {
@@ -351,9 +352,7 @@ func (w *bind) takeSpare(bytes int64) *block {
 
 // freeAfter gives up temporaries that no step after k reads, so that later
 // steps may use their memory. A dense copy of an operand is none: ops that are run
-// one by one start from it. The device gets it back when the plan was
-// submitted: until then another stream's work could run before this plan
-// writes there.
+// one by one start from it. The device gets it back when the plan has run.
 func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
 	w := &s.work
 	for i := 0; i < len(w.owned); i++ {
@@ -371,9 +370,14 @@ func (s *Stream) freeAfter(ent *entry, seg *segment.Segment, k int) {
 	}
 }
 
-// disown drops the readers that binding held; results keep those settle gave.
+// disown drops the readers that binding held; results keep those settle gave. It is
+// called before the job is submitted, which may be another one by the time that
+// submit returns; where binding fails nobody else has it.
 func (s *Stream) disown() {
 	w := &s.work
+	if w.job == nil {
+		return
+	}
 	for _, t := range w.owned {
 		w.mem[t].release()
 	}
@@ -382,9 +386,7 @@ func (s *Stream) disown() {
 	}
 	clear(w.spare)
 	w.owned, w.spare = w.owned[:0], w.spare[:0]
-	clear(w.mem)
-	clear(w.reads)
-	clear(w.writes)
+	w.job = nil
 }
 
 func cloneLaunches(ls []runtime.Launch) []runtime.Launch {

@@ -7,7 +7,7 @@ import "github.com/millrace-go/millrace/segment"
 // what lies as no strides describe, and counts as a fallback.
 func (s *Stream) densify(seg *segment.Segment, id int) error {
 	d, st, t := s.dev, s.work.mem[id], &seg.Tensors[id]
-	d.exec.wait(st.seq.Load())
+	st.written().wait()
 	if e := st.fault.Load(); e != nil {
 		return e
 	}
@@ -18,6 +18,7 @@ func (s *Stream) densify(seg *segment.Segment, id int) error {
 	d.stats.fallbacks.Add(1)
 	s.work.mem[id] = &b.dense
 	s.work.owned = append(s.work.owned, int32(id)) // released with the plan's own
+	s.work.reads = append(s.work.reads, b)
 	return nil
 }
 

@@ -113,7 +113,7 @@ func (d *Device) start() *Device {
 	d.trie = segment.NewTrie[queue.Key, *entry](planLimit, queue.Legal)
 	d.trie.OnDrop(d.retire)
 	d.mem.init(d)
-	d.exec.init(d)
+	d.exec.dev = d
 	d.search.init(d)
 	d.tune.init(d)
 	d.useBundles()
@@ -138,6 +138,8 @@ func (d *Device) Default() *Stream { return d.def }
 // NewStream makes a stream. It is cheap and has no thread.
 func (d *Device) NewStream() *Stream {
 	s := &Stream{dev: d, caps: d.caps, num: d.streams.Add(1), gen: 1}
+	s.lane = &lane{exec: &d.exec}
+	s.lane.queue = s.lane.room[:0]
 	s.q.Interner = &d.attrs
 	s.node = d.trie.Root()
 	s.soft, s.budget = d.softCap(), d.queueBudget()

@@ -3,146 +3,120 @@ package stream
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
 
-// executor hands plans to the device in order. A plan that somebody waits for
-// runs on the caller's goroutine; one that was cut while recording goes on is
-// run by a goroutine that lives as long as there is work.
+// executor hands plans to the device: those of a stream in order, those of
+// several streams at once. The device decides how its threads are shared.
 type executor struct {
 	dev *Device
 
-	mu      sync.Mutex
-	idle    sync.Cond
-	queue   []*job
-	running bool
-	next    uint64 // number of the job handed out last
-	done    uint64 // jobs up to this one have run
+	submitted, finished atomic.Uint64 // jobs of all lanes
 }
 
-// job is one plan bound to buffers.
+// job is one plan bound to buffers, with all that is needed to run it: what the
+// stream binds next gets a job of its own.
 type job struct {
-	seq      uint64
+	seq   uint64
+	after []moment // jobs of other lanes that write what it reads
+
 	launches []runtime.Launch
-	reads    []*block // operands, for faults of earlier jobs
-	writes   []*block
-	frees    []runtime.Buffer // given back after the job
-	alone    func()           // run instead of launches
+	args     []runtime.Access // of launches
+	scalars  []uint64         // of launches
 	units    []unit           // of the launches that have choices
+	reads    []*block         // operands, for faults of earlier jobs
+	writes   []*block
+	mem      []*storage // per tensor: operands, and what the plan writes
+	alone    func()     // run instead of launches
 
 	// What to do when it fails: see failed.
 	stream *Stream
 	entry  *entry
-	seg    *segment.Segment
-	mem    []*storage
+	seg    segment.Segment
 	lines  []string
 }
 
-func (x *executor) init(d *Device) {
-	x.dev = d
-	x.idle.L = &x.mu
-}
+// jobs are used again.
+var jobs = sync.Pool{New: func() any { return new(job) }}
 
 // maxQueued bounds how far recording runs ahead of the device: the memory of a
 // queued plan is taken already.
 const maxQueued = 8
 
-// submit runs a job: at once where wait is set, else in the background.
-func (x *executor) submit(j *job, wait bool) {
-	x.mu.Lock()
-	for !wait && len(x.queue) >= maxQueued {
-		x.idle.Wait()
-	}
-	for wait && x.running { // before numbering: jobs run in the order of their numbers
-		x.idle.Wait()
-	}
-	x.next++
-	j.seq = x.next
-	for _, b := range j.writes {
-		b.seq.Store(j.seq)
-	}
-	if !wait {
-		x.queue = append(x.queue, j)
-		if !x.running {
-			x.running = true
-			go x.work()
+// hold keeps the memory of a job from the pool until it has run, and notes which
+// jobs of other streams come before it. What it writes is there when the lane's next
+// job has run. The stream's lock is held.
+func (j *job) hold(l *lane) {
+	for _, b := range j.reads {
+		if m := b.written(); m.lane != l && !m.passed() {
+			j.after = append(j.after, m)
 		}
-		x.mu.Unlock()
+		b.hold(l)
+	}
+	for _, b := range j.writes {
+		b.hold(l)
+		b.writer.Store(l)
+		b.seq.Store(l.next + 1)
+	}
+}
+
+// end lets go of what the job used.
+func (j *job) end() {
+	if j.stream == nil {
 		return
 	}
-	x.running = true
-	x.mu.Unlock()
-	x.run(j)
-	x.finish(j)
-}
-
-// work runs queued jobs until there are none.
-func (x *executor) work() {
-	for {
-		x.mu.Lock()
-		if len(x.queue) == 0 {
-			x.running = false
-			x.idle.Broadcast()
-			x.mu.Unlock()
-			return
-		}
-		j := x.queue[0]
-		x.queue[0] = nil // its blocks must not be held by the list
-		x.queue = x.queue[1:]
-		x.mu.Unlock()
-		x.run(j)
-		x.settle(j)
+	l := j.stream.lane
+	for _, b := range j.reads {
+		b.unhold(l)
 	}
-}
-
-// finish ends a job that ran on its caller's goroutine and lets queued ones go.
-func (x *executor) finish(j *job) {
-	x.settle(j)
-	x.mu.Lock()
-	if len(x.queue) > 0 {
-		go x.work()
-	} else {
-		x.running = false
+	for _, b := range j.writes {
+		b.unhold(l)
 	}
-	x.idle.Broadcast()
-	x.mu.Unlock()
+	j.recycle()
 }
 
-func (x *executor) settle(j *job) {
-	x.mu.Lock()
-	x.done = j.seq
-	x.idle.Broadcast()
-	frees := j.frees
-	x.mu.Unlock()
-	for _, b := range frees {
-		x.dev.drv.Free(b)
+// recycle gives the job's own memory to a later one. It must not keep anybody
+// else's alive meanwhile.
+func (j *job) recycle() {
+	clear(j.after)
+	clear(j.reads)
+	clear(j.writes)
+	clear(j.mem)
+	for i := range j.args {
+		j.args[i].Buf, j.args[i].Stages = nil, nil
 	}
+	for i := range j.launches {
+		j.launches[i].Prog, j.launches[i].Chain = nil, nil
+	}
+	*j = job{after: j.after[:0], launches: j.launches[:0], args: j.args[:0], scalars: j.scalars[:0], reads: j.reads[:0],
+		writes: j.writes[:0], mem: j.mem[:0], seg: segment.Segment{Scalars: j.seg.Scalars[:0]}}
+	jobs.Put(j)
 }
 
-// run executes a job. Results of operands that were never written are not
-// computed.
+// run executes a job, once those it depends on have run. Results of operands that
+// were never written are not computed.
 func (x *executor) run(j *job) {
+	for _, m := range j.after {
+		m.wait()
+	}
 	if j.alone != nil {
 		j.alone()
-		return
-	}
-	if bad := j.faulty(); bad != nil {
+	} else if bad := j.faulty(); bad != nil {
 		j.rest(0, bad)
-		return
+	} else if len(j.launches) > 0 {
+		if err := x.launch(j); err != nil {
+			j.failed(err)
+		}
 	}
-	if len(j.launches) == 0 {
-		return
-	}
-	if err := x.launch(j); err != nil {
-		j.failed(err)
-	}
+	j.end()
 }
 
 // launch hands a job to the device. A driver's broken invariant is a fault of
-// the job: a panic here would leave the executor busy for ever.
+// the job: a panic here would leave its lane busy for ever.
 func (x *executor) launch(j *job) (err error) {
 	defer recoverBug("run", &err)
 	done := 0
@@ -166,48 +140,16 @@ func (x *executor) launch(j *job) (err error) {
 	}
 }
 
-// free gives a buffer back once no queued job can still use it.
-func (x *executor) free(b runtime.Buffer) {
-	x.mu.Lock()
-	if n := len(x.queue); n > 0 {
-		last := x.queue[n-1]
-		last.frees = append(last.frees, b)
-		x.mu.Unlock()
-		return
-	}
-	// The job that runs now, if any, was handed the buffer before: wait for it
-	// by queueing behind it.
-	if x.running {
-		x.next++
-		x.queue = append(x.queue, &job{seq: x.next, frees: []runtime.Buffer{b}})
-		x.mu.Unlock()
-		return
-	}
-	x.mu.Unlock()
-	x.dev.drv.Free(b)
-}
-
-// wait blocks until the job of this number has run.
-func (x *executor) wait(seq uint64) {
-	x.mu.Lock()
-	for x.done < seq {
-		x.idle.Wait()
-	}
-	x.mu.Unlock()
-}
-
-// last is the number of the job handed out last, and whether any is not done.
+// last is the number of jobs that were submitted, and whether any has not run.
 func (x *executor) last() (seq uint64, busy bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.next, x.running || len(x.queue) > 0
+	done := x.finished.Load() // first: or what ends meanwhile would not count as begun
+	seq = x.submitted.Load()
+	return seq, seq != done
 }
 
-// drain blocks until no job is queued or running.
+// drain returns when all that was submitted by now has run.
 func (x *executor) drain() {
-	x.mu.Lock()
-	for x.running || len(x.queue) > 0 {
-		x.idle.Wait()
+	for _, s := range x.dev.open.list() {
+		s.lane.queued().wait()
 	}
-	x.mu.Unlock()
 }

@@ -20,12 +20,11 @@ type sourcer interface {
 // have been one, why it is not. It runs what v needs first. The answer is the
 // same whether the plan was found or made.
 func Explain(v *Value) string {
-	st, err := materialise(v, "explain")
+	st, err := computed(v, "explain")
 	if err != nil {
 		return err.Error() + "\n"
 	}
 	defer st.release()
-	st.dev.exec.drain()
 	if st.entry == nil {
 		return "not computed: copied from the host\n"
 	}

@@ -2,32 +2,12 @@ package stream
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
-
-// job makes the job of a plan that was bound in the scratch space. One that
-// nobody waits for gets copies of what the stream will use again.
-func (s *Stream) job(ent *entry, seg *segment.Segment, wait bool) *job {
-	w := &s.work
-	w.job = job{launches: w.launches, reads: w.reads, writes: w.writes,
-		stream: s, entry: ent, seg: seg, mem: w.mem, lines: s.lines}
-	if wait {
-		return &w.job
-	}
-	j := w.job
-	own := *seg
-	own.Nodes, own.Out = slices.Clone(seg.Nodes), slices.Clone(seg.Out)
-	own.Tensors, own.Scalars = slices.Clone(seg.Tensors), slices.Clone(seg.Scalars)
-	j.launches = cloneLaunches(j.launches)
-	j.reads, j.writes = slices.Clone(j.reads), slices.Clone(j.writes)
-	j.seg, j.mem, j.lines = &own, slices.Clone(j.mem), slices.Clone(j.lines)
-	return &j
-}
 
 // failer tells a stream of nodes that failed and gives the error their results
 // carry. One fault of several nodes is told once.
@@ -56,7 +36,7 @@ func (j *job) failed(err error) {
 	if at != nil && at.Index < len(j.entry.plan.Steps) {
 		node = int32(j.entry.plan.Steps[at.Index].Nodes[0])
 	}
-	e := s.failer(j.entry, j.seg, j.lines)(node, err)
+	e := s.failer(j.entry, &j.seg, j.lines)(node, err)
 	for _, b := range j.writes {
 		b.fault.CompareAndSwap(nil, e)
 	}
@@ -107,8 +87,8 @@ func (j *job) rest(from int, bad []*OpError) bool {
 // from the memory that the plan was bound to and copied there in the end.
 func (j *job) step(k int, bad []*OpError) {
 	d, step := j.stream.dev, &j.entry.plan.Steps[k]
-	r := byOp{dev: d, seg: j.seg, mem: make([]*storage, len(j.mem)), bad: make([]*OpError, len(bad)),
-		fail: j.stream.failer(j.entry, j.seg, j.lines)}
+	r := byOp{dev: d, seg: &j.seg, mem: make([]*storage, len(j.mem)), bad: make([]*OpError, len(bad)),
+		fail: j.stream.failer(j.entry, &j.seg, j.lines)}
 	defer func() { r.forget(0) }()
 	for id, st := range j.mem { // a kernel need not read what its ops do: x == x
 		if j.seg.Tensors[id].Def >= 0 {
@@ -184,7 +164,14 @@ func (s *Stream) rescue(seg *segment.Segment, ent *entry, cause error) {
 		s.dev.stats.fallbacks.Add(1)
 		s.dev.onError(cause)
 	}
-	s.dev.exec.submit(&job{alone: func() { s.rescueAll(&r) }}, true)
+	j := job{alone: func() { s.rescueAll(&r) }}
+	for _, st := range r.mem {
+		if st != nil {
+			j.after = append(j.after, st.written())
+		}
+	}
+	s.lane.submit(&j, false)
+	s.lane.last().wait() // jobs take no stream's lock
 	r.forget(0)
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// flush runs everything queued. With wait it returns when the plan has run,
-// else the plan is dispatched and recording goes on. Errors end up in the
-// values they concern. The lock is held.
+// flush has everything queued run: with wait by the time that the lock has been
+// given up, else while recording goes on. Errors end up in the values they concern.
+// The lock is held.
 func (s *Stream) flush(end segment.End, wait bool) {
 	if s.q.Len() == 0 {
 		s.reset()
@@ -46,6 +46,11 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	if err != nil {
 		s.rescue(seg, ent, err)
 		s.spoil()
+	}
+	if wait {
+		s.due = s.lane.next
+	} else if s.lane.next > maxQueued {
+		s.due = max(s.due, s.lane.next-maxQueued)
 	}
 	s.reset()
 	s.dev.stats.segments.Add(1)
@@ -171,7 +176,7 @@ func (d *Device) queueBudget() int64 {
 }
 
 // settle gives the results of a flush their memory or their recipe. The plan
-// was bound and submitted: w.mem holds the memory of what it writes.
+// was bound: w.mem holds the memory of what it writes.
 func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 	w := &s.work
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.sets))...)

@@ -20,10 +20,17 @@ func (d *Device) hook(call func()) {
 	call()
 }
 
-// unlock ends what was done under the stream's lock. If a hook panicked
-// meanwhile, here or on the executor's goroutine, it is the caller's turn now.
+// unlock ends what was done under the stream's lock, and waits for a job that was
+// flushed meanwhile for somebody to read, or for the device to come near to what is
+// recorded: whoever else uses the stream need not. If a hook panicked, here or on
+// another goroutine that ran jobs, it is the caller's turn now.
 func (s *Stream) unlock() {
+	due := s.due
+	s.due = 0
 	s.mu.Unlock()
+	if due > 0 {
+		moment{s.lane, due}.wait()
+	}
 	if s.dev.hookPanic.Load() != nil {
 		s.dev.rethrow()
 	}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -81,23 +82,27 @@ func (d *Device) bytes(dt ir.DType, shape ir.Shape) int64 {
 }
 
 // Flush runs what v needs and makes it be in memory.
-func Flush(v *Value) error {
-	st, err := materialise(v, "sync")
-	if err != nil {
+func Flush(v *Value) error { return FlushContext(context.Background(), v) }
+
+// FlushContext is Flush for a caller who gives up when ctx is done: the work goes on.
+func FlushContext(ctx context.Context, v *Value) error {
+	if v.home == nil {
+		_, err := materialise(v, "sync")
 		return err
 	}
-	defer st.release()
-	st.dev.exec.wait(st.seq.Load())
-	if e := st.fault.Load(); e != nil {
-		e.seen.Store(true)
-		return e
-	}
-	return st.dev.drv.Wait(false)
+	return v.home.dev.within(ctx, func() error {
+		st, err := computed(v, "sync")
+		if err != nil {
+			return err
+		}
+		defer st.release()
+		return st.dev.drv.Wait(false)
+	})
 }
 
 // Read copies v's elements into dst, dense and row-major as Go holds them.
 func Read(v *Value, dst []byte) error {
-	st, err := computed(v)
+	st, err := computed(v, "read")
 	if err != nil {
 		return err
 	}
@@ -117,12 +122,12 @@ func Read(v *Value, dst []byte) error {
 
 // computed is v's memory once what writes it has run, with a reader for the
 // caller.
-func computed(v *Value) (found, error) {
-	st, err := materialise(v, "read")
+func computed(v *Value, op string) (found, error) {
+	st, err := materialise(v, op)
 	if err != nil {
 		return found{}, err
 	}
-	st.dev.exec.wait(st.seq.Load())
+	st.written().wait()
 	if e := st.fault.Load(); e != nil {
 		e.seen.Store(true)
 		st.release()
@@ -253,7 +258,7 @@ func To(dst *Value, p Place, v *Value) {
 		return
 	}
 	if v.home.dev != s.dev {
-		st, err := computed(v)
+		st, err := computed(v, "read")
 		if err == nil {
 			err = s.copyFrom(dst, p.Scope, st)
 		}

@@ -23,7 +23,11 @@ type block struct {
 	held   atomic.Int64            // how many of the readers are handles, and how many recipes
 	pinned bool                    // recipes hold it and no handle does; under memory.mu
 	fault  atomic.Pointer[OpError] // the job that should have written it failed
-	seq    atomic.Uint64           // job that writes it
+	uses   atomic.Int32            // one while it has readers, and one for each job that is not done
+	abroad atomic.Int32            // of these jobs, those of other streams than home
+	home   *lane                   // of the stream it was made on
+	writer atomic.Pointer[lane]    // of the stream whose job writes it; nil where the host did
+	seq    atomic.Uint64           // that job's number
 	tok    atomic.Pointer[token]   // set once the collector watches it
 	dense  storage                 // the whole block, row-major
 
@@ -38,6 +42,40 @@ type storage struct {
 }
 
 func (b *block) retain() { b.refs.Add(1) }
+
+// written is when the job that writes the block has run.
+func (b *block) written() moment { return moment{b.writer.Load(), b.seq.Load()} }
+
+// hold keeps the buffer from the pool while a job of a lane uses it.
+func (b *block) hold(by *lane) {
+	b.uses.Add(1)
+	if by != b.home {
+		b.abroad.Add(1)
+	}
+}
+
+// unhold is the end of that. The last use gives the buffer back.
+func (b *block) unhold(by *lane) {
+	if by != b.home {
+		b.abroad.Add(-1)
+	}
+	b.unuse()
+}
+
+func (b *block) unuse() {
+	if b.uses.Add(-1) == 0 {
+		b.dev.drv.Free(b.buf)
+	}
+}
+
+// quiet reports that no job but those of a lane, which come before the next one
+// there, uses the block.
+func (b *block) quiet(by *lane) bool {
+	if by == b.home {
+		return b.abroad.Load() == 0
+	}
+	return b.uses.Load() <= 1
+}
 
 // retainLive adds a reader unless the last one is gone, as it may be while a job
 // that was started before still runs: the buffer then stays until the job ends.
@@ -146,7 +184,7 @@ func (m *memory) init(d *Device) {
 }
 
 // alloc makes a block with one reader. Where collect is set it may collect
-// garbage to find room; a running job must not, since collecting waits for it.
+// garbage to find room, and wait for jobs; a running job must not.
 func (m *memory) alloc(bytes int64, collect bool) (*block, error) {
 	return m.take(m.dev.drv.Alloc, bytes, collect)
 }
@@ -165,12 +203,18 @@ func (m *memory) take(from func(int64) (runtime.Buffer, error), bytes int64, col
 		m.reclaim(true)
 		buf, err = from(bytes)
 	}
+	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
+		m.dev.exec.drain() // queued jobs keep what they use
+		m.reclaim(true)
+		buf, err = from(bytes)
+	}
 	if err != nil {
 		return nil, err
 	}
 	b := &block{dev: m.dev, buf: buf, bytes: bytes}
 	b.dense.block = b
 	b.refs.Store(1)
+	b.uses.Store(1)
 	m.live.Add(bytes)
 	return b, nil
 }
@@ -183,7 +227,7 @@ func (m *memory) free(b *block) {
 		m.forget(t)
 	}
 	m.live.Add(-b.bytes)
-	m.dev.exec.free(b.buf)
+	b.unuse() // jobs may still be at it
 }
 
 // watch lets the collector tell of the block's death. It is called for blocks
@@ -276,7 +320,7 @@ func (m *memory) freeToken(t *token) {
 	t.reads.Load()
 	m.live.Add(-t.bytes)
 	m.forget(t)
-	m.dev.exec.free(t.buf)
+	m.dev.drv.Free(t.buf) // no job has it, or the block would be reachable
 }
 
 func (m *memory) forget(t *token) {
@@ -302,7 +346,6 @@ func (m *memory) reclaim(must bool) {
 		m.threshold.Store(m.live.Load() * 2)
 		return
 	}
-	m.dev.exec.drain() // queued jobs keep the blocks they use
 	goruntime.GC()
 	m.collect.Add(1)
 	gone := m.sweep() // weak pointers are nil right after a collection

@@ -54,23 +54,30 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 			Give(v)
 		}
 	}
+	if err = p.queue(out); err == nil {
+		err = p.faults(out)
+	}
+	return true, err
+}
+
+// queue submits the parts, and returns when they have run.
+func (p *playing) queue(out []*Value) (err error) {
+	s := p.s
 	s.mu.Lock()
 	defer s.unlock()
+	defer p.drop()
 	s.spoil()
 	if s.q.Len() > 0 {
 		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	}
 	p.begin(out)
-	for _, part := range t.parts {
+	for _, part := range p.t.parts {
 		if err = p.run(part); err != nil {
-			break
+			return err
 		}
 	}
-	if err == nil {
-		err = p.finish(out)
-	}
-	p.drop()
-	return true, err
+	p.finish(out)
+	return nil
 }
 
 // of is the memory of an argument, with a reader for the caller, or nil where
@@ -121,7 +128,7 @@ func (p *playing) memory(from tapeSource) *storage {
 	return p.made[from.n].mem
 }
 
-// run queues a part and runs it. The lock is held.
+// run queues a part and submits it. The lock is held.
 func (p *playing) run(part *tapePart) error {
 	s := p.s
 	s.q.Load(part.saved)
@@ -183,9 +190,8 @@ func (p *playing) done(o tapeSource) {
 	}
 }
 
-// finish makes results of what is no product, or several results, and looks
-// for faults.
-func (p *playing) finish(out []*Value) error {
+// finish makes results of what is no product, or several results.
+func (p *playing) finish(out []*Value) {
 	s := p.s
 	for i, o := range p.t.outs {
 		v := out[i]
@@ -197,13 +203,17 @@ func (p *playing) finish(out []*Value) error {
 			st.watch()
 		}
 	}
+}
+
+// faults looks for them when all has run. Nobody else knows the results yet.
+func (p *playing) faults(out []*Value) error {
 	for _, v := range out {
 		if e := v.mem.fault.Load(); e != nil {
 			e.seen.Store(true)
 			return e
 		}
 	}
-	return s.dev.drv.Wait(false)
+	return p.s.dev.drv.Wait(false)
 }
 
 // drop gives up what is left: after an error, also results.

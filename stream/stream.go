@@ -16,6 +16,7 @@ type Stream struct {
 	dev  *Device
 	caps *runtime.Caps // of the device
 	num  uint64
+	lane *lane // runs what was flushed
 
 	mu     sync.Mutex // never held while another stream's is taken, but by Set: see twoStreams
 	q      queue.Queue[held]
@@ -29,6 +30,7 @@ type Stream struct {
 	lines  []string                         // where nodes were recorded, as far as known
 	closed bool
 	work   bind    // reused by flushes
+	due    uint64  // what who gives the lock up waits for: see unlock
 	taping *Taping // nil: what is recorded is not kept
 
 	faults faults

@@ -9,35 +9,34 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Sync runs what is queued and waits for it. It returns the first error that
-// nobody has seen yet.
+// Sync runs what is queued and waits for it, or until ctx is done: then it goes on
+// by itself. It returns the first error that nobody has seen yet.
 func (s *Stream) Sync(ctx context.Context) error {
-	ctx = orBackground(ctx)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.flushAll()
-	return s.dev.finish(ctx, &s.faults, nil)
+	return s.dev.synced(ctx, &s.faults, s.flushAll)
 }
 
 // Sync is every stream's Sync.
 func (d *Device) Sync(ctx context.Context) error {
-	ctx = orBackground(ctx)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, s := range d.open.list() {
-		s.flushAll()
-	}
-	return d.finish(ctx, &d.faults, d.plans)
+	return d.synced(ctx, &d.faults, func() {
+		for _, s := range d.open.list() {
+			s.flushAll()
+		}
+		d.plans.flush()
+	})
 }
 
-// orBackground is what a nil context means: nobody will call it off.
-func orBackground(ctx context.Context) context.Context {
-	if ctx == nil {
-		return context.Background()
+func (d *Device) synced(ctx context.Context, seen *faults, flush func()) error {
+	err := d.within(ctx, func() error {
+		flush()
+		return d.drv.Wait(false)
+	})
+	if ctx != nil && err != nil && err == ctx.Err() {
+		return err // a fault is for the next one to see
 	}
-	return ctx
+	if e := seen.take(); e != nil {
+		return e
+	}
+	return err
 }
 
 // Err returns the first error that nobody has seen yet, once.
@@ -46,31 +45,12 @@ func (s *Stream) Err() error { return s.faults.take() }
 // Err returns the first error of any stream that nobody has seen yet, once.
 func (d *Device) Err() error { return d.faults.take() }
 
+// flushAll runs what is queued, and returns when all that was submitted has run.
 func (s *Stream) flushAll() {
 	s.mu.Lock()
-	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
-}
-
-// finish waits until what was submitted is done and these plans are saved, or
-// ctx is.
-func (d *Device) finish(ctx context.Context, seen *faults, plans *planStore) error {
-	done := make(chan error, 1)
-	go func() {
-		d.exec.drain()
-		plans.flush()
-		done <- d.drv.Wait(false)
-	}()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-done:
-		d.rethrow()
-		if e := seen.take(); e != nil {
-			return e
-		}
-		return err
-	}
+	s.due = s.lane.next // there may be nothing to flush
+	s.unlock()
 }
 
 // streams are those of a device that somebody can still reach. A stream with

@@ -146,7 +146,7 @@ func TestTrialBesideOtherStreams(t *testing.T) {
 		e := openTunable(t, dev, cached(dir))
 		ended := make(chan struct{})
 		dev.during = func() {
-			e.d.exec.submit(&job{alone: func() { time.Sleep(c.runs); close(ended) }}, false)
+			beside(e, func() { time.Sleep(c.runs); close(ended) })
 		}
 		halves(e, 5)
 		<-ended

@@ -2,10 +2,19 @@ package stream
 
 import (
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"testing"
 	"time"
 )
+
+// beside has another stream run something.
+func beside(e *env, f func()) {
+	s := e.d.NewStream()
+	s.mu.Lock()
+	s.lane.submit(&job{alone: func() { f(); goruntime.KeepAlive(s) }}, true)
+	s.mu.Unlock()
+}
 
 // neverPauses opens a device that is busy from the first trial on until the test
 // ends, and runs a segment often enough for that trial.
@@ -16,7 +25,7 @@ func neverPauses(t *testing.T, mode TuneMode) (*env, *tunable) {
 	t.Cleanup(func() { close(release) }) // before the device is closed
 	dev.during = func() {
 		running := make(chan struct{})
-		e.d.exec.submit(&job{alone: func() { close(running); <-release }}, false)
+		beside(e, func() { close(running); <-release })
 		<-running
 	}
 	for range tuneAfter {

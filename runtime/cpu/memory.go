@@ -30,12 +30,12 @@ func (b *buffer) Bytes() int64 { return b.bytes }
 // memory keeps freed blocks by size class, because touching fresh pages costs
 // more than most kernels.
 type memory struct {
-	mu      sync.Mutex
-	limit   int64 // bytes of live and kept blocks together
-	keep    int64 // bytes of kept blocks
-	free    map[int64][]unsafe.Pointer
-	all     map[unsafe.Pointer]int64 // every block taken from the system
-	shared  atomic.Int64 // live buffers of Go's heap
+	mu     sync.Mutex
+	limit  int64 // bytes of live and kept blocks together
+	keep   int64 // bytes of kept blocks
+	free   map[int64][]unsafe.Pointer
+	all    map[unsafe.Pointer]int64 // every block taken from the system
+	shared atomic.Int64             // live buffers of Go's heap
 
 	allocs, hits, live, peak, kept int64
 }

@@ -17,6 +17,7 @@ import (
 type bind struct {
 	*job
 	seg     segment.Segment
+	hot     segment.Segment // of a flush whose sizes are known: but for its scalars the geometry's
 	owned   []int32  // tensors for which mem holds a reader of its own
 	spare   []*block // of temporaries no later step reads: free for this plan only
 	views   []fusion.View
@@ -125,9 +126,9 @@ func (s *Stream) layout(ent *entry, seg *segment.Segment) (*geometry, error) {
 	return g, nil
 }
 
-// execute binds a plan to memory, runs or dispatches it, and settles its
-// results.
-func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error) {
+// execute binds a plan to memory, submits it, and settles its results. geo is nil
+// where the layout is to be found.
+func (s *Stream) execute(ent *entry, geo *geometry, seg *segment.Segment, wait bool) (err error) {
 	defer recoverBug("bind", &err)
 	d, w := s.dev, &s.work
 	j := jobs.Get().(*job)
@@ -140,9 +141,10 @@ func (s *Stream) execute(ent *entry, seg *segment.Segment, wait bool) (err error
 			w.reads = append(w.reads, st.block)
 		}
 	}
-	geo, err := s.layout(ent, seg)
-	if err != nil {
-		return err
+	if geo == nil {
+		if geo, err = s.layout(ent, seg); err != nil {
+			return err
+		}
 	}
 	lay := geo.layout
 	if err := s.bindSteps(ent, seg, lay); err != nil {

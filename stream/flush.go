@@ -22,7 +22,11 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		return
 	}
 	ops := s.q.Len()
-	start := time.Now()
+	told := s.dev.tellsFlush()
+	var start time.Time
+	if told {
+		start = time.Now()
+	}
 	if limit := s.dev.pinnedLimit(); s.dev.mem.pinned.Load() > limit {
 		end.All = true
 	}
@@ -30,18 +34,22 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		end.All, wait = true, true
 		s.taping.part(end)
 	}
-	seg := s.segment(end)
-	var ent *entry
-	hit, err, kernels, made := false, error(nil), 0, ""
-	if s.dev.closed.Load() {
-		err = runtime.ErrClosed
-	} else {
-		ent, hit, err = s.planFor(seg, end)
+	var err error
+	ent, geo := s.hot(end)
+	seg, hit := &s.work.hot, true
+	if ent == nil {
+		seg = s.segment(end)
+		if s.dev.closed.Load() {
+			err = runtime.ErrClosed
+		} else {
+			ent, hit, err = s.planFor(seg, end)
+		}
+		ent.settleDear(seg)
 	}
-	ent.settleDear(seg)
+	kernels, made := 0, ""
 	if err == nil {
 		kernels, made = len(ent.plan.Steps), ent.plan.Mode.String()
-		err = s.execute(ent, seg, wait)
+		err = s.execute(ent, geo, seg, wait)
 	}
 	if err != nil {
 		s.rescue(seg, ent, err)
@@ -55,8 +63,10 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	s.reset()
 	s.dev.stats.segments.Add(1)
 	s.dev.stats.ops.Add(int64(ops))
-	s.dev.onFlush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
-		Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
+	if told {
+		s.dev.onFlush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
+			Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
+	}
 }
 
 // reset empties the queue, dropping it as a reader of its operands.

@@ -73,8 +73,7 @@ func (d *Device) onCache(e plancache.Event) {
 	}
 }
 
-func (d *Device) onFlush(ev FlushEvent) {
-	if t := d.opts.Trace; t != nil && t.Flush != nil {
-		d.hook(func() { t.Flush(ev) })
-	}
-}
+// tellsFlush reports that somebody wants to hear of flushes.
+func (d *Device) tellsFlush() bool { return d.opts.Trace != nil && d.opts.Trace.Flush != nil }
+
+func (d *Device) onFlush(ev FlushEvent) { d.hook(func() { d.opts.Trace.Flush(ev) }) }

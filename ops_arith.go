@@ -43,14 +43,16 @@ func (t *Tensor) DivScalar(s float64) *Tensor { return rightScalar(ir.Div, t, s)
 // order.
 func (t *Tensor) ScalarDiv(s float64) *Tensor { return leftScalar(ir.Div, s, t) }
 
-// FloorDiv is the quotient rounded down: floor(t/u) for floats; for integers
-// x/0 = 0 and the smallest value by -1 wraps to itself.
+// FloorDiv is the exact quotient rounded down, for floats too, as long as every
+// integer of its size is one (up to 2^24 for Float32); for integers x/0 = 0 and
+// the smallest value by -1 wraps to itself. Where no result is rounded FloorDiv*u
+// + Rem is t.
 func (t *Tensor) FloorDiv(u *Tensor) *Tensor { return binary(ir.FloorDiv, t, u) }
 
-// FloorDivScalar is floor(t/s): [Tensor.FloorDiv] with a number for u.
+// FloorDivScalar is t/s rounded down: [Tensor.FloorDiv] with a number for u.
 func (t *Tensor) FloorDivScalar(s float64) *Tensor { return rightScalar(ir.FloorDiv, t, s) }
 
-// ScalarFloorDiv is floor(s/t): [Tensor.FloorDiv] with a number for t, the
+// ScalarFloorDiv is s/t rounded down: [Tensor.FloorDiv] with a number for t, the
 // operands in that order.
 func (t *Tensor) ScalarFloorDiv(s float64) *Tensor { return leftScalar(ir.FloorDiv, s, t) }
 

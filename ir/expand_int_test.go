@@ -3,6 +3,7 @@ package ir
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -102,10 +103,15 @@ func TestIntegerRules(t *testing.T) {
 			return y
 		},
 	}
+	r := rand.New(rand.NewPCG(7, 8))
 	for op, rule := range rules {
 		for _, dt := range intTypes {
-			for _, x := range interesting(dt) {
-				for _, y := range interesting(dt) {
+			values := interesting(dt)
+			for range 30 { // of all sizes
+				values = append(values, (r.Uint64()&widthMask(dt))>>r.IntN(dt.Bits()))
+			}
+			for _, x := range values {
+				for _, y := range values {
 					want := wrap(dt, rule(dt, toBig(dt, x), toBig(dt, y)))
 					if got := EvalOp(op, dt, []DType{dt, dt}, []uint64{x, y}); got != want {
 						t.Errorf("%v.%v(%v, %v) = %v, want %v", op, dt, toBig(dt, x), toBig(dt, y), toBig(dt, got), toBig(dt, want))

@@ -2,22 +2,31 @@ package ir
 
 import "math"
 
-// remFloat is the floored remainder. While the quotient is below 2^22 its
-// floor is an exact integer, at most one too large where the division rounded
-// up to it, and one fma gives the remainder; elsewhere, and for infinite or
-// NaN operands, a Rare sub divides digit by digit.
-func remFloat(b *Builder, x, y Ref) Ref {
+// nearest is the integer n next to x/y, and m = x - n*y, rounded once. On which
+// side of n the exact quotient lies the sign of m tells, however the division
+// rounded: so the floor is n, or n - 1. Rounding x/y itself down is not the
+// same: it may have been rounded up to an integer, and devices that divide to
+// within a few units in the last place may leave 6/3 below 2.
+func nearest(b *Builder, x, y Ref) (n, m Ref) {
 	dt := b.DT(x)
-	q := b.floor(b.fdiv(x, y))
-	m := withDivisorSign(b, b.fma(b.neg(q), y, x), y)
-	return b.rare(b.not(quotientSmall(b, q, y)), m, subRem.of(dt), x, y)
+	n = b.round(b.fdiv(x, y))
+	m = b.sel(b.eq(n, b.float(dt, 0)), x, b.fma(b.neg(n), y, x)) // y may be infinite where n is 0
+	return n, m
 }
 
-// quotientSmall is the mask of lanes where the fast paths hold.
-func quotientSmall(b *Builder, q, y Ref) Ref {
-	dt := b.DT(q)
-	return b.and(b.lt(b.abs(q), b.float(dt, 0x1p22)), b.lt(b.abs(y), b.float(dt, math.Inf(1))))
+// remFloat is the floored remainder: m of [nearest], or y more where that is on
+// the other side of zero. Where the quotient is 2^22 and more, and where n*y
+// might be more than a float, which devices that round an fma twice take for
+// infinite, a Rare sub divides digit by digit.
+func remFloat(b *Builder, x, y Ref) Ref {
+	dt := b.DT(x)
+	n, m := nearest(b, x, y)
+	small := b.and(b.lt(b.abs(n), b.float(dt, 0x1p22)), b.lt(b.abs(x), b.float(dt, largeFloat(dt))))
+	return b.rare(b.not(small), withDivisorSign(b, m, y), subRem.of(dt), x, y)
 }
+
+// largeFloat is below half of the largest float.
+func largeFloat(dt DType) float64 { return exp2i(int64(floatFormats[dt].bias) - 2) }
 
 // withDivisorSign moves a remainder to y's side of zero.
 func withDivisorSign(b *Builder, m, y Ref) Ref {
@@ -29,36 +38,26 @@ func withDivisorSign(b *Builder, m, y Ref) Ref {
 	return b.sel(isZero, signedZero, b.sel(differ, b.add(m, y), m))
 }
 
-// floorDivFloat rounds (x - m)/y, m the truncated remainder, which is an
-// integer up to its own rounding, and steps down where m is on the wrong side
-// of zero. Division by zero is the quotient's infinity or NaN.
+// floorDivFloat is n of [nearest], one less where what is left is on the other
+// side of zero than y. Above the integers that floats count one by one the
+// quotient is an integer as it is. Division by zero is the quotient's infinity
+// or NaN; of infinity by another number it is NaN.
 func floorDivFloat(b *Builder, x, y Ref) Ref {
 	dt := b.DT(x)
-	quotient := b.fdiv(x, y)
-	q := b.trunc(quotient)
-	// Where the division rounded up to an integer m has the wrong sign by a
-	// little; rounding the next quotient to nearest takes that in.
-	m := b.fma(b.neg(q), y, x)
-	m = b.rare(b.not(quotientSmall(b, q, y)), m, subMod.of(dt), x, y)
+	n, m := nearest(b, x, y)
 	i, zero := intOf(dt), b.float(dt, 0)
+	counted := b.le(b.abs(n), b.float(dt, exp2i(int64(floatFormats[dt].mantissa)+1)))
 	differ := b.lt(b.xor(b.bits(i, m), b.bits(i, y)), b.int(i, 0))
-	down := b.and(differ, b.ne(m, zero))
-	d := b.round(b.fdiv(b.sub(x, m), y))
-	d = b.sel(down, b.sub(d, b.float(dt, 1)), d)
-	d = b.sel(b.eq(d, zero), b.bits(dt, b.signBit(quotient)), d)
-	return b.sel(b.eq(y, zero), quotient, d)
+	down := b.and(counted, b.and(differ, b.ne(m, zero)))
+	d := b.sel(down, b.sub(n, b.float(dt, 1)), n)
+	endless := b.and(b.eq(b.abs(x), b.float(dt, math.Inf(1))), b.ne(y, zero))
+	return b.sel(endless, b.float(dt, math.NaN()), d)
 }
 
-var (
-	subRem = largeSubs{
-		f32: RegisterSub("rem.float32", []DType{Float32, Float32}, longRem),
-		f64: RegisterSub("rem.float64", []DType{Float64, Float64}, longRem),
-	}
-	subMod = largeSubs{
-		f32: RegisterSub("mod.float32", []DType{Float32, Float32}, longMod),
-		f64: RegisterSub("mod.float64", []DType{Float64, Float64}, longMod),
-	}
-)
+var subRem = largeSubs{
+	f32: RegisterSub("rem.float32", []DType{Float32, Float32}, longRem),
+	f64: RegisterSub("rem.float64", []DType{Float64, Float64}, longRem),
+}
 
 func longRem(b *Builder, args []Ref) Ref {
 	return withDivisorSign(b, longMod(b, args), args[1])

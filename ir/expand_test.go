@@ -87,7 +87,8 @@ func TestBinarySpecials(t *testing.T) {
 		{Rem, nan, 1, nan}, {Rem, 1, nan, nan}, {Rem, 0x1p100, 3, 1}, {Rem, 0x1p101, 3, 2}, {Rem, 1, 0x1p-149, 0}, {Rem, 5.5, 0x1p-140, 0},
 		{FloorDiv, 7, 3, 2}, {FloorDiv, -7, 3, -3}, {FloorDiv, 7, -3, -3}, {FloorDiv, -7, -3, 2}, {FloorDiv, 1, 0, inf}, {FloorDiv, -1, 0, -inf},
 		{FloorDiv, 0, 0, nan}, {FloorDiv, 1, inf, 0}, {FloorDiv, -1, inf, -1}, {FloorDiv, nan, 1, nan}, {FloorDiv, inf, 2, nan},
-		{FloorDiv, 0x1p100, 1, 0x1p100}, {FloorDiv, neg0, 3, neg0}, {FloorDiv, 3, 0.5, 6},
+		{FloorDiv, 0x1p100, 1, 0x1p100}, {FloorDiv, neg0, 3, neg0}, {FloorDiv, 3, 0.5, 6}, {FloorDiv, 0, -inf, neg0}, {FloorDiv, inf, 0, inf},
+		{FloorDiv, 1, -inf, -1}, {FloorDiv, -1, -inf, 0}, {FloorDiv, inf, inf, nan}, {FloorDiv, 1, nan, nan}, {FloorDiv, -0x1p-149, 0x1p100, -1},
 		{Div, 1, 0, inf}, {Div, neg0, 2, neg0}, {Div, 0, 0, nan},
 	}
 	for _, test := range tests {

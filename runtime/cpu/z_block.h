@@ -139,7 +139,7 @@ static inline __attribute__((always_inline)) s_u32 lookup_s_0(s_i32 i)
 	return table_0[at_40(i)];
 }
 
-static __attribute__((noinline)) s_f32 sub_4(s_f32 a0)
+static __attribute__((noinline)) s_f32 sub_2(s_f32 a0)
 {
 	const s_f32 x1 = abs_s_f32(a0);
 	const s_u32 x2 = (s_u32)tobits_s_f32(x1);
@@ -276,7 +276,7 @@ static __attribute__((noinline)) s_f32 sub_4(s_f32 a0)
 	return x132;
 }
 
-static __attribute__((noinline)) s_f64 sub_5(s_f64 a0)
+static __attribute__((noinline)) s_f64 sub_3(s_f64 a0)
 {
 	const s_f64 x1 = abs_s_f64(a0);
 	const s_u64 x2 = (s_u64)tobits_s_f64(x1);
@@ -505,7 +505,7 @@ static __attribute__((noinline)) s_f64 sub_5(s_f64 a0)
 	return x224;
 }
 
-static __attribute__((noinline)) s_f32 sub_6(s_f32 a0)
+static __attribute__((noinline)) s_f32 sub_4(s_f32 a0)
 {
 	const s_f32 x1 = abs_s_f32(a0);
 	const s_u32 x2 = (s_u32)tobits_s_f32(x1);
@@ -637,7 +637,7 @@ static __attribute__((noinline)) s_f32 sub_6(s_f32 a0)
 	return x127;
 }
 
-static __attribute__((noinline)) s_f64 sub_7(s_f64 a0)
+static __attribute__((noinline)) s_f64 sub_5(s_f64 a0)
 {
 	const s_f64 x1 = abs_s_f64(a0);
 	const s_u64 x2 = (s_u64)tobits_s_f64(x1);
@@ -861,7 +861,7 @@ static __attribute__((noinline)) s_f64 sub_7(s_f64 a0)
 	return x219;
 }
 
-static __attribute__((noinline)) s_f32 sub_8(s_f32 a0)
+static __attribute__((noinline)) s_f32 sub_6(s_f32 a0)
 {
 	const s_f32 x1 = abs_s_f32(a0);
 	const s_u32 x2 = (s_u32)tobits_s_f32(x1);
@@ -995,7 +995,7 @@ static __attribute__((noinline)) s_f32 sub_8(s_f32 a0)
 	return x129;
 }
 
-static __attribute__((noinline)) s_f64 sub_9(s_f64 a0)
+static __attribute__((noinline)) s_f64 sub_7(s_f64 a0)
 {
 	const s_f64 x1 = abs_s_f64(a0);
 	const s_u64 x2 = (s_u64)tobits_s_f64(x1);
@@ -1270,1259 +1270,6 @@ static inline __attribute__((always_inline)) s_u32 mod_s_u32(s_u32 a, s_u32 b)
 	return a % b;
 }
 
-static __attribute__((noinline)) s_f32 sub_2(s_f32 a0, s_f32 a1)
-{
-	const s_f32 x2 = abs_s_f32(a0);
-	const s_u32 x3 = (s_u32)tobits_s_f32(x2);
-	const s_u32 x4 = 0x17u;
-	const s_u32 x5 = x3 >> x4;
-	const s_u32 x6 = 0x7fffffu;
-	const s_u32 x7 = x3 & x6;
-	const s_u32 x8 = 0x0u;
-	const s_i32 x9 = -(s_i32)(x5 == x8);
-	const s_u32 x10 = 0x800000u;
-	const s_u32 x11 = x7 | x10;
-	const s_u32 x12 = x9 ? x7 : x11;
-	const s_u32 x13 = 0x1u;
-	const s_u32 x14 = x9 ? x13 : x5;
-	const s_f32 x15 = abs_s_f32(a1);
-	const s_u32 x16 = (s_u32)tobits_s_f32(x15);
-	const s_u32 x17 = x16 >> x4;
-	const s_u32 x18 = x16 & x6;
-	const s_i32 x19 = -(s_i32)(x17 == x8);
-	const s_u32 x20 = x18 | x10;
-	const s_u32 x21 = x19 ? x18 : x20;
-	const s_u32 x22 = x19 ? x13 : x17;
-	const s_i32 x23 = -(s_i32)(x21 == x8);
-	const s_u32 x24 = x23 ? x13 : x21;
-	const s_i32 x25 = -(s_i32)(x14 > x22);
-	const s_u32 x26 = x14 - x22;
-	const s_u32 x27 = x25 ? x26 : x8;
-	const s_u32 x28 = mod_s_u32(x12, x24);
-	const s_u32 x29 = 0x8u;
-	const s_i32 x30 = -(s_i32)(x27 < x29);
-	const s_u32 x31 = x30 ? x27 : x29;
-	const s_u32 x32 = x28 << x31;
-	const s_u32 x33 = mod_s_u32(x32, x24);
-	const s_u32 x34 = x27 - x31;
-	const s_i32 x35 = -(s_i32)(x34 < x29);
-	const s_u32 x36 = x35 ? x34 : x29;
-	const s_u32 x37 = x33 << x36;
-	const s_u32 x38 = mod_s_u32(x37, x24);
-	const s_u32 x39 = x34 - x36;
-	const s_i32 x40 = -(s_i32)(x39 < x29);
-	const s_u32 x41 = x40 ? x39 : x29;
-	const s_u32 x42 = x38 << x41;
-	const s_u32 x43 = mod_s_u32(x42, x24);
-	const s_u32 x44 = x39 - x41;
-	const s_i32 x45 = -(s_i32)(x44 < x29);
-	const s_u32 x46 = x45 ? x44 : x29;
-	const s_u32 x47 = x43 << x46;
-	const s_u32 x48 = mod_s_u32(x47, x24);
-	const s_u32 x49 = x44 - x46;
-	const s_i32 x50 = -(s_i32)(x49 < x29);
-	const s_u32 x51 = x50 ? x49 : x29;
-	const s_u32 x52 = x48 << x51;
-	const s_u32 x53 = mod_s_u32(x52, x24);
-	const s_u32 x54 = x49 - x51;
-	const s_i32 x55 = -(s_i32)(x54 < x29);
-	const s_u32 x56 = x55 ? x54 : x29;
-	const s_u32 x57 = x53 << x56;
-	const s_u32 x58 = mod_s_u32(x57, x24);
-	const s_u32 x59 = x54 - x56;
-	const s_i32 x60 = -(s_i32)(x59 < x29);
-	const s_u32 x61 = x60 ? x59 : x29;
-	const s_u32 x62 = x58 << x61;
-	const s_u32 x63 = mod_s_u32(x62, x24);
-	const s_u32 x64 = x59 - x61;
-	const s_i32 x65 = -(s_i32)(x64 < x29);
-	const s_u32 x66 = x65 ? x64 : x29;
-	const s_u32 x67 = x63 << x66;
-	const s_u32 x68 = mod_s_u32(x67, x24);
-	const s_u32 x69 = x64 - x66;
-	const s_i32 x70 = -(s_i32)(x69 < x29);
-	const s_u32 x71 = x70 ? x69 : x29;
-	const s_u32 x72 = x68 << x71;
-	const s_u32 x73 = mod_s_u32(x72, x24);
-	const s_u32 x74 = x69 - x71;
-	const s_i32 x75 = -(s_i32)(x74 < x29);
-	const s_u32 x76 = x75 ? x74 : x29;
-	const s_u32 x77 = x73 << x76;
-	const s_u32 x78 = mod_s_u32(x77, x24);
-	const s_u32 x79 = x74 - x76;
-	const s_i32 x80 = -(s_i32)(x79 < x29);
-	const s_u32 x81 = x80 ? x79 : x29;
-	const s_u32 x82 = x78 << x81;
-	const s_u32 x83 = mod_s_u32(x82, x24);
-	const s_u32 x84 = x79 - x81;
-	const s_i32 x85 = -(s_i32)(x84 < x29);
-	const s_u32 x86 = x85 ? x84 : x29;
-	const s_u32 x87 = x83 << x86;
-	const s_u32 x88 = mod_s_u32(x87, x24);
-	const s_u32 x89 = x84 - x86;
-	const s_i32 x90 = -(s_i32)(x89 < x29);
-	const s_u32 x91 = x90 ? x89 : x29;
-	const s_u32 x92 = x88 << x91;
-	const s_u32 x93 = mod_s_u32(x92, x24);
-	const s_u32 x94 = x89 - x91;
-	const s_i32 x95 = -(s_i32)(x94 < x29);
-	const s_u32 x96 = x95 ? x94 : x29;
-	const s_u32 x97 = x93 << x96;
-	const s_u32 x98 = mod_s_u32(x97, x24);
-	const s_u32 x99 = x94 - x96;
-	const s_i32 x100 = -(s_i32)(x99 < x29);
-	const s_u32 x101 = x100 ? x99 : x29;
-	const s_u32 x102 = x98 << x101;
-	const s_u32 x103 = mod_s_u32(x102, x24);
-	const s_u32 x104 = x99 - x101;
-	const s_i32 x105 = -(s_i32)(x104 < x29);
-	const s_u32 x106 = x105 ? x104 : x29;
-	const s_u32 x107 = x103 << x106;
-	const s_u32 x108 = mod_s_u32(x107, x24);
-	const s_u32 x109 = x104 - x106;
-	const s_i32 x110 = -(s_i32)(x109 < x29);
-	const s_u32 x111 = x110 ? x109 : x29;
-	const s_u32 x112 = x108 << x111;
-	const s_u32 x113 = mod_s_u32(x112, x24);
-	const s_u32 x114 = x109 - x111;
-	const s_i32 x115 = -(s_i32)(x114 < x29);
-	const s_u32 x116 = x115 ? x114 : x29;
-	const s_u32 x117 = x113 << x116;
-	const s_u32 x118 = mod_s_u32(x117, x24);
-	const s_u32 x119 = x114 - x116;
-	const s_i32 x120 = -(s_i32)(x119 < x29);
-	const s_u32 x121 = x120 ? x119 : x29;
-	const s_u32 x122 = x118 << x121;
-	const s_u32 x123 = mod_s_u32(x122, x24);
-	const s_u32 x124 = x119 - x121;
-	const s_i32 x125 = -(s_i32)(x124 < x29);
-	const s_u32 x126 = x125 ? x124 : x29;
-	const s_u32 x127 = x123 << x126;
-	const s_u32 x128 = mod_s_u32(x127, x24);
-	const s_u32 x129 = x124 - x126;
-	const s_i32 x130 = -(s_i32)(x129 < x29);
-	const s_u32 x131 = x130 ? x129 : x29;
-	const s_u32 x132 = x128 << x131;
-	const s_u32 x133 = mod_s_u32(x132, x24);
-	const s_u32 x134 = x129 - x131;
-	const s_i32 x135 = -(s_i32)(x134 < x29);
-	const s_u32 x136 = x135 ? x134 : x29;
-	const s_u32 x137 = x133 << x136;
-	const s_u32 x138 = mod_s_u32(x137, x24);
-	const s_u32 x139 = x134 - x136;
-	const s_i32 x140 = -(s_i32)(x139 < x29);
-	const s_u32 x141 = x140 ? x139 : x29;
-	const s_u32 x142 = x138 << x141;
-	const s_u32 x143 = mod_s_u32(x142, x24);
-	const s_u32 x144 = x139 - x141;
-	const s_i32 x145 = -(s_i32)(x144 < x29);
-	const s_u32 x146 = x145 ? x144 : x29;
-	const s_u32 x147 = x143 << x146;
-	const s_u32 x148 = mod_s_u32(x147, x24);
-	const s_u32 x149 = x144 - x146;
-	const s_i32 x150 = -(s_i32)(x149 < x29);
-	const s_u32 x151 = x150 ? x149 : x29;
-	const s_u32 x152 = x148 << x151;
-	const s_u32 x153 = mod_s_u32(x152, x24);
-	const s_u32 x154 = x149 - x151;
-	const s_i32 x155 = -(s_i32)(x154 < x29);
-	const s_u32 x156 = x155 ? x154 : x29;
-	const s_u32 x157 = x153 << x156;
-	const s_u32 x158 = mod_s_u32(x157, x24);
-	const s_u32 x159 = x154 - x156;
-	const s_i32 x160 = -(s_i32)(x159 < x29);
-	const s_u32 x161 = x160 ? x159 : x29;
-	const s_u32 x162 = x158 << x161;
-	const s_u32 x163 = mod_s_u32(x162, x24);
-	const s_u32 x164 = x159 - x161;
-	const s_i32 x165 = -(s_i32)(x164 < x29);
-	const s_u32 x166 = x165 ? x164 : x29;
-	const s_u32 x167 = x163 << x166;
-	const s_u32 x168 = mod_s_u32(x167, x24);
-	const s_u32 x169 = x164 - x166;
-	const s_i32 x170 = -(s_i32)(x169 < x29);
-	const s_u32 x171 = x170 ? x169 : x29;
-	const s_u32 x172 = x168 << x171;
-	const s_u32 x173 = mod_s_u32(x172, x24);
-	const s_u32 x174 = x169 - x171;
-	const s_i32 x175 = -(s_i32)(x174 < x29);
-	const s_u32 x176 = x175 ? x174 : x29;
-	const s_u32 x177 = x173 << x176;
-	const s_u32 x178 = mod_s_u32(x177, x24);
-	const s_u32 x179 = x174 - x176;
-	const s_i32 x180 = -(s_i32)(x179 < x29);
-	const s_u32 x181 = x180 ? x179 : x29;
-	const s_u32 x182 = x178 << x181;
-	const s_u32 x183 = mod_s_u32(x182, x24);
-	const s_u32 x184 = x179 - x181;
-	const s_i32 x185 = -(s_i32)(x184 < x29);
-	const s_u32 x186 = x185 ? x184 : x29;
-	const s_u32 x187 = x183 << x186;
-	const s_u32 x188 = mod_s_u32(x187, x24);
-	const s_u32 x189 = x184 - x186;
-	const s_i32 x190 = -(s_i32)(x189 < x29);
-	const s_u32 x191 = x190 ? x189 : x29;
-	const s_u32 x192 = x188 << x191;
-	const s_u32 x193 = mod_s_u32(x192, x24);
-	const s_u32 x194 = x189 - x191;
-	const s_i32 x195 = -(s_i32)(x194 < x29);
-	const s_u32 x196 = x195 ? x194 : x29;
-	const s_u32 x197 = x193 << x196;
-	const s_u32 x198 = mod_s_u32(x197, x24);
-	const s_u32 x199 = x194 - x196;
-	const s_i32 x200 = -(s_i32)(x199 < x29);
-	const s_u32 x201 = x200 ? x199 : x29;
-	const s_u32 x202 = x198 << x201;
-	const s_u32 x203 = mod_s_u32(x202, x24);
-	const s_i32 x204 = (s_i32)x203;
-	const s_f32 x205 = (s_f32)x204;
-	const s_i32 x206 = -(s_i32)(x22 <= x4);
-	const s_u32 x207 = x22 - x13;
-	const s_u32 x208 = x206 ? x207 : x8;
-	const s_u32 x209 = x22 - x4;
-	const s_u32 x210 = x206 ? x8 : x209;
-	const s_u32 x211 = x13 << x208;
-	const s_u32 x212 = x210 << x4;
-	const s_u32 x213 = x206 ? x211 : x212;
-	const s_f32 x214 = bits_s_f32((s_u32)x213);
-	const s_f32 x215 = x205 * x214;
-	const s_i32 x216 = -(s_i32)(x2 < x15);
-	const s_f32 x217 = x216 ? x2 : x215;
-	const s_i32 x218 = (s_i32)tobits_s_f32(x217);
-	const s_i32 x219 = (s_i32)tobits_s_f32(a0);
-	const s_i32 x220 = (s_i32)0x80000000u;
-	const s_i32 x221 = x219 & x220;
-	const s_i32 x222 = x218 | x221;
-	const s_f32 x223 = bits_s_f32((s_u32)x222);
-	const s_f32 x224 = bits_s_f32(0x7f800000u);
-	const s_i32 x225 = -(s_i32)(x2 < x224);
-	const s_f32 x226 = 0x0p+00f;
-	const s_i32 x227 = -(s_i32)(x15 > x226);
-	const s_i32 x228 = x225 & x227;
-	const s_f32 x229 = bits_s_f32(0x7fc00000u);
-	const s_f32 x230 = x228 ? x223 : x229;
-	return x230;
-}
-
-static inline __attribute__((always_inline)) s_u64 mod_s_u64(s_u64 a, s_u64 b)
-{
-	return a % b;
-}
-
-static __attribute__((noinline)) s_f64 sub_3(s_f64 a0, s_f64 a1)
-{
-	const s_f64 x2 = abs_s_f64(a0);
-	const s_u64 x3 = (s_u64)tobits_s_f64(x2);
-	const s_u64 x4 = (s_u64)0x34ull;
-	const s_u64 x5 = x3 >> x4;
-	const s_u64 x6 = (s_u64)0xfffffffffffffull;
-	const s_u64 x7 = x3 & x6;
-	const s_u64 x8 = (s_u64)0x0ull;
-	const s_i32 x9 = -(s_i32)(x5 == x8);
-	const s_u64 x10 = (s_u64)0x10000000000000ull;
-	const s_u64 x11 = x7 | x10;
-	const s_u64 x12 = x9 ? x7 : x11;
-	const s_u64 x13 = (s_u64)0x1ull;
-	const s_u64 x14 = x9 ? x13 : x5;
-	const s_f64 x15 = abs_s_f64(a1);
-	const s_u64 x16 = (s_u64)tobits_s_f64(x15);
-	const s_u64 x17 = x16 >> x4;
-	const s_u64 x18 = x16 & x6;
-	const s_i32 x19 = -(s_i32)(x17 == x8);
-	const s_u64 x20 = x18 | x10;
-	const s_u64 x21 = x19 ? x18 : x20;
-	const s_u64 x22 = x19 ? x13 : x17;
-	const s_i32 x23 = -(s_i32)(x21 == x8);
-	const s_u64 x24 = x23 ? x13 : x21;
-	const s_i32 x25 = -(s_i32)(x14 > x22);
-	const s_u64 x26 = x14 - x22;
-	const s_u64 x27 = x25 ? x26 : x8;
-	const s_u64 x28 = mod_s_u64(x12, x24);
-	const s_u64 x29 = (s_u64)0xbull;
-	const s_i32 x30 = -(s_i32)(x27 < x29);
-	const s_u64 x31 = x30 ? x27 : x29;
-	const s_u64 x32 = x28 << x31;
-	const s_u64 x33 = mod_s_u64(x32, x24);
-	const s_u64 x34 = x27 - x31;
-	const s_i32 x35 = -(s_i32)(x34 < x29);
-	const s_u64 x36 = x35 ? x34 : x29;
-	const s_u64 x37 = x33 << x36;
-	const s_u64 x38 = mod_s_u64(x37, x24);
-	const s_u64 x39 = x34 - x36;
-	const s_i32 x40 = -(s_i32)(x39 < x29);
-	const s_u64 x41 = x40 ? x39 : x29;
-	const s_u64 x42 = x38 << x41;
-	const s_u64 x43 = mod_s_u64(x42, x24);
-	const s_u64 x44 = x39 - x41;
-	const s_i32 x45 = -(s_i32)(x44 < x29);
-	const s_u64 x46 = x45 ? x44 : x29;
-	const s_u64 x47 = x43 << x46;
-	const s_u64 x48 = mod_s_u64(x47, x24);
-	const s_u64 x49 = x44 - x46;
-	const s_i32 x50 = -(s_i32)(x49 < x29);
-	const s_u64 x51 = x50 ? x49 : x29;
-	const s_u64 x52 = x48 << x51;
-	const s_u64 x53 = mod_s_u64(x52, x24);
-	const s_u64 x54 = x49 - x51;
-	const s_i32 x55 = -(s_i32)(x54 < x29);
-	const s_u64 x56 = x55 ? x54 : x29;
-	const s_u64 x57 = x53 << x56;
-	const s_u64 x58 = mod_s_u64(x57, x24);
-	const s_u64 x59 = x54 - x56;
-	const s_i32 x60 = -(s_i32)(x59 < x29);
-	const s_u64 x61 = x60 ? x59 : x29;
-	const s_u64 x62 = x58 << x61;
-	const s_u64 x63 = mod_s_u64(x62, x24);
-	const s_u64 x64 = x59 - x61;
-	const s_i32 x65 = -(s_i32)(x64 < x29);
-	const s_u64 x66 = x65 ? x64 : x29;
-	const s_u64 x67 = x63 << x66;
-	const s_u64 x68 = mod_s_u64(x67, x24);
-	const s_u64 x69 = x64 - x66;
-	const s_i32 x70 = -(s_i32)(x69 < x29);
-	const s_u64 x71 = x70 ? x69 : x29;
-	const s_u64 x72 = x68 << x71;
-	const s_u64 x73 = mod_s_u64(x72, x24);
-	const s_u64 x74 = x69 - x71;
-	const s_i32 x75 = -(s_i32)(x74 < x29);
-	const s_u64 x76 = x75 ? x74 : x29;
-	const s_u64 x77 = x73 << x76;
-	const s_u64 x78 = mod_s_u64(x77, x24);
-	const s_u64 x79 = x74 - x76;
-	const s_i32 x80 = -(s_i32)(x79 < x29);
-	const s_u64 x81 = x80 ? x79 : x29;
-	const s_u64 x82 = x78 << x81;
-	const s_u64 x83 = mod_s_u64(x82, x24);
-	const s_u64 x84 = x79 - x81;
-	const s_i32 x85 = -(s_i32)(x84 < x29);
-	const s_u64 x86 = x85 ? x84 : x29;
-	const s_u64 x87 = x83 << x86;
-	const s_u64 x88 = mod_s_u64(x87, x24);
-	const s_u64 x89 = x84 - x86;
-	const s_i32 x90 = -(s_i32)(x89 < x29);
-	const s_u64 x91 = x90 ? x89 : x29;
-	const s_u64 x92 = x88 << x91;
-	const s_u64 x93 = mod_s_u64(x92, x24);
-	const s_u64 x94 = x89 - x91;
-	const s_i32 x95 = -(s_i32)(x94 < x29);
-	const s_u64 x96 = x95 ? x94 : x29;
-	const s_u64 x97 = x93 << x96;
-	const s_u64 x98 = mod_s_u64(x97, x24);
-	const s_u64 x99 = x94 - x96;
-	const s_i32 x100 = -(s_i32)(x99 < x29);
-	const s_u64 x101 = x100 ? x99 : x29;
-	const s_u64 x102 = x98 << x101;
-	const s_u64 x103 = mod_s_u64(x102, x24);
-	const s_u64 x104 = x99 - x101;
-	const s_i32 x105 = -(s_i32)(x104 < x29);
-	const s_u64 x106 = x105 ? x104 : x29;
-	const s_u64 x107 = x103 << x106;
-	const s_u64 x108 = mod_s_u64(x107, x24);
-	const s_u64 x109 = x104 - x106;
-	const s_i32 x110 = -(s_i32)(x109 < x29);
-	const s_u64 x111 = x110 ? x109 : x29;
-	const s_u64 x112 = x108 << x111;
-	const s_u64 x113 = mod_s_u64(x112, x24);
-	const s_u64 x114 = x109 - x111;
-	const s_i32 x115 = -(s_i32)(x114 < x29);
-	const s_u64 x116 = x115 ? x114 : x29;
-	const s_u64 x117 = x113 << x116;
-	const s_u64 x118 = mod_s_u64(x117, x24);
-	const s_u64 x119 = x114 - x116;
-	const s_i32 x120 = -(s_i32)(x119 < x29);
-	const s_u64 x121 = x120 ? x119 : x29;
-	const s_u64 x122 = x118 << x121;
-	const s_u64 x123 = mod_s_u64(x122, x24);
-	const s_u64 x124 = x119 - x121;
-	const s_i32 x125 = -(s_i32)(x124 < x29);
-	const s_u64 x126 = x125 ? x124 : x29;
-	const s_u64 x127 = x123 << x126;
-	const s_u64 x128 = mod_s_u64(x127, x24);
-	const s_u64 x129 = x124 - x126;
-	const s_i32 x130 = -(s_i32)(x129 < x29);
-	const s_u64 x131 = x130 ? x129 : x29;
-	const s_u64 x132 = x128 << x131;
-	const s_u64 x133 = mod_s_u64(x132, x24);
-	const s_u64 x134 = x129 - x131;
-	const s_i32 x135 = -(s_i32)(x134 < x29);
-	const s_u64 x136 = x135 ? x134 : x29;
-	const s_u64 x137 = x133 << x136;
-	const s_u64 x138 = mod_s_u64(x137, x24);
-	const s_u64 x139 = x134 - x136;
-	const s_i32 x140 = -(s_i32)(x139 < x29);
-	const s_u64 x141 = x140 ? x139 : x29;
-	const s_u64 x142 = x138 << x141;
-	const s_u64 x143 = mod_s_u64(x142, x24);
-	const s_u64 x144 = x139 - x141;
-	const s_i32 x145 = -(s_i32)(x144 < x29);
-	const s_u64 x146 = x145 ? x144 : x29;
-	const s_u64 x147 = x143 << x146;
-	const s_u64 x148 = mod_s_u64(x147, x24);
-	const s_u64 x149 = x144 - x146;
-	const s_i32 x150 = -(s_i32)(x149 < x29);
-	const s_u64 x151 = x150 ? x149 : x29;
-	const s_u64 x152 = x148 << x151;
-	const s_u64 x153 = mod_s_u64(x152, x24);
-	const s_u64 x154 = x149 - x151;
-	const s_i32 x155 = -(s_i32)(x154 < x29);
-	const s_u64 x156 = x155 ? x154 : x29;
-	const s_u64 x157 = x153 << x156;
-	const s_u64 x158 = mod_s_u64(x157, x24);
-	const s_u64 x159 = x154 - x156;
-	const s_i32 x160 = -(s_i32)(x159 < x29);
-	const s_u64 x161 = x160 ? x159 : x29;
-	const s_u64 x162 = x158 << x161;
-	const s_u64 x163 = mod_s_u64(x162, x24);
-	const s_u64 x164 = x159 - x161;
-	const s_i32 x165 = -(s_i32)(x164 < x29);
-	const s_u64 x166 = x165 ? x164 : x29;
-	const s_u64 x167 = x163 << x166;
-	const s_u64 x168 = mod_s_u64(x167, x24);
-	const s_u64 x169 = x164 - x166;
-	const s_i32 x170 = -(s_i32)(x169 < x29);
-	const s_u64 x171 = x170 ? x169 : x29;
-	const s_u64 x172 = x168 << x171;
-	const s_u64 x173 = mod_s_u64(x172, x24);
-	const s_u64 x174 = x169 - x171;
-	const s_i32 x175 = -(s_i32)(x174 < x29);
-	const s_u64 x176 = x175 ? x174 : x29;
-	const s_u64 x177 = x173 << x176;
-	const s_u64 x178 = mod_s_u64(x177, x24);
-	const s_u64 x179 = x174 - x176;
-	const s_i32 x180 = -(s_i32)(x179 < x29);
-	const s_u64 x181 = x180 ? x179 : x29;
-	const s_u64 x182 = x178 << x181;
-	const s_u64 x183 = mod_s_u64(x182, x24);
-	const s_u64 x184 = x179 - x181;
-	const s_i32 x185 = -(s_i32)(x184 < x29);
-	const s_u64 x186 = x185 ? x184 : x29;
-	const s_u64 x187 = x183 << x186;
-	const s_u64 x188 = mod_s_u64(x187, x24);
-	const s_u64 x189 = x184 - x186;
-	const s_i32 x190 = -(s_i32)(x189 < x29);
-	const s_u64 x191 = x190 ? x189 : x29;
-	const s_u64 x192 = x188 << x191;
-	const s_u64 x193 = mod_s_u64(x192, x24);
-	const s_u64 x194 = x189 - x191;
-	const s_i32 x195 = -(s_i32)(x194 < x29);
-	const s_u64 x196 = x195 ? x194 : x29;
-	const s_u64 x197 = x193 << x196;
-	const s_u64 x198 = mod_s_u64(x197, x24);
-	const s_u64 x199 = x194 - x196;
-	const s_i32 x200 = -(s_i32)(x199 < x29);
-	const s_u64 x201 = x200 ? x199 : x29;
-	const s_u64 x202 = x198 << x201;
-	const s_u64 x203 = mod_s_u64(x202, x24);
-	const s_u64 x204 = x199 - x201;
-	const s_i32 x205 = -(s_i32)(x204 < x29);
-	const s_u64 x206 = x205 ? x204 : x29;
-	const s_u64 x207 = x203 << x206;
-	const s_u64 x208 = mod_s_u64(x207, x24);
-	const s_u64 x209 = x204 - x206;
-	const s_i32 x210 = -(s_i32)(x209 < x29);
-	const s_u64 x211 = x210 ? x209 : x29;
-	const s_u64 x212 = x208 << x211;
-	const s_u64 x213 = mod_s_u64(x212, x24);
-	const s_u64 x214 = x209 - x211;
-	const s_i32 x215 = -(s_i32)(x214 < x29);
-	const s_u64 x216 = x215 ? x214 : x29;
-	const s_u64 x217 = x213 << x216;
-	const s_u64 x218 = mod_s_u64(x217, x24);
-	const s_u64 x219 = x214 - x216;
-	const s_i32 x220 = -(s_i32)(x219 < x29);
-	const s_u64 x221 = x220 ? x219 : x29;
-	const s_u64 x222 = x218 << x221;
-	const s_u64 x223 = mod_s_u64(x222, x24);
-	const s_u64 x224 = x219 - x221;
-	const s_i32 x225 = -(s_i32)(x224 < x29);
-	const s_u64 x226 = x225 ? x224 : x29;
-	const s_u64 x227 = x223 << x226;
-	const s_u64 x228 = mod_s_u64(x227, x24);
-	const s_u64 x229 = x224 - x226;
-	const s_i32 x230 = -(s_i32)(x229 < x29);
-	const s_u64 x231 = x230 ? x229 : x29;
-	const s_u64 x232 = x228 << x231;
-	const s_u64 x233 = mod_s_u64(x232, x24);
-	const s_u64 x234 = x229 - x231;
-	const s_i32 x235 = -(s_i32)(x234 < x29);
-	const s_u64 x236 = x235 ? x234 : x29;
-	const s_u64 x237 = x233 << x236;
-	const s_u64 x238 = mod_s_u64(x237, x24);
-	const s_u64 x239 = x234 - x236;
-	const s_i32 x240 = -(s_i32)(x239 < x29);
-	const s_u64 x241 = x240 ? x239 : x29;
-	const s_u64 x242 = x238 << x241;
-	const s_u64 x243 = mod_s_u64(x242, x24);
-	const s_u64 x244 = x239 - x241;
-	const s_i32 x245 = -(s_i32)(x244 < x29);
-	const s_u64 x246 = x245 ? x244 : x29;
-	const s_u64 x247 = x243 << x246;
-	const s_u64 x248 = mod_s_u64(x247, x24);
-	const s_u64 x249 = x244 - x246;
-	const s_i32 x250 = -(s_i32)(x249 < x29);
-	const s_u64 x251 = x250 ? x249 : x29;
-	const s_u64 x252 = x248 << x251;
-	const s_u64 x253 = mod_s_u64(x252, x24);
-	const s_u64 x254 = x249 - x251;
-	const s_i32 x255 = -(s_i32)(x254 < x29);
-	const s_u64 x256 = x255 ? x254 : x29;
-	const s_u64 x257 = x253 << x256;
-	const s_u64 x258 = mod_s_u64(x257, x24);
-	const s_u64 x259 = x254 - x256;
-	const s_i32 x260 = -(s_i32)(x259 < x29);
-	const s_u64 x261 = x260 ? x259 : x29;
-	const s_u64 x262 = x258 << x261;
-	const s_u64 x263 = mod_s_u64(x262, x24);
-	const s_u64 x264 = x259 - x261;
-	const s_i32 x265 = -(s_i32)(x264 < x29);
-	const s_u64 x266 = x265 ? x264 : x29;
-	const s_u64 x267 = x263 << x266;
-	const s_u64 x268 = mod_s_u64(x267, x24);
-	const s_u64 x269 = x264 - x266;
-	const s_i32 x270 = -(s_i32)(x269 < x29);
-	const s_u64 x271 = x270 ? x269 : x29;
-	const s_u64 x272 = x268 << x271;
-	const s_u64 x273 = mod_s_u64(x272, x24);
-	const s_u64 x274 = x269 - x271;
-	const s_i32 x275 = -(s_i32)(x274 < x29);
-	const s_u64 x276 = x275 ? x274 : x29;
-	const s_u64 x277 = x273 << x276;
-	const s_u64 x278 = mod_s_u64(x277, x24);
-	const s_u64 x279 = x274 - x276;
-	const s_i32 x280 = -(s_i32)(x279 < x29);
-	const s_u64 x281 = x280 ? x279 : x29;
-	const s_u64 x282 = x278 << x281;
-	const s_u64 x283 = mod_s_u64(x282, x24);
-	const s_u64 x284 = x279 - x281;
-	const s_i32 x285 = -(s_i32)(x284 < x29);
-	const s_u64 x286 = x285 ? x284 : x29;
-	const s_u64 x287 = x283 << x286;
-	const s_u64 x288 = mod_s_u64(x287, x24);
-	const s_u64 x289 = x284 - x286;
-	const s_i32 x290 = -(s_i32)(x289 < x29);
-	const s_u64 x291 = x290 ? x289 : x29;
-	const s_u64 x292 = x288 << x291;
-	const s_u64 x293 = mod_s_u64(x292, x24);
-	const s_u64 x294 = x289 - x291;
-	const s_i32 x295 = -(s_i32)(x294 < x29);
-	const s_u64 x296 = x295 ? x294 : x29;
-	const s_u64 x297 = x293 << x296;
-	const s_u64 x298 = mod_s_u64(x297, x24);
-	const s_u64 x299 = x294 - x296;
-	const s_i32 x300 = -(s_i32)(x299 < x29);
-	const s_u64 x301 = x300 ? x299 : x29;
-	const s_u64 x302 = x298 << x301;
-	const s_u64 x303 = mod_s_u64(x302, x24);
-	const s_u64 x304 = x299 - x301;
-	const s_i32 x305 = -(s_i32)(x304 < x29);
-	const s_u64 x306 = x305 ? x304 : x29;
-	const s_u64 x307 = x303 << x306;
-	const s_u64 x308 = mod_s_u64(x307, x24);
-	const s_u64 x309 = x304 - x306;
-	const s_i32 x310 = -(s_i32)(x309 < x29);
-	const s_u64 x311 = x310 ? x309 : x29;
-	const s_u64 x312 = x308 << x311;
-	const s_u64 x313 = mod_s_u64(x312, x24);
-	const s_u64 x314 = x309 - x311;
-	const s_i32 x315 = -(s_i32)(x314 < x29);
-	const s_u64 x316 = x315 ? x314 : x29;
-	const s_u64 x317 = x313 << x316;
-	const s_u64 x318 = mod_s_u64(x317, x24);
-	const s_u64 x319 = x314 - x316;
-	const s_i32 x320 = -(s_i32)(x319 < x29);
-	const s_u64 x321 = x320 ? x319 : x29;
-	const s_u64 x322 = x318 << x321;
-	const s_u64 x323 = mod_s_u64(x322, x24);
-	const s_u64 x324 = x319 - x321;
-	const s_i32 x325 = -(s_i32)(x324 < x29);
-	const s_u64 x326 = x325 ? x324 : x29;
-	const s_u64 x327 = x323 << x326;
-	const s_u64 x328 = mod_s_u64(x327, x24);
-	const s_u64 x329 = x324 - x326;
-	const s_i32 x330 = -(s_i32)(x329 < x29);
-	const s_u64 x331 = x330 ? x329 : x29;
-	const s_u64 x332 = x328 << x331;
-	const s_u64 x333 = mod_s_u64(x332, x24);
-	const s_u64 x334 = x329 - x331;
-	const s_i32 x335 = -(s_i32)(x334 < x29);
-	const s_u64 x336 = x335 ? x334 : x29;
-	const s_u64 x337 = x333 << x336;
-	const s_u64 x338 = mod_s_u64(x337, x24);
-	const s_u64 x339 = x334 - x336;
-	const s_i32 x340 = -(s_i32)(x339 < x29);
-	const s_u64 x341 = x340 ? x339 : x29;
-	const s_u64 x342 = x338 << x341;
-	const s_u64 x343 = mod_s_u64(x342, x24);
-	const s_u64 x344 = x339 - x341;
-	const s_i32 x345 = -(s_i32)(x344 < x29);
-	const s_u64 x346 = x345 ? x344 : x29;
-	const s_u64 x347 = x343 << x346;
-	const s_u64 x348 = mod_s_u64(x347, x24);
-	const s_u64 x349 = x344 - x346;
-	const s_i32 x350 = -(s_i32)(x349 < x29);
-	const s_u64 x351 = x350 ? x349 : x29;
-	const s_u64 x352 = x348 << x351;
-	const s_u64 x353 = mod_s_u64(x352, x24);
-	const s_u64 x354 = x349 - x351;
-	const s_i32 x355 = -(s_i32)(x354 < x29);
-	const s_u64 x356 = x355 ? x354 : x29;
-	const s_u64 x357 = x353 << x356;
-	const s_u64 x358 = mod_s_u64(x357, x24);
-	const s_u64 x359 = x354 - x356;
-	const s_i32 x360 = -(s_i32)(x359 < x29);
-	const s_u64 x361 = x360 ? x359 : x29;
-	const s_u64 x362 = x358 << x361;
-	const s_u64 x363 = mod_s_u64(x362, x24);
-	const s_u64 x364 = x359 - x361;
-	const s_i32 x365 = -(s_i32)(x364 < x29);
-	const s_u64 x366 = x365 ? x364 : x29;
-	const s_u64 x367 = x363 << x366;
-	const s_u64 x368 = mod_s_u64(x367, x24);
-	const s_u64 x369 = x364 - x366;
-	const s_i32 x370 = -(s_i32)(x369 < x29);
-	const s_u64 x371 = x370 ? x369 : x29;
-	const s_u64 x372 = x368 << x371;
-	const s_u64 x373 = mod_s_u64(x372, x24);
-	const s_u64 x374 = x369 - x371;
-	const s_i32 x375 = -(s_i32)(x374 < x29);
-	const s_u64 x376 = x375 ? x374 : x29;
-	const s_u64 x377 = x373 << x376;
-	const s_u64 x378 = mod_s_u64(x377, x24);
-	const s_u64 x379 = x374 - x376;
-	const s_i32 x380 = -(s_i32)(x379 < x29);
-	const s_u64 x381 = x380 ? x379 : x29;
-	const s_u64 x382 = x378 << x381;
-	const s_u64 x383 = mod_s_u64(x382, x24);
-	const s_u64 x384 = x379 - x381;
-	const s_i32 x385 = -(s_i32)(x384 < x29);
-	const s_u64 x386 = x385 ? x384 : x29;
-	const s_u64 x387 = x383 << x386;
-	const s_u64 x388 = mod_s_u64(x387, x24);
-	const s_u64 x389 = x384 - x386;
-	const s_i32 x390 = -(s_i32)(x389 < x29);
-	const s_u64 x391 = x390 ? x389 : x29;
-	const s_u64 x392 = x388 << x391;
-	const s_u64 x393 = mod_s_u64(x392, x24);
-	const s_u64 x394 = x389 - x391;
-	const s_i32 x395 = -(s_i32)(x394 < x29);
-	const s_u64 x396 = x395 ? x394 : x29;
-	const s_u64 x397 = x393 << x396;
-	const s_u64 x398 = mod_s_u64(x397, x24);
-	const s_u64 x399 = x394 - x396;
-	const s_i32 x400 = -(s_i32)(x399 < x29);
-	const s_u64 x401 = x400 ? x399 : x29;
-	const s_u64 x402 = x398 << x401;
-	const s_u64 x403 = mod_s_u64(x402, x24);
-	const s_u64 x404 = x399 - x401;
-	const s_i32 x405 = -(s_i32)(x404 < x29);
-	const s_u64 x406 = x405 ? x404 : x29;
-	const s_u64 x407 = x403 << x406;
-	const s_u64 x408 = mod_s_u64(x407, x24);
-	const s_u64 x409 = x404 - x406;
-	const s_i32 x410 = -(s_i32)(x409 < x29);
-	const s_u64 x411 = x410 ? x409 : x29;
-	const s_u64 x412 = x408 << x411;
-	const s_u64 x413 = mod_s_u64(x412, x24);
-	const s_u64 x414 = x409 - x411;
-	const s_i32 x415 = -(s_i32)(x414 < x29);
-	const s_u64 x416 = x415 ? x414 : x29;
-	const s_u64 x417 = x413 << x416;
-	const s_u64 x418 = mod_s_u64(x417, x24);
-	const s_u64 x419 = x414 - x416;
-	const s_i32 x420 = -(s_i32)(x419 < x29);
-	const s_u64 x421 = x420 ? x419 : x29;
-	const s_u64 x422 = x418 << x421;
-	const s_u64 x423 = mod_s_u64(x422, x24);
-	const s_u64 x424 = x419 - x421;
-	const s_i32 x425 = -(s_i32)(x424 < x29);
-	const s_u64 x426 = x425 ? x424 : x29;
-	const s_u64 x427 = x423 << x426;
-	const s_u64 x428 = mod_s_u64(x427, x24);
-	const s_u64 x429 = x424 - x426;
-	const s_i32 x430 = -(s_i32)(x429 < x29);
-	const s_u64 x431 = x430 ? x429 : x29;
-	const s_u64 x432 = x428 << x431;
-	const s_u64 x433 = mod_s_u64(x432, x24);
-	const s_u64 x434 = x429 - x431;
-	const s_i32 x435 = -(s_i32)(x434 < x29);
-	const s_u64 x436 = x435 ? x434 : x29;
-	const s_u64 x437 = x433 << x436;
-	const s_u64 x438 = mod_s_u64(x437, x24);
-	const s_u64 x439 = x434 - x436;
-	const s_i32 x440 = -(s_i32)(x439 < x29);
-	const s_u64 x441 = x440 ? x439 : x29;
-	const s_u64 x442 = x438 << x441;
-	const s_u64 x443 = mod_s_u64(x442, x24);
-	const s_u64 x444 = x439 - x441;
-	const s_i32 x445 = -(s_i32)(x444 < x29);
-	const s_u64 x446 = x445 ? x444 : x29;
-	const s_u64 x447 = x443 << x446;
-	const s_u64 x448 = mod_s_u64(x447, x24);
-	const s_u64 x449 = x444 - x446;
-	const s_i32 x450 = -(s_i32)(x449 < x29);
-	const s_u64 x451 = x450 ? x449 : x29;
-	const s_u64 x452 = x448 << x451;
-	const s_u64 x453 = mod_s_u64(x452, x24);
-	const s_u64 x454 = x449 - x451;
-	const s_i32 x455 = -(s_i32)(x454 < x29);
-	const s_u64 x456 = x455 ? x454 : x29;
-	const s_u64 x457 = x453 << x456;
-	const s_u64 x458 = mod_s_u64(x457, x24);
-	const s_u64 x459 = x454 - x456;
-	const s_i32 x460 = -(s_i32)(x459 < x29);
-	const s_u64 x461 = x460 ? x459 : x29;
-	const s_u64 x462 = x458 << x461;
-	const s_u64 x463 = mod_s_u64(x462, x24);
-	const s_u64 x464 = x459 - x461;
-	const s_i32 x465 = -(s_i32)(x464 < x29);
-	const s_u64 x466 = x465 ? x464 : x29;
-	const s_u64 x467 = x463 << x466;
-	const s_u64 x468 = mod_s_u64(x467, x24);
-	const s_u64 x469 = x464 - x466;
-	const s_i32 x470 = -(s_i32)(x469 < x29);
-	const s_u64 x471 = x470 ? x469 : x29;
-	const s_u64 x472 = x468 << x471;
-	const s_u64 x473 = mod_s_u64(x472, x24);
-	const s_u64 x474 = x469 - x471;
-	const s_i32 x475 = -(s_i32)(x474 < x29);
-	const s_u64 x476 = x475 ? x474 : x29;
-	const s_u64 x477 = x473 << x476;
-	const s_u64 x478 = mod_s_u64(x477, x24);
-	const s_u64 x479 = x474 - x476;
-	const s_i32 x480 = -(s_i32)(x479 < x29);
-	const s_u64 x481 = x480 ? x479 : x29;
-	const s_u64 x482 = x478 << x481;
-	const s_u64 x483 = mod_s_u64(x482, x24);
-	const s_u64 x484 = x479 - x481;
-	const s_i32 x485 = -(s_i32)(x484 < x29);
-	const s_u64 x486 = x485 ? x484 : x29;
-	const s_u64 x487 = x483 << x486;
-	const s_u64 x488 = mod_s_u64(x487, x24);
-	const s_u64 x489 = x484 - x486;
-	const s_i32 x490 = -(s_i32)(x489 < x29);
-	const s_u64 x491 = x490 ? x489 : x29;
-	const s_u64 x492 = x488 << x491;
-	const s_u64 x493 = mod_s_u64(x492, x24);
-	const s_u64 x494 = x489 - x491;
-	const s_i32 x495 = -(s_i32)(x494 < x29);
-	const s_u64 x496 = x495 ? x494 : x29;
-	const s_u64 x497 = x493 << x496;
-	const s_u64 x498 = mod_s_u64(x497, x24);
-	const s_u64 x499 = x494 - x496;
-	const s_i32 x500 = -(s_i32)(x499 < x29);
-	const s_u64 x501 = x500 ? x499 : x29;
-	const s_u64 x502 = x498 << x501;
-	const s_u64 x503 = mod_s_u64(x502, x24);
-	const s_u64 x504 = x499 - x501;
-	const s_i32 x505 = -(s_i32)(x504 < x29);
-	const s_u64 x506 = x505 ? x504 : x29;
-	const s_u64 x507 = x503 << x506;
-	const s_u64 x508 = mod_s_u64(x507, x24);
-	const s_u64 x509 = x504 - x506;
-	const s_i32 x510 = -(s_i32)(x509 < x29);
-	const s_u64 x511 = x510 ? x509 : x29;
-	const s_u64 x512 = x508 << x511;
-	const s_u64 x513 = mod_s_u64(x512, x24);
-	const s_u64 x514 = x509 - x511;
-	const s_i32 x515 = -(s_i32)(x514 < x29);
-	const s_u64 x516 = x515 ? x514 : x29;
-	const s_u64 x517 = x513 << x516;
-	const s_u64 x518 = mod_s_u64(x517, x24);
-	const s_u64 x519 = x514 - x516;
-	const s_i32 x520 = -(s_i32)(x519 < x29);
-	const s_u64 x521 = x520 ? x519 : x29;
-	const s_u64 x522 = x518 << x521;
-	const s_u64 x523 = mod_s_u64(x522, x24);
-	const s_u64 x524 = x519 - x521;
-	const s_i32 x525 = -(s_i32)(x524 < x29);
-	const s_u64 x526 = x525 ? x524 : x29;
-	const s_u64 x527 = x523 << x526;
-	const s_u64 x528 = mod_s_u64(x527, x24);
-	const s_u64 x529 = x524 - x526;
-	const s_i32 x530 = -(s_i32)(x529 < x29);
-	const s_u64 x531 = x530 ? x529 : x29;
-	const s_u64 x532 = x528 << x531;
-	const s_u64 x533 = mod_s_u64(x532, x24);
-	const s_u64 x534 = x529 - x531;
-	const s_i32 x535 = -(s_i32)(x534 < x29);
-	const s_u64 x536 = x535 ? x534 : x29;
-	const s_u64 x537 = x533 << x536;
-	const s_u64 x538 = mod_s_u64(x537, x24);
-	const s_u64 x539 = x534 - x536;
-	const s_i32 x540 = -(s_i32)(x539 < x29);
-	const s_u64 x541 = x540 ? x539 : x29;
-	const s_u64 x542 = x538 << x541;
-	const s_u64 x543 = mod_s_u64(x542, x24);
-	const s_u64 x544 = x539 - x541;
-	const s_i32 x545 = -(s_i32)(x544 < x29);
-	const s_u64 x546 = x545 ? x544 : x29;
-	const s_u64 x547 = x543 << x546;
-	const s_u64 x548 = mod_s_u64(x547, x24);
-	const s_u64 x549 = x544 - x546;
-	const s_i32 x550 = -(s_i32)(x549 < x29);
-	const s_u64 x551 = x550 ? x549 : x29;
-	const s_u64 x552 = x548 << x551;
-	const s_u64 x553 = mod_s_u64(x552, x24);
-	const s_u64 x554 = x549 - x551;
-	const s_i32 x555 = -(s_i32)(x554 < x29);
-	const s_u64 x556 = x555 ? x554 : x29;
-	const s_u64 x557 = x553 << x556;
-	const s_u64 x558 = mod_s_u64(x557, x24);
-	const s_u64 x559 = x554 - x556;
-	const s_i32 x560 = -(s_i32)(x559 < x29);
-	const s_u64 x561 = x560 ? x559 : x29;
-	const s_u64 x562 = x558 << x561;
-	const s_u64 x563 = mod_s_u64(x562, x24);
-	const s_u64 x564 = x559 - x561;
-	const s_i32 x565 = -(s_i32)(x564 < x29);
-	const s_u64 x566 = x565 ? x564 : x29;
-	const s_u64 x567 = x563 << x566;
-	const s_u64 x568 = mod_s_u64(x567, x24);
-	const s_u64 x569 = x564 - x566;
-	const s_i32 x570 = -(s_i32)(x569 < x29);
-	const s_u64 x571 = x570 ? x569 : x29;
-	const s_u64 x572 = x568 << x571;
-	const s_u64 x573 = mod_s_u64(x572, x24);
-	const s_u64 x574 = x569 - x571;
-	const s_i32 x575 = -(s_i32)(x574 < x29);
-	const s_u64 x576 = x575 ? x574 : x29;
-	const s_u64 x577 = x573 << x576;
-	const s_u64 x578 = mod_s_u64(x577, x24);
-	const s_u64 x579 = x574 - x576;
-	const s_i32 x580 = -(s_i32)(x579 < x29);
-	const s_u64 x581 = x580 ? x579 : x29;
-	const s_u64 x582 = x578 << x581;
-	const s_u64 x583 = mod_s_u64(x582, x24);
-	const s_u64 x584 = x579 - x581;
-	const s_i32 x585 = -(s_i32)(x584 < x29);
-	const s_u64 x586 = x585 ? x584 : x29;
-	const s_u64 x587 = x583 << x586;
-	const s_u64 x588 = mod_s_u64(x587, x24);
-	const s_u64 x589 = x584 - x586;
-	const s_i32 x590 = -(s_i32)(x589 < x29);
-	const s_u64 x591 = x590 ? x589 : x29;
-	const s_u64 x592 = x588 << x591;
-	const s_u64 x593 = mod_s_u64(x592, x24);
-	const s_u64 x594 = x589 - x591;
-	const s_i32 x595 = -(s_i32)(x594 < x29);
-	const s_u64 x596 = x595 ? x594 : x29;
-	const s_u64 x597 = x593 << x596;
-	const s_u64 x598 = mod_s_u64(x597, x24);
-	const s_u64 x599 = x594 - x596;
-	const s_i32 x600 = -(s_i32)(x599 < x29);
-	const s_u64 x601 = x600 ? x599 : x29;
-	const s_u64 x602 = x598 << x601;
-	const s_u64 x603 = mod_s_u64(x602, x24);
-	const s_u64 x604 = x599 - x601;
-	const s_i32 x605 = -(s_i32)(x604 < x29);
-	const s_u64 x606 = x605 ? x604 : x29;
-	const s_u64 x607 = x603 << x606;
-	const s_u64 x608 = mod_s_u64(x607, x24);
-	const s_u64 x609 = x604 - x606;
-	const s_i32 x610 = -(s_i32)(x609 < x29);
-	const s_u64 x611 = x610 ? x609 : x29;
-	const s_u64 x612 = x608 << x611;
-	const s_u64 x613 = mod_s_u64(x612, x24);
-	const s_u64 x614 = x609 - x611;
-	const s_i32 x615 = -(s_i32)(x614 < x29);
-	const s_u64 x616 = x615 ? x614 : x29;
-	const s_u64 x617 = x613 << x616;
-	const s_u64 x618 = mod_s_u64(x617, x24);
-	const s_u64 x619 = x614 - x616;
-	const s_i32 x620 = -(s_i32)(x619 < x29);
-	const s_u64 x621 = x620 ? x619 : x29;
-	const s_u64 x622 = x618 << x621;
-	const s_u64 x623 = mod_s_u64(x622, x24);
-	const s_u64 x624 = x619 - x621;
-	const s_i32 x625 = -(s_i32)(x624 < x29);
-	const s_u64 x626 = x625 ? x624 : x29;
-	const s_u64 x627 = x623 << x626;
-	const s_u64 x628 = mod_s_u64(x627, x24);
-	const s_u64 x629 = x624 - x626;
-	const s_i32 x630 = -(s_i32)(x629 < x29);
-	const s_u64 x631 = x630 ? x629 : x29;
-	const s_u64 x632 = x628 << x631;
-	const s_u64 x633 = mod_s_u64(x632, x24);
-	const s_u64 x634 = x629 - x631;
-	const s_i32 x635 = -(s_i32)(x634 < x29);
-	const s_u64 x636 = x635 ? x634 : x29;
-	const s_u64 x637 = x633 << x636;
-	const s_u64 x638 = mod_s_u64(x637, x24);
-	const s_u64 x639 = x634 - x636;
-	const s_i32 x640 = -(s_i32)(x639 < x29);
-	const s_u64 x641 = x640 ? x639 : x29;
-	const s_u64 x642 = x638 << x641;
-	const s_u64 x643 = mod_s_u64(x642, x24);
-	const s_u64 x644 = x639 - x641;
-	const s_i32 x645 = -(s_i32)(x644 < x29);
-	const s_u64 x646 = x645 ? x644 : x29;
-	const s_u64 x647 = x643 << x646;
-	const s_u64 x648 = mod_s_u64(x647, x24);
-	const s_u64 x649 = x644 - x646;
-	const s_i32 x650 = -(s_i32)(x649 < x29);
-	const s_u64 x651 = x650 ? x649 : x29;
-	const s_u64 x652 = x648 << x651;
-	const s_u64 x653 = mod_s_u64(x652, x24);
-	const s_u64 x654 = x649 - x651;
-	const s_i32 x655 = -(s_i32)(x654 < x29);
-	const s_u64 x656 = x655 ? x654 : x29;
-	const s_u64 x657 = x653 << x656;
-	const s_u64 x658 = mod_s_u64(x657, x24);
-	const s_u64 x659 = x654 - x656;
-	const s_i32 x660 = -(s_i32)(x659 < x29);
-	const s_u64 x661 = x660 ? x659 : x29;
-	const s_u64 x662 = x658 << x661;
-	const s_u64 x663 = mod_s_u64(x662, x24);
-	const s_u64 x664 = x659 - x661;
-	const s_i32 x665 = -(s_i32)(x664 < x29);
-	const s_u64 x666 = x665 ? x664 : x29;
-	const s_u64 x667 = x663 << x666;
-	const s_u64 x668 = mod_s_u64(x667, x24);
-	const s_u64 x669 = x664 - x666;
-	const s_i32 x670 = -(s_i32)(x669 < x29);
-	const s_u64 x671 = x670 ? x669 : x29;
-	const s_u64 x672 = x668 << x671;
-	const s_u64 x673 = mod_s_u64(x672, x24);
-	const s_u64 x674 = x669 - x671;
-	const s_i32 x675 = -(s_i32)(x674 < x29);
-	const s_u64 x676 = x675 ? x674 : x29;
-	const s_u64 x677 = x673 << x676;
-	const s_u64 x678 = mod_s_u64(x677, x24);
-	const s_u64 x679 = x674 - x676;
-	const s_i32 x680 = -(s_i32)(x679 < x29);
-	const s_u64 x681 = x680 ? x679 : x29;
-	const s_u64 x682 = x678 << x681;
-	const s_u64 x683 = mod_s_u64(x682, x24);
-	const s_u64 x684 = x679 - x681;
-	const s_i32 x685 = -(s_i32)(x684 < x29);
-	const s_u64 x686 = x685 ? x684 : x29;
-	const s_u64 x687 = x683 << x686;
-	const s_u64 x688 = mod_s_u64(x687, x24);
-	const s_u64 x689 = x684 - x686;
-	const s_i32 x690 = -(s_i32)(x689 < x29);
-	const s_u64 x691 = x690 ? x689 : x29;
-	const s_u64 x692 = x688 << x691;
-	const s_u64 x693 = mod_s_u64(x692, x24);
-	const s_u64 x694 = x689 - x691;
-	const s_i32 x695 = -(s_i32)(x694 < x29);
-	const s_u64 x696 = x695 ? x694 : x29;
-	const s_u64 x697 = x693 << x696;
-	const s_u64 x698 = mod_s_u64(x697, x24);
-	const s_u64 x699 = x694 - x696;
-	const s_i32 x700 = -(s_i32)(x699 < x29);
-	const s_u64 x701 = x700 ? x699 : x29;
-	const s_u64 x702 = x698 << x701;
-	const s_u64 x703 = mod_s_u64(x702, x24);
-	const s_u64 x704 = x699 - x701;
-	const s_i32 x705 = -(s_i32)(x704 < x29);
-	const s_u64 x706 = x705 ? x704 : x29;
-	const s_u64 x707 = x703 << x706;
-	const s_u64 x708 = mod_s_u64(x707, x24);
-	const s_u64 x709 = x704 - x706;
-	const s_i32 x710 = -(s_i32)(x709 < x29);
-	const s_u64 x711 = x710 ? x709 : x29;
-	const s_u64 x712 = x708 << x711;
-	const s_u64 x713 = mod_s_u64(x712, x24);
-	const s_u64 x714 = x709 - x711;
-	const s_i32 x715 = -(s_i32)(x714 < x29);
-	const s_u64 x716 = x715 ? x714 : x29;
-	const s_u64 x717 = x713 << x716;
-	const s_u64 x718 = mod_s_u64(x717, x24);
-	const s_u64 x719 = x714 - x716;
-	const s_i32 x720 = -(s_i32)(x719 < x29);
-	const s_u64 x721 = x720 ? x719 : x29;
-	const s_u64 x722 = x718 << x721;
-	const s_u64 x723 = mod_s_u64(x722, x24);
-	const s_u64 x724 = x719 - x721;
-	const s_i32 x725 = -(s_i32)(x724 < x29);
-	const s_u64 x726 = x725 ? x724 : x29;
-	const s_u64 x727 = x723 << x726;
-	const s_u64 x728 = mod_s_u64(x727, x24);
-	const s_u64 x729 = x724 - x726;
-	const s_i32 x730 = -(s_i32)(x729 < x29);
-	const s_u64 x731 = x730 ? x729 : x29;
-	const s_u64 x732 = x728 << x731;
-	const s_u64 x733 = mod_s_u64(x732, x24);
-	const s_u64 x734 = x729 - x731;
-	const s_i32 x735 = -(s_i32)(x734 < x29);
-	const s_u64 x736 = x735 ? x734 : x29;
-	const s_u64 x737 = x733 << x736;
-	const s_u64 x738 = mod_s_u64(x737, x24);
-	const s_u64 x739 = x734 - x736;
-	const s_i32 x740 = -(s_i32)(x739 < x29);
-	const s_u64 x741 = x740 ? x739 : x29;
-	const s_u64 x742 = x738 << x741;
-	const s_u64 x743 = mod_s_u64(x742, x24);
-	const s_u64 x744 = x739 - x741;
-	const s_i32 x745 = -(s_i32)(x744 < x29);
-	const s_u64 x746 = x745 ? x744 : x29;
-	const s_u64 x747 = x743 << x746;
-	const s_u64 x748 = mod_s_u64(x747, x24);
-	const s_u64 x749 = x744 - x746;
-	const s_i32 x750 = -(s_i32)(x749 < x29);
-	const s_u64 x751 = x750 ? x749 : x29;
-	const s_u64 x752 = x748 << x751;
-	const s_u64 x753 = mod_s_u64(x752, x24);
-	const s_u64 x754 = x749 - x751;
-	const s_i32 x755 = -(s_i32)(x754 < x29);
-	const s_u64 x756 = x755 ? x754 : x29;
-	const s_u64 x757 = x753 << x756;
-	const s_u64 x758 = mod_s_u64(x757, x24);
-	const s_u64 x759 = x754 - x756;
-	const s_i32 x760 = -(s_i32)(x759 < x29);
-	const s_u64 x761 = x760 ? x759 : x29;
-	const s_u64 x762 = x758 << x761;
-	const s_u64 x763 = mod_s_u64(x762, x24);
-	const s_u64 x764 = x759 - x761;
-	const s_i32 x765 = -(s_i32)(x764 < x29);
-	const s_u64 x766 = x765 ? x764 : x29;
-	const s_u64 x767 = x763 << x766;
-	const s_u64 x768 = mod_s_u64(x767, x24);
-	const s_u64 x769 = x764 - x766;
-	const s_i32 x770 = -(s_i32)(x769 < x29);
-	const s_u64 x771 = x770 ? x769 : x29;
-	const s_u64 x772 = x768 << x771;
-	const s_u64 x773 = mod_s_u64(x772, x24);
-	const s_u64 x774 = x769 - x771;
-	const s_i32 x775 = -(s_i32)(x774 < x29);
-	const s_u64 x776 = x775 ? x774 : x29;
-	const s_u64 x777 = x773 << x776;
-	const s_u64 x778 = mod_s_u64(x777, x24);
-	const s_u64 x779 = x774 - x776;
-	const s_i32 x780 = -(s_i32)(x779 < x29);
-	const s_u64 x781 = x780 ? x779 : x29;
-	const s_u64 x782 = x778 << x781;
-	const s_u64 x783 = mod_s_u64(x782, x24);
-	const s_u64 x784 = x779 - x781;
-	const s_i32 x785 = -(s_i32)(x784 < x29);
-	const s_u64 x786 = x785 ? x784 : x29;
-	const s_u64 x787 = x783 << x786;
-	const s_u64 x788 = mod_s_u64(x787, x24);
-	const s_u64 x789 = x784 - x786;
-	const s_i32 x790 = -(s_i32)(x789 < x29);
-	const s_u64 x791 = x790 ? x789 : x29;
-	const s_u64 x792 = x788 << x791;
-	const s_u64 x793 = mod_s_u64(x792, x24);
-	const s_u64 x794 = x789 - x791;
-	const s_i32 x795 = -(s_i32)(x794 < x29);
-	const s_u64 x796 = x795 ? x794 : x29;
-	const s_u64 x797 = x793 << x796;
-	const s_u64 x798 = mod_s_u64(x797, x24);
-	const s_u64 x799 = x794 - x796;
-	const s_i32 x800 = -(s_i32)(x799 < x29);
-	const s_u64 x801 = x800 ? x799 : x29;
-	const s_u64 x802 = x798 << x801;
-	const s_u64 x803 = mod_s_u64(x802, x24);
-	const s_u64 x804 = x799 - x801;
-	const s_i32 x805 = -(s_i32)(x804 < x29);
-	const s_u64 x806 = x805 ? x804 : x29;
-	const s_u64 x807 = x803 << x806;
-	const s_u64 x808 = mod_s_u64(x807, x24);
-	const s_u64 x809 = x804 - x806;
-	const s_i32 x810 = -(s_i32)(x809 < x29);
-	const s_u64 x811 = x810 ? x809 : x29;
-	const s_u64 x812 = x808 << x811;
-	const s_u64 x813 = mod_s_u64(x812, x24);
-	const s_u64 x814 = x809 - x811;
-	const s_i32 x815 = -(s_i32)(x814 < x29);
-	const s_u64 x816 = x815 ? x814 : x29;
-	const s_u64 x817 = x813 << x816;
-	const s_u64 x818 = mod_s_u64(x817, x24);
-	const s_u64 x819 = x814 - x816;
-	const s_i32 x820 = -(s_i32)(x819 < x29);
-	const s_u64 x821 = x820 ? x819 : x29;
-	const s_u64 x822 = x818 << x821;
-	const s_u64 x823 = mod_s_u64(x822, x24);
-	const s_u64 x824 = x819 - x821;
-	const s_i32 x825 = -(s_i32)(x824 < x29);
-	const s_u64 x826 = x825 ? x824 : x29;
-	const s_u64 x827 = x823 << x826;
-	const s_u64 x828 = mod_s_u64(x827, x24);
-	const s_u64 x829 = x824 - x826;
-	const s_i32 x830 = -(s_i32)(x829 < x29);
-	const s_u64 x831 = x830 ? x829 : x29;
-	const s_u64 x832 = x828 << x831;
-	const s_u64 x833 = mod_s_u64(x832, x24);
-	const s_u64 x834 = x829 - x831;
-	const s_i32 x835 = -(s_i32)(x834 < x29);
-	const s_u64 x836 = x835 ? x834 : x29;
-	const s_u64 x837 = x833 << x836;
-	const s_u64 x838 = mod_s_u64(x837, x24);
-	const s_u64 x839 = x834 - x836;
-	const s_i32 x840 = -(s_i32)(x839 < x29);
-	const s_u64 x841 = x840 ? x839 : x29;
-	const s_u64 x842 = x838 << x841;
-	const s_u64 x843 = mod_s_u64(x842, x24);
-	const s_u64 x844 = x839 - x841;
-	const s_i32 x845 = -(s_i32)(x844 < x29);
-	const s_u64 x846 = x845 ? x844 : x29;
-	const s_u64 x847 = x843 << x846;
-	const s_u64 x848 = mod_s_u64(x847, x24);
-	const s_u64 x849 = x844 - x846;
-	const s_i32 x850 = -(s_i32)(x849 < x29);
-	const s_u64 x851 = x850 ? x849 : x29;
-	const s_u64 x852 = x848 << x851;
-	const s_u64 x853 = mod_s_u64(x852, x24);
-	const s_u64 x854 = x849 - x851;
-	const s_i32 x855 = -(s_i32)(x854 < x29);
-	const s_u64 x856 = x855 ? x854 : x29;
-	const s_u64 x857 = x853 << x856;
-	const s_u64 x858 = mod_s_u64(x857, x24);
-	const s_u64 x859 = x854 - x856;
-	const s_i32 x860 = -(s_i32)(x859 < x29);
-	const s_u64 x861 = x860 ? x859 : x29;
-	const s_u64 x862 = x858 << x861;
-	const s_u64 x863 = mod_s_u64(x862, x24);
-	const s_u64 x864 = x859 - x861;
-	const s_i32 x865 = -(s_i32)(x864 < x29);
-	const s_u64 x866 = x865 ? x864 : x29;
-	const s_u64 x867 = x863 << x866;
-	const s_u64 x868 = mod_s_u64(x867, x24);
-	const s_u64 x869 = x864 - x866;
-	const s_i32 x870 = -(s_i32)(x869 < x29);
-	const s_u64 x871 = x870 ? x869 : x29;
-	const s_u64 x872 = x868 << x871;
-	const s_u64 x873 = mod_s_u64(x872, x24);
-	const s_u64 x874 = x869 - x871;
-	const s_i32 x875 = -(s_i32)(x874 < x29);
-	const s_u64 x876 = x875 ? x874 : x29;
-	const s_u64 x877 = x873 << x876;
-	const s_u64 x878 = mod_s_u64(x877, x24);
-	const s_u64 x879 = x874 - x876;
-	const s_i32 x880 = -(s_i32)(x879 < x29);
-	const s_u64 x881 = x880 ? x879 : x29;
-	const s_u64 x882 = x878 << x881;
-	const s_u64 x883 = mod_s_u64(x882, x24);
-	const s_u64 x884 = x879 - x881;
-	const s_i32 x885 = -(s_i32)(x884 < x29);
-	const s_u64 x886 = x885 ? x884 : x29;
-	const s_u64 x887 = x883 << x886;
-	const s_u64 x888 = mod_s_u64(x887, x24);
-	const s_u64 x889 = x884 - x886;
-	const s_i32 x890 = -(s_i32)(x889 < x29);
-	const s_u64 x891 = x890 ? x889 : x29;
-	const s_u64 x892 = x888 << x891;
-	const s_u64 x893 = mod_s_u64(x892, x24);
-	const s_u64 x894 = x889 - x891;
-	const s_i32 x895 = -(s_i32)(x894 < x29);
-	const s_u64 x896 = x895 ? x894 : x29;
-	const s_u64 x897 = x893 << x896;
-	const s_u64 x898 = mod_s_u64(x897, x24);
-	const s_u64 x899 = x894 - x896;
-	const s_i32 x900 = -(s_i32)(x899 < x29);
-	const s_u64 x901 = x900 ? x899 : x29;
-	const s_u64 x902 = x898 << x901;
-	const s_u64 x903 = mod_s_u64(x902, x24);
-	const s_u64 x904 = x899 - x901;
-	const s_i32 x905 = -(s_i32)(x904 < x29);
-	const s_u64 x906 = x905 ? x904 : x29;
-	const s_u64 x907 = x903 << x906;
-	const s_u64 x908 = mod_s_u64(x907, x24);
-	const s_u64 x909 = x904 - x906;
-	const s_i32 x910 = -(s_i32)(x909 < x29);
-	const s_u64 x911 = x910 ? x909 : x29;
-	const s_u64 x912 = x908 << x911;
-	const s_u64 x913 = mod_s_u64(x912, x24);
-	const s_u64 x914 = x909 - x911;
-	const s_i32 x915 = -(s_i32)(x914 < x29);
-	const s_u64 x916 = x915 ? x914 : x29;
-	const s_u64 x917 = x913 << x916;
-	const s_u64 x918 = mod_s_u64(x917, x24);
-	const s_u64 x919 = x914 - x916;
-	const s_i32 x920 = -(s_i32)(x919 < x29);
-	const s_u64 x921 = x920 ? x919 : x29;
-	const s_u64 x922 = x918 << x921;
-	const s_u64 x923 = mod_s_u64(x922, x24);
-	const s_u64 x924 = x919 - x921;
-	const s_i32 x925 = -(s_i32)(x924 < x29);
-	const s_u64 x926 = x925 ? x924 : x29;
-	const s_u64 x927 = x923 << x926;
-	const s_u64 x928 = mod_s_u64(x927, x24);
-	const s_u64 x929 = x924 - x926;
-	const s_i32 x930 = -(s_i32)(x929 < x29);
-	const s_u64 x931 = x930 ? x929 : x29;
-	const s_u64 x932 = x928 << x931;
-	const s_u64 x933 = mod_s_u64(x932, x24);
-	const s_u64 x934 = x929 - x931;
-	const s_i32 x935 = -(s_i32)(x934 < x29);
-	const s_u64 x936 = x935 ? x934 : x29;
-	const s_u64 x937 = x933 << x936;
-	const s_u64 x938 = mod_s_u64(x937, x24);
-	const s_u64 x939 = x934 - x936;
-	const s_i32 x940 = -(s_i32)(x939 < x29);
-	const s_u64 x941 = x940 ? x939 : x29;
-	const s_u64 x942 = x938 << x941;
-	const s_u64 x943 = mod_s_u64(x942, x24);
-	const s_u64 x944 = x939 - x941;
-	const s_i32 x945 = -(s_i32)(x944 < x29);
-	const s_u64 x946 = x945 ? x944 : x29;
-	const s_u64 x947 = x943 << x946;
-	const s_u64 x948 = mod_s_u64(x947, x24);
-	const s_u64 x949 = x944 - x946;
-	const s_i32 x950 = -(s_i32)(x949 < x29);
-	const s_u64 x951 = x950 ? x949 : x29;
-	const s_u64 x952 = x948 << x951;
-	const s_u64 x953 = mod_s_u64(x952, x24);
-	const s_u64 x954 = x949 - x951;
-	const s_i32 x955 = -(s_i32)(x954 < x29);
-	const s_u64 x956 = x955 ? x954 : x29;
-	const s_u64 x957 = x953 << x956;
-	const s_u64 x958 = mod_s_u64(x957, x24);
-	const s_u64 x959 = x954 - x956;
-	const s_i32 x960 = -(s_i32)(x959 < x29);
-	const s_u64 x961 = x960 ? x959 : x29;
-	const s_u64 x962 = x958 << x961;
-	const s_u64 x963 = mod_s_u64(x962, x24);
-	const s_u64 x964 = x959 - x961;
-	const s_i32 x965 = -(s_i32)(x964 < x29);
-	const s_u64 x966 = x965 ? x964 : x29;
-	const s_u64 x967 = x963 << x966;
-	const s_u64 x968 = mod_s_u64(x967, x24);
-	const s_u64 x969 = x964 - x966;
-	const s_i32 x970 = -(s_i32)(x969 < x29);
-	const s_u64 x971 = x970 ? x969 : x29;
-	const s_u64 x972 = x968 << x971;
-	const s_u64 x973 = mod_s_u64(x972, x24);
-	const s_u64 x974 = x969 - x971;
-	const s_i32 x975 = -(s_i32)(x974 < x29);
-	const s_u64 x976 = x975 ? x974 : x29;
-	const s_u64 x977 = x973 << x976;
-	const s_u64 x978 = mod_s_u64(x977, x24);
-	const s_u64 x979 = x974 - x976;
-	const s_i32 x980 = -(s_i32)(x979 < x29);
-	const s_u64 x981 = x980 ? x979 : x29;
-	const s_u64 x982 = x978 << x981;
-	const s_u64 x983 = mod_s_u64(x982, x24);
-	const s_i64 x984 = (s_i64)x983;
-	const s_f64 x985 = (s_f64)x984;
-	const s_i32 x986 = -(s_i32)(x22 <= x4);
-	const s_u64 x987 = x22 - x13;
-	const s_u64 x988 = x986 ? x987 : x8;
-	const s_u64 x989 = x22 - x4;
-	const s_u64 x990 = x986 ? x8 : x989;
-	const s_u64 x991 = x13 << x988;
-	const s_u64 x992 = x990 << x4;
-	const s_u64 x993 = x986 ? x991 : x992;
-	const s_f64 x994 = bits_s_f64((s_u64)x993);
-	const s_f64 x995 = x985 * x994;
-	const s_i32 x996 = -(s_i32)(x2 < x15);
-	const s_f64 x997 = x996 ? x2 : x995;
-	const s_i64 x998 = (s_i64)tobits_s_f64(x997);
-	const s_i64 x999 = (s_i64)tobits_s_f64(a0);
-	const s_i64 x1000 = (s_i64)0x8000000000000000ull;
-	const s_i64 x1001 = x999 & x1000;
-	const s_i64 x1002 = x998 | x1001;
-	const s_f64 x1003 = bits_s_f64((s_u64)x1002);
-	const s_f64 x1004 = bits_s_f64(0x7ff0000000000000ull);
-	const s_i32 x1005 = -(s_i32)(x2 < x1004);
-	const s_f64 x1006 = 0x0p+00;
-	const s_i32 x1007 = -(s_i32)(x15 > x1006);
-	const s_i32 x1008 = x1005 & x1007;
-	const s_f64 x1009 = bits_s_f64(0x7ff8000000000001ull);
-	const s_f64 x1010 = x1008 ? x1003 : x1009;
-	return x1010;
-}
-
 static inline __attribute__((always_inline)) s_i32 mod_s_i32(s_i32 a, s_i32 b)
 {
 	return a % b;
@@ -2776,6 +1523,11 @@ static __attribute__((noinline)) s_f32 sub_0(s_f32 a0, s_f32 a1)
 	const s_f32 x240 = x235 ? x239 : x230;
 	const s_f32 x241 = x236 ? x238 : x240;
 	return x241;
+}
+
+static inline __attribute__((always_inline)) s_u64 mod_s_u64(s_u64 a, s_u64 b)
+{
+	return a % b;
 }
 
 static __attribute__((noinline)) s_f64 sub_1(s_f64 a0, s_f64 a1)
@@ -5739,7 +4491,7 @@ static void f_sin_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any44 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m44[i])
-					y44[i] = sub_4(c44_0[i]);
+					y44[i] = sub_2(c44_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
@@ -5802,7 +4554,7 @@ static void f_sin_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any56 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m56[i])
-					y56[i] = sub_5(c56_0[i]);
+					y56[i] = sub_3(c56_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
@@ -5860,7 +4612,7 @@ static void f_cos_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any45 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m45[i])
-					y45[i] = sub_6(c45_0[i]);
+					y45[i] = sub_4(c45_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y45[i];
@@ -5921,7 +4673,7 @@ static void f_cos_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any57 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m57[i])
-					y57[i] = sub_7(c57_0[i]);
+					y57[i] = sub_5(c57_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y57[i];
@@ -5973,7 +4725,7 @@ static void f_tan_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any40 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m40[i])
-					y40[i] = sub_8(c40_0[i]);
+					y40[i] = sub_6(c40_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
@@ -6034,7 +4786,7 @@ static void f_tan_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		if (__builtin_expect(any52 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m52[i])
-					y52[i] = sub_9(c52_0[i]);
+					y52[i] = sub_7(c52_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
@@ -8922,58 +7674,33 @@ static void f_floordiv_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 		const float *p0 = (const float *)(s0.p + g * s0.step);
 		const float *p1 = (const float *)(s1.p + g * s1.step);
 		float *out = (float *)(d.p + g * d.step);
-		mr_i32 m14[MR_T0_GROUP], any14 = 0;
-		s_f32 y14[MR_T0_GROUP];
-		s_f32 c14_0[MR_T0_GROUP];
-		s_f32 c14_1[MR_T0_GROUP];
-		s_f32 k2[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
 			const s_f32 a1 = p1[i];
 			const s_f32 x2 = a0 / a1;
-			k2[i] = x2;
-			const s_f32 x3 = trunc_s_f32(x2);
-			const s_f32 x4 = -x3;
-			const s_f32 x5 = fma_s_f32(x4, a1, a0);
-			const s_f32 x6 = abs_s_f32(x3);
-			const s_i32 x8 = -(s_i32)(x6 < 0x1p+22f);
-			const s_f32 x9 = abs_s_f32(a1);
-			const s_i32 x11 = -(s_i32)(x9 < bits_s_f32(0x7f800000u));
-			const s_i32 x12 = x8 & x11;
-			const s_i32 x13 = ~x12;
-			any14 |= m14[i] = x13;
-			y14[i] = x5;
-			c14_0[i] = a0;
-			c14_1[i] = a1;
-		}
-		if (__builtin_expect(any14 != 0, 0))
-			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m14[i])
-					y14[i] = sub_2(c14_0[i], c14_1[i]);
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			const s_f32 a0 = p0[i];
-			const s_f32 a1 = p1[i];
-			const s_i32 x16 = (s_i32)tobits_s_f32(y14[i]);
-			const s_i32 x17 = (s_i32)tobits_s_f32(a1);
-			const s_i32 x18 = x16 ^ x17;
-			const s_i32 x20 = -(s_i32)(x18 < (s_i32)0x0u);
-			const s_i32 x21 = -(s_i32)(y14[i] != 0x0p+00f);
-			const s_i32 x22 = x20 & x21;
-			const s_f32 x23 = a0 - y14[i];
-			const s_f32 x24 = x23 / a1;
-			const s_f32 x25 = round_s_f32(x24);
-			const s_f32 x27 = x25 - 0x1p+00f;
-			const s_f32 x28 = x22 ? x27 : x25;
-			const s_i32 x29 = -(s_i32)(x28 == 0x0p+00f);
-			const s_i32 x30 = (s_i32)tobits_s_f32(k2[i]);
-			const s_i32 x32 = x30 & (s_i32)0x80000000u;
-			const s_f32 x33 = bits_s_f32((s_u32)x32);
-			const s_f32 x34 = x29 ? x33 : x28;
-			const s_i32 x35 = -(s_i32)(a1 == 0x0p+00f);
-			const s_f32 x36 = x35 ? k2[i] : x34;
-			out[i] = x36;
+			const s_f32 x3 = round_s_f32(x2);
+			const s_i32 x5 = -(s_i32)(x3 == 0x0p+00f);
+			const s_f32 x6 = -x3;
+			const s_f32 x7 = fma_s_f32(x6, a1, a0);
+			const s_f32 x8 = x5 ? a0 : x7;
+			const s_f32 x9 = abs_s_f32(x3);
+			const s_i32 x11 = -(s_i32)(x9 <= 0x1p+24f);
+			const s_i32 x12 = (s_i32)tobits_s_f32(x8);
+			const s_i32 x13 = (s_i32)tobits_s_f32(a1);
+			const s_i32 x14 = x12 ^ x13;
+			const s_i32 x16 = -(s_i32)(x14 < (s_i32)0x0u);
+			const s_i32 x17 = -(s_i32)(x8 != 0x0p+00f);
+			const s_i32 x18 = x16 & x17;
+			const s_i32 x19 = x11 & x18;
+			const s_f32 x21 = x3 - 0x1p+00f;
+			const s_f32 x22 = x19 ? x21 : x3;
+			const s_f32 x23 = abs_s_f32(a0);
+			const s_i32 x25 = -(s_i32)(x23 == bits_s_f32(0x7f800000u));
+			const s_i32 x26 = -(s_i32)(a1 != 0x0p+00f);
+			const s_i32 x27 = x25 & x26;
+			const s_f32 x29 = x27 ? bits_s_f32(0x7fc00000u) : x22;
+			out[i] = x29;
 		}
 	}
 }
@@ -8987,58 +7714,33 @@ static void f_floordiv_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 gro
 		const double *p0 = (const double *)(s0.p + g * s0.step);
 		const double *p1 = (const double *)(s1.p + g * s1.step);
 		double *out = (double *)(d.p + g * d.step);
-		mr_i32 m14[MR_T0_GROUP], any14 = 0;
-		s_f64 y14[MR_T0_GROUP];
-		s_f64 c14_0[MR_T0_GROUP];
-		s_f64 c14_1[MR_T0_GROUP];
-		s_f64 k2[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
 			const s_f64 a1 = p1[i];
 			const s_f64 x2 = a0 / a1;
-			k2[i] = x2;
-			const s_f64 x3 = trunc_s_f64(x2);
-			const s_f64 x4 = -x3;
-			const s_f64 x5 = fma_s_f64(x4, a1, a0);
-			const s_f64 x6 = abs_s_f64(x3);
-			const s_i32 x8 = -(s_i32)(x6 < 0x1p+22);
-			const s_f64 x9 = abs_s_f64(a1);
-			const s_i32 x11 = -(s_i32)(x9 < bits_s_f64(0x7ff0000000000000ull));
-			const s_i32 x12 = x8 & x11;
-			const s_i32 x13 = ~x12;
-			any14 |= m14[i] = x13;
-			y14[i] = x5;
-			c14_0[i] = a0;
-			c14_1[i] = a1;
-		}
-		if (__builtin_expect(any14 != 0, 0))
-			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m14[i])
-					y14[i] = sub_3(c14_0[i], c14_1[i]);
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			const s_f64 a0 = p0[i];
-			const s_f64 a1 = p1[i];
-			const s_i64 x16 = (s_i64)tobits_s_f64(y14[i]);
-			const s_i64 x17 = (s_i64)tobits_s_f64(a1);
-			const s_i64 x18 = x16 ^ x17;
-			const s_i32 x20 = -(s_i32)(x18 < (s_i64)0x0ull);
-			const s_i32 x21 = -(s_i32)(y14[i] != 0x0p+00);
-			const s_i32 x22 = x20 & x21;
-			const s_f64 x23 = a0 - y14[i];
-			const s_f64 x24 = x23 / a1;
-			const s_f64 x25 = round_s_f64(x24);
-			const s_f64 x27 = x25 - 0x1p+00;
-			const s_f64 x28 = x22 ? x27 : x25;
-			const s_i32 x29 = -(s_i32)(x28 == 0x0p+00);
-			const s_i64 x30 = (s_i64)tobits_s_f64(k2[i]);
-			const s_i64 x32 = x30 & (s_i64)0x8000000000000000ull;
-			const s_f64 x33 = bits_s_f64((s_u64)x32);
-			const s_f64 x34 = x29 ? x33 : x28;
-			const s_i32 x35 = -(s_i32)(a1 == 0x0p+00);
-			const s_f64 x36 = x35 ? k2[i] : x34;
-			out[i] = x36;
+			const s_f64 x3 = round_s_f64(x2);
+			const s_i32 x5 = -(s_i32)(x3 == 0x0p+00);
+			const s_f64 x6 = -x3;
+			const s_f64 x7 = fma_s_f64(x6, a1, a0);
+			const s_f64 x8 = x5 ? a0 : x7;
+			const s_f64 x9 = abs_s_f64(x3);
+			const s_i32 x11 = -(s_i32)(x9 <= 0x1p+53);
+			const s_i64 x12 = (s_i64)tobits_s_f64(x8);
+			const s_i64 x13 = (s_i64)tobits_s_f64(a1);
+			const s_i64 x14 = x12 ^ x13;
+			const s_i32 x16 = -(s_i32)(x14 < (s_i64)0x0ull);
+			const s_i32 x17 = -(s_i32)(x8 != 0x0p+00);
+			const s_i32 x18 = x16 & x17;
+			const s_i32 x19 = x11 & x18;
+			const s_f64 x21 = x3 - 0x1p+00;
+			const s_f64 x22 = x19 ? x21 : x3;
+			const s_f64 x23 = abs_s_f64(a0);
+			const s_i32 x25 = -(s_i32)(x23 == bits_s_f64(0x7ff0000000000000ull));
+			const s_i32 x26 = -(s_i32)(a1 != 0x0p+00);
+			const s_i32 x27 = x25 & x26;
+			const s_f64 x29 = x27 ? bits_s_f64(0x7ff8000000000001ull) : x22;
+			out[i] = x29;
 		}
 	}
 }
@@ -9132,46 +7834,48 @@ static void f_rem_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		const float *p0 = (const float *)(s0.p + g * s0.step);
 		const float *p1 = (const float *)(s1.p + g * s1.step);
 		float *out = (float *)(d.p + g * d.step);
-		mr_i32 m27[MR_T0_GROUP], any27 = 0;
-		s_f32 y27[MR_T0_GROUP];
-		s_f32 c27_0[MR_T0_GROUP];
-		s_f32 c27_1[MR_T0_GROUP];
+		mr_i32 m29[MR_T0_GROUP], any29 = 0;
+		s_f32 y29[MR_T0_GROUP];
+		s_f32 c29_0[MR_T0_GROUP];
+		s_f32 c29_1[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f32 a0 = p0[i];
 			const s_f32 a1 = p1[i];
 			const s_f32 x2 = a0 / a1;
-			const s_f32 x3 = floor_s_f32(x2);
-			const s_f32 x4 = -x3;
-			const s_f32 x5 = fma_s_f32(x4, a1, a0);
-			const s_i32 x7 = (s_i32)tobits_s_f32(x5);
-			const s_i32 x8 = (s_i32)tobits_s_f32(a1);
-			const s_i32 x9 = x7 ^ x8;
-			const s_i32 x11 = -(s_i32)(x9 < (s_i32)0x0u);
-			const s_i32 x12 = -(s_i32)(x5 == 0x0p+00f);
-			const s_i32 x14 = x8 & (s_i32)0x80000000u;
-			const s_f32 x15 = bits_s_f32((s_u32)x14);
-			const s_f32 x16 = x5 + a1;
-			const s_f32 x17 = x11 ? x16 : x5;
-			const s_f32 x18 = x12 ? x15 : x17;
-			const s_f32 x19 = abs_s_f32(x3);
-			const s_i32 x21 = -(s_i32)(x19 < 0x1p+22f);
-			const s_f32 x22 = abs_s_f32(a1);
-			const s_i32 x24 = -(s_i32)(x22 < bits_s_f32(0x7f800000u));
-			const s_i32 x25 = x21 & x24;
-			const s_i32 x26 = ~x25;
-			any27 |= m27[i] = x26;
-			y27[i] = x18;
-			c27_0[i] = a0;
-			c27_1[i] = a1;
+			const s_f32 x3 = round_s_f32(x2);
+			const s_i32 x5 = -(s_i32)(x3 == 0x0p+00f);
+			const s_f32 x6 = -x3;
+			const s_f32 x7 = fma_s_f32(x6, a1, a0);
+			const s_f32 x8 = x5 ? a0 : x7;
+			const s_f32 x9 = abs_s_f32(x3);
+			const s_i32 x11 = -(s_i32)(x9 < 0x1p+22f);
+			const s_f32 x12 = abs_s_f32(a0);
+			const s_i32 x14 = -(s_i32)(x12 < 0x1p+125f);
+			const s_i32 x15 = x11 & x14;
+			const s_i32 x16 = ~x15;
+			const s_i32 x17 = (s_i32)tobits_s_f32(x8);
+			const s_i32 x18 = (s_i32)tobits_s_f32(a1);
+			const s_i32 x19 = x17 ^ x18;
+			const s_i32 x21 = -(s_i32)(x19 < (s_i32)0x0u);
+			const s_i32 x22 = -(s_i32)(x8 == 0x0p+00f);
+			const s_i32 x24 = x18 & (s_i32)0x80000000u;
+			const s_f32 x25 = bits_s_f32((s_u32)x24);
+			const s_f32 x26 = x8 + a1;
+			const s_f32 x27 = x21 ? x26 : x8;
+			const s_f32 x28 = x22 ? x25 : x27;
+			any29 |= m29[i] = x16;
+			y29[i] = x28;
+			c29_0[i] = a0;
+			c29_1[i] = a1;
 		}
-		if (__builtin_expect(any27 != 0, 0))
+		if (__builtin_expect(any29 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m27[i])
-					y27[i] = sub_0(c27_0[i], c27_1[i]);
+				if (m29[i])
+					y29[i] = sub_0(c29_0[i], c29_1[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y27[i];
+			out[i] = y29[i];
 		}
 	}
 }
@@ -9185,46 +7889,48 @@ static void f_rem_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 		const double *p0 = (const double *)(s0.p + g * s0.step);
 		const double *p1 = (const double *)(s1.p + g * s1.step);
 		double *out = (double *)(d.p + g * d.step);
-		mr_i32 m27[MR_T0_GROUP], any27 = 0;
-		s_f64 y27[MR_T0_GROUP];
-		s_f64 c27_0[MR_T0_GROUP];
-		s_f64 c27_1[MR_T0_GROUP];
+		mr_i32 m29[MR_T0_GROUP], any29 = 0;
+		s_f64 y29[MR_T0_GROUP];
+		s_f64 c29_0[MR_T0_GROUP];
+		s_f64 c29_1[MR_T0_GROUP];
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			const s_f64 a0 = p0[i];
 			const s_f64 a1 = p1[i];
 			const s_f64 x2 = a0 / a1;
-			const s_f64 x3 = floor_s_f64(x2);
-			const s_f64 x4 = -x3;
-			const s_f64 x5 = fma_s_f64(x4, a1, a0);
-			const s_i64 x7 = (s_i64)tobits_s_f64(x5);
-			const s_i64 x8 = (s_i64)tobits_s_f64(a1);
-			const s_i64 x9 = x7 ^ x8;
-			const s_i32 x11 = -(s_i32)(x9 < (s_i64)0x0ull);
-			const s_i32 x12 = -(s_i32)(x5 == 0x0p+00);
-			const s_i64 x14 = x8 & (s_i64)0x8000000000000000ull;
-			const s_f64 x15 = bits_s_f64((s_u64)x14);
-			const s_f64 x16 = x5 + a1;
-			const s_f64 x17 = x11 ? x16 : x5;
-			const s_f64 x18 = x12 ? x15 : x17;
-			const s_f64 x19 = abs_s_f64(x3);
-			const s_i32 x21 = -(s_i32)(x19 < 0x1p+22);
-			const s_f64 x22 = abs_s_f64(a1);
-			const s_i32 x24 = -(s_i32)(x22 < bits_s_f64(0x7ff0000000000000ull));
-			const s_i32 x25 = x21 & x24;
-			const s_i32 x26 = ~x25;
-			any27 |= m27[i] = x26;
-			y27[i] = x18;
-			c27_0[i] = a0;
-			c27_1[i] = a1;
+			const s_f64 x3 = round_s_f64(x2);
+			const s_i32 x5 = -(s_i32)(x3 == 0x0p+00);
+			const s_f64 x6 = -x3;
+			const s_f64 x7 = fma_s_f64(x6, a1, a0);
+			const s_f64 x8 = x5 ? a0 : x7;
+			const s_f64 x9 = abs_s_f64(x3);
+			const s_i32 x11 = -(s_i32)(x9 < 0x1p+22);
+			const s_f64 x12 = abs_s_f64(a0);
+			const s_i32 x14 = -(s_i32)(x12 < 0x1p+1021);
+			const s_i32 x15 = x11 & x14;
+			const s_i32 x16 = ~x15;
+			const s_i64 x17 = (s_i64)tobits_s_f64(x8);
+			const s_i64 x18 = (s_i64)tobits_s_f64(a1);
+			const s_i64 x19 = x17 ^ x18;
+			const s_i32 x21 = -(s_i32)(x19 < (s_i64)0x0ull);
+			const s_i32 x22 = -(s_i32)(x8 == 0x0p+00);
+			const s_i64 x24 = x18 & (s_i64)0x8000000000000000ull;
+			const s_f64 x25 = bits_s_f64((s_u64)x24);
+			const s_f64 x26 = x8 + a1;
+			const s_f64 x27 = x21 ? x26 : x8;
+			const s_f64 x28 = x22 ? x25 : x27;
+			any29 |= m29[i] = x16;
+			y29[i] = x28;
+			c29_0[i] = a0;
+			c29_1[i] = a1;
 		}
-		if (__builtin_expect(any27 != 0, 0))
+		if (__builtin_expect(any29 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m27[i])
-					y27[i] = sub_1(c27_0[i], c27_1[i]);
+				if (m29[i])
+					y29[i] = sub_1(c29_0[i], c29_1[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y27[i];
+			out[i] = y29[i];
 		}
 	}
 }
@@ -13399,84 +12105,6 @@ static void f_rare_f64_rem_float64(const mr_t0_instr *in, const mr_t0_val *v, mr
 	}
 }
 
-static void f_rare_f32_mod_float32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
-{
-	const mr_t0_val d = v[in->dst];
-	const mr_t0_val s0 = v[in->src[0]];
-	const mr_t0_val s1 = v[in->src[1]];
-	const mr_t0_val s2 = v[in->src[2]];
-	const mr_t0_val s3 = v[in->src[3]];
-	for (mr_i64 g = 0; g < groups; g++) {
-		const mr_u8 *p0 = (const mr_u8 *)(s0.p + g * s0.step);
-		const float *p1 = (const float *)(s1.p + g * s1.step);
-		const float *p2 = (const float *)(s2.p + g * s2.step);
-		const float *p3 = (const float *)(s3.p + g * s3.step);
-		float *out = (float *)(d.p + g * d.step);
-		mr_i32 m4[MR_T0_GROUP], any4 = 0;
-		s_f32 y4[MR_T0_GROUP];
-		s_f32 c4_0[MR_T0_GROUP];
-		s_f32 c4_1[MR_T0_GROUP];
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			const s_i32 a0 = -(s_i32)p0[i];
-			const s_f32 a1 = p1[i];
-			const s_f32 a2 = p2[i];
-			const s_f32 a3 = p3[i];
-			any4 |= m4[i] = a0;
-			y4[i] = a1;
-			c4_0[i] = a2;
-			c4_1[i] = a3;
-		}
-		if (__builtin_expect(any4 != 0, 0))
-			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m4[i])
-					y4[i] = sub_2(c4_0[i], c4_1[i]);
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y4[i];
-		}
-	}
-}
-
-static void f_rare_f64_mod_float64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
-{
-	const mr_t0_val d = v[in->dst];
-	const mr_t0_val s0 = v[in->src[0]];
-	const mr_t0_val s1 = v[in->src[1]];
-	const mr_t0_val s2 = v[in->src[2]];
-	const mr_t0_val s3 = v[in->src[3]];
-	for (mr_i64 g = 0; g < groups; g++) {
-		const mr_u8 *p0 = (const mr_u8 *)(s0.p + g * s0.step);
-		const double *p1 = (const double *)(s1.p + g * s1.step);
-		const double *p2 = (const double *)(s2.p + g * s2.step);
-		const double *p3 = (const double *)(s3.p + g * s3.step);
-		double *out = (double *)(d.p + g * d.step);
-		mr_i32 m4[MR_T0_GROUP], any4 = 0;
-		s_f64 y4[MR_T0_GROUP];
-		s_f64 c4_0[MR_T0_GROUP];
-		s_f64 c4_1[MR_T0_GROUP];
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			const s_i32 a0 = -(s_i32)p0[i];
-			const s_f64 a1 = p1[i];
-			const s_f64 a2 = p2[i];
-			const s_f64 a3 = p3[i];
-			any4 |= m4[i] = a0;
-			y4[i] = a1;
-			c4_0[i] = a2;
-			c4_1[i] = a3;
-		}
-		if (__builtin_expect(any4 != 0, 0))
-			for (int i = 0; i < MR_T0_GROUP; i++)
-				if (m4[i])
-					y4[i] = sub_3(c4_0[i], c4_1[i]);
-		MR_T0_LOOP
-		for (int i = 0; i < MR_T0_GROUP; i++) {
-			out[i] = y4[i];
-		}
-	}
-}
-
 static void f_rare_f32_sin_large_float32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
@@ -13503,7 +12131,7 @@ static void f_rare_f32_sin_large_float32(const mr_t0_instr *in, const mr_t0_val 
 		if (__builtin_expect(any3 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m3[i])
-					y3[i] = sub_4(c3_0[i]);
+					y3[i] = sub_2(c3_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y3[i];
@@ -13537,7 +12165,7 @@ static void f_rare_f64_sin_large_float64(const mr_t0_instr *in, const mr_t0_val 
 		if (__builtin_expect(any3 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m3[i])
-					y3[i] = sub_5(c3_0[i]);
+					y3[i] = sub_3(c3_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y3[i];
@@ -13571,7 +12199,7 @@ static void f_rare_f32_cos_large_float32(const mr_t0_instr *in, const mr_t0_val 
 		if (__builtin_expect(any3 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m3[i])
-					y3[i] = sub_6(c3_0[i]);
+					y3[i] = sub_4(c3_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y3[i];
@@ -13605,7 +12233,7 @@ static void f_rare_f64_cos_large_float64(const mr_t0_instr *in, const mr_t0_val 
 		if (__builtin_expect(any3 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m3[i])
-					y3[i] = sub_7(c3_0[i]);
+					y3[i] = sub_5(c3_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y3[i];
@@ -13639,7 +12267,7 @@ static void f_rare_f32_tan_large_float32(const mr_t0_instr *in, const mr_t0_val 
 		if (__builtin_expect(any3 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m3[i])
-					y3[i] = sub_8(c3_0[i]);
+					y3[i] = sub_6(c3_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y3[i];
@@ -13673,7 +12301,7 @@ static void f_rare_f64_tan_large_float64(const mr_t0_instr *in, const mr_t0_val 
 		if (__builtin_expect(any3 != 0, 0))
 			for (int i = 0; i < MR_T0_GROUP; i++)
 				if (m3[i])
-					y3[i] = sub_9(c3_0[i]);
+					y3[i] = sub_7(c3_0[i]);
 		MR_T0_LOOP
 		for (int i = 0; i < MR_T0_GROUP; i++) {
 			out[i] = y3[i];
@@ -14017,8 +12645,6 @@ const mr_t0_fn MR_T0_FNS[] = {
 	f_lookup_u32_twooverpi,
 	f_rare_f32_rem_float32,
 	f_rare_f64_rem_float64,
-	f_rare_f32_mod_float32,
-	f_rare_f64_mod_float64,
 	f_rare_f32_sin_large_float32,
 	f_rare_f64_sin_large_float64,
 	f_rare_f32_cos_large_float32,

@@ -3389,371 +3389,6 @@ func go_div_f32(in *t0Instr, v []t0Val, groups int) {
 	}
 }
 
-//go:noinline
-func goSub_mod_float32(p0 float32, p1 float32) float32 {
-	t0 := p0
-	t2 := abs32(t0)
-	t3 := uint32(math.Float32bits(t2))
-	t5 := t3 >> (uint32(23) & (32 - 1))
-	t7 := t3 & uint32(8388607)
-	t9 := t5 == uint32(0)
-	t11 := t7 | uint32(8388608)
-	t12 := t11
-	if t9 {
-		t12 = t7
-	}
-	t14 := t5
-	if t9 {
-		t14 = uint32(1)
-	}
-	t15 := abs32(p1)
-	t16 := uint32(math.Float32bits(t15))
-	t17 := t16 >> (uint32(23) & (32 - 1))
-	t18 := t16 & uint32(8388607)
-	t19 := t17 == uint32(0)
-	t20 := t18 | uint32(8388608)
-	t21 := t20
-	if t19 {
-		t21 = t18
-	}
-	t22 := t17
-	if t19 {
-		t22 = uint32(1)
-	}
-	t23 := t21 == uint32(0)
-	t24 := t21
-	if t23 {
-		t24 = uint32(1)
-	}
-	t25 := t14 > t22
-	t26 := t14 - t22
-	t27 := uint32(0)
-	if t25 {
-		t27 = t26
-	}
-	t28 := t12 % t24
-	t30 := t27 < uint32(8)
-	t31 := uint32(8)
-	if t30 {
-		t31 = t27
-	}
-	t32 := t28 << (t31 & (32 - 1))
-	t33 := t32 % t24
-	t34 := t27 - t31
-	t35 := t34 < uint32(8)
-	t36 := uint32(8)
-	if t35 {
-		t36 = t34
-	}
-	t37 := t33 << (t36 & (32 - 1))
-	t38 := t37 % t24
-	t39 := t34 - t36
-	t40 := t39 < uint32(8)
-	t41 := uint32(8)
-	if t40 {
-		t41 = t39
-	}
-	t42 := t38 << (t41 & (32 - 1))
-	t43 := t42 % t24
-	t44 := t39 - t41
-	t45 := t44 < uint32(8)
-	t46 := uint32(8)
-	if t45 {
-		t46 = t44
-	}
-	t47 := t43 << (t46 & (32 - 1))
-	t48 := t47 % t24
-	t49 := t44 - t46
-	t50 := t49 < uint32(8)
-	t51 := uint32(8)
-	if t50 {
-		t51 = t49
-	}
-	t52 := t48 << (t51 & (32 - 1))
-	t53 := t52 % t24
-	t54 := t49 - t51
-	t55 := t54 < uint32(8)
-	t56 := uint32(8)
-	if t55 {
-		t56 = t54
-	}
-	t57 := t53 << (t56 & (32 - 1))
-	t58 := t57 % t24
-	t59 := t54 - t56
-	t60 := t59 < uint32(8)
-	t61 := uint32(8)
-	if t60 {
-		t61 = t59
-	}
-	t62 := t58 << (t61 & (32 - 1))
-	t63 := t62 % t24
-	t64 := t59 - t61
-	t65 := t64 < uint32(8)
-	t66 := uint32(8)
-	if t65 {
-		t66 = t64
-	}
-	t67 := t63 << (t66 & (32 - 1))
-	t68 := t67 % t24
-	t69 := t64 - t66
-	t70 := t69 < uint32(8)
-	t71 := uint32(8)
-	if t70 {
-		t71 = t69
-	}
-	t72 := t68 << (t71 & (32 - 1))
-	t73 := t72 % t24
-	t74 := t69 - t71
-	t75 := t74 < uint32(8)
-	t76 := uint32(8)
-	if t75 {
-		t76 = t74
-	}
-	t77 := t73 << (t76 & (32 - 1))
-	t78 := t77 % t24
-	t79 := t74 - t76
-	t80 := t79 < uint32(8)
-	t81 := uint32(8)
-	if t80 {
-		t81 = t79
-	}
-	t82 := t78 << (t81 & (32 - 1))
-	t83 := t82 % t24
-	t84 := t79 - t81
-	t85 := t84 < uint32(8)
-	t86 := uint32(8)
-	if t85 {
-		t86 = t84
-	}
-	t87 := t83 << (t86 & (32 - 1))
-	t88 := t87 % t24
-	t89 := t84 - t86
-	t90 := t89 < uint32(8)
-	t91 := uint32(8)
-	if t90 {
-		t91 = t89
-	}
-	t92 := t88 << (t91 & (32 - 1))
-	t93 := t92 % t24
-	t94 := t89 - t91
-	t95 := t94 < uint32(8)
-	t96 := uint32(8)
-	if t95 {
-		t96 = t94
-	}
-	t97 := t93 << (t96 & (32 - 1))
-	t98 := t97 % t24
-	t99 := t94 - t96
-	t100 := t99 < uint32(8)
-	t101 := uint32(8)
-	if t100 {
-		t101 = t99
-	}
-	t102 := t98 << (t101 & (32 - 1))
-	t103 := t102 % t24
-	t104 := t99 - t101
-	t105 := t104 < uint32(8)
-	t106 := uint32(8)
-	if t105 {
-		t106 = t104
-	}
-	t107 := t103 << (t106 & (32 - 1))
-	t108 := t107 % t24
-	t109 := t104 - t106
-	t110 := t109 < uint32(8)
-	t111 := uint32(8)
-	if t110 {
-		t111 = t109
-	}
-	t112 := t108 << (t111 & (32 - 1))
-	t113 := t112 % t24
-	t114 := t109 - t111
-	t115 := t114 < uint32(8)
-	t116 := uint32(8)
-	if t115 {
-		t116 = t114
-	}
-	t117 := t113 << (t116 & (32 - 1))
-	t118 := t117 % t24
-	t119 := t114 - t116
-	t120 := t119 < uint32(8)
-	t121 := uint32(8)
-	if t120 {
-		t121 = t119
-	}
-	t122 := t118 << (t121 & (32 - 1))
-	t123 := t122 % t24
-	t124 := t119 - t121
-	t125 := t124 < uint32(8)
-	t126 := uint32(8)
-	if t125 {
-		t126 = t124
-	}
-	t127 := t123 << (t126 & (32 - 1))
-	t128 := t127 % t24
-	t129 := t124 - t126
-	t130 := t129 < uint32(8)
-	t131 := uint32(8)
-	if t130 {
-		t131 = t129
-	}
-	t132 := t128 << (t131 & (32 - 1))
-	t133 := t132 % t24
-	t134 := t129 - t131
-	t135 := t134 < uint32(8)
-	t136 := uint32(8)
-	if t135 {
-		t136 = t134
-	}
-	t137 := t133 << (t136 & (32 - 1))
-	t138 := t137 % t24
-	t139 := t134 - t136
-	t140 := t139 < uint32(8)
-	t141 := uint32(8)
-	if t140 {
-		t141 = t139
-	}
-	t142 := t138 << (t141 & (32 - 1))
-	t143 := t142 % t24
-	t144 := t139 - t141
-	t145 := t144 < uint32(8)
-	t146 := uint32(8)
-	if t145 {
-		t146 = t144
-	}
-	t147 := t143 << (t146 & (32 - 1))
-	t148 := t147 % t24
-	t149 := t144 - t146
-	t150 := t149 < uint32(8)
-	t151 := uint32(8)
-	if t150 {
-		t151 = t149
-	}
-	t152 := t148 << (t151 & (32 - 1))
-	t153 := t152 % t24
-	t154 := t149 - t151
-	t155 := t154 < uint32(8)
-	t156 := uint32(8)
-	if t155 {
-		t156 = t154
-	}
-	t157 := t153 << (t156 & (32 - 1))
-	t158 := t157 % t24
-	t159 := t154 - t156
-	t160 := t159 < uint32(8)
-	t161 := uint32(8)
-	if t160 {
-		t161 = t159
-	}
-	t162 := t158 << (t161 & (32 - 1))
-	t163 := t162 % t24
-	t164 := t159 - t161
-	t165 := t164 < uint32(8)
-	t166 := uint32(8)
-	if t165 {
-		t166 = t164
-	}
-	t167 := t163 << (t166 & (32 - 1))
-	t168 := t167 % t24
-	t169 := t164 - t166
-	t170 := t169 < uint32(8)
-	t171 := uint32(8)
-	if t170 {
-		t171 = t169
-	}
-	t172 := t168 << (t171 & (32 - 1))
-	t173 := t172 % t24
-	t174 := t169 - t171
-	t175 := t174 < uint32(8)
-	t176 := uint32(8)
-	if t175 {
-		t176 = t174
-	}
-	t177 := t173 << (t176 & (32 - 1))
-	t178 := t177 % t24
-	t179 := t174 - t176
-	t180 := t179 < uint32(8)
-	t181 := uint32(8)
-	if t180 {
-		t181 = t179
-	}
-	t182 := t178 << (t181 & (32 - 1))
-	t183 := t182 % t24
-	t184 := t179 - t181
-	t185 := t184 < uint32(8)
-	t186 := uint32(8)
-	if t185 {
-		t186 = t184
-	}
-	t187 := t183 << (t186 & (32 - 1))
-	t188 := t187 % t24
-	t189 := t184 - t186
-	t190 := t189 < uint32(8)
-	t191 := uint32(8)
-	if t190 {
-		t191 = t189
-	}
-	t192 := t188 << (t191 & (32 - 1))
-	t193 := t192 % t24
-	t194 := t189 - t191
-	t195 := t194 < uint32(8)
-	t196 := uint32(8)
-	if t195 {
-		t196 = t194
-	}
-	t197 := t193 << (t196 & (32 - 1))
-	t198 := t197 % t24
-	t199 := t194 - t196
-	t200 := t199 < uint32(8)
-	t201 := uint32(8)
-	if t200 {
-		t201 = t199
-	}
-	t202 := t198 << (t201 & (32 - 1))
-	t203 := t202 % t24
-	t204 := int32(t203)
-	t205 := float32(t204)
-	t206 := t22 <= uint32(23)
-	t207 := t22 - uint32(1)
-	t208 := uint32(0)
-	if t206 {
-		t208 = t207
-	}
-	t209 := t22 - uint32(23)
-	t210 := t209
-	if t206 {
-		t210 = uint32(0)
-	}
-	t211 := uint32(1) << (t208 & (32 - 1))
-	t212 := t210 << (uint32(23) & (32 - 1))
-	t213 := t212
-	if t206 {
-		t213 = t211
-	}
-	t214 := math.Float32frombits(uint32(t213))
-	t215 := float32(t205 * t214)
-	t216 := t2 < t15
-	t217u := math.Float32bits(t215)
-	if t216 {
-		t217u = math.Float32bits(t2)
-	}
-	t217 := math.Float32frombits(t217u)
-	t218 := int32(math.Float32bits(t217))
-	t219 := int32(math.Float32bits(t0))
-	t221 := t219 & int32(-2147483648)
-	t222 := t218 | t221
-	t223 := math.Float32frombits(uint32(t222))
-	t225 := t2 < math.Float32frombits(0x7f800000)
-	t227 := t15 > float32(0x0p+00)
-	t228 := t225 && t227
-	t230u := math.Float32bits(math.Float32frombits(0x7fc00000))
-	if t228 {
-		t230u = math.Float32bits(t223)
-	}
-	t230 := math.Float32frombits(t230u)
-	return t230
-}
-
 func go_floordiv_f32(in *t0Instr, v []t0Val, groups int) {
 	s0 := v[in.src[0]]
 	s1 := v[in.src[1]]
@@ -3766,54 +3401,44 @@ func go_floordiv_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t1 := p1[i]
 			t2 := t0 / t1
-			t3 := float32(math.Trunc(float64(t2)))
-			t4 := -t3
-			t5s := float64(float64(t4)*float64(t1)) + float64(t0)
-			t5 := float32(t5s)
-			if twice(t5s) {
-				t5 = ir.FMA32(t4, t1, t0)
+			t3 := float32(math.RoundToEven(float64(t2)))
+			t5 := t3 == float32(0x0p+00)
+			t6 := -t3
+			t7s := float64(float64(t6)*float64(t1)) + float64(t0)
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(t6, t1, t0)
 			}
-			t6 := abs32(t3)
-			t8 := t6 < float32(0x1p+22)
-			t9 := abs32(t1)
-			t11 := t9 < math.Float32frombits(0x7f800000)
-			t12 := t8 && t11
-			t13 := !t12
-			t14 := t5
-			if t13 {
-				t14 = goSub_mod_float32(t0, t1)
+			t8u := math.Float32bits(t7)
+			if t5 {
+				t8u = math.Float32bits(t0)
 			}
-			t16 := int32(math.Float32bits(t14))
-			t17 := int32(math.Float32bits(t1))
-			t18 := t16 ^ t17
-			t20 := t18 < int32(0)
-			t21 := t14 != float32(0x0p+00)
-			t22 := t20 && t21
-			t23 := t0 - t14
-			t24 := t23 / t1
-			t25 := float32(math.RoundToEven(float64(t24)))
-			t27 := t25 - float32(0x1p+00)
-			t28u := math.Float32bits(t25)
-			if t22 {
-				t28u = math.Float32bits(t27)
+			t8 := math.Float32frombits(t8u)
+			t9 := abs32(t3)
+			t11 := t9 <= float32(0x1p+24)
+			t12 := int32(math.Float32bits(t8))
+			t13 := int32(math.Float32bits(t1))
+			t14 := t12 ^ t13
+			t16 := t14 < int32(0)
+			t17 := t8 != float32(0x0p+00)
+			t18 := t16 && t17
+			t19 := t11 && t18
+			t21 := t3 - float32(0x1p+00)
+			t22u := math.Float32bits(t3)
+			if t19 {
+				t22u = math.Float32bits(t21)
 			}
-			t28 := math.Float32frombits(t28u)
-			t29 := t28 == float32(0x0p+00)
-			t30 := int32(math.Float32bits(t2))
-			t32 := t30 & int32(-2147483648)
-			t33 := math.Float32frombits(uint32(t32))
-			t34u := math.Float32bits(t28)
-			if t29 {
-				t34u = math.Float32bits(t33)
+			t22 := math.Float32frombits(t22u)
+			t23 := abs32(t0)
+			t25 := t23 == math.Float32frombits(0x7f800000)
+			t26 := t1 != float32(0x0p+00)
+			t27 := t25 && t26
+			t29u := math.Float32bits(t22)
+			if t27 {
+				t29u = math.Float32bits(math.Float32frombits(0x7fc00000))
 			}
-			t34 := math.Float32frombits(t34u)
-			t35 := t1 == float32(0x0p+00)
-			t36u := math.Float32bits(t34)
-			if t35 {
-				t36u = math.Float32bits(t2)
-			}
-			t36 := math.Float32frombits(t36u)
-			out[i] = t36
+			t29 := math.Float32frombits(t29u)
+			out[i] = t29
 		}
 	}
 }
@@ -4214,42 +3839,48 @@ func go_rem_f32(in *t0Instr, v []t0Val, groups int) {
 			t0 := p0[i]
 			t1 := p1[i]
 			t2 := t0 / t1
-			t3 := float32(math.Floor(float64(t2)))
-			t4 := -t3
-			t5s := float64(float64(t4)*float64(t1)) + float64(t0)
-			t5 := float32(t5s)
-			if twice(t5s) {
-				t5 = ir.FMA32(t4, t1, t0)
+			t3 := float32(math.RoundToEven(float64(t2)))
+			t5 := t3 == float32(0x0p+00)
+			t6 := -t3
+			t7s := float64(float64(t6)*float64(t1)) + float64(t0)
+			t7 := float32(t7s)
+			if twice(t7s) {
+				t7 = ir.FMA32(t6, t1, t0)
 			}
-			t7 := int32(math.Float32bits(t5))
-			t8 := int32(math.Float32bits(t1))
-			t9 := t7 ^ t8
-			t11 := t9 < int32(0)
-			t12 := t5 == float32(0x0p+00)
-			t14 := t8 & int32(-2147483648)
-			t15 := math.Float32frombits(uint32(t14))
-			t16 := t5 + t1
-			t17u := math.Float32bits(t5)
-			if t11 {
-				t17u = math.Float32bits(t16)
+			t8u := math.Float32bits(t7)
+			if t5 {
+				t8u = math.Float32bits(t0)
 			}
-			t17 := math.Float32frombits(t17u)
-			t18u := math.Float32bits(t17)
-			if t12 {
-				t18u = math.Float32bits(t15)
+			t8 := math.Float32frombits(t8u)
+			t9 := abs32(t3)
+			t11 := t9 < float32(0x1p+22)
+			t12 := abs32(t0)
+			t14 := t12 < float32(0x1p+125)
+			t15 := t11 && t14
+			t16 := !t15
+			t17 := int32(math.Float32bits(t8))
+			t18 := int32(math.Float32bits(t1))
+			t19 := t17 ^ t18
+			t21 := t19 < int32(0)
+			t22 := t8 == float32(0x0p+00)
+			t24 := t18 & int32(-2147483648)
+			t25 := math.Float32frombits(uint32(t24))
+			t26 := t8 + t1
+			t27u := math.Float32bits(t8)
+			if t21 {
+				t27u = math.Float32bits(t26)
 			}
-			t18 := math.Float32frombits(t18u)
-			t19 := abs32(t3)
-			t21 := t19 < float32(0x1p+22)
-			t22 := abs32(t1)
-			t24 := t22 < math.Float32frombits(0x7f800000)
-			t25 := t21 && t24
-			t26 := !t25
-			t27 := t18
-			if t26 {
-				t27 = goSub_rem_float32(t0, t1)
+			t27 := math.Float32frombits(t27u)
+			t28u := math.Float32bits(t27)
+			if t22 {
+				t28u = math.Float32bits(t25)
 			}
-			out[i] = t27
+			t28 := math.Float32frombits(t28u)
+			t29 := t28
+			if t16 {
+				t29 = goSub_rem_float32(t0, t1)
+			}
+			out[i] = t29
 		}
 	}
 }
@@ -4897,28 +4528,6 @@ func go_rare_f32_rem_float32(in *t0Instr, v []t0Val, groups int) {
 			t4 := p1[i]
 			if p0[i] != 0 {
 				t4 = goSub_rem_float32(p2[i], p3[i])
-			}
-			out[i] = t4
-		}
-	}
-}
-
-func go_rare_f32_mod_float32(in *t0Instr, v []t0Val, groups int) {
-	s0 := v[in.src[0]]
-	s1 := v[in.src[1]]
-	s2 := v[in.src[2]]
-	s3 := v[in.src[3]]
-	d := v[in.dst]
-	for g := range groups {
-		p0 := (*[groupLen]uint8)(unsafe.Add(s0.p, g*s0.step))
-		p1 := (*[groupLen]float32)(unsafe.Add(s1.p, g*s1.step))
-		p2 := (*[groupLen]float32)(unsafe.Add(s2.p, g*s2.step))
-		p3 := (*[groupLen]float32)(unsafe.Add(s3.p, g*s3.step))
-		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
-		for i := range out {
-			t4 := p1[i]
-			if p0[i] != 0 {
-				t4 = goSub_mod_float32(p2[i], p3[i])
 			}
 			out[i] = t4
 		}

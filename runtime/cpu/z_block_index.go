@@ -432,14 +432,12 @@ var fnRows = []fnRow{
 	{"lookup", ir.Uint32, ir.Invalid, "twooverpi", 332},
 	{"rare", ir.Float32, ir.Invalid, "rem.float32", 333},
 	{"rare", ir.Float64, ir.Invalid, "rem.float64", 334},
-	{"rare", ir.Float32, ir.Invalid, "mod.float32", 335},
-	{"rare", ir.Float64, ir.Invalid, "mod.float64", 336},
-	{"rare", ir.Float32, ir.Invalid, "sin.large.float32", 337},
-	{"rare", ir.Float64, ir.Invalid, "sin.large.float64", 338},
-	{"rare", ir.Float32, ir.Invalid, "cos.large.float32", 339},
-	{"rare", ir.Float64, ir.Invalid, "cos.large.float64", 340},
-	{"rare", ir.Float32, ir.Invalid, "tan.large.float32", 341},
-	{"rare", ir.Float64, ir.Invalid, "tan.large.float64", 342},
+	{"rare", ir.Float32, ir.Invalid, "sin.large.float32", 335},
+	{"rare", ir.Float64, ir.Invalid, "sin.large.float64", 336},
+	{"rare", ir.Float32, ir.Invalid, "cos.large.float32", 337},
+	{"rare", ir.Float64, ir.Invalid, "cos.large.float64", 338},
+	{"rare", ir.Float32, ir.Invalid, "tan.large.float32", 339},
+	{"rare", ir.Float64, ir.Invalid, "tan.large.float64", 340},
 }
 
 var goFns = [...]blockFunc{
@@ -778,8 +776,6 @@ var goFns = [...]blockFunc{
 	go_lookup_u32_twooverpi,
 	go_rare_f32_rem_float32,
 	go_rare_f64_rem_float64,
-	go_rare_f32_mod_float32,
-	go_rare_f64_mod_float64,
 	go_rare_f32_sin_large_float32,
 	go_rare_f64_sin_large_float64,
 	go_rare_f32_cos_large_float32,
@@ -951,13 +947,13 @@ var fnWork = [...]uint16{
 	1,   // div_f64
 	16,  // floordiv_i32
 	16,  // floordiv_i64
-	29,  // floordiv_f32
-	29,  // floordiv_f64
+	22,  // floordiv_f32
+	22,  // floordiv_f64
 	4,   // rem_u8
 	11,  // rem_i32
 	11,  // rem_i64
-	21,  // rem_f32
-	21,  // rem_f64
+	23,  // rem_f32
+	23,  // rem_f64
 	47,  // pow_u8
 	198, // pow_i32
 	390, // pow_i64
@@ -1125,8 +1121,6 @@ var fnWork = [...]uint16{
 	1,   // lookup_u32_twooverpi
 	1,   // rare_f32_rem_float32
 	1,   // rare_f64_rem_float64
-	1,   // rare_f32_mod_float32
-	1,   // rare_f64_mod_float64
 	1,   // rare_f32_sin_large_float32
 	1,   // rare_f64_sin_large_float64
 	1,   // rare_f32_cos_large_float32

@@ -1,0 +1,42 @@
+package apitest
+
+import (
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// FloorDiv and Rem against exact arithmetic, interpreted and, where there is a
+// compiler, compiled.
+func TestDivisionExact(t *testing.T) {
+	for _, compile := range []millrace.CompileMode{millrace.CompileOff, millrace.CompileWait} {
+		dev := open(t, millrace.Options{Compile: compile})
+		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16} {
+			list := kerneltest.Divisions(dt, 20000)
+			column := func(bits func(d *kerneltest.Division) uint64) ir.Dense {
+				c := ir.NewDense(ir.TensorType{DT: dt, Shape: ir.Shape{len(list)}})
+				for i := range list {
+					c.Set(i, bits(&list[i]))
+				}
+				return c
+			}
+			x := column(func(d *kerneltest.Division) uint64 { return d.X })
+			y := column(func(d *kerneltest.Division) uint64 { return d.Y })
+			for op, want := range map[ir.Op]ir.Dense{
+				ir.FloorDiv: column(func(d *kerneltest.Division) uint64 { return d.Floor }),
+				ir.Rem:      column(func(d *kerneltest.Division) uint64 { return d.Rem }),
+			} {
+				got := Run(dev, one(op, dt, nil, x, y), [][]byte{x.Data, y.Data})[2]
+				data, err := Bytes(got)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := Differ(want.TensorType, data, want.Data); err != nil {
+					t.Errorf("%v of %v, compiling %v: %v", op, dt, compile, err)
+				}
+			}
+		}
+	}
+}

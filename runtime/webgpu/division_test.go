@@ -1,0 +1,35 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// TestDivision has quotients at and beside integers, which the random values of
+// TestOps rarely are. A device that flushes denormals has no business with them.
+func TestDivision(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	for _, op := range []ir.Op{ir.FloorDiv, ir.Rem} {
+		var xs, ys []byte
+		for _, p := range kerneltest.Divisions(ir.Float32, 20000) {
+			if normal(p.X) && normal(p.Y) && normal(p.Floor) && normal(p.Rem) {
+				xs = binary.LittleEndian.AppendUint32(xs, uint32(p.X))
+				ys = binary.LittleEndian.AppendUint32(ys, uint32(p.Y))
+			}
+		}
+		x := newTrial(opKernel(op, ir.Float32, []ir.DType{ir.Float32, ir.Float32}), 1, int64(len(xs)/4))
+		copy(x.args[0].Data, xs)
+		copy(x.args[1].Data, ys)
+		x.check(t, d, op.Info().Tol)
+	}
+}
+
+func normal(bits uint64) bool {
+	return bits&0x7fffffff == 0 || bits&0x7f800000 != 0
+}

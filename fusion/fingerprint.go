@@ -2,11 +2,9 @@ package fusion
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -17,40 +15,39 @@ import (
 // the golden files and kept by a test, so whatever changes a plan there changes
 // it; epoch is raised by hand for changes that no golden file shows.
 const (
-	epoch  = 2
+	epoch  = 3
 	digest = 0xd9a1b792d8279969
 )
 
 // Version names the version of plans that this program makes and understands.
 func Version() string { return fmt.Sprintf("%d.%016x", epoch, uint64(digest)) }
 
-// tablesHash is of the names of all ops and dtypes in the order of their numbers.
-var tablesHash = sync.OnceValue(func() uint64 {
-	h := xxhash.New()
-	for op := ir.Op(1); op < ir.NumOps; op++ { // without fmt, which takes a while where a program begins
-		h.WriteString(op.String())
-		h.WriteString("\n")
-	}
-	for d := ir.DType(1); d < ir.NumDTypes; d++ {
-		h.WriteString(d.String())
-		h.WriteString("\n")
-	}
-	return h.Sum64()
-})
-
 // Fingerprint stands for everything besides the segment that a plan depends on:
-// Version, the numbers that ops and dtypes have in keys, what Explore reads of a
-// device's caps, and its mode. It is one line, name=value with spaces between.
+// Version, what Explore reads of a device's caps, and its mode. What the ops of
+// the segment mean is in the segment's form. It is one line, name=value with spaces between.
 // Plans of equal fingerprints may stand in for each other, in any process and
 // on any machine; [Unfit] says whether those of another one may, too.
 func Fingerprint(caps *runtime.Caps, mode Mode) string {
-	sizes := make([]string, 0, len(caps.ElemSize))
-	for _, n := range caps.ElemSize {
-		sizes = append(sizes, strconv.Itoa(n))
-	}
-	return fmt.Sprintf("fusion=%s ops=%016x device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
-		Version(), tablesHash(), caps.Name, mode, strings.Join(sizes, ","), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
+	return fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
+		Version(), caps.Name, mode, elemSizes(caps), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
 		caps.MaxOperands, caps.MaxScalars, caps.MaxBody)
+}
+
+// elemSizes names the dtypes whose elements a device holds in more bytes than Go
+// does, with how many, so that a dtype that is added changes nothing where it is
+// not one of them.
+func elemSizes(caps *runtime.Caps) string {
+	var list []string
+	for d, n := range caps.ElemSize {
+		if d := ir.DType(d); d.Tensor() && n > 0 && n != d.Size() {
+			list = append(list, d.String()+":"+strconv.Itoa(n))
+		}
+	}
+	if list == nil {
+		return "own"
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
 }
 
 // FingerprintField is a value of a fingerprint, such as that of "device"; "" if
@@ -72,10 +69,9 @@ var printFields = []struct {
 	fits      func(theirs, here string) bool
 }{
 	{"fusion", "plans of version %s, this is %s", equal},
-	{"ops", "other operations: their table is %s, here %s", equal},
 	{"device", "for device %s, this is %s", equal},
 	{"mode", "fusion mode %s, this is %s", equal},
-	{"elem", "elements of %s bytes in memory, here %s", equal},
+	{"elem", "elements of other sizes in memory: %s, here %s", equal},
 	{"bandwidth", "for a device that moves %s bytes a second, this is taken for one of %s", equal},
 	{"launch", "for a device that takes %s seconds a launch, this is taken for one of %s", equal},
 	{"op", "for a device that takes %s seconds an operation, this is taken for one of %s", equal},
@@ -85,7 +81,7 @@ var printFields = []struct {
 }
 
 // ofProgram is how many of the fields are the same for all devices of a program.
-const ofProgram = 2
+const ofProgram = 1
 
 func equal(a, b string) bool { return a == b }
 
@@ -102,8 +98,7 @@ func Unfit(theirs, here string) string { return unfit(len(printFields), theirs, 
 // Foreign is Unfit for what no device of this program can use: plans that are
 // of another version.
 func Foreign(theirs string) string {
-	here := fmt.Sprintf("fusion=%s ops=%016x", Version(), tablesHash())
-	return unfit(ofProgram, theirs, here)
+	return unfit(ofProgram, theirs, "fusion="+Version())
 }
 
 func unfit(fields int, theirs, here string) string {

@@ -171,6 +171,10 @@ const (
 	ClassPrim
 )
 
+var classNames = [...]string{"none", "create", "elementwise", "view", "reduce", "scan", "sort", "move", "gather", "scatter", "entry", "prim"}
+
+func (c Class) String() string { return nameOf(classNames[:], int(c)) }
+
 // OutRule says how the result dtype follows from the operands.
 type OutRule uint8
 

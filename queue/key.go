@@ -28,12 +28,15 @@ const (
 const (
 	bcastBits operand = 0xff
 	onesBits  operand = 0xff << 8
+	dtypeBits operand = 0xff << 24
 	idBits    operand = 0xffffffff << 32
 )
 
 func keyHead(op ir.Op, dt ir.DType, rank int, nargs uint8) uint64 {
 	return uint64(op) | uint64(dt)<<8 | uint64(uint8(rank))<<16 | uint64(nargs)<<24
 }
+
+func (a operand) dtype() ir.DType { return ir.DType(uint8(a >> 24)) }
 
 func scalarOperand(dt ir.DType) operand { return argScalar | operand(dt)<<24 }
 
@@ -58,7 +61,7 @@ func (k *Key) Plain(op ir.Op, nargs int) bool {
 
 // Scalar reports that operand i is a scalar, and its dtype.
 func (k *Key) Scalar(i int) (ir.DType, bool) {
-	return ir.DType(uint8(k.args[i] >> 24)), k.args[i]&idBits == argScalar
+	return k.args[i].dtype(), k.args[i]&idBits == argScalar
 }
 
 // Tensor reports that operand i is the tensor of this id and dtype, and that

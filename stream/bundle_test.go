@@ -272,7 +272,6 @@ func TestForeignPlans(t *testing.T) {
 		says           string
 	}{
 		{"version", "fusion=", "fusion=0", "plans of version 0"},
-		{"operations", "ops=", "ops=0", "other operations"},
 		{"adapter", "bandwidth=1e+10", "bandwidth=2e+11", "moves 2e+11 bytes a second"},
 		{"limits", "operands=32", "operands=33", "up to 33 operands, here 32"},
 		{"mode", "mode=best", "mode=greedy", "mode greedy"},

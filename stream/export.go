@@ -150,8 +150,8 @@ func (x *export) addNote(e plancache.Entry) {
 }
 
 // addCache takes what a directory holds, before what the process itself used.
-// Files that are no entries, and plans of another version, are of no use to
-// anybody.
+// Files that are no entries, plans of another version and of ops that are others
+// by now are of no use to anybody.
 func (x *export) addCache() error {
 	c, err := plancache.OpenExisting(x.filter.Cache)
 	if errors.Is(err, os.ErrNotExist) {
@@ -194,6 +194,11 @@ func (x *export) addCache() error {
 func (x *export) addForeign(e plancache.Entry, scope string) {
 	records, err := fusion.ParseRecords(string(e.Value))
 	if err != nil || fusion.Foreign(scope) != "" {
+		return
+	}
+	_, form := plancache.SplitKey(e.Key)
+	records = slices.DeleteFunc(records, func(r fusion.Record) bool { return Outdated(form, r.Segment) != "" })
+	if len(records) == 0 && len(x.plans[e.Key]) == 0 {
 		return
 	}
 	for _, r := range x.plans[e.Key] {

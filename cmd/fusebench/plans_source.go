@@ -70,12 +70,11 @@ var contents = map[string]func(r *remembered) error{
 	},
 }
 
-// foreigners say why entries of a kind that were made for a scope are of no use to
-// this version.
-var foreigners = map[string]func(scope string) (why string){
-	kindPlan: fusion.Foreign,
-	runtime.KindShader: func(scope string) string {
-		if strings.Contains(scope, " fingerprint "+wgsl.Printer+" ") {
+// foreigners say why entries of a kind are of no use to this version.
+var foreigners = map[string]func(r *remembered) (why string){
+	kindPlan: (*remembered).foreignPlans,
+	runtime.KindShader: func(r *remembered) string {
+		if strings.Contains(r.scope(), " fingerprint "+wgsl.Printer+" ") {
 			return ""
 		}
 		return "printed by another version, this one is " + wgsl.Printer
@@ -91,7 +90,7 @@ func (r *remembered) judge() verdict {
 		return verdict{stateForeign, "bundles may not hold entries of its kind"}
 	}
 	if foreign := foreigners[r.Kind]; foreign != nil {
-		if why := foreign(r.scope()); why != "" {
+		if why := foreign(r); why != "" {
 			return verdict{stateForeign, why}
 		}
 	}
@@ -101,6 +100,22 @@ func (r *remembered) judge() verdict {
 		}
 	}
 	return verdict{state: stateOK}
+}
+
+// foreignPlans looks at the scope and, where that is right, at the segments: an
+// op may have changed since. What cannot be read is for checkPlans to tell.
+func (r *remembered) foreignPlans() string {
+	if why := fusion.Foreign(r.scope()); why != "" {
+		return why
+	}
+	_, form := plancache.SplitKey(r.Key)
+	records, _ := r.records()
+	for i := range records {
+		if why := stream.Outdated(form, records[i].Segment); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // checkPlans checks that every record's plan is one.

@@ -259,6 +259,12 @@ func TestPlansVerify(t *testing.T) {
 		}
 	}
 	old := rewritten(t, data, func(key string) string { return strings.Replace(key, "fusion=", "fusion=0", 1) })
+	other := rewritten(t, data, func(key string) string { // what its first op means stands behind the end of its segment
+		if at := strings.Index(key, "\n") + 1 + 6; strings.HasPrefix(key, "fusion=") {
+			key = key[:at] + string(key[at]^1) + key[at+1:]
+		}
+		return key
+	})
 	slow := rewritten(t, data, func(key string) string { return strings.Replace(key, "bandwidth=", "bandwidth=1", 1) })
 	for _, c := range []struct {
 		args []string
@@ -269,6 +275,7 @@ func TestPlansVerify(t *testing.T) {
 		{[]string{cut}, "", "is no bundle: its length"},
 		{[]string{code}, "bundles may not hold", "1 of 1 entries"},
 		{[]string{old}, "foreign: plans of version 0", "entries are damaged or of no use"},
+		{[]string{other}, "means something else in this version", "entries are damaged or of no use"},
 		{[]string{"-device", "cpu", slow}, "bytes a second, this is taken for one of", "entries are damaged or of no use"},
 	} {
 		code, out, errs := fusebench(append([]string{"plans", "verify"}, c.args...)...)

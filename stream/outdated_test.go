@@ -1,0 +1,51 @@
+package stream
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/plancache"
+)
+
+// What this program remembers is not outdated, whatever is in it; where the op
+// of a plan meant something else it is, and what is no key or segment is too.
+func TestOutdated(t *testing.T) {
+	data := bundleOf(t, func(e *env) {
+		mixed(e)
+		for seed := range uint64(20) {
+			runSeeded(t, e.d, progen.New(seed, progen.Config{Ops: 10, Groups: groups[seed%2]}), seed)
+		}
+	})
+	plans := 0
+	edited(t, data, func(e *plancache.Entry) {
+		if e.Kind != kindPlan {
+			return
+		}
+		plans++
+		_, form := plancache.SplitKey(e.Key)
+		records, err := fusion.ParseRecords(string(e.Value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if why := Outdated(form, r.Segment); why != "" {
+				t.Errorf("%s\n%s", why, r.Segment)
+			}
+			for _, c := range []struct{ form, text, says string }{
+				{form[:endBytes], r.Segment, "means something else"},
+				{form[:endBytes-1], r.Segment, "its key"},
+				{form[:len(form)-1], r.Segment, "its key"},
+				{form, strings.Replace(r.Segment, " = ", " = no", 1), "its segment"},
+			} {
+				if why := Outdated(c.form, c.text); !strings.Contains(why, c.says) {
+					t.Errorf("%q, want %q", why, c.says)
+				}
+			}
+		}
+	})
+	if plans < 20 {
+		t.Errorf("%d plans", plans)
+	}
+}

@@ -171,7 +171,7 @@ func Release(v *Value) {
 	if v.home == nil {
 		return
 	}
-	v.giveUp(&ext{where: here()})
+	v.giveUp(releasedHere())
 }
 
 // Drop is Release of a value that nobody else has: a step of an op that is made
@@ -193,16 +193,19 @@ func Give(v *Value) {
 var dropped, given ext
 
 func (v *Value) giveUp(by *ext) {
-	for {
-		s := v.home
-		s.mu.Lock()
-		if v.home == s {
-			defer s.unlock()
-			s.release(v, by)
-			return
-		}
-		s.mu.Unlock()
+	for !v.home.giveUp(v, by) {
 	}
+}
+
+// giveUp reports that v is of this stream, and so was released.
+func (s *Stream) giveUp(v *Value, by *ext) bool {
+	s.mu.Lock()
+	defer s.unlock()
+	if v.home != s {
+		return false
+	}
+	s.release(v, by)
+	return true
 }
 
 // release ends a handle; by says who did it. The lock is held.

@@ -304,6 +304,54 @@ func TestUseAfterScope(t *testing.T) {
 	}
 }
 
+// What is made on a scope that has ended would be of no scope: it is an error that
+// names the line at which the scope was opened, and the stream is told of it.
+func TestMakeOnEndedScope(t *testing.T) {
+	dev := openCPU(t, "cpu")
+	var sc *millrace.Scope
+	dev.Scope(func(s *millrace.Scope) error { sc = s; return nil })
+	opened := fmt.Sprintf("badinput_test.go:%d", line()-1)
+	x := millrace.FromSliceOn(dev, []float32{1, 2, 3})
+	for name, r := range map[string]*tensor{
+		"full":      millrace.FullOn(sc, millrace.Float32, 1, 2),
+		"arange":    millrace.ArangeOn(sc, millrace.Float32, 0, 2, 1),
+		"uniform":   millrace.UniformOn(sc, millrace.Float32, 0, 2),
+		"fromslice": millrace.FromSliceOn(sc, []float32{1}),
+		"to":        x.To(sc),
+	} {
+		err := r.Err()
+		if !errors.Is(err, millrace.ErrClosed) || !strings.Contains(err.Error(), opened) {
+			t.Errorf("%s: %v, want %v and %s", name, err, millrace.ErrClosed, opened)
+		}
+	}
+	dev.Err()
+	wantError(t, "full", millrace.FullOn(sc, millrace.Float32, 1, 2).Err(), millrace.ErrClosed, line())
+	millrace.FullOn(sc, millrace.Float32, 1, 2)
+	wantError(t, "the stream's", dev.Err(), millrace.ErrClosed, line()-1)
+	_, err := millrace.FromReaderOn(sc, strings.NewReader("1234"), millrace.Float32)
+	wantError(t, "fromreader", err, millrace.ErrClosed, line()-1)
+	err = sc.Scope(func(*millrace.Scope) error { t.Error("a scope in one that has ended"); return nil })
+	wantError(t, "scope", err, millrace.ErrClosed, line()-1)
+	if sc.Keep(x) != x || sc.Stream() == nil {
+		t.Error("Keep and Stream of an ended scope")
+	}
+	if v, err := millrace.Values[float32](x); err != nil || v[2] != 3 {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// A nil operand is told as one, and as nothing that the device lacks.
+func TestNilOperandSaysSo(t *testing.T) {
+	x := millrace.FromSlice([]float32{1, 2, 3})
+	for name, r := range map[string]*tensor{
+		"add": x.Add(nil), "zero tensor": x.Add(new(tensor)), "receiver": (*tensor)(nil).Add(x), "where": millrace.Where(nil, x, x), "matmul": x.MatMul(nil),
+	} {
+		if err := r.Err(); err == nil || errors.Is(err, millrace.ErrUnsupported) || !strings.Contains(err.Error(), "nil tensor") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestUseAfterClose(t *testing.T) {
 	dev := openCPU(t, "cpu")
 	x := millrace.FromSliceOn(dev, []float32{1, 2, 3})

@@ -206,6 +206,11 @@ func TestBadRowsAndMoves(t *testing.T) {
 		{"maxpool", func() (*tensor, int) { return f.MaxPool(win{Size: 4}), line() }, shape},
 		{"maxpool", func() (*tensor, int) { return f.MaxPool(win{Size: 1 << 33, Dilation: 1 << 31}), line() }, shape},
 		{"avgpool", func() (*tensor, int) { return f.AvgPool(win{Size: 4}), line() }, shape},
+		{"reducewindow", func() (*tensor, int) {
+			return f.Slice(millrace.R(0, 0)).ReduceWindow(millrace.ReduceSum, win{Size: 2}, win{Size: 1}), line()
+		}, shape},
+		{"maxpool", func() (*tensor, int) { return f.Slice(millrace.All, millrace.R(0, 0)).MaxPool(win{Size: 2}), line() }, shape},
+		{"avgpool", func() (*tensor, int) { return f.Slice(millrace.All, millrace.R(0, 0)).AvgPool(win{Size: 2}), line() }, shape},
 		{"avgpool", func() (*tensor, int) { return v.AvgPool(win{Size: 1}, win{Size: 1}), line() }, shape},
 		{"avgpool", func() (*tensor, int) { return i.AvgPool(win{Size: 1}), line() }, dtype},
 		{"conv", func() (*tensor, int) { return f.Conv(f, opt{}), line() }, shape},

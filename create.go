@@ -32,7 +32,7 @@ func fromBytes(p Place, dt DType, shape []int, data []byte, n int) *Tensor {
 	const op = "fromslice"
 	place, err := placeOf(p)
 	if err != nil {
-		return failed(op, err)
+		return failedAt(place, op, err)
 	}
 	s := append(ir.Shape{}, shape...)
 	if err := s.Check(); err != nil {
@@ -83,7 +83,7 @@ func OnesOn(p Place, dt DType, shape ...int) *Tensor { return full(p, "ones", dt
 func full(p Place, name string, dt DType, value float64, shape []int) *Tensor {
 	place, err := placeOf(p)
 	if err != nil {
-		return failed(name, err)
+		return failedAt(place, name, err)
 	}
 	bits, ok := scalarBits(dt, value)
 	if !dt.Tensor() {
@@ -113,7 +113,7 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 	const op = "arange"
 	place, err := placeOf(p)
 	if err != nil {
-		return failed(op, err)
+		return failedAt(place, op, err)
 	}
 	if !dt.Tensor() || dt == Bool {
 		return failedAt(place, op, dtypeErr("%v is no number type", dt))
@@ -180,7 +180,7 @@ func NormalOn(p Place, dt DType, seed uint64, shape ...int) *Tensor {
 func random(p Place, op ir.Op, dt DType, seed uint64, shape []int) *Tensor {
 	place, err := placeOf(p)
 	if err != nil {
-		return failed(op.String(), err)
+		return failedAt(place, op.String(), err)
 	}
 	if !dt.IsFloat() {
 		return failedAt(place, op.String(), dtypeErr("%v is no float type", dt))

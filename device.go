@@ -16,6 +16,9 @@ type Device struct {
 	d *stream.Device
 }
 
+// made reports that d was opened: it is not nil and not the zero Device.
+func (d *Device) made() bool { return d != nil && d.d != nil }
+
 // defaultDevice is opened by the first tensor that names no place.
 var defaultDevice struct {
 	sync.Mutex
@@ -73,7 +76,7 @@ func Drivers() []string { return runtime.Drivers() }
 
 // Name of the driver, such as "cpu".
 func (d *Device) Name() string {
-	if d == nil {
+	if !d.made() {
 		return ""
 	}
 	return d.d.Name()
@@ -81,7 +84,7 @@ func (d *Device) Name() string {
 
 // Description of the adapter or the instruction set, for people.
 func (d *Device) Description() string {
-	if d == nil {
+	if !d.made() {
 		return ""
 	}
 	return d.d.Caps().Description
@@ -90,16 +93,16 @@ func (d *Device) Description() string {
 // Supports reports whether the device has a dtype; tensors of others are
 // ErrUnsupported.
 func (d *Device) Supports(dt DType) bool {
-	return d != nil && dt.Tensor() && d.d.Caps().DTypes.Has(dt)
+	return d.made() && dt.Tensor() && d.d.Caps().DTypes.Has(dt)
 }
 
 // Exact reports a device that computes the same bits as every other exact one,
 // fused or not; the others stay within a tolerance that each op publishes.
-func (d *Device) Exact() bool { return d != nil && d.d.Caps().Exact }
+func (d *Device) Exact() bool { return d.made() && d.d.Caps().Exact }
 
 // DefaultStream is the stream of tensors that are made on the device itself.
 func (d *Device) DefaultStream() *Stream {
-	if d == nil {
+	if !d.made() {
 		return nil
 	}
 	return &Stream{d.d.Default()}
@@ -108,7 +111,7 @@ func (d *Device) DefaultStream() *Stream {
 // NewStream makes another stream. It is cheap and has no thread of its own:
 // take one for each request or goroutine.
 func (d *Device) NewStream() *Stream {
-	if d == nil {
+	if !d.made() {
 		return nil
 	}
 	return &Stream{d.d.NewStream()}
@@ -121,7 +124,7 @@ func (d *Device) Scope(f func(sc *Scope) error) error { return d.DefaultStream()
 // recorded on any of them and returns the first error of any that nobody has
 // seen yet.
 func (d *Device) Sync(ctx context.Context) error {
-	if d == nil {
+	if !d.made() {
 		return errNilDevice
 	}
 	return d.d.Sync(ctx)
@@ -130,7 +133,7 @@ func (d *Device) Sync(ctx context.Context) error {
 // Err is [Stream.Err] for all streams of the device: the first error of any
 // that nobody has seen yet, once.
 func (d *Device) Err() error {
-	if d == nil {
+	if !d.made() {
 		return errNilDevice
 	}
 	return d.d.Err()
@@ -139,7 +142,7 @@ func (d *Device) Err() error {
 // Wait returns when the work submitted by all streams is done and nothing is
 // compiled in the background any more. It is for measuring.
 func (d *Device) Wait() error {
-	if d == nil {
+	if !d.made() {
 		return errNilDevice
 	}
 	return d.d.Wait()
@@ -147,7 +150,7 @@ func (d *Device) Wait() error {
 
 // Stats are the device's counters since it was opened.
 func (d *Device) Stats() Stats {
-	if d == nil {
+	if !d.made() {
 		return Stats{}
 	}
 	return d.d.Stats()
@@ -156,7 +159,7 @@ func (d *Device) Stats() Stats {
 // ResetPeak makes Stats().Runtime.PeakBytes, the most bytes of device memory that
 // were live at one moment, start again from those that are live now.
 func (d *Device) ResetPeak() {
-	if d != nil {
+	if d.made() {
 		d.d.ResetPeak()
 	}
 }
@@ -164,10 +167,10 @@ func (d *Device) ResetPeak() {
 // Close waits for what runs, ends background compiles and frees the memory.
 // Tensors of the device are ErrClosed from then on. Closing twice is harmless.
 func (d *Device) Close() error {
-	if d == nil {
+	if !d.made() {
 		return nil
 	}
 	return d.d.Close()
 }
 
-var errNilDevice = errors.New("nil device or stream")
+var errNilDevice = errors.New("nil device or stream, or one that is no open one's: see Open, Device.NewStream and Stream.Scope")

@@ -22,7 +22,7 @@ var (
 	ErrDType = ir.ErrDType
 	// ErrReleased: a tensor used after Release or after the end of its Scope.
 	ErrReleased = stream.ErrReleased
-	// ErrClosed: a device or stream used after Close.
+	// ErrClosed: a device or stream used after Close, or a Scope after its end.
 	ErrClosed = runtime.ErrClosed
 	// ErrNoPlans: [ExportPlans] found nothing to write. It comes as it is.
 	ErrNoPlans = stream.ErrNoPlans
@@ -54,8 +54,8 @@ type OpError = stream.OpError
 type CompileError = runtime.CompileError
 
 var (
-	errNilPlace  = errors.New("nil place")
-	errNilTensor = errors.New("nil tensor, or one that no op made")
+	errNilPlace  = errors.New("nil place, or one that was not opened")
+	errNilTensor = stream.ErrNoValue
 	errNilFunc   = errors.New("nil function")
 	errNilReader = errors.New("nil reader")
 	errNilWriter = errors.New("nil writer")

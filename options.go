@@ -17,7 +17,8 @@ import (
 //
 //	Device       driver's name; "": MILLRACE_DEVICE, else "cpu"   (before the colon)
 //	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
-//	Threads      worker threads of the CPU; 0: GOMAXPROCS         threads=2
+//	Threads      worker threads of the CPU, at most 1024;         threads=2
+//	             0: GOMAXPROCS
 //	Compile      when kernels are compiled                        compile=background|wait|off
 //	Tier         which tier of the CPU device runs                tier=auto|0|1
 //	Explore      whether a new segment waits for its best plan    explore=background|wait

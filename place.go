@@ -12,26 +12,31 @@ type Place interface {
 }
 
 func (d *Device) place() (stream.Place, error) {
-	if d == nil {
+	if !d.made() {
 		return stream.Place{}, errNilPlace
 	}
 	return stream.Place{S: d.d.Default()}, nil
 }
 
 func (s *Stream) place() (stream.Place, error) {
-	if s == nil {
+	if !s.made() {
 		return stream.Place{}, errNilPlace
 	}
 	return stream.Place{S: s.s}, nil
 }
 
 func (sc *Scope) place() (stream.Place, error) {
-	if sc == nil {
+	if !sc.made() {
 		return stream.Place{}, errNilPlace
+	}
+	if err := sc.sc.Ended(); err != nil {
+		return stream.Place{S: sc.sc.Home()}, err
 	}
 	return stream.Place{S: sc.sc.Home(), Scope: sc.sc}, nil
 }
 
+// placeOf is the place p. Where there is an error the stream, if there is one, is
+// to be told of it.
 func placeOf(p Place) (stream.Place, error) {
 	if p == nil {
 		return stream.Place{}, errNilPlace

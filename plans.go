@@ -65,7 +65,7 @@ func UsePlans(bundle []byte) error { return stream.UsePlans(bundle) }
 // of this driver and yet are of no use to this one, and why: another version,
 // another adapter, another fusion mode. It is nil where there are none.
 func (d *Device) ForeignPlans() error {
-	if d == nil {
+	if !d.made() {
 		return errNilDevice
 	}
 	return d.d.ForeignPlans()

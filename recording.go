@@ -72,7 +72,7 @@ func (r *Recording) keep(tape *stream.Tape) {
 
 func (r *Recording) check(s *Stream, in []*Tensor, give []bool) error {
 	switch {
-	case s == nil:
+	case !s.made():
 		return errNilDevice
 	case r == nil || r.f == nil:
 		return errNilFunc

@@ -8,9 +8,13 @@ import (
 // it, as in FromSliceOn(sc, …) or t.To(sc), and every result of an op with an
 // operand of the scope. Time and goroutine do not matter, and nothing else is
 // touched. With operands of several scopes the result belongs to the innermost.
+// Making a tensor or a scope on one that has ended is ErrClosed.
 type Scope struct {
 	sc *stream.Scope
 }
+
+// made reports that a stream opened sc: it is not nil and not the zero Scope.
+func (sc *Scope) made() bool { return sc != nil && sc.sc != nil }
 
 // Scope calls f with a new scope and ends it when f returns or panics. It
 // returns f's error. To put a scope inside another, call the other's Scope.
@@ -19,7 +23,7 @@ type Scope struct {
 // what only the scope could have asked for: a step of a loop inside a Scope
 // runs without the collector's help.
 func (s *Stream) Scope(f func(sc *Scope) error) error {
-	if s == nil {
+	if !s.made() {
 		return errNilDevice
 	}
 	return (&Scope{s.s.OpenScope()}).run(f)
@@ -29,8 +33,11 @@ func (s *Stream) Scope(f func(sc *Scope) error) error {
 // results with operands of both belong to the inner one, and what it keeps
 // moves to this one.
 func (sc *Scope) Scope(f func(sc *Scope) error) error {
-	if sc == nil {
+	if !sc.made() {
 		return errNilDevice
+	}
+	if err := sc.sc.Ended(); err != nil {
+		return failure("scope", err)
 	}
 	return (&Scope{sc.sc.Inner()}).run(f)
 }
@@ -46,7 +53,7 @@ func (sc *Scope) run(f func(sc *Scope) error) error {
 // Keep moves t out of the scope, to the one around it if there is one, and
 // returns t. A tensor of another scope stays where it is.
 func (sc *Scope) Keep(t *Tensor) *Tensor {
-	if sc != nil && t.made() {
+	if sc.made() && t.made() {
 		sc.sc.Keep(&t.v)
 	}
 	return t
@@ -54,7 +61,7 @@ func (sc *Scope) Keep(t *Tensor) *Tensor {
 
 // Stream that the scope was opened on.
 func (sc *Scope) Stream() *Stream {
-	if sc == nil {
+	if !sc.made() {
 		return nil
 	}
 	return &Stream{sc.sc.Home()}

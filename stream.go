@@ -18,10 +18,13 @@ type Stream struct {
 	s *stream.Stream
 }
 
+// made reports that a device made s: it is not nil and not the zero Stream.
+func (s *Stream) made() bool { return s != nil && s.s != nil }
+
 // Device that the stream is on. Calls may return different pointers for one
 // device.
 func (s *Stream) Device() *Device {
-	if s == nil {
+	if !s.made() {
 		return nil
 	}
 	return &Device{s.s.Device()}
@@ -31,7 +34,7 @@ func (s *Stream) Device() *Device {
 // nil. It returns the first error of the stream that nobody has seen yet: one is
 // seen when reading a tensor, Err or Sync returned it.
 func (s *Stream) Sync(ctx context.Context) error {
-	if s == nil {
+	if !s.made() {
 		return errNilDevice
 	}
 	return s.s.Sync(ctx)
@@ -40,7 +43,7 @@ func (s *Stream) Sync(ctx context.Context) error {
 // Err returns the first error of the stream that nobody has seen yet, once,
 // without running anything.
 func (s *Stream) Err() error {
-	if s == nil {
+	if !s.made() {
 		return errNilDevice
 	}
 	return s.s.Err()
@@ -50,7 +53,7 @@ func (s *Stream) Err() error {
 // on is ErrClosed. Its tensors stay readable. The default stream is closed
 // with its device.
 func (s *Stream) Close() error {
-	if s == nil {
+	if !s.made() {
 		return nil
 	}
 	return s.s.Close()

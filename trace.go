@@ -65,7 +65,7 @@ type TraceWriter struct {
 // NewTraceWriter starts a trace on w. Give Trace's hooks to any number of
 // devices, and call Close after the last.
 func NewTraceWriter(w io.Writer) *TraceWriter {
-	return &TraceWriter{w: w, start: time.Now(), named: map[uint64]bool{}}
+	return &TraceWriter{w: w, start: time.Now()}
 }
 
 // Rows of the timeline that are no stream.
@@ -91,6 +91,9 @@ type chromeEvent struct {
 
 // Trace returns the hooks to set in Options.
 func (tw *TraceWriter) Trace() *Trace {
+	if tw == nil {
+		tw = new(TraceWriter) // has nowhere to write to
+	}
 	return &Trace{
 		Flush: func(e FlushEvent) {
 			tw.span(e.Stream, fmt.Sprintf("stream %d", e.Stream), "segment", e.Start, e.Elapsed, map[string]any{
@@ -137,8 +140,14 @@ func (tw *TraceWriter) Trace() *Trace {
 // Close ends the array and returns the first error of writing. It does not
 // close the underlying writer.
 func (tw *TraceWriter) Close() error {
+	if tw == nil {
+		return errNilWriter
+	}
 	tw.mu.Lock()
 	defer tw.mu.Unlock()
+	if tw.err == nil && tw.w == nil {
+		tw.err = errNilWriter
+	}
 	if tw.err != nil {
 		return tw.err
 	}
@@ -164,6 +173,9 @@ func (tw *TraceWriter) micros(t time.Time) float64 {
 
 func (tw *TraceWriter) name(row uint64, name string) {
 	if !tw.named[row] {
+		if tw.named == nil {
+			tw.named = map[uint64]bool{}
+		}
 		tw.named[row] = true
 		tw.put(chromeEvent{Name: "thread_name", Phase: "M", Row: row, Args: map[string]any{"name": name}})
 	}
@@ -172,6 +184,9 @@ func (tw *TraceWriter) name(row uint64, name string) {
 // put writes one event. The array is valid but for its end at any moment, and
 // viewers accept a missing end: a program that is killed leaves a usable file.
 func (tw *TraceWriter) put(e chromeEvent) {
+	if tw.err == nil && tw.w == nil {
+		tw.err = errNilWriter
+	}
 	if tw.err != nil {
 		return
 	}

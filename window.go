@@ -130,7 +130,7 @@ var reductions = [...]ir.Op{ReduceSum: ir.Sum, ReduceMax: ir.Max, ReduceMin: ir.
 // dimension, for the last ones where fewer than t has; a Window{Size: 1} leaves
 // its dimension alone. Numbers only, else ErrDType; the dtype is t's. A window
 // that is not possible is ErrShape, as is one larger than its dimension with its
-// padding.
+// padding: along a dimension of no elements any is.
 func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 	return t.reduceWindow("reducewindow", how, windows)
 }
@@ -153,7 +153,7 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 	for i, w := range windows {
 		w = w.withDefaults()
 		n, err := w.over(t.shape()[first+i])
-		if err == nil && n == 0 && t.shape()[first+i] > 0 {
+		if err == nil && n == 0 && !w.whole() {
 			err = shapeErr("window %+v over %d elements", w, t.shape()[first+i])
 		}
 		if err != nil {

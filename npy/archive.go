@@ -100,14 +100,22 @@ func (w within) ReadAt(p []byte, at int64) (int, error) {
 
 // Close closes the file. Tensors that were read stay.
 func (a *Archive) Close() error {
-	if a.close == nil {
+	if a == nil || a.close == nil {
 		return nil
 	}
 	return a.close()
 }
 
 // Names lists the arrays in the order of the archive.
-func (a *Archive) Names() []string { return slices.Clone(a.names) }
+func (a *Archive) Names() []string { return slices.Clone(a.orEmpty().names) }
+
+// orEmpty is a, or an archive of nothing for one that was not opened.
+func (a *Archive) orEmpty() *Archive {
+	if a == nil {
+		return new(Archive)
+	}
+	return a
+}
 
 // Stat says of an array what [Stat] says of a file. A name that is not there is
 // [fs.ErrNotExist].
@@ -147,6 +155,7 @@ func (a *Archive) TensorOn(p millrace.Place, name string) (t *millrace.Tensor, e
 
 // open gives the bytes of an array's file to use.
 func (a *Archive) open(name string, use func(io.Reader) error) error {
+	a = a.orEmpty()
 	f := a.files[name]
 	if f == nil {
 		return named(a.path, fmt.Errorf("%q: %w", name, fs.ErrNotExist))

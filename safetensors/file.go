@@ -115,7 +115,7 @@ func readAt(r io.ReaderAt, b []byte, at int64) error {
 // Close closes the file. Tensors that were read stay; asking for more is
 // [os.ErrClosed].
 func (f *File) Close() error {
-	if f.close == nil {
+	if f == nil || f.close == nil {
 		return nil
 	}
 	return f.close()
@@ -123,6 +123,7 @@ func (f *File) Close() error {
 
 // Names lists the tensors in the order of their elements in the file.
 func (f *File) Names() []string {
+	f = f.orEmpty()
 	names := make([]string, len(f.head.tensors))
 	for i, t := range f.head.tensors {
 		names[i] = t.Name
@@ -133,6 +134,7 @@ func (f *File) Names() []string {
 // Info says what the file says of a tensor. A name that is not there is
 // [fs.ErrNotExist].
 func (f *File) Info(name string) (Info, error) {
+	f = f.orEmpty()
 	i, ok := f.byName[name]
 	if !ok {
 		return Info{}, named(f.path, fmt.Errorf("%q: %w", name, fs.ErrNotExist))
@@ -144,7 +146,15 @@ func (f *File) Info(name string) (Info, error) {
 
 // Metadata is a copy of the strings that the file has besides its tensors, such
 // as "format"; it is nil where there are none.
-func (f *File) Metadata() map[string]string { return maps.Clone(f.head.metadata) }
+func (f *File) Metadata() map[string]string { return maps.Clone(f.orEmpty().head.metadata) }
+
+// orEmpty is f, or a file of nothing for one that was not opened.
+func (f *File) orEmpty() *File {
+	if f == nil || f.head == nil {
+		return &File{head: new(header)}
+	}
+	return f
+}
 
 // Tensor reads a tensor. A name that is not there is [fs.ErrNotExist], a dtype
 // that tensors do not have [millrace.ErrDType], more than eight dimensions
@@ -160,6 +170,7 @@ func (f *File) Tensor(name string) (*millrace.Tensor, error) {
 
 // TensorOn is [File.Tensor] in a place.
 func (f *File) TensorOn(p millrace.Place, name string) (*millrace.Tensor, error) {
+	f = f.orEmpty()
 	i, ok := f.byName[name]
 	if !ok {
 		_, err := f.Info(name)

@@ -177,6 +177,7 @@ func (d *Device) Close() error {
 
 // Stats are the device's counters.
 func (d *Device) Stats() Stats {
+	d.mem.boundary()
 	c := &d.stats
 	return Stats{
 		Ops:          c.ops.Load(),

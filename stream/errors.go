@@ -15,6 +15,9 @@ import (
 // ErrReleased is the use of a tensor after Release or after its Scope ended.
 var ErrReleased = errors.New("use of a released tensor")
 
+// ErrNoValue is the use of a tensor that is none.
+var ErrNoValue = errors.New("nil tensor, or one that no op made")
+
 // OpError is what went wrong with one op: which, where it was called, on what.
 type OpError struct {
 	Op     string     // name of the op, as in "add"
@@ -36,8 +39,10 @@ func (e *OpError) Error() string {
 		}
 		b.WriteString(s.String())
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Err.Error())
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
 	if e.Caller != "" {
 		b.WriteString(" (at " + e.Caller + ")")
 	}

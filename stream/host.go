@@ -145,7 +145,7 @@ func materialise(v *Value, op string) (found, error) {
 			return found{}, v.ext.err
 		}
 		if s == nil {
-			return found{}, newOpError(op, fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), nil)
+			return found{}, newOpError(op, ErrNoValue, nil)
 		}
 		if st, err := s.materialise(v, op); err != errElsewhere {
 			return st, err
@@ -254,7 +254,7 @@ func To(dst *Value, p Place, v *Value) {
 		return
 	}
 	if v.home == nil {
-		failIn(dst, s, p.Scope, "to", fmt.Errorf("%w: zero Tensor", ir.ErrUnsupported), args)
+		failIn(dst, s, p.Scope, "to", ErrNoValue, args)
 		return
 	}
 	if v.home.dev != s.dev {

@@ -233,3 +233,34 @@ func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 	}
 	close(end)
 }
+
+// What nobody reaches is given back where a program looks, or waits, and not only
+// when it computes again: a result that was not written holds what it starts from.
+func TestStatsAndSyncSeeWhatDied(t *testing.T) {
+	for name, look := range map[string]func(d *Device) int64{
+		"Stats":       func(d *Device) int64 { return d.Stats().LiveBytes },
+		"Sync":        func(d *Device) int64 { d.Sync(nil); return d.mem.live.Load() },
+		"Stream.Sync": func(d *Device) int64 { d.Default().Sync(nil); return d.mem.live.Load() },
+	} {
+		e := open(t)
+		func() {
+			x := e.host(e.place(), ir.Shape{4}, 1, 2, 3, 4)
+			y := mul(e, x, 2) // not written, and dropped without a word
+			z := add(e, y, 1)
+			if err := Flush(z); err != nil {
+				t.Fatal(err)
+			}
+			Release(x)
+			Release(z)
+			goruntime.KeepAlive(y)
+		}()
+		live := int64(-1)
+		for end := time.Now().Add(10 * time.Second); live != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			goruntime.GC()
+			live = look(e.d)
+		}
+		if live != 0 {
+			t.Errorf("%s: %d bytes are live", name, live)
+		}
+	}
+}

@@ -36,7 +36,7 @@ const (
 type Options struct {
 	Device      string              // driver name; "": MILLRACE_DEVICE, else "cpu"
 	Adapter     string              // part of an adapter's name, where there are several
-	Threads     int                 // CPU worker threads; 0: GOMAXPROCS
+	Threads     int                 // CPU worker threads, at most 1024; 0: GOMAXPROCS
 	Compile     runtime.CompileMode // when the CPU's tier 1 compiles
 	Tier        Tier                // which tier of the CPU device runs
 	Explore     ExploreMode         // whether a segment's first run waits for its best plan
@@ -79,12 +79,21 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("option %s has no value %d", e.name, e.value))
 		}
 	}
-	if o.QueueCap > maxQueueCap {
-		errs = append(errs, fmt.Errorf("option QueueCap is above %d: %d", maxQueueCap, o.QueueCap))
+	for _, n := range []struct {
+		name       string
+		value, max int
+	}{{"Threads", o.Threads, maxThreads}, {"QueueCap", o.QueueCap, maxQueueCap}} {
+		if n.value > n.max {
+			errs = append(errs, fmt.Errorf("option %s is above %d: %d", n.name, n.max, n.value))
+		}
 	}
 	errs = append(errs, o.conflicts()...)
 	return errors.Join(errs...)
 }
+
+// maxThreads is more than machines have processors: a larger number is a slip, and so
+// many threads, with the memory of each, would be the machine's end.
+const maxThreads = 1024
 
 // maxQueueCap keeps relative ids inside the 15 bits that keys have for them: a
 // queue has up to 4 times the cap's entries, each of up to 4 ids, and the last

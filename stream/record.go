@@ -98,7 +98,7 @@ func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 		failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
 		return
 	}
-	Fail(dst, p, op.String(), fmt.Errorf("%w: operand %d is a zero Tensor", ir.ErrUnsupported, i), args)
+	Fail(dst, p, op.String(), fmt.Errorf("operand %d: %w", i, ErrNoValue), args)
 }
 
 // handOvers makes the operands of other streams readable by home's queue.
@@ -316,7 +316,7 @@ func (s *Stream) readable(v *Value) (*Value, error) {
 			return v, e
 		}
 	case stNone:
-		return v, fmt.Errorf("%w: operand is a zero Tensor", ir.ErrUnsupported)
+		return v, ErrNoValue
 	}
 	return v, nil
 }

@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 )
 
 // Scope owns tensors by descent: what was created on it, and every result one
@@ -28,6 +30,16 @@ func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: he
 // Inner opens a scope inside this one.
 func (sc *Scope) Inner() *Scope {
 	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: here()}
+}
+
+// Ended is the error of who makes something on a scope whose end has been, else nil.
+func (sc *Scope) Ended() error {
+	sc.home.mu.Lock()
+	defer sc.home.mu.Unlock()
+	if !sc.closed {
+		return nil
+	}
+	return fmt.Errorf("%w: the scope opened at %s has ended", runtime.ErrClosed, sc.where)
 }
 
 // Home is the stream that creation ops on the scope go to.

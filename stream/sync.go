@@ -28,6 +28,7 @@ func (d *Device) Sync(ctx context.Context) error {
 func (d *Device) synced(ctx context.Context, seen *faults, flush func()) error {
 	err := d.within(ctx, func() error {
 		flush()
+		d.mem.boundary()
 		return d.drv.Wait(false)
 	})
 	if ctx != nil && err != nil && err == ctx.Err() {
@@ -48,9 +49,9 @@ func (d *Device) Err() error { return d.faults.take() }
 // flushAll runs what is queued, and returns when all that was submitted has run.
 func (s *Stream) flushAll() {
 	s.mu.Lock()
+	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	s.due = s.lane.next // there may be nothing to flush
-	s.unlock()
 }
 
 // streams are those of a device that somebody can still reach. A stream with

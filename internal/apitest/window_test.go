@@ -59,7 +59,7 @@ var pools = []struct {
 	{[]int{2, 1, 2, 1, 2, 1, 5, 4}, []millrace.Window{{Size: 2}, {Size: 3, Stride: 2, Before: 1}}},
 	{[]int{2, 4, 4, 4, 4}, []millrace.Window{{Size: 2}, {Size: 2}, {Size: 3}}},
 	{[]int{0, 5}, []millrace.Window{{Size: 2}}},
-	{[]int{2, 0}, []millrace.Window{{Size: 2, Before: 1}}},
+	{[]int{2, 0}, []millrace.Window{{Size: 2, Before: 1, After: 1}}},
 }
 
 func TestPoolsAgainstLoops(t *testing.T) {

@@ -120,8 +120,10 @@ func (t *Tensor) Release() {
 	}
 }
 
-// Set gives the handle t the value of u, which stays usable, and releases t's
-// old value: weights.Set(weights.Sub(step)). Tensors computed from t before
+// Set gives the handle t the value of u and gives up t's old one:
+// weights.Set(weights.Sub(step)). Both have the value then, and it stays until each
+// has given it up: a loop that sets one handle again and again should release u, or be
+// in a [Scope], so that memory is reused at once. Tensors computed from t before
 // keep what they were computed from. The shapes and dtypes may differ. An
 // error that u carries is carried by t too.
 //

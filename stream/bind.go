@@ -18,8 +18,8 @@ type bind struct {
 	*job
 	seg     segment.Segment
 	hot     segment.Segment // of a flush whose sizes are known: but for its scalars the geometry's
-	owned   []int32  // tensors for which mem holds a reader of its own
-	spare   []*block // of temporaries no later step reads: free for this plan only
+	owned   []int32         // tensors for which mem holds a reader of its own
+	spare   []*block        // of temporaries no later step reads: free for this plan only
 	views   []fusion.View
 	recipes []*recipe // of settle, by leaf set
 }

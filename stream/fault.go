@@ -213,7 +213,7 @@ func (s *Stream) rescueAll(r *byOp) {
 // deliver gives a pending value its memory or its error.
 func (s *Stream) deliver(v *Value, st *storage, e *OpError) {
 	if e != nil {
-		v.state, v.ext = stFailed, &ext{err: e}
+		v.become(stFailed, &ext{err: e})
 		return
 	}
 	st.retainAs(handles)

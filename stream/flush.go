@@ -221,7 +221,7 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		r := w.recipes[ent.setOf[id]]
 		s.spoil()
 		r.live.Add(1)
-		v.ext, v.state = &r.self, stVirtual
+		v.become(stVirtual, &r.self)
 		if v.owner() == nil {
 			r.watch()
 		}

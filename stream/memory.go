@@ -46,6 +46,15 @@ func (b *block) retain() { b.refs.Add(1) }
 // written is when the job that writes the block has run.
 func (b *block) written() moment { return moment{b.writer.Load(), b.seq.Load()} }
 
+// failed is why the block was not written, as far as anybody knows: while a job is to
+// write it, what it says is of an operand that lay there.
+func (b *block) failed() *OpError {
+	if e := b.fault.Load(); e != nil && b.written().passed() {
+		return e
+	}
+	return nil
+}
+
 // hold keeps the buffer from the pool while a job of a lane uses it.
 func (b *block) hold(by *lane) {
 	b.uses.Add(1)

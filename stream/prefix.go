@@ -151,7 +151,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 		}
 		if v := a.out.v; out.err != nil {
 			if v != nil {
-				v.state, v.ext = stFailed, &ext{err: out.err}
+				v.become(stFailed, &ext{err: out.err})
 			}
 			continue
 		}

@@ -102,6 +102,7 @@ func runOnce(d *Device, p *ir.Program, inputs [][]byte, want [][]byte, rnd *rand
 		FromHost(v, pl, in.DT, in.Shape, inputs[i])
 		vals = append(vals, v)
 	}
+	var shared []*Value
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if n.Op == ir.Release {
@@ -135,13 +136,18 @@ func runOnce(d *Device, p *ir.Program, inputs [][]byte, want [][]byte, rnd *rand
 					return fmt.Errorf("flush of %%%d: %w", k, err)
 				}
 			}
-		case 2: // another handle takes a value over; the old one follows it
+		case 2: // another handle has the value as well
 			u := new(Value)
 			Set(u, v)
 			if rnd.IntN(2) == 0 {
-				vals[len(vals)-1] = u
+				u, v = v, u
+				vals[len(vals)-1] = v
 			}
-			defer Release(u)
+			if rnd.IntN(2) == 0 {
+				Release(u)
+			} else {
+				shared = append(shared, u)
+			}
 		}
 	}
 	for i, id := range p.Outputs {
@@ -160,7 +166,7 @@ func runOnce(d *Device, p *ir.Program, inputs [][]byte, want [][]byte, rnd *rand
 	if scope != nil {
 		scope.Close()
 	}
-	for _, v := range vals {
+	for _, v := range append(vals, shared...) {
 		Release(v)
 	}
 	return d.Default().Err()

@@ -148,7 +148,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 			continue
 		}
 		if v.state != stPending {
-			v, err = s.readable(v) // follows Set
+			v, err = s.readable(v) // the holder
 			args[i].V = v
 		}
 		kinds[i] = kind{v.dt, v.form}
@@ -293,18 +293,14 @@ func (s *Stream) supported(dt ir.DType) error {
 	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, dt)
 }
 
-// readable says whether a value of this stream can be an operand, following
-// Set. The lock is held.
+// readable says whether a value of this stream can be an operand, and gives the
+// handle that holds it. The lock is held.
 func (s *Stream) readable(v *Value) (*Value, error) {
 	if v.home != s {
 		return v, errElsewhere
 	}
-	for v.state == stMoved {
-		to := v.ext.to
-		if to.epoch != v.ext.toEpoch || to.home != s {
-			return v, fmt.Errorf("%w: its value was moved by Set and has been replaced since", ErrReleased)
-		}
-		v = to
+	if v.state == stShares {
+		v = v.ext.of
 	}
 	switch v.state {
 	case stFailed:
@@ -312,7 +308,7 @@ func (s *Stream) readable(v *Value) (*Value, error) {
 	case stReleased:
 		return v, v.ext.releasedErr()
 	case stReady:
-		if e := v.mem.fault.Load(); e != nil {
+		if e := v.mem.failed(); e != nil {
 			return v, e
 		}
 	case stNone:
@@ -357,10 +353,10 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 type ext struct {
 	err     *OpError // stFailed
 	recipe  *recipe  // stVirtual; shared by values with the same leaves
-	to      *Value   // stMoved
-	toEpoch uint32
-	where   site   // stReleased: who called Release
-	scope   *Scope // stReleased: whose end released it
+	of      *Value   // stShares: the handle that holds the value
+	sharers []*Value // of a holder: the handles that say so
+	where   site     // stReleased: who called Release
+	scope   *Scope   // stReleased: whose end released it
 }
 
 func (x *ext) releasedErr() error {

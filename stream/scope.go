@@ -3,7 +3,6 @@ package stream
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -229,8 +228,12 @@ func (s *Stream) release(v *Value, by *ext) {
 	v.out.Store(ownedByNone)
 }
 
-// drop ends a handle's hold on its value. The lock is held.
+// drop ends a handle's hold on its value, which stays where others share it. The
+// lock is held.
 func (s *Stream) drop(v *Value) {
+	if s.leaveToOthers(v) {
+		return
+	}
 	switch v.state {
 	case stPending:
 		s.mark(ir.Release, v.id)
@@ -257,94 +260,6 @@ func (s *Stream) mark(op ir.Op, id int32) {
 	}
 	s.step(s.q.Mark(op, id))
 	s.maybeCut()
-}
-
-// Set makes t name u's value and releases what t named. u then follows t. Others
-// never see t without a value.
-func Set(t, u *Value) {
-	if t == u || u.home == nil {
-		return
-	}
-	for {
-		from, to := t.home, u.home
-		if from == nil || from == to {
-			to.mu.Lock()
-			if t.home == from && u.home == to {
-				defer to.unlock()
-				to.set(t, u, to.drop)
-				return
-			}
-			to.mu.Unlock()
-			continue
-		}
-		lockBoth(from, to)
-		if t.home == from && u.home == to {
-			old := new(Value) // dropped later: that may cut its stream, for which the other one must not wait
-			defer func() {
-				unlockBoth(from, to)
-				Drop(old)
-				to.dev.rethrow()
-			}()
-			to.set(t, u, old.take)
-			return
-		}
-		unlockBoth(from, to)
-	}
-}
-
-// twoStreams is held by who takes the locks of two streams. All others who wait for
-// one hold none.
-var twoStreams sync.Mutex
-
-func lockBoth(a, b *Stream) {
-	twoStreams.Lock()
-	a.mu.Lock()
-	b.mu.Lock()
-}
-
-func unlockBoth(a, b *Stream) {
-	a.mu.Unlock()
-	b.mu.Unlock()
-	twoStreams.Unlock()
-}
-
-// set is Set for u of this stream, whose lock is held, as is that of t's. What t
-// names is given to end.
-func (s *Stream) set(t, u *Value, end func(*Value)) {
-	u, err := s.readable(u)
-	if t == u {
-		return // u follows it since an earlier Set
-	}
-	if t.home != nil {
-		end(t)
-		t.state, t.mem, t.ext = stNone, nil, nil
-		t.epoch++
-	}
-	if err != nil && u.state != stFailed {
-		failIn(t, s, nil, "set", err, nil)
-		return
-	}
-	t.take(u)
-	if u.state != stFailed {
-		u.mem, u.ext, u.state = nil, &ext{to: t, toEpoch: t.epoch}, stMoved
-	}
-	if t.owner() == nil {
-		s.watch(t)
-	}
-}
-
-// take gives a handle what another one names. The lock of its stream is held.
-func (v *Value) take(u *Value) {
-	if v.home != u.home { // nothing is written that does not change: others may look
-		v.home = u.home
-	}
-	if v.dt != u.dt || v.form != u.form {
-		v.dt, v.form = u.dt, u.form
-	}
-	v.mem, v.ext, v.gen, v.id, v.state = u.mem, u.ext, u.gen, u.id, u.state
-	if s := v.home; (v.state == stPending || v.state == stReady) && v.gen == s.gen {
-		s.q.Slots[v.id].H.v = v
-	}
 }
 
 // watch lets the collector tell when a value that no scope owns dies. The lock

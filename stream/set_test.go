@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -119,5 +121,103 @@ func TestSetOfAReleasedHandle(t *testing.T) {
 		Set(x, e.host(e.place(), ir.Shape{2}, 3, 4))
 		sc.Close()
 		e.want(x, 3, 4)
+	}
+}
+
+// After Set both handles have the value, whatever state it is in, until each gives
+// it up: by Set or Release, in any order.
+func TestSetIsShared(t *testing.T) {
+	for name, make := range map[string]func(e *env) *Value{
+		"ready":   func(e *env) *Value { return e.host(e.place(), ir.Shape{2}, 2, 4) },
+		"read":    func(e *env) *Value { x := e.host(e.place(), ir.Shape{2}, 2, 4); mul(e, x, 2); return x },
+		"pending": func(e *env) *Value { return mul(e, e.host(e.place(), ir.Shape{2}, 1, 2), 2) },
+		"virtual": func(e *env) *Value {
+			x := mul(e, e.host(e.place(), ir.Shape{2}, 1, 2), 2)
+			e.want(add(e, x, 1), 3, 5)
+			return x
+		},
+	} {
+		for _, stream := range []string{"same stream", "other stream"} {
+			t.Run(name+", "+stream, func(t *testing.T) {
+				e := open(t)
+				home := e.place()
+				if stream == "other stream" {
+					home.S = e.d.NewStream()
+				}
+				w := e.host(home, ir.Shape{2}, 0, 0)
+				a, c := make(e), new(Value)
+				Set(w, a)
+				Set(c, a)
+				Set(c, w) // as it is already
+				Set(w, e.host(home, ir.Shape{2}, 7, 8))
+				y := add(e, a, 1)
+				e.want(a, 2, 4)
+				Release(a)
+				e.want(w, 7, 8)
+				e.want(c, 2, 4)
+				e.want(y, 3, 5)
+				if _, err := e.read(a); !errors.Is(err, ErrReleased) {
+					t.Errorf("got %v", err)
+				}
+				Release(y)
+				Release(w)
+				z := add(e, c, 10)
+				Release(c)
+				e.want(z, 12, 14)
+				Release(z)
+				waitFor(t, e.d, "after all was released", func(s Stats) bool { return s.LiveBytes == 0 })
+			})
+		}
+	}
+}
+
+// What two handles have is not overwritten when one of them gives it up, and is when
+// both have.
+func TestSharedIsNotOverwritten(t *testing.T) {
+	e := open(t)
+	for _, both := range []bool{false, true} {
+		w, u := new(Value), add(e, e.host(e.place(), ir.Shape{2}, 1, 2), 1)
+		Set(w, u)
+		if err := Flush(w); err != nil {
+			t.Fatal(err)
+		}
+		before := e.d.Stats().InPlace
+		y := mul(e, u, 10)
+		Release(u)
+		if both {
+			Release(w)
+		}
+		e.want(y, 20, 30)
+		if inPlace := e.d.Stats().InPlace > before; inPlace != both {
+			t.Errorf("both released: %v, in place: %v", both, inPlace)
+		}
+		if !both {
+			e.want(w, 2, 3)
+		}
+	}
+}
+
+// A value that fails does so for all who have it, once.
+func TestSharedFault(t *testing.T) {
+	e := open(t)
+	defer fault.Reset()
+	w, u := new(Value), mul(e, e.host(e.place(), ir.Shape{2}, 1, 2), 2)
+	Set(w, u)
+	fault.Set(fault.Launch, -1)
+	for _, v := range []*Value{w, u} {
+		if _, err := e.read(v); err == nil {
+			t.Error("no error")
+		}
+	}
+	fault.Reset()
+	Release(w)
+	Release(w)
+	if u.Err() == nil {
+		t.Error("the error is gone")
+	}
+	Set(w, e.host(e.place(), ir.Shape{1}, 5))
+	e.want(w, 5)
+	if u.Err() == nil {
+		t.Error("the error is gone")
 	}
 }

@@ -17,7 +17,7 @@ const (
 	stReady                 // in memory
 	stFailed                // carries an error
 	stReleased              // Release was called, or its scope ended
-	stMoved                 // Set gave its value to another handle
+	stShares                // Set gave its value to another handle as well, which holds it
 )
 
 // Value is the engine's side of a tensor handle. The public Tensor embeds one,
@@ -32,10 +32,9 @@ type Value struct {
 	born  *Scope        // the scope it was made in, nil for none: never changes
 	form  *queue.Form   // nil: unknown
 	mem   *storage      // stReady
-	ext   *ext          // recipe, error, release line or forward: what few values have
+	ext   *ext          // recipe, error, release line or whom it shares with: what few values have
 	gen   uint64        // queue generation in which id is valid
 	id    int32         // relative id in the home stream's queue
-	epoch uint32        // counts Set, so that forwards notice
 	out   atomic.Uint32 // how many scopes out of born it has moved since
 	dt    ir.DType
 	state state

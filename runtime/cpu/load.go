@@ -26,23 +26,6 @@ static void *mr_open(const char *path)
 	mr_fpenv_restore(saved);
 	return object;
 }
-
-// ISA levels, as nativeISA reads them.
-static int mr_isa(void)
-{
-#if defined __x86_64__
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f"))
-		return 3;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-		return 2;
-	return 1;
-#elif defined __aarch64__
-	return 4;
-#else
-	return 0;
-#endif
-}
 */
 import "C"
 
@@ -52,7 +35,6 @@ import (
 	goruntime "runtime"
 	"unsafe"
 
-	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
@@ -121,11 +103,6 @@ func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {
 }
 
 func unload(handle unsafe.Pointer) { C.dlclose(handle) }
-
-// nativeISA is what this processor, as the system lets it be used, has.
-func nativeISA() *cgo.ISA {
-	return []*cgo.ISA{cgo.Portable, cgo.SSE, cgo.AVX2, cgo.AVX512, cgo.NEON}[C.mr_isa()]
-}
 
 func describe() string { return goruntime.GOARCH + " " + nativeISA().Name }
 

@@ -95,8 +95,9 @@ func (o *Options) Validate() error {
 // many threads, with the memory of each, would be the machine's end.
 const maxThreads = 1024
 
-// maxQueueCap keeps relative ids inside the 15 bits that keys have for them: a
-// queue has up to 4 times the cap's entries, each of up to 4 ids, and the last
+// maxQueueCap keeps relative ids below 2^15, up to which remembered plans name
+// results that they write because they were asked for (fusion.Record): a queue has
+// up to 4 times the cap's entries, each of up to 4 ids, and the last
 // op may add the recipes of 3 operands, each of one such segment.
 const maxQueueCap = 256
 

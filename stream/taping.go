@@ -84,7 +84,7 @@ type Taping struct {
 }
 
 // StartTape makes a tape of what is recorded from now on, on arguments that are
-// in memory. Until EndTape nobody else uses the stream. Everything that was not
+// in memory. Until its End or Cancel nobody else uses the stream. Everything that was not
 // released when a segment ends is written, since it will be asked for.
 func (s *Stream) StartTape(args []*Value) *Taping {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 )
 
 // TestArchitectureRanks: the table of docs/architecture.md is the one that is
-// enforced.
+// enforced, and lists packages that there are.
 func TestArchitectureRanks(t *testing.T) {
 	text := doc(t, "architecture.md")
 	row := regexp.MustCompile(`(?m)^\| (\d) \| (.*) \|$`)
@@ -26,6 +27,12 @@ func TestArchitectureRanks(t *testing.T) {
 	}
 	if !maps.Equal(written, ranks) {
 		t.Errorf("docs/architecture.md says %v, rank.go says %v", written, ranks)
+	}
+	tree := sourceTree(t)
+	for _, dir := range slices.Concat(slices.Collect(maps.Keys(ranks)), slices.Collect(maps.Keys(drivers))) {
+		if tree.Pkgs[dir] == nil {
+			t.Errorf("rank.go lists %s, which there is not", dir)
+		}
 	}
 }
 

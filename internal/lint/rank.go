@@ -19,7 +19,6 @@ var ranks = map[string]int{
 	"queue":         3,
 	"codegen/cgo":   3,
 	"codegen/wgsl":  3,
-	"codegen/glsl":  3,
 	"codegen":       2,
 	"runtime":       1,
 	"plancache":     1,
@@ -34,7 +33,6 @@ var public = map[string]bool{".": true, "npy": true, "safetensors": true}
 var drivers = map[string]bool{
 	"runtime/cpu":    true,
 	"runtime/webgpu": true,
-	"runtime/opengl": true,
 	"runtime/null":   true,
 }
 
@@ -45,7 +43,7 @@ const driverRank = 3
 // tests, and which.
 var importsDriver = map[string][]string{
 	".":             {"runtime/cpu"},
-	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/null"},
+	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/null"},
 }
 
 // driverOf returns the driver a folder belongs to, or "".
@@ -59,12 +57,11 @@ func driverOf(dir string) string {
 }
 
 // floats says that a folder has no rank of its own: it may be imported from
-// anywhere that its own imports allow. internal/ holds helpers, runtimetest
-// the compliance suite that drivers' tests call, other commands and programs
-// are nobody's import.
+// anywhere that its own imports allow. internal/ holds helpers, other commands
+// and programs are nobody's import.
 func floats(dir string) bool {
 	return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/internal/") ||
-		dir == "runtime/runtimetest" || strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/")
+		strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/")
 }
 
 // CheckRanks finds imports that go up or sideways, drivers imported where they

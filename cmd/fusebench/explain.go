@@ -43,8 +43,8 @@ func setupExplain(fs *flag.FlagSet) func(streams, []string) error {
 	}
 }
 
-// explained are the suites, and chain.
-var explained = append(suites[:len(suites):len(suites)], chainSuite{ops: 20})
+// explained are the suites, chain and serve.
+var explained = append(suites[:len(suites):len(suites)], chainSuite{ops: 20}, serveSuite{})
 
 func explain(w *bytes.Buffer, c *config, s Suite, problems map[string]*problem, device, mode string) error {
 	b, err := openBench(c, device, mode)

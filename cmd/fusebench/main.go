@@ -11,6 +11,7 @@
 //	fusebench reduce     sum, max and mean, against reading the tensor
 //	fusebench conv       convolutions
 //	fusebench chain      many small operations: the overhead of recording
+//	fusebench serve      requests to a small network from many goroutines at once
 //	fusebench start      what a new process waits for, with empty and warm caches
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
@@ -50,6 +51,7 @@ type streams struct{ out, err io.Writer }
 
 var commands = slices.Concat(suiteCommands(), []command{
 	{name: "chain", args: "[flags]", help: "time a chain of operations on a small tensor", setup: setupChain},
+	{name: "serve", args: "[flags]", help: "time " + serveSuite{}.About(), setup: setupServe},
 	{name: "start", args: "[flags]", help: "time the first result of new processes, with empty and warm caches", setup: setupStart},
 	{name: "devices", help: "list devices: what is present, and how to get what is missing", setup: setupDevices},
 	{name: "explain", args: strings.Join(suiteNames(explained), "|") + " [flags]", help: "show segment, kernels, reasons and generated source", setup: setupExplain},

@@ -98,12 +98,67 @@ func chainColumn(head string, get func(*ChainFigures) number) column {
 	}, nil}
 }
 
+var serveColumns = append(who[:len(who):len(who)],
+	serveColumn("answers/s", func(f *ServeFigures) string { return short(f.PerSecond) }),
+	column{"× one goroutine", func(r Row) string {
+		if r.Serve == nil || r.Serve.VsOne.missing() {
+			return ""
+		}
+		return short(r.Serve.VsOne) + interval(r, r.Serve.VsOneLo, r.Serve.VsOneHi)
+	}, nil},
+	column{"median µs", func(r Row) string { return short(r.MedianMS * 1e3) }, nil},
+	serveColumn("99 % µs", func(f *ServeFigures) string { return short(f.P99MS * 1e3) }),
+	column{"÷ median", func(r Row) string { return short(largestP99(r) / r.MedianMS) }, nil},
+	serveColumn("longest ms", func(f *ServeFigures) string { return short(f.MaxMS) }),
+	serveColumn("given up", func(f *ServeFigures) string { return fmt.Sprint(f.GivenUp) }),
+	serveColumn("late ms, 99 %", func(f *ServeFigures) string { return short(f.LateP99MS) }),
+	serveColumn("over a slice", func(f *ServeFigures) string {
+		if f.OverSlice == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d", *f.OverSlice, f.Answers)
+	}),
+	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
+)
+
+func serveColumn(head string, get func(*ServeFigures) string) column {
+	return column{head, func(r Row) string {
+		if r.Serve == nil {
+			return ""
+		}
+		return get(r.Serve)
+	}, nil}
+}
+
+// largestP99 is that of the goroutine that fares worst.
+func largestP99(r Row) number {
+	switch {
+	case r.Serve == nil:
+		return absent
+	case r.Serve.WorstP99MS.missing():
+		return r.Serve.P99MS
+	}
+	return r.Serve.WorstP99MS
+}
+
+// tables are the columns of suites that have their own, and what is said under
+// them.
+var tables = map[string]struct {
+	columns []column
+	note    string
+}{
+	"chain": {chainColumns, ratioNote},
+	"serve": {serveColumns, fmt.Sprintf("× one goroutine: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. ÷ median: the 99th percentile of the goroutine that fares worst.\nlate: from the end of a request's context until its goroutine knew. A slice is %v.", paired.LeastPairs, waitSlice)},
+}
+
+var ratioNote = fmt.Sprintf("× copy and × faster: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds.", paired.LeastPairs)
+
 // writeTable writes the report for people: a line about the machine, the
 // table, the copy that times are compared with, and what went wrong.
 func writeTable(w io.Writer, r *Report) error {
 	m := r.Machine
 	fmt.Fprintf(w, "%s, %d cores, %s, %s, millrace %s\n", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
-	columns := suiteColumns
+	columns, note := suiteColumns, ratioNote
 	if len(r.Rows) > 0 {
 		first := r.Rows[0]
 		size := "shape " + shapeText(first.Shape)
@@ -111,8 +166,8 @@ func writeTable(w io.Writer, r *Report) error {
 			size = "several shapes"
 		}
 		fmt.Fprintf(w, "%s, %s, %s\n", first.Suite, size, first.DType)
-		if first.Suite == "chain" {
-			columns = chainColumns
+		if t, ok := tables[first.Suite]; ok {
+			columns, note = t.columns, t.note
 		}
 	}
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.when != nil && !c.when(r.Rows) })
@@ -134,10 +189,10 @@ func writeTable(w io.Writer, r *Report) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	return writeNotes(w, r)
+	return writeNotes(w, r, note)
 }
 
-func writeNotes(w io.Writer, r *Report) error {
+func writeNotes(w io.Writer, r *Report, note string) error {
 	said := map[string]bool{}
 	once := func(what string, ms number, kind string) { // of the first row that has it
 		if !ms.missing() && !said[what] {
@@ -158,7 +213,7 @@ func writeNotes(w io.Writer, r *Report) error {
 				row.Device, row.Variant, row.Mode, row.ExplorationsHot, row.CompilesHot, row.AllocsHot)
 		}
 	}
-	_, err := fmt.Fprintf(w, "× copy and × faster: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds.\n", paired.LeastPairs)
+	_, err := fmt.Fprintln(w, note)
 	return err
 }
 

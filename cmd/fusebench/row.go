@@ -92,6 +92,7 @@ type Row struct {
 	AllocsHot       int64  `json:"allocs_hot"` // device allocations that the pool could not serve
 
 	Chain *ChainFigures `json:"chain,omitempty"`
+	Serve *ServeFigures `json:"serve,omitempty"`
 	Error string        `json:"error,omitempty"` // why there are no figures
 
 	seconds []float64 // every timed run, for the formats that list them
@@ -106,6 +107,27 @@ type ChainFigures struct {
 	RecordPerAlloc number `json:"record_per_alloc64"`
 	SpeedupVsGo    number `json:"speedup_vs_go"` // against plain Go loops into preallocated slices
 	CompileMS      number `json:"compile_ms"`    // one compile of the chain's kernels, which nobody waited for
+}
+
+// ServeFigures are what fusebench serve measures besides times, which are of
+// responses, or a reader's waits.
+type ServeFigures struct {
+	Goroutines int    `json:"goroutines"`
+	Answers    int64  `json:"answers"` // responses, or reads
+	PerSecond  number `json:"per_s,omitzero"`
+	VsOne      number `json:"vs_one,omitzero"` // median over the rounds of responses a second/those of one goroutine
+	VsOneLo    number `json:"vs_one_lo,omitzero"`
+	VsOneHi    number `json:"vs_one_hi,omitzero"`
+	P99MS      number `json:"p99_ms"`
+	WorstP99MS number `json:"worst_p99_ms,omitzero"` // of the goroutine that has the largest
+	MaxMS      number `json:"max_ms"`
+
+	GivenUp   int64  `json:"given_up"`             // requests whose context ended before the response
+	LateP99MS number `json:"late_p99_ms,omitzero"` // from that end until the goroutine knew of it
+	LateMaxMS number `json:"late_max_ms,omitzero"`
+
+	OverSlice *int64 `json:"over_slice,omitempty"` // of a reader: waits of more than SliceMS
+	SliceMS   number `json:"slice_ms,omitzero"`
 }
 
 // A number is a float64 whose absence is null in JSON and empty elsewhere.

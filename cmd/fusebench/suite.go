@@ -64,7 +64,7 @@ func (p *problem) inputBytes() int {
 }
 
 // suites are those that fusebench has a command for and that explain knows,
-// which also knows chain.
+// which also knows chain and serve.
 var suites = []Suite{
 	geluSuite{}, softmaxSuite{}, layerNormSuite{}, attentionSuite{}, matmulSuite{}, mlpSuite{}, reduceSuite{}, convSuite{},
 }

@@ -22,6 +22,16 @@ func Median(xs []float64) float64 {
 	return s[m-1] + (s[m]-s[m-1])/2
 }
 
+// Quantile is the least of xs that at least a share q of them, from 0 to 1, is not
+// above; NaN for none. xs is not changed.
+func Quantile(xs []float64, q float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	at := int(math.Ceil(q*float64(len(xs)))) - 1
+	return slices.Sorted(slices.Values(xs))[min(max(at, 0), len(xs)-1)]
+}
+
 // Minimum of xs; NaN for none.
 func Minimum(xs []float64) float64 {
 	if len(xs) == 0 {

@@ -55,3 +55,21 @@ func TestRatio(t *testing.T) {
 		t.Error("no pairs must have no ratio")
 	}
 }
+
+func TestQuantile(t *testing.T) {
+	xs := make([]float64, 200)
+	for i := range xs {
+		xs[i] = float64((i*77)%200 + 1) // 1 to 200 in disorder
+	}
+	for _, c := range []struct{ q, want float64 }{{0, 1}, {0.5, 100}, {0.99, 198}, {0.995, 199}, {1, 200}} {
+		if got := Quantile(xs, c.q); got != c.want {
+			t.Errorf("the %v quantile is %v, want %v", c.q, got, c.want)
+		}
+	}
+	if got := Quantile(xs[:1], 0.99); got != xs[0] {
+		t.Errorf("of one number %v", got)
+	}
+	if got := Quantile(nil, 0.5); got == got {
+		t.Errorf("of none %v", got)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-go/millrace"
+)
+
+// serveSuite is what a server computes for one request: two layers with GELU
+// between, on weights that all requests share.
+type serveSuite struct{}
+
+func (serveSuite) Name() string { return "serve" }
+func (serveSuite) About() string {
+	return "requests to a small network from many goroutines, and a reader's waits"
+}
+func (serveSuite) Variants(shape) []string { return []string{"batch-1", "batch-8"} }
+func (serveSuite) Shape() (def shape, sizes string) {
+	return shape{256, 512, 256}, "features,hidden,results"
+}
+
+func (q serveSuite) Problem(variant string, s shape, as *arrays) (*problem, error) {
+	batch, err := strconv.Atoi(strings.TrimPrefix(variant, "batch-"))
+	if err != nil || batch < 1 || !strings.HasPrefix(variant, "batch-") {
+		return nil, usageError("-variants %q: want some of batch-1, batch-8 and the like", variant)
+	}
+	_, sizes := q.Shape()
+	if err := ranked(s, sizes); err != nil {
+		return nil, err
+	}
+	if err := fitsMemory(shape{batch, s[0]}, shape{batch, s[1]}, shape{batch, s[2]}, s[:2], s[1:]); err != nil {
+		return nil, err
+	}
+	return q.problem(batch, 0, s, as), nil
+}
+
+// problem is the request of a number: its own input, on the weights of all.
+func (serveSuite) problem(batch, ask int, s shape, as *arrays) *problem {
+	p := &problem{shape: append(shape{batch}, s...), program: mlp, intermediate: batch * s[1]}
+	p.inputs = []*array{as.normal(sized("x", ask), 1, batch, s[0])}
+	for i, in := range s[:2] {
+		p.inputs = append(p.inputs, as.weight(sized("w", i), in, in, s[i+1]), as.normal(sized("b", i), 0.5, s[i+1]))
+		p.flops += 2 * float64(batch) * float64(in) * float64(s[i+1])
+	}
+	p.oracle = mlpOracle(p.inputs, 2, true)
+	return p
+}
+
+// serve is what the command's own flags ask for.
+type serve struct {
+	goroutines list // numbers
+	counts     []int
+	cancel     float64
+	reader     bool
+	slice      time.Duration
+}
+
+func setupServe(fs *flag.FlagSet) func(streams, []string) error {
+	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused}}
+	v := &serve{goroutines: list{"1", "2", "4", "8", "32"}}
+	c.suiteFlags(fs, serveSuite{})
+	c.targetFlags(fs)
+	c.timingFlags(fs)
+	fs.Var(&v.goroutines, "goroutines", "`numbers` of goroutines, each with a stream")
+	fs.Float64Var(&v.cancel, "cancel", 0.05, "`share` of the requests whose context ends on the way")
+	fs.BoolVar(&v.reader, "reader", true, "time a reader beside a stream that enqueues large work without end, too")
+	fs.DurationVar(&v.slice, "slice", 250*time.Millisecond, "`time` that each number of goroutines has in a round, at most")
+	return func(io streams, args []string) error {
+		if len(args) > 0 {
+			return usageError("unexpected %q", args[0])
+		}
+		if err := c.check(); err != nil {
+			return err
+		}
+		if err := c.checkTiming(); err != nil {
+			return err
+		}
+		if err := v.check(c); err != nil {
+			return err
+		}
+		return timeServe(c, v, io)
+	}
+}
+
+func (v *serve) check(c *config) error {
+	if c.dtype.DType != millrace.Float32 {
+		return usageError("serve knows float32 only")
+	}
+	for _, text := range v.goroutines {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 10000 {
+			return usageError("-goroutines %q: want numbers from 1 to 10000", text)
+		}
+		v.counts = append(v.counts, n)
+	}
+	switch {
+	case len(v.counts) == 0:
+		return usageError("-goroutines is empty")
+	case !slices.Contains(v.counts, 1):
+		return usageError("-goroutines %s: 1 is what the others are compared with", v.goroutines.String())
+	case !(v.cancel >= 0 && v.cancel < 1):
+		return usageError("-cancel %v: want a share from 0 to below 1", v.cancel)
+	case v.slice <= 0:
+		return usageError("-slice %v: want more than 0", v.slice)
+	}
+	return nil
+}
+
+// timeServe runs the load on every target and writes the report.
+func timeServe(c *config, v *serve, io streams) error {
+	devices, err := targets(c, io)
+	if err != nil {
+		return err
+	}
+	as := newArrays(c.dtype)
+	offers, err := offersOf(c, as)
+	if err != nil {
+		return err
+	}
+	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	show := newProgress(io.err)
+	defer show.clear()
+	left := c.budget
+	for i, name := range devices {
+		start := time.Now()
+		for k, mode := range c.modes {
+			share := (left - time.Since(start)) / time.Duration((len(devices)-i)*(len(c.modes)-k))
+			rows, err := serveOn(c, v, offers, name, mode, share, show)
+			show.clear()
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			report.Rows = append(report.Rows, rows...)
+		}
+		left -= time.Since(start)
+	}
+	if err := deliver(io.out, report, c.format, c.out); err != nil {
+		return err
+	}
+	for _, r := range report.Rows {
+		if r.Error != "" {
+			return fmt.Errorf("%s, %s: %s", r.Device, r.Variant, r.Error)
+		}
+	}
+	return nil
+}

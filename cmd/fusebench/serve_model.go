@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-go/millrace"
+)
+
+// asksPerOffer is how many different requests of one size there are.
+const asksPerOffer = 16
+
+// An offer is one size of request.
+type offer struct {
+	variant string
+	batch   int
+	asks    []*problem
+}
+
+// offersOf makes the requests of every variant, with their inputs.
+func offersOf(c *config, as *arrays) ([]*offer, error) {
+	suite := serveSuite{}
+	if len(c.variants) == 0 {
+		c.variants = suite.Variants(c.shape)
+	}
+	var offers []*offer
+	for _, variant := range c.variants {
+		if _, err := suite.Problem(variant, c.shape, as); err != nil {
+			return nil, err
+		}
+		o := &offer{variant: variant}
+		o.batch, _ = strconv.Atoi(strings.TrimPrefix(variant, "batch-")) // as Problem found
+		for i := range asksPerOffer {
+			o.asks = append(o.asks, suite.problem(o.batch, i, c.shape, as))
+		}
+		offers = append(offers, o)
+	}
+	as.fill()
+	return offers, nil
+}
+
+// A service is an offer on a device: the weights lie on its default stream, where
+// every goroutine's stream reads them.
+type service struct {
+	*offer
+	bench   *bench
+	weights []*millrace.Tensor
+	alone   [][]float32 // what each ask gives with nothing else going on
+	row     Row         // what all its rows have in common
+	exact   bool        // responses have the bits of those alone
+}
+
+// newService computes every response alone, and compares it with float64.
+func newService(c *config, b *bench, o *offer) (*service, error) {
+	v := &service{offer: o, bench: b, row: emptyRow(), exact: b.dev.Name() == "cpu"}
+	xs, err := b.inputs(o.asks[0])
+	if err != nil {
+		return nil, err
+	}
+	v.weights = xs[1:]
+	r, p := &v.row, o.asks[0]
+	r.Suite, r.Device, r.Mode, r.Shape, r.DType, r.Threads = serveSuite{}.Name(), b.dev.Name(), b.mode, p.shape, c.dtype.String(), c.threads
+	r.IOBytes, r.IntermediateBytes = int64(p.bytes(c.dtype)), int64(p.intermediate*c.dtype.size())
+	off := 0.0
+	for _, p := range o.asks {
+		out := make([]float32, p.oracle.elements())
+		if err := v.answer(nil, b.dev.DefaultStream(), p, out); err != nil {
+			return nil, err
+		}
+		v.alone = append(v.alone, out)
+		off = math.Max(off, worst(p.oracle, out))
+	}
+	r.MaxAbsErr = number(off)
+	return v, nil
+}
+
+// answer computes a request on a stream and reads the result, unless ctx, which
+// may be nil, ends before.
+func (v *service) answer(ctx context.Context, s *millrace.Stream, p *problem, out []float32) error {
+	return s.Scope(func(sc *millrace.Scope) error {
+		x := p.inputs[0]
+		in := append(make([]*millrace.Tensor, 0, 8), millrace.FromSliceOn(sc, x.f32, x.shape...))
+		y := p.program(append(in, v.weights...))
+		if ctx != nil {
+			if err := s.Sync(ctx); err != nil {
+				return err
+			}
+		}
+		return millrace.ReadInto(out, y)
+	})
+}
+
+// wrong compares a response with the one that was computed alone.
+func (v *service) wrong(ask int, got []float32) error {
+	for i, want := range v.alone[ask] {
+		if g := got[i]; g != want && (v.exact || !(math.Abs(float64(g-want)) <= 1e-4*math.Max(1, math.Abs(float64(want))))) {
+			return fmt.Errorf("%w: element %d of request %d is %v, alone it is %v", errWrong, i, ask, g, want)
+		}
+	}
+	return nil
+}
+
+var errWrong = errors.New("a response is wrong")

@@ -7,7 +7,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test accuracy consumer-check fuzz hammer generate lint
+.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
@@ -20,6 +20,7 @@ help:
 	@echo 'make lint             gofmt, go vet and the house rules'
 	@echo 'make fuzz             every fuzz target, FUZZTIME (10s) each'
 	@echo 'make hammer           concurrency tests under the race detector, HAMMER (30s) each'
+	@echo 'make hammer-server    the one of them that is a server program, for SERVER (10m)'
 	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
 	@echo 'make gomlx-core      GoMLX'"'"'s own tests on Millrace and on its Go backend; ARGS="-run core/graph" and the like'
 	@echo 'make generate         write the generated files anew'
@@ -47,7 +48,7 @@ test:
 test-long:
 	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest ./fusion ./stream ./ir
 
-lint fuzz hammer consumer-check accuracy:
+lint fuzz hammer hammer-server consumer-check accuracy:
 	@scripts/test.sh $@
 
 generate:

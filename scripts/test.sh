@@ -203,6 +203,13 @@ hammer() {
 	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -parallel 3 -timeout 20m -run Hammer $pkgs
 }
 
+# hammer_server is for longer than make test has.
+hammer_server() {
+	local flags=()
+	[ "$HAVE_RACE" = 0 ] || flags=(-race)
+	step hammer-server env HAMMER="${SERVER:-10m}" go test ${flags[@]+"${flags[@]}"} -count=1 -timeout 2h -run '^TestServerHammer$' -v ./internal/apitest
+}
+
 # The nested module, with the test suite that GoMLX has for backends: how many of
 # its tests pass, and how many are skipped, is printed.
 gomlx() {

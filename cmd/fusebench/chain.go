@@ -1,8 +1,10 @@
 package main
 
 import (
-	"flag"
 	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
 )
@@ -80,24 +82,25 @@ func goChain(dst, x []float32, ops, step int) {
 	}
 }
 
-func setupChain(fs *flag.FlagSet) func(streams, []string) error {
+func setupChain() ([]cli.Flag, action) {
 	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}}
-	c.targetFlags(fs)
-	c.timingFlags(fs)
-	ops := fs.Int("ops", 20, "`operations` in the chain")
-	n := fs.Int("n", 1000, "`elements` of the tensor")
-	return func(io streams, args []string) error {
+	var ops, n int
+	flags := slices.Concat(c.targetFlags(), c.timingFlags(), []cli.Flag{
+		&cli.IntFlag{Name: "ops", Value: 20, Destination: &ops, Usage: "`operations` in the chain"},
+		&cli.IntFlag{Name: "n", Value: 1000, Destination: &n, Usage: "`elements` of the tensor"},
+	})
+	return flags, func(io streams, args []string) error {
 		if len(args) > 0 {
 			return usageError("unexpected %q", args[0])
 		}
-		if *ops < 1 || *n < 1 || *n > 1<<30 {
-			return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", *ops, *n, 1<<30)
+		if ops < 1 || n < 1 || n > 1<<30 {
+			return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", ops, n, 1<<30)
 		}
 		if c.dtype.DType != millrace.Float32 {
 			return usageError("chain knows float32 only")
 		}
-		c.shape = shape{*n}
-		suite := chainSuite{*ops}
+		c.shape = shape{n}
+		suite := chainSuite{ops}
 		if err := c.check(); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func chainOn(c *config, suite chainSuite, p *problem, device string, budget time
 		s.counting = true
 	}
 	interleave(time.Now, budget-time.Since(start), c.runs, contestants, func(round int, k *contestant) {
-		show.say("%s: %s, run %d of %d", device, k.name, round+1, c.runs)
+		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)
 	})
 	return chainRows(c, suite.ops, device, steppers, loops)
 }

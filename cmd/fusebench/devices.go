@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,11 +8,13 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/millrace-go/millrace"
 )
 
-func setupDevices(fs *flag.FlagSet) func(streams, []string) error {
-	return func(io streams, args []string) error {
+func setupDevices() ([]cli.Flag, action) {
+	return nil, func(io streams, args []string) error {
 		if len(args) > 0 {
 			return usageError("unexpected %q", args[0])
 		}

@@ -3,19 +3,20 @@ package main
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
 )
 
-func setupExplain(fs *flag.FlagSet) func(streams, []string) error {
+func setupExplain() ([]cli.Flag, action) {
 	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused}, wait: true}
-	c.targetFlags(fs)
-	fs.Var(&c.shape, "shape", "`sizes` (default: as the suite's command)")
-	fs.Var(&c.variants, "variants", "`variants` to explain (default: all)")
-	return func(io streams, args []string) error {
+	flags := append(c.targetFlags(),
+		&cli.GenericFlag{Name: "shape", Value: &c.shape, Usage: "`sizes` (default: as the suite's command)"},
+		&cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`variants` to explain (default: all)"})
+	return flags, func(io streams, args []string) error {
 		s, err := suiteNamed(explained, args)
 		if err != nil {
 			return err

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
 )
@@ -39,32 +40,41 @@ const (
 )
 
 // targetFlags say what runs where.
-func (c *config) targetFlags(fs *flag.FlagSet) {
-	fs.Var(&c.devices, "device", "`devices` such as cpu,webgpu (default: every one present)")
-	fs.Var(&c.dtype, "dtype", "`type` of the elements: float32 or float64")
-	fs.Var(&c.modes, "modes", "`modes` to run: some of fused, unfused, tuned")
-	fs.IntVar(&c.threads, "threads", 0, "worker `threads` of the CPU device (default: as GOMAXPROCS)")
-	fs.StringVar(&c.tier, "tier", "auto", "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready")
-	fs.StringVar(&c.cache, "cache", "off", "`directory` of a cache to use, so that a second run finds plans and kernels made")
-	fs.StringVar(&c.plans, "plans", "", "bundle to use, a `file` that fusebench plans export wrote")
-	fs.StringVar(&c.out, "o", "", "write the result to this `file` instead of standard output")
+func (c *config) targetFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.GenericFlag{Name: "device", Value: &c.devices, Usage: "`devices` such as cpu,webgpu (default: every one present)"},
+		&cli.GenericFlag{Name: "dtype", Value: &c.dtype, Usage: "`type` of the elements: float32 or float64"},
+		&cli.GenericFlag{Name: "modes", Value: &c.modes, Usage: "`modes` to run: some of fused, unfused, tuned"},
+		&cli.IntFlag{Name: "threads", Destination: &c.threads, DefaultText: "as GOMAXPROCS", Usage: "worker `threads` of the CPU device"},
+		&cli.StringFlag{Name: "tier", Value: "auto", Destination: &c.tier, Usage: "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready"},
+		&cli.StringFlag{Name: "cache", Value: "off", Destination: &c.cache, Usage: "`directory` of a cache to use, so that a second run finds plans and kernels made"},
+		&cli.StringFlag{Name: "plans", Destination: &c.plans, Usage: "bundle to use, a `file` that fusebench plans export wrote"},
+		outFlag(&c.out),
+	}
+}
+
+func outFlag(out *string) cli.Flag {
+	return &cli.StringFlag{Name: "o", Destination: out, Usage: "write the result to this `file` instead of standard output"}
 }
 
 // suiteFlags say what is computed.
-func (c *config) suiteFlags(fs *flag.FlagSet, s Suite) {
+func (c *config) suiteFlags(s Suite) []cli.Flag {
+	var flags []cli.Flag
 	if def, sizes := s.Shape(); len(def) > 0 {
 		c.shape = def
-		fs.Var(&c.shape, "shape", "`sizes` "+sizes)
+		flags = append(flags, &cli.GenericFlag{Name: "shape", Value: &c.shape, Usage: "`sizes` " + sizes})
 	}
-	fs.Var(&c.variants, "variants", "`variants` (default "+strings.Join(s.Variants(c.shape), ",")+")")
+	return append(flags, &cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`variants` (default: " + strings.Join(s.Variants(c.shape), ",") + ")"})
 }
 
 // timingFlags say how it is timed and reported.
-func (c *config) timingFlags(fs *flag.FlagSet) {
-	fs.IntVar(&c.runs, "runs", 15, "timed `runs` of each variant")
-	fs.IntVar(&c.warmup, "warmup", 3, "`runs` before the timed ones")
-	fs.DurationVar(&c.budget, "budget", 60*time.Second, "about how long to measure altogether: fewer runs rather than longer")
-	fs.StringVar(&c.format, "format", "table", "`format` of the result: "+strings.Join(formats(), ", "))
+func (c *config) timingFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "runs", Value: 15, Destination: &c.runs, Usage: "timed `runs` of each variant"},
+		&cli.IntFlag{Name: "warmup", Value: 3, Destination: &c.warmup, Usage: "`runs` before the timed ones"},
+		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Usage: "about how long to measure altogether, a `time`: fewer runs rather than longer"},
+		&cli.StringFlag{Name: "format", Value: "table", Destination: &c.format, Usage: "`format` of the result: " + strings.Join(formats(), ", ")},
+	}
 }
 
 // check finds what the flag package cannot.
@@ -145,6 +155,7 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }
+func (l *list) Get() any       { return *l }
 
 func (l *list) Set(s string) error {
 	*l = nil
@@ -163,6 +174,7 @@ const maxElements = 1<<31 - 1
 type shape []int
 
 func (s *shape) String() string { return shapeText(*s) }
+func (s *shape) Get() any       { return *s }
 
 func (s *shape) Set(text string) error {
 	*s = nil
@@ -191,6 +203,8 @@ func (s shape) len() int {
 
 // A dtype is a flag of an element type.
 type dtype struct{ millrace.DType }
+
+func (d *dtype) Get() any { return *d }
 
 func (d *dtype) String() string {
 	if d.DType == millrace.Invalid {

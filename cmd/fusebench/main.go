@@ -19,17 +19,21 @@
 //
 // Built with -tags openblas, matmul is also compared with OpenBLAS.
 //
-// Nothing but the result goes to standard output.
+// Flags have one dash or two. fusebench completion bash (or zsh, fish, pwsh) prints
+// what a shell needs to complete them. Nothing but the result goes to standard
+// output.
 package main
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v3"
 )
 
 // Exit codes, as the go command uses them.
@@ -38,40 +42,81 @@ const (
 	exitUsage  = 2 // the command line was wrong
 )
 
-// A command is one subcommand.
-type command struct {
-	name, args, help string
-	// setup adds the command's flags to fs and returns what runs it.
-	setup func(fs *flag.FlagSet) func(io streams, args []string) error
-	subs  []command // where the command is a group of others
-}
-
 // streams are a command's standard output and error.
 type streams struct{ out, err io.Writer }
 
-var commands = slices.Concat(suiteCommands(), []command{
-	{name: "chain", args: "[flags]", help: "time a chain of operations on a small tensor", setup: setupChain},
-	{name: "serve", args: "[flags]", help: "time " + serveSuite{}.About(), setup: setupServe},
-	{name: "start", args: "[flags]", help: "time the first result of new processes, with empty and warm caches", setup: setupStart},
-	{name: "devices", help: "list devices: what is present, and how to get what is missing", setup: setupDevices},
-	{name: "explain", args: strings.Join(suiteNames(explained), "|") + " [flags]", help: "show segment, kernels, reasons and generated source", setup: setupExplain},
-	{name: "plans", help: "what is remembered of programs, in a cache or a bundle", subs: planCommands},
-})
+// An action does what a command is for, with its operands.
+type action func(io streams, args []string) error
 
-// suiteCommands time a suite each.
-func suiteCommands() []command {
-	var cs []command
-	for _, s := range suites {
-		cs = append(cs, command{name: s.Name(), args: "[flags]", help: "time " + s.About(), setup: setup(s)})
+// A setup makes a command's flags and what runs it with what they were set to.
+type setup func() ([]cli.Flag, action)
+
+// newCommand makes fusebench and its subcommands, for one run.
+func newCommand(io streams) *cli.Command {
+	leaf := func(name, args, help string, s setup) *cli.Command {
+		flags, do := s()
+		return &cli.Command{
+			Name: name, ArgsUsage: args, Usage: help, Flags: flags, HideHelpCommand: true, OnUsageError: asUsage,
+			Action: func(_ context.Context, c *cli.Command) error { return named(c, do(io, c.Args().Slice())) },
+		}
 	}
-	return cs
+	var commands []*cli.Command
+	for _, s := range suites {
+		commands = append(commands, leaf(s.Name(), "", "time "+s.About(), setupSuite(s)))
+	}
+	return group("fusebench", "time millrace: the same program fused and unfused, on every device, against a plain copy", slices.Concat(commands, []*cli.Command{
+		leaf("chain", "", "time a chain of operations on a small tensor", setupChain),
+		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
+		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
+		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
+		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),
+		group("plans", "what is remembered of programs, in a cache or a bundle", []*cli.Command{
+			leaf("list", "[DIR|BUNDLE]", "list the entries of a cache or a bundle", setupPlansList),
+			leaf("show", "NAME...", "show entries whole: what they were made for, segments and plans", setupPlansShow),
+			leaf("export", "[DIR]", "make a bundle of a cache, to ship with a program", setupPlansExport),
+			leaf("gen", "BUNDLE", "write a Go package that holds a bundle and the CPU's kernels", setupPlansGen),
+			leaf("verify", "DIR|BUNDLE...", "check every entry, and whether this version can use it", setupPlansVerify),
+			leaf("prune", "[DIR]", "remove from a cache what is damaged, of another version, or old", setupPlansPrune),
+		}),
+	}))
+}
+
+// group is a command that is nothing but others.
+func group(name, help string, commands []*cli.Command) *cli.Command {
+	return &cli.Command{
+		Name: name, Usage: help, Commands: commands, OnUsageError: asUsage,
+		Action: func(_ context.Context, c *cli.Command) error {
+			what := "no command"
+			if c.Args().Present() {
+				what = fmt.Sprintf("no command %q", c.Args().First())
+			}
+			var names []string
+			for _, sub := range c.VisibleCommands() {
+				names = append(names, sub.Name)
+			}
+			return named(c, usageError("%s: want one of %s", what, strings.Join(names, ", ")))
+		},
+	}
+}
+
+// named puts the command's name before an error.
+func named(c *cli.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", c.FullName(), err)
+}
+
+// asUsage marks errors that the parser of flags found.
+func asUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
+	return named(c, usageError("%w; %s -h lists the flags", err, c.FullName()))
 }
 
 // errUsage marks errors of the command line.
 var errUsage = errors.New("usage")
 
 func usageError(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, args...))
 }
 
 func main() {
@@ -79,78 +124,17 @@ func main() {
 }
 
 // run is fusebench without the process around it.
-func run(args []string, io streams) int { return dispatch("fusebench", commands, args, io) }
-
-// dispatch runs one of the commands of a group.
-func dispatch(group string, commands []command, args []string, io streams) int {
-	if len(args) == 0 {
-		usage(io.err, group, commands)
-		return exitUsage
-	}
-	switch args[0] {
-	case "-h", "-help", "--help", "help":
-		usage(io.err, group, commands)
-		return 0
-	}
-	for _, c := range commands {
-		if c.name == args[0] {
-			return c.run(group+" "+c.name, args[1:], io)
-		}
-	}
-	fmt.Fprintf(io.err, "%s: no command %q\n", group, args[0])
-	usage(io.err, group, commands)
-	return exitUsage
-}
-
-// run runs a command that is called by this name.
-func (c command) run(name string, args []string, io streams) int {
-	if len(c.subs) > 0 {
-		return dispatch(name, c.subs, args, io)
-	}
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(io.err)
-	fs.Usage = func() {
-		fmt.Fprintf(io.err, "usage: %s %s\n", name, c.args)
-		fs.PrintDefaults()
-	}
-	do := c.setup(fs)
-	rest, err := parse(fs, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		return exitUsage // fs has said why
-	}
-	err = do(io, rest)
+func run(args []string, io streams) int {
+	c := newCommand(io)
+	c.Writer, c.ErrWriter, c.EnableShellCompletion = io.out, io.err, true
+	err := c.Run(context.Background(), append([]string{c.Name}, args...))
 	switch {
+	case err == nil:
+		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(io.err, "%s: %v\n", name, err)
+		fmt.Fprintln(io.err, err)
 		return exitUsage
-	case err != nil:
-		fmt.Fprintf(io.err, "%s: %v\n", name, err)
-		return exitFailed
 	}
-	return 0
-}
-
-// parse takes flags before and after operands: fusebench explain gelu -dtype float64.
-func parse(fs *flag.FlagSet, args []string) (operands []string, err error) {
-	for {
-		if err := fs.Parse(args); err != nil {
-			return nil, err
-		}
-		args = fs.Args()
-		if len(args) == 0 {
-			return operands, nil
-		}
-		operands, args = append(operands, args[0]), args[1:]
-	}
-}
-
-func usage(w io.Writer, group string, commands []command) {
-	fmt.Fprintf(w, "usage: %s command [flags]\n", group)
-	for _, c := range commands {
-		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.help)
-	}
-	fmt.Fprintf(w, "%s command -h lists a command's flags.\n", group)
+	fmt.Fprintln(io.err, err)
+	return exitFailed
 }

@@ -21,8 +21,10 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "usage: fusebench"},
-		{[]string{"nonsense"}, `no command "nonsense"`},
+		{nil, "fusebench: usage: no command: want one of gelu, softmax"},
+		{[]string{"nonsense"}, `no command "nonsense": want one of gelu, softmax`},
+		{[]string{"plans"}, "fusebench plans: usage: no command: want one of list, show"},
+		{[]string{"gelu", "-runs"}, "flag needs an argument: -runs"},
 		{[]string{"gelu", "-nonsense"}, "-nonsense"},
 		{[]string{"gelu", "stray"}, `unexpected "stray"`},
 		{[]string{"gelu", "-shape", "0,4"}, "is no size"},
@@ -84,9 +86,25 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"-h"}, {"help"}, {"gelu", "-h"}} {
-		if code, out, errs := fusebench(args...); code != 0 || out != "" || !strings.Contains(errs, "usage: fusebench") {
-			t.Errorf("fusebench %v: exit %d, %q, %q", args, code, out, errs)
+	for _, c := range []struct{ args, says string }{
+		{"-h", "fusebench [global options]"}, {"help", "explain"}, {"gelu -h", "fusebench gelu [options]"}, {"help gelu", "-shape sizes"},
+		{"plans --help", "prune"}, {"plans gen -help", "fusebench plans gen [options] BUNDLE"}, {"completion bash", "fusebench"},
+	} {
+		if code, out, errs := fusebench(strings.Fields(c.args)...); code != 0 || errs != "" || !strings.Contains(out, c.says) {
+			t.Errorf("fusebench %v: exit %d, %q, %q; want %q", c.args, code, out, errs, c.says)
+		}
+	}
+}
+
+// TestFlags: flags have one dash or two, and stand before or behind operands, with
+// their values behind them or behind =.
+func TestFlags(t *testing.T) {
+	for _, args := range []string{
+		"explain gelu -device cpu -variants erf -shape 4,4 -tier 0", "explain -device=cpu gelu --variants erf --shape=4,4 -tier=0",
+	} {
+		code, out, errs := fusebench(strings.Fields(args)...)
+		if code != 0 || errs != "" || !strings.HasPrefix(out, "# gelu erf, cpu, fused, shape 4,4, float32") {
+			t.Errorf("fusebench %s: exit %d, %q, %q", args, code, out, errs)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"go/token"
 	"io/fs"
@@ -13,48 +12,54 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime/cpu"
 )
 
-func setupPlansGen(fs *flag.FlagSet) func(streams, []string) error {
-	dir := fs.String("o", "", "`directory` of the package, made if need be; files of it that an earlier run wrote are replaced")
-	name := fs.String("pkg", "", "`name` of the package (default: that of the directory)")
-	cgo := fs.Bool("cgo", true, "compile the CPU's kernels into the program; otherwise it holds plans only, and the interpreter runs them until a compiler did its work")
-	return func(io streams, args []string) error {
+func setupPlansGen() ([]cli.Flag, action) {
+	var dir, name string
+	var cgo bool
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "o", Destination: &dir, Usage: "`directory` of the package, made if need be; files of it that an earlier run wrote are replaced"},
+		&cli.StringFlag{Name: "pkg", Destination: &name, Usage: "`name` of the package (default: that of the directory)"},
+		&cli.BoolFlag{Name: "cgo", Value: true, Destination: &cgo, Usage: "compile the CPU's kernels into the program; otherwise it holds plans only, and the interpreter runs them until a compiler did its work"},
+	}
+	return flags, func(io streams, args []string) error {
 		switch {
-		case *dir == "":
+		case dir == "":
 			return usageError("no directory: -o")
 		case len(args) == 0:
 			return usageError("no bundle: fusebench plans export writes one")
 		case len(args) > 1:
 			return usageError("unexpected %q", args[1])
-		case *name == "":
-			*name = filepath.Base(*dir)
+		case name == "":
+			name = filepath.Base(dir)
 		}
-		if !token.IsIdentifier(*name) {
-			return usageError("%q is no name of a package: -pkg", *name)
+		if !token.IsIdentifier(name) {
+			return usageError("%q is no name of a package: -pkg", name)
 		}
 		data, err := os.ReadFile(args[0])
 		if err != nil {
 			return err
 		}
-		g, err := readGenerated(*name, data)
+		g, err := readGenerated(name, data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		if !*cgo {
+		if !cgo {
 			g.notes = nil
 		}
 		files, err := g.files()
 		if err != nil {
 			return err
 		}
-		if err := writePackage(*dir, files); err != nil {
+		if err := writePackage(dir, files); err != nil {
 			return err
 		}
-		g.tell(io, *dir, *cgo)
+		g.tell(io, dir, cgo)
 		return nil
 	}
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace/fusion"
 )
@@ -71,12 +72,10 @@ func operations(segment string) int {
 	return n
 }
 
-func setupPlansList(fs *flag.FlagSet) func(streams, []string) error {
+func setupPlansList() ([]cli.Flag, action) {
 	var kinds list
 	var format string
-	kindsFlag(fs, &kinds)
-	formatFlag(fs, &format)
-	return func(io streams, args []string) error {
+	return []cli.Flag{kindsFlag(&kinds), formatFlag(&format)}, func(io streams, args []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
 		}

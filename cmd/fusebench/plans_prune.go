@@ -2,25 +2,29 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"slices"
 	"time"
+
+	"github.com/urfave/cli/v3"
 )
 
-func setupPlansPrune(fs *flag.FlagSet) func(streams, []string) error {
+func setupPlansPrune() ([]cli.Flag, action) {
 	var kinds list
 	var format string
-	kindsFlag(fs, &kinds)
-	formatFlag(fs, &format)
-	older := fs.Duration("older", 0, "remove also what was not used for this `time`, such as 720h")
-	dry := fs.Bool("n", false, "remove nothing, list only what would be removed")
-	return func(io streams, args []string) error {
+	var older time.Duration
+	var dry bool
+	flags := []cli.Flag{
+		kindsFlag(&kinds), formatFlag(&format),
+		&cli.DurationFlag{Name: "older", Destination: &older, HideDefault: true, Usage: "remove also what was not used for this `time`, such as 720h"},
+		&cli.BoolFlag{Name: "n", Destination: &dry, Usage: "remove nothing, list only what would be removed"},
+	}
+	return flags, func(io streams, args []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
 		}
-		if *older < 0 {
-			return usageError("-older %v is negative", *older)
+		if older < 0 {
+			return usageError("-older %v is negative", older)
 		}
 		dir, err := planPath(args)
 		if err != nil {
@@ -31,9 +35,9 @@ func setupPlansPrune(fs *flag.FlagSet) func(streams, []string) error {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(r remembered) bool {
-			return r.judge().state == stateOK && (*older == 0 || time.Since(r.Used) <= *older)
+			return r.judge().state == stateOK && (older == 0 || time.Since(r.Used) <= older)
 		})
-		if !*dry {
+		if !dry {
 			if err := removeEntries(dir, all); err != nil {
 				return err
 			}

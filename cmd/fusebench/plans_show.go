@@ -2,23 +2,27 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
 )
 
-func setupPlansShow(fs *flag.FlagSet) func(streams, []string) error {
-	from := fs.String("from", "", "cache `directory` or bundle file (default: that of MILLRACE_CACHE, else the user's)")
-	out := fs.String("o", "", "write the result to this `file` instead of standard output")
-	return func(io streams, names []string) error {
+func setupPlansShow() ([]cli.Flag, action) {
+	var from, out string
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "from", Destination: &from, Usage: "cache `directory` or bundle file (default: that of MILLRACE_CACHE, else the user's)"},
+		outFlag(&out),
+	}
+	return flags, func(io streams, names []string) error {
 		if len(names) == 0 {
 			return usageError("no names: fusebench plans list has them")
 		}
 		var at []string
-		if *from != "" {
-			at = []string{*from}
+		if from != "" {
+			at = []string{from}
 		}
 		path, err := planPath(at)
 		if err != nil {
@@ -36,7 +40,7 @@ func setupPlansShow(fs *flag.FlagSet) func(streams, []string) error {
 			}
 			all[i].show(&buf)
 		}
-		return deliverBytes(io.out, buf.Bytes(), *out)
+		return deliverBytes(io.out, buf.Bytes(), out)
 	}
 }
 

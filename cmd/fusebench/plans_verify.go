@@ -1,8 +1,9 @@
 package main
 
 import (
-	"flag"
 	"fmt"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/stream"
@@ -11,11 +12,13 @@ import (
 // setupPlansVerify checks entries and lists those that are of no use. They make
 // the command fail, but for those of another version in a cache: older programs
 // left them, and prune removes them.
-func setupPlansVerify(fs *flag.FlagSet) func(streams, []string) error {
-	var format string
-	formatFlag(fs, &format)
-	device := fs.String("device", "", "`device` that must be able to use what is for its driver, such as webgpu")
-	return func(io streams, paths []string) error {
+func setupPlansVerify() ([]cli.Flag, action) {
+	var format, device string
+	flags := []cli.Flag{
+		formatFlag(&format),
+		&cli.StringFlag{Name: "device", Destination: &device, Usage: "`device` that must be able to use what is for its driver, such as webgpu"},
+	}
+	return flags, func(io streams, paths []string) error {
 		if err := checkFormat(format); err != nil {
 			return err
 		}
@@ -23,8 +26,8 @@ func setupPlansVerify(fs *flag.FlagSet) func(streams, []string) error {
 			return usageError("name cache directories or bundles")
 		}
 		unfit := func(kind, scope string) string { return "" }
-		if *device != "" {
-			d, err := openEngine(*device)
+		if device != "" {
+			d, err := openEngine(device)
 			if err != nil {
 				return err
 			}
@@ -49,7 +52,7 @@ func setupPlansVerify(fs *flag.FlagSet) func(streams, []string) error {
 					continue
 				}
 				bad = append(bad, row)
-				if row.State == stateDamaged || all[i].inBundle() || *device != "" {
+				if row.State == stateDamaged || all[i].inBundle() || device != "" {
 					failed++
 				}
 			}

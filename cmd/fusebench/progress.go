@@ -4,42 +4,58 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // progress shows on a terminal what is going on, in one line that is gone when
 // it is done. Elsewhere it is silent.
 type progress struct {
 	w     io.Writer
-	width int // of what is shown now
+	bar   *progressbar.ProgressBar
+	total int // of bar; unknown: how far it is cannot be said
 }
+
+const unknown = -1
 
 // newProgress shows progress on w if w is a terminal.
 func newProgress(w io.Writer) *progress {
-	f, ok := w.(*os.File)
-	if !ok {
-		return &progress{}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &progress{w: w}
 	}
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return &progress{}
-	}
-	return &progress{w: w}
+	return &progress{}
 }
 
-func (p *progress) say(format string, args ...any) {
+// say shows what is done now.
+func (p *progress) say(format string, args ...any) { p.show(0, unknown, format, args) }
+
+// part shows what is done now, as one of so many parts of equal length.
+func (p *progress) part(i, of int, format string, args ...any) { p.show(i, of, format, args) }
+
+// show draws nothing by itself later: what is timed has the machine alone.
+func (p *progress) show(i, of int, format string, args []any) {
 	if p.w == nil {
 		return
 	}
-	s := fmt.Sprintf(format, args...)
-	pad := max(p.width-len(s), 0)
-	fmt.Fprintf(p.w, "\r%s%s", s, strings.Repeat(" ", pad))
-	p.width = len(s)
+	if p.bar == nil || p.total != of {
+		p.clear()
+		p.total = of
+		p.bar = progressbar.NewOptions(of, progressbar.OptionSetWriter(p.w), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth(),
+			progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionSetElapsedTime(false))
+	}
+	p.bar.Describe(fmt.Sprintf(format, args...))
+	if of != unknown {
+		p.bar.Set(i)
+	}
 }
 
+// clear removes the line.
 func (p *progress) clear() {
-	p.say("")
-	if p.w != nil {
-		fmt.Fprint(p.w, "\r")
+	if p.bar != nil {
+		p.bar.Clear()
+		p.bar.Exit()
+		p.bar = nil
 	}
 }

@@ -86,7 +86,7 @@ func timeDevice(c *config, s Suite, problems map[string]*problem, device string,
 		t.counting = true
 	}
 	interleave(time.Now, budget-time.Since(start), c.runs, contestants, func(round int, k *contestant) {
-		show.say("%s: %s, run %d of %d", device, k.name, round+1, c.runs)
+		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)
 	})
 	return fill(c, all, bs), nil
 }

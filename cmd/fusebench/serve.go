@@ -1,12 +1,13 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
 )
@@ -60,17 +61,16 @@ type serve struct {
 	slice      time.Duration
 }
 
-func setupServe(fs *flag.FlagSet) func(streams, []string) error {
+func setupServe() ([]cli.Flag, action) {
 	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused}}
 	v := &serve{goroutines: list{"1", "2", "4", "8", "32"}}
-	c.suiteFlags(fs, serveSuite{})
-	c.targetFlags(fs)
-	c.timingFlags(fs)
-	fs.Var(&v.goroutines, "goroutines", "`numbers` of goroutines, each with a stream")
-	fs.Float64Var(&v.cancel, "cancel", 0.05, "`share` of the requests whose context ends on the way")
-	fs.BoolVar(&v.reader, "reader", true, "time a reader beside a stream that enqueues large work without end, too")
-	fs.DurationVar(&v.slice, "slice", 250*time.Millisecond, "`time` that each number of goroutines has in a round, at most")
-	return func(io streams, args []string) error {
+	flags := slices.Concat(c.suiteFlags(serveSuite{}), c.targetFlags(), c.timingFlags(), []cli.Flag{
+		&cli.GenericFlag{Name: "goroutines", Value: &v.goroutines, Usage: "`numbers` of goroutines, each with a stream"},
+		&cli.FloatFlag{Name: "cancel", Value: 0.05, Destination: &v.cancel, Usage: "`share` of the requests whose context ends on the way"},
+		&cli.BoolFlag{Name: "reader", Value: true, Destination: &v.reader, Usage: "time a reader beside a stream that enqueues large work without end, too"},
+		&cli.DurationFlag{Name: "slice", Value: 250 * time.Millisecond, Destination: &v.slice, Usage: "`time` that each number of goroutines has in a round, at most"},
+	})
+	return flags, func(io streams, args []string) error {
 		if len(args) > 0 {
 			return usageError("unexpected %q", args[0])
 		}

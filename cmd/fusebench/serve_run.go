@@ -56,7 +56,7 @@ func serveOn(c *config, v *serve, offers []*offer, device, mode string, budget t
 	left := max(budget-time.Since(start), 0)
 	setSlice(v.within(left, len(all)*c.runs))
 	interleave(time.Now, left, c.runs, all, func(round int, k *contestant) {
-		show.say("%s: %s, run %d of %d", device, k.name, round+1, c.runs)
+		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)
 	})
 	var rows []Row
 	for _, l := range loads {

@@ -2,11 +2,12 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/paired"
@@ -50,20 +51,22 @@ func tanhChain(x *millrace.Tensor, ops int) *millrace.Tensor {
 	return y
 }
 
-func setupStart(fs *flag.FlagSet) func(streams, []string) error {
+func setupStart() ([]cli.Flag, action) {
 	s := &start{}
-	fs.StringVar(&s.devices, "device", "cpu cpu:compile=wait cpu:compile=off", "`devices` with their options, and spaces between them")
-	fs.StringVar(&s.program, "program", "tanh", "`chain` to run: scalars (multiply, add), or tanh (five operations in turn)")
-	fs.IntVar(&s.ops, "ops", 40, "`operations` in the chain")
-	fs.IntVar(&s.n, "n", 1000, "`elements` of the tensor")
-	fs.IntVar(&s.runs, "runs", 15, "`processes` that are timed for each row")
-	fs.DurationVar(&s.idle, "idle", 0, "`time` between opening the device and the first operation, as a program takes that reads its weights")
-	fs.StringVar(&s.bundle, "bundle", "", "with -child: a `file` of plans to use")
-	fs.StringVar(&s.cache, "cache", "", "`directory` to make caches in (default: a temporary one)")
-	fs.StringVar(&s.format, "format", "table", "`format` of the result: table or json")
-	fs.StringVar(&s.out, "o", "", "write the result to this `file` instead of standard output")
-	fs.BoolVar(&s.child, startChild, false, "be one of the processes that are timed, and tell the figures")
-	return func(io streams, args []string) error {
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "device", Value: "cpu cpu:compile=wait cpu:compile=off", Destination: &s.devices, Usage: "`devices` with their options, and spaces between them"},
+		&cli.StringFlag{Name: "program", Value: "tanh", Destination: &s.program, Usage: "`chain` to run: scalars (multiply, add), or tanh (five operations in turn)"},
+		&cli.IntFlag{Name: "ops", Value: 40, Destination: &s.ops, Usage: "`operations` in the chain"},
+		&cli.IntFlag{Name: "n", Value: 1000, Destination: &s.n, Usage: "`elements` of the tensor"},
+		&cli.IntFlag{Name: "runs", Value: 15, Destination: &s.runs, Usage: "`processes` that are timed for each row"},
+		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Usage: "`time` between opening the device and the first operation, as a program takes that reads its weights"},
+		&cli.StringFlag{Name: "bundle", Destination: &s.bundle, Usage: "with -child: a `file` of plans to use"},
+		&cli.StringFlag{Name: "cache", Destination: &s.cache, Usage: "`directory` to make caches in (default: a temporary one)"},
+		&cli.StringFlag{Name: "format", Value: "table", Destination: &s.format, Usage: "`format` of the result: table or json"},
+		outFlag(&s.out),
+		&cli.BoolFlag{Name: startChild, Destination: &s.child, Usage: "be one of the processes that are timed, and tell the figures"},
+	}
+	return flags, func(io streams, args []string) error {
 		if err := s.check(args); err != nil {
 			return err
 		}
@@ -201,7 +204,7 @@ func (s *start) run(io streams) error {
 				if r.Cache != cache {
 					continue
 				}
-				show.say("%s, %s: process %d of %d", r.Device, r.Cache, run+1, s.runs)
+				show.part(run, s.runs, "%s, %s: process %d of %d", r.Device, r.Cache, run+1, s.runs)
 				if err := r.time(s, run); err != nil {
 					return fmt.Errorf("%s, %s: %w", r.Device, r.Cache, err)
 				}

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
 )
@@ -69,14 +70,12 @@ var suites = []Suite{
 	geluSuite{}, softmaxSuite{}, layerNormSuite{}, attentionSuite{}, matmulSuite{}, mlpSuite{}, reduceSuite{}, convSuite{},
 }
 
-// setup makes a suite's command.
-func setup(s Suite) func(fs *flag.FlagSet) func(streams, []string) error {
-	return func(fs *flag.FlagSet) func(streams, []string) error {
+// setupSuite is of a suite's command.
+func setupSuite(s Suite) setup {
+	return func() ([]cli.Flag, action) {
 		c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}}
-		c.suiteFlags(fs, s)
-		c.targetFlags(fs)
-		c.timingFlags(fs)
-		return func(io streams, args []string) error {
+		flags := slices.Concat(c.suiteFlags(s), c.targetFlags(), c.timingFlags())
+		return flags, func(io streams, args []string) error {
 			if len(args) > 0 {
 				return usageError("unexpected %q", args[0])
 			}

@@ -221,6 +221,35 @@ func TestShrink(t *testing.T) {
 	}
 }
 
+// Where two results must stay, the other outputs go.
+func TestShrinkOutputs(t *testing.T) {
+	fails := func(p *ir.Program) bool {
+		seen := map[int32]int{}
+		for i := range p.Nodes {
+			if n := &p.Nodes[i]; n.Op == ir.Sum {
+				if seen[n.Args[0].ID]++; seen[n.Args[0].ID] == 2 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	found := 0
+	for seed := uint64(0); found < 3 && seed < 20000; seed++ {
+		p := New(seed, Config{Ops: 30})
+		if !fails(p) {
+			continue
+		}
+		found++
+		if q := Shrink(p, fails); !fails(q) || len(q.Nodes) > 2 || len(q.Outputs) > 2 || len(q.Inputs) > 1 {
+			t.Errorf("seed %d: shrunk to\n%s", seed, q)
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d programs to shrink", found)
+	}
+}
+
 // FuzzProgram checks that any bytes make a program that verifies and prints
 // as itself.
 func FuzzProgram(f *testing.F) {

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Shrink looks for a smaller program that still fails: fewer outputs, nodes
-// left out, results taken from earlier tensors or from new inputs, unused
-// inputs dropped. fails is only asked about programs that verify. The result
+// Shrink looks for a smaller program that still fails: fewer outputs, operands in
+// place of outputs, nodes left out, results taken from earlier tensors or from new
+// inputs, unused inputs dropped. fails is only asked about programs that verify. The result
 // is one that fails, at worst p itself; p is not changed.
 func Shrink(p *ir.Program, fails func(*ir.Program) bool) *ir.Program {
 	for {
@@ -36,6 +36,16 @@ func shrinkOnce(p *ir.Program, fails func(*ir.Program) bool) *ir.Program {
 	for i := range p.Outputs {
 		if q := try(func(g *graph) bool { return g.onlyOutput(i) }); q != nil {
 			return q
+		}
+	}
+	for i := range p.Outputs {
+		if q := try(func(g *graph) bool { return g.dropOutput(i) }); q != nil {
+			return q
+		}
+		for arg := range 3 {
+			if q := try(func(g *graph) bool { return g.outputOperand(i, arg) }); q != nil {
+				return q
+			}
 		}
 	}
 	// From the end: what comes late depends on much and carries little.
@@ -171,6 +181,22 @@ func (g *graph) replace(from, to *handle) {
 func (g *graph) onlyOutput(i int) bool {
 	g.outputs = g.outputs[i : i+1]
 	return true
+}
+
+func (g *graph) dropOutput(i int) bool {
+	g.outputs = slices.Delete(g.outputs, i, i+1)
+	return len(g.outputs) > 0
+}
+
+// outputOperand takes an operand for an output that is computed.
+func (g *graph) outputOperand(i, arg int) bool {
+	for _, n := range g.nodes {
+		if n.result != nil && n.result == g.outputs[i] && n.args[arg] != nil {
+			g.outputs[i] = n.args[arg]
+			return true
+		}
+	}
+	return false
 }
 
 // outputInstead asks for an intermediate result and nothing else.

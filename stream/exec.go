@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	goruntime "runtime"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +17,27 @@ type executor struct {
 	dev *Device
 
 	submitted, finished atomic.Uint64 // jobs of all lanes
+
+	waited atomic.Pointer[lane] // whose job somebody ran for himself last
+	many   atomic.Int32         // for so many more such jobs several lanes are in use
+}
+
+// manyFor is how long one lane must be alone before others are not expected.
+const manyFor = 64
+
+// giveWay lets other goroutines run, where several streams are in use, when one has
+// run a job for itself: a server's requests are short, and Go would let one goroutine
+// make hundreds of them before the next one has its turn.
+func (x *executor) giveWay(l *lane) {
+	if x.waited.Load() != l {
+		x.waited.Store(l)
+		x.many.Store(manyFor)
+	} else if x.many.Load() > 0 {
+		x.many.Add(-1)
+	}
+	if x.many.Load() > 0 {
+		goruntime.Gosched()
+	}
 }
 
 // job is one plan bound to buffers, with all that is needed to run it: what the

@@ -88,7 +88,9 @@ func (l *lane) wait(seq uint64) {
 		if !l.running && len(l.queue) > 0 {
 			l.running = true
 			l.work(seq)
-			break
+			l.mu.Unlock()
+			l.exec.giveWay(l)
+			return
 		}
 		w := waiter{seq, make(chan struct{})}
 		l.waiting = append(l.waiting, w)

@@ -86,7 +86,7 @@ func (v *service) answer(ctx context.Context, s *millrace.Stream, p *problem, ou
 		in := append(make([]*millrace.Tensor, 0, 8), millrace.FromSliceOn(sc, x.f32, x.shape...))
 		y := p.program(append(in, v.weights...))
 		if ctx != nil {
-			if err := s.Sync(ctx); err != nil {
+			if err := y.EvalContext(ctx); err != nil {
 				return err
 			}
 		}

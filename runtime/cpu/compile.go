@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -44,6 +45,7 @@ type compiler struct {
 	busy    bool // it is compiling
 	ended   bool
 	located func() (*toolchain, error) // a compiler; looks for it once
+	trying  sync.Mutex                 // held while flags are tried
 	looked  chan struct{}              // closed when it was looked for in the background; nil where it is not
 	tools   *toolchain                 // that compiles, found at the first compile
 	broken  error                      // why nothing will be compiled any more
@@ -264,17 +266,21 @@ func (c *compiler) build(v *variant) (made built, err error) {
 		return made, err
 	}
 	path, err := tools.compile(c.ctx, made.source)
+	if errors.Is(err, errPatience) {
+		c.giveUp(err)
+	}
 	if err != nil {
 		return made, err
 	}
-	if made.object, err = tools.dir.read(path); err != nil {
+	if made.object, err = tools.dir.take(path); err != nil {
 		return made, err
 	}
-	made.code, err = c.open(tools, made.object, path, plan, names)
+	made.code, err = c.open(tools, made.object, plan, names)
 	if err != nil {
 		c.missed(fmt.Errorf("loading: %w", err))
 		return made, err
 	}
+	tools.worked()
 	c.mu.Lock()
 	c.misses = -1 << 30
 	c.mu.Unlock()
@@ -284,6 +290,8 @@ func (c *compiler) build(v *variant) (made built, err error) {
 // toolchain finds the compiler once. Where there is none that works, nothing
 // will be compiled.
 func (c *compiler) toolchain() (*toolchain, error) {
+	c.trying.Lock() // a compiler and those who ask which it is may want it at a time
+	defer c.trying.Unlock()
 	c.mu.Lock()
 	tools, broken := c.tools, c.broken
 	c.mu.Unlock()
@@ -318,6 +326,13 @@ func (c *compiler) possible() bool {
 		ok = err == nil
 	}
 	return ok
+}
+
+// giveUp ends all compiling.
+func (c *compiler) giveUp(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = why
 }
 
 func (c *compiler) missed(err error) {

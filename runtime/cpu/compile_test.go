@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -89,9 +90,18 @@ func TestFaultyCompiler(t *testing.T) {
 		},
 		"hangs": func(t *testing.T) {
 			fakeCompiler(t, "sleep 100 & sleep 100")
-			old := compileTimeout
-			compileTimeout = 200 * time.Millisecond
-			t.Cleanup(func() { compileTimeout = old })
+			patience(t, 200*time.Millisecond)
+		},
+		"cuts its object short": func(t *testing.T) {
+			fakeCompiler(t, `for a; do case "$last" in -o) out=$a;; esac; last=$a; done
+`+needCompiler(t)+` "$@" && head -c 5000 "$out" >"$out.cut" && mv "$out.cut" "$out"`)
+		},
+		"prints without end": func(t *testing.T) {
+			fakeCompiler(t, "exec yes")
+			patience(t, 200*time.Millisecond)
+		},
+		"makes a pipe": func(t *testing.T) {
+			fakeCompiler(t, `for a; do if [ "$last" = -o ]; then mkfifo "$a"; fi; last=$a; done`)
 		},
 		"crashes":       func(t *testing.T) { fakeCompiler(t, "kill -SEGV $$") },
 		"injected":      func(t *testing.T) { fault.Set(fault.Compile, -1); t.Cleanup(fault.Reset) },
@@ -117,6 +127,87 @@ func TestFaultyCompiler(t *testing.T) {
 				t.Errorf("took %v", spent)
 			}
 		})
+	}
+}
+
+// patience has compilers given up sooner.
+func patience(t *testing.T, d time.Duration) {
+	old := compilePatience
+	compilePatience = d
+	t.Cleanup(func() { compilePatience = old })
+}
+
+// TestHangingCompiler: one that hangs is started once, whichever attempt it hangs
+// at, and given up for all kernels; the runs that would wait for it do so no longer
+// than that in all.
+func TestHangingCompiler(t *testing.T) {
+	cc := needCompiler(t)
+	known := func(t *testing.T, cache *mapCache) { // its flags, from a process in which it worked
+		tools, err := newToolchain(t.Context(), cache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools.remove()
+	}
+	for name, prepare := range map[string]func(t *testing.T, cache *mapCache){
+		"at its flags": func(*testing.T, *mapCache) {},
+		"at a kernel":  known,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			runs, hangs := filepath.Join(dir, "runs"), filepath.Join(dir, "hangs")
+			fakeCompiler(t, `[ ! -e `+hangs+` ] && exec `+cc+` "$@"; echo >>`+runs+`; sleep 100`)
+			cache := &mapCache{entries: map[string][]byte{}}
+			prepare(t, cache)
+			if err := os.WriteFile(hangs, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			patience(t, 500*time.Millisecond)
+			begin := time.Now()
+			d, reported := faulty(t, runtime.Config{Compile: runtime.CompileWait, Threads: 1, Cache: cache})
+			for _, k := range arithmetic(t, "mul", "add", "sub", "div") {
+				h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
+				compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
+			}
+			if text, err := os.ReadFile(runs); err != nil || len(text) != 1 {
+				t.Errorf("the compiler was started %d times, %v", len(text), err)
+			}
+			s := d.Stats()
+			if s.CompileFails != 1 || s.Fallbacks != 4 || s.Tier0 != 4 || reported.Load() != 1 {
+				t.Errorf("%d failures, %d fallbacks, %d in tier 0, %d reported", s.CompileFails, s.Fallbacks, s.Tier0, reported.Load())
+			}
+			if spent := time.Since(begin); spent > 30*time.Second {
+				t.Errorf("took %v", spent)
+			}
+		})
+	}
+}
+
+// TestCompileLog: of what a compiler prints both ends are kept, however it comes.
+func TestCompileLog(t *testing.T) {
+	text := make([]byte, 10*logPart)
+	for i := range text {
+		text[i] = 'a' + byte(i%26)
+	}
+	for _, n := range []int{0, 1, logPart, logPart + 1, 2 * logPart, 2*logPart + 1, 3*logPart - 7, len(text)} {
+		for _, piece := range []int{1, 7, logPart - 1, logPart, 5 * logPart, len(text)} {
+			var l logEnds
+			for at := 0; at < n; at += piece {
+				if done, err := l.Write(text[at:min(at+piece, n)]); err != nil || done != min(at+piece, n)-at {
+					t.Fatal(done, err)
+				}
+			}
+			want := string(text[:n])
+			if over := n - 2*logPart; over > 0 {
+				want = fmt.Sprintf("%s\n... %d bytes left out ...\n%s", text[:logPart], over, text[n-logPart:n])
+			}
+			if l.String() != want {
+				t.Errorf("%d bytes in pieces of %d: %d bytes are kept, not the ends", n, piece, len(l.String()))
+			}
+			if room := cap(l.head) + cap(l.tail); room > 4*logPart {
+				t.Errorf("%d bytes in pieces of %d: kept in %d", n, piece, room)
+			}
+		}
 	}
 }
 

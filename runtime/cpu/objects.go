@@ -84,7 +84,7 @@ func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, names [
 	if !ok {
 		return nil
 	}
-	code, err := c.open(tools, object, "", plan, names)
+	code, err := c.open(tools, object, plan, names)
 	if err != nil {
 		tools.cache.Refuse(kindObject, fmt.Errorf("a compiled object of %d bytes: %w", len(object), err))
 		return nil
@@ -92,35 +92,37 @@ func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, names [
 	return code
 }
 
-// file writes an object into the private directory.
-func (t *toolchain) file(object []byte) (string, error) {
+// openFile loads an object from the private directory, where it stays for a moment:
+// what is loaded needs no name.
+func (t *toolchain) openFile(object []byte, names ...string) (handle unsafe.Pointer, funcs []unsafe.Pointer, err error) {
 	dir, err := t.work()
 	if err != nil {
-		return "", err
+		return nil, nil, err
+	}
+	if err := dir.checkParents(); err != nil {
+		return nil, nil, err
 	}
 	t.count++
 	name := fmt.Sprintf("k%d.so", t.count)
-	return filepath.Join(dir.path, name), dir.root.WriteFile(name, object, 0o600)
+	defer dir.root.Remove(name)
+	path, err := dir.put(name, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	return load(path, names...)
 }
 
 // open loads an object from memory: from a file without a name, which nobody else
 // can reach. Systems that have no such files, or execute nothing from them, load
-// it from its path in the private directory, "" where it is not there yet; where
-// they have such files, that is counted.
-func (c *compiler) open(tools *toolchain, object []byte, path string, plan *phasePlan, names []string) (*compiled, error) {
+// it from the private directory; where they have such files, that is counted.
+func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, names []string) (*compiled, error) {
+	if err := checkObject(object); err != nil {
+		return nil, err
+	}
 	handle, funcs, err := loadBytes(object, names...)
 	if isOpenError(err) || errors.Is(err, errNoMemoryFiles) {
 		var again error
-		if path == "" {
-			path, again = tools.file(object)
-		}
-		if again == nil {
-			again = tools.dir.checkParents()
-		}
-		if again == nil {
-			handle, funcs, again = load(path, names...)
-		}
-		if again != nil {
+		if handle, funcs, again = tools.openFile(object, names...); again != nil {
 			return nil, errors.Join(err, again)
 		}
 		if isOpenError(err) {

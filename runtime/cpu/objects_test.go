@@ -88,6 +88,16 @@ func TestObjectsOutliveTheDevice(t *testing.T) {
 	}
 }
 
+// cut is the first half of the object in a cache.
+func cut(c *mapCache) []byte {
+	for key, value := range c.entries {
+		if strings.HasPrefix(key, kindObject) {
+			return value[:len(value)/2]
+		}
+	}
+	return nil
+}
+
 // An entry that is no object, or one that computes otherwise, is refused and
 // compiled anew; so are flags that there are not.
 func TestRefusedObjects(t *testing.T) {
@@ -114,6 +124,7 @@ func TestRefusedObjects(t *testing.T) {
 		"empty":     nil,
 		"rubbish":   []byte("rubbish"),
 		"contracts": object("int mr_probe(void) { return 1; } void mr_kernel(void) {}"),
+		"cut short": cut(good),
 		"another":   object("int mr_probe(void) { return 0; } void mr_other(void) {}"),
 	} {
 		cache := &mapCache{entries: maps.Clone(good.entries)}

@@ -30,8 +30,14 @@ var baseFlags = []string{
 // machineFlags are tried in this order; not every compiler knows them.
 var machineFlags = [][]string{{"-march=native"}, {"-mcpu=native"}, {}}
 
-// compileTimeout ends a compiler that hangs. A variable for tests.
-var compileTimeout = 60 * time.Second
+// compilePatience is how long a compiler is waited for in all, from its start or from
+// its last success, until it makes code that loads: once that has gone by nothing is
+// compiled any more, so that one which hangs is not waited for at each kernel. A
+// variable for tests.
+var compilePatience = 60 * time.Second
+
+// errPatience is of a compiler that took all of that in vain.
+var errPatience = errors.New("the compiler is given up")
 
 // toolchain is a compiler, its flags and the directory it works in.
 type toolchain struct {
@@ -43,7 +49,8 @@ type toolchain struct {
 	cache   runtime.Cache // nil: none
 	dir     *workDir      // nil until something is written
 	count   int
-	nice    bool // nobody waits: the program's own threads come first
+	vain    time.Duration // spent on compilers since one made code that loads
+	nice    bool          // nobody waits: the program's own threads come first
 }
 
 // compilerCommand is $CC, or the first usual compiler there is.
@@ -105,11 +112,14 @@ func (t *toolchain) tryFlags(ctx context.Context) (err error) {
 	for n := range machineFlags {
 		t.flags = withMachine(n)
 		var path string
-		if path, err = t.compile(ctx, cgo.ABI+cgo.Probe(probeSymbol)+versionSource); err != nil {
+		if path, err = t.compile(ctx, cgo.ABI+cgo.Probe(probeSymbol)+versionSource); errors.Is(err, errPatience) {
+			break
+		}
+		if err != nil {
 			continue
 		}
 		var object []byte
-		if object, err = t.dir.read(path); err != nil {
+		if object, err = t.dir.take(path); err != nil {
 			break
 		}
 		if t.version = versionIn(object); t.version == "" {
@@ -173,8 +183,15 @@ func (t *toolchain) work() (*workDir, error) {
 	return t.dir, nil
 }
 
-// compile makes a shared object of a C text and returns its path.
+// compile makes a shared object of a C text and returns its path. The time that it takes
+// is in vain until worked says otherwise.
 func (t *toolchain) compile(ctx context.Context, source string) (string, error) {
+	left := compilePatience - t.vain
+	if left <= 0 {
+		return "", fmt.Errorf("%w: it took %v in vain", errPatience, compilePatience)
+	}
+	begin := time.Now()
+	defer func() { t.vain += time.Since(begin) }()
 	dir, err := t.work()
 	if err != nil {
 		return "", err
@@ -186,11 +203,11 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 		return "", err
 	}
 	defer dir.root.Remove(filepath.Base(src))
-	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
+	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	args := append(append(append([]string(nil), t.cc[1:]...), t.flags...), "-o", obj, src, "-lm")
 	cmd := exec.CommandContext(ctx, t.cc[0], args...)
-	var log bytes.Buffer
+	var log logEnds
 	cmd.Stdout, cmd.Stderr = &log, &log
 	// A driver starts the real compiler as a child: the whole group is killed,
 	// and output that a survivor holds open is not waited for.
@@ -204,13 +221,17 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 		err = cmd.Wait()
 	}
 	if err != nil {
+		_ = dir.root.Remove(filepath.Base(obj)) // which need not be there
 		if ctx.Err() == context.DeadlineExceeded {
-			err = fmt.Errorf("killed after %v: %w", compileTimeout, err)
+			err = fmt.Errorf("%w: killed after %v: %w", errPatience, left, err)
 		}
-		return "", fmt.Errorf("%s: %w: %s", t.cc[0], err, strings.TrimSpace(log.String()))
+		return "", fmt.Errorf("%s: %w: %s", t.cc[0], err, log.String())
 	}
 	return obj, nil
 }
+
+// worked notes that an object of the compiler's was loaded.
+func (t *toolchain) worked() { t.vain = 0 }
 
 // niceness of compilers that nobody waits for.
 const niceness = 10

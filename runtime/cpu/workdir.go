@@ -75,10 +75,29 @@ func (d *workDir) check() error {
 	return nil
 }
 
-// read reads a file that was made in the directory, by a compiler for one, which
-// knows it by its path. Where the path leads elsewhere by now there is no such file.
-func (d *workDir) read(path string) ([]byte, error) {
-	return d.root.ReadFile(filepath.Base(path))
+// maxObject bounds what is read of a compiler's object; kernels take some ten
+// kilobytes.
+const maxObject = 64 << 20
+
+// take reads a file that was made in the directory, by a compiler, which knows it
+// by its path, and removes it. Where the path leads elsewhere by now there is no such
+// file. Whoever still writes to it does so to nothing that is used.
+func (d *workDir) take(path string) ([]byte, error) {
+	name := filepath.Base(path)
+	defer d.root.Remove(name)
+	is, err := d.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !is.Mode().IsRegular() || is.Size() > maxObject {
+		return nil, fmt.Errorf("the compiler's object is %v of %d bytes", is.Mode(), is.Size())
+	}
+	return d.root.ReadFile(name)
+}
+
+// put writes a new file and returns its path.
+func (d *workDir) put(name string, data []byte) (string, error) {
+	return filepath.Join(d.path, name), d.root.WriteFile(name, data, 0o600)
 }
 
 // checkParents refuses paths in the directory where somebody else could give them

@@ -35,16 +35,16 @@ func TestWorkDirIsNotSwapped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if data, err := d.read(object); err != nil || string(data) != "mine" {
+	if data, err := d.take(object); err != nil || string(data) != "mine" {
 		t.Errorf("read %q, %v", data, err)
 	}
-	if data, err := d.read(filepath.Join(d.path, "k2.so")); err == nil {
+	if data, err := d.take(filepath.Join(d.path, "k2.so")); err == nil {
 		t.Errorf("read %q, which was never made there", data)
 	}
 	if err := os.Symlink("/etc/hostname", filepath.Join(moved, "k3.so")); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := d.read(filepath.Join(d.path, "k3.so")); err == nil {
+	if data, err := d.take(filepath.Join(d.path, "k3.so")); err == nil {
 		t.Errorf("read %q through a link that leads outside", data)
 	}
 }

@@ -1,0 +1,53 @@
+//go:build cgo && unix
+
+package cpu
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// logPart is how much is kept of each end of what a compiler prints: what is
+// wrong stands at the beginning, how it ended at the end.
+const logPart = 16 << 10
+
+// logEnds takes all that a compiler prints and keeps its first and last bytes.
+type logEnds struct {
+	head, tail []byte // tail is a ring once it is full
+	at         int    // where the ring begins
+	left       int64  // bytes left out between them
+}
+
+func (l *logEnds) Write(p []byte) (int, error) {
+	n := len(p)
+	if room := logPart - len(l.head); room > 0 {
+		room = min(room, len(p))
+		l.head, p = append(l.head, p[:room]...), p[room:]
+	}
+	if over := len(p) - logPart; over > 0 {
+		l.left += int64(over)
+		p = p[over:]
+	}
+	if room := logPart - len(l.tail); room > 0 {
+		room = min(room, len(p))
+		l.tail, p = append(l.tail, p[:room]...), p[room:]
+	}
+	l.left += int64(len(p))
+	for len(p) > 0 {
+		done := copy(l.tail[l.at:], p)
+		l.at, p = (l.at+done)%logPart, p[done:]
+	}
+	return n, nil
+}
+
+// String is what was printed, with a line in place of what was left out.
+func (l *logEnds) String() string {
+	b := bytes.NewBuffer(bytes.Clone(l.head))
+	if l.left > 0 {
+		fmt.Fprintf(b, "\n... %d bytes left out ...\n", l.left)
+	}
+	b.Write(l.tail[l.at:])
+	b.Write(l.tail[:l.at])
+	return strings.TrimSpace(strings.ToValidUTF8(b.String(), "\uFFFD"))
+}

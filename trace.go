@@ -13,10 +13,10 @@ import (
 )
 
 // Trace has a hook for each thing the engine does, set in [Options]; nil ones
-// are skipped. Hooks are called synchronously and must not call the library; one
-// that panics does so out of the call that it was called from, or of the next:
+// are skipped. Hooks are called synchronously, by several goroutines at once where
+// several streams are in use, and must not call the library; one that panics does so out of the call that it was called from, or of the next:
 //
-//	Flush    func(FlushEvent)    a segment of a stream ran
+//	Flush    func(FlushEvent)    a segment of a stream was planned, bound and handed over to run
 //	Explore  func(ExploreEvent)  a plan was made for a new segment
 //	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
 //	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
@@ -24,10 +24,10 @@ import (
 //	Error    func(error)         once for each fault, survived ones included
 type Trace = stream.Trace
 
-// FlushEvent tells of one segment that ran: Stream, its stream's number on the
+// FlushEvent tells of one segment that was handed over to run: Stream, its stream's number on the
 // device; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
 // whether its plan was known; Plan, how that was made, "best", "greedy" or
-// "unfused"; Start and Elapsed.
+// "unfused"; Start and Elapsed, in which running it is not.
 type FlushEvent = stream.FlushEvent
 
 // ExploreEvent tells of a plan that was made: Ops, Kernels, Plan as in

@@ -11,7 +11,6 @@ type knob uint8
 
 const (
 	knobThreads   knob = iota // how many share the launch
-	knobStore                 // whether results are stored past the caches
 	knobTile                  // rows of a tile, as a power of two of the own ones; of a contraction its rows' bytes; of a chain its local memory
 	knobRows                  // rows of a contraction's tile, likewise
 	knobOrder                 // whether rows are columns
@@ -43,7 +42,6 @@ var knobs = [numKnobs]struct {
 	code bool
 }{
 	knobThreads:   {"threads", 0, 9, decimal, false},
-	knobStore:     {"nt", 9, 2, onOff, true},
 	knobTile:      {"tile", 11, 4, power, false},
 	knobRows:      {"rows", 31, 4, power, false},
 	knobOrder:     {"columns", 15, 2, onOff, true},

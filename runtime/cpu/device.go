@@ -67,7 +67,7 @@ type device struct {
 	expected expected
 
 	count counters
-	// From these sizes on results are stored past the caches (0: what lastCache
+	// From these sizes on results are stored past the caches (0: what streamsFrom
 	// says), and rows of the next tile asked for.
 	streamBytes, lookBytes int64
 	changes                atomic.Uint64 // see Changes

@@ -211,7 +211,7 @@ func (r *ready) classKey() classKey {
 	if r.dot != nil {
 		return r.dotKey()
 	}
-	key := classKey{cols: r.mode == modeCols, streams: !r.p.hasRows && r.choice.on(knobStore, false)}
+	key := classKey{cols: r.mode == modeCols}
 	if n, set := r.choice.of(knobUnroll); set {
 		key.steps[bits.TrailingZeros64(uint64(n))] = true
 	}

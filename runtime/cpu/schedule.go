@@ -151,7 +151,6 @@ type classKey struct {
 	points, rows [maxOperands / 32]uint64
 	guarded      [2]bool // an output of such a phase has stride 0 along an outer dim
 	cols         bool
-	streams      bool    // results of a kernel without rows may be stored past the caches
 	steps        [3]bool // a step of the main loop is of 1, 2 or 4 vectors; none set: as many as suit it
 	dot          bool    // a contraction: points is of its first phase, rows of its last
 	second       [maxOperands / 32]uint64
@@ -183,7 +182,7 @@ func (k *classKey) variant(i int, ph *codegen.Phase, temps []codegen.Temp) cgo.V
 	if log := slices.Index(k.steps[:], true); log >= 0 {
 		v.Unroll = 1 << log
 	}
-	if len(temps) > 0 && !k.dot || k.streams {
+	if !k.dot {
 		v.Streams = n // see ready.streams
 	}
 	for i := range n {

@@ -2,6 +2,7 @@
 
 /* The evaluator of block programs. */
 #include "tier0.h"
+#include "tier0_past.h"
 
 /* How an operand's elements follow each other, for the whole call. */
 enum { UNIFORM, LINEAR, STRIDED };
@@ -93,14 +94,19 @@ static int copies(const eval *e, const mr_t0_instr *load) {
 	return 0;
 }
 
+/* Reports a store past the caches. */
+static int past(const eval *e, const mr_t0_store *s) {
+	return PASSES && !s->reduce && e->a->ops[s->slot].stream;
+}
+
 /* Reports a store whose value may be computed straight into memory: a block
  * function makes it, no earlier store has it, and no operand in the same
- * memory is read later. */
+ * memory is read later. What goes past the caches is computed in one first. */
 static int direct(const eval *e, mr_i64 k) {
 	const mr_t0_code *c = e->code;
 	const mr_t0_store *s = &c->stores[k];
 	const mr_t0_instr *in = &c->instrs[s->value];
-	if (in->fn < MR_T0_FIRST || e->v[s->value].step == 0)
+	if (in->fn < MR_T0_FIRST || e->v[s->value].step == 0 || past(e, s))
 		return 0;
 	for (mr_i64 i = 0; i < k; i++)
 		if (c->stores[i].value == s->value)
@@ -239,15 +245,15 @@ static void store(eval *e, const mr_t0_store *s, const mr_u8 *class) {
 	if (dst == v->p)
 		return;
 	const char *src = v->p;
-	if (v->step == 0 && dst) {
-		mr_i64 whole = n / MR_T0_GROUP * MR_T0_GROUP;
-		for (mr_i64 i = 0; i < whole; i += MR_T0_GROUP)
-			__builtin_memcpy(dst + i * size, src, MR_T0_GROUP * size);
-		__builtin_memcpy(dst + whole * size, src, (n - whole) * size);
-		return;
-	}
 	if (dst) {
-		__builtin_memcpy(dst, src, n * size);
+		mr_i64 piece = v->step == 0 ? MR_T0_GROUP : n; /* one group is all there is of a uniform */
+		for (mr_i64 i = 0; i < n; i += piece) {
+			mr_i64 bytes = (n - i < piece ? n - i : piece) * size;
+			if (past(e, s))
+				copy_past(dst + i * size, src, bytes);
+			else
+				__builtin_memcpy(dst + i * size, src, bytes);
+		}
 		return;
 	}
 	if (v->step == 0) {

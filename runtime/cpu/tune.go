@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
@@ -160,7 +159,6 @@ func bucket(n int64) int64 {
 // itself, where they may matter.
 var offers = [numKnobs]func(r *ready, forced bool) []int64{
 	knobThreads:   offerThreads,
-	knobStore:     offerStore,
 	knobTile:      offerTile,
 	knobRows:      offerRows,
 	knobOrder:     offerOrder,
@@ -193,25 +191,6 @@ func offerThreads(r *ready, forced bool) (list []int64) {
 		list = append(list, most)
 	}
 	return list
-}
-
-// storeWorth is the size of a result from which storing it past the caches may
-// be worth it: about what a near cache holds.
-const storeWorth = 512 << 10
-
-func offerStore(r *ready, forced bool) []int64 {
-	if r.code == nil || r.dot != nil || r.scatter != nil {
-		return nil
-	}
-	own, possible := false, false
-	for i, o := range r.p.kernel.Operands {
-		if o.Kind != codegen.Output {
-			continue
-		}
-		own = own || r.streams(i)
-		possible = possible || r.streamable(i) && (r.outputBytes(i) >= storeWorth || forced)
-	}
-	return other(own, possible)
 }
 
 // other is the value of a knob that is not the own one, where it is possible.
@@ -407,29 +386,6 @@ func (d *device) Try(unit []runtime.Launch) (time.Duration, error) {
 	begin := time.Now()
 	err = w.exec.run([]ready{r})
 	return time.Since(begin), err
-}
-
-// narrowStore is the size of elements that are never stored past the caches.
-const narrowStore = 4
-
-// streamable reports an output that could be stored past the caches.
-func (r *ready) streamable(i int) bool {
-	o, a := &r.p.kernel.Operands[i], &r.l.Args[i]
-	if o.Kind != codegen.Output || r.dot != nil || o.DT.Size() < narrowStore || len(a.Stages) > 0 || r.guard(i) != 0 && !r.p.hasRows {
-		return false
-	}
-	inner, n := r.innermost(r.l.Rank)
-	return codegen.Classify(a, inner, n) == codegen.Contiguous || o.Row && r.p.hasRows
-}
-
-// outputBytes is the size of what is stored through an operand.
-func (r *ready) outputBytes(i int) int64 {
-	o := &r.p.kernel.Operands[i]
-	points := r.total
-	if o.Row {
-		points = r.outputs
-	}
-	return points * int64(o.DT.Size())
 }
 
 // errNoCode is of a choice for which no code could be made: why was told when

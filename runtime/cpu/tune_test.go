@@ -109,7 +109,7 @@ func TestChoices(t *testing.T) {
 		}
 	}
 	always := []string{"default", "combined", "threads", "tile", "rows", "columns", "recompute", "split", "transpose", "block"}
-	for name, want := range map[string][]string{"tier 0, 2 threads": always, "go": always, "tier 1": append(always[:len(always)-1:len(always)-1], "nt", "ahead", "unroll")} {
+	for name, want := range map[string][]string{"tier 0, 2 threads": always, "go": always, "tier 1": append(always[:len(always)-1:len(always)-1], "ahead", "unroll")} {
 		if name == "tier 1" && ds[name].comp == nil {
 			continue
 		}
@@ -188,7 +188,7 @@ func TestChoiceText(t *testing.T) {
 			}
 		}
 	}
-	if s := (turn(knobThreads, 2) | turn(knobStore, turnedOn)).String(); s != "threads=2 nt=on" {
+	if s := (turn(knobThreads, 2) | turn(knobOrder, turnedOn)).String(); s != "threads=2 columns=on" {
 		t.Error(s)
 	}
 	if s := choice(0).String(); s != "default" {
@@ -238,7 +238,7 @@ func TestTry(t *testing.T) {
 		if s := d.Stats(); s != before {
 			t.Errorf("a try was counted: %+v, before %+v", s, before)
 		}
-		unit[0].Choice = uint64(turn(knobStore, turnedOn))
+		unit[0].Choice = uint64(turn(knobUnroll, 1))
 		changes := d.Changes()
 		fault.Set(fault.Compile, -1)
 		if _, err := d.Try(unit); !errors.Is(err, errNoCode) {

@@ -41,8 +41,7 @@ func FromReaderOn(p Place, r io.Reader, dt DType, shape ...int) (*Tensor, error)
 }
 
 // WriteTo runs what t needs and writes the bytes of its elements, as
-// [FromReader] reads them, piece by piece. Views that reorder elements are
-// copied in memory first. It returns how many bytes were written, and the error
+// [FromReader] reads them, piece by piece. It returns how many bytes were written, and the error
 // t carries, or that running or w found.
 func (t *Tensor) WriteTo(w io.Writer) (int64, error) {
 	const op = "writeto"
@@ -54,9 +53,6 @@ func (t *Tensor) WriteTo(w io.Writer) (int64, error) {
 	}
 	if w == nil {
 		return 0, failure(op, errNilWriter, t)
-	}
-	if err := checkHost(t, t.Len()); err != nil {
-		return 0, err
 	}
 	n, err := stream.WriteTo(&t.v, w)
 	if err != nil {

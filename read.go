@@ -3,10 +3,8 @@ package millrace
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
+	"github.com/millrace-go/millrace/internal/hostmem"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -79,8 +77,13 @@ func checkRead(op string, t *Tensor, dt DType) error {
 	return nil
 }
 
-// sureBytes need no look at the machine's memory.
-const sureBytes = 1 << 30
+const (
+	// sureBytes need no look at the machine's memory.
+	sureBytes = 1 << 30
+	// unknownBytes is what Go can be asked for without ending the program where
+	// nothing says how much memory there is: 1 GiB on 32 bits, else 256 GiB.
+	unknownBytes = 1 << (30 + 8*(^uint(0)>>63))
+)
 
 // checkHost refuses to read what this machine has no memory for: an expanded
 // view of one element may have more elements than any machine holds, and Go
@@ -90,27 +93,8 @@ func checkHost(t *Tensor, n int) error {
 	if n <= sureBytes/size {
 		return nil
 	}
-	if limit := hostMemory(); int64(n) > limit/int64(size) {
+	if limit := hostmem.Limit(unknownBytes); int64(n) > limit/int64(size) {
 		return failure("values", fmt.Errorf("%w: %d elements of %v to read, host memory is %d bytes", ErrOutOfMemory, n, t.DType(), limit), t)
 	}
 	return nil
-}
-
-// hostMemory is the bytes of memory of this machine, or where that is not
-// known a size that Go can be asked for without ending the program.
-func hostMemory() int64 {
-	const unknown = 1 << (30 + 8*(^uint(0)>>63)) // 1 GiB on 32 bits, 256 GiB on 64
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return unknown
-	}
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(line)
-		if len(f) >= 2 && f[0] == "MemTotal:" {
-			if kib, err := strconv.ParseInt(f[1], 10, 64); err == nil {
-				return kib << 10
-			}
-		}
-	}
-	return unknown
 }

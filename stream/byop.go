@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/fusion"
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -165,16 +164,4 @@ func (r *byOp) drop(id int32) {
 		r.mem[id].release()
 		r.own = slices.Delete(r.own, i, i+1)
 	}
-}
-
-// fetch reads a tensor dense and row-major, as Go holds it.
-func (d *Device) fetch(dt ir.DType, shape ir.Shape, st *storage) ([]byte, error) {
-	data := make([]byte, shape.Elems()*dt.Size())
-	if len(data) == 0 {
-		return data, nil
-	}
-	if st.view == nil {
-		return data, d.drv.Read(data, dt, st.buf, 0)
-	}
-	return data, gather(d, data, dt, shape, st)
 }

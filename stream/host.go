@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
@@ -111,13 +112,7 @@ func Read(v *Value, dst []byte) error {
 	if want := shape.Elems() * st.dt.Size(); len(dst) != want {
 		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, shape, st.dt, want, len(dst))
 	}
-	if len(dst) == 0 {
-		return nil
-	}
-	if st.view == nil {
-		return d.drv.Read(dst, st.dt, st.buf, 0)
-	}
-	return gather(d, dst, st.dt, shape, st.storage)
+	return d.readDense(dst, st.dt, shape, st.storage)
 }
 
 // computed is v's memory once what writes it has run, with a reader for the
@@ -184,21 +179,45 @@ func (s *Stream) materialise(v *Value, op string) (found, error) {
 	return w.found(), nil
 }
 
-// gather reads a tensor whose memory is not dense: the range of its buffer
-// that it touches is read once and taken apart on the host.
-func gather(d *Device, dst []byte, dt ir.DType, shape ir.Shape, st *storage) error {
-	lo, hi := extent(st.view, shape)
+// gather reads a box whose memory is not dense: the range of the buffer that it
+// touches is read and taken apart on the host. to is where in dst, in elements from
+// one to the next along each dimension, its elements go. A wide range is read by
+// halves, so that the host need not hold all that lies between them; room is what it
+// held last.
+func gather(d *Device, dst []byte, to []int64, dt ir.DType, buf runtime.Buffer, b box, room *[]byte) error {
 	size := int64(dt.Size())
-	src := make([]byte, (hi-lo+1)*size)
-	if err := d.drv.Read(src, dt, st.buf, lo); err != nil {
+	lo, hi := extent(&b.view, b.shape)
+	if (hi-lo+1)*size > rawChunk && len(b.view.Stages) == 0 && hi > lo {
+		wide, reach := 0, int64(0) // the dimension whose ends lie farthest apart
+		for k, n := range b.shape {
+			if far := max(b.view.Stride[k], -b.view.Stride[k]) * int64(n-1); far > reach {
+				wide, reach = k, far
+			}
+		}
+		first, rest := box{slices.Clone(b.shape), b.view}, box{slices.Clone(b.shape), b.view}
+		half := b.shape[wide] / 2
+		first.shape[wide], rest.shape[wide] = half, b.shape[wide]-half
+		rest.view.Offset += int64(half) * b.view.Stride[wide]
+		if err := gather(d, dst, to, dt, buf, first, room); err != nil {
+			return err
+		}
+		return gather(d, dst[int64(half)*to[wide]*size:], to, dt, buf, rest, room)
+	}
+	*room = slices.Grow((*room)[:0], int((hi-lo+1)*size))
+	src := (*room)[:(hi-lo+1)*size]
+	if err := d.drv.Read(src, dt, buf, lo); err != nil {
 		return err
 	}
 	var at [ir.MaxRank]int
-	for i := int64(0); i < int64(len(dst)); i += size {
-		p := address(st.view, at[:len(shape)]) - lo
-		copy(dst[i:i+size], src[p*size:])
-		for k := len(shape) - 1; k >= 0; k-- {
-			if at[k]++; at[k] < shape[k] {
+	rank := len(b.shape)
+	for range b.shape.Elems() {
+		from, into := (address(&b.view, at[:rank])-lo)*size, int64(0)
+		for k, i := range at[:rank] {
+			into += int64(i) * to[k]
+		}
+		copy(dst[into*size:][:size], src[from:])
+		for k := rank - 1; k >= 0; k-- {
+			if at[k]++; at[k] < b.shape[k] {
 				break
 			}
 			at[k] = 0
@@ -293,9 +312,18 @@ func To(dst *Value, p Place, v *Value) {
 // copyFrom makes dst a copy of what was found on another device.
 func (s *Stream) copyFrom(dst *Value, scope *Scope, st found) error {
 	defer st.releaseRead()
-	data, err := st.dev.fetch(st.dt, st.form.Shape, st.storage)
+	dt, shape := st.dt, st.form.Shape
+	b, err := s.room(s.dev.drv.Alloc, dt, shape)
 	if err != nil {
 		return err
 	}
-	return s.fromHost(dst, scope, st.dt, st.form.Shape, data)
+	err = st.dev.eachDense(dt, shape, st.storage, func(at int64, part []byte) error {
+		return s.dev.drv.Write(b.buf, dt, at, part)
+	})
+	if err != nil {
+		b.release()
+		return err
+	}
+	s.adopt(dst, scope, dt, shape, b)
+	return nil
 }

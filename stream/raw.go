@@ -65,37 +65,14 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 		return 0, err
 	}
 	defer st.releaseRead()
-	d, dt, shape := st.dev, st.dt, st.form.Shape
-	n, size := int64(shape.Elems()), int64(dt.Size())
-	var off int64
-	if st.view != nil && n > 0 {
-		var dense bool
-		if off, dense = inOrder(st.view, shape); !dense {
-			all := make([]byte, n*size)
-			if err := gather(d, all, dt, shape, st.storage); err != nil {
-				return 0, err
-			}
-			hostOrder(all, dt)
-			wrote, err := w.Write(all)
-			return int64(wrote), err
-		}
-	}
 	var done int64
-	chunk := make([]byte, min(n*size, rawChunk))
-	for at := int64(0); at < n; {
-		part := chunk[:min(int64(len(chunk)), (n-at)*size)]
-		if err := d.drv.Read(part, dt, st.buf, off+at); err != nil {
-			return done, err
-		}
-		hostOrder(part, dt)
+	err = st.dev.eachDense(st.dt, st.form.Shape, st.storage, func(_ int64, part []byte) error {
+		hostOrder(part, st.dt)
 		wrote, err := w.Write(part)
 		done += int64(wrote)
-		if err != nil {
-			return done, err
-		}
-		at += int64(len(part)) / size
-	}
-	return done, nil
+		return err
+	})
+	return done, err
 }
 
 // inOrder reports a view of neighbouring elements in order, such as a slice

@@ -3,14 +3,12 @@ package cpu
 import (
 	"fmt"
 	"math/bits"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/hostmem"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -44,7 +42,7 @@ type memory struct {
 const pageAligned = 4 << 20
 
 func newMemory(limit int64) *memory {
-	physical := physicalMemory()
+	physical := hostmem.Limit(1 << 46) // more than any has: allocation itself then finds the end
 	if limit <= 0 || limit > physical {
 		limit = physical
 	}
@@ -250,19 +248,4 @@ func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte,
 	d.wide.giveBack(w)
 	d.tellThreads()
 	return nil
-}
-
-// physicalMemory is what the machine, or the container, has. Where neither
-// says, it is more than any: allocation itself then finds the end.
-func physicalMemory() int64 {
-	limit := int64(1) << 46
-	if n := installedMemory(); n > 0 {
-		limit = n
-	}
-	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			limit = min(limit, n)
-		}
-	}
-	return limit
 }

@@ -1,10 +1,10 @@
-package cpu
+package hostmem
 
 import "syscall"
 
-// installedMemory is what the machine has, 0 where it does not say. (Reading
+// installed is what the machine has, 0 where it does not say. (Reading
 // /proc/meminfo takes a tenth of the time of opening a device.)
-func installedMemory() int64 {
+func installed() int64 {
 	var info syscall.Sysinfo_t
 	if err := syscall.Sysinfo(&info); err != nil {
 		return 0

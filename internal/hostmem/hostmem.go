@@ -1,0 +1,68 @@
+// Package hostmem says how much memory this process may have: the CPU device takes
+// no more, and nothing larger is read into Go's.
+//
+// Engine part: no compatibility promise; use package millrace.
+package hostmem
+
+import (
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Limit is what the machine, or the container, has, or unknown where neither says.
+func Limit(unknown int64) int64 {
+	limit := groups("/proc/self/cgroup", "/sys/fs/cgroup")
+	if n := installed(); n > 0 {
+		limit = min(limit, n)
+	}
+	if limit == none {
+		return unknown
+	}
+	return limit
+}
+
+const none = math.MaxInt64
+
+// groups is the least limit of the control groups that the process is in. A group
+// lists them as seen from the process's own root, and each is bound by those around it:
+// of version 2 in a tree of their own, of version 1 in one for memory.
+func groups(list, root string) int64 {
+	limit := min(number(root+"/memory.max"), number(root+"/memory/memory.limit_in_bytes"))
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return limit
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		dir, file := root, "memory.max"
+		switch {
+		case f[1] == "memory":
+			dir, file = root+"/memory", "memory.limit_in_bytes"
+		case f[1] != "":
+			continue
+		}
+		for group := path.Clean("/" + f[2]); group != "/"; group = path.Dir(group) {
+			limit = min(limit, number(dir+group+"/"+file))
+		}
+	}
+	return limit
+}
+
+// number is what a file says, none where it says nothing, or "max".
+func number(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return none
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || n <= 0 {
+		return none
+	}
+	return n
+}

@@ -127,7 +127,9 @@ func (t *Tensor) Release() {
 // keep what they were computed from. The shapes and dtypes may differ. An
 // error that u carries is carried by t too.
 //
-// Others who use t meanwhile get its old value or the new one, never a mixture.
+// Others who use t meanwhile get its old value or the new one, never a mixture; but
+// methods that are made of several ops, such as Softmax, look at t several times:
+// whoever calls them while t is set does so on a handle of his own, t.To(stream).
 // While there are any, u should be of t's stream, shape and dtype: what they have
 // just asked t about should not change before they go on.
 func (t *Tensor) Set(u *Tensor) {

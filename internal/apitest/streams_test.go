@@ -119,7 +119,9 @@ func TestScopeOwnsFailed(t *testing.T) {
 		if x.Err() == nil {
 			return errors.New("an impossible shape")
 		}
-		x.Set(millrace.FullOn(dev, millrace.Float32, 2, 3))
+		u := millrace.FullOn(dev, millrace.Float32, 2, 3)
+		x.Set(u)
+		u.Release() // both have the value
 		return wantAll(x, 3, 2)
 	}); err != nil {
 		t.Fatal(err)

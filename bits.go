@@ -17,8 +17,10 @@ import (
 // of the quiet one without a sign, whatever made it.
 func (t *Tensor) Bitcast(dt DType) *Tensor {
 	const name = "bitcast"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	from := t.DType()
 	switch {

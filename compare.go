@@ -13,6 +13,8 @@ import (
 // tests; the op that compares elements is [Tensor.Eq]. The error is the first
 // that a or b carries.
 func Equal(a, b *Tensor) (bool, error) {
+	a, b = still(a), still(b)
+	defer done(a, b)
 	if err := bothReadable(a, b); err != nil {
 		return false, err
 	}
@@ -27,6 +29,8 @@ func Equal(a, b *Tensor) (bool, error) {
 // Infinities are close to themselves, a NaN to any NaN; bools must be equal.
 // Different shapes are ErrShape, different dtypes ErrDType.
 func AllClose(a, b *Tensor, rtol, atol float64) (bool, error) {
+	a, b = still(a), still(b)
+	defer done(a, b)
 	if err := bothReadable(a, b); err != nil {
 		return false, err
 	}
@@ -96,7 +100,7 @@ func everywhere(a, b *Tensor, alike func(x, y uint64) bool) (bool, error) {
 // dense reads a tensor as memory.
 func dense(t *Tensor) (ir.Dense, error) {
 	n := t.Len()
-	if err := checkHost(t, n); err != nil {
+	if err := checkHost(t, t.DType(), n); err != nil {
 		return ir.Dense{}, err
 	}
 	d := ir.Dense{TensorType: ir.TensorType{DT: t.DType(), Shape: t.shape()}, Data: make([]byte, n*t.DType().Size())}

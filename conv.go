@@ -40,7 +40,12 @@ func (w Window) reach() (int, bool) {
 // depend on its batch.
 func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "conv"
-	ws, groups, err := t.convWindows(name, kernels, opt, 1)
+	h := hold(name, &t, &kernels)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
+	ws, groups, err := t.convWindows(kernels, opt, 1)
 	if err != nil {
 		return failed(name, err, t, kernels)
 	}
@@ -56,7 +61,12 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 // [Tensor.Conv].
 func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "convtranspose"
-	ws, groups, err := t.convWindows(name, kernels, opt, 0)
+	h := hold(name, &t, &kernels)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
+	ws, groups, err := t.convWindows(kernels, opt, 0)
 	if err != nil {
 		return failed(name, err, t, kernels)
 	}
@@ -99,10 +109,7 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 
 // convWindows checks the operands of a convolution. in is the axis of kernels
 // that belongs to t's channels.
-func (t *Tensor) convWindows(name string, kernels *Tensor, opt ConvOptions, in int) ([]Window, int, error) {
-	if r := unusable(name, t, kernels); r != nil {
-		return nil, 0, r.Err()
-	}
+func (t *Tensor) convWindows(kernels *Tensor, opt ConvOptions, in int) ([]Window, int, error) {
 	x, k := t.shape(), kernels.shape()
 	groups := max(opt.Groups, 1)
 	spatial := len(x) - 2

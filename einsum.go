@@ -23,8 +23,11 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 	if len(operands) == 0 || len(operands) > 2 {
 		return failed(name, shapeErr("%d operands: one or two are possible", len(operands)), operands...)
 	}
-	if r := unusable(name, operands...); r != nil {
-		return r
+	operands, bad := holdAll(name, operands)
+	temps := slices.Clone(operands)
+	defer func() { done(temps...) }()
+	if bad != nil {
+		return bad
 	}
 	for _, t := range operands {
 		if t.DType() == Bool {
@@ -40,8 +43,6 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 			return failed(name, shapeErr("%q: a dimension of the result is in no operand", spec), operands...)
 		}
 	}
-	var temps []*Tensor
-	defer func() { done(temps...) }()
 	for i := range operands {
 		for {
 			d, ls, ok := diagonal(operands[i], in[i])

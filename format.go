@@ -28,6 +28,8 @@ func (t *Tensor) String() string {
 }
 
 func (t *Tensor) text() (string, error) {
+	t = still(t)
+	defer done(t)
 	if err := t.Err(); err != nil {
 		return "", err
 	}

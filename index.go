@@ -30,8 +30,10 @@ const (
 // negative ones too, do what mode says, [IndexError] where none is given.
 func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "takealong"
-	if r := unusable(name, t, indices); r != nil {
-		return r
+	h := hold(name, &t, &indices)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -46,8 +48,10 @@ func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor
 // are as for [Tensor.TakeAlong]; a result of more than 8 dimensions is ErrShape.
 func (t *Tensor) Take(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "take"
-	if r := unusable(name, t, indices); r != nil {
-		return r
+	h := hold(name, &t, &indices)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -101,6 +105,11 @@ func modeOf(mode []IndexMode) (IndexMode, error) {
 // computed. Starts are clamped so that the slice lies within t.
 func (t *Tensor) DynamicSlice(starts *Tensor, sizes ...int) *Tensor {
 	const name = "dynamicslice"
+	h := hold(name, &t, &starts)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
 	if r := t.dynamic(name, starts, sizes); r != nil {
 		return r
 	}
@@ -121,8 +130,10 @@ func (t *Tensor) DynamicSlice(starts *Tensor, sizes ...int) *Tensor {
 // rank and dtype and no larger than t; otherwise as [Tensor.DynamicSlice].
 func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 	const name = "dynamicupdate"
-	if r := unusable(name, t, u); r != nil {
-		return r
+	h := hold(name, &t, &u, &starts)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if r := t.dynamic(name, starts, u.shape()); r != nil {
 		return r
@@ -165,9 +176,6 @@ func (t *Tensor) DynamicUpdate(u, starts *Tensor) *Tensor {
 
 // dynamic checks what dynamic slices and updates have in common.
 func (t *Tensor) dynamic(name string, starts *Tensor, sizes []int) *Tensor {
-	if r := unusable(name, t, starts); r != nil {
-		return r
-	}
 	in := t.shape()
 	switch {
 	case len(sizes) != len(in) || !starts.shape().Equal(ir.Shape{len(in)}):

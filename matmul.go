@@ -18,8 +18,10 @@ import (
 // operands are read as they lie: use [Tensor.T] or [Tensor.Permute] freely.
 func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	const name = "matmul"
-	if r := unusable(name, t, u); r != nil {
-		return r
+	h := hold(name, &t, &u)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	a, b := t.shape(), u.shape()
 	if len(a) == 0 || len(b) == 0 {
@@ -75,8 +77,10 @@ func leading(n int) []int {
 // Dtypes and order are as for [Tensor.MatMul].
 func (t *Tensor) DotGeneral(u *Tensor, batchT, batchU, contractT, contractU []int) *Tensor {
 	const name = "dotgeneral"
-	if r := unusable(name, t, u); r != nil {
-		return r
+	h := hold(name, &t, &u)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if len(batchT) != len(batchU) || len(contractT) != len(contractU) {
 		return failed(name, shapeErr("%d and %d batch axes, %d and %d contracted ones", len(batchT), len(batchU), len(contractT), len(contractU)), t, u)

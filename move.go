@@ -17,8 +17,10 @@ func Concat(axis int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		return failed(name, shapeErr("no tensors"))
 	}
-	if r := unusable(name, ts...); r != nil {
-		return r
+	ts, bad := holdAll(name, ts)
+	defer done(ts...)
+	if bad != nil {
+		return bad
 	}
 	list, err := axesOf([]int{axis}, ts[0].Rank())
 	if err == nil {
@@ -81,8 +83,10 @@ func Stack(axis int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		return failed(name, shapeErr("no tensors"))
 	}
-	if r := unusable(name, ts...); r != nil {
-		return r
+	ts, bad := holdAll(name, ts)
+	defer done(ts...)
+	if bad != nil {
+		return bad
 	}
 	err := oneKind(ts, func(int) bool { return false })
 	rank := ts[0].Rank() + 1
@@ -118,8 +122,10 @@ type Padding struct{ Before, After, Between int }
 // more are ErrShape, as is taking away more elements than there are.
 func (t *Tensor) Pad(value float64, pads ...Padding) *Tensor {
 	const name = "pad"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if len(pads) > t.Rank() {
 		return failed(name, shapeErr("%d paddings for %v", len(pads), t.shape()), t)
@@ -188,8 +194,10 @@ func (t *Tensor) padded(name string, bits uint64, pads []Padding) *Tensor {
 // more, its memory is used again.
 func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 	const name = "assign"
-	if r := unusable(name, t, u); r != nil {
-		return r
+	h := hold(name, &t, &u)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	shape, full, attr, err := sliced(t.shape(), ranges)
 	if err != nil {
@@ -213,8 +221,10 @@ func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 // AssignScalar is [Tensor.Assign] with a number, which takes t's dtype as in
 // [Tensor.AddScalar].
 func (t *Tensor) AssignScalar(value float64, ranges ...Range) *Tensor {
-	if r := unusable("assign", t); r != nil {
-		return r
+	h := hold("assign", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if _, ok := scalarBits(t.DType(), value); !ok {
 		return unheld(ir.Assign, t, value)
@@ -235,8 +245,10 @@ func (t *Tensor) constant(value float64) *Tensor {
 // number, and a result that cannot be, are ErrShape.
 func (t *Tensor) Tile(reps ...int) *Tensor {
 	const name = "tile"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if i := slices.IndexFunc(reps, func(n int) bool { return n < 0 }); i >= 0 {
 		return failed(name, shapeErr("%d times", reps[i]), t)
@@ -252,8 +264,10 @@ func (t *Tensor) Tile(reps ...int) *Tensor {
 // the last; one that is not there, or a negative n, is ErrShape.
 func (t *Tensor) Repeat(n, axis int) *Tensor {
 	const name = "repeat"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err == nil && n < 0 {
@@ -330,8 +344,10 @@ func (t *Tensor) repeatedInTurn(name string, in, reps []int, before bool) *Tenso
 // there is ErrShape.
 func (t *Tensor) Roll(n, axis int) *Tensor {
 	const name = "roll"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -361,8 +377,10 @@ func (t *Tensor) Triu(k int) *Tensor { return t.triangle("triu", k, (*Tensor).Ge
 func (t *Tensor) Tril(k int) *Tensor { return t.triangle("tril", k, (*Tensor).Le) }
 
 func (t *Tensor) triangle(name string, k int, keep func(col, row *Tensor) *Tensor) *Tensor {
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	in := t.shape()
 	if len(in) < 2 {
@@ -392,8 +410,10 @@ func (t *Tensor) MaskedFill(mask *Tensor, value float64) *Tensor {
 // than 8 dimensions, is ErrShape.
 func (t *Tensor) OneHot(n int, dt DType) *Tensor {
 	const name = "onehot"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	switch {
 	case !t.DType().IsInt():

@@ -80,19 +80,22 @@ func (t *Tensor) RMSNorm(weight *Tensor, eps float64, axes ...int) *Tensor {
 
 // normalised is what the norms have in common: checks, weight and bias.
 func normalised(name string, t *Tensor, axes []int, weight, bias *Tensor, f func(x *Tensor, list []int) *Tensor) *Tensor {
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if len(axes) == 0 && t.Rank() > 0 {
 		axes = []int{-1}
 	}
-	for _, p := range []*Tensor{weight, bias} {
-		if p == nil {
+	for _, p := range []**Tensor{&weight, &bias} {
+		if *p == nil {
 			continue
 		}
-		if r := unusable(name, p); r != nil {
-			return r
+		if h.add(name, p); h.bad != nil {
+			return h.bad
 		}
+		p := *p
 		if p.DType() != t.DType() {
 			return failed(name, dtypeErr("%v tensor with %v parameters", t.DType(), p.DType()), t, p)
 		}
@@ -144,8 +147,10 @@ func broadcastsTo(from, to ir.Shape) bool {
 // floats, else ErrDType.
 func CrossEntropy(logits, targets *Tensor) *Tensor {
 	const name = "crossentropy"
-	if r := unusable(name, logits, targets); r != nil {
-		return r
+	h := hold(name, &logits, &targets)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	shape := logits.shape()
 	switch {

@@ -116,6 +116,8 @@ const maxPowInt = 16
 // [Tensor.Pow] in the last bits; other powers are PowScalar. The dtype is t's,
 // numbers only.
 func (t *Tensor) PowInt(n int) *Tensor {
+	t = still(t)
+	defer done(t)
 	m := abs(n)
 	if m == 0 || m > maxPowInt || m < 0 || n < 0 && !t.DType().IsFloat() {
 		return t.PowScalar(float64(n))

@@ -1,6 +1,9 @@
 package millrace
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
 
 // Logic on Bool tensors and bit operations on integer tensors. The operands
 // broadcast as in NumPy (else ErrShape) and have one dtype (else ErrDType),
@@ -16,25 +19,17 @@ const (
 
 // logic and bitwise record op on two operands after a look at the first one's
 // dtype; that the second has the same is checked in recording.
-func logic(op ir.Op, t, u *Tensor) *Tensor {
-	if r := only(op, t, isBool, useBit); r != nil {
-		return r
-	}
-	return binary(op, t, u)
-}
-
-func bitwise(op ir.Op, t, u *Tensor) *Tensor {
-	if r := only(op, t, isInt, useLogic); r != nil {
-		return r
-	}
-	return binary(op, t, u)
-}
+func logic(op ir.Op, t, u *Tensor) *Tensor   { return only(op, isBool, useBit, t, arg(u)) }
+func bitwise(op ir.Op, t, u *Tensor) *Tensor { return only(op, isInt, useLogic, t, arg(u)) }
 
 func bitwiseScalar(op ir.Op, t *Tensor, s float64) *Tensor {
-	if r := only(op, t, isInt, useLogic); r != nil {
-		return r
+	t = still(t)
+	defer done(t)
+	bits, ok := scalarBits(t.DType(), s)
+	if !ok && t.DType().IsInt() {
+		return unheld(op, t, s)
 	}
-	return rightScalar(op, t, s)
+	return only(op, isInt, useLogic, t, stream.Arg{Bits: bits})
 }
 
 // And is true where both are. Bool only.
@@ -48,10 +43,7 @@ func (t *Tensor) Xor(u *Tensor) *Tensor { return logic(ir.Xor, t, u) }
 
 // Not is true where t is false. Bool only.
 func (t *Tensor) Not() *Tensor {
-	if r := only(ir.Not, t, isBool, useBit); r != nil {
-		return r
-	}
-	return unary(ir.Not, t)
+	return only(ir.Not, isBool, useBit, t)
 }
 
 // BitAnd is t & u. Integers only.
@@ -76,10 +68,7 @@ func (t *Tensor) BitXorScalar(s float64) *Tensor { return bitwiseScalar(ir.Xor, 
 
 // BitNot is ^t, every bit inverted. Integers only.
 func (t *Tensor) BitNot() *Tensor {
-	if r := only(ir.Not, t, isInt, useLogic); r != nil {
-		return r
-	}
-	return unary(ir.Not, t)
+	return only(ir.Not, isInt, useLogic, t)
 }
 
 // Shl is t << u. Bits shifted out are lost; a shift by the width or more is 0.

@@ -13,27 +13,35 @@ func Where(mask, x, y *Tensor) *Tensor { return ternary(ir.Where, mask, x, y) }
 // WhereScalar is [Where] with a number for y, which takes x's dtype as in
 // [Tensor.AddScalar].
 func WhereScalar(mask, x *Tensor, y float64) *Tensor {
-	bits, ok := scalarBits(x.DType(), y)
-	if !ok {
-		return unheld(ir.Where, x, y)
+	for {
+		is := seen(x)
+		bits, ok := scalarBits(is.Is.DType(), y)
+		if !ok {
+			return unheld(ir.Where, x, y)
+		}
+		r := new(Tensor)
+		args := [...]stream.Arg{arg(mask), is, {Bits: bits}}
+		if stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:]) {
+			return r
+		}
 	}
-	r := new(Tensor)
-	args := [...]stream.Arg{arg(mask), arg(x), {Bits: bits}}
-	stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:])
-	return r
 }
 
 // ScalarWhere is [Where] with a number for x, which takes y's dtype as in
 // [Tensor.AddScalar].
 func ScalarWhere(mask *Tensor, x float64, y *Tensor) *Tensor {
-	bits, ok := scalarBits(y.DType(), x)
-	if !ok {
-		return unheld(ir.Where, y, x)
+	for {
+		is := seen(y)
+		bits, ok := scalarBits(is.Is.DType(), x)
+		if !ok {
+			return unheld(ir.Where, y, x)
+		}
+		r := new(Tensor)
+		args := [...]stream.Arg{arg(mask), {Bits: bits}, is}
+		if stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:]) {
+			return r
+		}
 	}
-	r := new(Tensor)
-	args := [...]stream.Arg{arg(mask), {Bits: bits}, arg(y)}
-	stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:])
-	return r
 }
 
 // Clamp limits t to [lo, hi]: Minimum(Maximum(t, lo), hi), so that hi wins
@@ -45,18 +53,22 @@ func (t *Tensor) Clamp(lo, hi *Tensor) *Tensor { return ternary(ir.Clamp, t, lo,
 // ClampScalar is [Tensor.Clamp] with numbers, which take t's dtype as in
 // [Tensor.AddScalar].
 func (t *Tensor) ClampScalar(lo, hi float64) *Tensor {
-	a, ok := scalarBits(t.DType(), lo)
-	if !ok {
-		return unheld(ir.Clamp, t, lo)
+	for {
+		is := seen(t)
+		a, ok := scalarBits(is.Is.DType(), lo)
+		if !ok {
+			return unheld(ir.Clamp, t, lo)
+		}
+		b, ok := scalarBits(is.Is.DType(), hi)
+		if !ok {
+			return unheld(ir.Clamp, t, hi)
+		}
+		r := new(Tensor)
+		args := [...]stream.Arg{is, {Bits: a}, {Bits: b}}
+		if stream.Record(&r.v, stream.Place{}, ir.Clamp, ir.Invalid, nil, nil, args[:]) {
+			return r
+		}
 	}
-	b, ok := scalarBits(t.DType(), hi)
-	if !ok {
-		return unheld(ir.Clamp, t, hi)
-	}
-	r := new(Tensor)
-	args := [...]stream.Arg{arg(t), {Bits: a}, {Bits: b}}
-	stream.Record(&r.v, stream.Place{}, ir.Clamp, ir.Invalid, nil, nil, args[:])
-	return r
 }
 
 // IsNaN is true where t is NaN. The result is Bool. Floats only, else ErrDType.

@@ -134,6 +134,8 @@ func abs(i int) int {
 //	t.Slice(millrace.R(0, 10), millrace.At(-1))   // NumPy's t[0:10, -1]
 //	t.Slice(millrace.All, millrace.R(-1, millrace.End, -2))   // t[:, -1::-2]
 func (t *Tensor) Slice(ranges ...Range) *Tensor {
+	t = still(t)
+	defer done(t)
 	if t.DType() == Invalid {
 		return failed("slice", errNilTensor, t)
 	}

@@ -12,24 +12,31 @@ import (
 // row-major order. A T that is not t's dtype is ErrDType. The error t carries,
 // or that running found, is returned in place of a value.
 func Values[T Element](t *Tensor) ([]T, error) {
-	if err := checkRead("values", t, dtypeOf[T]()); err != nil {
-		return nil, err
+	for {
+		is, err := checkRead("values", t, dtypeOf[T]())
+		if err != nil {
+			return nil, err
+		}
+		n := is.Shape().Elems()
+		if err := checkHost(t, is.DType(), n); err != nil {
+			return nil, err
+		}
+		dst := make([]T, n)
+		if same, err := stream.ReadAs(&t.v, is, bytesOf(dst)); same {
+			if err != nil {
+				dst = nil
+			}
+			return dst, err
+		}
 	}
-	n := t.Len()
-	if err := checkHost(t, n); err != nil {
-		return nil, err
-	}
-	dst := make([]T, n)
-	if err := stream.Read(&t.v, bytesOf(dst)); err != nil {
-		return nil, err
-	}
-	return dst, nil
 }
 
 // ValuesContext is [Values] for a caller who gives up when ctx is done: see
 // [Tensor.EvalContext].
 func ValuesContext[T Element](ctx context.Context, t *Tensor) ([]T, error) {
-	if err := checkRead("values", t, dtypeOf[T]()); err != nil {
+	t = still(t)
+	defer done(t)
+	if _, err := checkRead("values", t, dtypeOf[T]()); err != nil {
 		return nil, err
 	}
 	if err := t.EvalContext(ctx); err != nil {
@@ -42,39 +49,49 @@ func ValuesContext[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 // the number of elements is ErrShape. After an error dst's contents are
 // undefined.
 func ReadInto[T Element](dst []T, t *Tensor) error {
-	if err := checkRead("readinto", t, dtypeOf[T]()); err != nil {
-		return err
+	for {
+		is, err := checkRead("readinto", t, dtypeOf[T]())
+		if err != nil {
+			return err
+		}
+		if n := is.Shape().Elems(); len(dst) != n {
+			return failure("readinto", shapeErr("%d elements into a slice of %d", n, len(dst)), t)
+		}
+		if same, err := stream.ReadAs(&t.v, is, bytesOf(dst)); same {
+			return err
+		}
 	}
-	if len(dst) != t.Len() {
-		return failure("readinto", shapeErr("%d elements into a slice of %d", t.Len(), len(dst)), t)
-	}
-	return stream.Read(&t.v, bytesOf(dst))
 }
 
 // Item is the element of a tensor that has exactly one, of any rank. Another
 // number of elements is ErrShape, a T that is not t's dtype ErrDType.
 func Item[T Element](t *Tensor) (T, error) {
 	var one [1]T
-	if err := checkRead("item", t, dtypeOf[T]()); err != nil {
-		return one[0], err
+	for {
+		is, err := checkRead("item", t, dtypeOf[T]())
+		if err != nil {
+			return one[0], err
+		}
+		if n := is.Shape().Elems(); n != 1 {
+			return one[0], failure("item", shapeErr("%v has %d elements, not 1", is.Shape(), n), t)
+		}
+		if same, err := stream.ReadAs(&t.v, is, bytesOf(one[:])); same {
+			return one[0], err
+		}
 	}
-	if t.Len() != 1 {
-		return one[0], failure("item", shapeErr("%v has %d elements, not 1", t.shape(), t.Len()), t)
-	}
-	err := stream.Read(&t.v, bytesOf(one[:]))
-	return one[0], err
 }
 
-// checkRead refuses what cannot be read as dt. A tensor of unknown dtype
-// carries an error, which failure finds.
-func checkRead(op string, t *Tensor, dt DType) error {
+// checkRead refuses what cannot be read as dt, and tells what t is now. A tensor of
+// unknown dtype carries an error, which failure finds.
+func checkRead(op string, t *Tensor, dt DType) (is *stream.Value, err error) {
 	if !t.made() {
-		return failure(op, errNilTensor)
+		return nil, failure(op, errNilTensor)
 	}
-	if got := t.DType(); got != dt {
-		return failure(op, dtypeErr("a %v tensor is not read as %v", got, dt), t)
+	is = t.v.Now()
+	if got := is.DType(); got != dt {
+		return nil, failure(op, dtypeErr("a %v tensor is not read as %v", got, dt), t)
 	}
-	return nil
+	return is, nil
 }
 
 const (
@@ -88,13 +105,13 @@ const (
 // checkHost refuses to read what this machine has no memory for: an expanded
 // view of one element may have more elements than any machine holds, and Go
 // ends a program that asks for too much.
-func checkHost(t *Tensor, n int) error {
-	size := t.DType().Size()
+func checkHost(t *Tensor, dt DType, n int) error {
+	size := dt.Size()
 	if n <= sureBytes/size {
 		return nil
 	}
 	if limit := hostmem.Limit(unknownBytes); int64(n) > limit/int64(size) {
-		return failure("values", fmt.Errorf("%w: %d elements of %v to read, host memory is %d bytes", ErrOutOfMemory, n, t.DType(), limit), t)
+		return failure("values", fmt.Errorf("%w: %d elements of %v to read, host memory is %d bytes", ErrOutOfMemory, n, dt, limit), t)
 	}
 	return nil
 }

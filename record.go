@@ -19,6 +19,14 @@ func arg(t *Tensor) stream.Arg {
 	return stream.Arg{V: &t.v}
 }
 
+// seen is the operand t as it is now: recording tells whether Set has made it something
+// else since, and who looked at it looks again.
+func seen(t *Tensor) stream.Arg {
+	a := arg(t)
+	a.Is = a.V.Now()
+	return a
+}
+
 func unary(op ir.Op, t *Tensor) *Tensor {
 	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
@@ -42,38 +50,55 @@ func ternary(op ir.Op, t, u, w *Tensor) *Tensor {
 
 // rightScalar is t op s, leftScalar s op t, with s in t's dtype.
 func rightScalar(op ir.Op, t *Tensor, s float64) *Tensor {
-	bits, ok := scalarBits(t.DType(), s)
-	if !ok {
-		return unheld(op, t, s)
+	for {
+		x := seen(t)
+		bits, ok := scalarBits(x.Is.DType(), s)
+		if !ok {
+			return unheld(op, t, s)
+		}
+		r := new(Tensor)
+		args := [...]stream.Arg{x, {Bits: bits}}
+		if stream.Apply(&r.v, op, args[:]) {
+			return r
+		}
 	}
-	r := new(Tensor)
-	args := [...]stream.Arg{arg(t), {Bits: bits}}
-	stream.Apply(&r.v, op, args[:])
-	return r
 }
 
 func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor {
-	bits, ok := scalarBits(t.DType(), s)
-	if !ok {
-		return unheld(op, t, s)
+	for {
+		x := seen(t)
+		bits, ok := scalarBits(x.Is.DType(), s)
+		if !ok {
+			return unheld(op, t, s)
+		}
+		r := new(Tensor)
+		args := [...]stream.Arg{{Bits: bits}, x}
+		if stream.Apply(&r.v, op, args[:]) {
+			return r
+		}
 	}
-	r := new(Tensor)
-	args := [...]stream.Arg{{Bits: bits}, arg(t)}
-	stream.Apply(&r.v, op, args[:])
-	return r
 }
 
 func unheld(op ir.Op, t *Tensor, s float64) *Tensor {
 	return failed(op.String(), dtypeErr("%v cannot hold the scalar %v", t.DType(), s), t)
 }
 
-// only refuses a tensor of another kind than ok says; use names the way out. A
-// tensor that carries an error passes: recording hands its error on.
-func only(op ir.Op, t *Tensor, ok func(DType) bool, use string) *Tensor {
-	if dt := t.DType(); dt != Invalid && !ok(dt) {
-		return failed(op.String(), dtypeErr("%v tensor: %s", dt, use), t)
+// only refuses a first operand of another kind than ok says; use names the way out. One
+// that carries an error passes: recording hands its error on.
+func only(op ir.Op, ok func(DType) bool, use string, t *Tensor, more ...stream.Arg) *Tensor {
+	for {
+		x := seen(t)
+		if dt := x.Is.DType(); dt != Invalid && !ok(dt) {
+			return failed(op.String(), dtypeErr("%v tensor: %s", dt, use), t)
+		}
+		r := new(Tensor)
+		var args [2]stream.Arg
+		args[0] = x
+		n := 1 + copy(args[1:], more)
+		if stream.Apply(&r.v, op, args[:n]) {
+			return r
+		}
 	}
-	return nil
 }
 
 // view records an op that only says where elements are found.

@@ -80,8 +80,10 @@ func (t *Tensor) ArgMaxAs(dt DType, axes ...int) *Tensor { return position(ir.Ar
 func (t *Tensor) ArgMinAs(dt DType, axes ...int) *Tensor { return position(ir.ArgMin, t, dt, axes) }
 
 func reduce(op ir.Op, t *Tensor, axes []int, keep bool) *Tensor {
-	if r := unusable(op.String(), t); r != nil {
-		return r
+	h := hold(op.String(), &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := reducedAxes(axes, t.Rank())
 	if err != nil {
@@ -91,8 +93,10 @@ func reduce(op ir.Op, t *Tensor, axes []int, keep bool) *Tensor {
 }
 
 func position(op ir.Op, t *Tensor, dt DType, axes []int) *Tensor {
-	if r := unusable(op.String(), t); r != nil {
-		return r
+	h := hold(op.String(), &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := reducedAxes(axes, t.Rank())
 	if err != nil {

@@ -52,8 +52,10 @@ func (t *Tensor) ArgSortAs(dt DType, axis int, descending bool) *Tensor {
 // the axis is ErrShape.
 func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 	const name = "topk"
-	if r := unusable(name, t); r != nil {
-		return r, r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad, h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	switch {
@@ -80,8 +82,10 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 
 // along records an op of one axis.
 func along(op ir.Op, t *Tensor, dt DType, axis int, descending bool) *Tensor {
-	if r := unusable(op.String(), t); r != nil {
-		return r
+	h := hold(op.String(), &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {

@@ -69,7 +69,9 @@ func (t *Tensor) ScatterMul(indices, updates *Tensor, axis int, mode ...IndexMod
 }
 
 func (t *Tensor) scatterAlong(name string, indices, updates *Tensor, axis int, how Combine, mode []IndexMode) *Tensor {
-	a, m, bad := t.scatters(name, indices, updates, axis, how, mode)
+	h := hold(name, &t, &indices, &updates)
+	defer h.end()
+	a, m, bad := t.scatters(name, h.bad, indices, updates, axis, how, mode)
 	if bad != nil {
 		return bad
 	}
@@ -115,7 +117,9 @@ func (t *Tensor) IndexAdd(indices, updates *Tensor, axis int, mode ...IndexMode)
 }
 
 func (t *Tensor) put(name string, indices, updates *Tensor, axis int, how Combine, mode []IndexMode) *Tensor {
-	a, m, bad := t.scatters(name, indices, updates, axis, how, mode)
+	h := hold(name, &t, &indices, &updates)
+	defer h.end()
+	a, m, bad := t.scatters(name, h.bad, indices, updates, axis, how, mode)
 	if bad != nil {
 		return bad
 	}
@@ -140,9 +144,9 @@ func (t *Tensor) put(name string, indices, updates *Tensor, axis int, how Combin
 
 // scatters checks what scatters have in common; bad is the result where that is
 // wrong.
-func (t *Tensor) scatters(name string, indices, updates *Tensor, axis int, how Combine, mode []IndexMode) (a int, m IndexMode, bad *Tensor) {
-	if r := unusable(name, t, indices, updates); r != nil {
-		return 0, 0, r
+func (t *Tensor) scatters(name string, unusable, indices, updates *Tensor, axis int, how Combine, mode []IndexMode) (a int, m IndexMode, bad *Tensor) {
+	if unusable != nil {
+		return 0, 0, unusable
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err == nil {

@@ -94,8 +94,10 @@ func statistic(name string, t *Tensor, axes []int, keep bool, f rowFunc) *Tensor
 // overRows checks the operand and the axes of a composite, none meaning all,
 // and computes it in the dtype that t's is computed in.
 func overRows(name string, t *Tensor, axes []int, f func(x *Tensor, list []int) *Tensor) *Tensor {
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if !t.DType().IsFloat() {
 		return failed(name, dtypeErr("%v tensor: floats only, use Cast", t.DType()), t)

@@ -127,11 +127,10 @@ func (t *Tensor) Release() {
 // keep what they were computed from. The shapes and dtypes may differ. An
 // error that u carries is carried by t too.
 //
-// Others who use t meanwhile get its old value or the new one, never a mixture; but
-// methods that are made of several ops, such as Softmax, look at t several times:
-// whoever calls them while t is set does so on a handle of his own, t.To(stream).
-// While there are any, u should be of t's stream, shape and dtype: what they have
-// just asked t about should not change before they go on.
+// Others who use t meanwhile get its old value or the new one, never a mixture: each
+// call looks once at what t is, also those made of several ops, such as Softmax. Who
+// makes several calls on one value, or asks for t's shape first, does so on a handle of
+// his own, t.To(stream).
 func (t *Tensor) Set(u *Tensor) {
 	if !t.made() {
 		return // nothing to carry the error: Err on t tells it

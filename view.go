@@ -9,24 +9,14 @@ import (
 // Views say where elements are found and compute nothing; of a tensor in
 // memory a view is metadata. Their dtype is that of their operand.
 
-// unusable is the result of an op on tensors of which one carries an error, was
-// released, or was never made; nil where there is none. Ops that are made of
-// others ask first, so that the error names the op that was called.
-func unusable(op string, ts ...*Tensor) *Tensor {
-	for _, t := range ts {
-		if !t.made() || t.v.Cause() != nil {
-			return failed(op, errNilTensor, t)
-		}
-	}
-	return nil
-}
-
 // Reshape gives the same elements in row-major order another shape with as many
 // elements. One dimension may be -1 and is computed from the others. Without
 // dimensions the result is 0-d. A shape of another size is ErrShape.
 func (t *Tensor) Reshape(dims ...int) *Tensor {
-	if r := unusable("reshape", t); r != nil {
-		return r
+	h := hold("reshape", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	shape := append(ir.Shape{}, dims...)
 	if i := slices.Index(shape, -1); i >= 0 {
@@ -48,8 +38,10 @@ func (t *Tensor) Reshape(dims ...int) *Tensor {
 // dimension axes[i] of t. Negative axes count from the last. Axes that do not
 // name every dimension once are ErrShape.
 func (t *Tensor) Permute(axes ...int) *Tensor {
-	if r := unusable("permute", t); r != nil {
-		return r
+	h := hold("permute", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	order, err := axesOf(axes, t.Rank())
 	if err == nil && len(order) != t.Rank() {
@@ -63,6 +55,8 @@ func (t *Tensor) Permute(axes ...int) *Tensor {
 
 // T reverses the order of the dimensions: the transpose of a matrix.
 func (t *Tensor) T() *Tensor {
+	h := hold("permute", &t)
+	defer h.end()
 	order := make([]int, t.Rank())
 	for i := range order {
 		order[i] = len(order) - 1 - i
@@ -74,8 +68,10 @@ func (t *Tensor) T() *Tensor {
 // a shape: NumPy's broadcast_to. Nothing is copied. A dimension that is neither
 // 1 nor the wanted size is ErrShape.
 func (t *Tensor) Expand(dims ...int) *Tensor {
-	if r := unusable("expand", t); r != nil {
-		return r
+	h := hold("expand", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	return view(ir.Expand, t, append(ir.Shape{}, dims...), nil)
 }
@@ -84,8 +80,10 @@ func (t *Tensor) Expand(dims ...int) *Tensor {
 // where none is given. Negative axes count from the last. An axis that is not
 // there or given twice is ErrShape.
 func (t *Tensor) Flip(axes ...int) *Tensor {
-	if r := unusable("flip", t); r != nil {
-		return r
+	h := hold("flip", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	in := t.shape()
 	list, err := axesOf(axes, len(in))
@@ -106,8 +104,10 @@ func (t *Tensor) Flip(axes ...int) *Tensor {
 // none is given. Negative axes count from the last. An axis of another size,
 // that is not there or given twice is ErrShape.
 func (t *Tensor) Squeeze(axes ...int) *Tensor {
-	if r := unusable("squeeze", t); r != nil {
-		return r
+	h := hold("squeeze", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	in := t.shape()
 	list, err := axesOf(axes, len(in))
@@ -131,8 +131,10 @@ func (t *Tensor) Squeeze(axes ...int) *Tensor {
 // axes count from the result's last, so that -1 appends. An axis outside
 // [-rank-1, rank], or a result of more than 8 dimensions, is ErrShape.
 func (t *Tensor) Unsqueeze(axis int) *Tensor {
-	if r := unusable("unsqueeze", t); r != nil {
-		return r
+	h := hold("unsqueeze", &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	in := t.shape()
 	i := axis

@@ -54,8 +54,10 @@ func (w Window) whole() bool { return w == Window{Size: 1, Stride: 1, Dilation: 
 // windows.
 func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
 	const name = "windows"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err != nil {
@@ -136,8 +138,10 @@ func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 }
 
 func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Tensor {
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	switch {
 	case int(how) >= len(reductions):
@@ -207,8 +211,10 @@ func (t *Tensor) MaxPool(windows ...Window) *Tensor {
 // Floats only, else ErrDType; otherwise as [Tensor.ReduceWindow].
 func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 	const name = "avgpool"
-	if r := unusable(name, t); r != nil {
-		return r
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
 	if len(windows) > t.Rank() {
 		return failed(name, shapeErr("%d windows for %v", len(windows), t.shape()), t)

@@ -162,11 +162,11 @@ func (s *Stream) execute(ent *entry, geo *geometry, seg *segment.Segment, wait b
 	j.seg.Nodes, j.seg.Out, j.seg.Tensors = geo.seg.Nodes, geo.seg.Out, geo.seg.Tensors
 	j.seg.Scalars = append(j.seg.Scalars[:0], seg.Scalars...)
 	j.lines = slices.Clone(s.lines)
-	s.settle(ent, seg, geo)
-	// From here on others may have the memory, so what is to be written is: nothing
-	// before this point may give it to them, nothing behind it may fail.
+	s.cook(ent, seg, geo)
+	// From here on nothing may fail.
 	d.stats.kernels.Add(int64(len(j.launches)))
 	j.hold(s.lane)
+	s.settle(ent, seg)
 	if d.opts.Check {
 		w.job = &job{mem: slices.Clone(j.mem), writes: slices.Clone(j.writes)}
 		s.lane.submit(j, false)

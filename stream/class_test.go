@@ -118,7 +118,7 @@ func TestClassesOutliveTheirDevice(t *testing.T) {
 // entryOf gives the entry that a value was made by.
 func entryOf(t *testing.T, v *Value) *entry {
 	t.Helper()
-	st, err := materialise(v, "test")
+	st, err := materialise(v, nil, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

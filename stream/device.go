@@ -137,7 +137,7 @@ func (d *Device) Default() *Stream { return d.def }
 
 // NewStream makes a stream. It is cheap and has no thread.
 func (d *Device) NewStream() *Stream {
-	s := &Stream{dev: d, caps: d.caps, num: d.streams.Add(1), gen: 1}
+	s := &Stream{dev: d, caps: d.caps, num: d.streams.Add(1)}
 	s.lane = &lane{exec: &d.exec}
 	s.lane.queue = s.lane.room[:0]
 	s.q.Interner = &d.attrs

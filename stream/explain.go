@@ -20,7 +20,7 @@ type sourcer interface {
 // have been one, why it is not. It runs what v needs first. The answer is the
 // same whether the plan was found or made.
 func Explain(v *Value) string {
-	st, err := computed(v, "explain")
+	st, err := computed(v, nil, "explain")
 	if err != nil {
 		return err.Error() + "\n"
 	}

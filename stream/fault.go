@@ -213,12 +213,13 @@ func (s *Stream) rescueAll(r *byOp) {
 // deliver gives a pending value its memory or its error.
 func (s *Stream) deliver(v *Value, st *storage, e *OpError) {
 	if e != nil {
-		v.become(stFailed, &ext{err: e})
+		v.state, v.ext = stFailed, &ext{err: e}
 		return
 	}
 	st.retainAs(handles)
-	v.mem, v.state = st, stReady
-	if v.owner() == nil {
+	v.state = stReady
+	v.mem.Store(st)
+	if v.unscoped() {
 		st.watch()
 	}
 }

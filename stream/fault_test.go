@@ -79,7 +79,7 @@ func TestFaultOfWhatIsOverwritten(t *testing.T) {
 	p := e.op(ir.Gt, t1(g), t1(b))
 	q := add(e, b, 1)
 	Release(g)
-	st, err := s.handOver(h, s)
+	st, err := handOver(h, nil, s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,6 @@ func (s *Stream) reset() {
 	s.lines = s.lines[:0]
 	s.weight, s.extra = 0, 0
 	clear(s.alien)
-	s.gen++
 	s.node = s.dev.trie.Root()
 }
 
@@ -185,14 +184,13 @@ func (d *Device) queueBudget() int64 {
 	return 1 << 31
 }
 
-// settle gives the results of a flush their memory or their recipe. The plan
-// was bound: w.mem holds the memory of what it writes.
-func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
+// cook makes the recipes of results that are not written. The plan was bound: w.mem
+// holds the memory of what it writes. A broken invariant would be found here.
+func (s *Stream) cook(ent *entry, seg *segment.Segment, geo *geometry) {
 	w := &s.work
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.sets))...)
-	defer clear(w.recipes)
 	var scalars []segment.Scalar
-	for _, id := range seg.Out { // first, as a broken invariant would be found here
+	for _, id := range seg.Out {
 		if s.asked(id) == nil || s.written(seg, id) || w.recipes[ent.setOf[id]] != nil {
 			continue
 		}
@@ -201,6 +199,13 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		}
 		w.recipes[ent.setOf[id]] = s.newRecipe(ent, geo, scalars, ent.sets[ent.setOf[id]])
 	}
+}
+
+// settle gives the results of a flush their memory or their recipe. From then on others
+// may have the memory: the job that writes it was noted there.
+func (s *Stream) settle(ent *entry, seg *segment.Segment) {
+	w := &s.work
+	defer clear(w.recipes)
 	for _, id := range seg.Out {
 		v := s.asked(id)
 		if v == nil {
@@ -209,8 +214,9 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		if s.written(seg, id) {
 			st := w.mem[id]
 			st.retainAs(handles)
-			v.mem, v.state = st, stReady
-			if v.owner() == nil {
+			v.state = stReady
+			v.mem.Store(st)
+			if v.unscoped() {
 				st.watch()
 			}
 			if s.taped() {
@@ -221,8 +227,8 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment, geo *geometry) {
 		r := w.recipes[ent.setOf[id]]
 		s.spoil()
 		r.live.Add(1)
-		v.become(stVirtual, &r.self)
-		if v.owner() == nil {
+		v.state, v.ext = stVirtual, &r.self
+		if v.unscoped() {
 			r.watch()
 		}
 	}

@@ -70,7 +70,7 @@ func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, sha
 func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b *block) {
 	s.mu.Lock()
 	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
-	dst.mem = &b.dense
+	dst.mem.Store(&b.dense)
 	b.count(handles)
 	s.enterReady(dst, scope)
 	s.mu.Unlock()
@@ -87,12 +87,13 @@ func Flush(v *Value) error { return FlushContext(context.Background(), v) }
 
 // FlushContext is Flush for a caller who gives up when ctx is done: the work goes on.
 func FlushContext(ctx context.Context, v *Value) error {
-	if v.home == nil {
-		_, err := materialise(v, "sync")
+	home := v.now().home
+	if home == nil {
+		_, err := materialise(v, nil, "sync")
 		return err
 	}
-	return v.home.dev.within(ctx, func() error {
-		st, err := computed(v, "sync")
+	return home.dev.within(ctx, func() error {
+		st, err := computed(v, nil, "sync")
 		if err != nil {
 			return err
 		}
@@ -103,22 +104,29 @@ func FlushContext(ctx context.Context, v *Value) error {
 
 // Read copies v's elements into dst, dense and row-major as Go holds them.
 func Read(v *Value, dst []byte) error {
-	st, err := computed(v, "read")
+	_, err := ReadAs(v, nil, dst)
+	return err
+}
+
+// ReadAs is Read for a dst that was made for what v was found to name. It reports false,
+// and has done nothing, where that is something else now.
+func ReadAs(v, is *Value, dst []byte) (bool, error) {
+	st, err := computed(v, is, "read")
 	if err != nil {
-		return err
+		return err != errNotIt, err
 	}
 	defer st.releaseRead()
 	d, shape := st.dev, st.form.Shape
 	if want := shape.Elems() * st.dt.Size(); len(dst) != want {
-		return fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, shape, st.dt, want, len(dst))
+		return true, fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, shape, st.dt, want, len(dst))
 	}
-	return d.readDense(dst, st.dt, shape, st.storage)
+	return true, d.readDense(dst, st.dt, shape, st.storage)
 }
 
 // computed is v's memory once what writes it has run, with a reader for the
-// caller.
-func computed(v *Value, op string) (found, error) {
-	st, err := materialise(v, op)
+// caller. Where v names another value than is, if that is not nil, it is errNotIt.
+func computed(v, is *Value, op string) (found, error) {
+	st, err := materialise(v, is, op)
 	if err != nil {
 		return found{}, err
 	}
@@ -131,52 +139,51 @@ func computed(v *Value, op string) (found, error) {
 	return st, nil
 }
 
-// materialise makes v be in memory, or be about to be when submitted work has
+// materialise makes h's value be in memory, or be about to be when submitted work has
 // run, and returns its memory with a reader for the caller.
-func materialise(v *Value, op string) (found, error) {
-	for {
-		s := v.home
-		if s == nil && v.state == stFailed {
-			return found{}, v.ext.err
+func materialise(h, is *Value, op string) (found, error) {
+	v := h.now()
+	if st := v.ready(); st != nil && (is == nil || v == is) {
+		if !st.dev.closed.Load() {
+			return found{st, kind{v.dt, v.form}}, nil
 		}
-		if s == nil {
-			return found{}, newOpError(op, ErrNoValue, nil)
-		}
-		if st, err := s.materialise(v, op); err != errElsewhere {
-			return st, err
-		}
+		st.release()
 	}
-}
-
-func (s *Stream) materialise(v *Value, op string) (found, error) {
-	s.mu.Lock()
+	v = h.lock()
+	s := v.home
+	if s == nil && v.state == stFailed {
+		return found{}, v.ext.err
+	}
+	if s == nil {
+		return found{}, newOpError(op, ErrNoValue, nil)
+	}
 	defer s.unlock()
+	if is != nil && v != is {
+		return found{}, errNotIt
+	}
 	if op != "sync" {
 		s.spoil()
 	}
-	w, err := s.readable(v)
-	if err == errElsewhere {
-		return found{}, err
-	}
+	err := v.readable()
 	if err == nil && s.dev.closed.Load() {
 		err = runtime.ErrClosed
 	}
-	if err == nil && w.state != stReady {
-		if w.state == stVirtual {
-			s.replay(w)
+	if err == nil && v.state != stReady {
+		if v.state == stVirtual {
+			s.replay(v)
 		}
-		s.flush(segment.End{Reason: segment.ReasonRead, ID: w.id}, true)
-		w, err = s.readable(w)
+		s.flush(segment.End{Reason: segment.ReasonRead, ID: v.id}, true)
+		err = v.readable()
 	}
 	if err != nil {
 		e, ok := err.(*OpError)
 		if !ok {
-			e = newOpError(op, err, []Arg{{V: v}})
+			e = newOpError(op, err, []Arg{{V: h}})
 		}
 		e.seen.Store(true)
 		return found{}, e
 	}
-	return w.found(), nil
+	return v.found(), nil
 }
 
 // gather reads a box whose memory is not dense: the range of the buffer that it
@@ -263,50 +270,54 @@ func extent(w *fusion.View, shape ir.Shape) (lo, hi int64) {
 	return span(w.Offset, func(k int) int64 { return int64(shape[k]) }, w.Stride)
 }
 
-// To makes dst v's value on another stream or device: an alias on the same
+// To makes dst h's value on another stream or device: an alias on the same
 // device, a copy through the host on another one.
-func To(dst *Value, p Place, v *Value) {
+func To(dst *Value, p Place, h *Value) {
 	s := p.S
-	args := []Arg{{V: v}}
-	if v.home == nil && v.state == stFailed {
-		failIn(dst, s, p.Scope, "to", v.ext.err, args)
-		return
-	}
-	if v.home == nil {
-		failIn(dst, s, p.Scope, "to", ErrNoValue, args)
-		return
-	}
-	if v.home.dev != s.dev {
-		st, err := computed(v, "read")
-		if err == nil {
-			err = s.copyFrom(dst, p.Scope, st)
-		}
-		if err != nil {
-			failIn(dst, s, p.Scope, "to", err, args)
-		}
-		return
-	}
-	st, err := v.home.handOver(v, s)
-	if err == errElsewhere {
-		To(dst, p, v)
-		return
+	err := s.to(dst, p.Scope, h)
+	for err == errMoved {
+		err = s.to(dst, p.Scope, h)
 	}
 	if err != nil {
-		failIn(dst, s, p.Scope, "to", err, args)
-		return
+		failIn(dst, s, p.Scope, "to", err, []Arg{{V: h}})
+	}
+}
+
+func (s *Stream) to(dst *Value, scope *Scope, h *Value) error {
+	v := h.now()
+	switch {
+	case v.home == nil && v.state == stFailed:
+		return v.ext.err
+	case v.home == nil:
+		return ErrNoValue
+	case v.home.dev != s.dev:
+		st, err := computed(h, nil, "read")
+		if err != nil {
+			return err
+		}
+		return s.copyFrom(dst, scope, st)
+	}
+	st, err := handOver(h, nil, s)
+	if err != nil {
+		return err
+	}
+	if st.dev != s.dev {
+		st.release()
+		return errMoved
 	}
 	s.mu.Lock()
 	if err := s.usable(); err != nil {
 		s.mu.Unlock()
 		st.release()
-		failIn(dst, s, p.Scope, "to", err, args)
-		return
+		return err
 	}
-	dst.home, dst.dt, dst.form, dst.state, dst.mem = s, st.dt, st.form, stReady, st.storage
+	dst.home, dst.dt, dst.form, dst.state = s, st.dt, st.form, stReady
+	dst.mem.Store(st.storage)
 	st.count(handles)
-	s.enterReady(dst, p.Scope)
+	s.enterReady(dst, scope)
 	s.mu.Unlock()
-	s.entered(dst, p.Scope)
+	s.entered(dst, scope)
+	return nil
 }
 
 // copyFrom makes dst a copy of what was found on another device.

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"slices"
+
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
@@ -10,21 +12,22 @@ import (
 // Record for nearly every op, and its short way is the one that a hot stream
 // takes: the trie says which op comes next if the program does again what it
 // did, and if it does, all that Record would find out is in that op's key.
-func Apply(dst *Value, op ir.Op, args []Arg) {
-	v := args[0].V
-	if v == nil && len(args) > 1 {
-		v = args[1].V
+func Apply(dst *Value, op ir.Op, args []Arg) bool {
+	h := args[0].V
+	if h == nil && len(args) > 1 {
+		h = args[1].V
 	}
-	if v != nil && v.home != nil {
-		s := v.home
-		s.mu.Lock()
-		done := s.again(dst, op, args)
-		s.unlock()
-		if done {
-			return
+	if h != nil {
+		if s := h.now().home; s != nil {
+			s.mu.Lock()
+			done := s.again(dst, op, args)
+			s.unlock()
+			if done {
+				return true
+			}
 		}
 	}
-	Record(dst, Place{}, op, ir.Invalid, nil, nil, args)
+	return Record(dst, Place{}, op, ir.Invalid, nil, nil, args)
 }
 
 // again records op if it is the one that the trie predicts, on tensors of the
@@ -41,29 +44,40 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	}
 	var form *queue.Form
 	var scope *Scope
+	var vs [3]*Value
 	ids := int32(len(s.q.Slots)) // what is new to the queue gets the next one
 	for i := range args {
-		v := args[i].V
-		if v == nil {
+		h := args[i].V
+		if h == nil {
 			if _, ok := key.Scalar(i); !ok {
 				return false
 			}
 			continue
 		}
-		if v.home != s || v.state != stPending && (v.state != stReady || v.mem.fault.Load() != nil) {
+		v := h.now()
+		if k := sameAs(args, i); k >= 0 {
+			v = vs[k]
+		}
+		vs[i] = v
+		if v.home != s || args[i].Is != nil && v != args[i].Is {
 			return false
 		}
 		id := v.id
-		if v.gen != s.gen {
-			if among(v, args[:i]) {
+		if v.state != stPending {
+			if v.state != stReady || v.mem.Load().fault.Load() != nil {
 				return false
 			}
-			id = ids
-			ids++
+			if !v.queued() {
+				if slices.Contains(vs[:i], v) {
+					return false
+				}
+				id = ids
+				ids++
+			}
 		}
 		if form == nil {
-			form, scope = v.form, v.owner()
-		} else if sc := v.owner(); sc != scope && deeper(sc, scope) {
+			form, scope = v.form, h.owner()
+		} else if sc := h.owner(); sc != scope && deeper(sc, scope) {
 			scope = sc
 		}
 		if !form.Equal(v.form) || !key.Tensor(i, id, v.dt, form) {
@@ -76,32 +90,24 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 
 	scalars := int32(len(s.q.Scalars))
 	for i := range args {
-		if v := args[i].V; v != nil {
-			s.use(s.slot(v))
-		} else {
+		if v := vs[i]; v == nil {
 			dt, _ := key.Scalar(i)
 			s.q.Scalar(dt, args[i].Bits)
+		} else if v.state == stPending {
+			s.use(v.id)
+		} else {
+			s.use(s.slot(v))
 		}
 	}
 	dt := key.DT()
 	weight := form.Elems * int64(s.caps.ElemSize[dt])
-	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, dt, form, stPending, s.gen
+	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stPending
 	dst.id = s.q.AppendAs(key, form, held{v: dst}, scalars, weight)
 	s.weight += weight
 	s.node = next
 	s.enter(dst, scope)
 	s.maybeCut()
 	return true
-}
-
-// among reports that an earlier operand is the same tensor.
-func among(v *Value, args []Arg) bool {
-	for i := range args {
-		if args[i].V == v {
-			return true
-		}
-	}
-	return false
 }
 
 // hot finds the plan of the queue, and the sizes that it ran with last, if those are

@@ -83,10 +83,11 @@ func (p *playing) queue(out []*Value) (err error) {
 // of is the memory of an argument, with a reader for the caller, or nil where
 // it is not what the tape needs.
 func (x *tapeInput) of(v *Value, s *Stream) *storage {
-	if v.home == nil || v.home.dev != s.dev || v.dt != x.dt || !x.form.Equal(v.form) {
+	is := v.now()
+	if is.home == nil || is.home.dev != s.dev || is.dt != x.dt || !x.form.Equal(is.form) {
 		return nil
 	}
-	st, err := v.home.handOver(v, s)
+	st, err := handOver(v, nil, s)
 	if err != nil {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (p *playing) memory(from tapeSource) *storage {
 	case tapeConstant:
 		return p.t.constants[from.n]
 	}
-	return p.made[from.n].mem
+	return p.made[from.n].mem.Load()
 }
 
 // run queues a part and submits it. The lock is held.
@@ -139,7 +140,7 @@ func (p *playing) run(part *tapePart) error {
 	}
 	for _, r := range part.results {
 		if v := p.made[r.product]; v != nil {
-			v.home, v.dt, v.form, v.state, v.gen, v.id = s, r.dt, r.form, stPending, s.gen, r.slot
+			v.home, v.dt, v.form, v.state, v.id = s, r.dt, r.form, stPending, r.slot
 			s.q.Slots[r.slot].H.v = v
 		}
 	}
@@ -150,7 +151,7 @@ func (p *playing) run(part *tapePart) error {
 	s.flush(part.end, true)
 	for _, r := range part.results {
 		if v := p.made[r.product]; v != nil && v.state != stReady {
-			_, err := s.readable(v)
+			err := v.readable()
 			if err == nil {
 				err = fmt.Errorf("%w: a result of a tape is not in memory", runtime.ErrClosed)
 			}
@@ -183,9 +184,10 @@ func (p *playing) done(o tapeSource) {
 		p.args[o.n] = nil
 	case tapeProduct:
 		if v := p.made[o.n]; v.state == stReady {
-			v.mem.releaseAs(handles)
-			v.mem, v.state = nil, stReleased
-			v.ext = &dropped
+			st := v.mem.Load()
+			v.mem.Store(nil)
+			v.state, v.ext = stReleased, &dropped
+			st.releaseAs(handles)
 		}
 	}
 }
@@ -197,9 +199,9 @@ func (p *playing) finish(out []*Value) {
 		v := out[i]
 		if v.state == stNone {
 			st := p.memory(o.tapeSource)
-			v.home, v.state, v.mem = s, stReady, st
-			v.dt, v.form = o.dt, o.form
+			v.home, v.dt, v.form, v.state = s, o.dt, o.form, stReady
 			st.retainAs(handles)
+			v.mem.Store(st)
 			st.watch()
 		}
 	}
@@ -208,7 +210,7 @@ func (p *playing) finish(out []*Value) {
 // faults looks for them when all has run. Nobody else knows the results yet.
 func (p *playing) faults(out []*Value) error {
 	for _, v := range out {
-		if e := v.mem.fault.Load(); e != nil {
+		if e := v.mem.Load().fault.Load(); e != nil {
 			e.seen.Store(true)
 			return e
 		}

@@ -89,9 +89,6 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	}
 	for id := slots; id < len(q.Slots); id++ { // operands that only the rest reads
 		if h := q.Slots[id].H; h.st != nil {
-			if h.v != nil {
-				h.v.gen = 0
-			}
 			h.st.release()
 		}
 	}
@@ -114,7 +111,7 @@ func (s *Stream) carry(across []carried, id int32, nodes int) {
 		c.st.retain()
 	case c.v == nil:
 		c.ghost = true
-		c.v = &Value{home: s, dt: sl.DT, form: sl.Form, state: stPending, id: id, gen: s.gen}
+		c.v = &Value{home: s, dt: sl.DT, form: sl.Form, state: stPending, id: id}
 		sl.H.v = c.v
 	}
 }
@@ -151,7 +148,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 		}
 		if v := a.out.v; out.err != nil {
 			if v != nil {
-				v.become(stFailed, &ext{err: out.err})
+				v.state, v.ext = stFailed, &ext{err: out.err}
 			}
 			continue
 		}
@@ -165,7 +162,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 		out.now = s.push(&a.node, a.form, a.out)
 		s.notOwn(len(s.q.Entries)-1, a.entry.Again)
 		if v := a.out.v; v != nil {
-			v.id, v.gen, v.state = out.now, s.gen, stPending
+			v.id, v.state = out.now, stPending
 		}
 		if s.node == nil || s.dev.opts.Lines {
 			if a.line == "" {
@@ -219,10 +216,10 @@ func (c *carried) leave(s *Stream) {
 	}
 	switch c.v.state {
 	case stReady:
-		if c.v.gen == s.gen {
+		if c.v.queued() {
 			s.q.Slots[c.v.id].H.v = nil
 		}
-		c.v.mem.releaseAs(handles)
+		c.v.mem.Load().releaseAs(handles)
 	case stPending:
 		s.q.Slots[c.v.id].H.v = nil
 	case stVirtual:

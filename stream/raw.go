@@ -60,7 +60,7 @@ func (s *Stream) fill(b *block, dt ir.DType, n int64, r io.Reader) error {
 
 // WriteTo writes what FromReader reads: v's elements in row-major order.
 func WriteTo(v *Value, w io.Writer) (int64, error) {
-	st, err := computed(v, "read")
+	st, err := computed(v, nil, "read")
 	if err != nil {
 		return 0, err
 	}

@@ -185,8 +185,7 @@ func (s *Stream) replay(v *Value) int32 {
 			inner = append(inner, now[id])
 		}
 	}
-	v.id, v.gen = now[last], s.gen
-	v.become(stPending, nil)
+	v.id, v.state, v.ext = now[last], stPending, nil
 	s.step(s.q.Mark(ir.Keep, v.id))
 	for _, id := range inner {
 		s.step(s.q.Mark(ir.Release, id))

@@ -17,70 +17,97 @@ type Place struct {
 }
 
 // Arg is an operand: a tensor, or where V is nil a scalar, whose bits are in
-// the dtype that ir.ScalarDType gives.
+// the dtype that ir.ScalarDType gives. Is is what the caller found that V names, if
+// other arguments depend on that.
 type Arg struct {
 	V    *Value
+	Is   *Value
 	Bits uint64
 }
 
 // Record appends an op. dst is a zero Value. out is the dtype that Cast and
 // creation ops ask for, shape what creation ops, Reshape, Slice and Expand do.
-// It never fails: dst carries what went wrong, with the caller's line.
+// It never fails: dst carries what went wrong, with the caller's line. It reports
+// false, and has done nothing, where an operand is not any more what the caller found.
 //
 // The home of the result is p for creation ops, else the first operand's
 // stream that is not its device's default stream, else the default stream.
-func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) {
+func Record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) bool {
+	for {
+		err := record(dst, p, op, out, shape, attr, args)
+		if err != errMoved {
+			return err != errNotIt
+		}
+	}
+}
+
+// errMoved says that Set on another goroutine took a handle to another stream than the
+// one whose lock is held. Whoever finds it looks again where the handle is.
+var errMoved = errors.New("the handle is on another stream by now")
+
+// errNotIt says that a handle names something else than its Arg says.
+var errNotIt = errors.New("the handle has another value by now")
+
+func record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) error {
 	home, scope := p.S, p.Scope
 	tensors, mixed := false, false
 	for i := range args {
-		v := args[i].V
-		if v == nil {
+		h := args[i].V
+		if h == nil {
 			continue
 		}
-		h := v.home
-		if h == nil {
+		at := h.now().home
+		if at == nil {
 			failZero(dst, p, op, i, args)
-			return
+			return nil
 		}
-		if h != home {
+		if at != home {
 			if tensors {
 				mixed = true
 			}
-			if !tensors || (home == home.dev.def && h.dev == home.dev) {
-				home = h
+			if !tensors || (home == home.dev.def && at.dev == home.dev) {
+				home = at
 			}
 		}
-		if sc := v.owner(); sc != scope && (!tensors || deeper(sc, scope)) {
+		if sc := h.owner(); sc != scope && (!tensors || deeper(sc, scope)) {
 			scope = sc
 		}
 		tensors = true
 	}
-	var foreign [3]found
+	if op.Class() == ir.ClassView && scope == nil {
+		if err := view(dst, op, out, shape, attr, args); err == nil || err == errNotIt {
+			return err
+		}
+	}
+	var ops operands
 	var err error
 	if mixed {
-		err = handOvers(home, args, &foreign)
+		err = ops.handOver(home, args)
 	}
 	if err == nil {
 		home.mu.Lock()
-		err = home.record(dst, scope, op, out, shape, attr, args, &foreign)
+		err = home.record(dst, scope, op, out, shape, attr, args, &ops)
 		home.unlock()
 	}
-	switch {
-	case err == errElsewhere:
-		Record(dst, p, op, out, shape, attr, args)
-	case err != nil:
-		failIn(dst, home, scope, op.String(), err, args)
-	default:
+	switch err {
+	case nil:
 		home.entered(dst, scope)
+	case errMoved, errNotIt:
+		return err
+	default:
+		failIn(dst, home, scope, op.String(), err, args)
 	}
+	return nil
 }
 
-// errElsewhere says that Set on another goroutine took a handle to another stream
-// than the one whose lock is held. Whoever finds it looks again where the handle is.
-var errElsewhere = errors.New("the handle is on another stream by now")
+// operands are those of one op, as they were found: their handles may name other
+// values since.
+type operands [3]struct {
+	v *Value // of the stream that records
+	found
+}
 
-// found is an operand as it was found under its stream's lock, with a reader for
-// the finder: its handle may have been given another value since.
+// found is an operand of another stream, with a reader for the finder.
 type found struct {
 	*storage
 	kind
@@ -94,82 +121,117 @@ type kind struct {
 
 // failZero makes dst carry the error of operand i, which belongs to no stream.
 func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
-	if v := args[i].V; v.state == stFailed {
+	if v := args[i].V.now(); v.state == stFailed {
 		failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
 		return
 	}
 	Fail(dst, p, op.String(), fmt.Errorf("operand %d: %w", i, ErrNoValue), args)
 }
 
-// handOvers makes the operands of other streams readable by home's queue.
-func handOvers(home *Stream, args []Arg, foreign *[3]found) (err error) {
+// sameAs is an earlier operand with the same handle as operand i, else -1: an op sees one
+// value of a handle.
+func sameAs(args []Arg, i int) int {
+	for k := range i {
+		if args[k].V == args[i].V {
+			return k
+		}
+	}
+	return -1
+}
+
+// handOver makes the operands of other streams readable by home's queue.
+func (o *operands) handOver(home *Stream, args []Arg) (err error) {
 	for i := range args {
-		v := args[i].V
-		if v == nil || v.home == home {
+		h := args[i].V
+		if h == nil {
 			continue
 		}
-		if s := v.home; s.dev != home.dev {
-			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, s.dev.name)
-		} else {
-			foreign[i], err = s.handOver(v, home)
+		if k := sameAs(args, i); k >= 0 {
+			if o[i].found = o[k].found; o[i].storage != nil {
+				o[i].retain()
+			}
+			continue
+		}
+		v := h.now()
+		if v.home == home {
+			continue
+		}
+		switch {
+		case v.home == nil:
+			err = errMoved // to a value that is none: it is told of in the next turn
+		case v.home.dev != home.dev:
+			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
+		default:
+			o[i].found, err = handOver(h, args[i].Is, home)
 		}
 		if err != nil {
-			releaseAll(foreign)
+			o.release()
 			return err
 		}
 	}
 	return nil
 }
 
-func releaseAll(foreign *[3]found) {
-	for _, f := range foreign {
-		if f.storage != nil {
-			f.release()
+func (o *operands) release() {
+	for i := range o {
+		if o[i].storage != nil {
+			o[i].found.release()
 		}
 	}
 }
 
-// record does Record's work under the stream's lock.
-func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, foreign *[3]found) error {
-	err := s.usable()
+// complete adds to the operands those of the stream itself. The lock is held.
+func (s *Stream) complete(o *operands, args []Arg) error {
 	for i := range args {
-		if v := args[i].V; v != nil && foreign[i].storage == nil && v.home != s {
-			err = errElsewhere
-		}
-	}
-	var kinds [3]kind
-	for i := range args {
-		v := args[i].V
-		if v == nil || err != nil {
+		h := args[i].V
+		if h == nil || o[i].storage != nil {
 			continue
 		}
-		if foreign[i].storage != nil {
-			kinds[i] = foreign[i].kind
+		if k := sameAs(args, i); k >= 0 {
+			o[i] = o[k]
 			continue
+		}
+		v := h.now()
+		switch {
+		case args[i].Is != nil && v != args[i].Is:
+			return errNotIt
+		case v.home != s:
+			return errMoved
 		}
 		if v.state != stPending {
-			v, err = s.readable(v) // the holder
-			args[i].V = v
+			if err := v.readable(); err != nil {
+				return err
+			}
 		}
-		kinds[i] = kind{v.dt, v.form}
+		o[i].v, o[i].kind = v, kind{v.dt, v.form}
+	}
+	return nil
+}
+
+// record does Record's work under the stream's lock.
+func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg, ops *operands) error {
+	err := s.usable()
+	if err == nil {
+		err = s.complete(ops, args)
 	}
 	var dt ir.DType
 	var form *queue.Form
 	if err == nil {
-		dt, form, err = infer(op, attr, out, shape, kinds[:len(args)])
+		dt, form, err = infer(op, attr, out, shape, ops, args)
 	}
 	if err == nil {
 		err = s.supported(dt) // it has those of the operands
 	}
 	if err != nil {
-		releaseAll(foreign)
+		ops.release()
 		return err
 	}
-	info := op.Info()
-	if info.Class == ir.ClassView && args[0].V.state == stReady && foreign[0].storage == nil && !s.taped() {
-		x := args[0].V
-		if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, x.mem.layout()); ok {
-			s.addView(dst, scope, x.mem, view, dt, form)
+	if x := ops[0].v; op.Class() == ir.ClassView && x != nil && x.state == stReady && !s.taped() {
+		st := x.mem.Load()
+		if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, st.layout()); ok {
+			st.retain()
+			s.addView(dst, st, view, dt, form)
+			s.enter(dst, scope)
 			return nil
 		}
 	}
@@ -177,25 +239,25 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	// What is computed again comes first, as it appends ops of its own, then the
 	// operands that are new to the queue, right before the op that reads them.
 	for i := range args {
-		if v := args[i].V; v != nil && foreign[i].storage == nil && v.state == stVirtual {
+		if v := ops[i].v; v != nil && v.state == stVirtual {
 			s.replay(v)
 		}
 	}
 	var ids [3]int32
 	tensor := dt // dtype of the tensor operands, a mask apart
 	for i := range args {
-		v := args[i].V
-		if v == nil {
+		if args[i].V == nil {
 			continue
 		}
-		tensor = kinds[i].dt
-		switch f := &foreign[i]; {
-		case f.storage != nil:
-			ids[i] = s.foreign(f.storage, f.dt, f.form)
-		case v.state == stPending:
-			ids[i] = v.id
+		o := &ops[i]
+		tensor = o.dt
+		switch {
+		case o.storage != nil:
+			ids[i] = s.foreign(o.storage, o.dt, o.form)
+		case o.v.state == stPending:
+			ids[i] = o.v.id
 		default:
-			ids[i] = s.slot(v)
+			ids[i] = s.slot(o.v)
 		}
 	}
 	n := ir.Node{Op: op, DT: dt, Attr: attr, NArgs: uint8(len(args))}
@@ -205,7 +267,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 			a.ID = s.q.Scalar(ir.ScalarDType(op, i, tensor, dt), args[i].Bits)
 		}
 	}
-	dst.home, dst.dt, dst.form, dst.state, dst.gen = s, dt, form, stPending, s.gen
+	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stPending
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
 	if s.node == nil || s.dev.opts.Lines {
@@ -240,13 +302,13 @@ func (s *Stream) noteLine(line string) {
 
 // infer is ir.Infer behind a path for what is nearly every op: elementwise, on
 // operands of one dtype and one shape.
-func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []kind) (ir.DType, *queue.Form, error) {
+func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, ops *operands, args []Arg) (ir.DType, *queue.Form, error) {
 	info := op.Info()
 	if info.Class == ir.ClassElementwise && (info.Out == ir.OutSame || info.Out == ir.OutBool) && len(args) == info.Arity {
 		var first *kind
 		alike := true
 		for i := range args {
-			switch k := &args[i]; {
+			switch k := &ops[i].kind; {
 			case k.form == nil:
 			case first == nil:
 				first = k
@@ -262,8 +324,8 @@ func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []kind) (
 		}
 	}
 	var in [3]ir.Operand
-	for i, k := range args {
-		if k.form != nil {
+	for i := range args {
+		if k := &ops[i].kind; k.form != nil {
 			in[i] = ir.Operand{DT: k.dt, Shape: k.form.Shape}
 		} else {
 			in[i] = ir.Operand{Scalar: true}
@@ -273,8 +335,8 @@ func infer(op ir.Op, attr *ir.Attr, out ir.DType, shape ir.Shape, args []kind) (
 	if err != nil {
 		return dt, nil, err
 	}
-	for _, k := range args { // ir.Infer hands back an operand's shape where that is the result's
-		if k.form != nil && sameSlice(k.form.Shape, result) {
+	for i := range args { // ir.Infer hands back an operand's shape where that is the result's
+		if k := &ops[i].kind; k.form != nil && sameSlice(k.form.Shape, result) {
 			return dt, k.form, nil
 		}
 	}
@@ -293,36 +355,32 @@ func (s *Stream) supported(dt ir.DType) error {
 	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, dt)
 }
 
-// readable says whether a value of this stream can be an operand, and gives the
-// handle that holds it. The lock is held.
-func (s *Stream) readable(v *Value) (*Value, error) {
-	if v.home != s {
-		return v, errElsewhere
-	}
-	if v.state == stShares {
-		v = v.ext.of
-	}
+// readable says whether a value can be an operand. The lock of its home is held.
+func (v *Value) readable() error {
 	switch v.state {
 	case stFailed:
-		return v, v.ext.err
+		return v.ext.err
 	case stReleased:
-		return v, v.ext.releasedErr()
+		return v.ext.releasedErr()
 	case stReady:
-		if e := v.mem.failed(); e != nil {
-			return v, e
+		if e := v.mem.Load().failed(); e != nil {
+			return e
 		}
 	case stNone:
-		return v, ErrNoValue
+		return ErrNoValue
 	}
-	return v, nil
+	return nil
 }
 
 // Fail makes dst carry an error that the public package found itself.
 func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 	home, scope := p.S, p.Scope
 	for _, a := range args {
-		if a.V != nil && a.V.home != nil {
-			home, scope = a.V.home, a.V.owner()
+		if a.V == nil {
+			continue
+		}
+		if at := a.V.now().home; at != nil {
+			home, scope = at, a.V.owner()
 			break
 		}
 	}
@@ -351,12 +409,10 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 
 // ext is what few values have.
 type ext struct {
-	err     *OpError // stFailed
-	recipe  *recipe  // stVirtual; shared by values with the same leaves
-	of      *Value   // stShares: the handle that holds the value
-	sharers []*Value // of a holder: the handles that say so
-	where   site     // stReleased: who called Release
-	scope   *Scope   // stReleased: whose end released it
+	err    *OpError // stFailed
+	recipe *recipe  // stVirtual; shared by values with the same leaves
+	where  site     // stReleased: who called Release
+	scope  *Scope   // stReleased: whose end released it
 }
 
 func (x *ext) releasedErr() error {
@@ -369,39 +425,52 @@ func (x *ext) releasedErr() error {
 	return fmt.Errorf("%w, released at %s", ErrReleased, x.where)
 }
 
-// handOver makes a value of this stream readable by the stream to: it is in
-// memory or will be when earlier submitted work has run. The result carries a
-// reader for the caller. The stream is cut right after the producing op, a
-// place that depends on the program only.
-func (s *Stream) handOver(v *Value, to *Stream) (found, error) {
-	s.mu.Lock()
-	defer s.unlock()
-	v, err := s.readable(v)
-	if err != nil {
-		return found{}, err
+// handOver makes h's value readable by the stream to: it is in memory or will be when
+// earlier submitted work has run. The result carries a reader for the caller. Where h
+// names another value than is, if that is not nil, the error is errNotIt. The
+// value's stream is cut right after the producing op, a place that depends on the
+// program only. What is in memory needs no lock of its stream.
+func handOver(h, is *Value, to *Stream) (found, error) {
+	v := h.now()
+	if is == nil || v == is {
+		if st := v.ready(); st != nil {
+			return found{st, kind{v.dt, v.form}}, nil
+		}
 	}
-	if v.state == stVirtual {
+	v = h.lock()
+	s := v.home
+	if s == nil {
+		return found{}, errMoved
+	}
+	defer s.unlock()
+	if is != nil && v != is {
+		return found{}, errNotIt
+	}
+	err := v.readable()
+	if err == nil && v.state == stVirtual {
 		s.replay(v)
 	}
-	if v.state == stPending {
+	if err == nil && v.state == stPending {
 		s.flushPrefix(s.entryOf(v.id)+1, segment.End{Reason: segment.ReasonHandOver, ID: v.id}, false)
-		if v, err = s.readable(v); err != nil {
-			return found{}, err
-		}
+		err = v.readable()
+	}
+	if err != nil {
+		return found{}, err
 	}
 	if v.state != stReady {
 		return found{}, runtime.ErrClosed
 	}
 	if to != s && s.taped() {
-		s.taping.leaks(v.mem)
+		s.taping.leaks(v.mem.Load())
 	}
 	return v.found(), nil
 }
 
 // found is a value that is in memory, with a reader for the caller. The lock is held.
 func (v *Value) found() found {
-	v.mem.retain()
-	return found{v.mem, kind{v.dt, v.form}}
+	st := v.mem.Load()
+	st.retain()
+	return found{st, kind{v.dt, v.form}}
 }
 
 // entryOf is the entry that made a pending relative id.

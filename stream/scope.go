@@ -141,12 +141,8 @@ func (sc *Scope) Keep(v *Value) {
 		}
 	}
 	sc.home.mu.Unlock()
-	if s := v.home; found && v.owner() == nil && s != nil {
-		s.mu.Lock()
-		if v.home == s { // else Set has seen to it
-			s.watch(v)
-		}
-		s.mu.Unlock()
+	if found && v.owner() == nil {
+		v.now().strays()
 	}
 }
 
@@ -158,17 +154,22 @@ func (sc *Scope) Close() {
 	sc.home.mu.Unlock()
 	by := &ext{scope: sc}
 	var at *Stream // whose lock is held
-	for _, v := range owned {
-		for at != v.home {
+	for _, h := range owned {
+		if h.owner() != sc { // it was released before, and may have been given another value
+			continue
+		}
+		v := h.giveUp(by)
+		if v == nil {
+			continue
+		}
+		if at != v.home {
 			if at != nil {
 				at.mu.Unlock()
 			}
 			at = v.home
 			at.mu.Lock()
 		}
-		if v.owner() == sc { // else it was released before, and may have been given another value
-			at.release(v, by)
-		}
+		at.drop(v, by)
 	}
 	if at != nil {
 		at.unlock()
@@ -178,69 +179,33 @@ func (sc *Scope) Close() {
 
 // Release gives a value up. Its memory returns to the pool when nothing else
 // reads it; later use of the handle is ErrReleased.
-func Release(v *Value) {
-	if v.home == nil {
-		return
-	}
-	v.giveUp(releasedHere())
-}
+func Release(v *Value) { v.release(releasedHere()) }
 
 // Drop is Release of a value that nobody else has: a step of an op that is made
 // of several. Where that was, which takes longer to find out than the rest,
 // nobody will ask.
-func Drop(v *Value) {
-	if v.home != nil {
-		v.giveUp(&dropped)
-	}
-}
+func Drop(v *Value) { v.release(&dropped) }
 
 // Give is Drop of a value that its owner gave to a Recording.
-func Give(v *Value) {
-	if v.home != nil {
-		v.giveUp(&given)
-	}
-}
+func Give(v *Value) { v.release(&given) }
 
 var dropped, given ext
 
-func (v *Value) giveUp(by *ext) {
-	for !v.home.giveUp(v, by) {
+// drop ends a value that no handle names any more; by says who gave it up. The lock is
+// held.
+func (s *Stream) drop(v *Value, by *ext) {
+	was, recipe := v.state, v.ext
+	if was == stFailed || was == stReleased {
+		return // those keep telling why
 	}
-}
-
-// giveUp reports that v is of this stream, and so was released.
-func (s *Stream) giveUp(v *Value, by *ext) bool {
-	s.mu.Lock()
-	defer s.unlock()
-	if v.home != s {
-		return false
-	}
-	s.release(v, by)
-	return true
-}
-
-// release ends a handle; by says who did it. The lock is held.
-func (s *Stream) release(v *Value, by *ext) {
-	s.drop(v)
-	if v.state != stFailed && v.state != stReleased { // those keep telling why
-		v.state, v.ext = stReleased, by
-	}
-	v.out.Store(ownedByNone)
-}
-
-// drop ends a handle's hold on its value, which stays where others share it. The
-// lock is held.
-func (s *Stream) drop(v *Value) {
-	if s.leaveToOthers(v) {
-		return
-	}
-	switch v.state {
+	v.state, v.ext = stReleased, by
+	switch was {
 	case stPending:
 		s.mark(ir.Release, v.id)
 	case stReady:
-		b := v.mem.block
-		v.mem = nil
-		queued := v.gen == s.gen // the queue is still its reader
+		b := v.mem.Load().block
+		v.mem.Store(nil)     // before the buffer has a reader less: see ready
+		queued := v.queued() // the queue is still its reader
 		if queued {
 			s.watchRead(b)
 		}
@@ -249,7 +214,7 @@ func (s *Stream) drop(v *Value) {
 			s.mark(ir.Release, v.id)
 		}
 	case stVirtual:
-		v.ext.recipe.drop()
+		recipe.recipe.drop()
 	}
 }
 
@@ -267,7 +232,7 @@ func (s *Stream) mark(op ir.Op, id int32) {
 func (s *Stream) watch(v *Value) {
 	switch v.state {
 	case stReady:
-		v.mem.watch()
+		v.mem.Load().watch()
 	case stVirtual:
 		v.ext.recipe.watch()
 	}

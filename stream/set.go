@@ -1,162 +1,133 @@
 package stream
 
 import (
-	"slices"
-	"sync"
+	"fmt"
 )
 
 // Set makes t name u's value, which both have from then on, and gives up what t
 // named. Others never see t without a value.
 func Set(t, u *Value) {
-	if t == u || u.home == nil {
-		return
+	v, held := u.hold()
+	if !held || v.home == nil && v.state == stNone {
+		v = v.after("set", t)
 	}
+	t.name(v)
+	if t.owner() == nil {
+		v.strays()
+	}
+}
+
+// Same makes dst another handle of what h names, in h's scope: whoever looks at an
+// operand several times does so through one, and Drop ends it.
+func Same(dst, h *Value) {
+	dst.born = h.born
+	dst.out.Store(h.out.Load())
+	v, _ := h.hold() // not held: nor does Drop let it go
+	dst.names.Store(v)
+}
+
+// name has a handle name a value that is held for it, and gives up what it named.
+func (h *Value) name(v *Value) {
 	for {
-		from, to := t.home, u.home
-		if from == nil || from == to {
-			to.mu.Lock()
-			if t.home == from && u.home == to {
-				defer to.unlock()
-				to.set(t, u, to.drop)
-				return
-			}
-			to.mu.Unlock()
-			continue
+		at := h.names.Load()
+		old := at
+		if at == nil {
+			old = h
 		}
-		lockBoth(from, to)
-		if t.home == from && u.home == to {
-			old := new(Value) // dropped later: that may cut its stream, for which the other one must not wait
-			defer func() {
-				unlockBoth(from, to)
-				Drop(old)
-				to.dev.rethrow()
-			}()
-			to.set(t, u, old.take)
+		if old == v {
+			v.letGo() // as it was
 			return
 		}
-		unlockBoth(from, to)
-	}
-}
-
-// twoStreams is held by who takes the locks of two streams. All others who wait for
-// one hold none.
-var twoStreams sync.Mutex
-
-func lockBoth(a, b *Stream) {
-	twoStreams.Lock()
-	a.mu.Lock()
-	b.mu.Lock()
-}
-
-func unlockBoth(a, b *Stream) {
-	a.mu.Unlock()
-	b.mu.Unlock()
-	twoStreams.Unlock()
-}
-
-// set is Set for u of this stream, whose lock is held, as is that of t's. What t
-// names is given to end.
-func (s *Stream) set(t, u *Value, end func(*Value)) {
-	u, err := s.readable(u)
-	if t == u || t.state == stShares && t.ext.of == u {
-		return // they share it since an earlier Set
-	}
-	if t.home != nil {
-		if !s.leaveToOthers(t) {
-			end(t)
+		if h.names.CompareAndSwap(at, v) {
+			old.end(&dropped)
+			return
 		}
-		t.state, t.mem, t.ext = stNone, nil, nil
 	}
-	if err != nil && u.state != stFailed {
-		failIn(t, s, nil, "set", err, nil)
+}
+
+// after is a value for handles that are given one which its last handle gave up, or
+// that never was one: it carries the error of who uses that.
+func (v *Value) after(op string, t *Value) *Value {
+	err := error(ErrNoValue)
+	home := t.now().home
+	if v.home != nil {
+		home = v.home
+		home.mu.Lock()
+		if err = v.readable(); err == nil { // its last handle is about to say so
+			err = fmt.Errorf("%w", ErrReleased)
+		}
+		home.mu.Unlock()
+	}
+	f := new(Value)
+	failIn(f, home, nil, op, err, nil)
+	return f
+}
+
+// strays notes that a handle in no scope has the value, so that the collector is to
+// tell when nobody has it any more.
+func (v *Value) strays() {
+	s := v.home
+	if s == nil {
 		return
 	}
-	t.take(u)
-	if u.state != stFailed { // an error is nobody's in particular
-		with := append(u.ext.others(), u)
-		u.mem, u.ext, u.state = nil, new(ext), stShares
-		t.share(with)
-	} else {
-		t.share(nil)
-	}
-	if t.owner() == nil {
-		s.watch(t)
-	}
+	s.mu.Lock()
+	v.stray = true
+	s.watch(v)
+	s.mu.Unlock()
 }
 
-// A value that several handles have is held by one of them. The others say whose
-// it is, and one of those takes it over when that handle gives it up: so whoever
-// looks at a value or a queue finds one handle.
+// unscoped reports that the end of no scope is sure to release the value.
+func (v *Value) unscoped() bool { return v.stray || v.owner() == nil }
 
-// others are the handles that share what the holder with this ext holds.
-func (x *ext) others() []*Value {
-	if x == nil {
+// end is the end of a handle's hold on a value; by says who gave it up, for who uses
+// the handle in the same place.
+func (v *Value) end(by *ext) {
+	if !v.letGo() || v.home == nil {
+		return
+	}
+	s := v.home
+	s.mu.Lock()
+	defer s.unlock()
+	s.drop(v, by)
+}
+
+// giveUp ends a handle. It returns the value that nobody has any more by that, which
+// is to be dropped.
+func (h *Value) giveUp(by *ext) *Value {
+	if v := h.now(); v.home == nil && v.state == stNone {
 		return nil
 	}
-	return x.sharers
-}
-
-// become changes what a value has in ext, but for who shares it.
-func (v *Value) become(st state, x *ext) {
-	others := v.ext.others()
-	v.state, v.ext = st, x
-	v.share(others)
-}
-
-// share makes v the holder of what these handles share with it.
-func (v *Value) share(with []*Value) {
-	for _, o := range with {
-		o.ext.of = v
-	}
-	switch {
-	case len(with) > 0:
-		x := ext{} // a recipe's is that of several values
-		if v.ext != nil {
-			x = *v.ext
+	h.out.Store(ownedByNone)
+	for {
+		at := h.names.Load()
+		v := at
+		if at == nil {
+			v = h
 		}
-		x.sharers = with
-		v.ext = &x
-	case v.ext != nil && len(v.ext.sharers) > 0:
-		x := *v.ext
-		x.sharers = nil
-		v.ext = &x
+		last := at == nil && v.more.CompareAndSwap(0, unnamed)
+		if !last {
+			if v.more.Load() == unnamed {
+				return nil // somebody did before
+			}
+			gone := &Value{home: v.home, form: v.form, dt: v.dt, state: stReleased, ext: by}
+			gone.more.Store(unnamed)
+			if !h.names.CompareAndSwap(at, gone) {
+				continue
+			}
+			last = v.letGo()
+		}
+		if last && v.home != nil {
+			return v
+		}
+		return nil
 	}
 }
 
-// leaveToOthers has v give up its part of what it shares; false where it shares
-// nothing. The lock is held.
-func (s *Stream) leaveToOthers(v *Value) bool {
-	if v.state == stShares {
-		holder := v.ext.of
-		holder.share(slices.DeleteFunc(slices.Clone(holder.ext.sharers), func(o *Value) bool { return o == v }))
-		return true
-	}
-	others := v.ext.others()
-	if len(others) == 0 {
-		return false
-	}
-	heir := others[0]
-	heir.ext = nil
-	heir.take(v)
-	heir.share(others[1:])
-	v.mem = nil
-	v.share(nil)
-	if heir.owner() == nil {
-		s.watch(heir)
-	}
-	return true
-}
-
-// take gives a handle what another one names. The lock of its stream is held.
-func (v *Value) take(u *Value) {
-	if v.home != u.home { // nothing is written that does not change: others may look
-		v.home = u.home
-	}
-	if v.dt != u.dt || v.form != u.form {
-		v.dt, v.form = u.dt, u.form
-	}
-	v.mem, v.ext, v.gen, v.id, v.state = u.mem, u.ext, u.gen, u.id, u.state
-	if s := v.home; (v.state == stPending || v.state == stReady) && v.gen == s.gen {
-		s.q.Slots[v.id].H.v = v
+// release is giveUp, and the end of what nobody has any more.
+func (h *Value) release(by *ext) {
+	if v := h.giveUp(by); v != nil {
+		v.home.mu.Lock()
+		defer v.home.unlock()
+		v.home.drop(v, by)
 	}
 }

@@ -32,23 +32,36 @@ func TestSetOfAnotherShapeMeanwhile(t *testing.T) {
 		x := e.host(Place{S: e.d.NewStream()}, ir.Shape{n}, []float32{-7, 9}[:n]...)
 		lo := e.host(Place{S: e.d.NewStream()}, ir.Shape{1}, 0)
 		hi := add(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{n}, []float32{4, 5}[:n]...), 0)
-		set(func() { Set(lo, e.host(Place{S: lo.home}, ir.Shape{2}, -3, -2)) })
+		set(func() { Set(lo, e.host(Place{S: lo.Home()}, ir.Shape{2}, -3, -2)) })
 		e.want(e.op(ir.Clamp, t1(x), t1(lo), t1(hi)), want...)
 		e.want(lo, -3, -2)
 	}
 }
 
-// Who looked up a handle's stream and finds it on another one, with the lock held,
-// is told so and does nothing.
-func TestFoundOnAnotherStream(t *testing.T) {
+// Who looked up what a handle names and finds something else with the lock held is told
+// so and does nothing.
+func TestFoundAsAnother(t *testing.T) {
 	e := open(t)
 	was := e.d.NewStream()
 	x := mul(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{2}, 1, 2), 2)
-	if _, err := was.handOver(x, e.d.Default()); err != errElsewhere {
-		t.Errorf("handing over: %v", err)
+	y := e.host(Place{S: x.Home()}, ir.Shape{3}, 1, 2, 3)
+	complete := func(s *Stream, a Arg) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.complete(new(operands), []Arg{a})
 	}
-	if _, err := was.materialise(x, "read"); err != errElsewhere {
-		t.Errorf("reading: %v", err)
+	if err := complete(was, t1(x)); err != errMoved {
+		t.Errorf("on another stream: %v", err)
+	}
+	if err := complete(x.Home(), Arg{V: x, Is: y}); err != errNotIt {
+		t.Errorf("another value: %v", err)
+	}
+	if ok, err := ReadAs(x, y, nil); ok || err != errNotIt {
+		t.Errorf("reading another value: %v", err)
+	}
+	dst := new(Value)
+	if Apply(dst, ir.Exp, []Arg{{V: x, Is: y}}) || dst.state != stNone {
+		t.Error("recorded an op on another value")
 	}
 	e.want(x, 2, 4)
 }

@@ -50,22 +50,19 @@ func (s *Stream) share(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape) ([
 // of either. It is nil for tensors that lie elsewhere, or not yet. alone says that
 // no other handle is of that memory, and that it is the tensor's elements in
 // row-major order.
-func Shared(v *Value) (data []byte, alone bool) {
+func Shared(h *Value) (data []byte, alone bool) {
+	v := h.lock()
 	s := v.home
 	if s == nil {
 		return nil, false
 	}
-	drv, ok := s.dev.drv.(runtime.Sharer)
-	if !ok {
-		return nil, false
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, err := s.readable(v)
-	if err != nil || v.state != stReady {
+	drv, ok := s.dev.drv.(runtime.Sharer)
+	if !ok || v.readable() != nil || v.state != stReady {
 		return nil, false
 	}
-	data = drv.Shared(v.mem.buf)
-	alone = v.mem.view == nil && v.mem.held.Load() < 2*handles && len(data) == v.Shape().Elems()*v.dt.Size()
+	st := v.mem.Load()
+	data = drv.Shared(st.buf)
+	alone = st.view == nil && st.held.Load() < 2*handles && v.more.Load() == 0 && len(data) == v.form.Shape.Elems()*v.dt.Size()
 	return data, alone && data != nil
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
@@ -18,20 +19,21 @@ type Stream struct {
 	num  uint64
 	lane *lane // runs what was flushed
 
-	mu     sync.Mutex // never held while another stream's is taken, but by Set: see twoStreams
+	mu     sync.Mutex // never held while another stream's is taken
 	q      queue.Queue[held]
 	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
-	gen    uint64                           // counts flushes: ids of older ones are void
 	weight int64                            // bytes the queue will hold when it runs, about
 	extra  int                              // entries that are not the program's own
 	soft   int                              // entries from which a cut is looked for
 	budget int64                            // weight above which one is looked for earlier
 	alien  map[*storage]int32               // operands without a handle on this stream
 	lines  []string                         // where nodes were recorded, as far as known
-	closed bool
+	closed atomic.Bool
 	work   bind    // reused by flushes
 	due    uint64  // what who gives the lock up waits for: see unlock
 	taping *Taping // nil: what is recorded is not kept
+
+	onTape atomic.Bool // taping is not nil
 
 	faults faults
 }
@@ -49,9 +51,7 @@ func (s *Stream) Device() *Device { return s.dev }
 // Close runs what is queued and ends the stream. Its tensors stay readable.
 func (s *Stream) Close() error {
 	err := s.Sync(context.Background())
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.closed.Store(true)
 	return err
 }
 
@@ -62,9 +62,9 @@ func (s *Stream) report(e *OpError) {
 	s.dev.onError(e)
 }
 
-// usable says why nothing more can be recorded. The lock is held.
+// usable says why nothing more can be recorded.
 func (s *Stream) usable() error {
-	if s.closed || s.dev.closed.Load() {
+	if s.closed.Load() || s.dev.closed.Load() {
 		return runtime.ErrClosed
 	}
 	return nil
@@ -161,13 +161,13 @@ func (s *Stream) hard() int {
 // slot finds a ready value's relative id, adding it as an operand of the
 // queue. The queue becomes a reader of its memory. The lock is held.
 func (s *Stream) slot(v *Value) int32 {
-	if v.gen == s.gen {
+	if v.queued() {
 		return v.id
 	}
-	v.mem.retain()
-	s.weight += v.mem.bytes
-	v.id = s.q.Input(held{v, v.mem}, v.dt, v.form)
-	v.gen = s.gen
+	st := v.mem.Load()
+	st.retain()
+	s.weight += st.bytes
+	v.id = s.q.Input(held{v, st}, v.dt, v.form)
 	return v.id
 }
 

@@ -99,18 +99,22 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 		t.broken = true
 		return t
 	}
-	for i, v := range args {
+	for i, h := range args {
+		v := h.now()
 		if v.home != s || v.state != stReady {
 			t.broken = true
 			continue
 		}
 		// The same memory may be several arguments, and a constant as well: what is
 		// asked of each must be told apart.
-		v.mem = &storage{block: v.mem.block, view: v.mem.view}
-		t.known[v.mem] = tapeSource{tapeArg, i}
-		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, v.mem.view})
+		was := v.mem.Load()
+		st := &storage{block: was.block, view: was.view}
+		v.mem.Store(st)
+		t.known[st] = tapeSource{tapeArg, i}
+		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, st.view})
 	}
 	s.taping = t
+	s.onTape.Store(true)
 	return t
 }
 
@@ -124,12 +128,13 @@ func (t *Taping) End(results []*Value) *Tape {
 	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1, All: true}, true)
 	t.leave()
-	for _, v := range results {
+	for _, h := range results {
+		v := h.now()
 		if v.home != s || v.state != stReady {
 			t.broken = true
 			break
 		}
-		t.tape.outs = append(t.tape.outs, tapeOut{t.source(v.mem), v.dt, v.form})
+		t.tape.outs = append(t.tape.outs, tapeOut{t.source(v.mem.Load()), v.dt, v.form})
 	}
 	if t.broken {
 		t.tape.Release()
@@ -154,6 +159,7 @@ func (t *Taping) leave() {
 	t.ended = true
 	if t.s.taping == t {
 		t.s.taping = nil
+		t.s.onTape.Store(false)
 	}
 }
 
@@ -202,7 +208,7 @@ func (t *Taping) made(id int32, v *Value) {
 	}
 	p := t.tape.parts[len(t.tape.parts)-1]
 	p.results = append(p.results, tapeResult{id, t.tape.products, v.dt, v.form})
-	t.known[v.mem] = tapeSource{tapeProduct, t.tape.products}
+	t.known[v.mem.Load()] = tapeSource{tapeProduct, t.tape.products}
 	t.tape.products++
 }
 

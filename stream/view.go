@@ -139,11 +139,42 @@ func restride(from ir.Shape, fst []int64, to ir.Shape, tst []int64) bool {
 	return true
 }
 
-// addView makes dst a view of memory: nothing is recorded. The lock is held.
-func (s *Stream) addView(dst *Value, scope *Scope, st *storage, view fusion.View, dt ir.DType, form *queue.Form) {
+// view makes dst a view of an operand that is in memory, which takes no lock: of a
+// tensor that others compute with, such as weights, and of no scope. An error, but for
+// errNotIt, says that it is to be done another way.
+func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, args []Arg) error {
+	v := args[0].V.now()
+	if args[0].Is != nil && v != args[0].Is {
+		return errNotIt
+	}
+	st := v.ready()
+	if st == nil {
+		return errMoved
+	}
+	s := v.home
+	err := s.usable()
+	if err == nil {
+		var ops operands
+		var form *queue.Form
+		ops[0].kind = kind{v.dt, v.form}
+		_, form, err = infer(op, attr, out, shape, &ops, args)
+		if err == nil {
+			if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, v.form.Shape, st.layout()); ok {
+				s.addView(dst, st, view, v.dt, form)
+				return nil
+			}
+			err = errMoved
+		}
+	}
+	st.release()
+	return err
+}
+
+// addView makes dst a view of memory: nothing is recorded. The caller's reader becomes
+// the view's.
+func (s *Stream) addView(dst *Value, st *storage, view fusion.View, dt ir.DType, form *queue.Form) {
 	s.dev.stats.ops.Add(1)
-	st.retainAs(handles)
+	st.count(handles)
 	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stReady
-	dst.mem = &storage{block: st.block, view: &view}
-	s.enter(dst, scope)
+	dst.mem.Store(&storage{block: st.block, view: &view})
 }

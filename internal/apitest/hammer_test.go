@@ -188,32 +188,6 @@ func TestHammerSharing(t *testing.T) {
 	}
 }
 
-// Set replaces a shared handle's value while others read it: they see one
-// value or the next, never a mixture.
-func TestHammerSet(t *testing.T) {
-	t.Parallel()
-	dev := open(t, millrace.Options{})
-	const n = 100
-	w := millrace.FullOn(dev, millrace.Float32, 0, n)
-	var steps sync.Mutex
-	hammer(t, 1, dev, func(int) *millrace.Stream { return dev.NewStream() }, func(s *millrace.Stream, rng *rand.Rand) error {
-		if rng.IntN(4) == 0 {
-			steps.Lock()
-			defer steps.Unlock()
-			w.Set(w.AddScalar(1))
-			return nil
-		}
-		steps.Lock()
-		x := w.Add(millrace.FullOn(s, millrace.Float32, 10, n))
-		steps.Unlock()
-		v, err := millrace.Values[float32](x)
-		if err != nil {
-			return err
-		}
-		return wantAll(x, n, v[0])
-	})
-}
-
 // Releasing a tensor that others use at the same moment gives them its value
 // or ErrReleased.
 func TestHammerForeignRelease(t *testing.T) {

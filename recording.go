@@ -17,10 +17,15 @@ import (
 //
 // The function must depend on nothing but its arguments' dtypes and shapes:
 // tensors from elsewhere that it uses are those of the first run, and so is
-// whatever it found out in Go. Where it reads a value or runs another Recording
-// nothing is kept, and it is called by every Run; where arguments of other dtypes,
-// shapes or layouts come, it is called again, and what it records then replaces
+// whatever it found out in Go. But it may [Tensor.Set] tensors from elsewhere, as a
+// training step does with weights: each Run computes with what they are then, and
+// sets them. Where arguments, or tensors that are set, of other dtypes, shapes or
+// layouts come, the function is called again, and what it records then replaces
 // what was there.
+//
+// Where it reads a value, runs another Recording, sets a tensor whose old value
+// another handle has as well, or another goroutine sets one of the device meanwhile,
+// nothing is kept, and it is called by the next Run again.
 //
 // A Recording is safe for concurrent use, on several streams of one device. It
 // keeps the memory of tensors from elsewhere until it is released or dropped.
@@ -94,13 +99,12 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool) (out []*Tenso
 	for _, t := range in {
 		args = append(args, &t.v)
 	}
-	made := make([]Tensor, tape.Results())
-	out = make([]*Tensor, len(made))
+	out = make([]*Tensor, tape.Results())
 	var fewer [8]*stream.Value
 	values := fewer[:0]
-	for i := range made {
-		out[i] = &made[i]
-		values = append(values, &made[i].v)
+	for i := range out {
+		out[i] = new(Tensor) // each by itself: one that is kept must not keep the others
+		values = append(values, &out[i].v)
 	}
 	if played, err = tape.Play(s.s, args, give, values); err != nil {
 		done(out...)

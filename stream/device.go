@@ -20,6 +20,7 @@ type Device struct {
 	caps   *runtime.Caps
 	trie   *segment.Trie[queue.Key, *entry]
 	attrs  queue.Interner
+	tapes  tapes
 	mem    memory
 	exec   executor
 	search searcher

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
@@ -21,6 +22,9 @@ type playing struct {
 	s    *Stream
 	args []*storage // each with a reader, nil once it was dropped
 	made []*Value   // products, of those that somebody asks for
+
+	states []*storage // as args
+	olds   []*Value   // of other streams, to be ended when the lock was given up
 }
 
 // Play runs the tape on the stream: it queues again what was queued, and runs
@@ -49,6 +53,14 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 		}
 		p.args = append(p.args, st)
 	}
+	for i := range t.states {
+		st := t.states[i].memory(s)
+		if st == nil {
+			p.drop()
+			return false, nil
+		}
+		p.states = append(p.states, st)
+	}
 	for i, v := range in {
 		if i < len(gives) && gives[i] {
 			Give(v)
@@ -56,6 +68,9 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 	}
 	if err = p.queue(out); err == nil {
 		err = p.faults(out)
+	}
+	for _, v := range p.olds {
+		v.ended(&dropped)
 	}
 	return true, err
 }
@@ -116,6 +131,11 @@ func (p *playing) begin(out []*Value) {
 			}
 		}
 	}
+	for _, set := range p.t.sets {
+		if set.kind == tapeProduct && p.made[set.n] == nil {
+			p.made[set.n] = new(Value)
+		}
+	}
 }
 
 // memory of what a part reads.
@@ -125,6 +145,8 @@ func (p *playing) memory(from tapeSource) *storage {
 		return p.args[from.n]
 	case tapeConstant:
 		return p.t.constants[from.n]
+	case tapeStated:
+		return p.states[from.n]
 	}
 	return p.made[from.n].mem.Load()
 }
@@ -143,6 +165,9 @@ func (p *playing) run(part *tapePart) error {
 			v.home, v.dt, v.form, v.state, v.id = s, r.dt, r.form, stPending, r.slot
 			s.q.Slots[r.slot].H.v = v
 		}
+	}
+	for _, i := range part.sets {
+		p.set(p.t.sets[i].h, p.made[p.t.sets[i].n])
 	}
 	for _, o := range part.last {
 		p.done(o)
@@ -182,6 +207,9 @@ func (p *playing) done(o tapeSource) {
 	case tapeArg:
 		p.args[o.n].release()
 		p.args[o.n] = nil
+	case tapeStated:
+		p.states[o.n].release()
+		p.states[o.n] = nil
 	case tapeProduct:
 		if v := p.made[o.n]; v.state == stReady {
 			st := v.mem.Load()
@@ -192,27 +220,49 @@ func (p *playing) done(o tapeSource) {
 	}
 }
 
-// finish makes results of what is no product, or several results.
+// finish makes results of what is no product, or several results, and what handles are
+// set to of what no part computed.
 func (p *playing) finish(out []*Value) {
-	s := p.s
 	for i, o := range p.t.outs {
-		v := out[i]
-		if v.state == stNone {
-			st := p.memory(o.tapeSource)
-			v.home, v.dt, v.form, v.state = s, o.dt, o.form, stReady
-			st.retainAs(handles)
-			v.mem.Store(st)
-			st.watch()
+		if out[i].state == stNone {
+			p.make(out[i], o)
+		}
+	}
+	for _, set := range p.t.sets {
+		if set.kind != tapeProduct {
+			v := new(Value)
+			p.make(v, tapeOut{set.tapeSource, set.dt, set.form})
+			p.set(set.h, v)
+			v.letGo()
+		}
+	}
+	for _, v := range p.made {
+		if v != nil && v.born != tapeScope && !slices.Contains(out, v) {
+			v.letGo() // handles that were set have it
 		}
 	}
 }
 
+// make gives a value the memory of a source.
+func (p *playing) make(v *Value, o tapeOut) {
+	st := p.memory(o.tapeSource)
+	v.home, v.dt, v.form, v.state = p.s, o.dt, o.form, stReady
+	st.retainAs(handles)
+	v.mem.Store(st)
+	st.watch()
+}
+
 // faults looks for them when all has run. Nobody else knows the results yet.
 func (p *playing) faults(out []*Value) error {
-	for _, v := range out {
-		if e := v.mem.Load().fault.Load(); e != nil {
-			e.seen.Store(true)
-			return e
+	for _, v := range slices.Concat(out, p.made) {
+		if v == nil || v.born == tapeScope {
+			continue
+		}
+		if st := v.mem.Load(); st != nil { // who was set may be so again, by others
+			if e := st.fault.Load(); e != nil {
+				e.seen.Store(true)
+				return e
+			}
 		}
 	}
 	return p.s.dev.drv.Wait(false)
@@ -224,6 +274,12 @@ func (p *playing) drop() {
 		if st != nil {
 			st.release()
 			p.args[i] = nil
+		}
+	}
+	for i, st := range p.states {
+		if st != nil {
+			st.release()
+			p.states[i] = nil
 		}
 	}
 	for i, v := range p.made {

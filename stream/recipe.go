@@ -126,6 +126,9 @@ func (s *Stream) notOwn(from int, again bool) {
 // replay records the ops of a virtual value again, marks it to be written and
 // returns its new relative id. It never cuts the stream. The lock is held.
 func (s *Stream) replay(v *Value) int32 {
+	if s.taped() {
+		s.taping.revive(v)
+	}
 	r := v.ext.recipe
 	rec, last := &r.geo.seg, v.id
 	begin := len(s.q.Entries)

@@ -270,6 +270,9 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stPending
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
+	if s.dev.tapes.n.Load() > 0 && *ops != (operands{}) {
+		s.dev.tapes.add(dst, true)
+	}
 	if s.node == nil || s.dev.opts.Lines {
 		s.noteLine(caller())
 	}
@@ -434,6 +437,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 	v := h.now()
 	if is == nil || v == is {
 		if st := v.ready(); st != nil {
+			to.takes(v)
 			return found{st, kind{v.dt, v.form}}, nil
 		}
 	}
@@ -443,6 +447,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 		return found{}, errMoved
 	}
 	defer s.unlock()
+	to.takes(v)
 	if is != nil && v != is {
 		return found{}, errNotIt
 	}

@@ -89,6 +89,9 @@ func (sc *Scope) makeRoom() {
 // stream's lock is held: where the scope's home is another stream, whose lock
 // must not be taken now, it is done by entered after the unlock.
 func (s *Stream) enter(v *Value, sc *Scope) {
+	if s.dev.tapes.n.Load() > 0 {
+		s.dev.tapes.add(v, false)
+	}
 	if sc == nil {
 		return
 	}

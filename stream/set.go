@@ -11,10 +11,15 @@ func Set(t, u *Value) {
 	if !held || v.home == nil && v.state == stNone {
 		v = v.after("set", t)
 	}
-	t.name(v)
+	old := t.name(v)
 	if t.owner() == nil {
 		v.strays()
 	}
+	if old == nil { // as it was
+		old = v
+	}
+	noteSet(t, old, v)
+	old.end(&dropped)
 }
 
 // Same makes dst another handle of what h names, in h's scope: whoever looks at an
@@ -26,8 +31,9 @@ func Same(dst, h *Value) {
 	dst.names.Store(v)
 }
 
-// name has a handle name a value that is held for it, and gives up what it named.
-func (h *Value) name(v *Value) {
+// name has a handle name a value that is held for it. It returns what it named, which
+// the caller ends the hold on, or nil where that is the same.
+func (h *Value) name(v *Value) *Value {
 	for {
 		at := h.names.Load()
 		old := at
@@ -35,12 +41,10 @@ func (h *Value) name(v *Value) {
 			old = h
 		}
 		if old == v {
-			v.letGo() // as it was
-			return
+			return nil
 		}
 		if h.names.CompareAndSwap(at, v) {
-			old.end(&dropped)
-			return
+			return old
 		}
 	}
 }
@@ -82,9 +86,13 @@ func (v *Value) unscoped() bool { return v.stray || v.owner() == nil }
 // end is the end of a handle's hold on a value; by says who gave it up, for who uses
 // the handle in the same place.
 func (v *Value) end(by *ext) {
-	if !v.letGo() || v.home == nil {
-		return
+	if v.letGo() && v.home != nil {
+		v.ended(by)
 	}
+}
+
+// ended is the end of a value that no handle names any more.
+func (v *Value) ended(by *ext) {
 	s := v.home
 	s.mu.Lock()
 	defer s.unlock()
@@ -126,8 +134,6 @@ func (h *Value) giveUp(by *ext) *Value {
 // release is giveUp, and the end of what nobody has any more.
 func (h *Value) release(by *ext) {
 	if v := h.giveUp(by); v != nil {
-		v.home.mu.Lock()
-		defer v.home.unlock()
-		v.home.drop(v, by)
+		v.ended(by)
 	}
 }

@@ -33,7 +33,8 @@ type Stream struct {
 	due    uint64  // what who gives the lock up waits for: see unlock
 	taping *Taping // nil: what is recorded is not kept
 
-	onTape atomic.Bool // taping is not nil
+	onTape    atomic.Bool // taping is not nil
+	elsewhere atomic.Bool // and an operand was computed on another stream meanwhile
 
 	faults faults
 }

@@ -18,7 +18,9 @@ type Tape struct {
 	parts     []*tapePart
 	outs      []tapeOut
 	products  int        // results of parts that others, or the caller, ask for
-	constants []*storage // memory from outside; the tape is one of its readers
+	constants []*storage // memory from outside; the tape is one of its readers; nil for what came to be a state
+	states    []tapeState
+	sets      []tapeSet
 
 	users atomic.Int32 // whoever holds the tape, and each Play under way
 }
@@ -49,6 +51,7 @@ const (
 	tapeArg      tapeKind = iota // an argument
 	tapeConstant                 // memory from outside that is no argument
 	tapeProduct                  // a result of a part
+	tapeStated                   // what a handle from outside names
 )
 
 // tapePart is one segment.
@@ -57,7 +60,8 @@ type tapePart struct {
 	end      segment.End
 	operands []tapeOperand
 	results  []tapeResult
-	last     []tapeSource // arguments and products that no later part reads
+	last     []tapeSource // arguments, states and products that no later part reads
+	sets     []int        // those of the tape whose value the part computes
 
 	node atomic.Pointer[segment.Node[queue.Key, *entry]] // where it is in the trie, as far as known
 }
@@ -81,6 +85,10 @@ type Taping struct {
 	known  map[*storage]tapeSource
 	broken bool // what is recorded cannot be run again
 	ended  bool
+
+	handles []*handleSet    // that were set
+	revived map[*Value]bool // computed again for the tape, and so from before
+	strange int             // sets that no tape saw, when it began
 }
 
 // StartTape makes a tape of what is recorded from now on, on arguments that are
@@ -113,7 +121,9 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 		t.known[st] = tapeSource{tapeArg, i}
 		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, st.view})
 	}
+	t.strange = s.dev.tapes.begin()
 	s.taping = t
+	s.elsewhere.Store(false)
 	s.onTape.Store(true)
 	return t
 }
@@ -135,6 +145,9 @@ func (t *Taping) End(results []*Value) *Tape {
 			break
 		}
 		t.tape.outs = append(t.tape.outs, tapeOut{t.source(v.mem.Load()), v.dt, v.form})
+	}
+	if !t.broken {
+		t.settleSets()
 	}
 	if t.broken {
 		t.tape.Release()
@@ -160,6 +173,7 @@ func (t *Taping) leave() {
 	if t.s.taping == t {
 		t.s.taping = nil
 		t.s.onTape.Store(false)
+		t.s.dev.tapes.end()
 	}
 }
 
@@ -218,6 +232,9 @@ func (t *Taping) lastReads() {
 	for _, o := range t.tape.outs {
 		seen[o.tapeSource] = true
 	}
+	for _, set := range t.tape.sets {
+		seen[set.tapeSource] = true
+	}
 	for i := len(t.tape.parts) - 1; i >= 0; i-- {
 		p := t.tape.parts[i]
 		for _, o := range p.operands {
@@ -260,7 +277,9 @@ func (t *Tape) Release() {
 		return
 	}
 	for _, st := range t.constants {
-		st.release()
+		if st != nil {
+			st.release()
+		}
 	}
 	t.constants = nil
 }

@@ -161,6 +161,7 @@ func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, arg
 		if err == nil {
 			if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, v.form.Shape, st.layout()); ok {
 				s.addView(dst, st, view, v.dt, form)
+				s.enter(dst, nil)
 				return nil
 			}
 			err = errMoved

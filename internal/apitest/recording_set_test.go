@@ -1,0 +1,217 @@
+package apitest
+
+import (
+	"context"
+	"math/rand/v2"
+	goruntime "runtime"
+	"slices"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+// A function that sets tensors from elsewhere does the same whether it is called or its
+// recording is run: random ones, on weights of the recording's stream and of another
+// one, with what else a program does between two runs.
+func TestRecordingSets(t *testing.T) {
+	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
+	kept := 0
+	seeds := []uint64{6656} // a handle was set to another one's value, which waited on a third stream
+	for seed := range uint64(300) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
+		n := setProgram(t, dev, seed)
+		kept += n.runs - n.calls
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if kept < 500 {
+		t.Errorf("only %d runs did not call the function", kept)
+	}
+}
+
+type setCounts struct{ runs, calls int }
+
+// stepOp is one line of a random function on handles: state, arguments and temporaries.
+type stepOp struct{ kind, a, b, dst int }
+
+// sets are the kinds that set their dst.
+var sets = [7]bool{true, true, true, 6: true}
+
+func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	s := dev.NewStream()
+	const states = 3
+	var text []stepOp
+	for range 1 + rng.IntN(8) {
+		text = append(text, stepOp{rng.IntN(7), rng.IntN(8), rng.IntN(8), rng.IntN(states)})
+	}
+	outs := rng.IntN(3)
+	// Two of everything: the first is computed by calls, the second by a recording.
+	var w [2][states]*tensor
+	for i := range states {
+		at := []millrace.Place{dev, s, dev.NewStream()}[rng.IntN(3)]
+		for k := range w {
+			w[k][i] = millrace.FullOn(at, millrace.Float32, float64(i+1), 4)
+			if i == 1 && seed%2 == 0 {
+				w[k][i] = w[k][i].AddScalar(1) // pending
+			}
+		}
+	}
+	constant := millrace.FullOn(dev, millrace.Float32, 3, 4)
+	f := func(k int) func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
+		return func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
+			if k == 1 {
+				n.calls++
+			}
+			x := append([]*tensor{in[0], in[1], constant}, w[k][:]...)
+			pick := func(i int) *tensor { return x[i%len(x)] }
+			for _, op := range text {
+				a, b, dst := pick(op.a), pick(op.b), w[k][op.dst]
+				switch op.kind {
+				case 0:
+					dst.Set(dst.Sub(a.MulScalar(0.5)))
+				case 1:
+					dst.Set(a.Maximum(b))
+				case 2:
+					dst.Set(a)
+				case 3:
+					x = append(x, a.Mul(b).Sum().Expand(4).MulScalar(0.01))
+				case 4:
+					x = append(x, a.Sub(b))
+				case 5:
+					own := a.To(sc)
+					own.Set(own.AddScalar(1))
+					x = append(x, own)
+				case 6:
+					dst.Set(millrace.FullOn(sc, millrace.Float32, 2, 4))
+				}
+			}
+			return x[len(x)-outs:], nil
+		}
+	}
+	rec := millrace.NewRecording(f(1))
+	defer rec.Release()
+	for run := range 5 {
+		var args [2][]*tensor
+		for k := range args {
+			args[k] = []*tensor{
+				millrace.FullOn(s, millrace.Float32, float64(run), 4), millrace.FullOn(s, millrace.Float32, float64(7*run), 4),
+			}
+		}
+		var direct []*tensor
+		if err := s.Scope(func(sc *millrace.Scope) error {
+			out, err := f(0)(sc, []*tensor{args[0][0].To(sc), args[0][1].To(sc)})
+			for _, y := range out {
+				direct = append(direct, y.To(s))
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		recorded, err := rec.Run(s, args[1], []bool{run%2 == 0, false})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.runs++
+		for i := range states {
+			direct, recorded = append(direct, w[0][i]), append(recorded, w[1][i])
+		}
+		for i := range direct {
+			want, err := millrace.Values[float32](direct[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := millrace.Values[float32](recorded[i])
+			if err == nil {
+				err = sameBits(got, want)
+			}
+			if err != nil {
+				t.Fatalf("seed %d, run %d, %d of %d with %d states: %v, %v", seed, run, i, len(direct), states, err, text)
+			}
+		}
+		i := rng.IntN(states)
+		if !slices.ContainsFunc(text, func(op stepOp) bool { return sets[op.kind] && op.dst == i }) {
+			continue // what the function only reads is what it was in the first run
+		}
+		switch rng.IntN(4) {
+		case 0: // another value from outside
+			for k := range w {
+				w[k][i].Set(millrace.FullOn(s, millrace.Float32, 5, 4))
+			}
+		case 1: // another shape, which broadcasts
+			if run == 2 {
+				for k := range w {
+					w[k][i].Set(millrace.FullOn(s, millrace.Float32, 5, 1).Expand(4).AddScalar(0))
+				}
+			}
+		}
+	}
+	return n
+}
+
+// A training step in a recording takes no more memory with every run, and works in place
+// where nobody else has the weights.
+func TestRecordingSetsInPlace(t *testing.T) {
+	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
+	s := dev.NewStream()
+	w := millrace.ZerosOn(s, millrace.Float32, 1000)
+	calls := 0
+	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
+		calls++
+		w.Set(w.Add(in[0]))
+		return nil, nil
+	})
+	one := millrace.OnesOn(s, millrace.Float32, 1000)
+	var live int64
+	for run := range 20 {
+		if _, err := rec.Run(s, []*tensor{one}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if run == 3 {
+			live = dev.Stats().LiveBytes
+		}
+	}
+	if got := dev.Stats(); got.LiveBytes > live || got.InPlace < 10 {
+		t.Errorf("%d bytes after 3 runs, %d after 20, %d in place", live, got.LiveBytes, got.InPlace)
+	}
+	if err := wantAll(w, 1000, 20); err != nil || calls != 1 {
+		t.Error(calls, err)
+	}
+}
+
+// Of the results of one run each keeps its own memory only.
+func TestRecordingResultsApart(t *testing.T) {
+	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
+	s := dev.NewStream()
+	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
+		return []*tensor{in[0].AddScalar(1), in[0].Sum()}, nil
+	})
+	x := millrace.OnesOn(s, millrace.Float32, 1<<18)
+	var kept []*tensor
+	for range 50 {
+		out, err := rec.Run(s, []*tensor{x}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, out[1])
+	}
+	var live int64
+	for range 10 {
+		goruntime.GC()
+		if err := s.Sync(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if live = dev.Stats().LiveBytes; live < 4<<20 {
+			break
+		}
+	}
+	if live >= 4<<20 {
+		t.Errorf("%d small results hold %d bytes", len(kept), live)
+	}
+	if err := wantAll(kept[49], 1, 1<<18); err != nil {
+		t.Error(err)
+	}
+}

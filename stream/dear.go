@@ -24,24 +24,56 @@ func (e *entry) settleDear(seg *segment.Segment) {
 	}
 }
 
-// want has dear results written that a plan left out and that were needed.
+// want has results written that a plan left out and that were needed.
 func want(seg *segment.Segment, ids []int) {
 	for _, id := range ids {
-		if seg.Tensors[id].Life == segment.LifeDear {
+		if mayBeWritten(seg, id) {
 			seg.Tensors[id].Life = segment.LifeWrite
 		}
 	}
 }
 
-// writes reports that the entry's plan writes those of the dear results wanted
-// that a segment has.
+// writes reports that the entry's plan writes those of the results wanted that a
+// segment has.
 func (e *entry) writes(seg *segment.Segment, wants []int) bool {
 	for _, id := range wants {
-		if seg.Tensors[id].Life == segment.LifeDear && e.unwritten(id) {
+		if mayBeWritten(seg, id) && e.unwritten(id) {
 			return false
 		}
 	}
 	return true
+}
+
+// mayBeWritten reports a result that somebody can ask for and that need not be written.
+func mayBeWritten(seg *segment.Segment, id int) bool {
+	life := seg.Tensors[id].Life
+	return life == segment.LifeDear || life == segment.LifeVirtual
+}
+
+// dearest finds what is to be written of a segment so that nodes of it that were computed
+// again need not be: the dear results among them, or where one was released what is
+// made of it first that somebody can ask for. again says which results they made.
+func dearest(seg *segment.Segment, again []bool) (ids []int32) {
+	costs := make([]bool, len(seg.Tensors)) // what was made of a dear one that nobody can ask for
+	for n := range seg.Nodes {
+		id := seg.Out[n]
+		if !again[id] {
+			continue
+		}
+		node := &seg.Nodes[n]
+		dear := segment.Dear(node.Op)
+		for _, a := range node.Args[:node.NArgs] {
+			dear = dear || !a.Scalar && costs[a.ID]
+		}
+		switch {
+		case !dear:
+		case seg.Tensors[id].Life == segment.LifeDead:
+			costs[id] = true
+		default:
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // unwritten reports a tensor that no step of the entry's plan puts into memory:

@@ -64,6 +64,39 @@ func TestDearResultsAskedForInTurn(t *testing.T) {
 	}
 }
 
+// Where the dear result was released, as composites do with their steps, what was made
+// of it is written: here a mean, whose sum nobody can ask for. What is made of that
+// without effort is computed again, but no plan is searched for it.
+func TestDearResultsThatWereReleased(t *testing.T) {
+	for _, rooted := range []bool{false, true} {
+		e := open(t)
+		for turn := range 6 {
+			x := e.host(e.place(), ir.Shape{2, 3}, 1, 2, 5, 4, 6, 8)
+			sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
+			wide := e.record(ir.Expand, ir.Shape{2, 3}, nil, t1(sum))
+			Release(sum)
+			mean := mul(e, wide, 0.5)
+			Release(wide)
+			if rooted {
+				mean = e.op(ir.Sqrt, t1(mean))
+			}
+			y := e.op(ir.Sub, t1(x), t1(mean))
+			before := e.d.Stats().Recomputes
+			e.want(mul(e, y, 0), 0, 0, 0, 0, 0, 0)
+			if rooted {
+				mean = e.op(ir.Mul, t1(mean), t1(mean))
+			}
+			e.want(add(e, mean, 1), 5, 5, 5, 10, 10, 10)
+			if again := e.d.Stats().Recomputes - before; !rooted && turn > 0 && again > 0 {
+				t.Errorf("turn %d: computed again %d times", turn, again)
+			}
+		}
+		if n := e.d.Stats().Explorations; n > 5 {
+			t.Errorf("%d explorations, 5 are enough", n)
+		}
+	}
+}
+
 // A dear result that somebody else reads is in memory, and stays there.
 func TestDearResultsOfOtherRowsAreKept(t *testing.T) {
 	e := open(t)

@@ -158,16 +158,15 @@ func (s *Stream) replay(v *Value) int32 {
 		}
 		return now[id]
 	}
-	var inner, dear []int32
+	again := make([]bool, len(rec.Tensors))
+	var inner []int32
 	for n := range rec.Nodes {
 		id := rec.Out[n]
 		if !need[id] || isLeaf(&rec.Tensors[id]) {
 			continue
 		}
 		node := rec.Nodes[n]
-		if segment.Dear(node.Op) {
-			dear = append(dear, id)
-		}
+		again[id] = true
 		for i, a := range node.Args[:node.NArgs] {
 			if a.Scalar {
 				sc := r.scalars[a.ID]
@@ -194,7 +193,7 @@ func (s *Stream) replay(v *Value) int32 {
 		s.step(s.q.Mark(ir.Release, id))
 	}
 	s.notOwn(begin, true)
-	r.entry.replay(dear)
+	r.entry.replay(dearest(rec, again))
 	r.drop()
 	s.dev.stats.recomputes.Add(1)
 	return v.id

@@ -35,6 +35,9 @@ const (
 	// more than starting them.
 	tilePoints = 8192
 	maxTile    = 4096
+	// wholeColumns is how many columns are not divided among threads that find
+	// enough other tiles: the stretches of memory of a part would be short.
+	wholeColumns = 1024
 )
 
 // dim gives the dim of the launch that stands at place d of the domain.
@@ -143,8 +146,11 @@ func (r *ready) columns(reduced int64) int64 {
 		n = min(n, laneBytes/(8*int64(plan.reduces)*min(reduced, ir.FoldLanes)))
 	}
 	width := r.l.Dims[r.l.Kept-1]
-	if share := r.outputs / (4 * r.threads); share < n {
-		n = max(share, min(n, 8*minColumns)) // something for every thread
+	if share := r.outputs / (4 * r.threads); share < n { // something for every thread
+		if r.outputs/width >= 2*r.threads { // which whole rows of columns are, too
+			share = max(share, min(width, wholeColumns))
+		}
+		n = min(n, max(share, 8*minColumns))
 	}
 	n = max(n/minColumns*minColumns, minColumns)
 	return min(n, width)

@@ -12,22 +12,9 @@ import (
 // ErrStopped is what a run returns that was not to begin any more.
 var ErrStopped = errors.New("tuning was stopped")
 
-// ErrLacking is what a candidate is refused with that cannot be tried for want of
-// something that another process may have.
-var ErrLacking = errors.New("it cannot be tried here")
-
 // ErrUnfit says that the default itself cannot be run for timing: there is
 // nothing to compare with.
 var ErrUnfit = errors.New("the default cannot be timed")
-
-// ErrTooLong says that a run of the default takes longer than Subject.Longest.
-// It is an ErrUnfit.
-var ErrTooLong = errors.New("a run is too long")
-
-// TooLong is the error of a run that took, or would take, this time.
-func TooLong(took time.Duration) error {
-	return errors.Join(ErrUnfit, fmt.Errorf("%w: %v", ErrTooLong, took))
-}
 
 // Unconfirmed is why a candidate is refused that seemed to be faster. It is no
 // fault.
@@ -44,19 +31,13 @@ type Subject struct {
 	Check func(i int) (time.Duration, error)
 	// Run runs a candidate once and says how long it took.
 	Run func(i int) (time.Duration, error)
-	// Combine, where it is not nil, makes one candidate more, whose number is
-	// len(Names), of several that were found faster alone, the fastest first. It is
-	// false where they do not go together.
-	Combine func(won []int) (name string, ok bool)
-	// Told, where it is not nil, is called for all that is found out.
+	// Told is called for all that is found out.
 	Told func(Event)
-	// Longest, where it is not 0, is how long a single run may take: a default that
-	// takes longer is not tuned, a candidate is not run again.
+	// Longest, where it is not 0, is how long a single run may take: where the
+	// default takes longer nothing is compared, a candidate is not run again.
 	Longest time.Duration
-	// Budget, where it is not 0, is how long all of it may take; see Spent.
-	Budget time.Duration
-	// Spent is the time that counts for the budget.
-	Spent func() time.Duration
+	// Spent says that the time for it is over.
+	Spent func() bool
 }
 
 // Step is what was done with a candidate.
@@ -94,42 +75,33 @@ const (
 // default.
 var sifting = map[int]float64{1: 2, 4: 1.15, 8: 1.05}
 
-// Measure checks and times the candidates, then the combination of those that
-// were found faster, and gives the table. It is ErrStopped, or ErrUnfit with the
-// reason, where there is none.
-func Measure(s Subject) (*Table, error) {
-	m := &measurement{Subject: s, table: &Table{}}
-	for _, name := range s.Names {
-		m.add(name)
-	}
-	if err := m.compete(0); err != nil {
-		return nil, err
-	}
-	if err := m.combine(); err != nil {
-		return nil, err
-	}
-	m.tell(Event{Step: Chosen, Candidate: m.table.Rows[m.table.Order()[0]].Name})
-	return m.table, nil
+// measurement is one call of Measure.
+type measurement struct {
+	Subject
+	table *Table
+	runs  int    // of a sample
+	in    []bool // candidates that take part
 }
 
-// compete checks the candidates from this one on, times them in turns with the
-// default, and confirms which of them are faster.
-func (m *measurement) compete(first int) error {
-	for i := first; i < len(m.in); i++ {
+// Measure checks the candidates, times them in turns with the default, confirms
+// which of them are faster, and gives the table. It is ErrStopped, or ErrUnfit
+// with the reason, where there is none.
+func Measure(s Subject) (*Table, error) {
+	m := &measurement{Subject: s, table: NewTable(s.Names), in: make([]bool, len(s.Names))}
+	for i := range m.in {
 		if err := m.check(i); err != nil {
-			return err
+			return nil, err
+		}
+		if m.table.Untimed() {
+			return m.table, nil
 		}
 	}
-	// All samples are of equally many runs: that of the default.
-	for i := range m.runs {
-		m.runs[i] = m.runs[0]
-	}
 	for round := range moreRounds {
-		if m.overBudget() {
+		if m.Spent() {
 			break // what was timed so far has to do
 		}
 		if err := m.round(round); err != nil {
-			return err
+			return nil, err
 		}
 		if behind := sifting[round+1]; behind > 0 {
 			m.leave(func(r paired.Estimate) bool { return r.Mid > behind })
@@ -141,47 +113,22 @@ func (m *measurement) compete(first int) error {
 			}
 		}
 	}
-	return m.confirm(first)
+	if err := m.confirm(); err != nil {
+		return nil, err
+	}
+	m.tell(m.table.Order()[0], Event{Step: Chosen})
+	return m.table, nil
 }
 
-// combine has the combination of the candidates that were found faster compete,
-// too: what helps alone may help together.
-func (m *measurement) combine() error {
-	won := m.table.Won()
-	if m.Combine == nil || len(won) < 2 || m.overBudget() {
-		return nil
-	}
-	name, ok := m.Combine(won)
-	if !ok {
-		return nil
-	}
-	for i := 1; i < len(m.in); i++ {
-		m.in[i] = false
-	}
-	m.add(name)
-	m.table.Rows[len(m.Names)].From = len(m.table.Rows[0].Nanos)
-	return m.compete(len(m.Names))
-}
-
-func (m *measurement) overBudget() bool { return m.Budget > 0 && m.Spent() > m.Budget }
-
-// add makes room for a candidate.
-func (m *measurement) add(name string) {
-	m.table.Rows = append(m.table.Rows, Row{Name: name})
-	m.runs, m.in = append(m.runs, 0), append(m.in, false)
-}
-
-func (m *measurement) tell(e Event) {
-	if m.Told != nil {
-		m.Told(e)
-	}
+func (m *measurement) tell(i int, e Event) {
+	e.Candidate = m.table.Rows[i].Name
+	m.Told(e)
 }
 
 // refuse takes a candidate out for good.
-func (m *measurement) refuse(i int, why string, err error) {
-	r := &m.table.Rows[i]
-	r.Refused, r.Lacking, m.in[i] = why, errors.Is(err, ErrLacking), false
-	m.tell(Event{Step: Refused, Candidate: r.Name, Err: err})
+func (m *measurement) refuse(i int, err error) {
+	m.table.Rows[i].Refused, m.in[i] = err.Error(), false
+	m.tell(i, Event{Step: Refused, Err: err})
 }
 
 // failed takes a candidate out that could not be run. There is no table without
@@ -193,47 +140,36 @@ func (m *measurement) failed(i int, err error) error {
 	case i == 0:
 		return errors.Join(ErrUnfit, err)
 	}
-	m.refuse(i, err.Error(), err)
+	m.refuse(i, err)
 	return nil
 }
 
-// measurement is one call of Measure.
-type measurement struct {
-	Subject
-	table *Table
-	runs  []int  // of a sample, by candidate
-	in    []bool // takes part
-}
-
-// check finds out whether a candidate takes part, and how many runs a sample of it
-// has. It is also its warm-up.
+// check finds out whether a candidate takes part. It is also its warm-up.
 func (m *measurement) check(i int) error {
 	took, err := m.Check(i)
-	long := m.tooLong(took, 2) // the first run may be a cold one
+	long := m.Longest > 0 && took > 2*m.Longest // the first run may be a cold one
 	if err == nil {
-		m.tell(Event{Step: Checked, Candidate: m.table.Rows[i].Name, Took: took, Runs: 1})
+		m.tell(i, Event{Step: Checked, Took: took, Runs: 1})
 	}
 	if err == nil && !long {
 		took, err = m.Run(i)
-		long = m.tooLong(took, 1)
+		long = m.Longest > 0 && took > m.Longest
 	}
 	switch {
 	case err != nil:
 		return m.failed(i, err)
 	case long && i == 0:
-		return TooLong(took)
+		m.table.TooLong(took)
+		return nil
 	case long: // one time prefers nothing: see leastRounds
 		m.table.Rows[i].Nanos = []int64{int64(took)}
-		m.tell(Event{Step: Timed, Candidate: m.table.Rows[i].Name, Took: took, Runs: 1})
+		m.tell(i, Event{Step: Timed, Took: took, Runs: 1})
 		return nil
+	case i == 0: // all samples are of equally many runs
+		m.runs = min(int(sample/max(took, 1))+1, maxRuns)
 	}
-	m.runs[i], m.in[i] = min(int(sample/max(took, 1))+1, maxRuns), true
+	m.in[i] = true
 	return nil
-}
-
-// tooLong reports a run of more than so many times the longest.
-func (m *measurement) tooLong(took time.Duration, times int) bool {
-	return m.Longest > 0 && took > time.Duration(times)*m.Longest
 }
 
 // round takes a sample of every candidate, after a run that is not timed: what the
@@ -248,7 +184,7 @@ func (m *measurement) round(number int) error {
 			continue
 		}
 		total := time.Duration(0)
-		for run := range m.runs[i] + 1 {
+		for run := range m.runs + 1 {
 			d, err := m.Run(i)
 			if err != nil {
 				if err := m.failed(i, err); err != nil {
@@ -260,12 +196,12 @@ func (m *measurement) round(number int) error {
 				total += d
 			}
 		}
-		took[i] = int64(total) / int64(m.runs[i])
+		took[i] = int64(total) / int64(m.runs)
 	}
 	for i := range took {
 		if m.in[i] {
 			m.table.Rows[i].Nanos = append(m.table.Rows[i].Nanos, took[i])
-			m.tell(Event{Step: Timed, Candidate: m.table.Rows[i].Name, Took: time.Duration(took[i]), Runs: m.runs[i]})
+			m.tell(i, Event{Step: Timed, Took: time.Duration(took[i]), Runs: m.runs})
 		}
 	}
 	return nil
@@ -288,11 +224,12 @@ func (m *measurement) undecided() bool {
 	return false
 }
 
-// confirm times those, from a candidate on, that were found faster once more, and
-// refuses whose fresh rounds do not say so: of many candidates, looked at often, one
-// may have been lucky.
-func (m *measurement) confirm(first int) error {
-	better := slices.DeleteFunc(m.table.Order(), func(i int) bool { return i < max(first, 1) })
+// confirm times those that were found faster once more, and refuses whose fresh
+// rounds do not say so: of many candidates, looked at often, one may have been
+// lucky.
+func (m *measurement) confirm() error {
+	order := m.table.Order()
+	better := order[:len(order)-1]
 	if len(better) == 0 {
 		return nil
 	}
@@ -301,7 +238,7 @@ func (m *measurement) confirm(first int) error {
 	}
 	before := len(m.table.Rows[0].Nanos)
 	for round := range rounds {
-		if m.overBudget() {
+		if m.Spent() {
 			break
 		}
 		if err := m.round(round); err != nil {
@@ -314,10 +251,13 @@ func (m *measurement) confirm(first int) error {
 		if r.Refused != "" {
 			continue
 		}
-		fresh := floats(r.Nanos[min(before-r.From, len(r.Nanos)):])
+		fresh := floats(r.Nanos[min(before, len(r.Nanos)):])
 		if len(fresh) < leastRounds || paired.Ratio(fresh, base).Hi >= gain {
-			m.refuse(i, Unconfirmed, errUnconfirmed)
+			m.refuse(i, errUnconfirmed)
 		}
 	}
 	return nil
 }
+
+// tooLong is what a table says of a default that was not timed.
+func tooLong(took time.Duration) string { return fmt.Sprintf("a run is too long: %v", took) }

@@ -3,6 +3,7 @@ package autotune
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -14,6 +15,7 @@ type fake struct {
 	wrong  map[int]error // of checks
 	runs   []int
 	spent  time.Duration
+	budget time.Duration
 	checks []int
 }
 
@@ -29,7 +31,8 @@ func (f *fake) subject() Subject {
 			f.spent += f.times[i]
 			return f.times[i], f.fail[i]
 		},
-		Spent: func() time.Duration { return f.spent },
+		Told:  func(Event) {},
+		Spent: func() bool { return f.budget > 0 && f.spent > f.budget },
 	}
 	for i := range f.times {
 		s.Names = append(s.Names, string(rune('a'+i)))
@@ -121,7 +124,7 @@ func TestMeasureEnds(t *testing.T) {
 	f = &fake{times: []time.Duration{50 * ms, ms}}
 	s := f.subject()
 	s.Longest = 25 * ms
-	if table, err := Measure(s); !errors.Is(err, ErrUnfit) || table != nil || f.runs[0] > 2 {
+	if table, err := Measure(s); err != nil || !table.Untimed() || table.Rows[0].Refused != "a run is too long: 50ms" || !slices.Equal(table.Order(), []int{0}) {
 		t.Errorf("too long: %v, %v after %d runs", table, err, f.runs[0])
 	}
 	if len(f.checks) != 1 || f.runs[0] != 1 {
@@ -132,7 +135,7 @@ func TestMeasureEnds(t *testing.T) {
 	f = &fake{times: []time.Duration{2000 * ms, ms}}
 	s = f.subject()
 	s.Longest = 25 * ms
-	if _, err := Measure(s); !errors.Is(err, ErrUnfit) || !errors.Is(err, ErrTooLong) || len(f.checks) != 1 || f.runs[0] != 0 {
+	if table, err := Measure(s); err != nil || !table.Untimed() || len(f.checks) != 1 || f.runs[0] != 0 {
 		t.Errorf("far too long: %v after %d checks and %d runs", err, len(f.checks), f.runs[0])
 	}
 	f = &fake{times: []time.Duration{10 * ms, 500 * ms, 30 * ms, 5 * ms}}
@@ -143,7 +146,7 @@ func TestMeasureEnds(t *testing.T) {
 	}
 	f = &fake{times: []time.Duration{10 * ms, 5 * ms}}
 	s = f.subject()
-	s.Budget = 200 * ms
+	f.budget = 200 * ms
 	table, err := Measure(s)
 	if err != nil || len(table.Rows[0].Nanos) == 0 || len(table.Rows[0].Nanos) == rounds || f.spent > 240*ms {
 		t.Errorf("budget: %v, %v, spent %v", table, err, f.spent)
@@ -187,8 +190,41 @@ func TestMeasureConfirms(t *testing.T) {
 	// What there was no time to confirm is not used either.
 	f = &fake{times: []time.Duration{10 * ms, 5 * ms}}
 	s = f.subject()
-	s.Budget = 450 * ms
+	f.budget = 450 * ms
 	if table, err = Measure(s); err != nil || table.Rows[1].Refused != Unconfirmed || len(table.Rows[1].Nanos) < leastRounds {
 		t.Errorf("%v\n%s", err, table.Text())
+	}
+}
+
+// Whoever wants to know is told of every step.
+func TestMeasureTells(t *testing.T) {
+	f := &fake{times: []time.Duration{10 * ms, 9 * ms, 12 * ms, 8 * ms}, wrong: map[int]error{2: errors.New("no such thing")}}
+	s := f.subject()
+	var steps []string
+	timed := map[string]int{}
+	s.Told = func(e Event) {
+		if e.Step == Timed {
+			timed[e.Candidate]++
+			if e.Took == 0 || e.Runs == 0 {
+				t.Errorf("%+v", e)
+			}
+			return
+		}
+		if (e.Step == Refused) != (e.Err != nil) {
+			t.Errorf("%+v", e)
+		}
+		steps = append(steps, string(e.Step)+" "+e.Candidate)
+	}
+	table, err := Measure(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(steps, ", "), "checked a, checked b, refused c, checked d, chosen d"; got != want {
+		t.Errorf("told of %q, want %q", got, want)
+	}
+	for i, r := range table.Rows {
+		if timed[r.Name] != len(r.Nanos) {
+			t.Errorf("candidate %d: told of %d samples, %d are in the table", i, timed[r.Name], len(r.Nanos))
+		}
 	}
 }

@@ -164,12 +164,6 @@ type Device interface {
 // launched all the same, by runs that have begun, and built again.
 type Forgetter interface{ Forget(Program) }
 
-// Quitter is a device that can give up beforehand what its Close would only wait
-// for or throw away, such as compilers that run: whoever waits for them is told
-// that there is no code. Everything else goes on until Close. The engine calls it
-// when nothing more will be run, and may still be trying: see Tuner.
-type Quitter interface{ Quit() }
-
 // Kinds of the entries, of a cache or a bundle, that are a device's own notes:
 // see Noter.
 const (

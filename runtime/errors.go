@@ -17,10 +17,6 @@ var (
 	ErrNoDriver = errors.New("no driver")
 	// ErrClosed: the device or stream was closed.
 	ErrClosed = errors.New("closed")
-	// ErrLacking: a choice that cannot be tried here and now for want of something
-	// that another process may have, such as a compiler. It says nothing of the
-	// choice: see Tuner.
-	ErrLacking = errors.New("not to be had here")
 )
 
 // LaunchError is a launch of a Run that failed before it changed memory. The

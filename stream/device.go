@@ -167,9 +167,6 @@ func (d *Device) Close() error {
 	d.search.stop()
 	d.tune.end()
 	d.exec.drain()
-	if q, ok := d.drv.(runtime.Quitter); ok {
-		q.Quit() // what is being tried may wait for compilers
-	}
 	d.tune.join()
 	err := d.drv.Close()
 	d.plans.flush()

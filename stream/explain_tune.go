@@ -16,32 +16,27 @@ func (e *entry) explainTuning(b *strings.Builder) {
 	if t == nil {
 		return
 	}
-	for i := range t.units {
-		u := &t.units[i]
-		what := fmt.Sprintf("kernel %d", u.first)
-		if u.n > 1 {
-			what = fmt.Sprintf("kernels %d to %d", u.first, u.first+u.n-1)
-		}
-		u.explain(b, what)
+	for _, u := range t.units {
+		u.explain(b, u.at)
 	}
 }
 
 // explain prints a table of timings.
-func (t *tuning) explain(b *strings.Builder, what string) {
+func (t *tuning) explain(b *strings.Builder, kernel int) {
 	r := t.ranked.Load()
-	if r == nil {
+	if r == nil || r.table.Untimed() {
 		why := "not timed so far"
 		if err := t.unfit.Load(); err != nil {
 			why = "not timed: " + (*err).Error()
+		} else if r != nil {
+			why = "not timed: " + r.table.Rows[0].Refused
 		}
-		fmt.Fprintf(b, "%s has %d variants, %s\n", what, len(t.list), why)
+		fmt.Fprintf(b, "kernel %d has %d variants, %s\n", kernel, len(t.list), why)
 		return
 	}
-	fmt.Fprintf(b, "%s has %d variants and runs by %q:\n", what, len(r.list), r.taken().Name)
+	fmt.Fprintf(b, "kernel %d has %d variants and runs by %q:\n", kernel, len(r.list), r.taken().Name)
 	for i, row := range r.table.Rows {
 		switch {
-		case row.Lacking:
-			fmt.Fprintf(b, "  %-24s not tried: %s\n", row.Name, row.Refused)
 		case row.Refused != "":
 			fmt.Fprintf(b, "  %-24s not used: %s\n", row.Name, row.Refused)
 		case len(row.Nanos) == 0:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -106,29 +105,21 @@ func (x *export) addTunings(t *tuner) {
 	for key, known := range t.known {
 		if r := known.ranked.Load(); r != nil {
 			x.addTuning(key, r.table.Text())
-		} else if err := known.unfit.Load(); err != nil && errors.Is(*err, autotune.ErrTooLong) {
-			x.addTuning(key, autotune.Unfit(namesOf(known.list), *err).Text()) // nobody need try
 		}
 	}
 }
 
-// addTuning adds a table, unless there is one already for which no less could be
-// tried.
+// addTuning adds a table, unless there is one already in which more was timed.
 func (x *export) addTuning(key, text string) {
-	have := x.tunings[key]
-	if have == "" || lacking(text) < lacking(have) {
+	if have := x.tunings[key]; have == "" || untimed(have) {
 		x.tunings[key] = text
 	}
 }
 
-// lacking is how many of a table's candidates could not be tried; of what is no
-// table, more than of any.
-func lacking(text string) int {
+// untimed reports what is no table, or says only why there are no times.
+func untimed(text string) bool {
 	t, err := autotune.Parse(text)
-	if err != nil {
-		return math.MaxInt
-	}
-	return len(t.Lacking())
+	return err != nil || t.Untimed()
 }
 
 // addNotes takes what a device notes of what it ran.

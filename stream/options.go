@@ -152,7 +152,7 @@ type CompileEvent struct {
 
 // TuneEvent tells of a step of tuning.
 type TuneEvent struct {
-	Kernel    string // key, in hex; the first one's of a chain
+	Kernel    string // key, in hex
 	Candidate string // the way to run it
 	// Step: "checked", it gives the results of the device's own way; "timed", a
 	// sample of runs was taken; "refused"; "chosen", launches run by it from now on.
@@ -180,7 +180,7 @@ type Stats struct {
 	Segments     int64 // run
 	PlanHits     int64 // segments whose plan was known
 	Explorations int64 // plans made
-	Tunings      int64 // kernels, or chains of them, whose variants were timed
+	Tunings      int64 // kernels whose variants were timed
 	TuneNanos    int64 // that this took
 	TuneTaken    int64 // of these, nanoseconds taken from a program that did not pause: at most a twentieth of its time
 	Searches     int64 // of these, better ones made in the background

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/codegen"
@@ -15,16 +12,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// trial is a unit of launches to be timed: on the sizes and strides that the
-// program has, in memory of its own and on made-up values. Where operands of
-// the program share memory, so do the trial's.
+// trial is a launch to be timed: on the sizes and strides that the program has,
+// in memory of its own and on made-up values. Where operands of the program share
+// memory, so do the trial's.
 type trial struct {
 	dev    *Device
 	tuning *tuning
-	list   []runtime.Choice // the tuning's, and a combination of them
-	ls     []runtime.Launch
+	list   []runtime.Choice
+	l      runtime.Launch
 	bufs   []trialBuffer
-	where  [][]int // of each launch's operands, the buffer; -1 for none
+	where  []int // of its operands, the buffer; -1 for none
 	tol    ir.Tolerance
 	below  int64 // integers are from zero to below this
 
@@ -34,42 +31,37 @@ type trial struct {
 
 	held  bool     // it has its memory; under the tuner's turn
 	ready bool     // which is filled
-	want  []wanted // what the default wrote, by output
+	want  [][]byte // what the default wrote, by buffer
 }
 
-// trial copies what it must know of a bound unit. The memory of the program is
+// trial copies what it must know of a bound launch. The memory of the program is
 // not held.
-func (x *tuner) trial(u *unit, ent *entry, geo *geometry, bound []runtime.Launch) *trial {
-	t := &trial{dev: x.dev, tuning: u.tuning, list: u.list, ls: cloneLaunches(bound[u.first : u.first+u.n]), below: 100}
+func (x *tuner) trial(u *unit, ent *entry, geo *geometry, bound *runtime.Launch) *trial {
+	t := &trial{dev: x.dev, tuning: u.tuning, list: u.list, l: cloneLaunches([]runtime.Launch{*bound})[0], below: 100}
 	at := map[runtime.Buffer]int{}
-	for k := range t.ls {
-		step := &ent.plan.Steps[u.first+k]
-		for _, n := range step.Nodes {
-			t.tol = looser(t.tol, &geo.seg.Nodes[n])
+	step := &ent.plan.Steps[u.at]
+	for _, n := range step.Nodes {
+		t.tol = looser(t.tol, &geo.seg.Nodes[n])
+	}
+	for i := range t.l.Args {
+		a, o := &t.l.Args[i], &step.Kernel.Operands[i]
+		t.where = append(t.where, -1)
+		if a.IndexSize > 0 {
+			t.below = min(t.below, a.IndexSize)
 		}
-		t.ls[k].Choice = 0
-		where := make([]int, len(t.ls[k].Args))
-		for i := range t.ls[k].Args {
-			a, o := &t.ls[k].Args[i], &step.Kernel.Operands[i]
-			where[i] = -1
-			if a.IndexSize > 0 {
-				t.below = min(t.below, a.IndexSize)
-			}
-			if a.Buf == nil {
-				continue
-			}
-			b, ok := at[a.Buf]
-			if !ok {
-				b = len(t.bufs)
-				at[a.Buf] = b
-				t.bufs = append(t.bufs, trialBuffer{bytes: a.Buf.Bytes(), dt: o.DT, seed: uint64(b)})
-			}
-			where[i] = b
-			t.bufs[b].out = t.bufs[b].out || o.Kind == codegen.Output
-			t.bufs[b].in = t.bufs[b].in || o.Kind == codegen.Input
-			a.Buf = nil
+		if a.Buf == nil {
+			continue
 		}
-		t.where = append(t.where, where)
+		b, ok := at[a.Buf]
+		if !ok {
+			b = len(t.bufs)
+			at[a.Buf] = b
+			t.bufs = append(t.bufs, trialBuffer{bytes: a.Buf.Bytes(), dt: o.DT, seed: uint64(b)})
+		}
+		t.where[i] = b
+		t.bufs[b].out = t.bufs[b].out || o.Kind == codegen.Output
+		t.bufs[b].in = t.bufs[b].in || o.Kind == codegen.Input
+		a.Buf = nil
 	}
 	return t
 }
@@ -82,37 +74,31 @@ func (x *tuner) measure(t *trial) (table *autotune.Table, err error) {
 		Names: namesOf(t.list),
 		Check: func(i int) (time.Duration, error) { return t.whole(i, t.check) },
 		Run:   func(i int) (time.Duration, error) { return t.whole(i, t.run) },
-		Combine: func(won []int) (string, bool) {
-			c, ok := x.combine(t.list, won)
-			if ok {
-				t.list = append(t.list[:len(t.list):len(t.list)], c)
-			}
-			return c.Name, ok
-		},
-		Told:   func(e autotune.Event) { x.told(t.tuning, e) },
-		Budget: x.budget(),
-		Spent:  func() time.Duration { return time.Duration(x.spent.Load()) },
+		Told:  func(e autotune.Event) { x.told(t.tuning, e) },
+		Spent: x.overBudget,
 	}
 	if x.dev.opts.Tune != TuneWait {
 		s.Longest = tuneLongest
 		if t.dearest = t.least(); t.dearest > s.Longest { // without touching any memory
-			return nil, autotune.TooLong(t.dearest)
+			table = autotune.NewTable(s.Names)
+			table.TooLong(t.dearest)
+			return table, nil
 		}
 	}
 	return autotune.Measure(s)
 }
 
 // least is how long a run takes at the least: what it moves, by the device's own
-// bandwidth. The launches of a chain find each other's results in caches.
+// bandwidth.
 func (t *trial) least() time.Duration {
-	if len(t.ls) > 1 || t.dev.caps.Bandwidth == 0 {
+	if t.dev.caps.Bandwidth == 0 {
 		return 0
 	}
-	l, points, moved := &t.ls[0], 1.0, 0.0
-	for _, n := range l.Dims[:l.Rank] {
+	points, moved := 1.0, 0.0
+	for _, n := range t.l.Dims[:t.l.Rank] {
 		points *= float64(n)
 	}
-	for _, b := range t.where[0] {
+	for _, b := range t.where {
 		if b >= 0 {
 			moved += min(float64(t.bufs[b].bytes), points*float64(t.dev.caps.ElemSize[t.bufs[b].dt]))
 		}
@@ -161,14 +147,12 @@ func (t *trial) step(f func() (time.Duration, error)) error {
 	return err
 }
 
-// try runs a candidate once. What it waits for first, the program's own run or a
-// compiler, which is niced, takes nothing from the program.
+// try runs a candidate once. What it waits for first, the program's own run,
+// takes nothing from the program.
 func (t *trial) try(drv runtime.Tuner, i int) (took time.Duration, err error) {
 	err = t.step(func() (time.Duration, error) {
-		t.ls[0].Choice = t.list[i].Code
-		if took, err = drv.Try(t.ls); errors.Is(err, runtime.ErrLacking) {
-			err = fmt.Errorf("%w: %w", autotune.ErrLacking, err)
-		}
+		t.l.Choice = t.list[i].Code
+		took, err = drv.Try(&t.l)
 		return took, err
 	})
 	return took, err
@@ -194,23 +178,22 @@ func (t *trial) check(drv runtime.Tuner, i int) (took time.Duration, err error) 
 		return 0, err
 	}
 	if i == 0 {
-		t.want = make([]wanted, len(t.bufs))
+		t.want = make([][]byte, len(t.bufs))
 	}
 	for n := range t.bufs {
 		b := &t.bufs[n]
 		if !b.out {
 			continue
 		}
-		w := &t.want[n]
 		if err := t.pieces(b, b.piece(), func(at int64, data []byte) error {
 			if err := t.dev.drv.Read(data, b.dt, b.mem, at); err != nil {
 				return err
 			}
 			if i == 0 {
-				w.keep(t, b.dt, data)
+				t.want[n] = append(t.want[n], data...)
 				return nil
 			}
-			return w.compare(t, b.dt, at, data)
+			return t.compare(b.dt, at, data, t.want[n])
 		}); err != nil {
 			return 0, err
 		}
@@ -218,60 +201,20 @@ func (t *trial) check(drv runtime.Tuner, i int) (took time.Duration, err error) 
 	return took, nil
 }
 
-// wanted is what the default wrote to a buffer: a hash per piece where results
-// are exact, else the values.
-type wanted struct {
-	sums []sums
-	data []byte
-}
-
-// sums are hashes of the bytes as they are, and with one NaN for all: most
-// candidates give the same bytes.
-type sums struct{ plain, canonical uint64 }
-
-func (w *wanted) keep(t *trial, dt ir.DType, data []byte) {
-	if t.dev.caps.Exact {
-		plain := xxhash.Sum64(data)
-		w.sums = append(w.sums, sums{plain, canonicalSum(dt, data)})
-	} else {
-		w.data = append(w.data, data...)
-	}
-}
-
-// canonicalSum is the hash of elements whose NaNs are made equal, in place.
-func canonicalSum(dt ir.DType, data []byte) uint64 {
-	if dt.IsFloat() {
-		nan := ir.FloatBits(dt, math.NaN())
-		x := dense(dt, data)
-		for i := range x.Shape[0] {
-			if ir.SameValue(dt, x.At(i), nan) {
-				x.Set(i, nan)
-			}
-		}
-	}
-	return xxhash.Sum64(data)
-}
-
 func dense(dt ir.DType, data []byte) ir.Dense {
 	return ir.Dense{TensorType: ir.TensorType{DT: dt, Shape: ir.Shape{len(data) / dt.Size()}}, Data: data}
 }
 
-// compare looks at the piece that begins at an element.
-func (w *wanted) compare(t *trial, dt ir.DType, at int64, data []byte) error {
-	if t.dev.caps.Exact {
-		want := w.sums[at/pieceElements]
-		if xxhash.Sum64(data) == want.plain || canonicalSum(dt, data) == want.canonical {
-			return nil
-		}
-		return fmt.Errorf("%w: among the %d elements from %d on", errOtherResults, len(data)/dt.Size(), at)
-	}
-	piece := w.data[at*int64(dt.Size()):][:len(data)]
+// compare looks at the piece that begins at an element. NaNs are equal, whichever
+// they are.
+func (t *trial) compare(dt ir.DType, at int64, data, want []byte) error {
+	piece := want[at*int64(dt.Size()):][:len(data)]
 	if bytes.Equal(data, piece) {
 		return nil
 	}
 	x, y := dense(dt, data), dense(dt, piece)
 	for i := range x.Shape[0] {
-		if g, w := x.At(i), y.At(i); !ir.SameValue(dt, g, w) && !near(dt, g, w, t.tol) {
+		if g, w := x.At(i), y.At(i); !ir.SameValue(dt, g, w) && (t.dev.caps.Exact || !near(dt, g, w, t.tol)) {
 			return fmt.Errorf("%w: element %d is %s, not %s", errOtherResults, at+int64(i), ir.FormatBits(dt, g), ir.FormatBits(dt, w))
 		}
 	}

@@ -37,7 +37,7 @@ var (
 func (t *trial) bytes() (device, host int64) {
 	for i := range t.bufs {
 		device += t.bufs[i].bytes
-		if t.bufs[i].out && !t.dev.caps.Exact {
+		if t.bufs[i].out {
 			host += t.bufs[i].bytes
 		}
 	}
@@ -106,11 +106,9 @@ func (t *trial) hold(x *tuner) error {
 		}
 		b.elements = b.bytes / int64(t.dev.caps.ElemSize[b.dt])
 	}
-	for k := range t.ls {
-		for i, b := range t.where[k] {
-			if b >= 0 {
-				t.ls[k].Args[i].Buf = t.bufs[b].mem
-			}
+	for i, b := range t.where {
+		if b >= 0 {
+			t.l.Args[i].Buf = t.bufs[b].mem
 		}
 	}
 	return nil
@@ -157,7 +155,7 @@ func (x *tuner) calm() bool { return time.Since(time.Unix(0, x.yielded.Load())) 
 const pieceElements = 1<<18 - 5
 
 // fill writes made-up values: numbers between 0 and 1, a few of them negative,
-// and small integers, which are indices in range where the unit has indices.
+// and small integers, which are indices in range where the launch has indices.
 // They are the same each time.
 func (t *trial) fill(b *trialBuffer) error {
 	if b.values == nil {

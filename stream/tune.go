@@ -43,10 +43,10 @@ const (
 	maxTrials  = 256
 )
 
-// unit is launches of a plan that run together, with what is known of them.
+// unit is a launch of a plan that there are several ways to run, with what is
+// known of it.
 type unit struct {
-	first, n int
-	facts    string
+	at int
 	*tuning
 }
 
@@ -57,7 +57,7 @@ type tuned struct {
 	runs    atomic.Int32
 }
 
-// tuner times candidates, one unit at a time. Its goroutine lives as long as
+// tuner times candidates, one launch at a time. Its goroutine lives as long as
 // there is work.
 type tuner struct {
 	dev   *Device
@@ -68,7 +68,6 @@ type tuner struct {
 	mu      sync.Mutex
 	idle    sync.Cond
 	known   map[string]*tuning
-	uses    uint64 // of known
 	queue   []*trial
 	running bool
 	renewed atomic.Uint64 // bundles that came
@@ -120,7 +119,7 @@ func (x *tuner) choose(ent *entry, geo *geometry, ls []runtime.Launch) []unit {
 	}
 	t := geo.tuned.Load()
 	if changes := x.drv.Changes() + x.renewed.Load(); t == nil || t.changes != changes {
-		fresh := x.look(ent, t, ls, changes)
+		fresh := x.look(ent, ls, changes)
 		if t != nil {
 			fresh.runs.Store(min(t.runs.Load(), tuneAfter-1)) // once more, for what is new
 		}
@@ -133,7 +132,7 @@ func (x *tuner) choose(ent *entry, geo *geometry, ls []runtime.Launch) []unit {
 	k, forced := force.Variant()
 	if wait := x.dev.opts.Tune == TuneWait; !forced && !ls[0].Provisional && (wait || t.runs.Load() < tuneAfter && t.runs.Add(1) == tuneAfter) {
 		for i := range t.units {
-			if u := &t.units[i]; !u.asked.Load() && x.wanted(u, ls[u.first:u.first+u.n]) && !u.asked.Swap(true) && !x.try(x.trial(u, ent, geo, ls), wait) {
+			if u := &t.units[i]; u.ranked.Load() == nil && !u.asked.Swap(true) && !x.try(x.trial(u, ent, geo, &ls[u.at]), wait) {
 				u.asked.Store(false) // later
 				t.runs.Store(0)
 			}
@@ -141,71 +140,27 @@ func (x *tuner) choose(ent *entry, geo *geometry, ls []runtime.Launch) []unit {
 	}
 	for i := range t.units {
 		u := &t.units[i]
-		if forced { // by tests only
-			ls[u.first].Choice = x.forced(u.list, k)
-		} else {
-			ls[u.first].Choice = u.taken().Code
+		if ls[u.at].Choice = u.taken().Code; forced { // by tests only
+			ls[u.at].Choice = u.list[k%len(u.list)].Code
 		}
 	}
 	return t.units
 }
 
-// look finds out what may be chosen for launches, and what is known of it. Changes
-// are frequent and mostly of other kernels: where the facts are what they were, so
-// is the tuning.
-func (x *tuner) look(ent *entry, before *tuned, ls []runtime.Launch, changes uint64) *tuned {
+// look finds out what may be chosen for launches, and what is known of it.
+func (x *tuner) look(ent *entry, ls []runtime.Launch, changes uint64) *tuned {
 	t := &tuned{changes: changes}
-	for i := 0; i < len(ls); {
-		n := 1
-		if c := ls[i].Chain; c != nil {
-			n = c.N
+	for i := range ls {
+		if c := x.drv.Choices(&ls[i]); len(c.List) > 1 {
+			t.units = append(t.units, unit{i, x.find(x.key(c.Facts, ent.texts[i]), ent.texts[i], c.List)})
 		}
-		if c := x.drv.Choices(ls[i : i+n]); len(c.List) > 1 {
-			u := unit{first: i, n: n, facts: c.Facts}
-			if u.tuning = before.at(i, c.Facts); u.tuning != nil {
-				x.again(u.tuning)
-			} else {
-				u.tuning = x.find(x.key(c.Facts, ent.texts[i:i+n]), ent.texts[i], c)
-			}
-			x.give(u.tuning, ls[i:i+n])
-			t.units = append(t.units, u)
-		}
-		i += n
 	}
 	return t
 }
 
-// at is the tuning of the unit that begins at a launch, if its facts are these.
-func (t *tuned) at(first int, facts string) *tuning {
-	if t != nil {
-		for i := range t.units {
-			if u := &t.units[i]; u.first == first && u.facts == facts {
-				return u.tuning
-			}
-		}
-	}
-	return nil
-}
-
-// give gives up choices that a unit can no longer be run by, such as those whose
-// code could not be made, until there is one that is possible: at the latest the
-// device's own way. Each is counted and told once.
-func (x *tuner) give(t *tuning, ls []runtime.Launch) {
-	for {
-		c := t.taken()
-		if ls[0].Choice = c.Code; c.Code == 0 || x.drv.Possible(ls) {
-			return
-		}
-		if x.fail(t, c.Code) {
-			x.dev.stats.fallbacks.Add(1)
-			x.dev.onError(fmt.Errorf("tuning: %s is not used any more: the device has no code for it", c.Name))
-		}
-	}
-}
-
 var errTuneBudget = errors.New("the time for tuning was spent (tunebudget)")
 
-// try times a unit's candidates: at once where the program waits for it, else
+// try times a launch's candidates: at once where the program waits for it, else
 // in the background. It reports whether there was a place in the queue.
 func (x *tuner) try(t *trial, wait bool) bool {
 	if x.overBudget() {
@@ -249,9 +204,7 @@ func (x *tuner) work() {
 		x.queue[0] = nil
 		x.queue = x.queue[1:]
 		x.mu.Unlock()
-		if r := t.tuning.ranked.Load(); r == nil || len(r.table.Lacking()) > 0 { // a bundle may have come
-			x.one(t)
-		}
+		x.one(t)
 	}
 }
 
@@ -268,7 +221,7 @@ func (x *tuner) overBudget() bool {
 	return b > 0 && x.spent.Load() > int64(b)
 }
 
-// one times a unit's candidates and keeps what came out.
+// one times a launch's candidates and keeps what came out.
 func (x *tuner) one(t *trial) {
 	d := x.dev
 	table, err := x.measure(t)
@@ -279,18 +232,17 @@ func (x *tuner) one(t *trial) {
 		if !errors.Is(err, autotune.ErrStopped) {
 			t.tuning.unfit.Store(&err)
 		}
-		if errors.Is(err, autotune.ErrTooLong) { // the next process need not try
-			d.cache.Put(kindTuning, t.tuning.key, []byte(autotune.Unfit(namesOf(t.tuning.list), err).Text()))
-		}
 		return
 	}
-	for _, r := range table.Rows {
-		if r.Refused != "" && r.Refused != autotune.Unconfirmed && !r.Lacking { // no fallback: nothing of the program ran by it
+	for _, r := range table.Rows[1:] {
+		if r.Refused != "" && r.Refused != autotune.Unconfirmed { // no fallback: nothing of the program ran by it
 			d.onError(fmt.Errorf("tuning: %s is not used: %s", r.Name, r.Refused))
 		}
 	}
 	t.tuning.ranked.Store(&ranking{table: table, order: table.Order(), list: t.list})
-	d.stats.tunings.Add(1)
+	if !table.Untimed() {
+		d.stats.tunings.Add(1)
+	}
 	if d.cache != nil && !t.disturbed {
 		d.cache.Put(kindTuning, t.tuning.key, []byte(table.Text())) // a failure is counted there
 	}
@@ -301,19 +253,18 @@ func (x *tuner) one(t *trial) {
 // again. Where it is not known which launch failed all choices are suspected.
 func (x *tuner) retreat(ls []runtime.Launch, units []unit, at int) bool {
 	again := false
-	for i := range units {
-		u := &units[i]
-		if u.first+u.n <= at || ls[u.first].Choice == 0 {
+	for _, u := range units {
+		if u.at < at || ls[u.at].Choice == 0 {
 			continue
 		}
-		if u.first <= at {
-			x.fail(u.tuning, ls[u.first].Choice)
-			if next := u.taken().Code; next != ls[u.first].Choice {
-				ls[u.first].Choice = next
+		if u.at == at {
+			x.fail(u.tuning, ls[u.at].Choice)
+			if next := u.taken().Code; next != ls[u.at].Choice {
+				ls[u.at].Choice = next
 				return true
 			}
 		}
-		ls[u.first].Choice = 0
+		ls[u.at].Choice = 0
 		again = true
 	}
 	return again

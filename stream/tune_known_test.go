@@ -3,16 +3,12 @@ package stream
 import (
 	"bytes"
 	"fmt"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/millrace-go/millrace/autotune"
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
-	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -99,14 +95,10 @@ func TestTuneUsesBundlesMeanwhile(t *testing.T) {
 }
 
 // That runs are too long is found out once, by whoever recorded a bundle; and of two
-// tables for the same the one is exported for which more could be tried.
+// tables for the same the one with times is exported.
 func TestBundledTuningsSpareTrials(t *testing.T) {
-	run := func(source []byte, lost ...uint64) (*tunable, *env, []byte) {
-		dev := &tunable{takes: []time.Duration{20 * tuneLongest, 5 * tms}}
-		if len(lost) > 0 {
-			dev.takes[0] = 10 * tms
-		}
-		dev.lost = lost
+	run := func(source []byte, takes time.Duration) (*tunable, *env, []byte) {
+		dev := &tunable{takes: []time.Duration{takes, 5 * tms}}
 		e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
 		if source != nil {
 			use(t, e.d, source)
@@ -119,48 +111,38 @@ func TestBundledTuningsSpareTrials(t *testing.T) {
 		}
 		return dev, e, exported(t, e.d)
 	}
-	first, _, data := run(nil)
+	first, long, data := run(nil, 20*tuneLongest)
 	if first.tries != 1 {
 		t.Fatalf("%d tries", first.tries)
 	}
-	again, _, more := run(data)
+	again, _, more := run(data, 20*tuneLongest)
 	if again.tries != 0 {
 		t.Errorf("%d tries with a bundle", again.tries)
 	}
-	if third, _, _ := run(more); third.tries != 0 {
+	if third, _, _ := run(more, 20*tuneLongest); third.tries != 0 {
 		t.Errorf("%d tries with a bundle of who had one", third.tries)
 	}
-	_, lacks, _ := run(nil, 1)
-	_, all, _ := run(nil, 9)
-	for _, order := range [][]*Device{{lacks.d, all.d}, {all.d, lacks.d}} {
+	_, short, _ := run(nil, 10*tms)
+	for _, order := range [][]*Device{{long.d, short.d}, {short.d, long.d}} {
 		var b bytes.Buffer
 		if err := exportPlans(&b, PlanFilter{}, order); err != nil {
 			t.Fatal(err)
 		}
-		dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-		e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
-		use(t, e.d, b.Bytes())
-		for range tuneAfter {
-			halves(e, 5)
-		}
-		if ran := dev.taken(); !slices.Equal(ran, slices.Repeat([]uint64{1}, tuneAfter)) {
-			t.Errorf("ran by %v", ran)
+		if dev, _, _ := run(b.Bytes(), 10*tms); !slices.Equal(dev.taken(), slices.Repeat([]uint64{1}, tuneAfter)) || dev.tries != 0 {
+			t.Errorf("%d tries", dev.tries)
 		}
 	}
 }
 
-// Tables are not lost for launches that come and go.
+// What is known is bounded, and what waits to be timed stays.
 func TestTuneEvicts(t *testing.T) {
 	e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
 	halves(e, 5)
 	x := &e.d.tune
-	table := &autotune.Table{Rows: []autotune.Row{{Name: "default"}}}
 	x.mu.Lock()
 	for i := len(x.known); i < maxTunings; i++ {
 		k := &tuning{key: fmt.Sprint("key ", i)}
-		if i%2 == 0 {
-			k.ranked.Store(&ranking{table: table, order: table.Order()})
-		}
+		k.asked.Store(i%2 == 0)
 		x.known[k.key] = k
 	}
 	x.mu.Unlock()
@@ -169,57 +151,14 @@ func TestTuneEvicts(t *testing.T) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	ranked := 0
+	pending := 0
 	for _, k := range x.known {
-		if k.ranked.Load() != nil {
-			ranked++
+		if k.pending() {
+			pending++
 		}
 	}
-	if len(x.known) != maxTunings || ranked != maxTunings/2+20 && ranked != maxTunings/2+21 {
-		t.Errorf("%d known, %d of them tables", len(x.known), ranked)
-	}
-}
-
-// Whatever is compiled anywhere has launches look again at what may be chosen. A
-// long kernel is not printed for that, and its table is not read again.
-func TestTuneLooksAgainCheaply(t *testing.T) {
-	reads := 0
-	cost := func(ops int) float64 {
-		dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-		e := openTunable(t, dev, func(o *Options) {
-			cached(t.TempDir())(o)
-			o.Trace = &Trace{Cache: func(ev CacheEvent) {
-				if ev.Kind == kindTuning && ev.Outcome != "written" {
-					reads++
-				}
-			}}
-		})
-		y := e.host(e.place(), ir.Shape{2}, 1, 2)
-		for range ops {
-			y = add(e, mul(e, y, 0.5), 1)
-		}
-		e.read(y)
-		ent, geo := onlyGeometry(t, e.d)
-		ls := []runtime.Launch{{Prog: ent.progs[0], Rank: 1, Kept: 1, Args: make([]runtime.Access, 2)}}
-		ls[0].Dims[0] = 2
-		var m [2]goruntime.MemStats
-		goruntime.ReadMemStats(&m[0])
-		const changes = 100
-		for range changes {
-			dev.mu.Lock()
-			dev.changes++
-			dev.mu.Unlock()
-			e.d.tune.choose(ent, geo, ls)
-		}
-		goruntime.ReadMemStats(&m[1])
-		return float64(m[1].TotalAlloc-m[0].TotalAlloc) / changes
-	}
-	short, long := cost(1), cost(20)
-	if long > short+200 { // bytes; the text of the long kernel is some 1,500
-		t.Errorf("%.0f bytes are allocated after a change for a long kernel, %.0f for a short one", long, short)
-	}
-	if reads != 2 {
-		t.Errorf("tables were looked for %d times, want once for each kernel", reads)
+	if len(x.known) != maxTunings || pending != maxTunings/2-1 {
+		t.Errorf("%d known, %d of them pending", len(x.known), pending)
 	}
 }
 

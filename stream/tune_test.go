@@ -27,14 +27,10 @@ type tunable struct {
 	wrong  uint64        // the choice whose trials write something else
 	broken uint64        // the choice that cannot be launched in earnest
 	refuse uint64        // the choice that cannot be tried
-	lost   []uint64      // the choices that are not possible: see Possible
-	asked  int           // how often that was called
 	swaps  uint64        // the choice whose trials take one operand for the other
 	beyond uint64        // the choice that meets an index out of range
 	limit  int64         // of the device's memory, which streams know nothing of
 	slow   time.Duration // what a trial takes in truth
-
-	together time.Duration // what two choices take at once
 
 	from int  // the launch of a run before which nothing is broken
 	once bool // what broke once meets an index out of range the next time
@@ -49,11 +45,11 @@ type tunable struct {
 	begun   chan struct{}
 }
 
-func (d *tunable) Choices(ls []runtime.Launch) (c runtime.Choices) {
+func (d *tunable) Choices(l *runtime.Launch) (c runtime.Choices) {
 	if d.breaks != nil {
 		panic(d.breaks)
 	}
-	c.Facts = fmt.Sprint("points ", ls[0].Dims[:ls[0].Rank])
+	c.Facts = fmt.Sprint("points ", l.Dims[:l.Rank])
 	for i := range d.takes {
 		c.List = append(c.List, runtime.Choice{Name: fmt.Sprint("way ", i), Code: uint64(i)})
 	}
@@ -62,7 +58,7 @@ func (d *tunable) Choices(ls []runtime.Launch) (c runtime.Choices) {
 
 var errWay = errors.New("there is no such way")
 
-func (d *tunable) Try(ls []runtime.Launch) (time.Duration, error) {
+func (d *tunable) Try(l *runtime.Launch) (time.Duration, error) {
 	d.mu.Lock()
 	d.tries++
 	if d.begun != nil && d.tries == 1 {
@@ -73,40 +69,22 @@ func (d *tunable) Try(ls []runtime.Launch) (time.Duration, error) {
 		d.during()
 		d.during = nil
 	}
-	code := ls[0].Choice
+	code := l.Choice
 	if d.refuse > 0 && code == d.refuse {
 		return 0, errWay
 	}
-	if slices.Contains(d.lost, code) {
-		return 0, fmt.Errorf("no compiler: %w", runtime.ErrLacking)
-	}
 	if d.swaps > 0 && code == d.swaps {
-		ls = swapInputs(ls)
+		l = swapInputs(*l)
 	}
-	if err := d.Device.Run(ls); err != nil {
+	if err := d.Device.Run([]runtime.Launch{*l}); err != nil {
 		return 0, err
 	}
-	for i, o := range ls[0].Prog.Kernel().(*codegen.Kernel).Operands {
+	for i, o := range l.Prog.Kernel().(*codegen.Kernel).Operands {
 		if o.Kind == codegen.Output && d.wrong > 0 && code == d.wrong {
-			d.Write(ls[0].Args[i].Buf, o.DT, 0, make([]byte, o.DT.Size()))
+			d.Write(l.Args[i].Buf, o.DT, 0, make([]byte, o.DT.Size()))
 		}
 	}
-	if code >= pairs {
-		return d.together, nil
-	}
 	return d.takes[code], nil
-}
-
-// pairs and above are codes of two choices that go together.
-const pairs = 1000
-
-// Combine goes for the first two, where the test says how long they take.
-func (d *tunable) Combine(codes []uint64) (runtime.Choice, bool) {
-	a, b := codes[0], codes[1]
-	if d.together == 0 || a == 0 || b == 0 {
-		return runtime.Choice{}, false
-	}
-	return runtime.Choice{Name: fmt.Sprintf("ways %d and %d", a, b), Code: pairs + 10*a + b}, true
 }
 
 func (d *tunable) Changes() uint64 {

@@ -85,17 +85,11 @@ func (s *shipped) goCommand(env []string, args ...string) {
 // reads the JSON it prints.
 func (s *shipped) run(to any, name string, args ...string) {
 	s.t.Helper()
-	s.runWith(to, []string{"PATH="}, name, args...)
-}
-
-// runWith is run with more in the environment, such as a compiler.
-func (s *shipped) runWith(to any, env []string, name string, args ...string) {
-	s.t.Helper()
 	cmd := exec.Command(s.path(name), args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PATH=") || strings.HasPrefix(v, "CC=") || strings.HasPrefix(v, "MILLRACE_")
 	})
-	cmd.Env = append(append(cmd.Env, "MILLRACE_CACHE=off"), env...)
+	cmd.Env = append(cmd.Env, "MILLRACE_CACHE=off", "PATH=")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil || errs.Len() > 0 {
@@ -238,40 +232,4 @@ func TestShippedChain(t *testing.T) {
 		t.Error("values differ with and without the package")
 	}
 	t.Logf("plain: first %v, then %v; prepared: first %v, then %v", plain.First, plain.Hot, prepared.First, prepared.Hot)
-}
-
-// TestShippedTunings: what was timed with a compiler holds for the same kernels
-// built into the program: where it runs, nothing is timed again, although it
-// would be waited for.
-func TestShippedTunings(t *testing.T) {
-	if testing.Short() || !builtWithCgo {
-		t.Skip("it is about compiled kernels, and the compiler takes its time")
-	}
-	cc, err := exec.Command("go", "env", "CC").Output()
-	if err != nil {
-		t.Skip("no go command: ", err)
-	}
-	s := newShipped(t, "internal/shiprun")
-	var plain, prepared shipReport
-	s.plain()
-	chain := []string{"-programs", "0", "-elems", "100000", "-device"}
-	compiler := []string{"PATH=" + os.Getenv("PATH"), "CC=" + strings.TrimSpace(string(cc))}
-	s.runWith(&plain, compiler, "plain", append(chain, "cpu:compile=wait,explore=wait,tune=wait,threads=16", "-record", s.path("plans.bundle"))...)
-	if plain.Stats.Tunings == 0 || plain.Stats.Runtime.Compiles == 0 {
-		t.Errorf("%d tunings, %d compiles", plain.Stats.Tunings, plain.Stats.Runtime.Compiles)
-	}
-	overlay := s.generate("plans.bundle")
-	s.goCommand(nil, "build", overlay, "-o", s.path("prepared"), "./"+s.program)
-	for _, compile := range []string{"off", "wait"} {
-		s.run(&prepared, "prepared", append(chain, "cpu:compile="+compile+",tune=wait,threads=16")...)
-		wantPrepared(t, &prepared.Stats)
-		wantKernels(t, &prepared.Stats)
-		if st := &prepared.Stats; st.Tunings != 0 || st.Cache.Bundled != plain.Stats.Explorations+plain.Stats.Tunings {
-			t.Errorf("compile=%s: %d tunings, %d entries of the bundle used, it has %d plans and %d tunings",
-				compile, st.Tunings, st.Cache.Bundled, plain.Stats.Explorations, plain.Stats.Tunings)
-		}
-		if len(plain.Values) != 100000 || !slices.Equal(plain.Values, prepared.Values) {
-			t.Errorf("compile=%s: values differ with and without the package", compile)
-		}
-	}
 }

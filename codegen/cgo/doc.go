@@ -38,14 +38,10 @@ type Variant struct {
 	// Streams is the number of operands, the first ones, that may be stored past
 	// the caches where they ask for it.
 	Streams int
-	// Unroll is the number of vectors of a step of the main loop, 1, 2 or 4; 0:
-	// what suits the length of the body, see [Unroll].
-	Unroll int
 }
 
 // String is one letter per operand, with an exclamation mark where outer dims
-// are guarded, the number of operands that may be stored past the caches, and
-// an asterisk with the number of vectors of a step.
+// are guarded, and the number of operands that may be stored past the caches.
 func (v Variant) String() string {
 	b := make([]byte, 0, len(v.Class)+1)
 	for _, c := range v.Class {
@@ -56,9 +52,6 @@ func (v Variant) String() string {
 	}
 	if v.Streams > 0 {
 		b = strconv.AppendInt(b, int64(v.Streams), 10)
-	}
-	if v.Unroll > 0 {
-		b = strconv.AppendInt(append(b, '*'), int64(v.Unroll), 10)
 	}
 	return string(b)
 }

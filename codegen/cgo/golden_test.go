@@ -58,17 +58,8 @@ func isaByName(t *testing.T, name string) *ISA {
 	return nil
 }
 
-func unrolled(steps string) string {
-	if steps == "" {
-		return ""
-	}
-	return "*" + steps
-}
-
 func parseVariant(t *testing.T, text string) Variant {
 	var v Variant
-	text, steps, _ := strings.Cut(text, "*")
-	v.Unroll, _ = strconv.Atoi(steps)
 	letters := strings.TrimRight(text, "0123456789")
 	v.Streams, _ = strconv.Atoi(text[len(letters):])
 	letters, guarded := strings.CutSuffix(letters, "!")
@@ -80,7 +71,7 @@ func parseVariant(t *testing.T, text string) Variant {
 			}
 		}
 	}
-	if v.String() != text+unrolled(steps) {
+	if v.String() != text {
 		t.Fatalf("variant %q", text)
 	}
 	return v

@@ -178,9 +178,6 @@ func (p *printer) scalarArg(in ir.Instr) string {
 // itself; bodies that are long already have no need of it, and would only
 // compile slower.
 func (p *printer) unroll() int {
-	if p.v.Unroll > 0 {
-		return p.v.Unroll
-	}
 	n := 0
 	for i := range p.k.Body {
 		if !p.uniform[i] {

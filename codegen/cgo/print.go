@@ -2,7 +2,6 @@ package cgo
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 )
@@ -19,14 +18,6 @@ type Unit struct {
 // mr_eval with the name given. The text is a function of the arguments alone.
 func Print(name string, k *codegen.Kernel, v Variant, isa *ISA) (string, error) {
 	return PrintUnits([]Unit{{name, k, v}}, isa)
-}
-
-// Unroll is the number of vectors of a step of a kernel's main loop where the
-// variant leaves it open.
-func Unroll(k *codegen.Kernel) int {
-	p := &printer{k: k}
-	p.sort()
-	return p.unroll()
 }
 
 // PrintUnits is Print for several kernels in one text, such as the phases of
@@ -69,9 +60,6 @@ func printersOf(units []Unit) (list []*printer, width int, err error) {
 	for _, u := range units {
 		if len(u.Class) != len(u.Operands) {
 			return nil, 0, fmt.Errorf("codegen/cgo: %d classes for %d operands", len(u.Class), len(u.Operands))
-		}
-		if !slices.Contains([]int{0, 1, 2, 4}, u.Unroll) {
-			return nil, 0, fmt.Errorf("codegen/cgo: steps of %d vectors", u.Unroll)
 		}
 		p := &printer{k: u.Kernel, v: u.Variant}
 		p.viaLanes()

@@ -28,6 +28,10 @@ const (
 // chainLen, likewise, is how many elements the vector has.
 const chainLen = "APITEST_CHAIN_LEN"
 
+// productLen is how many make the chain end in a product of matrices, which there
+// are several ways to run.
+const productLen = 20000
+
 // chainReport is what such a child tells.
 type chainReport struct {
 	Values     []float32
@@ -73,7 +77,11 @@ func runChain(spec string, n int) (r chainReport, err error) {
 		begin := time.Now()
 		err := dev.NewStream().Scope(func(sc *millrace.Scope) error {
 			x := millrace.FromSliceOn(sc, data, len(data))
-			r.Values, err = millrace.Values[float32](chain40(x))
+			y := chain40(x)
+			if n >= productLen {
+				y = y.Reshape(n/100, 100).MatMul(x.Reshape(100, n/100))
+			}
+			r.Values, err = millrace.Values[float32](y)
 			return err
 		})
 		if err != nil {
@@ -162,7 +170,7 @@ func TestSecondProcess(t *testing.T) {
 // TestSecondProcessTunesNothing: what one process timed, the next one knows, and
 // neither has other values than one that tunes nothing.
 func TestSecondProcessTunesNothing(t *testing.T) {
-	const long = chainLen + "=20000" // so that there is a choice
+	long := fmt.Sprint(chainLen, "=", productLen)
 	for name, spec := range map[string]string{"interpreted": "cpu:compile=off,threads=2", "compiled": "cpu:compile=wait,threads=2"} {
 		t.Run(name, func(t *testing.T) {
 			at := spec + ",tune=wait,cache=" + t.TempDir()

@@ -66,11 +66,16 @@ func TestColdStart(t *testing.T) {
 	}
 	run := func() []float32 {
 		t.Helper()
-		got, err := millrace.Values[float32](branches(millrace.FromSliceOn(dev, data, 64, 512)))
+		x := millrace.FromSliceOn(dev, data, 64, 512)
+		got, err := millrace.Values[float32](branches(x))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got
+		product, err := millrace.Values[float32](x.MatMul(x.Reshape(512, 64))) // which there are several ways to run
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(got, product...)
 	}
 	first := run()
 	s := dev.Stats()

@@ -33,9 +33,8 @@ func main() {
 	record := flag.String("record", "", "write the plans to a `file`")
 	device := flag.String("device", "cpu", "`device` and options")
 	programs := flag.Int("programs", 5, "how many programs; 0 for the chain")
-	elems := flag.Int("elems", 1000, "how many `elements` the chain has")
 	flag.Parse()
-	r, err := run(*device, *record, *programs, *elems)
+	r, err := run(*device, *record, *programs)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(r)
 	}
@@ -45,7 +44,7 @@ func main() {
 	}
 }
 
-func run(device, record string, programs, elems int) (r report, err error) {
+func run(device, record string, programs int) (r report, err error) {
 	begin := time.Now()
 	dev, err := millrace.Open(device)
 	if err != nil {
@@ -54,7 +53,7 @@ func run(device, record string, programs, elems int) (r report, err error) {
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	r.Open = time.Since(begin)
 	if programs == 0 {
-		err = timeChain(dev, &r, elems)
+		err = timeChain(dev, &r)
 	}
 	for seed := uint64(0); programs > 0 && err == nil; seed++ {
 		prog := random(seed)

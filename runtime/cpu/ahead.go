@@ -11,7 +11,7 @@ import (
 // for memory, one sweep does nothing else, and small tensors are in a cache.
 func (r *ready) lookPhase() int {
 	plan := r.plan()
-	if !r.mayLook() || !r.choice.on(knobLook, r.total*r.pointBytes(r.sched) >= r.p.dev.lookBytes) {
+	if !r.mayLook() || r.total*r.pointBytes(r.sched) < r.p.dev.lookBytes {
 		return -1
 	}
 	look, last := -1, -1

@@ -60,20 +60,16 @@ func (d *device) runChain(ls []runtime.Launch) error {
 		return err
 	}
 	defer d.wide.giveBack(w)
-	tiles, err := d.walkChain(w, ls, true)
+	tiles, err := d.walkChain(w, ls)
 	// A launch is counted once, however many tiles it ran in.
 	d.count.launches.Add(int64(ls[0].Chain.N) * (1 - tiles))
 	return err
 }
 
-// walkChain runs the tiles of a chain by its choice and says how many those are.
-func (d *device) walkChain(w *crew, ls []runtime.Launch, counted bool) (tiles int64, err error) {
-	c, chosen := ls[0].Chain, choice(ls[0].Choice)
-	threads := d.threadsOf()
-	if n, set := chosen.of(knobThreads); set {
-		threads = min(n, threads)
-	}
-	rows := c.Rows(ls, chosen.scaled(knobTile, chainBytes))
+// walkChain runs the tiles of a chain and says how many those are.
+func (d *device) walkChain(w *crew, ls []runtime.Launch) (tiles int64, err error) {
+	c, threads := ls[0].Chain, d.threadsOf()
+	rows := c.Rows(ls, chainBytes)
 	for rows > 1 && c.Tiles(ls, rows) < 2*threads {
 		rows = (rows + 1) / 2
 	}
@@ -97,7 +93,7 @@ func (d *device) walkChain(w *crew, ls []runtime.Launch, counted bool) (tiles in
 			for failed.Load() == nil {
 				end := next.Add(share)
 				for tile := end - share; tile < min(end, tiles); tile++ {
-					if err := d.runTile(s, ls, masks, tile, rows, counted); err != nil {
+					if err := d.runTile(s, ls, masks, tile, rows); err != nil {
 						failed.CompareAndSwap(nil, &err)
 						return
 					}
@@ -113,15 +109,13 @@ func (d *device) walkChain(w *crew, ls []runtime.Launch, counted bool) (tiles in
 		return 1, *e
 	}
 	for _, s := range solos {
-		if counted {
-			d.count.hidden.Add(*s.hidden())
-		}
+		d.count.hidden.Add(*s.hidden())
 	}
 	return tiles, nil
 }
 
 // runTile runs the launches of one tile.
-func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, rows int64, counted bool) error {
+func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, rows int64) error {
 	c := ls[0].Chain
 	c.Tile(ls, tile, rows, s.local, s.tile)
 	s.ready = s.ready[:0]
@@ -134,7 +128,7 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, ro
 			}
 		}
 		l.Collapse(outputsOf(l))
-		r, err := d.tileReady(l, counted)
+		r, err := d.prepareFor(l, 1)
 		if err != nil {
 			return err
 		}
@@ -153,18 +147,6 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, ro
 		}
 	}
 	return s.exec.run(s.ready)
-}
-
-// tileReady makes a launch of a tile ready.
-func (d *device) tileReady(l *runtime.Launch, counted bool) (ready, error) {
-	if counted {
-		return d.prepareFor(l, 1)
-	}
-	r, err := d.order(l, 1, 0)
-	if err == nil && !r.empty {
-		d.settled(&r)
-	}
-	return r, err
 }
 
 // keeps compares what launch i multiplies by with that of the tile before. Of

@@ -141,7 +141,7 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 	if same {
 		return t.buf.p, nil
 	}
-	r, err := d.order(&t.launch, 1, 0)
+	r, err := d.order(&t.launch, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ const heatOfLaunch = 8 << 10
 const hopelessLoads = 3
 
 // compiler makes tier 1 in the background: one compiler process at a time,
-// what is waited for first, then the variant that has touched most.
+// the variant that has touched most first.
 type compiler struct {
 	dev    *device
 	isa    *cgo.ISA
@@ -45,7 +45,6 @@ type compiler struct {
 	busy    bool // it is compiling
 	ended   bool
 	located func() (*toolchain, error) // a compiler; looks for it once
-	trying  sync.Mutex                 // held while flags are tried
 	looked  chan struct{}              // closed when it was looked for in the background; nil where it is not
 	tools   *toolchain                 // that compiles, found at the first compile
 	broken  error                      // why nothing will be compiled any more
@@ -86,21 +85,9 @@ func (c *compiler) want(v *variant, bytes int64, provisional bool) {
 	}
 }
 
-// demand makes a variant and waits for it.
-func (c *compiler) demand(v *variant) error {
-	c.await(v)
-	if v.code.Load() == nil {
-		return errNoCode
-	}
-	return nil
-}
-
 // await asks for a variant and returns when there is code or there will be none.
-// From now on it goes before all that nobody waits for, and is not dropped with
-// its program.
 func (c *compiler) await(v *variant) {
 	c.mu.Lock()
-	v.awaited = true
 	if v.queued.CompareAndSwap(false, true) {
 		c.enqueue(v)
 	}
@@ -138,7 +125,7 @@ func (c *compiler) forget(p *program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = slices.DeleteFunc(c.queue, func(v *variant) bool {
-		if v.sched.prog != p || v.awaited {
+		if v.sched.prog != p || c.waits() {
 			return false
 		}
 		v.queued.Store(false) // it may be asked for again, when the program is
@@ -173,8 +160,7 @@ func (c *compiler) work() {
 func (c *compiler) hottest() *variant {
 	best := 0
 	for i, v := range c.queue {
-		b := c.queue[best]
-		if v.awaited != b.awaited && v.awaited || v.awaited == b.awaited && v.heat.Load() > b.heat.Load() {
+		if v.heat.Load() > c.queue[best].heat.Load() {
 			best = i
 		}
 	}
@@ -290,8 +276,6 @@ func (c *compiler) build(v *variant) (made built, err error) {
 // toolchain finds the compiler once. Where there is none that works, nothing
 // will be compiled.
 func (c *compiler) toolchain() (*toolchain, error) {
-	c.trying.Lock() // a compiler and those who ask which it is may want it at a time
-	defer c.trying.Unlock()
 	c.mu.Lock()
 	tools, broken := c.tools, c.broken
 	c.mu.Unlock()
@@ -313,19 +297,6 @@ func (c *compiler) toolchain() (*toolchain, error) {
 	}
 	c.tools = tools
 	return tools, nil
-}
-
-// possible reports that something may be compiled: there is a compiler, and
-// nothing is known to be wrong with it.
-func (c *compiler) possible() bool {
-	c.mu.Lock()
-	found, ok := c.tools != nil, c.broken == nil && !c.ended
-	c.mu.Unlock()
-	if ok && !found {
-		_, err := c.located()
-		ok = err == nil
-	}
-	return ok
 }
 
 // giveUp ends all compiling.

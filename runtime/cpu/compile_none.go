@@ -14,13 +14,10 @@ func newCompiler(*device) *compiler { return nil }
 
 func (*compiler) want(*variant, int64, bool) {}
 func (*compiler) waits() bool                { return false }
-func (*compiler) demand(*variant) error      { return nil }
 func (*compiler) forget(*program)            {}
 func (*compiler) wait()                      {}
 func (*compiler) stop()                      {}
 func (*compiler) unload()                    {}
-func (*compiler) possible() bool             { return false }
-func (*compiler) maker() (string, error)     { return "", nil }
 
 func findCompiler() string { return "" }
 

@@ -642,7 +642,7 @@ int mr_contract_run(mr_pool *p, const mr_contract *c, int level)
 	const double outputs = (double)batches * (double)c->m * (double)c->n;
 	const double work = outputs * (double)c->k + (double)c->work * (outputs + (double)batches * (double)c->k * (double)(c->m + c->n));
 	mr_i64 threads = c->threads > 0 ? least(c->threads, mr_pool_threads(p)) : mr_pool_threads(p);
-	if (!c->exact && work / THREAD_WORK < (double)threads)
+	if (work / THREAD_WORK < (double)threads)
 		threads = (mr_i64)(work / THREAD_WORK) + 1;
 
 	if (is_small(c)) {

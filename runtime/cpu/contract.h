@@ -78,7 +78,6 @@ typedef struct mr_contract {
 	mr_i64 rank;                     /* of the batch */
 	mr_i64 dims[MR_MAX_RANK];        /* of the batch; batches are numbered row-major */
 	mr_i64 threads;                  /* at most so many; 0: all of the pool */
-	mr_i64 exact;                    /* threads are just so many, worth it or not */
 	mr_i64 wide, high;               /* powers of two by which tiles are wider or higher than chosen here: -1, 0 or 1 */
 	mr_i64 work;                     /* what one fill or drain of an element costs, in multiplications; 0 where nothing is known */
 	mr_side x, y;

@@ -32,10 +32,8 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 	q := &d.c
 	q.m, q.n, q.k = C.mr_i64(o.m), C.mr_i64(o.n), C.mr_i64(o.depth)
 	q._type, q.rank = contractTypes[plan.Temps[0].DT], C.mr_i64(len(o.batch))
-	if n, set := r.choice.of(knobThreads); set {
-		q.threads, q.exact = C.mr_i64(n), 1
-	}
-	q.wide, q.high = C.mr_i64(r.choice.power(knobTile)), C.mr_i64(r.choice.power(knobRows))
+	chosen := choice(r.l.Choice)
+	q.wide, q.high = C.mr_i64(chosen.wide()), C.mr_i64(chosen.high())
 	for i, dim := range o.batch {
 		q.dims[i] = C.mr_i64(r.l.Dims[dim])
 	}

@@ -92,7 +92,7 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 		for o := o0; o < o1; o++ {
 			ws.bufs[0] = unsafe.Add(dst, (o-o0)*ld*size)
 			at := (batch*w.v.outer + o) * w.v.inner
-			ws.eval(w.r.blocks[w.v.part], &w.args, at+i0, at+i1)
+			ws.eval(w.r.sched.tier0[w.v.part], &w.args, at+i0, at+i1)
 		}
 	})
 }
@@ -107,7 +107,7 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		for i := range rows {
 			t.offset = i*ld - col0
 			at := (batch*w.v.outer+row0+i)*w.v.inner + col0
-			ws.eval(w.r.blocks[partEnd], &a, at, at+cols)
+			ws.eval(w.r.sched.tier0[partEnd], &a, at, at+cols)
 		}
 	})
 }

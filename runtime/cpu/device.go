@@ -68,9 +68,9 @@ type device struct {
 
 	count counters
 	// From these sizes on results are stored past the caches (0: what streamsFrom
-	// says), and rows of the next tile asked for.
-	streamBytes, lookBytes int64
-	changes                atomic.Uint64 // see Changes
+	// says), rows of the next tile asked for, and what is dear computed again.
+	streamBytes, lookBytes, leanBytes int64
+	changes                           atomic.Uint64 // see Changes
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
@@ -90,7 +90,7 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	d := &device{cfg: c, programs: map[uint64][]*program{}, lookBytes: 8 * tileBytes}
+	d := &device{cfg: c, programs: map[uint64][]*program{}, lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.expected.init(d)
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)

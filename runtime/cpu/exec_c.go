@@ -207,9 +207,9 @@ func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
 		if r.code != nil {
 			phases[i].eval = C.mr_eval(r.code.funcs[i])
 		} else {
-			eval, code := r.blocks[i].entry()
+			eval, code := r.sched.tier0[i].entry()
 			phases[i].eval, phases[i].code = C.mr_eval(eval), code
-			phases[i].scratch = C.mr_i64(r.blocks[i].scratch())
+			phases[i].scratch = C.mr_i64(r.sched.tier0[i].scratch())
 		}
 		reduces := arenaSlice[C.mr_reduce](&e.arena, len(ph.Reduces))
 		for j := range reduces {

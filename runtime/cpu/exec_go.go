@@ -69,7 +69,7 @@ func (e *goExecutor) elementwise(r *ready) {
 	threads := min(int(r.threads), e.threads)
 	grain := (r.total/int64(threads)/4 + groupLen) / 1024 * 1024
 	e.split(threads, r.total, max(grain, 1024), func(begin, end int64) {
-		e.with(r, func(w *workspace) { w.eval(r.blocks[0], &a, begin, end) })
+		e.with(r, func(w *workspace) { w.eval(r.sched.tier0[0], &a, begin, end) })
 	})
 }
 
@@ -103,7 +103,7 @@ func (e *goExecutor) split(threads int, total, grain int64, f func(begin, end in
 func (e *goExecutor) with(r *ready, f func(w *workspace)) {
 	w := e.free.Get().(*workspace)
 	n := 0
-	for _, t := range r.blocks {
+	for _, t := range r.sched.tier0 {
 		n = max(n, int(t.scratch()))
 	}
 	if len(w.scratch) < n {

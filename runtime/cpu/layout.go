@@ -38,10 +38,10 @@ func (k *classKey) layout(operands int, thin bool) string {
 
 // layoutFlags are the words behind the classes: those of classKey.flags, then
 // that of the schedule.
-var layoutFlags = [...]string{"guarded", "guarded-rows", "cols", "dot", "steps1", "steps2", "steps4", "thin"}
+var layoutFlags = [...]string{"guarded", "guarded-rows", "cols", "dot", "thin"}
 
-func (k *classKey) flags() [7]*bool {
-	return [...]*bool{&k.guarded[0], &k.guarded[1], &k.cols, &k.dot, &k.steps[0], &k.steps[1], &k.steps[2]}
+func (k *classKey) flags() [4]*bool {
+	return [...]*bool{&k.guarded[0], &k.guarded[1], &k.cols, &k.dot}
 }
 
 // parseLayout reads what layout wrote.

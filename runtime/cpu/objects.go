@@ -25,7 +25,7 @@ import (
 // Kinds of cache entries.
 const (
 	kindObject   = "object"
-	kindCompiler = "compiler" // which of machineFlags a compiler takes, and its version
+	kindCompiler = "compiler" // which of machineFlags a compiler takes
 )
 
 // identity tells compilers apart without running them. A wrapper, such as
@@ -55,23 +55,23 @@ func (t *toolchain) objectKey(form string) string {
 	return fmt.Sprintf("%s\n%q\n%s", t.id, t.flags, form)
 }
 
-// knownFlags are the flags that this compiler was found to take, and its version,
-// by an earlier process; nil if nobody has tried.
-func (t *toolchain) knownFlags() (flags []string, version string) {
+// knownFlags are the flags that this compiler was found to take by an earlier
+// process; nil if nobody has tried.
+func (t *toolchain) knownFlags() []string {
 	if t.cache == nil {
-		return nil, ""
+		return nil
 	}
 	value, ok := t.cache.Get(kindCompiler, t.id)
 	if !ok {
-		return nil, ""
+		return nil
 	}
-	number, version, _ := strings.Cut(string(value), " ")
+	number, _, _ := strings.Cut(string(value), " ") // older ones go on with the compiler's version
 	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 || n >= len(machineFlags) || version == "" {
-		t.cache.Refuse(kindCompiler, fmt.Errorf("%q names no flags and version", value))
-		return nil, ""
+	if err != nil || n < 0 || n >= len(machineFlags) {
+		t.cache.Refuse(kindCompiler, fmt.Errorf("%q names no flags", value))
+		return nil
 	}
-	return withMachine(n), version
+	return withMachine(n)
 }
 
 // recall finds an object that an earlier process compiled and loads it; nil if

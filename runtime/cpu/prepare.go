@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
@@ -19,8 +18,6 @@ type ready struct {
 	index   int         // in the list that was to run
 	fault   *indexFault // of the Go executor
 	empty   bool        // nothing to do
-	choice  choice
-	blocks  []*tier0Prog // what tier 0 runs of the schedule's phases
 	rowOrder
 	dot     *dotOrder // of a contraction
 	kept    keptSide
@@ -47,14 +44,9 @@ func (r *ready) plan() *phasePlan {
 
 // prepareFor checks a launch and chooses how it runs on that many threads.
 func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
-	r, err := d.order(l, threads, choice(l.Choice))
+	r, err := d.order(l, threads)
 	if err != nil || r.empty {
 		return r, err
-	}
-	if r.choice != 0 && !d.follow(&r) {
-		if r, err = d.order(l, threads, 0); err != nil {
-			return r, err
-		}
 	}
 	d.account(&r)
 	d.choose(&r)
@@ -62,8 +54,8 @@ func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 }
 
 // order checks a launch and says in which order it runs.
-func (d *device) order(l *runtime.Launch, threads int64, c choice) (ready, error) {
-	r := ready{l: l, choice: c}
+func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
+	r := ready{l: l}
 	p, ok := l.Prog.(*program)
 	if !ok || p.dev != d {
 		return r, fmt.Errorf("the program is of another device")
@@ -84,9 +76,6 @@ func (d *device) order(l *runtime.Launch, threads int64, c choice) (ready, error
 		return r, nil
 	}
 	r.threads = min(r.total*p.perItem/threadBytes+1, threads)
-	if n, set := c.of(knobThreads); set {
-		r.threads = min(n, threads)
-	}
 	switch {
 	case p.parts != nil:
 		if err := r.orderDot(); err != nil {
@@ -98,13 +87,6 @@ func (d *device) order(l *runtime.Launch, threads int64, c choice) (ready, error
 		r.orderRows()
 	default:
 		r.orderTransposed()
-	}
-	r.blocks = r.sched.tier0
-	if power := c.power(knobBlock); power != 0 {
-		var err error
-		if r.blocks, err = r.sched.inBlocks(power); err != nil {
-			return r, err
-		}
 	}
 	return r, nil
 }
@@ -212,9 +194,6 @@ func (r *ready) classKey() classKey {
 		return r.dotKey()
 	}
 	key := classKey{cols: r.mode == modeCols}
-	if n, set := r.choice.of(knobUnroll); set {
-		key.steps[bits.TrailingZeros64(uint64(n))] = true
-	}
 	l := r.l
 	inner, n := r.innermost(l.Rank)
 	rowInner, rows := inner, n // of phases over rows
@@ -273,7 +252,7 @@ func (d *device) choose(r *ready) {
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
 	if !r.l.Provisional && !v.noted.Load() {
-		d.note(r, v)
+		d.notes.add(v)
 	}
 	if r.code = v.code.Load(); r.code != nil {
 		if r.code.shipped != nil {

@@ -61,20 +61,19 @@ func (r *ready) orderRows() {
 		r.tile, r.threads = min(r.outputs, maxTile), 1
 		return
 	}
-	if r.choice.on(knobTemps, p.sched.plan.sweeps > 1 && reduced*r.pointBytes(p.sched)*r.narrowest() > tileBytes) {
+	if p.sched.plan.sweeps > 1 && reduced*r.pointBytes(p.sched)*r.narrowest() > p.dev.leanBytes {
 		r.sched = p.lean()
 	}
 	units := r.outputs
 	if r.mode == modeCols {
 		width := l.Dims[l.Kept-1]
-		r.tile = r.fitTile(r.choice.scaled(knobTile, min(r.columns(reduced), width)))
+		r.tile = r.columns(reduced)
 		units = r.outputs / width * ((width + r.tile - 1) / r.tile)
 	} else {
 		r.tile = max(1, min(tilePoints/reduced, r.outputs/(4*r.threads), maxTile))
-		r.tile = r.fitTile(r.choice.scaled(knobTile, r.tile))
 	}
 	plan := r.sched.plan
-	r.split = r.maySplit() && r.choice.on(knobSplit, units < 4*r.threads)
+	r.split = r.maySplit() && units < 4*r.threads
 	if !r.split {
 		r.orderTransposed()
 		return
@@ -91,15 +90,6 @@ func (r *ready) orderRows() {
 func (r *ready) maySplit() bool {
 	plan := r.sched.plan
 	return r.threads > 1 && r.total/r.outputs > ir.FoldBlock && !plan.scans && !plan.sorts
-}
-
-// fitTile brings a number of rows to what a tile may have.
-func (r *ready) fitTile(n int64) int64 {
-	if r.mode == modeCols {
-		n = max(n/minColumns*minColumns, minColumns)
-		return min(n, r.l.Dims[r.l.Kept-1], maxTile)
-	}
-	return max(1, min(n, r.outputs, maxTile))
 }
 
 // pointBytes is what a point of a tile takes that more than one phase touches.
@@ -181,7 +171,7 @@ func (r *ready) rowMode() mode {
 			}
 		}
 	}
-	if r.choice.on(knobOrder, votes > 0 && l.Dims[l.Kept-1] >= minColumns) {
+	if votes > 0 && l.Dims[l.Kept-1] >= minColumns {
 		return modeCols
 	}
 	return modeRows

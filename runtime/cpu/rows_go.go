@@ -76,7 +76,7 @@ func (w *rowWalk) addTemps(rows int64) {
 
 // phase runs a phase for all rows of the batch.
 func (w *rowWalk) phase(i int) {
-	ph, t := &w.plan.Phases[i], w.r.blocks[i]
+	ph, t := &w.plan.Phases[i], w.r.sched.tier0[i]
 	if ph.Level == codegen.Row {
 		w.e.with(w.r, func(ws *workspace) { ws.eval(t, &w.rows, w.first, w.first+w.n) })
 		return
@@ -124,7 +124,7 @@ func (w *rowWalk) unit(ws *workspace, i int, row, rows, block int64, parts [][]f
 		}
 	}
 	begin := w.first*w.reduced + at
-	ws.eval(w.r.blocks[i], &w.points, begin, begin+rows*n)
+	ws.eval(w.r.sched.tier0[i], &w.points, begin, begin+rows*n)
 	for k, red := range ph.Reduces {
 		if parts[k] == nil {
 			ws.bufs[k] = unsafe.Pointer(unsafe.SliceData(ws.values[k]))

@@ -115,10 +115,10 @@ func onEvery(t *testing.T, ds map[string]*device, what string, k *codegen.Kernel
 		}
 		compare(t, name+", "+what, k, onDevice(t, d, k, h), want)
 		if strings.HasPrefix(name, "tier") {
-			stream, look := d.streamBytes, d.lookBytes
-			d.streamBytes, d.lookBytes = 1, 1
+			stream, look, lean := d.streamBytes, d.lookBytes, d.leanBytes
+			d.streamBytes, d.lookBytes, d.leanBytes = 1, 1, 1
 			compare(t, name+", as large tensors, "+what, k, onDevice(t, d, k, h), want)
-			d.streamBytes, d.lookBytes = stream, look
+			d.streamBytes, d.lookBytes, d.leanBytes = stream, look, lean
 		}
 	}
 	if t.Failed() {

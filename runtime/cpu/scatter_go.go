@@ -66,7 +66,7 @@ func (w *scatterWalk) each(begin, end int64, f func(ws *workspace, p int64, at [
 	w.e.with(w.r, func(ws *workspace) {
 		for p := begin; p < end; p += ir.FoldBlock {
 			n := min(end-p, ir.FoldBlock)
-			ws.eval(w.r.blocks[0], &w.args, p, p+n)
+			ws.eval(w.r.sched.tier0[0], &w.args, p, p+n)
 			for k := range at[:n] {
 				at[k] = w.resolve(ws.bufs[0], int64(k), lo, hi)
 			}
@@ -94,7 +94,7 @@ func (w *scatterWalk) resolve(indices unsafe.Pointer, k, lo, hi int64) int64 {
 
 // join combines the values of points from p on with the elements at.
 func (w *scatterWalk) join(ws *workspace, p int64, at []int64) {
-	ws.eval(w.r.blocks[1], &w.args, p, p+int64(len(at)))
+	ws.eval(w.r.sched.tier0[1], &w.args, p, p+int64(len(at)))
 	size := int64(w.dt.Size())
 	for k := int64(0); k < int64(len(at)); {
 		row := (p + k) / w.reduced

@@ -22,10 +22,8 @@ type schedule struct {
 	tier0   []*tier0Prog                      // of its phases
 	lowered func() (*codegen.Schedule, error) // of tier 1, made when compiled code is wanted
 
-	scaled map[int64][]*tier0Prog // tier0 with other lengths of blocks, by power of two
-
 	variants atomic.Pointer[[]*variant] // replaced, never edited; read without a lock
-	mu       sync.Mutex                 // held to add a variant, and of scaled
+	mu       sync.Mutex                 // held to add a variant
 }
 
 // phasePlan is what walkers know of a schedule.
@@ -97,41 +95,9 @@ func planPhases(s *codegen.Schedule) (*phasePlan, error) {
 	return p, nil
 }
 
-// inBlocks is tier0 with blocks longer, or shorter, by a power of two as far as
-// lengths go.
-func (s *schedule) inBlocks(power int64) ([]*tier0Prog, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if list := s.scaled[power]; list != nil {
-		return list, nil
-	}
-	var list []*tier0Prog
-	for _, t := range s.tier0 {
-		c := *t
-		c.block, c.native = t.blockScaled(power), nativeCode{}
-		if err := c.translate(); err != nil {
-			for _, made := range list {
-				made.free()
-			}
-			return nil, err
-		}
-		list = append(list, &c)
-	}
-	if s.scaled == nil {
-		s.scaled = map[int64][]*tier0Prog{}
-	}
-	s.scaled[power] = list
-	return list, nil
-}
-
 func (s *schedule) free() {
 	for _, t := range s.tier0 {
 		t.free()
-	}
-	for _, list := range s.scaled {
-		for _, t := range list {
-			t.free()
-		}
 	}
 }
 
@@ -151,8 +117,7 @@ type classKey struct {
 	points, rows [maxOperands / 32]uint64
 	guarded      [2]bool // an output of such a phase has stride 0 along an outer dim
 	cols         bool
-	steps        [3]bool // a step of the main loop is of 1, 2 or 4 vectors; none set: as many as suit it
-	dot          bool    // a contraction: points is of its first phase, rows of its last
+	dot          bool // a contraction: points is of its first phase, rows of its last
 	second       [maxOperands / 32]uint64
 }
 
@@ -179,9 +144,6 @@ func (k *classKey) variant(i int, ph *codegen.Phase, temps []codegen.Temp) cgo.V
 	}
 	n := len(ph.Operands) - len(temps)
 	v := cgo.Variant{Guarded: guarded}
-	if log := slices.Index(k.steps[:], true); log >= 0 {
-		v.Unroll = 1 << log
-	}
 	if !k.dot {
 		v.Streams = n // see ready.streams
 	}
@@ -204,13 +166,11 @@ type variant struct {
 	key   classKey
 	code  atomic.Pointer[compiled] // nil until there is some
 	noted atomic.Bool              // for those who compile kernels into programs
-	form  atomic.Pointer[string]   // see formText
 
-	heat    atomic.Int64 // of the launches so far, see heatToCompile
-	queued  atomic.Bool
-	awaited bool          // somebody waits, or waited, for done; the compiler's mu guards it
-	failed  atomic.Bool   // was compiled in vain
-	done    chan struct{} // closed when compiling has ended, well or not
+	heat   atomic.Int64 // of the launches so far, see heatToCompile
+	queued atomic.Bool
+	failed atomic.Bool   // was compiled in vain
+	done   chan struct{} // closed when compiling has ended, well or not
 }
 
 // units are what is printed for a variant, a function for each phase.

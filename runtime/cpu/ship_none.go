@@ -13,8 +13,6 @@ const runsCompiled = false
 
 func hasLevel(int) bool { return false }
 
-func builtBy() string { return "" }
-
 func probeObject(unsafe.Pointer) error { return nil }
 
 func (c *compiled) isa() *cgo.ISA { return cgo.Portable }

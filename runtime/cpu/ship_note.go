@@ -112,19 +112,6 @@ func (n *notes) add(v *variant) {
 	n.texts.Add(noteText(v))
 }
 
-// note notes the variant of a launch. One that was chosen for its speed on this
-// processor may not be chosen on the next: the device's own way is noted, too.
-func (d *device) note(r *ready, v *variant) {
-	d.notes.add(v)
-	if r.choice == 0 {
-		return
-	}
-	if own, err := d.order(r.l, d.threadsOf(), 0); err == nil {
-		key := own.classKey()
-		d.notes.add(own.sched.variantFor(&key))
-	}
-}
-
 // peeker is a cache that can be looked into without anything being counted.
 type peeker interface {
 	Peek(kind, key string) ([]byte, bool)

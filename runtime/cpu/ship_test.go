@@ -331,39 +331,6 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestNotesOfChoices: of a launch that runs by a choice its own way is noted, too,
-// since another processor may choose otherwise; what was only tried is not.
-func TestNotesOfChoices(t *testing.T) {
-	needCompiler(t)
-	d := openTest(t, runtime.Config{Compile: runtime.CompileWait, Threads: 1})
-	k := scaled(t)
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
-	bound(t, d, k, h, func(l *runtime.Launch) {
-		l.Choice = uint64(turn(knobUnroll, 1))
-		if _, err := d.Try([]runtime.Launch{*l}); err != nil {
-			t.Fatal(err)
-		}
-		if notes := d.noteTexts(); len(notes) != 0 {
-			t.Errorf("noted before it ran: %q", notes)
-		}
-		l.Choice = uint64(turn(knobUnroll, 2))
-		if err := d.Run([]runtime.Launch{*l}); err != nil {
-			t.Fatal(err)
-		}
-		var layouts []string
-		for _, text := range d.noteTexts() {
-			n, err := ParseNote(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			layouts = append(layouts, n.Layout)
-		}
-		if slices.Sort(layouts); !slices.Equal(layouts, []string{"cc/cc/cc", "cc/cc/cc steps2"}) {
-			t.Errorf("noted %q", layouts)
-		}
-	})
-}
-
 // TestLayoutText checks that layouts say all that tells variants apart.
 func TestLayoutText(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))

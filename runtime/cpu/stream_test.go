@@ -68,7 +68,7 @@ func TestLargeResultsPassCaches(t *testing.T) {
 			if c.with != nil {
 				c.with(l)
 			}
-			r, err := d.order(l, 2, 0)
+			r, err := d.order(l, 2)
 			if err != nil {
 				t.Fatal(c.what, err)
 			}

@@ -113,14 +113,6 @@ func blockLen(live int) int {
 	return n
 }
 
-// blockScaled is the length of blocks that are longer by a power of two.
-func (t *tier0Prog) blockScaled(power int64) int {
-	if power < 0 {
-		return max(t.block>>-power, minBlock)
-	}
-	return min(t.block<<power, maxBlock)
-}
-
 // fnKey names a block function: an op (or primitive), the dtype of its result
 // and the dtype of its operands, which is Invalid where the result's says it.
 type fnKey struct {

@@ -3,18 +3,17 @@
 package cpu
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -44,13 +43,11 @@ type toolchain struct {
 	cc    []string // command, then flags of the user's $CC
 	id    string   // see identity
 	flags []string
-	// version is the compiler in its own words: the same wherever it is installed.
-	version string
-	cache   runtime.Cache // nil: none
-	dir     *workDir      // nil until something is written
-	count   int
-	vain    time.Duration // spent on compilers since one made code that loads
-	nice    bool          // nobody waits: the program's own threads come first
+	cache runtime.Cache // nil: none
+	dir   *workDir      // nil until something is written
+	count int
+	vain  time.Duration // spent on compilers since one made code that loads
+	nice  bool          // nobody waits: the program's own threads come first
 }
 
 // compilerCommand is $CC, or the first usual compiler there is.
@@ -99,7 +96,7 @@ func locate(cache runtime.Cache) (*toolchain, error) {
 		return nil, err
 	}
 	t := &toolchain{cc: cc, id: id, cache: cache}
-	t.flags, t.version = t.knownFlags()
+	t.flags = t.knownFlags()
 	return t, nil
 }
 
@@ -112,63 +109,22 @@ func (t *toolchain) tryFlags(ctx context.Context) (err error) {
 	for n := range machineFlags {
 		t.flags = withMachine(n)
 		var path string
-		if path, err = t.compile(ctx, cgo.ABI+cgo.Probe(probeSymbol)+versionSource); errors.Is(err, errPatience) {
+		if path, err = t.compile(ctx, cgo.ABI+cgo.Probe(probeSymbol)); errors.Is(err, errPatience) {
 			break
 		}
 		if err != nil {
 			continue
 		}
-		var object []byte
-		if object, err = t.dir.take(path); err != nil {
+		if _, err = t.dir.take(path); err != nil {
 			break
 		}
-		if t.version = versionIn(object); t.version == "" {
-			t.version = fmt.Sprintf("compiler %016x", xxhash.Sum64String(t.id))
-		}
 		if t.cache != nil {
-			t.cache.Put(kindCompiler, t.id, fmt.Appendf(nil, "%d %s", n, t.version)) // a failure is counted there
+			t.cache.Put(kindCompiler, t.id, strconv.AppendInt(nil, int64(n), 10)) // a failure is counted there
 		}
 		return nil
 	}
 	t.remove()
 	return err
-}
-
-// versionMark is before a compiler's version in an object of versionSource.
-const versionMark = "mr_made_by "
-
-const versionSource = `
-#ifdef __VERSION__
-const char mr_made_by[] = "` + versionMark + `" __VERSION__;
-#endif
-`
-
-// versionIn finds it, so that nobody has to ask the compiler; "" where there is none.
-func versionIn(object []byte) string {
-	_, rest, ok := bytes.Cut(object, []byte(versionMark))
-	version, _, end := bytes.Cut(rest, []byte{0})
-	if !ok || !end {
-		return ""
-	}
-	return strings.Join(strings.Fields(string(version)), " ")
-}
-
-// maker tells code of one compiler from that of another. Which of machineFlags a
-// compiler takes follows from it.
-func (t *toolchain) maker() string {
-	if len(t.cc) > 1 {
-		return fmt.Sprintf("%s %q", t.version, t.cc[1:])
-	}
-	return t.version
-}
-
-// maker is what compiles, looked for where nobody did so far.
-func (c *compiler) maker() (string, error) {
-	tools, err := c.toolchain()
-	if err != nil {
-		return "", err
-	}
-	return tools.maker(), nil
 }
 
 // work is the private directory, made when it is first needed.

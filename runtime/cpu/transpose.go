@@ -60,18 +60,18 @@ func transposable(k *codegen.Kernel) (ops uint64) {
 
 // neighbours is the dim, of those from first to before the innermost, along which
 // operand i moves by the least, -1 where that is the innermost one itself, or not
-// worth a tile. eager asks only whether there is one.
-func (r *ready) neighbours(i, first, last int, eager bool) int {
+// worth a tile.
+func (r *ready) neighbours(i, first, last int) int {
 	a, dims, size := &r.l.Args[i], r.l.Dims[:r.l.Rank], int64(r.p.kernel.Operands[i].DT.Size())
 	inner := len(dims) - 1
 	far := abs(a.Stride[inner])
-	if r.p.transposable>>i&1 == 0 || len(a.Stages) > 0 || dims[inner] < 2 || far < 2 || !eager && far*size < apart {
+	if r.p.transposable>>i&1 == 0 || len(a.Stages) > 0 || dims[inner] < 2 || far*size < apart {
 		return -1
 	}
 	best := -1
 	for d := first; d <= last; d++ {
 		s := abs(a.Stride[d])
-		if s > 0 && s < far && dims[d] > 1 && (eager || s*size < line && dims[d] > 3) {
+		if s > 0 && s < far && s*size < line && dims[d] > 3 {
 			best, far = d, s
 		}
 	}
@@ -82,8 +82,7 @@ func (r *ready) neighbours(i, first, last int, eager bool) int {
 // the last of the kept dims, as a tile is of successive rows.
 func (r *ready) orderTransposed() {
 	l, ops := r.l, r.p.kernel.Operands
-	eager := r.choice.on(knobTranspose, false)
-	if l.Rank < 2 || r.p.transposable == 0 || !r.choice.on(knobTranspose, r.total >= transposedFrom) {
+	if l.Rank < 2 || r.p.transposable == 0 || r.total < transposedFrom {
 		return
 	}
 	first, last := 0, l.Rank-2
@@ -97,7 +96,7 @@ func (r *ready) orderTransposed() {
 		if r.guard(i) != 0 && !r.p.hasRows {
 			return // positions in a tile are not those that a guard asks for
 		}
-		if d := r.neighbours(i, first, last, eager); d >= 0 {
+		if d := r.neighbours(i, first, last); d >= 0 {
 			votes[d] += ops[i].DT.Size()
 		}
 	}
@@ -111,7 +110,7 @@ func (r *ready) orderTransposed() {
 		return
 	}
 	for i := range ops {
-		if r.neighbours(i, first, last, eager) == t.dim {
+		if r.neighbours(i, first, last) == t.dim {
 			t.ops |= 1 << i
 		}
 	}
@@ -147,7 +146,7 @@ func (r *ready) transposedRows(rowBytes, m int64) bool {
 		return false
 	}
 	rows := max(transposedLeast, min(transposedBytes/rowBytes, transposedLong, r.outputs/(4*r.threads)))
-	r.tile = max(r.tile, r.fitTile(r.choice.scaled(knobTile, min(rows, m))))
+	r.tile = max(r.tile, min(rows, m, r.outputs))
 	return true
 }
 

@@ -49,7 +49,7 @@ func (e *goExecutor) transposed(r *ready) {
 						o.base, o.offset, o.stride[0], o.stride[1] = base, 0, a.dims[1], 1
 					}
 				}
-				w.eval(r.blocks[0], &a, 0, a.dims[0]*a.dims[1])
+				w.eval(r.sched.tier0[0], &a, 0, a.dims[0]*a.dims[1])
 			}
 		})
 	})

@@ -250,7 +250,7 @@ func TestShadersInCache(t *testing.T) {
 		d := openDevice(t, runtime.Config{Cache: cache})
 		x := newTrial(parse(t, copyKernel), 1, 100)
 		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
-		if _, err := d.Try([]runtime.Launch{*x.launch(t, d)}); err != nil {
+		if _, err := d.Try(x.launch(t, d)); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(d.Notes()); n != 0 {

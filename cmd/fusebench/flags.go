@@ -146,7 +146,7 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 	case unfused:
 		o.Fusion = millrace.FusionOff
 	case tuned:
-		o.Tune = millrace.TuneWait
+		o.Tune, o.TuneBudget = millrace.TuneWait, c.budget/4 // 0, as explain has it: no limit
 	}
 	return o, nil
 }

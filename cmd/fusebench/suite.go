@@ -70,10 +70,21 @@ var suites = []Suite{
 	geluSuite{}, softmaxSuite{}, layerNormSuite{}, attentionSuite{}, matmulSuite{}, mlpSuite{}, reduceSuite{}, convSuite{},
 }
 
+// modesOf are the modes that a suite is timed in unless others are named: tuned
+// is one where the CPU device has something to choose from, the tiles of
+// contractions.
+func modesOf(s Suite) list {
+	switch s.(type) {
+	case matmulSuite, mlpSuite, convSuite:
+		return list{fused, tuned, unfused}
+	}
+	return list{fused, unfused}
+}
+
 // setupSuite is of a suite's command.
 func setupSuite(s Suite) setup {
 	return func() ([]cli.Flag, action) {
-		c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}}
+		c := &config{dtype: dtype{millrace.Float32}, modes: modesOf(s)}
 		flags := slices.Concat(c.suiteFlags(s), c.targetFlags(), c.timingFlags())
 		return flags, func(io streams, args []string) error {
 			if len(args) > 0 {

@@ -314,7 +314,7 @@ func (r *ready) sink(plan *phasePlan) int {
 // plain reports a contraction from memory to memory: no phase is evaluated.
 func (r *ready) plain() bool {
 	plan := r.sched.plan
-	return r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
+	return r.dot != nil && r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
 }
 
 // dotKey is classKey of a contraction.

@@ -242,7 +242,7 @@ func (r *ready) rowRank() int {
 // choose finds compiled code, or has it made. What came with the program needs no
 // compiler.
 func (d *device) choose(r *ready) {
-	if r.dot != nil && r.plain() {
+	if r.plain() {
 		return // there is nothing to compile
 	}
 	if !runsCompiled || d.cfg.Tier < 0 {

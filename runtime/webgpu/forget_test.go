@@ -3,6 +3,7 @@
 package webgpu
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -57,5 +58,39 @@ func TestForget(t *testing.T) {
 	run(one)
 	if got := left(); got != 0 {
 		t.Errorf("%d shaders after forgotten programs were run", got)
+	}
+}
+
+// A program that never repeats fills neither the list of parts nor the pool.
+func TestBounded(t *testing.T) {
+	d := openDevice(t, runtime.Config{})
+	d.mu.Lock()
+	b := &batch{dev: d}
+	for n := range 2*maxParts + 10 {
+		var text strings.Builder
+		text.WriteString("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n")
+		for i := range 10 { // by the digits of n in base 2
+			fmt.Fprintf(&text, "%%%d = %s %%%d : float32\n", i+1, []string{"neg", "abs"}[n>>i&1], i)
+		}
+		text.WriteString("store 1 %10\n")
+		if _, _, err := b.build(parse(t, text.String())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.sweep()
+	parts := len(d.parts)
+	d.mu.Unlock()
+	if parts != 10 {
+		t.Errorf("%d parts are known, want the 10 since all were forgotten", parts)
+	}
+	for n := range int64(60) { // all sizes differ
+		x, err := d.Alloc((4 + n) << 18)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Free(x)
+	}
+	if s := d.Stats(); s.PoolBytes > poolFloor || s.PoolBytes < poolFloor/2 || s.AllocBytes != 0 {
+		t.Errorf("%d bytes are pooled, %d live", s.PoolBytes, s.AllocBytes)
 	}
 }

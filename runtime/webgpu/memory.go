@@ -5,7 +5,9 @@ package webgpu
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/millrace-go/millrace/internal/fault"
@@ -37,7 +39,14 @@ type memory struct {
 	closed bool
 
 	allocs, hits, live, peak, pooled int64
+
+	most int64 // bytes that were ever live at a time
 }
+
+// A pool holds no more than twice what was ever live at a time, or this: what a program
+// of steady sizes does again finds its buffers, one whose sizes change for ever does not
+// fill the device.
+const poolFloor = 256 << 20
 
 func (m *memory) init(g *gpu.Device, limit int64) {
 	m.gpu, m.limit, m.pool = g, limit, map[int64][]*gpu.Buffer{}
@@ -68,22 +77,19 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 	size := class(n, largest)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if free := m.pool[size]; len(free) > 0 {
-		mem := free[len(free)-1]
-		m.pool[size] = free[:len(free)-1]
-		m.pooled -= size
+	if len(m.pool[size]) > 0 {
 		m.hits++
-		return m.hand(mem, n), nil
+		return m.hand(m.take(size), n), nil
 	}
 	if m.limit > 0 && m.live+m.pooled+size > m.limit {
-		m.trim()
+		m.trim(0)
 		if m.live+size > m.limit {
 			return nil, fmt.Errorf("webgpu: %w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
 		}
 	}
 	mem, err := m.gpu.NewBuffer(size, gpu.Storage)
 	if errors.Is(err, gpu.ErrMemory) && m.pooled > 0 {
-		m.trim()
+		m.trim(0)
 		mem, err = m.gpu.NewBuffer(size, gpu.Storage)
 	}
 	if err != nil {
@@ -96,19 +102,32 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 func (m *memory) hand(mem *gpu.Buffer, n int64) *buffer {
 	m.allocs++
 	m.live += mem.Size()
-	m.peak = max(m.peak, m.live)
+	m.peak, m.most = max(m.peak, m.live), max(m.most, m.live)
 	return &buffer{owner: m, mem: mem, bytes: n}
 }
 
-// trim releases what is pooled. The caller holds the lock.
-func (m *memory) trim() {
-	for size, free := range m.pool {
-		for _, b := range free {
-			b.Release()
-		}
+// trim releases what is pooled but for so many bytes, the largest buffers first. The
+// caller holds the lock.
+func (m *memory) trim(keep int64) {
+	for m.pooled > keep {
+		size := slices.Max(slices.Collect(maps.Keys(m.pool)))
+		m.take(size).Release()
+	}
+}
+
+// take takes a buffer of a size that there is one of from the pool. The caller holds the
+// lock.
+func (m *memory) take(size int64) *gpu.Buffer {
+	free := m.pool[size]
+	mem := free[len(free)-1]
+	free[len(free)-1] = nil
+	if free = free[:len(free)-1]; len(free) > 0 {
+		m.pool[size] = free
+	} else {
 		delete(m.pool, size)
 	}
-	m.pooled = 0
+	m.pooled -= size
+	return mem
 }
 
 func (m *memory) free(b *buffer) {
@@ -122,6 +141,7 @@ func (m *memory) free(b *buffer) {
 	m.live -= size
 	m.pool[size] = append(m.pool[size], b.mem)
 	m.pooled += size
+	m.trim(max(poolFloor, 2*m.most))
 }
 
 // own is the buffer behind b, if it is live and of this device.

@@ -244,8 +244,12 @@ func (b *batch) release() {
 	}
 }
 
+// maxParts bounds the kernels that launches are taken apart into: they are few and serve
+// launches of every size, but for programs that never repeat.
+const maxParts = 256
+
 // build finds or makes the program of a kernel that a launch is taken apart
-// into. Those are few and serve launches of every size.
+// into. Where there are too many all are forgotten.
 func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
 	d, key := b.dev, k.String()
 	p := d.parts[key]
@@ -253,6 +257,12 @@ func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, erro
 		var err error
 		if p, err = d.build(k); err != nil {
 			return nil, nil, err
+		}
+		if len(d.parts) == maxParts {
+			for _, old := range d.parts {
+				d.Forget(old)
+			}
+			clear(d.parts)
 		}
 		d.parts[key] = p
 	}

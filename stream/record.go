@@ -6,8 +6,6 @@ import (
 
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
-	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/segment"
 )
 
 // Place is where an op without tensor operands goes.
@@ -100,25 +98,6 @@ func record(dst *Value, p Place, op ir.Op, out ir.DType, shape ir.Shape, attr *i
 	return nil
 }
 
-// operands are those of one op, as they were found: their handles may name other
-// values since.
-type operands [3]struct {
-	v *Value // of the stream that records
-	found
-}
-
-// found is an operand of another stream, with a reader for the finder.
-type found struct {
-	*storage
-	kind
-}
-
-// kind is the type of an operand; form is nil for a scalar.
-type kind struct {
-	dt   ir.DType
-	form *queue.Form
-}
-
 // failZero makes dst carry the error of operand i, which belongs to no stream.
 func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 	if v := args[i].V.now(); v.state == stFailed {
@@ -126,86 +105,6 @@ func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 		return
 	}
 	Fail(dst, p, op.String(), fmt.Errorf("operand %d: %w", i, ErrNoValue), args)
-}
-
-// sameAs is an earlier operand with the same handle as operand i, else -1: an op sees one
-// value of a handle.
-func sameAs(args []Arg, i int) int {
-	for k := range i {
-		if args[k].V == args[i].V {
-			return k
-		}
-	}
-	return -1
-}
-
-// handOver makes the operands of other streams readable by home's queue.
-func (o *operands) handOver(home *Stream, args []Arg) (err error) {
-	for i := range args {
-		h := args[i].V
-		if h == nil {
-			continue
-		}
-		if k := sameAs(args, i); k >= 0 {
-			if o[i].found = o[k].found; o[i].storage != nil {
-				o[i].retain()
-			}
-			continue
-		}
-		v := h.now()
-		if v.home == home {
-			continue
-		}
-		switch {
-		case v.home == nil:
-			err = errMoved // to a value that is none: it is told of in the next turn
-		case v.home.dev != home.dev:
-			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
-		default:
-			o[i].found, err = handOver(h, args[i].Is, home)
-		}
-		if err != nil {
-			o.release()
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *operands) release() {
-	for i := range o {
-		if o[i].storage != nil {
-			o[i].found.release()
-		}
-	}
-}
-
-// complete adds to the operands those of the stream itself. The lock is held.
-func (s *Stream) complete(o *operands, args []Arg) error {
-	for i := range args {
-		h := args[i].V
-		if h == nil || o[i].storage != nil {
-			continue
-		}
-		if k := sameAs(args, i); k >= 0 {
-			o[i] = o[k]
-			continue
-		}
-		v := h.now()
-		switch {
-		case args[i].Is != nil && v != args[i].Is:
-			return errNotIt
-		case v.home != s:
-			return errMoved
-		}
-		if v.state != stPending {
-			if err := v.readable(); err != nil {
-				return err
-			}
-		}
-		o[i].v, o[i].kind = v, kind{v.dt, v.form}
-	}
-	return nil
 }
 
 // record does Record's work under the stream's lock.
@@ -358,23 +257,6 @@ func (s *Stream) supported(dt ir.DType) error {
 	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, dt)
 }
 
-// readable says whether a value can be an operand. The lock of its home is held.
-func (v *Value) readable() error {
-	switch v.state {
-	case stFailed:
-		return v.ext.err
-	case stReleased:
-		return v.ext.releasedErr()
-	case stReady:
-		if e := v.mem.Load().failed(); e != nil {
-			return e
-		}
-	case stNone:
-		return ErrNoValue
-	}
-	return nil
-}
-
 // Fail makes dst carry an error that the public package found itself.
 func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 	home, scope := p.S, p.Scope
@@ -426,56 +308,6 @@ func (x *ext) releasedErr() error {
 		return fmt.Errorf("%w, released by the end of the scope opened at %s", ErrReleased, x.scope.where)
 	}
 	return fmt.Errorf("%w, released at %s", ErrReleased, x.where)
-}
-
-// handOver makes h's value readable by the stream to: it is in memory or will be when
-// earlier submitted work has run. The result carries a reader for the caller. Where h
-// names another value than is, if that is not nil, the error is errNotIt. The
-// value's stream is cut right after the producing op, a place that depends on the
-// program only. What is in memory needs no lock of its stream.
-func handOver(h, is *Value, to *Stream) (found, error) {
-	v := h.now()
-	if is == nil || v == is {
-		if st := v.ready(); st != nil {
-			to.takes(v)
-			return found{st, kind{v.dt, v.form}}, nil
-		}
-	}
-	v = h.lock()
-	s := v.home
-	if s == nil {
-		return found{}, errMoved
-	}
-	defer s.unlock()
-	to.takes(v)
-	if is != nil && v != is {
-		return found{}, errNotIt
-	}
-	err := v.readable()
-	if err == nil && v.state == stVirtual {
-		s.replay(v)
-	}
-	if err == nil && v.state == stPending {
-		s.flushPrefix(s.entryOf(v.id)+1, segment.End{Reason: segment.ReasonHandOver, ID: v.id}, false)
-		err = v.readable()
-	}
-	if err != nil {
-		return found{}, err
-	}
-	if v.state != stReady {
-		return found{}, runtime.ErrClosed
-	}
-	if to != s && s.taped() {
-		s.taping.leaks(v.mem.Load())
-	}
-	return v.found(), nil
-}
-
-// found is a value that is in memory, with a reader for the caller. The lock is held.
-func (v *Value) found() found {
-	st := v.mem.Load()
-	st.retain()
-	return found{st, kind{v.dt, v.form}}
 }
 
 // entryOf is the entry that made a pending relative id.

@@ -187,12 +187,25 @@ func Release(v *Value) { v.release(releasedHere()) }
 // Drop is Release of a value that nobody else has: a step of an op that is made
 // of several. Where that was, which takes longer to find out than the rest,
 // nobody will ask.
-func Drop(v *Value) { v.release(&dropped) }
+func Drop(v *Value) {
+	if at := v.names.Load(); at != nil && v.home == nil && v.state == stNone { // of Same, as nearly all are
+		if v.names.CompareAndSwap(at, &noMore) {
+			at.end(&dropped)
+		}
+		return
+	}
+	v.release(&dropped)
+}
 
 // Give is Drop of a value that its owner gave to a Recording.
 func Give(v *Value) { v.release(&given) }
 
 var dropped, given ext
+
+// noMore is what the handle of a call names behind it.
+var noMore = Value{state: stReleased, ext: &dropped}
+
+func init() { noMore.more.Store(unnamed) }
 
 // drop ends a value that no handle names any more; by says who gave it up. The lock is
 // held.

@@ -113,13 +113,15 @@ func TestPoolCap(t *testing.T) {
 	if s := d.Stats(); s.PoolBytes < limit/4 || s.AllocBytes != 0 {
 		t.Errorf("%d bytes are kept in the end, %d live", s.PoolBytes, s.AllocBytes)
 	}
+	d = openTest(t, runtime.Config{Threads: 1, Tier: -1, MemoryLimit: limit - 1<<20})
+	if _, err := d.Alloc(40 << 20); err != nil {
+		t.Fatal(err)
+	}
 	for i := range int64(100) { // no two of a size, and none of a class that fits
-		a, err1 := d.Alloc(36<<20 + i*4096)
-		b, err2 := d.Alloc(27<<20 - i*4096)
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
+		b, err := d.Alloc(23<<20 - i*4096)
+		if err != nil {
+			t.Fatal(err)
 		}
-		d.Free(a)
 		d.Free(b)
 	}
 	d.mem.mu.Lock()

@@ -79,7 +79,8 @@ type device struct {
 	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
 
-	programs *programs
+	buildMu  sync.Mutex
+	programs map[uint64][]*program
 }
 
 func open(c runtime.Config) (*device, error) {
@@ -89,7 +90,7 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
+	d := &device{cfg: c, programs: map[uint64][]*program{}, lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.expected.init(d)
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)
@@ -126,7 +127,7 @@ func (d *device) enter() error {
 }
 
 // Build makes a kernel ready to run in tier 0. The same kernel gives the same
-// Program, for as long as somebody has it.
+// Program.
 func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	k, ok := kernel.(*codegen.Kernel)
 	if !ok {
@@ -136,10 +137,21 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 		return nil, err
 	}
 	defer d.life.RUnlock()
-	p, err := d.programs.build(d, k)
+	d.buildMu.Lock()
+	defer d.buildMu.Unlock()
+	text := k.String()
+	key := codegen.KeyOf(text)
+	for _, p := range d.programs[key] {
+		if p.text == text {
+			p.forgotten.Store(false)
+			return p, nil
+		}
+	}
+	p, err := newProgram(d, k, key, text)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
+	d.programs[key] = append(d.programs[key], p)
 	return p, nil
 }
 
@@ -265,8 +277,10 @@ func (d *device) Close() error {
 	d.notes.wait()
 	d.wide.close()
 	d.alone.close()
-	for _, p := range d.programs.all() {
-		p.free()
+	for _, ps := range d.programs {
+		for _, p := range ps {
+			p.free()
+		}
 	}
 	if d.comp != nil {
 		d.comp.unload()

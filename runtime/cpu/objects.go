@@ -131,9 +131,10 @@ func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, names 
 	} else if err != nil {
 		return nil, err
 	}
-	code := &compiled{phasePlan: plan, funcs: funcs}
-	c.loaded.add(handle, code)
-	return code, nil
+	c.mu.Lock()
+	c.loaded = append(c.loaded, handle)
+	c.mu.Unlock()
+	return &compiled{phasePlan: plan, funcs: funcs}, nil
 }
 
 func isOpenError(err error) bool {

@@ -3,6 +3,8 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -62,8 +64,7 @@ func ParseNote(s string) (*Note, error) {
 	return n, err
 }
 
-// Notes are the notes of all programs that somebody has, those of equal kernels
-// together.
+// Notes are all notes, those of equal kernels together.
 func (d *device) Notes() (list []runtime.Note) {
 	for _, text := range d.noteTexts() {
 		list = append(list, runtime.Note{Kind: KindKernel, Key: text})
@@ -72,11 +73,15 @@ func (d *device) Notes() (list []runtime.Note) {
 }
 
 func (d *device) noteTexts() (texts []string) {
-	for _, p := range d.programs.all() {
-		for _, s := range p.schedules() {
-			for _, v := range s.known() {
-				if v.noted.Load() {
-					texts = append(texts, noteText(v))
+	d.buildMu.Lock()
+	defer d.buildMu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.programs)) {
+		for _, p := range d.programs[key] {
+			for _, s := range p.schedules() {
+				for _, v := range s.known() {
+					if v.noted.Load() {
+						texts = append(texts, noteText(v))
+					}
 				}
 			}
 		}
@@ -95,7 +100,7 @@ func newNotes(cache runtime.Cache) *notes {
 		return nil
 	}
 	n := &notes{cache: cache}
-	n.texts.Do, n.texts.Limit = n.write, maxNotes
+	n.texts.Do = n.write
 	return n
 }
 
@@ -104,13 +109,8 @@ func (n *notes) add(v *variant) {
 	if v.noted.Swap(true) || n == nil {
 		return
 	}
-	if !n.texts.Add(noteText(v)) {
-		v.noted.Store(false) // its next launch comes later
-	}
+	n.texts.Add(noteText(v))
 }
-
-// maxNotes bounds the notes that wait for the disk.
-const maxNotes = 1024
 
 // peeker is a cache that can be looked into without anything being counted.
 type peeker interface {

@@ -2,7 +2,7 @@
 
 package cpu
 
-// nativeCode is nothing without cgo, where there is none.
+// nativeCode is nothing without cgo.
 type nativeCode struct{}
 
 func (t *tier0Prog) translate() error { return nil }

@@ -105,6 +105,7 @@ func (e *cExecutor) runNative(list []ready) error {
 	if !e.arena.reset(size) {
 		return errRefused
 	}
+	defer e.arena.wipe()
 	launches := arenaSlice[C.mr_launch](&e.arena, len(list))
 	for i := range list {
 		e.write(&launches[i], &list[i])
@@ -285,6 +286,10 @@ func (e *cExecutor) operand(o *C.mr_operand, r *ready, i int) {
 
 // arena is C memory handed out from the front. All that is put there is made
 // of words of eight bytes.
+//
+// It is zero between runs. Where Go stores a pointer while garbage is collected, the
+// collector looks at what was there before: an address in Go's heap that is no object
+// any more, as the memory of a tensor that a program shared may be, would end the process.
 type arena struct {
 	base       unsafe.Pointer
 	size, used uintptr
@@ -297,12 +302,15 @@ func (a *arena) reset(n uintptr) bool {
 		return true
 	}
 	C.free(a.base)
-	a.base, a.size = C.malloc(C.size_t(2*n)), 2*n
+	a.base, a.size = C.calloc(1, C.size_t(2*n)), 2*n
 	if a.base == nil {
 		a.size = 0
 	}
 	return a.base != nil
 }
+
+// wipe forgets what was put there.
+func (a *arena) wipe() { clear(unsafe.Slice((*byte)(a.base), a.used)) }
 
 func arenaSlice[T any](a *arena, n int) []T {
 	if n == 0 {

@@ -50,7 +50,7 @@ func nativeCallers() map[string]blockCaller {
 type cMemory struct{ all []unsafe.Pointer }
 
 func (c *cMemory) alloc(n int) unsafe.Pointer {
-	p := C.malloc(C.size_t(n + 1))
+	p := C.calloc(1, C.size_t(n+1)) // zeros: see arena
 	c.all = append(c.all, p)
 	return p
 }

@@ -64,7 +64,7 @@ func (t *tier0Prog) translate() error {
 	instrBytes := len(t.instrs) * int(unsafe.Sizeof(t0Instr{}))
 	storeBytes := len(t.stores) * int(unsafe.Sizeof(t0Store{}))
 	head := align64(int(unsafe.Sizeof(C.mr_t0_code{})))
-	p := C.malloc(C.size_t(head + instrBytes + storeBytes + 1))
+	p := C.calloc(1, C.size_t(head+instrBytes+storeBytes+1)) // zeros: see arena
 	if p == nil {
 		return errors.New("tier 0: no memory for a block program")
 	}

@@ -40,7 +40,8 @@ func (h *holding) add(op string, t **Tensor) {
 
 func (h *holding) end() { done(h.own[:h.n]...) }
 
-// holdAll is hold for operands in a list; done ends it, as it passes over those that were given up.
+// holdAll is hold for operands in a list. done ends it: a handle that is in the list
+// twice ends once.
 func holdAll(op string, ts []*Tensor) (own []*Tensor, bad *Tensor) {
 	own = make([]*Tensor, len(ts))
 	for i, t := range ts {
@@ -56,7 +57,7 @@ func holdAll(op string, ts []*Tensor) (own []*Tensor, bad *Tensor) {
 	return own, bad
 }
 
-// still is another handle of what t is now; t itself where it was never made.
+// still is another handle of what t is now, which done ends; nil where t is.
 func still(t *Tensor) *Tensor {
 	if t == nil {
 		return nil

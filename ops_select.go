@@ -12,32 +12,23 @@ func Where(mask, x, y *Tensor) *Tensor { return ternary(ir.Where, mask, x, y) }
 
 // WhereScalar is [Where] with a number for y, which takes x's dtype as in
 // [Tensor.AddScalar].
-func WhereScalar(mask, x *Tensor, y float64) *Tensor {
-	for {
-		is := seen(x)
-		bits, ok := scalarBits(is.Is.DType(), y)
-		if !ok {
-			return unheld(ir.Where, x, y)
-		}
-		r := new(Tensor)
-		args := [...]stream.Arg{arg(mask), is, {Bits: bits}}
-		if stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:]) {
-			return r
-		}
-	}
-}
+func WhereScalar(mask, x *Tensor, y float64) *Tensor { return whereScalar(mask, x, y, 1) }
 
 // ScalarWhere is [Where] with a number for x, which takes y's dtype as in
 // [Tensor.AddScalar].
-func ScalarWhere(mask *Tensor, x float64, y *Tensor) *Tensor {
+func ScalarWhere(mask *Tensor, x float64, y *Tensor) *Tensor { return whereScalar(mask, y, x, 2) }
+
+// whereScalar is Where of x, which is operand at, and a number in x's dtype.
+func whereScalar(mask, x *Tensor, s float64, at int) *Tensor {
 	for {
-		is := seen(y)
-		bits, ok := scalarBits(is.Is.DType(), x)
+		is := seen(x)
+		bits, ok := scalarBits(is.Is.DType(), s)
 		if !ok {
-			return unheld(ir.Where, y, x)
+			return unheld(ir.Where, x, s)
 		}
 		r := new(Tensor)
-		args := [...]stream.Arg{arg(mask), {Bits: bits}, is}
+		args := [3]stream.Arg{0: arg(mask)}
+		args[at], args[3-at].Bits = is, bits
 		if stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:]) {
 			return r
 		}

@@ -49,22 +49,11 @@ func ternary(op ir.Op, t, u, w *Tensor) *Tensor {
 }
 
 // rightScalar is t op s, leftScalar s op t, with s in t's dtype.
-func rightScalar(op ir.Op, t *Tensor, s float64) *Tensor {
-	for {
-		x := seen(t)
-		bits, ok := scalarBits(x.Is.DType(), s)
-		if !ok {
-			return unheld(op, t, s)
-		}
-		r := new(Tensor)
-		args := [...]stream.Arg{x, {Bits: bits}}
-		if stream.Apply(&r.v, op, args[:]) {
-			return r
-		}
-	}
-}
+func rightScalar(op ir.Op, t *Tensor, s float64) *Tensor { return withScalar(op, t, s, 0) }
+func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor  { return withScalar(op, t, s, 1) }
 
-func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor {
+// withScalar records op on t, which is operand at of two, and a number.
+func withScalar(op ir.Op, t *Tensor, s float64, at int) *Tensor {
 	for {
 		x := seen(t)
 		bits, ok := scalarBits(x.Is.DType(), s)
@@ -72,7 +61,8 @@ func leftScalar(op ir.Op, s float64, t *Tensor) *Tensor {
 			return unheld(op, t, s)
 		}
 		r := new(Tensor)
-		args := [...]stream.Arg{{Bits: bits}, x}
+		var args [2]stream.Arg
+		args[at], args[1-at].Bits = x, bits
 		if stream.Apply(&r.v, op, args[:]) {
 			return r
 		}

@@ -50,14 +50,14 @@ func mayBeWritten(seg *segment.Segment, id int) bool {
 	return life == segment.LifeDear || life == segment.LifeVirtual
 }
 
-// dearest finds what is to be written of a segment so that nodes of it that were computed
-// again need not be: the dear results among them, or where one was released what is
-// made of it first that somebody can ask for. again says which results they made.
-func dearest(seg *segment.Segment, again []bool) (ids []int32) {
+// dearest finds what is to be written of a segment so that results of it that were needed,
+// and so computed again, need not be: the dear ones among them, or where one was released
+// what is made of it first that somebody can ask for.
+func dearest(seg *segment.Segment, need []bool) (ids []int32) {
 	costs := make([]bool, len(seg.Tensors)) // what was made of a dear one that nobody can ask for
 	for n := range seg.Nodes {
 		id := seg.Out[n]
-		if !again[id] {
+		if !need[id] || isLeaf(&seg.Tensors[id]) {
 			continue
 		}
 		node := &seg.Nodes[n]

@@ -106,9 +106,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	s.weight += weight
 	s.node = next
 	s.enter(dst, scope)
-	if s.dev.tapes.n.Load() > 0 {
-		s.dev.tapes.add(dst, true)
-	}
+	s.came(dst, true)
 	s.maybeCut()
 	return true
 }

@@ -158,7 +158,6 @@ func (s *Stream) replay(v *Value) int32 {
 		}
 		return now[id]
 	}
-	again := make([]bool, len(rec.Tensors))
 	var inner []int32
 	for n := range rec.Nodes {
 		id := rec.Out[n]
@@ -166,7 +165,6 @@ func (s *Stream) replay(v *Value) int32 {
 			continue
 		}
 		node := rec.Nodes[n]
-		again[id] = true
 		for i, a := range node.Args[:node.NArgs] {
 			if a.Scalar {
 				sc := r.scalars[a.ID]
@@ -193,7 +191,7 @@ func (s *Stream) replay(v *Value) int32 {
 		s.step(s.q.Mark(ir.Release, id))
 	}
 	s.notOwn(begin, true)
-	r.entry.replay(dearest(rec, again))
+	r.entry.replay(dearest(rec, need))
 	r.drop()
 	s.dev.stats.recomputes.Add(1)
 	return v.id

@@ -169,9 +169,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stPending
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
-	if s.dev.tapes.n.Load() > 0 && *ops != (operands{}) {
-		s.dev.tapes.add(dst, true)
-	}
+	s.came(dst, op.Class() != ir.ClassCreate)
 	if s.node == nil || s.dev.opts.Lines {
 		s.noteLine(caller())
 	}

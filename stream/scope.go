@@ -89,9 +89,6 @@ func (sc *Scope) makeRoom() {
 // stream's lock is held: where the scope's home is another stream, whose lock
 // must not be taken now, it is done by entered after the unlock.
 func (s *Stream) enter(v *Value, sc *Scope) {
-	if s.dev.tapes.n.Load() > 0 {
-		s.dev.tapes.add(v, false)
-	}
 	if sc == nil {
 		return
 	}
@@ -106,6 +103,7 @@ func (s *Stream) enter(v *Value, sc *Scope) {
 // without it a scope that ends meanwhile may have given the memory back, and then
 // the collector would do so once more.
 func (s *Stream) enterReady(v *Value, sc *Scope) {
+	s.came(v, false)
 	s.enter(v, sc)
 	if v.owner() == nil {
 		s.watch(v)

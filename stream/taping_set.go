@@ -73,8 +73,13 @@ func (x *tapes) end() {
 	}
 }
 
-// add notes a new handle, and whether an op with operands computes it.
-func (x *tapes) add(h *Value, computed bool) {
+// came notes, where a stream of the device tapes, a new handle and whether an op with
+// operands computes it.
+func (s *Stream) came(h *Value, computed bool) {
+	x := &s.dev.tapes
+	if x.n.Load() == 0 {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.made != nil {

@@ -138,6 +138,9 @@ func (h *Value) Err() error {
 // Cause is the same as an op finds it: for use after Release no *OpError yet,
 // since that names the op. Nobody is told by it.
 func (h *Value) Cause() error {
+	if st := h.now().mem.Load(); st != nil && st.fault.Load() == nil {
+		return nil // as it is of what others compute with: their stream's lock is not needed
+	}
 	v := h.lock()
 	if v.home == nil {
 		if v.state == stFailed {

@@ -161,7 +161,6 @@ func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, arg
 		if err == nil {
 			if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, v.form.Shape, st.layout()); ok {
 				s.addView(dst, st, view, v.dt, form)
-				s.enter(dst, nil)
 				return nil
 			}
 			err = errMoved
@@ -178,4 +177,5 @@ func (s *Stream) addView(dst *Value, st *storage, view fusion.View, dt ir.DType,
 	st.count(handles)
 	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stReady
 	dst.mem.Store(&storage{block: st.block, view: &view})
+	s.came(dst, false)
 }

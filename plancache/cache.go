@@ -36,7 +36,7 @@ const (
 	Refused Outcome = "refused" // the directory, or what the entry holds
 	Written Outcome = "written"
 	Evicted Outcome = "evicted"
-	Failed  Outcome = "failed" // a file operation
+	Failed  Outcome = "failed" // a file operation, or there was no time for one
 
 	// Those of bundles, which a cache knows nothing of. Damaged and Refused are
 	// theirs, too.
@@ -60,7 +60,7 @@ type Stats struct {
 	Refused        int64 // directories that were not used, and entries whose contents were not
 	Written        int64
 	Evicted        int64
-	Failed         int64 // file operations that failed
+	Failed         int64 // file operations that failed, and entries that never came to one
 	ReadNanos      int64 // in Get
 	BytesRead      int64
 	BytesWritten   int64
@@ -215,6 +215,13 @@ func (c *Cache) Peek(kind, key string) ([]byte, bool) {
 func (c *Cache) Refuse(kind string, why error) {
 	if c != nil {
 		c.tell(Event{Kind: kind, Outcome: Refused, Err: why})
+	}
+}
+
+// Dropped counts an entry that was not written, as more came than the disk takes.
+func (c *Cache) Dropped(kind string, why error) {
+	if c != nil {
+		c.tell(Event{Kind: kind, Outcome: Failed, Err: why})
 	}
 }
 

@@ -57,7 +57,7 @@ func (d *Device) openCache() {
 // startPlans is called once the device's caps are known.
 func (d *Device) startPlans() {
 	p := &planStore{cache: d.cache, scope: fusion.Fingerprint(d.caps, fusionMode[d.opts.Fusion])}
-	p.saves.Do = p.write
+	p.saves.Do, p.saves.Limit = p.write, maxSaves
 	d.plans = p
 }
 
@@ -237,7 +237,20 @@ func (d *Device) readPlan(r *fusion.Record, seg *segment.Segment, suits bool) (p
 func (s *Stream) remember(e *entry, end segment.End) {
 	d := s.dev
 	if d.cache != nil && e.plan.Mode == fusionMode[d.opts.Fusion] {
-		d.plans.saves.Add(saving{d.plans.key(s.planForm(end)), e, e.wants})
+		d.plans.save(saving{d.plans.key(s.planForm(end)), e, e.wants})
+	}
+}
+
+// maxSaves bounds the plans that wait for the disk: a file takes it milliseconds, and
+// a program that never repeats itself makes ten plans meanwhile.
+const maxSaves = 1024
+
+var errSaves = errors.New("a plan is not saved: too many wait for the disk")
+
+// save has a plan written in the background.
+func (p *planStore) save(sv saving) {
+	if !p.saves.Add(sv) {
+		p.cache.Dropped(kindPlan, errSaves)
 	}
 }
 

@@ -2,8 +2,6 @@ package stream
 
 import (
 	"errors"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/plancache"
@@ -41,9 +39,7 @@ type Device struct {
 	plans   *planStore
 	bundles bundles
 
-	progMu sync.Mutex
-	progs  map[uint64][]*shared // by kernel key: plans share programs
-	built  int                  // how many that are
+	progs programs
 
 	stats counters
 }
@@ -56,9 +52,6 @@ type counters struct {
 
 // planLimit bounds the plan store; each plan is a few kilobytes.
 const planLimit = 4096
-
-// progLimit bounds the programs that new plans may share with older ones.
-const progLimit = 4 * planLimit
 
 // Open opens a device. The driver must be linked in.
 func Open(o Options) (*Device, error) {
@@ -105,7 +98,7 @@ func OpenOn(drv runtime.Device, o Options) (*Device, error) {
 }
 
 func newDevice(o Options) *Device {
-	return &Device{name: o.Device, opts: o, quick: quickEffort, progs: make(map[uint64][]*shared)}
+	return &Device{name: o.Device, opts: o, quick: quickEffort}
 }
 
 func (d *Device) start() *Device {
@@ -203,59 +196,3 @@ func (d *Device) Stats() Stats {
 
 // ResetPeak makes Runtime.PeakBytes start again from what is live now.
 func (d *Device) ResetPeak() { d.drv.ResetPeak() }
-
-// shared is a program with the number of known plans that use it.
-type shared struct {
-	prog  runtime.Program
-	text  string // of its kernel
-	plans int
-}
-
-// program builds a kernel, or finds the program that an equal kernel has, for
-// that many plans more. It returns the kernel's text, too: printing it takes its time.
-func (d *Device) program(k runtime.Kernel, plans int) (runtime.Program, string, error) {
-	key, text := k.Key(), k.String()
-	d.progMu.Lock()
-	defer d.progMu.Unlock()
-	for _, p := range d.progs[key] {
-		if p.text == text {
-			p.plans += plans
-			return p.prog, p.text, nil
-		}
-	}
-	p, err := d.drv.Build(k)
-	if err != nil {
-		return nil, "", err
-	}
-	if d.built++; d.built > progLimit { // plans that are in use have theirs
-		d.built = 1
-		clear(d.progs)
-	}
-	d.progs[key] = append(d.progs[key], &shared{p, text, plans})
-	return p, text, nil
-}
-
-// retire is the end of a plan: it will not be found any more. The driver is told
-// of the programs that no other one uses.
-func (d *Device) retire(e *entry) {
-	d.progMu.Lock()
-	defer d.progMu.Unlock()
-	for _, p := range e.progs {
-		key := p.Kernel().Key()
-		list := d.progs[key]
-		i := slices.IndexFunc(list, func(s *shared) bool { return s.prog == p })
-		if i < 0 {
-			continue
-		}
-		if list[i].plans--; list[i].plans > 0 {
-			continue
-		}
-		d.built--
-		if d.progs[key] = slices.Delete(list, i, i+1); len(d.progs[key]) == 0 {
-			delete(d.progs, key)
-		}
-		if f, ok := d.drv.(runtime.Forgetter); ok {
-			f.Forget(p)
-		}
-	}
-}

@@ -110,6 +110,7 @@ func (s *Stream) planFor(seg *segment.Segment, end segment.End) (e *entry, hit b
 	}
 	if empty {
 		e.lines = s.knownLines()
+		d.spend(e) // no plan that is found again
 		return e, false, nil
 	}
 	d.unpaid.Add(1)

@@ -185,7 +185,7 @@ func (x *searcher) one(s *search, stop func() bool) *entry {
 	best.wants = s.wants
 	better, changed := d.replace(s, best)
 	if d.cache != nil {
-		d.plans.saves.Add(saving{s.key, changed, s.wants})
+		d.plans.save(saving{s.key, changed, s.wants})
 	}
 	return better
 }

@@ -8,21 +8,28 @@ import "sync"
 // concurrent use.
 type Queue[T any] struct {
 	Do func(T)
+	// Limit is how many items may wait; 0: any number.
+	Limit int
 
 	mu    sync.Mutex
 	items []T
 	empty chan struct{} // closed when the goroutine ends; nil while there is none
 }
 
-// Add puts an item behind the others.
-func (q *Queue[T]) Add(item T) {
+// Add puts an item behind the others, and reports whether there was a place: it waits
+// for none.
+func (q *Queue[T]) Add(item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.Limit > 0 && len(q.items) >= q.Limit {
+		return false
+	}
 	q.items = append(q.items, item)
 	if q.empty == nil {
 		q.empty = make(chan struct{})
 		go q.work()
 	}
+	return true
 }
 
 // Wait returns when all items that were added before are done.
@@ -40,6 +47,7 @@ func (q *Queue[T]) work() {
 	defer q.mu.Unlock()
 	for len(q.items) > 0 {
 		item := q.items[0]
+		clear(q.items[:1]) // what is done may go
 		q.items = q.items[1:]
 		q.mu.Unlock()
 		q.Do(item)

@@ -35,6 +35,31 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// A queue takes no more items than may wait, and takes some again when there is room.
+func TestQueueLimit(t *testing.T) {
+	begun, go1 := make(chan bool), make(chan bool)
+	var done []int
+	q := &Queue[int]{Limit: 2, Do: func(i int) {
+		if i == 0 {
+			close(begun)
+			<-go1
+		}
+		done = append(done, i)
+	}}
+	took := []bool{q.Add(0)}
+	<-begun
+	for i := 1; i <= 3; i++ {
+		took = append(took, q.Add(i))
+	}
+	close(go1)
+	q.Wait()
+	took = append(took, q.Add(4))
+	q.Wait()
+	if !slices.Equal(took, []bool{true, true, true, false, true}) || !slices.Equal(done, []int{0, 1, 2, 4}) {
+		t.Errorf("taken: %v, done: %v", took, done)
+	}
+}
+
 // Whoever waits finds what he added himself, whatever others do.
 func TestQueueOfMany(t *testing.T) {
 	var mu sync.Mutex

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	goruntime "runtime"
 	"slices"
 	"sync"
 	"unsafe"
@@ -41,7 +40,7 @@ func (m *hides) of(p *program, operand int, scalars []uint64) *hiding {
 }
 
 // maskProgram computes a mask. Runs that go on may have one that is remembered no
-// more, so the collector says when its memory may go.
+// more.
 type maskProgram struct {
 	text string
 	mu   sync.Mutex
@@ -59,7 +58,6 @@ func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
 			return nil, err
 		}
 		m.prog = p
-		goruntime.AddCleanup(m, (*program).free, p)
 	}
 	return m.prog, nil
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/internal/fault"
@@ -48,12 +47,12 @@ type compiler struct {
 	looked  chan struct{}              // closed when it was looked for in the background; nil where it is not
 	tools   *toolchain                 // that compiles, found at the first compile
 	broken  error                      // why nothing will be compiled any more
-	loaded  []unsafe.Pointer
+	loaded  *objects
 	misses  int
 }
 
 func newCompiler(d *device) *compiler {
-	c := &compiler{dev: d, isa: nativeISA()}
+	c := &compiler{dev: d, isa: nativeISA(), loaded: newObjects()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.changed = sync.NewCond(&c.mu)
 	c.located = sync.OnceValues(func() (*toolchain, error) { return locate(d.cfg.Cache) })
@@ -165,7 +164,7 @@ func (c *compiler) hottest() *variant {
 		}
 	}
 	v := c.queue[best]
-	c.queue = append(c.queue[:best], c.queue[best+1:]...)
+	c.queue = slices.Delete(c.queue, best, best+1) // which clears the place that is left over
 	return v
 }
 
@@ -223,6 +222,9 @@ func (b *built) save(cache runtime.Cache) {
 }
 
 func (c *compiler) build(v *variant) (made built, err error) {
+	if err := c.loaded.room(); err != nil {
+		return made, err
+	}
 	tools, err := c.toolchain()
 	if err != nil {
 		return made, err
@@ -342,10 +344,7 @@ func (c *compiler) stop() {
 
 // unload gives the objects and the directory back. No code may run any more.
 func (c *compiler) unload() {
-	for _, h := range c.loaded {
-		unload(h)
-	}
-	c.loaded = nil
+	c.loaded.closeAll()
 	if c.tools != nil {
 		c.tools.remove()
 	}

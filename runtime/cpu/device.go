@@ -79,8 +79,7 @@ type device struct {
 	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
 
-	buildMu  sync.Mutex
-	programs map[uint64][]*program
+	programs *programs
 }
 
 func open(c runtime.Config) (*device, error) {
@@ -90,7 +89,7 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	d := &device{cfg: c, programs: map[uint64][]*program{}, lookBytes: 8 * tileBytes, leanBytes: tileBytes}
+	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.expected.init(d)
 	d.mem = newMemory(c.MemoryLimit)
 	d.caps = capsOf(c.Threads)
@@ -127,7 +126,7 @@ func (d *device) enter() error {
 }
 
 // Build makes a kernel ready to run in tier 0. The same kernel gives the same
-// Program.
+// Program, for as long as somebody has it.
 func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	k, ok := kernel.(*codegen.Kernel)
 	if !ok {
@@ -137,21 +136,10 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 		return nil, err
 	}
 	defer d.life.RUnlock()
-	d.buildMu.Lock()
-	defer d.buildMu.Unlock()
-	text := k.String()
-	key := codegen.KeyOf(text)
-	for _, p := range d.programs[key] {
-		if p.text == text {
-			p.forgotten.Store(false)
-			return p, nil
-		}
-	}
-	p, err := newProgram(d, k, key, text)
+	p, err := d.programs.build(d, k)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	d.programs[key] = append(d.programs[key], p)
 	return p, nil
 }
 
@@ -277,10 +265,8 @@ func (d *device) Close() error {
 	d.notes.wait()
 	d.wide.close()
 	d.alone.close()
-	for _, ps := range d.programs {
-		for _, p := range ps {
-			p.free()
-		}
+	for _, p := range d.programs.all() {
+		p.free()
 	}
 	if d.comp != nil {
 		d.comp.unload()

@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"errors"
+	goruntime "runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -110,7 +111,9 @@ func (e *cExecutor) runNative(list []ready) error {
 	for i := range list {
 		e.write(&launches[i], &list[i])
 	}
-	switch n := C.mr_run(e.pool, &launches[0], C.mr_i64(len(list))); {
+	n := C.mr_run(e.pool, &launches[0], C.mr_i64(len(list)))
+	goruntime.KeepAlive(list) // from here on nothing runs that C knew only by address: block programs, loaded code
+	switch {
 	case n < 0:
 		return errRefused
 	case n > 0:

@@ -19,7 +19,14 @@ type expected struct {
 	queue background.Queue[*expectation]
 	count atomic.Int32 // that are queued or built
 	ended atomic.Bool
+	// What was built last, of which nobody else may know yet; by the queue.
+	built [maxAhead]*program
+	next  int
 }
+
+// maxAhead bounds the programs that are kept until somebody asks for them: as many as
+// the plans that wait have, if each has a few.
+const maxAhead = 4 * maxExpected
 
 // expectation is the kernels of a plan.
 type expectation struct {
@@ -75,9 +82,15 @@ func (x *expected) one(k runtime.Kernel) {
 			d.report(fmt.Errorf("cpu: building a kernel beforehand: panic: %v", r))
 		}
 	}()
-	p, err := d.Build(k)
-	if err == nil && d.comp != nil && d.comp.waits() {
-		_, _ = p.(*program).sched.lowered() // whoever compiles it finds the error again
+	prog, err := d.Build(k)
+	if err != nil {
+		return
+	}
+	p := prog.(*program)
+	x.built[x.next] = p
+	x.next = (x.next + 1) % maxAhead
+	if d.comp != nil && d.comp.waits() {
+		_, _ = p.sched.lowered() // whoever compiles it finds the error again
 	}
 }
 

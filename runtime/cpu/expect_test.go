@@ -33,20 +33,20 @@ func beforehand(t *testing.T, c runtime.Config) (d *device, first *codegen.Kerne
 	t.Helper()
 	d = openTest(t, c)
 	first = arithmetic(t, "mul")[0]
-	d.buildMu.Lock()
+	d.programs.mu.Lock()
 	d.Expect([]runtime.Kernel{first})
 	for d.life.TryLock() { // until the worker is in Build
 		d.life.Unlock()
 		time.Sleep(time.Millisecond)
 	}
-	return d, first, d.buildMu.Unlock
+	return d, first, d.programs.mu.Unlock
 }
 
 // holds reports that a kernel was built.
 func (d *device) holds(k *codegen.Kernel) bool {
-	d.buildMu.Lock()
-	defer d.buildMu.Unlock()
-	return len(d.programs[k.Key()]) > 0
+	d.programs.mu.Lock()
+	defer d.programs.mu.Unlock()
+	return d.programs.find(k.Key(), k.String()) != nil
 }
 
 // TestExpect: kernels are built beforehand, but for those that nobody wants any

@@ -9,6 +9,12 @@ package cpu
 #include "fpenv.h"
 #include "run.h"
 
+#if defined(__linux__) && !defined(__GLIBC__) && !defined(__ANDROID__)
+#define MR_CLOSES 0
+#else
+#define MR_CLOSES 1
+#endif
+
 static int mr_probe_call(void *f)
 {
 	mr_fpenv saved = mr_fpenv_set();
@@ -102,7 +108,11 @@ func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-func unload(handle unsafe.Pointer) { C.dlclose(handle) }
+// unload closes an object, and reports whether the linker lets it go: musl's keeps
+// all that it ever opened.
+func unload(handle unsafe.Pointer) bool {
+	return C.dlclose(handle) == 0 && C.MR_CLOSES != 0
+}
 
 func describe() string { return goruntime.GOARCH + " " + nativeISA().Name }
 

@@ -26,7 +26,8 @@ type buffer struct {
 func (b *buffer) Bytes() int64 { return b.bytes }
 
 // memory keeps freed blocks by size class, because touching fresh pages costs
-// more than most kernels.
+// more than most kernels: up to half of what it may have, so that the rest of the
+// machine's memory is there for others and for blocks of sizes that nobody freed.
 type memory struct {
 	mu     sync.Mutex
 	limit  int64 // bytes of live and kept blocks together
@@ -96,12 +97,9 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 	if size > m.limit-m.live { // the class does not fit, the bytes may
 		size = (n + 4095) &^ 4095
 	}
-	if list := m.free[size]; len(list) > 0 {
-		p := list[len(list)-1]
-		m.free[size] = list[:len(list)-1]
-		m.kept -= size
+	if len(m.free[size]) > 0 {
 		m.hits++
-		return m.hand(p, n, size), nil
+		return m.hand(m.take(size), n, size), nil
 	}
 	if m.live+m.kept+size > m.limit {
 		m.trim(m.limit - m.live - size)
@@ -166,18 +164,27 @@ func (m *memory) release(b *buffer) {
 func (m *memory) trim(keep int64) {
 	for m.kept > max(keep, 0) {
 		var largest int64
-		for size, list := range m.free {
-			if len(list) > 0 {
-				largest = max(largest, size)
-			}
+		for size := range m.free {
+			largest = max(largest, size)
 		}
-		list := m.free[largest]
-		p := list[len(list)-1]
-		m.free[largest] = list[:len(list)-1]
-		m.kept -= largest
+		p := m.take(largest)
 		delete(m.all, p)
 		sysFree(p, largest)
 	}
+}
+
+// take takes a kept block of a size that there is one of. A size without any is not
+// remembered: near the limit blocks have any.
+func (m *memory) take(size int64) unsafe.Pointer {
+	list := m.free[size]
+	p := list[len(list)-1]
+	if list = list[:len(list)-1]; len(list) > 0 {
+		m.free[size] = list
+	} else {
+		delete(m.free, size)
+	}
+	m.kept -= size
+	return p
 }
 
 func (m *memory) stats(s *runtime.Stats) {

@@ -91,6 +91,46 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestPoolCap: of what is freed half the limit is kept, the smaller blocks, and a
+// size that nothing is kept of is not remembered.
+func TestPoolCap(t *testing.T) {
+	const limit = 64 << 20
+	d := openTest(t, runtime.Config{Threads: 1, Tier: -1, MemoryLimit: limit})
+	var all []runtime.Buffer
+	for _, n := range []int64{8 << 20, 16 << 20, 20 << 20, 1 << 10, 12<<20 + 1} { // the last one fits by its bytes only
+		b, err := d.Alloc(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	for i, b := range all {
+		d.Free(b)
+		if s := d.Stats(); s.PoolBytes > limit/2 {
+			t.Errorf("%d bytes are kept after %d buffers were freed, the cap is %d", s.PoolBytes, i+1, limit/2)
+		}
+	}
+	if s := d.Stats(); s.PoolBytes < limit/4 || s.AllocBytes != 0 {
+		t.Errorf("%d bytes are kept in the end, %d live", s.PoolBytes, s.AllocBytes)
+	}
+	d = openTest(t, runtime.Config{Threads: 1, Tier: -1, MemoryLimit: limit - 1<<20})
+	if _, err := d.Alloc(40 << 20); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(100) { // no two of a size, and none of a class that fits
+		b, err := d.Alloc(23<<20 - i*4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Free(b)
+	}
+	d.mem.mu.Lock()
+	defer d.mem.mu.Unlock()
+	if n := len(d.mem.free); n > 20 {
+		t.Errorf("%d sizes are remembered", n)
+	}
+}
+
 func TestNoLimit(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
 	if _, err := d.Alloc(1 << 50); !errors.Is(err, runtime.ErrOutOfMemory) {

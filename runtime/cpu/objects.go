@@ -131,10 +131,9 @@ func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, names 
 	} else if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	c.loaded = append(c.loaded, handle)
-	c.mu.Unlock()
-	return &compiled{phasePlan: plan, funcs: funcs}, nil
+	code := &compiled{phasePlan: plan, funcs: funcs}
+	c.loaded.add(handle, code)
+	return code, nil
 }
 
 func isOpenError(err error) bool {

@@ -3,8 +3,6 @@ package cpu
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -64,7 +62,8 @@ func ParseNote(s string) (*Note, error) {
 	return n, err
 }
 
-// Notes are all notes, those of equal kernels together.
+// Notes are the notes of all programs that somebody has, those of equal kernels
+// together.
 func (d *device) Notes() (list []runtime.Note) {
 	for _, text := range d.noteTexts() {
 		list = append(list, runtime.Note{Kind: KindKernel, Key: text})
@@ -73,15 +72,11 @@ func (d *device) Notes() (list []runtime.Note) {
 }
 
 func (d *device) noteTexts() (texts []string) {
-	d.buildMu.Lock()
-	defer d.buildMu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(d.programs)) {
-		for _, p := range d.programs[key] {
-			for _, s := range p.schedules() {
-				for _, v := range s.known() {
-					if v.noted.Load() {
-						texts = append(texts, noteText(v))
-					}
+	for _, p := range d.programs.all() {
+		for _, s := range p.schedules() {
+			for _, v := range s.known() {
+				if v.noted.Load() {
+					texts = append(texts, noteText(v))
 				}
 			}
 		}
@@ -100,7 +95,7 @@ func newNotes(cache runtime.Cache) *notes {
 		return nil
 	}
 	n := &notes{cache: cache}
-	n.texts.Do = n.write
+	n.texts.Do, n.texts.Limit = n.write, maxNotes
 	return n
 }
 
@@ -109,8 +104,13 @@ func (n *notes) add(v *variant) {
 	if v.noted.Swap(true) || n == nil {
 		return
 	}
-	n.texts.Add(noteText(v))
+	if !n.texts.Add(noteText(v)) {
+		v.noted.Store(false) // its next launch comes later
+	}
 }
+
+// maxNotes bounds the notes that wait for the disk.
+const maxNotes = 1024
 
 // peeker is a cache that can be looked into without anything being counted.
 type peeker interface {

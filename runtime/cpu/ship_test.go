@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -78,9 +79,16 @@ func noted(t *testing.T, list []shipCase) (texts []string) {
 	t.Helper()
 	cache := &mapCache{entries: map[string][]byte{}}
 	d := openTest(t, runtime.Config{Compile: runtime.CompileOff, Threads: 2, Cache: cache})
+	var kept []runtime.Program // only of these are notes told
 	for i := range list {
+		p, err := d.Build(list[i].k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, p)
 		onDevice(t, d, list[i].k, list[i].h)
 	}
+	defer goruntime.KeepAlive(kept)
 	if err := d.Wait(true); err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ type tier0Prog struct {
 	nops     int // operands of the kernel
 	work     int // primitives per element
 
-	native nativeCode // the C side's copy, where there is one
+	native *nativeCode // the C side's copy, where there is one
 }
 
 // scratch is the number of bytes an evaluation wants, see the layout below.

@@ -104,4 +104,5 @@ func (t *tier0Prog) evalNative(a *args, begin, end int64) {
 		n.dims[d] = C.mr_i64(s)
 	}
 	C.mr_tier0_eval(n, C.mr_i64(begin), C.mr_i64(end))
+	goruntime.KeepAlive(t) // only C's memory had what it points to
 }

@@ -20,13 +20,19 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
-// nativeCode is a block program in C memory: an mr_t0_code, then what it
-// points to.
-type nativeCode struct{ p unsafe.Pointer }
+// nativeCode is a block program in C memory: an mr_t0_code, then what it points
+// to. The memory goes when the collector finds that nobody has the nativeCode:
+// whoever passes p to C keeps it alive until C has returned.
+type nativeCode struct {
+	p    unsafe.Pointer
+	drop goruntime.Cleanup
+}
 
 // Both sides read the same structs.
 var (
@@ -68,6 +74,7 @@ func (t *tier0Prog) translate() error {
 	if p == nil {
 		return errors.New("tier 0: no memory for a block program")
 	}
+	blockPrograms.Add(1)
 	instrs, stores := unsafe.Add(p, head), unsafe.Add(p, head+instrBytes)
 	copy(unsafe.Slice((*t0Instr)(instrs), len(t.instrs)), t.instrs)
 	copy(unsafe.Slice((*t0Store)(stores), len(t.stores)), t.stores)
@@ -77,21 +84,41 @@ func (t *tier0Prog) translate() error {
 		block: C.mr_i64(t.block), list: C.mr_i64(t.listAt()), flags: C.mr_i64(t.flagsAt()),
 		uniforms: C.mr_i64(t.uniformsAt()), regs: C.mr_i64(t.regsAt()),
 	}
-	t.native.p = p
+	t.native = &nativeCode{p: p}
+	t.native.drop = goruntime.AddCleanup(t.native, freeBlocks, p)
 	return nil
 }
 
+// blockPrograms counts those in C memory, for tests.
+var blockPrograms atomic.Int64
+
+func freeBlocks(p unsafe.Pointer) {
+	C.free(p)
+	blockPrograms.Add(-1)
+}
+
 // entry is the C evaluator and the program it takes in mr_args.code; code is
-// nil where this process has no usable C block functions.
+// nil where this process has no usable C block functions. The caller keeps t alive
+// as long as C has it.
 func (t *tier0Prog) entry() (eval, code unsafe.Pointer) {
-	return unsafe.Pointer(C.mr_tier0_eval), t.native.p
+	if t.native != nil {
+		code = t.native.p
+	}
+	return unsafe.Pointer(C.mr_tier0_eval), code
 }
 
 // refused reports a program that should run in C and does not.
-func (t *tier0Prog) refused() bool { return t.native.p == nil }
+func (t *tier0Prog) refused() bool { return t.native == nil }
 
-// free gives the C memory back. The program must not run again.
+// free gives the C memory back without waiting for the collector. The program must
+// not run again.
 func (t *tier0Prog) free() {
-	C.free(t.native.p)
-	t.native.p = nil
+	n := t.native
+	if n == nil {
+		return
+	}
+	t.native = nil
+	n.drop.Stop()
+	freeBlocks(n.p)
+	goruntime.KeepAlive(n) // else it may be found dead, and freed twice
 }

@@ -2,7 +2,7 @@
 
 package cpu
 
-// nativeCode is nothing without cgo.
+// nativeCode is nothing without cgo, where there is none.
 type nativeCode struct{}
 
 func (t *tier0Prog) translate() error { return nil }

@@ -87,18 +87,18 @@ func (d *Device) Description() string {
 	if !d.made() {
 		return ""
 	}
-	return d.d.Caps().Description
+	return d.d.Caps.Description
 }
 
 // Supports reports whether the device has a dtype; tensors of others are
 // ErrUnsupported.
 func (d *Device) Supports(dt DType) bool {
-	return d.made() && dt.Tensor() && d.d.Caps().DTypes.Has(dt)
+	return d.made() && dt.Tensor() && d.d.Caps.DTypes.Has(dt)
 }
 
 // Exact reports a device that computes the same bits as every other exact one,
 // fused or not; the others stay within a tolerance that each op publishes.
-func (d *Device) Exact() bool { return d.made() && d.d.Caps().Exact }
+func (d *Device) Exact() bool { return d.made() && d.d.Caps.Exact }
 
 // DefaultStream is the stream of tensors that are made on the device itself.
 func (d *Device) DefaultStream() *Stream {

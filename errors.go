@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -21,11 +23,11 @@ var (
 	// or a scalar that the dtype cannot hold. Nothing is promoted: use Cast.
 	ErrDType = ir.ErrDType
 	// ErrReleased: a tensor used after Release or after the end of its Scope.
-	ErrReleased = stream.ErrReleased
+	ErrReleased = operror.ErrReleased
 	// ErrClosed: a device or stream used after Close, or a Scope after its end.
 	ErrClosed = runtime.ErrClosed
 	// ErrNoPlans: [ExportPlans] found nothing to write. It comes as it is.
-	ErrNoPlans = stream.ErrNoPlans
+	ErrNoPlans = plans.ErrNoPlans
 )
 
 // Limits of the machine.
@@ -46,7 +48,7 @@ var (
 // OpError is what went wrong with one op. Its fields are Op, the op's name;
 // Caller, the file:line of the first caller outside this module's library
 // packages; Shapes, those of the operands; and Err, the cause.
-type OpError = stream.OpError
+type OpError = operror.Error
 
 // CompileError is a kernel that a compiler refused. Such a kernel runs another
 // way, so users meet it only in trace hooks. Its fields are Kernel, Source,
@@ -55,7 +57,7 @@ type CompileError = runtime.CompileError
 
 var (
 	errNilPlace  = errors.New("nil place, or one that was not opened")
-	errNilTensor = stream.ErrNoValue
+	errNilTensor = operror.ErrNoValue
 	errNilFunc   = errors.New("nil function")
 	errNilReader = errors.New("nil reader")
 	errNilWriter = errors.New("nil writer")

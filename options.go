@@ -6,10 +6,10 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/debugflag"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/stream"
 )
 
 // Options configure a device; the zero value works. The fields, their zero
@@ -39,7 +39,7 @@ import (
 //	Trace        hooks; nil: none                                 (not in the text)
 //
 // Validate reports every field that cannot be.
-type Options = stream.Options
+type Options = device.Options
 
 // CompileMode says when the CPU device compiles kernels. Until a kernel is
 // compiled it runs interpreted, with the same bits.
@@ -54,52 +54,52 @@ const (
 )
 
 // Tier says which way of running kernels the CPU device uses.
-type Tier = stream.Tier
+type Tier = device.Tier
 
 // The tiers.
 const (
-	TierAuto        Tier = stream.TierAuto        // interpreted until compiled
-	TierInterpreter Tier = stream.TierInterpreter // tier 0 only
-	TierCompiled    Tier = stream.TierCompiled    // tier 1; runs wait for the compiler
+	TierAuto        Tier = device.TierAuto        // interpreted until compiled
+	TierInterpreter Tier = device.TierInterpreter // tier 0 only
+	TierCompiled    Tier = device.TierCompiled    // tier 1; runs wait for the compiler
 )
 
 // ExploreMode says when the best plan of a stretch of code never seen before is
 // searched for. The numbers are the same whichever plan runs.
-type ExploreMode = stream.ExploreMode
+type ExploreMode = device.ExploreMode
 
 // The explore modes. A device that waits for compilers waits for plans too, and
 // so do devices that cannot run a kernel before it is compiled: GPUs.
 const (
-	ExploreBackground ExploreMode = stream.ExploreBackground // run at once, swap the best plan in when it is found
-	ExploreWait       ExploreMode = stream.ExploreWait       // the first run waits
+	ExploreBackground ExploreMode = device.ExploreBackground // run at once, swap the best plan in when it is found
+	ExploreWait       ExploreMode = device.ExploreWait       // the first run waits
 )
 
 // TuneMode says when the variants that a device has of a kernel are timed, to
 // find the fastest. The numbers are the same whichever runs.
-type TuneMode = stream.TuneMode
+type TuneMode = device.TuneMode
 
 // The tune modes.
 const (
-	TuneBackground TuneMode = stream.TuneBackground // of kernels that run often, while the device is idle, or for 5 % of the time
-	TuneWait       TuneMode = stream.TuneWait       // before a kernel's first run: for benchmarks
-	TuneOff        TuneMode = stream.TuneOff        // never; nor is used what another process found out
-	TuneIdle       TuneMode = stream.TuneIdle       // of kernels that run often, only while the device is idle
+	TuneBackground TuneMode = device.TuneBackground // of kernels that run often, while the device is idle, or for 5 % of the time
+	TuneWait       TuneMode = device.TuneWait       // before a kernel's first run: for benchmarks
+	TuneOff        TuneMode = device.TuneOff        // never; nor is used what another process found out
+	TuneIdle       TuneMode = device.TuneIdle       // of kernels that run often, only while the device is idle
 )
 
 // FusionMode says how recorded ops become kernels.
-type FusionMode = stream.FusionMode
+type FusionMode = device.FusionMode
 
 // The fusion modes.
 const (
-	FusionOn     FusionMode = stream.FusionOn     // search for the best plan
-	FusionGreedy FusionMode = stream.FusionGreedy // the cheap rule only
-	FusionOff    FusionMode = stream.FusionOff    // one kernel for each op
+	FusionOn     FusionMode = device.FusionOn     // search for the best plan
+	FusionGreedy FusionMode = device.FusionGreedy // the cheap rule only
+	FusionOff    FusionMode = device.FusionOff    // one kernel for each op
 )
 
 // ParseOptions reads what [Options.String] prints: "cpu",
 // "cpu:threads=2,compile=wait". A key alone, as in "cpu:check", means true.
 // The error lists every problem and, for an unknown key, the keys there are.
-func ParseOptions(s string) (Options, error) { return stream.ParseOptions(s) }
+func ParseOptions(s string) (Options, error) { return device.ParseOptions(s) }
 
 // withEnvironment completes o from MILLRACE_DEVICE, MILLRACE_COMPILE,
 // MILLRACE_CACHE and MILLRACE_DEBUG.
@@ -179,4 +179,4 @@ func overlay(base, top Options) Options {
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
 // Hidden scores of attention that were not computed, since a mask hides them, Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes
 // since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
-type Stats = stream.Stats
+type Stats = device.Stats

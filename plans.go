@@ -3,6 +3,7 @@ package millrace
 import (
 	"io"
 
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -12,7 +13,7 @@ import (
 //	Device  a driver's name, such as "cpu": what was made for it only
 //	Cache   a cache directory: what other processes left there is written, too
 //	Since   a time: of the directory, only what was used since; it knows that to the hour
-type PlanFilter = stream.PlanFilter
+type PlanFilter = plans.PlanFilter
 
 // ExportPlans writes a bundle of what the process found out about its code: the
 // plans of the segments that it ran, whether they were made, read from the cache

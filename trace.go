@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace-go/millrace/stream"
+	"github.com/millrace-go/millrace/device"
 )
 
 // Trace has a hook for each thing the engine does, set in [Options]; nil ones
@@ -22,32 +22,32 @@ import (
 //	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
 //	Cache    func(CacheEvent)    the cache on disk, or a bundle, was asked; or written to, or failed
 //	Error    func(error)         once for each fault, survived ones included
-type Trace = stream.Trace
+type Trace = device.Trace
 
 // FlushEvent tells of one segment that was handed over to run: Stream, its stream's number on the
 // device; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
 // whether its plan was known; Plan, how that was made, "best", "greedy" or
 // "unfused"; Start and Elapsed, in which running it is not.
-type FlushEvent = stream.FlushEvent
+type FlushEvent = device.FlushEvent
 
 // ExploreEvent tells of a plan that was made: Ops, Kernels, Plan as in
 // [FlushEvent], Background, whether no program waited for it, Elapsed.
-type ExploreEvent = stream.ExploreEvent
+type ExploreEvent = device.ExploreEvent
 
 // CompileEvent tells of one compile: Kernel, its key in hex; Elapsed; Err.
-type CompileEvent = stream.CompileEvent
+type CompileEvent = device.CompileEvent
 
 // TuneEvent tells of a step of tuning: Kernel, its key in hex; Candidate, the way to
 // run it; Step, "checked", "timed", "refused" or "chosen"; Known, whether it was
 // chosen by earlier timings; Runs that were timed; Elapsed, one of them; Err, why it
 // was refused.
-type TuneEvent = stream.TuneEvent
+type TuneEvent = device.TuneEvent
 
 // CacheEvent tells of the cache on disk and of bundles: Kind of the entry, "plan",
 // "tuning", "object" or "compiler", or "" for the cache itself; Outcome, "hit",
 // "miss", "damaged", "refused", "written", "evicted" or "failed", and of bundles
 // "bundled", "damaged", "refused" or "foreign"; Bytes; Elapsed; Err.
-type CacheEvent = stream.CacheEvent
+type CacheEvent = device.CacheEvent
 
 // TraceWriter writes what its hooks are told as a Chrome trace: a JSON array
 // that chrome://tracing and ui.perfetto.dev show as a timeline, one row per

@@ -1,6 +1,8 @@
 // Package autotune finds out which of several ways to run something is fastest,
-// and remembers all that it timed. It knows no device and no kernel: whoever has
-// something to tune hands it functions that run and that check a candidate.
+// and remembers all that it timed. Measure and Table know no device and no kernel:
+// they take functions that run and that check a candidate. A device's Tuner has them
+// time launches of the program's plans, on memory of its own, and says by which way
+// each is to run.
 //
 // A candidate is first checked to give the same results as the one that is run
 // without tuning, the default, and then timed in turns with it. It is preferred

@@ -26,17 +26,6 @@ func OneBits(dt DType) uint64 {
 	return 1
 }
 
-// In is the tolerance for results in dtype dt: where they are rounded to 16 bits
-// a small difference before is one in the last place after.
-func (t Tolerance) In(dt DType) Tolerance {
-	if dt.Storage() && dt.IsFloat() && t != (Tolerance{}) {
-		f := &floatFormats[dt]
-		t.Rel += math.Ldexp(1, -f.mantissa)
-		t.Abs += math.Ldexp(1, 1-f.bias-f.mantissa)
-	}
-	return t
-}
-
 // BitsFloat is the value of a float dtype's bits, which a float64 holds
 // exactly.
 func BitsFloat(dt DType, bits uint64) float64 {

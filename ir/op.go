@@ -187,9 +187,6 @@ const (
 	OutWidth // chosen by the call among the numbers of the operands' width
 )
 
-// Tolerance bounds a device that is not exact: |got-want| <= Abs + Rel*|want|.
-type Tolerance struct{ Rel, Abs float64 }
-
 // Info is one row of the op table: everything the engine knows of an op.
 type Info struct {
 	Name  string // of the text form

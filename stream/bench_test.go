@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
 	_ "github.com/millrace-go/millrace/runtime/null"
 )
@@ -28,7 +29,7 @@ func BenchmarkHotOp(b *testing.B) {
 		scoped, read bool
 	}{{"record", false, false}, {"scoped", true, false}, {"step", true, true}} {
 		b.Run(c.name, func(b *testing.B) {
-			d, err := Open(Options{Device: "null"})
+			d, err := Open(device.Options{Device: "null"})
 			if err != nil {
 				b.Fatal(err)
 			}

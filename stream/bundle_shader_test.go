@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -39,7 +41,7 @@ func (s *shading) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)
 // holds; a device is given those of its own, once, and told why others are of no
 // use.
 func TestBundledShaders(t *testing.T) {
-	openShading := func(o Options) (*Device, *shading) {
+	openShading := func(o device.Options) (*Device, *shading) {
 		t.Helper()
 		drv := &shading{Device: refdev.New(runtime.Config{})}
 		d, err := OpenOn(drv, o)
@@ -49,7 +51,7 @@ func TestBundledShaders(t *testing.T) {
 		t.Cleanup(func() { d.Close() })
 		return d, drv
 	}
-	d, drv := openShading(Options{Device: "ref", Cache: plancache.Off})
+	d, drv := openShading(device.Options{Device: "ref", Cache: plancache.Off})
 	own := drv.Caps().Scope()
 	data := exported(t, d)
 
@@ -70,13 +72,13 @@ func TestBundledShaders(t *testing.T) {
 	}
 	c.Close()
 	var all bytes.Buffer
-	if err := exportPlans(&all, PlanFilter{Cache: dir}, []*Device{d}); err != nil {
+	if err := exportOf(&all, plans.PlanFilter{Cache: dir}, []*Device{d}); err != nil {
 		t.Fatal(err)
 	}
 
 	var told []string
-	d, drv = openShading(Options{Device: "ref", Cache: plancache.Off, Trace: &Trace{
-		Cache: func(ev CacheEvent) { told = append(told, fmt.Sprint(ev.Kind, " ", ev.Outcome)) },
+	d, drv = openShading(device.Options{Device: "ref", Cache: plancache.Off, Trace: &device.Trace{
+		Cache: func(ev device.CacheEvent) { told = append(told, fmt.Sprint(ev.Kind, " ", ev.Outcome)) },
 	}})
 	use(t, d, data)
 	if want := []string{"what\nfor: a shader"}; !slices.Equal(drv.given, want) {

@@ -12,18 +12,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/shelf"
 )
 
 // exported is a bundle of what one device has.
 func exported(t testing.TB, d *Device) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	if err := exportPlans(&buf, PlanFilter{}, []*Device{d}); err != nil {
+	if err := exportOf(&buf, plans.PlanFilter{}, []*Device{d}); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
@@ -37,7 +40,7 @@ func use(t testing.TB, d *Device, data []byte) {
 		t.Fatal(err)
 	}
 	process.Lock()
-	tell := d.attach(b)
+	tell := d.shelf.Attach(b)
 	process.Unlock()
 	tell()
 }
@@ -74,7 +77,7 @@ func edited(t testing.TB, data []byte, edit func(e *plancache.Entry)) []byte {
 
 // shipped runs on a device of its own that has a bundle, and no cache unless the
 // options say so.
-func shipped(t *testing.T, data []byte, run func(e *env), change ...func(*Options)) Stats {
+func shipped(t *testing.T, data []byte, run func(e *env), change ...func(*device.Options)) device.Stats {
 	t.Helper()
 	e := open(t, change...)
 	use(t, e.d, data)
@@ -91,8 +94,8 @@ func TestBundles(t *testing.T) {
 	data := bundleOf(t, mixed)
 	dir := t.TempDir()
 	full := another(t, dir, mixed)
-	for name, change := range map[string]func(*Options){
-		"no cache": func(*Options) {}, "an empty cache": cached(t.TempDir()), "a full cache": cached(dir),
+	for name, change := range map[string]func(*device.Options){
+		"no cache": func(*device.Options) {}, "an empty cache": cached(t.TempDir()), "a full cache": cached(dir),
 	} {
 		e := open(t, change)
 		use(t, e.d, data)
@@ -191,8 +194,8 @@ func TestBundledPlansFit(t *testing.T) {
 // A plan that stood in for the best one and turned out to be it is exported as
 // such; one that still stands in is waited for.
 func TestExportWaitsForSearches(t *testing.T) {
-	e := open(t, func(o *Options) { o.Explore = ExploreBackground })
-	e.d.quick = 1
+	e := open(t, func(o *device.Options) { o.Explore = device.ExploreBackground })
+	e.d.plans.Quick = 1
 	mixed(e)
 	s := shipped(t, exported(t, e.d), mixed)
 	if s.Explorations != 0 {
@@ -216,12 +219,12 @@ func TestUsePlans(t *testing.T) {
 	late := open(t)
 	for _, e := range []*env{early, late} {
 		mixed(e)
-		if s := e.d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || len(e.d.bundles.sources()) != 1 {
+		if s := e.d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || len(e.d.shelf.Sources()) != 1 {
 			t.Errorf("%d explorations, %+v", s.Explorations, s.Cache)
 		}
 	}
 	var buf bytes.Buffer
-	if err := ExportPlans(&buf, PlanFilter{Device: "ref"}); err != nil || buf.Len() == 0 {
+	if err := ExportPlans(&buf, plans.PlanFilter{Device: "ref"}); err != nil || buf.Len() == 0 {
 		t.Errorf("%d bytes, %v", buf.Len(), err)
 	}
 	ForgetBundles()
@@ -278,9 +281,9 @@ func TestForeignPlans(t *testing.T) {
 	} {
 		var told []string
 		faults := 0
-		e := open(t, func(o *Options) {
-			o.Trace = &Trace{
-				Cache: func(ev CacheEvent) { told = append(told, fmt.Sprint(ev.Kind, " ", ev.Outcome, ": ", ev.Err)) },
+		e := open(t, func(o *device.Options) {
+			o.Trace = &device.Trace{
+				Cache: func(ev device.CacheEvent) { told = append(told, fmt.Sprint(ev.Kind, " ", ev.Outcome, ": ", ev.Err)) },
 				Error: func(error) { faults++ },
 			}
 		})
@@ -314,7 +317,7 @@ func TestPlansOfLowerLimits(t *testing.T) {
 	drv := refdev.New(runtime.Config{})
 	few := *drv.Caps()
 	few.MaxOperands, few.MaxScalars, few.MaxBody = 4, 5, 100
-	d, err := OpenOn(&withCaps{drv, &few}, Options{Explore: ExploreWait})
+	d, err := OpenOn(&withCaps{drv, &few}, device.Options{Explore: device.ExploreWait})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +402,7 @@ func TestBundledTunings(t *testing.T) {
 	first := openTunable(t, &tunable{takes: takes}, nil)
 	halves(first, 5)
 	data := exported(t, first.d)
-	run := func(data []byte, dev *tunable) Stats {
+	run := func(data []byte, dev *tunable) device.Stats {
 		t.Helper()
 		e := openTunable(t, dev, nil)
 		use(t, e.d, data)
@@ -417,7 +420,7 @@ func TestBundledTunings(t *testing.T) {
 	if s := run(elsewhere, &tunable{takes: takes}); s.Tunings != 1 || s.Cache.Foreign != 1 || s.Explorations != 0 {
 		t.Errorf("another processor: %d tunings, %+v", s.Tunings, s.Cache)
 	}
-	off := shipped(t, elsewhere, func(e *env) { halves(e, 5) }, func(o *Options) { o.Tune = TuneOff })
+	off := shipped(t, elsewhere, func(e *env) { halves(e, 5) }, func(o *device.Options) { o.Tune = device.TuneOff })
 	if off.Cache.Foreign != 0 || off.Explorations != 0 {
 		t.Errorf("without tuning: %+v", off.Cache)
 	}
@@ -432,10 +435,10 @@ func TestExportFilter(t *testing.T) {
 	}
 	e := open(t)
 	halves(e, 4)
-	export := func(f PlanFilter) (int, error) {
+	export := func(f plans.PlanFilter) (int, error) {
 		t.Helper()
 		var buf bytes.Buffer
-		if err := exportPlans(&buf, f, []*Device{e.d}); err != nil {
+		if err := exportOf(&buf, f, []*Device{e.d}); err != nil {
 			return 0, err
 		}
 		b, err := plancache.ReadBundle(buf.Bytes())
@@ -446,30 +449,30 @@ func TestExportFilter(t *testing.T) {
 	}
 	inDir := len(entryFiles(t, dir)) - 1
 	for _, c := range []struct {
-		f    PlanFilter
+		f    plans.PlanFilter
 		want int
 	}{
-		{PlanFilter{}, 1},
-		{PlanFilter{Device: "ref"}, 1},
-		{PlanFilter{Cache: dir}, 1 + inDir},
-		{PlanFilter{Device: "ref", Cache: dir}, 1 + inDir},
-		{PlanFilter{Cache: dir, Since: time.Now().Add(-2 * time.Hour)}, 1 + inDir},
-		{PlanFilter{Cache: dir, Since: time.Now().Add(time.Hour)}, 1},
+		{plans.PlanFilter{}, 1},
+		{plans.PlanFilter{Device: "ref"}, 1},
+		{plans.PlanFilter{Cache: dir}, 1 + inDir},
+		{plans.PlanFilter{Device: "ref", Cache: dir}, 1 + inDir},
+		{plans.PlanFilter{Cache: dir, Since: time.Now().Add(-2 * time.Hour)}, 1 + inDir},
+		{plans.PlanFilter{Cache: dir, Since: time.Now().Add(time.Hour)}, 1},
 	} {
 		if n, err := export(c.f); n != c.want || err != nil {
 			t.Errorf("%+v: %d entries, %v, want %d", c.f, n, err, c.want)
 		}
 	}
-	for _, f := range []PlanFilter{{Device: "cpu"}, {Device: "cpu", Cache: dir}} {
-		if n, err := export(f); !errors.Is(err, ErrNoPlans) {
+	for _, f := range []plans.PlanFilter{{Device: "cpu"}, {Device: "cpu", Cache: dir}} {
+		if n, err := export(f); !errors.Is(err, plans.ErrNoPlans) {
 			t.Errorf("%+v: %d entries, %v", f, n, err)
 		}
 	}
-	if n, err := export(PlanFilter{Cache: filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "no cache in") {
+	if n, err := export(plans.PlanFilter{Cache: filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "no cache in") {
 		t.Errorf("no such directory: %d entries, %v", n, err)
 	}
 	var buf bytes.Buffer
-	if err := exportPlans(&buf, PlanFilter{Cache: dir}, nil); err != nil {
+	if err := plans.ExportPlans(&buf, plans.PlanFilter{Cache: dir}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s := shipped(t, buf.Bytes(), mixed); s.Explorations != 0 {
@@ -491,7 +494,7 @@ func TestExportMerges(t *testing.T) {
 	erfs(2, 3)(e)
 	for _, devices := range [][]*Device{{e.d}, nil} {
 		var buf bytes.Buffer
-		if err := exportPlans(&buf, PlanFilter{Cache: dir}, devices); err != nil {
+		if err := exportOf(&buf, plans.PlanFilter{Cache: dir}, devices); err != nil {
 			t.Fatal(err)
 		}
 		edited(t, buf.Bytes(), func(e *plancache.Entry) {
@@ -509,16 +512,16 @@ func TestExportMerges(t *testing.T) {
 // one that has none.
 func BenchmarkOpenWithBundle(b *testing.B) {
 	defer ForgetBundles()
-	e := Options{Device: "ref"}
+	e := device.Options{Device: "ref"}
 	d, err := Open(e)
 	if err != nil {
 		b.Fatal(err)
 	}
-	scope := d.plans.scope
+	scope := d.shelf.Scope
 	d.Close()
 	var es []plancache.Entry
 	for i := range 1000 {
-		es = append(es, plancache.Entry{Kind: kindPlan, Key: plancache.JoinKey(scope, fmt.Sprint(i)), Value: make([]byte, 8<<10)})
+		es = append(es, plancache.Entry{Kind: shelf.KindPlan, Key: plancache.JoinKey(scope, fmt.Sprint(i)), Value: make([]byte, 8<<10)})
 	}
 	var buf bytes.Buffer
 	if err := plancache.WriteBundle(&buf, "", es); err != nil {
@@ -570,7 +573,7 @@ func TestBundleHammer(t *testing.T) {
 				mixed(e)
 				halves(e, 4+i)
 				var buf bytes.Buffer
-				if err := ExportPlans(&buf, PlanFilter{}); err != nil {
+				if err := ExportPlans(&buf, plans.PlanFilter{}); err != nil {
 					t.Error(err)
 				}
 				if _, err := plancache.ReadBundle(buf.Bytes()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
@@ -15,11 +16,11 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-func cached(dir string) func(*Options) { return func(o *Options) { o.Cache = dir } }
+func cached(dir string) func(*device.Options) { return func(o *device.Options) { o.Cache = dir } }
 
 // another does what another process would: it opens a device of its own on the
 // cache, and closes it, so that everything is written.
-func another(t *testing.T, dir string, run func(e *env)) Stats {
+func another(t *testing.T, dir string, run func(e *env)) device.Stats {
 	t.Helper()
 	e := open(t, cached(dir))
 	run(e)
@@ -297,10 +298,10 @@ func TestRefusedCache(t *testing.T) {
 		t.Skip(err)
 	}
 	var told, events []string
-	e := open(t, cached(dir+"/link"), func(o *Options) {
-		o.Trace = &Trace{
+	e := open(t, cached(dir+"/link"), func(o *device.Options) {
+		o.Trace = &device.Trace{
 			Error: func(err error) { told = append(told, err.Error()) },
-			Cache: func(ev CacheEvent) { events = append(events, ev.Outcome) },
+			Cache: func(ev device.CacheEvent) { events = append(events, ev.Outcome) },
 		}
 	})
 	mixed(e)
@@ -324,7 +325,7 @@ func (d *withCaps) Caps() *runtime.Caps { return d.caps }
 func TestPlansOfOtherDevices(t *testing.T) {
 	dir := t.TempDir()
 	cold := another(t, dir, mixed)
-	greedy := open(t, cached(dir), func(o *Options) { o.Fusion = FusionGreedy })
+	greedy := open(t, cached(dir), func(o *device.Options) { o.Fusion = device.FusionGreedy })
 	mixed(greedy)
 	if s := greedy.d.Stats(); s.Cache.Hits != 0 || s.Explorations != cold.Explorations {
 		t.Errorf("greedy: %d explorations, %+v", s.Explorations, s.Cache)
@@ -332,7 +333,7 @@ func TestPlansOfOtherDevices(t *testing.T) {
 	drv := refdev.New(runtime.Config{})
 	few := *drv.Caps()
 	few.MaxOperands = 3
-	d, err := OpenOn(&withCaps{drv, &few}, Options{Cache: dir})
+	d, err := OpenOn(&withCaps{drv, &few}, device.Options{Cache: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,23 +359,23 @@ func (d *hopeful) Expect(ks []runtime.Kernel) func() {
 // nothing comes of it.
 func TestWhatAPlanPromisesIsDropped(t *testing.T) {
 	dev := &hopeful{Device: refdev.New(runtime.Config{})}
-	d, err := OpenOn(dev, Options{Device: "ref"})
+	d, err := OpenOn(dev, device.Options{Device: "ref"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
 	halves(&env{t, d}, 5)
 	e, geo := onlyGeometry(t, d)
-	r := e.record(nil)
+	r := e.Record(nil)
 	for _, bad := range []bool{false, true} {
 		dev.expected, dev.dropped = 0, 0
 		want := 0
 		if bad {
 			r.Plan = strings.ReplaceAll(r.Plan, "= add ", "= sub ") // which is not what the segment does
 		}
-		seg := geo.seg
+		seg := geo.Seg
 		seg.Scalars = []segment.Scalar{{DT: ir.Float32, Bits: 1}, {DT: ir.Float32, Bits: 2}}
-		plan, err := d.readPlan(&r, &seg, false)
+		plan, err := d.plans.ReadPlan(&r, &seg, false)
 		if (err != nil) != bad || (plan == nil) != bad {
 			t.Errorf("bad %v: %v", bad, err)
 		}

@@ -4,21 +4,23 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/plans"
 )
 
 // sizes opens a device and gives a program whose best plan depends on the number
 // of its rows: one kernel for few, two for many. The program returns the number
 // of kernels it ran by; its values are those of a device that fuses nothing.
-func sizes(t *testing.T, change ...func(*Options)) (*env, func(rows int) int) {
+func sizes(t *testing.T, change ...func(*device.Options)) (*env, func(rows int) int) {
 	t.Helper()
 	last := 0
-	background := func(o *Options) { o.Explore = ExploreBackground }
-	e := open(t, append([]func(*Options){background, func(o *Options) {
-		o.Trace = &Trace{Flush: func(ev FlushEvent) { last = ev.Kernels }}
+	background := func(o *device.Options) { o.Explore = device.ExploreBackground }
+	e := open(t, append([]func(*device.Options){background, func(o *device.Options) {
+		o.Trace = &device.Trace{Flush: func(ev device.FlushEvent) { last = ev.Kernels }}
 	}}, change...)...)
-	unfused := open(t, func(o *Options) { o.Fusion = FusionOff })
+	unfused := open(t, func(o *device.Options) { o.Fusion = device.FusionOff })
 	return e, func(rows int) int {
 		t.Helper()
 		const d = 8
@@ -69,7 +71,7 @@ func TestClassesInTheBackground(t *testing.T) {
 
 // Where the program waits for searches it waits for those for other sizes.
 func TestClassesInTheForeground(t *testing.T) {
-	e, run := sizes(t, func(o *Options) { o.Explore = ExploreWait })
+	e, run := sizes(t, func(o *device.Options) { o.Explore = device.ExploreWait })
 	for _, c := range []struct{ rows, kernels int }{{few, 1}, {many, 2}, {few, 1}, {many, 2}} {
 		if n := run(c.rows); n != c.kernels {
 			t.Errorf("%d rows by %d kernels, want %d", c.rows, n, c.kernels)
@@ -92,7 +94,7 @@ func TestSizesInsideAClass(t *testing.T) {
 func TestClassesOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
 	for turn := range 3 {
-		e, run := sizes(t, cached(dir), func(o *Options) { o.Explore = ExploreWait })
+		e, run := sizes(t, cached(dir), func(o *device.Options) { o.Explore = device.ExploreWait })
 		order := []int{few, many, few}
 		if turn == 2 {
 			order = []int{many, few, many}
@@ -116,48 +118,48 @@ func TestClassesOutliveTheirDevice(t *testing.T) {
 }
 
 // entryOf gives the entry that a value was made by.
-func entryOf(t *testing.T, v *Value) *entry {
+func entryOf(t *testing.T, v *Value) *plans.Entry {
 	t.Helper()
 	st, err := materialise(v, nil, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.release()
-	return st.entry
+	defer st.Release()
+	return st.By.(*plans.Entry)
 }
 
 // A search that finds the plan that is there widens its class: it is not done
 // again. One exploration leads to a bounded number of searches.
 func TestClassesWiden(t *testing.T) {
 	e := open(t)
-	run := func(n int) *entry {
+	run := func(n int) *plans.Entry {
 		y := mul(e, e.host(e.place(), ir.Shape{n}, make([]float32, n)...), 2)
 		e.want(y, make([]float32, n)...)
 		return entryOf(t, y)
 	}
 	en := run(4)
-	for i := range 2 * maxClasses {
-		en.setClass([]fusion.Size{{Of: 0, Over: -1, Plus: 5}})
+	for i := range 2 * plans.MaxClasses {
+		en.SetClass([]fusion.Size{{Of: 0, Over: -1, Plus: 5}})
 		run(5)
-		want := int64(min(1+i, 1+maxClasses))
+		want := int64(min(1+i, 1+plans.MaxClasses))
 		e.explored("inside", want, 0)
 		if run(7+i) != en {
 			t.Error("another plan")
 		}
-		e.explored("outside", min(want+1, 1+maxClasses), 0)
-		if i < maxClasses && en.sizes.Load() != nil {
-			t.Errorf("the class is still %v", *en.sizes.Load())
+		e.explored("outside", min(want+1, 1+plans.MaxClasses), 0)
+		if i < plans.MaxClasses && en.Sizes.Load() != nil {
+			t.Errorf("the class is still %v", *en.Sizes.Load())
 		}
 		run(9 + i)
-		e.explored("widened", min(want+1, 1+maxClasses), 0)
+		e.explored("widened", min(want+1, 1+plans.MaxClasses), 0)
 	}
 }
 
 // A batch of one that finds a plan for broadcasts is not what a better one is
 // explored on: dims that are equal in it by chance are not in other batches.
 func TestSearchesAreOfTheLeafsOwnForm(t *testing.T) {
-	e, _, plans := searching(t, nil)
-	e.d.unpaid.Store(greedyAfter)
+	e, _, known := searching(t, nil)
+	e.d.plans.Unpaid.Store(plans.GreedyAfter)
 	run := func(n int) {
 		t.Helper()
 		x := e.host(e.place(), ir.Shape{n, 2}, make([]float32, 2*n)...)
@@ -175,7 +177,7 @@ func TestSearchesAreOfTheLeafsOwnForm(t *testing.T) {
 	e.explored("three", 2, 1)
 	run(5)
 	run(1)
-	same(t, *plans, "greedy", "greedy again", "greedy again", "best again", "best again")
+	same(t, *known, "greedy", "greedy again", "greedy again", "best again", "best again")
 	if n := e.d.Stats().Fallbacks; n != 0 {
 		t.Errorf("%d fallbacks", n)
 	}

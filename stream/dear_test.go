@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -164,7 +165,7 @@ func TestLookUpInAnOddView(t *testing.T) {
 // So they do where ops are run one by one; the copy is there as long as any op may
 // start from it.
 func TestLookUpInAnOddViewOneByOne(t *testing.T) {
-	e := open(t, func(o *Options) { o.Check = true })
+	e := open(t, func(o *device.Options) { o.Check = true })
 	x, flat := oddView(e)
 	at := e.host(e.place(), ir.Shape{3}, 5, 0, 1)
 	idx := new(Value)

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
 	_ "github.com/millrace-go/millrace/runtime/cpu"
 )
 
@@ -28,12 +30,12 @@ func TestBoxesAreTheWhole(t *testing.T) {
 			view.Stride[k] = rng.Int64N(40) - 10
 		}
 		var want, got []int64
-		whole := func(b box) (list []int64) {
+		whole := func(b memory.Box) (list []int64) {
 			var at [ir.MaxRank]int
-			for range b.shape.Elems() {
-				list = append(list, address(&b.view, at[:len(b.shape)]))
-				for k := len(b.shape) - 1; k >= 0; k-- {
-					if at[k]++; at[k] < b.shape[k] {
+			for range b.Shape.Elems() {
+				list = append(list, memory.Address(&b.View, at[:len(b.Shape)]))
+				for k := len(b.Shape) - 1; k >= 0; k-- {
+					if at[k]++; at[k] < b.Shape[k] {
 						break
 					}
 					at[k] = 0
@@ -41,11 +43,11 @@ func TestBoxesAreTheWhole(t *testing.T) {
 			}
 			return list
 		}
-		want = whole(box{shape, view})
+		want = whole(memory.Box{Shape: shape, View: view})
 		most := 1 + rng.IntN(40)
-		err := eachBox(shape, view, most, func(at int64, b box) error {
-			if int(at) != len(got) || b.shape.Elems() > most || b.shape.Elems() == 0 {
-				return fmt.Errorf("%v at element %d, behind %d", b.shape, at, len(got))
+		err := memory.EachBox(shape, view, most, func(at int64, b memory.Box) error {
+			if int(at) != len(got) || b.Shape.Elems() > most || b.Shape.Elems() == 0 {
+				return fmt.Errorf("%v at element %d, behind %d", b.Shape, at, len(got))
 			}
 			got = append(got, whole(b)...)
 			return nil
@@ -59,7 +61,7 @@ func TestBoxesAreTheWhole(t *testing.T) {
 // Where the device cannot make a view dense the host does, with what little memory a
 // part of it takes, and that is counted.
 func TestViewsAreReadWithoutTheDevice(t *testing.T) {
-	d, err := Open(Options{Device: "cpu", Threads: 1, Tier: TierInterpreter})
+	d, err := Open(device.Options{Device: "cpu", Threads: 1, Tier: device.TierInterpreter})
 	if err != nil {
 		t.Fatal(err)
 	}

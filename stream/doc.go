@@ -1,7 +1,8 @@
 // Package stream is the conductor: the only package that sees the whole
 // pipeline. It records ops into per-device streams, tracks who may still read
-// what, decides with segment when to run, has fusion explore what is new, and
-// hands bound plans to the device.
+// what, and decides with segment when to run. What is then to be done others do:
+// plans finds or makes the plan, exec binds it and runs it, memory has what it is
+// bound to.
 //
 // Its numbered rules are those of the design: L1 to L6 for lifetimes, Q1 to
 // Q5 for plans.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -35,7 +37,7 @@ func (d *slow) Run(ls []runtime.Launch) error {
 
 // openSlow opens such a device. Time is the only witness of somebody who waits:
 // tests give up long before go test does.
-func openSlow(t *testing.T, o Options) (*env, *slow) {
+func openSlow(t *testing.T, o device.Options) (*env, *slow) {
 	dev := &slow{refdev.New(runtime.Config{}), make(chan struct{}, 1), make(chan struct{}, 100)}
 	d, err := OpenOn(dev, o)
 	if err != nil {
@@ -74,7 +76,7 @@ func (e *env) busy(dev *slow, s *Stream) *Value {
 
 // Who uses a stream waits for nothing that another one computes.
 func TestStreamsDoNotWaitForEachOther(t *testing.T) {
-	e, dev := openSlow(t, Options{})
+	e, dev := openSlow(t, device.Options{})
 	a, b := e.d.NewStream(), e.d.NewStream()
 	y := e.busy(dev, a)
 	x := e.host(Place{S: b}, ir.Shape{2}, 1, 2)
@@ -87,12 +89,12 @@ func TestStreamsDoNotWaitForEachOther(t *testing.T) {
 	})
 	soon(t, "a cut", func() {
 		z := x
-		for range 4 * maxQueued * defaultCap {
+		for range 4 * exec.MaxQueued * defaultCap {
 			z = add(e, z, 1)
 		}
-		e.want(z, 1+4*maxQueued*defaultCap, 2+4*maxQueued*defaultCap)
+		e.want(z, 1+4*exec.MaxQueued*defaultCap, 2+4*exec.MaxQueued*defaultCap)
 	})
-	soon(t, "a collection", func() { e.d.mem.reclaim(true) })
+	soon(t, "a collection", func() { e.d.mem.Reclaim(true) })
 	soon(t, "recording", func() { add(e, y, 1) })
 	soon(t, "Explain", func() { Explain(x) })
 	soon(t, "Close", func() { b.Close() })
@@ -102,7 +104,7 @@ func TestStreamsDoNotWaitForEachOther(t *testing.T) {
 
 // A stream waits for what it reads of another one.
 func TestStreamWaitsForItsOperands(t *testing.T) {
-	e, dev := openSlow(t, Options{})
+	e, dev := openSlow(t, device.Options{})
 	a, b := e.d.NewStream(), e.d.NewStream()
 	y := e.busy(dev, a)
 	w := new(Value)
@@ -126,7 +128,7 @@ func TestStreamWaitsForItsOperands(t *testing.T) {
 // Who gives up returns at once; what he waited for is computed all the same, and the
 // stream can be used meanwhile.
 func TestGivingUp(t *testing.T) {
-	e, dev := openSlow(t, Options{})
+	e, dev := openSlow(t, device.Options{})
 	s := e.d.NewStream()
 	y := e.busy(dev, s)
 	for name, wait := range map[string]func(context.Context) error{
@@ -159,7 +161,7 @@ func TestGivingUp(t *testing.T) {
 
 // What fails while nobody waits any more is told to the next one who asks.
 func TestGivingUpLosesNoError(t *testing.T) {
-	e, dev := openSlow(t, Options{})
+	e, dev := openSlow(t, device.Options{})
 	s := e.d.NewStream()
 	e.busy(dev, s)
 	bad := new(Value)
@@ -188,7 +190,7 @@ func TestGivingUpLosesNoError(t *testing.T) {
 
 // A kernel does not overwrite what another stream's job still reads.
 func TestInPlaceWaitsForNobody(t *testing.T) {
-	e, dev := openSlow(t, Options{})
+	e, dev := openSlow(t, device.Options{})
 	a, b := e.d.NewStream(), e.d.NewStream()
 	x := add(e, e.host(Place{S: a}, ir.Shape{slowPoints}, sevens()...), 0)
 	dev.open <- struct{}{}
@@ -200,7 +202,7 @@ func TestInPlaceWaitsForNobody(t *testing.T) {
 	y := mul(e, alias, 2)
 	Release(alias)
 	go b.flushAll()
-	for end := time.Now().Add(patience); e.d.exec.submitted.Load()-e.d.exec.finished.Load() == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); e.d.lanes.Submitted.Load()-e.d.lanes.Finished.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nothing runs")
 		}
@@ -225,7 +227,7 @@ func TestInPlaceWaitsForNobody(t *testing.T) {
 // Memory goes back to the pool when the last job that uses it has run, not before:
 // the device overwrites what is freed.
 func TestMemoryOfQueuedJobs(t *testing.T) {
-	e := open(t, func(o *Options) { o.QueueCap = 8 })
+	e := open(t, func(o *device.Options) { o.QueueCap = 8 })
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {

@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -35,7 +38,9 @@ func TestFaultDoesNotReadWhatItOverwrites(t *testing.T) {
 // line of the op that failed, and nothing else.
 func TestFaultReachesWhatDependsOnIt(t *testing.T) {
 	var hooks []error
-	e := open(t, func(o *Options) { o.Trace = &Trace{Error: func(err error) { hooks = append(hooks, err) }} })
+	e := open(t, func(o *device.Options) {
+		o.Trace = &device.Trace{Error: func(err error) { hooks = append(hooks, err) }}
+	})
 	defer fault.Reset()
 	a, b := e.d.NewStream(), e.d.NewStream()
 	x := e.host(Place{S: a}, ir.Shape{2}, 1, 2)
@@ -45,12 +50,12 @@ func TestFaultReachesWhatDependsOnIt(t *testing.T) {
 	p := e.op(ir.Add, t1(other), t1(y)) // y is handed over: its job fails
 	q := mul(e, other, 2)
 	both := e.op(ir.Add, t1(p), t1(q))
-	e.d.exec.drain()
+	e.d.drain()
 	fault.Reset()
 	e.want(q, 10, 12)
 	for _, v := range []*Value{p, both, y} {
 		_, err := e.read(v)
-		var oe *OpError
+		var oe *operror.Error
 		if !errors.As(err, &oe) || oe.Op != "mul" || !strings.Contains(oe.Caller, "stream_test.go") {
 			t.Errorf("got %v", err)
 		}
@@ -83,7 +88,7 @@ func TestFaultOfWhatIsOverwritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st.release()
+	st.Release()
 	e.want(q, 6, 7)
 	if _, err := e.read(p); !errors.Is(err, ir.ErrIndex) {
 		t.Errorf("got %v", err)
@@ -92,7 +97,7 @@ func TestFaultOfWhatIsOverwritten(t *testing.T) {
 
 // Where memory is short for one result, the others are still computed.
 func TestAllocFaultOfOneResult(t *testing.T) {
-	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 16 })
+	e := open(t, func(o *device.Options) { o.MemoryLimit = 1 << 16 })
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	big := new(Value)
 	Record(big, e.place(), ir.Full, ir.Float32, ir.Shape{1 << 20}, nil, []Arg{f1(1)})
@@ -101,7 +106,7 @@ func TestAllocFaultOfOneResult(t *testing.T) {
 	e.want(y, 2, 4)
 	for _, v := range []*Value{big, more} {
 		_, err := e.read(v)
-		var oe *OpError
+		var oe *operror.Error
 		if !errors.Is(err, runtime.ErrOutOfMemory) || !errors.As(err, &oe) {
 			t.Errorf("got %v", err)
 		}
@@ -135,14 +140,14 @@ func TestDriverPanicIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &wedge{Device: inner, armed: true}
-	d, err := OpenOn(w, Options{})
+	d, err := OpenOn(w, device.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &env{t, d}
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	_, err = e.read(mul(e, x, 2))
-	var ie *InternalError
+	var ie *operror.Bug
 	if !errors.As(err, &ie) {
 		t.Fatalf("got %v", err)
 	}
@@ -163,7 +168,7 @@ func (g *gate) Run(ls []runtime.Launch) error {
 // Recording does not run ahead of a slow device without bound.
 func TestRecordingWaitsForASlowDevice(t *testing.T) {
 	g := &gate{refdev.New(runtime.Config{}), make(chan struct{})}
-	d, err := OpenOn(g, Options{QueueCap: 8})
+	d, err := OpenOn(g, device.Options{QueueCap: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,10 +189,10 @@ func TestRecordingWaitsForASlowDevice(t *testing.T) {
 		select {
 		case g.open <- struct{}{}:
 			time.Sleep(10 * time.Microsecond)
-			lane.mu.Lock()
-			queued := len(lane.queue)
-			lane.mu.Unlock()
-			if queued > maxQueued+1 { // the last one's recorder waits
+			lane.Mu.Lock()
+			queued := len(lane.Queue)
+			lane.Mu.Unlock()
+			if queued > exec.MaxQueued+1 { // the last one's recorder waits
 				t.Fatalf("%d plans queued", queued)
 			}
 			continue
@@ -217,7 +222,7 @@ func TestFaultNamesALineOfLegalPlans(t *testing.T) {
 	fault.Set(fault.Alloc, -1)
 	for range 2 {
 		_, err := e.read(y)
-		var oe *OpError
+		var oe *operror.Error
 		if !errors.As(err, &oe) || !strings.Contains(oe.Caller, "stream_test.go") {
 			t.Fatalf("got %v", err)
 		}

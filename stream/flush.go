@@ -1,13 +1,15 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
-	goruntime "runtime"
 	"slices"
 	"time"
 
-	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -22,12 +24,12 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		return
 	}
 	ops := s.q.Len()
-	told := s.dev.tellsFlush()
+	told := s.dev.TellsFlush()
 	var start time.Time
 	if told {
 		start = time.Now()
 	}
-	if limit := s.dev.pinnedLimit(); s.dev.mem.pinned.Load() > limit {
+	if limit := s.dev.pinnedLimit(); s.dev.mem.Pinned.Load() > limit {
 		end.All = true
 	}
 	if s.taped() {
@@ -39,16 +41,16 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	seg, hit := &s.work.hot, true
 	if ent == nil {
 		seg = s.segment(end)
-		if s.dev.closed.Load() {
+		if s.dev.Closed.Load() {
 			err = runtime.ErrClosed
 		} else {
-			ent, hit, err = s.planFor(seg, end)
+			ent, hit, err = s.query(seg, end).Find()
 		}
-		ent.settleDear(seg)
+		ent.SettleDear(seg)
 	}
 	kernels, made := 0, ""
 	if err == nil {
-		kernels, made = len(ent.plan.Steps), ent.plan.Mode.String()
+		kernels, made = len(ent.Plan.Steps), ent.Plan.Mode.String()
 		err = s.execute(ent, geo, seg, wait)
 	}
 	if err != nil {
@@ -56,15 +58,15 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		s.spoil()
 	}
 	if wait {
-		s.due = s.lane.next
-	} else if s.lane.next > maxQueued {
-		s.due = max(s.due, s.lane.next-maxQueued)
+		s.due = s.lane.Next
+	} else if s.lane.Next > exec.MaxQueued {
+		s.due = max(s.due, s.lane.Next-exec.MaxQueued)
 	}
 	s.reset()
-	s.dev.stats.segments.Add(1)
-	s.dev.stats.ops.Add(int64(ops))
+	s.dev.Counts.Segments.Add(1)
+	s.dev.Counts.Ops.Add(int64(ops))
 	if told {
-		s.dev.onFlush(FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
+		s.dev.OnFlush(device.FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
 			Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
 	}
 }
@@ -73,14 +75,14 @@ func (s *Stream) flush(end segment.End, wait bool) {
 func (s *Stream) reset() {
 	for i := range s.q.Slots {
 		if st := s.q.Slots[i].H.st; st != nil {
-			st.release()
+			st.Release()
 		}
 	}
 	s.q.Reset()
 	s.lines = s.lines[:0]
 	s.weight, s.extra = 0, 0
 	clear(s.alien)
-	s.node = s.dev.trie.Root()
+	s.node = s.dev.plans.Trie.Root()
 }
 
 // segment is the queue as fusion sees it. Its slices are the stream's own and
@@ -122,52 +124,9 @@ func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.En
 	return segment.LifeVirtual
 }
 
-// recoverBug turns a panic of the engine's own making into an error. Runtime
-// panics of Go (nil pointers, indices) are not swallowed.
-func recoverBug(pass string, err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case goruntime.Error:
-		panic(r)
-	default:
-		*err = &InternalError{Pass: pass, Cause: r}
-	}
-}
-
-// lineOf is where a node was recorded, as far as anybody knows: by this queue,
-// or when its plan was made.
-func lineOf(own []string, e *entry, node int32) string {
-	if int(node) < len(own) && own[node] != "" {
-		return own[node]
-	}
-	if e != nil && int(node) < len(e.lines) {
-		return e.lines[node]
-	}
-	return ""
-}
-
-// opError names the node that a fault of a run concerns.
-func opError(seg *segment.Segment, line string, node int32, cause error) *OpError {
-	var already *OpError
-	if errors.As(cause, &already) {
-		return already
-	}
-	n := &seg.Nodes[node]
-	e := &OpError{Op: n.Op.String(), Caller: line, Err: cause}
-	for _, a := range n.Args[:n.NArgs] {
-		if !a.Scalar {
-			e.Shapes = append(e.Shapes, seg.Tensors[a.ID].Shape)
-		}
-	}
-	if len(e.Shapes) == 0 {
-		e.Shapes = []ir.Shape{n.Shape}
-	}
-	return e
-}
-
 // pinnedLimit is the byte budget of recipes.
 func (d *Device) pinnedLimit() int64 {
-	switch o := &d.opts; {
+	switch o := &d.Opts; {
 	case o.PinnedLimit > 0:
 		return o.PinnedLimit
 	case o.MemoryLimit > 0:
@@ -178,32 +137,71 @@ func (d *Device) pinnedLimit() int64 {
 
 // queueBudget is how many bytes a queue may come to hold before it is cut.
 func (d *Device) queueBudget() int64 {
-	if l := d.opts.MemoryLimit; l > 0 {
+	if l := d.Opts.MemoryLimit; l > 0 {
 		return l / 8
 	}
 	return 1 << 31
 }
 
-// cook makes the recipes of results that are not written. The plan was bound: w.mem
+// execute binds a plan to memory, submits it, and settles its results. geo is nil
+// where the layout is to be found.
+func (s *Stream) execute(ent *plans.Entry, geo *plans.Geometry, seg *segment.Segment, wait bool) (err error) {
+	defer operror.Recover("bind", &err)
+	w := &s.bind
+	defer w.Disown()
+	w.Begin(ent, seg)
+	for id := range s.q.Slots {
+		if st := s.q.Slots[id].H.st; st != nil {
+			w.Operand(id, st)
+		}
+	}
+	if geo, err = w.Bind(ent, geo, seg); err != nil {
+		return err
+	}
+	w.Lines = slices.Clone(s.lines)
+	s.cook(ent, seg, geo)
+	// From here on nothing may fail.
+	w.Take()
+	s.settle(ent, seg)
+	if !s.dev.Opts.Check {
+		w.Submit(!wait)
+		return nil
+	}
+	w.SubmitChecked()
+	w.Check(ent, seg, s.lines, s.q.InOrder())
+	return nil
+}
+
+// query is the queued segment as the plan store sees it.
+func (s *Stream) query(seg *segment.Segment, end segment.End) *plans.Query {
+	q := &s.work.query
+	*q = plans.Query{Store: &s.dev.plans, At: s.node, Seg: seg, End: end, Entries: s.q.Entries, Scalars: s.q.Scalars, Lines: s.lines}
+	return q
+}
+
+// Wanted says that somebody can ask for the result of that relative id.
+func (s *Stream) Wanted(id int32) bool { return s.q.Slots[id].H.v != nil }
+
+// cook makes the recipes of results that are not written. The plan was bound: s.bind.mem
 // holds the memory of what it writes. A broken invariant would be found here.
-func (s *Stream) cook(ent *entry, seg *segment.Segment, geo *geometry) {
+func (s *Stream) cook(ent *plans.Entry, seg *segment.Segment, geo *plans.Geometry) {
 	w := &s.work
-	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.sets))...)
+	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.Sets))...)
 	var scalars []segment.Scalar
 	for _, id := range seg.Out {
-		if s.asked(id) == nil || s.written(seg, id) || w.recipes[ent.setOf[id]] != nil {
+		if s.asked(id) == nil || s.written(seg, id) || w.recipes[ent.SetOf[id]] != nil {
 			continue
 		}
 		if scalars == nil {
 			scalars = slices.Clone(seg.Scalars)
 		}
-		w.recipes[ent.setOf[id]] = s.newRecipe(ent, geo, scalars, ent.sets[ent.setOf[id]])
+		w.recipes[ent.SetOf[id]] = s.newRecipe(ent, geo, scalars, ent.Sets[ent.SetOf[id]])
 	}
 }
 
 // settle gives the results of a flush their memory or their recipe. From then on others
 // may have the memory: the job that writes it was noted there.
-func (s *Stream) settle(ent *entry, seg *segment.Segment) {
+func (s *Stream) settle(ent *plans.Entry, seg *segment.Segment) {
 	w := &s.work
 	defer clear(w.recipes)
 	for _, id := range seg.Out {
@@ -212,19 +210,19 @@ func (s *Stream) settle(ent *entry, seg *segment.Segment) {
 			continue
 		}
 		if s.written(seg, id) {
-			st := w.mem[id]
-			st.retainAs(handles)
+			st := s.bind.Mem[id]
+			st.RetainAs(memory.Handles)
 			v.state = stReady
 			v.mem.Store(st)
 			if v.unscoped() {
-				st.watch()
+				st.Watch()
 			}
 			if s.taped() {
 				s.taping.made(id, v)
 			}
 			continue
 		}
-		r := w.recipes[ent.setOf[id]]
+		r := w.recipes[ent.SetOf[id]]
 		s.spoil()
 		r.live.Add(1)
 		v.state, v.ext = stVirtual, &r.self
@@ -244,24 +242,24 @@ func (s *Stream) asked(id int32) *Value {
 
 // written reports a result that the plan which is bound puts into memory to stay.
 func (s *Stream) written(seg *segment.Segment, id int32) bool {
-	return s.work.mem[id] != nil && seg.Tensors[id].Life == segment.LifeWrite
+	return s.bind.Mem[id] != nil && seg.Tensors[id].Life == segment.LifeWrite
 }
 
-func (s *Stream) newRecipe(ent *entry, geo *geometry, scalars []segment.Scalar, leaves []int32) *recipe {
+func (s *Stream) newRecipe(ent *plans.Entry, geo *plans.Geometry, scalars []segment.Scalar, leaves []int32) *recipe {
 	r := &recipe{entry: ent, geo: geo, scalars: scalars, leaves: leaves}
 	r.self.recipe = r
 	if r.pins = r.room[:0]; len(leaves) > len(r.room) {
-		r.pins = make([]*storage, 0, len(leaves))
+		r.pins = make([]*memory.Storage, 0, len(leaves))
 	}
 	for _, id := range leaves {
 		st := s.q.Slots[id].H.st
 		if st == nil {
-			st = s.work.mem[id]
+			st = s.bind.Mem[id]
 		}
 		if st == nil {
 			panic(fmt.Sprintf("leaf %%%d of a recipe has no memory", id))
 		}
-		st.retainAs(recipes)
+		st.RetainAs(memory.Recipes)
 		r.pins = append(r.pins, st)
 	}
 	return r

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -46,7 +47,7 @@ func TestHammer(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			waitFor(t, h.e.d, "in the end", func(s Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+			waitFor(t, h.e.d, "in the end", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
 		})
 	}
 }
@@ -65,7 +66,7 @@ type posting struct {
 }
 
 func newHammer(t *testing.T, streams int) *hammer {
-	h := &hammer{e: open(t, func(o *Options) { o.QueueCap = 16 })}
+	h := &hammer{e: open(t, func(o *device.Options) { o.QueueCap = 16 })}
 	for range streams {
 		h.streams = append(h.streams, h.e.d.NewStream())
 	}

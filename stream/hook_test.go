@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/plans"
 )
 
 // A hook's panic goes through the program's call and leaves the engine as if
@@ -18,10 +20,10 @@ func TestHookPanic(t *testing.T) {
 			panic(name)
 		}
 	}
-	e := open(t, func(o *Options) {
-		o.Trace = &Trace{
-			Flush:   func(FlushEvent) { fire("flush") },
-			Explore: func(ExploreEvent) { fire("explore") },
+	e := open(t, func(o *device.Options) {
+		o.Trace = &device.Trace{
+			Flush:   func(device.FlushEvent) { fire("flush") },
+			Explore: func(device.ExploreEvent) { fire("explore") },
 			Error:   func(error) { fire("error") },
 		}
 	})
@@ -117,7 +119,7 @@ func TestStreamsAreForgotten(t *testing.T) {
 	for range many {
 		e.want(mul(e, e.host(Place{S: e.d.NewStream()}, ir.Shape{1}, 2), 3), 6)
 	}
-	e.d.mem.reclaim(true)
+	e.d.mem.Reclaim(true)
 	e.d.NewStream()
 	if n := len(e.d.open.list()); n > many/10 {
 		t.Errorf("%d streams are live", n)
@@ -138,17 +140,17 @@ func TestUnpaidExplorations(t *testing.T) {
 	}
 	expect := func(when string, want int32) {
 		t.Helper()
-		if got := e.d.unpaid.Load(); got != want {
+		if got := e.d.plans.Unpaid.Load(); got != want {
 			t.Errorf("%s: %d explorations for nothing, want %d", when, got, want)
 		}
 	}
-	for n := range greedyAfter {
+	for n := range plans.GreedyAfter {
 		chain(n + 1)
 	}
-	expect("new programs", greedyAfter)
+	expect("new programs", plans.GreedyAfter)
 	chain(3)
 	expect("one came again", 0)
-	chain(greedyAfter + 1)
+	chain(plans.GreedyAfter + 1)
 	chain(3)
 	expect("an old acquaintance", 1)
 }

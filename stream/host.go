@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -29,13 +29,13 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 	if want := shape.Elems() * dt.Size(); len(data) != want {
 		return fmt.Errorf("%w: %v of %s is %d bytes, not %d", ir.ErrShape, shape, dt, want, len(data))
 	}
-	b, err := s.room(s.dev.drv.Alloc, dt, shape)
+	b, err := s.room(s.dev.Driver.Alloc, dt, shape)
 	if err != nil {
 		return err
 	}
 	if len(data) > 0 {
-		if err := s.dev.drv.Write(b.buf, dt, 0, data); err != nil {
-			b.release()
+		if err := s.dev.Driver.Write(b.Buf, dt, 0, data); err != nil {
+			b.Release()
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Stream) fromHost(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape,
 
 // room is memory, from where the device has it, for a dense tensor of a shape
 // that was checked. It has one reference.
-func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, shape ir.Shape) (*block, error) {
+func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, shape ir.Shape) (*memory.Block, error) {
 	s.mu.Lock()
 	err := s.usable()
 	s.mu.Unlock()
@@ -55,31 +55,26 @@ func (s *Stream) room(from func(int64) (runtime.Buffer, error), dt ir.DType, sha
 	if err := s.supported(dt); err != nil {
 		return nil, err
 	}
-	b, err := s.dev.mem.take(from, s.dev.bytes(dt, shape), true)
+	b, err := s.dev.mem.Take(from, s.dev.Bytes(dt, shape), true)
 	if errors.Is(err, runtime.ErrOutOfMemory) {
 		// What the queue holds may be all garbage but for its last results.
 		s.mu.Lock()
 		s.flush(segment.End{Reason: segment.ReasonCap, ID: -1}, true)
 		s.unlock()
-		b, err = s.dev.mem.take(from, s.dev.bytes(dt, shape), true)
+		b, err = s.dev.mem.Take(from, s.dev.Bytes(dt, shape), true)
 	}
 	return b, err
 }
 
 // adopt makes dst the tensor whose elements b holds.
-func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b *block) {
+func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b *memory.Block) {
 	s.mu.Lock()
 	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
-	dst.mem.Store(&b.dense)
-	b.count(handles)
+	dst.mem.Store(&b.Dense)
+	b.Count(memory.Handles)
 	s.enterReady(dst, scope)
 	s.mu.Unlock()
 	s.entered(dst, scope)
-}
-
-// bytes is what a dense tensor takes on the device.
-func (d *Device) bytes(dt ir.DType, shape ir.Shape) int64 {
-	return int64(shape.Elems()) * int64(d.caps.ElemSize[dt])
 }
 
 // Flush runs what v needs and makes it be in memory.
@@ -92,13 +87,13 @@ func FlushContext(ctx context.Context, v *Value) error {
 		_, err := materialise(v, nil, "sync")
 		return err
 	}
-	return home.dev.within(ctx, func() error {
+	return home.dev.Within(ctx, func() error {
 		st, err := computed(v, nil, "sync")
 		if err != nil {
 			return err
 		}
-		defer st.release()
-		return st.dev.drv.Wait(false)
+		defer st.Release()
+		return st.Mem.Driver.Wait(false)
 	})
 }
 
@@ -115,12 +110,12 @@ func ReadAs(v, is *Value, dst []byte) (bool, error) {
 	if err != nil {
 		return err != errNotIt, err
 	}
-	defer st.releaseRead()
-	d, shape := st.dev, st.form.Shape
+	defer st.ReleaseRead()
+	d, shape := st.Mem, st.form.Shape
 	if want := shape.Elems() * st.dt.Size(); len(dst) != want {
 		return true, fmt.Errorf("%w: reading %v of %s takes %d bytes, not %d", ir.ErrShape, shape, st.dt, want, len(dst))
 	}
-	return true, d.readDense(dst, st.dt, shape, st.storage)
+	return true, d.ReadDense(dst, st.dt, shape, st.Storage)
 }
 
 // computed is v's memory once what writes it has run, with a reader for the
@@ -130,10 +125,10 @@ func computed(v, is *Value, op string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	st.written().wait()
-	if e := st.fault.Load(); e != nil {
-		e.seen.Store(true)
-		st.release()
+	st.Written().Wait()
+	if e := st.Fault.Load(); e != nil {
+		operror.See(e)
+		st.Release()
 		return found{}, e
 	}
 	return st, nil
@@ -144,10 +139,10 @@ func computed(v, is *Value, op string) (found, error) {
 func materialise(h, is *Value, op string) (found, error) {
 	v := h.now()
 	if st := v.ready(); st != nil && (is == nil || v == is) {
-		if !st.dev.closed.Load() {
+		if !st.Mem.Closed.Load() {
 			return found{st, kind{v.dt, v.form}}, nil
 		}
-		st.release()
+		st.Release()
 	}
 	v = h.lock()
 	s := v.home
@@ -155,7 +150,7 @@ func materialise(h, is *Value, op string) (found, error) {
 		return found{}, v.ext.err
 	}
 	if s == nil {
-		return found{}, newOpError(op, ErrNoValue, nil)
+		return found{}, newOpError(op, operror.ErrNoValue, nil)
 	}
 	defer s.unlock()
 	if is != nil && v != is {
@@ -165,7 +160,7 @@ func materialise(h, is *Value, op string) (found, error) {
 		s.spoil()
 	}
 	err := v.readable()
-	if err == nil && s.dev.closed.Load() {
+	if err == nil && s.dev.Closed.Load() {
 		err = runtime.ErrClosed
 	}
 	if err == nil && v.state != stReady {
@@ -176,98 +171,14 @@ func materialise(h, is *Value, op string) (found, error) {
 		err = v.readable()
 	}
 	if err != nil {
-		e, ok := err.(*OpError)
+		e, ok := err.(*operror.Error)
 		if !ok {
 			e = newOpError(op, err, []Arg{{V: h}})
 		}
-		e.seen.Store(true)
+		operror.See(e)
 		return found{}, e
 	}
 	return v.found(), nil
-}
-
-// gather reads a box whose memory is not dense: the range of the buffer that it
-// touches is read and taken apart on the host. to is where in dst, in elements from
-// one to the next along each dimension, its elements go. A wide range is read by
-// halves, so that the host need not hold all that lies between them; room is what it
-// held last.
-func gather(d *Device, dst []byte, to []int64, dt ir.DType, buf runtime.Buffer, b box, room *[]byte) error {
-	size := int64(dt.Size())
-	lo, hi := extent(&b.view, b.shape)
-	if (hi-lo+1)*size > rawChunk && len(b.view.Stages) == 0 && hi > lo {
-		wide, reach := 0, int64(0) // the dimension whose ends lie farthest apart
-		for k, n := range b.shape {
-			if far := max(b.view.Stride[k], -b.view.Stride[k]) * int64(n-1); far > reach {
-				wide, reach = k, far
-			}
-		}
-		first, rest := box{slices.Clone(b.shape), b.view}, box{slices.Clone(b.shape), b.view}
-		half := b.shape[wide] / 2
-		first.shape[wide], rest.shape[wide] = half, b.shape[wide]-half
-		rest.view.Offset += int64(half) * b.view.Stride[wide]
-		if err := gather(d, dst, to, dt, buf, first, room); err != nil {
-			return err
-		}
-		return gather(d, dst[int64(half)*to[wide]*size:], to, dt, buf, rest, room)
-	}
-	*room = slices.Grow((*room)[:0], int((hi-lo+1)*size))
-	src := (*room)[:(hi-lo+1)*size]
-	if err := d.drv.Read(src, dt, buf, lo); err != nil {
-		return err
-	}
-	var at [ir.MaxRank]int
-	rank := len(b.shape)
-	for range b.shape.Elems() {
-		from, into := (address(&b.view, at[:rank])-lo)*size, int64(0)
-		for k, i := range at[:rank] {
-			into += int64(i) * to[k]
-		}
-		copy(dst[into*size:][:size], src[from:])
-		for k := rank - 1; k >= 0; k-- {
-			if at[k]++; at[k] < b.shape[k] {
-				break
-			}
-			at[k] = 0
-		}
-	}
-	return nil
-}
-
-// address is where a view finds the element at an index.
-func address(w *fusion.View, at []int) int64 {
-	p := w.Offset
-	for k, i := range at {
-		p += int64(i) * w.Stride[k]
-	}
-	for _, stage := range w.Stages {
-		q := stage.Offset
-		for k := len(stage.Dims) - 1; k >= 0; k-- {
-			q += p % stage.Dims[k] * stage.Stride[k]
-			p /= stage.Dims[k]
-		}
-		p = q
-	}
-	return p
-}
-
-// extent is the range of elements a view can touch.
-func extent(w *fusion.View, shape ir.Shape) (lo, hi int64) {
-	span := func(off int64, dims func(k int) int64, stride []int64) (lo, hi int64) {
-		lo, hi = off, off
-		for k, st := range stride {
-			if d := (dims(k) - 1) * st; d < 0 {
-				lo += d
-			} else {
-				hi += d
-			}
-		}
-		return lo, hi
-	}
-	if n := len(w.Stages); n > 0 {
-		last := w.Stages[n-1]
-		return span(last.Offset, func(k int) int64 { return last.Dims[k] }, last.Stride)
-	}
-	return span(w.Offset, func(k int) int64 { return int64(shape[k]) }, w.Stride)
 }
 
 // To makes dst h's value on another stream or device: an alias on the same
@@ -289,7 +200,7 @@ func (s *Stream) to(dst *Value, scope *Scope, h *Value) error {
 	case v.home == nil && v.state == stFailed:
 		return v.ext.err
 	case v.home == nil:
-		return ErrNoValue
+		return operror.ErrNoValue
 	case v.home.dev != s.dev:
 		st, err := computed(h, nil, "read")
 		if err != nil {
@@ -301,19 +212,19 @@ func (s *Stream) to(dst *Value, scope *Scope, h *Value) error {
 	if err != nil {
 		return err
 	}
-	if st.dev != s.dev {
-		st.release()
+	if st.Mem != &s.dev.mem {
+		st.Release()
 		return errMoved
 	}
 	s.mu.Lock()
 	if err := s.usable(); err != nil {
 		s.mu.Unlock()
-		st.release()
+		st.Release()
 		return err
 	}
 	dst.home, dst.dt, dst.form, dst.state = s, st.dt, st.form, stReady
-	dst.mem.Store(st.storage)
-	st.count(handles)
+	dst.mem.Store(st.Storage)
+	st.Count(memory.Handles)
 	s.enterReady(dst, scope)
 	s.mu.Unlock()
 	s.entered(dst, scope)
@@ -322,17 +233,17 @@ func (s *Stream) to(dst *Value, scope *Scope, h *Value) error {
 
 // copyFrom makes dst a copy of what was found on another device.
 func (s *Stream) copyFrom(dst *Value, scope *Scope, st found) error {
-	defer st.releaseRead()
+	defer st.ReleaseRead()
 	dt, shape := st.dt, st.form.Shape
-	b, err := s.room(s.dev.drv.Alloc, dt, shape)
+	b, err := s.room(s.dev.Driver.Alloc, dt, shape)
 	if err != nil {
 		return err
 	}
-	err = st.dev.eachDense(dt, shape, st.storage, func(at int64, part []byte) error {
-		return s.dev.drv.Write(b.buf, dt, at, part)
+	err = st.Mem.EachDense(dt, shape, st.Storage, func(at int64, part []byte) error {
+		return s.dev.Driver.Write(b.Buf, dt, at, part)
 	})
 	if err != nil {
-		b.release()
+		b.Release()
 		return err
 	}
 	s.adopt(dst, scope, dt, shape, b)

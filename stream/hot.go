@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -39,7 +40,7 @@ func Apply(dst *Value, op ir.Op, args []Arg) bool {
 // and the device supports it.
 func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	next, key := s.node.Predicted()
-	if next == nil || !key.Plain(op, len(args)) || s.usable() != nil || s.dev.opts.Lines {
+	if next == nil || !key.Plain(op, len(args)) || s.usable() != nil || s.dev.Opts.Lines {
 		return false
 	}
 	var form *queue.Form
@@ -64,7 +65,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 		}
 		id := v.id
 		if v.state != stPending {
-			if v.state != stReady || v.mem.Load().fault.Load() != nil {
+			if v.state != stReady || v.mem.Load().Fault.Load() != nil {
 				return false
 			}
 			if !v.queued() {
@@ -113,11 +114,11 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 
 // hot finds the plan of the queue, and the sizes that it ran with last, if those are
 // the queue's: then the segment is what it was but for its scalars, and nothing of it
-// need be put together. Else it returns nil, and planFor goes into it.
-func (s *Stream) hot(end segment.End) (*entry, *geometry) {
+// need be put together. Else it returns nil, and the plan store goes into it.
+func (s *Stream) hot(end segment.End) (*plans.Entry, *plans.Geometry) {
 	d, seg := s.dev, &s.work.hot
-	at := d.trie.Find(s.node, end)
-	if at == nil || d.closed.Load() {
+	at := d.plans.Trie.Find(s.node, end)
+	if at == nil || d.Closed.Load() {
 		return nil, nil
 	}
 	plans := at.Plans()
@@ -125,32 +126,32 @@ func (s *Stream) hot(end segment.End) (*entry, *geometry) {
 		return nil, nil
 	}
 	e := plans[0]
-	g := e.memo.last.Load()
-	if g == nil || e.replayed.Load() != nil || !e.found.Load() || !e.memo.comesBack(g, s) {
+	g := e.Memo.Last.Load()
+	if g == nil || e.Replayed.Load() != nil || !e.Found.Load() || !s.comesBack(&e.Memo, g) {
 		return nil, nil
 	}
-	seg.Nodes, seg.Out, seg.Tensors, seg.Scalars = g.seg.Nodes, g.seg.Out, g.seg.Tensors, seg.Scalars[:0]
+	seg.Nodes, seg.Out, seg.Tensors, seg.Scalars = g.Seg.Nodes, g.Seg.Out, g.Seg.Tensors, seg.Scalars[:0]
 	for _, sc := range s.q.Scalars {
 		seg.Scalars = append(seg.Scalars, segment.Scalar(sc))
 	}
-	if !e.plan.Check(seg) || !e.suits(seg) || d.improvable(e, seg) {
+	if !e.Plan.Check(seg) || !e.Suits(seg) || d.plans.Improvable(e, seg) {
 		return nil, nil
 	}
-	d.stats.hits.Add(1)
+	d.Counts.Hits.Add(1)
 	return e, g
 }
 
-// comesBack reports that the queued tensors are laid out as a geometry says.
-func (m *memo) comesBack(g *geometry, s *Stream) bool {
-	for i, id := range m.inputs {
+// comesBack reports that the queued tensors are laid out as a geometry of a plan says.
+func (s *Stream) comesBack(m *plans.Memo, g *plans.Geometry) bool {
+	for i, id := range m.Inputs {
 		sl := &s.q.Slots[id]
-		if !sl.Form.Shape.Equal(g.shapes[i]) || !sameView(sl.H.st.view, g.views[i]) {
+		if !sl.Form.Shape.Equal(g.Shapes[i]) || !plans.SameView(sl.H.st.View, g.Views[i]) {
 			return false
 		}
 	}
-	for i, n := range m.nodes {
-		sl := &s.q.Slots[g.seg.Out[n]]
-		if !sl.Form.Shape.Equal(g.shapes[len(m.inputs)+i]) || !sameAttr(sl.Attr, g.attrs[i]) {
+	for i, n := range m.Nodes {
+		sl := &s.q.Slots[g.Seg.Out[n]]
+		if !sl.Form.Shape.Equal(g.Shapes[len(m.Inputs)+i]) || !plans.SameAttr(sl.Attr, g.Attrs[i]) {
 			return false
 		}
 	}

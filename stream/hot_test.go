@@ -3,6 +3,7 @@ package stream
 import (
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -92,7 +93,7 @@ func (s *Stream) holds() (bytes int64) {
 	for i := range s.q.Slots {
 		switch sl := &s.q.Slots[i]; {
 		case sl.H.st != nil:
-			bytes += sl.H.st.bytes
+			bytes += sl.H.st.Bytes
 		case sl.Uses == 0:
 			bytes += sl.Weight
 		}
@@ -103,7 +104,7 @@ func (s *Stream) holds() (bytes int64) {
 // The byte budget counts every op, also those recorded again behind a cut and
 // those of a recipe.
 func TestEveryOpIsWeighed(t *testing.T) {
-	e := open(t, func(o *Options) { o.QueueCap = 12 })
+	e := open(t, func(o *device.Options) { o.QueueCap = 12 })
 	s := e.d.Default()
 	cuts, replays := e.d.Stats().Segments, e.d.Stats().Recomputes
 	x := e.host(e.place(), ir.Shape{4}, 1, 2, 3, 4)

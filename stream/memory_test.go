@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -21,7 +22,7 @@ type strict struct {
 	freed map[runtime.Buffer]bool
 }
 
-func openStrict(t *testing.T, o Options) *env {
+func openStrict(t *testing.T, o device.Options) *env {
 	d, err := OpenOn(&strict{Device: refdev.New(runtime.Config{}), t: t, freed: map[runtime.Buffer]bool{}}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +57,7 @@ func (s *strict) Run(ls []runtime.Launch) error {
 // Memory of temporaries is the plan's until it was submitted, and later steps
 // use it again.
 func TestTemporariesAreFreedAfterTheirPlan(t *testing.T) {
-	e := openStrict(t, Options{Fusion: FusionOff})
+	e := openStrict(t, device.Options{Fusion: device.FusionOff})
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	y := x
 	for range 4 {
@@ -81,11 +82,11 @@ func TestTemporariesAreFreedAfterTheirPlan(t *testing.T) {
 }
 
 // waitFor runs the collector until ok.
-func waitFor(t *testing.T, d *Device, what string, ok func(Stats) bool) {
+func waitFor(t *testing.T, d *Device, what string, ok func(device.Stats) bool) {
 	t.Helper()
 	for range 50 {
 		goruntime.GC()
-		d.mem.boundary()
+		d.mem.Boundary()
 		if ok(d.Stats()) {
 			return
 		}
@@ -109,7 +110,7 @@ func TestDroppedRecipeUnpins(t *testing.T) {
 		Release(z)
 		goruntime.KeepAlive(y)
 	}()
-	waitFor(t, e.d, "after the recipe was dropped", func(s Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+	waitFor(t, e.d, "after the recipe was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
 }
 
 // The memory that a kept recipe starts from is a scope's no longer.
@@ -129,13 +130,13 @@ func TestKeptRecipeIsCollected(t *testing.T) {
 		sc.Close()
 		goruntime.KeepAlive(y)
 	}()
-	waitFor(t, e.d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+	waitFor(t, e.d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
 }
 
 // A scope may end while somebody makes a tensor in it: the memory is given back
 // once, by the scope or by the collector.
 func TestScopeEndsWhileATensorIsMade(t *testing.T) {
-	e := openStrict(t, Options{})
+	e := openStrict(t, device.Options{})
 	d := e.d
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	var stop atomic.Bool
@@ -158,7 +159,7 @@ func TestScopeEndsWhileATensorIsMade(t *testing.T) {
 	stop.Store(true)
 	others.Wait()
 	Release(x)
-	waitFor(t, d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 })
+	waitFor(t, d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 })
 }
 
 // A view that is released does not make its tensor count as pinned.
@@ -205,7 +206,7 @@ func (p *plain) Free(b runtime.Buffer) {
 // seen to be over by then.
 func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 	drv := &plain{refdev.New(runtime.Config{}), new(bool)}
-	d, err := OpenOn(drv, Options{})
+	d, err := OpenOn(drv, device.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +225,8 @@ func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // a channel would order them itself
 	for range 50 {
 		goruntime.GC()
-		for _, tok := range d.mem.sweep() { // not boundary: cleanups order much by chance
-			d.mem.freeToken(tok)
+		for _, tok := range d.mem.Sweep() { // not boundary: cleanups order much by chance
+			d.mem.FreeToken(tok)
 		}
 	}
 	if n := d.Stats().LiveBytes; n != 0 {
@@ -239,8 +240,8 @@ func TestReadIsOverBeforeTheCollectorFrees(t *testing.T) {
 func TestStatsAndSyncSeeWhatDied(t *testing.T) {
 	for name, look := range map[string]func(d *Device) int64{
 		"Stats":       func(d *Device) int64 { return d.Stats().LiveBytes },
-		"Sync":        func(d *Device) int64 { d.Sync(nil); return d.mem.live.Load() },
-		"Stream.Sync": func(d *Device) int64 { d.Default().Sync(nil); return d.mem.live.Load() },
+		"Sync":        func(d *Device) int64 { d.Sync(nil); return d.mem.Live.Load() },
+		"Stream.Sync": func(d *Device) int64 { d.Default().Sync(nil); return d.mem.Live.Load() },
 	} {
 		e := open(t)
 		func() {

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plans"
 )
 
 // batched are programs on a batch of n rows of three, whose forms differ for a
@@ -181,10 +183,10 @@ func TestRandomOnes(t *testing.T) {
 				first := open(t)
 				runSeeded(t, first.d, p, seed)
 				var data bytes.Buffer
-				if err := exportPlans(&data, PlanFilter{}, []*Device{first.d}); err != nil {
+				if err := exportOf(&data, plans.PlanFilter{}, []*Device{first.d}); err != nil {
 					continue // nothing but empty tensors
 				}
-				e := open(t, func(o *Options) { o.Check = seed%3 == 0 })
+				e := open(t, func(o *device.Options) { o.Check = seed%3 == 0 })
 				use(t, e.d, data.Bytes())
 				runSeeded(t, e.d, q, seed)
 				s := e.d.Stats()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -18,7 +20,7 @@ type operands [3]struct {
 
 // found is an operand of another stream, with a reader for the finder.
 type found struct {
-	*storage
+	*memory.Storage
 	kind
 }
 
@@ -47,8 +49,8 @@ func (o *operands) handOver(home *Stream, args []Arg) (err error) {
 			continue
 		}
 		if k := sameAs(args, i); k >= 0 {
-			if o[i].found = o[k].found; o[i].storage != nil {
-				o[i].retain()
+			if o[i].found = o[k].found; o[i].Storage != nil {
+				o[i].Retain()
 			}
 			continue
 		}
@@ -60,7 +62,7 @@ func (o *operands) handOver(home *Stream, args []Arg) (err error) {
 		case v.home == nil:
 			err = errMoved // to a value that is none: it is told of in the next turn
 		case v.home.dev != home.dev:
-			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.name, v.home.dev.name)
+			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.Name(), v.home.dev.Name())
 		default:
 			o[i].found, err = handOver(h, args[i].Is, home)
 		}
@@ -74,8 +76,8 @@ func (o *operands) handOver(home *Stream, args []Arg) (err error) {
 
 func (o *operands) release() {
 	for i := range o {
-		if o[i].storage != nil {
-			o[i].found.release()
+		if o[i].Storage != nil {
+			o[i].found.Release()
 		}
 	}
 }
@@ -84,7 +86,7 @@ func (o *operands) release() {
 func (s *Stream) complete(o *operands, args []Arg) error {
 	for i := range args {
 		h := args[i].V
-		if h == nil || o[i].storage != nil {
+		if h == nil || o[i].Storage != nil {
 			continue
 		}
 		if k := sameAs(args, i); k >= 0 {
@@ -116,11 +118,11 @@ func (v *Value) readable() error {
 	case stReleased:
 		return v.ext.releasedErr()
 	case stReady:
-		if e := v.mem.Load().failed(); e != nil {
+		if e := v.mem.Load().Failed(); e != nil {
 			return e
 		}
 	case stNone:
-		return ErrNoValue
+		return operror.ErrNoValue
 	}
 	return nil
 }
@@ -171,6 +173,6 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 // found is a value that is in memory, with a reader for the caller. The lock is held.
 func (v *Value) found() found {
 	st := v.mem.Load()
-	st.retain()
+	st.Retain()
 	return found{st, kind{v.dt, v.form}}
 }

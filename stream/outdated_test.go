@@ -7,6 +7,8 @@ import (
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/shelf"
 )
 
 // What this program remembers is not outdated, whatever is in it; where the op
@@ -18,34 +20,34 @@ func TestOutdated(t *testing.T) {
 			runSeeded(t, e.d, progen.New(seed, progen.Config{Ops: 10, Groups: groups[seed%2]}), seed)
 		}
 	})
-	plans := 0
+	made := 0
 	edited(t, data, func(e *plancache.Entry) {
-		if e.Kind != kindPlan {
+		if e.Kind != shelf.KindPlan {
 			return
 		}
-		plans++
+		made++
 		_, form := plancache.SplitKey(e.Key)
 		records, err := fusion.ParseRecords(string(e.Value))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range records {
-			if why := Outdated(form, r.Segment); why != "" {
+			if why := plans.Outdated(form, r.Segment); why != "" {
 				t.Errorf("%s\n%s", why, r.Segment)
 			}
 			for _, c := range []struct{ form, text, says string }{
-				{form[:endBytes], r.Segment, "means something else"},
-				{form[:endBytes-1], r.Segment, "its key"},
+				{form[:plans.EndBytes], r.Segment, "means something else"},
+				{form[:plans.EndBytes-1], r.Segment, "its key"},
 				{form[:len(form)-1], r.Segment, "its key"},
 				{form, strings.Replace(r.Segment, " = ", " = no", 1), "its segment"},
 			} {
-				if why := Outdated(c.form, c.text); !strings.Contains(why, c.says) {
+				if why := plans.Outdated(c.form, c.text); !strings.Contains(why, c.says) {
 					t.Errorf("%q, want %q", why, c.says)
 				}
 			}
 		}
 	})
-	if plans < 20 {
-		t.Errorf("%d plans", plans)
+	if made < 20 {
+		t.Errorf("%d plans", made)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -20,11 +23,11 @@ var tapeScope = new(Scope)
 type playing struct {
 	t    *Tape
 	s    *Stream
-	args []*storage // each with a reader, nil once it was dropped
-	made []*Value   // products, of those that somebody asks for
+	args []*memory.Storage // each with a reader, nil once it was dropped
+	made []*Value          // products, of those that somebody asks for
 
-	states []*storage // as args
-	olds   []*Value   // of other streams, to be ended when the lock was given up
+	states []*memory.Storage // as args
+	olds   []*Value          // of other streams, to be ended when the lock was given up
 }
 
 // Play runs the tape on the stream: it queues again what was queued, and runs
@@ -43,7 +46,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 		return false, nil
 	}
 	defer t.Release()
-	var few [8]*storage
+	var few [8]*memory.Storage
 	p := playing{t: t, s: s, args: few[:0]}
 	for i, v := range in {
 		st := t.inputs[i].of(v, s)
@@ -97,7 +100,7 @@ func (p *playing) queue(out []*Value) (err error) {
 
 // of is the memory of an argument, with a reader for the caller, or nil where
 // it is not what the tape needs.
-func (x *tapeInput) of(v *Value, s *Stream) *storage {
+func (x *tapeInput) of(v *Value, s *Stream) *memory.Storage {
 	is := v.now()
 	if is.home == nil || is.home.dev != s.dev || is.dt != x.dt || !x.form.Equal(is.form) {
 		return nil
@@ -106,11 +109,11 @@ func (x *tapeInput) of(v *Value, s *Stream) *storage {
 	if err != nil {
 		return nil
 	}
-	if st.dt != x.dt || !x.form.Equal(st.form) || !sameView(st.view, x.view) { // it may be another value by now
-		st.release()
+	if st.dt != x.dt || !x.form.Equal(st.form) || !plans.SameView(st.View, x.view) { // it may be another value by now
+		st.Release()
 		return nil
 	}
-	return st.storage
+	return st.Storage
 }
 
 // begin makes a value for each product: the caller's where it is a result.
@@ -139,7 +142,7 @@ func (p *playing) begin(out []*Value) {
 }
 
 // memory of what a part reads.
-func (p *playing) memory(from tapeSource) *storage {
+func (p *playing) memory(from tapeSource) *memory.Storage {
 	switch from.kind {
 	case tapeArg:
 		return p.args[from.n]
@@ -157,7 +160,7 @@ func (p *playing) run(part *tapePart) error {
 	s.q.Load(part.saved)
 	for _, o := range part.operands {
 		st := p.memory(o.from)
-		st.retain()
+		st.Retain()
 		s.q.Slots[o.slot].H.st = st
 	}
 	for _, r := range part.results {
@@ -188,8 +191,8 @@ func (p *playing) run(part *tapePart) error {
 
 // find is where the queued part is in the trie. What was known of it may have
 // been evicted.
-func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *entry] {
-	trie := s.dev.trie
+func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Entry] {
+	trie := s.dev.plans.Trie
 	if n := part.node.Load(); trie.Find(n, part.end) != nil {
 		return n
 	}
@@ -205,17 +208,17 @@ func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *entry] {
 func (p *playing) done(o tapeSource) {
 	switch o.kind {
 	case tapeArg:
-		p.args[o.n].release()
+		p.args[o.n].Release()
 		p.args[o.n] = nil
 	case tapeStated:
-		p.states[o.n].release()
+		p.states[o.n].Release()
 		p.states[o.n] = nil
 	case tapeProduct:
 		if v := p.made[o.n]; v.state == stReady {
 			st := v.mem.Load()
 			v.mem.Store(nil)
 			v.state, v.ext = stReleased, &dropped
-			st.releaseAs(handles)
+			st.ReleaseAs(memory.Handles)
 		}
 	}
 }
@@ -247,9 +250,9 @@ func (p *playing) finish(out []*Value) {
 func (p *playing) make(v *Value, o tapeOut) {
 	st := p.memory(o.tapeSource)
 	v.home, v.dt, v.form, v.state = p.s, o.dt, o.form, stReady
-	st.retainAs(handles)
+	st.RetainAs(memory.Handles)
 	v.mem.Store(st)
-	st.watch()
+	st.Watch()
 }
 
 // faults looks for them when all has run. Nobody else knows the results yet.
@@ -259,26 +262,26 @@ func (p *playing) faults(out []*Value) error {
 			continue
 		}
 		if st := v.mem.Load(); st != nil { // who was set may be so again, by others
-			if e := st.fault.Load(); e != nil {
-				e.seen.Store(true)
+			if e := st.Fault.Load(); e != nil {
+				operror.See(e)
 				return e
 			}
 		}
 	}
-	return p.s.dev.drv.Wait(false)
+	return p.s.dev.Driver.Wait(false)
 }
 
 // drop gives up what is left: after an error, also results.
 func (p *playing) drop() {
 	for i, st := range p.args {
 		if st != nil {
-			st.release()
+			st.Release()
 			p.args[i] = nil
 		}
 	}
 	for i, st := range p.states {
 		if st != nil {
-			st.release()
+			st.Release()
 			p.states[i] = nil
 		}
 	}

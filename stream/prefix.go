@@ -2,6 +2,9 @@ package stream
 
 import (
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -13,8 +16,8 @@ type again struct {
 	form  *queue.Form     // of its result
 	args  [3]queue.Scalar // its scalar operands
 	out   held
-	line  string                           // where it was recorded, if this queue knows
-	place *segment.Node[queue.Key, *entry] // where it was in the trie, which may know too
+	line  string                                 // where it was recorded, if this queue knows
+	place *segment.Node[queue.Key, *plans.Entry] // where it was in the trie, which may know too
 }
 
 // carried is a tensor that entries behind a cut name: how they find it when
@@ -23,9 +26,9 @@ type carried struct {
 	held
 	dt    ir.DType
 	form  *queue.Form
-	ghost bool     // v was made for the crossing only
-	now   int32    // its new relative id, -1 before it has one
-	err   *OpError // it could not be made
+	ghost bool           // v was made for the crossing only
+	now   int32          // its new relative id, -1 before it has one
+	err   *operror.Error // it could not be made
 }
 
 // flushPrefix runs the first cut entries of the queue and records the others
@@ -48,10 +51,10 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	q := &s.q
 	nodes, slots := 0, 0
-	s.node = s.dev.trie.Root()
+	s.node = s.dev.plans.Trie.Root()
 	for i := range q.Entries[:cut] {
 		e := &q.Entries[i]
-		s.node = s.dev.trie.Step(s.node, &e.Key)
+		s.node = s.dev.plans.Trie.Step(s.node, &e.Key)
 		if e.Node >= 0 {
 			nodes, slots = int(e.Node)+1, int(e.Slot)+1
 		}
@@ -63,7 +66,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	place := s.node
 	for i := range q.Entries[cut:] {
 		e := &q.Entries[cut+i]
-		place = s.dev.trie.Step(place, &e.Key)
+		place = s.dev.plans.Trie.Step(place, &e.Key)
 		a := again{entry: *e, place: place}
 		if e.Node < 0 {
 			if sl := &q.Slots[e.Slot]; e.Key.Op() == ir.Release {
@@ -76,7 +79,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			continue
 		}
 		a.node, a.form, a.out = q.Node(e), q.Slots[e.Slot].Form, q.Slots[e.Slot].H
-		a.line = lineOf(s.lines, nil, e.Node)
+		a.line = (*plans.Entry)(nil).LineOf(s.lines, e.Node)
 		for i, arg := range a.node.Args[:a.node.NArgs] {
 			if arg.Scalar {
 				a.args[i] = q.Scalars[arg.ID]
@@ -89,7 +92,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	}
 	for id := slots; id < len(q.Slots); id++ { // operands that only the rest reads
 		if h := q.Slots[id].H; h.st != nil {
-			h.st.release()
+			h.st.Release()
 		}
 	}
 	q.Truncate(cut, nodes, slots)
@@ -108,7 +111,7 @@ func (s *Stream) carry(across []carried, id int32, nodes int) {
 	c.held, c.dt, c.form = sl.H, sl.DT, sl.Form
 	switch {
 	case c.st != nil:
-		c.st.retain()
+		c.st.Retain()
 	case c.v == nil:
 		c.ghost = true
 		c.v = &Value{home: s, dt: sl.DT, form: sl.Form, state: stPending, id: id}
@@ -164,9 +167,9 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 		if v := a.out.v; v != nil {
 			v.id, v.state = out.now, stPending
 		}
-		if s.node == nil || s.dev.opts.Lines {
+		if s.node == nil || s.dev.Opts.Lines {
 			if a.line == "" {
-				a.line = s.dev.trie.Note(a.place)
+				a.line = s.dev.plans.Trie.Note(a.place)
 			}
 			s.noteLine(a.line)
 		}
@@ -178,7 +181,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 
 // revive computes a carried tensor again if it has to be, which appends ops, and
 // returns the error of one that could not be made.
-func (s *Stream) revive(c *carried) *OpError {
+func (s *Stream) revive(c *carried) *operror.Error {
 	if c.now >= 0 || c.err != nil || c.st != nil {
 		return c.err
 	}
@@ -196,7 +199,7 @@ func (s *Stream) find(c *carried) int32 {
 	switch {
 	case c.now >= 0:
 	case c.st != nil && (c.v == nil || c.v.state != stReady):
-		c.st.retain()
+		c.st.Retain()
 		c.now = s.foreign(c.st, c.dt, c.form)
 	case c.v.state == stReady:
 		c.now = s.slot(c.v)
@@ -209,7 +212,7 @@ func (s *Stream) find(c *carried) int32 {
 // leave ends the crossing: the readers and handles made for it go.
 func (c *carried) leave(s *Stream) {
 	if c.st != nil {
-		c.st.release()
+		c.st.Release()
 	}
 	if !c.ghost {
 		return
@@ -219,7 +222,7 @@ func (c *carried) leave(s *Stream) {
 		if c.v.queued() {
 			s.q.Slots[c.v.id].H.v = nil
 		}
-		c.v.mem.Load().releaseAs(handles)
+		c.v.mem.Load().ReleaseAs(memory.Handles)
 	case stPending:
 		s.q.Slots[c.v.id].H.v = nil
 	case stVirtual:

@@ -12,9 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
 )
 
 // groups of ops that programs have beyond the basic ones, in turn.
@@ -49,7 +52,7 @@ func runRandom(p *ir.Program, seed uint64) error {
 		return nil // an error at record time is other tests' matter
 	}
 	rnd := rand.New(rand.NewPCG(seed, 7))
-	o := Options{Device: "ref", Fusion: FusionMode(rnd.IntN(3))}
+	o := device.Options{Device: "ref", Fusion: device.FusionMode(rnd.IntN(3))}
 	if rnd.IntN(3) == 0 {
 		o.QueueCap = 1 + rnd.IntN(12)
 	}
@@ -57,13 +60,13 @@ func runRandom(p *ir.Program, seed uint64) error {
 		o.PinnedLimit = 1
 	}
 	o.Check = rnd.IntN(3) == 0
-	o.Explore = ExploreMode(rnd.IntN(2))
+	o.Explore = device.ExploreMode(rnd.IntN(2))
 	d, err := Open(o)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	d.quick = 1 + rnd.IntN(quickEffort) // plans change at any moment
+	d.plans.Quick = 1 + rnd.IntN(plans.QuickEffort) // plans change at any moment
 	for turn := range 2 {
 		if err := runOnce(d, p, inputs, want, rnd); err != nil {
 			return fmt.Errorf("turn %d, options %+v: %w", turn, o, err)
@@ -234,7 +237,7 @@ func runFaulty(p *ir.Program, seed uint64) (failed int, err error) {
 	}
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	var hooks atomic.Int64
-	o := Options{Device: "ref", Fusion: FusionMode(rnd.IntN(3)), Trace: &Trace{Error: func(error) { hooks.Add(1) }}}
+	o := device.Options{Device: "ref", Fusion: device.FusionMode(rnd.IntN(3)), Trace: &device.Trace{Error: func(error) { hooks.Add(1) }}}
 	if rnd.IntN(2) == 0 {
 		o.QueueCap = 1 + rnd.IntN(12)
 	}
@@ -282,7 +285,7 @@ func runFaulty(p *ir.Program, seed uint64) (failed int, err error) {
 	for i, id := range p.Outputs {
 		got := make([]byte, len(want[i]))
 		if err := Read(vals[id], got); err != nil {
-			var oe *OpError
+			var oe *operror.Error
 			if !errors.As(err, &oe) || !strings.Contains(err.Error(), "injected") || !strings.Contains(oe.Caller, "_test.go") {
 				return failed, fmt.Errorf("output %d carries %w", i, err)
 			}

@@ -1,22 +1,12 @@
 package stream
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 
-	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
 )
-
-// rawChunk is how many bytes pass through the host's memory at a time: enough
-// that a copy is worth several threads, little enough to stay in cache.
-const rawChunk = 1 << 20
-
-// bigHost says that this machine keeps the high byte first.
-var bigHost = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
 // FromReader makes dst a tensor of the elements that r gives: dense, row-major,
 // little-endian, bool in one byte. They go to the device piece by piece. Fewer
@@ -26,35 +16,15 @@ func FromReader(dst *Value, p Place, dt ir.DType, shape ir.Shape, r io.Reader) e
 	if err := shape.Check(); err != nil {
 		return fmt.Errorf("%w: %v", ir.ErrShape, err)
 	}
-	b, err := s.room(s.dev.drv.Alloc, dt, shape)
+	b, err := s.room(s.dev.Driver.Alloc, dt, shape)
 	if err != nil {
 		return err
 	}
-	if err := s.fill(b, dt, int64(shape.Elems()), r); err != nil {
-		b.release()
+	if err := s.dev.mem.Fill(b, dt, int64(shape.Elems()), r); err != nil {
+		b.Release()
 		return err
 	}
 	s.adopt(dst, p.Scope, dt, shape, b)
-	return nil
-}
-
-func (s *Stream) fill(b *block, dt ir.DType, n int64, r io.Reader) error {
-	size := int64(dt.Size())
-	chunk := make([]byte, min(n*size, rawChunk))
-	for at := int64(0); at < n; {
-		part := chunk[:min(int64(len(chunk)), (n-at)*size)]
-		if got, err := io.ReadFull(r, part); err != nil {
-			if errors.Is(err, io.EOF) { // between two parts, which the caller cannot know of
-				err = io.ErrUnexpectedEOF
-			}
-			return fmt.Errorf("%w after %d of %d bytes", err, at*size+int64(got), n*size)
-		}
-		hostOrder(part, dt)
-		if err := s.dev.drv.Write(b.buf, dt, at, part); err != nil {
-			return err
-		}
-		at += int64(len(part)) / size
-	}
 	return nil
 }
 
@@ -64,46 +34,13 @@ func WriteTo(v *Value, w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer st.releaseRead()
+	defer st.ReleaseRead()
 	var done int64
-	err = st.dev.eachDense(st.dt, st.form.Shape, st.storage, func(_ int64, part []byte) error {
-		hostOrder(part, st.dt)
+	err = st.Mem.EachDense(st.dt, st.form.Shape, st.Storage, func(_ int64, part []byte) error {
+		memory.HostOrder(part, st.dt)
 		wrote, err := w.Write(part)
 		done += int64(wrote)
 		return err
 	})
 	return done, err
-}
-
-// inOrder reports a view of neighbouring elements in order, such as a slice
-// of the outermost dimension, and where they begin.
-func inOrder(w *fusion.View, shape ir.Shape) (off int64, ok bool) {
-	if len(w.Stages) > 0 {
-		return 0, false
-	}
-	next := int64(1)
-	for k, d := range slices.Backward(shape) {
-		if d != 1 && w.Stride[k] != next {
-			return 0, false
-		}
-		next *= int64(d)
-	}
-	return w.Offset, true
-}
-
-// hostOrder turns little-endian elements into this machine's, or back, and any
-// non-zero bool, which other programs write, into the 1 that the engine knows.
-func hostOrder(b []byte, dt ir.DType) {
-	if dt == ir.Bool {
-		for i, x := range b {
-			if x > 1 {
-				b[i] = 1
-			}
-		}
-	}
-	if size := dt.Size(); bigHost && size > 1 {
-		for ; len(b) >= size; b = b[size:] {
-			slices.Reverse(b[:size])
-		}
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -15,12 +17,12 @@ import (
 // what only its neighbours need.
 type recipe struct {
 	self    ext // what its values point at: one allocation less
-	entry   *entry
-	geo     *geometry // the segment's nodes and shapes
+	entry   *plans.Entry
+	geo     *plans.Geometry // the segment's nodes and shapes
 	scalars []segment.Scalar
-	leaves  []int32    // relative ids of the segment
-	pins    []*storage // their memory; the recipe is one of its readers
-	room    [2]*storage
+	leaves  []int32           // relative ids of the segment
+	pins    []*memory.Storage // their memory; the recipe is one of its readers
+	room    [2]*memory.Storage
 	live    atomic.Int32
 	watched bool // the collector tells of pins that are dropped; under the stream's lock
 }
@@ -29,7 +31,7 @@ type recipe struct {
 func (r *recipe) drop() {
 	if r.live.Add(-1) == 0 {
 		for _, st := range r.pins {
-			st.releaseAs(recipes)
+			st.ReleaseAs(memory.Recipes)
 		}
 	}
 }
@@ -42,73 +44,8 @@ func (r *recipe) watch() {
 	}
 	r.watched = true
 	for _, st := range r.pins {
-		st.watch()
+		st.Watch()
 	}
-}
-
-// leafSets groups the results of a segment that are not written by what they
-// start from: operands of the segment and results that are written. class[id]
-// is an index into sets, -1 for others.
-func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
-	class = make([]int32, len(seg.Tensors))
-	leaves := make([][]int32, len(seg.Tensors)) // sorted
-	byText := map[string]int32{}
-	for id := range seg.Tensors {
-		class[id] = -1
-		if isLeaf(&seg.Tensors[id]) {
-			leaves[id] = []int32{int32(id)}
-		}
-	}
-	for n := range seg.Nodes {
-		id := seg.Out[n]
-		if isLeaf(&seg.Tensors[id]) {
-			continue
-		}
-		var set []int32
-		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
-			if !a.Scalar {
-				set = union(set, leaves[a.ID])
-			}
-		}
-		leaves[id] = set
-		key := string(asBytes(set))
-		c, ok := byText[key]
-		if !ok {
-			c = int32(len(sets))
-			byText[key] = c
-			sets = append(sets, set)
-		}
-		class[id] = c
-	}
-	return sets, class
-}
-
-func isLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite }
-
-func union(a, b []int32) []int32 {
-	if len(a) == 0 {
-		return b
-	}
-	out := make([]int32, 0, len(a)+len(b))
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || (len(a) > 0 && a[0] < b[0]):
-			out, a = append(out, a[0]), a[1:]
-		case len(a) == 0 || b[0] < a[0]:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			out, a, b = append(out, a[0]), a[1:], b[1:]
-		}
-	}
-	return out
-}
-
-func asBytes(set []int32) []byte {
-	b := make([]byte, 0, 4*len(set))
-	for _, x := range set {
-		b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24))
-	}
-	return b
 }
 
 // notOwn notes, where again is set, that the entries from one on are not the
@@ -130,7 +67,7 @@ func (s *Stream) replay(v *Value) int32 {
 		s.taping.revive(v)
 	}
 	r := v.ext.recipe
-	rec, last := &r.geo.seg, v.id
+	rec, last := &r.geo.Seg, v.id
 	begin := len(s.q.Entries)
 
 	// The nodes that lead to v, found backwards.
@@ -138,7 +75,7 @@ func (s *Stream) replay(v *Value) int32 {
 	need[last] = true
 	for n := len(rec.Nodes) - 1; n >= 0; n-- {
 		id := rec.Out[n]
-		if !need[id] || isLeaf(&rec.Tensors[id]) {
+		if !need[id] || plans.IsLeaf(&rec.Tensors[id]) {
 			continue
 		}
 		for _, a := range rec.Nodes[n].Args[:rec.Nodes[n].NArgs] {
@@ -153,7 +90,7 @@ func (s *Stream) replay(v *Value) int32 {
 		if now[id] < 0 {
 			i, _ := slices.BinarySearch(r.leaves, id)
 			t := &rec.Tensors[id]
-			r.pins[i].retain()
+			r.pins[i].Retain()
 			now[id] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape))
 		}
 		return now[id]
@@ -161,7 +98,7 @@ func (s *Stream) replay(v *Value) int32 {
 	var inner []int32
 	for n := range rec.Nodes {
 		id := rec.Out[n]
-		if !need[id] || isLeaf(&rec.Tensors[id]) {
+		if !need[id] || plans.IsLeaf(&rec.Tensors[id]) {
 			continue
 		}
 		node := rec.Nodes[n]
@@ -178,8 +115,8 @@ func (s *Stream) replay(v *Value) int32 {
 			h.v = v
 		}
 		now[id] = s.push(&node, queue.NewForm(node.Shape), h)
-		if s.node == nil || s.dev.opts.Lines {
-			s.noteLine(lineOf(nil, r.entry, int32(n)))
+		if s.node == nil || s.dev.Opts.Lines {
+			s.noteLine(r.entry.LineOf(nil, int32(n)))
 		}
 		if id != last {
 			inner = append(inner, now[id])
@@ -191,8 +128,8 @@ func (s *Stream) replay(v *Value) int32 {
 		s.step(s.q.Mark(ir.Release, id))
 	}
 	s.notOwn(begin, true)
-	r.entry.replay(dearest(rec, need))
+	r.entry.Replay(plans.Dearest(rec, need))
 	r.drop()
-	s.dev.stats.recomputes.Add(1)
+	s.dev.Counts.Recomputes.Add(1)
 	return v.id
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 )
 
@@ -104,7 +106,7 @@ func failZero(dst *Value, p Place, op ir.Op, i int, args []Arg) {
 		failIn(dst, p.S, p.Scope, op.String(), v.ext.err, args)
 		return
 	}
-	Fail(dst, p, op.String(), fmt.Errorf("operand %d: %w", i, ErrNoValue), args)
+	Fail(dst, p, op.String(), fmt.Errorf("operand %d: %w", i, operror.ErrNoValue), args)
 }
 
 // record does Record's work under the stream's lock.
@@ -127,8 +129,8 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	}
 	if x := ops[0].v; op.Class() == ir.ClassView && x != nil && x.state == stReady && !s.taped() {
 		st := x.mem.Load()
-		if view, ok := viewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, st.layout()); ok {
-			st.retain()
+		if view, ok := memory.ViewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, st.Layout()); ok {
+			st.Retain()
 			s.addView(dst, st, view, dt, form)
 			s.enter(dst, scope)
 			return nil
@@ -151,8 +153,8 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		o := &ops[i]
 		tensor = o.dt
 		switch {
-		case o.storage != nil:
-			ids[i] = s.foreign(o.storage, o.dt, o.form)
+		case o.Storage != nil:
+			ids[i] = s.foreign(o.Storage, o.dt, o.form)
 		case o.v.state == stPending:
 			ids[i] = o.v.id
 		default:
@@ -170,8 +172,8 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
 	s.came(dst, op.Class() != ir.ClassCreate)
-	if s.node == nil || s.dev.opts.Lines {
-		s.noteLine(caller())
+	if s.node == nil || s.dev.Opts.Lines {
+		s.noteLine(operror.Caller())
 	}
 	s.maybeCut()
 	return nil
@@ -249,10 +251,10 @@ func sameSlice(a, b ir.Shape) bool {
 
 // supported reports a dtype the device does not have.
 func (s *Stream) supported(dt ir.DType) error {
-	if s.dev.caps.DTypes.Has(dt) {
+	if s.dev.Caps.DTypes.Has(dt) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.name, dt)
+	return fmt.Errorf("%w: %s has no %s", ir.ErrUnsupported, s.dev.Name(), dt)
 }
 
 // Fail makes dst carry an error that the public package found itself.
@@ -273,7 +275,7 @@ func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 // failIn makes dst carry err: as it is where it came from an operand, which
 // keeps the first cause, else as a new OpError that the stream reports.
 func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args []Arg) {
-	e, inherited := err.(*OpError)
+	e, inherited := err.(*operror.Error)
 	if !inherited {
 		e = newOpError(op, err, args)
 	}
@@ -285,27 +287,27 @@ func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args [
 		scope.home.mu.Unlock()
 	}
 	if home != nil && !inherited {
-		home.report(e)
-		home.dev.rethrow() // callers that hold a lock defer its unlock
+		home.Report(e)
+		home.dev.Rethrow() // callers that hold a lock defer its unlock
 	}
 }
 
 // ext is what few values have.
 type ext struct {
-	err    *OpError // stFailed
-	recipe *recipe  // stVirtual; shared by values with the same leaves
-	where  site     // stReleased: who called Release
-	scope  *Scope   // stReleased: whose end released it
+	err    *operror.Error // stFailed
+	recipe *recipe        // stVirtual; shared by values with the same leaves
+	where  operror.Site   // stReleased: who called Release
+	scope  *Scope         // stReleased: whose end released it
 }
 
 func (x *ext) releasedErr() error {
 	if x == &given {
-		return fmt.Errorf("%w, given away to a Recording", ErrReleased)
+		return fmt.Errorf("%w, given away to a Recording", operror.ErrReleased)
 	}
 	if x.scope != nil {
-		return fmt.Errorf("%w, released by the end of the scope opened at %s", ErrReleased, x.scope.where)
+		return fmt.Errorf("%w, released by the end of the scope opened at %s", operror.ErrReleased, x.scope.where)
 	}
-	return fmt.Errorf("%w, released at %s", ErrReleased, x.where)
+	return fmt.Errorf("%w, released at %s", operror.ErrReleased, x.where)
 }
 
 // entryOf is the entry that made a pending relative id.

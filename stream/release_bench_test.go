@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -12,7 +13,7 @@ import (
 // whose buffers go back to the pool. An op is recorded in 40 to 60 ns.
 // scope is the opening and the end of one that owns nothing.
 func BenchmarkRelease(b *testing.B) {
-	d, err := Open(Options{Device: "null"})
+	d, err := Open(device.Options{Device: "null"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -16,7 +18,7 @@ type Scope struct {
 	home  *Stream // also of the scopes around it
 	outer *Scope
 	depth int
-	where site // who opened it
+	where operror.Site // who opened it
 
 	owned  []*Value
 	closed bool
@@ -24,11 +26,11 @@ type Scope struct {
 }
 
 // OpenScope opens a scope on the stream.
-func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: here()} }
+func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: operror.Here()} }
 
 // Inner opens a scope inside this one.
 func (sc *Scope) Inner() *Scope {
-	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: here()}
+	return &Scope{home: sc.home, outer: sc, depth: sc.depth + 1, where: operror.Here()}
 }
 
 // Ended is the error of who makes something on a scope whose end has been, else nil.
@@ -217,13 +219,13 @@ func (s *Stream) drop(v *Value, by *ext) {
 	case stPending:
 		s.mark(ir.Release, v.id)
 	case stReady:
-		b := v.mem.Load().block
+		b := v.mem.Load().Block
 		v.mem.Store(nil)     // before the buffer has a reader less: see ready
 		queued := v.queued() // the queue is still its reader
 		if queued {
 			s.watchRead(b)
 		}
-		b.releaseAs(handles)
+		b.ReleaseAs(memory.Handles)
 		if queued {
 			s.mark(ir.Release, v.id)
 		}
@@ -246,7 +248,7 @@ func (s *Stream) mark(op ir.Op, id int32) {
 func (s *Stream) watch(v *Value) {
 	switch v.state {
 	case stReady:
-		v.mem.Load().watch()
+		v.mem.Load().Watch()
 	case stVirtual:
 		v.ext.recipe.watch()
 	}

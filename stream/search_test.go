@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -53,16 +55,16 @@ func (b *builder) launches() []bool {
 
 // searching opens a device that lets no search end in the foreground. It
 // returns the plans of the flushes so far.
-func searching(t *testing.T, gate func(int) error, change ...func(*Options)) (*env, *builder, *[]string) {
+func searching(t *testing.T, gate func(int) error, change ...func(*device.Options)) (*env, *builder, *[]string) {
 	t.Helper()
 	b := &builder{Device: refdev.New(runtime.Config{}), gate: gate}
-	plans := new([]string)
-	o := Options{Trace: &Trace{Flush: func(ev FlushEvent) {
+	made := new([]string)
+	o := device.Options{Trace: &device.Trace{Flush: func(ev device.FlushEvent) {
 		how := ev.Plan
 		if ev.Hit {
 			how += " again"
 		}
-		*plans = append(*plans, how)
+		*made = append(*made, how)
 	}}}
 	for _, f := range change {
 		f(&o)
@@ -71,9 +73,9 @@ func searching(t *testing.T, gate func(int) error, change ...func(*Options)) (*e
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.quick = 1
+	d.plans.Quick = 1
 	t.Cleanup(func() { d.Close() })
-	return &env{t, d}, b, plans
+	return &env{t, d}, b, made
 }
 
 // twice is a program whose best plan is better than its greedy one where the
@@ -109,15 +111,15 @@ func same(t *testing.T, got []string, want ...string) {
 // The first run takes the greedy plan, and the best one when it was found; the
 // greedy one stays for segments that the best does not serve.
 func TestBackgroundSearch(t *testing.T) {
-	e, _, plans := searching(t, nil)
+	e, _, made := searching(t, nil)
 	e.twice(3, 3)
 	e.idle()
 	e.explored("first", 2, 1)
 	e.twice(3, 3)
 	e.twice(5, 5)
 	e.explored("known", 2, 1)
-	same(t, *plans, "greedy", "best again", "best again")
-	*plans = nil
+	same(t, *made, "greedy", "best again", "best again")
+	*made = nil
 	e.twice(3, 4) // the greedy plan has no guard
 	e.idle()
 	e.explored("other scalars", 3, 2)
@@ -125,7 +127,7 @@ func TestBackgroundSearch(t *testing.T) {
 	e.twice(3, 3)
 	e.idle()
 	e.explored("nothing better", 3, 2)
-	same(t, *plans, "greedy again", "greedy again", "best again")
+	same(t, *made, "greedy again", "greedy again", "best again")
 	if n := e.d.Stats().Plans; n != 1 {
 		t.Errorf("%d leaves", n)
 	}
@@ -133,28 +135,28 @@ func TestBackgroundSearch(t *testing.T) {
 
 // Where the program waits there is one exploration, of the best plan.
 func TestForegroundSearch(t *testing.T) {
-	for _, change := range []func(*Options){
-		func(o *Options) { o.Explore = ExploreWait },
-		func(o *Options) { o.Compile = runtime.CompileWait },
-		func(o *Options) { o.Tier = TierCompiled },
+	for _, change := range []func(*device.Options){
+		func(o *device.Options) { o.Explore = device.ExploreWait },
+		func(o *device.Options) { o.Compile = runtime.CompileWait },
+		func(o *device.Options) { o.Tier = device.TierCompiled },
 	} {
-		e, _, plans := searching(t, nil, change)
+		e, _, made := searching(t, nil, change)
 		e.twice(3, 3)
 		e.idle()
 		e.twice(3, 3)
 		e.explored("known", 1, 0)
-		same(t, *plans, "best", "best again")
+		same(t, *made, "best", "best again")
 	}
 }
 
 // A device on which building a kernel is slow builds none that will be replaced.
 func TestSlowBuildSearchesAtOnce(t *testing.T) {
-	e, b, plans := searching(t, nil)
+	e, b, made := searching(t, nil)
 	b.Caps().SlowBuild = true
 	e.twice(3, 3)
 	e.idle()
 	e.explored("first", 1, 0)
-	same(t, *plans, "best")
+	same(t, *made, "best")
 	if n := b.builds.Load(); n != 1 {
 		t.Errorf("%d kernels built", n)
 	}
@@ -162,19 +164,19 @@ func TestSlowBuildSearchesAtOnce(t *testing.T) {
 
 // What the search is bounded by decides whether a program waits for it.
 func TestQuickSearchIsAwaited(t *testing.T) {
-	e, _, plans := searching(t, nil)
-	e.d.quick = quickEffort
+	e, _, made := searching(t, nil)
+	e.d.plans.Quick = plans.QuickEffort
 	e.twice(3, 3)
 	e.idle()
 	e.explored("first", 1, 0)
-	same(t, *plans, "best")
+	same(t, *made, "best")
 }
 
 // Launches of a plan that is about to be replaced say so: nobody should compile
 // their kernels. When nothing better was found they are as good as any.
 func TestProvisionalLaunches(t *testing.T) {
 	hold := make(chan struct{})
-	e, b, plans := searching(t, func(n int) error {
+	e, b, made := searching(t, func(n int) error {
 		if n == 2 {
 			<-hold
 		}
@@ -185,7 +187,7 @@ func TestProvisionalLaunches(t *testing.T) {
 	close(hold)
 	e.idle()
 	e.twice(3, 3)
-	same(t, *plans, "greedy", "greedy again", "best again")
+	same(t, *made, "greedy", "greedy again", "best again")
 	if got, want := fmt.Sprint(b.launches()), fmt.Sprint([]bool{true, true, false}); got != want {
 		t.Errorf("provisional launches %v, want %v", got, want)
 	}
@@ -194,18 +196,18 @@ func TestProvisionalLaunches(t *testing.T) {
 // A search that fails leaves the greedy plan, for good, and is counted.
 func TestFailedSearch(t *testing.T) {
 	var hooks atomic.Int32
-	e, b, plans := searching(t, func(n int) error {
+	e, b, made := searching(t, func(n int) error {
 		if n == 2 {
 			return runtime.ErrOutOfMemory
 		}
 		return nil
-	}, func(o *Options) { o.Trace.Error = func(error) { hooks.Add(1) } })
+	}, func(o *device.Options) { o.Trace.Error = func(error) { hooks.Add(1) } })
 	e.twice(3, 3)
 	e.idle()
 	e.twice(3, 3)
 	e.idle()
 	e.twice(3, 3)
-	same(t, *plans, "greedy", "greedy again", "greedy again")
+	same(t, *made, "greedy", "greedy again", "greedy again")
 	if n := b.builds.Load(); n != 2 {
 		t.Errorf("%d builds, want 2: one for each plan", n)
 	}
@@ -219,9 +221,9 @@ func TestFailedSearch(t *testing.T) {
 
 // heldUp is a change of options that holds a search up when it has a plan, until
 // the channel is closed.
-func heldUp(hold chan struct{}) func(*Options) {
-	return func(o *Options) {
-		o.Trace.Explore = func(ev ExploreEvent) {
+func heldUp(hold chan struct{}) func(*device.Options) {
+	return func(o *device.Options) {
+		o.Trace.Explore = func(ev device.ExploreEvent) {
 			if ev.Background {
 				<-hold
 			}
@@ -244,7 +246,7 @@ func TestCloseEndsSearches(t *testing.T) {
 		e.d.Close()
 		close(closed)
 	}()
-	for !e.d.search.ended.Load() {
+	for !e.d.plans.Search.Ended.Load() {
 		goruntime.Gosched()
 	}
 	select {
@@ -265,7 +267,7 @@ func TestCloseEndsSearches(t *testing.T) {
 func TestReplayReachesTheBetterPlan(t *testing.T) {
 	for _, first := range []string{"replay", "search"} {
 		hold := make(chan struct{})
-		e, _, plans := searching(t, nil, heldUp(hold))
+		e, _, made := searching(t, nil, heldUp(hold))
 		run := func() *Value {
 			x := e.host(e.place(), ir.Shape{2, 2}, 0, 0, 0, 0)
 			sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
@@ -290,10 +292,10 @@ func TestReplayReachesTheBetterPlan(t *testing.T) {
 			e.idle()
 		}
 		if n := e.d.Stats().Recomputes; n != 1 {
-			t.Errorf("%s first: computed again %d times, want 1, by plans %q", first, n, *plans)
+			t.Errorf("%s first: computed again %d times, want 1, by plans %q", first, n, *made)
 		}
-		if last := (*plans)[len(*plans)-1]; last != "best again" {
-			t.Errorf("%s first: the last flush is by %q", first, *plans)
+		if last := (*made)[len(*made)-1]; last != "best again" {
+			t.Errorf("%s first: the last flush is by %q", first, *made)
 		}
 	}
 }
@@ -301,9 +303,9 @@ func TestReplayReachesTheBetterPlan(t *testing.T) {
 // Programs that never repeat are explored greedily; one that comes back is
 // searched for its best plan after all.
 func TestGreedyPlansThatComeBack(t *testing.T) {
-	for _, mode := range []ExploreMode{ExploreWait, ExploreBackground} {
-		e, _, plans := searching(t, nil, func(o *Options) { o.Explore = mode })
-		for n := range greedyAfter {
+	for _, mode := range []device.ExploreMode{device.ExploreWait, device.ExploreBackground} {
+		e, _, made := searching(t, nil, func(o *device.Options) { o.Explore = mode })
+		for n := range plans.GreedyAfter {
 			y := e.host(e.place(), ir.Shape{1}, 1)
 			for range n + 1 {
 				y = mul(e, y, 1)
@@ -312,7 +314,7 @@ func TestGreedyPlansThatComeBack(t *testing.T) {
 		}
 		e.idle()
 		before := e.d.Stats()
-		*plans = nil
+		*made = nil
 		e.twice(3, 3)
 		e.idle()
 		if s := e.d.Stats(); s.Explorations != before.Explorations+1 || s.Searches != before.Searches {
@@ -322,10 +324,10 @@ func TestGreedyPlansThatComeBack(t *testing.T) {
 		e.idle()
 		e.twice(3, 3)
 		want := []string{"greedy", "greedy again", "best again"}
-		if mode == ExploreWait {
+		if mode == device.ExploreWait {
 			want[1] = "best"
 		}
-		same(t, *plans, want...)
+		same(t, *made, want...)
 		if s := e.d.Stats(); s.Explorations != before.Explorations+2 {
 			t.Errorf("%v: %d explorations, want 2", mode, s.Explorations-before.Explorations)
 		}
@@ -337,9 +339,9 @@ func TestGreedyPlansThatComeBack(t *testing.T) {
 func TestSearchedPlansAreSaved(t *testing.T) {
 	dir := t.TempDir()
 	for turn, want := range []string{"greedy", "best again"} {
-		e, _, plans := searching(t, nil, cached(dir))
+		e, _, made := searching(t, nil, cached(dir))
 		e.twice(3, 3)
-		same(t, *plans, want)
+		same(t, *made, want)
 		if n := e.d.Stats().Explorations; turn > 0 && n != 0 {
 			t.Errorf("%d explorations with a warm cache", n)
 		}
@@ -361,8 +363,8 @@ func (b *builder) Forget(p runtime.Program) {
 // The driver hears of programs that no plan uses any more, and of no others.
 func TestForgottenPrograms(t *testing.T) {
 	e, b, _ := searching(t, nil)
-	e.d.trie = segment.NewTrie[queue.Key, *entry](2, queue.Legal)
-	e.d.trie.OnDrop(e.d.retire)
+	e.d.plans.Trie = segment.NewTrie[queue.Key, *plans.Entry](2, queue.Legal)
+	e.d.plans.Trie.OnDrop(e.d.plans.Retired)
 	forgotten := func(when string, want int) {
 		t.Helper()
 		b.mu.Lock()
@@ -405,7 +407,7 @@ func TestForgottenPrograms(t *testing.T) {
 // depends on plans, and plans change while a program runs.
 func TestCutsDoNotDependOnRecipes(t *testing.T) {
 	cuts := func(written bool) (at []int, recomputes int64) {
-		e := open(t, func(o *Options) { o.QueueCap = 12 })
+		e := open(t, func(o *device.Options) { o.QueueCap = 12 })
 		x := e.host(e.place(), ir.Shape{2}, 1, 2)
 		var olds []*Value
 		for i := range 24 {

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"fmt"
+
+	"github.com/millrace-go/millrace/operror"
 )
 
 // Set makes t name u's value, which both have from then on, and gives up what t
@@ -52,13 +54,13 @@ func (h *Value) name(v *Value) *Value {
 // after is a value for handles that are given one which its last handle gave up, or
 // that never was one: it carries the error of who uses that.
 func (v *Value) after(op string, t *Value) *Value {
-	err := error(ErrNoValue)
+	err := error(operror.ErrNoValue)
 	home := t.now().home
 	if v.home != nil {
 		home = v.home
 		home.mu.Lock()
 		if err = v.readable(); err == nil { // its last handle is about to say so
-			err = fmt.Errorf("%w", ErrReleased)
+			err = fmt.Errorf("%w", operror.ErrReleased)
 		}
 		home.mu.Unlock()
 	}

@@ -4,16 +4,18 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
 )
 
 // meanwhile opens a device on which what was set is called, once, when a queue of
 // another stream has run in the middle of recording an op.
 func meanwhile(t *testing.T) (e *env, set func(f func())) {
 	var f func()
-	e = open(t, func(o *Options) {
-		o.Trace = &Trace{Flush: func(FlushEvent) {
+	e = open(t, func(o *device.Options) {
+		o.Trace = &device.Trace{Flush: func(device.FlushEvent) {
 			if g := f; g != nil {
 				f = nil
 				g()
@@ -116,7 +118,7 @@ func TestSetToAnotherStream(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, e.d, "after all was dropped", func(s Stats) bool { return s.LiveBytes == 0 })
+	waitFor(t, e.d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 })
 }
 
 // A handle that was released is its scope's no longer: what it is given then is
@@ -169,7 +171,7 @@ func TestSetIsShared(t *testing.T) {
 				e.want(w, 7, 8)
 				e.want(c, 2, 4)
 				e.want(y, 3, 5)
-				if _, err := e.read(a); !errors.Is(err, ErrReleased) {
+				if _, err := e.read(a); !errors.Is(err, operror.ErrReleased) {
 					t.Errorf("got %v", err)
 				}
 				Release(y)
@@ -178,7 +180,7 @@ func TestSetIsShared(t *testing.T) {
 				Release(c)
 				e.want(z, 12, 14)
 				Release(z)
-				waitFor(t, e.d, "after all was released", func(s Stats) bool { return s.LiveBytes == 0 })
+				waitFor(t, e.d, "after all was released", func(s device.Stats) bool { return s.LiveBytes == 0 })
 			})
 		}
 	}

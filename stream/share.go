@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/runtime"
 )
 
 // Shares reports that tensors of the device can lie in Go's memory: see Share.
 func (d *Device) Shares(dt ir.DType) bool {
-	_, ok := d.drv.(runtime.Sharer)
-	return ok && d.caps.DTypes.Has(dt) && d.caps.ElemSize[dt] == dt.Size()
+	_, ok := d.Driver.(runtime.Sharer)
+	return ok && d.Caps.DTypes.Has(dt) && d.Caps.ElemSize[dt] == dt.Size()
 }
 
 // Share makes dst a tensor of zeros in memory of Go's heap, and returns that: its
@@ -33,14 +34,14 @@ func (s *Stream) share(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape) ([
 		return nil, fmt.Errorf("%w: %v", ir.ErrShape, err)
 	}
 	if !s.dev.Shares(dt) {
-		return nil, fmt.Errorf("%w: %v of device %q in memory of Go", ir.ErrUnsupported, dt, s.dev.caps.Name)
+		return nil, fmt.Errorf("%w: %v of device %q in memory of Go", ir.ErrUnsupported, dt, s.dev.Caps.Name)
 	}
-	drv := s.dev.drv.(runtime.Sharer)
+	drv := s.dev.Driver.(runtime.Sharer)
 	b, err := s.room(drv.AllocShared, dt, shape)
 	if err != nil {
 		return nil, err
 	}
-	data := drv.Shared(b.buf)
+	data := drv.Shared(b.Buf)
 	s.adopt(dst, scope, dt, shape, b)
 	return data, nil
 }
@@ -57,12 +58,12 @@ func Shared(h *Value) (data []byte, alone bool) {
 		return nil, false
 	}
 	defer s.mu.Unlock()
-	drv, ok := s.dev.drv.(runtime.Sharer)
+	drv, ok := s.dev.Driver.(runtime.Sharer)
 	if !ok || v.readable() != nil || v.state != stReady {
 		return nil, false
 	}
 	st := v.mem.Load()
-	data = drv.Shared(st.buf)
-	alone = st.view == nil && st.held.Load() < 2*handles && v.more.Load() == 0 && len(data) == v.form.Shape.Elems()*v.dt.Size()
+	data = drv.Shared(st.Buf)
+	alone = st.View == nil && st.Held.Load() < 2*memory.Handles && v.more.Load() == 0 && len(data) == v.form.Shape.Elems()*v.dt.Size()
 	return data, alone && data != nil
 }

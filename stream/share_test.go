@@ -7,6 +7,7 @@ import (
 	goruntime "runtime"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
@@ -100,7 +101,7 @@ func TestSharedInPlace(t *testing.T) {
 type noShares struct{ runtime.Device }
 
 func TestShareRefused(t *testing.T) {
-	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 10 })
+	e := open(t, func(o *device.Options) { o.MemoryLimit = 1 << 10 })
 	defer fault.Reset()
 	refused := func(p Place, dt ir.DType, shape ir.Shape, want error) {
 		t.Helper()
@@ -120,7 +121,7 @@ func TestShareRefused(t *testing.T) {
 	for range 10 {
 		e.shared(ir.Shape{200})
 	}
-	d, err := OpenOn(noShares{refdev.New(runtime.Config{})}, Options{})
+	d, err := OpenOn(noShares{refdev.New(runtime.Config{})}, device.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

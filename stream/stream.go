@@ -5,7 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/lane"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -17,33 +22,42 @@ type Stream struct {
 	dev  *Device
 	caps *runtime.Caps // of the device
 	num  uint64
-	lane *lane // runs what was flushed
+	lane *lane.Lane // runs what was flushed
 
 	mu     sync.Mutex // never held while another stream's is taken
 	q      queue.Queue[held]
-	node   *segment.Node[queue.Key, *entry] // where the queue stands in the trie
-	weight int64                            // bytes the queue will hold when it runs, about
-	extra  int                              // entries that are not the program's own
-	soft   int                              // entries from which a cut is looked for
-	budget int64                            // weight above which one is looked for earlier
-	alien  map[*storage]int32               // operands without a handle on this stream
-	lines  []string                         // where nodes were recorded, as far as known
+	node   *segment.Node[queue.Key, *plans.Entry] // where the queue stands in the trie
+	weight int64                                  // bytes the queue will hold when it runs, about
+	extra  int                                    // entries that are not the program's own
+	soft   int                                    // entries from which a cut is looked for
+	budget int64                                  // weight above which one is looked for earlier
+	alien  map[*memory.Storage]int32              // operands without a handle on this stream
+	lines  []string                               // where nodes were recorded, as far as known
 	closed atomic.Bool
-	work   bind    // reused by flushes
+	work   scratch // reused by flushes
+	bind   exec.Binder
 	due    uint64  // what who gives the lock up waits for: see unlock
 	taping *Taping // nil: what is recorded is not kept
 
 	onTape    atomic.Bool // taping is not nil
 	elsewhere atomic.Bool // and an operand was computed on another stream meanwhile
 
-	faults faults
+	faults operror.List
+}
+
+// scratch is what a flush needs of its own.
+type scratch struct {
+	seg     segment.Segment
+	hot     segment.Segment // where the sizes are known: but for its scalars the geometry's
+	query   plans.Query
+	recipes []*recipe // of settle, by leaf set
 }
 
 // held is what the queue knows of a relative id: the handle, if there is one,
 // and for operands the memory they are read from.
 type held struct {
-	v  *Value   // nil: internal, nobody can ask for it
-	st *storage // operands only; the queue is one of its readers
+	v  *Value          // nil: internal, nobody can ask for it
+	st *memory.Storage // operands only; the queue is one of its readers
 }
 
 // Device of the stream.
@@ -56,23 +70,23 @@ func (s *Stream) Close() error {
 	return err
 }
 
-// report keeps an error for Err and fires the trace hook.
-func (s *Stream) report(e *OpError) {
-	s.faults.add(e)
-	s.dev.faults.add(e)
-	s.dev.onError(e)
+// Report keeps an error for Err and fires the trace hook.
+func (s *Stream) Report(e *operror.Error) {
+	s.faults.Add(e)
+	s.dev.faults.Add(e)
+	s.dev.OnError(e)
 }
 
 // usable says why nothing more can be recorded.
 func (s *Stream) usable() error {
-	if s.closed.Load() || s.dev.closed.Load() {
+	if s.closed.Load() || s.dev.Closed.Load() {
 		return runtime.ErrClosed
 	}
 	return nil
 }
 
 // step moves down the trie by an entry just appended. The lock is held.
-func (s *Stream) step(e *queue.Entry) { s.node = s.dev.trie.Step(s.node, &e.Key) }
+func (s *Stream) step(e *queue.Entry) { s.node = s.dev.plans.Trie.Step(s.node, &e.Key) }
 
 // maybeCut cuts the stream where the policy says so. It is not called while
 // relative ids are in use, since a flush voids them. The lock is held.
@@ -129,7 +143,7 @@ func (s *Stream) weigh(op ir.Op, id int32) {
 		return
 	}
 	sl := &s.q.Slots[id]
-	sl.Weight = sl.Form.Elems * int64(s.dev.caps.ElemSize[sl.DT])
+	sl.Weight = sl.Form.Elems * int64(s.dev.Caps.ElemSize[sl.DT])
 	s.weight += sl.Weight
 }
 
@@ -144,7 +158,7 @@ func (s *Stream) use(id int32) {
 const defaultCap = 64
 
 func (d *Device) softCap() int {
-	if c := d.opts.QueueCap; c > 0 {
+	if c := d.Opts.QueueCap; c > 0 {
 		return c
 	}
 	return defaultCap
@@ -166,8 +180,8 @@ func (s *Stream) slot(v *Value) int32 {
 		return v.id
 	}
 	st := v.mem.Load()
-	st.retain()
-	s.weight += st.bytes
+	st.Retain()
+	s.weight += st.Bytes
 	v.id = s.q.Input(held{v, st}, v.dt, v.form)
 	return v.id
 }
@@ -175,25 +189,39 @@ func (s *Stream) slot(v *Value) int32 {
 // watchRead has the collector tell of a block that the queue may be the last reader
 // of: a stream may be dropped without a word. The default one is not, as its device
 // has it, and a step there would feel the cost.
-func (s *Stream) watchRead(b *block) {
+func (s *Stream) watchRead(b *memory.Block) {
 	if s != s.dev.def {
-		b.watch()
+		b.Watch()
 	}
 }
 
 // foreign finds or adds an operand that has no handle on this stream. The
 // caller's reader becomes the queue's. The lock is held.
-func (s *Stream) foreign(st *storage, dt ir.DType, form *queue.Form) int32 {
+func (s *Stream) foreign(st *memory.Storage, dt ir.DType, form *queue.Form) int32 {
 	if id, known := s.alien[st]; known {
-		st.release() // the queue reads it already
+		st.Release() // the queue reads it already
 		return id
 	}
 	if s.alien == nil {
-		s.alien = make(map[*storage]int32)
+		s.alien = make(map[*memory.Storage]int32)
 	}
-	s.watchRead(st.block) // a scope may release its handle
-	s.weight += st.bytes
+	s.watchRead(st.Block) // a scope may release its handle
+	s.weight += st.Bytes
 	id := s.q.Input(held{nil, st}, dt, form)
 	s.alien[st] = id
 	return id
+}
+
+// unlock ends what was done under the stream's lock, and waits for a job that was
+// flushed meanwhile for somebody to read, or for the device to come near to what is
+// recorded: whoever else uses the stream need not. If a hook panicked, here or on
+// another goroutine that ran jobs, it is the caller's turn now.
+func (s *Stream) unlock() {
+	due := s.due
+	s.due = 0
+	s.mu.Unlock()
+	if due > 0 {
+		lane.After(s.lane, due).Wait()
+	}
+	s.dev.Rethrow()
 }

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/fault"
 	_ "github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -23,9 +26,9 @@ type env struct {
 	d *Device
 }
 
-func open(t *testing.T, change ...func(*Options)) *env {
+func open(t *testing.T, change ...func(*device.Options)) *env {
 	t.Helper()
-	o := Options{Device: "ref", Explore: ExploreWait}
+	o := device.Options{Device: "ref", Explore: device.ExploreWait}
 	for _, f := range change {
 		f(&o)
 	}
@@ -187,7 +190,7 @@ func TestReleasedOperandIsOverwritten(t *testing.T) {
 	if n := e.d.Stats().InPlace; n != 1 {
 		t.Errorf("%d in-place results, want 1", n)
 	}
-	if _, err := e.read(x); !errors.Is(err, ErrReleased) {
+	if _, err := e.read(x); !errors.Is(err, operror.ErrReleased) {
 		t.Errorf("reading a released tensor: %v", err)
 	}
 }
@@ -222,7 +225,7 @@ func TestScopeReleasesByDescent(t *testing.T) {
 	e.want(z, 22, 44)
 	e.want(free, 5, 10)
 	for _, v := range []*Value{k, y} {
-		if _, err := e.read(v); !errors.Is(err, ErrReleased) || !strings.Contains(err.Error(), "scope") {
+		if _, err := e.read(v); !errors.Is(err, operror.ErrReleased) || !strings.Contains(err.Error(), "scope") {
 			t.Errorf("after the scope: %v", err)
 		}
 	}
@@ -247,7 +250,7 @@ func TestScopeForgetsTheReleased(t *testing.T) {
 	}
 	e.want(x, 2000, 2000)
 	sc.Close()
-	if _, err := e.read(first); !errors.Is(err, ErrReleased) || strings.Contains(err.Error(), "scope") {
+	if _, err := e.read(first); !errors.Is(err, operror.ErrReleased) || strings.Contains(err.Error(), "scope") {
 		t.Errorf("released before the scope ended: %v", err)
 	}
 	if live := e.d.Stats().LiveBytes; live != 0 {
@@ -289,7 +292,7 @@ func TestSetTwice(t *testing.T) {
 	Release(u)
 	e.want(w, 2, 4)
 	Set(w, u)
-	if _, err := e.read(w); !errors.Is(err, ErrReleased) {
+	if _, err := e.read(w); !errors.Is(err, operror.ErrReleased) {
 		t.Errorf("set to a released tensor: %v", err)
 	}
 }
@@ -358,7 +361,7 @@ func TestErrorsCarryTheCallersLine(t *testing.T) {
 	z := e.op(ir.Add, t1(x), t1(y))
 	w := mul(e, z, 2)
 	_, err := e.read(w)
-	var oe *OpError
+	var oe *operror.Error
 	if !errors.As(err, &oe) || !errors.Is(err, ir.ErrShape) || !strings.Contains(oe.Caller, "stream_test.go") || oe.Op != "add" {
 		t.Fatalf("got %v", err)
 	}
@@ -370,7 +373,7 @@ func TestErrorsCarryTheCallersLine(t *testing.T) {
 
 func TestErrReportsWhatNobodyRead(t *testing.T) {
 	var hooks int
-	e := open(t, func(o *Options) { o.Trace = &Trace{Error: func(error) { hooks++ }} })
+	e := open(t, func(o *device.Options) { o.Trace = &device.Trace{Error: func(error) { hooks++ }} })
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	y := e.host(e.place(), ir.Shape{3}, 1, 2, 3)
 	mul(e, e.op(ir.Add, t1(x), t1(y)), 2)
@@ -404,7 +407,7 @@ func TestAllocFaultPoisonsAndRecovers(t *testing.T) {
 	y := mul(e, x, 2)
 	fault.Set(fault.Alloc, -1)
 	_, err := e.read(y)
-	var oe *OpError
+	var oe *operror.Error
 	if !errors.As(err, &oe) || !errors.Is(err, runtime.ErrOutOfMemory) || oe.Op != "mul" || !strings.Contains(oe.Caller, "stream_test.go") {
 		t.Errorf("with no memory to be had: %v", err)
 	}
@@ -417,7 +420,7 @@ func TestAllocFaultPoisonsAndRecovers(t *testing.T) {
 
 func TestDropsAreCollected(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // none but those forced
-	e := open(t, func(o *Options) { o.MemoryLimit = 1 << 20 })
+	e := open(t, func(o *device.Options) { o.MemoryLimit = 1 << 20 })
 	for i := range 100 {
 		x := e.host(e.place(), ir.Shape{1 << 14}, make([]float32, 1<<14)...)
 		y := add(e, x, float32(i))
@@ -441,27 +444,28 @@ func TestClosedDevice(t *testing.T) {
 
 // Check finds a plan that computes something else than its ops do.
 func TestCheckNamesTheOpThatDiffers(t *testing.T) {
-	e := open(t, func(o *Options) { o.Check = true })
+	e := open(t, func(o *device.Options) { o.Check = true })
 	x := e.host(e.place(), ir.Shape{2}, 1, 2)
 	y := mul(e, add(e, x, 1), 3)
 	s := e.d.Default()
 	s.mu.Lock()
-	seg := s.segment(segment.End{Reason: segment.ReasonRead, ID: y.id})
-	ent, err := e.d.explore(seg, fusion.Options{})
+	end := segment.End{Reason: segment.ReasonRead, ID: y.id}
+	seg := s.segment(end)
+	ent, err := e.d.plans.Explore(seg, fusion.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ent.plan.Steps[0].Scalars[0] = ent.plan.Steps[0].Scalars[1] // x*3... instead of x+1
-	s.store(ent, segment.End{Reason: segment.ReasonRead, ID: y.id})
+	ent.Plan.Steps[0].Scalars[0] = ent.Plan.Steps[0].Scalars[1] // x*3... instead of x+1
+	s.query(seg, end).Add(ent)
 	for i := range s.q.Entries { // the queue stands off the trie until now
 		if i == 0 {
-			s.node = e.d.trie.Root()
+			s.node = e.d.plans.Trie.Root()
 		}
 		s.step(&s.q.Entries[i])
 	}
 	s.mu.Unlock()
 	_, err = e.read(y)
-	if !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "mul") {
+	if !errors.Is(err, exec.ErrMismatch) || !strings.Contains(err.Error(), "mul") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -479,7 +483,7 @@ func TestErrTellsEveryErrorOnce(t *testing.T) {
 	}
 	s := e.d.Default()
 	for _, op := range []string{"mul", "sub"} {
-		var oe *OpError
+		var oe *operror.Error
 		if err := s.Err(); !errors.As(err, &oe) || oe.Op != op {
 			t.Errorf("got %v, want that of %s", err, op)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -21,37 +22,37 @@ func (d *Device) Sync(ctx context.Context) error {
 		for _, s := range d.open.list() {
 			s.flushAll()
 		}
-		d.plans.flush()
+		d.plans.Flush()
 	})
 }
 
-func (d *Device) synced(ctx context.Context, seen *faults, flush func()) error {
-	err := d.within(ctx, func() error {
+func (d *Device) synced(ctx context.Context, seen *operror.List, flush func()) error {
+	err := d.Within(ctx, func() error {
 		flush()
-		d.mem.boundary()
-		return d.drv.Wait(false)
+		d.mem.Boundary()
+		return d.Driver.Wait(false)
 	})
 	if ctx != nil && err != nil && err == ctx.Err() {
 		return err // a fault is for the next one to see
 	}
-	if e := seen.take(); e != nil {
+	if e := seen.Take(); e != nil {
 		return e
 	}
 	return err
 }
 
 // Err returns the first error that nobody has seen yet, once.
-func (s *Stream) Err() error { return s.faults.take() }
+func (s *Stream) Err() error { return s.faults.Take() }
 
 // Err returns the first error of any stream that nobody has seen yet, once.
-func (d *Device) Err() error { return d.faults.take() }
+func (d *Device) Err() error { return d.faults.Take() }
 
 // flushAll runs what is queued, and returns when all that was submitted has run.
 func (s *Stream) flushAll() {
 	s.mu.Lock()
 	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
-	s.due = s.lane.next // there may be nothing to flush
+	s.due = s.lane.Next // there may be nothing to flush
 }
 
 // streams are those of a device that somebody can still reach. A stream with
@@ -82,39 +83,4 @@ func (r *streams) list() (live []*Stream) {
 		}
 	}
 	return live
-}
-
-// faults are errors that nobody may have seen yet, in order; those somebody saw
-// meanwhile are passed over.
-type faults struct {
-	mu     sync.Mutex
-	unseen []*OpError
-}
-
-// maxUnseen bounds the errors kept for Err: a loop that never asks makes one
-// per turn.
-const maxUnseen = 64
-
-func (f *faults) add(e *OpError) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.unseen) == maxUnseen {
-		f.unseen = slices.DeleteFunc(f.unseen, func(e *OpError) bool { return e.seen.Load() })
-	}
-	if len(f.unseen) < maxUnseen {
-		f.unseen = append(f.unseen, e)
-	}
-}
-
-func (f *faults) take() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.unseen) > 0 {
-		e := f.unseen[0]
-		f.unseen = f.unseen[1:]
-		if !e.seen.Swap(true) {
-			return e
-		}
-	}
-	return nil
 }

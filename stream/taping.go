@@ -5,6 +5,8 @@ import (
 
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -17,8 +19,8 @@ type Tape struct {
 	inputs    []tapeInput
 	parts     []*tapePart
 	outs      []tapeOut
-	products  int        // results of parts that others, or the caller, ask for
-	constants []*storage // memory from outside; the tape is one of its readers; nil for what came to be a state
+	products  int               // results of parts that others, or the caller, ask for
+	constants []*memory.Storage // memory from outside; the tape is one of its readers; nil for what came to be a state
 	states    []tapeState
 	sets      []tapeSet
 
@@ -63,7 +65,7 @@ type tapePart struct {
 	last     []tapeSource // arguments, states and products that no later part reads
 	sets     []int        // those of the tape whose value the part computes
 
-	node atomic.Pointer[segment.Node[queue.Key, *entry]] // where it is in the trie, as far as known
+	node atomic.Pointer[segment.Node[queue.Key, *plans.Entry]] // where it is in the trie, as far as known
 }
 
 type tapeOperand struct {
@@ -82,7 +84,7 @@ type tapeResult struct {
 type Taping struct {
 	s      *Stream
 	tape   *Tape
-	known  map[*storage]tapeSource
+	known  map[*memory.Storage]tapeSource
 	broken bool // what is recorded cannot be run again
 	ended  bool
 
@@ -100,7 +102,7 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 	if s.q.Len() > 0 {
 		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	}
-	t := &Taping{s: s, tape: &Tape{dev: s.dev}, known: map[*storage]tapeSource{}}
+	t := &Taping{s: s, tape: &Tape{dev: s.dev}, known: map[*memory.Storage]tapeSource{}}
 	t.tape.users.Store(1)
 	if s.taping != nil { // one within another: neither sees all that is recorded
 		s.spoil()
@@ -116,10 +118,10 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 		// The same memory may be several arguments, and a constant as well: what is
 		// asked of each must be told apart.
 		was := v.mem.Load()
-		st := &storage{block: was.block, view: was.view}
+		st := &memory.Storage{Block: was.Block, View: was.View}
 		v.mem.Store(st)
 		t.known[st] = tapeSource{tapeArg, i}
-		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, st.view})
+		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, st.View})
 	}
 	t.strange = s.dev.tapes.begin()
 	s.taping = t
@@ -179,13 +181,13 @@ func (t *Taping) leave() {
 
 // source says what memory is to the tape. What it does not know was there
 // before, and stays what it is.
-func (t *Taping) source(st *storage) tapeSource {
+func (t *Taping) source(st *memory.Storage) tapeSource {
 	from, known := t.known[st]
 	if !known {
 		from = tapeSource{tapeConstant, len(t.tape.constants)}
 		t.known[st] = from
-		st.retain()
-		st.watch() // the tape may be dropped without a word
+		st.Retain()
+		st.Watch() // the tape may be dropped without a word
 		t.tape.constants = append(t.tape.constants, st)
 	}
 	return from
@@ -194,7 +196,7 @@ func (t *Taping) source(st *storage) tapeSource {
 // leaks notes that another stream reads memory: what it makes of it is not on the
 // tape, so that where the memory is an argument or a result of the tape's, running
 // that again would find the other stream's result as it was. The lock is held.
-func (t *Taping) leaks(st *storage) {
+func (t *Taping) leaks(st *memory.Storage) {
 	if from, known := t.known[st]; known && from.kind != tapeConstant {
 		t.broken = true
 	}
@@ -278,7 +280,7 @@ func (t *Tape) Release() {
 	}
 	for _, st := range t.constants {
 		if st != nil {
-			st.release()
+			st.Release()
 		}
 	}
 	t.constants = nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/queue"
 )
 
@@ -22,12 +23,12 @@ type tapeState struct {
 
 // memory of the handle as the tape sees it, with a reader for the caller; nil where it
 // is not what the tape needs.
-func (x *tapeState) memory(s *Stream) *storage {
+func (x *tapeState) memory(s *Stream) *memory.Storage {
 	st := x.of(x.h, s)
-	if st == nil || st.view == x.seen {
+	if st == nil || st.View == x.seen {
 		return st
 	}
-	return &storage{block: st.block, view: x.seen}
+	return &memory.Storage{Block: st.Block, View: x.seen}
 }
 
 // tapeSet is a handle from outside and what it is set to.
@@ -42,7 +43,7 @@ type tapeSet struct {
 type handleSet struct {
 	h      *Value
 	inside bool // it came to be in the recorded function
-	old    *storage
+	old    *memory.Storage
 	kind
 	shared bool // others have the old value, and may have been meant by who reads it
 }
@@ -149,7 +150,7 @@ func (t *Taping) set(h, old *Value) {
 	} else {
 		from, known := t.known[n.old]
 		n.inside = n.inside || known && from.kind == tapeArg
-		n.shared = old.more.Load() > 0 || n.old.held.Load() >= 2*handles
+		n.shared = old.more.Load() > 0 || n.old.Held.Load() >= 2*memory.Handles
 	}
 }
 
@@ -178,19 +179,19 @@ func (t *Taping) settleSets() {
 		v := n.h.now()
 		t.s.takes(v)
 		st := v.mem.Load()
-		if t.s.elsewhere.Load() || st == nil || !st.retainLive() { // failed, given up, or on a stream where it waits
+		if t.s.elsewhere.Load() || st == nil || !st.RetainLive() { // failed, given up, or on a stream where it waits
 			t.broken = true
 			return
 		}
 		t.tape.sets = append(t.tape.sets, tapeSet{t.source(st), n.h, v.dt, v.form})
-		st.release()
+		st.Release()
 	}
 	for _, n := range t.handles {
 		if n.inside || n.old == nil {
 			continue
 		}
 		for i, st := range t.tape.constants { // the value, and views of it
-			if st == nil || st.block != n.old.block {
+			if st == nil || st.Block != n.old.Block {
 				continue
 			}
 			if n.shared {
@@ -198,7 +199,7 @@ func (t *Taping) settleSets() {
 				return
 			}
 			t.becomes(tapeSource{tapeConstant, i}, tapeSource{tapeStated, len(t.tape.states)})
-			t.tape.states = append(t.tape.states, tapeState{tapeInput{n.dt, n.form, n.old.view}, n.h, st.view})
+			t.tape.states = append(t.tape.states, tapeState{tapeInput{n.dt, n.form, n.old.View}, n.h, st.View})
 		}
 	}
 	for i, set := range t.tape.sets {
@@ -230,7 +231,7 @@ func (t *Taping) becomes(was, is tapeSource) {
 	for i := range t.tape.sets {
 		change(&t.tape.sets[i].tapeSource)
 	}
-	t.tape.constants[was.n].release()
+	t.tape.constants[was.n].Release()
 	t.tape.constants[was.n] = nil
 }
 

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -44,10 +46,10 @@ func TestTrialOperandsDiffer(t *testing.T) {
 func TestTrialRespectsTheLimit(t *testing.T) {
 	const limit = 1 << 16
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.MemoryLimit = limit })
+	e := openTunable(t, dev, func(o *device.Options) { o.MemoryLimit = limit })
 	keep := e.host(e.place(), ir.Shape{13 << 10}, make([]float32, 13<<10)...)
 	y := halves(e, 1000)
-	if peak := e.d.Stats().Runtime.PeakBytes; peak > limit || !strings.Contains(Explain(y), errTrialSize.Error()) {
+	if peak := e.d.Stats().Runtime.PeakBytes; peak > limit || !strings.Contains(Explain(y), autotune.ErrTrialSize.Error()) {
 		t.Errorf("peak of %d bytes\n%s", peak, Explain(y))
 	}
 	Release(keep)
@@ -61,14 +63,14 @@ func TestTrialRespectsTheLimit(t *testing.T) {
 func TestTrialYields(t *testing.T) {
 	const n = 1000
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}, begun: make(chan struct{}), limit: 100 * 4 * n, slow: 5 * tms}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneIdle })
-	for range tuneAfter {
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneIdle })
+	for range autotune.After {
 		halves(e, n)
 	}
 	holds := func() bool {
-		e.d.tune.turn.Lock()
-		defer e.d.tune.turn.Unlock()
-		return len(e.d.tune.holders) > 0
+		e.d.tune.Turn.Lock()
+		defer e.d.tune.Turn.Unlock()
+		return len(e.d.tune.Holders) > 0
 	}
 	<-dev.begun
 	for _, v := range []string{"lacked", "held for long"} {
@@ -78,16 +80,16 @@ func TestTrialYields(t *testing.T) {
 			}
 		}
 		if v == "lacked" {
-			e.d.mem.reclaim(true) // so that there is nothing else to be had
+			e.d.mem.Reclaim(true) // so that there is nothing else to be had
 			free := dev.limit - dev.Stats().AllocBytes
-			b, err := e.d.mem.alloc(free+4*n, false)
+			b, err := e.d.mem.Alloc(free+4*n, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if holds() {
 				t.Error("memory that was lacked is held")
 			}
-			b.release()
+			b.Release()
 			continue
 		}
 		for deadline := time.Now().Add(20 * time.Second); holds(); halves(e, 2) {
@@ -107,20 +109,20 @@ func TestTrialYields(t *testing.T) {
 // More than one piece is compared, and NaNs are equal whichever they are.
 func TestTrialCompares(t *testing.T) {
 	for _, exact := range []bool{true, false} {
-		x := &trial{dev: &Device{caps: &runtime.Caps{Exact: exact}}, tol: ir.Tolerance{Rel: 1e-3}}
+		x := &autotune.Trial{X: &autotune.Tuner{Base: &device.Base{Caps: &runtime.Caps{Exact: exact}}}, Tol: ir.Tolerance{Rel: 1e-3}}
 		one, other := ir.NewDense(ir.TensorType{DT: ir.Float32, Shape: ir.Shape{4}}), ir.NewDense(ir.TensorType{DT: ir.Float32, Shape: ir.Shape{4}})
 		one.Set(1, 0x7fc00000)
 		other.Set(1, 0xffc00001)
-		want := append(make([]byte, 4*pieceElements), one.Data...)
-		if err := x.compare(ir.Float32, pieceElements, other.Data, want); err != nil {
+		want := append(make([]byte, 4*autotune.PieceElements), one.Data...)
+		if err := x.Compare(ir.Float32, autotune.PieceElements, other.Data, want); err != nil {
 			t.Errorf("exact %v: %v", exact, err)
 		}
-		if err := x.compare(ir.Float32, 0, other.Data, want); !errors.Is(err, errOtherResults) {
+		if err := x.Compare(ir.Float32, 0, other.Data, want); !errors.Is(err, autotune.ErrOtherResults) {
 			t.Errorf("exact %v: a NaN for zero: %v", exact, err)
 		}
 		one.Set(3, ir.FloatBits(ir.Float32, 1))
 		other.Set(3, ir.FloatBits(ir.Float32, 1.0001))
-		if err := x.compare(ir.Float32, 0, other.Data, one.Data); errors.Is(err, errOtherResults) != exact {
+		if err := x.Compare(ir.Float32, 0, other.Data, one.Data); errors.Is(err, autotune.ErrOtherResults) != exact {
 			t.Errorf("exact %v: %v", exact, err)
 		}
 	}
@@ -132,7 +134,7 @@ func TestTrialBesideOtherStreams(t *testing.T) {
 	for _, c := range []struct {
 		runs time.Duration
 		kept int
-	}{{10 * tms, 1}, {3 * tunePatience, 0}} {
+	}{{10 * tms, 1}, {3 * autotune.Patience, 0}} {
 		dir := t.TempDir()
 		dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
 		e := openTunable(t, dev, cached(dir))

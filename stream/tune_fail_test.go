@@ -3,6 +3,9 @@ package stream
 import (
 	"errors"
 	"testing"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/operror"
 )
 
 // A driver's broken invariant while its ways are asked for is found before anybody
@@ -11,9 +14,9 @@ import (
 func TestTuneAskedOfABrokenDriver(t *testing.T) {
 	var told []error
 	dev := &tunable{takes: ways(1, 2), breaks: "broken"}
-	e := openTunable(t, dev, func(o *Options) { o.Trace = &Trace{Error: func(err error) { told = append(told, err) }} })
+	e := openTunable(t, dev, func(o *device.Options) { o.Trace = &device.Trace{Error: func(err error) { told = append(told, err) }} })
 	halves(e, 5)
-	var bug *InternalError
+	var bug *operror.Bug
 	if len(told) != 1 || !errors.As(told[0], &bug) || bug.Cause != "broken" || e.d.Stats().Fallbacks != 1 {
 		t.Errorf("told of %v, %d fallbacks", told, e.d.Stats().Fallbacks)
 	}

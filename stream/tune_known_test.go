@@ -8,26 +8,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
+	"github.com/millrace-go/millrace/shelf"
 )
 
 // What is not timed for want of time says so, and what found no place in the
 // queue comes again.
 func TestTuneAsksAgain(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.Tune, o.TuneBudget = TuneBackground, 10*time.Second })
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune, o.TuneBudget = device.TuneBackground, 10*time.Second })
 	x := &e.d.tune
-	x.mu.Lock()
-	x.running, x.queue = true, make([]*trial, maxTrials)
-	x.mu.Unlock()
-	for range tuneAfter {
+	x.Mu.Lock()
+	x.Running, x.Queue = true, make([]*autotune.Trial, autotune.MaxTrials)
+	x.Mu.Unlock()
+	for range autotune.After {
 		halves(e, 5)
 	}
-	x.mu.Lock()
-	x.running, x.queue = false, nil
-	x.mu.Unlock()
-	for range tuneAfter {
+	x.Mu.Lock()
+	x.Running, x.Queue = false, nil
+	x.Mu.Unlock()
+	for range autotune.After {
 		halves(e, 5)
 	}
 	if err := e.d.Wait(); err != nil {
@@ -36,19 +40,19 @@ func TestTuneAsksAgain(t *testing.T) {
 	if n := e.d.Stats().Tunings; n != 1 {
 		t.Errorf("%d tunings after the queue was full", n)
 	}
-	x.spent.Store(int64(time.Minute))
+	x.Spent.Store(int64(time.Minute))
 	var y *Value
-	for range tuneAfter {
+	for range autotune.After {
 		y = halves(e, 6)
 	}
-	if text := Explain(y); !strings.Contains(text, errTuneBudget.Error()) {
+	if text := Explain(y); !strings.Contains(text, autotune.ErrBudget.Error()) {
 		t.Error(text)
 	}
 	dev = &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e = openTunable(t, dev, func(o *Options) { o.TuneBudget = 1 })
+	e = openTunable(t, dev, func(o *device.Options) { o.TuneBudget = 1 })
 	halves(e, 5)
 	y = halves(e, 6)
-	if n := e.d.Stats().Tunings; n != 1 || !strings.Contains(Explain(y), errTuneBudget.Error()) {
+	if n := e.d.Stats().Tunings; n != 1 || !strings.Contains(Explain(y), autotune.ErrBudget.Error()) {
 		t.Errorf("%d tunings that were waited for\n%s", n, Explain(y))
 	}
 }
@@ -59,7 +63,7 @@ func TestTuneUsesLaterBundles(t *testing.T) {
 	halves(from, 5)
 	data := exported(t, from.d)
 	dev := &tunable{takes: []time.Duration{10 * tms, 50 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
 	halves(e, 5)
 	use(t, e.d, data)
 	halves(e, 5)
@@ -76,11 +80,11 @@ func TestTuneUsesBundlesMeanwhile(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 50 * tms}}
 	var d *Device
 	came := false
-	e := openTunable(t, dev, func(o *Options) {
+	e := openTunable(t, dev, func(o *device.Options) {
 		cached(t.TempDir())(o)
-		o.Tune = TuneBackground
-		o.Trace = &Trace{Cache: func(ev CacheEvent) {
-			if ev.Kind == kindTuning && ev.Outcome == "miss" && !came {
+		o.Tune = device.TuneBackground
+		o.Trace = &device.Trace{Cache: func(ev device.CacheEvent) {
+			if ev.Kind == shelf.KindTuning && ev.Outcome == "miss" && !came {
 				came = true
 				use(t, d, data)
 			}
@@ -99,11 +103,11 @@ func TestTuneUsesBundlesMeanwhile(t *testing.T) {
 func TestBundledTuningsSpareTrials(t *testing.T) {
 	run := func(source []byte, takes time.Duration) (*tunable, *env, []byte) {
 		dev := &tunable{takes: []time.Duration{takes, 5 * tms}}
-		e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+		e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
 		if source != nil {
 			use(t, e.d, source)
 		}
-		for range tuneAfter {
+		for range autotune.After {
 			halves(e, 5)
 		}
 		if err := e.d.Wait(); err != nil {
@@ -111,24 +115,24 @@ func TestBundledTuningsSpareTrials(t *testing.T) {
 		}
 		return dev, e, exported(t, e.d)
 	}
-	first, long, data := run(nil, 20*tuneLongest)
+	first, long, data := run(nil, 20*autotune.Longest)
 	if first.tries != 1 {
 		t.Fatalf("%d tries", first.tries)
 	}
-	again, _, more := run(data, 20*tuneLongest)
+	again, _, more := run(data, 20*autotune.Longest)
 	if again.tries != 0 {
 		t.Errorf("%d tries with a bundle", again.tries)
 	}
-	if third, _, _ := run(more, 20*tuneLongest); third.tries != 0 {
+	if third, _, _ := run(more, 20*autotune.Longest); third.tries != 0 {
 		t.Errorf("%d tries with a bundle of who had one", third.tries)
 	}
 	_, short, _ := run(nil, 10*tms)
 	for _, order := range [][]*Device{{long.d, short.d}, {short.d, long.d}} {
 		var b bytes.Buffer
-		if err := exportPlans(&b, PlanFilter{}, order); err != nil {
+		if err := exportOf(&b, plans.PlanFilter{}, order); err != nil {
 			t.Fatal(err)
 		}
-		if dev, _, _ := run(b.Bytes(), 10*tms); !slices.Equal(dev.taken(), slices.Repeat([]uint64{1}, tuneAfter)) || dev.tries != 0 {
+		if dev, _, _ := run(b.Bytes(), 10*tms); !slices.Equal(dev.taken(), slices.Repeat([]uint64{1}, autotune.After)) || dev.tries != 0 {
 			t.Errorf("%d tries", dev.tries)
 		}
 	}
@@ -139,57 +143,57 @@ func TestTuneEvicts(t *testing.T) {
 	e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, nil)
 	halves(e, 5)
 	x := &e.d.tune
-	x.mu.Lock()
-	for i := len(x.known); i < maxTunings; i++ {
-		k := &tuning{key: fmt.Sprint("key ", i)}
-		k.asked.Store(i%2 == 0)
-		x.known[k.key] = k
+	x.Mu.Lock()
+	for i := len(x.Known); i < autotune.MaxTunings; i++ {
+		k := &autotune.Tuning{Key: fmt.Sprint("key ", i)}
+		k.Asked.Store(i%2 == 0)
+		x.Known[k.Key] = k
 	}
-	x.mu.Unlock()
+	x.Mu.Unlock()
 	for n := range 20 {
 		halves(e, 6+n)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.Mu.Lock()
+	defer x.Mu.Unlock()
 	pending := 0
-	for _, k := range x.known {
-		if k.pending() {
+	for _, k := range x.Known {
+		if k.Pending() {
 			pending++
 		}
 	}
-	if len(x.known) != maxTunings || pending != maxTunings/2-1 {
-		t.Errorf("%d known, %d of them pending", len(x.known), pending)
+	if len(x.Known) != autotune.MaxTunings || pending != autotune.MaxTunings/2-1 {
+		t.Errorf("%d known, %d of them pending", len(x.Known), pending)
 	}
 }
 
 // onlyGeometry finds the only plan of a device, and what it ran with.
-func onlyGeometry(t *testing.T, d *Device) (*entry, *geometry) {
+func onlyGeometry(t *testing.T, d *Device) (*plans.Entry, *plans.Geometry) {
 	t.Helper()
-	var ent *entry
-	d.trie.All(func(_ []queue.Key, _ segment.End, plans []*entry) { ent = plans[0] })
-	if ent == nil || ent.memo.last.Load() == nil {
+	var ent *plans.Entry
+	d.plans.Trie.All(func(_ []queue.Key, _ segment.End, plans []*plans.Entry) { ent = plans[0] })
+	if ent == nil || ent.Memo.Last.Load() == nil {
 		t.Fatal("nothing ran")
 	}
-	return ent, ent.memo.last.Load()
+	return ent, ent.Memo.Last.Load()
 }
 
 // Files are read while others may look up what is known.
 func TestTuneReadsOutsideItsLock(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
-		var x *tuner
+		var x *autotune.Tuner
 		reads := 0
-		e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, func(o *Options) {
+		e := openTunable(t, &tunable{takes: []time.Duration{10 * tms, 5 * tms}}, func(o *device.Options) {
 			cached(dir)(o)
-			o.Trace = &Trace{Cache: func(ev CacheEvent) {
-				if ev.Kind != kindTuning || ev.Outcome == "written" {
+			o.Trace = &device.Trace{Cache: func(ev device.CacheEvent) {
+				if ev.Kind != shelf.KindTuning || ev.Outcome == "written" {
 					return
 				}
-				if reads++; !x.mu.TryLock() {
+				if reads++; !x.Mu.TryLock() {
 					t.Error("a table is read under the tuner's lock")
 					return
 				}
-				x.mu.Unlock()
+				x.Mu.Unlock()
 			}}
 		})
 		x = &e.d.tune

@@ -6,21 +6,25 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
 )
 
 // beside has another stream run something.
 func beside(e *env, f func()) {
 	s := e.d.NewStream()
 	s.mu.Lock()
-	s.lane.submit(&job{alone: func() { f(); goruntime.KeepAlive(s) }}, true)
+	s.lane.Submit(&exec.Job{Alone: func() { f(); goruntime.KeepAlive(s) }}, true)
 	s.mu.Unlock()
 }
 
 // neverPauses opens a device that is busy from the first trial on until the test
 // ends, and runs a segment often enough for that trial.
-func neverPauses(t *testing.T, mode TuneMode) (*env, *tunable) {
+func neverPauses(t *testing.T, mode device.TuneMode) (*env, *tunable) {
 	dev := &tunable{takes: []time.Duration{200 * time.Microsecond, 100 * time.Microsecond}, begun: make(chan struct{})}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = mode })
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = mode })
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) }) // before the device is closed
 	dev.during = func() {
@@ -28,7 +32,7 @@ func neverPauses(t *testing.T, mode TuneMode) (*env, *tunable) {
 		beside(e, func() { close(running); <-release })
 		<-running
 	}
-	for range tuneAfter {
+	for range autotune.After {
 		halves(e, 5)
 	}
 	<-dev.begun
@@ -38,7 +42,7 @@ func neverPauses(t *testing.T, mode TuneMode) (*env, *tunable) {
 // A program that never pauses is tuned too, from what it gives to that.
 func TestTuneWithoutPauses(t *testing.T) {
 	begin := time.Now()
-	e, dev := neverPauses(t, TuneBackground)
+	e, dev := neverPauses(t, device.TuneBackground)
 	for deadline := time.Now().Add(time.Minute); e.d.Stats().Tunings == 0; time.Sleep(tms) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not tuned after %d tries", dev.tries)
@@ -47,15 +51,15 @@ func TestTuneWithoutPauses(t *testing.T) {
 	// 30 rounds of two candidates, each run twice, some 18 ms all in all.
 	const least = 15 * tms
 	s, went := e.d.Stats(), time.Since(begin)
-	if s.TuneTaken < int64(least) || went < time.Duration(float64(least)/tuneShare) || s.Fallbacks != 0 {
+	if s.TuneTaken < int64(least) || went < time.Duration(float64(least)/autotune.Share) || s.Fallbacks != 0 {
 		t.Errorf("%v taken of %v, %d fallbacks", time.Duration(s.TuneTaken), went, s.Fallbacks)
 	}
 }
 
 // Where only idle moments are used it is left alone.
 func TestTuneIdle(t *testing.T) {
-	e, dev := neverPauses(t, TuneIdle)
-	time.Sleep(20 * tuneQuiet)
+	e, dev := neverPauses(t, device.TuneIdle)
+	time.Sleep(20 * autotune.Quiet)
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
 	if dev.tries != 1 || e.d.Stats().TuneTaken != 0 {
@@ -68,11 +72,11 @@ func TestTuneIdle(t *testing.T) {
 // stretch; and the share can be had.
 func TestRation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, longest := range []time.Duration{50 * time.Microsecond, 10 * tms, 4 * tuneSaved} {
-		r := ration{share: tuneShare}
+	for _, longest := range []time.Duration{50 * time.Microsecond, 10 * tms, 4 * autotune.MaxSaved} {
+		r := autotune.Ration{Share: autotune.Share}
 		start := time.Unix(1000, 0)
 		now, taken, dearest := start, time.Duration(0), time.Duration(0)
-		r.earn(now)
+		r.Earn(now)
 		var recent []time.Duration // within a hundredth of a second each
 		for now.Sub(start) < 20*time.Minute {
 			wait := time.Duration(rng.Int64N(int64(20 * tms)))
@@ -80,29 +84,29 @@ func TestRation(t *testing.T) {
 				wait = time.Minute // nobody asked
 			}
 			now = now.Add(wait)
-			r.earn(now)
+			r.Earn(now)
 			stretch := time.Duration(0)
-			for r.affords(dearest) {
+			for r.Affords(dearest) {
 				step := time.Duration(1 + rng.Int64N(int64(longest)))
-				r.saved -= step
+				r.Saved -= step
 				taken, stretch, dearest = taken+step, stretch+step, max(dearest, step)
 			}
 			recent = append(recent, stretch)
-			if went := now.Sub(start); taken > time.Duration(tuneShare*float64(went))+longest {
+			if went := now.Sub(start); taken > time.Duration(autotune.Share*float64(went))+longest {
 				t.Fatalf("%v of %v taken", taken, went)
 			}
 		}
-		if most := slices.Max(recent); most > tuneSaved+longest {
+		if most := slices.Max(recent); most > autotune.MaxSaved+longest {
 			t.Errorf("%v at a stretch", most)
 		}
 		if went := now.Sub(start); taken < went/100 {
 			t.Errorf("steps up to %v: %v of %v taken", longest, taken, went)
 		}
 	}
-	var none ration
-	none.earn(time.Unix(1000, 0))
-	none.earn(time.Unix(5000, 0))
-	if none.affords(0) {
+	var none autotune.Ration
+	none.Earn(time.Unix(1000, 0))
+	none.Earn(time.Unix(5000, 0))
+	if none.Affords(0) {
 		t.Error("no share affords something")
 	}
 }
@@ -110,11 +114,11 @@ func TestRation(t *testing.T) {
 // What a trial waits for in the background, a compiler or a run of the program, is
 // no time that it takes; whoever waits for the trial waits for that, too.
 func TestTuneCountsWhatItTakes(t *testing.T) {
-	for mode, waits := range map[TuneMode]bool{TuneBackground: false, TuneWait: true} {
+	for mode, waits := range map[device.TuneMode]bool{device.TuneBackground: false, device.TuneWait: true} {
 		dev := &tunable{takes: []time.Duration{tms / 1000, tms / 1000}}
 		dev.during = func() { time.Sleep(time.Second) }
-		e := openTunable(t, dev, func(o *Options) { o.Tune = mode })
-		for range tuneAfter {
+		e := openTunable(t, dev, func(o *device.Options) { o.Tune = mode })
+		for range autotune.After {
 			halves(e, 5)
 		}
 		if err := e.d.Wait(); err != nil {

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/internal/refdev"
@@ -136,10 +138,10 @@ func (d *tunable) taken() []uint64 {
 }
 
 // tuning opens a device with choices of these times.
-func openTunable(t *testing.T, dev *tunable, change func(*Options)) *env {
+func openTunable(t *testing.T, dev *tunable, change func(*device.Options)) *env {
 	t.Helper()
 	dev.Device = refdev.New(runtime.Config{MemoryLimit: dev.limit})
-	o := Options{Device: "ref", Explore: ExploreWait, Tune: TuneWait}
+	o := device.Options{Device: "ref", Explore: device.ExploreWait, Tune: device.TuneWait}
 	if change != nil {
 		change(&o)
 	}
@@ -209,15 +211,15 @@ func TestTuneTakesTheFastest(t *testing.T) {
 func TestTuneChecksFirst(t *testing.T) {
 	var told []error
 	dev := &tunable{takes: []time.Duration{10 * tms, 1 * tms, 2 * tms, 8 * tms}, wrong: 1, refuse: 2}
-	e := openTunable(t, dev, func(o *Options) { o.Trace = &Trace{Error: func(err error) { told = append(told, err) }} })
+	e := openTunable(t, dev, func(o *device.Options) { o.Trace = &device.Trace{Error: func(err error) { told = append(told, err) }} })
 	y := halves(e, 5)
 	if ran := dev.taken(); !slices.Equal(ran, []uint64{3}) {
 		t.Errorf("ran by %v", ran)
 	}
-	if s := e.d.Stats(); s.Fallbacks != 0 || len(told) != 2 || !strings.Contains(told[0].Error(), errOtherResults.Error()) || !strings.Contains(told[1].Error(), errWay.Error()) {
+	if s := e.d.Stats(); s.Fallbacks != 0 || len(told) != 2 || !strings.Contains(told[0].Error(), autotune.ErrOtherResults.Error()) || !strings.Contains(told[1].Error(), errWay.Error()) {
 		t.Errorf("%d fallbacks, told of %v", s.Fallbacks, told)
 	}
-	if text := Explain(y); !strings.Contains(text, "not used: "+errOtherResults.Error()) {
+	if text := Explain(y); !strings.Contains(text, "not used: "+autotune.ErrOtherResults.Error()) {
 		t.Error(text)
 	}
 }
@@ -248,9 +250,9 @@ func TestTuneFallsThrough(t *testing.T) {
 func TestTuneFaultAfterFallingThrough(t *testing.T) {
 	var told []error
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms, 20 * tms}}
-	e := openTunable(t, dev, func(o *Options) {
-		o.Fusion = FusionOff
-		o.Trace = &Trace{Error: func(err error) { told = append(told, err) }}
+	e := openTunable(t, dev, func(o *device.Options) {
+		o.Fusion = device.FusionOff
+		o.Trace = &device.Trace{Error: func(err error) { told = append(told, err) }}
 	})
 	run := func() {
 		x := e.host(e.place(), ir.Shape{2}, 1, 2)
@@ -285,7 +287,7 @@ func TestTuneFaultOfALaunch(t *testing.T) {
 // What one process timed the next one uses: it times nothing.
 func TestTuningsOutliveTheirDevice(t *testing.T) {
 	dir := t.TempDir()
-	run := func(takes ...time.Duration) (Stats, []uint64, *Value) {
+	run := func(takes ...time.Duration) (device.Stats, []uint64, *Value) {
 		dev := &tunable{takes: takes}
 		e := openTunable(t, dev, cached(dir))
 		y := halves(e, 5)
@@ -324,8 +326,8 @@ func TestTuneOff(t *testing.T) {
 	halves(e, 5)
 	e.d.Close()
 	dev = &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e = openTunable(t, dev, func(o *Options) { cached(dir)(o); o.Tune = TuneOff })
-	for range 2 * tuneAfter {
+	e = openTunable(t, dev, func(o *device.Options) { cached(dir)(o); o.Tune = device.TuneOff })
+	for range 2 * autotune.After {
 		halves(e, 5)
 	}
 	if err := e.d.Wait(); err != nil {
@@ -340,8 +342,8 @@ func TestTuneOff(t *testing.T) {
 // nothing runs. Waiting for the device is leaving it alone.
 func TestTuneInTheBackground(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
-	for range tuneAfter - 1 {
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
+	for range autotune.After - 1 {
 		halves(e, 5)
 	}
 	if err := e.d.Wait(); err != nil {
@@ -376,8 +378,8 @@ func TestTuneInTheBackground(t *testing.T) {
 // Nobody has to wait for it: a device that nobody uses is timed.
 func TestTuneWhenIdle(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
-	for range tuneAfter {
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
+	for range autotune.After {
 		halves(e, 5)
 	}
 	for deadline := time.Now().Add(20 * time.Second); e.d.Stats().Tunings == 0; time.Sleep(tms) {
@@ -390,10 +392,10 @@ func TestTuneWhenIdle(t *testing.T) {
 // Runs that would hold others up are not timed in the background, and what was
 // spent ends it.
 func TestTuneLimits(t *testing.T) {
-	dev := &tunable{takes: []time.Duration{2 * tuneLongest, 5 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+	dev := &tunable{takes: []time.Duration{2 * autotune.Longest, 5 * tms}}
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
 	var y *Value
-	for range tuneAfter {
+	for range autotune.After {
 		y = halves(e, 5)
 	}
 	if err := e.d.Wait(); err != nil {
@@ -403,9 +405,9 @@ func TestTuneLimits(t *testing.T) {
 		t.Errorf("%d tunings, %d tries\n%s", s.Tunings, dev.tries, Explain(y))
 	}
 	dev = &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e = openTunable(t, dev, func(o *Options) { o.Tune, o.TuneBudget = TuneBackground, 1 })
+	e = openTunable(t, dev, func(o *device.Options) { o.Tune, o.TuneBudget = device.TuneBackground, 1 })
 	for n := range 4 {
-		for range tuneAfter {
+		for range autotune.After {
 			halves(e, 5+n)
 		}
 		if err := e.d.Wait(); err != nil {
@@ -417,8 +419,8 @@ func TestTuneLimits(t *testing.T) {
 	}
 	// Memory that a trial does not get.
 	dev = &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e = openTunable(t, dev, func(o *Options) { o.MemoryLimit = 100 })
-	if y = halves(e, 5); e.d.Stats().Tunings != 0 || !strings.Contains(Explain(y), errTrialSize.Error()) {
+	e = openTunable(t, dev, func(o *device.Options) { o.MemoryLimit = 100 })
+	if y = halves(e, 5); e.d.Stats().Tunings != 0 || !strings.Contains(Explain(y), autotune.ErrTrialSize.Error()) {
 		t.Error(Explain(y))
 	}
 }
@@ -427,12 +429,12 @@ func TestTuneLimits(t *testing.T) {
 // the tuner has the time.
 func TestTuneRemembersWhatIsTooLong(t *testing.T) {
 	dir := t.TempDir()
-	run := func(mode TuneMode) (Stats, int, string) {
-		dev := &tunable{takes: []time.Duration{20 * tuneLongest, 5 * tms}}
-		e := openTunable(t, dev, func(o *Options) { cached(dir)(o); o.Tune = mode })
+	run := func(mode device.TuneMode) (device.Stats, int, string) {
+		dev := &tunable{takes: []time.Duration{20 * autotune.Longest, 5 * tms}}
+		e := openTunable(t, dev, func(o *device.Options) { cached(dir)(o); o.Tune = mode })
 		defer e.d.Close()
 		var y *Value
-		for range tuneAfter {
+		for range autotune.After {
 			y = halves(e, 5)
 		}
 		if err := e.d.Wait(); err != nil {
@@ -440,16 +442,16 @@ func TestTuneRemembersWhatIsTooLong(t *testing.T) {
 		}
 		return e.d.Stats(), dev.tries, Explain(y)
 	}
-	if s, tries, text := run(TuneBackground); s.Tunings != 0 || tries != 1 || !strings.Contains(text, "too long") {
+	if s, tries, text := run(device.TuneBackground); s.Tunings != 0 || tries != 1 || !strings.Contains(text, "too long") {
 		t.Errorf("first: %d tunings, %d tries\n%s", s.Tunings, tries, text)
 	}
-	if s, tries, text := run(TuneBackground); s.Tunings != 0 || tries != 0 || s.Cache.Refused != 0 || !strings.Contains(text, "too long") {
+	if s, tries, text := run(device.TuneBackground); s.Tunings != 0 || tries != 0 || s.Cache.Refused != 0 || !strings.Contains(text, "too long") {
 		t.Errorf("then: %d tunings, %d tries, %+v\n%s", s.Tunings, tries, s.Cache, text)
 	}
-	if s, _, text := run(TuneWait); s.Tunings != 1 {
+	if s, _, text := run(device.TuneWait); s.Tunings != 1 {
 		t.Errorf("waiting: %d tunings\n%s", s.Tunings, text)
 	}
-	if s, _, text := run(TuneBackground); s.Tunings != 0 || !strings.Contains(text, `runs by "way 1"`) {
+	if s, _, text := run(device.TuneBackground); s.Tunings != 0 || !strings.Contains(text, `runs by "way 1"`) {
 		t.Errorf("at last: %d tunings\n%s", s.Tunings, text)
 	}
 }
@@ -457,10 +459,10 @@ func TestTuneRemembersWhatIsTooLong(t *testing.T) {
 // What is bound to take too long takes no memory and is not run.
 func TestTuneEstimatesFirst(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
-	e.d.caps.Bandwidth = 1000
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
+	e.d.Caps.Bandwidth = 1000
 	var y *Value
-	for range tuneAfter {
+	for range autotune.After {
 		y = halves(e, 50)
 	}
 	if err := e.d.Wait(); err != nil {
@@ -474,9 +476,9 @@ func TestTuneEstimatesFirst(t *testing.T) {
 // Close ends what is being timed.
 func TestTuneEndsWithItsDevice(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms}, begun: make(chan struct{})}
-	e := openTunable(t, dev, func(o *Options) { o.Tune = TuneBackground })
+	e := openTunable(t, dev, func(o *device.Options) { o.Tune = device.TuneBackground })
 	for n := range 8 {
-		for range tuneAfter {
+		for range autotune.After {
 			halves(e, 5+n)
 		}
 	}
@@ -484,9 +486,9 @@ func TestTuneEndsWithItsDevice(t *testing.T) {
 	if err := e.d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e.d.tune.mu.Lock()
-	defer e.d.tune.mu.Unlock()
-	if e.d.tune.running || len(e.d.tune.queue) > 0 {
+	e.d.tune.Mu.Lock()
+	defer e.d.tune.Mu.Unlock()
+	if e.d.tune.Running || len(e.d.tune.Queue) > 0 {
 		t.Error("timing goes on")
 	}
 	if live := dev.Stats().AllocBytes; live > 8*1024 {

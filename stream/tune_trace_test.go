@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/millrace-go/millrace/device"
 )
 
 // The hook is told of every step, of what comes from disk, and of what gives way.
@@ -14,9 +16,9 @@ func TestTuneIsTraced(t *testing.T) {
 	start := func() (*tunable, *env) {
 		steps, kernels = nil, nil
 		dev := &tunable{takes: ways(10, 5, 7, 1), wrong: 3}
-		return dev, openTunable(t, dev, func(o *Options) {
+		return dev, openTunable(t, dev, func(o *device.Options) {
 			cached(dir)(o)
-			o.Trace = &Trace{Tune: func(e TuneEvent) {
+			o.Trace = &device.Trace{Tune: func(e device.TuneEvent) {
 				kernels = append(kernels, e.Kernel)
 				if step := fmt.Sprint(e.Step, " ", e.Candidate, " ", e.Known); e.Step != "timed" {
 					steps = append(steps, step)
@@ -36,7 +38,7 @@ func TestTuneIsTraced(t *testing.T) {
 		t.Errorf("told of %q", steps)
 	}
 	ent, _ := onlyGeometry(t, e.d)
-	if kernel := fmt.Sprintf("%016x", ent.progs[0].Kernel().Key()); len(kernels) < 30 || slices.ContainsFunc(kernels, func(k string) bool { return k != kernel }) {
+	if kernel := fmt.Sprintf("%016x", ent.Progs[0].Kernel().Key()); len(kernels) < 30 || slices.ContainsFunc(kernels, func(k string) bool { return k != kernel }) {
 		t.Errorf("%d events of %v", len(kernels), kernels)
 	}
 	e.d.Close()

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 )
 
@@ -36,7 +38,7 @@ type Value struct {
 	more  atomic.Int32 // handles that name it, less one: see hold
 	home  *Stream      // never changes, nor do form and dt
 	form  *queue.Form  // nil: unknown
-	mem   atomic.Pointer[storage]
+	mem   atomic.Pointer[memory.Storage]
 	ext   *ext  // recipe, error or release line: what few values have
 	id    int32 // relative id in the home's queue, if that has it: see queued
 	dt    ir.DType
@@ -127,18 +129,18 @@ func (h *Value) Err() error {
 	if err == nil {
 		return nil
 	}
-	e, ok := err.(*OpError)
+	e, ok := err.(*operror.Error)
 	if !ok {
 		e = newOpError("err", err, []Arg{{V: h}})
 	}
-	e.seen.Store(true)
+	operror.See(e)
 	return e
 }
 
 // Cause is the same as an op finds it: for use after Release no *OpError yet,
 // since that names the op. Nobody is told by it.
 func (h *Value) Cause() error {
-	if st := h.now().mem.Load(); st != nil && st.fault.Load() == nil {
+	if st := h.now().mem.Load(); st != nil && st.Fault.Load() == nil {
 		return nil // as it is of what others compute with: their stream's lock is not needed
 	}
 	v := h.lock()
@@ -154,15 +156,15 @@ func (h *Value) Cause() error {
 
 // ready is the value's memory where it has some, with a reader for the caller, and
 // needs no lock for it; else nil.
-func (v *Value) ready() *storage {
+func (v *Value) ready() *memory.Storage {
 	st := v.mem.Load()
-	if st == nil || v.home.onTape.Load() || !st.retainLive() {
+	if st == nil || v.home.onTape.Load() || !st.RetainLive() {
 		return nil
 	}
 	// Who gave the value up before the reader was there may have found it without
 	// readers and let a kernel write over it.
-	if v.mem.Load() != st || st.fault.Load() != nil {
-		st.release()
+	if v.mem.Load() != st || st.Fault.Load() != nil {
+		st.Release()
 		return nil
 	}
 	return st

@@ -13,9 +13,10 @@ import (
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/cpu"
-	"github.com/millrace-go/millrace/stream"
+	"github.com/millrace-go/millrace/shelf"
 )
 
 // A remembered is one entry, of a cache or of a bundle, or a file that is none.
@@ -86,7 +87,7 @@ func (r *remembered) judge() verdict {
 	if r.Err != nil {
 		return verdict{stateDamaged, r.Err.Error()}
 	}
-	if r.inBundle() && !stream.Bundled(r.Kind) {
+	if r.inBundle() && !shelf.Bundled(r.Kind) {
 		return verdict{stateForeign, "bundles may not hold entries of its kind"}
 	}
 	if foreign := foreigners[r.Kind]; foreign != nil {
@@ -111,7 +112,7 @@ func (r *remembered) foreignPlans() string {
 	_, form := plancache.SplitKey(r.Key)
 	records, _ := r.records()
 	for i := range records {
-		if why := stream.Outdated(form, records[i].Segment); why != "" {
+		if why := plans.Outdated(form, records[i].Segment); why != "" {
 			return why
 		}
 	}

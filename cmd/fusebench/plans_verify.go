@@ -5,7 +5,9 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/shelf"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -43,7 +45,7 @@ func setupPlansVerify() ([]cli.Flag, action) {
 			checked += len(all)
 			for i := range all {
 				row := all[i].row()
-				if row.State == stateOK && stream.Bundled(row.Kind) {
+				if row.State == stateOK && shelf.Bundled(row.Kind) {
 					if why := unfit(row.Kind, all[i].scope()); why != "" {
 						row.State, row.Why = stateForeign, why
 					}
@@ -69,8 +71,8 @@ func setupPlansVerify() ([]cli.Flag, action) {
 }
 
 // openEngine opens a device as package millrace does, without a cache.
-func openEngine(device string) (*stream.Device, error) {
-	o, err := stream.ParseOptions(device)
+func openEngine(name string) (*stream.Device, error) {
+	o, err := device.ParseOptions(name)
 	if err != nil {
 		return nil, err
 	}

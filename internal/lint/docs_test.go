@@ -17,7 +17,7 @@ import (
 // enforced, and lists packages that there are.
 func TestArchitectureRanks(t *testing.T) {
 	text := doc(t, "architecture.md")
-	row := regexp.MustCompile(`(?m)^\| (\d) \| (.*) \|$`)
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \|$`)
 	written := map[string]int{}
 	for _, m := range row.FindAllStringSubmatch(text, -1) {
 		rank, _ := strconv.Atoi(m[1])

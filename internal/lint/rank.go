@@ -8,12 +8,17 @@ import (
 // ranks orders the packages: imports go strictly down. The table is the one of
 // docs/architecture.md.
 var ranks = map[string]int{
-	"cmd/fusebench": 9,
-	"npy":           8,
-	"safetensors":   8,
-	".":             7,
-	"stream":        6,
-	"autotune":      5,
+	"cmd/fusebench": 13,
+	"npy":           12,
+	"safetensors":   12,
+	".":             11,
+	"stream":        10,
+	"exec":          9,
+	"plans":         8,
+	"autotune":      7,
+	"memory":        6,
+	"shelf":         6,
+	"device":        5,
 	"fusion":        4,
 	"segment":       3,
 	"queue":         3,
@@ -22,6 +27,8 @@ var ranks = map[string]int{
 	"codegen":       2,
 	"runtime":       1,
 	"plancache":     1,
+	"operror":       1,
+	"lane":          0,
 	"ir":            0,
 }
 

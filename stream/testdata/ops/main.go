@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 
+	"github.com/millrace-go/millrace/device"
 	_ "github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
@@ -27,7 +28,7 @@ func of(v *value) stream.Arg { return stream.Arg{V: v} }
 func number(x float32) stream.Arg { return stream.Arg{Bits: uint64(math.Float32bits(x))} }
 
 func main() {
-	d, err := stream.Open(stream.Options{Device: "ref", Explore: stream.ExploreWait, Cache: os.Args[1]})
+	d, err := stream.Open(device.Options{Device: "ref", Explore: device.ExploreWait, Cache: os.Args[1]})
 	if err != nil {
 		log.Fatal(err)
 	}

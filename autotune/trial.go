@@ -1,0 +1,231 @@
+package autotune
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Trial is a launch to be timed: on the sizes and strides that the program has,
+// in memory of its own and on made-up values. Where operands of the program share
+// memory, so do the trial's.
+type Trial struct {
+	X      *Tuner
+	tuning *Tuning
+	list   []runtime.Choice
+	l      runtime.Launch
+	bufs   []trialBuffer
+	where  []int // of its operands, the buffer; -1 for none
+	Tol    ir.Tolerance
+	below  int64 // integers are from zero to below this
+
+	dearest   time.Duration // step so far
+	patience  time.Duration // waited for other streams: see pace
+	disturbed bool          // one of them ran meanwhile
+
+	held  bool     // it has its memory; under the tuner's turn
+	ready bool     // which is filled
+	want  [][]byte // what the default wrote, by buffer
+}
+
+// trial copies what it must know of a bound launch. The memory of the program is
+// not held.
+func (x *Tuner) trial(u *Unit, of Plan, bound *runtime.Launch) *Trial {
+	t := &Trial{X: x, tuning: u.Tuning, list: u.list, l: cloneLaunch(bound), below: 100}
+	at := map[runtime.Buffer]int{}
+	step := &of.Steps[u.at]
+	for _, n := range step.Nodes {
+		t.Tol = t.Tol.Plus(&of.Nodes[n])
+	}
+	for i := range t.l.Args {
+		a, o := &t.l.Args[i], &step.Kernel.Operands[i]
+		t.where = append(t.where, -1)
+		if a.IndexSize > 0 {
+			t.below = min(t.below, a.IndexSize)
+		}
+		if a.Buf == nil {
+			continue
+		}
+		b, ok := at[a.Buf]
+		if !ok {
+			b = len(t.bufs)
+			at[a.Buf] = b
+			t.bufs = append(t.bufs, trialBuffer{bytes: a.Buf.Bytes(), dt: o.DT, seed: uint64(b)})
+		}
+		t.where[i] = b
+		t.bufs[b].out = t.bufs[b].out || o.Kind == codegen.Output
+		t.bufs[b].in = t.bufs[b].in || o.Kind == codegen.Input
+		a.Buf = nil
+	}
+	return t
+}
+
+// measure runs a trial.
+func (x *Tuner) measure(t *Trial) (table *Table, err error) {
+	defer operror.Recover("tune", &err)
+	defer x.giveBack(t)
+	s := Subject{
+		Names: namesOf(t.list),
+		Check: func(i int) (time.Duration, error) { return t.whole(i, t.check) },
+		Run:   func(i int) (time.Duration, error) { return t.whole(i, t.run) },
+		Told:  func(e Event) { x.told(t.tuning, e) },
+		Spent: x.overBudget,
+	}
+	if x.Opts.Tune != device.TuneWait {
+		s.Longest = Longest
+		if t.dearest = t.least(); t.dearest > s.Longest { // without touching any memory
+			table = NewTable(s.Names)
+			table.TooLong(t.dearest)
+			return table, nil
+		}
+	}
+	return Measure(s)
+}
+
+// least is how long a run takes at the least: what it moves, by the device's own
+// bandwidth.
+func (t *Trial) least() time.Duration {
+	if t.X.Caps.Bandwidth == 0 {
+		return 0
+	}
+	points, moved := 1.0, 0.0
+	for _, n := range t.l.Dims[:t.l.Rank] {
+		points *= float64(n)
+	}
+	for _, b := range t.where {
+		if b >= 0 {
+			moved += min(float64(t.bufs[b].bytes), points*float64(t.X.Caps.ElemSize[t.bufs[b].dt]))
+		}
+	}
+	return time.Duration(moved / t.X.Caps.Bandwidth * float64(time.Second))
+}
+
+// whole runs or checks a candidate, which needs the trial's memory, and does so
+// again where the memory was given back meanwhile.
+func (t *Trial) whole(i int, f func(runtime.Tuner, int) (time.Duration, error)) (took time.Duration, err error) {
+	for {
+		if err = t.take(); err == nil {
+			took, err = f(t.X.ways, i)
+		}
+		if !errors.Is(err, errYielded) {
+			return took, err
+		}
+	}
+}
+
+// step does one thing on the device, when it is the tuner's turn: a run, or a
+// piece of a transfer. f says how long the device took, where that is not all of the time.
+// Between steps the trial may lose its memory.
+func (t *Trial) step(f func() (time.Duration, error)) error {
+	x := t.X
+	rationed, err := x.pace(t)
+	if err != nil {
+		return err
+	}
+	x.Turn.Lock()
+	defer x.Turn.Unlock()
+	if !t.held {
+		return errYielded
+	}
+	begin := time.Now()
+	cost, err := f()
+	if wall := time.Since(begin); cost == 0 || x.Opts.Tune == device.TuneWait { // whoever waits does so for compilers, too
+		cost = wall
+	}
+	x.Spent.Add(int64(cost))
+	t.dearest = max(t.dearest, cost)
+	if rationed {
+		x.ration.Saved -= cost
+		x.Taken.Add(int64(cost))
+	}
+	return err
+}
+
+// try runs a candidate once. What it waits for first, the program's own run,
+// takes nothing from the program.
+func (t *Trial) try(drv runtime.Tuner, i int) (took time.Duration, err error) {
+	err = t.step(func() (time.Duration, error) {
+		t.l.Choice = t.list[i].Code
+		took, err = drv.Try(&t.l)
+		return took, err
+	})
+	return took, err
+}
+
+// run times one run of a candidate.
+func (t *Trial) run(drv runtime.Tuner, i int) (time.Duration, error) {
+	if err := t.restore(false); err != nil {
+		return 0, err
+	}
+	return t.try(drv, i)
+}
+
+// ErrOtherResults refuses a candidate whose results are not the default's.
+var ErrOtherResults = errors.New("other results than the default's")
+
+// check runs a candidate on memory that is as it was for the default, and
+// compares all that was written.
+func (t *Trial) check(drv runtime.Tuner, i int) (took time.Duration, err error) {
+	if err := t.restore(true); err != nil {
+		return 0, err
+	}
+	if took, err = t.try(drv, i); err != nil {
+		return 0, err
+	}
+	if i == 0 {
+		t.want = make([][]byte, len(t.bufs))
+	}
+	for n := range t.bufs {
+		b := &t.bufs[n]
+		if !b.out {
+			continue
+		}
+		if err := t.pieces(b, b.piece(), func(at int64, data []byte) error {
+			if err := t.X.Driver.Read(data, b.dt, b.mem, at); err != nil {
+				return err
+			}
+			if i == 0 {
+				t.want[n] = append(t.want[n], data...)
+				return nil
+			}
+			return t.Compare(b.dt, at, data, t.want[n])
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return took, nil
+}
+
+func dense(dt ir.DType, data []byte) ir.Dense {
+	return ir.Dense{TensorType: ir.TensorType{DT: dt, Shape: ir.Shape{len(data) / dt.Size()}}, Data: data}
+}
+
+// Compare looks at the piece that begins at an element. NaNs are equal, whichever
+// they are.
+func (t *Trial) Compare(dt ir.DType, at int64, data, want []byte) error {
+	piece := want[at*int64(dt.Size()):][:len(data)]
+	if bytes.Equal(data, piece) {
+		return nil
+	}
+	x, y := dense(dt, data), dense(dt, piece)
+	for i := range x.Shape[0] {
+		if g, w := x.At(i), y.At(i); !ir.SameValue(dt, g, w) && (t.X.Caps.Exact || !t.Tol.Near(dt, g, w)) {
+			return fmt.Errorf("%w: element %d is %s, not %s", ErrOtherResults, at+int64(i), ir.FormatBits(dt, g), ir.FormatBits(dt, w))
+		}
+	}
+	return nil
+}
+
+func cloneLaunch(l *runtime.Launch) runtime.Launch {
+	out := *l
+	out.Args, out.Scalars = slices.Clone(l.Args), slices.Clone(l.Scalars)
+	return out
+}

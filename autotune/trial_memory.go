@@ -1,0 +1,219 @@
+package autotune
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// trialBuffer is the memory of operands that share it.
+type trialBuffer struct {
+	bytes    int64
+	dt       ir.DType // of the first of them
+	seed     uint64   // no two have the same values: who takes one for the other is found out
+	in, out  bool
+	mem      runtime.Buffer
+	elements int64
+	values   []byte // what a piece is filled with; nil until it was made up
+}
+
+// maxTrialBytes bounds the memory of a trial in the background, maxWaitedBytes
+// that of one which the program waits for.
+const (
+	maxTrialBytes  = 256 << 20
+	maxWaitedBytes = 2 << 30
+)
+
+var (
+	ErrTrialSize = errors.New("its operands take too much memory")
+	errYielded   = errors.New("the trial gave its memory back")
+)
+
+// bytes is what a trial takes, on the device and for copies of results.
+func (t *Trial) bytes() (device, host int64) {
+	for i := range t.bufs {
+		device += t.bufs[i].bytes
+		if t.bufs[i].out {
+			host += t.bufs[i].bytes
+		}
+	}
+	return device, host
+}
+
+// room says why a trial may not have its memory. What the program has live leaves
+// little enough of a limit: nothing is collected, let alone given up, for a trial.
+func (t *Trial) room() error {
+	own, copies := t.bytes()
+	most, limit := int64(maxTrialBytes), t.X.Opts.MemoryLimit
+	if t.X.Opts.Tune == device.TuneWait {
+		most = maxWaitedBytes
+	}
+	if limit > 0 {
+		most = min(most, limit/4)
+	}
+	if own+copies > most {
+		return fmt.Errorf("%w: %d bytes, of which it may have %d", ErrTrialSize, own+copies, most)
+	}
+	if live := t.X.Driver.Stats().AllocBytes; limit > 0 && live+own > limit {
+		return fmt.Errorf("%w: %d bytes, and %d of %d are in use", ErrTrialSize, own, live, limit)
+	}
+	return nil
+}
+
+// take gives the trial its memory, unless it has it, and fills it.
+func (t *Trial) take() error {
+	x := t.X
+	if _, err := x.pace(t); err != nil {
+		return err
+	}
+	if err := t.hold(x); err != nil || t.ready {
+		return err
+	}
+	for i := range t.bufs {
+		if err := t.fill(&t.bufs[i]); err != nil {
+			return err
+		}
+	}
+	t.ready = true
+	return nil
+}
+
+func (t *Trial) hold(x *Tuner) error {
+	x.Turn.Lock()
+	defer x.Turn.Unlock()
+	if t.held {
+		return nil
+	}
+	if x.Opts.Tune != device.TuneWait && x.waiting.Load() == 0 && !x.calm() {
+		return errYielded // the program took the turn meanwhile, and what it lacks is not there yet
+	}
+	t.ready = false
+	if err := t.room(); err != nil {
+		return err
+	}
+	t.held = true
+	x.Holders[t] = true
+	for i := range t.bufs {
+		b := &t.bufs[i]
+		var err error
+		if b.mem, err = t.X.Driver.Alloc(b.bytes); err != nil {
+			x.drop(t)
+			return err
+		}
+		b.elements = b.bytes / int64(t.X.Caps.ElemSize[b.dt])
+	}
+	for i, b := range t.where {
+		if b >= 0 {
+			t.l.Args[i].Buf = t.bufs[b].mem
+		}
+	}
+	return nil
+}
+
+// drop gives a trial's memory back. The turn is the caller's.
+func (x *Tuner) drop(t *Trial) {
+	for i := range t.bufs {
+		if m := t.bufs[i].mem; m != nil {
+			t.X.Driver.Free(m)
+			t.bufs[i].mem = nil
+		}
+	}
+	t.held = false
+	delete(x.Holders, t)
+}
+
+func (x *Tuner) giveBack(t *Trial) {
+	x.Turn.Lock()
+	defer x.Turn.Unlock()
+	x.drop(t)
+}
+
+// Yield takes the memory of all trials back, for a program that lacks it, and
+// reports whether there was any. A run that is being timed is waited for.
+func (x *Tuner) Yield() bool {
+	x.Turn.Lock()
+	defer x.Turn.Unlock()
+	some := len(x.Holders) > 0
+	for t := range x.Holders {
+		x.drop(t)
+	}
+	if some {
+		x.yielded.Store(time.Now().UnixNano())
+	}
+	return some
+}
+
+// calm reports that it is long enough ago that the program lacked memory.
+func (x *Tuner) calm() bool { return time.Since(time.Unix(0, x.yielded.Load())) > tuneHold }
+
+// PieceElements are written or read at a time; odd, so that what is a power of
+// two elements away from its place is wrong.
+const PieceElements = 1<<18 - 5
+
+// fill writes made-up values: numbers between 0 and 1, a few of them negative,
+// and small integers, which are indices in range where the launch has indices.
+// They are the same each time.
+func (t *Trial) fill(b *trialBuffer) error {
+	if b.values == nil {
+		if err := t.step(func() (time.Duration, error) { b.values = t.madeUp(b); return 0, nil }); err != nil {
+			return err
+		}
+	}
+	return t.pieces(b, b.values, func(at int64, data []byte) error {
+		return t.X.Driver.Write(b.mem, b.dt, at, data)
+	})
+}
+
+func (t *Trial) madeUp(b *trialBuffer) []byte {
+	rng := rand.New(rand.NewPCG(1+b.seed, uint64(b.dt)))
+	n := min(b.elements, PieceElements)
+	values := ir.NewDense(ir.TensorType{DT: b.dt, Shape: ir.Shape{int(n)}})
+	for i := range int(n) {
+		x := rng.Float64()
+		if int64(i) < n/16 {
+			x -= 0.5
+		}
+		switch {
+		case b.dt == ir.Bool:
+			values.Set(i, uint64(rng.IntN(2)))
+		case b.dt.IsFloat():
+			values.Set(i, ir.FloatBits(b.dt, x))
+		default:
+			values.Set(i, uint64(rng.Int64N(t.below)))
+		}
+	}
+	return values.Data
+}
+
+// piece is host memory for a piece of a buffer.
+func (b *trialBuffer) piece() []byte {
+	return make([]byte, min(PieceElements, b.elements)*int64(b.dt.Size()))
+}
+
+// pieces goes over a buffer with memory for a piece, a step for each.
+func (t *Trial) pieces(b *trialBuffer, data []byte, f func(at int64, data []byte) error) error {
+	for at := int64(0); at < b.elements; at += PieceElements {
+		n := min(PieceElements, b.elements-at)
+		if err := t.step(func() (time.Duration, error) { return 0, f(at, data[:n*int64(b.dt.Size())]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore makes memory that a run reads and writes what it was.
+func (t *Trial) restore(outputs bool) error {
+	for i := range t.bufs {
+		if b := &t.bufs[i]; b.out && (b.in || outputs) {
+			if err := t.fill(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package device
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Base is an open device as all its parts see it: the driver with what it can do, the
+// options, the user's hooks, the programs and the counters.
+type Base struct {
+	Opts   Options
+	Driver runtime.Device
+	Caps   *runtime.Caps
+	Closed atomic.Bool
+	Counts Counters
+
+	progs     programs
+	hookPanic atomic.Pointer[any]
+}
+
+// Counters are those of all parts; Stats has them.
+type Counters struct {
+	Ops, Segments, Hits, Kernels            atomic.Int64
+	Explored, Searches, Tunings             atomic.Int64
+	InPlace, Recomputes, Aliases, Fallbacks atomic.Int64
+}
+
+// Bytes is what a dense tensor takes on the device.
+func (d *Base) Bytes(dt ir.DType, shape ir.Shape) int64 {
+	return int64(shape.Elems()) * int64(d.Caps.ElemSize[dt])
+}
+
+// Mode is how hard the device looks for plans.
+func (d *Base) Mode() fusion.Mode { return fusionMode[d.Opts.Fusion] }
+
+var fusionMode = [...]fusion.Mode{FusionOn: fusion.Best, FusionGreedy: fusion.Greedy, FusionOff: fusion.Unfused}
+
+// Gone reports a device on which nothing can run any more.
+func Gone(err error) bool {
+	return errors.Is(err, runtime.ErrDeviceLost) || errors.Is(err, runtime.ErrClosed)
+}

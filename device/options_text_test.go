@@ -1,0 +1,95 @@
+package device
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+func TestOptionsText(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Options
+	}{
+		{"", Options{}},
+		{"cpu", Options{Device: "cpu"}},
+		{"cpu:threads=2,compile=wait", Options{Device: "cpu", Threads: 2, Compile: runtime.CompileWait}},
+		{":tier=0,fusion=off", Options{Tier: TierInterpreter, Fusion: FusionOff}},
+		{"webgpu:adapter=llvmpipe (LLVM 15, 256 bits)", Options{}},
+		{`webgpu:adapter="llvmpipe (LLVM 15, 256 bits)"`, Options{Device: "webgpu", Adapter: "llvmpipe (LLVM 15, 256 bits)"}},
+		{"cpu: memory=512MiB , check", Options{Device: "cpu", MemoryLimit: 512 << 20, Check: true}},
+		{"cpu:memory=1GiB,pinned=1000,lines=false", Options{Device: "cpu", MemoryLimit: 1 << 30, PinnedLimit: 1000}},
+		{"cpu:,queue=1,", Options{Device: "cpu", QueueCap: 1}},
+	} {
+		got, err := ParseOptions(c.text)
+		if reflect.DeepEqual(c.want, Options{}) && c.text != "" {
+			if err == nil {
+				t.Errorf("%q: no error, got %v", c.text, got)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: got %+v, %v", c.text, got, err)
+		}
+	}
+}
+
+// Every problem is told at once, and unknown keys name the valid ones.
+func TestOptionsErrors(t *testing.T) {
+	_, err := ParseOptions("cpu:thread=2,compile=maybe,queue=x,memory=-1,lines,lines,memory=1")
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{`"thread"`, "adapter, threads, compile", `compile="maybe"`, "background, wait, off", `queue="x"`, "MemoryLimit is negative", `"lines" is given twice`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error does not say %s:\n%v", want, err)
+		}
+	}
+	if _, err := ParseOptions("cpu:tier=1,compile=off"); err == nil {
+		t.Error("tier 1 without a compiler was accepted")
+	}
+	if _, err := ParseOptions("cpu:memory=9999999999GiB"); err == nil {
+		t.Error("overflowing size was accepted")
+	}
+}
+
+// Every field but Trace is part of the text form, whatever its value.
+func TestOptionsRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var o Options
+		v := reflect.ValueOf(&o).Elem()
+		for i := range v.NumField() {
+			if rng.IntN(2) == 0 {
+				continue
+			}
+			switch f := v.Field(i); f.Kind() {
+			case reflect.Int, reflect.Int64:
+				f.SetInt(rng.Int64N(1<<40) >> rng.IntN(40))
+			case reflect.Uint8:
+				f.SetUint(rng.Uint64N(3))
+			case reflect.Bool:
+				f.SetBool(true)
+			case reflect.String:
+				if v.Type().Field(i).Name == "Device" {
+					f.SetString("cpu")
+				} else {
+					f.SetString([]string{"a", " b ", `c,"d"=\`, "e:f", "\n"}[rng.IntN(5)])
+				}
+			case reflect.Pointer: // Trace
+			default:
+				t.Fatalf("field %s: a kind this test does not know", v.Type().Field(i).Name)
+			}
+		}
+		if o.Validate() != nil {
+			continue
+		}
+		got, err := ParseOptions(o.String())
+		if err != nil || got != o {
+			t.Fatalf("%q: got %+v, want %+v: %v", o.String(), got, o, err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package device
+
+import (
+	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Stats are a device's counters since it was opened: the engine's own, in Cache
+// those of the cache on disk, and in Runtime the driver's.
+type Stats struct {
+	Ops          int64 // recorded
+	Segments     int64 // run
+	PlanHits     int64 // segments whose plan was known
+	Explorations int64 // plans made
+	Tunings      int64 // kernels whose variants were timed
+	TuneNanos    int64 // that this took
+	TuneTaken    int64 // of these, nanoseconds taken from a program that did not pause: at most a twentieth of its time
+	Searches     int64 // of these, better ones made in the background
+	Plans        int64 // held now
+	Kernels      int64 // launches asked for by plans
+	InPlace      int64 // outputs that reused an operand's buffer
+	Recomputes   int64 // virtual tensors made again from their recipe
+	Aliases      int64 // results that are views of other memory
+	Fallbacks    int64 // plans or kernels replaced by a slower path after a fault
+	Evictions    int64 // plans dropped from the bounded store
+	Collections  int64 // garbage collections forced for device memory
+	PinnedBytes  int64 // held by recipes now
+	LiveBytes    int64 // held by tensors now
+	Cache        plancache.Stats
+	Runtime      runtime.Stats
+}

@@ -1,0 +1,172 @@
+package exec
+
+import (
+	"errors"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Failer tells a stream of nodes that failed and gives the error their results
+// carry. One fault of several nodes is told once.
+func Failer(to Owner, ent *plans.Entry, seg *segment.Segment, lines []string) func(int32, error) *operror.Error {
+	return func(node int32, err error) *operror.Error {
+		e := opError(seg, ent.LineOf(lines, node), node, err)
+		to.Report(e)
+		return e
+	}
+}
+
+// failed is called when a job's run fails, perhaps on the lane's
+// goroutine. The steps that did not run are run op by op. Where it is not
+// known what ran, since an operand may be overwritten by now, everything the
+// job should have written carries the error.
+func (j *Job) failed(err error) {
+	var at *runtime.LaunchError
+	if errors.As(err, &at) && !device.Gone(err) {
+		if j.rest(at.Index, make([]*operror.Error, len(j.seg.Tensors))) {
+			j.by.OnError(err) // nobody else will hear of it
+		}
+		return
+	}
+	node := int32(0)
+	if at != nil && at.Index < len(j.entry.Plan.Steps) {
+		node = int32(j.entry.Plan.Steps[at.Index].Nodes[0])
+	}
+	e := Failer(j.by.Owner, j.entry, &j.seg, j.Lines)(node, err)
+	for _, b := range j.writes {
+		b.Fault.CompareAndSwap(nil, e)
+	}
+}
+
+// faulty lists the operands that earlier jobs failed to write, by relative id;
+// nil where all are there.
+func (j *Job) faulty() (bad []*operror.Error) {
+	for _, b := range j.reads {
+		if b.Fault.Load() == nil {
+			continue
+		}
+		bad = make([]*operror.Error, len(j.seg.Tensors))
+		for id, st := range j.Mem {
+			if st != nil && j.seg.Tensors[id].Def < 0 {
+				bad[id] = st.Fault.Load()
+			}
+		}
+		return bad
+	}
+	return nil
+}
+
+// rest runs the steps from one on op by op and marks the results that cannot
+// be computed; it reports whether there are none. bad has the operands that
+// are not there.
+func (j *Job) rest(from int, bad []*operror.Error) bool {
+	j.by.Counts.Fallbacks.Add(1)
+	for k := from; k < len(j.entry.Plan.Steps); k++ {
+		j.step(k, bad)
+	}
+	for _, a := range j.entry.Plan.Aliases {
+		bad[a.Tensor] = bad[a.Of]
+	}
+	good := true
+	for id, e := range bad {
+		good = good && e == nil
+		if j.seg.Tensors[id].Life == segment.LifeWrite && j.Mem[id] != nil {
+			j.Mem[id].Fault.Store(e) // nil, too: the memory may be that of an operand which is not there
+		}
+	}
+	return good
+}
+
+// step runs step k op by op. At that point of the plan only what the kernel
+// reads is sure to be in memory: the rest may have been overwritten, and its
+// operands may be overwritten by the results. So results are computed apart
+// from the memory that the plan was bound to and copied there in the end.
+func (j *Job) step(k int, bad []*operror.Error) {
+	d, step := j.by, &j.entry.Plan.Steps[k]
+	r := ByOp{Dev: d.Base, Pool: d.Pool, Seg: &j.seg, Mem: make([]*memory.Storage, len(j.Mem)), Bad: make([]*operror.Error, len(bad)),
+		Fail: Failer(j.by.Owner, j.entry, &j.seg, j.Lines)}
+	defer func() { r.Forget(0) }()
+	for id, st := range j.Mem { // a kernel need not read what its ops do: x == x
+		if j.seg.Tensors[id].Def >= 0 {
+			continue
+		}
+		if r.Bad[id] = bad[id]; bad[id] == nil {
+			r.Mem[id] = st
+		}
+	}
+	// What the steps of a chain hand over may never have been in memory; what
+	// they start from is, until the chain ends.
+	plan := j.entry.Plan
+	for c, _ := plan.ChainOf(k); c < k; c++ {
+		j.operands(&r, &plan.Steps[c], bad, plan.HandsOver)
+	}
+	j.operands(&r, step, bad, func(int) bool { return false })
+	data := make([][]byte, len(step.Operands))
+	for i, op := range step.Operands {
+		t := &j.seg.Tensors[op.Tensor]
+		if step.Kernel.Operands[i].Kind != codegen.Output || j.Mem[op.Tensor] == nil || r.Value(int32(op.Tensor)) != nil {
+			continue
+		}
+		var err error
+		if data[i], err = d.Pool.Fetch(t.DT, t.Shape, r.Mem[op.Tensor]); err != nil {
+			r.Bad[op.Tensor] = r.Fail(t.Def, err)
+		}
+	}
+	for i, op := range step.Operands {
+		if step.Kernel.Operands[i].Kind != codegen.Output || j.Mem[op.Tensor] == nil {
+			continue
+		}
+		t := &j.seg.Tensors[op.Tensor]
+		if bad[op.Tensor] = r.Bad[op.Tensor]; bad[op.Tensor] == nil && len(data[i]) > 0 {
+			if err := d.Driver.Write(j.Mem[op.Tensor].Buf, t.DT, 0, data[i]); err != nil {
+				bad[op.Tensor] = r.Fail(t.Def, err)
+			}
+		}
+	}
+}
+
+// operands gives r what a step reads from memory, but for what not holds of.
+func (j *Job) operands(r *ByOp, step *fusion.Step, bad []*operror.Error, not func(tensor int) bool) {
+	for i, op := range step.Operands {
+		if step.Kernel.Operands[i].Kind != codegen.Input || not(op.Tensor) {
+			continue
+		}
+		if bad[op.Tensor] != nil {
+			r.Bad[op.Tensor] = bad[op.Tensor]
+		} else {
+			r.Mem[op.Tensor] = j.Mem[op.Tensor]
+		}
+		for _, a := range j.entry.Plan.Aliases {
+			if a.Of == op.Tensor {
+				r.Mem[a.Tensor], r.Bad[a.Tensor] = j.Mem[a.Tensor], bad[a.Of]
+			}
+		}
+	}
+}
+
+// opError names the node that a fault of a run concerns.
+func opError(seg *segment.Segment, line string, node int32, cause error) *operror.Error {
+	var already *operror.Error
+	if errors.As(cause, &already) {
+		return already
+	}
+	n := &seg.Nodes[node]
+	e := &operror.Error{Op: n.Op.String(), Caller: line, Err: cause}
+	for _, a := range n.Args[:n.NArgs] {
+		if !a.Scalar {
+			e.Shapes = append(e.Shapes, seg.Tensors[a.ID].Shape)
+		}
+	}
+	if len(e.Shapes) == 0 {
+		e.Shapes = []ir.Shape{n.Shape}
+	}
+	return e
+}

@@ -1,0 +1,49 @@
+package exec
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// layout finds where every kernel operand's elements are.
+func (w *Binder) layout(ent *plans.Entry, seg *segment.Segment) (*plans.Geometry, error) {
+	m := &ent.Memo
+	if g := m.Last.Load(); g != nil && m.Fits(g, seg, w.Mem) {
+		return g, nil
+	}
+	w.views = w.views[:0]
+	g := &plans.Geometry{}
+	for id := range seg.Tensors {
+		t := &seg.Tensors[id]
+		if t.Def >= 0 {
+			w.views = append(w.views, fusion.View{})
+			continue
+		}
+		w.views = append(w.views, w.Mem[id].Layout())
+		g.Shapes = append(g.Shapes, t.Shape)
+		g.Views = append(g.Views, w.Mem[id].View)
+	}
+	for _, n := range m.Nodes {
+		g.Shapes = append(g.Shapes, seg.Nodes[n].Shape)
+		g.Attrs = append(g.Attrs, seg.Nodes[n].Attr)
+	}
+	lay, err := ent.Plan.Layout(seg, w.views)
+	for indexed := (*fusion.IndexedViewError)(nil); errors.As(err, &indexed); lay, err = ent.Plan.Layout(seg, w.views) {
+		if err := w.densify(seg, indexed.Tensor); err != nil {
+			return nil, err
+		}
+		w.views[indexed.Tensor] = fusion.View{}
+		m = new(plans.Memo) // the copy is this flush's alone
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.Layout = lay
+	g.Seg = segment.Segment{Nodes: slices.Clone(seg.Nodes), Out: slices.Clone(seg.Out), Tensors: slices.Clone(seg.Tensors)}
+	m.Last.Store(g)
+	return g, nil
+}

@@ -1,0 +1,33 @@
+package ir
+
+import "math"
+
+// Tolerance bounds a device that is not exact: |got-want| <= Abs + Rel*|want|.
+type Tolerance struct{ Rel, Abs float64 }
+
+// In is the tolerance for results in dtype dt: where they are rounded to 16 bits
+// a small difference before is one in the last place after.
+func (t Tolerance) In(dt DType) Tolerance {
+	if dt.Storage() && dt.IsFloat() && t != (Tolerance{}) {
+		f := &floatFormats[dt]
+		t.Rel += math.Ldexp(1, -f.mantissa)
+		t.Abs += math.Ldexp(1, 1-f.bias-f.mantissa)
+	}
+	return t
+}
+
+// Plus is the tolerance after a node more, which may have used up its own.
+func (t Tolerance) Plus(n *Node) Tolerance {
+	own := n.Op.Info().Tol
+	return Tolerance{Rel: t.Rel + own.Rel, Abs: t.Abs + own.Abs}
+}
+
+// Near reports a value of a float dtype that is as near to another one as the tolerance
+// in that dtype says. Of other dtypes none are near.
+func (t Tolerance) Near(dt DType, got, want uint64) bool {
+	if !dt.IsFloat() {
+		return false
+	}
+	g, w, t := BitsFloat(dt, got), BitsFloat(dt, want), t.In(dt)
+	return math.Abs(g-w) <= t.Abs+float64(t.Rel*math.Abs(w))
+}

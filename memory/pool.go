@@ -1,0 +1,234 @@
+package memory
+
+import (
+	"errors"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// token is the part of a watched block that outlives it.
+type token struct {
+	buf   runtime.Buffer
+	bytes int64
+	freed atomic.Bool
+	reads atomic.Uint64 // by the host, that are done: see releaseRead
+	index int           // in the device's table
+
+	pinned bool // as the block's; under the pool's lock
+}
+
+// Pool is the device's view of its live buffers.
+type Pool struct {
+	*device.Base
+	yield func() bool // has others give up memory that they can do without, and reports whether any did
+	drain func()      // returns when all that was submitted by now has run
+
+	mu    sync.Mutex
+	table []watched
+	open  []int       // free places in table
+	swept atomic.Bool // no collection since the table was swept
+
+	Live    atomic.Int64
+	Pinned  atomic.Int64
+	Collect atomic.Int64 // forced collections
+
+	// threshold is the live bytes at which a collection is forced.
+	threshold atomic.Int64
+	spent     time.Duration
+	since     time.Time
+}
+
+type watched struct {
+	tok *token
+	blk weak.Pointer[Block]
+}
+
+const firstThreshold = 1 << 30
+
+// Init readies the pool of an open device.
+func (m *Pool) Init(d *device.Base, yield func() bool, drain func()) {
+	m.Base, m.yield, m.drain = d, yield, drain
+	m.threshold.Store(firstThreshold)
+	m.since = time.Now()
+}
+
+// Alloc makes a block with one reader. Where collect is set it may collect
+// garbage to find room, and wait for jobs; a running job must not.
+func (m *Pool) Alloc(bytes int64, collect bool) (*Block, error) {
+	return m.Take(m.Driver.Alloc, bytes, collect)
+}
+
+// Take is alloc from where the device has it.
+func (m *Pool) Take(from func(int64) (runtime.Buffer, error), bytes int64, collect bool) (*Block, error) {
+	m.Boundary()
+	if collect && m.Live.Load()+bytes > m.threshold.Load() {
+		m.Reclaim(false)
+	}
+	buf, err := from(bytes)
+	if errors.Is(err, runtime.ErrOutOfMemory) && m.yield() {
+		buf, err = from(bytes)
+	}
+	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
+		m.Reclaim(true)
+		buf, err = from(bytes)
+	}
+	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
+		m.drain() // queued jobs keep what they use
+		m.Reclaim(true)
+		buf, err = from(bytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &Block{Mem: m, Buf: buf, Bytes: bytes}
+	b.Dense.Block = b
+	b.Refs.Store(1)
+	b.uses.Store(1)
+	m.Live.Add(bytes)
+	return b, nil
+}
+
+func (m *Pool) free(b *Block) {
+	if t := b.tok.Load(); t != nil {
+		if t.freed.Swap(true) {
+			return
+		}
+		m.forget(t)
+	}
+	m.Live.Add(-b.Bytes)
+	b.unuse() // jobs may still be at it
+}
+
+// Watch lets the collector tell of the block's death. It is called for blocks
+// that no scope will release; scopes and temporaries need no collector.
+func (b *Block) Watch() {
+	if b.tok.Load() != nil {
+		return
+	}
+	t := &token{buf: b.Buf, bytes: b.Bytes}
+	if !b.tok.CompareAndSwap(nil, t) {
+		return
+	}
+	m := b.Mem
+	w := watched{t, weak.Make(b)}
+	m.mu.Lock()
+	t.pinned = b.pinned
+	if n := len(m.open); n > 0 {
+		t.index = m.open[n-1]
+		m.open = m.open[:n-1]
+		m.table[t.index] = w
+	} else {
+		t.index = len(m.table)
+		m.table = append(m.table, w)
+	}
+	m.mu.Unlock()
+}
+
+// canary is an object nobody holds: its cleanup tells that a collection has
+// been, which is all that buffers need to know. One cleanup per collection
+// instead of one per buffer, whose cost a small op would feel.
+type canary struct{ _ *byte }
+
+// listen has the next collection noticed. A cleanup only marks: what is done
+// about it happens at the next boundary, so that the collector's timing never
+// changes what a stream records.
+func (m *Pool) listen() {
+	m.swept.Store(true)
+	goruntime.AddCleanup(new(canary), func(m *Pool) { m.swept.Store(false) }, m)
+}
+
+// Boundary frees the watched blocks that a collection since the last boundary
+// has found dead.
+func (m *Pool) Boundary() {
+	if m.swept.Load() {
+		return
+	}
+	m.listen()
+	for _, t := range m.Sweep() {
+		m.FreeToken(t)
+	}
+}
+
+// Sweep lists the watched blocks that are gone.
+func (m *Pool) Sweep() (gone []*token) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.table {
+		if w.tok != nil && w.blk.Value() == nil {
+			gone = append(gone, w.tok)
+		}
+	}
+	return gone
+}
+
+// recount notes a block that recipes alone hold, or do no longer. The last of
+// several changes at a time finds the state that lasts.
+func (m *Pool) recount(b *Block) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := isPinned(b.Held.Load())
+	if now == b.pinned {
+		return
+	}
+	b.pinned = now
+	if t := b.tok.Load(); t != nil {
+		t.pinned = now
+	}
+	if now {
+		m.Pinned.Add(b.Bytes)
+	} else {
+		m.Pinned.Add(-b.Bytes)
+	}
+}
+
+// FreeToken frees a block that is gone.
+func (m *Pool) FreeToken(t *token) {
+	if t.freed.Swap(true) {
+		return
+	}
+	t.reads.Load()
+	m.Live.Add(-t.bytes)
+	m.forget(t)
+	m.Driver.Free(t.buf) // no job has it, or the block would be reachable
+}
+
+func (m *Pool) forget(t *token) {
+	m.mu.Lock()
+	if t.pinned { // by a recipe that was dropped without a word, too
+		t.pinned = false
+		m.Pinned.Add(-t.bytes)
+	}
+	m.table[t.index] = watched{}
+	m.open = append(m.open, t.index)
+	m.mu.Unlock()
+}
+
+// Reclaim forces a collection and frees what nothing reaches any more. Unless
+// must is set, collections are held under 5 % of wall time by raising the
+// threshold.
+func (m *Pool) Reclaim(must bool) {
+	now := time.Now()
+	m.mu.Lock()
+	tooDear := m.spent*20 > now.Sub(m.since)
+	m.mu.Unlock()
+	if tooDear && !must {
+		m.threshold.Store(m.Live.Load() * 2)
+		return
+	}
+	goruntime.GC()
+	m.Collect.Add(1)
+	gone := m.Sweep() // weak pointers are nil right after a collection
+	m.mu.Lock()
+	m.spent += time.Since(now)
+	m.mu.Unlock()
+	for _, t := range gone {
+		m.FreeToken(t)
+	}
+	m.threshold.Store(max(firstThreshold, m.Live.Load()*2))
+}

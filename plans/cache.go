@@ -1,0 +1,231 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+	"github.com/millrace-go/millrace/shelf"
+)
+
+// Plans outlive the process in a cache on disk. Nothing is read when a device
+// is opened: a segment that the trie has no plan for is looked up by its
+// relative form, and only if that fails is it explored. So a process pays for
+// the plans that it uses, whatever the cache holds.
+
+// saving is a plan on its way to the disk.
+type saving struct {
+	key   string // of its segment
+	entry *Entry
+	wants []int
+}
+
+// form is what the key of the segment's plans has behind its scope.
+func (q *Query) form() string {
+	b := appendEnd(nil, q.End)
+	for i := range q.Entries {
+		b = q.Attrs.AppendForm(b, &q.Entries[i].Key)
+	}
+	return string(b)
+}
+
+func (p *Store) key(form string) string { return plancache.JoinKey(p.shelf.Scope, form) }
+
+// EndBytes is how long the end of a segment is in a form, of which it is the
+// beginning.
+const EndBytes = 6
+
+func appendEnd(b []byte, end segment.End) []byte {
+	b = append(b, byte(end.Reason), flag(end.All))
+	return append(b, byte(end.ID), byte(end.ID>>8), byte(end.ID>>16), byte(end.ID>>24))
+}
+
+func flag(set bool) byte {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// recall finds a plan for the segment in the bundles in use or in the cache, one
+// that writes the dear results wanted, and puts it into the trie; nil if there is
+// none. One whose class the segment is in goes first; with suited no other is
+// taken.
+func (q *Query) recall(wants []int, suited bool) (*leaf, *Entry) {
+	from, sources := q.shelf, q.shelf.Sources()
+	if from.Cache == nil && len(sources) == 0 {
+		return nil, nil
+	}
+	form := q.form()
+	take := func(value []byte, refuse func(error)) *Entry {
+		records, err := fusion.ParseRecords(string(value))
+		if err != nil {
+			refuse(err)
+			return nil
+		}
+		return q.choose(records, wants, suited, refuse)
+	}
+	for i := range sources {
+		for _, scope := range sources[i].Plans {
+			if value, ok := from.FromBundle(&sources[i], shelf.KindPlan, scope, form); ok {
+				if e := take(value, func(err error) { from.RefuseBundled(&sources[i], shelf.KindPlan, err) }); e != nil {
+					return q.Add(e), e
+				}
+			}
+		}
+	}
+	if value, ok := from.Cache.Get(shelf.KindPlan, q.key(form)); ok {
+		if e := take(value, func(err error) { from.Cache.Refuse(shelf.KindPlan, err) }); e != nil {
+			return q.Add(e), e
+		}
+	}
+	return nil, nil
+}
+
+// choose makes an entry of one of several records: see recall.
+func (q *Query) choose(records []fusion.Record, wants []int, suited bool, refuse func(error)) *Entry {
+	bad := make([]bool, len(records))
+	for _, suits := range []bool{true, false} {
+		if suited && !suits {
+			break
+		}
+		for i := len(records) - 1; i >= 0; i-- { // the later ones write what the earlier ones should have
+			if bad[i] || slices.ContainsFunc(wants, func(id int) bool { return !slices.Contains(records[i].Wants, id) }) {
+				continue
+			}
+			e, err := q.rebuild(&records[i], q.Seg, suits)
+			if err != nil {
+				refuse(err)
+				bad[i] = true
+				continue
+			}
+			if e != nil {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// rebuild makes an entry of a record, checked against the segment as far as a
+// plan can be; nil where its guards do not hold, or with suits its class does not.
+func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*Entry, error) {
+	lives := make([]segment.Life, 0, len(r.Wants))
+	for _, id := range r.Wants {
+		if id >= len(seg.Tensors) {
+			return nil, fmt.Errorf("a plan wants tensor %d of %d", id, len(seg.Tensors))
+		}
+		lives = append(lives, seg.Tensors[id].Life)
+		if seg.Tensors[id].Life == segment.LifeDear {
+			seg.Tensors[id].Life = segment.LifeWrite
+		}
+	}
+	plan, err := q.ReadPlan(r, seg, suits)
+	if plan != nil {
+		var e *Entry
+		if e, err = q.newEntry(plan, seg); err == nil {
+			e.text, e.wants = r.Segment, r.Wants
+			return e, nil
+		}
+	}
+	for i, id := range r.Wants {
+		seg.Tensors[id].Life = lives[i]
+	}
+	return nil, err
+}
+
+// ReadPlan reads a plan and makes it again from the segment: nil without an error
+// where it is one of other scalars or sizes, or with suits of another class. A panic here is the fault of what
+// was read, of whatever kind it is.
+func (p *Store) ReadPlan(r *fusion.Record, seg *segment.Segment, suits bool) (plan *fusion.Plan, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			plan, err = nil, fmt.Errorf("reading a plan: %v", r)
+		}
+	}()
+	q, err := fusion.ParsePlan(r.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.Verify(seg); err != nil {
+		return nil, err
+	}
+	if !q.Check(seg) || suits && !fusion.Suits(q.Sizes, seg) {
+		return nil, nil
+	}
+	if x, ok := p.Driver.(runtime.Expecter); ok { // to build, while it is made again, what it should come to
+		kernels := make([]runtime.Kernel, len(q.Steps))
+		for i := range q.Steps {
+			kernels[i] = q.Steps[i].Kernel
+		}
+		drop := x.Expect(kernels)
+		defer func() {
+			if plan == nil {
+				drop()
+			}
+		}()
+	}
+	if q, err = q.Replay(seg, p.Caps, fusion.Options{Mode: r.Mode}); err != nil {
+		return nil, err
+	}
+	if !q.Check(seg) {
+		return nil, nil
+	}
+	return q, nil
+}
+
+// remember saves a new plan of the queued segment, in the background. Only
+// plans of the mode that the device was opened in are kept: others are what it
+// falls back on, or stand in for the best one until that is found.
+func (q *Query) remember(e *Entry) {
+	if q.shelf.Cache != nil && e.Plan.Mode == q.Mode() {
+		q.save(saving{q.key(q.form()), e, e.wants})
+	}
+}
+
+// maxSaves bounds the plans that wait for the disk: a file takes it milliseconds, and
+// a program that never repeats itself makes ten plans meanwhile.
+const maxSaves = 1024
+
+var errSaves = errors.New("a plan is not saved: too many wait for the disk")
+
+// save has a plan written in the background.
+func (p *Store) save(sv saving) {
+	if !p.saves.Add(sv) {
+		p.shelf.Cache.Dropped(shelf.KindPlan, errSaves)
+	}
+}
+
+// write adds a plan to those of its key. If another process does the same at
+// this moment one of the two is lost, and made again when it is wanted.
+func (p *Store) write(sv saving) {
+	r := sv.entry.Record(sv.wants)
+	var records []fusion.Record
+	if value, ok := p.shelf.Cache.Peek(shelf.KindPlan, sv.key); ok {
+		records, _ = fusion.ParseRecords(string(value)) // what cannot be read is replaced
+	}
+	for i := range records {
+		if records[i].Same(&r) {
+			return
+		}
+	}
+	records = slices.DeleteFunc(records, func(have fusion.Record) bool { // one of another class is replaced
+		p, err := fusion.ParsePlan(have.Plan)
+		return err == nil && slices.Equal(have.Wants, r.Wants) && p.Same(sv.entry.Plan)
+	})
+	records = append(records, r)
+	records = records[max(0, len(records)-fusion.MaxRecords):]
+	p.shelf.Cache.Put(shelf.KindPlan, sv.key, []byte(fusion.FormatRecords(records))) // a failure is counted there
+}
+
+// Record is what is remembered of an entry whose plan writes these dear results.
+func (e *Entry) Record(wants []int) fusion.Record {
+	return fusion.Record{Mode: e.mode(), Wants: wants, Segment: e.text, Plan: e.planText()}
+}
+
+// Flush blocks until what was to be saved is on the disk.
+func (p *Store) Flush() { p.saves.Wait() }

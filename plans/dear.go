@@ -1,0 +1,115 @@
+package plans
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/segment"
+)
+
+// SettleDear decides what becomes of dear results: those that the plan writes
+// are there to stay, the others are virtual. Without a plan all are written.
+func (e *Entry) SettleDear(seg *segment.Segment) {
+	for id := range seg.Tensors {
+		t := &seg.Tensors[id]
+		if t.Life != segment.LifeDear {
+			continue
+		}
+		t.Life = segment.LifeWrite
+		if e == nil {
+			continue
+		}
+		if e.unwritten(id) {
+			t.Life = segment.LifeVirtual
+		}
+	}
+}
+
+// want has results written that a plan left out and that were needed.
+func want(seg *segment.Segment, ids []int) {
+	for _, id := range ids {
+		if mayBeWritten(seg, id) {
+			seg.Tensors[id].Life = segment.LifeWrite
+		}
+	}
+}
+
+// writes reports that the entry's plan writes those of the results wanted that a
+// segment has.
+func (e *Entry) writes(seg *segment.Segment, wants []int) bool {
+	for _, id := range wants {
+		if mayBeWritten(seg, id) && e.unwritten(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayBeWritten reports a result that somebody can ask for and that need not be written.
+func mayBeWritten(seg *segment.Segment, id int) bool {
+	life := seg.Tensors[id].Life
+	return life == segment.LifeDear || life == segment.LifeVirtual
+}
+
+// Dearest finds what is to be written of a segment so that results of it that were needed,
+// and so computed again, need not be: the dear ones among them, or where one was released
+// what is made of it first that somebody can ask for.
+func Dearest(seg *segment.Segment, need []bool) (ids []int32) {
+	costs := make([]bool, len(seg.Tensors)) // what was made of a dear one that nobody can ask for
+	for n := range seg.Nodes {
+		id := seg.Out[n]
+		if !need[id] || IsLeaf(&seg.Tensors[id]) {
+			continue
+		}
+		node := &seg.Nodes[n]
+		dear := segment.Dear(node.Op)
+		for _, a := range node.Args[:node.NArgs] {
+			dear = dear || !a.Scalar && costs[a.ID]
+		}
+		switch {
+		case !dear:
+		case seg.Tensors[id].Life == segment.LifeDead:
+			costs[id] = true
+		default:
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// unwritten reports a tensor that no step of the entry's plan puts into memory:
+// what the steps of a chain hand over need not come to be there.
+func (e *Entry) unwritten(id int) bool {
+	u := e.Plan.Uses()
+	return id >= len(u.Write) || u.Write[id] < 0 || e.Plan.HandsOver(id)
+}
+
+// Replay notes that dear results of the entry's segment were computed again:
+// for the plan that took its place too. With them go those that the plan was to
+// write already: of a segment's plans the first ones are dropped when there are
+// too many, and what they knew must not go with them.
+func (e *Entry) Replay(ids []int32) {
+	if len(ids) == 0 {
+		return
+	}
+	for ; e != nil; e = e.Next.Load() {
+		var all []int32
+		if old := e.Replayed.Load(); old != nil {
+			all = slices.Clone(*old)
+		}
+		for _, id := range e.wants {
+			all = with(all, int32(id))
+		}
+		for _, id := range ids {
+			all = with(all, id)
+		}
+		e.Replayed.Store(&all)
+	}
+}
+
+// with is a list of different numbers with one more, if it is another one.
+func with[T comparable](list []T, x T) []T {
+	if slices.Contains(list, x) {
+		return list
+	}
+	return append(list, x)
+}

@@ -1,0 +1,148 @@
+package plans
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// Entry is a plan with what this device needs to run it.
+type Entry struct {
+	on    *device.Base
+	Plan  *fusion.Plan
+	Progs []runtime.Program // one per step
+	Texts []string          // of their kernels
+	Memo  Memo              // layout of the last shapes
+
+	// Results that are not written, grouped by what they start from.
+	Sets  [][]int32
+	SetOf []int32
+
+	Found   atomic.Bool // a segment came back to it
+	Checked atomic.Bool // with Options.Check: compared with the op-by-op form
+
+	// Dear results that the plan left unwritten and that were computed again
+	// later; nil where there are none. Such a plan is not used any more: the
+	// next one writes them.
+	Replayed atomic.Pointer[[]int32]
+
+	improving                       // the search for a better one
+	class                           // the sizes it is best at
+	Next      atomic.Pointer[Entry] // the better one, when it was found
+
+	lines []string // where the nodes were first recorded, as far as known
+	text  string   // the segment it was explored on, for Explain
+	wants []int    // dear results that it writes because they were asked for
+}
+
+// leaf is where the trie keeps the plans of a segment.
+type leaf = segment.Leaf[queue.Key, *Entry]
+
+// GreedyAfter is how many explorations that nobody profits from make a device
+// stop searching for the best plan of segments it has not seen before: its
+// programs never repeat, so a cheap plan is better. An exploration is of use
+// when its plan is found for the first time. Known plans that go on being found
+// prove nothing, and streams come and go: so neither hits nor explorations are
+// counted by stream. A cheap plan that is found again is worth a search after
+// all.
+const GreedyAfter = 32
+
+// hasEmpty reports a tensor without elements. Such segments have plans of their
+// own: with a product of 0, groups of dims look equal that are not.
+func hasEmpty(seg *segment.Segment) bool {
+	for i := range seg.Tensors {
+		for _, n := range seg.Tensors[i].Shape {
+			if n == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// known is the first plan whose guards admit a segment and whose class it is in,
+// or the first whose guards admit it. The segment learns which dear results
+// plans before it should have written; they are listed.
+func known(at *leaf, seg *segment.Segment) (e *Entry, wants []int) {
+	n := 0 // wants before e
+	for _, c := range at.Plans() {
+		if again := c.Replayed.Load(); again != nil {
+			for _, id := range *again {
+				wants = with(wants, int(id))
+			}
+		} else if c.Plan.Check(seg) && c.writes(seg, wants) {
+			if c.Suits(seg) {
+				e, n = c, len(wants)
+				break
+			}
+			if e == nil {
+				e, n = c, len(wants)
+			}
+		}
+	}
+	if e != nil {
+		wants = wants[:n]
+	}
+	want(seg, wants)
+	return e, wants
+}
+
+// Explore makes a plan and its programs. Broken invariants in fusion or
+// codegen become an error here and nowhere else.
+func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Entry, err error) {
+	defer operror.Recover("explore", &err)
+	start := time.Now()
+	plan, err := fusion.Explore(seg, p.Caps, opt)
+	if err != nil {
+		return nil, err
+	}
+	if e, err = p.newEntry(plan, seg); err != nil {
+		return nil, err
+	}
+	e.text = segmentText(seg)
+	p.Counts.Explored.Add(1)
+	background := opt.Stop != nil
+	if background {
+		p.Counts.Searches.Add(1)
+	}
+	p.OnExplore(device.ExploreEvent{Ops: len(seg.Nodes), Kernels: len(plan.Steps), Plan: plan.Mode.String(),
+		Background: background, Elapsed: time.Since(start)})
+	return e, nil
+}
+
+// newEntry makes the programs of a plan and what else its runs need. The
+// segment's dear results are settled.
+func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Entry, error) {
+	e := &Entry{on: p.Base, Plan: plan}
+	e.startClass(plan.Sizes)
+	for i := range plan.Steps {
+		prog, text, err := p.Program(plan.Steps[i].Kernel, 1)
+		if err != nil {
+			p.Retire(e.Progs)
+			return nil, err
+		}
+		e.Progs, e.Texts = append(e.Progs, prog), append(e.Texts, text)
+	}
+	e.SettleDear(seg)
+	e.Sets, e.SetOf = leafSets(seg)
+	e.Memo.init(seg)
+	return e, nil
+}
+
+// LineOf is where a node was recorded, as far as anybody knows: by this queue,
+// or when its plan was made.
+func (e *Entry) LineOf(own []string, node int32) string {
+	if int(node) < len(own) && own[node] != "" {
+		return own[node]
+	}
+	if e != nil && int(node) < len(e.lines) {
+		return e.lines[node]
+	}
+	return ""
+}

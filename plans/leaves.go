@@ -1,0 +1,71 @@
+package plans
+
+import (
+	"github.com/millrace-go/millrace/segment"
+)
+
+// leafSets groups the results of a segment that are not written by what they
+// start from: operands of the segment and results that are written. class[id]
+// is an index into sets, -1 for others.
+func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
+	class = make([]int32, len(seg.Tensors))
+	leaves := make([][]int32, len(seg.Tensors)) // sorted
+	byText := map[string]int32{}
+	for id := range seg.Tensors {
+		class[id] = -1
+		if IsLeaf(&seg.Tensors[id]) {
+			leaves[id] = []int32{int32(id)}
+		}
+	}
+	for n := range seg.Nodes {
+		id := seg.Out[n]
+		if IsLeaf(&seg.Tensors[id]) {
+			continue
+		}
+		var set []int32
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if !a.Scalar {
+				set = union(set, leaves[a.ID])
+			}
+		}
+		leaves[id] = set
+		key := string(asBytes(set))
+		c, ok := byText[key]
+		if !ok {
+			c = int32(len(sets))
+			byText[key] = c
+			sets = append(sets, set)
+		}
+		class[id] = c
+	}
+	return sets, class
+}
+
+// IsLeaf reports what recipes start from: an operand, or a result that is written.
+func IsLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite }
+
+func union(a, b []int32) []int32 {
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]int32, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || (len(a) > 0 && a[0] < b[0]):
+			out, a = append(out, a[0]), a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return out
+}
+
+func asBytes(set []int32) []byte {
+	b := make([]byte, 0, 4*len(set))
+	for _, x := range set {
+		b = append(b, byte(x), byte(x>>8), byte(x>>16), byte(x>>24))
+	}
+	return b
+}

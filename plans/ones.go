@@ -1,0 +1,188 @@
+package plans
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/segment"
+	"github.com/millrace-go/millrace/shelf"
+)
+
+// A dimension of 1 may be taken for one that broadcasts and for one that is equal
+// to another, so a batch of one is served by the plans of any batch, where the
+// trie has them. Its own form is another one, though, and by that it is not
+// found in a bundle. So segments with such dimensions are looked up a second
+// time by a form that leaves open which dimensions broadcast, and what is found
+// is put into the trie in the form that it was made for: a plan that was made
+// again for a batch of one would serve nothing else.
+
+// looseForm is the form of a segment without what its sizes say, and whether
+// those say that dimensions of 1 may be taken either way. It is not ok where the
+// form is none.
+func looseForm(form string) (loose string, ones, ok bool) {
+	if len(form) < EndBytes {
+		return "", false, false
+	}
+	b := []byte(form[:EndBytes])
+	b, ones, ok = queue.AppendLoose(b, []byte(form[EndBytes:]))
+	return string(b), ones, ok
+}
+
+// looseKey is the loose form of a bundled plan's key.
+func looseKey(form string) (loose string, ok bool) {
+	loose, _, ok = looseForm(form)
+	return loose, ok
+}
+
+// recallOnes finds a plan that serves the segment, in a bundle that has none of
+// its own form.
+func (q *Query) recallOnes(wants []int) (*leaf, *Entry) {
+	sources := q.shelf.Sources()
+	if len(sources) == 0 {
+		return nil, nil
+	}
+	loose, ones, ok := looseForm(q.form())
+	if !ok || !ones {
+		return nil, nil
+	}
+	for i := range sources {
+		src := &sources[i]
+		for _, at := range src.Places(looseKey)[loose] {
+			leaf, e, err := q.recallLoose(src, at, wants)
+			if err != nil {
+				q.shelf.RefuseBundled(src, shelf.KindPlan, err)
+			}
+			if e != nil {
+				q.shelf.Bundled.Add(1)
+				q.OnCache(plancache.Event{Kind: shelf.KindPlan, Outcome: plancache.Bundled})
+				return leaf, e
+			}
+		}
+	}
+	return nil, nil
+}
+
+// recallLoose takes a plan of one entry of a bundle, if there is one that serves
+// the segment.
+func (q *Query) recallLoose(src *shelf.Source, at int, wants []int) (*leaf, *Entry, error) {
+	found, err := src.Entry(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	records, err := fusion.ParseRecords(string(found.Value))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := len(records) - 1; i >= 0; i-- {
+		r := &records[i]
+		if slices.ContainsFunc(wants, func(id int) bool { return !slices.Contains(r.Wants, id) }) {
+			continue
+		}
+		model, keys, err := q.model(r.Segment)
+		if err != nil {
+			return nil, nil, err
+		}
+		if keys == nil || q.knows(keys) {
+			continue
+		}
+		e, err := q.rebuild(r, model, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		if e == nil {
+			continue
+		}
+		if !e.Plan.Check(q.Seg) {
+			q.Retired(e)
+			continue
+		}
+		want(q.Seg, r.Wants)
+		return q.addAs(keys, e), e, nil
+	}
+	return nil, nil, nil
+}
+
+// knows reports that the trie has plans for these keys already. What they are
+// not found for has to be explored, to be found the next time.
+func (q *Query) knows(keys []queue.Key) bool {
+	at := q.Trie.Root()
+	for i := range keys {
+		at = q.Trie.Step(at, &keys[i])
+	}
+	return q.Trie.Find(at, q.End) != nil
+}
+
+// model is the queued segment with the sizes that a text says, and its keys; no
+// keys where plans made for it may not serve the segment. Nothing but sizes is
+// taken from the text, and those have to be ones that the ops allow.
+func (q *Query) model(text string) (*segment.Segment, []queue.Key, error) {
+	prog, err := ir.ParseProgram(renumbered(text))
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes := slices.DeleteFunc(prog.Nodes, func(n ir.Node) bool { return !n.HasResult() })
+	if len(nodes) != len(q.Seg.Nodes) || len(prog.Inputs)+len(nodes) != len(q.Seg.Tensors) {
+		return nil, nil, errOtherSegment
+	}
+	w := queue.Queue[struct{}]{Interner: &q.Attrs, Scalars: q.Scalars}
+	inputs := prog.Inputs
+	for id := range q.Seg.Tensors {
+		t := &q.Seg.Tensors[id]
+		if t.Def < 0 {
+			w.Input(struct{}{}, t.DT, queue.NewForm(inputs[0].Shape))
+			inputs = inputs[1:]
+			continue
+		}
+		n := q.Seg.Nodes[t.Def]
+		n.Shape, n.Attr = nodes[t.Def].Shape, nodes[t.Def].Attr
+		w.Append(&n, queue.NewForm(n.Shape), struct{}{})
+	}
+	var keys []queue.Key
+	for i, node := range q.Entries {
+		k := node.Key
+		if node.Node >= 0 {
+			k = w.Entries[node.Node].Key
+		}
+		if !queue.Legal(&k, &q.Entries[i].Key) {
+			return nil, nil, nil
+		}
+		keys = append(keys, k)
+	}
+	m := cloneSegment(q.Seg)
+	list, out := w.Nodes()
+	m.Nodes, m.Out = slices.Clone(list), slices.Clone(out)
+	for id := range m.Tensors {
+		m.Tensors[id].Shape = w.Slots[id].Form.Shape
+	}
+	return &m, keys, nil
+}
+
+var errOtherSegment = errors.New("the text beside a plan is of another segment")
+
+// renumbered is the text of a segment with its tensors numbered in the order in
+// which they are listed, as texts of programs have them.
+func renumbered(text string) string {
+	ids := map[string]string{}
+	for line := range strings.Lines(text) {
+		if id, _, ok := strings.Cut(line, " = "); ok {
+			ids[id] = "%" + strconv.Itoa(len(ids))
+		}
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for word := range strings.FieldsSeq(line) {
+			if id, ok := ids[word]; ok {
+				word = id
+			}
+			b.WriteString(word + " ")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

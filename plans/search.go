@@ -1,0 +1,271 @@
+package plans
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// QuickEffort is the search that a program waits for: some 150 µs on a current
+// core, about what the greedy plan of a long segment takes. A segment whose best
+// plan takes more runs by its greedy plan at first. It is counted, not timed: so
+// which segments those are depends on the program only.
+const QuickEffort = 512
+
+// maxSearches bounds the searches that start from one greedy plan: for segments
+// that the guards of the better ones found so far do not admit.
+const maxSearches = 4
+
+// search is for a better plan than the greedy one a segment ran by.
+type search struct {
+	at  *leaf
+	old *Entry
+	seg segment.Segment // as its plan is to be explored
+
+	sizes bool // for sizes outside the class of a plan that is the best inside it
+
+	wants []int  // dear results that the plan is to write
+	key   string // of the segment in the cache on disk, if there is one
+}
+
+// improving is what an entry knows of searches for a better plan.
+type improving struct {
+	Searching atomic.Bool  // one is queued or runs
+	searches  atomic.Int32 // that were begun
+	settled   atomic.Bool  // nothing better will come, at sizes of its class
+	best      atomic.Bool  // the search came to this plan, too
+}
+
+// mode is how hard the entry's plan was searched for, by now.
+func (e *Entry) mode() fusion.Mode {
+	if e.best.Load() {
+		return fusion.Best
+	}
+	return e.Plan.Mode
+}
+
+// grade says how an entry's plan was made and whether it may be replaced.
+func (e *Entry) grade() string {
+	made := e.Plan.Mode.String()
+	switch {
+	case e.Searching.Load():
+		return made + " while a better one is searched for"
+	case e.Next.Load() != nil:
+		return made + ", replaced since"
+	case e.Plan.Mode == fusion.Greedy && e.settled.Load():
+		return made + ", and nothing better was found"
+	}
+	return made
+}
+
+// searcher looks for better plans in the background, one at a time. Its
+// goroutine lives as long as there is work.
+type searcher struct {
+	plans *Store
+
+	mu      sync.Mutex
+	idle    sync.Cond
+	queue   []*search
+	running bool
+	Ended   atomic.Bool
+}
+
+// maxSearchQueue bounds the segments that wait for a search. One that finds no
+// place asks again when its greedy plan is found again.
+const maxSearchQueue = 256
+
+func (x *searcher) init(p *Store) {
+	x.plans = p
+	x.idle.L = &x.mu
+}
+
+// waits reports that a program waits for the search of best plans: it was asked
+// to, or it waits for compilers or for tuning, or building the kernels of a plan that will be
+// replaced would take longer than the search.
+func (p *Store) waits() bool {
+	o := &p.Opts
+	return o.Explore == device.ExploreWait || o.Tune == device.TuneWait || o.Compile == runtime.CompileWait || o.Tier == device.TierCompiled || p.Caps.SlowBuild
+}
+
+// exploreOptions say how a segment that was never seen is explored.
+func (p *Store) exploreOptions() fusion.Options {
+	opt := fusion.Options{Mode: p.Mode()}
+	if opt.Mode == fusion.Best && !p.waits() {
+		opt.Effort = p.Quick
+	}
+	return opt
+}
+
+// Improvable reports that a search for a better plan than e should begin: e is
+// a greedy one, or the segment is outside its class.
+func (p *Store) Improvable(e *Entry, seg *segment.Segment) bool {
+	switch {
+	case p.Opts.Fusion != device.FusionOn || e.Plan.Mode == fusion.Unfused || e.Searching.Load():
+		return false
+	case e.Plan.Mode == fusion.Greedy && !e.settled.Load():
+		return true
+	}
+	return !e.Suits(seg) && e.others.Load() < MaxClasses
+}
+
+// improve begins a search, or where the program waits for searches does it; then
+// it returns the better plan, if there is one.
+func (p *Store) improve(s *search) *Entry {
+	if s.old.Searching.Swap(true) {
+		return nil
+	}
+	if p.waits() {
+		return p.Search.one(s, nil)
+	}
+	if !p.Search.enqueue(s) {
+		s.old.Searching.Store(false)
+	}
+	return nil
+}
+
+func (x *searcher) enqueue(s *search) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.Ended.Load() || len(x.queue) == maxSearchQueue {
+		return false
+	}
+	x.queue = append(x.queue, s)
+	if !x.running {
+		x.running = true
+		go x.work()
+	}
+	return true
+}
+
+func (x *searcher) work() {
+	for {
+		x.mu.Lock()
+		if len(x.queue) == 0 || x.Ended.Load() {
+			x.queue, x.running = nil, false
+			x.idle.Broadcast()
+			x.mu.Unlock()
+			return
+		}
+		s := x.queue[0]
+		x.queue[0] = nil
+		x.queue = x.queue[1:]
+		x.mu.Unlock()
+		x.one(s, x.Ended.Load)
+	}
+}
+
+// one searches, and gives the segment the better plan if there is one.
+func (x *searcher) one(s *search, stop func() bool) *Entry {
+	d := x.plans
+	defer s.old.Searching.Store(false)
+	if s.old.Replayed.Load() != nil || !d.Trie.Holds(s.at) {
+		return nil // nobody uses the plan any more
+	}
+	ends := func() { s.old.settled.Store(true) }
+	if s.sizes = s.old.Plan.Mode != fusion.Greedy || s.old.settled.Load(); s.sizes {
+		ends = func() { s.old.others.Store(MaxClasses) }
+		s.old.others.Add(1)
+	} else if s.old.searches.Add(1) >= maxSearches {
+		ends()
+	}
+	best, err := d.Explore(&s.seg, fusion.Options{Mode: fusion.Best, Stop: stop})
+	if err != nil {
+		ends()
+		if !errors.Is(err, fusion.ErrStopped) && !device.Gone(err) {
+			d.Counts.Fallbacks.Add(1)
+			d.OnError(err)
+		}
+		return nil
+	}
+	best.wants = s.wants
+	better, changed := d.replace(s, best)
+	if d.shelf.Cache != nil {
+		d.save(saving{s.key, changed, s.wants})
+	}
+	return better
+}
+
+// replace gives a segment a better plan than the one it ran by. A greedy one
+// stays behind it where it serves segments that the better one does not, one
+// that is best at other sizes always. It returns nil where the old one is as
+// good, or is gone; and the entry that what was found is remembered by.
+func (p *Store) replace(s *search, best *Entry) (better, changed *Entry) {
+	old := s.old
+	if old.Plan.Same(best.Plan) {
+		if s.sizes {
+			old.widen(best.Plan.Sizes)
+		} else {
+			old.SetClass(best.Plan.Sizes)
+		}
+		old.best.Store(true)
+		old.settled.Store(true)
+		p.Retired(best)
+		return nil, old
+	}
+	gone, covered := best, false // is the better one, or the old one, known no more?
+	best.lines, changed = old.lines, best
+	best.Found.Store(old.Found.Load())
+	best.others = old.others
+	p.Trie.Update(s.at, func(plans []*Entry) []*Entry {
+		i := slices.Index(plans, old)
+		if i < 0 {
+			return plans
+		}
+		better, gone = best, nil
+		for _, e := range plans {
+			if e.Replayed.Load() == nil && e.Plan.Same(best.Plan) {
+				better, gone = e, best // two streams explored the segment at a time, or one at two sizes
+			}
+		}
+		plans = slices.Clone(plans)
+		if better == best {
+			plans = slices.Insert(plans, i, best)
+			i++
+		}
+		if covered = !s.sizes && best.Plan.Covers(old.Plan); covered {
+			plans = slices.Delete(plans, i, i+1)
+		}
+		return plans
+	})
+	if gone != nil {
+		p.Retired(gone)
+	}
+	if covered {
+		p.Retired(old)
+	}
+	if better == nil {
+		return nil, changed
+	}
+	if better != best {
+		better.widen(best.Plan.Sizes)
+		changed = better
+	}
+	if !s.sizes {
+		old.Next.Store(better)
+		if again := old.Replayed.Load(); again != nil {
+			better.Replay(*again)
+		}
+	}
+	return better, changed
+}
+
+// Wait returns when no search is queued or runs.
+func (x *searcher) Wait() {
+	x.mu.Lock()
+	for x.running {
+		x.idle.Wait()
+	}
+	x.mu.Unlock()
+}
+
+// Stop ends searches and waits for the one that runs.
+func (x *searcher) Stop() {
+	x.Ended.Store(true)
+	x.Wait()
+}

@@ -1,0 +1,86 @@
+package stream
+
+import (
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+	"github.com/millrace-go/millrace/plans"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// rescue settles a segment for which no plan could be made or bound: op by op,
+// with every result that somebody may ask for in memory.
+func (s *Stream) rescue(seg *segment.Segment, ent *plans.Entry, cause error) {
+	r := exec.ByOp{Dev: &s.dev.Base, Pool: &s.dev.mem, Seg: seg, Mem: make([]*memory.Storage, len(seg.Tensors)), Bad: make([]*operror.Error, len(seg.Tensors)),
+		Fail: exec.Failer(s, ent, seg, s.query(seg, segment.End{}).KnownLines())}
+	for id := range s.q.Slots {
+		if st := s.q.Slots[id].H.st; st != nil {
+			r.Mem[id] = st
+		}
+	}
+	if device.Gone(cause) {
+		r.Lost = r.Fail(int32(len(seg.Nodes)-1), cause)
+	} else {
+		s.dev.Counts.Fallbacks.Add(1)
+		s.dev.OnError(cause)
+	}
+	j := exec.Job{Alone: func() { s.rescueAll(&r) }}
+	for _, st := range r.Mem {
+		if st != nil {
+			j.After = append(j.After, st.Written())
+		}
+	}
+	s.lane.Submit(&j, false)
+	s.lane.Last().Wait() // jobs take no stream's lock
+	r.Forget(0)
+}
+
+// rescueAll is the job that rescue has the lane run.
+func (s *Stream) rescueAll(r *exec.ByOp) {
+	seg := r.Seg
+	for id, st := range r.Mem {
+		if st == nil {
+			continue
+		}
+		if r.Bad[id] = st.Fault.Load(); r.Bad[id] != nil {
+			r.Mem[id] = nil
+		}
+	}
+	left := make([]int32, len(seg.Tensors)) // nodes that have not read it yet
+	for n := range seg.Nodes {
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if !a.Scalar {
+				left[a.ID]++
+			}
+		}
+	}
+	for n, id := range seg.Out {
+		r.Value(id)
+		if v := s.q.Slots[id].H.v; v != nil && v.state == stPending {
+			s.deliver(v, r.Mem[id], r.Bad[id])
+		}
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if a.Scalar {
+				continue
+			}
+			if left[a.ID]--; left[a.ID] == 0 {
+				r.Drop(a.ID)
+			}
+		}
+	}
+}
+
+// deliver gives a pending value its memory or its error.
+func (s *Stream) deliver(v *Value, st *memory.Storage, e *operror.Error) {
+	if e != nil {
+		v.state, v.ext = stFailed, &ext{err: e}
+		return
+	}
+	st.RetainAs(memory.Handles)
+	v.state = stReady
+	v.mem.Store(st)
+	if v.unscoped() {
+		st.Watch()
+	}
+}

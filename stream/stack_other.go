@@ -1,7 +1,0 @@
-//go:build !gc || !(amd64 || arm64)
-
-package stream
-
-const hasFramePointers = false
-
-func returnPCs([]uintptr) int { return 0 }

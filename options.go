@@ -23,7 +23,7 @@ import (
 //	Tier         which tier of the CPU device runs                tier=auto|0|1
 //	Explore      whether a new segment waits for its best plan    explore=background|wait
 //	Fusion       how ops become kernels                           fusion=on|greedy|off
-//	Tune         when the variants of a kernel are compared       tune=background|idle|wait|off
+//	Tune         when the choices of a kernel are compared       tune=background|idle|wait|off
 //	TuneBudget   time that this may take in all; 0: 10 s in the   tunebudget=2s
 //	             background, without limit where it is waited for
 //	QueueCap     ops after which a stream is cut; 0: 64           queue=64
@@ -74,7 +74,7 @@ const (
 	ExploreWait       ExploreMode = device.ExploreWait       // the first run waits
 )
 
-// TuneMode says when the variants that a device has of a kernel are timed, to
+// TuneMode says when the choices that a device has of a kernel are timed, to
 // find the fastest. The numbers are the same whichever runs.
 type TuneMode = device.TuneMode
 
@@ -164,7 +164,7 @@ func overlay(base, top Options) Options {
 
 // Stats are a device's counters since it was opened: Ops recorded, Segments
 // run, PlanHits of them by a known plan, Explorations (plans made), Searches
-// (those of them made in the background), Tunings (kernels whose variants were
+// (those of them made in the background), Tunings (kernels whose choices were
 // timed), the TuneNanos that took and of these the TuneTaken from a program that did
 // not pause, at most a twentieth of its time, Plans held, Kernels
 // launched by plans, InPlace outputs, Recomputes of unwritten results, Aliases,

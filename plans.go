@@ -17,7 +17,7 @@ type PlanFilter = plans.PlanFilter
 
 // ExportPlans writes a bundle of what the process found out about its code: the
 // plans of the segments that it ran, whether they were made, read from the cache
-// or came from another bundle, and how fast the variants of its kernels are. A
+// or came from another bundle, and how fast the choices of its kernels are. A
 // program that is given the bundle by [UsePlans] explores nothing that is in it.
 //
 // Call it at the end of a run that does what the program's users will do, before

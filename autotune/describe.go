@@ -26,10 +26,10 @@ func (t *Tuning) describe(b *strings.Builder, kernel int) {
 		} else if r != nil {
 			why = "not timed: " + r.Table.Rows[0].Refused
 		}
-		fmt.Fprintf(b, "kernel %d has %d variants, %s\n", kernel, len(t.list), why)
+		fmt.Fprintf(b, "kernel %d can be run in %d ways, %s\n", kernel, len(t.list), why)
 		return
 	}
-	fmt.Fprintf(b, "kernel %d has %d variants and runs by %q:\n", kernel, len(r.list), r.taken().Name)
+	fmt.Fprintf(b, "kernel %d can be run in %d ways and runs by %q:\n", kernel, len(r.list), r.taken().Name)
 	for i, row := range r.Table.Rows {
 		switch {
 		case row.Refused != "":

@@ -130,7 +130,7 @@ func (x *Tuner) Choose(of Plan, ls []runtime.Launch) []Unit {
 	if len(t.units) == 0 {
 		return nil
 	}
-	k, forced := force.Variant()
+	k, forced := force.Choice()
 	if wait := x.Opts.Tune == device.TuneWait; !forced && !ls[0].Provisional && (wait || t.runs.Load() < After && t.runs.Add(1) == After) {
 		for i := range t.units {
 			if u := &t.units[i]; u.Ranked.Load() == nil && !u.Asked.Swap(true) && !x.try(x.trial(u, of, &ls[u.at]), wait) {

@@ -96,7 +96,7 @@ const maxThreads = 1024
 
 // maxQueueCap keeps relative ids below 2^15, up to which remembered plans name
 // results that they write because they were asked for (fusion.Record): a queue has
-// up to 4 times the cap's entries, each of up to 4 ids, and the last
+// up to 4 times the cap's items, each of up to 4 ids, and the last
 // op may add the recipes of 3 operands, each of one such segment.
 const maxQueueCap = 256
 

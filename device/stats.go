@@ -12,7 +12,7 @@ type Stats struct {
 	Segments     int64 // run
 	PlanHits     int64 // segments whose plan was known
 	Explorations int64 // plans made
-	Tunings      int64 // kernels whose variants were timed
+	Tunings      int64 // kernels whose choices were timed
 	TuneNanos    int64 // that this took
 	TuneTaken    int64 // of these, nanoseconds taken from a program that did not pause: at most a twentieth of its time
 	Searches     int64 // of these, better ones made in the background

@@ -39,9 +39,9 @@ type Owner interface {
 }
 
 // Begin makes a job of a plan and a segment.
-func (w *Binder) Begin(ent *plans.Entry, seg *segment.Segment) {
+func (w *Binder) Begin(ent *plans.Known, seg *segment.Segment) {
 	j := jobs.Get().(*Job)
-	w.Job, j.by, j.entry = j, w, ent
+	w.Job, j.by, j.known = j, w, ent
 	j.Mem = slices.Grow(j.Mem, len(seg.Tensors))[:len(seg.Tensors)]
 }
 
@@ -53,7 +53,7 @@ func (w *Binder) Operand(id int, st *memory.Storage) {
 
 // Bind gives all that the plan writes its memory. geo is nil where the layout is to be
 // found; it returns the one that it took.
-func (w *Binder) Bind(ent *plans.Entry, geo *plans.Geometry, seg *segment.Segment) (_ *plans.Geometry, err error) {
+func (w *Binder) Bind(ent *plans.Known, geo *plans.Geometry, seg *segment.Segment) (_ *plans.Geometry, err error) {
 	if geo == nil {
 		if geo, err = w.layout(ent, seg); err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (w *Binder) SubmitChecked() {
 }
 
 // steps gives every step its memory and fills the launch list.
-func (w *Binder) steps(ent *plans.Entry, seg *segment.Segment, lay *fusion.Layout) error {
+func (w *Binder) steps(ent *plans.Known, seg *segment.Segment, lay *fusion.Layout) error {
 	args, scalars := 0, 0
 	for k := range ent.Plan.Steps {
 		args += len(lay.Launches[k].Args)
@@ -152,7 +152,7 @@ func (w *Binder) steps(ent *plans.Entry, seg *segment.Segment, lay *fusion.Layou
 
 // place finds memory for what operand i of step k writes: that of an operand
 // which dies here, else new.
-func (w *Binder) place(ent *plans.Entry, seg *segment.Segment, k, i int, l *runtime.Launch) error {
+func (w *Binder) place(ent *plans.Known, seg *segment.Segment, k, i int, l *runtime.Launch) error {
 	t := ent.Plan.Steps[k].Operands[i].Tensor
 	var b *memory.Block
 	from := -1
@@ -184,7 +184,7 @@ func (w *Binder) place(ent *plans.Entry, seg *segment.Segment, k, i int, l *runt
 // that the plan pairs with it, whose real layout is the same, that nothing
 // reads afterwards and that no other operand looks at under another name. -1
 // if there is none.
-func (w *Binder) inPlace(ent *plans.Entry, seg *segment.Segment, k, i int, l *runtime.Launch) int {
+func (w *Binder) inPlace(ent *plans.Known, seg *segment.Segment, k, i int, l *runtime.Launch) int {
 	step := &ent.Plan.Steps[k]
 	out := &l.Args[i]
 	if w.Opts.Check || len(out.Stages) > 0 {
@@ -209,7 +209,7 @@ func (w *Binder) inPlace(ent *plans.Entry, seg *segment.Segment, k, i int, l *ru
 }
 
 // dying reports that step k is the last reader of a tensor's memory.
-func (w *Binder) dying(ent *plans.Entry, seg *segment.Segment, k, t int) bool {
+func (w *Binder) dying(ent *plans.Known, seg *segment.Segment, k, t int) bool {
 	if ent.LastRead(t) != k {
 		return false
 	}
@@ -218,7 +218,7 @@ func (w *Binder) dying(ent *plans.Entry, seg *segment.Segment, k, t int) bool {
 		w.Mem[t].Refs.Load() == 1 && w.Mem[t].Quiet(w.Lane) && !w.aliased(ent, t) && !w.pinnedByRecipe(ent, seg, int32(t))
 }
 
-func (w *Binder) aliased(ent *plans.Entry, t int) bool {
+func (w *Binder) aliased(ent *plans.Known, t int) bool {
 	for _, a := range ent.Plan.Aliases {
 		if a.Of == t {
 			return true
@@ -229,7 +229,7 @@ func (w *Binder) aliased(ent *plans.Entry, t int) bool {
 
 // pinnedByRecipe reports that a virtual result of this segment will start
 // from operand t, if anybody can still ask for it.
-func (w *Binder) pinnedByRecipe(ent *plans.Entry, seg *segment.Segment, t int32) bool {
+func (w *Binder) pinnedByRecipe(ent *plans.Known, seg *segment.Segment, t int32) bool {
 	for _, id := range seg.Out {
 		if c := ent.SetOf[id]; c >= 0 && w.Owner.Wanted(id) {
 			if _, found := slices.BinarySearch(ent.Sets[c], t); found {
@@ -259,7 +259,7 @@ func (w *Binder) takeSpare(bytes int64) *memory.Block {
 // freeAfter gives up temporaries that no step after k reads, so that later
 // steps may use their memory. A dense copy of an operand is none: ops that are run
 // one by one start from it. The device gets it back when the plan has run.
-func (w *Binder) freeAfter(ent *plans.Entry, seg *segment.Segment, k int) {
+func (w *Binder) freeAfter(ent *plans.Known, seg *segment.Segment, k int) {
 	for i := 0; i < len(w.owned); i++ {
 		t := w.owned[i]
 		if x := &seg.Tensors[t]; x.Def < 0 || x.Life == segment.LifeWrite || ent.LastUse(int(t)) > k || w.aliased(ent, int(t)) {

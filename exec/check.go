@@ -19,7 +19,7 @@ var ErrMismatch = errors.New("fused result differs from the op-by-op one")
 // and compares every result that both have (rule N6). What differs carries the
 // error, and everything where the plan may have been found by mistake: order says that the
 // queue's ids were in another order than keys take them for.
-func (w *Binder) Check(ent *plans.Entry, seg *segment.Segment, lines []string, order error) {
+func (w *Binder) Check(ent *plans.Known, seg *segment.Segment, lines []string, order error) {
 	bound := w.Mem
 	if order != nil {
 		e := Failer(w.Owner, ent, seg, lines)(0, &operror.Bug{Pass: "check", Cause: order})

@@ -16,7 +16,7 @@ import (
 
 // Failer tells a stream of nodes that failed and gives the error their results
 // carry. One fault of several nodes is told once.
-func Failer(to Owner, ent *plans.Entry, seg *segment.Segment, lines []string) func(int32, error) *operror.Error {
+func Failer(to Owner, ent *plans.Known, seg *segment.Segment, lines []string) func(int32, error) *operror.Error {
 	return func(node int32, err error) *operror.Error {
 		e := opError(seg, ent.LineOf(lines, node), node, err)
 		to.Report(e)
@@ -37,10 +37,10 @@ func (j *Job) failed(err error) {
 		return
 	}
 	node := int32(0)
-	if at != nil && at.Index < len(j.entry.Plan.Steps) {
-		node = int32(j.entry.Plan.Steps[at.Index].Nodes[0])
+	if at != nil && at.Index < len(j.known.Plan.Steps) {
+		node = int32(j.known.Plan.Steps[at.Index].Nodes[0])
 	}
-	e := Failer(j.by.Owner, j.entry, &j.seg, j.Lines)(node, err)
+	e := Failer(j.by.Owner, j.known, &j.seg, j.Lines)(node, err)
 	for _, b := range j.writes {
 		b.Fault.CompareAndSwap(nil, e)
 	}
@@ -69,10 +69,10 @@ func (j *Job) faulty() (bad []*operror.Error) {
 // are not there.
 func (j *Job) rest(from int, bad []*operror.Error) bool {
 	j.by.Counts.Fallbacks.Add(1)
-	for k := from; k < len(j.entry.Plan.Steps); k++ {
+	for k := from; k < len(j.known.Plan.Steps); k++ {
 		j.step(k, bad)
 	}
-	for _, a := range j.entry.Plan.Aliases {
+	for _, a := range j.known.Plan.Aliases {
 		bad[a.Tensor] = bad[a.Of]
 	}
 	good := true
@@ -90,9 +90,9 @@ func (j *Job) rest(from int, bad []*operror.Error) bool {
 // operands may be overwritten by the results. So results are computed apart
 // from the memory that the plan was bound to and copied there in the end.
 func (j *Job) step(k int, bad []*operror.Error) {
-	d, step := j.by, &j.entry.Plan.Steps[k]
+	d, step := j.by, &j.known.Plan.Steps[k]
 	r := ByOp{Dev: d.Base, Pool: d.Pool, Seg: &j.seg, Mem: make([]*memory.Storage, len(j.Mem)), Bad: make([]*operror.Error, len(bad)),
-		Fail: Failer(j.by.Owner, j.entry, &j.seg, j.Lines)}
+		Fail: Failer(j.by.Owner, j.known, &j.seg, j.Lines)}
 	defer func() { r.Forget(0) }()
 	for id, st := range j.Mem { // a kernel need not read what its ops do: x == x
 		if j.seg.Tensors[id].Def >= 0 {
@@ -104,7 +104,7 @@ func (j *Job) step(k int, bad []*operror.Error) {
 	}
 	// What the steps of a chain hand over may never have been in memory; what
 	// they start from is, until the chain ends.
-	plan := j.entry.Plan
+	plan := j.known.Plan
 	for c, _ := plan.ChainOf(k); c < k; c++ {
 		j.operands(&r, &plan.Steps[c], bad, plan.HandsOver)
 	}
@@ -144,7 +144,7 @@ func (j *Job) operands(r *ByOp, step *fusion.Step, bad []*operror.Error, not fun
 		} else {
 			r.Mem[op.Tensor] = j.Mem[op.Tensor]
 		}
-		for _, a := range j.entry.Plan.Aliases {
+		for _, a := range j.known.Plan.Aliases {
 			if a.Of == op.Tensor {
 				r.Mem[a.Tensor], r.Bad[a.Tensor] = j.Mem[a.Tensor], bad[a.Of]
 			}

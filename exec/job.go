@@ -31,7 +31,7 @@ type Job struct {
 
 	// What to do when it fails: see failed.
 	by    *Binder // nil: alone
-	entry *plans.Entry
+	known *plans.Known
 	seg   segment.Segment
 	Lines []string // where the nodes were recorded, as far as known
 }

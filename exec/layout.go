@@ -10,7 +10,7 @@ import (
 )
 
 // layout finds where every kernel operand's elements are.
-func (w *Binder) layout(ent *plans.Entry, seg *segment.Segment) (*plans.Geometry, error) {
+func (w *Binder) layout(ent *plans.Known, seg *segment.Segment) (*plans.Geometry, error) {
 	m := &ent.Memo
 	if g := m.Last.Load(); g != nil && m.Fits(g, seg, w.Mem) {
 		return g, nil

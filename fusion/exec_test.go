@@ -153,7 +153,7 @@ func scatter(seg *segment.Segment, inputs [][]byte, reversed bool) ([][]byte, []
 }
 
 // randomInputs fills inputs with small numbers, specials among them.
-func randomInputs(r *rand.Rand, p *ir.Program) [][]byte {
+func randomInputs(r *rand.Rand, p *ir.Graph) [][]byte {
 	specials := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 1e-40, 3.4e38}
 	var out [][]byte
 	for _, in := range p.Inputs {
@@ -190,7 +190,7 @@ func bitsOf(dt ir.DType, v float64) uint64 {
 }
 
 // compare runs a program as planned and by the oracle.
-func compare(t *testing.T, p *ir.Program, caps *runtime.Caps, mode Mode) {
+func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, mode Mode) {
 	t.Helper()
 	seg := segmentOf(p)
 	plan, err := Explore(seg, caps, Options{Mode: mode})
@@ -215,7 +215,7 @@ func compare(t *testing.T, p *ir.Program, caps *runtime.Caps, mode Mode) {
 }
 
 // checkPlan runs a plan for a program's segment and compares it with the oracle.
-func checkPlan(t *testing.T, p *ir.Program, seg *segment.Segment, plan *Plan) {
+func checkPlan(t *testing.T, p *ir.Graph, seg *segment.Segment, plan *Plan) {
 	t.Helper()
 	for i := range plan.Steps {
 		contraction(t, plan, plan.Steps[i].Kernel)

@@ -183,7 +183,7 @@ func (g *graph) check() error {
 		n := &g.seg.Nodes[i]
 		switch n.Op.Class() {
 		case ir.ClassCreate, ir.ClassElementwise, ir.ClassView, ir.ClassReduce, ir.ClassScan, ir.ClassSort,
-			ir.ClassMove, ir.ClassGather, ir.ClassScatter, ir.ClassEntry:
+			ir.ClassMove, ir.ClassGather, ir.ClassScatter, ir.ClassMark:
 		default:
 			return fmt.Errorf("node %d: %s is not an op on tensors", i, n.Op)
 		}

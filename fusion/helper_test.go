@@ -21,9 +21,9 @@ func testCaps() *runtime.Caps {
 	return c
 }
 
-func parseProgram(t testing.TB, text string) *ir.Program {
+func parseProgram(t testing.TB, text string) *ir.Graph {
 	t.Helper()
-	p, err := ir.ParseProgram(text)
+	p, err := ir.ParseGraph(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func parseProgram(t testing.TB, text string) *ir.Program {
 
 // segmentOf makes the segment that a stream would cut from a program whose
 // outputs are read and whose other handles are dropped.
-func segmentOf(p *ir.Program) *segment.Segment {
+func segmentOf(p *ir.Graph) *segment.Segment {
 	s := &segment.Segment{}
 	for _, in := range p.Inputs {
 		s.Tensors = append(s.Tensors, segment.Tensor{DT: in.DT, Shape: in.Shape, Def: -1, Life: segment.LifeInput})

@@ -14,7 +14,7 @@ import (
 // mostly operands of related shapes, so that most of them can fuse.
 type generator struct {
 	r *rand.Rand
-	p ir.Program
+	p ir.Graph
 	t []ir.TensorType
 }
 
@@ -246,7 +246,7 @@ func (g *generator) view(i int) {
 	}
 }
 
-func randomProgram(seed uint64) *ir.Program {
+func randomProgram(seed uint64) *ir.Graph {
 	g := &generator{r: rand.New(rand.NewPCG(seed, 7))}
 	base := g.shape()
 	for range 1 + g.r.IntN(3) {
@@ -313,7 +313,7 @@ func TestAllOps(t *testing.T) {
 // what 2, 3 and 5 become. Such a function keeps what a relative form says:
 // which dims are 1, which are equal, which products are. Slices must go
 // through whole dims in equal steps; others give false.
-func resized(p *ir.Program, to map[int]int) (*ir.Program, bool) {
+func resized(p *ir.Graph, to map[int]int) (*ir.Graph, bool) {
 	f := func(n int) int {
 		m := 1
 		for _, q := range []int{2, 3, 5} {
@@ -360,7 +360,7 @@ func resized(p *ir.Program, to map[int]int) (*ir.Program, bool) {
 }
 
 // keysOf is a program's relative form.
-func keysOf(in *queue.Interner, p *ir.Program) []queue.Key {
+func keysOf(in *queue.Interner, p *ir.Graph) []queue.Key {
 	q := queue.Queue[struct{}]{Interner: in}
 	for _, t := range p.Inputs {
 		q.Input(struct{}{}, t.DT, queue.NewForm(t.Shape))
@@ -404,7 +404,7 @@ func TestOtherSizes(t *testing.T) {
 }
 
 // serves runs the plan of one program for the other, where it is legal.
-func serves(t *testing.T, p, q *ir.Program) int {
+func serves(t *testing.T, p, q *ir.Graph) int {
 	var in queue.Interner
 	have, want := keysOf(&in, p), keysOf(&in, q)
 	for i := range have {
@@ -424,7 +424,7 @@ func serves(t *testing.T, p, q *ir.Program) int {
 	return 1
 }
 
-func tooLarge(p *ir.Program) bool {
+func tooLarge(p *ir.Graph) bool {
 	for _, t := range p.Types() {
 		if t.Shape.Elems() > 5000 {
 			return true

@@ -59,7 +59,7 @@ func Infer(op Op, attr *Attr, dt DType, shape Shape, args ...Operand) (DType, Sh
 		}
 		s, err := inferShape(op, attr, shape, x.Shape)
 		return x.DT, s, err
-	case ClassEntry:
+	case ClassMark:
 		return Invalid, nil, nil
 	}
 	return Invalid, nil, fmt.Errorf("%s is not an op on tensors", op)

@@ -124,7 +124,7 @@ const (
 	Gather  // x, idx
 	Scatter // x, idx, u: combined by Attr.Combine in u's row-major order. In a body without x: Imm: its operand slot, IndexMode, Combine from bits 32 and 40
 
-	// 12. Stream entries: no value.
+	// 12. Marks of a stream: no value.
 	Release
 	Keep
 
@@ -167,7 +167,7 @@ const (
 	ClassMove   // copies: guarded reads of the operands
 	ClassGather // copies: reads at an index that is data
 	ClassScatter
-	ClassEntry
+	ClassMark
 	ClassPrim
 )
 

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// EvalProgram computes a program op by op on dense row-major buffers of
+// EvalGraph computes a graph op by op on dense row-major buffers of
 // little-endian elements (a bool is one byte, 0 or 1). It is what every op
 // means: each class of ops is one obvious loop, and every number goes through
-// [EvalOps] or [EvalRow]. It returns one buffer per output. The program must
+// [EvalOps] or [EvalRow]. It returns one buffer per output. The graph must
 // verify; inputs must have the sizes their types say. An index out of range is
 // an [IndexFault].
-func EvalProgram(p *Program, inputs [][]byte) ([][]byte, error) {
+func EvalGraph(p *Graph, inputs [][]byte) ([][]byte, error) {
 	tensors, err := EvalTensors(p, inputs)
 	if err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ type Dense struct {
 	Data []byte
 }
 
-// EvalTensors is EvalProgram for every tensor of the program, by id.
-func EvalTensors(p *Program, inputs [][]byte) ([]Dense, error) {
+// EvalTensors is EvalGraph for every tensor of the graph, by id.
+func EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
 	if err := p.Verify(); err != nil {
 		return nil, err
 	}

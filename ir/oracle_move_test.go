@@ -9,17 +9,17 @@ import (
 // evalText runs the lines that follow the inputs and returns the last tensor.
 func evalText(t *testing.T, src string, in ...Dense) (Dense, error) {
 	t.Helper()
-	p := &Program{}
+	p := &Graph{}
 	var inputs [][]byte
 	for _, d := range in {
 		p.Inputs = append(p.Inputs, d.TensorType)
 		inputs = append(inputs, d.Data)
 	}
-	q, err := ParseProgram(p.String() + src)
+	q, err := ParseGraph(p.String() + src)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := ParseProgram(q.String()); err != nil || again.String() != q.String() {
+	if again, err := ParseGraph(q.String()); err != nil || again.String() != q.String() {
 		t.Fatalf("%v: read back as\n%v\nfrom\n%v", err, again, q)
 	}
 	all, err := EvalTensors(q, inputs)
@@ -147,7 +147,7 @@ func TestParseAttrErrors(t *testing.T) {
 		{"%1 = scatter %0 %0 %0 axes=1 combine=xor : float32(2,3)", `"xor" is none of set, add, max, min, mul`},
 		{"%1 = loadat %0 : float32(2,3)", "not an op on tensors"},
 	} {
-		_, err := ParseProgram("%0 = input : float32(2,3)\n" + c.src)
+		_, err := ParseGraph("%0 = input : float32(2,3)\n" + c.src)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.src, err, c.want)
 		}

@@ -68,13 +68,13 @@ func TestOracle(t *testing.T) {
 		{"rank 0", []Dense{dense(t, "float32()", "4")}, "%1 = sqrt %0 : float32()", "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &Program{}
+			p := &Graph{}
 			var inputs [][]byte
 			for _, d := range c.in {
 				p.Inputs = append(p.Inputs, d.TensorType)
 				inputs = append(inputs, d.Data)
 			}
-			q, err := ParseProgram(p.String() + c.src)
+			q, err := ParseGraph(p.String() + c.src)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,14 +90,14 @@ func TestOracle(t *testing.T) {
 }
 
 func TestOracleFaults(t *testing.T) {
-	p, err := ParseProgram("%0 = input : float32(2)\noutput %0\n")
+	p, err := ParseGraph("%0 = input : float32(2)\noutput %0\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EvalProgram(p, nil); err == nil {
+	if _, err := EvalGraph(p, nil); err == nil {
 		t.Error("no error for missing inputs")
 	}
-	if _, err := EvalProgram(p, [][]byte{make([]byte, 7)}); err == nil {
+	if _, err := EvalGraph(p, [][]byte{make([]byte, 7)}); err == nil {
 		t.Error("no error for a short input")
 	}
 }
@@ -110,11 +110,11 @@ func TestOracleSumInBlocks(t *testing.T) {
 		xs[i] = float32(math.Sin(float64(i)))
 		x.Set(i, uint64(math.Float32bits(xs[i])))
 	}
-	p, err := ParseProgram("%0 = input : float32(2,10000)\n%1 = sum %0 axes=1 : float32(2)\noutput %1")
+	p, err := ParseGraph("%0 = input : float32(2,10000)\n%1 = sum %0 axes=1 : float32(2)\noutput %1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := EvalProgram(p, [][]byte{x.Data})
+	out, err := EvalGraph(p, [][]byte{x.Data})
 	if err != nil {
 		t.Fatal(err)
 	}

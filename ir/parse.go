@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ParseProgram reads the text form of a program and verifies it. Blank lines
+// ParseGraph reads the text form of a graph and verifies it. Blank lines
 // and lines that start with # are skipped. An error names the line.
-func ParseProgram(src string) (*Program, error) {
-	q := programParser{p: &Program{}}
+func ParseGraph(src string) (*Graph, error) {
+	q := programParser{p: &Graph{}}
 	line := 0
 	for s := range strings.Lines(src) {
 		line++
@@ -29,7 +29,7 @@ func ParseProgram(src string) (*Program, error) {
 }
 
 type programParser struct {
-	p     *Program
+	p     *Graph
 	types []TensorType // of the tensors read so far
 }
 
@@ -71,7 +71,7 @@ func (q *programParser) line(words []string) error {
 	}
 	n := Node{DT: t.DT, Shape: t.Shape}
 	var ok bool
-	if n.Op, ok = ParseOp(op); !ok || n.Op.Class() == ClassEntry {
+	if n.Op, ok = ParseOp(op); !ok || n.Op.Class() == ClassMark {
 		return fmt.Errorf("%q is no op", op)
 	}
 	return q.node(n, words, t.DT)

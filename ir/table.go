@@ -110,8 +110,8 @@ var table = [NumOps]Info{
 	Gather:  {Name: "gather", Arity: 2, Class: ClassGather, In: AllDTypes, Attrs: AttrAxes | AttrMode, Doc: "elements of x along an axis at the indices"},
 	Scatter: {Name: "scatter", Arity: 3, Class: ClassScatter, In: AllDTypes, Attrs: AttrAxes | AttrMode | AttrCombine, RowOp: true, Tol: tolFold, Doc: "x with elements along an axis at the indices combined with u's, in order"},
 
-	Release: {Name: "release", Arity: 1, Class: ClassEntry, In: AllDTypes, Doc: "the program is done with a tensor"},
-	Keep:    {Name: "keep", Arity: 1, Class: ClassEntry, In: AllDTypes, Doc: "the program wants a tensor written"},
+	Release: {Name: "release", Arity: 1, Class: ClassMark, In: AllDTypes, Doc: "the program is done with a tensor"},
+	Keep:    {Name: "keep", Arity: 1, Class: ClassMark, In: AllDTypes, Doc: "the program wants a tensor written"},
 
 	Const:   {Name: "const", Class: ClassPrim, Out: OutAttr, Prim: true, Doc: "constant"},
 	Param:   {Name: "param", Class: ClassPrim, Out: OutAttr, Prim: true, Outside: true, Doc: "parameter of a scalar program"},

@@ -34,7 +34,7 @@ func TestTableRowOps(t *testing.T) {
 func TestTableCommutes(t *testing.T) {
 	for op := OpInvalid + 1; op < NumOps; op++ {
 		info := op.Info()
-		if info.Commutes && info.Arity < 2 || info.Class == ClassEntry {
+		if info.Commutes && info.Arity < 2 || info.Class == ClassMark {
 			if info.Commutes {
 				t.Errorf("%v commutes with %d operands", op, info.Arity)
 			}

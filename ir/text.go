@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String prints the canonical text, which [ParseProgram] reads back:
+// String prints the canonical text, which [ParseGraph] reads back:
 //
 //	%0 = input : float32(2,3)
 //	%1 = mul %0 0.5 : float32(2,3)
@@ -17,7 +17,7 @@ import (
 //
 // Every tensor line ends in its type. Scalar operands are literals in the
 // dtype that [ScalarDType] gives.
-func (p *Program) String() string {
+func (p *Graph) String() string {
 	var b strings.Builder
 	for i, t := range p.Inputs {
 		fmt.Fprintf(&b, "%%%d = input : %v\n", i, t)

@@ -20,7 +20,7 @@ import (
 // saving is a plan on its way to the disk.
 type saving struct {
 	key   string // of its segment
-	entry *Entry
+	known *Known
 	wants []int
 }
 
@@ -55,13 +55,13 @@ func flag(set bool) byte {
 // that writes the dear results wanted, and puts it into the trie; nil if there is
 // none. One whose class the segment is in goes first; with suited no other is
 // taken.
-func (q *Query) recall(wants []int, suited bool) (*leaf, *Entry) {
+func (q *Query) recall(wants []int, suited bool) (*leaf, *Known) {
 	from, sources := q.shelf, q.shelf.Sources()
 	if from.Cache == nil && len(sources) == 0 {
 		return nil, nil
 	}
 	form := q.form()
-	take := func(value []byte, refuse func(error)) *Entry {
+	take := func(value []byte, refuse func(error)) *Known {
 		records, err := fusion.ParseRecords(string(value))
 		if err != nil {
 			refuse(err)
@@ -86,8 +86,8 @@ func (q *Query) recall(wants []int, suited bool) (*leaf, *Entry) {
 	return nil, nil
 }
 
-// choose makes an entry of one of several records: see recall.
-func (q *Query) choose(records []fusion.Record, wants []int, suited bool, refuse func(error)) *Entry {
+// choose makes a plan of one of several records: see recall.
+func (q *Query) choose(records []fusion.Record, wants []int, suited bool, refuse func(error)) *Known {
 	bad := make([]bool, len(records))
 	for _, suits := range []bool{true, false} {
 		if suited && !suits {
@@ -111,9 +111,9 @@ func (q *Query) choose(records []fusion.Record, wants []int, suited bool, refuse
 	return nil
 }
 
-// rebuild makes an entry of a record, checked against the segment as far as a
+// rebuild makes a plan of a record, checked against the segment as far as a
 // plan can be; nil where its guards do not hold, or with suits its class does not.
-func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*Entry, error) {
+func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*Known, error) {
 	lives := make([]segment.Life, 0, len(r.Wants))
 	for _, id := range r.Wants {
 		if id >= len(seg.Tensors) {
@@ -126,7 +126,7 @@ func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*En
 	}
 	plan, err := q.ReadPlan(r, seg, suits)
 	if plan != nil {
-		var e *Entry
+		var e *Known
 		if e, err = q.newEntry(plan, seg); err == nil {
 			e.text, e.wants = r.Segment, r.Wants
 			return e, nil
@@ -181,7 +181,7 @@ func (p *Store) ReadPlan(r *fusion.Record, seg *segment.Segment, suits bool) (pl
 // remember saves a new plan of the queued segment, in the background. Only
 // plans of the mode that the device was opened in are kept: others are what it
 // falls back on, or stand in for the best one until that is found.
-func (q *Query) remember(e *Entry) {
+func (q *Query) remember(e *Known) {
 	if q.shelf.Cache != nil && e.Plan.Mode == q.Mode() {
 		q.save(saving{q.key(q.form()), e, e.wants})
 	}
@@ -203,7 +203,7 @@ func (p *Store) save(sv saving) {
 // write adds a plan to those of its key. If another process does the same at
 // this moment one of the two is lost, and made again when it is wanted.
 func (p *Store) write(sv saving) {
-	r := sv.entry.Record(sv.wants)
+	r := sv.known.Record(sv.wants)
 	var records []fusion.Record
 	if value, ok := p.shelf.Cache.Peek(shelf.KindPlan, sv.key); ok {
 		records, _ = fusion.ParseRecords(string(value)) // what cannot be read is replaced
@@ -215,15 +215,15 @@ func (p *Store) write(sv saving) {
 	}
 	records = slices.DeleteFunc(records, func(have fusion.Record) bool { // one of another class is replaced
 		p, err := fusion.ParsePlan(have.Plan)
-		return err == nil && slices.Equal(have.Wants, r.Wants) && p.Same(sv.entry.Plan)
+		return err == nil && slices.Equal(have.Wants, r.Wants) && p.Same(sv.known.Plan)
 	})
 	records = append(records, r)
 	records = records[max(0, len(records)-fusion.MaxRecords):]
 	p.shelf.Cache.Put(shelf.KindPlan, sv.key, []byte(fusion.FormatRecords(records))) // a failure is counted there
 }
 
-// Record is what is remembered of an entry whose plan writes these dear results.
-func (e *Entry) Record(wants []int) fusion.Record {
+// Record is what is remembered of a plan that writes these dear results.
+func (e *Known) Record(wants []int) fusion.Record {
 	return fusion.Record{Mode: e.mode(), Wants: wants, Segment: e.text, Plan: e.planText()}
 }
 

@@ -12,7 +12,7 @@ import (
 // came of one exploration. After that the plans there are serve all sizes.
 const MaxClasses = 8
 
-// class is what an entry knows of the sizes at which its plan is the best.
+// class is what is known of the sizes at which a plan is the best.
 // Outside them it runs all the same, until a better one is found.
 type class struct {
 	Sizes  atomic.Pointer[[]fusion.Size] // nil: all
@@ -56,8 +56,8 @@ func (c *class) Suits(seg *segment.Segment) bool {
 	return sizes == nil || fusion.Suits(*sizes, seg)
 }
 
-// planText is the text of the entry's plan, with its class as it is by now.
-func (e *Entry) planText() string {
+// planText is the text of the plan, with its class as it is by now.
+func (e *Known) planText() string {
 	p := *e.Plan
 	p.Sizes = nil
 	if sizes := e.Sizes.Load(); sizes != nil {
@@ -70,7 +70,7 @@ func (e *Entry) planText() string {
 // for these sizes, or which was searched for while the program waits. A segment
 // that is not of the leaf's own form is none to explore: what is equal in it by
 // chance may not be in those that the leaf serves.
-func (q *Query) better(at *leaf, e *Entry, wants []int) (_ *Entry, hit bool, err error) {
+func (q *Query) better(at *leaf, e *Known, wants []int) (_ *Known, hit bool, err error) {
 	key := func(i int) *queue.Key { return &q.Entries[i].Key }
 	if q.Improvable(e, q.Seg) && at.Exactly(len(q.Entries), key) {
 		if !e.Suits(q.Seg) {

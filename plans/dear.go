@@ -8,7 +8,7 @@ import (
 
 // SettleDear decides what becomes of dear results: those that the plan writes
 // are there to stay, the others are virtual. Without a plan all are written.
-func (e *Entry) SettleDear(seg *segment.Segment) {
+func (e *Known) SettleDear(seg *segment.Segment) {
 	for id := range seg.Tensors {
 		t := &seg.Tensors[id]
 		if t.Life != segment.LifeDear {
@@ -33,9 +33,9 @@ func want(seg *segment.Segment, ids []int) {
 	}
 }
 
-// writes reports that the entry's plan writes those of the results wanted that a
+// writes reports that the plan writes those of the results wanted that a
 // segment has.
-func (e *Entry) writes(seg *segment.Segment, wants []int) bool {
+func (e *Known) writes(seg *segment.Segment, wants []int) bool {
 	for _, id := range wants {
 		if mayBeWritten(seg, id) && e.unwritten(id) {
 			return false
@@ -76,18 +76,18 @@ func Dearest(seg *segment.Segment, need []bool) (ids []int32) {
 	return ids
 }
 
-// unwritten reports a tensor that no step of the entry's plan puts into memory:
+// unwritten reports a tensor that no step of the plan puts into memory:
 // what the steps of a chain hand over need not come to be there.
-func (e *Entry) unwritten(id int) bool {
+func (e *Known) unwritten(id int) bool {
 	u := e.Plan.Uses()
 	return id >= len(u.Write) || u.Write[id] < 0 || e.Plan.HandsOver(id)
 }
 
-// Replay notes that dear results of the entry's segment were computed again:
+// Replay notes that dear results of the plan's segment were computed again:
 // for the plan that took its place too. With them go those that the plan was to
 // write already: of a segment's plans the first ones are dropped when there are
 // too many, and what they knew must not go with them.
-func (e *Entry) Replay(ids []int32) {
+func (e *Known) Replay(ids []int32) {
 	if len(ids) == 0 {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Entry is a plan with what this device needs to run it.
-type Entry struct {
+// Known is a plan with what this device needs to run it.
+type Known struct {
 	on    *device.Base
 	Plan  *fusion.Plan
 	Progs []runtime.Program // one per step
@@ -34,7 +34,7 @@ type Entry struct {
 
 	improving                       // the search for a better one
 	class                           // the sizes it is best at
-	Next      atomic.Pointer[Entry] // the better one, when it was found
+	Next      atomic.Pointer[Known] // the better one, when it was found
 
 	lines []string // where the nodes were first recorded, as far as known
 	text  string   // the segment it was explored on, for Explain
@@ -42,7 +42,7 @@ type Entry struct {
 }
 
 // leaf is where the trie keeps the plans of a segment.
-type leaf = segment.Leaf[queue.Key, *Entry]
+type leaf = segment.Leaf[queue.Key, *Known]
 
 // GreedyAfter is how many explorations that nobody profits from make a device
 // stop searching for the best plan of segments it has not seen before: its
@@ -69,7 +69,7 @@ func hasEmpty(seg *segment.Segment) bool {
 // known is the first plan whose guards admit a segment and whose class it is in,
 // or the first whose guards admit it. The segment learns which dear results
 // plans before it should have written; they are listed.
-func known(at *leaf, seg *segment.Segment) (e *Entry, wants []int) {
+func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	n := 0 // wants before e
 	for _, c := range at.Plans() {
 		if again := c.Replayed.Load(); again != nil {
@@ -95,7 +95,7 @@ func known(at *leaf, seg *segment.Segment) (e *Entry, wants []int) {
 
 // Explore makes a plan and its programs. Broken invariants in fusion or
 // codegen become an error here and nowhere else.
-func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Entry, err error) {
+func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Known, err error) {
 	defer operror.Recover("explore", &err)
 	start := time.Now()
 	plan, err := fusion.Explore(seg, p.Caps, opt)
@@ -118,8 +118,8 @@ func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Entry, err
 
 // newEntry makes the programs of a plan and what else its runs need. The
 // segment's dear results are settled.
-func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Entry, error) {
-	e := &Entry{on: p.Base, Plan: plan}
+func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error) {
+	e := &Known{on: p.Base, Plan: plan}
 	e.startClass(plan.Sizes)
 	for i := range plan.Steps {
 		prog, text, err := p.Program(plan.Steps[i].Kernel, 1)
@@ -137,7 +137,7 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Entry, error
 
 // LineOf is where a node was recorded, as far as anybody knows: by this queue,
 // or when its plan was made.
-func (e *Entry) LineOf(own []string, node int32) string {
+func (e *Known) LineOf(own []string, node int32) string {
 	if int(node) < len(own) && own[node] != "" {
 		return own[node]
 	}

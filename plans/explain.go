@@ -17,7 +17,7 @@ type sourcer interface {
 
 // Explain tells how the result of a relative id came to be. The timings are those of the
 // sizes that the plan ran with last.
-func (e *Entry) Explain(id int32) string {
+func (e *Known) Explain(id int32) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "segment, explored on these shapes (the tensor asked about is %%%d):\n", id)
 	indent(&b, e.text)

@@ -76,7 +76,7 @@ func (x *export) wants(device string) bool {
 // disk, only plans of the mode that the device was opened in are remembered.
 func (x *export) addPlans(p *Store) {
 	mode := p.Mode()
-	p.Trie.All(func(keys []queue.Key, end segment.End, plans []*Entry) {
+	p.Trie.All(func(keys []queue.Key, end segment.End, plans []*Known) {
 		form := appendEnd(nil, end)
 		for i := range keys {
 			form = p.Attrs.AppendForm(form, &keys[i])

@@ -10,7 +10,7 @@ import (
 )
 
 // Find finds the plan of the segment or makes one. hit says that it was known.
-func (q *Query) Find() (e *Entry, hit bool, err error) {
+func (q *Query) Find() (e *Known, hit bool, err error) {
 	empty := hasEmpty(q.Seg)
 	var wants []int
 	if at := q.Trie.Find(q.At, q.End); at != nil && !empty {
@@ -70,7 +70,7 @@ func (q *Query) Find() (e *Entry, hit bool, err error) {
 
 // newSearch is one for a better plan of the queued segment, which no plan has
 // settled yet.
-func (q *Query) newSearch(at *leaf, old *Entry, wants []int) *search {
+func (q *Query) newSearch(at *leaf, old *Known, wants []int) *search {
 	x := &search{at: at, old: old, seg: cloneSegment(q.Seg), wants: wants}
 	if q.shelf.Cache != nil {
 		x.key = q.key(q.form())
@@ -102,7 +102,7 @@ func (q *Query) KnownLines() []string {
 
 // Add adds a plan to the trie. Lines of ops that were recorded while a known
 // plan still matched come from that plan.
-func (q *Query) Add(e *Entry) *leaf {
+func (q *Query) Add(e *Known) *leaf {
 	keys := make([]queue.Key, len(q.Entries))
 	for i := range keys {
 		keys[i] = q.Entries[i].Key
@@ -111,7 +111,7 @@ func (q *Query) Add(e *Entry) *leaf {
 }
 
 // addAs is add for a plan of other keys, which serves the queued segment.
-func (q *Query) addAs(keys []queue.Key, e *Entry) *leaf {
+func (q *Query) addAs(keys []queue.Key, e *Known) *leaf {
 	e.lines = q.KnownLines()
 	return q.Trie.Add(keys, q.End, e, func(i int, note *string) {
 		n := q.Entries[i].Node

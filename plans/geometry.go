@@ -77,7 +77,7 @@ func SameAttr(a, b *ir.Attr) bool {
 }
 
 // LastRead is the last step that reads a tensor's memory; -1 for none.
-func (e *Entry) LastRead(t int) int {
+func (e *Known) LastRead(t int) int {
 	if u := e.Plan.Uses(); t < len(u.Read) {
 		return u.Read[t]
 	}
@@ -85,7 +85,7 @@ func (e *Entry) LastRead(t int) int {
 }
 
 // LastUse is the last step that reads or writes a tensor's memory; -1 for none.
-func (e *Entry) LastUse(t int) int {
+func (e *Known) LastUse(t int) int {
 	if u := e.Plan.Uses(); t < len(u.Write) {
 		return max(u.Read[t], u.Write[t])
 	}

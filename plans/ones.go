@@ -42,7 +42,7 @@ func looseKey(form string) (loose string, ok bool) {
 
 // recallOnes finds a plan that serves the segment, in a bundle that has none of
 // its own form.
-func (q *Query) recallOnes(wants []int) (*leaf, *Entry) {
+func (q *Query) recallOnes(wants []int) (*leaf, *Known) {
 	sources := q.shelf.Sources()
 	if len(sources) == 0 {
 		return nil, nil
@@ -70,7 +70,7 @@ func (q *Query) recallOnes(wants []int) (*leaf, *Entry) {
 
 // recallLoose takes a plan of one entry of a bundle, if there is one that serves
 // the segment.
-func (q *Query) recallLoose(src *shelf.Source, at int, wants []int) (*leaf, *Entry, error) {
+func (q *Query) recallLoose(src *shelf.Source, at int, wants []int) (*leaf, *Known, error) {
 	found, err := src.Entry(at)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func (q *Query) knows(keys []queue.Key) bool {
 // keys where plans made for it may not serve the segment. Nothing but sizes is
 // taken from the text, and those have to be ones that the ops allow.
 func (q *Query) model(text string) (*segment.Segment, []queue.Key, error) {
-	prog, err := ir.ParseProgram(renumbered(text))
+	prog, err := ir.ParseGraph(renumbered(text))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,7 +147,7 @@ func (q *Query) model(text string) (*segment.Segment, []queue.Key, error) {
 	for i, node := range q.Entries {
 		k := node.Key
 		if node.Node >= 0 {
-			k = w.Entries[node.Node].Key
+			k = w.Items[node.Node].Key
 		}
 		if !queue.Legal(&k, &q.Entries[i].Key) {
 			return nil, nil, nil

@@ -21,7 +21,7 @@ func Outdated(form, text string) (why string) {
 	if !ok {
 		return "its key is none of this version"
 	}
-	prog, err := ir.ParseProgram(renumbered(text))
+	prog, err := ir.ParseGraph(renumbered(text))
 	if err != nil {
 		return fmt.Sprintf("its segment is none of this version: %v", err)
 	}

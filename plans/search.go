@@ -25,7 +25,7 @@ const maxSearches = 4
 // search is for a better plan than the greedy one a segment ran by.
 type search struct {
 	at  *leaf
-	old *Entry
+	old *Known
 	seg segment.Segment // as its plan is to be explored
 
 	sizes bool // for sizes outside the class of a plan that is the best inside it
@@ -34,7 +34,7 @@ type search struct {
 	key   string // of the segment in the cache on disk, if there is one
 }
 
-// improving is what an entry knows of searches for a better plan.
+// improving is what is known of searches for a better plan.
 type improving struct {
 	Searching atomic.Bool  // one is queued or runs
 	searches  atomic.Int32 // that were begun
@@ -42,16 +42,16 @@ type improving struct {
 	best      atomic.Bool  // the search came to this plan, too
 }
 
-// mode is how hard the entry's plan was searched for, by now.
-func (e *Entry) mode() fusion.Mode {
+// mode is how hard the plan was searched for, by now.
+func (e *Known) mode() fusion.Mode {
 	if e.best.Load() {
 		return fusion.Best
 	}
 	return e.Plan.Mode
 }
 
-// grade says how an entry's plan was made and whether it may be replaced.
-func (e *Entry) grade() string {
+// grade says how the plan was made and whether it may be replaced.
+func (e *Known) grade() string {
 	made := e.Plan.Mode.String()
 	switch {
 	case e.Searching.Load():
@@ -104,7 +104,7 @@ func (p *Store) exploreOptions() fusion.Options {
 
 // Improvable reports that a search for a better plan than e should begin: e is
 // a greedy one, or the segment is outside its class.
-func (p *Store) Improvable(e *Entry, seg *segment.Segment) bool {
+func (p *Store) Improvable(e *Known, seg *segment.Segment) bool {
 	switch {
 	case p.Opts.Fusion != device.FusionOn || e.Plan.Mode == fusion.Unfused || e.Searching.Load():
 		return false
@@ -116,7 +116,7 @@ func (p *Store) Improvable(e *Entry, seg *segment.Segment) bool {
 
 // improve begins a search, or where the program waits for searches does it; then
 // it returns the better plan, if there is one.
-func (p *Store) improve(s *search) *Entry {
+func (p *Store) improve(s *search) *Known {
 	if s.old.Searching.Swap(true) {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (x *searcher) work() {
 }
 
 // one searches, and gives the segment the better plan if there is one.
-func (x *searcher) one(s *search, stop func() bool) *Entry {
+func (x *searcher) one(s *search, stop func() bool) *Known {
 	d := x.plans
 	defer s.old.Searching.Store(false)
 	if s.old.Replayed.Load() != nil || !d.Trie.Holds(s.at) {
@@ -194,8 +194,8 @@ func (x *searcher) one(s *search, stop func() bool) *Entry {
 // replace gives a segment a better plan than the one it ran by. A greedy one
 // stays behind it where it serves segments that the better one does not, one
 // that is best at other sizes always. It returns nil where the old one is as
-// good, or is gone; and the entry that what was found is remembered by.
-func (p *Store) replace(s *search, best *Entry) (better, changed *Entry) {
+// good, or is gone; and the plan that what was found is remembered by.
+func (p *Store) replace(s *search, best *Known) (better, changed *Known) {
 	old := s.old
 	if old.Plan.Same(best.Plan) {
 		if s.sizes {
@@ -212,7 +212,7 @@ func (p *Store) replace(s *search, best *Entry) (better, changed *Entry) {
 	best.lines, changed = old.lines, best
 	best.Found.Store(old.Found.Load())
 	best.others = old.others
-	p.Trie.Update(s.at, func(plans []*Entry) []*Entry {
+	p.Trie.Update(s.at, func(plans []*Known) []*Known {
 		i := slices.Index(plans, old)
 		if i < 0 {
 			return plans

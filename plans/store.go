@@ -15,7 +15,7 @@ import (
 type Store struct {
 	*device.Base
 	shelf  *shelf.Shelf
-	Trie   *segment.Trie[queue.Key, *Entry]
+	Trie   *segment.Trie[queue.Key, *Known]
 	Attrs  queue.Interner // of keys
 	Search searcher
 	saves  background.Queue[saving]
@@ -30,22 +30,22 @@ const planLimit = 4096
 // Init readies the store of an open device.
 func (p *Store) Init(d *device.Base, kept *shelf.Shelf) {
 	p.Base, p.shelf, p.Quick = d, kept, QuickEffort
-	p.Trie = segment.NewTrie[queue.Key, *Entry](planLimit, queue.Legal)
+	p.Trie = segment.NewTrie[queue.Key, *Known](planLimit, queue.Legal)
 	p.Trie.OnDrop(p.Retired)
 	p.Search.init(p)
 	p.saves.Do, p.saves.Limit = p.write, maxSaves
 }
 
 // Retired is the end of a plan: it will not be found any more.
-func (p *Store) Retired(e *Entry) { p.Retire(e.Progs) }
+func (p *Store) Retired(e *Known) { p.Retire(e.Progs) }
 
 // Query is a queued segment that a plan is asked for. Its slices are the queue's.
 type Query struct {
 	*Store
-	At      *segment.Node[queue.Key, *Entry] // where it is in the trie
+	At      *segment.Node[queue.Key, *Known] // where it is in the trie
 	Seg     *segment.Segment
 	End     segment.End
-	Entries []queue.Entry
+	Entries []queue.Item
 	Scalars []queue.Scalar
 	Lines   []string // where its nodes were recorded, as far as known
 }

@@ -2,7 +2,7 @@ package queue
 
 import "github.com/millrace-go/millrace/ir"
 
-// Key is the relative form of one entry: everything a plan may depend on
+// Key is the relative form of one item: everything a plan may depend on
 // besides exact sizes. Keys are compared with ==, for every op of a hot stream:
 // so they are four words, put together in registers.
 type Key struct {
@@ -46,7 +46,7 @@ func tensorOperand(id int32, dt ir.DType, form *Form) operand {
 	return markOperand(id) | operand(dt)<<24 | operand(uint8(len(form.Shape)))<<16
 }
 
-// Op is what the entry does.
+// Op is what the item does.
 func (k *Key) Op() ir.Op { return ir.Op(uint8(k.head)) }
 
 func (k *Key) nargs() uint8 { return uint8(k.head >> 24) }
@@ -70,7 +70,7 @@ func (k *Key) Tensor(i int, id int32, dt ir.DType, form *Form) bool {
 	return k.args[i] == tensorOperand(id, dt, form)|operand(form.Ones)<<8
 }
 
-// Legal reports whether a plan made under key have serves an entry of key k:
+// Legal reports whether a plan made under key have serves an item of key k:
 // the same but for dimensions of size 1, which satisfy both "broadcasts" and
 // "is equal".
 func Legal(have, k *Key) bool {

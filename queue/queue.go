@@ -22,12 +22,12 @@ type Slot[H any] struct {
 	Uses     int32    // nodes that read it
 	Weight   int64    // what the queue's owner counts it as
 	DT       ir.DType
-	Released bool // a Release entry named it
-	Keep     bool // a Keep entry named it: it must be written
+	Released bool // a Release item named it
+	Keep     bool // a Keep item named it: it must be written
 }
 
-// Entry is one item of a queue in program order: a node, or a Release or Keep.
-type Entry struct {
+// Item is one item of a queue in program order: a node, or a Release or Keep.
+type Item struct {
 	Key     Key
 	Node    int32 // number of the node; -1 for Release and Keep
 	Slot    int32 // result of the node, or the slot that is released or kept
@@ -43,7 +43,7 @@ type Entry struct {
 // are put together when the queue runs.
 type Queue[H any] struct {
 	Interner *Interner
-	Entries  []Entry
+	Items    []Item
 	Slots    []Slot[H]
 	Scalars  []Scalar
 
@@ -59,22 +59,22 @@ func (q *Queue[H]) Len() int { return int(q.count) }
 func (q *Queue[H]) Reset() {
 	clear(q.Slots)
 	clear(q.nodes)
-	q.Entries, q.Slots, q.Scalars = q.Entries[:0], q.Slots[:0], q.Scalars[:0]
+	q.Items, q.Slots, q.Scalars = q.Items[:0], q.Slots[:0], q.Scalars[:0]
 	q.nodes, q.out, q.count = q.nodes[:0], q.out[:0], 0
 }
 
-// Truncate leaves the first entries, nodes and slots.
+// Truncate leaves the first items, nodes and slots.
 func (q *Queue[H]) Truncate(entries, nodes, slots int) {
 	clear(q.Slots[slots:])
-	q.Entries, q.Slots, q.count = q.Entries[:entries], q.Slots[:slots], int32(nodes)
+	q.Items, q.Slots, q.count = q.Items[:entries], q.Slots[:slots], int32(nodes)
 }
 
 // Nodes lists the queued nodes, whose operands are relative ids and scalar
 // slots, and the result of each. The lists are valid until the queue changes.
 func (q *Queue[H]) Nodes() ([]ir.Node, []int32) {
 	q.nodes, q.out = q.nodes[:0], q.out[:0]
-	for i := range q.Entries {
-		if e := &q.Entries[i]; e.Node >= 0 {
+	for i := range q.Items {
+		if e := &q.Items[i]; e.Node >= 0 {
 			q.node(extend(&q.nodes), e)
 			q.out = append(q.out, e.Slot)
 		}
@@ -82,13 +82,13 @@ func (q *Queue[H]) Nodes() ([]ir.Node, []int32) {
 	return q.nodes, q.out
 }
 
-// Node is the node of one entry.
-func (q *Queue[H]) Node(e *Entry) (n ir.Node) {
+// Node is the node of one item.
+func (q *Queue[H]) Node(e *Item) (n ir.Node) {
 	q.node(&n, e)
 	return n
 }
 
-func (q *Queue[H]) node(n *ir.Node, e *Entry) {
+func (q *Queue[H]) node(n *ir.Node, e *Item) {
 	k, s := &e.Key, &q.Slots[e.Slot]
 	n.Op, n.DT, n.NArgs, n.Shape, n.Attr = k.Op(), k.DT(), k.nargs(), s.Form.Shape, s.Attr
 	scalar := e.Scalars
@@ -119,14 +119,14 @@ func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 }
 
 // InOrder says whether ids are in the order of first use: what is new to the queue
-// comes right before the entry that is the first to name it. Only then do the keys
+// comes right before the item that is the first to name it. Only then do the keys
 // say which ids are operands from outside and which are results, so that a plan
 // found by them is one for these ops. It is for tests and checks: who appends
 // sees to it.
 func (q *Queue[H]) InOrder() error {
 	next := int32(0)
-	for i := range q.Entries {
-		e := &q.Entries[i]
+	for i := range q.Items {
+		e := &q.Items[i]
 		for e.Key.names(next) {
 			next++
 		}
@@ -142,8 +142,8 @@ func (q *Queue[H]) InOrder() error {
 
 // Append records a node whose operands are relative, with its scalars in the
 // side table last and in order, and whose result has that form. It returns the
-// node's entry; the pointer is valid until the next call.
-func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Entry {
+// node's item; the pointer is valid until the next call.
+func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Item {
 	k := Key{head: keyHead(n.Op, n.DT, len(form.Shape), n.NArgs), args: [3]operand{argNone, argNone, argNone}}
 	class := n.Op.Class()
 	byPosition := class == ir.ClassElementwise || class == ir.ClassGather || n.Op == ir.Expand
@@ -167,7 +167,7 @@ func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Entry {
 	}
 	id := q.AppendAs(&k, form, h, scalars, 0)
 	q.Slots[id].Attr = n.Attr
-	return &q.Entries[len(q.Entries)-1]
+	return &q.Items[len(q.Items)-1]
 }
 
 // AppendAs is Append for a node whose key is known: with the slot of its first
@@ -178,7 +178,7 @@ func (q *Queue[H]) AppendAs(k *Key, form *Form, h H, scalars int32, weight int64
 	s.H = h
 	s.Form, s.Attr, s.Def, s.DT = form, nil, q.count, k.DT()
 	s.Uses, s.Weight, s.Released, s.Keep = 0, weight, false, false
-	e := extend(&q.Entries)
+	e := extend(&q.Items)
 	e.Key, e.Node, e.Slot, e.Scalars, e.Again = *k, q.count, id, scalars, false
 	q.count++
 	return id
@@ -197,13 +197,13 @@ func extend[T any](list *[]T) *T {
 }
 
 // Mark records a Release or a Keep of a relative id.
-func (q *Queue[H]) Mark(op ir.Op, id int32) *Entry {
+func (q *Queue[H]) Mark(op ir.Op, id int32) *Item {
 	if op == ir.Release {
 		q.Slots[id].Released = true
 	} else {
 		q.Slots[id].Keep = true
 	}
-	e := extend(&q.Entries)
-	*e = Entry{Key: Key{keyHead(op, 0, 0, 1), [3]operand{markOperand(id), argNone, argNone}}, Node: -1, Slot: id}
+	e := extend(&q.Items)
+	*e = Item{Key: Key{keyHead(op, 0, 0, 1), [3]operand{markOperand(id), argNone, argNone}}, Node: -1, Slot: id}
 	return e
 }

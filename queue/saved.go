@@ -2,7 +2,7 @@ package queue
 
 // Saved is what a queue held: everything but the handles.
 type Saved[H any] struct {
-	entries []Entry
+	entries []Item
 	slots   []Slot[H]
 	scalars []Scalar
 	count   int32
@@ -11,7 +11,7 @@ type Saved[H any] struct {
 // Save copies what is queued, without handles.
 func (q *Queue[H]) Save() *Saved[H] {
 	s := &Saved[H]{
-		entries: append([]Entry(nil), q.Entries...),
+		entries: append([]Item(nil), q.Items...),
 		slots:   append([]Slot[H](nil), q.Slots...),
 		scalars: append([]Scalar(nil), q.Scalars...),
 		count:   q.count,
@@ -26,7 +26,7 @@ func (q *Queue[H]) Save() *Saved[H] {
 // Load makes the queue, which is empty, hold what another one held. Handles are
 // the caller's to set.
 func (q *Queue[H]) Load(s *Saved[H]) {
-	q.Entries = append(q.Entries[:0], s.entries...)
+	q.Items = append(q.Items[:0], s.entries...)
 	q.Slots = append(q.Slots[:0], s.slots...)
 	q.Scalars = append(q.Scalars[:0], s.scalars...)
 	q.count = s.count

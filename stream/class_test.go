@@ -117,25 +117,25 @@ func TestClassesOutliveTheirDevice(t *testing.T) {
 	}
 }
 
-// entryOf gives the entry that a value was made by.
-func entryOf(t *testing.T, v *Value) *plans.Entry {
+// knownOf gives the plan that a value was made by.
+func knownOf(t *testing.T, v *Value) *plans.Known {
 	t.Helper()
 	st, err := materialise(v, nil, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Release()
-	return st.By.(*plans.Entry)
+	return st.By.(*plans.Known)
 }
 
 // A search that finds the plan that is there widens its class: it is not done
 // again. One exploration leads to a bounded number of searches.
 func TestClassesWiden(t *testing.T) {
 	e := open(t)
-	run := func(n int) *plans.Entry {
+	run := func(n int) *plans.Known {
 		y := mul(e, e.host(e.place(), ir.Shape{n}, make([]float32, n)...), 2)
 		e.want(y, make([]float32, n)...)
-		return entryOf(t, y)
+		return knownOf(t, y)
 	}
 	en := run(4)
 	for i := range 2 * plans.MaxClasses {

@@ -145,7 +145,7 @@ func (d *Device) queueBudget() int64 {
 
 // execute binds a plan to memory, submits it, and settles its results. geo is nil
 // where the layout is to be found.
-func (s *Stream) execute(ent *plans.Entry, geo *plans.Geometry, seg *segment.Segment, wait bool) (err error) {
+func (s *Stream) execute(ent *plans.Known, geo *plans.Geometry, seg *segment.Segment, wait bool) (err error) {
 	defer operror.Recover("bind", &err)
 	w := &s.bind
 	defer w.Disown()
@@ -175,7 +175,7 @@ func (s *Stream) execute(ent *plans.Entry, geo *plans.Geometry, seg *segment.Seg
 // query is the queued segment as the plan store sees it.
 func (s *Stream) query(seg *segment.Segment, end segment.End) *plans.Query {
 	q := &s.work.query
-	*q = plans.Query{Store: &s.dev.plans, At: s.node, Seg: seg, End: end, Entries: s.q.Entries, Scalars: s.q.Scalars, Lines: s.lines}
+	*q = plans.Query{Store: &s.dev.plans, At: s.node, Seg: seg, End: end, Entries: s.q.Items, Scalars: s.q.Scalars, Lines: s.lines}
 	return q
 }
 
@@ -184,7 +184,7 @@ func (s *Stream) Wanted(id int32) bool { return s.q.Slots[id].H.v != nil }
 
 // cook makes the recipes of results that are not written. The plan was bound: s.bind.mem
 // holds the memory of what it writes. A broken invariant would be found here.
-func (s *Stream) cook(ent *plans.Entry, seg *segment.Segment, geo *plans.Geometry) {
+func (s *Stream) cook(ent *plans.Known, seg *segment.Segment, geo *plans.Geometry) {
 	w := &s.work
 	w.recipes = append(w.recipes[:0], make([]*recipe, len(ent.Sets))...)
 	var scalars []segment.Scalar
@@ -201,7 +201,7 @@ func (s *Stream) cook(ent *plans.Entry, seg *segment.Segment, geo *plans.Geometr
 
 // settle gives the results of a flush their memory or their recipe. From then on others
 // may have the memory: the job that writes it was noted there.
-func (s *Stream) settle(ent *plans.Entry, seg *segment.Segment) {
+func (s *Stream) settle(ent *plans.Known, seg *segment.Segment) {
 	w := &s.work
 	defer clear(w.recipes)
 	for _, id := range seg.Out {
@@ -245,8 +245,8 @@ func (s *Stream) written(seg *segment.Segment, id int32) bool {
 	return s.bind.Mem[id] != nil && seg.Tensors[id].Life == segment.LifeWrite
 }
 
-func (s *Stream) newRecipe(ent *plans.Entry, geo *plans.Geometry, scalars []segment.Scalar, leaves []int32) *recipe {
-	r := &recipe{entry: ent, geo: geo, scalars: scalars, leaves: leaves}
+func (s *Stream) newRecipe(ent *plans.Known, geo *plans.Geometry, scalars []segment.Scalar, leaves []int32) *recipe {
+	r := &recipe{known: ent, geo: geo, scalars: scalars, leaves: leaves}
 	r.self.recipe = r
 	if r.pins = r.room[:0]; len(leaves) > len(r.room) {
 		r.pins = make([]*memory.Storage, 0, len(leaves))

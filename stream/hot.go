@@ -115,7 +115,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 // hot finds the plan of the queue, and the sizes that it ran with last, if those are
 // the queue's: then the segment is what it was but for its scalars, and nothing of it
 // need be put together. Else it returns nil, and the plan store goes into it.
-func (s *Stream) hot(end segment.End) (*plans.Entry, *plans.Geometry) {
+func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 	d, seg := s.dev, &s.work.hot
 	at := d.plans.Trie.Find(s.node, end)
 	if at == nil || d.Closed.Load() {

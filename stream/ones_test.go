@@ -141,7 +141,7 @@ func TestOnesBesideAnotherForm(t *testing.T) {
 
 // withOnes is a program in which all dimensions of a size are 1; nil where its
 // ops do not allow that.
-func withOnes(p *ir.Program, size int) *ir.Program {
+func withOnes(p *ir.Graph, size int) *ir.Graph {
 	ones := func(s ir.Shape) ir.Shape {
 		s = slices.Clone(s)
 		for i := range s {
@@ -151,7 +151,7 @@ func withOnes(p *ir.Program, size int) *ir.Program {
 		}
 		return s
 	}
-	q := &ir.Program{Scalars: p.Scalars, Outputs: p.Outputs, Nodes: slices.Clone(p.Nodes), Inputs: slices.Clone(p.Inputs)}
+	q := &ir.Graph{Scalars: p.Scalars, Outputs: p.Outputs, Nodes: slices.Clone(p.Nodes), Inputs: slices.Clone(p.Inputs)}
 	for i := range q.Inputs {
 		q.Inputs[i].Shape = ones(q.Inputs[i].Shape)
 	}
@@ -204,10 +204,10 @@ func TestRandomOnes(t *testing.T) {
 }
 
 // runSeeded runs a program with what the seed throws in.
-func runSeeded(t *testing.T, d *Device, p *ir.Program, seed uint64) {
+func runSeeded(t *testing.T, d *Device, p *ir.Graph, seed uint64) {
 	t.Helper()
 	inputs := progen.Inputs(p, seed)
-	want, err := ir.EvalProgram(p, inputs)
+	want, err := ir.EvalGraph(p, inputs)
 	if err != nil {
 		return // an error at record time is other tests' matter
 	}

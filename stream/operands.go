@@ -155,7 +155,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 		s.replay(v)
 	}
 	if err == nil && v.state == stPending {
-		s.flushPrefix(s.entryOf(v.id)+1, segment.End{Reason: segment.ReasonHandOver, ID: v.id}, false)
+		s.flushPrefix(s.itemOf(v.id)+1, segment.End{Reason: segment.ReasonHandOver, ID: v.id}, false)
 		err = v.readable()
 	}
 	if err != nil {

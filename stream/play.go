@@ -191,14 +191,14 @@ func (p *playing) run(part *tapePart) error {
 
 // find is where the queued part is in the trie. What was known of it may have
 // been evicted.
-func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Entry] {
+func (part *tapePart) find(s *Stream) *segment.Node[queue.Key, *plans.Known] {
 	trie := s.dev.plans.Trie
 	if n := part.node.Load(); trie.Find(n, part.end) != nil {
 		return n
 	}
 	n := trie.Root()
-	for i := range s.q.Entries {
-		n = trie.Step(n, &s.q.Entries[i].Key)
+	for i := range s.q.Items {
+		n = trie.Step(n, &s.q.Items[i].Key)
 	}
 	part.node.Store(n)
 	return n

@@ -9,18 +9,18 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// again is an entry behind a cut, as it will be recorded a second time.
+// again is an item behind a cut, as it will be recorded a second time.
 type again struct {
-	entry queue.Entry
+	item  queue.Item
 	node  ir.Node
 	form  *queue.Form     // of its result
 	args  [3]queue.Scalar // its scalar operands
 	out   held
 	line  string                                 // where it was recorded, if this queue knows
-	place *segment.Node[queue.Key, *plans.Entry] // where it was in the trie, which may know too
+	place *segment.Node[queue.Key, *plans.Known] // where it was in the trie, which may know too
 }
 
-// carried is a tensor that entries behind a cut name: how they find it when
+// carried is a tensor that items behind a cut name: how they find it when
 // the ops before the cut have run.
 type carried struct {
 	held
@@ -31,10 +31,10 @@ type carried struct {
 	err   *operror.Error // it could not be made
 }
 
-// flushPrefix runs the first cut entries of the queue and records the others
+// flushPrefix runs the first cut items of the queue and records the others
 // again as the start of the next segment. The lock is held.
 func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
-	if cut >= len(s.q.Entries) {
+	if cut >= len(s.q.Items) {
 		s.flush(end, wait)
 		return
 	}
@@ -46,14 +46,14 @@ func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
 	}
 }
 
-// cutAt takes the entries from cut on out of the queue, leaving it as if they
+// cutAt takes the items from cut on out of the queue, leaving it as if they
 // had never been recorded. across is indexed by the old relative ids.
 func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 	q := &s.q
 	nodes, slots := 0, 0
 	s.node = s.dev.plans.Trie.Root()
-	for i := range q.Entries[:cut] {
-		e := &q.Entries[i]
+	for i := range q.Items[:cut] {
+		e := &q.Items[i]
 		s.node = s.dev.plans.Trie.Step(s.node, &e.Key)
 		if e.Node >= 0 {
 			nodes, slots = int(e.Node)+1, int(e.Slot)+1
@@ -64,10 +64,10 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 		across[i].now = -1
 	}
 	place := s.node
-	for i := range q.Entries[cut:] {
-		e := &q.Entries[cut+i]
+	for i := range q.Items[cut:] {
+		e := &q.Items[cut+i]
 		place = s.dev.plans.Trie.Step(place, &e.Key)
-		a := again{entry: *e, place: place}
+		a := again{item: *e, place: place}
 		if e.Node < 0 {
 			if sl := &q.Slots[e.Slot]; e.Key.Op() == ir.Release {
 				sl.Released = false
@@ -79,7 +79,7 @@ func (s *Stream) cutAt(cut int) (rest []again, across []carried) {
 			continue
 		}
 		a.node, a.form, a.out = q.Node(e), q.Slots[e.Slot].Form, q.Slots[e.Slot].H
-		a.line = (*plans.Entry)(nil).LineOf(s.lines, e.Node)
+		a.line = (*plans.Known)(nil).LineOf(s.lines, e.Node)
 		for i, arg := range a.node.Args[:a.node.NArgs] {
 			if arg.Scalar {
 				a.args[i] = q.Scalars[arg.ID]
@@ -123,23 +123,23 @@ func (s *Stream) carry(across []carried, id int32, nodes int) {
 func (s *Stream) recordAgain(rest []again, across []carried) {
 	for i := range rest {
 		a := &rest[i]
-		if a.entry.Node < 0 {
-			if across[a.entry.Slot].now < 0 && a.entry.Key.Op() == ir.Release {
+		if a.item.Node < 0 {
+			if across[a.item.Slot].now < 0 && a.item.Key.Op() == ir.Release {
 				continue // nothing behind the cut reads it
 			}
-			c := &across[a.entry.Slot]
+			c := &across[a.item.Slot]
 			if s.revive(c) != nil {
 				continue
 			}
 			id := s.find(c)
-			if a.entry.Key.Op() == ir.Release {
+			if a.item.Key.Op() == ir.Release {
 				s.q.Slots[id].H.v = nil
 			}
-			s.step(s.q.Mark(a.entry.Key.Op(), id))
-			s.notOwn(len(s.q.Entries)-1, a.entry.Again)
+			s.step(s.q.Mark(a.item.Key.Op(), id))
+			s.notOwn(len(s.q.Items)-1, a.item.Again)
 			continue
 		}
-		out := &across[a.entry.Slot]
+		out := &across[a.item.Slot]
 		args := a.node.Args[:a.node.NArgs]
 		for _, arg := range args { // before any of them is put into the queue
 			if arg.Scalar {
@@ -163,7 +163,7 @@ func (s *Stream) recordAgain(rest []again, across []carried) {
 			}
 		}
 		out.now = s.push(&a.node, a.form, a.out)
-		s.notOwn(len(s.q.Entries)-1, a.entry.Again)
+		s.notOwn(len(s.q.Items)-1, a.item.Again)
 		if v := a.out.v; v != nil {
 			v.id, v.state = out.now, stPending
 		}

@@ -37,7 +37,7 @@ func TestRandomPrograms(t *testing.T) {
 			t.Parallel()
 			p := progen.New(uint64(seed), progen.Config{Groups: groups[seed%2]})
 			if err := runRandom(p, uint64(seed)); err != nil {
-				small := progen.Shrink(p, func(q *ir.Program) bool { return runRandom(q, uint64(seed)) != nil })
+				small := progen.Shrink(p, func(q *ir.Graph) bool { return runRandom(q, uint64(seed)) != nil })
 				t.Fatalf("%v\nshrunk to (%v):\n%v", err, runRandom(small, uint64(seed)), small)
 			}
 		})
@@ -45,9 +45,9 @@ func TestRandomPrograms(t *testing.T) {
 }
 
 // runRandom runs p as a program would: handles, operands from anywhere.
-func runRandom(p *ir.Program, seed uint64) error {
+func runRandom(p *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(p, seed)
-	want, err := ir.EvalProgram(p, inputs)
+	want, err := ir.EvalGraph(p, inputs)
 	if err != nil {
 		return nil // an error at record time is other tests' matter
 	}
@@ -84,7 +84,7 @@ func runRandom(p *ir.Program, seed uint64) error {
 	return nil
 }
 
-func runOnce(d *Device, p *ir.Program, inputs [][]byte, want [][]byte, rnd *rand.Rand) error {
+func runOnce(d *Device, p *ir.Graph, inputs [][]byte, want [][]byte, rnd *rand.Rand) error {
 	streams := []*Stream{d.Default()}
 	if rnd.IntN(2) == 0 {
 		streams = append(streams, d.NewStream(), d.NewStream())
@@ -217,7 +217,7 @@ func TestRandomFaults(t *testing.T) {
 		p := progen.New(seed, progen.Config{Groups: groups[seed%2]})
 		failed, err := runFaulty(p, seed)
 		if err != nil {
-			small := progen.Shrink(p, func(q *ir.Program) bool { _, err := runFaulty(q, seed); return err != nil })
+			small := progen.Shrink(p, func(q *ir.Graph) bool { _, err := runFaulty(q, seed); return err != nil })
 			_, last := runFaulty(small, seed)
 			t.Fatalf("seed %d: %v\nshrunk to (%v):\n%v", seed, err, last, small)
 		}
@@ -229,9 +229,9 @@ func TestRandomFaults(t *testing.T) {
 }
 
 // runFaulty runs p once, with faults, and returns how many outputs carry one.
-func runFaulty(p *ir.Program, seed uint64) (failed int, err error) {
+func runFaulty(p *ir.Graph, seed uint64) (failed int, err error) {
 	inputs := progen.Inputs(p, seed)
-	want, err := ir.EvalProgram(p, inputs)
+	want, err := ir.EvalGraph(p, inputs)
 	if err != nil {
 		return 0, nil
 	}

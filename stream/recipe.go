@@ -17,7 +17,7 @@ import (
 // what only its neighbours need.
 type recipe struct {
 	self    ext // what its values point at: one allocation less
-	entry   *plans.Entry
+	known   *plans.Known
 	geo     *plans.Geometry // the segment's nodes and shapes
 	scalars []segment.Scalar
 	leaves  []int32           // relative ids of the segment
@@ -48,14 +48,14 @@ func (r *recipe) watch() {
 	}
 }
 
-// notOwn notes, where again is set, that the entries from one on are not the
+// notOwn notes, where again is set, that the items from one on are not the
 // program's own.
 func (s *Stream) notOwn(from int, again bool) {
 	if !again {
 		return
 	}
-	for i := from; i < len(s.q.Entries); i++ {
-		s.q.Entries[i].Again = true
+	for i := from; i < len(s.q.Items); i++ {
+		s.q.Items[i].Again = true
 		s.extra++
 	}
 }
@@ -68,7 +68,7 @@ func (s *Stream) replay(v *Value) int32 {
 	}
 	r := v.ext.recipe
 	rec, last := &r.geo.Seg, v.id
-	begin := len(s.q.Entries)
+	begin := len(s.q.Items)
 
 	// The nodes that lead to v, found backwards.
 	need := make([]bool, len(rec.Tensors))
@@ -116,7 +116,7 @@ func (s *Stream) replay(v *Value) int32 {
 		}
 		now[id] = s.push(&node, queue.NewForm(node.Shape), h)
 		if s.node == nil || s.dev.Opts.Lines {
-			s.noteLine(r.entry.LineOf(nil, int32(n)))
+			s.noteLine(r.known.LineOf(nil, int32(n)))
 		}
 		if id != last {
 			inner = append(inner, now[id])
@@ -128,7 +128,7 @@ func (s *Stream) replay(v *Value) int32 {
 		s.step(s.q.Mark(ir.Release, id))
 	}
 	s.notOwn(begin, true)
-	r.entry.Replay(plans.Dearest(rec, need))
+	r.known.Replay(plans.Dearest(rec, need))
 	r.drop()
 	s.dev.Counts.Recomputes.Add(1)
 	return v.id

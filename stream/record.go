@@ -310,12 +310,12 @@ func (x *ext) releasedErr() error {
 	return fmt.Errorf("%w, released at %s", operror.ErrReleased, x.where)
 }
 
-// entryOf is the entry that made a pending relative id.
-func (s *Stream) entryOf(id int32) int {
-	for i := len(s.q.Entries) - 1; i >= 0; i-- {
-		if e := &s.q.Entries[i]; e.Node >= 0 && e.Slot == id {
+// itemOf is the item that made a pending relative id.
+func (s *Stream) itemOf(id int32) int {
+	for i := len(s.q.Items) - 1; i >= 0; i-- {
+		if e := &s.q.Items[i]; e.Node >= 0 && e.Slot == id {
 			return i
 		}
 	}
-	return len(s.q.Entries) - 1
+	return len(s.q.Items) - 1
 }

@@ -11,7 +11,7 @@ import (
 
 // rescue settles a segment for which no plan could be made or bound: op by op,
 // with every result that somebody may ask for in memory.
-func (s *Stream) rescue(seg *segment.Segment, ent *plans.Entry, cause error) {
+func (s *Stream) rescue(seg *segment.Segment, ent *plans.Known, cause error) {
 	r := exec.ByOp{Dev: &s.dev.Base, Pool: &s.dev.mem, Seg: seg, Mem: make([]*memory.Storage, len(seg.Tensors)), Bad: make([]*operror.Error, len(seg.Tensors)),
 		Fail: exec.Failer(s, ent, seg, s.query(seg, segment.End{}).KnownLines())}
 	for id := range s.q.Slots {

@@ -234,7 +234,7 @@ func (s *Stream) drop(v *Value, by *ext) {
 	}
 }
 
-// mark records a Release or Keep entry for a relative id. The lock is held.
+// mark records a Release or Keep item for a relative id. The lock is held.
 func (s *Stream) mark(op ir.Op, id int32) {
 	if op == ir.Release {
 		s.q.Slots[id].H.v = nil // nobody can ask for it any more

@@ -363,7 +363,7 @@ func (b *builder) Forget(p runtime.Program) {
 // The driver hears of programs that no plan uses any more, and of no others.
 func TestForgottenPrograms(t *testing.T) {
 	e, b, _ := searching(t, nil)
-	e.d.plans.Trie = segment.NewTrie[queue.Key, *plans.Entry](2, queue.Legal)
+	e.d.plans.Trie = segment.NewTrie[queue.Key, *plans.Known](2, queue.Legal)
 	e.d.plans.Trie.OnDrop(e.d.plans.Retired)
 	forgotten := func(when string, want int) {
 		t.Helper()

@@ -26,10 +26,10 @@ type Stream struct {
 
 	mu     sync.Mutex // never held while another stream's is taken
 	q      queue.Queue[held]
-	node   *segment.Node[queue.Key, *plans.Entry] // where the queue stands in the trie
+	node   *segment.Node[queue.Key, *plans.Known] // where the queue stands in the trie
 	weight int64                                  // bytes the queue will hold when it runs, about
-	extra  int                                    // entries that are not the program's own
-	soft   int                                    // entries from which a cut is looked for
+	extra  int                                    // items that are not the program's own
+	soft   int                                    // items from which a cut is looked for
 	budget int64                                  // weight above which one is looked for earlier
 	alien  map[*memory.Storage]int32              // operands without a handle on this stream
 	lines  []string                               // where nodes were recorded, as far as known
@@ -85,26 +85,26 @@ func (s *Stream) usable() error {
 	return nil
 }
 
-// step moves down the trie by an entry just appended. The lock is held.
-func (s *Stream) step(e *queue.Entry) { s.node = s.dev.plans.Trie.Step(s.node, &e.Key) }
+// step moves down the trie by an item just appended. The lock is held.
+func (s *Stream) step(e *queue.Item) { s.node = s.dev.plans.Trie.Step(s.node, &e.Key) }
 
 // maybeCut cuts the stream where the policy says so. It is not called while
 // relative ids are in use, since a flush voids them. The lock is held.
 func (s *Stream) maybeCut() {
-	if len(s.q.Entries)-s.extra >= s.soft || s.weight > s.budget {
+	if len(s.q.Items)-s.extra >= s.soft || s.weight > s.budget {
 		s.cut()
 	}
 }
 
-// cut looks at the program's own entries only: which results come with a recipe
+// cut looks at the program's own items only: which results come with a recipe
 // depends on the plans that ran before, and cuts must not. But for queues that
 // recipes make very long.
 func (s *Stream) cut() {
 	var own []int32 // where they are, if there are others
-	n := len(s.q.Entries) - s.extra
+	n := len(s.q.Items) - s.extra
 	if s.extra > 0 {
-		for i := range s.q.Entries {
-			if !s.q.Entries[i].Again {
+		for i := range s.q.Items {
+			if !s.q.Items[i].Again {
 				own = append(own, int32(i))
 			}
 		}
@@ -122,11 +122,11 @@ func (s *Stream) cut() {
 			p.Hard = n
 		}
 	}
-	if len(s.q.Entries) >= 2*s.hard() {
+	if len(s.q.Items) >= 2*s.hard() {
 		p.Hard = min(p.Hard, n)
 	}
 	cut := segment.Cut(p, n, func(i int) queue.Key {
-		return s.q.Entries[at(i)].Key.Local()
+		return s.q.Items[at(i)].Key.Local()
 	})
 	if cut > 0 {
 		s.flushPrefix(at(cut-1)+1, segment.End{Reason: segment.ReasonCap, ID: -1}, false)

@@ -457,11 +457,11 @@ func TestCheckNamesTheOpThatDiffers(t *testing.T) {
 	}
 	ent.Plan.Steps[0].Scalars[0] = ent.Plan.Steps[0].Scalars[1] // x*3... instead of x+1
 	s.query(seg, end).Add(ent)
-	for i := range s.q.Entries { // the queue stands off the trie until now
+	for i := range s.q.Items { // the queue stands off the trie until now
 		if i == 0 {
 			s.node = e.d.plans.Trie.Root()
 		}
-		s.step(&s.q.Entries[i])
+		s.step(&s.q.Items[i])
 	}
 	s.mu.Unlock()
 	_, err = e.read(y)
@@ -538,7 +538,7 @@ func TestHandOverOfVirtualLeavesNothing(t *testing.T) {
 	e.want(add(e, y, 1), 10, 16)
 	to := new(Value)
 	To(to, Place{S: b}, y)
-	if n := len(a.q.Entries); n != 0 {
+	if n := len(a.q.Items); n != 0 {
 		t.Errorf("%d entries queued", n)
 	}
 	before := e.d.Stats()

@@ -65,7 +65,7 @@ type tapePart struct {
 	last     []tapeSource // arguments, states and products that no later part reads
 	sets     []int        // those of the tape whose value the part computes
 
-	node atomic.Pointer[segment.Node[queue.Key, *plans.Entry]] // where it is in the trie, as far as known
+	node atomic.Pointer[segment.Node[queue.Key, *plans.Known]] // where it is in the trie, as far as known
 }
 
 type tapeOperand struct {

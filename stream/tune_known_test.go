@@ -167,10 +167,10 @@ func TestTuneEvicts(t *testing.T) {
 }
 
 // onlyGeometry finds the only plan of a device, and what it ran with.
-func onlyGeometry(t *testing.T, d *Device) (*plans.Entry, *plans.Geometry) {
+func onlyGeometry(t *testing.T, d *Device) (*plans.Known, *plans.Geometry) {
 	t.Helper()
-	var ent *plans.Entry
-	d.plans.Trie.All(func(_ []queue.Key, _ segment.End, plans []*plans.Entry) { ent = plans[0] })
+	var ent *plans.Known
+	d.plans.Trie.All(func(_ []queue.Key, _ segment.End, plans []*plans.Known) { ent = plans[0] })
 	if ent == nil || ent.Memo.Last.Load() == nil {
 		t.Fatal("nothing ran")
 	}

@@ -199,7 +199,7 @@ func TestTuneTakesTheFastest(t *testing.T) {
 		t.Errorf("then by %v", ran)
 	}
 	text := Explain(y)
-	for _, want := range []string{`kernel 0 has 4 variants and runs by "way 2"`, "way 0", "0.700 of the default's time"} {
+	for _, want := range []string{`kernel 0 can be run in 4 ways and runs by "way 2"`, "way 0", "0.700 of the default's time"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Explain does not say %q:\n%s", want, text)
 		}
@@ -500,12 +500,12 @@ func TestTuneEndsWithItsDevice(t *testing.T) {
 func TestForcedVariant(t *testing.T) {
 	dev := &tunable{takes: []time.Duration{10 * tms, 5 * tms, 20 * tms}}
 	e := openTunable(t, dev, nil)
-	defer force.SetVariant(-1)
+	defer force.SetChoice(-1)
 	for k := range 5 {
-		force.SetVariant(k)
+		force.SetChoice(k)
 		halves(e, 5)
 		if ran := dev.taken(); !slices.Equal(ran, []uint64{uint64(k % 3)}) {
-			t.Errorf("variant %d: %v", k, ran)
+			t.Errorf("choice %d: %v", k, ran)
 		}
 	}
 	if dev.tries != 0 {

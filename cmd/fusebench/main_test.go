@@ -186,7 +186,7 @@ func TestTuned(t *testing.T) {
 		}
 	}
 	code, out, errs = fusebench("explain", "matmul", "-device", "cpu", "-modes", "tuned", "-variants", "128", "-threads", "2", "-tier", "0")
-	if code != 0 || errs != "" || strings.Contains(out, "variants and runs by") != builtWithCgo || strings.Contains(out, "rows=2") != builtWithCgo {
+	if code != 0 || errs != "" || strings.Contains(out, "ways and runs by") != builtWithCgo || strings.Contains(out, "rows=2") != builtWithCgo {
 		t.Errorf("exit %d, %q, no timings in\n%s", code, errs, out)
 	}
 }

@@ -20,7 +20,7 @@ func TestPlansShaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, key := "device=webgpu fingerprint "+wgsl.Printer+" an adapter\n", wgsl.KeptKey(k, &v)
+	scope, key := "device=webgpu fingerprint "+wgsl.Printer+" an adapter\n", wgsl.NoteKey(k, &v)
 	for _, c := range []struct{ key, text, state, why string }{
 		{scope + key, source, stateOK, ""},
 		{scope + key, source + "// \n", stateDamaged, "the text is not that of its kernel and variant"},

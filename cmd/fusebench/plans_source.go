@@ -62,7 +62,7 @@ var contents = map[string]func(r *remembered) error{
 	},
 	runtime.KindShader: func(r *remembered) error {
 		_, key := plancache.SplitKey(r.Key)
-		_, _, err := wgsl.ReadKept(key, string(r.Value))
+		_, _, err := wgsl.ReadNote(key, string(r.Value))
 		return err
 	},
 	cpu.KindKernel: func(r *remembered) error {

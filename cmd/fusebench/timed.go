@@ -100,9 +100,9 @@ func (t *timed) forced(byDefault bool, xs []*millrace.Tensor) (time.Duration, er
 	}
 	counting := t.counting
 	t.counting = false
-	force.SetVariant(0)
+	force.SetChoice(0)
 	defer func() {
-		force.SetVariant(-1)
+		force.SetChoice(-1)
 		t.counting = counting
 	}()
 	return t.hotRun(xs)

@@ -15,16 +15,16 @@ import (
 type form uint8
 
 const (
-	plain form = iota
-	kept       // each result goes through an exclusive-or with a run-time zero
-	fused      // and a multiply-add has the bits of one rounding, but for ties
+	plain  form = iota
+	opaque      // each result goes through an exclusive-or with a run-time zero
+	fused       // and a multiply-add has the bits of one rounding, but for ties
 )
 
 // functions are float32 ops that are printed as functions of their expansion.
 var functions = map[ir.Op]form{
-	ir.Sin:      kept,
-	ir.Cos:      kept,
-	ir.Tan:      kept,
+	ir.Sin:      opaque,
+	ir.Cos:      opaque,
+	ir.Tan:      opaque,
 	ir.Rem:      fused,
 	ir.Pow:      fused,
 	ir.FloorDiv: fused,
@@ -32,9 +32,9 @@ var functions = map[ir.Op]form{
 
 // exactly spells float32 primitives in the stricter forms.
 var exactly = map[ir.Op][3]struct{ text, uses string }{
-	ir.Add: {kept: {"mr_keep($0 + $1)", "mr_keep"}, fused: {"mr_keep($0 + $1)", "mr_keep"}},
-	ir.Sub: {kept: {"mr_keep($0 - $1)", "mr_keep"}, fused: {"mr_keep($0 - $1)", "mr_keep"}},
-	ir.FMA: {kept: {"mr_keep(mr_keep($0 * $1) + $2)", "mr_keep"}, fused: {"mr_fma($0, $1, $2)", "mr_fma"}},
+	ir.Add: {opaque: {"mr_keep($0 + $1)", "mr_keep"}, fused: {"mr_keep($0 + $1)", "mr_keep"}},
+	ir.Sub: {opaque: {"mr_keep($0 - $1)", "mr_keep"}, fused: {"mr_keep($0 - $1)", "mr_keep"}},
+	ir.FMA: {opaque: {"mr_keep(mr_keep($0 * $1) + $2)", "mr_keep"}, fused: {"mr_fma($0, $1, $2)", "mr_fma"}},
 }
 
 // function prints an op's expansion as a function over the lanes at hand and

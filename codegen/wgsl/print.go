@@ -22,7 +22,7 @@ func Prepare(k *codegen.Kernel) (*codegen.Kernel, error) {
 // error wraps ir.ErrUnsupported where WGSL has no such operation.
 func Print(k *codegen.Kernel, v *Variant) (string, error) { return printUpTo(k, v, 0) }
 
-// printUpTo is Print; where most is above 0 it panics with ErrKept as soon as the body
+// printUpTo is Print; where most is above 0 it panics with ErrNote as soon as the body
 // is longer than that.
 func printUpTo(k *codegen.Kernel, v *Variant, most int) (string, error) {
 	if len(v.Args) != len(k.Operands) {
@@ -76,7 +76,7 @@ func (p *printer) fail(format string, args ...any) {
 // f writes one line of the entry point.
 func (p *printer) f(format string, args ...any) {
 	if p.most > 0 && p.out.Len() > p.most {
-		panic(ErrKept)
+		panic(ErrNote)
 	}
 	for range p.indent {
 		p.out.WriteByte('\t')

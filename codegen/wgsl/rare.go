@@ -42,7 +42,7 @@ func (p *printer) rare(i int, in ir.Instr) {
 		p.fail("no sub-program %d", in.Imm)
 		return
 	}
-	name := identifier([...]string{plain: "sub_", kept: "subkept_", fused: "subfused_"}[p.form], prog.Name)
+	name := identifier([...]string{plain: "sub_", opaque: "subkept_", fused: "subfused_"}[p.form], prog.Name)
 	p.define(name, prog, 1, p.form)
 	args := p.args(in)
 	cond, rest := args[0], args[2:]

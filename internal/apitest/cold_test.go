@@ -28,7 +28,7 @@ func branches(x *millrace.Tensor) *millrace.Tensor {
 
 // TestColdStart: what was never seen before runs at once, by a greedy plan and in
 // tier 0, while a compiler stands still; the better plan, compiled code and the
-// fastest variant take over when they are there, and nothing changes but the time.
+// fastest choice take over when they are there, and nothing changes but the time.
 func TestColdStart(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {

@@ -132,7 +132,7 @@ func whereScalars(t *testing.T, dev *millrace.Device, mask, x ir.Dense) {
 	for i := range x.Shape[0] {
 		s := []ir.ScalarValue{{DT: x.DT, Bits: x.At(i)}}
 		for _, args := range [][3]ir.Arg{{ir.T(0), ir.T(1), ir.S(0)}, {ir.T(0), ir.S(0), ir.T(1)}} {
-			p := &ir.Program{Inputs: []ir.TensorType{mask.TensorType, x.TensorType}, Scalars: s, Outputs: []int{2},
+			p := &ir.Graph{Inputs: []ir.TensorType{mask.TensorType, x.TensorType}, Scalars: s, Outputs: []int{2},
 				Nodes: []ir.Node{{Op: ir.Where, DT: x.DT, Shape: shape, NArgs: 3, Args: args}}}
 			check(t, dev, p, mask, x)
 		}
@@ -140,8 +140,8 @@ func whereScalars(t *testing.T, dev *millrace.Device, mask, x ir.Dense) {
 }
 
 // one is the program of one op on inputs; dt is Cast's result dtype.
-func one(op ir.Op, dt ir.DType, scalars []ir.ScalarValue, in ...ir.Dense) *ir.Program {
-	p := &ir.Program{Scalars: scalars, Outputs: []int{len(in)}}
+func one(op ir.Op, dt ir.DType, scalars []ir.ScalarValue, in ...ir.Dense) *ir.Graph {
+	p := &ir.Graph{Scalars: scalars, Outputs: []int{len(in)}}
 	n := ir.Node{Op: op, NArgs: uint8(len(in))}
 	operands := make([]ir.Operand, 0, 3)
 	for i, d := range in {
@@ -160,7 +160,7 @@ func one(op ir.Op, dt ir.DType, scalars []ir.ScalarValue, in ...ir.Dense) *ir.Pr
 	return p
 }
 
-func scalarNode(op ir.Op, dt ir.DType, s []ir.ScalarValue, x ir.Dense, left bool) *ir.Program {
+func scalarNode(op ir.Op, dt ir.DType, s []ir.ScalarValue, x ir.Dense, left bool) *ir.Graph {
 	p := one(op, dt, s, x)
 	p.Nodes[0].NArgs = 2
 	p.Nodes[0].Args = [3]ir.Arg{ir.T(0), ir.S(0)}
@@ -172,7 +172,7 @@ func scalarNode(op ir.Op, dt ir.DType, s []ir.ScalarValue, x ir.Dense, left bool
 
 // check runs a program through the API and compares all its outputs, shapes
 // and dtypes with the oracle's.
-func check(t *testing.T, p millrace.Place, prog *ir.Program, inputs ...ir.Dense) {
+func check(t *testing.T, p millrace.Place, prog *ir.Graph, inputs ...ir.Dense) {
 	t.Helper()
 	data := make([][]byte, len(inputs))
 	for i := range inputs {

@@ -124,10 +124,10 @@ func TestRandomProgramsCompiled(t *testing.T) {
 	}
 }
 
-// The same, every kernel running by some variant that its device has of it,
+// The same, every kernel running by some choice that its device has of it,
 // however small it is, another one each time.
 func TestRandomProgramsForced(t *testing.T) {
-	defer force.SetVariant(-1)
+	defer force.SetChoice(-1)
 	specs := []string{"cpu:compile=off,threads=2", "cpu:compile=off,threads=3,fusion=off", "cpu:compile=off,threads=2,queue=3"}
 	devices := make([]*millrace.Device, len(specs))
 	for i, s := range specs {
@@ -135,7 +135,7 @@ func TestRandomProgramsForced(t *testing.T) {
 	}
 	n := count(t, "PROGRAMS", programs)
 	for seed := range uint64(n) {
-		force.SetVariant(int(seed))
+		force.SetChoice(int(seed))
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
 		i := int(seed) % len(specs)
 		randomProgram(t, 7<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })
@@ -145,7 +145,7 @@ func TestRandomProgramsForced(t *testing.T) {
 	}
 	dev := openSpec(t, "cpu:tier=1,threads=2")
 	for seed := range uint64(count(t, "COMPILED_PROGRAMS", compiledPrograms)) {
-		force.SetVariant(int(seed) + 1)
+		force.SetChoice(int(seed) + 1)
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
 		randomProgram(t, 8<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1,threads=2" })
 	}
@@ -167,7 +167,7 @@ func randomProgram(t *testing.T, seed uint64, c progen.Config, device func(*rand
 	if err == nil {
 		return
 	}
-	small := progen.Shrink(prog, func(p *ir.Program) bool {
+	small := progen.Shrink(prog, func(p *ir.Graph) bool {
 		d, err := millrace.Open(spec)
 		if err != nil {
 			return false
@@ -185,7 +185,7 @@ func randomProgram(t *testing.T, seed uint64, c progen.Config, device func(*rand
 
 // twice runs a program two times on one device: new plans, then known ones.
 // The seed fixes everything that happens around it.
-func twice(dev *millrace.Device, prog *ir.Program, seed uint64) error {
+func twice(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(prog, seed)
 	want, err := ir.EvalTensors(prog, inputs)
 	if err != nil {
@@ -205,7 +205,7 @@ func twice(dev *millrace.Device, prog *ir.Program, seed uint64) error {
 }
 
 // inScope runs the program in a scope: everything is released at its end.
-func inScope(dev *millrace.Device, prog *ir.Program, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
+func inScope(dev *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
 	kept := []*millrace.Tensor(nil)
 	err := dev.NewStream().Scope(func(sc *millrace.Scope) error {
 		r := NewRunner(sc, prog, inputs)
@@ -236,7 +236,7 @@ func inScope(dev *millrace.Device, prog *ir.Program, inputs [][]byte, want []ir.
 
 // outOfScope runs the program with its inputs on several streams, reading some
 // tensors on the way and all that are not released at the end.
-func outOfScope(dev *millrace.Device, prog *ir.Program, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
+func outOfScope(dev *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dense, rng *rand.Rand) error {
 	streams := []*millrace.Stream{dev.DefaultStream(), dev.NewStream(), dev.NewStream()}
 	if rng.IntN(2) == 0 {
 		streams = streams[:1]

@@ -38,7 +38,7 @@ func TestRandomRecordings(t *testing.T) {
 			}
 			continue
 		}
-		small := progen.Shrink(prog, func(p *ir.Program) bool {
+		small := progen.Shrink(prog, func(p *ir.Graph) bool {
 			d, err := millrace.Open(specs[i])
 			if err != nil {
 				return false
@@ -57,7 +57,7 @@ func TestRandomRecordings(t *testing.T) {
 
 // recorded runs a program as a recording six times, the last two at once, and
 // counts how often it was recorded.
-func recorded(dev *millrace.Device, prog *ir.Program, seed uint64) (calls int, err error) {
+func recorded(dev *millrace.Device, prog *ir.Graph, seed uint64) (calls int, err error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	reads, evals := rng.IntN(4) == 0, rng.IntN(2) == 0
 	var mu sync.Mutex

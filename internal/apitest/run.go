@@ -13,7 +13,7 @@ import (
 // Run records a program through the public API: inputs are the bytes the
 // oracle takes. It returns the tensors by id. A tensor that a Release entry
 // names is released where the entry stands.
-func Run(p millrace.Place, prog *ir.Program, inputs [][]byte) []*millrace.Tensor {
+func Run(p millrace.Place, prog *ir.Graph, inputs [][]byte) []*millrace.Tensor {
 	r := NewRunner(p, prog, inputs)
 	for i := range prog.Nodes {
 		r.Step(i)
@@ -26,11 +26,11 @@ func Run(p millrace.Place, prog *ir.Program, inputs [][]byte) []*millrace.Tensor
 type Runner struct {
 	Tensors []*millrace.Tensor
 	place   millrace.Place
-	prog    *ir.Program
+	prog    *ir.Graph
 }
 
 // NewRunner makes the inputs.
-func NewRunner(p millrace.Place, prog *ir.Program, inputs [][]byte) *Runner {
+func NewRunner(p millrace.Place, prog *ir.Graph, inputs [][]byte) *Runner {
 	r := &Runner{place: p, prog: prog}
 	for i, data := range inputs {
 		r.Tensors = append(r.Tensors, FromBytes(p, prog.Inputs[i], data))
@@ -183,8 +183,8 @@ func (r *Runner) create(n *ir.Node) *tensor {
 			return t.Reshape(n.Shape...)
 		}
 	}
-	one := &ir.Program{Scalars: r.prog.Scalars, Nodes: []ir.Node{*n}, Outputs: []int{0}}
-	data, err := ir.EvalProgram(one, nil)
+	one := &ir.Graph{Scalars: r.prog.Scalars, Nodes: []ir.Node{*n}, Outputs: []int{0}}
+	data, err := ir.EvalGraph(one, nil)
 	if err != nil {
 		panic(err)
 	}

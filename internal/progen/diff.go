@@ -8,7 +8,7 @@ import (
 
 // Diff reports the first element of a program's outputs that is not what the
 // oracle gives: other bits, where any NaN equals any NaN.
-func Diff(p *ir.Program, want, got [][]byte) error {
+func Diff(p *ir.Graph, want, got [][]byte) error {
 	types := p.Types()
 	if len(got) != len(p.Outputs) {
 		return fmt.Errorf("%d outputs, want %d", len(got), len(p.Outputs))

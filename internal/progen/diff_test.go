@@ -9,7 +9,7 @@ import (
 )
 
 func TestDiff(t *testing.T) {
-	p, err := ir.ParseProgram("%0 = input : float32(3)\noutput %0\n")
+	p, err := ir.ParseGraph("%0 = input : float32(3)\noutput %0\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,19 +40,19 @@ func (c Config) withDefaults() Config {
 
 // New makes the program of a seed: the same one for the same seed, Config and
 // op table. It has at least one output and verifies.
-func New(seed uint64, c Config) *ir.Program {
+func New(seed uint64, c Config) *ir.Graph {
 	return generate(newSeeded(seed, 1), c.withDefaults())
 }
 
 // FromBytes makes a program whose choices are read from data.
-func FromBytes(data []byte, c Config) *ir.Program {
+func FromBytes(data []byte, c Config) *ir.Graph {
 	return generate(&bytesSource{data}, c.withDefaults())
 }
 
 // Inputs makes values for the inputs of a program, a buffer each as
-// [ir.EvalProgram] takes them. What an input holds depends on the seed, its
+// [ir.EvalGraph] takes them. What an input holds depends on the seed, its
 // number and its type only, so a shrunk program keeps its values.
-func Inputs(p *ir.Program, seed uint64) [][]byte {
+func Inputs(p *ir.Graph, seed uint64) [][]byte {
 	bufs := make([][]byte, len(p.Inputs))
 	for i, t := range p.Inputs {
 		s := newSeeded(seed, uint64(i)+2)
@@ -69,7 +69,7 @@ func Inputs(p *ir.Program, seed uint64) [][]byte {
 type generator struct {
 	source
 	Config
-	p    *ir.Program
+	p    *ir.Graph
 	live []tensor // not released, oldest first
 	next int      // id of the next tensor
 	main ir.DType // of most tensors, so that operands find each other
@@ -85,8 +85,8 @@ type tensor struct {
 	used  bool
 }
 
-func generate(s source, c Config) *ir.Program {
-	g := &generator{source: s, Config: c, p: &ir.Program{}}
+func generate(s source, c Config) *ir.Graph {
+	g := &generator{source: s, Config: c, p: &ir.Graph{}}
 	if g.main = ir.Float32; chance(s, 50) {
 		g.main, _ = g.dtype(ir.AllDTypes)
 	}
@@ -168,7 +168,7 @@ var classes = []struct {
 	{ir.ClassView, 18},
 	{ir.ClassReduce, 8},
 	{ir.ClassCreate, 6},
-	{ir.ClassEntry, 6},
+	{ir.ClassMark, 6},
 }
 
 // opsOf are the basic ops of a class.

@@ -88,7 +88,7 @@ func TestDeterministic(t *testing.T) {
 		if a.String() != b.String() {
 			t.Fatalf("seed %d: two programs", seed)
 		}
-		q, err := ir.ParseProgram(a.String())
+		q, err := ir.ParseGraph(a.String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestEvaluates(t *testing.T) {
 			c.DTypes, c.Groups = full.DTypes, full.Groups
 		}
 		p := New(seed, c)
-		out, err := ir.EvalProgram(p, Inputs(p, seed))
+		out, err := ir.EvalGraph(p, Inputs(p, seed))
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, p)
 		}
@@ -167,7 +167,7 @@ func TestGroups(t *testing.T) {
 				seen[p.Nodes[i].Op]++
 			}
 			if seed < 30 || grp >= Gathers {
-				if _, err := ir.EvalProgram(p, Inputs(p, seed)); err != nil {
+				if _, err := ir.EvalGraph(p, Inputs(p, seed)); err != nil {
 					t.Fatalf("group %b, seed %d: %v\n%s", grp, seed, err, p)
 				}
 			}
@@ -187,7 +187,7 @@ func TestGroups(t *testing.T) {
 
 func TestShrink(t *testing.T) {
 	// What fails: an exp of a value that a mul made.
-	fails := func(p *ir.Program) bool {
+	fails := func(p *ir.Graph) bool {
 		made := make([]ir.Op, len(p.Inputs))
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
@@ -223,7 +223,7 @@ func TestShrink(t *testing.T) {
 
 // Where two results must stay, the other outputs go.
 func TestShrinkOutputs(t *testing.T) {
-	fails := func(p *ir.Program) bool {
+	fails := func(p *ir.Graph) bool {
 		seen := map[int32]int{}
 		for i := range p.Nodes {
 			if n := &p.Nodes[i]; n.Op == ir.Sum {
@@ -265,7 +265,7 @@ func FuzzProgram(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := FromBytes(data, Config{MaxElems: 200, DTypes: full.DTypes, Groups: full.Groups})
 		text := p.String()
-		q, err := ir.ParseProgram(text)
+		q, err := ir.ParseGraph(text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -279,7 +279,7 @@ func BenchmarkOracle(b *testing.B) {
 	seed := uint64(0)
 	for b.Loop() {
 		p := New(seed, Config{})
-		if _, err := ir.EvalProgram(p, Inputs(p, seed)); err != nil {
+		if _, err := ir.EvalGraph(p, Inputs(p, seed)); err != nil {
 			b.Fatal(err)
 		}
 		seed++

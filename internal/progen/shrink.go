@@ -10,7 +10,7 @@ import (
 // place of outputs, nodes left out, results taken from earlier tensors or from new
 // inputs, unused inputs dropped. fails is only asked about programs that verify. The result
 // is one that fails, at worst p itself; p is not changed.
-func Shrink(p *ir.Program, fails func(*ir.Program) bool) *ir.Program {
+func Shrink(p *ir.Graph, fails func(*ir.Graph) bool) *ir.Graph {
 	for {
 		smaller := shrinkOnce(p, fails)
 		if smaller == nil {
@@ -21,8 +21,8 @@ func Shrink(p *ir.Program, fails func(*ir.Program) bool) *ir.Program {
 }
 
 // shrinkOnce returns the first smaller program that fails, or nil.
-func shrinkOnce(p *ir.Program, fails func(*ir.Program) bool) *ir.Program {
-	try := func(edit func(g *graph) bool) *ir.Program {
+func shrinkOnce(p *ir.Graph, fails func(*ir.Graph) bool) *ir.Graph {
+	try := func(edit func(g *graph) bool) *ir.Graph {
 		g := newGraph(p)
 		if !edit(g) {
 			return nil
@@ -65,7 +65,7 @@ func shrinkOnce(p *ir.Program, fails func(*ir.Program) bool) *ir.Program {
 }
 
 // size orders programs: a node weighs more than an input or an output.
-func size(p *ir.Program) int {
+func size(p *ir.Graph) int {
 	return 4*len(p.Nodes) + len(p.Inputs) + len(p.Outputs)
 }
 
@@ -86,7 +86,7 @@ type gnode struct {
 	result *handle    // nil for entries
 }
 
-func newGraph(p *ir.Program) *graph {
+func newGraph(p *ir.Graph) *graph {
 	g := &graph{scalars: p.Scalars}
 	var byID []*handle
 	for _, t := range p.Inputs {
@@ -114,7 +114,7 @@ func newGraph(p *ir.Program) *graph {
 
 // program numbers the graph again, leaving out nodes whose results nobody
 // needs and entries of tensors that are gone. Inputs stay.
-func (g *graph) program() *ir.Program {
+func (g *graph) program() *ir.Graph {
 	needed := map[*handle]bool{}
 	for _, v := range g.outputs {
 		needed[v] = true
@@ -128,7 +128,7 @@ func (g *graph) program() *ir.Program {
 			}
 		}
 	}
-	p := &ir.Program{}
+	p := &ir.Graph{}
 	ids := map[*handle]int{}
 	for i, v := range g.inputs {
 		ids[v] = i

@@ -79,7 +79,7 @@ func run(device, record string, programs int) (r report, err error) {
 	return r, errors.Join(millrace.ExportPlans(f, millrace.PlanFilter{}), f.Close())
 }
 
-func random(seed uint64) *ir.Program {
+func random(seed uint64) *ir.Graph {
 	c := progen.Config{MaxElems: 1000}
 	if seed%2 == 1 {
 		c.Groups = progen.AllGroups
@@ -88,14 +88,14 @@ func random(seed uint64) *ir.Program {
 }
 
 // hasEmpty reports a tensor without elements.
-func hasEmpty(prog *ir.Program) bool {
+func hasEmpty(prog *ir.Graph) bool {
 	return slices.ContainsFunc(prog.Types(), func(t ir.TensorType) bool { return t.Shape.Elems() == 0 })
 }
 
 // twice runs a program two times, and compares what it gives.
-func twice(dev *millrace.Device, prog *ir.Program, seed uint64) error {
+func twice(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(prog, seed)
-	want, err := ir.EvalProgram(prog, inputs)
+	want, err := ir.EvalGraph(prog, inputs)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, ro
 			r.tailsOf(masks[i-1], seen)
 		}
 		if seen = (seenMask{}); r.dot != nil {
-			r.kept = s.keeps(i, &r, &ls[i])
+			r.packed = s.keeps(i, &r, &ls[i])
 			if seen, err = s.seen(masks[i], i, &r, &ls[i], c.Lead); err != nil {
 				return err
 			}
@@ -152,19 +152,19 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, ro
 // keeps compares what launch i multiplies by with that of the tile before. Of
 // the accesses to it only offsets change from tile to tile, and what is in
 // local memory.
-func (s *solo) keeps(i int, r *ready, whole *runtime.Launch) keptSide {
+func (s *solo) keeps(i int, r *ready, whole *runtime.Launch) packedSide {
 	o := r.dot
 	part := o.views[1].part
 	side := append(s.spare[:0], int64(part), o.n, o.depth)
 	for _, slot := range r.p.parts[part] {
 		if whole.Args[slot].Local > 0 {
-			return keptSide{}
+			return packedSide{}
 		}
 		side = append(side, r.l.Args[slot].Offset)
 	}
 	same := slices.Equal(side, s.sides[i])
 	s.sides[i], s.spare = side, s.sides[i]
-	return keptSide{number: i + 1, same: same}
+	return packedSide{number: i + 1, same: same}
 }
 
 // outputsOf lists the operands that a launch writes.

@@ -68,7 +68,7 @@ typedef struct {
 	mr_i64 keep;      /* blocks of a strip that a thread keeps packed; blocks, or 1 */
 	mr_i64 batch;     /* where sides are packed for all threads: the one in work */
 	int pack_x, pack_y;
-	mr_kept *kept;    /* of y where it is packed for all */
+	mr_packed *stays;   /* of y where it is packed for all */
 	int packed;       /* y is in there */
 	char *all_x, *all_y;
 	char *all_known;  /* of all_y, see panels */
@@ -470,11 +470,11 @@ static void small(void *ctx, int who, mr_i64 begin, mr_i64 end)
 /* All panels of y, and what is known of each. */
 static mr_i64 all_y_bytes(const job *j) { return up(j->blocks * j->panels * (j->kc * j->f->nr * j->size + 1), LINE); }
 
-/* This run's y is not kept. */
+/* This run's y does not stay packed. */
 static void drop(const mr_contract *c)
 {
-	if (c->kept)
-		c->kept->full = 0;
+	if (c->stays)
+		c->stays->full = 0;
 }
 
 /* Rows of a tile of so many bytes. */
@@ -528,14 +528,14 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 
 	const mr_i64 y_bytes = all_y_bytes(j), x_bytes = j->blocks * MR_CK * j->m * j->size;
 	if (batches == 1 && j->k > 0 && !j->near && !j->skinny && !j->swap && y_bytes <= KEEP_BYTES)
-		j->kept = j->c->kept;
+		j->stays = j->c->stays;
 	else
 		drop(j->c);
 	if (j->k > 0 && !j->near && (batches < threads || batches == 1)) {
 		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES;
 		j->pack_x = !j->skinny && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
 	}
-	if (j->kept)
+	if (j->stays)
 		j->pack_y = 1;
 	j->keep = j->group > j->mb && j->blocks * j->kc * j->nb * j->size <= KEEP_BYTES ? j->blocks : 1;
 
@@ -550,36 +550,36 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->scratch = j->at_acc + (j->skinny || j->swap ? tile : 0);
 }
 
-void mr_kept_free(mr_kept *k)
+void mr_packed_free(mr_packed *k)
 {
 	free(k->p);
-	*k = (mr_kept){0};
+	*k = (mr_packed){0};
 }
 
-/* Memory of what is packed for all threads, and of a y that is kept. */
+/* Memory of what is packed for all threads, and of a y that stays packed. */
 static int shared(job *j)
 {
 	const mr_i64 y_bytes = j->pack_y ? all_y_bytes(j) : 0, x_bytes = j->pack_x ? j->blocks * MR_CK * j->m * j->size : 0;
-	mr_kept *kept = j->kept;
-	if (x_bytes > 0 || !kept) {
-		j->all_x = mr_scratch(j->pool, mr_pool_threads(j->pool), (kept ? 0 : y_bytes) + x_bytes);
+	mr_packed *stays = j->stays;
+	if (x_bytes > 0 || !stays) {
+		j->all_x = mr_scratch(j->pool, mr_pool_threads(j->pool), (stays ? 0 : y_bytes) + x_bytes);
 		if (!j->all_x)
 			return -1;
 		j->all_y = j->all_x + x_bytes;
 	}
-	if (kept) {
-		j->packed = kept->same && kept->full;
-		if (kept->size < y_bytes) {
-			mr_kept_free(kept);
+	if (stays) {
+		j->packed = stays->same && stays->full;
+		if (stays->size < y_bytes) {
+			mr_packed_free(stays);
 			j->packed = 0;
-			if (posix_memalign(&kept->p, LINE, (size_t)y_bytes) != 0) {
-				kept->p = NULL;
+			if (posix_memalign(&stays->p, LINE, (size_t)y_bytes) != 0) {
+				stays->p = NULL;
 				return -1;
 			}
-			kept->size = y_bytes;
+			stays->size = y_bytes;
 		}
-		j->all_y = kept->p;
-		kept->full = 1;
+		j->all_y = stays->p;
+		stays->full = 1;
 	}
 	j->all_known = j->all_y + j->blocks * j->panels * j->kc * j->f->nr * j->size;
 	return 0;

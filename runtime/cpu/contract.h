@@ -63,14 +63,14 @@ typedef void (*mr_drain)(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 r
 
 /* Where y stays packed from one run to the next: tiles of one product have it
  * in common. The memory is the engine's. */
-typedef struct mr_kept {
+typedef struct mr_packed {
 	mr_i64 same;  /* y is what it was in the run before with this; set by the caller */
 	mr_i64 full;  /* p holds that run's y */
 	mr_i64 size;  /* of p */
 	void *p;
-} mr_kept;
+} mr_packed;
 
-void mr_kept_free(mr_kept *k);
+void mr_packed_free(mr_packed *k);
 
 typedef struct mr_contract {
 	mr_i64 m, n, k;
@@ -81,7 +81,7 @@ typedef struct mr_contract {
 	mr_i64 wide, high;               /* powers of two by which tiles are wider or higher than chosen here: -1, 0 or 1 */
 	mr_i64 work;                     /* what one fill or drain of an element costs, in multiplications; 0 where nothing is known */
 	mr_side x, y;
-	mr_kept *kept;                   /* NULL where the next run has another y */
+	mr_packed *stays;                 /* NULL where the next run has another y */
 	/* Element (i, j) is at mask + i*maskrow + j, for contractions without
 	 * batches: where it says so, nobody sees whether the result is what it is or
 	 * +0. With masksmall that holds of results that are no more than

@@ -53,7 +53,7 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 		e.view(to.view, c, r, v)
 		q.work += C.mr_i64(r.phaseWork(v.part))
 	}
-	q.kept = e.kept.at(r.kept)
+	q.stays = e.packed.at(r.packed)
 	q.mask, q.maskrow, q.maskkind, q.masksmall = r.mask.at, C.mr_i64(r.mask.row), C.mr_i64(r.mask.kind), C.mr_i64(flag(r.mask.small))
 	q.tails, q.hidden = (*C.mr_i64)(r.mask.tails), (*C.mr_i64)(r.mask.hidden)
 	if slot := r.sink(plan); slot >= 0 {
@@ -70,16 +70,16 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 	c.dot = d
 }
 
-// keptSides are where the engine finds packed sides y again.
-type keptSides []*C.mr_kept
+// packedSides are where the engine finds packed sides y again.
+type packedSides []*C.mr_packed
 
 // at is that of a side, nil where it is not kept.
-func (s *keptSides) at(k keptSide) *C.mr_kept {
+func (s *packedSides) at(k packedSide) *C.mr_packed {
 	if k.number == 0 {
 		return nil
 	}
 	for len(*s) < k.number {
-		*s = append(*s, (*C.mr_kept)(C.calloc(1, C.sizeof_mr_kept)))
+		*s = append(*s, (*C.mr_packed)(C.calloc(1, C.sizeof_mr_packed)))
 	}
 	c := (*s)[k.number-1]
 	if c != nil { // memory may have been refused
@@ -88,10 +88,10 @@ func (s *keptSides) at(k keptSide) *C.mr_kept {
 	return c
 }
 
-func (s keptSides) free() {
+func (s packedSides) free() {
 	for _, k := range s {
 		if k != nil {
-			C.mr_kept_free(k)
+			C.mr_packed_free(k)
 			C.free(unsafe.Pointer(k))
 		}
 	}

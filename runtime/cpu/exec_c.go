@@ -29,9 +29,9 @@ type cExecutor struct {
 	asleep *int32 // threads that sleep, in C memory
 	// Launches are written to C memory: Go memory that holds pointers must not
 	// be passed. The memory is used again by the next call.
-	arena arena
-	kept  keptSides
-	slow  *goExecutor // for programs whose tier 0 has no C functions here
+	arena  arena
+	packed packedSides
+	slow   *goExecutor // for programs whose tier 0 has no C functions here
 }
 
 func newExecutor(threads int) (executor, error) {
@@ -47,7 +47,7 @@ func newExecutor(threads int) (executor, error) {
 func (e *cExecutor) close() {
 	C.mr_pool_close(e.pool)
 	C.free(e.arena.base)
-	e.kept.free()
+	e.packed.free()
 	e.slow.close()
 }
 
@@ -211,7 +211,7 @@ func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
 		if r.code != nil {
 			phases[i].eval = C.mr_eval(r.code.funcs[i])
 		} else {
-			eval, code := r.sched.tier0[i].entry()
+			eval, code := r.sched.tier0[i].evaluator()
 			phases[i].eval, phases[i].code = C.mr_eval(eval), code
 			phases[i].scratch = C.mr_i64(r.sched.tier0[i].scratch())
 		}

@@ -122,7 +122,7 @@ func (e *goExecutor) with(r *ready, f func(w *workspace)) {
 }
 
 // eval evaluates points of a phase in tier 0.
-func (w *workspace) eval(t *tier0Prog, a *args, begin, end int64) {
+func (w *workspace) eval(t *tier0Code, a *args, begin, end int64) {
 	mine := *a
 	mine.bufs, mine.scratch = w.bufs[:], w.scratch
 	t.eval(&mine, begin, end)

@@ -30,13 +30,13 @@ func (b *buffer) Bytes() int64 { return b.bytes }
 // machine's memory is there for others and for blocks of sizes that nobody freed.
 type memory struct {
 	mu     sync.Mutex
-	limit  int64 // bytes of live and kept blocks together
-	keep   int64 // bytes of kept blocks
+	limit  int64 // bytes of live and pooled blocks together
+	keep   int64 // bytes of pooled blocks
 	free   map[int64][]unsafe.Pointer
 	all    map[unsafe.Pointer]int64 // every block taken from the system
 	shared atomic.Int64             // live buffers of Go's heap
 
-	allocs, hits, live, peak, kept int64
+	allocs, hits, live, peak, pooled int64
 }
 
 // pageAligned is the size from which blocks come in whole huge pages.
@@ -101,7 +101,7 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 		m.hits++
 		return m.hand(m.take(size), n, size), nil
 	}
-	if m.live+m.kept+size > m.limit {
+	if m.live+m.pooled+size > m.limit {
 		m.trim(m.limit - m.live - size)
 	}
 	if m.live+size > m.limit {
@@ -153,16 +153,16 @@ func (m *memory) release(b *buffer) {
 		return
 	}
 	m.free[b.block] = append(m.free[b.block], b.p)
-	m.kept += b.block
-	if m.kept > m.keep {
+	m.pooled += b.block
+	if m.pooled > m.keep {
 		m.trim(m.keep)
 	}
 }
 
-// trim gives kept blocks back to the system until at most keep bytes are left,
+// trim gives pooled blocks back to the system until at most keep bytes are left,
 // the largest first: they are what brings the sum down.
 func (m *memory) trim(keep int64) {
-	for m.kept > max(keep, 0) {
+	for m.pooled > max(keep, 0) {
 		var largest int64
 		for size := range m.free {
 			largest = max(largest, size)
@@ -173,7 +173,7 @@ func (m *memory) trim(keep int64) {
 	}
 }
 
-// take takes a kept block of a size that there is one of. A size without any is not
+// take takes a pooled block of a size that there is one of. A size without any is not
 // remembered: near the limit blocks have any.
 func (m *memory) take(size int64) unsafe.Pointer {
 	list := m.free[size]
@@ -183,14 +183,14 @@ func (m *memory) take(size int64) unsafe.Pointer {
 	} else {
 		delete(m.free, size)
 	}
-	m.kept -= size
+	m.pooled -= size
 	return p
 }
 
 func (m *memory) stats(s *runtime.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Allocs, s.AllocBytes, s.PeakBytes, s.PoolBytes, s.PoolHits = m.allocs, m.live, m.peak, m.kept, m.hits
+	s.Allocs, s.AllocBytes, s.PeakBytes, s.PoolBytes, s.PoolHits = m.allocs, m.live, m.peak, m.pooled, m.hits
 }
 
 // ResetPeak makes PeakBytes start again from what is live.

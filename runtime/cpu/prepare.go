@@ -20,16 +20,16 @@ type ready struct {
 	empty   bool        // nothing to do
 	rowOrder
 	dot     *dotOrder // of a contraction
-	kept    keptSide
+	packed  packedSide
 	mask    seenMask
 	tails   rowTails
 	scatter *scatterOrder // of a scatter
 	transposed
 }
 
-// keptSide says that the next tile of a chain multiplies by the same side y,
+// packedSide says that the next tile of a chain multiplies by the same side y,
 // so that it stays packed.
-type keptSide struct {
+type packedSide struct {
 	number int  // of the executor's memory for it, counted from 1; 0 where it is not kept
 	same   bool // as in the tile before
 }

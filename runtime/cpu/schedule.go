@@ -19,7 +19,7 @@ type schedule struct {
 	prog    *program
 	thin    bool                              // as little as possible is kept
 	plan    *phasePlan                        // of tier 0
-	tier0   []*tier0Prog                      // of its phases
+	tier0   []*tier0Code                      // of its phases
 	lowered func() (*codegen.Schedule, error) // of tier 1, made when compiled code is wanted
 
 	variants atomic.Pointer[[]*variant] // replaced, never edited; read without a lock

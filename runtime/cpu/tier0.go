@@ -79,8 +79,8 @@ type t0Val struct {
 	step int
 }
 
-// tier0Prog is a block program. It is immutable.
-type tier0Prog struct {
+// tier0Code is a block program. It is immutable.
+type tier0Code struct {
 	instrs   []t0Instr
 	stores   []t0Store
 	block    int // elements, a multiple of groupLen
@@ -92,15 +92,15 @@ type tier0Prog struct {
 }
 
 // scratch is the number of bytes an evaluation wants, see the layout below.
-func (t *tier0Prog) scratch() int64 { return int64(t.regsAt() + t.regBytes*t.block) }
+func (t *tier0Code) scratch() int64 { return int64(t.regsAt() + t.regBytes*t.block) }
 
 // The scratch memory: where values are, the instructions to run for every
 // block, a byte per operand and per store, then values that are the same at
 // every point, then the registers. All parts start at multiples of 64 bytes.
-func (t *tier0Prog) listAt() int     { return align64(len(t.instrs) * 16) }
-func (t *tier0Prog) flagsAt() int    { return t.listAt() + align64(len(t.instrs)*8) }
-func (t *tier0Prog) uniformsAt() int { return t.flagsAt() + align64(t.nops+len(t.stores)) }
-func (t *tier0Prog) regsAt() int     { return t.uniformsAt() + len(t.instrs)*uniformBytes }
+func (t *tier0Code) listAt() int     { return align64(len(t.instrs) * 16) }
+func (t *tier0Code) flagsAt() int    { return t.listAt() + align64(len(t.instrs)*8) }
+func (t *tier0Code) uniformsAt() int { return t.flagsAt() + align64(t.nops+len(t.stores)) }
+func (t *tier0Code) regsAt() int     { return t.uniformsAt() + len(t.instrs)*uniformBytes }
 
 func align64(n int) int { return (n + 63) &^ 63 }
 

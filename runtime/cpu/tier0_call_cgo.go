@@ -70,7 +70,7 @@ func toC[T any](c *cMemory, s []T) unsafe.Pointer {
 }
 
 // evalNative is eval in C, on Go memory.
-func (t *tier0Prog) evalNative(a *args, begin, end int64) {
+func (t *tier0Code) evalNative(a *args, begin, end int64) {
 	var c cMemory
 	defer c.free()
 	var pin goruntime.Pinner
@@ -96,7 +96,7 @@ func (t *tier0Prog) evalNative(a *args, begin, end int64) {
 		}
 		n.stages, n.nstages = (*C.mr_stage)(toC(&c, stages)), C.mr_i32(len(stages))
 	}
-	_, code := t.entry()
+	_, code := t.evaluator()
 	n := (*C.mr_args)(c.alloc(int(unsafe.Sizeof(C.mr_args{}))))
 	*n = C.mr_args{rank: C.mr_i64(a.rank), code: code, ops: (*C.mr_operand)(toC(&c, ops)), scalars: (*C.mr_u64)(toC(&c, a.scalars)),
 		bufs: (*unsafe.Pointer)(toC(&c, a.bufs)), scratch: unsafe.Pointer(unsafe.SliceData(a.scratch))}

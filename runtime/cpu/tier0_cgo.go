@@ -62,7 +62,7 @@ var nativeLevel = sync.OnceValues(func() (int, error) {
 func useFolds(level int) { C.mr_folds_use(C.int(level)) }
 
 // translate copies the program to C memory.
-func (t *tier0Prog) translate() error {
+func (t *tier0Code) translate() error {
 	level, _ := nativeLevel()
 	if level < 0 {
 		return nil
@@ -97,10 +97,10 @@ func freeBlocks(p unsafe.Pointer) {
 	blockPrograms.Add(-1)
 }
 
-// entry is the C evaluator and the program it takes in mr_args.code; code is
+// evaluator is the C evaluator and the program it takes in mr_args.code; code is
 // nil where this process has no usable C block functions. The caller keeps t alive
 // as long as C has it.
-func (t *tier0Prog) entry() (eval, code unsafe.Pointer) {
+func (t *tier0Code) evaluator() (eval, code unsafe.Pointer) {
 	if t.native != nil {
 		code = t.native.p
 	}
@@ -108,11 +108,11 @@ func (t *tier0Prog) entry() (eval, code unsafe.Pointer) {
 }
 
 // refused reports a program that should run in C and does not.
-func (t *tier0Prog) refused() bool { return t.native == nil }
+func (t *tier0Code) refused() bool { return t.native == nil }
 
 // free gives the C memory back without waiting for the collector. The program must
 // not run again.
-func (t *tier0Prog) free() {
+func (t *tier0Code) free() {
 	n := t.native
 	if n == nil {
 		return

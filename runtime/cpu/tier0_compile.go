@@ -16,7 +16,7 @@ func lowerForBlocks(k *codegen.Kernel) (*codegen.Kernel, error) {
 
 // compileBlocks turns a kernel, lowered for it, into a block program, in
 // microseconds.
-func compileBlocks(k *codegen.Kernel) (*tier0Prog, error) {
+func compileBlocks(k *codegen.Kernel) (*tier0Code, error) {
 	c := blockCompiler{k: k, value: make([]int32, len(k.Body))}
 	for i := range c.value {
 		c.value[i] = -1
@@ -33,7 +33,7 @@ func compileBlocks(k *codegen.Kernel) (*tier0Prog, error) {
 			return nil, err
 		}
 	}
-	t := &tier0Prog{nops: len(k.Operands), work: c.work}
+	t := &tier0Code{nops: len(k.Operands), work: c.work}
 	for _, s := range k.Stores {
 		t.stores = append(t.stores, t0Store{value: c.use(s.Value), slot: int32(s.Operand)})
 	}
@@ -155,7 +155,7 @@ func (c *blockCompiler) instr(i int) error {
 // allocate gives every value that may differ from point to point a block of
 // the scratch memory, by linear scan: a block is free again after the last
 // reader of its value, and the reader itself may write over it.
-func (t *tier0Prog) allocate() {
+func (t *tier0Code) allocate() {
 	n := int32(len(t.instrs))
 	for i := range t.instrs {
 		for _, s := range t.instrs[i].src {
@@ -200,7 +200,7 @@ func repeated(before []int32, s int32) bool {
 }
 
 // uniform reports a value that is the same at every point in every launch.
-func (t *tier0Prog) uniform(in *t0Instr) bool {
+func (t *tier0Code) uniform(in *t0Instr) bool {
 	switch in.fn {
 	case fnConst, fnScalar:
 		return true

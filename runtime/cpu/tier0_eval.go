@@ -24,7 +24,7 @@ type walkStep struct {
 
 // evaluation is one call of a block program.
 type evaluation struct {
-	t      *tier0Prog
+	t      *tier0Code
 	a      *args
 	v      []t0Val
 	list   []walkStep
@@ -40,7 +40,7 @@ type evaluation struct {
 }
 
 // eval computes points [begin, end) of the domain.
-func (t *tier0Prog) eval(a *args, begin, end int64) {
+func (t *tier0Code) eval(a *args, begin, end int64) {
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	e := evaluation{t: t, a: a, begin: begin, p: begin,
 		// Not in the scratch memory, as C has it: the collector does not look

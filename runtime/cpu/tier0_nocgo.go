@@ -5,9 +5,9 @@ package cpu
 // nativeCode is nothing without cgo, where there is none.
 type nativeCode struct{}
 
-func (t *tier0Prog) translate() error { return nil }
+func (t *tier0Code) translate() error { return nil }
 
-func (t *tier0Prog) free() {}
+func (t *tier0Code) free() {}
 
 // nativeLevel says that there are no C functions.
 func nativeLevel() (int, error) { return -1, nil }
@@ -15,4 +15,4 @@ func nativeLevel() (int, error) { return -1, nil }
 // contractLevel says that there are no contractions in C.
 func contractLevel() (int, error) { return -1, nil }
 
-func (t *tier0Prog) refused() bool { return false }
+func (t *tier0Code) refused() bool { return false }

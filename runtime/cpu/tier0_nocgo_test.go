@@ -6,4 +6,4 @@ package cpu
 
 func nativeCallers() map[string]blockCaller { return nil }
 
-func (t *tier0Prog) evalNative(a *args, begin, end int64) { t.eval(a, begin, end) }
+func (t *tier0Code) evalNative(a *args, begin, end int64) { t.eval(a, begin, end) }

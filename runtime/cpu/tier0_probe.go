@@ -25,7 +25,7 @@ func prepareTier0() error {
 
 // buildTier0 makes the block program of a kernel, one that still holds ops of
 // the table: most of them are one block function each.
-func buildTier0(kernel *codegen.Kernel) (*tier0Prog, error) {
+func buildTier0(kernel *codegen.Kernel) (*tier0Code, error) {
 	k, err := lowerForBlocks(kernel)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func buildTier0(kernel *codegen.Kernel) (*tier0Prog, error) {
 }
 
 // buildLowered is buildTier0 of a kernel that is lowered for it.
-func buildLowered(k *codegen.Kernel) (*tier0Prog, error) {
+func buildLowered(k *codegen.Kernel) (*tier0Code, error) {
 	t, err := compileBlocks(k)
 	if err != nil {
 		return nil, err

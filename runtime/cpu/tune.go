@@ -59,7 +59,7 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	}
 	defer d.life.RUnlock()
 	r, err := d.order(l, d.threadsOf())
-	_, forced := force.Variant()
+	_, forced := force.Choice()
 	if err != nil || r.empty || r.total < tileWork && !forced || !d.settled(&r) {
 		return c
 	}

@@ -13,8 +13,8 @@ import (
 // came with the program, and not where there is none.
 func TestFactsOfShippedCode(t *testing.T) {
 	needCompiler(t)
-	force.SetVariant(0) // small launches have choices, too
-	defer force.SetVariant(-1)
+	force.SetChoice(0) // small launches have choices, too
+	defer force.SetChoice(-1)
 	k, c := rowKernel(t, dotKernels["around"]), dotCases[0]
 	h := dotCase(k, c.dims, map[string]int64{"i": 50, "j": 130, "k": 300, "b": 2}, c.left, c.right, c.bias, c.residual, c.result)
 	facts := func(d *device) (facts string) {

@@ -12,8 +12,8 @@ import (
 // TestChoices holds every choice of contractions against the oracle, run and
 // tried, and sees that nothing is counted that was only tried.
 func TestChoices(t *testing.T) {
-	force.SetVariant(0) // all of them are listed, also for small launches
-	defer force.SetVariant(-1)
+	force.SetChoice(0) // all of them are listed, also for small launches
+	defer force.SetChoice(-1)
 	for _, d := range []*device{openTest(t, runtime.Config{Tier: -1, Threads: 2}), openTest(t, runtime.Config{Tier: 1, Threads: 2})} {
 		for _, name := range []string{"plain", "around"} {
 			k := rowKernel(t, dotKernels[name])

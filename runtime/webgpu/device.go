@@ -30,7 +30,7 @@ type device struct {
 	spare   []*gpu.Buffer // what nobody reads or writes: see warm
 	faults  *gpu.Buffer   // words that shaders tell of indices out of range by
 
-	kept keeper
+	notes shaderNotes
 
 	listMu    sync.Mutex // taken last
 	forgotten []*program // whose shaders go with the next Run
@@ -78,7 +78,7 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 		}
 	}
 	d.memory.init(g, c.MemoryLimit)
-	d.kept.init(d)
+	d.notes.init(d)
 	return d
 }
 
@@ -86,10 +86,10 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 func (d *device) Caps() *runtime.Caps { return &d.caps }
 
 // Wait blocks until submitted work is done. Work in the background is what
-// [keeper] does.
+// [shaderNotes] does.
 func (d *device) Wait(background bool) error {
 	if background {
-		d.kept.wait()
+		d.notes.wait()
 	}
 	if err := d.enter(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (d *device) Stats() runtime.Stats {
 
 // Close waits for submitted work and gives everything back.
 func (d *device) Close() error {
-	d.kept.stop()
+	d.notes.stop()
 	err := d.gpu.Close()
 	d.memory.close()
 	return deviceError(err)

@@ -33,10 +33,10 @@ func programs(t *testing.T, otherwise int) uint64 {
 
 // randomProgram runs a program, and where that fails the smallest one that
 // still does.
-func randomProgram(t *testing.T, seed uint64, prog *ir.Program, run func(*ir.Program) error) {
+func randomProgram(t *testing.T, seed uint64, prog *ir.Graph, run func(*ir.Graph) error) {
 	t.Helper()
 	if err := run(prog); err != nil {
-		small := progen.Shrink(prog, func(p *ir.Program) bool { return run(p) != nil })
+		small := progen.Shrink(prog, func(p *ir.Graph) bool { return run(p) != nil })
 		t.Errorf("seed %d: %v\nshrunk: %v\n%v", seed, err, run(small), small)
 	}
 }
@@ -51,7 +51,7 @@ func TestEnginePrograms(t *testing.T) {
 		if c.Groups = groups; seed%3 == 0 {
 			c.Groups = 0
 		}
-		randomProgram(t, seed, progen.New(seed, c), func(prog *ir.Program) error {
+		randomProgram(t, seed, progen.New(seed, c), func(prog *ir.Graph) error {
 			inputs := progen.Inputs(prog, seed)
 			want, err := ir.EvalTensors(prog, inputs)
 			if err != nil {
@@ -74,19 +74,19 @@ func TestEnginePrograms(t *testing.T) {
 // variant than the device would choose, alone and two together, however small the
 // launch is: another one in each pass.
 func TestEngineProgramsForced(t *testing.T) {
-	defer force.SetVariant(-1)
+	defer force.SetChoice(-1)
 	d := openEngine(t)
 	n := programs(t, 48)
 	for seed := range n {
 		c := progen.Config{Ops: 10, MaxElems: 1500, Groups: []progen.Group{0, groups}[seed%2], DTypes: wgsl.DTypes &^ ir.Floats}
-		randomProgram(t, 3<<32+seed, progen.New(3<<32+seed, c), func(prog *ir.Program) error {
+		randomProgram(t, 3<<32+seed, progen.New(3<<32+seed, c), func(prog *ir.Graph) error {
 			inputs := progen.Inputs(prog, seed)
 			want, err := ir.EvalTensors(prog, inputs)
 			if err != nil {
 				return fmt.Errorf("oracle: %w", err)
 			}
 			for pass := range 3 {
-				force.SetVariant(int(seed)*3 + pass)
+				force.SetChoice(int(seed)*3 + pass)
 				if err := matches(d, prog, inputs, want); err != nil {
 					return fmt.Errorf("variant %d: %w", int(seed)*3+pass, err)
 				}
@@ -95,9 +95,9 @@ func TestEngineProgramsForced(t *testing.T) {
 		})
 	}
 	for seed := range n / 4 {
-		force.SetVariant(int(seed) + 1)
+		force.SetChoice(int(seed) + 1)
 		c := progen.Config{Ops: 10, MaxElems: 1500, DTypes: wgsl.DTypes, Groups: groups}
-		randomProgram(t, seed, progen.New(4<<32+seed, c), func(prog *ir.Program) error { return floatProgram(d, prog, seed) })
+		randomProgram(t, seed, progen.New(4<<32+seed, c), func(prog *ir.Graph) error { return floatProgram(d, prog, seed) })
 	}
 	if n := d.Stats().Fallbacks; n != 0 {
 		t.Errorf("%d fallbacks", n)
@@ -105,7 +105,7 @@ func TestEngineProgramsForced(t *testing.T) {
 }
 
 // matches runs a program and compares what it gives.
-func matches(d *millrace.Device, prog *ir.Program, inputs [][]byte, want []ir.Dense) error {
+func matches(d *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dense) error {
 	tensors := apitest.Run(d, prog, inputs)
 	for _, id := range prog.Outputs {
 		got, err := apitest.Bytes(tensors[id])
@@ -158,7 +158,7 @@ func TestEngineFloatPrograms(t *testing.T) {
 		if seed%3 == 0 {
 			c.Groups = 0
 		}
-		randomProgram(t, seed, progen.New(1<<32+seed, c), func(prog *ir.Program) error { return floatProgram(d, prog, seed) })
+		randomProgram(t, seed, progen.New(1<<32+seed, c), func(prog *ir.Graph) error { return floatProgram(d, prog, seed) })
 	}
 	if n := d.Stats().Fallbacks; n != 0 {
 		t.Errorf("%d fallbacks", n)
@@ -167,7 +167,7 @@ func TestEngineFloatPrograms(t *testing.T) {
 
 // floatProgram runs a program, reading some results on the way and all others
 // at the end, and then looks at each op.
-func floatProgram(d *millrace.Device, prog *ir.Program, seed uint64) error {
+func floatProgram(d *millrace.Device, prog *ir.Graph, seed uint64) error {
 	inputs := progen.Inputs(prog, seed)
 	for i, in := range prog.Inputs {
 		flush(ir.Dense{TensorType: in, Data: inputs[i]})
@@ -207,7 +207,7 @@ func floatProgram(d *millrace.Device, prog *ir.Program, seed uint64) error {
 	id := len(prog.Inputs)
 	for i := range prog.Nodes {
 		n := &prog.Nodes[i]
-		if n.Op.Class() == ir.ClassEntry {
+		if n.Op.Class() == ir.ClassMark {
 			continue
 		}
 		if err := checkNode(prog, n, types, data, id); err != nil {
@@ -220,8 +220,8 @@ func floatProgram(d *millrace.Device, prog *ir.Program, seed uint64) error {
 
 // checkNode holds result id against what the oracle makes of the operands that
 // the device had.
-func checkNode(prog *ir.Program, n *ir.Node, types []ir.TensorType, data [][]byte, id int) error {
-	one := &ir.Program{Scalars: prog.Scalars, Nodes: []ir.Node{*n}}
+func checkNode(prog *ir.Graph, n *ir.Node, types []ir.TensorType, data [][]byte, id int) error {
+	one := &ir.Graph{Scalars: prog.Scalars, Nodes: []ir.Node{*n}}
 	node := &one.Nodes[0]
 	var in, size [][]byte
 	for i, a := range n.Args[:n.NArgs] {
@@ -248,7 +248,7 @@ func checkNode(prog *ir.Program, n *ir.Node, types []ir.TensorType, data [][]byt
 		in, size = append(in, x.Data), append(size, abs.Data)
 	}
 	one.Outputs = []int{len(one.Inputs)}
-	want, err := ir.EvalProgram(one, in)
+	want, err := ir.EvalGraph(one, in)
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
@@ -257,7 +257,7 @@ func checkNode(prog *ir.Program, n *ir.Node, types []ir.TensorType, data [][]byt
 	tol := n.Op.Info().Tol
 	var scale ir.Dense // of what a fold adds up
 	if n.Op.Info().RowOp && tol != (ir.Tolerance{}) && got.DT.IsFloat() {
-		s, err := ir.EvalProgram(one, size)
+		s, err := ir.EvalGraph(one, size)
 		if err != nil {
 			return fmt.Errorf("oracle: %w", err)
 		}
@@ -289,7 +289,7 @@ func checkNode(prog *ir.Program, n *ir.Node, types []ir.TensorType, data [][]byt
 }
 
 // operands shows the elements of operands of the result's shape.
-func operands(p *ir.Program, in [][]byte, at int) string {
+func operands(p *ir.Graph, in [][]byte, at int) string {
 	s := ""
 	for i, t := range p.Inputs {
 		if d := (ir.Dense{TensorType: t, Data: in[i]}); t.Shape.Elems() > at {

@@ -27,7 +27,7 @@ func TestEngineScatters(t *testing.T) {
 				shape, at := ir.Shape{9, 12}, ir.Shape{9, 12}
 				axis := int(how+ir.Combine(mode)) % 2
 				at[axis] = 31
-				p := &ir.Program{Inputs: []ir.TensorType{{DT: dt, Shape: shape}, {DT: ir.Int32, Shape: at}, {DT: dt, Shape: at}}}
+				p := &ir.Graph{Inputs: []ir.TensorType{{DT: dt, Shape: shape}, {DT: ir.Int32, Shape: at}, {DT: dt, Shape: at}}}
 				p.Nodes = []ir.Node{{Op: ir.Scatter, DT: dt, Shape: shape, NArgs: 3, Attr: &ir.Attr{Axes: []int{axis}, Mode: mode, Combine: how}}}
 				for i := range 3 {
 					p.Nodes[0].Args[i] = ir.T(i)
@@ -55,7 +55,7 @@ func TestEngineScatters(t *testing.T) {
 					}
 					binary.LittleEndian.PutUint32(inputs[1][i:], uint32(v))
 				}
-				want, err := ir.EvalProgram(p, inputs)
+				want, err := ir.EvalGraph(p, inputs)
 				if err != nil {
 					t.Fatal(err)
 				}

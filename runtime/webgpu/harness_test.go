@@ -33,7 +33,7 @@ func openDevice(t testing.TB, c runtime.Config) *device {
 		// Whatever ran can be kept: it reads back, and prints as the same text.
 		for _, n := range d.(*device).Notes() {
 			key := strings.TrimPrefix(n.Key, d.Caps().Scope()+"\n")
-			if _, _, err := wgsl.ReadKept(key, n.Value); err != nil {
+			if _, _, err := wgsl.ReadNote(key, n.Value); err != nil {
 				t.Errorf("%v\n%s", err, key)
 			}
 		}

@@ -31,7 +31,7 @@ type program struct {
 type variant struct {
 	wgsl.Variant
 	source string
-	kept   string // what the keeper notes it under; "" as long as it does not
+	noted  string // the key of its note; "" as long as there is none
 	*shader
 }
 
@@ -180,7 +180,7 @@ func (d *device) sweep() {
 	d.listMu.Unlock()
 	for _, p := range list {
 		p.mu.Lock()
-		d.kept.forget(p.variants)
+		d.notes.forget(p.variants)
 		for _, v := range p.variants {
 			if v.users--; v.users == 0 {
 				delete(d.shaders, v.source)

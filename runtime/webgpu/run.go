@@ -114,8 +114,8 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	if err != nil {
 		return err
 	}
-	if !b.trial && v.kept == "" {
-		b.dev.kept.note(p.kernel, v)
+	if !b.trial && v.noted == "" {
+		b.dev.notes.note(p.kernel, v)
 	}
 	at := len(b.words)
 	words, grid, err := v.Pack(b.words, k, &pc.launch)

@@ -75,7 +75,7 @@ const worthPoints = 1 << 14
 // sorts and rows that a workgroup has in common.
 func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	p, ok := l.Prog.(*program)
-	_, forced := force.Variant()
+	_, forced := force.Choice()
 	if !ok || l.Chain != nil || p.kernel.Scatter() != ir.None || sorts(p.ready) || points(l.Dims[:l.Rank]) < worthPoints && !forced {
 		return c
 	}

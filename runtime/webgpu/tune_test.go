@@ -17,8 +17,8 @@ import (
 // TestChoices holds every choice of launches of each kind against the
 // interpreter, run and tried, and sees that every turn is taken somewhere.
 func TestChoices(t *testing.T) {
-	force.SetVariant(0) // small launches have choices, too
-	defer force.SetVariant(-1)
+	force.SetChoice(0) // small launches have choices, too
+	defer force.SetChoice(-1)
 	d := openDevice(t, runtime.Config{})
 	chain := parse(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = exp %0 : float32\n%3 = fma %2 %1 %0 : float32\nstore 2 %3")
 	softmax := parse(t, rowtext.Softmax)

@@ -25,7 +25,7 @@ output %5 %6 %12 %13
 `
 
 func TestProgramText(t *testing.T) {
-	p, err := ParseProgram(sample)
+	p, err := ParseGraph(sample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestProgramText(t *testing.T) {
 	}
 }
 
-func TestParseProgramErrors(t *testing.T) {
+func TestParseGraphErrors(t *testing.T) {
 	const in = "%0 = input : float32(2,3)\n"
 	for _, c := range []struct{ src, want string }{
 		{"%1 = input : float32(2)", "line 1: tensor %1, want %0"},
@@ -61,16 +61,16 @@ func TestParseProgramErrors(t *testing.T) {
 		{in + "%1 = neg %0 : float32(2,3)\n%2 = input : bool()", "inputs come first"},
 		{in + "output %0 %1", "not made yet"},
 	} {
-		_, err := ParseProgram(c.src)
+		_, err := ParseGraph(c.src)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.src, err, c.want)
 		}
 	}
 }
 
-// FuzzParseProgram checks that any text is refused or read into a program
+// FuzzParseGraph checks that any text is refused or read into a graph
 // that prints as itself.
-func FuzzParseProgram(f *testing.F) {
+func FuzzParseGraph(f *testing.F) {
 	f.Add(sample)
 	f.Add("%0 = full nan:0x7fc00001 : float32(0,1)\nkeep %0\n")
 	f.Add("%0 = input : float32(3,4)\n%1 = input : int32(3,4)\n%2 = dot %0 %0 axes=0,1 keep : float32(1,1)\n%3 = argsort %0 axes=1 descending : int64(3,4)\n" +
@@ -78,12 +78,12 @@ func FuzzParseProgram(f *testing.F) {
 		"%7 = gather %0 %1 axes=1 mode=drop : float32(3,4)\n%8 = scatter %0 %1 %7 axes=0 mode=clamp combine=mul : float32(3,4)\n%9 = concat %8 %8 axes=0 : float32(6,4)\noutput %9\n")
 	f.Add("%0 = input : int64()\n%1 = clamp %0 -9223372036854775808 5 : int64()\n")
 	f.Fuzz(func(t *testing.T, src string) {
-		p, err := ParseProgram(src)
+		p, err := ParseGraph(src)
 		if err != nil {
 			return
 		}
 		text := p.String()
-		q, err := ParseProgram(text)
+		q, err := ParseGraph(text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}

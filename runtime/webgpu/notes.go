@@ -21,12 +21,12 @@ import (
 // maxAhead bounds the shaders that a device compiles before anybody runs them.
 const maxAhead = 256
 
-// keeper notes which shaders ran, and compiles beforehand those that ran
+// shaderNotes notes which shaders ran, and compiles beforehand those that ran
 // elsewhere. What a driver's compiler makes of a text takes it up to a second, and
 // the binding hands out nothing that could be kept instead. Nobody relies on a
 // shader that was compiled beforehand: a Run prints its own, and is quicker where
 // the very same text was compiled before.
-type keeper struct {
+type shaderNotes struct {
 	dev   *device
 	queue background.Queue[func()]
 	ended atomic.Bool
@@ -42,23 +42,23 @@ type noted struct {
 	users  int
 }
 
-func (x *keeper) init(d *device) {
+func (x *shaderNotes) init(d *device) {
 	x.dev, x.ran = d, map[string]*noted{}
 	x.queue.Do = func(f func()) { f() }
 }
 
-// keptNot stands for the key of a shader that is too long to be kept.
-const keptNot = "-"
+// notNoted stands for the key of a shader that is too long to be kept.
+const notNoted = "-"
 
 // note remembers a shader that runs, unless it is too long to be kept. The caller holds d.mu.
-func (x *keeper) note(k *codegen.Kernel, v *variant) {
-	key := wgsl.KeptKey(k, &v.Variant)
-	if !wgsl.KeepsShader(key, v.source) {
-		v.kept = keptNot
+func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
+	key := wgsl.NoteKey(k, &v.Variant)
+	if !wgsl.NotesShader(key, v.source) {
+		v.noted = notNoted
 		return
 	}
 	key = x.dev.caps.Scope() + "\n" + key
-	v.kept = key
+	v.noted = key
 	x.mu.Lock()
 	n := x.ran[key]
 	if n == nil {
@@ -74,13 +74,13 @@ func (x *keeper) note(k *codegen.Kernel, v *variant) {
 }
 
 // forget drops the notes of shaders that no known plan uses.
-func (x *keeper) forget(list map[string]*variant) {
+func (x *shaderNotes) forget(list map[string]*variant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, v := range list {
-		if n := x.ran[v.kept]; n != nil {
+		if n := x.ran[v.noted]; n != nil {
 			if n.users--; n.users == 0 {
-				delete(x.ran, v.kept)
+				delete(x.ran, v.noted)
 			}
 		}
 	}
@@ -103,10 +103,10 @@ func save(cache runtime.Cache, key, source string) {
 
 // Notes are the shaders that ran.
 func (d *device) Notes() (list []runtime.Note) {
-	d.kept.mu.Lock()
-	defer d.kept.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(d.kept.ran)) {
-		list = append(list, runtime.Note{Kind: runtime.KindShader, Key: key, Value: d.kept.ran[key].source})
+	d.notes.mu.Lock()
+	defer d.notes.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.notes.ran)) {
+		list = append(list, runtime.Note{Kind: runtime.KindShader, Key: key, Value: d.notes.ran[key].source})
 	}
 	return list
 }
@@ -114,14 +114,14 @@ func (d *device) Notes() (list []runtime.Note) {
 // Prebuild compiles shaders that ran elsewhere, one after another in the
 // background. A Run waits for the one that is being compiled, at most.
 func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
-	x := &d.kept
+	x := &d.notes
 	x.queue.Add(func() {
 		for key, source := range entries {
 			if x.ended.Load() || x.ahead >= maxAhead {
 				return
 			}
 			x.ahead++
-			k, v, err := wgsl.ReadKept(key, string(source))
+			k, v, err := wgsl.ReadNote(key, string(source))
 			if err == nil {
 				err = d.prebuild(k, v, string(source))
 			}
@@ -188,10 +188,10 @@ func (d *device) warm(sh *shader, bindings int) error {
 const spareSize = 256
 
 // wait returns when nothing is left to do.
-func (x *keeper) wait() { x.queue.Wait() }
+func (x *shaderNotes) wait() { x.queue.Wait() }
 
 // stop drops what need not be done, and waits for the rest.
-func (x *keeper) stop() {
+func (x *shaderNotes) stop() {
 	x.ended.Store(true)
 	x.wait()
 }

@@ -17,11 +17,11 @@ type ScalarValue struct {
 	Bits uint64
 }
 
-// Program is a list of tensor ops with its inputs and outputs: what tests,
+// Graph is a list of tensor ops with its inputs and outputs: what tests,
 // dumps and the oracle speak in. Tensor ids count the inputs first, then the
-// results of Nodes in order; entries (Release, Keep) make none. A node's
+// results of Nodes in order; marks (Release, Keep) make none. A node's
 // scalar operands are slots of Scalars.
-type Program struct {
+type Graph struct {
 	Inputs  []TensorType
 	Scalars []ScalarValue
 	Nodes   []Node
@@ -29,10 +29,10 @@ type Program struct {
 }
 
 // HasResult reports that the node makes a tensor.
-func (n *Node) HasResult() bool { return n.Op.Class() != ClassEntry }
+func (n *Node) HasResult() bool { return n.Op.Class() != ClassMark }
 
 // Types lists the types of all tensors by id.
-func (p *Program) Types() []TensorType {
+func (p *Graph) Types() []TensorType {
 	types := append([]TensorType(nil), p.Inputs...)
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; n.HasResult() {
@@ -42,10 +42,10 @@ func (p *Program) Types() []TensorType {
 	return types
 }
 
-// Verify reports the first reason why p is no program: an operand that is not
+// Verify reports the first reason why p is no graph: an operand that is not
 // made yet or released, a result other than Infer gives, a scalar of another
 // dtype than the op computes in.
-func (p *Program) Verify() error {
+func (p *Graph) Verify() error {
 	for i, t := range p.Inputs {
 		if !t.DT.Tensor() {
 			return fmt.Errorf("input %d: %w: %v", i, ErrDType, t.DT)
@@ -75,7 +75,7 @@ func (p *Program) Verify() error {
 }
 
 type verifier struct {
-	p        *Program
+	p        *Graph
 	types    []TensorType // of the tensors made so far
 	released []bool
 }
@@ -132,7 +132,7 @@ func (v *verifier) node(n *Node) error {
 		}
 		ops[i] = Operand{DT: s.DT, Scalar: true}
 	}
-	if info.Class == ClassEntry {
+	if info.Class == ClassMark {
 		return v.entry(n)
 	}
 	dt, shape, err := Infer(n.Op, n.Attr, n.DT, n.Shape, ops[:n.NArgs]...)

@@ -20,47 +20,47 @@ import (
 // needs. How long it takes to print one, and a driver to compile it, grows faster
 // than its text.
 const (
-	maxKeptKey    = 1 << 16
-	maxKeptSource = 1 << 20
+	maxNoteKey    = 1 << 16
+	maxNoteSource = 1 << 20
 )
 
-// KeepsShader reports whether a shader with this key, of KeptKey, is short enough to be
-// kept: ReadKept reads no others.
-func KeepsShader(key, source string) bool {
-	return len(key) <= maxKeptKey && len(source) <= maxKeptSource
+// NotesShader reports whether a shader with this key, of NoteKey, is short enough to be
+// kept: ReadNote reads no others.
+func NotesShader(key, source string) bool {
+	return len(key) <= maxNoteKey && len(source) <= maxNoteSource
 }
 
-// keptWord begins the first line of a key.
-const keptWord = "variant "
+// noteWord begins the first line of a key.
+const noteWord = "variant "
 
-// KeptKey is the key that a shader of a kernel is kept under.
-func KeptKey(k *codegen.Kernel, v *Variant) string {
+// NoteKey is the key that a shader of a kernel is kept under.
+func NoteKey(k *codegen.Kernel, v *Variant) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // a struct of numbers
 	}
-	return keptWord + string(text) + "\n" + k.String()
+	return noteWord + string(text) + "\n" + k.String()
 }
 
-// ErrKept says that a text is not what is printed for its key: another version
+// ErrNote says that a text is not what is printed for its key: another version
 // of the printer made it, or it was changed.
-var ErrKept = errors.New("wgsl: the text is not that of its kernel and variant")
+var ErrNote = errors.New("wgsl: the text is not that of its kernel and variant")
 
-// ReadKept reads a key that KeptKey made and checks the text kept under it. It
+// ReadNote reads a key that NoteKey made and checks the text kept under it. It
 // prints no more than that text is long.
-func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
+func ReadNote(key, source string) (k *codegen.Kernel, v *Variant, err error) {
 	defer func() { // a variant that nobody would choose may lead anywhere
-		if r := recover(); r == ErrKept {
-			k, v, err = nil, nil, ErrKept
+		if r := recover(); r == ErrNote {
+			k, v, err = nil, nil, ErrNote
 		} else if r != nil {
 			k, v, err = nil, nil, fmt.Errorf("wgsl: printing a kept shader: %v", r)
 		}
 	}()
-	if !KeepsShader(key, source) {
+	if !NotesShader(key, source) {
 		return nil, nil, fmt.Errorf("wgsl: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
 	}
 	line, text, _ := strings.Cut(key, "\n")
-	line, ok := strings.CutPrefix(line, keptWord)
+	line, ok := strings.CutPrefix(line, noteWord)
 	if !ok {
 		return nil, nil, errors.New("wgsl: no key of a shader")
 	}
@@ -79,7 +79,7 @@ func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
 	if err := v.check(k); err != nil {
 		return nil, nil, err
 	}
-	if KeptKey(k, v) != key {
+	if NoteKey(k, v) != key {
 		return nil, nil, errors.New("wgsl: a shader's key is not in canonical form")
 	}
 	ready, err := Prepare(k)
@@ -91,7 +91,7 @@ func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
 		return nil, nil, err
 	}
 	if printed != source {
-		return nil, nil, ErrKept
+		return nil, nil, ErrNote
 	}
 	return k, v, nil
 }
@@ -99,10 +99,10 @@ func ReadKept(key, source string) (k *codegen.Kernel, v *Variant, err error) {
 // Bounds of a variant that was read: far above those that are chosen, and low
 // enough that a text of one stays small.
 const (
-	keptGroup    = 1 << 10
-	keptSteps    = 64
-	keptTile     = 256
-	keptBindings = 1 << 8
+	noteGroup    = 1 << 10
+	noteSteps    = 64
+	noteTile     = 256
+	noteBindings = 1 << 8
 )
 
 // check finds numbers that no variant of the kernel has.
@@ -110,10 +110,10 @@ func (v *Variant) check(k *codegen.Kernel) error {
 	in := func(n, low, high int) bool { return low <= n && n <= high }
 	t := &v.Tile
 	ok := v.Mode <= Scatters && in(v.Rank, 1, runtime.MaxRank) && in(v.Kept, 0, v.Rank) &&
-		(v.Lanes == 1 || v.Lanes == 4) && in(v.Each, 0, keptSteps) && in(v.Online, 0, keptSteps) && in(v.Unroll, 0, keptSteps) &&
-		in(v.Group, 1, keptGroup) && len(v.Args) == len(k.Operands) && len(v.Bindings) <= keptBindings
+		(v.Lanes == 1 || v.Lanes == 4) && in(v.Each, 0, noteSteps) && in(v.Online, 0, noteSteps) && in(v.Unroll, 0, noteSteps) &&
+		in(v.Group, 1, noteGroup) && len(v.Args) == len(k.Operands) && len(v.Bindings) <= noteBindings
 	if v.Mode == Tiles {
-		ok = ok && in(t.M, 1, keptTile) && in(t.N, 1, keptTile) && in(t.K, 1, keptTile) &&
+		ok = ok && in(t.M, 1, noteTile) && in(t.N, 1, noteTile) && in(t.K, 1, noteTile) &&
 			in(t.RowsPer, 1, 16) && in(t.ColsPer, 1, 16) && t.Group() == v.Group &&
 			in(t.MDims, 0, v.Rank) && in(t.NDims, 0, v.Rank)
 	} else {
@@ -121,7 +121,7 @@ func (v *Variant) check(k *codegen.Kernel) error {
 	}
 	for i := range v.Args {
 		a := &v.Args[i]
-		ok = ok && in(a.Binding, -1, len(v.Bindings)-max(a.Parts, 1)) && in(a.Parts, 0, keptBindings) && len(a.Stages) <= runtime.MaxRank
+		ok = ok && in(a.Binding, -1, len(v.Bindings)-max(a.Parts, 1)) && in(a.Parts, 0, noteBindings) && len(a.Stages) <= runtime.MaxRank
 		for _, r := range a.Stages {
 			ok = ok && in(r, 0, runtime.MaxRank)
 		}

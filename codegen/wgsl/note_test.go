@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/internal/rowtext"
 )
 
-// keptShaders are keys and texts of shaders.
-func keptShaders(t testing.TB) map[string]string {
+// notedShaders are keys and texts of shaders.
+func notedShaders(t testing.TB) map[string]string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
 	kernels := []*codegen.Kernel{}
@@ -38,7 +38,7 @@ func keptShaders(t testing.TB) map[string]string {
 		if err != nil {
 			continue
 		}
-		list[KeptKey(k, &v)] = source
+		list[NoteKey(k, &v)] = source
 	}
 	if len(list) < 3 {
 		t.Fatalf("%d shaders", len(list))
@@ -49,20 +49,20 @@ func keptShaders(t testing.TB) map[string]string {
 // TestKept: a key reads back as the kernel and the variant, and goes with its text
 // alone.
 func TestKept(t *testing.T) {
-	for key, source := range keptShaders(t) {
-		k, v, err := ReadKept(key, source)
+	for key, source := range notedShaders(t) {
+		k, v, err := ReadNote(key, source)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, key)
 		}
-		if KeptKey(k, v) != key {
-			t.Errorf("%s\nreads back as\n%s", key, KeptKey(k, v))
+		if NoteKey(k, v) != key {
+			t.Errorf("%s\nreads back as\n%s", key, NoteKey(k, v))
 		}
-		if _, _, err := ReadKept(key, source+" "); !errors.Is(err, ErrKept) {
+		if _, _, err := ReadNote(key, source+" "); !errors.Is(err, ErrNote) {
 			t.Errorf("another text: %v", err)
 		}
 		for _, bad := range []string{"", "variant", "variant {}\n", strings.Replace(key, "{", "{ ", 1), strings.Replace(key, "{", `{"Mode":0,`, 1),
 			strings.Replace(key, `"Rank":`, `"Rank":9`, 1), strings.Replace(key, `"Binding":0`, `"Binding":77`, 1), key + "\n", key + key} {
-			if _, _, err := ReadKept(bad, source); err == nil {
+			if _, _, err := ReadNote(bad, source); err == nil {
 				t.Errorf("read %q", bad)
 			}
 		}
@@ -72,7 +72,7 @@ func TestKept(t *testing.T) {
 // TestKeptBytes: every changed byte of a key, and every cut, is refused or another
 // shader's.
 func TestKeptBytes(t *testing.T) {
-	for key, source := range keptShaders(t) {
+	for key, source := range notedShaders(t) {
 		if len(key) > 1500 {
 			continue
 		}
@@ -83,12 +83,12 @@ func TestKeptBytes(t *testing.T) {
 					continue
 				}
 				bad[i] = b
-				k, v, err := ReadKept(string(bad), source)
-				if err == nil && KeptKey(k, v) != string(bad) {
-					t.Fatalf("byte %d as %q is read as\n%s", i, b, KeptKey(k, v))
+				k, v, err := ReadNote(string(bad), source)
+				if err == nil && NoteKey(k, v) != string(bad) {
+					t.Fatalf("byte %d as %q is read as\n%s", i, b, NoteKey(k, v))
 				}
 			}
-			if _, _, err := ReadKept(key[:i], source); err == nil {
+			if _, _, err := ReadNote(key[:i], source); err == nil {
 				t.Fatalf("cut at %d of\n%s", i, key)
 			}
 		}
@@ -115,31 +115,31 @@ func TestKeptLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := Dense(ready, 1)
-	v.Unroll = keptSteps
-	key := KeptKey(k, &v)
-	if !KeepsShader(key, "") {
+	v.Unroll = noteSteps
+	key := NoteKey(k, &v)
+	if !NotesShader(key, "") {
 		t.Fatalf("a key of %d bytes", len(key))
 	}
 	var read error
-	n := testing.AllocsPerRun(1, func() { _, _, read = ReadKept(key, "short") })
-	if !errors.Is(read, ErrKept) || n > 1e5 { // 20 million for all of it
+	n := testing.AllocsPerRun(1, func() { _, _, read = ReadNote(key, "short") })
+	if !errors.Is(read, ErrNote) || n > 1e5 { // 20 million for all of it
 		t.Errorf("%v after %g allocations", read, n)
 	}
-	for _, bad := range [][2]string{{key + strings.Repeat("\n# nothing", maxKeptKey/10), "short"}, {key, strings.Repeat(" ", maxKeptSource+1)}} {
-		if _, _, err := ReadKept(bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
+	for _, bad := range [][2]string{{key + strings.Repeat("\n# nothing", maxNoteKey/10), "short"}, {key, strings.Repeat(" ", maxNoteSource+1)}} {
+		if _, _, err := ReadNote(bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
 			t.Errorf("%d and %d bytes: %v", len(bad[0]), len(bad[1]), err)
 		}
 	}
 }
 
-// FuzzReadKept checks that any key is refused, or read into a kernel and a variant
+// FuzzReadNote checks that any key is refused, or read into a kernel and a variant
 // that have this key and print this text.
-func FuzzReadKept(f *testing.F) {
-	for key, source := range keptShaders(f) {
+func FuzzReadNote(f *testing.F) {
+	for key, source := range notedShaders(f) {
 		f.Add(key, source)
 	}
 	f.Fuzz(func(t *testing.T, key, source string) {
-		k, v, err := ReadKept(key, source)
+		k, v, err := ReadNote(key, source)
 		if err != nil {
 			return
 		}
@@ -147,7 +147,7 @@ func FuzzReadKept(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := Print(ready, v); err != nil || text != source || KeptKey(k, v) != key {
+		if text, err := Print(ready, v); err != nil || text != source || NoteKey(k, v) != key {
 			t.Fatalf("%v\n%s\n%s", err, text, key)
 		}
 	})

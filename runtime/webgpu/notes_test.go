@@ -90,11 +90,11 @@ func TestNoteLong(t *testing.T) {
 	ranOn(t, d, negKernel)
 	k, v := parse(t, negKernel), &variant{source: strings.Repeat(" ", 1<<21)}
 	d.mu.Lock()
-	d.kept.note(k, v)
-	d.kept.forget(map[string]*variant{"": v})
+	d.notes.note(k, v)
+	d.notes.forget(map[string]*variant{"": v})
 	d.mu.Unlock()
-	if n := len(d.Notes()); n != 1 || v.kept != keptNot {
-		t.Errorf("%d notes, %q", n, v.kept)
+	if n := len(d.Notes()); n != 1 || v.noted != notNoted {
+		t.Errorf("%d notes, %q", n, v.noted)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestBadInput(t *testing.T) {
 		{"ArgMinMax", []string{"Float32)[0]"}, func() (value, error) { return f.ArgMinMax(zero, 0, dtypes.Int32, true) }},
 		{"ArgMinMax", []string{"Float32"}, func() (value, error) { return f.ArgMinMax(x23, 0, dtypes.Float32, true) }},
 		{"FusedDense", []string{"Float32)[2, 3]", "Int32)[3, 2]"}, func() (value, error) {
-			return f.FusedDense(x23, i32, nil, compute.DenseConfig{Activation: compute.ActivationGelu})
+			return f.FusedDense(x23, i32, nil, denseEnding(compute.ActivationGelu))
 		}},
 		{"FusedDense", []string{"bias", "Float32)[2, 1]"}, func() (value, error) {
 			return f.FusedDense(x23, x32, column, compute.DenseConfig{})

@@ -19,7 +19,7 @@ func BenchmarkExecute(b *testing.B) {
 		graph  func(f compute.Function, in []value) value
 	}{
 		{"neg", []shapes.Shape{f32(8)}, func(f compute.Function, in []value) value { return must(f.Neg(in[0])) }},
-		{"gelu", []shapes.Shape{f32(512)}, func(f compute.Function, in []value) value { return must(f.FusedGelu(in[0], true)) }},
+		{"gelu", []shapes.Shape{f32(512)}, func(f compute.Function, in []value) value { return geluOf(f, in[0]) }},
 		{"dot", []shapes.Shape{f32(25, 4), f32(4, 1)}, func(f compute.Function, in []value) value {
 			return must(f.DotGeneral(in[0], []int{1}, nil, in[1], []int{0}, nil, compute.DotGeneralConfig{}))
 		}},

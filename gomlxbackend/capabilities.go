@@ -29,6 +29,9 @@ var operations = func() map[compute.OpType]bool {
 	} {
 		m[op] = true
 	}
+	for _, op := range later {
+		m[op] = true
+	}
 	return m
 }()
 

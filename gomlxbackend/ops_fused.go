@@ -1,7 +1,6 @@
 package gomlxbackend
 
 import (
-	"math"
 	"slices"
 
 	"github.com/gomlx/compute"
@@ -130,18 +129,6 @@ func (e *expansion) matrix(x *Node, first bool) *Node {
 	return e.get(e.f.Reshape(x, rest, edge))
 }
 
-// biased adds a bias, if there is one, to each row, and applies an activation.
-func (e *expansion) biased(y, bias *Node, activation compute.ActivationType) (*Node, error) {
-	if bias != nil {
-		y = e.addBias(y, bias)
-	}
-	act, ok := activations[activation]
-	if !ok {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "backend %q has no activation %s", Name, activation)
-	}
-	return act(e, y), nil
-}
-
 // addBias adds a bias, whose axes are the last ones of y, to each row.
 func (e *expansion) addBias(y, bias *Node) *Node {
 	have, want := bias.shape.Dimensions, y.shape.Dimensions
@@ -149,38 +136,6 @@ func (e *expansion) addBias(y, bias *Node) *Node {
 		e.err = errors.Errorf("a bias %s for a %s, whose last axes it must have", bias.shape, y.shape)
 	}
 	return e.get(e.f.Add(y, e.row(bias, y)))
-}
-
-// activations has a row for each that a dense layer can end with.
-var activations = map[compute.ActivationType]func(e *expansion, x *Node) *Node{
-	compute.ActivationNone: func(_ *expansion, x *Node) *Node { return x },
-	compute.ActivationGelu: (*expansion).gelu,
-	compute.ActivationTanh: func(e *expansion, x *Node) *Node { return e.get(e.f.Tanh(x)) },
-	compute.ActivationSilu: func(e *expansion, x *Node) *Node { return e.get(e.f.Mul(x, e.get(e.f.Logistic(x)))) },
-	compute.ActivationRelu: func(e *expansion, x *Node) *Node {
-		zeros := e.get(e.f.BroadcastInDim(e.number(x.shape.DType, 0), x.shape, nil))
-		return e.get(e.f.Max(x, zeros))
-	},
-	compute.ActivationHardSwish: func(e *expansion, x *Node) *Node {
-		dt := x.shape.DType
-		line := e.get(e.f.Add(e.get(e.f.Mul(x, e.number(dt, 1.0/6))), e.number(dt, 0.5)))
-		return e.get(e.f.Mul(x, e.get(e.f.Clamp(e.number(dt, 0), line, e.number(dt, 1)))))
-	},
-}
-
-// gelu is x·½·(1 + erf(x/√2)).
-func (e *expansion) gelu(x *Node) *Node {
-	dt := x.shape.DType
-	erf := e.get(e.f.Erf(e.get(e.f.Mul(x, e.number(dt, 1/math.Sqrt2)))))
-	return e.get(e.f.Mul(x, e.get(e.f.Mul(e.get(e.f.Add(erf, e.number(dt, 1))), e.number(dt, 0.5)))))
-}
-
-// geluTanh is gelu's approximation x·½·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
-func (e *expansion) geluTanh(x *Node) *Node {
-	dt := x.shape.DType
-	cube := e.get(e.f.Mul(e.get(e.f.Pow(x, e.number(dt, 3))), e.number(dt, 0.044715)))
-	tanh := e.get(e.f.Tanh(e.get(e.f.Mul(e.get(e.f.Add(x, cube)), e.number(dt, math.Sqrt(2/math.Pi))))))
-	return e.get(e.f.Mul(x, e.get(e.f.Mul(e.get(e.f.Add(e.number(dt, 1), tanh)), e.number(dt, 0.5)))))
 }
 
 // mustFloat reports an operand of another kind.
@@ -204,19 +159,6 @@ func (f *Function) FusedSoftmax(x compute.Value, axis int) (compute.Value, error
 		highest := e.kept(e.get(f.ReduceMax(x, axes...)), x, axes)
 		exp := e.get(f.Exp(e.get(f.Sub(x, highest))))
 		return e.get(f.Div(exp, e.kept(e.get(f.ReduceSum(exp, axes...)), x, axes))), nil
-	})
-}
-
-// FusedGelu is x·½·(1 + erf(x/√2)), or an approximation with tanh.
-func (f *Function) FusedGelu(x compute.Value, exact bool) (compute.Value, error) {
-	return f.expand(compute.OpTypeFusedGelu, 1, []compute.Value{x}, func(e *expansion, in []*Node) (*Node, error) {
-		if err := mustFloat(in[0]); err != nil {
-			return nil, err
-		}
-		if exact {
-			return e.gelu(in[0]), nil
-		}
-		return e.geluTanh(in[0]), nil
 	})
 }
 
@@ -283,7 +225,7 @@ func (f *Function) FusedDense(x, weight, bias compute.Value, config compute.Dens
 		if dims := slices.Concat(lead, wide); !slices.Equal(dims, y.shape.Dimensions) {
 			y = e.get(f.Reshape(y, dims...))
 		}
-		return e.biased(y, in[2], config.Activation)
+		return e.biased(y, in[2], activationOf(config))
 	})
 }
 

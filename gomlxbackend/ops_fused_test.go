@@ -37,7 +37,7 @@ func TestFusedIsDecomposed(t *testing.T) {
 			y := must(f.DotGeneral(x, []int{1}, nil, w, []int{0}, nil, compute.DotGeneralConfig{}))
 			return must(f.Tanh(must(f.Add(y, must(f.Reshape(bias, 1, 3))))))
 		}, func() value {
-			return must(f.FusedDense(x, w, bias, compute.DenseConfig{Activation: compute.ActivationTanh}))
+			return must(f.FusedDense(x, w, bias, denseEnding(compute.ActivationTanh)))
 		}},
 	} {
 		want := c.decomposed()
@@ -50,7 +50,7 @@ func TestFusedIsDecomposed(t *testing.T) {
 
 func TestBadFused(t *testing.T) {
 	b := openBackend(t, "cpu")
-	f := b.Builder("bad").Main()
+	f := b.Builder("bad").Main().(*Function)
 	type value = compute.Value
 	param := func(dt dtypes.DType, dims ...int) value { return must(f.Parameter("x", shapes.Make(dt, dims...), nil)) }
 	x23, x32, x4, i23, s := param(dtypes.Float32, 2, 3), param(dtypes.Float32, 3, 2), param(dtypes.Float32, 4), param(dtypes.Int8, 2, 3), param(dtypes.Float32)
@@ -110,7 +110,7 @@ func TestBadFused(t *testing.T) {
 			t.Errorf("%s: %q says that the op is missing", c.name, err)
 		}
 	}
-	if _, err := f.FusedDense(x23, x32, nil, compute.DenseConfig{Activation: 99}); !compute.IsNotImplemented(err) {
+	if _, err := f.FusedDense(x23, x32, nil, denseEnding(99)); !compute.IsNotImplemented(err) {
 		t.Errorf("an unknown activation: %v", err)
 	}
 	if _, err := f.FusedQuantizedDense(x32, i23, nil, q(nil, nil, compute.QuantGGML, 1, 2), compute.ActivationNone); !compute.IsNotImplemented(err) {

@@ -17,7 +17,6 @@ import (
 	"github.com/gomlx/compute/support/backendtest"
 	_ "github.com/millrace-go/millrace/gomlxbackend"
 	_ "github.com/millrace-go/millrace/internal/nocache"
-	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
 // open is a backend until the test's end.
@@ -71,7 +70,7 @@ func TestSuite(t *testing.T) {
 		skip         []string
 		passes, most int // at least so many passes, at most so many skips
 	}{
-		{"millrace:cpu", nil, 324, 6},
+		{"millrace:cpu", nil, suiteCPU[0], suiteCPU[1]},
 		{"millrace:webgpu", without, 202, 113},
 	} {
 		t.Run(d.config, func(t *testing.T) {

@@ -92,16 +92,13 @@ func TestFusedAgainstGo(t *testing.T) {
 		for _, exact := range []bool{true, false} {
 			t.Run(fmt.Sprint("Gelu/", dt, exact), func(t *testing.T) {
 				closeTo(t, b, ref, 2*tol, []arg{{uniform(r, dt, 300), []int{30, 10}}}, func(f compute.Function, in []value) (value, error) {
-					return f.FusedGelu(in[0], exact)
+					return gelu(f, in[0], exact)
 				})
 			})
 		}
 	}
-	activations := []compute.ActivationType{
-		compute.ActivationNone, compute.ActivationGelu, compute.ActivationRelu, compute.ActivationSilu, compute.ActivationHardSwish, compute.ActivationTanh,
-	}
 	for dt, tol := range floats {
-		for _, act := range activations {
+		for _, act := range activationTypes {
 			for name, s := range map[string]struct {
 				x, w   []int
 				layout compute.DenseLayout
@@ -120,7 +117,7 @@ func TestFusedAgainstGo(t *testing.T) {
 					}
 					args := []arg{{uniform(r, dt, size(s.x)), s.x}, {uniform(r, dt, 180), s.w}, {uniform(r, dt, 9), bias}}
 					dense := func(f compute.Function, in []value) (value, error) {
-						return f.FusedDense(in[0], in[1], append(in, nil)[2], compute.DenseConfig{Activation: act, WeightLayout: s.layout})
+						return f.FusedDense(in[0], in[1], append(in, nil)[2], denseConfig(act, s.layout))
 					}
 					closeTo(t, b, ref, 10*tol, args, dense)
 					closeTo(t, b, ref, 10*tol, args[:2], dense)

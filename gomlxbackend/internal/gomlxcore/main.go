@@ -4,7 +4,9 @@
 // module as the module proxy has it, into which the import of the backend is
 // written; GoMLX's tests have no other way to name one.
 //
-// With -run only packages whose path matches are tested.
+// With -run only packages whose path matches are tested. The newest versions are
+//
+//	GOTOOLCHAIN=go1.27.4 go run ./internal/gomlxcore -gomlx v0.28.16 -compute v0.1.14
 package main
 
 import (
@@ -24,9 +26,12 @@ func main() {
 	log.SetFlags(0)
 	pattern := flag.String("run", "", "regular expression of packages to test; all where empty")
 	dir := flag.String("dir", "", "folder to work in, which is kept; a new one that is removed where empty")
+	v := versions{}
+	flag.StringVar(&v.gomlx, "gomlx", "v0.28.2", "version of GoMLX whose tests are run")
+	flag.StringVar(&v.compute, "compute", "v0.1.3", "version of its backends' interface")
 	verbose := flag.Bool("v", false, "print what tests that differ wrote")
 	flag.Parse()
-	ok, err := compare(*dir, *pattern, *verbose)
+	ok, err := compare(v, *dir, *pattern, *verbose)
 	if err != nil {
 		log.Fatal("gomlxcore: ", err)
 	}
@@ -36,7 +41,7 @@ func main() {
 }
 
 // compare runs everything and reports whether Millrace does what Go does.
-func compare(dir, pattern string, verbose bool) (bool, error) {
+func compare(v versions, dir, pattern string, verbose bool) (bool, error) {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
 		return false, err
@@ -47,7 +52,7 @@ func compare(dir, pattern string, verbose bool) (bool, error) {
 		}
 		defer os.RemoveAll(dir)
 	}
-	w, err := prepare(dir)
+	w, err := prepare(v, dir)
 	if err != nil {
 		return false, err
 	}

@@ -15,8 +15,7 @@ import (
 
 const (
 	module  = "github.com/gomlx/gomlx"
-	version = "v0.28.2"
-	compute = "github.com/gomlx/compute@v0.1.3"
+	compute = "github.com/gomlx/compute"
 	root    = "github.com/millrace-go/millrace"
 	adapter = root + "/gomlxbackend"
 	xla     = "github.com/gomlx/go-xla"
@@ -34,6 +33,7 @@ var files = map[string]string{
 	"gomlx/support/testutil/millrace.go": "package testutil\n\nimport _ \"" + adapter + "\"\n",
 	"xla/go.mod":                         "module " + xla + "\n\ngo 1.26\n",
 	"xla/compute/xla/xla.go":             "package xla\n\nfunc AutoInstall() error { return nil }\n",
+	"xla/compute/xla/autoinstall/xla.go": "package autoinstall\n",
 }
 
 // tags leave the XLA backend itself out.
@@ -42,9 +42,12 @@ const tags = "noxla"
 // work is a folder with a copy of GoMLX.
 type work struct{ dir, src string }
 
+// versions are those of the modules.
+type versions struct{ gomlx, compute string }
+
 // prepare copies the module into dir, once, and ties in the backend of the
 // module that the command is run in.
-func prepare(dir string) (*work, error) {
+func prepare(v versions, dir string) (*work, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -54,9 +57,9 @@ func prepare(dir string) (*work, error) {
 		return w, nil
 	}
 	var from struct{ Dir, Error string }
-	out, err := command(dir, "go", "mod", "download", "-json", module+"@"+version).Output()
+	out, err := command(dir, "go", "mod", "download", "-json", module+"@"+v.gomlx).Output()
 	if jsonErr := json.Unmarshal(out, &from); jsonErr != nil || from.Error != "" {
-		return nil, fmt.Errorf("go mod download %s@%s: %s (%v)", module, version, from.Error, err)
+		return nil, fmt.Errorf("go mod download %s@%s: %s (%v)", module, v.gomlx, from.Error, err)
 	}
 	if err := os.CopyFS(w.src, os.DirFS(from.Dir)); err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func prepare(dir string) (*work, error) {
 		return nil, fmt.Errorf("go list -m: %q", where)
 	}
 	edit := command(w.src, "go", "mod", "edit",
-		"-require="+compute, "-require="+root+"@v0.1.0", "-require="+adapter+"@v0.1.0",
+		"-require="+compute+"@"+v.compute, "-require="+root+"@v0.1.0", "-require="+adapter+"@v0.1.0",
 		"-replace="+root+"="+dirs[0], "-replace="+adapter+"="+dirs[1], "-replace="+xla+"=../xla")
 	if out, err := edit.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go mod edit: %w\n%s", err, out)

@@ -156,13 +156,19 @@ func (f *Function) filled(op compute.OpType, shape shapes.Shape, value any, of *
 }
 
 // ArgMinMax is the position of the least or greatest element along an axis, the
-// first of several. The first NaN is both, and -0 is no less than +0.
+// first of several. The first NaN is both, -0 is no less than +0, and false is less
+// than true.
 func (f *Function) ArgMinMax(x compute.Value, axis int, dt dtypes.DType, isMin bool) (compute.Value, error) {
 	const op = compute.OpTypeArgMinMax
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
 		if err := f.builder.backend.holds("result", withDType(from, dt)); err != nil {
 			return nil, err
+		}
+		if from.DType == dtypes.Bool {
+			e := &expansion{f: f}
+			at := e.get(f.ArgMinMax(e.get(f.ConvertDType(in[0], dtypes.Uint8)), axis, dt, isMin))
+			return at, e.err
 		}
 		shape, err := shapeinference.ArgMinMax(from, axis, dt)
 		if err != nil {

@@ -61,7 +61,8 @@ func windowsOf(rank int, sizes, strides, dilations []int, paddings [][2]int) []m
 }
 
 // ReduceWindow joins the elements of every window. Padding, and what
-// inputDilations put between elements, changes nothing.
+// inputDilations put between elements, changes nothing. Of bools there are the
+// greatest and the least.
 func (f *Function) ReduceWindow(x compute.Value, reduction compute.ReduceOpType, sizes, strides, inputDilations, windowDilations []int,
 	paddings [][2]int) (compute.Value, error) {
 	const op = compute.OpTypeReduceWindow
@@ -77,6 +78,13 @@ func (f *Function) ReduceWindow(x compute.Value, reduction compute.ReduceOpType,
 		fold, ok := windowFolds[reduction]
 		if !ok {
 			return nil, errors.Errorf("no reduction %s", reduction)
+		}
+		if from.DType == dtypes.Bool && (reduction == compute.ReduceOpMax || reduction == compute.ReduceOpMin) {
+			e := &expansion{f: f} // false is less than true
+			numbers := e.get(f.ConvertDType(in[0], dtypes.Uint8))
+			folded := e.get(f.ReduceWindow(numbers, reduction, sizes, strides, inputDilations, windowDilations, paddings))
+			bools := e.get(f.ConvertDType(folded, dtypes.Bool))
+			return bools, e.err
 		}
 		if !isNumber(from.DType) {
 			return nil, errors.Errorf("not defined for %s", from.DType)

@@ -110,6 +110,9 @@ func TestReduceWindowAgainstGo(t *testing.T) {
 	var n tally
 	for i := range 400 {
 		w := newWindowed(r, all[i%len(all)])
+		if w.dt == dtypes.Bool && !windowsOfBool {
+			continue
+		}
 		how := []compute.ReduceOpType{compute.ReduceOpSum, compute.ReduceOpMax, compute.ReduceOpProduct, compute.ReduceOpMin}[r.IntN(4)]
 		x := arg{random(r, w.dt, product(w.dims)), w.dims}
 		if r.IntN(2) == 0 && (how == compute.ReduceOpMax || how == compute.ReduceOpMin) {
@@ -122,6 +125,59 @@ func TestReduceWindowAgainstGo(t *testing.T) {
 		})
 	}
 	n.check(t, 150, 20)
+}
+
+// Windows and positions of bools are those of 0 and 1.
+func TestBoolsAreNumbers(t *testing.T) {
+	b := open(t, "millrace:cpu")
+	r := rand.New(rand.NewPCG(27, 28))
+	for range 100 {
+		w := newWindowed(r, dtypes.Bool)
+		bools := random(r, dtypes.Bool, product(w.dims)).([]bool)
+		numbers := make([]uint8, len(bools))
+		for i, x := range bools {
+			if x {
+				numbers[i] = 1
+			}
+		}
+		for name, op := range map[string]fn{
+			"max": func(f compute.Function, in []value) (value, error) {
+				return f.ReduceWindow(in[0], compute.ReduceOpMax, w.size, w.stride, w.spread, w.dilations, w.pads)
+			},
+			"min": func(f compute.Function, in []value) (value, error) {
+				return f.ReduceWindow(in[0], compute.ReduceOpMin, w.size, w.stride, w.spread, w.dilations, w.pads)
+			},
+			"argmax": func(f compute.Function, in []value) (value, error) { return f.ArgMinMax(in[0], 0, dtypes.Int32, false) },
+			"argmin": func(f compute.Function, in []value) (value, error) { return f.ArgMinMax(in[0], 0, dtypes.Uint8, true) },
+		} {
+			want, shape, refused := evaluate(b, []arg{{numbers, w.dims}}, op)
+			got, gotShape, err := evaluate(b, []arg{{bools, w.dims}}, op)
+			if (err == nil) != (refused == nil) {
+				t.Errorf("%s of %+v: %v, of numbers %v", name, w, err, refused)
+				continue
+			}
+			if err != nil {
+				continue
+			}
+			if name == "max" || name == "min" {
+				list := make([]bool, shape.Size())
+				for i, x := range want.([]uint8) {
+					list[i] = x != 0
+				}
+				want = list
+			}
+			if !gotShape.EqualDimensions(shape) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s of %v, %+v: %v, want %v", name, bools, w, got, want)
+			}
+		}
+	}
+	for _, how := range []compute.ReduceOpType{compute.ReduceOpSum, compute.ReduceOpProduct} {
+		if _, _, err := evaluate(b, []arg{{[]bool{true}, []int{1}}}, func(f compute.Function, in []value) (value, error) {
+			return f.ReduceWindow(in[0], how, nil, nil, nil, nil, nil)
+		}); err == nil {
+			t.Errorf("the %v of bools", how)
+		}
+	}
 }
 
 // Windows along as many axes as there can be, which are more with the windows'.

@@ -83,5 +83,9 @@ func (t *Tensor) ShlScalar(s float64) *Tensor { return bitwiseScalar(ir.Shl, t, 
 // one. Integers only.
 func (t *Tensor) Shr(u *Tensor) *Tensor { return bitwise(ir.Shr, t, u) }
 
+// MulHigh is the high half of t * u, of which Mul is the low one, for arithmetic
+// with numbers of several words. Uint32 and Uint64 only (else ErrDType).
+func (t *Tensor) MulHigh(u *Tensor) *Tensor { return binary(ir.MulHigh, t, u) }
+
 // ShrScalar is [Tensor.Shr] with a number for u, which t's dtype must hold.
 func (t *Tensor) ShrScalar(s float64) *Tensor { return bitwiseScalar(ir.Shr, t, s) }

@@ -117,3 +117,18 @@ func powInt(b *Builder, dt DType, x, y Ref) Ref {
 	negative := b.lt(y, b.int(dt, 0))
 	return b.sel(b.and(negative, b.not(unit)), b.int(dt, 0), r)
 }
+
+// expandMulHigh of 64 bits is long multiplication with digits of 32, whose products
+// the dtype holds.
+func expandMulHigh(b *Builder, dt DType, args []Ref) Ref {
+	x, y := args[0], args[1]
+	if dt == Uint32 {
+		return b.mulhi(x, y)
+	}
+	low := func(x Ref) Ref { return b.and(x, b.int(dt, 1<<32-1)) }
+	high := func(x Ref) Ref { return b.shr(x, 32) }
+	crossed := [2]Ref{b.mul(low(x), high(y)), b.mul(high(x), low(y))}
+	middle := b.add(b.add(high(b.mul(low(x), low(y))), low(crossed[0])), low(crossed[1]))
+	sum := b.add(b.mul(high(x), high(y)), high(middle))
+	return b.add(b.add(sum, high(crossed[0])), high(crossed[1]))
+}

@@ -72,6 +72,7 @@ const (
 	Xor
 	Shl // shifts past the width are defined: 0, or the sign for Shr of signed
 	Shr
+	MulHigh // the half of the product that Mul drops
 
 	// 4. Comparisons: operands of one dtype, result Bool.
 	Eq

@@ -66,6 +66,7 @@ var table = [NumOps]Info{
 	Xor:      {Name: "xor", Arity: 2, Class: ClassElementwise, In: Bools | Ints, Prim: true, Commutes: true, Doc: "logical on bool, bitwise on integers"},
 	Shl:      {Name: "shl", Arity: 2, Class: ClassElementwise, In: Ints, Expand: expandShl, Doc: "x << y; 0 where y is negative or past the width"},
 	Shr:      {Name: "shr", Arity: 2, Class: ClassElementwise, In: Ints, Expand: expandShr, Doc: "x >> y; only the sign is left where y is negative or past the width"},
+	MulHigh:  {Name: "mulhigh", Arity: 2, Class: ClassElementwise, In: SetOf(Uint32, Uint64), Expand: expandMulHigh, Commutes: true, Doc: "high half of the product, of which mul is the low one"},
 
 	Eq: {Name: "eq", Arity: 2, Class: ClassElementwise, In: AllDTypes, Out: OutBool, Prim: true, Commutes: true, Doc: "x == y"},
 	Ne: {Name: "ne", Arity: 2, Class: ClassElementwise, In: AllDTypes, Out: OutBool, Prim: true, Commutes: true, Doc: "x != y; true when either is NaN"},

@@ -53,6 +53,7 @@ var expansionSums = []struct {
 	{"atan2", 0xd0712197d2ebc00e},
 	{"shl", 0x0a92cb3525c1c0b5},
 	{"shr", 0x947f4d8d1574c8af},
+	{"mulhigh", 0x43911560f826a6a7},
 	{"clamp", 0xa0b07586cdf704ec},
 	{"philox", 0x2e9cb92361fe031d},
 	{"int8", 0xf7f75934af9add02},

@@ -46,6 +46,7 @@ var binaryForms = map[ir.Op]binaryForm{
 	ir.Xor:      {logic((*tensor).Xor, (*tensor).BitXor), bits((*tensor).BitXorScalar), nil},
 	ir.Shl:      {(*tensor).Shl, (*tensor).ShlScalar, nil},
 	ir.Shr:      {(*tensor).Shr, (*tensor).ShrScalar, nil},
+	ir.MulHigh:  {(*tensor).MulHigh, nil, nil},
 	ir.Eq:       {(*tensor).Eq, (*tensor).EqScalar, nil},
 	ir.Ne:       {(*tensor).Ne, (*tensor).NeScalar, nil},
 	ir.Lt:       {(*tensor).Lt, (*tensor).LtScalar, nil},

@@ -21,10 +21,16 @@ func TestKernels(t *testing.T) {
 		in    []shapes.Shape
 		build func(f compute.Function, in []compute.Value) compute.Value
 	}{
-		{"uniform numbers", 1, []shapes.Shape{compute.RNGStateShape}, func(f compute.Function, in []compute.Value) compute.Value {
+		// A draw is two numbers of 32 bits: it is written, and each computed of it.
+		{"uniform numbers", 2, []shapes.Shape{compute.RNGStateShape}, func(f compute.Function, in []compute.Value) compute.Value {
 			_, bits, err := f.RNGBitGenerator(in[0], shapes.Make(dtypes.Uint32, 1000))
 			x := must(f.ConvertDType(must(bits, err), dtypes.Float32))
 			return must(f.Mul(x, must(f.Constant([]float32{1.0 / (1 << 32)}))))
+		}},
+		{"uniform numbers of 64 bits", 1, []shapes.Shape{compute.RNGStateShape}, func(f compute.Function, in []compute.Value) compute.Value {
+			_, bits, err := f.RNGBitGenerator(in[0], shapes.Make(dtypes.Uint64, 1000))
+			x := must(f.ConvertDType(must(bits, err), dtypes.Float64))
+			return must(f.Mul(x, must(f.Constant([]float64{0x1p-64}))))
 		}},
 		{"pooling", 1, []shapes.Shape{image}, func(f compute.Function, in []compute.Value) compute.Value {
 			return must(f.ReduceWindow(in[0], compute.ReduceOpMax, halves, nil, nil, nil, nil))

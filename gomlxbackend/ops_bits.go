@@ -1,9 +1,6 @@
 package gomlxbackend
 
 import (
-	"cmp"
-	"fmt"
-
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapeinference"
@@ -57,48 +54,4 @@ func bitsAs(r *run, x *tensor, from, to dtypes.DType) *tensor {
 		return x.Cast(millrace.Bool)
 	}
 	return x.Bitcast(dtypeRows[to].dt)
-}
-
-// RNGBitGenerator gives random bits of a shape and the state behind them. The
-// state's first number is a key, the others are the low and the high half of a
-// counter of elements: each is a block of Millrace's Philox, so that it depends on
-// nothing else. The low half wraps without a carry, after 2^64 elements.
-func (f *Function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (newState, values compute.Value, err error) {
-	const op = compute.OpTypeRNGBitGenerator
-	results, err := f.buildMany(op, []compute.Value{state}, func(in []*Node) (*Node, error) {
-		if !in[0].shape.Equal(compute.RNGStateShape) {
-			return nil, errors.Errorf("the state must be a %s", compute.RNGStateShape)
-		}
-		if err := cmp.Or(f.builder.backend.holds("result", shape), unpacked(op, shape), realOnly(op, shape)); err != nil {
-			return nil, err
-		}
-		n := shape.Size()
-		return f.addMany(op, []shapes.Shape{in[0].shape, shape}, func(r *run, in []*tensor) []*tensor {
-			part := func(i int) *tensor { return r.temp(in[0].Slice(millrace.R(i, i+1))) }
-			key, low, high := part(0), part(1), part(2)
-			after := millrace.Concat(0, key, r.temp(low.AddScalar(float64(n))), high)
-			if n == 0 {
-				return []*tensor{after, millrace.FullOn(r.sc, dtypeRows[shape.DType].dt, 0, shape.Dimensions...)}
-			}
-			at := r.temp(r.temp(millrace.ArangeOn(r.sc, millrace.Uint64, 0, float64(n), 1)).Add(low))
-			bits := r.temp(r.temp(at.Philox(high, key)).Reshape(shape.Dimensions...))
-			return []*tensor{after, lowBits(r, bits, shape.DType)}
-		}, in...), nil
-	})
-	if err != nil {
-		return nil, nil, errors.WithMessage(err, fmt.Sprintf("result %s", shape))
-	}
-	return results[0], results[1], nil
-}
-
-// lowBits are as many of 64 bits as a dtype has, of bool one.
-func lowBits(r *run, x *tensor, dt dtypes.DType) *tensor {
-	if dt == dtypes.Bool {
-		return r.temp(x.BitAndScalar(1)).Cast(millrace.Bool)
-	}
-	whole := map[int]dtypes.DType{8: dtypes.Uint8, 16: dtypes.Uint16, 32: dtypes.Uint32, 64: dtypes.Uint64}[dt.Bits()]
-	if dt.Bits() < 64 {
-		x = r.temp(r.temp(x.BitAndScalar(float64(uint64(1)<<dt.Bits() - 1))).Cast(dtypeRows[whole].dt))
-	}
-	return x.Bitcast(dtypeRows[dt].dt)
 }

@@ -9,5 +9,8 @@ import "github.com/gomlx/compute"
 // later are the ops that only newer versions know.
 var later []compute.OpType
 
+// slicesClip says that a slice may begin and end where there is nothing.
+const slicesClip = true
+
 // activationOf is the activation that a dense layer ends with.
 func activationOf(c compute.DenseConfig) compute.ActivationType { return c.Activation }

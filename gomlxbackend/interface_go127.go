@@ -14,5 +14,8 @@ var later = []compute.OpType{
 	compute.OpTypeCumSum, compute.OpTypeFusedActivation, compute.OpTypeFusedActivationVJP, compute.OpTypeFusedDenseVJP,
 }
 
+// slicesClip says that a slice may begin and end where there is nothing.
+const slicesClip = false
+
 // activationOf is the activation that a dense layer ends with.
 func activationOf(c compute.DenseConfig) compute.ActivationType { return c.Activation.Type }

@@ -34,6 +34,8 @@ func TestBadLater(t *testing.T) {
 		{"CumSum", []string{"axis -1"}, func() (value, error) { return f.CumSum(x23, -1, compute.CumSumOptions{}) }},
 		{"CumSum", []string{"Bool)[2]"}, func() (value, error) { return f.CumSum(param(dtypes.Bool, 2), 0, compute.CumSumOptions{}) }},
 		{"CumSum", []string{"scalar"}, func() (value, error) { return f.CumSum(param(dtypes.Float32), 0, compute.CumSumOptions{}) }},
+		{"Slice", []string{"Float32)[2, 3]", "axis 1"}, func() (value, error) { return f.Slice(x23, []int{0, 0}, []int{2, 4}, nil) }},
+		{"Slice", []string{"Float32)[2, 3]", "axis 0"}, func() (value, error) { return f.Slice(x23, []int{-3, 0}, []int{2, 3}, nil) }},
 		{"FusedActivation", []string{"Int32)[2, 3]"}, func() (value, error) { return f.FusedActivation(i23, activation(relu)) }},
 		{"FusedActivation", []string{"Float32)[2, 3]", "even"}, func() (value, error) { return f.FusedActivation(x23, activation(compute.ActivationSwiGLU)) }},
 		{"FusedActivation", []string{"operand 0"}, func() (value, error) { return f.FusedActivation(nil, activation(relu)) }},

@@ -321,7 +321,7 @@ func (f *Function) scatter(op compute.OpType, operand, indices, updates compute.
 }
 
 // DynamicSlice takes a window that begins at the starts, which are moved until
-// it lies within the operand.
+// it lies within the operand. The starts are a scalar for each axis, or one vector.
 func (f *Function) DynamicSlice(operand compute.Value, starts []compute.Value, sizes []int) (compute.Value, error) {
 	const op = compute.OpTypeDynamicSlice
 	return f.build(op, append([]compute.Value{operand}, starts...), func(in []*Node) (*Node, error) {
@@ -344,7 +344,7 @@ func (f *Function) DynamicSlice(operand compute.Value, starts []compute.Value, s
 }
 
 // DynamicUpdateSlice gives the operand with a window replaced, which begins at
-// the starts, moved until it lies within the operand.
+// the starts, as of DynamicSlice, moved until it lies within the operand.
 func (f *Function) DynamicUpdateSlice(operand, update compute.Value, starts []compute.Value) (compute.Value, error) {
 	const op = compute.OpTypeDynamicUpdateSlice
 	return f.build(op, append([]compute.Value{operand, update}, starts...), func(in []*Node) (*Node, error) {
@@ -367,22 +367,25 @@ func (f *Function) DynamicUpdateSlice(operand, update compute.Value, starts []co
 	})
 }
 
-// startDType checks starts, one scalar for each axis, and is a dtype that holds
-// them once they are limited to the operand.
+// startDType checks starts, one scalar for each axis or a vector of them, and is a
+// dtype that holds them once they are limited to the operand.
 func startDType(operand *Node, starts []*Node) (millrace.DType, error) {
-	if len(starts) != operand.shape.Rank() {
-		return 0, errors.Errorf("%d starts for %d axes", len(starts), operand.shape.Rank())
+	rank := operand.shape.Rank()
+	vector := len(starts) == 1 && slices.Equal(starts[0].shape.Dimensions, []int{rank})
+	if len(starts) != rank && !vector {
+		return 0, errors.Errorf("%d starts for %d axes", len(starts), rank)
 	}
-	dt := millrace.Int32
 	for i, s := range starts {
-		if !s.shape.IsScalar() || !s.shape.DType.IsInt() {
+		if !s.shape.IsScalar() && !vector || !s.shape.DType.IsInt() {
 			return 0, errors.Errorf("start %d is a %s and no scalar integer", i, s.shape)
 		}
-		if operand.shape.Dimensions[i] > math.MaxInt32 {
-			dt = millrace.Int64
+	}
+	for _, d := range operand.shape.Dimensions {
+		if d > math.MaxInt32 {
+			return millrace.Int64, nil
 		}
 	}
-	return dt, nil
+	return millrace.Int32, nil
 }
 
 // startsOf is a vector of the starts; a number that is too large for the dtype
@@ -390,7 +393,7 @@ func startDType(operand *Node, starts []*Node) (millrace.DType, error) {
 func startsOf(r *run, dt millrace.DType, starts []*tensor) *tensor {
 	list := make([]*tensor, len(starts))
 	for i, s := range starts {
-		list[i] = r.temp(r.temp(s.Cast(dt)).Reshape(1))
+		list[i] = r.temp(r.temp(s.Cast(dt)).Reshape(s.Len()))
 	}
 	if len(list) == 1 {
 		return list[0]

@@ -93,8 +93,8 @@ func (f *Function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []in
 }
 
 // Slice takes every stride-th element from start up to limit along each axis.
-// Negative starts and limits count from the end, and both are limited to what
-// there is.
+// Negative starts and limits count from the end. What is not there is an error, or
+// with versions of compute that limit both, nothing.
 func (f *Function) Slice(x compute.Value, starts, limits, strides []int) (compute.Value, error) {
 	const op = compute.OpTypeSlice
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
@@ -106,6 +106,9 @@ func (f *Function) Slice(x compute.Value, starts, limits, strides []int) (comput
 		clip := func(at, size int) int {
 			if at < 0 {
 				at += size
+			}
+			if !slicesClip {
+				return at
 			}
 			return min(max(at, 0), size)
 		}

@@ -209,18 +209,23 @@ func TestDynamicSlices(t *testing.T) {
 		{-5, 100, []int32{2, 3, 6, 7}, []int32{0, 1, -1, -2, 4, 5, -3, -4, 8, 9, 10, 11}},
 		{1 << 40, -1 << 40, []int32{4, 5, 8, 9}, []int32{0, 1, 2, 3, -1, -2, 6, 7, -3, -4, 10, 11}},
 	} {
-		args := []arg{x, {[]int64{c.row}, nil}, {[]int64{c.column}, nil}, {[]int32{-1, -2, -3, -4}, []int{2, 2}}}
-		got, _, err := evaluate(b, args, func(f compute.Function, in []compute.Value) (compute.Value, error) {
-			return f.DynamicSlice(in[0], in[1:3], []int{2, 2})
-		})
-		if err != nil || !slices.Equal(got.([]int32), c.want) {
-			t.Errorf("from %d, %d: %v, want %v (%v)", c.row, c.column, got, c.want, err)
-		}
-		got, _, err = evaluate(b, args, func(f compute.Function, in []compute.Value) (compute.Value, error) {
-			return f.DynamicUpdateSlice(in[0], in[3], in[1:3])
-		})
-		if err != nil || !slices.Equal(got.([]int32), c.update) {
-			t.Errorf("update at %d, %d: %v, want %v (%v)", c.row, c.column, got, c.update, err)
+		update := arg{[]int32{-1, -2, -3, -4}, []int{2, 2}}
+		for _, args := range [][]arg{ // the starts apart, and as a vector
+			{x, update, {[]int64{c.row}, nil}, {[]int64{c.column}, nil}},
+			{x, update, {[]int64{c.row, c.column}, []int{2}}},
+		} {
+			got, _, err := evaluate(b, args, func(f compute.Function, in []compute.Value) (compute.Value, error) {
+				return f.DynamicSlice(in[0], in[2:], []int{2, 2})
+			})
+			if err != nil || !slices.Equal(got.([]int32), c.want) {
+				t.Errorf("from %d, %d: %v, want %v (%v)", c.row, c.column, got, c.want, err)
+			}
+			got, _, err = evaluate(b, args, func(f compute.Function, in []compute.Value) (compute.Value, error) {
+				return f.DynamicUpdateSlice(in[0], in[1], in[2:])
+			})
+			if err != nil || !slices.Equal(got.([]int32), c.update) {
+				t.Errorf("update at %d, %d: %v, want %v (%v)", c.row, c.column, got, c.update, err)
+			}
 		}
 	}
 }

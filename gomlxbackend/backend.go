@@ -54,9 +54,10 @@ func New(config string) (compute.Backend, error) {
 		return nil, errors.WithMessagef(err, "backend %q: config %q", Name, config)
 	}
 	b := &Backend{dev: dev, caps: compute.Capabilities{
-		Functions:  true,
-		Operations: maps.Clone(operations),
-		DTypes:     map[dtypes.DType]bool{},
+		Functions:   true,
+		DynamicAxes: true,
+		Operations:  maps.Clone(operations),
+		DTypes:      map[dtypes.DType]bool{},
 	}}
 	for dt, row := range dtypeRows {
 		if dev.Supports(row.dt) {
@@ -68,6 +69,7 @@ func New(config string) (compute.Backend, error) {
 			b.caps.DTypes[dt] = true
 		}
 	}
+	nativeShapes(&b.caps, b.sizeDType())
 	if !b.caps.DTypes[compute.RNGStateShape.DType] {
 		delete(b.caps.Operations, compute.OpTypeRNGBitGenerator)
 	}
@@ -115,7 +117,7 @@ func (b *Backend) Capabilities() compute.Capabilities { return b.caps.Clone() }
 
 // Builder starts a computation.
 func (b *Backend) Builder(name string) compute.Builder {
-	bd := &Builder{Builder: notimplemented.Builder{ErrFn: missing}, backend: b, name: name, names: map[string]bool{compute.MainName: true}}
+	bd := &Builder{Builder: notimplemented.Builder{ErrFn: missing}, backend: b, name: name, names: map[string]bool{compute.MainName: true}, small: map[string]*Node{}}
 	bd.main = bd.function(compute.MainName, nil)
 	return bd
 }
@@ -172,7 +174,7 @@ func (b *Backend) holds(what string, shape shapes.Shape) error {
 	case !b.caps.DTypes[shape.DType]:
 		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q on %s has no %s", what, shape, Name, b.dev.Name(), shape.DType)
 	case shape.IsDynamic():
-		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q has no dynamic axes", what, shape, Name)
+		return errors.Errorf("%s of %s: the axes must have sizes", what, shape)
 	case shape.Rank() > maxRank:
 		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q has at most %d axes", what, shape, Name, maxRank)
 	}

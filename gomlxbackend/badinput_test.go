@@ -152,8 +152,14 @@ func TestMissing(t *testing.T) {
 		"no dtype at all":  func() error { _, err := f.ArgMinMax(x, 0, 999, true); return err },
 		"1-bit conversion": func() error { _, err := f.ConvertDType(x, dtypes.Int1); return err },
 		"4-bit iota":       func() error { _, err := f.Iota(shapes.Make(dtypes.Int4, 3), 0); return err },
-		"dynamic axes": func() error {
-			_, err := f.Parameter("d", shapes.MakeDynamic(dtypes.Float32, []int{shapes.DynamicDim}, []string{"n"}), nil)
+		"dynamic axes of a closure": func() error {
+			g := must(f.Closure())
+			_, err := g.Parameter("d", shapes.MakeDynamic(dtypes.Float32, []int{shapes.DynamicDim}, []string{"n"}), nil)
+			return err
+		},
+		"dynamic axes of complex numbers": func() error {
+			f := b.Builder("complex").Main()
+			_, err := f.Parameter("d", shapes.MakeDynamic(dtypes.Complex64, []int{shapes.DynamicDim}, []string{"n"}), nil)
 			return err
 		},
 		"nine axes": func() error { _, err := f.Reshape(x, 2, 1, 1, 1, 1, 1, 1, 1, 1); return err },

@@ -2,6 +2,7 @@ package gomlxbackend
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -19,6 +20,7 @@ type Builder struct {
 	main      *Function
 	names     map[string]bool // of functions
 	constants []*millrace.Tensor
+	small     map[string]*Node // constants that are worth a look, by what they are
 	compiled  bool
 }
 
@@ -52,22 +54,31 @@ func (b *Builder) Compile() (compute.Executable, error) {
 		return nil, errors.Errorf("Compile: %q has no results: call Return of its main function first", b.name)
 	}
 	b.compiled = true
-	return newExecutable(b), nil
+	if b.main.template != nil {
+		return newTemplateExecutable(b), nil
+	}
+	return newExecutable(b, slices.Concat(b.constants, b.kept())), nil
 }
 
 func (b *Builder) function(name string, parent *Function) *Function {
 	return &Function{
 		Function: notimplemented.Function{ErrFn: missing},
-		builder:  b, name: name, parent: parent, known: map[string]*Node{},
+		builder:  b, name: name, parent: parent, graph: &graph{known: map[string]*Node{}},
 	}
 }
 
 // Function is a graph of nodes. An op adds a node unless there is an equal one.
+// With dynamic axes it is a template of such graphs.
 type Function struct {
 	notimplemented.Function
 	builder  *Builder
 	name     string
 	parent   *Function
+	*graph   // what ops add nodes to
+	template *template
+}
+
+type graph struct {
 	nodes    []*Node // operands before what uses them
 	params   []*Node
 	captures []*Node // values of the function around
@@ -75,6 +86,7 @@ type Function struct {
 	prog     *program // once it has returned
 	known    map[string]*Node
 	returned bool
+	variant  *variant // of one that is made of a template
 }
 
 var _ compute.Function = (*Function)(nil)
@@ -111,6 +123,14 @@ func (f *Function) Parameter(name string, shape shapes.Shape, sharding *compute.
 	if err := f.open(); err != nil {
 		return nil, errors.WithMessage(err, what)
 	}
+	if shape.IsDynamic() || f.isTemplate() {
+		return f.templateParameter(what, name, shape)
+	}
+	return f.parameter(what, name, shape)
+}
+
+// parameter is one of known size.
+func (f *Function) parameter(what, name string, shape shapes.Shape) (*Node, error) {
 	if err := f.builder.backend.holds(what, shape); err != nil {
 		return nil, err
 	}
@@ -141,13 +161,17 @@ func (f *Function) Return(outputs []compute.Value, shardings []*compute.Sharding
 		return errors.WithMessage(err, "Return")
 	}
 	f.outputs, f.returned = nodes, true
-	f.prog = compileProgram(f)
+	if f.template == nil {
+		f.prog = compileProgram(f, f.outputs)
+	}
 	return nil
 }
 
 // open reports whether nodes can still be added.
 func (f *Function) open() error {
 	switch {
+	case f.variant != nil: // made of a template, which may be compiled
+		return nil
 	case f.builder.compiled:
 		return errors.Errorf("%q is compiled already", f.builder.name)
 	case f.returned:

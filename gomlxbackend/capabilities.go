@@ -16,6 +16,7 @@ var operations = func() map[compute.OpType]bool {
 		compute.OpTypeWhere, compute.OpTypeClamp, compute.OpTypeConvertDType,
 		compute.OpTypeReshape, compute.OpTypeTranspose, compute.OpTypeBroadcastInDim, compute.OpTypeSlice,
 		compute.OpTypeReverse, compute.OpTypeConcatenate, compute.OpTypePad,
+		compute.OpTypeDynamicDimensionSize, compute.OpTypeDynamicShape, compute.OpTypeDynamicReshape,
 		compute.OpTypeArgMinMax, compute.OpTypeDotGeneral,
 		compute.OpTypeGather, compute.OpTypeDynamicSlice, compute.OpTypeDynamicUpdateSlice,
 		compute.OpTypeReduceWindow, compute.OpTypeSelectAndScatterMax, compute.OpTypeSelectAndScatterMin, compute.OpTypeConvGeneral,

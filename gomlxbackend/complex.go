@@ -104,7 +104,7 @@ func (f *Function) made(op compute.OpType, in []*Node, make func(in []*Node) (*N
 // complexAmong is the dtype of the first operand that is complex, if one is.
 func complexAmong(in []*Node) dtypes.DType {
 	for _, n := range in {
-		if n.isComplex() {
+		if n != nil && n.isComplex() {
 			return n.shape.DType
 		}
 	}

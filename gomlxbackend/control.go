@@ -49,6 +49,9 @@ func (f *Function) capture(n *Node) (*Node, error) {
 			break
 		}
 	}
+	if n.shape.IsDynamic() {
+		return nil, errors.Wrapf(compute.ErrNotImplemented, "backend %q has no closures with dynamic axes, and captures %s", Name, n.shape)
+	}
 	if n.fn != f.parent {
 		outer, err := f.parent.capture(n)
 		if err != nil {
@@ -74,7 +77,7 @@ func (f *Function) capture(n *Node) (*Node, error) {
 func (f *Function) sources() []*Node {
 	var list []*Node
 	for _, c := range f.captures {
-		list = append(list, c.source)
+		list = append(list, f.parent.current(c.source))
 	}
 	return list
 }
@@ -134,20 +137,22 @@ func shapesOf(nodes []*Node) []shapes.Shape {
 
 // buildMany is build for ops with several results.
 func (f *Function) buildMany(op compute.OpType, vs []compute.Value, make func(in []*Node) (*Node, error)) ([]compute.Value, error) {
-	in, err := f.operands(vs)
+	nodes, err := f.addOp(op, len(vs), vs, nil, func(in []*Node) ([]*Node, error) {
+		if err := unpacked(op, shapesOf(in)...); err != nil {
+			return nil, err
+		}
+		n, err := f.made(op, in, make)
+		if err != nil {
+			return nil, err
+		}
+		return n.values, nil
+	})
 	if err != nil {
-		return nil, errors.WithMessage(err, op.String())
-	}
-	if err := unpacked(op, shapesOf(in)...); err != nil {
 		return nil, err
 	}
-	n, err := f.made(op, in, make)
-	if err != nil {
-		return nil, errors.WithMessage(err, signature(op, in))
-	}
 	var list []compute.Value
-	for _, v := range n.values {
-		list = append(list, v)
+	for _, n := range nodes {
+		list = append(list, n)
 	}
 	return list, nil
 }

@@ -25,6 +25,19 @@
 // once; a builder belongs to one. Buffers that are never finalised are found by
 // Go's collector.
 //
+// # Dynamic axes
+//
+// Parameters may have axes without a size but with a name, and a graph is built
+// once for all sizes of them. At sizes that are new, Execute makes the graph of those
+// sizes and records it, which takes about as long as to build one of fixed sizes.
+// Nothing is planned or compiled for it that there is from a size like it, since plans
+// and kernels hold no sizes. The graphs of the last 64 sizes are kept.
+// Sizes may be numbers that the program computes, also from inputs: then the graph is
+// made at each Execute, as far as is needed to know them. Axes of no elements
+// are sizes as any others. What an op says about sizes that do not fit is found with
+// made-up sizes when the graph is built, and with those of the inputs when it is
+// executed. Closures may not have dynamic axes, nor complex numbers.
+//
 // # Shared buffers
 //
 // On the CPU buffers can be shared with the program: Backend.NewSharedBuffer

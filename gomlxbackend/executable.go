@@ -29,9 +29,9 @@ type step struct {
 
 // compileProgram leaves out nodes that no output needs, and finds out when a
 // value is read for the last time.
-func compileProgram(f *Function) *program {
+func compileProgram(f *Function, outputs []*Node) *program {
 	needed := make([]bool, len(f.nodes))
-	p := &program{params: slices.Concat(apart(f.params), f.captures), outputs: apart(f.outputs), slots: len(f.nodes)}
+	p := &program{params: slices.Concat(apart(f.params), f.captures), outputs: apart(outputs), slots: len(f.nodes)}
 	for _, n := range p.outputs {
 		needed[n.id] = true
 	}
@@ -157,8 +157,10 @@ type Executable struct {
 
 var _ compute.Executable = (*Executable)(nil)
 
-func newExecutable(b *Builder) *Executable {
-	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, inputs: b.main.params, outputs: b.main.outputs, constants: b.constants}
+// newExecutable runs the graph that is the builder's main function now, and owns
+// these constants.
+func newExecutable(b *Builder, constants []*millrace.Tensor) *Executable {
+	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, inputs: b.main.params, outputs: b.main.outputs, constants: constants}
 	e.rec = millrace.NewRecording(e.walk)
 	return e
 }

@@ -82,18 +82,50 @@ func (f *Function) operands(vs []compute.Value) ([]*Node, error) {
 // build checks the operands of an op, has its node made, and names op and
 // shapes in whatever error comes of that.
 func (f *Function) build(op compute.OpType, vs []compute.Value, make func(in []*Node) (*Node, error)) (compute.Value, error) {
-	in, err := f.operands(vs)
+	list, err := f.addOp(op, len(vs), vs, nil, func(in []*Node) ([]*Node, error) {
+		if err := unpacked(op, shapesOf(in)...); err != nil {
+			return nil, err
+		}
+		n, err := f.made(op, in, make)
+		return []*Node{n}, err
+	})
 	if err != nil {
-		return nil, errors.WithMessage(err, op.String())
-	}
-	if err := unpacked(op, shapesOf(in)...); err != nil {
 		return nil, err
 	}
-	n, err := f.made(op, in, make)
-	if err != nil {
-		return nil, errors.WithMessage(err, signature(op, in))
+	return list[0], nil
+}
+
+// addOp has an op's results added to the graph, or in a template to each that is
+// made of it. Operands behind the first few may be nil, and are then. Axes of the
+// result that are dynamic may be given names.
+func (f *Function) addOp(op compute.OpType, needs int, vs []compute.Value, names []string, add func(in []*Node) ([]*Node, error)) ([]*Node, error) {
+	if err := f.open(); err != nil {
+		return nil, errors.WithMessage(err, op.String())
 	}
-	return n, nil
+	in := make([]*Node, len(vs))
+	var given []*Node
+	for i, v := range vs {
+		if v == nil && i >= needs {
+			continue
+		}
+		n, err := f.node(v)
+		if err != nil {
+			return nil, errors.WithMessagef(err, "%s: operand %d", op, i)
+		}
+		in[i] = n
+		given = append(given, n)
+	}
+	var list []*Node
+	var err error
+	if f.isTemplate() {
+		list, err = f.addRecipe(&recipe{op: op, in: in, names: names, add: add})
+	} else {
+		list, err = add(in)
+	}
+	if err != nil {
+		return nil, errors.WithMessage(err, signature(op, given))
+	}
+	return list, nil
 }
 
 // signature is an op with its operands' shapes, for errors.
@@ -140,7 +172,11 @@ const sameBytes = 256
 
 // Constant copies elements into the graph. Dims are as of compute.Function.
 func (f *Function) Constant(flat any, dims ...int) (compute.Value, error) {
-	n, err := f.makeConstant(flat, dims)
+	make := f.makeConstant
+	if f.isTemplate() {
+		make = f.templateConstant
+	}
+	n, err := make(flat, dims)
 	if err != nil {
 		return nil, errors.WithMessagef(err, "Constant of %v", dims)
 	}
@@ -172,23 +208,37 @@ func (f *Function) makeConstant(flat any, dims []int) (*Node, error) {
 		if n := f.known[key]; n != nil {
 			return n, nil
 		}
+		if n := f.builder.small[key]; n != nil { // of another graph
+			f.known[key] = f.append(&Node{op: n.op, shape: shape, constant: n.constant, splat: n.splat})
+			return f.known[key], nil
+		}
 	}
 	row := dtypeRows[dt]
 	t := row.upload(f.builder.backend.dev, flat, dims)
 	if err := t.Err(); err != nil {
 		return nil, err
 	}
-	f.builder.constants = append(f.builder.constants, t)
 	n := f.append(&Node{op: compute.OpTypeConstant, shape: shape, constant: t})
 	if shape.Size() == 1 {
 		if x, ok := row.number(flat); ok {
 			n.splat = &x
 		}
 	}
-	if key != "" {
-		f.known[key] = n
+	if key == "" {
+		f.builder.constants = append(f.builder.constants, t)
+	} else {
+		f.known[key], f.builder.small[key] = n, n
 	}
 	return n, nil
+}
+
+// kept are the small constants, which all graphs of a builder share.
+func (b *Builder) kept() []*millrace.Tensor {
+	var list []*millrace.Tensor
+	for _, n := range b.small {
+		list = append(list, n.constant)
+	}
+	return list
 }
 
 // millraceDType is the dtype of a node's elements on the device.

@@ -150,8 +150,7 @@ func (e *expansion) gradient(a compute.ActivationType, d, y, x *Node) *Node {
 // slope the value tells. There is none of the bias without one.
 func (f *Function) FusedDenseVJP(x, weight, bias, y, dOutput compute.Value, options compute.DenseConfig) (dx, dWeight, dBias compute.Value, err error) {
 	const op = compute.OpTypeFusedDenseVJP
-	var grads [3]*Node
-	_, err = f.expand(op, 4, []compute.Value{x, weight, y, dOutput, bias}, func(e *expansion, in []*Node) (*Node, error) {
+	grads, err := f.expandMany(op, 4, []compute.Value{x, weight, y, dOutput, bias}, func(e *expansion, in []*Node) ([]*Node, error) {
 		x, w, y, d, bias := in[0], in[1], in[2], in[3], in[4]
 		if _, _, _, err := shapeinference.FusedDenseVJP(x.shape, w.shape, shapeOf(bias), y.shape, d.shape, options); err != nil {
 			return nil, err
@@ -173,21 +172,21 @@ func (f *Function) FusedDenseVJP(x, weight, bias, y, dOutput compute.Value, opti
 		dot := func(a *Node, i int, b *Node, j int) *Node {
 			return e.get(f.DotGeneral(a, []int{i}, nil, b, []int{j}, nil, compute.DotGeneralConfig{}))
 		}
-		grads[0] = e.shaped(dot(dz, 1, e.matrix(w, first), along), x)
+		dx := e.shaped(dot(dz, 1, e.matrix(w, first), along), x)
+		dw := dot(dz, 0, rows, 0)
 		if first {
-			grads[1] = e.shaped(dot(rows, 0, dz, 0), w)
-		} else {
-			grads[1] = e.shaped(dot(dz, 0, rows, 0), w)
+			dw = dot(rows, 0, dz, 0)
 		}
+		grads := []*Node{dx, e.shaped(dw, w)}
 		if bias != nil {
-			grads[2] = e.shaped(e.get(f.ReduceSum(dz, 0)), bias)
+			grads = append(grads, e.shaped(e.get(f.ReduceSum(dz, 0)), bias))
 		}
-		return grads[0], nil
+		return grads, nil
 	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if grads[2] == nil { // which as a Value would not be nil
+	if len(grads) == 2 {
 		return grads[0], grads[1], nil, nil
 	}
 	return grads[0], grads[1], grads[2], nil

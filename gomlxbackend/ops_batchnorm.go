@@ -118,7 +118,7 @@ func (f *Function) BatchNormForInference(operand, scale, offset, mean, variance 
 // it gives too. The variance is the mean of squares, of as many as there are.
 func (f *Function) BatchNormForTraining(operand, scale, offset compute.Value, epsilon float32, featureAxis int) (normalized, batchMean, batchVariance compute.Value, err error) {
 	in := []compute.Value{operand, scale, offset}
-	normalized, err = f.expand(compute.OpTypeBatchNormForTraining, len(in), in, func(e *expansion, in []*Node) (*Node, error) {
+	list, err := f.expandMany(compute.OpTypeBatchNormForTraining, len(in), in, func(e *expansion, in []*Node) ([]*Node, error) {
 		b, err := e.batchNorm(in, 0, featureAxis)
 		if err != nil {
 			return nil, err
@@ -127,17 +127,19 @@ func (f *Function) BatchNormForTraining(operand, scale, offset compute.Value, ep
 		centred := e.get(f.Sub(b.x, b.each(mean)))
 		variance := b.average(e.get(f.Mul(centred, centred)))
 		y, _ := b.scaled(mean, variance, epsilon)
-		batchMean, batchVariance = b.back(mean), b.back(variance)
-		return b.back(b.affine(y, in[1], in[2])), nil
+		return []*Node{b.back(b.affine(y, in[1], in[2])), b.back(mean), b.back(variance)}, nil
 	})
-	return normalized, batchMean, batchVariance, err
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return list[0], list[1], list[2], nil
 }
 
 // BatchNormGradient gives the gradients of the operand, the scale and the offset
 // of BatchNormForTraining, for that of its first result.
 func (f *Function) BatchNormGradient(operand, scale, mean, variance, gradOutput compute.Value, epsilon float32, featureAxis int) (gradOperand, gradScale, gradOffset compute.Value, err error) {
 	in := []compute.Value{operand, gradOutput, scale, mean, variance}
-	gradOperand, err = f.expand(compute.OpTypeBatchNormGradient, len(in), in, func(e *expansion, in []*Node) (*Node, error) {
+	list, err := f.expandMany(compute.OpTypeBatchNormGradient, len(in), in, func(e *expansion, in []*Node) ([]*Node, error) {
 		b, err := e.batchNorm(in, 1, featureAxis)
 		if err != nil {
 			return nil, err
@@ -145,10 +147,13 @@ func (f *Function) BatchNormGradient(operand, scale, mean, variance, gradOutput 
 		grad := in[1]
 		y, reciprocal := b.scaled(in[3], in[4], epsilon)
 		along := e.get(f.Mul(grad, y)) // y's own part of the gradient
-		gradScale, gradOffset = b.back(b.sum(along)), b.back(b.sum(grad))
 		rest := e.get(f.Sub(grad, b.each(b.average(grad))))
 		rest = e.get(f.Sub(rest, e.get(f.Mul(y, b.each(b.average(along))))))
-		return b.back(e.get(f.Mul(e.get(f.Mul(rest, reciprocal)), b.each(in[2])))), nil
+		whole := e.get(f.Mul(e.get(f.Mul(rest, reciprocal)), b.each(in[2])))
+		return []*Node{b.back(whole), b.back(b.sum(along)), b.back(b.sum(grad))}, nil
 	})
-	return gradOperand, gradScale, gradOffset, err
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return list[0], list[1], list[2], nil
 }

@@ -30,6 +30,8 @@ const spatialAxes = 2
 func (f *Function) ConvGeneral(input, kernel compute.Value, axes compute.ConvolveAxesConfig, strides []int, paddings [][2]int,
 	inputDilations, kernelDilations []int, channelGroupCount, batchGroupCount int) (compute.Value, error) {
 	const op = compute.OpTypeConvGeneral
+	own(&axes.InputSpatial, &axes.KernelSpatial, &axes.OutputSpatial, &strides, &inputDilations, &kernelDilations)
+	own(&paddings)
 	return f.build(op, []compute.Value{input, kernel}, func(in []*Node) (*Node, error) {
 		from, kern := in[0].shape, in[1].shape
 		rank := from.Rank()

@@ -16,6 +16,7 @@ import (
 func (f *Function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rhs compute.Value, rhsContract, rhsBatch []int,
 	config compute.DotGeneralConfig) (compute.Value, error) {
 	const op = compute.OpTypeDotGeneral
+	own(&lhsContract, &lhsBatch, &rhsContract, &rhsBatch)
 	return f.build(op, []compute.Value{lhs, rhs}, func(in []*Node) (*Node, error) {
 		shape, err := shapeinference.DotGeneral(in[0].shape, lhsContract, lhsBatch, in[1].shape, rhsContract, rhsBatch, config)
 		if err != nil {

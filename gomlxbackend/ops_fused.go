@@ -23,31 +23,26 @@ type expansion struct {
 // expand checks the operands of a fused op and names it in whatever goes wrong
 // in add. Operands behind the first few may be nil, and are then.
 func (f *Function) expand(op compute.OpType, needs int, vs []compute.Value, add func(e *expansion, in []*Node) (*Node, error)) (compute.Value, error) {
-	in := make([]*Node, len(vs))
-	var given []*Node
-	if err := f.open(); err != nil {
-		return nil, errors.WithMessage(err, op.String())
-	}
-	for i, v := range vs {
-		if v == nil && i >= needs {
-			continue
-		}
-		n, err := f.node(v)
-		if err != nil {
-			return nil, errors.WithMessagef(err, "%s: operand %d", op, i)
-		}
-		in[i] = n
-		given = append(given, n)
-	}
-	e := &expansion{f: f}
-	result, err := add(e, in)
-	if err == nil {
-		err = e.err
-	}
+	list, err := f.expandMany(op, needs, vs, func(e *expansion, in []*Node) ([]*Node, error) {
+		n, err := add(e, in)
+		return []*Node{n}, err
+	})
 	if err != nil {
-		return nil, errors.WithMessage(err, signature(op, given))
+		return nil, err
 	}
-	return result, nil
+	return list[0], nil
+}
+
+// expandMany is expand of ops with several results.
+func (f *Function) expandMany(op compute.OpType, needs int, vs []compute.Value, add func(e *expansion, in []*Node) ([]*Node, error)) ([]*Node, error) {
+	return f.addOp(op, needs, vs, nil, func(in []*Node) ([]*Node, error) {
+		e := &expansion{f: f}
+		list, err := add(e, in)
+		if err == nil {
+			err = e.err
+		}
+		return list, err
+	})
 }
 
 // broken stands for what could not be added: ops refuse it.
@@ -165,6 +160,7 @@ func (f *Function) FusedSoftmax(x compute.Value, axis int) (compute.Value, error
 // FusedLayerNorm is (x - mean)/√(variance + ε)·gamma + beta along axes. Gamma
 // and beta may be nil.
 func (f *Function) FusedLayerNorm(x compute.Value, axes []int, epsilon float64, gamma, beta compute.Value) (compute.Value, error) {
+	own(&axes)
 	return f.expand(compute.OpTypeFusedLayerNorm, 1, []compute.Value{x, gamma, beta}, func(e *expansion, in []*Node) (*Node, error) {
 		x := in[0]
 		if err := mustFloat(x); err != nil {
@@ -233,8 +229,7 @@ func (f *Function) FusedDense(x, weight, bias compute.Value, config compute.Dens
 // each with a bias of its own, which may be nil.
 func (f *Function) FusedAttentionQKVProjection(x, weights, biasQ, biasK, biasV compute.Value, queryDim, keyValueDim int) (q, k, v compute.Value, err error) {
 	const op = compute.OpTypeFusedAttentionQKVProjection
-	parts := [3]*Node{}
-	_, err = f.expand(op, 2, []compute.Value{x, weights, biasQ, biasK, biasV}, func(e *expansion, in []*Node) (*Node, error) {
+	parts, err := f.expandMany(op, 2, []compute.Value{x, weights, biasQ, biasK, biasV}, func(e *expansion, in []*Node) ([]*Node, error) {
 		x, w := in[0], in[1]
 		all := queryDim + 2*keyValueDim
 		if x.shape.Rank() < 1 || queryDim < 1 || keyValueDim < 1 ||
@@ -247,6 +242,7 @@ func (f *Function) FusedAttentionQKVProjection(x, weights, biasQ, biasK, biasV c
 			return nil, e.err
 		}
 		lead := x.shape.Dimensions[:x.shape.Rank()-1]
+		var parts []*Node
 		from := 0
 		for i, wide := range []int{queryDim, keyValueDim, keyValueDim} {
 			part := e.get(f.Slice(both, []int{0, from}, []int{both.shape.Dimensions[0], from + wide}, nil))
@@ -256,10 +252,10 @@ func (f *Function) FusedAttentionQKVProjection(x, weights, biasQ, biasK, biasV c
 			if bias := in[2+i]; bias != nil {
 				part = e.addBias(part, bias)
 			}
-			parts[i] = part
+			parts = append(parts, part)
 			from += wide
 		}
-		return parts[0], nil
+		return parts, nil
 	})
 	if err != nil {
 		return nil, nil, nil, err

@@ -178,8 +178,11 @@ func (p *places) axisOf(operandAxis int) int {
 func (f *Function) Gather(operand, startIndices compute.Value, indexVectorAxis int,
 	offsetOutputAxes, collapsedSliceAxes, startIndexMap, sliceSizes []int, _ bool) (compute.Value, error) {
 	const op = compute.OpTypeGather
+	own(&offsetOutputAxes, &collapsedSliceAxes, &startIndexMap, &sliceSizes)
+	whole := f.wholeAxes(operand, sliceSizes)
 	return f.build(op, []compute.Value{operand, startIndices}, func(in []*Node) (*Node, error) {
 		from, starts := in[0].shape, in[1].shape
+		sliceSizes := filledIn(sliceSizes, whole, from)
 		if err := concrete(sliceSizes); err != nil {
 			return nil, err
 		}
@@ -268,6 +271,7 @@ func (f *Function) ScatterMin(operand, indices, updates compute.Value, indexVect
 // that does not lie within the operand is dropped.
 func (f *Function) scatter(op compute.OpType, operand, indices, updates compute.Value, indexVectorAxis int,
 	windowAxes, inserted, toOperand []int) (compute.Value, error) {
+	own(&windowAxes, &inserted, &toOperand)
 	return f.build(op, []compute.Value{operand, indices, updates}, func(in []*Node) (*Node, error) {
 		to, with := in[0].shape, in[2].shape
 		if indexVectorAxis == in[1].shape.Rank() && len(toOperand) != 1 { // what shapeinference says of it is a panic
@@ -324,7 +328,10 @@ func (f *Function) scatter(op compute.OpType, operand, indices, updates compute.
 // it lies within the operand. The starts are a scalar for each axis, or one vector.
 func (f *Function) DynamicSlice(operand compute.Value, starts []compute.Value, sizes []int) (compute.Value, error) {
 	const op = compute.OpTypeDynamicSlice
+	own(&sizes)
+	whole := f.wholeAxes(operand, sizes)
 	return f.build(op, append([]compute.Value{operand}, starts...), func(in []*Node) (*Node, error) {
+		sizes := filledIn(sizes, whole, in[0].shape)
 		if err := concrete(sizes); err != nil {
 			return nil, err
 		}

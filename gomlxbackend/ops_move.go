@@ -14,7 +14,13 @@ import (
 // Reshape gives the elements in row-major order other dimensions.
 func (f *Function) Reshape(x compute.Value, dims ...int) (compute.Value, error) {
 	const op = compute.OpTypeReshape
+	own(&dims)
+	axes := f.axesInOrder(x)
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
+		dims, err := f.inOrder(dims, axes)
+		if err != nil {
+			return nil, err
+		}
 		to := shapes.Shape{DType: in[0].shape.DType, Dimensions: append([]int{}, dims...)}
 		if err := f.builder.backend.holds("result", to); err != nil {
 			return nil, err
@@ -33,6 +39,7 @@ func (f *Function) Reshape(x compute.Value, dims ...int) (compute.Value, error) 
 // Transpose puts the axes in another order.
 func (f *Function) Transpose(x compute.Value, permutation ...int) (compute.Value, error) {
 	const op = compute.OpTypeTranspose
+	own(&permutation)
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		shape, err := shapeinference.Transpose(in[0].shape, permutation)
 		if err != nil {
@@ -50,6 +57,8 @@ func (f *Function) Transpose(x compute.Value, permutation ...int) (compute.Value
 // along the others and along those of size 1.
 func (f *Function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []int) (compute.Value, error) {
 	const op = compute.OpTypeBroadcastInDim
+	shape = shape.Clone()
+	own(&axes)
 	if n, err := f.builder.node(x); err == nil && n.isComplex() {
 		if shape.DType != n.shape.DType {
 			return nil, errors.Errorf("%s: the result %s is of another dtype", signature(op, []*Node{n}), shape)
@@ -58,6 +67,10 @@ func (f *Function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []in
 	}
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
+		shape, err := f.concrete(shape)
+		if err != nil {
+			return nil, err
+		}
 		if err := f.builder.backend.holds("result", shape); err != nil {
 			return nil, err
 		}
@@ -97,8 +110,11 @@ func (f *Function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []in
 // with versions of compute that limit both, nothing.
 func (f *Function) Slice(x compute.Value, starts, limits, strides []int) (compute.Value, error) {
 	const op = compute.OpTypeSlice
+	own(&starts, &limits, &strides)
+	whole := f.wholeAxes(x, limits)
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
+		limits := filledIn(limits, whole, from)
 		rank := from.Rank()
 		if len(starts) != rank || len(limits) != rank || (len(strides) != 0 && len(strides) != rank) {
 			return nil, errors.Errorf("starts %v, limits %v and strides %v for %d axes", starts, limits, strides, rank)
@@ -135,6 +151,7 @@ func (f *Function) Slice(x compute.Value, starts, limits, strides []int) (comput
 // Reverse turns the order of the elements along the axes.
 func (f *Function) Reverse(x compute.Value, axes ...int) (compute.Value, error) {
 	const op = compute.OpTypeReverse
+	own(&axes)
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		turned := slices.Clone(axes)
 		slices.Sort(turned)
@@ -193,6 +210,7 @@ func (f *Function) Concatenate(axis int, operands ...compute.Value) (compute.Val
 // elements away at the ends, after what is put between them.
 func (f *Function) Pad(x, fill compute.Value, axes ...compute.PadAxis) (compute.Value, error) {
 	const op = compute.OpTypePad
+	own(&axes)
 	return f.build(op, []compute.Value{x, fill}, func(in []*Node) (*Node, error) {
 		from, value := in[0].shape, in[1]
 		if value.shape.DType != from.DType || !value.shape.IsScalar() {

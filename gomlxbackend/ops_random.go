@@ -24,8 +24,12 @@ import (
 // third is not used. A bool is true but where all bits of its byte are 0.
 func (f *Function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (newState, values compute.Value, err error) {
 	const op = compute.OpTypeRNGBitGenerator
-	var drawn *Node
-	newState, err = f.build(op, []compute.Value{state}, func(in []*Node) (*Node, error) {
+	shape = shape.Clone()
+	list, err := f.addOp(op, 1, []compute.Value{state}, nil, func(in []*Node) ([]*Node, error) {
+		shape, err := f.concrete(shape)
+		if err != nil {
+			return nil, err
+		}
 		if !in[0].shape.Equal(compute.RNGStateShape) {
 			return nil, errors.Errorf("the state must be a %s", compute.RNGStateShape)
 		}
@@ -34,25 +38,27 @@ func (f *Function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (new
 		}
 		each := 8 / int(shape.DType.Size()) // elements of a draw
 		draws := (shape.Size() + each - 1) / each
-		if drawn, err = f.drawn(in[0], draws, shape); err != nil {
+		drawn, err := f.drawn(in[0], draws, shape)
+		if err != nil {
 			return nil, err
 		}
 		all, err := f.steps(fmt.Sprint(draws, " draws"), one.times(draws), none, 1, 1)
 		if err != nil {
 			return nil, err
 		}
-		return f.add(op, in[0].shape, "state behind", func(r *run, in []*tensor) *tensor {
+		behind, err := f.add(op, in[0].shape, "state behind", func(r *run, in []*tensor) *tensor {
 			end := r.step(stateOf(r, in[0]), in[1:])
 			swapped := func(x *tensor) *tensor {
 				return r.temp(r.temp(r.temp(r.temp(x.Reshape(1)).Bitcast(millrace.Uint8)).Flip(1)).Bitcast(millrace.Uint64))
 			}
 			return millrace.Concat(0, swapped(end.hi), swapped(end.lo), r.temp(in[0].Slice(millrace.R(2, 3))))
 		}, append([]*Node{in[0]}, all...)...)
+		return []*Node{behind, drawn}, err
 	})
 	if err != nil {
 		return nil, nil, errors.WithMessage(err, fmt.Sprintf("result %s", shape))
 	}
-	return newState, drawn, nil
+	return list[0], list[1], nil
 }
 
 // drawn are the bits of draws from a state on.

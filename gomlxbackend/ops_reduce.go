@@ -97,6 +97,7 @@ func halving(m func(x, y *tensor) *tensor, ones bool) func(*run, dtypes.DType, *
 }
 
 func (f *Function) reduce(op compute.OpType, x compute.Value, axes []int) (compute.Value, error) {
+	own(&axes)
 	return f.build(op, []compute.Value{x}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
 		if in[0].isComplex() { // sums are done by parts

@@ -147,7 +147,12 @@ func (f *Function) SchedulingBarrier(operand compute.Value, dependencies ...comp
 // ones have the imaginary part 0.
 func (f *Function) Iota(shape shapes.Shape, axis int) (compute.Value, error) {
 	const op = compute.OpTypeIota
+	shape = shape.Clone()
 	return f.build(op, nil, func([]*Node) (*Node, error) {
+		shape, err := f.concrete(shape)
+		if err != nil {
+			return nil, err
+		}
 		if err := f.builder.backend.holds("result", shape); err != nil {
 			return nil, err
 		}

@@ -66,6 +66,8 @@ func windowsOf(rank int, sizes, strides, dilations []int, paddings [][2]int) []m
 func (f *Function) ReduceWindow(x compute.Value, reduction compute.ReduceOpType, sizes, strides, inputDilations, windowDilations []int,
 	paddings [][2]int) (compute.Value, error) {
 	const op = compute.OpTypeReduceWindow
+	own(&sizes, &strides, &inputDilations, &windowDilations)
+	own(&paddings)
 	if n, err := f.builder.node(x); err == nil && n.isComplex() && reduction != compute.ReduceOpSum {
 		return nil, errors.Errorf("%s: %s is not defined for %s", signature(op, []*Node{n}), reduction, n.shape.DType)
 	}
@@ -210,6 +212,8 @@ func (f *Function) SelectAndScatterMin(operand, source compute.Value, sizes, str
 }
 
 func (f *Function) selectAndScatter(op compute.OpType, operand, source compute.Value, sizes, strides []int, paddings [][2]int) (compute.Value, error) {
+	own(&sizes, &strides)
+	own(&paddings)
 	return f.build(op, []compute.Value{operand, source}, func(in []*Node) (*Node, error) {
 		from := in[0].shape
 		shape, err := shapeinference.SelectAndScatter(from, in[1].shape, sizes, strides, paddings)

@@ -2,8 +2,10 @@ package gomlxbackend
 
 import (
 	"maps"
+	"reflect"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 )
 
 // operations are the ops that the backend has: the rows of the tables, and
@@ -35,6 +37,19 @@ var operations = func() map[compute.OpType]bool {
 	}
 	return m
 }()
+
+// nativeShapes says that one graph serves all sizes, which are of this dtype, where the
+// version of compute has places for that: versions before 0.1.5 have none, and the
+// dtype's is new in 0.1.12.
+func nativeShapes(c *compute.Capabilities, size dtypes.DType) {
+	const native = 1 // compute.DynamicShapesNative
+	if f := reflect.ValueOf(c).Elem().FieldByName("DynamicShapes"); f.IsValid() {
+		f.SetInt(native)
+	}
+	if f := reflect.ValueOf(c).Elem().FieldByName("DynamicDimDType"); f.IsValid() {
+		f.Set(reflect.ValueOf(size))
+	}
+}
 
 func list(m map[compute.OpType]bool, tables ...func(func(compute.OpType) bool)) {
 	for _, t := range tables {

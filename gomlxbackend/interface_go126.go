@@ -2,10 +2,7 @@
 
 package gomlxbackend
 
-import (
-	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
-)
+import "github.com/gomlx/compute"
 
 // What interface_go127.go has, for versions of compute before 0.1.11.
 
@@ -14,9 +11,6 @@ var later []compute.OpType
 
 // slicesClip says that a slice may begin and end where there is nothing.
 const slicesClip = true
-
-// nativeShapes says that one graph serves all sizes, which DynamicAxes does.
-func nativeShapes(*compute.Capabilities, dtypes.DType) {}
 
 // activationOf is the activation that a dense layer ends with.
 func activationOf(c compute.DenseConfig) compute.ActivationType { return c.Activation }

@@ -2,12 +2,7 @@
 
 package gomlxbackend
 
-import (
-	"reflect"
-
-	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
-)
+import "github.com/gomlx/compute"
 
 // What only versions of compute from 0.1.11 on have, which ask for Go 1.27. A
 // module that keeps an older one builds with the tag compute_go126 there, since
@@ -22,15 +17,6 @@ var later = []compute.OpType{
 
 // slicesClip says that a slice may begin and end where there is nothing.
 const slicesClip = false
-
-// nativeShapes says that one graph serves all sizes, which are of this dtype. Version
-// 0.1.11 has no place for that.
-func nativeShapes(c *compute.Capabilities, size dtypes.DType) {
-	c.DynamicShapes = compute.DynamicShapesNative
-	if v := reflect.ValueOf(c).Elem().FieldByName("DynamicDimDType"); v.IsValid() {
-		v.Set(reflect.ValueOf(size))
-	}
-}
 
 // activationOf is the activation that a dense layer ends with.
 func activationOf(c compute.DenseConfig) compute.ActivationType { return c.Activation.Type }

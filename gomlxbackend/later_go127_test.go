@@ -11,6 +11,12 @@ import (
 	"github.com/gomlx/compute/shapes"
 )
 
+func TestNativeShapes(t *testing.T) {
+	if c := openBackend(t, "cpu").Capabilities(); c.DynamicShapes != compute.DynamicShapesNative || c.DynamicDimDType != dtypes.Int64 {
+		t.Errorf("dynamic shapes %v of %v", c.DynamicShapes, c.DynamicDimDType)
+	}
+}
+
 func TestBadLater(t *testing.T) {
 	b := openBackend(t, "cpu")
 	f := b.Builder("bad").Main()

@@ -175,8 +175,8 @@ func (b *Backend) holds(what string, shape shapes.Shape) error {
 		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q on %s has no %s", what, shape, Name, b.dev.Name(), shape.DType)
 	case shape.IsDynamic():
 		return errors.Errorf("%s of %s: the axes must have sizes", what, shape)
-	case shape.Rank() > maxRank:
-		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q has at most %d axes", what, shape, Name, maxRank)
+	case shape.Rank() > maxRank && (shape.DType.IsPacked() || shape.DType.IsComplex()):
+		return errors.Wrapf(compute.ErrNotImplemented, "%s of %s: backend %q has at most %d axes of %s", what, shape, Name, maxRank, shape.DType)
 	}
 	elements := 1
 	for _, d := range shape.Dimensions {

@@ -138,7 +138,10 @@ func (f *Function) parameter(what, name string, shape shapes.Shape) (*Node, erro
 		return f.append(&Node{op: compute.OpTypeParameter, shape: withDType(shape, dt), name: name})
 	}
 	var n *Node
-	if row, ok := complexRows[shape.DType]; ok {
+	if shape.Rank() > maxRank {
+		n = f.wide(f.append(&Node{op: compute.OpTypeParameter, shape: shapes.Make(shape.DType, shape.Size()), name: name}), shape.Clone())
+		n.name = name
+	} else if row, ok := complexRows[shape.DType]; ok {
 		n = f.pair(compute.OpTypeParameter, add(row.part), add(row.part))
 		n.name = name
 	} else {

@@ -23,8 +23,11 @@ func (n *Node) isComplex() bool { return n.re != nil }
 
 // parts are the nodes that a value is made of.
 func (n *Node) parts() []*Node {
-	if n.isComplex() {
+	switch {
+	case n.isComplex():
 		return []*Node{n.re, n.im}
+	case n.isWide():
+		return []*Node{n.flat}
 	}
 	return []*Node{n}
 }
@@ -82,6 +85,8 @@ var takesPairs = map[compute.OpType]bool{
 func (f *Function) made(op compute.OpType, in []*Node, make func(in []*Node) (*Node, error)) (*Node, error) {
 	dt := complexAmong(in)
 	switch {
+	case wideAmong(in):
+		return f.madeWide(op, in, make)
 	case dt == dtypes.InvalidDType || takesPairs[op]:
 		return make(in)
 	case byParts[op]:
@@ -179,12 +184,12 @@ func join[T float32 | float64](flat, re, im any) {
 func toDevice(p millrace.Place, flat any, shape shapes.Shape) (re, im *millrace.Tensor, err error) {
 	row, ok := complexRows[shape.DType]
 	if !ok {
-		t := dtypeRows[shape.DType].upload(p, flat, shape.Dimensions)
+		t := dtypeRows[shape.DType].upload(p, flat, dimsOf(shape))
 		return t, nil, t.Err()
 	}
 	x, y := row.split(flat)
 	part := dtypeRows[row.part]
-	re, im = part.upload(p, x, shape.Dimensions), part.upload(p, y, shape.Dimensions)
+	re, im = part.upload(p, x, dimsOf(shape)), part.upload(p, y, dimsOf(shape))
 	if err = re.Err(); err == nil {
 		err = im.Err()
 	}

@@ -41,6 +41,13 @@ func (f *Function) capture(n *Node) (*Node, error) {
 	if n.isComplex() {
 		return f.pairOf(compute.OpTypeCapturedValue, func(i int) (*Node, error) { return f.capture(n.parts()[i]) })
 	}
+	if n.isWide() {
+		flat, err := f.capture(n.flat)
+		if err != nil {
+			return nil, err
+		}
+		return f.wide(flat, n.shape), nil
+	}
 	for around := f.parent; ; around = around.parent {
 		if around == nil {
 			return nil, errors.Errorf("a value of function %q in function %q", n.fn.name, f.name)
@@ -168,7 +175,9 @@ func (f *Function) addMany(op compute.OpType, results []shapes.Shape, do applyMa
 		return r
 	}
 	for _, s := range results {
-		if row, ok := complexRows[s.DType]; ok {
+		if s.Rank() > maxRank {
+			n.values = append(n.values, f.wide(add(shapes.Make(s.DType, s.Size()), s.DType), s))
+		} else if row, ok := complexRows[s.DType]; ok {
 			n.values = append(n.values, f.pair(op, add(s, row.part), add(s, row.part)))
 		} else {
 			n.values = append(n.values, add(s, s.DType))

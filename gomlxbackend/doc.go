@@ -74,7 +74,12 @@
 // imaginary part. FFT takes axes of any length from 1; docs/numerics.md has its
 // errors, and those of the functions.
 //
+// Values may have any number of axes. An op takes neighbours with which it does the
+// same as one, and tells at most eight apart, but Transpose, the reductions and
+// DotGeneral, which take more in several steps. Others, such as Gather, Pad, Sort and
+// windows, take at most eight axes, and so do complex and packed dtypes.
+//
 // Ops that are not in Backend.Capabilities
 // return compute.ErrNotImplemented, and so do dtypes that the device lacks and
-// results of more than eight axes.
+// what needs more axes than there are.
 package gomlxbackend

@@ -29,6 +29,7 @@ type Node struct {
 	results []*Node
 	values  []*Node // the results as they were asked for, where complex ones are pairs
 	re, im  *Node   // of a complex value, which is nothing but these
+	flat    *Node   // of a value of many axes, which is nothing but this
 	source  *Node   // of a captured value: what it is in the function around
 
 	name     string           // of a parameter
@@ -143,6 +144,9 @@ func (f *Function) add(op compute.OpType, shape shapes.Shape, attr any, do apply
 	if err := cmp.Or(f.builder.backend.holds("result", shape), unpacked(op, shape), realOnly(op, shape)); err != nil {
 		return nil, err
 	}
+	if shape.Rank() > maxRank {
+		return nil, errors.Wrapf(compute.ErrNotImplemented, "result %s: backend %q has it for at most %d axes", shape, Name, maxRank)
+	}
 	var key strings.Builder
 	fmt.Fprint(&key, op, shape.DType, shape.Dimensions, attr)
 	for _, n := range in {
@@ -197,6 +201,13 @@ func (f *Function) makeConstant(flat any, dims []int) (*Node, error) {
 	}
 	if err := checkFlat(flat, shape); err != nil {
 		return nil, err
+	}
+	if len(dims) > maxRank {
+		n, err := f.makeConstant(flat, []int{product(dims)})
+		if err != nil {
+			return nil, err
+		}
+		return f.wide(n, shape), nil
 	}
 	if row, ok := complexRows[dt]; ok {
 		re, im := row.split(flat)

@@ -22,6 +22,9 @@ func (f *Function) DotGeneral(lhs compute.Value, lhsContract, lhsBatch []int, rh
 		if err != nil {
 			return nil, err
 		}
+		if wideAmong(in) || shape.Rank() > maxRank {
+			return f.wideDot(in, [2][]int{lhsBatch, rhsBatch}, [2][]int{lhsContract, rhsContract}, config, shape.Dimensions)
+		}
 		if in[0].isComplex() {
 			parts, err := partConfig(config)
 			if err != nil {

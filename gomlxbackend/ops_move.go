@@ -29,8 +29,13 @@ func (f *Function) Reshape(x compute.Value, dims ...int) (compute.Value, error) 
 		if err != nil {
 			return nil, err
 		}
-		if shape.EqualDimensions(in[0].shape) {
+		switch {
+		case shape.EqualDimensions(in[0].shape):
 			return in[0], nil
+		case shape.Rank() > maxRank:
+			return f.shaped(in[0], to.Dimensions)
+		case in[0].isWide():
+			return f.shaped(in[0].flat, to.Dimensions)
 		}
 		return f.view(op, shape, nil, in[0], func(x *tensor) *tensor { return x.Reshape(to.Dimensions...) })
 	})
@@ -47,6 +52,9 @@ func (f *Function) Transpose(x compute.Value, permutation ...int) (compute.Value
 		}
 		if slices.IsSorted(permutation) {
 			return in[0], nil
+		}
+		if in[0].isWide() {
+			return f.wideTranspose(in[0], permutation, shape.Dimensions)
 		}
 		axes := slices.Clone(permutation)
 		return f.view(op, shape, axes, in[0], func(x *tensor) *tensor { return x.Permute(axes...) })
@@ -93,6 +101,9 @@ func (f *Function) BroadcastInDim(x compute.Value, shape shapes.Shape, axes []in
 		dims := append([]int{}, shape.Dimensions...)
 		if slices.Equal(dims, from.Dimensions) {
 			return in[0], nil
+		}
+		if len(dims) > maxRank {
+			return f.wideBroadcast(in[0], column, shape)
 		}
 		return f.view(op, shape, axes, in[0], func(x *tensor) *tensor {
 			if slices.Equal(column, x.Shape()) {
@@ -144,6 +155,9 @@ func (f *Function) Slice(x compute.Value, starts, limits, strides []int) (comput
 		if shape.EqualDimensions(from) {
 			return in[0], nil
 		}
+		if in[0].isWide() {
+			return f.wideSlice(in[0], first, last, step, shape.Dimensions)
+		}
 		return f.view(op, shape, []any{first, last, step}, in[0], func(x *tensor) *tensor { return x.Slice(ranges...) })
 	})
 }
@@ -161,6 +175,9 @@ func (f *Function) Reverse(x compute.Value, axes ...int) (compute.Value, error) 
 		}
 		if len(turned) == 0 {
 			return in[0], nil
+		}
+		if in[0].isWide() {
+			return f.wideReverse(in[0], turned)
 		}
 		return f.view(op, in[0].shape, turned, in[0], func(x *tensor) *tensor { return x.Flip(turned...) })
 	})
@@ -201,6 +218,9 @@ func (f *Function) Concatenate(axis int, operands ...compute.Value) (compute.Val
 		}
 		if len(in) == 1 {
 			return in[0], nil
+		}
+		if wideAmong(in) {
+			return f.wideConcatenate(in, axis, shape.Dimensions)
 		}
 		return f.add(op, shape, axis, func(_ *run, in []*tensor) *tensor { return millrace.Concat(axis, in...) }, in...)
 	})

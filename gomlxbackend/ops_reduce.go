@@ -118,6 +118,9 @@ func (f *Function) reduce(op compute.OpType, x compute.Value, axes []int) (compu
 		if err != nil {
 			return nil, err
 		}
+		if in[0].isWide() {
+			return f.wideReduce(op, in[0], along, shape.Dimensions)
+		}
 		if row.none != nil && from.IsZeroSize() {
 			return f.filled(op, shape, row.none(from.DType), in[0])
 		}

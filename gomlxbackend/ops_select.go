@@ -169,6 +169,9 @@ func (f *Function) Iota(shape shapes.Shape, axis int) (compute.Value, error) {
 			return nil, errors.Errorf("not defined for %s", shape.DType)
 		}
 		dims := append([]int{}, shape.Dimensions...)
+		if len(dims) > maxRank {
+			return f.wideIota(shape, axis)
+		}
 		return f.add(op, shape, axis, func(r *run, _ []*tensor) *tensor { return counting(r, shape.DType, dims, axis) })
 	})
 }

@@ -59,7 +59,7 @@ func (b *Backend) inPlace(shape shapes.Shape) bool {
 func (b *Backend) share(shape shapes.Shape) (*content, error) {
 	dt, dims, home := millrace.Uint8, []int{shape.DType.SizeForDimensions(shape.Dimensions...)}, b.inPlace(shape)
 	if home {
-		dt, dims = dtypeRows[shape.DType].dt, shape.Dimensions
+		dt, dims = dtypeRows[shape.DType].dt, dimsOf(shape)
 	}
 	made, data, err := handle.Share(b.dev, dt, dims)
 	if err != nil {

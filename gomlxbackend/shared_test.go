@@ -431,7 +431,7 @@ func TestSharedRefused(t *testing.T) {
 	for _, s := range []shapes.Shape{
 		shapes.Make(dtypes.Float32, 1<<20), shapes.Make(dtypes.Complex128, 1<<20), shapes.Make(dtypes.Uint4, 1<<24),
 		{DType: dtypes.Float32, Dimensions: []int{math.MaxInt / 4, 8}}, {DType: dtypes.Complex64, Dimensions: []int{3, math.MaxInt / 32}},
-		{DType: dtypes.Float32, Dimensions: []int{-1}}, shapes.Make(dtypes.Float32, 1, 1, 1, 1, 1, 1, 1, 1, 1), shapes.Invalid(),
+		{DType: dtypes.Float32, Dimensions: []int{-1}}, shapes.Make(dtypes.Complex64, 1, 1, 1, 1, 1, 1, 1, 1, 1), shapes.Invalid(),
 	} {
 		if buf, flat, err := b.NewSharedBuffer(0, s); err == nil || buf != nil || flat != nil {
 			t.Errorf("%v: %v", s, err)

@@ -38,15 +38,17 @@ var operations = func() map[compute.OpType]bool {
 	return m
 }()
 
+// sizesField of compute.Capabilities is new in 0.1.12.
+const sizesField = "DynamicDimDType"
+
 // nativeShapes says that one graph serves all sizes, which are of this dtype, where the
-// version of compute has places for that: versions before 0.1.5 have none, and the
-// dtype's is new in 0.1.12.
+// version of compute has places for that: versions before 0.1.5 have none.
 func nativeShapes(c *compute.Capabilities, size dtypes.DType) {
 	const native = 1 // compute.DynamicShapesNative
 	if f := reflect.ValueOf(c).Elem().FieldByName("DynamicShapes"); f.IsValid() {
 		f.SetInt(native)
 	}
-	if f := reflect.ValueOf(c).Elem().FieldByName("DynamicDimDType"); f.IsValid() {
+	if f := reflect.ValueOf(c).Elem().FieldByName(sizesField); f.IsValid() {
 		f.Set(reflect.ValueOf(size))
 	}
 }

@@ -31,9 +31,10 @@ func (f *Function) DynamicShape(operand compute.Value) (compute.Value, error) {
 	})
 }
 
-// sizeDType is of numbers that are sizes: Int64, or where the device has none Int32.
+// sizeDType is of numbers that are sizes: Int64, or where the device has none, and for
+// versions of compute that cannot be told, Int32.
 func (b *Backend) sizeDType() dtypes.DType {
-	if b.caps.DTypes[dtypes.Int64] {
+	if _, told := reflect.TypeFor[compute.Capabilities]().FieldByName(sizesField); told && b.caps.DTypes[dtypes.Int64] {
 		return dtypes.Int64
 	}
 	return dtypes.Int32
@@ -43,6 +44,9 @@ func (f *Function) sizesConstant(sizes, dims []int) (*Node, error) {
 	dt := f.builder.backend.sizeDType()
 	flat := reflect.ValueOf(dtypes.MakeAnySlice(dt, len(sizes)))
 	for i, n := range sizes {
+		if flat.Index(i).OverflowInt(int64(n)) {
+			return nil, errors.Errorf("%d elements, which is no %s", n, dt)
+		}
 		flat.Index(i).SetInt(int64(n))
 	}
 	return f.makeConstant(flat.Interface(), dims)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -42,7 +43,7 @@ func (f *Function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (new
 		if err != nil {
 			return nil, err
 		}
-		all, err := f.steps(fmt.Sprint(draws, " draws"), one.times(draws), none, 1, 1)
+		all, err := f.steps(fmt.Sprint(draws, " draws"), one.times(draws), none, 1, 1, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -67,14 +68,20 @@ func (f *Function) drawn(state *Node, draws int, shape shapes.Shape) (*Node, err
 	if draws == 0 {
 		return f.filled(op, shape, shapes.CastAsDType(0, shape.DType), state)
 	}
-	m := min(draws, perBlock)
-	within, err := f.steps("within a block", one, one, 1, m)
+	// Both halves of a draw are drawn anew: that takes less time than to write it and
+	// to take it apart, and what uses them is the same kernel.
+	half := shape.DType.Size() == 4
+	m, each := min(draws, perBlock), 1
+	if half {
+		each = 2
+	}
+	within, err := f.steps("within a block", one, one, 1, m, each)
 	if err != nil {
 		return nil, err
 	}
 	in := append([]*Node{state}, within...)
 	if blocks := (draws + perBlock - 1) / perBlock; blocks > 1 {
-		starts, err := f.steps("to a block", none, one.times(perBlock), blocks, 1)
+		starts, err := f.steps("to a block", none, one.times(perBlock), blocks, 1, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -84,16 +91,49 @@ func (f *Function) drawn(state *Node, draws int, shape shapes.Shape) (*Node, err
 	if err != nil {
 		return nil, err
 	}
+	var shifts *Node
+	if half {
+		if shifts, err = f.halfShifts(m); err != nil {
+			return nil, err
+		}
+		in = append(in, shifts)
+	}
 	return f.add(op, shape, "bits", func(r *run, in []*tensor) *tensor {
 		last := len(in) - 1
-		at := stateOf(r, in[0])
-		if starts := in[5:last]; len(starts) > 0 {
-			at = r.step(at, starts)
+		steps := in[1:last]
+		if half {
+			steps = in[1 : last-1]
 		}
-		elements := r.temp(bitsAs(r, r.dxsm(r.step(at, in[1:5]), in[last]), dtypes.Uint64, shape.DType))
+		at := stateOf(r, in[0])
+		if len(steps) > 4 {
+			at = r.step(at, steps[4:])
+		}
+		from, bits := dtypes.Uint64, r.dxsm(r.step(at, steps[:4]), in[last])
+		if half {
+			low := r.temp(r.temp(bits.Shr(in[last-1])).BitAndScalar(1<<32 - 1))
+			from, bits = dtypes.Uint32, r.temp(low.Cast(millrace.Uint32))
+		}
+		elements := r.temp(bitsAs(r, bits, from, shape.DType))
 		flat := r.temp(elements.Reshape(elements.Len()))
 		return r.temp(flat.Slice(millrace.R(0, shape.Size()))).Reshape(shape.Dimensions...)
 	}, append(in, factor)...)
+}
+
+// halfShifts are what brings the halves of each of n draws to the low end.
+func (f *Function) halfShifts(n int) (*Node, error) {
+	key := fmt.Sprint("halves of draws ", n)
+	if node := f.known[key]; node != nil {
+		return node, nil
+	}
+	list := make([]uint64, 2*n)
+	for i := range n {
+		list[2*i+1] = 32
+	}
+	node, err := f.makeConstant(list, []int{1, 2 * n})
+	if err == nil {
+		f.known[key] = node
+	}
+	return node, err
 }
 
 // perBlock is how many draws a block has.
@@ -138,16 +178,16 @@ func (x affine) times(n int) affine {
 }
 
 // steps are four constants: the halves of a and of c of a step, the first, and of
-// each next one behind it, as many as these dimensions hold.
-func (f *Function) steps(name string, first, next affine, rows, columns int) ([]*Node, error) {
-	n := rows * columns
+// each next one behind it, as many as these dimensions hold, each so many times.
+func (f *Function) steps(name string, first, next affine, rows, columns, times int) ([]*Node, error) {
 	parts := make([][]uint64, 4)
-	for range n {
+	for range rows * columns {
 		for i, part := range []uint64{first.a.hi, first.a.lo, first.c.hi, first.c.lo} {
-			parts[i] = append(parts[i], part)
+			parts[i] = append(parts[i], slices.Repeat([]uint64{part}, times)...)
 		}
 		first = first.then(next)
 	}
+	columns *= times
 	nodes := make([]*Node, 4)
 	for i, part := range parts {
 		key := fmt.Sprint("steps ", name, rows, columns, i)

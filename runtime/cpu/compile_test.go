@@ -217,6 +217,7 @@ func TestBackground(t *testing.T) {
 	needCompiler(t)
 	d := openTest(t, runtime.Config{Threads: 2})
 	k := scaled(t)
+	hold(t, d, k)
 	small := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
 	large := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense)
 	onDevice(t, d, k, small)

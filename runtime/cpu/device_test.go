@@ -3,6 +3,7 @@ package cpu
 import (
 	"bytes"
 	"math/rand/v2"
+	goruntime "runtime"
 	"testing"
 	"unsafe"
 
@@ -44,6 +45,17 @@ func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) 
 		out = contents(t, d, k, h, l)
 	})
 	return out
+}
+
+// hold has a kernel's program and code stay until the test ends, as a plan would.
+// What nobody has goes with the next collection, and is compiled anew.
+func hold(t testing.TB, d *device, k *codegen.Kernel) {
+	t.Helper()
+	p, err := d.Build(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { goruntime.KeepAlive(p) })
 }
 
 // bound calls f with a launch whose operands are copies in the device's memory.

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -79,16 +78,10 @@ func noted(t *testing.T, list []shipCase) (texts []string) {
 	t.Helper()
 	cache := &mapCache{entries: map[string][]byte{}}
 	d := openTest(t, runtime.Config{Compile: runtime.CompileOff, Threads: 2, Cache: cache})
-	var kept []runtime.Program // only of these are notes told
 	for i := range list {
-		p, err := d.Build(list[i].k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept = append(kept, p)
+		hold(t, d, list[i].k) // only of these are notes told
 		onDevice(t, d, list[i].k, list[i].h)
 	}
-	defer goruntime.KeepAlive(kept)
 	if err := d.Wait(true); err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +214,7 @@ func TestShippedSource(t *testing.T) {
 	}
 	shipOnly(t, src.built(t).atLevel(0))
 	d := openTest(t, runtime.Config{Compile: runtime.CompileOff})
+	hold(t, d, list[0].k)
 	onDevice(t, d, list[0].k, list[0].h)
 	p, err := d.Build(list[0].k)
 	if err != nil {
@@ -282,6 +276,7 @@ func TestShippedRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
+			hold(t, d, list[0].k)
 			for range 2 {
 				compare(t, name, list[0].k, onDevice(t, d, list[0].k, list[0].h), reference(t, list[0].k, list[0].h))
 			}

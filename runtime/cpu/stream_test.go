@@ -84,6 +84,7 @@ func TestLargeResultsPassCaches(t *testing.T) {
 	if d.comp == nil {
 		return
 	}
+	hold(t, d, neg)
 	before := d.Stats().Compiles
 	for _, n := range []int64{64, from / 4} {
 		onDevice(t, d, neg, kerneltest.NewLaunch(rand.New(rand.NewPCG(2, 2)), neg, []int64{n}, 1, kerneltest.Dense))

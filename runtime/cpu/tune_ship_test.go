@@ -18,6 +18,7 @@ func TestFactsOfShippedCode(t *testing.T) {
 	k, c := rowKernel(t, dotKernels["around"]), dotCases[0]
 	h := dotCase(k, c.dims, map[string]int64{"i": 50, "j": 130, "k": 300, "b": 2}, c.left, c.right, c.bias, c.residual, c.result)
 	facts := func(d *device) (facts string) {
+		hold(t, d, k)
 		bound(t, d, k, h, func(l *runtime.Launch) {
 			if err := d.Run([]runtime.Launch{*l}); err != nil {
 				t.Fatal(err)

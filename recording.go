@@ -27,18 +27,28 @@ import (
 // another handle has as well, or another goroutine sets one of the device meanwhile,
 // nothing is kept, and it is called by the next Run again.
 //
+// With [Axes] it takes arguments of any size along those that have names, and calls the
+// function for the first size only: what it does at others is found out by a few trials,
+// at the second size. In a trial the function is called with tensors that have no
+// values. It must do the same ops whatever the sizes, each size in them and each scalar
+// must be a sum of products of the axes' and of whole numbers, or 1 over one, and tensors
+// that it makes of data in Go must be the same ones each time. Else, as where an axis or
+// a size in it comes to be 0 or 1 for the first time, it is called. [Stats] counts its
+// calls (Recordings), sizes for which it was not called (Resizes), and Trials.
+//
 // A Recording is safe for concurrent use, on several streams of one device. It
 // keeps the memory of tensors from elsewhere until it is released or dropped.
 type Recording struct {
-	f    func(sc *Scope, in []*Tensor) ([]*Tensor, error)
-	tape atomic.Pointer[stream.Tape]
+	f     func(sc *Scope, in []*Tensor) ([]*Tensor, error)
+	tape  atomic.Pointer[stream.Tape]
+	sized *variable // in place of tape where axes have names, else nil
 }
 
 // NewRecording makes a Recording of f, which is given a scope and the arguments,
 // which the scope owns. What it returns, arguments and other tensors included,
-// outlives the scope.
-func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error)) *Recording {
-	return &Recording{f: f}
+// outlives the scope. Where there are axes, they are those of each argument in turn.
+func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Axes) *Recording {
+	return &Recording{f: f, sized: newVariable(axes)}
 }
 
 // Run computes the results for these arguments and waits for them. No other op
@@ -51,19 +61,52 @@ func (r *Recording) Run(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error)
 	if err := r.check(s, in, give); err != nil {
 		return nil, err
 	}
+	if r.sized != nil {
+		return r.runSized(s, in, give)
+	}
 	if tape := r.tape.Load(); tape != nil {
 		if out, played, err := play(tape, s, in, give); played {
 			return out, err
 		}
 	}
-	return r.record(s, in, give)
+	out, tape, err := r.record(s, in, give)
+	if err == nil {
+		r.keep(tape)
+		out, err = finish(s, out)
+	}
+	return out, err
+}
+
+// runSized is Run with axes that have names.
+func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
+	sizes, err := r.sized.sizes(in)
+	if err != nil {
+		return nil, failure("recording", err)
+	}
+	tape := r.sized.find(r, sizes)
+	if tape != nil {
+		if out, played, err := play(tape, s, in, give); played {
+			return out, err
+		}
+	}
+	s.s.Device().Settle()
+	out, made, err := r.record(s, in, give)
+	if err == nil {
+		r.sized.recorded(sizes, made, tape != nil)
+		out, err = finish(s, out)
+	}
+	return out, err
 }
 
 // Release gives up what was recorded, and with it the memory of tensors from
 // elsewhere. Runs that are under way are not disturbed; a later one calls the
 // function again.
 func (r *Recording) Release() {
-	if r != nil {
+	switch {
+	case r == nil:
+	case r.sized != nil:
+		r.sized.release()
+	default:
 		r.keep(nil)
 	}
 }
@@ -113,8 +156,9 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool) (out []*Tenso
 	return out, played, nil
 }
 
-// record calls the function, on handles of the arguments that belong to a scope.
-func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor, err error) {
+// record calls the function, on handles of the arguments that belong to a scope. The
+// tape is nil where it cannot be run again.
+func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor, tape *stream.Tape, err error) {
 	var taping *stream.Taping
 	defer func() { taping.Cancel() }() // also where f panics
 	err = s.Scope(func(sc *Scope) error {
@@ -155,14 +199,13 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor,
 	})
 	if err != nil {
 		done(out...)
-		return nil, err
+		return nil, nil, err
 	}
 	values := make([]*stream.Value, len(out))
 	for i, t := range out {
 		values[i] = &t.v
 	}
-	r.keep(taping.End(values))
-	return finish(s, out)
+	return out, taping.End(values), nil
 }
 
 // finish waits for results, and gives those that are there several times handles

@@ -27,6 +27,7 @@ type Counters struct {
 	Ops, Segments, Hits, Kernels            atomic.Int64
 	Explored, Searches, Tunings             atomic.Int64
 	InPlace, Recomputes, Aliases, Fallbacks atomic.Int64
+	Recordings, Resizes, Trials             atomic.Int64
 }
 
 // Bytes is what a dense tensor takes on the device.

@@ -20,6 +20,9 @@ type Stats struct {
 	Kernels      int64 // launches asked for by plans
 	InPlace      int64 // outputs that reused an operand's buffer
 	Recomputes   int64 // virtual tensors made again from their recipe
+	Recordings   int64 // calls of a Recording's function by Run, as nothing that was recorded fits
+	Resizes      int64 // other sizes of marked axes for which what a Recording had was made over
+	Trials       int64 // calls of a Recording's function, without values, to find out how
 	Aliases      int64 // results that are views of other memory
 	Fallbacks    int64 // plans or kernels replaced by a slower path after a fault
 	Evictions    int64 // plans dropped from the bounded store

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Node is one tensor operation as a program records it: the op, the shape and
 // dtype of its result, its operands. A Program is a list of them, and the same
 // struct travels from the queue to fusion and the oracle.
@@ -33,6 +35,16 @@ type Attr struct {
 	Combine    Combine   // Scatter
 	Start      []int     // Slice, Assign: first index per dim; Pad: elements before, per dim
 	Step       []int     // Slice, Assign: per dim, not 0; Pad: 1 + elements between neighbours, per dim; Window: stride and dilation
+}
+
+// SameForm reports attributes that are equal but for run-time values: the elements of
+// Start and Step.
+func (a *Attr) SameForm(b *Attr) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.Equal(a.Axes, b.Axes) && a.Keep == b.Keep && a.Descending == b.Descending && a.Mode == b.Mode && a.Combine == b.Combine &&
+		len(a.Start) == len(b.Start) && len(a.Step) == len(b.Step)
 }
 
 // AttrSet is a set of fields of Attr.

@@ -1,8 +1,10 @@
 package queue
 
+import "github.com/millrace-go/millrace/ir"
+
 // Saved is what a queue held: everything but the handles.
 type Saved[H any] struct {
-	entries []Item
+	items   []Item
 	slots   []Slot[H]
 	scalars []Scalar
 	count   int32
@@ -11,7 +13,7 @@ type Saved[H any] struct {
 // Save copies what is queued, without handles.
 func (q *Queue[H]) Save() *Saved[H] {
 	s := &Saved[H]{
-		entries: append([]Item(nil), q.Items...),
+		items:   append([]Item(nil), q.Items...),
 		slots:   append([]Slot[H](nil), q.Slots...),
 		scalars: append([]Scalar(nil), q.Scalars...),
 		count:   q.count,
@@ -26,8 +28,77 @@ func (q *Queue[H]) Save() *Saved[H] {
 // Load makes the queue, which is empty, hold what another one held. Handles are
 // the caller's to set.
 func (q *Queue[H]) Load(s *Saved[H]) {
-	q.Items = append(q.Items[:0], s.entries...)
+	q.Items = append(q.Items[:0], s.items...)
 	q.Slots = append(q.Slots[:0], s.slots...)
 	q.Scalars = append(q.Scalars[:0], s.scalars...)
 	q.count = s.count
 }
+
+// Sizes says what changes where the same ops are done with other sizes.
+type Sizes struct {
+	// Input is the form of an operand from outside.
+	Input func(slot int32) *Form
+	// Node is the form of a node's result and its attributes. It reports an error where
+	// operands of these forms give no such result.
+	Node func(i int32, n *ir.Node, in []ir.Operand) (*Form, *ir.Attr, error)
+	// Scalars of all nodes.
+	Scalars []Scalar
+}
+
+// Resized is what was saved with other sizes. Keys are made anew: they say which
+// dimensions are 1.
+func (s *Saved[H]) Resized(in *Interner, z Sizes) (*Saved[H], error) {
+	was := &Queue[H]{}
+	was.Load(s)
+	q := &Queue[H]{Interner: in, Scalars: z.Scalars}
+	var none H
+	var operands [3]ir.Operand
+	for i := range was.Items {
+		e := &was.Items[i]
+		for id := int32(len(q.Slots)); id <= e.Slot && was.Slots[id].Def < 0; id++ {
+			q.Input(none, was.Slots[id].DT, z.Input(id))
+		}
+		if e.Node < 0 {
+			q.Mark(e.Key.Op(), e.Slot)
+			q.Items[i].Again = e.Again
+			continue
+		}
+		n := was.Node(e)
+		args := operands[:n.NArgs]
+		for k, a := range n.Args[:n.NArgs] {
+			if args[k] = (ir.Operand{Scalar: true}); !a.Scalar {
+				args[k] = ir.Operand{DT: q.Slots[a.ID].DT, Shape: q.Slots[a.ID].Form.Shape}
+			}
+		}
+		form, attr, err := z.Node(e.Node, &n, args)
+		if err != nil {
+			return nil, err
+		}
+		n.Attr = attr
+		q.Append(&n, form, none).Again = e.Again
+	}
+	for id := int32(len(q.Slots)); int(id) < len(was.Slots); id++ { // that no item names
+		q.Input(none, was.Slots[id].DT, z.Input(id))
+	}
+	for id := range q.Slots {
+		is, old := &q.Slots[id], &was.Slots[id]
+		is.Uses, is.Weight = old.Uses, old.Weight
+	}
+	return q.Save(), nil
+}
+
+// Nodes lists the saved nodes and the slot of each one's result, as [Queue.Nodes] does.
+func (s *Saved[H]) Nodes() ([]ir.Node, []int32) {
+	q := new(Queue[H])
+	q.Load(s)
+	return q.Nodes()
+}
+
+// Slot is a saved relative id.
+func (s *Saved[H]) Slot(id int32) *Slot[H] { return &s.slots[id] }
+
+// Scalar is a saved run-time scalar.
+func (s *Saved[H]) Scalar(id int32) Scalar { return s.scalars[id] }
+
+// Scalars are a copy of all of them.
+func (s *Saved[H]) Scalars() []Scalar { return append([]Scalar(nil), s.scalars...) }

@@ -19,6 +19,9 @@ import (
 // given up, else while recording goes on. Errors end up in the values they concern.
 // The lock is held.
 func (s *Stream) flush(end segment.End, wait bool) {
+	if s.trial != nil {
+		return // nothing runs
+	}
 	if s.q.Len() == 0 {
 		s.reset()
 		return

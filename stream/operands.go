@@ -7,7 +7,6 @@ import (
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
-	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -162,7 +161,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 		return found{}, err
 	}
 	if v.state != stReady {
-		return found{}, runtime.ErrClosed
+		return found{}, s.neverReady()
 	}
 	if to != s && s.taped() {
 		s.taping.leaks(v.mem.Load())

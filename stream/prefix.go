@@ -34,7 +34,7 @@ type carried struct {
 // flushPrefix runs the first cut items of the queue and records the others
 // again as the start of the next segment. The lock is held.
 func (s *Stream) flushPrefix(cut int, end segment.End, wait bool) {
-	if cut >= len(s.q.Items) {
+	if cut >= len(s.q.Items) || s.trial != nil {
 		s.flush(end, wait)
 		return
 	}

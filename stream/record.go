@@ -127,7 +127,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		ops.release()
 		return err
 	}
-	if x := ops[0].v; op.Class() == ir.ClassView && x != nil && x.state == stReady && !s.taped() {
+	if x := ops[0].v; op.Class() == ir.ClassView && x != nil && x.state == stReady && !s.taped() && s.trial == nil {
 		st := x.mem.Load()
 		if view, ok := memory.ViewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, st.Layout()); ok {
 			st.Retain()
@@ -172,7 +172,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
 	s.came(dst, op.Class() != ir.ClassCreate)
-	if s.node == nil || s.dev.Opts.Lines {
+	if (s.node == nil || s.dev.Opts.Lines) && s.trial == nil {
 		s.noteLine(operror.Caller())
 	}
 	s.maybeCut()

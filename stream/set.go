@@ -13,6 +13,11 @@ func Set(t, u *Value) {
 	if !held || v.home == nil && v.state == stNone {
 		v = v.after("set", t)
 	}
+	if s := v.home; s != nil && s.trial != nil && t.now().home != s {
+		s.trial.broken.Store(true) // what never runs is no value for others
+		v.end(&dropped)
+		return
+	}
 	old := t.name(v)
 	if t.owner() == nil {
 		v.strays()

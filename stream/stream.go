@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -38,6 +39,7 @@ type Stream struct {
 	bind   exec.Binder
 	due    uint64  // what who gives the lock up waits for: see unlock
 	taping *Taping // nil: what is recorded is not kept
+	trial  *Trial  // nil: what is recorded runs
 
 	onTape    atomic.Bool // taping is not nil
 	elsewhere atomic.Bool // and an operand was computed on another stream meanwhile
@@ -72,6 +74,9 @@ func (s *Stream) Close() error {
 
 // Report keeps an error for Err and fires the trace hook.
 func (s *Stream) Report(e *operror.Error) {
+	if s.trial != nil || errors.Is(e, errTrial) {
+		return // nobody asked for what failed
+	}
 	s.faults.Add(e)
 	s.dev.faults.Add(e)
 	s.dev.OnError(e)
@@ -91,7 +96,7 @@ func (s *Stream) step(e *queue.Item) { s.node = s.dev.plans.Trie.Step(s.node, &e
 // maybeCut cuts the stream where the policy says so. It is not called while
 // relative ids are in use, since a flush voids them. The lock is held.
 func (s *Stream) maybeCut() {
-	if len(s.q.Items)-s.extra >= s.soft || s.weight > s.budget {
+	if (len(s.q.Items)-s.extra >= s.soft || s.weight > s.budget) && s.trial == nil {
 		s.cut()
 	}
 }

@@ -97,6 +97,7 @@ type Taping struct {
 // in memory. Until its End or Cancel nobody else uses the stream. Everything that was not
 // released when a segment ends is written, since it will be asked for.
 func (s *Stream) StartTape(args []*Value) *Taping {
+	s.dev.Counts.Recordings.Add(1)
 	s.mu.Lock()
 	defer s.unlock()
 	if s.q.Len() > 0 {

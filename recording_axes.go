@@ -1,0 +1,244 @@
+package millrace
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Axes are the names of an argument's axes, one for each dimension: "" where the size
+// is always the same. Axes with one name have one size, also those of several
+// arguments.
+type Axes []string
+
+// mostSizes is how many sizes' tapes a Recording keeps.
+const mostSizes = 32
+
+// variable is what a Recording with named axes has for each size.
+type variable struct {
+	names []string
+	of    [][]int // by argument and axis the number of the name, or -1
+
+	mu       sync.Mutex
+	tapes    []sizedTape // those used last at the end
+	generals []*generalTape
+
+	making sync.Mutex // held while a general tape is made, or none is found to be
+}
+
+type sizedTape struct {
+	sizes []int
+	tape  *stream.Tape
+}
+
+// generalTape is what sizes have in common that are 0 or 1 at the same axes. Who makes
+// one, or gives it up, holds making.
+type generalTape struct {
+	small []int           // the sizes, -1 for those above
+	g     *stream.General // nil: the function is to be called
+	tried []*stream.Tape  // to no avail
+}
+
+// mostTries is of how many tapes it is asked what they have in common with others: the
+// first one may be of a program that was just starting, whose weights were not in memory.
+const mostTries = 3
+
+func newVariable(axes []Axes) *variable {
+	if len(axes) == 0 {
+		return nil
+	}
+	v := &variable{}
+	for _, list := range axes {
+		var of []int
+		for _, name := range list {
+			n := -1
+			if name != "" {
+				if n = slices.Index(v.names, name); n < 0 {
+					n = len(v.names)
+					v.names = append(v.names, name)
+				}
+			}
+			of = append(of, n)
+		}
+		v.of = append(v.of, of)
+	}
+	return v
+}
+
+// sizes are those that arguments have along the axes with names.
+func (v *variable) sizes(in []*Tensor) ([]int, error) {
+	if len(in) != len(v.of) {
+		return nil, fmt.Errorf("%w: %d arguments for a Recording with the axes of %d", ErrShape, len(in), len(v.of))
+	}
+	sizes := slices.Repeat([]int{-1}, len(v.names))
+	for i, t := range in {
+		shape := t.v.Shape()
+		if len(shape) != len(v.of[i]) {
+			return nil, fmt.Errorf("%w: argument %d of a Recording is of shape %v, its axes are %d", ErrShape, i, shape, len(v.of[i]))
+		}
+		for d, n := range v.of[i] {
+			if n < 0 {
+				continue
+			}
+			if sizes[n] >= 0 && sizes[n] != shape[d] {
+				return nil, fmt.Errorf("%w: argument %d of a Recording is of shape %v, and axis %q of those before it is %d", ErrShape, i, shape, v.names[n], sizes[n])
+			}
+			sizes[n] = shape[d]
+		}
+	}
+	return sizes, nil
+}
+
+// find is the tape for these sizes: that which is there, else one that follows from
+// another's; nil where the function is to be called. It may be released meanwhile.
+func (v *variable) find(r *Recording, sizes []int) *stream.Tape {
+	if t := v.known(sizes); t != nil {
+		return t
+	}
+	v.making.Lock()
+	defer v.making.Unlock()
+	if t := v.known(sizes); t != nil {
+		return t
+	}
+	g := v.general(r, sizes)
+	if g == nil {
+		return nil
+	}
+	t, err := g.At(sizes)
+	if err != nil {
+		return nil
+	}
+	v.keep(sizes, t)
+	return t
+}
+
+func (v *variable) known(sizes []int) *stream.Tape {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := len(v.tapes) - 1; i >= 0; i-- {
+		if t := v.tapes[i]; slices.Equal(t.sizes, sizes) {
+			copy(v.tapes[i:], v.tapes[i+1:])
+			v.tapes[len(v.tapes)-1] = t
+			return t.tape
+		}
+	}
+	return nil
+}
+
+// keep makes a tape the one for these sizes; nil for none.
+func (v *variable) keep(sizes []int, tape *stream.Tape) {
+	v.mu.Lock()
+	var gone []*stream.Tape
+	v.tapes = slices.DeleteFunc(v.tapes, func(t sizedTape) bool {
+		if slices.Equal(t.sizes, sizes) {
+			gone = append(gone, t.tape)
+			return true
+		}
+		return false
+	})
+	if tape != nil {
+		v.tapes = append(v.tapes, sizedTape{sizes, tape})
+	}
+	if len(v.tapes) > mostSizes {
+		gone = append(gone, v.tapes[0].tape)
+		v.tapes = slices.Delete(v.tapes, 0, 1)
+	}
+	v.mu.Unlock()
+	for _, t := range gone {
+		t.Release()
+	}
+}
+
+// recorded keeps what the function recorded at these sizes. What was found of others
+// may be of other dtypes or layouts: it is found again.
+func (v *variable) recorded(sizes []int, tape *stream.Tape, replaces bool) {
+	if replaces {
+		v.release()
+	}
+	v.keep(sizes, tape)
+}
+
+func (v *variable) release() {
+	v.making.Lock()
+	defer v.making.Unlock()
+	v.mu.Lock()
+	tapes, generals := v.tapes, v.generals
+	v.tapes, v.generals = nil, nil
+	v.mu.Unlock()
+	for _, t := range tapes {
+		t.tape.Release()
+	}
+	for _, g := range generals {
+		if g.g != nil {
+			g.g.Release()
+		}
+	}
+}
+
+// small says which sizes are 0 or 1.
+func small(sizes []int) []int {
+	list := slices.Clone(sizes)
+	for i, n := range list {
+		if n > 1 {
+			list[i] = -1
+		}
+	}
+	return list
+}
+
+// general finds what tapes at such sizes have in common, by trials where one was
+// recorded and none were made.
+func (v *variable) general(r *Recording, sizes []int) *stream.General {
+	like := small(sizes)
+	v.mu.Lock()
+	at := slices.IndexFunc(v.generals, func(g *generalTape) bool { return slices.Equal(g.small, like) })
+	if at < 0 {
+		at = len(v.generals)
+		v.generals = append(v.generals, &generalTape{small: like})
+	}
+	here := v.generals[at]
+	var from sizedTape
+	for _, t := range v.tapes {
+		if slices.Equal(small(t.sizes), like) && !slices.Contains(here.tried, t.tape) {
+			from = t
+		}
+	}
+	v.mu.Unlock()
+	if here.g != nil || from.tape == nil || len(here.tried) == mostTries {
+		return here.g
+	}
+	if here.g = stream.Generalise(from.tape, v.of, from.sizes, r.try); here.g == nil {
+		here.tried = append(here.tried, from.tape)
+	}
+	return here.g
+}
+
+// try calls the function on a trial. Where it fails or panics it does so again when it
+// is called with values.
+func (r *Recording) try(trial *stream.Trial) {
+	defer func() { _ = recover() }()
+	s := &Stream{trial.Stream()}
+	_ = s.Scope(func(sc *Scope) error {
+		var args []*Tensor
+		for range r.sized.of {
+			t := new(Tensor)
+			trial.Argument(&t.v, sc.sc)
+			args = append(args, t)
+		}
+		results, err := r.f(sc, args)
+		if err != nil {
+			return err
+		}
+		var values []*stream.Value
+		for _, t := range results {
+			if !t.made() {
+				return errNilTensor
+			}
+			values = append(values, &t.v)
+		}
+		trial.Results(values)
+		return nil
+	})
+}

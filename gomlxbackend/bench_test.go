@@ -138,3 +138,40 @@ func BenchmarkShared(b *testing.B) {
 		backend.Finalize()
 	}
 }
+
+// BenchmarkSizes is an Execute of a layer of a transformer at a size that was not there
+// for a while: with what it recorded at another, and with a graph made for it.
+func BenchmarkSizes(b *testing.B) {
+	for _, way := range []string{"one recording", "a graph each", "one size"} {
+		b.Run(way, func(b *testing.B) {
+			backend := must(New("cpu,cache=off,threads=1,tune=off,explore=wait,compile=wait")).(*Backend)
+			defer backend.Finalize()
+			e := encoder(backend, axes("batch", "seq", 16)).(*TemplateExecutable)
+			if way == "a graph each" {
+				e.general = nil
+			}
+			w := ramp(backend, 16, 16)
+			var in []compute.Buffer
+			for batch := range 12 {
+				for seq := range 12 {
+					if way == "one size" {
+						batch, seq = 5, 5
+					}
+					in = append(in, ramp(backend, 2+batch, 2+seq, 16))
+				}
+			}
+			run := func(i int) {
+				for _, out := range must(e.Execute([]compute.Buffer{in[i%len(in)], w}, nil, 0)) {
+					_ = out.Finalize()
+				}
+			}
+			for i := range in {
+				run(i)
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				run(i)
+			}
+		})
+	}
+}

@@ -28,12 +28,13 @@
 // # Dynamic axes
 //
 // Parameters may have axes without a size but with a name, and a graph is built
-// once for all sizes of them. At sizes that are new, Execute makes the graph of those
-// sizes and records it, which takes about as long as to build one of fixed sizes.
-// Nothing is planned or compiled for it that there is from a size like it, since plans
-// and kernels hold no sizes. The graphs of the last 64 sizes are kept.
+// once for all sizes of them. What Execute recorded at the first size is run at
+// others, too: the graph is gone through again only where a size is 0 or 1 for the first
+// time, or where sizes within it do not follow from the axes' as sums of products.
+// Nothing is planned or compiled for a size that there is from one like it, since plans
+// and kernels hold no sizes.
 // Sizes may be numbers that the program computes, also from inputs: then the graph is
-// made at each Execute, as far as is needed to know them. Axes of no elements
+// made at each Execute, as far as is needed to know them, and kept for the last 64 sizes. Axes of no elements
 // are sizes as any others. What an op says about sizes that do not fit is found with
 // made-up sizes when the graph is built, and with those of the inputs when it is
 // executed. Closures may not have dynamic axes, nor complex numbers.

@@ -113,6 +113,9 @@ func TestSizes(t *testing.T) {
 	if n, m := after.Explorations-before.Explorations, after.Runtime.Compiles-before.Runtime.Compiles; n != 0 || m != 0 {
 		t.Errorf("%d explorations and %d compiles at %d sizes", n, m, len(at))
 	}
+	if n, m := after.Recordings-before.Recordings, after.Resizes-before.Resizes; n != 0 || m != int64(len(at)-1) {
+		t.Errorf("%d recordings and %d resizes at %d sizes, of which one was known", n, m, len(at))
+	}
 	for i, s := range at {
 		if static := run(encoder(b, axes(s[0], s[1], 16)), s[0], s[1]); !slices.EqualFunc(dynamic[i], static, slices.Equal) {
 			t.Errorf("at %v: %v, want %v", s, dynamic[i], static)
@@ -120,28 +123,47 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Graphs of more sizes than are kept, from several goroutines, and after some of them
-// were given up.
+// More sizes than are kept, from several goroutines, and after some of them were given
+// up: where sizes are of axes, and where a number decides one.
 func TestManySizes(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		t.Run(fmt.Sprint("number decides ", asks), func(t *testing.T) { manySizes(t, asks) })
+	}
+}
+
+func manySizes(t *testing.T, asks bool) {
 	b := openBackend(t, "cpu,compile=off")
 	bd := b.Builder("sizes")
 	f := bd.Main()
 	x := must(f.Parameter("x", axes("n"), nil))
-	if err := f.Return([]compute.Value{must(f.Add(x, x)), must(f.ReduceSum(x))}, nil); err != nil {
+	sum := must(f.Add(x, x))
+	if asks {
+		k := must(f.Parameter("k", shapes.Make(dtypes.Int32), nil))
+		y := must(f.DynamicReshape(sum, compute.DynamicDimensionSpec{Name: "n"}, compute.DynamicDimensionSpec{Name: "k", Value: k}))
+		sum = must(f.ReduceSum(y, 1))
+	}
+	if err := f.Return([]compute.Value{sum, must(f.ReduceSum(x))}, nil); err != nil {
 		t.Fatal(err)
 	}
 	e := must(bd.Compile())
+	one := must(b.BufferFromFlatData(0, []int32{1}, shapes.Make(dtypes.Int32)))
+	execute := func(n, of int, give bool) ([]compute.Buffer, error) {
+		flat := make([]float32, n)
+		for k := range flat {
+			flat[k] = float32(k + of)
+		}
+		in, donate := []compute.Buffer{must(b.BufferFromFlatData(0, flat, shapes.Make(dtypes.Float32, n)))}, []bool{give}
+		if asks {
+			in, donate = append(in, one), append(donate, false)
+		}
+		return e.Execute(in, donate, 0)
+	}
 	var wg sync.WaitGroup
 	for g := range 3 {
 		wg.Go(func() {
 			for i := range 2 * mostSizes {
 				n := (i*(g+1))%100 + 1
-				flat := make([]float32, n)
-				for k := range flat {
-					flat[k] = float32(k + g)
-				}
-				in := must(b.BufferFromFlatData(0, flat, shapes.Make(dtypes.Float32, n)))
-				out, err := e.Execute([]compute.Buffer{in}, []bool{i%2 == 0}, 0)
+				out, err := execute(n, g, i%2 == 0)
 				if err != nil {
 					t.Error(err)
 					return
@@ -154,11 +176,15 @@ func TestManySizes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(e.(*TemplateExecutable).made); n > mostSizes {
+	stats := b.Device().Stats()
+	if n := len(e.(*TemplateExecutable).made); n > mostSizes || asks == (n == 0) {
 		t.Errorf("%d graphs are kept", n)
 	}
+	if !asks && (stats.Recordings > 16 || stats.Resizes < 90) { // a size of 1 is one of its own, and some begin at once
+		t.Errorf("%d recordings, %d resizes", stats.Recordings, stats.Resizes)
+	}
 	e.Finalize()
-	if _, err := e.Execute([]compute.Buffer{ramp(b, 3)}, nil, 0); err == nil {
+	if _, err := execute(3, 0, false); err == nil {
 		t.Error("executed after Finalize")
 	}
 	if n := b.Device().Stats().LiveBytes; n > 1<<20 {

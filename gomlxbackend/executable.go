@@ -232,7 +232,7 @@ func (e *Executable) Execute(inputs []compute.Buffer, donate []bool, device comp
 
 // execute is Execute on contents, of which those given are out of their buffers.
 func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []bool) ([]compute.Buffer, error) {
-	ready, err := e.onDevice(in)
+	ready, err := e.onDevice(inputs, in)
 	if err != nil {
 		putBack(inputs, in, in, given)
 		return nil, err
@@ -258,15 +258,18 @@ func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []boo
 	}
 	outputs := make([]compute.Buffer, len(e.outputs))
 	for i, n := range e.outputs {
-		c := content{t: results[0]}
+		c, shape := content{t: results[0]}, n.shape
+		if shape.IsDynamic() {
+			shape = shapes.Make(shape.DType, c.t.Shape()...)
+		}
 		results = results[1:]
 		if n.isComplex() {
 			c.im, results = results[0], results[1:]
 		}
 		if home && err == nil {
-			err = c.settle(s, e.backend, n.shape)
+			err = c.settle(s, e.backend, shape)
 		}
-		outputs[i] = e.backend.buffer(n.shape, c)
+		outputs[i] = e.backend.buffer(shape, c)
 	}
 	if err != nil {
 		for _, buf := range outputs {
@@ -279,7 +282,7 @@ func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []boo
 
 // onDevice are contents with tensors: in, or where some have none, copies of
 // those.
-func (e *Executable) onDevice(in []*content) (ready []*content, err error) {
+func (e *Executable) onDevice(inputs []compute.Buffer, in []*content) (ready []*content, err error) {
 	ready = in
 	for i, c := range in {
 		if c.t != nil {
@@ -288,7 +291,7 @@ func (e *Executable) onDevice(in []*content) (ready []*content, err error) {
 		if &ready[0] == &in[0] {
 			ready = slices.Clone(in)
 		}
-		if ready[i], err = c.onDevice(e.backend, e.inputs[i].shape); err != nil {
+		if ready[i], err = c.onDevice(e.backend, inputs[i].(*Buffer).shape); err != nil {
 			drop(in[:i], ready[:i])
 			return nil, errors.WithMessagef(err, "input %d (%q)", i, e.inputs[i].name)
 		}
@@ -382,7 +385,7 @@ func (e *Executable) checkInputs(contents []*content, inputs []compute.Buffer, d
 		if buf.backend != e.backend {
 			return contents, errors.Errorf("input %d (%q) is a buffer of another backend", i, params[i].name)
 		}
-		if !buf.shape.Equal(params[i].shape) {
+		if !buf.shape.Equal(params[i].shape) && !params[i].shape.IsDynamic() { // whose sizes were looked at
 			return contents, errors.Errorf("input %d (%q) is a %s, the parameter a %s", i, params[i].name, buf.shape, params[i].shape)
 		}
 		buf.using.Add(1)

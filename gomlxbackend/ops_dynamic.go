@@ -49,7 +49,33 @@ func (f *Function) sizesConstant(sizes, dims []int) (*Node, error) {
 		}
 		flat.Index(i).SetInt(int64(n))
 	}
+	if f.variant != nil {
+		return f.sizesNode(dt, sizes, dims), nil
+	}
 	return f.makeConstant(flat.Interface(), dims)
+}
+
+// sizesNode is sizesConstant for one graph of many: it has no memory of its own, which
+// would be another one at each size.
+func (f *Function) sizesNode(dt dtypes.DType, sizes, dims []int) *Node {
+	n := &Node{op: compute.OpTypeConstant, shape: shapes.Make(dt, dims...)}
+	own := slices.Clone(sizes)
+	if len(own) == 1 {
+		x := float64(own[0])
+		n.splat = &x
+	}
+	n.do = func(r *run, _ []*millrace.Tensor) *millrace.Tensor {
+		on := dtypeRows[dt].dt
+		if len(own) == 0 {
+			return millrace.ZerosOn(r.sc, on, dims...)
+		}
+		var list []*millrace.Tensor
+		for _, size := range own {
+			list = append(list, r.temp(millrace.FullOn(r.sc, on, float64(size), 1)))
+		}
+		return r.temp(millrace.Concat(0, list...)).Reshape(dims...)
+	}
+	return f.append(n)
 }
 
 // DynamicReshape is Reshape to dimensions that are known, values, sizes of axes

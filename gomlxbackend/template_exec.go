@@ -12,12 +12,15 @@ import (
 )
 
 // TemplateExecutable is a compiled graph with dynamic axes. It is safe for
-// concurrent use. It keeps the graphs of the sizes that it met last.
+// concurrent use. It is one recording, which takes all sizes: a graph is made for the
+// first of them, and where others turn out to differ from it by more than sizes. Where
+// inputs' values are sizes it keeps the graphs of those that it met last.
 type TemplateExecutable struct {
 	builder *Builder
 	params  []*Node
 	outputs []*Node
 	own     []*millrace.Tensor // constants that no size changes
+	general *Executable        // of all sizes; nil where values decide
 	made    map[string]*made
 	clock   int64
 	closed  atomic.Bool
@@ -36,7 +39,46 @@ const mostSizes = 64
 var _ compute.Executable = (*TemplateExecutable)(nil)
 
 func newTemplateExecutable(b *Builder) *TemplateExecutable {
-	return &TemplateExecutable{builder: b, params: b.main.params, outputs: b.main.outputs, own: b.constants, made: map[string]*made{}}
+	e := &TemplateExecutable{builder: b, params: b.main.params, outputs: b.main.outputs, own: b.constants, made: map[string]*made{}}
+	wide := func(n *Node) bool { return n.shape.Rank() > maxRank } // whose tensors have other axes
+	if b.main.template.asks || slices.ContainsFunc(e.params, wide) || slices.ContainsFunc(e.outputs, wide) {
+		return e
+	}
+	var axes []millrace.Axes
+	for _, n := range e.params {
+		names := make(millrace.Axes, n.shape.Rank())
+		for i, d := range n.shape.Dimensions {
+			if d == shapes.DynamicDim {
+				names[i] = n.shape.AxisName(i)
+			}
+		}
+		axes = append(axes, names)
+	}
+	e.general = &Executable{backend: b.backend, name: b.name, inputs: e.params, outputs: e.outputs}
+	e.general.rec = millrace.NewRecording(e.walk, axes...)
+	return e
+}
+
+// walk records the graph of the arguments' sizes.
+func (e *TemplateExecutable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millrace.Tensor, error) {
+	size := map[string]int{}
+	for i, n := range e.params {
+		dims := args[i].Shape()
+		for k, d := range n.shape.Dimensions {
+			if d == shapes.DynamicDim {
+				size[n.shape.AxisName(k)] = dims[k]
+			}
+		}
+	}
+	t := e.builder.main.template
+	t.mu.Lock()
+	x, _, err := e.make(size, nil)
+	t.mu.Unlock()
+	if err != nil {
+		return nil, withAxes(err, size)
+	}
+	defer x.Finalize()
+	return x.walk(sc, args)
 }
 
 // Finalize gives the memory of constants back.
@@ -49,6 +91,9 @@ func (e *TemplateExecutable) Finalize() {
 	defer t.mu.Unlock()
 	for _, m := range e.made {
 		m.Finalize()
+	}
+	if e.general != nil {
+		e.general.Finalize()
 	}
 	for _, c := range append(e.own, e.builder.kept()...) {
 		c.Release()
@@ -71,12 +116,15 @@ func (e *TemplateExecutable) Outputs() (outputs []shapes.Shape) {
 	return outputs
 }
 
-// Execute runs the graph of the sizes that the inputs have. At sizes that are new
-// that is made; nothing is planned or compiled for it that there is from others.
+// Execute runs the graph at the sizes that the inputs have. At sizes that are new
+// nothing is planned or compiled that there is from others.
 func (e *TemplateExecutable) Execute(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]compute.Buffer, error) {
 	size, err := e.sizes(inputs)
 	if err != nil {
 		return nil, errors.WithMessagef(err, "Execute of %q", e.builder.name)
+	}
+	if e.general != nil {
+		return e.general.Execute(inputs, donate, device)
 	}
 	m, err := e.take(size, inputs)
 	if err != nil {

@@ -48,9 +48,8 @@ type Sizes struct {
 // Resized is what was saved with other sizes. Keys are made anew: they say which
 // dimensions are 1.
 func (s *Saved[H]) Resized(in *Interner, z Sizes) (*Saved[H], error) {
-	was := &Queue[H]{}
-	was.Load(s)
-	q := &Queue[H]{Interner: in, Scalars: z.Scalars}
+	was := s.queue()
+	q := &Queue[H]{Interner: in, Scalars: z.Scalars, Items: make([]Item, 0, len(s.items)), Slots: make([]Slot[H], 0, len(s.slots))}
 	var none H
 	var operands [3]ir.Operand
 	for i := range was.Items {
@@ -84,14 +83,17 @@ func (s *Saved[H]) Resized(in *Interner, z Sizes) (*Saved[H], error) {
 		is, old := &q.Slots[id], &was.Slots[id]
 		is.Uses, is.Weight = old.Uses, old.Weight
 	}
-	return q.Save(), nil
+	return &Saved[H]{q.Items, q.Slots, q.Scalars, q.count}, nil
+}
+
+// queue is one that holds what was saved, for reading.
+func (s *Saved[H]) queue() *Queue[H] {
+	return &Queue[H]{Items: s.items, Slots: s.slots, Scalars: s.scalars, count: s.count}
 }
 
 // Nodes lists the saved nodes and the slot of each one's result, as [Queue.Nodes] does.
 func (s *Saved[H]) Nodes() ([]ir.Node, []int32) {
-	q := new(Queue[H])
-	q.Load(s)
-	return q.Nodes()
+	return s.queue().Nodes()
 }
 
 // Slot is a saved relative id.

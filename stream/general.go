@@ -24,6 +24,19 @@ type General struct {
 	inputs []int                 // forms of the arguments
 	memory map[int]generalMemory // by constants of the tape
 	nodes  []generalNode
+	parts  []generalPart
+}
+
+// generalPart is a segment of the tape.
+type generalPart struct {
+	first   int                  // number of its first node
+	from    map[int32]tapeSource // of its operands
+	scalars []partScalar         // that depend on sizes
+}
+
+type partScalar struct {
+	at int32 // among the segment's
+	generalScalar
 }
 
 // generalMemory is how memory from outside lies: a view of it may have sizes.
@@ -37,7 +50,6 @@ type generalMemory struct {
 type generalNode struct {
 	form        int
 	start, step []int // polys
-	scalars     []generalScalar
 }
 
 // generalScalar is a run-time scalar: bits, a number that a poly gives, or 1 over that.
@@ -273,18 +285,42 @@ func (g *General) fit(x *fitting, traces []*traced, points [][]int) bool {
 		if own.Attr != nil {
 			node.start, node.step = list[rank:rank+len(own.Attr.Start)], list[rank+len(own.Attr.Start):]
 		}
-		for k := range own.scalars {
-			var bits []uint64
-			for _, tr := range traces {
-				bits = append(bits, tr.nodes[i].scalars[k].Bits)
-			}
-			s, ok := x.scalar(own.scalars[k].DT, bits)
-			if !ok {
-				return false
-			}
-			node.scalars = append(node.scalars, s)
-		}
 		g.nodes = append(g.nodes, node)
+	}
+	return g.fitParts(x, traces)
+}
+
+// fitParts finds what the scalars of each segment are.
+func (g *General) fitParts(x *fitting, traces []*traced) bool {
+	first := 0
+	for _, p := range g.tape.parts {
+		part := generalPart{first: first, from: map[int32]tapeSource{}}
+		for _, o := range p.operands {
+			part.from[o.slot] = o.from
+		}
+		nodes, _ := p.saved.Nodes()
+		for i, n := range nodes {
+			k := 0
+			for _, a := range n.Args[:n.NArgs] {
+				if !a.Scalar {
+					continue
+				}
+				var bits []uint64
+				for _, tr := range traces {
+					bits = append(bits, tr.nodes[first+i].scalars[k].Bits)
+				}
+				k++
+				s, ok := x.scalar(p.saved.Scalar(a.ID).DT, bits)
+				if !ok {
+					return false
+				}
+				if s.kind != scalarFixed {
+					part.scalars = append(part.scalars, partScalar{a.ID, s})
+				}
+			}
+		}
+		g.parts = append(g.parts, part)
+		first += len(nodes)
 	}
 	return true
 }
@@ -333,11 +369,11 @@ func (s *generalScalar) number(bits uint64) (n int64, ok bool) {
 	default:
 		return 0, false
 	}
-	return n, s.at(n) == bits
+	return n, s.bitsOf(n) == bits
 }
 
-// at is the scalar's bits for a number.
-func (s *generalScalar) at(n int64) uint64 {
+// bitsOf is the scalar for a number.
+func (s *generalScalar) bitsOf(n int64) uint64 {
 	switch {
 	case s.kind == scalarReciprocal:
 		return ir.FloatBits(s.dt, 1/float64(n))

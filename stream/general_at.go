@@ -41,24 +41,22 @@ func (g *General) At(sizes []int) (*Tape, error) {
 		}
 		return own
 	}
-	first := 0
-	for _, p := range was.parts {
-		from := map[int32]tapeSource{}
-		for _, o := range p.operands {
-			from[o.slot] = o.from
+	for i, p := range was.parts {
+		gp := &g.parts[i]
+		scalars := p.saved.Scalars()
+		for _, sc := range gp.scalars {
+			scalars[sc.at].Bits = sc.bitsOf(at.values[sc.poly])
 		}
-		nodes, _ := p.saved.Nodes()
 		saved, err := p.saved.Resized(&t.dev.plans.Attrs, queue.Sizes{
-			Input: func(slot int32) *queue.Form { return form(from[slot], p.saved.Slot(slot).Form) },
+			Input: func(slot int32) *queue.Form { return form(gp.from[slot], p.saved.Slot(slot).Form) },
 			Node: func(i int32, n *ir.Node, in []ir.Operand) (*queue.Form, *ir.Attr, error) {
-				return at.node(first+int(i), n, in)
+				return at.node(gp.first+int(i), n, in)
 			},
-			Scalars: at.scalars(p, nodes, first),
+			Scalars: scalars,
 		})
 		if err != nil {
 			return nil, err
 		}
-		first += len(nodes)
 		part := &tapePart{saved: saved, end: p.end, operands: p.operands, last: p.last}
 		for _, r := range p.results {
 			r.form = saved.Slot(r.slot).Form
@@ -190,24 +188,6 @@ func (at *sized) ints(polys []int) []int {
 	list := make([]int, len(polys))
 	for i, n := range polys {
 		list[i] = int(at.values[n])
-	}
-	return list
-}
-
-// scalars are those of a part, whose nodes are numbered from first on.
-func (at *sized) scalars(p *tapePart, nodes []ir.Node, first int) (list []queue.Scalar) {
-	list = p.saved.Scalars()
-	for i, n := range nodes {
-		k := 0
-		for _, a := range n.Args[:n.NArgs] {
-			if !a.Scalar {
-				continue
-			}
-			if s := &at.g.nodes[first+i].scalars[k]; s.kind != scalarFixed {
-				list[a.ID].Bits = s.at(at.values[s.poly])
-			}
-			k++
-		}
 	}
 	return list
 }

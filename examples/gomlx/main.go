@@ -1,10 +1,11 @@
-// Command gomlx trains a small network of GoMLX, with Adam, on synthetic data
-// that it makes itself, first on GoMLX's own Go backend and then on Millrace:
-// the same program, of which only the backend's name differs. It prints losses
-// and the time of a step.
+// Command gomlx trains a small network of GoMLX, with Adam, first on GoMLX's own Go
+// backend and then on Millrace: the same program, of which only the backend's name
+// differs. It prints losses and the time of a step. Images are made up; the transformer
+// reads a text, and then writes one, with the keys and values of its attention kept.
 //
 //	go run .                              a perceptron with two hidden layers
 //	go run . -model cnn                   two convolutions and a layer behind them
+//	go run . -model transformer -text input.txt -batch 16 -steps 300
 //	go run . -backends millrace -steps 10000 -report 1000
 package main
 
@@ -20,13 +21,24 @@ import (
 
 func main() {
 	c := config{}
-	backends := flag.String("backends", "go,millrace", "backends to train on, one after another; options of one are separated by + instead of commas")
+	backends := flag.String("backends", "", "backends to train on, one after another, of which options are separated by + instead of commas (default go,millrace,"+
+		"\nand of transformer go:ops_sequential,millrace: compute 0.1.3's Go backend with parallel ops never ends it on two cores)")
 	flag.StringVar(&c.model, "model", "mlp", "network: "+strings.Join(names(), ", "))
 	flag.IntVar(&c.batch, "batch", 128, "examples in a step")
-	flag.IntVar(&c.hidden, "hidden", 512, "width of the first hidden layer of mlp, eight times the channels of cnn's first convolution")
+	flag.IntVar(&c.hidden, "hidden", 512, "width of the first hidden layer of mlp, eight times the channels of cnn's first convolution, four times the length of transformer's vectors")
+	flag.IntVar(&c.layers, "layers", 4, "layers of transformer")
+	flag.IntVar(&c.context, "context", 64, "characters that transformer sees at once")
+	flag.StringVar(&c.text, "text", "", "file that transformer learns from; some scenes of Shakespeare's where there is none")
+	flag.IntVar(&c.generate, "generate", 60, "characters that transformer writes in the end")
 	flag.IntVar(&c.steps, "steps", 100, "steps of training")
 	flag.IntVar(&c.report, "report", 20, "steps between two lines of output")
 	flag.Parse()
+	if *backends == "" {
+		*backends = "go,millrace"
+		if c.model == "transformer" {
+			*backends = "go:ops_sequential,millrace"
+		}
+	}
 	if err := run(c, strings.Split(*backends, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "gomlx:", err)
 		os.Exit(1)

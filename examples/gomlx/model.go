@@ -20,10 +20,10 @@ const (
 	pixels  = side * side
 )
 
-// network is a function of images to logits.
-type network func(c config, scope *model.Scope, images *graph.Node) *graph.Node
+// network is a function of images, or of characters, to logits.
+type network func(c config, scope *model.Scope, in *graph.Node) *graph.Node
 
-var networks = map[string]network{"mlp": mlp, "cnn": cnn}
+var networks = map[string]network{"mlp": mlp, "cnn": cnn, "transformer": transformer}
 
 func names() []string { return slices.Sorted(maps.Keys(networks)) }
 

@@ -24,12 +24,21 @@ type config struct {
 	model         string
 	batch, hidden int
 	steps, report int
+
+	// Of a transformer.
+	layers, context, generate int
+	text                      string // a file; "" for some scenes
+	vocabulary                int    // characters of the text
 }
+
+// source makes batches.
+type source interface{ next() train.Batch }
 
 // history is what became of a training.
 type history struct {
 	losses []float64
 	times  []time.Duration // of steps, without making their batches
+	sample string          // what a transformer made up
 }
 
 // step is the median time of the second half of the steps.
@@ -57,6 +66,18 @@ func fit(c config, name string, w io.Writer, each func(step int, backend compute
 	if c.steps < 1 || c.batch < 1 || c.hidden < 16 || c.report < 1 {
 		return nil, fmt.Errorf("%d steps of %d examples, %d wide, reports every %d: too few", c.steps, c.batch, c.hidden, c.report)
 	}
+	if c.model == "transformer" && (c.layers < 1 || c.context < 2 || c.hidden%(4*headWidth) != 0) {
+		return nil, fmt.Errorf("%d layers of vectors of %d/4, for %d characters: too few, or no heads of %d", c.layers, c.hidden, c.context, headWidth)
+	}
+	var data source = newDataset(c.batch)
+	var scenes *text
+	if c.model == "transformer" {
+		var err error
+		if scenes, err = newText(c.text, c.batch, c.context); err != nil {
+			return nil, err
+		}
+		data, c.vocabulary = scenes, len(scenes.chars)
+	}
 	backend, err := compute.NewWithConfig(name)
 	if err != nil {
 		return nil, err
@@ -67,7 +88,7 @@ func fit(c config, name string, w io.Writer, each func(step int, backend compute
 	trainer := train.NewTrainer(backend, store, func(scope *model.Scope, images *graph.Node) *graph.Node {
 		return net(c, scope, images)
 	}, loss.SparseCategoricalCrossEntropyLogits, optimizer.Adam().LearningRate(1e-3).Done(), nil, nil)
-	data, h := newDataset(c.batch), &history{}
+	h := &history{}
 	for i := range c.steps {
 		batch := data.next()
 		start := time.Now()
@@ -88,6 +109,13 @@ func fit(c config, name string, w io.Writer, each func(step int, backend compute
 		if (i+1)%c.report == 0 {
 			fmt.Fprintf(w, "%s: step %d, loss %.4f, %v a step%s\n", name, i+1, h.losses[i], h.step(), state(backend))
 		}
+	}
+	if scenes != nil && c.generate > 0 {
+		start := time.Now()
+		if h.sample, err = generate(c, backend, store, scenes, "\n", c.generate, 0.7, nil); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(w, "%s: %v a character\n%s\n", name, time.Since(start)/time.Duration(c.generate), h.sample)
 	}
 	return h, nil
 }

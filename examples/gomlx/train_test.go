@@ -28,8 +28,13 @@ func TestSameLosses(t *testing.T) {
 	for _, c := range []config{
 		{model: "mlp", batch: 32, hidden: 32, steps: 80},
 		{model: "cnn", batch: 8, hidden: 16, steps: 6},
+		{model: "transformer", batch: 4, hidden: 128, steps: 12, layers: 2, context: 16},
 	} {
-		want, got := fitted(t, c, "go", nil), fitted(t, c, "millrace:cpu", nil)
+		reference := "go"
+		if c.model == "transformer" {
+			reference = "go:ops_sequential" // the other way hangs
+		}
+		want, got := fitted(t, c, reference, nil), fitted(t, c, "millrace:cpu", nil)
 		for i, w := range want.losses {
 			if d := math.Abs(got.losses[i] - w); !(d <= 1e-3*(1+w)) {
 				t.Errorf("%s: loss of step %d is %v, with the Go backend %v", c.model, i, got.losses[i], w)
@@ -94,8 +99,9 @@ func TestFusedOpsAreFree(t *testing.T) {
 
 func TestBadConfig(t *testing.T) {
 	for want, c := range map[string]config{
-		"cnn, mlp": {model: "rnn", batch: 1, hidden: 16, steps: 1, report: 1},
-		"too few":  {model: "mlp", batch: 1, hidden: 16, steps: 0, report: 1},
+		"cnn, mlp, transformer": {model: "rnn", batch: 1, hidden: 16, steps: 1, report: 1},
+		"no heads of 32":        {model: "transformer", batch: 1, hidden: 100, steps: 1, report: 1, layers: 1, context: 9},
+		"too few":               {model: "mlp", batch: 1, hidden: 16, steps: 0, report: 1},
 	} {
 		if err := run(c, []string{"go"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v; want %q", c, err, want)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/background"
+	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 	"github.com/millrace-go/millrace/shelf"
@@ -30,7 +31,7 @@ const planLimit = 4096
 // Init readies the store of an open device.
 func (p *Store) Init(d *device.Base, kept *shelf.Shelf) {
 	p.Base, p.shelf, p.Quick = d, kept, QuickEffort
-	p.Trie = segment.NewTrie[queue.Key, *Known](planLimit, queue.Legal)
+	p.Trie = segment.NewTrie[queue.Key, *Known](force.Plans(planLimit), queue.Legal)
 	p.Trie.OnDrop(p.Retired)
 	p.Search.init(p)
 	p.saves.Do, p.saves.Limit = p.write, maxSaves

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/force"
 )
 
 // A program that never asks for the same kernel twice: what it asked for once goes
@@ -133,5 +134,25 @@ func TestFlat(t *testing.T) {
 		if math.Float32bits(want[i]) != math.Float32bits(again[i]) {
 			t.Errorf("element %d is %v, it was %v", i, again[i], want[i])
 		}
+	}
+}
+
+// TestFlatCompiled is the same for kernels that a compiler makes, with few plans kept.
+func TestFlatCompiled(t *testing.T) {
+	force.SetPlans(5)
+	d := open(t, millrace.Options{Tier: millrace.TierCompiled, Compile: millrace.CompileWait, Explore: millrace.ExploreWait, Tune: millrace.TuneOff})
+	force.SetPlans(0)
+	before := d.Stats().Runtime.Compiles
+	runFlat(t, d, 0, 8)
+	first := holds(d)
+	runFlat(t, d, 8, 28)
+	last := holds(d)
+	last.flat(t, first)
+	s := d.Stats()
+	if n := s.Runtime.Compiles - before; builtWithCgo && n < 28 {
+		t.Errorf("%d kernels were compiled", n)
+	}
+	if s.Plans > 5 || builtWithCgo && (last.objects == 0 || last.objects > 2*5) {
+		t.Errorf("%d plans and %d objects are kept", s.Plans, last.objects)
 	}
 }

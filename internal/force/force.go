@@ -1,5 +1,6 @@
-// Package force makes the engine run every kernel by another choice than it
-// would choose, so that tests see all of them. Nothing is forced outside tests.
+// Package force makes the engine do what it would do seldom, so that tests see it:
+// run every kernel by another choice than it would choose, and run out of room for
+// plans. Nothing is forced outside tests.
 //
 // Engine part: no compatibility promise; use package millrace.
 package force
@@ -18,4 +19,18 @@ func SetChoice(k int) { choice.Store(int64(max(k, -1)) + 1) }
 func Choice() (k int, forced bool) {
 	n := choice.Load()
 	return int(n - 1), n > 0
+}
+
+// plans is how many plans a device keeps; 0: as many as it would.
+var plans atomic.Int64
+
+// SetPlans bounds the plans of devices that are opened from now on; 0 ends it.
+func SetPlans(n int) { plans.Store(int64(n)) }
+
+// Plans is how many a device keeps that else keeps so many.
+func Plans(most int) int {
+	if n := plans.Load(); n > 0 {
+		return int(n)
+	}
+	return most
 }

@@ -301,6 +301,9 @@ func TestNice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if goruntime.GOOS == "linux" && 20-own >= niceness {
+			t.Skip("whoever runs this test gives way himself")
+		}
 		runs := strings.Fields(string(text))
 		last, err := strconv.Atoi(runs[len(runs)-1]) // the first one only looks what compiler there is
 		if err != nil {

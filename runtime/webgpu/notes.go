@@ -21,6 +21,11 @@ import (
 // maxAhead bounds the shaders that a device compiles before anybody runs them.
 const maxAhead = 256
 
+// maxSaves bounds the shaders that wait for the disk.
+const maxSaves = 1024
+
+var errSaves = errors.New("webgpu: a shader is not saved: too many wait for the disk")
+
 // shaderNotes notes which shaders ran, and compiles beforehand those that ran
 // elsewhere. What a driver's compiler makes of a text takes it up to a second, and
 // the binding hands out nothing that could be kept instead. Nobody relies on a
@@ -44,7 +49,7 @@ type noted struct {
 
 func (x *shaderNotes) init(d *device) {
 	x.dev, x.ran = d, map[string]*noted{}
-	x.queue.Do = func(f func()) { f() }
+	x.queue.Do, x.queue.Limit = func(f func()) { f() }, maxSaves
 }
 
 // notNoted stands for the key of a shader that is too long to be kept.
@@ -69,7 +74,9 @@ func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
 	first := n.users == 1
 	x.mu.Unlock()
 	if cache := x.dev.cfg.Cache; cache != nil && first {
-		x.queue.Add(func() { save(cache, key, v.source) })
+		if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
+			c.Dropped(runtime.KindShader, errSaves)
+		}
 	}
 }
 
@@ -89,6 +96,11 @@ func (x *shaderNotes) forget(list map[string]*variant) {
 // peeker is a cache that can be looked into without anything being counted.
 type peeker interface {
 	Peek(kind, key string) ([]byte, bool)
+}
+
+// dropper is a cache that counts what it was not given.
+type dropper interface {
+	Dropped(kind string, why error)
 }
 
 func save(cache runtime.Cache, key, source string) {

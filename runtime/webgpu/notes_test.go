@@ -242,6 +242,41 @@ func (c *memoryCache) Put(kind, key string, value []byte) error {
 
 func (c *memoryCache) Refuse(string, error) {}
 
+// fullCache takes nothing before it is told to.
+type fullCache struct {
+	memoryCache
+	gate    chan struct{}
+	dropped int
+}
+
+func (c *fullCache) Put(kind, key string, value []byte) error {
+	<-c.gate
+	return c.memoryCache.Put(kind, key, value)
+}
+
+func (c *fullCache) Dropped(kind string, why error) { c.dropped++ }
+
+// TestShadersBeforeAFullDisk: no more wait than there is room for, the cache is told of
+// the others, and all of them run.
+func TestShadersBeforeAFullDisk(t *testing.T) {
+	cache := &fullCache{memoryCache: memoryCache{list: map[string]string{}}, gate: make(chan struct{})}
+	d := openDevice(t, runtime.Config{Cache: cache})
+	d.notes.queue.Limit = 1
+	for _, op := range []string{"neg", "abs", "exp", "sin"} {
+		ranOn(t, d, strings.Replace(negKernel, "neg", op, 1))
+	}
+	if cache.dropped < 2 { // one is being written, one waits
+		t.Errorf("%d were dropped of 4", cache.dropped)
+	}
+	close(cache.gate)
+	if err := d.Wait(true); err != nil {
+		t.Fatal(err)
+	}
+	if cache.puts != 4-cache.dropped || len(d.Notes()) != 4 {
+		t.Errorf("%d were written, %d dropped, %d noted", cache.puts, cache.dropped, len(d.Notes()))
+	}
+}
+
 // TestShadersInCache: they are written once, and again where they were changed; what
 // is only tried is not.
 func TestShadersInCache(t *testing.T) {

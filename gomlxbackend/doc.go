@@ -10,6 +10,9 @@
 //
 //	import _ "github.com/millrace-go/millrace/runtime/webgpu"
 //
+// A program that asks GoMLX for its own backend by name, "go", without a choice runs on
+// Millrace after Replace("go", "").
+//
 // # How it runs
 //
 // A graph is kept as it was built, without nodes that nobody needs and with

@@ -47,6 +47,9 @@ func shrinkOnce(p *ir.Graph, fails func(*ir.Graph) bool) *ir.Graph {
 				return q
 			}
 		}
+		if q := try(func(g *graph) bool { return g.outputOperands(i) }); q != nil {
+			return q
+		}
 	}
 	// From the end: what comes late depends on much and carries little.
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
@@ -195,6 +198,24 @@ func (g *graph) outputOperand(i, arg int) bool {
 			g.outputs[i] = n.args[arg]
 			return true
 		}
+	}
+	return false
+}
+
+// outputOperands takes all operands for an output that is computed: where two results
+// matter, what joins them does not.
+func (g *graph) outputOperands(i int) bool {
+	for _, n := range g.nodes {
+		if n.result == nil || n.result != g.outputs[i] {
+			continue
+		}
+		g.outputs = slices.Delete(slices.Clone(g.outputs), i, i+1)
+		for _, a := range n.args {
+			if a != nil && !slices.Contains(g.outputs, a) {
+				g.outputs = append(g.outputs, a)
+			}
+		}
+		return len(g.outputs) > 0
 	}
 	return false
 }

@@ -116,6 +116,7 @@ func TestFaultyCompiler(t *testing.T) {
 			begin := time.Now()
 			d, reported := faulty(t, runtime.Config{Compile: runtime.CompileWait, Threads: 2})
 			k := scaled(t)
+			hold(t, d, k)
 			h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
 			compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
 			compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))

@@ -60,6 +60,9 @@ type PhaseOptions struct {
 	// Recompute computes point values anew in every phase that needs them.
 	// Otherwise those that cost much are kept in temporaries.
 	Recompute bool
+	// Rows computes values of rows anew, too, at each point: temporaries hold nothing
+	// but results of row ops.
+	Rows bool
 }
 
 // Phases takes a kernel apart. The result is a function of the arguments
@@ -283,7 +286,7 @@ func (b *phaseBuilder) fromTemp(v ir.Ref) bool {
 		return false
 	case p.level[v] == Row:
 		// Parts of a contraction make what they need of rows themselves.
-		return !p.contracts && (b.level == Point || p.depth[v] < b.depth)
+		return !p.contracts && !p.opt.Rows && (b.level == Point || p.depth[v] < b.depth)
 	}
 	return p.depth[v] < b.depth && !p.opt.Recompute && p.cost[v] > recomputeLimit
 }

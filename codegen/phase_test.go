@@ -107,7 +107,7 @@ func TestPhasesCompute(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, kk := range []*Kernel{k, low} {
-				for _, opt := range []PhaseOptions{{}, {Recompute: true}} {
+				for _, opt := range []PhaseOptions{{}, {Recompute: true}, {Recompute: true, Rows: true}, {Rows: true}} {
 					got := cloneArgs(args)
 					runPhases(t, kk, Phases(kk, opt), 3, m, got, scalars)
 					for i := range want {
@@ -156,6 +156,7 @@ func TestPhaseShape(t *testing.T) {
 	}{
 		{rowtext.Softmax, PhaseOptions{}, 3, 1, "[point point row point]"},
 		{rowtext.Softmax, PhaseOptions{Recompute: true}, 2, 0, "[point point row point]"},
+		{rowtext.Norm, PhaseOptions{Rows: true}, 2, 0, "[point row point point]"},
 		{rowtext.Norm, PhaseOptions{}, 4, 0, "[point row point row point]"},
 		{reduceKernel("sum"), PhaseOptions{}, 1, 0, "[point row]"},
 		{copyKernel, PhaseOptions{}, 0, 0, "[point]"},

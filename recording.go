@@ -89,7 +89,9 @@ func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool) ([]*Tensor, e
 			return out, err
 		}
 	}
-	s.s.Device().Settle()
+	if tape != nil || r.sized.undecided(sizes) {
+		s.s.Device().Settle()
+	}
 	out, made, err := r.record(s, in, give)
 	if err == nil {
 		r.sized.recorded(sizes, made, tape != nil)

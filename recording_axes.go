@@ -188,25 +188,44 @@ func small(sizes []int) []int {
 	return list
 }
 
+// undecided reports that what is recorded at such sizes may be run at others.
+func (v *variable) undecided(sizes []int) bool {
+	v.making.Lock()
+	defer v.making.Unlock()
+	v.mu.Lock()
+	g := v.like(sizes)
+	v.mu.Unlock()
+	return g.undecided()
+}
+
+// like is what there is for sizes that are 0 or 1 where these are. mu is held.
+func (v *variable) like(sizes []int) *generalTape {
+	small := small(sizes)
+	for _, g := range v.generals {
+		if slices.Equal(g.small, small) {
+			return g
+		}
+	}
+	g := &generalTape{small: small}
+	v.generals = append(v.generals, g)
+	return g
+}
+
+func (g *generalTape) undecided() bool { return g.g == nil && len(g.tried) < mostTries }
+
 // general finds what tapes at such sizes have in common, by trials where one was
 // recorded and none were made.
 func (v *variable) general(r *Recording, sizes []int) *stream.General {
-	like := small(sizes)
 	v.mu.Lock()
-	at := slices.IndexFunc(v.generals, func(g *generalTape) bool { return slices.Equal(g.small, like) })
-	if at < 0 {
-		at = len(v.generals)
-		v.generals = append(v.generals, &generalTape{small: like})
-	}
-	here := v.generals[at]
+	here := v.like(sizes)
 	var from sizedTape
 	for _, t := range v.tapes {
-		if slices.Equal(small(t.sizes), like) && !slices.Contains(here.tried, t.tape) {
+		if slices.Equal(small(t.sizes), here.small) && !slices.Contains(here.tried, t.tape) {
 			from = t
 		}
 	}
 	v.mu.Unlock()
-	if here.g != nil || from.tape == nil || len(here.tried) == mostTries {
+	if from.tape == nil || !here.undecided() {
 		return here.g
 	}
 	if here.g = stream.Generalise(from.tape, v.of, from.sizes, r.try); here.g == nil {

@@ -147,8 +147,8 @@ type Executable struct {
 	backend *Backend
 	name    string
 	prog    *program
-	inputs  []*Node // the parameters as they were declared, and
-	outputs []*Node // the results as they were returned
+	params  *parameters
+	outputs []*Node // as they were returned
 	rec     *millrace.Recording
 	closed  atomic.Bool
 	// constants of all functions, those that nothing needs too
@@ -160,7 +160,7 @@ var _ compute.Executable = (*Executable)(nil)
 // newExecutable runs the graph that is the builder's main function now, and owns
 // these constants.
 func newExecutable(b *Builder, constants []*millrace.Tensor) *Executable {
-	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, inputs: b.main.params, outputs: b.main.outputs, constants: constants}
+	e := &Executable{backend: b.backend, name: b.name, prog: b.main.prog, params: parametersOf(b.main.params), outputs: b.main.outputs, constants: constants}
 	e.rec = millrace.NewRecording(e.walk)
 	return e
 }
@@ -178,7 +178,7 @@ func (e *Executable) Finalize() {
 
 // Inputs are the parameters' names and shapes.
 func (e *Executable) Inputs() (names []string, inputs []shapes.Shape) {
-	for _, n := range e.inputs {
+	for _, n := range e.params.nodes {
 		names, inputs = append(names, n.name), append(inputs, n.shape.Clone())
 	}
 	return names, inputs
@@ -293,7 +293,7 @@ func (e *Executable) onDevice(inputs []compute.Buffer, in []*content) (ready []*
 		}
 		if ready[i], err = c.onDevice(e.backend, inputs[i].(*Buffer).shape); err != nil {
 			drop(in[:i], ready[:i])
-			return nil, errors.WithMessagef(err, "input %d (%q)", i, e.inputs[i].name)
+			return nil, errors.WithMessagef(err, "input %d (%q)", i, e.params.nodes[i].name)
 		}
 	}
 	return ready, nil
@@ -364,7 +364,6 @@ func (e *Executable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millr
 // checkInputs appends the inputs' contents, or says why they do not fit. The
 // buffers of those that it gives are in use, also with an error.
 func (e *Executable) checkInputs(contents []*content, inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]*content, error) {
-	params := e.inputs
 	switch {
 	case e.closed.Load():
 		return contents, errors.New("the executable was finalized")
@@ -372,27 +371,22 @@ func (e *Executable) checkInputs(contents []*content, inputs []compute.Buffer, d
 		return contents, errors.Errorf("backend %q was finalized", Name)
 	case device != 0:
 		return contents, errors.Errorf("backend %q has device 0 only, not %d", Name, device)
-	case len(inputs) != len(params):
-		return contents, errors.Errorf("%d inputs for %d parameters", len(inputs), len(params))
 	case len(donate) != 0 && len(donate) != len(inputs):
 		return contents, errors.Errorf("%d donations for %d inputs", len(donate), len(inputs))
 	}
+	if err := e.params.check(inputs); err != nil {
+		return contents, err
+	}
 	for i, in := range inputs {
-		buf, ok := in.(*Buffer)
-		if !ok || buf == nil {
-			return contents, errors.Errorf("input %d (%q) is a %T and no buffer of backend %q", i, params[i].name, in, Name)
-		}
+		buf := in.(*Buffer)
 		if buf.backend != e.backend {
-			return contents, errors.Errorf("input %d (%q) is a buffer of another backend", i, params[i].name)
-		}
-		if !buf.shape.Equal(params[i].shape) && !params[i].shape.IsDynamic() { // whose sizes were looked at
-			return contents, errors.Errorf("input %d (%q) is a %s, the parameter a %s", i, params[i].name, buf.shape, params[i].shape)
+			return contents, errors.Errorf("input %d (%q) is a buffer of another backend", i, e.params.nodes[i].name)
 		}
 		buf.using.Add(1)
 		c, err := buf.content("Execute")
 		contents = append(contents, c)
 		if err != nil {
-			return contents, errors.WithMessagef(err, "input %d (%q)", i, params[i].name)
+			return contents, errors.WithMessagef(err, "input %d (%q)", i, e.params.nodes[i].name)
 		}
 	}
 	return contents, nil

@@ -17,7 +17,7 @@ import (
 // inputs' values are sizes it keeps the graphs of those that it met last.
 type TemplateExecutable struct {
 	builder *Builder
-	params  []*Node
+	params  *parameters
 	outputs []*Node
 	own     []*millrace.Tensor // constants that no size changes
 	general *Executable        // of all sizes; nil where values decide
@@ -39,13 +39,13 @@ const mostSizes = 64
 var _ compute.Executable = (*TemplateExecutable)(nil)
 
 func newTemplateExecutable(b *Builder) *TemplateExecutable {
-	e := &TemplateExecutable{builder: b, params: b.main.params, outputs: b.main.outputs, own: b.constants, made: map[string]*made{}}
+	e := &TemplateExecutable{builder: b, params: parametersOf(b.main.params), outputs: b.main.outputs, own: b.constants, made: map[string]*made{}}
 	wide := func(n *Node) bool { return n.shape.Rank() > maxRank } // whose tensors have other axes
-	if b.main.template.asks || slices.ContainsFunc(e.params, wide) || slices.ContainsFunc(e.outputs, wide) {
+	if b.main.template.asks || slices.ContainsFunc(e.params.nodes, wide) || slices.ContainsFunc(e.outputs, wide) {
 		return e
 	}
 	var axes []millrace.Axes
-	for _, n := range e.params {
+	for _, n := range e.params.nodes {
 		names := make(millrace.Axes, n.shape.Rank())
 		for i, d := range n.shape.Dimensions {
 			if d == shapes.DynamicDim {
@@ -54,7 +54,7 @@ func newTemplateExecutable(b *Builder) *TemplateExecutable {
 		}
 		axes = append(axes, names)
 	}
-	e.general = &Executable{backend: b.backend, name: b.name, inputs: e.params, outputs: e.outputs}
+	e.general = &Executable{backend: b.backend, name: b.name, params: e.params, outputs: e.outputs}
 	e.general.rec = millrace.NewRecording(e.walk, axes...)
 	return e
 }
@@ -62,7 +62,7 @@ func newTemplateExecutable(b *Builder) *TemplateExecutable {
 // walk records the graph of the arguments' sizes.
 func (e *TemplateExecutable) walk(sc *millrace.Scope, args []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	size := map[string]int{}
-	for i, n := range e.params {
+	for i, n := range e.params.nodes {
 		dims := args[i].Shape()
 		for k, d := range n.shape.Dimensions {
 			if d == shapes.DynamicDim {
@@ -102,7 +102,7 @@ func (e *TemplateExecutable) Finalize() {
 
 // Inputs are the parameters' names and shapes.
 func (e *TemplateExecutable) Inputs() (names []string, inputs []shapes.Shape) {
-	for _, n := range e.params {
+	for _, n := range e.params.nodes {
 		names, inputs = append(names, n.name), append(inputs, n.shape.Clone())
 	}
 	return names, inputs
@@ -119,13 +119,13 @@ func (e *TemplateExecutable) Outputs() (outputs []shapes.Shape) {
 // Execute runs the graph at the sizes that the inputs have. At sizes that are new
 // nothing is planned or compiled that there is from others.
 func (e *TemplateExecutable) Execute(inputs []compute.Buffer, donate []bool, device compute.DeviceNum) ([]compute.Buffer, error) {
-	size, err := e.sizes(inputs)
-	if err != nil {
-		return nil, errors.WithMessagef(err, "Execute of %q", e.builder.name)
-	}
 	if e.general != nil {
 		return e.general.Execute(inputs, donate, device)
 	}
+	if err := e.params.check(inputs); err != nil {
+		return nil, errors.WithMessagef(err, "Execute of %q", e.builder.name)
+	}
+	size := e.params.sizes(inputs)
 	m, err := e.take(size, inputs)
 	if err != nil {
 		return nil, errors.WithMessagef(withAxes(err, size), "Execute of %q", e.builder.name)
@@ -137,40 +137,6 @@ func (e *TemplateExecutable) Execute(inputs []compute.Buffer, donate []bool, dev
 		t.mu.Unlock()
 	}()
 	return m.Execute(inputs, donate, device)
-}
-
-// sizes are those of the axes with names, as the inputs have them.
-func (e *TemplateExecutable) sizes(inputs []compute.Buffer) (map[string]int, error) {
-	params, size := e.params, map[string]int{}
-	switch {
-	case e.closed.Load():
-		return nil, errors.New("the executable was finalized")
-	case len(inputs) != len(params):
-		return nil, errors.Errorf("%d inputs for %d parameters", len(inputs), len(params))
-	}
-	for i, in := range inputs {
-		buf, ok := in.(*Buffer)
-		if !ok || buf == nil {
-			return nil, errors.Errorf("input %d (%q) is a %T and no buffer of backend %q", i, params[i].name, in, Name)
-		}
-		want := params[i].shape
-		fits := buf.shape.DType == want.DType && buf.shape.Rank() == want.Rank()
-		for k := 0; fits && k < want.Rank(); k++ {
-			d, axis := buf.shape.Dimensions[k], want.AxisName(k)
-			if want.Dimensions[k] != shapes.DynamicDim {
-				fits = want.Dimensions[k] == d
-				continue
-			}
-			if was, ok := size[axis]; ok && was != d {
-				return nil, errors.Errorf("input %d (%q) is a %s, the parameter a %s, and axis %q of those before it has %d", i, params[i].name, buf.shape, want, axis, was)
-			}
-			size[axis] = d
-		}
-		if !fits {
-			return nil, errors.Errorf("input %d (%q) is a %s, the parameter a %s", i, params[i].name, buf.shape, want)
-		}
-	}
-	return size, nil
 }
 
 // take is the graph of these sizes, in use until its users are one less.
@@ -239,7 +205,7 @@ func (e *TemplateExecutable) make(size map[string]int, inputs []compute.Buffer) 
 		defer buf.using.Add(-1)
 		c, err := buf.content("Execute")
 		if err != nil {
-			return nil, nil, errors.WithMessagef(err, "input %d (%q)", i, e.params[i].name)
+			return nil, nil, errors.WithMessagef(err, "input %d (%q)", i, e.params.nodes[i].name)
 		}
 		g.variant.inputs = append(g.variant.inputs, c)
 	}

@@ -117,40 +117,66 @@ func (g *General) find(sizes []int, f func(*Trial)) bool {
 			return false // its strides depend on sizes
 		}
 	}
-	degree := 3
-	if len(g.free) > 3 {
-		degree = 2
+	degree := degreeOf(len(g.free))
+	own := g.tape.trace()
+	var points [][]int
+	var traces []*traced
+	for ranges := len(trialRanges); traces == nil && ranges >= 2; ranges-- {
+		points = trialSizes(len(g.free), poly.Needs(len(g.free), degree)+checks, ranges)
+		var alike bool
+		if traces, alike = g.trials(sizes, points, own, f); !alike {
+			return false
+		}
 	}
-	points := trialSizes(len(g.free), poly.Needs(len(g.free), degree)+checks)
 	var here []int
 	for _, axis := range g.free {
 		here = append(here, sizes[axis])
 	}
-	own := g.tape.trace()
-	traces := []*traced{}
+	points, traces = append(points, here), append(traces, own)
+	fitter := poly.NewFitter(points, degree)
+	return len(traces) > 1 && fitter != nil && g.fit(&fitting{g: g, Fitter: fitter, known: map[string]int{}, forms: map[string]int{}}, traces, points)
+}
+
+// degreeOf is that of the polynomials in so many axes: each has more coefficients than
+// the one before, and as many trials.
+func degreeOf(axes int) int {
+	if axes > 3 {
+		return 2
+	}
+	return 3
+}
+
+// trials are what f does at these sizes of the free axes: nil if it fails at one, not
+// alike if it does something else than the tape does.
+func (g *General) trials(sizes []int, points [][]int, own *traced, f func(*Trial)) (traces []*traced, alike bool) {
 	for _, x := range points {
 		tr := g.try(g.sizes(sizes, x), f)
-		if tr == nil || !tr.alike(own) {
-			return false
+		if tr == nil {
+			return nil, true
+		}
+		if !tr.alike(own) {
+			return nil, false
 		}
 		traces = append(traces, tr)
 	}
-	points = append(points, here)
-	fitter := poly.NewFitter(points, degree)
-	return fitter != nil && g.fit(&fitting{g: g, Fitter: fitter, known: map[string]int{}, forms: map[string]int{}}, append(traces, own), points)
+	return traces, true
 }
 
-// trialSizes are sizes of so many axes for n trials: small and large, odd and even, so
-// that what they have in common is not that they are alike.
-func trialSizes(axes, n int) (points [][]int) {
+// trialRanges are of what sizes trials are. Where one fails they are made without the
+// largest: a table that a function takes as many rows of as there are has some hundreds.
+var trialRanges = [][2]int{{2, 9}, {10, 64}, {65, 300}, {301, 5000}}
+
+// trialSizes are sizes of so many axes for n trials, in some of the ranges: small and
+// large, odd and even, so that what they have in common is not that they are alike. The
+// first are those that are most likely to be too large.
+func trialSizes(axes, n, ranges int) (points [][]int) {
 	rng := rand.New(rand.NewPCG(uint64(axes), 0x9e3779b97f4a7c15))
-	ranges := [][2]int{{2, 9}, {10, 64}, {65, 300}}
 	for i := range n {
 		x := make([]int, axes)
 		for k := range x {
-			r := ranges[rng.IntN(len(ranges))]
+			r := trialRanges[rng.IntN(max(ranges-1, 2))]
 			if i%axes == k && i%3 == 0 {
-				r = [2]int{301, 5000}
+				r = trialRanges[ranges-1]
 			}
 			x[k] = r[0] + rng.IntN(r[1]-r[0]+1)
 		}

@@ -12,7 +12,7 @@ import (
 // At is the tape for other sizes of the axes, in the order of their numbers. It is an
 // error where that is none of the same ops: where a size inside is 0 or 1, or none.
 func (g *General) At(sizes []int) (*Tape, error) {
-	if g.tape.users.Load() == 0 || !g.tape.retain() {
+	if !g.tape.retain() {
 		return nil, errNotGeneral
 	}
 	defer g.tape.Release()

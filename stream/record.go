@@ -275,6 +275,9 @@ func Fail(dst *Value, p Place, op string, err error, args []Arg) {
 // failIn makes dst carry err: as it is where it came from an operand, which
 // keeps the first cause, else as a new OpError that the stream reports.
 func failIn(dst *Value, home *Stream, scope *Scope, op string, err error, args []Arg) {
+	if at := new(trialError); errors.As(err, &at) {
+		home = at.s
+	}
 	e, inherited := err.(*operror.Error)
 	if !inherited {
 		e = newOpError(op, err, args)

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -74,7 +73,7 @@ func (s *Stream) Close() error {
 
 // Report keeps an error for Err and fires the trace hook.
 func (s *Stream) Report(e *operror.Error) {
-	if s.trial != nil || errors.Is(e, errTrial) {
+	if s.trial != nil {
 		return // nobody asked for what failed
 	}
 	s.faults.Add(e)

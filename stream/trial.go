@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -24,7 +23,13 @@ type Trial struct {
 	trace  *traced
 }
 
-var errTrial = errors.New("this run of a recorded function finds out how its sizes depend on its arguments': it has no values")
+// trialError is why a trial has no value. What else fails by it belongs to the trial,
+// wherever it is: nobody asked for it.
+type trialError struct{ s *Stream }
+
+func (*trialError) Error() string {
+	return "this run of a recorded function finds out how its sizes depend on its arguments': it has no values"
+}
 
 func (d *Device) newTrial(kinds []kind) *Trial {
 	t := &Trial{s: &Stream{dev: d, caps: d.Caps}, kinds: kinds}
@@ -70,7 +75,7 @@ func (s *Stream) neverReady() error {
 		return runtime.ErrClosed
 	}
 	s.trial.broken.Store(true)
-	return errTrial
+	return &trialError{s}
 }
 
 // end drops what was recorded.
@@ -248,7 +253,7 @@ func (m tracedMemory) alike(other tracedMemory) bool {
 	if m.st.Block != other.st.Block || m.dt != other.dt || len(m.form.Shape) != len(other.form.Shape) {
 		return false
 	}
-	if a == nil || b == nil || len(a.Stages)+len(b.Stages) > 0 {
+	if a == nil || b == nil || a.Stride == nil || b.Stride == nil || len(a.Stages)+len(b.Stages) > 0 {
 		return m.form.Equal(other.form) && (m.st == other.st || plans.SameView(a, b))
 	}
 	return len(a.Stride) == len(b.Stride)

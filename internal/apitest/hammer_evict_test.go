@@ -25,10 +25,10 @@ var evictOps = [5]struct {
 // programs and compiled objects, while others run them, wait for results to be computed
 // again by them, and run recordings that were made with them.
 func TestHammerEvictions(t *testing.T) {
-	t.Parallel()
 	force.SetPlans(12)
 	dev := open(t, millrace.Options{})
 	force.SetPlans(0)
+	t.Parallel() // not before: other tests open devices
 	chain := func(x *tensor, v float32, program int) (*tensor, *tensor, float32, float32) {
 		between, was := x, v
 		for i := range 4 {

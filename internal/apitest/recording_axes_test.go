@@ -220,6 +220,9 @@ func TestRecordingAxes(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
 	s := dev.NewStream()
 	outside := millrace.Ones(millrace.Float32, 3)
+	elsewhere := millrace.OnesOn(dev.NewStream(), millrace.Float32, 1)
+	table := millrace.NormalOn(dev, millrace.Float32, 1, 400, 3)
+	part := table.Slice(millrace.R(100, 350)) // in memory as some of another
 	type call = func(sc *millrace.Scope, x *tensor) (*tensor, error)
 	for name, c := range map[string]struct {
 		f     call
@@ -269,6 +272,25 @@ func TestRecordingAxes(t *testing.T) {
 				outside.Set(x.Sum())
 			}
 			return x.Tanh(), nil
+		}, []int{5, 6, 7}, 3},
+		"mixes": {func(_ *millrace.Scope, x *tensor) (*tensor, error) {
+			y := elsewhere.Add(x) // not on the trial's stream
+			if x.Shape()[0] > 50 {
+				outside.Set(y.Sum())
+			}
+			return y.Tanh(), nil
+		}, []int{5, 6, 7}, 3},
+		"slices others": {func(_ *millrace.Scope, x *tensor) (*tensor, error) {
+			n := x.Shape()[0]
+			return x.Reshape(-1, 1).Mul(table.Slice(millrace.R(1, n+1))).Sum(0), nil
+		}, []int{5, 6, 7, 399}, 1},
+		"slices too far": {func(_ *millrace.Scope, x *tensor) (*tensor, error) {
+			n := min(x.Shape()[0], 200)
+			return x.Sum().Mul(part.Slice(millrace.R(n, 2*n)).Sum()), nil
+		}, []int{5, 6, 7}, 3},
+		"slices parts": {func(_ *millrace.Scope, x *tensor) (*tensor, error) {
+			n := x.Shape()[0]
+			return x.Sum().Mul(part.Slice(millrace.R(n, n+4)).Sum()), nil
 		}, []int{5, 6, 7}, 3},
 		"moves": {func(sc *millrace.Scope, x *tensor) (*tensor, error) {
 			return x.To(sc).AddScalar(1).To(sc).MulScalar(3), nil

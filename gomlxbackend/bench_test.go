@@ -23,6 +23,12 @@ func BenchmarkExecute(b *testing.B) {
 		{"dot", []shapes.Shape{f32(25, 4), f32(4, 1)}, func(f compute.Function, in []value) value {
 			return must(f.DotGeneral(in[0], []int{1}, nil, in[1], []int{0}, nil, compute.DotGeneralConfig{}))
 		}},
+		{"dot of many rows", []shapes.Shape{f32(128, 69), f32(69, 4)}, func(f compute.Function, in []value) value {
+			return must(f.DotGeneral(in[0], []int{1}, nil, in[1], []int{0}, nil, compute.DotGeneralConfig{}))
+		}},
+		{"dense of many rows", []shapes.Shape{f32(128, 69), f32(69, 4), f32(4)}, func(f compute.Function, in []value) value {
+			return must(f.FusedDense(in[0], in[1], in[2], compute.DenseConfig{}))
+		}},
 		{"dense", []shapes.Shape{f32(1, 64), f32(64, 64), f32(64)}, func(f compute.Function, in []value) value {
 			return must(f.FusedDense(in[0], in[1], in[2], compute.DenseConfig{}))
 		}},

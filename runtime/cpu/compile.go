@@ -68,10 +68,9 @@ func newCompiler(d *device) *compiler {
 }
 
 // want notes that a launch would have used a variant, and asks for it when it
-// is worth it, which a provisional launch never shows; where the device was
-// opened to wait, it returns when there is code or there will be none.
-func (c *compiler) want(v *variant, bytes int64, provisional bool) {
-	wait := c.waits()
+// is worth it, which a provisional launch never shows; where it is to wait, it
+// returns when there is code or there will be none.
+func (c *compiler) want(v *variant, bytes int64, provisional, wait bool) {
 	if v.failed.Load() || v.sched.prog.forgotten.Load() && !wait || (v.heat.Add(bytes+heatOfLaunch) < heatToCompile || provisional) && !wait {
 		return
 	}

@@ -12,12 +12,12 @@ type compiler struct{}
 
 func newCompiler(*device) *compiler { return nil }
 
-func (*compiler) want(*variant, int64, bool) {}
-func (*compiler) waits() bool                { return false }
-func (*compiler) forget(*program)            {}
-func (*compiler) wait()                      {}
-func (*compiler) stop()                      {}
-func (*compiler) unload()                    {}
+func (*compiler) want(*variant, int64, bool, bool) {}
+func (*compiler) waits() bool                      { return false }
+func (*compiler) forget(*program)                  {}
+func (*compiler) wait()                            {}
+func (*compiler) stop()                            {}
+func (*compiler) unload()                          {}
 
 func findCompiler() string { return "" }
 

@@ -317,12 +317,32 @@ func (r *ready) plain() bool {
 	return r.dot != nil && r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
 }
 
+// short reports rows of results that are worth putting together, see shortRow.
+func (v *dotView) short() bool {
+	return v.part == partEnd && v.flat && v.inner <= shortRow && v.outer >= shortRows
+}
+
+// spreads reports an operand whose short rows may be put together wherever they are.
+func (r *ready) spreads(v *dotView, i int) bool {
+	a := &r.l.Args[i]
+	return r.p.transposable>>i&1 != 0 && len(a.Stages) == 0 && v.stride(a, v.rank-1) == 1
+}
+
+// along is the dim that a phase's points are neighbours along: rows of one point are
+// one row.
+func (v *dotView) along() int {
+	if v.short() && v.inner == 1 {
+		return v.rank - 2
+	}
+	return v.rank - 1
+}
+
 // dotKey is classKey of a contraction.
 func (r *ready) dotKey() classKey {
 	key := classKey{dot: true}
 	for n := range r.dot.views {
 		v := &r.dot.views[n]
-		last := v.rank - 1
+		last := v.along()
 		for i := range r.l.Args {
 			acc := runtime.Access{Stages: r.l.Args[i].Stages}
 			acc.Stride[0] = v.stride(&r.l.Args[i], last)

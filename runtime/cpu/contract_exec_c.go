@@ -19,7 +19,7 @@ func dotBytes(r *ready) uintptr {
 	if r.dot == nil {
 		return 0
 	}
-	return unsafe.Sizeof(C.mr_dot{}) + 3*uintptr(len(r.l.Args)+1)*unsafe.Sizeof(C.mr_operand{})
+	return unsafe.Sizeof(C.mr_dot{}) + uintptr(len(r.l.Args)+1)*(3*unsafe.Sizeof(C.mr_operand{})+unsafe.Sizeof(C.struct_mr_transposed{}))
 }
 
 // dot writes what a contraction's walker needs beside a launch whose operands
@@ -65,6 +65,7 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 	} else {
 		d.drains = 1
 		e.view(&d.z, c, r, &o.views[2])
+		e.touched(&d.z, r, &o.views[2])
 		q.work += C.mr_i64(r.phaseWork(partEnd))
 	}
 	c.dot = d
@@ -140,4 +141,26 @@ func (e *cExecutor) view(to *C.mr_view, c *C.mr_launch, r *ready, v *dotView) {
 		}
 	}
 	to.args.ops = unsafe.SliceData(ops)
+}
+
+// touched tells what the last phase touches where rows of results are short. Of rows of
+// one point, whose neighbours are those of other rows, it is the product only.
+func (e *cExecutor) touched(to *C.mr_view, r *ready, v *dotView) {
+	if !v.short() {
+		return
+	}
+	list := arenaSlice[C.struct_mr_transposed](&e.arena, len(r.l.Args)+1)
+	list[0] = C.struct_mr_transposed{operand: C.mr_i32(len(r.l.Args)), size: C.mr_i32(r.plan().Temps[0].DT.Size())}
+	n := 1
+	for _, i := range r.p.parts[partEnd] {
+		if v.inner == 1 {
+			break
+		}
+		list[n] = C.struct_mr_transposed{operand: C.mr_i32(i)}
+		if r.spreads(v, i) {
+			list[n].size = C.mr_i32(r.p.kernel.Operands[i].DT.Size())
+		}
+		n++
+	}
+	to.ntouched, to.touched = C.mr_i64(n), unsafe.SliceData(list)
 }

@@ -121,6 +121,45 @@ static void fill_i(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i6
 	values(ctx, who, batch, p0, p1, i0, i1, dst, ld);
 }
 
+/* How many of the rows of a tile are evaluated as one, with what does not go on from row
+ * to row spread over the block of values: 0 where that cannot be. */
+static mr_i64 together(const source *s, const mr_operand *ops, mr_i64 rows, mr_i64 cols)
+{
+	mr_i64 row = 0, room = values_bytes(s->d);
+	for (mr_i64 k = 0; k < s->v->ntouched; k++) {
+		const mr_i32 size = s->v->touched[k].size;
+		const mr_operand *o = ops + s->v->touched[k].operand;
+		if (o->stride[0] == cols * o->stride[1])
+			continue;
+		if (size == 0 || o->nstages > 0)
+			return 0;
+		row += cols * size;
+		room -= 64;
+	}
+	if (s->v->ntouched == 0 || row > room)
+		return 0;
+	return row == 0 || rows < room / row ? rows : room / row;
+}
+
+static void spread(const source *s, mr_args *a, mr_operand *ops, char *local)
+{
+	const mr_i64 rows = a->dims[0], cols = a->dims[1];
+	for (mr_i64 k = 0; k < s->v->ntouched; k++) {
+		mr_operand *o = ops + s->v->touched[k].operand;
+		if (o->stride[0] != cols * o->stride[1]) {
+			const mr_i32 size = s->v->touched[k].size;
+			mr_spread(size, local, o->base + o->offset * size, o->stride[0], o->stride[1], rows, cols);
+			o->base = local;
+			o->offset = 0;
+			o->stride[1] = 1;
+			local += up(rows * cols * size);
+		}
+		o->stride[0] = o->stride[1];
+	}
+	a->rank = 1;
+	a->dims[0] = rows * cols;
+}
+
 /* The last phase over a tile, which is one of its operands. */
 static void drain(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 rows, mr_i64 col0, mr_i64 cols, void *tile, mr_i64 ld)
 {
@@ -128,15 +167,21 @@ static void drain(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 rows, mr
 	const mr_view *v = s->v;
 	mr_args a;
 	mr_operand *ops = (mr_operand *)begin(s, who, &a), *t = ops + s->d->temp;
-	if (v->flat) {
-		place(s, &a, ops, batch, row0, rows, col0, cols);
+	for (mr_i64 r = 0, high = rows; v->flat && r < rows; r += high) {
+		place(s, &a, ops, batch, row0 + r, rows - r < high ? rows - r : high, col0, cols);
 		t->base = tile;
-		t->offset = 0;
+		t->offset = r * ld;
 		t->stride[0] = ld;
 		t->stride[1] = 1;
-		v->phase->eval(&a, 0, rows * cols);
-		return;
+		const mr_i64 some = together(s, ops, a.dims[0], cols);
+		if (some > 0) {
+			a.dims[0] = high = some;
+			spread(s, &a, ops, (char *)ops + ops_bytes(s->d));
+		}
+		v->phase->eval(&a, 0, a.rank == 1 ? a.dims[0] : rows * cols);
 	}
+	if (v->flat)
+		return;
 	memcpy(ops, v->args.ops, (size_t)s->d->nops * sizeof *ops);
 	a.ops = ops;
 	t->base = tile;

@@ -16,6 +16,8 @@ typedef struct mr_view {
 	mr_i64 lead;          /* dims of the batch */
 	mr_i64 outer, inner;  /* points of the groups */
 	mr_i64 flat;          /* each group is one dim: blocks are evaluated whole */
+	mr_i64 ntouched;      /* z with short rows only, see shortRow in transpose.go: what the phase touches, of */
+	const struct mr_transposed *touched; /* size 0 where it must not be spread */
 } mr_view;
 
 typedef struct mr_dot {

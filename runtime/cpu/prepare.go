@@ -254,22 +254,31 @@ func (d *device) choose(r *ready) {
 	if !r.l.Provisional && !v.noted.Load() {
 		d.notes.add(v)
 	}
-	if r.code = v.code.Load(); r.code != nil {
-		if r.code.shipped != nil {
-			d.count.shipped.Add(1)
-		}
+	if r.use(v) {
 		return
 	}
+	other, has := r.otherwise()
 	if d.comp != nil {
-		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional)
+		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional, d.comp.waits() && !has && !r.oneShort())
 	}
-	if r.code = v.code.Load(); r.code != nil {
-		return
+	switch r.code = v.code.Load(); {
+	case r.code != nil:
+	case has:
+		*r = other
+	default:
+		d.interpreted(r)
+		if v.failed.Load() {
+			d.count.fallbacks.Add(1)
+		}
 	}
-	d.interpreted(r)
-	if v.failed.Load() {
-		d.count.fallbacks.Add(1)
+}
+
+// use reports that there is code, which the launch has then.
+func (r *ready) use(v *variant) bool {
+	if r.code = v.code.Load(); r.code != nil && r.code.shipped != nil {
+		r.p.dev.count.shipped.Add(1)
 	}
+	return r.code != nil
 }
 
 // interpreted counts a launch in tier 0.

@@ -62,7 +62,6 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	p.shipped = d.shippedOf(key, text)
 	p.hasRows = k.HasRows()
 	p.lanewise, p.faults = lanewise(k)
-	p.transposable = transposable(k)
 	var err error
 	if p.sched, err = newSchedule(p, codegen.PhaseOptions{}); err != nil {
 		return nil, err
@@ -71,6 +70,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 		p.parts = partsOf(k)
 		d.contracts.Do(d.prepareContractions)
 	}
+	p.transposable = transposable(k, p.parts != nil)
 	p.scatter = scatterOf(k)
 	for _, s := range k.Stores {
 		p.writes[s.Operand] = true

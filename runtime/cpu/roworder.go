@@ -21,6 +21,7 @@ type rowOrder struct {
 	tile    int64 // rows worked on together
 	threads int64 // worth having
 	split   bool  // threads share rows, phase by phase, instead of taking whole ones
+	either  bool  // rows might be columns, and columns rows
 }
 
 const (
@@ -54,8 +55,25 @@ func (r *ready) dim(d int) int {
 
 // orderRows chooses how the rows are walked.
 func (r *ready) orderRows() {
+	r.mode, r.either = r.rowMode()
+	r.orderMode()
+}
+
+// otherwise is the launch in the other order where either does and there is code for
+// that: so that sizes on both sides of a bound do not need code each.
+func (r *ready) otherwise() (o ready, ok bool) {
+	if !r.either {
+		return o, false
+	}
+	o = *r
+	o.mode, o.sched, o.transposed = modeRows+modeCols-r.mode, r.p.sched, transposed{}
+	o.orderMode()
+	key := o.classKey()
+	return o, o.use(o.sched.variantFor(&key))
+}
+
+func (r *ready) orderMode() {
 	l, p := r.l, r.p
-	r.mode = r.rowMode()
 	reduced := r.total / r.outputs
 	if r.total == 0 {
 		r.tile, r.threads = min(r.outputs, maxTile), 1
@@ -146,12 +164,12 @@ func (r *ready) columns(reduced int64) int64 {
 	return min(n, width)
 }
 
-// rowMode chooses which dim is innermost: the last kept one where more
-// operands are dense along it than along the last reduced one.
-func (r *ready) rowMode() mode {
+// rowMode chooses which dim is innermost: the last kept one where more operands are dense
+// along it than along the last reduced one, or where that pays for short rows.
+func (r *ready) rowMode() (m mode, either bool) {
 	l := r.l
 	if !r.mayBeCols() {
-		return modeRows
+		return modeRows, false
 	}
 	votes := int64(0) // elements that would be neighbours, less those that would not
 	for i, o := range r.p.kernel.Operands {
@@ -172,9 +190,30 @@ func (r *ready) rowMode() mode {
 		}
 	}
 	if votes > 0 && l.Dims[l.Kept-1] >= minColumns {
-		return modeCols
+		return modeCols, false
 	}
-	return modeRows
+	if cols, short := r.shortToFold(); !short || !cols {
+		return modeRows, short
+	}
+	return modeCols, true
+}
+
+// shortToFold reports rows with fewer points than a fold has lanes. As columns, side by
+// side, they fill them, though their points lie apart: it pays where there are twice as
+// many as points in each, as what is left of a vector of them is done point by point.
+// A scan has one lane.
+func (r *ready) shortToFold() (cols, short bool) {
+	n, width := r.total/r.outputs, r.l.Dims[r.l.Kept-1]
+	if r.sched.plan.scans {
+		return width >= max(n/4, minColumns), n < 4*ir.FoldLanes
+	}
+	return width >= max(2*n, minColumns), n < ir.FoldLanes
+}
+
+// oneShort reports a single row that is short, for which nobody waits for code while
+// there is some for columns.
+func (r *ready) oneShort() bool {
+	return r.p.hasRows && r.dot == nil && r.outputs == 1 && r.total < ir.FoldLanes && r.sched.compiled()
 }
 
 // mayBeCols reports that rows can be columns.

@@ -123,6 +123,10 @@ void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes);
  * rows, j < cols: the transposed operands of a tile. */
 void mr_transposed(mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
 
+/* The same where rows follow one another, as few points as each may have. Where all are
+ * alike (rs == 0) the first ones are copied. */
+void mr_spread(mr_i32 size, char *dst, const char *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
+
 /* Waits for what this thread stored past the caches. */
 static inline void mr_streamed(void)
 {

@@ -190,6 +190,11 @@ func (s *schedule) known() []*variant {
 	return nil
 }
 
+// compiled reports a variant that there is code of.
+func (s *schedule) compiled() bool {
+	return slices.ContainsFunc(s.known(), func(v *variant) bool { return v.code.Load() != nil })
+}
+
 // variantFor finds or adds the variant of a class.
 func (s *schedule) variantFor(key *classKey) *variant {
 	for _, v := range s.known() {

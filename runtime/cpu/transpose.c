@@ -26,6 +26,15 @@ void mr_transposed(mr_i32 size, void *dst, mr_i64 ldd, const void *src, mr_i64 r
 		f->gather(dst, ldd, src, rs, cs, rows, cols);
 }
 
+void mr_spread(mr_i32 size, char *dst, const char *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols)
+{
+	const mr_i64 row = cols * size, all = rows * row;
+	mr_transposed(size, dst, cols, src, rs, cs, rs == 0 ? 1 : rows, cols);
+	if (rs == 0)
+		for (mr_i64 n = row; n < all; n *= 2)
+			memcpy(dst + n, dst, (size_t)(n < all - n ? n : all - n));
+}
+
 /* Moves the operands of a launch to tile u, and the args to its domain: the two
  * dims, or one where all operands go on from row to row. */
 static void place(const job *x, mr_i64 u, mr_args *a, mr_operand *ops, char *local)
@@ -59,7 +68,7 @@ static void place(const job *x, mr_i64 u, mr_args *a, mr_operand *ops, char *loc
 	for (mr_i64 k = 0; k < t->count; k++) {
 		mr_operand *o = ops + t->ops[k].operand;
 		const mr_i32 size = t->ops[k].size;
-		mr_transposed(size, local, cols, o->base + o->offset * size, o->stride[0], o->stride[1], rows, cols);
+		mr_spread(size, local, o->base + o->offset * size, o->stride[0], o->stride[1], rows, cols);
 		o->base = local;
 		o->offset = 0;
 		o->stride[0] = cols;

@@ -15,7 +15,6 @@ func (e *goExecutor) transposed(r *ready) {
 	threads := min(int(r.threads), e.threads)
 	e.split(threads, tiles, max(tiles/int64(threads*8), 1), func(begin, end int64) {
 		a := whole
-		a.rank = 2
 		a.ops = slices.Clone(whole.ops)
 		local := make([][]uint64, len(a.ops))
 		for i, o := range r.p.kernel.Operands {
@@ -49,7 +48,17 @@ func (e *goExecutor) transposed(r *ready) {
 						o.base, o.offset, o.stride[0], o.stride[1] = base, 0, a.dims[1], 1
 					}
 				}
-				w.eval(r.sched.tier0[0], &a, 0, a.dims[0]*a.dims[1])
+				n, goesOn := a.dims[0]*a.dims[1], true
+				for i := range a.ops {
+					goesOn = goesOn && a.ops[i].stride[0] == a.dims[1]*a.ops[i].stride[1]
+				}
+				if a.rank = 2; goesOn {
+					a.rank, a.dims[0] = 1, n
+					for i := range a.ops {
+						a.ops[i].stride[0] = a.ops[i].stride[1]
+					}
+				}
+				w.eval(r.sched.tier0[0], &a, 0, n)
 			}
 		})
 	})

@@ -82,7 +82,7 @@ func (d *device) settled(r *ready) bool {
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
 	if v.code.Load() == nil && d.comp != nil && d.comp.waits() {
-		d.comp.want(v, r.total*r.p.perItem, false)
+		d.comp.want(v, r.total*r.p.perItem, false, true)
 	}
 	r.code = v.code.Load()
 	return r.code != nil || d.comp == nil || v.failed.Load()

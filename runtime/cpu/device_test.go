@@ -25,6 +25,9 @@ func openTest(t testing.TB, c runtime.Config) *device {
 			}
 		}
 	}
+	if c.Tier > 0 && c.Cache == nil {
+		c.Cache = sharedCode
+	}
 	d, err := open(c)
 	if err != nil {
 		t.Fatal(err)

@@ -3,13 +3,11 @@
 package cpu
 
 import (
-	"bytes"
 	"maps"
 	"math/rand/v2"
 	"os"
 	goruntime "runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
@@ -17,44 +15,6 @@ import (
 	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/runtime"
 )
-
-// mapCache is a cache that lives as long as a test.
-type mapCache struct {
-	mu      sync.Mutex
-	entries map[string][]byte
-	hits    int
-	refused int
-}
-
-func (c *mapCache) Get(kind, key string) ([]byte, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok := c.entries[kind+" "+key]
-	if ok {
-		c.hits++
-	}
-	return v, ok
-}
-
-func (c *mapCache) Peek(kind, key string) ([]byte, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok := c.entries[kind+" "+key]
-	return v, ok
-}
-
-func (c *mapCache) Put(kind, key string, value []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.entries[kind+" "+key] = bytes.Clone(value)
-	return nil
-}
-
-func (c *mapCache) Refuse(string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refused++
-}
 
 // runCached runs one kernel on a new device and closes it.
 func runCached(t *testing.T, cache *mapCache) runtime.Stats {

@@ -239,7 +239,8 @@ func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []boo
 	}
 	s := e.backend.stream()
 	defer e.backend.giveBack(s)
-	args, give := arguments(in, ready, given)
+	var room [8]*millrace.Tensor
+	args, give := arguments(room[:0], in, ready, given)
 	results, err := e.rec.Run(s, args, give)
 	if e.closed.Load() { // meanwhile: what was recorded has the constants
 		e.rec.Release()
@@ -310,8 +311,9 @@ func drop(in, ready []*content) {
 
 // arguments are the tensors of inputs with the imaginary parts of complex ones
 // behind the real ones, and whether they are given away, as copies of slices are.
-func arguments(in, ready []*content, given []bool) (args []*millrace.Tensor, give []bool) {
-	args = make([]*millrace.Tensor, 0, len(ready))
+// They are appended to room.
+func arguments(room []*millrace.Tensor, in, ready []*content, given []bool) (args []*millrace.Tensor, give []bool) {
+	args = room
 	plain := true
 	for i, c := range ready {
 		plain = plain && c.im == nil && c == in[i]
@@ -320,7 +322,7 @@ func arguments(in, ready []*content, given []bool) (args []*millrace.Tensor, giv
 	if plain {
 		return args, given
 	}
-	args = args[:0:0]
+	args = room
 	for i, c := range ready {
 		g := c != in[i] || len(given) > 0 && given[i]
 		args, give = append(args, c.t), append(give, g)

@@ -25,7 +25,9 @@ type Block struct {
 	Home   *lane.Lane                    // of the stream it was made on
 	writer atomic.Pointer[lane.Lane]     // of the stream whose job writes it; nil where the host did
 	seq    atomic.Uint64                 // that job's number
-	tok    atomic.Pointer[token]         // set once the collector watches it
+	tok    atomic.Pointer[token]         // set once the collector watches it, see young.go
+	place  uint32                        // in the list of young ones
+	reads  atomic.Uint64                 // by the host, that are done: see ReleaseRead
 	Dense  Storage                       // the whole block, row-major
 
 	By Maker // nil for host data
@@ -125,10 +127,19 @@ func (b *Block) Release() {
 // pointer that has turned nil orders nothing in Go's memory model: the token
 // tells whoever gives the buffer back then that the copy is done.
 func (b *Block) ReleaseRead() {
-	if t := b.tok.Load(); t != nil {
+	b.reads.Add(1) // before the token is looked for: who makes one looks afterwards
+	if t := b.token(); t != nil {
 		t.reads.Add(1)
 	}
 	b.Release()
+}
+
+// token is nil where the collector does not watch the block.
+func (b *Block) token() *token {
+	if t := b.tok.Load(); t != isYoung && t != isGone {
+		return t
+	}
+	return nil
 }
 
 // What Block.Held counts.

@@ -31,7 +31,8 @@ type Pool struct {
 
 	mu    sync.Mutex
 	table []watched
-	open  []int       // free places in table
+	open  []int // free places in table
+	young youngList
 	swept atomic.Bool // no collection since the table was swept
 
 	Live    atomic.Int64
@@ -95,7 +96,13 @@ func (m *Pool) Take(from func(int64) (runtime.Buffer, error), bytes int64, colle
 }
 
 func (m *Pool) free(b *Block) {
-	if t := b.tok.Load(); t != nil {
+	switch t := b.tok.Swap(isGone); t {
+	case nil:
+	case isGone:
+		return
+	case isYoung:
+		m.young.leave(b)
+	default:
 		if t.freed.Swap(true) {
 			return
 		}
@@ -103,31 +110,6 @@ func (m *Pool) free(b *Block) {
 	}
 	m.Live.Add(-b.Bytes)
 	b.unuse() // jobs may still be at it
-}
-
-// Watch lets the collector tell of the block's death. It is called for blocks
-// that no scope will release; scopes and temporaries need no collector.
-func (b *Block) Watch() {
-	if b.tok.Load() != nil {
-		return
-	}
-	t := &token{buf: b.Buf, bytes: b.Bytes}
-	if !b.tok.CompareAndSwap(nil, t) {
-		return
-	}
-	m := b.Mem
-	w := watched{t, weak.Make(b)}
-	m.mu.Lock()
-	t.pinned = b.pinned
-	if n := len(m.open); n > 0 {
-		t.index = m.open[n-1]
-		m.open = m.open[:n-1]
-		m.table[t.index] = w
-	} else {
-		t.index = len(m.table)
-		m.table = append(m.table, w)
-	}
-	m.mu.Unlock()
 }
 
 // canary is an object nobody holds: its cleanup tells that a collection has
@@ -155,8 +137,9 @@ func (m *Pool) Boundary() {
 	}
 }
 
-// Sweep lists the watched blocks that are gone.
+// Sweep lists the watched blocks that are gone, and has the young ones watched.
 func (m *Pool) Sweep() (gone []*token) {
+	m.age()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, w := range m.table {
@@ -177,7 +160,7 @@ func (m *Pool) recount(b *Block) {
 		return
 	}
 	b.pinned = now
-	if t := b.tok.Load(); t != nil {
+	if t := b.token(); t != nil {
 		t.pinned = now
 	}
 	if now {
@@ -221,6 +204,7 @@ func (m *Pool) Reclaim(must bool) {
 		m.threshold.Store(m.Live.Load() * 2)
 		return
 	}
+	m.age()
 	goruntime.GC()
 	m.Collect.Add(1)
 	gone := m.Sweep() // weak pointers are nil right after a collection

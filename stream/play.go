@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
@@ -30,6 +31,19 @@ type playing struct {
 	olds   []*Value          // of other streams, to be ended when the lock was given up
 }
 
+// players are runs that have ended: a small tape takes little longer than making one.
+var players = sync.Pool{New: func() any { return new(playing) }}
+
+// leave gives the run back, with the room it has and nothing in it.
+func (p *playing) leave() {
+	clear(p.args)
+	clear(p.made)
+	clear(p.states)
+	clear(p.olds)
+	*p = playing{args: p.args[:0], made: p.made[:0], states: p.states[:0], olds: p.olds[:0]}
+	players.Put(p)
+}
+
 // Play runs the tape on the stream: it queues again what was queued, and runs
 // it. It returns false, and has done nothing, where the arguments are not like
 // those that it was recorded with, and where the tape was released. Arguments marked in gives are released: their
@@ -46,8 +60,9 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 		return false, nil
 	}
 	defer t.Release()
-	var few [8]*memory.Storage
-	p := playing{t: t, s: s, args: few[:0]}
+	p := players.Get().(*playing)
+	defer p.leave()
+	p.t, p.s = t, s
 	for i, v := range in {
 		st := t.inputs[i].of(v, s)
 		if st == nil {
@@ -121,7 +136,7 @@ func (p *playing) begin(out []*Value) {
 	if p.t.products == 0 {
 		return
 	}
-	p.made = make([]*Value, p.t.products)
+	p.made = slices.Grow(p.made, p.t.products)[:p.t.products]
 	for i, o := range p.t.outs {
 		if o.kind == tapeProduct && p.made[o.n] == nil {
 			p.made[o.n] = out[i]
@@ -257,14 +272,16 @@ func (p *playing) make(v *Value, o tapeOut) {
 
 // faults looks for them when all has run. Nobody else knows the results yet.
 func (p *playing) faults(out []*Value) error {
-	for _, v := range slices.Concat(out, p.made) {
-		if v == nil || v.born == tapeScope {
-			continue
-		}
-		if st := v.mem.Load(); st != nil { // who was set may be so again, by others
-			if e := st.Fault.Load(); e != nil {
-				operror.See(e)
-				return e
+	for _, values := range [...][]*Value{out, p.made} {
+		for _, v := range values {
+			if v == nil || v.born == tapeScope {
+				continue
+			}
+			if st := v.mem.Load(); st != nil { // who was set may be so again, by others
+				if e := st.Fault.Load(); e != nil {
+					operror.See(e)
+					return e
+				}
 			}
 		}
 	}

@@ -1,0 +1,64 @@
+package stream
+
+import (
+	goruntime "runtime"
+	"sync"
+	"testing"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Small blocks are watched only after others came: those that were dropped without a
+// word are found all the same, the last ones too, and readers keep theirs.
+func TestYoungBlocksAreFound(t *testing.T) {
+	e := open(t)
+	func() {
+		for range 200 {
+			e.host(e.place(), ir.Shape{2}, 1, 2)
+		}
+	}()
+	kept := e.host(e.place(), ir.Shape{2}, 3, 4)
+	waitFor(t, e.d, "dropped", func(s device.Stats) bool { return s.LiveBytes == 8 })
+	e.want(kept, 3, 4)
+	Release(kept)
+	func() { e.host(e.place(), ir.Shape{2}, 1, 2) }()
+	e.d.mem.Reclaim(true) // one collection is enough where it is asked for
+	if n := e.d.Stats().LiveBytes; n != 0 {
+		t.Errorf("%d bytes live", n)
+	}
+}
+
+// Blocks are released, and dropped, while others push them from the list of young
+// ones and collections empty it: each is given back once.
+func TestYoungBlocksOfMany(t *testing.T) {
+	e := open(t)
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			s := e.d.NewStream()
+			var held [40]*Value
+			for i := range 2000 {
+				k := (i*7 + g) % len(held)
+				if v := held[k]; v != nil && i%5 != 0 { // else it is dropped
+					e.want(v, float32(g), 2)
+					Release(v)
+				}
+				held[k] = e.host(Place{S: s}, ir.Shape{2}, float32(g), 2)
+				if i%400 == g {
+					goruntime.GC()
+				}
+			}
+			for _, v := range held {
+				if v != nil {
+					Release(v)
+				}
+			}
+		})
+	}
+	all.Wait()
+	waitFor(t, e.d, "in the end", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
+	if s := e.d.Stats().Runtime; s.AllocBytes != 0 {
+		t.Errorf("the device has handed out %d bytes", s.AllocBytes)
+	}
+}

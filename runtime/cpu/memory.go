@@ -30,6 +30,8 @@ func (b *buffer) Bytes() int64 { return b.bytes }
 // machine's memory is there for others and for blocks of sizes that nobody freed.
 type memory struct {
 	mu     sync.Mutex
+	asked  int64 // the limit that the program wants, 0 for none of its own
+	looked bool  // limit is what it will be
 	limit  int64 // bytes of live and pooled blocks together
 	keep   int64 // bytes of pooled blocks
 	free   map[int64][]unsafe.Pointer
@@ -42,12 +44,25 @@ type memory struct {
 // pageAligned is the size from which blocks come in whole huge pages.
 const pageAligned = 4 << 20
 
+// unlooked bytes may be had without looking at what the system grants: to read the
+// files of control groups takes as long as all else of opening a device.
+const unlooked = 64 << 20
+
 func newMemory(limit int64) *memory {
-	physical := hostmem.Limit(1 << 46) // more than any has: allocation itself then finds the end
-	if limit <= 0 || limit > physical {
-		limit = physical
+	return &memory{asked: limit, limit: unlooked, keep: unlooked, free: map[int64][]unsafe.Pointer{}, all: map[unsafe.Pointer]int64{}}
+}
+
+// look finds the limits out.
+func (m *memory) look() {
+	if m.looked {
+		return
 	}
-	return &memory{limit: limit, keep: limit / 2, free: map[int64][]unsafe.Pointer{}, all: map[unsafe.Pointer]int64{}}
+	m.looked = true
+	m.limit = hostmem.Limit(1 << 46) // more than any has: allocation itself then finds the end
+	if m.asked > 0 {
+		m.limit = min(m.limit, m.asked)
+	}
+	m.keep = m.limit / 2
 }
 
 // sizeClass rounds up to four steps per power of two, whole huge pages from
@@ -76,6 +91,9 @@ func (d *device) Alloc(n int64) (runtime.Buffer, error) {
 func (m *memory) grant(n int64) error {
 	if err := fault.Hit(fault.Alloc); err != nil {
 		return fmt.Errorf("cpu: %w: %w", runtime.ErrOutOfMemory, err)
+	}
+	if m.asked > 0 || n > (m.limit-m.live-m.pooled)/2 { // a block is less than twice as large
+		m.look()
 	}
 	if n < 0 || n > m.limit {
 		return m.refuse(n)

@@ -292,26 +292,3 @@ func (a *affine) scale(s *space) (k int64, ok bool) {
 	}
 	return k, true
 }
-
-// finish ends the path in memory laid out as v says.
-func (t *tracer) finish(v *View) error {
-	p := affine{off: v.Offset}
-	rank := t.space().rank
-	if v.Stride == nil {
-		l := t.linear()
-		p.addScaled(&l, 1, rank)
-	} else {
-		for d := range t.rank {
-			if t.shape[d] > 1 {
-				p.addScaled(&t.at[d], v.Stride[d], rank)
-			}
-		}
-	}
-	if t.indexSize != 0 && len(v.Stages) > 0 {
-		return errIndexedView
-	}
-	t.indexStride = p.idx
-	t.close(p)
-	t.stages = append(t.stages, v.Stages...)
-	return nil
-}

@@ -40,7 +40,7 @@ func (l *layouter) trace(a *Alias, seg *segment.Segment, in []View, shape ir.Sha
 	if !t.stands(seg.Tensors[a.Of].Shape) {
 		return fmt.Errorf("%w: ends at %v, not %v", errPath, t.shape[:t.rank], seg.Tensors[a.Of].Shape)
 	}
-	return t.finish(memory(seg, in, a.Of))
+	return l.finish(t, memory(seg, in, a.Of))
 }
 
 // unrefined gives one stride per dim of shape, which the domain's dims refine.

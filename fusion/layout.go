@@ -115,7 +115,7 @@ func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.L
 		if !t.stands(seg.Tensors[o.Tensor].Shape) {
 			return fmt.Errorf("operand %d: %w: ends at %v, not %v", i, errPath, t.shape[:t.rank], seg.Tensors[o.Tensor].Shape)
 		}
-		if err := t.finish(memory(seg, in, o.Tensor)); err != nil {
+		if err := l.finish(t, memory(seg, in, o.Tensor)); err != nil {
 			if errors.Is(err, errIndexedView) {
 				return &IndexedViewError{Tensor: o.Tensor}
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/dtypes/bfloat16"
 	"github.com/gomlx/compute/shapes"
 )
 
@@ -13,6 +14,7 @@ import (
 func BenchmarkExecute(b *testing.B) {
 	type value = compute.Value
 	f32 := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.Float32, dims...) }
+	b16 := func(dims ...int) shapes.Shape { return shapes.Make(dtypes.BFloat16, dims...) }
 	for _, c := range []struct {
 		name   string
 		params []shapes.Shape
@@ -27,6 +29,9 @@ func BenchmarkExecute(b *testing.B) {
 			return must(f.DotGeneral(in[0], []int{1}, nil, in[1], []int{0}, nil, compute.DotGeneralConfig{}))
 		}},
 		{"dense of many rows", []shapes.Shape{f32(128, 69), f32(69, 4), f32(4)}, func(f compute.Function, in []value) value {
+			return must(f.FusedDense(in[0], in[1], in[2], compute.DenseConfig{}))
+		}},
+		{"dense of bfloat16", []shapes.Shape{b16(25, 69), b16(69, 4), b16(4)}, func(f compute.Function, in []value) value {
 			return must(f.FusedDense(in[0], in[1], in[2], compute.DenseConfig{}))
 		}},
 		{"dense", []shapes.Shape{f32(1, 64), f32(64, 64), f32(64)}, func(f compute.Function, in []value) value {
@@ -50,8 +55,11 @@ func BenchmarkExecute(b *testing.B) {
 			var bufs []compute.Buffer
 			for _, s := range c.params {
 				flat := any(make([]float32, s.Size()))
-				if s.DType == dtypes.Uint8 {
+				switch s.DType {
+				case dtypes.Uint8:
 					flat = make([]uint8, s.Size())
+				case dtypes.BFloat16:
+					flat = make([]bfloat16.BFloat16, s.Size())
 				}
 				in = append(in, must(f.Parameter("x", s, nil)))
 				bufs = append(bufs, must(backend.BufferFromFlatData(0, flat, s)))

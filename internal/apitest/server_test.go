@@ -209,7 +209,7 @@ func (srv *server) end(t *testing.T, all []*clerk) {
 		kept += int64(4 * x.Len())
 	}
 	var live int64
-	for range 5 { // what was dropped is found by the collector, and noticed by the next op
+	for range 50 { // what was dropped is found by the collector, and noticed by the next op
 		goruntime.GC()
 		millrace.FromSliceOn(srv.dev, []float32{1}).Release()
 		if err := srv.dev.Sync(context.Background()); err != nil {
@@ -218,6 +218,7 @@ func (srv *server) end(t *testing.T, all []*clerk) {
 		if live = srv.dev.Stats().LiveBytes; live == kept {
 			return
 		}
+		time.Sleep(time.Millisecond)
 	}
 	t.Errorf("%d bytes are live, the weights have %d", live, kept)
 }

@@ -1,22 +1,23 @@
 # Two commands for everybody:
 #   make bench   the three GELUs, fused and unfused, on every device of this machine
-#   make test    everything CI checks
+#   make test    vet, the house rules and every test; in CI everything that make check runs
 # and make bench-all, which times everything fusebench has programs for, and
 # make bench-gomlx, which compares with GoMLX's own backend.
 # As root on Debian or Ubuntu they install what is missing; APT=0 forbids it.
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
 	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
 	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
 	@echo 'make shipped          a program with its plans and kernels in it: record, generate, build, run'
-	@echo 'make test             everything CI checks'
+	@echo 'make test             vet, the house rules and every test, as this machine builds them'
+	@echo 'make check            everything CI checks: the same in other builds, -race, fuzzing and more'
 	@echo ''
-	@echo 'Parts of make test, and what is too long for it:'
+	@echo 'Parts of make check, and what is too long for it:'
 	@echo 'make lint             gofmt, go vet and the house rules'
 	@echo 'make fuzz             every fuzz target, FUZZTIME (10s) each'
 	@echo 'make hammer           concurrency tests under the race detector, HAMMER (30s) each'
@@ -48,7 +49,7 @@ test:
 test-long:
 	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest ./fusion ./stream ./ir
 
-lint fuzz hammer hammer-server consumer-check accuracy:
+check lint fuzz hammer hammer-server consumer-check accuracy:
 	@scripts/test.sh $@
 
 generate:

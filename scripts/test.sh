@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make test: everything CI checks. With the names of steps as arguments, only
-# those. Every step runs even if one before it failed; the last lines say which.
+# make test: what a change is tried by on this machine, and in CI, or as make check,
+# everything. With the names of steps as arguments, only those. Every step runs even if one before it failed; the last lines say which.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
@@ -203,7 +203,7 @@ hammer() {
 	step hammer env HAMMER="$HAMMER" go test ${flags[@]+"${flags[@]}"} -count=1 -parallel 3 -timeout 20m -run Hammer $pkgs
 }
 
-# hammer_server is for longer than make test has.
+# hammer_server is for longer than make check has.
 hammer_server() {
 	local flags=()
 	[ "$HAVE_RACE" = 0 ] || flags=(-race)
@@ -212,10 +212,14 @@ hammer_server() {
 
 # The nested module, with the test suite that GoMLX has for backends: how many of
 # its tests pass, and how many are skipped, is printed.
-gomlx() {
+gomlx_here() {
 	step gomlx-vet go vet ./gomlxbackend/...
 	step gomlx-test go test -timeout 10m ./gomlxbackend/...
 	step gomlx-suite go test -count=1 -v -run '^TestSuite$' ./gomlxbackend/internal/compliance
+}
+
+gomlx() {
+	gomlx_here
 	# A module with a workspace of its own.
 	step gomlx-example go -C examples/gomlx vet ./...
 	step gomlx-example-test go -C examples/gomlx test -timeout 10m ./...
@@ -250,8 +254,15 @@ accuracy_sample() { step accuracy-sample go test -tags accuracy -count=1 -timeou
 
 prepare
 remember_c
+# What is left out of the first list runs the same tests in other builds, or for long.
+here=(lint unit gomlx-here)
+everything=(lint unit gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
 steps=("$@")
-[ $# -gt 0 ] || steps=(lint unit gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
+if [ "$*" = check ] || [ $# = 0 -a "$CI" = true ]; then
+	steps=("${everything[@]}")
+elif [ $# = 0 ]; then
+	steps=("${here[@]}")
+fi
 for s in "${steps[@]}"; do
 	"${s//-/_}"
 done

@@ -44,10 +44,8 @@ func (t *Tensor) Bitcast(dt DType) *Tensor {
 
 // reinterpret is Bitcast to a dtype of the same width.
 func (t *Tensor) reinterpret(dt DType) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Record(&r.v, stream.Place{}, ir.Reinterpret, dt, nil, nil, args[:])
-	return r
+	return record(ir.Reinterpret, dt, nil, nil, args[:])
 }
 
 // natural is the unsigned integer of a dtype's width.

@@ -40,6 +40,9 @@ func (w Window) reach() (int, bool) {
 // depend on its batch.
 func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "conv"
+	if followed(t, kernels) {
+		return whole(name, name, opt, func(in []*Tensor) *Tensor { return in[0].Conv(in[1], opt) }, t, kernels)
+	}
 	h := hold(name, &t, &kernels)
 	defer h.end()
 	if h.bad != nil {
@@ -61,6 +64,9 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 // [Tensor.Conv].
 func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "convtranspose"
+	if followed(t, kernels) {
+		return whole(name, name, opt, func(in []*Tensor) *Tensor { return in[0].ConvTranspose(in[1], opt) }, t, kernels)
+	}
 	h := hold(name, &t, &kernels)
 	defer h.end()
 	if h.bad != nil {

@@ -62,6 +62,9 @@ func still(t *Tensor) *Tensor {
 	if t == nil {
 		return nil
 	}
+	if t.v.Marks() != 0 {
+		return stillFollowed(t)
+	}
 	r := new(Tensor)
 	stream.Same(&r.v, &t.v)
 	return r

@@ -83,10 +83,8 @@ func (t *Tensor) gather(indices *Tensor, axis int, mode []IndexMode) *Tensor {
 	if err != nil {
 		return failed("gather", err, t, indices)
 	}
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(indices)}
-	stream.Record(&r.v, stream.Place{}, ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: m}, args[:])
-	return r
+	return record(ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: m}, args[:])
 }
 
 func modeOf(mode []IndexMode) (IndexMode, error) {

@@ -3,6 +3,7 @@ package millrace
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/internal/follow"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -135,6 +136,11 @@ func labelled(rank int, axes []int) []int {
 // order, and those in sum are summed over. Every label of out and sum is in lt
 // or lu, and no operand has a label twice. Sizes of equal labels are equal or 1.
 func contract(name string, t *Tensor, lt []int, u *Tensor, lu []int, out, sum []int) *Tensor {
+	if followed(t, u) {
+		return whole("contraction", name, follow.Contraction{T: lt, U: lu, Out: out, Sum: sum}, func(in []*Tensor) *Tensor {
+			return contract(name, in[0], lt, in[1], lu, out, sum)
+		}, t, u)
+	}
 	switch dt := t.DType(); {
 	case dt != u.DType():
 		return failed(name, dtypeErr("%v and %v; use Cast", dt, u.DType()), t, u)

@@ -62,9 +62,8 @@ func concat(axis []int, ts []*Tensor) *Tensor {
 	}
 	half := len(ts) / 2
 	a, b := concat(axis, ts[:half]), concat(axis, ts[half:])
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(a), arg(b)}
-	stream.Record(&r.v, stream.Place{}, ir.Concat, ir.Invalid, nil, &ir.Attr{Axes: axis}, args[:])
+	r := record(ir.Concat, ir.Invalid, nil, &ir.Attr{Axes: axis}, args[:])
 	if half > 1 {
 		done(a)
 	}
@@ -177,9 +176,8 @@ func (t *Tensor) padded(name string, bits uint64, pads []Padding) *Tensor {
 	if err := out.Check(); err != nil {
 		return failed(name, shapeErr("%v", err), t)
 	}
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), {Bits: bits}}
-	stream.Record(&r.v, stream.Place{}, ir.Pad, ir.Invalid, out, attr, args[:])
+	r := record(ir.Pad, ir.Invalid, out, attr, args[:])
 	if !cutting {
 		return r
 	}
@@ -211,9 +209,8 @@ func (t *Tensor) Assign(u *Tensor, ranges ...Range) *Tensor {
 	}
 	wide := u.Expand(shape...)
 	part := wide.Reshape(full...)
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(part)}
-	stream.Record(&r.v, stream.Place{}, ir.Assign, ir.Invalid, nil, attr, args[:])
+	r := record(ir.Assign, ir.Invalid, nil, attr, args[:])
 	done(wide, part)
 	return r
 }

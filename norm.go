@@ -3,6 +3,7 @@ package millrace
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/internal/follow"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -13,6 +14,9 @@ import (
 // It is written from public ops and fuses as they do, with what comes before
 // and after it.
 func (t *Tensor) Softmax(axis int) *Tensor {
+	if followed(t) {
+		return whole("softmax", "softmax", axis, func(in []*Tensor) *Tensor { return in[0].Softmax(axis) }, t)
+	}
 	return overFullRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
 		d := belowMax(x, axes)
 		e := d.Exp()
@@ -27,6 +31,9 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 // t - max - log(sum(exp(t - max))), which stays accurate where the softmax
 // vanishes.
 func (t *Tensor) LogSoftmax(axis int) *Tensor {
+	if followed(t) {
+		return whole("logsoftmax", "logsoftmax", axis, func(in []*Tensor) *Tensor { return in[0].LogSoftmax(axis) }, t)
+	}
 	return overFullRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
 		d := belowMax(x, axes)
 		e := d.Exp()
@@ -52,6 +59,11 @@ func belowMax(x *Tensor, axes []int) *Tensor {
 // broadcast to t's shape (else ErrShape). Floats only, else ErrDType. Axes are as
 // for [Tensor.Sum].
 func (t *Tensor) LayerNorm(weight, bias *Tensor, eps float64, axes ...int) *Tensor {
+	if followed(t, weight, bias) {
+		return whole("layernorm", "layernorm", follow.Norm{List: axes, Eps: eps}, func(in []*Tensor) *Tensor {
+			return in[0].LayerNorm(in[1], in[2], eps, axes...)
+		}, t, weight, bias)
+	}
 	return normalised("layernorm", t, axes, weight, bias, func(x *Tensor, list []int) *Tensor {
 		d := centred(x, list)
 		sq := d.Square()
@@ -67,6 +79,11 @@ func (t *Tensor) LayerNorm(weight, bias *Tensor, eps float64, axes ...int) *Tens
 // RMSNorm is t / sqrt(mean(t*t) + eps) along the axes, times weight, which may
 // be nil; otherwise as [Tensor.LayerNorm].
 func (t *Tensor) RMSNorm(weight *Tensor, eps float64, axes ...int) *Tensor {
+	if followed(t, weight) {
+		return whole("rmsnorm", "rmsnorm", follow.Norm{List: axes, Eps: eps}, func(in []*Tensor) *Tensor {
+			return in[0].RMSNorm(in[1], eps, axes...)
+		}, t, weight)
+	}
 	return normalised("rmsnorm", t, axes, weight, nil, func(x *Tensor, list []int) *Tensor {
 		sq := x.Square()
 		v := mean(sq, list, true)
@@ -147,6 +164,9 @@ func broadcastsTo(from, to ir.Shape) bool {
 // floats, else ErrDType.
 func CrossEntropy(logits, targets *Tensor) *Tensor {
 	const name = "crossentropy"
+	if followed(logits) {
+		return whole(name, name, nil, func(in []*Tensor) *Tensor { return CrossEntropy(in[0], in[1]) }, logits, targets)
+	}
 	h := hold(name, &logits, &targets)
 	defer h.end()
 	if h.bad != nil {

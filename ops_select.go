@@ -26,10 +26,9 @@ func whereScalar(mask, x *Tensor, s float64, at int) *Tensor {
 		if !ok {
 			return unheld(ir.Where, x, s)
 		}
-		r := new(Tensor)
 		args := [3]stream.Arg{0: arg(mask)}
 		args[at], args[3-at].Bits = is, bits
-		if stream.Record(&r.v, stream.Place{}, ir.Where, ir.Invalid, nil, nil, args[:]) {
+		if r, ok := recordAs(ir.Where, ir.Invalid, nil, nil, args[:]); ok {
 			return r
 		}
 	}
@@ -54,9 +53,8 @@ func (t *Tensor) ClampScalar(lo, hi float64) *Tensor {
 		if !ok {
 			return unheld(ir.Clamp, t, hi)
 		}
-		r := new(Tensor)
 		args := [...]stream.Arg{is, {Bits: a}, {Bits: b}}
-		if stream.Record(&r.v, stream.Place{}, ir.Clamp, ir.Invalid, nil, nil, args[:]) {
+		if r, ok := recordAs(ir.Clamp, ir.Invalid, nil, nil, args[:]); ok {
 			return r
 		}
 	}
@@ -83,8 +81,6 @@ func (t *Tensor) Cast(dt DType) *Tensor {
 	if !dt.Tensor() {
 		return failed("cast", dtypeErr("%v is no dtype of tensors", dt), t)
 	}
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Record(&r.v, stream.Place{}, ir.Cast, dt, nil, nil, args[:])
-	return r
+	return record(ir.Cast, dt, nil, nil, args[:])
 }

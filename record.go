@@ -6,7 +6,35 @@ import (
 )
 
 // What every op method does: build the operands on the stack, record. The one
-// allocation is the result. Nothing is checked here that the engine checks.
+// allocation is the result. Nothing is checked here that the engine checks. All ops
+// with operands go through apply or recordAs, where those on tensors that package
+// autodiff follows are told to it: see follow.go.
+
+// apply records an elementwise op whose dtype follows from its operands. It reports
+// false where an operand is not any more what the caller found.
+func apply(op ir.Op, args []stream.Arg) (*Tensor, bool) {
+	if marks(args) != 0 {
+		return recordFollowed(op, ir.Invalid, nil, nil, args)
+	}
+	r := new(Tensor)
+	ok := stream.Apply(&r.v, op, args)
+	return r, ok
+}
+
+// recordAs is apply for any op: see stream.Record.
+func recordAs(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Arg) (*Tensor, bool) {
+	if marks(args) != 0 {
+		return recordFollowed(op, out, shape, attr, args)
+	}
+	r := new(Tensor)
+	ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, args)
+	return r, ok
+}
+
+func record(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Arg) *Tensor {
+	r, _ := recordAs(op, out, shape, attr, args)
+	return r
+}
 
 // noValue stands for a nil *Tensor among operands: the engine refuses a value
 // that was never made.
@@ -28,23 +56,20 @@ func seen(t *Tensor) stream.Arg {
 }
 
 func unary(op ir.Op, t *Tensor) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Apply(&r.v, op, args[:])
+	r, _ := apply(op, args[:])
 	return r
 }
 
 func binary(op ir.Op, t, u *Tensor) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(u)}
-	stream.Apply(&r.v, op, args[:])
+	r, _ := apply(op, args[:])
 	return r
 }
 
 func ternary(op ir.Op, t, u, w *Tensor) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(u), arg(w)}
-	stream.Apply(&r.v, op, args[:])
+	r, _ := apply(op, args[:])
 	return r
 }
 
@@ -60,10 +85,9 @@ func withScalar(op ir.Op, t *Tensor, s float64, at int) *Tensor {
 		if !ok {
 			return unheld(op, t, s)
 		}
-		r := new(Tensor)
 		var args [2]stream.Arg
 		args[at], args[1-at].Bits = x, bits
-		if stream.Apply(&r.v, op, args[:]) {
+		if r, ok := apply(op, args[:]); ok {
 			return r
 		}
 	}
@@ -81,11 +105,10 @@ func only(op ir.Op, ok func(DType) bool, use string, t *Tensor, more ...stream.A
 		if dt := x.Is.DType(); dt != Invalid && !ok(dt) {
 			return failed(op.String(), dtypeErr("%v tensor: %s", dt, use), t)
 		}
-		r := new(Tensor)
 		var args [2]stream.Arg
 		args[0] = x
 		n := 1 + copy(args[1:], more)
-		if stream.Apply(&r.v, op, args[:n]) {
+		if r, ok := apply(op, args[:n]); ok {
 			return r
 		}
 	}
@@ -93,16 +116,12 @@ func only(op ir.Op, ok func(DType) bool, use string, t *Tensor, more ...stream.A
 
 // view records an op that only says where elements are found.
 func view(op ir.Op, t *Tensor, shape ir.Shape, attr *ir.Attr) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Record(&r.v, stream.Place{}, op, ir.Invalid, shape, attr, args[:])
-	return r
+	return record(op, ir.Invalid, shape, attr, args[:])
 }
 
 // dot records a contraction of two tensors of one shape.
 func dot(x, y *Tensor, axes []int) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(x), arg(y)}
-	stream.Record(&r.v, stream.Place{}, ir.Dot, ir.Invalid, nil, &ir.Attr{Axes: axes}, args[:])
-	return r
+	return record(ir.Dot, ir.Invalid, nil, &ir.Attr{Axes: axes}, args[:])
 }

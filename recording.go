@@ -134,6 +134,9 @@ func (r *Recording) check(s *Stream, in []*Tensor, give []bool) error {
 			return err
 		}
 	}
+	if followed(in...) {
+		return failure("recording", errFollowed, in...)
+	}
 	return nil
 }
 

@@ -102,10 +102,8 @@ func position(op ir.Op, t *Tensor, dt DType, axes []int) *Tensor {
 	if err != nil {
 		return failed(op.String(), err, t)
 	}
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Record(&r.v, stream.Place{}, op, dt, nil, &ir.Attr{Axes: list}, args[:])
-	return r
+	return record(op, dt, nil, &ir.Attr{Axes: list}, args[:])
 }
 
 // reducedAxes resolves axes and sorts them; none means all.

@@ -91,8 +91,6 @@ func along(op ir.Op, t *Tensor, dt DType, axis int, descending bool) *Tensor {
 	if err != nil {
 		return failed(op.String(), err, t)
 	}
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t)}
-	stream.Record(&r.v, stream.Place{}, op, dt, nil, &ir.Attr{Axes: list, Descending: descending}, args[:])
-	return r
+	return record(op, dt, nil, &ir.Attr{Axes: list, Descending: descending}, args[:])
 }

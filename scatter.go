@@ -170,8 +170,6 @@ func (t *Tensor) scatters(name string, unusable, indices, updates *Tensor, axis 
 }
 
 func (t *Tensor) scatter(indices, updates *Tensor, axis int, how Combine, mode IndexMode) *Tensor {
-	r := new(Tensor)
 	args := [...]stream.Arg{arg(t), arg(indices), arg(updates)}
-	stream.Record(&r.v, stream.Place{}, ir.Scatter, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: mode, Combine: how}, args[:])
-	return r
+	return record(ir.Scatter, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: mode, Combine: how}, args[:])
 }

@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"github.com/millrace-go/millrace/internal/follow"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -48,11 +49,17 @@ func (t *Tensor) StdKeep(ddof int, axes ...int) *Tensor {
 // all -Inf the result is -Inf. Floats only, else ErrDType; no elements are
 // ErrShape. Axes are as for [Tensor.Sum].
 func (t *Tensor) LogSumExp(axes ...int) *Tensor {
+	if followed(t) {
+		return whole("logsumexp", "logsumexp", follow.Norm{List: axes}, func(in []*Tensor) *Tensor { return in[0].LogSumExp(axes...) }, t)
+	}
 	return overFullRows("logsumexp", t, axes, func(x *Tensor, list []int) *Tensor { return logSumExp(x, list, false) })
 }
 
 // LogSumExpKeep is [Tensor.LogSumExp] with the axes kept as dimensions of size 1.
 func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
+	if followed(t) {
+		return whole("logsumexp", "logsumexp", follow.Norm{List: axes, Keep: true}, func(in []*Tensor) *Tensor { return in[0].LogSumExpKeep(axes...) }, t)
+	}
 	return overFullRows("logsumexp", t, axes, func(x *Tensor, list []int) *Tensor { return logSumExp(x, list, true) })
 }
 
@@ -66,10 +73,20 @@ func (t *Tensor) Norm1Keep(axes ...int) *Tensor { return statistic("norm1", t, a
 
 // Norm2 is the square root of the sum of the squares, otherwise as
 // [Tensor.Norm1]. The squares are not scaled: they may overflow or vanish.
-func (t *Tensor) Norm2(axes ...int) *Tensor { return statistic("norm2", t, axes, false, norm2) }
+func (t *Tensor) Norm2(axes ...int) *Tensor {
+	if followed(t) {
+		return whole("norm2", "norm2", follow.Norm{List: axes, Keep: false}, func(in []*Tensor) *Tensor { return in[0].Norm2(axes...) }, t)
+	}
+	return statistic("norm2", t, axes, false, norm2)
+}
 
 // Norm2Keep is [Tensor.Norm2] with the axes kept as dimensions of size 1.
-func (t *Tensor) Norm2Keep(axes ...int) *Tensor { return statistic("norm2", t, axes, true, norm2) }
+func (t *Tensor) Norm2Keep(axes ...int) *Tensor {
+	if followed(t) {
+		return whole("norm2", "norm2", follow.Norm{List: axes, Keep: true}, func(in []*Tensor) *Tensor { return in[0].Norm2Keep(axes...) }, t)
+	}
+	return statistic("norm2", t, axes, true, norm2)
+}
 
 // rowFunc computes something along axes. The tensor is of a float type that is
 // computed in itself, the axes are resolved.

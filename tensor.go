@@ -151,11 +151,14 @@ func (t *Tensor) To(p Place) *Tensor {
 	if !t.made() {
 		return failed("to", errNilTensor, t)
 	}
+	if followed(t) {
+		return whole("to", "to", nil, func(in []*Tensor) *Tensor { return in[0].To(p) }, t)
+	}
 	place, err := placeOf(p)
 	if err != nil {
 		return failed("to", err, t)
 	}
-	r := new(Tensor)
+	r := newLike(t)
 	stream.To(&r.v, place, &t.v)
 	return r
 }

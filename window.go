@@ -3,6 +3,7 @@ package millrace
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/internal/follow"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -54,6 +55,9 @@ func (w Window) whole() bool { return w == Window{Size: 1, Stride: 1, Dilation: 
 // windows.
 func (t *Tensor) Windows(axis int, w Window, value float64) *Tensor {
 	const name = "windows"
+	if followed(t) {
+		return whole(name, name, follow.Windows[Window]{Axis: axis, List: []Window{w}}, func(in []*Tensor) *Tensor { return in[0].Windows(axis, w, value) }, t)
+	}
 	h := hold(name, &t)
 	defer h.end()
 	if h.bad != nil {
@@ -103,9 +107,8 @@ func (t *Tensor) windows(name string, axes []int, ws []Window, fill uint64) *Ten
 		}
 		shape[a] = counts[i]
 		shape = slices.Insert(shape, a+1, w.Size)
-		next := new(Tensor)
 		args := [...]stream.Arg{arg(r)}
-		stream.Record(&next.v, stream.Place{}, ir.Window, ir.Invalid, shape, &ir.Attr{Axes: []int{a}, Step: []int{w.Stride, w.Dilation}}, args[:])
+		next := record(ir.Window, ir.Invalid, shape, &ir.Attr{Axes: []int{a}, Step: []int{w.Stride, w.Dilation}}, args[:])
 		if r != t {
 			done(r)
 		}
@@ -138,6 +141,11 @@ func (t *Tensor) ReduceWindow(how Reduction, windows ...Window) *Tensor {
 }
 
 func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Tensor {
+	if followed(t) {
+		return whole("reducewindow", name, follow.Windows[Window]{How: uint8(how), List: windows}, func(in []*Tensor) *Tensor {
+			return in[0].reduceWindow(name, how, windows)
+		}, t)
+	}
 	h := hold(name, &t)
 	defer h.end()
 	if h.bad != nil {
@@ -211,6 +219,9 @@ func (t *Tensor) MaxPool(windows ...Window) *Tensor {
 // Floats only, else ErrDType; otherwise as [Tensor.ReduceWindow].
 func (t *Tensor) AvgPool(windows ...Window) *Tensor {
 	const name = "avgpool"
+	if followed(t) {
+		return whole(name, name, windows, func(in []*Tensor) *Tensor { return in[0].AvgPool(windows...) }, t)
+	}
 	h := hold(name, &t)
 	defer h.end()
 	if h.bad != nil {

@@ -33,3 +33,21 @@ func callers(pcs []uintptr) int {
 	}
 	return goruntime.Callers(2, pcs)
 }
+
+// Trail is a Site of a call that may come from further away, through packages of the
+// library that are built on others.
+type Trail [14]uintptr
+
+// TrailHere takes down the callers of the function that calls it.
+func TrailHere() (at Trail) {
+	callers(at[:])
+	return at
+}
+
+func (at Trail) String() string {
+	n := 0
+	for n < len(at) && at[n] != 0 {
+		n++
+	}
+	return outside(at[:n])
+}

@@ -34,6 +34,7 @@ func Set(t, u *Value) {
 func Same(dst, h *Value) {
 	dst.born = h.born
 	dst.out.Store(h.out.Load())
+	dst.marks = h.marks & ofHandle
 	v, _ := h.hold() // not held: nor does Drop let it go
 	dst.names.Store(v)
 }

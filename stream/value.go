@@ -43,7 +43,8 @@ type Value struct {
 	id    int32 // relative id in the home's queue, if that has it: see queued
 	dt    ir.DType
 	state state
-	stray bool // a handle that Set gave it to is in no scope
+	stray bool  // a handle that Set gave it to is in no scope
+	marks Marks // of the handle, and of the value: see there
 }
 
 // names nothing any more: what a count of handles is then.

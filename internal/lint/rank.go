@@ -8,7 +8,8 @@ import (
 // ranks orders the packages: imports go strictly down. The table is the one of
 // docs/architecture.md.
 var ranks = map[string]int{
-	"cmd/fusebench": 13,
+	"cmd/fusebench": 15,
+	"autodiff":      12,
 	"npy":           12,
 	"safetensors":   12,
 	".":             11,
@@ -33,7 +34,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "npy": true, "safetensors": true}
+var public = map[string]bool{".": true, "autodiff": true, "npy": true, "safetensors": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

@@ -1,0 +1,70 @@
+package autodiff
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+)
+
+// firstNotFinite looks for NaN and infinities in results, and where there are some, names
+// the first op that made one.
+func firstNotFinite(outs []*tensor) error {
+	for i, t := range outs {
+		fine, err := finite(t)
+		if err != nil {
+			return err
+		}
+		if fine {
+			continue
+		}
+		for _, n := range nodesOf(t) {
+			if n.made == nil {
+				continue
+			}
+			if fine, err := finite(n.made); err != nil {
+				return err
+			} else if !fine {
+				return fmt.Errorf("%w: result %d is not finite; the first op that made NaN or an infinity is %s at %s", ErrGraph, i, n.name(), n.at())
+			}
+		}
+		return fmt.Errorf("%w: result %d is not finite; tensors that are watched with CheckFinite tell by which op", ErrGraph, i)
+	}
+	return nil
+}
+
+// finite reads whether all of t's elements are.
+func finite(t *tensor) (bool, error) {
+	p := follow.Plain(t).(*tensor)
+	is := p.IsFinite()
+	all := is.All()
+	defer func() {
+		follow.Drop(p)
+		letGo(is, all)
+	}()
+	return millrace.Item[bool](all)
+}
+
+// nodesOf are those that a tensor comes from, the first recorded first.
+func nodesOf(t *tensor) (nodes []*node) {
+	seen := map[*node]bool{}
+	stack := []link{linkOf(t)}
+	for len(stack) > 0 {
+		l := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if l.node == nil || seen[l.node] {
+			continue
+		}
+		seen[l.node] = true
+		nodes = append(nodes, l.node)
+		stack = append(stack, l.operands()...)
+	}
+	slices.SortFunc(nodes, func(a, b *node) int {
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+	return nodes
+}

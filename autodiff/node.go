@@ -1,0 +1,202 @@
+package autodiff
+
+import (
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
+)
+
+type tensor = millrace.Tensor
+
+// node is an op that was followed, or a watched tensor. Nodes point at those of their
+// operands and at nothing else: what nobody can reach any more is the collector's.
+type node struct {
+	seq   uint64 // in order of recording
+	call  *follow.Call[tensor]
+	rule  *rule // nil: a leaf
+	where operror.Trail
+	in    [3]link     // of the operands; more of a group
+	more  []link      // of a group with more operands
+	kinds [3]kind     // of the operands
+	kept  [4]*tensor  // operands and, last, the result, as far as the rule asks for them
+	group *group      // Custom and Checkpoint
+	debug bool        // CheckFinite: made is kept
+	made  *tensor     // the result
+	gone  atomic.Bool // given up by a Grad
+	by    operror.Trail
+}
+
+// link is where an operand comes from: result out of a node, nil for none.
+type link struct {
+	*node
+	out int
+}
+
+// output is what results of a group carry: which one they are.
+type output struct{ link }
+
+type kind struct {
+	dt    millrace.DType
+	shape []int
+}
+
+func kindOf(t *tensor) kind { return kind{t.DType(), t.Shape()} }
+
+var recorded atomic.Uint64
+
+// linkOf is what a tensor carries.
+func linkOf(t *tensor) link {
+	switch n := follow.Node(t).(type) {
+	case *node:
+		return link{n, 0}
+	case *output:
+		return n.link
+	}
+	return link{}
+}
+
+// operands are the links of all operands.
+func (n *node) operands() []link {
+	if n.group != nil {
+		return n.more
+	}
+	return n.in[:]
+}
+
+func init() { follow.Hook = hook }
+
+// hook makes the node of an op, nil where no derivative goes through it.
+func hook(c *follow.Call[tensor]) any {
+	r := ruleOf(c)
+	if !c.Out.DType().IsFloat() || r != nil && r.none != "" {
+		drop(c.In...)
+		return nil
+	}
+	n := &node{seq: recorded.Add(1), call: c, rule: r, where: operror.TrailHere()}
+	for i, t := range c.In {
+		if t == nil {
+			continue
+		}
+		n.in[i], n.kinds[i] = linkOf(t), kindOf(t)
+		n.debug = n.debug || n.in[i].node != nil && n.in[i].debug
+	}
+	if r == nil { // there is nothing to keep, and Grad says so
+		drop(c.In...)
+		c.In, c.Out = nil, nil
+		return n
+	}
+	for i, t := range c.In {
+		if t == nil || twice(c.In, i) {
+			continue
+		}
+		if n.needs(r, i, t) {
+			follow.Adopt(t)
+			for k := i; k < len(c.In); k++ {
+				if c.In[k] == t {
+					n.kept[k] = t
+				}
+			}
+			continue
+		}
+		follow.Drop(t)
+	}
+	if out := c.Out; r.keeps&result != 0 {
+		n.kept[3] = follow.Hold(out).(*tensor)
+	}
+	if n.debug {
+		n.made = follow.Hold(c.Out).(*tensor)
+	}
+	c.In, c.Out = nil, nil
+	return n
+}
+
+// needs reports that the rule asks for operand i, at whichever places t stands.
+func (n *node) needs(r *rule, i int, t *tensor) bool {
+	for k := i; k < len(n.call.In); k++ {
+		if n.call.In[k] == t && r.keeps&(operand0<<k) != 0 && r.wanted(n, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// twice reports that operand i stood before.
+func twice(in []*tensor, i int) bool {
+	for _, t := range in[:i] {
+		if t == in[i] {
+			return true
+		}
+	}
+	return false
+}
+
+func drop(in ...*tensor) {
+	for i, t := range in {
+		if t != nil && !twice(in, i) {
+			follow.Drop(t)
+		}
+	}
+}
+
+// release gives up what the node keeps. It reports false where that was done before.
+func (n *node) release(by operror.Trail) bool {
+	if n.leaf() {
+		return true
+	}
+	if !n.gone.CompareAndSwap(false, true) {
+		return false
+	}
+	n.by = by
+	letGo(n.kept[:]...)
+	letGo(n.made)
+	n.kept, n.made = [4]*tensor{}, nil
+	if n.group != nil {
+		n.group.release()
+	}
+	return true
+}
+
+// leaf reports a watched tensor: it keeps nothing, and is used again.
+func (n *node) leaf() bool { return n.call == nil && n.group == nil }
+
+// results is how many the op has.
+func (n *node) results() int {
+	if n.group != nil {
+		return n.group.results
+	}
+	return 1
+}
+
+// letGo ends handles that were adopted or held, of which some may be there twice.
+func letGo(ts ...*tensor) {
+	for i, t := range ts {
+		if t != nil && !twice(ts, i) {
+			follow.LetGo(t)
+		}
+	}
+}
+
+// name of the op, for messages.
+func (n *node) name() string {
+	switch {
+	case n.group != nil:
+		return n.group.name
+	case n.call == nil:
+		return "watched tensor"
+	}
+	return n.call.Name
+}
+
+// at is where the op was recorded.
+func (n *node) at() string { return n.where.String() }
+
+// attr of the op, never nil.
+func (n *node) attr() *ir.Attr {
+	if n.call.Attr == nil {
+		return &ir.Attr{}
+	}
+	return n.call.Attr
+}

@@ -1,0 +1,173 @@
+package autodiff
+
+import (
+	"math"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// rule says what an op's derivative is. It is written in public ops, so that derivatives
+// of derivatives come for free, and runs in the dtype that 16-bit ones are computed in.
+type rule struct {
+	keeps keeps          // what back asks for; nothing else is kept alive
+	back  func(s *step)  // gives each wanted operand its share of s.d
+	none  string         // in place of back: why there is no derivative
+	moves bool           // back only moves elements: 16-bit ones stay as they are
+	for_  [3]keeps       // where not 0: the operands that keeps are for, by what is kept
+	lacks map[int]string // operands without a derivative, which is an error to ask for, and why
+}
+
+// keeps is a set of operands and the result.
+type keeps uint8
+
+const (
+	operand0 keeps = 1 << iota
+	operand1
+	operand2
+	result
+)
+
+// wanted reports that operand k is asked for by the derivative of one that is followed:
+// in a product each operand is kept for the other one's derivative only.
+func (r *rule) wanted(n *node, k int) bool {
+	if r.for_[k] == 0 {
+		return true
+	}
+	for i := range n.in {
+		if r.for_[k]&(operand0<<i) != 0 && n.in[i].node != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ruleOf is the row of an op or a composite; nil where there is none.
+func ruleOf(c *follow.Call[tensor]) *rule {
+	if c.Op != ir.OpInvalid {
+		return rules[c.Op]
+	}
+	return composites[c.Rule]
+}
+
+const (
+	onMask  = "its result is no number with a derivative"
+	onInt   = "integers have no derivative"
+	isStep  = "its derivative is 0 wherever it has one"
+	isLeaf  = "it has no operand"
+	byOther = "it is recorded as part of composites that have rules of their own"
+)
+
+// rules has a row per op of ir. One that is missing is an error of Grad.
+var rules map[ir.Op]*rule
+
+func init() { // rules use rules: of what they are written in
+	rules = map[ir.Op]*rule{
+		ir.Full: {none: isLeaf}, ir.Iota: {none: isLeaf}, ir.Uniform: {none: isLeaf}, ir.Normal: {none: isLeaf},
+
+		ir.Neg:      unary(0, func(s *step, d *tensor) *tensor { return d.Neg() }),
+		ir.Abs:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Sign())) }),
+		ir.Sqrt:     unary(result, func(s *step, d *tensor) *tensor { return s.do(d.MulScalar(0.5)).Div(s.out()) }),
+		ir.Rsqrt:    unary(operand0|result, func(s *step, d *tensor) *tensor { return s.do(d.MulScalar(-0.5)).Mul(s.do(s.out().Div(s.x()))) }),
+		ir.Recip:    unary(result, func(s *step, d *tensor) *tensor { return s.do(d.Neg()).Mul(s.do(s.out().Square())) }),
+		ir.Square:   unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().MulScalar(2))) }),
+		ir.Exp:      unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.out()) }),
+		ir.Exp2:     unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.out().MulScalar(math.Ln2))) }),
+		ir.Expm1:    unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Exp())) }),
+		ir.Log:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.x()) }),
+		ir.Log2:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.do(s.x().MulScalar(math.Ln2))) }),
+		ir.Log1p:    unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.do(s.x().AddScalar(1))) }),
+		ir.Sin:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Cos())) }),
+		ir.Cos:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.x().Sin()).Neg())) }),
+		ir.Tan:      unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.out().Square()).AddScalar(1))) }),
+		ir.Tanh:     unary(result, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.out().Square()).ScalarSub(1))) }),
+		ir.Sinh:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Cosh())) }),
+		ir.Cosh:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Sinh())) }),
+		ir.Asin:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.oneMinusSquare().Rsqrt())) }),
+		ir.Acos:     unary(operand0, func(s *step, d *tensor) *tensor { return s.do(d.Neg()).Mul(s.do(s.oneMinusSquare().Rsqrt())) }),
+		ir.Atan:     unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.do(s.do(s.x().Square()).AddScalar(1))) }),
+		ir.Sigmoid:  unary(result, func(s *step, d *tensor) *tensor { y := s.out(); return d.Mul(s.do(y.Mul(s.do(y.ScalarSub(1))))) }),
+		ir.Erf:      unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.gauss(1).MulScalar(2 / math.SqrtPi))) }),
+		ir.Relu:     unary(result, func(s *step, d *tensor) *tensor { return millrace.WhereScalar(s.do(s.out().GtScalar(0)), d, 0) }),
+		ir.Gelu:     unary(operand0, geluBack),
+		ir.GeluTanh: unary(operand0, geluTanhBack),
+		ir.Silu:     unary(operand0, siluBack),
+		ir.Softplus: unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.x().Sigmoid())) }),
+		ir.Cast:     {back: func(s *step) { s.give(0, s.d) }, moves: true},
+
+		ir.Sign: {none: isStep}, ir.Floor: {none: isStep}, ir.Ceil: {none: isStep}, ir.Round: {none: isStep}, ir.Trunc: {none: isStep}, ir.FloorDiv: {none: isStep},
+		ir.Not: {none: onInt}, ir.IsNaN: {none: onMask}, ir.IsInf: {none: onMask}, ir.IsFinite: {none: onMask},
+		ir.Reinterpret: {none: "bits have no derivative"},
+		ir.And:         {none: onInt}, ir.Or: {none: onInt}, ir.Xor: {none: onInt}, ir.Shl: {none: onInt}, ir.Shr: {none: onInt}, ir.MulHigh: {none: onInt},
+		ir.Philox: {none: onInt},
+		ir.Eq:     {none: onMask}, ir.Ne: {none: onMask}, ir.Lt: {none: onMask}, ir.Le: {none: onMask}, ir.Gt: {none: onMask}, ir.Ge: {none: onMask},
+		ir.Any: {none: onMask}, ir.All: {none: onMask}, ir.ArgMax: {none: onInt}, ir.ArgMin: {none: onInt}, ir.ArgSort: {none: onInt},
+		ir.Release: {none: isLeaf}, ir.Keep: {none: isLeaf},
+
+		ir.Add: {back: func(s *step) { s.give(0, s.d); s.give(1, s.d) }},
+		ir.Sub: {back: func(s *step) { s.give(0, s.d); s.give(1, s.neg(1, s.d)) }},
+		ir.Mul: {keeps: operand0 | operand1, for_: others, back: func(s *step) {
+			s.each(0, func() *tensor { return s.times(s.d, 1) })
+			s.each(1, func() *tensor { return s.times(s.d, 0) })
+		}},
+		ir.Div:     {keeps: operand1 | result, for_: [3]keeps{1: operand0 | operand1}, back: divBack},
+		ir.Rem:     {keeps: operand0 | operand1, for_: [3]keeps{0: operand1, 1: operand1}, back: remBack},
+		ir.Pow:     {keeps: operand0 | operand1, back: powBack},
+		ir.Maximum: {keeps: operand0 | operand1, back: func(s *step) { chosen(s, (*tensor).Lt, (*tensor).LtScalar) }},
+		ir.Minimum: {keeps: operand0 | operand1, back: func(s *step) { chosen(s, (*tensor).Gt, (*tensor).GtScalar) }},
+		ir.Atan2:   {keeps: operand0 | operand1, back: atan2Back},
+		ir.Where:   {keeps: operand0, back: whereBack},
+		ir.Clamp:   {keeps: operand0 | operand1 | operand2, back: clampBack},
+
+		ir.Reshape: {moves: true, back: func(s *step) { s.give(0, s.do(s.d.Reshape(s.kinds[0].shape...))) }},
+		ir.Permute: {moves: true, back: permuteBack},
+		ir.Slice:   {moves: true, back: sliceBack},
+		ir.Expand:  {back: func(s *step) { s.give(0, s.d) }},
+		ir.Window:  {none: byOther},
+		ir.Pad:     {moves: true, back: padBack},
+		ir.Concat:  {moves: true, back: concatBack},
+		ir.Assign:  {moves: true, back: assignBack},
+		ir.Gather:  {keeps: operand1, back: gatherBack},
+		ir.Scatter: {keeps: operand0 | operand1 | operand2 | result, back: scatterBack},
+
+		ir.Sum:     {back: func(s *step) { s.give(0, s.spread(s.d)) }},
+		ir.Prod:    {keeps: operand0, back: prodBack},
+		ir.Max:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMax) }},
+		ir.Min:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMin) }},
+		ir.Dot:     {keeps: operand0 | operand1, for_: others, back: dotBack},
+		ir.CumSum:  {back: func(s *step) { s.give(0, s.cumFromEnd(s.d)) }},
+		ir.CumProd: {keeps: operand0 | result, back: cumProdBack},
+		ir.CumMax:  {keeps: operand0 | result, back: func(s *step) { cumTakenBack(s, (*tensor).Gt) }},
+		ir.CumMin:  {keeps: operand0 | result, back: func(s *step) { cumTakenBack(s, (*tensor).Lt) }},
+		ir.Sort:    {keeps: operand0, back: sortBack},
+	}
+	composites = map[string]*rule{
+		"contraction":   {keeps: operand0 | operand1, for_: others, back: contractionBack},
+		"conv":          {keeps: operand0 | operand1, for_: others, back: convBack},
+		"convtranspose": {keeps: operand0 | operand1, for_: others, back: convTransposeBack},
+		"windows":       {back: windowsBack},
+		"reducewindow":  {keeps: operand0, back: reduceWindowBack},
+		"avgpool":       {back: avgPoolBack},
+		"softmax":       {keeps: result, back: softmaxBack},
+		"logsoftmax":    {keeps: result, back: logSoftmaxBack},
+		"logsumexp":     {keeps: operand0 | result, back: logSumExpBack},
+		"norm2":         {keeps: operand0 | result, back: norm2Back},
+		"layernorm":     {keeps: operand0 | operand1, back: layerNormBack},
+		"rmsnorm":       {keeps: operand0 | operand1, back: rmsNormBack},
+		"crossentropy":  {keeps: operand0 | operand1, back: crossEntropyBack},
+		"to":            {moves: true, keeps: operand0, back: func(s *step) { s.give(0, s.do(s.d.To(s.kept[0].Stream()))) }},
+	}
+}
+
+// composites are the ops of package millrace that are made of others and have a rule of
+// their own, the one of a textbook. Those that are not here are followed step by step.
+var composites map[string]*rule
+
+// others: of two factors, each is kept for the derivative of the other.
+var others = [3]keeps{operand1, operand0}
+
+// unary is the rule of an op on one operand.
+func unary(k keeps, f func(s *step, d *tensor) *tensor) *rule {
+	return &rule{keeps: k, back: func(s *step) { s.give(0, s.do(f(s, s.d))) }}
+}

@@ -1,0 +1,173 @@
+package autodiff
+
+import (
+	"math"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// each gives operand i what f makes, if it is wanted at all.
+func (s *step) each(i int, f func() *tensor) {
+	if s.wants[i] {
+		s.give(i, s.do(f()))
+	}
+}
+
+// scalar is operand i, which is a number.
+func (s *step) scalar(i int) float64 {
+	dt := s.kinds[0].dt
+	for _, k := range s.kinds { // that of the tensors; a mask comes before them
+		if k.dt.IsFloat() {
+			dt = k.dt
+		}
+	}
+	return ir.BitsFloat(dt, s.call.Bits[i])
+}
+
+// times is d by operand i, a number or a tensor.
+func (s *step) times(d *tensor, i int) *tensor {
+	if s.isScalar(i) {
+		return d.MulScalar(s.scalar(i))
+	}
+	return d.Mul(s.keptAt(i))
+}
+
+// full is operand i as a tensor: of one element where it is a number.
+func (s *step) full(i int) *tensor {
+	if s.isScalar(i) {
+		return s.do(fullLike(s.d, s.scalar(i)))
+	}
+	return s.keptAt(i)
+}
+
+// neg is -d where operand i wants it.
+func (s *step) neg(i int, d *tensor) *tensor {
+	if !s.wants[i] {
+		return d
+	}
+	return s.do(d.Neg())
+}
+
+func (s *step) oneMinusSquare() *tensor { return s.do(s.do(s.x().Square()).ScalarSub(1)) }
+
+// gauss is exp(-x²·k).
+func (s *step) gauss(k float64) *tensor {
+	return s.do(s.do(s.do(s.x().Square()).MulScalar(-k)).Exp())
+}
+
+// geluBack: Φ(x) + x·φ(x), with the normal distribution's Φ and its density φ.
+func geluBack(s *step, d *tensor) *tensor {
+	x := s.x()
+	cdf := s.do(s.do(s.do(s.do(x.MulScalar(math.Sqrt2 / 2)).Erf()).AddScalar(1)).MulScalar(0.5))
+	pdf := s.do(s.gauss(0.5).MulScalar(1 / math.Sqrt(2*math.Pi)))
+	return d.Mul(s.do(cdf.Add(s.do(x.Mul(pdf)))))
+}
+
+// geluTanhBack is the derivative of x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+func geluTanhBack(s *step, d *tensor) *tensor {
+	const a, b = 0.79788456080286535588, 0.044715 // √(2/π)
+	x := s.x()
+	sq := s.do(x.Square())
+	inner := s.do(s.do(x.Mul(s.do(s.do(sq.MulScalar(b)).AddScalar(1)))).MulScalar(a))
+	t := s.do(inner.Tanh())
+	slope := s.do(s.do(s.do(sq.MulScalar(3 * b)).AddScalar(1)).MulScalar(a / 2))
+	left := s.do(s.do(t.AddScalar(1)).MulScalar(0.5))
+	right := s.do(s.do(x.Mul(s.do(s.do(t.Square()).ScalarSub(1)))).Mul(slope))
+	return d.Mul(s.do(left.Add(right)))
+}
+
+// siluBack: with s the sigmoid, s·(1 + x·(1-s)).
+func siluBack(s *step, d *tensor) *tensor {
+	x := s.x()
+	sg := s.do(x.Sigmoid())
+	return d.Mul(s.do(sg.Mul(s.do(s.do(x.Mul(s.do(sg.ScalarSub(1)))).AddScalar(1)))))
+}
+
+// divBack: 1/u, and -(t/u)/u.
+func divBack(s *step) {
+	q := s.d
+	if s.isScalar(1) {
+		q = s.do(s.d.DivScalar(s.scalar(1)))
+	} else {
+		q = s.do(s.d.Div(s.y()))
+	}
+	s.give(0, q)
+	s.each(1, func() *tensor { return s.do(q.Neg()).Mul(s.out()) })
+}
+
+// remBack: what is left of t has t's slope, and as many times u as fit in less.
+func remBack(s *step) {
+	s.give(0, s.d)
+	s.each(1, func() *tensor { return s.do(s.d.Neg()).Mul(s.do(s.full(0).FloorDiv(s.y()))) })
+}
+
+// powBack: u·t^(u-1), which is 0 where u is, and t^u·log t, which is 0 where t is and u is
+// not negative.
+func powBack(s *step) {
+	switch {
+	case s.isScalar(1):
+		if e := s.scalar(1); e != 0 {
+			s.each(0, func() *tensor { return s.d.Mul(s.do(s.do(s.x().PowScalar(e - 1)).MulScalar(e))) })
+			return
+		}
+		s.each(0, func() *tensor { return s.d.MulScalar(0) })
+	default:
+		s.each(0, func() *tensor {
+			x, e := s.full(0), s.y()
+			slope := s.do(e.Mul(s.do(x.Pow(s.do(e.SubScalar(1))))))
+			return s.d.Mul(s.do(millrace.ScalarWhere(s.do(e.EqScalar(0)), 0, slope)))
+		})
+		s.each(1, func() *tensor {
+			x, e := s.full(0), s.y()
+			flat := s.do(s.do(x.EqScalar(0)).And(s.do(e.GeScalar(0))))
+			slope := s.do(s.do(x.Pow(e)).Mul(s.do(x.Log())))
+			return s.d.Mul(s.do(millrace.ScalarWhere(flat, 0, slope)))
+		})
+	}
+}
+
+// chosen: of two elements the one that was taken gets all, of equal ones the first; loses
+// tells where the first one was not.
+func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u float64) *tensor) {
+	var second *tensor // where the second one was taken
+	switch {
+	case s.isScalar(1):
+		second = s.do(losesTo(s.x(), s.scalar(1)))
+	default:
+		second = s.do(loses(s.full(0), s.y()))
+	}
+	s.each(0, func() *tensor { return millrace.ScalarWhere(second, 0, s.d) })
+	s.each(1, func() *tensor { return millrace.WhereScalar(second, s.d, 0) })
+}
+
+// atan2Back of the angle of (u, t): u/(t²+u²), and -t/(t²+u²).
+func atan2Back(s *step) {
+	t, u := s.full(0), s.full(1)
+	q := s.do(s.d.Div(s.do(s.do(t.Square()).Add(s.do(u.Square())))))
+	s.each(0, func() *tensor { return q.Mul(u) })
+	s.each(1, func() *tensor { return s.do(q.Neg()).Mul(t) })
+}
+
+func whereBack(s *step) {
+	mask := s.kept[0]
+	s.each(1, func() *tensor { return millrace.WhereScalar(mask, s.d, 0) })
+	s.each(2, func() *tensor { return millrace.ScalarWhere(mask, 0, s.d) })
+}
+
+// clampBack: whichever of the three the result is, of equal ones the first.
+func clampBack(s *step) {
+	below, above := s.beyond()
+	s.each(0, func() *tensor { return millrace.ScalarWhere(s.do(below.Or(above)), 0, s.d) })
+	s.each(1, func() *tensor { return millrace.WhereScalar(s.do(below.And(s.do(above.Not()))), s.d, 0) })
+	s.each(2, func() *tensor { return millrace.WhereScalar(above, s.d, 0) })
+}
+
+// beyond is where a clamped operand is less than the lower bound, and where the larger of
+// the two is more than the upper one.
+func (s *step) beyond() (below, above *tensor) {
+	lo, hi := s.full(1), s.full(2)
+	below = s.do(s.x().Lt(lo))
+	above = s.do(s.do(s.x().Maximum(lo)).Gt(hi))
+	return below, above
+}

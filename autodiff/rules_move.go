@@ -1,0 +1,169 @@
+package autodiff
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace"
+)
+
+func permuteBack(s *step) {
+	axes := s.attr().Axes
+	back := make([]int, len(axes))
+	for i, a := range axes {
+		back[a] = i
+	}
+	s.give(0, s.do(s.d.Permute(back...)))
+}
+
+// regions are the ranges of a part: start and step along each dim, and as many elements
+// as the part has.
+func regions(start, step, count []int) []millrace.Range {
+	rs := make([]millrace.Range, len(count))
+	for i, n := range count {
+		switch {
+		case n == 0:
+			rs[i] = millrace.R(0, 0)
+		case step[i] > 0:
+			rs[i] = millrace.R(start[i], start[i]+(n-1)*step[i]+1, step[i])
+		}
+	}
+	return rs
+}
+
+func allOnes(steps []int) bool {
+	return !slices.ContainsFunc(steps, func(n int) bool { return n != 1 })
+}
+
+// sliceBack: the derivative is 0 but where the slice was. A slice that goes backwards
+// is one that goes forwards, turned round.
+func sliceBack(s *step) {
+	start, steps := slices.Clone(s.attr().Start), slices.Clone(s.attr().Step)
+	count := s.d.Shape()
+	if len(count) != len(start) {
+		s.give(0, s.d)
+		return
+	}
+	d := s.d
+	var turned []int
+	for i := range steps {
+		if steps[i] < 0 {
+			if count[i] > 0 {
+				start[i] += (count[i] - 1) * steps[i]
+			}
+			steps[i] = -steps[i]
+			turned = append(turned, i)
+		}
+		if steps[i] == 0 {
+			steps[i] = 1
+		}
+	}
+	if len(turned) > 0 {
+		d = s.do(d.Flip(turned...))
+	}
+	if slices.Equal(count, s.kinds[0].shape) {
+		s.give(0, d)
+		return
+	}
+	var known []int
+	if allOnes(steps) {
+		known = start
+	}
+	s.givePiece(0, d, regions(start, steps, count), known)
+}
+
+func padBack(s *step) {
+	in := s.kinds[0].shape
+	start, steps := s.attr().Start, s.attr().Step
+	s.each(0, func() *tensor { return s.d.Slice(regions(start, steps, in)...) })
+	s.each(1, func() *tensor { // the number that is padded with, where it is a tensor
+		all := s.do(s.d.Sum())
+		return all.Sub(s.do(s.do(s.d.Slice(regions(start, steps, in)...)).Sum()))
+	})
+}
+
+func concatBack(s *step) {
+	axis, at := s.attr().Axes[0], 0
+	for i := range 2 {
+		n := s.kinds[i].shape[axis]
+		from := at
+		at += n
+		s.each(i, func() *tensor {
+			rs := make([]millrace.Range, axis+1)
+			rs[axis] = millrace.R(from, from+n)
+			return s.d.Slice(rs...)
+		})
+	}
+}
+
+func assignBack(s *step) {
+	rs := regions(s.attr().Start, s.attr().Step, s.kinds[1].shape)
+	s.each(0, func() *tensor { return s.d.AssignScalar(0, rs...) })
+	s.each(1, func() *tensor { return s.d.Slice(rs...) })
+}
+
+// gatherBack adds each derivative to the element that was read. The operand's dims of
+// size 1 may have been repeated, but for the axis.
+func gatherBack(s *step) {
+	axis, shape := s.attr().Axes[0], s.d.Shape()
+	shape[axis] = s.kinds[0].shape[axis]
+	s.each(0, func() *tensor {
+		return s.do(zerosLike(s.d, shape)).ScatterAdd(s.kept[1], s.d, axis, s.attr().Mode)
+	})
+}
+
+func scatterBack(s *step) {
+	axis, mode, shape := s.attr().Axes[0], s.attr().Mode, s.kinds[2].shape
+	index := s.kept[1]
+	// back reads, for each update, what t has at its place; those that go nowhere read 0.
+	back := func(t *tensor) *tensor { return s.do(t.TakeAlong(index, axis, readMode(mode))) }
+	// places numbers the updates along the axis, in the order they are combined in.
+	places := func() *tensor {
+		wide := slices.Repeat([]int{1}, len(shape))
+		wide[axis] = shape[axis]
+		line := s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int32, 0, float64(shape[axis]), 1))
+		return s.do(s.do(line.Reshape(wide...)).Expand(shape...))
+	}
+	switch s.attr().Combine {
+	case millrace.CombineAdd:
+		s.give(0, s.d)
+		s.each(2, func() *tensor { return back(s.d) })
+	case millrace.CombineMul:
+		s.each(0, func() *tensor {
+			ones := s.do(fullLike(s.d, 1, s.kinds[0].shape...))
+			return s.d.Mul(s.do(ones.ScatterMul(index, s.z(), axis, mode)))
+		})
+	case millrace.CombineSet: // the last one wrote
+		s.each(0, func() *tensor {
+			return s.d.ScatterSet(index, s.do(zerosLike(s.d, shape)), axis, mode)
+		})
+		s.each(2, func() *tensor {
+			none := s.do(millrace.FullOn(s.d.Stream(), millrace.Int32, -1, s.kinds[0].shape...))
+			p := places()
+			last := s.do(none.ScatterMax(index, p, axis, mode))
+			return millrace.WhereScalar(s.do(back(last).Eq(p)), back(s.d), 0)
+		})
+	case millrace.CombineMax, millrace.CombineMin: // the operand, else the first of equal ones
+		out := s.out()
+		kept := s.do(s.x().Eq(out))
+		s.each(0, func() *tensor { return millrace.WhereScalar(kept, s.d, 0) })
+		s.each(2, func() *tensor {
+			n := shape[axis]
+			p := places()
+			is := s.do(s.z().Eq(back(out)))
+			marked := s.do(millrace.WhereScalar(is, p, float64(n)))
+			none := s.do(millrace.FullOn(s.d.Stream(), millrace.Int32, float64(n), s.kinds[0].shape...))
+			first := s.do(none.ScatterMin(index, marked, axis, mode))
+			won := s.do(is.And(s.do(back(first).Eq(p))))
+			free := s.do(back(s.do(kept.Cast(millrace.Int32))).EqScalar(0))
+			return millrace.WhereScalar(s.do(won.And(free)), back(s.d), 0)
+		})
+	}
+}
+
+// readMode is how the places that updates went to are read again.
+func readMode(m millrace.IndexMode) millrace.IndexMode {
+	if m == millrace.IndexError {
+		return millrace.IndexDrop // an index out of range has failed the scatter
+	}
+	return m
+}

@@ -1,0 +1,255 @@
+package autodiff
+
+import (
+	"math"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+)
+
+// over is a tensor of a reduction's result's shape, with the axes put back at size 1.
+func (s *step) over(t *tensor) *tensor {
+	want := keepDims(s.kinds[0].shape, s.attr().Axes)
+	if slices.Equal(t.Shape(), want) {
+		return t
+	}
+	return s.do(t.Reshape(want...))
+}
+
+// spread repeats a reduction's derivative over what was reduced.
+func (s *step) spread(d *tensor) *tensor {
+	return s.do(s.over(d).Expand(s.kinds[0].shape...))
+}
+
+// alongLast has f work on t with the axes merged into a last one, and puts the result back.
+func (s *step) alongLast(t *tensor, axes []int, f func(t *tensor) *tensor) *tensor {
+	shape := t.Shape()
+	var order, outer []int
+	for i, n := range shape {
+		if !slices.Contains(axes, i) {
+			order, outer = append(order, i), append(outer, n)
+		}
+	}
+	row := 1
+	for _, a := range axes {
+		order = append(order, a)
+		row *= shape[a]
+	}
+	there, back := s.do(t.Permute(order...)), make([]int, len(order))
+	for i, a := range order {
+		back[a] = i
+	}
+	r := f(s.do(there.Reshape(append(outer, row)...)))
+	return s.do(s.do(r.Reshape(there.Shape()...)).Permute(back...))
+}
+
+// prodBack: an element's slope is the product of all others, those before it times those
+// behind: no division, so that zeros do no harm.
+func prodBack(s *step) {
+	s.give(0, s.do(s.spread(s.d).Mul(s.alongLast(s.x(), s.attr().Axes, s.products))))
+}
+
+// products are, for each element, those of all others in its row.
+func (s *step) products(x *tensor) *tensor {
+	if x.Len() == 0 {
+		return x
+	}
+	behind := s.do(s.before(s.do(x.Flip(-1))).Flip(-1))
+	return s.do(s.before(x).Mul(behind))
+}
+
+// before is the product of the elements in front of each one in its row.
+func (s *step) before(x *tensor) *tensor {
+	last := x.Rank() - 1
+	n := x.Dim(last)
+	head := make([]millrace.Range, last+1)
+	head[last] = millrace.R(0, n-1)
+	one := s.do(fullLike(x, 1, keepDims(x.Shape(), []int{last})...))
+	return s.do(millrace.Concat(last, one, s.do(s.do(x.CumProd(last)).Slice(head...))))
+}
+
+// takenBack sends a derivative to the first of the elements that a maximum may be.
+func takenBack(s *step, find func(t *tensor, axes ...int) *tensor) {
+	axes := s.attr().Axes
+	if len(axes) == 0 { // of rows of one element
+		s.give(0, s.d)
+		return
+	}
+	at := s.over(s.do(find(s.x(), axes...)))
+	hit := s.do(s.places(s.kinds[0].shape, axes).Eq(at))
+	s.give(0, s.do(millrace.WhereScalar(hit, s.over(s.d), 0)))
+}
+
+// places numbers the elements of a row over axes in row-major order, with all other dims 1.
+func (s *step) places(shape, axes []int) *tensor {
+	wide, n := slices.Repeat([]int{1}, len(shape)), 1
+	for _, a := range axes {
+		wide[a] = shape[a]
+		n *= shape[a]
+	}
+	return s.do(s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int64, 0, float64(n), 1)).Reshape(wide...))
+}
+
+// cumFromEnd adds up each element and those behind it.
+func (s *step) cumFromEnd(t *tensor) *tensor {
+	axis := s.attr().Axes[0]
+	return s.do(s.do(s.do(t.Flip(axis)).CumSum(axis)).Flip(axis))
+}
+
+// cumProdBack: up to a row's first zero the derivatives of what follows, divided by the
+// element; at that zero the same with 1 in its place; behind it 0, as all products are.
+func cumProdBack(s *step) {
+	axis, x := s.attr().Axes[0], s.x()
+	zero := s.do(x.EqScalar(0))
+	seen := s.do(s.do(zero.Cast(millrace.Int32)).CumSum(axis))
+	first := s.do(zero.And(s.do(seen.EqScalar(1))))
+	filled := s.do(millrace.ScalarWhere(first, 1, x))
+	at := s.cumFromEnd(s.do(s.d.Mul(s.do(filled.CumProd(axis)))))
+	before := s.do(s.cumFromEnd(s.do(s.d.Mul(s.out()))).Div(filled))
+	rest := s.do(millrace.WhereScalar(s.do(seen.EqScalar(0)), before, 0))
+	s.give(0, s.do(millrace.Where(first, at, rest)))
+}
+
+// cumTakenBack sends each derivative to the element that was the maximum so far: one that
+// is beyond all before it, or the first.
+func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
+	axis, x, y, shape := s.attr().Axes[0], s.x(), s.out(), s.kinds[0].shape
+	n := shape[axis]
+	if elements(shape) == 0 {
+		s.give(0, s.d)
+		return
+	}
+	head, tail := make([]millrace.Range, axis+1), make([]millrace.Range, axis+1)
+	head[axis], tail[axis] = millrace.R(0, n-1), millrace.R(1, n)
+	was, is := s.do(y.Slice(head...)), s.do(x.Slice(tail...))
+	more := s.do(beyond(is, was))
+	nan := s.do(s.do(is.IsNaN()).And(s.do(s.do(was.IsNaN()).Not())))
+	wide := slices.Repeat([]int{1}, len(shape))
+	wide[axis] = n - 1
+	place := s.do(s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int64, 1, float64(n), 1)).Reshape(wide...))
+	marked := s.do(millrace.WhereScalar(s.do(more.Or(nan)), place, 0))
+	start := s.do(millrace.ZerosOn(s.d.Stream(), millrace.Int64, keepDims(shape, []int{axis})...))
+	at := s.do(s.do(millrace.Concat(axis, start, marked)).CumMax(axis))
+	s.give(0, s.do(s.do(zerosLike(s.d, shape)).ScatterAdd(at, s.d, axis)))
+}
+
+func sortBack(s *step) {
+	axis := s.attr().Axes[0]
+	order := s.do(s.x().ArgSortAs(millrace.Int64, axis, s.attr().Descending))
+	s.give(0, s.do(s.do(zerosLike(s.d, s.kinds[0].shape)).ScatterSet(order, s.d, axis)))
+}
+
+// rowAxes are the axes of a row composite, counted from the first, in order.
+func (s *step) rowAxes(list []int, none []int) []int {
+	rank := len(s.kinds[0].shape)
+	var axes []int
+	for _, a := range list {
+		axes = append(axes, (a+rank)%rank)
+	}
+	if len(list) == 0 {
+		axes = none
+	}
+	slices.Sort(axes)
+	return axes
+}
+
+func (s *step) axis() []int { return s.rowAxes([]int{s.call.With.(int)}, nil) }
+
+// softmaxBack: y·(d - Σ d·y).
+func softmaxBack(s *step) {
+	y, axes := s.out(), s.axis()
+	dot := s.do(s.do(s.d.Mul(y)).SumKeep(axes...))
+	s.give(0, s.do(y.Mul(s.do(s.d.Sub(dot)))))
+}
+
+// logSoftmaxBack: d - exp(y)·Σ d.
+func logSoftmaxBack(s *step) {
+	sum := s.do(s.d.SumKeep(s.axis()...))
+	s.give(0, s.do(s.d.Sub(s.do(s.do(s.out().Exp()).Mul(sum)))))
+}
+
+func allAxes(rank int) []int {
+	axes := make([]int, rank)
+	for i := range axes {
+		axes[i] = i
+	}
+	return axes
+}
+
+// logSumExpBack: exp(x - y), which is the softmax; 0 where all of a row is -Inf.
+func logSumExpBack(s *step) {
+	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
+	shape := keepDims(s.kinds[0].shape, axes)
+	y, d := s.do(s.out().Reshape(shape...)), s.do(s.d.Reshape(shape...))
+	shift := s.do(millrace.ScalarWhere(s.do(y.EqScalar(math.Inf(-1))), 0, y))
+	s.give(0, s.do(d.Mul(s.do(s.do(s.x().Sub(shift)).Exp()))))
+}
+
+// norm2Back: x/y, and 0 where that is 0.
+func norm2Back(s *step) {
+	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
+	shape := keepDims(s.kinds[0].shape, axes)
+	y, d := s.do(s.out().Reshape(shape...)), s.do(s.d.Reshape(shape...))
+	unit := s.do(s.x().Div(y))
+	s.give(0, s.do(d.Mul(s.do(millrace.ScalarWhere(s.do(y.EqScalar(0)), 0, unit)))))
+}
+
+func lastAxis(rank int) []int {
+	if rank == 0 {
+		return nil
+	}
+	return []int{rank - 1}
+}
+
+// layerNormBack: with n the normalised operand, r = 1/√(var+eps) and e = d·weight,
+// r·(e - mean(e) - n·mean(e·n)); d·n for the weight, d for the bias.
+func layerNormBack(s *step) {
+	norm := s.call.With.(follow.Norm)
+	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))
+	x := s.x()
+	c := s.do(x.Sub(s.do(x.MeanKeep(axes...))))
+	r := s.do(s.do(s.do(s.do(c.Square()).MeanKeep(axes...)).AddScalar(norm.Eps)).Rsqrt())
+	n := s.do(c.Mul(r))
+	s.normBack(axes, n, r, true)
+	if !s.isScalar(2) {
+		s.give(2, s.d)
+	}
+}
+
+// rmsNormBack is layerNormBack without a mean.
+func rmsNormBack(s *step) {
+	norm := s.call.With.(follow.Norm)
+	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))
+	x := s.x()
+	r := s.do(s.do(s.do(s.do(x.Square()).MeanKeep(axes...)).AddScalar(norm.Eps)).Rsqrt())
+	s.normBack(axes, s.do(x.Mul(r)), r, false)
+}
+
+func (s *step) normBack(axes []int, n, r *tensor, centred bool) {
+	e := s.d
+	if !s.isScalar(1) {
+		s.each(1, func() *tensor { return s.d.Mul(n) })
+		if s.wants[0] {
+			e = s.do(e.Mul(s.y()))
+		}
+	}
+	s.each(0, func() *tensor {
+		inner := s.do(n.Mul(s.do(s.do(e.Mul(n)).MeanKeep(axes...))))
+		if centred {
+			inner = s.do(inner.Add(s.do(e.MeanKeep(axes...))))
+		}
+		return r.Mul(s.do(e.Sub(inner)))
+	})
+}
+
+// crossEntropyBack: the softmax of the logits, less 1 at the target.
+func crossEntropyBack(s *step) {
+	x, targets := s.x(), s.kept[1]
+	last := len(s.kinds[0].shape) - 1
+	p := s.do(x.Softmax(last))
+	line := s.do(millrace.ArangeOn(s.d.Stream(), targets.DType(), 0, float64(s.kinds[0].shape[last]), 1))
+	hit := s.do(s.do(targets.Unsqueeze(-1)).Eq(line))
+	q := s.do(millrace.Where(hit, s.do(p.SubScalar(1)), p))
+	s.give(0, s.do(q.Mul(s.do(s.d.Unsqueeze(-1)))))
+}

@@ -1,0 +1,339 @@
+package autodiff
+
+import (
+	"container/heap"
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/operror"
+)
+
+// walk is one way from results back to what they were computed from, the last op
+// first: in that order a node has been given all its derivatives when its turn comes.
+type walk struct {
+	Options
+	by      operror.Trail
+	due     []*node
+	waiting map[*node]*waiting
+	leads   map[*node]bool // whether a node leads to one that is asked for
+	goals   map[link]bool
+	found   map[link]*tensor // derivatives of goals
+	spent   []*node
+}
+
+// waiting are the derivatives that a node has been given so far, by result.
+type waiting struct{ of []sum }
+
+// sum is a derivative that adds up, and pieces of it.
+type sum struct {
+	whole  *tensor
+	pieces []*piece
+}
+
+func (b *walk) Len() int           { return len(b.due) }
+func (b *walk) Less(i, j int) bool { return b.due[i].seq > b.due[j].seq }
+func (b *walk) Swap(i, j int)      { b.due[i], b.due[j] = b.due[j], b.due[i] }
+func (b *walk) Push(x any)         { b.due = append(b.due, x.(*node)) }
+func (b *walk) Pop() any {
+	n := b.due[len(b.due)-1]
+	b.due = b.due[:len(b.due)-1]
+	return n
+}
+
+func newWalk(o Options, by operror.Trail, goals []link) *walk {
+	b := &walk{Options: o, by: by, waiting: map[*node]*waiting{}, leads: map[*node]bool{}, goals: map[link]bool{}, found: map[link]*tensor{}}
+	for _, g := range goals {
+		b.goals[g] = true
+		b.leads[g.node] = true
+	}
+	return b
+}
+
+// leadsOn reports that a node is asked for, or computed from one that is. A graph may be
+// as deep as a loop was long: it is walked without recursion.
+func (b *walk) leadsOn(n *node) bool {
+	if v, known := b.leads[n]; known {
+		return v
+	}
+	stack := []*node{n}
+	for len(stack) > 0 {
+		top := stack[len(stack)-1]
+		if _, known := b.leads[top]; known {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		leads, waits := top.gone.Load(), false // one that was given up is an error to come to
+		for _, l := range top.operands() {
+			if l.node == nil {
+				continue
+			}
+			v, known := b.leads[l.node]
+			if !known {
+				stack, waits = append(stack, l.node), true
+			}
+			leads = leads || v
+		}
+		if !waits {
+			b.leads[top] = leads
+			stack = stack[:len(stack)-1]
+		}
+	}
+	return b.leads[n]
+}
+
+// give adds a derivative, which is the walk's from then on, to a node's result.
+func (b *walk) give(to link, d *tensor, p *piece) {
+	if to.node == nil || !b.leadsOn(to.node) {
+		if d != nil {
+			follow.LetGo(d)
+		}
+		if p != nil {
+			follow.LetGo(p.d)
+		}
+		return
+	}
+	w := b.waiting[to.node]
+	if w == nil {
+		w = &waiting{of: make([]sum, to.node.results())}
+		b.waiting[to.node] = w
+		heap.Push(b, to.node)
+	}
+	s := &w.of[to.out]
+	switch {
+	case p != nil:
+		s.pieces = append(s.pieces, p)
+	case s.whole == nil:
+		s.whole = d
+	default:
+		next := s.whole.Add(d)
+		letGo(s.whole, d)
+		s.whole = next
+	}
+}
+
+// run walks until nothing is due.
+func (b *walk) run() error {
+	for len(b.due) > 0 {
+		n := heap.Pop(b).(*node)
+		w := b.waiting[n]
+		delete(b.waiting, n)
+		if err := b.visit(n, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon gives up what an error leaves behind.
+func (b *walk) abandon() {
+	for _, w := range b.waiting {
+		for _, s := range w.of {
+			letGo(s.whole)
+			for _, p := range s.pieces {
+				letGo(p.d)
+			}
+		}
+	}
+	for _, d := range b.found {
+		letGo(d)
+	}
+}
+
+func (b *walk) visit(n *node, w *waiting) error {
+	ds := make([]*tensor, len(w.of))
+	for i := range w.of {
+		ds[i] = b.total(&w.of[i])
+		if l := (link{n, i}); b.goals[l] && ds[i] != nil {
+			b.found[l] = follow.Hold(ds[i]).(*tensor)
+		}
+	}
+	defer letGo(ds...)
+	if b.CheckFinite {
+		for _, d := range ds {
+			if d == nil {
+				continue
+			}
+			if fine, err := finite(d); err != nil {
+				return err
+			} else if !fine {
+				return fmt.Errorf("%w: the derivative by the result of %s at %s is not finite", ErrGraph, n.name(), n.at())
+			}
+		}
+	}
+	if n.leaf() {
+		return nil
+	}
+	if n.gone.Load() {
+		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s gave up: ask that one to Keep it", ErrGraph, n.name(), n.at(), n.by)
+	}
+	if n.group != nil {
+		return n.group.back(b, n, ds)
+	}
+	if n.rule == nil {
+		return fmt.Errorf("%w: %s at %s has no rule", ErrGraph, n.name(), n.at())
+	}
+	s := &step{node: n, follow: b.Follow, d: ds[0]}
+	any := false
+	for i, l := range n.in {
+		s.wants[i] = l.node != nil && b.leadsOn(l.node)
+		any = any || s.wants[i]
+		if why := n.rule.lacks[i]; s.wants[i] && why != "" {
+			return fmt.Errorf("%w: %s at %s: %s", ErrGraph, n.name(), n.at(), why)
+		}
+	}
+	if !any {
+		return nil
+	}
+	for _, t := range n.kept {
+		if t != nil {
+			if err := t.Err(); err != nil {
+				return fmt.Errorf("what %s at %s keeps for its derivative: %w", n.name(), n.at(), err)
+			}
+		}
+	}
+	if ds[0].Err() != nil { // which rides on: no rule need look out for it
+		for i, l := range n.in {
+			if s.wants[i] {
+				b.give(l, follow.Hold(ds[0]).(*tensor), nil)
+			}
+		}
+		return nil
+	}
+	if dt := ds[0].DType(); dt.Storage() && !n.rule.moves {
+		s.d = s.do(ds[0].Cast(dt.Compute()))
+	}
+	n.rule.back(s)
+	s.end()
+	if !b.Keep {
+		b.spend(n)
+	}
+	for i := range n.in {
+		if s.given[i] != nil || s.slices[i] != nil {
+			b.give(n.in[i], s.given[i], s.slices[i])
+		}
+	}
+	return nil
+}
+
+// spend gives up what a node keeps, as soon as its rule has run.
+func (b *walk) spend(n *node) {
+	n.release(b.by)
+	b.spent = append(b.spent, n)
+}
+
+// forget cuts the graph that was walked apart, so that a result that is kept keeps nothing.
+func (b *walk) forget() {
+	for _, n := range b.spent {
+		n.in, n.more = [3]link{}, nil
+	}
+}
+
+// total is all of a result's derivative: zeros where there are only pieces, and those
+// put in their places, or, where the pieces make up the whole, those side by side.
+func (b *walk) total(s *sum) *tensor {
+	if len(s.pieces) == 0 {
+		return s.whole
+	}
+	shape := s.pieces[0].shape
+	r := sideBySide(shape, s.pieces)
+	if r == nil {
+		r = zerosLike(s.pieces[0].d, shape)
+		for i, p := range s.pieces {
+			next := b.placed(r, p, i > 0 && overlaps(s.pieces[:i], p))
+			letGo(r)
+			r = next
+		}
+	}
+	for _, p := range s.pieces {
+		letGo(p.d)
+	}
+	if s.whole != nil {
+		all := s.whole.Add(r)
+		letGo(s.whole, r)
+		r = all
+	}
+	return r
+}
+
+// placed is r with a piece in its place, or added there.
+func (b *walk) placed(r *tensor, p *piece, add bool) *tensor {
+	d := p.d
+	if add {
+		was := r.Slice(p.ranges...)
+		d = was.Add(p.d)
+		defer letGo(was, d)
+	}
+	return r.Assign(d, p.ranges...)
+}
+
+// overlaps reports that a piece may touch one of others: pieces with steps may.
+func overlaps(others []*piece, p *piece) bool {
+	shape := p.d.Shape()
+	for _, o := range others {
+		if o.start == nil || p.start == nil {
+			return true
+		}
+		apart, other := false, o.d.Shape()
+		for i := range shape {
+			apart = apart || p.start[i]+shape[i] <= o.start[i] || o.start[i]+other[i] <= p.start[i]
+		}
+		if !apart {
+			return true
+		}
+	}
+	return false
+}
+
+// sideBySide is the pieces along the one axis in which they differ, with zeros between
+// them; nil where they do not lie so.
+func sideBySide(shape []int, pieces []*piece) *tensor {
+	axis := -1
+	for _, p := range pieces {
+		if p.start == nil {
+			return nil
+		}
+		for i, n := range p.d.Shape() {
+			switch {
+			case n == shape[i] && p.start[i] == 0:
+			case axis >= 0 && axis != i:
+				return nil
+			default:
+				axis = i
+			}
+		}
+	}
+	if axis < 0 || len(pieces) == 1 {
+		return nil
+	}
+	order := slices.Clone(pieces)
+	slices.SortStableFunc(order, func(a, b *piece) int { return a.start[axis] - b.start[axis] })
+	at := 0
+	var parts, zeros []*tensor
+	defer func() { letGo(zeros...) }()
+	fill := func(to int) {
+		if to > at {
+			gap := slices.Clone(shape)
+			gap[axis] = to - at
+			z := zerosLike(pieces[0].d, gap)
+			zeros, parts = append(zeros, z), append(parts, z)
+		}
+	}
+	for _, p := range order {
+		if p.start[axis] < at {
+			return nil
+		}
+		fill(p.start[axis])
+		parts = append(parts, p.d)
+		at = p.start[axis] + p.d.Dim(axis)
+	}
+	fill(shape[axis])
+	return millrace.Concat(axis, parts...)
+}
+
+func zerosLike(t *tensor, shape []int) *tensor { return follow.Full(t, 0, shape).(*tensor) }
+
+func fullLike(t *tensor, value float64, shape ...int) *tensor {
+	return follow.Full(t, value, shape).(*tensor)
+}

@@ -1,0 +1,214 @@
+package millrace
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// Package autodiff follows ops as they are called. This file is its hook: a program that
+// watches no tensor pays one comparison per operand for it (marks), and no byte.
+
+// roomy is a tensor with room for what autodiff keeps of it. Results of ops on roomy
+// tensors are roomy, so that the last step of a composite is.
+type roomy struct {
+	Tensor
+	node any
+}
+
+func newRoomy() *Tensor {
+	r := new(roomy)
+	r.v.Mark(stream.MarkRoom)
+	return &r.Tensor
+}
+
+// newLike is a new tensor that an op makes of t.
+func newLike(t *Tensor) *Tensor {
+	if t.v.Marks() != 0 {
+		return newRoomy()
+	}
+	return new(Tensor)
+}
+
+// marks of the operands together: 0 where nothing is followed near them.
+func marks(args []stream.Arg) (m stream.Marks) {
+	for i := range args {
+		if v := args[i].V; v != nil {
+			m |= v.Marks()
+		}
+	}
+	return m
+}
+
+// node is what a tensor carries for autodiff, nil for nothing.
+func (t *Tensor) node() any {
+	if t == nil {
+		return nil
+	}
+	switch m := t.v.Marks(); {
+	case m&stream.MarkPlain != 0:
+	case m&stream.MarkLeaf != 0:
+		return (*roomy)(unsafe.Pointer(t)).node
+	case m&stream.MarkFollowed != 0:
+		return (*roomy)(unsafe.Pointer(t.v.Now())).node // a Value comes first in a Tensor, and that in a roomy
+	}
+	return nil
+}
+
+func followed(ts ...*Tensor) bool {
+	for _, t := range ts {
+		if t.node() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// recordFollowed is recordAs where an operand has marks.
+func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Arg) (*Tensor, bool) {
+	r := newRoomy()
+	any := false
+	for _, a := range args {
+		any = any || a.V != nil && tensorOf(a.V).node() != nil
+	}
+	if !any {
+		ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, args)
+		return r, ok
+	}
+	own, in := make([]stream.Arg, len(args)), make([]*Tensor, len(args))
+	c := &follow.Call[Tensor]{Op: op, Name: op.String(), In: in, Attr: attr, Out: r}
+	for i, a := range args {
+		own[i], c.Bits[i] = a, a.Bits
+		if a.V == nil {
+			continue
+		}
+		for k := range i {
+			if args[k].V == a.V { // an op sees one value of a handle
+				in[i] = in[k]
+			}
+		}
+		if in[i] == nil {
+			in[i] = still(tensorOf(a.V))
+		}
+		own[i].V = &in[i].v
+	}
+	ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, own)
+	if !ok || r.v.Cause() != nil {
+		endOperands(in)
+		return r, ok
+	}
+	tell(c)
+	return r, true
+}
+
+// tensorOf is the tensor that a handle is the start of.
+func tensorOf(v *stream.Value) *Tensor { return (*Tensor)(unsafe.Pointer(v)) }
+
+// endOperands ends handles of still, of which some may be there twice.
+func endOperands(in []*Tensor) {
+	for i, t := range in {
+		twice := false
+		for k := range i {
+			twice = twice || in[k] == t
+		}
+		if !twice {
+			done(t)
+		}
+	}
+}
+
+// whole records a composite as one op that autodiff has a rule for: run makes it of
+// handles that are not followed. Operands may be nil where one is left out.
+func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*Tensor) *Tensor {
+	own, plain := make([]*Tensor, len(ts)), make([]*Tensor, len(ts))
+	for i, t := range ts {
+		if t != nil {
+			own[i], plain[i] = still(t), plainly(t)
+		}
+	}
+	r := run(plain)
+	done(plain...)
+	if r.v.Cause() != nil {
+		endOperands(own)
+		return r
+	}
+	tell(&follow.Call[Tensor]{Name: name, Rule: rule, In: own, With: with, Out: r})
+	return r
+}
+
+// tell hands an op to autodiff, and the node it returns to the result.
+func tell(c *follow.Call[Tensor]) {
+	hook, ok := follow.Hook.(func(*follow.Call[Tensor]) any)
+	if !ok {
+		endOperands(c.In)
+		return
+	}
+	out := c.Out
+	if n := hook(c); n != nil {
+		out.carry(n)
+	}
+}
+
+// carry gives a new tensor its node.
+func (t *Tensor) carry(node any) bool {
+	if t.v.Marks()&stream.MarkRoom == 0 || t.v.Now() != &t.v {
+		return false
+	}
+	(*roomy)(unsafe.Pointer(t)).node = node
+	t.v.Mark(stream.MarkFollowed)
+	return true
+}
+
+// stillFollowed is still of a tensor with marks: it carries what t does.
+func stillFollowed(t *Tensor) *Tensor {
+	r := new(roomy)
+	r.node = t.node()
+	stream.Same(&r.v, &t.v)
+	return &r.Tensor
+}
+
+// plainly is another handle of what t is now, of which ops are not followed. done ends it.
+func plainly(t *Tensor) *Tensor {
+	r := new(Tensor)
+	stream.Same(&r.v, &t.v)
+	r.v.Mark(stream.MarkPlain)
+	return r
+}
+
+func init() {
+	follow.Node = func(t any) any { return t.(*Tensor).node() }
+	follow.Watch = func(t, node any) any {
+		r := newRoomy()
+		stream.Second(&r.v, &t.(*Tensor).v)
+		(*roomy)(unsafe.Pointer(r)).node = node
+		r.v.Mark(stream.MarkLeaf)
+		return r
+	}
+	follow.Carry = func(t, node any) bool { return t.(*Tensor).carry(node) }
+	follow.Plain = func(t any) any { return plainly(t.(*Tensor)) }
+	follow.Hold = func(t any) any {
+		h := t.(*Tensor)
+		r := newRoomy()
+		stream.Second(&r.v, &h.v)
+		if h.v.Marks()&stream.MarkLeaf != 0 && h.node() != nil {
+			(*roomy)(unsafe.Pointer(r)).node = h.node()
+			r.v.Mark(stream.MarkLeaf)
+		}
+		return r
+	}
+	follow.Adopt = func(t any) { stream.Adopt(&t.(*Tensor).v) }
+	follow.Drop = func(t any) { done(t.(*Tensor)) }
+	follow.LetGo = func(t any) {
+		if h := t.(*Tensor); h.made() {
+			stream.LetGo(&h.v)
+		}
+	}
+	follow.Full = func(t any, value float64, shape []int) any {
+		h := t.(*Tensor)
+		bits, _ := scalarBits(h.DType(), value)
+		return create(stream.PlaceOf(&h.v), "full", ir.Full, h.DType(), shape, bits, 0, 1)
+	}
+	follow.Failed = func(op string, err error, t any) any { return failed(op, err, t.(*Tensor)) }
+}

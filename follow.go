@@ -210,5 +210,9 @@ func init() {
 		bits, _ := scalarBits(h.DType(), value)
 		return create(stream.PlaceOf(&h.v), "full", ir.Full, h.DType(), shape, bits, 0, 1)
 	}
+	follow.OneDevice = func(t, u any) bool {
+		a, b := t.(*Tensor).v.Home(), u.(*Tensor).v.Home()
+		return a != nil && b != nil && a.Device() == b.Device()
+	}
 	follow.Failed = func(op string, err error, t any) any { return failed(op, err, t.(*Tensor)) }
 }

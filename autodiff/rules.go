@@ -156,7 +156,7 @@ func init() { // rules use rules: of what they are written in
 		"layernorm":     {keeps: operand0 | operand1, back: layerNormBack},
 		"rmsnorm":       {keeps: operand0 | operand1, back: rmsNormBack},
 		"crossentropy":  {keeps: operand0 | operand1, back: crossEntropyBack},
-		"to":            {moves: true, keeps: operand0, back: func(s *step) { s.give(0, s.do(s.d.To(s.kept[0].Stream()))) }},
+		"to":            {moves: true, keeps: operand0, back: toBack},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
 )
 
 func permuteBack(s *step) {
@@ -13,6 +14,16 @@ func permuteBack(s *step) {
 		back[a] = i
 	}
 	s.give(0, s.do(s.d.Permute(back...)))
+}
+
+// toBack brings a derivative back to the operand's device. On one device streams may use
+// each other's tensors, and it stays in its scope.
+func toBack(s *step) {
+	if follow.OneDevice(s.kept[0], s.d) {
+		s.give(0, s.d)
+		return
+	}
+	s.give(0, s.do(s.d.To(s.kept[0].Stream())))
 }
 
 // regions are the ranges of a part: start and step along each dim, and as many elements

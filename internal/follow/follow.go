@@ -47,6 +47,8 @@ var (
 	Drop func(t any)
 	// Full makes a tensor of one number in the scope, or on the stream, that t is in.
 	Full func(t any, value float64, shape []int) any
+	// OneDevice reports that two tensors are on one device.
+	OneDevice func(t, u any) bool
 	// Failed makes a tensor like t that carries an error, named after an op.
 	Failed func(op string, err error, t any) any
 )

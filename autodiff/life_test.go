@@ -1,0 +1,468 @@
+package autodiff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
+
+func open(t testing.TB, spec string) *millrace.Device {
+	t.Helper()
+	d, err := millrace.Open(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// net is a small network, its weights as Go code has them.
+type net struct{ w1, b1, w2, b2 *T }
+
+func newNet(p millrace.Place, in, hidden, out int) *net {
+	return &net{
+		w1: millrace.NormalOn(p, millrace.Float32, 1, in, hidden).MulScalar(0.3), b1: millrace.ZerosOn(p, millrace.Float32, hidden),
+		w2: millrace.NormalOn(p, millrace.Float32, 2, hidden, out).MulScalar(0.3), b2: millrace.ZerosOn(p, millrace.Float32, out),
+	}
+}
+
+func (n *net) params() []*T { return []*T{n.w1, n.b1, n.w2, n.b2} }
+
+func forward(ws []*T, x, y *T) *T {
+	h := x.MatMul(ws[0]).Add(ws[1]).Tanh()
+	return millrace.CrossEntropy(h.MatMul(ws[2]).Add(ws[3]), y).Mean()
+}
+
+// train sets the weights to what a step of plain gradient descent makes of them.
+func train(n *net, x, y *T) (*T, error) {
+	ws := make([]*T, 4)
+	for i, p := range n.params() {
+		ws[i] = autodiff.Watch(p)
+	}
+	loss := forward(ws, x, y)
+	grads, err := autodiff.Grad(loss, ws...)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range n.params() {
+		ws[i].Release()
+		p.Set(p.Sub(grads[i].MulScalar(0.1)))
+	}
+	return autodiff.Detach(loss), nil
+}
+
+func batch(p millrace.Place, i, rows int) (x, y *T) {
+	targets := make([]int32, rows)
+	for k := range targets {
+		targets[k] = int32((k*7 + i) % 5)
+	}
+	return millrace.UniformOn(p, millrace.Float32, uint64(i), rows, 12), millrace.FromSliceOn(p, targets)
+}
+
+func weightsOf(t *testing.T, n *net) []float32 {
+	t.Helper()
+	var all []float32
+	for _, p := range n.params() {
+		v, err := millrace.Values[float32](p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v...)
+	}
+	return all
+}
+
+// run trains for some steps in one of several ways, and returns losses and weights.
+func run(t *testing.T, d *millrace.Device, how string, steps int) ([]float32, []float32) {
+	t.Helper()
+	s := d.NewStream()
+	defer s.Close()
+	n := newNet(s, 12, 16, 5)
+	for _, p := range n.params() {
+		if err := p.Eval(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var losses []float32
+	keep := func(l *T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := millrace.Item[float32](l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses = append(losses, v)
+	}
+	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) {
+		l, err := train(n, in[0], in[1])
+		return []*T{l}, err
+	})
+	defer rec.Release()
+	for i := range steps {
+		rows := 8
+		if i%4 == 3 {
+			rows = 5 // a ragged last batch
+		}
+		switch how {
+		case "loose":
+			x, y := batch(s, i, rows)
+			keep(train(n, x, y))
+		case "scope":
+			if err := s.Scope(func(sc *millrace.Scope) error {
+				x, y := batch(sc, i, rows)
+				l, err := train(n, x, y)
+				keep(l, err)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		case "recorded":
+			x, y := batch(s, i, rows)
+			out, err := rec.Run(s, []*T{x, y}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keep(out[0], nil)
+			out[0].Release()
+			x.Release()
+			y.Release()
+		}
+	}
+	return losses, weightsOf(t, n)
+}
+
+// The bits do not depend on how a step is run.
+func TestTrainingBits(t *testing.T) {
+	type result struct{ losses, weights []float32 }
+	var want *result
+	for _, spec := range []string{"cpu:fusion=off", "cpu:tier=0", "cpu:queue=1", "cpu:threads=1,explore=wait", "cpu:compile=wait,explore=wait"} {
+		d := open(t, spec)
+		for _, how := range []string{"loose", "scope", "recorded"} {
+			l, w := run(t, d, how, 8)
+			if want == nil {
+				want = &result{l, w}
+				if !(l[7] < l[0]) {
+					t.Errorf("the loss went from %v to %v", l[0], l[7])
+				}
+				continue
+			}
+			if !slices.Equal(l, want.losses) || !slices.Equal(w, want.weights) {
+				t.Errorf("%s, %s: losses %v, want %v", spec, how, l, want.losses)
+			}
+		}
+	}
+}
+
+// A step in a Recording is replayed, not recorded again, also with a smaller last batch.
+func TestTrainingReplays(t *testing.T) {
+	d := open(t, "cpu:explore=wait")
+	s := d.NewStream()
+	n := newNet(s, 12, 16, 5)
+	for _, p := range n.params() {
+		p.Eval()
+	}
+	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) {
+		l, err := train(n, in[0], in[1])
+		return []*T{l}, err
+	})
+	x, y := batch(s, 1, 8)
+	step := func() {
+		out, err := rec.Run(s, []*T{x, y}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[0].Release()
+	}
+	step()
+	step()
+	was := d.Stats()
+	for range 100 {
+		step()
+	}
+	now := d.Stats()
+	if now.Recordings != was.Recordings || now.Explorations != was.Explorations {
+		t.Errorf("100 steps recorded %d times and explored %d", now.Recordings-was.Recordings, now.Explorations-was.Explorations)
+	}
+	if now.LiveBytes != was.LiveBytes {
+		t.Errorf("live bytes went from %d to %d", was.LiveBytes, now.LiveBytes)
+	}
+}
+
+// A training loop holds no more after many steps than after a few: tensors, memory, graphs.
+func TestTrainingIsFlat(t *testing.T) {
+	d := open(t, "cpu:explore=wait,compile=off")
+	s := d.NewStream()
+	n := newNet(s, 12, 16, 5)
+	steps := 2000
+	if testing.Short() {
+		steps = 300
+	}
+	var live, allocs int64
+	var heap uint64
+	for i := range steps {
+		if err := s.Scope(func(sc *millrace.Scope) error {
+			x, y := batch(sc, i%7, 8)
+			l, err := train(n, x, y)
+			if err != nil {
+				return err
+			}
+			return l.Eval()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 50 || i == steps-1 {
+			if err := s.Sync(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			goruntime.GC()
+			var m goruntime.MemStats
+			goruntime.ReadMemStats(&m)
+			st := d.Stats()
+			if i == 50 {
+				live, allocs, heap = st.LiveBytes, st.Runtime.Allocs-st.Runtime.PoolHits, m.HeapAlloc
+				continue
+			}
+			if st.LiveBytes > live || st.Runtime.Allocs-st.Runtime.PoolHits > allocs || m.HeapAlloc > heap+1<<20 {
+				t.Errorf("after %d steps %d live bytes, %d allocations, heap %d; after 50 %d, %d, %d", steps, st.LiveBytes, st.Runtime.Allocs-st.Runtime.PoolHits, m.HeapAlloc, live, allocs, heap)
+			}
+		}
+	}
+}
+
+// Grad gives up what it walked through, and a graph that nobody differentiated goes with
+// its scope.
+func TestGraphsGiveUp(t *testing.T) {
+	d := open(t, "cpu")
+	s := d.NewStream()
+	w := autodiff.Watch(millrace.NormalOn(s, millrace.Float32, 1, 1000))
+	if err := w.Eval(); err != nil {
+		t.Fatal(err)
+	}
+	s.Sync(nil)
+	before := d.Stats().LiveBytes
+	for i, f := range []func(sc *millrace.Scope) error{
+		func(sc *millrace.Scope) error { return w.To(sc).Exp().Sin().Exp().Sum().Eval() },
+		func(sc *millrace.Scope) error {
+			l := w.To(sc).Exp().Sin().Exp().Sum()
+			if err := l.Eval(); err != nil {
+				return err
+			}
+			g, err := autodiff.Grad(l, w)
+			if err != nil {
+				return err
+			}
+			return g[0].Eval()
+		},
+		func(sc *millrace.Scope) error {
+			l := w.To(sc).MatMul(w).Sum()
+			g, err := (autodiff.Options{Keep: true}).Grad(l, w)
+			if err != nil {
+				return err
+			}
+			return g[0].Eval()
+		},
+	} {
+		if err := s.Scope(f); err != nil {
+			t.Fatal(i, err)
+		}
+		s.Sync(nil)
+		if now := d.Stats().LiveBytes; now > before {
+			t.Errorf("case %d: %d live bytes, %d before", i, now, before)
+		}
+	}
+}
+
+func TestSetKeepsWatching(t *testing.T) {
+	w := autodiff.Watch(millrace.FromSlice([]float64{1, 2, 3}))
+	for range 3 {
+		loss := w.Square().Sum()
+		g, err := autodiff.Grad(loss, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Set(w.Sub(g[0].MulScalar(0.25))) // halves it
+	}
+	if got := values(t, w); fmt.Sprint(got) != "[0.125 0.25 0.375]" {
+		t.Error(got)
+	}
+	// A handle that is not watched has what it is set to, and how that was computed.
+	a := millrace.FromSlice([]float64{5})
+	a.Set(w.Sum().Reshape(1))
+	g, err := autodiff.Grad(a, w)
+	if err != nil || fmt.Sprint(values(t, g[0])) != "[1 1 1]" {
+		t.Error(g, err)
+	}
+	a.Set(millrace.FromSlice([]float64{5}))
+	if autodiff.Watched(a) {
+		t.Error("a was set to something else and is followed still")
+	}
+}
+
+// What is kept survives Release and Set of the operands.
+func TestKeptValues(t *testing.T) {
+	x := millrace.FromSlice([]float64{1, 2})
+	w := autodiff.Watch(millrace.FromSlice([]float64{3, 4}))
+	p := w.Mul(x)
+	e := p.Exp()
+	p.Release()
+	x.Set(millrace.FromSlice([]float64{100, 100}))
+	loss := e.Log().Sum()
+	e.Release()
+	if err := loss.Eval(); err != nil {
+		t.Fatal(err)
+	}
+	g, err := autodiff.Grad(loss, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range values(t, g[0]) {
+		if want := float64(i + 1); v < want-1e-9 || v > want+1e-9 {
+			t.Errorf("%d: %v", i, v)
+		}
+	}
+}
+
+// Control flow may depend on values, and streams may be several.
+func TestStreamsAndValues(t *testing.T) {
+	d := open(t, "cpu")
+	a, b := d.NewStream(), d.NewStream()
+	w := autodiff.Watch(millrace.FromSliceOn(d, []float64{0.5, 1.5}))
+	x, y := millrace.FromSliceOn(a, []float64{1, 2}), millrace.FromSliceOn(b, []float64{3, 4})
+	h := w.Mul(x)
+	for item(t, h.Sum()) < 20 {
+		h = h.Mul(w.AddScalar(1))
+	}
+	loss := h.To(b).Mul(y).Mul(w).Sum()
+	g, err := autodiff.Grad(loss, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(w []float64) float64 {
+		s := 0.0
+		h := []float64{w[0], w[1] * 2}
+		for range 3 {
+			h[0], h[1] = h[0]*(w[0]+1), h[1]*(w[1]+1)
+		}
+		s = h[0]*3*w[0] + h[1]*4*w[1]
+		return s
+	}
+	if got := item(t, loss); got != f([]float64{0.5, 1.5}) {
+		t.Fatalf("%v, want %v: the loop went another number of times", got, f([]float64{0.5, 1.5}))
+	}
+	for i, v := range values(t, g[0]) {
+		at := []float64{0.5, 1.5}
+		at[i] += 1e-6
+		up := f(at)
+		at[i] -= 2e-6
+		near(t, "w", v, (up-f(at))/2e-6)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	w := func() *T { return autodiff.Watch(millrace.FromSlice([]float64{1, 2, 3})) }
+	s := open(t, "cpu").NewStream()
+	for _, c := range []struct {
+		name string
+		f    func() error
+		is   error
+		text []string
+	}{
+		{"not a scalar", func() error { x := w(); _, err := autodiff.Grad(x.Exp(), x); return err }, millrace.ErrShape, []string{"[3]", "life_test.go"}},
+		{"integers", func() error { return autodiff.Watch(millrace.FromSlice([]int32{1})).Err() }, millrace.ErrDType, []string{"int32"}},
+		{"integer loss", func() error {
+			x := w()
+			_, err := autodiff.Grad(x.Cast(millrace.Int32).Sum(), x)
+			return err
+		}, millrace.ErrDType, []string{"int32"}},
+		{"not watched", func() error {
+			x := w()
+			_, err := autodiff.Grad(x.Sum(), millrace.Ones(millrace.Float64, 3))
+			return err
+		}, autodiff.ErrGraph, []string{"not watched"}},
+		{"twice", func() error {
+			x := w()
+			l := x.Exp().Sum()
+			if _, err := autodiff.Grad(l, x); err != nil {
+				return err
+			}
+			_, err := autodiff.Grad(l, x)
+			return err
+		}, autodiff.ErrGraph, []string{"sum at", "life_test.go", "Grad at", "Keep"}},
+		{"ended scope", func() error {
+			x := w()
+			var l *T
+			s.Scope(func(sc *millrace.Scope) error { l = x.To(sc).Exp().Sum(); return nil })
+			_, err := autodiff.Grad(l, x)
+			return err
+		}, millrace.ErrReleased, []string{"scope opened at", "life_test.go"}},
+		{"part in an ended scope", func() error {
+			x := w()
+			var l *T
+			s.Scope(func(sc *millrace.Scope) error { l = sc.Keep(x.To(sc).Exp().Sum()); return nil })
+			_, err := autodiff.Grad(l, x)
+			return err
+		}, millrace.ErrReleased, []string{"exp at", "life_test.go"}},
+		{"a tensor that failed", func() error {
+			x := w()
+			_, err := autodiff.Grad(x.MatMul(millrace.Ones(millrace.Float64, 7, 7)).Sum(), x)
+			return err
+		}, millrace.ErrShape, []string{"matmul"}},
+		{"released", func() error { x := w(); l := x.Sum(); x.Release(); _, err := autodiff.Grad(l, x); return err }, millrace.ErrReleased, []string{"life_test.go"}},
+		{"another dtype", func() error {
+			x := w()
+			_, err := autodiff.VJP([]*T{x.Exp()}, []*T{millrace.Ones(millrace.Float32, 3)}, []*T{x})
+			return err
+		}, millrace.ErrShape, []string{"result 0"}},
+		{"recording", func() error {
+			x := w()
+			_, err := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return in, nil }).Run(x.Stream(), []*T{x}, nil)
+			return err
+		}, millrace.ErrUnsupported, []string{"autodiff"}},
+		{"nil", func() error { _, err := autodiff.Grad(nil, nil); return err }, nil, []string{"loss"}},
+		{"nil wrt", func() error { x := w(); _, err := autodiff.Grad(x.Sum(), nil); return err }, nil, []string{"tensor 0"}},
+		{"nil watch", func() error { return autodiff.Watch(nil).Err() }, nil, []string{""}},
+		{"NaN", func() error {
+			x := autodiff.Options{CheckFinite: true}.Watch(millrace.FromSlice([]float64{1, -2, 3}))
+			_, err := autodiff.Options{CheckFinite: true}.Grad(x.MulScalar(2).Log().Exp().Sum(), x)
+			return err
+		}, autodiff.ErrGraph, []string{"log at", "life_test.go"}},
+		{"infinite derivative", func() error {
+			x := autodiff.Watch(millrace.FromSlice([]float64{0, 2, 3}))
+			_, err := autodiff.Options{CheckFinite: true}.Grad(x.Sqrt().Sum(), x)
+			return err
+		}, autodiff.ErrGraph, []string{"not finite"}},
+		{"custom with too few", func() error {
+			x := w()
+			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return nil }, x)
+			_, err := autodiff.Grad(y[0].Sum(), x)
+			return err
+		}, autodiff.ErrGraph, []string{"custom at", "0 derivatives"}},
+		{"custom with another shape", func() error {
+			x := w()
+			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return []*T{d[0].Sum()} }, x)
+			_, err := autodiff.Grad(y[0].Sum(), x)
+			return err
+		}, millrace.ErrShape, []string{"custom at", "operand 0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := c.f()
+			if err == nil || c.is != nil && !errors.Is(err, c.is) {
+				t.Fatalf("%v, want %v", err, c.is)
+			}
+			for _, s := range c.text {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%q does not say %q", err, s)
+				}
+			}
+		})
+	}
+}

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// Memory of Go is for host adapters, which know when a program may write: see
-// internal/handle.
+// What packages beside this one do with tensors; memory of Go is for host adapters, which
+// know when a program may write: see internal/handle.
 func init() {
 	handle.Drop = func(t any) { done(t.(*Tensor)) }
 	handle.Shares = func(d any, dt ir.DType) bool { return d.(*Device).d.Shares(dt) }
@@ -19,6 +19,13 @@ func init() {
 		t := new(Tensor)
 		data, err := stream.Share(&t.v, p, dt, ir.Shape(shape))
 		return t, data, err
+	}
+	handle.Fail = func(op string, err error, operands []any) any {
+		ts := make([]*Tensor, len(operands))
+		for i, t := range operands {
+			ts[i] = t.(*Tensor)
+		}
+		return failed(op, err, ts...)
 	}
 	handle.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
 }

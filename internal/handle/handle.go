@@ -1,4 +1,4 @@
-// Package handle is for the modules of this repository: what they do with
+// Package handle is for the modules and packages of this repository: what they do with
 // tensors that the public API has no word for. Package millrace sets all of it.
 //
 // Engine part: no compatibility promise; use package millrace.
@@ -22,3 +22,8 @@ var Share func(device any, dt ir.DType, shape []int) (tensor any, data []byte, e
 // Shared is the memory of a tensor that lies in what Share made, nil for others;
 // alone says that no other tensor is there, and that it holds the elements in order.
 var Shared func(tensor any) (data []byte, alone bool)
+
+// Fail is a tensor, a *millrace.Tensor, that carries an error with the line of the
+// program, as an op's result does: the error of the first operand, each of them a tensor,
+// that carries one, else err.
+var Fail func(op string, err error, operands []any) (tensor any)

@@ -1,0 +1,181 @@
+package nn
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/millrace-go/millrace"
+)
+
+var (
+	errNoParam  = errors.New("nil Param")
+	errNoRandom = errors.New("a forward pass without random numbers: CtxOptions.Random is nil")
+)
+
+// CtxOptions say what a forward pass is for.
+type CtxOptions struct {
+	Train  bool            // layers that differ do as they do in training
+	Watch  bool            // weights are followed, so that derivatives can be asked for
+	Random *Random         // where random numbers come from; nil: asking for one is an error
+	DType  millrace.DType  // what layers compute in; Invalid: what their weights are kept in
+	Scope  *millrace.Scope // what owns tensors that layers make from nothing; nil: no scope
+}
+
+// Ctx is one forward pass, and the backward one that belongs to it. Make one for each
+// step. A nil *Ctx is as good as [Eval].
+type Ctx struct {
+	opt CtxOptions
+
+	mu      sync.Mutex
+	uses    map[*Param]*use
+	watched []*use // in order of first use
+	changed []*use // buffers with a new value, in order of their first
+	draws   int    // random tensors so far
+}
+
+// use is a parameter in a pass.
+type use struct {
+	p      *Param
+	handle *millrace.Tensor
+	low    *millrace.Tensor // in the compute dtype, once asked for
+	fresh  *millrace.Tensor // a buffer's new value
+}
+
+// Eval is a forward pass that does not train: nothing is followed, dropped or updated.
+func Eval() *Ctx { return new(Ctx) }
+
+// NewCtx makes a forward pass.
+func NewCtx(opt CtxOptions) *Ctx { return &Ctx{opt: opt} }
+
+// Training reports whether layers are to do as in training.
+func (c *Ctx) Training() bool { return c != nil && c.opt.Train }
+
+// DType is what layers compute in, Invalid where that is what their weights are kept in.
+func (c *Ctx) DType() millrace.DType {
+	if c == nil {
+		return millrace.Invalid
+	}
+	return c.opt.DType
+}
+
+// Cast is x in the dtype that c computes in: x itself where it is in that already, where
+// c has none, and where x is not of floats.
+func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
+	if dt := c.DType(); dt != millrace.Invalid && x.DType() != dt && x.DType().IsFloat() {
+		return x.Cast(dt)
+	}
+	return x
+}
+
+// plain reports that parameters are used as they are.
+func (c *Ctx) plain() bool {
+	if c == nil {
+		return true
+	}
+	if c.opt.Watch || c.opt.DType != millrace.Invalid {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.changed) == 0
+}
+
+// use is the handle of a parameter in this pass.
+func (c *Ctx) use(p *Param, cast bool) *millrace.Tensor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.of(p)
+	switch {
+	case p.buffer && u.fresh != nil:
+		return u.fresh
+	case p.buffer || !cast || c.opt.DType == millrace.Invalid || u.handle.DType() == c.opt.DType || !u.handle.DType().IsFloat():
+		return u.handle
+	case u.low == nil:
+		u.low = u.handle.Cast(c.opt.DType)
+	}
+	return u.low
+}
+
+// of is the use of a parameter, its first one too. c is locked.
+func (c *Ctx) of(p *Param) *use {
+	if u := c.uses[p]; u != nil {
+		return u
+	}
+	u := &use{p: p, handle: p.t}
+	if c.opt.Watch && !p.buffer && !p.Frozen() {
+		u.handle = watched(u.handle)
+		c.watched = append(c.watched, u)
+	}
+	if c.uses == nil {
+		c.uses = map[*Param]*use{}
+	}
+	c.uses[p] = u
+	return u
+}
+
+func (c *Ctx) update(p *Param, t *millrace.Tensor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.of(p)
+	if u.fresh == nil {
+		c.changed = append(c.changed, u)
+	}
+	u.fresh = t
+}
+
+// Watched lists the weights that the pass used and their followed handles, in the order
+// in which they were first used: what to ask derivatives for.
+func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
+	if c == nil {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.watched {
+		params = append(params, u.p)
+		handles = append(handles, u.handle)
+	}
+	return params, handles
+}
+
+// Commit ends a step that went well: buffers get the values that the pass made of them,
+// and the next pass has other random numbers. An error that a buffer's new value carries
+// is returned, and then none of them changes. It does not wait for values.
+func (c *Ctx) Commit() error { return c.CommitIf(nil) }
+
+// CommitIf is [Ctx.Commit] where ok, a Bool tensor of one element, is true; elsewhere
+// buffers stay as they were. Random numbers are others in any case.
+func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.changed {
+		if err := u.fresh.Err(); err != nil {
+			return err
+		}
+	}
+	for _, u := range c.changed {
+		fresh := u.fresh
+		if ok != nil {
+			fresh = millrace.Where(ok, fresh, u.handle)
+			defer drop(fresh)
+		}
+		u.p.t.Set(fresh)
+		delete(c.uses, u.p)
+	}
+	c.changed = nil
+	if c.draws > 0 {
+		counter := c.opt.Random.Counter.t
+		next := counter.AddScalar(float64(c.draws))
+		counter.Set(next)
+		drop(next)
+		c.draws = 0
+	}
+	for _, u := range c.uses {
+		drop(u.low) // who needs it for derivatives has a handle of his own
+		u.low = nil
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// Package nn has the layers, losses and initial values that neural networks are made
+// of, on top of package millrace.
+//
+// A module is an ordinary Go struct with a method Forward:
+//
+//	type classifier struct {
+//		Hidden *nn.Linear
+//		Out    *nn.Linear
+//	}
+//
+//	func (m *classifier) Forward(c *nn.Ctx, x *millrace.Tensor) *millrace.Tensor {
+//		return m.Out.Forward(c, m.Hidden.Forward(c, x).Relu())
+//	}
+//
+//	seed := nn.Seed(1)
+//	m := &classifier{nn.NewLinear(64, 128, seed), nn.NewLinear(128, 10, seed)}
+//	y := m.Forward(nn.Eval(), x)
+//
+// # Parameters
+//
+// What a module learns lies in a [Param], and so does what it keeps from one step to
+// the next, such as the running means of [BatchNorm]; those are buffers. [Params] finds
+// all of them by reflection and names them as PyTorch's state_dict does, "hidden.weight"
+// and "out.bias" here, so that [Load] reads weights that PyTorch saved and [Save]
+// writes what PyTorch loads. Layers hold their weights in PyTorch's layouts, have its
+// defaults, and draw their first values as it does.
+//
+// # A forward pass
+//
+// A [Ctx] says what a forward pass is for: whether it trains, where random numbers come
+// from, which dtype it computes in, and whether the parameters are followed, so that
+// derivatives can be asked for. [Eval] is one that does none of it. Who trains by hand
+// ends each step with [Ctx.Commit], which gives buffers their new values; package
+// optim does it for those who use its Step.
+//
+// # Errors
+//
+// As ops do, layers and losses never panic on bad input: the result carries an error
+// that names the layer, the shapes and the line of the program. A constructor's bad
+// argument is carried by the layer's parameters and results.
+package nn

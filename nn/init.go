@@ -1,0 +1,224 @@
+package nn
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Init makes the first values of a parameter.
+type Init func(d Draw) *millrace.Tensor
+
+// Draw is what an [Init] is asked for. Equal ones give equal values, on every device.
+type Draw struct {
+	Shape []int
+	DType millrace.DType
+	Seed  uint64
+
+	place millrace.Place
+}
+
+// FanIn is how many inputs an output depends on, by the shape of a weight: (outputs,
+// inputs, size…). FanOut is the converse.
+func (d Draw) FanIn() int { return d.fan(1) }
+
+// FanOut is how many outputs depend on an input.
+func (d Draw) FanOut() int { return d.fan(0) }
+
+func (d Draw) fan(axis int) int {
+	n := 1
+	for i, size := range d.Shape {
+		if i == axis || i > 1 {
+			n *= size
+		}
+	}
+	return n
+}
+
+// Full is the same number everywhere.
+func (d Draw) Full(v float64) *millrace.Tensor {
+	return millrace.FullOn(d.place, d.DType, v, d.Shape...)
+}
+
+// Uniform are numbers on [lo, hi).
+func (d Draw) Uniform(lo, hi float64) *millrace.Tensor {
+	return millrace.UniformOn(d.place, d.DType, d.Seed, d.Shape...).MulScalar(hi - lo).AddScalar(lo)
+}
+
+// Normal are numbers of a normal distribution.
+func (d Draw) Normal(mean, std float64) *millrace.Tensor {
+	t := millrace.NormalOn(d.place, d.DType, d.Seed, d.Shape...).MulScalar(std)
+	if mean != 0 {
+		t = t.AddScalar(mean)
+	}
+	return t
+}
+
+// matrix is the error of an Init that needs at least two dimensions, or nil.
+func (d Draw) matrix(name string) *millrace.Tensor {
+	if len(d.Shape) < 2 {
+		return fail(name, shapeErr("%v: a weight of two dimensions and more", d.Shape))
+	}
+	return nil
+}
+
+// InitConstant is the same number everywhere.
+func InitConstant(v float64) Init {
+	return func(d Draw) *millrace.Tensor { return d.Full(v) }
+}
+
+// InitUniform are numbers on [lo, hi).
+func InitUniform(lo, hi float64) Init {
+	return func(d Draw) *millrace.Tensor { return d.Uniform(lo, hi) }
+}
+
+// InitNormal are numbers of a normal distribution.
+func InitNormal(mean, std float64) Init {
+	return func(d Draw) *millrace.Tensor { return d.Normal(mean, std) }
+}
+
+// InitXavierUniform (Glorot and Bengio, 2010) are numbers on ±gain·√(6/(fan in + fan out)).
+func InitXavierUniform(gain float64) Init {
+	return func(d Draw) *millrace.Tensor {
+		if bad := d.matrix("initxavier"); bad != nil {
+			return bad
+		}
+		a := gain * math.Sqrt(6/float64(d.FanIn()+d.FanOut()))
+		return d.Uniform(-a, a)
+	}
+}
+
+// InitXavierNormal is normal, with a deviation of gain·√(2/(fan in + fan out)).
+func InitXavierNormal(gain float64) Init {
+	return func(d Draw) *millrace.Tensor {
+		if bad := d.matrix("initxavier"); bad != nil {
+			return bad
+		}
+		return d.Normal(0, gain*math.Sqrt(2/float64(d.FanIn()+d.FanOut())))
+	}
+}
+
+// FanMode says whose size He's initialisers keep: that of activations in the forward
+// pass, or of derivatives in the backward one.
+type FanMode bool
+
+// The fan modes.
+const (
+	FanIn  FanMode = false
+	FanOut FanMode = true
+)
+
+func (d Draw) by(m FanMode) float64 {
+	if m == FanOut {
+		return float64(d.FanOut())
+	}
+	return float64(d.FanIn())
+}
+
+// InitHeUniform (He and others, 2015; PyTorch's kaiming_uniform) are numbers on
+// ±gain·√(3/fan); the gain is [GainReLU] where a ReLU follows.
+func InitHeUniform(m FanMode, gain float64) Init {
+	return func(d Draw) *millrace.Tensor {
+		if bad := d.matrix("inithe"); bad != nil {
+			return bad
+		}
+		a := gain * math.Sqrt(3/d.by(m))
+		return d.Uniform(-a, a)
+	}
+}
+
+// InitHeNormal (PyTorch's kaiming_normal) is normal, with a deviation of gain/√fan.
+func InitHeNormal(m FanMode, gain float64) Init {
+	return func(d Draw) *millrace.Tensor {
+		if bad := d.matrix("inithe"); bad != nil {
+			return bad
+		}
+		return d.Normal(0, gain/math.Sqrt(d.by(m)))
+	}
+}
+
+// What an activation takes from the size of numbers, for the gain of an initialiser.
+const (
+	GainLinear = 1.0
+	GainReLU   = math.Sqrt2
+	GainTanh   = 5.0 / 3
+)
+
+// GainLeakyReLU is the gain for a leaky ReLU of that slope.
+func GainLeakyReLU(slope float64) float64 { return math.Sqrt(2 / (1 + float64(slope*slope))) }
+
+// InitOrthogonal (Saxe and others, 2013) has orthogonal rows, or columns where there are
+// fewer of them, of length gain; dimensions behind the first are one. It computes in Go.
+func InitOrthogonal(gain float64) Init {
+	return func(d Draw) *millrace.Tensor {
+		if bad := d.matrix("initorthogonal"); bad != nil {
+			return bad
+		}
+		rows, cols := d.Shape[0], 1
+		for _, n := range d.Shape[1:] {
+			cols *= n
+		}
+		if rows <= 0 || cols <= 0 {
+			return d.Full(0)
+		}
+		few, many := min(rows, cols), max(rows, cols)
+		q := orthonormal(d.Seed, few, many)
+		data := make([]float64, rows*cols)
+		for i := range few {
+			for j := range many {
+				at := i*cols + j
+				if cols < rows {
+					at = j*cols + i
+				}
+				data[at] = gain * q[i][j]
+			}
+		}
+		return millrace.FromSliceOn(d.place, data, d.Shape...).Cast(d.DType)
+	}
+}
+
+// orthonormal are n random vectors of a length m of at least n, of norm 1 and at right
+// angles: Gram and Schmidt's, each twice, which is enough for all of float64's digits.
+func orthonormal(seed uint64, n, m int) [][]float64 {
+	r := rand.New(rand.NewPCG(seed, mixed(seed)))
+	q := make([][]float64, n)
+	for i := range q {
+		v := make([]float64, m)
+		for k := range v {
+			v[k] = r.NormFloat64()
+		}
+		for range 2 {
+			for _, u := range q[:i] {
+				c := inner(u, v)
+				for k := range v {
+					v[k] -= float64(c * u[k])
+				}
+			}
+		}
+		norm := math.Sqrt(inner(v, v))
+		for k := range v {
+			v[k] /= norm
+		}
+		q[i] = v
+	}
+	return q
+}
+
+func inner(a, b []float64) float64 {
+	var s float64
+	for i := range a {
+		s += float64(a[i] * b[i])
+	}
+	return s
+}
+
+// Init gives a parameter other first values, in its shape, dtype and place. Of the
+// options it takes [Seed].
+func (p *Param) Init(f Init, opts ...Option) {
+	o, bad := settled("init", opts, 0)
+	if bad == nil {
+		bad = f(Draw{Shape: p.t.Shape(), DType: p.t.DType(), Seed: o.seeds.next(), place: p.t.Stream()})
+	}
+	p.t.Set(bad)
+}

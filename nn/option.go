@@ -1,0 +1,157 @@
+package nn
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Option changes what a constructor makes. [Seed], [On] and [DType] are taken by every
+// constructor; of the others each says which ones it takes, and any other is an error
+// that the layer carries.
+type Option struct {
+	kind kind
+	set  func(*settings)
+}
+
+// kind is a set of options. Those that every constructor takes are in none.
+type kind uint32
+
+const (
+	kNoBias kind = 1 << iota
+	kWeights
+	kBiases
+	kKernel
+	kStride
+	kPad
+	kDilation
+	kGroups
+	kOutputPad
+	kEps
+	kMomentum
+	kPlain
+	kPadding
+	kDropout
+	kCausal
+	kRotary
+	kLayers
+	kBidirectional
+	kBatchFirst
+	kExclude
+)
+
+// kindNames are the options' names, in the order of the bits.
+var kindNames = [...]string{"NoBias", "Weights", "Biases", "Kernel", "Stride", "Pad", "Dilation", "Groups", "OutputPad", "Eps", "Momentum",
+	"Plain", "PaddingIndex", "DropoutOf", "Causal", "Rotary", "Layers", "Bidirectional", "BatchFirst", "ExcludePadding"}
+
+func (k kind) String() string {
+	var names []string
+	for ; k != 0; k &= k - 1 {
+		names = append(names, kindNames[bits.TrailingZeros32(uint32(k))])
+	}
+	return strings.Join(names, ", ")
+}
+
+// settings are what options set.
+type settings struct {
+	seeds *seeds
+	on    millrace.Place
+	dt    millrace.DType
+	given kind
+
+	weights, biases             Init
+	kernel, stride, pad, spread []int
+	outputPad                   []int
+	groups, layers, padding     int
+	eps, momentum, p, base      float64
+}
+
+// settled are the options together. bad carries the error of one that the constructor
+// does not take.
+func settled(name string, opts []Option, takes kind) (o *settings, bad *millrace.Tensor) {
+	o = &settings{seeds: &common, dt: millrace.Float32, groups: 1, layers: 1}
+	for _, opt := range opts {
+		if opt.set == nil {
+			return o, fail(name, fmt.Errorf("an Option that no function made"))
+		}
+		opt.set(o)
+		o.given |= opt.kind
+	}
+	if o.on == nil {
+		if d, err := millrace.Default(); err != nil {
+			bad = fail(name, err)
+		} else {
+			o.on = d
+		}
+	}
+	switch other := o.given &^ takes; {
+	case bad != nil:
+	case other != 0:
+		bad = fail(name, fmt.Errorf("options it does not take: %v", other))
+	case !o.dt.IsFloat():
+		bad = fail(name, dtypeErr("%v is no float type", o.dt))
+	}
+	return o, bad
+}
+
+func (o *settings) has(k kind) bool { return o.given&k != 0 }
+
+// seeds is a sequence of seeds.
+type seeds struct {
+	base uint64
+	n    atomic.Uint64
+}
+
+// common is what constructors draw from without a [Seed].
+var common = seeds{base: mixed(0)}
+
+func (s *seeds) next() uint64 { return mixed(s.base + s.n.Add(1)) }
+
+// Seed is where first values are drawn from. One Seed is for many constructors: each
+// parameter draws another number from it, so that a model that is built in the same
+// order from the same seed has the same weights. Two Seeds of one number give equal
+// weights. Without this option all constructors of the process draw from one Seed, the
+// same in every process.
+func Seed(n uint64) Option {
+	s := &seeds{base: mixed(n)}
+	return Option{0, func(o *settings) { o.seeds = s }}
+}
+
+// On is where parameters are: a device or a stream, the default device without it. A
+// scope would release them at its end.
+func On(p millrace.Place) Option { return Option{0, func(o *settings) { o.on = p }} }
+
+// DType is the dtype in which parameters are kept, a float one; Float32 without it. What
+// a pass computes in is up to its [CtxOptions].
+func DType(dt millrace.DType) Option { return Option{0, func(o *settings) { o.dt = dt }} }
+
+// NoBias leaves out the bias.
+func NoBias() Option { return Option{kNoBias, func(o *settings) {}} }
+
+// Weights says how weights start, Biases how biases do: other than PyTorch's defaults.
+func Weights(f Init) Option { return Option{kWeights, func(o *settings) { o.weights = f }} }
+
+// Biases says how biases start.
+func Biases(f Init) Option { return Option{kBiases, func(o *settings) { o.biases = f }} }
+
+// Eps is what a norm adds to the variance.
+func Eps(eps float64) Option { return Option{kEps, func(o *settings) { o.eps = eps }} }
+
+// DropoutOf is a probability with which numbers are set to 0 in training, inside of a
+// layer that says where.
+func DropoutOf(p float64) Option { return Option{kDropout, func(o *settings) { o.p = p }} }
+
+// draw makes a parameter of a layer called name; custom, where there is one, says how in
+// place of usual.
+func (o *settings) draw(custom, usual Init, shape ...int) *Param {
+	if custom == nil {
+		custom = usual
+	}
+	return NewParam(custom(Draw{Shape: shape, DType: o.dt, Seed: o.seeds.next(), place: o.on}))
+}
+
+// scalar is a number where the parameters are.
+func (o *settings) scalar(v uint32) *millrace.Tensor { return millrace.ScalarOn(o.on, v) }

@@ -1,0 +1,75 @@
+package nn
+
+import (
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Param is state of a module: a weight, which is learned, or a buffer, such as a running
+// mean, which is saved and loaded but has no derivative. A layer that appears in several
+// places of a model, or whose Param another one shares, is one: tied weights.
+type Param struct {
+	t      *millrace.Tensor
+	buffer bool
+	frozen atomic.Bool
+}
+
+// NewParam makes a weight of a tensor, whose handle is the parameter's from now on: its
+// value changes by [millrace.Tensor.Set], the pointer never does. The tensor should be in
+// no scope.
+func NewParam(t *millrace.Tensor) *Param { return &Param{t: t} }
+
+// NewBuffer makes a buffer of a tensor.
+func NewBuffer(t *millrace.Tensor) *Param { return &Param{t: t, buffer: true} }
+
+// Tensor is the parameter's own handle, in the dtype that it is kept in. It is nil for a
+// nil Param.
+func (p *Param) Tensor() *millrace.Tensor {
+	if p == nil {
+		return nil
+	}
+	return p.t
+}
+
+// Buffer reports that p is no weight.
+func (p *Param) Buffer() bool { return p != nil && p.buffer }
+
+// Freeze keeps a weight as it is (true), or has it learn again: a frozen one has no
+// derivative, and optimisers leave it alone. The next forward pass heeds it.
+func (p *Param) Freeze(on bool) { p.frozen.Store(on) }
+
+// Frozen reports whether a weight is kept as it is.
+func (p *Param) Frozen() bool { return p != nil && p.frozen.Load() }
+
+// In is what a forward pass computes with. It is followed, where c follows weights and p
+// is one that is not frozen, and in c's compute dtype where that differs from the one
+// that it is kept in. A parameter is the same handle however often a pass asks, so that
+// tied weights have one derivative. A buffer is what [Param.Update] made of it.
+func (p *Param) In(c *Ctx) *millrace.Tensor {
+	if p == nil {
+		return fail("param", errNoParam)
+	}
+	if c.plain() {
+		return p.t
+	}
+	return c.use(p, true)
+}
+
+// master is In without the cast to c's compute dtype: for what is computed in p's own.
+func (p *Param) master(c *Ctx) *millrace.Tensor {
+	if c.plain() {
+		return p.t
+	}
+	return c.use(p, false)
+}
+
+// Update gives a buffer a new value: the rest of the pass sees it, and others do when
+// [Ctx.Commit] ends the step. A pass that does not train keeps it until then as well.
+func (p *Param) Update(c *Ctx, t *millrace.Tensor) {
+	if c == nil {
+		p.t.Set(t)
+		return
+	}
+	c.update(p, t)
+}

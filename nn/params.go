@@ -1,0 +1,219 @@
+package nn
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unsafe"
+)
+
+// Named is a parameter with the name that it has in a module.
+type Named struct {
+	Name string
+	*Param
+}
+
+// Stateful is what names its parameters itself, in place of [Params]' reflection: an
+// optimiser's moments, a layer whose names are not those of its fields.
+type Stateful interface {
+	State() []Named
+}
+
+// Params lists the weights and buffers of a module, in the order of its fields. It looks
+// into structs, pointers, slices, arrays, maps with string keys, and interfaces, those of
+// unexported fields included. Names are those of PyTorch's state_dict: fields in snake
+// case, positions in a slice as numbers, keys of a map in order, joined by points, as in
+// "layers.0.weight". The fields of an embedded struct are those of the outer one. A tag
+// gives a field another name, as in `nn:"wte"`, and `nn:"-"` leaves it out. What is there
+// several times, as tied weights are, is listed under its first name.
+func Params(module any) []Named {
+	w := walk(module)
+	return w.found
+}
+
+// walker collects parameters.
+type walker struct {
+	found   []Named
+	first   map[*Param]int    // where in found
+	aliases map[string]string // other names of what was found, and the first ones
+	open    map[unsafe.Pointer]bool
+}
+
+func walk(module any) *walker {
+	w := &walker{first: map[*Param]int{}, aliases: map[string]string{}, open: map[unsafe.Pointer]bool{}}
+	if module != nil {
+		w.value("", reflect.ValueOf(module))
+	}
+	return w
+}
+
+func (w *walker) add(name string, p *Param) {
+	if p == nil {
+		return
+	}
+	if i, ok := w.first[p]; ok {
+		if first := w.found[i].Name; first != name {
+			w.aliases[name] = first
+		}
+		return
+	}
+	w.first[p] = len(w.found)
+	w.found = append(w.found, Named{name, p})
+}
+
+var (
+	paramType    = reflect.TypeFor[*Param]()
+	statefulType = reflect.TypeFor[Stateful]()
+)
+
+// value looks into v, whose parameters' names begin with name. v may be read in full.
+func (w *walker) value(name string, v reflect.Value) {
+	t := v.Type()
+	if t == paramType {
+		w.add(name, v.Interface().(*Param))
+		return
+	}
+	if !holds(t) {
+		return
+	}
+	if t.Kind() == reflect.Struct {
+		v = addressable(v)
+		if v.Addr().Type().Implements(statefulType) {
+			v, t = v.Addr(), v.Addr().Type()
+		}
+	}
+	if t.Implements(statefulType) {
+		if (t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface) && v.IsNil() {
+			return
+		}
+		for _, n := range v.Interface().(Stateful).State() {
+			w.add(join(name, n.Name), n.Param)
+		}
+		return
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			w.value(name, v.Elem())
+		}
+	case reflect.Pointer:
+		at := v.UnsafePointer()
+		if at == nil || w.open[at] { // a module that leads back to itself
+			return
+		}
+		w.open[at] = true
+		w.value(name, v.Elem())
+		delete(w.open, at)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			w.value(join(name, strconv.Itoa(i)), v.Index(i))
+		}
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys {
+			w.value(join(name, k.String()), v.MapIndex(k))
+		}
+	case reflect.Struct:
+		w.fields(name, v)
+	}
+}
+
+// addressable is v, or a copy of it, so that its unexported fields can be read.
+func addressable(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v
+	}
+	own := reflect.New(v.Type()).Elem()
+	own.Set(v)
+	return own
+}
+
+func (w *walker) fields(name string, v reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		own, tagged := f.Tag.Lookup("nn")
+		if own == "-" || !holds(f.Type) {
+			continue
+		}
+		x := v.Field(i)
+		if !f.IsExported() {
+			x = reflect.NewAt(f.Type, unsafe.Pointer(x.UnsafeAddr())).Elem()
+		}
+		switch {
+		case tagged && own != "":
+			w.value(join(name, own), x)
+		case f.Anonymous && f.Type != paramType:
+			w.value(name, x)
+		default:
+			w.value(join(name, snake(f.Name)), x)
+		}
+	}
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "." + b
+}
+
+// snake is a Go name in snake case: InProjWeight is in_proj_weight, HTTPPort http_port,
+// Conv1 conv1.
+func snake(name string) string {
+	var b strings.Builder
+	rs := []rune(name)
+	for i, r := range rs {
+		if unicode.IsUpper(r) && i > 0 && rs[i-1] != '_' {
+			after := i+1 < len(rs) && unicode.IsLower(rs[i+1])
+			if !unicode.IsUpper(rs[i-1]) || after {
+				b.WriteByte('_')
+			}
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// holding remembers which types can hold parameters.
+var holding sync.Map // reflect.Type to bool
+
+// holds reports that values of a type may have parameters in them: nothing else is
+// looked into. An interface may where it is any, or has a method of modules.
+func holds(t reflect.Type) bool {
+	if known, ok := holding.Load(t); ok {
+		return known.(bool)
+	}
+	r := reaches(t, map[reflect.Type]bool{})
+	holding.Store(t, r)
+	return r
+}
+
+func reaches(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == paramType || t.Implements(statefulType) || reflect.PointerTo(t).Implements(statefulType) {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		_, forward := t.MethodByName("Forward")
+		return forward || t.NumMethod() == 0
+	case reflect.Map:
+		return t.Key().Kind() == reflect.String && reaches(t.Elem(), seen)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return reaches(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("nn") != "-" && reaches(f.Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}

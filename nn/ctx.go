@@ -67,6 +67,17 @@ func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
 	return x
 }
 
+// follows reports that derivatives will be asked for.
+func (c *Ctx) follows() bool { return c != nil && c.opt.Watch }
+
+// result is the dtype of what a layer gives that computes in another one.
+func (c *Ctx) result(x *millrace.Tensor) millrace.DType {
+	if dt := c.DType(); dt != millrace.Invalid {
+		return dt
+	}
+	return x.DType()
+}
+
 // plain reports that parameters are used as they are.
 func (c *Ctx) plain() bool {
 	if c == nil {

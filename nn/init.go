@@ -216,9 +216,7 @@ func inner(a, b []float64) float64 {
 // Init gives a parameter other first values, in its shape, dtype and place. Of the
 // options it takes [Seed].
 func (p *Param) Init(f Init, opts ...Option) {
-	o, bad := settled("init", opts, 0)
-	if bad == nil {
-		bad = f(Draw{Shape: p.t.Shape(), DType: p.t.DType(), Seed: o.seeds.next(), place: p.t.Stream()})
-	}
-	p.t.Set(bad)
+	o := settled("init", opts, 0)
+	o.on, o.dt = p.t.Stream(), p.t.DType()
+	p.t.Set(o.init(f, p.t.Shape()))
 }

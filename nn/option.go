@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -61,6 +62,7 @@ type settings struct {
 	on    millrace.Place
 	dt    millrace.DType
 	given kind
+	bad   *millrace.Tensor // carries the first error, as all parameters then do
 
 	weights, biases             Init
 	kernel, stride, pad, spread []int
@@ -69,32 +71,45 @@ type settings struct {
 	eps, momentum, p, base      float64
 }
 
-// settled are the options together. bad carries the error of one that the constructor
-// does not take.
-func settled(name string, opts []Option, takes kind) (o *settings, bad *millrace.Tensor) {
-	o = &settings{seeds: &common, dt: millrace.Float32, groups: 1, layers: 1}
+// settled are the options together, for a constructor that takes these.
+func settled(name string, opts []Option, takes kind) *settings {
+	o := &settings{seeds: &common, dt: millrace.Float32, groups: 1, layers: 1}
 	for _, opt := range opts {
 		if opt.set == nil {
-			return o, fail(name, fmt.Errorf("an Option that no function made"))
+			o.fault(name, errors.New("an Option that no function made"))
+			continue
 		}
 		opt.set(o)
 		o.given |= opt.kind
 	}
 	if o.on == nil {
-		if d, err := millrace.Default(); err != nil {
-			bad = fail(name, err)
-		} else {
-			o.on = d
+		d, err := millrace.Default()
+		if err != nil {
+			o.fault(name, err)
 		}
+		o.on = d
 	}
-	switch other := o.given &^ takes; {
-	case bad != nil:
-	case other != 0:
-		bad = fail(name, fmt.Errorf("options it does not take: %v", other))
-	case !o.dt.IsFloat():
-		bad = fail(name, dtypeErr("%v is no float type", o.dt))
+	if other := o.given &^ takes; other != 0 {
+		o.fault(name, fmt.Errorf("options that it does not take: %v", other))
 	}
-	return o, bad
+	if !o.dt.IsFloat() {
+		o.fault(name, dtypeErr("%v is no float type", o.dt))
+	}
+	return o
+}
+
+// fault has what is made carry an error, unless it carries one.
+func (o *settings) fault(name string, err error) {
+	if o.bad == nil {
+		o.bad = fail(name, err)
+	}
+}
+
+// usually sets what no option has set.
+func (o *settings) usually(x *float64, k kind, v float64) {
+	if !o.has(k) {
+		*x = v
+	}
 }
 
 func (o *settings) has(k kind) bool { return o.given&k != 0 }
@@ -144,14 +159,42 @@ func Eps(eps float64) Option { return Option{kEps, func(o *settings) { o.eps = e
 // layer that says where.
 func DropoutOf(p float64) Option { return Option{kDropout, func(o *settings) { o.p = p }} }
 
-// draw makes a parameter of a layer called name; custom, where there is one, says how in
-// place of usual.
+// draw makes a parameter; custom, where there is one, says how in place of usual.
 func (o *settings) draw(custom, usual Init, shape ...int) *Param {
 	if custom == nil {
 		custom = usual
 	}
-	return NewParam(custom(Draw{Shape: shape, DType: o.dt, Seed: o.seeds.next(), place: o.on}))
+	return NewParam(o.init(custom, shape))
 }
 
-// scalar is a number where the parameters are.
-func (o *settings) scalar(v uint32) *millrace.Tensor { return millrace.ScalarOn(o.on, v) }
+// buffer makes a buffer.
+func (o *settings) buffer(f Init, shape ...int) *Param { return NewBuffer(o.init(f, shape)) }
+
+func (o *settings) init(f Init, shape []int) *millrace.Tensor {
+	if o.bad != nil {
+		return o.bad
+	}
+	return f(Draw{Shape: shape, DType: o.dt, Seed: o.seeds.next(), place: o.on})
+}
+
+// counter makes a buffer that counts steps: Int64, as PyTorch's, or Int32 on a device
+// that lacks it.
+func (o *settings) counter() *Param {
+	t := o.bad
+	if t == nil {
+		t = millrace.ZerosOn(o.on, millrace.Int32)
+		if s := t.Stream(); s != nil && s.Device().Supports(millrace.Int64) {
+			t = millrace.ZerosOn(o.on, millrace.Int64)
+		}
+	}
+	return NewBuffer(t)
+}
+
+// number makes a buffer of a number.
+func (o *settings) number(v uint32) *Param {
+	t := o.bad
+	if t == nil {
+		t = millrace.ScalarOn(o.on, v)
+	}
+	return NewBuffer(t)
+}

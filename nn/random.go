@@ -18,16 +18,10 @@ type Random struct {
 
 // NewRandom makes one from a seed. Of the options it takes [On].
 func NewRandom(seed uint64, opts ...Option) *Random {
-	o, bad := settled("random", opts, 0)
-	if bad != nil {
-		return &Random{NewBuffer(bad), NewBuffer(bad)}
-	}
+	o := settled("random", opts, 0)
 	// Equal keys of two seeds, of which there is one pair in 2^32, leave other counters.
 	h := mixed(seed)
-	return &Random{
-		Counter: NewBuffer(o.scalar(uint32(h))),
-		Key:     NewBuffer(o.scalar(uint32(h >> 32))),
-	}
+	return &Random{Counter: o.number(uint32(h)), Key: o.number(uint32(h >> 32))}
 }
 
 // State names the two tensors for [Save] and [Load].

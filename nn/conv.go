@@ -1,0 +1,162 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Kernel gives the sizes of a window one by one, in place of the constructor's.
+func Kernel(n ...int) Option { return Option{kKernel, func(o *settings) { o.kernel = n }} }
+
+// Stride is from one window to the next; as the options below it is a number for all
+// dimensions, or one for each.
+func Stride(n ...int) Option { return Option{kStride, func(o *settings) { o.stride = n }} }
+
+// Pad adds elements at both ends of a dimension.
+func Pad(n ...int) Option { return Option{kPad, func(o *settings) { o.pad = n }} }
+
+// Dilation is from one element of a window to the next.
+func Dilation(n ...int) Option { return Option{kDilation, func(o *settings) { o.spread = n }} }
+
+// OutputPad adds elements at the end of what a transposed convolution gives.
+func OutputPad(n ...int) Option { return Option{kOutputPad, func(o *settings) { o.outputPad = n }} }
+
+// Groups splits the channels of a convolution.
+func Groups(n int) Option { return Option{kGroups, func(o *settings) { o.groups = n }} }
+
+const kConv = kNoBias | kWeights | kBiases | kKernel | kStride | kPad | kDilation | kGroups
+
+// Conv is a convolution along one or two dimensions.
+type Conv struct {
+	Weight  *Param // (out, in/groups, size…)
+	Bias    *Param // (out), or nil
+	Options millrace.ConvOptions
+}
+
+// NewConv1d makes a convolution of (batch, in, length) with kernels of a size. It takes
+// [NoBias], [Weights], [Biases], [Stride], [Pad], [Dilation] and [Groups]; weights and
+// biases start uniform on ±1/√(in·size/groups).
+func NewConv1d(in, out, size int, opts ...Option) *Conv {
+	return newConv("conv1d", 1, in, out, size, opts)
+}
+
+// NewConv2d makes a convolution of (batch, in, height, width) with kernels of a size in
+// both dimensions, or of two in [Kernel]. Otherwise it is as [NewConv1d].
+func NewConv2d(in, out, size int, opts ...Option) *Conv {
+	return newConv("conv2d", 2, in, out, size, opts)
+}
+
+func newConv(name string, dims, in, out, size int, opts []Option) *Conv {
+	o := settled(name, opts, kConv)
+	kernel, options := o.convolution(name, dims, size)
+	if o.bad == nil && (in < 0 || in%o.groups != 0 || out%o.groups != 0) {
+		o.bad = fail(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
+	}
+	shape := append([]int{out, in / o.groups}, kernel...)
+	l := &Conv{Options: options}
+	l.Weight, l.Bias = o.kernels(shape, out)
+	return l
+}
+
+// Forward gives (batch, out, positions…) for x of shape (batch, in, size…).
+func (l *Conv) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	return withChannels(c, c.Cast(x).Conv(l.Weight.In(c), l.Options), l.Bias)
+}
+
+// ConvTranspose is a transposed convolution along one or two dimensions.
+type ConvTranspose struct {
+	Weight  *Param // (in, out/groups, size…)
+	Bias    *Param // (out), or nil
+	Options millrace.ConvOptions
+}
+
+// NewConvTranspose1d makes a transposed convolution of (batch, in, length). It takes
+// the options of [NewConv1d], and [OutputPad].
+func NewConvTranspose1d(in, out, size int, opts ...Option) *ConvTranspose {
+	return newConvTranspose("convtranspose1d", 1, in, out, size, opts)
+}
+
+// NewConvTranspose2d makes a transposed convolution of (batch, in, height, width). It
+// takes the options of [NewConv2d], and [OutputPad].
+func NewConvTranspose2d(in, out, size int, opts ...Option) *ConvTranspose {
+	return newConvTranspose("convtranspose2d", 2, in, out, size, opts)
+}
+
+func newConvTranspose(name string, dims, in, out, size int, opts []Option) *ConvTranspose {
+	o := settled(name, opts, kConv|kOutputPad)
+	kernel, options := o.convolution(name, dims, size)
+	if o.bad == nil && (in < 0 || in%o.groups != 0 || out%o.groups != 0) {
+		o.bad = fail(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
+	}
+	shape := append([]int{in, out / o.groups}, kernel...)
+	l := &ConvTranspose{Options: options}
+	l.Weight, l.Bias = o.kernels(shape, out)
+	return l
+}
+
+// Forward gives (batch, out, positions…) for x of shape (batch, in, size…).
+func (l *ConvTranspose) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	return withChannels(c, c.Cast(x).ConvTranspose(l.Weight.In(c), l.Options), l.Bias)
+}
+
+// convolution are the sizes of a kernel and how it moves.
+func (o *settings) convolution(name string, dims, size int) (kernel []int, c millrace.ConvOptions) {
+	kernel = o.each(name, dims, []int{size}, size)
+	if o.has(kKernel) {
+		kernel = o.each(name, dims, o.kernel, size)
+	}
+	c.Stride = o.each(name, dims, o.stride, 1)
+	c.Dilation = o.each(name, dims, o.spread, 1)
+	for _, n := range o.each(name, dims, o.pad, 0) {
+		c.Padding = append(c.Padding, [2]int{n, n})
+	}
+	if o.has(kOutputPad) {
+		c.OutputPadding = o.each(name, dims, o.outputPad, 0)
+	}
+	if o.groups < 1 {
+		o.fault(name, shapeErr("%d groups", o.groups))
+		o.groups = 1
+	}
+	c.Groups = o.groups
+	return kernel, c
+}
+
+// each is a number for each dimension, of an option's one or several.
+func (o *settings) each(name string, dims int, list []int, usual int) []int {
+	switch len(list) {
+	case 0:
+		return slices.Repeat([]int{usual}, dims)
+	case 1:
+		return slices.Repeat(list, dims)
+	case dims:
+		return slices.Clone(list)
+	}
+	o.fault(name, shapeErr("an option of %d numbers for %d dimensions", len(list), dims))
+	return slices.Repeat([]int{usual}, dims)
+}
+
+// kernels are the parameters of a convolution.
+func (o *settings) kernels(shape []int, out int) (weight, bias *Param) {
+	usual := initFan(Draw{Shape: shape}.FanIn())
+	weight = o.draw(o.weights, usual, shape...)
+	if !o.has(kNoBias) {
+		bias = o.draw(o.biases, usual, out)
+	}
+	return weight, bias
+}
+
+// withChannels adds a bias to each channel, the second dimension.
+func withChannels(c *Ctx, y *millrace.Tensor, bias *Param) *millrace.Tensor {
+	if bias == nil || y.Rank() < 2 {
+		return y
+	}
+	b := channels(bias.In(c), y.Rank())
+	defer drop(b)
+	return y.Add(b)
+}
+
+// channels is a vector as the second dimension of a tensor of that rank.
+func channels(v *millrace.Tensor, rank int) *millrace.Tensor {
+	return v.Reshape(append([]int{v.Len()}, slices.Repeat([]int{1}, rank-2)...)...)
+}

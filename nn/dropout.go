@@ -1,0 +1,32 @@
+package nn
+
+import "github.com/millrace-go/millrace"
+
+// Dropout sets numbers to 0 in training, each with probability P, and multiplies the
+// others by 1/(1-P).
+type Dropout struct{ P float64 }
+
+// NewDropout makes a Dropout.
+func NewDropout(p float64) *Dropout { return &Dropout{p} }
+
+// Forward gives x's shape and dtype. In training it needs CtxOptions.Random. A P that is
+// no probability is [millrace.ErrShape].
+func (l *Dropout) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	return dropout("dropout", c, l.P, x)
+}
+
+func dropout(name string, c *Ctx, p float64, x *millrace.Tensor) *millrace.Tensor {
+	switch {
+	case !(p >= 0 && p <= 1):
+		return fail(name, shapeErr("a probability of %v", p), x)
+	case !c.Training() || p == 0:
+		return x
+	case c.opt.Random == nil:
+		return fail(name, errNoRandom, x)
+	}
+	kept := c.Bernoulli(1-p, x.Shape()...)
+	if p < 1 {
+		x = x.MulScalar(1 / (1 - p))
+	}
+	return millrace.WhereScalar(kept, x, 0)
+}

@@ -1,0 +1,40 @@
+package nn
+
+import "github.com/millrace-go/millrace"
+
+// PaddingIndex is the index of an [Embedding]'s row that stands for nothing.
+func PaddingIndex(i int) Option { return Option{kPadding, func(o *settings) { o.padding = i }} }
+
+// Embedding looks up rows of a table.
+type Embedding struct {
+	Weight *Param // (n, dim)
+
+	padded  bool
+	padding int
+}
+
+// NewEmbedding makes a table of n rows. It takes [Weights] and [PaddingIndex]; rows start
+// normal with a deviation of 1, the one of the padding 0.
+func NewEmbedding(n, dim int, opts ...Option) *Embedding {
+	const name = "embedding"
+	o := settled(name, opts, kWeights|kPadding)
+	l := &Embedding{padded: o.has(kPadding), padding: o.padding}
+	if l.padded && (o.padding < 0 || o.padding >= n) {
+		o.fault(name, shapeErr("padding index %d of %d rows", o.padding, n))
+	}
+	l.Weight = o.draw(o.weights, InitNormal(0, 1), n, dim)
+	if l.padded && o.bad == nil {
+		l.Weight.t.Set(l.Weight.t.AssignScalar(0, millrace.At(o.padding)))
+	}
+	return l
+}
+
+// Forward gives (…, dim) for Int32 or Int64 indices of shape (…). One that is out of range
+// is [millrace.ErrIndex]. The row of the padding is not learned.
+func (l *Embedding) Forward(c *Ctx, indices *millrace.Tensor) *millrace.Tensor {
+	y := c.Cast(l.Weight.master(c).Take(indices, 0))
+	if l.padded && c.follows() {
+		y = millrace.Where(indices.EqScalar(float64(l.padding)).Unsqueeze(-1), detached(y), y)
+	}
+	return y
+}

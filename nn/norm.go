@@ -1,0 +1,307 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Plain leaves out a norm's weight and bias.
+func Plain() Option { return Option{kPlain, func(o *settings) {}} }
+
+// Momentum is how far a step moves the running statistics of a [BatchNorm] towards its
+// own.
+func Momentum(m float64) Option { return Option{kMomentum, func(o *settings) { o.momentum = m }} }
+
+// wide is x in a dtype that sums are taken in: Float32 for the floats of 16 bits.
+func wide(x *millrace.Tensor) *millrace.Tensor {
+	if dt := x.DType(); dt == millrace.Float16 || dt == millrace.BFloat16 {
+		return x.Cast(millrace.Float32)
+	}
+	return x
+}
+
+// as is x in a dtype.
+func as(x *millrace.Tensor, dt millrace.DType) *millrace.Tensor {
+	if x.DType() != dt && dt != millrace.Invalid {
+		return x.Cast(dt)
+	}
+	return x
+}
+
+// wideIn is a parameter in x's dtype, nil for nil: norms compute in a wide one.
+func wideIn(c *Ctx, p *Param, x *millrace.Tensor) *millrace.Tensor {
+	if p == nil {
+		return nil
+	}
+	return as(p.master(c), x.DType())
+}
+
+// affine are a norm's weight and bias: ones and zeros.
+func (o *settings) affine(shape ...int) (weight, bias *Param) {
+	if o.has(kPlain) {
+		return nil, nil
+	}
+	weight = o.draw(o.weights, InitConstant(1), shape...)
+	if !o.has(kNoBias) {
+		bias = o.draw(o.biases, InitConstant(0), shape...)
+	}
+	return weight, bias
+}
+
+// BatchNorm brings each channel, the second dimension, to mean 0 and variance 1: in
+// training to those of the batch, else to the running ones, which training moves towards
+// the batch's by Momentum (the variance's is the unbiased one). Floats of 16 bits are
+// computed in float32.
+type BatchNorm struct {
+	Weight            *Param // (channels), or nil
+	Bias              *Param // (channels), or nil
+	RunningMean       *Param // (channels)
+	RunningVar        *Param // (channels)
+	NumBatchesTracked *Param // a number: steps
+
+	Eps, Momentum float64
+	// Fixed has it use the running statistics in training too, and leave them alone:
+	// for tuning a model further on small batches.
+	Fixed bool
+
+	name  string
+	ranks []int
+}
+
+// NewBatchNorm1d makes a BatchNorm for (batch, channels) and (batch, channels, length).
+// It takes [Eps], 1e-5 without it, [Momentum], 0.1 without it, [Plain], [Weights] and
+// [Biases].
+func NewBatchNorm1d(n int, opts ...Option) *BatchNorm {
+	return newBatchNorm("batchnorm1d", n, []int{2, 3}, opts)
+}
+
+// NewBatchNorm2d makes a BatchNorm for (batch, channels, height, width). Otherwise it is
+// as [NewBatchNorm1d].
+func NewBatchNorm2d(n int, opts ...Option) *BatchNorm {
+	return newBatchNorm("batchnorm2d", n, []int{4}, opts)
+}
+
+func newBatchNorm(name string, n int, ranks []int, opts []Option) *BatchNorm {
+	o := settled(name, opts, kEps|kMomentum|kPlain|kWeights|kBiases)
+	o.usually(&o.eps, kEps, 1e-5)
+	o.usually(&o.momentum, kMomentum, 0.1)
+	l := &BatchNorm{Eps: o.eps, Momentum: o.momentum, name: name, ranks: ranks}
+	l.Weight, l.Bias = o.affine(n)
+	l.RunningMean = o.buffer(InitConstant(0), n)
+	l.RunningVar = o.buffer(InitConstant(1), n)
+	l.NumBatchesTracked = o.counter()
+	return l
+}
+
+// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	dt := c.result(x)
+	x = wide(x)
+	n := l.RunningMean.t.Len()
+	if x.Rank() < 2 || x.Dim(1) != n || l.ranks != nil && !slices.Contains(l.ranks, x.Rank()) {
+		return fail(l.title(), shapeErr("%v, and statistics of %d channels", x.Shape(), n), x, l.RunningMean.t)
+	}
+	w, b := wideIn(c, l.Weight, x), wideIn(c, l.Bias, x)
+	if !c.Training() || l.Fixed {
+		return as(l.running(c, x, w, b), dt)
+	}
+	axes := []int{0}
+	for i := 2; i < x.Rank(); i++ {
+		axes = append(axes, i)
+	}
+	count := 0
+	if n > 0 {
+		count = x.Len() / n
+	}
+	if count < 2 {
+		return fail(l.title(), shapeErr("%v: training needs more than one value in a channel", x.Shape()), x)
+	}
+	mean := x.MeanKeep(axes...)
+	d := x.Sub(mean)
+	v := d.Square().MeanKeep(axes...)
+	y := d.Mul(v.AddScalar(l.Eps).Rsqrt())
+	if w != nil {
+		y = y.Mul(channels(w, x.Rank()))
+	}
+	if b != nil {
+		y = y.Add(channels(b, x.Rank()))
+	}
+	l.track(c, l.RunningMean, mean)
+	l.track(c, l.RunningVar, v.MulScalar(float64(count)/float64(count-1)))
+	if p := l.NumBatchesTracked; p != nil {
+		p.Update(c, p.In(c).AddScalar(1))
+	}
+	return as(y, dt)
+}
+
+// running is Forward with the running statistics: one factor and one summand for each
+// channel.
+func (l *BatchNorm) running(c *Ctx, x, w, b *millrace.Tensor) *millrace.Tensor {
+	own := c.place(x) // where x is: ops on statistics alone would hold up the stream that those are on
+	mean, v := wideIn(c, l.RunningMean, x).To(own), wideIn(c, l.RunningVar, x).To(own)
+	shifted := v.AddScalar(l.Eps)
+	scale := shifted.Rsqrt()
+	defer drop(mean, v, shifted, scale)
+	if w != nil {
+		scale = scale.Mul(w)
+		defer drop(scale)
+	}
+	shift := mean.Mul(scale).Neg()
+	if b != nil {
+		shift = b.Add(shift)
+	}
+	defer drop(shift)
+	return x.Mul(channels(scale, x.Rank())).Add(channels(shift, x.Rank()))
+}
+
+// track moves running statistics towards those of a batch.
+func (l *BatchNorm) track(c *Ctx, p *Param, now *millrace.Tensor) {
+	old := p.In(c)
+	now = as(detached(now), old.DType()).Reshape(old.Shape()...)
+	p.Update(c, old.MulScalar(1-l.Momentum).Add(now.MulScalar(l.Momentum)))
+}
+
+func (l *BatchNorm) title() string {
+	if l.name == "" {
+		return "batchnorm"
+	}
+	return l.name
+}
+
+// LayerNorm brings the last dimensions to mean 0 and variance 1. Floats of 16 bits are
+// computed in float32.
+type LayerNorm struct {
+	Weight *Param // of the last dimensions' sizes, or nil
+	Bias   *Param // as Weight, or nil
+	Shape  []int  // the last dimensions
+	Eps    float64
+
+	bad *millrace.Tensor
+}
+
+// NewLayerNorm makes a LayerNorm over the last dimension, of n elements. It takes
+// [Eps], 1e-5 without it, [NoBias], [Plain], [Weights] and [Biases].
+func NewLayerNorm(n int, opts ...Option) *LayerNorm { return NewLayerNormOver([]int{n}, opts...) }
+
+// NewLayerNormOver is [NewLayerNorm] over several dimensions, of these sizes.
+func NewLayerNormOver(shape []int, opts ...Option) *LayerNorm {
+	o := settled("layernorm", opts, kEps|kNoBias|kPlain|kWeights|kBiases)
+	o.usually(&o.eps, kEps, 1e-5)
+	l := &LayerNorm{Shape: slices.Clone(shape), Eps: o.eps}
+	l.Weight, l.Bias = o.affine(shape...)
+	l.bad = o.bad
+	return l
+}
+
+// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+func (l *LayerNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	dt := c.result(x)
+	x, axes, bad := lastDims("layernorm", x, l.Shape, l.bad)
+	if bad != nil {
+		return bad
+	}
+	return as(x.LayerNorm(wideIn(c, l.Weight, x), wideIn(c, l.Bias, x), l.Eps, axes...), dt)
+}
+
+// lastDims are the axes of x's last dimensions, which have to be of these sizes.
+func lastDims(name string, x *millrace.Tensor, shape []int, bad *millrace.Tensor) (w *millrace.Tensor, axes []int, failed *millrace.Tensor) {
+	if bad != nil {
+		return x, nil, fail(name, errNoParam, bad)
+	}
+	x = wide(x)
+	in := x.Shape()
+	if len(shape) == 0 || len(in) < len(shape) || !slices.Equal(in[len(in)-len(shape):], shape) {
+		return x, nil, fail(name, shapeErr("%v, and a norm of %v", in, shape), x)
+	}
+	for i := range shape {
+		axes = append(axes, i-len(shape))
+	}
+	return x, axes, nil
+}
+
+// RMSNorm divides the last dimensions by the square root of their mean square. Floats of
+// 16 bits are computed in float32.
+type RMSNorm struct {
+	Weight *Param // of the last dimensions' sizes, or nil
+	Shape  []int  // the last dimensions
+	Eps    float64
+
+	bad *millrace.Tensor
+}
+
+// NewRMSNorm makes an RMSNorm over the last dimension, of n elements. It takes [Eps],
+// without it the distance of 1 to the next Float32 number, [Plain] and [Weights].
+func NewRMSNorm(n int, opts ...Option) *RMSNorm { return NewRMSNormOver([]int{n}, opts...) }
+
+// NewRMSNormOver is [NewRMSNorm] over several dimensions, of these sizes.
+func NewRMSNormOver(shape []int, opts ...Option) *RMSNorm {
+	o := settled("rmsnorm", opts, kEps|kPlain|kWeights)
+	o.usually(&o.eps, kEps, 0x1p-23)
+	l := &RMSNorm{Shape: slices.Clone(shape), Eps: o.eps}
+	o.given |= kNoBias
+	l.Weight, _ = o.affine(shape...)
+	l.bad = o.bad
+	return l
+}
+
+// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+func (l *RMSNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	dt := c.result(x)
+	x, axes, bad := lastDims("rmsnorm", x, l.Shape, l.bad)
+	if bad != nil {
+		return bad
+	}
+	return as(x.RMSNorm(wideIn(c, l.Weight, x), l.Eps, axes...), dt)
+}
+
+// GroupNorm brings groups of channels, the second dimension, to mean 0 and variance 1,
+// each by itself in every element of the batch. Floats of 16 bits are computed in float32.
+type GroupNorm struct {
+	Weight *Param // (channels), or nil
+	Bias   *Param // (channels), or nil
+	Groups int
+	Eps    float64
+
+	channels int
+	bad      *millrace.Tensor
+}
+
+// NewGroupNorm makes a GroupNorm for (batch, channels, …). It takes [Eps], 1e-5 without
+// it, [Plain], [Weights] and [Biases].
+func NewGroupNorm(groups, channels int, opts ...Option) *GroupNorm {
+	o := settled("groupnorm", opts, kEps|kPlain|kWeights|kBiases)
+	o.usually(&o.eps, kEps, 1e-5)
+	if groups < 1 || channels%groups != 0 {
+		o.fault("groupnorm", shapeErr("%d channels in %d groups", channels, groups))
+	}
+	l := &GroupNorm{Groups: groups, Eps: o.eps, channels: channels}
+	l.Weight, l.Bias = o.affine(channels)
+	l.bad = o.bad
+	return l
+}
+
+// Forward gives x's shape and, where c computes in none of its own, x's dtype.
+func (l *GroupNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
+	dt := c.result(x)
+	x = wide(x)
+	shape := x.Shape()
+	switch {
+	case l.bad != nil:
+		return fail("groupnorm", errNoParam, l.bad)
+	case len(shape) < 2 || shape[1] != l.channels:
+		return fail("groupnorm", shapeErr("%v, and a norm of %d channels", shape, l.channels), x)
+	}
+	rows := 1
+	for _, n := range shape[2:] {
+		rows *= n
+	}
+	y := x.Reshape(shape[0], l.Groups, l.channels/l.Groups*rows).LayerNorm(nil, nil, l.Eps).Reshape(shape...)
+	if w := wideIn(c, l.Weight, x); w != nil {
+		y = y.Mul(channels(w, len(shape)))
+	}
+	if b := wideIn(c, l.Bias, x); b != nil {
+		y = y.Add(channels(b, len(shape)))
+	}
+	return as(y, dt)
+}

@@ -76,7 +76,7 @@ func classes(name string, x, targets *millrace.Tensor, opts []LossOption, takes 
 		err = dtypeErr("%v targets with IgnoreIndex: Int32 or Int64", targets.DType())
 	}
 	if err != nil {
-		return o, nil, fail(name, err, x, targets, o.weights)
+		return o, nil, fail(name, err, x, targets)
 	}
 	return o, o.classesLast(wide(x)), nil
 }

@@ -22,7 +22,7 @@ type CtxOptions struct {
 }
 
 // Ctx is one forward pass, and the backward one that belongs to it. Make one for each
-// step. A nil *Ctx is as good as [Eval].
+// step, and end it with [Ctx.Commit]. A nil *Ctx is as good as [Eval].
 type Ctx struct {
 	opt CtxOptions
 
@@ -149,9 +149,34 @@ func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 	return params, handles
 }
 
-// Commit ends a step that went well: buffers get the values that the pass made of them,
-// and the next pass has other random numbers. An error that a buffer's new value carries
-// is returned, and then none of them changes. It does not wait for values.
+// Release gives up the handles that the pass made of parameters: nobody may use them, or
+// ask for derivatives by them, any more. It is for a pass that is of no use; Commit does
+// it for others.
+func (c *Ctx) Release() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.release()
+}
+
+func (c *Ctx) release() {
+	for _, u := range c.uses {
+		if u.handle != u.p.t {
+			drop(u.handle)
+		}
+		drop(u.low)
+	}
+	clear(c.uses)
+	c.watched = nil
+}
+
+// Commit ends a step that went well, when the derivatives are taken and before the weights
+// get new values: buffers get those that the pass made of them, the next pass has other
+// random numbers, and the followed handles are given up, so that a weight's old memory can
+// take its new value. An error that a buffer's new value carries is returned, and then no
+// buffer changes. Commit does not wait for values.
 func (c *Ctx) Commit() error { return c.CommitIf(nil) }
 
 // CommitIf is [Ctx.Commit] where ok, a Bool tensor of one element, is true; elsewhere
@@ -162,6 +187,10 @@ func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() {
+		c.changed = nil
+		c.release()
+	}()
 	for _, u := range c.changed {
 		if err := u.fresh.Err(); err != nil {
 			return err
@@ -174,19 +203,13 @@ func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 			defer drop(fresh)
 		}
 		u.p.t.Set(fresh)
-		delete(c.uses, u.p)
 	}
-	c.changed = nil
 	if c.draws > 0 {
 		counter := c.opt.Random.Counter.t
 		next := counter.AddScalar(float64(c.draws))
 		counter.Set(next)
 		drop(next)
 		c.draws = 0
-	}
-	for _, u := range c.uses {
-		drop(u.low) // who needs it for derivatives has a handle of his own
-		u.low = nil
 	}
 	return nil
 }

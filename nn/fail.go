@@ -1,11 +1,14 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/handle"
 )
+
+var errNil = errors.New("nil tensor")
 
 // fail is a tensor that carries an error of a layer or a loss, with the line of the
 // program, or the error that an operand carries already.
@@ -13,6 +16,9 @@ func fail(name string, err error, ts ...*millrace.Tensor) *millrace.Tensor {
 	operands := make([]any, len(ts))
 	for i, t := range ts {
 		operands[i] = t
+		if t == nil {
+			err = errNil
+		}
 	}
 	return handle.Fail(name, err, operands).(*millrace.Tensor)
 }

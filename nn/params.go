@@ -44,10 +44,15 @@ type walker struct {
 
 func walk(module any) *walker {
 	w := &walker{first: map[*Param]int{}, aliases: map[string]string{}, open: map[unsafe.Pointer]bool{}}
-	if module != nil {
-		w.value("", reflect.ValueOf(module))
-	}
+	w.part("", module)
 	return w
+}
+
+// part looks into a module.
+func (w *walker) part(name string, module any) {
+	if module != nil {
+		w.value(name, reflect.ValueOf(module))
+	}
 }
 
 func (w *walker) add(name string, p *Param) {

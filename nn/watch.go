@@ -1,11 +1,19 @@
 package nn
 
-import "github.com/millrace-go/millrace"
+import (
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
 
 // What the package needs of derivatives is here.
 
 // watched is a handle of t's value that is followed.
-func watched(t *millrace.Tensor) *millrace.Tensor { return t }
+func watched(t *millrace.Tensor) *millrace.Tensor { return autodiff.Watch(t) }
 
-// detached is t's value, not followed.
-func detached(t *millrace.Tensor) *millrace.Tensor { return t }
+// detached is t's value, not followed; t itself where it is not.
+func detached(t *millrace.Tensor) *millrace.Tensor {
+	if !autodiff.Watched(t) {
+		return t
+	}
+	return autodiff.Detach(t)
+}

@@ -1,0 +1,165 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Subset is those records of a source that the indices name, in their order. One that is
+// not there is an error. The list is not copied and must not change any more.
+func Subset(src Source, indices []int) (Source, error) {
+	n := src.Len()
+	if k := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= n }); k >= 0 {
+		return nil, fmt.Errorf("data: subset: index %d of %d records", indices[k], n)
+	}
+	return &subset{src, indices}, nil
+}
+
+type subset struct {
+	Source
+	indices []int
+}
+
+func (s *subset) Len() int                    { return len(s.indices) }
+func (s *subset) Read(i int, dst []any) error { return s.Source.Read(s.indices[i], dst) }
+
+// Split deals the records of a source out to two: a fraction of them, rounded to a whole
+// number, to the first and the others to the second, as for training and validation. Which
+// ones depends on the seed and on the number of records only. In both they have the order
+// that they had.
+func Split(src Source, fraction float64, seed uint64) (first, rest Source, err error) {
+	if !(fraction >= 0 && fraction <= 1) {
+		return nil, nil, fmt.Errorf("data: split: the fraction %v is not within [0, 1]", fraction)
+	}
+	n := src.Len()
+	if uint64(n) > math.MaxUint32 {
+		return nil, nil, fmt.Errorf("data: split: %d records are more than %d", n, uint32(math.MaxUint32))
+	}
+	order := make([]uint32, n)
+	shuffle(order, seed, splitEpoch)
+	all := make([]int, n)
+	for i, o := range order {
+		all[i] = int(o)
+	}
+	k := int(math.Round(float64(fraction * float64(n))))
+	a, b := all[:k:k], all[k:]
+	slices.Sort(a)
+	slices.Sort(b)
+	return &subset{src, a}, &subset{src, b}, nil
+}
+
+// Concat is the records of several sources, one source after another: of the files of a data
+// set, say. Their fields have to have equal dtypes and shapes.
+func Concat(sources ...Source) (Source, error) {
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("data: concat: no sources")
+	}
+	s := &concat{sources: slices.Clone(sources), ends: make([]int, len(sources))}
+	fields, total := sources[0].Fields(), 0
+	for k, src := range sources {
+		if !slices.EqualFunc(fields, src.Fields(), Field.same) {
+			return nil, fmt.Errorf("data: concat: %w: source %d has the fields %v, source 0 has %v", millrace.ErrShape, k, src.Fields(), fields)
+		}
+		if src.Len() > math.MaxInt-total {
+			return nil, fmt.Errorf("data: concat: more records than can be counted")
+		}
+		total += src.Len()
+		s.ends[k] = total
+	}
+	return s, nil
+}
+
+type concat struct {
+	sources []Source
+	ends    []int // of each source: the number behind its last record
+}
+
+func (s *concat) Len() int        { return s.ends[len(s.ends)-1] }
+func (s *concat) Fields() []Field { return s.sources[0].Fields() }
+
+func (s *concat) Read(i int, dst []any) error {
+	k := sort.SearchInts(s.ends, i+1)
+	if k > 0 {
+		i -= s.ends[k-1]
+	}
+	if err := s.sources[k].Read(i, dst); err != nil {
+		return inRecord(i, err)
+	}
+	return nil
+}
+
+// Zip is sources of equal length side by side: record i has the fields of all their records
+// i, in turn.
+func Zip(sources ...Source) (Source, error) {
+	s := &zip{sources: slices.Clone(sources)}
+	for k, src := range sources {
+		if src.Len() != sources[0].Len() {
+			return nil, fmt.Errorf("data: zip: %w: %d records in source 0, %d in source %d", millrace.ErrShape, sources[0].Len(), src.Len(), k)
+		}
+		s.fields = append(s.fields, src.Fields()...)
+	}
+	if err := checkFields(s.fields, 0); err != nil {
+		return nil, fmt.Errorf("data: zip: %w", err)
+	}
+	return s, nil
+}
+
+type zip struct {
+	sources []Source
+	fields  []Field
+}
+
+func (s *zip) Len() int        { return s.sources[0].Len() }
+func (s *zip) Fields() []Field { return s.fields }
+
+func (s *zip) Read(i int, dst []any) error {
+	for _, src := range s.sources {
+		n := len(src.Fields())
+		if err := src.Read(i, dst[:n]); err != nil {
+			return err
+		}
+		dst = dst[n:]
+	}
+	return nil
+}
+
+// Map is a source whose records a function makes of those of another one: in has the other
+// one's fields, out those given here, each as in [Source]. The loader's workers call it,
+// several at once. For work on whole batches use tensor ops.
+func Map(src Source, fields []Field, f func(i int, in, out []any) error) (Source, error) {
+	if err := checkFields(fields, 0); err != nil {
+		return nil, fmt.Errorf("data: map: %w", err)
+	}
+	if err := checkFields(src.Fields(), 0); err != nil {
+		return nil, fmt.Errorf("data: map: %w", err)
+	}
+	return &mapped{src: src, fields: slices.Clone(fields), f: f}, nil
+}
+
+type mapped struct {
+	src    Source
+	fields []Field
+	f      func(i int, in, out []any) error
+	rooms  sync.Pool // of []any, for a record of src
+}
+
+func (s *mapped) Len() int        { return s.src.Len() }
+func (s *mapped) Fields() []Field { return s.fields }
+
+func (s *mapped) Read(i int, dst []any) error {
+	in, ok := s.rooms.Get().(*[]any)
+	if !ok {
+		r := room(s.src.Fields())
+		in = &r
+	}
+	defer s.rooms.Put(in)
+	if err := s.src.Read(i, *in); err != nil {
+		return err
+	}
+	return s.f(i, *in, dst)
+}

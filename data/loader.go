@@ -1,0 +1,289 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	goruntime "runtime"
+	"sync"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Options say how a [Loader] makes batches.
+type Options struct {
+	Batch    int    // records in a batch, at least 1
+	Shuffle  bool   // each epoch in an order of its own; otherwise always in that of the source
+	Seed     uint64 // of the orders
+	DropLast bool   // leave out the last batch of an epoch where it is smaller than the others
+
+	// Workers are the goroutines that read records; 0: GOMAXPROCS, 4 at most. The batches
+	// do not depend on it.
+	Workers int
+	// Prefetch is how many batches are on the device before they are asked for; 0: 2.
+	// Two more are in Go's memory, which the loader keeps.
+	Prefetch int
+	// On is where batches are: a [*millrace.Device] or [*millrace.Stream], nil for the
+	// default device.
+	On millrace.Place
+}
+
+// Loader makes batches of the records of a source: one epoch after another, of which each
+// has every record once. While a program computes with a batch the next ones are read by
+// workers and moved to the device on a stream of the loader's own.
+//
+// A loader stands somewhere in an epoch, at first at the beginning of epoch 0: see
+// [Loader.Batches] and [State]. It is for one goroutine at a time.
+type Loader struct {
+	src    Source
+	fields []Field
+	opt    Options
+	n      int // records
+
+	dev *millrace.Device
+	on  millrace.Place // dev, or a stream of it
+
+	mu      sync.Mutex
+	running bool
+	state   State
+	order   []uint32 // of the epoch shuffled, if any is
+	ordered int      // that epoch; -1: none
+	slots   []*slot  // that are not in use
+}
+
+// State is where a loader stands: together with the source and the options that is all that
+// the batches to come depend on. It can be written as JSON.
+type State struct {
+	Epoch    int    `json:"epoch"`    // from 0
+	Position int    `json:"position"` // records of the epoch that were given
+	Records  int    `json:"records"`  // in the source
+	Shuffle  bool   `json:"shuffle"`
+	Seed     uint64 `json:"seed"`
+}
+
+const (
+	maxWorkers      = 4 // unless asked for
+	defaultPrefetch = 2
+)
+
+// NewLoader makes a loader. Options that cannot be, fields that the device has no dtype for,
+// and a source that gives no batch are errors.
+func NewLoader(src Source, opt Options) (*Loader, error) {
+	l, err := newLoader(src, opt)
+	if err != nil {
+		return nil, fmt.Errorf("data: loader: %w", err)
+	}
+	return l, nil
+}
+
+func newLoader(src Source, opt Options) (*Loader, error) {
+	if src == nil {
+		return nil, errors.New("no source")
+	}
+	if opt.Workers == 0 {
+		opt.Workers = min(goruntime.GOMAXPROCS(0), maxWorkers)
+	}
+	if opt.Prefetch == 0 {
+		opt.Prefetch = defaultPrefetch
+	}
+	l := &Loader{src: src, fields: src.Fields(), opt: opt, n: src.Len(), ordered: -1}
+	switch {
+	case opt.Batch < 1:
+		return nil, fmt.Errorf("%d records in a batch", opt.Batch)
+	case opt.Workers < 0:
+		return nil, fmt.Errorf("%d workers", opt.Workers)
+	case opt.Prefetch < 0:
+		return nil, fmt.Errorf("%d batches ahead", opt.Prefetch)
+	case l.n < 1:
+		return nil, errors.New("the source has no records")
+	case opt.DropLast && l.n < opt.Batch:
+		return nil, fmt.Errorf("%d records give no batch of %d", l.n, opt.Batch)
+	case opt.Shuffle && uint64(l.n) > math.MaxUint32:
+		return nil, fmt.Errorf("%d records to shuffle are more than %d", l.n, uint32(math.MaxUint32))
+	}
+	if err := checkFields(l.fields, min(opt.Batch, l.n)); err != nil {
+		return nil, err
+	}
+	if err := l.place(); err != nil {
+		return nil, err
+	}
+	for _, f := range l.fields {
+		if !l.dev.Supports(f.DType) {
+			return nil, fmt.Errorf("field %q: %w: %s has no %v", f.Name, millrace.ErrUnsupported, l.dev.Name(), f.DType)
+		}
+	}
+	l.state = State{Records: l.n, Shuffle: opt.Shuffle, Seed: opt.Seed}
+	return l, nil
+}
+
+// place finds the device.
+func (l *Loader) place() (err error) {
+	switch p := l.opt.On.(type) {
+	case nil:
+		l.dev, err = millrace.Default()
+		l.on = l.dev
+	case *millrace.Device:
+		l.dev, l.on = p, p
+	case *millrace.Stream:
+		l.dev, l.on = p.Device(), p
+	default:
+		return errors.New("batches are in no scope: give a device or a stream")
+	}
+	if err == nil && l.dev == nil {
+		return errors.New("a device or stream that is nil")
+	}
+	return err
+}
+
+// Len is the number of batches in an epoch.
+func (l *Loader) Len() int {
+	if l.opt.DropLast {
+		return l.n / l.opt.Batch
+	}
+	return (l.n-1)/l.opt.Batch + 1
+}
+
+// State is where the loader stands: in the body of a loop over [Loader.Batches] behind the
+// batch at hand.
+func (l *Loader) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// Restore puts the loader where another one, or itself, stood: the batches to come are those
+// that came there. A state of another number of records, seed or kind of order is an error,
+// as is Restore within a loop over Batches.
+func (l *Loader) Restore(s State) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	want := State{Epoch: s.Epoch, Position: s.Position, Records: l.n, Shuffle: l.opt.Shuffle, Seed: l.opt.Seed}
+	switch {
+	case l.running:
+		return errors.New("data: restore: batches are being asked for")
+	case s != want:
+		return fmt.Errorf("data: restore: the state is %+v, for a loader of %d records with Shuffle %v and Seed %d",
+			s, want.Records, want.Shuffle, want.Seed)
+	case s.Epoch < 0 || s.Position < 0 || s.Position >= l.n:
+		return fmt.Errorf("data: restore: there is no epoch %d, position %d of %d", s.Epoch, s.Position, l.n)
+	}
+	l.state = s
+	l.settle()
+	return nil
+}
+
+// settle moves on to the next epoch where this one has no more batches.
+func (l *Loader) settle() {
+	left := l.n - l.state.Position
+	if left <= 0 || l.opt.DropLast && left < l.opt.Batch {
+		l.state.Epoch, l.state.Position = l.state.Epoch+1, 0
+	}
+}
+
+// Batches gives the batches of an epoch, from where the loader stands to the end; then the
+// loader stands at the beginning of the next one. A loop that is left early leaves it behind
+// the batch that it was given last, so that the next loop goes on there.
+//
+// A batch is the program's: its memory comes back with [Batch.Release], or when the
+// collector finds it. What cannot be read or moved ends the sequence with an error, as a
+// [*RecordError] where it is one record's fault, after the batches before it; so does ctx
+// when it is done, with its cause. The loader then stands at the batch that failed.
+//
+// When the loop ends, in whatever way, all goroutines of it have ended. A panic of
+// [Source.Read] comes out of the loop.
+func (l *Loader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		from, err := l.begin()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer l.end()
+		p := l.start(ctx, from)
+		defer p.stop()
+		for at := from.Position; ; {
+			b, err := p.next()
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			at += len(b.Records)
+			l.given(len(b.Records))
+			if !yield(b, nil) || l.last(at) {
+				return
+			}
+		}
+	}
+}
+
+// last says that no batch begins at a position.
+func (l *Loader) last(at int) bool {
+	return at >= l.n || l.opt.DropLast && l.n-at < l.opt.Batch
+}
+
+// begin makes the loader, and the order of its epoch, belong to one loop.
+func (l *Loader) begin() (State, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running {
+		return State{}, errors.New("data: loader: another loop over its batches is running")
+	}
+	l.running = true
+	if l.opt.Shuffle && l.ordered != l.state.Epoch {
+		if l.order == nil {
+			l.order = make([]uint32, l.n)
+		}
+		shuffle(l.order, l.opt.Seed, uint64(l.state.Epoch))
+		l.ordered = l.state.Epoch
+	}
+	return l.state, nil
+}
+
+func (l *Loader) end() {
+	l.mu.Lock()
+	l.running = false
+	l.mu.Unlock()
+}
+
+// given moves the loader on by a batch that the program is about to get.
+func (l *Loader) given(records int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Position += records
+	l.settle()
+}
+
+// record is the source's number of what is at a position of the epoch.
+func (l *Loader) record(at int) int {
+	if l.opt.Shuffle {
+		return int(l.order[at])
+	}
+	return at
+}
+
+// Batch is some records, one behind another along the first dimension of each tensor.
+type Batch struct {
+	X, Y    *millrace.Tensor   // the first two fields; Y is nil where there is one only
+	Fields  []*millrace.Tensor // all of them
+	Records []int              // which ones these are
+	Epoch   int
+}
+
+// Len is the number of records.
+func (b *Batch) Len() int { return len(b.Records) }
+
+// Release gives up the tensors: those that were computed from them stay.
+func (b *Batch) Release() {
+	for _, t := range b.Fields {
+		t.Release()
+	}
+}
+
+func (b *Batch) set(fields []*millrace.Tensor) {
+	b.Fields, b.X = fields, fields[0]
+	if len(fields) > 1 {
+		b.Y = fields[1]
+	}
+}

@@ -1,0 +1,3 @@
+package data_test
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

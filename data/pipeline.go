@@ -1,0 +1,292 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace"
+)
+
+// A pipeline makes the batches of one loop. The feeder takes a slot, memory of a batch in Go,
+// and cuts its rows up among the workers, which read records into it; the mover waits for
+// the slots in their order and makes tensors of them. What each hands to the next is
+// bounded: no more than hostSlots batches lie in Go's memory.
+//
+// Each of the goroutines ends when ctx is done, or when what it takes from is closed.
+type pipeline struct {
+	l      *Loader
+	ctx    context.Context
+	cancel context.CancelFunc
+	parent context.Context
+	stream *millrace.Stream // that tensors are made on
+	free   chan *slot
+	order  chan *slot // as batches follow each other
+	tasks  chan task
+	out    chan result
+	all    sync.WaitGroup
+}
+
+// hostSlots: one that is moved to the device, one that is read meanwhile.
+const hostSlots = 2
+
+// slot is a batch in Go's memory.
+type slot struct {
+	fields  []any   // by field, all rows one behind another
+	rows    [][]any // by row, then by field: parts of fields
+	records []int
+	epoch   int
+	left    atomic.Int32  // rows that are still to be read, by worker's parts
+	done    chan struct{} // gets a value when none are left
+	mu      sync.Mutex
+	row     int   // the first one that failed, and why
+	err     error // nil: none
+	panic   *panicked
+}
+
+// task is a part of a slot's rows.
+type task struct {
+	s        *slot
+	from, to int
+}
+
+// result is a batch on the device, or why there is none.
+type result struct {
+	b     *Batch
+	err   error
+	panic *panicked
+}
+
+// panicked is what Source.Read panicked with.
+type panicked struct {
+	record int
+	value  any
+	stack  []byte
+}
+
+func (p *panicked) String() string {
+	return fmt.Sprintf("data: reading record %d: %v\n\n%s", p.record, p.value, p.stack)
+}
+
+func (l *Loader) newSlot() *slot {
+	n := min(l.opt.Batch, l.n)
+	s := &slot{rows: make([][]any, n), done: make(chan struct{}, 1)}
+	for _, f := range l.fields {
+		s.fields = append(s.fields, hostTypes[f.DType].make(n*f.elems()))
+	}
+	for r := range s.rows {
+		s.rows[r] = make([]any, len(l.fields))
+		for k, f := range l.fields {
+			size := f.elems()
+			s.rows[r][k] = hostTypes[f.DType].part(s.fields[k], r*size, (r+1)*size)
+		}
+	}
+	return s
+}
+
+// start starts the goroutines that make the batches from a state to the end of its epoch.
+func (l *Loader) start(ctx context.Context, from State) *pipeline {
+	p := &pipeline{
+		l: l, parent: ctx, stream: l.dev.NewStream(),
+		free: make(chan *slot, hostSlots), order: make(chan *slot, hostSlots),
+		tasks: make(chan task, l.opt.Workers), out: make(chan result, l.opt.Prefetch-1),
+	}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	for len(l.slots) < hostSlots {
+		l.slots = append(l.slots, l.newSlot())
+	}
+	for _, s := range l.slots {
+		s.err, s.panic = nil, nil
+		select { // of a loop that was left
+		case <-s.done:
+		default:
+		}
+		p.free <- s
+	}
+	p.all.Go(func() { p.feed(from) })
+	p.all.Go(p.move)
+	for range l.opt.Workers {
+		p.all.Go(p.work)
+	}
+	return p
+}
+
+// feed has slots filled, in the order of the batches.
+func (p *pipeline) feed(from State) {
+	defer close(p.order)
+	defer close(p.tasks)
+	l := p.l
+	for at := from.Position; !l.last(at); {
+		var s *slot
+		select {
+		case s = <-p.free:
+		case <-p.ctx.Done():
+			return
+		}
+		n := min(l.opt.Batch, l.n-at)
+		s.records, s.epoch = make([]int, n), from.Epoch
+		for r := range s.records {
+			s.records[r] = l.record(at + r)
+		}
+		at += n
+		size := (n-1)/l.opt.Workers + 1
+		s.left.Store(int32((n-1)/size + 1))
+		p.order <- s // has room for all slots
+		for r := 0; r < n; r += size {
+			select {
+			case p.tasks <- task{s, r, min(r+size, n)}:
+			case <-p.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// work reads records.
+func (p *pipeline) work() {
+	for t := range p.tasks {
+		p.read(t)
+	}
+}
+
+// read fills some rows of a slot, up to the first that fails. Where Read panics, or ends its
+// goroutine, the slot gets done all the same.
+func (p *pipeline) read(t task) {
+	r, ended := t.from, false
+	defer func() {
+		if !ended {
+			// Without a value the goroutine is being ended, by runtime.Goexit.
+			t.s.fail(r, fmt.Errorf("reading it ended the goroutine"), &panicked{t.s.records[r], recover(), debug.Stack()})
+		}
+		if t.s.left.Add(-1) == 0 {
+			t.s.done <- struct{}{}
+		}
+	}()
+	for ; r < t.to; r++ {
+		if p.ctx.Err() != nil {
+			t.s.fail(r, context.Cause(p.ctx), nil)
+			break
+		}
+		if err := p.l.src.Read(t.s.records[r], t.s.rows[r]); err != nil {
+			t.s.fail(r, inRecord(t.s.records[r], err), nil)
+			break
+		}
+	}
+	ended = true
+}
+
+// fail keeps the failure of the first row, whichever worker comes first.
+func (s *slot) fail(row int, err error, p *panicked) {
+	if p != nil && p.value == nil {
+		err, p = inRecord(p.record, err), nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || row < s.row {
+		s.row, s.err, s.panic = row, err, p
+	}
+}
+
+// move makes tensors of what was read.
+func (p *pipeline) move() {
+	for s := range p.order {
+		select {
+		case <-s.done:
+		case <-p.ctx.Done():
+			return
+		}
+		r := p.upload(s)
+		if r.err == nil {
+			p.free <- s // has room for all slots
+		}
+		select {
+		case p.out <- r:
+		case <-p.ctx.Done():
+			r.release()
+			return
+		}
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+// upload makes a batch of a slot. Elements are copied before it returns.
+func (p *pipeline) upload(s *slot) result {
+	if s.err != nil {
+		return result{err: s.err, panic: s.panic}
+	}
+	n := len(s.records)
+	ts := make([]*millrace.Tensor, len(p.l.fields))
+	b := &Batch{Records: s.records, Epoch: s.epoch}
+	for k, f := range p.l.fields {
+		h := hostTypes[f.DType]
+		ts[k] = h.upload(p.stream, h.part(s.fields[k], 0, n*f.elems()), append([]int{n}, f.Shape...))
+	}
+	b.set(ts)
+	for k, t := range ts {
+		if err := t.Err(); err != nil {
+			b.Release()
+			return result{err: fmt.Errorf("data: field %q of a batch: %w", p.l.fields[k].Name, err)}
+		}
+	}
+	return result{b: b}
+}
+
+func (r result) release() {
+	if r.b != nil {
+		r.b.Release()
+	}
+}
+
+// next is the next batch, as handles in the place that it was asked for: they are made here, in
+// the program's goroutine, so that the order of what is recorded there is the program's.
+func (p *pipeline) next() (*Batch, error) {
+	if p.parent.Err() != nil {
+		return nil, context.Cause(p.parent)
+	}
+	var r result
+	select {
+	case r = <-p.out:
+	case <-p.parent.Done():
+		return nil, context.Cause(p.parent)
+	}
+	switch {
+	case r.panic != nil:
+		panic(r.panic.String())
+	case r.err != nil:
+		return nil, r.err
+	}
+	defer r.release()
+	b := &Batch{Records: r.b.Records, Epoch: r.b.Epoch}
+	ts := make([]*millrace.Tensor, len(r.b.Fields))
+	for k, t := range r.b.Fields {
+		ts[k] = t.To(p.l.on)
+	}
+	b.set(ts)
+	for k, t := range ts {
+		if err := t.Err(); err != nil {
+			b.Release()
+			return nil, fmt.Errorf("data: field %q of a batch: %w", p.l.fields[k].Name, err)
+		}
+	}
+	return b, nil
+}
+
+// stop ends the goroutines and gives up the batches that nobody got.
+func (p *pipeline) stop() {
+	p.cancel()
+	p.all.Wait()
+	for {
+		select {
+		case r := <-p.out:
+			r.release()
+			continue
+		default:
+		}
+		break
+	}
+	p.stream.Close()
+}

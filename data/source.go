@@ -1,0 +1,114 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Source is a set of records of one kind, numbered from 0: a file, a folder, slices in
+// memory, or what is made of other sources.
+type Source interface {
+	// Len is the number of records. It does not change.
+	Len() int
+	// Fields says what each record is made of. The list does not change.
+	Fields() []Field
+	// Read decodes record i, which is in [0, Len): into dst[k], a slice of field k's Go
+	// type ([]float32 for Float32) with as many elements as the field has in a record,
+	// in row-major order. All of them have to be written; they hold what some other
+	// record left there. Read is called by several goroutines at once, and the order of
+	// its calls is not fixed: what it gives must depend on i alone.
+	Read(i int, dst []any) error
+}
+
+// Field is a part of every record.
+type Field struct {
+	Name  string         // for messages
+	DType millrace.DType // of the elements
+	Shape []int          // in one record: that of a batch has one dimension more, in front
+}
+
+// ErrFormat is a file that is not what it should be: damaged, cut off, of another kind, or
+// with a value that cannot be, such as a label out of range. Test for it with errors.Is.
+var ErrFormat = errors.New("malformed")
+
+// RecordError is what went wrong with one record. Test for it with errors.As.
+type RecordError struct {
+	File   string // empty for sources without files
+	Record int    // the number in that file, or in a source without one, from 0; in a folder, among its images
+	Err    error
+}
+
+// Error names the file and the record.
+func (e *RecordError) Error() string {
+	if e.File == "" {
+		return fmt.Sprintf("record %d: %v", e.Record, e.Err)
+	}
+	return fmt.Sprintf("%s: record %d: %v", e.File, e.Record, e.Err)
+}
+
+// Unwrap is Err.
+func (e *RecordError) Unwrap() error { return e.Err }
+
+// inRecord names the record that err came from, where err does not yet.
+func inRecord(i int, err error) error {
+	if _, ok := errors.AsType[*RecordError](err); ok {
+		return err
+	}
+	return &RecordError{Record: i, Err: err}
+}
+
+// bad is ErrFormat with the reason.
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrFormat, fmt.Errorf(format, args...))
+}
+
+// maxRank is that of a field: a batch has one dimension more, and tensors 8 at most.
+const maxRank = 7
+
+// elems is the number of elements of a field in one record.
+func (f Field) elems() int {
+	n := 1
+	for _, d := range f.Shape {
+		n *= d
+	}
+	return n
+}
+
+// check says why there can be no batches of n records with such a field.
+func (f Field) check(n int) error {
+	if !f.DType.Tensor() {
+		return fmt.Errorf("field %q: %w: %v is no dtype of tensors", f.Name, millrace.ErrDType, f.DType)
+	}
+	if len(f.Shape) > maxRank {
+		return fmt.Errorf("field %q: %w: %v has more than %d dimensions", f.Name, millrace.ErrShape, f.Shape, maxRank)
+	}
+	size := max(n, 1) * f.DType.Size()
+	for _, d := range f.Shape {
+		if d < 0 || d > 0 && size > math.MaxInt/d {
+			return fmt.Errorf("field %q: %w: %d records of %v", f.Name, millrace.ErrShape, n, f.Shape)
+		}
+		size *= d
+	}
+	return nil
+}
+
+func checkFields(fields []Field, n int) error {
+	if len(fields) == 0 {
+		return fmt.Errorf("%w: records without fields", millrace.ErrShape)
+	}
+	for _, f := range fields {
+		if err := f.check(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same says whether records with either field can be in one batch.
+func (f Field) same(g Field) bool { return f.DType == g.DType && slices.Equal(f.Shape, g.Shape) }
+
+func (f Field) String() string { return fmt.Sprintf("%s %v%v", f.Name, f.DType, f.Shape) }

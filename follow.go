@@ -214,5 +214,4 @@ func init() {
 		a, b := t.(*Tensor).v.Home(), u.(*Tensor).v.Home()
 		return a != nil && b != nil && a.Device() == b.Device()
 	}
-	follow.Failed = func(op string, err error, t any) any { return failed(op, err, t.(*Tensor)) }
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/operror"
 )
 
@@ -38,7 +39,7 @@ func Watch(t *millrace.Tensor) *millrace.Tensor { return Options{}.Watch(t) }
 // Watch is the function of this name, with options.
 func (o Options) Watch(t *millrace.Tensor) *millrace.Tensor {
 	if t.Err() == nil && !t.DType().IsFloat() {
-		return follow.Failed("watch", fmt.Errorf("%w: %v tensor: floats only", millrace.ErrDType, t.DType()), t).(*tensor)
+		return handle.Fail("watch", fmt.Errorf("%w: %v tensor: floats only", millrace.ErrDType, t.DType()), []any{t}).(*tensor)
 	}
 	if t.Err() != nil {
 		return t.Neg() // it carries the error on, or is none at all

@@ -49,8 +49,6 @@ var (
 	Full func(t any, value float64, shape []int) any
 	// OneDevice reports that two tensors are on one device.
 	OneDevice func(t, u any) bool
-	// Failed makes a tensor like t that carries an error, named after an op.
-	Failed func(op string, err error, t any) any
 )
 
 // The composites that are followed whole: values of Call.With.

@@ -2,13 +2,13 @@ package autodiff_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
 // program is a random function of a few matrices to one number. It is made of smooth ops,
@@ -88,20 +88,11 @@ func (p program) run(in []*T, drop bool) *T {
 			pool = pool[1:]
 		}
 	}
-	total := weigh32(pool[len(pool)-1])
+	total := gradcases.Weigh(pool[len(pool)-1])
 	for _, t := range pool[max(0, len(pool)-3) : len(pool)-1] {
 		total = total.Add(t.Square().Mean())
 	}
 	return total
-}
-
-// weigh32 is weigh in t's dtype.
-func weigh32(y *T) *T {
-	w := make([]float64, y.Len())
-	for i := range w {
-		w[i] = math.Sin(float64(i)*1.3 + 0.7)
-	}
-	return y.Mul(millrace.FromSliceOn(y.Stream(), w, y.Shape()...).Cast(y.DType())).Sum()
 }
 
 func (p program) inputs(where millrace.Place, dt millrace.DType) []*T {

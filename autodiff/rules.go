@@ -133,8 +133,8 @@ func init() { // rules use rules: of what they are written in
 
 		ir.Sum:     {back: func(s *step) { s.give(0, s.spread(s.d)) }},
 		ir.Prod:    {keeps: operand0, back: prodBack},
-		ir.Max:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMax) }},
-		ir.Min:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMin) }},
+		ir.Max:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMaxAs) }},
+		ir.Min:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMinAs) }},
 		ir.Dot:     {keeps: operand0 | operand1, for_: others, back: dotBack},
 		ir.CumSum:  {back: func(s *step) { s.give(0, s.cumFromEnd(s.d)) }},
 		ir.CumProd: {keeps: operand0 | result, back: cumProdBack},

@@ -70,15 +70,23 @@ func (s *step) before(x *tensor) *tensor {
 }
 
 // takenBack sends a derivative to the first of the elements that a maximum may be.
-func takenBack(s *step, find func(t *tensor, axes ...int) *tensor) {
+func takenBack(s *step, find func(t *tensor, dt millrace.DType, axes ...int) *tensor) {
 	axes := s.attr().Axes
 	if len(axes) == 0 { // of rows of one element
 		s.give(0, s.d)
 		return
 	}
-	at := s.over(s.do(find(s.x(), axes...)))
+	at := s.over(s.do(find(s.x(), position(s.kinds[0].shape), axes...)))
 	hit := s.do(s.places(s.kinds[0].shape, axes).Eq(at))
 	s.give(0, s.do(millrace.WhereScalar(hit, s.over(s.d), 0)))
+}
+
+// position is the dtype for positions in a tensor of a shape: some devices have no Int64.
+func position(shape []int) millrace.DType {
+	if elements(shape) > math.MaxInt32 {
+		return millrace.Int64
+	}
+	return millrace.Int32
 }
 
 // places numbers the elements of a row over axes in row-major order, with all other dims 1.
@@ -88,7 +96,7 @@ func (s *step) places(shape, axes []int) *tensor {
 		wide[a] = shape[a]
 		n *= shape[a]
 	}
-	return s.do(s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int64, 0, float64(n), 1)).Reshape(wide...))
+	return s.do(s.do(millrace.ArangeOn(s.d.Stream(), position(shape), 0, float64(n), 1)).Reshape(wide...))
 }
 
 // cumFromEnd adds up each element and those behind it.
@@ -127,16 +135,16 @@ func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 	nan := s.do(s.do(is.IsNaN()).And(s.do(s.do(was.IsNaN()).Not())))
 	wide := slices.Repeat([]int{1}, len(shape))
 	wide[axis] = n - 1
-	place := s.do(s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int64, 1, float64(n), 1)).Reshape(wide...))
+	place := s.do(s.do(millrace.ArangeOn(s.d.Stream(), position(shape), 1, float64(n), 1)).Reshape(wide...))
 	marked := s.do(millrace.WhereScalar(s.do(more.Or(nan)), place, 0))
-	start := s.do(millrace.ZerosOn(s.d.Stream(), millrace.Int64, keepDims(shape, []int{axis})...))
+	start := s.do(millrace.ZerosOn(s.d.Stream(), position(shape), keepDims(shape, []int{axis})...))
 	at := s.do(s.do(millrace.Concat(axis, start, marked)).CumMax(axis))
 	s.give(0, s.do(s.do(zerosLike(s.d, shape)).ScatterAdd(at, s.d, axis)))
 }
 
 func sortBack(s *step) {
 	axis := s.attr().Axes[0]
-	order := s.do(s.x().ArgSortAs(millrace.Int64, axis, s.attr().Descending))
+	order := s.do(s.x().ArgSortAs(position(s.kinds[0].shape), axis, s.attr().Descending))
 	s.give(0, s.do(s.do(zerosLike(s.d, s.kinds[0].shape)).ScatterSet(order, s.d, axis)))
 }
 

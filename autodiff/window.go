@@ -97,11 +97,11 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 	case millrace.ReduceProd:
 		d = s.do(d.Mul(s.alongLast(x, inside, s.products)))
 	default:
-		find := (*tensor).ArgMax
+		find := (*tensor).ArgMaxAs
 		if how == millrace.ReduceMin {
-			find = (*tensor).ArgMin
+			find = (*tensor).ArgMinAs
 		}
-		at := s.do(s.do(find(x, inside...)).Reshape(one...))
+		at := s.do(s.do(find(x, position(all), inside...)).Reshape(one...))
 		d = s.do(millrace.WhereScalar(s.do(s.places(all, inside).Eq(at)), d, 0))
 	}
 	for i, w := range ws { // what is behind axis first+i is still in windows

@@ -18,7 +18,15 @@ type CtxOptions struct {
 	Watch  bool            // weights are followed, so that derivatives can be asked for
 	Random *Random         // where random numbers come from; nil: asking for one is an error
 	DType  millrace.DType  // what layers compute in; Invalid: what their weights are kept in
-	Scope  *millrace.Scope // what owns tensors that layers make from nothing; nil: no scope
+	Scope  *millrace.Scope // what owns tensors that layers make from nothing, or of weights alone; nil: no scope
+
+	// As are handles to compute with in place of the parameters' own: a Recording's function
+	// gets those that it does not set as arguments, or it would keep what they are now.
+	As map[*Param]*millrace.Tensor
+
+	// CheckFinite has derivatives say which op was the first to make a number that is not
+	// finite: see autodiff.Options.
+	CheckFinite bool
 }
 
 // Ctx is one forward pass, and the backward one that belongs to it. Make one for each
@@ -28,6 +36,7 @@ type Ctx struct {
 
 	mu      sync.Mutex
 	uses    map[*Param]*use
+	order   []*use // in order of first use
 	watched []*use // in order of first use
 	changed []*use // buffers with a new value, in order of their first
 	draws   int    // random tensors so far
@@ -39,6 +48,14 @@ type use struct {
 	handle *millrace.Tensor
 	low    *millrace.Tensor // in the compute dtype, once asked for
 	fresh  *millrace.Tensor // a buffer's new value
+}
+
+// end gives up the handle that the pass had, unless that is the parameter's own. It is
+// harmless to call it twice.
+func (u *use) end() {
+	if u.handle != u.p.t {
+		drop(u.handle)
+	}
 }
 
 // Eval is a forward pass that does not train: nothing is followed, dropped or updated.
@@ -83,7 +100,7 @@ func (c *Ctx) plain() bool {
 	if c == nil {
 		return true
 	}
-	if c.opt.Watch || c.opt.DType != millrace.Invalid {
+	if c.opt.Watch || c.opt.Scope != nil || len(c.opt.As) > 0 || c.opt.DType != millrace.Invalid {
 		return false
 	}
 	c.mu.Lock()
@@ -113,15 +130,37 @@ func (c *Ctx) of(p *Param) *use {
 		return u
 	}
 	u := &use{p: p, handle: p.t}
+	if as := c.opt.As[p]; as != nil {
+		u.handle = as
+	} else if c.opt.Scope != nil {
+		u.handle = p.t.To(c.opt.Scope)
+	}
 	if c.opt.Watch && !p.buffer && !p.Frozen() {
-		u.handle = watched(u.handle)
+		u.handle = c.opt.watched(u.handle)
 		c.watched = append(c.watched, u)
 	}
 	if c.uses == nil {
 		c.uses = map[*Param]*use{}
 	}
 	c.uses[p] = u
+	c.order = append(c.order, u)
 	return u
+}
+
+// Used lists the weights and buffers that the pass used and made no new value of so far.
+func (c *Ctx) Used() []*Param {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []*Param
+	for _, u := range c.order {
+		if u.fresh == nil {
+			list = append(list, u.p)
+		}
+	}
+	return list
 }
 
 func (c *Ctx) update(p *Param, t *millrace.Tensor) {
@@ -131,7 +170,7 @@ func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 	if u.fresh == nil {
 		c.changed = append(c.changed, u)
 	}
-	u.fresh = t
+	u.fresh = detached(t)
 }
 
 // Watched lists the weights that the pass used and their followed handles, in the order
@@ -163,9 +202,7 @@ func (c *Ctx) Release() {
 
 func (c *Ctx) release() {
 	for _, u := range c.uses {
-		if u.handle != u.p.t {
-			drop(u.handle)
-		}
+		u.end()
 		drop(u.low)
 	}
 	clear(c.uses)
@@ -202,9 +239,13 @@ func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 			fresh = millrace.Where(ok, fresh, u.handle)
 			defer drop(fresh)
 		}
+		u.end() // so that the new value can have its memory
 		u.p.t.Set(fresh)
 	}
 	if c.draws > 0 {
+		if u := c.uses[c.opt.Random.Counter]; u != nil {
+			u.end()
+		}
 		counter := c.opt.Random.Counter.t
 		next := counter.AddScalar(float64(c.draws))
 		counter.Set(next)

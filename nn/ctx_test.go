@@ -173,3 +173,53 @@ func TestRandomRecording(t *testing.T) {
 		}
 	}
 }
+
+// TestUsed: a pass tells what it used and did not change, and computes with the handles
+// that it is given in place of parameters' own.
+func TestUsed(t *testing.T) {
+	a, b, mean := nn.NewParam(millrace.Scalar[float32](1)), nn.NewParam(millrace.Scalar[float32](2)), nn.NewBuffer(millrace.Scalar[float32](3))
+	c := nn.NewCtx(nn.CtxOptions{Train: true, As: map[*nn.Param]*millrace.Tensor{a: millrace.Scalar[float32](10)}})
+	x := a.In(c).Add(b.In(c)).Add(mean.In(c))
+	if got := values(t, x); got[0] != 15 {
+		t.Errorf("computed %v", got)
+	}
+	if got := c.Used(); !slices.Equal(got, []*nn.Param{a, b, mean}) {
+		t.Errorf("used %v", got)
+	}
+	mean.Update(c, x)
+	if got := c.Used(); !slices.Equal(got, []*nn.Param{a, b}) {
+		t.Errorf("used and not changed %v", got)
+	}
+}
+
+// TestScopeOwns: what is computed from weights alone ends with the pass's scope, and
+// buffers and counters that a recorded pass changes keep what it was recorded.
+func TestScopeOwns(t *testing.T) {
+	dev := device(t)
+	w := nn.NewParam(millrace.ScalarOn(dev, float32(2)))
+	mean := nn.NewBuffer(millrace.ScalarOn(dev, float32(1)))
+	r := nn.NewRandom(1, nn.On(dev))
+	var inside *millrace.Tensor
+	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		c := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: r, Scope: sc})
+		inside = w.In(c).Square()
+		mean.Update(c, mean.In(c).Add(inside))
+		out := c.Uniform(2).Add(in[0])
+		return []*millrace.Tensor{out}, c.Commit()
+	})
+	before := dev.Stats().Recordings
+	for i := range 4 {
+		if _, err := rec.Run(dev.DefaultStream(), []*millrace.Tensor{millrace.ScalarOn(dev, float32(0))}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := values(t, mean.Tensor()); got[0] != float32(5+4*i) {
+			t.Errorf("a mean of %v in run %d", got, i)
+		}
+	}
+	if n := dev.Stats().Recordings - before; n != 1 {
+		t.Errorf("%d recordings", n)
+	}
+	if err := inside.Err(); !errors.Is(err, millrace.ErrReleased) {
+		t.Errorf("after the scope: %v", err)
+	}
+}

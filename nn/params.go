@@ -8,6 +8,8 @@ import (
 	"sync"
 	"unicode"
 	"unsafe"
+
+	"github.com/millrace-go/millrace"
 )
 
 // Named is a parameter with the name that it has in a module.
@@ -71,6 +73,7 @@ func (w *walker) add(name string, p *Param) {
 
 var (
 	paramType    = reflect.TypeFor[*Param]()
+	deviceType   = reflect.TypeFor[millrace.Device]()
 	statefulType = reflect.TypeFor[Stateful]()
 )
 
@@ -201,7 +204,7 @@ func reaches(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == paramType || t.Implements(statefulType) || reflect.PointerTo(t).Implements(statefulType) {
 		return true
 	}
-	if seen[t] {
+	if seen[t] || t.PkgPath() == deviceType.PkgPath() { // a device's insides change while others look
 		return false
 	}
 	seen[t] = true

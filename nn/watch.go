@@ -8,7 +8,9 @@ import (
 // What the package needs of derivatives is here.
 
 // watched is a handle of t's value that is followed.
-func watched(t *millrace.Tensor) *millrace.Tensor { return autodiff.Watch(t) }
+func (o CtxOptions) watched(t *millrace.Tensor) *millrace.Tensor {
+	return autodiff.Options{CheckFinite: o.CheckFinite}.Watch(t)
+}
 
 // detached is t's value, not followed; t itself where it is not.
 func detached(t *millrace.Tensor) *millrace.Tensor {

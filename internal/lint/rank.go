@@ -9,6 +9,7 @@ import (
 // docs/architecture.md.
 var ranks = map[string]int{
 	"cmd/fusebench": 15,
+	"optim":         14,
 	"nn":            13,
 	"autodiff":      12,
 	"npy":           12,
@@ -35,7 +36,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "npy": true, "safetensors": true, "nn": true}
+var public = map[string]bool{".": true, "autodiff": true, "npy": true, "safetensors": true, "nn": true, "optim": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

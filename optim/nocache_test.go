@@ -1,0 +1,3 @@
+package optim
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

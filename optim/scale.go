@@ -1,0 +1,78 @@
+package optim
+
+import (
+	"math"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/nn"
+)
+
+// Scaling says how a loss is scaled, so that small gradients are numbers in float16. Fields
+// that are 0 have the values of PyTorch's GradScaler.
+type Scaling struct {
+	Initial  float64 // the first scale; 0: 65536
+	Growth   float64 // what it is multiplied by after Interval good updates; 0: 2
+	Backoff  float64 // what it is multiplied by where a gradient is not finite; 0: 0.5
+	Interval int     // 0: 2000
+}
+
+// LossScale multiplies the loss by a scale, and gradients by its inverse. Where one of them
+// is not finite nothing is updated and the scale becomes smaller; after enough updates in
+// a row it becomes larger. All of that happens on the device, nothing is read. A skipped
+// update counts for schedules, and not for the rules' own count. float16 needs it, as in
+// LossScale(Scaling{}); bfloat16 has float32's range and does not.
+func LossScale(s Scaling) Option {
+	s.Initial, s.Growth, s.Backoff = or(s.Initial, 65536), or(s.Growth, 2), or(s.Backoff, 0.5)
+	if s.Interval == 0 {
+		s.Interval = 2000
+	}
+	ok := s.Initial > 0 && s.Growth >= 1 && s.Backoff > 0 && s.Backoff <= 1 && s.Interval > 0 && !math.IsInf(s.Initial, 0)
+	return whole("LossScale", ok, s.Initial, func(o *Optimizer) { o.scaling = &scaling{Scaling: s} })
+}
+
+// scaling is a scale and how many good updates there were since it last changed.
+type scaling struct {
+	Scaling
+	scale, good *nn.Param
+}
+
+func (x *scaling) begin(at millrace.Place) {
+	x.scale = nn.NewBuffer(millrace.ScalarOn(at, float32(x.Initial)))
+	x.good = nn.NewBuffer(millrace.ScalarOn(at, int32(0)))
+}
+
+// Scale is the loss scale, a Float32 number that changes with updates; nil without
+// [LossScale]. Who computes gradients himself multiplies the loss by it.
+func (o *Optimizer) Scale() *millrace.Tensor {
+	if o.err != nil || o.scaling == nil {
+		return nil
+	}
+	return o.scaling.scale.Tensor()
+}
+
+// after are the scale and the count of good updates behind one that was good or not.
+func (x *scaling) after(scale, good, ok *millrace.Tensor) (nextScale, nextGood *millrace.Tensor) {
+	n := good.AddScalar(1)
+	full := n.GeScalar(float64(x.Interval))
+	larger := scale.MulScalar(x.Growth)
+	grown := millrace.Where(full.And(larger.IsFinite()), larger, scale)
+	nextScale = millrace.Where(ok, grown, scale.MulScalar(x.Backoff))
+	nextGood = millrace.WhereScalar(ok.And(full.Not()), n, 0)
+	return nextScale, nextGood
+}
+
+// finite is true where all gradients are finite.
+func finite(grads []*millrace.Tensor) *millrace.Tensor {
+	var all *millrace.Tensor
+	for _, g := range grads {
+		if g == nil {
+			continue
+		}
+		ok := g.IsFinite().All()
+		if all != nil {
+			ok = all.And(ok)
+		}
+		all = ok
+	}
+	return all
+}

@@ -1,0 +1,156 @@
+package optim
+
+import "math"
+
+// Rate is a learning rate that depends on how many updates there have been: 0 before the
+// first one. It is computed in Go, once for each step, and must depend on nothing else,
+// so that a run that goes on from a saved state goes on with the rates it would have had.
+type Rate func(step int) float64
+
+// Constant is the same rate always.
+func Constant(lr float64) Rate { return func(int) float64 { return lr } }
+
+// StepDecay multiplies the rate by gamma after every so many steps, as PyTorch's StepLR.
+func StepDecay(lr float64, every int, gamma float64) Rate {
+	every = max(every, 1)
+	return func(step int) float64 { return lr * math.Pow(gamma, float64(step/every)) }
+}
+
+// MultiStep multiplies the rate by gamma at each of the steps, as PyTorch's MultiStepLR.
+func MultiStep(lr, gamma float64, at ...int) Rate {
+	return func(step int) float64 {
+		n := 0
+		for _, m := range at {
+			if step >= m {
+				n++
+			}
+		}
+		return lr * math.Pow(gamma, float64(n))
+	}
+}
+
+// Exponential multiplies the rate by gamma after every step.
+func Exponential(lr, gamma float64) Rate {
+	return func(step int) float64 { return lr * math.Pow(gamma, float64(step)) }
+}
+
+// Linear goes from one rate to another in so many steps, and stays there.
+func Linear(from, to float64, steps int) Rate {
+	return func(step int) float64 {
+		if step >= steps {
+			return to
+		}
+		return from + float64((to-from)*(float64(step)/float64(steps)))
+	}
+}
+
+// Cosine goes from a rate to 0 in so many steps, along half a cosine, and stays there.
+func Cosine(lr float64, steps int) Rate { return CosineTo(lr, 0, steps) }
+
+// CosineTo is [Cosine] with another rate at the end, as PyTorch's CosineAnnealingLR, which
+// would rise again after steps.
+func CosineTo(lr, end float64, steps int) Rate {
+	return func(step int) float64 {
+		if step >= steps {
+			return end
+		}
+		return along(lr, end, float64(step)/float64(steps))
+	}
+}
+
+// CosineRestarts goes from a rate to another along half a cosine again and again, the
+// first time in so many steps and each time in mult times as many as before, as PyTorch's
+// CosineAnnealingWarmRestarts.
+func CosineRestarts(lr, end float64, steps, mult int) Rate {
+	steps, mult = max(steps, 1), max(mult, 1)
+	return func(step int) float64 {
+		period := steps
+		if mult == 1 {
+			step %= period
+		}
+		for step >= period {
+			step -= period
+			period *= mult
+		}
+		return along(lr, end, float64(step)/float64(period))
+	}
+}
+
+// along is what half a cosine from one rate to another has at t of its length.
+func along(from, to, t float64) float64 {
+	return to + float64((from-to)*(1+math.Cos(math.Pi*t))/2)
+}
+
+// Warmup rises in so many steps from a part of a schedule's first rate to all of it, along
+// a line, and goes on with the schedule from its beginning: PyTorch's LinearLR and then
+// another one in a SequentialLR. A part of 0 makes the first step one that changes nothing.
+func Warmup(steps int, part float64, then Rate) Rate {
+	return Linear(float64(part*then(0)), then(0), steps).Then(steps, then)
+}
+
+// Then follows r to a step and from there on next, from its beginning.
+func (r Rate) Then(at int, next Rate) Rate {
+	return func(step int) float64 {
+		if step < at {
+			return r(step)
+		}
+		return next(step - at)
+	}
+}
+
+// Times is the product of a rate and a factor that depends on the step in the same way.
+func (r Rate) Times(factor Rate) Rate {
+	return func(step int) float64 { return r(step) * factor(step) }
+}
+
+// Cycle is one rise of the rate and its fall to nearly nothing (Smith and Topin, 2018), as
+// PyTorch's OneCycleLR has it. Fields that are 0 have its defaults.
+type Cycle struct {
+	Max        float64 // the highest rate
+	Steps      int     // in all
+	Rise       float64 // part of the steps in which it rises; 0: 0.3
+	Div        float64 // it begins with Max/Div; 0: 25
+	FinalDiv   float64 // and ends with the first rate/FinalDiv; 0: 1e4
+	Linear     bool    // along lines, not cosines
+	ThreePhase bool    // it falls to the first rate as long as it rose, and to the last one from there
+}
+
+// OneCycle is a [Cycle] with the defaults.
+func OneCycle(highest float64, steps int) Rate { return Cycle{Max: highest, Steps: steps}.Rate() }
+
+// Rate is the cycle as a schedule.
+func (c Cycle) Rate() Rate {
+	first := c.Max / or(c.Div, 25)
+	last := first / or(c.FinalDiv, 1e4)
+	n := float64(c.Steps)
+	top := float64(or(c.Rise, 0.3)*n) - 1
+	type phase struct{ end, from, to float64 }
+	phases := []phase{{top, first, c.Max}, {n - 1, c.Max, last}}
+	if c.ThreePhase {
+		phases = []phase{{top, first, c.Max}, {float64(2*(top+1)) - 2, c.Max, first}, {n - 1, first, last}}
+	}
+	return func(step int) float64 {
+		at, begin := float64(step), 0.0
+		for i, p := range phases {
+			if at <= p.end || i == len(phases)-1 {
+				t := min((at-begin)/(p.end-begin), 1)
+				if p.end == begin {
+					t = 1
+				}
+				if c.Linear {
+					return p.from + float64((p.to-p.from)*t)
+				}
+				return along(p.from, p.to, t)
+			}
+			begin = p.end
+		}
+		return last
+	}
+}
+
+func or(x, otherwise float64) float64 {
+	if x == 0 {
+		return otherwise
+	}
+	return x
+}

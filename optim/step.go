@@ -1,0 +1,318 @@
+package optim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/nn"
+)
+
+// Step is a training step: a loss, its derivatives, an update. Its methods are safe for
+// concurrent use; runs of all steps of an optimiser come one after another.
+type Step struct {
+	o      *Optimizer
+	f      func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor
+	random *nn.Random
+	dt     millrace.DType
+	on     *millrace.Stream // nil: that of the parameters
+	steps  int              // that are one update
+	record bool
+	finite bool
+	err    error // of its making
+
+	mu     sync.Mutex
+	closed bool
+	tapes  []*tape     // those used last at the end
+	others []*nn.Param // what some of them use and do not set, beside the optimiser's parameters
+}
+
+// StepOption changes a [Step].
+type StepOption func(s *Step) error
+
+// Record has the step recorded when it first runs with inputs of some dtypes and shapes,
+// and from then on run without calling its function, which must depend on nothing else:
+// see [millrace.Recording]. Other inputs, such as the smaller last batch of an epoch, are
+// recorded beside it; so is the step where parameters are frozen or learn again. Numbers
+// are the same bits as without it.
+func Record() StepOption {
+	return func(s *Step) error {
+		s.record = true
+		return nil
+	}
+}
+
+// On is the stream on which steps run, that of the parameters without it.
+func On(stream *millrace.Stream) StepOption {
+	return func(s *Step) error {
+		if stream == nil {
+			return errors.New("On: nil stream")
+		}
+		s.on = stream
+		return nil
+	}
+}
+
+// Accumulate has n runs be one update, by the mean of their gradients: a batch that memory
+// does not hold, in parts. Losses that are means must be of parts of one size to be that
+// of the batch. Learning rates change from update to update.
+func Accumulate(n int) StepOption {
+	return func(s *Step) error {
+		if n < 1 {
+			return fmt.Errorf("Accumulate: %d runs", n)
+		}
+		s.steps = n
+		return nil
+	}
+}
+
+// Random is where the function's random numbers come from, those of dropout among them.
+func Random(r *nn.Random) StepOption {
+	return func(s *Step) error {
+		s.random = r
+		return nil
+	}
+}
+
+// Compute is the dtype in which layers compute, such as BFloat16, while parameters,
+// derivatives of them, and what is kept stay what they are: mixed precision. With Float16
+// the optimiser should have a [LossScale].
+func Compute(dt millrace.DType) StepOption {
+	return func(s *Step) error {
+		if !dt.IsFloat() {
+			return fmt.Errorf("%w: Compute: %v", millrace.ErrDType, dt)
+		}
+		s.dt = dt
+		return nil
+	}
+}
+
+// CheckFinite has a run whose loss or a derivative is not finite be an error that names the
+// first op that made such a number, before anything is updated. It reads every result and
+// is for finding a fault: steps take much longer, and are not recorded.
+func CheckFinite() StepOption {
+	return func(s *Step) error {
+		s.finite = true
+		return nil
+	}
+}
+
+// Step makes a training step of a function that computes a loss, one number of a float
+// dtype, from a pass and the inputs of a run. What it computes belongs to a scope that ends
+// with the run. It should take parameters by [nn.Param.In], as layers do.
+func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor, opts ...StepOption) *Step {
+	s := &Step{o: o, f: f, steps: 1}
+	err := o.err
+	if f == nil && err == nil {
+		err = failure("step", errors.New("nil function"))
+	}
+	for _, opt := range opts {
+		if err == nil {
+			err = failure("step", opt(s))
+		}
+	}
+	if s.err = err; err != nil {
+		return s
+	}
+	if s.on == nil {
+		s.on = o.home()
+	}
+	if s.random != nil {
+		s.others = append(s.others, s.random.Key)
+	}
+	if s.steps > 1 {
+		o.mu.Lock()
+		for _, p := range o.params {
+			if t := p.Tensor(); p.sum == nil {
+				p.sum = nn.NewBuffer(zeros(t.Stream(), computed(t.DType()), t.Shape()...))
+			}
+		}
+		o.mu.Unlock()
+	}
+	return s
+}
+
+// Run is one step: the loss of the inputs, and the parameters updated by it. The loss is
+// that of the parameters before. Where there is an error nothing has changed: parameters,
+// moments, counts and buffers are what they were.
+func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tensor, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if ctx != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, failure("step", fmt.Errorf("%w: the Step", millrace.ErrClosed))
+	}
+	o := s.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.begin(); err != nil {
+		return nil, err
+	}
+	for _, t := range in {
+		if err := t.Err(); err != nil {
+			return nil, err
+		}
+	}
+	e := ending{last: o.progress.steps >= s.steps-1, steps: s.steps}
+	var loss *millrace.Tensor
+	var has []bool
+	var err error
+	if s.record && !s.finite {
+		loss, has, err = s.replay(e, in)
+	} else {
+		loss, has, err = s.eager(e, in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.progress.after(e, has)
+	return loss, nil
+}
+
+// after notes an update, or gradients that were added up.
+func (x *progress) after(e ending, has []bool) {
+	if e.last {
+		x.updates++
+		x.steps = 0
+		clear(x.sums)
+		return
+	}
+	x.steps++
+	for i, is := range has {
+		x.sums[i] = x.sums[i] || is
+	}
+}
+
+// Close gives up what was recorded, and with it memory. It is harmless to call it twice.
+func (s *Step) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, t := range s.tapes {
+		t.rec.Release()
+	}
+	s.tapes = nil
+}
+
+// found is what a pass forward and backward gave.
+type found struct {
+	loss  *millrace.Tensor
+	grads []*millrace.Tensor // by parameter, nil for those that the pass did not use
+	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil where nobody asks
+	used  []*nn.Param        // what it used and did not change
+}
+
+// backward computes the loss and its derivatives in a scope of their own, inside of sc,
+// which owns what is returned. as are handles to use in place of parameters'; wait has all
+// be computed before buffers change.
+func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor, wait bool) (x found, err error) {
+	o := s.o
+	err = sc.Scope(func(inner *millrace.Scope) error {
+		own := make(map[*nn.Param]*millrace.Tensor, len(as))
+		for p, t := range as {
+			own[p] = t.To(inner)
+		}
+		c := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: s.random, DType: s.dt, Scope: inner, As: own, CheckFinite: s.finite})
+		args := make([]*millrace.Tensor, len(in))
+		for i, t := range in {
+			args[i] = t.To(inner)
+		}
+		made := s.f(c, args)
+		if err := made.Err(); err != nil {
+			return err
+		}
+		scaled := made
+		if o.scaling != nil {
+			scale := own[o.scaling.scale]
+			if scale == nil {
+				scale = o.scaling.scale.Tensor().To(inner)
+			}
+			scaled = made.Cast(millrace.Float32).Mul(scale)
+		}
+		params, handles := o.own(c.Watched())
+		if len(params) == 0 {
+			return failure("step", errNoneUsed)
+		}
+		derivatives, err := autodiff.Options{CheckFinite: s.finite}.Grad(scaled, handles...)
+		if err != nil {
+			return failure("step", err)
+		}
+		x.grads = make([]*millrace.Tensor, len(o.params))
+		for i, p := range params {
+			x.grads[p.index] = derivatives[i]
+		}
+		x.loss = autodiff.Detach(made)
+		keep := append([]*millrace.Tensor{x.loss}, x.grads...)
+		if o.scaling != nil {
+			x.ok = finite(x.grads)
+			keep = append(keep, x.ok)
+		}
+		for _, t := range keep {
+			if t == nil {
+				continue
+			}
+			if err := t.Err(); err != nil {
+				return err
+			}
+			if wait {
+				if err := t.Eval(); err != nil {
+					return err
+				}
+			}
+			inner.Keep(t)
+		}
+		x.used = c.Used()
+		return c.CommitIf(x.ok)
+	})
+	return x, err
+}
+
+var errNoneUsed = errors.New("the loss uses none of the optimiser's parameters by In")
+
+// own are those of the parameters that a pass follows which are the optimiser's.
+func (o *Optimizer) own(used []*nn.Param, handles []*millrace.Tensor) (params []*param, theirs []*millrace.Tensor) {
+	known := make(map[*nn.Param]*param, len(o.params))
+	for _, p := range o.params {
+		known[p.Param] = p
+	}
+	for i, q := range used {
+		if p := known[q]; p != nil {
+			params = append(params, p)
+			theirs = append(theirs, handles[i])
+		}
+	}
+	return params, theirs
+}
+
+// eager is a run that calls the function.
+func (s *Step) eager(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, has []bool, err error) {
+	err = s.on.Scope(func(sc *millrace.Scope) error {
+		x, err := s.backward(sc, in, nil, true)
+		if err != nil {
+			return err
+		}
+		if err := s.o.end(s.on, e, x.grads, x.ok); err != nil {
+			return err
+		}
+		has = which(x.grads)
+		loss = sc.Keep(x.loss)
+		return nil
+	})
+	return loss, has, err
+}
+
+func which(grads []*millrace.Tensor) []bool {
+	has := make([]bool, len(grads))
+	for i, g := range grads {
+		has[i] = g != nil
+	}
+	return has
+}

@@ -32,7 +32,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.text, "text", "examples/gpt/input.txt", "the text to learn")
+	flag.StringVar(&o.text, "text", "examples/gpt/testdata/input.txt", "the text to learn")
 	flag.StringVar(&o.model, "model", "small", "small (BurTorch's) or nano (nanoGPT's)")
 	flag.StringVar(&o.dtype, "dtype", "float32", "what layers compute in: float32, bfloat16 or float16; weights are float32")
 	flag.StringVar(&o.save, "save", "", "where to keep the weights, as safetensors")

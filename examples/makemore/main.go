@@ -24,7 +24,7 @@ import (
 const block, embed = 16, 64
 
 func main() {
-	names := flag.String("names", "examples/makemore/names.txt", "a file with a name a line")
+	names := flag.String("names", "examples/makemore/testdata/names.txt", "a file with a name a line")
 	hidden := flag.Int("hidden", 128, "units of the hidden layer")
 	batch := flag.Int("batch", 64, "contexts a step")
 	steps := flag.Int("steps", 5000, "steps to train for")

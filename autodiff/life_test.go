@@ -440,6 +440,11 @@ func TestBadInput(t *testing.T) {
 			_, err := autodiff.Options{CheckFinite: true}.Grad(x.Sqrt().Sum(), x)
 			return err
 		}, autodiff.ErrGraph, []string{"not finite"}},
+		{"no rule", func() error {
+			x := w()
+			_, err := autodiff.Grad(millrace.Ones(millrace.Float64, 3).ScatterMul(millrace.FromSlice([]int32{0, 1, 2}), x, 0).Sum(), x)
+			return err
+		}, autodiff.ErrGraph, []string{"scatter at", "life_test.go"}},
 		{"custom with too few", func() error {
 			x := w()
 			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return nil }, x)

@@ -11,12 +11,11 @@ import (
 // rule says what an op's derivative is. It is written in public ops, so that derivatives
 // of derivatives come for free, and runs in the dtype that 16-bit ones are computed in.
 type rule struct {
-	keeps keeps          // what back asks for; nothing else is kept alive
-	back  func(s *step)  // gives each wanted operand its share of s.d
-	none  string         // in place of back: why there is no derivative
-	moves bool           // back only moves elements: 16-bit ones stay as they are
-	for_  [3]keeps       // where not 0: the operands that keeps are for, by what is kept
-	lacks map[int]string // operands without a derivative, which is an error to ask for, and why
+	keeps keeps         // what back asks for; nothing else is kept alive
+	back  func(s *step) // gives each wanted operand its share of s.d
+	none  string        // in place of back: why there is no derivative
+	moves bool          // back only moves elements: 16-bit ones stay as they are
+	for_  [3]keeps      // where not 0: the operands that keeps are for, by what is kept
 }
 
 // keeps is a set of operands and the result.

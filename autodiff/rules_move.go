@@ -143,6 +143,9 @@ func scatterBack(s *step) {
 			ones := s.do(fullLike(s.d, 1, s.kinds[0].shape...))
 			return s.d.Mul(s.do(ones.ScatterMul(index, s.z(), axis, mode)))
 		})
+		if s.wants[2] {
+			s.refused = "what is multiplied in has no rule, only what it is multiplied into"
+		}
 	case millrace.CombineSet: // the last one wrote
 		s.each(0, func() *tensor {
 			return s.d.ScatterSet(index, s.do(zerosLike(s.d, shape)), axis, mode)

@@ -11,12 +11,13 @@ import (
 // What a rule makes by do, and does not give, is released behind it.
 type step struct {
 	*node
-	follow bool // derivatives are followed themselves
-	d      *tensor
-	wants  [3]bool
-	temps  []*tensor
-	given  [3]*tensor
-	slices [3]*piece // given, as a part of the operand's derivative
+	follow  bool // derivatives are followed themselves
+	d       *tensor
+	wants   [3]bool
+	temps   []*tensor
+	given   [3]*tensor
+	slices  [3]*piece // given, as a part of the operand's derivative
+	refused string    // why an operand that is wanted has no derivative
 }
 
 // piece is a derivative that is 0 but at a range of the operand.

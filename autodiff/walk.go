@@ -149,7 +149,13 @@ func (b *walk) visit(n *node, w *waiting) error {
 			b.found[l] = follow.Hold(ds[i]).(*tensor)
 		}
 	}
-	defer letGo(ds...)
+	err := b.pass(n, ds)
+	letGo(ds...)
+	return err
+}
+
+// pass takes the derivatives of a node's results to its operands.
+func (b *walk) pass(n *node, ds []*tensor) error {
 	if b.CheckFinite {
 		for _, d := range ds {
 			if d == nil {
@@ -179,9 +185,6 @@ func (b *walk) visit(n *node, w *waiting) error {
 	for i, l := range n.in {
 		s.wants[i] = l.node != nil && b.leadsOn(l.node)
 		any = any || s.wants[i]
-		if why := n.rule.lacks[i]; s.wants[i] && why != "" {
-			return fmt.Errorf("%w: %s at %s: %s", ErrGraph, n.name(), n.at(), why)
-		}
 	}
 	if !any {
 		return nil
@@ -206,6 +209,9 @@ func (b *walk) visit(n *node, w *waiting) error {
 	}
 	n.rule.back(s)
 	s.end()
+	if s.refused != "" {
+		return fmt.Errorf("%w: %s at %s: %s", ErrGraph, n.name(), n.at(), s.refused)
+	}
 	if !b.Keep {
 		b.spend(n)
 	}

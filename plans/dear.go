@@ -7,8 +7,13 @@ import (
 )
 
 // SettleDear decides what becomes of dear results: those that the plan writes
-// are there to stay, the others are virtual. Without a plan all are written.
+// are there to stay, the others are virtual. Without a plan all are written. Those that the
+// plan was asked to write, dear or not, are there as well: who asked may have been dropped
+// since.
 func (e *Known) SettleDear(seg *segment.Segment) {
+	if e != nil {
+		want(seg, e.wants)
+	}
 	for id := range seg.Tensors {
 		t := &seg.Tensors[id]
 		if t.Life != segment.LifeDear {

@@ -12,6 +12,7 @@
 //	fusebench conv       convolutions
 //	fusebench chain      many small operations: the overhead of recording
 //	fusebench serve      requests to a small network from many goroutines at once
+//	fusebench train      training steps of models small and large
 //	fusebench start      what a new process waits for, with empty and warm caches
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
@@ -67,6 +68,7 @@ func newCommand(io streams) *cli.Command {
 	return group("fusebench", "time millrace: the same program fused and unfused, on every device, against a plain copy", slices.Concat(commands, []*cli.Command{
 		leaf("chain", "", "time a chain of operations on a small tensor", setupChain),
 		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
+		leaf("train", "", "time training steps: loss, derivatives, update", setupTrain),
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
 		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),

@@ -130,6 +130,31 @@ func serveColumn(head string, get func(*ServeFigures) string) column {
 	}, nil}
 }
 
+var trainColumns = append(who[:len(who):len(who)],
+	trainColumn("how", func(f *TrainFigures) string { return f.How }),
+	column{"median ms", func(r Row) string { return short(r.MedianMS) }, nil},
+	column{"min ms", func(r Row) string { return short(r.MinMS) }, nil},
+	column{"× faster than unfused", func(r Row) string { return short(r.SpeedupVsUnfused) + interval(r, r.SpeedupLo, r.SpeedupHi) }, nil},
+	trainColumn("ops", func(f *TrainFigures) string { return fmt.Sprint(f.Ops) }),
+	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }, nil},
+	column{"moved MB", func(r Row) string { return megabytes(r.BytesRead + r.BytesWritten) }, nil},
+	column{"peak MB", func(r Row) string { return megabytes(r.PeakBytes) }, nil},
+	column{"new allocations", func(r Row) string { return fmt.Sprint(r.AllocsHot) }, nil},
+	trainColumn("loss", func(f *TrainFigures) string { return short(f.Loss) }),
+	column{"off float64's", func(r Row) string { return scientific(r.MaxAbsErr) }, nil},
+	column{"first steps ms", func(r Row) string { return short(r.ColdMS) }, nil},
+	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
+)
+
+func trainColumn(head string, get func(*TrainFigures) string) column {
+	return column{head, func(r Row) string {
+		if r.Train == nil {
+			return ""
+		}
+		return get(r.Train)
+	}, nil}
+}
+
 // largestP99 is that of the goroutine that fares worst.
 func largestP99(r Row) number {
 	switch {
@@ -148,6 +173,7 @@ var tables = map[string]struct {
 	note    string
 }{
 	"chain": {chainColumns, ratioNote},
+	"train": {trainColumns, ratioNote + "\nmedian and min: of whole steps, loss, derivatives and update. peak: weights, moments and inputs included."},
 	"serve": {serveColumns, fmt.Sprintf("× one goroutine: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. ÷ median: the 99th percentile of the goroutine that fares worst.\nlate: from the end of a request's context until its goroutine knew. A slice is %v.", paired.LeastPairs, waitSlice)},
 }
 
@@ -164,6 +190,9 @@ func writeTable(w io.Writer, r *Report) error {
 		size := "shape " + shapeText(first.Shape)
 		if mixed(r.Rows) {
 			size = "several shapes"
+		}
+		if len(first.Shape) == 0 {
+			size = "sizes of their own"
 		}
 		fmt.Fprintf(w, "%s, %s, %s\n", first.Suite, size, first.DType)
 		if t, ok := tables[first.Suite]; ok {

@@ -93,6 +93,7 @@ type Row struct {
 
 	Chain *ChainFigures `json:"chain,omitempty"`
 	Serve *ServeFigures `json:"serve,omitempty"`
+	Train *TrainFigures `json:"train,omitempty"`
 	Error string        `json:"error,omitempty"` // why there are no figures
 
 	seconds []float64 // every timed run, for the formats that list them
@@ -128,6 +129,15 @@ type ServeFigures struct {
 
 	OverSlice *int64 `json:"over_slice,omitempty"` // of a reader: waits of more than SliceMS
 	SliceMS   number `json:"slice_ms,omitzero"`
+}
+
+// TrainFigures are what fusebench train measures besides times, which are of whole steps:
+// loss, derivatives, update.
+type TrainFigures struct {
+	How   string `json:"how"`            // eager, or recorded
+	Ops   int64  `json:"ops"`            // recorded in a step
+	Loss  number `json:"loss,omitzero"`  // after some steps
+	Exact number `json:"exact,omitzero"` // the same in float64
 }
 
 // A number is a float64 whose absence is null in JSON and empty elsewhere.

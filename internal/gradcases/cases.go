@@ -137,6 +137,9 @@ var Cases = []Case{
 	{"scatterset", two(func(x, u *T) *T { return x.Square().ScatterSet(ints(x, []int32{2, 0, 2}, 3, 1), u.Square(), 0) }), ops{in(-1, 1, 3, 4), in(-1, 1, 3, 4)}},
 	{"scattermax", two(func(x, u *T) *T { return x.ScatterMax(ints(x, []int32{2, 0, 2}, 3, 1), u, 0).Square() }), ops{apart(-1, 1, 3, 4), apart(-1.01, 0.99, 3, 4)}},
 	{"scattermin", two(func(x, u *T) *T { return x.ScatterMin(ints(x, []int32{2, 0, 2}, 3, 1), u, 0).Square() }), ops{apart(-1, 1, 3, 4), apart(-1.01, 0.99, 3, 4)}},
+	{"scattermul", one(func(x *T) *T {
+		return x.ScatterMul(ints(x, []int32{2, 0, 2}, 3, 1), millrace.OnesOn(x.Stream(), x.DType(), 3, 4).MulScalar(1.5), 0)
+	}), ops{in(-1, 1, 3, 4)}},
 	{"indexadd", two(func(x, u *T) *T { return x.IndexAdd(ints(x, []int32{2, 0}, 2), u, 0).Square() }), ops{in(-1, 1, 3, 4), in(-1, 1, 2, 4)}},
 	{"dynamicslice", one(func(x *T) *T { return x.DynamicSlice(ints(x, []int32{1, 2}, 2), 2, 2).Square() }), a34},
 	{"dynamicupdate", two(func(x, u *T) *T { return x.DynamicUpdate(u, ints(x, []int32{1, 2}, 2)).Square() }), ops{in(-1, 1, 3, 4), in(-1, 1, 2, 2)}},

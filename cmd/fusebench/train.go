@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/millrace-go/millrace"
+)
+
+// drill is what the flags of train ask for.
+type drill struct {
+	how   list // eager, recorded
+	steps int  // whose losses are compared with those in float64
+	small bool
+}
+
+func setupTrain() ([]cli.Flag, action) {
+	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}, variants: lessonNames}
+	d := &drill{how: hows}
+	flags := slices.Concat(c.targetFlags(), c.timingFlags(), []cli.Flag{
+		&cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`steps` to time; makemore-HIDDENxBATCH and gpt-BATCH of any sizes, gruhand"},
+		&cli.GenericFlag{Name: "how", Value: &d.how, Usage: "`ways` to run a step: some of " + strings.Join(hows, ", ")},
+		&cli.IntFlag{Name: "steps", Value: 5, Destination: &d.steps, Usage: "`steps` after which the loss is compared with float64's; 0: none"},
+		&cli.BoolFlag{Name: "small", Destination: &d.small, Usage: "tiny models, to see that it works"},
+	})
+	return flags, func(io streams, args []string) error {
+		if len(args) > 0 {
+			return usageError("unexpected %q", args[0])
+		}
+		if err := c.check(); err != nil {
+			return err
+		}
+		if err := c.checkTiming(); err != nil {
+			return err
+		}
+		if err := checkLessons(c.variants); err != nil {
+			return err
+		}
+		if err := among("-how", d.how, hows); err != nil {
+			return err
+		}
+		if d.steps < 0 {
+			return usageError("-steps %d is negative", d.steps)
+		}
+		return timeTrain(c, d, io)
+	}
+}
+
+// timeTrain times every step on every device, one after another: their memory is large.
+func timeTrain(c *config, d *drill, io streams) error {
+	devices, err := targets(c, io)
+	if err != nil {
+		return err
+	}
+	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	show := newProgress(io.err)
+	defer show.clear()
+	left, parts := c.budget, len(devices)*len(c.variants)
+	for _, variant := range c.variants {
+		exact, err := exactLosses(c, d, variant, show)
+		if err != nil {
+			return fmt.Errorf("%s in float64: %w", variant, err)
+		}
+		for _, device := range devices {
+			start := time.Now()
+			rows := trainOn(c, d, device, variant, exact, left/time.Duration(parts), show)
+			show.clear()
+			report.Rows = append(report.Rows, rows...)
+			left, parts = left-time.Since(start), parts-1
+		}
+	}
+	if err := deliver(io.out, report, c.format, c.out); err != nil {
+		return err
+	}
+	for _, r := range report.Rows {
+		if r.Error != "" {
+			return fmt.Errorf("%s, %s: %s", r.Device, r.Variant, r.Error)
+		}
+	}
+	return nil
+}
+
+// exactLosses are those of the first steps in float64, on the CPU.
+func exactLosses(c *config, d *drill, variant string, show *progress) ([]float64, error) {
+	if d.steps == 0 {
+		return nil, nil
+	}
+	show.say("%s: %d steps in float64", variant, d.steps)
+	o, err := c.options("cpu", fused)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := millrace.OpenOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	l, err := newLearner(variant, dev, millrace.Float64, false, d.small)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	return lossesOf(l, d.steps)
+}
+
+// trained is one way to run a step while it is timed.
+type trained struct {
+	bench      *bench
+	learner    *learner
+	row        Row
+	contestant *contestant
+	steps      int // a sample
+	counting   bool
+	hot        counts
+	ops        int64
+	ran        int64
+}
+
+func trainOn(c *config, d *drill, device, variant string, exact []float64, budget time.Duration, show *progress) []Row {
+	start := time.Now()
+	var all []*trained
+	defer func() {
+		for _, t := range all {
+			if t.learner != nil {
+				t.learner.close()
+			}
+			if t.bench != nil {
+				t.bench.close()
+			}
+		}
+	}()
+	var cs []*contestant
+	var benches []*bench
+	for _, mode := range c.modes {
+		for _, how := range d.how {
+			show.say("%s: %s, %s and %s: first steps", device, variant, mode, how)
+			t := newTrained(c, d, device, variant, mode, how, exact)
+			all = append(all, t)
+			if t.row.Error == "" {
+				cs = append(cs, t.contestant)
+				benches = append(benches, t.bench)
+			}
+		}
+	}
+	if err := warm(c.warmup, start.Add(budget/2), cs, benches, func(*contestant) {}); err != nil {
+		return failedRows(all, err)
+	}
+	for _, t := range all {
+		t.counting = true
+	}
+	interleave(time.Now, budget-time.Since(start), c.runs, cs, func(round int, k *contestant) {
+		show.part(round, c.runs, "%s: %s, run %d of %d", device, k.name, round+1, c.runs)
+	})
+	var rows []Row
+	for _, t := range all {
+		t.finish(all)
+		rows = append(rows, t.row)
+	}
+	return rows
+}
+
+func failedRows(all []*trained, err error) (rows []Row) {
+	for _, t := range all {
+		if t.row.Error == "" {
+			t.row.Error = err.Error()
+		}
+		rows = append(rows, t.row)
+	}
+	return rows
+}
+
+func newTrained(c *config, d *drill, device, variant, mode, how string, exact []float64) *trained {
+	t := &trained{row: emptyRow(), steps: 1}
+	t.row.Suite, t.row.Device, t.row.Variant, t.row.Mode, t.row.DType, t.row.Threads = "train", device, variant, mode, c.dtype.String(), c.threads
+	t.row.Train = &TrainFigures{How: how, Loss: absent, Exact: absent}
+	t.contestant = &contestant{name: fmt.Sprintf("%s %s %s", variant, mode, how)}
+	fail := func(err error) *trained {
+		t.row.Error = err.Error()
+		return t
+	}
+	var err error
+	if t.bench, err = openBench(c, device, mode); err != nil {
+		return fail(err)
+	}
+	start := time.Now()
+	if t.learner, err = newLearner(variant, t.bench.dev, c.dtype.DType, how == "recorded", d.small); err != nil {
+		return fail(err)
+	}
+	losses, err := lossesOf(t.learner, max(1, len(exact)))
+	if err != nil {
+		return fail(err)
+	}
+	t.row.ColdMS = number(time.Since(start).Seconds() * 1e3)
+	t.row.Train.Loss = number(losses[len(losses)-1])
+	if len(exact) > 0 {
+		last := exact[len(exact)-1]
+		t.row.Train.Exact = number(last)
+		t.row.MaxAbsErr = number(math.Abs(losses[len(losses)-1] - last))
+	}
+	t.contestant.run = t.sample
+	return t
+}
+
+// sample runs steps for about batchTime, waits for the last one, and returns what one takes.
+func (t *trained) sample() (time.Duration, error) {
+	dev := t.bench.dev
+	for {
+		dev.ResetPeak()
+		before := dev.Stats()
+		start := time.Now()
+		for range t.steps {
+			loss, err := t.learner.one()
+			if err == nil {
+				err = loss.Eval()
+			}
+			if err != nil {
+				return 0, err
+			}
+			loss.Release()
+		}
+		took := time.Since(start)
+		if took < batchTime && t.steps < 1<<16 {
+			t.steps *= 2
+			continue
+		}
+		if t.counting {
+			after := dev.Stats()
+			t.hot = t.hot.plus(countsOf(after), countsOf(before))
+			t.ops += after.Ops - before.Ops
+			t.row.PeakBytes = max(t.row.PeakBytes, after.Runtime.PeakBytes)
+			t.ran += int64(t.steps)
+		}
+		return took / time.Duration(t.steps), nil
+	}
+}
+
+func (t *trained) finish(all []*trained) {
+	r := &t.row
+	if err := t.contestant.err; err != nil && r.Error == "" {
+		r.Error = err.Error()
+	}
+	if r.Error != "" || t.ran == 0 {
+		return
+	}
+	r.Kernels = float64(t.hot.launches) / float64(t.ran)
+	r.BytesRead, r.BytesWritten = t.hot.read/t.ran, t.hot.written/t.ran
+	r.ExplorationsHot, r.CompilesHot, r.AllocsHot = t.hot.explorations, t.hot.compiles, t.hot.allocs
+	r.Train.Ops = t.ops / t.ran
+	r.Tier = tierName(t.bench.dev.Name(), t.hot)
+	r.time(t.contestant, nil)
+	for _, o := range all {
+		if o.row.Mode == unfused && o.row.Train.How == r.Train.How && r.Mode == fused {
+			r.compare(t.contestant, o.contestant)
+		}
+	}
+}

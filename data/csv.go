@@ -89,8 +89,11 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 		if err == io.EOF {
 			break
 		}
+		if _, ok := errors.AsType[*csv.ParseError](err); ok {
+			return nil, t.fault(bad("%w", err))
+		}
 		if err != nil {
-			return nil, t.fault(err)
+			return nil, err
 		}
 		if names == nil {
 			if last, err = t.columns(line, &names); err != nil {
@@ -118,12 +121,7 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 }
 
 // fault is what is wrong with the record after those that were read.
-func (t *Table) fault(err error) error {
-	if !errors.Is(err, ErrFormat) {
-		err = bad("%w", err)
-	}
-	return &RecordError{t.path, t.n, err}
-}
+func (t *Table) fault(err error) error { return &RecordError{t.path, t.n, err} }
 
 // columns finds out what there is in each column of the first line.
 func (t *Table) columns(line []string, names *[]string) (int, error) {

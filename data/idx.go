@@ -124,9 +124,12 @@ func readIDX(f interface {
 	}
 	z, err := gzip.NewReader(bufio.NewReader(f))
 	if err != nil {
-		return nil, bad("%w", err)
+		return nil, broken(err)
 	}
 	s, err := idxHeader(z, path)
+	if err != nil && !errors.Is(err, ErrFormat) {
+		return nil, broken(err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +137,7 @@ func readIDX(f interface {
 	// header nor compression can ask for more memory than there is to read.
 	b := &bytesAt{}
 	if b.b, err = io.ReadAll(io.LimitReader(z, s.bytes()+1)); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, bad("%w", err)
+		return nil, broken(err)
 	}
 	s.data, s.start = b, 0
 	return s, s.whole(int64(len(b.b)))

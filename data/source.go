@@ -3,6 +3,8 @@ package data
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math"
 	"slices"
 
@@ -64,6 +66,17 @@ func inRecord(i int, err error) error {
 // bad is ErrFormat with the reason.
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrFormat, fmt.Errorf(format, args...))
+}
+
+// broken is what cannot be decoded; where the disk is at fault err stays.
+func broken(err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return err
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return bad("%w", err)
 }
 
 // maxRank is that of a field: a batch has one dimension more, and tensors 8 at most.

@@ -1,0 +1,134 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+)
+
+// RandomCrop moves each image of a batch (batch, channels, height, width) by up to padding
+// pixels in either direction, by another vector each: what a window of the image's size shows
+// that is laid at random on the image with a frame of padding zeros. Of a padding below 0,
+// and of a tensor that is no batch of images, the result carries [millrace.ErrShape].
+//
+// It is a gather on the device, and fuses with what is done to its result. It draws one tensor
+// of 2 numbers for an image.
+func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
+	if t := notImages("randomcrop", x); t != nil {
+		return t
+	}
+	if padding < 0 || padding > 1<<20 {
+		return failed("randomcrop", fmt.Errorf("%w: a padding of %d", millrace.ErrShape, padding), x)
+	}
+	n, c, h, w := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	var g garbage
+	defer g.release()
+	u := g.add(r.Uniform(2, n, 1, 1))
+	scaled := g.add(u.MulScalar(float64(2*padding + 1)))
+	whole := g.add(scaled.Cast(millrace.Int32))
+	most := g.add(whole.MinimumScalar(float64(2 * padding))) // a product may be rounded up
+	by := g.add(most.SubScalar(float64(padding)))
+	rows := g.add(g.add(g.add(by.Slice(millrace.At(0))).Add(g.add(arange(x, h)))).Unsqueeze(-1))
+	cols := g.add(g.add(g.add(by.Slice(millrace.At(1))).Add(g.add(arange(x, w)))).Unsqueeze(-2))
+	// (batch, 1, height, 1) and (batch, 1, 1, width)
+	at := g.add(g.add(rows.MulScalar(float64(w))).Add(cols))
+	in := g.add(inside(&g, rows, h).And(inside(&g, cols, w)))
+	index := g.add(g.add(millrace.WhereScalar(in, at, -1)).Reshape(n, 1, h*w))
+	flat := g.add(x.Reshape(n, c, h*w))
+	return g.add(flat.TakeAlong(index, 2, millrace.IndexDrop)).Reshape(n, c, h, w)
+}
+
+// RandomFlip turns about half of the images of a batch (batch, channels, height, width) from
+// left to right. Of a tensor that is no batch of images the result carries
+// [millrace.ErrShape]. It draws one number for an image.
+func RandomFlip(r Uniform, x *millrace.Tensor) *millrace.Tensor {
+	if t := notImages("randomflip", x); t != nil {
+		return t
+	}
+	var g garbage
+	defer g.release()
+	turned := g.add(g.add(r.Uniform(x.Dim(0), 1, 1, 1)).LtScalar(0.5))
+	return millrace.Where(turned, g.add(x.Flip(-1)), x)
+}
+
+// Normalize brings each channel of a batch (batch, channels, …) to mean 0 and deviation 1, given
+// the channels' means and deviations: (x - mean) / std. Uint8 becomes Float32 on [0, 1] first,
+// by a division by 255; of floats the dtype stays; others carry [millrace.ErrDType]. Lists with
+// more or fewer elements than x has channels, and numbers that are not finite or a deviation
+// of 0, give a tensor that carries [millrace.ErrShape].
+func Normalize(x *millrace.Tensor, mean, std []float64) *millrace.Tensor {
+	const op = "normalize"
+	var g garbage
+	defer g.release()
+	switch dt := x.DType(); {
+	case x.Err() != nil:
+		return x.Neg() // it carries the error on
+	case dt == millrace.Uint8:
+		x = g.add(g.add(x.Cast(millrace.Float32)).DivScalar(255))
+	case !dt.IsFloat():
+		return failed(op, fmt.Errorf("%w: %v tensor: floats or uint8", millrace.ErrDType, dt), x)
+	}
+	if x.Rank() < 2 || x.Dim(1) != len(mean) || len(mean) != len(std) {
+		return failed(op, fmt.Errorf("%w: %d means and %d deviations for the channels of %v", millrace.ErrShape, len(mean), len(std), x.Shape()), x)
+	}
+	for k := range mean {
+		if math.IsNaN(mean[k]) || math.IsInf(mean[k], 0) || math.IsNaN(std[k]) || math.IsInf(std[k], 0) || std[k] == 0 {
+			return failed(op, fmt.Errorf("%w: channel %d of mean %v and deviation %v", millrace.ErrShape, k, mean[k], std[k]), x)
+		}
+	}
+	return g.add(x.Sub(perChannel(&g, x, mean))).Div(perChannel(&g, x, std))
+}
+
+// perChannel is a tensor that broadcasts to x, with a number for each channel.
+func perChannel(g *garbage, x *millrace.Tensor, v []float64) *millrace.Tensor {
+	f := make([]float32, len(v))
+	for k := range v {
+		f[k] = float32(v[k])
+	}
+	shape := slices.Repeat([]int{1}, x.Rank()-1)
+	shape[0] = len(v)
+	t := g.add(millrace.FromSliceOn(x.Stream(), f, shape...))
+	if x.DType() != millrace.Float32 {
+		t = g.add(t.Cast(x.DType()))
+	}
+	return t
+}
+
+// notImages is the result for what is no batch of images, else nil.
+func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
+	switch {
+	case x.Err() != nil:
+		return x.Reshape() // it carries the error on
+	case x.Rank() != 4:
+		return failed(op, fmt.Errorf("%w: %v is no (batch, channels, height, width)", millrace.ErrShape, x.Shape()), x)
+	case x.Dim(2) > math.MaxInt32/max(x.Dim(3), 1):
+		return failed(op, fmt.Errorf("%w: images of %v have more pixels than an Int32 can number", millrace.ErrShape, x.Shape()), x)
+	}
+	return nil
+}
+
+func failed(op string, err error, x *millrace.Tensor) *millrace.Tensor {
+	return follow.Failed(op, err, x).(*millrace.Tensor)
+}
+
+func arange(like *millrace.Tensor, n int) *millrace.Tensor {
+	return millrace.ArangeOn(like.Stream(), millrace.Int32, 0, float64(n), 1)
+}
+
+// inside says which positions there are.
+func inside(g *garbage, at *millrace.Tensor, n int) *millrace.Tensor {
+	return g.add(g.add(at.GeScalar(0)).And(g.add(at.LtScalar(float64(n)))))
+}
+
+// garbage is what an op of several ops leaves: without a scope only the collector would find it.
+type garbage []*millrace.Tensor
+
+func (g *garbage) add(t *millrace.Tensor) *millrace.Tensor {
+	*g = append(*g, t)
+	return t
+}
+
+func (g *garbage) release() { release(*g...) }

@@ -1,0 +1,236 @@
+package data_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/data"
+)
+
+// given are numbers in place of random ones.
+type given struct{ u []float32 }
+
+func (g given) Uniform(shape ...int) *millrace.Tensor { return millrace.FromSlice(g.u, shape...) }
+
+func values[T millrace.Element](t testing.TB, x *millrace.Tensor) []T {
+	t.Helper()
+	v, err := millrace.Values[T](x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// pixels are 1, 2, 3 and so on: none is a zero of the frame.
+func pixels(n, c, h, w int) ([]uint8, *millrace.Tensor) {
+	p := make([]uint8, n*c*h*w)
+	for i := range p {
+		p[i] = uint8(1 + i%250)
+	}
+	return p, millrace.FromSlice(p, n, c, h, w)
+}
+
+// crop is what RandomCrop must give for vectors dy, dx.
+func crop(p []uint8, n, c, h, w int, dy, dx []int) []uint8 {
+	out := make([]uint8, len(p))
+	for i := range n {
+		for k := range c {
+			for y := range h {
+				for x := range w {
+					fy, fx := y+dy[i], x+dx[i]
+					if fy >= 0 && fy < h && fx >= 0 && fx < w {
+						out[((i*c+k)*h+y)*w+x] = p[((i*c+k)*h+fy)*w+fx]
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func TestRandomCrop(t *testing.T) {
+	const n, c, h, w = 5, 3, 6, 7
+	p, x := pixels(n, c, h, w)
+	for _, pad := range []int{0, 1, 2, 9} {
+		u := make([]float32, 2*n)
+		dy, dx := make([]int, n), make([]int, n)
+		for i := range u {
+			v := []int{0, 2 * pad, pad, min(1, 2*pad), (i * 3) % (2*pad + 1)}[(i+i/n)%5]
+			u[i] = (float32(v) + 0.25) / float32(2*pad+1)
+			if v == 2*pad {
+				u[i] = math.Nextafter32(1, 0)
+			}
+			if i < n {
+				dy[i] = v - pad
+			} else {
+				dx[i-n] = v - pad
+			}
+		}
+		y := data.RandomCrop(given{u}, x, pad)
+		if got, want := values[uint8](t, y), crop(p, n, c, h, w, dy, dx); !slices.Equal(got, want) {
+			t.Errorf("padding %d, by %v and %v:\n%v\nwant\n%v", pad, dy, dx, got, want)
+		}
+		// Floats, and what is not in order in memory.
+		f := data.RandomCrop(given{u}, x.Cast(millrace.Float32).Flip(3), pad).Flip(3)
+		for i := range dx {
+			dx[i] = -dx[i]
+		}
+		if got, want := values[uint8](t, f.Cast(millrace.Uint8)), crop(p, n, c, h, w, dy, dx); !slices.Equal(got, want) {
+			t.Errorf("padding %d, flipped", pad)
+		}
+	}
+}
+
+func TestRandomFlip(t *testing.T) {
+	const n, c, h, w = 4, 2, 3, 5
+	p, x := pixels(n, c, h, w)
+	got := values[uint8](t, data.RandomFlip(given{[]float32{0.1, 0.9, 0.5, 0.49}}, x))
+	for i, turned := range []bool{true, false, false, true} {
+		for r := range c * h {
+			row := slices.Clone(p[(i*c*h+r)*w : (i*c*h+r+1)*w])
+			if turned {
+				slices.Reverse(row)
+			}
+			if g := got[(i*c*h+r)*w : (i*c*h+r+1)*w]; !slices.Equal(g, row) {
+				t.Errorf("image %d, row %d: %v, want %v", i, r, g, row)
+			}
+		}
+	}
+}
+
+func TestNormalize(t *testing.T) {
+	p, x := pixels(2, 3, 2, 2)
+	mean, std := []float64{0.5, 0.25, 0.1}, []float64{0.2, 0.3, 2}
+	for name, y := range map[string]*millrace.Tensor{
+		"uint8": data.Normalize(x, mean, std), "float32": data.Normalize(x.Cast(millrace.Float32).DivScalar(255), mean, std),
+	} {
+		for i, got := range values[float32](t, y) {
+			c := i / 4 % 3
+			want := (float32(p[i])/255 - float32(mean[c])) / float32(std[c])
+			if got != want {
+				t.Errorf("%s: element %d is %v, want %v", name, i, got, want)
+			}
+		}
+	}
+	half := data.Normalize(x.Cast(millrace.BFloat16), mean, std)
+	if half.DType() != millrace.BFloat16 || half.Err() != nil {
+		t.Errorf("of bfloat16: %v, %v", half.DType(), half.Err())
+	}
+	flat := data.Normalize(millrace.FromSlice([]float32{1, 2, 3, 4}, 2, 2), []float64{1, 2}, []float64{2, 1})
+	if got := fmt.Sprint(values[float32](t, flat)); got != "[0 0 1 2]" {
+		t.Errorf("of a matrix: %s", got)
+	}
+}
+
+func TestAugmentBadInput(t *testing.T) {
+	r := data.NewRandom(device(t), 1)
+	_, x := pixels(1, 3, 4, 4)
+	gone := x.AddScalar(1)
+	gone.Release()
+	for name, c := range map[string]struct {
+		got  *millrace.Tensor
+		want error
+	}{
+		"crop of a matrix":  {data.RandomCrop(r, millrace.Zeros(millrace.Uint8, 3, 3), 1), millrace.ErrShape},
+		"crop":              {data.RandomCrop(r, x, -1), millrace.ErrShape},
+		"crop of released":  {data.RandomCrop(r, gone, 1), millrace.ErrReleased},
+		"flip of a matrix":  {data.RandomFlip(r, millrace.Zeros(millrace.Uint8, 3, 3)), millrace.ErrShape},
+		"flip of released":  {data.RandomFlip(r, gone), millrace.ErrReleased},
+		"channels":          {data.Normalize(x, []float64{1}, []float64{1}), millrace.ErrShape},
+		"deviations":        {data.Normalize(x, []float64{1, 1, 1}, []float64{1, 1}), millrace.ErrShape},
+		"zero deviation":    {data.Normalize(x, []float64{1, 1, 1}, []float64{1, 0, 1}), millrace.ErrShape},
+		"nan":               {data.Normalize(x, []float64{1, math.NaN(), 1}, []float64{1, 1, 1}), millrace.ErrShape},
+		"vector":            {data.Normalize(millrace.Ones(millrace.Float32, 3), nil, nil), millrace.ErrShape},
+		"int32":             {data.Normalize(x.Cast(millrace.Int32), []float64{1, 1, 1}, []float64{1, 1, 1}), millrace.ErrDType},
+		"bool":              {data.Normalize(x.EqScalar(1), []float64{1, 1, 1}, []float64{1, 1, 1}), millrace.ErrDType},
+		"normalize of gone": {data.Normalize(gone, []float64{1, 1, 1}, []float64{1, 1, 1}), millrace.ErrReleased},
+		"draw":              {r.Uniform(-1), millrace.ErrShape},
+		"large draw":        {r.Uniform(1<<20, 1<<20), millrace.ErrDType},
+	} {
+		err := c.got.Err()
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if oe, ok := errors.AsType[*millrace.OpError](err); ok && name != "draw" && name != "large draw" && !strings.Contains(oe.Caller, "augment_test.go") {
+			t.Errorf("%s: the caller is %s", name, oe.Caller)
+		}
+	}
+}
+
+func device(t testing.TB) *millrace.Device {
+	t.Helper()
+	d, err := millrace.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestRandom(t *testing.T) {
+	const n = 100000
+	r, again, other := data.NewRandom(device(t), 1), data.NewRandom(device(t), 1), data.NewRandom(device(t), 1<<32+1)
+	a, b := values[float32](t, r.Uniform(n)), values[float32](t, r.Uniform(10, n/10))
+	if slices.Equal(a, b) || slices.Equal(a, values[float32](t, other.Uniform(n))) {
+		t.Error("two draws are the same")
+	}
+	if !slices.Equal(a, values[float32](t, again.Uniform(n))) {
+		t.Error("one seed draws different numbers")
+	}
+	again.Counter, again.Key = r.Counter, r.Key // as restored
+	sum, squares := 0.0, 0.0
+	for _, u := range append(a, b...) {
+		if u < 0 || u >= 1 {
+			t.Fatal(u)
+		}
+		sum += float64(u) - 0.5
+		squares += float64(u) * float64(u)
+	}
+	if mean, square := sum/(2*n), squares/(2*n); math.Abs(mean) > 0.003 || math.Abs(square-1.0/3) > 0.003 {
+		t.Errorf("mean 0.5%+.4f, mean square %.4f", mean, square)
+	}
+}
+
+// In a Recording each run moves and turns the images anew, by the numbers that it would
+// without one.
+func TestAugmentInRecording(t *testing.T) {
+	const n, runs = 6, 5
+	_, x := pixels(n, 3, 8, 8)
+	s := device(t).NewStream()
+	defer s.Close()
+	augment := func(r *data.Random, x *millrace.Tensor) *millrace.Tensor {
+		y := data.RandomFlip(r, data.RandomCrop(r, x, 2))
+		return data.Normalize(y, []float64{0.5, 0.5, 0.5}, []float64{0.2, 0.2, 0.2})
+	}
+	var want [][]float32
+	plain := data.NewRandom(s, 9)
+	for range runs {
+		want = append(want, values[float32](t, augment(plain, x.To(s))))
+	}
+	if slices.Equal(want[0], want[1]) {
+		t.Error("two runs give the same")
+	}
+	r := data.NewRandom(s, 9)
+	calls := 0
+	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		calls++
+		return []*millrace.Tensor{augment(r, in[0])}, nil
+	})
+	defer rec.Release()
+	for k := range runs {
+		out, err := rec.Run(s, []*millrace.Tensor{x}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := values[float32](t, out[0]); !slices.Equal(got, want[k]) {
+			t.Errorf("run %d differs from what is computed without a recording", k)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("the function was called %d times", calls)
+	}
+}

@@ -1,0 +1,230 @@
+package data
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	_ "image/jpeg" // a kind of file that Images reads
+	_ "image/png"  // the other one
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/millrace-go/millrace"
+)
+
+// ImageOptions say how images are read. The zero value is for colours.
+type ImageOptions struct {
+	Gray bool // one channel, brightness, in place of three
+}
+
+// Folder is a folder of images with a folder for each class: see [Images].
+type Folder struct {
+	Classes []string // names of the folders, sorted: a label is a place in it
+	Files   []string // of the records
+
+	labels []int32
+	opt    ImageOptions
+	size   image.Point
+}
+
+// maxPixels of an image: no more memory is taken because a file says so.
+const maxPixels = 1 << 26
+
+// Images lists a folder of images, which has a folder for each class and in these, or in
+// folders further down, files whose names end in .png, .jpg or .jpeg; other files are left
+// alone. Images are X: Uint8 of shape (3, height, width), red, green and blue, or (1, height,
+// width); transparency is left out, and 16 bits become 8. Labels are Y: Int32. The order is
+// that of the files' names within that of the folders'.
+//
+// Images are decoded when they are read. All have the size of the first one; another
+// size is an error that names the file and both sizes. A folder without classes, or a class
+// without images, is an error.
+func Images(dir string, opt ImageOptions) (*Folder, error) {
+	s := &Folder{opt: opt}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	for _, e := range entries { // sorted by name
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path) // a link may lead to a folder
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
+		switch {
+		case info.IsDir():
+			err = s.class(path, e.Name())
+		case isImage(path):
+			err = fmt.Errorf("%s: %w", path, bad("an image that is in no class's folder"))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
+	}
+	if len(s.Files) == 0 {
+		return nil, fmt.Errorf("data: %s: %w", dir, bad("no folders of images in it"))
+	}
+	if err := s.measure(); err != nil {
+		return nil, fmt.Errorf("data: %w", s.fault(0, err))
+	}
+	return s, nil
+}
+
+func isImage(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png", ".jpg", ".jpeg":
+		return true
+	}
+	return false
+}
+
+// class adds the images below a folder.
+func (s *Folder) class(dir, name string) error {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	var files []string
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && isImage(path) {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("%s: %w", dir, bad("a class without images"))
+	}
+	slices.Sort(files)
+	s.Files = append(s.Files, files...)
+	s.labels = append(s.labels, slices.Repeat([]int32{int32(len(s.Classes))}, len(files))...)
+	s.Classes = append(s.Classes, name)
+	return nil
+}
+
+// measure takes the size from the first image.
+func (s *Folder) measure() error {
+	f, err := os.Open(s.Files[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c, _, err := image.DecodeConfig(f)
+	if err != nil {
+		return broken(err)
+	}
+	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
+		return bad("an image of %d by %d pixels", c.Width, c.Height)
+	}
+	s.size = image.Pt(c.Width, c.Height)
+	return nil
+}
+
+func (s *Folder) fault(i int, err error) error { return &RecordError{s.Files[i], i, err} }
+
+// Len is the number of images.
+func (s *Folder) Len() int { return len(s.Files) }
+
+// Fields are the image and its label.
+func (s *Folder) Fields() []Field {
+	channels := 3
+	if s.opt.Gray {
+		channels = 1
+	}
+	return []Field{
+		{"image", millrace.Uint8, []int{channels, s.size.Y, s.size.X}},
+		{"label", millrace.Int32, nil},
+	}
+}
+
+// Read decodes an image.
+func (s *Folder) Read(i int, dst []any) error {
+	file, err := os.ReadFile(s.Files[i])
+	if err != nil {
+		return s.fault(i, err)
+	}
+	c, _, err := image.DecodeConfig(bytes.NewReader(file))
+	if err != nil {
+		return s.fault(i, broken(err))
+	}
+	if size := image.Pt(c.Width, c.Height); size != s.size {
+		return s.fault(i, bad("%d by %d pixels, and %s has %d by %d", size.X, size.Y, s.Files[0], s.size.X, s.size.Y))
+	}
+	img, _, err := image.Decode(bytes.NewReader(file))
+	if err != nil {
+		return s.fault(i, broken(err))
+	}
+	if img.Bounds().Size() != s.size {
+		return s.fault(i, bad("%v pixels behind a header for %v", img.Bounds().Size(), s.size))
+	}
+	if s.opt.Gray {
+		gray(dst[0].([]uint8), img)
+	} else {
+		planes(dst[0].([]uint8), img)
+	}
+	dst[1].([]int32)[0] = s.labels[i]
+	return nil
+}
+
+// planes takes an image apart into red, green and blue.
+func planes(dst []uint8, img image.Image) {
+	pix, stride := rgba(img)
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	r, g, b := dst[:w*h], dst[w*h:2*w*h], dst[2*w*h:]
+	for y := range h {
+		row := pix[y*stride : y*stride+4*w]
+		for x := range w {
+			p := row[4*x : 4*x+3 : 4*x+3]
+			r[y*w+x], g[y*w+x], b[y*w+x] = p[0], p[1], p[2]
+		}
+	}
+}
+
+// gray takes the brightness of an image, as image/color defines it.
+func gray(dst []uint8, img image.Image) {
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	if g, ok := img.(*image.Gray); ok {
+		for y := range h {
+			copy(dst[y*w:(y+1)*w], g.Pix[y*g.Stride:])
+		}
+		return
+	}
+	pix, stride := rgba(img)
+	for y := range h {
+		for x := range w {
+			p := pix[y*stride+4*x:]
+			c := color.GrayModel.Convert(color.RGBA{p[0], p[1], p[2], 0xff})
+			dst[y*w+x] = c.(color.Gray).Y
+		}
+	}
+}
+
+// rgba gives an image's pixels by four bytes, of which the last one means nothing: colours are
+// as they are without transparency.
+func rgba(img image.Image) (pix []uint8, stride int) {
+	switch img := img.(type) {
+	case *image.NRGBA:
+		return img.Pix, img.Stride
+	case *image.RGBA: // what decoders make of files without transparency
+		return img.Pix, img.Stride
+	case *image.YCbCr, *image.Gray, *image.CMYK:
+		dst := image.NewRGBA(image.Rectangle{Max: img.Bounds().Size()})
+		draw.Draw(dst, dst.Rect, img, img.Bounds().Min, draw.Src)
+		return dst.Pix, dst.Stride
+	}
+	size := img.Bounds()
+	dst := image.NewNRGBA(image.Rectangle{Max: size.Size()})
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			dst.Set(x, y, img.At(size.Min.X+x, size.Min.Y+y))
+		}
+	}
+	return dst.Pix, dst.Stride
+}

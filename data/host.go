@@ -6,7 +6,7 @@ import "github.com/millrace-go/millrace"
 type hostType struct {
 	make   func(n int) any
 	part   func(s any, from, to int) any
-	copy   func(dst, src any) // of equal length
+	copy   func(dst, src any, from int) // fills dst with a part of src; without an allocation, unlike part
 	upload func(p millrace.Place, s any, shape []int) *millrace.Tensor
 	values func(t *millrace.Tensor) (any, error)
 }
@@ -15,7 +15,7 @@ func hostTypeOf[T millrace.Element]() hostType {
 	return hostType{
 		make: func(n int) any { return make([]T, n) },
 		part: func(s any, from, to int) any { return s.([]T)[from:to:to] },
-		copy: func(dst, src any) { copy(dst.([]T), src.([]T)) },
+		copy: func(dst, src any, from int) { copy(dst.([]T), src.([]T)[from:]) },
 		upload: func(p millrace.Place, s any, shape []int) *millrace.Tensor {
 			return millrace.FromSliceOn(p, s.([]T), shape...)
 		},

@@ -104,8 +104,7 @@ func (s *columns) Fields() []Field { return s.fields }
 
 func (s *columns) Read(i int, dst []any) error {
 	for k, f := range s.fields {
-		h, size := hostTypes[f.DType], f.elems()
-		h.copy(dst[k], h.part(s.cols[k].data, i*size, (i+1)*size))
+		hostTypes[f.DType].copy(dst[k], s.cols[k].data, i*f.elems())
 	}
 	return nil
 }

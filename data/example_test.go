@@ -1,0 +1,111 @@
+package data_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/data"
+)
+
+// Digits are split, shuffled, and come in batches. What a record is made of is the choice of
+// who reads the file: here images of one channel, and the class as a number.
+func Example() {
+	digits, err := data.CSV("testdata/digits.csv", data.CSVOptions{Comment: '#', Label: "-1", Classes: 10, Shape: []int{1, 8, 8}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	train, held, err := data.Split(digits, 0.8, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(train.Len(), "digits to learn from,", held.Len(), "held out")
+	loader, err := data.NewLoader(train, data.Options{Batch: 100, Shuffle: true, Seed: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ink := 0.0
+	for range 2 { // epochs
+		for b, err := range loader.Batches(context.Background()) {
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			sum, err := millrace.Item[float32](b.X.Sum())
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			ink += float64(sum)
+			fmt.Println("epoch", b.Epoch, b.X.Shape(), b.Y.Shape())
+			b.Release()
+		}
+	}
+	// Output:
+	// 240 digits to learn from, 60 held out
+	// epoch 0 [100 1 8 8] [100]
+	// epoch 0 [100 1 8 8] [100]
+	// epoch 0 [40 1 8 8] [40]
+	// epoch 1 [100 1 8 8] [100]
+	// epoch 1 [100 1 8 8] [100]
+	// epoch 1 [40 1 8 8] [40]
+}
+
+// A language model of characters learns from windows at random places.
+func ExampleWindows() {
+	text := "To be, or not to be, that is the question"
+	v, err := data.NewVocabulary(text)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tokens, err := v.Encode(text)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	windows, err := data.Windows(tokens, 6, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	loader, err := data.NewLoader(windows, data.Options{Batch: 4, Shuffle: true, Seed: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for b, err := range loader.Batches(context.Background()) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		x, _ := millrace.Values[int32](b.X.Slice(millrace.At(0)))
+		y, _ := millrace.Values[int32](b.Y.Slice(millrace.At(0)))
+		before, _ := v.Decode(x)
+		after, _ := v.Decode(y)
+		fmt.Printf("%v %q %q\n", b.X.Shape(), before, after)
+		break
+	}
+	// Output:
+	// [4 6] "o be, " " be, o"
+}
+
+// Moved, turned and normalised on the device: the numbers for it come from a state of
+// tensors, or from the context of nn's forward pass.
+func ExampleRandomCrop() {
+	dev, err := millrace.Default()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := data.NewRandom(dev, 1)
+	images := millrace.Ones(millrace.Uint8, 16, 3, 32, 32).MulScalar(255)
+	x := data.RandomFlip(r, data.RandomCrop(r, images, 4))
+	x = data.Normalize(x, []float64{0.5, 0.5, 0.5}, []float64{0.25, 0.25, 0.25})
+	fmt.Println(x.DType(), x.Shape(), x.Max())
+	// Output:
+	// float32 [16 3 32 32] 2.0
+}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/handle"
 )
 
 // RandomCrop moves each image of a batch (batch, channels, height, width) by up to padding
@@ -65,7 +65,7 @@ func Normalize(x *millrace.Tensor, mean, std []float64) *millrace.Tensor {
 	defer g.release()
 	switch dt := x.DType(); {
 	case x.Err() != nil:
-		return x.Neg() // it carries the error on
+		return failed(op, x.Err(), x)
 	case dt == millrace.Uint8:
 		x = g.add(g.add(x.Cast(millrace.Float32)).DivScalar(255))
 	case !dt.IsFloat():
@@ -101,7 +101,7 @@ func perChannel(g *garbage, x *millrace.Tensor, v []float64) *millrace.Tensor {
 func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 	switch {
 	case x.Err() != nil:
-		return x.Reshape() // it carries the error on
+		return failed(op, x.Err(), x)
 	case x.Rank() != 4:
 		return failed(op, fmt.Errorf("%w: %v is no (batch, channels, height, width)", millrace.ErrShape, x.Shape()), x)
 	case x.Dim(2) > math.MaxInt32/max(x.Dim(3), 1):
@@ -111,7 +111,7 @@ func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 }
 
 func failed(op string, err error, x *millrace.Tensor) *millrace.Tensor {
-	return follow.Failed(op, err, x).(*millrace.Tensor)
+	return handle.Fail(op, err, []any{x}).(*millrace.Tensor)
 }
 
 func arange(like *millrace.Tensor, n int) *millrace.Tensor {

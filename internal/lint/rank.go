@@ -12,6 +12,7 @@ var ranks = map[string]int{
 	"optim":         14,
 	"nn":            13,
 	"autodiff":      12,
+	"data":          12,
 	"npy":           12,
 	"safetensors":   12,
 	".":             11,
@@ -36,7 +37,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "npy": true, "safetensors": true, "nn": true, "optim": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

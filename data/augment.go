@@ -20,22 +20,21 @@ func RandomCrop(r Uniform, x *millrace.Tensor, padding int) *millrace.Tensor {
 	if t := notImages("randomcrop", x); t != nil {
 		return t
 	}
-	if padding < 0 || padding > 1<<20 {
-		return failed("randomcrop", fmt.Errorf("%w: a padding of %d", millrace.ErrShape, padding), x)
-	}
 	n, c, h, w := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	if padding < 0 || padding > math.MaxInt16 || h+padding+1 > math.MaxInt32/(w+padding+1) { // pixels are counted in Int32
+		return failed("randomcrop", fmt.Errorf("%w: a padding of %d for images of %d by %d", millrace.ErrShape, padding, h, w), x)
+	}
 	var g garbage
 	defer g.release()
 	u := g.add(r.Uniform(2, n, 1, 1))
-	scaled := g.add(u.MulScalar(float64(2*padding + 1)))
-	whole := g.add(scaled.Cast(millrace.Int32))
-	most := g.add(whole.MinimumScalar(float64(2 * padding))) // a product may be rounded up
-	by := g.add(most.SubScalar(float64(padding)))
-	rows := g.add(g.add(g.add(by.Slice(millrace.At(0))).Add(g.add(arange(x, h)))).Unsqueeze(-1))
-	cols := g.add(g.add(g.add(by.Slice(millrace.At(1))).Add(g.add(arange(x, w)))).Unsqueeze(-2))
-	// (batch, 1, height, 1) and (batch, 1, 1, width)
+	// Less than 2*padding+1, also rounded, as no u is above 1-2^-24.
+	by := g.add(g.add(u.MulScalar(float64(2*padding + 1))).Cast(millrace.Int32))
+	rows := g.add(g.add(g.add(by.Slice(millrace.At(0))).Add(from(&g, x, -padding, h))).Unsqueeze(-1)) // (batch, 1, height, 1)
+	cols := g.add(g.add(g.add(by.Slice(millrace.At(1))).Add(from(&g, x, -padding, w))).Unsqueeze(-2)) // (batch, 1, 1, width)
 	at := g.add(g.add(rows.MulScalar(float64(w))).Add(cols))
-	in := g.add(inside(&g, rows, h).And(inside(&g, cols, w)))
+	// A place above or below the image is one before or behind its pixels; one beside it
+	// is in another row.
+	in := g.add(g.add(cols.ClampScalar(0, float64(w-1))).Eq(cols))
 	index := g.add(g.add(millrace.WhereScalar(in, at, -1)).Reshape(n, 1, h*w))
 	flat := g.add(x.Reshape(n, c, h*w))
 	return g.add(flat.TakeAlong(index, 2, millrace.IndexDrop)).Reshape(n, c, h, w)
@@ -104,8 +103,8 @@ func notImages(op string, x *millrace.Tensor) *millrace.Tensor {
 		return failed(op, x.Err(), x)
 	case x.Rank() != 4:
 		return failed(op, fmt.Errorf("%w: %v is no (batch, channels, height, width)", millrace.ErrShape, x.Shape()), x)
-	case x.Dim(2) > math.MaxInt32/max(x.Dim(3), 1):
-		return failed(op, fmt.Errorf("%w: images of %v have more pixels than an Int32 can number", millrace.ErrShape, x.Shape()), x)
+	case x.Dim(2) > maxPixels/max(x.Dim(3), 1):
+		return failed(op, fmt.Errorf("%w: images of %v have more than %d pixels", millrace.ErrShape, x.Shape(), maxPixels), x)
 	}
 	return nil
 }
@@ -114,13 +113,9 @@ func failed(op string, err error, x *millrace.Tensor) *millrace.Tensor {
 	return handle.Fail(op, err, []any{x}).(*millrace.Tensor)
 }
 
-func arange(like *millrace.Tensor, n int) *millrace.Tensor {
-	return millrace.ArangeOn(like.Stream(), millrace.Int32, 0, float64(n), 1)
-}
-
-// inside says which positions there are.
-func inside(g *garbage, at *millrace.Tensor, n int) *millrace.Tensor {
-	return g.add(g.add(at.GeScalar(0)).And(g.add(at.LtScalar(float64(n)))))
+// from counts n numbers up, where x is.
+func from(g *garbage, x *millrace.Tensor, first, n int) *millrace.Tensor {
+	return g.add(millrace.ArangeOn(x.Stream(), millrace.Int32, float64(first), float64(first+n), 1))
 }
 
 // garbage is what an op of several ops leaves: without a scope only the collector would find it.

@@ -86,6 +86,17 @@ func TestRandomCrop(t *testing.T) {
 	}
 }
 
+// Batches and images of nothing stay that.
+func TestAugmentEmpty(t *testing.T) {
+	r := data.NewRandom(device(t), 1)
+	for _, shape := range [][]int{{0, 3, 4, 4}, {2, 0, 4, 4}, {2, 3, 0, 4}, {2, 3, 4, 0}} {
+		y := data.RandomFlip(r, data.RandomCrop(r, millrace.Zeros(millrace.Uint8, shape...), 2))
+		if v := values[uint8](t, y); len(v) != 0 || !slices.Equal(y.Shape(), shape) {
+			t.Errorf("%v becomes %v, %v", shape, y.Shape(), v)
+		}
+	}
+}
+
 func TestRandomFlip(t *testing.T) {
 	const n, c, h, w = 4, 2, 3, 5
 	p, x := pixels(n, c, h, w)
@@ -138,6 +149,8 @@ func TestAugmentBadInput(t *testing.T) {
 	}{
 		"crop of a matrix":  {data.RandomCrop(r, millrace.Zeros(millrace.Uint8, 3, 3), 1), millrace.ErrShape},
 		"crop":              {data.RandomCrop(r, x, -1), millrace.ErrShape},
+		"wide crop":         {data.RandomCrop(r, x, math.MaxInt16+1), millrace.ErrShape},
+		"large crop":        {data.RandomCrop(r, millrace.Zeros(millrace.Uint8, 1, 1, 1, 1<<25), 64), millrace.ErrShape},
 		"crop of released":  {data.RandomCrop(r, gone, 1), millrace.ErrReleased},
 		"flip of a matrix":  {data.RandomFlip(r, millrace.Zeros(millrace.Uint8, 3, 3)), millrace.ErrShape},
 		"flip of released":  {data.RandomFlip(r, gone), millrace.ErrReleased},
@@ -232,5 +245,31 @@ func TestAugmentInRecording(t *testing.T) {
 	}
 	if calls != 1 {
 		t.Errorf("the function was called %d times", calls)
+	}
+}
+
+// Pixels are moved, turned and normalised in one kernel: what is before it computes a place for
+// each pixel of an image, and numbers for each image.
+func TestAugmentFuses(t *testing.T) {
+	dev, err := millrace.Open("cpu:threads=1,explore=wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const n, c, h, w = 8, 3, 16, 16
+	x := millrace.FromSliceOn(dev, make([]uint8, n*c*h*w), n, c, h, w)
+	r := data.NewRandom(dev, 1)
+	before := dev.Stats()
+	err = dev.Scope(func(sc *millrace.Scope) error {
+		y := data.RandomFlip(r, data.RandomCrop(r, x.To(sc), 4))
+		return data.Normalize(y, []float64{1, 1, 1}, []float64{1, 2, 3}).Eval()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := dev.Stats()
+	// Pixels are read as bytes, once straight and once turned, and written as floats once.
+	if k, wrote := s.Kernels-before.Kernels, s.Runtime.BytesWritten-before.Runtime.BytesWritten; s.Segments-before.Segments != 1 || k > 6 || wrote > 4*n*(c+1)*h*w+1<<12 {
+		t.Errorf("%d segments, %d kernels, %d bytes written", s.Segments-before.Segments, k, wrote)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	goruntime "runtime"
 	"slices"
@@ -439,6 +440,73 @@ func TestReadPanics(t *testing.T) {
 		}
 	}
 	goroutines(t, before)
+}
+
+// What the program does in the loop ends it as well.
+func TestBodyPanics(t *testing.T) {
+	l := loader(t, &counting{n: 1000}, data.Options{Batch: 10, Workers: 3})
+	before := goruntime.NumGoroutine()
+	for range 3 {
+		func() {
+			defer func() {
+				if r := recover(); r != "enough" {
+					t.Error(r)
+				}
+			}()
+			for range l.Batches(context.Background()) {
+				panic("enough")
+			}
+		}()
+		next, stop := iter.Pull2(l.Batches(context.Background()))
+		b, err, ok := next()
+		if !ok || err != nil {
+			t.Fatal(b, err)
+		}
+		check(t, b)
+		stop()
+	}
+	if l.State().Position != 60 {
+		t.Errorf("%+v", l.State())
+	}
+	goroutines(t, before)
+}
+
+// A device without room for a batch, or closed meanwhile, ends the loop.
+func TestDeviceFails(t *testing.T) {
+	dev, err := millrace.Open("cpu:threads=1,memory=1MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := data.FromColumns(data.ColumnOf(make([]float32, 1<<20), 1<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, err := range loader(t, wide, data.Options{Batch: 1 << 9, On: dev}).Batches(context.Background()) {
+		if b != nil || !errors.Is(err, millrace.ErrOutOfMemory) || !strings.Contains(err.Error(), `"x"`) {
+			t.Errorf("%v, %v", b, err)
+		}
+	}
+	l := loader(t, wide, data.Options{Batch: 8, Prefetch: 1, On: dev})
+	batches, failed := 0, false
+	for b, err := range l.Batches(context.Background()) {
+		switch {
+		case err == nil:
+			batches++
+			b.Release()
+		case errors.Is(err, millrace.ErrClosed):
+			failed = true
+		default:
+			t.Error(err)
+		}
+		if batches == 2 && !failed {
+			if err := dev.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if !failed || batches > 5 {
+		t.Errorf("%d batches, failed %v", batches, failed)
+	}
 }
 
 func TestOneLoopAtATime(t *testing.T) {

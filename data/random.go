@@ -1,6 +1,12 @@
 package data
 
-import "github.com/millrace-go/millrace"
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+)
 
 // Uniform draws numbers of dtype Float32, uniform on [0, 1), others at each call: a [*Random],
 // or the context of a forward pass of package nn.
@@ -27,14 +33,14 @@ func NewRandom(p millrace.Place, seed uint64) *Random {
 
 // Uniform draws numbers: element i of the k-th draw is made of Philox4x32-10 for the counter
 // (i, k). Of a shape that cannot be, or has more elements than a Uint32 counts, the result
-// carries an error.
+// carries [millrace.ErrShape].
 func (r *Random) Uniform(shape ...int) *millrace.Tensor {
 	n := 1.0
 	for _, d := range shape {
-		if d < 0 {
-			return millrace.FullOn(r.Counter.Stream(), millrace.Float32, 0, shape...) // it says so
-		}
 		n *= float64(d)
+	}
+	if n > math.MaxUint32 || len(shape) > 0 && slices.Min(shape) < 0 {
+		return failed("uniform", fmt.Errorf("%w: %v", millrace.ErrShape, shape), r.Counter)
 	}
 	at := millrace.ArangeOn(r.Counter.Stream(), millrace.Uint32, 0, n, 1)
 	bits := at.Philox(r.Counter, r.Key)

@@ -151,9 +151,17 @@ func withChannels(c *Ctx, y *millrace.Tensor, bias *Param) *millrace.Tensor {
 	if bias == nil || y.Rank() < 2 {
 		return y
 	}
-	b := channels(bias.In(c), y.Rank())
-	defer drop(b)
-	return y.Add(b)
+	return perChannel(y, bias.In(c), (*millrace.Tensor).Add)
+}
+
+// perChannel is f of y and a vector along y's second dimension; y where there is none.
+func perChannel(y, v *millrace.Tensor, f func(x, y *millrace.Tensor) *millrace.Tensor) *millrace.Tensor {
+	if v == nil {
+		return y
+	}
+	wide := channels(v, y.Rank())
+	defer drop(wide)
+	return f(y, wide)
 }
 
 // channels is a vector as the second dimension of a tensor of that rank.

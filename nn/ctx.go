@@ -40,6 +40,13 @@ type Ctx struct {
 	watched []*use // in order of first use
 	changed []*use // buffers with a new value, in order of their first
 	draws   int    // random tensors so far
+
+	// Of a part of a pass that is computed twice: the pass, and what it cast.
+	first *Ctx
+	casts map[*Param]*millrace.Tensor
+	// The second time: buffers' values, the part's own.
+	repeat bool
+	fresh  map[*Param]*millrace.Tensor
 }
 
 // use is a parameter in a pass.
@@ -112,16 +119,25 @@ func (c *Ctx) plain() bool {
 func (c *Ctx) use(p *Param, cast bool) *millrace.Tensor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.first != nil {
+		return c.useInPart(p, cast)
+	}
 	u := c.of(p)
 	switch {
 	case p.buffer && u.fresh != nil:
 		return u.fresh
-	case p.buffer || !cast || c.opt.DType == millrace.Invalid || u.handle.DType() == c.opt.DType || !u.handle.DType().IsFloat():
+	case !cast || !c.lowers(p, u.handle):
 		return u.handle
 	case u.low == nil:
 		u.low = u.handle.Cast(c.opt.DType)
 	}
 	return u.low
+}
+
+// lowers reports that a parameter is computed with in another dtype than its own.
+func (c *Ctx) lowers(p *Param, handle *millrace.Tensor) bool {
+	dt := c.opt.DType
+	return !p.buffer && dt != millrace.Invalid && handle.DType() != dt && handle.DType().IsFloat()
 }
 
 // of is the use of a parameter, its first one too. c is locked.
@@ -136,7 +152,11 @@ func (c *Ctx) of(p *Param) *use {
 		u.handle = p.t.To(c.opt.Scope)
 	}
 	if c.opt.Watch && !p.buffer && !p.Frozen() {
-		u.handle = c.opt.watched(u.handle)
+		own := *u
+		u.handle = c.opt.watched(own.handle)
+		if own.handle != c.opt.As[p] {
+			own.end() // one handle fewer that has the value when a new one is set
+		}
 		c.watched = append(c.watched, u)
 	}
 	if c.uses == nil {
@@ -166,6 +186,14 @@ func (c *Ctx) Used() []*Param {
 func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case c.repeat:
+		c.fresh[p] = t
+		return
+	case c.first != nil:
+		c.first.update(p, t)
+		return
+	}
 	u := c.of(p)
 	if u.fresh == nil {
 		c.changed = append(c.changed, u)
@@ -178,6 +206,9 @@ func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 	if c == nil {
 		return nil, nil
+	}
+	if c.first != nil {
+		return c.first.Watched()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +223,7 @@ func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 // ask for derivatives by them, any more. It is for a pass that is of no use; Commit does
 // it for others.
 func (c *Ctx) Release() {
-	if c == nil {
+	if c == nil || c.first != nil {
 		return
 	}
 	c.mu.Lock()
@@ -219,7 +250,7 @@ func (c *Ctx) Commit() error { return c.CommitIf(nil) }
 // CommitIf is [Ctx.Commit] where ok, a Bool tensor of one element, is true; elsewhere
 // buffers stay as they were. Random numbers are others in any case.
 func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
-	if c == nil {
+	if c == nil || c.first != nil {
 		return nil
 	}
 	c.mu.Lock()

@@ -24,7 +24,7 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	}
 	l.Weight = o.draw(o.weights, InitNormal(0, 1), n, dim)
 	if l.padded && o.bad == nil {
-		l.Weight.t.Set(l.Weight.t.AssignScalar(0, millrace.At(o.padding)))
+		l.Weight = NewParam(l.Weight.t.AssignScalar(0, millrace.At(o.padding)))
 	}
 	return l
 }

@@ -121,12 +121,8 @@ func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 	d := x.Sub(mean)
 	v := d.Square().MeanKeep(axes...)
 	y := d.Mul(v.AddScalar(l.Eps).Rsqrt())
-	if w != nil {
-		y = y.Mul(channels(w, x.Rank()))
-	}
-	if b != nil {
-		y = y.Add(channels(b, x.Rank()))
-	}
+	y = perChannel(y, w, (*millrace.Tensor).Mul)
+	y = perChannel(y, b, (*millrace.Tensor).Add)
 	l.track(c, l.RunningMean, mean)
 	l.track(c, l.RunningVar, v.MulScalar(float64(count)/float64(count-1)))
 	if p := l.NumBatchesTracked; p != nil {
@@ -152,7 +148,7 @@ func (l *BatchNorm) running(c *Ctx, x, w, b *millrace.Tensor) *millrace.Tensor {
 		shift = b.Add(shift)
 	}
 	defer drop(shift)
-	return x.Mul(channels(scale, x.Rank())).Add(channels(shift, x.Rank()))
+	return perChannel(perChannel(x, scale, (*millrace.Tensor).Mul), shift, (*millrace.Tensor).Add)
 }
 
 // track moves running statistics towards those of a batch.
@@ -297,11 +293,7 @@ func (l *GroupNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 		rows *= n
 	}
 	y := x.Reshape(shape[0], l.Groups, l.channels/l.Groups*rows).LayerNorm(nil, nil, l.Eps).Reshape(shape...)
-	if w := wideIn(c, l.Weight, x); w != nil {
-		y = y.Mul(channels(w, len(shape)))
-	}
-	if b := wideIn(c, l.Bias, x); b != nil {
-		y = y.Add(channels(b, len(shape)))
-	}
+	y = perChannel(y, wideIn(c, l.Weight, x), (*millrace.Tensor).Mul)
+	y = perChannel(y, wideIn(c, l.Bias, x), (*millrace.Tensor).Add)
 	return as(y, dt)
 }

@@ -26,7 +26,8 @@ type Stateful interface {
 
 // Params lists the weights and buffers of a module, in the order of its fields. It looks
 // into structs, pointers, slices, arrays, maps with string keys, and interfaces, those of
-// unexported fields included. Names are those of PyTorch's state_dict: fields in snake
+// unexported fields included; there, though, only into interfaces with a method Forward.
+// Names are those of PyTorch's state_dict: fields in snake
 // case, positions in a slice as numbers, keys of a map in order, joined by points, as in
 // "layers.0.weight". The fields of an embedded struct are those of the outer one. A tag
 // gives a field another name, as in `nn:"wte"`, and `nn:"-"` leaves it out. What is there
@@ -53,7 +54,7 @@ func walk(module any) *walker {
 // part looks into a module.
 func (w *walker) part(name string, module any) {
 	if module != nil {
-		w.value(name, reflect.ValueOf(module))
+		w.value(name, reflect.ValueOf(module), false)
 	}
 }
 
@@ -77,14 +78,15 @@ var (
 	statefulType = reflect.TypeFor[Stateful]()
 )
 
-// value looks into v, whose parameters' names begin with name. v may be read in full.
-func (w *walker) value(name string, v reflect.Value) {
+// value looks into v, whose parameters' names begin with name. v may be read in full;
+// inner says that it belongs to an unexported field.
+func (w *walker) value(name string, v reflect.Value, inner bool) {
 	t := v.Type()
 	if t == paramType {
 		w.add(name, v.Interface().(*Param))
 		return
 	}
-	if !holds(t) {
+	if !holds(t, inner) {
 		return
 	}
 	if t.Kind() == reflect.Struct {
@@ -105,7 +107,7 @@ func (w *walker) value(name string, v reflect.Value) {
 	switch t.Kind() {
 	case reflect.Interface:
 		if !v.IsNil() {
-			w.value(name, v.Elem())
+			w.value(name, v.Elem(), inner)
 		}
 	case reflect.Pointer:
 		at := v.UnsafePointer()
@@ -113,20 +115,20 @@ func (w *walker) value(name string, v reflect.Value) {
 			return
 		}
 		w.open[at] = true
-		w.value(name, v.Elem())
+		w.value(name, v.Elem(), inner)
 		delete(w.open, at)
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			w.value(join(name, strconv.Itoa(i)), v.Index(i))
+			w.value(join(name, strconv.Itoa(i)), v.Index(i), inner)
 		}
 	case reflect.Map:
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, k := range keys {
-			w.value(join(name, k.String()), v.MapIndex(k))
+			w.value(join(name, k.String()), v.MapIndex(k), inner)
 		}
 	case reflect.Struct:
-		w.fields(name, v)
+		w.fields(name, v, inner)
 	}
 }
 
@@ -140,11 +142,12 @@ func addressable(v reflect.Value) reflect.Value {
 	return own
 }
 
-func (w *walker) fields(name string, v reflect.Value) {
+func (w *walker) fields(name string, v reflect.Value, inner bool) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		own, tagged := f.Tag.Lookup("nn")
-		if own == "-" || !holds(f.Type) {
+		within := inner || !f.IsExported()
+		if own == "-" || !holds(f.Type, within) {
 			continue
 		}
 		x := v.Field(i)
@@ -153,11 +156,11 @@ func (w *walker) fields(name string, v reflect.Value) {
 		}
 		switch {
 		case tagged && own != "":
-			w.value(join(name, own), x)
+			w.value(join(name, own), x, within)
 		case f.Anonymous && f.Type != paramType:
-			w.value(name, x)
+			w.value(name, x, within)
 		default:
-			w.value(join(name, snake(f.Name)), x)
+			w.value(join(name, snake(f.Name)), x, within)
 		}
 	}
 }
@@ -186,39 +189,49 @@ func snake(name string) string {
 	return b.String()
 }
 
-// holding remembers which types can hold parameters.
-var holding sync.Map // reflect.Type to bool
+// place is a type, and whether it is met in an unexported field.
+type place struct {
+	t     reflect.Type
+	inner bool
+}
 
-// holds reports that values of a type may have parameters in them: nothing else is
-// looked into. An interface may where it is any, or has a method of modules.
-func holds(t reflect.Type) bool {
-	if known, ok := holding.Load(t); ok {
+// holding remembers which types can hold parameters.
+var holding sync.Map // place to bool
+
+// holds reports that values of a type may have parameters in them: nothing else is looked
+// into. An interface may where it has the method of modules, or is any; in unexported
+// fields that is no sign of parameters, and others' private data is left alone.
+func holds(t reflect.Type, inner bool) bool {
+	at := place{t, inner}
+	if known, ok := holding.Load(at); ok {
 		return known.(bool)
 	}
-	r := reaches(t, map[reflect.Type]bool{})
-	holding.Store(t, r)
+	r := at.reaches(map[place]bool{})
+	holding.Store(at, r)
 	return r
 }
 
-func reaches(t reflect.Type, seen map[reflect.Type]bool) bool {
+func (p place) reaches(seen map[place]bool) bool {
+	t := p.t
 	if t == paramType || t.Implements(statefulType) || reflect.PointerTo(t).Implements(statefulType) {
 		return true
 	}
-	if seen[t] || t.PkgPath() == deviceType.PkgPath() { // a device's insides change while others look
+	if seen[p] || t.PkgPath() == deviceType.PkgPath() { // a device's insides change while others look
 		return false
 	}
-	seen[t] = true
+	seen[p] = true
 	switch t.Kind() {
 	case reflect.Interface:
 		_, forward := t.MethodByName("Forward")
-		return forward || t.NumMethod() == 0
+		return forward || t.NumMethod() == 0 && !p.inner
 	case reflect.Map:
-		return t.Key().Kind() == reflect.String && reaches(t.Elem(), seen)
+		return t.Key().Kind() == reflect.String && place{t.Elem(), p.inner}.reaches(seen)
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return reaches(t.Elem(), seen)
+		return place{t.Elem(), p.inner}.reaches(seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := t.Field(i); f.Tag.Get("nn") != "-" && reaches(f.Type, seen) {
+			f := t.Field(i)
+			if f.Tag.Get("nn") != "-" && (place{f.Type, p.inner || !f.IsExported()}).reaches(seen) {
 				return true
 			}
 		}

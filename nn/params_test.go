@@ -60,17 +60,22 @@ func TestParamsNames(t *testing.T) {
 		Client       *http.Client
 		Ctx          context.Context
 		Random       nn.Random
+		Tensor       *millrace.Tensor
+		Device       *millrace.Device
+		data         any
+		forward      nn.Module
 	}{
 		base: base{weight()}, Embed: tied, Skipped: &pair{weight(), nil}, Layers: []*pair{{weight(), weight()}, nil, {weight(), nil}},
 		hidden: &pair{weight(), weight()}, Two: [2]pair{newPair(), newPair()},
 		Heads: map[string]*pair{"b": {weight(), nil}, "a": {weight(), nil}}, Any: newPair(), InProjWeight: weight(),
 		Conv2d1: weight(), HTTPGate: weight(), Own: own{weight()}, Again: tied, Inner: struct{ Deep pair }{newPair()}, Around: around,
 		Client: http.DefaultClient, Ctx: context.Background(), Random: *nn.NewRandom(1),
+		Tensor: millrace.Ones(millrace.Float32), Device: device(t), data: newPair(), forward: nn.NewLinear(1, 1, nn.NoBias()),
 	}
 	want := []string{"scale", "wte", "layers.0.weight", "layers.0.bias", "layers.2.weight", "hidden.weight", "hidden.bias",
 		"two.0.weight", "two.0.bias", "two.1.weight", "two.1.bias", "heads.a.weight", "heads.b.weight", "any.weight", "any.bias",
 		"in_proj_weight", "conv2d1", "http_gate", "own.weight_ih_l0", "inner.deep.weight", "inner.deep.bias", "around.w",
-		"random.random.counter", "random.random.key"}
+		"random.random.counter", "random.random.key", "forward.weight"}
 	if got := names(nn.Params(m)); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

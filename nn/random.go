@@ -49,6 +49,17 @@ func (c *Ctx) place(t *millrace.Tensor) millrace.Place {
 	return nil
 }
 
+// draw is the number of a tensor among those that the pass draws.
+func (c *Ctx) draw() int {
+	if c.first != nil && !c.repeat {
+		return c.first.draw()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draws++
+	return c.draws - 1
+}
+
 // Bits are random Uint32 numbers, independent of all others that are drawn.
 func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 	const name = "random"
@@ -64,10 +75,7 @@ func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 		n *= d
 	}
 	counter, key := r.Counter.In(c), r.Key.In(c)
-	c.mu.Lock()
-	i := c.draws
-	c.draws++
-	c.mu.Unlock()
+	i := c.draw()
 	if i > 0 {
 		counter = counter.AddScalar(float64(i))
 	}

@@ -1,0 +1,97 @@
+package nn
+
+import (
+	"maps"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
+
+// Checkpoint is f's results for in, of which nothing is kept for derivatives but in: when
+// those are asked for, f is called once more. It draws the same random numbers then, and
+// buffers are updated once, which is what it has over [autodiff.Checkpoint]. What f uses of
+// the pass it has to take from the Ctx that it is given.
+func Checkpoint(c *Ctx, f func(c *Ctx, in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
+	if c == nil || !c.opt.Watch {
+		return f(c, in)
+	}
+	again := c.again()
+	first := true
+	return autodiff.Checkpoint(func(in []*millrace.Tensor) []*millrace.Tensor {
+		part := again()
+		if first {
+			first = false
+			part = &Ctx{opt: c.opt, first: c}
+		}
+		defer part.dropCasts()
+		return f(part, in)
+	}, in...)
+}
+
+// again makes passes that do what c does from now on: weights are c's handles, buffers
+// are what they are now, random numbers are drawn again, and updates are the pass's own.
+func (c *Ctx) again() func() *Ctx {
+	from := c
+	for from.first != nil && !from.repeat {
+		from = from.first
+	}
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	draws, fresh := from.draws, maps.Clone(from.fresh)
+	if fresh == nil {
+		fresh = map[*Param]*millrace.Tensor{}
+	}
+	for _, u := range from.changed {
+		fresh[u.p] = u.fresh
+	}
+	return func() *Ctx {
+		return &Ctx{opt: c.opt, first: c, draws: draws, repeat: true, fresh: maps.Clone(fresh)}
+	}
+}
+
+// useInPart is use for a part of a pass that is computed twice. What it casts is its own:
+// between the two nothing is known of it.
+func (c *Ctx) useInPart(p *Param, cast bool) *millrace.Tensor {
+	switch fresh := c.fresh[p]; {
+	case fresh != nil:
+		return fresh
+	case p.buffer && !c.repeat:
+		return c.first.use(p, false)
+	}
+	handle, low := c.first.have(p)
+	if !cast || !c.lowers(p, handle) {
+		return handle
+	}
+	if low == nil {
+		low = c.casts[p]
+	}
+	if low == nil {
+		low = handle.Cast(c.opt.DType)
+		if c.casts == nil {
+			c.casts = map[*Param]*millrace.Tensor{}
+		}
+		c.casts[p] = low
+	}
+	return low
+}
+
+// have is the handle of a weight, and the one in the compute dtype if there is one.
+func (c *Ctx) have(p *Param) (handle, low *millrace.Tensor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.first == nil {
+		u := c.of(p)
+		return u.handle, u.low
+	}
+	if handle, low = c.first.have(p); low == nil {
+		low = c.casts[p]
+	}
+	return handle, low
+}
+
+func (c *Ctx) dropCasts() {
+	for _, t := range c.casts {
+		drop(t)
+	}
+	c.casts = nil
+}

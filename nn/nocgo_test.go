@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package nn_test
+
+const builtWithCgo = false

@@ -33,6 +33,12 @@
 // ends each step with [Ctx.Commit], which gives buffers their new values; package
 // optim does it for those who use its Step.
 //
+// # Mixed precision
+//
+// A Ctx with a DType of 16 bits has layers cast what they are given and their weights to
+// it, which stay in float32 themselves, and so do the derivatives by them. Norms, running
+// statistics and losses are computed in float32.
+//
 // # Errors
 //
 // As ops do, layers and losses never panic on bad input: the result carries an error

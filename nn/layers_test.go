@@ -86,10 +86,10 @@ var layerCases = map[string]func() (any, program){
 	"leakyrelu":         func() (any, program) { return of(nn.LeakyReLU{Slope: 0.1}) },
 	"elu":               func() (any, program) { return of(nn.ELU{Alpha: 1.5}) },
 	"softmax":           func() (any, program) { return of(nn.Softmax{Axis: 1}) },
-	"flatten":           func() (any, program) { return of(nn.Flatten{Start: 1}) },
+	"flatten":           func() (any, program) { return of(nn.Flatten{}) },
 	"sequential": func() (any, program) {
 		return of(nn.NewSequential(nn.NewConv2d(1, 2, 3, nn.Pad(1), nn.NoBias()), nn.NewBatchNorm2d(2), nn.ReLU{}, nn.NewMaxPool2d(2),
-			nn.Flatten{Start: 1}, nn.NewLinear(8, 3)))
+			nn.Flatten{}, nn.NewLinear(8, 3)))
 	},
 }
 

@@ -37,7 +37,7 @@ func (m *deep) Forward(c *nn.Ctx, x *tensor) *tensor {
 	} else {
 		x = body(c, []*tensor{x})[0]
 	}
-	return m.Out.Forward(c, m.Drop.Forward(c, nn.Flatten{Start: 1}.Forward(c, x)))
+	return m.Out.Forward(c, m.Drop.Forward(c, nn.Flatten{}.Forward(c, x)))
 }
 
 // descend takes a step down by hand: loss, derivatives, statistics, weights.

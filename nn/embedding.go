@@ -24,7 +24,9 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	}
 	l.Weight = o.draw(o.weights, InitNormal(0, 1), n, dim)
 	if l.padded && o.bad == nil {
-		l.Weight = NewParam(l.Weight.t.AssignScalar(0, millrace.At(o.padding)))
+		all := l.Weight.t
+		l.Weight = NewParam(all.AssignScalar(0, millrace.At(o.padding)))
+		drop(all)
 	}
 	return l
 }

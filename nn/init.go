@@ -43,16 +43,22 @@ func (d Draw) Full(v float64) *millrace.Tensor {
 
 // Uniform are numbers on [lo, hi).
 func (d Draw) Uniform(lo, hi float64) *millrace.Tensor {
-	return millrace.UniformOn(d.place, d.DType, d.Seed, d.Shape...).MulScalar(hi - lo).AddScalar(lo)
+	u := millrace.UniformOn(d.place, d.DType, d.Seed, d.Shape...)
+	scaled := u.MulScalar(hi - lo)
+	defer drop(u, scaled)
+	return scaled.AddScalar(lo)
 }
 
 // Normal are numbers of a normal distribution.
 func (d Draw) Normal(mean, std float64) *millrace.Tensor {
-	t := millrace.NormalOn(d.place, d.DType, d.Seed, d.Shape...).MulScalar(std)
-	if mean != 0 {
-		t = t.AddScalar(mean)
+	n := millrace.NormalOn(d.place, d.DType, d.Seed, d.Shape...)
+	scaled := n.MulScalar(std)
+	defer drop(n)
+	if mean == 0 {
+		return scaled
 	}
-	return t
+	defer drop(scaled)
+	return scaled.AddScalar(mean)
 }
 
 // matrix is the error of an Init that needs at least two dimensions, or nil.
@@ -174,7 +180,19 @@ func InitOrthogonal(gain float64) Init {
 				data[at] = gain * q[i][j]
 			}
 		}
-		return millrace.FromSliceOn(d.place, data, d.Shape...).Cast(d.DType)
+		if d.DType == millrace.Float64 {
+			return millrace.FromSliceOn(d.place, data, d.Shape...)
+		}
+		narrow := make([]float32, len(data))
+		for i, v := range data {
+			narrow[i] = float32(v)
+		}
+		t := millrace.FromSliceOn(d.place, narrow, d.Shape...)
+		if d.DType == millrace.Float32 {
+			return t
+		}
+		defer drop(t)
+		return t.Cast(d.DType)
 	}
 }
 

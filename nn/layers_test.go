@@ -113,9 +113,9 @@ func TestLayers(t *testing.T) {
 	r := readReference(t, "layers")
 	seen := map[string]bool{}
 	for _, name := range r.cases() {
+		own := strings.TrimSuffix(strings.TrimSuffix(name, "_train"), "_eval")
+		seen[own] = true
 		t.Run(name, func(t *testing.T) {
-			own := strings.TrimSuffix(strings.TrimSuffix(name, "_train"), "_eval")
-			seen[own] = true
 			make := layerCases[own]
 			if make == nil {
 				t.Fatal("no such case here")

@@ -19,8 +19,11 @@ type pass struct {
 	ok    *millrace.Tensor               // a Bool number: gradients are finite; nil where nobody asks
 	as    map[*nn.Param]*millrace.Tensor // handles in place of parameters' own, where those are not set
 
-	own  []*millrace.Tensor // handles of values as they are now
-	sets []set
+	steps   int   // gradients are a sum of so many
+	temps   temps // of the whole pass: what parameters have in common
+	inverse by    // of the loss's scale
+	factor  by    // of clipping
+	sets    []set
 }
 
 // set is a parameter's, or a state's, new value.
@@ -29,35 +32,31 @@ type set struct {
 	to *millrace.Tensor
 }
 
-// now is a handle of what p is, of the scope's, so that what is computed from it alone
-// does not outlive the step.
-func (x *pass) now(p *nn.Param) *millrace.Tensor {
+// now is what p is: a handle of the scope's, so that what is computed from it alone does
+// not outlive the step, and which ends with the temps.
+func (x *pass) now(p *nn.Param, temps *temps) val {
 	if t := x.as[p]; t != nil {
-		return t
+		return temps.of(t)
 	}
-	t := p.Tensor().To(x.sc)
-	x.own = append(x.own, t)
-	return t
+	return temps.own(p.Tensor().To(x.sc))
 }
 
 // put notes a new value. What is computed on gradients that are not finite changes nothing.
-func (x *pass) put(p *nn.Param, old, to *millrace.Tensor) {
+func (x *pass) put(p *nn.Param, old, to val) {
 	if x.ok != nil {
-		to = millrace.Where(x.ok, to, old)
+		to = old.x.of(x.ok).ifElse(to, old)
 	}
-	x.sets = append(x.sets, set{p, to})
+	x.sets = append(x.sets, set{p, to.x.keep(to)})
 }
 
 // end sets what there is to set, or nothing where a new value carries an error. Handles
-// of the old values end before, so that their memory can be the new ones'.
+// of the old values have ended, so that their memory can be the new ones'.
 func (x *pass) end() error {
+	x.temps.end()
 	for _, s := range x.sets {
 		if err := s.to.Err(); err != nil {
 			return err
 		}
-	}
-	for _, t := range x.own {
-		handle.Drop(t)
 	}
 	for _, s := range x.sets {
 		s.p.Tensor().Set(s.to)
@@ -89,129 +88,104 @@ func (x *pass) check() error {
 	return nil
 }
 
-// cast is t in a dtype.
-func cast(t *millrace.Tensor, dt millrace.DType) *millrace.Tensor {
-	if t.DType() == dt {
-		return t
-	}
-	return t.Cast(dt)
-}
-
 // update records what the rule makes of the gradients, each a sum of so many.
 func (x *pass) update(steps int) error {
 	if err := x.check(); err != nil {
 		return err
 	}
 	o := x.o
-	for i, g := range x.grads {
-		if g == nil {
-			continue
-		}
-		g = cast(g, computed(o.params[i].Tensor().DType()))
-		if steps > 1 {
-			g = g.DivScalar(float64(steps))
-		}
-		x.grads[i] = g
-	}
+	x.steps = steps
 	if o.scaling != nil {
 		x.unscale()
 	}
-	x.clip()
+	if o.clipNorm > 0 {
+		x.clip()
+	}
 	counts := x.count()
 	for k, g := range o.groups {
-		x.group(g, x.rates[k], counts)
+		x.group(g, x.temps.of(x.rates[k]), counts)
 	}
 	return nil
 }
 
-// unscale takes the loss's scale out of the gradients, and finds the next one.
+// unscale finds what takes the loss's scale out of the gradients, and the next scale.
 func (x *pass) unscale() {
 	s := x.o.scaling
-	scale, good := x.now(s.scale), x.now(s.good)
 	if x.ok == nil {
 		x.ok = finite(x.grads)
 	}
 	if x.ok == nil { // no gradients
 		return
 	}
-	inverse := by{scale.Recip(), nil}
-	for i, g := range x.grads {
-		if g != nil {
-			x.grads[i] = g.Mul(inverse.in(g.DType()))
-		}
-	}
-	nextScale, nextGood := s.after(scale, good, x.ok)
-	x.sets = append(x.sets, set{s.scale, nextScale}, set{s.good, nextGood})
+	scale, good := x.now(s.scale, &x.temps), x.now(s.good, &x.temps)
+	x.inverse = by{t: scale.under(1)}
+	nextScale, nextGood := s.after(scale, good, x.temps.of(x.ok))
+	x.sets = append(x.sets, set{s.scale, x.temps.keep(nextScale)}, set{s.good, x.temps.keep(nextGood)})
 }
 
 // by is a number by which tensors of several dtypes are multiplied.
-type by struct{ t, wide *millrace.Tensor }
+type by struct{ t, wide val }
 
-func (b *by) in(dt millrace.DType) *millrace.Tensor {
-	if b.t.DType() == dt {
+func (b *by) in(dt millrace.DType) val {
+	if b.t.t.DType() == dt {
 		return b.t
 	}
-	if b.wide == nil {
-		b.wide = b.t.Cast(dt)
+	if b.wide.t == nil {
+		b.wide = b.t.cast(dt)
 	}
 	return b.wide
 }
 
-// clip bounds the gradients, first each element, then the norm of all.
-func (x *pass) clip() {
+// grad is the gradient of a parameter in the dtype in which its update is computed: the
+// mean, without the loss's scale, and clipped by value. What is asked for twice is recorded
+// twice, and computed in either place without being written between.
+func (x *pass) grad(p *param, temps *temps) val {
+	dt := computed(p.Tensor().DType())
+	g := temps.of(x.grads[p.index]).cast(dt)
+	if x.steps > 1 {
+		g = g.over(float64(x.steps))
+	}
+	if x.inverse.t.t != nil {
+		g = g.mul(x.inverse.in(dt))
+	}
 	if v := x.o.clipValue; v > 0 {
-		for i, g := range x.grads {
-			if g != nil {
-				x.grads[i] = g.ClampScalar(-v, v)
-			}
-		}
+		g = g.clamp(v)
 	}
-	if x.o.clipNorm == 0 {
-		return
-	}
-	norm := x.total()
-	if norm == nil {
-		return
-	}
-	// As in PyTorch, where the 1e-6 keeps the norm just below the limit.
-	factor := by{norm.AddScalar(1e-6).ScalarDiv(x.o.clipNorm).MinimumScalar(1), nil}
-	for i, g := range x.grads {
-		if g != nil {
-			x.grads[i] = g.Mul(factor.in(g.DType()))
-		}
-	}
+	return g
 }
 
-// total is the norm of all gradients together, in the widest dtype among them.
-func (x *pass) total() *millrace.Tensor {
+// clip finds what brings the norm of all gradients below the limit. It is computed in the
+// widest dtype among them.
+func (x *pass) clip() {
 	dt := millrace.Float32
-	for _, g := range x.grads {
-		if g != nil && g.DType() == millrace.Float64 {
+	for _, p := range x.o.params {
+		if x.grads[p.index] != nil && p.Tensor().DType() == millrace.Float64 {
 			dt = millrace.Float64
 		}
 	}
-	var sum *millrace.Tensor
-	for _, g := range x.grads {
-		if g == nil {
+	var sum val
+	for _, p := range x.o.params {
+		if x.grads[p.index] == nil {
 			continue
 		}
-		part := g.Square().Sum()
-		part = cast(part, dt)
-		if sum != nil {
-			part = sum.Add(part)
+		var temps temps
+		part := x.temps.own(temps.keep(x.grad(p, &temps).sumOfSquares().cast(dt)))
+		temps.end()
+		if sum.t != nil {
+			part = sum.add(part)
 		}
 		sum = part
 	}
-	if sum == nil {
-		return nil
+	if sum.t != nil {
+		// As in PyTorch, where the 1e-6 keeps the norm just below the limit.
+		x.factor = by{t: sum.sqrt().plus(1e-6).under(x.o.clipNorm).atMost(1)}
 	}
-	return sum.Sqrt()
 }
 
 // count gives the number of updates of each parameter, this one included.
-func (x *pass) count() *millrace.Tensor {
+func (x *pass) count() val {
 	if x.o.counts == nil {
-		return nil
+		return val{}
 	}
 	more := make([]int32, len(x.grads))
 	all := true
@@ -222,72 +196,67 @@ func (x *pass) count() *millrace.Tensor {
 			all = false
 		}
 	}
-	old := x.now(x.o.counts)
-	counts := old.AddScalar(1)
+	old := x.now(x.o.counts, &x.temps)
+	counts := old.plus(1)
 	if !all {
-		counts = old.Add(millrace.FromSliceOn(x.sc, more))
+		counts = old.add(x.temps.own(millrace.FromSliceOn(x.sc, more)))
 	}
 	x.put(x.o.counts, old, counts)
 	return counts
 }
 
 // group updates the parameters of one.
-func (x *pass) group(g *group, rate, counts *millrace.Tensor) {
+func (x *pass) group(g *group, rate, counts val) {
 	common := map[millrace.DType]*shared{}
 	for _, p := range g.params {
-		grad := x.grads[p.index]
-		if grad == nil {
+		if x.grads[p.index] == nil {
 			continue
 		}
-		dt := grad.DType()
+		dt := computed(p.Tensor().DType())
 		if common[dt] == nil {
 			common[dt] = g.shared(dt, rate, counts)
 		}
-		x.param(p, grad, common[dt])
+		x.param(p, common[dt])
 	}
 }
 
 // shared is what parameters of a group and a dtype have in common.
 type shared struct {
-	lr    *millrace.Tensor
-	lists []*millrace.Tensor // an element for each parameter of the group
+	lr    val
+	lists []val // an element for each parameter of the group
 }
 
-func (g *group) shared(dt millrace.DType, rate, counts *millrace.Tensor) *shared {
-	s := &shared{lr: cast(rate, dt)}
-	h, r := &g.settings, g.rule
-	if r.common == nil {
-		return s
-	}
-	if !r.counts(h) {
-		counts = nil
-	} else {
+func (g *group) shared(dt millrace.DType, rate, counts val) *shared {
+	s := &shared{lr: rate.cast(dt)}
+	if h, r := &g.settings, g.rule; r.counts(h) {
 		first := g.params[0].slot
-		if n := len(g.params); n != counts.Len() {
-			counts = counts.Slice(millrace.R(first, first+n))
+		if n := len(g.params); n != counts.t.Len() {
+			counts = counts.slice(first, first+n)
 		}
-		counts = counts.Cast(dt)
-	}
-	if counts != nil {
-		s.lists = r.common(h, s.lr, counts)
+		s.lists = r.common(h, s.lr, counts.cast(dt))
 	}
 	return s
 }
 
-func (x *pass) param(p *param, grad *millrace.Tensor, s *shared) {
-	h := &p.group.settings
-	old := x.now(p.Param)
-	u := &update{grad: grad, lr: s.lr}
-	u.value = cast(old, grad.DType())
+// param updates one.
+func (x *pass) param(p *param, s *shared) {
+	var temps temps
+	defer temps.end()
+	here := func(v val) val { return temps.of(v.t) }
+	old, grad := x.now(p.Param, &temps), x.grad(p, &temps)
+	dt := grad.t.DType()
+	if x.factor.t.t != nil {
+		grad = grad.mul(x.factor.in(dt))
+	}
+	u := &update{value: old.cast(dt), grad: grad, lr: here(s.lr)}
 	for _, list := range s.lists {
-		u.common = append(u.common, list.Slice(millrace.At(p.slot-p.group.params[0].slot)))
+		u.common = append(u.common, here(list).at(p.slot-p.group.params[0].slot))
 	}
 	for _, st := range p.state {
-		u.state = append(u.state, x.now(st))
+		u.state = append(u.state, x.now(st, &temps))
 	}
-	before := append([]*millrace.Tensor{}, u.state...)
-	to := x.o.rule.update(h, u)
-	x.put(p.Param, old, cast(to, old.DType()))
+	before := slices.Clone(u.state)
+	x.put(p.Param, old, x.o.rule.update(&p.group.settings, u).cast(old.t.DType()))
 	for i, st := range p.state {
 		x.put(st, before[i], u.state[i])
 	}

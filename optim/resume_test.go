@@ -7,44 +7,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/nn"
-	"github.com/millrace-go/millrace/safetensors"
 )
-
-// save writes named tensors to a file, and load reads them into others of the same names.
-func save(t *testing.T, path string, lists ...[]nn.Named) {
-	t.Helper()
-	all := map[string]*millrace.Tensor{}
-	for _, list := range lists {
-		for _, n := range list {
-			if all[n.Name] != nil {
-				t.Fatalf("%s is there twice", n.Name)
-			}
-			all[n.Name] = n.Tensor()
-		}
-	}
-	if err := safetensors.Save(path, all, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func load(t *testing.T, path string, dev *millrace.Device, lists ...[]nn.Named) {
-	t.Helper()
-	f, err := safetensors.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for _, list := range lists {
-		for _, n := range list {
-			x, err := f.TensorOn(dev, n.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n.Tensor().Set(x)
-			x.Release()
-		}
-	}
-}
 
 // TestResume: a run that was saved, and goes on in another device with other first
 // values, has the bits of one that was not interrupted.
@@ -78,10 +41,14 @@ func TestResume(t *testing.T) {
 					m, o, r, s = start()
 					train(t, m, s, 0, at)
 					path := filepath.Join(t.TempDir(), "state")
-					save(t, path, m.params(), o.State(), r.State())
+					if err := nn.Save(path, m, o, r); err != nil {
+						t.Fatal(err)
+					}
 					m, o, r, s = start()
 					train(t, m, s, 20, 23) // what is loaded replaces what was there
-					load(t, path, m.dev, m.params(), o.State(), r.State())
+					if err := nn.Load(path, m, o, r); err != nil {
+						t.Fatal(err)
+					}
 					train(t, m, s, at, steps)
 					same(t, "resumed", all(t, o, append(m.params(), r.State()...)), want)
 				})

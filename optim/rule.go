@@ -1,10 +1,6 @@
 package optim
 
-import (
-	"math"
-
-	"github.com/millrace-go/millrace"
-)
+import "math"
 
 // rule is how a parameter's new value follows from its old one, its gradient and what is
 // kept of earlier gradients: a row of a table. All of it is ops on tensors, so that it
@@ -22,9 +18,9 @@ type rule struct {
 	// common is what the parameters of a group have in common: tensors with an element for
 	// each of them, made of the learning rate, which is 0-d, and of the count, 1 at the first
 	// update. It is asked where counts says so.
-	common func(h *settings, lr, count *millrace.Tensor) []*millrace.Tensor
+	common func(h *settings, lr, count val) []val
 	// update gives the new value, and puts the new state in place of the old one.
-	update func(h *settings, u *update) *millrace.Tensor
+	update func(h *settings, u *update) val
 }
 
 // settings are what the options of a group of parameters say.
@@ -44,10 +40,10 @@ type settings struct {
 
 // update is one parameter's: its value and gradient, in the dtype in which it is computed.
 type update struct {
-	value, grad *millrace.Tensor
-	lr          *millrace.Tensor   // 0-d
-	common      []*millrace.Tensor // 0-d, the parameter's own
-	state       []*millrace.Tensor
+	value, grad val
+	lr          val   // 0-d
+	common      []val // 0-d, the parameter's own
+	state       []val
 }
 
 var rules = struct {
@@ -69,7 +65,7 @@ var rules = struct {
 		state:    adamState,
 		counts:   always,
 		common:   unbias,
-		update: func(h *settings, u *update) *millrace.Tensor {
+		update: func(h *settings, u *update) val {
 			u.grad = decayed(h, u)
 			return adam(h, u)
 		},
@@ -81,7 +77,7 @@ var rules = struct {
 		state:    adamState,
 		counts:   always,
 		common:   unbias,
-		update: func(h *settings, u *update) *millrace.Tensor {
+		update: func(h *settings, u *update) val {
 			u.value = shrunk(h, u)
 			return adam(h, u)
 		},
@@ -104,8 +100,8 @@ var rules = struct {
 		defaults: settings{rate: Constant(1e-2), eps: 1e-10},
 		state:    func(*settings) []string { return []string{"sum"} },
 		counts:   func(h *settings) bool { return h.rateDecay != 0 },
-		common: func(h *settings, lr, count *millrace.Tensor) []*millrace.Tensor {
-			return []*millrace.Tensor{lr.Div(count.SubScalar(1).MulScalar(h.rateDecay).AddScalar(1))}
+		common: func(h *settings, lr, count val) []val {
+			return []val{lr.div(count.minus(1).times(h.rateDecay).plus(1))}
 		},
 		update: adagrad,
 	},
@@ -123,8 +119,8 @@ var rules = struct {
 		defaults: settings{rate: Constant(1e-3), beta1: 0.9, beta2: 0.999, eps: 1e-6},
 		state:    func(*settings) []string { return []string{"exp_avg", "exp_avg_sq"} },
 		counts:   always,
-		common: func(h *settings, _, count *millrace.Tensor) []*millrace.Tensor {
-			return []*millrace.Tensor{remaining(count, h.beta1), remaining(count, h.beta2).Sqrt()}
+		common: func(h *settings, _, count val) []val {
+			return []val{remaining(count, h.beta1), remaining(count, h.beta2).sqrt()}
 		},
 		update: lamb,
 	},
@@ -145,83 +141,83 @@ func adamState(h *settings) []string {
 }
 
 // decayed is the gradient with that of the weights' decay in the loss.
-func decayed(h *settings, u *update) *millrace.Tensor {
+func decayed(h *settings, u *update) val {
 	if h.decay == 0 {
 		return u.grad
 	}
-	return u.grad.Add(u.value.MulScalar(h.decay))
+	return u.grad.add(u.value.times(h.decay))
 }
 
 // shrunk is the value after a decay that is not the loss's.
-func shrunk(h *settings, u *update) *millrace.Tensor {
+func shrunk(h *settings, u *update) val {
 	if h.decay == 0 {
 		return u.value
 	}
-	return u.value.Mul(u.lr.MulScalar(h.decay).ScalarSub(1))
+	return u.value.mul(u.lr.times(h.decay).from(1))
 }
 
 // lerp is a + w(b-a), of which the form is PyTorch's for the weight.
-func lerp(a, b *millrace.Tensor, w float64) *millrace.Tensor {
-	d := b.Sub(a)
+func lerp(a, b val, w float64) val {
+	d := b.sub(a)
 	if w < 0.5 {
-		return a.Add(d.MulScalar(w))
+		return a.add(d.times(w))
 	}
-	return b.Sub(d.MulScalar(1 - w))
+	return b.sub(d.times(1 - w))
 }
 
 // mean2 is the moving average of squares.
-func mean2(v, g *millrace.Tensor, beta float64) *millrace.Tensor {
-	return v.MulScalar(beta).Add(g.Mul(g).MulScalar(1 - beta))
+func mean2(v, g val, beta float64) val {
+	return v.times(beta).add(g.mul(g).times(1 - beta))
 }
 
 // remaining is 1 - beta to the power of the count, without the cancellation that this
 // has near 1.
-func remaining(count *millrace.Tensor, beta float64) *millrace.Tensor {
-	return count.MulScalar(math.Log(beta)).Expm1().Neg()
+func remaining(count val, beta float64) val {
+	return count.times(math.Log(beta)).expm1().neg()
 }
 
 // firstWhole is the weight of the gradient in a momentum: the first is taken whole.
-func firstWhole(h *settings, _, count *millrace.Tensor) []*millrace.Tensor {
-	return []*millrace.Tensor{millrace.WhereScalar(count.EqScalar(1), count, 1-h.dampening)}
+func firstWhole(h *settings, _, count val) []val {
+	return []val{count.atOne(1 - h.dampening)}
 }
 
-func sgd(h *settings, u *update) *millrace.Tensor {
+func sgd(h *settings, u *update) val {
 	g := decayed(h, u)
 	if h.momentum != 0 {
 		add := g
 		if len(u.common) > 0 {
-			add = g.Mul(u.common[0])
+			add = g.mul(u.common[0])
 		}
-		m := u.state[0].MulScalar(h.momentum).Add(add)
+		m := u.state[0].times(h.momentum).add(add)
 		u.state[0] = m
 		if h.nesterov {
-			g = g.Add(m.MulScalar(h.momentum))
+			g = g.add(m.times(h.momentum))
 		} else {
 			g = m
 		}
 	}
-	return u.value.Sub(g.Mul(u.lr))
+	return u.value.sub(g.mul(u.lr))
 }
 
 // unbias are the size of a step and the root of the second moment's bias, by which it
 // is divided.
-func unbias(h *settings, lr, count *millrace.Tensor) []*millrace.Tensor {
-	return []*millrace.Tensor{lr.Div(remaining(count, h.beta1)), remaining(count, h.beta2).Sqrt()}
+func unbias(h *settings, lr, count val) []val {
+	return []val{lr.div(remaining(count, h.beta1)), remaining(count, h.beta2).sqrt()}
 }
 
-func adam(h *settings, u *update) *millrace.Tensor {
+func adam(h *settings, u *update) val {
 	m := lerp(u.state[0], u.grad, 1-h.beta1)
 	v := mean2(u.state[1], u.grad, h.beta2)
 	u.state[0], u.state[1] = m, v
 	if h.maximum {
-		v = u.state[2].Maximum(v)
+		v = u.state[2].maximum(v)
 		u.state[2] = v
 	}
 	size, bias := u.common[0], u.common[1]
-	return u.value.Sub(m.Div(v.Sqrt().Div(bias).AddScalar(h.eps)).Mul(size))
+	return u.value.sub(m.div(v.sqrt().div(bias).plus(h.eps)).mul(size))
 }
 
-func rmsProp(h *settings, u *update) *millrace.Tensor {
+func rmsProp(h *settings, u *update) val {
 	g := decayed(h, u)
 	v := mean2(u.state[0], g, h.alpha)
 	u.state[0] = v
@@ -229,47 +225,47 @@ func rmsProp(h *settings, u *update) *millrace.Tensor {
 	if h.centered {
 		mean := lerp(u.state[at], g, 1-h.alpha)
 		u.state[at] = mean
-		v = v.Sub(mean.Mul(mean))
+		v = v.sub(mean.mul(mean))
 		at++
 	}
-	d := g.Div(v.Sqrt().AddScalar(h.eps))
+	d := g.div(v.sqrt().plus(h.eps))
 	if h.momentum != 0 {
-		d = u.state[at].MulScalar(h.momentum).Add(d)
+		d = u.state[at].times(h.momentum).add(d)
 		u.state[at] = d
 	}
-	return u.value.Sub(d.Mul(u.lr))
+	return u.value.sub(d.mul(u.lr))
 }
 
-func adagrad(h *settings, u *update) *millrace.Tensor {
+func adagrad(h *settings, u *update) val {
 	g := decayed(h, u)
-	sum := u.state[0].Add(g.Mul(g))
+	sum := u.state[0].add(g.mul(g))
 	u.state[0] = sum
 	lr := u.lr
 	if len(u.common) > 0 {
 		lr = u.common[0]
 	}
-	return u.value.Sub(g.Div(sum.Sqrt().AddScalar(h.eps)).Mul(lr))
+	return u.value.sub(g.div(sum.sqrt().plus(h.eps)).mul(lr))
 }
 
-func lion(h *settings, u *update) *millrace.Tensor {
+func lion(h *settings, u *update) val {
 	p := shrunk(h, u)
 	m := u.state[0]
-	d := m.MulScalar(h.beta1).Add(u.grad.MulScalar(1 - h.beta1)).Sign()
-	u.state[0] = m.MulScalar(h.beta2).Add(u.grad.MulScalar(1 - h.beta2))
-	return p.Sub(d.Mul(u.lr))
+	d := m.times(h.beta1).add(u.grad.times(1 - h.beta1)).sign()
+	u.state[0] = m.times(h.beta2).add(u.grad.times(1 - h.beta2))
+	return p.sub(d.mul(u.lr))
 }
 
 // lamb is Adam's direction, as long as the parameter (You et al., 2019): where either
 // has no length, the learning rate alone says how far to go.
-func lamb(h *settings, u *update) *millrace.Tensor {
+func lamb(h *settings, u *update) val {
 	m := lerp(u.state[0], u.grad, 1-h.beta1)
 	v := mean2(u.state[1], u.grad, h.beta2)
 	u.state[0], u.state[1] = m, v
-	d := m.Div(u.common[0]).Div(v.Sqrt().Div(u.common[1]).AddScalar(h.eps))
+	d := m.div(u.common[0]).div(v.sqrt().div(u.common[1]).plus(h.eps))
 	if h.decay != 0 {
-		d = d.Add(u.value.MulScalar(h.decay))
+		d = d.add(u.value.times(h.decay))
 	}
-	long, dlong := u.value.Norm2(), d.Norm2()
-	ratio := millrace.WhereScalar(long.GtScalar(0).And(dlong.GtScalar(0)), long.Div(dlong), 1)
-	return u.value.Sub(d.Mul(ratio.Mul(u.lr)))
+	long, dlong := u.value.norm2(), d.norm2()
+	ratio := long.ratio(dlong)
+	return u.value.sub(d.mul(ratio.mul(u.lr)))
 }

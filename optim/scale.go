@@ -51,28 +51,30 @@ func (o *Optimizer) Scale() *millrace.Tensor {
 }
 
 // after are the scale and the count of good updates behind one that was good or not.
-func (x *scaling) after(scale, good, ok *millrace.Tensor) (nextScale, nextGood *millrace.Tensor) {
-	n := good.AddScalar(1)
-	full := n.GeScalar(float64(x.Interval))
-	larger := scale.MulScalar(x.Growth)
-	grown := millrace.Where(full.And(larger.IsFinite()), larger, scale)
-	nextScale = millrace.Where(ok, grown, scale.MulScalar(x.Backoff))
-	nextGood = millrace.WhereScalar(ok.And(full.Not()), n, 0)
+func (x *scaling) after(scale, good, ok val) (nextScale, nextGood val) {
+	n := good.plus(1)
+	full := n.above(float64(x.Interval) - 1)
+	larger := scale.times(x.Growth)
+	grown := full.and(larger.finite()).ifElse(larger, scale)
+	nextScale = ok.ifElse(grown, scale.times(x.Backoff))
+	nextGood = ok.and(full.not()).ifElseOf(n, 0)
 	return nextScale, nextGood
 }
 
-// finite is true where all gradients are finite.
+// finite is true where all gradients are finite, nil where there are none.
 func finite(grads []*millrace.Tensor) *millrace.Tensor {
-	var all *millrace.Tensor
+	var temps temps
+	defer temps.end()
+	var all val
 	for _, g := range grads {
 		if g == nil {
 			continue
 		}
-		ok := g.IsFinite().All()
-		if all != nil {
-			ok = all.And(ok)
+		ok := temps.of(g).finite().all()
+		if all.t != nil {
+			ok = all.and(ok)
 		}
 		all = ok
 	}
-	return all
+	return temps.keep(all)
 }

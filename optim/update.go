@@ -139,20 +139,21 @@ func (x *pass) finish(e ending, sums []bool) error {
 func (x *pass) add(e ending, sums []bool) {
 	for i, g := range x.grads {
 		p := x.o.params[i]
-		if g != nil {
-			g = cast(g, computed(p.Tensor().DType()))
-		}
 		fresh := g != nil
-		if sums[i] {
-			sum := x.now(p.sum)
-			if fresh {
-				sum = sum.Add(g)
-			}
-			g = sum
+		var to val
+		if fresh {
+			to = x.temps.of(g).cast(computed(p.Tensor().DType()))
 		}
-		x.grads[i] = g
+		if sums[i] {
+			sum := x.now(p.sum, &x.temps)
+			if fresh {
+				sum = sum.add(to)
+			}
+			to = sum
+		}
+		x.grads[i] = to.t
 		if fresh && !e.last {
-			x.sets = append(x.sets, set{p.sum, g})
+			x.sets = append(x.sets, set{p.sum, x.temps.keep(to)})
 		}
 	}
 	x.ok = nil // it tells of this step's only

@@ -217,9 +217,8 @@ func (o *Optimizer) keep(p *param) {
 	}
 }
 
-// rates are the groups' learning rates for the next update, 0-d tensors.
-func (o *Optimizer) rates() ([]*millrace.Tensor, error) {
-	var list []*millrace.Tensor
+// rates adds the groups' learning rates for the next update, 0-d tensors, to a list.
+func (o *Optimizer) rates(list []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	for _, g := range o.groups {
 		lr := g.settings.rate(o.progress.updates)
 		if math.IsNaN(lr) || math.IsInf(lr, 0) {

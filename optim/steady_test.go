@@ -190,7 +190,7 @@ func (o *Optimizer) direct(grads []*millrace.Tensor) error {
 	if err := o.begin(); err != nil {
 		return err
 	}
-	rates, err := o.rates()
+	rates, err := o.rates(nil)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,7 @@
 package optim
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/nn"
@@ -11,9 +9,14 @@ import (
 
 // tape is a step as it was recorded for some inputs.
 type tape struct {
-	key string
 	rec *millrace.Recording
 	has []bool // which parameters had gradients
+
+	// What it is for.
+	in     []kind
+	e      ending
+	sums   []bool // parameters with gradients from the steps before
+	frozen []bool
 
 	// args are what the step uses and does not set, such as frozen weights, those of another
 	// optimiser, and all weights where gradients are only added up: a Recording would keep
@@ -22,16 +25,52 @@ type tape struct {
 	more []*nn.Param // of those, what it turned out to use when it was recorded
 }
 
+// kind is what an input has to be like.
+type kind struct {
+	dt    millrace.DType
+	shape []int
+}
+
+func (k *kind) fits(t *millrace.Tensor) bool {
+	if t.DType() != k.dt || t.Rank() != len(k.shape) {
+		return false
+	}
+	for i, d := range k.shape {
+		if t.Dim(i) != d {
+			return false
+		}
+	}
+	return true
+}
+
+// fits reports whether the tape is for a run like this one.
+func (t *tape) fits(o *Optimizer, e ending, in []*millrace.Tensor) bool {
+	if t.e != e || len(in) != len(t.in) || !slices.Equal(t.sums, o.progress.sums) {
+		return false
+	}
+	for i := range in {
+		if !t.in[i].fits(in[i]) {
+			return false
+		}
+	}
+	for i, p := range o.params {
+		if p.Frozen() != t.frozen[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // mostTapes is how many are kept.
 const mostTapes = 32
 
 // replay is a run that is recorded, or was before.
 func (s *Step) replay(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, has []bool, err error) {
-	args, err := s.o.rates()
-	if err != nil {
+	t := s.tape(e, in)
+	args := make([]*millrace.Tensor, 0, len(s.o.groups)+len(t.args)+len(in))
+	if args, err = s.o.rates(args); err != nil {
 		return nil, nil, err
 	}
-	t := s.tape(s.key(e, in), e)
 	for _, p := range t.args {
 		args = append(args, p.Tensor())
 	}
@@ -47,40 +86,26 @@ func (s *Step) replay(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, h
 	return out[0], t.has, nil
 }
 
-// key is what a recorded step depends on.
-func (s *Step) key(e ending, in []*millrace.Tensor) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%+v %s ", e, bits(s.o.progress.sums))
-	for _, p := range s.o.params {
-		if p.Frozen() {
-			b.WriteByte('f')
-		} else {
-			b.WriteByte('.')
-		}
-	}
-	for _, t := range in {
-		fmt.Fprintf(&b, " %v%v", t.DType(), t.Shape())
-	}
-	return b.String()
-}
-
 // tape finds a recorded step, or makes one that is recorded by its first run.
-func (s *Step) tape(key string, e ending) *tape {
-	for i, t := range s.tapes {
-		if t.key == key {
+func (s *Step) tape(e ending, in []*millrace.Tensor) *tape {
+	o := s.o
+	for i := len(s.tapes) - 1; i >= 0; i-- {
+		if t := s.tapes[i]; t.fits(o, e, in) {
 			copy(s.tapes[i:], s.tapes[i+1:])
 			s.tapes[len(s.tapes)-1] = t
 			return t
 		}
 	}
-	o := s.o
-	t := &tape{key: key, args: slices.Clone(s.others)}
-	sums := slices.Clone(o.progress.sums)
+	t := &tape{args: slices.Clone(s.others), e: e, sums: slices.Clone(o.progress.sums)}
+	for _, x := range in {
+		t.in = append(t.in, kind{x.DType(), x.Shape()})
+	}
 	for i, p := range o.params {
-		if sums[i] && e.last {
+		t.frozen = append(t.frozen, p.Frozen())
+		if t.sums[i] && e.last {
 			t.args = append(t.args, p.sum)
 		}
-		if p.Frozen() || !e.last {
+		if t.frozen[i] || !e.last {
 			t.args = append(t.args, p.Param)
 		}
 	}
@@ -88,7 +113,7 @@ func (s *Step) tape(key string, e ending) *tape {
 		t.args = append(t.args, o.scaling.scale)
 	}
 	t.rec = millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
-		return s.recorded(t, e, sums, sc, in)
+		return s.recorded(t, sc, in)
 	})
 	s.tapes = append(s.tapes, t)
 	if len(s.tapes) > mostTapes {
@@ -99,7 +124,7 @@ func (s *Step) tape(key string, e ending) *tape {
 }
 
 // recorded is the function of a recorded step.
-func (s *Step) recorded(t *tape, e ending, sums []bool, sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+func (s *Step) recorded(t *tape, sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	o := s.o
 	rates, in := in[:len(o.groups)], in[len(o.groups):]
 	as := map[*nn.Param]*millrace.Tensor{}
@@ -112,7 +137,7 @@ func (s *Step) recorded(t *tape, e ending, sums []bool, sc *millrace.Scope, in [
 	}
 	t.has = which(f.grads)
 	x := &pass{o: o, sc: sc, rates: rates, grads: f.grads, ok: f.ok, as: as}
-	if err := x.finish(e, sums); err != nil {
+	if err := x.finish(t.e, t.sums); err != nil {
 		return nil, err
 	}
 	t.more = x.unset(f.used, t.args)

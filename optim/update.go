@@ -41,12 +41,10 @@ type ending struct {
 // end does it, in a Recording for each kind: which gradients there are, and which were
 // added up before. ok, where there is one, says that these gradients are finite.
 func (o *Optimizer) end(on *millrace.Stream, e ending, grads []*millrace.Tensor, ok *millrace.Tensor) error {
-	rates, err := o.rates()
+	in, err := o.rates(nil)
 	if err != nil {
 		return err
 	}
-	var in []*millrace.Tensor
-	in = append(in, rates...)
 	if e.steps > 1 {
 		ok = nil // of the sums it is asked again
 	}

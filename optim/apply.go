@@ -18,6 +18,7 @@ type pass struct {
 	grads []*millrace.Tensor             // by parameter; nil for those that have none
 	ok    *millrace.Tensor               // a Bool number: gradients are finite; nil where nobody asks
 	as    map[*nn.Param]*millrace.Tensor // handles in place of parameters' own, where those are not set
+	held  map[*nn.Param]*millrace.Tensor // handles of what parameters are now, to be ended here
 
 	steps   int   // gradients are a sum of so many
 	temps   temps // of the whole pass: what parameters have in common
@@ -37,6 +38,9 @@ type set struct {
 func (x *pass) now(p *nn.Param, temps *temps) val {
 	if t := x.as[p]; t != nil {
 		return temps.of(t)
+	}
+	if t := x.held[p]; t != nil {
+		return temps.own(t)
 	}
 	return temps.own(p.Tensor().To(x.sc))
 }

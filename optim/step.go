@@ -208,17 +208,29 @@ type found struct {
 	grads []*millrace.Tensor // by parameter, nil for those that the pass did not use
 	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil where nobody asks
 	used  []*nn.Param        // what it used and did not change
+
+	// held are handles of the weights that it took derivatives by, where the update goes on
+	// with them: to the engine they are one tensor then, which the new value can replace.
+	held map[*nn.Param]*millrace.Tensor
 }
 
 // backward computes the loss and its derivatives in a scope of their own, inside of sc,
-// which owns what is returned. as are handles to use in place of parameters'; wait has all
-// be computed before buffers change.
-func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor, wait bool) (x found, err error) {
+// which owns what is returned. as are handles to use in place of parameters', for a step
+// that is recorded; without them all is computed before buffers change.
+func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor) (x found, err error) {
 	o := s.o
 	err = sc.Scope(func(inner *millrace.Scope) error {
 		own := make(map[*nn.Param]*millrace.Tensor, len(as))
 		for p, t := range as {
 			own[p] = t.To(inner)
+		}
+		if as != nil {
+			x.held = map[*nn.Param]*millrace.Tensor{}
+			for _, p := range o.params {
+				if own[p.Param] == nil {
+					own[p.Param] = p.Tensor().To(inner)
+				}
+			}
 		}
 		c := nn.NewCtx(nn.CtxOptions{Train: true, Watch: true, Random: s.random, DType: s.dt, Scope: inner, As: own, CheckFinite: s.finite})
 		args := make([]*millrace.Tensor, len(in))
@@ -248,6 +260,9 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 		x.grads = make([]*millrace.Tensor, len(o.params))
 		for i, p := range params {
 			x.grads[p.index] = derivatives[i]
+			if as != nil && as[p.Param] == nil {
+				x.held[p.Param] = inner.Keep(own[p.Param])
+			}
 		}
 		x.loss = autodiff.Detach(made)
 		keep := append([]*millrace.Tensor{x.loss}, x.grads...)
@@ -262,7 +277,7 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 			if err := t.Err(); err != nil {
 				return err
 			}
-			if wait {
+			if as == nil {
 				if err := t.Eval(); err != nil {
 					return err
 				}
@@ -295,7 +310,7 @@ func (o *Optimizer) own(used []*nn.Param, handles []*millrace.Tensor) (params []
 // eager is a run that calls the function.
 func (s *Step) eager(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, has []bool, err error) {
 	err = s.on.Scope(func(sc *millrace.Scope) error {
-		x, err := s.backward(sc, in, nil, true)
+		x, err := s.backward(sc, in, nil)
 		if err != nil {
 			return err
 		}

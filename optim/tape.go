@@ -131,12 +131,12 @@ func (s *Step) recorded(t *tape, sc *millrace.Scope, in []*millrace.Tensor) ([]*
 	for i, p := range t.args {
 		as[p] = in[i]
 	}
-	f, err := s.backward(sc, in[len(t.args):], as, false)
+	f, err := s.backward(sc, in[len(t.args):], as)
 	if err != nil {
 		return nil, err
 	}
 	t.has = which(f.grads)
-	x := &pass{o: o, sc: sc, rates: rates, grads: f.grads, ok: f.ok, as: as}
+	x := &pass{o: o, sc: sc, rates: rates, grads: f.grads, ok: f.ok, as: as, held: f.held}
 	if err := x.finish(t.e, t.sums); err != nil {
 		return nil, err
 	}

@@ -395,6 +395,19 @@ func TestRecordFails(t *testing.T) {
 			}
 		}
 	}
+	// Of several in a batch it is the first, whichever is found first.
+	src.read = func(i int) {
+		if i == 57 {
+			time.Sleep(3 * time.Millisecond)
+		}
+	}
+	for range 5 {
+		for _, err := range loader(t, src, data.Options{Batch: 100, Workers: 16}).Batches(context.Background()) {
+			if !errors.Is(err, errBad) {
+				t.Error(err)
+			}
+		}
+	}
 	delete(src.fail, 57)
 	for _, err := range loader(t, src, data.Options{Batch: 100, Workers: 3}).Batches(context.Background()) {
 		if err == nil || err.Error() != "record 58: later" {

@@ -10,7 +10,11 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/data"
+	"github.com/millrace-go/millrace/nn"
 )
+
+// The context of a forward pass draws numbers, too.
+var _ data.Uniform = (*nn.Ctx)(nil)
 
 // given are numbers in place of random ones.
 type given struct{ u []float32 }

@@ -33,9 +33,11 @@ func (m *deep) Forward(c *nn.Ctx, x *tensor) *tensor {
 		return []*tensor{m.Drop.Forward(c, m.Norm.Forward(c, m.Norm.Forward(c, m.Conv.Forward(c, in[0])).Relu()))}
 	}
 	if m.checkpoint {
-		x = nn.Checkpoint(c, body, x)[0]
+		x = nn.Checkpoint(c, func(c *nn.Ctx, in []*tensor) []*tensor { // one within another
+			return nn.Checkpoint(c, body, m.Drop.Forward(c, in[0]))
+		}, x)[0]
 	} else {
-		x = body(c, []*tensor{x})[0]
+		x = body(c, []*tensor{m.Drop.Forward(c, x)})[0]
 	}
 	return m.Out.Forward(c, m.Drop.Forward(c, nn.Flatten{}.Forward(c, x)))
 }

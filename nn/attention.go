@@ -80,7 +80,8 @@ func (l *MultiHeadAttention) Attend(c *Ctx, queries, keys, values *millrace.Tens
 	}
 	q, k, v := l.project(c, queries, keys, values)
 	if l.Rotary != nil {
-		q, k = l.Rotary.Forward(c, q), l.Rotary.Forward(c, k)
+		turned := l.Rotary.each(c, 0, q, k)
+		q, k = turned[0], turned[1]
 	}
 	scores := q.MatMul(k.Permute(0, 1, 3, 2)).MulScalar(1 / math.Sqrt(float64(dim/l.Heads)))
 	scores, bad := l.hidden(c, scores, hide)

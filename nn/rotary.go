@@ -44,16 +44,45 @@ func (l *RotaryEmbedding) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 
 // At is Forward of positions that begin at another one than 0.
 func (l *RotaryEmbedding) At(c *Ctx, x *millrace.Tensor, first int) *millrace.Tensor {
-	if x.Rank() < 2 || x.Dim(-1) != l.dim {
-		return fail("rotary", shapeErr("%v, and heads of %d features", x.Shape(), l.dim), x, l.turns)
+	return l.each(c, first, x)[0]
+}
+
+// each turns tensors, those of one length by the same sines.
+func (l *RotaryEmbedding) each(c *Ctx, first int, xs ...*millrace.Tensor) []*millrace.Tensor {
+	var cos, sin *millrace.Tensor
+	n := -1
+	out := make([]*millrace.Tensor, len(xs))
+	for i, x := range xs {
+		if x.Rank() < 2 || x.Dim(-1) != l.dim {
+			out[i] = fail("rotary", shapeErr("%v, and heads of %d features", x.Shape(), l.dim), x, l.turns)
+			continue
+		}
+		if x.Dim(-2) != n {
+			n = x.Dim(-2)
+			cos, sin = l.angles(c, x, first, n)
+		}
+		out[i] = l.turn(x, cos, sin)
 	}
-	dt, half := x.DType(), l.dim/2
+	return out
+}
+
+// angles are the cosines, of shape (n, 1, dim/2), and the sines, (n, 2, dim/2): those that
+// go to the first of a pair are negative.
+func (l *RotaryEmbedding) angles(c *Ctx, x *millrace.Tensor, first, n int) (cos, sin *millrace.Tensor) {
+	place := c.place(x)
+	at := millrace.ArangeOn(place, millrace.Float32, float64(first), float64(first+n), 1)
+	angle := at.Reshape(-1, 1, 1).Mul(l.turns)
+	sign := millrace.ArangeOn(place, millrace.Float32, -1, 2, 2).Reshape(2, 1)
+	return angle.Cos(), angle.Sin().Mul(sign)
+}
+
+// turn has the pairs side by side, as (…, n, 2, dim/2), and each of them meet the other.
+func (l *RotaryEmbedding) turn(x, cos, sin *millrace.Tensor) *millrace.Tensor {
+	dt, shape := x.DType(), x.Shape()
 	x = wide(x)
-	at := millrace.ArangeOn(c.place(x), millrace.Float32, float64(first), float64(first+x.Dim(-2)), 1)
-	angle := at.Unsqueeze(-1).Mul(l.turns)
-	cos, sin := as(angle.Cos(), x.DType()), as(angle.Sin(), x.DType())
-	a, b := last(x, 0, half), last(x, half, l.dim)
-	return as(millrace.Concat(-1, a.Mul(cos).Sub(b.Mul(sin)), b.Mul(cos).Add(a.Mul(sin))), dt)
+	cos, sin = as(cos, x.DType()), as(sin, x.DType())
+	pairs := x.Reshape(append(shape[:len(shape)-1:len(shape)-1], 2, l.dim/2)...)
+	return as(pairs.Mul(cos).Add(pairs.Flip(-2).Mul(sin)).Reshape(shape...), dt)
 }
 
 // last is a range of the last dimension.

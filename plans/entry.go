@@ -88,6 +88,9 @@ func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	}
 	if e != nil {
 		wants = wants[:n]
+		for _, id := range e.wants { // the plans that they were learned from may be gone
+			wants = with(wants, id)
+		}
 	}
 	want(seg, wants)
 	return e, wants

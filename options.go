@@ -178,6 +178,6 @@ func overlay(base, top Options) Options {
 // the device; Damaged and Refused count theirs, too; and in Runtime the driver's: Launches,
 // BytesRead, BytesWritten, Compiles, CompileFails,
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
-// Hidden scores of attention that were not computed, since a mask hides them, Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes
-// since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
+// Hidden scores of attention that were not computed, since a mask hides them, Grouped launches that ran beside others of their list, each on one thread,
+// Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
 type Stats = device.Stats

@@ -172,8 +172,16 @@ func (d *device) Run(list []runtime.Launch) error {
 		return &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
 	}
 	crews, threads := d.wide, d.threadsOf()
-	one := forOne(list, d.crowd.enter())
+	crowded := d.crowd.enter()
 	defer d.crowd.leave()
+	one := forOne(list, crowded)
+	var inTurn *ordering
+	if !crowded || !one {
+		if inTurn = order(list, threads); inTurn != nil {
+			one = false
+			defer inTurn.release()
+		}
+	}
 	if one {
 		crews, threads = d.alone, 1
 	} else {
@@ -192,13 +200,22 @@ func (d *device) Run(list []runtime.Launch) error {
 		readies.Put(room)
 	}()
 	for i := range list {
-		r, err := d.prepareFor(&list[i], threads)
+		t, n := turn{at: i}, threads
+		if inTurn != nil {
+			if t = inTurn.turns[i]; t.wave > 0 {
+				n = 1
+			}
+		}
+		r, err := d.prepareFor(&list[t.at], n)
 		if err != nil {
 			// Nothing has run yet: the engine may take all of it up op by op.
-			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", i, err)}
+			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", t.at, err)}
 		}
-		if r.index = i; !r.empty {
-			todo = append(todo, r)
+		if r.index, r.wave = t.at, t.wave; r.empty {
+			continue
+		}
+		if todo = append(todo, r); r.wave > 0 {
+			d.count.grouped.Add(1)
 		}
 	}
 	w, err := crews.lend()

@@ -144,7 +144,7 @@ func (e *cExecutor) write(c *C.mr_launch, r *ready) {
 	*c = C.mr_launch{
 		total: C.mr_i64(r.total), bytes: C.mr_i64(r.p.perItem), mode: C.mr_i64(r.mode),
 		nops: C.mr_i64(len(l.Args)), kept: C.mr_i64(l.Kept), outputs: C.mr_i64(r.outputs), reduced: C.mr_i64(r.total / r.outputs),
-		tile: C.mr_i64(r.tile), threads: C.mr_i64(r.threads),
+		tile: C.mr_i64(r.tile), threads: C.mr_i64(r.threads), wave: C.mr_i64(r.wave),
 		nphases: C.mr_i64(len(plan.Phases)), ntemps: C.mr_i64(len(plan.Temps)),
 	}
 	if r.split {

@@ -39,29 +39,41 @@ func (e *goExecutor) copyBytes(dst, src []byte) {
 }
 
 func (e *goExecutor) run(list []ready) error {
-	for i := range list {
-		r := list[i] // a copy: the order of dims is chosen anew
-		if r.p.faults {
-			r.fault = new(indexFault)
-		}
-		switch {
-		case r.dot != nil:
-			e.dot(&r)
-		case r.scatter != nil:
-			e.scatter(&r)
-		case r.p.hasRows:
-			r.mode = modeRows
-			e.rows(&r)
-		case r.transposed.ops != 0:
-			e.transposed(&r)
-		default:
-			e.elementwise(&r)
-		}
-		if err := r.faulted(); err != nil {
+	for len(list) > 0 {
+		n := inWave(list)
+		if n > 1 { // none of them may fault
+			e.split(e.threads, int64(n), 1, func(begin, end int64) {
+				for i := begin; i < end; i++ {
+					_ = e.one(list[i])
+				}
+			})
+		} else if err := e.one(list[0]); err != nil {
 			return err
 		}
+		list = list[n:]
 	}
 	return nil
+}
+
+// one runs a launch. It has a copy: the order of dims is chosen anew.
+func (e *goExecutor) one(r ready) error {
+	if r.p.faults {
+		r.fault = new(indexFault)
+	}
+	switch {
+	case r.dot != nil:
+		e.dot(&r)
+	case r.scatter != nil:
+		e.scatter(&r)
+	case r.p.hasRows:
+		r.mode = modeRows
+		e.rows(&r)
+	case r.transposed.ops != 0:
+		e.transposed(&r)
+	default:
+		e.elementwise(&r)
+	}
+	return r.faulted()
 }
 
 func (e *goExecutor) elementwise(r *ready) {

@@ -29,6 +29,7 @@ typedef struct worker {
 		void *p;
 		mr_i64 size;
 	} own, walker;
+	mr_pool *inner; /* see mr_pool_inner */
 	int asleep; /* under the pool's lock */
 	int off;    /* the processor it keeps off, or -1; its own while it is awake, under the lock while it sleeps */
 } worker;
@@ -263,6 +264,8 @@ void mr_pool_close(mr_pool *p)
 	for (int i = 0; i <= p->n; i++) {
 		free(p->workers[i].own.p);
 		free(p->workers[i].walker.p);
+		if (p->workers[i].inner)
+			mr_pool_close(p->workers[i].inner);
 	}
 	pthread_cond_destroy(&p->wake);
 	pthread_mutex_destroy(&p->lock);
@@ -317,3 +320,11 @@ static void *reserve(struct memory *m, mr_i64 bytes)
 
 void *mr_scratch(mr_pool *p, int who, mr_i64 bytes) { return reserve(&p->workers[who].own, bytes); }
 void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes) { return reserve(&p->workers[who].walker, bytes); }
+
+mr_pool *mr_pool_inner(mr_pool *p, int who)
+{
+	worker *w = &p->workers[who];
+	if (!w->inner)
+		w->inner = mr_pool_open(1);
+	return w->inner;
+}

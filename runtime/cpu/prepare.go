@@ -16,6 +16,7 @@ type ready struct {
 	total   int64       // points
 	outputs int64       // of the kept dims
 	index   int         // in the list that was to run
+	wave    int32       // launches with the same one run at a time; 0: by itself
 	fault   *indexFault // of the Go executor
 	empty   bool        // nothing to do
 	rowOrder

@@ -51,19 +51,52 @@ static int run_elementwise(mr_pool *p, const mr_launch *l)
 	return e.failed ? -1 : 0;
 }
 
+static int run_one(mr_pool *p, const mr_launch *l)
+{
+	if (l->mode == MR_NONE)
+		return l->transpose ? mr_run_transposed(p, l) : run_elementwise(p, l);
+	if (l->mode == MR_DOT)
+		return mr_run_dot(p, l->dot);
+	if (l->scatter)
+		return mr_run_scatter(p, l);
+	return mr_run_rows(p, l);
+}
+
+typedef struct {
+	const mr_launch *l;
+	mr_pool *pool;
+	int failed;
+} wave;
+
+static void whole(void *ctx, int who, mr_i64 begin, mr_i64 end)
+{
+	wave *w = ctx;
+	mr_pool *own = mr_pool_inner(w->pool, who);
+	for (mr_i64 i = begin; i < end; i++)
+		if (run_one(own, w->l + i))
+			__atomic_store_n(&w->failed, 1, __ATOMIC_RELAXED);
+}
+
+/* Launches that do not depend on each other, each on one thread. */
+static int run_wave(mr_pool *p, const mr_launch *list, mr_i64 n)
+{
+	wave w = {list, p, 0};
+	const int threads = n < mr_pool_threads(p) ? (int)n : mr_pool_threads(p);
+	for (int i = 0; i < threads; i++)
+		if (!mr_pool_inner(p, i))
+			return -1;
+	mr_split(p, threads, n, 1, whole, &w);
+	return w.failed ? -1 : 0;
+}
+
 int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
 {
 	int failed = 0;
 	mr_fpenv saved = mr_fpenv_set();
-	for (mr_i64 i = 0; i < n && !failed; i++) {
-		if (list[i].mode == MR_NONE)
-			failed = list[i].transpose ? mr_run_transposed(p, &list[i]) : run_elementwise(p, &list[i]);
-		else if (list[i].mode == MR_DOT)
-			failed = mr_run_dot(p, list[i].dot);
-		else if (list[i].scatter)
-			failed = mr_run_scatter(p, &list[i]);
-		else
-			failed = mr_run_rows(p, &list[i]);
+	for (mr_i64 i = 0, some = 1; i < n && !failed; i += some) {
+		for (some = 1; list[i].wave && i + some < n && list[i + some].wave == list[i].wave; some++)
+			;
+		failed = some > 1 ? run_wave(p, list + i, some) : run_one(p, list + i);
 		if (!failed && list[i].args.fault && list[i].args.fault->set)
 			failed = (int)i + 1; /* what comes after would use what was not read */
 	}

@@ -79,6 +79,7 @@ typedef struct mr_launch {
 	mr_i64 tile;     /* rows worked on together */
 	mr_i64 threads;  /* worth having */
 	mr_i64 split;    /* threads share rows, phase by phase */
+	mr_i64 wave;     /* neighbours with the same one run at a time, each on a thread; 0: by itself */
 	const mr_i64 *tails; /* of each row: where its tail begins, see mr_phase.even; NULL where rows have none */
 	const mr_i64 *ahead; /* per operand: bytes of an element where its elements lie in the order of points and are worth asking for, else 0 */
 	mr_i64 nphases, ntemps;
@@ -118,6 +119,10 @@ int mr_pool_threads(const mr_pool *p);
 void *mr_scratch(mr_pool *p, int who, mr_i64 bytes);
 /* The same, of another memory, for what runs inside a job that uses the first. */
 void *mr_walker_scratch(mr_pool *p, int who, mr_i64 bytes);
+/* A pool of the caller alone, for what thread who of p runs as a whole: with it as
+ * their pool, jobs inside a job of p have scratch of their own. NULL where memory
+ * is refused. Made when it is first asked for: by the owner of jobs, between them. */
+mr_pool *mr_pool_inner(mr_pool *p, int who);
 
 /* dst[i*ldd + j], in elements of so many bytes, becomes src[i*rs + j*cs] for i <
  * rows, j < cols: the transposed operands of a tile. */

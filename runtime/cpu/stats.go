@@ -11,6 +11,7 @@ import (
 type counters struct {
 	launches, read, written  atomic.Int64
 	tier0, shipped, hidden   atomic.Int64
+	grouped                  atomic.Int64
 	fallbacks                atomic.Int64
 	compiles, fails, dropped atomic.Int64
 	compiled                 atomic.Int64 // compiled counts nanoseconds
@@ -38,6 +39,7 @@ func (d *device) Stats() runtime.Stats {
 		Tier0:        c.tier0.Load(),
 		Shipped:      c.shipped.Load(),
 		Hidden:       c.hidden.Load(),
+		Grouped:      c.grouped.Load(),
 		CompileNanos: c.compiled.Load(),
 	}
 	d.mem.stats(&s)

@@ -57,7 +57,11 @@ func interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 		r.all(atOnce)
 		r.dry = false
 	}
+	for _, t := range k.Reduces {
+		r.totals = append(r.totals, ir.NewFold(t.Op, k.Body[t.Value].DT))
+	}
 	r.all(atOnce)
+	r.total()
 	return r.err
 }
 
@@ -81,6 +85,7 @@ type run struct {
 	vals    [][]uint64 // per instruction: one value, or one for every row or every point, as its level says
 	err     error
 
+	totals   []*ir.Fold
 	scatters ir.Ref // the scatter of the body, if any
 	dry      bool   // only looks at indices
 }
@@ -180,6 +185,9 @@ func (r *run) store() {
 		r.scatter(r.k.Body[r.scatters])
 		return
 	}
+	for i, t := range r.k.Reduces {
+		r.totals[i].Add(r.spread(t.Value, Point))
+	}
 	for row := range r.rows {
 		for _, s := range r.k.Stores {
 			level, from, n := Point, row*r.width, r.width
@@ -189,6 +197,15 @@ func (r *run) store() {
 			for i := from; i < from+n; i++ {
 				r.write(s.Operand, r.point(level, i), r.at(s.Value, level, i))
 			}
+		}
+	}
+}
+
+// total stores what became of all points.
+func (r *run) total() {
+	for i, t := range r.k.Reduces {
+		if r.err == nil {
+			r.put(t.Operand, make([]int64, len(r.dims)), 0, r.totals[i].Result())
 		}
 	}
 }

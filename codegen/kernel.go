@@ -24,6 +24,10 @@
 // the indices and what is scattered. The output begins as a copy of the operand,
 // or is the operand, where both have one buffer.
 //
+// A kernel with rows may fold its points as a whole, too: its Reduces are totals,
+// each of a reduction, over all points of the launch in row-major order, kept dims
+// first. What they give is in an output that stands still, and nowhere else.
+//
 // Values have levels ([Kernel.Levels]): uniform ones are the same everywhere,
 // row values have one value per row, point values one per point.
 //
@@ -66,7 +70,8 @@ type Store struct {
 }
 
 // Reduce hands a value to whoever drives a phase: the row op Op takes it, and
-// leaves its result in the temporary Operand. Only phases have these.
+// leaves its result in the temporary Operand. That of a kernel, and of a phase
+// whose Operand is one of the kernel's, is a total.
 type Reduce struct {
 	Op         ir.Op
 	Value      ir.Ref
@@ -81,5 +86,5 @@ type Kernel struct {
 	Scalars  []ir.DType // run-time arguments, read by ir.Scalar
 	Body     []ir.Instr
 	Stores   []Store
-	Reduces  []Reduce // of a phase
+	Reduces  []Reduce // of a phase; totals
 }

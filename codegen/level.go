@@ -18,9 +18,12 @@ const (
 // String names the level.
 func (l Level) String() string { return [...]string{"uniform", "row", "point"}[l] }
 
-// HasRows reports a kernel whose body holds a row op: its launches have
-// reduced dims.
+// HasRows reports a kernel whose body holds a row op, or that has a total: its
+// launches have reduced dims.
 func (k *Kernel) HasRows() bool {
+	if len(k.Reduces) > 0 {
+		return true
+	}
 	for _, in := range k.Body {
 		if in.Op.Info().RowOp {
 			return true
@@ -100,6 +103,9 @@ func (k *Kernel) StoresLast(operand int) bool {
 		if s.Operand == operand {
 			own = ds[s.Value]
 		}
+	}
+	for _, r := range k.Reduces {
+		points = points || ds[r.Value] == last
 	}
 	return own == last && !(k.Operands[operand].Row && points)
 }

@@ -147,6 +147,13 @@ func (p *phaser) phases(l Level, d int) []Phase {
 			b.store(s.Operand, s.Value)
 		}
 	}
+	if l == Point {
+		for _, r := range p.k.Reduces {
+			if p.depth[r.Value] == d {
+				b.total(r)
+			}
+		}
+	}
 	var phases []Phase
 	// Asking for values adds temporaries, so the list grows as it is read.
 	for t := 0; t < len(p.order); t++ {
@@ -232,6 +239,13 @@ func (b *phaseBuilder) store(operand int, v ir.Ref) {
 func (b *phaseBuilder) reduce(in ir.Instr, arg, temp int) {
 	b.k.Reduces = append(b.k.Reduces, Reduce{Op: in.Op, Value: in.Args[arg], Operand: temp, Descending: in.Op.Class() == ir.ClassSort && in.Imm != 0})
 	b.use(in.Args[arg])
+}
+
+// total folds all points of the launch.
+func (b *phaseBuilder) total(r Reduce) {
+	b.k.Operands[r.Operand].Kind = Output
+	b.k.Reduces = append(b.k.Reduces, r)
+	b.use(r.Value)
 }
 
 // use marks what a value takes, down to loads and temporaries.

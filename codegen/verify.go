@@ -38,7 +38,7 @@ func (k *Kernel) Verify() error {
 
 // verifyRows checks what holds of rows: a row output takes a row value; a
 // contraction is the only row op of its kernel, and all else happens once per
-// result; phases hold no row ops.
+// result; totals are of folds.
 func (k *Kernel) verifyRows() error {
 	rowOps, dots, scatter := 0, 0, k.Scatter()
 	for _, in := range k.Body {
@@ -52,14 +52,19 @@ func (k *Kernel) verifyRows() error {
 	switch {
 	case rowOps == 0:
 		return nil
-	case len(k.Reduces) > 0:
-		return fmt.Errorf("a phase with a row op")
+	case len(k.Reduces) > 0 && (dots > 0 || scatter != ir.None):
+		return fmt.Errorf("a total beside a contraction or a scatter")
 	case dots > 0 && rowOps > 1:
 		return fmt.Errorf("a contraction beside another row op")
 	case scatter != ir.None && rowOps > 1:
 		return fmt.Errorf("a scatter beside another row op")
 	case scatter != ir.None:
 		return k.verifyScatter(scatter)
+	}
+	for i, r := range k.Reduces {
+		if !TotalOp(r.Op) || !k.Operands[r.Operand].Row {
+			return fmt.Errorf("total %d: %s, operand %d", i, r.Op, r.Operand)
+		}
 	}
 	ls := k.Levels()
 	for _, s := range k.Stores {
@@ -71,6 +76,12 @@ func (k *Kernel) verifyRows() error {
 		}
 	}
 	return nil
+}
+
+// TotalOp reports the row ops that totals can be of: folds of numbers.
+func TotalOp(op ir.Op) bool {
+	info := op.Info()
+	return info.Class == ir.ClassReduce && info.Arity == 1 && !info.Position
 }
 
 // verifyScatter checks that what a scatter gives is stored, once, where its

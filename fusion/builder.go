@@ -48,7 +48,7 @@ func growRows(x *explorer, g, other *group) ([]*group, string) {
 			return nil, x.unrelated(g.domain, other.domain)
 		}
 		if !slices.Equal(g.axes, other.axes) {
-			return nil, reasonAxes
+			return x.withTotals(g, other)
 		}
 		return x.growAlong(g, other, []*indexMap{x.maps.identity(g.domain)})
 	}

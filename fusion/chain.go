@@ -30,7 +30,7 @@ func (x *explorer) chains() []Chain {
 		}
 		run := []*group{g}
 		for next := x.onlyReader(g); next != nil && len(run) < 3; next = x.onlyReader(next) {
-			if next.over < 0 || taken[next] || next.contracts() != (len(run) == 2) {
+			if next.over < 0 || next.hasTotals() || taken[next] || next.contracts() != (len(run) == 2) {
 				break
 			}
 			run = append(run, next)

@@ -15,8 +15,8 @@ import (
 // the golden files and kept by a test, so whatever changes a plan there changes
 // it; epoch is raised by hand for changes that no golden file shows.
 const (
-	epoch  = 3
-	digest = 0xd9a1b792d8279969
+	epoch  = 4
+	digest = 0xc39aa00da11334eb
 )
 
 // Version names the version of plans that this program makes and understands.

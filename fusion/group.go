@@ -12,6 +12,7 @@ import (
 type root struct {
 	tensor int32
 	at     *indexMap
+	total  bool // a fold of all points of the domain
 }
 
 // group is a kernel to be. It computes its roots from memory: from inputs and
@@ -55,10 +56,10 @@ func (x *explorer) groupOf(t int32) *group {
 			g.kind, g.over = &builders[kindScatter], n.Args[1].ID
 		}
 		g.domain, g.axes = x.class.of[g.over], n.Attr.Axes
-		g.roots = []root{{t, x.maps.row(x.seg.Tensors[t].Def)}}
+		g.roots = []root{{tensor: t, at: x.maps.row(x.seg.Tensors[t].Def)}}
 		return g
 	}
-	g.roots = []root{{t, x.maps.identity(g.domain)}}
+	g.roots = []root{{tensor: t, at: x.maps.identity(g.domain)}}
 	return g
 }
 
@@ -70,18 +71,36 @@ func (g *group) rowsOf(x *explorer, n *ir.Node) bool {
 // contracts reports a group with a contraction: the only row op of its kernel.
 func (g *group) contracts() bool { return g.kind == &builders[kindContraction] }
 
+// writes are how the results of a body leave it.
+type writes struct {
+	stores []codegen.Store
+	totals []codegen.Reduce
+}
+
 // body instantiates everything a group computes. It is valid until the next call.
-func (x *explorer) body(g *group) (*body, []codegen.Store) {
+func (x *explorer) body(g *group) (*body, writes) {
 	b := &x.scratch
 	b.reset(x, g)
-	var stores []codegen.Store
+	var w writes
 	for _, r := range g.roots {
-		stores = append(stores, codegen.Store{Value: b.value(r.tensor, r.at)})
+		if r.total {
+			w.totals = append(w.totals, b.total(r.tensor))
+		} else {
+			w.stores = append(w.stores, codegen.Store{Value: b.value(r.tensor, r.at)})
+		}
 	}
-	for i, r := range g.roots {
-		stores[i].Operand = b.operand(codegen.Output, r.tensor, r.at)
+	stores, totals := 0, 0
+	for _, r := range g.roots {
+		slot := b.operand(codegen.Output, r.tensor, r.at)
+		if r.total {
+			w.totals[totals].Operand = slot
+			totals++
+		} else {
+			w.stores[stores].Operand = slot
+			stores++
+		}
 	}
-	return b, stores
+	return b, w
 }
 
 // price fills in what a group costs, once.
@@ -89,9 +108,9 @@ func (x *explorer) price(g *group) *cost {
 	if g.cost != nil {
 		return g.cost
 	}
-	b, stores := x.body(g)
+	b, w := x.body(g)
 	x.spend(len(b.code))
-	runs := x.runs(g, b, stores)
+	runs := x.runs(g, b, w)
 	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
 	for i, o := range b.operands {
 		dt := x.seg.Tensors[o.tensor].DT
@@ -167,11 +186,18 @@ func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
 	g := &group{kind: a.kind, domain: a.domain, over: a.over, axes: a.axes}
 	g.roots = append(g.roots, a.roots...)
 	for _, r := range b.roots {
+		if r.total {
+			if m != x.maps.identity(a.domain) {
+				return nil, reasonCover
+			}
+			g.roots = append(g.roots, r)
+			continue
+		}
 		at := x.maps.then(m, r.at)
 		if !at.storable() {
 			return nil, reasonCover
 		}
-		g.roots = append(g.roots, root{r.tensor, at})
+		g.roots = append(g.roots, root{tensor: r.tensor, at: at})
 	}
 	slices.SortFunc(g.roots, func(p, q root) int { return int(p.tensor - q.tensor) })
 	return g, ""

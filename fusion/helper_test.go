@@ -11,7 +11,7 @@ import (
 // testCaps is a device of round numbers, so that goldens do not move.
 func testCaps() *runtime.Caps {
 	c := &runtime.Caps{
-		Name: "test", Exact: true,
+		Name: "test", Exact: true, Totals: true,
 		MaxOperands: 16, MaxScalars: 64, MaxBody: 4096,
 		Bandwidth: 10e9, LaunchCost: 1e-6, OpCost: 10e-12,
 	}
@@ -63,3 +63,6 @@ func segmentOf(p *ir.Graph) *segment.Segment {
 	}
 	return s
 }
+
+// Random programs are small.
+func init() { totalRows, totalRow = 1, 1 }

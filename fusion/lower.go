@@ -12,11 +12,11 @@ import (
 // kernel puts a group's program into the form devices take. The body it came
 // from is valid until the next call.
 func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
-	b, stores := x.body(g)
+	b, w := x.body(g)
 	if b.err != nil {
 		return nil, nil, b.err
 	}
-	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: stores}
+	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: w.stores, Reduces: w.totals}
 	for _, o := range b.operands {
 		dt := ir.Invalid
 		if o.kind != codegen.Index {
@@ -30,7 +30,7 @@ func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 	// Where the reduced dims are 1 whatever the sizes, a map that leaves them
 	// out can come back to them: such a row has one point, and no row value.
 	ls := k.Levels()
-	for _, s := range stores {
+	for _, s := range w.stores {
 		if ls[s.Value] == codegen.Point {
 			k.Operands[s.Operand].Row = false
 		}
@@ -148,6 +148,9 @@ func dropUnused(k *codegen.Kernel, operands []bodyOperand, scalars []int32) (*co
 	}
 	for i := range k.Stores {
 		k.Stores[i].Operand = operandAt[k.Stores[i].Operand]
+	}
+	for i := range k.Reduces {
+		k.Reduces[i].Operand = operandAt[k.Reduces[i].Operand]
 	}
 	k.Operands = filter(k.Operands, operandUsed)
 	k.Scalars = filter(k.Scalars, scalarUsed)

@@ -14,6 +14,7 @@ const (
 	reasonCover       = "a result would not be written exactly once per element"
 	reasonRows        = "one needs what the other makes of whole rows, at other points than its own rows"
 	reasonAxes        = "their rows lie along different axes"
+	reasonFewRows     = "a sum over everything rides along with many long rows only"
 	reasonContraction = "a contraction shares its kernel with nothing else that works on rows"
 	reasonScatter     = "a scatter writes nothing but its result, which is in memory before anything is made of it"
 	reasonInside      = "a contraction writes only what is made of its result, one element for each"
@@ -57,6 +58,7 @@ var rules = []rule{
 		}
 		for _, r := range g.roots {
 			switch each := x.eachRow(g, r.at); {
+			case r.total:
 			case g.contracts() && (!each || x.price(g).loose):
 				return reasonInside
 			case !each && !r.at.bijective():

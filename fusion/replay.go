@@ -87,7 +87,16 @@ func (p *Plan) guarded(scalars []segment.Scalar) []segment.Scalar {
 // groupAs is the group that a step was made of.
 func (x *explorer) groupAs(s *Step) (*group, error) {
 	g := &group{kind: &builders[kindElementwise], domain: x.class.of[s.Domain], over: -1}
+	if len(s.Kernel.Reduces) > 0 { // which may be all that is left of its row ops
+		if !slices.IsSorted(s.Axes) {
+			return nil, errPath
+		}
+		g.kind, g.over, g.axes = &builders[kindRows], int32(s.Domain), s.Axes
+	}
 	for _, node := range s.Nodes { // the kernel need have no row op left
+		if g.over >= 0 {
+			break
+		}
 		if n := &x.seg.Nodes[node]; x.isRowOp(x.seg.Out[node]) {
 			g.kind, g.over, g.axes = &builders[kindRows], int32(s.Domain), n.Attr.Axes
 			switch n.Op {
@@ -110,12 +119,12 @@ func (x *explorer) groupAs(s *Step) (*group, error) {
 		if at.to != x.class.of[o.Tensor] || !at.storable() && !(g.scatters() && at.scatters()) {
 			return nil, fmt.Errorf("operand %d: %w", i, errPath)
 		}
-		g.roots = append(g.roots, root{int32(o.Tensor), at})
+		g.roots = append(g.roots, root{tensor: int32(o.Tensor), at: at})
 	}
 	if len(g.roots) == 0 {
 		return nil, fmt.Errorf("it writes nothing")
 	}
-	return g, nil
+	return g, x.totalsAs(g, s)
 }
 
 // mapAlong is the index map of a path that an output may have.

@@ -157,15 +157,15 @@ func (r *runs) times(i int) int64 {
 // runs counts. A row is worked on in phases: the values that a row op needs
 // come before it, its result and what needs that after it. So a row is read
 // once per phase, from memory where it is too long for the cache.
-func (x *explorer) runs(g *group, b *body, stores []codegen.Store) runs {
+func (x *explorer) runs(g *group, b *body, w writes) runs {
 	points := x.maps.elems(g.domain)
 	if g.over < 0 {
 		return runs{work: int64(b.weight) * points}
 	}
 	if g.contracts() {
-		return x.contractionRuns(g, b, stores)
+		return x.contractionRuns(g, b, w.stores)
 	}
-	k := codegen.Kernel{Body: b.code, Stores: stores}
+	k := codegen.Kernel{Body: b.code, Stores: w.stores, Reduces: w.totals}
 	length, row := x.rowLength(g), int64(0)
 	for _, o := range b.operands {
 		k.Operands = append(k.Operands, codegen.Operand{Kind: o.kind, Row: o.row})
@@ -173,7 +173,7 @@ func (x *explorer) runs(g *group, b *body, stores []codegen.Store) runs {
 			row += length * x.elemSize(x.seg.Tensors[o.tensor].DT)
 		}
 	}
-	r := runs{}
+	r := runs{work: int64(len(w.totals)*rowWeights[ir.ClassReduce]) * points}
 	for i, l := range k.Levels() {
 		n := int64(x.weights.of(b.code, b.code[i]))
 		if l == codegen.Point || b.code[i].Op.Info().RowOp {
@@ -204,6 +204,9 @@ func phasesOf(k *codegen.Kernel) []uint32 {
 	need := make([]uint32, len(k.Body))
 	for _, s := range k.Stores {
 		need[s.Value] |= 1 << depth[s.Value]
+	}
+	for _, r := range k.Reduces {
+		need[r.Value] |= 1 << depth[r.Value]
 	}
 	load := make([]uint32, len(k.Operands))
 	for i := len(k.Body) - 1; i >= 0; i-- {

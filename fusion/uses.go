@@ -73,6 +73,9 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 // lone reports an output of row values in a kernel that writes nothing within
 // rows: when it is written all rows have been looked at.
 func lone(k *codegen.Kernel, out int) bool {
+	if len(k.Reduces) > 0 {
+		return false
+	}
 	for _, s := range k.Stores {
 		if !k.Operands[s.Operand].Row {
 			return false

@@ -97,6 +97,9 @@ type Caps struct {
 	// plan that will be replaced is not worth building.
 	SlowBuild bool
 
+	// Totals: kernels of rows may fold all their points as well.
+	Totals bool
+
 	MaxOperands int   // memory operands per kernel
 	MaxScalars  int   // run-time scalars per kernel
 	MaxBody     int   // instructions of a lowered body, by register pressure

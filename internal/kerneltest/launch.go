@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
@@ -25,8 +26,12 @@ type Launch struct {
 // bits, small numbers, and each dtype's special ones.
 func NewLaunch(rng *rand.Rand, k *codegen.Kernel, dims []int64, kept int, how Pattern) *Launch {
 	l := &Launch{Dims: dims, Kept: kept}
-	for _, o := range k.Operands {
+	for i, o := range k.Operands {
 		a := codegen.HostArg{}
+		how, dims := how, dims
+		if slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return r.Operand == i }) {
+			how, dims = Dense, nil // a total stands still
+		}
 		n := how.access(rng, &a.Access, dims, kept, o.Kind == codegen.Output, o.Row)
 		if o.Kind != codegen.Index {
 			a.Data = make([]byte, n*int64(o.DT.Size()))

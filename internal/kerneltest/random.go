@@ -63,3 +63,15 @@ func Random(rng *rand.Rand, n, rowOps int) *codegen.Kernel {
 	}
 	return g.k
 }
+
+// Totals adds folds of all points to a kernel of rows.
+func Totals(rng *rand.Rand, k *codegen.Kernel) {
+	for range 1 + rng.IntN(2) {
+		v := ir.Ref(len(k.Body) - 1 - rng.IntN(len(k.Body)))
+		op := []ir.Op{ir.Sum, ir.Sum, ir.Prod, ir.Max, ir.Min, ir.Any, ir.All}[rng.IntN(7)]
+		if dt := k.Body[v].DT; dt.Tensor() && op.Info().In.Has(dt) {
+			k.Reduces = append(k.Reduces, codegen.Reduce{Op: op, Value: v, Operand: len(k.Operands)})
+			k.Operands = append(k.Operands, codegen.Operand{Kind: codegen.Output, DT: dt, Row: true})
+		}
+	}
+}

@@ -334,6 +334,7 @@ func capsOf(threads int) runtime.Caps {
 		Fingerprint: "cpu/" + goruntime.GOARCH + "/" + fingerprint(),
 		DTypes:      ir.AllDTypes,
 		Exact:       true,
+		Totals:      true,
 		MaxOperands: 32,
 		MaxScalars:  64,
 		MaxBody:     1 << 12,

@@ -199,6 +199,7 @@ func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
 		c.ahead = unsafe.SliceData(ahead)
 	}
 	phases := arenaSlice[C.mr_phase](&e.arena, len(plan.Phases))
+	totals := C.mr_i32(0)
 	for i := range phases {
 		ph := &plan.Phases[i]
 		phases[i] = C.mr_phase{row: C.mr_i64(flag(ph.Level == codegen.Row)), stores: C.mr_i64(len(ph.Stores)), nreduce: C.mr_i64(len(ph.Reduces))}
@@ -219,10 +220,14 @@ func (e *cExecutor) phases(c *C.mr_launch, r *ready) {
 		for j := range reduces {
 			reduces[j] = reduceOf(ph.Kernel, &ph.Reduces[j])
 			reduces[j].empty = C.mr_u64(plan.empty[i][j])
+			if ph.Reduces[j].Operand < len(r.l.Args) {
+				totals++
+				reduces[j].total = totals
+			}
 		}
 		phases[i].reduces = unsafe.SliceData(reduces)
 	}
-	c.phases = unsafe.SliceData(phases)
+	c.phases, c.ntotals = unsafe.SliceData(phases), C.mr_i64(totals)
 	c.tails = (*C.mr_i64)(r.tails.at)
 }
 
@@ -268,6 +273,10 @@ func (e *cExecutor) operand(o *C.mr_operand, r *ready, i int) {
 		istride: C.mr_i64(a.IndexStride), isize: C.mr_i64(a.IndexSize), stream: C.mr_i64(flag(r.streams(i)))}
 	if r.p.kernel.Operands[i].Kind != codegen.Index {
 		o.base = (*C.char)(a.Buf.(*buffer).p)
+	}
+	if r.p.total(i) {
+		o.offset, o.nstages = C.mr_i64(totalAt(a, r.l)), 0
+		return
 	}
 	for d := range r.l.Rank {
 		o.stride[d] = C.mr_i64(a.Stride[r.dim(d)])

@@ -125,6 +125,10 @@ void mr_take(rowtile *t, const mr_phase *ph, mr_i64 k, mr_i64 strip, const char 
 		dt->widen(t->wide[k], values, m * n);
 		values = t->wide[k];
 	}
+	if (red->total) {
+		mr_take_total(t, red, values, (t->first + strip) * t->x->l->reduced + r, m);
+		return;
+	}
 	if (!red->scan) {
 		f->add(t->acc[k], values, r, m, n, step);
 		return;
@@ -147,7 +151,7 @@ static void give(rowtile *t, const mr_reduce *red, mr_i64 strip, void *total)
 		f->result(out, red->size, total, t->columns);
 }
 
-static int folds(const mr_reduce *r) { return !r->scan && r->op < MR_SORT; }
+static int folds(const mr_reduce *r) { return !r->scan && !r->total && r->op < MR_SORT; }
 
 /* The memory of a partial result of the tile's strip. */
 static char *partial(const rowtile *t, mr_i64 k, mr_i64 block, mr_i64 strip)

@@ -176,7 +176,7 @@ func bounds(off int64, dims, stride []int64) (lo, hi int64) {
 // of place d do not store. Where rows are stored, they are the points.
 func (r *ready) guard(i int) uint32 {
 	l, o := r.l, &r.p.kernel.Operands[i]
-	if o.Kind != codegen.Output {
+	if o.Kind != codegen.Output || r.p.total(i) {
 		return 0
 	}
 	var g uint32

@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -54,7 +55,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	if len(k.Reduces) > 0 {
+	if len(k.Reduces) > maxReduces || slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return !codegen.TotalOp(r.Op) || !k.Operands[r.Operand].Row }) {
 		return nil, errors.New("a phase is no kernel")
 	}
 	d.prepareBlocks()
@@ -75,6 +76,9 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	for _, s := range k.Stores {
 		p.writes[s.Operand] = true
 	}
+	for _, t := range k.Reduces {
+		p.writes[t.Operand] = true
+	}
 	for _, o := range k.Operands {
 		p.perItem += int64(o.DT.Size())
 	}
@@ -84,6 +88,11 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	}
 	p.perItem = max(p.perItem, 1)
 	return p, nil
+}
+
+// total reports an operand that takes a total.
+func (p *program) total(operand int) bool {
+	return slices.ContainsFunc(p.kernel.Reduces, func(r codegen.Reduce) bool { return r.Operand == operand })
 }
 
 // Kernel is the kernel as fusion wrote it.

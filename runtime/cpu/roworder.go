@@ -107,7 +107,7 @@ func (r *ready) orderMode() {
 // maySplit reports that threads can share rows block by block.
 func (r *ready) maySplit() bool {
 	plan := r.sched.plan
-	return r.threads > 1 && r.total/r.outputs > ir.FoldBlock && !plan.scans && !plan.sorts
+	return len(r.p.kernel.Reduces) == 0 && r.threads > 1 && r.total/r.outputs > ir.FoldBlock && !plan.scans && !plan.sorts
 }
 
 // pointBytes is what a point of a tile takes that more than one phase touches.
@@ -219,8 +219,8 @@ func (r *ready) oneShort() bool {
 // mayBeCols reports that rows can be columns.
 func (r *ready) mayBeCols() bool {
 	l := r.l
-	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || r.sched.plan.sorts {
-		return false
+	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || r.sched.plan.sorts || len(r.p.kernel.Reduces) > 0 {
+		return false // totals take points in order
 	}
 	for i, o := range r.p.kernel.Operands {
 		if o.Kind != codegen.Output {

@@ -12,6 +12,10 @@ static void tiles(void *ctx, int who, mr_i64 begin, mr_i64 end)
 	if (mr_make_tile(x, who, &t))
 		return;
 	for (mr_i64 u = begin; u < end; u++) {
+		if (u == begin || u % x->grain == 0) { /* one thread has all shares as one */
+			t.from = u / x->grain * x->share;
+			t.to = x->l->total - t.from < x->share ? x->l->total : t.from + x->share;
+		}
 		mr_place_tile(&t, u);
 		for (mr_i64 k = 0; k < x->l->nphases; k++) {
 			const mr_phase *ph = x->l->phases + k;
@@ -40,6 +44,14 @@ int mr_run_rows(mr_pool *p, const mr_launch *l)
 	x.room = mr_tile_bytes(&x);
 	if (l->split)
 		return mr_run_split(&x);
-	mr_split(p, (int)l->threads, x.tiles, x.tiles / (l->threads * 8) + 1, tiles, &x);
-	return x.failed ? -1 : 0;
+	x.grain = x.tiles / (l->threads * 8) + 1;
+	x.share = x.grain * l->tile * l->reduced;
+	if (l->ntotals > 0 && mr_open_totals(&x))
+		return -1;
+	mr_split(p, (int)l->threads, x.tiles, x.grain, tiles, &x);
+	if (x.failed)
+		return -1;
+	if (l->ntotals > 0)
+		mr_close_totals(&x);
+	return 0;
 }

@@ -32,6 +32,8 @@ typedef struct rowjob {
 	const mr_phase *phase; /* split: the one at work */
 	char *shared;          /* split: temporaries, then partial results */
 	char *partials;
+	mr_i64 grain, share;   /* tiles, and points, that a thread gets at a time */
+	char *sums, *edges;    /* of totals: results of blocks, and the elements of those that two shares have */
 	int failed;
 } rowjob;
 
@@ -49,6 +51,8 @@ typedef struct rowtile {
 	char *wide[MR_MAX_REDUCES]; /* values in the dtype that computes them */
 	char *acc[MR_MAX_REDUCES];
 	char *total[MR_MAX_REDUCES];
+	char *open;           /* lanes of totals, of the block at hand */
+	mr_i64 from, to;      /* points of the share */
 } rowtile;
 
 /* Bytes of a thread's memory, which make_tile cuts up. */
@@ -72,8 +76,17 @@ void mr_end_block(rowtile *t, const mr_phase *ph, mr_i64 strip, mr_i64 block, mr
 /* Combines the partial results of the tile's rows. */
 void mr_combine(rowtile *t, const mr_phase *ph);
 
+/* Totals, see total.c: makes room for those of a launch; takes m elements, from point
+ * p of the launch on; writes the totals when all is done. */
+int mr_open_totals(rowjob *x);
+void mr_take_total(rowtile *t, const mr_reduce *r, const char *values, mr_i64 p, mr_i64 m);
+void mr_close_totals(rowjob *x);
+
 /* Few rows: phases are shared out one by one. */
 int mr_run_split(rowjob *x);
+
+/* Bytes of the lanes of a total. */
+#define MR_OPEN (8 * MR_LANES)
 
 static inline mr_i64 mr_align(mr_i64 n) { return (n + 63) & ~(mr_i64)63; }
 

@@ -20,9 +20,10 @@ type rowWalk struct {
 	points, rows args // what phases of either level are evaluated with
 	reduced      int64
 	blocks       int64
-	first, n     int64      // rows of the batch
-	temps        [][]byte   // of the batch
-	dense        [][]uint64 // operands that are transposed
+	first, n     int64            // rows of the batch
+	temps        [][]byte         // of the batch
+	dense        [][]uint64       // operands that are transposed
+	totals       map[int]*goTotal // by operand
 }
 
 func (e *goExecutor) rows(r *ready) {
@@ -49,6 +50,11 @@ func (e *goExecutor) rows(r *ready) {
 		for i := range w.plan.Phases {
 			w.phase(i)
 		}
+	}
+	for operand, t := range w.totals {
+		o := &w.points.ops[operand]
+		size := int32(w.r.p.kernel.Operands[operand].DT.Size())
+		storeElement(unsafe.Add(o.base, totalAt(&w.r.l.Args[operand], w.r.l)*int64(size)), size, t.result())
 	}
 }
 
@@ -89,7 +95,7 @@ func (w *rowWalk) phase(i int) {
 	parts := make([][]folded, len(ph.Reduces))
 	whole := make([][]byte, len(ph.Reduces)) // all values of scans and sorts
 	for k, red := range ph.Reduces {
-		if red.Op.Class() == ir.ClassReduce {
+		if red.Op.Class() == ir.ClassReduce && red.Operand >= len(w.r.l.Args) {
 			parts[k] = make([]folded, w.n*w.blocks)
 		} else {
 			whole[k] = make([]byte, w.n*w.reduced*int64(ph.Body[red.Value].DT.Size())+1)
@@ -142,6 +148,10 @@ func (w *rowWalk) finish(i, k int, parts []folded, whole []byte) {
 	ph := &w.plan.Phases[i]
 	red := &ph.Reduces[k]
 	value, out := ph.Body[red.Value].DT, ph.Operands[red.Operand].DT
+	if red.Operand < len(w.r.l.Args) {
+		w.total(red, value, w.plan.empty[i][k]).add(whole, w.n*w.reduced)
+		return
+	}
 	dt, temp := &rowDTypes[value], w.temps[red.Operand-len(w.r.l.Args)]
 	if parts == nil {
 		w.e.split(int(w.r.threads), w.n, 1, func(begin, end int64) {

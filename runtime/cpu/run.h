@@ -16,7 +16,7 @@ typedef struct mr_reduce {
 	mr_i32 size;       /* bytes of one element there */
 	mr_i32 load;       /* the operand whose elements are the values, -1 where they are computed */
 	mr_i32 descending; /* of sorts */
-	mr_i32 pad;
+	mr_i32 total;      /* number of the fold of all points that it is, counted from 1; 0: a row's */
 	mr_u64 empty;      /* what a fold of nothing gives */
 } mr_reduce;
 
@@ -83,6 +83,7 @@ typedef struct mr_launch {
 	const mr_i64 *tails; /* of each row: where its tail begins, see mr_phase.even; NULL where rows have none */
 	const mr_i64 *ahead; /* per operand: bytes of an element where its elements lie in the order of points and are worth asking for, else 0 */
 	mr_i64 nphases, ntemps;
+	mr_i64 ntotals;
 	const mr_phase *phases;
 	const mr_temp *temps;
 	const struct mr_dot *dot; /* MR_DOT */

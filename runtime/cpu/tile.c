@@ -61,7 +61,7 @@ mr_i64 mr_tile_bytes(const rowjob *x)
 	const needs n = needs_of(x);
 	mr_i64 bytes = mr_align((l->nops + l->ntemps) * (mr_i64)sizeof(mr_operand));
 	bytes += n.count * (2 * chunk_bytes(x) + n.acc + mr_align(16 * x->columns));
-	bytes += n.sort * n.count + (n.sort ? mr_align(mr_sort_work(l->reduced)) : 0) + n.scratch + 64;
+	bytes += l->ntotals * MR_OPEN + n.sort * n.count + (n.sort ? mr_align(mr_sort_work(l->reduced)) : 0) + n.scratch + 64;
 	if (!l->split)
 		for (int k = 0; k < l->ntemps; k++)
 			bytes += temp_bytes(l, l->tile, k);
@@ -158,6 +158,8 @@ int mr_make_tile(rowjob *x, int who, rowtile *t)
 		t->total[k] = t->acc[k] + n.acc;
 		s = t->total[k] + mr_align(16 * x->columns);
 	}
+	t->open = s;
+	s += l->ntotals * MR_OPEN;
 	for (mr_i64 k = 0; k < n.count; k++, s += n.sort)
 		t->sorting[k] = s;
 	t->work = s;

@@ -67,6 +67,9 @@ func (d *device) build(c *codegen.Kernel) (*program, error) {
 		d.stats.compileFails.Add(1)
 		return nil, &runtime.CompileError{Kernel: c.String(), Log: err.Error(), Err: err}
 	}
+	if len(c.Reduces) > 0 {
+		return fail(errors.New("webgpu: a kernel with totals"))
+	}
 	if err := fault.Hit(fault.Compile); err != nil {
 		return fail(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"unsafe"
 
-	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -39,19 +39,46 @@ type turn struct {
 // ordering is what finding turns takes; it is used again.
 type ordering struct {
 	turns []turn
-	uses  map[runtime.Buffer]use
+	uses  []use // a table with open addressing: a map takes several times as long
 }
 
-var orderings = sync.Pool{New: func() any { return &ordering{uses: make(map[runtime.Buffer]use)} }}
+var orderings = sync.Pool{New: func() any { return new(ordering) }}
 
 // use is what a list has done so far with a buffer: one more than the level of
 // the last launch that writes it, and of the last one that touches it.
-type use struct{ written, touched int32 }
+type use struct {
+	of               *buffer // nil where the place is free
+	written, touched int32
+}
+
+// use is that of a buffer.
+func (o *ordering) use(b *buffer) *use {
+	last := uintptr(len(o.uses) - 1)
+	for at := uintptr(unsafe.Pointer(b)) * 0x9e3779b1 >> 8; ; at++ {
+		if u := &o.uses[at&last]; u.of == b || u.of == nil {
+			u.of = b
+			return u
+		}
+	}
+}
+
+// open empties the table and makes room for n buffers.
+func (o *ordering) open(n int) {
+	size := 64
+	for size < 2*n {
+		size *= 2
+	}
+	if cap(o.uses) < size {
+		o.uses = make([]use, size)
+	}
+	o.uses = o.uses[:size]
+	clear(o.uses)
+}
 
 // release lets another list have o, which may be nil.
 func (o *ordering) release() {
 	if o != nil {
-		clear(o.uses)
+		clear(o.uses) // what is in it must not keep memory alive
 		orderings.Put(o)
 	}
 }
@@ -102,35 +129,42 @@ func (o *ordering) find(list []runtime.Launch, threads int64) bool {
 // levels gives every launch a level above those of all that must run before it;
 // false where no two have the same.
 func (o *ordering) levels(list []runtime.Launch) bool {
+	operands := 0
+	for i := range list {
+		operands += len(list[i].Args)
+	}
+	o.open(operands)
 	floor, top := int32(0), int32(0)
 	for i := range list {
 		p, ok := list[i].Prog.(*program)
-		if !ok || len(list[i].Args) != len(p.kernel.Operands) {
+		if !ok || len(list[i].Args) != len(p.kernel.Operands) || len(list[i].Args) > maxOperands {
 			return false // an error, found when it is prepared
 		}
 		at := floor
-		for j, operand := range p.kernel.Operands {
-			switch u := o.uses[list[i].Args[j].Buf]; operand.Kind {
-			case codegen.Input:
-				at = max(at, u.written)
-			case codegen.Output:
-				at = max(at, u.touched)
+		var uses [maxOperands]*use
+		for j := range list[i].Args {
+			b, ok := list[i].Args[j].Buf.(*buffer)
+			if !ok {
+				continue // of an index
+			}
+			uses[j] = o.use(b)
+			if p.writes[j] {
+				at = max(at, uses[j].touched)
+			} else {
+				at = max(at, uses[j].written)
 			}
 		}
 		if p.faults {
 			at = top
 			floor = at + 1
 		}
-		for j, operand := range p.kernel.Operands {
-			if operand.Kind == codegen.Index {
+		for j, u := range uses[:len(list[i].Args)] {
+			if u == nil {
 				continue
 			}
-			u := o.uses[list[i].Args[j].Buf]
-			u.touched = max(u.touched, at+1)
-			if operand.Kind == codegen.Output {
+			if u.touched = max(u.touched, at+1); p.writes[j] {
 				u.written = at + 1
 			}
-			o.uses[list[i].Args[j].Buf] = u
 		}
 		o.turns[i].level, top = at, max(top, at+1)
 	}

@@ -76,3 +76,34 @@ func BenchmarkWaves(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOrder is what looking for waves costs where there is none, per launch.
+func BenchmarkOrder(b *testing.B) {
+	d := openTest(b, runtime.Config{Tier: -1, Threads: 2})
+	p, err := d.Build(waveKernels()[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	const n, count = 64, 256
+	var list []runtime.Launch
+	var bufs []runtime.Buffer
+	for i := range count + 2 {
+		buf, err := d.Alloc(n * n * 4)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if bufs = append(bufs, buf); i > 1 {
+			list = append(list, waveLaunch(p, 0, n, bufs[i-1], bufs[i-2], buf))
+		}
+	}
+	var took []float64
+	for b.Loop() {
+		begin := time.Now()
+		if o := order(list, 2); o != nil {
+			b.Fatal("a chain has waves")
+		}
+		took = append(took, float64(time.Since(begin).Nanoseconds()))
+	}
+	b.ReportMetric(paired.Quantile(took, 0.1)/count, "ns/launch")
+	b.ReportMetric(0, "ns/op")
+}

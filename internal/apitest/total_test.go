@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/fault"
 )
 
 // totalCases are programs of rows with folds over everything: tensors of one shape
@@ -74,7 +75,11 @@ func TestTotals(t *testing.T) {
 
 func totalRun(t *testing.T, spec string, shape []int, f func(x, w *millrace.Tensor) []*millrace.Tensor) (out [][]float32, kernels int64) {
 	t.Helper()
-	dev := openSpec(t, spec)
+	return totalsOn(t, openSpec(t, spec), shape, f)
+}
+
+func totalsOn(t *testing.T, dev *millrace.Device, shape []int, f func(x, w *millrace.Tensor) []*millrace.Tensor) (out [][]float32, kernels int64) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(16, 5))
 	var in [2]*millrace.Tensor
 	for i := range in {
@@ -136,5 +141,48 @@ func TestTotalMemory(t *testing.T) {
 	}
 	if peak, three := dev.Stats().Runtime.PeakBytes, int64(3*rows*n*4); peak > three+three/20 {
 		t.Errorf("%d bytes at the most, the operands and the result are %d", peak, three)
+	}
+}
+
+// A launch with a total that is refused runs op by op, and a plan with one is found
+// again in the cache: the same bits either way.
+func TestTotalFaultsAndCache(t *testing.T) {
+	defer fault.Reset()
+	shape, f := []int{20, 70}, totalCases[0].f
+	want, _ := totalRun(t, "cpu:fusion=off,tier=0", shape, f)
+	same := func(what string, got [][]float32) {
+		t.Helper()
+		for k := range want {
+			for e, v := range got[k] {
+				if math.Float32bits(v) != math.Float32bits(want[k][e]) {
+					t.Fatalf("%s: element %d of result %d is %v, not %v", what, e, k, v, want[k][e])
+				}
+			}
+		}
+	}
+	dev := openSpec(t, "cpu:explore=wait,tier=0")
+	fault.Set(fault.Launch, 1)
+	got, _ := totalsOn(t, dev, shape, f)
+	same("refused", got)
+	if n := dev.Stats().Fallbacks; n != 1 {
+		t.Errorf("%d fallbacks, want 1", n)
+	}
+	fault.Reset()
+
+	spec := "cpu:explore=wait,compile=off,cache=" + t.TempDir()
+	for i, explorations := range []int64{1, 0} {
+		dev, err := millrace.Open(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := dev.Stats()
+		got, kernels := totalsOn(t, dev, shape, f)
+		same(fmt.Sprintf("process %d", i), got)
+		if n := dev.Stats().Explorations - before.Explorations; n != explorations || kernels != 1 {
+			t.Errorf("process %d: %d explorations, %d kernels", i, n, kernels)
+		}
+		if err := dev.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -55,64 +55,6 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	return conv(name, t, kernels, ws, groups)
 }
 
-// ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv]
-// with respect to its input: t is (batch, channels, spatial…), kernels are
-// (channels, outputs/groups, size…), and stride, padding and dilation are those
-// of the convolution that it undoes. Along each dimension of n elements there
-// are (n-1)·stride + (size-1)·dilation + 1 less the padding, plus the output
-// padding; none left is ErrShape, as is a dimension of no elements. Otherwise as
-// [Tensor.Conv].
-func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
-	const name = "convtranspose"
-	if followed(t, kernels) {
-		return whole(name, name, opt, func(in []*Tensor) *Tensor { return in[0].ConvTranspose(in[1], opt) }, t, kernels)
-	}
-	h := hold(name, &t, &kernels)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
-	}
-	ws, groups, err := t.convWindows(kernels, opt, 0)
-	if err != nil {
-		return failed(name, err, t, kernels)
-	}
-	// The input is spread by the stride; each of its elements then meets the
-	// kernel from its other end.
-	pads := make([]Padding, t.Rank())
-	flip := make([]int, len(ws))
-	for i, w := range ws {
-		reach, ok := w.reach()
-		extra := 0
-		if len(opt.OutputPadding) > 0 {
-			extra = opt.OutputPadding[i]
-		}
-		pads[2+i] = Padding{Before: reach - w.Before, After: reach - w.After, Between: w.Stride - 1}
-		size, _, ok2 := Padding{Before: reach, After: extra, Between: w.Stride - 1}.size(t.shape()[2+i])
-		if !ok || !ok2 || extra < 0 || t.shape()[2+i] == 0 || size-w.Before-w.After <= 0 {
-			return failed(name, shapeErr("%v with kernels %v, padding %d and %d, output padding %d: no result", t.shape(), kernels.shape(), w.Before, w.After, extra), t, kernels)
-		}
-		pads[2+i].After += extra
-		ws[i] = Window{Size: w.Size, Dilation: w.Dilation}
-		flip[i] = 2 + i
-	}
-	spread := t.padded(name, 0, pads)
-	mirrored := kernels.Flip(flip...)
-	// (groups*c, o, …) to (groups*o, c, …)
-	k := mirrored.shape()
-	c, o := k[0]/groups, k[1]
-	apart := mirrored.Reshape(slices.Concat([]int{groups, c, o}, k[2:])...)
-	order := make([]int, apart.Rank())
-	for i := range order {
-		order[i] = i
-	}
-	order[1], order[2] = 2, 1
-	swapped := apart.Permute(order...)
-	own := swapped.Reshape(slices.Concat([]int{groups * o, c}, k[2:])...)
-	r := conv(name, spread, own, ws, groups)
-	done(spread, mirrored, apart, swapped, own)
-	return r
-}
-
 // convWindows checks the operands of a convolution. in is the axis of kernels
 // that belongs to t's channels.
 func (t *Tensor) convWindows(kernels *Tensor, opt ConvOptions, in int) ([]Window, int, error) {

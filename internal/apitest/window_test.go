@@ -245,6 +245,18 @@ func TestConvAgainstLoops(t *testing.T) {
 			{[]int{2, 3, 4, 5}, []int{3, 2, 3, 2}, millrace.ConvOptions{Stride: []int{2, 3}, Dilation: []int{2, 1}}},
 			{[]int{1, 2, 4, 5}, []int{2, 2, 1, 2}, millrace.ConvOptions{Padding: [][2]int{{1, 0}, {2, 1}}}},
 			{[]int{0, 2, 4, 5}, []int{2, 2, 1, 2}, millrace.ConvOptions{}},
+			{[]int{0, 2, 4, 5}, []int{2, 2, 3, 2}, millrace.ConvOptions{Stride: []int{2, 2}}},
+			{[]int{2, 2, 4, 5}, []int{2, 3, 3, 3}, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{1, 1}, {1, 1}}, OutputPadding: []int{1, 1}}},
+			{[]int{2, 2, 4, 5}, []int{2, 3, 3, 3}, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{1, 1}, {1, 1}}}},
+			{[]int{2, 2, 4, 3}, []int{2, 3, 4, 2}, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{1, 1}, {0, 0}}}},
+			{[]int{2, 4, 3, 3}, []int{4, 2, 4, 4}, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{2, 1}, {0, 0}}, Groups: 2}},
+			{[]int{2, 3, 3}, []int{3, 2, 12}, millrace.ConvOptions{Stride: []int{6}, Padding: [][2]int{{4, 7}}}},
+			{[]int{2, 3, 4, 4}, []int{3, 2, 1, 1}, millrace.ConvOptions{Stride: []int{2, 3}, OutputPadding: []int{1, 2}}},
+			{[]int{2, 3, 5}, []int{3, 2, 3}, millrace.ConvOptions{Stride: []int{4}, Dilation: []int{6}, Padding: [][2]int{{5, 1}}}},
+			{[]int{2, 3, 5}, []int{3, 2, 4}, millrace.ConvOptions{Stride: []int{4}, Dilation: []int{2}}},
+			{[]int{2, 3, 1, 1}, []int{3, 2, 3, 5}, millrace.ConvOptions{Stride: []int{5, 2}, Padding: [][2]int{{1, 0}, {2, 2}}}},
+			{[]int{2, 3, 2}, []int{3, 2, 2}, millrace.ConvOptions{Stride: []int{3}, Padding: [][2]int{{2, 2}}}},
+			{[]int{2, 0, 2, 3}, []int{0, 2, 3, 3}, millrace.ConvOptions{Stride: []int{2, 2}}},
 		} {
 			for j, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int32, ir.BFloat16} {
 				if j > 0 && (i+j)%2 != 0 {

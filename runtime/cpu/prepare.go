@@ -88,6 +88,7 @@ func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
 		r.orderRows()
 	default:
 		r.orderTransposed()
+		r.orderSwapped()
 	}
 	return r, nil
 }

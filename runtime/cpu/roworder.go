@@ -22,6 +22,7 @@ type rowOrder struct {
 	threads int64 // worth having
 	split   bool  // threads share rows, phase by phase, instead of taking whole ones
 	either  bool  // rows might be columns, and columns rows
+	swapped bool  // the last two dims have changed places: an elementwise launch
 }
 
 const (
@@ -45,6 +46,8 @@ const (
 func (r *ready) dim(d int) int {
 	l := r.l
 	switch {
+	case r.swapped && d >= l.Rank-2:
+		return 2*l.Rank - 3 - d
 	case r.mode != modeCols || d < l.Kept-1:
 		return d
 	case d == l.Rank-1:

@@ -44,6 +44,8 @@ const (
 	shortRow = 48
 	// shortRows is how many rows there are at least, and shortPoints how many points a tile has.
 	shortRows, shortPoints = 4, 2048
+	// swappedRow is how short an innermost dim is that is better not walked along.
+	swappedRow = 8
 )
 
 // transposed are the operands of a launch that are transposed, and by which tiles.
@@ -199,3 +201,37 @@ func (r *ready) transposedRows(rowBytes, m int64) bool {
 }
 
 func abs(n int64) int64 { return max(n, -n) }
+
+// orderSwapped walks the last two dims of an elementwise launch the other way round
+// where the innermost one is short and what is read lies along the one before it, but
+// cannot be transposed: elements that are put together from several operands, a guard
+// for each.
+func (r *ready) orderSwapped() {
+	l := r.l
+	if l.Rank < 2 || r.transposed.ops != 0 {
+		return
+	}
+	inner, last := l.Rank-1, l.Rank-2
+	if n := l.Dims[inner]; n < 2 || n > swappedRow || l.Dims[last] <= n {
+		return
+	}
+	gain := 0
+	for i, o := range r.p.kernel.Operands {
+		a := &l.Args[i]
+		switch {
+		case o.Kind == codegen.Index:
+		case len(a.Stages) > 0:
+			return
+		case o.Kind == codegen.Input:
+			gain += inOrder(a.Stride[last]) - inOrder(a.Stride[inner])
+		}
+	}
+	r.swapped = gain > 0
+}
+
+func inOrder(stride int64) int {
+	if stride == 0 || stride == 1 {
+		return 1
+	}
+	return 0
+}

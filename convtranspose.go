@@ -1,0 +1,306 @@
+package millrace
+
+import "slices"
+
+// ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv]
+// with respect to its input: t is (batch, channels, spatial…), kernels are
+// (channels, outputs/groups, size…), and stride, padding and dilation are those
+// of the convolution that it undoes. Along each dimension of n elements there
+// are (n-1)·stride + (size-1)·dilation + 1 less the padding, plus the output
+// padding; none left is ErrShape, as is a dimension of no elements. Otherwise as
+// [Tensor.Conv].
+//
+// A stride costs no multiplications by zeros: elements of the result that are
+// stride apart meet the same places of the kernels, and are one convolution by
+// these places alone.
+func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
+	const name = "convtranspose"
+	if followed(t, kernels) {
+		return whole(name, name, opt, func(in []*Tensor) *Tensor { return in[0].ConvTranspose(in[1], opt) }, t, kernels)
+	}
+	h := hold(name, &t, &kernels)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
+	ws, groups, err := t.convWindows(kernels, opt, 0)
+	if err != nil {
+		return failed(name, err, t, kernels)
+	}
+	axes := make([]backAxis, len(ws))
+	for i, w := range ws {
+		extra := 0
+		if len(opt.OutputPadding) > 0 {
+			extra = opt.OutputPadding[i]
+		}
+		n := t.shape()[2+i]
+		reach, ok := w.reach()
+		size, _, ok2 := Padding{Before: reach, After: extra, Between: w.Stride - 1}.size(n)
+		if !ok || !ok2 || extra < 0 || n == 0 || size-w.Before-w.After <= 0 {
+			return failed(name, shapeErr("%v with kernels %v, padding %d and %d, output padding %d: no result", t.shape(), kernels.shape(), w.Before, w.After, extra), t, kernels)
+		}
+		axes[i] = backAxisOf(w, n, size-w.Before-w.After)
+	}
+	b := backward{name: name, t: t, kernels: kernels, groups: groups, axes: axes}
+	return b.result()
+}
+
+// backAxis is one dimension of a transposed convolution. Element q of the
+// result is the sum over places p of the kernel of element (q+before-p·dilation)
+// / stride of the input, where that is whole: which places those are depends on
+// q modulo the stride, its residue, only.
+type backAxis struct {
+	in, out int // elements of the input and of the result
+	stride  int
+	each    int        // results of a residue
+	parts   []backPart // of each residue, in order; of the only one that has places where lone
+	lone    bool
+	// joint: all residues have as many places and meet the same elements. They
+	// are outputs of one convolution, and the result begins skip elements
+	// behind the first one. parts is the first one.
+	joint bool
+	skip  int
+}
+
+// backPart is a residue: places first, first+step, … of the kernel, count of
+// them, met by element i+shift of the input, and each further one by an element
+// that is dilation before.
+type backPart struct {
+	residue, first, step, count, shift, dilation int
+}
+
+// backAxisOf plans a dimension: window w is the convolution's, whose input,
+// the result, has out elements.
+func backAxisOf(w Window, in, out int) backAxis {
+	a := backAxis{in: in, out: out, stride: w.Stride}
+	common := gcd(w.Stride, w.Dilation)
+	if w.Dilation == 1 && w.Size%w.Stride == 0 && (w.Before%w.Stride == 0 || w.Stride > maxParts) {
+		from := w.Before / w.Stride
+		a.joint = w.Stride > 1
+		a.skip = w.Before - from*w.Stride
+		a.each = (a.skip+out-1)/w.Stride + 1
+		a.parts = []backPart{{step: w.Stride, count: w.Size / w.Stride, shift: from, dilation: 1}}
+		return a
+	}
+	a.each = (out-1)/w.Stride + 1
+	for r := range min(w.Stride, out) {
+		p := backPart{residue: r, step: w.Stride / common, dilation: w.Dilation / common}
+		for p.first < min(p.step, w.Size) && (r+w.Before-p.first*w.Dilation)%w.Stride != 0 {
+			p.first++
+		}
+		if p.first < min(p.step, w.Size) {
+			p.count = (w.Size-1-p.first)/p.step + 1
+			p.shift = (r + w.Before - p.first*w.Dilation) / w.Stride
+		}
+		a.parts = append(a.parts, p)
+	}
+	some := slices.DeleteFunc(slices.Clone(a.parts), func(p backPart) bool { return p.count == 0 })
+	if len(some) == 1 && (w.Stride == 1 || w.Stride > maxParts) {
+		a.parts, a.lone = some, true
+		a.each = (out-1-some[0].residue)/w.Stride + 1
+	}
+	return a
+}
+
+// maxParts is the stride up to which residues that meet different elements are
+// convolutions of their own.
+const maxParts = 4
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// split reports residues that are apart: results that have to be interleaved.
+func (a *backAxis) split() bool { return a.joint || len(a.parts) > 1 }
+
+// pad is what a part needs of the input's surroundings; negative where it does
+// not need all of the input.
+func (a *backAxis) pad(p backPart) Padding {
+	lead := (p.count-1)*p.dilation - p.shift
+	return Padding{Before: lead, After: a.each + (p.count-1)*p.dilation - lead - a.in}
+}
+
+// backward makes a transposed convolution.
+type backward struct {
+	name       string
+	t, kernels *Tensor
+	groups     int
+	axes       []backAxis
+	pads       []Padding // of the input, for all parts
+	around     *Tensor   // the input with them
+}
+
+// result has the parts one after another, reads them interleaved, and puts
+// zeros where no place of a kernel falls.
+func (b *backward) result() *Tensor {
+	in, per := b.t.shape(), b.kernels.shape()[1]
+	var list []*Tensor
+	b.surround()
+	at := make([]int, len(b.axes))
+	for more := true; more; {
+		list = append(list, b.part(at))
+		more = false
+		for i := len(at) - 1; i >= 0 && !more; i-- {
+			if at[i]++; at[i] < len(b.axes[i].parts) {
+				more = true
+			} else {
+				at[i] = 0
+			}
+		}
+	}
+	if b.around != b.t {
+		done(b.around)
+	}
+	all := list[0]
+	if len(list) > 1 {
+		all = concat([]int{0}, list)
+		done(list...)
+	}
+	// (residues of parts…, batch, groups, residues of outputs…, outputs, each…)
+	var shape, order, joined []int
+	residue := make([]int, len(b.axes))
+	for i, a := range b.axes {
+		if len(a.parts) > 1 {
+			residue[i] = len(shape)
+			shape = append(shape, len(a.parts))
+		}
+	}
+	order, joined = append(order, len(shape), len(shape)+1), append(joined, in[0], b.groups*per)
+	shape = append(shape, in[0], b.groups)
+	for i, a := range b.axes {
+		if a.joint {
+			residue[i] = len(shape)
+			shape = append(shape, a.stride)
+		}
+	}
+	order = append(order, len(shape))
+	shape = append(shape, per)
+	for i, a := range b.axes {
+		order = append(order, len(shape)+i)
+		n := a.each
+		if a.split() {
+			order = append(order, residue[i])
+			n *= shape[residue[i]]
+		}
+		joined = append(joined, n)
+	}
+	for _, a := range b.axes {
+		shape = append(shape, a.each)
+	}
+	r := all
+	step := func(v *Tensor) {
+		done(r)
+		r = v
+	}
+	step(r.Reshape(shape...))
+	if !slices.IsSorted(order) {
+		step(r.Permute(order...))
+	}
+	step(r.Reshape(joined...))
+	cut, pads := make([]Range, len(in)), make([]Padding, len(in))
+	cutting, padding := false, false
+	for i, a := range b.axes {
+		if a.split() && joined[2+i] != a.out {
+			cut[2+i], cutting = R(a.skip, a.skip+a.out), true
+		}
+		if a.lone {
+			first := a.parts[0].residue
+			p := Padding{Before: first, Between: a.stride - 1, After: a.out - 1 - first - (a.each-1)*a.stride}
+			pads[2+i], padding = p, padding || p != (Padding{})
+		}
+	}
+	if cutting {
+		step(r.Slice(cut...))
+	}
+	if padding && r.Rank() == len(in) {
+		step(r.padded(b.name, 0, pads))
+	}
+	return r
+}
+
+// surround pads the input once for all parts.
+func (b *backward) surround() {
+	b.pads, b.around = make([]Padding, len(b.axes)+2), b.t
+	padding := false
+	for i := range b.axes {
+		a, p := &b.axes[i], &b.pads[2+i]
+		first := true
+		for _, part := range a.parts {
+			own := a.pad(part)
+			switch {
+			case part.count == 0:
+			case first:
+				*p, first = own, false
+			default:
+				p.Before, p.After = max(p.Before, own.Before), max(p.After, own.After)
+			}
+		}
+		padding = padding || *p != (Padding{})
+	}
+	if padding {
+		b.around = b.t.padded(b.name, 0, b.pads)
+	}
+}
+
+// part convolves the input with the places of the kernels that some residues
+// meet. Where there are none it is zeros.
+func (b *backward) part(at []int) *Tensor {
+	x, k := b.t.shape(), b.kernels.shape()
+	channels := x[1] / b.groups
+	ws, own, all := make([]Window, len(at)), make([]Range, len(x)), true
+	apart, places := []int{b.groups, channels, k[1]}, make([]Range, 3)
+	outputs, spatial := []int{0}, []int{2, 1} // the dims of places that become one of the kernels'
+	rows, empty := b.groups*k[1], false
+	shape := []int{x[0], 0}
+	for i := range at {
+		a := &b.axes[i]
+		p := a.parts[at[i]]
+		ws[i] = Window{Size: p.count, Dilation: p.dilation}
+		if mine := a.pad(p); mine != b.pads[2+i] {
+			first := b.pads[2+i].Before - mine.Before
+			own[2+i], all = R(first, first+a.each+(p.count-1)*p.dilation), false
+		}
+		empty = empty || p.count == 0
+		last := p.first + (p.count-1)*p.step
+		if a.joint {
+			places = append(places, R(-1, End, -1), All)
+			apart = append(apart, p.count, a.stride)
+			outputs, spatial = append(outputs, len(apart)-1), append(spatial, len(apart)-2)
+			rows *= a.stride
+		} else {
+			places = append(places, R(last, End, -p.step))
+			apart = append(apart, k[2+i])
+			spatial = append(spatial, len(apart)-1)
+		}
+		shape = append(shape, a.each)
+	}
+	shape[1] = rows
+	if empty {
+		return FullOn(b.t.Stream(), b.t.DType(), 0, shape...)
+	}
+	around := b.around
+	if !all {
+		around = around.Slice(own...)
+	}
+	wide := b.kernels.Reshape(apart...)
+	some := wide.Slice(places...)
+	swapped := some.Permute(slices.Concat(outputs, spatial)...)
+	mine := swapped.Reshape(slices.Concat([]int{rows, channels}, sizes(ws))...)
+	r := conv(b.name, around, mine, ws, b.groups)
+	done(wide, some, swapped, mine)
+	if !all {
+		done(around)
+	}
+	return r
+}
+
+func sizes(ws []Window) []int {
+	list := make([]int, len(ws))
+	for i, w := range ws {
+		list[i] = w.Size
+	}
+	return list
+}

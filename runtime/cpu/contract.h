@@ -55,6 +55,17 @@ typedef struct mr_side {
 	void *ctx;
 } mr_side;
 
+/* A group of dims, at least one, the last one innermost: position i of it is at
+ * the sum of strides, in elements, of its places in the dims. */
+typedef struct mr_walk {
+	mr_i64 rank;
+	mr_i64 dims[MR_MAX_RANK];
+	mr_i64 stride[MR_MAX_RANK];
+} mr_walk;
+
+/* The most positions of the inner group that walk and unwalk take at once. */
+#define MR_C_WALK 1024
+
 /* Takes a finished tile: element (i, j) of rows [row0, row0+rows), columns
  * [col0, col0+cols) is at tile[(i-row0)*ld + (j-col0)]. Called once for every
  * output, by the thread that computed the tile, which is in its cache. The tile
@@ -123,6 +134,10 @@ typedef struct mr_kernels {
 	void (*transpose)(void *dst, mr_i64 ldd, const void *src, mr_i64 lds, mr_i64 rows, mr_i64 cols);
 	/* dst[i*ldd + j] = src[i*rs + j*cs]. */
 	void (*gather)(void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
+	/* dst[(o-o0)*ldd + (i-i0)] = src[o of outer + i of inner]. */
+	void (*walk)(void *dst, mr_i64 ldd, const void *src, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1);
+	/* dst[o of outer + i of inner] = src[(o-o0)*lds + (i-i0)]. */
+	void (*unwalk)(void *dst, const void *src, mr_i64 lds, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1);
 	/* [*from, *to) holds all p in [0, k) where x, rows by k with row stride
 	 * ldx, has anything but zeros. */
 	void (*extent)(const void *x, mr_i64 ldx, mr_i64 rows, mr_i64 k, mr_i64 *from, mr_i64 *to);

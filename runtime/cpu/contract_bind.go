@@ -282,8 +282,16 @@ func (v *dotView) tempStride(d int) int64 {
 // inMemory gives the operand that a side is, as it lies in memory, or -1. The
 // plan is the one that runs.
 func (r *ready) inMemory(v *dotView, plan *phasePlan) int {
+	if !v.flat {
+		return -1
+	}
+	return r.walked(v, plan)
+}
+
+// walked is the same of a side that several dims of a group walk over.
+func (r *ready) walked(v *dotView, plan *phasePlan) int {
 	ph := plan.Phases[v.part].Kernel
-	if !v.flat || len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || ph.Body[0].Args[0] != ir.None {
+	if len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || ph.Body[0].Args[0] != ir.None {
 		return -1
 	}
 	slot := int(uint32(ph.Body[0].Imm))
@@ -296,25 +304,36 @@ func (r *ready) inMemory(v *dotView, plan *phasePlan) int {
 // sink gives the operand that takes the results as they are, or -1.
 func (r *ready) sink(plan *phasePlan) int {
 	v := &r.dot.views[2]
+	slot := r.walkedSink(plan)
+	if slot < 0 || !v.flat || v.inner != 1 && v.stride(&r.l.Args[slot], v.rank-1) != 1 {
+		return -1
+	}
+	return slot
+}
+
+// walkedSink is the same of results that lie along several dims, whose elements
+// need not be neighbours.
+func (r *ready) walkedSink(plan *phasePlan) int {
+	v := &r.dot.views[2]
 	ph := plan.Phases[partEnd].Kernel
-	if !v.flat || len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || len(ph.Stores) != 1 {
+	if len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || len(ph.Stores) != 1 || r.guards(v) {
 		return -1
 	}
 	slot := ph.Stores[0].Operand
-	acc := &r.l.Args[slot]
-	if int(uint32(ph.Body[0].Imm)) != len(r.l.Args) || len(acc.Stages) > 0 {
-		return -1
-	}
-	if inner := v.stride(acc, v.rank-1); inner != 1 && v.inner != 1 {
+	if int(uint32(ph.Body[0].Imm)) != len(r.l.Args) || len(r.l.Args[slot].Stages) > 0 {
 		return -1
 	}
 	return slot
 }
 
 // plain reports a contraction from memory to memory: no phase is evaluated.
+// Memory that several dims walk over is such in C only.
 func (r *ready) plain() bool {
 	plan := r.sched.plan
-	return r.dot != nil && r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
+	if r.dot == nil || !runsCompiled {
+		return r.dot != nil && r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
+	}
+	return r.walked(&r.dot.views[0], plan) >= 0 && r.walked(&r.dot.views[1], plan) >= 0 && r.walkedSink(plan) >= 0
 }
 
 // short reports rows of results that are worth putting together, see shortRow.

@@ -40,7 +40,8 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 	for i, to := range [...]struct {
 		side *C.mr_side
 		view *C.mr_view
-	}{{&q.x, &d.x}, {&q.y, &d.y}} {
+		walk *C.mr_walked
+	}{{&q.x, &d.x, &d.wx}, {&q.y, &d.y, &d.wy}} {
 		v := &o.views[i]
 		if slot := r.inMemory(v, plan); slot >= 0 {
 			e.memory(to.side, r, v, slot)
@@ -49,6 +50,10 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 		to.side.kind = C.MR_SIDE_FILL_I
 		if v.alongK {
 			to.side.kind = C.MR_SIDE_FILL_K
+		}
+		if slot := r.walked(v, plan); slot >= 0 {
+			e.walked(to.walk, r, v, slot)
+			continue
 		}
 		e.view(to.view, c, r, v)
 		q.work += C.mr_i64(r.phaseWork(v.part))
@@ -62,6 +67,9 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 		q.out = unsafe.Add(a.Buf.(*buffer).p, a.Offset*size)
 		q.outrow = C.mr_i64(v.stride(a, v.lead))
 		e.batch(&q.outbatch, r, a)
+	} else if slot := r.walkedSink(plan); slot >= 0 {
+		d.drains = 1
+		e.walked(&d.wz, r, &o.views[2], slot)
 	} else {
 		d.drains = 1
 		e.view(&d.z, c, r, &o.views[2])
@@ -109,6 +117,23 @@ func (e *cExecutor) memory(s *C.mr_side, r *ready, v *dotView, slot int) {
 		s.stride, s.kstride = inner, outer
 	}
 	e.batch(&s.batch, r, a)
+}
+
+// walked is an operand as it lies along several dims.
+func (e *cExecutor) walked(to *C.mr_walked, r *ready, v *dotView, slot int) {
+	a := &r.l.Args[slot]
+	to.on = 1
+	to.base = (*C.char)(unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.kernel.Operands[slot].DT.Size())))
+	e.batch(&to.batch, r, a)
+	for _, g := range [...]struct {
+		to        *C.mr_walk
+		from, end int
+	}{{&to.outer, v.lead, v.innerAt}, {&to.inner, v.innerAt, v.rank}} {
+		g.to.rank = C.mr_i64(g.end - g.from)
+		for d := g.from; d < g.end; d++ {
+			g.to.dims[d-g.from], g.to.stride[d-g.from] = C.mr_i64(v.size[d]), C.mr_i64(v.stride(a, d))
+		}
+	}
 }
 
 func (e *cExecutor) batch(to *[runtime.MaxRank]C.mr_i64, r *ready, a *runtime.Access) {

@@ -144,6 +144,57 @@ static void PASTE(gather, NAME)(void *dst, mr_i64 ldd, const void *src, mr_i64 r
 			d[i * ldd + j] = s[i * rs + j * cs];
 }
 
+/* A stretch: what is left of whole vectors is the last one, moved back. */
+static inline __attribute__((always_inline)) void PASTE(line, NAME)(T *d, const T *s, mr_i64 step, mr_i64 n)
+{
+	mr_i64 j = 0;
+	if (step == 1 && n >= L) {
+		for (; j + L <= n; j += L)
+			*(V *)(d + j) = *(const V *)(s + j);
+		if (j < n)
+			*(V *)(d + n - L) = *(const V *)(s + n - L);
+		return;
+	}
+#pragma GCC unroll 4
+	for (; j < n; j++)
+		d[j] = s[j * step];
+}
+
+static void PASTE(walk, NAME)(void *dst, mr_i64 ldd, const void *src, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1)
+{
+	mr_stretch all[MR_C_WALK];
+	const mr_i64 count = mr_stretches(all, inner, i0, i1 - i0), step = inner->stride[inner->rank - 1];
+	mr_walker r;
+	mr_walk_to(&r, outer, o0);
+	for (T *row = dst; o0 < o1; o0++, row += ldd) {
+		const T *s = (const T *)src + r.offset;
+		T *d = row;
+		for (mr_i64 q = 0; q < count; d += all[q++].n)
+			PASTE(line, NAME)(d, s + all[q].offset, step, all[q].n);
+		mr_walk_on(&r, 1);
+	}
+}
+
+static void PASTE(unwalk, NAME)(void *dst, const void *src, mr_i64 lds, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1)
+{
+	mr_stretch all[MR_C_WALK];
+	const mr_i64 count = mr_stretches(all, inner, i0, i1 - i0), step = inner->stride[inner->rank - 1];
+	mr_walker r;
+	mr_walk_to(&r, outer, o0);
+	for (const T *row = src; o0 < o1; o0++, row += lds) {
+		T *d = (T *)dst + r.offset;
+		const T *s = row;
+		for (mr_i64 q = 0; q < count; s += all[q++].n) {
+			if (step == 1)
+				PASTE(line, NAME)(d + all[q].offset, s, 1, all[q].n);
+			else
+				for (mr_i64 j = 0; j < all[q].n; j++)
+					d[all[q].offset + j * step] = s[j];
+		}
+		mr_walk_on(&r, 1);
+	}
+}
+
 /* Whether a vector of any row is other than that one. */
 static inline __attribute__((always_inline)) int PASTE(other, NAME)(const T *x, mr_i64 ldx, mr_i64 rows, V than)
 {

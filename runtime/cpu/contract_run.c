@@ -13,8 +13,11 @@
 typedef struct {
 	const mr_dot *d;
 	const mr_view *v;
+	const mr_walked *w;
 	mr_pool *pool;
 } source;
+
+static const mr_kernels *kernels(const source *s) { return &mr_contract_level((int)s->d->level)[s->d->c.type]; }
 
 static mr_i64 up(mr_i64 n) { return (n + 63) & ~(mr_i64)63; }
 
@@ -25,7 +28,7 @@ static mr_i64 values_bytes(const mr_dot *d) { return up(MR_C_FILL * mr_contract_
 static mr_i64 room(const mr_dot *d)
 {
 	mr_i64 scratch = 0;
-	const mr_view *v[] = {d->c.x.kind == MR_SIDE_MEM ? NULL : &d->x, d->c.y.kind == MR_SIDE_MEM ? NULL : &d->y, d->drains ? &d->z : NULL};
+	const mr_view *v[] = {d->c.x.kind == MR_SIDE_MEM || d->wx.on ? NULL : &d->x, d->c.y.kind == MR_SIDE_MEM || d->wy.on ? NULL : &d->y, d->drains && !d->wz.on ? &d->z : NULL};
 	int any = 0;
 	for (int i = 0; i < 3; i++)
 		if (v[i]) {
@@ -121,6 +124,40 @@ static void fill_i(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i6
 	values(ctx, who, batch, p0, p1, i0, i1, dst, ld);
 }
 
+/* Memory along several dims. */
+static const char *walked(const source *s, mr_i64 batch)
+{
+	const mr_contract *c = &s->d->c;
+	mr_i64 at = 0;
+	for (mr_i64 d = c->rank - 1; d >= 0; d--) {
+		at += batch % c->dims[d] * s->w->batch[d];
+		batch /= c->dims[d];
+	}
+	return s->w->base + at * kernels(s)->size;
+}
+
+static void walk_k(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 ld)
+{
+	const source *s = ctx;
+	kernels(s)->walk(dst, ld, walked(s, batch), &s->w->outer, i0, i1, &s->w->inner, p0, p1);
+}
+
+static void walk_i(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 ld)
+{
+	const source *s = ctx;
+	kernels(s)->walk(dst, ld, walked(s, batch), &s->w->outer, p0, p1, &s->w->inner, i0, i1);
+}
+
+static void unwalk(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 rows, mr_i64 col0, mr_i64 cols, void *tile, mr_i64 ld)
+{
+	const source *s = ctx;
+	const mr_i64 size = kernels(s)->size;
+	for (mr_i64 c = 0; c < cols; c += MR_C_WALK) {
+		const mr_i64 end = cols - c < MR_C_WALK ? cols : c + MR_C_WALK;
+		kernels(s)->unwalk((char *)walked(s, batch), (const char *)tile + c * size, ld, &s->w->outer, row0, row0 + rows, &s->w->inner, col0 + c, col0 + end);
+	}
+}
+
 /* How many of the rows of a tile are evaluated as one, with what does not go on from row
  * to row spread over the block of values: 0 where that cannot be. */
 static mr_i64 together(const source *s, const mr_operand *ops, mr_i64 rows, mr_i64 cols)
@@ -196,18 +233,21 @@ static void use(mr_side *side, source *s)
 {
 	if (side->kind == MR_SIDE_MEM)
 		return;
-	side->fill = side->kind == MR_SIDE_FILL_K ? fill_k : fill_i;
+	if (s->w->on)
+		side->fill = side->kind == MR_SIDE_FILL_K ? walk_k : walk_i;
+	else
+		side->fill = side->kind == MR_SIDE_FILL_K ? fill_k : fill_i;
 	side->ctx = s;
 }
 
 int mr_run_dot(mr_pool *p, const mr_dot *d)
 {
 	mr_contract c = d->c;
-	source x = {d, &d->x, p}, y = {d, &d->y, p}, z = {d, &d->z, p};
+	source x = {d, &d->x, &d->wx, p}, y = {d, &d->y, &d->wy, p}, z = {d, &d->z, &d->wz, p};
 	use(&c.x, &x);
 	use(&c.y, &y);
 	if (d->drains) {
-		c.drain = drain;
+		c.drain = d->wz.on ? unwalk : drain;
 		c.ctx = &z;
 	}
 	const mr_i64 bytes = room(d);

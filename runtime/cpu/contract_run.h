@@ -20,9 +20,19 @@ typedef struct mr_view {
 	const struct mr_transposed *touched; /* size 0 where it must not be spread */
 } mr_view;
 
+/* A side, or the results, that are memory along several dims: its groups are
+ * those that its view would have. */
+typedef struct mr_walked {
+	mr_i64 on;
+	char *base;
+	mr_i64 batch[MR_MAX_RANK];
+	mr_walk outer, inner;
+} mr_walked;
+
 typedef struct mr_dot {
 	mr_contract c;        /* fills, drain and their contexts are set by the walker */
 	mr_view x, y, z;      /* z is the last phase; phases of views that are memory are not looked at */
+	mr_walked wx, wy, wz; /* instead of the views where they are on */
 	mr_i64 nops;          /* operands of every phase */
 	mr_i64 temp;          /* the one that is the result */
 	mr_i64 drains;        /* the sink is z, not memory */

@@ -1,0 +1,75 @@
+package cpu
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// walkCases are contractions from memory to memory whose sides and results several
+// dims of a group walk over: nothing of them is evaluated.
+var walkCases = []struct {
+	name, dims                string
+	left, right, result       string
+	size                      map[string]int64
+	leftFlat, rightFlat, sink bool
+}{
+	{"images", "b j i h | c k p", "b=400 i=20 h=1 c=80 k=20 p=1", "j c k p", "b j i h",
+		map[string]int64{"b": 2, "j": 5, "i": 2, "h": 18, "c": 3, "k": 3, "p": 3}, false, true, false},
+	{"images, all of a size", "b j i h | c k p", "b=9000 i=70 h=1 c=1000 k=70 p=1", "j c k p", "b j i h",
+		map[string]int64{"b": 2, "j": 3, "i": 4, "h": 64, "c": 9, "k": 6, "p": 5}, false, true, false},
+	{"strides", "b j i h | c k p", "b=900 i=80 h=2 c=300 k=40 p=1", "j c k p", "b j i h",
+		map[string]int64{"b": 2, "j": 4, "i": 3, "h": 17, "c": 2, "k": 3, "p": 3}, false, true, false},
+	{"of weights", "c k p j | b i h", "b=2000 c=500 i=20 k=20 h=1 p=1", "b j i h", "c k p j",
+		map[string]int64{"b": 3, "c": 3, "k": 3, "p": 3, "j": 5, "i": 8, "h": 17}, false, false, true},
+	{"of weights, strides", "j c k p | b i h", "b j i h", "b=2000 c=500 i=40 k=20 h=2 p=1", "j c k p",
+		map[string]int64{"b": 3, "c": 2, "k": 3, "p": 3, "j": 17, "i": 5, "h": 7}, false, false, true},
+	{"groups", "g b j i h | c p", "b=900 g=300 i=30 h=1 c=100 p=1", "g j c p", "b g j i h",
+		map[string]int64{"g": 2, "b": 2, "j": 3, "i": 2, "h": 19, "c": 3, "p": 4}, false, true, false},
+	{"backwards", "b j h | c p", "b=50 h=1 c=25 p=1", "j=12 c=3 p=-1", "b j h",
+		map[string]int64{"b": 3, "j": 4, "h": 21, "c": 4, "p": 3}, false, false, false},
+	{"results apart", "b j h | c", "b c h", "j c", "b h j",
+		map[string]int64{"b": 3, "j": 4, "h": 21, "c": 7}, false, true, true},
+}
+
+// TestDotWalks holds such contractions against the oracle, on every device.
+func TestDotWalks(t *testing.T) {
+	ds := everyDevice(t)
+	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
+	for _, name := range []string{"plain", "bytes", "doubles", "longs"} {
+		text := dotKernels["plain"]
+		switch name {
+		case "bytes":
+			text = dotKernels["bytes"]
+		case "doubles":
+			text = strings.ReplaceAll(text, "float32", "float64")
+		case "longs":
+			text = strings.ReplaceAll(text, "float32", "uint64")
+		}
+		k := rowKernel(t, text)
+		for _, c := range walkCases {
+			h := dotCase(k, c.dims, c.size, c.left, c.right, "", "", c.result)
+			if strings.Contains(c.right, "p=-1") {
+				a := &h.Args[1]
+				a.Access.Offset += c.size["p"] - 1
+				a.Data = append(a.Data, a.Data[:8*c.size["p"]]...)
+			}
+			onEvery(t, ds, fmt.Sprintf("%s, %s", name, c.name), k, h)
+			bound(t, d, k, h, func(l *runtime.Launch) {
+				r, err := d.prepareFor(l, d.threadsOf())
+				if err != nil {
+					t.Fatal(err)
+				}
+				sides := [2]bool{}
+				for _, v := range r.dot.views[:2] {
+					sides[v.part] = r.inMemory(&v, r.sched.plan) >= 0
+				}
+				if sides != [2]bool{c.leftFlat, c.rightFlat} || r.sink(r.sched.plan) >= 0 != c.sink || r.plain() != runsCompiled {
+					t.Errorf("%s, %s: sides in memory %v, result %t, plain %t", name, c.name, sides, r.sink(r.sched.plan) >= 0, r.plain())
+				}
+			})
+		}
+	}
+}

@@ -16,7 +16,15 @@ func convTransposeBack(s *step) {
 	opt := s.call.With.(millrace.ConvOptions)
 	forward := opt
 	forward.OutputPadding = nil
-	s.each(0, func() *tensor { return s.d.Conv(s.keptAt(1), forward) })
+	s.each(0, func() *tensor {
+		r := s.d.Conv(s.keptAt(1), forward)
+		for i := 2; i < r.Rank(); i++ {
+			if n := s.kinds[0].shape[i]; r.Dim(i) > n {
+				r = s.first(s.do(r), i, n)
+			}
+		}
+		return r
+	})
 	s.each(1, func() *tensor { return convWeight(s, s.d, s.keptAt(0), s.kinds[1].shape, forward) })
 }
 
@@ -37,6 +45,9 @@ func paddingOf(opt millrace.ConvOptions, i int) [2]int {
 
 // convInput is the derivative of a convolution by its input, of the shape in.
 func convInput(s *step, d, kernels *tensor, in []int, opt millrace.ConvOptions) *tensor {
+	if slices.Contains(in[2:], 0) { // all that was convolved is padding
+		return zerosLike(d, in)
+	}
 	back := opt
 	back.OutputPadding = nil
 	for i := range in[2:] {
@@ -49,38 +60,44 @@ func convInput(s *step, d, kernels *tensor, in []int, opt millrace.ConvOptions) 
 }
 
 // convWeight is the derivative of a convolution by its kernels, of the shape k: the
-// convolution of the input with the result's derivative, batches and channels changed
-// round, and stride and dilation, too.
+// input's windows times the result's derivative, over batch and positions. Outputs are
+// its last dim, so that the windows, which are most of what is read, are read as they lie.
 func convWeight(s *step, x, d *tensor, k []int, opt millrace.ConvOptions) *tensor {
-	groups := max(opt.Groups, 1)
-	n, c, rank := x.Dim(0), k[1], len(k)
-	swap := func(t *tensor, dims ...int) *tensor { // (n, groups, m, …) with dims in that order
-		order := dims
-		for i := 3; i < t.Rank(); i++ {
-			order = append(order, i)
-		}
-		return s.do(t.Permute(order...))
+	groups, dims := max(opt.Groups, 1), len(k)-2
+	pads := make([]millrace.Padding, dims)
+	for i := range pads {
+		p := paddingOf(opt, i)
+		pads[i] = millrace.Padding{Before: p[0], After: p[1]}
 	}
-	apart := func(t *tensor, m int) *tensor {
-		return s.do(t.Reshape(slices.Concat([]int{n, groups, m}, t.Shape()[2:])...))
+	if slices.ContainsFunc(pads, func(p millrace.Padding) bool { return p != millrace.Padding{} }) {
+		x = s.do(x.Pad(0, pads...))
 	}
-	xs := swap(apart(x, c), 2, 1, 0)
-	xs = s.do(xs.Reshape(slices.Concat([]int{c, groups * n}, x.Shape()[2:])...))
-	ds := swap(apart(d, k[0]/groups), 1, 2, 0)
-	ds = s.do(ds.Reshape(slices.Concat([]int{k[0], n}, d.Shape()[2:])...))
-	turned := millrace.ConvOptions{Groups: groups, Padding: opt.Padding}
-	for i := range rank - 2 {
-		turned.Stride = append(turned.Stride, spatial(opt.Dilation, i))
-		turned.Dilation = append(turned.Dilation, spatial(opt.Stride, i))
+	for i := dims - 1; i >= 0; i-- {
+		x = s.do(x.Windows(2+i, millrace.Window{Size: k[2+i], Stride: spatial(opt.Stride, i), Dilation: spatial(opt.Dilation, i)}, 0))
+		x = s.first(x, 2+i, d.Dim(2+i))
 	}
-	r := s.do(xs.Conv(ds, turned)) // (c, k[0], at least k[2], …)
-	ranges := []millrace.Range{millrace.All, millrace.All}
-	for _, m := range k[2:] {
-		ranges = append(ranges, millrace.R(0, m))
+	apart := func(t *tensor, m int) *tensor { // (n, groups, m, …)
+		return s.do(t.Reshape(slices.Concat([]int{t.Dim(0), groups, m}, t.Shape()[2:])...))
 	}
-	order := []int{1, 0}
-	for i := 2; i < rank; i++ {
+	spec := "ngcyj,ngoy->gcjo"
+	if dims == 2 {
+		spec = "ngcyjxi,ngoyx->gcjio"
+	}
+	r := s.do(millrace.Einsum(spec, apart(x, k[1]), apart(d, k[0]/groups)))
+	order := []int{0, r.Rank() - 1}
+	for i := 1; i < r.Rank()-1; i++ {
 		order = append(order, i)
 	}
-	return s.do(r.Slice(ranges...)).Permute(order...)
+	return s.do(r.Permute(order...)).Reshape(k...)
+}
+
+// first is the first n along axis, where t has more: places that a transposed convolution's
+// output padding adds.
+func (s *step) first(t *tensor, axis, n int) *tensor {
+	if t.Dim(axis) <= n {
+		return t
+	}
+	ranges := slices.Repeat([]millrace.Range{millrace.All}, axis+1)
+	ranges[axis] = millrace.R(0, n)
+	return s.do(t.Slice(ranges...))
 }

@@ -20,23 +20,80 @@ func withDefaults(w millrace.Window) millrace.Window {
 func (s *step) fold(d *tensor, axis, n int, w millrace.Window) *tensor {
 	w = withDefaults(w)
 	count := d.Dim(axis)
-	var sum *tensor
-	for j := range w.Size {
+	if !overlap(w) {
+		shape := slices.Clone(d.Shape())
+		pads := make([]millrace.Padding, len(shape)-axis-1)
+		if pads[0].After = w.Stride - w.Size; pads[0].After > 0 {
+			d = s.do(d.Pad(0, pads...))
+		}
+		shape[axis] = count * w.Stride
+		d = s.do(d.Reshape(slices.Delete(shape, axis+1, axis+2)...))
+		pads[0] = millrace.Padding{Before: -w.Before, After: n + w.Before - count*w.Stride}
+		if pads[0] == (millrace.Padding{}) {
+			return d
+		}
+		return s.do(d.Pad(0, pads...))
+	}
+	return s.foldPlaces(axis, n, w, func(j int) *tensor {
 		at := slices.Repeat([]millrace.Range{millrace.All}, axis+2)
 		at[axis+1] = millrace.At(j)
-		part := s.do(d.Slice(at...))
-		pads := make([]millrace.Padding, part.Rank())
-		first := j*w.Dilation - w.Before
-		reach := (count-1)*w.Stride + 1
-		pads[axis] = millrace.Padding{Before: first, After: n - first - reach, Between: w.Stride - 1}
-		part = s.do(part.Pad(0, pads...))
-		if sum == nil {
-			sum = part
-		} else {
-			sum = s.do(sum.Add(part))
+		return s.do(d.Slice(at...))
+	})
+}
+
+// overlap is false of windows that lie side by side.
+func overlap(w millrace.Window) bool { return w.Size > w.Stride || w.Dilation > 1 }
+
+// foldPlaces is fold of windows whose elements are given place by place, (…, windows, …).
+func (s *step) foldPlaces(axis, n int, w millrace.Window, place func(j int) *tensor) *tensor {
+	w = withDefaults(w)
+	if w.Stride > 1 && w.Stride <= foldedStride {
+		// Elements a stride apart are of the same places of their windows.
+		each := (n + w.Stride - 1) / w.Stride
+		parts := make([]*tensor, w.Stride)
+		var some *tensor
+		for j := range w.Size {
+			at := j*w.Dilation - w.Before + w.Before*w.Stride // not negative
+			shift := at/w.Stride - w.Before
+			d := place(j)
+			some = d
+			parts[at%w.Stride] = s.addPlace(parts[at%w.Stride], d, axis, millrace.Padding{Before: shift, After: each - d.Dim(axis) - shift})
 		}
+		for r := range parts {
+			if parts[r] == nil {
+				shape := slices.Clone(some.Shape())
+				shape[axis] = each
+				parts[r] = s.do(zerosLike(some, shape))
+			}
+		}
+		sum := s.do(millrace.Stack(axis+1, parts...))
+		shape := slices.Delete(slices.Clone(sum.Shape()), axis+1, axis+2)
+		shape[axis] = each * w.Stride
+		return s.first(s.do(sum.Reshape(shape...)), axis, n)
+	}
+	var sum *tensor
+	for j := range w.Size {
+		d := place(j)
+		first := j*w.Dilation - w.Before
+		reach := (d.Dim(axis)-1)*w.Stride + 1
+		sum = s.addPlace(sum, d, axis, millrace.Padding{Before: first, After: n - first - reach, Between: w.Stride - 1})
 	}
 	return sum
+}
+
+// foldedStride is the stride up to which residues are added up apart.
+const foldedStride = 8
+
+// addPlace adds what is at one place of all windows, padded, to a sum, which may be nil.
+func (s *step) addPlace(sum, part *tensor, axis int, p millrace.Padding) *tensor {
+	pads := make([]millrace.Padding, part.Rank()-axis)
+	if pads[0] = p; p != (millrace.Padding{}) {
+		part = s.do(part.Pad(0, pads...))
+	}
+	if sum == nil {
+		return part
+	}
+	return s.do(sum.Add(part))
 }
 
 func windowsBack(s *step) {
@@ -86,28 +143,61 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		inside = append(inside, len(one)+1)
 		one, all = append(one, outer[first+i], 1), append(all, outer[first+i], w.Size)
 	}
-	d = s.do(s.do(d.Reshape(one...)).Expand(all...))
-	if how != millrace.ReduceSum {
-		for i := len(ws) - 1; i >= 0; i-- {
-			x = s.do(x.Windows(first+i, ws[i], padValue(how)))
+	if how == millrace.ReduceSum { // all places are alike: along one dim after another
+		for i, w := range ws {
+			part := d
+			d = s.foldPlaces(first+i, in[first+i], w, func(int) *tensor { return part })
 		}
+		return d
 	}
-	switch how {
-	case millrace.ReduceSum:
-	case millrace.ReduceProd:
-		d = s.do(d.Mul(s.alongLast(x, inside, s.products)))
-	default:
+	pads := make([]millrace.Padding, len(ws))
+	for i, w := range ws {
+		pads[i] = millrace.Padding{Before: w.Before, After: w.After}
+	}
+	if slices.ContainsFunc(pads, func(p millrace.Padding) bool { return p != millrace.Padding{} }) {
+		x = s.do(x.Pad(padValue(how), pads...)) // along all dims before there are windows
+	}
+	for i := len(ws) - 1; i >= 0; i-- {
+		w := ws[i]
+		w.Before, w.After = 0, 0
+		x = s.do(x.Windows(first+i, w, 0))
+	}
+	wide := func() *tensor { return s.do(s.do(d.Reshape(one...)).Expand(all...)) }
+	if how == millrace.ReduceProd {
+		d = s.do(wide().Mul(s.alongLast(x, inside, s.products)))
+	} else {
 		find := (*tensor).ArgMaxAs
 		if how == millrace.ReduceMin {
 			find = (*tensor).ArgMinAs
 		}
-		at := s.do(s.do(find(x, position(all), inside...)).Reshape(one...))
-		d = s.do(millrace.WhereScalar(s.do(s.places(all, inside).Eq(at)), d, 0))
+		at, places := s.do(find(x, position(all), inside...)), 1
+		for _, w := range ws {
+			places *= w.Size
+		}
+		if places <= takenPlaces && slices.ContainsFunc(ws, func(w millrace.Window) bool { return overlap(withDefaults(w)) }) {
+			return s.taken(d, at, in, first, ws, 0, 0)
+		}
+		d = s.do(millrace.WhereScalar(s.do(s.places(all, inside).Eq(s.do(at.Reshape(one...)))), wide(), 0))
 	}
 	for i, w := range ws { // what is behind axis first+i is still in windows
 		d = s.fold(d, first+i, in[first+i], w)
 	}
 	return d
+}
+
+// takenPlaces is how many places windows have at most that are looked at one by one.
+const takenPlaces = 64
+
+// taken folds, of windows that overlap, what each gives to the element at place at of it:
+// along the dims from ws[i] on, where those before are at the places that from counts.
+// Place by place, so that nothing as large as all windows is written.
+func (s *step) taken(d, at *tensor, in []int, first int, ws []millrace.Window, i, from int) *tensor {
+	if i == len(ws) {
+		return s.do(millrace.WhereScalar(s.do(at.EqScalar(float64(from))), d, 0))
+	}
+	return s.foldPlaces(first+i, in[first+i], ws[i], func(j int) *tensor {
+		return s.taken(d, at, in, first, ws, i+1, from*ws[i].Size+j)
+	})
 }
 
 const maxRank = 8

@@ -170,7 +170,30 @@ var Cases = []Case{
 		return x.ConvTranspose(k, millrace.ConvOptions{Stride: []int{2, 1}, Padding: [][2]int{{1, 0}, {0, 1}}, OutputPadding: []int{1, 0}})
 	}), ops{in(-1, 1, 2, 3, 3, 4), in(-1, 1, 3, 2, 3, 2)}},
 	{"convtransposegroups", two(func(x, k *T) *T { return x.ConvTranspose(k, millrace.ConvOptions{Stride: []int{2}, Groups: 2}) }), ops{in(-1, 1, 2, 4, 3), in(-1, 1, 4, 3, 3)}},
+	{"convrest", two(func(x, k *T) *T { // elements that no kernel reaches
+		return x.Conv(k, millrace.ConvOptions{Stride: []int{2, 3}, Padding: [][2]int{{1, 1}, {0, 1}}})
+	}), ops{in(-1, 1, 2, 2, 6, 7), in(-1, 1, 3, 2, 3, 2)}},
+	{"convgroups", two(func(x, k *T) *T {
+		return x.Conv(k, millrace.ConvOptions{Stride: []int{2, 2}, Dilation: []int{2, 3}, Padding: [][2]int{{2, 1}, {3, 0}}, Groups: 2})
+	}), ops{in(-1, 1, 2, 4, 6, 7), in(-1, 1, 6, 2, 2, 2)}},
+	{"convplaces", two(func(x, k *T) *T { return x.Conv(k, millrace.ConvOptions{Stride: []int{3, 2}}) }), ops{in(-1, 1, 2, 2, 6, 6), in(-1, 1, 3, 2, 1, 1)}},
+	{"convnone", two(func(x, k *T) *T { return x.Conv(k, millrace.ConvOptions{Stride: []int{2}}) }), ops{in(-1, 1, 0, 2, 6), in(-1, 1, 3, 2, 3)}},
+	{"convpadding", two(func(x, k *T) *T { return x.Conv(k, millrace.ConvOptions{Padding: [][2]int{{2, 1}}}) }), ops{in(-1, 1, 2, 2, 0), in(-1, 1, 3, 2, 2)}},
+	{"convdepth", two(func(x, k *T) *T { return x.Conv(k, millrace.ConvOptions{Groups: 3, Padding: [][2]int{{1, 1}, {1, 1}}}) }), ops{in(-1, 1, 2, 3, 4, 4), in(-1, 1, 3, 1, 3, 3)}},
+	{"convtransposejoint", two(func(x, k *T) *T {
+		return x.ConvTranspose(k, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{1, 1}, {0, 2}}})
+	}), ops{in(-1, 1, 2, 2, 3, 2), in(-1, 1, 2, 2, 4, 4)}},
+	{"convtransposebehind", two(func(x, k *T) *T { // output padding of more than a stride
+		return x.ConvTranspose(k, millrace.ConvOptions{Stride: []int{2}, Dilation: []int{2}, OutputPadding: []int{3}})
+	}), ops{in(-1, 1, 2, 2, 3), in(-1, 1, 2, 3, 2)}},
 	{"windows", one(func(x *T) *T { return x.Windows(1, w(2, 2, 1, 1, 0), 0).Square() }), a34},
+	{"windowsapart", one(func(x *T) *T { return x.Windows(1, w(2, 3, 1, 1, 2), 0).Square() }), ops{in(-1, 1, 2, 7)}},
+	{"windowsover", one(func(x *T) *T { return x.Windows(0, w(3, 2, 1, 1, 1), 0).Square() }), ops{in(-1, 1, 6, 2)}},
+	{"windowsdilated", one(func(x *T) *T { return x.Windows(0, w(3, 2, 3, 4, 1), 0).Square() }), ops{in(-1, 1, 7, 2)}},
+	{"windowsfar", one(func(x *T) *T { return x.Windows(-1, w(4, 10, 2, 1, 9), 0).Square() }), ops{in(-1, 1, 2, 13)}},
+	{"windowsgaps", one(func(x *T) *T { return x.Windows(-1, w(3, 4, 2, 0, 0), 0).Square() }), ops{in(-1, 1, 2, 9)}},
+	{"maxpoolover", one(func(x *T) *T { return x.MaxPool(w(3, 2, 1, 1, 1), w(3, 2, 1, 1, 0)).Square() }), ops{apart(-1, 1, 2, 2, 5, 6)}},
+	{"maxpooltiles", one(func(x *T) *T { return x.MaxPool(w(2, 2, 1, 0, 0), w(2, 2, 1, 0, 0)).Square() }), ops{apart(-1, 1, 2, 2, 5, 4)}},
 	{"maxpool", one(func(x *T) *T { return x.MaxPool(w(2, 2, 1, 0, 0), w(3, 1, 1, 1, 1)).Square() }), ops{apart(-1, 1, 2, 2, 4, 5)}},
 	{"minwindow", one(func(x *T) *T { return x.ReduceWindow(millrace.ReduceMin, w(2, 1, 2, 1, 0), w(2, 2, 1, 0, 0)) }), a34},
 	{"prodwindow", one(func(x *T) *T { return x.ReduceWindow(millrace.ReduceProd, w(2, 1, 1, 0, 0), w(2, 2, 1, 1, 0)) }), a34},

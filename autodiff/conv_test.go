@@ -1,0 +1,71 @@
+package autodiff_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
+
+// TestConvMemory: derivatives of convolutions and pools write nothing unfolded. What is
+// written at once is a few times the image, not as many times as a window has elements,
+// and kernels are few.
+func TestConvMemory(t *testing.T) {
+	const image = 4 * 8 * 24 * 24 * 4 // bytes
+	for _, c := range []struct {
+		name    string
+		f       func(x, k *T) *T
+		images  float64 // the most that is in memory at once beside the operands
+		kernels int64
+	}{
+		{"conv", func(x, k *T) *T {
+			return x.Conv(k, millrace.ConvOptions{Padding: [][2]int{{2, 2}, {2, 2}}}).Square()
+		}, 5, 8},
+		{"stride", func(x, k *T) *T {
+			return x.Conv(k, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{2, 2}, {2, 2}}}).Square()
+		}, 5.5, 12},
+		{"maxpool", func(x, k *T) *T {
+			return x.MaxPool(millrace.Window{Size: 5, Stride: 2, Before: 2, After: 2}, millrace.Window{Size: 5, Stride: 2, Before: 2, After: 2}).Square().Sum().Mul(k.Sum())
+		}, 8, 20},
+		{"avgpool", func(x, k *T) *T {
+			return x.AvgPool(millrace.Window{Size: 5, Stride: 2, Before: 2, After: 2}, millrace.Window{Size: 5, Stride: 2, Before: 2, After: 2}).Square().Sum().Mul(k.Sum())
+		}, 8, 20},
+	} {
+		d := open(t, "cpu:tier=0,threads=1,explore=wait,cache=off")
+		x := millrace.NormalOn(d, millrace.Float32, 1, 4, 8, 24, 24)
+		k := millrace.NormalOn(d, millrace.Float32, 2, 8, 8, 5, 5)
+		var peak float64
+		var kernels int64
+		for range 2 {
+			for _, v := range []*T{x, k} {
+				if err := v.Eval(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.ResetPeak()
+			before := d.Stats()
+			_, g, err := autodiff.ValueAndGrad(func(in []*T) *T { return c.f(in[0], in[1]).Sum() }, x, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.DefaultStream().Sync(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range g {
+				if err := v.Eval(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			after := d.Stats()
+			peak, kernels = float64(after.Runtime.PeakBytes-before.Runtime.AllocBytes)/image, after.Kernels-before.Kernels
+			for _, v := range g {
+				v.Release()
+			}
+		}
+		t.Logf("%s: %.2f images, %d kernels", c.name, peak, kernels)
+		if peak > c.images || kernels > c.kernels {
+			t.Errorf("%s: %.2f images in memory, %d kernels; %.1f and %d are enough", c.name, peak, kernels, c.images, c.kernels)
+		}
+	}
+}

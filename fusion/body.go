@@ -3,6 +3,7 @@ package fusion
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -31,8 +32,26 @@ type body struct {
 // nodeSet is a set of a segment's nodes.
 type nodeSet []uint64
 
-func newNodeSet(n int) nodeSet     { return make(nodeSet, (n+63)/64) }
-func (s nodeSet) add(n int32)      { s[n>>6] |= 1 << (n & 63) }
+func newNodeSet(n int) nodeSet { return make(nodeSet, (n+63)/64) }
+func (s nodeSet) add(n int32)  { s[n>>6] |= 1 << (n & 63) }
+func (s nodeSet) join(o nodeSet) {
+	for i := range s {
+		s[i] |= o[i]
+	}
+}
+func (s nodeSet) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+func (s nodeSet) each(visit func(n int)) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			visit(i<<6 | bits.TrailingZeros64(word))
+		}
+	}
+}
 func (s nodeSet) has(n int32) bool { return s[n>>6]>>(n&63)&1 != 0 }
 
 // instance is a value at an index map from the group's domain. What the

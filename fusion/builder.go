@@ -191,24 +191,33 @@ const near = 4
 // that touch a tensor, or among those that have a domain. Pairs are in order
 // and may repeat.
 func (x *explorer) nearPairs() [][2]int {
-	byTensor := make([][]int, len(x.seg.Tensors))
-	byDomain := make([][]int, len(x.class.rep))
-	for i, g := range x.groups {
-		for _, t := range x.tensors(g) {
-			byTensor[t] = append(byTensor[t], i)
-		}
-		byDomain[g.domain] = append(byDomain[g.domain], i)
-	}
+	byTensor := grown(&x.touch[0], len(x.seg.Tensors))
+	byDomain := grown(&x.touch[1], len(x.class.rep))
 	var pairs [][2]int
-	for _, list := range append(byTensor, byDomain...) {
-		for k, i := range list {
-			for _, j := range list[k+1 : min(k+1+near, len(list))] {
-				pairs = append(pairs, [2]int{i, j})
-			}
+	touches := func(list *[]int, i int) {
+		for _, j := range (*list)[max(0, len(*list)-near):] {
+			pairs = append(pairs, [2]int{j, i})
 		}
+		*list = append(*list, i)
+	}
+	for i, g := range x.groups {
+		x.eachTensor(g, func(t int32) { touches(&byTensor[t], i) })
+		touches(&byDomain[g.domain], i)
+	}
+	for _, g := range x.groups { // a segment has many more tensors than a part of it touches
+		x.eachTensor(g, func(t int32) { byTensor[t] = byTensor[t][:0] })
+		byDomain[g.domain] = byDomain[g.domain][:0]
 	}
 	slices.SortFunc(pairs, func(p, q [2]int) int { return cmp.Or(p[0]-q[0], p[1]-q[1]) })
 	return slices.Compact(pairs)
+}
+
+// grown is a list of at least n elements.
+func grown[T any](list *[]T, n int) []T {
+	if len(*list) < n {
+		*list = append(*list, make([]T, n-len(*list))...)
+	}
+	return *list
 }
 
 // mergeOnce is the cheap rule: one pass in program order, each group joining

@@ -206,10 +206,10 @@ func bitsOf(dt ir.DType, v float64) uint64 {
 }
 
 // compare runs a program as planned and by the oracle.
-func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, mode Mode) {
+func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, opt Options) {
 	t.Helper()
 	seg := segmentOf(p)
-	plan, err := Explore(seg, caps, Options{Mode: mode})
+	plan, err := Explore(seg, caps, opt)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p)
 	}
@@ -222,8 +222,8 @@ func compare(t *testing.T, p *ir.Graph, caps *runtime.Caps, mode Mode) {
 		if err := again.Verify(seg); err != nil {
 			t.Fatalf("%v\n%s", err, plan)
 		}
-		if again, err = again.Replay(seg, caps, Options{Mode: mode}); err != nil {
-			t.Fatalf("%v: %v\n%s\n%s", mode, err, p, plan)
+		if again, err = again.Replay(seg, caps, Options{Mode: plan.Mode}); err != nil {
+			t.Fatalf("%+v: %v\n%s\n%s", opt, err, p, plan)
 		}
 		plan = again
 	}

@@ -45,6 +45,8 @@ type Options struct {
 	// Stop, where not nil, is asked now and then; true ends the search for the
 	// best plan with ErrStopped.
 	Stop func() bool
+
+	within int // nodes of a part, in tests; 0: partSize
 }
 
 // ErrStopped is the end of a search that Options.Stop asked for.
@@ -61,30 +63,32 @@ func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, erro
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	switch {
-	case opt.Mode == Unfused || x.empty():
+	if opt.Mode == Unfused || x.empty() {
 		x.eachAlone()
-	case opt.Mode == Greedy:
-		x.eachRoot()
+		return x.plan()
+	}
+	x.begin()
+	if len(seg.Nodes) > opt.partSize() {
+		return x.byParts()
+	}
+	x.eachRootOf(x.part)
+	if opt.Mode == Greedy {
+		x.writeRepeated()
 		x.splitOver()
 		x.mergeOnce()
 		x.dropUnread()
-	default:
-		return x.best()
+		return x.plan()
 	}
-	return x.plan()
+	return x.best()
 }
 
 // best searches for the best plan; where that takes too much effort the plan is
 // the greedy one.
 func (x *explorer) best() (*Plan, error) {
-	x.eachRoot()
+	stored := slices.Clone(x.stored)
 	x.splitOver()
-	groups, stored := x.groups, slices.Clone(x.stored)
 	x.search = x.opt.Effort > 0 || x.opt.Stop != nil
-	x.mergeAll()
-	x.dropUnread()
-	x.writeShared()
+	x.improve()
 	p, err := x.plan()
 	x.search = false
 	switch {
@@ -93,10 +97,20 @@ func (x *explorer) best() (*Plan, error) {
 	case !x.weary:
 		return p, err
 	}
-	x.groups, x.stored, x.opt.Mode, x.sizes = groups, stored, Greedy, nil
+	x.groups, x.stored, x.opt.Mode, x.sizes = nil, stored, Greedy, nil
+	x.eachRootOf(x.part)
+	x.writeRepeated()
+	x.splitOver()
 	x.mergeOnce()
 	x.dropUnread()
 	return x.plan()
+}
+
+// improve is the search for the best groups.
+func (x *explorer) improve() {
+	x.mergeAll()
+	x.dropUnread()
+	x.writeShared()
 }
 
 // spend counts instructions that the search looked at.
@@ -129,7 +143,11 @@ type explorer struct {
 	groups   []*group
 	verdicts map[pair]verdict
 	scratch  body
-	sizes    []Size // at which the choices made so far would be made again
+	part     []int32 // the nodes that are looked at
+	partOf   []int32 // each node's; nil: the segment is one
+	writer   []int
+	touch    [2][][]int // see nearPairs
+	sizes    []Size     // at which the choices made so far would be made again
 
 	search         bool // the search for the best plan is on
 	spent          int
@@ -137,7 +155,7 @@ type explorer struct {
 }
 
 func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explorer {
-	return &explorer{
+	x := &explorer{
 		graph:    newGraph(seg, newDimSet(seg)),
 		caps:     caps,
 		opt:      opt,
@@ -146,10 +164,15 @@ func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explore
 		stored:   make([]bool, len(seg.Tensors)),
 		verdicts: make(map[pair]verdict),
 	}
+	x.part = make([]int32, len(seg.Nodes))
+	for n := range x.part {
+		x.part[n] = int32(n)
+	}
+	return x
 }
 
-// eachRoot starts from one group per tensor that must be written.
-func (x *explorer) eachRoot() {
+// begin finds what must be written, in memory afterwards or for who reads it.
+func (x *explorer) begin() {
 	x.chooseRoots(x.stored)
 	x.wanted = slices.Clone(x.stored)
 	for t := range x.wanted {
@@ -162,8 +185,14 @@ func (x *explorer) eachRoot() {
 			x.wanted[b] = true
 		}
 	}
-	for _, t := range x.roots {
-		x.groups = append(x.groups, x.groupOf(t))
+}
+
+// eachRootOf starts from one group per tensor of these nodes that must be written.
+func (x *explorer) eachRootOf(nodes []int32) {
+	for _, n := range nodes {
+		if t := x.seg.Out[n]; x.stored[t] {
+			x.groups = append(x.groups, x.groupOf(t))
+		}
 	}
 }
 
@@ -180,15 +209,28 @@ func (x *explorer) eachAlone() {
 
 // plan writes down the groups as steps.
 func (x *explorer) plan() (*Plan, error) {
+	if err := x.sort(); err != nil {
+		return nil, err
+	}
+	return x.written()
+}
+
+// sort puts the groups in the order in which they run.
+func (x *explorer) sort() error {
 	order, ok := x.order()
 	if !ok {
-		return nil, fmt.Errorf("fusion: groups depend on each other in a circle")
+		return fmt.Errorf("fusion: groups depend on each other in a circle")
 	}
 	sorted := make([]*group, len(order))
 	for i, j := range order {
 		sorted[i] = x.groups[j]
 	}
 	x.groups = sorted
+	return nil
+}
+
+// written is the plan of the groups, which are in order.
+func (x *explorer) written() (*Plan, error) {
 	p := &Plan{Mode: x.opt.Mode, Aliases: x.aliases(), Chains: x.chains()}
 	p.addGuards(x.class.guards)
 	for _, g := range x.groups {
@@ -243,6 +285,10 @@ func (x *explorer) refusals() []Refusal {
 		if !x.shared(a, b) {
 			continue
 		}
+		if !x.onePart(a, b) {
+			rs = append(rs, Refusal{A: p[0], B: p[1], Reason: reasonParts, Bytes: x.common(a, b)})
+			continue
+		}
 		v := x.join(a, b)
 		if v.group != nil {
 			v.why = reasonBetween
@@ -262,6 +308,16 @@ func (x *explorer) common(a, b *group) int64 {
 		}
 	}
 	return n
+}
+
+// eachTensor visits what a group reads and writes.
+func (x *explorer) eachTensor(g *group, visit func(t int32)) {
+	for _, t := range x.price(g).reads {
+		visit(t)
+	}
+	for _, r := range g.roots {
+		visit(r.tensor)
+	}
 }
 
 // tensors lists what a group reads and writes.

@@ -61,6 +61,16 @@ func (g *graph) node(t int32) *ir.Node {
 	return nil
 }
 
+// eachArg visits the tensors that a node is made from.
+func (g *graph) eachArg(n int32, visit func(a int32)) {
+	node := &g.seg.Nodes[n]
+	for _, a := range node.Args[:node.NArgs] {
+		if !a.Scalar {
+			visit(a.ID)
+		}
+	}
+}
+
 func (g *graph) isView(t int32) bool {
 	n := g.node(t)
 	return n != nil && n.Op.Class() == ir.ClassView

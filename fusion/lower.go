@@ -99,11 +99,7 @@ func (x *explorer) step(g *group) (Step, []Guard, error) {
 	for _, sc := range scalars {
 		s.Scalars = append(s.Scalars, int(sc))
 	}
-	for n := range x.seg.Nodes {
-		if b.nodes.has(int32(n)) {
-			s.Nodes = append(s.Nodes, n)
-		}
-	}
+	b.nodes.each(func(n int) { s.Nodes = append(s.Nodes, n) })
 	s.InPlace = x.inPlace(k, operands)
 	return s, guards, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
 )
 
 // generator makes small random programs of the ops whose fusion is tested:
@@ -292,9 +293,10 @@ func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(n) {
 		p := randomProgram(seed)
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
-			compare(t, p, testCaps(), mode)
+			compare(t, p, testCaps(), Options{Mode: mode})
 		}
-		compare(t, p, tight, Best)
+		compare(t, p, tight, Options{Mode: Best})
+		inParts(t, p, testCaps(), seed)
 	}
 }
 
@@ -304,9 +306,20 @@ func TestAllOps(t *testing.T) {
 	for seed := range uint64(n) {
 		p := progen.New(seed, progen.Config{MaxElems: 600, Groups: []progen.Group{0, progen.AllGroups}[seed%2]})
 		for _, mode := range []Mode{Best, Greedy, Unfused} {
-			compare(t, p, testCaps(), mode)
+			compare(t, p, testCaps(), Options{Mode: mode})
 		}
+		inParts(t, p, testCaps(), seed)
 	}
+}
+
+// inParts takes programs for longer ones: in each way in which a part of a long segment
+// may be searched, and ended early.
+func inParts(t *testing.T, p *ir.Graph, caps *runtime.Caps, seed uint64) {
+	t.Helper()
+	within := 1 + int(seed%9)
+	compare(t, p, caps, Options{within: within})
+	compare(t, p, caps, Options{within: within, Effort: 1 + int(seed%300)})
+	compare(t, p, caps, Options{within: within, Mode: Greedy})
 }
 
 // resized maps every dim of a program by a multiplicative function, given by

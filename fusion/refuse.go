@@ -23,6 +23,7 @@ const (
 	reasonGuarded     = "a result smaller than the domain but not one element per row"
 	reasonBetween     = "a third kernel must run between them"
 	reasonSlower      = "predicted to be slower together"
+	reasonParts       = "they are of different parts of a long segment"
 	reasonAlone       = "they share no data and the launch saved is small beside their work"
 )
 
@@ -130,23 +131,25 @@ func reaches(deps [][]int, from, to int) bool {
 
 // dependencies lists for each group those whose results it reads, ascending.
 func (x *explorer) dependencies() [][]int {
-	writer := make([]int, len(x.seg.Tensors))
-	for i := range writer {
-		writer[i] = -1
-	}
+	writer := grown(&x.writer, len(x.seg.Tensors)) // number of the group, and one
 	for i, g := range x.groups {
 		for _, r := range g.roots {
-			writer[r.tensor] = i
+			writer[r.tensor] = i + 1
 		}
 	}
 	deps := make([][]int, len(x.groups))
 	for i, g := range x.groups {
 		for _, t := range x.price(g).reads {
-			if w := writer[t]; w >= 0 && w != i && !slices.Contains(deps[i], w) {
+			if w := writer[t] - 1; w >= 0 && w != i && !slices.Contains(deps[i], w) {
 				deps[i] = append(deps[i], w)
 			}
 		}
 		slices.Sort(deps[i])
+	}
+	for _, g := range x.groups {
+		for _, r := range g.roots {
+			writer[r.tensor] = 0
+		}
 	}
 	return deps
 }

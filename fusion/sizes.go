@@ -251,6 +251,9 @@ func (x *explorer) noteMerge(a, b, together *group) {
 func (x *explorer) noteSlower() {
 	for _, p := range x.nearPairs() {
 		a, b := x.groups[p[0]], x.groups[p[1]]
+		if !x.onePart(a, b) {
+			continue
+		}
 		if v := x.join(a, b); v.slow != nil && x.shared(a, b) {
 			x.noteMerge(a, b, v.slow)
 		}

@@ -51,9 +51,9 @@ func (x *explorer) cutPoint(g *group) (int32, bool) {
 // be written, in program order. Broadcast constants are not worth memory.
 func (x *explorer) inner(g *group) []int32 {
 	var ts []int32
-	for n := range x.seg.Nodes {
+	for _, n := range x.part {
 		t := x.seg.Out[n]
-		if x.price(g).nodes.has(int32(n)) && !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
+		if x.price(g).nodes.has(n) && !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
 			ts = append(ts, t)
 		}
 	}
@@ -87,8 +87,11 @@ const worthWriting = 8
 // Late values are tried first: with a value in memory, what it is made from
 // need not be.
 func (x *explorer) writeShared() {
-	for t := int32(len(x.seg.Tensors)) - 1; t >= 0 && !x.over(); t-- {
-		if x.candidate(t) {
+	for _, n := range slices.Backward(x.part) {
+		if x.over() {
+			break
+		}
+		if t := x.seg.Out[n]; x.candidate(t) {
 			x.tryWriting(t)
 		} else if x.writable(t) {
 			x.noteUnrepeated(t)

@@ -1,0 +1,260 @@
+package fusion
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// flow is where the tensors of a long segment are made and read. Its order is that of
+// the program, but for what is only made to be written, such as an update of a weight
+// behind all derivatives: that comes right behind the last of what it is made from, so
+// that they may share a kernel and nothing waits in memory for it.
+type flow struct {
+	*explorer
+	order []int32 // needed nodes
+	place []int32 // of each node in order, -1 where it is not
+	last  []int32 // place of the node that reads a tensor last, itself or as a view; -1 for none
+	uses  []int32 // later parts in which such nodes are
+	work  []int   // lowered instructions from leaves to a tensor
+	from  [][]int32
+}
+
+// maxLeaves is from how many tensors in memory a value may be made again.
+const maxLeaves = 4
+
+// dear is the work of what is not done again.
+const dear = 1 << 20
+
+func (x *explorer) newFlow() *flow {
+	n := len(x.seg.Tensors)
+	f := &flow{explorer: x, last: slices.Repeat([]int32{-1}, n), uses: make([]int32, n), work: make([]int, n), from: make([][]int32, n)}
+	f.sort()
+	for i := len(f.order) - 1; i >= 0; i-- {
+		f.eachRead(f.order[i], func(a, at int32) { f.last[a] = max(f.last[a], at) })
+	}
+	for t := range x.seg.Tensors {
+		if x.seg.Tensors[t].Def < 0 {
+			f.from[t] = []int32{int32(t)}
+		}
+	}
+	return f
+}
+
+// sort finds the order.
+func (f *flow) sort() {
+	s := sorter{flow: f, final: f.finals(), readers: make([][]int32, len(f.seg.Tensors))}
+	f.place = slices.Repeat([]int32{-1}, len(f.seg.Nodes))
+	for n := range f.seg.Nodes {
+		if f.needed[f.seg.Out[n]] {
+			f.eachArg(int32(n), func(a int32) { s.readers[a] = append(s.readers[a], int32(n)) })
+		}
+	}
+	for n := range f.seg.Nodes {
+		if f.needed[f.seg.Out[n]] && f.place[n] < 0 {
+			s.put(int32(n))
+		}
+	}
+}
+
+type sorter struct {
+	*flow
+	final   []bool
+	readers [][]int32 // of each tensor
+}
+
+// put places a node whose operands are placed, and what is only to be written behind it.
+func (s *sorter) put(n int32) {
+	s.place[n] = int32(len(s.order))
+	s.order = append(s.order, n)
+	for _, r := range s.readers[s.seg.Out[n]] {
+		if s.final[r] && s.place[r] < 0 && s.ready(r) {
+			s.putWith(r)
+		}
+	}
+}
+
+// ready reports a node whose operands are placed, or final and made of inputs.
+func (s *sorter) ready(n int32) bool {
+	ok := true
+	s.eachArg(n, func(a int32) {
+		if d := s.seg.Tensors[a].Def; d >= 0 && s.place[d] < 0 {
+			ok = ok && s.final[d] && s.ready(d)
+		}
+	})
+	return ok
+}
+
+// putWith places a node that is ready behind those of its operands that are not placed.
+func (s *sorter) putWith(n int32) {
+	s.eachArg(n, func(a int32) {
+		if d := s.seg.Tensors[a].Def; d >= 0 && s.place[d] < 0 {
+			s.putWith(d)
+		}
+	})
+	if s.place[n] < 0 {
+		s.put(n)
+	}
+}
+
+// finals are the nodes of which nothing but what is written is made, element by element.
+func (f *flow) finals() []bool {
+	read := make([]bool, len(f.seg.Tensors)) // by others
+	final := make([]bool, len(f.seg.Nodes))
+	for n := len(f.seg.Nodes) - 1; n >= 0; n-- {
+		t := f.seg.Out[n]
+		if !f.needed[t] {
+			continue
+		}
+		final[n] = !read[t] && f.seg.Nodes[n].Op.Class() == ir.ClassElementwise
+		if !final[n] {
+			f.eachArg(int32(n), func(a int32) { read[a] = true })
+		}
+	}
+	return final
+}
+
+// eachRead visits the operands of a node, with the place at which they are read last by
+// it: views are read where what is made of them is.
+func (f *flow) eachRead(n int32, visit func(a, at int32)) {
+	out, at := f.seg.Out[n], f.place[n]
+	if f.isView(out) && !f.stored[out] && f.alias[out] < 0 {
+		at = f.last[out]
+	} else if f.isView(out) {
+		at = max(at, f.last[out])
+	}
+	f.eachArg(n, func(a int32) { visit(a, at) })
+}
+
+// bytes of a tensor's elements.
+func (f *flow) bytes(t int32) int64 { return f.elems(t) * f.elemSize(f.seg.Tensors[t].DT) }
+
+// parts cuts the order where the fewest bytes of what a part makes are read behind it. It
+// numbers the parts, by node.
+func (f *flow) parts() []int32 {
+	partOf := slices.Repeat([]int32{-1}, len(f.seg.Nodes))
+	end := len(f.order)
+	for from, number := 0, int32(0); from < end; number++ {
+		to := f.cut(from, end)
+		for _, n := range f.order[from:to] {
+			partOf[n] = number
+		}
+		from = to
+	}
+	return partOf
+}
+
+func (f *flow) cut(from, end int) int {
+	size := f.opt.partSize()
+	if end-from <= size {
+		return end
+	}
+	crossing := make([]int64, size+1) // bytes, by nodes from the beginning of the part
+	for i, n := range f.order[from : from+size] {
+		t := f.seg.Out[n]
+		if behind := int(f.last[t]) - from; behind > i && !f.isView(t) {
+			crossing[i+1] += f.bytes(t)
+			if behind < size {
+				crossing[behind+1] -= f.bytes(t)
+			}
+		}
+	}
+	for i := 1; i <= size; i++ {
+		crossing[i] += crossing[i-1]
+	}
+	to := min(size, end-from-size/2) // enough is left for the next one
+	for at := to - 1; at >= max(1, size/2); at-- {
+		if crossing[at] < crossing[to] {
+			to = at
+		}
+	}
+	return from + to
+}
+
+// partAt is the part that begins at a place.
+func (f *flow) partAt(from int) []int32 {
+	to := from
+	for to < len(f.order) && f.partOf[f.order[to]] == f.partOf[f.order[from]] {
+		to++
+	}
+	return f.order[from:to]
+}
+
+// countUses finds in how many parts behind its own a tensor is read.
+func (f *flow) countUses() {
+	seen := slices.Repeat([]int32{-1}, len(f.seg.Tensors))
+	for i := len(f.order) - 1; i >= 0; i-- {
+		f.eachRead(f.order[i], func(a, at int32) {
+			if at < 0 {
+				return
+			}
+			k := f.partOf[f.order[at]]
+			if def := f.seg.Tensors[a].Def; def >= 0 && seen[a] != k && f.partOf[def] < k {
+				seen[a] = k
+				f.uses[a]++
+			}
+		})
+	}
+}
+
+// keep has the part write what later parts read, unless they do better to make it again.
+// Of what they make it again from, the part writes what it makes.
+func (f *flow) keep() {
+	for _, n := range f.part {
+		t := f.seg.Out[n]
+		if !f.stored[t] {
+			f.trace(n, t)
+			if f.uses[t] > 0 && !f.isView(t) && !f.again(t) {
+				f.stored[t] = true
+			}
+		}
+		if f.stored[t] {
+			f.work[t], f.from[t] = 0, []int32{t}
+		}
+		if f.uses[t] > 0 {
+			for _, leaf := range f.from[t] {
+				f.wanted[leaf] = f.wanted[leaf] || f.node(leaf) != nil
+			}
+		}
+	}
+}
+
+// trace finds what a value is made of in memory, and by how much work.
+func (f *flow) trace(n, t int32) {
+	node := &f.seg.Nodes[n]
+	switch node.Op.Class() {
+	case ir.ClassView, ir.ClassCreate, ir.ClassElementwise:
+	default:
+		f.work[t] = dear
+	}
+	if !f.isView(t) {
+		f.work[t] += f.weight(node)
+	}
+	for i, a := range node.Args[:node.NArgs] {
+		if a.Scalar || slices.Contains(node.Args[:i], a) {
+			continue
+		}
+		f.work[t] += f.work[a.ID]
+		for _, leaf := range f.from[a.ID] {
+			if !slices.Contains(f.from[t], leaf) {
+				f.from[t] = append(f.from[t], leaf)
+			}
+		}
+	}
+	if len(f.from[t]) > maxLeaves || f.work[t] >= dear {
+		f.work[t], f.from[t] = dear, nil
+	}
+}
+
+// again reports that the parts which read a value rather make it again.
+func (f *flow) again(t int32) bool {
+	if f.work[t] >= dear {
+		return false
+	}
+	elems, bytes := f.elems(t), int64(0)
+	for _, leaf := range f.from[t] {
+		bytes += min(f.memory(leaf), elems) * f.elemSize(f.seg.Tensors[leaf].DT)
+	}
+	once := float64(bytes)/f.model.bandwidth + float64(elems)*float64(f.work[t])*f.model.op
+	return float64(f.uses[t])*once < float64(1+f.uses[t])*float64(f.bytes(t))/f.model.bandwidth
+}

@@ -385,7 +385,7 @@ func (r *run) put(operand int, point []int64, beyond int64, bits uint64) {
 func (r *run) scatter(in ir.Instr) {
 	from, to := slotOf(in), r.k.Stores[0].Operand
 	x, out, first := &r.args[from], &r.args[to], r.point(Row, 0)
-	if !r.dry && len(x.Data) > 0 && &x.Data[0] != &out.Data[0] {
+	if !r.dry && len(x.Data) > 0 && len(out.Data) > 0 && &x.Data[0] != &out.Data[0] {
 		for i := range out.IndexSize {
 			r.put(to, first, i*out.IndexStride, r.read(from, first, i*x.IndexStride))
 		}

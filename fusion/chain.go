@@ -30,7 +30,7 @@ func (x *explorer) chains() []Chain {
 		}
 		run := []*group{g}
 		for next := x.onlyReader(g); next != nil && len(run) < 3; next = x.onlyReader(next) {
-			if next.over < 0 || next.hasTotals() || taken[next] || next.contracts() != (len(run) == 2) {
+			if next.over < 0 || next.hasTotals() || taken[next] || next.contracts() != (len(run) == 2) || x.updates(next) {
 				break
 			}
 			run = append(run, next)
@@ -55,6 +55,17 @@ func (x *explorer) chains() []Chain {
 	}
 	slices.SortFunc(chains, func(a, b Chain) int { return a.From - b.From })
 	return chains
+}
+
+// updates reports a group that may write over an operand which ends with the segment. In a
+// chain it could not: all of it is read until the last tile.
+func (x *explorer) updates(g *group) bool {
+	for _, t := range x.price(g).reads {
+		if x.seg.Tensors[t].Life == segment.LifeInputDying && x.overwrites(g, t) {
+			return true
+		}
+	}
+	return false
 }
 
 // onlyReader is the group that alone reads what g writes, which nobody else

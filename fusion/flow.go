@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
 )
 
 // flow is where the tensors of a long segment are made and read. Its order is that of
@@ -43,11 +44,17 @@ func (x *explorer) newFlow() *flow {
 
 // sort finds the order.
 func (f *flow) sort() {
-	s := sorter{flow: f, final: f.finals(), readers: make([][]int32, len(f.seg.Tensors))}
+	s := sorter{flow: f, final: f.finals(), free: make([]bool, len(f.seg.Nodes)), readers: make([][]int32, len(f.seg.Tensors))}
 	f.place = slices.Repeat([]int32{-1}, len(f.seg.Nodes))
 	for n := range f.seg.Nodes {
 		if f.needed[f.seg.Out[n]] {
-			f.eachArg(int32(n), func(a int32) { s.readers[a] = append(s.readers[a], int32(n)) })
+			s.free[n] = s.final[n]
+			f.eachArg(int32(n), func(a int32) {
+				s.readers[a] = append(s.readers[a], int32(n))
+				if d := f.seg.Tensors[a].Def; d >= 0 {
+					s.free[n] = s.free[n] && s.free[d]
+				}
+			})
 		}
 	}
 	for n := range f.seg.Nodes {
@@ -60,6 +67,7 @@ func (f *flow) sort() {
 type sorter struct {
 	*flow
 	final   []bool
+	free    []bool    // final, and made of inputs
 	readers [][]int32 // of each tensor
 }
 
@@ -67,19 +75,33 @@ type sorter struct {
 func (s *sorter) put(n int32) {
 	s.place[n] = int32(len(s.order))
 	s.order = append(s.order, n)
-	for _, r := range s.readers[s.seg.Out[n]] {
-		if s.final[r] && s.place[r] < 0 && s.ready(r) {
-			s.putWith(r)
+	next := func(t int32) {
+		for _, r := range s.readers[t] {
+			if s.final[r] && s.place[r] < 0 && s.ready(r) {
+				s.putWith(r)
+			}
 		}
 	}
+	next(s.seg.Out[n])
+	s.eachArg(n, func(a int32) {
+		if s.seg.Tensors[a].Life == segment.LifeInputDying {
+			next(a)
+		}
+	})
 }
 
-// ready reports a node whose operands are placed, or final and made of inputs.
+// ready reports a node whose operands are placed, or free. What may
+// write over an input comes behind the others that read it.
 func (s *sorter) ready(n int32) bool {
 	ok := true
 	s.eachArg(n, func(a int32) {
 		if d := s.seg.Tensors[a].Def; d >= 0 && s.place[d] < 0 {
-			ok = ok && s.final[d] && s.ready(d)
+			ok = ok && s.free[d]
+		}
+		if s.seg.Tensors[a].Life == segment.LifeInputDying && s.succeeds(s.seg.Out[n], a) {
+			for _, r := range s.readers[a] {
+				ok = ok && (s.final[r] || s.place[r] >= 0)
+			}
 		}
 	})
 	return ok

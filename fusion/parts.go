@@ -2,6 +2,8 @@ package fusion
 
 import (
 	"slices"
+
+	"github.com/millrace-go/millrace/internal/force"
 )
 
 // A search takes longer than in proportion to the ops: it compares groups with each
@@ -20,7 +22,7 @@ func (o *Options) partSize() int {
 	if o.within > 0 {
 		return o.within
 	}
-	return partSize
+	return force.Part(partSize)
 }
 
 // byParts explores a long segment.

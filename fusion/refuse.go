@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/millrace-go/millrace/segment"
 )
 
 // Reasons why two groups are not one kernel.
@@ -155,19 +157,23 @@ func (x *explorer) dependencies() [][]int {
 }
 
 // order is a topological order of the groups, the one that writes the lowest
-// tensor first among those ready; false where there is none.
+// tensor first among those ready, but for one that had better wait for others; false
+// where there is none.
 func (x *explorer) order() ([]int, bool) {
 	deps := x.dependencies()
+	readers := x.readers(deps)
 	done := make([]bool, len(x.groups))
+	waits := func(on []int) bool { return slices.ContainsFunc(on, func(d int) bool { return !done[d] }) }
 	var order []int
 	for len(order) < len(x.groups) {
-		next := -1
+		next, late := -1, false
 		for i := range x.groups {
-			if done[i] || slices.ContainsFunc(deps[i], func(d int) bool { return !done[d] }) {
+			if done[i] || waits(deps[i]) {
 				continue
 			}
-			if next < 0 || x.groups[i].roots[0].tensor < x.groups[next].roots[0].tensor {
-				next = i
+			l := waits(readers[i])
+			if next < 0 || late && !l || late == l && x.groups[i].roots[0].tensor < x.groups[next].roots[0].tensor {
+				next, late = i, l
 			}
 		}
 		if next < 0 {
@@ -177,4 +183,46 @@ func (x *explorer) order() ([]int, bool) {
 		order = append(order, next)
 	}
 	return order, true
+}
+
+// readers lists for each group that may write over an operand which ends with the segment,
+// as an update of a weight does, the others that read it: it does so if it comes last.
+func (x *explorer) readers(deps [][]int) [][]int {
+	by := map[int32][]int{}
+	for i, g := range x.groups {
+		for _, t := range x.price(g).reads {
+			if x.seg.Tensors[t].Life == segment.LifeInputDying {
+				by[t] = append(by[t], i)
+			}
+		}
+	}
+	list := make([][]int, len(x.groups))
+	for i, g := range x.groups {
+		for _, t := range x.price(g).reads {
+			if len(by[t]) < 2 || !x.overwrites(g, t) {
+				continue
+			}
+			for _, j := range by[t] {
+				if j != i && !slices.Contains(deps[j], i) && !reaches(deps, j, i) {
+					list[i] = append(list[i], j)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// overwrites reports a group that may write a result where it reads an operand.
+func (x *explorer) overwrites(g *group, operand int32) bool {
+	for _, p := range x.price(g).touched {
+		if p.tensor == operand && slices.ContainsFunc(g.roots, func(r root) bool { return r.at == p.at && x.succeeds(r.tensor, operand) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// succeeds reports a result that may have the memory of an operand.
+func (x *explorer) succeeds(t, operand int32) bool {
+	return x.seg.Tensors[t].DT == x.seg.Tensors[operand].DT && x.class.of[t] == x.class.of[operand]
 }

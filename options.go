@@ -26,7 +26,7 @@ import (
 //	Tune         when the choices of a kernel are compared       tune=background|idle|wait|off
 //	TuneBudget   time that this may take in all; 0: 10 s in the   tunebudget=2s
 //	             background, without limit where it is waited for
-//	QueueCap     ops after which a stream is cut; 0: 64           queue=64
+//	QueueCap     ops after which eager code is cut; 0: 64         queue=64
 //	MemoryLimit  bytes of device memory; 0: no limit              memory=512MiB
 //	PinnedLimit  bytes that unwritten results may hold alive;     pinned=64MiB
 //	             0: a quarter of MemoryLimit, or 1 GiB

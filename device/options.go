@@ -42,7 +42,7 @@ type Options struct {
 	Fusion      FusionMode          //
 	Tune        TuneMode            // when ways to run a kernel are compared
 	TuneBudget  time.Duration       // that this may take in all; 0: 10 s in the background, else no limit
-	QueueCap    int                 // ops after which a segment is cut; 0: 64, growing to a loop's end
+	QueueCap    int                 // ops after which eager code is cut; 0: 64, growing to a loop's end
 	MemoryLimit int64               // bytes of device memory; 0: no limit
 	PinnedLimit int64               // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
 	Cache       string              // directory for what outlives the process; "" or "off": none

@@ -230,6 +230,9 @@ func (w *Binder) aliased(ent *plans.Known, t int) bool {
 // pinnedByRecipe reports that a virtual result of this segment will start
 // from operand t, if anybody can still ask for it.
 func (w *Binder) pinnedByRecipe(ent *plans.Known, seg *segment.Segment, t int32) bool {
+	if len(ent.Sets) == 0 {
+		return false // as in a step: nothing of it is made again
+	}
 	for _, id := range seg.Out {
 		if c := ent.SetOf[id]; c >= 0 && w.Owner.Wanted(id) {
 			if _, found := slices.BinarySearch(ent.Sets[c], t); found {

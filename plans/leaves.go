@@ -1,25 +1,41 @@
 package plans
 
 import (
+	"slices"
+
 	"github.com/millrace-go/millrace/segment"
 )
 
-// leafSets groups the results of a segment that are not written by what they
-// start from: operands of the segment and results that are written. class[id]
-// is an index into sets, -1 for others.
+// leafSets groups the virtual results of a segment by what they start from:
+// operands of the segment and results that are written. class[id] is an index into
+// sets, -1 for others.
 func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
-	class = make([]int32, len(seg.Tensors))
+	class = slices.Repeat([]int32{-1}, len(seg.Tensors))
+	need, any := make([]bool, len(seg.Tensors)), false // to make virtual ones
+	for n := len(seg.Nodes) - 1; n >= 0; n-- {
+		id := seg.Out[n]
+		if seg.Tensors[id].Life == segment.LifeVirtual {
+			need[id], any = true, true
+		}
+		for _, a := range seg.Nodes[n].Args[:seg.Nodes[n].NArgs] {
+			if !a.Scalar && need[id] && !IsLeaf(&seg.Tensors[id]) {
+				need[a.ID] = true
+			}
+		}
+	}
+	if !any {
+		return nil, class
+	}
 	leaves := make([][]int32, len(seg.Tensors)) // sorted
 	byText := map[string]int32{}
 	for id := range seg.Tensors {
-		class[id] = -1
-		if IsLeaf(&seg.Tensors[id]) {
+		if need[id] && IsLeaf(&seg.Tensors[id]) {
 			leaves[id] = []int32{int32(id)}
 		}
 	}
 	for n := range seg.Nodes {
 		id := seg.Out[n]
-		if IsLeaf(&seg.Tensors[id]) {
+		if !need[id] || IsLeaf(&seg.Tensors[id]) {
 			continue
 		}
 		var set []int32
@@ -29,6 +45,9 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 			}
 		}
 		leaves[id] = set
+		if seg.Tensors[id].Life != segment.LifeVirtual {
+			continue
+		}
 		key := string(asBytes(set))
 		c, ok := byText[key]
 		if !ok {

@@ -34,6 +34,13 @@ func (q *Queue[H]) Load(s *Saved[H]) {
 	q.count = s.count
 }
 
+// Release marks a result, behind all there is, as one that nobody asks for.
+func (s *Saved[H]) Release(id int32) {
+	q := s.queue()
+	q.Mark(ir.Release, id)
+	s.items = q.Items
+}
+
 // Sizes says what changes where the same ops are done with other sizes.
 type Sizes struct {
 	// Input is the form of an operand from outside.

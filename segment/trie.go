@@ -20,6 +20,7 @@ type Trie[K comparable, P any] struct {
 	mu     sync.Mutex // guards growth and eviction
 	root   *Node[K, P]
 	leaves map[*Leaf[K, P]]struct{}
+	weight int // of all leaves
 	clock  atomic.Uint64
 	evict  atomic.Int64
 }
@@ -69,9 +70,16 @@ type Leaf[K comparable, P any] struct {
 	node  *Node[K, P]
 	plans atomic.Pointer[[]P]
 	used  atomic.Uint64
+	keys  int // how many lead to it
 }
 
-// NewTrie makes an empty trie that holds at most limit leaves.
+// Long segments have large plans: a leaf counts as one for each so many keys.
+const keysPerLeaf = 256
+
+func (l *Leaf[K, P]) weight() int { return 1 + l.keys/keysPerLeaf }
+
+// NewTrie makes an empty trie that holds at most limit leaves, fewer where they are of
+// long segments.
 func NewTrie[K comparable, P any](limit int, legal func(have, k *K) bool) *Trie[K, P] {
 	return &Trie[K, P]{
 		legal:  legal,
@@ -199,8 +207,12 @@ func (t *Trie[K, P]) add(keys []K, end End, p P, visit func(i int, note *string)
 	leaf = n.leaf(end)
 	lost = leaf.set(append(append([]P(nil), leaf.Plans()...), p))
 	leaf.used.Store(t.clock.Add(1))
-	t.leaves[leaf] = struct{}{}
-	if len(t.leaves) > t.limit {
+	if _, held := t.leaves[leaf]; !held {
+		leaf.keys = len(keys)
+		t.leaves[leaf] = struct{}{}
+		t.weight += leaf.weight()
+	}
+	for t.weight > t.limit && len(t.leaves) > 1 {
 		lost = append(lost, t.drop(leaf)...)
 	}
 	return leaf, lost
@@ -326,6 +338,7 @@ func (t *Trie[K, P]) drop(keep *Leaf[K, P]) (lost []P) {
 		return nil
 	}
 	delete(t.leaves, old)
+	t.weight -= old.weight()
 	t.evict.Add(1)
 	n := old.node
 	n.ends.Store(without(n.ends.Load(), old))

@@ -127,6 +127,27 @@ func TestEvict(t *testing.T) {
 	}
 }
 
+// Leaves of long segments take the place of several.
+func TestEvictLong(t *testing.T) {
+	tr := NewTrie[int, string](4, legal)
+	long := make([]int, 2*keysPerLeaf)
+	for i := range 3 {
+		tr.Add([]int{10 + i}, read, "short", keep)
+	}
+	tr.Add(long, read, "long", keep)
+	if tr.Len() != 2 || tr.Evictions() != 2 {
+		t.Errorf("%d leaves, %d evictions", tr.Len(), tr.Evictions())
+	}
+	tr.Add(append(long, long...), read, "longer", keep) // it stays, however long
+	if tr.Len() != 1 || tr.Find(walk(tr, append(long, long...)...), read) == nil {
+		t.Errorf("%d leaves, the longest one is not there", tr.Len())
+	}
+	tr.Add([]int{1}, read, "short", keep)
+	if tr.Len() != 1 {
+		t.Errorf("%d leaves", tr.Len())
+	}
+}
+
 // Whoever asks is told of every plan that goes, once.
 func TestOnDrop(t *testing.T) {
 	tr := NewTrie[int, string](1, legal)
@@ -189,7 +210,7 @@ func TestUpdate(t *testing.T) {
 func TestCut(t *testing.T) {
 	loop := func(i int) int { return i % 6 }
 	line := func(i int) int { return i }
-	p := Policy{Soft: 16, Hard: 40}
+	p := Policy{Soft: 16, Hard: 40, Window: Window}
 	for _, c := range []struct {
 		name  string
 		n     int
@@ -207,7 +228,7 @@ func TestCut(t *testing.T) {
 		}
 	}
 	for soft := 1; soft < 2*Window; soft++ { // tiny caps cut at last where they say
-		p := Policy{Soft: soft, Hard: soft}
+		p := Policy{Soft: soft, Hard: soft, Window: Window}
 		if got := Cut(p, soft, line); got != soft {
 			t.Errorf("cap %d: cut at %d", soft, got)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/lane"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
@@ -109,7 +110,7 @@ func (d *Device) NewStream() *Stream {
 	s.bind = exec.Binder{Base: &d.Base, Pool: &d.mem, Tune: &d.tune, Lane: s.lane, Owner: s}
 	s.q.Interner = &d.plans.Attrs
 	s.node = d.plans.Trie.Root()
-	s.soft, s.budget = d.softCap(), d.queueBudget()
+	s.soft, s.stepOps, s.budget = d.softCap(), force.Step(stepCap), d.queueBudget()
 	d.open.add(s)
 	return s
 }

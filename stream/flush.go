@@ -26,6 +26,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		s.reset()
 		return
 	}
+	s.keepSet()
 	ops := s.q.Len()
 	told := s.dev.TellsFlush()
 	var start time.Time
@@ -83,7 +84,7 @@ func (s *Stream) reset() {
 	}
 	s.q.Reset()
 	s.lines = s.lines[:0]
-	s.weight, s.extra = 0, 0
+	s.weight, s.extra, s.redone = 0, 0, 0
 	clear(s.alien)
 	s.node = s.dev.plans.Trie.Root()
 }
@@ -104,7 +105,39 @@ func (s *Stream) segment(end segment.End) *segment.Segment {
 			DT: sl.DT, Shape: sl.Form.Shape, Def: sl.Def, Life: lifeOf(seg, int32(id), sl, end), Memory: repeated(sl),
 		})
 	}
+	s.shorten(seg)
 	return seg
+}
+
+// shorten has what was to be written and was released since be dead, but for what is
+// needed to make again what may still be asked for: if that started from more than one
+// segment's operands, it would from ever more of them.
+func (s *Stream) shorten(seg *segment.Segment) {
+	var need []bool
+	for id := range s.q.Slots {
+		if sl := &s.q.Slots[id]; sl.Keep && sl.Released && seg.Tensors[id].Life == segment.LifeWrite {
+			need = make([]bool, len(seg.Tensors))
+			break
+		}
+	}
+	if need == nil {
+		return
+	}
+	for n := len(seg.Nodes) - 1; n >= 0; n-- {
+		id := seg.Out[n]
+		t := &seg.Tensors[id]
+		if sl := &s.q.Slots[id]; t.Life == segment.LifeWrite && sl.Keep && sl.Released && !need[id] {
+			t.Life = segment.LifeDead
+		}
+		if t.Life == segment.LifeVirtual || t.Life == segment.LifeDear || t.Life == segment.LifeDead && need[id] {
+			node := &seg.Nodes[n]
+			for _, a := range node.Args[:node.NArgs] {
+				if !a.Scalar {
+					need[a.ID] = true
+				}
+			}
+		}
+	}
 }
 
 // lifeOf applies rule L3. It depends on the relative ops and the end only, so

@@ -57,6 +57,9 @@ func (s *Stream) notOwn(from int, again bool) {
 	for i := from; i < len(s.q.Items); i++ {
 		s.q.Items[i].Again = true
 		s.extra++
+		if s.q.Items[i].Node >= 0 {
+			s.redone++
+		}
 	}
 }
 

@@ -26,7 +26,10 @@ type Scope struct {
 }
 
 // OpenScope opens a scope on the stream.
-func (s *Stream) OpenScope() *Scope { return &Scope{home: s, depth: 1, where: operror.Here()} }
+func (s *Stream) OpenScope() *Scope {
+	s.scopes.Add(1)
+	return &Scope{home: s, depth: 1, where: operror.Here()}
+}
 
 // Inner opens a scope inside this one.
 func (sc *Scope) Inner() *Scope {
@@ -149,14 +152,25 @@ func (sc *Scope) Keep(v *Value) {
 	}
 }
 
-// Close releases what the scope owns, in the order it was made.
+// Close releases what the scope owns, in the order it was made. The end of one that is in
+// no other may be the end of a segment.
 func (sc *Scope) Close() {
 	sc.home.mu.Lock()
-	owned := sc.owned
+	owned, again := sc.owned, sc.closed
 	sc.owned, sc.closed = nil, true
 	sc.home.mu.Unlock()
 	by := &ext{scope: sc}
 	var at *Stream // whose lock is held
+	take := func(s *Stream) {
+		if at != nil {
+			at.still = false
+			at.maybeCut()
+			at.mu.Unlock()
+		}
+		at = s
+		at.mu.Lock()
+		at.still = true // until all is released that is not needed any more
+	}
 	for _, h := range owned {
 		if h.owner() != sc { // it was released before, and may have been given another value
 			continue
@@ -166,15 +180,20 @@ func (sc *Scope) Close() {
 			continue
 		}
 		if at != v.home {
-			if at != nil {
-				at.mu.Unlock()
-			}
-			at = v.home
-			at.mu.Lock()
+			take(v.home)
 		}
 		at.drop(v, by)
 	}
+	if sc.outer == nil && !again {
+		if at != sc.home {
+			take(sc.home)
+		}
+		at.scopes.Add(-1)
+		at.endStep()
+	}
 	if at != nil {
+		at.still = false
+		at.maybeCut()
 		at.unlock()
 	}
 	clear(sc.room[:]) // released handles point at the scope, not it at them

@@ -22,6 +22,7 @@ func Set(t, u *Value) {
 	if t.owner() == nil {
 		v.strays()
 	}
+	v.stays()
 	if old == nil { // as it was
 		old = v
 	}
@@ -86,6 +87,41 @@ func (v *Value) strays() {
 	v.stray = true
 	s.watch(v)
 	s.mu.Unlock()
+}
+
+// stays notes that a program set a handle to the value, as it does with what it comes back
+// to: see keepSet.
+func (v *Value) stays() {
+	s := v.home
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	if v.state == stPending {
+		s.stay = append(s.stay, v)
+	}
+	s.mu.Unlock()
+}
+
+// keepSet has what handles are set to written, however much was made of it first, if they
+// still are when the queue runs. Nobody releases the temporary handle of what a weight is
+// set to, so that only the number of handles tells the last of several. The lock is held.
+func (s *Stream) keepSet() {
+	if len(s.stay) == 0 {
+		return
+	}
+	left := s.stay[:0]
+	for _, v := range s.stay {
+		switch {
+		case v.state != stPending:
+		case int(v.id) >= len(s.q.Slots) || s.q.Slots[v.id].H.v != v:
+			left = append(left, v) // behind the cut
+		case v.more.Load() > 0 || v.names.Load() != nil:
+			s.keep(v.id)
+		}
+	}
+	clear(s.stay[len(left):])
+	s.stay = left
 }
 
 // unscoped reports that the end of no scope is sure to release the value.

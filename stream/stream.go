@@ -24,21 +24,26 @@ type Stream struct {
 	num  uint64
 	lane *lane.Lane // runs what was flushed
 
-	mu     sync.Mutex // never held while another stream's is taken
-	q      queue.Queue[held]
-	node   *segment.Node[queue.Key, *plans.Known] // where the queue stands in the trie
-	weight int64                                  // bytes the queue will hold when it runs, about
-	extra  int                                    // items that are not the program's own
-	soft   int                                    // items from which a cut is looked for
-	budget int64                                  // weight above which one is looked for earlier
-	alien  map[*memory.Storage]int32              // operands without a handle on this stream
-	lines  []string                               // where nodes were recorded, as far as known
-	closed atomic.Bool
-	work   scratch // reused by flushes
-	bind   exec.Binder
-	due    uint64  // what who gives the lock up waits for: see unlock
-	taping *Taping // nil: what is recorded is not kept
-	trial  *Trial  // nil: what is recorded runs
+	mu      sync.Mutex // never held while another stream's is taken
+	q       queue.Queue[held]
+	node    *segment.Node[queue.Key, *plans.Known] // where the queue stands in the trie
+	weight  int64                                  // bytes the queue will hold when it runs, about
+	extra   int                                    // items that are not the program's own
+	redone  int                                    // of these, nodes
+	soft    int                                    // items from which a cut is looked for
+	stepOps int                                    // ops of a step at most
+	budget  int64                                  // weight above which one is looked for earlier
+	alien   map[*memory.Storage]int32              // operands without a handle on this stream
+	lines   []string                               // where nodes were recorded, as far as known
+	stay    []*Value                               // pending ones that a handle was set to
+	still   bool                                   // no cuts, for a while
+	scopes  atomic.Int32                           // that are open and in no other
+	closed  atomic.Bool
+	work    scratch // reused by flushes
+	bind    exec.Binder
+	due     uint64  // what who gives the lock up waits for: see unlock
+	taping  *Taping // nil: what is recorded is not kept
+	trial   *Trial  // nil: what is recorded runs
 
 	onTape    atomic.Bool // taping is not nil
 	elsewhere atomic.Bool // and an operand was computed on another stream meanwhile
@@ -92,51 +97,6 @@ func (s *Stream) usable() error {
 // step moves down the trie by an item just appended. The lock is held.
 func (s *Stream) step(e *queue.Item) { s.node = s.dev.plans.Trie.Step(s.node, &e.Key) }
 
-// maybeCut cuts the stream where the policy says so. It is not called while
-// relative ids are in use, since a flush voids them. The lock is held.
-func (s *Stream) maybeCut() {
-	if (len(s.q.Items)-s.extra >= s.soft || s.weight > s.budget) && s.trial == nil {
-		s.cut()
-	}
-}
-
-// cut looks at the program's own items only: which results come with a recipe
-// depends on the plans that ran before, and cuts must not. But for queues that
-// recipes make very long.
-func (s *Stream) cut() {
-	var own []int32 // where they are, if there are others
-	n := len(s.q.Items) - s.extra
-	if s.extra > 0 {
-		for i := range s.q.Items {
-			if !s.q.Items[i].Again {
-				own = append(own, int32(i))
-			}
-		}
-	}
-	at := func(i int) int {
-		if own == nil {
-			return i
-		}
-		return int(own[i])
-	}
-	p := segment.Policy{Soft: s.soft, Hard: s.hard()}
-	if s.weight > s.budget {
-		p.Soft = min(p.Soft, segment.Window+1)
-		if s.weight > 2*s.budget && n > segment.Window {
-			p.Hard = n
-		}
-	}
-	if len(s.q.Items) >= 2*s.hard() {
-		p.Hard = min(p.Hard, n)
-	}
-	cut := segment.Cut(p, n, func(i int) queue.Key {
-		return s.q.Items[at(i)].Key.Local()
-	})
-	if cut > 0 {
-		s.flushPrefix(at(cut-1)+1, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
-	}
-}
-
 // weigh adds a result to the bytes that the queue will hold when it runs:
 // operands, and results that no op has consumed yet.
 //
@@ -157,24 +117,6 @@ func (s *Stream) use(id int32) {
 	if sl.Uses++; sl.Uses == 1 && sl.Def >= 0 {
 		s.weight -= sl.Weight
 	}
-}
-
-const defaultCap = 64
-
-func (d *Device) softCap() int {
-	if c := d.Opts.QueueCap; c > 0 {
-		return c
-	}
-	return defaultCap
-}
-
-// hard is where a stream is cut though no loop came round: room for a loop a
-// few times as long as the soft cap, unless the caller asked for a tiny cap.
-func (s *Stream) hard() int {
-	if s.soft > segment.Window {
-		return 4 * s.soft
-	}
-	return s.soft
 }
 
 // slot finds a ready value's relative id, adding it as an operand of the

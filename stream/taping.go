@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/fusion"
@@ -64,6 +65,7 @@ type tapePart struct {
 	results  []tapeResult
 	last     []tapeSource // arguments, states and products that no later part reads
 	sets     []int        // those of the tape whose value the part computes
+	unread   int          // results that nobody asks for
 
 	node atomic.Pointer[segment.Node[queue.Key, *plans.Known]] // where it is in the trie, as far as known
 }
@@ -95,7 +97,8 @@ type Taping struct {
 
 // StartTape makes a tape of what is recorded from now on, on arguments that are
 // in memory. Until its End or Cancel nobody else uses the stream. Everything that was not
-// released when a segment ends is written, since it will be asked for.
+// released when a segment ends is written, since it may be asked for; the tape itself
+// writes only what is.
 func (s *Stream) StartTape(args []*Value) *Taping {
 	s.dev.Counts.Recordings.Add(1)
 	s.mu.Lock()
@@ -156,8 +159,38 @@ func (t *Taping) End(results []*Value) *Tape {
 		t.tape.Release()
 		return nil
 	}
+	t.leaveOut()
 	t.lastReads()
 	return t.tape
+}
+
+// leaveOut has the parts not write what the function left alive, since it may have been
+// asked for, and what no result or set is and no later part reads.
+func (t *Taping) leaveOut() {
+	asked := map[int]bool{}
+	ask := func(from tapeSource) {
+		if from.kind == tapeProduct {
+			asked[from.n] = true
+		}
+	}
+	for _, o := range t.tape.outs {
+		ask(o.tapeSource)
+	}
+	for _, set := range t.tape.sets {
+		ask(set.tapeSource)
+	}
+	for _, p := range slices.Backward(t.tape.parts) {
+		p.results = slices.DeleteFunc(p.results, func(r tapeResult) bool {
+			if !asked[r.product] {
+				p.saved.Release(r.slot)
+				p.unread++
+			}
+			return !asked[r.product]
+		})
+		for _, o := range p.operands {
+			ask(o.from)
+		}
+	}
 }
 
 // Cancel ends the tape without a result, unless it has ended.

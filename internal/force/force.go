@@ -28,8 +28,27 @@ var plans atomic.Int64
 func SetPlans(n int) { plans.Store(int64(n)) }
 
 // Plans is how many a device keeps that else keeps so many.
-func Plans(most int) int {
-	if n := plans.Load(); n > 0 {
+func Plans(most int) int { return bounded(&plans, most) }
+
+// steps is how many ops a step holds at most, parts how many are searched at once; 0: as
+// they would.
+var steps, parts atomic.Int64
+
+// SetSteps bounds the ops of a step in a scope or a Recording, on streams that are opened
+// from now on, and of the parts in which long segments are searched; 0 ends it.
+func SetSteps(step, part int) {
+	steps.Store(int64(step))
+	parts.Store(int64(part))
+}
+
+// Step is how many ops a step holds that else holds so many.
+func Step(most int) int { return bounded(&steps, most) }
+
+// Part is how many ops are searched at once, where else it is so many.
+func Part(most int) int { return bounded(&parts, most) }
+
+func bounded(by *atomic.Int64, most int) int {
+	if n := by.Load(); n > 0 {
 		return int(n)
 	}
 	return most

@@ -107,7 +107,7 @@ func newGPT(opts ...nn.Option) *gpt {
 }
 
 func (m *gpt) Forward(c *nn.Ctx, x *tensor) *tensor {
-	at := millrace.ArangeOn(x.Stream(), millrace.Int64, 0, float64(x.Dim(1)), 1)
+	at := millrace.ArangeOn(x.Stream(), x.DType(), 0, float64(x.Dim(1)), 1)
 	y := m.WTE.Forward(c, x).Add(m.WPE.Forward(c, at))
 	for _, b := range m.H {
 		y = b.Forward(c, y)

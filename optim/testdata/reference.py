@@ -1,4 +1,4 @@
-"""Writes rules.json and schedules.json: what PyTorch makes of the same numbers.
+"""Writes rules.json, schedules.json and training.json: what PyTorch makes of the same numbers.
 
     python -m venv /tmp/torch && /tmp/torch/bin/pip install torch numpy
     /tmp/torch/bin/python reference.py
@@ -151,6 +151,35 @@ def schedules():
     return out
 
 
+def training():
+    """A network learns two classes for some steps: losses, and weights at the end."""
+    torch.manual_seed(2)
+    flat = lambda ts: [x for t in ts for x in t.detach().reshape(-1).tolist()]
+    start = [torch.randn(s) * 0.5 for s in [(8, 5), (8,), (3, 8), (3,)]]
+    x, y = torch.randn(7, 5), torch.randint(0, 3, (7,))
+    out = {"start": flat(start), "x": flat([x]), "y": y.tolist()}
+    for dt, key in ((torch.float32, "float32"), (torch.float64, "float64")):
+        net = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).to(dt)
+        with torch.no_grad():
+            for p, t in zip(net.parameters(), start):
+                p.copy_(t)
+        opt = o.AdamW(net.parameters(), lr=0.1, weight_decay=0.1)
+        sched = o.lr_scheduler.CosineAnnealingLR(opt, T_max=20)
+        losses = []
+        for _ in range(20):
+            loss = torch.nn.functional.cross_entropy(net(x.to(dt)), y)
+            losses.append(loss.item())
+            opt.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 0.2)
+            opt.step()
+            sched.step()
+        out[key] = {"losses": losses, "end": flat(net.parameters())}
+    return out
+
+
+with open("training.json", "w") as f:
+    json.dump(training(), f, separators=(",", ":"))
 with open("rules.json", "w") as f:
     json.dump(rules(), f, separators=(",", ":"))
 with open("schedules.json", "w") as f:

@@ -274,11 +274,10 @@ func (c *Ctx) CommitIf(ok *millrace.Tensor) error {
 		u.p.t.Set(fresh)
 	}
 	if c.draws > 0 {
-		if u := c.uses[c.opt.Random.Counter]; u != nil {
-			u.end()
-		}
 		counter := c.opt.Random.Counter.t
-		next := counter.AddScalar(float64(c.draws))
+		u := c.of(c.opt.Random.Counter) // on the pass's stream
+		next := u.handle.AddScalar(float64(c.draws))
+		u.end()
 		counter.Set(next)
 		drop(next)
 		c.draws = 0

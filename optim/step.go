@@ -36,8 +36,8 @@ type StepOption func(s *Step) error
 // Record has the step recorded when it first runs with inputs of some dtypes and shapes,
 // and from then on run without calling its function, which must depend on nothing else:
 // see [millrace.Recording]. Other inputs, such as the smaller last batch of an epoch, are
-// recorded beside it; so is the step where parameters are frozen or learn again. Numbers
-// are the same bits as without it.
+// recorded beside it; so is the step where parameters are frozen or learn again. Of such
+// kinds the 32 that were run last are kept. Numbers are the same bits as without it.
 func Record() StepOption {
 	return func(s *Step) error {
 		s.record = true

@@ -158,3 +158,36 @@ func TestRecorded(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherStream: a step may run on another stream than parameters were made on.
+func TestOtherStream(t *testing.T) {
+	var want []string
+	for _, other := range []bool{false, true} {
+		for _, record := range []bool{false, true} {
+			dev := open(t, "cpu:cache=off,compile=off")
+			m := newModel(dev, millrace.Float32)
+			m.drop = true
+			how := []StepOption{Random(nn.NewRandom(7, nn.On(dev)))}
+			if other {
+				how = append(how, On(dev.NewStream()))
+			}
+			if record {
+				how = append(how, Record())
+			}
+			o := AdamW(m.params(), LR(0.01), ClipNorm(1), LossScale(Scaling{}))
+			s := o.Step(m.loss, how...)
+			defer s.Close()
+			train(t, m, s, 0, 6)
+			before := dev.Stats().Recordings
+			train(t, m, s, 6, 12)
+			if n := dev.Stats().Recordings - before; n != 0 {
+				t.Errorf("other stream %v, recorded %v: %d recordings", other, record, n)
+			}
+			state := all(t, o, m.params())
+			if want == nil {
+				want = state
+			}
+			same(t, fmt.Sprintf("other stream %v, recorded %v", other, record), state, want)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func TestTotals(t *testing.T) {
 	for seed := range uint64(n) {
 		p := totalProgram(seed)
 		for _, mode := range []Mode{Best, Greedy} {
-			compare(t, p, testCaps(), mode)
+			compare(t, p, testCaps(), Options{Mode: mode})
 			plan, err := Explore(segmentOf(p), testCaps(), Options{Mode: mode})
 			if err != nil {
 				t.Fatal(err)

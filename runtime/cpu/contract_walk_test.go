@@ -38,13 +38,13 @@ var walkCases = []struct {
 func TestDotWalks(t *testing.T) {
 	ds := everyDevice(t)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	for _, name := range []string{"plain", "bytes", "doubles", "longs"} {
+	for _, name := range []string{"plain", "doubles", "words", "longs"} {
 		text := dotKernels["plain"]
 		switch name {
-		case "bytes":
-			text = dotKernels["bytes"]
 		case "doubles":
 			text = strings.ReplaceAll(text, "float32", "float64")
+		case "words":
+			text = strings.ReplaceAll(text, "float32", "int32")
 		case "longs":
 			text = strings.ReplaceAll(text, "float32", "uint64")
 		}
@@ -54,7 +54,7 @@ func TestDotWalks(t *testing.T) {
 			if strings.Contains(c.right, "p=-1") {
 				a := &h.Args[1]
 				a.Access.Offset += c.size["p"] - 1
-				a.Data = append(a.Data, a.Data[:8*c.size["p"]]...)
+				a.Data = append(a.Data, a.Data[:64]...)
 			}
 			onEvery(t, ds, fmt.Sprintf("%s, %s", name, c.name), k, h)
 			bound(t, d, k, h, func(l *runtime.Launch) {

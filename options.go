@@ -166,8 +166,8 @@ func overlay(base, top Options) Options {
 // run, PlanHits of them by a known plan, Explorations (plans made), Searches
 // (those of them made in the background), Tunings (kernels whose choices were
 // timed), the TuneNanos that took and of these the TuneTaken from a program that did
-// not pause, at most a twentieth of its time, Plans held, Kernels
-// launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
+// not pause, at most a twentieth of its time, Plans held, Layouts (times that a plan met
+// sizes which it had not run with lately), Kernels launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
 // Resizes and Trials (see [Recording]), Aliases,
 // Fallbacks after a fault, Evictions of plans, Collections forced for memory,
 // PinnedBytes and LiveBytes now; in Cache those of the cache on disk: Hits,

@@ -17,6 +17,7 @@ type Stats struct {
 	TuneTaken    int64 // of these, nanoseconds taken from a program that did not pause: at most a twentieth of its time
 	Searches     int64 // of these, better ones made in the background
 	Plans        int64 // held now
+	Layouts      int64 // times that a plan was laid out for sizes which it had not run with lately
 	Kernels      int64 // launches asked for by plans
 	InPlace      int64 // outputs that reused an operand's buffer
 	Recomputes   int64 // virtual tensors made again from their recipe

@@ -12,9 +12,10 @@ import (
 // layout finds where every kernel operand's elements are.
 func (w *Binder) layout(ent *plans.Known, seg *segment.Segment) (*plans.Geometry, error) {
 	m := &ent.Memo
-	if g := m.Last.Load(); g != nil && m.Fits(g, seg, w.Mem) {
+	if g := m.Find(func(g *plans.Geometry) bool { return m.Fits(g, seg, w.Mem) }); g != nil {
 		return g, nil
 	}
+	w.Counts.Layouts.Add(1)
 	w.views = w.views[:0]
 	g := &plans.Geometry{}
 	for id := range seg.Tensors {
@@ -44,6 +45,6 @@ func (w *Binder) layout(ent *plans.Known, seg *segment.Segment) (*plans.Geometry
 	}
 	g.Layout = lay
 	g.Seg = segment.Segment{Nodes: slices.Clone(seg.Nodes), Out: slices.Clone(seg.Out), Tensors: slices.Clone(seg.Tensors)}
-	m.Last.Store(g)
+	m.Add(g)
 	return g, nil
 }

@@ -18,7 +18,7 @@ type Known struct {
 	Plan  *fusion.Plan
 	Progs []runtime.Program // one per step
 	Texts []string          // of their kernels
-	Memo  Memo              // layout of the last shapes
+	Memo  Memo              // layouts of the sizes it ran with lately
 
 	// Results that are not written, grouped by what they start from.
 	Sets  [][]int32

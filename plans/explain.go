@@ -27,7 +27,7 @@ func (e *Known) Explain(id int32) string {
 	for _, r := range e.Plan.Refusals {
 		fmt.Fprintf(&b, "not fused: kernels %d and %d: %s (would save %d bytes)\n", r.A, r.B, r.Reason, r.Bytes)
 	}
-	if geo := e.Memo.Last.Load(); geo != nil {
+	if geo := e.Memo.Last(); geo != nil {
 		geo.Tuned.Load().Describe(&b)
 	}
 	src, ok := e.on.Driver.(sourcer)

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/autotune"
@@ -11,12 +12,80 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Memo keeps the layout of the shapes a plan ran with last: a hot segment
-// usually comes back with the same ones.
+// Memo keeps the layouts of the sizes that a plan ran with lately: a hot segment comes
+// back with the same ones, or with one of a few, as where the last batch of an epoch is
+// smaller, or layers of several widths have one plan.
 type Memo struct {
 	Inputs []int32 // relative ids of operands
 	Nodes  []int32 // nodes whose shapes do not follow from their operands
-	Last   atomic.Pointer[Geometry]
+
+	last atomic.Pointer[Geometry]    // what it ran with last
+	all  atomic.Pointer[[]*Geometry] // an immutable list
+	mu   sync.Mutex                  // guards all's growth
+	time atomic.Uint64
+}
+
+// MaxGeometries is how many sizes' layouts a plan keeps.
+const MaxGeometries = 8
+
+// Last is the layout that the plan ran with last, nil before it ran.
+func (m *Memo) Last() *Geometry { return m.last.Load() }
+
+// Find is a layout of which fits holds, or nil. The one taken last is tried first, then
+// the one that came behind it last time: whatever the number of sizes, a program that goes
+// through them in turn finds each at once.
+func (m *Memo) Find(fits func(*Geometry) bool) *Geometry {
+	g := m.last.Load()
+	if g == nil || fits(g) {
+		return g
+	}
+	if n := g.next.Load(); n != nil && fits(n) {
+		m.take(n)
+		return n
+	}
+	for _, n := range *m.all.Load() {
+		if n != g && fits(n) {
+			m.take(n)
+			return n
+		}
+	}
+	return nil
+}
+
+// take notes that the plan runs with another layout than last time.
+func (m *Memo) take(g *Geometry) {
+	now := m.time.Add(1)
+	if was := m.last.Swap(g); was != nil {
+		was.next.Store(g)
+		was.used.Store(now)
+	}
+	g.used.Store(now)
+}
+
+// Add keeps a layout, in place of the one used longest ago where there are many.
+func (m *Memo) Add(g *Geometry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []*Geometry
+	if have := m.all.Load(); have != nil {
+		all = slices.Clone(*have)
+	}
+	if len(all) == MaxGeometries {
+		last, old := m.last.Load(), -1
+		for i, x := range all {
+			if x != last && (old < 0 || x.used.Load() < all[old].used.Load()) {
+				old = i
+			}
+		}
+		gone := all[old]
+		for _, x := range all { // or it would be held, and what came behind it
+			x.next.CompareAndSwap(gone, nil)
+		}
+		all = slices.Delete(all, old, old+1)
+	}
+	all = append(all, g)
+	m.all.Store(&all)
+	m.take(g)
 }
 
 // Geometry is one set of shapes and what follows from it. Immutable. Records of
@@ -28,6 +97,9 @@ type Geometry struct {
 	Views  []*fusion.View
 	Layout *fusion.Layout
 	Tuned  atomic.Pointer[autotune.Tuned] // nil until it runs
+
+	next atomic.Pointer[Geometry] // what its plan ran with behind it
+	used atomic.Uint64            // when its plan took it, or left it for another one
 }
 
 func (m *Memo) init(seg *segment.Segment) {

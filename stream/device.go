@@ -161,6 +161,7 @@ func (d *Device) Stats() device.Stats {
 		TuneNanos:    d.tune.Spent.Load(),
 		TuneTaken:    d.tune.Taken.Load(),
 		Plans:        int64(d.plans.Trie.Len()),
+		Layouts:      c.Layouts.Load(),
 		Kernels:      c.Kernels.Load(),
 		InPlace:      c.InPlace.Load(),
 		Recomputes:   c.Recomputes.Load(),

@@ -112,33 +112,50 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	return true
 }
 
-// hot finds the plan of the queue, and the sizes that it ran with last, if those are
-// the queue's: then the segment is what it was but for its scalars, and nothing of it
-// need be put together. Else it returns nil, and the plan store goes into it.
+// hot finds the plan of the queue, and the queue's sizes among those that it ran with
+// lately: then the segment is what it was but for its scalars, and nothing of it need be
+// put together. Else it returns nil, and the plan store goes into it.
 func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
-	d, seg := s.dev, &s.work.hot
+	d := s.dev
 	at := d.plans.Trie.Find(s.node, end)
 	if at == nil || d.Closed.Load() {
 		return nil, nil
 	}
-	plans := at.Plans()
-	if len(plans) == 0 {
-		return nil, nil
+	known := at.Plans()
+	for i, e := range known {
+		if e.Replayed.Load() != nil || !e.Found.Load() {
+			return nil, nil
+		}
+		g := e.Memo.Find(func(g *plans.Geometry) bool { return s.comesBack(&e.Memo, g) })
+		if g == nil {
+			continue
+		}
+		seg := s.asIn(g)
+		for _, before := range known[:i] {
+			if before.Plan.Check(seg) && before.Suits(seg) { // and has not run with these sizes
+				return nil, nil
+			}
+		}
+		if !e.Plan.Check(seg) || !e.Suits(seg) {
+			continue
+		}
+		if d.plans.Improvable(e, seg) {
+			return nil, nil
+		}
+		d.Counts.Hits.Add(1)
+		return e, g
 	}
-	e := plans[0]
-	g := e.Memo.Last.Load()
-	if g == nil || e.Replayed.Load() != nil || !e.Found.Load() || !s.comesBack(&e.Memo, g) {
-		return nil, nil
-	}
+	return nil, nil
+}
+
+// asIn is the queued segment, whose sizes are those of a geometry. It is used again.
+func (s *Stream) asIn(g *plans.Geometry) *segment.Segment {
+	seg := &s.work.hot
 	seg.Nodes, seg.Out, seg.Tensors, seg.Scalars = g.Seg.Nodes, g.Seg.Out, g.Seg.Tensors, seg.Scalars[:0]
 	for _, sc := range s.q.Scalars {
 		seg.Scalars = append(seg.Scalars, segment.Scalar(sc))
 	}
-	if !e.Plan.Check(seg) || !e.Suits(seg) || d.plans.Improvable(e, seg) {
-		return nil, nil
-	}
-	d.Counts.Hits.Add(1)
-	return e, g
+	return seg
 }
 
 // comesBack reports that the queued tensors are laid out as a geometry of a plan says.

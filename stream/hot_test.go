@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
 )
 
 // takes reports whether an op goes the short way, and records it.
@@ -125,5 +126,36 @@ func TestEveryOpIsWeighed(t *testing.T) {
 	after := e.d.Stats()
 	if after.Segments-cuts < 5 || after.Recomputes == replays {
 		t.Errorf("%d segments, %d recomputes: nothing was tested", after.Segments-cuts, after.Recomputes-replays)
+	}
+}
+
+// Sizes that come in turn are laid out once each, and go the hot way from then on.
+func TestSizesInTurn(t *testing.T) {
+	e := open(t)
+	s := e.d.Default()
+	sizes := [...]int{5, 3, 4}
+	var before device.Stats
+	for turn := range 8 {
+		if turn == 3 {
+			before = e.d.Stats()
+		}
+		for i, n := range sizes {
+			x := e.host(e.place(), ir.Shape{n}, make([]float32, n)...)
+			y := mul(e, add(e, x, float32(turn)), 2)
+			s.mu.Lock()
+			ent, geo := s.hot(segment.End{Reason: segment.ReasonRead, ID: y.id})
+			s.mu.Unlock()
+			if turn > 1 && (ent == nil || !geo.Shapes[0].Equal(ir.Shape{n})) {
+				t.Errorf("turn %d, size %d: not the hot way", turn, i)
+			}
+			want := make([]float32, n)
+			for k := range want {
+				want[k] = 2 * float32(turn)
+			}
+			e.want(y, want...)
+		}
+	}
+	if now := e.d.Stats(); now.Layouts != before.Layouts || now.Layouts < int64(len(sizes)) || now.Explorations != before.Explorations {
+		t.Errorf("%d layouts and %d explorations, before %d and %d", now.Layouts, now.Explorations, before.Layouts, before.Explorations)
 	}
 }

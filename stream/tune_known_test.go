@@ -171,10 +171,10 @@ func onlyGeometry(t *testing.T, d *Device) (*plans.Known, *plans.Geometry) {
 	t.Helper()
 	var ent *plans.Known
 	d.plans.Trie.All(func(_ []queue.Key, _ segment.End, plans []*plans.Known) { ent = plans[0] })
-	if ent == nil || ent.Memo.Last.Load() == nil {
+	if ent == nil || ent.Memo.Last() == nil {
 		t.Fatal("nothing ran")
 	}
-	return ent, ent.Memo.Last.Load()
+	return ent, ent.Memo.Last()
 }
 
 // Files are read while others may look up what is known.

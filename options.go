@@ -168,8 +168,7 @@ func overlay(base, top Options) Options {
 // timed), the TuneNanos that took and of these the TuneTaken from a program that did
 // not pause, at most a twentieth of its time, Plans held, Layouts (times that a plan met
 // sizes which it had not run with lately), Kernels launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
-// Resizes and Trials (see [Recording]), Aliases,
-// Fallbacks after a fault, Evictions of plans, Collections forced for memory,
+// Resizes, Trials and Replays (see [Recording]), Aliases, Fallbacks after a fault, Evictions of plans, Collections forced for memory,
 // PinnedBytes and LiveBytes now; in Cache those of the cache on disk: Hits,
 // Misses, Damaged (of the misses, those with a file that was no entry), Refused
 // (directories and contents not used), Written, Evicted, Failed file operations,

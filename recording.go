@@ -36,6 +36,14 @@ import (
 // a size in it comes to be 0 or 1 for the first time, it is called. [Stats] counts its
 // calls (Recordings), sizes for which it was not called (Resizes), and Trials.
 //
+// From the third run on, if the plans are found by then, all is one list of launches, in
+// memory that the Recording keeps from run to run for what lies between arguments and
+// results ([Stats] counts such runs as Replays, the memory in LiveBytes). What it sets is
+// written over its old value where the plan allows that and nobody else has it. The
+// memory is given back when the Recording is released or dropped, when other work lacks
+// it, and where it is of no use any more, as when a better plan was found; it is kept
+// for each of up to four streams that run the Recording at a time.
+//
 // A Recording is safe for concurrent use, on several streams of one device. It
 // keeps the memory of tensors from elsewhere until it is released or dropped.
 type Recording struct {
@@ -57,6 +65,11 @@ func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Ax
 // long as in, are released: their memory may become a result's. An error of f,
 // of an argument or of an op is returned in place of all results; arguments are
 // released only once they have been found good.
+//
+// Where a run fails once it has begun, as by an index out of range, each tensor that it
+// sets has its new value if that does not depend on what failed, and else carries the
+// error: the old value may have been written over. One that carries an error is to be
+// set anew, as from what was saved.
 func (r *Recording) Run(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
 	if err := r.check(s, in, give); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Counters struct {
 	Explored, Searches, Tunings             atomic.Int64
 	InPlace, Recomputes, Aliases, Fallbacks atomic.Int64
 	Recordings, Resizes, Trials             atomic.Int64
-	Layouts                                 atomic.Int64
+	Layouts, Replays                        atomic.Int64
 }
 
 // Bytes is what a dense tensor takes on the device.

@@ -100,25 +100,39 @@ func (j *Job) Run() {
 	}
 	if j.Alone != nil {
 		j.Alone()
-	} else if bad := j.faulty(); bad != nil {
-		j.rest(0, bad)
-	} else if len(j.launches) > 0 {
-		if err := j.launch(); err != nil {
-			j.failed(err)
-		}
+	} else {
+		j.now(nil)
 	}
 	j.end()
 }
 
-// launch hands a job to the device. A driver's broken invariant is a fault of
-// the job: a panic here would leave its lane busy for ever.
-func (j *Job) launch() (err error) {
+// now runs the launches; where they ran already, err is why that failed.
+func (j *Job) now(err error) {
+	if err == nil {
+		if bad := j.faulty(); bad != nil {
+			j.rest(0, bad)
+			return
+		}
+	}
+	if len(j.launches) == 0 && err == nil {
+		return
+	}
+	if err = j.launch(err); err != nil {
+		j.failed(err)
+	}
+}
+
+// launch hands a job to the device, or what is left of it after an error. A driver's
+// broken invariant is a fault of the job: a panic here would leave its lane busy for ever.
+func (j *Job) launch(before error) (err error) {
 	defer operror.Recover("run", &err)
 	x := j.by
 	done := 0
 	for {
-		if err = x.Driver.Run(j.launches[done:]); err == nil {
-			return nil
+		if err, before = before, nil; err == nil {
+			if err = x.Driver.Run(j.launches[done:]); err == nil {
+				return nil
+			}
 		}
 		var at *runtime.LaunchError
 		if !errors.As(err, &at) {

@@ -25,6 +25,7 @@ type Device struct {
 	lanes lane.Lanes
 	tune  autotune.Tuner
 	tapes tapes
+	kept  kept
 	def   *Stream
 
 	streams atomic.Uint64 // numbers handed out
@@ -85,7 +86,7 @@ func (d *Device) start() *Device {
 	d.Caps = d.Driver.Caps()
 	d.shelf.Init(d.tune.Renew)
 	d.plans.Init(&d.Base, &d.shelf)
-	d.mem.Init(&d.Base, d.tune.Yield, d.drain)
+	d.mem.Init(&d.Base, d.yield, d.drain)
 	d.tune.Init(&d.Base, &d.lanes, d.drain, &d.shelf)
 	d.useBundles()
 	d.def = d.NewStream()
@@ -113,6 +114,13 @@ func (d *Device) NewStream() *Stream {
 	s.soft, s.stepOps, s.budget = d.softCap(), force.Step(stepCap), d.queueBudget()
 	d.open.add(s)
 	return s
+}
+
+// yield has what is kept for later given up, for a program that lacks memory, and reports
+// whether there was any.
+func (d *Device) yield() bool {
+	tuner, bounds := d.tune.Yield(), d.kept.yield()
+	return tuner || bounds
 }
 
 // drain returns when all that was submitted by now has run.
@@ -168,6 +176,7 @@ func (d *Device) Stats() device.Stats {
 		Recordings:   c.Recordings.Load(),
 		Resizes:      c.Resizes.Load(),
 		Trials:       c.Trials.Load(),
+		Replays:      c.Replays.Load(),
 		Aliases:      c.Aliases.Load(),
 		Fallbacks:    c.Fallbacks.Load(),
 		Evictions:    d.plans.Trie.Evictions(),

@@ -43,7 +43,9 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	var err error
 	ent, geo := s.hot(end)
 	seg, hit := &s.work.hot, true
-	if ent == nil {
+	if ent != nil {
+		s.dev.Counts.Hits.Add(1)
+	} else {
 		seg = s.segment(end)
 		if s.dev.Closed.Load() {
 			err = runtime.ErrClosed
@@ -61,17 +63,24 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		s.rescue(seg, ent, err)
 		s.spoil()
 	}
-	if wait {
-		s.due = s.lane.Next
-	} else if s.lane.Next > exec.MaxQueued {
-		s.due = max(s.due, s.lane.Next-exec.MaxQueued)
-	}
+	s.submitted(wait)
 	s.reset()
 	s.dev.Counts.Segments.Add(1)
 	s.dev.Counts.Ops.Add(int64(ops))
 	if told {
 		s.dev.OnFlush(device.FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
 			Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
+	}
+}
+
+// submitted has who gives the lock up wait for the job that was submitted last, or without
+// wait for one so far before it that recording does not run ahead without bound. The
+// lock is held.
+func (s *Stream) submitted(wait bool) {
+	if wait {
+		s.due = s.lane.Next
+	} else if s.lane.Next > exec.MaxQueued {
+		s.due = max(s.due, s.lane.Next-exec.MaxQueued)
 	}
 }
 

@@ -142,7 +142,6 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 		if d.plans.Improvable(e, seg) {
 			return nil, nil
 		}
-		d.Counts.Hits.Add(1)
 		return e, g
 	}
 	return nil, nil

@@ -28,6 +28,9 @@ type playing struct {
 	made []*Value          // products, of those that somebody asks for
 
 	states []*memory.Storage // as args
+	inputs []*memory.Storage // both
+	wait   bool              // the caller waits for the results
+	isSet  bool              // handles name what the parts compute
 	olds   []*Value          // of other streams, to be ended when the lock was given up
 }
 
@@ -39,8 +42,9 @@ func (p *playing) leave() {
 	clear(p.args)
 	clear(p.made)
 	clear(p.states)
+	clear(p.inputs)
 	clear(p.olds)
-	*p = playing{args: p.args[:0], made: p.made[:0], states: p.states[:0], olds: p.olds[:0]}
+	*p = playing{args: p.args[:0], made: p.made[:0], states: p.states[:0], inputs: p.inputs[:0], olds: p.olds[:0]}
 	players.Put(p)
 }
 
@@ -62,7 +66,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 	defer t.Release()
 	p := players.Get().(*playing)
 	defer p.leave()
-	p.t, p.s = t, s
+	p.t, p.s, p.wait = t, s, true
 	for i, v := range in {
 		st := t.inputs[i].of(v, s)
 		if st == nil {
@@ -103,9 +107,13 @@ func (p *playing) queue(out []*Value) (err error) {
 	if s.q.Len() > 0 {
 		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	}
+	if b := p.t.claim(s); b != nil && p.replay(b, out) {
+		return nil
+	}
 	p.begin(out)
 	for _, part := range p.t.parts {
 		if err = p.run(part); err != nil {
+			p.failSets(err)
 			return err
 		}
 	}
@@ -133,20 +141,25 @@ func (x *tapeInput) of(v *Value, s *Stream) *memory.Storage {
 
 // begin makes a value for each product: the caller's where it is a result.
 func (p *playing) begin(out []*Value) {
-	if p.t.products == 0 {
+	p.beginOuts(out)
+	for _, part := range p.t.parts {
+		for _, o := range part.last {
+			if o.kind == tapeProduct {
+				p.made[o.n] = &Value{born: tapeScope}
+			}
+		}
+	}
+}
+
+// beginOuts makes a value for each product that outlives the run.
+func (p *playing) beginOuts(out []*Value) {
+	if p.t.products == 0 || len(p.made) > 0 {
 		return
 	}
 	p.made = slices.Grow(p.made, p.t.products)[:p.t.products]
 	for i, o := range p.t.outs {
 		if o.kind == tapeProduct && p.made[o.n] == nil {
 			p.made[o.n] = out[i]
-		}
-	}
-	for _, part := range p.t.parts {
-		for _, o := range part.last {
-			if o.kind == tapeProduct {
-				p.made[o.n] = &Value{born: tapeScope}
-			}
 		}
 	}
 	for _, set := range p.t.sets {
@@ -180,12 +193,17 @@ func (p *playing) run(part *tapePart) error {
 	}
 	for _, r := range part.results {
 		if v := p.made[r.product]; v != nil {
-			v.home, v.dt, v.form, v.state, v.id = s, r.dt, r.form, stPending, r.slot
+			if v.home == nil { // else a handle names it already
+				v.home, v.dt, v.form = s, r.dt, r.form
+			}
+			v.state, v.id = stPending, r.slot
 			s.q.Slots[r.slot].H.v = v
 		}
 	}
 	for _, i := range part.sets {
-		p.set(p.t.sets[i].h, p.made[p.t.sets[i].n])
+		if !p.isSet {
+			p.set(p.t.sets[i].h, p.made[p.t.sets[i].n])
+		}
 	}
 	for _, o := range part.last {
 		p.done(o)

@@ -14,7 +14,7 @@ import (
 
 // Tape is a computation as a stream recorded it, for running it again: its
 // segments as they stood in the queue, and where the operands of each come from.
-// It is immutable and used by any number of streams of its device at once.
+// But for what it is bound to it is immutable, and used by any number of streams of its device at once.
 type Tape struct {
 	dev       *Device
 	inputs    []tapeInput
@@ -25,7 +25,9 @@ type Tape struct {
 	states    []tapeState
 	sets      []tapeSet
 
-	users atomic.Int32 // whoever holds the tape, and each Play under way
+	users     atomic.Int32 // whoever holds the tape, and each Play under way
+	bounds    bounds
+	outliving []int // products that outlive a run
 }
 
 // tapeInput is what an argument must be like.
@@ -312,6 +314,7 @@ func (t *Tape) Release() {
 	if t.users.Add(-1) > 0 {
 		return
 	}
+	t.bounds.drop()
 	for _, st := range t.constants {
 		if st != nil {
 			st.Release()

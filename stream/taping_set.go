@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 )
 
@@ -233,6 +234,34 @@ func (t *Taping) becomes(was, is tapeSource) {
 	}
 	t.tape.constants[was.n].Release()
 	t.tape.constants[was.n] = nil
+}
+
+// setAll has the handles that the tape sets name what its parts are going to compute. The
+// lock is held.
+func (p *playing) setAll() {
+	for _, set := range p.t.sets {
+		if set.kind == tapeProduct {
+			p.set(set.h, p.made[set.n])
+		}
+	}
+	p.isSet = true
+}
+
+// failSets has handles that were set to what no part came to compute carry the error. The
+// lock is held.
+func (p *playing) failSets(err error) {
+	for _, set := range p.t.sets {
+		if set.kind != tapeProduct || !p.isSet {
+			continue
+		}
+		if v := p.made[set.n]; v.state == stPending {
+			e, known := err.(*operror.Error)
+			if !known {
+				e = newOpError("run", err, nil)
+			}
+			v.state, v.ext = stFailed, &ext{err: e}
+		}
+	}
 }
 
 // set has a handle name a value of the run. The lock is held.

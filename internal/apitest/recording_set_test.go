@@ -27,8 +27,11 @@ func TestRecordingSets(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	if kept < 500 {
+	if kept < 900 {
 		t.Errorf("only %d runs did not call the function", kept)
+	}
+	if got := dev.Stats().Replays; got < 500 {
+		t.Errorf("%d replays", got)
 	}
 }
 
@@ -94,7 +97,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 	}
 	rec := millrace.NewRecording(f(1))
 	defer rec.Release()
-	for run := range 5 {
+	for run := range 8 {
 		var args [2][]*tensor
 		for k := range args {
 			args[k] = []*tensor{

@@ -53,9 +53,16 @@ func TestRandomRecordings(t *testing.T) {
 	if repeated < n/2 {
 		t.Errorf("%d of %d programs were run again without being called", repeated, n)
 	}
+	replays := int64(0)
+	for _, d := range devices {
+		replays += d.Stats().Replays
+	}
+	if replays < int64(4*n) {
+		t.Errorf("%d replays of %d programs", replays, n)
+	}
 }
 
-// recorded runs a program as a recording six times, the last two at once, and
+// recorded runs a program as a recording twelve times, the last four at once, and
 // counts how often it was recorded.
 func recorded(dev *millrace.Device, prog *ir.Graph, seed uint64) (calls int, err error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -124,15 +131,15 @@ func recorded(dev *millrace.Device, prog *ir.Graph, seed uint64) (calls int, err
 		return nil
 	}
 	streams := []*millrace.Stream{dev.NewStream(), dev.NewStream()}
-	for i := range 4 {
-		if err := run(streams[i%2], seed+uint64(i)); err != nil {
+	for i := range 8 {
+		if err := run(streams[i/2%2], seed+uint64(i)); err != nil {
 			return calls, fmt.Errorf("run %d: %w", i, err)
 		}
 	}
 	var wg sync.WaitGroup
 	var errs [2]error
 	for i, s := range streams {
-		wg.Go(func() { errs[i] = run(s, seed+10+uint64(i)) })
+		wg.Go(func() { errs[i] = errors.Join(run(s, seed+10+uint64(i)), run(s, seed+20+uint64(i))) })
 	}
 	wg.Wait()
 	return calls, errors.Join(errs[0], errs[1])

@@ -1,0 +1,165 @@
+package exec
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/millrace-go/millrace/lane"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Replay is one run of a Bound: a job of a lane.
+type Replay struct {
+	b      *Bound
+	by     *Binder
+	after  []lane.Moment
+	blocks []*memory.Block // by slot; the fresh ones have a reader of the run's until Begun
+	over   []bool          // by slot: written over an input
+}
+
+var replays = sync.Pool{New: func() any { return new(Replay) }}
+
+// Replay begins a run on a Bound that is claimed, with the memory of its inputs. It takes
+// over memory of inputs that have no reader but the caller's.
+func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
+	r := replays.Get().(*Replay)
+	r.b, r.by = b, by
+	for _, st := range inputs {
+		r.blocks, r.over = append(r.blocks, st.Block), append(r.over, false)
+	}
+	for i := range b.fresh {
+		f := &b.fresh[i]
+		if f.over >= 0 {
+			if blk := r.blocks[f.over]; blk.Refs.Load() == 1 && blk.Quiet(by.Lane) {
+				blk.Retain()
+				r.blocks, r.over = append(r.blocks, blk), append(r.over, true)
+				r.over[f.over] = true
+				by.Counts.InPlace.Add(1)
+				continue
+			}
+		}
+		blk, err := by.Pool.Alloc(f.bytes, true)
+		if err != nil {
+			r.drop()
+			r.recycle()
+			return nil, err
+		}
+		blk.Home = by.Lane
+		r.blocks, r.over = append(r.blocks, blk), append(r.over, false)
+	}
+	for i := range b.fresh {
+		blk := r.blocks[b.inputs+i]
+		blk.By, blk.ID = b.fresh[i].by, b.fresh[i].id
+	}
+	for _, blk := range r.blocks[:b.inputs] {
+		if m := blk.Written(); m.Lane != by.Lane && !m.Passed() {
+			r.after = append(r.after, m)
+		}
+		blk.Hold(by.Lane)
+	}
+	for _, blk := range r.blocks[b.inputs:] {
+		blk.WrittenNext(by.Lane)
+	}
+	return r, nil
+}
+
+// Result is the memory of a result.
+func (r *Replay) Result(i int) *memory.Storage {
+	x := &r.b.results[i]
+	blk := x.constant
+	if x.slot >= 0 {
+		blk = r.blocks[x.slot]
+	}
+	if x.view == nil {
+		return &blk.Dense
+	}
+	return &memory.Storage{Block: blk, View: x.view}
+}
+
+// drop drops the readers that the run has.
+func (r *Replay) drop() {
+	for _, blk := range r.blocks[min(r.b.inputs, len(r.blocks)):] {
+		blk.Release()
+	}
+}
+
+// Submit queues the run, whose results have readers of their own now.
+func (r *Replay) Submit(start bool) {
+	r.drop()
+	r.by.Lane.Submit(r, start)
+}
+
+// Run is the lane's.
+func (r *Replay) Run() {
+	for _, m := range r.after {
+		m.Wait()
+	}
+	b := r.b
+	bad := false
+	for _, blk := range r.blocks[:b.inputs] {
+		bad = bad || blk.Fault.Load() != nil
+	}
+	if bad {
+		r.apart(nil)
+	} else if err := b.run(r.by, r.blocks); err != nil {
+		r.apart(err)
+	}
+	b.forget(r.over)
+	l := r.by.Lane
+	for _, blk := range r.blocks {
+		blk.Unhold(l)
+	}
+	r.recycle()
+	ended := b.Ended
+	b.Unclaim()
+	ended()
+}
+
+// apart runs the parts as jobs of their own, where an input is not there, or from the
+// part on that a launch failed of: what fails is computed op by op, and faults go where
+// they belong.
+func (r *Replay) apart(err error) {
+	b := r.b
+	b.mu.Lock()
+	b.spoilt = true
+	b.mu.Unlock()
+	b.put(r.blocks)
+	for _, own := range b.own {
+		own.Fault.Store(nil) // of another run
+	}
+	from, known := 0, false
+	var at *runtime.LaunchError
+	if errors.As(err, &at) {
+		for from+1 < len(b.parts) && at.Index >= b.parts[from+1].first {
+			from++
+		}
+		err, known = &runtime.LaunchError{Index: at.Index - b.parts[from].first, Err: at.Err}, true
+	}
+	for i := from; i < len(b.parts); i++ {
+		b.job(i, r).now(err)
+		if known { // else nobody can tell what ran
+			err = nil
+		}
+	}
+}
+
+// blockAt is the memory of a spot.
+func (r *Replay) blockAt(spot int) *memory.Block {
+	if slot := r.b.slotOf[spot]; slot >= 0 {
+		return r.blocks[slot]
+	}
+	for _, f := range r.b.fixed {
+		if f.spot == spot {
+			return f.block
+		}
+	}
+	return nil
+}
+
+func (r *Replay) recycle() {
+	clear(r.after)
+	clear(r.blocks)
+	*r = Replay{after: r.after[:0], blocks: r.blocks[:0], over: r.over[:0]}
+	replays.Put(r)
+}

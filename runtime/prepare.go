@@ -1,0 +1,26 @@
+package runtime
+
+// Preparer is a device that makes a list of launches ready once and runs it many times,
+// for programs that do the same over and over with other buffers.
+type Preparer interface {
+	// Prepare makes a list ready, with the buffers that it names; nil where that cannot be
+	// done, or not yet, as while its kernels are being compiled. The list is the caller's
+	// again, but for what it points to, which never changes.
+	Prepare([]Launch) Prepared
+}
+
+// Prepared is a list of launches that is ready to run. Its methods are called one at a time.
+type Prepared interface {
+	// Set puts another buffer at places that have one. It reports false, and has done
+	// nothing, where the buffer will not do there: then the launches are to be run by Run.
+	Set([]Place, Buffer) bool
+	// Run is Device.Run of the list. It returns false where nothing has run, since the
+	// device would not do it the same way any more: the list is to be run by Device.Run, and
+	// may be prepared again.
+	Run() (done bool, err error)
+	// Close gives up what was made. It is called once.
+	Close()
+}
+
+// Place is an operand of a launch in a list.
+type Place struct{ Launch, Arg int32 }

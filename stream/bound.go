@@ -1,0 +1,363 @@
+package stream
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/operror"
+)
+
+// A tape that was played is bound: its parts' launches, and the memory that lies between
+// them, are kept as one list, so that a run need only say where arguments, states and
+// results are. What a part's plan is, how its launches are run and what may lie where
+// stays as it was found, for as long as the plan store and the tuner would say the same.
+
+// bounds are what a tape was bound to: one for each lane that runs it at a time.
+type bounds struct {
+	mu   sync.Mutex
+	list []*exec.Bound
+	seen bool // the tape was played
+	rest int  // plays until it is tried to bind it, and how many those were last time
+	last int
+}
+
+const (
+	// mostBounds is how many lanes run a tape in memory that is kept for each.
+	mostBounds = 4
+	// longestRest is how many plays go by at most before it is tried again to bind a tape.
+	longestRest = 1 << 10
+)
+
+// claim takes a Bound for a run on the stream, or makes one; nil where the parts are to
+// be queued. The lock is held.
+func (t *Tape) claim(s *Stream) *exec.Bound {
+	if s.dev.Opts.Check || s.taping != nil || s.trial != nil || len(t.parts) == 0 {
+		return nil
+	}
+	x := &t.bounds
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := 0; i < len(x.list); i++ {
+		b := x.list[i]
+		if !b.Claim(s.lane) {
+			if b.Idle() { // its memory was taken, or a run failed
+				x.list = slices.Delete(x.list, i, i+1)
+				b.Drop()
+				i--
+			}
+			continue
+		}
+		if s.current(t, b) {
+			s.dev.kept.use(b)
+			return b
+		}
+		b.Unclaim()
+		x.list = slices.Delete(x.list, i, i+1)
+		b.Drop()
+		x.rest = 1 // the plans as they are now run once before
+		i--
+	}
+	if !x.seen || x.rest > 0 { // the first play finds the plans
+		x.seen, x.rest = true, max(0, x.rest-1)
+		return nil
+	}
+	if len(x.list) >= mostBounds {
+		return nil
+	}
+	b := s.sketch(t)
+	if b == nil {
+		x.last = min(2*x.last+1, longestRest)
+		x.rest = x.last
+		return nil
+	}
+	x.last = 0
+	x.list = append(x.list, b)
+	b.Claim(s.lane)
+	return b
+}
+
+// drop gives up all that is kept.
+func (x *bounds) drop() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, b := range x.list {
+		b.Drop()
+	}
+	x.list = nil
+}
+
+// current reports that each part would be run as it is bound. The lock is held.
+func (s *Stream) current(t *Tape, b *exec.Bound) bool {
+	trie := s.dev.plans.Trie
+	for i, part := range t.parts {
+		at := trie.Find(part.node.Load(), part.end)
+		if at == nil {
+			return false
+		}
+		known := at.Plans()
+		if len(known) == 0 || !b.Current(&s.dev.tune, i, known[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sketch binds a tape, whose plans are known; nil where one is not, or is still being
+// searched for, or there is no memory. The lock is held, and the queue is empty.
+func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
+	var err error
+	defer func() {
+		if err != nil {
+			s.dev.Counts.Fallbacks.Add(1)
+			s.dev.OnError(err)
+			b = nil
+		}
+	}()
+	defer operror.Recover("bind", &err)
+	defer s.reset()
+
+	for _, st := range t.constants {
+		if st != nil && (!st.Written().Passed() || st.Fault.Load() != nil) {
+			return nil
+		}
+	}
+	var views []*fusion.View
+	for i := range t.inputs {
+		views = append(views, t.inputs[i].view)
+	}
+	for i := range t.states {
+		views = append(views, t.states[i].seen)
+	}
+	k, inputs := exec.NewSketch(&s.bind, views)
+	made := make([]*memory.Storage, t.products) // each with a reader
+	defer func() {
+		for _, st := range made {
+			if st != nil {
+				st.Release() // it may be a constant's
+			}
+		}
+	}()
+	memoryOf := func(from tapeSource) *memory.Storage {
+		switch from.kind {
+		case tapeArg:
+			return inputs[from.n]
+		case tapeStated:
+			return inputs[len(t.inputs)+from.n]
+		case tapeConstant:
+			return t.constants[from.n]
+		}
+		return made[from.n]
+	}
+	wanted := t.wanted()
+	for _, part := range t.parts {
+		s.q.Load(part.saved)
+		operands := make([]*memory.Storage, len(s.q.Slots))
+		for _, o := range part.operands {
+			st := memoryOf(o.from)
+			st.Retain()
+			s.q.Slots[o.slot].H.st, operands[o.slot] = st, st
+		}
+		for _, o := range part.last {
+			memoryOf(o).Release()
+			if o.kind == tapeProduct {
+				made[o.n] = nil
+			}
+		}
+		s.node = part.find(s)
+		ent, geo := s.hot(part.end)
+		if ent == nil || ent.Searching.Load() || ent.Next.Load() != nil {
+			return nil
+		}
+		var keep []int32
+		for _, r := range part.results {
+			if wanted[r.product] {
+				keep = append(keep, r.slot)
+			}
+		}
+		results, err := k.Part(ent, geo, &s.work.hot, operands, keep)
+		if err != nil {
+			return nil // out of a sketch's memory there is nothing that may fail, but for a plan's own bounds
+		}
+		for _, r := range part.results {
+			if wanted[r.product] {
+				if results[0] == nil {
+					return nil
+				}
+				made[r.product], results = results[0], results[1:]
+			}
+		}
+		s.reset()
+	}
+	var outlive []*memory.Storage
+	for n := range t.outliving {
+		outlive = append(outlive, made[t.outliving[n]])
+	}
+	b, e := k.Bound(outlive, &s.dev.mem)
+	if e != nil {
+		return nil // the program has what there is
+	}
+	b.Ended = t.Release
+	if !b.Settle(&s.dev.tune) || !s.dev.kept.add(b, s.dev.pinnedLimit()) {
+		b.Drop()
+		return nil
+	}
+	return b
+}
+
+// wanted are the products that later parts read, or that outlive a run. The latter are
+// noted.
+func (t *Tape) wanted() []bool {
+	wanted := make([]bool, t.products)
+	t.outliving = t.outliving[:0]
+	note := func(o tapeSource) {
+		if o.kind == tapeProduct && !wanted[o.n] {
+			wanted[o.n] = true
+			t.outliving = append(t.outliving, o.n)
+		}
+	}
+	for _, o := range t.outs {
+		note(o.tapeSource)
+	}
+	for _, set := range t.sets {
+		note(set.tapeSource)
+	}
+	for _, part := range t.parts {
+		for _, o := range part.last {
+			if o.kind == tapeProduct {
+				wanted[o.n] = true
+			}
+		}
+	}
+	return wanted
+}
+
+// replay runs the tape in what it was bound to. It returns false where memory is lacking:
+// then the parts are to be queued, and handles that the tape sets may have been set
+// already. The lock is held.
+func (p *playing) replay(b *exec.Bound, out []*Value) bool {
+	s, t := p.s, p.t
+	told := s.dev.TellsFlush()
+	var start time.Time
+	if told {
+		start = time.Now()
+	}
+	p.beginOuts(out)
+	for _, part := range t.parts {
+		for _, r := range part.results {
+			if v := p.made[r.product]; v != nil {
+				v.home, v.dt, v.form, v.state = s, r.dt, r.form, stPending
+			}
+		}
+	}
+	p.setAll()
+	p.inputs = append(append(p.inputs[:0], p.args...), p.states...)
+	r, err := b.Replay(&s.bind, p.inputs)
+	if err != nil {
+		b.Unclaim()
+		return false
+	}
+	t.users.Add(1) // until the run has ended
+	for i, n := range t.outliving {
+		v, st := p.made[n], r.Result(i)
+		st.RetainAs(memory.Handles)
+		v.state = stReady
+		v.mem.Store(st)
+		if v.unscoped() {
+			st.Watch()
+		}
+	}
+	r.Submit(!p.wait)
+	s.submitted(p.wait)
+	c := &s.dev.Counts
+	c.Replays.Add(1)
+	c.Segments.Add(int64(len(t.parts)))
+	c.Hits.Add(int64(len(t.parts)))
+	c.Kernels.Add(int64(b.Kernels()))
+	c.Aliases.Add(b.Aliases)
+	for i, part := range t.parts {
+		ops, kernels, plan := b.Part(i)
+		c.Ops.Add(int64(ops))
+		if told {
+			s.dev.OnFlush(device.FlushEvent{Stream: s.num, Reason: part.end.Reason.String(), Ops: ops, Kernels: kernels,
+				Hit: true, Plan: plan, Start: start, Elapsed: time.Since(start)})
+		}
+	}
+	p.finish(out)
+	return true
+}
+
+// kept are the Bounds of a device, which give their memory back where it is needed more.
+type kept struct {
+	mu    sync.Mutex
+	list  []weak.Pointer[exec.Bound]
+	clock atomic.Uint64
+}
+
+// add counts a Bound among those that hold memory, at most so many bytes in all: those
+// used longest ago go. It reports false where there is no room.
+func (k *kept) add(b *exec.Bound, most int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.use(b)
+	bytes := b.Bytes
+	for _, x := range k.live() {
+		bytes += x.Bytes
+	}
+	for bytes > most {
+		freed, any := k.dropOldest()
+		if !any {
+			return false
+		}
+		bytes -= freed
+	}
+	k.list = append(k.list, weak.Make(b))
+	return true
+}
+
+// use notes that one runs.
+func (k *kept) use(b *exec.Bound) { b.Used.Store(k.clock.Add(1)) }
+
+// live are those that have memory.
+func (k *kept) live() (list []*exec.Bound) {
+	left := k.list[:0]
+	for _, p := range k.list {
+		if b := p.Value(); b != nil && b.Holds() {
+			list, left = append(list, b), append(left, p)
+		}
+	}
+	clear(k.list[len(left):])
+	k.list = left
+	return list
+}
+
+// dropOldest takes the memory of the one that was used longest ago and does not run.
+func (k *kept) dropOldest() (bytes int64, any bool) {
+	list := k.live()
+	slices.SortFunc(list, func(a, b *exec.Bound) int { return int(a.Used.Load()) - int(b.Used.Load()) })
+	for _, b := range list {
+		if b.Yield() {
+			return b.Bytes, true
+		}
+	}
+	return 0, false
+}
+
+// yield takes the memory of all that do not run, and reports whether there was any.
+func (k *kept) yield() (some bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for {
+		bytes, any := k.dropOldest()
+		if !any {
+			return some
+		}
+		some = some || bytes > 0
+	}
+}

@@ -34,3 +34,42 @@ func ExampleNewRecording() {
 	// [4 2] 1
 	// [5 2] 1
 }
+
+// A training step that sets its weight. Start does not wait: the program goes on with the
+// next batch, and a loss is waited for where it is read.
+func ExampleRecording_Start() {
+	dev, err := millrace.Open("cpu:compile=off,cache=off")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dev.Close()
+	s := dev.NewStream()
+	w := millrace.ZerosOn(s, millrace.Float32, 1)
+	step := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		x, y := in[0], in[1]
+		diff := x.Mul(w).Sub(y)
+		w.Set(w.Sub(diff.Mul(x).Mean().MulScalar(0.25)))
+		return []*millrace.Tensor{diff.Square().Mean()}, nil
+	})
+	defer step.Release()
+	for i := range 10 {
+		x := millrace.FromSliceOn(s, []float32{1, 2}, 2)
+		y := millrace.FromSliceOn(s, []float32{3, 6}, 2)
+		loss, err := step.Start(s, []*millrace.Tensor{x, y}, []bool{true, true})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if i%3 == 0 {
+			value, err := millrace.Item[float32](loss[0])
+			fmt.Printf("step %d: loss %.4f %v\n", i, value, err)
+		}
+		loss[0].Release()
+	}
+	// Output:
+	// step 0: loss 22.5000 <nil>
+	// step 3: loss 0.0626 <nil>
+	// step 6: loss 0.0002 <nil>
+	// step 9: loss 0.0000 <nil>
+}

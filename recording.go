@@ -71,34 +71,48 @@ func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Ax
 // error: the old value may have been written over. One that carries an error is to be
 // set anew, as from what was saved.
 func (r *Recording) Run(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
+	return r.run(s, in, give, true)
+}
+
+// Start is [Recording.Run] that does not wait: the results, and what the function sets, are
+// computed while the program goes on, in the order of the stream, at most eight runs ahead
+// of it; who reads one waits for that run. An error of an argument is returned; what is
+// found when the run's turn has come, as an index out of range, is carried by the tensors
+// that depend on it, and told by [Stream.Err] and [Stream.Sync]. Where nothing that was
+// recorded fits, as in the first run, the function is called, and Start may wait for it.
+func (r *Recording) Start(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
+	return r.run(s, in, give, false)
+}
+
+func (r *Recording) run(s *Stream, in []*Tensor, give []bool, wait bool) ([]*Tensor, error) {
 	if err := r.check(s, in, give); err != nil {
 		return nil, err
 	}
 	if r.sized != nil {
-		return r.runSized(s, in, give)
+		return r.runSized(s, in, give, wait)
 	}
 	if tape := r.tape.Load(); tape != nil {
-		if out, played, err := play(tape, s, in, give); played {
+		if out, played, err := play(tape, s, in, give, wait); played {
 			return out, err
 		}
 	}
 	out, tape, err := r.record(s, in, give)
 	if err == nil {
 		r.keep(tape)
-		out, err = finish(s, out)
+		out, err = finish(s, out, wait)
 	}
 	return out, err
 }
 
-// runSized is Run with axes that have names.
-func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
+// runSized is run with axes that have names.
+func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool, wait bool) ([]*Tensor, error) {
 	sizes, err := r.sized.sizes(in)
 	if err != nil {
 		return nil, failure("recording", err)
 	}
 	tape := r.sized.find(r, sizes)
 	if tape != nil {
-		if out, played, err := play(tape, s, in, give); played {
+		if out, played, err := play(tape, s, in, give, wait); played {
 			return out, err
 		}
 	}
@@ -108,7 +122,7 @@ func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool) ([]*Tensor, e
 	out, made, err := r.record(s, in, give)
 	if err == nil {
 		r.sized.recorded(sizes, made, tape != nil)
-		out, err = finish(s, out)
+		out, err = finish(s, out, wait)
 	}
 	return out, err
 }
@@ -154,7 +168,7 @@ func (r *Recording) check(s *Stream, in []*Tensor, give []bool) error {
 }
 
 // play runs a tape; done is false where it does not fit.
-func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool) (out []*Tensor, played bool, err error) {
+func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool, wait bool) (out []*Tensor, played bool, err error) {
 	var few [16]*stream.Value
 	args := few[:0]
 	for _, t := range in {
@@ -167,7 +181,7 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool) (out []*Tenso
 		out[i] = new(Tensor) // each by itself: one that is kept must not keep the others
 		values = append(values, &out[i].v)
 	}
-	if played, err = tape.Play(s.s, args, give, values); err != nil {
+	if played, err = tape.Play(s.s, args, give, values, wait); err != nil {
 		done(out...)
 		return nil, true, err
 	}
@@ -226,11 +240,15 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor,
 	return out, taping.End(values), nil
 }
 
-// finish waits for results, and gives those that are there several times handles
-// of their own.
-func finish(s *Stream, out []*Tensor) ([]*Tensor, error) {
+// finish waits for results, if that is asked for, and gives those that are there several
+// times handles of their own.
+func finish(s *Stream, out []*Tensor, wait bool) ([]*Tensor, error) {
 	for _, t := range out {
-		if err := t.Eval(); err != nil {
+		err := t.Err()
+		if wait {
+			err = t.Eval()
+		}
+		if err != nil {
 			done(out...)
 			return nil, err
 		}

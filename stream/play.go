@@ -51,9 +51,10 @@ func (p *playing) leave() {
 // Play runs the tape on the stream: it queues again what was queued, and runs
 // it. It returns false, and has done nothing, where the arguments are not like
 // those that it was recorded with, and where the tape was released. Arguments marked in gives are released: their
-// memory may become a result's. out are zero Values for the results, which are
-// in memory afterwards; there are none where Play returns an error.
-func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bool, err error) {
+// memory may become a result's. out are zero Values for the results; there are none where
+// Play returns an error. With wait they are in memory afterwards, else when what was
+// submitted has run, and then they carry the errors that were met.
+func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value, wait bool) (done bool, err error) {
 	s.mu.Lock()
 	err = s.usable()
 	s.mu.Unlock()
@@ -66,7 +67,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 	defer t.Release()
 	p := players.Get().(*playing)
 	defer p.leave()
-	p.t, p.s, p.wait = t, s, true
+	p.t, p.s, p.wait = t, s, wait
 	for i, v := range in {
 		st := t.inputs[i].of(v, s)
 		if st == nil {
@@ -88,7 +89,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 			Give(v)
 		}
 	}
-	if err = p.queue(out); err == nil {
+	if err = p.queue(out); err == nil && wait {
 		err = p.faults(out)
 	}
 	for _, v := range p.olds {
@@ -97,7 +98,7 @@ func (t *Tape) Play(s *Stream, in []*Value, gives []bool, out []*Value) (done bo
 	return true, err
 }
 
-// queue submits the parts, and returns when they have run.
+// queue submits the parts, and returns when they have run, if that is waited for.
 func (p *playing) queue(out []*Value) (err error) {
 	s := p.s
 	s.mu.Lock()
@@ -209,7 +210,7 @@ func (p *playing) run(part *tapePart) error {
 		p.done(o)
 	}
 	s.node = part.find(s)
-	s.flush(part.end, true)
+	s.flush(part.end, p.wait)
 	for _, r := range part.results {
 		if v := p.made[r.product]; v != nil && v.state != stReady {
 			err := v.readable()

@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	goruntime "runtime"
 	"strings"
 	"sync"
@@ -311,5 +312,110 @@ func TestReplaysAtOnce(t *testing.T) {
 	wg.Wait()
 	if dev.Stats().Replays < 60 {
 		t.Errorf("%d replays", dev.Stats().Replays)
+	}
+}
+
+// Steps that are started and not waited for give the same, in order, however the program
+// waits, gives its arguments away and lets results go in between.
+func TestStartedSteps(t *testing.T) {
+	for _, spec := range []string{"cpu:compile=off,explore=wait,threads=2", "cpu:compile=off,explore=wait,queue=16", "cpu:compile=off"} {
+		dev := openSpec(t, spec)
+		s := dev.NewStream()
+		called, started := newSmall(s, 200), newSmall(s, 200)
+		rec := millrace.NewRecording(started.step)
+		rng := rand.New(rand.NewPCG(1, 2))
+		var want, got []*tensor
+		for i := range uint64(60) {
+			in := called.input(s, i)
+			if err := s.Scope(func(sc *millrace.Scope) error {
+				out, err := called.step(sc, []*tensor{in[0].To(sc)})
+				want = append(want, sc.Keep(out[0]))
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			run := rec.Start
+			if rng.IntN(5) == 0 {
+				run = rec.Run
+			}
+			out, err := run(s, in, []bool{rng.IntN(2) == 0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, out[0])
+			if rng.IntN(7) == 0 {
+				if err := sameValues(out[0], want[i]); err != nil {
+					t.Fatalf("%s: step %d: %v", spec, i, err)
+				}
+			}
+			if rng.IntN(20) == 0 { // what a step reads is what the one before set
+				for _, w := range [][]*tensor{called.weights(), started.weights()} {
+					w[3].Set(w[3].MulScalar(0.5))
+				}
+			}
+		}
+		want, got = append(want, called.weights()...), append(got, started.weights()...)
+		for i := range want {
+			if err := sameValues(got[i], want[i]); err != nil {
+				t.Fatalf("%s: %d of losses and weights: %v", spec, i, err)
+			}
+		}
+		if got := dev.Stats(); got.Replays < 30 || got.Recordings != 1 {
+			t.Errorf("%s: %d replays, %d recordings", spec, got.Replays, got.Recordings)
+		}
+		rec.Release()
+	}
+}
+
+// What goes wrong in a run that was started is carried by what depends on it, and by the
+// runs behind it; the stream tells of it.
+func TestStartFails(t *testing.T) {
+	dev := openSpec(t, "cpu:compile=off,explore=wait")
+	s := dev.NewStream()
+	table := millrace.FromSliceOn(s, []float32{1, 2, 3}, 3)
+	sum := millrace.ZerosOn(s, millrace.Float32, 2)
+	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
+		x := table.Take(in[0], 0)
+		sum.Set(sum.Add(x))
+		return []*tensor{x.Sum(), in[0].AddScalar(1)}, nil
+	})
+	start := func(at ...int32) []*tensor {
+		t.Helper()
+		out, err := rec.Start(s, []*tensor{millrace.FromSliceOn(s, at, 2)}, []bool{true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for range 4 {
+		start(0, 1)
+	}
+	bad := start(0, 9)
+	if _, err := millrace.Values[float32](bad[0]); !errors.Is(err, millrace.ErrIndex) {
+		t.Errorf("the result of a bad index: %v", err)
+	}
+	if got, err := millrace.Values[int32](bad[1]); err != nil || got[1] != 10 {
+		t.Errorf("what does not depend on it: %v, %v", got, err)
+	}
+	if err := s.Sync(context.Background()); err != nil && !errors.Is(err, millrace.ErrIndex) {
+		t.Errorf("the stream: %v", err)
+	}
+	if _, err := millrace.Values[float32](sum); !errors.Is(err, millrace.ErrIndex) {
+		t.Errorf("what was set: %v", err)
+	}
+	sum.Set(millrace.ZerosOn(s, millrace.Float32, 2))
+	for range 6 {
+		start(2, 2)
+	}
+	if err := wantAll(sum, 2, 18); err != nil {
+		t.Error(err)
+	}
+	if _, err := rec.Start(nil, nil, nil); err == nil {
+		t.Error("a nil stream")
+	}
+	gone := millrace.ZerosOn(s, millrace.Int32, 2)
+	gone.Release()
+	if _, err := rec.Start(s, []*tensor{gone}, nil); !errors.Is(err, millrace.ErrReleased) {
+		t.Errorf("a released argument: %v", err)
 	}
 }

@@ -36,7 +36,8 @@ type Bound struct {
 	// Of the lane that runs it.
 	at       []runtime.Buffer // by slot: what lies in the launches' places, nil for none
 	prepared runtime.Prepared
-	wait     int // runs until the list is prepared, and how many that were last time
+	over     []bool // by slot, when it was prepared: written over an input
+	wait     int    // runs until the list is prepared, and how many that were last time
 	waited   int
 
 	mu      sync.Mutex
@@ -150,10 +151,7 @@ func (b *Bound) unuse() {
 // free gives the memory back. mu is held.
 func (b *Bound) free() {
 	b.spoilt, b.freed = true, true
-	if b.prepared != nil {
-		b.prepared.Close()
-		b.prepared = nil
-	}
+	b.unprepare()
 	for _, own := range b.own {
 		own.Release()
 	}
@@ -216,6 +214,9 @@ func (b *Bound) forget(keep []bool) {
 			continue
 		}
 		b.at[slot] = nil
+		if b.prepared != nil {
+			continue // it holds nothing but addresses
+		}
 		for _, at := range b.places[slot] {
 			b.launches[at.Launch].Args[at.Arg].Buf = nil
 		}
@@ -242,9 +243,65 @@ func (b *Bound) job(i int, r *Replay) *Job {
 	return j
 }
 
-// run has the device run the list.
-func (b *Bound) run(x *Binder, blocks []*memory.Block) (err error) {
+// run has the device run the list, with the buffers of a run: as it was prepared, else as
+// it is. over says which slots are written over inputs: what may run beside what depends
+// on that.
+func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) {
 	defer operror.Recover("run", &err)
+	if b.prepared != nil {
+		if slices.Equal(over, b.over) && b.set(blocks) {
+			done, err := b.prepared.Run()
+			if done {
+				return err
+			}
+		}
+		b.unprepare()
+	}
 	b.put(blocks)
-	return x.Driver.Run(b.launches)
+	if err = x.Driver.Run(b.launches); err == nil {
+		b.prepare(x, over)
+	}
+	return err
+}
+
+// prepare has the device make the list ready. What it cannot do yet is tried again, less
+// and less often.
+func (b *Bound) prepare(x *Binder, over []bool) {
+	p, ok := x.Driver.(runtime.Preparer)
+	if !ok {
+		return
+	}
+	if b.wait > 0 {
+		b.wait--
+		return
+	}
+	b.prepared, b.over = p.Prepare(b.launches), append(b.over[:0], over...)
+	b.waited = min(2*b.waited+1, longestWait)
+	b.wait = b.waited
+}
+
+// longestWait is how many runs go by at most before a list is prepared.
+const longestWait = 256
+
+// unprepare gives up what the device made ready.
+func (b *Bound) unprepare() {
+	if b.prepared != nil {
+		b.prepared.Close()
+		b.prepared = nil
+		clear(b.at) // what lies in the launches is of earlier
+	}
+}
+
+// set has a run's buffers lie in the list that is prepared.
+func (b *Bound) set(blocks []*memory.Block) bool {
+	for slot, blk := range blocks {
+		if b.at[slot] == blk.Buf {
+			continue
+		}
+		if !b.prepared.Set(b.places[slot], blk.Buf) {
+			return false
+		}
+		b.at[slot] = blk.Buf
+	}
+	return true
 }

@@ -102,7 +102,7 @@ func (r *Replay) Run() {
 	}
 	if bad {
 		r.apart(nil)
-	} else if err := b.run(r.by, r.blocks); err != nil {
+	} else if err := b.run(r.by, r.blocks, r.over); err != nil {
 		r.apart(err)
 	}
 	b.forget(r.over)
@@ -124,6 +124,7 @@ func (r *Replay) apart(err error) {
 	b.mu.Lock()
 	b.spoilt = true
 	b.mu.Unlock()
+	b.unprepare()
 	b.put(r.blocks)
 	for _, own := range b.own {
 		own.Fault.Store(nil) // of another run

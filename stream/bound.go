@@ -155,7 +155,7 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 		}
 		return made[from.n]
 	}
-	wanted := t.wanted()
+	t.settle()
 	for _, part := range t.parts {
 		s.q.Load(part.saved)
 		operands := make([]*memory.Storage, len(s.q.Slots))
@@ -177,7 +177,7 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 		}
 		var keep []int32
 		for _, r := range part.results {
-			if wanted[r.product] {
+			if t.wanted[r.product] {
 				keep = append(keep, r.slot)
 			}
 		}
@@ -186,7 +186,7 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 			return nil // out of a sketch's memory there is nothing that may fail, but for a plan's own bounds
 		}
 		for _, r := range part.results {
-			if wanted[r.product] {
+			if t.wanted[r.product] {
 				if results[0] == nil {
 					return nil
 				}
@@ -211,14 +211,16 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 	return b
 }
 
-// wanted are the products that later parts read, or that outlive a run. The latter are
-// noted.
-func (t *Tape) wanted() []bool {
-	wanted := make([]bool, t.products)
-	t.outliving = t.outliving[:0]
+// settle finds the products that later parts read, or that outlive a run, before the
+// tape is bound for the first time.
+func (t *Tape) settle() {
+	if t.wanted != nil {
+		return
+	}
+	t.wanted = make([]bool, t.products)
 	note := func(o tapeSource) {
-		if o.kind == tapeProduct && !wanted[o.n] {
-			wanted[o.n] = true
+		if o.kind == tapeProduct && !t.wanted[o.n] {
+			t.wanted[o.n] = true
 			t.outliving = append(t.outliving, o.n)
 		}
 	}
@@ -231,11 +233,10 @@ func (t *Tape) wanted() []bool {
 	for _, part := range t.parts {
 		for _, o := range part.last {
 			if o.kind == tapeProduct {
-				wanted[o.n] = true
+				t.wanted[o.n] = true
 			}
 		}
 	}
-	return wanted
 }
 
 // replay runs the tape in what it was bound to. It returns false where memory is lacking:

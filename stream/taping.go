@@ -27,7 +27,8 @@ type Tape struct {
 
 	users     atomic.Int32 // whoever holds the tape, and each Play under way
 	bounds    bounds
-	outliving []int // products that outlive a run
+	wanted    []bool // products that later parts read or that outlive a run, once it was bound; under bounds.mu
+	outliving []int  // those that outlive a run
 }
 
 // tapeInput is what an argument must be like.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	goruntime "runtime"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -46,8 +47,48 @@ func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) 
 			t.Fatal(err)
 		}
 		out = contents(t, d, k, h, l)
+		again(t, d, k, h, l, out)
 	})
 	return out
+}
+
+// prepares counts lists that were prepared.
+var prepares atomic.Int64
+
+// again prepares a launch that ran, where that is possible, and runs it on other copies
+// of the operands' memory: what it leaves there is the same.
+func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, l *runtime.Launch, want [][]byte) {
+	t.Helper()
+	x, ok := any(d).(runtime.Preparer)
+	if !ok {
+		return
+	}
+	p := x.Prepare([]runtime.Launch{*l})
+	if p == nil {
+		return
+	}
+	prepares.Add(1)
+	defer p.Close()
+	bound(t, d, k, h, func(l *runtime.Launch) {
+		for i, a := range l.Args {
+			if a.Buf != nil && !p.Set([]runtime.Place{{Launch: 0, Arg: int32(i)}}, a.Buf) {
+				t.Fatalf("operand %d: a copy of its buffer will not do", i)
+			}
+		}
+		if done, err := p.Run(); err != nil {
+			t.Fatal(err)
+		} else if !done {
+			return // its code came meanwhile
+		}
+		for i, got := range contents(t, d, k, h, l) {
+			if got == nil {
+				continue
+			}
+			if err := kerneltest.Same(k.Operands[i].DT, got, want[i]); err != nil {
+				t.Fatalf("prepared, operand %d: %v\n%s", i, err, k)
+			}
+		}
+	})
 }
 
 // hold has a kernel's program and code stay until the test ends, as a plan would.

@@ -258,7 +258,7 @@ func (r *run) rowOp(in ir.Instr, out []uint64) {
 		for i := range all[:n] {
 			row[i] = all[i][j*r.width : (j+1)*r.width]
 		}
-		results := ir.EvalRow(in.Op, in.Imm != 0, r.k.Body[in.Args[0]].DT, row[:n]...)
+		results := r.k.Denormals.EvalRow(in.Op, in.Imm != 0, r.k.Body[in.Args[0]].DT, row[:n]...)
 		copy(out[j*len(results):], results)
 	}
 }
@@ -328,7 +328,7 @@ func (r *run) eval(in ir.Instr, l Level, out []uint64) {
 	}
 	info := in.Op.Info()
 	if ir.IsPrim(in.Op, in.DT, dts[0]) {
-		ir.EvalPrims(in, dts[:n], rows[:n], out)
+		r.k.Denormals.EvalPrims(in, dts[:n], rows[:n], out)
 		return
 	}
 	if info.Expand == nil && ir.Widen(in.Op, in.DT, dts[:n]) == nil {
@@ -339,7 +339,7 @@ func (r *run) eval(in ir.Instr, l Level, out []uint64) {
 	if info.Indexed {
 		operands = operands[2:]
 	}
-	ir.EvalOps(in.Op, in.DT, operands, rows[:n], out)
+	r.k.Denormals.EvalOps(in.Op, in.DT, operands, rows[:n], out)
 }
 
 // element is the memory of an operand's element at a point, and beyond.
@@ -398,7 +398,7 @@ func (r *run) scatter(in ir.Instr) {
 		}
 		beyond, bits := int64(at)*out.IndexStride, r.at(in.Args[1], Point, p)
 		if op != ir.OpInvalid {
-			bits = ir.EvalOp(op, in.DT, []ir.DType{in.DT, in.DT}, []uint64{r.read(to, first, beyond), bits})
+			bits = r.k.Denormals.Combine(op, in.DT, r.read(to, first, beyond), bits)
 		}
 		r.put(to, first, beyond, bits)
 	}

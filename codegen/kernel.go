@@ -87,4 +87,8 @@ type Kernel struct {
 	Body     []ir.Instr
 	Stores   []Store
 	Reduces  []Reduce // of a phase; totals
+	// Denormals are treated so by the primitives of Body and of what its ops
+	// expand to, and by row ops. What an op of a program needs beyond that are
+	// instructions of Body: see [Flushed].
+	Denormals ir.Denormals
 }

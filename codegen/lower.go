@@ -31,7 +31,7 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	s := &simplifier{keep: keep, seen: newValues(len(k.Body)), code: make([]ir.Instr, 0, len(k.Body))}
+	s := &simplifier{keep: keep, denormals: k.Denormals, seen: newValues(len(k.Body)), code: make([]ir.Instr, 0, len(k.Body))}
 	at := make([]ir.Ref, len(k.Body))
 	for i, in := range k.Body {
 		at[i] = s.emit(renumber(in, at))
@@ -39,7 +39,7 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 			return nil, s.err
 		}
 	}
-	out := &Kernel{Operands: k.Operands, Scalars: k.Scalars}
+	out := &Kernel{Operands: k.Operands, Scalars: k.Scalars, Denormals: k.Denormals}
 	out.Stores = append(out.Stores, k.Stores...)
 	for i := range out.Stores {
 		out.Stores[i].Value = at[out.Stores[i].Value]
@@ -61,6 +61,8 @@ type simplifier struct {
 	code []ir.Instr
 	seen values // of every instruction asked for
 	err  error
+
+	denormals ir.Denormals
 }
 
 // emit returns the value of in, making it if nothing equal was made before.
@@ -121,7 +123,7 @@ func (s *simplifier) fold(in ir.Instr) (ir.Ref, bool) {
 		}
 		dts[i], bits[i] = c.DT, c.Imm
 	}
-	return s.constant(in.DT, ir.EvalPrim(in, dts[:n], bits[:n])), true
+	return s.constant(in.DT, s.denormals.EvalPrim(in, dts[:n], bits[:n])), true
 }
 
 // meaning is what an op is made of: on storage dtypes the op in the dtype that

@@ -44,7 +44,20 @@ var rules = []rule{
 		x, ok := s.under(in.Args[0], ir.Abs)
 		return s.ifOK(ok && in.Args[0] == in.Args[1], ir.Mul, in.DT, x, x)
 	}},
-	{ir.Mul, "x*1 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) { return s.other(in, ir.OneBits(in.DT)) }},
+	{ir.Mul, "x*1 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
+		x, ok := s.other(in, ir.OneBits(in.DT))
+		return s.same(ok, x)
+	}},
+	{ir.Mul, "x*(-1) = -x, where denormals are flushed", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
+		if !s.denormals.Flushes(in.DT) { // nothing is gained
+			return ir.None, false
+		}
+		x, ok := s.other(in, ir.OneBits(in.DT)|negZeroBits(in.DT))
+		if x, ok = s.same(ok, x); !ok {
+			return ir.None, false
+		}
+		return s.ifOK(true, ir.Neg, in.DT, x)
+	}},
 	{ir.FDiv, "x/2^k = x*2^-k, both normal", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
 		inv, ok := s.exactInverse(in.Args[1])
 		if !ok {
@@ -67,13 +80,18 @@ var rules = []rule{
 		return s.ifOK(ok, ir.Add, in.DT, in.Args[0], y)
 	}},
 	{ir.Add, "x+(-0) = x; integers: x+0 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
-		return s.other(in, negZeroBits(in.DT))
+		x, ok := s.other(in, negZeroBits(in.DT))
+		return s.same(ok, x)
 	}},
 	{ir.Sub, "x-0 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
-		return in.Args[0], s.isConst(in.Args[1], 0)
+		return s.same(s.isConst(in.Args[1], 0), in.Args[0])
 	}},
 	{ir.Sub, "x-x = 0, integers", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
 		return s.zeroIf(in.Args[0] == in.Args[1] && in.DT.IsInt(), in.DT)
+	}},
+
+	{ir.Flush, "of what is no denormal", func(s *simplifier, in ir.Instr) (ir.Ref, bool) {
+		return in.Args[0], s.clean(in.Args[0])
 	}},
 
 	{ir.Maximum, "max(x,x) = x", sameOperands},
@@ -205,6 +223,15 @@ func (s *simplifier) other(in ir.Instr, bits uint64) (ir.Ref, bool) {
 	return in.Args[0], s.isConst(in.Args[1], bits)
 }
 
+// same is what arithmetic that changes nothing leaves of x: where denormals are
+// flushed it flushes.
+func (s *simplifier) same(ok bool, x ir.Ref) (ir.Ref, bool) {
+	if !ok || !s.denormals.Flushes(s.code[x].DT) || s.clean(x) {
+		return x, ok
+	}
+	return s.ifOK(true, ir.Flush, s.code[x].DT, x)
+}
+
 func (s *simplifier) constant(dt ir.DType, bits uint64) ir.Ref {
 	return s.emit(ir.Instr{Op: ir.Const, DT: dt, Imm: bits, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}})
 }
@@ -256,6 +283,8 @@ func (s *simplifier) opposite(in ir.Instr, op, not ir.Op) (ir.Ref, bool) {
 func (s *simplifier) skipWide(in ir.Instr) (ir.Ref, bool) {
 	mid := s.code[in.Args[0]]
 	ok := mid.Op == in.Op && lossless(s.code[mid.Args[0]].DT, mid.DT)
+	// Conversions flush what they convert, so one must be left.
+	ok = ok && !(s.denormals.Flushes(in.DT) && s.code[mid.Args[0]].DT == in.DT && !s.clean(mid.Args[0]))
 	// What a storage dtype is taken apart into must not come together again.
 	ok = ok && (s.code[mid.Args[0]].DT == in.DT || !s.code[mid.Args[0]].DT.Storage() && !in.DT.Storage())
 	return s.ifOK(ok, in.Op, in.DT, mid.Args[0])

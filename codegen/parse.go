@@ -47,6 +47,9 @@ func (p *parser) line() error {
 		err = p.operand(Index)
 	case "scalar":
 		err = p.scalar()
+	case "denormals":
+		err = p.expect("flush")
+		p.k.Denormals = ir.FlushDenormals
 	case "store":
 		var s Store
 		s.Operand, s.Value, err = p.write()

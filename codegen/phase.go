@@ -219,7 +219,7 @@ type phaseBuilder struct {
 }
 
 func (p *phaser) builder(l Level, d int) *phaseBuilder {
-	k := &Kernel{Operands: slices.Clone(p.k.Operands), Scalars: p.k.Scalars}
+	k := &Kernel{Operands: slices.Clone(p.k.Operands), Scalars: p.k.Scalars, Denormals: p.k.Denormals}
 	for i, o := range k.Operands {
 		if o.Kind == Output {
 			k.Operands[i].Kind = Input

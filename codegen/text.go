@@ -21,10 +21,14 @@ import (
 //
 // Operands and scalars come first, numbered by slot; a value is named by its
 // place in the body; writes come last. A row operand has "row" behind it. In a
-// phase, what a row op takes is a line like a store: "sum 1 %2". Tables and
+// phase, what a row op takes is a line like a store: "sum 1 %2". Where denormals
+// are flushed the first line is "denormals flush". Tables and
 // sub-programs go by name, so the text means the same in every build.
 func (k *Kernel) String() string {
 	w := make(text, 0, 32*(len(k.Operands)+len(k.Scalars)+len(k.Body)+len(k.Stores)+len(k.Reduces)))
+	if k.Denormals == ir.FlushDenormals {
+		w.word("denormals").word("flush").line()
+	}
 	for i, o := range k.Operands {
 		w.word(o.Kind.String()).word(strconv.Itoa(i))
 		if o.Kind != Index {
@@ -65,7 +69,7 @@ func KeyOf(text string) uint64 { return xxhash.Sum64String(text) }
 
 // Equal says whether two kernels are the same, instruction by instruction.
 func (k *Kernel) Equal(other *Kernel) bool {
-	return slices.Equal(k.Operands, other.Operands) && slices.Equal(k.Scalars, other.Scalars) && slices.Equal(k.Body, other.Body) &&
+	return k.Denormals == other.Denormals && slices.Equal(k.Operands, other.Operands) && slices.Equal(k.Scalars, other.Scalars) && slices.Equal(k.Body, other.Body) &&
 		slices.Equal(k.Stores, other.Stores) && slices.Equal(k.Reduces, other.Reduces)
 }
 

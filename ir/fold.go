@@ -27,16 +27,19 @@ type accumulator interface {
 }
 
 // NewFold starts a reduction by op, of ClassReduce, of elements of dtype dt.
-func NewFold(op Op, dt DType) *Fold {
+func NewFold(op Op, dt DType) *Fold { return KeepDenormals.NewFold(op, dt) }
+
+// NewFold is the function of that name where denormals are treated as d says.
+func (d Denormals) NewFold(op Op, dt DType) *Fold {
 	f := &Fold{dt: dt, op: op.Info()}
 	carry := dt.Compute()
 	switch {
 	case op == Dot:
-		f.acc = newDotFold(carry)
+		f.acc = newDotFold(carry, d)
 	case f.op.Position:
 		f.acc = &argFold{dt: carry, least: op == ArgMin}
 	default:
-		f.acc = newLaneFold(op, carry)
+		f.acc = newLaneFold(op, carry, d)
 	}
 	return f
 }
@@ -71,8 +74,8 @@ type laneFold struct {
 	empty uint64 // the result of no elements
 }
 
-func newLaneFold(op Op, dt DType) *laneFold {
-	f := &laneFold{join: newJoiner(op.Info().Combine, dt), start: FoldStart(op, dt)}
+func newLaneFold(op Op, dt DType, d Denormals) *laneFold {
+	f := &laneFold{join: newJoiner(op.Info().Combine, dt, d), start: FoldStart(op, dt)}
 	if op != Sum { // -0 changes no element, but +0 is the sum of none
 		f.empty = f.start
 	}
@@ -145,18 +148,19 @@ func (f *argFold) result() uint64 { return uint64(f.at) }
 type joiner struct {
 	prim prim
 	prog *Prog // where it is no primitive
+	d    Denormals
 }
 
-func newJoiner(op Op, dt DType) joiner {
+func newJoiner(op Op, dt DType, d Denormals) joiner {
 	if op.Info().Prim {
-		return joiner{prim: primOf(op, dt, dt)}
+		return joiner{prim: d.primOf(op, dt, dt)}
 	}
-	return joiner{prog: Expansion(op, dt, []DType{dt, dt})}
+	return joiner{prog: Expansion(op, dt, []DType{dt, dt}), d: d}
 }
 
 func (j *joiner) do(a, b uint64) uint64 {
 	if j.prog != nil {
-		return evalFirst(j.prog, []uint64{a, b})
+		return j.d.evalFirst(j.prog, []uint64{a, b})
 	}
 	return j.prim(a, b, 0)
 }
@@ -164,7 +168,7 @@ func (j *joiner) do(a, b uint64) uint64 {
 // rows joins each element of b to that of a at its place.
 func (j *joiner) rows(a, b []uint64) {
 	if j.prog != nil {
-		j.prog.evalRows([][]uint64{a, b}, a)
+		j.d.evalRows(j.prog, [][]uint64{a, b}, a)
 		return
 	}
 	for i := range a {

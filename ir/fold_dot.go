@@ -18,12 +18,12 @@ type dotFold struct {
 	total  uint64
 }
 
-func newDotFold(dt DType) *dotFold {
-	f := &dotFold{sum: primOf(Add, dt, dt)}
+func newDotFold(dt DType, d Denormals) *dotFold {
+	f := &dotFold{sum: d.primOf(Add, dt, dt)}
 	if dt.IsFloat() {
-		f.mulAdd = primOf(FMA, dt, dt)
+		f.mulAdd = d.primOf(FMA, dt, dt)
 	} else {
-		mul := primOf(Mul, dt, dt)
+		mul := d.primOf(Mul, dt, dt)
 		f.mulAdd = func(x, y, z uint64) uint64 { return f.sum(mul(x, y, 0), z, 0) }
 	}
 	return f

@@ -141,6 +141,7 @@ const (
 	Scalar  // Imm: run-time scalar slot of the kernel
 	FMA     // a*b + c with one rounding
 	FDiv    // IEEE quotient
+	Flush   // zero of its sign for a denormal; see Denormals
 	Quo     // integer quotient toward zero; divisor not 0, no overflow
 	Mod     // integer remainder of Quo, likewise
 	MulHi   // high half of the product, Uint32

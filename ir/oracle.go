@@ -12,7 +12,12 @@ import (
 // verify; inputs must have the sizes their types say. An index out of range is
 // an [IndexFault].
 func EvalGraph(p *Graph, inputs [][]byte) ([][]byte, error) {
-	tensors, err := EvalTensors(p, inputs)
+	return KeepDenormals.EvalGraph(p, inputs)
+}
+
+// EvalGraph is the function of that name where denormals are treated as d says.
+func (d Denormals) EvalGraph(p *Graph, inputs [][]byte) ([][]byte, error) {
+	tensors, err := d.EvalTensors(p, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -31,6 +36,11 @@ type Dense struct {
 
 // EvalTensors is EvalGraph for every tensor of the graph, by id.
 func EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
+	return KeepDenormals.EvalTensors(p, inputs)
+}
+
+// EvalTensors is the function of that name where denormals are treated as d says.
+func (d Denormals) EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
 	if err := p.Verify(); err != nil {
 		return nil, err
 	}
@@ -57,7 +67,7 @@ func EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
 				args[j].tensor = &tensors[a.ID]
 			}
 		}
-		t, err := evalNode(n, args)
+		t, err := d.evalNode(n, args)
 		if err != nil {
 			return nil, fmt.Errorf("node %d: %w", i, err)
 		}
@@ -79,31 +89,31 @@ func (v *operandValue) dtype() DType {
 	return v.scalar.DT
 }
 
-func evalNode(n *Node, args []operandValue) (Dense, error) {
+func (d Denormals) evalNode(n *Node, args []operandValue) (Dense, error) {
 	out := NewDense(TensorType{n.DT, n.Shape})
 	var err error
 	switch n.Op.Class() {
 	case ClassCreate:
-		evalCreate(n, args, out)
+		d.evalCreate(n, args, out)
 	case ClassElementwise:
-		evalElementwise(n, args, out)
+		d.evalScalar(n, args, nil, out)
 	case ClassView:
 		evalView(n, args[0].tensor, out)
 	case ClassReduce:
-		evalReduce(n, args, out)
+		d.evalReduce(n, args, out)
 	case ClassScan, ClassSort:
-		evalAlong(n, args[0].tensor, out)
+		d.evalAlong(n, args[0].tensor, out)
 	case ClassMove:
 		evalMove(n, args, out)
 	case ClassGather:
 		err = evalGather(n, args[0].tensor, args[1].tensor, out)
 	case ClassScatter:
-		err = evalScatter(n, args[0].tensor, args[1].tensor, args[2].tensor, out)
+		err = d.evalScatter(n, args[0].tensor, args[1].tensor, args[2].tensor, out)
 	}
 	return out, err
 }
 
-func evalCreate(n *Node, args []operandValue, out Dense) {
+func (d Denormals) evalCreate(n *Node, args []operandValue, out Dense) {
 	var rows [][]uint64
 	if n.Op.Info().Indexed {
 		low, high := make([]uint64, out.Shape.Elems()), make([]uint64, out.Shape.Elems())
@@ -112,21 +122,26 @@ func evalCreate(n *Node, args []operandValue, out Dense) {
 		}
 		rows = append(rows, low, high)
 	}
-	evalScalar(n, args, rows, out)
+	d.evalScalar(n, args, rows, out)
 }
-
-func evalElementwise(n *Node, args []operandValue, out Dense) { evalScalar(n, args, nil, out) }
 
 // evalScalar evaluates an op on every element. rows are the bits of what comes
 // before the operands.
-func evalScalar(n *Node, args []operandValue, rows [][]uint64, out Dense) {
+func (d Denormals) evalScalar(n *Node, args []operandValue, rows [][]uint64, out Dense) {
 	dts := make([]DType, len(args))
 	for i := range args {
 		dts[i] = args[i].dtype()
-		rows = append(rows, args[i].elements(n.Shape))
+		row := args[i].elements(n.Shape)
+		if d.Computes(n.Op) {
+			d.flushRow(dts[i], row)
+		}
+		rows = append(rows, row)
 	}
 	results := make([]uint64, out.Shape.Elems())
-	EvalOps(n.Op, n.DT, dts, rows, results)
+	d.EvalOps(n.Op, n.DT, dts, rows, results)
+	if d.Computes(n.Op) {
+		d.flushRow(n.DT, results)
+	}
 	for i, bits := range results {
 		out.Set(i, bits)
 	}

@@ -62,7 +62,7 @@ func evalGather(n *Node, x, idx *Dense, out Dense) error {
 
 // evalScatter combines the elements of u, in row-major order, with those of x
 // that the indices name.
-func evalScatter(n *Node, x, idx, u *Dense, out Dense) error {
+func (d Denormals) evalScatter(n *Node, x, idx, u *Dense, out Dense) error {
 	a := n.Attr.Axes[0]
 	for i := range x.Shape.Elems() {
 		out.Set(i, x.At(i))
@@ -82,7 +82,7 @@ func evalScatter(n *Node, x, idx, u *Dense, out Dense) error {
 		point[a] = at
 		to, bits := dot(point, strides), u.At(i)
 		if op != OpInvalid {
-			bits = EvalOp(op, n.DT, []DType{n.DT, n.DT}, []uint64{out.At(to), bits})
+			bits = d.Combine(op, n.DT, out.At(to), bits)
 		}
 		out.Set(to, bits)
 	}
@@ -113,4 +113,9 @@ func ResolveIndex(mode IndexMode, index int64, size int) (int, bool) {
 		return 0, false
 	}
 	return int(index), true
+}
+
+// Combine is what a scatter leaves of an element and what is scattered to it, by op.
+func (d Denormals) Combine(op Op, dt DType, x, y uint64) uint64 {
+	return d.Bits(dt, d.EvalOp(op, dt, []DType{dt, dt}, []uint64{d.Bits(dt, x), d.Bits(dt, y)}))
 }

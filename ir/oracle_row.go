@@ -3,7 +3,7 @@ package ir
 // evalReduce gathers the row of every result: the operands are walked in
 // row-major order, so its elements come in the order of their index over the
 // reduced axes.
-func evalReduce(n *Node, args []operandValue, out Dense) {
+func (d Denormals) evalReduce(n *Node, args []operandValue, out Dense) {
 	x := args[0].tensor
 	// Reduced axes get stride 0; the result's strides do not depend on
 	// whether they are kept as size 1.
@@ -32,12 +32,12 @@ func evalReduce(n *Node, args []operandValue, out Dense) {
 		}
 	}
 	for i, r := range rows {
-		out.Set(i, EvalRow(n.Op, false, x.DT, r...)[0])
+		out.Set(i, d.evalRow(n.Op, false, x.DT, n.DT, r...)[0])
 	}
 }
 
 // evalAlong applies a scan or a sort to each row along its axis.
-func evalAlong(n *Node, x *Dense, out Dense) {
+func (d Denormals) evalAlong(n *Node, x *Dense, out Dense) {
 	a := n.Attr.Axes[0]
 	stride := 1 // between neighbours of a row
 	for _, d := range n.Shape[a+1:] {
@@ -51,8 +51,21 @@ func evalAlong(n *Node, x *Dense, out Dense) {
 		for j := range row {
 			row[j] = x.At(i + j*stride)
 		}
-		for j, bits := range EvalRow(n.Op, n.Attr.Descending, x.DT, row) {
+		for j, bits := range d.evalRow(n.Op, n.Attr.Descending, x.DT, n.DT, row) {
 			out.Set(i+j*stride, bits)
 		}
 	}
+}
+
+// evalRow is EvalRow of an op as a program calls it.
+func (d Denormals) evalRow(op Op, descending bool, dt, result DType, rows ...[]uint64) []uint64 {
+	if !d.Computes(op) {
+		return d.EvalRow(op, descending, dt, rows...)
+	}
+	for _, row := range rows {
+		d.flushRow(dt, row)
+	}
+	out := d.EvalRow(op, descending, dt, rows...)
+	d.flushRow(result, out)
+	return out
 }

@@ -20,15 +20,20 @@ type primitives struct {
 }
 
 // allPrims makes them when the first is asked for: most programs compute nothing here.
-var allPrims = sync.OnceValue(func() *primitives {
+var allPrims = [...]func() *primitives{
+	KeepDenormals:  sync.OnceValue(func() *primitives { return makePrims(&prims32, &prims64) }),
+	FlushDenormals: sync.OnceValue(func() *primitives { return flushing(makePrims(&flushPrims32, &flushPrims64)) }),
+}
+
+func makePrims(floats, doubles *[NumOps]prim) *primitives {
 	all := &primitives{}
 	for dt := Bool; dt < NumDTypes; dt++ {
 		prims := &all.prims[dt]
 		switch dt {
 		case Float32:
-			*prims = prims32
+			*prims = *floats
 		case Float64:
-			*prims = prims64
+			*prims = *doubles
 		default:
 			*prims = intPrims(dt)
 		}
@@ -45,12 +50,12 @@ var allPrims = sync.OnceValue(func() *primitives {
 		}
 	}
 	return all
-})
+}
 
 // primOf finds a primitive by what an instruction says of it. from is the dtype of
 // its first operand.
-func primOf(op Op, dt, from DType) prim {
-	all := allPrims()
+func (d Denormals) primOf(op Op, dt, from DType) prim {
+	all := allPrims[d]()
 	f := all.prims[dt][op]
 	if f == nil {
 		if op == Convert {
@@ -72,6 +77,11 @@ func primOf(op Op, dt, from DType) prim {
 // their value from outside and are not primitives that can be evaluated;
 // passing one is a bug of the caller and panics.
 func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
+	return KeepDenormals.EvalPrim(in, argDT, args)
+}
+
+// EvalPrim is the function of that name where denormals are treated as d says.
+func (d Denormals) EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	switch in.Op {
 	case Const:
 		return in.Imm
@@ -81,7 +91,7 @@ func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 		if args[0] == 0 {
 			return args[1]
 		}
-		return evalFirst(SubByID(in.Imm), args[2:])
+		return d.evalFirst(SubByID(in.Imm), args[2:])
 	}
 	var y, z uint64
 	if len(args) > 1 {
@@ -90,12 +100,17 @@ func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	if len(args) > 2 {
 		z = args[2]
 	}
-	return primOf(in.Op, in.DT, argDT[0])(args[0], y, z)
+	return d.primOf(in.Op, in.DT, argDT[0])(args[0], y, z)
 }
 
 // EvalPrims is [EvalPrim] for every element of out, which are at the same
 // places of args: what the instruction is has to be found out once only.
 func EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
+	KeepDenormals.EvalPrims(in, argDT, args, out)
+}
+
+// EvalPrims is the function of that name where denormals are treated as d says.
+func (d Denormals) EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
 	switch in.Op {
 	case Const:
 		for i := range out {
@@ -110,10 +125,10 @@ func EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
 		return
 	case Rare:
 		copy(out, args[1])
-		rare(SubByID(in.Imm), args[0], args[2:], out)
+		d.rare(SubByID(in.Imm), args[0], args[2:], out)
 		return
 	}
-	f := primOf(in.Op, in.DT, argDT[0])
+	f := d.primOf(in.Op, in.DT, argDT[0])
 	switch len(args) {
 	case 1:
 		for i, x := range args[0][:len(out)] {
@@ -134,7 +149,7 @@ func EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
 
 // rare runs a sub-program where the mask says, on these elements of args put
 // next to each other.
-func rare(sub *Prog, mask []uint64, args [][]uint64, out []uint64) {
+func (d Denormals) rare(sub *Prog, mask []uint64, args [][]uint64, out []uint64) {
 	var at []int
 	for i := range out {
 		if mask[i] != 0 {
@@ -152,7 +167,7 @@ func rare(sub *Prog, mask []uint64, args [][]uint64, out []uint64) {
 		}
 	}
 	results := make([]uint64, len(at))
-	sub.evalRows(some, results)
+	d.evalRows(sub, some, results)
 	for j, i := range at {
 		out[i] = results[j]
 	}
@@ -207,7 +222,10 @@ var prims64 = [NumOps]prim{
 // FMA32 is x*y + z with one rounding. The product is exact in float64; the sum
 // there is rounded to odd, which keeps enough of what was lost for the final
 // rounding to float32 to be the right one, denormal results included.
-func FMA32(x, y, z float32) float32 {
+func FMA32(x, y, z float32) float32 { return float32(oddSum(x, y, z)) }
+
+// oddSum is x*y + z in float64, rounded to odd.
+func oddSum(x, y, z float32) float64 {
 	p := float64(float64(x) * float64(y))
 	c := float64(z)
 	s := float64(p + c)
@@ -224,7 +242,7 @@ func FMA32(x, y, z float32) float32 {
 			s = math.Float64frombits(b)
 		}
 	}
-	return float32(s)
+	return s
 }
 
 // intPrims are those of an integer type, and of Bool, whose values are masks of

@@ -161,7 +161,7 @@ func tidy(p *Prog) *Prog {
 // bits, the results are the results' bits.
 func EvalProg(p *Prog, args []uint64) []uint64 {
 	vals := make([]uint64, len(p.Code))
-	p.one(args, vals)
+	KeepDenormals.one(p, args, vals)
 	out := make([]uint64, len(p.Results))
 	for i, r := range p.Results {
 		out[i] = vals[r]
@@ -171,18 +171,18 @@ func EvalProg(p *Prog, args []uint64) []uint64 {
 
 // evalFirst is EvalProg's first result. Most Progs are short: their values need
 // no memory of the heap.
-func evalFirst(p *Prog, args []uint64) uint64 {
+func (d Denormals) evalFirst(p *Prog, args []uint64) uint64 {
 	var few [32]uint64
 	vals := few[:]
 	if len(p.Code) > len(few) {
 		vals = make([]uint64, len(p.Code))
 	}
-	p.one(args, vals)
+	d.one(p, args, vals)
 	return vals[p.Results[0]]
 }
 
 // one leaves the value of every instruction in vals.
-func (p *Prog) one(args, vals []uint64) {
+func (d Denormals) one(p *Prog, args, vals []uint64) {
 	var dts [4]DType
 	var in [4]uint64
 	for i := range p.Code {
@@ -197,13 +197,13 @@ func (p *Prog) one(args, vals []uint64) {
 			dts[n], in[n] = p.Code[a].DT, vals[a]
 			n++
 		}
-		vals[i] = EvalPrim(*ins, dts[:n], in[:n])
+		vals[i] = d.EvalPrim(*ins, dts[:n], in[:n])
 	}
 }
 
 // rows leaves the values of every instruction on n elements in vals, those of
 // instruction i from i*n; the bits of parameter k are in args, from k*n.
-func (p *Prog) rows(n int, args, vals []uint64) {
+func (d Denormals) rows(p *Prog, n int, args, vals []uint64) {
 	var dts [4]DType
 	var in [4][]uint64
 	for i := range p.Code {
@@ -218,7 +218,7 @@ func (p *Prog) rows(n int, args, vals []uint64) {
 			dts[operands], in[operands] = p.Code[a].DT, vals[a*n:(a+1)*n]
 			operands++
 		}
-		EvalPrims(*ins, dts[:operands], in[:operands], out)
+		d.EvalPrims(*ins, dts[:operands], in[:operands], out)
 	}
 }
 
@@ -228,7 +228,7 @@ const runLength = 256
 
 // evalRows puts the first result for every element of the parameters' rows, one
 // row for each, into out.
-func (p *Prog) evalRows(rows [][]uint64, out []uint64) {
+func (d Denormals) evalRows(p *Prog, rows [][]uint64, out []uint64) {
 	most := min(runLength, len(out))
 	args, vals := make([]uint64, len(rows)*most), make([]uint64, len(p.Code)*most)
 	for from := 0; from < len(out); from += most {
@@ -236,7 +236,7 @@ func (p *Prog) evalRows(rows [][]uint64, out []uint64) {
 		for k, row := range rows {
 			copy(args[k*n:(k+1)*n], row[from:])
 		}
-		p.rows(n, args, vals)
+		d.rows(p, n, args, vals)
 		copy(out[from:], vals[int(p.Results[0])*n:][:n])
 	}
 }
@@ -244,11 +244,22 @@ func (p *Prog) evalRows(rows [][]uint64, out []uint64) {
 // EvalOp is op on one element: its meaning, and what every tier must agree
 // with. For an Indexed op args begin with the position's two halves.
 func EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
-	return evalFirst(Expansion(op, dt, argDT), args)
+	return KeepDenormals.EvalOp(op, dt, argDT, args)
+}
+
+// EvalOp is the function of that name where the primitives of op's expansion
+// treat denormals as d says. Its operands are taken as they are.
+func (d Denormals) EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
+	return d.evalFirst(Expansion(op, dt, argDT), args)
 }
 
 // EvalOps is [EvalOp] for every element of out, which are at the same places of
 // args.
 func EvalOps(op Op, dt DType, argDT []DType, args [][]uint64, out []uint64) {
-	Expansion(op, dt, argDT).evalRows(args, out)
+	KeepDenormals.EvalOps(op, dt, argDT, args, out)
+}
+
+// EvalOps is EvalOp for every element of out.
+func (d Denormals) EvalOps(op Op, dt DType, argDT []DType, args [][]uint64, out []uint64) {
+	d.evalRows(Expansion(op, dt, argDT), args, out)
 }

@@ -18,8 +18,10 @@ type Scan struct {
 }
 
 // NewScan starts a scan by op, of ClassScan, of elements of dtype dt.
-func NewScan(op Op, dt DType) *Scan {
-	return &Scan{dt: dt, join: newJoiner(op.Info().Combine, dt.Compute())}
+func NewScan(op Op, dt DType) *Scan { return KeepDenormals.newScan(op, dt) }
+
+func (d Denormals) newScan(op Op, dt DType) *Scan {
+	return &Scan{dt: dt, join: newJoiner(op.Info().Combine, dt.Compute(), d)}
 }
 
 // Next takes the next element and returns the result at its place.

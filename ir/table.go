@@ -123,6 +123,7 @@ var table = [NumOps]Info{
 	Scalar:  {Name: "scalar", Class: ClassPrim, Out: OutAttr, Prim: true, Outside: true, Doc: "run-time scalar of a kernel"},
 	FMA:     {Name: "fma", Arity: 3, Class: ClassPrim, In: Floats, Prim: true, Commutes: true, Doc: "x*y + z rounded once"},
 	FDiv:    {Name: "fdiv", Arity: 2, Class: ClassPrim, In: Floats, Prim: true, Doc: "IEEE quotient"},
+	Flush:   {Name: "flush", Arity: 1, Class: ClassPrim, In: Floats, Expand: expandFlush, Doc: "x, or for a denormal the zero of its sign"},
 	Quo:     {Name: "quo", Arity: 2, Class: ClassPrim, In: Ints, Prim: true, Doc: "integer quotient toward zero, operands in range"},
 	Mod:     {Name: "mod", Arity: 2, Class: ClassPrim, In: Ints, Prim: true, Doc: "remainder of quo"},
 	MulHi:   {Name: "mulhi", Arity: 2, Class: ClassPrim, In: SetOf(Uint32), Prim: true, Commutes: true, Doc: "high half of the product"},

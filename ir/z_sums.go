@@ -56,6 +56,7 @@ var expansionSums = []struct {
 	{"mulhigh", 0x43911560f826a6a7},
 	{"clamp", 0xa0b07586cdf704ec},
 	{"philox", 0x2e9cb92361fe031d},
+	{"flush", 0xa4d138088b1a9b14},
 	{"int8", 0xf7f75934af9add02},
 	{"int16", 0xafc672ff44d47a0a},
 	{"uint16", 0x83a8e2170300d8fe},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // Unit is one function of a text: a lowered kernel under a name, and what may
@@ -28,8 +29,9 @@ func PrintUnits(units []Unit, isa *ISA) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	guarded := false
+	guarded, flush := false, ir.KeepDenormals
 	for i, p := range printers {
+		flush = max(flush, p.k.Denormals)
 		guarded = guarded || units[i].Guarded || p.anyOutput(codegen.Splat, codegen.Staged)
 	}
 	lanes := isa.lanes(width)
@@ -47,12 +49,21 @@ func PrintUnits(units []Unit, isa *ISA) (string, error) {
 		}
 		bodies += p.out.String()
 	}
-	head := ABI + "\n" + vectorTypes(lanes) + walkText
+	head := ""
+	if flush == ir.FlushDenormals {
+		head = flushText
+	}
+	head += ABI + "\n" + vectorTypes(lanes) + walkText
 	if guarded {
 		head += guardText
 	}
 	return head + "\n" + help.text.String() + bodies, nil
 }
+
+// flushText tells the text of a kernel that flushes denormals from that of one that
+// does not: with the same primitives it is the processor that makes the difference,
+// and whoever runs it sets that. No code is kept for both.
+const flushText = "/* Runs where the processor flushes denormals to zero. */\n"
 
 // printersOf starts to print units, and finds the bytes of the widest value that
 // any of them computes in vectors.

@@ -10722,6 +10722,48 @@ static void f_fma_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 	}
 }
 
+static void f_flush_f32(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const float *p0 = (const float *)(s0.p + g * s0.step);
+		float *out = (float *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f32 a0 = p0[i];
+			const s_u32 x1 = (s_u32)tobits_s_f32(a0);
+			const s_u32 x3 = x1 & 0x7f800000u;
+			const s_i32 x5 = -(s_i32)(x3 == 0x0u);
+			const s_u32 x7 = x1 & 0x80000000u;
+			const s_u32 x8 = x5 ? x7 : x1;
+			const s_f32 x9 = bits_s_f32((s_u32)x8);
+			out[i] = x9;
+		}
+	}
+}
+
+static void f_flush_f64(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
+{
+	const mr_t0_val d = v[in->dst];
+	const mr_t0_val s0 = v[in->src[0]];
+	for (mr_i64 g = 0; g < groups; g++) {
+		const double *p0 = (const double *)(s0.p + g * s0.step);
+		double *out = (double *)(d.p + g * d.step);
+		MR_T0_LOOP
+		for (int i = 0; i < MR_T0_GROUP; i++) {
+			const s_f64 a0 = p0[i];
+			const s_u64 x1 = (s_u64)tobits_s_f64(a0);
+			const s_u64 x3 = x1 & (s_u64)0x7ff0000000000000ull;
+			const s_i32 x5 = -(s_i32)(x3 == (s_u64)0x0ull);
+			const s_u64 x7 = x1 & (s_u64)0x8000000000000000ull;
+			const s_u64 x8 = x5 ? x7 : x1;
+			const s_f64 x9 = bits_s_f64((s_u64)x8);
+			out[i] = x9;
+		}
+	}
+}
+
 static void f_quo_u8(const mr_t0_instr *in, const mr_t0_val *v, mr_i64 groups)
 {
 	const mr_t0_val d = v[in->dst];
@@ -12565,6 +12607,8 @@ const mr_t0_fn MR_T0_FNS[] = {
 	f_clamp_f64,
 	f_fma_f32,
 	f_fma_f64,
+	f_flush_f32,
+	f_flush_f64,
 	f_quo_u8,
 	f_quo_i32,
 	f_quo_i64,

@@ -4473,6 +4473,27 @@ func go_fma_f32(in *t0Instr, v []t0Val, groups int) {
 	}
 }
 
+func go_flush_f32(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]float32)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]float32)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := uint32(math.Float32bits(p0[i]))
+			t3 := t1 & uint32(2139095040)
+			t5 := t3 == uint32(0)
+			t7 := t1 & uint32(2147483648)
+			t8 := t1
+			if t5 {
+				t8 = t7
+			}
+			t9 := math.Float32frombits(uint32(t8))
+			out[i] = t9
+		}
+	}
+}
+
 func go_convert_f32_u32(in *t0Instr, v []t0Val, groups int) {
 	s0 := v[in.src[0]]
 	d := v[in.dst]

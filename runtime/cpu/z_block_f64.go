@@ -4961,6 +4961,27 @@ func go_fma_f64(in *t0Instr, v []t0Val, groups int) {
 	}
 }
 
+func go_flush_f64(in *t0Instr, v []t0Val, groups int) {
+	s0 := v[in.src[0]]
+	d := v[in.dst]
+	for g := range groups {
+		p0 := (*[groupLen]float64)(unsafe.Add(s0.p, g*s0.step))
+		out := (*[groupLen]float64)(unsafe.Add(d.p, g*d.step))
+		for i := range out {
+			t1 := uint64(math.Float64bits(p0[i]))
+			t3 := t1 & uint64(9218868437227405312)
+			t5 := t3 == uint64(0)
+			t7 := t1 & uint64(9223372036854775808)
+			t8 := t1
+			if t5 {
+				t8 = t7
+			}
+			t9 := math.Float64frombits(uint64(t8))
+			out[i] = t9
+		}
+	}
+}
+
 func go_convert_f64_u32(in *t0Instr, v []t0Val, groups int) {
 	s0 := v[in.src[0]]
 	d := v[in.dst]

@@ -1,0 +1,251 @@
+package ir
+
+import "math"
+
+// Denormals says what becomes of denormal numbers of Float32 and Float64 in
+// arithmetic, which includes that done for BFloat16, whose range is Float32's.
+// Float16's own denormals are normal numbers of the Float32 that computes them.
+//
+// With FlushDenormals every primitive that computes takes a denormal operand for
+// the zero of its sign, and gives a zero of its sign for a result that is *tiny*:
+// not zero, and below the least normal number once it is rounded to the
+// precision of its type as though exponents had no end. That is what x86 calls
+// flush-to-zero and denormals-are-zero, to the bit. Neg, Abs, Where and Bitcast
+// are not among these primitives: they move bits.
+//
+// An op as a program calls it is more than primitives: with FlushDenormals one
+// that computes ([Denormals.Computes]) gets flushed operands and has its result
+// flushed ([Flush]), so it neither sees nor gives a denormal. Most expansions see
+// to that by themselves; [Denormals.Needs] knows which.
+type Denormals uint8
+
+const (
+	KeepDenormals  Denormals = iota // IEEE 754
+	FlushDenormals                  // zeros of their sign
+)
+
+// Flushes reports a dtype that has denormals which FlushDenormals flushes.
+func (d Denormals) Flushes(dt DType) bool {
+	return d == FlushDenormals && (dt == Float32 || dt == Float64 || dt == BFloat16)
+}
+
+// Computes reports an op that is more than a choice among its operands'
+// elements: views, moves, gathers and sorts keep denormals as they are, and so do
+// Full, Reinterpret and the positions of extremes. Scatters do where they set.
+func (d Denormals) Computes(op Op) bool {
+	info := op.Info()
+	if d == KeepDenormals || info.Position || op == Full || op == Reinterpret {
+		return false
+	}
+	switch info.Class {
+	case ClassCreate, ClassElementwise, ClassReduce, ClassScan:
+		return true
+	}
+	return false
+}
+
+// Bits flushes a value where its dtype and d ask for it.
+func (d Denormals) Bits(dt DType, bits uint64) uint64 {
+	if !d.Flushes(dt) {
+		return bits
+	}
+	if bits&exponentMask(dt) == 0 {
+		return bits & (1 << (dt.Bits() - 1))
+	}
+	return bits
+}
+
+// flushRow is Bits of every element, in place.
+func (d Denormals) flushRow(dt DType, row []uint64) {
+	if !d.Flushes(dt) {
+		return
+	}
+	for i, x := range row {
+		row[i] = d.Bits(dt, x)
+	}
+}
+
+// exponentMask has a one for every bit of a float's exponent.
+func exponentMask(dt DType) uint64 {
+	switch dt {
+	case Float32:
+		return 0xff << 23
+	case BFloat16:
+		return 0xff << 7
+	}
+	return 0x7ff << 52
+}
+
+// expandFlush compares bits, so that it means the same wherever it is run.
+func expandFlush(b *Builder, dt DType, args []Ref) Ref {
+	x, i := args[0], intOf(dt)
+	bits := b.bits(i, x)
+	denormal := b.eq(b.and(bits, b.raw(i, exponentMask(dt))), b.int(i, 0))
+	return b.bits(dt, b.sel(denormal, b.and(bits, b.raw(i, 1<<(dt.Bits()-1))), bits))
+}
+
+// Flush32 is x, or the zero of its sign where x is denormal.
+func Flush32(x float32) float32 {
+	if b := math.Float32bits(x); b&0x7f800000 == 0 {
+		return math.Float32frombits(b & (1 << 31))
+	}
+	return x
+}
+
+// Flush64 is Flush32 of float64.
+func Flush64(x float64) float64 {
+	if b := math.Float64bits(x); b&(0x7ff<<52) == 0 {
+		return math.Float64frombits(b & (1 << 63))
+	}
+	return x
+}
+
+// tiny32 is below what rounds to the least normal float32 when exponents have no
+// end: the middle between that and the number before it rounds up, to even.
+const tiny32 = 0x1.ffffffp-127
+
+// FlushTo32 rounds a number, exact or rounded to odd, to float32; the zero of its
+// sign where that is tiny.
+func FlushTo32(v float64) float32 {
+	if -tiny32 < v && v < tiny32 {
+		return float32(math.Copysign(0, v))
+	}
+	return float32(v)
+}
+
+// The arithmetic of FlushDenormals. Sums of float32 and float64 that are tiny are
+// exact, so there it is enough to flush what they give.
+
+func FlushAdd32(x, y float32) float32 { return Flush32(float32(Flush32(x) + Flush32(y))) }
+func FlushAdd64(x, y float64) float64 { return Flush64(Flush64(x) + Flush64(y)) }
+func FlushSub32(x, y float32) float32 { return Flush32(float32(Flush32(x) - Flush32(y))) }
+func FlushSub64(x, y float64) float64 { return Flush64(Flush64(x) - Flush64(y)) }
+
+// FlushMul32 rounds the product, which is exact in float64.
+func FlushMul32(x, y float32) float32 {
+	return FlushTo32(float64(float64(Flush32(x)) * float64(Flush32(y))))
+}
+
+// FlushDiv32 rounds twice, which does no harm to quotients: float64 has more than
+// twice the digits.
+func FlushDiv32(x, y float32) float32 {
+	return FlushTo32(float64(Flush32(x)) / float64(Flush32(y)))
+}
+
+// FlushFMA32 is x*y + z, rounded once.
+func FlushFMA32(x, y, z float32) float32 {
+	return FlushTo32(oddSum(Flush32(x), Flush32(y), Flush32(z)))
+}
+
+const leastNormal64 = 0x1p-1022
+
+// FlushMul64 computes small products again where they are not small.
+func FlushMul64(x, y float64) float64 {
+	x, y = Flush64(x), Flush64(y)
+	p := float64(x * y)
+	if p != p || math.Abs(p) > leastNormal64 {
+		return p
+	}
+	fx, ex := math.Frexp(x)
+	fy, ey := math.Frexp(y)
+	return tiny64(p, float64(fx*fy), ex+ey)
+}
+
+// FlushDiv64 does so for quotients.
+func FlushDiv64(x, y float64) float64 {
+	x, y = Flush64(x), Flush64(y)
+	q := x / y
+	if q != q || math.Abs(q) > leastNormal64 || x == 0 || math.IsInf(y, 0) {
+		return q
+	}
+	fx, ex := math.Frexp(x)
+	fy, ey := math.Frexp(y)
+	return tiny64(q, fx/fy, ex-ey)
+}
+
+// tiny64 is r, or the zero of its sign where f*2^e, which is r rounded as though
+// exponents had no end, is below the least normal number.
+func tiny64(r, f float64, e int) float64 {
+	if f != 0 && math.Abs(f) < math.Ldexp(1, min(max(-1022-e, -4), 4)) {
+		return math.Copysign(0, r)
+	}
+	return r
+}
+
+// FlushFMA64 computes small sums again where they are not small. Products so far
+// below the sum's last digit that they would be denormal even there only tell on
+// which side of it the exact one lies, as any other small one does.
+func FlushFMA64(x, y, z float64) float64 {
+	x, y, z = Flush64(x), Flush64(y), Flush64(z)
+	r := math.FMA(x, y, z)
+	switch {
+	case r != r || math.Abs(r) > leastNormal64 || x == 0 || y == 0:
+		return r
+	case z == 0:
+		return FlushMul64(x, y)
+	}
+	const up = 200
+	fx, ex := math.Frexp(x)
+	fy, ey := math.Frexp(y)
+	if s := math.FMA(fx, math.Ldexp(fy, max(ex+ey+up, -900)), math.Ldexp(z, up)); s != 0 && math.Abs(s) < math.Ldexp(leastNormal64, up) {
+		return math.Copysign(0, s)
+	}
+	return r
+}
+
+func flush1(f func(float32) float32) prim {
+	return func(x, _, _ uint64) uint64 { return f32bits(f(Flush32(f32(x)))) }
+}
+
+func flush2(f func(x, y float32) float32) prim {
+	return func(x, y, _ uint64) uint64 { return f32bits(f(f32(x), f32(y))) }
+}
+
+func double1(f func(float64) float64) prim {
+	return func(x, _, _ uint64) uint64 { return f64bits(f(Flush64(f64(x)))) }
+}
+
+func double2(f func(x, y float64) float64) prim {
+	return func(x, y, _ uint64) uint64 { return f64bits(f(f64(x), f64(y))) }
+}
+
+// through64 is a function of float64 whose result, rounded to float32, is right.
+func through64(f func(float64) float64) prim {
+	return flush1(func(x float32) float32 { return float32(f(float64(x))) })
+}
+
+// Roots are never tiny, nor are whole numbers.
+var flushPrims32 = [NumOps]prim{
+	Add: flush2(FlushAdd32), Sub: flush2(FlushSub32), Mul: flush2(FlushMul32), FDiv: flush2(FlushDiv32),
+	FMA: func(x, y, z uint64) uint64 { return f32bits(FlushFMA32(f32(x), f32(y), f32(z))) },
+	Neg: prims32[Neg], Abs: prims32[Abs],
+	Sqrt: through64(math.Sqrt), Floor: through64(math.Floor), Ceil: through64(math.Ceil),
+	Round: through64(math.RoundToEven), Trunc: through64(math.Trunc),
+}
+
+var flushPrims64 = [NumOps]prim{
+	Add: double2(FlushAdd64), Sub: double2(FlushSub64), Mul: double2(FlushMul64), FDiv: double2(FlushDiv64),
+	FMA: func(x, y, z uint64) uint64 { return f64bits(FlushFMA64(f64(x), f64(y), f64(z))) },
+	Neg: prims64[Neg], Abs: prims64[Abs],
+	Sqrt: double1(math.Sqrt), Floor: double1(math.Floor), Ceil: double1(math.Ceil),
+	Round: double1(math.RoundToEven), Trunc: double1(math.Trunc),
+}
+
+// flushing has comparisons and conversions flush as well.
+func flushing(all *primitives) *primitives {
+	d := FlushDenormals
+	for _, dt := range [...]DType{Float32, Float64} {
+		for op, f := range all.comparisons[dt] {
+			if f != nil {
+				all.comparisons[dt][op] = func(x, y, _ uint64) uint64 { return f(d.Bits(dt, x), d.Bits(dt, y), 0) }
+			}
+		}
+		for to := range all.conversions {
+			if f := all.conversions[to][dt]; f != nil {
+				all.conversions[to][dt] = func(x, _, _ uint64) uint64 { return f(d.Bits(dt, x), 0, 0) }
+			}
+		}
+	}
+	all.conversions[Float32][Float64] = func(x, _, _ uint64) uint64 { return f32bits(FlushTo32(f64(x))) }
+	return all
+}

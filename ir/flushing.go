@@ -1,0 +1,185 @@
+package ir
+
+import "sync"
+
+// Flushing says which operands of an op, and whether its result, a [Flush] must
+// come between for the op to be what [Denormals] says: all others its
+// expansion, in primitives that flush, sees to by itself.
+type Flushing struct {
+	operands uint8
+	Result   bool
+}
+
+// Operand reports one that must be flushed.
+func (f Flushing) Operand(i int) bool { return f.operands>>i&1 != 0 }
+
+var flushings sync.Map // expansionKey → Flushing
+
+// Needs finds out what an op with these dtypes needs, those of an Indexed one's
+// position left out.
+func (d Denormals) Needs(op Op, dt DType, argDT []DType) Flushing {
+	if !d.Computes(op) || op == Dot {
+		return Flushing{}
+	}
+	if op.Info().RowOp {
+		// An element that is alone in its row may pass without arithmetic, and
+		// extremes are chosen. Flushing keeps the order, so it may come last.
+		return Flushing{Result: d.Flushes(dt)}
+	}
+	key := expansionKey{op: op, dt: dt, nargs: uint8(len(argDT))}
+	copy(key.args[:], argDT)
+	if f, ok := flushings.Load(key); ok {
+		return f.(Flushing)
+	}
+	f, _ := flushings.LoadOrStore(key, d.needs(op, dt, argDT))
+	return f.(Flushing)
+}
+
+func (d Denormals) needs(op Op, dt DType, argDT []DType) Flushing {
+	var f Flushing
+	if op == Cast && (dt == BFloat16) != (argDT[0] == BFloat16) {
+		// Bits are moved and rounded. To BFloat16 a normal number stays one.
+		if argDT[0] != BFloat16 {
+			f.operands = uint8(boolBit(d.Flushes(argDT[0])))
+			return f
+		}
+		if dt.IsFloat() {
+			f.Result = d.Flushes(dt)
+			return f
+		}
+	}
+	// An op on BFloat16 is that on Float32, which has its denormals.
+	wide := func(dt DType) DType {
+		if dt == BFloat16 {
+			return Float32
+		}
+		return dt
+	}
+	args := make([]DType, len(argDT))
+	for i, a := range argDT {
+		args[i] = wide(a)
+	}
+	p := Expansion(op, wide(dt), args)
+	first := len(p.Params) - len(args)
+	for i, a := range args {
+		if d.Flushes(a) && p.moves(uint64(first+i)) {
+			f.operands |= 1 << i
+		}
+	}
+	f.Result = d.Flushes(dt) && !d.clean(p)
+	return f
+}
+
+// moves reports a parameter that is used by more than arithmetic, which takes
+// denormals for zeros.
+func (p *Prog) moves(param uint64) bool {
+	for i, in := range p.Code {
+		if in.Op != Param || in.Imm != param {
+			continue
+		}
+		for _, r := range p.Results {
+			if int(r) == i {
+				return true
+			}
+		}
+		for _, user := range p.Code {
+			for _, a := range user.Args {
+				if int(a) == i && !arithmetic(user.Op) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// arithmetic reports a primitive that flushes its operands of a float type.
+func arithmetic(op Op) bool {
+	switch op {
+	case Eq, Ne, Lt, Le, Gt, Ge:
+		return true
+	}
+	return gives(op)
+}
+
+// gives reports one that gives no denormal of a float type.
+func gives(op Op) bool {
+	switch op {
+	case Add, Sub, Mul, FDiv, FMA, Sqrt, Floor, Ceil, Round, Trunc, Convert:
+		return true
+	}
+	return false
+}
+
+// What is known of a value: of a float, that it is no denormal; of an integer,
+// that it holds the bits of such a float, or none but a sign.
+const (
+	anything = iota
+	noDenormal
+	signOnly
+)
+
+// clean reports that a program's results are no denormals where its parameters
+// are none.
+func (d Denormals) clean(p *Prog) bool {
+	known := make([]int, len(p.Code))
+	for i, in := range p.Code {
+		known[i] = d.known(p, in, known)
+	}
+	for _, r := range p.Results {
+		if known[r] != noDenormal {
+			return false
+		}
+	}
+	return true
+}
+
+func (d Denormals) known(p *Prog, in Instr, known []int) int {
+	of := func(i int) int { return known[in.Args[i]] }
+	both := func(i, j int) int {
+		if of(i) == of(j) {
+			return of(i)
+		}
+		return anything
+	}
+	float := in.DT == Float32 || in.DT == Float64
+	sign := uint64(1) << (max(in.DT.Bits(), 1) - 1)
+	is := func(i int, bits uint64) bool {
+		c := p.Code[in.Args[i]]
+		return c.Op == Const && c.Imm == bits
+	}
+	switch {
+	case in.Op == Const && float && d.Bits(in.DT, in.Imm) == in.Imm, in.Op == Param && float, gives(in.Op) && float:
+		return noDenormal
+	case in.Op == Const && in.Imm == sign:
+		return signOnly
+	case in.Op == Neg && float, in.Op == Abs && float, in.Op == Bitcast:
+		return of(0)
+	case in.Op == Where:
+		return both(1, 2)
+	case in.Op == Rare && of(1) == noDenormal && d.clean(SubByID(in.Imm)):
+		for i, a := range in.Args[2:] {
+			if a != None && p.Code[a].DT.IsFloat() && of(2+i) != noDenormal {
+				return anything
+			}
+		}
+		return noDenormal
+	case in.Op == Lookup && float:
+		for _, bits := range TableByID(in.Imm).Bits {
+			if d.Bits(in.DT, bits) != bits {
+				return anything
+			}
+		}
+		return noDenormal
+	case in.Op == And && (is(0, sign) || is(1, sign)):
+		return signOnly
+	case in.Op == And && is(1, sign-1):
+		return of(0)
+	case in.Op == And && is(0, sign-1):
+		return of(1)
+	case (in.Op == Or || in.Op == Xor) && of(0) == noDenormal && of(1) == signOnly,
+		(in.Op == Or || in.Op == Xor) && of(0) == signOnly && of(1) == noDenormal:
+		return noDenormal
+	}
+	return anything
+}

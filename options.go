@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/debugflag"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -23,6 +24,7 @@ import (
 //	Tier         which tier of the CPU device runs                tier=auto|0|1
 //	Explore      whether a new segment waits for its best plan    explore=background|wait
 //	Fusion       how ops become kernels                           fusion=on|greedy|off
+//	Denormals    what the CPU's arithmetic makes of denormals     denormals=keep|flush
 //	Tune         when the choices of a kernel are compared       tune=background|idle|wait|off
 //	TuneBudget   time that this may take in all; 0: 10 s in the   tunebudget=2s
 //	             background, without limit where it is waited for
@@ -84,6 +86,16 @@ const (
 	TuneWait       TuneMode = device.TuneWait       // before a kernel's first run: for benchmarks
 	TuneOff        TuneMode = device.TuneOff        // never; nor is used what another process found out
 	TuneIdle       TuneMode = device.TuneIdle       // of kernels that run often, only while the device is idle
+)
+
+// Denormals says what arithmetic makes of denormal numbers of float32, float64 and
+// bfloat16: see docs/numerics.md. GPUs do with them as they like.
+type Denormals = ir.Denormals
+
+// What becomes of denormals.
+const (
+	KeepDenormals  Denormals = ir.KeepDenormals  // IEEE 754: the default
+	FlushDenormals Denormals = ir.FlushDenormals // zeros of their sign, and no slower than other numbers
 )
 
 // FusionMode says how recorded ops become kernels.

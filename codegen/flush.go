@@ -18,6 +18,12 @@ func Flushed(k *Kernel) *Kernel {
 	for i, in := range k.Body {
 		at[i] = FlushInto(f.Denormals, &f.Body, renumber(in, at), emit)
 	}
+	for _, r := range k.Reduces { // totals, behind which nothing comes
+		if r.Value = at[r.Value]; f.Denormals.Flushes(f.Body[r.Value].DT) {
+			r.Value = emit(ir.Instr{Op: ir.Flush, DT: f.Body[r.Value].DT, Args: [4]ir.Ref{r.Value, ir.None, ir.None, ir.None}})
+		}
+		f.Reduces = append(f.Reduces, r)
+	}
 	f.Stores = append(f.Stores, k.Stores...)
 	for i := range f.Stores {
 		f.Stores[i].Value = at[f.Stores[i].Value]

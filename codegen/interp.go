@@ -58,7 +58,7 @@ func interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 		r.dry = false
 	}
 	for _, t := range k.Reduces {
-		r.totals = append(r.totals, ir.NewFold(t.Op, k.Body[t.Value].DT))
+		r.totals = append(r.totals, k.Denormals.NewFold(t.Op, k.Body[t.Value].DT))
 	}
 	r.all(atOnce)
 	r.total()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -40,6 +41,7 @@ type Options struct {
 	Tier        Tier                // which tier of the CPU device runs
 	Explore     ExploreMode         // whether a segment's first run waits for its best plan
 	Fusion      FusionMode          //
+	Denormals   ir.Denormals        // what the CPU's arithmetic makes of denormal numbers
 	Tune        TuneMode            // when ways to run a kernel are compared
 	TuneBudget  time.Duration       // that this may take in all; 0: 10 s in the background, else no limit
 	QueueCap    int                 // ops after which eager code is cut; 0: 64, growing to a loop's end
@@ -72,7 +74,7 @@ func (o *Options) Validate() error {
 	}{
 		{"Compile", uint8(o.Compile), uint8(runtime.CompileOff)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
 		{"Explore", uint8(o.Explore), uint8(ExploreWait)}, {"Fusion", uint8(o.Fusion), uint8(FusionOff)},
-		{"Tune", uint8(o.Tune), uint8(TuneIdle)},
+		{"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
 	} {
 		if e.value > e.max {
 			errs = append(errs, fmt.Errorf("option %s has no value %d", e.name, e.value))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -31,6 +32,7 @@ var options = []option{
 	enumOption("tier", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),
 	enumOption("explore", []string{"background", "wait"}, func(o *Options) *ExploreMode { return &o.Explore }),
 	enumOption("fusion", []string{"on", "greedy", "off"}, func(o *Options) *FusionMode { return &o.Fusion }),
+	enumOption("denormals", []string{"keep", "flush"}, func(o *Options) *ir.Denormals { return &o.Denormals }),
 	enumOption("tune", []string{"background", "wait", "off", "idle"}, func(o *Options) *TuneMode { return &o.Tune }),
 	{"tunebudget", "a time, such as 500ms",
 		func(o *Options) string {

@@ -176,7 +176,7 @@ func (b *body) rowOp(n *ir.Node, t int32, m *indexMap) ir.Ref {
 	if n.Attr.Descending {
 		imm = 1
 	}
-	return b.emit(n.Op, n.DT, imm, args...)
+	return b.call(n.Op, n.DT, imm, args...)
 }
 
 // apply makes an elementwise or creation op's value.
@@ -194,7 +194,7 @@ func (b *body) apply(n *ir.Node, t int32, m *indexMap) ir.Ref {
 		}
 		args = append(args, b.value(a.ID, b.x.maps.broadcast(m, b.x.class.of[a.ID])))
 	}
-	return b.emit(n.Op, n.DT, 0, args...)
+	return b.call(n.Op, n.DT, 0, args...)
 }
 
 // load reads memory, at an index where the map goes through a Gather.
@@ -238,9 +238,26 @@ func (b *body) scalar(slot int32) ir.Ref {
 	return b.emit(ir.Scalar, b.x.seg.Scalars[slot].DT, uint64(len(b.scalars)-1))
 }
 
-func (b *body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
+// call makes the value of an op that the program called: where denormals are
+// flushed that is more than its instruction.
+func (b *body) call(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
+	if !b.x.caps.Denormals.Computes(op) {
+		return b.emit(op, dt, imm, args...)
+	}
+	return codegen.FlushInto(b.x.caps.Denormals, &b.code, instr(op, dt, imm, args...), b.add)
+}
+
+func instr(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Instr {
 	in := ir.Instr{Op: op, DT: dt, Imm: imm, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
 	copy(in.Args[:], args)
+	return in
+}
+
+func (b *body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
+	return b.add(instr(op, dt, imm, args...))
+}
+
+func (b *body) add(in ir.Instr) ir.Ref {
 	if r, ok := b.seen[in]; ok {
 		return r
 	}

@@ -156,7 +156,7 @@ type explorer struct {
 
 func newExplorer(seg *segment.Segment, caps *runtime.Caps, opt Options) *explorer {
 	x := &explorer{
-		graph:    newGraph(seg, newDimSet(seg)),
+		graph:    newGraph(seg, newDimSet(seg), caps.Denormals),
 		caps:     caps,
 		opt:      opt,
 		model:    newModel(caps),

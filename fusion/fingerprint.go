@@ -28,9 +28,13 @@ func Version() string { return fmt.Sprintf("%d.%016x", epoch, uint64(digest)) }
 // Plans of equal fingerprints may stand in for each other, in any process and
 // on any machine; [Unfit] says whether those of another one may, too.
 func Fingerprint(caps *runtime.Caps, mode Mode) string {
-	return fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
+	text := fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
 		Version(), caps.Name, mode, elemSizes(caps), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
 		caps.MaxOperands, caps.MaxScalars, caps.MaxBody)
+	if caps.Denormals == ir.FlushDenormals {
+		text += " denormals=flush"
+	}
+	return text
 }
 
 // elemSizes names the dtypes whose elements a device holds in more bytes than Go
@@ -77,6 +81,7 @@ var printFields = []struct {
 	{"op", "for a device that takes %s seconds an operation, this is taken for one of %s", equal},
 	{"operands", "kernels of up to %s operands, here %s", atMost},
 	{"scalars", "kernels of up to %s scalars, here %s", atMost},
+	{"denormals", "for arithmetic where denormals are: flush? %s, here %s", equal},
 	{"body", "kernels of up to %s instructions, here %s", atMost},
 }
 

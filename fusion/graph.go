@@ -19,16 +19,19 @@ type graph struct {
 	// a view of; -1 for the others.
 	alias []int32
 	look  []bool // see looked
+
+	denormals ir.Denormals
 }
 
-func newGraph(seg *segment.Segment, d *dimSet) *graph {
+func newGraph(seg *segment.Segment, d *dimSet, denormals ir.Denormals) *graph {
 	c := newClasses(seg, d)
 	g := &graph{
-		seg:    seg,
-		class:  c,
-		maps:   newMapSet(seg, c),
-		needed: make([]bool, len(seg.Tensors)),
-		alias:  make([]int32, len(seg.Tensors)),
+		denormals: denormals,
+		seg:       seg,
+		class:     c,
+		maps:      newMapSet(seg, c),
+		needed:    make([]bool, len(seg.Tensors)),
+		alias:     make([]int32, len(seg.Tensors)),
 	}
 	for t := range seg.Tensors {
 		g.alias[t] = -1
@@ -83,10 +86,12 @@ func (g *graph) isRowOp(t int32) bool {
 	return n != nil && n.Op.Info().RowOp && !g.folds1(n)
 }
 
-// folds1 reports a reduction that gives back what it is given.
+// folds1 reports a reduction that gives back what it is given: one that flushes
+// denormals does not.
 func (g *graph) folds1(n *ir.Node) bool {
 	info := n.Op.Info()
-	return info.Class == ir.ClassReduce && len(n.Attr.Axes) == 0 && info.Arity == 1 && !info.Position
+	return info.Class == ir.ClassReduce && len(n.Attr.Axes) == 0 && info.Arity == 1 && !info.Position &&
+		!(g.denormals.Computes(n.Op) && g.denormals.Flushes(n.DT))
 }
 
 // isDear reports a result too dear to be computed twice.

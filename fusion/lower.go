@@ -16,7 +16,7 @@ func (x *explorer) kernel(g *group) (*codegen.Kernel, *body, error) {
 	if b.err != nil {
 		return nil, nil, b.err
 	}
-	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: w.stores, Reduces: w.totals}
+	k := &codegen.Kernel{Body: slices.Clone(b.code), Stores: w.stores, Reduces: w.totals, Denormals: x.caps.Denormals}
 	for _, o := range b.operands {
 		dt := ir.Invalid
 		if o.kind != codegen.Index {

@@ -66,7 +66,11 @@ func (b *body) total(t int32) codegen.Reduce {
 	n, def := b.x.node(t), b.x.seg.Tensors[t].Def
 	b.nodes.add(def)
 	b.weight += rowWeights[ir.ClassReduce]
-	return codegen.Reduce{Op: n.Op, Value: b.value(n.Args[0].ID, b.x.maps.identity(b.g.domain))}
+	v := b.value(n.Args[0].ID, b.x.maps.identity(b.g.domain))
+	if b.x.caps.Denormals.Flushes(b.code[v].DT) { // nothing comes behind it
+		v = b.emit(ir.Flush, b.code[v].DT, 0, v)
+	}
+	return codegen.Reduce{Op: n.Op, Value: v}
 }
 
 func (g *group) hasTotals() bool {

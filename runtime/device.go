@@ -92,6 +92,8 @@ type Caps struct {
 	ElemSize [ir.NumDTypes]int
 	// Exact devices compute the oracle's bits; others stay within ir tolerances.
 	Exact bool
+	// Denormals is what kernels for this device are to say of them.
+	Denormals ir.Denormals
 
 	// SlowBuild devices have nothing to run a kernel by while it is compiled: a
 	// plan that will be replaced is not worth building.

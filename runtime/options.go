@@ -1,5 +1,7 @@
 package runtime
 
+import "github.com/millrace-go/millrace/ir"
+
 // CompileMode says when kernels are compiled for the CPU's tier 1.
 type CompileMode uint8
 
@@ -20,11 +22,12 @@ type Cache interface {
 
 // Config is what a driver is opened with. The zero value works.
 type Config struct {
-	Threads     int         // worker threads of the CPU device; 0: GOMAXPROCS at Open
-	Compile     CompileMode // see CompileMode
-	Tier        int         // -1: interpreter only; 0: automatic; 1: compiled code, waiting for it
-	Adapter     string      // part of an adapter's name, where there are several
-	MemoryLimit int64       // bytes of device memory; 0: no limit
+	Threads     int          // worker threads of the CPU device; 0: GOMAXPROCS at Open
+	Compile     CompileMode  // see CompileMode
+	Tier        int          // -1: interpreter only; 0: automatic; 1: compiled code, waiting for it
+	Adapter     string       // part of an adapter's name, where there are several
+	MemoryLimit int64        // bytes of device memory; 0: no limit
+	Denormals   ir.Denormals // what arithmetic makes of them; GPUs do as they like
 	// Cache, where set, keeps what drivers make from one process to the next.
 	Cache Cache
 	// OnCompile and OnError, where set, are told of compiles and of faults that

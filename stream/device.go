@@ -53,6 +53,7 @@ func Open(o device.Options) (*Device, error) {
 		Tier:        int(tierOf[o.Tier]),
 		Adapter:     o.Adapter,
 		MemoryLimit: o.MemoryLimit,
+		Denormals:   o.Denormals,
 		Cache:       cache,
 		OnCompile:   d.OnCompile,
 		OnError:     d.OnError,

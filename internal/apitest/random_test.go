@@ -151,6 +151,31 @@ func TestRandomProgramsForced(t *testing.T) {
 	}
 }
 
+// flushSeeds are programs that run where denormals are flushed, on numbers that
+// are some or make some.
+const flushSeeds = 9
+
+// The same, on such devices.
+func TestRandomProgramsFlush(t *testing.T) {
+	specs := []string{"cpu:compile=off,threads=2,denormals=flush", "cpu:compile=off,threads=3,fusion=off,denormals=flush", "cpu:compile=off,threads=2,queue=3,denormals=flush"}
+	if builtWithCgo {
+		specs = append(specs, "cpu:tier=1,threads=2,denormals=flush")
+	}
+	devices := make([]*millrace.Device, len(specs))
+	for i, s := range specs {
+		devices[i] = openSpec(t, s)
+	}
+	n, compiled := uint64(count(t, "PROGRAMS", programs)), uint64(count(t, "COMPILED_PROGRAMS", compiledPrograms))
+	for seed := range n {
+		i := int(seed % 3)
+		if seed < compiled {
+			i = len(specs) - 1
+		}
+		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
+		randomProgram(t, flushSeeds<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })
+	}
+}
+
 func openSpec(t *testing.T, spec string) *millrace.Device {
 	t.Helper()
 	o, err := millrace.ParseOptions(spec)
@@ -186,8 +211,11 @@ func randomProgram(t *testing.T, seed uint64, c progen.Config, device func(*rand
 // twice runs a program two times on one device: new plans, then known ones.
 // The seed fixes everything that happens around it.
 func twice(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
-	inputs := progen.Inputs(prog, seed)
-	want, err := ir.EvalTensors(prog, inputs)
+	inputs, denormals := progen.Inputs(prog, seed), ir.KeepDenormals
+	if seed>>32 == flushSeeds {
+		inputs, denormals = progen.TinyInputs(prog, seed), ir.FlushDenormals
+	}
+	want, err := denormals.EvalTensors(prog, inputs)
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}

@@ -178,3 +178,33 @@ func (how Pattern) access(rng *rand.Rand, a *runtime.Access, dims []int64, kept 
 	a.Offset += 5
 	return n + 5
 }
+
+// FillTiny fills the inputs of a launch with numbers that are denormal, or whose
+// sums and products are, and some others.
+func FillTiny(rng *rand.Rand, k *codegen.Kernel, l *Launch) {
+	for i, a := range l.Args {
+		dt := k.Operands[i].DT
+		if k.Operands[i].Kind != codegen.Input || !dt.IsFloat() {
+			continue
+		}
+		for at := range int64(len(a.Data) / dt.Size()) {
+			if rng.IntN(8) > 0 {
+				put(a.Data, dt, at, Tiny(rng, dt))
+			}
+		}
+	}
+	for i, dt := range k.Scalars {
+		if dt.IsFloat() {
+			l.Scalars[i] = Tiny(rng, dt)
+		}
+	}
+}
+
+// Tiny is such a number, as its bits.
+func Tiny(rng *rand.Rand, dt ir.DType) uint64 {
+	digits := map[ir.DType]int{ir.Float16: 10, ir.BFloat16: 7, ir.Float32: 23, ir.Float64: 52}[dt]
+	bias := 1<<(dt.Bits()-2-digits) - 1
+	e := []int{0, 0, 0, 1, 1, 2, digits, bias / 2, bias - digits, bias, bias + 3, 3 * bias / 2}[rng.IntN(12)]
+	m := []uint64{0, 1, 1<<digits - 1, 1 << (digits - 1), rng.Uint64(), rng.Uint64()}[rng.IntN(6)] & (1<<digits - 1)
+	return uint64(e)<<digits | m | rng.Uint64N(2)<<(dt.Bits()-1)
+}

@@ -52,7 +52,12 @@ func FromBytes(data []byte, c Config) *ir.Graph {
 // Inputs makes values for the inputs of a program, a buffer each as
 // [ir.EvalGraph] takes them. What an input holds depends on the seed, its
 // number and its type only, so a shrunk program keeps its values.
-func Inputs(p *ir.Graph, seed uint64) [][]byte {
+func Inputs(p *ir.Graph, seed uint64) [][]byte { return inputs(p, seed, value) }
+
+// TinyInputs are inputs of which many numbers are denormal, or make some.
+func TinyInputs(p *ir.Graph, seed uint64) [][]byte { return inputs(p, seed, tiny) }
+
+func inputs(p *ir.Graph, seed uint64, value func(source, ir.DType) uint64) [][]byte {
 	bufs := make([][]byte, len(p.Inputs))
 	for i, t := range p.Inputs {
 		s := newSeeded(seed, uint64(i)+2)

@@ -61,3 +61,19 @@ func small(s source) float64 {
 	}
 	return (float64(s.uint64()>>11)/(1<<53) - 0.5) * 16
 }
+
+// tiny is a number about the least normal one of its dtype, or the root of it, so
+// that products are; else a value of any kind.
+func tiny(s source, dt ir.DType) uint64 {
+	if !dt.IsFloat() || s.intn(3) == 0 {
+		return value(s, dt)
+	}
+	digits := map[ir.DType]int{ir.Float16: 10, ir.BFloat16: 7, ir.Float32: 23, ir.Float64: 52}[dt]
+	bias := 1<<(dt.Bits()-2-digits) - 1
+	e := []int{0, 0, 1, 1, 2, digits, bias / 2, bias - 1}[s.intn(8)]
+	m := s.uint64() & (1<<digits - 1)
+	if s.intn(3) == 0 {
+		m = []uint64{0, 1, 1<<digits - 1}[s.intn(3)]
+	}
+	return uint64(e)<<digits | m | s.uint64()&1<<(dt.Bits()-1)
+}

@@ -46,8 +46,9 @@ func (p *program) Kernel() runtime.Kernel { return p.k }
 func New(c runtime.Config) *Device {
 	d := &Device{limit: c.MemoryLimit, caps: runtime.Caps{
 		Name: "ref", Description: "kernel interpreter", Fingerprint: "ref",
-		DTypes: ir.AllDTypes,
-		Exact:  true, MaxOperands: 32, MaxScalars: 64, MaxBody: 4096, MaxBuffer: 1 << 40,
+		DTypes:    ir.AllDTypes,
+		Denormals: c.Denormals,
+		Exact:     true, MaxOperands: 32, MaxScalars: 64, MaxBody: 4096, MaxBuffer: 1 << 40,
 		Bandwidth: 1e10, LaunchCost: 1e-6, OpCost: 1e-10,
 	}}
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {

@@ -20,6 +20,7 @@ type contraction struct {
 	dt       ir.DType
 	dims     []int64 // of the batch
 	threads  int
+	soft     bool // denormals are flushed in software
 	x, y     side
 	drain    func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
 	out      unsafe.Pointer // where drain is nil

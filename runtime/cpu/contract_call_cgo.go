@@ -96,7 +96,7 @@ func newNativeContractors(threads int) (map[string]*nativeContractor, error) {
 		if C.mr_contract_level(C.int(level)) == nil {
 			continue
 		}
-		pool := C.mr_pool_open(C.int(threads))
+		pool := C.mr_pool_open(C.int(threads), 0)
 		if pool == nil {
 			return nil, errors.New("cpu: the system refuses threads")
 		}
@@ -126,7 +126,7 @@ var contractLevel = sync.OnceValues(func() (int, error) {
 
 // probeLevel probes the contractions of an ISA level.
 func probeLevel(level int) error {
-	pool := C.mr_pool_open(1)
+	pool := C.mr_pool_open(1, 0)
 	if pool == nil {
 		return errors.New("cpu: no memory for a pool")
 	}

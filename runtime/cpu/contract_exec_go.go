@@ -19,7 +19,7 @@ type dotWalk struct {
 func (e *goExecutor) dot(r *ready) {
 	plan, o := r.sched.plan, r.dot
 	dt := plan.Temps[0].DT
-	c := &contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads)}
+	c := &contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.soft}
 	for _, dim := range o.batch {
 		c.dims = append(c.dims, r.l.Dims[dim])
 	}

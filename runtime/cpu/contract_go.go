@@ -20,19 +20,31 @@ const (
 const goThreadMuls = 32 << 10
 
 // contract runs a contraction in Go, with the results of mr_contract_run.
-func (e *goExecutor) contract(c *contraction) { goContractions[c.dt](e, c) }
+func (e *goExecutor) contract(c *contraction) {
+	run := goContractions[c.dt]
+	if soft := softContractions[c.dt]; c.soft && soft != nil {
+		run = soft
+	}
+	run(e, c)
+}
+
+// softContractions flush denormals.
+var softContractions = map[ir.DType]func(e *goExecutor, c *contraction){
+	ir.Float32: contractGo(softChain32, softSum(ir.FlushAdd32)),
+	ir.Float64: contractGo(softChain64, softSum(ir.FlushAdd64)),
+}
 
 var goContractions = map[ir.DType]func(e *goExecutor, c *contraction){
-	ir.Float32: contractGo(chain32),
-	ir.Float64: contractGo(chain64),
-	ir.Int32:   contractGo(chainInt[uint32]),
-	ir.Uint32:  contractGo(chainInt[uint32]),
-	ir.Int64:   contractGo(chainInt[uint64]),
-	ir.Uint64:  contractGo(chainInt[uint64]),
-	ir.Int16:   contractGo(chainInt[uint16]),
-	ir.Uint16:  contractGo(chainInt[uint16]),
-	ir.Int8:    contractGo(chainInt[uint8]),
-	ir.Uint8:   contractGo(chainInt[uint8]),
+	ir.Float32: contractGo(chain32, sum[float32]),
+	ir.Float64: contractGo(chain64, sum[float64]),
+	ir.Int32:   contractGo(chainInt[uint32], sum[uint32]),
+	ir.Uint32:  contractGo(chainInt[uint32], sum[uint32]),
+	ir.Int64:   contractGo(chainInt[uint64], sum[uint64]),
+	ir.Uint64:  contractGo(chainInt[uint64], sum[uint64]),
+	ir.Int16:   contractGo(chainInt[uint16], sum[uint16]),
+	ir.Uint16:  contractGo(chainInt[uint16], sum[uint16]),
+	ir.Int8:    contractGo(chainInt[uint8], sum[uint8]),
+	ir.Uint8:   contractGo(chainInt[uint8], sum[uint8]),
 }
 
 // The chains add a*y[j] to c[j]; y is not shorter than c.
@@ -59,6 +71,50 @@ func chain64(c, y []float64, a float64) {
 	}
 }
 
+// softChain32 is chain32 of numbers that are flushed. A sum that is as small as
+// denormals are is 0 whatever its last digits.
+func softChain32(c, y []float32, a float32) {
+	y = y[:len(c)]
+	wide := float64(ir.Flush32(a))
+	for j, v := range c {
+		s := float64(float64(wide*float64(ir.Flush32(y[j]))) + float64(v))
+		switch {
+		case -0x1p-127 < s && s < 0x1p-127:
+			c[j] = float32(math.Copysign(0, s))
+		case twice(s):
+			c[j] = ir.FlushFMA32(a, y[j], v)
+		default:
+			c[j] = float32(s)
+		}
+	}
+}
+
+func softChain64(c, y []float64, a float64) {
+	y, a = y[:len(c)], ir.Flush64(a)
+	for j, v := range c {
+		s := math.FMA(a, ir.Flush64(y[j]), v)
+		if math.Abs(s) <= 0x1p-1022 && s != 0 {
+			s = ir.FlushFMA64(a, y[j], v)
+		}
+		c[j] = s
+	}
+}
+
+// sum adds the results of a block to the totals.
+func sum[T contractElement](total, block []T) {
+	for j, v := range block {
+		total[j] += v
+	}
+}
+
+func softSum[T contractElement](add func(x, y T) T) func(total, block []T) {
+	return func(total, block []T) {
+		for j, v := range block {
+			total[j] = add(total[j], v)
+		}
+	}
+}
+
 func chainInt[T uint8 | uint16 | uint32 | uint64](c, y []T, a T) {
 	y = y[:len(c)]
 	for j := range c {
@@ -79,7 +135,7 @@ type goTile[T contractElement] struct {
 	block [goTileCols]T
 }
 
-func contractGo[T contractElement](chain func(c, y []T, a T)) func(*goExecutor, *contraction) {
+func contractGo[T contractElement](chain func(c, y []T, a T), sum func(total, block []T)) func(*goExecutor, *contraction) {
 	free := sync.Pool{New: func() any { return new(goTile[T]) }}
 	return func(e *goExecutor, c *contraction) {
 		rows, cols := (c.m+goTileRows-1)/goTileRows, (c.n+goTileCols-1)/goTileCols
@@ -97,7 +153,7 @@ func contractGo[T contractElement](chain func(c, y []T, a T)) func(*goExecutor, 
 		e.split(threads, units, grain, func(begin, end int64) {
 			t := free.Get().(*goTile[T])
 			for u := begin; u < end; u++ {
-				t.run(c, chain, u/(rows*cols), u/cols%rows*goTileRows, u%cols*goTileCols)
+				t.run(c, chain, sum, u/(rows*cols), u/cols%rows*goTileRows, u%cols*goTileCols)
 			}
 			free.Put(t)
 		})
@@ -105,7 +161,7 @@ func contractGo[T contractElement](chain func(c, y []T, a T)) func(*goExecutor, 
 }
 
 // run computes the tile whose first output is (row, col).
-func (t *goTile[T]) run(c *contraction, chain func(c, y []T, a T), batch, row, col int64) {
+func (t *goTile[T]) run(c *contraction, chain func(c, y []T, a T), sum func(total, block []T), batch, row, col int64) {
 	rows, cols := min(c.m-row, goTileRows), min(c.n-col, goTileCols)
 	clear(t.total[:])
 	for p := int64(0); p < c.k; p += contractK {
@@ -119,10 +175,7 @@ func (t *goTile[T]) run(c *contraction, chain func(c, y []T, a T), batch, row, c
 			for q := range k {
 				chain(block, t.y[q*cols:], t.x[i*contractK+q])
 			}
-			total := t.total[i*goTileCols : i*goTileCols+cols]
-			for j, v := range block {
-				total[j] += v
-			}
+			sum(t.total[i*goTileCols:i*goTileCols+cols], block)
 		}
 	}
 	if c.drain != nil {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -35,6 +36,7 @@ const (
 // crews lends crews of one size. Whoever waits for one gets it in turn.
 type crews struct {
 	threads int
+	flush   ir.Denormals // of threads in C
 	slots   chan struct{}
 	waiting atomic.Int32
 
@@ -43,8 +45,8 @@ type crews struct {
 	all  []*crew
 }
 
-func newCrews(threads, most int) *crews {
-	return &crews{threads: threads, slots: make(chan struct{}, most)}
+func newCrews(threads, most int, flush ir.Denormals) *crews {
+	return &crews{threads: threads, flush: flush, slots: make(chan struct{}, most)}
 }
 
 // lend is a crew until it is given back.
@@ -82,7 +84,7 @@ func (c *crews) take() (*crew, error) {
 		c.free = c.free[:n-1]
 		return w, nil
 	}
-	e, err := newExecutor(c.threads)
+	e, err := newExecutor(c.threads, c.flush)
 	if err != nil {
 		<-c.slots
 		return nil, err

@@ -79,6 +79,8 @@ type device struct {
 	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
 
+	denormals denormals
+
 	programs *programs
 }
 
@@ -92,15 +94,16 @@ func open(c runtime.Config) (*device, error) {
 	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.expected.init(d)
 	d.mem = newMemory(c.MemoryLimit)
-	d.caps = capsOf(c.Threads)
-	d.wide, d.alone = newCrews(c.Threads, maxWide), newCrews(1, c.Threads)
+	d.denormals = denormalsOf(c.Denormals)
+	d.caps = capsOf(c.Threads, d.denormals)
+	d.wide, d.alone = newCrews(c.Threads, maxWide, d.denormals.native()), newCrews(1, c.Threads, d.denormals.native())
 	w, err := d.wide.lend()
 	if err != nil {
 		d.expected.stop()
 		return nil, err
 	}
 	d.wide.giveBack(w)
-	if c.Compile != runtime.CompileOff && c.Tier >= 0 {
+	if c.Compile != runtime.CompileOff && c.Tier >= 0 && !d.denormals.soft {
 		d.comp = newCompiler(d)
 	}
 	if c.Tier >= 0 {
@@ -327,10 +330,11 @@ func (d *device) report(err error) {
 // server cores, however many there are: plans depend on them, and one that was
 // made on one machine is to be found on the next. What decides most is the cost
 // of an operation against that of memory, and both fall with every core.
-func capsOf(threads int) runtime.Caps {
+func capsOf(threads int, den denormals) runtime.Caps {
 	c := runtime.Caps{
 		Name:        "cpu",
-		Description: fmt.Sprintf("%s, %d threads", describe(), threads),
+		Description: fmt.Sprintf("%s, %d threads%s", describe(), threads, den),
+		Denormals:   den.Denormals,
 		Fingerprint: "cpu/" + goruntime.GOARCH + "/" + fingerprint(),
 		DTypes:      ir.AllDTypes,
 		Exact:       true,
@@ -342,6 +346,9 @@ func capsOf(threads int) runtime.Caps {
 		Bandwidth:   20e9,
 		LaunchCost:  1e-6,
 		OpCost:      0.05e-9,
+	}
+	if den.Denormals == ir.FlushDenormals {
+		c.Fingerprint += " denormals flushed"
 	}
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 		c.ElemSize[dt] = dt.Size()

@@ -35,8 +35,8 @@ type cExecutor struct {
 	slow   *goExecutor // for programs whose tier 0 has no C functions here
 }
 
-func newExecutor(threads int) (executor, error) {
-	pool := C.mr_pool_open(C.int(threads))
+func newExecutor(threads int, d ir.Denormals) (executor, error) {
+	pool := C.mr_pool_open(C.int(threads), C.int(d))
 	if pool == nil {
 		return nil, errors.New("cpu: no memory for a pool of threads")
 	}
@@ -88,6 +88,9 @@ func (e *cExecutor) run(list []ready) error {
 // native reports that C code runs the launch. Folds are compiled with the
 // flags of the block functions: where those are refused, so are they.
 func native(r *ready) bool {
+	if r.p.soft {
+		return false
+	}
 	if level, _ := nativeLevel(); r.p.hasRows && level < 0 {
 		return false
 	}

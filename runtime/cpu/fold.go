@@ -44,20 +44,36 @@ type stored interface {
 
 // rowDTypes has a row per dtype: a storage dtype says how its elements get to
 // the dtype that computes and back.
-var rowDTypes = [ir.NumDTypes]rowDType{
-	ir.Bool:     rowsOf(ir.Bool, same[uint8], same[uint8], bits8, from8),
-	ir.Uint8:    rowsOf(ir.Uint8, same[uint8], same[uint8], bits8, from8),
-	ir.Int32:    rowsOf(ir.Int32, same[int32], same[int32], bits32[int32], from32[int32]),
-	ir.Int64:    rowsOf(ir.Int64, same[int64], same[int64], bits64[int64], from64[int64]),
-	ir.Uint32:   rowsOf(ir.Uint32, same[uint32], same[uint32], bits32[uint32], from32[uint32]),
-	ir.Uint64:   rowsOf(ir.Uint64, same[uint64], same[uint64], bits64[uint64], from64[uint64]),
-	ir.Float32:  rowsOf(ir.Float32, same[float32], same[float32], bitsF32, fromF32),
-	ir.Float64:  rowsOf(ir.Float64, same[float64], same[float64], math.Float64bits, math.Float64frombits),
-	ir.Int8:     rowsOf(ir.Int8, convert[int8, int32], convert[int32, int8], bits32[int32], from32[int32]),
-	ir.Int16:    rowsOf(ir.Int16, convert[int16, int32], convert[int32, int16], bits32[int32], from32[int32]),
-	ir.Uint16:   rowsOf(ir.Uint16, convert[uint16, int32], convert[int32, uint16], bits32[int32], from32[int32]),
-	ir.Float16:  rowsOf(ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), bitsF32, fromF32),
-	ir.BFloat16: rowsOf(ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), bitsF32, fromF32),
+var rowDTypes = rowTable(joinBy[float32], joinBy[float64])
+
+// softRowDTypes are those of programs that flush denormals in software.
+var softRowDTypes = rowTable(
+	flushJoins(ir.FlushAdd32, ir.FlushMul32, ir.Flush32), flushJoins(ir.FlushAdd64, ir.FlushMul64, ir.Flush64))
+
+// rowsOf has the program's ops on rows of a dtype.
+func (p *program) rowsOf(dt ir.DType) *rowDType {
+	if p.soft {
+		return &softRowDTypes[dt]
+	}
+	return &rowDTypes[dt]
+}
+
+func rowTable(join32 func(ir.Op) func(a, b float32) float32, join64 func(ir.Op) func(a, b float64) float64) [ir.NumDTypes]rowDType {
+	return [ir.NumDTypes]rowDType{
+		ir.Bool:     rowsOf(ir.Bool, same[uint8], same[uint8], bits8, from8, joinBy[uint8]),
+		ir.Uint8:    rowsOf(ir.Uint8, same[uint8], same[uint8], bits8, from8, joinBy[uint8]),
+		ir.Int32:    rowsOf(ir.Int32, same[int32], same[int32], bits32[int32], from32[int32], joinBy[int32]),
+		ir.Int64:    rowsOf(ir.Int64, same[int64], same[int64], bits64[int64], from64[int64], joinBy[int64]),
+		ir.Uint32:   rowsOf(ir.Uint32, same[uint32], same[uint32], bits32[uint32], from32[uint32], joinBy[uint32]),
+		ir.Uint64:   rowsOf(ir.Uint64, same[uint64], same[uint64], bits64[uint64], from64[uint64], joinBy[uint64]),
+		ir.Float32:  rowsOf(ir.Float32, same[float32], same[float32], bitsF32, fromF32, join32),
+		ir.Float64:  rowsOf(ir.Float64, same[float64], same[float64], math.Float64bits, math.Float64frombits, join64),
+		ir.Int8:     rowsOf(ir.Int8, convert[int8, int32], convert[int32, int8], bits32[int32], from32[int32], joinBy[int32]),
+		ir.Int16:    rowsOf(ir.Int16, convert[int16, int32], convert[int32, int16], bits32[int32], from32[int32], joinBy[int32]),
+		ir.Uint16:   rowsOf(ir.Uint16, convert[uint16, int32], convert[int32, uint16], bits32[int32], from32[int32], joinBy[int32]),
+		ir.Float16:  rowsOf(ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), bitsF32, fromF32, join32),
+		ir.BFloat16: rowsOf(ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), bitsF32, fromF32, join32),
+	}
 }
 
 func same[T any](x T) T { return x }
@@ -86,9 +102,6 @@ func larger[T computing](a, b T) T                  { return max(a, b) } // Go's
 func smaller[T computing](a, b T) T                 { return min(a, b) }
 func elements[T any](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p), n) }
 
-// joinOf is how a row op joins two elements.
-func joinOf[T computing](op ir.Op) func(a, b T) T { return joinBy[T](op.Info().Combine) }
-
 // joinBy is an op on two elements that folds, scans or scatters join them by.
 func joinBy[T computing](op ir.Op) func(a, b T) T {
 	switch op {
@@ -102,8 +115,25 @@ func joinBy[T computing](op ir.Op) func(a, b T) T {
 	return smaller[T]
 }
 
-// rowsOf are the row ops of a dtype with elements E, computed as T.
-func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) E, bits func(T) uint64, from func(uint64) T) rowDType {
+// flushJoins is joinBy of floats where denormals are flushed.
+func flushJoins[T float32 | float64](plus, times func(a, b T) T, flush func(T) T) func(ir.Op) func(a, b T) T {
+	return func(op ir.Op) func(a, b T) T {
+		switch op {
+		case ir.Add:
+			return plus
+		case ir.Mul:
+			return times
+		case ir.Maximum:
+			return func(a, b T) T { return max(flush(a), flush(b)) }
+		}
+		return func(a, b T) T { return min(flush(a), flush(b)) }
+	}
+}
+
+// rowsOf are the row ops of a dtype with elements E, computed as T, which joinBy
+// joins.
+func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) E, bits func(T) uint64, from func(uint64) T, joinBy func(ir.Op) func(a, b T) T) rowDType {
+	joinOf := func(op ir.Op) func(a, b T) T { return joinBy(op.Info().Combine) }
 	key := func(x E, reversed bool) uint64 { return ir.SortKey(dt.Compute(), bits(widen(x)), reversed) }
 	return rowDType{
 		block: func(op ir.Op, values unsafe.Pointer, first, n, row int64) folded {
@@ -117,7 +147,7 @@ func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) 
 				}
 				return best
 			}
-			join := joinOf[T](op)
+			join := joinOf(op)
 			var lanes [ir.FoldLanes]T
 			start := from(ir.FoldStart(op, dt.Compute()))
 			for l := range lanes {
@@ -144,7 +174,7 @@ func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) 
 				}
 				return total
 			}
-			return folded{bits: bits(joinOf[T](op)(from(total.bits), from(next.bits)))}
+			return folded{bits: bits(joinOf(op)(from(total.bits), from(next.bits)))}
 		},
 		result: func(op ir.Op, total folded) uint64 {
 			if op.Info().Position {
@@ -157,7 +187,7 @@ func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) 
 			return element(unsafe.Pointer(&x), int32(unsafe.Sizeof(x)))
 		},
 		scan: func(op ir.Op, out, values unsafe.Pointer, n int64) {
-			join := joinOf[T](op)
+			join := joinOf(op)
 			to := elements[E](out, n)
 			var running, offset, joined T
 			for i, x := range elements[E](values, n) {
@@ -173,7 +203,7 @@ func rowsOf[E stored, T computing](dt ir.DType, widen func(E) T, narrow func(T) 
 			}
 		},
 		into: func(how ir.Combine, base unsafe.Pointer, at []int64, values unsafe.Pointer) {
-			join := joinBy[T](how.Op())
+			join := joinBy(how.Op())
 			for k, x := range elements[E](values, int64(len(at))) {
 				if at[k] < 0 {
 					continue

@@ -1,22 +1,26 @@
-/* The floating-point environment that numerics rest on: round to nearest, no
- * flush to zero. A host may have set another one on any of its threads. */
+/* The floating-point environment that numerics rest on: round to nearest, and
+ * denormals as they are or, where flush is set, x86's flush-to-zero and
+ * denormals-are-zero. A host may have set another one on any of its threads.
+ * No other processor flushes by the same rule (see ir.Denormals): elsewhere
+ * flush is never set, and nothing that flushes runs in C. */
 #ifndef MR_FPENV_H
 #define MR_FPENV_H
 
 #if defined __SSE2__
 typedef unsigned mr_fpenv;
-static inline mr_fpenv mr_fpenv_set(void)
+static inline mr_fpenv mr_fpenv_set(int flush)
 {
 	mr_fpenv saved = __builtin_ia32_stmxcsr();
-	__builtin_ia32_ldmxcsr(0x1f80);
+	__builtin_ia32_ldmxcsr(flush ? 0x9fc0 : 0x1f80);
 	return saved;
 }
 static inline void mr_fpenv_restore(mr_fpenv saved) { __builtin_ia32_ldmxcsr(saved); }
 #elif defined __aarch64__
 typedef unsigned long mr_fpenv;
-static inline mr_fpenv mr_fpenv_set(void)
+static inline mr_fpenv mr_fpenv_set(int flush)
 {
 	mr_fpenv saved;
+	(void)flush;
 	__asm__ volatile("mrs %0, fpcr" : "=r"(saved));
 	__asm__ volatile("msr fpcr, %0" : : "r"(0UL));
 	return saved;
@@ -25,9 +29,10 @@ static inline void mr_fpenv_restore(mr_fpenv saved) { __asm__ volatile("msr fpcr
 #else
 #include <fenv.h>
 typedef fenv_t mr_fpenv;
-static inline mr_fpenv mr_fpenv_set(void)
+static inline mr_fpenv mr_fpenv_set(int flush)
 {
 	mr_fpenv saved;
+	(void)flush;
 	fegetenv(&saved);
 	fesetenv(FE_DFL_ENV);
 	return saved;

@@ -17,7 +17,7 @@ package cpu
 
 static int mr_probe_call(void *f)
 {
-	mr_fpenv saved = mr_fpenv_set();
+	mr_fpenv saved = mr_fpenv_set(0);
 	int r = ((int (*)(void))f)();
 	mr_fpenv_restore(saved);
 	return r;
@@ -27,7 +27,7 @@ static int mr_probe_call(void *f)
 // thread that opens them, before their probe can refuse them.
 static void *mr_open(const char *path)
 {
-	mr_fpenv saved = mr_fpenv_set();
+	mr_fpenv saved = mr_fpenv_set(0);
 	void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	mr_fpenv_restore(saved);
 	return object;

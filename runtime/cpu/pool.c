@@ -46,6 +46,7 @@ struct mr_pool {
 	_Atomic int quit;
 	_Atomic int at;  /* the processor that the owner of the last job was on, or -1 */
 	int n;
+	int flush;       /* see fpenv.h */
 	int running;     /* threads there are, the owner of jobs included; written under the lock, by the owner of jobs */
 	mr_i32 refused; /* threads that the system did not give: read from outside at any time */
 	pthread_mutex_t lock;
@@ -193,7 +194,7 @@ static void *work(void *arg)
 		if (state / GENERATION != last)
 			continue; /* closed meanwhile */
 		if (w->who < p->limit) {
-			mr_fpenv saved = mr_fpenv_set();
+			mr_fpenv saved = mr_fpenv_set(p->flush);
 			if (take(p, w->who)) {
 				come_back(w);
 				while (take(p, w->who))
@@ -206,7 +207,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-mr_pool *mr_pool_open(int n)
+mr_pool *mr_pool_open(int n, int flush)
 {
 	mr_pool *p;
 	size_t size = sizeof *p + (size_t)(n + 1) * sizeof *p->workers;
@@ -216,6 +217,7 @@ mr_pool *mr_pool_open(int n)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	p->n = n;
+	p->flush = flush;
 	p->running = 1;
 	for (int i = 0; i < n; i++) {
 		p->workers[i].pool = p;
@@ -274,6 +276,8 @@ void mr_pool_close(mr_pool *p)
 
 int mr_pool_threads(const mr_pool *p) { return p->n; }
 
+int mr_pool_flushes(const mr_pool *p) { return p->flush; }
+
 void mr_split(mr_pool *p, int n, mr_i64 total, mr_i64 grain, mr_share fn, void *ctx)
 {
 	if (n > 1 && p->running < p->n && total > grain && p->refused == 0)
@@ -325,6 +329,6 @@ mr_pool *mr_pool_inner(mr_pool *p, int who)
 {
 	worker *w = &p->workers[who];
 	if (!w->inner)
-		w->inner = mr_pool_open(1);
+		w->inner = mr_pool_open(1, w->pool->flush);
 	return w->inner;
 }

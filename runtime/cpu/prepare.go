@@ -247,7 +247,7 @@ func (d *device) choose(r *ready) {
 	if r.plain() {
 		return // there is nothing to compile
 	}
-	if !runsCompiled || d.cfg.Tier < 0 {
+	if !runsCompiled || d.cfg.Tier < 0 || r.p.soft {
 		d.interpreted(r)
 		return
 	}
@@ -286,7 +286,7 @@ func (r *ready) use(v *variant) bool {
 // interpreted counts a launch in tier 0.
 func (d *device) interpreted(r *ready) {
 	d.count.tier0.Add(1)
-	if r.sched.refused() {
+	if r.sched.refused() && !r.p.soft {
 		d.count.fallbacks.Add(1)
 	}
 }

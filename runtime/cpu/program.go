@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -28,6 +29,7 @@ type program struct {
 	shipped []*shipped // its code, compiled into the program
 	hides   hides      // in chains
 
+	soft    bool // flushes denormals in software
 	hasRows bool
 	parts   *dotParts // of a contraction
 	scatter *scatterParts
@@ -61,6 +63,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	d.prepareBlocks()
 	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
 	p.shipped = d.shippedOf(key, text)
+	p.soft = k.Denormals == ir.FlushDenormals && (d.denormals.soft || choosesScattered(k))
 	p.hasRows = k.HasRows()
 	p.lanewise, p.faults = lanewise(k)
 	var err error
@@ -93,6 +96,21 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 // total reports an operand that takes a total.
 func (p *program) total(operand int) bool {
 	return slices.ContainsFunc(p.kernel.Reduces, func(r codegen.Reduce) bool { return r.Operand == operand })
+}
+
+// choosesScattered reports a scatter that keeps the larger or the smaller of two
+// floats. C compares those that are in memory already as they are, and what it makes of
+// two denormals is nothing to keep.
+func choosesScattered(k *codegen.Kernel) bool {
+	at := k.Scatter()
+	if at == ir.None {
+		return false
+	}
+	switch codegen.CombineOf(k.Body[at]).Op() {
+	case ir.Maximum, ir.Minimum:
+		return k.Denormals.Flushes(k.Body[at].DT)
+	}
+	return false
 }
 
 // Kernel is the kernel as fusion wrote it.

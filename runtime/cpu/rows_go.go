@@ -136,7 +136,7 @@ func (w *rowWalk) unit(ws *workspace, i int, row, rows, block int64, parts [][]f
 			ws.bufs[k] = unsafe.Pointer(unsafe.SliceData(ws.values[k]))
 			continue
 		}
-		dt := &rowDTypes[ph.Body[red.Value].DT]
+		dt := w.r.p.rowsOf(ph.Body[red.Value].DT)
 		for j := range rows {
 			parts[k][(row+j)*w.blocks+block] = dt.block(red.Op, ws.bufs[k], j*n, n, block*ir.FoldBlock)
 		}
@@ -152,7 +152,7 @@ func (w *rowWalk) finish(i, k int, parts []folded, whole []byte) {
 		w.total(red, value, w.plan.empty[i][k]).add(whole, w.n*w.reduced)
 		return
 	}
-	dt, temp := &rowDTypes[value], w.temps[red.Operand-len(w.r.l.Args)]
+	dt, temp := w.r.p.rowsOf(value), w.temps[red.Operand-len(w.r.l.Args)]
 	if parts == nil {
 		w.e.split(int(w.r.threads), w.n, 1, func(begin, end int64) {
 			for row := begin; row < end && w.reduced > 0; row++ {
@@ -176,7 +176,7 @@ func (w *rowWalk) finish(i, k int, parts []folded, whole []byte) {
 
 // whole scans or sorts a row.
 func (w *rowWalk) whole(red *codegen.Reduce, value, out ir.DType, to, from []byte) {
-	dt := &rowDTypes[value]
+	dt := w.r.p.rowsOf(value)
 	if red.Op.Class() == ir.ClassScan {
 		dt.scan(red.Op, unsafe.Pointer(&to[0]), unsafe.Pointer(&from[0]), w.reduced)
 		return

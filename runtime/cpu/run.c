@@ -92,7 +92,7 @@ static int run_wave(mr_pool *p, const mr_launch *list, mr_i64 n)
 int mr_run(mr_pool *p, const mr_launch *list, mr_i64 n)
 {
 	int failed = 0;
-	mr_fpenv saved = mr_fpenv_set();
+	mr_fpenv saved = mr_fpenv_set(mr_pool_flushes(p));
 	for (mr_i64 i = 0, some = 1; i < n && !failed; i += some) {
 		for (some = 1; list[i].wave && i + some < n && list[i + some].wave == list[i].wave; some++)
 			;

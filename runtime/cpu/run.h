@@ -94,8 +94,9 @@ typedef struct mr_launch {
 typedef struct mr_pool mr_pool;
 
 /* A pool of n threads, the caller of mr_run being one of them. They are started
- * for the first job that is worth several. NULL where memory is refused. */
-mr_pool *mr_pool_open(int n);
+ * for the first job that is worth several, and flush denormals or not, as
+ * mr_fpenv_set says. NULL where memory is refused. */
+mr_pool *mr_pool_open(int n, int flush);
 /* How many of them the system refused, as far as was tried: jobs run on the others.
  * To be read atomically. */
 const mr_i32 *mr_pool_refused(const mr_pool *p);
@@ -113,6 +114,7 @@ typedef void (*mr_share)(void *ctx, int who, mr_i64 begin, mr_i64 end);
  * Returns when all are done. One call at a time per pool. */
 void mr_split(mr_pool *p, int n, mr_i64 total, mr_i64 grain, mr_share fn, void *ctx);
 int mr_pool_threads(const mr_pool *p);
+int mr_pool_flushes(const mr_pool *p);
 
 /* Memory of thread who of the pool, or of the job as a whole where who is the
  * number of threads: at least so many bytes, 64-byte aligned; NULL where it is

@@ -43,7 +43,7 @@ const kernelSymbol = "mr_kernel"
 
 func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 	s := &schedule{prog: p, thin: opt.Recompute}
-	k, err := lowerForBlocks(p.kernel)
+	k, err := lowerForBlocks(p.kernel, p.soft)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 		return nil, err
 	}
 	for _, ph := range s.plan.Phases {
-		t, err := buildLowered(ph.Kernel)
+		t, err := buildLowered(ph.Kernel, p.soft)
 		if err != nil {
 			s.free()
 			return nil, err
@@ -85,7 +85,7 @@ func planPhases(s *codegen.Schedule) (*phasePlan, error) {
 		empty := make([]uint64, len(ph.Reduces))
 		for i, r := range ph.Reduces {
 			if r.Op.Class() == ir.ClassReduce {
-				empty[i] = ir.NewFold(r.Op, ph.Body[r.Value].DT).Result()
+				empty[i] = ph.Denormals.NewFold(r.Op, ph.Body[r.Value].DT).Result()
 			}
 			p.scans = p.scans || r.Op.Class() == ir.ClassScan
 			p.sorts = p.sorts || r.Op.Class() == ir.ClassSort

@@ -88,6 +88,7 @@ type tier0Code struct {
 	nops     int // operands of the kernel
 	work     int // primitives per element
 
+	fns    []blockFunc // in Go
 	native *nativeCode // the C side's copy, where there is one
 }
 

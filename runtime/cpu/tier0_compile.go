@@ -9,8 +9,11 @@ import (
 
 // lowerForBlocks turns ops that have no block function of their own into the
 // primitives of their expansions; whatever the kernel computes twice is
-// computed once.
-func lowerForBlocks(k *codegen.Kernel) (*codegen.Kernel, error) {
+// computed once. Where denormals are flushed in software only primitives are left.
+func lowerForBlocks(k *codegen.Kernel, soft bool) (*codegen.Kernel, error) {
+	if soft {
+		return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return in.Op == ir.Flush && blockFn(keyOf(in, first)) != 0 })
+	}
 	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return blockFn(keyOf(in, first)) != 0 })
 }
 
@@ -33,7 +36,7 @@ func compileBlocks(k *codegen.Kernel) (*tier0Code, error) {
 			return nil, err
 		}
 	}
-	t := &tier0Code{nops: len(k.Operands), work: c.work}
+	t := &tier0Code{nops: len(k.Operands), work: c.work, fns: goFns[:]}
 	for _, s := range k.Stores {
 		t.stores = append(t.stores, t0Store{value: c.use(s.Value), slot: int32(s.Operand)})
 	}

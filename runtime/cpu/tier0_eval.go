@@ -148,7 +148,7 @@ func (e *evaluation) prepare() {
 			}
 			if same {
 				e.v[i] = t0Val{unsafe.Add(e.own, i*uniformBytes), 0}
-				goFns[in.fn-fnFirst](in, e.v, 1)
+				e.t.fns[in.fn-fnFirst](in, e.v, 1)
 				continue
 			}
 		}
@@ -263,7 +263,7 @@ func (e *evaluation) block() {
 		in := &e.t.instrs[step.instr]
 		switch {
 		case in.fn >= fnFirst:
-			goFns[in.fn-fnFirst](in, e.v, e.groups)
+			e.t.fns[in.fn-fnFirst](in, e.v, e.groups)
 		case in.fn == fnLoad:
 			e.load(in, step)
 		case laneLoad(in.fn):

@@ -26,18 +26,23 @@ func prepareTier0() error {
 // buildTier0 makes the block program of a kernel, one that still holds ops of
 // the table: most of them are one block function each.
 func buildTier0(kernel *codegen.Kernel) (*tier0Code, error) {
-	k, err := lowerForBlocks(kernel)
+	k, err := lowerForBlocks(kernel, false)
 	if err != nil {
 		return nil, err
 	}
-	return buildLowered(k)
+	return buildLowered(k, false)
 }
 
-// buildLowered is buildTier0 of a kernel that is lowered for it.
-func buildLowered(k *codegen.Kernel) (*tier0Code, error) {
+// buildLowered is buildTier0 of a kernel that is lowered for it. One that flushes
+// denormals in software is run in Go.
+func buildLowered(k *codegen.Kernel, soft bool) (*tier0Code, error) {
 	t, err := compileBlocks(k)
 	if err != nil {
 		return nil, err
+	}
+	if soft {
+		t.fns = softFns()
+		return t, nil
 	}
 	return t, t.translate()
 }

@@ -32,7 +32,7 @@ func (w *rowWalk) total(red *codegen.Reduce, value ir.DType, empty uint64) *goTo
 	}
 	t := w.totals[red.Operand]
 	if t == nil {
-		t = &goTotal{op: red.Op, dt: &rowDTypes[value], size: int64(value.Size()), empty: empty}
+		t = &goTotal{op: red.Op, dt: w.r.p.rowsOf(value), size: int64(value.Size()), empty: empty}
 		w.totals[red.Operand] = t
 	}
 	return t

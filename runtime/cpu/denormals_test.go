@@ -1,0 +1,178 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// flushing are the ways to run that must flush alike.
+var flushing = map[string]runtime.Config{
+	"tier0": {Tier: -1, Threads: 2, Denormals: ir.FlushDenormals},
+	"tier1": {Tier: 1, Threads: 2, Denormals: ir.FlushDenormals},
+	"soft":  {Tier: -1, Threads: 2, Denormals: ir.FlushDenormals},
+}
+
+func eachFlushing(t *testing.T, f func(t *testing.T, d *device)) {
+	for name, c := range flushing {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := openTest(t, c)
+			if name == "soft" {
+				d.denormals.soft = true
+			}
+			f(t, d)
+		})
+	}
+}
+
+// flushed makes a launch of a kernel on small numbers, run where denormals are
+// flushed.
+func flushed(t *testing.T, d *device, what string, k *codegen.Kernel, rng *rand.Rand, dims []int64, kept int, how kerneltest.Pattern) {
+	t.Helper()
+	h := kerneltest.NewLaunch(rng, k, dims, kept, how)
+	kerneltest.FillTiny(rng, k, h)
+	compare(t, what, k, onDevice(t, d, k, h), reference(t, k, h))
+}
+
+// TestFlushEveryOp is TestEveryOp of small numbers where denormals are flushed.
+func TestFlushEveryOp(t *testing.T) {
+	eachFlushing(t, func(t *testing.T, d *device) {
+		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16} {
+			if d.cfg.Tier > 0 && testing.Short() && dt != ir.Float32 {
+				continue // a large compile each
+			}
+			rng := rand.New(rand.NewPCG(11, uint64(dt)))
+			for half := range ir.Op(2) {
+				k := codegen.Flushed(kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
+					return op&1 == half && (d.cfg.Tier <= 0 || !dt.Storage() || kerneltest.StorageOps(op, out))
+				}))
+				for range 8 {
+					flushed(t, d, dt.String(), k, rng, []int64{7, 301}, 2, kerneltest.Dense)
+				}
+			}
+		}
+	})
+}
+
+// TestFlushRandomKernels runs random kernels, rows included.
+func TestFlushRandomKernels(t *testing.T) {
+	n := 60
+	if testing.Short() {
+		n = 15
+	}
+	eachFlushing(t, func(t *testing.T, d *device) {
+		if d.cfg.Tier > 0 {
+			n = n / 3
+		}
+		for seed := range n {
+			rng := rand.New(rand.NewPCG(12, uint64(seed)))
+			k := codegen.Flushed(kerneltest.Random(rng, 30, seed%3))
+			dims, kept := []int64{1 + rng.Int64N(7), 1 + rng.Int64N(70)}, 2
+			if k.HasRows() {
+				kept = 1
+			}
+			flushed(t, d, fmt.Sprintf("kernel %d\n%s", seed, k), k, rng, dims, kept, kerneltest.Pattern(seed)%kerneltest.NumPatterns)
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// TestFlushRows holds row ops, which pass single elements on and read memory
+// directly where they can, in rows and in columns.
+func TestFlushRows(t *testing.T) {
+	eachFlushing(t, func(t *testing.T, d *device) {
+		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16} {
+			if d.cfg.Tier > 0 && dt != ir.Float32 {
+				continue // a compile each
+			}
+			for op := ir.OpInvalid + 1; op < ir.NumOps; op++ {
+				info := op.Info()
+				if !info.RowOp || info.Arity != 1 || !info.In.Has(dt) {
+					continue
+				}
+				out, row := dt, ""
+				if info.Position {
+					out = ir.Int32
+				}
+				if info.Class == ir.ClassReduce {
+					row = " row"
+				}
+				for _, before := range []string{"", "mul %0 %0", "abs %0"} {
+					text, v := fmt.Sprintf("in 0 : %v\nout 1 : %v%s\n%%0 = load 0 : %v\n", dt, out, row, dt), 0
+					if before != "" {
+						text, v = text+fmt.Sprintf("%%1 = %s : %v\n", before, dt), 1
+					}
+					text += fmt.Sprintf("%%%d = %v %%%d : %v\nstore 1 %%%d\n", v+1, op, v, out, v+1)
+					k := codegen.Flushed(rowKernel(t, text))
+					rng := rand.New(rand.NewPCG(13, uint64(op)))
+					for _, dims := range [][]int64{{20, 1}, {3, 2}, {3, 130}, {300, 5}, {2, 4500}} {
+						for _, how := range []kerneltest.Pattern{kerneltest.Dense, kerneltest.Permuted} {
+							flushed(t, d, fmt.Sprintf("%v\n%s", dims, k), k, rng, dims, 1, how)
+						}
+					}
+					if t.Failed() {
+						return
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestFlushDots holds contractions in every layout, with and without work around
+// them.
+func TestFlushDots(t *testing.T) {
+	eachFlushing(t, func(t *testing.T, d *device) {
+		for name, text := range dotKernels {
+			k := rowKernel(t, text)
+			if d.cfg.Tier > 0 && name != "around" {
+				continue
+			}
+			k = codegen.Flushed(k)
+			for _, c := range dotCases {
+				for _, size := range append(dotSizes, map[string]int64{"i": 9, "j": 40, "k": 300, "b": 1, "h": 1, "g": 1, "p": 2, "c": 1, "z": 1}) {
+					if d.cfg.Tier > 0 && c.name > "c" {
+						continue
+					}
+					h := dotCase(k, c.dims, size, c.left, c.right, c.bias, c.residual, c.result)
+					kerneltest.FillTiny(rand.New(rand.NewPCG(14, uint64(len(c.name)))), k, h)
+					compare(t, fmt.Sprintf("%s %s, %v", name, c.name, size), k, onDevice(t, d, k, h), reference(t, k, h))
+				}
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// TestFlushScatters holds scatters, which combine with what is in memory.
+func TestFlushScatters(t *testing.T) {
+	eachFlushing(t, func(t *testing.T, d *device) {
+		if d.cfg.Tier > 0 {
+			return // kernels of one load are never compiled
+		}
+		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16} {
+			for how := ir.CombineSet; how < ir.NumCombines; how++ {
+				for _, c := range []scatterCase{
+					{kept: []int64{3}, n: 40, v: 9, dt: dt, index: ir.Int32, mode: ir.IndexDrop, how: how},
+					{kept: []int64{2, 70}, n: 12, v: 5, same: true, dt: dt, index: ir.Int64, mode: ir.IndexClamp, how: how, apart: 1},
+				} {
+					k := codegen.Flushed(c.kernel())
+					rng := rand.New(rand.NewPCG(15, uint64(how)))
+					h := c.launch(rng)
+					kerneltest.FillTiny(rng, k, h)
+					compare(t, fmt.Sprintf("%+v", c), k, onDevice(t, d, k, h), reference(t, k, h))
+				}
+			}
+		}
+	})
+}

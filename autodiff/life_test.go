@@ -445,6 +445,22 @@ func TestBadInput(t *testing.T) {
 			_, err := autodiff.Grad(millrace.Ones(millrace.Float64, 3).ScatterMul(millrace.FromSlice([]int32{0, 1, 2}), x, 0).Sum(), x)
 			return err
 		}, autodiff.ErrGraph, []string{"scatter at", "life_test.go"}},
+		{"a target out of range", func() error {
+			x := w()
+			g, err := autodiff.Grad(millrace.CrossEntropy(x.Unsqueeze(0), millrace.FromSlice([]int32{7})).Sum(), x)
+			if err != nil {
+				return err
+			}
+			return g[0].Eval() // nobody has read the loss
+		}, millrace.ErrIndex, []string{"index 7"}},
+		{"an index out of range", func() error {
+			x := w()
+			g, err := autodiff.Grad(millrace.Ones(millrace.Float64, 4).ScatterAdd(millrace.FromSlice([]int32{0, 9, 1}), x, 0).Sum(), x)
+			if err != nil {
+				return err
+			}
+			return g[0].Eval()
+		}, millrace.ErrIndex, []string{"index 9"}},
 		{"custom with too few", func() error {
 			x := w()
 			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return nil }, x)

@@ -154,7 +154,7 @@ func init() { // rules use rules: of what they are written in
 		"norm2":         {keeps: operand0 | result, back: norm2Back},
 		"layernorm":     {keeps: operand0 | operand1, back: layerNormBack},
 		"rmsnorm":       {keeps: operand0 | operand1, back: rmsNormBack},
-		"crossentropy":  {keeps: operand0 | operand1, back: crossEntropyBack},
+		"crossentropy":  {keeps: operand0 | operand1 | result, back: crossEntropyBack},
 		"to":            {moves: true, keeps: operand0, back: toBack},
 	}
 }

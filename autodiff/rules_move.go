@@ -45,17 +45,10 @@ func allOnes(steps []int) bool {
 	return !slices.ContainsFunc(steps, func(n int) bool { return n != 1 })
 }
 
-// sliceBack: the derivative is 0 but where the slice was. A slice that goes backwards
-// is one that goes forwards, turned round.
-func sliceBack(s *step) {
-	start, steps := slices.Clone(s.attr().Start), slices.Clone(s.attr().Step)
-	count := s.d.Shape()
-	if len(count) != len(start) {
-		s.give(0, s.d)
-		return
-	}
-	d := s.d
-	var turned []int
+// forwards is where the slice of a Slice or an Assign lies, of count elements, when one
+// that goes backwards goes forwards; turned are the axes along which it went backwards.
+func (s *step) forwards(count []int) (start, steps, turned []int) {
+	start, steps = slices.Clone(s.attr().Start), slices.Clone(s.attr().Step)
 	for i := range steps {
 		if steps[i] < 0 {
 			if count[i] > 0 {
@@ -68,9 +61,26 @@ func sliceBack(s *step) {
 			steps[i] = 1
 		}
 	}
-	if len(turned) > 0 {
-		d = s.do(d.Flip(turned...))
+	return start, steps, turned
+}
+
+// turn is d turned round along some axes, if any.
+func (s *step) turn(d *tensor, axes []int) *tensor {
+	if len(axes) == 0 {
+		return d
 	}
+	return s.do(d.Flip(axes...))
+}
+
+// sliceBack: the derivative is 0 but where the slice was.
+func sliceBack(s *step) {
+	count := s.d.Shape()
+	if len(count) != len(s.attr().Start) {
+		s.give(0, s.d)
+		return
+	}
+	start, steps, turned := s.forwards(count)
+	d := s.turn(s.d, turned)
 	if slices.Equal(count, s.kinds[0].shape) {
 		s.give(0, d)
 		return
@@ -107,9 +117,10 @@ func concatBack(s *step) {
 }
 
 func assignBack(s *step) {
-	rs := regions(s.attr().Start, s.attr().Step, s.kinds[1].shape)
+	start, steps, turned := s.forwards(s.kinds[1].shape)
+	rs := regions(start, steps, s.kinds[1].shape)
 	s.each(0, func() *tensor { return s.d.AssignScalar(0, rs...) })
-	s.each(1, func() *tensor { return s.d.Slice(rs...) })
+	s.each(1, func() *tensor { return s.turn(s.do(s.d.Slice(rs...)), turned) })
 }
 
 // gatherBack adds each derivative to the element that was read. The operand's dims of
@@ -125,8 +136,8 @@ func gatherBack(s *step) {
 func scatterBack(s *step) {
 	axis, mode, shape := s.attr().Axes[0], s.attr().Mode, s.kinds[2].shape
 	index := s.kept[1]
-	// back reads, for each update, what t has at its place; those that go nowhere read 0.
-	back := func(t *tensor) *tensor { return s.do(t.TakeAlong(index, axis, readMode(mode))) }
+	// back reads, for each update, what t has at its place; those that are dropped read 0.
+	back := func(t *tensor) *tensor { return s.do(t.TakeAlong(index, axis, mode)) }
 	// places numbers the updates along the axis, in the order they are combined in.
 	places := func() *tensor {
 		wide := slices.Repeat([]int{1}, len(shape))
@@ -172,12 +183,4 @@ func scatterBack(s *step) {
 			return millrace.WhereScalar(s.do(won.And(free)), back(s.d), 0)
 		})
 	}
-}
-
-// readMode is how the places that updates went to are read again.
-func readMode(m millrace.IndexMode) millrace.IndexMode {
-	if m == millrace.IndexError {
-		return millrace.IndexDrop // an index out of range has failed the scatter
-	}
-	return m
 }

@@ -108,6 +108,10 @@ func (s *step) cumFromEnd(t *tensor) *tensor {
 // cumProdBack: up to a row's first zero the derivatives of what follows, divided by the
 // element; at that zero the same with 1 in its place; behind it 0, as all products are.
 func cumProdBack(s *step) {
+	if s.follow {
+		cumProdFollowed(s)
+		return
+	}
 	axis, x := s.attr().Axes[0], s.x()
 	zero := s.do(x.EqScalar(0))
 	seen := s.do(s.do(zero.Cast(millrace.Int32)).CumSum(axis))
@@ -140,6 +144,31 @@ func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 	start := s.do(millrace.ZerosOn(s.d.Stream(), position(shape), keepDims(shape, []int{axis})...))
 	at := s.do(s.do(millrace.Concat(axis, start, marked)).CumMax(axis))
 	s.give(0, s.do(s.do(zerosLike(s.d, shape)).ScatterAdd(at, s.d, axis)))
+}
+
+// cumProdFollowed is cumProdBack with a derivative of its own at zeros, too, where that
+// has none through masks: an element's slope in each product behind it is written out, of
+// all other factors. It takes as many numbers as a row has elements, for each of them.
+func cumProdFollowed(s *step) {
+	shape, axis := s.kinds[0].shape, s.attr().Axes[0]
+	n, last := shape[axis], len(shape)-1
+	if elements(shape) == 0 {
+		s.give(0, s.d)
+		return
+	}
+	order := allAxes(len(shape))
+	order[axis], order[last] = last, axis
+	rows := func(t *tensor) *tensor { return s.do(s.do(t.Permute(order...)).Reshape(-1, n)) }
+	x, d := rows(s.x()), rows(s.d)
+	line := s.do(millrace.ArangeOn(s.d.Stream(), millrace.Int32, 0, float64(n), 1))
+	of := s.do(line.Unsqueeze(1)) // the element whose slope it is; along line are the products
+	factors := s.do(millrace.WhereScalar(s.do(line.Gt(of)), s.do(x.Unsqueeze(1)), 1))
+	slopes := s.do(millrace.WhereScalar(s.do(line.Ge(of)), s.do(factors.CumProd(2)), 0))
+	behind := s.do(s.do(slopes.Mul(s.do(d.Unsqueeze(1)))).Sum(2))
+	r := s.do(s.before(x).Mul(behind))
+	shape = slices.Clone(shape)
+	shape[axis], shape[last] = shape[last], n
+	s.give(0, s.do(s.do(r.Reshape(shape...)).Permute(order...)))
 }
 
 func sortBack(s *step) {
@@ -251,13 +280,15 @@ func (s *step) normBack(axes []int, n, r *tensor, centred bool) {
 	})
 }
 
-// crossEntropyBack: the softmax of the logits, less 1 at the target.
+// crossEntropyBack: the softmax of the logits, less 1 at the target. There it is exp(-y)
+// by the result, which carries the error of a target out of range.
 func crossEntropyBack(s *step) {
 	x, targets := s.x(), s.kept[1]
 	last := len(s.kinds[0].shape) - 1
 	p := s.do(x.Softmax(last))
 	line := s.do(millrace.ArangeOn(s.d.Stream(), targets.DType(), 0, float64(s.kinds[0].shape[last]), 1))
 	hit := s.do(s.do(targets.Unsqueeze(-1)).Eq(line))
-	q := s.do(millrace.Where(hit, s.do(p.SubScalar(1)), p))
+	own := s.do(s.do(s.do(s.out().Neg()).Expm1()).Unsqueeze(-1))
+	q := s.do(millrace.Where(hit, own, p))
 	s.give(0, s.do(q.Mul(s.do(s.d.Unsqueeze(-1)))))
 }

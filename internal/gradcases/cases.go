@@ -75,7 +75,10 @@ type ops = []Operand
 var a34 = ops{apart(-2, 2, 3, 4)}
 
 // Cases are one or several for each rule.
-var Cases = []Case{
+var Cases = append(plain, more...)
+
+// plain are ops as they are mostly called.
+var plain = []Case{
 	{"neg", one((*T).Neg), a34}, {"abs", one((*T).Abs), a34}, {"square", one((*T).Square), a34},
 	{"sqrt", one((*T).Sqrt), ops{in(0.5, 2, 5)}}, {"rsqrt", one((*T).Rsqrt), ops{in(0.5, 2, 5)}}, {"recip", one((*T).Recip), ops{in(0.5, 2, 5)}},
 	{"exp", one((*T).Exp), a34}, {"exp2", one((*T).Exp2), a34}, {"expm1", one((*T).Expm1), a34},

@@ -58,14 +58,12 @@ func Detach(t *millrace.Tensor) *millrace.Tensor {
 		}
 		return t.Reshape(t.Shape()...)
 	}
-	p := follow.Plain(t).(*tensor)
-	defer follow.Drop(p)
-	return p.Reshape(p.Shape()...)
+	return unfollowed(t)
 }
 
 // Grad is the derivative of loss, which has one element, by each of the tensors, which
 // are watched or computed from such: of their shapes and dtypes, zeros where loss does not
-// depend on one. They belong to loss's scope. The ops between give up what they kept; see
+// depend on one, or only by way of integers and bits. They belong to loss's scope. The ops between give up what they kept; see
 // [Options]. Errors of values ride in the derivatives; an error that is returned says
 // that the question itself makes no sense.
 func Grad(loss *millrace.Tensor, wrt ...*millrace.Tensor) ([]*millrace.Tensor, error) {
@@ -88,14 +86,22 @@ func (o Options) grad(by operror.Trail, loss *tensor, wrt []*tensor) ([]*tensor,
 }
 
 // VJP is the sum over outs of the product of each's derivative by a tensor with cot, which
-// has out's shape: what a derivative of outs becomes on its way back.
+// has out's shape and dtype: what a derivative of outs becomes on its way back.
 func VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
-	return Options{}.vjp(operror.TrailHere(), "vjp", outs, cots, wrt)
+	return Options{}.products(operror.TrailHere(), "vjp", outs, cots, wrt)
 }
 
 // VJP is the function of this name, with options.
 func (o Options) VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
-	return o.vjp(operror.TrailHere(), "vjp", outs, cots, wrt)
+	return o.products(operror.TrailHere(), "vjp", outs, cots, wrt)
+}
+
+// products is vjp with a tensor for each of outs: nil stands for none.
+func (o Options) products(by operror.Trail, name string, outs, cots, wrt []*tensor) ([]*tensor, error) {
+	if i := slices.Index(cots, nil); i >= 0 {
+		return nil, fmt.Errorf("%s at %s: %w: tensor %d to multiply by is nil", name, by, ErrGraph, i)
+	}
+	return o.vjp(by, name, outs, cots, wrt)
 }
 
 // vjp walks back from outs; a cot that is nil is ones.

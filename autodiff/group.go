@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/operror"
 )
 
@@ -28,16 +29,40 @@ func grouped(n *node, outs []*tensor) []*tensor {
 	rs := make([]*tensor, len(outs))
 	for i, t := range outs {
 		switch {
+		case t == nil:
+			rs[i] = refuse(n.group.name, "result %d of the function is nil", i)
+			continue
 		case t.Err() != nil || !t.DType().IsFloat():
 			rs[i] = t
 			continue
 		}
-		p := follow.Plain(t).(*tensor)
-		rs[i] = p.Reshape(p.Shape()...)
-		follow.Drop(p)
+		rs[i] = unfollowed(t)
 		follow.Carry(rs[i], &output{link{n, i}})
 	}
 	return rs
+}
+
+// unfollowed is a new handle of t's value, computed from nothing.
+func unfollowed(t *tensor) *tensor {
+	p := follow.Plain(t).(*tensor)
+	defer follow.Drop(p)
+	return p.Reshape(p.Shape()...)
+}
+
+// refuse is a tensor that carries an error.
+func refuse(op, format string, args ...any) *tensor {
+	return handle.Fail(op, fmt.Errorf("%w: "+format, append([]any{ErrGraph}, args...)...), nil).(*tensor)
+}
+
+// made are those of a function's results that it made of followed tensors after a number
+// of recording: neither its operands nor anything that was there before.
+func made(outs, in []*tensor, after uint64) (own []*tensor) {
+	for _, t := range outs {
+		if l := linkOf(t); l.node != nil && !l.leaf() && l.seq > after && !slices.Contains(in, t) {
+			own = append(own, t)
+		}
+	}
+	return own
 }
 
 // Custom is forward's results for in, with a derivative of the program's own: backward is
@@ -47,11 +72,16 @@ func grouped(n *node, outs []*tensor) []*tensor {
 // are followed themselves, what backward does.
 func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	backward func(in, out, d []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
-	plain := make([]*tensor, len(in))
-	for i, t := range in {
-		plain[i] = follow.Plain(t).(*tensor)
+	if forward == nil || backward == nil {
+		return []*tensor{refuse("custom", "nil function")}
 	}
-	outs := forward(plain)
+	plain := plainly(in)
+	outs := slices.Clone(forward(plain))
+	for i, t := range outs {
+		if t != nil && slices.Contains(plain, t) { // which ends here
+			outs[i] = unfollowed(t)
+		}
+	}
 	drop(plain...)
 	if !slices.ContainsFunc(in, Watched) {
 		return outs
@@ -61,25 +91,27 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	n.group = g
 	for _, t := range in {
 		n.more = append(n.more, linkOf(t))
-		g.held = append(g.held, follow.Hold(t).(*tensor))
+		g.held = append(g.held, hold(t))
 	}
 	rs := grouped(n, outs)
 	for _, r := range rs {
-		g.held = append(g.held, follow.Hold(r).(*tensor))
+		g.held = append(g.held, hold(r))
 	}
 	k := len(in)
 	g.back = func(b *walk, n *node, ds []*tensor) error {
 		args := slices.Clone(g.held)
 		var temps []*tensor
+		defer func() { letGo(temps...) }()
 		if !b.Follow {
-			for i, t := range args {
-				args[i] = follow.Plain(t).(*tensor)
-			}
-			temps = args
+			args = plainly(args)
+			temps = slices.Clone(args)
 		}
 		full := slices.Clone(ds)
 		for i, d := range full {
-			if d == nil {
+			switch {
+			case d == nil && args[k+i].Err() != nil:
+				full[i] = args[k+i]
+			case d == nil:
 				full[i] = zerosLike(args[k+i], args[k+i].Shape())
 				temps = append(temps, full[i])
 			}
@@ -97,9 +129,13 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 				return fmt.Errorf("%w: custom at %s: backward gave %v of %v for operand %d, which is %v of %v",
 					millrace.ErrShape, n.at(), d.Shape(), d.DType(), i, args[i].Shape(), args[i].DType())
 			}
-			b.give(more[i], follow.Hold(d).(*tensor), nil)
+			if !b.Follow && (Watched(d) || slices.Contains(args, d)) {
+				d = unfollowed(d)
+			} else {
+				d = hold(d)
+			}
+			b.give(more[i], d, nil)
 		}
-		letGo(temps...)
 		if !b.Keep {
 			b.spend(n)
 		}
@@ -108,10 +144,32 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	return rs
 }
 
+// plainly are handles of which ops are not followed.
+func plainly(ts []*tensor) []*tensor {
+	ps := make([]*tensor, len(ts))
+	for i, t := range ts {
+		if t != nil {
+			ps[i] = follow.Plain(t).(*tensor)
+		}
+	}
+	return ps
+}
+
+// hold is one more handle of t, or nil.
+func hold(t *tensor) *tensor {
+	if t == nil {
+		return nil
+	}
+	return follow.Hold(t).(*tensor)
+}
+
 // Checkpoint is f's results for in, of which nothing is kept but in: when derivatives are
 // asked for, f is called once more, and must do then what it did. What f uses besides in
 // must be there still. Derivatives go to watched tensors that f uses besides in, too.
 func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
+	if f == nil {
+		return []*tensor{refuse("checkpoint", "nil function")}
+	}
 	before := recorded.Load()
 	outs := f(in)
 	if !slices.ContainsFunc(outs, Watched) {
@@ -120,19 +178,18 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 	n := &node{where: operror.TrailHere()}
 	g := &group{name: "checkpoint", results: len(outs)}
 	n.group = g
+	own := made(outs, in, before)
 	n.more = cut(outs, before, n.where)
 	n.seq = recorded.Add(1)
 	for _, t := range in {
-		g.held = append(g.held, follow.Hold(t).(*tensor))
+		g.held = append(g.held, hold(t))
 	}
 	rs := grouped(n, outs)
-	for i, t := range outs {
-		if rs[i] != t {
-			follow.LetGo(t)
-		}
-	}
+	letGo(own...)
 	g.back = func(b *walk, n *node, ds []*tensor) error {
+		before := recorded.Load()
 		again := f(g.held)
+		defer func() { letGo(made(again, g.held, before)...) }()
 		if len(again) != len(ds) {
 			return fmt.Errorf("%w: checkpoint at %s: the function had %d results and has %d", ErrGraph, n.at(), len(ds), len(again))
 		}

@@ -33,16 +33,17 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err = Options{}.vjp(by, "jvp", back, v, us)
-	letGo(back...)
+	d, err = Options{}.products(by, "jvp", back, v, us)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, t := range followed {
 		out = append(out, Detach(t))
 	}
-	cut(followed, before, by)
-	letGo(followed...)
+	own := made(followed, ws, before)
+	cut(append(back, followed...), before, by)
+	letGo(back...)
+	letGo(own...)
 	return out, d, nil
 }
 
@@ -61,8 +62,10 @@ func HessianVectorProduct(f func(in []*millrace.Tensor) *millrace.Tensor, in, v 
 	if err != nil {
 		return nil, err
 	}
-	r, err := Options{}.vjp(by, "hessianvectorproduct", grads, v, ws)
+	r, err := Options{}.products(by, "hessianvectorproduct", grads, v, ws)
+	own := made([]*tensor{loss}, ws, before)
 	cut(append(grads, loss), before, by)
-	letGo(append(grads, loss)...)
+	letGo(grads...)
+	letGo(own...)
 	return r, err
 }

@@ -1,0 +1,164 @@
+package autodiff_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+)
+
+// A function of Custom or Checkpoint may return what it was given, what was there before,
+// or one tensor twice: nothing of the program's is released for it.
+func TestGroupResults(t *testing.T) {
+	want := func(what string, x *T, want string) {
+		t.Helper()
+		if got := fmt.Sprint(values(t, x)); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	grad := func(what string, y, x *T, d string) {
+		t.Helper()
+		g, err := autodiff.Grad(y.Square().Sum(), x)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		if want(what, g[0], d); autodiff.Watched(g[0]) {
+			t.Errorf("%s: the derivative is followed", what)
+		}
+	}
+	x, plain := autodiff.Watch(millrace.FromSlice([]float64{1, 2})), millrace.FromSlice([]float64{3, 4})
+	same := func(in []*T) []*T { return in }
+	last := func(in, out, d []*T) []*T { return []*T{d[0].Neg()} }
+
+	grad("a checkpoint of nothing", autodiff.Checkpoint(same, x)[0], x, "[2 4]")
+	want("its operand", x, "[1 2]")
+	h := x.MulScalar(3)
+	grad("an older tensor", autodiff.Checkpoint(func(in []*T) []*T { return []*T{h} }, x)[0], x, "[18 36]")
+	want("that tensor", h, "[3 6]")
+	r := autodiff.Checkpoint(func(in []*T) []*T { y := in[0].Square(); return []*T{y, y} }, x)
+	grad("one result twice", r[0].Add(r[1]), x, "[16 128]")
+
+	grad("turned round", autodiff.Custom(same, last, x)[0], x, "[-2 -4]")
+	want("its operand", x, "[1 2]")
+	want("not watched", autodiff.Custom(same, last, plain)[0], "[3 4]")
+	want("its operand", plain, "[3 4]")
+	grad("the operand as derivative", autodiff.Custom(same, func(in, out, d []*T) []*T { return []*T{in[0]} }, x.Neg())[0], x, "[1 2]")
+	grad("of the program's own", autodiff.Custom(same, func(in, out, d []*T) []*T { return []*T{x.MulScalar(5)} }, x)[0], x, "[5 10]")
+}
+
+// Bad input of functions is an error, not a panic.
+func TestGroupBadInput(t *testing.T) {
+	x := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
+	exp := func(in []*T) []*T { return []*T{in[0].Exp()} }
+	ours := func(in, out, d []*T) []*T { return []*T{d[0]} }
+	sum := func(in []*T) *T { return in[0].Exp().Sum() }
+	gap := func(in []*T) []*T { return []*T{nil, in[0].Exp()} }
+	second := func(ts []*T) error {
+		if err := ts[0].Err(); err == nil {
+			return errors.New("the first result is nil without an error")
+		}
+		_, err := autodiff.Grad(ts[1].Sum(), x)
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		f    func() error
+		fine bool
+	}{
+		{"custom of nil", func() error { return autodiff.Custom(exp, ours, nil)[0].Err() }, false},
+		{"custom without forward", func() error { return autodiff.Custom(nil, ours, x)[0].Err() }, false},
+		{"custom without backward", func() error { return autodiff.Custom(exp, nil, x)[0].Err() }, false},
+		{"custom with an operand left out", func() error {
+			_, err := autodiff.Grad(autodiff.Custom(exp, func(in, out, d []*T) []*T { return []*T{d[0], nil} }, x, nil)[0].Sum(), x)
+			return err
+		}, true},
+		{"custom with a result left out", func() error {
+			return second(autodiff.Custom(gap, func(in, out, d []*T) []*T { return []*T{d[1]} }, x))
+		}, true},
+		{"checkpoint of nil", func() error { return autodiff.Checkpoint(exp, nil)[0].Err() }, false},
+		{"checkpoint without a function", func() error { return autodiff.Checkpoint(nil, x)[0].Err() }, false},
+		{"checkpoint with an operand left out", func() error {
+			_, err := autodiff.Grad(autodiff.Checkpoint(exp, x, nil)[0].Sum(), x)
+			return err
+		}, true},
+		{"checkpoint with a result left out", func() error { return second(autodiff.Checkpoint(gap, x)) }, true},
+		{"values of nil", func() error { _, _, err := autodiff.ValueAndGrad(sum, nil); return err }, false},
+		{"a loss of nil", func() error {
+			_, _, err := autodiff.ValueAndGrad(func([]*T) *T { return nil }, x)
+			return err
+		}, false},
+		{"jvp along nil", func() error { _, _, err := autodiff.JVP(exp, []*T{x}, []*T{nil}); return err }, false},
+		{"jvp along another shape", func() error {
+			_, _, err := autodiff.JVP(exp, []*T{x}, []*T{millrace.Scalar(1.0)})
+			return err
+		}, false},
+		{"second derivatives along nil", func() error {
+			_, err := autodiff.HessianVectorProduct(sum, []*T{x}, []*T{nil})
+			return err
+		}, false},
+		{"vjp with nil", func() error { _, err := autodiff.VJP([]*T{x.Exp()}, []*T{nil}, []*T{x}); return err }, false},
+		{"a tensor that was never made", func() error { return autodiff.Watch(new(T)).Err() }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.f(); (err == nil) != c.fine {
+				t.Error(err)
+			}
+		})
+	}
+	if _, err := autodiff.Grad(x.Sum(), x); err != nil {
+		t.Error("after all that: ", err)
+	}
+}
+
+// What Checkpoint, JVP and the like make on the way is given back at once.
+func TestGroupsGiveBack(t *testing.T) {
+	d := open(t, "cpu")
+	s := d.NewStream()
+	w := autodiff.Watch(millrace.UniformOn(s, millrace.Float32, 1, 1000))
+	if err := w.Eval(); err != nil {
+		t.Fatal(err)
+	}
+	f := func(in []*T) []*T { return []*T{in[0].Exp().Sin()} }
+	sum := func(in []*T) *T { return in[0].Exp().Sin().Sum() }
+	for name, run := range map[string]func() ([]*T, error){
+		"checkpoint": func() ([]*T, error) {
+			r := autodiff.Checkpoint(f, w)
+			l := r[0].Sum()
+			g, err := autodiff.Grad(l, w)
+			return append(r, l, g[0]), err
+		},
+		"jvp": func() ([]*T, error) {
+			y, v, err := autodiff.JVP(f, []*T{w}, []*T{w})
+			return append(y, v...), err
+		},
+		"second": func() ([]*T, error) { return autodiff.HessianVectorProduct(sum, []*T{w}, []*T{w}) },
+		"value": func() ([]*T, error) {
+			v, g, err := autodiff.ValueAndGrad(sum, w)
+			return append(g, v), err
+		},
+	} {
+		once := func() {
+			ts, err := run()
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			for _, x := range ts {
+				if err := x.Eval(); err != nil {
+					t.Fatal(name, err)
+				}
+				x.Release()
+			}
+			s.Sync(nil)
+		}
+		once()
+		before := d.Stats().LiveBytes
+		for range 3 {
+			once()
+		}
+		if now := d.Stats().LiveBytes; now != before {
+			t.Errorf("%s: %d live bytes, %d before", name, now, before)
+		}
+	}
+}

@@ -20,10 +20,14 @@ func firstNotFinite(outs []*tensor) error {
 			continue
 		}
 		for _, n := range nodesOf(t) {
-			if n.made == nil {
+			if !n.enter() {
 				continue
 			}
-			if fine, err := finite(n.made); err != nil {
+			fine, err := true, error(nil)
+			if n.made != nil {
+				fine, err = finite(n.made)
+			}
+			if n.leave(); err != nil {
 				return err
 			} else if !fine {
 				return fmt.Errorf("%w: result %d is not finite; the first op that made NaN or an infinity is %s at %s", ErrGraph, i, n.name(), n.at())
@@ -58,7 +62,7 @@ func nodesOf(t *tensor) (nodes []*node) {
 		}
 		seen[l.node] = true
 		nodes = append(nodes, l.node)
-		stack = append(stack, l.operands()...)
+		stack = l.operands(stack)
 	}
 	slices.SortFunc(nodes, func(a, b *node) int {
 		if a.seq < b.seq {

@@ -230,14 +230,16 @@ func cut(outs []*tensor, after uint64, by operror.Trail) (edges []link) {
 	for _, t := range outs {
 		reach(linkOf(t))
 	}
+	var links []link
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, l := range n.operands() {
+		links = n.operands(links[:0])
+		for _, l := range links {
 			reach(l)
 		}
 		n.release(by)
-		n.in, n.more = [3]link{}, nil
+		n.cut()
 	}
 	return edges
 }

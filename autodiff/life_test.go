@@ -487,3 +487,20 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 }
+
+// A graph that was given up can be asked for derivatives by its results still: what is
+// behind them is not needed.
+func TestGradByGivenUp(t *testing.T) {
+	w := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
+	h := w.Square()
+	if _, err := autodiff.Grad(h.Sum(), w); err != nil {
+		t.Fatal(err)
+	}
+	g, err := autodiff.Grad(h.Square().Sum(), h)
+	if err != nil || fmt.Sprint(values(t, g[0])) != "[2 8]" {
+		t.Error(g, err)
+	}
+	if _, err := autodiff.Grad(h.Square().Sum(), h, w); !errors.Is(err, autodiff.ErrGraph) {
+		t.Error(err)
+	}
+}

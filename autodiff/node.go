@@ -1,6 +1,7 @@
 package autodiff
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
@@ -18,15 +19,18 @@ type node struct {
 	call  *follow.Call[tensor]
 	rule  *rule // nil: a leaf
 	where operror.Trail
-	in    [3]link     // of the operands; more of a group
-	more  []link      // of a group with more operands
-	kinds [3]kind     // of the operands
-	kept  [4]*tensor  // operands and, last, the result, as far as the rule asks for them
-	group *group      // Custom and Checkpoint
-	debug bool        // CheckFinite: made is kept
-	made  *tensor     // the result
-	gone  atomic.Bool // given up by a Grad
+	in    [3]link    // of the operands; more of a group
+	more  []link     // of a group with more operands
+	kinds [3]kind    // of the operands
+	kept  [4]*tensor // operands and, last, the result, as far as the rule asks for them
+	group *group     // Custom and Checkpoint
+	debug bool       // CheckFinite: made is kept
+	made  *tensor    // the result
+
+	mu    sync.Mutex // of what follows, and of the links once others have the node
+	gone  bool       // given up
 	by    operror.Trail
+	users int // walks that are at the node: the last one gives up what it kept
 }
 
 // link is where an operand comes from: result out of a node, nil for none.
@@ -58,12 +62,24 @@ func linkOf(t *tensor) link {
 	return link{}
 }
 
-// operands are the links of all operands.
-func (n *node) operands() []link {
+// operands are the links of all operands, in buf if they fit. Some walks look at them while
+// others cut them.
+func (n *node) operands(buf []link) []link {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.group != nil {
-		return n.more
+		return append(buf, n.more...)
 	}
-	return n.in[:]
+	return append(buf, n.in[:]...)
+}
+
+// cut has the node lead nowhere, unless a walk is there.
+func (n *node) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.users == 0 {
+		n.in, n.more = [3]link{}, nil
+	}
 }
 
 func init() { follow.Hook = hook }
@@ -141,22 +157,56 @@ func drop(in ...*tensor) {
 	}
 }
 
-// release gives up what the node keeps. It reports false where that was done before.
-func (n *node) release(by operror.Trail) bool {
-	if n.leaf() {
-		return true
-	}
-	if !n.gone.CompareAndSwap(false, true) {
+// enter has the node keep what it does until leave; false says that it was given up.
+func (n *node) enter() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.gone {
 		return false
 	}
-	n.by = by
+	n.users++
+	return true
+}
+
+func (n *node) leave() {
+	n.mu.Lock()
+	n.users--
+	last := n.users == 0 && n.gone
+	n.mu.Unlock()
+	if last {
+		n.letGo()
+	}
+}
+
+// release gives up what the node keeps, which goes when no walk needs it any more.
+func (n *node) release(by operror.Trail) {
+	n.mu.Lock()
+	first := !n.gone && !n.leaf()
+	if first {
+		n.gone, n.by = true, by
+	}
+	last := first && n.users == 0
+	n.mu.Unlock()
+	if last {
+		n.letGo()
+	}
+}
+
+// letGo is called once: by the last who might use what the node keeps.
+func (n *node) letGo() {
 	letGo(n.kept[:]...)
 	letGo(n.made)
 	n.kept, n.made = [4]*tensor{}, nil
 	if n.group != nil {
 		n.group.release()
 	}
-	return true
+}
+
+// givenUp reports that the node keeps nothing any more.
+func (n *node) givenUp() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.gone
 }
 
 // leaf reports a watched tensor: it keeps nothing, and is used again.

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
@@ -21,6 +22,7 @@ type walk struct {
 	goals   map[link]bool
 	found   map[link]*tensor // derivatives of goals
 	spent   []*node
+	first   uint64 // that was recorded of the nodes of goals: none before leads anywhere
 }
 
 // waiting are the derivatives that a node has been given so far, by result.
@@ -45,6 +47,9 @@ func (b *walk) Pop() any {
 func newWalk(o Options, by operror.Trail, goals []link) *walk {
 	b := &walk{Options: o, by: by, waiting: map[*node]*waiting{}, leads: map[*node]bool{}, goals: map[link]bool{}, found: map[link]*tensor{}}
 	for _, g := range goals {
+		if b.first == 0 || g.seq < b.first {
+			b.first = g.seq
+		}
 		b.goals[g] = true
 		b.leads[g.node] = true
 	}
@@ -58,14 +63,16 @@ func (b *walk) leadsOn(n *node) bool {
 		return v
 	}
 	stack := []*node{n}
+	var links []link
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		if _, known := b.leads[top]; known {
 			stack = stack[:len(stack)-1]
 			continue
 		}
-		leads, waits := top.gone.Load(), false // one that was given up is an error to come to
-		for _, l := range top.operands() {
+		leads, waits := top.givenUp(), false // one that was given up is an error to come to
+		links = top.operands(links[:0])
+		for _, l := range links {
 			if l.node == nil {
 				continue
 			}
@@ -168,12 +175,14 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 			}
 		}
 	}
-	if n.leaf() {
+	if n.leaf() || n.seq <= b.first {
 		return nil
 	}
-	if n.gone.Load() {
+	if !n.enter() {
 		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s gave up: ask that one to Keep it", ErrGraph, n.name(), n.at(), n.by)
 	}
+	leave := sync.OnceFunc(n.leave)
+	defer leave() // a program's function may panic
 	if n.group != nil {
 		return n.group.back(b, n, ds)
 	}
@@ -215,9 +224,11 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 	if !b.Keep {
 		b.spend(n)
 	}
-	for i := range n.in {
+	in := n.in
+	leave()
+	for i, l := range in {
 		if s.given[i] != nil || s.slices[i] != nil {
-			b.give(n.in[i], s.given[i], s.slices[i])
+			b.give(l, s.given[i], s.slices[i])
 		}
 	}
 	return nil
@@ -232,7 +243,7 @@ func (b *walk) spend(n *node) {
 // forget cuts the graph that was walked apart, so that a result that is kept keeps nothing.
 func (b *walk) forget() {
 	for _, n := range b.spent {
-		n.in, n.more = [3]link{}, nil
+		n.cut()
 	}
 }
 

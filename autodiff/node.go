@@ -104,11 +104,12 @@ func hook(c *follow.Call[tensor]) any {
 		c.In, c.Out = nil, nil
 		return n
 	}
+	keeps := r.keepsOf(n.attr())
 	for i, t := range c.In {
 		if t == nil || twice(c.In, i) {
 			continue
 		}
-		if n.needs(r, i, t) {
+		if n.needs(keeps, i, t) {
 			follow.Adopt(t)
 			for k := i; k < len(c.In); k++ {
 				if c.In[k] == t {
@@ -119,8 +120,8 @@ func hook(c *follow.Call[tensor]) any {
 		}
 		follow.Drop(t)
 	}
-	if out := c.Out; r.keeps&result != 0 {
-		n.kept[3] = follow.Hold(out).(*tensor)
+	if keeps&result != 0 {
+		n.kept[3] = follow.Hold(c.Out).(*tensor)
 	}
 	if n.debug {
 		n.made = follow.Hold(c.Out).(*tensor)
@@ -130,9 +131,9 @@ func hook(c *follow.Call[tensor]) any {
 }
 
 // needs reports that the rule asks for operand i, at whichever places t stands.
-func (n *node) needs(r *rule, i int, t *tensor) bool {
+func (n *node) needs(keeps keeps, i int, t *tensor) bool {
 	for k := i; k < len(n.call.In); k++ {
-		if n.call.In[k] == t && r.keeps&(operand0<<k) != 0 && r.wanted(n, k) {
+		if n.call.In[k] == t && keeps&(operand0<<k) != 0 && n.rule.wanted(n, k) {
 			return true
 		}
 	}

@@ -16,6 +16,8 @@ type rule struct {
 	none  string        // in place of back: why there is no derivative
 	moves bool          // back only moves elements: 16-bit ones stay as they are
 	for_  [3]keeps      // where not 0: the operands that keeps are for, by what is kept
+
+	some func(a *ir.Attr) keeps // where not nil: which of keeps a call asks for
 }
 
 // keeps is a set of operands and the result.
@@ -27,6 +29,14 @@ const (
 	operand2
 	result
 )
+
+// keepsOf is what back asks for of one call.
+func (r *rule) keepsOf(a *ir.Attr) keeps {
+	if r.some != nil {
+		return r.some(a)
+	}
+	return r.keeps
+}
 
 // wanted reports that operand k is asked for by the derivative of one that is followed:
 // in a product each operand is kept for the other one's derivative only.
@@ -128,7 +138,7 @@ func init() { // rules use rules: of what they are written in
 		ir.Concat:  {moves: true, back: concatBack},
 		ir.Assign:  {moves: true, back: assignBack},
 		ir.Gather:  {keeps: operand1, back: gatherBack},
-		ir.Scatter: {keeps: operand0 | operand1 | operand2 | result, back: scatterBack},
+		ir.Scatter: {keeps: operand0 | operand1 | operand2 | result, some: scatterKeeps, back: scatterBack},
 
 		ir.Sum:     {back: func(s *step) { s.give(0, s.spread(s.d)) }},
 		ir.Prod:    {keeps: operand0, back: prodBack},

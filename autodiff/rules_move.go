@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
 )
 
 func permuteBack(s *step) {
@@ -131,6 +132,17 @@ func gatherBack(s *step) {
 	s.each(0, func() *tensor {
 		return s.do(zerosLike(s.d, shape)).ScatterAdd(s.kept[1], s.d, axis, s.attr().Mode)
 	})
+}
+
+// scatterKeeps: where updates are added or written, their places will do.
+func scatterKeeps(a *ir.Attr) keeps {
+	switch a.Combine {
+	case millrace.CombineAdd, millrace.CombineSet:
+		return operand1
+	case millrace.CombineMul:
+		return operand1 | operand2
+	}
+	return operand0 | operand1 | operand2 | result
 }
 
 func scatterBack(s *step) {

@@ -183,7 +183,7 @@ func seed(t, cot *tensor, followed bool) *tensor {
 }
 
 // ValueAndGrad is f's result for in, one number, and its derivatives by each of in, which
-// need not be watched. The result is not followed.
+// need not be watched. The result is not followed; what f returned is released.
 func ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrace.Tensor) (value *millrace.Tensor, grads []*millrace.Tensor, err error) {
 	return Options{}.ValueAndGrad(f, in...)
 }
@@ -194,15 +194,17 @@ func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in
 	if f == nil {
 		return nil, nil, fmt.Errorf("valueandgrad at %s: nil function", by)
 	}
+	before := recorded.Load()
 	ws := o.watchAll(in)
 	defer letGo(ws...)
 	loss := f(ws)
+	own := made([]*tensor{loss}, ws, before)
 	grads, err = o.grad(by, loss, ws)
 	if err != nil || o.Follow {
 		return loss, grads, err
 	}
 	value = Detach(loss)
-	loss.Release()
+	letGo(own...)
 	return value, grads, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
 // A function of Custom or Checkpoint may return what it was given, what was there before,
@@ -46,6 +47,100 @@ func TestGroupResults(t *testing.T) {
 	want("its operand", plain, "[3 4]")
 	grad("the operand as derivative", autodiff.Custom(same, func(in, out, d []*T) []*T { return []*T{in[0]} }, x.Neg())[0], x, "[1 2]")
 	grad("of the program's own", autodiff.Custom(same, func(in, out, d []*T) []*T { return []*T{x.MulScalar(5)} }, x)[0], x, "[5 10]")
+}
+
+// Derivatives go through functions within functions, once and twice.
+func TestGroupRules(t *testing.T) {
+	sine := func(in []*T) []*T { return []*T{in[0].Sin()} }
+	cosine := func(in, out, d []*T) []*T { return []*T{d[0].Mul(in[0].Cos())} }
+	a := gradcases.Operand{Shape: []int{3, 4}, Lo: -1, Hi: 1}
+	for name, f := range map[string]func(in []*T) *T{
+		"checkpoint": func(in []*T) *T { // of which one result is not used, and a tensor that is no operand
+			w := in[1]
+			return autodiff.Checkpoint(func(in []*T) []*T { return []*T{in[0].Mul(w).Sin(), in[0].Exp()} }, in[0])[0].Square()
+		},
+		"checkpoint within": func(in []*T) *T {
+			w := in[1]
+			r := autodiff.Checkpoint(func(in []*T) []*T {
+				h := autodiff.Checkpoint(func(in []*T) []*T { return []*T{in[0].Mul(w).Sin()} }, in[0])[0]
+				return []*T{h.Mul(in[0]), h.Exp()}
+			}, in[0])
+			return r[0].Mul(r[1]).Add(r[1])
+		},
+		"custom": func(in []*T) *T {
+			r := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Sin().Mul(in[1]), in[1].Square()} }, func(in, out, d []*T) []*T {
+				return []*T{d[0].Mul(in[0].Cos()).Mul(in[1]), d[0].Mul(in[0].Sin()).Add(d[1].Mul(in[1]).MulScalar(2))}
+			}, in...)
+			return r[0].Mul(r[1]).Add(r[0])
+		},
+		"custom of four": func(in []*T) *T { // each operand twice
+			all := func(in []*T) *T { return in[0].Add(in[1]).Add(in[2]).Add(in[3]) }
+			return autodiff.Custom(func(in []*T) []*T { return []*T{all(in).Square()} }, func(in, out, d []*T) []*T {
+				g := d[0].Mul(all(in)).MulScalar(2)
+				return []*T{g, g, g, g}
+			}, in[0], in[1], in[0], in[1])[0]
+		},
+		"custom within": func(in []*T) *T {
+			return autodiff.Checkpoint(func(in []*T) []*T { return autodiff.Custom(sine, cosine, in[0]) }, in...)[0].Mul(in[1])
+		},
+		"derivative within": func(in []*T) *T {
+			x := in[0]
+			if !autodiff.Watched(x) {
+				x = autodiff.Watch(x)
+			}
+			g, err := autodiff.Options{Follow: true}.Grad(x.Sin().Mul(in[1]).Sum(), x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g[0].Square()
+		},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, f, a, a) })
+	}
+}
+
+// Functions may use what another graph made, which stays, and return what they did not make.
+func TestTransformsOfOtherGraphs(t *testing.T) {
+	w := autodiff.Watch(millrace.FromSlice([]float64{1, 2}))
+	h, c := w.Square(), millrace.Scalar(2.0)
+	for _, k := range []struct {
+		name string
+		f    func() ([]*T, error)
+		want string
+	}{
+		{"jvp", func() ([]*T, error) {
+			_, d, err := autodiff.JVP(func(in []*T) []*T { return []*T{in[0].Mul(h)} }, []*T{w}, []*T{w})
+			return d, err
+		}, "[1 8]"},
+		{"second", func() ([]*T, error) {
+			return autodiff.HessianVectorProduct(func(in []*T) *T { return in[0].Square().Mul(h).Sum() }, []*T{w}, []*T{w})
+		}, "[2 16]"},
+		{"second of a constant", func() ([]*T, error) {
+			return autodiff.HessianVectorProduct(func(in []*T) *T { return c }, []*T{w}, []*T{w})
+		}, "[0 0]"},
+		{"value of a constant", func() ([]*T, error) {
+			_, g, err := autodiff.ValueAndGrad(func(in []*T) *T { return c }, w)
+			return g, err
+		}, "[0 0]"},
+		{"value of the operand", func() ([]*T, error) {
+			_, g, err := autodiff.ValueAndGrad(func(in []*T) *T { return in[0] }, c)
+			return g, err
+		}, "[1]"},
+		{"results that are not made", func() ([]*T, error) {
+			y, d, err := autodiff.JVP(func(in []*T) []*T { return []*T{c, in[0]} }, []*T{c}, []*T{c})
+			return []*T{y[0].Add(y[1]).Add(d[0]).Add(d[1])}, err
+		}, "[6]"},
+		{"the other graph", func() ([]*T, error) { return autodiff.Grad(h.Sum(), w) }, "[2 4]"},
+		{"the constant", func() ([]*T, error) { return []*T{c}, nil }, "[2]"},
+	} {
+		ts, err := k.f()
+		if err != nil {
+			t.Fatal(k.name, err)
+		}
+		if got := fmt.Sprint(values(t, ts[0])); got != k.want || autodiff.Watched(ts[0]) {
+			t.Errorf("%s: %s, want %s, not followed", k.name, got, k.want)
+		}
+	}
 }
 
 // Bad input of functions is an error, not a panic.

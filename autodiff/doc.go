@@ -16,6 +16,6 @@
 // Softmax, products, convolutions, norms, pooling and the like have one rule each, the one
 // of a textbook (rules.go). Where several elements are the largest, the first one gets the
 // derivative, as ArgMax has it. Rules of 16-bit tensors compute in float32 and round their
-// result once. Derivatives add up in the reverse order of recording; so they have the same
+// result once, and so do sums of derivatives. Derivatives add up in the reverse order of recording; so they have the same
 // bits each time, but a batch that is split adds up in another order than a whole one.
 package autodiff

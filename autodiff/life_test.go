@@ -504,3 +504,25 @@ func TestGradByGivenUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A 16-bit tensor that is used many times gets the sum of its derivatives, rounded once.
+func TestManySmallDerivatives(t *testing.T) {
+	for _, dt := range []millrace.DType{millrace.BFloat16, millrace.Float16} {
+		w := autodiff.Watch(millrace.Full(dt, 1, 2))
+		s := w.Slice(millrace.R(0, 1)).Add(w)
+		for range 5000 {
+			s = s.Add(w)
+		}
+		g, err := autodiff.Grad(s.Sum(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g[0].DType() != dt {
+			t.Errorf("a derivative of %v for %v", g[0].DType(), dt)
+		}
+		want := fmt.Sprint(values(t, millrace.FromSlice([]float64{5003, 5001}).Cast(dt).Cast(millrace.Float64)))
+		if got := fmt.Sprint(values(t, g[0].Cast(millrace.Float64))); got != want {
+			t.Errorf("%v: %s, want %s", dt, got, want)
+		}
+	}
+}

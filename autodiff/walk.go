@@ -32,6 +32,36 @@ type waiting struct{ of []sum }
 type sum struct {
 	whole  *tensor
 	pieces []*piece
+	dt     millrace.DType // of 16 bits, where whole is added up in more; else Invalid
+}
+
+// add adds d, and gives it up with what was there: 16-bit ones in the dtype they are computed
+// in, or of many small ones the last would come to nothing.
+func (s *sum) add(d *tensor) {
+	if dt := d.DType(); d.Err() == nil && dt.Storage() {
+		s.dt = dt
+	}
+	was, more := s.widened(s.whole), s.widened(d)
+	next := was.Add(more)
+	letGo(s.whole, d, was, more)
+	s.whole = next
+}
+
+// widened is t as it is added up.
+func (s *sum) widened(t *tensor) *tensor {
+	if dt := t.DType(); t.Err() == nil && dt.Storage() && s.dt != millrace.Invalid {
+		return t.Cast(dt.Compute())
+	}
+	return t
+}
+
+// rounded is what was added up, in the dtype that it stands for.
+func (s *sum) rounded() *tensor {
+	if t := s.whole; s.dt != millrace.Invalid && t.Err() == nil {
+		s.whole = t.Cast(s.dt)
+		letGo(t)
+	}
+	return s.whole
 }
 
 func (b *walk) Len() int           { return len(b.due) }
@@ -114,9 +144,7 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 	case s.whole == nil:
 		s.whole = d
 	default:
-		next := s.whole.Add(d)
-		letGo(s.whole, d)
-		s.whole = next
+		s.add(d)
 	}
 }
 
@@ -251,7 +279,7 @@ func (b *walk) forget() {
 // put in their places, or, where the pieces make up the whole, those side by side.
 func (b *walk) total(s *sum) *tensor {
 	if len(s.pieces) == 0 {
-		return s.whole
+		return s.rounded()
 	}
 	shape := s.pieces[0].shape
 	r := sideBySide(shape, s.pieces)
@@ -266,12 +294,11 @@ func (b *walk) total(s *sum) *tensor {
 	for _, p := range s.pieces {
 		letGo(p.d)
 	}
-	if s.whole != nil {
-		all := s.whole.Add(r)
-		letGo(s.whole, r)
-		r = all
+	if s.whole == nil {
+		return r
 	}
-	return r
+	s.add(r)
+	return s.rounded()
 }
 
 // placed is r with a piece in its place, or added there.

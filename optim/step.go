@@ -137,7 +137,9 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 
 // Run is one step: the loss of the inputs, and the parameters updated by it. The loss is
 // that of the parameters before. Where there is an error nothing has changed: parameters,
-// moments, counts and buffers are what they were.
+// moments, counts and buffers are what they were. A recorded step is not waited for, nor
+// is the update of others; who reads the loss waits for the step, and finds there what went
+// wrong in it.
 func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tensor, error) {
 	if s.err != nil {
 		return nil, s.err

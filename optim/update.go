@@ -12,7 +12,8 @@ import (
 // [Optimizer.Params], nil for a parameter that stays as it is. Gradients have their
 // parameter's shape, and are of a float dtype. With [LossScale] they are those of the loss
 // times [Optimizer.Scale]. It is recorded once and run from then on, so that a loop costs
-// little. Where there is an error nothing has changed.
+// little, and not waited for. Where there is an error nothing has changed; one that is met
+// later, as when memory runs out, is carried by the parameters.
 func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +90,7 @@ func (o *Optimizer) end(on *millrace.Stream, e ending, grads []*millrace.Tensor,
 		})
 		o.remember(key, rec)
 	}
-	_, err = rec.Run(on, in, nil)
+	_, err = rec.Start(on, in, nil)
 	return err
 }
 

@@ -275,7 +275,7 @@ func (x *randomStep) recorded() error {
 		for range x.p.Outputs {
 			results = append(results, new(Value))
 		}
-		if done, err := tape.Play(s, args, nil, results); err != nil || !done {
+		if done, err := tape.Play(s, args, nil, results, true); err != nil || !done {
 			return fmt.Errorf("run %d: played %v: %w", turn+1, done, err)
 		}
 	}

@@ -59,7 +59,7 @@ func (e *cExecutor) note(at unsafe.Pointer, r *ready, operand int) {
 }
 
 // Prepare makes a list ready to be run many times. It is nil for lists with chains, whose
-// tiles are launches of their own, and until all kernels have the code that they will have.
+// tiles are launches of their own, for those with waves, and until all kernels have the code that they will have.
 func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
 		return nil
@@ -74,6 +74,10 @@ func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 	threads := int64(1)
 	if p.worth || p.work > turnWork {
 		threads = d.threadsOf()
+	}
+	if inTurn := order(list, d.threadsOf()); inTurn != nil {
+		inTurn.release() // launches beside each other: Run finds them each time
+		return nil
 	}
 	own := make([]runtime.Launch, len(list))
 	size := uintptr(0)

@@ -32,7 +32,7 @@ const (
 	// mostBounds is how many lanes run a tape in memory that is kept for each.
 	mostBounds = 4
 	// longestRest is how many plays go by at most before it is tried again to bind a tape.
-	longestRest = 1 << 10
+	longestRest = 16
 )
 
 // claim takes a Bound for a run on the stream, or makes one; nil where the parts are to
@@ -73,8 +73,7 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	}
 	b := s.sketch(t)
 	if b == nil {
-		x.last = min(2*x.last+1, longestRest)
-		x.rest = x.last
+		x.rest, x.last = x.last, min(2*x.last+1, longestRest)
 		return nil
 	}
 	x.last = 0

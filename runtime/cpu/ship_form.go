@@ -52,7 +52,7 @@ func (f *form) text(s string) {
 }
 
 func (f *form) kernel(k *codegen.Kernel) {
-	f.word(uint64(len(k.Operands)), uint64(len(k.Scalars)), uint64(len(k.Stores)), uint64(len(k.Reduces)))
+	f.word(uint64(len(k.Operands)), uint64(len(k.Scalars)), uint64(len(k.Stores)), uint64(len(k.Reduces)), uint64(k.Denormals))
 	for _, o := range k.Operands {
 		f.word(uint64(o.Kind), uint64(o.DT), number(o.Row))
 	}

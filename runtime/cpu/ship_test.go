@@ -400,7 +400,7 @@ func TestFormFields(t *testing.T) {
 		reflect.TypeFor[codegen.Schedule](): "Temps Phases",
 		reflect.TypeFor[codegen.Phase]():    "Level Kernel",
 		reflect.TypeFor[codegen.Temp]():     "DT Row",
-		reflect.TypeFor[codegen.Kernel]():   "Operands Scalars Body Stores Reduces",
+		reflect.TypeFor[codegen.Kernel]():   "Operands Scalars Body Stores Reduces Denormals",
 		reflect.TypeFor[codegen.Operand]():  "Kind DT Row",
 		reflect.TypeFor[codegen.Store]():    "Operand Value",
 		reflect.TypeFor[codegen.Reduce]():   "Op Value Operand Descending",

@@ -51,6 +51,9 @@ func TestThirdOrder(t *testing.T) {
 			}
 			const h = 1e-5
 			for i := range vals {
+				if len(vals[i]) == 0 {
+					continue
+				}
 				g, k := values(t, got[i]), r.IntN(len(vals[i])) // one is enough: all are in every second derivative
 				at := vals[i][k]
 				move := func(by float64) float64 {

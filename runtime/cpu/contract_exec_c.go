@@ -126,6 +126,7 @@ func (e *cExecutor) walked(to *C.mr_walked, r *ready, v *dotView, slot int) {
 	a := &r.l.Args[slot]
 	to.on = 1
 	to.base = (*C.char)(unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.kernel.Operands[slot].DT.Size())))
+	e.note(unsafe.Pointer(&to.base), r, slot)
 	e.batch(&to.batch, r, a)
 	for _, g := range [...]struct {
 		to        *C.mr_walk

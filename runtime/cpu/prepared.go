@@ -9,8 +9,10 @@ package cpu
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -177,7 +179,45 @@ func (p *prepared) write(size uintptr) bool {
 		}
 	}
 	p.first = &launches[0]
+	if at := p.unnoted(e.arena.used); at >= 0 {
+		p.Close()
+		p.d.count.fallbacks.Add(1)
+		p.d.report(fmt.Errorf("cpu: a list is not prepared: word %d of its %d launches is an address that was not noted", at, len(p.todo)))
+		return false
+	}
 	return true
+}
+
+// unnoted is a word that was written and looks like an address in an operand, but was not
+// noted as one, so that Set would leave it; -1 where there is none. Whoever writes an
+// address and forgets to note it finds out by that, and not by wrong results.
+func (p *prepared) unnoted(bytes uintptr) int {
+	noted := map[*uintptr]bool{}
+	var bufs []*buffer
+	for i := range p.todo {
+		r := &p.todo[i]
+		for j, o := range r.p.kernel.Operands {
+			if b, ok := r.l.Args[j].Buf.(*buffer); ok && o.Kind != codegen.Index {
+				bufs = append(bufs, b)
+				for _, a := range p.places[r.index][j].at {
+					noted[a.at] = true
+				}
+			}
+		}
+	}
+	slices.SortFunc(bufs, func(a, b *buffer) int { return cmp.Compare(uintptr(a.p), uintptr(b.p)) })
+	words := unsafe.Slice((*uintptr)(p.arena.base), bytes/unsafe.Sizeof(uintptr(0)))
+	for i := range words {
+		w := words[i]
+		k, found := slices.BinarySearchFunc(bufs, w, func(b *buffer, w uintptr) int { return cmp.Compare(uintptr(b.p), w) })
+		if !found {
+			k--
+		}
+		if k >= 0 && w-uintptr(bufs[k].p) < uintptr(max(bufs[k].bytes, 1)) && !noted[&words[i]] {
+			return i
+		}
+	}
+	return -1
 }
 
 // divide finds the places where the crew may be given to others.

@@ -26,7 +26,7 @@ func TestPreparedLists(t *testing.T) {
 				kept = 1
 			}
 			h := kerneltest.NewLaunch(rng, k, []int64{1 + rng.Int64N(40), 1 + rng.Int64N(90)}, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns))))
-			onDevice(t, d, k, h)
+			again(t, d, k, h, onDevice(t, d, k, h))
 		}
 	}
 	if n := prepares.Load() - was; n < 60 {
@@ -62,6 +62,15 @@ func TestPreparedRefuses(t *testing.T) {
 		if p.Set([]runtime.Place{{Launch: 1}}, shared) {
 			t.Error("memory of Go's heap was taken")
 		}
+		x := p.(*prepared)
+		if at := x.unnoted(x.arena.size / 2); at >= 0 {
+			t.Errorf("word %d was not noted", at)
+		}
+		kept := x.places[1][0].at
+		if x.places[1][0].at = nil; x.unnoted(x.arena.size/2) < 0 {
+			t.Error("an address that is not noted was not found")
+		}
+		x.places[1][0].at = kept
 		before := d.Stats()
 		for range 3 {
 			if done, err := p.Run(); !done || err != nil {

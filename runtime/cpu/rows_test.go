@@ -113,7 +113,9 @@ func onEvery(t *testing.T, ds map[string]*device, what string, k *codegen.Kernel
 		if name == "tier 1" && testing.Short() {
 			continue
 		}
-		compare(t, name+", "+what, k, onDevice(t, d, k, h), want)
+		out := onDevice(t, d, k, h)
+		compare(t, name+", "+what, k, out, want)
+		again(t, d, k, h, out)
 		if strings.HasPrefix(name, "tier") {
 			stream, look, lean := d.streamBytes, d.lookBytes, d.leanBytes
 			d.streamBytes, d.lookBytes, d.leanBytes = 1, 1, 1

@@ -67,12 +67,12 @@ func (c *Ctx) Bits(shape ...int) *millrace.Tensor {
 		return fail(name, errNoRandom)
 	}
 	r := c.opt.Random
-	n := 1
+	n := int64(1)
 	for _, d := range shape {
-		if d < 0 || d > 0 && n > math.MaxUint32/d {
+		if d < 0 || d > 0 && n > math.MaxUint32/int64(d) {
 			return fail(name, shapeErr("%v random numbers", shape))
 		}
-		n *= d
+		n *= int64(d)
 	}
 	counter, key := r.Counter.In(c), r.Key.In(c)
 	i := c.draw()

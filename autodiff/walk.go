@@ -100,8 +100,10 @@ func (b *walk) leadsOn(n *node) bool {
 			stack = stack[:len(stack)-1]
 			continue
 		}
-		leads, waits := top.givenUp(), false // one that was given up is an error to come to
 		links = top.operands(links[:0])
+		// One that was given up is an error to come to. It is asked behind its operands: those
+		// of a node are cut off only after it says so.
+		leads, waits := top.givenUp(), false
 		for _, l := range links {
 			if l.node == nil {
 				continue

@@ -205,10 +205,9 @@ func init() {
 			stream.LetGo(&h.v)
 		}
 	}
-	follow.Full = func(t any, value float64, shape []int) any {
-		h := t.(*Tensor)
-		bits, _ := scalarBits(h.DType(), value)
-		return create(stream.PlaceOf(&h.v), "full", ir.Full, h.DType(), shape, bits, 0, 1)
+	follow.Full = func(t any, dt ir.DType, value float64, shape []int) any {
+		bits, _ := scalarBits(dt, value)
+		return create(stream.PlaceOf(&t.(*Tensor).v), "full", ir.Full, dt, shape, bits, 0, 1)
 	}
 	follow.OneDevice = func(t, u any) bool {
 		a, b := t.(*Tensor).v.Home(), u.(*Tensor).v.Home()

@@ -138,6 +138,9 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 			}
 		}
 	}
+	if len(outs) == 0 {
+		return fail("%w: of no results", ErrGraph)
+	}
 	if o.CheckFinite {
 		if err := firstNotFinite(outs); err != nil {
 			return fail("%w", err)
@@ -153,6 +156,12 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	}
 	err = b.run()
 	b.forget()
+	for i, t := range wrt {
+		if err == nil && b.found[goals[i]] == nil && !follow.OneDevice(t, outs[0]) {
+			err = fmt.Errorf("%w: tensor %d of those asked for, %s at %s, is on device %s, and the results on %s do not depend on it",
+				ErrGraph, i, goals[i].name(), goals[i].at(), t.Stream().Device().Name(), outs[0].Stream().Device().Name())
+		}
+	}
 	if err != nil {
 		b.abandon()
 		return fail("%w", err)
@@ -160,8 +169,8 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	for i, t := range wrt {
 		d := b.found[goals[i]]
 		switch {
-		case d == nil:
-			d = zerosLike(t, t.Shape())
+		case d == nil: // in the results' scope, as the others
+			d = follow.Full(outs[0], t.DType(), 0, t.Shape()).(*tensor)
 			b.found[goals[i]] = d
 		case slices.Index(goals, goals[i]) < i: // asked for twice
 			d = follow.Hold(d).(*tensor)

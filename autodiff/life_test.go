@@ -263,6 +263,13 @@ func TestGraphsGiveUp(t *testing.T) {
 			}
 			return g[0].Eval()
 		},
+		func(sc *millrace.Scope) error { // zeros are the scope's, too
+			g, err := autodiff.Grad(millrace.OnesOn(sc, millrace.Float32, 1), w)
+			if err != nil {
+				return err
+			}
+			return g[0].Eval()
+		},
 		func(sc *millrace.Scope) error {
 			l := w.To(sc).MatMul(w).Sum()
 			g, err := (autodiff.Options{Keep: true}).Grad(l, w)
@@ -462,6 +469,13 @@ func TestBadInput(t *testing.T) {
 			}
 			return g[0].Eval()
 		}, millrace.ErrIndex, []string{"index 9"}},
+		{"another device", func() error {
+			x, other := w(), open(t, "cpu")
+			y := autodiff.Watch(millrace.OnesOn(other, millrace.Float64, 2))
+			_, err := autodiff.Grad(x.Sum(), x, y)
+			return err
+		}, autodiff.ErrGraph, []string{"tensor 1", "watched tensor at", "life_test.go", "device"}},
+		{"of nothing", func() error { x := w(); _, err := autodiff.VJP(nil, nil, []*T{x}); return err }, autodiff.ErrGraph, []string{"no results"}},
 		{"custom with too few", func() error {
 			x := w()
 			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return nil }, x)

@@ -378,8 +378,8 @@ func sideBySide(shape []int, pieces []*piece) *tensor {
 	return millrace.Concat(axis, parts...)
 }
 
-func zerosLike(t *tensor, shape []int) *tensor { return follow.Full(t, 0, shape).(*tensor) }
+func zerosLike(t *tensor, shape []int) *tensor { return follow.Full(t, t.DType(), 0, shape).(*tensor) }
 
 func fullLike(t *tensor, value float64, shape ...int) *tensor {
-	return follow.Full(t, value, shape).(*tensor)
+	return follow.Full(t, t.DType(), value, shape).(*tensor)
 }

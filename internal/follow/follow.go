@@ -46,7 +46,7 @@ var (
 	// Drop ends a handle of Plain or of a Call's In.
 	Drop func(t any)
 	// Full makes a tensor of one number in the scope, or on the stream, that t is in.
-	Full func(t any, value float64, shape []int) any
+	Full func(t any, dt ir.DType, value float64, shape []int) any
 	// OneDevice reports that two tensors are on one device.
 	OneDevice func(t, u any) bool
 )

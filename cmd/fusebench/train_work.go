@@ -123,7 +123,9 @@ func (l *learner) floats(scale float64, shape ...int) *millrace.Tensor {
 	for i := range v {
 		v[i] = float32(float64(l.r.NormFloat64() * scale))
 	}
-	return held(millrace.FromSliceOn(l.dev, v, shape...).Cast(l.dt))
+	x := millrace.FromSliceOn(l.dev, v, shape...)
+	defer x.Release() // peaks are not to hold it
+	return held(x.Cast(l.dt))
 }
 
 // ints are numbers below n.

@@ -69,3 +69,30 @@ func TestConvMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeMemory: the derivative of an embedding scatters into one table, whatever the
+// batch, and neither into one for each of its texts nor into their sum.
+func TestTakeMemory(t *testing.T) {
+	d := open(t, "cpu:explore=wait,compile=off")
+	const rows, width, batch, length = 500, 16, 20, 6
+	ids := make([]int32, batch*length)
+	for i := range ids {
+		ids[i] = int32(i * 37 % rows)
+	}
+	w := autodiff.Watch(millrace.UniformOn(d, millrace.Float32, 1, rows, width))
+	w.Eval()
+	x := millrace.FromSliceOn(d, ids, batch, length)
+	d.ResetPeak()
+	g, err := autodiff.Grad(w.Take(x, 0).Square().Sum(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g[0].Eval(); err != nil {
+		t.Fatal(err)
+	}
+	// The table, zeros, and the sum, which is not written over them: an index may be wrong.
+	table, reads := int64(4*rows*width), int64(4*batch*length*width)
+	if peak := d.Stats().Runtime.PeakBytes; peak > 3*table+4*reads {
+		t.Errorf("%d bytes at once: %.1f tables", peak, float64(peak)/float64(table))
+	}
+}

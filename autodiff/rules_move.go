@@ -124,14 +124,57 @@ func assignBack(s *step) {
 	s.each(1, func() *tensor { return s.turn(s.do(s.d.Slice(rs...)), turned) })
 }
 
-// gatherBack adds each derivative to the element that was read. The operand's dims of
-// size 1 may have been repeated, but for the axis.
+// gatherBack adds each derivative to the element that was read. Dims in which the operand
+// was repeated, as an embedding is for each text of a batch, are places along the axis like
+// others: nothing larger than the operand is scattered into.
 func gatherBack(s *step) {
-	axis, shape := s.attr().Axes[0], s.d.Shape()
-	shape[axis] = s.kinds[0].shape[axis]
+	axis, in, out := s.attr().Axes[0], s.kinds[0].shape, s.d.Shape()
+	var repeated []int
+	for i, n := range in {
+		if i != axis && n == 1 && out[i] != 1 {
+			repeated = append(repeated, i)
+		}
+	}
 	s.each(0, func() *tensor {
-		return s.do(zerosLike(s.d, shape)).ScatterAdd(s.kept[1], s.d, axis, s.attr().Mode)
+		d, index, to, shape := s.d, s.kept[1], axis, in
+		if len(repeated) > 0 {
+			all := index.Shape()
+			for _, i := range repeated {
+				all[i] = out[i]
+			}
+			d, index = s.merged(d, repeated, axis), s.merged(s.do(index.Expand(all...)), repeated, axis)
+			to, shape = 0, nil
+			for i, n := range in {
+				if slices.Contains(repeated, i) {
+					continue
+				}
+				if i < axis {
+					to++
+				}
+				shape = append(shape, n)
+			}
+		}
+		sum := s.do(s.do(zerosLike(d, shape)).ScatterAdd(index, d, to, s.attr().Mode))
+		return sum.Reshape(in...)
 	})
+}
+
+// merged is t with some dims as part of the axis, in front of what it was.
+func (s *step) merged(t *tensor, dims []int, axis int) *tensor {
+	var order, shape []int
+	for i, n := range t.Shape() {
+		if slices.Contains(dims, i) {
+			continue
+		}
+		if i == axis {
+			order = append(order, dims...)
+			for _, k := range dims {
+				n *= t.Dim(k)
+			}
+		}
+		order, shape = append(order, i), append(shape, n)
+	}
+	return s.do(s.do(t.Permute(order...)).Reshape(shape...))
 }
 
 // scatterKeeps: where updates are added or written, their places will do.

@@ -133,6 +133,10 @@ var plain = []Case{
 	{"tile", one(func(x *T) *T { return x.Tile(2, 3).Square() }), a34}, {"repeat", one(func(x *T) *T { return x.Repeat(3, 1).Square() }), a34}, {"roll", one(func(x *T) *T { return x.Roll(1, 1).Square() }), a34},
 	{"tril", one(func(x *T) *T { return x.Tril(0).Square() }), a34}, {"maskedfill", one(func(x *T) *T { return x.MaskedFill(x.GtScalar(1), 3).Square() }), a34},
 	{"take", one(func(x *T) *T { return x.Take(ints(x, []int32{2, 0, 2, 1}, 2, 2), 0).Square() }), a34},
+	{"takedeep", one(func(x *T) *T { return x.Take(ints(x, []int32{2, 0, 2, 1, 1, 0, 2, 2}, 2, 2, 2), 1).Square() }), ops{in(-1, 1, 2, 3, 4)}},
+	{"takealongrepeated", one(func(x *T) *T {
+		return x.TakeAlong(ints(x, []int32{2, 0, 2, 1, 1, 0, 2, 2}, 1, 4, 2), 2).Square()
+	}), ops{in(-1, 1, 3, 1, 4)}},
 	{"takealong", one(func(x *T) *T { return x.TakeAlong(ints(x, []int32{2, 0, 2, 1, 1, 1}, 3, 2), 1).Square() }), a34},
 	{"takedrop", one(func(x *T) *T { return x.Take(ints(x, []int32{2, 7, -1}, 3), 0, millrace.IndexDrop).Square() }), a34},
 	{"takeclamp", one(func(x *T) *T { return x.Take(ints(x, []int32{2, 7, -1}, 3), 0, millrace.IndexClamp).Square() }), a34},

@@ -2,10 +2,14 @@ package kerneltest
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 )
+
+// randomDTypes are those of what random instructions compute.
+var randomDTypes = slices.Concat(DTypes, []ir.DType{ir.Uint32})
 
 // Random is a kernel of about n random instructions on operands of several
 // dtypes, with a few outputs, and with about so many row ops among its
@@ -49,7 +53,7 @@ func Random(rng *rand.Rand, n, rowOps int) *codegen.Kernel {
 		for i := range args {
 			args[i] = ir.Ref(len(g.b.Code) - 1 - rng.IntN(min(len(g.b.Code), 20)))
 		}
-		g.try(op, append(DTypes, ir.Uint32)[rng.IntN(len(DTypes)+1)], args...)
+		g.try(op, randomDTypes[rng.IntN(len(randomDTypes))], args...)
 	}
 	g.k.Body = g.b.Code
 	levels, rows := g.k.Levels(), g.k.HasRows()

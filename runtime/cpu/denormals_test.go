@@ -62,13 +62,13 @@ func TestFlushEveryOp(t *testing.T) {
 
 // TestFlushRandomKernels runs random kernels, rows included.
 func TestFlushRandomKernels(t *testing.T) {
-	n := 60
-	if testing.Short() {
-		n = 15
-	}
 	eachFlushing(t, func(t *testing.T, d *device) {
+		n := 60
+		if testing.Short() {
+			n = 15
+		}
 		if d.cfg.Tier > 0 {
-			n = n / 3
+			n /= 3 // each is compiled
 		}
 		for seed := range n {
 			rng := rand.New(rand.NewPCG(12, uint64(seed)))

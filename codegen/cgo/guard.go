@@ -39,17 +39,20 @@ func (p *printer) guardedStep(in ir.Instr, vals []operand, at string) operand {
 }
 
 // guardedLoad defines a load of the lanes whose guard is set, 0 in the others.
-// Neighbouring elements that are all wanted come as one vector, and where none is
-// there is no load: guards of what was put together or padded are nearly always one
-// or the other.
+// Where none is there is no load. Neighbouring elements come as a vector, of which
+// the processor leaves out what is not wanted, if it can.
 func (h *helpers) guardedLoad(dt ir.DType, args string) string {
 	name := "guarded_load_" + moved(dt)
 	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))
 	if _, ok := narrow(dt); ok {
 		whole = h.widen(dt, "p + q")
 	}
-	some, absent := h.call("any", true, ir.Int32, "guard"), h.call("any", true, ir.Int32, "~guard")
+	any, absent := h.call("any", true, ir.Int32, "guard"), h.call("any", true, ir.Int32, "~guard")
 	h.define(name, func() string {
+		some := ""
+		if _, small := narrow(dt); !small {
+			some = fmt.Sprintf("\tif (s == 1 && a->ops[k].nstages == 0)\n\t\treturn %s;\n", h.loadSome(dt, "p + q", "guard & "+h.first("n")))
+		}
 		return fmt.Sprintf(`static __attribute__((noinline)) v_%[1]s %[2]s_lanes(const %[3]s *p, const mr_args *a, mr_i64 k, mr_i64 q, mr_i64 s, mr_i64 n, v_i32 guard)
 {
 	const mr_operand *o = a->ops + k;
@@ -66,10 +69,10 @@ static inline __attribute__((always_inline)) v_%[1]s %[2]s(const %[3]s *p, const
 		return (v_%[1]s){0};
 	if (!%[7]s && s == 1 && n >= %[4]d && a->ops[k].nstages == 0)
 		return (v_%[1]s)%[5]s;
-	return %[2]s_lanes(p, a, k, q, s, n, guard);
+%[8]s	return %[2]s_lanes(p, a, k, q, s, n, guard);
 }
 
-`, short(held(dt)), name, ctypes[dt].elem, h.lanes, whole, some, absent)
+`, short(held(dt)), name, ctypes[dt].elem, h.lanes, whole, any, absent, some)
 	})
 	return fromMemory(dt, name+"("+args+")")
 }

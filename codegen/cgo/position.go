@@ -26,8 +26,12 @@ func (h *helpers) index(shift int, q, step string) string {
 func (h *helpers) strideIndex(shift int, args string) string {
 	name := fmt.Sprintf("index%d", shift)
 	h.define(name, func() string {
-		return fmt.Sprintf("%sv_u32 %s(mr_i64 q, mr_i64 s)\n{\n\t%s\n}\n\n", inline, name,
-			list(ir.Uint32, h.lanes, fmt.Sprintf("(mr_u32)((mr_u64)(q + $ * s) >> %d)", shift)))
+		body := list(ir.Uint32, h.lanes, fmt.Sprintf("(mr_u32)((mr_u64)(q + $ * s) >> %d)", shift))
+		if shift == 0 { // of which no higher bit is seen
+			splat := func(x string) string { return h.call("splat", true, ir.Uint32, x) }
+			body = fmt.Sprintf("return %s + %s * (v_u32){%s};", splat("(mr_u32)q"), splat("(mr_u32)s"), each(h.lanes, "$"))
+		}
+		return fmt.Sprintf("%sv_u32 %s(mr_i64 q, mr_i64 s)\n{\n\t%s\n}\n\n", inline, name, body)
 	})
 	return name + "(" + args + ")"
 }

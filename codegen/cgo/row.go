@@ -137,6 +137,12 @@ func (p *printer) direct(i int, o codegen.Operand) bool {
 	return o.Kind != codegen.Index && (c == codegen.Contiguous || c == codegen.Strided)
 }
 
+// wholeLanes tells operands of which a few neighbours are moved as a vector is.
+func (p *printer) wholeLanes(i int, o codegen.Operand) bool {
+	_, small := narrow(o.DT)
+	return p.direct(i, o) && p.v.Class[i] == codegen.Contiguous && !small
+}
+
 // streams tells outputs that may be stored past the caches: whole vectors, at
 // every point.
 func (p *printer) streams(i int, o codegen.Operand) bool {
@@ -210,6 +216,9 @@ func (p *printer) tailStart(used []bool) {
 			step = fmt.Sprintf(" * s%d", i)
 		}
 		switch {
+		case p.wholeLanes(i, o) && o.Kind == codegen.Input:
+			p.linef(4, "*(m_%s *)t%d = %s;", short(o.DT), i, p.help.loadSome(o.DT, fmt.Sprintf("p%d + m", i), p.help.first("n - m")))
+			p.linef(4, "p%d = t%d;", i, i)
 		case p.direct(i, o) && o.Kind == codegen.Input:
 			p.linef(4, "for (mr_i64 l = 0; l < %d; l++)", p.lanes)
 			p.linef(5, "t%d[l] = m + l < n ? p%d[(m + l)%s] : 0;", i, i, step)
@@ -244,26 +253,39 @@ func (p *printer) tailEnd(used []bool) {
 		return
 	}
 	p.linef(3, "if (tail) {")
-	p.linef(4, "for (mr_i64 l = 0; done + l < n; l++) {")
+	left := "n - done"
+	put := func(dt ir.DType, to, from string) string {
+		return p.help.storeSome(dt, to, fmt.Sprintf("*(const m_%s *)%s", short(dt), from), p.help.first(left))
+	}
 	for i, o := range p.k.Operands {
 		if !used[i] || !p.direct(i, o) || o.Kind != codegen.Output {
 			continue
 		}
-		dst := fmt.Sprintf("o%d[done + l]", i)
-		if p.v.Class[i] == codegen.Strided {
-			dst = fmt.Sprintf("o%d[(done + l) * os%d]", i, i)
-		}
+		indent := 4
 		if p.v.Guarded {
-			p.linef(5, "if (w%d)", i)
-			p.linef(6, "%s = t%d[l];", dst, i)
+			p.linef(indent, "if (w%d)", i)
+			indent++
+		}
+		if p.wholeLanes(i, o) {
+			p.linef(indent, "%s;", put(o.DT, fmt.Sprintf("o%d + done", i), fmt.Sprintf("t%d", i)))
+			continue
+		}
+		step := ""
+		if p.v.Class[i] == codegen.Strided {
+			step = fmt.Sprintf(" * os%d", i)
+		}
+		p.linef(indent, "for (mr_i64 l = 0; done + l < n; l++)")
+		p.linef(indent+1, "o%d[(done + l)%s] = t%d[l];", i, step, i)
+	}
+	for i, r := range p.k.Reduces {
+		dt := p.k.Body[r.Value].DT
+		if _, small := narrow(dt); small {
+			p.linef(4, "for (mr_i64 l = 0; done + l < n; l++)")
+			p.linef(5, "or%d[done + l] = tr%d[l];", i, i)
 		} else {
-			p.linef(5, "%s = t%d[l];", dst, i)
+			p.linef(4, "%s;", put(dt, fmt.Sprintf("or%d + done", i), fmt.Sprintf("tr%d", i)))
 		}
 	}
-	for i := range p.k.Reduces {
-		p.linef(5, "or%d[done + l] = tr%d[l];", i, i)
-	}
-	p.linef(4, "}")
 	for i := range p.k.Reduces {
 		p.linef(4, "r%d = or%d;", i, i)
 	}

@@ -37,6 +37,23 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
+// BenchmarkPadImages puts a border of one element around 128 images, as convolutions do.
+func BenchmarkPadImages(b *testing.B) {
+	dev, err := millrace.Open("cpu:compile=wait,tune=off")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	for _, c := range [][2]int{{16, 32}, {32, 16}, {64, 8}} {
+		x := millrace.UniformOn(dev, millrace.Float32, 1, 128, c[0], c[1], c[1])
+		p := millrace.Padding{Before: 1, After: 1}
+		benchTensor(b, dev, fmt.Sprintf("%dx%d", c[0], c[1]), func() *millrace.Tensor {
+			return x.Pad(0, millrace.Padding{}, millrace.Padding{}, p, p)
+		})
+		x.Release()
+	}
+}
+
 // benchTensor times making a tensor, but for the first time, which compiles.
 func benchTensor(b *testing.B, dev *millrace.Device, name string, f func() *millrace.Tensor) {
 	b.Run(name, func(b *testing.B) {

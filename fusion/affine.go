@@ -111,7 +111,7 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	case ir.Window:
 		t.window(n.Attr, to)
 	case ir.Pad, ir.Concat, ir.Assign:
-		return t.move(n, to, seg.Tensors[n.Args[0].ID].Shape, h)
+		return l.move(t, n, to, seg.Tensors[n.Args[0].ID].Shape, h)
 	case ir.Gather, ir.Scatter:
 		return t.gather(n.Attr.Axes[0], to)
 	default:

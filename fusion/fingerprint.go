@@ -16,7 +16,7 @@ import (
 // it; epoch is raised by hand for changes that no golden file shows.
 const (
 	epoch  = 4
-	digest = 0xc39aa00da11334eb
+	digest = 0x8ba451d0cb84e34f
 )
 
 // Version names the version of plans that this program makes and understands.
@@ -31,6 +31,9 @@ func Fingerprint(caps *runtime.Caps, mode Mode) string {
 	text := fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
 		Version(), caps.Name, mode, elemSizes(caps), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
 		caps.MaxOperands, caps.MaxScalars, caps.MaxBody)
+	if caps.StretchCost > 0 {
+		text += fmt.Sprintf(" stretch=%g", caps.StretchCost)
+	}
 	if caps.Denormals == ir.FlushDenormals {
 		text += " denormals=flush"
 	}

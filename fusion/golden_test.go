@@ -11,7 +11,7 @@ import (
 )
 
 // TestGolden holds programs and their plans, and runs those that are small.
-// Arguments such as operands=4 are limits of the device.
+// Arguments such as operands=4 are limits of the device; stretch=3 is its cost in ns.
 func TestGolden(t *testing.T) {
 	explore := func(m Mode) golden.Handler {
 		return func(t *testing.T, c *golden.Case) string {
@@ -50,6 +50,8 @@ func limited(t *testing.T, args []string) *runtime.Caps {
 			caps.MaxScalars = n
 		case "body":
 			caps.MaxBody = n
+		case "stretch":
+			caps.StretchCost = float64(n) * 1e-9
 		default:
 			t.Fatalf("unknown limit %q", a)
 		}

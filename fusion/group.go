@@ -40,6 +40,7 @@ type cost struct {
 	again    nodeSet // of nodes: computed at more than one index map
 	inside   nodeSet // of nodes: computed for the operands of a contraction
 	loose    bool    // a contraction with a result that does not depend on it
+	apart    bool    // its rows are walked by short stretches: see runs
 	err      error
 }
 
@@ -128,7 +129,8 @@ func (x *explorer) price(g *group) *cost {
 		c.operands++
 		c.touched = append(c.touched, instance{tensor: o.tensor, at: o.at})
 	}
-	c.seconds = x.model.seconds(c.bytes, runs.work)
+	c.apart = runs.stretches > 0
+	c.seconds = x.model.seconds(c.bytes, runs.work) + float64(runs.stretches)*x.model.stretch
 	g.cost = c
 	return c
 }

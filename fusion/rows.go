@@ -141,9 +141,12 @@ const cacheRow = 512 << 10
 
 // runs is how often the parts of a group's kernel are executed.
 type runs struct {
-	work  int64    // instructions, all in all
-	loose bool     // see cost
-	load  []uint32 // of each operand, the phases that read it; nil where memory is read once
+	work  int64 // instructions, all in all
+	loose bool  // see cost
+	// stretches are those along the innermost dim, of all operands, where an operand
+	// that is put together from interleaved parts makes them shorter than the dim is.
+	stretches int64
+	load      []uint32 // of each operand, the phases that read it; nil where memory is read once
 }
 
 // times is how often operand i is brought from memory.
@@ -185,6 +188,7 @@ func (x *explorer) runs(g *group, b *body, w writes) runs {
 	if row > cacheRow {
 		r.load = phasesOf(&k)
 	}
+	r.stretches = x.stretches(g, b)
 	return r
 }
 

@@ -12,10 +12,11 @@ type model struct {
 	bandwidth float64
 	launch    float64
 	op        float64
+	stretch   float64
 }
 
 func newModel(c *runtime.Caps) model {
-	m := model{bandwidth: c.Bandwidth, launch: c.LaunchCost, op: c.OpCost}
+	m := model{bandwidth: c.Bandwidth, launch: c.LaunchCost, op: c.OpCost, stretch: c.StretchCost}
 	if m.bandwidth <= 0 {
 		m.bandwidth = 20e9
 	}

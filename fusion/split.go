@@ -145,23 +145,24 @@ func (x *explorer) candidate(t int32) bool {
 	if !x.writable(t) {
 		return false
 	}
-	users, repeated, inside := 0, false, false
+	users, repeated, inside, apart := 0, false, false, false
 	def := x.seg.Tensors[t].Def
 	for _, g := range x.groups {
 		if c := x.price(g); c.nodes.has(def) {
 			users++
 			inside = inside || c.inside.has(def)
+			apart = apart || c.apart
 			repeated = repeated || c.again.has(def) || !g.contracts() && x.times(g, t) > x.elems(t)
 		}
 	}
-	if users <= 1 && !repeated && !inside {
+	if users <= 1 && !repeated && !inside && !apart {
 		return false
 	}
 	// What is made of rows that are in no memory can be had there only.
 	alone := x.price(x.groupOf(t))
 	// An operand of a contraction costs as much to write where it is made as
 	// what it is made from, and is computed once there.
-	return alone.err == nil && (inside || alone.weight >= worthWriting)
+	return alone.err == nil && (inside || apart || alone.weight >= worthWriting)
 }
 
 // tryWriting gives t a group of its own, lets that join what it can, and keeps

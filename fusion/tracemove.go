@@ -43,7 +43,7 @@ func (t *tracer) gather(axis int, data ir.Shape) error {
 // move goes from the result of a Pad, Concat or Assign to the operand that h
 // names, or to a bound of that operand's part. Where the element is outside of
 // the part the position is of no use, and guards keep it from being read.
-func (t *tracer) move(n *ir.Node, operand, first ir.Shape, h Hop) error {
+func (l *layouter) move(t *tracer, n *ir.Node, operand, first ir.Shape, h Hop) error {
 	if n.Op == ir.Assign && h.Arg == 0 || n.Op == ir.Pad && h.Arg > 0 || n.Attr == nil || len(operand) != t.rank {
 		return errPath
 	}
@@ -51,7 +51,7 @@ func (t *tracer) move(n *ir.Node, operand, first ir.Shape, h Hop) error {
 		if h.Dim < 0 || h.Dim >= t.rank {
 			return errPath
 		}
-		return t.bound(n, operand, first, h)
+		return l.bound(t, n, operand, first, h)
 	}
 	wide := false
 	var between [ir.MaxRank]int64
@@ -66,7 +66,7 @@ func (t *tracer) move(n *ir.Node, operand, first ir.Shape, h Hop) error {
 			t.shape[d] = int64(size * step)
 		}
 	}
-	if !wide {
+	if !wide || l.stepped(t, operand, &between) {
 		return nil
 	}
 	if err := t.stage(); err != nil {
@@ -89,6 +89,45 @@ func (t *tracer) move(n *ir.Node, operand, first ir.Shape, h Hop) error {
 	return nil
 }
 
+// stepped goes to the elements of an operand that lie between others in the result, along
+// the dims where between is more than 1, without a stage: where the domain's dims can be
+// made fine enough, which element it is, and whether it is one, is one of them each.
+func (l *layouter) stepped(t *tracer, operand ir.Shape, between *[ir.MaxRank]int64) bool {
+	var next [ir.MaxRank]affine
+	for d := range operand {
+		if between[d] > 1 {
+			which, _, ok := l.apart(t, &next, t.at[d], between[d])
+			if !ok {
+				return false
+			}
+			next[d] = which
+		}
+	}
+	for d, size := range operand {
+		if between[d] > 1 {
+			t.at[d], t.shape[d] = next[d], int64(size)
+		}
+	}
+	return true
+}
+
+// apart takes a position a behind the first of elements that are step apart: which of
+// them it is, where it is one, and a number that is 0 just there.
+func (l *layouter) apart(t *tracer, next *[ir.MaxRank]affine, a affine, step int64) (which, rest affine, ok bool) {
+	over := (a.off%step + step) % step
+	first := (a.off - over) / step
+	if over > 0 { // those that are elements come in the next step
+		first, over = first+1, over-step
+	}
+	a.off = 0
+	if !l.split(t, next, &a, &rest, step) {
+		return a, rest, false
+	}
+	a.off += first
+	rest.off += over
+	return a, rest, true
+}
+
 // behind is how far behind the part's first element an element is, along dim d
 // and in the part's direction.
 func (t *tracer) behind(n *ir.Node, operand, first ir.Shape, arg, d int) affine {
@@ -103,7 +142,7 @@ func (t *tracer) behind(n *ir.Node, operand, first ir.Shape, arg, d int) affine 
 }
 
 // bound goes to a number, see Bound. It must fit into 31 bits and a sign.
-func (t *tracer) bound(n *ir.Node, operand, first ir.Shape, h Hop) error {
+func (l *layouter) bound(t *tracer, n *ir.Node, operand, first ir.Shape, h Hop) error {
 	if t.shape[h.Dim] > math.MaxInt32 || operand[h.Dim] > math.MaxInt32 {
 		return fmt.Errorf("%w: %s of %v", ir.ErrUnsupported, n.Op, n.Shape)
 	}
@@ -122,6 +161,10 @@ func (t *tracer) bound(n *ir.Node, operand, first ir.Shape, h Hop) error {
 		t.at[0] = affine{}
 	default:
 		t.at[0] = a
+		if _, rest, ok := l.apart(t, &[ir.MaxRank]affine{}, a, int64(step)); ok {
+			t.at[0] = rest
+			break
+		}
 		if err := t.stage(); err != nil {
 			return err
 		}

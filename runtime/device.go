@@ -110,6 +110,10 @@ type Caps struct {
 	Bandwidth  float64 // bytes per second of a large copy, both directions counted
 	LaunchCost float64 // seconds per launch
 	OpCost     float64 // seconds per element for one cheap op, all threads
+	// StretchCost is the seconds, per operand and all threads, by which a kernel of
+	// rows begins another stretch of points along its innermost dim; 0 where each
+	// point finds its own elements.
+	StretchCost float64
 }
 
 // Stats are a device's counters since it was opened.

@@ -346,6 +346,7 @@ func capsOf(threads int, den denormals) runtime.Caps {
 		Bandwidth:   20e9,
 		LaunchCost:  1e-6,
 		OpCost:      0.05e-9,
+		StretchCost: 3e-9,
 	}
 	if den.Denormals == ir.FlushDenormals {
 		c.Fingerprint += " denormals flushed"

@@ -177,6 +177,11 @@ static void load_y(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 cols, m
 		to_panels(j, dst, k, 0, cols, src, s->kstride, 0);
 		return;
 	}
+	if (s->kind == MR_SIDE_FILL_I && s->panels) {
+		for (mr_i64 f = 0; f < cols; f += MR_C_PANELS_COLUMNS)
+			s->panels(s->ctx, who, batch, i + f, i + least(f + MR_C_PANELS_COLUMNS, cols), p, p + k, dst + f / nr * panel, j->kc * nr);
+		return;
+	}
 	if (s->kind == MR_SIDE_FILL_I) {
 		const mr_i64 wide = least(cols, MR_C_FILL / 8 / nr * nr), step = MR_C_FILL / wide & ~(mr_i64)7;
 		for (mr_i64 f = 0; f < cols; f += wide)

@@ -46,12 +46,19 @@ enum {
 typedef void (*mr_fill)(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 ld);
 #define MR_C_FILL 8192
 
+/* The same for side y, as panels of nr columns: element (i, p) goes to
+ * dst[(i-i0)/nr*panel + (p-p0)*nr + (i-i0)%nr], and zeros where there are no more
+ * columns. A block has at most MR_C_PANELS_COLUMNS columns. */
+typedef void (*mr_fill_panels)(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 panel);
+#define MR_C_PANELS_COLUMNS 256
+
 typedef struct mr_side {
 	mr_i64 kind;
 	const void *base;
 	mr_i64 stride, kstride;          /* in elements */
 	mr_i64 batch[MR_MAX_RANK];       /* stride of each batch dim, in elements; MR_SIDE_MEM only */
 	mr_fill fill;
+	mr_fill_panels panels;           /* MR_SIDE_FILL_I only; NULL: none */
 	void *ctx;
 } mr_side;
 
@@ -136,6 +143,8 @@ typedef struct mr_kernels {
 	void (*gather)(void *dst, mr_i64 ldd, const void *src, mr_i64 rs, mr_i64 cs, mr_i64 rows, mr_i64 cols);
 	/* dst[(o-o0)*ldd + (i-i0)] = src[o of outer + i of inner]. */
 	void (*walk)(void *dst, mr_i64 ldd, const void *src, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1);
+	/* The same as mr_fill_panels, o being a row of the panels. */
+	void (*walk_panels)(void *dst, mr_i64 panel, const void *src, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1);
 	/* dst[o of outer + i of inner] = src[(o-o0)*lds + (i-i0)]. */
 	void (*unwalk)(void *dst, const void *src, mr_i64 lds, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1);
 	/* [*from, *to) holds all p in [0, k) where x, rows by k with row stride

@@ -144,6 +144,22 @@ static void PASTE(gather, NAME)(void *dst, mr_i64 ldd, const void *src, mr_i64 r
 			d[i * ldd + j] = s[i * rs + j * cs];
 }
 
+#if VB > 32
+typedef T PASTE(half, NAME) __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+#endif
+#if VB > 16
+typedef T PASTE(quarter, NAME) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+#endif
+
+/* n elements, at most two vectors of them, by a first and a last one. */
+#define ENDS(VT) \
+	if (n >= (mr_i64)(sizeof(VT) / sizeof(T))) { \
+		const VT last = *(const VT *)(s + n - sizeof(VT) / sizeof(T)); \
+		*(VT *)d = *(const VT *)s; \
+		*(VT *)(d + n - sizeof(VT) / sizeof(T)) = last; \
+		return; \
+	}
+
 /* A stretch: what is left of whole vectors is the last one, moved back. */
 static inline __attribute__((always_inline)) void PASTE(line, NAME)(T *d, const T *s, mr_i64 step, mr_i64 n)
 {
@@ -154,6 +170,14 @@ static inline __attribute__((always_inline)) void PASTE(line, NAME)(T *d, const 
 		if (j < n)
 			*(V *)(d + n - L) = *(const V *)(s + n - L);
 		return;
+	}
+	if (step == 1) {
+#if VB > 32
+		ENDS(PASTE(half, NAME))
+#endif
+#if VB > 16
+		ENDS(PASTE(quarter, NAME))
+#endif
 	}
 #pragma GCC unroll 4
 	for (; j < n; j++)
@@ -171,6 +195,25 @@ static void PASTE(walk, NAME)(void *dst, mr_i64 ldd, const void *src, const mr_w
 		T *d = row;
 		for (mr_i64 q = 0; q < count; d += all[q++].n)
 			PASTE(line, NAME)(d, s + all[q].offset, step, all[q].n);
+		mr_walk_on(&r, 1);
+	}
+}
+
+/* The same where rows of dst are those of panels, whose width divides ldd: see
+ * mr_fill_panels. */
+static void PASTE(walk_panels, NAME)(void *dst, mr_i64 panel, const void *src, const mr_walk *outer, mr_i64 o0, mr_i64 o1, const mr_walk *inner, mr_i64 i0, mr_i64 i1)
+{
+	mr_piece all[2 * MR_C_PANELS_COLUMNS];
+	const mr_i64 count = mr_pieces(all, inner, i0, i1 - i0, 2 * L, panel), step = inner->stride[inner->rank - 1];
+	const mr_i64 rest = (i1 - i0) % (2 * L), end = (i1 - i0) / (2 * L) * panel + rest;
+	mr_walker r;
+	mr_walk_to(&r, outer, o0);
+	for (T *row = dst; o0 < o1; o0++, row += 2 * L) {
+		const T *s = (const T *)src + r.offset;
+		for (mr_i64 q = 0; q < count; q++)
+			PASTE(line, NAME)(row + all[q].to, s + all[q].offset, step, all[q].n);
+		for (mr_i64 j = rest; rest > 0 && j < 2 * L; j++)
+			row[end - rest + j] = 0;
 		mr_walk_on(&r, 1);
 	}
 }
@@ -326,13 +369,6 @@ static inline mr_i64 PASTE(small_row, NAME)(mr_i64 n, mr_i64 k, const T *x, mr_i
 			*(VT *)(c + (i + r) * ldc + j) = total[r]; \
 	}
 
-#if VB > 32
-typedef T PASTE(half, NAME) __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
-#endif
-#if VB > 16
-typedef T PASTE(quarter, NAME) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
-#endif
-
 static void PASTE(small, NAME)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x0, mr_i64 xi, mr_i64 xk, const void *y0, mr_i64 yj, mr_i64 yk, void *c0, mr_i64 ldc)
 {
 	const T *x = x0, *y = y0;
@@ -364,6 +400,7 @@ static void PASTE(small, NAME)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x0, mr_
 }
 #undef SMALL_COLUMNS
 #undef SMALL_ROWS
+#undef ENDS
 
 #undef V
 #undef L

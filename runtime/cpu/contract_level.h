@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) void square64(void *dst, mr_i64 ldd
 #endif
 #include "contract_kernel.h"
 
-#define KERNELS(T, name, finite, unmasked, small_all) { sizeof(T), VB / sizeof(T), 2 * VB / sizeof(T), MRMAX, tile##name, transpose##name, gather##name, walk##name, unwalk##name, extent##name, finite, unmasked, small_all, small##name }
+#define KERNELS(T, name, finite, unmasked, small_all) { sizeof(T), VB / sizeof(T), 2 * VB / sizeof(T), MRMAX, tile##name, transpose##name, gather##name, walk##name, walk_panels##name, unwalk##name, extent##name, finite, unmasked, small_all, small##name }
 
 const mr_kernels MR_C_LEVEL[MR_C_TYPES] = {
 	[MR_C_F32] = KERNELS(float, _f32, finite_f32, unmasked_f32, small_all_f32), [MR_C_F64] = KERNELS(double, _f64, finite_f64, unmasked_f64, small_all_f64),

@@ -148,6 +148,12 @@ static void walk_i(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i6
 	kernels(s)->walk(dst, ld, walked(s, batch), &s->w->outer, p0, p1, &s->w->inner, i0, i1);
 }
 
+static void walk_panels(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 panel)
+{
+	const source *s = ctx;
+	kernels(s)->walk_panels(dst, panel, walked(s, batch), &s->w->outer, p0, p1, &s->w->inner, i0, i1);
+}
+
 static void unwalk(void *ctx, int who, mr_i64 batch, mr_i64 row0, mr_i64 rows, mr_i64 col0, mr_i64 cols, void *tile, mr_i64 ld)
 {
 	const source *s = ctx;
@@ -233,6 +239,7 @@ static void use(mr_side *side, source *s)
 {
 	if (side->kind == MR_SIDE_MEM)
 		return;
+	side->panels = s->w->on && side->kind == MR_SIDE_FILL_I ? walk_panels : NULL;
 	if (s->w->on)
 		side->fill = side->kind == MR_SIDE_FILL_K ? walk_k : walk_i;
 	else

@@ -60,3 +60,24 @@ static inline mr_i64 mr_stretches(mr_stretch *s, const mr_walk *w, mr_i64 i, mr_
 	}
 	return count;
 }
+
+/* The same taken apart where rows of panels end, width positions long and panel apart:
+ * to is where in the panels a piece goes. */
+typedef struct { mr_i64 to, offset, n; } mr_piece;
+
+static inline mr_i64 mr_pieces(mr_piece *s, const mr_walk *w, mr_i64 i, mr_i64 n, mr_i64 width, mr_i64 panel)
+{
+	mr_walker r;
+	mr_walk_to(&r, w, i);
+	mr_i64 count = 0, at = 0;
+	while (n > 0) {
+		mr_i64 some = n < r.left ? n : r.left;
+		if (some > width - at % width)
+			some = width - at % width;
+		s[count++] = (mr_piece){ at / width * panel + at % width, r.offset, some };
+		n -= some;
+		at += some;
+		mr_walk_on(&r, some);
+	}
+	return count;
+}

@@ -60,12 +60,17 @@ func CSV(path string, opt CSVOptions) (*Table, error) {
 		return nil, fmt.Errorf("data: %w", err)
 	}
 	defer f.Close()
-	t, err := readCSV(f, path, opt)
+	return ReadCSV(f, path, opt)
+}
+
+// ReadCSV is [CSV] of what is no file, or none yet. The name is for messages.
+func ReadCSV(r io.Reader, name string, opt CSVOptions) (*Table, error) {
+	t, err := readCSV(r, name, opt)
 	if err != nil {
 		if _, ok := errors.AsType[*RecordError](err); ok {
 			return nil, fmt.Errorf("data: %w", err)
 		}
-		return nil, fmt.Errorf("data: %s: %w", path, err)
+		return nil, fmt.Errorf("data: %s: %w", name, err)
 	}
 	return t, nil
 }

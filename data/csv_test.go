@@ -83,6 +83,9 @@ func TestBadCSV(t *testing.T) {
 	} {
 		path := write(t, "x.csv", []byte(c.text))
 		s, err := data.CSV(path, c.opt)
+		if _, of := data.ReadCSV(strings.NewReader(c.text), path, c.opt); fmt.Sprint(of) != fmt.Sprint(err) {
+			t.Errorf("%s: %v from a reader, %v from a file", name, of, err)
+		}
 		if s != nil || err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -111,7 +111,7 @@ func FuzzCSV(f *testing.F) {
 			opt.Comma = ';'
 		}
 		modest(t, b, 100, func() {
-			s, err := readCSV(bytes.NewReader(b), "x", opt)
+			s, err := ReadCSV(bytes.NewReader(b), "x", opt)
 			if err != nil {
 				return
 			}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"flag"
+	"os"
 	"testing"
 )
 
@@ -13,4 +15,13 @@ func TestRun(t *testing.T) {
 	if part < 0.7 { // of three hundred digits, three times over
 		t.Errorf("%.0f %% right", 100*part)
 	}
+}
+
+// Called without a file, from wherever, it has something to learn.
+func TestAnywhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	was, args := flag.CommandLine, os.Args
+	defer func() { flag.CommandLine, os.Args = was, args }()
+	flag.CommandLine, os.Args = flag.NewFlagSet("digits", flag.ContinueOnError), []string{"digits", "-epochs", "1"}
+	main()
 }

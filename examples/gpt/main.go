@@ -2,20 +2,23 @@
 //
 //	go run ./examples/gpt -text input.txt               # 46,289 parameters
 //	go run ./examples/gpt -text input.txt -model nano   # 10.7 million, nanoGPT's
+//
+// Without a file it makes do with some lines of Shakespeare's, which are in the program.
 package main
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/data"
 	"github.com/millrace-go/millrace/examples/models"
 	"github.com/millrace-go/millrace/nn"
 	"github.com/millrace-go/millrace/optim"
@@ -32,7 +35,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.text, "text", "examples/gpt/testdata/input.txt", "the text to learn")
+	flag.StringVar(&o.text, "text", "", "a file with the text to learn")
 	flag.StringVar(&o.model, "model", "small", "small (BurTorch's) or nano (nanoGPT's)")
 	flag.StringVar(&o.dtype, "dtype", "float32", "what layers compute in: float32, bfloat16 or float16; weights are float32")
 	flag.StringVar(&o.save, "save", "", "where to keep the weights, as safetensors")
@@ -50,23 +53,35 @@ func main() {
 
 // run trains, writes, and returns the mean loss of the last tenth of the steps.
 func run(ctx context.Context, o options) (float64, error) {
-	raw, err := os.ReadFile(o.text)
+	text, err := o.read()
 	if err != nil {
 		return 0, err
 	}
-	symbols, text := encode(string(raw))
-	configs := map[string]models.GPTConfig{"small": models.SmallGPT(len(symbols)), "nano": models.NanoGPT(len(symbols))}
+	symbols, err := data.NewVocabulary(text)
+	if err != nil {
+		return 0, err
+	}
+	tokens, err := symbols.Encode(text)
+	if err != nil {
+		return 0, err
+	}
+	configs := map[string]models.GPTConfig{"small": models.SmallGPT(symbols.Len()), "nano": models.NanoGPT(symbols.Len())}
 	dtypes := map[string]millrace.DType{"float32": millrace.Float32, "bfloat16": millrace.BFloat16, "float16": millrace.Float16}
 	cfg, known := configs[o.model]
 	dt, knownToo := dtypes[o.dtype]
 	if !known || !knownToo {
 		return 0, fmt.Errorf("no model %q in %q", o.model, o.dtype)
 	}
-	if len(text) <= cfg.Context {
-		return 0, fmt.Errorf("%s: %d characters are too few for a context of %d", o.text, len(text), cfg.Context)
+	windows, err := data.Windows(tokens, cfg.Context, 1)
+	if err != nil {
+		return 0, err
+	}
+	loader, err := data.NewLoader(windows, data.Options{Batch: o.batch, Shuffle: true, Seed: o.seed, DropLast: true})
+	if err != nil {
+		return 0, err
 	}
 	model := models.NewGPT(cfg, nn.Seed(o.seed))
-	fmt.Println(count(model), "parameters,", len(symbols), "characters")
+	fmt.Println(models.Count(model), "parameters,", symbols.Len(), "characters")
 
 	decayed := func(name string) bool { return !strings.Contains(name, "norm") && !strings.HasSuffix(name, "bias") }
 	choices := []optim.Option{
@@ -89,11 +104,12 @@ func run(ctx context.Context, o options) (float64, error) {
 	}, how...)
 	defer step.Close()
 
-	r := rand.New(rand.NewPCG(o.seed, 2))
-	began, last, n := time.Now(), 0.0, 0
-	for i := range o.steps {
-		x, y := window(text, o.batch, cfg.Context, r)
-		loss, err := step.Run(ctx, x, y)
+	began, i, last, n := time.Now(), 0, 0.0, 0
+	for b, err := range models.Steps(ctx, loader, o.steps) {
+		if err != nil {
+			return 0, err
+		}
+		loss, err := step.Run(ctx, b.X, b.Y)
 		if err != nil {
 			return 0, err
 		}
@@ -107,9 +123,9 @@ func run(ctx context.Context, o options) (float64, error) {
 			}
 			fmt.Printf("\rstep %6d  loss %.4f  %.2f ms a step ", i, v, time.Since(began).Seconds()*1e3/float64(i+1))
 		}
-		for _, t := range []*millrace.Tensor{loss, x, y} {
-			t.Release()
-		}
+		loss.Release()
+		b.Release()
+		i++
 	}
 	fmt.Println()
 	if o.save != "" {
@@ -117,56 +133,29 @@ func run(ctx context.Context, o options) (float64, error) {
 			return 0, err
 		}
 	}
-	more, err := write(model, cfg, text[:1], o.write, r)
+	written, err := write(model, cfg, tokens[:1], o.write, rand.New(rand.NewPCG(o.seed, 2)))
 	if err != nil {
 		return 0, err
 	}
-	fmt.Println(decode(symbols, more))
+	more, err := symbols.Decode(written)
+	if err != nil {
+		return 0, err
+	}
+	fmt.Println(more)
 	return last / float64(max(n, 1)), nil
 }
 
-// encode numbers a text's characters in order.
-func encode(s string) (symbols []rune, text []int32) {
-	at := map[rune]int32{}
-	for _, r := range s {
-		if _, seen := at[r]; !seen {
-			at[r] = 0
-			symbols = append(symbols, r)
-		}
-	}
-	slices.Sort(symbols)
-	for i, r := range symbols {
-		at[r] = int32(i)
-	}
-	for _, r := range s {
-		text = append(text, at[r])
-	}
-	return symbols, text
-}
+// plays are the first lines of the text of Karpathy's char-rnn (MIT licence, 2022 Andrej
+// Karpathy).
+//
+//go:embed testdata/input.txt
+var plays string
 
-func decode(symbols []rune, text []int32) string {
-	var b strings.Builder
-	for _, i := range text {
-		b.WriteRune(symbols[i])
+func (o options) read() (string, error) {
+	if o.text == "" {
+		return plays, nil
 	}
-	return b.String()
-}
-
-func count(model any) (n int) {
-	for _, p := range nn.Params(model) {
-		n += p.Tensor().Len()
-	}
-	return n
-}
-
-// window is a batch of pieces of the text, and the same one character further.
-func window(text []int32, batch, size int, r *rand.Rand) (x, y *millrace.Tensor) {
-	a, b := make([]int32, 0, batch*size), make([]int32, 0, batch*size)
-	for range batch {
-		at := r.IntN(len(text) - size)
-		a, b = append(a, text[at:at+size]...), append(b, text[at+1:at+size+1]...)
-	}
-	return millrace.FromSlice(a, batch, size), millrace.FromSlice(b, batch, size)
+	return data.ReadText(o.text)
 }
 
 // write draws one character after another, each from what the model says of those before.
@@ -179,12 +168,7 @@ func write(model *models.GPT, cfg models.GPTConfig, start []int32, n int, r *ran
 		if err != nil {
 			return nil, err
 		}
-		next, u := 0, r.Float32()
-		for next < len(p)-1 && u >= p[next] {
-			u -= p[next]
-			next++
-		}
-		text = append(text, int32(next))
+		text = append(text, int32(models.Draw(p, r)))
 	}
 	return text, nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"flag"
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -60,10 +62,19 @@ func TestBad(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	if n := count(models.NewGPT(models.SmallGPT(65))); n != 46289 {
+	if n := models.Count(models.NewGPT(models.SmallGPT(65))); n != 46289 {
 		t.Errorf("%d parameters", n)
 	}
-	if n := count(models.NewGPT(models.NanoGPT(65))); n != 10745088 {
+	if n := models.Count(models.NewGPT(models.NanoGPT(65))); n != 10745088 {
 		t.Errorf("%d parameters", n)
 	}
+}
+
+// Called without a file, from wherever, it has something to learn.
+func TestAnywhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	was, args := flag.CommandLine, os.Args
+	defer func() { flag.CommandLine, os.Args = was, args }()
+	flag.CommandLine, os.Args = flag.NewFlagSet("gpt", flag.ContinueOnError), []string{"gpt", "-steps", "2", "-write", "3"}
+	main()
 }

@@ -2,20 +2,22 @@
 // sixteen before it, trained on a list of names, one a line.
 //
 //	go run ./examples/makemore -names names.txt
+//
+// Without a file it makes do with three hundred names, which are in the program.
 package main
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/data"
 	"github.com/millrace-go/millrace/examples/models"
 	"github.com/millrace-go/millrace/nn"
 	"github.com/millrace-go/millrace/optim"
@@ -24,7 +26,7 @@ import (
 const block, embed = 16, 64
 
 func main() {
-	names := flag.String("names", "examples/makemore/testdata/names.txt", "a file with a name a line")
+	names := flag.String("names", "", "a file with a name a line")
 	hidden := flag.Int("hidden", 128, "units of the hidden layer")
 	batch := flag.Int("batch", 64, "contexts a step")
 	steps := flag.Int("steps", 5000, "steps to train for")
@@ -35,48 +37,55 @@ func main() {
 	}
 }
 
-// text is a list of names as numbers: 0 is the end of one, and what comes before it.
-type text struct {
-	letters []rune
-	x       []int32 // block numbers for each of y
-	y       []int32
-}
+// first are the first 300 names of Karpathy's makemore (MIT licence, 2022 Andrej Karpathy).
+//
+//go:embed testdata/names.txt
+var first string
 
-func read(path string) (*text, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+// contexts are, of each letter of each name and of each name's end, what comes before it and
+// itself. A name ends with a line's end, which is symbol 0 and stands before its letters, too.
+func contexts(path string) (data.Source, *data.Vocabulary, error) {
+	text, err := first, error(nil)
+	if path != "" {
+		if text, err = data.ReadText(path); err != nil {
+			return nil, nil, err
+		}
 	}
-	names := strings.Fields(strings.ToLower(string(raw)))
+	names := strings.Fields(strings.ToLower(text))
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: no names", path)
+		return nil, nil, fmt.Errorf("%s: no names", path)
 	}
-	t := new(text)
-	for _, name := range names {
-		for _, r := range name {
-			if !slices.Contains(t.letters, r) {
-				t.letters = append(t.letters, r)
-			}
+	text = strings.Join(names, "\n") + "\n"
+	symbols, err := data.NewVocabulary(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	y, err := symbols.Encode(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	var x []int32
+	seen := make([]int32, block)
+	for _, next := range y {
+		x = append(x, seen...)
+		if seen = append(seen[1:], next); next == 0 {
+			seen = make([]int32, block)
 		}
 	}
-	slices.Sort(t.letters)
-	for _, name := range names {
-		seen := make([]int32, block)
-		for _, r := range name + "." {
-			next := int32(slices.Index(t.letters, r) + 1) // 0 for the end
-			t.x, t.y = append(t.x, seen...), append(t.y, next)
-			seen = append(seen[1:], next)
-		}
-	}
-	return t, nil
+	src, err := data.FromColumns(data.ColumnOf(x, block), data.ColumnOf(y))
+	return src, symbols, err
 }
 
 func run(ctx context.Context, path string, hidden, batch, steps int, eager bool) error {
-	t, err := read(path)
+	src, symbols, err := contexts(path)
 	if err != nil {
 		return err
 	}
-	model := models.NewMakeMore(len(t.letters)+1, block, embed, hidden, nn.Seed(1))
+	loader, err := data.NewLoader(src, data.Options{Batch: batch, Shuffle: true, Seed: 1, DropLast: true})
+	if err != nil {
+		return err
+	}
+	model := models.NewMakeMore(symbols.Len(), block, embed, hidden, nn.Seed(1))
 	opt := optim.SGD(nn.Params(model), optim.Schedule(optim.StepDecay(0.5, max(1, steps/2), 0.2)))
 	var options []optim.StepOption
 	if !eager {
@@ -87,17 +96,12 @@ func run(ctx context.Context, path string, hidden, batch, steps int, eager bool)
 	}, options...)
 	defer step.Close()
 
-	r := rand.New(rand.NewPCG(1, 2))
-	x, y := make([]int32, 0, batch*block), make([]int32, 0, batch)
-	began := time.Now()
-	for i := range steps {
-		x, y = x[:0], y[:0]
-		for range batch {
-			k := r.IntN(len(t.y))
-			x, y = append(x, t.x[k*block:(k+1)*block]...), append(y, t.y[k])
+	began, i := time.Now(), 0
+	for b, err := range models.Steps(ctx, loader, steps) {
+		if err != nil {
+			return err
 		}
-		in, want := millrace.FromSlice(x, batch, block), millrace.FromSlice(y)
-		loss, err := step.Run(ctx, in, want)
+		loss, err := step.Run(ctx, b.X, b.Y)
 		if err != nil {
 			return err
 		}
@@ -109,12 +113,13 @@ func run(ctx context.Context, path string, hidden, batch, steps int, eager bool)
 			fmt.Printf("\rstep %6d  loss %.4f  %.0f µs a step ", i, v, float64(time.Since(began).Microseconds())/float64(i+1))
 		}
 		loss.Release()
-		in.Release()
-		want.Release()
+		b.Release()
+		i++
 	}
 	fmt.Println()
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 10 {
-		name, err := makeUp(model, t.letters, r)
+		name, err := makeUp(model, symbols, r)
 		if err != nil {
 			return err
 		}
@@ -124,23 +129,19 @@ func run(ctx context.Context, path string, hidden, batch, steps int, eager bool)
 }
 
 // makeUp draws one letter after another.
-func makeUp(model *models.MakeMore, letters []rune, r *rand.Rand) (string, error) {
-	seen, name := make([]int32, block), ""
+func makeUp(model *models.MakeMore, symbols *data.Vocabulary, r *rand.Rand) (string, error) {
+	seen, name := make([]int32, block), []int32{}
 	for range 30 {
 		p, err := millrace.Values[float32](model.Forward(nn.Eval(), millrace.FromSlice(seen, 1, block)).MulScalar(3).Softmax(-1))
 		if err != nil {
 			return "", err
 		}
-		next, u := 0, r.Float32()
-		for next < len(p)-1 && u >= p[next] {
-			u -= p[next]
-			next++
-		}
+		next := int32(models.Draw(p, r))
 		if next == 0 {
 			break
 		}
-		name += string(letters[next-1])
-		seen = append(seen[1:], int32(next))
+		name = append(name, next)
+		seen = append(seen[1:], next)
 	}
-	return name, nil
+	return symbols.Decode(name)
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/examples/models"
-	"github.com/millrace-go/millrace/nn"
 )
 
 func TestRun(t *testing.T) {
@@ -27,12 +28,18 @@ func TestNoNames(t *testing.T) {
 // The parameters are those that BurTorch's authors count.
 func TestSizes(t *testing.T) {
 	for hidden, want := range map[int]int{4: 5963, 64: 69083, 1024: 1079003} {
-		n := 0
-		for _, p := range nn.Params(models.NewMakeMore(27, block, embed, hidden)) {
-			n += p.Tensor().Len()
-		}
+		n := models.Count(models.NewMakeMore(27, block, embed, hidden))
 		if n != want {
 			t.Errorf("hidden %d: %d parameters, want %d", hidden, n, want)
 		}
 	}
+}
+
+// Called without a file, from wherever, it has something to learn.
+func TestAnywhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	was, args := flag.CommandLine, os.Args
+	defer func() { flag.CommandLine, os.Args = was, args }()
+	flag.CommandLine, os.Args = flag.NewFlagSet("makemore", flag.ContinueOnError), []string{"makemore", "-hidden", "8", "-steps", "2"}
+	main()
 }

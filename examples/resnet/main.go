@@ -122,34 +122,28 @@ func run(ctx context.Context, o options) (float64, error) {
 	}, optim.Record())
 	defer step.Close()
 
+	if o.steps > 0 {
+		total = min(total, o.steps)
+	}
 	began, n, last := time.Now(), 0, 0.0
-	for epoch := range o.epochs {
-		for b, err := range loader.Batches(ctx) {
+	for b, err := range models.Steps(ctx, loader, total) {
+		if err != nil {
+			return 0, err
+		}
+		loss, err := step.Run(ctx, b.X, b.Y)
+		if err != nil {
+			return 0, err
+		}
+		if n++; n%10 == 0 || n == total || n == 1 {
+			v, err := millrace.Item[float32](loss)
 			if err != nil {
 				return 0, err
 			}
-			loss, err := step.Run(ctx, b.X, b.Y)
-			if err != nil {
-				return 0, err
-			}
-			n++
-			if n%10 == 0 || n == o.steps || n == 1 {
-				v, err := millrace.Item[float32](loss)
-				if err != nil {
-					return 0, err
-				}
-				last = float64(v)
-				fmt.Printf("\repoch %3d  step %5d  loss %.4f  %.0f ms a step ", epoch+1, n, v, time.Since(began).Seconds()*1e3/float64(n))
-			}
-			loss.Release()
-			b.Release()
-			if n == o.steps {
-				break
-			}
+			last = float64(v)
+			fmt.Printf("\repoch %3d  step %5d  loss %.4f  %.0f ms a step ", b.Epoch+1, n, v, time.Since(began).Seconds()*1e3/float64(n))
 		}
-		if n == o.steps && n > 0 {
-			break
-		}
+		loss.Release()
+		b.Release()
 	}
 	fmt.Println()
 	if o.save != "" {

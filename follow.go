@@ -77,8 +77,9 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 		ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, args)
 		return r, ok
 	}
-	own, in := make([]stream.Arg, len(args)), make([]*Tensor, len(args))
-	c := &follow.Call[Tensor]{Op: op, Name: op.String(), In: in, Attr: attr, Out: r}
+	var own [3]stream.Arg
+	c := &follow.Call[Tensor]{Op: op, Name: op.String(), Attr: attr, Out: r}
+	in := &c.In
 	for i, a := range args {
 		own[i], c.Bits[i] = a, a.Bits
 		if a.V == nil {
@@ -94,7 +95,7 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 		}
 		own[i].V = &in[i].v
 	}
-	ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, own)
+	ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, own[:len(args)])
 	if !ok || r.v.Cause() != nil {
 		endOperands(in)
 		return r, ok
@@ -107,7 +108,7 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 func tensorOf(v *stream.Value) *Tensor { return (*Tensor)(unsafe.Pointer(v)) }
 
 // endOperands ends handles of still, of which some may be there twice.
-func endOperands(in []*Tensor) {
+func endOperands(in *[3]*Tensor) {
 	for i, t := range in {
 		twice := false
 		for k := range i {
@@ -122,19 +123,21 @@ func endOperands(in []*Tensor) {
 // whole records a composite as one op that autodiff has a rule for: run makes it of
 // handles that are not followed. Operands may be nil where one is left out.
 func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*Tensor) *Tensor {
-	own, plain := make([]*Tensor, len(ts)), make([]*Tensor, len(ts))
+	c := &follow.Call[Tensor]{Name: name, Rule: rule, With: with}
+	plain := make([]*Tensor, len(ts))
 	for i, t := range ts {
 		if t != nil {
-			own[i], plain[i] = still(t), plainly(t)
+			c.In[i], plain[i] = still(t), plainly(t)
 		}
 	}
-	r := run(plain)
+	c.Out = run(plain)
+	r := c.Out // which the hook takes out of c
 	done(plain...)
 	if r.v.Cause() != nil {
-		endOperands(own)
+		endOperands(&c.In)
 		return r
 	}
-	tell(&follow.Call[Tensor]{Name: name, Rule: rule, In: own, With: with, Out: r})
+	tell(c)
 	return r
 }
 
@@ -142,7 +145,7 @@ func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*T
 func tell(c *follow.Call[Tensor]) {
 	hook, ok := follow.Hook.(func(*follow.Call[Tensor]) any)
 	if !ok {
-		endOperands(c.In)
+		endOperands(&c.In)
 		return
 	}
 	out := c.Out
@@ -179,6 +182,7 @@ func plainly(t *Tensor) *Tensor {
 
 func init() {
 	follow.Node = func(t any) any { return t.(*Tensor).node() }
+	follow.Shape = func(t any) ir.Shape { return t.(*Tensor).shape() }
 	follow.Watch = func(t, node any) any {
 		r := newRoomy()
 		stream.Second(&r.v, &t.(*Tensor).v)

@@ -146,7 +146,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 			return fail("%w", err)
 		}
 	}
-	b := newWalk(o, by, goals)
+	b := newWalk(o, &by, goals)
 	for i, t := range outs {
 		to := linkOf(t)
 		if to.node == nil || !b.leadsOn(to.node) {

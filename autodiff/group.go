@@ -16,6 +16,7 @@ type group struct {
 	name    string
 	results int
 	back    func(b *walk, n *node, ds []*tensor) error
+	in      []link    // of the operands
 	held    []*tensor // what back needs
 }
 
@@ -90,7 +91,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	g := &group{name: "custom", results: len(outs)}
 	n.group = g
 	for _, t := range in {
-		n.more = append(n.more, linkOf(t))
+		g.in = append(g.in, linkOf(t))
 		g.held = append(g.held, hold(t))
 	}
 	rs := grouped(n, outs)
@@ -120,7 +121,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 		if len(back) != k {
 			return fmt.Errorf("%w: custom at %s: backward gave %d derivatives for %d operands", ErrGraph, n.at(), len(back), k)
 		}
-		more := n.more
+		more := g.in
 		for i, d := range back {
 			if d == nil || more[i].node == nil {
 				continue
@@ -175,11 +176,12 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 	if !slices.ContainsFunc(outs, Watched) {
 		return outs
 	}
-	n := &node{where: operror.TrailHere()}
+	by := operror.TrailHere()
+	n := &node{where: by}
 	g := &group{name: "checkpoint", results: len(outs)}
 	n.group = g
 	own := made(outs, in, before)
-	n.more = cut(outs, before, n.where)
+	g.in = cut(outs, before, &by)
 	n.seq = recorded.Add(1)
 	for _, t := range in {
 		g.held = append(g.held, hold(t))
@@ -212,7 +214,7 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 
 // cut gives up the nodes recorded after a number that results come from, and returns the
 // links from those to older ones.
-func cut(outs []*tensor, after uint64, by operror.Trail) (edges []link) {
+func cut(outs []*tensor, after uint64, by *operror.Trail) (edges []link) {
 	seen := map[*node]bool{}
 	var stack []*node
 	reach := func(l link) {

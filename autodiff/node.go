@@ -19,18 +19,17 @@ type node struct {
 	call  *follow.Call[tensor]
 	rule  *rule // nil: a leaf
 	where operror.Trail
-	in    [3]link    // of the operands; more of a group
-	more  []link     // of a group with more operands
+	in    [3]link    // of the operands; a group has its own list
 	kinds [3]kind    // of the operands
 	kept  [4]*tensor // operands and, last, the result, as far as the rule asks for them
 	group *group     // Custom and Checkpoint
-	debug bool       // CheckFinite: made is kept
 	made  *tensor    // the result
 
-	mu    sync.Mutex // of what follows, and of the links once others have the node
-	gone  bool       // given up
-	by    operror.Trail
-	users int // walks that are at the node: the last one gives up what it kept
+	mu    sync.Mutex     // of what follows, and of the links once others have the node
+	debug bool           // CheckFinite: made is kept; this never changes
+	gone  bool           // given up
+	users int32          // walks that are at the node: the last one gives up what it kept
+	by    *operror.Trail // who gave it up
 }
 
 // link is where an operand comes from: result out of a node, nil for none.
@@ -42,12 +41,13 @@ type link struct {
 // output is what results of a group carry: which one they are.
 type output struct{ link }
 
+// kind is an operand's dtype and its shape, which is the operand's own: it is read only.
 type kind struct {
 	dt    millrace.DType
 	shape []int
 }
 
-func kindOf(t *tensor) kind { return kind{t.DType(), t.Shape()} }
+func kindOf(t *tensor) kind { return kind{t.DType(), follow.Shape(t)} }
 
 var recorded atomic.Uint64
 
@@ -68,7 +68,7 @@ func (n *node) operands(buf []link) []link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.group != nil {
-		return append(buf, n.more...)
+		return append(buf, n.group.in...)
 	}
 	return append(buf, n.in[:]...)
 }
@@ -78,7 +78,10 @@ func (n *node) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.users == 0 {
-		n.in, n.more = [3]link{}, nil
+		n.in = [3]link{}
+		if n.group != nil {
+			n.group.in = nil
+		}
 	}
 }
 
@@ -88,7 +91,7 @@ func init() { follow.Hook = hook }
 func hook(c *follow.Call[tensor]) any {
 	r := ruleOf(c)
 	if !c.Out.DType().IsFloat() || r != nil && r.none != "" {
-		drop(c.In...)
+		drop(c.In[:]...)
 		return nil
 	}
 	n := &node{seq: recorded.Add(1), call: c, rule: r, where: operror.TrailHere()}
@@ -100,13 +103,13 @@ func hook(c *follow.Call[tensor]) any {
 		n.debug = n.debug || n.in[i].node != nil && n.in[i].debug
 	}
 	if r == nil { // there is nothing to keep, and Grad says so
-		drop(c.In...)
-		c.In, c.Out = nil, nil
+		drop(c.In[:]...)
+		c.In, c.Out = [3]*tensor{}, nil
 		return n
 	}
 	keeps := r.keepsOf(n.attr())
 	for i, t := range c.In {
-		if t == nil || twice(c.In, i) {
+		if t == nil || twice(c.In[:], i) {
 			continue
 		}
 		if n.needs(keeps, i, t) {
@@ -126,7 +129,7 @@ func hook(c *follow.Call[tensor]) any {
 	if n.debug {
 		n.made = follow.Hold(c.Out).(*tensor)
 	}
-	c.In, c.Out = nil, nil
+	c.In, c.Out = [3]*tensor{}, nil
 	return n
 }
 
@@ -180,7 +183,7 @@ func (n *node) leave() {
 }
 
 // release gives up what the node keeps, which goes when no walk needs it any more.
-func (n *node) release(by operror.Trail) {
+func (n *node) release(by *operror.Trail) {
 	n.mu.Lock()
 	first := !n.gone && !n.leaf()
 	if first {
@@ -247,7 +250,9 @@ func (n *node) at() string { return n.where.String() }
 // attr of the op, never nil.
 func (n *node) attr() *ir.Attr {
 	if n.call.Attr == nil {
-		return &ir.Attr{}
+		return &noAttr
 	}
 	return n.call.Attr
 }
+
+var noAttr ir.Attr

@@ -15,7 +15,7 @@ type rule struct {
 	back  func(s *step) // gives each wanted operand its share of s.d
 	none  string        // in place of back: why there is no derivative
 	moves bool          // back only moves elements: 16-bit ones stay as they are
-	for_  [3]keeps      // where not 0: the operands that keeps are for, by what is kept
+	asked [3]keeps      // by what is kept: the operands whose derivatives ask for it; 0 for all
 
 	some func(a *ir.Attr) keeps // where not nil: which of keeps a call asks for
 }
@@ -41,11 +41,11 @@ func (r *rule) keepsOf(a *ir.Attr) keeps {
 // wanted reports that operand k is asked for by the derivative of one that is followed:
 // in a product each operand is kept for the other one's derivative only.
 func (r *rule) wanted(n *node, k int) bool {
-	if r.for_[k] == 0 {
+	if r.asked[k] == 0 {
 		return true
 	}
 	for i := range n.in {
-		if r.for_[k]&(operand0<<i) != 0 && n.in[i].node != nil {
+		if r.asked[k]&(operand0<<i) != 0 && n.in[i].node != nil {
 			return true
 		}
 	}
@@ -116,12 +116,12 @@ func init() { // rules use rules: of what they are written in
 
 		ir.Add: {back: func(s *step) { s.give(0, s.d); s.give(1, s.d) }},
 		ir.Sub: {back: func(s *step) { s.give(0, s.d); s.give(1, s.neg(1, s.d)) }},
-		ir.Mul: {keeps: operand0 | operand1, for_: others, back: func(s *step) {
+		ir.Mul: {keeps: operand0 | operand1, asked: others, back: func(s *step) {
 			s.each(0, func() *tensor { return s.times(s.d, 1) })
 			s.each(1, func() *tensor { return s.times(s.d, 0) })
 		}},
-		ir.Div:     {keeps: operand1 | result, for_: [3]keeps{1: operand0 | operand1}, back: divBack},
-		ir.Rem:     {keeps: operand0 | operand1, for_: [3]keeps{0: operand1, 1: operand1}, back: remBack},
+		ir.Div:     {keeps: operand1 | result, asked: [3]keeps{1: operand0 | operand1}, back: divBack},
+		ir.Rem:     {keeps: operand0 | operand1, asked: [3]keeps{0: operand1, 1: operand1}, back: remBack},
 		ir.Pow:     {keeps: operand0 | operand1, back: powBack},
 		ir.Maximum: {keeps: operand0 | operand1, back: func(s *step) { chosen(s, (*tensor).Lt, (*tensor).LtScalar) }},
 		ir.Minimum: {keeps: operand0 | operand1, back: func(s *step) { chosen(s, (*tensor).Gt, (*tensor).GtScalar) }},
@@ -144,7 +144,7 @@ func init() { // rules use rules: of what they are written in
 		ir.Prod:    {keeps: operand0, back: prodBack},
 		ir.Max:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMaxAs) }},
 		ir.Min:     {keeps: operand0, back: func(s *step) { takenBack(s, (*tensor).ArgMinAs) }},
-		ir.Dot:     {keeps: operand0 | operand1, for_: others, back: dotBack},
+		ir.Dot:     {keeps: operand0 | operand1, asked: others, back: dotBack},
 		ir.CumSum:  {back: func(s *step) { s.give(0, s.cumFromEnd(s.d)) }},
 		ir.CumProd: {keeps: operand0 | result, back: cumProdBack},
 		ir.CumMax:  {keeps: operand0 | result, back: func(s *step) { cumTakenBack(s, (*tensor).Gt) }},
@@ -152,9 +152,9 @@ func init() { // rules use rules: of what they are written in
 		ir.Sort:    {keeps: operand0, back: sortBack},
 	}
 	composites = map[string]*rule{
-		"contraction":   {keeps: operand0 | operand1, for_: others, back: contractionBack},
-		"conv":          {keeps: operand0 | operand1, for_: others, back: convBack},
-		"convtranspose": {keeps: operand0 | operand1, for_: others, back: convTransposeBack},
+		"contraction":   {keeps: operand0 | operand1, asked: others, back: contractionBack},
+		"conv":          {keeps: operand0 | operand1, asked: others, back: convBack},
+		"convtranspose": {keeps: operand0 | operand1, asked: others, back: convTransposeBack},
 		"windows":       {back: windowsBack},
 		"reducewindow":  {keeps: operand0, back: reduceWindowBack},
 		"avgpool":       {back: avgPoolBack},

@@ -93,7 +93,7 @@ func (s *step) own(d *tensor) *tensor {
 
 // sumTo undoes broadcasting: it adds up the dims along which shape was repeated.
 func (s *step) sumTo(d *tensor, shape []int) *tensor {
-	from := d.Shape()
+	from := follow.Shape(d)
 	if slices.Equal(from, shape) || d.Err() != nil {
 		return d
 	}
@@ -107,10 +107,10 @@ func (s *step) sumTo(d *tensor, shape []int) *tensor {
 	if len(axes) > 0 {
 		d = s.do(d.Sum(axes...))
 	}
-	if !slices.Equal(d.Shape(), shape) && d.Len() == elements(shape) {
+	if !slices.Equal(follow.Shape(d), shape) && d.Len() == elements(shape) {
 		d = s.do(d.Reshape(shape...))
 	}
-	if !slices.Equal(d.Shape(), shape) { // narrower: what it stands for is the same all along
+	if !slices.Equal(follow.Shape(d), shape) { // narrower: what it stands for is the same all along
 		d = s.do(d.Expand(shape...))
 	}
 	return d
@@ -120,7 +120,7 @@ func (s *step) end() {
 	for _, t := range s.temps {
 		follow.LetGo(t)
 	}
-	s.temps = nil
+	s.temps = s.temps[:0]
 }
 
 func elements(shape []int) int {

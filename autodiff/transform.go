@@ -41,7 +41,7 @@ func JVP(f func(in []*millrace.Tensor) []*millrace.Tensor, in, v []*millrace.Ten
 		out = append(out, Detach(t))
 	}
 	own := made(followed, ws, before)
-	cut(append(back, followed...), before, by)
+	cut(append(back, followed...), before, &by)
 	letGo(back...)
 	letGo(own...)
 	return out, d, nil
@@ -64,7 +64,7 @@ func HessianVectorProduct(f func(in []*millrace.Tensor) *millrace.Tensor, in, v 
 	}
 	r, err := Options{}.products(by, "hessianvectorproduct", grads, v, ws)
 	own := made([]*tensor{loss}, ws, before)
-	cut(append(grads, loss), before, by)
+	cut(append(grads, loss), before, &by)
 	letGo(grads...)
 	letGo(own...)
 	return r, err

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
@@ -15,9 +14,12 @@ import (
 // first: in that order a node has been given all its derivatives when its turn comes.
 type walk struct {
 	Options
-	by      operror.Trail
+	by      *operror.Trail
 	due     []*node
 	waiting map[*node]*waiting
+	idle    []*waiting     // of nodes that were visited: for others
+	step    step           // of the rule at work
+	stack   []*node        // of leadsOn
 	leads   map[*node]bool // whether a node leads to one that is asked for
 	goals   map[link]bool
 	found   map[link]*tensor // derivatives of goals
@@ -26,7 +28,10 @@ type walk struct {
 }
 
 // waiting are the derivatives that a node has been given so far, by result.
-type waiting struct{ of []sum }
+type waiting struct {
+	of []sum
+	ds []*tensor // all of each, when the node's turn has come
+}
 
 // sum is a derivative that adds up, and pieces of it.
 type sum struct {
@@ -74,7 +79,7 @@ func (b *walk) Pop() any {
 	return n
 }
 
-func newWalk(o Options, by operror.Trail, goals []link) *walk {
+func newWalk(o Options, by *operror.Trail, goals []link) *walk {
 	b := &walk{Options: o, by: by, waiting: map[*node]*waiting{}, leads: map[*node]bool{}, goals: map[link]bool{}, found: map[link]*tensor{}}
 	for _, g := range goals {
 		if b.first == 0 || g.seq < b.first {
@@ -92,7 +97,7 @@ func (b *walk) leadsOn(n *node) bool {
 	if v, known := b.leads[n]; known {
 		return v
 	}
-	stack := []*node{n}
+	stack := append(b.stack[:0], n)
 	var links []link
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
@@ -119,6 +124,7 @@ func (b *walk) leadsOn(n *node) bool {
 			stack = stack[:len(stack)-1]
 		}
 	}
+	b.stack = stack
 	return b.leads[n]
 }
 
@@ -135,7 +141,7 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 	}
 	w := b.waiting[to.node]
 	if w == nil {
-		w = &waiting{of: make([]sum, to.node.results())}
+		w = b.room(to.node.results())
 		b.waiting[to.node] = w
 		heap.Push(b, to.node)
 	}
@@ -150,6 +156,16 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 	}
 }
 
+// room is for the derivatives of a number of results.
+func (b *walk) room(results int) *waiting {
+	w := new(waiting)
+	if n := len(b.idle); n > 0 {
+		w, b.idle = b.idle[n-1], b.idle[:n-1]
+	}
+	w.of = slices.Grow(w.of, results)[:results]
+	return w
+}
+
 // run walks until nothing is due.
 func (b *walk) run() error {
 	for len(b.due) > 0 {
@@ -159,6 +175,10 @@ func (b *walk) run() error {
 		if err := b.visit(n, w); err != nil {
 			return err
 		}
+		clear(w.of)
+		clear(w.ds)
+		w.of, w.ds = w.of[:0], w.ds[:0]
+		b.idle = append(b.idle, w)
 	}
 	return nil
 }
@@ -179,15 +199,15 @@ func (b *walk) abandon() {
 }
 
 func (b *walk) visit(n *node, w *waiting) error {
-	ds := make([]*tensor, len(w.of))
 	for i := range w.of {
-		ds[i] = b.total(&w.of[i])
-		if l := (link{n, i}); b.goals[l] && ds[i] != nil {
-			b.found[l] = follow.Hold(ds[i]).(*tensor)
+		d := b.total(&w.of[i])
+		w.ds = append(w.ds, d)
+		if l := (link{n, i}); b.goals[l] && d != nil {
+			b.found[l] = follow.Hold(d).(*tensor)
 		}
 	}
-	err := b.pass(n, ds)
-	letGo(ds...)
+	err := b.pass(n, w.ds)
+	letGo(w.ds...)
 	return err
 }
 
@@ -211,15 +231,20 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 	if !n.enter() {
 		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s gave up: ask that one to Keep it", ErrGraph, n.name(), n.at(), n.by)
 	}
-	leave := sync.OnceFunc(n.leave)
-	defer leave() // a program's function may panic
+	left := false
+	defer func() { // a program's function may panic, too
+		if !left {
+			n.leave()
+		}
+	}()
 	if n.group != nil {
 		return n.group.back(b, n, ds)
 	}
 	if n.rule == nil {
 		return fmt.Errorf("%w: %s at %s has no rule", ErrGraph, n.name(), n.at())
 	}
-	s := &step{node: n, follow: b.Follow, d: ds[0]}
+	s := &b.step
+	*s = step{node: n, follow: b.Follow, d: ds[0], temps: s.temps[:0]}
 	any := false
 	for i, l := range n.in {
 		s.wants[i] = l.node != nil && b.leadsOn(l.node)
@@ -255,7 +280,8 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 		b.spend(n)
 	}
 	in := n.in
-	leave()
+	left = true
+	n.leave()
 	for i, l := range in {
 		if s.given[i] != nil || s.slices[i] != nil {
 			b.give(l, s.given[i], s.slices[i])

@@ -13,7 +13,7 @@ type Call[T any] struct {
 	Name string // for messages
 	Rule string // of a composite
 
-	In   []*T      // handles that are the callee's own; nil for a scalar, or an operand left out
+	In   [3]*T     // handles that are the callee's own; nil for a scalar, or an operand left out
 	Bits [3]uint64 // scalars, as Op takes them
 	Attr *ir.Attr  // of Op
 	With any       // what else a composite was told; its type goes with Rule
@@ -28,6 +28,8 @@ var Hook any
 var (
 	// Node is what a tensor carries, nil where it is not followed.
 	Node func(t any) any
+	// Shape is t's shape, no copy of it.
+	Shape func(t any) ir.Shape
 	// Watch makes a handle of t's value that carries a node, whatever Set gives it later.
 	Watch func(t, node any) any
 	// Carry gives a node to the tensor that an op on a tensor with one has made, and

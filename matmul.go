@@ -212,9 +212,9 @@ func (t *Tensor) product(u *Tensor, first, end int) *Tensor {
 	if first == end {
 		return t.Mul(u)
 	}
-	var axes []int
-	for a := first; a < end; a++ {
-		axes = append(axes, a)
+	axes := make([]int, end-first)
+	for i := range axes {
+		axes[i] = first + i
 	}
 	return dot(t, u, axes)
 }
@@ -267,10 +267,10 @@ func elements(labels []int, size labelSizes) int {
 	return n
 }
 
-// spread views t with a dimension for every label of all, in that order, of the
-// sizes given; t itself where it is so already.
+// spread views t, which nobody else has, with a dimension for every label of all, in
+// that order, of the sizes given; t itself where it is so already.
 func spread(t *Tensor, labels, all []int, size labelSizes) *Tensor {
-	var order []int
+	order := make([]int, 0, len(labels))
 	shape, grown := make([]int, len(all)), make([]int, len(all))
 	for i, l := range all {
 		shape[i], grown[i] = size.at(l), 1
@@ -287,13 +287,13 @@ func spread(t *Tensor, labels, all []int, size labelSizes) *Tensor {
 		r = v
 	}
 	if !slices.IsSorted(order) {
-		step(r.Permute(order...))
+		step(view(ir.Permute, r, nil, &ir.Attr{Axes: order}))
 	}
 	if !slices.Equal(grown, r.shape()) {
-		step(r.Reshape(grown...))
+		step(view(ir.Reshape, r, grown, nil))
 	}
 	if !slices.Equal(shape, r.shape()) {
-		step(r.Expand(shape...))
+		step(view(ir.Expand, r, shape, nil))
 	}
 	return r
 }

@@ -52,25 +52,37 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 			if d == nil {
 				return failed(name, shapeErr("%q for %v: a diagonal of a matrix that is not square", spec, operands[i].shape()), operands...)
 			}
-			operands = slices.Clone(operands)
 			operands[i], in[i] = d, ls
 			temps = append(temps, d)
 		}
+	}
+	return labelledSum(name, operands, in, out)
+}
+
+// labelledSum is Einsum of handles that nobody else has, given labels of their dims, none of
+// them twice, and of the result's. It changes the lists.
+func labelledSum(name string, operands []*Tensor, in [][]int, out []int) *Tensor {
+	var temps []*Tensor
+	defer func() { done(temps...) }()
+	for i := range operands {
 		// What only one operand has and the result has not is summed there.
 		var other []int
 		if len(in) == 2 {
 			other = in[1-i]
 		}
-		var axes, left []int
+		var axes []int
 		for d, l := range in[i] {
-			if slices.Contains(out, l) || slices.Contains(other, l) {
-				left = append(left, l)
-			} else {
+			if !slices.Contains(out, l) && !slices.Contains(other, l) {
 				axes = append(axes, d)
 			}
 		}
 		if len(axes) > 0 {
-			operands = slices.Clone(operands)
+			var left []int
+			for d, l := range in[i] {
+				if !slices.Contains(axes, d) {
+					left = append(left, l)
+				}
+			}
 			operands[i], in[i] = reduce(ir.Sum, operands[i], axes, false), left
 			temps = append(temps, operands[i])
 		}

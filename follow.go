@@ -202,6 +202,9 @@ func init() {
 		}
 		return r
 	}
+	follow.Contract = func(t any, lt []int, u any, lu, out []int) any {
+		return labelledSum("einsum", []*Tensor{t.(*Tensor), u.(*Tensor)}, [][]int{lt, lu}, out)
+	}
 	follow.Adopt = func(t any) { stream.Adopt(&t.(*Tensor).v) }
 	follow.Drop = func(t any) { done(t.(*Tensor)) }
 	follow.LetGo = func(t any) {

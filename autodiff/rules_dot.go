@@ -3,7 +3,6 @@ package autodiff
 import (
 	"slices"
 
-	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
 )
 
@@ -26,48 +25,34 @@ func contractionBack(s *step) {
 
 // contract is d, whose dims have the labels ld, with other, into the dims of operand i.
 func (s *step) contract(ld, lo []int, other *tensor, li []int, i int) *tensor {
-	shape, size := s.kinds[i].shape, map[int]int{}
-	for k, l := range lo {
-		size[l] = other.Dim(k)
-	}
-	for k, l := range ld {
-		size[l] = max(size[l], s.d.Dim(k))
-		if s.d.Dim(k) == 0 {
-			size[l] = 0
+	shape, sizes, theirs := s.kinds[i].shape, follow.Shape(s.d), follow.Shape(other)
+	size := func(label int) (n int, known bool) {
+		if k := slices.Index(lo, label); k >= 0 {
+			n, known = theirs[k], true
 		}
+		switch k := slices.Index(ld, label); {
+		case k < 0:
+		case sizes[k] == 0:
+			return 0, true
+		default:
+			return max(n, sizes[k]), true
+		}
+		return n, known
 	}
 	// Dims that only the operand has were added up with its own elements alone, and dims of
 	// size 1 that the others repeat are added up here.
-	var out, back []int
+	out, back := make([]int, 0, len(li)), make([]int, 0, len(li))
 	for k, l := range li {
-		n, known := size[l]
+		n, known := size(l)
 		if !known || shape[k] == 1 && n != 1 {
 			back = append(back, 1)
 			continue
 		}
 		out, back = append(out, l), append(back, n)
 	}
-	r := s.do(millrace.Einsum(letters(ld, lo, out), s.d, other))
-	if !slices.Equal(r.Shape(), back) && r.Err() == nil {
+	r := s.do(follow.Contract(s.d, ld, other, lo, out).(*tensor))
+	if !slices.Equal(follow.Shape(r), back) && r.Err() == nil {
 		r = s.do(r.Reshape(back...))
 	}
 	return r
-}
-
-// letters spell a contraction of two operands as Einsum reads it.
-func letters(t, u, out []int) string {
-	of := map[int]byte{}
-	spell := func(ls []int) (b []byte) {
-		for _, l := range ls {
-			c, known := of[l]
-			if !known {
-				c = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[len(of)]
-				of[l] = c
-			}
-			b = append(b, c)
-		}
-		return b
-	}
-	a, b, c := spell(t), spell(u), spell(out)
-	return string(a) + "," + string(b) + "->" + string(c)
 }

@@ -49,6 +49,9 @@ var (
 	Drop func(t any)
 	// Full makes a tensor of one number in the scope, or on the stream, that t is in.
 	Full func(t any, dt ir.DType, value float64, shape []int) any
+	// Contract is millrace.Einsum with labels in place of letters, of handles that nobody
+	// else has.
+	Contract func(t any, lt []int, u any, lu, out []int) any
 	// OneDevice reports that two tensors are on one device.
 	OneDevice func(t, u any) bool
 )

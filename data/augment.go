@@ -9,6 +9,12 @@ import (
 	"github.com/millrace-go/millrace/internal/handle"
 )
 
+// Uniform draws numbers of dtype Float32, uniform on [0, 1), others at each call, as the
+// context of a forward pass of package nn does.
+type Uniform interface {
+	Uniform(shape ...int) *millrace.Tensor
+}
+
 // RandomCrop moves each image of a batch (batch, channels, height, width) by up to padding
 // pixels in either direction, by another vector each: what a window of the image's size shows
 // that is laid at random on the image with a frame of padding zeros. Of a padding below 0,
@@ -126,4 +132,8 @@ func (g *garbage) add(t *millrace.Tensor) *millrace.Tensor {
 	return t
 }
 
-func (g *garbage) release() { release(*g...) }
+func (g *garbage) release() {
+	for _, t := range *g {
+		t.Release()
+	}
+}

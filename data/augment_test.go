@@ -13,8 +13,10 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// The context of a forward pass draws numbers, too.
-var _ data.Uniform = (*nn.Ctx)(nil)
+// drawing is a pass that draws from r.
+func drawing(r *nn.Random, sc *millrace.Scope) *nn.Ctx {
+	return nn.NewCtx(nn.CtxOptions{Random: r, Scope: sc})
+}
 
 // given are numbers in place of random ones.
 type given struct{ u []float32 }
@@ -92,7 +94,7 @@ func TestRandomCrop(t *testing.T) {
 
 // Batches and images of nothing stay that.
 func TestAugmentEmpty(t *testing.T) {
-	r := data.NewRandom(device(t), 1)
+	r := drawing(nn.NewRandom(1), nil)
 	for _, shape := range [][]int{{0, 3, 4, 4}, {2, 0, 4, 4}, {2, 3, 0, 4}, {2, 3, 4, 0}} {
 		y := data.RandomFlip(r, data.RandomCrop(r, millrace.Zeros(millrace.Uint8, shape...), 2))
 		if v := values[uint8](t, y); len(v) != 0 || !slices.Equal(y.Shape(), shape) {
@@ -143,7 +145,7 @@ func TestNormalize(t *testing.T) {
 }
 
 func TestAugmentBadInput(t *testing.T) {
-	r := data.NewRandom(device(t), 1)
+	r := drawing(nn.NewRandom(1), nil)
 	_, x := pixels(1, 3, 4, 4)
 	gone := x.AddScalar(1)
 	gone.Release()
@@ -166,8 +168,6 @@ func TestAugmentBadInput(t *testing.T) {
 		"int32":             {data.Normalize(x.Cast(millrace.Int32), []float64{1, 1, 1}, []float64{1, 1, 1}), millrace.ErrDType},
 		"bool":              {data.Normalize(x.EqScalar(1), []float64{1, 1, 1}, []float64{1, 1, 1}), millrace.ErrDType},
 		"normalize of gone": {data.Normalize(gone, []float64{1, 1, 1}, []float64{1, 1, 1}), millrace.ErrReleased},
-		"draw":              {r.Uniform(-1), millrace.ErrShape},
-		"large draw":        {r.Uniform(1<<20, 1<<20), millrace.ErrShape},
 	} {
 		err := c.got.Err()
 		if !errors.Is(err, c.want) {
@@ -188,30 +188,6 @@ func device(t testing.TB) *millrace.Device {
 	return d
 }
 
-func TestRandom(t *testing.T) {
-	const n = 100000
-	r, again, other := data.NewRandom(device(t), 1), data.NewRandom(device(t), 1), data.NewRandom(device(t), 1<<32+1)
-	a, b := values[float32](t, r.Uniform(n)), values[float32](t, r.Uniform(10, n/10))
-	if slices.Equal(a, b) || slices.Equal(a, values[float32](t, other.Uniform(n))) {
-		t.Error("two draws are the same")
-	}
-	if !slices.Equal(a, values[float32](t, again.Uniform(n))) {
-		t.Error("one seed draws different numbers")
-	}
-	again.Counter, again.Key = r.Counter, r.Key // as restored
-	sum, squares := 0.0, 0.0
-	for _, u := range append(a, b...) {
-		if u < 0 || u >= 1 {
-			t.Fatal(u)
-		}
-		sum += float64(u) - 0.5
-		squares += float64(u) * float64(u)
-	}
-	if mean, square := sum/(2*n), squares/(2*n); math.Abs(mean) > 0.003 || math.Abs(square-1.0/3) > 0.003 {
-		t.Errorf("mean 0.5%+.4f, mean square %.4f", mean, square)
-	}
-}
-
 // In a Recording each run moves and turns the images anew, by the numbers that it would
 // without one.
 func TestAugmentInRecording(t *testing.T) {
@@ -219,23 +195,29 @@ func TestAugmentInRecording(t *testing.T) {
 	_, x := pixels(n, 3, 8, 8)
 	s := device(t).NewStream()
 	defer s.Close()
-	augment := func(r *data.Random, x *millrace.Tensor) *millrace.Tensor {
-		y := data.RandomFlip(r, data.RandomCrop(r, x, 2))
-		return data.Normalize(y, []float64{0.5, 0.5, 0.5}, []float64{0.2, 0.2, 0.2})
+	augment := func(r *nn.Random, sc *millrace.Scope, x *millrace.Tensor) (*millrace.Tensor, error) {
+		c := drawing(r, sc)
+		y := data.RandomFlip(c, data.RandomCrop(c, x, 2))
+		return data.Normalize(y, []float64{0.5, 0.5, 0.5}, []float64{0.2, 0.2, 0.2}), c.Commit()
 	}
 	var want [][]float32
-	plain := data.NewRandom(s, 9)
+	plain := nn.NewRandom(9, nn.On(s))
 	for range runs {
-		want = append(want, values[float32](t, augment(plain, x.To(s))))
+		y, err := augment(plain, nil, x.To(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, values[float32](t, y))
 	}
 	if slices.Equal(want[0], want[1]) {
 		t.Error("two runs give the same")
 	}
-	r := data.NewRandom(s, 9)
+	r := nn.NewRandom(9, nn.On(s))
 	calls := 0
 	rec := millrace.NewRecording(func(sc *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		calls++
-		return []*millrace.Tensor{augment(r, in[0])}, nil
+		y, err := augment(r, sc, in[0])
+		return []*millrace.Tensor{y}, err
 	})
 	defer rec.Release()
 	for k := range runs {
@@ -262,10 +244,11 @@ func TestAugmentFuses(t *testing.T) {
 	defer dev.Close()
 	const n, c, h, w = 8, 3, 16, 16
 	x := millrace.FromSliceOn(dev, make([]uint8, n*c*h*w), n, c, h, w)
-	r := data.NewRandom(dev, 1)
+	r := nn.NewRandom(1, nn.On(dev))
 	before := dev.Stats()
 	err = dev.Scope(func(sc *millrace.Scope) error {
-		y := data.RandomFlip(r, data.RandomCrop(r, x.To(sc), 4))
+		c := drawing(r, sc)
+		y := data.RandomFlip(c, data.RandomCrop(c, x.To(sc), 4))
 		return data.Normalize(y, []float64{1, 1, 1}, []float64{1, 2, 3}).Eval()
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/data"
+	"github.com/millrace-go/millrace/nn"
 )
 
 // Digits are split, shuffled, and come in batches. What a record is made of is the choice of
@@ -93,17 +94,12 @@ func ExampleWindows() {
 	// [4 6] "o be, " " be, o"
 }
 
-// Moved, turned and normalised on the device: the numbers for it come from a state of
-// tensors, or from the context of nn's forward pass.
+// Moved, turned and normalised on the device, in a step of training or as here: the numbers
+// for it come from the context of nn's forward pass.
 func ExampleRandomCrop() {
-	dev, err := millrace.Default()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	r := data.NewRandom(dev, 1)
+	c := nn.NewCtx(nn.CtxOptions{Random: nn.NewRandom(1)})
 	images := millrace.Ones(millrace.Uint8, 16, 3, 32, 32).MulScalar(255)
-	x := data.RandomFlip(r, data.RandomCrop(r, images, 4))
+	x := data.RandomFlip(c, data.RandomCrop(c, images, 4))
 	x = data.Normalize(x, []float64{0.5, 0.5, 0.5}, []float64{0.25, 0.25, 0.25})
 	fmt.Println(x.DType(), x.Shape(), x.Max())
 	// Output:

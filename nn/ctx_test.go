@@ -103,8 +103,13 @@ func TestRandom(t *testing.T) {
 	if !slices.Equal(draw(again), first) || !slices.Equal(draw(again), second) {
 		t.Error("the same seed gives other numbers")
 	}
-	if slices.Equal(draw(nn.NewRandom(8)), first) {
-		t.Error("another seed gives the same numbers")
+	for _, seed := range []uint64{8, 1<<32 + 7} {
+		if slices.Equal(draw(nn.NewRandom(seed)), first) {
+			t.Errorf("seed %d gives the same numbers", seed)
+		}
+	}
+	if slices.Min(first) < 0 || slices.Max(first) >= 1 {
+		t.Errorf("numbers from %v to %v", slices.Min(first), slices.Max(first))
 	}
 	const n = 1 << 16
 	c := nn.NewCtx(nn.CtxOptions{Random: r})
@@ -129,7 +134,7 @@ func TestRandomErrors(t *testing.T) {
 	c := nn.NewCtx(nn.CtxOptions{Random: nn.NewRandom(1)})
 	for name, x := range map[string]*millrace.Tensor{
 		"no source": nn.NewCtx(nn.CtxOptions{Train: true}).Uniform(3), "nil": (*nn.Ctx)(nil).Bernoulli(0.5, 3),
-		"shape": c.Uniform(-1), "probability": c.Bernoulli(2, 3), "NaN": c.Bernoulli(math.NaN(), 3),
+		"shape": c.Uniform(-1), "too many": c.Uniform(1<<20, 1<<20), "probability": c.Bernoulli(2, 3), "NaN": c.Bernoulli(math.NaN(), 3),
 	} {
 		var op *millrace.OpError
 		if err := x.Err(); !errors.As(err, &op) || !strings.Contains(op.Caller, "ctx_test.go:") {

@@ -110,16 +110,11 @@ func run(ctx context.Context, o options) (float64, error) {
 	total := o.epochs * loader.Len()
 	opt := optim.SGD(nn.Params(model), optim.Momentum(0.9), optim.WeightDecay(1e-4),
 		optim.Schedule(optim.OneCycle(o.lr, max(total, 2))))
-	device, err := millrace.Default()
-	if err != nil {
-		return 0, err
-	}
-	random := data.NewRandom(device, 1)
 	step := opt.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
 		x := in[0].Cast(millrace.Float32).MulScalar(1.0 / 64).SubScalar(2)
-		x = data.RandomFlip(random, data.RandomCrop(random, x, 4))
+		x = data.RandomFlip(c, data.RandomCrop(c, x, 4))
 		return nn.CrossEntropy(model.Forward(c, x), in[1])
-	}, optim.Record())
+	}, optim.Record(), optim.Random(nn.NewRandom(1)))
 	defer step.Close()
 
 	if o.steps > 0 {

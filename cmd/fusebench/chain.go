@@ -90,9 +90,6 @@ func setupChain() ([]cli.Flag, action) {
 		&cli.IntFlag{Name: "n", Value: 1000, Destination: &n, Usage: "`elements` of the tensor"},
 	})
 	return flags, func(io streams, args []string) error {
-		if len(args) > 0 {
-			return usageError("unexpected %q", args[0])
-		}
 		if ops < 1 || n < 1 || n > 1<<30 {
 			return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", ops, n, 1<<30)
 		}
@@ -101,10 +98,7 @@ func setupChain() ([]cli.Flag, action) {
 		}
 		c.shape = shape{n}
 		suite := chainSuite{ops}
-		if err := c.check(); err != nil {
-			return err
-		}
-		if err := c.checkTiming(); err != nil {
+		if err := c.checkTiming(args); err != nil {
 			return err
 		}
 		return timeChain(c, suite, io)

@@ -22,17 +22,18 @@ func timeChain(c *config, suite chainSuite, io streams) error {
 	p := problems[c.variants[0]]
 	report := &Report{Machine: thisMachine(), Rows: []Row{}}
 	show := newProgress(io.err)
-	left := c.budget
-	for i, name := range devices {
-		start := time.Now()
-		show.say("%s: chain of %d", name, suite.ops)
-		rows, err := chainOn(c, suite, p, name, left/time.Duration(len(devices)-i), show)
+	err = inTurn(c.budget, len(devices), func(i int, share time.Duration) error {
+		show.say("%s: chain of %d", devices[i], suite.ops)
+		rows, err := chainOn(c, suite, p, devices[i], share, show)
 		show.clear()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", devices[i], err)
 		}
 		report.Rows = append(report.Rows, rows...)
-		left -= time.Since(start)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return deliver(io.out, report, c.format, c.out)
 }

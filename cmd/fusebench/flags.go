@@ -94,8 +94,15 @@ func (c *config) check() error {
 	return among("-modes", c.modes, []string{fused, unfused, tuned})
 }
 
-// checkTiming is check for the flags of timingFlags.
-func (c *config) checkTiming() error {
+// checkTiming is check for the flags of timingFlags, too, and for commands that take
+// nothing beside flags.
+func (c *config) checkTiming(args []string) error {
+	if len(args) > 0 {
+		return usageError("unexpected %q", args[0])
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	if c.runs == 0 {
 		return usageError("-runs 0: want at least 1")
 	}

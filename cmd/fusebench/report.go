@@ -37,6 +37,16 @@ func deliver(stdout io.Writer, r *Report, format, out string) error {
 	return deliverBytes(stdout, buf.Bytes(), out)
 }
 
+// failed is the first row's error that has one.
+func (r *Report) failed() error {
+	for _, row := range r.Rows {
+		if row.Error != "" {
+			return fmt.Errorf("%s, %s: %s", row.Device, row.Variant, row.Error)
+		}
+	}
+	return nil
+}
+
 func deliverBytes(stdout io.Writer, data []byte, out string) error {
 	if out != "" {
 		return os.WriteFile(out, data, 0o666)

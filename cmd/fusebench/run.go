@@ -21,16 +21,17 @@ func timeSuite(c *config, s Suite, io streams) error {
 	if err != nil {
 		return err
 	}
-	left := c.budget
-	for i, name := range devices {
-		start := time.Now()
-		rows, err := timeDevice(c, s, problems, name, left/time.Duration(len(devices)-i), show)
+	err = inTurn(c.budget, len(devices), func(i int, share time.Duration) error {
+		rows, err := timeDevice(c, s, problems, devices[i], share, show)
 		show.clear()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", devices[i], err)
 		}
 		report.Rows = append(report.Rows, rows...)
-		left -= time.Since(start)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := deliver(io.out, report, c.format, c.out); err != nil {
 		return err
@@ -39,6 +40,19 @@ func timeSuite(c *config, s Suite, io streams) error {
 		return nil
 	}
 	return errors.New("nothing could be timed")
+}
+
+// inTurn has f work on n parts, one after another, each with an equal share of what is left
+// of the budget then.
+func inTurn(budget time.Duration, n int, f func(i int, share time.Duration) error) error {
+	for i := range n {
+		start := time.Now()
+		if err := f(i, budget/time.Duration(n-i)); err != nil {
+			return err
+		}
+		budget -= time.Since(start)
+	}
+	return nil
 }
 
 // dearShare of a device's budget in one run makes a contestant dear.

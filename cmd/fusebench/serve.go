@@ -71,13 +71,7 @@ func setupServe() ([]cli.Flag, action) {
 		&cli.DurationFlag{Name: "slice", Value: 250 * time.Millisecond, Destination: &v.slice, Usage: "`time` that each number of goroutines has in a round, at most"},
 	})
 	return flags, func(io streams, args []string) error {
-		if len(args) > 0 {
-			return usageError("unexpected %q", args[0])
-		}
-		if err := c.check(); err != nil {
-			return err
-		}
-		if err := c.checkTiming(); err != nil {
+		if err := c.checkTiming(args); err != nil {
 			return err
 		}
 		if err := v.check(c); err != nil {
@@ -125,27 +119,21 @@ func timeServe(c *config, v *serve, io streams) error {
 	report := &Report{Machine: thisMachine(), Rows: []Row{}}
 	show := newProgress(io.err)
 	defer show.clear()
-	left := c.budget
-	for i, name := range devices {
-		start := time.Now()
-		for k, mode := range c.modes {
-			share := (left - time.Since(start)) / time.Duration((len(devices)-i)*(len(c.modes)-k))
-			rows, err := serveOn(c, v, offers, name, mode, share, show)
-			show.clear()
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			report.Rows = append(report.Rows, rows...)
+	err = inTurn(c.budget, len(devices)*len(c.modes), func(i int, share time.Duration) error {
+		name := devices[i/len(c.modes)]
+		rows, err := serveOn(c, v, offers, name, c.modes[i%len(c.modes)], share, show)
+		show.clear()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		left -= time.Since(start)
+		report.Rows = append(report.Rows, rows...)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := deliver(io.out, report, c.format, c.out); err != nil {
 		return err
 	}
-	for _, r := range report.Rows {
-		if r.Error != "" {
-			return fmt.Errorf("%s, %s: %s", r.Device, r.Variant, r.Error)
-		}
-	}
-	return nil
+	return report.failed()
 }

@@ -87,13 +87,7 @@ func setupSuite(s Suite) setup {
 		c := &config{dtype: dtype{millrace.Float32}, modes: modesOf(s)}
 		flags := slices.Concat(c.suiteFlags(s), c.targetFlags(), c.timingFlags())
 		return flags, func(io streams, args []string) error {
-			if len(args) > 0 {
-				return usageError("unexpected %q", args[0])
-			}
-			if err := c.check(); err != nil {
-				return err
-			}
-			if err := c.checkTiming(); err != nil {
+			if err := c.checkTiming(args); err != nil {
 				return err
 			}
 			return timeSuite(c, s, io)

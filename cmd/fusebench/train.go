@@ -29,13 +29,7 @@ func setupTrain() ([]cli.Flag, action) {
 		&cli.BoolFlag{Name: "small", Destination: &d.small, Usage: "tiny models, to see that it works"},
 	})
 	return flags, func(io streams, args []string) error {
-		if len(args) > 0 {
-			return usageError("unexpected %q", args[0])
-		}
-		if err := c.check(); err != nil {
-			return err
-		}
-		if err := c.checkTiming(); err != nil {
+		if err := c.checkTiming(args); err != nil {
 			return err
 		}
 		if err := checkLessons(c.variants); err != nil {
@@ -60,29 +54,26 @@ func timeTrain(c *config, d *drill, io streams) error {
 	report := &Report{Machine: thisMachine(), Rows: []Row{}}
 	show := newProgress(io.err)
 	defer show.clear()
-	left, parts := c.budget, len(devices)*len(c.variants)
-	for _, variant := range c.variants {
-		exact, err := exactLosses(c, d, variant, show)
-		if err != nil {
-			return fmt.Errorf("%s in float64: %w", variant, err)
+	var exact []float64
+	err = inTurn(c.budget, len(devices)*len(c.variants), func(i int, share time.Duration) (err error) {
+		variant, k := c.variants[i/len(devices)], i%len(devices)
+		if k == 0 {
+			if exact, err = exactLosses(c, d, variant, show); err != nil {
+				return fmt.Errorf("%s in float64: %w", variant, err)
+			}
 		}
-		for _, device := range devices {
-			start := time.Now()
-			rows := trainOn(c, d, device, variant, exact, left/time.Duration(parts), show)
-			show.clear()
-			report.Rows = append(report.Rows, rows...)
-			left, parts = left-time.Since(start), parts-1
-		}
+		rows := trainOn(c, d, devices[k], variant, exact, share, show)
+		show.clear()
+		report.Rows = append(report.Rows, rows...)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := deliver(io.out, report, c.format, c.out); err != nil {
 		return err
 	}
-	for _, r := range report.Rows {
-		if r.Error != "" {
-			return fmt.Errorf("%s, %s: %s", r.Device, r.Variant, r.Error)
-		}
-	}
-	return nil
+	return report.failed()
 }
 
 // exactLosses are those of the first steps in float64, on the CPU.

@@ -31,6 +31,9 @@ func TestConvMemory(t *testing.T) {
 		{"avgpool", func(x, k *T) *T {
 			return x.AvgPool(millrace.Window{Size: 5, Stride: 2, Before: 2, After: 2}, millrace.Window{Size: 5, Stride: 2, Before: 2, After: 2}).Square().Sum().Mul(k.Sum())
 		}, 8, 20},
+		{"maxpool3", func(x, k *T) *T {
+			return x.MaxPool(millrace.Window{Size: 3, Stride: 2, Before: 1, After: 1}, millrace.Window{Size: 3, Stride: 2, Before: 1, After: 1}).Square().Sum().Mul(k.Sum())
+		}, 5.4, 20},
 	} {
 		d := open(t, "cpu:tier=0,threads=1,explore=wait,cache=off")
 		x := millrace.NormalOn(d, millrace.Float32, 1, 4, 8, 24, 24)

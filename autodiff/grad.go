@@ -147,6 +147,12 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 	}
 	b := newWalk(o, &by, goals)
+	defer func() { // also where a program's function panics
+		b.forget()
+		if ds == nil {
+			b.abandon()
+		}
+	}()
 	for i, t := range outs {
 		to := linkOf(t)
 		if to.node == nil || !b.leadsOn(to.node) {
@@ -155,7 +161,6 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		b.give(to, seed(t, cots[i], o.Follow), nil)
 	}
 	err = b.run()
-	b.forget()
 	for i, t := range wrt {
 		if err == nil && b.found[goals[i]] == nil && !follow.OneDevice(t, outs[0]) {
 			err = fmt.Errorf("%w: tensor %d of those asked for, %s at %s, is on device %s, and the results on %s do not depend on it",
@@ -163,9 +168,9 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 	}
 	if err != nil {
-		b.abandon()
 		return fail("%w", err)
 	}
+	ds = make([]*tensor, 0, len(wrt))
 	for i, t := range wrt {
 		d := b.found[goals[i]]
 		switch {

@@ -3,6 +3,8 @@ package autodiff_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -255,5 +257,78 @@ func TestGroupsGiveBack(t *testing.T) {
 		if now := d.Stats().LiveBytes; now != before {
 			t.Errorf("%s: %d live bytes, %d before", name, now, before)
 		}
+	}
+}
+
+// A derivative that carries an error on its way back carries it through every rule.
+func TestRulesPassErrors(t *testing.T) {
+	bad := millrace.FromSlice([]float64{1, 2}).Add(millrace.FromSlice([]float64{1, 2, 3}))
+	for _, c := range gradcases.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			vals := make([][]float64, len(c.Ops))
+			for i, o := range c.Ops {
+				vals[i] = o.Values(r)
+			}
+			_, g, err := autodiff.ValueAndGrad(func(in []*T) *T {
+				y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Neg()} }, func(_, _, _ []*T) []*T { return []*T{bad} }, c.F(in))[0]
+				return gradcases.Weigh(y)
+			}, tensors(c.Ops, vals)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, d := range g {
+				if !errors.Is(d.Err(), millrace.ErrShape) {
+					t.Errorf("operand %d: %v", i, d.Err())
+				}
+			}
+		})
+	}
+}
+
+// A program's function that panics leaves the graph as it found it: what it keeps is given
+// up by who takes derivatives of it next.
+func TestGroupPanics(t *testing.T) {
+	left := func(panics bool) int64 {
+		d := open(t, "cpu:cache=off,compile=off")
+		x := millrace.FromSliceOn(d, []float64{1, 2})
+		w := autodiff.Watch(x)
+		e := w.MulScalar(1)
+		var made []*T // by the functions: the program's own
+		y := autodiff.Custom(func(in []*T) []*T {
+			made = append(made, in[0].Exp())
+			return []*T{made[0]}
+		}, func(in, out, d []*T) []*T {
+			if panics {
+				panic("not yet")
+			}
+			made = append(made, d[0].Mul(out[0]))
+			return []*T{made[1]}
+		}, e)[0]
+		if panics {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+				}()
+				autodiff.VJP([]*T{y}, []*T{x}, []*T{w})
+			}()
+			panics = false
+		}
+		g, err := autodiff.VJP([]*T{y}, []*T{x}, []*T{w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := values(t, g[0]); got[0] != math.Exp(1) || got[1] != 2*math.Exp(2) {
+			t.Error(got)
+		}
+		for _, r := range append(made, x, w, e, y, g[0]) {
+			r.Release()
+		}
+		return d.Stats().Runtime.AllocBytes
+	}
+	if calm, panicked := left(false), left(true); calm != 0 || panicked != 0 {
+		t.Errorf("%d bytes are left, behind a panic %d", calm, panicked)
 	}
 }

@@ -76,10 +76,6 @@ func (s *step) turn(d *tensor, axes []int) *tensor {
 // sliceBack: the derivative is 0 but where the slice was.
 func sliceBack(s *step) {
 	count := s.d.Shape()
-	if len(count) != len(s.attr().Start) {
-		s.give(0, s.d)
-		return
-	}
 	start, steps, turned := s.forwards(count)
 	d := s.turn(s.d, turned)
 	if slices.Equal(count, s.kinds[0].shape) {

@@ -206,9 +206,8 @@ func (b *walk) visit(n *node, w *waiting) error {
 			b.found[l] = follow.Hold(d).(*tensor)
 		}
 	}
-	err := b.pass(n, w.ds)
-	letGo(w.ds...)
-	return err
+	defer func() { letGo(w.ds...) }() // also where a program's function panics
+	return b.pass(n, w.ds)
 }
 
 // pass takes the derivatives of a node's results to its operands.

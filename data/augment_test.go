@@ -260,3 +260,39 @@ func TestAugmentFuses(t *testing.T) {
 		t.Errorf("%d segments, %d kernels, %d bytes written", s.Segments-before.Segments, k, wrote)
 	}
 }
+
+// Outside of a scope, too, what is computed on the way is given up with the op.
+func TestAugmentLeavesNothing(t *testing.T) {
+	dev, err := millrace.Open("cpu:cache=off,compile=off,explore=wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	x := millrace.FromSliceOn(dev, make([]uint8, 4*3*8*8), 4, 3, 8, 8)
+	before := dev.Stats().LiveBytes
+	for range 3 {
+		r := on{dev}
+		cropped := data.RandomCrop(r, x, 2)
+		flipped := data.RandomFlip(r, cropped)
+		y := data.Normalize(flipped, []float64{1, 1, 1}, []float64{1, 2, 3})
+		if err := y.Eval(); err != nil {
+			t.Fatal(err)
+		}
+		for _, t := range []*millrace.Tensor{cropped, flipped, y} {
+			t.Release()
+		}
+		if err := dev.Sync(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := dev.Stats().LiveBytes - before; n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+}
+
+// on draws halves on a device.
+type on struct{ dev *millrace.Device }
+
+func (o on) Uniform(shape ...int) *millrace.Tensor {
+	return millrace.FullOn(o.dev, millrace.Float32, 0.5, shape...)
+}

@@ -75,8 +75,12 @@ func TestSteady(t *testing.T) {
 			if n := taken(after) - taken(before); n > steps/20 {
 				t.Errorf("memory was asked of the system %d times", n)
 			}
-			if n := (after.InPlace - before.InPlace) / steps; n < 7 {
-				t.Errorf("%d tensors a step are updated in place, of 14", n)
+			want := int64(11)
+			if record { // of which one is for handles of weights that the update goes on with
+				want = 8
+			}
+			if n := (after.InPlace - before.InPlace) / steps; n < want {
+				t.Errorf("%d tensors a step are updated in place, of 14: %d were", n, want)
 			}
 		})
 	}
@@ -200,4 +204,50 @@ func (o *Optimizer) direct(grads []*millrace.Tensor) error {
 	})
 	o.progress.after(ending{last: true}, nil)
 	return err
+}
+
+// TestKindsBounded: of inputs of ever other sizes, and of ever other parameters that have
+// gradients, those that came last are kept recorded.
+func TestKindsBounded(t *testing.T) {
+	dev := open(t, "cpu:cache=off,compile=off,tune=off")
+	m := newModel(dev, millrace.Float32)
+	s := SGD(m.params()).Step(m.loss, Record())
+	defer s.Close()
+	for n := range mostTapes + 8 {
+		loss, err := s.Run(context.Background(), batch(dev, 0, 2+n)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss.Release()
+	}
+	if n := len(s.tapes); n != mostTapes {
+		t.Errorf("%d steps are kept", n)
+	}
+	before := dev.Stats().Recordings
+	if _, err := s.Run(context.Background(), batch(dev, 0, 2+mostTapes+7)...); err != nil {
+		t.Fatal(err)
+	}
+	if n := dev.Stats().Recordings - before; n != 0 {
+		t.Error("the last one is not among them")
+	}
+
+	var params []nn.Named
+	for i := range 7 {
+		params = append(params, nn.Named{Name: fmt.Sprint(i), Param: nn.NewParam(millrace.OnesOn(dev, millrace.Float32, 2))})
+	}
+	o := SGD(params)
+	for which := range 1 << len(params) {
+		grads := make([]*millrace.Tensor, len(params))
+		for i := range grads {
+			if which>>i&1 == 1 {
+				grads[i] = millrace.OnesOn(dev, millrace.Float32, 2)
+			}
+		}
+		if err := o.Update(grads); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(o.ends); n != mostEnds {
+		t.Errorf("%d updates are kept", n)
+	}
 }

@@ -130,3 +130,49 @@ func TestLayers(t *testing.T) {
 		}
 	}
 }
+
+// TestLayersLeaveWeights: what a layer makes of weights alone, which is in no scope, does not
+// outlive the pass: the next value of each is made in place.
+func TestLayersLeaveWeights(t *testing.T) {
+	dev, err := millrace.Open("cpu:cache=off,compile=off,explore=wait,tune=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	on := nn.On(dev)
+	for name, c := range map[string]struct {
+		m     nn.Module
+		shape []int
+	}{
+		"linear":        {nn.NewLinear(4, 6, on), []int{2, 4}},
+		"conv2d":        {nn.NewConv2d(4, 6, 3, on), []int{2, 4, 5, 5}},
+		"convtranspose": {nn.NewConvTranspose1d(4, 6, 3, on), []int{2, 4, 5}},
+		"batchnorm":     {nn.NewBatchNorm2d(4, on), []int{2, 4, 5, 5}},
+		"layernorm":     {nn.NewLayerNorm(4, on), []int{2, 4}},
+		"groupnorm":     {nn.NewGroupNorm(2, 4, on), []int{2, 4, 5}},
+		"attention":     {nn.NewMultiHeadAttention(4, 2, on), []int{2, 3, 4}},
+	} {
+		x := millrace.OnesOn(dev, millrace.Float32, c.shape...)
+		params := nn.Params(c.m)
+		for _, p := range params {
+			if err := p.Tensor().Eval(); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if err := dev.Scope(func(sc *millrace.Scope) error { return c.m.Forward(nil, x.To(sc)).Eval() }); err != nil {
+			t.Fatal(name, err)
+		}
+		before := dev.Stats().InPlace
+		for _, p := range params {
+			next := p.Tensor().MulScalar(2)
+			p.Tensor().Set(next)
+			next.Release()
+			if err := p.Tensor().Eval(); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if n := dev.Stats().InPlace - before; n != int64(len(params)) {
+			t.Errorf("%s: %d of %d are in place", name, n, len(params))
+		}
+	}
+}

@@ -134,20 +134,22 @@ func (l *BatchNorm) Forward(c *Ctx, x *millrace.Tensor) *millrace.Tensor {
 // running is Forward with the running statistics: one factor and one summand for each
 // channel.
 func (l *BatchNorm) running(c *Ctx, x, w, b *millrace.Tensor) *millrace.Tensor {
-	own := c.place(x) // where x is: ops on statistics alone would hold up the stream that those are on
-	mean, v := wideIn(c, l.RunningMean, x).To(own), wideIn(c, l.RunningVar, x).To(own)
-	shifted := v.AddScalar(l.Eps)
-	scale := shifted.Rsqrt()
-	defer drop(mean, v, shifted, scale)
+	var own []*millrace.Tensor // which belong to no scope
+	defer func() { drop(own...) }()
+	do := func(t *millrace.Tensor) *millrace.Tensor {
+		own = append(own, t)
+		return t
+	}
+	at := c.place(x) // where x is: ops on statistics alone would hold up the stream that those are on
+	mean, v := do(wideIn(c, l.RunningMean, x).To(at)), do(wideIn(c, l.RunningVar, x).To(at))
+	scale := do(do(v.AddScalar(l.Eps)).Rsqrt())
 	if w != nil {
-		scale = scale.Mul(w)
-		defer drop(scale)
+		scale = do(scale.Mul(w))
 	}
-	shift := mean.Mul(scale).Neg()
+	shift := do(do(mean.Mul(scale)).Neg())
 	if b != nil {
-		shift = b.Add(shift)
+		shift = do(b.Add(shift))
 	}
-	defer drop(shift)
 	return perChannel(perChannel(x, scale, (*millrace.Tensor).Mul), shift, (*millrace.Tensor).Add)
 }
 

@@ -31,6 +31,12 @@ type walk struct {
 type waiting struct {
 	of []sum
 	ds []*tensor // all of each, when the node's turn has come
+
+	// Room for the one result that most have.
+	one struct {
+		of [1]sum
+		ds [1]*tensor
+	}
 }
 
 // sum is a derivative that adds up, and pieces of it.
@@ -158,10 +164,16 @@ func (b *walk) give(to link, d *tensor, p *piece) {
 
 // room is for the derivatives of a number of results.
 func (b *walk) room(results int) *waiting {
-	w := new(waiting)
-	if n := len(b.idle); n > 0 {
-		w, b.idle = b.idle[n-1], b.idle[:n-1]
+	if len(b.idle) == 0 {
+		more := make([]waiting, 32)
+		for i := range more {
+			w := &more[i]
+			w.of, w.ds = w.one.of[:0], w.one.ds[:0]
+			b.idle = append(b.idle, w)
+		}
 	}
+	w := b.idle[len(b.idle)-1]
+	b.idle = b.idle[:len(b.idle)-1]
 	w.of = slices.Grow(w.of, results)[:results]
 	return w
 }

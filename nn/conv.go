@@ -50,9 +50,7 @@ func NewConv2d(in, out, size int, opts ...Option) *Conv {
 func newConv(name string, dims, in, out, size int, opts []Option) *Conv {
 	o := settled(name, opts, kConv)
 	kernel, options := o.convolution(name, dims, size)
-	if o.bad == nil && (in < 0 || in%o.groups != 0 || out%o.groups != 0) {
-		o.bad = fail(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
-	}
+	o.grouped(name, in, out)
 	shape := append([]int{out, in / o.groups}, kernel...)
 	l := &Conv{Options: options}
 	l.Weight, l.Bias = o.kernels(shape, out)
@@ -86,9 +84,7 @@ func NewConvTranspose2d(in, out, size int, opts ...Option) *ConvTranspose {
 func newConvTranspose(name string, dims, in, out, size int, opts []Option) *ConvTranspose {
 	o := settled(name, opts, kConv|kOutputPad)
 	kernel, options := o.convolution(name, dims, size)
-	if o.bad == nil && (in < 0 || in%o.groups != 0 || out%o.groups != 0) {
-		o.bad = fail(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
-	}
+	o.grouped(name, in, out)
 	shape := append([]int{in, out / o.groups}, kernel...)
 	l := &ConvTranspose{Options: options}
 	l.Weight, l.Bias = o.kernels(shape, out)
@@ -120,6 +116,13 @@ func (o *settings) convolution(name string, dims, size int) (kernel []int, c mil
 	}
 	c.Groups = o.groups
 	return kernel, c
+}
+
+// grouped has channels that the groups do not divide be an error.
+func (o *settings) grouped(name string, in, out int) {
+	if in < 0 || in%o.groups != 0 || out%o.groups != 0 {
+		o.fault(name, shapeErr("%d and %d channels in %d groups", in, out, o.groups))
+	}
 }
 
 // each is a number for each dimension, of an option's one or several.

@@ -1,9 +1,6 @@
 package models
 
-import (
-	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/nn"
-)
+import "github.com/millrace-go/millrace/nn"
 
 // NewDigits makes a small convolutional network for gray images of 8 by 8 pixels, (n, 1, 8,
 // 8), of ten classes.
@@ -14,10 +11,7 @@ func NewDigits(opts ...nn.Option) nn.Sequential {
 	return nn.NewSequential(
 		conv(1, 32), nn.NewBatchNorm2d(32, opts...), nn.ReLU{},
 		conv(32, 64), nn.NewBatchNorm2d(64, opts...), nn.ReLU{},
-		nn.Func(func(c *nn.Ctx, x *millrace.Tensor) *millrace.Tensor {
-			half := millrace.Window{Size: 2, Stride: 2}
-			return x.MaxPool(half, half)
-		}),
+		nn.NewMaxPool2d(2),
 		nn.Flatten{Start: 1},
 		nn.NewDropout(0.3),
 		nn.NewLinear(64*4*4, 128, opts...), nn.ReLU{},

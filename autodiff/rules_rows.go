@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // over is a tensor of a reduction's result's shape, with the axes put back at size 1.
@@ -83,7 +84,7 @@ func takenBack(s *step, find func(t *tensor, dt millrace.DType, axes ...int) *te
 
 // position is the dtype for positions in a tensor of a shape: some devices have no Int64.
 func position(shape []int) millrace.DType {
-	if elements(shape) > math.MaxInt32 {
+	if ir.Shape(shape).Elems() > math.MaxInt32 {
 		return millrace.Int64
 	}
 	return millrace.Int32
@@ -128,7 +129,7 @@ func cumProdBack(s *step) {
 func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 	axis, x, y, shape := s.attr().Axes[0], s.x(), s.out(), s.kinds[0].shape
 	n := shape[axis]
-	if elements(shape) == 0 {
+	if ir.Shape(shape).Elems() == 0 {
 		s.give(0, s.d)
 		return
 	}
@@ -152,7 +153,7 @@ func cumTakenBack(s *step, beyond func(t, u *tensor) *tensor) {
 func cumProdFollowed(s *step) {
 	shape, axis := s.kinds[0].shape, s.attr().Axes[0]
 	n, last := shape[axis], len(shape)-1
-	if elements(shape) == 0 {
+	if ir.Shape(shape).Elems() == 0 {
 		s.give(0, s.d)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // step is one rule at work: the derivative of one op's result on its way to the operands.
@@ -107,7 +108,7 @@ func (s *step) sumTo(d *tensor, shape []int) *tensor {
 	if len(axes) > 0 {
 		d = s.do(d.Sum(axes...))
 	}
-	if !slices.Equal(follow.Shape(d), shape) && d.Len() == elements(shape) {
+	if !slices.Equal(follow.Shape(d), shape) && d.Len() == ir.Shape(shape).Elems() {
 		d = s.do(d.Reshape(shape...))
 	}
 	if !slices.Equal(follow.Shape(d), shape) { // narrower: what it stands for is the same all along
@@ -121,14 +122,6 @@ func (s *step) end() {
 		follow.LetGo(t)
 	}
 	s.temps = s.temps[:0]
-}
-
-func elements(shape []int) int {
-	n := 1
-	for _, k := range shape {
-		n *= k
-	}
-	return n
 }
 
 // keepDims is a shape with the dims along axes at size 1.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
 )
 
 type windowsOf = follow.Windows[millrace.Window]
@@ -129,7 +130,7 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 	}
 	first := len(in) - len(ws)
 	if first > 1 && len(in)+len(ws) > maxRank { // leading dims are alike
-		flat := append([]int{elements(in[:first])}, in[first:]...)
+		flat := append([]int{ir.Shape(in[:first]).Elems()}, in[first:]...)
 		if x != nil {
 			x = s.do(x.Reshape(flat...))
 		}

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/millrace-go/millrace"
@@ -22,10 +23,8 @@ type Scaling struct {
 // update counts for schedules, and not for the rules' own count. float16 needs it, as in
 // LossScale(Scaling{}); bfloat16 has float32's range and does not.
 func LossScale(s Scaling) Option {
-	s.Initial, s.Growth, s.Backoff = or(s.Initial, 65536), or(s.Growth, 2), or(s.Backoff, 0.5)
-	if s.Interval == 0 {
-		s.Interval = 2000
-	}
+	s.Initial, s.Growth, s.Backoff = cmp.Or(s.Initial, 65536), cmp.Or(s.Growth, 2), cmp.Or(s.Backoff, 0.5)
+	s.Interval = cmp.Or(s.Interval, 2000)
 	ok := s.Initial > 0 && s.Growth >= 1 && s.Backoff > 0 && s.Backoff <= 1 && s.Interval > 0 && !math.IsInf(s.Initial, 0)
 	return whole("LossScale", ok, s.Initial, func(o *Optimizer) { o.scaling = &scaling{Scaling: s} })
 }

@@ -1,6 +1,9 @@
 package optim
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Rate is a learning rate that depends on how many updates there have been: 0 before the
 // first one. It is computed in Go, once for each step, and must depend on nothing else,
@@ -120,10 +123,10 @@ func OneCycle(highest float64, steps int) Rate { return Cycle{Max: highest, Step
 
 // Rate is the cycle as a schedule.
 func (c Cycle) Rate() Rate {
-	first := c.Max / or(c.Div, 25)
-	last := first / or(c.FinalDiv, 1e4)
+	first := c.Max / cmp.Or(c.Div, 25)
+	last := first / cmp.Or(c.FinalDiv, 1e4)
 	n := float64(c.Steps)
-	top := float64(or(c.Rise, 0.3)*n) - 1
+	top := float64(cmp.Or(c.Rise, 0.3)*n) - 1
 	type phase struct{ end, from, to float64 }
 	phases := []phase{{top, first, c.Max}, {n - 1, c.Max, last}}
 	if c.ThreePhase {
@@ -146,11 +149,4 @@ func (c Cycle) Rate() Rate {
 		}
 		return last
 	}
-}
-
-func or(x, otherwise float64) float64 {
-	if x == 0 {
-		return otherwise
-	}
-	return x
 }

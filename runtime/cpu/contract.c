@@ -26,12 +26,24 @@
 #define SKINNY_STEP 32
 #define SKINNY_PIECE 64
 
+/* Columns from which a matrix is transposed in vectors. Fewer of a y whose columns lie
+ * along k are multiplied one by one, for a row or two. */
+#define SQUARE 16
+
+/* Rows up to which such columns are transposed again for every four of them. */
+#define ALONG_ROWS 8
+
 /* Bytes of a tile's row, of a tile, of the packed strip that one thread keeps,
  * and of a side packed for all threads. */
 #define ROW_BYTES 2048
 #define TILE_BYTES (1 << 18)
 #define KEEP_BYTES (4 << 20)
 #define SHARED_BYTES (96 << 20)
+
+/* Steps of k up to which a tile takes about as long to write and to hand on as to
+ * compute, and its bytes then: it stays in the nearest cache. */
+#define SHORT_K 8
+#define SHORT_TILE (1 << 14)
 
 /* Bytes of y up to which packing it would not pay. */
 #define NEAR_BYTES (1 << 15)
@@ -196,7 +208,7 @@ static void load_y(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 cols, m
 	for (mr_i64 f = 0; f < cols; f += nr, dst += panel) {
 		const mr_i64 w = least(nr, cols - f);
 		if (w < nr)
-			memset(dst, 0, (size_t)panel);
+			memset(dst, 0, (size_t)(k * nr * j->size));
 		if (src && s->kstride == 1)
 			j->f->transpose(dst, nr, src + f * s->stride * j->size, s->stride, w, k);
 		else if (src)
@@ -354,8 +366,17 @@ static void skinny_tile(const job *j, int who, mr_i64 batch, mr_i64 i, mr_i64 ro
 				s += w;
 			}
 		}
-		for (mr_i64 s = full * nr; s < cols; s += nr) {
+		mr_i64 s = full * nr;
+		if (f->along && j->y.kstride == 1 && rows <= ALONG_ROWS && k >= f->lanes)
+			for (; s + f->lanes <= cols; s += f->lanes)
+				f->along(rows, own, MR_CK, element(j, &j->y, batch, at + s, p), j->y.stride, k, tile + s * j->size, j->ld, first);
+		for (; s < cols; s += nr) {
 			const mr_i64 w = least(nr, cols - s), to = s * j->size;
+			if (rows <= 2 && w < SQUARE && j->y.stride != 1) {
+				f->small(rows, w, k, own, MR_CK, 1, element(j, &j->y, batch, at + s, p), j->y.stride, j->y.kstride, acc + to, j->ld);
+				f->tile(rows, w <= f->lanes ? 1 : 2, own, MR_CK, NULL, 0, 0, acc + to, tile + to, j->ld, first | MR_C_CLOSE);
+				continue;
+			}
 			for (mr_i64 q = 0; q < k; q += SKINNY_PIECE) {
 				const mr_i64 kq = least(SKINNY_PIECE, k - q);
 				const int flags = first | (q == 0 ? MR_C_OPEN : 0) | (q + kq == k ? MR_C_CLOSE : 0);
@@ -496,7 +517,7 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	j->kc = least(j->k, MR_CK);
 	j->panels = ceil_div(j->n, f->nr);
 	j->skinny = j->m <= SKINNY && j->y.kind == MR_SIDE_MEM;
-	const mr_i64 row_bytes = scaled(ROW_BYTES, j->c->wide), tile_bytes = scaled(TILE_BYTES, j->c->high);
+	const mr_i64 row_bytes = scaled(ROW_BYTES, j->c->wide), tile_bytes = scaled(j->c->drain && j->k <= SHORT_K ? SHORT_TILE : TILE_BYTES, j->c->high);
 	j->nb = least(greatest((j->m <= 4 ? 4 : 1) * row_bytes / j->size / f->nr, 1), j->panels) * f->nr;
 	j->mb = least(j->m, tile_rows(j, tile_bytes));
 	j->group = j->m;
@@ -669,21 +690,4 @@ int mr_contract_run(mr_pool *p, const mr_contract *c, int level)
 	}
 	plan(&j, batches, threads);
 	return run_batches(&j, batches, threads);
-}
-
-const mr_kernels *mr_contract_level(int level)
-{
-	if (!mr_t0_level(level))
-		return NULL;
-	switch (level) {
-	case 0:
-		return mr_contract_base;
-#if (defined __x86_64__ || defined __i386__) && defined __GNUC__
-	case 1:
-		return mr_contract_avx2;
-	case 2:
-		return mr_contract_avx512;
-#endif
-	}
-	return NULL;
 }

@@ -160,6 +160,10 @@ typedef struct mr_kernels {
 	int (*small_all)(const void *x, mr_i64 ldx, mr_i64 rows, mr_i64 k);
 	/* A whole small contraction without panels; in vectors where yj is 1. */
 	void (*small)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x, mr_i64 xi, mr_i64 xk, const void *y, mr_i64 yj, mr_i64 yk, void *c, mr_i64 ldc);
+	/* tile of one vector of columns, from a y whose columns lie along k, ldy apart;
+	 * k is at least lanes, and the chains begin and end here. NULL where tile on
+	 * what transpose makes takes no longer. */
+	void (*along)(mr_i64 rows, const void *x, mr_i64 ldx, const void *y, mr_i64 ldy, mr_i64 k, void *c, mr_i64 ldc, int flags);
 } mr_kernels;
 
 enum {

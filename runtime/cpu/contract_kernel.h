@@ -369,6 +369,24 @@ static inline mr_i64 PASTE(small_row, NAME)(mr_i64 n, mr_i64 k, const T *x, mr_i
 			*(VT *)(c + (i + r) * ldc + j) = total[r]; \
 	}
 
+#define SMALL_SINGLE(cols) \
+	for (mr_i64 i = 0; i < m; i++) { \
+		T total[cols] = {0}; \
+		for (mr_i64 p = 0; p < k;) { \
+			const mr_i64 end = k - p > MR_CK ? p + MR_CK : k; \
+			T s[cols] = {0}; \
+			for (; p < end; p++) { \
+				const T a = x[i * xi + p * xk]; \
+				for (int q = 0; q < cols; q++) \
+					FMA1(s[q], a, y[p * yk + (j + q) * yj]); \
+			} \
+			for (int q = 0; q < cols; q++) \
+				total[q] += s[q]; \
+		} \
+		for (int q = 0; q < cols; q++) \
+			c[i * ldc + j + q] = total[q]; \
+	}
+
 static void PASTE(small, NAME)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x0, mr_i64 xi, mr_i64 xk, const void *y0, mr_i64 yj, mr_i64 yk, void *c0, mr_i64 ldc)
 {
 	const T *x = x0, *y = y0;
@@ -385,21 +403,16 @@ static void PASTE(small, NAME)(mr_i64 m, mr_i64 n, mr_i64 k, const void *x0, mr_
 		SMALL_COLUMNS(PASTE(quarter, NAME))
 #endif
 	}
+	/* One by one; four columns at a time, or each step of k would wait for the one
+	 * before. */
+	for (; j + 4 <= n; j += 4)
+		SMALL_SINGLE(4)
 	for (; j < n; j++)
-		for (mr_i64 i = 0; i < m; i++) {
-			T total = 0;
-			for (mr_i64 p = 0; p < k;) {
-				const mr_i64 end = k - p > MR_CK ? p + MR_CK : k;
-				T s = 0;
-				for (; p < end; p++)
-					FMA1(s, x[i * xi + p * xk], y[p * yk + j * yj]);
-				total += s;
-			}
-			c[i * ldc + j] = total;
-		}
+		SMALL_SINGLE(1)
 }
 #undef SMALL_COLUMNS
 #undef SMALL_ROWS
+#undef SMALL_SINGLE
 #undef ENDS
 
 #undef V

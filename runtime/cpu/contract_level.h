@@ -155,10 +155,16 @@ static inline __attribute__((always_inline)) void square64(void *dst, mr_i64 ldd
 #endif
 #include "contract_kernel.h"
 
-#define KERNELS(T, name, finite, unmasked, small_all) { sizeof(T), VB / sizeof(T), 2 * VB / sizeof(T), MRMAX, tile##name, transpose##name, gather##name, walk##name, walk_panels##name, unwalk##name, extent##name, finite, unmasked, small_all, small##name }
+#if MR_C_X86 && MR_C_SQUARES
+#include "contract_along.h"
+#else
+#define ALONG 0
+#endif
+
+#define KERNELS(T, name, finite, unmasked, small_all, along) { sizeof(T), VB / sizeof(T), 2 * VB / sizeof(T), MRMAX, tile##name, transpose##name, gather##name, walk##name, walk_panels##name, unwalk##name, extent##name, finite, unmasked, small_all, small##name, along }
 
 const mr_kernels MR_C_LEVEL[MR_C_TYPES] = {
-	[MR_C_F32] = KERNELS(float, _f32, finite_f32, unmasked_f32, small_all_f32), [MR_C_F64] = KERNELS(double, _f64, finite_f64, unmasked_f64, small_all_f64),
-	[MR_C_I8] = KERNELS(mr_u8, _i8, 0, 0, 0),   [MR_C_I16] = KERNELS(mr_u16, _i16, 0, 0, 0),
-	[MR_C_I32] = KERNELS(mr_u32, _i32, 0, 0, 0), [MR_C_I64] = KERNELS(mr_u64, _i64, 0, 0, 0),
+	[MR_C_F32] = KERNELS(float, _f32, finite_f32, unmasked_f32, small_all_f32, ALONG), [MR_C_F64] = KERNELS(double, _f64, finite_f64, unmasked_f64, small_all_f64, 0),
+	[MR_C_I8] = KERNELS(mr_u8, _i8, 0, 0, 0, 0),   [MR_C_I16] = KERNELS(mr_u16, _i16, 0, 0, 0, 0),
+	[MR_C_I32] = KERNELS(mr_u32, _i32, 0, 0, 0, 0), [MR_C_I64] = KERNELS(mr_u64, _i64, 0, 0, 0, 0),
 };

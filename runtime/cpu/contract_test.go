@@ -267,6 +267,24 @@ func TestContract(t *testing.T) {
 	}
 }
 
+// TestContractNarrow has a few rows by a few columns, less than fills vectors and a bit
+// more, of one or several blocks of k.
+func TestContractNarrow(t *testing.T) {
+	all := contractors(t, 2)
+	rng := rand.New(rand.NewPCG(13, 1))
+	for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int8} {
+		for _, m := range []int64{1, 2, 3, 7, 9} {
+			for _, n := range []int64{1, 2, 4, 5, 7, 15, 16, 33, 47} {
+				for _, k := range []int64{1, 15, 16, 30, 256, 300, 600} {
+					if !testing.Short() || dt == ir.Float32 || (m+n+k)%4 == 0 {
+						checkContraction(t, all, rng, dt, m, n, k)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestContractLarge has enough rows, columns and blocks for every way to share
 // the work out: panels packed for all threads, strips kept, tiles of one thread.
 func TestContractLarge(t *testing.T) {

@@ -106,6 +106,7 @@ type trained struct {
 	row        Row
 	contestant *contestant
 	steps      int // a sample
+	soaks      bool
 	counting   bool
 	hot        counts
 	ops        int64
@@ -166,7 +167,7 @@ func failedRows(all []*trained, err error) (rows []Row) {
 }
 
 func newTrained(c *config, d *drill, device, variant, mode, how string, exact []float64) *trained {
-	t := &trained{row: emptyRow(), steps: 1}
+	t := &trained{row: emptyRow(), steps: 1, soaks: c.tier != "0"}
 	t.row.Suite, t.row.Device, t.row.Variant, t.row.Mode, t.row.DType, t.row.Threads = "train", device, variant, mode, c.dtype.String(), c.threads
 	t.row.Train = &TrainFigures{How: how, Loss: absent, Exact: absent}
 	t.contestant = &contestant{name: fmt.Sprintf("%s %s %s", variant, mode, how)}
@@ -197,22 +198,29 @@ func newTrained(c *config, d *drill, device, variant, mode, how string, exact []
 	return t
 }
 
+// A kernel of a few elements is worth compiling when it has run some hundred times: so many
+// steps, or for so long, a sample runs before it is timed, or that would happen later.
+const (
+	soakSteps = 600
+	soakTime  = 300 * time.Millisecond
+)
+
 // sample runs steps for about batchTime, waits for the last one, and returns what one takes.
 func (t *trained) sample() (time.Duration, error) {
 	dev := t.bench.dev
+	for start, n := time.Now(), 0; t.soaks && !t.counting && n < soakSteps && time.Since(start) < soakTime; n++ {
+		if err := t.step(); err != nil {
+			return 0, err
+		}
+	}
 	for {
 		dev.ResetPeak()
 		before := dev.Stats()
 		start := time.Now()
 		for range t.steps {
-			loss, err := t.learner.one()
-			if err == nil {
-				err = loss.Eval()
-			}
-			if err != nil {
+			if err := t.step(); err != nil {
 				return 0, err
 			}
-			loss.Release()
 		}
 		took := time.Since(start)
 		if took < batchTime && t.steps < 1<<16 {
@@ -228,6 +236,18 @@ func (t *trained) sample() (time.Duration, error) {
 		}
 		return took / time.Duration(t.steps), nil
 	}
+}
+
+// step runs one, and waits for its loss.
+func (t *trained) step() error {
+	loss, err := t.learner.one()
+	if err == nil {
+		err = loss.Eval()
+	}
+	if err == nil {
+		loss.Release()
+	}
+	return err
 }
 
 func (t *trained) finish(all []*trained) {

@@ -190,5 +190,6 @@ func overlay(base, top Options) Options {
 // BytesRead, BytesWritten, Compiles, CompileFails,
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
 // Hidden scores of attention that were not computed, since a mask hides them, Grouped launches that ran beside others of their list, each on one thread,
+// Prepared launches of lists that were made ready once, as a [Recording]'s are,
 // Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
 type Stats = device.Stats

@@ -144,6 +144,7 @@ func TestRandomBits(t *testing.T) {
 	}
 	interpreted := []string{"cpu:fusion=off,compile=off", "cpu:compile=off", "cpu:queue=3,compile=off", "cpu:explore=wait,threads=1,compile=off"}
 	compiled := append(interpreted[:4:4], "cpu:compile=wait,explore=wait") // compilers take their time: a few will do
+	prepared := int64(0)
 	for seed := range n {
 		p := program{1000 + seed, 5 + int(seed%20)}
 		dt := []millrace.DType{millrace.Float32, millrace.Float64, millrace.BFloat16, millrace.Float16}[seed%4]
@@ -190,12 +191,12 @@ func TestRandomBits(t *testing.T) {
 					})
 				case 3:
 					rec := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return derive(in) })
-					for i := range 2 {
+					for range 5 { // recorded, played, bound, prepared
 						out, err := rec.Run(s, in, nil)
-						if got = nil; i == 1 || err != nil {
-							show(out, err)
-						}
+						got = nil
+						show(out, err)
 					}
+					prepared += d.Stats().Runtime.Prepared
 				}
 				if want == nil {
 					want = got
@@ -206,5 +207,8 @@ func TestRandomBits(t *testing.T) {
 			}
 			d.Close()
 		}
+	}
+	if builtWithCgo && prepared < int64(n) {
+		t.Errorf("%d launches of %d programs were prepared", prepared, n)
 	}
 }

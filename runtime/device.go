@@ -129,6 +129,7 @@ type Stats struct {
 	Shipped      int64 // launches of kernels that were compiled into the program
 	Hidden       int64 // results of contractions that were left out, since a mask hides them
 	Grouped      int64 // launches that ran beside others of their list, each on one thread
+	Prepared     int64 // launches of lists that were made ready once, see Preparer
 	Waits        int64 // times that a Run waited for the device, to learn of an index out of range
 	Allocs       int64
 	AllocBytes   int64 // live bytes handed out

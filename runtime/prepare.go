@@ -4,7 +4,7 @@ package runtime
 // for programs that do the same over and over with other buffers.
 type Preparer interface {
 	// Prepare makes a list ready, with the buffers that it names; nil where that cannot be
-	// done, or not yet, as while its kernels are being compiled. The list is the caller's
+	// done, or not yet, as where a run would wait for a compiler. The list is the caller's
 	// again, but for what it points to, which never changes.
 	Prepare([]Launch) Prepared
 }
@@ -13,6 +13,9 @@ type Preparer interface {
 type Prepared interface {
 	// Set puts another buffer at places that have one. It reports false, and has done
 	// nothing, where the buffer will not do there: then the launches are to be run by Run.
+	// When the list runs, operands of which one is written and that were different buffers
+	// must be so still, and those that were one must be one: what runs beside what depends
+	// on that.
 	Set([]Place, Buffer) bool
 	// Run is Device.Run of the list. It returns false where nothing has run, since the
 	// device would not do it the same way any more: the list is to be run by Device.Run, and

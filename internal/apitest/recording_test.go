@@ -53,12 +53,16 @@ func TestRandomRecordings(t *testing.T) {
 	if repeated < n/2 {
 		t.Errorf("%d of %d programs were run again without being called", repeated, n)
 	}
-	replays := int64(0)
+	replays, prepared := int64(0), int64(0)
 	for _, d := range devices {
 		replays += d.Stats().Replays
+		prepared += d.Stats().Runtime.Prepared
 	}
 	if replays < int64(4*n) {
 		t.Errorf("%d replays of %d programs", replays, n)
+	}
+	if builtWithCgo && prepared < int64(n) {
+		t.Errorf("%d launches were prepared in %d programs", prepared, n)
 	}
 }
 

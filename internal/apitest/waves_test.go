@@ -2,6 +2,8 @@ package apitest
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -98,5 +100,73 @@ func TestWaves(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A Recording's launches run at a time as they do outside of one, and are prepared.
+func TestWavesReplayed(t *testing.T) {
+	const params, steps = 40, 8
+	run := func(spec string, record bool) (out []float32, stats millrace.Stats) {
+		dev := openSpec(t, spec)
+		s := dev.NewStream()
+		var w, m, g []*millrace.Tensor
+		for i := range params {
+			shape := []int{1 + i%7, 64 + 16*i}
+			w = append(w, millrace.NormalOn(s, millrace.Float32, uint64(i), shape...))
+			m = append(m, millrace.NormalOn(s, millrace.Float32, uint64(i)+100, shape...))
+			g = append(g, millrace.NormalOn(s, millrace.Float32, uint64(i)+200, shape...))
+		}
+		for _, x := range slices.Concat(w, m, g) {
+			if err := x.Eval(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step := func(sc *millrace.Scope, grads []*millrace.Tensor) ([]*millrace.Tensor, error) {
+			updates(sc, w, m, grads)
+			return nil, nil
+		}
+		rec := millrace.NewRecording(step)
+		defer rec.Release()
+		for range steps {
+			var err error
+			if record {
+				_, err = rec.Run(s, g, nil)
+			} else {
+				err = s.Scope(func(sc *millrace.Scope) error {
+					_, err := step(sc, g)
+					return err
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, x := range slices.Concat(w, m) {
+			v, err := millrace.Values[float32](x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, v...)
+		}
+		return out, dev.Stats()
+	}
+	want, _ := run("cpu:fusion=off,threads=1,tier=0", false)
+	for _, spec := range []string{"cpu:explore=wait,threads=2,compile=off", "cpu:explore=wait,threads=4", "cpu:explore=wait,threads=1,compile=off"} {
+		got, s := run(spec, true)
+		for i, v := range got {
+			if math.Float32bits(v) != math.Float32bits(want[i]) {
+				t.Fatalf("%s: element %d is %v, not %v", spec, i, v, want[i])
+			}
+		}
+		t.Logf("%s: %d launches, %d prepared, %d beside others, %d replays", spec, s.Runtime.Launches, s.Runtime.Prepared, s.Runtime.Grouped, s.Replays)
+		if s.Replays < steps-3 {
+			t.Errorf("%s: %d replays of %d steps", spec, s.Replays, steps)
+		}
+		if builtWithCgo && s.Runtime.Prepared < params*(steps-5) {
+			t.Errorf("%s: %d of %d launches were prepared", spec, s.Runtime.Prepared, s.Runtime.Launches)
+		}
+		if many := !strings.Contains(spec, "threads=1"); builtWithCgo && many != (s.Runtime.Grouped >= params*(steps-2)) {
+			t.Errorf("%s: %d of %d launches ran beside others", spec, s.Runtime.Grouped, s.Runtime.Launches)
+		}
 	}
 }

@@ -65,7 +65,6 @@ func (e *cExecutor) dot(c *C.mr_launch, r *ready) {
 		a, v := &r.l.Args[slot], &o.views[2]
 		size := int64(plan.Temps[0].DT.Size())
 		q.out = unsafe.Add(a.Buf.(*buffer).p, a.Offset*size)
-		e.note(unsafe.Pointer(&q.out), r, slot)
 		q.outrow = C.mr_i64(v.stride(a, v.lead))
 		e.batch(&q.outbatch, r, a)
 	} else if slot := r.walkedSink(plan); slot >= 0 {
@@ -113,7 +112,6 @@ func (e *cExecutor) memory(s *C.mr_side, r *ready, v *dotView, slot int) {
 	outer, inner := C.mr_i64(v.stride(a, v.lead)), C.mr_i64(v.stride(a, v.lead+1))
 	s.kind = C.MR_SIDE_MEM
 	s.base = unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.kernel.Operands[slot].DT.Size()))
-	e.note(unsafe.Pointer(&s.base), r, slot)
 	s.stride, s.kstride = outer, inner
 	if !v.alongK {
 		s.stride, s.kstride = inner, outer
@@ -126,7 +124,6 @@ func (e *cExecutor) walked(to *C.mr_walked, r *ready, v *dotView, slot int) {
 	a := &r.l.Args[slot]
 	to.on = 1
 	to.base = (*C.char)(unsafe.Add(a.Buf.(*buffer).p, a.Offset*int64(r.p.kernel.Operands[slot].DT.Size())))
-	e.note(unsafe.Pointer(&to.base), r, slot)
 	e.batch(&to.batch, r, a)
 	for _, g := range [...]struct {
 		to        *C.mr_walk
@@ -163,7 +160,6 @@ func (e *cExecutor) view(to *C.mr_view, c *C.mr_launch, r *ready, v *dotView) {
 		ops[all].stride[d] = C.mr_i64(v.tempStride(d))
 	}
 	for i := range all {
-		e.note(unsafe.Pointer(&ops[i].base), r, i)
 		ops[i].guard = C.mr_u32(r.viewGuard(v, i))
 		for d := range v.rank {
 			ops[i].stride[d] = C.mr_i64(v.stride(&r.l.Args[i], d))

@@ -181,6 +181,12 @@ func forOne(list []runtime.Launch, crowded bool) bool {
 		work += nanos
 		worth = worth || several
 	}
+	return alone(work, worth, crowded)
+}
+
+// alone is forOne of a list with that much work, in which a launch is worth several
+// threads or none is.
+func alone(work int64, worth, crowded bool) bool {
 	if worth {
 		return crowded && work <= ownWork
 	}

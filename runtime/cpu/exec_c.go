@@ -31,7 +31,6 @@ type cExecutor struct {
 	// be passed. The memory is used again by the next call.
 	arena  arena
 	packed packedSides
-	places [][]placed  // where addresses are written, of a list that is prepared; else nil
 	slow   *goExecutor // for programs whose tier 0 has no C functions here
 }
 
@@ -277,7 +276,6 @@ func (e *cExecutor) operand(o *C.mr_operand, r *ready, i int) {
 		istride: C.mr_i64(a.IndexStride), isize: C.mr_i64(a.IndexSize), stream: C.mr_i64(flag(r.streams(i)))}
 	if r.p.kernel.Operands[i].Kind != codegen.Index {
 		o.base = (*C.char)(a.Buf.(*buffer).p)
-		e.note(unsafe.Pointer(&o.base), r, i)
 	}
 	if r.p.total(i) {
 		o.offset, o.nstages = C.mr_i64(totalAt(a, r.l)), 0

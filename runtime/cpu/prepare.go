@@ -20,11 +20,13 @@ type ready struct {
 	fault   *indexFault // of the Go executor
 	empty   bool        // nothing to do
 	rowOrder
-	dot     *dotOrder // of a contraction
-	packed  packedSide
-	mask    seenMask
-	tails   rowTails
-	scatter *scatterOrder // of a scatter
+	dot          *dotOrder // of a contraction
+	packed       packedSide
+	mask         seenMask
+	tails        rowTails
+	scatter      *scatterOrder // of a scatter
+	streamed     uint64        // of operands, see settleStreams
+	streamsKnown bool
 	transposed
 }
 

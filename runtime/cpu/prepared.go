@@ -9,10 +9,8 @@ package cpu
 import "C"
 
 import (
-	"cmp"
 	"fmt"
 	goruntime "runtime"
-	"slices"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -23,45 +21,33 @@ import (
 // prepared is a list of launches that was checked, ordered and written as C reads it,
 // once. A run only writes the addresses that have changed.
 type prepared struct {
-	d       *device
-	todo    []ready
-	arena   arena // has no Go pointer but those that are written as numbers, by Set
-	first   *C.mr_launch
-	free    goruntime.Cleanup
-	places  [][]placed // by launch and operand
-	faults  []*C.mr_fault
-	ends    []int // of todo: where others may have the crew
-	changes uint64
-	work    int64 // as of forOne
-	worth   bool
+	d      *device
+	todo   []ready
+	arena  arena // has no Go pointer but those that are written as numbers, by Set
+	first  *C.mr_launch
+	free   goruntime.Cleanup
+	places [][]placed // by launch and operand
+	faults []*C.mr_fault
+	ends   []int // of todo: where others may have the crew
+	work   int64 // as of forOne
+	worth  bool
+	waves  bool // some launches run beside each other
 
-	launches, read, written, tier0, shipped, fallbacks int64 // of a run
+	awaited []awaited
+	changes uint64 // at which no code was there that is awaited
+
+	launches, read, written, tier0, shipped, fallbacks, grouped int64 // of a run
 }
 
-// placed is an operand of a launch: where its address is written, and what it takes.
-type placed struct {
-	at    []address
-	bytes int64 // that a buffer has at least
-}
-
-// address is where C finds an operand, so many bytes behind the beginning of its buffer.
-type address struct {
-	at     *uintptr
-	offset uintptr
-}
-
-// note remembers that the address of a launch's operand was written at a place.
-func (e *cExecutor) note(at unsafe.Pointer, r *ready, operand int) {
-	if e.places == nil || r.p.kernel.Operands[operand].Kind == codegen.Index {
-		return
-	}
-	to := &e.places[r.index][operand]
-	x := (*uintptr)(at)
-	to.at = append(to.at, address{x, *x - uintptr(r.l.Args[operand].Buf.(*buffer).p)})
+// awaited is code that a launch may still get, and what a run counts for in having it
+// made.
+type awaited struct {
+	v     *variant
+	bytes int64
 }
 
 // Prepare makes a list ready to be run many times. It is nil for lists with chains, whose
-// tiles are launches of their own, for those with waves, and until all kernels have the code that they will have.
+// tiles are launches of their own, and where a run would wait for a compiler.
 func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
 		return nil
@@ -73,33 +59,37 @@ func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 		p.work += nanos
 		p.worth = p.worth || several
 	}
+	inTurn := order(list, d.threadsOf())
+	defer inTurn.release()
+	p.waves = inTurn != nil
 	threads := int64(1)
-	if p.worth || p.work > turnWork {
+	if p.worth || p.waves || p.work > turnWork {
 		threads = d.threadsOf()
-	}
-	if inTurn := order(list, d.threadsOf()); inTurn != nil {
-		inTurn.release() // launches beside each other: Run finds them each time
-		return nil
 	}
 	own := make([]runtime.Launch, len(list))
 	size := uintptr(0)
-	for i := range list {
-		own[i] = list[i]
-		own[i].Args, own[i].Scalars = append([]runtime.Access(nil), list[i].Args...), append([]uint64(nil), list[i].Scalars...)
-		r, err := d.order(&own[i], threads)
+	for k := range list {
+		t, n := turn{at: k}, threads
+		if inTurn != nil {
+			if t = inTurn.turns[k]; t.wave > 0 {
+				n = 1
+			}
+		}
+		l := &own[t.at]
+		*l = list[t.at]
+		l.Args, l.Scalars = append([]runtime.Access(nil), l.Args...), append([]uint64(nil), l.Scalars...)
+		r, err := d.order(l, n)
 		if err != nil || !r.empty && !p.settle(&r) {
 			return nil
 		}
-		p.places[i] = make([]placed, len(own[i].Args))
-		p.launches++
-		if r.index = i; r.empty {
+		p.places[t.at] = make([]placed, len(l.Args))
+		if r.index, r.wave = t.at, t.wave; r.empty {
 			continue
 		}
-		if !r.bytesOf(p.places[i]) {
+		if !r.bytesOf(p.places[t.at]) {
 			return nil
 		}
-		read, written := codegen.Traffic(r.p.kernel, r.l, &d.caps.ElemSize)
-		p.read, p.written = p.read+read, p.written+written
+		p.count(&r)
 		size += launchBytes(&r)
 		p.todo = append(p.todo, r)
 	}
@@ -110,31 +100,61 @@ func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 	return p
 }
 
-// settle finds the code of a launch; false where it may still get other code.
+// settle finds the code of a launch, which may be tier 0's until there is other; false
+// where a run would wait for that, and where the launch is not for C.
 func (p *prepared) settle(r *ready) bool {
-	if r.plain() {
+	d := p.d
+	if r.plain() || !runsCompiled || d.cfg.Tier < 0 {
 		return native(r)
 	}
-	if runsCompiled && p.d.cfg.Tier >= 0 {
-		key := r.classKey()
-		v := r.sched.variantFor(&key)
-		switch r.code = v.code.Load(); {
-		case r.code != nil && r.code.shipped != nil:
-			p.shipped++
-		case r.code == nil && p.d.comp != nil && !v.failed.Load():
-			return false
-		case r.code == nil && v.failed.Load():
-			p.fallbacks++
-		}
+	key := r.classKey()
+	v := r.sched.variantFor(&key)
+	if r.code = v.code.Load(); r.code != nil {
+		return native(r)
 	}
-	if r.code == nil {
-		if other, has := r.otherwise(); has && runsCompiled && p.d.cfg.Tier >= 0 {
-			*r = other
-		} else {
-			p.tier0++
+	other, has := r.otherwise()
+	if d.comp != nil && !v.failed.Load() {
+		if d.comp.waits() && !has && !r.oneShort() {
+			return false
 		}
+		p.awaited = append(p.awaited, awaited{v, r.total * r.p.perItem})
+	}
+	if has {
+		*r = other
+	} else if v.failed.Load() {
+		p.fallbacks++
 	}
 	return native(r)
+}
+
+// count adds a launch to what a run counts.
+func (p *prepared) count(r *ready) {
+	read, written := codegen.Traffic(r.p.kernel, r.l, &p.d.caps.ElemSize)
+	p.launches, p.read, p.written = p.launches+1, p.read+read, p.written+written
+	switch {
+	case r.code != nil && r.code.shipped != nil:
+		p.shipped++
+	case r.code == nil && !r.plain():
+		p.tier0++
+	}
+	if r.wave > 0 {
+		p.grouped++
+	}
+}
+
+// outdated reports that there is code by now that was awaited, or that there will be none.
+func (p *prepared) outdated() bool {
+	now := p.d.changes.Load()
+	if now == p.changes {
+		return false
+	}
+	for _, a := range p.awaited {
+		if a.v.code.Load() != nil || a.v.failed.Load() {
+			return true
+		}
+	}
+	p.changes = now
+	return false
 }
 
 // bytesOf says how large the buffers of a launch's operands are at least, and reports
@@ -160,64 +180,6 @@ func (r *ready) bytesOf(to []placed) bool {
 		to[i].bytes = (hi + 1) * int64(o.DT.Size())
 	}
 	return true
-}
-
-// write writes the launches to C memory; false where there is none.
-func (p *prepared) write(size uintptr) bool {
-	size += uintptr(len(p.todo)) * unsafe.Sizeof(C.mr_launch{})
-	e := cExecutor{places: p.places}
-	if !e.arena.reset(size) {
-		return false
-	}
-	p.arena = e.arena
-	p.free = goruntime.AddCleanup(p, func(base unsafe.Pointer) { C.free(base) }, p.arena.base)
-	launches := arenaSlice[C.mr_launch](&e.arena, len(p.todo))
-	for i := range p.todo {
-		e.write(&launches[i], &p.todo[i])
-		if f := launches[i].args.fault; f != nil {
-			p.faults = append(p.faults, f)
-		}
-	}
-	p.first = &launches[0]
-	if at := p.unnoted(e.arena.used); at >= 0 {
-		p.Close()
-		p.d.count.fallbacks.Add(1)
-		p.d.report(fmt.Errorf("cpu: a list is not prepared: word %d of its %d launches is an address that was not noted", at, len(p.todo)))
-		return false
-	}
-	return true
-}
-
-// unnoted is a word that was written and looks like an address in an operand, but was not
-// noted as one, so that Set would leave it; -1 where there is none. Whoever writes an
-// address and forgets to note it finds out by that, and not by wrong results.
-func (p *prepared) unnoted(bytes uintptr) int {
-	noted := map[*uintptr]bool{}
-	var bufs []*buffer
-	for i := range p.todo {
-		r := &p.todo[i]
-		for j, o := range r.p.kernel.Operands {
-			if b, ok := r.l.Args[j].Buf.(*buffer); ok && o.Kind != codegen.Index {
-				bufs = append(bufs, b)
-				for _, a := range p.places[r.index][j].at {
-					noted[a.at] = true
-				}
-			}
-		}
-	}
-	slices.SortFunc(bufs, func(a, b *buffer) int { return cmp.Compare(uintptr(a.p), uintptr(b.p)) })
-	words := unsafe.Slice((*uintptr)(p.arena.base), bytes/unsafe.Sizeof(uintptr(0)))
-	for i := range words {
-		w := words[i]
-		k, found := slices.BinarySearchFunc(bufs, w, func(b *buffer, w uintptr) int { return cmp.Compare(uintptr(b.p), w) })
-		if !found {
-			k--
-		}
-		if k >= 0 && w-uintptr(bufs[k].p) < uintptr(max(bufs[k].bytes, 1)) && !noted[&words[i]] {
-			return i
-		}
-	}
-	return -1
 }
 
 // divide finds the places where the crew may be given to others.
@@ -259,7 +221,7 @@ func (p *prepared) Run() (done bool, err error) {
 		return true, err
 	}
 	defer d.life.RUnlock()
-	if d.changes.Load() != p.changes {
+	if p.outdated() {
 		return false, nil
 	}
 	if err := fault.Hit(fault.Launch); err != nil {
@@ -267,9 +229,12 @@ func (p *prepared) Run() (done bool, err error) {
 	}
 	crowded := d.crowd.enter()
 	defer d.crowd.leave()
+	for _, a := range p.awaited {
+		d.comp.want(a.v, a.bytes, false, false)
+	}
 	crews := d.wide
-	if one := p.work <= turnWork; one && !p.worth || p.worth && crowded && p.work <= ownWork {
-		crews = d.alone
+	if one := alone(p.work, p.worth, crowded); one && (crowded || !p.waves) {
+		crews = d.alone // waves are launches one after another
 	} else {
 		crews.rouse()
 	}
@@ -305,6 +270,8 @@ func (p *prepared) Run() (done bool, err error) {
 	c.tier0.Add(p.tier0)
 	c.shipped.Add(p.shipped)
 	c.fallbacks.Add(p.fallbacks)
+	c.grouped.Add(p.grouped)
+	c.prepared.Add(p.launches)
 	d.tellThreads()
 	return true, err
 }

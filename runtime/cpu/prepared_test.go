@@ -3,12 +3,14 @@
 package cpu
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -34,8 +36,7 @@ func TestPreparedLists(t *testing.T) {
 	}
 }
 
-// What does not fit is refused, faults name their launch, and a list that would not run
-// the same way any more says so.
+// What does not fit is refused, and faults name their launch.
 func TestPreparedRefuses(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
 	k := scaled(t)
@@ -62,15 +63,6 @@ func TestPreparedRefuses(t *testing.T) {
 		if p.Set([]runtime.Place{{Launch: 1}}, shared) {
 			t.Error("memory of Go's heap was taken")
 		}
-		x := p.(*prepared)
-		if at := x.unnoted(x.arena.size / 2); at >= 0 {
-			t.Errorf("word %d was not noted", at)
-		}
-		kept := x.places[1][0].at
-		if x.places[1][0].at = nil; x.unnoted(x.arena.size/2) < 0 {
-			t.Error("an address that is not noted was not found")
-		}
-		x.places[1][0].at = kept
 		before := d.Stats()
 		for range 3 {
 			if done, err := p.Run(); !done || err != nil {
@@ -87,9 +79,9 @@ func TestPreparedRefuses(t *testing.T) {
 			t.Errorf("a fault: %v, %v", done, err)
 		}
 		fault.Reset()
-		d.changes.Add(1)
-		if done, err := p.Run(); done || err != nil {
-			t.Errorf("with other code: %v, %v", done, err)
+		d.changes.Add(1) // code of others
+		if done, err := p.Run(); !done || err != nil {
+			t.Errorf("with code of others: %v, %v", done, err)
 		}
 		bad := *l
 		bad.Scalars = append([]uint64{1, 2, 3, 4}, bad.Scalars...)
@@ -100,5 +92,135 @@ func TestPreparedRefuses(t *testing.T) {
 	d.Close()
 	if d.Prepare([]runtime.Launch{{}}) != nil {
 		t.Error("prepared on a closed device")
+	}
+}
+
+// Lists with launches that run beside each other give what they give one by one, prepared
+// and with some of their buffers in other places.
+func TestPreparedWaves(t *testing.T) {
+	lists := 60
+	if testing.Short() {
+		lists = 15
+	}
+	one, many := openTest(t, runtime.Config{Tier: -1, Threads: 1}), openTest(t, runtime.Config{Tier: -1, Threads: 4})
+	for seed := range lists {
+		want := waveRun(t, one, uint64(seed))
+		got := waveRunBy(t, many, uint64(seed), func(list []runtime.Launch, bufs [][]runtime.Buffer, rng *rand.Rand) {
+			p := many.Prepare(list)
+			if p == nil {
+				t.Fatalf("list %d was not prepared", seed)
+			}
+			defer p.Close()
+			for _, some := range bufs {
+				for i := range some {
+					if rng.IntN(2) == 0 {
+						some[i] = moved(t, many, p, list, some[i])
+					}
+				}
+			}
+			if done, err := p.Run(); !done || err != nil {
+				t.Fatalf("list %d: %v, %v", seed, done, err)
+			}
+		})
+		for i := range want {
+			if !bytes.Equal(got[i], want[i]) {
+				t.Fatalf("list %d: buffer %d is not what launches in order leave there", seed, i)
+			}
+		}
+	}
+	if s := many.Stats(); s.Grouped < int64(lists) || s.Prepared != s.Launches {
+		t.Errorf("%d of %d launches ran prepared, %d beside others", s.Prepared, s.Launches, s.Grouped)
+	}
+}
+
+// moved puts a copy of a buffer in its place, in a prepared list.
+func moved(t *testing.T, d *device, p runtime.Prepared, list []runtime.Launch, from runtime.Buffer) runtime.Buffer {
+	t.Helper()
+	to, err := d.Alloc(from.(*buffer).bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Free(to) })
+	data := make([]byte, from.(*buffer).bytes)
+	if err := errors.Join(d.Read(data, ir.Uint8, from, 0), d.Write(to, ir.Uint8, 0, data)); err != nil {
+		t.Fatal(err)
+	}
+	var places []runtime.Place
+	for i := range list {
+		for j := range list[i].Args {
+			if list[i].Args[j].Buf == from {
+				places = append(places, runtime.Place{Launch: int32(i), Arg: int32(j)})
+			}
+		}
+	}
+	if !p.Set(places, to) {
+		t.Fatal("a copy of a buffer will not do")
+	}
+	return to
+}
+
+// A list is prepared while its kernels are interpreted; its runs have them compiled, after
+// which it says that it would not run the same way any more.
+func TestPreparedAwaitsCode(t *testing.T) {
+	needCompiler(t)
+	d := openTest(t, runtime.Config{Threads: 2})
+	k := scaled(t)
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 6)), k, []int64{1000}, 1, kerneltest.Dense)
+	bound(t, d, k, h, func(l *runtime.Launch) {
+		list := []runtime.Launch{*l, *l}
+		tier0 := func() (n int64, done bool) {
+			p := d.Prepare(list)
+			if p == nil {
+				t.Fatal("not prepared")
+			}
+			defer p.Close()
+			before := d.Stats().Tier0
+			for range 2 * heatToCompile / heatOfLaunch {
+				done, err := p.Run()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !done {
+					return d.Stats().Tier0 - before, false
+				}
+				d.comp.wait()
+			}
+			return d.Stats().Tier0 - before, true
+		}
+		if n, done := tier0(); n == 0 || done {
+			t.Errorf("%d launches were interpreted, to the end: %v", n, done)
+		}
+		if n, done := tier0(); n != 0 || !done {
+			t.Errorf("with code, %d launches were interpreted, to the end: %v", n, done)
+		}
+	})
+}
+
+// What differs between two writings of a list is an address of an operand, or an error.
+func TestPreparedFinds(t *testing.T) {
+	p := &prepared{}
+	at := [2]placed{}
+	list := []shifted{{buf: new(buffer), to: &at[0]}, {buf: new(buffer), to: &at[1]}}
+	words := []uintptr{7, 100, 200, 108}
+	if err := p.find(list, []uintptr{7, 100 + shiftStep, 200 + 2*shiftStep, 108 + shiftStep}, words); err != nil {
+		t.Fatal(err)
+	}
+	if x := at[0].at; len(x) != 2 || x[0] != (address{&words[1], 100}) || x[1] != (address{&words[3], 108}) {
+		t.Errorf("operand 0 at %v", x)
+	}
+	if x := at[1].at; len(x) != 1 || x[0] != (address{&words[2], 200}) {
+		t.Errorf("operand 1 at %v", x)
+	}
+	for what, moved := range map[string][]uintptr{
+		"of nobody":        {7, 100 + shiftStep, 200 + 3*shiftStep, 108},
+		"between":          {7, 100 + 1, 200, 108},
+		"back":             {7, 100 - shiftStep, 200, 108},
+		"an operand lacks": {7, 100 + shiftStep, 200, 108},
+		"fewer":            {7, 100},
+	} {
+		at = [2]placed{}
+		if p.find(list, moved, words) == nil {
+			t.Errorf("%s: no error", what)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 type counters struct {
 	launches, read, written  atomic.Int64
 	tier0, shipped, hidden   atomic.Int64
-	grouped                  atomic.Int64
+	grouped, prepared        atomic.Int64
 	fallbacks                atomic.Int64
 	compiles, fails, dropped atomic.Int64
 	compiled                 atomic.Int64 // compiled counts nanoseconds
@@ -40,6 +40,7 @@ func (d *device) Stats() runtime.Stats {
 		Shipped:      c.shipped.Load(),
 		Hidden:       c.hidden.Load(),
 		Grouped:      c.grouped.Load(),
+		Prepared:     c.prepared.Load(),
 		CompileNanos: c.compiled.Load(),
 	}
 	d.mem.stats(&s)

@@ -88,7 +88,18 @@ func TestWaves(t *testing.T) {
 }
 
 // waveRun runs list number seed and returns what is in its buffers.
-func waveRun(t *testing.T, d *device, seed uint64) (out [][]byte) {
+func waveRun(t *testing.T, d *device, seed uint64) [][]byte {
+	t.Helper()
+	return waveRunBy(t, d, seed, func(list []runtime.Launch, _ [][]runtime.Buffer, _ *rand.Rand) {
+		if err := d.Run(list); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// waveRunBy is waveRun by a function, which may put other buffers in place of those that
+// there are, by sizes.
+func waveRunBy(t *testing.T, d *device, seed uint64, run func(list []runtime.Launch, bufs [][]runtime.Buffer, rng *rand.Rand)) (out [][]byte) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 16))
 	ks := waveKernels()
@@ -134,9 +145,7 @@ func waveRun(t *testing.T, d *device, seed uint64) (out [][]byte) {
 		}
 		list = append(list, waveLaunch(progs[which], which, sizes[size], some[x], some[y], some[to]))
 	}
-	if err := d.Run(list); err != nil {
-		t.Fatal(err)
-	}
+	run(list, bufs, rng)
 	for i, some := range bufs {
 		for _, b := range some {
 			data := make([]byte, sizes[i]*sizes[i]*4)

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package autodiff_test
+
+const builtWithCgo = false

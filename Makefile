@@ -47,7 +47,7 @@ test:
 	@scripts/test.sh
 
 test-long:
-	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest ./fusion ./stream ./ir
+	MILLRACE_LONG=1 go test -timeout 2h ./runtime/cpu ./internal/apitest ./fusion ./stream ./ir ./autodiff
 
 check lint fuzz hammer hammer-server consumer-check accuracy:
 	@scripts/test.sh $@

@@ -1,10 +1,8 @@
 package autodiff_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -195,47 +193,6 @@ func TestTrainingReplays(t *testing.T) {
 	}
 	if now.LiveBytes != was.LiveBytes {
 		t.Errorf("live bytes went from %d to %d", was.LiveBytes, now.LiveBytes)
-	}
-}
-
-// A training loop holds no more after many steps than after a few: tensors, memory, graphs.
-func TestTrainingIsFlat(t *testing.T) {
-	d := open(t, "cpu:explore=wait,compile=off")
-	s := d.NewStream()
-	n := newNet(s, 12, 16, 5)
-	steps := 2000
-	if testing.Short() {
-		steps = 300
-	}
-	var live, allocs int64
-	var heap uint64
-	for i := range steps {
-		if err := s.Scope(func(sc *millrace.Scope) error {
-			x, y := batch(sc, i%7, 8)
-			l, err := train(n, x, y)
-			if err != nil {
-				return err
-			}
-			return l.Eval()
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if i == 50 || i == steps-1 {
-			if err := s.Sync(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			goruntime.GC()
-			var m goruntime.MemStats
-			goruntime.ReadMemStats(&m)
-			st := d.Stats()
-			if i == 50 {
-				live, allocs, heap = st.LiveBytes, st.Runtime.Allocs-st.Runtime.PoolHits, m.HeapAlloc
-				continue
-			}
-			if st.LiveBytes > live || st.Runtime.Allocs-st.Runtime.PoolHits > allocs || m.HeapAlloc > heap+1<<20 {
-				t.Errorf("after %d steps %d live bytes, %d allocations, heap %d; after 50 %d, %d, %d", steps, st.LiveBytes, st.Runtime.Allocs-st.Runtime.PoolHits, m.HeapAlloc, live, allocs, heap)
-			}
-		}
 	}
 }
 

@@ -19,7 +19,6 @@ type Lane struct {
 	Queue   []queued
 	room    [4]queued // where queue starts: it is often empty
 	running bool      // somebody runs jobs of the lane
-	called  bool      // a goroutine was started that will, where nobody does by then
 	waiting []waiter
 }
 
@@ -96,19 +95,10 @@ func (l *Lane) Submit(j Job, start bool) {
 	l.exec.Submitted.Add(1)
 	l.Mu.Lock()
 	if l.Queue = append(l.Queue, queued{j, l.Next}); !l.running && (start || len(l.waiting) > 0) {
-		l.call()
-	}
-	l.Mu.Unlock()
-}
-
-// call starts a goroutine that runs the lane, unless one was started that has not begun.
-// Until it has, whoever waits for a job runs it: that takes less than waiting. The lock
-// is held.
-func (l *Lane) call() {
-	if !l.called {
-		l.called = true
+		l.running = true
 		go l.goOn()
 	}
+	l.Mu.Unlock()
 }
 
 func (l *Lane) wait(seq uint64) {
@@ -130,14 +120,10 @@ func (l *Lane) wait(seq uint64) {
 	l.Mu.Unlock()
 }
 
-// goOn runs the lane until it is empty, unless somebody runs it.
+// goOn runs the lane until it is empty.
 func (l *Lane) goOn() {
 	l.Mu.Lock()
-	l.called = false
-	if !l.running {
-		l.running = true
-		l.work(everything)
-	}
+	l.work(everything)
 	l.Mu.Unlock()
 }
 
@@ -159,8 +145,8 @@ func (l *Lane) work(seq uint64) {
 			l.tell()
 		}
 	}
-	if l.running = false; len(l.Queue) > 0 {
-		l.call()
+	if l.running = len(l.Queue) > 0; l.running {
+		go l.goOn()
 	}
 }
 

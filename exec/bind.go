@@ -25,9 +25,10 @@ type Binder struct {
 	Lane  *lane.Lane
 	Owner Owner
 
-	owned []int32         // tensors for which mem holds a reader of its own
-	spare []*memory.Block // of temporaries no later step reads: free for this plan only
-	views []fusion.View
+	owned  []int32         // tensors for which mem holds a reader of its own
+	spotOf []int32         // by tensor that is owned: where it is in owned
+	spare  []*memory.Block // of temporaries no later step reads: free for this plan only
+	views  []fusion.View
 }
 
 // Owner is the stream whose segments are bound.
@@ -68,7 +69,7 @@ func (w *Binder) Bind(ent *plans.Known, geo *plans.Geometry, seg *segment.Segmen
 		of.Retain()
 		view := lay.Views[i]
 		w.Mem[a.Tensor] = &memory.Storage{Block: of.Block, View: &view}
-		w.owned = append(w.owned, int32(a.Tensor))
+		w.own(int32(a.Tensor))
 		w.Counts.Aliases.Add(1)
 	}
 	j := w.Job
@@ -113,6 +114,7 @@ func (w *Binder) steps(ent *plans.Known, seg *segment.Segment, lay *fusion.Layou
 
 	provisional := ent.Searching.Load() || ent.Next.Load() != nil
 	chained := 0 // steps below this are in a chain: their operands are read until its end
+	freed := 0   // steps below this have given up what they were the last to use
 	for k := range ent.Plan.Steps {
 		step, l := &ent.Plan.Steps[k], lay.Launches[k]
 		a0, s0 := len(w.args), len(w.scalars)
@@ -144,7 +146,8 @@ func (w *Binder) steps(ent *plans.Known, seg *segment.Segment, lay *fusion.Layou
 			chained = k + l.Chain.N
 		}
 		if k+1 >= chained {
-			w.freeAfter(ent, seg, k)
+			w.freeAfter(ent, seg, freed, k)
+			freed = k + 1
 		}
 	}
 	return nil
@@ -175,7 +178,7 @@ func (w *Binder) place(ent *plans.Known, seg *segment.Segment, k, i int, l *runt
 	}
 	b.By, b.ID = ent, int32(t)
 	w.Mem[t] = &b.Dense
-	w.owned = append(w.owned, int32(t))
+	w.own(int32(t))
 	w.writes = append(w.writes, b)
 	return nil
 }
@@ -259,23 +262,41 @@ func (w *Binder) takeSpare(bytes int64) *memory.Block {
 	return nil
 }
 
-// freeAfter gives up temporaries that no step after k reads, so that later
+// freeAfter gives up temporaries that steps from..k are the last to use, so that later
 // steps may use their memory. A dense copy of an operand is none: ops that are run
 // one by one start from it. The device gets it back when the plan has run.
-func (w *Binder) freeAfter(ent *plans.Known, seg *segment.Segment, k int) {
-	for i := 0; i < len(w.owned); i++ {
-		t := w.owned[i]
-		if x := &seg.Tensors[t]; x.Def < 0 || x.Life == segment.LifeWrite || ent.LastUse(int(t)) > k || w.aliased(ent, int(t)) {
-			continue
+func (w *Binder) freeAfter(ent *plans.Known, seg *segment.Segment, from, k int) {
+	for _, last := range ent.Plan.Uses().Last[from : k+1] {
+		for _, t := range last {
+			x := &seg.Tensors[t]
+			if x.Def < 0 || x.Life == segment.LifeWrite || w.Mem[t] == nil || w.aliased(ent, int(t)) {
+				continue
+			}
+			if b := w.Mem[t].Block; b.Refs.Load() == 1 {
+				w.spare = append(w.spare, b)
+			} else {
+				b.Release() // a later result took it over in place
+			}
+			w.disown(t)
 		}
-		if b := w.Mem[t].Block; b.Refs.Load() == 1 {
-			w.spare = append(w.spare, b)
-		} else {
-			b.Release() // a later result took it over in place
-		}
-		w.owned = slices.Delete(w.owned, i, i+1)
-		i--
 	}
+}
+
+// own notes a reader that mem has of its own.
+func (w *Binder) own(t int32) {
+	if n := len(w.Mem); len(w.spotOf) < n {
+		w.spotOf = slices.Grow(w.spotOf, n-len(w.spotOf))[:n]
+	}
+	w.spotOf[t] = int32(len(w.owned))
+	w.owned = append(w.owned, t)
+}
+
+// disown is the end of that.
+func (w *Binder) disown(t int32) {
+	at, end := w.spotOf[t], len(w.owned)-1
+	last := w.owned[end]
+	w.owned[at], w.spotOf[last] = last, at
+	w.owned = w.owned[:end]
 }
 
 // Disown drops the readers that binding held; results keep those settle gave. It is

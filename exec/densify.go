@@ -19,7 +19,7 @@ func (w *Binder) densify(seg *segment.Segment, id int) error {
 	}
 	w.Counts.Fallbacks.Add(1)
 	w.Mem[id] = &b.Dense
-	w.owned = append(w.owned, int32(id)) // released with the plan's own
+	w.own(int32(id)) // released with the plan's own
 	w.reads = append(w.reads, b)
 	return nil
 }

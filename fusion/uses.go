@@ -8,6 +8,8 @@ type Uses struct {
 	// Write is the step that writes each tensor, Read the last that reads it;
 	// -1 where none does. Tensors beyond the slices are in no step.
 	Write, Read []int
+	// Last are, for each step, the tensors that no later one reads or writes.
+	Last [][]int32
 }
 
 // Uses returns the plan's facts about memory. They are computed when a plan is
@@ -39,6 +41,12 @@ func newUses(p *Plan) *Uses {
 			case codegen.Output:
 				u.Write[o.Tensor] = i
 			}
+		}
+	}
+	u.Last = make([][]int32, len(p.Steps))
+	for t := range n {
+		if k := max(u.Write[t], u.Read[t]); k >= 0 {
+			u.Last[k] = append(u.Last[k], int32(t))
 		}
 	}
 	return u

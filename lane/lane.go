@@ -19,6 +19,7 @@ type Lane struct {
 	Queue   []queued
 	room    [4]queued // where queue starts: it is often empty
 	running bool      // somebody runs jobs of the lane
+	called  bool      // a goroutine was started that will, where nobody does by then
 	waiting []waiter
 }
 
@@ -95,10 +96,19 @@ func (l *Lane) Submit(j Job, start bool) {
 	l.exec.Submitted.Add(1)
 	l.Mu.Lock()
 	if l.Queue = append(l.Queue, queued{j, l.Next}); !l.running && (start || len(l.waiting) > 0) {
-		l.running = true
-		go l.goOn()
+		l.call()
 	}
 	l.Mu.Unlock()
+}
+
+// call starts a goroutine that runs the lane, unless one was started that has not begun.
+// Until it has, whoever waits for a job runs it: that takes less than waiting. The lock
+// is held.
+func (l *Lane) call() {
+	if !l.called {
+		l.called = true
+		go l.goOn()
+	}
 }
 
 func (l *Lane) wait(seq uint64) {
@@ -109,7 +119,8 @@ func (l *Lane) wait(seq uint64) {
 			l.work(seq)
 			l.Mu.Unlock()
 			l.exec.giveWay(l)
-			return
+			l.Mu.Lock()
+			continue // what is in front may be all there is: a job is known before it is queued
 		}
 		w := waiter{seq, make(chan struct{})}
 		l.waiting = append(l.waiting, w)
@@ -120,10 +131,14 @@ func (l *Lane) wait(seq uint64) {
 	l.Mu.Unlock()
 }
 
-// goOn runs the lane until it is empty.
+// goOn runs the lane until it is empty, unless somebody runs it.
 func (l *Lane) goOn() {
 	l.Mu.Lock()
-	l.work(everything)
+	l.called = false
+	if !l.running {
+		l.running = true
+		l.work(everything)
+	}
 	l.Mu.Unlock()
 }
 
@@ -145,8 +160,8 @@ func (l *Lane) work(seq uint64) {
 			l.tell()
 		}
 	}
-	if l.running = len(l.Queue) > 0; l.running {
-		go l.goOn()
+	if l.running = false; len(l.Queue) > 0 {
+		l.call()
 	}
 }
 

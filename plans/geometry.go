@@ -155,11 +155,3 @@ func (e *Known) LastRead(t int) int {
 	}
 	return -1
 }
-
-// LastUse is the last step that reads or writes a tensor's memory; -1 for none.
-func (e *Known) LastUse(t int) int {
-	if u := e.Plan.Uses(); t < len(u.Write) {
-		return max(u.Read[t], u.Write[t])
-	}
-	return -1
-}

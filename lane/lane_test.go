@@ -1,0 +1,114 @@
+package lane
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// job appends its number to what ran.
+type job struct {
+	n   int
+	ran *[]int // by one goroutine at a time
+}
+
+func (j job) Run() { *j.ran = append(*j.ran, j.n) }
+
+// Jobs run once and in order, whoever waits for which of them, and when all have run
+// nobody waits and nothing is left.
+func TestLane(t *testing.T) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 60
+	}
+	for round := range rounds {
+		x := new(Lanes)
+		l := x.NewLane()
+		var ran []int
+		var stream sync.Mutex
+		var wait sync.WaitGroup
+		const jobs, makers = 40, 3
+		next := 0
+		for m := range makers {
+			wait.Go(func() {
+				for i := range jobs {
+					stream.Lock()
+					l.Submit(job{next, &ran}, (i+m+round)%3 > 0)
+					next++
+					at := l.Last()
+					stream.Unlock()
+					if (i*7+round)%5 < 2 {
+						at.Wait()
+						if !at.Passed() {
+							t.Error("a job that was waited for has not run")
+						}
+					}
+				}
+			})
+		}
+		wait.Wait()
+		l.Last().Wait()
+		if len(ran) != jobs*makers {
+			t.Fatalf("%d jobs ran, %d were submitted", len(ran), jobs*makers)
+		}
+		for i, n := range ran {
+			if n != i {
+				t.Fatalf("job %d ran as number %d", n, i)
+			}
+		}
+		left := l.Queued() // first: its lock is held until all is noted
+		if _, busy := x.Last(); busy || left != (Moment{}) {
+			t.Fatal("something is left to run")
+		}
+	}
+}
+
+// A job that is to start runs though nobody waits for it, one that is not runs when
+// somebody does, and with it what is in front of it.
+func TestLaneStarts(t *testing.T) {
+	x := new(Lanes)
+	l := x.NewLane()
+	var ran []int
+	l.Submit(job{0, &ran}, false)
+	if l.Last().Passed() {
+		t.Error("a job ran that nobody waits for")
+	}
+	l.Submit(job{1, &ran}, true)
+	for at := l.Last(); !at.Passed(); {
+		time.Sleep(time.Millisecond)
+	}
+	l.Submit(job{2, &ran}, false)
+	l.Submit(job{3, &ran}, false)
+	l.Last().Wait()
+	if len(ran) != 4 {
+		t.Errorf("jobs %v ran, of four", ran)
+	}
+}
+
+// A job that is known by its number and not queued yet, as what writes memory that another
+// stream got hold of meanwhile, is waited for, though the jobs in front of it are queued
+// and nobody runs them.
+func TestLaneWaitsForReserved(t *testing.T) {
+	x := new(Lanes)
+	l := x.NewLane()
+	var ran []int
+	l.Submit(job{0, &ran}, false)
+	at := After(l, l.Next+1)
+	early := make(chan bool)
+	go func() {
+		at.Wait()
+		early <- at.Passed()
+	}()
+	for !After(l, l.Next).Passed() { // the one in front
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-early:
+		t.Fatal("who waits went on before the job was queued")
+	case <-time.After(20 * time.Millisecond):
+	}
+	l.Submit(job{1, &ran}, false)
+	if !<-early {
+		t.Error("who waits went on before the job had run")
+	}
+}

@@ -8,8 +8,35 @@ import (
 
 func convBack(s *step) {
 	opt := s.call.With.(millrace.ConvOptions)
+	if s.wants[0] && s.wants[1] {
+		if around, rest := surrounded(s, opt); around != nil {
+			s.each(0, func() *tensor { return convInput(s, around, s.keptAt(1), s.kinds[0].shape, rest) })
+			s.each(1, func() *tensor { return convWeightBehind(s, s.keptAt(0), around, s.kinds[1].shape, opt) })
+			return
+		}
+	}
 	s.each(0, func() *tensor { return convInput(s, s.d, s.keptAt(1), s.kinds[0].shape, opt) })
 	s.each(1, func() *tensor { return convWeight(s, s.keptAt(0), s.d, s.kinds[1].shape, opt) })
+}
+
+// surrounded is the result's derivative with the zeros around it that the derivative by the
+// input needs, and the options of a transposed convolution that adds none. The one by the
+// kernels can be had from its windows too, so that the input, which the convolution put
+// zeros around as well, is not copied a second time. It is nil where the convolution has
+// strides, or puts nothing around its input.
+func surrounded(s *step, opt millrace.ConvOptions) (around *tensor, rest millrace.ConvOptions) {
+	pads := make([]millrace.Padding, len(s.kinds[1].shape)-2)
+	rest = opt
+	rest.Padding = nil
+	for i := range pads {
+		reach, p := (s.kinds[1].shape[2+i]-1)*spatial(opt.Dilation, i), paddingOf(opt, i)
+		if spatial(opt.Stride, i) != 1 || p[0] == 0 && p[1] == 0 || p[0] > reach || p[1] > reach || s.kinds[0].shape[2+i] == 0 {
+			return nil, rest
+		}
+		pads[i] = millrace.Padding{Before: reach - p[0], After: reach - p[1]}
+		rest.Padding = append(rest.Padding, [2]int{reach, reach})
+	}
+	return s.do(s.d.Pad(0, pads...)), rest
 }
 
 func convTransposeBack(s *step) {
@@ -76,19 +103,42 @@ func convWeight(s *step, x, d *tensor, k []int, opt millrace.ConvOptions) *tenso
 		x = s.do(x.Windows(2+i, millrace.Window{Size: k[2+i], Stride: spatial(opt.Stride, i), Dilation: spatial(opt.Dilation, i)}, 0))
 		x = s.first(x, 2+i, d.Dim(2+i))
 	}
-	apart := func(t *tensor, m int) *tensor { // (n, groups, m, …)
-		return s.do(t.Reshape(slices.Concat([]int{t.Dim(0), groups, m}, t.Shape()[2:])...))
-	}
 	spec := "ngcyj,ngoy->gcjo"
 	if dims == 2 {
 		spec = "ngcyjxi,ngoyx->gcjio"
 	}
-	r := s.do(millrace.Einsum(spec, apart(x, k[1]), apart(d, k[0]/groups)))
+	r := s.do(millrace.Einsum(spec, s.inGroups(x, groups), s.inGroups(d, groups)))
 	order := []int{0, r.Rank() - 1}
 	for i := 1; i < r.Rank()-1; i++ {
 		order = append(order, i)
 	}
 	return s.do(r.Permute(order...)).Reshape(k...)
+}
+
+// convWeightBehind is convWeight of strides of 1 by the windows of the result's derivative
+// with zeros around it: a place of the kernels met the input that many elements behind the
+// result, so that they are found from the last to the first.
+func convWeightBehind(s *step, x, around *tensor, k []int, opt millrace.ConvOptions) *tensor {
+	groups, dims := max(opt.Groups, 1), len(k)-2
+	for i := dims - 1; i >= 0; i-- {
+		around = s.do(around.Windows(2+i, millrace.Window{Size: k[2+i], Dilation: spatial(opt.Dilation, i)}, 0))
+	}
+	spec := "ngoyj,ngcy->gojc"
+	if dims == 2 {
+		spec = "ngoyjxi,ngcyx->gojic"
+	}
+	r := s.do(millrace.Einsum(spec, s.inGroups(around, groups), s.inGroups(x, groups)))
+	back, order := []millrace.Range{millrace.All, millrace.All}, []int{0, 1, r.Rank() - 1}
+	for i := range dims {
+		back, order = append(back, millrace.R(-1, millrace.End, -1)), append(order, 2+i)
+	}
+	return s.do(s.do(r.Slice(back...)).Permute(order...)).Reshape(k...)
+}
+
+// inGroups has a tensor's channels, its second dim, as groups of channels.
+func (s *step) inGroups(t *tensor, groups int) *tensor {
+	shape := t.Shape()
+	return s.do(t.Reshape(slices.Concat([]int{shape[0], groups, shape[1] / groups}, shape[2:])...))
 }
 
 // first is the first n along axis, where t has more: places that a transposed convolution's

@@ -2,6 +2,8 @@ package autodiff_test
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -21,7 +23,7 @@ func TestConvMemory(t *testing.T) {
 	}{
 		{"conv", func(x, k *T) *T {
 			return x.Conv(k, millrace.ConvOptions{Padding: [][2]int{{2, 2}, {2, 2}}}).Square()
-		}, 5, 8},
+		}, 3.2, 7},
 		{"stride", func(x, k *T) *T {
 			return x.Conv(k, millrace.ConvOptions{Stride: []int{2, 2}, Padding: [][2]int{{2, 2}, {2, 2}}}).Square()
 		}, 5.5, 12},
@@ -97,5 +99,56 @@ func TestTakeMemory(t *testing.T) {
 	table, reads := int64(4*rows*width), int64(4*batch*length*width)
 	if peak := d.Stats().Runtime.PeakBytes; peak > 3*table+4*reads {
 		t.Errorf("%d bytes at once: %.1f tables", peak, float64(peak)/float64(table))
+	}
+}
+
+// TestConvKernelsBothWays: where the input's derivative is wanted too, the one by the
+// kernels comes from windows of the result's derivative, else from windows of the input.
+// They are the same sums in another order.
+func TestConvKernelsBothWays(t *testing.T) {
+	d := open(t, "cpu:tier=0,threads=1,cache=off")
+	r := rand.New(rand.NewPCG(3, 14))
+	for range 60 {
+		dims, groups := 1+r.IntN(2), 1+r.IntN(2)
+		opt := millrace.ConvOptions{Groups: groups}
+		x, k := []int{1 + r.IntN(3), groups * (1 + r.IntN(3))}, []int{groups * (1 + r.IntN(3))}
+		k = append(k, x[1]/groups)
+		for range dims {
+			size, dilation := 1+r.IntN(4), 1+r.IntN(2)
+			reach := (size - 1) * dilation
+			x, k = append(x, reach+1+r.IntN(6)), append(k, size)
+			opt.Dilation = append(opt.Dilation, dilation)
+			opt.Padding = append(opt.Padding, [2]int{r.IntN(reach + 2), r.IntN(reach + 2)})
+			if stride := 1 + r.IntN(4); stride < 3 {
+				opt.Stride = append(opt.Stride, stride)
+			}
+		}
+		if len(opt.Stride) < dims {
+			opt.Stride = nil
+		}
+		in := []*T{millrace.NormalOn(d, millrace.Float64, r.Uint64(), x...), millrace.NormalOn(d, millrace.Float64, r.Uint64(), k...)}
+		values := func(f func(x, k *T) *T, by int, of ...*T) []float64 {
+			_, g, err := autodiff.ValueAndGrad(func(w []*T) *T {
+				if len(w) == 1 {
+					w = []*T{in[0], w[0]}
+				}
+				return f(w[0], w[1]).Sum()
+			}, of...)
+			if err != nil {
+				t.Fatalf("%v by %v, %+v: %v", x, k, opt, err)
+			}
+			v, err := millrace.Values[float64](g[by])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		f := func(x, k *T) *T { return x.Conv(k, opt).Square() }
+		both, alone := values(f, 1, in...), values(f, 0, in[1])
+		for i := range both {
+			if math.Abs(both[i]-alone[i]) > 1e-12*(1+math.Abs(alone[i])) {
+				t.Fatalf("%v by %v, %+v: element %d of the kernels' derivative is %v, and %v by the input's windows", x, k, opt, i, both[i], alone[i])
+			}
+		}
 	}
 }

@@ -45,6 +45,10 @@
 #define SHORT_K 8
 #define SHORT_TILE (1 << 14)
 
+/* Rows of a thread from which it packs one panel of y in less time than it takes to read
+ * what another has packed: that lies far away by then, as k is long. */
+#define FEW_ROWS 48
+
 /* Bytes of y up to which packing it would not pay. */
 #define NEAR_BYTES (1 << 15)
 
@@ -534,7 +538,9 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	} else if (threads > 1) {
 		while (j->nb > few && batches * ceil_div(j->n, j->nb) < wanted)
 			j->nb = up(j->nb / 2, f->nr);
-		if (batches * ceil_div(j->n, j->nb) < threads)
+		if (batches == 1 && j->panels == 1 && !j->skinny && j->m >= FEW_ROWS * threads)
+			j->group = ceil_div(j->m, threads); /* each packs the one panel for itself */
+		else if (batches * ceil_div(j->n, j->nb) < threads)
 			j->group = up(ceil_div(j->m, wanted / 2), f->mr);
 		j->mb = least(j->group, tile_rows(j, tile_bytes));
 		j->group = least(up(j->group, j->mb), j->m);
@@ -558,7 +564,7 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	else
 		drop(j->c);
 	if (j->k > 0 && !j->near && (batches < threads || batches == 1)) {
-		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES;
+		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES && (j->panels > 1 || j->m < FEW_ROWS * threads);
 		j->pack_x = !j->skinny && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
 	}
 	if (j->stays)

@@ -215,3 +215,16 @@ func TestDotLarge(t *testing.T) {
 		}
 	}
 }
+
+// TestDotOnePanel has results of few columns and many rows, over a k of several blocks:
+// each thread has a part of the rows and packs the columns for itself.
+func TestDotOnePanel(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"plain", "around"} {
+		k, ds := rowKernel(t, dotKernels[name]), everyDevice(t)
+		for _, c := range []int{0, 1, 3} {
+			c, size := dotCases[c], map[string]int64{"i": 151, "j": 19, "k": 530, "b": 1}
+			onEvery(t, ds, fmt.Sprintf("%s %s, %v", name, c.name, size), k, dotCase(k, c.dims, size, c.left, c.right, c.bias, c.residual, c.result))
+		}
+	}
+}

@@ -64,15 +64,20 @@ func contexts(path string) (data.Source, *data.Vocabulary, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var x []int32
-	seen := make([]int32, block)
-	for _, next := range y {
-		x = append(x, seen...)
-		if seen = append(seen[1:], next); next == 0 {
-			seen = make([]int32, block)
-		}
+	each, err := data.FromColumns(data.ColumnOf(y))
+	if err != nil {
+		return nil, nil, err
 	}
-	src, err := data.FromColumns(data.ColumnOf(x, block), data.ColumnOf(y))
+	fields := []data.Field{{DType: millrace.Int32, Shape: []int{block}}, {DType: millrace.Int32}}
+	src, err := data.Map(each, fields, func(i int, in, out []any) error {
+		seen := out[0].([]int32)
+		clear(seen)
+		for k := 1; k <= block && k <= i && y[i-k] != 0; k++ {
+			seen[block-k] = y[i-k]
+		}
+		copy(out[1].([]int32), in[0].([]int32))
+		return nil
+	})
 	return src, symbols, err
 }
 

@@ -97,7 +97,9 @@ func (p *printer) print(name string) error {
 	if err := p.uniforms(); err != nil {
 		return err
 	}
+	p.linef(1, "mr_i64 from[%d]; /* where a row of each operand begins */", len(p.k.Operands))
 	p.linef(1, "locate(a, begin, at);")
+	p.linef(1, "starts(a, at, from, %d);", len(p.k.Operands))
 	p.linef(1, "while (left > 0) {")
 	p.linef(2, "mr_i64 n = inner - at[rank - 1];")
 	p.linef(2, "if (n > left)\n\t\t\tn = left;")
@@ -105,7 +107,7 @@ func (p *printer) print(name string) error {
 	if err := p.row(); err != nil {
 		return err
 	}
-	p.linef(2, "advance(a, at);")
+	p.linef(2, "if (left > 0)\n\t\t\tadvance(a, at, from, %d);", len(p.k.Operands))
 	p.linef(1, "}\n}")
 	return p.help.err
 }

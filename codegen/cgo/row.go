@@ -9,7 +9,7 @@ import (
 )
 
 // walkText goes through the domain row by row. A row is a run of points along
-// the innermost dim; only its start needs coordinates.
+// the innermost dim; where operands begin there is kept from row to row.
 const walkText = `
 static inline void locate(const mr_args *a, mr_i64 p, mr_i64 *at)
 {
@@ -20,20 +20,33 @@ static inline void locate(const mr_args *a, mr_i64 p, mr_i64 *at)
 	at[0] = p;
 }
 
-static inline void advance(const mr_args *a, mr_i64 *at)
+static inline void starts(const mr_args *a, const mr_i64 *at, mr_i64 *from, int n)
 {
-	mr_i64 d = a->rank - 1;
-	at[d] = 0;
-	while (--d >= 0 && ++at[d] == a->dims[d])
-		at[d] = 0;
+	for (int k = 0; k < n; k++) {
+		mr_i64 p = a->ops[k].offset;
+		for (mr_i64 d = 0; d < a->rank; d++)
+			p += a->ops[k].stride[d] * at[d];
+		from[k] = p;
+	}
 }
 
-static inline mr_i64 start(const mr_args *a, int k, const mr_i64 *at)
+/* Most rows begin one step along the dim before the innermost behind the row before them. */
+static inline void advance(const mr_args *a, mr_i64 *at, mr_i64 *from, int n)
 {
-	mr_i64 p = a->ops[k].offset;
-	for (mr_i64 d = 0; d < a->rank; d++)
-		p += a->ops[k].stride[d] * at[d];
-	return p;
+	mr_i64 d = a->rank - 1;
+	const mr_i64 within = at[d]; /* where the first row may have begun */
+	at[d] = 0;
+	if (--d >= 0 && ++at[d] < a->dims[d] && within == 0) {
+		for (int k = 0; k < n; k++)
+			from[k] += a->ops[k].stride[d];
+		return;
+	}
+	while (d >= 0 && at[d] == a->dims[d]) {
+		at[d] = 0;
+		if (--d >= 0)
+			at[d]++;
+	}
+	starts(a, at, from, n);
 }
 `
 
@@ -160,7 +173,7 @@ func (p *printer) rowStart(i int, o codegen.Operand) {
 	}
 	switch {
 	case o.Kind == codegen.Index || c == codegen.Staged:
-		p.linef(2, "mr_i64 q%d = start(a, %d, at);", i, i)
+		p.linef(2, "mr_i64 q%d = from[%d];", i, i)
 		if c == codegen.Strided || c == codegen.Staged {
 			p.linef(2, "const mr_i64 s%d = a->ops[%d].stride[rank - 1];", i, i)
 		}
@@ -169,9 +182,9 @@ func (p *printer) rowStart(i int, o codegen.Operand) {
 		}
 	case c == codegen.Splat && o.Kind == codegen.Input:
 		p.linef(2, "const %s l%d = %s;", p.vec.held(o.DT, 4), i, p.help.splatLoad(o.DT,
-			fmt.Sprintf("((const %s *)a->ops[%d].base + start(a, %d, at))", t, i, i)))
+			fmt.Sprintf("((const %s *)a->ops[%d].base + from[%d])", t, i, i)))
 	default:
-		p.linef(2, "%s%s *p%d = (%s%s *)a->ops[%d].base + start(a, %d, at);", qual, t, i, qual, t, i, i)
+		p.linef(2, "%s%s *p%d = (%s%s *)a->ops[%d].base + from[%d];", qual, t, i, qual, t, i, i)
 		if c == codegen.Strided {
 			p.linef(2, "mr_i64 s%d = a->ops[%d].stride[rank - 1];", i, i)
 		}

@@ -78,7 +78,6 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	}
 	x.last = 0
 	x.list = append(x.list, b)
-	b.Claim(s.lane)
 	return b
 }
 
@@ -108,7 +107,8 @@ func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 	return true
 }
 
-// sketch binds a tape, whose plans are known; nil where one is not, or is still being
+// sketch binds a tape, whose plans are known, and claims what came of it: others, who may
+// lack memory, see it only then. It is nil where a plan is not known, or is still being
 // searched for, or there is no memory. The lock is held, and the queue is empty.
 func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 	var err error
@@ -203,7 +203,9 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 		return nil // the program has what there is
 	}
 	b.Ended = t.Release
+	b.Claim(s.lane)
 	if !b.Settle(&s.dev.tune) || !s.dev.kept.add(b, s.dev.pinnedLimit()) {
+		b.Unclaim()
 		b.Drop()
 		return nil
 	}

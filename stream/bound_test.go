@@ -1,0 +1,92 @@
+package stream
+
+import (
+	"testing"
+
+	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// tapeOf records what f does on values of a stream.
+func tapeOf(t *testing.T, s *Stream, args []*Value, f func(in []*Value) []*Value) *Tape {
+	t.Helper()
+	sc := s.OpenScope()
+	var in []*Value
+	for _, a := range args {
+		v := new(Value)
+		To(v, Place{S: s, Scope: sc}, a)
+		in = append(in, v)
+	}
+	taping := s.StartTape(in)
+	out := f(in)
+	for _, v := range out {
+		sc.Keep(v)
+	}
+	sc.Close()
+	tape := taping.End(out)
+	if tape == nil {
+		t.Fatal("it cannot be run again")
+	}
+	for _, v := range out {
+		Release(v)
+	}
+	return tape
+}
+
+// play runs a tape and returns its results.
+func play(t *testing.T, tape *Tape, s *Stream, args ...*Value) ([]*Value, error) {
+	t.Helper()
+	out := make([]*Value, tape.Results())
+	for i := range out {
+		out[i] = new(Value)
+	}
+	done, err := tape.Play(s, args, nil, out, true)
+	if !done {
+		t.Fatal("the tape does not fit")
+	}
+	return out, err
+}
+
+// between are ops of which memory lies between their operand and their result.
+func between(e *env, x *Value) *Value {
+	sorted := func(x *Value, axis int) *Value {
+		y := new(Value)
+		Record(y, Place{}, ir.Sort, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}}, []Arg{t1(x)})
+		return y
+	}
+	y := sorted(x, 0)
+	return e.op(ir.Add, t1(e.op(ir.Add, t1(sorted(sorted(y, 1), 0)), t1(y))), t1(x))
+}
+
+// bound is a tape that was played, and what it is bound to, claimed for a run of the stream.
+func bound(t *testing.T, e *env, s *Stream) (*Tape, *exec.Bound) {
+	t.Helper()
+	x := e.host(Place{S: s}, ir.Shape{2, 2}, 4, 3, 1, 2)
+	tape := tapeOf(t, s, []*Value{x}, func(in []*Value) []*Value { return []*Value{between(e, in[0])} })
+	for range 2 { // the second one finds the plans
+		if _, err := play(t, tape, s, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.sketch(tape)
+	if b == nil || b.Bytes == 0 {
+		t.Fatal("it was not bound, or nothing lies between")
+	}
+	return tape, b
+}
+
+// What a tape was bound to is its run's from the moment on that others can see it: they
+// may lack memory.
+func TestBoundIsClaimedBeforeOthersSeeIt(t *testing.T) {
+	e := open(t)
+	tape, b := bound(t, e, e.d.NewStream())
+	defer tape.Release()
+	e.d.kept.yield()
+	if !b.Holds() {
+		t.Error("the memory of a run that is about to be was taken")
+	}
+	b.Unclaim()
+	b.Drop()
+}

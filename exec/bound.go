@@ -115,11 +115,11 @@ func (b *Bound) Drop() {
 	b.unuse()
 }
 
-// Idle reports that nothing runs.
-func (b *Bound) Idle() bool {
+// Over reports that it is not to be run any more, and that nothing runs.
+func (b *Bound) Over() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pending == 0
+	return b.spoilt && b.pending == 0
 }
 
 // Holds reports that it has memory of its own.

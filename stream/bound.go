@@ -47,7 +47,7 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	for i := 0; i < len(x.list); i++ {
 		b := x.list[i]
 		if !b.Claim(s.lane) {
-			if b.Idle() { // its memory was taken, or a run failed
+			if b.Over() { // its memory was taken, or a run failed
 				x.list = slices.Delete(x.list, i, i+1)
 				b.Drop()
 				i--

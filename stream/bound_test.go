@@ -90,3 +90,30 @@ func TestBoundIsClaimedBeforeOthersSeeIt(t *testing.T) {
 	b.Unclaim()
 	b.Drop()
 }
+
+// A run of another lane that ends just after a Bound was asked for does not end the Bound.
+func TestBoundOutlivesItsRuns(t *testing.T) {
+	e := open(t)
+	tape, b := bound(t, e, e.d.NewStream())
+	defer tape.Release()
+	other := e.d.NewStream()
+	if b.Claim(other.lane) {
+		t.Fatal("two lanes run in one memory")
+	}
+	b.Unclaim()
+	if b.Over() {
+		t.Error("it is over, though nothing is wrong with it")
+	}
+	if !b.Claim(other.lane) {
+		t.Error("it is not free when its run has ended")
+	}
+	e.d.kept.yield()
+	b.Drop()
+	if b.Over() || !b.Holds() {
+		t.Error("it is over while it runs")
+	}
+	b.Unclaim()
+	if !b.Over() || b.Holds() {
+		t.Error("it is not over when its last run has ended")
+	}
+}

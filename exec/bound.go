@@ -173,15 +173,21 @@ func (b *Bound) Settle(x *autotune.Tuner) bool {
 	return true
 }
 
-// Current reports that part i is what the plan store would give, if that gives ent, and
-// that its launches run by the choices that are made by now.
-func (b *Bound) Current(x *autotune.Tuner, i int, ent *plans.Known) bool {
+// Current reports that part i is what the plan store would give, if that has these plans
+// for it, and that its launches run by the choices that are made by now.
+func (b *Bound) Current(x *autotune.Tuner, i int, known []*plans.Known) bool {
 	p := &b.parts[i]
-	if p.known != ent || ent.Replayed.Load() != nil {
+	at := slices.Index(known, p.known)
+	if at < 0 {
 		return false
 	}
+	for _, e := range known[:at] { // those of other sizes may come before it
+		if e.Replayed.Load() != nil || e.Plan.Check(&p.seg) && e.Suits(&p.seg) {
+			return false
+		}
+	}
 	units, ok := x.Settled(&p.geo.Tuned)
-	return ok && autotune.Taken(units, b.launches[p.first:p.first+p.n])
+	return ok && p.known.Replayed.Load() == nil && autotune.Taken(units, b.launches[p.first:p.first+p.n])
 }
 
 // Part is what ran in part i, for who tells of it.

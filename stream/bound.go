@@ -96,11 +96,7 @@ func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 	trie := s.dev.plans.Trie
 	for i, part := range t.parts {
 		at := trie.Find(part.node.Load(), part.end)
-		if at == nil {
-			return false
-		}
-		known := at.Plans()
-		if len(known) == 0 || !b.Current(&s.dev.tune, i, known[0]) {
+		if at == nil || !b.Current(&s.dev.tune, i, at.Plans()) {
 			return false
 		}
 	}

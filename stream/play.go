@@ -114,7 +114,7 @@ func (p *playing) queue(out []*Value) (err error) {
 	p.begin(out)
 	for _, part := range p.t.parts {
 		if err = p.run(part); err != nil {
-			p.failSets(err)
+			p.fail(err, out)
 			return err
 		}
 	}
@@ -273,11 +273,7 @@ func (p *playing) finish(out []*Value) {
 			v.letGo()
 		}
 	}
-	for _, v := range p.made {
-		if v != nil && v.born != tapeScope && !slices.Contains(out, v) {
-			v.letGo() // handles that were set have it
-		}
-	}
+	p.leaveSets(out)
 }
 
 // make gives a value the memory of a source.

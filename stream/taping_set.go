@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -247,19 +248,27 @@ func (p *playing) setAll() {
 	p.isSet = true
 }
 
-// failSets has handles that were set to what no part came to compute carry the error. The
-// lock is held.
-func (p *playing) failSets(err error) {
-	for _, set := range p.t.sets {
-		if set.kind != tapeProduct || !p.isSet {
+// fail has what no part came to compute carry the error: results, which the caller gives
+// up, and what handles were set to. The lock is held.
+func (p *playing) fail(err error, out []*Value) {
+	for _, v := range p.made {
+		if v == nil || v.state != stPending {
 			continue
 		}
-		if v := p.made[set.n]; v.state == stPending {
-			e, known := err.(*operror.Error)
-			if !known {
-				e = newOpError("run", err, nil)
-			}
-			v.state, v.ext = stFailed, &ext{err: e}
+		e, known := err.(*operror.Error)
+		if !known {
+			e = newOpError("run", err, nil)
+		}
+		v.state, v.ext = stFailed, &ext{err: e}
+	}
+	p.leaveSets(out)
+}
+
+// leaveSets ends the run's own hold on what handles were set to. The lock is held.
+func (p *playing) leaveSets(out []*Value) {
+	for _, v := range p.made {
+		if v != nil && v.born != tapeScope && !slices.Contains(out, v) && v.letGo() {
+			p.s.drop(v, &dropped) // others have set them since
 		}
 	}
 }

@@ -81,6 +81,7 @@ func (m *Memo) Add(g *Geometry) {
 		for _, x := range all { // or it would be held, and what came behind it
 			x.next.CompareAndSwap(gone, nil)
 		}
+		gone.next.Store(nil) // who holds it, as recipes do, would hold all that came since
 		all = slices.Delete(all, old, old+1)
 	}
 	all = append(all, g)

@@ -67,6 +67,24 @@ func TestMemoForgets(t *testing.T) {
 	}
 }
 
+// Who holds a layout that the plan has forgotten, as a recipe or a Bound does, does not hold
+// all those that it ran with since.
+func TestMemoLetsGo(t *testing.T) {
+	var m Memo
+	look(&m, -1)
+	held := m.Last()
+	for n := range 10 * MaxGeometries {
+		look(&m, n)
+	}
+	behind := 0
+	for g := held.next.Load(); g != nil; g = g.next.Load() {
+		behind++
+	}
+	if behind > 0 {
+		t.Errorf("%d layouts are held by one", behind)
+	}
+}
+
 // Several streams have the same plan. What one finds is of its size.
 func TestMemoAtOnce(t *testing.T) {
 	var m Memo

@@ -81,26 +81,30 @@ func (s *Stream) cut() {
 	if !any || s.still || s.trial != nil {
 		return
 	}
-	var own []int32 // where they are, if there are others
-	if s.extra > 0 {
-		for i := range s.q.Items {
-			if !s.q.Items[i].Again {
-				own = append(own, int32(i))
-			}
-		}
-	}
-	at := func(i int) int {
-		if own == nil {
-			return i
-		}
-		return int(own[i])
-	}
 	cut := segment.Cut(p, n, func(i int) queue.Key {
-		return s.q.Items[at(i)].Key.Local()
+		return s.q.Items[s.ownAt(i, n)].Key.Local()
 	})
 	if cut > 0 {
-		s.flushPrefix(at(cut-1)+1, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
+		s.flushPrefix(s.ownAt(cut-1, n)+1, segment.End{Reason: segment.ReasonCap, ID: -1}, false)
 	}
+}
+
+// ownAt is where the program's own item i of n stands in the queue. Those that are asked for
+// are near the ends.
+func (s *Stream) ownAt(i, n int) int {
+	if s.extra == 0 {
+		return i
+	}
+	at, step, skip := 0, 1, i
+	if i >= n/2 {
+		at, step, skip = len(s.q.Items)-1, -1, n-1-i
+	}
+	for ; s.q.Items[at].Again || skip > 0; at += step {
+		if !s.q.Items[at].Again {
+			skip--
+		}
+	}
+	return at
 }
 
 // endStep is the end of a scope that is in no other, a good place to cut a stream: what

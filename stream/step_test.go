@@ -227,3 +227,30 @@ func TestSetIsWritten(t *testing.T) {
 		t.Errorf("%d results written, want 2; %d computed again", got, now.Recomputes)
 	}
 }
+
+// To look for a loop in a long step takes no longer where some of its items are recipes'.
+func TestLongStepsAreNotGoneThrough(t *testing.T) {
+	e := open(t, func(o *device.Options) { o.Device = "null" })
+	s := e.d.NewStream()
+	x := e.host(Place{S: s}, ir.Shape{8}, make([]float32, 8)...)
+	virtual := mul(e, x, 2)
+	e.want(add(e, virtual, 1), make([]float32, 8)...)
+	sc := s.OpenScope()
+	defer sc.Close()
+	y := e.op(ir.Exp, t1(virtual))
+	for i := range stepCap * 3 / 4 {
+		if y = e.op(ir.Add, t1(y), t1(x)); i < stepWindow {
+			y = e.op(ir.Mul, t1(y), t1(x))
+		}
+	}
+	if s.extra == 0 || s.q.Len() < stepCap/2 {
+		t.Fatalf("%d items of recipes, %d ops", s.extra, s.q.Len())
+	}
+	was := e.d.Stats().Segments
+	if n := testing.AllocsPerRun(100, func() { y = e.op(ir.Add, t1(y), t1(x)) }); n > 4 {
+		t.Errorf("%v allocations an op", n)
+	}
+	if n := e.d.Stats().Segments - was; n > 0 {
+		t.Errorf("it was cut into %d more segments", n)
+	}
+}

@@ -24,7 +24,7 @@ type bounds struct {
 	mu   sync.Mutex
 	list []*exec.Bound
 	seen bool // the tape was played
-	rest int  // plays until it is tried to bind it, and how many those were last time
+	rest int  // plays until it is tried to bind it, and how many those will be next time
 	last int
 }
 
@@ -50,12 +50,14 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 			if b.Over() { // its memory was taken, or a run failed
 				x.list = slices.Delete(x.list, i, i+1)
 				b.Drop()
+				x.later()
 				i--
 			}
 			continue
 		}
 		if s.current(t, b) {
 			s.dev.kept.use(b)
+			x.last = 0
 			return b
 		}
 		b.Unclaim()
@@ -73,13 +75,16 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	}
 	b := s.sketch(t)
 	if b == nil {
-		x.rest, x.last = x.last, min(2*x.last+1, longestRest)
+		x.later()
 		return nil
 	}
-	x.last = 0
 	x.list = append(x.list, b)
 	return b
 }
+
+// later has the tape rest before it is bound again: the longer, the more often that was
+// to no avail since something that it was bound to ran twice. mu is held.
+func (x *bounds) later() { x.rest, x.last = x.last, min(2*x.last+1, longestRest) }
 
 // drop gives up all that is kept.
 func (x *bounds) drop() {

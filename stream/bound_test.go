@@ -3,6 +3,7 @@ package stream
 import (
 	"testing"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -115,5 +116,39 @@ func TestBoundOutlivesItsRuns(t *testing.T) {
 	b.Unclaim()
 	if !b.Over() || b.Holds() {
 		t.Error("it is not over when its last run has ended")
+	}
+}
+
+// Tapes that take each other's memory do not do so at each run.
+func TestBoundsThatTakeTurns(t *testing.T) {
+	e := open(t, func(o *device.Options) { o.Device, o.PinnedLimit = "null", 20 })
+	s := e.d.NewStream()
+	x := e.host(Place{S: s}, ir.Shape{2, 2}, 4, 3, 1, 2)
+	var tapes [2]*Tape
+	for i := range tapes {
+		tapes[i] = tapeOf(t, s, []*Value{x}, func(in []*Value) []*Value { return []*Value{between(e, in[0])} })
+		defer tapes[i].Release()
+	}
+	made := map[*exec.Bound]bool{}
+	const turns = 200
+	for range turns {
+		for _, tape := range tapes {
+			out, err := play(t, tape, s, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Release(out[0])
+			for _, b := range tape.bounds.list {
+				if made[b] = true; b.Bytes < 11 {
+					t.Fatalf("there is room for two of %d bytes", b.Bytes)
+				}
+			}
+		}
+	}
+	if n := len(made); n < 2 || n > turns/4 {
+		t.Errorf("in %d runs of two tapes they were bound %d times", turns, n)
+	}
+	if n := e.d.Stats().Replays; n < turns/2 {
+		t.Errorf("%d replays", n)
 	}
 }

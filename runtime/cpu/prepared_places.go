@@ -32,8 +32,8 @@ type address struct {
 
 // write writes the launches to C memory; false where there is none. They are written
 // twice, the first time with operands that lie somewhere else, each so many bytes further
-// on as no other does: what differs then are the addresses, and by how much says whose.
-// So whoever writes an address need not say so.
+// on as no other does, nor two of them apart or together: what differs then are the
+// addresses, and by how much says whose. So whoever writes an address need not say so.
 func (p *prepared) write(size uintptr) bool {
 	size += uintptr(len(p.todo)) * unsafe.Sizeof(C.mr_launch{})
 	var e cExecutor
@@ -90,6 +90,9 @@ type shifted struct {
 // shiftStep is how much further on each operand is moved than the one before.
 const shiftStep = 8
 
+// shiftOf is how far operand i of n is moved: farther than two can be moved apart.
+func shiftOf(i, n int) uintptr { return uintptr(shiftStep * (n + 1 + i)) }
+
 // shift moves all operands. What depends on which of them lie on each other is settled
 // before.
 func (p *prepared) shift() (list []shifted) {
@@ -100,10 +103,11 @@ func (p *prepared) shift() (list []shifted) {
 			if r.p.kernel.Operands[j].Kind == codegen.Index {
 				continue
 			}
-			s := shifted{arg: &r.l.Args[j], buf: r.l.Args[j].Buf.(*buffer), to: &p.places[r.index][j]}
-			list = append(list, s)
-			s.arg.Buf = &buffer{p: unsafe.Add(s.buf.p, shiftStep*len(list)), bytes: s.buf.bytes}
+			list = append(list, shifted{arg: &r.l.Args[j], buf: r.l.Args[j].Buf.(*buffer), to: &p.places[r.index][j]})
 		}
+	}
+	for i, s := range list {
+		s.arg.Buf = &buffer{p: unsafe.Add(s.buf.p, shiftOf(i, len(list))), bytes: s.buf.bytes}
 	}
 	return list
 }
@@ -119,8 +123,8 @@ func (p *prepared) find(list []shifted, moved, words []uintptr) error {
 		if by == 0 {
 			continue
 		}
-		if n := by / shiftStep; by%shiftStep == 0 && n <= uintptr(len(list)) {
-			s := &list[n-1]
+		if n := by/shiftStep - uintptr(len(list)+1); by%shiftStep == 0 && n < uintptr(len(list)) {
+			s := &list[n]
 			s.to.at = append(s.to.at, address{&words[i], words[i] - uintptr(s.buf.p)})
 			continue
 		}

@@ -202,7 +202,8 @@ func TestPreparedFinds(t *testing.T) {
 	at := [2]placed{}
 	list := []shifted{{buf: new(buffer), to: &at[0]}, {buf: new(buffer), to: &at[1]}}
 	words := []uintptr{7, 100, 200, 108}
-	if err := p.find(list, []uintptr{7, 100 + shiftStep, 200 + 2*shiftStep, 108 + shiftStep}, words); err != nil {
+	first, second := shiftOf(0, 2), shiftOf(1, 2)
+	if err := p.find(list, []uintptr{7, 100 + first, 200 + second, 108 + first}, words); err != nil {
 		t.Fatal(err)
 	}
 	if x := at[0].at; len(x) != 2 || x[0] != (address{&words[1], 100}) || x[1] != (address{&words[3], 108}) {
@@ -212,11 +213,13 @@ func TestPreparedFinds(t *testing.T) {
 		t.Errorf("operand 1 at %v", x)
 	}
 	for what, moved := range map[string][]uintptr{
-		"of nobody":        {7, 100 + shiftStep, 200 + 3*shiftStep, 108},
-		"between":          {7, 100 + 1, 200, 108},
-		"back":             {7, 100 - shiftStep, 200, 108},
-		"an operand lacks": {7, 100 + shiftStep, 200, 108},
-		"fewer":            {7, 100},
+		"of nobody":           {7, 100 + first, 200 + shiftOf(2, 2), 108 + second},
+		"between":             {7, 100 + first, 200 + second, 108 + 1},
+		"back":                {7, 100 + first, 200 + second, 108 - first},
+		"the distance of two": {7, 100 + first, 200 + second, 108 + second - first},
+		"the sum of two":      {7, 100 + first, 200 + second, 108 + second + first},
+		"an operand lacks":    {7, 100 + first, 200, 108},
+		"fewer":               {7, 100},
 	} {
 		at = [2]placed{}
 		if p.find(list, moved, words) == nil {

@@ -39,3 +39,33 @@ func TestBoundOfOtherClasses(t *testing.T) {
 		}
 	}
 }
+
+// A plan that served once, for scalars that were equal by chance, does not keep others of
+// the same form from being found at once, and tapes that run by them from being bound.
+func TestBoundBehindAChance(t *testing.T) {
+	e := open(t, func(o *device.Options) { o.Device = "null" })
+	s := e.d.NewStream()
+	x := e.host(Place{S: s}, ir.Shape{8}, make([]float32, 8)...)
+	of := func(a, b float32) *Tape {
+		return tapeOf(t, s, []*Value{x}, func(in []*Value) []*Value {
+			return []*Value{e.op(ir.Add, t1(mul(e, in[0], a)), t1(mul(e, in[0], b)))}
+		})
+	}
+	of(2, 2).Release()
+	tape := of(2, 3)
+	defer tape.Release()
+	if n := e.d.Stats().Explorations; n != 2 {
+		t.Fatalf("%d explorations", n)
+	}
+	const turns = 6
+	for range turns {
+		out, err := play(t, tape, s, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Release(out[0])
+	}
+	if n := e.d.Stats().Replays; n < turns-2 {
+		t.Errorf("%d of %d runs are replays", n, turns)
+	}
+}

@@ -123,7 +123,7 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 	}
 	known := at.Plans()
 	for i, e := range known {
-		if e.Replayed.Load() != nil || !e.Found.Load() {
+		if e.Replayed.Load() != nil {
 			return nil, nil
 		}
 		g := e.Memo.Find(func(g *plans.Geometry) bool { return s.comesBack(&e.Memo, g) })
@@ -139,7 +139,7 @@ func (s *Stream) hot(end segment.End) (*plans.Known, *plans.Geometry) {
 		if !e.Plan.Check(seg) || !e.Suits(seg) {
 			continue
 		}
-		if d.plans.Improvable(e, seg) {
+		if !e.Found.Load() || d.plans.Improvable(e, seg) {
 			return nil, nil
 		}
 		return e, g

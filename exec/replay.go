@@ -138,7 +138,13 @@ func (r *Replay) apart(err error) {
 		err, known = &runtime.LaunchError{Index: at.Index - b.parts[from].first, Err: at.Err}, true
 	}
 	for i := from; i < len(b.parts); i++ {
-		b.job(i, r).now(err)
+		j := b.job(i, r)
+		if j.faulty() == nil {
+			for _, w := range j.writes {
+				w.Fault.Store(nil) // of what lay there before
+			}
+		}
+		j.now(err)
 		if known { // else nobody can tell what ran
 			err = nil
 		}

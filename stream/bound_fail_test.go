@@ -194,3 +194,57 @@ func TestBoundLaunchesFail(t *testing.T) {
 		}
 	}
 }
+
+// What does not depend on what failed has its value, also where it lies in memory in which
+// something lay before that does.
+func TestBoundFaultsStayWhereTheyAre(t *testing.T) {
+	defer force.SetSteps(0, 0)
+	force.SetSteps(8, 0)
+	e := open(t, func(o *device.Options) { o.QueueCap = 8 })
+	s := e.d.NewStream()
+	table := e.host(Place{S: s}, ir.Shape{3}, 1, 2, 3)
+	g := e.host(Place{S: s}, ir.Shape{2}, 3, 4)
+	index := func(at byte) *Value {
+		v := new(Value)
+		FromHost(v, Place{S: s}, ir.Int32, ir.Shape{2}, []byte{0, 0, 0, 0, at, 0, 0, 0})
+		return v
+	}
+	good := index(1)
+	tape := tapeOf(t, s, []*Value{good, g}, func(in []*Value) []*Value {
+		x := new(Value)
+		Record(x, Place{}, ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{0}, Mode: ir.IndexError}, []Arg{t1(table), t1(in[0])})
+		for range 16 {
+			x = add(e, mul(e, x, 2), -1)
+		}
+		y := in[1]
+		for range 32 {
+			y = mul(e, add(e, y, 1), 0.5)
+		}
+		return []*Value{x, y, in[1]}
+	})
+	defer tape.Release()
+	if len(tape.parts) < 4 {
+		t.Fatalf("%d parts", len(tape.parts))
+	}
+	var want []float32
+	for turn, idx := range []*Value{good, good, good, index(9), index(9), good, good} {
+		out := []*Value{new(Value), new(Value), new(Value)}
+		was := e.d.Stats().Replays
+		if done, err := tape.Play(s, []*Value{idx, g}, nil, out, false); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		if turn == 3 && e.d.Stats().Replays == was {
+			t.Fatal("what fails is no replay")
+		}
+		if _, err := e.read(out[0]); (err != nil) != (turn == 3 || turn == 4) {
+			t.Errorf("turn %d: what depends on the index: %v", turn, err)
+		}
+		if got, err := e.read(out[1]); turn == 0 {
+			want = got
+		} else if err != nil {
+			t.Errorf("turn %d: what does not depend on the index: %v", turn, err)
+		} else {
+			e.want(out[1], want...)
+		}
+	}
+}

@@ -242,8 +242,8 @@ func (b *Bound) job(i int, r *Replay) *Job {
 		j.Mem[id] = st
 		if p.seg.Tensors[id].Def < 0 {
 			j.reads = append(j.reads, blk)
-		} else {
-			j.writes = append(j.writes, blk)
+		} else if !slices.ContainsFunc(p.known.Plan.Aliases, func(a fusion.Alias) bool { return a.Tensor == id }) {
+			j.writes = append(j.writes, blk) // a view of an operand is not written
 		}
 	}
 	return j

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/internal/progen"
+	"github.com/millrace-go/millrace/internal/refdev"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -245,6 +246,64 @@ func TestBoundFaultsStayWhereTheyAre(t *testing.T) {
 			t.Errorf("turn %d: what does not depend on the index: %v", turn, err)
 		} else {
 			e.want(out[1], want...)
+		}
+	}
+}
+
+// broken is a device whose runs fail, where it is told to, and nobody can say of what.
+type broken struct {
+	*refdev.Device
+	now bool
+}
+
+func (d *broken) Run(ls []runtime.Launch) error {
+	if d.now {
+		return errors.New("broken")
+	}
+	return d.Device.Run(ls)
+}
+
+// Where nobody knows what ran, what the run wrote is lost; what it looked at is not.
+func TestBoundFailsOutright(t *testing.T) {
+	drv := &broken{Device: refdev.New(runtime.Config{})}
+	d, err := OpenOn(drv, device.Options{Explore: device.ExploreWait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	e := &env{t, d}
+	s := d.NewStream()
+	x := e.host(Place{S: s}, ir.Shape{2, 2}, 1, 2, 3, 4)
+	w := e.host(Place{S: s}, ir.Shape{2, 2}, 5, 6, 7, 8)
+	turned := func(v *Value) *Value {
+		to := new(Value)
+		Record(to, Place{}, ir.Permute, ir.Invalid, nil, &ir.Attr{Axes: []int{1, 0}}, []Arg{t1(v)})
+		return to
+	}
+	tape := tapeOf(t, s, []*Value{x}, func(in []*Value) []*Value {
+		return []*Value{turned(in[0]), turned(w), e.op(ir.Add, t1(in[0]), t1(w))}
+	})
+	defer tape.Release()
+	for turn := range 8 {
+		was := d.Stats().Replays
+		drv.now = turn == 4
+		out, err := play(t, tape, s, x)
+		if (err != nil) != drv.now {
+			t.Fatalf("turn %d: %v", turn, err)
+		}
+		if drv.now && d.Stats().Replays == was {
+			t.Error("what failed is no replay")
+		}
+		drv.now = false
+		e.want(x, 1, 2, 3, 4)
+		e.want(w, 5, 6, 7, 8)
+		if err == nil {
+			e.want(out[0], 1, 3, 2, 4)
+			e.want(out[1], 5, 7, 6, 8)
+			e.want(out[2], 6, 8, 10, 12)
+		}
+		for _, v := range out {
+			Release(v)
 		}
 	}
 }

@@ -120,10 +120,8 @@ func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*Kn
 			return nil, fmt.Errorf("a plan wants tensor %d of %d", id, len(seg.Tensors))
 		}
 		lives = append(lives, seg.Tensors[id].Life)
-		if seg.Tensors[id].Life == segment.LifeDear {
-			seg.Tensors[id].Life = segment.LifeWrite
-		}
 	}
+	want(seg, r.Wants)
 	plan, err := q.ReadPlan(r, seg, suits)
 	if plan != nil {
 		var e *Known

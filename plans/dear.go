@@ -7,13 +7,8 @@ import (
 )
 
 // SettleDear decides what becomes of dear results: those that the plan writes
-// are there to stay, the others are virtual. Without a plan all are written. Those that the
-// plan was asked to write, dear or not, are there as well: who asked may have been dropped
-// since.
+// are there to stay, the others are virtual. Without a plan all are written.
 func (e *Known) SettleDear(seg *segment.Segment) {
-	if e != nil {
-		want(seg, e.wants)
-	}
 	for id := range seg.Tensors {
 		t := &seg.Tensors[id]
 		if t.Life != segment.LifeDear {
@@ -38,11 +33,11 @@ func want(seg *segment.Segment, ids []int) {
 	}
 }
 
-// writes reports that the plan writes those of the results wanted that a
-// segment has.
+// writes reports that results wanted are there to stay where the plan runs. What it has in
+// memory for its own steps only is not: its recipes do not start from there.
 func (e *Known) writes(seg *segment.Segment, wants []int) bool {
 	for _, id := range wants {
-		if mayBeWritten(seg, id) && e.unwritten(id) {
+		if mayBeWritten(seg, id) && e.SetOf[id] >= 0 {
 			return false
 		}
 	}

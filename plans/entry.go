@@ -88,7 +88,7 @@ func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	}
 	if e != nil {
 		wants = wants[:n]
-		for _, id := range e.wants { // the plans that they were learned from may be gone
+		for _, id := range e.wants { // plans they were learned from may be gone; one in its place is to write them too
 			wants = with(wants, id)
 		}
 	}

@@ -219,7 +219,7 @@ func (p *Store) replace(s *search, best *Known) (better, changed *Known) {
 		}
 		better, gone = best, nil
 		for _, e := range plans {
-			if e.Replayed.Load() == nil && e.Plan.Same(best.Plan) {
+			if e.Replayed.Load() == nil && e.Plan.Same(best.Plan) && slices.Equal(e.SetOf, best.SetOf) {
 				better, gone = e, best // two streams explored the segment at a time, or one at two sizes
 			}
 		}

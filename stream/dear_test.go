@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace/device"
@@ -184,5 +185,95 @@ func TestWindowIsAView(t *testing.T) {
 	e.want(w, 0, 1, 2, 2, 3, 4)
 	if n := e.d.Stats().Kernels; n != 0 {
 		t.Errorf("%d kernels for a view", n)
+	}
+}
+
+// A plan that writes what is not dear in itself does so in another process too, and what
+// is made of that is computed again from there.
+func TestResultsThatWereAskedForOutliveTheirDevice(t *testing.T) {
+	dir := t.TempDir()
+	turn := func(e *env, all bool) {
+		e.t.Helper()
+		x := e.host(e.place(), ir.Shape{2, 3}, 1, 2, 5, 4, 6, 8)
+		sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x))
+		wide := e.record(ir.Expand, ir.Shape{2, 3}, nil, t1(sum))
+		Release(sum)
+		mean := mul(e, wide, 0.5)
+		Release(wide)
+		more := add(e, mean, 1)
+		e.want(e.op(ir.Sub, t1(x), t1(more)), -4, -3, 0, -6, -4, -2)
+		if all {
+			e.want(mul(e, mean, 2), 8, 8, 8, 18, 18, 18)
+		}
+		before := e.d.Stats().Recomputes
+		e.want(mul(e, more, 2), 10, 10, 10, 20, 20, 20)
+		if again := e.d.Stats().Recomputes - before; again != 1 {
+			t.Errorf("computed again %d times, want 1", again)
+		}
+	}
+	first := another(t, dir, func(e *env) {
+		for range 3 {
+			turn(e, true)
+		}
+	})
+	if first.Recomputes != 4 { // what is made of it each time, and it itself once
+		t.Errorf("computed again %d times, want 4", first.Recomputes)
+	}
+	again := another(t, dir, func(e *env) {
+		for range 2 {
+			turn(e, false)
+		}
+	})
+	if again.Explorations != 0 {
+		t.Errorf("%d explorations with a cache", again.Explorations)
+	}
+}
+
+// A plan that has a result in memory only for its own steps is not one that writes it: where
+// a plan before it learned that somebody asks, another one is made.
+func TestResultsThatWereAskedForOfAnotherPlan(t *testing.T) {
+	e := open(t)
+	turn := func(rows, step int, asked bool) (explored int64) {
+		t.Helper()
+		before := e.d.Stats().Explorations
+		part := e.host(e.place(), ir.Shape{2, 2}, 0.5, 0.5, 0.5, 0.5)
+		x := e.record(ir.Pad, ir.Shape{rows, 2}, &ir.Attr{Start: []int{0, 0}, Step: []int{step, 1}}, t1(part), f1(0.5))
+		sum := e.record(ir.Sum, nil, &ir.Attr{Axes: []int{1}, Keep: true}, t1(x)) // 1 everywhere
+		end := sum
+		for range 20 { // too much to be done twice
+			next := e.op(ir.Exp, t1(end))
+			Release(end)
+			end = e.op(ir.Log, t1(next))
+			Release(next)
+		}
+		more := add(e, end, 1)
+		at := e.host(e.place(), ir.Shape{1, 1}, 1)
+		idx := new(Value)
+		Record(idx, e.place(), ir.Cast, ir.Int32, nil, nil, []Arg{t1(at)})
+		back := e.record(ir.Gather, nil, &ir.Attr{Axes: []int{0}}, t1(end), t1(idx))
+		if _, err := e.read(e.op(ir.Sub, t1(e.op(ir.Sub, t1(x), t1(back))), t1(more))); err != nil {
+			t.Fatal(err)
+		}
+		explored = e.d.Stats().Explorations - before
+		if asked {
+			e.want(more, slices.Repeat([]float32{2}, rows)...)
+		}
+		return explored
+	}
+	for i, c := range []struct {
+		rows, step int
+		asked      bool
+		explored   int64
+	}{
+		{3, 1, false, 1},
+		{3, 2, false, 1}, // no plan for steps of one
+		{3, 1, true, 0},
+		{4, 2, true, 1}, // which is now asked for
+		{5, 2, true, 0},
+		{4, 1, true, 0},
+	} {
+		if n := turn(c.rows, c.step, c.asked); n != c.explored {
+			t.Errorf("turn %d: %d explorations, want %d", i, n, c.explored)
+		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *Stream) adopt(dst *Value, scope *Scope, dt ir.DType, shape ir.Shape, b 
 	dst.home, dst.dt, dst.form, dst.state = s, dt, queue.NewForm(shape), stReady
 	dst.mem.Store(&b.Dense)
 	b.Count(memory.Handles)
-	s.enterReady(dst, scope)
+	s.enterReady(dst, scope, nil)
 	s.mu.Unlock()
 	s.entered(dst, scope)
 }
@@ -140,7 +140,7 @@ func materialise(h, is *Value, op string) (found, error) {
 	v := h.now()
 	if st := v.ready(); st != nil && (is == nil || v == is) {
 		if !st.Mem.Closed.Load() {
-			return found{st, kind{v.dt, v.form}}, nil
+			return found{st, kind{v.dt, v.form}, v}, nil
 		}
 		st.Release()
 	}
@@ -230,7 +230,7 @@ func (s *Stream) to(dst *Value, scope *Scope, h *Value) error {
 	dst.home, dst.dt, dst.form, dst.state = s, st.dt, st.form, stReady
 	dst.mem.Store(st.Storage)
 	st.Count(memory.Handles)
-	s.enterReady(dst, scope)
+	s.enterReady(dst, scope, st.of)
 	s.mu.Unlock()
 	s.entered(dst, scope)
 	return nil

@@ -107,7 +107,7 @@ func (s *Stream) again(dst *Value, op ir.Op, args []Arg) bool {
 	s.weight += weight
 	s.node = next
 	s.enter(dst, scope)
-	s.came(dst, true)
+	s.came(dst, true, nil)
 	s.maybeCut()
 	return true
 }

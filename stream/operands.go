@@ -21,6 +21,7 @@ type operands [3]struct {
 type found struct {
 	*memory.Storage
 	kind
+	of *Value
 }
 
 // kind is the type of an operand; form is nil for a scalar.
@@ -136,7 +137,7 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 	if is == nil || v == is {
 		if st := v.ready(); st != nil {
 			to.takes(v)
-			return found{st, kind{v.dt, v.form}}, nil
+			return found{st, kind{v.dt, v.form}, v}, nil
 		}
 	}
 	v = h.lock()
@@ -173,5 +174,5 @@ func handOver(h, is *Value, to *Stream) (found, error) {
 func (v *Value) found() found {
 	st := v.mem.Load()
 	st.Retain()
-	return found{st, kind{v.dt, v.form}}
+	return found{st, kind{v.dt, v.form}, v}
 }

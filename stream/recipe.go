@@ -94,6 +94,7 @@ func (s *Stream) replay(v *Value) int32 {
 			i, _ := slices.BinarySearch(r.leaves, id)
 			t := &rec.Tensors[id]
 			r.pins[i].Retain()
+			s.notes(r.pins[i], nil)
 			now[id] = s.foreign(r.pins[i], t.DT, queue.NewForm(t.Shape))
 		}
 		return now[id]

@@ -131,7 +131,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		st := x.mem.Load()
 		if view, ok := memory.ViewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, x.form.Shape, st.Layout()); ok {
 			st.Retain()
-			s.addView(dst, st, view, dt, form)
+			s.addView(dst, x, st, view, form)
 			s.enter(dst, scope)
 			return nil
 		}
@@ -154,6 +154,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 		tensor = o.dt
 		switch {
 		case o.Storage != nil:
+			s.notes(o.Storage, o.of)
 			ids[i] = s.foreign(o.Storage, o.dt, o.form)
 		case o.v.state == stPending:
 			ids[i] = o.v.id
@@ -171,7 +172,7 @@ func (s *Stream) record(dst *Value, scope *Scope, op ir.Op, out ir.DType, shape 
 	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stPending
 	dst.id = s.push(&n, form, held{v: dst})
 	s.enter(dst, scope)
-	s.came(dst, op.Class() != ir.ClassCreate)
+	s.came(dst, op.Class() != ir.ClassCreate, nil)
 	if (s.node == nil || s.dev.Opts.Lines) && s.trial == nil {
 		s.noteLine(operror.Caller())
 	}

@@ -107,8 +107,8 @@ func (s *Stream) enter(v *Value, sc *Scope) {
 // tell where no scope owns it. It is asked for under the lock that enter needs:
 // without it a scope that ends meanwhile may have given the memory back, and then
 // the collector would do so once more.
-func (s *Stream) enterReady(v *Value, sc *Scope) {
-	s.came(v, false)
+func (s *Stream) enterReady(v *Value, sc *Scope, of *Value) {
+	s.came(v, false, of)
 	s.enter(v, sc)
 	if v.owner() == nil {
 		s.watch(v)

@@ -36,7 +36,7 @@ func Second(dst, h *Value) {
 func Adopt(h *Value) {
 	v := h.now()
 	if v.home != nil {
-		v.home.came(h, false)
+		v.home.came(h, false, nil)
 	}
 	sc := h.owner()
 	if sc == nil {

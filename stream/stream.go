@@ -127,6 +127,7 @@ func (s *Stream) slot(v *Value) int32 {
 	}
 	st := v.mem.Load()
 	st.Retain()
+	s.notes(st, v)
 	s.weight += st.Bytes
 	v.id = s.q.Input(held{v, st}, v.dt, v.form)
 	return v.id

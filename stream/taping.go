@@ -90,12 +90,13 @@ type Taping struct {
 	s      *Stream
 	tape   *Tape
 	known  map[*memory.Storage]tapeSource
-	broken bool // what is recorded cannot be run again
+	readAs map[*memory.Storage]*Value // what memory from outside was read as: see notes
+	broken bool                       // what is recorded cannot be run again
 	ended  bool
 
 	handles []*handleSet    // that were set
 	revived map[*Value]bool // computed again for the tape, and so from before
-	strange int             // sets that no tape saw, when it began
+	since   tapesNow        // when it began
 }
 
 // StartTape makes a tape of what is recorded from now on, on arguments that are
@@ -109,7 +110,7 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 	if s.q.Len() > 0 {
 		s.flush(segment.End{Reason: segment.ReasonSync, ID: -1}, true)
 	}
-	t := &Taping{s: s, tape: &Tape{dev: s.dev}, known: map[*memory.Storage]tapeSource{}}
+	t := &Taping{s: s, tape: &Tape{dev: s.dev}, known: map[*memory.Storage]tapeSource{}, readAs: map[*memory.Storage]*Value{}}
 	t.tape.users.Store(1)
 	if s.taping != nil { // one within another: neither sees all that is recorded
 		s.spoil()
@@ -130,7 +131,7 @@ func (s *Stream) StartTape(args []*Value) *Taping {
 		t.known[st] = tapeSource{tapeArg, i}
 		t.tape.inputs = append(t.tape.inputs, tapeInput{v.dt, v.form, st.View})
 	}
-	t.strange = s.dev.tapes.begin()
+	t.since = s.dev.tapes.begin()
 	s.taping = t
 	s.elsewhere.Store(false)
 	s.onTape.Store(true)
@@ -146,18 +147,20 @@ func (t *Taping) End(results []*Value) *Tape {
 	s.mu.Lock()
 	defer s.unlock()
 	s.flush(segment.End{Reason: segment.ReasonSync, ID: -1, All: true}, true)
-	t.leave()
 	for _, h := range results {
 		v := h.now()
 		if v.home != s || v.state != stReady {
 			t.broken = true
 			break
 		}
-		t.tape.outs = append(t.tape.outs, tapeOut{t.source(v.mem.Load()), v.dt, v.form})
+		st := v.mem.Load()
+		t.notes(st, v)
+		t.tape.outs = append(t.tape.outs, tapeOut{t.source(st), v.dt, v.form})
 	}
 	if !t.broken {
 		t.settleSets()
 	}
+	t.leave()
 	if t.broken {
 		t.tape.Release()
 		return nil

@@ -45,27 +45,44 @@ type tapeSet struct {
 type handleSet struct {
 	h      *Value
 	inside bool // it came to be in the recorded function
-	old    *memory.Storage
+	value  *Value
+	old    *memory.Storage // of the value
 	kind
-	shared bool // others have the old value, and may have been meant by who reads it
+	shared bool // other handles name the value, and may have been meant by who reads it
 }
+
+// several stands for different values as which one memory was read.
+var several = new(Value)
 
 // tapes is what a device knows while streams of it tape.
 type tapes struct {
 	n atomic.Int32 // streams that do
 
-	mu      sync.Mutex
-	made    map[*Value]bool // handles that came to be meanwhile; true: by an op with operands
-	strange int             // sets that are no stream's that tapes
+	mu   sync.Mutex
+	made map[*Value]origin // handles that came to be meanwhile
+	now  tapesNow
 }
 
-func (x *tapes) begin() (strange int) {
+// tapesNow counts what a device knows.
+type tapesNow struct {
+	made    int
+	strange int // sets that are no stream's that tapes
+}
+
+// origin is how a handle came to be.
+type origin struct {
+	computed bool   // by an op with operands
+	of       *Value // what it is a view of, or the same on another stream
+	number   int
+}
+
+func (x *tapes) begin() tapesNow {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.n.Add(1) == 1 {
-		x.made = map[*Value]bool{}
+		x.made = map[*Value]origin{}
 	}
-	return x.strange
+	return x.now
 }
 
 func (x *tapes) end() {
@@ -77,8 +94,8 @@ func (x *tapes) end() {
 }
 
 // came notes, where a stream of the device tapes, a new handle and whether an op with
-// operands computes it.
-func (s *Stream) came(h *Value, computed bool) {
+// operands computes it, or that it is of another value's memory.
+func (s *Stream) came(h *Value, computed bool, of *Value) {
 	x := &s.dev.tapes
 	if x.n.Load() == 0 {
 		return
@@ -86,22 +103,50 @@ func (s *Stream) came(h *Value, computed bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.made != nil {
-		x.made[h] = computed
+		x.now.made++
+		x.made[h] = origin{computed, of, x.now.made}
 	}
 }
 
-func (x *tapes) has(h *Value) (computed, has bool) {
+// has says how a handle came to be, if it did since then.
+func (x *tapes) has(h *Value, since tapesNow) (_ origin, has bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	computed, has = x.made[h]
-	return computed, has
+	o, has := x.made[h]
+	return o, has && o.number > since.made
+}
+
+// notes tells the tape that is being recorded, if there is one, what memory is read as: a
+// value, or what that is a view of if it became one in the recorded function. It is nil for
+// what a recipe starts from, which keeps it whatever handles are set to. The lock is held.
+func (s *Stream) notes(st *memory.Storage, v *Value) {
+	if s.taped() {
+		s.taping.notes(st, v)
+	}
+}
+
+func (t *Taping) notes(st *memory.Storage, v *Value) {
+	if from, known := t.known[st]; known && from.kind != tapeConstant {
+		return
+	}
+	for v != nil {
+		o, _ := t.s.dev.tapes.has(v, t.since)
+		if o.of == nil {
+			break
+		}
+		v = o.of
+	}
+	if was, known := t.readAs[st]; known && was != v {
+		v = several
+	}
+	t.readAs[st] = v
 }
 
 // takes notes for the stream's tape, if there is one, that v of another stream is an
 // operand or a result.
 func (s *Stream) takes(v *Value) {
 	if s.onTape.Load() && v.home != s {
-		if computed, _ := s.dev.tapes.has(v); computed {
+		if o, _ := s.dev.tapes.has(v, tapesNow{}); o.computed {
 			s.elsewhere.Store(true)
 		}
 	}
@@ -124,7 +169,7 @@ func noteSet(t, old, v *Value) {
 		for _, s := range []*Stream{v.home, old.home} {
 			if s != nil && s.dev.tapes.n.Load() > 0 {
 				s.dev.tapes.mu.Lock()
-				s.dev.tapes.strange++
+				s.dev.tapes.now.strange++
 				s.dev.tapes.mu.Unlock()
 			}
 		}
@@ -143,8 +188,8 @@ func (t *Taping) set(h, old *Value) {
 			return
 		}
 	}
-	_, inside := t.s.dev.tapes.has(h)
-	n := &handleSet{h: h, inside: inside, old: old.mem.Load(), kind: kind{old.dt, old.form}}
+	_, inside := t.s.dev.tapes.has(h, t.since)
+	n := &handleSet{h: h, inside: inside, value: old, old: old.mem.Load(), kind: kind{old.dt, old.form}}
 	t.handles = append(t.handles, n)
 	t.broken = t.broken || t.revived[old]
 	if n.old == nil {
@@ -152,7 +197,7 @@ func (t *Taping) set(h, old *Value) {
 	} else {
 		from, known := t.known[n.old]
 		n.inside = n.inside || known && from.kind == tapeArg
-		n.shared = old.more.Load() > 0 || n.old.Held.Load() >= 2*memory.Handles
+		n.shared = old.more.Load() > 0
 	}
 }
 
@@ -169,7 +214,7 @@ func (t *Taping) revive(v *Value) {
 func (t *Taping) settleSets() {
 	x := &t.s.dev.tapes
 	x.mu.Lock()
-	t.broken = x.strange != t.strange
+	t.broken = x.now.strange != t.since.strange
 	x.mu.Unlock()
 	if t.broken {
 		return
@@ -185,6 +230,7 @@ func (t *Taping) settleSets() {
 			t.broken = true
 			return
 		}
+		t.notes(st, v)
 		t.tape.sets = append(t.tape.sets, tapeSet{t.source(st), n.h, v.dt, v.form})
 		st.Release()
 	}
@@ -196,9 +242,13 @@ func (t *Taping) settleSets() {
 			if st == nil || st.Block != n.old.Block {
 				continue
 			}
-			if n.shared {
-				t.broken = true
+			as, known := t.readAs[st]
+			if !known || as == several || as == n.value && n.shared {
+				t.broken = true // nobody can tell by which handle it was read
 				return
+			}
+			if as != n.value {
+				continue // by one that keeps what it names, or by a recipe
 			}
 			t.becomes(tapeSource{tapeConstant, i}, tapeSource{tapeStated, len(t.tape.states)})
 			t.tape.states = append(t.tape.states, tapeState{tapeInput{n.dt, n.form, n.old.View}, n.h, st.View})

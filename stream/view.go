@@ -51,7 +51,7 @@ func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, arg
 		_, form, err = infer(op, attr, out, shape, &ops, args)
 		if err == nil {
 			if view, ok := memory.ViewOf(&ir.Node{Op: op, Shape: form.Shape, Attr: attr}, v.form.Shape, st.Layout()); ok {
-				s.addView(dst, st, view, v.dt, form)
+				s.addView(dst, v, st, view, form)
 				return nil
 			}
 			err = errMoved
@@ -61,12 +61,12 @@ func view(dst *Value, op ir.Op, out ir.DType, shape ir.Shape, attr *ir.Attr, arg
 	return err
 }
 
-// addView makes dst a view of memory: nothing is recorded. The caller's reader becomes
-// the view's.
-func (s *Stream) addView(dst *Value, st *memory.Storage, view fusion.View, dt ir.DType, form *queue.Form) {
+// addView makes dst a view of a value's memory: nothing is recorded. The caller's reader
+// becomes the view's.
+func (s *Stream) addView(dst, of *Value, st *memory.Storage, view fusion.View, form *queue.Form) {
 	s.dev.Counts.Ops.Add(1)
 	st.Count(memory.Handles)
-	dst.home, dst.dt, dst.form, dst.state = s, dt, form, stReady
+	dst.home, dst.dt, dst.form, dst.state = s, of.dt, form, stReady
 	dst.mem.Store(&memory.Storage{Block: st.Block, View: &view})
-	s.came(dst, false)
+	s.came(dst, false, of)
 }

@@ -41,7 +41,7 @@ type setCounts struct{ runs, calls int }
 type stepOp struct{ kind, a, b, dst int }
 
 // sets are the kinds that set their dst.
-var sets = [7]bool{true, true, true, 6: true}
+var sets = [8]bool{true, true, true, 6: true}
 
 func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -49,7 +49,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 	const states = 3
 	var text []stepOp
 	for range 1 + rng.IntN(8) {
-		text = append(text, stepOp{rng.IntN(7), rng.IntN(8), rng.IntN(8), rng.IntN(states)})
+		text = append(text, stepOp{rng.IntN(8), rng.IntN(11), rng.IntN(11), rng.IntN(states)})
 	}
 	outs := rng.IntN(3)
 	// Two of everything: the first is computed by calls, the second by a recording.
@@ -64,12 +64,35 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 		}
 	}
 	constant := millrace.FullOn(dev, millrace.Float32, 3, 4)
+	// What others have of the states stays what it is, whatever they are set to.
+	var others [2][]*tensor
+	for range rng.IntN(3) {
+		i, kind := rng.IntN(states), rng.IntN(3)
+		for k := range others {
+			v := w[k][i]
+			if _, err := millrace.Values[float32](v); err != nil {
+				t.Fatal(err)
+			}
+			switch kind {
+			case 0: // a view
+				v = v.Flip(0)
+			case 1: // which nobody has asked for
+				v = v.MulScalar(2)
+				if _, err := millrace.Values[float32](v.AddScalar(1)); err != nil {
+					t.Fatal(err)
+				}
+			case 2: // the same on another stream
+				v = v.To(dev.NewStream())
+			}
+			others[k] = append(others[k], v)
+		}
+	}
 	f := func(k int) func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
 		return func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
 			if k == 1 {
 				n.calls++
 			}
-			x := append([]*tensor{in[0], in[1], constant}, w[k][:]...)
+			x := append(append([]*tensor{in[0], in[1], constant}, w[k][:]...), others[k]...)
 			pick := func(i int) *tensor { return x[i%len(x)] }
 			for _, op := range text {
 				a, b, dst := pick(op.a), pick(op.b), w[k][op.dst]
@@ -88,6 +111,8 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 					own := a.To(sc)
 					own.Set(own.AddScalar(1))
 					x = append(x, own)
+				case 7:
+					x = append(x, a.Flip(0)) // alive when what it is a view of is set
 				case 6:
 					dst.Set(millrace.FullOn(sc, millrace.Float32, 2, 4))
 				}
@@ -153,6 +178,74 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 		}
 	}
 	return n
+}
+
+// What others have of a weight that a recorded function sets keeps what it is. Where the
+// function reads that by a handle of theirs and the weight by its own, the recording tells
+// them apart; where both are the same memory it does not, and the function is called once
+// more: then they are not.
+func TestRecordingSetsWhatOthersHave(t *testing.T) {
+	dev := open(t, millrace.Options{Compile: millrace.CompileOff})
+	for _, c := range []struct {
+		name  string
+		other func(w *tensor) *tensor
+		reads bool // the function reads what others have
+		calls int
+	}{
+		{"a view", func(w *tensor) *tensor { return w.Flip(0) }, false, 1},
+		{"a view that is read", func(w *tensor) *tensor { return w.Flip(0) }, true, 1},
+		{"the same on another stream", func(w *tensor) *tensor { return w.To(dev.NewStream()) }, false, 1},
+		{"the same, which is read", func(w *tensor) *tensor { return w.To(dev.NewStream()) }, true, 2},
+		{"what is made of it", func(w *tensor) *tensor {
+			y := w.Mul(w)
+			if _, err := millrace.Values[float32](y.Neg()); err != nil { // and not written for that
+				t.Fatal(err)
+			}
+			return y
+		}, true, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := dev.NewStream()
+			w := millrace.OnesOn(s, millrace.Float32, 4)
+			if err := wantAll(w, 4, 1); err != nil {
+				t.Fatal(err)
+			}
+			other, calls := c.other(w), 0
+			rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
+				calls++
+				y := in[0].Add(w)
+				if c.reads {
+					y = y.Add(other)
+				}
+				w.Set(w.Flip(0).Add(in[0])) // its own view is alive, too
+				return []*tensor{y}, nil
+			})
+			defer rec.Release()
+			one := millrace.OnesOn(s, millrace.Float32, 4)
+			for run := range 6 {
+				out, err := rec.Run(s, []*tensor{one}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := float32(run + 2)
+				if c.reads {
+					want++
+				}
+				if err := wantAll(out[0], 4, want); err != nil {
+					t.Errorf("run %d: %v", run, err)
+				}
+				if err := wantAll(w, 4, float32(run+2)); err != nil {
+					t.Errorf("run %d: the weight: %v", run, err)
+				}
+			}
+			if err := wantAll(other, 4, 1); err != nil {
+				t.Error("what others have: ", err)
+			}
+			if calls != c.calls {
+				t.Errorf("%d calls, want %d", calls, c.calls)
+			}
+		})
+	}
 }
 
 // A training step in a recording takes no more memory with every run, and works in place

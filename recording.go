@@ -23,9 +23,10 @@ import (
 // layouts come, the function is called again, and what it records then replaces
 // what was there.
 //
-// Where it reads a value, runs another Recording, sets a tensor whose old value
-// another handle has as well, or another goroutine sets one of the device meanwhile,
-// nothing is kept, and it is called by the next Run again.
+// Where it reads a value, runs another Recording, reads a tensor that it sets and whose
+// value another handle has as well, or another goroutine sets one of the device
+// meanwhile, nothing is kept, and it is called by the next Run again. Views of what is
+// set are no such handles: they stay what they are.
 //
 // With [Axes] it takes arguments of any size along those that have names, and calls the
 // function for the first size only: what it does at others is found out by a few trials,

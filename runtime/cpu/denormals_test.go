@@ -3,6 +3,8 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -86,45 +88,83 @@ func TestFlushRandomKernels(t *testing.T) {
 }
 
 // TestFlushRows holds row ops, which pass single elements on and read memory
-// directly where they can, in rows and in columns.
+// directly where they can, in rows and in columns. What is compiled has two ops in a
+// kernel, each in three ways and of operands of its own: a third of the kernels.
 func TestFlushRows(t *testing.T) {
 	eachFlushing(t, func(t *testing.T, d *device) {
-		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16} {
-			if d.cfg.Tier > 0 && dt != ir.Float32 {
-				continue // a compile each
-			}
-			for op := ir.OpInvalid + 1; op < ir.NumOps; op++ {
-				info := op.Info()
-				if !info.RowOp || info.Arity != 1 || !info.In.Has(dt) {
-					continue
-				}
-				out, row := dt, ""
-				if info.Position {
-					out = ir.Int32
-				}
-				if info.Class == ir.ClassReduce {
-					row = " row"
-				}
-				for _, before := range []string{"", "mul %0 %0", "abs %0"} {
-					text, v := fmt.Sprintf("in 0 : %v\nout 1 : %v%s\n%%0 = load 0 : %v\n", dt, out, row, dt), 0
-					if before != "" {
-						text, v = text+fmt.Sprintf("%%1 = %s : %v\n", before, dt), 1
-					}
-					text += fmt.Sprintf("%%%d = %v %%%d : %v\nstore 1 %%%d\n", v+1, op, v, out, v+1)
-					k := codegen.Flushed(rowKernel(t, text))
-					rng := rand.New(rand.NewPCG(13, uint64(op)))
-					for _, dims := range [][]int64{{20, 1}, {3, 2}, {3, 130}, {300, 5}, {2, 4500}} {
-						for _, how := range []kerneltest.Pattern{kerneltest.Dense, kerneltest.Permuted} {
-							flushed(t, d, fmt.Sprintf("%v\n%s", dims, k), k, rng, dims, 1, how)
+		dts, together := []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16}, 1
+		if d.cfg.Tier > 0 {
+			dts, together = dts[:1], 6 // two reductions, scans or sorts
+		}
+		for _, dt := range dts {
+			for parts := range slices.Chunk(rowParts(dt), together) {
+				k := codegen.Flushed(rowKernel(t, besides(dt, parts)))
+				rng := rand.New(rand.NewPCG(13, uint64(parts[0].op)))
+				for _, dims := range [][]int64{{20, 1}, {3, 2}, {3, 130}, {300, 5}, {2, 4500}} {
+					for _, how := range []kerneltest.Pattern{kerneltest.Dense, kerneltest.Permuted} {
+						h := kerneltest.NewLaunch(rng, k, dims, 1, how)
+						for i := range parts { // all alike: every other layout is a compile
+							h.Args[i].Access, h.Args[len(parts)+i].Access = h.Args[0].Access, h.Args[len(parts)].Access
 						}
+						kerneltest.FillTiny(rng, k, h)
+						compare(t, fmt.Sprintf("%v\n%s", dims, k), k, onDevice(t, d, k, h), reference(t, k, h))
 					}
-					if t.Failed() {
-						return
-					}
+				}
+				if t.Failed() {
+					return
 				}
 			}
 		}
 	})
+}
+
+// rowPart is a row op of what is loaded, or of what another op makes of that.
+type rowPart struct {
+	op     ir.Op
+	before string
+}
+
+func rowParts(dt ir.DType) (parts []rowPart) {
+	for op := ir.OpInvalid + 1; op < ir.NumOps; op++ {
+		if info := op.Info(); info.RowOp && info.Arity == 1 && info.In.Has(dt) {
+			for _, before := range []string{"", "mul %[1]s %[1]s", "abs %s"} {
+				parts = append(parts, rowPart{op, before})
+			}
+		}
+	}
+	return parts
+}
+
+// besides is a kernel that does parts beside each other, each from memory to memory.
+func besides(dt ir.DType, parts []rowPart) string {
+	var ops, code strings.Builder
+	for i := range parts {
+		fmt.Fprintf(&ops, "in %d : %v\n", i, dt)
+	}
+	n := 0
+	value := func(to ir.DType, format string, args ...any) string {
+		v := fmt.Sprintf("%%%d", n)
+		n++
+		fmt.Fprintf(&code, "%s = %s : %v\n", v, fmt.Sprintf(format, args...), to)
+		return v
+	}
+	for i, p := range parts {
+		out, row := dt, ""
+		if p.op.Info().Position {
+			out = ir.Int32
+		}
+		if p.op.Class() == ir.ClassReduce {
+			row = " row"
+		}
+		fmt.Fprintf(&ops, "out %d : %v%s\n", len(parts)+i, out, row)
+		v := value(dt, "load %d", i)
+		if p.before != "" {
+			v = value(dt, p.before, v)
+		}
+		v = value(out, "%v %s", p.op, v)
+		fmt.Fprintf(&code, "store %d %s\n", len(parts)+i, v)
+	}
+	return ops.String() + code.String()
 }
 
 // TestFlushDots holds contractions in every layout, with and without work around

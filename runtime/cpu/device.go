@@ -191,15 +191,15 @@ func (d *device) Run(list []runtime.Launch) error {
 		crews.rouse()
 	}
 	room := readies.Get().(*[]ready)
-	todo := (*room)[:0]
+	readied := (*room)[:0]
 	defer func() {
-		for i := range todo {
-			if o := todo[i].dot; o != nil {
+		for i := range readied {
+			if o := readied[i].dot; o != nil {
 				dotOrders.Put(o)
 			}
 		}
-		clear(todo)
-		*room = todo
+		clear(readied)
+		*room = readied
 		readies.Put(room)
 	}()
 	for i := range list {
@@ -217,7 +217,7 @@ func (d *device) Run(list []runtime.Launch) error {
 		if r.index, r.wave = t.at, t.wave; r.empty {
 			continue
 		}
-		if todo = append(todo, r); r.wave > 0 {
+		if readied = append(readied, r); r.wave > 0 {
 			d.count.grouped.Add(1)
 		}
 	}
@@ -225,7 +225,7 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err != nil {
 		return err
 	}
-	if err = crews.run(&w, todo); w != nil {
+	if err = crews.run(&w, readied); w != nil {
 		crews.giveBack(w)
 	}
 	d.tellThreads()

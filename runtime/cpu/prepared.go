@@ -21,17 +21,17 @@ import (
 // prepared is a list of launches that was checked, ordered and written as C reads it,
 // once. A run only writes the addresses that have changed.
 type prepared struct {
-	d      *device
-	todo   []ready
-	arena  arena // has no Go pointer but those that are written as numbers, by Set
-	first  *C.mr_launch
-	free   goruntime.Cleanup
-	places [][]placed // by launch and operand
-	faults []*C.mr_fault
-	ends   []int // of todo: where others may have the crew
-	work   int64 // as of forOne
-	worth  bool
-	waves  bool // some launches run beside each other
+	d       *device
+	readied []ready
+	arena   arena // has no Go pointer but those that are written as numbers, by Set
+	first   *C.mr_launch
+	free    goruntime.Cleanup
+	places  [][]placed // by launch and operand
+	faults  []*C.mr_fault
+	ends    []int // of readied: where others may have the crew
+	work    int64 // as of forOne
+	worth   bool
+	waves   bool // some launches run beside each other
 
 	awaited []awaited
 	changes uint64 // at which no code was there that is awaited
@@ -91,9 +91,9 @@ func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 		}
 		p.count(&r)
 		size += launchBytes(&r)
-		p.todo = append(p.todo, r)
+		p.readied = append(p.readied, r)
 	}
-	if len(p.todo) == 0 || !p.write(size) {
+	if len(p.readied) == 0 || !p.write(size) {
 		return nil
 	}
 	p.divide()
@@ -185,14 +185,14 @@ func (r *ready) bytesOf(to []placed) bool {
 // divide finds the places where the crew may be given to others.
 func (p *prepared) divide() {
 	work := int64(0)
-	for i := range p.todo {
+	for i := range p.readied {
 		if work >= turnWork {
 			p.ends, work = append(p.ends, i), 0
 		}
-		nanos, _ := workOf(p.todo[i].l)
+		nanos, _ := workOf(p.readied[i].l)
 		work += nanos
 	}
-	p.ends = append(p.ends, len(p.todo))
+	p.ends = append(p.ends, len(p.readied))
 }
 
 // Set puts another buffer at places.
@@ -278,7 +278,7 @@ func (p *prepared) Run() (done bool, err error) {
 
 // part runs launches from begin to end.
 func (p *prepared) part(e *cExecutor, begin, end int) error {
-	launches := unsafe.Slice(p.first, len(p.todo))
+	launches := unsafe.Slice(p.first, len(p.readied))
 	n := C.mr_run(e.pool, &launches[begin], C.mr_i64(end-begin))
 	goruntime.KeepAlive(p) // and with it what C knows only by address
 	switch {
@@ -287,7 +287,7 @@ func (p *prepared) part(e *cExecutor, begin, end int) error {
 	case n > 0:
 		at := begin + int(n) - 1
 		f := launches[at].args.fault
-		return p.todo[at].outOfRange(int(f.operand), int64(f.index))
+		return p.readied[at].outOfRange(int(f.operand), int64(f.index))
 	}
 	return nil
 }
@@ -297,12 +297,12 @@ func (p *prepared) Close() {
 	p.free.Stop()
 	C.free(p.arena.base)
 	p.arena.base = nil
-	for i := range p.todo {
-		if o := p.todo[i].dot; o != nil {
+	for i := range p.readied {
+		if o := p.readied[i].dot; o != nil {
 			dotOrders.Put(o)
 		}
 	}
-	p.todo = nil
+	p.readied = nil
 }
 
 var _ runtime.Preparer = (*device)(nil)

@@ -35,7 +35,7 @@ type address struct {
 // on as no other does, nor two of them apart or together: what differs then are the
 // addresses, and by how much says whose. So whoever writes an address need not say so.
 func (p *prepared) write(size uintptr) bool {
-	size += uintptr(len(p.todo)) * unsafe.Sizeof(C.mr_launch{})
+	size += uintptr(len(p.readied)) * unsafe.Sizeof(C.mr_launch{})
 	var e cExecutor
 	if !e.arena.reset(size) {
 		return false
@@ -60,7 +60,7 @@ func (p *prepared) write(size uintptr) bool {
 	if err := p.find(shifted, moved, e.words()); err != nil {
 		p.Close()
 		p.d.count.fallbacks.Add(1)
-		p.d.report(fmt.Errorf("cpu: a list of %d launches is not prepared: %w", len(p.todo), err))
+		p.d.report(fmt.Errorf("cpu: a list of %d launches is not prepared: %w", len(p.readied), err))
 		return false
 	}
 	return true
@@ -68,9 +68,9 @@ func (p *prepared) write(size uintptr) bool {
 
 // list writes the launches to an arena.
 func (p *prepared) list(e *cExecutor) []C.mr_launch {
-	launches := arenaSlice[C.mr_launch](&e.arena, len(p.todo))
-	for i := range p.todo {
-		e.write(&launches[i], &p.todo[i])
+	launches := arenaSlice[C.mr_launch](&e.arena, len(p.readied))
+	for i := range p.readied {
+		e.write(&launches[i], &p.readied[i])
 	}
 	return launches
 }
@@ -96,8 +96,8 @@ func shiftOf(i, n int) uintptr { return uintptr(shiftStep * (n + 1 + i)) }
 // shift moves all operands. What depends on which of them lie on each other is settled
 // before.
 func (p *prepared) shift() (list []shifted) {
-	for i := range p.todo {
-		r := &p.todo[i]
+	for i := range p.readied {
+		r := &p.readied[i]
 		r.settleStreams()
 		for j := range r.l.Args {
 			if r.p.kernel.Operands[j].Kind == codegen.Index {

@@ -5,7 +5,7 @@ package cpu
 /*
 #include <stdlib.h>
 #include <string.h>
-#include "contract.h"
+#include "contract_run.h"
 
 // Fills and drains that read and write memory, as a kernel's stages would.
 typedef struct { const mr_contract *c; mr_side s; int size; int along; } mem_side;
@@ -171,3 +171,6 @@ func (n *nativeContractor) contract(c *contraction, xkind, ykind int, drain bool
 	}
 	return nil
 }
+
+// nativePanels is how often the engine in C copied sides into panels at once.
+func nativePanels() int64 { return int64(C.mr_panels_walked()) }

@@ -5,6 +5,7 @@ package cpu
 import "testing"
 
 func init() {
+	panelsWalked = nativePanels
 	newContractors = append(newContractors, func(t testing.TB, threads int) map[string]contractor {
 		native, err := newNativeContractors(threads)
 		if err != nil {

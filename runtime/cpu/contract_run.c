@@ -148,9 +148,14 @@ static void walk_i(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i6
 	kernels(s)->walk(dst, ld, walked(s, batch), &s->w->outer, p0, p1, &s->w->inner, i0, i1);
 }
 
+static mr_i64 panels_walked;
+
+mr_i64 mr_panels_walked(void) { return __atomic_load_n(&panels_walked, __ATOMIC_RELAXED); }
+
 static void walk_panels(void *ctx, int who, mr_i64 batch, mr_i64 i0, mr_i64 i1, mr_i64 p0, mr_i64 p1, void *dst, mr_i64 panel)
 {
 	const source *s = ctx;
+	__atomic_fetch_add(&panels_walked, 1, __ATOMIC_RELAXED);
 	kernels(s)->walk_panels(dst, panel, walked(s, batch), &s->w->outer, p0, p1, &s->w->inner, i0, i1);
 }
 

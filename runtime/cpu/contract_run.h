@@ -42,4 +42,8 @@ typedef struct mr_dot {
 /* Runs one. Returns 0, or -1 where scratch memory is refused. */
 int mr_run_dot(mr_pool *p, const mr_dot *d);
 
+/* How often, so far, a part of a side that is memory along several dims was copied into
+ * panels at once: by the numbers nobody can tell. */
+mr_i64 mr_panels_walked(void);
+
 #endif

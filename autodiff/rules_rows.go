@@ -242,6 +242,8 @@ func lastAxis(rank int) []int {
 
 // layerNormBack: with n the normalised operand, r = 1/√(var+eps) and e = d·weight,
 // r·(e - mean(e) - n·mean(e·n)); d·n for the weight, d for the bias.
+// The rows' statistics are made again: forward's would save neither a kernel nor a byte
+// (docs/lab/2026-11-25-row-statistics.md), and second derivatives go through them.
 func layerNormBack(s *step) {
 	norm := s.call.With.(follow.Norm)
 	axes := s.rowAxes(norm.List, lastAxis(len(s.kinds[0].shape)))

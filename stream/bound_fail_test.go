@@ -102,16 +102,8 @@ func newTrainer(t *testing.T, p progen.Step, change ...func(*device.Options)) *t
 		vals := append(append([]*Value(nil), in...), x.params...)
 		for i := range p.Nodes {
 			n := &p.Nodes[i]
-			var args [3]Arg
-			for k, a := range n.Args[:n.NArgs] {
-				if a.Scalar {
-					args[k].Bits = p.Scalars[a.ID].Bits
-				} else {
-					args[k].V = vals[a.ID]
-				}
-			}
 			v := new(Value)
-			recordNode(v, Place{S: x.s}, n, args[:n.NArgs])
+			recordNode(v, Place{S: x.s}, n, argsOf(p.Graph, n, vals))
 			vals = append(vals, v)
 		}
 		for i, id := range p.Outputs[1:] {

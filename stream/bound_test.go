@@ -12,12 +12,7 @@ import (
 func tapeOf(t *testing.T, s *Stream, args []*Value, f func(in []*Value) []*Value) *Tape {
 	t.Helper()
 	sc := s.OpenScope()
-	var in []*Value
-	for _, a := range args {
-		v := new(Value)
-		To(v, Place{S: s, Scope: sc}, a)
-		in = append(in, v)
-	}
+	in := within(s, sc, args)
 	taping := s.StartTape(in)
 	out := f(in)
 	for _, v := range out {
@@ -32,6 +27,16 @@ func tapeOf(t *testing.T, s *Stream, args []*Value, f func(in []*Value) []*Value
 		Release(v)
 	}
 	return tape
+}
+
+// within are handles of a scope on what others name.
+func within(s *Stream, sc *Scope, args []*Value) (in []*Value) {
+	for _, a := range args {
+		v := new(Value)
+		To(v, Place{S: s, Scope: sc}, a)
+		in = append(in, v)
+	}
+	return in
 }
 
 // play runs a tape and returns its results.

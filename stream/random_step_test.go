@@ -221,12 +221,7 @@ func (x *randomStep) recorded() error {
 		args = append(args, v)
 	}
 	sc := s.OpenScope()
-	var vals []*Value
-	for _, a := range args {
-		v := new(Value)
-		To(v, Place{S: s, Scope: sc}, a)
-		vals = append(vals, v)
-	}
+	vals := within(s, sc, args)
 	taping := s.StartTape(vals)
 	for i := range x.p.Nodes {
 		if v, ok := x.record(i, Place{S: s, Scope: sc}, vals); ok {

@@ -266,12 +266,7 @@ func (x *randomTape) run() error {
 // tape records the program once; the tape is nil where it cannot be run again.
 func (x *randomTape) tape(s *Stream, args []*Value) (*Tape, []*Value, error) {
 	sc := s.OpenScope()
-	var in []*Value
-	for _, a := range args {
-		v := new(Value)
-		To(v, Place{S: s, Scope: sc}, a)
-		in = append(in, v)
-	}
+	in := within(s, sc, args)
 	taping := s.StartTape(in)
 	results := x.record(s, sc, in)
 	sc.Close()

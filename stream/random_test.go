@@ -120,16 +120,8 @@ func runOnce(d *Device, p *ir.Graph, inputs [][]byte, want [][]byte, rnd *rand.R
 		if n.Op == ir.Keep {
 			continue
 		}
-		var args [3]Arg
-		for k, a := range n.Args[:n.NArgs] {
-			if a.Scalar {
-				args[k].Bits = p.Scalars[a.ID].Bits
-			} else {
-				args[k].V = vals[a.ID]
-			}
-		}
 		v := new(Value)
-		recordNode(v, Place{S: any()}, n, args[:n.NArgs])
+		recordNode(v, Place{S: any()}, n, argsOf(p, n, vals))
 		vals = append(vals, v)
 		switch rnd.IntN(24) {
 		case 0:
@@ -314,4 +306,17 @@ func runFaulty(p *ir.Graph, seed uint64) (failed int, err error) {
 		return failed, fmt.Errorf("%d bytes live, %d pinned, options %+v", st.LiveBytes, st.PinnedBytes, o)
 	}
 	return failed, nil
+}
+
+// argsOf are the arguments of a program's node, among the values so far.
+func argsOf(p *ir.Graph, n *ir.Node, vals []*Value) []Arg {
+	args := make([]Arg, n.NArgs)
+	for k, a := range n.Args[:n.NArgs] {
+		if a.Scalar {
+			args[k].Bits = p.Scalars[a.ID].Bits
+		} else {
+			args[k].V = vals[a.ID]
+		}
+	}
+	return args
 }

@@ -530,6 +530,7 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	/* Enough units that threads end together, also where one of them had to be
 	 * woken and begins late. */
 	const mr_i64 few = f->nr, wanted = threads > 1 ? 4 * threads : 1;
+	const int lone = batches == 1 && j->panels == 1 && !j->skinny && j->m >= FEW_ROWS * threads; /* each packs the one panel for itself */
 	if (threads > 1 && batches < threads && j->m >= 4 * j->mb) {
 		/* y is packed once for all, if it fits; x is copied as it is read */
 		const mr_i64 rows = ceil_div(j->m, ceil_div(2 * wanted, ceil_div(j->n, j->nb)));
@@ -538,8 +539,8 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	} else if (threads > 1) {
 		while (j->nb > few && batches * ceil_div(j->n, j->nb) < wanted)
 			j->nb = up(j->nb / 2, f->nr);
-		if (batches == 1 && j->panels == 1 && !j->skinny && j->m >= FEW_ROWS * threads)
-			j->group = ceil_div(j->m, threads); /* each packs the one panel for itself */
+		if (lone)
+			j->group = ceil_div(j->m, threads);
 		else if (batches * ceil_div(j->n, j->nb) < threads)
 			j->group = up(ceil_div(j->m, wanted / 2), f->mr);
 		j->mb = least(j->group, tile_rows(j, tile_bytes));
@@ -564,7 +565,7 @@ static void plan(job *j, mr_i64 batches, mr_i64 threads)
 	else
 		drop(j->c);
 	if (j->k > 0 && !j->near && (batches < threads || batches == 1)) {
-		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES && (j->panels > 1 || j->m < FEW_ROWS * threads);
+		j->pack_y = !j->skinny && j->groups > 1 && y_bytes <= SHARED_BYTES && !lone;
 		j->pack_x = !j->skinny && j->strips > 1 && j->x.kind != MR_SIDE_MEM && x_bytes <= SHARED_BYTES;
 	}
 	if (j->stays)

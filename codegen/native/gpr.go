@@ -1,0 +1,315 @@
+package native
+
+// Instructions on general registers: addresses, counters, and what lanes do one by one.
+
+// arith is one of the instructions that share a form: add, or, and, sub, xor, cmp.
+type arith uint8
+
+const (
+	add  arith = 0
+	orr  arith = 1
+	and  arith = 4
+	sub  arith = 5
+	xor  arith = 6
+	cmp  arith = 7
+	shl        = 4 // of shifts
+	shr        = 5
+	sar        = 7
+	mulU       = 4 // of the group of multiplications and divisions
+	divU       = 6
+	divS       = 7
+)
+
+var arithNames = map[arith]string{add: "add", orr: "or", and: "and", sub: "sub", xor: "xor", cmp: "cmp"}
+
+// cond is a condition of a jump.
+type cond uint8
+
+const (
+	below        cond = 2 // unsigned
+	aboveEqual   cond = 3
+	equal        cond = 4
+	notEqual     cond = 5
+	negative     cond = 8
+	less         cond = 12 // signed
+	greaterEqual cond = 13
+	lessEqual    cond = 14
+	greater      cond = 15
+)
+
+var condNames = map[cond]string{below: "b", aboveEqual: "ae", equal: "e", notEqual: "ne", negative: "s", less: "l", greaterEqual: "ge", lessEqual: "le", greater: "g"}
+
+// rexOp emits a REX prefix where one is needed, opcode bytes and ModRM.
+func (a *asm) rexOp(wide bool, reg uint8, x rm, after int, opcode ...byte) {
+	rex := byte(0)
+	if wide {
+		rex |= 8
+	}
+	rex |= reg >> 3 & 1 << 2
+	if x.inMem {
+		if x.index != noReg {
+			rex |= uint8(x.index) >> 3 & 1 << 1
+		}
+		if x.base != noReg {
+			rex |= uint8(x.base) >> 3 & 1
+		}
+	} else {
+		rex |= x.reg >> 3 & 1
+	}
+	if p := opcode[0]; p == 0x66 || p == 0xf3 || p == 0xf2 {
+		a.emit(p)
+		opcode = opcode[1:]
+	}
+	if rex != 0 {
+		a.emit(0x40 | rex)
+	}
+	a.emit(opcode...)
+	a.modrm(reg, x, 1, after)
+}
+
+func (a *asm) load(r gpr, m mem) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), inMem(m), 0, 0x8b)
+	a.text(begin, "mov %v,%v", r, m)
+}
+
+// load32 clears the upper half.
+func (a *asm) load32(r gpr, m mem) {
+	begin := len(a.buf)
+	a.rexOp(false, uint8(r), inMem(m), 0, 0x8b)
+	a.text(begin, "mov %s,%v", r.half(), m)
+}
+
+func (a *asm) store(m mem, r gpr) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), inMem(m), 0, 0x89)
+	a.text(begin, "mov %v,%v", m, r)
+}
+
+func (a *asm) copy(to, from gpr) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(from), ofGPR(to), 0, 0x89)
+	a.text(begin, "mov %v,%v", to, from)
+}
+
+// storeSize writes the lowest bytes of a register.
+func (a *asm) storeSize(size int, m mem, r gpr) {
+	begin := len(a.buf)
+	name := r.String()
+	switch size {
+	case 1:
+		name = r.byteName()
+		if r >= rsp && r <= rdi { // without REX those would be ah to bh
+			a.fail("a byte of %v", r)
+		}
+		a.rexOp(false, uint8(r), inMem(m), 0, 0x88)
+	case 2:
+		name = r.wordName()
+		a.rexOp(false, uint8(r), inMem(m), 0, 0x66, 0x89)
+	case 4:
+		name = r.half()
+		a.rexOp(false, uint8(r), inMem(m), 0, 0x89)
+	default:
+		a.rexOp(true, uint8(r), inMem(m), 0, 0x89)
+	}
+	a.text(begin, "mov %v,%s", m, name)
+}
+
+// loadSize reads an element of so many bytes and extends it by its sign or by zeros:
+// to 64 bits from four bytes on, else to 32.
+func (a *asm) loadSize(size int, signed bool, r gpr, m mem) {
+	begin := len(a.buf)
+	switch {
+	case size == 8:
+		a.load(r, m)
+	case size == 4 && !signed:
+		a.load32(r, m)
+	case size == 4:
+		a.rexOp(true, uint8(r), inMem(m), 0, 0x63)
+		a.text(begin, "movsxd %v,%v", r, m)
+	default:
+		name, code := "movzx", byte(0xb6)
+		if signed {
+			name, code = "movsx", 0xbe
+		}
+		if size == 2 {
+			code++
+		}
+		a.rexOp(false, uint8(r), inMem(m), 0, 0x0f, code)
+		a.text(begin, "%s %s,%v", name, r.half(), m)
+	}
+}
+
+func (a *asm) lea(r gpr, m mem) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), inMem(m), 0, 0x8d)
+	a.text(begin, "lea %v,%v", r, m)
+}
+
+// leaLabel is the address of a label.
+func (a *asm) leaLabel(r gpr, l label) {
+	begin := len(a.buf)
+	a.emit(0x48|uint8(r)>>3<<2, 0x8d, uint8(r)&7<<3|5)
+	a.fixes = append(a.fixes, fix{at: int32(len(a.buf)), end: int32(len(a.buf) + 4), to: l})
+	a.emit32(0)
+	a.text(begin, "lea %v,L%d", r, l)
+}
+
+// op works on a register and another one, or memory.
+func (a *asm) op(o arith, r gpr, x rm) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), x, 0, byte(o)<<3|3)
+	if x.inMem {
+		a.text(begin, "%s %v,%v", arithNames[o], r, x.mem)
+	} else {
+		a.text(begin, "%s %v,%v", arithNames[o], r, gpr(x.reg))
+	}
+}
+
+// opTo works on memory and a register.
+func (a *asm) opTo(o arith, m mem, r gpr) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), inMem(m), 0, byte(o)<<3|1)
+	a.text(begin, "%s %v,%v", arithNames[o], m, r)
+}
+
+// opImm works on a register or memory, of 64 bits, and a constant.
+func (a *asm) opImm(o arith, x rm, imm int) {
+	begin := len(a.buf)
+	if imm >= -128 && imm <= 127 {
+		a.rexOp(true, uint8(o), x, 1, 0x83)
+		a.emit(byte(imm))
+	} else {
+		a.rexOp(true, uint8(o), x, 4, 0x81)
+		a.emit32(int32(imm))
+	}
+	if x.inMem {
+		a.text(begin, "%s %v,%d", arithNames[o], x.mem, imm)
+	} else {
+		a.text(begin, "%s %v,%d", arithNames[o], gpr(x.reg), imm)
+	}
+}
+
+// imul is r *= x.
+func (a *asm) imul(r gpr, x rm) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), x, 0, 0x0f, 0xaf)
+	if x.inMem {
+		a.text(begin, "imul %v,%v", r, x.mem)
+	} else {
+		a.text(begin, "imul %v,%v", r, gpr(x.reg))
+	}
+}
+
+// shift moves the bits of a register by a constant.
+func (a *asm) shift(kind uint8, wide bool, r gpr, by int) {
+	begin := len(a.buf)
+	a.rexOp(wide, kind, ofGPR(r), 1, 0xc1)
+	a.emit(byte(by))
+	name := r.String()
+	if !wide {
+		name = r.half()
+	}
+	a.text(begin, "%s %s,%d", map[uint8]string{shl: "shl", shr: "shr", sar: "sar"}[kind], name, by)
+}
+
+// divide divides rdx:rax, or edx:eax, by memory.
+func (a *asm) divide(signed, wide bool, m mem) {
+	begin := len(a.buf)
+	switch {
+	case signed && wide:
+		a.emit(0x48, 0x99)
+		a.text(begin, "cqo")
+	case signed:
+		a.emit(0x99)
+		a.text(begin, "cdq")
+	default:
+		a.emit(0x31, 0xd2)
+		a.text(begin, "xor edx,edx")
+	}
+	begin = len(a.buf)
+	kind, name := uint8(divU), "div"
+	if signed {
+		kind, name = divS, "idiv"
+	}
+	a.rexOp(wide, kind, inMem(m), 0, 0xf7)
+	a.text(begin, "%s %v", name, m)
+}
+
+// clear makes a register 0.
+func (a *asm) clear(r gpr) {
+	begin := len(a.buf)
+	a.rexOp(false, uint8(r), ofGPR(r), 0, 0x31)
+	a.text(begin, "xor %s,%s", r.half(), r.half())
+}
+
+// set makes a register a constant of 32 bits.
+func (a *asm) set(r gpr, imm uint32) {
+	begin := len(a.buf)
+	if r >= r8 {
+		a.emit(0x41)
+	}
+	a.emit(0xb8 | uint8(r)&7)
+	a.emit32(int32(imm))
+	a.text(begin, "mov %s,%#x", r.half(), imm)
+}
+
+// shlMask makes r the lowest count bits set, count in another register: bzhi.
+func (a *asm) bzhi(r, from, count gpr) {
+	begin := len(a.buf)
+	// VEX.LZ.0F38.W1 F5 /r
+	a.emit(0xc4, inv(uint8(r), 3)<<7|1<<6|inv(uint8(from), 3)<<5|2, 1<<7|(^uint8(count)&15)<<3, 0xf5, 0xc0|uint8(r)&7<<3|uint8(from)&7)
+	a.text(begin, "bzhi %v,%v,%v", r, from, count)
+}
+
+func (a *asm) jump(l label) {
+	begin := len(a.buf)
+	a.emit(0xe9)
+	a.distance(l)
+	a.text(begin, "jmp L%d", l)
+}
+
+func (a *asm) jumpIf(c cond, l label) {
+	begin := len(a.buf)
+	a.emit(0x0f, 0x80|byte(c))
+	a.distance(l)
+	a.text(begin, "j%s L%d", condNames[c], l)
+}
+
+func (a *asm) distance(l label) {
+	a.fixes = append(a.fixes, fix{at: int32(len(a.buf)), end: int32(len(a.buf) + 4), to: l})
+	a.emit32(0)
+}
+
+// jumpTo goes where memory says.
+func (a *asm) jumpTo(m mem) {
+	begin := len(a.buf)
+	a.rexOp(false, 4, inMem(m), 0, 0xff)
+	a.text(begin, "jmp %v", m)
+}
+
+// testBit sets the carry, which below tells, to bit r of memory, whose word of 32 bits
+// it must be in.
+func (a *asm) testBit(word, bit gpr) {
+	begin := len(a.buf)
+	a.rexOp(false, uint8(bit), ofGPR(word), 0, 0x0f, 0xa3)
+	a.text(begin, "bt %s,%s", word.half(), bit.half())
+}
+
+func (a *asm) ret() {
+	begin := len(a.buf)
+	a.emit(0xc3)
+	a.text(begin, "ret")
+}
+
+func (a *asm) sfence() {
+	begin := len(a.buf)
+	a.emit(0x0f, 0xae, 0xf8)
+	a.text(begin, "sfence")
+}
+
+func (a *asm) prefetch(m mem) {
+	begin := len(a.buf)
+	a.rexOp(false, 1, inMem(m), 0, 0x0f, 0x18)
+	a.text(begin, "prefetcht0 %v", m)
+}

@@ -313,3 +313,10 @@ func (a *asm) prefetch(m mem) {
 	a.rexOp(false, 1, inMem(m), 0, 0x0f, 0x18)
 	a.text(begin, "prefetcht0 %v", m)
 }
+
+// negate is r = -r.
+func (a *asm) negate(r gpr) {
+	begin := len(a.buf)
+	a.rexOp(true, 3, ofGPR(r), 0, 0xf7)
+	a.text(begin, "neg %v", r)
+}

@@ -1,0 +1,132 @@
+package native
+
+import "github.com/millrace-go/millrace/ir"
+
+// What vector units have no instruction for is done lane by lane: operands are stored,
+// general registers go through them, and the result is loaded.
+
+// laneAt is a lane of an array of the scratch memory; rsi counts lanes.
+func (c *code) laneAt(array, size int) mem {
+	return mem{base: rdi, index: rsi, scale: uint8(size), disp: int32(c.frame.lane(array))}
+}
+
+// whole stores or loads a vector of so many bytes as it is.
+func (c *code) saveVector(r uint8, size, at int) {
+	c.vector(vmovupsTo, size, args{reg: r, rm: inMem(mem{base: rdi, index: noReg, scale: 1, disp: int32(at)}), imm: noImm})
+}
+
+func (c *code) loadVector(r uint8, size, at int) {
+	c.vector(vmovups, size, args{reg: r, rm: inMem(mem{base: rdi, index: noReg, scale: 1, disp: int32(at)}), imm: noImm})
+}
+
+// eachLane makes a vector of dt by code that gives a lane's element in d from those of x.
+// It may use rax, rbx, rdx saved, and the vector register laneReg.
+func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value {
+	n := c.bytes(dt)
+	lanes := c.lanes
+	it := item{d: c.vec(n), tmps: 1}
+	copy(it.s[:], x)
+	sizes := make([]int, len(x))
+	for i, v := range x {
+		sizes[i] = c.vals[v].size
+	}
+	it.emit = func(r *regs) {
+		var ms []mem
+		for i, size := range sizes {
+			c.saveVector(r.s[i], size, c.frame.lane(laneA+i))
+			ms = append(ms, c.laneAt(laneA+i, size/lanes))
+		}
+		c.laneReg = r.tmp[0]
+		top := c.newLabel()
+		c.clear(rsi)
+		c.asm.place(top)
+		body(ms, c.laneAt(laneR, n/lanes))
+		c.opImm(add, ofGPR(rsi), 1)
+		c.opImm(cmp, ofGPR(rsi), lanes)
+		c.jumpIf(less, top)
+		c.loadVector(r.d, n, c.frame.lane(laneR))
+	}
+	return c.item(it)
+}
+
+// quotient is that of integers, or the remainder.
+func quotient(c *code, in ir.Instr, x []value, _ []ir.DType) value {
+	wide, signed := sizeOf(in.DT) == 8, in.DT.IsSigned()
+	from := rax
+	if in.Op == ir.Mod {
+		from = rdx
+	}
+	v := c.eachLane(in.DT, x, func(x []mem, d mem) {
+		c.copy(r15, rdx)
+		if wide {
+			c.load(rax, x[0])
+		} else {
+			c.load32(rax, x[0])
+		}
+		c.divide(signed, wide, x[1])
+		if wide {
+			c.store(d, from)
+		} else {
+			c.storeSize(4, d, from)
+		}
+		c.copy(rdx, r15)
+	})
+	return v
+}
+
+// lookup is an entry of a table. In lanes whose result is thrown away indices may be
+// anything, so they are brought into range.
+func lookup(c *code, in ir.Instr, x []value, _ []ir.DType) value {
+	t := ir.TableByID(in.Imm)
+	if t == nil || len(t.Bits) == 0 {
+		c.fail("no table %d", in.Imm)
+		return x[0]
+	}
+	size := sizeOf(in.DT)
+	table := c.table(in.Imm, t, size)
+	n := len(t.Bits)
+	return c.eachLane(in.DT, x, func(x []mem, d mem) {
+		c.load32(rax, x[0])
+		if n&(n-1) == 0 {
+			c.opImm(and, ofGPR(rax), n-1)
+		} else {
+			ok := c.newLabel()
+			c.opImm(cmp, ofGPR(rax), n)
+			c.jumpIf(below, ok)
+			c.clear(rax)
+			c.asm.place(ok)
+		}
+		c.leaPool(rbx, table)
+		entry := mem{base: rbx, index: rax, scale: uint8(size)}
+		if size == 8 {
+			c.load(rax, entry)
+			c.store(d, rax)
+		} else {
+			c.load32(rax, entry)
+			c.storeSize(4, d, rax)
+		}
+	})
+}
+
+// table puts a table behind the code, once.
+func (c *code) table(id uint64, t *ir.Table, size int) mem {
+	if m, ok := c.tables[id]; ok {
+		return m
+	}
+	var b []byte
+	for _, bits := range t.Bits {
+		for i := range size {
+			b = append(b, byte(bits>>(8*i)))
+		}
+	}
+	m := c.data(b)
+	c.tables[id] = m
+	return m
+}
+
+// leaPool is the address of what lies in the pool.
+func (a *asm) leaPool(r gpr, m mem) {
+	begin := len(a.buf)
+	a.rexOp(true, uint8(r), inMem(m), 0, 0x8d)
+	a.text(begin, "lea %v,%v", r, m)
+}

@@ -1,0 +1,179 @@
+package native
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// unroll is how many vectors a step of the main loop takes. In turns they keep a core's
+// units busy while results are on their way, as long as registers are enough; 0 where
+// the masked loop does as well.
+func (c *code) unroll(tail4, tail8 value) int {
+	n := c.work()
+	most := 4
+	switch {
+	case n > 160:
+		most = 1
+	case n > 64:
+		most = 2
+	}
+	for u := most; u > 1; u /= 2 {
+		c.values(perPoint, u)
+		p := c.pressure()
+		c.items = c.items[:0]
+		if p+3 <= c.isa.Regs {
+			return u
+		}
+	}
+	return 1
+}
+
+// pinConstants keeps what the loops read most in registers that they have no other use for.
+func (c *code) pinConstants(unroll int) {
+	c.values(perPoint, max(unroll, 1))
+	free := c.isa.Regs - c.pressure() - 4
+	type used struct {
+		v value
+		n int
+	}
+	var list []used
+	for v := 1; v < len(c.vals); v++ {
+		if x := &c.vals[v]; !x.mask && (x.home == inPool || x.home == inFrame) && len(x.uses) > 0 {
+			list = append(list, used{value(v), len(x.uses)})
+		}
+	}
+	c.items = c.items[:0]
+	slices.SortStableFunc(list, func(a, b used) int { return b.n - a.n })
+	for _, u := range list[:max(0, min(free, len(list)))] {
+		x := &c.vals[u.v]
+		r := c.take(&c.vecs)
+		c.fromMemory(u.v, r)
+		c.vecs.owner[r], x.reg, x.pinned = u.v, int16(r), true
+	}
+}
+
+// unpin ends what pinConstants began.
+func (c *code) unpin() {
+	for r, v := range c.vecs.owner {
+		if v > 0 && c.vals[v].pinned {
+			c.vals[v].pinned, c.vals[v].reg, c.vecs.owner[r] = false, -1, 0
+		}
+	}
+}
+
+// loop goes through whole steps of n vectors.
+func (c *code) loop(n int) {
+	top, out := c.newLabel(), c.newLabel()
+	c.lea(rax, at(rcx, n*c.lanes))
+	c.op(cmp, rax, ofGPR(rdx))
+	c.jumpIf(greater, out)
+	c.align()
+	c.asm.place(top)
+	c.note("%d vectors of %d", n, c.lanes)
+	c.values(perPoint, n)
+	c.emitItems()
+	c.opImm(add, ofGPR(rcx), n*c.lanes)
+	c.lea(rax, at(rcx, n*c.lanes))
+	c.op(cmp, rax, ofGPR(rdx))
+	c.jumpIf(lessEqual, top)
+	c.asm.place(out)
+}
+
+// rest goes through what is left, a vector at a time, of which the last is not whole.
+func (c *code) rest(tail4, tail8 value, end label) {
+	top := c.newLabel()
+	c.op(cmp, rcx, ofGPR(rdx))
+	c.jumpIf(greaterEqual, end)
+	c.asm.place(top)
+	c.copy(rax, rdx)
+	c.op(sub, rax, ofGPR(rcx))
+	whole := c.newLabel()
+	c.opImm(cmp, ofGPR(rax), c.lanes)
+	c.jumpIf(lessEqual, whole)
+	c.set(rax, uint32(c.lanes))
+	c.asm.place(whole)
+	c.store(at(rdi, frameCount), rax)
+	if c.isa.EVEX {
+		c.set(rbx, 0xffffffff)
+		c.bzhi(rbx, rbx, rax)
+		c.vector(kmovwR, 16, args{reg: 7, rm: ofGPR(rbx), imm: noImm})
+	} else {
+		c.tailMasks(tail4, tail8)
+	}
+	c.note("what is left of a row")
+	c.tail, c.tail8 = tail4, tail8
+	c.values(perPoint, 1)
+	c.emitItems()
+	c.tail, c.tail8 = 0, 0
+	c.opImm(add, ofGPR(rcx), c.lanes)
+	c.op(cmp, rcx, ofGPR(rdx))
+	c.jumpIf(less, top)
+}
+
+// tailMasks writes masks of the first rax lanes to the frame.
+func (c *code) tailMasks(tail4, tail8 value) {
+	r := c.take(&c.vecs)
+	for _, t := range []struct {
+		v    value
+		size int
+	}{{tail4, 4}, {tail8, 8}} {
+		n := c.lanes * t.size
+		if n > c.isa.Bytes {
+			continue
+		}
+		var b []byte
+		for i := range 2 * n {
+			x := byte(0)
+			if i < n {
+				x = 0xff
+			}
+			b = append(b, x)
+		}
+		// The lanes from n-rax on of a table: rax times all ones, then zeros.
+		c.leaPool(rbx, c.data(b))
+		c.copy(rsi, rax)
+		c.opImm(sub, ofGPR(rsi), c.lanes)
+		c.negate(rsi)
+		c.vector(vmovups, n, args{reg: r, rm: inMem(mem{base: rbx, index: rsi, scale: uint8(t.size)}), imm: noImm})
+		c.vector(vmovupsTo, n, args{reg: r, rm: inMem(c.vals[t.v].mem), imm: noImm})
+	}
+}
+
+// nextRow moves all operands on by a row, and goes back to row until none is left.
+func (c *code) nextRow(row label) {
+	c.unpin()
+	for i := range c.pointer {
+		if i < len(c.k.Operands) && !c.inLoop(i) {
+			continue
+		}
+		c.load(rax, operandWord(i, RowStep))
+		c.opTo(add, operandWord(i, Address), rax)
+	}
+	c.opImm(sub, inMem(at(rdi, FrameRows)), 1)
+	c.jumpIf(notEqual, row)
+	if c.v.Past != 0 {
+		c.sfence()
+	}
+	c.ret()
+}
+
+// inLoop tells operands that the function reads or writes.
+func (c *code) inLoop(i int) bool {
+	for j, in := range c.k.Body {
+		switch in.Op {
+		case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+			if c.need[j] && int(uint32(in.Imm)) == i {
+				return true
+			}
+		}
+	}
+	return c.touched(i)
+}
+
+// align has a loop begin where fetching does.
+func (c *code) align() {
+	for len(c.buf)%32 != 0 {
+		c.emit(0x90)
+	}
+}

@@ -16,9 +16,9 @@
 // replays them, at any batch size. Control flow may depend on values read.
 //
 // On the CPU the numbers are the same bits fused or not, compiled or
-// interpreted, with one thread or many. Kernels run interpreted at first and
-// are compiled in the background where the machine has a C compiler; see
-// [CompileMode] for how to wait for that or forbid it.
+// interpreted, with one thread or many. Code of kernels is machine code that the
+// process makes itself, or what C compilers make in the background; what there is
+// none of runs interpreted. See [CompileMode] for how to wait for code or forbid it.
 //
 // # Shapes and dtypes
 //
@@ -64,7 +64,8 @@
 // # Environment
 //
 //	MILLRACE_DEVICE   default device, such as "webgpu" or "cpu:threads=2"
-//	MILLRACE_COMPILE  "off" forbids the C compiler
+//	MILLRACE_COMPILE  "native" forbids C compilers, "c" machine code made in the process, "off" both
+//	MILLRACE_LEVEL    "avx2" or "none" lowers the instructions that machine code made in the process has
 //	MILLRACE_CACHE    directory for plans and compiled kernels, or "off"
 //	MILLRACE_DEBUG    keys for looking inside; "help" lists them
 package millrace

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/debugflag"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime"
@@ -20,7 +21,7 @@ import (
 //	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
-//	Compile      when kernels are compiled                        compile=background|wait|off
+//	Compile      who makes code of kernels, and when              compile=background|wait|off|native|c
 //	Tier         which tier of the CPU device runs                tier=auto|0|1
 //	Explore      whether a new segment waits for its best plan    explore=background|wait
 //	Fusion       how ops become kernels                           fusion=on|greedy|off
@@ -43,16 +44,21 @@ import (
 // Validate reports every field that cannot be.
 type Options = device.Options
 
-// CompileMode says when the CPU device compiles kernels. Until a kernel is
-// compiled it runs interpreted, with the same bits.
+// CompileMode says who makes code of the CPU device's kernels: the process, at once
+// (machine code, where the processor has AVX2), or C compilers in the background, where
+// there are any and the program was built with cgo. What there is no code of, or none
+// yet, runs interpreted, with the same bits.
 type CompileMode = runtime.CompileMode
 
-// The compile modes. MILLRACE_COMPILE=off in the environment forbids compilers
-// whatever the program says.
+// The compile modes. Whatever the program says, MILLRACE_COMPILE=native in the
+// environment forbids compilers, MILLRACE_COMPILE=c machine code made in the process,
+// and MILLRACE_COMPILE=off both.
 const (
-	CompileBackground CompileMode = runtime.CompileBackground // the default
-	CompileWait       CompileMode = runtime.CompileWait       // the first run waits
-	CompileOff        CompileMode = runtime.CompileOff        // no compiler is started
+	CompileBackground CompileMode = runtime.CompileBackground // the default: the process, and compilers for what it has no form for
+	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
+	CompileOff        CompileMode = runtime.CompileOff        // nobody
+	CompileNative     CompileMode = runtime.CompileNative     // the process: no compiler is started
+	CompileC          CompileMode = runtime.CompileC          // compilers: no memory of the process is made executable
 )
 
 // Tier says which way of running kernels the CPU device uses.
@@ -62,7 +68,7 @@ type Tier = device.Tier
 const (
 	TierAuto        Tier = device.TierAuto        // interpreted until compiled
 	TierInterpreter Tier = device.TierInterpreter // tier 0 only
-	TierCompiled    Tier = device.TierCompiled    // tier 1; runs wait for the compiler
+	TierCompiled    Tier = device.TierCompiled    // tier 1; runs wait for whatever compiles
 )
 
 // ExploreMode says when the best plan of a stretch of code never seen before is
@@ -129,13 +135,10 @@ func withEnvironment(o Options) (Options, error) {
 	}
 	switch c := os.Getenv("MILLRACE_COMPILE"); c {
 	case "", "on":
-	case "off":
-		o.Compile = CompileOff
-		if o.Tier == TierCompiled {
-			o.Tier = TierAuto
-		}
+	case "off", "native", "c":
+		o = device.Forbid(o, c != "c", c != "native")
 	default:
-		errs = append(errs, fmt.Errorf("MILLRACE_COMPILE is %q: want on or off", c))
+		errs = append(errs, fmt.Errorf("MILLRACE_COMPILE is %q: want on, off, native or c", c))
 	}
 	if o.Cache == "" {
 		dir, err := plancache.Dir()
@@ -153,6 +156,11 @@ func withEnvironment(o Options) (Options, error) {
 	}
 	o.Check = o.Check || flags.Check
 	o.Lines = o.Lines || flags.Lines
+	if flags.Perfmap {
+		if err := machine.StartPerfMap(); err != nil {
+			errs = append(errs, fmt.Errorf("MILLRACE_DEBUG: %w", err))
+		}
+	}
 	if flags.Trace != "" {
 		traceFile, err := sharedTrace(flags.Trace)
 		if err != nil {
@@ -191,5 +199,7 @@ func overlay(base, top Options) Options {
 // Dropped (queued compiles of kernels that nothing uses any more), Fallbacks, Tier0 launches,
 // Hidden scores of attention that were not computed, since a mask hides them, Grouped launches that ran beside others of their list, each on one thread,
 // Prepared launches of lists that were made ready once, as a [Recording]'s are,
-// Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos.
+// Waits of a GPU to learn of indices out of range, Allocs, AllocBytes, PeakBytes since [Device.ResetPeak], PoolBytes, PoolHits, CompileNanos,
+// NativeKernels, variants of kernels that machine code was made of in the process, NativeBytes that it takes now, of all devices, and NativeRefused,
+// phases that have no form in it: they stay interpreted, or go to C.
 type Stats = device.Stats

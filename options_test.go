@@ -2,8 +2,11 @@ package millrace_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,6 +54,10 @@ func TestOpenErrors(t *testing.T) {
 		if c.cause != nil && !errors.Is(err, c.cause) {
 			t.Errorf("%s: %v, want %v", c.spec, err, c.cause)
 		}
+		perf := fmt.Sprintf("/tmp/perf-%d.map", cmd.ProcessState.Pid())
+		if err := os.Remove(perf); runtime.GOOS == "linux" && (err == nil) != slices.Contains(c.env, "MILLRACE_DEBUG=perfmap") {
+			t.Errorf("%v: a map for perf: %v", c.env, err)
+		}
 		for _, s := range c.says {
 			if !strings.Contains(err.Error(), s) {
 				t.Errorf("%s: does not say %q: %v", c.spec, s, err)
@@ -84,14 +91,19 @@ func TestEnvironment(t *testing.T) {
 		{[]string{"MILLRACE_DEVICE=webgpu"}, []string{"<", "no driver", "runtime/webgpu"}},
 		{[]string{"MILLRACE_COMPILE=off"}, []string{"sum 6.0", "compiles 0"}},
 		{[]string{"MILLRACE_COMPILE=off", "MILLRACE_DEVICE=cpu:tier=1"}, []string{"sum 6.0", "compiles 0"}},
-		{[]string{"MILLRACE_COMPILE=never"}, []string{"<", "MILLRACE_COMPILE", "want on or off"}},
+		{[]string{"MILLRACE_COMPILE=native", "MILLRACE_DEVICE=cpu:tier=1"}, []string{"sum 6.0", "compiles 0"}},
+		{[]string{"MILLRACE_COMPILE=c"}, []string{"sum 6.0", "native 0"}},
+		{[]string{"MILLRACE_COMPILE=never"}, []string{"<", "MILLRACE_COMPILE", "want on, off, native or c"}},
+		{[]string{"MILLRACE_LEVEL=none"}, []string{"sum 6.0", "native 0"}},
+		{[]string{"MILLRACE_LEVEL=sse"}, []string{"<", "MILLRACE_LEVEL", "avx2"}},
 		{[]string{"MILLRACE_DEBUG=help"}, []string{"trace=FILE", "sum 6.0"}},
 		{[]string{"MILLRACE_DEBUG=nonsense"}, []string{"<", "MILLRACE_DEBUG", "lines"}},
 		{[]string{"MILLRACE_DEBUG=check,lines"}, []string{"sum 6.0"}},
+		{[]string{"MILLRACE_DEBUG=perfmap"}, perfmap()},
 		{[]string{"MILLRACE_DEBUG=trace=" + trace}, []string{"sum 6.0"}},
 	} {
 		cmd := exec.Command(exe, "-test.run=^TestEnvironment$")
-		cmd.Env = append(os.Environ(), "MILLRACE_TEST_CHILD=1", "MILLRACE_DEVICE=", "MILLRACE_COMPILE=", "MILLRACE_DEBUG=")
+		cmd.Env = append(os.Environ(), "MILLRACE_TEST_CHILD=1", "MILLRACE_DEVICE=", "MILLRACE_COMPILE=", "MILLRACE_LEVEL=", "MILLRACE_DEBUG=")
 		cmd.Env = append(cmd.Env, c.env...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -108,6 +120,14 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// perfmap is what a program with a map for perf says.
+func perfmap() []string {
+	if runtime.GOOS != "linux" {
+		return []string{"<", "perf map"}
+	}
+	return []string{"sum 6.0"}
+}
+
 func child() {
 	x := millrace.FromSlice([]float32{0, 1, 2})
 	os.Stdout.WriteString("sum " + x.AddScalar(1).MulScalar(1).Sum().String() + "\n")
@@ -117,7 +137,7 @@ func child() {
 	}
 	s := d.Stats()
 	os.Stdout.WriteString("device " + d.Name() + "\n")
-	os.Stdout.WriteString("launches " + itoa(s.Runtime.Launches) + "\ncompiles " + itoa(s.Runtime.Compiles) + "\n")
+	os.Stdout.WriteString("launches " + itoa(s.Runtime.Launches) + "\ncompiles " + itoa(s.Runtime.Compiles) + "\nnative " + itoa(s.Runtime.NativeKernels) + "\n")
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

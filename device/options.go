@@ -37,7 +37,7 @@ type Options struct {
 	Device      string              // driver name; "": MILLRACE_DEVICE, else "cpu"
 	Adapter     string              // part of an adapter's name, where there are several
 	Threads     int                 // CPU worker threads, at most 1024; 0: GOMAXPROCS
-	Compile     runtime.CompileMode // when the CPU's tier 1 compiles
+	Compile     runtime.CompileMode // who makes code for the CPU's tier 1, and whether runs wait for it
 	Tier        Tier                // which tier of the CPU device runs
 	Explore     ExploreMode         // whether a segment's first run waits for its best plan
 	Fusion      FusionMode          //
@@ -72,7 +72,7 @@ func (o *Options) Validate() error {
 		name       string
 		value, max uint8
 	}{
-		{"Compile", uint8(o.Compile), uint8(runtime.CompileOff)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
+		{"Compile", uint8(o.Compile), uint8(runtime.CompileC)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
 		{"Explore", uint8(o.Explore), uint8(ExploreWait)}, {"Fusion", uint8(o.Fusion), uint8(FusionOff)},
 		{"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
 	} {
@@ -92,6 +92,29 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Forbid takes compilers, or machine code made in the process, from those who make
+// code by o. Who waits for code waits for the others'.
+func Forbid(o Options, compilers, native bool) Options {
+	c, n := o.Compile.C() && !compilers, o.Compile.Native() && !native
+	switch {
+	case c && n:
+		return o
+	case !c && !n:
+		o.Compile = runtime.CompileOff
+		if o.Tier == TierCompiled {
+			o.Tier = TierAuto
+		}
+		return o
+	}
+	if o.Compile == runtime.CompileWait && o.Tier == TierAuto {
+		o.Tier = TierCompiled
+	}
+	if o.Compile = runtime.CompileC; n {
+		o.Compile = runtime.CompileNative
+	}
+	return o
+}
+
 // maxThreads is more than machines have processors: a larger number is a slip, and so
 // many threads, with the memory of each, would be the machine's end.
 const maxThreads = 1024
@@ -108,7 +131,7 @@ type Tier uint8
 const (
 	TierAuto        Tier = iota // interpreted until compiled
 	TierInterpreter             // tier 0 only
-	TierCompiled                // tier 1; runs wait for the compiler
+	TierCompiled                // tier 1; runs wait for whatever compiles
 )
 
 // TuneMode says when ways to run a kernel are compared.

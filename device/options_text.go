@@ -28,7 +28,7 @@ var options = []option{
 		func(o *Options) string { return quoteOption(o.Adapter) },
 		func(o *Options, s string) bool { o.Adapter = s; return true }},
 	intOption("threads", func(o *Options) *int { return &o.Threads }),
-	enumOption("compile", []string{"background", "wait", "off"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
+	enumOption("compile", []string{"background", "wait", "off", "native", "c"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
 	enumOption("tier", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),
 	enumOption("explore", []string{"background", "wait"}, func(o *Options) *ExploreMode { return &o.Explore }),
 	enumOption("fusion", []string{"on", "greedy", "off"}, func(o *Options) *FusionMode { return &o.Fusion }),
@@ -266,7 +266,7 @@ func (o *Options) conflicts() []error {
 		errs = append(errs, fmt.Errorf("option Device: %q is no driver's name", o.Device))
 	}
 	if o.Tier == TierCompiled && o.Compile == runtime.CompileOff {
-		errs = append(errs, errors.New("option Tier: tier 1 needs a compiler, which compile=off forbids"))
+		errs = append(errs, errors.New("option Tier: tier 1 needs code, which compile=off forbids"))
 	}
 	return errs
 }

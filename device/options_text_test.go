@@ -17,6 +17,8 @@ func TestOptionsText(t *testing.T) {
 		{"", Options{}},
 		{"cpu", Options{Device: "cpu"}},
 		{"cpu:threads=2,compile=wait", Options{Device: "cpu", Threads: 2, Compile: runtime.CompileWait}},
+		{"cpu:compile=native,tier=1", Options{Device: "cpu", Compile: runtime.CompileNative, Tier: TierCompiled}},
+		{"cpu:compile=c", Options{Device: "cpu", Compile: runtime.CompileC}},
 		{":tier=0,fusion=off", Options{Tier: TierInterpreter, Fusion: FusionOff}},
 		{"webgpu:adapter=llvmpipe (LLVM 15, 256 bits)", Options{}},
 		{`webgpu:adapter="llvmpipe (LLVM 15, 256 bits)"`, Options{Device: "webgpu", Adapter: "llvmpipe (LLVM 15, 256 bits)"}},
@@ -43,13 +45,13 @@ func TestOptionsErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`"thread"`, "adapter, threads, compile", `compile="maybe"`, "background, wait, off", `queue="x"`, "MemoryLimit is negative", `"lines" is given twice`} {
+	for _, want := range []string{`"thread"`, "adapter, threads, compile", `compile="maybe"`, "background, wait, off, native, c", `queue="x"`, "MemoryLimit is negative", `"lines" is given twice`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %s:\n%v", want, err)
 		}
 	}
 	if _, err := ParseOptions("cpu:tier=1,compile=off"); err == nil {
-		t.Error("tier 1 without a compiler was accepted")
+		t.Error("tier 1 without code was accepted")
 	}
 	if _, err := ParseOptions("cpu:memory=9999999999GiB"); err == nil {
 		t.Error("overflowing size was accepted")
@@ -90,6 +92,33 @@ func TestOptionsRoundTrip(t *testing.T) {
 		got, err := ParseOptions(o.String())
 		if err != nil || got != o {
 			t.Fatalf("%q: got %+v, want %+v: %v", o.String(), got, o, err)
+		}
+	}
+}
+
+// What is forbidden is not done, what the program forbids stays forbidden, and who
+// waits waits on.
+func TestForbid(t *testing.T) {
+	for _, c := range []struct {
+		text              string
+		compilers, native bool
+		want              string
+	}{
+		{"", false, false, ""}, {"", true, true, ":compile=off"}, {"", true, false, ":compile=native"}, {"", false, true, ":compile=c"},
+		{":compile=off", true, false, ":compile=off"}, {":compile=off", false, true, ":compile=off"}, {":compile=off", false, false, ":compile=off"},
+		{":compile=native", true, false, ":compile=native"}, {":compile=native", false, true, ":compile=off"},
+		{":compile=c", false, true, ":compile=c"}, {":compile=c", true, false, ":compile=off"},
+		{":compile=wait", true, false, ":compile=native,tier=1"}, {":compile=wait", false, true, ":compile=c,tier=1"},
+		{":compile=wait", true, true, ":compile=off"}, {":compile=wait,tier=0", true, false, ":compile=native,tier=0"},
+		{":tier=1", true, true, ":compile=off"}, {":tier=1", true, false, ":compile=native,tier=1"}, {":compile=native,tier=1", false, true, ":compile=off"},
+	} {
+		o, err := ParseOptions(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o = Forbid(o, c.compilers, c.native)
+		if got := o.String(); got != c.want || o.Validate() != nil {
+			t.Errorf("%q without compilers (%v), without machine code (%v): %q, want %q", c.text, c.compilers, c.native, got, c.want)
 		}
 	}
 }

@@ -137,6 +137,10 @@ type Stats struct {
 	PoolBytes    int64 // bytes kept for reuse
 	PoolHits     int64
 	CompileNanos int64
+
+	NativeKernels int64 // variants of kernels that machine code was made of in the process
+	NativeBytes   int64 // bytes of machine code mapped now, by all devices of the process
+	NativeRefused int64 // phases that have no form in machine code: they stay interpreted, or go to C
 }
 
 // Device runs programs. All methods are safe for concurrent use; launches of

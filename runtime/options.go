@@ -2,14 +2,24 @@ package runtime
 
 import "github.com/millrace-go/millrace/ir"
 
-// CompileMode says when kernels are compiled for the CPU's tier 1.
+// CompileMode says who makes code of kernels for the CPU's tier 1: this process
+// (native), or C compilers in the background. What there is no code of, or none yet,
+// runs interpreted.
 type CompileMode uint8
 
 const (
-	CompileBackground CompileMode = iota // the default: run interpreted until ready
-	CompileWait                          // the first run waits for the compiler
-	CompileOff                           // no compiler is ever started
+	CompileBackground CompileMode = iota // the default: native where there is a target, and C of what has no form in that
+	CompileWait                          // the same, and the first run waits for whatever compiles
+	CompileOff                           // nobody
+	CompileNative                        // native only: no compiler is ever started
+	CompileC                             // C only: no memory that was written is ever made executable
 )
+
+// Native reports that machine code may be made in the process.
+func (m CompileMode) Native() bool { return m != CompileOff && m != CompileC }
+
+// C reports that C compilers may be started.
+func (m CompileMode) C() bool { return m != CompileOff && m != CompileNative }
 
 // Cache keeps bytes by kind and key: see package plancache. What it gives is
 // what was put there, by this user. Methods are safe for concurrent use.

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/machine"
 )
 
 func setupDevices() ([]cli.Flag, action) {
@@ -30,7 +31,9 @@ func setupDevices() ([]cli.Flag, action) {
 			}
 			fmt.Fprintf(tw, "%s\t%s\t%s\n", name, state, strings.ReplaceAll(what, "\n", "; "))
 		}
-		state, what := compiler()
+		state, what := native()
+		fmt.Fprintf(tw, "machine code\t%s\t%s\n", state, what)
+		state, what = compiler()
 		fmt.Fprintf(tw, "C compiler\t%s\t%s\n", state, what)
 		state, what = cgo()
 		fmt.Fprintf(tw, "cgo\t%s\t%s\n", state, what)
@@ -38,10 +41,24 @@ func setupDevices() ([]cli.Flag, action) {
 	}
 }
 
+// native says what the process can make itself.
+func native() (state, what string) {
+	level := machine.Level()
+	switch env := os.Getenv("MILLRACE_COMPILE"); {
+	case env == "off" || env == "c":
+		return "off", "MILLRACE_COMPILE=" + env
+	case machine.LevelError() != nil:
+		return "unknown", machine.LevelError().Error()
+	case level == machine.None:
+		return "missing", "none for this system and processor, or MILLRACE_LEVEL forbids it"
+	}
+	return "present", "made in the process, for " + level.String()
+}
+
 // compiler looks where the CPU device looks.
 func compiler() (state, what string) {
-	if os.Getenv("MILLRACE_COMPILE") == "off" {
-		return "off", "MILLRACE_COMPILE=off: kernels are interpreted"
+	if env := os.Getenv("MILLRACE_COMPILE"); env == "off" || env == "native" {
+		return "off", "MILLRACE_COMPILE=" + env
 	}
 	for _, name := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
 		if name == "" {
@@ -51,7 +68,7 @@ func compiler() (state, what string) {
 			return "present", path
 		}
 	}
-	return "missing", "kernels are interpreted; install gcc or clang (Debian: apt install gcc libc6-dev)"
+	return "missing", "what has no machine code is interpreted; install gcc or clang (Debian: apt install gcc libc6-dev)"
 }
 
 // cgo says how this program was built.
@@ -65,5 +82,5 @@ func cgo() (state, what string) {
 			return "on", "built with cgo"
 		}
 	}
-	return "off", "built without cgo: no compiled kernels, no WebGPU; build with CGO_ENABLED=1 and a C compiler"
+	return "off", "built without cgo: no C, no WebGPU; build with CGO_ENABLED=1 and a C compiler"
 }

@@ -121,7 +121,7 @@ func TestDevices(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d, %q", code, errs)
 	}
-	for _, want := range []string{"cpu", "webgpu", "C compiler", "cgo"} {
+	for _, want := range []string{"cpu", "webgpu", "machine code", "C compiler", "cgo"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no word about %s in\n%s", want, out)
 		}

@@ -49,6 +49,7 @@ var specs = []string{
 	"cpu:threads=1,tier=0,lines",
 	"cpu:threads=2,tier=0",
 	"cpu:compile=background,threads=2",
+	"cpu:compile=native,threads=2",
 	"cpu:compile=off,pinned=1",
 	"cpu:compile=off,check",
 	"cpu:compile=off,explore=wait",

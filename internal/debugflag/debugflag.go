@@ -25,6 +25,8 @@ type Flags struct {
 	Lines bool   `help:"remember the caller's line of every op, so that faults found later name the exact one"`
 	Check bool   `help:"run every new plan fused and op by op once, and report the op whose bits differ"`
 	Trace string `help:"write a timeline of all devices to this file, for chrome://tracing or ui.perfetto.dev"`
+
+	Perfmap bool `help:"name machine code that is made in the process in /tmp/perf-PID.map, for perf of Linux"`
 }
 
 // Key is one key with its help.

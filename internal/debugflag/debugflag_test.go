@@ -15,6 +15,7 @@ func TestParse(t *testing.T) {
 		{" lines , check,", Flags{Lines: true, Check: true}},
 		{"trace=a=b.json", Flags{Trace: "a=b.json"}},
 		{"help", Flags{Help: true}},
+		{"perfmap", Flags{Perfmap: true}},
 	} {
 		if got, err := Parse(c.text); err != nil || got != c.want {
 			t.Errorf("%q: got %+v, %v", c.text, got, err)
@@ -27,7 +28,7 @@ func TestParseErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`"line"`, "help, lines, check, trace", "check takes no value", "trace wants a value", `""`} {
+	for _, want := range []string{`"line"`, "help, lines, check, trace, perfmap", "check takes no value", "trace wants a value", `""`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("does not say %s:\n%v", want, err)
 		}

@@ -289,7 +289,7 @@ func TestNice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[runtime.CompileMode]bool{runtime.CompileBackground: true, runtime.CompileWait: false} {
+	for mode, want := range map[runtime.CompileMode]bool{runtime.CompileBackground: true, runtime.CompileC: true, runtime.CompileWait: false} {
 		said := filepath.Join(t.TempDir(), "nice")
 		fakeCompiler(t, `sleep 0.1; nice >>`+said+`; exec cc "$@"`)
 		d := openTest(t, runtime.Config{Threads: 1, Compile: mode})
@@ -465,7 +465,7 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestTierNever(t *testing.T) {
 	fakeCompiler(t, "touch "+filepath.Join(t.TempDir(), "ran")+"; exit 1")
-	for _, c := range []runtime.Config{{Tier: -1}, {Compile: runtime.CompileOff}} {
+	for _, c := range []runtime.Config{{Tier: -1}, {Compile: runtime.CompileOff}, {Compile: runtime.CompileNative}} {
 		d := openTest(t, c)
 		k := scaled(t)
 		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))

@@ -1,7 +1,7 @@
 // Package cpu runs kernels on the host's processors. Every kernel runs at once
-// in tier 0, a block interpreter; where the machine has a C compiler, kernels
-// worth it are compiled in the background and swapped in (tier 1). Both give
-// the same bits, on any number of threads.
+// in tier 0, a block interpreter, and is swapped for code that is made of it
+// (tier 1): by this process (targets.go says where), or, where the machine has a C
+// compiler, in the background. All give the same bits, on any number of threads.
 //
 // With cgo a small C runtime walks lists of launches over a pool of threads;
 // without it, or on systems without POSIX threads, a Go one does.
@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -31,11 +32,10 @@ func (driver) Open(c runtime.Config) (runtime.Device, error) { return open(c) }
 
 // Probe describes the machine.
 func (driver) Probe() (string, error) {
-	s := "cpu: " + describe()
-	if path := findCompiler(); path != "" {
-		return s + ", compiler " + path, nil
+	if err := machine.LevelError(); err != nil {
+		return "", fmt.Errorf("cpu: %w", err)
 	}
-	return s + ", no C compiler: interpreter only", nil
+	return "cpu: " + describe() + ", " + targets(), nil
 }
 
 // executor runs launches that have been made ready.
@@ -88,6 +88,9 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads < 0 {
 		return nil, fmt.Errorf("cpu: %d threads", c.Threads)
 	}
+	if err := machine.LevelError(); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
@@ -103,9 +106,10 @@ func open(c runtime.Config) (*device, error) {
 		return nil, err
 	}
 	d.wide.giveBack(w)
-	if c.Compile != runtime.CompileOff && c.Tier >= 0 && !d.denormals.soft {
+	if d.compilesC() {
 		d.comp = newCompiler(d)
 	}
+	d.tellNoTarget()
 	if c.Tier >= 0 {
 		d.notes = newNotes(c.Cache)
 	}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -15,6 +16,7 @@ type counters struct {
 	fallbacks                atomic.Int64
 	compiles, fails, dropped atomic.Int64
 	compiled                 atomic.Int64 // compiled counts nanoseconds
+	native, nativeRefused    atomic.Int64 // variants, and phases
 }
 
 // account counts a launch.
@@ -42,7 +44,11 @@ func (d *device) Stats() runtime.Stats {
 		Grouped:      c.grouped.Load(),
 		Prepared:     c.prepared.Load(),
 		CompileNanos: c.compiled.Load(),
+
+		NativeKernels: c.native.Load(),
+		NativeRefused: c.nativeRefused.Load(),
 	}
+	_, s.NativeBytes = machine.Live()
 	d.mem.stats(&s)
 	return s
 }

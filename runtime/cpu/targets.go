@@ -1,0 +1,43 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// compilesNatively says that this device makes machine code of kernels. Where it is
+// false nothing ever asks for executable memory: a filter of system calls may end a
+// process that does. Denormals are no matter here: a call sets how they are taken.
+func (d *device) compilesNatively() bool {
+	return d.cfg.Tier >= 0 && d.cfg.Compile.Native() && machine.Level() != machine.None
+}
+
+// compilesC says that C compilers may be started: for all kernels, or where machine
+// code is made for what has no form in it.
+func (d *device) compilesC() bool {
+	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.denormals.soft
+}
+
+// tellNoTarget counts that machine code alone was asked for, where there is none:
+// kernels stay interpreted.
+func (d *device) tellNoTarget() {
+	if d.cfg.Compile != runtime.CompileNative || d.cfg.Tier < 0 || d.compilesNatively() {
+		return
+	}
+	d.count.fallbacks.Add(1)
+	d.report(fmt.Errorf("cpu: compile=native: no machine code for this system and processor (level %v): kernels stay interpreted", machine.Level()))
+}
+
+// targets describes what code is made for and by whom.
+func targets() string {
+	s := "no machine code"
+	if level := machine.Level(); level != machine.None {
+		s = "machine code for " + level.String()
+	}
+	if path := findCompiler(); path != "" {
+		return s + ", compiler " + path
+	}
+	return s + ", no C compiler"
+}

@@ -18,6 +18,7 @@ type operand struct {
 	guard uint32
 	// Loads through an index i in [0, isize): the element istride*i further on.
 	istride, isize int64
+	stream         bool // outputs that may be stored past the caches
 }
 
 // indexFault is abi.h's mr_fault: the least index that was out of range, and
@@ -27,6 +28,8 @@ type indexFault struct {
 	set            bool
 	operand, index int64
 }
+
+func (f *indexFault) reset() { f.set, f.operand, f.index = false, 0, 0 }
 
 func (f *indexFault) note(operand int, index int64) {
 	f.mu.Lock()
@@ -43,6 +46,7 @@ type args struct {
 	ops     []operand
 	scalars []uint64
 	bufs    []unsafe.Pointer // one per Reduce: its value of point p goes to element p-begin
-	scratch []byte           // of this goroutine
+	scratch []byte           // of this thread
+	values  *[]t0Val         // of this thread, for tier 0; nil: it makes its own
 	fault   *indexFault      // where the kernel loads through indices
 }

@@ -6,48 +6,78 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/ir"
 )
 
-// goExecutor walks launches in Go, with goroutines for threads, and runs
-// everything in tier 0. It is all there is without cgo; with it, it serves
-// programs for which C has no usable block functions.
+// goExecutor walks launches in Go, over a pool of goroutines. It is all there is without
+// cgo; with it, it serves programs for which C has no usable block functions. What it
+// needs for a launch it keeps for the next one, so that a launch takes no memory.
 type goExecutor struct {
 	threads int
+	pool    *pool
+	memory  []threadMemory // of each thread, and of the launch as a whole
+	inner   []*goExecutor  // of each thread, for what it runs as a whole
+	failed  atomic.Bool    // memory was refused
+	fault   indexFault
 	free    sync.Pool // *workspace
-}
 
-// workspace is the memory of one share.
-type workspace struct {
-	scratch []byte
-	bufs    [maxReduces]unsafe.Pointer
-	values  [maxReduces][]uint64 // backing of bufs: a block of values each
+	points    elementwiseJob
+	tiles     transposedJob
+	rows      rowJob
+	wave      waveJob
+	copying   copyJob
+	functions functionJob
 }
 
 func newGoExecutor(threads int) *goExecutor {
-	return &goExecutor{threads: threads, free: sync.Pool{New: func() any { return new(workspace) }}}
+	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1), free: sync.Pool{New: func() any { return new(workspace) }}}
+	e.points.e, e.tiles.e, e.rows.e, e.wave.e = e, e, e, e
+	return e
 }
 
-func (e *goExecutor) close() {}
+func (e *goExecutor) close() {
+	e.pool.close()
+	for i := range e.memory {
+		e.memory[i].free()
+	}
+	for _, in := range e.inner {
+		in.close()
+	}
+}
 
-func (e *goExecutor) refused() int { return 0 }
+func (e *goExecutor) refused() int { return 0 } // Go starts threads or ends the process
 
-func (e *goExecutor) rouse() {} // goroutines are started, not woken
+func (e *goExecutor) rouse() { e.pool.rouse() }
+
+const (
+	// shareBytes is what a share touches: small enough that threads end together, large
+	// enough that starting a share costs nothing.
+	shareBytes = 1 << 19
+	// sharePoints: shares begin at multiples of so many points, so that no two threads
+	// write to one line of a dense output and blocks of tier 0 stay whole.
+	sharePoints = 1024
+)
+
+// copyJob copies.
+type copyJob struct{ dst, src []byte }
+
+func (c *copyJob) share(_ int, begin, end int64) { copy(c.dst[begin:end], c.src[begin:end]) }
 
 func (e *goExecutor) copyBytes(dst, src []byte) {
-	e.split(e.threads, int64(len(src)), 1<<20, func(begin, end int64) { copy(dst[begin:end], src[begin:end]) })
+	e.copying = copyJob{dst, src}
+	e.pool.split(e.threads, int64(len(src)), shareBytes, &e.copying)
+	e.copying = copyJob{}
 }
 
 func (e *goExecutor) run(list []ready) error {
 	for len(list) > 0 {
 		n := inWave(list)
-		if n > 1 { // none of them may fault
-			e.split(e.threads, int64(n), 1, func(begin, end int64) {
-				for i := begin; i < end; i++ {
-					_ = e.one(list[i])
-				}
-			})
-		} else if err := e.one(list[0]); err != nil {
+		var err error
+		if n > 1 {
+			err = e.runWave(list[:n])
+		} else {
+			err = e.one(&list[0])
+		}
+		if err != nil {
 			return err
 		}
 		list = list[n:]
@@ -55,110 +85,128 @@ func (e *goExecutor) run(list []ready) error {
 	return nil
 }
 
-// one runs a launch. It has a copy: the order of dims is chosen anew.
-func (e *goExecutor) one(r ready) error {
+// one runs a launch.
+func (e *goExecutor) one(r *ready) error {
 	if r.p.faults {
-		r.fault = new(indexFault)
+		e.fault.reset()
+		r.fault = &e.fault
 	}
+	e.failed.Store(false)
 	switch {
 	case r.dot != nil:
-		e.dot(&r)
+		e.dot(r)
 	case r.scatter != nil:
-		e.scatter(&r)
+		inRows := *r // it has an order of its own
+		e.scatter(&inRows)
 	case r.p.hasRows:
-		r.mode = modeRows
-		e.rows(&r)
+		e.rows.run(r)
 	case r.transposed.ops != 0:
-		e.transposed(&r)
+		e.tiles.run(r)
 	default:
-		e.elementwise(&r)
+		e.points.run(r)
+	}
+	if e.failed.Load() {
+		return errRefused
 	}
 	return r.faulted()
 }
 
-func (e *goExecutor) elementwise(r *ready) {
-	a := argsOf(r)
-	threads := min(int(r.threads), e.threads)
-	grain := (r.total/int64(threads)/4 + groupLen) / 1024 * 1024
-	e.split(threads, r.total, max(grain, 1024), func(begin, end int64) {
-		e.with(r, func(w *workspace) { w.eval(r.sched.tier0[0], &a, begin, end) })
-	})
+// waveJob is launches that do not depend on each other, each on one thread.
+type waveJob struct {
+	e    *goExecutor
+	list []ready
 }
 
-// split runs f over shares of [0, total) of about grain units.
-func (e *goExecutor) split(threads int, total, grain int64, f func(begin, end int64)) {
-	if threads <= 1 || total <= grain {
-		if total > 0 {
-			f(0, total)
+func (w *waveJob) share(who int, begin, end int64) {
+	for i := begin; i < end; i++ {
+		if w.e.inner[who].one(&w.list[i]) != nil { // none of them may fault
+			w.e.failed.Store(true)
 		}
+	}
+}
+
+func (e *goExecutor) runWave(list []ready) error {
+	e.wave.list = list
+	e.failed.Store(false)
+	threads := min(e.threads, len(list))
+	for len(e.inner) < threads {
+		e.inner = append(e.inner, newGoExecutor(1))
+	}
+	e.pool.split(threads, int64(len(list)), 1, &e.wave)
+	e.wave.list = nil
+	if e.failed.Load() {
+		return errRefused
+	}
+	return nil
+}
+
+// elementwiseJob is one phase over all points.
+type elementwiseJob struct {
+	e    *goExecutor
+	args args
+	code evaluator
+}
+
+func (j *elementwiseJob) run(r *ready) {
+	threads, grain := int64(min(int(r.threads), j.e.threads)), r.total
+	if threads > 1 {
+		grain = min(shareBytes/max(r.p.perItem, 1), r.total/threads)
+		grain = (grain + sharePoints) / sharePoints * sharePoints
+	}
+	j.code = r.evaluator(0)
+	r.writeArgs(&j.args)
+	j.e.pool.split(int(threads), r.total, grain, j)
+	j.args.forget()
+	j.code = nil
+}
+
+func (j *elementwiseJob) share(who int, begin, end int64) {
+	m := &j.e.memory[who]
+	s := m.reserve(j.code.scratch())
+	if s == nil {
+		j.e.failed.Store(true)
 		return
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	work := func() {
-		for {
-			begin := next.Add(grain) - grain
-			if begin >= total {
-				return
-			}
-			f(begin, min(begin+grain, total))
-		}
-	}
-	for range threads - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
+	a := &m.args
+	*a = j.args
+	a.scratch, a.values = unsafe.Slice((*byte)(s), j.code.scratch()), &m.values
+	j.code.eval(a, begin, end)
+	*a = args{}
 }
 
-// with lends a workspace that is large enough for the launch.
-func (e *goExecutor) with(r *ready, f func(w *workspace)) {
-	w := e.free.Get().(*workspace)
-	n := 0
-	for _, t := range r.sched.tier0 {
-		n = max(n, int(t.scratch()))
-	}
-	if len(w.scratch) < n {
-		b := make([]byte, n+63)
-		skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
-		w.scratch = b[skip : skip+n]
-	}
-	for k := range r.sched.plan.reduces {
-		if w.values[k] == nil {
-			w.values[k] = make([]uint64, ir.FoldBlock)
-		}
-		w.bufs[k] = unsafe.Pointer(unsafe.SliceData(w.values[k]))
-	}
-	f(w)
-	e.free.Put(w)
-}
-
-// eval evaluates points of a phase in tier 0.
-func (w *workspace) eval(t *tier0Code, a *args, begin, end int64) {
-	mine := *a
-	mine.bufs, mine.scratch = w.bufs[:], w.scratch
-	t.eval(&mine, begin, end)
-}
-
-// argsOf is a launch in the form that evaluations take.
-func argsOf(r *ready) args {
+// writeArgs writes a launch in the form that evaluations take. What a had room for is
+// used again.
+func (r *ready) writeArgs(a *args) {
 	l := r.l
-	a := args{rank: max(l.Rank, 1), ops: make([]operand, len(l.Args)), scalars: l.Scalars}
+	ops := a.ops[:0]
+	*a = args{rank: max(l.Rank, 1), scalars: l.Scalars, fault: r.fault}
 	a.dims[0] = 1
 	for d := range l.Rank {
 		a.dims[d] = l.Dims[r.dim(d)]
 	}
-	a.fault = r.fault
-	for i := range a.ops {
-		from, o := &l.Args[i], &a.ops[i]
-		o.istride, o.isize = from.IndexStride, from.IndexSize
-		o.offset, o.stages, o.guard = from.Offset, from.Stages, r.guard(i)
+	for i := range l.Args {
+		from := &l.Args[i]
+		o := operand{
+			offset: from.Offset, stages: from.Stages, guard: r.guard(i), stream: r.streams(i),
+			istride: from.IndexStride, isize: from.IndexSize,
+		}
 		if r.p.kernel.Operands[i].Kind != codegen.Index {
 			o.base = from.Buf.(*buffer).p
 		}
-		for d := range l.Rank {
-			o.stride[d] = from.Stride[r.dim(d)]
+		if r.p.total(i) {
+			o.offset, o.stages = totalAt(from, l), nil
+		} else {
+			for d := range l.Rank {
+				o.stride[d] = from.Stride[r.dim(d)]
+			}
 		}
+		ops = append(ops, o)
 	}
-	return a
+	a.ops = ops
+}
+
+// forget drops what a launch had, but for the room that its operands took.
+func (a *args) forget() {
+	clear(a.ops)
+	*a = args{ops: a.ops[:0]}
 }

@@ -46,8 +46,10 @@ type program struct {
 // compiled is a schedule as loaded code.
 type compiled struct {
 	*phasePlan
-	funcs   []unsafe.Pointer // of the phases
-	shipped *shipped         // where it came with the program
+	funcs []unsafe.Pointer // of the phases
+	// evaluators of the phases, where Go calls them: machine code.
+	evaluators []evaluator
+	shipped    *shipped // where it came with the program
 }
 
 func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program, error) {

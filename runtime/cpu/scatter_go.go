@@ -104,7 +104,7 @@ func (w *scatterWalk) join(ws *workspace, p int64, at []int64) {
 			base += row % w.args.dims[d] * w.out.stride[d]
 			row /= w.args.dims[d]
 		}
-		w.r.p.rowsOf(w.dt).into(w.how, unsafe.Add(w.out.base, base*size), at[k:k+n], unsafe.Add(ws.bufs[0], k*size))
+		w.r.p.folds().dtype[w.dt].into(w.how, unsafe.Add(w.out.base, base*size), at[k:k+n], unsafe.Add(ws.bufs[0], k*size))
 		k += n
 	}
 }

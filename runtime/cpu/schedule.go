@@ -35,7 +35,27 @@ type phasePlan struct {
 	empty      [][]uint64 // of phases and their reduces: what a fold of nothing gives
 	scans      bool
 	sorts      bool
+	rowOps     [][]rowOp // of phases, as the Go executor takes them
+	totals     int
 }
+
+// rowOp is a value of a phase that is folded, scanned or sorted into a temporary, or
+// folded into a total.
+type rowOp struct {
+	op         foldOp
+	class      ir.Class
+	dt         ir.DType // of the values
+	temp       int      // the operand that takes the result
+	size       int64    // bytes of one element there
+	load       int      // the operand whose elements are the values, -1 where they are computed
+	descending bool     // of sorts
+	positions  bool     // of sorts: where elements were is the result
+	total      int      // number of the fold of all points that it is, counted from 1; 0: a row's
+	empty      uint64   // what a fold of nothing gives
+}
+
+// folds reports a fold of rows.
+func (o *rowOp) folds() bool { return o.class == ir.ClassReduce && o.total == 0 }
 
 // kernelSymbol is the name of the function of a printed kernel; phases are
 // numbered.
@@ -91,8 +111,29 @@ func planPhases(s *codegen.Schedule) (*phasePlan, error) {
 			p.sorts = p.sorts || r.Op.Class() == ir.ClassSort
 		}
 		p.empty = append(p.empty, empty)
+		p.rowOps = append(p.rowOps, p.rowOpsOf(&ph, empty))
 	}
 	return p, nil
+}
+
+func (p *phasePlan) rowOpsOf(ph *codegen.Phase, empty []uint64) []rowOp {
+	list := make([]rowOp, len(ph.Reduces))
+	for i, r := range ph.Reduces {
+		value := &ph.Body[r.Value]
+		o := rowOp{
+			op: foldOps[r.Op], class: r.Op.Class(), dt: value.DT, temp: r.Operand, size: int64(ph.Operands[r.Operand].DT.Size()), load: -1,
+			descending: r.Descending, positions: r.Op.Info().Position, empty: empty[i],
+		}
+		if value.Op == ir.Load && value.Args[0] == ir.None {
+			o.load = int(value.Imm)
+		}
+		if r.Operand < len(ph.Operands)-len(p.Temps) {
+			p.totals++
+			o.total = p.totals
+		}
+		list[i] = o
+	}
+	return list
 }
 
 func (s *schedule) free() {

@@ -45,7 +45,7 @@ func (t *tier0Code) eval(a *args, begin, end int64) {
 	e := evaluation{t: t, a: a, begin: begin, p: begin,
 		// Not in the scratch memory, as C has it: the collector does not look
 		// there, and what it finds where a pointer is stored must be one.
-		v:    make([]t0Val, len(t.instrs)),
+		v:    a.room(len(t.instrs)),
 		list: unsafe.Slice((*walkStep)(unsafe.Add(scratch, t.listAt())), len(t.instrs))[:0],
 		regs: unsafe.Add(scratch, t.regsAt()), own: unsafe.Add(scratch, t.uniformsAt())}
 	flags := unsafe.Add(scratch, t.flagsAt())
@@ -89,6 +89,18 @@ func (t *tier0Code) eval(a *args, begin, end int64) {
 			e.advance(e.n)
 		}
 	}
+	clear(e.v) // nothing of a launch is kept
+}
+
+// room is memory for n values.
+func (a *args) room(n int) []t0Val {
+	if a.values == nil {
+		return make([]t0Val, n)
+	}
+	if cap(*a.values) < n {
+		*a.values = make([]t0Val, n+n/2)
+	}
+	return (*a.values)[:n]
 }
 
 func classifyWalk(a *args, o *operand) walkClass {

@@ -8,16 +8,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// goTotal is a fold of all points of a launch on its way: batches come in order.
-type goTotal struct {
-	op    ir.Op
-	dt    *rowDType
-	size  int64
-	open  []byte // elements of the block at hand
-	sum   folded
-	some  bool // sum holds blocks
-	empty uint64
-}
+// Totals are folds of all points of a launch with rows, in the order of docs/numerics.md,
+// which is that of the points. A thread meets the points of its share in order, phase by
+// phase, so it folds the blocks that lie in its share whole. Of the others the elements
+// are kept, and folded when all shares are done.
+
+// edgeBytes is what shares have of one block, of one total.
+const edgeBytes = 8 * ir.FoldBlock
 
 // totalAt is the element that a total's access names.
 func totalAt(a *runtime.Access, l *runtime.Launch) int64 {
@@ -25,46 +22,97 @@ func totalAt(a *runtime.Access, l *runtime.Launch) int64 {
 	return codegen.Position(a, point[:l.Rank])
 }
 
-// total is the fold that goes to an operand.
-func (w *rowWalk) total(red *codegen.Reduce, value ir.DType, empty uint64) *goTotal {
-	if w.totals == nil {
-		w.totals = map[int]*goTotal{}
+func (x *rowJob) pointBlocks() int64 { return (x.points + ir.FoldBlock - 1) / ir.FoldBlock }
+
+// blockPoints is how many points block b has.
+func (x *rowJob) blockPoints(b int64) int64 { return min(x.points-b*ir.FoldBlock, ir.FoldBlock) }
+
+// openTotals makes room for the totals of a launch; false where there is none.
+func (x *rowJob) openTotals() bool {
+	shares, n := (x.tiles+x.grain-1)/x.grain, int64(x.plan.totals)
+	sums := n * x.sumBytes()
+	x.sums = x.e.memory[x.e.threads].reserve(sums + shares*n*edgeBytes + 64)
+	if x.sums == nil {
+		return false
 	}
-	t := w.totals[red.Operand]
-	if t == nil {
-		t = &goTotal{op: red.Op, dt: w.r.p.rowsOf(value), size: int64(value.Size()), empty: empty}
-		w.totals[red.Operand] = t
-	}
-	return t
+	x.edges = unsafe.Add(x.sums, sums)
+	return true
 }
 
-// add takes the next n elements.
-func (t *goTotal) add(values []byte, n int64) {
-	values = values[:n*t.size]
-	for len(values) > 0 {
-		m := min(len(values), int(ir.FoldBlock*t.size)-len(t.open))
-		t.open, values = append(t.open, values[:m]...), values[m:]
-		if int64(len(t.open)) == ir.FoldBlock*t.size {
-			t.close()
+// sumBytes are those of the results of a total's blocks.
+func (x *rowJob) sumBytes() int64 { return aligned(x.pointBlocks() * 8) }
+
+// edge is where the elements of block b are kept: it ends behind the share that it
+// begins in.
+func (x *rowJob) edge(total int, b int64) unsafe.Pointer {
+	return unsafe.Add(x.edges, (b*ir.FoldBlock/x.part*int64(x.plan.totals)+int64(total-1))*edgeBytes)
+}
+
+func (x *rowJob) sum(total int, b int64) unsafe.Pointer {
+	return unsafe.Add(x.sums, int64(total-1)*x.sumBytes()+b*8)
+}
+
+// takeTotal takes m elements, from point p of the launch on.
+func (t *rowTile) takeTotal(o *rowOp, f *folder, values unsafe.Pointer, p, m int64) {
+	x := t.x
+	lanes := unsafe.Add(t.open, int64(o.total-1)*openBytes)
+	for done := int64(0); done < m; {
+		b, at := (p+done)/ir.FoldBlock, (p+done)%ir.FoldBlock
+		n := x.blockPoints(b)
+		some := min(n-at, m-done)
+		from := unsafe.Add(values, done*f.size)
+		if b*ir.FoldBlock < t.from || b*ir.FoldBlock+n > t.to {
+			copyMemory(unsafe.Add(x.edge(o.total, b), at*f.size), from, some*f.size)
+		} else {
+			if at == 0 {
+				f.start(lanes)
+			}
+			f.add(lanes, from, at, some, 1, 1)
+			if at+some == n {
+				f.finish(lanes, n, 1)
+				copyMemory(x.sum(o.total, b), lanes, f.size)
+			}
+		}
+		done += some
+	}
+}
+
+// closeTotals writes the totals when all is done.
+func (x *rowJob) closeTotals() {
+	for _, list := range x.plan.rowOps {
+		for k := range list {
+			if list[k].total > 0 {
+				x.closeTotal(&list[k])
+			}
 		}
 	}
 }
 
-// close folds the block at hand.
-func (t *goTotal) close() {
-	part := t.dt.block(t.op, unsafe.Pointer(unsafe.SliceData(t.open)), 0, int64(len(t.open))/t.size, 0)
-	if t.some {
-		part = t.dt.join(t.op, t.sum, part)
+func (x *rowJob) closeTotal(o *rowOp) {
+	to, dt, f := &x.args.ops[o.temp], &x.f.dtype[o.dt], x.f.of(o.op, o.dt)
+	out := unsafe.Add(to.base, to.offset*o.size)
+	if x.points == 0 {
+		storeElement(out, int32(o.size), o.empty)
+		return
 	}
-	t.sum, t.some, t.open = part, true, t.open[:0]
-}
-
-func (t *goTotal) result() uint64 {
-	if len(t.open) > 0 {
-		t.close()
+	var lanes [ir.FoldLanes]uint64
+	acc := unsafe.Pointer(&lanes)
+	sum := x.sum(o.total, 0)
+	for b := range x.pointBlocks() {
+		n := x.blockPoints(b)
+		if b*ir.FoldBlock/x.part != (b*ir.FoldBlock+n-1)/x.part { // no share has all of it
+			f.start(acc)
+			f.add(acc, x.edge(o.total, b), 0, n, 1, 1)
+			f.finish(acc, n, 1)
+			copyMemory(x.sum(o.total, b), acc, f.size)
+		}
+		if b > 0 {
+			f.combine(sum, x.sum(o.total, b), 1)
+		}
 	}
-	if !t.some {
-		return t.empty
+	if dt.narrow != nil {
+		dt.narrow(out, sum, 1)
+	} else {
+		f.result(out, o.size, sum, 1)
 	}
-	return t.dt.result(t.op, t.sum)
 }

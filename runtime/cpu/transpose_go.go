@@ -1,114 +1,117 @@
 package cpu
 
-import (
-	"slices"
-	"unsafe"
-)
+import "unsafe"
 
-// transposed walks over tiles, as transpose.c does.
-func (e *goExecutor) transposed(r *ready) {
-	t, whole := &r.transposed, argsOf(r)
-	inner := whole.rank - 1
-	m, n := whole.dims[t.dim], whole.dims[inner]
-	down, across := (m+t.rows-1)/t.rows, (n+t.cols-1)/t.cols
-	tiles := r.total / (m * n) * down * across
-	threads := min(int(r.threads), e.threads)
-	e.split(threads, tiles, max(tiles/int64(threads*8), 1), func(begin, end int64) {
-		a := whole
-		a.ops = slices.Clone(whole.ops)
-		local := make([][]uint64, len(a.ops))
-		for i, o := range r.p.kernel.Operands {
-			if t.has(i) {
-				local[i] = make([]uint64, t.rows*t.cols*int64(o.DT.Size())/8+1)
-			}
-		}
-		e.with(r, func(w *workspace) {
-			for u := begin; u < end; u++ {
-				top, left, rest := u%down*t.rows, u/down%across*t.cols, u/down/across
-				a.dims[0], a.dims[1] = min(m-top, t.rows), min(n-left, t.cols)
-				for i := range a.ops {
-					from, o := &whole.ops[i], &a.ops[i]
-					o.base, o.offset = from.base, from.offset+top*from.stride[t.dim]+left*from.stride[inner]
-					o.stride[0], o.stride[1] = from.stride[t.dim], from.stride[inner]
-				}
-				for d := inner - 1; d >= 0; d-- {
-					if d == t.dim {
-						continue
-					}
-					for i := range a.ops {
-						a.ops[i].offset += rest % whole.dims[d] * whole.ops[i].stride[d]
-					}
-					rest /= whole.dims[d]
-				}
-				for i := range a.ops {
-					if t.has(i) {
-						o := &a.ops[i]
-						base := unsafe.Pointer(unsafe.SliceData(local[i]))
-						gatherTile(r.p.kernel.Operands[i].DT.Size(), base, a.dims[1], o.base, o.offset, o.stride[0], o.stride[1], a.dims[0], a.dims[1])
-						o.base, o.offset, o.stride[0], o.stride[1] = base, 0, a.dims[1], 1
-					}
-				}
-				n, goesOn := a.dims[0]*a.dims[1], true
-				for i := range a.ops {
-					goesOn = goesOn && a.ops[i].stride[0] == a.dims[1]*a.ops[i].stride[1]
-				}
-				if a.rank = 2; goesOn {
-					a.rank, a.dims[0] = 1, n
-					for i := range a.ops {
-						a.ops[i].stride[0] = a.ops[i].stride[1]
-					}
-				}
-				w.eval(r.sched.tier0[0], &a, 0, n)
-			}
-		})
-	})
+// transposedJob is an elementwise launch some of whose operands are transposed tile by
+// tile: its shares are tiles.
+type transposedJob struct {
+	e            *goExecutor
+	r            *ready
+	args         args // of the launch
+	code         evaluator
+	down, across int64 // tiles along the two dims
+	room         int64 // bytes of a tile's operands
 }
 
-// transpose makes the rows of a batch dense in memory of the batch.
-func (w *rowWalk) transpose() {
-	l, t := w.r.l, &w.r.transposed
-	last, inner := l.Kept-1, l.Rank-1
-	width, n := l.Dims[last], l.Dims[inner]
-	if w.dense == nil {
-		w.dense = make([][]uint64, len(l.Args))
+func (j *transposedJob) run(r *ready) {
+	t := &r.transposed
+	j.r, j.code = r, r.evaluator(0)
+	r.writeArgs(&j.args)
+	m, n := j.args.dims[t.dim], j.args.dims[j.args.rank-1]
+	j.down, j.across = (m+t.rows-1)/t.rows, (n+t.cols-1)/t.cols
+	j.room = 0
+	for i, o := range r.p.kernel.Operands {
+		if t.has(i) {
+			j.room += j.tileBytes(int64(o.DT.Size()))
+		}
 	}
-	for i, o := range w.r.p.kernel.Operands {
-		if !t.has(i) {
+	tiles := r.total / (m * n) * j.down * j.across
+	threads := min(int(r.threads), j.e.threads)
+	j.e.pool.split(threads, tiles, tiles/int64(threads*8)+1, j)
+	j.args.forget()
+	j.r, j.code = nil, nil
+}
+
+// tileBytes is what a tile has of an operand.
+func (j *transposedJob) tileBytes(size int64) int64 {
+	return aligned(j.r.transposed.rows*j.r.transposed.cols*size + overrun)
+}
+
+func (j *transposedJob) share(who int, begin, end int64) {
+	m := &j.e.memory[who]
+	scratch := j.code.scratch()
+	s := m.reserve(aligned(scratch) + j.room)
+	if s == nil {
+		j.e.failed.Store(true)
+		return
+	}
+	a, ops := &m.args, append(m.tile.ops[:0], j.args.ops...)
+	*a = j.args
+	a.ops, a.scratch, a.values = ops, unsafe.Slice((*byte)(s), scratch), &m.values
+	for u := begin; u < end; u++ {
+		j.place(a, u, unsafe.Add(s, aligned(scratch)))
+		n := a.dims[0]
+		if a.rank > 1 {
+			n *= a.dims[1]
+		}
+		j.code.eval(a, 0, n)
+	}
+	clear(ops)
+	*a, m.tile.ops = args{}, ops[:0]
+}
+
+// place moves operands to tile u, and the domain: the two dims, or one where all operands
+// go on from row to row.
+func (j *transposedJob) place(a *args, u int64, local unsafe.Pointer) {
+	t, whole := &j.r.transposed, &j.args
+	inner := whole.rank - 1
+	top, left, rest := u%j.down*t.rows, u/j.down%j.across*t.cols, u/j.down/j.across
+	rows, cols := min(whole.dims[t.dim]-top, t.rows), min(whole.dims[inner]-left, t.cols)
+	for i := range a.ops {
+		from, o := &whole.ops[i], &a.ops[i]
+		o.base, o.offset = from.base, from.offset+top*from.stride[t.dim]+left*from.stride[inner]
+		o.stride[0], o.stride[1] = from.stride[t.dim], from.stride[inner]
+	}
+	for d := inner - 1; d >= 0; d-- {
+		if d == t.dim {
 			continue
 		}
-		size, a := o.DT.Size(), &l.Args[i]
-		to := &w.points.ops[i]
-		if w.dense[i] == nil {
-			w.dense[i] = make([]uint64, w.n*w.reduced*int64(size)/8+1)
-			to.base = unsafe.Pointer(unsafe.SliceData(w.dense[i]))
-			step := int64(1)
-			for d := inner; d >= 0; d-- {
-				to.stride[d] = step
-				step *= l.Dims[d]
-			}
+		for i := range a.ops {
+			a.ops[i].offset += rest % whole.dims[d] * whole.ops[i].stride[d]
 		}
-		to.offset = -w.first * w.reduced
-		base := a.Buf.(*buffer).p
-		w.e.split(int(w.r.threads), w.n, max(w.n/(w.r.threads*2), transposedLeast), func(begin, end int64) {
-			for r := w.first + begin; r < w.first+end; {
-				m := min(width-r%width, w.first+end-r)
-				for p := int64(0); p < w.reduced; p += n {
-					q, rest := a.Offset+r%width*a.Stride[last], r/width
-					for d := last - 1; d >= 0; d-- {
-						q += rest % l.Dims[d] * a.Stride[d]
-						rest /= l.Dims[d]
-					}
-					rest = p / n
-					for d := inner - 1; d > last; d-- {
-						q += rest % l.Dims[d] * a.Stride[d]
-						rest /= l.Dims[d]
-					}
-					at := unsafe.Add(to.base, ((r-w.first)*w.reduced+p)*int64(size))
-					gatherTile(size, at, w.reduced, base, q, a.Stride[last], a.Stride[inner], m, n)
-				}
-				r += m
-			}
-		})
+		rest /= whole.dims[d]
+	}
+	goesOn := true
+	for i := range a.ops {
+		o := &a.ops[i]
+		if t.has(i) {
+			size := j.r.p.kernel.Operands[i].DT.Size()
+			spreadTile(size, local, o, rows, cols)
+			o.base, o.offset, o.stride[0], o.stride[1] = local, 0, cols, 1
+			local = unsafe.Add(local, j.tileBytes(int64(size)))
+		}
+		goesOn = goesOn && o.stride[0] == cols*o.stride[1]
+	}
+	a.rank, a.dims[0], a.dims[1] = 2, rows, cols
+	if goesOn {
+		a.rank, a.dims[0] = 1, rows*cols
+		for i := range a.ops {
+			a.ops[i].stride[0] = a.ops[i].stride[1]
+		}
+	}
+}
+
+// spreadTile makes rows of an operand follow one another. Where all are alike the first
+// one is copied.
+func spreadTile(size int, to unsafe.Pointer, o *operand, rows, cols int64) {
+	if o.stride[0] != 0 {
+		gatherTile(size, to, cols, o.base, o.offset, o.stride[0], o.stride[1], rows, cols)
+		return
+	}
+	gatherTile(size, to, cols, o.base, o.offset, 0, o.stride[1], 1, cols)
+	all := unsafe.Slice((*byte)(to), rows*cols*int64(size))
+	for done := int(cols) * size; done < len(all); {
+		done += copy(all[done:], all[:done])
 	}
 }
 

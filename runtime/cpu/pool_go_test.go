@@ -1,0 +1,250 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	goruntime "runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// counting counts how often each unit is done, and by which threads.
+type counting struct {
+	t       *testing.T
+	done    []atomic.Int32
+	threads atomic.Uint64
+	most    int // threads there may be
+	inside  atomic.Int32
+	work    time.Duration
+}
+
+func (c *counting) share(who int, begin, end int64) {
+	if n := c.inside.Add(1); int(n) > c.most || who >= c.most {
+		c.t.Errorf("%d threads at once, number %d one of them, where there may be %d", n, who, c.most)
+	}
+	busy(c.work)
+	c.threads.Or(1 << who)
+	for i := begin; i < end; i++ {
+		c.done[i].Add(1)
+	}
+	c.inside.Add(-1)
+}
+
+// busy works for a while.
+func busy(d time.Duration) {
+	for begin := time.Now(); time.Since(begin) < d; {
+	}
+}
+
+func (c *counting) run(p *pool, n int, total, grain int64) {
+	c.most = max(min(n, len(p.workers)+1, goruntime.GOMAXPROCS(0)), 1)
+	clear(c.done)
+	p.split(n, total, grain, c)
+	for i := range c.done {
+		if got := c.done[i].Load(); got != 1 && i < int(total) || got != 0 && i >= int(total) {
+			c.t.Fatalf("unit %d of %d was done %d times on at most %d threads", i, total, got, n)
+		}
+	}
+}
+
+// processorsFor has Go use n processors for a test.
+func processorsFor(t *testing.T, n int) {
+	before := goruntime.GOMAXPROCS(n)
+	t.Cleanup(func() { goruntime.GOMAXPROCS(before) })
+}
+
+// TestPoolShares: whatever the number of threads and the size of shares, each unit is
+// done once, by the time that split returns.
+func TestPoolShares(t *testing.T) {
+	processorsFor(t, 3)
+	p := newPool(4)
+	defer p.close()
+	c := &counting{t: t, done: make([]atomic.Int32, 500)}
+	rng := rand.New(rand.NewPCG(17, 2))
+	for i := range 3000 {
+		if i%400 == 0 {
+			time.Sleep(time.Millisecond) // all sleep
+		}
+		c.run(p, 1+rng.IntN(5), rng.Int64N(500), 1+rng.Int64N(60))
+	}
+	if n := p.running.Load(); n != 3 {
+		t.Errorf("%d threads for 3 processors", n)
+	}
+	if p.job != nil {
+		t.Error("the last job is kept")
+	}
+}
+
+// TestPoolThreads: threads start when there is work for them, sleep when there was none
+// for a while, wake for a job and when they are roused, and end with the pool.
+func TestPoolThreads(t *testing.T) {
+	before := goruntime.NumGoroutine()
+	processorsFor(t, 2)
+	p := newPool(2)
+	c := &counting{t: t, done: make([]atomic.Int32, 8)}
+	c.run(p, 2, 8, 8)
+	if p.running.Load() != 1 {
+		t.Error("a thread was started for one share")
+	}
+	sleep := func() {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); p.sleeping.Load() != p.running.Load()-1; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d threads of %d sleep", p.sleeping.Load(), p.running.Load())
+			}
+		}
+	}
+	c.work = time.Millisecond
+	for range 3 {
+		c.threads.Store(0)
+		c.run(p, 2, 8, 1)
+		if got := c.threads.Load(); got != 3 {
+			t.Errorf("threads %b took shares of a millisecond", got)
+		}
+		sleep()
+	}
+	roused := false
+	for range 1000 {
+		p.rouse()
+		roused = roused || p.sleeping.Load() == 0
+		sleep()
+		if roused {
+			break
+		}
+	}
+	if !roused {
+		t.Error("nobody was roused")
+	}
+	p.close()
+	for end := time.Now().Add(time.Minute); goruntime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", goruntime.NumGoroutine(), before)
+		}
+	}
+}
+
+// TestPoolOneProcessor: with one processor there are no other threads.
+func TestPoolOneProcessor(t *testing.T) {
+	processorsFor(t, 1)
+	p := newPool(4)
+	defer p.close()
+	c := &counting{t: t, done: make([]atomic.Int32, 100)}
+	for range 10 {
+		c.run(p, 4, 100, 1)
+	}
+	if p.running.Load() != 1 || c.threads.Load() != 1 {
+		t.Errorf("%d threads, of which %b worked", p.running.Load(), c.threads.Load())
+	}
+	goruntime.GOMAXPROCS(2)
+	c.work = 100 * time.Microsecond
+	for range 20 {
+		c.run(p, 4, 100, 1)
+	}
+	if p.running.Load() != 2 || c.threads.Load() != 3 {
+		t.Errorf("%d threads, of which %b worked, once there are two processors", p.running.Load(), c.threads.Load())
+	}
+}
+
+// TestPoolHammer: many pools at once, while the collector runs all the time and the
+// number of processors changes.
+func TestPoolHammer(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	processorsFor(t, 2)
+	stop := make(chan struct{})
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		for n := 1; ; n = n%4 + 1 {
+			select {
+			case <-stop:
+				return
+			default:
+				goruntime.GOMAXPROCS(n)
+				time.Sleep(3 * time.Millisecond)
+			}
+		}
+	}()
+	lists := 400
+	if testing.Short() {
+		lists = 80
+	}
+	var all [3]chan struct{}
+	for g := range all {
+		all[g] = make(chan struct{})
+		go func() {
+			defer close(all[g])
+			rng := rand.New(rand.NewPCG(17, uint64(g)))
+			p := newPool(1 + g*2)
+			defer p.close()
+			c := &counting{t: t, done: make([]atomic.Int32, 200)}
+			for range lists {
+				c.most = 64
+				clear(c.done)
+				total := rng.Int64N(200)
+				p.split(1+rng.IntN(6), total, 1+rng.Int64N(20), c)
+				for i := range c.done[:total] {
+					if n := c.done[i].Load(); n != 1 {
+						t.Errorf("unit %d of %d was done %d times", i, total, n)
+					}
+				}
+				kept = make([]byte, 64<<10)
+				if rng.IntN(20) == 0 {
+					p.rouse()
+					time.Sleep(time.Duration(rng.IntN(100)) * time.Microsecond)
+				}
+			}
+		}()
+	}
+	for _, done := range all {
+		<-done
+	}
+	close(stop)
+	<-changed
+}
+
+// kept has memory be in the heap.
+var kept []byte
+
+// TestPoolAllocates: a job takes no memory.
+func TestPoolAllocates(t *testing.T) {
+	p := newPool(2)
+	defer p.close()
+	c := &counting{t: t, done: make([]atomic.Int32, 100), most: 2}
+	if n := testing.AllocsPerRun(200, func() { p.split(2, 100, 10, c) }); n > 0 {
+		t.Errorf("%v allocations for a job", n)
+	}
+}
+
+// working takes as long as its units say.
+type working struct{ unit time.Duration }
+
+func (w *working) share(_ int, begin, end int64) { busy(time.Duration(end-begin) * w.unit) }
+
+// BenchmarkPool is what a job of two shares takes, one after another and after pauses in
+// which threads fall asleep.
+func BenchmarkPool(b *testing.B) {
+	for _, unit := range []time.Duration{10, 50, 100, 500} {
+		for _, pause := range []time.Duration{0, 100, 2000} {
+			b.Run(fmt.Sprintf("share=%dus/pause=%dus", unit, pause), func(b *testing.B) {
+				p := newPool(2)
+				defer p.close()
+				w := &working{unit * time.Microsecond}
+				var total, best time.Duration
+				best = time.Hour
+				for b.Loop() {
+					time.Sleep(pause * time.Microsecond)
+					begin := time.Now()
+					p.split(2, 2, 1, w)
+					d := time.Since(begin)
+					total += d
+					best = min(best, d)
+				}
+				b.ReportMetric(float64(total.Nanoseconds())/float64(b.N)/1e3, "us/job")
+				b.ReportMetric(float64(best.Nanoseconds())/1e3, "us/best")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}

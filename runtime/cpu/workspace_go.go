@@ -1,0 +1,62 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// functionJob is a job that is a function, for contractions and scatters.
+type functionJob struct{ f func(begin, end int64) }
+
+func (j *functionJob) share(_ int, begin, end int64) { j.f(begin, end) }
+
+// split runs f over shares of [0, total) of about grain units.
+func (e *goExecutor) split(threads int, total, grain int64, f func(begin, end int64)) {
+	e.functions.f = f
+	e.pool.split(threads, total, grain, &e.functions)
+	e.functions.f = nil
+}
+
+// workspace is the memory of one share of such a job.
+type workspace struct {
+	scratch []byte
+	bufs    [maxReduces]unsafe.Pointer
+	blocks  [maxReduces][]uint64 // backing of bufs: a block of values each
+	values  []t0Val
+}
+
+// with lends a workspace that is large enough for the launch.
+func (e *goExecutor) with(r *ready, f func(w *workspace)) {
+	w := e.free.Get().(*workspace)
+	n := 0
+	for _, t := range r.sched.tier0 {
+		n = max(n, int(t.scratch()))
+	}
+	if len(w.scratch) < n {
+		b := make([]byte, n+63)
+		skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
+		w.scratch = b[skip : skip+n]
+	}
+	for k := range r.sched.plan.reduces {
+		if w.blocks[k] == nil {
+			w.blocks[k] = make([]uint64, ir.FoldBlock)
+		}
+		w.bufs[k] = unsafe.Pointer(unsafe.SliceData(w.blocks[k]))
+	}
+	f(w)
+	e.free.Put(w)
+}
+
+// eval evaluates points of a phase.
+func (w *workspace) eval(t evaluator, a *args, begin, end int64) {
+	mine := *a
+	mine.bufs, mine.scratch, mine.values = w.bufs[:], w.scratch, &w.values
+	t.eval(&mine, begin, end)
+}
+
+// argsOf is a launch in the form that evaluations take.
+func argsOf(r *ready) (a args) {
+	r.writeArgs(&a)
+	return a
+}

@@ -54,10 +54,6 @@ func TestOpenErrors(t *testing.T) {
 		if c.cause != nil && !errors.Is(err, c.cause) {
 			t.Errorf("%s: %v, want %v", c.spec, err, c.cause)
 		}
-		perf := fmt.Sprintf("/tmp/perf-%d.map", cmd.ProcessState.Pid())
-		if err := os.Remove(perf); runtime.GOOS == "linux" && (err == nil) != slices.Contains(c.env, "MILLRACE_DEBUG=perfmap") {
-			t.Errorf("%v: a map for perf: %v", c.env, err)
-		}
 		for _, s := range c.says {
 			if !strings.Contains(err.Error(), s) {
 				t.Errorf("%s: does not say %q: %v", c.spec, s, err)
@@ -108,6 +104,10 @@ func TestEnvironment(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %v\n%s", c.env, err, out)
+		}
+		perf := fmt.Sprintf("/tmp/perf-%d.map", cmd.ProcessState.Pid())
+		if err := os.Remove(perf); runtime.GOOS == "linux" && (err == nil) != slices.Contains(c.env, "MILLRACE_DEBUG=perfmap") {
+			t.Errorf("%v: a map for perf: %v", c.env, err)
 		}
 		for _, s := range c.says {
 			if !strings.Contains(string(out), s) {

@@ -26,8 +26,13 @@ type Func struct {
 	Work int // vector instructions of a point's step, for a guess at how long it takes
 	// Lanes is the points of a step.
 	Lanes int
+	Slow  bool // some of it is done lane by lane
+	reads []bool
 	text  *listing
 }
+
+// Reads tells operands that the code reads or writes.
+func (f *Func) Reads(operand int) bool { return f.reads[operand] }
 
 // Text is the assembly, the kernel's instructions beside it, where it was asked for.
 func (f *Func) Text() string { return f.text.String() }
@@ -94,7 +99,11 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Func{Frame: *c.frame, Code: code, Work: c.work(), Lanes: c.lanes, text: c.lines}, nil
+	f := &Func{Frame: *c.frame, Code: code, Work: c.work(), Lanes: c.lanes, Slow: c.slow, text: c.lines}
+	for i := range k.Operands {
+		f.reads = append(f.reads, c.inLoop(i))
+	}
+	return f, nil
 }
 
 // levels finds how often each value is computed, and which are.

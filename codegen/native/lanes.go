@@ -24,6 +24,7 @@ func (c *code) loadVector(r uint8, size, at int) {
 func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value {
 	n := c.bytes(dt)
 	lanes := c.lanes
+	c.slow = true
 	it := item{d: c.vec(n), tmps: 1}
 	copy(it.s[:], x)
 	sizes := make([]int, len(x))

@@ -3,6 +3,7 @@ package native
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -149,6 +150,11 @@ func (c *code) nextRow(row label) {
 		}
 		c.load(rax, operandWord(i, RowStep))
 		c.opTo(add, operandWord(i, Address), rax)
+		if i < len(c.v.Class) && c.v.Class[i] == codegen.Staged {
+			c.load(rax, at(rdi, FramePoints))
+			c.shift(shl, true, rax, 3)
+			c.opTo(add, operandWord(i, Positions), rax)
+		}
 	}
 	c.opImm(sub, inMem(at(rdi, FrameRows)), 1)
 	c.jumpIf(notEqual, row)

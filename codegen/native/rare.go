@@ -16,6 +16,7 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 		c.fail("sub-program %s of %d parameters", p.Name, len(p.Params))
 		return x[1]
 	}
+	c.slow = true
 	n := c.bytes(in.DT)
 	isMask := in.DT == ir.Bool
 	params := make([]value, 0, 2)

@@ -83,6 +83,7 @@ type code struct {
 	tail8   value // the same for lanes of eight bytes, where masks are vectors
 	tables  map[uint64]mem
 	laneReg uint8 // of eachLane
+	slow    bool  // something is done lane by lane
 }
 
 func newCode(isa *ISA) *code {

@@ -21,10 +21,6 @@ import (
 // small tensor never gets there.
 const heatToCompile = 4 << 20
 
-// heatOfLaunch is what a launch counts for beside its bytes: interpreted it takes
-// microseconds however few they are, a kernel of short rows more than most.
-const heatOfLaunch = 8 << 10
-
 // Loads that fail in a row, with no success so far, end all compiling: a
 // directory that cannot be executed from will not become one that can.
 const hopelessLoads = 3

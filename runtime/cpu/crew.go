@@ -37,6 +37,7 @@ const (
 type crews struct {
 	threads int
 	flush   ir.Denormals // of threads in C
+	inGo    bool         // Go walks launches, in which it may call machine code
 	slots   chan struct{}
 	waiting atomic.Int32
 
@@ -45,8 +46,8 @@ type crews struct {
 	all  []*crew
 }
 
-func newCrews(threads, most int, flush ir.Denormals) *crews {
-	return &crews{threads: threads, flush: flush, slots: make(chan struct{}, most)}
+func newCrews(threads, most int, flush ir.Denormals, inGo bool) *crews {
+	return &crews{threads: threads, flush: flush, inGo: inGo, slots: make(chan struct{}, most)}
 }
 
 // lend is a crew until it is given back.
@@ -84,7 +85,7 @@ func (c *crews) take() (*crew, error) {
 		c.free = c.free[:n-1]
 		return w, nil
 	}
-	e, err := newExecutor(c.threads, c.flush)
+	e, err := newExecutor(c.threads, c.flush, c.inGo)
 	if err != nil {
 		<-c.slots
 		return nil, err
@@ -118,6 +119,14 @@ func (c *crews) refused() (most int) {
 		most = max(most, w.exec.refused())
 	}
 	return most
+}
+
+// newExecutor makes one in Go or, where there is one, in C.
+func newExecutor(threads int, flush ir.Denormals, inGo bool) (executor, error) {
+	if inGo {
+		return newGoExecutor(threads), nil
+	}
+	return newCExecutor(threads, flush)
 }
 
 // close ends all crews. None is lent any more.

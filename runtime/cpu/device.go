@@ -72,9 +72,11 @@ type device struct {
 	streamBytes, lookBytes, leanBytes int64
 	changes                           atomic.Uint64 // see Changes
 
-	life   sync.RWMutex // held for reading by every call, for writing by Close
-	closed bool
-	fewer  atomic.Bool // threads than there should be: it was told
+	life       sync.RWMutex // held for reading by every call, for writing by Close
+	closed     bool
+	fewer      atomic.Bool // threads than there should be: it was told
+	machine    bool        // kernels become machine code, see compilesNatively
+	toldMemory atomic.Bool // that there is no executable memory
 
 	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
@@ -99,7 +101,8 @@ func open(c runtime.Config) (*device, error) {
 	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormalsOf(c.Denormals)
 	d.caps = capsOf(c.Threads, d.denormals)
-	d.wide, d.alone = newCrews(c.Threads, maxWide, d.denormals.native()), newCrews(1, c.Threads, d.denormals.native())
+	d.machine = d.compilesNatively()
+	d.wide, d.alone = newCrews(c.Threads, maxWide, d.denormals.native(), d.machine), newCrews(1, c.Threads, d.denormals.native(), d.machine)
 	w, err := d.wide.lend()
 	if err != nil {
 		d.expected.stop()

@@ -249,7 +249,7 @@ func (d *device) choose(r *ready) {
 	if r.plain() {
 		return // there is nothing to compile
 	}
-	if !runsCompiled || d.cfg.Tier < 0 || r.p.soft {
+	if !d.runsCode(r) {
 		d.interpreted(r)
 		return
 	}
@@ -262,7 +262,9 @@ func (d *device) choose(r *ready) {
 		return
 	}
 	other, has := r.otherwise()
-	if d.comp != nil {
+	if d.machine {
+		d.wantMachine(v, r.total*r.p.perItem, r.l.Provisional)
+	} else if d.comp != nil {
 		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional, d.comp.waits() && !has && !r.oneShort())
 	}
 	switch r.code = v.code.Load(); {
@@ -275,6 +277,17 @@ func (d *device) choose(r *ready) {
 			d.count.fallbacks.Add(1)
 		}
 	}
+}
+
+// runsCode reports that there may be code of a launch.
+func (d *device) runsCode(r *ready) bool {
+	switch {
+	case d.cfg.Tier < 0:
+		return false
+	case d.machine:
+		return r.dot == nil && r.scatter == nil && (!r.p.soft || machineFlushes())
+	}
+	return runsCompiled && !r.p.soft
 }
 
 // use reports that there is code, which the launch has then.

@@ -49,7 +49,7 @@ type awaited struct {
 // Prepare makes a list ready to be run many times. It is nil for lists with chains, whose
 // tiles are launches of their own, and where a run would wait for a compiler.
 func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
-	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
+	if d.machine || runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
 		return nil
 	}
 	defer d.life.RUnlock()

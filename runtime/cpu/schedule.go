@@ -210,9 +210,14 @@ type variant struct {
 
 	heat   atomic.Int64 // of the launches so far, see heatToCompile
 	queued atomic.Bool
+	making sync.Mutex    // held to make machine code
 	failed atomic.Bool   // was compiled in vain
 	done   chan struct{} // closed when compiling has ended, well or not
 }
+
+// heatOfLaunch is what a launch counts for beside its bytes: interpreted it takes
+// microseconds however few they are, a kernel of short rows more than most.
+const heatOfLaunch = 8 << 10
 
 // units are what is printed for a variant, a function for each phase.
 func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -41,8 +42,15 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 	return []runtime.Variant{{Tier: "tier 0, interpreted", Class: "any layout", Source: text}}
 }
 
-// source is the C of a variant, as its code was printed.
+// source is the text of a variant, as its code was printed.
 func (v *variant) source(code *compiled) (string, error) {
+	if code.evaluators != nil {
+		text := ""
+		for _, e := range code.evaluators {
+			text += e.(*machinePhase).text()
+		}
+		return text, nil
+	}
 	units, _, err := v.units()
 	if err != nil {
 		return "", err
@@ -52,6 +60,9 @@ func (v *variant) source(code *compiled) (string, error) {
 
 // tier says where code comes from.
 func (c *compiled) tier() string {
+	if c.evaluators != nil {
+		return "tier 1, machine code for " + machine.Level().String()
+	}
 	if c.shipped == nil {
 		return "tier 1, C"
 	}

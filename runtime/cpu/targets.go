@@ -11,13 +11,14 @@ import (
 // false nothing ever asks for executable memory: a filter of system calls may end a
 // process that does. Denormals are no matter here: a call sets how they are taken.
 func (d *device) compilesNatively() bool {
-	return d.cfg.Tier >= 0 && d.cfg.Compile.Native() && machine.Level() != machine.None
+	asked := d.cfg.Compile == runtime.CompileNative || d.cfg.Compile.Native() && !runsCompiled
+	return d.cfg.Tier >= 0 && asked && machine.Level() != machine.None
 }
 
 // compilesC says that C compilers may be started: for all kernels, or where machine
 // code is made for what has no form in it.
 func (d *device) compilesC() bool {
-	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.denormals.soft
+	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.denormals.soft && !d.machine
 }
 
 // tellNoTarget counts that machine code alone was asked for, where there is none:

@@ -14,6 +14,7 @@ const (
 	scatter        // from a dense block to an operand
 	posLo          // positions, low halves
 	posHi
+	positions // in bytes of so many an element, 64 bits each
 )
 
 type mover struct {
@@ -119,6 +120,10 @@ func (m *mover) run(pos, step, n, to int64) {
 			moveRun[uint32](m.how, mem, blk, step, n)
 		default:
 			moveRun[uint64](m.how, mem, blk, step, n)
+		}
+	case positions:
+		for i, b := int64(0), unsafe.Slice((*int64)(m.buf), to+n)[to:]; i < n; i++ {
+			b[i] = (pos + i*step) * int64(m.size)
 		}
 	default:
 		shift := 0

@@ -76,12 +76,14 @@ func (d *device) threadsOf() int64 { return int64(max(d.cfg.Threads, 1)) }
 // settled finds the code that a launch goes on running by; it is false where
 // that is still to be compiled.
 func (d *device) settled(r *ready) bool {
-	if !runsCompiled || d.cfg.Tier < 0 || r.plain() {
+	if r.plain() || !d.runsCode(r) {
 		return true
 	}
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
-	if v.code.Load() == nil && d.comp != nil && d.comp.waits() {
+	if d.machine {
+		d.wantMachine(v, heatForMachine, false)
+	} else if v.code.Load() == nil && d.comp != nil && d.comp.waits() {
 		d.comp.want(v, r.total*r.p.perItem, false, true)
 	}
 	r.code = v.code.Load()

@@ -1,0 +1,89 @@
+package cpu
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// heatForMachine is the heat of a variant, see heatToCompile, from which machine code is
+// made for it: that takes as long as interpreting some ten thousand points once. What
+// runs a second time has it as a rule.
+const heatForMachine = 3 * heatOfLaunch / 2
+
+// wantMachine makes machine code of a variant as soon as that is worth it, while the
+// launch waits: it takes less than a collection does.
+func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
+	if v.failed.Load() || v.code.Load() != nil || (v.heat.Add(bytes+heatOfLaunch) < heatForMachine || provisional) && !d.waitsForCode() {
+		return
+	}
+	v.making.Lock()
+	defer v.making.Unlock()
+	if v.code.Load() != nil || v.failed.Load() {
+		return
+	}
+	begin := time.Now()
+	code, err := d.makeMachine(v)
+	took := time.Since(begin)
+	if err != nil {
+		d.refuseMachine(v, err)
+	} else {
+		d.count.native.Add(1)
+		d.count.compiled.Add(int64(took))
+		v.code.Store(code)
+	}
+	d.changes.Add(1)
+	if d.cfg.OnCompile != nil {
+		d.cfg.OnCompile(v.sched.prog.kernel, took.Seconds(), err)
+	}
+}
+
+// waitsForCode reports that runs wait for code, however little they do.
+func (d *device) waitsForCode() bool {
+	return d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0
+}
+
+// makeMachine makes the code of all phases of a variant.
+func (d *device) makeMachine(v *variant) (*compiled, error) {
+	units, phases, err := v.units()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planPhases(phases)
+	if err != nil {
+		return nil, err
+	}
+	if err := fault.Hit(fault.Compile); err != nil {
+		return nil, err
+	}
+	c := &compiled{phasePlan: plan}
+	for i := range units {
+		p, err := newMachinePhase(&units[i], machineISA())
+		if err != nil {
+			return nil, err
+		}
+		c.evaluators = append(c.evaluators, p)
+	}
+	return c, nil
+}
+
+// refuseMachine has a variant stay interpreted. That the system gives no executable
+// memory is said once; it is asked again for the next kernel.
+func (d *device) refuseMachine(v *variant, err error) {
+	v.failed.Store(true)
+	d.count.nativeRefused.Add(1)
+	var no *machine.Error
+	var full *machine.FullError
+	if errors.As(err, &no) || errors.As(err, &full) {
+		if d.toldMemory.Swap(true) {
+			return
+		}
+		d.report(err)
+		return
+	}
+	d.count.fails.Add(1)
+	d.report(&runtime.CompileError{Kernel: v.sched.prog.text, Log: err.Error(), Err: err})
+}

@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// machinePhase is a phase as machine code. Code knows rows of points that lie a step
+// apart; what lies otherwise goes through memory of the caller's: where the points of
+// staged operands are, and results that not every point stores, or not at a step.
+type machinePhase struct {
+	kernel *codegen.Kernel
+	v      native.Variant
+	isa    *native.ISA
+	mxcsr  uint32
+
+	whole  machineCode
+	past   func() *machineCode // stores past the caches; nil where that cannot be had
+	bypass uint64              // operands that it stores so
+
+	used   []int32 // operands that code reads or writes
+	direct []int32 // those of them that it finds by steps
+	staged []int32
+	boxed  []int32 // outputs
+	chunk  int64   // points of a call, so that none takes long
+}
+
+// machineCode is a function in executable memory.
+type machineCode struct {
+	f     *native.Func
+	code  *machine.Code
+	entry uintptr
+}
+
+// machineISA is the target of machine code, nil where there is none.
+func machineISA() *native.ISA {
+	switch machine.Level() {
+	case machine.AVX512:
+		return native.AVX512
+	case machine.AVX2:
+		return native.AVX2
+	}
+	return nil
+}
+
+const (
+	// blockPoints are the points of a call whose operands go through memory.
+	blockPoints = 512
+	// callVectors bounds the instructions of a call: 200 µs are the most that a collection
+	// may wait for one, and an instruction of a vector takes a nanosecond, or with what is
+	// done lane by lane some twenty.
+	callVectors = 64 << 10
+)
+
+// newMachinePhase compiles a phase.
+func newMachinePhase(u *cgo.Unit, isa *native.ISA) (*machinePhase, error) {
+	k := u.Kernel
+	p := &machinePhase{kernel: k, isa: isa, mxcsr: mxcsrOf(k.Denormals)}
+	p.v.Class = append(p.v.Class, u.Class...)
+	for i, o := range k.Operands {
+		switch {
+		case o.Kind == codegen.Output && (u.Class[i] == codegen.Splat || u.Class[i] == codegen.Staged || u.Guarded && i < u.Streams):
+			p.boxed = append(p.boxed, int32(i))
+			p.v.Class[i] = codegen.Contiguous
+		case o.Kind == codegen.Output && u.Class[i] == codegen.Contiguous && o.DT.Size() >= 4 && i < min(u.Streams, 64):
+			p.bypass |= 1 << i
+		case o.Kind != codegen.Output && u.Class[i] == codegen.Staged:
+			p.staged = append(p.staged, int32(i))
+		}
+	}
+	f, err := native.Compile(k, p.v, isa, false)
+	if err != nil {
+		return nil, err
+	}
+	if p.whole, err = mapCode(f); err != nil {
+		return nil, err
+	}
+	for i := range k.Operands {
+		if !f.Reads(i) {
+			continue
+		}
+		p.used = append(p.used, int32(i))
+		if !slices.Contains(p.boxed, int32(i)) && !slices.Contains(p.staged, int32(i)) {
+			p.direct = append(p.direct, int32(i))
+		}
+	}
+	p.chunk = max(callVectors/int64(max(f.Work, 1))*int64(f.Lanes), 256)
+	if f.Slow {
+		p.chunk = max(p.chunk/32, 64)
+	}
+	if len(p.boxed)+len(p.staged) > 0 {
+		p.chunk = min(p.chunk, blockPoints)
+	}
+	p.past = sync.OnceValue(p.compilePast)
+	return p, nil
+}
+
+func mapCode(f *native.Func) (machineCode, error) {
+	code, err := machine.Map(f.Code)
+	if err != nil {
+		return machineCode{}, err
+	}
+	c := machineCode{f: f, code: code, entry: code.Addr(0)}
+	f.Code = nil
+	return c, nil
+}
+
+// compilePast makes the form that stores past the caches.
+func (p *machinePhase) compilePast() *machineCode {
+	v := p.v
+	if v.Past = p.bypass; v.Past == 0 {
+		return nil
+	}
+	f, err := native.Compile(p.kernel, v, p.isa, false)
+	if err != nil {
+		return nil
+	}
+	if f.Bytes > p.whole.f.Bytes {
+		return nil // scratch memory is measured by the other
+	}
+	c, err := mapCode(f)
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+func mxcsrOf(d ir.Denormals) uint32 {
+	if d == ir.FlushDenormals {
+		return machine.FlushMXCSR
+	}
+	return machine.KeepMXCSR
+}
+
+// scratch is a frame, and memory for what goes through it. The frame of the form that
+// stores past the caches is as large.
+func (p *machinePhase) scratch() int64 {
+	return aligned(int64(p.whole.f.Bytes)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
+}
+
+// bytes is the executable memory that it takes.
+func (p *machinePhase) bytes() int64 { return int64(p.whole.code.Bytes()) }
+
+// text is the assembly.
+func (p *machinePhase) text() string {
+	f, err := native.Compile(p.kernel, p.v, p.isa, true)
+	if err != nil {
+		return fmt.Sprintf("; %v\n", err)
+	}
+	return f.Text()
+}
+
+// word is a word of a frame.
+func word(frame unsafe.Pointer, at int) *int64 { return (*int64)(unsafe.Add(frame, at)) }

@@ -1,0 +1,246 @@
+package cpu
+
+import (
+	goruntime "runtime"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// machineWalk is one evaluation on its way: the domain's dims, those put together that
+// all operands go through as one, from the innermost outward.
+type machineWalk struct {
+	p     *machinePhase
+	a     *args
+	frame unsafe.Pointer
+	rank  int
+	dim   [runtime.MaxRank]int // the innermost of those that are one
+	size  [runtime.MaxRank]int64
+	at    [runtime.MaxRank]int64 // of the first point of the next call
+}
+
+// eval computes points [begin, end) of the domain.
+func (p *machinePhase) eval(a *args, begin, end int64) {
+	w := machineWalk{p: p, a: a}
+	w.merge()
+	for j, left := 0, begin; j < w.rank; j++ {
+		if w.at[j] = left; j < w.rank-1 {
+			w.at[j], left = left%w.size[j], left/w.size[j]
+		}
+	}
+	w.open()
+	fault := word(w.frame, native.FrameFault)
+	*fault = 0
+	for at := begin; at < end; {
+		at += w.call(at, begin, end-at)
+	}
+	if *fault != 0 {
+		a.fault.note(int(*word(w.frame, native.FrameFault+8)), *word(w.frame, native.FrameFault+16))
+	}
+	goruntime.KeepAlive(p)
+}
+
+// merge puts dims together.
+func (w *machineWalk) merge() {
+	a := w.a
+	last := a.rank - 1
+	w.dim[0], w.size[0], w.rank = last, a.dims[last], 1
+	if w.size[0] == 1 { // one as long as the code does not care
+		for d := last - 1; d >= 0; d-- {
+			if a.dims[d] != 1 {
+				if w.fits(d) {
+					w.dim[0], w.size[0], last = d, a.dims[d], d
+				}
+				break
+			}
+		}
+	}
+	for d := last - 1; d >= 0; d-- {
+		if a.dims[d] == 1 {
+			continue
+		}
+		if j := w.rank - 1; w.goesOn(d, w.dim[j], w.size[j]) {
+			w.size[j] *= a.dims[d]
+			continue
+		}
+		w.dim[w.rank], w.size[w.rank] = d, a.dims[d]
+		w.rank++
+	}
+}
+
+// fits reports that all operands go along a dim as their classes say.
+func (w *machineWalk) fits(d int) bool {
+	for _, i := range w.p.direct {
+		s := w.a.ops[i].stride[d]
+		switch w.p.v.Class[i] {
+		case codegen.Contiguous:
+			if s != 1 {
+				return false
+			}
+		case codegen.Splat:
+			if s != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// goesOn reports that dim d continues where the dims that end in inner, of so many points,
+// end, for all operands that code finds by steps.
+func (w *machineWalk) goesOn(d, inner int, n int64) bool {
+	for _, i := range w.p.direct {
+		if o := &w.a.ops[i]; o.stride[d] != o.stride[inner]*n {
+			return false
+		}
+	}
+	return true
+}
+
+// open writes what is the same for all calls to the frame.
+func (w *machineWalk) open() {
+	a, p := w.a, w.p
+	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
+	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
+	outer := w.dim[min(1, w.rank-1)]
+	for _, i := range p.used {
+		o := &a.ops[i]
+		size := w.elem(int(i))
+		at := native.FrameArgs + int(i)*native.OperandBytes
+		*word(w.frame, at+native.Step) = o.stride[w.dim[0]] * size
+		*word(w.frame, at+native.RowStep) = o.stride[outer] * size
+		*word(w.frame, at+native.IndexSize) = o.isize
+		*word(w.frame, at+native.IndexStep) = o.istride * size
+	}
+	for _, i := range p.staged {
+		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.RowStep) = 0
+	}
+	scalars := unsafe.Slice((*uint64)(unsafe.Add(w.frame, p.whole.f.Scalars)), len(p.kernel.Scalars))
+	copy(scalars, a.scalars)
+}
+
+// elem is the bytes of an operand's element; 1 of an index, whose position is its value.
+func (w *machineWalk) elem(i int) int64 {
+	if o := &w.p.kernel.Operands[i]; o.Kind != codegen.Index {
+		return int64(o.DT.Size())
+	}
+	return 1
+}
+
+// box is memory that an operand goes through: number j of staged operands, then of boxed.
+func (w *machineWalk) box(j int) unsafe.Pointer {
+	return unsafe.Add(w.frame, aligned(int64(w.p.whole.f.Bytes))+int64(j)*blockPoints*8)
+}
+
+// call computes some of the left points from point at on, and returns how many.
+func (w *machineWalk) call(at, begin, left int64) int64 {
+	p, n, rows := w.p, w.size[0], int64(1)
+	points := min(n-w.at[0], left, p.chunk)
+	if points == n && w.rank > 1 {
+		rows = max(min(w.size[1]-w.at[1], left/n, p.chunk/n), 1)
+	}
+	count := rows * points
+	*word(w.frame, native.FramePoints), *word(w.frame, native.FrameRows) = points, rows
+	for _, i := range p.direct {
+		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.Address) = w.address(int(i))
+	}
+	for k, r := range p.kernel.Reduces {
+		size := int64(p.kernel.Body[r.Value].DT.Size())
+		o := native.FrameArgs + (len(p.kernel.Operands)+k)*native.OperandBytes
+		*word(w.frame, o+native.Address) = int64(uintptr(w.a.bufs[k])) + (at-begin)*size
+		*word(w.frame, o+native.Step), *word(w.frame, o+native.RowStep) = size, points*size
+	}
+	if len(p.staged)+len(p.boxed) > 0 {
+		w.through(at, points, count)
+	}
+	code := &p.whole
+	if p.bypass != 0 && w.streams(rows) {
+		if past := p.past(); past != nil {
+			code = past
+		}
+	}
+	machine.Call(code.entry, w.frame, p.mxcsr)
+	if len(p.boxed) > 0 {
+		w.unbox(at, count)
+	}
+	w.advance(points, rows)
+	return count
+}
+
+// address is where an operand has the next point; of an index operand, its position.
+func (w *machineWalk) address(i int) int64 {
+	o := &w.a.ops[i]
+	at := o.offset
+	for j := range w.rank {
+		at += w.at[j] * o.stride[w.dim[j]]
+	}
+	if o.base == nil {
+		return at
+	}
+	return int64(uintptr(o.base)) + at*w.elem(i)
+}
+
+// streams reports that all results that can be stored past the caches should be, and lie
+// as that takes.
+func (w *machineWalk) streams(rows int64) bool {
+	for i := range w.p.v.Class {
+		if w.p.bypass>>i&1 == 0 {
+			continue
+		}
+		o := native.FrameArgs + i*native.OperandBytes
+		if !w.a.ops[i].stream || *word(w.frame, o+native.Address)&63 != 0 || rows > 1 && *word(w.frame, o+native.RowStep)&63 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// advance moves on by the points of a call.
+func (w *machineWalk) advance(points, rows int64) {
+	if w.at[0] += points; w.at[0] < w.size[0] || w.rank == 1 {
+		return
+	}
+	w.at[0] = 0
+	w.at[1] += rows
+	for j := 1; j < w.rank-1 && w.at[j] == w.size[j]; j++ {
+		w.at[j] = 0
+		w.at[j+1]++
+	}
+}
+
+// place is a point in the dims of the domain.
+func (w *machineWalk) place(p int64) (at [runtime.MaxRank]int64) {
+	for d := w.a.rank - 1; d > 0; d-- {
+		at[d], p = p%w.a.dims[d], p/w.a.dims[d]
+	}
+	at[0] = p
+	return at
+}
+
+// through says where the points of staged operands are, and where results of others go.
+func (w *machineWalk) through(p, points, count int64) {
+	at := w.place(p)
+	for j, i := range w.p.staged {
+		o := native.FrameArgs + int(i)*native.OperandBytes
+		move(w.a, &w.a.ops[i], positions, int(w.elem(int(i))), &at, count, w.box(j))
+		*word(w.frame, o+native.Positions) = int64(uintptr(w.box(j)))
+		*word(w.frame, o+native.Address) = int64(uintptr(w.a.ops[i].base))
+	}
+	for j, i := range w.p.boxed {
+		o := native.FrameArgs + int(i)*native.OperandBytes
+		size := w.elem(int(i))
+		*word(w.frame, o+native.Address) = int64(uintptr(w.box(len(w.p.staged) + j)))
+		*word(w.frame, o+native.Step), *word(w.frame, o+native.RowStep) = size, points*size
+	}
+}
+
+// unbox stores results that went through memory, where they belong.
+func (w *machineWalk) unbox(p, count int64) {
+	at := w.place(p)
+	for j, i := range w.p.boxed {
+		move(w.a, &w.a.ops[i], scatter, int(w.elem(int(i))), &at, count, w.box(len(w.p.staged)+j))
+	}
+}

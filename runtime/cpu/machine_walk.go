@@ -62,7 +62,7 @@ func (w *machineWalk) merge() {
 		if a.dims[d] == 1 {
 			continue
 		}
-		if j := w.rank - 1; w.goesOn(d, w.dim[j], w.size[j]) {
+		if j := w.rank - 1; w.size[j] > 1 && w.goesOn(d, w.dim[j], w.size[j]) {
 			w.size[j] *= a.dims[d]
 			continue
 		}

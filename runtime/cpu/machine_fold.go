@@ -1,6 +1,9 @@
 package cpu
 
 import (
+	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -37,9 +40,67 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 		return nil
 	}
 	if dt.Size() >= 4 {
-		f.lanes = joinCode(native.CompileFold(k, isa))
+		f.lanes = joinCode(compileFold(k, op, dt, d, isa))
 	}
 	return f
+}
+
+// imageText is a float as an integer of the same order, of which any NaN is the greatest, or
+// the least; and it is the way back.
+const imageText = `in 0 : $f
+out 1 : $i
+%0 = load 0 : $f
+%1 = bitcast %0 : $i
+%2 = const $last : $i
+%3 = shrraw %1 %2 : $i
+%4 = const $most : $i
+%5 = and %3 %4 : $i
+%6 = xor %1 %5 : $i
+%7 = ne %0 %0 : bool
+%8 = const $nan : $i
+%9 = where %7 %8 %6 : $i
+store 1 %9
+`
+
+const elementText = `in 0 : $i
+out 1 : $f
+%0 = load 0 : $i
+%1 = const $last : $i
+%2 = shrraw %0 %1 : $i
+%3 = const $most : $i
+%4 = and %2 %3 : $i
+%5 = xor %0 %4 : $i
+%6 = bitcast %5 : $f
+store 1 %6
+`
+
+// compileFold has floats that are compared, as they are, joined as integers.
+func compileFold(k *codegen.Kernel, op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (*native.Func, error) {
+	if op != ir.Maximum && op != ir.Minimum || !dt.IsFloat() || d == ir.FlushDenormals {
+		return native.CompileFold(k, nil, nil, isa)
+	}
+	i, nan := ir.Int32, int64(math.MaxInt32)
+	if dt == ir.Float64 {
+		i, nan = ir.Int64, math.MaxInt64
+	}
+	most := nan
+	if op == ir.Minimum {
+		nan = -nan - 1
+	}
+	words := strings.NewReplacer("$f", dt.String(), "$i", i.String(), "$last", strconv.Itoa(dt.Bits()-1), "$most", strconv.FormatInt(most, 10), "$nan", strconv.FormatInt(nan, 10))
+	image, err := codegen.Parse(words.Replace(imageText))
+	if err != nil {
+		return nil, err
+	}
+	element, err := codegen.Parse(words.Replace(elementText))
+	if err != nil {
+		return nil, err
+	}
+	join, err := joinKernel(op, i, d)
+	if err != nil {
+		return nil, err
+	}
+	return native.CompileFold(join, image, element, isa)
 }
 
 func joinCode(f *native.Func, err error) *machineCode {

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -36,7 +35,7 @@ const (
 // crews lends crews of one size. Whoever waits for one gets it in turn.
 type crews struct {
 	threads int
-	flush   ir.Denormals // of threads in C
+	open    func(threads int) (executor, error)
 	slots   chan struct{}
 	waiting atomic.Int32
 
@@ -45,8 +44,8 @@ type crews struct {
 	all  []*crew
 }
 
-func newCrews(threads, most int, flush ir.Denormals) *crews {
-	return &crews{threads: threads, flush: flush, slots: make(chan struct{}, most)}
+func newCrews(threads, most int, open func(threads int) (executor, error)) *crews {
+	return &crews{threads: threads, open: open, slots: make(chan struct{}, most)}
 }
 
 // lend is a crew until it is given back.
@@ -84,7 +83,7 @@ func (c *crews) take() (*crew, error) {
 		c.free = c.free[:n-1]
 		return w, nil
 	}
-	e, err := newExecutor(c.threads, c.flush)
+	e, err := c.open(c.threads)
 	if err != nil {
 		<-c.slots
 		return nil, err

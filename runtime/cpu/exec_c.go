@@ -34,7 +34,7 @@ type cExecutor struct {
 	slow   *goExecutor // for programs whose tier 0 has no C functions here
 }
 
-func newCExecutor(threads int, d ir.Denormals) (executor, error) {
+func newExecutor(threads int, d ir.Denormals) (executor, error) {
 	pool := C.mr_pool_open(C.int(threads), C.int(d))
 	if pool == nil {
 		return nil, errors.New("cpu: no memory for a pool of threads")

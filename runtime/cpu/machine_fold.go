@@ -195,7 +195,7 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 				join = map[foldOp]ir.Op{foldMax: ir.Or, foldMin: ir.And}[op]
 			}
 			code := sync.OnceValue(func() *machineFold { return newMachineFold(join, dt, d) })
-			t.fold[op][dt] = withMachine(t.fold[op][dt], int64(dt.Size()), code)
+			t.fold[op][dt] = joinedByMachine(t.fold[op][dt], int64(dt.Size()), code)
 		}
 	}
 	return t
@@ -204,8 +204,8 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 // leastJoined is the number of elements from which a call is worth it.
 const leastJoined = 64
 
-// withMachine has the loops of a folder done by machine code.
-func withMachine(f folder, size int64, code func() *machineFold) folder {
+// joinedByMachine has the loops of a folder done by machine code.
+func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
 	in := f
 	f.add = func(acc, values unsafe.Pointer, r, m, n, ld int64) {
 		c := code()

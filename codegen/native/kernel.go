@@ -142,7 +142,7 @@ func (c *code) levels() {
 		if !c.need[i] {
 			continue
 		}
-		if r, a, b := extremum(body, body[i]); r != nil {
+		if r, a, b := c.extremum(body[i]); r != nil {
 			c.need[a], c.need[b] = true, true
 			continue
 		}
@@ -376,7 +376,7 @@ func (c *code) instr(p *part, in ir.Instr, u int) value {
 	case ir.Scalar:
 		return c.scalar(in)
 	}
-	if r, a, b := extremum(c.k.Body, in); r != nil {
+	if r, a, b := c.extremum(in); r != nil {
 		return c.op3(r[kinds[in.DT]], c.bytes(in.DT), c.valueOf(p, a, u), c.valueOf(p, b, u))
 	}
 	var x [4]value

@@ -409,9 +409,11 @@ func (c *code) compareMasks(o ir.Op, x []value) value {
 }
 
 // extremum recognises a choice that is one instruction: min(a, b) is a < b ? a : b to the
-// bit, and gives b where either is NaN and where both are zeros.
-func extremum(body []ir.Instr, in ir.Instr) (r *row, a, b ir.Ref) {
-	if in.Op != ir.Where || in.DT != ir.Float32 && in.DT != ir.Float64 {
+// bit, and gives b where either is NaN and where both are zeros. Not where denormals are
+// flushed: a choice moves their bits, and the instruction gives zeros for them.
+func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
+	body := c.k.Body
+	if in.Op != ir.Where || in.DT != ir.Float32 && in.DT != ir.Float64 || c.k.Denormals == ir.FlushDenormals {
 		return nil, 0, 0
 	}
 	m := body[in.Args[0]]

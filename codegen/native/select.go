@@ -411,10 +411,16 @@ func (c *code) compareMasks(o ir.Op, x []value) value {
 }
 
 // extremum recognises a choice that is one instruction: min(a, b) is a < b ? a : b to the
-// bit, and gives b where either is NaN and where both are zeros.
+// bit, and gives b where either is NaN and where both are zeros. Not where denormals are
+// flushed: a choice moves their bits, and the instruction gives zeros for them.
 func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 	body := c.k.Body
-	if in.Op != ir.Where || in.DT == ir.Bool || in.DT.Storage() || sizeOf(in.DT) == 8 && in.DT.IsInt() && !c.isa.EVEX {
+	switch {
+	case in.Op != ir.Where || in.DT == ir.Bool || in.DT.Storage():
+		return nil, 0, 0
+	case in.DT.IsFloat() && c.k.Denormals == ir.FlushDenormals:
+		return nil, 0, 0
+	case in.DT.IsInt() && sizeOf(in.DT) == 8 && !c.isa.EVEX:
 		return nil, 0, 0
 	}
 	m := body[in.Args[0]]

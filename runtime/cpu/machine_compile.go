@@ -65,6 +65,7 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.number = i
 		c.evaluators = append(c.evaluators, p)
 	}
 	return c, nil

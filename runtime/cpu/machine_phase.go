@@ -21,6 +21,7 @@ type machinePhase struct {
 	v      native.Variant
 	isa    *native.ISA
 	mxcsr  uint32
+	number int // of the phase
 
 	whole  machineCode
 	past   func() *machineCode // stores past the caches; nil where that cannot be had

@@ -19,6 +19,9 @@ const (
 	Probe   = "probe"   // finding out whether block functions give the right bits
 	Launch  = "launch"  // running a list of launches
 	File    = "file"    // any file operation of a cache
+
+	MapCode     = "mapcode"     // memory for machine code
+	ProtectCode = "protectcode" // making it executable
 )
 
 // Error is what an armed point returns.

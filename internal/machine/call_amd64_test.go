@@ -1,0 +1,309 @@
+//go:build gc && (linux || darwin)
+
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// frame is what the code below is given.
+type frame struct {
+	in, out uint64
+	data    [4]float32
+}
+
+var (
+	load   = []byte{0x48, 0x8B, 0x07}       // mov rax, [rdi]
+	addOne = []byte{0x48, 0x83, 0xC0, 0x01} // add rax, 1
+	store  = []byte{0x48, 0x89, 0x47, 0x08} // mov [rdi+8], rax
+	deref  = []byte{0x48, 0x8B, 0x00}       // mov rax, [rax]
+	vload  = []byte{0xC5, 0xFC, 0x10, 0x00} // vmovups ymm0, [rax]
+	divide = []byte{
+		0x31, 0xC0, // xor eax, eax
+		0x31, 0xC9, // xor ecx, ecx
+		0x31, 0xD2, // xor edx, edx
+		0xF7, 0xF9, // idiv ecx
+	}
+	countDown = []byte{
+		0x48, 0x8B, 0x0F, // mov rcx, [rdi]
+		0x48, 0xFF, 0xC9, // dec rcx
+		0x75, 0xFB, // jnz to the dec
+	}
+	multiply = []byte{
+		0xF3, 0x0F, 0x10, 0x47, 0x10, // movss xmm0, [rdi+16]
+		0xF3, 0x0F, 0x59, 0x47, 0x14, // mulss xmm0, [rdi+20]
+		0xF3, 0x0F, 0x11, 0x47, 0x18, // movss [rdi+24], xmm0
+	}
+)
+
+func join(parts ...[]byte) []byte { return bytes.Join(append(parts, justReturn), nil) }
+
+// clobber sets all bits of what code may change, but of AX, CX and DI, which the
+// code above has for itself.
+func clobber() []byte {
+	var b []byte
+	for r := range byte(16) {
+		high, low := r>>3, r&7
+		switch r {
+		case 0, 1, 4, 5, 7, 14: // AX, CX, SP, BP, DI, R14
+		default:
+			b = append(b, 0x48|high, 0x83, 0xC8|low, 0xFF) // or r, -1
+		}
+		b = append(b, 0xC4, 0xE1^high*0xA0, 0x05|(^r&15)<<3, 0x76, 0xC0|low<<3|low) // vpcmpeqd r, r, r
+	}
+	if Level() == AVX512 {
+		b = append(b, 0x62, 0x03, 0x05, 0x40, 0x25, 0xFF, 0xFF) // vpternlogd zmm31, zmm31, zmm31, -1
+		b = append(b, 0xC5, 0xFC, 0x46, 0xC8)                   // kxnorw k1, k0, k0
+	}
+	return b
+}
+
+func mapForCalls(t testing.TB, parts ...[]byte) *Code {
+	t.Helper()
+	if Level() == None {
+		t.Skip("no level: nothing is called")
+	}
+	return mustMap(t, join(parts...))
+}
+
+// Frames may lie on the stack, on the heap and outside; calls allocate nothing, and
+// Go's own code goes on as if nothing had been changed.
+func TestCall(t *testing.T) {
+	c := mapForCalls(t, clobber(), load, addOne, store)
+	defer runtime.KeepAlive(c)
+	addr := c.Addr(0)
+	allocs := testing.AllocsPerRun(100, func() {
+		f := frame{in: 41}
+		Call(addr, unsafe.Pointer(&f), KeepMXCSR)
+		if f.out != 42 {
+			t.Errorf("on the stack: %d", f.out)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	heap := &frame{in: 6}
+	Call(addr, unsafe.Pointer(heap), KeepMXCSR)
+	mem, err := allocate(pageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release(mem)
+	outside := (*frame)(unsafe.Pointer(unsafe.SliceData(mem)))
+	outside.in = 7
+	Call(addr, unsafe.Pointer(outside), KeepMXCSR)
+	if heap.out != 7 || outside.out != 8 {
+		t.Errorf("on the heap %d, outside %d", heap.out, outside.out)
+	}
+	var zero [64]byte // cleared by a register that Go keeps at zero
+	fill(&zero)
+	if zero != [64]byte{} {
+		t.Errorf("Go's zero is %v", zero)
+	}
+}
+
+//go:noinline
+func fill(b *[64]byte) { *b = [64]byte{} }
+
+// The way that denormals are taken is the call's for its time, and the thread's again
+// afterwards, whatever either is, and also after a fault.
+func TestMXCSR(t *testing.T) {
+	c := mapForCalls(t, multiply)
+	bad := mapForCalls(t, load, deref)
+	defer runtime.KeepAlive([]*Code{c, bad})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := getMXCSR()
+	defer setMXCSR(before)
+	const smallest = 0x1p-126
+	for _, thread := range []uint32{KeepMXCSR, KeepMXCSR | mxcsrFlags, FlushMXCSR} {
+		for _, asked := range []uint32{KeepMXCSR, FlushMXCSR} {
+			f := frame{data: [4]float32{smallest, 0.5, -1}}
+			setMXCSR(thread)
+			Call(c.Addr(0), unsafe.Pointer(&f), asked)
+			after := getMXCSR()
+			setMXCSR(thread)
+			err := faultOf(func() { Call(bad.Addr(0), unsafe.Pointer(&frame{in: 8}), asked) })
+			afterFault := getMXCSR()
+			setMXCSR(before)
+			want := float32(0x1p-127)
+			if asked == FlushMXCSR {
+				want = 0
+			}
+			if math.Float32bits(f.data[2]) != math.Float32bits(want) {
+				t.Errorf("thread %#x, asked for %#x: %g, want %g", thread, asked, f.data[2], want)
+			}
+			if (after^thread)&^mxcsrFlags != 0 || (afterFault^thread)&^mxcsrFlags != 0 {
+				t.Errorf("thread %#x, asked for %#x: afterwards %#x, after a fault %#x", thread, asked, after, afterFault)
+			}
+			if err == nil {
+				t.Error("no fault")
+			}
+		}
+	}
+}
+
+// faultOf is the panic of f, with the stack of where it was recovered.
+func faultOf(f func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if e, ok := recover().(error); ok {
+			err = &faultError{e, string(debug.Stack())}
+		}
+	}()
+	f()
+	return nil
+}
+
+type faultError struct {
+	error
+	stack string
+}
+
+func (e *faultError) Unwrap() error { return e.error }
+
+// badPages are addresses of a page that is not there, one that nobody may read, and
+// one of a file that was cut short.
+func badPages(t *testing.T) (gone, closed, cut uint64) {
+	// The lower end of a large hole: what is mapped next is put at the upper one.
+	hole, err := allocate(1 << 26)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(hole); err != nil {
+		t.Fatal(err)
+	}
+	none, err := syscall.Mmap(-1, 0, pageSize, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { release(none) })
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := file.Truncate(int64(pageSize)); err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := syscall.Mmap(int(file.Fd()), 0, pageSize, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { release(mapped) })
+	if err := file.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	return uint64(address(hole)), uint64(address(none)), uint64(address(mapped))
+}
+
+// Faults in code are panics that name who called it.
+func TestFaults(t *testing.T) {
+	gone, closed, cut := badPages(t)
+	for _, mxcsr := range []uint32{KeepMXCSR, FlushMXCSR} {
+		for _, c := range []struct {
+			name  string
+			parts [][]byte
+			in    uint64
+			want  string
+		}{
+			{"nil", [][]byte{load, deref}, 8, "nil pointer"},
+			{"an unmapped page", [][]byte{load, deref}, gone, "invalid memory address"},
+			{"a closed page", [][]byte{load, deref}, closed, "invalid memory address"},
+			{"a file cut short", [][]byte{load, deref}, cut, "invalid memory address"},
+			{"an unmapped page, by vector", [][]byte{load, vload}, gone, "invalid memory address"},
+			{"after clobbering", [][]byte{clobber(), load, deref}, gone, "invalid memory address"},
+			{"division", [][]byte{divide}, 0, "divide by zero"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				code := mapForCalls(t, c.parts...)
+				defer runtime.KeepAlive(code)
+				for range 100 {
+					err := faultOf(func() { Call(code.Addr(0), unsafe.Pointer(&frame{in: c.in}), mxcsr) })
+					var fault *faultError
+					if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.want) {
+						t.Fatalf("got %v, want %q", err, c.want)
+					}
+					if !strings.Contains(fault.stack, "TestFaults") || !strings.Contains(fault.stack, "internal/machine.call") {
+						t.Fatalf("the stack does not say who called:\n%s", fault.stack)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Freed code has the address nil; who kept the one it had faults there.
+func TestFreedCode(t *testing.T) {
+	code := mapForCalls(t)
+	addr := code.Addr(0)
+	code.Free()
+	for _, a := range []uintptr{code.Addr(0), addr} {
+		if err := faultOf(func() { Call(a, nil, KeepMXCSR) }); err == nil || !strings.Contains(err.Error(), "invalid memory address") {
+			t.Errorf("called at %#x: %v", a, err)
+		}
+	}
+}
+
+// What is left of the last page is no code.
+func TestRest(t *testing.T) {
+	code := mapForCalls(t)
+	defer runtime.KeepAlive(code)
+	all.mu.Lock()
+	mem := all.live[code.number].mem
+	all.mu.Unlock()
+	if mem[0] != justReturn[0] || len(mem) != pageSize {
+		t.Fatalf("%d bytes, the first %#x", len(mem), mem[0])
+	}
+	for i, b := range mem[1:] {
+		if b != trap {
+			t.Fatalf("byte %d is %#x", i+1, b)
+		}
+	}
+}
+
+// Pages that may be executed are not written: it faults.
+func TestNotWritable(t *testing.T) {
+	code := mapForCalls(t)
+	defer runtime.KeepAlive(code)
+	all.mu.Lock()
+	mem := all.live[code.number].mem
+	all.mu.Unlock()
+	if err := faultOf(func() { mem[0] = 0x90 }); err == nil {
+		t.Error("code could be written")
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	code := mapForCalls(b)
+	defer runtime.KeepAlive(code)
+	addr := code.Addr(0)
+	var f frame
+	b.Run("keep", func(b *testing.B) {
+		for b.Loop() {
+			Call(addr, unsafe.Pointer(&f), KeepMXCSR)
+		}
+	})
+	b.Run("flush", func(b *testing.B) {
+		for b.Loop() {
+			Call(addr, unsafe.Pointer(&f), FlushMXCSR)
+		}
+	})
+}
+
+func BenchmarkMap(b *testing.B) {
+	code := bytes.Repeat(justReturn, 3000)
+	for b.Loop() {
+		mustMap(b, code).Free()
+	}
+}

@@ -1,0 +1,238 @@
+// Package machine holds machine code in memory and calls it, without cgo and in
+// every build. Code is copied into pages of its own, which become executable and
+// are never written again: others may be running in them.
+//
+// Engine part: no compatibility promise; use package millrace.
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/millrace-go/millrace/internal/fault"
+)
+
+// Supported says that there are executable pages and calls into them here. Whether
+// the processor has the instructions is what Level says.
+func Supported() bool { return callable && pages }
+
+// ErrUnsupported is what Map returns where Supported is false.
+var ErrUnsupported = fmt.Errorf("machine code made in the process: %w", errors.ErrUnsupported)
+
+// Error says that the system refused memory for code: there is none, or a policy
+// (seccomp, SELinux) allows no memory to become executable.
+type Error struct {
+	Op    string // mmap or mprotect, by whatever name the system has for it
+	Bytes int
+	Err   error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s of %d bytes for machine code: %v", e.Op, e.Bytes, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// FullError says that as many mappings are in use as there may be.
+type FullError struct{ Mappings int64 }
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%d mappings of machine code are in use, as many as there may be", e.Mappings)
+}
+
+// maxMappings bounds the mappings of this process. Linux grants it 65,530 of all
+// kinds, and where those run out Go's own runtime ends the process. A variable for
+// tests.
+var maxMappings int64 = 16384
+
+// Code is machine code in memory. Its pages are given back when nobody has it any
+// more, or by Free.
+type Code struct {
+	addr    atomic.Uintptr // 0 once freed
+	bytes   int
+	number  uint64
+	cleanup runtime.Cleanup
+}
+
+// Addr is the address of the byte at off, 0 once the code was freed. An address
+// keeps nothing alive: who calls it has the Code until the call has returned
+// (runtime.KeepAlive).
+func (c *Code) Addr(off int) uintptr {
+	a := c.addr.Load()
+	if a == 0 {
+		return 0
+	}
+	return a + uintptr(off)
+}
+
+// Bytes is the memory it takes, whole pages.
+func (c *Code) Bytes() int { return c.bytes }
+
+// Free gives the pages back at once. Nothing may be running in them. Freeing again
+// does nothing.
+func (c *Code) Free() {
+	if c.addr.Swap(0) == 0 {
+		return
+	}
+	c.cleanup.Stop()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.release(c.number)
+}
+
+// Map makes code executable. It may be called from several goroutines at once.
+func Map(code []byte) (*Code, error) {
+	if !Supported() {
+		return nil, ErrUnsupported
+	}
+	if len(code) == 0 {
+		return nil, errors.New("no machine code to map")
+	}
+	if err := all.reserve(); err != nil {
+		return nil, err
+	}
+	mem, err := executable(code)
+	if err != nil {
+		all.count.Add(-1)
+		return nil, err
+	}
+	return all.publish(mem), nil
+}
+
+// trap fills what is left of the last page: who runs over the end of the code
+// stops there.
+const trap = 0xCC
+
+func executable(code []byte) ([]byte, error) {
+	n := len(code) + pageSize - 1
+	n -= n % pageSize
+	err := fault.Hit(fault.MapCode)
+	var mem []byte
+	if err == nil {
+		mem, err = allocate(n)
+	}
+	if err != nil {
+		return nil, &Error{allocateOp, n, err}
+	}
+	rest := mem[copy(mem, code):]
+	for i := range rest {
+		rest[i] = trap
+	}
+	if err = fault.Hit(fault.ProtectCode); err == nil {
+		err = protect(mem)
+	}
+	if err != nil {
+		return nil, errors.Join(&Error{protectOp, n, err}, release(mem))
+	}
+	return mem, nil
+}
+
+var pageSize = systemPage()
+
+// mappings are those there are. Whoever has a Code is known by a weak pointer only.
+type mappings struct {
+	count atomic.Int64 // with those that are being made
+	bytes atomic.Int64
+
+	mu   sync.Mutex
+	last uint64 // number given
+	live map[uint64]mapping
+	full bool // a collection found little that could go
+}
+
+type mapping struct {
+	mem  []byte
+	code weak.Pointer[Code]
+}
+
+var all = mappings{live: map[uint64]mapping{}}
+
+// Live are the mappings of this process now, and the bytes they take.
+func Live() (count, bytes int64) { return all.count.Load(), all.bytes.Load() }
+
+// reserve counts one more in. Where there are as many as there may be, garbage is
+// collected first: small programs make little of it, and code they no longer have
+// is still mapped. Where that is of little use it is not done again until some
+// were given back.
+func (x *mappings) reserve() error {
+	if x.take() {
+		return nil
+	}
+	x.mu.Lock()
+	full := x.full
+	x.mu.Unlock()
+	if !full {
+		runtime.GC()
+		x.sweep()
+		if x.take() {
+			return nil
+		}
+	}
+	return &FullError{maxMappings}
+}
+
+func (x *mappings) take() bool {
+	for {
+		n := x.count.Load()
+		if n >= maxMappings {
+			return false
+		}
+		if x.count.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// publish makes a Code of memory that is executable by now.
+func (x *mappings) publish(mem []byte) *Code {
+	c := &Code{bytes: len(mem)}
+	c.addr.Store(address(mem))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.last++
+	c.number = x.last
+	x.live[c.number] = mapping{mem, weak.Make(c)}
+	x.bytes.Add(int64(len(mem)))
+	c.cleanup = runtime.AddCleanup(c, x.collected, c.number)
+	return c
+}
+
+func (x *mappings) collected(number uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.release(number)
+}
+
+// sweep gives back what nobody has: cleanups come a while after a collection.
+func (x *mappings) sweep() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for number, m := range x.live {
+		if m.code.Value() == nil {
+			x.release(number)
+		}
+	}
+	x.full = x.crowded()
+}
+
+func (x *mappings) crowded() bool { return x.count.Load() > maxMappings-maxMappings/16 }
+
+// release gives one back, with the lock held. One that the system will not take
+// back stays counted.
+func (x *mappings) release(number uint64) {
+	m, ok := x.live[number]
+	if !ok {
+		return
+	}
+	delete(x.live, number)
+	if release(m.mem) != nil {
+		return
+	}
+	x.bytes.Add(-int64(len(m.mem)))
+	x.count.Add(-1)
+	x.full = x.full && x.crowded()
+}

@@ -1,0 +1,2 @@
+package native
+func (g *dotGen) transposes() {}

@@ -35,8 +35,8 @@ type memory struct {
 	limit  int64 // bytes of live and pooled blocks together
 	keep   int64 // bytes of pooled blocks
 	free   map[int64][]unsafe.Pointer
-	all    map[unsafe.Pointer]int64 // every block taken from the system
-	shared atomic.Int64             // live buffers of Go's heap
+	system regions
+	shared atomic.Int64 // live buffers of Go's heap
 
 	allocs, hits, live, peak, pooled int64
 }
@@ -49,7 +49,7 @@ const pageAligned = 4 << 20
 const unlooked = 64 << 20
 
 func newMemory(limit int64) *memory {
-	return &memory{asked: limit, limit: unlooked, keep: unlooked, free: map[int64][]unsafe.Pointer{}, all: map[unsafe.Pointer]int64{}}
+	return &memory{asked: limit, limit: unlooked, keep: unlooked, free: map[int64][]unsafe.Pointer{}, system: newRegions()}
 }
 
 // look finds the limits out.
@@ -125,14 +125,13 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 	if m.live+size > m.limit {
 		return nil, m.refuse(n)
 	}
-	p := sysAlloc(size)
+	p := m.system.alloc(size)
 	if p == nil {
 		m.trim(0)
-		if p = sysAlloc(size); p == nil {
+		if p = m.system.alloc(size); p == nil {
 			return nil, m.refuse(n)
 		}
 	}
-	m.all[p] = size
 	return m.hand(p, n, size), nil
 }
 
@@ -185,9 +184,7 @@ func (m *memory) trim(keep int64) {
 		for size := range m.free {
 			largest = max(largest, size)
 		}
-		p := m.take(largest)
-		delete(m.all, p)
-		sysFree(p, largest)
+		m.system.give(m.take(largest))
 	}
 }
 
@@ -222,10 +219,7 @@ func (d *device) ResetPeak() {
 func (m *memory) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p, size := range m.all {
-		sysFree(p, size)
-	}
-	clear(m.all)
+	m.system.close()
 	clear(m.free)
 }
 

@@ -65,8 +65,8 @@ type TileFrame struct {
 
 // dotKind is a kind of element.
 type dotKind struct {
-	size                              int
-	fma, add, mul                     op // fma, or mul and add
+	size                               int
+	fma, add, mul                      op // fma, or mul and add
 	get, put, spread, getPart, putPart op
 }
 

@@ -167,3 +167,52 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 		}
 	}
 }
+
+// TestTranspose brings rows into vectors, and rows of columns into panels.
+func TestTranspose(t *testing.T) {
+	eachDot(t, transposeTest[float32], transposeTest[float64], transposeTest[uint32], transposeTest[uint64])
+}
+
+func transposeTest[T number](t *testing.T, d *mappedDot) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	piece, size := 16/d.Size, int64(d.Size)
+	for n := 1; n < 6; n++ {
+		k, ld := n*piece, d.Lanes+rng.IntN(5)
+		from, to := someNumbers[T](rng, d.Lanes*k), make([]T, k*ld)
+		f := &TransposeFrame{Dst: unsafe.Pointer(&to[0]), LdDst: int64(ld) * size, K: int64(k)}
+		for i := range d.Lanes {
+			f.Rows[i] = unsafe.Pointer(&from[i*k])
+		}
+		d.call(d.Transpose, unsafe.Pointer(f))
+		for i, x := range to {
+			var want T
+			if i%ld < d.Lanes {
+				want = from[i%ld*k+i/ld]
+			}
+			if !sameNumber(x, want) {
+				t.Fatalf("k %d: lane %d of vector %d is %v, not %v", k, i%ld, i/ld, x, want)
+			}
+		}
+	}
+	for range 40 {
+		k, cols, wide := 1+rng.IntN(5), 1+rng.IntN(5*d.Lanes), 2*d.Lanes
+		ld, panel := cols+rng.IntN(3), k*wide+rng.IntN(9)
+		from, to := someNumbers[T](rng, k*ld+1), someNumbers[T](rng, (cols/wide+2)*panel)
+		want := append([]T(nil), to...)
+		for i := range k {
+			for j := range (cols + wide - 1) / wide * wide {
+				at := j/wide*panel + i*wide + j%wide
+				if want[at] = 0; j < cols {
+					want[at] = from[i*ld+j]
+				}
+			}
+		}
+		d.call(d.Panels, unsafe.Pointer(&PanelsFrame{Src: unsafe.Pointer(&from[0]), Dst: unsafe.Pointer(&to[0]),
+			LdSrc: int64(ld) * size, Panel: int64(panel) * size, Full: int64(cols / wide), Rest: int64(cols % wide), K: int64(k)}))
+		for i := range to {
+			if !sameNumber(to[i], want[i]) {
+				t.Fatalf("%d rows of %d columns: element %d is %v, not %v", k, cols, i, to[i], want[i])
+			}
+		}
+	}
+}

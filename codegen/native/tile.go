@@ -331,7 +331,7 @@ func (t *tileForm) results(visit func(r uint8, m mem, masked bool), done label) 
 	t.lea(tileY, t.masks)
 	t.shift(shl, true, tileK, shiftOf(t.size))
 	t.op(sub, tileY, ofGPR(tileK))
-	t.vec3(t.get, t.spare(1), 0, inMem(at(tileY, t.isa.Bytes)))
+	t.vec3(t.get, t.spare(1), 0, inMem(at(tileY, 2*t.isa.Bytes)))
 	rows(true)
 	t.jump(done)
 	t.place(whole)
@@ -339,10 +339,10 @@ func (t *tileForm) results(visit func(r uint8, m mem, masked bool), done label) 
 	t.jump(done)
 }
 
-// tailMasks are lanes with all bits set, and then as many without.
+// tailMasks are two vectors with all bits set, and then two without.
 func tailMasks(lanes, size int) []byte {
-	b := make([]byte, 2*lanes*size)
-	for i := range lanes * size {
+	b := make([]byte, 4*lanes*size)
+	for i := range 2 * lanes * size {
 		b[i] = 0xff
 	}
 	return b

@@ -1,2 +1,175 @@
 package native
-func (g *dotGen) transposes() {}
+
+import "unsafe"
+
+// TransposeFrame says what is transposed: element p of row i goes to lane i of the
+// vector at Dst + p*LdDst, for p below K, which is a multiple of the elements in 16
+// bytes. There are as many rows as a vector has lanes, of which several may be the same.
+type TransposeFrame struct {
+	Rows  [16]unsafe.Pointer
+	Dst   unsafe.Pointer
+	LdDst int64 // in bytes
+	K     int64
+}
+
+// PanelsFrame says what is copied into panels, two vectors of columns wide: K rows of
+// Full panels, and of Rest columns, which zeros make a panel.
+type PanelsFrame struct {
+	Src, Dst   unsafe.Pointer
+	LdSrc      int64 // from row to row, in bytes
+	Panel      int64 // from panel to panel, in bytes
+	Full, Rest int64
+	K          int64
+}
+
+// piece is how many neighbours of a row are transposed at once: 16 bytes of them, so
+// that all shuffling is inside of 16 bytes.
+func (g *dotGen) piece() int { return 16 / g.size }
+
+// transposes writes the function of TransposeFrame and that of PanelsFrame.
+func (g *dotGen) transposes() {
+	var f TransposeFrame
+	const dst, stride, stride3, row, offset, count = rdx, rbx, rcx, rax, rsi, r8
+	g.d.Transpose = g.begin("transpose")
+	loop := g.newLabel()
+	g.load(dst, field(unsafe.Offsetof(f.Dst)))
+	g.load(stride, field(unsafe.Offsetof(f.LdDst)))
+	g.lea(stride3, at2(stride, stride, 2, 0))
+	g.load(count, field(unsafe.Offsetof(f.K)))
+	g.clear(offset)
+	g.align(32)
+	g.place(loop)
+	out := g.square(0, func(i int) mem {
+		g.load(row, field(unsafe.Offsetof(f.Rows)+uintptr(8*i)))
+		return at2(row, offset, 1, 0)
+	})
+	for p, r := range out {
+		m := at(dst, 0)
+		switch p {
+		case 1, 2:
+			m.index, m.scale = stride, uint8(p)
+		case 3:
+			m.index = stride3
+		}
+		g.vec3(g.put, r, 0, inMem(m))
+	}
+	g.opImm(add, ofGPR(offset), 16)
+	g.lea(dst, at2(dst, stride, uint8(g.piece()), 0))
+	g.opImm(sub, ofGPR(count), g.piece())
+	g.jumpIf(greater, loop)
+	g.ret()
+	g.panels()
+}
+
+// square loads 16 bytes of as many rows as there are lanes, and returns the registers,
+// from first on, which have an element of every row each. It takes twice as many.
+func (g *dotGen) square(first int, row func(i int) mem) []uint8 {
+	n := g.piece()
+	in, out := make([]uint8, n), make([]uint8, n)
+	for r := range n {
+		in[r], out[r] = uint8(first+n+r), uint8(first+r)
+		for q := range g.isa.Bytes / 16 { // each 16 bytes are a square of n by n
+			m := inMem(row(q*n + r))
+			switch {
+			case q == 0:
+				g.vector(vmovups, 16, args{reg: in[r], rm: m, imm: noImm})
+			case g.isa.EVEX:
+				g.vec3i(vinserti32x4, in[r], in[r], m, int16(q))
+			default:
+				g.vec3i(vinserti128, in[r], in[r], m, int16(q))
+			}
+		}
+	}
+	// Two elements of 32 bits after the other: 0 and 1 of both, or 2 and 3.
+	const low, high, even, odd = 0x44, 0xee, 0x88, 0xdd
+	shuffle := func(to, x, y uint8, how uint8) { g.vec3i(vshufps, to, x, inReg(y), int16(how)) }
+	if n == 2 {
+		shuffle(out[0], in[0], in[1], low)
+		shuffle(out[1], in[0], in[1], high)
+		return out
+	}
+	shuffle(out[0], in[0], in[1], low)
+	shuffle(out[1], in[0], in[1], high)
+	shuffle(out[2], in[2], in[3], low)
+	shuffle(out[3], in[2], in[3], high)
+	shuffle(in[0], out[0], out[2], even)
+	shuffle(in[1], out[0], out[2], odd)
+	shuffle(in[2], out[1], out[3], even)
+	shuffle(in[3], out[1], out[3], odd)
+	return in
+}
+
+// panels writes the function that copies rows into panels.
+func (g *dotGen) panels() {
+	var f PanelsFrame
+	const src, dst, from, to, left, stride, panel, count, rest = rsi, rdx, r8, r9, rcx, rbx, r10, r11, r12
+	g.d.Panels = g.begin("rows into panels")
+	row, next, part, done := g.newLabel(), g.newLabel(), g.newLabel(), g.newLabel()
+	g.load(src, field(unsafe.Offsetof(f.Src)))
+	g.load(dst, field(unsafe.Offsetof(f.Dst)))
+	g.load(stride, field(unsafe.Offsetof(f.LdSrc)))
+	g.load(panel, field(unsafe.Offsetof(f.Panel)))
+	g.load(count, field(unsafe.Offsetof(f.K)))
+	g.load(rest, field(unsafe.Offsetof(f.Rest)))
+	g.partMasks(rest, rax)
+	g.align(32)
+	g.place(row)
+	g.copy(from, src)
+	g.copy(to, dst)
+	g.load(left, field(unsafe.Offsetof(f.Full)))
+	g.opImm(sub, ofGPR(left), 1)
+	g.jumpIf(less, part)
+	g.align(32)
+	g.place(next)
+	for v := range 2 {
+		g.vec3(g.get, uint8(v), 0, inMem(at(from, v*g.isa.Bytes)))
+	}
+	for v := range 2 {
+		g.vec3(g.put, uint8(v), 0, inMem(at(to, v*g.isa.Bytes)))
+	}
+	g.opImm(add, ofGPR(from), 2*g.isa.Bytes)
+	g.op(add, to, ofGPR(panel))
+	g.opImm(sub, ofGPR(left), 1)
+	g.jumpIf(greaterEqual, next)
+	g.place(part)
+	g.opImm(cmp, ofGPR(rest), 0)
+	g.jumpIf(equal, done)
+	for v := range 2 {
+		m := inMem(at(from, v*g.isa.Bytes))
+		if g.isa.EVEX {
+			g.vector(g.get, g.isa.Bytes, args{reg: uint8(v), rm: m, imm: noImm, k: uint8(v + 1), zero: true})
+		} else {
+			g.vec3(g.getPart, uint8(v), uint8(v+2), m)
+		}
+	}
+	for v := range 2 {
+		g.vec3(g.put, uint8(v), 0, inMem(at(to, v*g.isa.Bytes)))
+	}
+	g.place(done)
+	g.op(add, src, ofGPR(stride))
+	g.opImm(add, ofGPR(dst), 2*g.isa.Bytes)
+	g.opImm(sub, ofGPR(count), 1)
+	g.jumpIf(notEqual, row)
+	g.ret()
+}
+
+// partMasks makes masks of the first so many columns of two vectors: k1 and k2, or
+// registers 2 and 3.
+func (g *dotGen) partMasks(columns, temp gpr) {
+	if g.isa.EVEX {
+		g.set(temp, 1<<32-1)
+		g.bzhi(temp, temp, columns)
+		for v := range 2 {
+			g.vector(kmovwR, 16, args{reg: uint8(v + 1), rm: ofGPR(temp), imm: noImm})
+			g.shift(shr, true, temp, g.d.Lanes)
+		}
+		return
+	}
+	g.lea(temp, g.masks)
+	g.copy(r13, columns)
+	g.shift(shl, true, r13, shiftOf(g.size))
+	g.op(sub, temp, ofGPR(r13))
+	for v := range 2 {
+		g.vec3(g.get, uint8(v+2), 0, inMem(at(temp, (v+2)*g.isa.Bytes)))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -14,7 +15,9 @@ import (
 // programs for which C has no usable block functions.
 type goExecutor struct {
 	threads int
-	free    sync.Pool // *workspace
+	free    sync.Pool   // *workspace
+	level   machine.ISA // that contractions are made for
+	dots    dotPool
 }
 
 // workspace is the memory of one share.
@@ -25,10 +28,10 @@ type workspace struct {
 }
 
 func newGoExecutor(threads int) *goExecutor {
-	return &goExecutor{threads: threads, free: sync.Pool{New: func() any { return new(workspace) }}}
+	return &goExecutor{threads: threads, level: machine.Level(), free: sync.Pool{New: func() any { return new(workspace) }}}
 }
 
-func (e *goExecutor) close() {}
+func (e *goExecutor) close() { e.dots.close() }
 
 func (e *goExecutor) refused() int { return 0 }
 

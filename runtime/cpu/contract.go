@@ -36,6 +36,8 @@ type contraction struct {
 	maskRow   int64
 	maskKind  maskKind
 	maskSmall bool
+	tails     unsafe.Pointer
+	hidden    unsafe.Pointer
 }
 
 // side is mr_side in Go.

@@ -89,6 +89,7 @@ func (d *dotMemory) drop() {
 type dotPool struct {
 	mu    sync.Mutex
 	jobs  []*dotJob
+	runs  []*dotRun
 	own   []*dotMemory
 	sides []*packedY
 }
@@ -110,6 +111,30 @@ func (p *dotPool) done(j *dotJob) {
 	j.c, j.f, j.stays, j.x, j.y = nil, nil, nil, side{}, side{}
 	p.mu.Lock()
 	p.jobs = append(p.jobs, j)
+	p.mu.Unlock()
+}
+
+// run is one that is free.
+func (p *dotPool) run(e *goExecutor) *dotRun {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.runs) - 1
+	if n < 0 {
+		return newDotRun(e)
+	}
+	d := p.runs[n]
+	p.runs = p.runs[:n]
+	return d
+}
+
+func (p *dotPool) ran(d *dotRun) {
+	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
+		clear(w.args.ops)
+		w.r, w.v, w.args = nil, nil, args{ops: w.args.ops[:0]}
+	}
+	d.c = contraction{}
+	p.mu.Lock()
+	p.runs = append(p.runs, d)
 	p.mu.Unlock()
 }
 

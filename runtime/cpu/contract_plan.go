@@ -32,8 +32,8 @@ func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 func roundUp(a, to int64) int64 { return ceilDiv(a, to) * to }
 
-// scaled is n times a power of two.
-func scaled(n, power int64) int64 {
+// timesPower is n times a power of two.
+func timesPower(n, power int64) int64 {
 	if power < 0 {
 		return n >> -power
 	}
@@ -74,11 +74,11 @@ func (j *dotJob) plan(batches, threads int64) {
 // cut chooses the rows and columns of tiles and units: enough units that threads end
 // together, also where one of them had to be woken and begins late.
 func (p *dotPlan) cut(c *contraction, batches, threads int64) {
-	rowBytes, bytes := scaled(tileRowBytes, c.wide), int64(contractTile)
+	rowBytes, bytes := timesPower(tileRowBytes, c.wide), int64(contractTile)
 	if c.drain != nil && p.k <= shortK {
 		bytes = shortTile
 	}
-	bytes = scaled(bytes, c.high)
+	bytes = timesPower(bytes, c.high)
 	if p.m <= 4 {
 		rowBytes *= 4
 	}

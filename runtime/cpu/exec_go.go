@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -25,6 +26,7 @@ type workspace struct {
 	scratch []byte
 	bufs    [maxReduces]unsafe.Pointer
 	values  [maxReduces][]uint64 // backing of bufs: a block of values each
+	ops     []operand            // of a part of a launch
 }
 
 func newGoExecutor(threads int) *goExecutor {
@@ -116,6 +118,13 @@ func (e *goExecutor) split(threads int, total, grain int64, f func(begin, end in
 
 // with lends a workspace that is large enough for the launch.
 func (e *goExecutor) with(r *ready, f func(w *workspace)) {
+	w := e.workspaceFor(r)
+	f(w)
+	e.free.Put(w)
+}
+
+// workspaceFor is one that is large enough for the launch, and that goes back to free.
+func (e *goExecutor) workspaceFor(r *ready) *workspace {
 	w := e.free.Get().(*workspace)
 	n := 0
 	for _, t := range r.sched.tier0 {
@@ -132,8 +141,7 @@ func (e *goExecutor) with(r *ready, f func(w *workspace)) {
 		}
 		w.bufs[k] = unsafe.Pointer(unsafe.SliceData(w.values[k]))
 	}
-	f(w)
-	e.free.Put(w)
+	return w
 }
 
 // eval evaluates points of a phase in tier 0.
@@ -144,9 +152,13 @@ func (w *workspace) eval(t *tier0Code, a *args, begin, end int64) {
 }
 
 // argsOf is a launch in the form that evaluations take.
-func argsOf(r *ready) args {
+func argsOf(r *ready) args { return argsInto(r, nil) }
+
+// argsInto is argsOf with operands in a list that is used again.
+func argsInto(r *ready, list []operand) args {
 	l := r.l
-	a := args{rank: max(l.Rank, 1), ops: make([]operand, len(l.Args)), scalars: l.Scalars}
+	a := args{rank: max(l.Rank, 1), ops: slices.Grow(list, len(l.Args)+1)[:len(l.Args)], scalars: l.Scalars}
+	clear(a.ops)
 	a.dims[0] = 1
 	for d := range l.Rank {
 		a.dims[d] = l.Dims[r.dim(d)]

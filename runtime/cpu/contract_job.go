@@ -192,6 +192,9 @@ func (p *dotPool) at(k packedSide) *packedY {
 // contractNative runs a contraction in machine code; false where there is none for it,
 // or no memory.
 func (e *goExecutor) contractNative(c *contraction) bool {
+	if narrowDots[c.dt] != nil && e.level != machine.None {
+		c = widened(c)
+	}
 	f, err := dotCodeOf(e.level, c.dt)
 	if err != nil {
 		return false

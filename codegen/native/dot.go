@@ -22,11 +22,13 @@ type Dot struct {
 	Lanes int // of a vector
 	Rows  int // most rows of a tile that is two vectors wide
 
+	AlongStep int // see AlongFrame
+
 	tiles     [][]int // by rows, by vectors
 	wide      []int   // by rows
 	Transpose int     // see TransposeFrame
 	Panels    int     // see PanelsFrame
-	Along     []int   // by rows, see AlongFrame
+	along     []int   // by rows
 }
 
 // Tile is where the function for so many rows and vectors of columns begins: any rows
@@ -62,6 +64,20 @@ type TileFrame struct {
 	Tail         int64 // columns of the last vector of the last panel that there are in C
 	Flags        int64
 }
+
+// AlongFrame is what is called for columns of y that lie along k: a tile of one vector
+// of them, Y, LdY, StepY, StepC and Panels of which do not count. K is a multiple of
+// AlongStep.
+type AlongFrame struct {
+	TileFrame
+	Columns [16]unsafe.Pointer // as many as a vector has lanes, of which several may be the same
+}
+
+// Along is where the function for so many rows begins, for any up to AlongRows.
+func (d *Dot) Along(rows int) int { return d.along[rows] }
+
+// AlongRows is the most rows that there is such a function for, or 0.
+func (d *Dot) AlongRows() int { return max(len(d.along)-1, 0) }
 
 // dotKind is a kind of element.
 type dotKind struct {
@@ -101,6 +117,7 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	}
 	g.tiles()
 	g.transposes()
+	g.alongs()
 	code, err := a.finish()
 	if err != nil {
 		return nil, err

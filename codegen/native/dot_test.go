@@ -216,3 +216,57 @@ func transposeTest[T number](t *testing.T, d *mappedDot) {
 		}
 	}
 }
+
+// TestAlong compares tiles of columns along k with the rule.
+func TestAlong(t *testing.T) {
+	eachDot(t, alongTest[float32], alongTest[float64], alongTest[uint32], alongTest[uint64])
+}
+
+func alongTest[T number](t *testing.T, d *mappedDot) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	size := int64(d.Size)
+	for rows := 1; rows <= d.AlongRows(); rows++ {
+		for flags := range 8 {
+			k, tail := d.AlongStep*(1+rng.IntN(3)), 1+rng.IntN(d.Lanes)
+			ldx, ldc := k+rng.IntN(4), tail+rng.IntN(9)
+			x, y := someNumbers[T](rng, rows*ldx), someNumbers[T](rng, tail*k)
+			c, acc := someNumbers[T](rng, rows*ldc), someNumbers[T](rng, rows*d.Lanes)
+			want, wantAcc := append([]T(nil), c...), append([]T(nil), acc...)
+			f := &AlongFrame{TileFrame: TileFrame{X: unsafe.Pointer(&x[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]), LdX: int64(ldx) * size,
+				LdC: int64(ldc) * size, LdAcc: int64(d.Lanes) * size, K: int64(k), Tail: int64(tail), Flags: int64(flags)}}
+			for j := range d.Lanes {
+				column := min(j, tail-1)
+				f.Columns[j] = unsafe.Pointer(&y[column*k])
+				for i := range rows {
+					var s T
+					if flags&TileOpen == 0 {
+						s = acc[i*d.Lanes+j]
+					}
+					for p := range k {
+						s = chain(x[i*ldx+p], y[column*k+p], s)
+					}
+					switch {
+					case flags&TileClose == 0:
+						wantAcc[i*d.Lanes+j] = s
+					case j >= tail:
+					case flags&TileFirst != 0:
+						want[i*ldc+j] = 0 + s
+					default:
+						want[i*ldc+j] += s
+					}
+				}
+			}
+			d.call(d.Along(rows), unsafe.Pointer(f))
+			for i := range c {
+				if !sameNumber(c[i], want[i]) {
+					t.Fatalf("%d rows, k %d, tail %d, flags %d: result %d is %v, not %v", rows, k, tail, flags, i, c[i], want[i])
+				}
+			}
+			for i := range acc {
+				if !sameNumber(acc[i], wantAcc[i]) {
+					t.Fatalf("%d rows, k %d, flags %d: chain %d is %v, not %v", rows, k, flags, i, acc[i], wantAcc[i])
+				}
+			}
+		}
+	}
+}

@@ -55,18 +55,12 @@ func (t *tileForm) function() {
 	t.load(tilePanel, field(unsafe.Offsetof(f.Y)))
 	t.load(tileC, field(unsafe.Offsetof(f.C)))
 	t.load(tilePanels, field(unsafe.Offsetof(f.Panels)))
-	t.load(tileLdX, field(unsafe.Offsetof(f.LdX)))
-	t.lea(tileLdX3, at2(tileLdX, tileLdX, 2, 0))
 	t.load(tileLdY, field(unsafe.Offsetof(f.LdY)))
 	t.lea(tileLdY3, at2(tileLdY, tileLdY, 2, 0))
 
 	t.place(panel)
 	t.open()
-	t.load(tileX[0], field(unsafe.Offsetof(f.X)))
-	for b := 1; b*5 < t.rows; b++ {
-		t.lea(tileX[b], at2(tileX[b-1], tileLdX, 4, 0))
-		t.op(add, tileX[b], ofGPR(tileLdX))
-	}
+	t.xBases()
 	t.copy(tileY, tilePanel)
 	t.load(tileK, field(unsafe.Offsetof(f.K)))
 	t.opImm(sub, ofGPR(tileK), tileUnroll)
@@ -95,6 +89,18 @@ func (t *tileForm) function() {
 	t.opImm(sub, ofGPR(tilePanels), 1)
 	t.jumpIf(notEqual, panel)
 	t.ret()
+}
+
+// xBases points at the rows of X.
+func (t *tileForm) xBases() {
+	f := &tileFrame
+	t.load(tileLdX, field(unsafe.Offsetof(f.LdX)))
+	t.lea(tileLdX3, at2(tileLdX, tileLdX, 2, 0))
+	t.load(tileX[0], field(unsafe.Offsetof(f.X)))
+	for b := 1; b*5 < t.rows; b++ {
+		t.lea(tileX[b], at2(tileX[b-1], tileLdX, 4, 0))
+		t.op(add, tileX[b], ofGPR(tileLdX))
+	}
 }
 
 // advance goes n steps of k on.

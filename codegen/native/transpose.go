@@ -26,76 +26,104 @@ type PanelsFrame struct {
 // that all shuffling is inside of 16 bytes.
 func (g *dotGen) piece() int { return 16 / g.size }
 
+// pieces is how many neighbouring pieces of each row are read together: a line of the
+// cache, where there are registers for it. Rows may lie so far apart that their lines
+// drive each other out.
+func (g *dotGen) pieces() int {
+	if g.isa.EVEX {
+		return 4
+	}
+	return 2
+}
+
 // transposes writes the function of TransposeFrame and that of PanelsFrame.
 func (g *dotGen) transposes() {
 	var f TransposeFrame
-	const dst, stride, stride3, row, offset, count = rdx, rbx, rcx, rax, rsi, r8
+	const dst, stride, stride3, offset, count = rdx, rbx, rcx, rsi, r8
 	g.d.Transpose = g.begin("transpose")
-	loop := g.newLabel()
 	g.load(dst, field(unsafe.Offsetof(f.Dst)))
 	g.load(stride, field(unsafe.Offsetof(f.LdDst)))
 	g.lea(stride3, at2(stride, stride, 2, 0))
 	g.load(count, field(unsafe.Offsetof(f.K)))
 	g.clear(offset)
-	g.align(32)
-	g.place(loop)
-	out := g.square(0, func(i int) mem {
-		g.load(row, field(unsafe.Offsetof(f.Rows)+uintptr(8*i)))
-		return at2(row, offset, 1, 0)
-	})
-	for p, r := range out {
-		m := at(dst, 0)
-		switch p {
-		case 1, 2:
-			m.index, m.scale = stride, uint8(p)
-		case 3:
-			m.index = stride3
+	done := g.newLabel()
+	for _, pieces := range []int{g.pieces(), 1} { // whole lines, then what is left
+		loop, left, steps := g.newLabel(), g.newLabel(), pieces*g.piece()
+		g.opImm(sub, ofGPR(count), steps)
+		g.jumpIf(less, left)
+		g.align(32)
+		g.place(loop)
+		for p, r := range g.squares(0, pieces, unsafe.Offsetof(f.Rows), offset) {
+			m := at(dst, 0)
+			switch p %= g.piece(); p {
+			case 1, 2:
+				m.index, m.scale = stride, uint8(p)
+			case 3:
+				m.index = stride3
+			}
+			g.vec3(g.put, r, 0, inMem(m))
+			if p == g.piece()-1 {
+				g.lea(dst, at2(dst, stride, uint8(g.piece()), 0))
+			}
 		}
-		g.vec3(g.put, r, 0, inMem(m))
+		g.opImm(add, ofGPR(offset), 16*pieces)
+		g.opImm(sub, ofGPR(count), steps)
+		g.jumpIf(greaterEqual, loop)
+		g.place(left)
+		g.opImm(add, ofGPR(count), steps)
+		g.jumpIf(equal, done)
 	}
-	g.opImm(add, ofGPR(offset), 16)
-	g.lea(dst, at2(dst, stride, uint8(g.piece()), 0))
-	g.opImm(sub, ofGPR(count), g.piece())
-	g.jumpIf(greater, loop)
+	g.place(done)
 	g.ret()
 	g.panels()
 }
 
-// square loads 16 bytes of as many rows as there are lanes, and returns the registers,
-// from first on, which have an element of every row each. It takes twice as many.
-func (g *dotGen) square(first int, row func(i int) mem) []uint8 {
+// Two elements of 32 bits after the other: 0 and 1 of both, or 2 and 3, or every other.
+const shuffleLow, shuffleHigh, shuffleEven, shuffleOdd = 0x44, 0xee, 0x88, 0xdd
+
+// squares loads so many pieces of as many rows as there are lanes, at an offset from
+// where a list in the frame says that they begin. It returns the registers that have one
+// element of every row each, in order: all from first on, and maybe the one behind. As
+// many more as there are elements in a piece are overwritten, and so is rax.
+func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 	n := g.piece()
-	in, out := make([]uint8, n), make([]uint8, n)
-	for r := range n {
-		in[r], out[r] = uint8(first+n+r), uint8(first+r)
-		for q := range g.isa.Bytes / 16 { // each 16 bytes are a square of n by n
-			m := inMem(row(q*n + r))
-			switch {
+	in := make([]uint8, pieces*n)
+	for i := range in {
+		in[i] = uint8(first + i)
+	}
+	for row := range g.d.Lanes { // each 16 bytes of registers are squares of n by n
+		g.load(rax, field(rows+uintptr(8*row)))
+		for p := range pieces {
+			r, m := in[p*n+row%n], inMem(at2(rax, offset, 1, 16*p))
+			switch q := row / n; {
 			case q == 0:
-				g.vector(vmovups, 16, args{reg: in[r], rm: m, imm: noImm})
+				g.vector(vmovups, 16, args{reg: r, rm: m, imm: noImm})
 			case g.isa.EVEX:
-				g.vec3i(vinserti32x4, in[r], in[r], m, int16(q))
+				g.vec3i(vinserti32x4, r, r, m, int16(q))
 			default:
-				g.vec3i(vinserti128, in[r], in[r], m, int16(q))
+				g.vec3i(vinserti128, r, r, m, int16(q))
 			}
 		}
 	}
-	// Two elements of 32 bits after the other: 0 and 1 of both, or 2 and 3.
-	const low, high, even, odd = 0x44, 0xee, 0x88, 0xdd
 	shuffle := func(to, x, y uint8, how uint8) { g.vec3i(vshufps, to, x, inReg(y), int16(how)) }
-	if n == 2 {
-		shuffle(out[0], in[0], in[1], low)
-		shuffle(out[1], in[0], in[1], high)
-		return out
+	t := uint8(first + len(in))
+	for p := range pieces {
+		s := in[p*n : p*n+n]
+		if n == 2 {
+			shuffle(t, s[0], s[1], shuffleLow)
+			shuffle(s[1], s[0], s[1], shuffleHigh)
+			s[0], t = t, s[0] // a register is free again
+			continue
+		}
+		shuffle(t, s[0], s[1], shuffleLow)
+		shuffle(t+1, s[0], s[1], shuffleHigh)
+		shuffle(t+2, s[2], s[3], shuffleLow)
+		shuffle(t+3, s[2], s[3], shuffleHigh)
+		shuffle(s[0], t, t+2, shuffleEven)
+		shuffle(s[1], t, t+2, shuffleOdd)
+		shuffle(s[2], t+1, t+3, shuffleEven)
+		shuffle(s[3], t+1, t+3, shuffleOdd)
 	}
-	shuffle(out[0], in[0], in[1], low)
-	shuffle(out[1], in[0], in[1], high)
-	shuffle(out[2], in[2], in[3], low)
-	shuffle(out[3], in[2], in[3], high)
-	shuffle(in[0], out[0], out[2], even)
-	shuffle(in[1], out[0], out[2], odd)
-	shuffle(in[2], out[1], out[3], even)
-	shuffle(in[3], out[1], out[3], odd)
 	return in
 }
 

@@ -25,9 +25,14 @@ var contractShapes = []struct {
 }
 
 // BenchmarkContract runs all contractors in turns, and what a core can do at most, on
-// two threads: medians of gflops.
-func BenchmarkContract(b *testing.B) {
-	all := contractors(b, 2)
+// one thread: medians of gflops.
+func BenchmarkContract(b *testing.B) { benchmarkContract(b, 1) }
+
+// BenchmarkContract2 does it on two.
+func BenchmarkContract2(b *testing.B) { benchmarkContract(b, 2) }
+
+func benchmarkContract(b *testing.B, threads int) {
+	all := contractors(b, threads)
 	var names []string
 	for name := range all {
 		if name != "go" && !strings.Contains(name, "portable") {
@@ -35,7 +40,7 @@ func BenchmarkContract(b *testing.B) {
 		}
 	}
 	slices.Sort(names)
-	roof := roofOf(b)
+	roof := roofOf(b, threads)
 	for _, s := range contractShapes {
 		b.Run(fmt.Sprintf("%dx%dx%d%s", s.m, s.k, s.n, s.how), func(b *testing.B) {
 			memory := func(n int64) unsafe.Pointer {
@@ -82,8 +87,8 @@ func BenchmarkContract(b *testing.B) {
 	}
 }
 
-// roofOf measures the flops, in billions a second, that two threads have.
-func roofOf(b *testing.B) func() float64 {
+// roofOf measures the flops, in billions a second, that so many threads have.
+func roofOf(b *testing.B, threads int) func() float64 {
 	if machine.Level() == machine.None {
 		return func() float64 { return 1 }
 	}
@@ -96,11 +101,11 @@ func roofOf(b *testing.B) func() float64 {
 		b.Fatal(err)
 	}
 	b.Cleanup(code.Free)
-	e := newGoExecutor(2)
+	e := newGoExecutor(threads)
 	return func() float64 {
 		f := native.RoofFrame{Count: 20000}
 		t0 := time.Now()
-		e.split(2, 8, 1, func(begin, end int64) {
+		e.split(threads, 8, 1, func(begin, end int64) {
 			for range end - begin {
 				g := f
 				machine.Call(code.Addr(r.FMA), unsafe.Pointer(&g), machine.KeepMXCSR)

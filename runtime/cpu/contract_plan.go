@@ -9,6 +9,9 @@ const (
 	// short enough that its chains stay in cache, long enough that memory is read in
 	// runs. skinnyPiece is the same of what is packed.
 	skinnyStep, skinnyPiece = 32, 64
+	// alongRows are those up to which columns along k are transposed in registers, again
+	// for each tile of rows.
+	alongRows = 8
 
 	// Bytes of a tile's row, of a tile, of the packed strip that one thread keeps, and
 	// of a side packed for all threads.

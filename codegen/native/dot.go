@@ -29,6 +29,8 @@ type Dot struct {
 	Transpose int     // see TransposeFrame
 	Panels    int     // see PanelsFrame
 	along     []int   // by rows
+	Differs   int     // see DiffersFrame
+	Beyond    int     // see BeyondFrame
 }
 
 // Tile is where the function for so many rows and vectors of columns begins: any rows
@@ -118,6 +120,7 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	g.tiles()
 	g.transposes()
 	g.alongs()
+	g.scans()
 	code, err := a.finish()
 	if err != nil {
 		return nil, err

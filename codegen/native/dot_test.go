@@ -270,3 +270,57 @@ func alongTest[T number](t *testing.T, d *mappedDot) {
 		}
 	}
 }
+
+// TestScan looks for what is not zero, and for what is not small.
+func TestScan(t *testing.T) {
+	eachDot(t, scanTest[float32], scanTest[float64], scanTest[uint32], scanTest[uint64])
+}
+
+func scanTest[T number](t *testing.T, d *mappedDot) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	size := int64(d.Size)
+	top := uint64(1) << (8*d.Size - 1)
+	for range 200 {
+		rows, vectors := 1+rng.IntN(4), rng.IntN(6)
+		ld := vectors*d.Lanes + 1 + rng.IntN(5)
+		x := make([]T, rows*ld+1)
+		from, to := vectors, vectors
+		for range rng.IntN(3) {
+			if at := rng.IntN(rows * ld); at%ld/d.Lanes < vectors {
+				x[at] = T(1 + rng.IntN(9))
+				if v := at % ld / d.Lanes; from == vectors {
+					from, to = v, v+1
+				} else {
+					from, to = min(from, v), max(to, v+1)
+				}
+			}
+		}
+		f := &DiffersFrame{X: unsafe.Pointer(&x[0]), Ld: int64(ld) * size, Rows: int64(rows), Vectors: int64(vectors), Bits: math.MaxUint64}
+		d.call(d.Differs, unsafe.Pointer(f))
+		if f.From != int64(from) || f.To != int64(to) {
+			t.Fatalf("%d rows of %d vectors: from %d to %d, want %d to %d", rows, vectors, f.From, f.To, from, to)
+		}
+		if vectors == 0 {
+			continue
+		}
+		b := &BeyondFrame{X: f.X, Ld: f.Ld, Rows: f.Rows, Vectors: f.Vectors, Bits: top - 1, Limit: bitsOf(T(4))}
+		beyond := false
+		for i, v := range x {
+			beyond = beyond || v > 4 && i%ld/d.Lanes < vectors
+		}
+		d.call(d.Beyond, unsafe.Pointer(b))
+		if (b.Beyond != 0) != beyond {
+			t.Fatalf("%d rows of %d vectors: beyond the limit %d, want %t", rows, vectors, b.Beyond, beyond)
+		}
+	}
+}
+
+func bitsOf[T number](x T) uint64 {
+	switch x := any(x).(type) {
+	case float32:
+		return uint64(math.Float32bits(x))
+	case float64:
+		return math.Float64bits(x)
+	}
+	return uint64(x)
+}

@@ -19,7 +19,7 @@ type dotJob struct {
 
 	batch      int64 // where sides are packed for all threads: the one in work
 	allX, allY unsafe.Pointer
-	known      []uint8 // of the panels of allY, see panelFacts
+	known      []uint32 // of the panels of allY, see panelFinite
 	stays      *packedY
 	packed     bool // y is in there
 	shared     dotMemory
@@ -43,6 +43,7 @@ type dotPlan struct {
 	skinny bool // few rows
 	direct bool // x is read where it lies
 	near   bool // y is small enough to be read where it lies
+	masked bool // by c.mask
 	tiled  bool // results go through a tile, not straight to memory
 
 	kc, blocks      int64 // k steps of a block: contractK, or k; and how many blocks
@@ -174,7 +175,7 @@ func (p *dotPool) close() {
 // packedY is where y stays packed from one run to the next, see packedSide.
 type packedY struct {
 	dotMemory
-	known []uint8
+	known []uint32
 	full  bool // it holds the y of the run before
 }
 
@@ -324,9 +325,9 @@ func (j *dotJob) share() bool {
 	return true
 }
 
-func roomFor(b []uint8, n int64) []uint8 {
+func roomFor(b []uint32, n int64) []uint32 {
 	if int64(cap(b)) < n {
-		return make([]uint8, n)
+		return make([]uint32, n)
 	}
 	return b[:n]
 }
@@ -436,7 +437,7 @@ func (j *dotJob) finish(own unsafe.Pointer, batch, i, rows, at, cols int64) {
 type dotPanels struct {
 	p        unsafe.Pointer
 	step, ld int64
-	known    []uint8 // what was found out about each; nil where nobody asks
+	known    []uint32 // what was found out about each; nil where nobody asks
 }
 
 // panelsOf is block b of the strip at column at, packed; the thread keeps it, if it
@@ -451,7 +452,7 @@ func (j *dotJob) panelsOf(own unsafe.Pointer, batch, at, cols, b int64, fresh bo
 	if j.keep > 1 {
 		first = b * count
 	}
-	p := dotPanels{unsafe.Add(own, j.atStrip+first*step), step, j.nr * j.size, unsafe.Slice((*uint8)(unsafe.Add(own, j.atKnown+first)), count)}
+	p := dotPanels{unsafe.Add(own, j.atStrip+first*step), step, j.nr * j.size, unsafe.Slice((*uint32)(unsafe.Add(own, j.atKnown+first*4)), count)}
 	if fresh || j.keep < j.blocks {
 		j.loadY(own, batch, at, cols, b*contractK, j.depth(b), p.p)
 		clear(p.known)
@@ -522,6 +523,10 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 			j.loadX(own, batch, i+r, height, p, k, own)
 		}
 		f.Y, f.K, f.C = y.p, k, unsafe.Add(out, r*ld)
-		j.strip(height, &f, cols)
+		if y.known != nil {
+			j.lookedAt(&f, i+r, height, at, cols, k, &y)
+		} else {
+			j.strip(height, &f, cols)
+		}
 	}
 }

@@ -62,6 +62,7 @@ func (j *dotJob) plan(batches, threads int64) {
 	p.blocks, p.kc, p.panels = ceilDiv(p.k, contractK), min(p.k, contractK), ceilDiv(p.n, p.nr)
 	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem
 	p.tiled = c.drain != nil || p.swap
+	p.masked = c.mask != nil && floatBitsOf[c.dt] != nil && batches == 1 && p.blocks == 1 && !p.swap
 	p.cut(c, batches, threads)
 	p.places(c, batches, threads)
 	if j.stays, j.packed = nil, false; c.stays != nil {
@@ -150,7 +151,7 @@ func (p *dotPlan) layout() {
 	}
 	p.atStrip = roundUp(rows*contractK*p.size, cacheLine)
 	p.atKnown = p.atStrip + roundUp(strip*p.kc*p.size, cacheLine)
-	p.atStage = p.atKnown + roundUp(strip/p.nr*p.blocks, cacheLine)
+	p.atStage = p.atKnown + roundUp(strip/p.nr*p.blocks*4, cacheLine)
 	p.atTile = p.atStage + maxFill*p.size
 	p.atAcc, p.own = p.atTile, p.atTile
 	if p.tiled {

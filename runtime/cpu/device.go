@@ -105,7 +105,9 @@ func open(c runtime.Config) (*device, error) {
 	d.machine = d.compilesNatively()
 	d.newExecutor = func(threads int) (executor, error) {
 		if d.machine {
-			return newGoExecutor(threads), nil
+			e := newGoExecutor(threads)
+			e.level = machine.Level()
+			return e, nil
 		}
 		return newExecutor(threads, d.denormals.native())
 	}

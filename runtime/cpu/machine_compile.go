@@ -61,7 +61,7 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 	}
 	c := &compiled{phasePlan: plan}
 	for i := range units {
-		p, err := newMachinePhase(&units[i], machineISA())
+		p, err := newMachinePhase(&units[i], len(units[i].Operands)-len(plan.Temps), machineISA())
 		if err != nil {
 			return nil, err
 		}

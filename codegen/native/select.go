@@ -51,8 +51,10 @@ var (
 	divs     = row{vdivps, vdivpd}
 	sqrts    = row{vsqrtps, vsqrtpd}
 	fmas     = row{vfmadd231ps, vfmadd231pd}
-	mins     = row{vminps, vminpd}
-	maxs     = row{vmaxps, vmaxpd}
+	mins     = row{vminps, vminpd, vpminsd, vpminsq}
+	maxs     = row{vmaxps, vmaxpd, vpmaxsd, vpmaxsq}
+	minus    = row{i32: vpminud, i64: vpminuq}
+	maxus    = row{i32: vpmaxud, i64: vpmaxuq}
 	rounds   = row{vroundps, vroundpd}
 	scales   = row{vrndscaleps, vrndscalepd}
 	blends   = row{vblendmps, vblendmpd, vblendmps, vblendmpd}
@@ -413,7 +415,12 @@ func (c *code) compareMasks(o ir.Op, x []value) value {
 // flushed: a choice moves their bits, and the instruction gives zeros for them.
 func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 	body := c.k.Body
-	if in.Op != ir.Where || in.DT != ir.Float32 && in.DT != ir.Float64 || c.k.Denormals == ir.FlushDenormals {
+	switch {
+	case in.Op != ir.Where || in.DT == ir.Bool || in.DT.Storage():
+		return nil, 0, 0
+	case in.DT.IsFloat() && c.k.Denormals == ir.FlushDenormals:
+		return nil, 0, 0
+	case in.DT.IsInt() && sizeOf(in.DT) == 8 && !c.isa.EVEX:
 		return nil, 0, 0
 	}
 	m := body[in.Args[0]]
@@ -429,10 +436,15 @@ func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 	default:
 		return nil, 0, 0
 	}
-	if smaller {
+	switch signed := in.DT.IsSigned(); {
+	case smaller && signed:
 		return &mins, x, y
+	case smaller:
+		return &minus, x, y
+	case signed:
+		return &maxs, x, y
 	}
-	return &maxs, x, y
+	return &maxus, x, y
 }
 
 func describe(i int, in ir.Instr) string {

@@ -148,16 +148,21 @@ type elementwiseJob struct {
 }
 
 func (j *elementwiseJob) run(r *ready) {
-	threads, grain := int64(min(int(r.threads), j.e.threads)), r.total
-	if threads > 1 {
-		grain = min(shareBytes/max(r.p.perItem, 1), r.total/threads)
-		grain = (grain + sharePoints) / sharePoints * sharePoints
-	}
 	j.code = r.evaluator(0)
 	r.writeArgs(&j.args)
-	j.e.pool.split(int(threads), r.total, grain, j)
+	threads := min(int(r.threads), j.e.threads)
+	j.e.pool.split(threads, r.total, r.grain(threads), j)
 	j.args.forget()
 	j.code = nil
+}
+
+// grain is the points of a share of an elementwise launch.
+func (r *ready) grain(threads int) int64 {
+	if threads <= 1 {
+		return r.total
+	}
+	n := min(shareBytes/max(r.p.perItem, 1), r.total/int64(threads))
+	return (n + sharePoints) / sharePoints * sharePoints
 }
 
 func (j *elementwiseJob) share(who int, begin, end int64) {

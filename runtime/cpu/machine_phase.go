@@ -66,7 +66,10 @@ func newMachinePhase(u *cgo.Unit, isa *native.ISA) (*machinePhase, error) {
 	p := &machinePhase{kernel: k, isa: isa, mxcsr: mxcsrOf(k.Denormals)}
 	p.v.Class = append(p.v.Class, u.Class...)
 	for i, o := range k.Operands {
+		stored := slices.ContainsFunc(k.Stores, func(s codegen.Store) bool { return s.Operand == i })
 		switch {
+		case o.Kind == codegen.Output && !stored: // a row op's result, which is somebody else's
+			p.v.Class[i] = codegen.Contiguous
 		case o.Kind == codegen.Output && (u.Class[i] == codegen.Splat || u.Class[i] == codegen.Staged || u.Guarded && i < u.Streams):
 			p.boxed = append(p.boxed, int32(i))
 			p.v.Class[i] = codegen.Contiguous

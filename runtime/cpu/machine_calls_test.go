@@ -75,7 +75,7 @@ func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa 
 			u.Class[i] = codegen.Contiguous
 		}
 	}
-	p, err := newMachinePhase(&u, isa)
+	p, err := newMachinePhase(&u, len(k.Operands), isa)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, k)
 	}

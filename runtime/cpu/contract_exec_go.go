@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -52,7 +53,7 @@ func (d *dotRun) run(r *ready) {
 	dt := plan.Temps[0].DT
 	size := int64(dt.Size())
 	chosen := choice(r.l.Choice)
-	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.soft, wide: chosen.wide(), high: chosen.high(), dims: d.dims[:len(o.batch)]}
+	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), dims: d.dims[:len(o.batch)]}
 	for i, dim := range o.batch {
 		c.dims[i] = r.l.Dims[dim]
 	}

@@ -267,6 +267,7 @@ func (j *dotJob) put(d *dotMemory) {
 
 func (j *dotJob) runBatches(batches, threads int64) {
 	units := j.groups * j.strips
+	j.batch = 0 // a job is used again
 	if !j.packX && !j.packY {
 		grain, total := int64(1), batches*units
 		if threads <= 1 {

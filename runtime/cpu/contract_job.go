@@ -216,8 +216,9 @@ func (j *dotJob) run() bool {
 		j.forget()
 		return true
 	}
-	outputs := float64(batches) * float64(c.m) * float64(c.n)
-	work := float64(outputs*float64(c.k)) + float64(c.work)*(outputs+float64(float64(batches)*float64(c.k)*float64(c.m+c.n)))
+	outputs := float64(float64(batches*c.m) * float64(c.n))
+	filled := outputs + float64(float64(batches*c.k)*float64(c.m+c.n))
+	work := float64(outputs*float64(c.k)) + float64(float64(c.work)*filled)
 	threads := int64(j.e.threads)
 	if c.threads > 0 {
 		threads = min(threads, int64(c.threads))

@@ -31,6 +31,7 @@ type machinePhase struct {
 	staged []int32
 	boxed  []int32 // outputs
 	chunk  int64   // points of a call, so that none takes long
+	work   int64   // the same by what is computed alone
 }
 
 // machineCode is a function in executable memory.
@@ -69,8 +70,8 @@ const (
 	wholeLines = 64
 )
 
-// callPoints are the points of a call.
-func (p *machinePhase) callPoints() int64 {
+// bound finds the points of a call.
+func (p *machinePhase) bound() {
 	memory := int64(8 * len(p.kernel.Reduces))
 	for _, i := range p.used {
 		o := &p.kernel.Operands[i]
@@ -84,14 +85,14 @@ func (p *machinePhase) callPoints() int64 {
 		}
 	}
 	lanes := int64(p.whole.f.Lanes)
-	points := callWork / int64(max(p.whole.f.Work, 1)) * lanes
-	return max(min(points, callMemory/max(memory, 1))/wholeLines*wholeLines, wholeLines)
+	p.work = callWork / int64(max(p.whole.f.Work, 1)) * lanes
+	p.chunk = max(min(p.work, callMemory/max(memory, 1))/wholeLines*wholeLines, wholeLines)
 }
 
 // callRows are the rows of n points of a call.
 func (p *machinePhase) callRows(n int64) int64 {
 	lanes := int64(p.whole.f.Lanes)
-	return min(p.chunk/((n+lanes-1)/lanes*lanes+rowVectors*lanes), p.chunk/n)
+	return min(p.work/((n+lanes-1)/lanes*lanes+rowVectors*lanes), p.chunk/n)
 }
 
 // newMachinePhase compiles a phase.
@@ -129,7 +130,7 @@ func newMachinePhase(u *cgo.Unit, isa *native.ISA) (*machinePhase, error) {
 			p.direct = append(p.direct, int32(i))
 		}
 	}
-	p.chunk = p.callPoints()
+	p.bound()
 	if len(p.boxed)+len(p.staged) > 0 {
 		p.chunk = min(p.chunk, blockPoints)
 	}

@@ -18,7 +18,7 @@ type indexing struct {
 func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) value {
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
 	it := item{d: c.vec(n), tmps: 1, imm: noImm}
-	c.slow = true
+	c.slow += slowLane * c.lanes
 	guardSize := 0
 	if guard != 0 {
 		if c.isa.EVEX {

@@ -23,10 +23,9 @@ type Variant struct {
 type Func struct {
 	Frame
 	Code []byte
-	Work int // vector instructions of a point's step, for a guess at how long it takes
+	Work int // about how many vector instructions a step takes at worst, for a guess at how long
 	// Lanes is the points of a step.
 	Lanes int
-	Slow  bool // some of it is done lane by lane
 	reads []bool
 	text  *listing
 }
@@ -99,7 +98,7 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Func{Frame: *c.frame, Code: code, Work: c.work(), Lanes: c.lanes, Slow: c.slow, text: c.lines}
+	f := &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes, text: c.lines}
 	for i := range k.Operands {
 		f.reads = append(f.reads, c.inLoop(i))
 	}
@@ -175,6 +174,20 @@ func (c *code) work() int {
 	}
 	return n
 }
+
+// time is about how long a step takes at worst, in instructions.
+func (c *code) time() int {
+	n := c.work() + c.step
+	for i, in := range c.k.Body {
+		if c.need[i] && c.level[i] == perPoint && (in.Op == ir.FDiv || in.Op == ir.Sqrt) {
+			n += slowUnit - 1
+		}
+	}
+	return n
+}
+
+// slowUnit is what a division or a root takes, as so many instructions.
+const slowUnit = 12
 
 // outside tells values of a lower level that those of level l, or what is stored, read.
 func (c *code) outside(l level) []ir.Ref {

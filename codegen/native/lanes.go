@@ -5,6 +5,10 @@ import "github.com/millrace-go/millrace/ir"
 // What vector units have no instruction for is done lane by lane: operands are stored,
 // general registers go through them, and the result is loaded.
 
+// slowLane is what a lane takes, as so many instructions of vectors: a division of 64
+// bits takes up to 90 cycles.
+const slowLane = 24
+
 // laneAt is a lane of an array of the scratch memory; rsi counts lanes.
 func (c *code) laneAt(array, size int) mem {
 	return mem{base: rdi, index: rsi, scale: uint8(size), disp: int32(c.frame.lane(array))}
@@ -24,7 +28,7 @@ func (c *code) loadVector(r uint8, size, at int) {
 func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value {
 	n := c.bytes(dt)
 	lanes := c.lanes
-	c.slow = true
+	c.slow += slowLane * c.lanes
 	it := item{d: c.vec(n), tmps: 1}
 	copy(it.s[:], x)
 	sizes := make([]int, len(x))

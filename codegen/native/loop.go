@@ -72,7 +72,9 @@ func (c *code) loop(n int) {
 	c.align()
 	c.asm.place(top)
 	c.note("%d vectors of %d", n, c.lanes)
+	before := c.slow
 	c.values(perPoint, n)
+	c.step = (c.slow - before) / n
 	c.emitItems()
 	c.opImm(add, ofGPR(rcx), n*c.lanes)
 	c.lea(rax, at(rcx, n*c.lanes))

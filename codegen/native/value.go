@@ -83,7 +83,8 @@ type code struct {
 	tail8   value // the same for lanes of eight bytes, where masks are vectors
 	tables  map[uint64]mem
 	laneReg uint8 // of eachLane
-	slow    bool  // something is done lane by lane
+	slow    int   // instructions of the items so far that are done lane by lane, at worst
+	step    int   // those of a vector of the loop
 }
 
 func newCode(isa *ISA) *code {

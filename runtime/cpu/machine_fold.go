@@ -107,11 +107,7 @@ func joinCode(f *native.Func, err error) *machineCode {
 	if err != nil || f.Bytes > len(foldFrame{})*8 {
 		return nil
 	}
-	c, err := mapCode(f)
-	if err != nil {
-		return nil
-	}
-	return &c
+	return lesserCode(f)
 }
 
 // joinKernel joins operand 1 to operand 0.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -162,8 +163,18 @@ func (p *machinePhase) compilePast() *machineCode {
 	if f.Bytes > p.whole.f.Bytes {
 		return nil // scratch memory is measured by the other
 	}
+	return lesserCode(f)
+}
+
+// lesserRefused counts code, of all devices, that there was no memory for and that kernels
+// run without: slower, but no less right.
+var lesserRefused atomic.Int64
+
+// lesserCode is mapCode for such code.
+func lesserCode(f *native.Func) *machineCode {
 	c, err := mapCode(f)
 	if err != nil {
+		lesserRefused.Add(1)
 		return nil
 	}
 	return &c

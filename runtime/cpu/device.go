@@ -102,10 +102,14 @@ func open(c runtime.Config) (*device, error) {
 	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormalsOf(c.Denormals)
 	d.caps = capsOf(c.Threads, d.denormals)
-	d.machine = d.compilesNatively()
+	if d.machine = d.compilesNatively(); d.machine && c.Denormals == ir.FlushDenormals {
+		d.denormals.soft = true // what is interpreted is interpreted in Go
+	}
 	d.newExecutor = func(threads int) (executor, error) {
 		if d.machine {
-			return newGoExecutor(threads), nil
+			e := newGoExecutor(threads)
+			e.level = machine.Level()
+			return e, nil
 		}
 		return newExecutor(threads, d.denormals.native())
 	}

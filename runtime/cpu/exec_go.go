@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/machine"
 )
 
 // goExecutor walks launches in Go, over a pool of goroutines. It is all there is without
@@ -18,7 +19,9 @@ type goExecutor struct {
 	inner   []*goExecutor  // of each thread, for what it runs as a whole
 	failed  atomic.Bool    // memory was refused
 	fault   indexFault
-	free    sync.Pool // *workspace
+	free    sync.Pool   // *workspace
+	level   machine.ISA // that contractions are made for
+	dots    dotPool
 
 	points    elementwiseJob
 	tiles     transposedJob
@@ -36,6 +39,7 @@ func newGoExecutor(threads int) *goExecutor {
 
 func (e *goExecutor) close() {
 	e.pool.close()
+	e.dots.close()
 	for i := range e.memory {
 		e.memory[i].free()
 	}
@@ -130,7 +134,9 @@ func (e *goExecutor) runWave(list []ready) error {
 	e.failed.Store(false)
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
-		e.inner = append(e.inner, newGoExecutor(1))
+		in := newGoExecutor(1)
+		in.level = e.level
+		e.inner = append(e.inner, in)
 	}
 	e.pool.split(threads, int64(len(list)), 1, &e.wave)
 	e.wave.list = nil

@@ -135,18 +135,18 @@ func (f *foldFrame) run(c *machineCode, points, rows int64, mxcsr uint32) {
 	machine.Call(c.entry, unsafe.Pointer(f), mxcsr)
 }
 
-// callBytes bounds what one call of a fold goes through, some 100 µs.
-const callBytes = 256 << 10
+// joinBytes bounds what one call of a fold goes through, some 100 µs.
+const joinBytes = 256 << 10
 
 // into joins rows of n elements: a row of from to the same row of to.
 func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromStep int64) {
 	var frame foldFrame
 	for rows > 0 {
 		points, some := n, rows
-		if n*size > callBytes { // a part of one row
-			points, some = callBytes/size, 1
+		if n*size > joinBytes { // a part of one row
+			points, some = joinBytes/size, 1
 		} else {
-			some = min(rows, max(callBytes/max(n*size, 1), 1))
+			some = min(rows, max(joinBytes/max(n*size, 1), 1))
 		}
 		for at := int64(0); at < n; at += points {
 			frame.operand(0, unsafe.Add(to, at*size), size, toStep)
@@ -163,7 +163,7 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 	var frame foldFrame
 	for groups > 0 {
-		some := min(groups, callBytes/(ir.FoldLanes*size))
+		some := min(groups, joinBytes/(ir.FoldLanes*size))
 		frame.operand(0, acc, size, 0)
 		frame.operand(1, values, size, ir.FoldLanes*size)
 		frame.run(f.lanes, ir.FoldLanes, some, f.mxcsr)

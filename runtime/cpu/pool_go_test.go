@@ -166,9 +166,9 @@ func TestPoolHammer(t *testing.T) {
 			}
 		}
 	}()
-	lists := 400
+	lists := 6000
 	if testing.Short() {
-		lists = 80
+		lists = 600
 	}
 	var all [3]chan struct{}
 	for g := range all {
@@ -189,7 +189,8 @@ func TestPoolHammer(t *testing.T) {
 						t.Errorf("unit %d of %d was done %d times", i, total, n)
 					}
 				}
-				kept = make([]byte, 64<<10)
+				garbage := make([]byte, 64<<10)
+				kept.Store(&garbage)
 				if rng.IntN(20) == 0 {
 					p.rouse()
 					time.Sleep(time.Duration(rng.IntN(100)) * time.Microsecond)
@@ -205,7 +206,7 @@ func TestPoolHammer(t *testing.T) {
 }
 
 // kept has memory be in the heap.
-var kept []byte
+var kept atomic.Pointer[[]byte]
 
 // TestPoolAllocates: a job takes no memory.
 func TestPoolAllocates(t *testing.T) {

@@ -32,9 +32,9 @@ func launchOf(k *codegen.Kernel, seed uint64) *kerneltest.Launch {
 	return kerneltest.NewLaunch(rand.New(rand.NewPCG(seed, 5)), k, []int64{5, 700}, kept, kerneltest.Dense)
 }
 
-// inChild runs a test in a process of its own, since folds that were refused memory do
+// inOwnProcess runs a test in a process of its own, since folds that were refused memory do
 // without for as long as the process lasts. It is true where this is that process.
-func inChild(t *testing.T) bool {
+func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const variable = "MILLRACE_TEST_CHILD"
 	if os.Getenv(variable) != "" {
@@ -54,7 +54,7 @@ func TestRefusedMemory(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
 	}
-	if !inChild(t) {
+	if !inOwnProcess(t) {
 		return
 	}
 	for _, point := range []string{fault.MapCode, fault.ProtectCode} {
@@ -105,7 +105,7 @@ func TestRefusedForEver(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
 	}
-	if !inChild(t) {
+	if !inOwnProcess(t) {
 		return
 	}
 	fault.Set(fault.ProtectCode, -1)
@@ -148,7 +148,7 @@ func TestRefusedKernel(t *testing.T) {
 // TestNoExecutableMemory: who forbids machine code has none, not even a mapping asked for,
 // which a filter of system calls may kill a process for.
 func TestNoExecutableMemory(t *testing.T) {
-	if !inChild(t) {
+	if !inOwnProcess(t) {
 		return
 	}
 	fault.Set(fault.MapCode, -1) // each that was asked for is refused, and counted

@@ -54,26 +54,39 @@ func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value
 	return c.item(it)
 }
 
-// quotient is that of integers, or the remainder.
+// quotient is that of integers, or the remainder. Kernels see to it that no divisor is 0,
+// nor -1 where the quotient is none; but what they see to may be in an earlier phase, and
+// lanes beyond a row's end hold anything. A processor faults there, so that those two are
+// not divided by.
 func quotient(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	wide, signed := sizeOf(in.DT) == 8, in.DT.IsSigned()
 	from := rax
 	if in.Op == ir.Mod {
 		from = rdx
 	}
+	size := sizeOf(in.DT)
 	v := c.eachLane(in.DT, x, func(x []mem, d mem) {
+		minus, done := c.newLabel(), c.newLabel()
 		c.copy(r15, rdx)
-		if wide {
-			c.load(rax, x[0])
-		} else {
-			c.load32(rax, x[0])
+		c.loadSize(size, signed, rax, x[0])
+		c.loadSize(size, signed, rbx, x[1])
+		c.clear(rdx)
+		c.opImm(cmp, ofGPR(rbx), 0)
+		c.jumpIf(equal, done)
+		if signed {
+			c.opImm(cmp, ofGPR(rbx), -1)
+			c.jumpIf(equal, minus)
 		}
 		c.divide(signed, wide, x[1])
-		if wide {
-			c.store(d, from)
-		} else {
-			c.storeSize(4, d, from)
+		if signed {
+			over := c.newLabel()
+			c.jump(over)
+			c.asm.place(minus)
+			c.negate(rax)
+			c.asm.place(over)
 		}
+		c.asm.place(done)
+		c.storeSize(size, d, from)
 		c.copy(rdx, r15)
 	})
 	return v

@@ -52,7 +52,7 @@ type kernel struct {
 	level   []level
 	need    []bool  // values that something reads
 	kept    []value // of those of lower levels, in the frame
-	steps   []value // of index operands, see indexSteps
+	steps   []value // of index operands, see makeSteps
 	pointer []gpr   // of operands, noReg where it is in none
 }
 
@@ -246,7 +246,7 @@ func (c *code) function() {
 		tail8 = c.newValue(info{size: c.lanes * 8, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
 	}
 	c.choosePointers()
-	unroll := c.unroll(tail4, tail8)
+	unroll := c.plan()
 	c.note("once")
 	c.straight(once, 1)
 	row, end := c.newLabel(), c.newLabel()
@@ -260,12 +260,10 @@ func (c *code) function() {
 	c.straight(perRow, 1)
 	c.load(rdx, at(rdi, FramePoints))
 	c.clear(rcx)
-	c.pinConstants(unroll)
-	if unroll > 0 {
-		c.loop(unroll)
-		if unroll > 1 && !c.isa.EVEX {
-			c.loop(1)
-		}
+	c.pin()
+	c.loop(unroll)
+	if unroll > 1 && !c.isa.EVEX {
+		c.loop(1)
 	}
 	c.rest(tail4, tail8, end)
 	c.asm.place(end)
@@ -420,9 +418,7 @@ func (c *code) scalar(in ir.Instr) value {
 	return c.fromBytes(in.DT, v)
 }
 
-// indexSteps is how far the lanes of a vector are from its first, the low halves.
-func (c *code) indexSteps(i int) value { return c.steps[i] }
-
+// makeSteps finds how far the lanes of a vector are from its first, the low halves.
 func (c *code) makeSteps(i int, kept value) {
 	n := c.lanes * 4
 	var b []byte

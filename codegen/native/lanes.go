@@ -114,7 +114,7 @@ func lookup(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 			c.clear(rax)
 			c.asm.place(ok)
 		}
-		c.leaPool(rbx, table)
+		c.lea(rbx, table)
 		entry := mem{base: rbx, index: rax, scale: uint8(size)}
 		if size == 8 {
 			c.load(rax, entry)
@@ -140,11 +140,4 @@ func (c *code) table(id uint64, t *ir.Table, size int) mem {
 	m := c.data(b)
 	c.tables[id] = m
 	return m
-}
-
-// leaPool is the address of what lies in the pool.
-func (a *asm) leaPool(r gpr, m mem) {
-	begin := len(a.buf)
-	a.rexOp(true, uint8(r), inMem(m), 0, 0x8d)
-	a.text(begin, "lea %v,%v", r, m)
 }

@@ -105,6 +105,7 @@ func compileFold(k *codegen.Kernel, op ir.Op, dt ir.DType, d ir.Denormals, isa *
 
 func joinCode(f *native.Func, err error) *machineCode {
 	if err != nil || f.Bytes > len(foldFrame{})*8 {
+		lesserRefused.Add(1)
 		return nil
 	}
 	return lesserCode(f)

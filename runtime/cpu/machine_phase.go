@@ -157,17 +157,15 @@ func (p *machinePhase) compilePast() *machineCode {
 		return nil
 	}
 	f, err := native.Compile(p.kernel, v, p.isa, false)
-	if err != nil {
+	if err != nil || f.Bytes > p.whole.f.Bytes { // scratch memory is measured by the other
+		lesserRefused.Add(1)
 		return nil
-	}
-	if f.Bytes > p.whole.f.Bytes {
-		return nil // scratch memory is measured by the other
 	}
 	return lesserCode(f)
 }
 
-// lesserRefused counts code, of all devices, that there was no memory for and that kernels
-// run without: slower, but no less right.
+// lesserRefused counts code, of all devices, that could not be had and that kernels run
+// without: slower, but no less right.
 var lesserRefused atomic.Int64
 
 // lesserCode is mapCode for such code.

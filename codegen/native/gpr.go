@@ -305,13 +305,6 @@ func (a *asm) sfence() {
 	a.text(begin, "sfence")
 }
 
-// prefetch asks for a line, in the second-level cache.
-func (a *asm) prefetch(m mem) {
-	begin := len(a.buf)
-	a.rexOp(false, 2, inMem(m), 0, 0x0f, 0x18)
-	a.text(begin, "prefetcht1 %v", m)
-}
-
 // negate is r = -r.
 func (a *asm) negate(r gpr) {
 	begin := len(a.buf)

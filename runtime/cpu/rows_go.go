@@ -34,7 +34,7 @@ type rowJob struct {
 	tiles                    int64
 	grain, part              int64 // tiles, and points, that a thread gets at a time
 	needs                    rowNeeds
-	room                     int64  // bytes of a thread's memory
+	room                     int64 // bytes of a thread's memory
 
 	split            splitJob
 	shared, partials unsafe.Pointer // split: temporaries, and results of folds of blocks

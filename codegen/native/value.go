@@ -119,7 +119,7 @@ func (c *code) recycle() {
 func (c *code) newValue(v info) value {
 	v.reg, v.spill = -1, -1
 	if n := len(c.vals); n < cap(c.vals) {
-		v.uses = c.vals[: n+1][n].uses[:0] // of one that was there before
+		v.uses = c.vals[:n+1][n].uses[:0] // of one that was there before
 	}
 	c.vals = append(c.vals, v)
 	return value(len(c.vals) - 1)

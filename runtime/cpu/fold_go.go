@@ -41,19 +41,20 @@ func newFolds(soft bool) *foldTable {
 	foldsOf(f, ir.Float32, fromF32, j32)
 	foldsOf(f, ir.Float64, math.Float64frombits, j64)
 
-	rowsOf(f, ir.Bool, same[uint8], same[uint8], bits8, plainJoins[uint8])
-	rowsOf(f, ir.Uint8, same[uint8], same[uint8], bits8, plainJoins[uint8])
-	rowsOf(f, ir.Int32, same[int32], same[int32], bits32[int32], plainJoins[int32])
-	rowsOf(f, ir.Int64, same[int64], same[int64], bits64[int64], plainJoins[int64])
-	rowsOf(f, ir.Uint32, same[uint32], same[uint32], bits32[uint32], plainJoins[uint32])
-	rowsOf(f, ir.Uint64, same[uint64], same[uint64], bits64[uint64], plainJoins[uint64])
-	rowsOf(f, ir.Float32, same[float32], same[float32], bitsF32, j32)
-	rowsOf(f, ir.Float64, same[float64], same[float64], math.Float64bits, j64)
-	rowsOf(f, ir.Int8, convert[int8, int32], convert[int32, int8], bits32[int32], plainJoins[int32])
-	rowsOf(f, ir.Int16, convert[int16, int32], convert[int32, int16], bits32[int32], plainJoins[int32])
-	rowsOf(f, ir.Uint16, convert[uint16, int32], convert[int32, uint16], bits32[int32], plainJoins[int32])
-	rowsOf(f, ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), bitsF32, j32)
-	rowsOf(f, ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), bitsF32, j32)
+	rowsOf(f, ir.Bool, same[uint8], same[uint8], bits8)
+	rowsOf(f, ir.Uint8, same[uint8], same[uint8], bits8)
+	rowsOf(f, ir.Int32, same[int32], same[int32], bits32[int32])
+	rowsOf(f, ir.Int64, same[int64], same[int64], bits64[int64])
+	rowsOf(f, ir.Uint32, same[uint32], same[uint32], bits32[uint32])
+	rowsOf(f, ir.Uint64, same[uint64], same[uint64], bits64[uint64])
+	rowsOf(f, ir.Float32, same[float32], same[float32], bitsF32)
+	rowsOf(f, ir.Float64, same[float64], same[float64], math.Float64bits)
+	rowsOf(f, ir.Int8, convert[int8, int32], convert[int32, int8], bits32[int32])
+	rowsOf(f, ir.Int16, convert[int16, int32], convert[int32, int16], bits32[int32])
+	rowsOf(f, ir.Uint16, convert[uint16, int32], convert[int32, uint16], bits32[int32])
+	rowsOf(f, ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), bitsF32)
+	rowsOf(f, ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), bitsF32)
+	scatterInto(f, soft, j32, j64)
 	return f
 }
 
@@ -85,35 +86,35 @@ func elements[T any](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p
 
 // Loops over the builtin operations, which calls of a function for each element are not.
 
-func plusInto[T computing](to, from []T) {
+func plusInto[T stored](to, from []T) {
 	from = from[:len(to)]
 	for i, x := range from {
 		to[i] += x
 	}
 }
 
-func timesInto[T computing](to, from []T) {
+func timesInto[T stored](to, from []T) {
 	from = from[:len(to)]
 	for i, x := range from {
 		to[i] = T(to[i] * x)
 	}
 }
 
-func largerInto[T computing](to, from []T) {
+func largerInto[T stored](to, from []T) {
 	from = from[:len(to)]
 	for i, x := range from {
 		to[i] = max(to[i], x)
 	}
 }
 
-func smallerInto[T computing](to, from []T) {
+func smallerInto[T stored](to, from []T) {
 	from = from[:len(to)]
 	for i, x := range from {
 		to[i] = min(to[i], x)
 	}
 }
 
-func copyInto[T computing](to, from []T) { copy(to, from[:len(to)]) }
+func copyInto[T stored](to, from []T) { copy(to, from[:len(to)]) }
 
 func plainJoins[T computing](op ir.Op) joins[T] {
 	switch op {
@@ -311,7 +312,7 @@ func argFolder[T computing](key func(T) uint64) folder {
 }
 
 // rowsOf fills in a dtype with elements E, computed as T.
-func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, narrow func(T) E, bits func(T) uint64, joinsOf func(ir.Op) joins[T]) {
+func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, narrow func(T) E, bits func(T) uint64) {
 	d := &f.dtype[dt]
 	d.size, d.compute = int64(dt.Size()), int64(dt.Compute())
 	if dt.Storage() {
@@ -328,23 +329,6 @@ func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, n
 	}
 	d.key = func(values unsafe.Pointer, i int64, descending bool) uint64 {
 		return ir.SortKey(dt.Compute(), bits(widen(elements[E](values, i+1)[i])), descending)
-	}
-	var ones [ir.NumCombines]func(a, b T) T
-	for how := ir.CombineSet + 1; how < ir.NumCombines; how++ {
-		ones[how] = joinsOf(how.Op()).one
-	}
-	d.into = func(how ir.Combine, base unsafe.Pointer, at []int64, values unsafe.Pointer) {
-		join := ones[how]
-		for k, x := range elements[E](values, int64(len(at))) {
-			if at[k] < 0 {
-				continue
-			}
-			to := (*E)(unsafe.Add(base, at[k]*int64(unsafe.Sizeof(x))))
-			if how != ir.CombineSet {
-				x = narrow(join(widen(*to), widen(x)))
-			}
-			*to = x
-		}
 	}
 }
 

@@ -197,6 +197,7 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 			t.fold[op][dt] = joinedByMachine(t.fold[op][dt], int64(dt.Size()), code)
 		}
 	}
+	joinMemory(t, d)
 	return t
 }
 

@@ -41,19 +41,19 @@ func newFolds(soft bool) *foldTable {
 	foldsOf(f, ir.Float32, fromF32, j32)
 	foldsOf(f, ir.Float64, math.Float64frombits, j64)
 
-	rowsOf(f, ir.Bool, same[uint8], same[uint8], bits8)
-	rowsOf(f, ir.Uint8, same[uint8], same[uint8], bits8)
-	rowsOf(f, ir.Int32, same[int32], same[int32], bits32[int32])
-	rowsOf(f, ir.Int64, same[int64], same[int64], bits64[int64])
-	rowsOf(f, ir.Uint32, same[uint32], same[uint32], bits32[uint32])
-	rowsOf(f, ir.Uint64, same[uint64], same[uint64], bits64[uint64])
-	rowsOf(f, ir.Float32, same[float32], same[float32], bitsF32)
-	rowsOf(f, ir.Float64, same[float64], same[float64], math.Float64bits)
-	rowsOf(f, ir.Int8, convert[int8, int32], convert[int32, int8], bits32[int32])
-	rowsOf(f, ir.Int16, convert[int16, int32], convert[int32, int16], bits32[int32])
-	rowsOf(f, ir.Uint16, convert[uint16, int32], convert[int32, uint16], bits32[int32])
-	rowsOf(f, ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), bitsF32)
-	rowsOf(f, ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), bitsF32)
+	rowsOf(f, ir.Bool, same[uint8], same[uint8])
+	rowsOf(f, ir.Uint8, same[uint8], same[uint8])
+	rowsOf(f, ir.Int32, same[int32], same[int32])
+	rowsOf(f, ir.Int64, same[int64], same[int64])
+	rowsOf(f, ir.Uint32, same[uint32], same[uint32])
+	rowsOf(f, ir.Uint64, same[uint64], same[uint64])
+	rowsOf(f, ir.Float32, same[float32], same[float32])
+	rowsOf(f, ir.Float64, same[float64], same[float64])
+	rowsOf(f, ir.Int8, convert[int8, int32], convert[int32, int8])
+	rowsOf(f, ir.Int16, convert[int16, int32], convert[int32, int16])
+	rowsOf(f, ir.Uint16, convert[uint16, int32], convert[int32, uint16])
+	rowsOf(f, ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16))
+	rowsOf(f, ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16))
 	scatterInto(f, soft, j32, j64)
 	return f
 }
@@ -70,13 +70,9 @@ func narrowFloat(dt ir.DType) func(float32) uint16 {
 	return func(x float32) uint16 { return uint16(ir.FloatBits(dt, float64(x))) }
 }
 
-func bits8(x uint8) uint64                          { return uint64(x) }
 func from8(b uint64) uint8                          { return uint8(b) }
-func bits32[T int32 | uint32](x T) uint64           { return uint64(uint32(x)) }
 func from32[T int32 | uint32](b uint64) T           { return T(uint32(b)) }
-func bits64[T int64 | uint64](x T) uint64           { return uint64(x) }
 func from64[T int64 | uint64](b uint64) T           { return T(b) }
-func bitsF32(x float32) uint64                      { return uint64(math.Float32bits(x)) }
 func fromF32(b uint64) float32                      { return math.Float32frombits(uint32(b)) }
 func plus[T computing](a, b T) T                    { return a + b }
 func times[T computing](a, b T) T                   { return T(a * b) }
@@ -312,7 +308,7 @@ func argFolder[T computing](key func(T) uint64) folder {
 }
 
 // rowsOf fills in a dtype with elements E, computed as T.
-func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, narrow func(T) E, bits func(T) uint64) {
+func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, narrow func(T) E) {
 	d := &f.dtype[dt]
 	d.size, d.compute = int64(dt.Size()), int64(dt.Compute())
 	if dt.Storage() {
@@ -326,9 +322,6 @@ func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, n
 				elements[E](to, n)[i] = narrow(x)
 			}
 		}
-	}
-	d.key = func(values unsafe.Pointer, i int64, descending bool) uint64 {
-		return ir.SortKey(dt.Compute(), bits(widen(elements[E](values, i+1)[i])), descending)
 	}
 }
 

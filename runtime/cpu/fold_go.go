@@ -158,9 +158,16 @@ func foldsOf[T computing](f *foldTable, dt ir.DType, from func(uint64) T, joinsO
 		j.start = from(ir.FoldStart(row, dt))
 		f.fold[op][dt] = newFolder(j)
 	}
-	bits := func(x T) uint64 { return element(unsafe.Pointer(&x), int32(unsafe.Sizeof(x))) }
-	f.fold[foldArgMax][dt] = argFolder(func(x T) uint64 { return ir.SortKey(dt, bits(x), false) })
-	f.fold[foldArgMin][dt] = argFolder(func(x T) uint64 { return ir.SortKey(dt, bits(x), true) })
+	for op, least := range map[foldOp]bool{foldArgMax: false, foldArgMin: true} {
+		switch dt.Size() {
+		case 1:
+			f.fold[op][dt] = argFolder[uint8](dt, least)
+		case 4:
+			f.fold[op][dt] = argFolder[uint32](dt, least)
+		default:
+			f.fold[op][dt] = argFolder[uint64](dt, least)
+		}
+	}
 }
 
 func newFolder[T computing](j joins[T]) folder {
@@ -267,44 +274,6 @@ func scanRow[T computing](join func(a, b T) T, to, v []T, run, offset *T, r int6
 		}
 	}
 	*run, *offset = x, off
-}
-
-// argFolder says where the greatest key of a row is. An accumulator of n columns is
-// their keys, then their positions. Ties go to the lowest position, so the order of
-// joining does not matter.
-func argFolder[T computing](key func(T) uint64) folder {
-	var zero T
-	size := int64(unsafe.Sizeof(zero))
-	return folder{
-		size: 16, lanes: 1,
-		start: func(unsafe.Pointer) {},
-		add: func(acc, values unsafe.Pointer, r, m, n, ld int64) {
-			keys, places := elements[uint64](acc, n), elements[int64](unsafe.Add(acc, 8*n), n)
-			for i := r; i < r+m; i++ {
-				first := i%ir.FoldBlock == 0 // of a block, which takes the place without a fight
-				for j, x := range elements[T](unsafe.Add(values, (i-r)*ld*size), n) {
-					if k := key(x); first || k > keys[j] {
-						keys[j], places[j] = k, i
-					}
-				}
-			}
-		},
-		finish: func(unsafe.Pointer, int64, int64) {},
-		combine: func(total, block unsafe.Pointer, n int64) {
-			keys, places := elements[uint64](total, n), elements[int64](unsafe.Add(total, 8*n), n)
-			other, theirs := elements[uint64](block, n), elements[int64](unsafe.Add(block, 8*n), n)
-			for j := range keys {
-				if other[j] > keys[j] {
-					keys[j], places[j] = other[j], theirs[j]
-				}
-			}
-		},
-		result: func(out unsafe.Pointer, size int64, total unsafe.Pointer, n int64) {
-			for j, at := range elements[int64](unsafe.Add(total, 8*n), n) {
-				storeElement(unsafe.Add(out, int64(j)*size), int32(size), uint64(at))
-			}
-		},
-	}
 }
 
 // rowsOf fills in a dtype with elements E, computed as T.

@@ -163,6 +163,12 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 
 // groups joins whole groups of neighbouring elements to the lanes.
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
+	if f.lanes == nil { // as rows that join one
+		if groups > 0 {
+			f.into(acc, values, size, ir.FoldLanes, groups, 0, ir.FoldLanes*size)
+		}
+		return
+	}
 	var frame foldFrame
 	for groups > 0 {
 		some := min(groups, joinBytes/(ir.FoldLanes*size))
@@ -197,6 +203,7 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 			t.fold[op][dt] = joinedByMachine(t.fold[op][dt], int64(dt.Size()), code)
 		}
 	}
+	argsByMachine(t)
 	joinMemory(t, d)
 	return t
 }
@@ -260,7 +267,7 @@ func addColumns(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r,
 // addRow adds elements of one row: whole groups of lanes by machine code, where they are
 // neighbours.
 func addRow(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, ld int64) {
-	if ld != 1 || c.lanes == nil {
+	if ld != 1 {
 		in.add(acc, values, r, m, 1, ld)
 		return
 	}

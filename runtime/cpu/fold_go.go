@@ -22,15 +22,15 @@ type joins[T computing] struct {
 	one   func(a, b T) T
 	into  func(to, from []T)
 	// first is into where to held start.
-	first func(to, from []T)
+	first   func(to, from []T)
+	flushes bool // denormals
 }
 
 func newFolds(soft bool) *foldTable {
 	f := &foldTable{}
 	j32, j64 := plainJoins[float32], plainJoins[float64]
 	if soft {
-		j32 = flushJoins(ir.FlushAdd32, ir.FlushMul32, ir.Flush32)
-		j64 = flushJoins(ir.FlushAdd64, ir.FlushMul64, ir.Flush64)
+		j32, j64 = flushJoins32, flushJoins64
 	}
 	foldsOf(f, ir.Bool, from8, plainJoins[uint8])
 	foldsOf(f, ir.Uint8, from8, plainJoins[uint8])
@@ -124,9 +124,15 @@ func plainJoins[T computing](op ir.Op) joins[T] {
 	return joins[T]{one: smaller[T], into: smallerInto[T], first: copyInto[T]}
 }
 
+var (
+	flushJoins32 = flushJoins(ir.FlushAdd32, ir.FlushMul32, ir.Flush32)
+	flushJoins64 = flushJoins(ir.FlushAdd64, ir.FlushMul64, ir.Flush64)
+)
+
 // flushJoins is joins of floats where denormals are flushed.
 func flushJoins[T float32 | float64](plus, times func(a, b T) T, flush func(T) T) func(ir.Op) joins[T] {
 	return func(op ir.Op) (j joins[T]) {
+		j.flushes = true
 		switch op {
 		case ir.Add:
 			j.one = plus
@@ -156,7 +162,11 @@ func foldsOf[T computing](f *foldTable, dt ir.DType, from func(uint64) T, joinsO
 	for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
 		j := joinsOf(row.Info().Combine)
 		j.start = from(ir.FoldStart(row, dt))
-		f.fold[op][dt] = newFolder(j)
+		sc := plainScans[T](row.Info().Combine)
+		if j.flushes {
+			sc = scansBy(j.one)
+		}
+		f.fold[op][dt] = newFolder(j, sc)
 	}
 	for op, least := range map[foldOp]bool{foldArgMax: false, foldArgMin: true} {
 		switch dt.Size() {
@@ -170,7 +180,7 @@ func foldsOf[T computing](f *foldTable, dt ir.DType, from func(uint64) T, joinsO
 	}
 }
 
-func newFolder[T computing](j joins[T]) folder {
+func newFolder[T computing](j joins[T], sc scans[T]) folder {
 	size := int64(unsafe.Sizeof(j.start))
 	return folder{
 		size: size, lanes: ir.FoldLanes,
@@ -223,57 +233,8 @@ func newFolder[T computing](j joins[T]) folder {
 		result: func(out unsafe.Pointer, _ int64, total unsafe.Pointer, n int64) {
 			copy(elements[T](out, n), elements[T](total, n))
 		},
-		scan: func(out, values, run, offset unsafe.Pointer, r, m, n int64) {
-			if n == 1 {
-				scanRow(j.one, elements[T](out, m), elements[T](values, m), (*T)(run), (*T)(offset), r)
-				return
-			}
-			x, off := elements[T](run, n), elements[T](offset, n)
-			for i := r; i < r+m; i++ {
-				to, v := elements[T](unsafe.Add(out, (i-r)*n*size), n), elements[T](unsafe.Add(values, (i-r)*n*size), n)
-				switch {
-				case i == 0:
-				case i == ir.ScanBlock:
-					copy(off, x)
-				case i%ir.ScanBlock == 0:
-					j.into(off, x)
-				}
-				if i%ir.ScanBlock == 0 {
-					copy(x, v)
-				} else {
-					j.into(x, v)
-				}
-				if i < ir.ScanBlock {
-					copy(to, x)
-				} else {
-					copy(to, off)
-					j.into(to, x)
-				}
-			}
-		},
+		scan: scanOf(sc, j.into),
 	}
-}
-
-// scanRow scans elements from number r on of a row.
-func scanRow[T computing](join func(a, b T) T, to, v []T, run, offset *T, r int64) {
-	x, off := *run, *offset
-	for k, y := range v {
-		i := r + int64(k)
-		if i%ir.ScanBlock == 0 {
-			if i == ir.ScanBlock {
-				off = x
-			} else if i > 0 {
-				off = join(off, x)
-			}
-			x = y
-		} else {
-			x = join(x, y)
-		}
-		if to[k] = x; i >= ir.ScanBlock {
-			to[k] = join(off, x)
-		}
-	}
-	*run, *offset = x, off
 }
 
 // rowsOf fills in a dtype with elements E, computed as T.

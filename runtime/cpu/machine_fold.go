@@ -190,6 +190,7 @@ var machineFolds = [...]func() *foldTable{
 
 func newMachineFolds(d ir.Denormals) *foldTable {
 	t := newFolds(d == ir.FlushDenormals)
+	codes := map[scanKey]func() *machineFold{}
 	for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
 		for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 			if dt == ir.Bool && (op == foldSum || op == foldProd) || t.fold[op][dt].add == nil {
@@ -200,9 +201,11 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 				join = map[foldOp]ir.Op{foldMax: ir.Or, foldMin: ir.And}[op]
 			}
 			code := sync.OnceValue(func() *machineFold { return newMachineFold(join, dt, d) })
+			codes[scanKey{op, dt}] = code
 			t.fold[op][dt] = joinedByMachine(t.fold[op][dt], int64(dt.Size()), code)
 		}
 	}
+	scansByMachine(t, d, codes)
 	argsByMachine(t)
 	joinMemory(t, d)
 	return t

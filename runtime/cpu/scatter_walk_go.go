@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -218,13 +219,31 @@ func (w *scatterWalk) place(row, left, n int64) {
 	w.base = unsafe.Add(w.out.base, w.out.offset*s.dt.size)
 }
 
+const (
+	// scatterAhead rows ahead what an index names is asked for, scatterAsked bytes of it.
+	scatterAhead = 6
+	scatterAsked = 1024
+)
+
+// ask asks for what index number j names.
+func (w *scatterWalk) ask(at []int64, j int64) {
+	if j < int64(len(at)) && at[j] >= 0 {
+		size := w.s.dt.size
+		machine.Ask(unsafe.Add(w.base, at[j]*size), min(w.columnsOf*size, scatterAsked))
+	}
+}
+
 // columns joins the columns that were placed.
 func (w *scatterWalk) columns() {
 	s, n, per := w.s, w.columnsOf, w.index.dims[w.index.rank-1]
-	size, most := s.dt.size, max(scatterChunk/n, 1)
+	size := s.dt.size
 	lie, step := unsafe.Pointer(nil), n
 	if load := s.r.phases().rowOps[1][0].load; load >= 0 && w.ops[load].stride[w.value.rank-1] == 1 {
 		lie, step = w.lies(w.value.rank - 1)
+	}
+	most := max(scatterChunk/n, 1)
+	if lie != nil { // no values of a chunk are kept
+		most = max(scatterChunk/per, 1)
 	}
 	code := w.neighbours()
 	for r := int64(0); r < s.reduced; r += most {
@@ -242,6 +261,7 @@ func (w *scatterWalk) columns() {
 			case per > 1:
 				s.joins.each(w.base, at[j*n:(j+1)*n], 1, from)
 			case at[j] >= 0:
+				w.ask(at, j+scatterAhead)
 				w.along(code, unsafe.Add(w.base, at[j]*size), from)
 			}
 		}

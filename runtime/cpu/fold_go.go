@@ -52,8 +52,8 @@ func newFolds(soft bool) *foldTable {
 	rowsOf(f, ir.Int8, convert[int8, int32], convert[int32, int8])
 	rowsOf(f, ir.Int16, convert[int16, int32], convert[int32, int16])
 	rowsOf(f, ir.Uint16, convert[uint16, int32], convert[int32, uint16])
-	rowsOf(f, ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16))
-	rowsOf(f, ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16))
+	rowsOf(f, ir.Float16, widenFloat16, narrowFloat16)
+	rowsOf(f, ir.BFloat16, widenBFloat16, narrowBFloat16)
 	scatterInto(f, soft, j32, j64)
 	return f
 }
@@ -61,14 +61,6 @@ func newFolds(soft bool) *foldTable {
 func same[T any](x T) T { return x }
 
 func convert[A, B int8 | int16 | uint16 | int32](x A) B { return B(x) }
-
-func widenFloat(dt ir.DType) func(uint16) float32 {
-	return func(x uint16) float32 { return float32(ir.BitsFloat(dt, uint64(x))) }
-}
-
-func narrowFloat(dt ir.DType) func(float32) uint16 {
-	return func(x float32) uint16 { return uint16(ir.FloatBits(dt, float64(x))) }
-}
 
 func from8(b uint64) uint8                          { return uint8(b) }
 func from32[T int32 | uint32](b uint64) T           { return T(uint32(b)) }

@@ -19,6 +19,7 @@ import (
 type machineFold struct {
 	rows  *machineCode // to[i] = to[i] join from[i], in rows
 	lanes *machineCode // see native.CompileFold
+	words *machineFold // of booleans, eight of which are joined as one number
 	mxcsr uint32
 }
 
@@ -41,6 +42,9 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	}
 	if dt.Size() >= 4 {
 		f.lanes = joinCode(compileFold(k, op, dt, d, isa))
+	}
+	if dt == ir.Bool {
+		f.words = newMachineFold(op, ir.Uint64, d)
 	}
 	return f
 }
@@ -163,8 +167,12 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 
 // groups joins whole groups of neighbouring elements to the lanes.
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
-	if f.lanes == nil { // as rows that join one
-		if groups > 0 {
+	if f.lanes == nil || f.words != nil { // as rows that join one
+		switch {
+		case groups <= 0:
+		case f.words != nil:
+			f.words.into(acc, values, 8, ir.FoldLanes/8, groups, 0, ir.FoldLanes)
+		default:
 			f.into(acc, values, size, ir.FoldLanes, groups, 0, ir.FoldLanes*size)
 		}
 		return

@@ -29,8 +29,8 @@ func scatterInto(f *foldTable, soft bool, j32 func(ir.Op) joins[float32], j64 fu
 	scatterPlain[int16](f, ir.Int16)
 	scatterPlain[int32](f, ir.Int32)
 	scatterPlain[int64](f, ir.Int64)
-	scatterBy(f, ir.Float16, widenFloat(ir.Float16), narrowFloat(ir.Float16), j32)
-	scatterBy(f, ir.BFloat16, widenFloat(ir.BFloat16), narrowFloat(ir.BFloat16), j32)
+	scatterBy(f, ir.Float16, widenFloat16, narrowFloat16, j32)
+	scatterBy(f, ir.BFloat16, widenBFloat16, narrowBFloat16, j32)
 	if soft {
 		scatterBy(f, ir.Float32, same[float32], same[float32], j32)
 		scatterBy(f, ir.Float64, same[float64], same[float64], j64)

@@ -70,6 +70,10 @@ func (c *code) fold(j int, v value, u int) {
 	c.item(it)
 }
 
+// leastLanes are those of the smallest vectors that join: no instruction spreads a float64
+// in 16 bytes.
+const leastLanes = 4
+
 // endFolds joins the lanes of a row in halves and stores what they come to.
 func (c *code) endFolds() {
 	c.unpin()
@@ -78,9 +82,9 @@ func (c *code) endFolds() {
 		f, size := &c.v.Folds[j], sizeOf(c.foldDType(j))
 		v := c.halves(j, 0, all)
 		for w := all / 2; w > 0; w /= 2 {
-			v = c.joinAt(f.Join, max(w, 16/size), v, c.upper(v, w*size))
+			v = c.joinAt(f.Join, max(w, leastLanes), v, c.upper(v, w*size))
 		}
-		c.lanes = 16 / size
+		c.lanes = leastLanes
 		if f.Element != nil {
 			v = c.apply(f.Element, []value{v}, nil)[0]
 		}

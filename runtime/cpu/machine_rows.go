@@ -36,7 +36,7 @@ func (p *machinePhase) compileFolding(list []rowOp) *machineCode {
 		v.Folds = append(v.Folds, f)
 	}
 	f, err := native.Compile(p.kernel, v, p.isa, false)
-	if err != nil || int64(f.Work)*ir.FoldBlock/int64(f.Lanes) > callWork {
+	if err != nil {
 		lesserRefused.Add(1)
 		return nil
 	}
@@ -133,7 +133,8 @@ func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 		return false
 	}
 	var w foldWalk
-	if !w.open(t, p, p.folds) {
+	points := min(x.reduced, ir.FoldBlock)
+	if most := callWork / int64(max(p.folds.f.Work, 1)) * int64(p.folds.f.Lanes); points > min(most, p.chunk) || !w.open(t, p, p.folds) {
 		return false
 	}
 	fault := word(w.frame, native.FrameFault)

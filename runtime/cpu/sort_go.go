@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"math/bits"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/ir"
@@ -9,9 +10,10 @@ import (
 
 // Sorts of rows, as sort.c has them: elements become unsigned keys in the total order of
 // docs/numerics.md. Short rows are inserted; long ones go through a radix sort, byte by
-// byte from the lowest, leaving out bytes that all keys share. What is sorted is no larger
-// than it must be: keys alone where positions do not matter, else keys of up to 32 bits in
-// front of their positions in one word.
+// byte from the lowest, leaving out bytes that all keys share. What is sorted is how far a
+// key is from the row's least, in few bytes often, and no more than there must be: keys alone
+// where positions do not matter, else those of up to 32 bits in front of their positions in
+// one word.
 
 // sortItem is an element of a row whose key takes a word.
 type sortItem struct {
@@ -98,28 +100,47 @@ func (k *keyImage[E]) back(x E) E {
 	return x ^ ((x >> k.last) - 1 | k.top)
 }
 
+// span finds the least key, and how far the greatest is from it. Those of floats differ in
+// their highest byte as a rule, so nobody looks.
+func (k *keyImage[E]) span(list []E) (least, span E) {
+	switch {
+	case len(list) == 0:
+		return 0, 0
+	case k.infinity != 0:
+		return 0, ^E(0)
+	}
+	least = k.of(list[0])
+	most := least
+	for _, x := range list {
+		key := k.of(x)
+		least, most = min(least, key), max(most, key)
+	}
+	return least, most - least
+}
+
 // sortElements sorts elements whose keys fit K.
 func sortElements[E rawBits, K uint32 | uint64](o *rowOp, out, values unsafe.Pointer, n int64, work unsafe.Pointer) {
 	image := keyImageOf[E](o.dt, o.descending)
-	size := int(unsafe.Sizeof(E(0)))
-	count := elements[digitCounts](work, int64(size))
-	work = unsafe.Add(work, 8*unsafe.Sizeof(digitCounts{}))
 	from := elements[E](values, n)
+	least, span := image.span(from)
+	digits := (bits.Len64(uint64(span)) + 7) / 8
+	count := elements[digitCounts](work, int64(digits))
+	work = unsafe.Add(work, 8*unsafe.Sizeof(digitCounts{}))
 	switch {
 	case !o.positions:
 		x := elements[K](work, 2*n)
 		for i, e := range from {
-			x[i] = K(image.of(e))
+			x[i] = K(image.of(e) - least)
 		}
 		sorted := sortWords(x[:n], x[n:], count, 0)
 		to := elements[E](out, n)
 		for i, key := range sorted {
-			to[i] = image.back(E(key))
+			to[i] = image.back(E(key) + least)
 		}
-	case size < 8 && n <= 1<<32:
+	case digits <= 4 && n <= 1<<32:
 		x := elements[uint64](work, 2*n)
 		for i, e := range from {
-			x[i] = uint64(image.of(e))<<32 | uint64(i)
+			x[i] = uint64(image.of(e)-least)<<32 | uint64(i)
 		}
 		sorted := sortWords(x[:n], x[n:], count, 32)
 		if o.size == 4 {
@@ -134,7 +155,7 @@ func sortElements[E rawBits, K uint32 | uint64](o *rowOp, out, values unsafe.Poi
 	default:
 		x := elements[sortItem](work, 2*n)
 		for i, e := range from {
-			x[i] = sortItem{uint64(image.of(e)), int64(i)}
+			x[i] = sortItem{uint64(image.of(e) - least), int64(i)}
 		}
 		for i, it := range sortItems(x[:n], x[n:], count) {
 			storeElement(unsafe.Add(out, int64(i)*o.size), int32(o.size), uint64(it.at))

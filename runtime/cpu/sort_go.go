@@ -37,12 +37,13 @@ func sortBytes(n int64) int64 {
 
 // sortRow sorts a row of n elements, to out.
 func sortRow(o *rowOp, out, values unsafe.Pointer, n int64, work unsafe.Pointer) {
-	switch o.dt.Size() {
-	case 1:
+	switch size := o.dt.Size(); {
+	case n == 0: // and no memory behind the counts
+	case size == 1:
 		sortElements[uint8, uint32](o, out, values, n, work)
-	case 2:
+	case size == 2:
 		sortElements[uint16, uint32](o, out, values, n, work)
-	case 4:
+	case size == 4:
 		sortElements[uint32, uint32](o, out, values, n, work)
 	default:
 		sortElements[uint64, uint64](o, out, values, n, work)
@@ -103,10 +104,7 @@ func (k *keyImage[E]) back(x E) E {
 // span finds the least key, and how far the greatest is from it. Those of floats differ in
 // their highest byte as a rule, so nobody looks.
 func (k *keyImage[E]) span(list []E) (least, span E) {
-	switch {
-	case len(list) == 0:
-		return 0, 0
-	case k.infinity != 0:
+	if k.infinity != 0 {
 		return 0, ^E(0)
 	}
 	least = k.of(list[0])

@@ -26,6 +26,7 @@ type goExecutor struct {
 	points    elementwiseJob
 	tiles     transposedJob
 	rows      rowJob
+	scatters  scatterJob
 	wave      waveJob
 	copying   copyJob
 	functions functionJob
@@ -33,7 +34,7 @@ type goExecutor struct {
 
 func newGoExecutor(threads int) *goExecutor {
 	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1), free: sync.Pool{New: func() any { return new(workspace) }}}
-	e.points.e, e.tiles.e, e.rows.e, e.wave.e = e, e, e, e
+	e.points.e, e.tiles.e, e.rows.e, e.scatters.e, e.wave.e = e, e, e, e, e
 	return e
 }
 
@@ -100,8 +101,7 @@ func (e *goExecutor) one(r *ready) error {
 	case r.dot != nil:
 		e.dot(r)
 	case r.scatter != nil:
-		inRows := *r // it has an order of its own
-		e.scatter(&inRows)
+		e.scatters.run(r)
 	case r.p.hasRows:
 		e.rows.run(r)
 	case r.transposed.ops != 0:

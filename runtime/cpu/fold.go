@@ -57,10 +57,8 @@ type rowDType struct {
 	size, compute int64
 	widen, narrow func(to, from unsafe.Pointer, n int64)
 	// key is an element's in the order of sorts.
-	key func(values unsafe.Pointer, i int64, descending bool) uint64
-	// into joins values to elements of base, value k to the one at[k] from it, in
-	// order; to none where at[k] is negative.
-	into func(how ir.Combine, base unsafe.Pointer, at []int64, values unsafe.Pointer)
+	key   func(values unsafe.Pointer, i int64, descending bool) uint64
+	joins [ir.NumCombines]scatterJoins
 }
 
 // foldTable is all of them: Go's, until machine code takes a place.

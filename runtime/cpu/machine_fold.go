@@ -19,6 +19,7 @@ import (
 type machineFold struct {
 	rows  *machineCode // to[i] = to[i] join from[i], in rows
 	lanes *machineCode // see native.CompileFold
+	words *machineFold // of booleans, eight of which are joined as one number
 	mxcsr uint32
 }
 
@@ -41,6 +42,9 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	}
 	if dt.Size() >= 4 {
 		f.lanes = joinCode(compileFold(op, dt, d, isa))
+	}
+	if dt == ir.Bool {
+		f.words = newMachineFold(op, ir.Uint64, d)
 	}
 	return f
 }
@@ -169,6 +173,16 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 
 // groups joins whole groups of neighbouring elements to the lanes.
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
+	if f.lanes == nil || f.words != nil { // as rows that join one
+		switch {
+		case groups <= 0:
+		case f.words != nil:
+			f.words.into(acc, values, 8, ir.FoldLanes/8, groups, 0, ir.FoldLanes)
+		default:
+			f.into(acc, values, size, ir.FoldLanes, groups, 0, ir.FoldLanes*size)
+		}
+		return
+	}
 	var frame foldFrame
 	for groups > 0 {
 		some := min(groups, joinBytes/(ir.FoldLanes*size))
@@ -190,6 +204,7 @@ var machineFolds = [...]func() *foldTable{
 
 func newMachineFolds(d ir.Denormals) *foldTable {
 	t := newFolds(d == ir.FlushDenormals)
+	codes := map[scanKey]func() *machineFold{}
 	for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
 		for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 			if dt == ir.Bool && (op == foldSum || op == foldProd) || t.fold[op][dt].add == nil {
@@ -200,9 +215,13 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 				join = map[foldOp]ir.Op{foldMax: ir.Or, foldMin: ir.And}[op]
 			}
 			code := sync.OnceValue(func() *machineFold { return newMachineFold(join, dt, d) })
+			codes[scanKey{op, dt}] = code
 			t.fold[op][dt] = joinedByMachine(t.fold[op][dt], int64(dt.Size()), code)
 		}
 	}
+	scansByMachine(t, d, codes)
+	argsByMachine(t)
+	joinMemory(t, d)
 	return t
 }
 
@@ -265,7 +284,7 @@ func addColumns(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r,
 // addRow adds elements of one row: whole groups of lanes by machine code, where they are
 // neighbours.
 func addRow(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, ld int64) {
-	if ld != 1 || c.lanes == nil {
+	if ld != 1 {
 		in.add(acc, values, r, m, 1, ld)
 		return
 	}

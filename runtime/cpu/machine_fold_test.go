@@ -22,9 +22,16 @@ func TestMachineFolds(t *testing.T) {
 		}
 		plain, machines := newFolds(d == ir.FlushDenormals), machineFolds[d]()
 		for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
-			for _, dt := range []ir.DType{ir.Uint8, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Float32, ir.Float64} {
+			for _, dt := range []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Float32, ir.Float64} {
+				join := row.Info().Combine
+				if dt == ir.Bool {
+					if op == foldSum || op == foldProd {
+						continue
+					}
+					join = map[foldOp]ir.Op{foldMax: ir.Or, foldMin: ir.And}[op]
+				}
 				t.Run(fmt.Sprint(d, row, dt), func(t *testing.T) {
-					f := newMachineFold(row.Info().Combine, dt, d)
+					f := newMachineFold(join, dt, d)
 					if f == nil || f.lanes == nil && dt.Size() >= 4 {
 						t.Fatal("there is no code")
 					}

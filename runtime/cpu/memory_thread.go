@@ -9,6 +9,7 @@ type threadMemory struct {
 	args   args
 	values []t0Val
 	tile   rowTile
+	walk   scatterWalk
 	merged mergedCache
 }
 

@@ -203,7 +203,7 @@ func (t *rowTile) take(list []rowOp, k int, strip int64, values unsafe.Pointer, 
 	if o.class == ir.ClassSort {
 		copyMemory(unsafe.Add(t.sorting[k], r*dt.size), values, m*dt.size)
 		if r+m == x.reduced {
-			sortRow(dt, o, t.resultAt(o, strip, 0), t.sorting[k], x.reduced, t.work)
+			sortRow(o, t.resultAt(o, strip, 0), t.sorting[k], x.reduced, t.work)
 		}
 		return
 	}

@@ -5,124 +5,226 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 )
 
-// scatterWalk is a scatter on its way in Go: scatter.c, where it is explained,
-// again, but for columns: rows are walked one by one.
-type scatterWalk struct {
+// scatterJob is a scatter on its way: scatter.c, where it is explained, in Go. Its parts
+// are done one after another, each by all threads.
+type scatterJob struct {
 	e       *goExecutor
 	r       *ready
-	args    args
-	out     *operand
+	args    args // of the launch
+	part    scatterPart
 	mode    ir.IndexMode
-	how     ir.Combine
-	dt      ir.DType
-	reduced int64
+	dt      *rowDType
+	joins   *scatterJoins
+	cols    bool
+	outer   int   // dims in front of those that a tile has
+	reduced int64 // points of a row
+	width   int64 // columns in all, 1 where rows are whole
+	across  int64 // tiles of columns
+	values  int64 // bytes of a chunk's values
+	room    int64 // bytes of a thread's memory
+	copying rowCopy
 }
 
-func (e *goExecutor) scatter(r *ready) {
-	r.mode = modeRows
+// scatterPart is what the shares of a scatterJob do.
+type scatterPart int
+
+const (
+	scatterLooks scatterPart = iota // for indices out of range
+	scatterCopies
+	scatterJoining
+)
+
+func (s *scatterJob) run(r *ready) {
 	p := r.p.scatter
-	w := &scatterWalk{e: e, r: r, args: argsOf(r), mode: codegen.ModeOf(p.in), how: codegen.CombineOf(p.in), dt: p.in.DT, reduced: r.total / r.outputs}
-	w.out = &w.args.ops[p.to]
-	threads := int(r.threads)
-	if w.mode == ir.IndexError {
-		// Once something is written nothing may fail: it could be the operand.
-		e.split(threads, r.total, max(r.total/int64(4*threads), ir.FoldBlock), func(begin, end int64) {
-			w.each(begin, end, func(*workspace, int64, []int64) {}, 0, w.out.isize)
-		})
+	s.r, s.dt = r, &r.p.folds().dtype[p.in.DT]
+	s.mode, s.joins = codegen.ModeOf(p.in), &s.dt.joins[codegen.CombineOf(p.in)]
+	r.writeArgs(&s.args)
+	s.cols, s.outer, s.width, s.across = r.mode == modeCols, 0, 1, 1
+	s.reduced = r.total / r.outputs
+	units := r.outputs
+	if s.cols {
+		s.outer, s.width = r.l.Kept-1, s.args.dims[s.args.rank-1]
+		s.across = (s.width + r.tile - 1) / r.tile
+		units = r.outputs / s.width * s.across
+	}
+	s.measure()
+	// Once something is written nothing may fail: it could be the operand.
+	for who := range min(s.e.threads, int(r.threads)) {
+		if s.e.memory[who].reserve(s.room) == nil {
+			s.e.failed.Store(true)
+		}
+	}
+	if !s.e.failed.Load() {
+		s.parts(units)
+	}
+	s.args.forget()
+	*s = scatterJob{e: s.e, args: s.args}
+}
+
+// parts does them.
+func (s *scatterJob) parts(units int64) {
+	r, pool, threads := s.r, s.e.pool, int(s.r.threads)
+	if s.mode == ir.IndexError && s.reduced > 0 {
+		points := r.total
+		if s.cols && !r.scatter.spread {
+			points /= s.width
+		}
+		s.part = scatterLooks
+		pool.split(threads, points, points/(r.threads*4)+scatterChunk, s)
 		if r.fault.set {
 			return
 		}
 	}
 	if r.scatter.copies {
-		w.copy(&w.args.ops[p.from])
+		s.part = scatterCopies
+		switch n, c := s.copying.plan(s), &s.copying; {
+		case n == 0:
+		case n == 1 && c.neighbours():
+			bytes := c.dims[0] * c.size
+			s.e.copyBytes(unsafe.Slice((*byte)(c.dst), bytes), unsafe.Slice((*byte)(c.src), bytes))
+		default:
+			pool.split(threads, n, n/(r.threads*8)+1, s)
+		}
 	}
-	if w.reduced == 0 {
+	if s.reduced > 0 {
+		s.part = scatterJoining
+		grain := int64(1)
+		if r.scatter.parts == 1 {
+			grain = units/(r.threads*8) + 1
+		}
+		pool.split(threads, units*r.scatter.parts, grain, s)
+	}
+}
+
+func (s *scatterJob) share(who int, begin, end int64) {
+	if s.part == scatterCopies {
+		s.copying.rows(begin, end)
 		return
 	}
-	parts := scatterShares(r.outputs, r.threads, w.out.isize)
-	part := w.out.isize / parts
-	e.split(threads, r.outputs*parts, max(r.outputs/int64(8*threads), 1), func(begin, end int64) {
-		for begin < end {
-			row, stop := begin/parts, begin/parts+1
-			lo, hi := begin%parts*part, (begin%parts+1)*part
-			if begin%parts == parts-1 {
-				hi = w.out.isize
-			}
-			if begin++; parts == 1 {
-				stop, begin = end, end
-			}
-			w.each(row*w.reduced, stop*w.reduced, w.join, lo, hi)
-		}
-	})
-}
-
-// each evaluates points [begin, end), block by block, and calls f with the
-// first point of a block and how far from their rows' first elements those are
-// that the indices name: -1 for none, or one outside of [lo, hi).
-func (w *scatterWalk) each(begin, end int64, f func(ws *workspace, p int64, at []int64), lo, hi int64) {
-	at := make([]int64, ir.FoldBlock)
-	w.e.with(w.r, func(ws *workspace) {
-		for p := begin; p < end; p += ir.FoldBlock {
-			n := min(end-p, ir.FoldBlock)
-			ws.eval(w.r.sched.tier0[0], &w.args, p, p+n)
-			for k := range at[:n] {
-				at[k] = w.resolve(ws.bufs[0], int64(k), lo, hi)
-			}
-			f(ws, p, at[:n])
-		}
-	})
-}
-
-func (w *scatterWalk) resolve(indices unsafe.Pointer, k, lo, hi int64) int64 {
-	i := int64(0)
-	if w.r.p.scatter.index == ir.Int32 {
-		i = int64(elements[int32](indices, k+1)[k])
+	w := s.open(who)
+	if s.part == scatterLooks {
+		w.look(begin, end)
 	} else {
-		i = elements[int64](indices, k+1)[k]
+		w.shares(begin, end)
 	}
-	at, ok := ir.ResolveIndex(w.mode, i, int(w.out.isize))
-	if !ok && w.mode == ir.IndexError {
-		w.r.fault.note(w.r.p.scatter.to, i)
-	}
-	if !ok || int64(at) < lo || int64(at) >= hi {
-		return -1
-	}
-	return int64(at) * w.out.istride
+	w.close()
 }
 
-// join combines the values of points from p on with the elements at.
-func (w *scatterWalk) join(ws *workspace, p int64, at []int64) {
-	ws.eval(w.r.sched.tier0[1], &w.args, p, p+int64(len(at)))
-	size := int64(w.dt.Size())
-	for k := int64(0); k < int64(len(at)); {
-		row := (p + k) / w.reduced
-		n := min((row+1)*w.reduced-p, int64(len(at))) - k
-		base := w.out.offset
-		for d := w.r.l.Kept - 1; d >= 0; d-- {
-			base += row % w.args.dims[d] * w.out.stride[d]
-			row /= w.args.dims[d]
+// shares joins units [begin, end).
+func (w *scatterWalk) shares(begin, end int64) {
+	s := w.s
+	parts, size := s.r.scatter.parts, w.out.isize
+	for u := begin; u < end; u++ {
+		part, unit := u%parts, u/parts
+		w.lo, w.hi = size/parts*part, size/parts*(part+1)
+		if part == parts-1 {
+			w.hi = size
 		}
-		w.r.p.folds().dtype[w.dt].into(w.how, unsafe.Add(w.out.base, base*size), at[k:k+n], unsafe.Add(ws.bufs[0], k*size))
-		k += n
+		switch {
+		case s.cols:
+			left := unit % s.across * s.r.tile
+			w.place(unit/s.across, left, min(s.width-left, s.r.tile))
+			w.columns()
+		case parts == 1: // all that is this share's
+			w.rows(unit, end)
+			return
+		default:
+			w.rows(unit, unit+1)
+		}
 	}
 }
 
-// copy makes the output what the operand is.
-func (w *scatterWalk) copy(from *operand) {
-	rows := w.r.outputs
-	size := int64(w.dt.Size())
-	w.e.split(int(w.r.threads), rows*w.out.isize, max(rows*w.out.isize/(4*w.r.threads), ir.FoldBlock), func(begin, end int64) {
-		for at := begin; at < end; at++ {
-			row, i := at/w.out.isize, at%w.out.isize
-			x, to := from.offset+i*from.istride, w.out.offset+i*w.out.istride
-			for d := w.r.l.Kept - 1; d >= 0; d-- {
-				x += row % w.args.dims[d] * from.stride[d]
-				to += row % w.args.dims[d] * w.out.stride[d]
-				row /= w.args.dims[d]
-			}
-			storeElement(unsafe.Add(w.out.base, to*size), int32(size), element(unsafe.Add(from.base, x*size), int32(size)))
+// rowCopy makes the output what the operand is. The output is dense: its dims in the
+// order of its strides are row-major.
+type rowCopy struct {
+	rank     int
+	dims     [runtime.MaxRank + 1]int64
+	from, to [runtime.MaxRank + 1]int64
+	size     int64
+	src, dst unsafe.Pointer
+}
+
+// plan finds the dims to copy, and how many rows that is.
+func (c *rowCopy) plan(s *scatterJob) int64 {
+	p := s.r.p.scatter
+	in, out := &s.args.ops[p.from], &s.args.ops[p.to]
+	if out.isize == 0 {
+		return 0
+	}
+	*c = rowCopy{size: s.dt.size}
+	c.src, c.dst = unsafe.Add(in.base, in.offset*c.size), unsafe.Add(out.base, out.offset*c.size)
+	add := func(n, from, to int64) {
+		if n == 1 || to == 0 { // a reduced dim
+			return
 		}
-	})
+		d := c.rank
+		for c.rank++; d > 0 && c.to[d-1] < to; d-- {
+			c.dims[d], c.to[d], c.from[d] = c.dims[d-1], c.to[d-1], c.from[d-1]
+		}
+		c.dims[d], c.to[d], c.from[d] = n, to, from
+	}
+	for d := range s.args.rank {
+		add(s.args.dims[d], in.stride[d], out.stride[d])
+	}
+	add(out.isize, in.istride, out.istride)
+	if c.rank == 0 {
+		c.rank, c.dims[0], c.from[0], c.to[0] = 1, 1, 1, 1
+	}
+	c.merge()
+	n := int64(1)
+	for _, d := range c.dims[:c.rank-1] {
+		n *= d
+	}
+	return n
+}
+
+// merge puts dims together that both lie densely in.
+func (c *rowCopy) merge() {
+	for c.rank > 1 {
+		a, b := c.rank-2, c.rank-1
+		if c.to[a] != c.to[b]*c.dims[b] || c.from[a] != c.from[b]*c.dims[b] {
+			return
+		}
+		c.dims[a] *= c.dims[b]
+		c.to[a], c.from[a] = c.to[b], c.from[b]
+		c.rank--
+	}
+}
+
+// neighbours reports that a row lies densely in both.
+func (c *rowCopy) neighbours() bool { return c.from[c.rank-1] == 1 && c.to[c.rank-1] == 1 }
+
+// rows copies rows [begin, end).
+func (c *rowCopy) rows(begin, end int64) {
+	last := c.rank - 1
+	for row := begin; row < end; row++ {
+		from, to, at := int64(0), int64(0), row
+		for d := last - 1; d >= 0; d-- {
+			from += at % c.dims[d] * c.from[d]
+			to += at % c.dims[d] * c.to[d]
+			at /= c.dims[d]
+		}
+		src, dst := unsafe.Add(c.src, from*c.size), unsafe.Add(c.dst, to*c.size)
+		switch n := c.dims[last]; {
+		case c.neighbours():
+			copyMemory(dst, src, n*c.size)
+		case c.size == 1:
+			copyApart[uint8](dst, src, n, c.to[last], c.from[last])
+		case c.size == 2:
+			copyApart[uint16](dst, src, n, c.to[last], c.from[last])
+		case c.size == 4:
+			copyApart[uint32](dst, src, n, c.to[last], c.from[last])
+		default:
+			copyApart[uint64](dst, src, n, c.to[last], c.from[last])
+		}
+	}
+}
+
+func copyApart[T any](to, from unsafe.Pointer, n, toStep, fromStep int64) {
+	for i := range n {
+		*elemAt[T](to, i*toStep) = *elemAt[T](from, i*fromStep)
+	}
 }

@@ -110,8 +110,10 @@ func (c *scatterCase) launch(rng *rand.Rand) *kerneltest.Launch {
 // axis, in place and not, in every way to run.
 func TestScatter(t *testing.T) {
 	ds := everyDevice(t)
-	few := maps.Clone(ds) // a compiler runs for every kernel
-	delete(few, "tier 1")
+	few := maps.Clone(ds)
+	if ds["tier 1"].comp != nil { // a compiler runs for every kernel
+		delete(few, "tier 1")
+	}
 	shapes := []scatterCase{
 		{n: 1, v: 1}, {n: 5, v: 3}, {n: 5000, v: 7}, {n: 7, v: 5000}, {n: 30000, v: 900}, {n: 0, v: 9}, {n: 3, v: 0, mode: ir.IndexDrop},
 		{kept: []int64{1}, n: 9, v: 4}, {kept: []int64{64}, n: 300, v: 50, same: true}, {kept: []int64{64}, n: 300, v: 50},

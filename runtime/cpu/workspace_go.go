@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// functionJob is a job that is a function, for contractions and scatters.
+// functionJob is a job that is a function, for contractions.
 type functionJob struct{ f func(begin, end int64) }
 
 func (j *functionJob) share(_ int, begin, end int64) { j.f(begin, end) }
@@ -26,13 +26,6 @@ type workspace struct {
 	values  []t0Val
 	ops     []operand // of a part of a launch
 	args    args      // of the evaluation at hand
-}
-
-// with lends a workspace that is large enough for the launch.
-func (e *goExecutor) with(r *ready, f func(w *workspace)) {
-	w := e.workspaceFor(r)
-	f(w)
-	e.free.Put(w)
 }
 
 // workspaceFor is one that is large enough for the launch, and that goes back to free.
@@ -65,10 +58,8 @@ func (w *workspace) eval(t evaluator, a *args, begin, end int64) {
 	*mine = args{} // the collector would keep what it points to
 }
 
-// argsOf is a launch in the form that evaluations take.
-func argsOf(r *ready) args { return argsInto(r, nil) }
-
-// argsInto is argsOf with operands in a list that is used again.
+// argsInto is a launch in the form that evaluations take, with operands in a list that is
+// used again.
 func argsInto(r *ready, list []operand) args {
 	a := args{ops: list}
 	r.writeArgs(&a)

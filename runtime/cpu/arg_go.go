@@ -1,0 +1,100 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// argFolder says where the greatest key of a row is, the key of sorts: in descending order
+// that of the least element. An accumulator of n columns is their keys, then their
+// positions. Ties go to the lowest position, so the order of joining does not matter.
+func argFolder[E rawBits](dt ir.DType, least bool) folder {
+	image := keyImageOf[E](dt, least)
+	size := int64(unsafe.Sizeof(E(0)))
+	return folder{
+		size: 16, lanes: 1,
+		start: func(unsafe.Pointer) {},
+		add: func(acc, values unsafe.Pointer, r, m, n, ld int64) {
+			if n == 1 && ld == 1 {
+				addArgRow(&image, acc, elements[E](values, m), r)
+				return
+			}
+			keys, places := argParts(acc, n)
+			for i := r; i < r+m; i++ {
+				first := i%ir.FoldBlock == 0 // of a block, which takes the place without a fight
+				for j, x := range elements[E](unsafe.Add(values, (i-r)*ld*size), n) {
+					if k := uint64(image.of(x)); first || k > keys[j] {
+						keys[j], places[j] = k, i
+					}
+				}
+			}
+		},
+		finish: func(unsafe.Pointer, int64, int64) {},
+		combine: func(total, block unsafe.Pointer, n int64) {
+			keys, places := argParts(total, n)
+			other, theirs := argParts(block, n)
+			for j := range keys {
+				if other[j] > keys[j] {
+					keys[j], places[j] = other[j], theirs[j]
+				}
+			}
+		},
+		result: func(out unsafe.Pointer, size int64, total unsafe.Pointer, n int64) {
+			_, places := argParts(total, n)
+			for j, at := range places {
+				storeElement(unsafe.Add(out, int64(j)*size), int32(size), uint64(at))
+			}
+		},
+	}
+}
+
+// argParts are the keys and the positions of an accumulator.
+func argParts(acc unsafe.Pointer, n int64) (keys []uint64, places []int64) {
+	return elements[uint64](acc, n), elements[int64](unsafe.Add(acc, 8*n), n)
+}
+
+// addArgRow adds elements from number r on of a row.
+func addArgRow[E rawBits](image *keyImage[E], acc unsafe.Pointer, v []E, r int64) {
+	keys, places := argParts(acc, 1)
+	key, at := E(keys[0]), places[0]
+	if r%ir.FoldBlock == 0 {
+		key, at = image.of(v[0]), r
+	}
+	for i, x := range v {
+		if k := image.of(x); k > key {
+			key, at = k, r+int64(i)
+		}
+	}
+	keys[0], places[0] = uint64(key), at
+}
+
+// addArgLanes is addArgRow where the greatest of each lane of the first groups of elements
+// are known.
+func addArgLanes[E rawBits](image *keyImage[E], acc unsafe.Pointer, lanes, v []E, r int64) {
+	keys, places := argParts(acc, 1)
+	key := image.of(lanes[0])
+	for _, x := range lanes {
+		key = max(key, image.of(x))
+	}
+	grouped := len(v) / len(lanes) * len(lanes)
+	if r%ir.FoldBlock == 0 || uint64(key) > keys[0] {
+		at := grouped
+		for l, x := range lanes {
+			if image.of(x) != key {
+				continue
+			}
+			for i := l; i < at; i += len(lanes) {
+				if image.of(v[i]) == key {
+					at = i
+				}
+			}
+		}
+		keys[0], places[0] = uint64(key), r+int64(at)
+	}
+	for i, x := range v[grouped:] {
+		if k := uint64(image.of(x)); k > keys[0] {
+			keys[0], places[0] = k, r+int64(grouped+i)
+		}
+	}
+}

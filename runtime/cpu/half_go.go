@@ -1,0 +1,54 @@
+package cpu
+
+import "math"
+
+// Conversions of 16-bit floats, to the bits of ir.BitsFloat and ir.FloatBits: to float32
+// exactly, and back rounded half to even, once.
+
+const (
+	halfInfinity = 0x7c00
+	halfNaN      = 0x7e00
+	bfloatNaN    = 0x7fc0
+	floatSign    = 1 << 31
+	// A float16's exponent becomes a float32's by halfBias more; the least normal one is
+	// halfNormal there.
+	halfBias   = 112 << 23
+	halfNormal = 113 << 23
+)
+
+func widenBFloat16(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
+
+func narrowBFloat16(f float32) uint16 {
+	if f != f {
+		return bfloatNaN
+	}
+	b := math.Float32bits(f)
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+func widenFloat16(x uint16) float32 {
+	sign, b := uint32(x&0x8000)<<16, uint32(x&0x7fff)<<13
+	switch {
+	case x&halfInfinity == halfInfinity:
+		return math.Float32frombits(sign | b | 0xff<<23)
+	case x&halfInfinity == 0: // no normal number: its digits are those of a sum
+		f := math.Float32frombits(b+halfNormal) - math.Float32frombits(halfNormal)
+		return math.Float32frombits(sign | math.Float32bits(f))
+	}
+	return math.Float32frombits(sign | (b + halfBias))
+}
+
+func narrowFloat16(f float32) uint16 {
+	b := math.Float32bits(f)
+	sign := uint16(b >> 16 & 0x8000)
+	switch b &^= floatSign; {
+	case b > 0xff<<23:
+		return sign | halfNaN
+	case b >= halfBias+halfInfinity<<13: // 2^16
+		return sign | halfInfinity
+	case b < halfNormal: // the last place of a sum with 1/2 is the least float16
+		const half = 126 << 23
+		return sign | uint16(math.Float32bits(math.Float32frombits(b)+math.Float32frombits(half))-half)
+	}
+	return sign | uint16((b-halfBias+0xfff+b>>13&1)>>13)
+}

@@ -1,0 +1,218 @@
+package cpu
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// machineArg is where the greatest or the least is, as machine code. In a row it finds the
+// greatest element of each lane, among which Go looks; in columns that lie side by side it
+// keeps images of the elements, signed integers of their order, and where they were. While
+// they are worked on an accumulator of n columns is n images, and, from byte 8n on, n
+// numbers within the block of 32 bits; its last 8 bytes are the block's first number. Denormals
+// keep their order, whatever arithmetic makes of them.
+type machineArg struct {
+	fold    *machineFold
+	columns *machineCode // of a row of each column's image, value and place
+	size    int64        // bytes of an element
+	image   int64        // and of an image
+}
+
+const (
+	// leastArgRow is the least number of elements of a row that calls are worth it for.
+	leastArgRow = 4 * ir.FoldLanes
+	// leastArgColumns is the same of columns.
+	leastArgColumns = 8
+)
+
+func newMachineArg(dt ir.DType, least bool) *machineArg {
+	isa := machineISA()
+	if isa == nil {
+		return nil
+	}
+	op := ir.Maximum
+	if least {
+		op = ir.Minimum
+	}
+	joined := dt
+	if dt == ir.Bool {
+		joined = ir.Uint8
+	}
+	a := &machineArg{size: int64(dt.Size()), image: max(4, int64(dt.Size()))}
+	if a.fold = newMachineFold(op, joined, ir.KeepDenormals); a.fold == nil {
+		return nil
+	}
+	k, err := argKernel(joined, least)
+	if err != nil {
+		lesserRefused.Add(1)
+		return nil
+	}
+	v := native.Variant{Class: make([]codegen.AccessClass, len(k.Operands))}
+	v.Class[argNumber] = codegen.Splat
+	if a.columns = joinCode(native.Compile(k, v, isa, false)); a.columns == nil {
+		return nil
+	}
+	return a
+}
+
+// Operands of an argKernel.
+const (
+	argBest = iota
+	argValue
+	argPlace
+	argNumber // of the row, within its block
+	argNewBest
+	argNewPlace
+	argOperands
+)
+
+// argKernel takes a row into the images and places of columns.
+func argKernel(dt ir.DType, least bool) (*codegen.Kernel, error) {
+	i, top, all, most := ir.Int32, uint64(1)<<31, uint64(math.MaxUint32), uint64(math.MaxInt32)
+	if dt.Size() == 8 {
+		i, top, all, most = ir.Int64, 1<<63, math.MaxUint64, math.MaxInt64
+	}
+	var b ir.Builder
+	constant := func(x uint64) ir.Ref { return b.Emit(ir.Const, i, x) }
+	best, x, place := b.Emit(ir.Load, i, argBest), b.Emit(ir.Load, dt, argValue), b.Emit(ir.Load, ir.Int32, argPlace)
+	var image ir.Ref
+	switch {
+	case dt.IsFloat():
+		bits := b.Emit(ir.Bitcast, i, 0, x)
+		sign := b.Emit(ir.ShrRaw, i, 0, bits, constant(uint64(dt.Bits()-1)))
+		image = b.Emit(ir.Xor, i, 0, bits, b.Emit(ir.And, i, 0, sign, constant(most)))
+	case dt.Size() < 4:
+		image = b.Emit(ir.Convert, i, 0, x)
+	case dt.IsSigned():
+		image = x
+	default:
+		image = b.Emit(ir.Xor, i, 0, b.Emit(ir.Bitcast, i, 0, x), constant(top))
+	}
+	if least {
+		image = b.Emit(ir.Xor, i, 0, image, constant(all))
+	}
+	if dt.IsFloat() {
+		image = b.Emit(ir.Where, i, 0, b.Emit(ir.Ne, ir.Bool, 0, x, x), constant(most), image)
+	}
+	number := b.Emit(ir.Bitcast, ir.Int32, 0, b.Emit(ir.IndexLo, ir.Uint32, argNumber))
+	greater := b.Emit(ir.Gt, ir.Bool, 0, image, best)
+	newBest := b.Emit(ir.Where, i, 0, greater, image, best)
+	newPlace := b.Emit(ir.Where, ir.Int32, 0, greater, number, place)
+	return codegen.Lower(&codegen.Kernel{
+		Operands: []codegen.Operand{
+			argBest: {Kind: codegen.Input, DT: i}, argValue: {Kind: codegen.Input, DT: dt}, argPlace: {Kind: codegen.Input, DT: ir.Int32},
+			argNumber: {Kind: codegen.Index}, argNewBest: {Kind: codegen.Output, DT: i}, argNewPlace: {Kind: codegen.Output, DT: ir.Int32},
+		},
+		Body: b.Code, Stores: []codegen.Store{{Operand: argNewBest, Value: newBest}, {Operand: argNewPlace, Value: newPlace}},
+	})
+}
+
+// argByMachine has the loops of a folder done by machine code.
+func argByMachine[E rawBits, I int32 | int64](in folder, dt ir.DType, least bool) folder {
+	code := sync.OnceValue(func() *machineArg { return newMachineArg(dt, least) })
+	image := keyImageOf[E](dt, least)
+	f := in
+	f.add = func(acc, values unsafe.Pointer, r, m, n, ld int64) {
+		rows := n == 1 && ld == 1 && m >= leastArgRow
+		if !rows && n < leastArgColumns {
+			in.add(acc, values, r, m, n, ld)
+			return
+		}
+		c := code()
+		switch {
+		case c == nil:
+			in.add(acc, values, r, m, n, ld)
+		case rows:
+			lanes := c.lanes(acc, values, m)
+			addArgLanes(&image, acc, elements[E](lanes, ir.FoldLanes), elements[E](values, m), r)
+		default:
+			if r%ir.FoldBlock == 0 {
+				startArgs[I](acc, n, r)
+			}
+			c.add(acc, values, r%ir.FoldBlock, m, n, ld)
+		}
+	}
+	f.finish = func(acc unsafe.Pointer, elems, n int64) {
+		if n >= leastArgColumns && code() != nil {
+			finishArgs[I](acc, n)
+		}
+	}
+	return f
+}
+
+// lanes finds the greatest elements of the lanes of a row's whole groups, in an
+// accumulator's room.
+func (c *machineArg) lanes(acc, values unsafe.Pointer, m int64) unsafe.Pointer {
+	lanes := unsafe.Add(acc, 16*ir.FoldLanes-8*ir.FoldLanes)
+	copyMemory(lanes, values, ir.FoldLanes*c.size)
+	values = unsafe.Add(values, ir.FoldLanes*c.size)
+	c.fold.groups(lanes, values, c.size, m/ir.FoldLanes-1)
+	return lanes
+}
+
+// add takes rows, the first of which has this number within its block.
+func (c *machineArg) add(acc, values unsafe.Pointer, number, m, n, ld int64) {
+	var frame foldFrame
+	places := unsafe.Add(acc, 8*n)
+	most := max(joinBytes/(n*(2*c.image+8+c.size)), 1)
+	for m > 0 {
+		some := min(m, most)
+		frame.operand(argBest, acc, c.image, 0)
+		frame.operand(argNewBest, acc, c.image, 0)
+		frame.operand(argPlace, places, 4, 0)
+		frame.operand(argNewPlace, places, 4, 0)
+		frame.operand(argValue, values, c.size, ld*c.size)
+		frame.number(argNumber, number, 1)
+		frame.run(c.columns, n, some, c.fold.mxcsr)
+		number += some
+		if m -= some; m > 0 {
+			values = unsafe.Add(values, some*ld*c.size)
+		}
+	}
+}
+
+// number makes operand i a position that is the same along a row.
+func (f *foldFrame) number(i int, at, row int64) {
+	w := f[(native.FrameArgs+i*native.OperandBytes)/8:]
+	w[native.Address/8], w[native.Step/8], w[native.RowStep/8] = uint64(at), 0, uint64(row)
+}
+
+// startArgs begins a block with its first element, which what comes must exceed.
+func startArgs[I int32 | int64](acc unsafe.Pointer, n, first int64) {
+	lowest := I(-1) << (8*unsafe.Sizeof(I(0)) - 1)
+	images := elements[I](acc, n)
+	for j := range images {
+		images[j] = lowest
+	}
+	clear(elements[int32](unsafe.Add(acc, 8*n), n))
+	*(*int64)(unsafe.Add(acc, 16*n-8)) = first
+}
+
+// finishArgs turns images and places into keys and positions.
+func finishArgs[I int32 | int64](acc unsafe.Pointer, n int64) {
+	first := *(*int64)(unsafe.Add(acc, 16*n-8))
+	keys, places := argParts(acc, n)
+	images, numbers := elements[I](acc, n), elements[int32](unsafe.Add(acc, 8*n), n)
+	for j := n - 1; j >= 0; j-- { // wider ones take the place of those behind
+		keys[j], places[j] = uint64(images[j])^1<<63, first+int64(numbers[j])
+	}
+}
+
+// argsByMachine has a table's do so.
+func argsByMachine(t *foldTable) {
+	for op, least := range map[foldOp]bool{foldArgMax: false, foldArgMin: true} {
+		t.fold[op][ir.Bool] = argByMachine[uint8, int32](t.fold[op][ir.Bool], ir.Bool, least)
+		t.fold[op][ir.Uint8] = argByMachine[uint8, int32](t.fold[op][ir.Uint8], ir.Uint8, least)
+		for _, dt := range []ir.DType{ir.Int32, ir.Uint32, ir.Float32} {
+			t.fold[op][dt] = argByMachine[uint32, int32](t.fold[op][dt], dt, least)
+		}
+		for _, dt := range []ir.DType{ir.Int64, ir.Uint64, ir.Float64} {
+			t.fold[op][dt] = argByMachine[uint64, int64](t.fold[op][dt], dt, least)
+		}
+	}
+}

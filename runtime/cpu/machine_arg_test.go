@@ -1,0 +1,85 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// TestMachineArgs: where the greatest and the least are is found by machine code of every
+// dtype, and is where ir says, in rows and in columns, over several blocks, whatever pieces
+// elements come in.
+func TestMachineArgs(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	for op, row := range map[foldOp]ir.Op{foldArgMax: ir.ArgMax, foldArgMin: ir.ArgMin} {
+		for _, dt := range []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Float32, ir.Float64} {
+			t.Run(fmt.Sprint(row, dt), func(t *testing.T) {
+				if newMachineArg(dt, op == foldArgMin) == nil {
+					t.Fatal("there is no code")
+				}
+				rng := rand.New(rand.NewPCG(uint64(dt), uint64(op)))
+				for i := range 60 {
+					for _, table := range []*foldTable{goFolds, machineFolds[ir.KeepDenormals](), machineFolds[ir.FlushDenormals]()} {
+						compareArgs(t, rng, &table.fold[op][dt], dt, row, i%3)
+					}
+				}
+			})
+		}
+	}
+}
+
+// compareArgs finds where the greatest of some columns are. The less kinds of values there
+// are, the more are equal.
+func compareArgs(t *testing.T, rng *rand.Rand, f *folder, dt ir.DType, op ir.Op, kinds int) {
+	t.Helper()
+	n := []int64{1, 1, 3, 9, 70}[rng.IntN(5)]
+	m := 1 + rng.Int64N([]int64{100, 1000, 9000 / n}[rng.IntN(3)])
+	ld, size := n+rng.Int64N(2)*3*min(n-1, 1), int64(dt.Size())
+	values := make([]byte, (m*ld+n)*size)
+	some := [3]uint64{kerneltest.Value(rng, dt), kerneltest.Value(rng, dt), kerneltest.Value(rng, dt)}
+	rows := make([][]uint64, n)
+	for i := range m {
+		for j := range n {
+			x := kerneltest.Value(rng, dt)
+			if kinds > 0 {
+				x = some[rng.IntN(kinds)]
+			}
+			storeElement(unsafe.Pointer(&values[(i*ld+j)*size]), int32(size), x)
+			rows[j] = append(rows[j], x)
+		}
+	}
+	room := 16 * max(n, ir.FoldLanes)
+	acc, total, out := make([]uint64, room/8), make([]uint64, room/8), make([]int64, n)
+	p, sum := unsafe.Pointer(&acc[0]), unsafe.Pointer(&total[0])
+	for r := int64(0); r < m; {
+		end := min(r/ir.FoldBlock*ir.FoldBlock+ir.FoldBlock, m)
+		piece := min(1+rng.Int64N(3000), end-r)
+		f.add(p, unsafe.Pointer(&values[r*ld*size]), r, piece, n, ld)
+		if r += piece; r < end {
+			continue
+		}
+		if f.finish(p, (r-1)%ir.FoldBlock+1, n); r <= ir.FoldBlock {
+			copy(total, acc)
+		} else {
+			f.combine(sum, p, n)
+		}
+	}
+	f.result(unsafe.Pointer(&out[0]), 8, sum, n)
+	for j, row := range rows {
+		want := 0
+		for i, x := range row {
+			if ir.SortKey(dt, x, op == ir.ArgMin) > ir.SortKey(dt, row[want], op == ir.ArgMin) {
+				want = i
+			}
+		}
+		if out[j] != int64(want) {
+			t.Fatalf("column %d of %d, %d elements: %d, want %d", j, n, m, out[j], want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// machineScan is a scan's joins as machine code.
+type machineScan struct {
+	*machineFold
+	behind *machineCode // to[i] = off join to[i]
+}
+
+const (
+	// leastScanned is the number of columns from which calls are worth it.
+	leastScanned = 8
+	// scanPiece is about what is scanned before it is joined to what was before its block:
+	// it is still in the first-level cache then.
+	scanPiece = 8 << 10
+)
+
+func newMachineScan(op ir.Op, dt ir.DType, d ir.Denormals, fold *machineFold) *machineScan {
+	if fold == nil {
+		return nil
+	}
+	k, err := joinKernel(op, dt, d)
+	if err != nil {
+		return nil
+	}
+	v := native.Variant{Class: make([]codegen.AccessClass, 3)}
+	v.Class[0] = codegen.Splat
+	s := &machineScan{machineFold: fold, behind: joinCode(native.Compile(k, v, machineISA(), false))}
+	if s.behind == nil {
+		return nil
+	}
+	return s
+}
+
+// scanByMachine has the loops of a folder's scan done by machine code.
+func scanByMachine[T computing](f *folder, sc scans[T], code func() *machineScan) {
+	goOffset, in := sc.offset, f.scan
+	sc.offset = func(to []T, off *T) {
+		if c := code(); c != nil && len(to) >= leastJoined {
+			c.offset(unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(off), f.size, int64(len(to)))
+			return
+		}
+		goOffset(to, off)
+	}
+	row := scanOf(sc, nil)
+	f.scan = func(out, values, run, offset unsafe.Pointer, r, m, n int64) {
+		if n < leastScanned {
+			if n == 1 {
+				row(out, values, run, offset, r, m, n)
+			} else {
+				in(out, values, run, offset, r, m, n)
+			}
+			return
+		}
+		if c := code(); c != nil {
+			c.columns(out, values, run, offset, f.size, r, m, n)
+		} else {
+			in(out, values, run, offset, r, m, n)
+		}
+	}
+}
+
+// offset joins n elements, at most a block, behind one.
+func (c *machineScan) offset(to, off unsafe.Pointer, size, n int64) {
+	var frame foldFrame
+	frame.operand(0, off, 0, 0)
+	frame.operand(1, to, size, 0)
+	frame.operand(2, to, size, 0)
+	frame.run(c.behind, n, 1, c.mxcsr)
+}
+
+// columns scans rows from number r on of n columns that lie densely: each row is what the
+// one before is, joined by its elements; then all are joined behind what was before their
+// block.
+func (c *machineScan) columns(out, values, run, offset unsafe.Pointer, size, r, m, n int64) {
+	var frame foldFrame
+	row := n * size
+	most := max(scanPiece/row, 2)
+	for at := int64(0); at < m; {
+		i := r + at
+		some := min(m-at, ir.ScanBlock-i%ir.ScanBlock, most)
+		to, v := unsafe.Add(out, at*row), unsafe.Add(values, at*row)
+		switch {
+		case i%ir.ScanBlock > 0:
+			c.join(&frame, to, run, v, size, n, 1)
+		case i == ir.ScanBlock:
+			copyMemory(offset, run, row)
+		case i > 0:
+			c.into(offset, run, size, n, 1, 0, 0)
+		}
+		if i%ir.ScanBlock == 0 {
+			copyMemory(to, v, row)
+		}
+		if some > 1 {
+			c.join(&frame, unsafe.Add(to, row), to, unsafe.Add(v, row), size, n, some-1)
+		}
+		copyMemory(run, unsafe.Add(to, (some-1)*row), row)
+		if i >= ir.ScanBlock {
+			c.behindAll(&frame, to, offset, size, n, some)
+		}
+		at += some
+	}
+}
+
+// join has rows of to be those of a joined by those of b, which lie densely.
+func (c *machineScan) join(frame *foldFrame, to, a, b unsafe.Pointer, size, n, rows int64) {
+	c.eachPart(size, n, func(at, points int64) {
+		frame.operand(0, unsafe.Add(a, at), size, n*size)
+		frame.operand(1, unsafe.Add(b, at), size, n*size)
+		frame.operand(2, unsafe.Add(to, at), size, n*size)
+		frame.run(c.rows, points, rows, c.mxcsr)
+	})
+}
+
+// behindAll joins rows that lie densely behind one.
+func (c *machineScan) behindAll(frame *foldFrame, to, off unsafe.Pointer, size, n, rows int64) {
+	c.eachPart(size, n, func(at, points int64) {
+		frame.operand(0, unsafe.Add(off, at), size, 0)
+		frame.operand(1, unsafe.Add(to, at), size, n*size)
+		frame.operand(2, unsafe.Add(to, at), size, n*size)
+		frame.run(c.rows, points, rows, c.mxcsr)
+	})
+}
+
+// eachPart cuts rows that are too long for a call.
+func (c *machineScan) eachPart(size, n int64, f func(at, points int64)) {
+	const most = joinBytes / 16
+	for at := int64(0); at < n; at += most {
+		f(at*size, min(n-at, most))
+	}
+}
+
+// scansByMachine has a table's done so. folds has the code of its folds.
+func scansByMachine(t *foldTable, d ir.Denormals, folds map[scanKey]func() *machineFold) {
+	scansOf(t, d, folds, ir.Uint8, plainScans[uint8])
+	scansOf(t, d, folds, ir.Int32, plainScans[int32])
+	scansOf(t, d, folds, ir.Int64, plainScans[int64])
+	scansOf(t, d, folds, ir.Uint32, plainScans[uint32])
+	scansOf(t, d, folds, ir.Uint64, plainScans[uint64])
+	if d == ir.FlushDenormals {
+		scansOf(t, d, folds, ir.Float32, func(op ir.Op) scans[float32] { return scansBy(flushJoins32(op).one) })
+		scansOf(t, d, folds, ir.Float64, func(op ir.Op) scans[float64] { return scansBy(flushJoins64(op).one) })
+		return
+	}
+	scansOf(t, d, folds, ir.Float32, plainScans[float32])
+	scansOf(t, d, folds, ir.Float64, plainScans[float64])
+}
+
+// scanKey names a fold.
+type scanKey struct {
+	op foldOp
+	dt ir.DType
+}
+
+func scansOf[T computing](t *foldTable, d ir.Denormals, folds map[scanKey]func() *machineFold, dt ir.DType, of func(ir.Op) scans[T]) {
+	for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
+		join, fold := row.Info().Combine, folds[scanKey{op, dt}]
+		code := sync.OnceValue(func() *machineScan { return newMachineScan(join, dt, d, fold()) })
+		scanByMachine(&t.fold[op][dt], of(join), code)
+	}
+}

@@ -1,0 +1,269 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// scatterWalk is a thread's share of a scatter. What it points to is in the thread's
+// memory, but for the operands, which the collector has to see.
+type scatterWalk struct {
+	s            *scatterJob
+	m            *threadMemory
+	index, value args // what the phases are evaluated with
+	code         [2]evaluator
+	ops          []operand
+	out          *operand
+	base         unsafe.Pointer // element 0 of the tile's first column, or of the row
+	columnsOf    int64          // of a tile
+	lo, hi       int64          // of the axis, which are the share's
+	at           []int64        // of a chunk's points: how far the elements are that their indices name, -1 for none
+	indices      unsafe.Pointer
+	values       unsafe.Pointer
+	indexBuf     [1]unsafe.Pointer
+	valueBuf     [1]unsafe.Pointer
+	frame        unsafe.Pointer // of machine code for neighbours
+}
+
+// measure finds out what a thread's memory has to hold.
+func (s *scatterJob) measure() {
+	scratch := max(s.r.evaluator(0).scratch(), s.r.evaluator(1).scratch())
+	s.room = 3*scatterBuffer + aligned(scratch) + aligned(int64(unsafe.Sizeof(foldFrame{})))
+}
+
+// scatterBuffer holds a chunk's indices or values: block functions do whole groups.
+const scatterBuffer = 8 * (scatterChunk + groupLen)
+
+// open readies a thread, whose memory is there.
+func (s *scatterJob) open(who int) *scatterWalk {
+	m := &s.e.memory[who]
+	p := m.reserve(s.room)
+	cut := func(n int64) unsafe.Pointer {
+		at := p
+		p = unsafe.Add(p, n)
+		return at
+	}
+	w := &m.walk
+	*w = scatterWalk{s: s, m: m, ops: append(w.ops[:0], s.args.ops...), columnsOf: 1}
+	w.at = unsafe.Slice((*int64)(cut(scatterBuffer)), scatterChunk)
+	w.indices, w.values = cut(scatterBuffer), cut(scatterBuffer)
+	w.frame = cut(aligned(int64(unsafe.Sizeof(foldFrame{}))))
+	w.out = &w.ops[s.r.p.scatter.to]
+	w.hi = w.out.isize
+	w.code = [2]evaluator{s.r.evaluator(0), s.r.evaluator(1)}
+	scratch := unsafe.Slice((*byte)(p), s.room-3*scatterBuffer-aligned(int64(unsafe.Sizeof(foldFrame{}))))
+	clear(m.merged[:])
+	for i, a := range [...]*args{&w.index, &w.value} {
+		*a = s.args
+		a.ops, a.scratch, a.values, a.merged = w.ops, scratch, &m.values, &m.merged
+		a.bufs = [...][]unsafe.Pointer{w.indexBuf[:], w.valueBuf[:]}[i]
+	}
+	w.indexBuf[0], w.valueBuf[0] = w.indices, w.values
+	if s.cols && !s.r.scatter.spread {
+		w.index.dims[w.index.rank-1] = 1
+	}
+	return w
+}
+
+// close drops what the collector would keep for it.
+func (w *scatterWalk) close() {
+	clear(w.ops)
+	clear(w.m.merged[:])
+	*w = scatterWalk{ops: w.ops[:0]}
+}
+
+// find turns the indices of points [p, p+n) of the domain that the index phase has into
+// distances.
+func (w *scatterWalk) find(p, n int64) []int64 {
+	w.code[0].eval(&w.index, p, p+n)
+	at := w.at[:n]
+	if w.s.r.p.scatter.index == ir.Int32 {
+		resolveIndices(w, at, elements[int32](w.indices, n))
+	} else {
+		resolveIndices(w, at, elements[int64](w.indices, n))
+	}
+	return at
+}
+
+func resolveIndices[T int32 | int64](w *scatterWalk, at []int64, indices []T) {
+	lo, hi, step, last := w.lo, w.hi, w.out.istride, w.out.isize-1
+	clamps := w.s.mode == ir.IndexClamp
+	for k, x := range indices {
+		i := int64(x)
+		if clamps {
+			i = min(max(i, 0), last)
+		}
+		if i < lo || i >= hi {
+			at[k] = -1
+		} else {
+			at[k] = i * step
+		}
+	}
+}
+
+// look notes indices out of range at points [begin, end) of the launch, whose columns,
+// where they share their indices, count as one.
+func (w *scatterWalk) look(begin, end int64) {
+	size := uint64(w.out.isize)
+	note := func(i int64) {
+		if uint64(i) >= size {
+			w.s.r.fault.note(w.s.r.p.scatter.to, i)
+		}
+	}
+	for p := begin; p < end; p += scatterChunk {
+		n := min(end-p, scatterChunk)
+		w.code[0].eval(&w.index, p, p+n)
+		if w.s.r.p.scatter.index == ir.Int32 {
+			for _, i := range elements[int32](w.indices, n) {
+				note(int64(i))
+			}
+			continue
+		}
+		for _, i := range elements[int64](w.indices, n) {
+			note(i)
+		}
+	}
+}
+
+// lies finds where the values of dims [0, rank) lie in memory, row-major and a fixed step
+// apart; nil where they do not.
+func (w *scatterWalk) lies(rank int) (p unsafe.Pointer, step int64) {
+	load := w.s.r.phases().rowOps[1][0].load
+	if load < 0 || len(w.ops[load].stages) > 0 {
+		return nil, 0
+	}
+	o, dense := &w.ops[load], int64(0)
+	for d := rank - 1; d >= 0; d-- {
+		if w.value.dims[d] == 1 {
+			continue
+		}
+		if dense == 0 {
+			dense, step = o.stride[d], o.stride[d]
+		}
+		if o.stride[d] != dense || dense == 0 {
+			return nil, 0
+		}
+		dense *= w.value.dims[d]
+	}
+	return unsafe.Add(o.base, o.offset*w.s.dt.size), step
+}
+
+// rows joins rows [from, to).
+func (w *scatterWalk) rows(from, to int64) {
+	s := w.s
+	size, left, row := s.dt.size, int64(0), from
+	lie, step := w.lies(s.args.rank)
+	if step > 1 || step < 0 {
+		lie = nil
+	}
+	for p, end := from*s.reduced, to*s.reduced; p < end; {
+		n := min(end-p, scatterChunk)
+		at, values := w.find(p, n), w.values
+		if lie != nil {
+			values = unsafe.Add(lie, p*size)
+		} else {
+			w.code[1].eval(&w.value, p, p+n)
+		}
+		for k := int64(0); k < n; {
+			if left == 0 {
+				w.base = unsafe.Add(w.out.base, w.rowStart(row)*size)
+				left = s.reduced
+				row++
+			}
+			m := min(left, n-k)
+			s.joins.each(w.base, at[k:k+m], 0, unsafe.Add(values, k*size))
+			left -= m
+			k += m
+		}
+		p += n
+	}
+}
+
+// rowStart is where row number row of the output begins.
+func (w *scatterWalk) rowStart(row int64) int64 {
+	at := w.out.offset
+	for d := w.s.r.l.Kept - 1; d >= 0; d-- {
+		at += row % w.s.args.dims[d] * w.out.stride[d]
+		row /= w.s.args.dims[d]
+	}
+	return at
+}
+
+// place moves to columns [left, left+n) of the outer kept point row.
+func (w *scatterWalk) place(row, left, n int64) {
+	s := w.s
+	outer, rank := s.outer, s.args.rank
+	for i := range w.ops {
+		from, o := &s.args.ops[i], &w.ops[i]
+		at := row
+		o.offset = from.offset + left*from.stride[rank-1]
+		for d := outer - 1; d >= 0; d-- {
+			o.offset += at % s.args.dims[d] * from.stride[d]
+			at /= s.args.dims[d]
+		}
+		copy(o.stride[:rank-outer], from.stride[outer:rank])
+		o.guard = from.guard >> outer
+	}
+	for _, a := range [...]*args{&w.index, &w.value} {
+		a.rank = rank - outer
+		copy(a.dims[:a.rank], s.args.dims[outer:rank])
+	}
+	w.value.dims[w.value.rank-1] = n
+	w.index.dims[w.index.rank-1] = 1
+	if s.r.scatter.spread {
+		w.index.dims[w.index.rank-1] = n
+	}
+	w.columnsOf = n
+	w.base = unsafe.Add(w.out.base, w.out.offset*s.dt.size)
+}
+
+const (
+	// scatterAhead rows ahead what an index names is asked for, scatterAsked bytes of it.
+	scatterAhead = 6
+	scatterAsked = 1024
+)
+
+// ask asks for what index number j names.
+func (w *scatterWalk) ask(at []int64, j int64) {
+	if j < int64(len(at)) && at[j] >= 0 {
+		size := w.s.dt.size
+		machine.Ask(unsafe.Add(w.base, at[j]*size), min(w.columnsOf*size, scatterAsked))
+	}
+}
+
+// columns joins the columns that were placed.
+func (w *scatterWalk) columns() {
+	s, n, per := w.s, w.columnsOf, w.index.dims[w.index.rank-1]
+	size := s.dt.size
+	lie, step := unsafe.Pointer(nil), n
+	if load := s.r.phases().rowOps[1][0].load; load >= 0 && w.ops[load].stride[w.value.rank-1] == 1 {
+		lie, step = w.lies(w.value.rank - 1)
+	}
+	most := max(scatterChunk/n, 1)
+	if lie != nil { // no values of a chunk are kept
+		most = max(scatterChunk/per, 1)
+	}
+	code := w.neighbours()
+	for r := int64(0); r < s.reduced; r += most {
+		m := min(s.reduced-r, most)
+		at, values := w.find(r*per, m*per), w.values
+		if lie != nil {
+			values = unsafe.Add(lie, r*step*size)
+		} else {
+			step = n
+			w.code[1].eval(&w.value, r*n, (r+m)*n)
+		}
+		for j := range m {
+			from := unsafe.Add(values, j*step*size)
+			switch {
+			case per > 1:
+				s.joins.each(w.base, at[j*n:(j+1)*n], 1, from)
+			case at[j] >= 0:
+				w.ask(at, j+scatterAhead)
+				w.along(code, unsafe.Add(w.base, at[j]*size), from)
+			}
+		}
+	}
+}

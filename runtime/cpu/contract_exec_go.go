@@ -77,7 +77,7 @@ func (d *dotRun) run(r *ready) {
 	}
 	c.stays, c.same = d.e.dots.at(r.packed), r.packed.same
 	c.mask, c.maskRow, c.maskKind, c.maskSmall = r.mask.at, r.mask.row, r.mask.kind, r.mask.small
-	c.tails, c.hidden = r.mask.tails, r.mask.hidden
+	c.tails, c.hidden, c.spans = r.mask.tails, r.mask.hidden, r.mask.spans
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
 		c.out, c.outRow, c.outBatch = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a)

@@ -44,6 +44,7 @@ type dotPlan struct {
 	direct bool // x is read where it lies
 	near   bool // y is small enough to be read where it lies
 	masked bool // by c.mask
+	tells  bool // to c.tails and c.hidden
 	tiled  bool // results go through a tile, not straight to memory
 
 	kc, blocks      int64 // k steps of a block: contractK, or k; and how many blocks

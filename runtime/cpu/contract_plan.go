@@ -63,6 +63,7 @@ func (j *dotJob) plan(batches, threads int64) {
 	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem
 	p.tiled = c.drain != nil || p.swap
 	p.masked = c.mask != nil && floatBitsOf[c.dt] != nil && batches == 1 && p.blocks == 1 && !p.swap
+	p.tells = p.masked && c.tails != nil && threads <= 1
 	p.cut(c, batches, threads)
 	p.places(c, batches, threads)
 	if j.stays, j.packed = nil, false; c.stays != nil {

@@ -281,6 +281,9 @@ func (d *device) takeBack(lent []*solo) {
 		}
 		s.masks = nil
 		clear(s.spans)
+		if e, ok := s.exec.(*goExecutor); ok {
+			e.endChain()
+		}
 		s.local, s.pitch, s.tile, s.sides, s.ready = nil, nil, nil, nil, nil
 	}
 }

@@ -43,9 +43,22 @@ func newDotRun(e *goExecutor) *dotRun {
 
 // dot runs a launch with a contraction.
 func (e *goExecutor) dot(r *ready) {
-	d := e.dots.run(e)
+	d := e.dots.runs.take()
+	if d == nil {
+		d = newDotRun(e)
+	}
 	d.run(r)
-	e.dots.ran(d)
+	d.forget()
+	e.dots.runs.put(d)
+}
+
+// forget drops what the collector would keep for it.
+func (d *dotRun) forget() {
+	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
+		clear(w.args.ops)
+		w.r, w.v, w.args = nil, nil, args{ops: w.args.ops[:0]}
+	}
+	d.c = contraction{}
 }
 
 func (d *dotRun) run(r *ready) {

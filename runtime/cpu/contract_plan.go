@@ -66,8 +66,11 @@ func (j *dotJob) plan(batches, threads int64) {
 	p.tells = p.masked && c.tails != nil && threads <= 1
 	p.cut(c, batches, threads)
 	p.places(c, batches, threads)
+	if j.lean {
+		p.packX, p.packY, p.keep = false, false, 1
+	}
 	if j.stays, j.packed = nil, false; c.stays != nil {
-		if batches == 1 && p.k > 0 && !p.near && !p.skinny && !p.swap && p.yBytes() <= keepBytes {
+		if !j.lean && batches == 1 && p.k > 0 && !p.near && !p.skinny && !p.swap && p.yBytes() <= keepBytes {
 			j.stays, p.packY = c.stays, true
 		} else {
 			c.stays.full = false

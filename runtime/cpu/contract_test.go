@@ -26,7 +26,7 @@ var newContractors = []func(t testing.TB, threads int) map[string]contractor{
 		all := map[string]contractor{}
 		for level := machine.None; level <= machine.Level(); level++ {
 			e := newGoExecutor(threads)
-			e.level = level
+			e.level, e.mem = level, newMemory(0)
 			all[strings.TrimSuffix("go "+level.String(), " none")] = goContractor{e}
 		}
 		return all

@@ -22,6 +22,7 @@ type goExecutor struct {
 	free    sync.Pool   // *workspace
 	level   machine.ISA // that contractions are made for
 	dots    dotPool
+	mem     *memory // that contractions borrow from
 
 	points    elementwiseJob
 	tiles     transposedJob
@@ -39,7 +40,7 @@ func newGoExecutor(threads int) *goExecutor {
 
 func (e *goExecutor) close() {
 	e.pool.close()
-	e.dots.close()
+	e.endChain()
 	for i := range e.memory {
 		e.memory[i].free()
 	}
@@ -135,7 +136,7 @@ func (e *goExecutor) runWave(list []ready) error {
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
 		in := newGoExecutor(1)
-		in.level = e.level
+		in.level, in.mem = e.level, e.mem
 		e.inner = append(e.inner, in)
 	}
 	e.pool.split(threads, int64(len(list)), 1, &e.wave)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // dotJob is a contraction on its way through machine code. Jobs are used again, with
@@ -23,7 +24,8 @@ type dotJob struct {
 	stays      *packedY
 	packed     bool // y is in there
 	shared     scratch
-	lean       bool // there is little memory: nothing is packed for all threads
+	kept       scratch // of the run before
+	lean       bool    // there is little memory: nothing is packed for all threads
 
 	mu   sync.Mutex
 	lent []scratch // for as many threads as there are
@@ -64,6 +66,7 @@ type dotPlan struct {
 
 // dotPool keeps jobs between launches, and the sides that stay packed.
 type dotPool struct {
+	code  [ir.NumDTypes]*dotCode // as dotCodeOf gave it
 	jobs  spares[dotJob]
 	runs  spares[dotRun]
 	sides []*packedY
@@ -110,7 +113,14 @@ func (j *dotJob) done() {
 	j.e.dots.jobs.put(j)
 }
 
+// keptBytes is the size up to which a job keeps what the calling thread borrowed: to a
+// small contraction the pool would be as dear as its work.
+const keptBytes = 64 << 10
+
 func (j *dotJob) repay() {
+	if len(j.lent) > 0 && j.lent[0].size <= keptBytes {
+		j.kept, j.lent[0] = j.lent[0], scratch{}
+	}
 	for i := range j.lent {
 		j.e.mem.repay(&j.lent[i])
 	}
@@ -136,6 +146,14 @@ func (p *dotPool) at(k packedSide) *packedY {
 	return p.sides[k.number-1]
 }
 
+// closeDots gives all memory back.
+func (e *goExecutor) closeDots() {
+	for j := e.dots.jobs.take(); j != nil; j = e.dots.jobs.take() {
+		e.mem.repay(&j.kept)
+	}
+	e.endChain()
+}
+
 // endChain gives the memory of sides back that tiles have had in common.
 func (e *goExecutor) endChain() {
 	for _, s := range e.dots.sides {
@@ -150,9 +168,13 @@ func (e *goExecutor) contractNative(c *contraction) bool {
 	if narrowDots[c.dt] != nil && e.level != machine.None {
 		c = widened(c)
 	}
-	f, err := dotCodeOf(e.level, c.dt)
-	if err != nil {
-		return false
+	f := e.dots.code[c.dt]
+	if f == nil {
+		var err error
+		if f, err = dotCodeOf(e.level, c.dt); err != nil {
+			return false
+		}
+		e.dots.code[c.dt] = f
 	}
 	j := e.dotJob()
 	defer j.done()
@@ -199,9 +221,12 @@ func (j *dotJob) run() bool {
 func (j *dotJob) borrow(threads int64) bool {
 	j.free = j.free[:0]
 	for i := range int(threads) {
-		m, ok := j.e.mem.borrow(max(j.own, 1))
-		if !ok {
-			return false
+		m, ok := j.kept, true
+		if j.kept = (scratch{}); m.size < j.own || m.p == nil {
+			j.e.mem.repay(&m)
+			if m, ok = j.e.mem.borrow(max(j.own, 1)); !ok {
+				return false
+			}
 		}
 		j.lent, j.free = append(j.lent, m), append(j.free, i)
 	}
@@ -477,8 +502,9 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 	if b == 0 {
 		f.Flags |= native.TileFirst
 	}
-	for r := int64(0); r < rows; r += j.mr {
-		height := min(j.mr, rows-r)
+	high := j.evenRows(rows)
+	for r := int64(0); r < rows; r += high {
+		height := min(high, rows-r)
 		switch f.X = own; {
 		case j.direct:
 			f.X, f.LdX = j.element(&j.x, batch, i+r, p), j.x.stride*j.size

@@ -9,9 +9,6 @@ const (
 	// short enough that its chains stay in cache, long enough that memory is read in
 	// runs. skinnyPiece is the same of what is packed.
 	skinnyStep, skinnyPiece = 32, 64
-	// alongRows are those up to which columns along k are transposed in registers, again
-	// for each tile of rows.
-	alongRows = 8
 
 	// Bytes of a tile's row, of a tile, of the packed strip that one thread keeps, and
 	// of a side packed for all threads.
@@ -42,6 +39,10 @@ func timesPower(n, power int64) int64 {
 	}
 	return n << power
 }
+
+// evenRows are those of a function, of as few calls for so many rows as there can be:
+// fewer than the most where the last call would have few.
+func (p *dotPlan) evenRows(rows int64) int64 { return ceilDiv(rows, ceilDiv(rows, p.mr)) }
 
 // yBytes is all of y in panels.
 func (p *dotPlan) yBytes() int64 { return p.blocks * p.panels * p.kc * p.nr * p.size }

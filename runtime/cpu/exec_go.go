@@ -40,7 +40,7 @@ func newGoExecutor(threads int) *goExecutor {
 
 func (e *goExecutor) close() {
 	e.pool.close()
-	e.endChain()
+	e.closeDots()
 	for i := range e.memory {
 		e.memory[i].free()
 	}

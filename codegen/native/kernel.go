@@ -73,6 +73,7 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 		return nil, fmt.Errorf("codegen/native: %d classes for %d operands", len(v.Class), len(k.Operands))
 	}
 	c := newCode(isa)
+	defer c.recycle()
 	if text {
 		c.lines = &listing{}
 	}

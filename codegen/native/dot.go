@@ -65,6 +65,9 @@ type TileFrame struct {
 	Panels       int64
 	Tail         int64 // columns of the last vector of the last panel that there are in C
 	Flags        int64
+	// Near is the distance from C to what is asked for while results are computed, as it
+	// will be read with them, where LdNear is not 0.
+	Near, LdNear int64
 }
 
 // AlongFrame is what is called for columns of y that lie along k: a tile of one vector

@@ -39,7 +39,18 @@ func (j *dotJob) extent(x unsafe.Pointer, ldx, rows, k int64) (from, to int64) {
 	case ir.Float64:
 		bits = 1<<63 - 1
 	}
+	if j.element64(x)&bits != 0 && j.element64(unsafe.Add(x, (k-1)*j.size))&bits != 0 {
+		return 0, k // as a rule
+	}
 	return j.differing(x, ldx, rows, k, j.size, 0, bits)
+}
+
+// element64 is an element as it lies in memory.
+func (j *dotJob) element64(p unsafe.Pointer) uint64 {
+	if j.size == 4 {
+		return uint64(*(*uint32)(p))
+	}
+	return *(*uint64)(p)
 }
 
 // differing is where rows of n elements of so many bytes, ld bytes apart, differ from a

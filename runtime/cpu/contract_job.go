@@ -514,6 +514,10 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 			j.loadX(own, batch, i+r, height, p, k, own)
 		}
 		f.Y, f.K, f.C = y.p, k, unsafe.Add(out, r*ld)
+		if j.tells && j.c.maskKind == maskInf { // the mask is read next, with the results
+			f.LdNear = j.c.maskRow * j.size
+			f.Near = int64(uintptr(j.c.mask)) + (i+r)*f.LdNear + at*j.size - int64(uintptr(f.C))
+		}
 		if y.known != nil {
 			j.lookedAt(&f, i+r, height, at, cols, k, &y)
 		} else {

@@ -61,7 +61,7 @@ func (j *dotJob) plan(batches, threads int64) {
 		p.swap, p.x, p.y, p.m, p.n = true, c.y, c.x, c.n, c.m
 	}
 	p.blocks, p.kc, p.panels = ceilDiv(p.k, contractK), min(p.k, contractK), ceilDiv(p.n, p.nr)
-	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem
+	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem && !(c.stays != nil && c.same && c.stays.full)
 	p.tiled = c.drain != nil || p.swap
 	p.masked = c.mask != nil && floatBitsOf[c.dt] != nil && batches == 1 && p.blocks == 1 && !p.swap
 	p.tells = p.masked && c.tails != nil && threads <= 1

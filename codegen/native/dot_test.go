@@ -155,6 +155,9 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 	f := &TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]),
 		LdX: int64(ldx) * size, LdY: int64(ldy) * size, LdC: int64(ldc) * size, LdAcc: int64(panels*wide) * size,
 		StepY: int64(stepY) * size, StepC: int64(wide) * size, K: int64(k), Panels: int64(panels), Tail: int64(tail), Flags: int64(flags)}
+	if rng.IntN(2) == 0 { // to ask for memory changes nothing, wherever it is
+		f.Near, f.LdNear = rng.Int64()>>20, 1+rng.Int64N(1<<13)
+	}
 	d.call(d.Tile(rows, vecs), unsafe.Pointer(f))
 	for i := range c {
 		if !sameNumber(c[i], wantC[i]) {

@@ -29,6 +29,7 @@ type Dot struct {
 	Transpose int     // see TransposeFrame
 	Panels    int     // see PanelsFrame
 	along     []int   // by rows
+	Dots      int     // see DotsFrame
 	Differs   int     // see DiffersFrame
 	Beyond    int     // see BeyondFrame
 }
@@ -123,6 +124,7 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	g.tiles()
 	g.transposes()
 	g.alongs()
+	g.dots()
 	g.scans()
 	code, err := a.finish()
 	if err != nil {

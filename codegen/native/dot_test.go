@@ -274,6 +274,37 @@ func alongTest[T number](t *testing.T, d *mappedDot) {
 	}
 }
 
+// TestDots compares chains of neighbours by neighbours with the rule.
+func TestDots(t *testing.T) {
+	eachDot(t, dotsTest[float32], dotsTest[float64], dotsTest[uint32], dotsTest[uint64])
+}
+
+func dotsTest[T number](t *testing.T, d *mappedDot) {
+	if d.Dots < 0 {
+		return
+	}
+	rng := rand.New(rand.NewPCG(9, 10))
+	for range 30 {
+		k := 16 / d.Size * (1 + rng.IntN(9))
+		x, y := someNumbers[T](rng, d.Lanes*k+3), someNumbers[T](rng, d.Lanes*k+3)
+		to, want := make([]T, d.Lanes+1), make([]T, d.Lanes+1)
+		f := &DotsFrame{To: unsafe.Pointer(&to[0]), K: int64(k)}
+		for l := range d.Lanes {
+			i, j := rng.IntN(len(x)-k), rng.IntN(len(y)-k)
+			f.X[l], f.Y[l] = unsafe.Pointer(&x[i]), unsafe.Pointer(&y[j])
+			for p := range k {
+				want[l] = chain(x[i+p], y[j+p], want[l])
+			}
+		}
+		d.call(d.Dots, unsafe.Pointer(f))
+		for l := range to {
+			if !sameNumber(to[l], want[l]) {
+				t.Fatalf("k %d: lane %d is %v, not %v", k, l, to[l], want[l])
+			}
+		}
+	}
+}
+
 // TestScan looks for what is not zero, and for what is not small.
 func TestScan(t *testing.T) {
 	eachDot(t, scanTest[float32], scanTest[float64], scanTest[uint32], scanTest[uint64])

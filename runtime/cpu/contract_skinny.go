@@ -11,7 +11,11 @@ import (
 // taken through a buffer in pieces of a panel.
 func (j *dotJob) skinnyTile(own unsafe.Pointer, batch, i, rows, at, cols int64, out unsafe.Pointer, ld int64) {
 	t := skinny{dotJob: j, own: own, batch: batch, at: at, out: out, ld: ld, rows: rows, high: j.evenRows(rows)}
-	for b := range j.blocks {
+	from := int64(0)
+	if j.lone() {
+		from = j.loneResult(batch, out)
+	}
+	for b := from; b < j.blocks; b++ {
 		t.p, t.k, t.first = b*contractK, j.depth(b), 0
 		if b == 0 {
 			t.first = native.TileFirst

@@ -16,6 +16,9 @@ type Variant struct {
 	// Past are operands, a bit each, that are stored past the caches: their rows begin at
 	// multiples of 64 bytes, and so do rows of the next step.
 	Past uint64
+	// Folds, where there are any, are one for each Reduce, whose values are folded in place
+	// of being stored: its operand has the address of the first row's result, and RowStep.
+	Folds []Fold
 }
 
 // Func is a kernel as machine code: a function of a frame that does so many points of so
@@ -179,6 +182,12 @@ func (c *code) work() int {
 // time is about how long a step takes at worst, in instructions.
 func (c *code) time() int {
 	n := c.work() + c.step
+	for i := range c.v.Folds {
+		n += len(c.v.Folds[i].Join.Body)
+		if image := c.v.Folds[i].Image; image != nil {
+			n += len(image.Body)
+		}
+	}
 	for i, in := range c.k.Body {
 		if c.need[i] && c.level[i] == perPoint && (in.Op == ir.FDiv || in.Op == ir.Sqrt) {
 			n += slowUnit - 1
@@ -259,6 +268,7 @@ func (c *code) function() {
 	}
 	c.note("for a row")
 	c.straight(perRow, 1)
+	c.startFolds()
 	c.load(rdx, at(rdi, FramePoints))
 	c.clear(rcx)
 	c.pin()
@@ -268,6 +278,7 @@ func (c *code) function() {
 	}
 	c.rest(tail4, tail8, end)
 	c.asm.place(end)
+	c.endFolds()
 	c.nextRow(row)
 }
 
@@ -280,7 +291,7 @@ func (c *code) choosePointers() {
 		if next == len(pointers) {
 			return
 		}
-		if i < len(c.v.Class) && (c.k.Operands[i].Kind == codegen.Index || c.v.Class[i] == codegen.Splat || !c.touched(i)) {
+		if i >= len(c.v.Class) && c.v.Folds != nil || i < len(c.v.Class) && (c.k.Operands[i].Kind == codegen.Index || c.v.Class[i] == codegen.Splat || !c.touched(i)) {
 			continue
 		}
 		c.pointer[i] = pointers[next]
@@ -337,6 +348,10 @@ func (c *code) values(l level, n int) {
 	}
 	for u := range n {
 		for j, r := range c.k.Reduces {
+			if c.v.Folds != nil {
+				c.fold(j, c.valueOf(p, r.Value, u), u)
+				continue
+			}
 			c.storeValue(len(c.k.Operands)+j, c.k.Body[r.Value].DT, c.valueOf(p, r.Value, u), u)
 		}
 		for _, s := range c.k.Stores {

@@ -65,7 +65,9 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.number = i
+		if p.number = i; !v.key.cols {
+			p.folds = p.compileFolding(plan.rowOps[i])
+		}
 		c.evaluators = append(c.evaluators, p)
 	}
 	return c, nil

@@ -41,6 +41,9 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 		}
 		return
 	}
+	if t.foldRows(list, code, from, to) {
+		return
+	}
 	var at [maxReduces]lying
 	direct := len(ph.Stores) == 0
 	for k := 0; direct && k < len(list); k++ {
@@ -238,29 +241,34 @@ func (t *rowTile) startBlock(list []rowOp) {
 
 // endBlock is the end of a block of a strip.
 func (t *rowTile) endBlock(list []rowOp, strip, block, elems int64) {
-	last := t.x.blocks - 1
 	for k := range list {
 		o := &list[k]
 		if !o.folds() {
 			continue
 		}
-		f := t.x.f.of(o.op, o.dt)
-		f.finish(t.acc[k], elems, t.columns)
-		if !t.own {
-			copyMemory(t.partial(k, block, strip), t.acc[k], f.size*t.columns)
-			continue
+		t.x.f.of(o.op, o.dt).finish(t.acc[k], elems, t.columns)
+		t.joinBlock(list, k, strip, block)
+	}
+}
+
+// joinBlock joins what a block's lanes of row op k have come to.
+func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64) {
+	o, last := &list[k], t.x.blocks-1
+	f := t.x.f.of(o.op, o.dt)
+	if !t.own {
+		copyMemory(t.partial(k, block, strip), t.acc[k], f.size*t.columns)
+		return
+	}
+	sum := t.acc[k]
+	if last > 0 {
+		if sum = t.total[k]; block == 0 {
+			copyMemory(sum, t.acc[k], f.size*t.columns)
+		} else {
+			f.combine(sum, t.acc[k], t.columns)
 		}
-		sum := t.acc[k]
-		if last > 0 {
-			if sum = t.total[k]; block == 0 {
-				copyMemory(sum, t.acc[k], f.size*t.columns)
-			} else {
-				f.combine(sum, t.acc[k], t.columns)
-			}
-		}
-		if block == last {
-			t.give(o, f, strip, sum)
-		}
+	}
+	if block == last {
+		t.give(o, f, strip, sum)
 	}
 }
 

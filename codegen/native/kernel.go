@@ -19,6 +19,9 @@ type Variant struct {
 	// Folds, where there are any, are one for each Reduce, whose values are folded in place
 	// of being stored: its operand has the address of the first row's result, and RowStep.
 	Folds []Fold
+	// Columns says that it is not rows that are folded: the value of each point is joined to
+	// what lies at the operand of its Reduce, as Address, Step and RowStep say.
+	Columns bool
 }
 
 // Func is a kernel as machine code: a function of a frame that does so many points of so
@@ -268,7 +271,9 @@ func (c *code) function() {
 	}
 	c.note("for a row")
 	c.straight(perRow, 1)
-	c.startFolds()
+	if !c.v.Columns {
+		c.startFolds()
+	}
 	c.load(rdx, at(rdi, FramePoints))
 	c.clear(rcx)
 	c.pin()
@@ -278,7 +283,9 @@ func (c *code) function() {
 	}
 	c.rest(tail4, tail8, end)
 	c.asm.place(end)
-	c.endFolds()
+	if !c.v.Columns {
+		c.endFolds()
+	}
 	c.nextRow(row)
 }
 
@@ -291,7 +298,7 @@ func (c *code) choosePointers() {
 		if next == len(pointers) {
 			return
 		}
-		if i >= len(c.v.Class) && c.v.Folds != nil || i < len(c.v.Class) && (c.k.Operands[i].Kind == codegen.Index || c.v.Class[i] == codegen.Splat || !c.touched(i)) {
+		if i >= len(c.v.Class) && c.v.Folds != nil && !c.v.Columns || i < len(c.v.Class) && (c.k.Operands[i].Kind == codegen.Index || c.v.Class[i] == codegen.Splat || !c.touched(i)) {
 			continue
 		}
 		c.pointer[i] = pointers[next]
@@ -348,11 +355,15 @@ func (c *code) values(l level, n int) {
 	}
 	for u := range n {
 		for j, r := range c.k.Reduces {
-			if c.v.Folds != nil {
-				c.fold(j, c.valueOf(p, r.Value, u), u)
+			v := c.valueOf(p, r.Value, u)
+			switch {
+			case c.v.Columns:
+				v = c.joined(j, v, u)
+			case c.v.Folds != nil:
+				c.fold(j, v, u)
 				continue
 			}
-			c.storeValue(len(c.k.Operands)+j, c.k.Body[r.Value].DT, c.valueOf(p, r.Value, u), u)
+			c.storeValue(len(c.k.Operands)+j, c.foldDType(j), v, u)
 		}
 		for _, s := range c.k.Stores {
 			c.storeValue(s.Operand, c.k.Operands[s.Operand].DT, c.valueOf(p, s.Value, u), u)

@@ -74,6 +74,12 @@ func (c *code) fold(j int, v value, u int) {
 // in 16 bytes.
 const leastLanes = 4
 
+// joined appends how the value of Reduce j, vector u of a step, is joined to what lies there.
+func (c *code) joined(j int, v value, u int) value {
+	before := c.denseLoad(len(c.k.Operands)+j, c.foldDType(j), 0, u)
+	return c.apply(c.v.Folds[j].Join, []value{before}, []value{v})[0]
+}
+
 // endFolds joins the lanes of a row in halves and stores what they come to.
 func (c *code) endFolds() {
 	c.unpin()

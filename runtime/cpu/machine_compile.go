@@ -65,9 +65,8 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.number = i; !v.key.cols {
-			p.folds = p.compileFolding(plan.rowOps[i])
-		}
+		p.number = i
+		p.folds = p.compileFolding(plan.rowOps[i], v.key.cols)
 		c.evaluators = append(c.evaluators, p)
 	}
 	return c, nil

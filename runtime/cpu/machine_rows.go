@@ -14,18 +14,24 @@ var foldRows = map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.
 
 // compileFolding makes code that folds what it computes, a row or a block of it at a time:
 // no value of a fold goes through memory. nil where there is none.
-func (p *machinePhase) compileFolding(list []rowOp) *machineCode {
+func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
 	if len(list) == 0 || len(p.staged)+len(p.boxed) > 0 {
 		return nil
 	}
 	v := p.v
+	v.Columns = columns
 	for k := range list {
 		o := &list[k]
 		row, known := foldRows[o.op]
 		if !known || !o.folds() || o.dt.Size() < 4 || o.dt.Storage() || p.kernel.Body[p.kernel.Reduces[k].Value].DT != o.dt {
 			return nil
 		}
-		f, err := nativeFold(row.Info().Combine, o.dt, p.kernel.Denormals)
+		f, err := native.Fold{}, error(nil)
+		if join := row.Info().Combine; columns { // whose lanes are joined as they are
+			f.Join, err = joinKernel(join, o.dt, p.kernel.Denormals)
+		} else {
+			f, err = nativeFold(join, o.dt, p.kernel.Denormals)
+		}
 		if err != nil {
 			lesserRefused.Add(1)
 			return nil
@@ -65,6 +71,9 @@ func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 	a := &t.points
 	w.machineWalk = machineWalk{p: p, a: a, merged: &w.own}
 	w.code = code
+	if t.x.cols {
+		return w.openColumns()
+	}
 	kept, inner := t.x.kept, a.rank-1
 	for inner > kept && a.dims[inner] == 1 {
 		inner--
@@ -94,10 +103,33 @@ func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 	if w.rank == 1 { // all is one row
 		w.dim[1], w.size[1], w.rank = w.dim[0], 1, 2
 	}
-	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
-	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
-	w.write(code)
+	w.ready()
 	return true
+}
+
+// openColumns is that of columns, whose rows have to be one run, too.
+func (w *foldWalk) openColumns() bool {
+	a, last := w.a, w.a.rank-1
+	w.dim[0], w.size[0], w.dim[1], w.size[1], w.rank = int8(last), a.dims[last], int8(max(last-1, 0)), 1, 2
+	for d := last - 1; d >= 0; d-- {
+		switch {
+		case a.dims[d] == 1:
+		case w.size[1] == 1:
+			w.dim[1], w.size[1] = int8(d), a.dims[d]
+		case w.goesOn(d, int(w.dim[1]), w.size[1]):
+			w.size[1] *= a.dims[d]
+		default:
+			return false
+		}
+	}
+	w.ready()
+	return w.size[0] > 1 // of one point no class is true
+}
+
+func (w *foldWalk) ready() {
+	scratch := unsafe.Pointer(unsafe.SliceData(w.a.scratch))
+	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
+	w.write(w.code)
 }
 
 // row goes to a row.
@@ -129,18 +161,23 @@ func (w *foldWalk) run(points, rows int64) {
 func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 	x := t.x
 	p, ok := e.(*machinePhase)
-	if !ok || x.cols || p.folds == nil {
+	if !ok || p.folds == nil {
 		return false
 	}
 	var w foldWalk
-	if min(x.reduced, ir.FoldBlock) > p.foldPoints() || !w.open(t, p, p.folds) {
+	lanes, most := int64(p.folds.f.Lanes), p.foldPoints()
+	if !x.cols && most < min(x.reduced, ir.FoldBlock) || !w.open(t, p, p.folds) {
 		return false
 	}
 	fault := word(w.frame, native.FrameFault)
 	*fault = 0
-	if whole := t.own && x.blocks == 1; whole {
+	switch {
+	case x.cols:
+		w.readyColumns(list)
+		t.foldColumns(&w, list, from, to, most/lanes*lanes)
+	case t.own && x.blocks == 1:
 		t.foldWhole(&w, list)
-	} else {
+	default:
 		for s := range t.strips {
 			t.foldBlocks(&w, list, s, from, to)
 		}

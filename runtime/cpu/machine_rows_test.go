@@ -62,7 +62,7 @@ func TestFoldingCode(t *testing.T) {
 							}
 						}
 					}
-					code := p.compileFolding(list)
+					code := p.compileFolding(list, false)
 					if code == nil {
 						t.Fatal("there is no code")
 					}

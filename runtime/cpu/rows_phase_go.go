@@ -41,13 +41,15 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 		}
 		return
 	}
-	if t.foldRows(list, code, from, to) {
-		return
-	}
 	var at [maxReduces]lying
 	direct := len(ph.Stores) == 0
 	for k := 0; direct && k < len(list); k++ {
 		at[k], direct = t.lies(&list[k])
+	}
+	// Columns that lie in memory are folded in the order in which they do: it is memory
+	// that they wait for.
+	if (!x.cols || !direct) && t.foldRows(list, code, from, to) {
+		return
 	}
 	if !direct && !x.cols && x.reduced <= rowChunk/2 && t.own {
 		t.shortRows(list, code)

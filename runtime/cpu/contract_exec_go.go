@@ -174,7 +174,7 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 		ws.eval(code, &a, first, first+run)
 		dst, first = unsafe.Add(dst, ld*size), first+next
 	}
-	w.e.free.Put(ws)
+	w.e.free.put(ws)
 }
 
 // drain evaluates the last phase over a tile, which is one of its operands.
@@ -187,7 +187,7 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		t.base, t.offset = tile, 0
 		t.stride[0], t.stride[1] = ld, 1
 		ws.eval(code, &a, 0, rows*cols)
-		w.e.free.Put(ws)
+		w.e.free.put(ws)
 		return
 	}
 	a := w.args
@@ -200,5 +200,5 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		at := (batch*w.v.outer+row0+i)*w.v.inner + col0
 		ws.eval(code, &a, at, at+cols)
 	}
-	w.e.free.Put(ws)
+	w.e.free.put(ws)
 }

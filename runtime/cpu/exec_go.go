@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -19,7 +18,7 @@ type goExecutor struct {
 	inner   []*goExecutor  // of each thread, for what it runs as a whole
 	failed  atomic.Bool    // memory was refused
 	fault   indexFault
-	free    sync.Pool   // *workspace
+	free    spares[workspace]
 	level   machine.ISA // that contractions are made for
 	dots    dotPool
 	mem     *memory // that contractions borrow from
@@ -33,7 +32,7 @@ type goExecutor struct {
 }
 
 func newGoExecutor(threads int) *goExecutor {
-	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1), free: sync.Pool{New: func() any { return new(workspace) }}}
+	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1)}
 	e.points.e, e.tiles.e, e.rows.e, e.wave.e = e, e, e, e
 	return e
 }

@@ -32,12 +32,15 @@ type workspace struct {
 func (e *goExecutor) with(r *ready, f func(w *workspace)) {
 	w := e.workspaceFor(r)
 	f(w)
-	e.free.Put(w)
+	e.free.put(w)
 }
 
 // workspaceFor is one that is large enough for the launch, and that goes back to free.
 func (e *goExecutor) workspaceFor(r *ready) *workspace {
-	w := e.free.Get().(*workspace)
+	w := e.free.take()
+	if w == nil {
+		w = new(workspace)
+	}
 	n := 0
 	for i := range r.phases().Phases {
 		n = max(n, int(r.evaluator(i).scratch()))

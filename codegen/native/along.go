@@ -57,3 +57,42 @@ func (t *tileForm) along() {
 	t.close()
 	t.ret()
 }
+
+// DotsFrame says what is multiplied: each lane is a chain of its own, of K neighbours of X
+// by as many of Y, from +0. K is a multiple of the elements in 16 bytes. There are as many
+// of both as a vector has lanes, of which several may be the same. To gets a vector.
+type DotsFrame struct {
+	X, Y [16]unsafe.Pointer
+	To   unsafe.Pointer
+	K    int64
+}
+
+// dots writes the function of DotsFrame: of one result that is a long sum, blocks of k are
+// lanes, so that no step waits for the one before.
+func (g *dotGen) dots() {
+	var f DotsFrame
+	const count, offset = rcx, rdx
+	if g.d.Dots = -1; g.pairs {
+		return
+	}
+	g.d.Dots = g.begin("chains of neighbours by neighbours")
+	loop, n := g.newLabel(), g.piece()
+	sum, temp := uint8(15), uint8(14)
+	g.vec3(vpxor, sum, sum, inReg(sum))
+	g.load(count, field(unsafe.Offsetof(f.K)))
+	g.clear(offset)
+	g.align(32)
+	g.place(loop)
+	x := g.squares(0, 1, unsafe.Offsetof(f.X), offset)
+	y := g.squares(n+1, 1, unsafe.Offsetof(f.Y), offset)
+	t := &tileForm{dotGen: g}
+	for p := range n {
+		t.multiply(sum, x[p], inReg(y[p]), temp)
+	}
+	g.opImm(add, ofGPR(offset), 16)
+	g.opImm(sub, ofGPR(count), n)
+	g.jumpIf(greater, loop)
+	g.load(rax, field(unsafe.Offsetof(f.To)))
+	g.vec3(g.put, sum, 0, inMem(at(rax, 0)))
+	g.ret()
+}

@@ -29,6 +29,7 @@ type Dot struct {
 	Transpose int     // see TransposeFrame
 	Panels    int     // see PanelsFrame
 	along     []int   // by rows
+	Dots      int     // see DotsFrame
 	Differs   int     // see DiffersFrame
 	Beyond    int     // see BeyondFrame
 }
@@ -65,6 +66,9 @@ type TileFrame struct {
 	Panels       int64
 	Tail         int64 // columns of the last vector of the last panel that there are in C
 	Flags        int64
+	// Near is the distance from C to what is asked for while results are computed, as it
+	// will be read with them, where LdNear is not 0.
+	Near, LdNear int64
 }
 
 // AlongFrame is what is called for columns of y that lie along k: a tile of one vector
@@ -120,6 +124,7 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	g.tiles()
 	g.transposes()
 	g.alongs()
+	g.dots()
 	g.scans()
 	code, err := a.finish()
 	if err != nil {

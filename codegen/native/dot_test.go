@@ -155,6 +155,9 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 	f := &TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]),
 		LdX: int64(ldx) * size, LdY: int64(ldy) * size, LdC: int64(ldc) * size, LdAcc: int64(panels*wide) * size,
 		StepY: int64(stepY) * size, StepC: int64(wide) * size, K: int64(k), Panels: int64(panels), Tail: int64(tail), Flags: int64(flags)}
+	if rng.IntN(2) == 0 { // to ask for memory changes nothing, wherever it is
+		f.Near, f.LdNear = rng.Int64()>>20, 1+rng.Int64N(1<<13)
+	}
 	d.call(d.Tile(rows, vecs), unsafe.Pointer(f))
 	for i := range c {
 		if !sameNumber(c[i], wantC[i]) {
@@ -266,6 +269,37 @@ func alongTest[T number](t *testing.T, d *mappedDot) {
 				if !sameNumber(acc[i], wantAcc[i]) {
 					t.Fatalf("%d rows, k %d, flags %d: chain %d is %v, not %v", rows, k, flags, i, acc[i], wantAcc[i])
 				}
+			}
+		}
+	}
+}
+
+// TestDots compares chains of neighbours by neighbours with the rule.
+func TestDots(t *testing.T) {
+	eachDot(t, dotsTest[float32], dotsTest[float64], dotsTest[uint32], dotsTest[uint64])
+}
+
+func dotsTest[T number](t *testing.T, d *mappedDot) {
+	if d.Dots < 0 {
+		return
+	}
+	rng := rand.New(rand.NewPCG(9, 10))
+	for range 30 {
+		k := 16 / d.Size * (1 + rng.IntN(9))
+		x, y := someNumbers[T](rng, d.Lanes*k+3), someNumbers[T](rng, d.Lanes*k+3)
+		to, want := make([]T, d.Lanes+1), make([]T, d.Lanes+1)
+		f := &DotsFrame{To: unsafe.Pointer(&to[0]), K: int64(k)}
+		for l := range d.Lanes {
+			i, j := rng.IntN(len(x)-k), rng.IntN(len(y)-k)
+			f.X[l], f.Y[l] = unsafe.Pointer(&x[i]), unsafe.Pointer(&y[j])
+			for p := range k {
+				want[l] = chain(x[i+p], y[j+p], want[l])
+			}
+		}
+		d.call(d.Dots, unsafe.Pointer(f))
+		for l := range to {
+			if !sameNumber(to[l], want[l]) {
+				t.Fatalf("k %d: lane %d is %v, not %v", k, l, to[l], want[l])
 			}
 		}
 	}

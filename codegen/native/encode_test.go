@@ -117,6 +117,9 @@ func TestEncoding(t *testing.T) {
 				a.randomOp(rng, o)
 			}
 		}
+		for range 24 {
+			a.prefetch(randomMem(rng))
+		}
 		if a.err != nil {
 			t.Fatal(a.err)
 		}

@@ -70,6 +70,13 @@ func (a *asm) load(r gpr, m mem) {
 	a.text(begin, "mov %v,%v", r, m)
 }
 
+// prefetch asks for a line of memory, for the second cache. It never faults.
+func (a *asm) prefetch(m mem) {
+	begin := len(a.buf)
+	a.rexOp(false, 2, inMem(m), 0, 0x0f, 0x18)
+	a.text(begin, "prefetcht1 %v", m)
+}
+
 // load32 clears the upper half.
 func (a *asm) load32(r gpr, m mem) {
 	begin := len(a.buf)

@@ -60,6 +60,7 @@ func (t *tileForm) function() {
 
 	t.place(panel)
 	t.open()
+	t.near()
 	t.xBases()
 	t.copy(tileY, tilePanel)
 	t.load(tileK, field(unsafe.Offsetof(f.K)))
@@ -256,6 +257,26 @@ func (t *tileForm) rowsOf(ld uintptr, base func(), visit func(i, j int, m mem)) 
 			visit(i, j, m)
 		}
 	}
+}
+
+// cacheLine is what one prefetch brings.
+const cacheLine = 64
+
+// near asks for what lies beside the results.
+func (t *tileForm) near() {
+	f, none := &tileFrame, t.newLabel()
+	t.load(tileK, field(unsafe.Offsetof(f.LdNear)))
+	t.opImm(cmp, ofGPR(tileK), 0)
+	t.jumpIf(equal, none)
+	t.rowsOf(unsafe.Offsetof(f.LdNear), func() {
+		t.copy(rsi, tileC)
+		t.op(add, rsi, inMem(field(unsafe.Offsetof(f.Near))))
+	}, func(i, j int, m mem) {
+		if j*t.isa.Bytes%cacheLine == 0 {
+			t.prefetch(m)
+		}
+	})
+	t.place(none)
 }
 
 // accAt is where the panel's chains are kept, in rsi: as far from Acc as the panel is

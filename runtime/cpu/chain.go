@@ -37,6 +37,7 @@ type solo struct {
 	tails *buffer // an int64 for each row, and the number of hidden results
 	rows  int64   // of the largest tile
 	masks []maskTile
+	spans maskSpans // of masks in memory
 	sides [][]int64 // of each launch, its side y in the tile before
 	spare []int64
 	ready []ready
@@ -79,7 +80,7 @@ func (d *device) walkChain(w *crew, ls []runtime.Launch) (tiles int64, err error
 	tiles = c.Tiles(ls, rows)
 	threads = min(threads, tiles)
 	share := max(1, min(c.Across(ls, rows), tiles/(threads*chainShares)))
-	masks := masksOf(ls)
+	masks := d.masksOf(ls)
 	solos, err := d.lendSolos(w, int(threads), ls, rows, masks)
 	if err != nil {
 		return 1, err
@@ -187,7 +188,7 @@ func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, mask
 		if err != nil {
 			return nil, err
 		}
-		w.solos = append(w.solos, &solo{exec: e})
+		w.solos = append(w.solos, &solo{exec: e, spans: maskSpans{}})
 	}
 	lent = w.solos[:n]
 	defer func() {
@@ -279,6 +280,10 @@ func (d *device) takeBack(lent []*solo) {
 			}
 		}
 		s.masks = nil
+		clear(s.spans)
+		if e, ok := s.exec.(*goExecutor); ok {
+			e.endChain()
+		}
 		s.local, s.pitch, s.tile, s.sides, s.ready = nil, nil, nil, nil, nil
 	}
 }

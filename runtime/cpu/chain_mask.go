@@ -25,14 +25,15 @@ type seenMask struct {
 	plain  bool           // it is the operand of the next launch that hides them
 	tails  unsafe.Pointer // an int64 for each row, see rowTails
 	hidden unsafe.Pointer // the int64 that results which are left out are counted in
+	spans  maskSpans
 }
 
 // masksOf finds, for each launch of a chain, what hides its results from the
 // others; nil where nothing does.
-func masksOf(ls []runtime.Launch) []*hiding {
+func (d *device) masksOf(ls []runtime.Launch) []*hiding {
 	n := ls[0].Chain.N
 	masks := make([]*hiding, n)
-	if level, _ := contractLevel(); level < 0 {
+	if !d.contractsInTiles() {
 		return masks // contractions in Go leave nothing out
 	}
 	for i := range n - 1 {
@@ -118,6 +119,7 @@ func (s *solo) seen(h *hiding, i int, r *ready, whole *runtime.Launch, lead int)
 		mask := &l.Args[h.mask]
 		elem := int64(l.Prog.(*program).kernel.Operands[h.mask].DT.Size())
 		m.at, m.row, m.plain = unsafe.Add(mask.Buf.(*buffer).p, mask.Offset*elem), mask.Stride[row], true
+		m.spans = s.spans
 	} else {
 		m.kind, m.row = maskTrue, r.dot.n
 		if m.at, err = s.compute(r.p.dev, &s.masks[i], h, l, row, col); m.at == nil {

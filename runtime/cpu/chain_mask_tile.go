@@ -47,8 +47,8 @@ type maskProgram struct {
 	prog *program
 }
 
-// of is the program, made when it is first asked for: interpreted, as what is worth
-// computing is a few instructions.
+// of is the program, made when it is first asked for: interpreted where C does that, as
+// what is worth computing is a few instructions.
 func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,6 +142,9 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 	r, err := d.order(&t.launch, 1)
 	if err != nil {
 		return nil, err
+	}
+	if d.machine { // the interpreter in Go takes longer than the contraction
+		d.settled(&r)
 	}
 	s.ready = append(s.ready, r)
 	return t.buf.p, nil

@@ -32,12 +32,13 @@ type contraction struct {
 	stays      *packedY
 	same       bool // y is what it was in the run before with stays
 
-	mask      unsafe.Pointer // of mr_contract; looked at in C alone
+	mask      unsafe.Pointer // of mr_contract; Go's own loops do not look at it
 	maskRow   int64
 	maskKind  maskKind
 	maskSmall bool
 	tails     unsafe.Pointer
 	hidden    unsafe.Pointer
+	spans     maskSpans // of the mask; nil where it may change from run to run
 }
 
 // side is mr_side in Go.

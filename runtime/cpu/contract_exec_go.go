@@ -43,9 +43,22 @@ func newDotRun(e *goExecutor) *dotRun {
 
 // dot runs a launch with a contraction.
 func (e *goExecutor) dot(r *ready) {
-	d := e.dots.run(e)
+	d := e.dots.runs.take()
+	if d == nil {
+		d = newDotRun(e)
+	}
 	d.run(r)
-	e.dots.ran(d)
+	d.forget()
+	e.dots.runs.put(d)
+}
+
+// forget drops what the collector would keep for it.
+func (d *dotRun) forget() {
+	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
+		clear(w.args.ops)
+		w.r, w.v, w.args = nil, nil, args{ops: w.args.ops[:0]}
+	}
+	d.c = contraction{}
 }
 
 func (d *dotRun) run(r *ready) {
@@ -77,7 +90,7 @@ func (d *dotRun) run(r *ready) {
 	}
 	c.stays, c.same = d.e.dots.at(r.packed), r.packed.same
 	c.mask, c.maskRow, c.maskKind, c.maskSmall = r.mask.at, r.mask.row, r.mask.kind, r.mask.small
-	c.tails, c.hidden = r.mask.tails, r.mask.hidden
+	c.tails, c.hidden, c.spans = r.mask.tails, r.mask.hidden, r.mask.spans
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
 		c.out, c.outRow, c.outBatch = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a)
@@ -161,7 +174,7 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 		ws.eval(code, &a, first, first+run)
 		dst, first = unsafe.Add(dst, ld*size), first+next
 	}
-	w.e.free.Put(ws)
+	w.e.free.put(ws)
 }
 
 // drain evaluates the last phase over a tile, which is one of its operands.
@@ -174,7 +187,7 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		t.base, t.offset = tile, 0
 		t.stride[0], t.stride[1] = ld, 1
 		ws.eval(code, &a, 0, rows*cols)
-		w.e.free.Put(ws)
+		w.e.free.put(ws)
 		return
 	}
 	a := w.args
@@ -187,5 +200,5 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		at := (batch*w.v.outer+row0+i)*w.v.inner + col0
 		ws.eval(code, &a, at, at+cols)
 	}
-	w.e.free.Put(ws)
+	w.e.free.put(ws)
 }

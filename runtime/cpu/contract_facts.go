@@ -39,7 +39,18 @@ func (j *dotJob) extent(x unsafe.Pointer, ldx, rows, k int64) (from, to int64) {
 	case ir.Float64:
 		bits = 1<<63 - 1
 	}
+	if j.element64(x)&bits != 0 && j.element64(unsafe.Add(x, (k-1)*j.size))&bits != 0 {
+		return 0, k // as a rule
+	}
 	return j.differing(x, ldx, rows, k, j.size, 0, bits)
+}
+
+// element64 is an element as it lies in memory.
+func (j *dotJob) element64(p unsafe.Pointer) uint64 {
+	if j.size == 4 {
+		return uint64(*(*uint32)(p))
+	}
+	return *(*uint64)(p)
 }
 
 // differing is where rows of n elements of so many bytes, ld bytes apart, differ from a
@@ -98,24 +109,40 @@ func (j *dotJob) is(y *dotPanels, q, k int64, yes, no uint32) bool {
 	return known&yes != 0
 }
 
+// maskSpans remember what was seen of a mask: rows of one head meet the mask that those
+// of the head before met.
+type maskSpans map[maskPart][2]int64
+
+// maskPart is some rows and columns of a mask in memory.
+type maskPart struct {
+	at         unsafe.Pointer
+	rows, cols int64
+}
+
+// mostSpans bounds the memory of masks that nothing repeats.
+const mostSpans = 1 << 12
+
 // seen is the range of columns of a tile that somebody will see.
 func (j *dotJob) seen(i, rows, at, cols int64, x unsafe.Pointer, ldx, k int64) (from, to int64) {
 	c := j.c
 	if !j.masked {
 		return 0, cols
 	}
+	size := int64(1)
 	if c.maskKind == maskInf {
-		b := floatBitsOf[c.dt]
-		from, to = j.differing(unsafe.Add(c.mask, (i*c.maskRow+at)*j.size), c.maskRow*j.size, rows, cols, j.size, b.minusInf, math.MaxUint64)
-	} else {
-		than := uint64(0)
-		if c.maskKind == maskTrue {
-			than = 0x0101010101010101
-		}
-		from, to = j.differing(unsafe.Add(c.mask, i*c.maskRow+at), c.maskRow, rows, cols, 1, than, math.MaxUint64)
+		size = j.size
 	}
-	if from >= to { // none
-		from, to = 0, 0
+	part := maskPart{unsafe.Add(c.mask, (i*c.maskRow+at)*size), rows, cols}
+	if span, ok := c.spans[part]; ok {
+		from, to = span[0], span[1]
+	} else {
+		from, to = j.unmasked(part, size)
+		if c.spans != nil {
+			if len(c.spans) == mostSpans {
+				clear(c.spans)
+			}
+			c.spans[part] = [2]int64{from, to}
+		}
 	}
 	if c.maskSmall && (from > 0 || to < cols) {
 		if b := floatBitsOf[c.dt]; j.beyond(x, ldx, rows, k, b, b.small) {
@@ -123,6 +150,39 @@ func (j *dotJob) seen(i, rows, at, cols int64, x unsafe.Pointer, ldx, k int64) (
 		}
 	}
 	return from, to
+}
+
+// unmasked is the range of columns in which a part of the mask, of elements of so many
+// bytes, hides not everything.
+func (j *dotJob) unmasked(m maskPart, size int64) (from, to int64) {
+	ld, than := j.c.maskRow*size, uint64(0)
+	switch j.c.maskKind {
+	case maskInf:
+		than = floatBitsOf[j.c.dt].minusInf
+	case maskTrue:
+		than = 0x0101010101010101
+	}
+	from, to = j.differing(m.at, ld, m.rows, m.cols, size, than, math.MaxUint64)
+	for size == 1 && from+8 <= to && !otherBytes(unsafe.Add(m.at, from), ld, m.rows, than) { // a vector of bytes is two panels
+		from += 8
+	}
+	for size == 1 && from+8 <= to && !otherBytes(unsafe.Add(m.at, to-8), ld, m.rows, than) {
+		to -= 8
+	}
+	if from >= to { // none
+		return 0, 0
+	}
+	return from, to
+}
+
+// otherBytes reports that eight bytes of rows have anything else.
+func otherBytes(p unsafe.Pointer, ld, rows int64, than uint64) bool {
+	for r := range rows {
+		if *(*uint64)(unsafe.Add(p, r*ld)) != than {
+			return true
+		}
+	}
+	return false
 }
 
 // lookedAt is one block of k of a tile, in panels whose facts count. Where all its rows
@@ -136,6 +196,7 @@ func (j *dotJob) lookedAt(f *native.TileFrame, i, rows, at, cols, k int64, y *do
 	left, right := j.seen(i, rows, at, cols, f.X, f.LdX, k)
 	if from == 0 && to == k && left == 0 && right == cols {
 		j.strip(rows, f, cols)
+		j.tell(i, rows, at+cols)
 		return
 	}
 	const clears, skips, all = 0, 1, 2
@@ -148,18 +209,21 @@ func (j *dotJob) lookedAt(f *native.TileFrame, i, rows, at, cols, k int64, y *do
 		}
 		return all
 	}
-	count := ceilDiv(cols, j.nr)
-	for q := int64(0); q < count; { // runs of panels that are treated alike
+	count, end := ceilDiv(cols, j.nr), int64(0) // of the panels that are computed
+	for q := int64(0); q < count; {             // runs of panels that are treated alike
 		first, what := q, does(q)
 		for q++; q < count && does(q) == what; q++ {
+		}
+		if what != clears {
+			end = q
 		}
 		g, wide := *f, min(q*j.nr, cols)-first*j.nr
 		g.Y, g.C = unsafe.Add(f.Y, first*f.StepY), unsafe.Add(f.C, first*f.StepC)
 		switch what {
 		case clears:
 			zero(g.C, g.LdC, rows, wide*j.size)
-			if j.c.hidden != nil {
-				atomic.AddInt64((*int64)(j.c.hidden), rows*wide)
+			if j.tells {
+				*(*int64)(j.c.hidden) += rows * wide
 			}
 			continue
 		case skips:
@@ -169,5 +233,20 @@ func (j *dotJob) lookedAt(f *native.TileFrame, i, rows, at, cols, k int64, y *do
 			}
 		}
 		j.strip(rows, &g, wide)
+	}
+	if end > 0 || at == 0 {
+		j.tell(i, rows, at+min(end*j.nr, cols))
+	}
+}
+
+// tell notes the column from which on all results of some rows are zeros that nobody
+// sees. Strips come one after another, on one thread.
+func (j *dotJob) tell(i, rows, end int64) {
+	if !j.tells {
+		return
+	}
+	tails := unsafe.Slice((*int64)(j.c.tails), j.m)[i : i+rows]
+	for t := range tails {
+		tails[t] = end
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // dotJob is a contraction on its way through machine code. Jobs are used again, with
@@ -22,10 +23,13 @@ type dotJob struct {
 	known      []uint32 // of the panels of allY, see panelFinite
 	stays      *packedY
 	packed     bool // y is in there
-	shared     dotMemory
+	shared     scratch
+	kept       scratch // of the run before
+	lean       bool    // there is little memory: nothing is packed for all threads
 
 	mu   sync.Mutex
-	lent []*dotMemory // for as many threads as there are
+	lent []scratch // for as many threads as there are
+	free []int     // of lent, those that no thread has
 
 	packing, computing func(begin, end int64) // methods, bound once
 }
@@ -44,6 +48,7 @@ type dotPlan struct {
 	direct bool // x is read where it lies
 	near   bool // y is small enough to be read where it lies
 	masked bool // by c.mask
+	tells  bool // to c.tails and c.hidden
 	tiled  bool // results go through a tile, not straight to memory
 
 	kc, blocks      int64 // k steps of a block: contractK, or k; and how many blocks
@@ -59,122 +64,73 @@ type dotPlan struct {
 	atKnown, own    int64
 }
 
-// dotMemory is memory for packed sides and tiles, aligned to 64 bytes.
-type dotMemory struct {
-	mapping
-	size int64
-}
-
-// ask has room for so many bytes; what was in it is lost.
-func (d *dotMemory) ask(n int64) bool {
-	if n <= d.size {
-		return true
-	}
-	d.drop()
-	n = (n + n/4 + hugePage - 1) &^ (hugePage - 1)
-	m, ok := mapMemory(n, n > hugePage)
-	if ok {
-		d.mapping, d.size = m, n
-	}
-	return ok
-}
-
-func (d *dotMemory) drop() {
-	if d.size > 0 {
-		d.unmap()
-		*d = dotMemory{}
-	}
-}
-
-// dotPool keeps jobs and the memory of threads between launches.
+// dotPool keeps jobs between launches, and the sides that stay packed.
 type dotPool struct {
-	mu    sync.Mutex
-	jobs  []*dotJob
-	runs  []*dotRun
-	own   []*dotMemory
+	code  [ir.NumDTypes]*dotCode // as dotCodeOf gave it
+	jobs  spares[dotJob]
+	runs  spares[dotRun]
 	sides []*packedY
 }
 
-func (p *dotPool) job(e *goExecutor) *dotJob {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.jobs); n > 0 {
-		j := p.jobs[n-1]
-		p.jobs = p.jobs[:n-1]
-		return j
+// spares are things that are used again. A launch that finds none makes one.
+type spares[T any] struct {
+	mu   sync.Mutex
+	list []*T
+}
+
+// take is one, or nil.
+func (s *spares[T]) take() *T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.list) - 1
+	if n < 0 {
+		return nil
 	}
-	j := &dotJob{e: e}
-	j.packing, j.computing = j.pack, j.compute
+	x := s.list[n]
+	s.list = s.list[:n]
+	return x
+}
+
+func (s *spares[T]) put(x *T) {
+	s.mu.Lock()
+	s.list = append(s.list, x)
+	s.mu.Unlock()
+}
+
+func (e *goExecutor) dotJob() *dotJob {
+	j := e.dots.jobs.take()
+	if j == nil {
+		j = &dotJob{e: e}
+		j.packing, j.computing = j.pack, j.compute
+	}
 	return j
 }
 
-func (p *dotPool) done(j *dotJob) {
+// done gives a job, and all that it borrowed, back.
+func (j *dotJob) done() {
+	j.repay()
 	j.c, j.f, j.stays, j.x, j.y = nil, nil, nil, side{}, side{}
-	p.mu.Lock()
-	p.jobs = append(p.jobs, j)
-	p.mu.Unlock()
+	j.e.dots.jobs.put(j)
 }
 
-// run is one that is free.
-func (p *dotPool) run(e *goExecutor) *dotRun {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.runs) - 1
-	if n < 0 {
-		return newDotRun(e)
-	}
-	d := p.runs[n]
-	p.runs = p.runs[:n]
-	return d
-}
+// keptBytes is the size up to which a job keeps what the calling thread borrowed: to a
+// small contraction the pool would be as dear as its work.
+const keptBytes = 64 << 10
 
-func (p *dotPool) ran(d *dotRun) {
-	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
-		clear(w.args.ops)
-		w.r, w.v, w.args = nil, nil, args{ops: w.args.ops[:0]}
+func (j *dotJob) repay() {
+	if len(j.lent) > 0 && j.lent[0].size <= keptBytes {
+		j.kept, j.lent[0] = j.lent[0], scratch{}
 	}
-	d.c = contraction{}
-	p.mu.Lock()
-	p.runs = append(p.runs, d)
-	p.mu.Unlock()
-}
-
-// lend is memory for a thread, as large as it was when it was given back.
-func (p *dotPool) lend() *dotMemory {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := len(p.own) - 1
-	if last < 0 {
-		return new(dotMemory)
+	for i := range j.lent {
+		j.e.mem.repay(&j.lent[i])
 	}
-	d := p.own[last]
-	p.own = p.own[:last]
-	return d
-}
-
-func (p *dotPool) giveBack(d []*dotMemory) {
-	p.mu.Lock()
-	p.own = append(p.own, d...)
-	p.mu.Unlock()
-}
-
-// close gives all memory back.
-func (p *dotPool) close() {
-	for _, j := range p.jobs {
-		j.shared.drop()
-	}
-	for _, d := range p.own {
-		d.drop()
-	}
-	for _, s := range p.sides {
-		s.drop()
-	}
-	*p = dotPool{}
+	j.e.mem.repay(&j.shared)
+	j.lent = j.lent[:0]
 }
 
 // packedY is where y stays packed from one run to the next, see packedSide.
 type packedY struct {
-	dotMemory
+	scratch
 	known []uint32
 	full  bool // it holds the y of the run before
 }
@@ -190,18 +146,38 @@ func (p *dotPool) at(k packedSide) *packedY {
 	return p.sides[k.number-1]
 }
 
+// closeDots gives all memory back.
+func (e *goExecutor) closeDots() {
+	for j := e.dots.jobs.take(); j != nil; j = e.dots.jobs.take() {
+		e.mem.repay(&j.kept)
+	}
+	e.endChain()
+}
+
+// endChain gives the memory of sides back that tiles have had in common.
+func (e *goExecutor) endChain() {
+	for _, s := range e.dots.sides {
+		e.mem.repay(&s.scratch)
+		s.full = false
+	}
+}
+
 // contractNative runs a contraction in machine code; false where there is none for it,
 // or no memory.
 func (e *goExecutor) contractNative(c *contraction) bool {
 	if narrowDots[c.dt] != nil && e.level != machine.None {
 		c = widened(c)
 	}
-	f, err := dotCodeOf(e.level, c.dt)
-	if err != nil {
-		return false
+	f := e.dots.code[c.dt]
+	if f == nil {
+		var err error
+		if f, err = dotCodeOf(e.level, c.dt); err != nil {
+			return false
+		}
+		e.dots.code[c.dt] = f
 	}
-	j := e.dots.job(e)
-	defer e.dots.done(j)
+	j := e.dotJob()
+	defer j.done()
 	j.c, j.f, j.mxcsr = c, f, machine.KeepMXCSR
 	if c.soft {
 		j.mxcsr = machine.FlushMXCSR
@@ -226,43 +202,49 @@ func (j *dotJob) run() bool {
 	if work/threadMuls < float64(threads) {
 		threads = int64(work/threadMuls) + 1
 	}
-	j.plan(batches, threads)
-	ok := j.lend(threads) && ((!j.packX && !j.packY) || j.share())
-	if ok {
-		j.runBatches(batches, threads)
-	} else {
-		j.forget()
-	}
-	j.e.dots.giveBack(j.lent)
-	j.lent = j.lent[:0]
-	return ok
-}
-
-// lend has memory for every thread before anything is computed: what is stored may take
-// the place of what was read.
-func (j *dotJob) lend(threads int64) bool {
-	for range threads {
-		d := j.e.dots.lend()
-		j.lent = append(j.lent, d)
-		if !d.ask(j.own) {
+	j.lean = false
+	if j.plan(batches, threads); !j.borrow(threads) {
+		j.repay()
+		j.lean = true
+		if j.plan(batches, threads); !j.borrow(threads) {
+			j.forget()
+			j.e.mem.refused.Add(1)
 			return false
 		}
 	}
+	j.runBatches(batches, threads)
 	return true
 }
 
-// take is the memory of a share of work, until it is put back.
-func (j *dotJob) take() *dotMemory {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	d := j.lent[len(j.lent)-1]
-	j.lent = j.lent[:len(j.lent)-1]
-	return d
+// borrow has memory for every thread, and for what they share, before anything is
+// computed: what is stored may take the place of what was read.
+func (j *dotJob) borrow(threads int64) bool {
+	j.free = j.free[:0]
+	for i := range int(threads) {
+		m, ok := j.kept, true
+		if j.kept = (scratch{}); m.size < j.own || m.p == nil {
+			j.e.mem.repay(&m)
+			if m, ok = j.e.mem.borrow(max(j.own, 1)); !ok {
+				return false
+			}
+		}
+		j.lent, j.free = append(j.lent, m), append(j.free, i)
+	}
+	return !j.packX && !j.packY || j.share()
 }
 
-func (j *dotJob) put(d *dotMemory) {
+// take is the memory of a share of work, until it is put back by its number.
+func (j *dotJob) take() (unsafe.Pointer, int) {
 	j.mu.Lock()
-	j.lent = append(j.lent, d)
+	defer j.mu.Unlock()
+	i := j.free[len(j.free)-1]
+	j.free = j.free[:len(j.free)-1]
+	return j.lent[i].p, i
+}
+
+func (j *dotJob) put(i int) {
+	j.mu.Lock()
+	j.free = append(j.free, i)
 	j.mu.Unlock()
 }
 
@@ -307,19 +289,25 @@ func (j *dotJob) share() bool {
 	}
 	if s := j.stays; s != nil {
 		j.packed = j.c.same && s.full && s.size >= yBytes
-		s.full = false
-		if !s.ask(yBytes) {
-			return false
+		if s.full = false; s.size < yBytes {
+			j.e.mem.repay(&s.scratch)
+			var ok bool
+			if s.scratch, ok = j.e.mem.borrow(yBytes); !ok {
+				return false
+			}
 		}
 		s.full = true
-		j.allY, yBytes = s.first, 0
+		j.allY, yBytes = s.p, 0
 		s.known = roomFor(s.known, panels)
 		j.known = s.known
 	}
-	if xBytes+yBytes > 0 && !j.shared.ask(xBytes+yBytes) {
-		return false
+	if xBytes+yBytes > 0 {
+		var ok bool
+		if j.shared, ok = j.e.mem.borrow(xBytes + yBytes); !ok {
+			return false
+		}
 	}
-	j.allX = j.shared.first
+	j.allX = j.shared.p
 	if j.stays == nil && j.packY {
 		j.allY = unsafe.Add(j.allX, xBytes)
 		j.known = roomFor(j.known, j.blocks*j.panels)
@@ -343,17 +331,17 @@ func (j *dotJob) forget() {
 
 // compute runs units.
 func (j *dotJob) compute(begin, end int64) {
-	own := j.take()
+	own, number := j.take()
 	for u := begin; u < end; u++ {
-		j.unit(own.first, j.batch+u/(j.groups*j.strips), u/j.strips%j.groups, u%j.strips)
+		j.unit(own, j.batch+u/(j.groups*j.strips), u/j.strips%j.groups, u%j.strips)
 	}
-	j.put(own)
+	j.put(number)
 }
 
 // pack packs for all threads: units are strips of a block of y, then tiles of rows of
 // a block of x.
 func (j *dotJob) pack(begin, end int64) {
-	own := j.take()
+	own, number := j.take()
 	ys, xs := int64(0), ceilDiv(j.m, j.mb)
 	if j.packY && !j.packed {
 		ys = j.blocks * j.strips
@@ -362,14 +350,14 @@ func (j *dotJob) pack(begin, end int64) {
 		if u < ys {
 			b, at := u/j.strips, u%j.strips*j.nb
 			cols, first := min(j.nb, j.n-at), b*j.panels+at/j.nr
-			j.loadY(own.first, j.batch, at, cols, b*contractK, j.depth(b), unsafe.Add(j.allY, first*j.kc*j.nr*j.size))
+			j.loadY(own, j.batch, at, cols, b*contractK, j.depth(b), unsafe.Add(j.allY, first*j.kc*j.nr*j.size))
 			clear(j.known[first : first+ceilDiv(cols, j.nr)])
 			continue
 		}
 		b, i := (u-ys)/xs, (u-ys)%xs*j.mb
-		j.loadX(own.first, j.batch, i, min(j.mb, j.m-i), b*contractK, j.depth(b), unsafe.Add(j.allX, (b*j.m+i)*contractK*j.size))
+		j.loadX(own, j.batch, i, min(j.mb, j.m-i), b*contractK, j.depth(b), unsafe.Add(j.allX, (b*j.m+i)*contractK*j.size))
 	}
-	j.put(own)
+	j.put(number)
 }
 
 // depth is the k steps of a block.
@@ -514,8 +502,9 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 	if b == 0 {
 		f.Flags |= native.TileFirst
 	}
-	for r := int64(0); r < rows; r += j.mr {
-		height := min(j.mr, rows-r)
+	high := j.evenRows(rows)
+	for r := int64(0); r < rows; r += high {
+		height := min(high, rows-r)
 		switch f.X = own; {
 		case j.direct:
 			f.X, f.LdX = j.element(&j.x, batch, i+r, p), j.x.stride*j.size
@@ -525,6 +514,10 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 			j.loadX(own, batch, i+r, height, p, k, own)
 		}
 		f.Y, f.K, f.C = y.p, k, unsafe.Add(out, r*ld)
+		if j.tells && j.c.maskKind == maskInf { // the mask is read next, with the results
+			f.LdNear = j.c.maskRow * j.size
+			f.Near = int64(uintptr(j.c.mask)) + (i+r)*f.LdNear + at*j.size - int64(uintptr(f.C))
+		}
 		if y.known != nil {
 			j.lookedAt(&f, i+r, height, at, cols, k, &y)
 		} else {

@@ -17,7 +17,7 @@ type narrowDot struct {
 }
 
 // narrowDots are the dtypes it is for.
-var narrowDots = map[ir.DType]func(to, from unsafe.Pointer, n int64, widen bool){
+var narrowDots = [ir.NumDTypes]func(to, from unsafe.Pointer, n int64, widen bool){
 	ir.Int8: convertRow[uint8], ir.Uint8: convertRow[uint8], ir.Int16: convertRow[uint16], ir.Uint16: convertRow[uint16],
 }
 

@@ -9,9 +9,6 @@ const (
 	// short enough that its chains stay in cache, long enough that memory is read in
 	// runs. skinnyPiece is the same of what is packed.
 	skinnyStep, skinnyPiece = 32, 64
-	// alongRows are those up to which columns along k are transposed in registers, again
-	// for each tile of rows.
-	alongRows = 8
 
 	// Bytes of a tile's row, of a tile, of the packed strip that one thread keeps, and
 	// of a side packed for all threads.
@@ -43,6 +40,10 @@ func timesPower(n, power int64) int64 {
 	return n << power
 }
 
+// evenRows are those of a function, of as few calls for so many rows as there can be:
+// fewer than the most where the last call would have few.
+func (p *dotPlan) evenRows(rows int64) int64 { return ceilDiv(rows, ceilDiv(rows, p.mr)) }
+
 // yBytes is all of y in panels.
 func (p *dotPlan) yBytes() int64 { return p.blocks * p.panels * p.kc * p.nr * p.size }
 
@@ -60,13 +61,17 @@ func (j *dotJob) plan(batches, threads int64) {
 		p.swap, p.x, p.y, p.m, p.n = true, c.y, c.x, c.n, c.m
 	}
 	p.blocks, p.kc, p.panels = ceilDiv(p.k, contractK), min(p.k, contractK), ceilDiv(p.n, p.nr)
-	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem
+	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem && !(c.stays != nil && c.same && c.stays.full)
 	p.tiled = c.drain != nil || p.swap
 	p.masked = c.mask != nil && floatBitsOf[c.dt] != nil && batches == 1 && p.blocks == 1 && !p.swap
+	p.tells = p.masked && c.tails != nil && threads <= 1
 	p.cut(c, batches, threads)
 	p.places(c, batches, threads)
+	if j.lean {
+		p.packX, p.packY, p.keep = false, false, 1
+	}
 	if j.stays, j.packed = nil, false; c.stays != nil {
-		if batches == 1 && p.k > 0 && !p.near && !p.skinny && !p.swap && p.yBytes() <= keepBytes {
+		if !j.lean && batches == 1 && p.k > 0 && !p.near && !p.skinny && !p.swap && p.yBytes() <= keepBytes {
 			j.stays, p.packY = c.stays, true
 		} else {
 			c.stays.full = false

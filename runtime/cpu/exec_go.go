@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -19,9 +18,10 @@ type goExecutor struct {
 	inner   []*goExecutor  // of each thread, for what it runs as a whole
 	failed  atomic.Bool    // memory was refused
 	fault   indexFault
-	free    sync.Pool   // *workspace
+	free    spares[workspace]
 	level   machine.ISA // that contractions are made for
 	dots    dotPool
+	mem     *memory // that contractions borrow from
 
 	points    elementwiseJob
 	tiles     transposedJob
@@ -33,14 +33,14 @@ type goExecutor struct {
 }
 
 func newGoExecutor(threads int) *goExecutor {
-	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1), free: sync.Pool{New: func() any { return new(workspace) }}}
+	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1)}
 	e.points.e, e.tiles.e, e.rows.e, e.scatters.e, e.wave.e = e, e, e, e, e
 	return e
 }
 
 func (e *goExecutor) close() {
 	e.pool.close()
-	e.dots.close()
+	e.closeDots()
 	for i := range e.memory {
 		e.memory[i].free()
 	}
@@ -135,7 +135,7 @@ func (e *goExecutor) runWave(list []ready) error {
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
 		in := newGoExecutor(1)
-		in.level = e.level
+		in.level, in.mem = e.level, e.mem
 		e.inner = append(e.inner, in)
 	}
 	e.pool.split(threads, int64(len(list)), 1, &e.wave)

@@ -165,8 +165,7 @@ func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 		return false
 	}
 	var w foldWalk
-	lanes := int64(p.folds.f.Lanes)
-	most := min(callWork/int64(max(p.folds.f.Work, 1))*lanes, p.chunk)
+	lanes, most := int64(p.folds.f.Lanes), p.foldPoints()
 	if !x.cols && most < min(x.reduced, ir.FoldBlock) || !w.open(t, p, p.folds) {
 		return false
 	}
@@ -196,17 +195,28 @@ func (t *rowTile) foldWhole(w *foldWalk, list []rowOp) {
 	for s := int64(0); s < t.strips; {
 		w.row(t.first + s)
 		rows := max(min(t.strips-s, w.size[1]-w.at[1], w.p.callRows(x.reduced)), 1)
-		for k := range list {
-			o := &list[k]
-			step := o.size
-			if !x.plan.Temps[o.temp-x.nops].Row {
-				step *= x.reduced
-			}
-			w.result(k, t.resultAt(o, s, 0), step)
-		}
+		t.foldInto(w, list, s)
 		w.run(x.reduced, rows)
 		s += rows
 	}
+}
+
+// foldInto has rows from a strip on fold to where results of row ops belong.
+func (t *rowTile) foldInto(w *foldWalk, list []rowOp, strip int64) {
+	x := t.x
+	for k := range list {
+		o := &list[k]
+		step := o.size
+		if !x.plan.Temps[o.temp-x.nops].Row {
+			step *= x.reduced
+		}
+		w.result(k, t.resultAt(o, strip, 0), step)
+	}
+}
+
+// foldPoints are the points of a row that such a call may take.
+func (p *machinePhase) foldPoints() int64 {
+	return min(callWork/int64(max(p.folds.f.Work, 1))*int64(p.folds.f.Lanes), p.chunk)
 }
 
 // foldBlocks folds blocks of a strip, each by itself.

@@ -39,6 +39,8 @@ type memory struct {
 	shared atomic.Int64 // live buffers of Go's heap
 
 	allocs, hits, live, peak, pooled int64
+	lent                             int64        // to launches, see borrow
+	refused                          atomic.Int64 // launches that were lent nothing, and took longer
 }
 
 // pageAligned is the size from which blocks come in whole huge pages.
@@ -92,7 +94,7 @@ func (m *memory) grant(n int64) error {
 	if err := fault.Hit(fault.Alloc); err != nil {
 		return fmt.Errorf("cpu: %w: %w", runtime.ErrOutOfMemory, err)
 	}
-	if m.asked > 0 || n > (m.limit-m.live-m.pooled)/2 { // a block is less than twice as large
+	if m.asked > 0 || n > (m.limit-m.used()-m.pooled)/2 { // a block is less than twice as large
 		m.look()
 	}
 	if n < 0 || n > m.limit {
@@ -102,8 +104,11 @@ func (m *memory) grant(n int64) error {
 }
 
 func (m *memory) refuse(n int64) error {
-	return fmt.Errorf("cpu: %w: %d bytes with %d of %d in use", runtime.ErrOutOfMemory, n, m.live, m.limit)
+	return fmt.Errorf("cpu: %w: %d bytes with %d of %d in use", runtime.ErrOutOfMemory, n, m.used(), m.limit)
 }
+
+// used are the bytes that the pool does not have.
+func (m *memory) used() int64 { return m.live + m.lent }
 
 func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 	m.mu.Lock()
@@ -111,28 +116,70 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 	if err := m.grant(n); err != nil {
 		return nil, err
 	}
-	size := sizeClass(n)
-	if size > m.limit-m.live { // the class does not fit, the bytes may
+	p, size, pooled := m.block(n)
+	if p == nil {
+		return nil, m.refuse(n)
+	}
+	if pooled {
+		m.hits++
+	}
+	return m.hand(p, n, size), nil
+}
+
+// block is one of at least n bytes, from the pool if it has one; nil where it is refused.
+func (m *memory) block(n int64) (p unsafe.Pointer, size int64, pooled bool) {
+	size = sizeClass(n)
+	if size > m.limit-m.used() { // the class does not fit, the bytes may
 		size = (n + 4095) &^ 4095
 	}
 	if len(m.free[size]) > 0 {
-		m.hits++
-		return m.hand(m.take(size), n, size), nil
+		return m.take(size), size, true
 	}
-	if m.live+m.pooled+size > m.limit {
-		m.trim(m.limit - m.live - size)
+	if m.used()+m.pooled+size > m.limit {
+		m.trim(m.limit - m.used() - size)
 	}
-	if m.live+size > m.limit {
-		return nil, m.refuse(n)
+	if m.used()+size > m.limit {
+		return nil, 0, false
 	}
-	p := m.system.alloc(size)
-	if p == nil {
+	if p = m.system.alloc(size); p == nil {
 		m.trim(0)
-		if p = m.system.alloc(size); p == nil {
-			return nil, m.refuse(n)
-		}
+		p = m.system.alloc(size)
 	}
-	return m.hand(p, n, size), nil
+	return p, size, false
+}
+
+// scratch is a block that a launch borrows; none where p is nil.
+type scratch struct {
+	p    unsafe.Pointer
+	size int64
+}
+
+// borrow has a block for a launch, of at least n bytes. It counts towards the limit, and
+// is none of the program's allocations.
+func (m *memory) borrow(n int64) (scratch, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.asked > 0 || n > (m.limit-m.used()-m.pooled)/2 {
+		m.look()
+	}
+	p, size, _ := m.block(n)
+	if p == nil {
+		return scratch{}, false
+	}
+	m.lent += size
+	return scratch{p, size}, true
+}
+
+// repay takes what was borrowed back.
+func (m *memory) repay(b *scratch) {
+	if b.p == nil {
+		return
+	}
+	m.mu.Lock()
+	m.lent -= b.size
+	m.pool(b.p, b.size)
+	m.mu.Unlock()
+	*b = scratch{}
 }
 
 func (m *memory) hand(p unsafe.Pointer, n, size int64) *buffer {
@@ -169,8 +216,13 @@ func (m *memory) release(b *buffer) {
 		m.shared.Add(-1)
 		return
 	}
-	m.free[b.block] = append(m.free[b.block], b.p)
-	m.pooled += b.block
+	m.pool(b.p, b.block)
+}
+
+// pool keeps a block.
+func (m *memory) pool(p unsafe.Pointer, size int64) {
+	m.free[size] = append(m.free[size], p)
+	m.pooled += size
 	if m.pooled > m.keep {
 		m.trim(m.keep)
 	}
@@ -181,19 +233,22 @@ func (m *memory) release(b *buffer) {
 func (m *memory) trim(keep int64) {
 	for m.pooled > max(keep, 0) {
 		var largest int64
-		for size := range m.free {
-			largest = max(largest, size)
+		for size, list := range m.free {
+			if len(list) > 0 {
+				largest = max(largest, size)
+			}
 		}
 		m.system.give(m.take(largest))
 	}
 }
 
-// take takes a pooled block of a size that there is one of. A size without any is not
-// remembered: near the limit blocks have any.
+// take takes a pooled block of a size that there is one of. A size without any is
+// remembered, so that to pool a block again takes no memory, if it is that of a class:
+// near the limit blocks have any.
 func (m *memory) take(size int64) unsafe.Pointer {
 	list := m.free[size]
 	p := list[len(list)-1]
-	if list = list[:len(list)-1]; len(list) > 0 {
+	if list = list[:len(list)-1]; len(list) > 0 || size == sizeClass(size) {
 		m.free[size] = list
 	} else {
 		delete(m.free, size)

@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"math"
+	goruntime "runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -15,13 +17,11 @@ const evenTail = 2 * ir.FoldLanes
 // that a mask hides: what it makes of one of them it makes of all.
 func (t *rowTile) evenPhase(ph *codegen.Phase, list []rowOp, code evaluator) {
 	x := t.x
-	tails := unsafe.Slice((*int64)(x.r.tails.at), x.outputs)
+	if t.evenByMachine(ph, list, code) {
+		return
+	}
 	for s := range t.strips {
-		// One of the tail's points for every lane is evaluated.
-		n := (tails[t.first+s]+ir.FoldLanes-1)/ir.FoldLanes*ir.FoldLanes + ir.FoldLanes
-		if n+evenTail > x.reduced {
-			n = x.reduced
-		}
+		n := t.evenPoints(s)
 		t.startBlock(list)
 		t.someOf(list, code, s, 0, n)
 		same := n < x.reduced
@@ -38,6 +38,98 @@ func (t *rowTile) evenPhase(ph *codegen.Phase, list []rowOp, code evaluator) {
 			t.endBlock(list, s, 0, x.reduced)
 		}
 	}
+}
+
+// evenPoints is how many points of a strip are evaluated: of its tail one for every lane.
+func (t *rowTile) evenPoints(strip int64) int64 {
+	tails := unsafe.Slice((*int64)(t.x.r.tails.at), t.x.outputs)
+	n := roundUp(tails[t.first+strip], ir.FoldLanes) + ir.FoldLanes
+	if n+evenTail > t.x.reduced {
+		return t.x.reduced
+	}
+	return n
+}
+
+// evenByMachine is evenPhase by machine code, which takes all strips with as many points
+// at a time; false where there is none for it.
+func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bool {
+	x := t.x
+	p, ok := e.(*machinePhase)
+	if !ok || x.cols || len(p.staged)+len(p.boxed) > 0 || x.reduced > p.chunk {
+		return false
+	}
+	code := &p.whole
+	var stored [maxReduces]int // the temporaries that have what is folded; 0 where nobody looks
+	if len(list) > 0 {
+		if code = p.folds; code == nil || x.reduced > p.foldPoints() || !t.keepsFolded(ph, list, &stored) {
+			return false
+		}
+	}
+	var w foldWalk
+	if !w.open(t, p, code) {
+		return false
+	}
+	for s := int64(0); s < t.strips; {
+		n, rows := t.evenPoints(s), int64(1)
+		w.row(t.first + s)
+		for most := min(t.strips-s, w.size[1]-w.at[1], p.callRows(n)); rows < most && t.evenPoints(s+rows) == n; {
+			rows++
+		}
+		t.foldInto(&w, list, s)
+		w.run(n, rows)
+		for r := t.first + s; n < x.reduced && r < t.first+s+rows; r++ {
+			same := true
+			for k := 0; same && k < len(list); k++ {
+				same = stored[k] == 0 || foldsAgain(list[k].op, list[k].size, t.pointAt(stored[k], list[k].size, r, n-1))
+			}
+			if same {
+				t.repeat(ph, r, n)
+				continue
+			}
+			w.row(r)
+			t.foldInto(&w, list, r-t.first)
+			w.run(x.reduced, 1)
+		}
+		s += rows
+	}
+	goruntime.KeepAlive(p)
+	return true
+}
+
+// keepsFolded finds where what is folded is stored, if it counts; false where nobody
+// stores it, or what a phase stores may be what it reads: it may have to run again.
+func (t *rowTile) keepsFolded(ph *codegen.Phase, list []rowOp, stored *[maxReduces]int) bool {
+	for _, st := range ph.Stores {
+		reads := func(in ir.Instr) bool { return in.Op == ir.Load && int(uint32(in.Imm)) == st.Operand }
+		if st.Operand < t.x.nops || slices.ContainsFunc(ph.Body, reads) {
+			return false
+		}
+	}
+	for k := range list {
+		if list[k].op != foldSum {
+			continue
+		}
+		for _, st := range ph.Stores {
+			if st.Value == ph.Reduces[k].Value {
+				stored[k] = st.Operand
+			}
+		}
+		if stored[k] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// pointAt is where an operand has a point of a row, the points of which are neighbours.
+func (t *rowTile) pointAt(operand int, size, row, point int64) unsafe.Pointer {
+	o := &t.ops[operand]
+	at := o.offset + point
+	for d := t.x.kept - 1; d >= 0; d-- {
+		at += row % t.x.args.dims[d] * o.stride[d]
+		row /= t.x.args.dims[d]
+	}
+	return unsafe.Add(o.base, at*size)
 }
 
 // someOf evaluates and takes points [from, to) of a strip.
@@ -70,15 +162,10 @@ func foldsAgain(op foldOp, size int64, value unsafe.Pointer) bool {
 func (t *rowTile) repeat(ph *codegen.Phase, row, n int64) {
 	x := t.x
 	for _, st := range ph.Stores {
-		o, size := &t.ops[st.Operand], int64(ph.Operands[st.Operand].DT.Size())
-		at, r := o.offset+n, row
-		for d := x.kept - 1; d >= 0; d-- {
-			at += r % x.args.dims[d] * o.stride[d]
-			r /= x.args.dims[d]
-		}
+		size := int64(ph.Operands[st.Operand].DT.Size())
 		// As many as there are lanes are there already; then twice as many.
 		some := int64(ir.FoldLanes)
-		all := unsafe.Slice((*byte)(unsafe.Add(o.base, (at-some)*size)), (some+x.reduced-n)*size)
+		all := unsafe.Slice((*byte)(t.pointAt(st.Operand, size, row, n-some)), (some+x.reduced-n)*size)
 		for done := some * size; done < int64(len(all)); {
 			done += int64(copy(all[done:], all[:done]))
 		}

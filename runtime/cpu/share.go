@@ -33,10 +33,10 @@ func (m *memory) allocShared(n int64) (runtime.Buffer, error) {
 		return nil, err
 	}
 	const align = 64
-	if n > math.MaxInt-align || n > m.limit-m.live {
+	if n > math.MaxInt-align || n > m.limit-m.used() {
 		return nil, m.refuse(n)
 	}
-	m.trim(m.limit - m.live - n)
+	m.trim(m.limit - m.used() - n)
 	all := make([]byte, n+align)
 	at := -uintptr(unsafe.Pointer(unsafe.SliceData(all))) % align
 	b := m.hand(unsafe.Pointer(unsafe.SliceData(all[at:])), n, n)

@@ -37,7 +37,7 @@ func (d *device) Stats() runtime.Stats {
 		Compiles:     c.compiles.Load(),
 		CompileFails: c.fails.Load(),
 		Dropped:      c.dropped.Load(),
-		Fallbacks:    c.fallbacks.Load(),
+		Fallbacks:    c.fallbacks.Load() + d.mem.refused.Load(),
 		Tier0:        c.tier0.Load(),
 		Shipped:      c.shipped.Load(),
 		Hidden:       c.hidden.Load(),

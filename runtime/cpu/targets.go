@@ -15,6 +15,16 @@ func (d *device) compilesNatively() bool {
 	return d.cfg.Tier >= 0 && asked && machine.Level() != machine.None
 }
 
+// contractsInTiles says that C or machine code computes contractions; else Go's own loops
+// do, which know no tiles that could be chosen and leave nothing out.
+func (d *device) contractsInTiles() bool {
+	if d.machine {
+		return true
+	}
+	level, _ := contractLevel()
+	return level >= 0
+}
+
 // compilesC says that C compilers may be started: for all kernels, or where machine
 // code is made for what has no form in it.
 func (d *device) compilesC() bool {

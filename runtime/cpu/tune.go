@@ -3,10 +3,12 @@ package cpu
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 	"time"
 
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -51,10 +53,9 @@ const tileWork = 1 << 21
 // Changes counts kernels that were compiled, or could not be.
 func (d *device) Changes() uint64 { return d.changes.Load() }
 
-// Choices lists the ways to run a launch. Contractions in Go know no tiles.
+// Choices lists the ways to run a launch. Contractions by Go's own loops know no tiles.
 func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
-	level, _ := contractLevel()
-	if p, ok := l.Prog.(*program); !ok || p.parts == nil || l.Chain != nil || level < 0 || d.enter() != nil {
+	if p, ok := l.Prog.(*program); !ok || p.parts == nil || l.Chain != nil || !d.contractsInTiles() || d.enter() != nil {
 		return c
 	}
 	defer d.life.RUnlock()
@@ -66,7 +67,7 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	for code, name := range choiceNames {
 		c.List = append(c.List, runtime.Choice{Name: name, Code: uint64(code)})
 	}
-	c.Facts = r.facts(level)
+	c.Facts = r.facts()
 	return c
 }
 
@@ -90,10 +91,15 @@ func (d *device) settled(r *ready) bool {
 	return r.code != nil || d.comp == nil || v.failed.Load()
 }
 
-// facts are what the times of a launch depend on besides its kernel. What made
-// its code is none of them: the tiles are those of this package's own C.
-func (r *ready) facts(level int) string {
+// facts are what the times of a launch depend on besides its kernel. Which compiler made
+// its code is none of them: the tiles are those of this package's own C, or machine code.
+func (r *ready) facts() string {
 	d := r.p.dev
+	level := machine.Level().String()
+	if !d.machine {
+		n, _ := contractLevel()
+		level = strconv.Itoa(n)
+	}
 	by := "tier 0"
 	switch {
 	case r.plain():
@@ -101,7 +107,7 @@ func (r *ready) facts(level int) string {
 	case r.code != nil:
 		by = "compiled"
 	}
-	b := fmt.Appendf(nil, "%s threads %d level %d %s dims", processor(), d.threadsOf(), level, by)
+	b := fmt.Appendf(nil, "%s threads %d level %s %s dims", processor(), d.threadsOf(), level, by)
 	for _, n := range r.l.Dims[:r.l.Rank] {
 		b = fmt.Appendf(b, " %d", bucket(n))
 	}

@@ -14,7 +14,9 @@ import (
 func TestChoices(t *testing.T) {
 	force.SetChoice(0) // all of them are listed, also for small launches
 	defer force.SetChoice(-1)
-	for _, d := range []*device{openTest(t, runtime.Config{Tier: -1, Threads: 2}), openTest(t, runtime.Config{Tier: 1, Threads: 2})} {
+	configs := []runtime.Config{{Tier: -1, Threads: 2}, {Tier: 1, Threads: 2}, {Tier: 1, Threads: 2, Compile: runtime.CompileNative}}
+	for _, c := range configs {
+		d := openTest(t, c)
 		for _, name := range []string{"plain", "around"} {
 			k := rowKernel(t, dotKernels[name])
 			for _, c := range dotCases[:3] {
@@ -23,7 +25,7 @@ func TestChoices(t *testing.T) {
 					want := reference(t, k, h)
 					var list []runtime.Choice
 					bound(t, d, k, h, func(l *runtime.Launch) { list = d.Choices(l).List })
-					if level, _ := contractLevel(); len(list) != int(numChoices) && level >= 0 {
+					if len(list) != int(numChoices) && d.contractsInTiles() {
 						t.Fatalf("%s %s, %v: choices %v", name, c.name, size, list)
 					}
 					for _, x := range list {

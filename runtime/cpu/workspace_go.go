@@ -30,7 +30,10 @@ type workspace struct {
 
 // workspaceFor is one that is large enough for the launch, and that goes back to free.
 func (e *goExecutor) workspaceFor(r *ready) *workspace {
-	w := e.free.Get().(*workspace)
+	w := e.free.take()
+	if w == nil {
+		w = new(workspace)
+	}
 	n := 0
 	for i := range r.phases().Phases {
 		n = max(n, int(r.evaluator(i).scratch()))

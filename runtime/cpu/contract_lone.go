@@ -1,0 +1,66 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// loneBlocks are the blocks of k from which the chains of one result take less time side
+// by side than one after another.
+const loneBlocks = 3
+
+// lone says that there is one result, and that both its sides lie along k.
+func (j *dotJob) lone() bool {
+	p := &j.dotPlan
+	return p.m == 1 && p.n == 1 && p.x.kind == sideMem && p.x.kstride == 1 && p.y.kstride == 1 && p.k/contractK >= loneBlocks && j.f.Dots >= 0
+}
+
+// loneResult computes whole blocks of k of the one result there is, a lane each, and says
+// how many those are.
+func (j *dotJob) loneResult(batch int64, out unsafe.Pointer) int64 {
+	x, y, whole := j.element(&j.x, batch, 0, 0), j.element(&j.y, batch, 0, 0), j.k/contractK
+	var blocks [8]uint64 // or 16 of half the size
+	f := native.DotsFrame{To: unsafe.Pointer(&blocks), K: contractK}
+	zero(out, 0, 1, j.size)
+	for b := int64(0); b < whole; b += j.lanes {
+		for l := range j.lanes {
+			at := min(b+l, whole-1) * contractK * j.size
+			f.X[l], f.Y[l] = unsafe.Add(x, at), unsafe.Add(y, at)
+		}
+		j.f.call(j.f.Dots, unsafe.Pointer(&f), j.mxcsr)
+		addInOrder(j.c.dt, j.c.soft, out, unsafe.Pointer(&blocks), min(j.lanes, whole-b))
+	}
+	return whole
+}
+
+// addInOrder adds n elements to a total, one after another.
+func addInOrder(dt ir.DType, soft bool, total, list unsafe.Pointer, n int64) {
+	switch {
+	case dt == ir.Float32 && soft:
+		softSums(ir.FlushAdd32, total, list, n)
+	case dt == ir.Float64 && soft:
+		softSums(ir.FlushAdd64, total, list, n)
+	case dt == ir.Float32:
+		sums[float32](total, list, n)
+	case dt == ir.Float64:
+		sums[float64](total, list, n)
+	case dt.Size() == 8:
+		sums[uint64](total, list, n)
+	default:
+		sums[uint32](total, list, n)
+	}
+}
+
+func sums[T contractElement](total, list unsafe.Pointer, n int64) {
+	for _, v := range unsafe.Slice((*T)(list), n) {
+		*(*T)(total) += v
+	}
+}
+
+func softSums[T contractElement](add func(x, y T) T, total, list unsafe.Pointer, n int64) {
+	for _, v := range unsafe.Slice((*T)(list), n) {
+		*(*T)(total) = add(*(*T)(total), v)
+	}
+}

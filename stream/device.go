@@ -19,14 +19,15 @@ import (
 // Device is an open device: its driver, its plans, its memory and its streams.
 type Device struct {
 	device.Base
-	shelf shelf.Shelf
-	plans plans.Store
-	mem   memory.Pool
-	lanes lane.Lanes
-	tune  autotune.Tuner
-	tapes tapes
-	kept  kept
-	def   *Stream
+	shelf    shelf.Shelf
+	plans    plans.Store
+	mem      memory.Pool
+	lanes    lane.Lanes
+	tune     autotune.Tuner
+	tapes    tapes
+	kept     kept
+	bindings bindings
+	def      *Stream
 
 	streams atomic.Uint64 // numbers handed out
 	open    streams
@@ -150,6 +151,7 @@ func (d *Device) Close() error {
 	d.plans.Search.Stop()
 	d.tune.End()
 	d.drain()
+	d.settleBindings()
 	d.tune.Join()
 	err := d.Driver.Close()
 	d.plans.Flush()
@@ -159,6 +161,7 @@ func (d *Device) Close() error {
 // Stats are the device's counters.
 func (d *Device) Stats() device.Stats {
 	d.mem.Boundary()
+	d.bindings.count()
 	c := &d.Counts
 	return device.Stats{
 		Ops:          c.Ops.Load(),
@@ -178,6 +181,8 @@ func (d *Device) Stats() device.Stats {
 		Resizes:      c.Resizes.Load(),
 		Trials:       c.Trials.Load(),
 		Replays:      c.Replays.Load(),
+		BoundRuns:    c.BoundRuns.Load(),
+		BoundCalls:   c.BoundCalls.Load(),
 		Aliases:      c.Aliases.Load(),
 		Fallbacks:    c.Fallbacks.Load(),
 		Evictions:    d.plans.Trie.Evictions(),

@@ -110,6 +110,10 @@ nocgo() {
 	# The interpreter's own tests are run again by contraction, with less of it.
 	# shellcheck disable=SC2086 # a list of packages
 	step nocgo-test env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -short -timeout 20m $pkgs
+	# Machine code is the processor's best in all of these: once with less.
+	if [ "$(go env GOARCH)" = amd64 ] && grep -qw avx512dq /proc/cpuinfo 2>/dev/null; then
+		step nocgo-avx2 env CGO_ENABLED=0 MILLRACE_LEVEL=avx2 go test -short -timeout 20m ./codegen/native ./runtime/cpu ./stream
+	fi
 }
 
 # Tests of drivers that compare launches with the oracle, one after another: what

@@ -52,7 +52,7 @@ func (c *code) evict(v value) {
 	x := &c.vals[v]
 	f := c.fileOf(v)
 	if x.home == noHome && x.spill < 0 && c.nextUse(v, c.pos) != forever {
-		x.spill = c.frame.spill(c.isa)
+		x.spill = int32(c.frame.vector(c.isa))
 		c.toMemory(v, uint8(x.reg), at(rdi, int(x.spill)))
 	}
 	f.owner[x.reg] = 0

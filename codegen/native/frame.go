@@ -16,9 +16,8 @@ type Frame struct {
 	Operands int // those of the kernel, then one for each Reduce
 	Scalars  int // where they begin
 
-	lanes, params, saved, ret int // parts of the rest
-	slots                     int // where what is left begins
-	spills                    int // of the part at hand
+	lanes         [laneArrays]int // 0 where there is none
+	params, saved int
 }
 
 // Where an operand's words are within its OperandBytes. Steps count bytes; of an index
@@ -50,38 +49,50 @@ const (
 
 const maxParams = 4
 
-func newFrame(operands, scalars int, isa *ISA) *Frame {
+func newFrame(operands, scalars int) *Frame {
 	f := &Frame{Operands: operands}
 	f.Scalars = FrameArgs + operands*OperandBytes
-	n := (f.Scalars + 8*scalars + 63) &^ 63
-	f.lanes = n
-	n += laneArrays * 64
-	f.params = n
-	n += (maxParams + 1) * 64
-	f.saved = n
-	n += isa.Regs*isa.Bytes + 64
-	f.slots, f.Bytes = n, n
+	f.Bytes = (f.Scalars + 8*scalars + 63) &^ 63
 	return f
 }
 
-// slot is room for a vector, for good.
-func (f *Frame) slot(isa *ISA) int {
-	at := f.slots
-	f.slots += isa.Bytes
-	f.Bytes = max(f.Bytes, f.slots)
+// room is memory behind what there is.
+func (f *Frame) room(n int) int {
+	at := f.Bytes
+	f.Bytes += (n + 63) &^ 63
 	return at
 }
 
-// spill is room for a vector until the part ends. No slots are made in between.
-func (f *Frame) spill(isa *ISA) int32 {
-	at := f.slots + f.spills*isa.Bytes
-	f.spills++
-	f.Bytes = max(f.Bytes, f.slots+f.spills*isa.Bytes)
-	return int32(at)
+// vector is room for a vector: a value that others read, or one that no register has
+// room for.
+func (f *Frame) vector(isa *ISA) int {
+	at := f.Bytes
+	f.Bytes += isa.Bytes
+	return at
 }
 
 func operandWord(i, word int) mem { return at(rdi, FrameArgs+i*OperandBytes+word) }
 
-func (f *Frame) lane(i int) int { return f.lanes + 64*i }
+// lane is where an array of lanes begins.
+func (f *Frame) lane(i int) int {
+	if f.lanes[i] == 0 {
+		f.lanes[i] = f.room(64)
+	}
+	return f.lanes[i]
+}
 
-func (f *Frame) param(i int) int { return f.params + 64*i }
+// param is where a parameter of a sub-program is, or, behind them, its results.
+func (f *Frame) param(i int) int {
+	if f.params == 0 {
+		f.params = f.room(64 * (maxParams + 1))
+	}
+	return f.params + 64*i
+}
+
+// register is where a register is saved; those of masks are behind the vectors.
+func (f *Frame) register(r int, isa *ISA) int {
+	if f.saved == 0 {
+		f.saved = f.room(isa.Regs*isa.Bytes + 64)
+	}
+	return f.saved + r*isa.Bytes
+}

@@ -308,10 +308,11 @@ func (a *asm) sfence() {
 	a.text(begin, "sfence")
 }
 
+// prefetch asks for a line, in the second-level cache.
 func (a *asm) prefetch(m mem) {
 	begin := len(a.buf)
-	a.rexOp(false, 1, inMem(m), 0, 0x0f, 0x18)
-	a.text(begin, "prefetcht0 %v", m)
+	a.rexOp(false, 2, inMem(m), 0, 0x0f, 0x18)
+	a.text(begin, "prefetcht1 %v", m)
 }
 
 // negate is r = -r.

@@ -125,6 +125,8 @@ func (c *code) inRange(i int, mode ir.IndexMode, next label) {
 		c.jump(next)
 	case ir.IndexClamp:
 		low := c.newLabel()
+		c.opImm(cmp, inMem(size), 0)
+		c.jumpIf(equal, next) // an axis of nothing
 		c.opImm(cmp, ofGPR(rax), 0)
 		c.set(rax, 0) // keeps flags
 		c.jumpIf(less, low)

@@ -86,7 +86,7 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	c.levels()
 	c.width = c.widest()
 	c.lanes = isa.Bytes / c.width
-	c.frame = newFrame(len(k.Operands)+len(k.Reduces), len(k.Scalars), isa)
+	c.frame = newFrame(len(k.Operands)+len(k.Reduces), len(k.Scalars))
 	c.function()
 	for len(c.cold) > 0 {
 		list := c.cold
@@ -142,7 +142,7 @@ func (c *code) levels() {
 		if !c.need[i] {
 			continue
 		}
-		if r, a, b := extremum(body, body[i]); r != nil {
+		if r, a, b := c.extremum(body[i]); r != nil {
 			c.need[a], c.need[b] = true, true
 			continue
 		}
@@ -208,7 +208,7 @@ func (c *code) outside(l level) []ir.Ref {
 func (c *code) give(r ir.Ref) {
 	dt := c.k.Body[r].DT
 	n := c.bytes(dt)
-	v := info{mask: dt == ir.Bool && c.isa.EVEX, size: n, home: inFrame, mem: at(rdi, c.frame.slot(c.isa))}
+	v := info{mask: dt == ir.Bool && c.isa.EVEX, size: n, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))}
 	c.kept[r] = c.newValue(v)
 }
 
@@ -221,7 +221,7 @@ func (c *code) function() {
 	}
 	for _, in := range c.k.Body {
 		if i := in.Imm; in.Op == ir.IndexLo && (c.v.Class[i] == codegen.Contiguous || c.v.Class[i] == codegen.Strided) && c.steps[i] == 0 {
-			c.steps[i] = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.slot(c.isa))})
+			c.steps[i] = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
 		}
 	}
 	tail4, tail8 := value(0), value(0)
@@ -229,8 +229,8 @@ func (c *code) function() {
 		tail4 = c.newValue(info{mask: true})
 		c.vals[tail4].reg, c.vals[tail4].pinned = 7, true
 	} else {
-		tail4 = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.slot(c.isa))})
-		tail8 = c.newValue(info{size: c.lanes * 8, home: inFrame, mem: at(rdi, c.frame.slot(c.isa))})
+		tail4 = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
+		tail8 = c.newValue(info{size: c.lanes * 8, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
 	}
 	c.choosePointers()
 	unroll := c.unroll(tail4, tail8)
@@ -376,7 +376,7 @@ func (c *code) instr(p *part, in ir.Instr, u int) value {
 	case ir.Scalar:
 		return c.scalar(in)
 	}
-	if r, a, b := extremum(c.k.Body, in); r != nil {
+	if r, a, b := c.extremum(in); r != nil {
 		return c.op3(r[kinds[in.DT]], c.bytes(in.DT), c.valueOf(p, a, u), c.valueOf(p, b, u))
 	}
 	var x [4]value

@@ -122,8 +122,14 @@ const (
 	vpsraq
 	vpabsd
 	vpabsq
+	vpminsd
+	vpmaxsd
 	vpminud
 	vpmaxud
+	vpminsq
+	vpmaxsq
+	vpminuq
+	vpmaxuq
 	vpcmpeqd
 	vpcmpeqq
 	vpcmpgtd
@@ -335,6 +341,9 @@ var opTable = [numVecOps]opInfo{
 	vpsrad: shiftBy("vpsrad", 0x72, 4, 4), vpsraq: only(shiftBy("vpsraq", 0x72, 4, 8), evexOnly),
 	vprold: only(shiftBy("vprold", 0x72, 1, 4), evexOnly),
 	vpabsd: as(pi("vpabsd", m0F38, 0x1e, 4, false), formRM), vpabsq: only(as(pi("vpabsq", m0F38, 0x1f, 8, false), formRM), evexOnly),
+	vpminsd: pi("vpminsd", m0F38, 0x39, 4, true), vpmaxsd: pi("vpmaxsd", m0F38, 0x3d, 4, true),
+	vpminsq: only(pi("vpminsq", m0F38, 0x39, 8, true), evexOnly), vpmaxsq: only(pi("vpmaxsq", m0F38, 0x3d, 8, true), evexOnly),
+	vpminuq: only(pi("vpminuq", m0F38, 0x3b, 8, true), evexOnly), vpmaxuq: only(pi("vpmaxuq", m0F38, 0x3f, 8, true), evexOnly),
 	vpminud: pi("vpminud", m0F38, 0x3b, 4, true), vpmaxud: pi("vpmaxud", m0F38, 0x3f, 4, true),
 
 	vpcmpeqd: only(pi("vpcmpeqd", m0F, 0x76, 4, true), vexOnly), vpcmpeqq: only(pi("vpcmpeqq", m0F38, 0x29, 8, true), vexOnly),

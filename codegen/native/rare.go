@@ -116,7 +116,7 @@ func (c *code) saveAll(vecs, masks []bool, out bool) {
 		if !is {
 			continue
 		}
-		if at := c.frame.saved + r*c.isa.Bytes; out {
+		if at := c.frame.register(r, c.isa); out {
 			c.saveVector(uint8(r), c.isa.Bytes, at)
 		} else {
 			c.loadVector(uint8(r), c.isa.Bytes, at)
@@ -126,7 +126,7 @@ func (c *code) saveAll(vecs, masks []bool, out bool) {
 		if !is || r == 0 {
 			continue
 		}
-		if m := at(rdi, c.frame.saved+c.isa.Regs*c.isa.Bytes+8*r); out {
+		if m := at(rdi, c.frame.register(c.isa.Regs, c.isa)+8*r); out {
 			c.vector(kmovwTo, 16, args{reg: uint8(r), rm: inMem(m), imm: noImm})
 		} else {
 			c.vector(kmovw, 16, args{reg: uint8(r), rm: inMem(m), imm: noImm})

@@ -51,8 +51,10 @@ var (
 	divs     = row{vdivps, vdivpd}
 	sqrts    = row{vsqrtps, vsqrtpd}
 	fmas     = row{vfmadd231ps, vfmadd231pd}
-	mins     = row{vminps, vminpd}
-	maxs     = row{vmaxps, vmaxpd}
+	mins     = row{vminps, vminpd, vpminsd, vpminsq}
+	maxs     = row{vmaxps, vmaxpd, vpmaxsd, vpmaxsq}
+	minus    = row{i32: vpminud, i64: vpminuq}
+	maxus    = row{i32: vpmaxud, i64: vpmaxuq}
 	rounds   = row{vroundps, vroundpd}
 	scales   = row{vrndscaleps, vrndscalepd}
 	blends   = row{vblendmps, vblendmpd, vblendmps, vblendmpd}
@@ -409,9 +411,16 @@ func (c *code) compareMasks(o ir.Op, x []value) value {
 }
 
 // extremum recognises a choice that is one instruction: min(a, b) is a < b ? a : b to the
-// bit, and gives b where either is NaN and where both are zeros.
-func extremum(body []ir.Instr, in ir.Instr) (r *row, a, b ir.Ref) {
-	if in.Op != ir.Where || in.DT != ir.Float32 && in.DT != ir.Float64 {
+// bit, and gives b where either is NaN and where both are zeros. Not where denormals are
+// flushed: a choice moves their bits, and the instruction gives zeros for them.
+func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
+	body := c.k.Body
+	switch {
+	case in.Op != ir.Where || in.DT == ir.Bool || in.DT.Storage():
+		return nil, 0, 0
+	case in.DT.IsFloat() && c.k.Denormals == ir.FlushDenormals:
+		return nil, 0, 0
+	case in.DT.IsInt() && sizeOf(in.DT) == 8 && !c.isa.EVEX:
 		return nil, 0, 0
 	}
 	m := body[in.Args[0]]
@@ -427,10 +436,15 @@ func extremum(body []ir.Instr, in ir.Instr) (r *row, a, b ir.Ref) {
 	default:
 		return nil, 0, 0
 	}
-	if smaller {
+	switch signed := in.DT.IsSigned(); {
+	case smaller && signed:
 		return &mins, x, y
+	case smaller:
+		return &minus, x, y
+	case signed:
+		return &maxs, x, y
 	}
-	return &maxs, x, y
+	return &maxus, x, y
 }
 
 func describe(i int, in ir.Instr) string {

@@ -49,4 +49,5 @@ type args struct {
 	scratch []byte           // of this thread
 	values  *[]t0Val         // of this thread, for tier 0; nil: it makes its own
 	fault   *indexFault      // where the kernel loads through indices
+	merged  *mergedCache     // of this thread and launch, for machine code; nil: it does without
 }

@@ -183,7 +183,7 @@ func outputsOf(l *runtime.Launch) []int {
 func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
 	c := ls[0].Chain
 	for len(w.solos) < n {
-		e, err := newExecutor(1, d.denormals.native(), d.machine)
+		e, err := d.newExecutor(1)
 		if err != nil {
 			return nil, err
 		}

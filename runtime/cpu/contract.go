@@ -27,10 +27,17 @@ type contraction struct {
 	outRow   int64
 	outBatch []int64
 
+	wide, high int64 // powers of two by which tiles are wider or higher than chosen
+	work       int64 // what a fill or drain of an element costs, in multiplications
+	stays      *packedY
+	same       bool // y is what it was in the run before with stays
+
 	mask      unsafe.Pointer // of mr_contract; looked at in C alone
 	maskRow   int64
 	maskKind  maskKind
 	maskSmall bool
+	tails     unsafe.Pointer
+	hidden    unsafe.Pointer
 }
 
 // side is mr_side in Go.

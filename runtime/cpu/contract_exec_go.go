@@ -3,37 +3,68 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// dotWalk is a contraction on its way in Go: contract_run.c, where it is
-// explained, again.
+// dotRun is a launch with a contraction on its way in Go. Runs are used again, with
+// their lists, so that a launch allocates nothing.
+type dotRun struct {
+	e       *goExecutor
+	c       contraction
+	x, y, z dotWalk
+	batch   [3][runtime.MaxRank]int64 // strides of the batch: of x, of y, of the results
+	dims    [runtime.MaxRank]int64
+}
+
+// dotWalk is a side of it that is evaluated, or what is done with the results:
+// contract_run.c, where it is explained, again.
 type dotWalk struct {
 	e    *goExecutor
 	r    *ready
 	v    *dotView
 	args args // of the view's domain
+
+	alongK, alongI func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // methods, bound once
+	drained        func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
+}
+
+func newDotRun(e *goExecutor) *dotRun {
+	d := &dotRun{e: e}
+	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
+		w.e = e
+		w.alongK, w.drained = w.values, w.drain
+		w.alongI = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
+			w.values(batch, p0, p1, i0, i1, dst, ld)
+		}
+	}
+	return d
 }
 
 // dot runs a launch with a contraction.
 func (e *goExecutor) dot(r *ready) {
-	plan, o := r.sched.plan, r.dot
+	d := e.dots.run(e)
+	d.run(r)
+	e.dots.ran(d)
+}
+
+func (d *dotRun) run(r *ready) {
+	plan, o, c := r.phases(), r.dot, &d.c
 	dt := plan.Temps[0].DT
-	c := &contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.soft}
-	for _, dim := range o.batch {
-		c.dims = append(c.dims, r.l.Dims[dim])
+	size := int64(dt.Size())
+	chosen := choice(r.l.Choice)
+	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), dims: d.dims[:len(o.batch)]}
+	for i, dim := range o.batch {
+		c.dims[i] = r.l.Dims[dim]
 	}
-	base := argsOf(r)
 	for i, s := range []*side{&c.x, &c.y} {
-		v := &o.views[i]
+		v, w := &o.views[i], []*dotWalk{&d.x, &d.y}[i]
 		slot := r.inMemory(v, plan)
 		if slot < 0 {
-			w := e.dotWalk(r, v, &base)
-			s.kind, s.fill = sideFillI, func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
-				w.values(batch, p0, p1, i0, i1, dst, ld)
-			}
-			if v.alongK {
-				s.kind, s.fill = sideFillK, w.values
+			w.begin(r, v)
+			c.work += r.phaseWork(v.part)
+			if s.kind, s.fill = sideFillI, w.alongI; v.alongK {
+				s.kind, s.fill = sideFillK, w.alongK
 			}
 			continue
 		}
@@ -42,34 +73,42 @@ func (e *goExecutor) dot(r *ready) {
 		if v.alongK {
 			s.stride, s.kstride = s.kstride, s.stride
 		}
-		s.base, s.batch = elementOf(a, int64(dt.Size())), batchStrides(r, a)
+		s.base, s.batch = elementOf(a, size), d.strides(i, r, a)
 	}
+	c.stays, c.same = d.e.dots.at(r.packed), r.packed.same
+	c.mask, c.maskRow, c.maskKind, c.maskSmall = r.mask.at, r.mask.row, r.mask.kind, r.mask.small
+	c.tails, c.hidden = r.mask.tails, r.mask.hidden
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
-		c.out, c.outRow, c.outBatch = elementOf(a, int64(dt.Size())), v.stride(a, v.lead), batchStrides(r, a)
+		c.out, c.outRow, c.outBatch = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a)
 	} else {
-		c.drain = e.dotWalk(r, &o.views[2], &base).drain
+		d.z.begin(r, &o.views[2])
+		c.work += r.phaseWork(partEnd)
+		c.drain = d.z.drained
 	}
-	e.contract(c)
+	d.e.contract(c)
 }
 
 func elementOf(a *runtime.Access, size int64) unsafe.Pointer {
 	return unsafe.Add(a.Buf.(*buffer).p, a.Offset*size)
 }
 
-func batchStrides(r *ready, a *runtime.Access) []int64 {
-	var s []int64
-	for _, dim := range r.dot.batch {
-		s = append(s, a.Stride[dim])
+func (d *dotRun) strides(i int, r *ready, a *runtime.Access) []int64 {
+	s := d.batch[i][:len(r.dot.batch)]
+	for n, dim := range r.dot.batch {
+		s[n] = a.Stride[dim]
 	}
 	return s
 }
 
-func (e *goExecutor) dotWalk(r *ready, v *dotView, base *args) *dotWalk {
-	w := &dotWalk{e: e, r: r, v: v, args: *base}
+// begin takes a view of a launch up.
+func (w *dotWalk) begin(r *ready, v *dotView) {
+	w.r, w.v = r, v
+	ops := w.args.ops[:0]
+	w.args = argsInto(r, ops)
 	all := len(r.l.Args)
+	w.args.ops = append(w.args.ops, operand{})
 	w.args.rank = v.rank
-	w.args.ops = append(append([]operand(nil), base.ops[:all]...), operand{})
 	copy(w.args.dims[:], v.size[:v.rank])
 	for i := range w.args.ops[:all] {
 		o := &w.args.ops[i]
@@ -81,33 +120,72 @@ func (e *goExecutor) dotWalk(r *ready, v *dotView, base *args) *dotWalk {
 	for d := range v.rank {
 		w.args.ops[all].stride[d] = v.tempStride(d)
 	}
-	return w
+}
+
+// place makes the block at (o, i) of a batch, outer by inner points, a domain of its
+// own. The operands are in the workspace.
+func (w *dotWalk) place(ws *workspace, batch, o, outer, i, inner int64) args {
+	a, v := w.args, w.v
+	ws.ops = append(ws.ops[:0], w.args.ops...)
+	a.ops, a.rank = ws.ops, 2
+	a.dims[0], a.dims[1] = outer, inner
+	for k := range a.ops {
+		op := &a.ops[k]
+		s := op.stride
+		op.offset += o*s[v.lead] + i*s[v.lead+1]
+		for d, rest := v.lead-1, batch; d >= 0; d-- {
+			op.offset += rest % v.size[d] * s[d]
+			rest /= v.size[d]
+		}
+		op.stride[0], op.stride[1] = s[v.lead], s[v.lead+1]
+		op.guard = 0
+	}
+	return a
 }
 
 // values evaluates points [o0, o1) by [i0, i1) of a batch, runs of the inner
 // group being ld elements apart.
 func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int64) {
-	size := int64(w.r.sched.plan.Temps[0].DT.Size())
-	w.e.with(w.r, func(ws *workspace) {
-		for o := o0; o < o1; o++ {
-			ws.bufs[0] = unsafe.Add(dst, (o-o0)*ld*size)
-			at := (batch*w.v.outer + o) * w.v.inner
-			ws.eval(w.r.sched.tier0[w.v.part], &w.args, at+i0, at+i1)
-		}
-	})
+	size := int64(w.r.phases().Temps[0].DT.Size())
+	code, rows, run := w.r.evaluator(w.v.part), o1-o0, i1-i0
+	ws := w.e.workspaceFor(w.r)
+	a, first, next := w.args, (batch*w.v.outer+o0)*w.v.inner+i0, w.v.inner
+	if w.v.flat {
+		a, first, next = w.place(ws, batch, o0, rows, i0, run), 0, run
+	}
+	if next == run && ld == run { // one block
+		rows, run = 1, rows*run
+	}
+	for range rows {
+		ws.bufs[0] = dst
+		ws.eval(code, &a, first, first+run)
+		dst, first = unsafe.Add(dst, ld*size), first+next
+	}
+	w.e.free.Put(ws)
 }
 
 // drain evaluates the last phase over a tile, which is one of its operands.
 func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64) {
+	code := w.r.evaluator(partEnd)
+	ws := w.e.workspaceFor(w.r)
+	if w.v.flat {
+		a := w.place(ws, batch, row0, rows, col0, cols)
+		t := &a.ops[len(a.ops)-1]
+		t.base, t.offset = tile, 0
+		t.stride[0], t.stride[1] = ld, 1
+		ws.eval(code, &a, 0, rows*cols)
+		w.e.free.Put(ws)
+		return
+	}
 	a := w.args
-	a.ops = append([]operand(nil), w.args.ops...)
+	ws.ops = append(ws.ops[:0], w.args.ops...)
+	a.ops = ws.ops
 	t := &a.ops[len(a.ops)-1]
 	t.base = tile
-	w.e.with(w.r, func(ws *workspace) {
-		for i := range rows {
-			t.offset = i*ld - col0
-			at := (batch*w.v.outer+row0+i)*w.v.inner + col0
-			ws.eval(w.r.sched.tier0[partEnd], &a, at, at+cols)
-		}
-	})
+	for i := range rows {
+		t.offset = i*ld - col0
+		at := (batch*w.v.outer+row0+i)*w.v.inner + col0
+		ws.eval(code, &a, at, at+cols)
+	}
+	w.e.free.Put(ws)
 }

@@ -21,6 +21,9 @@ const goThreadMuls = 32 << 10
 
 // contract runs a contraction in Go, with the results of mr_contract_run.
 func (e *goExecutor) contract(c *contraction) {
+	if e.contractNative(c) {
+		return
+	}
 	run := goContractions[c.dt]
 	if soft := softContractions[c.dt]; c.soft && soft != nil {
 		run = soft

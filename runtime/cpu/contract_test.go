@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -19,7 +21,13 @@ type contractor interface {
 // newContractors has the contractors of this build; the cgo build adds to it.
 var newContractors = []func(t testing.TB, threads int) map[string]contractor{
 	func(_ testing.TB, threads int) map[string]contractor {
-		return map[string]contractor{"go": goContractor{newGoExecutor(threads)}}
+		all := map[string]contractor{}
+		for level := machine.None; level <= machine.Level(); level++ {
+			e := newGoExecutor(threads)
+			e.level = level
+			all[strings.TrimSuffix("go "+level.String(), " none")] = goContractor{e}
+		}
+		return all
 	},
 }
 

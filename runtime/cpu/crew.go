@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -36,8 +35,7 @@ const (
 // crews lends crews of one size. Whoever waits for one gets it in turn.
 type crews struct {
 	threads int
-	flush   ir.Denormals // of threads in C
-	inGo    bool         // Go walks launches, in which it may call machine code
+	open    func(threads int) (executor, error)
 	slots   chan struct{}
 	waiting atomic.Int32
 
@@ -46,8 +44,8 @@ type crews struct {
 	all  []*crew
 }
 
-func newCrews(threads, most int, flush ir.Denormals, inGo bool) *crews {
-	return &crews{threads: threads, flush: flush, inGo: inGo, slots: make(chan struct{}, most)}
+func newCrews(threads, most int, open func(threads int) (executor, error)) *crews {
+	return &crews{threads: threads, open: open, slots: make(chan struct{}, most)}
 }
 
 // lend is a crew until it is given back.
@@ -85,7 +83,7 @@ func (c *crews) take() (*crew, error) {
 		c.free = c.free[:n-1]
 		return w, nil
 	}
-	e, err := newExecutor(c.threads, c.flush, c.inGo)
+	e, err := c.open(c.threads)
 	if err != nil {
 		<-c.slots
 		return nil, err
@@ -119,14 +117,6 @@ func (c *crews) refused() (most int) {
 		most = max(most, w.exec.refused())
 	}
 	return most
-}
-
-// newExecutor makes one in Go or, where there is one, in C.
-func newExecutor(threads int, flush ir.Denormals, inGo bool) (executor, error) {
-	if inGo {
-		return newGoExecutor(threads), nil
-	}
-	return newCExecutor(threads, flush)
 }
 
 // close ends all crews. None is lent any more.

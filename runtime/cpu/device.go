@@ -81,7 +81,8 @@ type device struct {
 	blocks    sync.Once // that block functions are probed for
 	contracts sync.Once // that contractions are prepared for
 
-	denormals denormals
+	denormals   denormals
+	newExecutor func(threads int) (executor, error) // C's or Go's
 
 	programs *programs
 }
@@ -101,8 +102,18 @@ func open(c runtime.Config) (*device, error) {
 	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormalsOf(c.Denormals)
 	d.caps = capsOf(c.Threads, d.denormals)
-	d.machine = d.compilesNatively()
-	d.wide, d.alone = newCrews(c.Threads, maxWide, d.denormals.native(), d.machine), newCrews(1, c.Threads, d.denormals.native(), d.machine)
+	if d.machine = d.compilesNatively(); d.machine && c.Denormals == ir.FlushDenormals {
+		d.denormals.soft = true // what is interpreted is interpreted in Go
+	}
+	d.newExecutor = func(threads int) (executor, error) {
+		if d.machine {
+			e := newGoExecutor(threads)
+			e.level = machine.Level()
+			return e, nil
+		}
+		return newExecutor(threads, d.denormals.native())
+	}
+	d.openCrews()
 	w, err := d.wide.lend()
 	if err != nil {
 		d.expected.stop()
@@ -118,6 +129,12 @@ func open(c runtime.Config) (*device, error) {
 	}
 	d.openShipped()
 	return d, nil
+}
+
+// openCrews makes them ready to be lent. None is out.
+func (d *device) openCrews() {
+	open := func(threads int) (executor, error) { return d.newExecutor(threads) }
+	d.wide, d.alone = newCrews(d.cfg.Threads, maxWide, open), newCrews(1, d.cfg.Threads, open)
 }
 
 // Caps never change.

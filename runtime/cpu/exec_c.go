@@ -34,7 +34,7 @@ type cExecutor struct {
 	slow   *goExecutor // for programs whose tier 0 has no C functions here
 }
 
-func newCExecutor(threads int, d ir.Denormals) (executor, error) {
+func newExecutor(threads int, d ir.Denormals) (executor, error) {
 	pool := C.mr_pool_open(C.int(threads), C.int(d))
 	if pool == nil {
 		return nil, errors.New("cpu: no memory for a pool of threads")
@@ -66,7 +66,7 @@ func (e *cExecutor) copyBytes(dst, src []byte) {
 func (e *cExecutor) run(list []ready) error {
 	for len(list) > 0 {
 		n := 0
-		for n < len(list) && native(&list[n]) {
+		for n < len(list) && runsInC(&list[n]) {
 			n++
 		}
 		if n == 0 {
@@ -84,9 +84,9 @@ func (e *cExecutor) run(list []ready) error {
 	return nil
 }
 
-// native reports that C code runs the launch. Folds are compiled with the
+// runsInC reports that C code runs the launch. Folds are compiled with the
 // flags of the block functions: where those are refused, so are they.
-func native(r *ready) bool {
+func runsInC(r *ready) bool {
 	if r.p.soft {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/machine"
 )
 
 // goExecutor walks launches in Go, over a pool of goroutines. It is all there is without
@@ -18,7 +19,9 @@ type goExecutor struct {
 	inner   []*goExecutor  // of each thread, for what it runs as a whole
 	failed  atomic.Bool    // memory was refused
 	fault   indexFault
-	free    sync.Pool // *workspace
+	free    sync.Pool   // *workspace
+	level   machine.ISA // that contractions are made for
+	dots    dotPool
 
 	points    elementwiseJob
 	tiles     transposedJob
@@ -36,6 +39,7 @@ func newGoExecutor(threads int) *goExecutor {
 
 func (e *goExecutor) close() {
 	e.pool.close()
+	e.dots.close()
 	for i := range e.memory {
 		e.memory[i].free()
 	}
@@ -130,7 +134,9 @@ func (e *goExecutor) runWave(list []ready) error {
 	e.failed.Store(false)
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
-		e.inner = append(e.inner, newGoExecutor(1))
+		in := newGoExecutor(1)
+		in.level = e.level
+		e.inner = append(e.inner, in)
 	}
 	e.pool.split(threads, int64(len(list)), 1, &e.wave)
 	e.wave.list = nil
@@ -148,16 +154,21 @@ type elementwiseJob struct {
 }
 
 func (j *elementwiseJob) run(r *ready) {
-	threads, grain := int64(min(int(r.threads), j.e.threads)), r.total
-	if threads > 1 {
-		grain = min(shareBytes/max(r.p.perItem, 1), r.total/threads)
-		grain = (grain + sharePoints) / sharePoints * sharePoints
-	}
 	j.code = r.evaluator(0)
 	r.writeArgs(&j.args)
-	j.e.pool.split(int(threads), r.total, grain, j)
+	threads := min(int(r.threads), j.e.threads)
+	j.e.pool.split(threads, r.total, r.grain(threads), j)
 	j.args.forget()
 	j.code = nil
+}
+
+// grain is the points of a share of an elementwise launch.
+func (r *ready) grain(threads int) int64 {
+	if threads <= 1 {
+		return r.total
+	}
+	n := min(shareBytes/max(r.p.perItem, 1), r.total/int64(threads))
+	return (n + sharePoints) / sharePoints * sharePoints
 }
 
 func (j *elementwiseJob) share(who int, begin, end int64) {

@@ -6,4 +6,4 @@ import "github.com/millrace-go/millrace/ir"
 
 const maxReduces = 16
 
-func newCExecutor(threads int, _ ir.Denormals) (executor, error) { return newGoExecutor(threads), nil }
+func newExecutor(threads int, _ ir.Denormals) (executor, error) { return newGoExecutor(threads), nil }

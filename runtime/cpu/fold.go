@@ -75,7 +75,11 @@ var goFolds, softFolds = newFolds(false), newFolds(true)
 
 // folds has the program's.
 func (p *program) folds() *foldTable {
-	if p.soft {
+	flush := p.kernel.Denormals == ir.FlushDenormals
+	switch {
+	case p.dev.machine && (!flush || machineFlushes()):
+		return machineFolds[p.kernel.Denormals]()
+	case p.soft:
 		return softFolds
 	}
 	return goFolds

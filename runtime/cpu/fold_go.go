@@ -189,20 +189,19 @@ func newFolder[T computing](j joins[T]) folder {
 				}
 				return
 			}
-			var near [ir.FoldLanes]T // elements of a row that lie apart
-			for i := int64(0); i < m; {
-				at := (r + i) % ir.FoldLanes
-				some := min(ir.FoldLanes-at, m-i)
-				from, first := near[:some], unsafe.Add(values, i*ld*size)
-				if ld == 1 {
-					from = elements[T](first, some)
-				} else {
-					for k := range from {
-						from[k] = *(*T)(unsafe.Add(first, int64(k)*ld*size))
-					}
+			lanes := elements[T](acc, ir.FoldLanes)
+			if ld != 1 { // of a row that is read backwards, say
+				for i := range m {
+					lane := &lanes[(r+i)%ir.FoldLanes]
+					*lane = j.one(*lane, *(*T)(unsafe.Add(values, i*ld*size)))
 				}
-				j.into(elements[T](unsafe.Add(acc, at*size), some), from)
-				i += some
+				return
+			}
+			for v := elements[T](values, m); len(v) > 0; {
+				to := lanes[r%ir.FoldLanes:]
+				to = to[:min(len(to), len(v))]
+				j.into(to, v)
+				r, v = r+int64(len(to)), v[len(to):]
 			}
 		},
 		finish: func(acc unsafe.Pointer, elems, n int64) {

@@ -61,10 +61,11 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 	}
 	c := &compiled{phasePlan: plan}
 	for i := range units {
-		p, err := newMachinePhase(&units[i], machineISA())
+		p, err := newMachinePhase(&units[i], len(units[i].Operands)-len(plan.Temps), machineISA())
 		if err != nil {
 			return nil, err
 		}
+		p.number = i
 		c.evaluators = append(c.evaluators, p)
 	}
 	return c, nil

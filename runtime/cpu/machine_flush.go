@@ -42,7 +42,7 @@ var machineFlushes = sync.OnceValue(func() bool {
 		panic(err) // a constant
 	}
 	class := make([]codegen.AccessClass, len(k.Operands))
-	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, machineISA())
+	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, len(class), machineISA())
 	if err != nil {
 		return false
 	}

@@ -21,6 +21,7 @@ type machinePhase struct {
 	v      native.Variant
 	isa    *native.ISA
 	mxcsr  uint32
+	number int // of the phase
 
 	whole  machineCode
 	past   func() *machineCode // stores past the caches; nil where that cannot be had
@@ -60,14 +61,17 @@ const (
 	callVectors = 64 << 10
 )
 
-// newMachinePhase compiles a phase.
-func newMachinePhase(u *cgo.Unit, isa *native.ISA) (*machinePhase, error) {
+// newMachinePhase compiles a phase, whose first own operands are the kernel's.
+func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, error) {
 	k := u.Kernel
 	p := &machinePhase{kernel: k, isa: isa, mxcsr: mxcsrOf(k.Denormals)}
 	p.v.Class = append(p.v.Class, u.Class...)
 	for i, o := range k.Operands {
+		stored := slices.ContainsFunc(k.Stores, func(s codegen.Store) bool { return s.Operand == i })
 		switch {
-		case o.Kind == codegen.Output && (u.Class[i] == codegen.Splat || u.Class[i] == codegen.Staged || u.Guarded && i < u.Streams):
+		case o.Kind == codegen.Output && !stored: // a row op's result, which is somebody else's
+			p.v.Class[i] = codegen.Contiguous
+		case o.Kind == codegen.Output && (u.Class[i] == codegen.Splat || u.Class[i] == codegen.Staged || u.Guarded && i < own):
 			p.boxed = append(p.boxed, int32(i))
 			p.v.Class[i] = codegen.Contiguous
 		case o.Kind == codegen.Output && u.Class[i] == codegen.Contiguous && o.DT.Size() >= 4 && i < min(u.Streams, 64):

@@ -16,16 +16,33 @@ type machineWalk struct {
 	p     *machinePhase
 	a     *args
 	frame unsafe.Pointer
-	rank  int
-	dim   [runtime.MaxRank]int // the innermost of those that are one
-	size  [runtime.MaxRank]int64
-	at    [runtime.MaxRank]int64 // of the first point of the next call
+	*merged
+	at [runtime.MaxRank]int64 // of the first point of the next call
 }
+
+// merged are the dims of a domain as a phase goes through them.
+type merged struct {
+	p     *machinePhase
+	inner int64 // size of the domain's last dim, which differs at an edge
+	rank  int
+	dim   [runtime.MaxRank]int8 // the innermost of those that are one
+	size  [runtime.MaxRank]int64
+}
+
+// mergedCache keeps them for the phases of a launch, whose strides do not change.
+type mergedCache [4]merged
 
 // eval computes points [begin, end) of the domain.
 func (p *machinePhase) eval(a *args, begin, end int64) {
-	w := machineWalk{p: p, a: a}
-	w.merge()
+	var own merged
+	w := machineWalk{p: p, a: a, merged: &own}
+	if a.merged != nil {
+		w.merged = &a.merged[p.number%len(a.merged)]
+	}
+	if inner := a.dims[a.rank-1]; w.merged.p != p || w.merged.inner != inner {
+		w.merged.p, w.merged.inner = p, inner
+		w.merge()
+	}
 	for j, left := 0, begin; j < w.rank; j++ {
 		if w.at[j] = left; j < w.rank-1 {
 			w.at[j], left = left%w.size[j], left/w.size[j]
@@ -47,12 +64,12 @@ func (p *machinePhase) eval(a *args, begin, end int64) {
 func (w *machineWalk) merge() {
 	a := w.a
 	last := a.rank - 1
-	w.dim[0], w.size[0], w.rank = last, a.dims[last], 1
+	w.dim[0], w.size[0], w.rank = int8(last), a.dims[last], 1
 	if w.size[0] == 1 { // one as long as the code does not care
 		for d := last - 1; d >= 0; d-- {
 			if a.dims[d] != 1 {
 				if w.fits(d) {
-					w.dim[0], w.size[0], last = d, a.dims[d], d
+					w.dim[0], w.size[0], last = int8(d), a.dims[d], d
 				}
 				break
 			}
@@ -62,11 +79,11 @@ func (w *machineWalk) merge() {
 		if a.dims[d] == 1 {
 			continue
 		}
-		if j := w.rank - 1; w.size[j] > 1 && w.goesOn(d, w.dim[j], w.size[j]) {
+		if j := w.rank - 1; w.size[j] > 1 && w.goesOn(d, int(w.dim[j]), w.size[j]) {
 			w.size[j] *= a.dims[d]
 			continue
 		}
-		w.dim[w.rank], w.size[w.rank] = d, a.dims[d]
+		w.dim[w.rank], w.size[w.rank] = int8(d), a.dims[d]
 		w.rank++
 	}
 }

@@ -9,6 +9,7 @@ type threadMemory struct {
 	args   args
 	values []t0Val
 	tile   rowTile
+	merged mergedCache
 }
 
 // reserve is at least so many bytes for a launch, aligned to a page where the system maps

@@ -87,6 +87,7 @@ func (p *pool) split(n int, total, grain int64, j job) {
 	for w := (spin.Wait{}); p.state.Load()&poolActive != 0; {
 		if !w.More() {
 			goruntime.Gosched() // there may be goroutines that wait for a processor, one of the pool's among them
+			w = spin.Wait{}
 		}
 	}
 	p.job = nil // nothing of a launch is kept

@@ -285,7 +285,7 @@ func (d *device) runsCode(r *ready) bool {
 	case d.cfg.Tier < 0:
 		return false
 	case d.machine:
-		return r.dot == nil && r.scatter == nil && (!r.p.soft || machineFlushes())
+		return r.scatter == nil && (!r.p.soft || machineFlushes())
 	}
 	return runsCompiled && !r.p.soft
 }

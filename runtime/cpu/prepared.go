@@ -105,12 +105,12 @@ func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
 func (p *prepared) settle(r *ready) bool {
 	d := p.d
 	if r.plain() || !runsCompiled || d.cfg.Tier < 0 {
-		return native(r)
+		return runsInC(r)
 	}
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
 	if r.code = v.code.Load(); r.code != nil {
-		return native(r)
+		return runsInC(r)
 	}
 	other, has := r.otherwise()
 	if d.comp != nil && !v.failed.Load() {
@@ -124,7 +124,7 @@ func (p *prepared) settle(r *ready) bool {
 	} else if v.failed.Load() {
 		p.fallbacks++
 	}
-	return native(r)
+	return runsInC(r)
 }
 
 // count adds a launch to what a run counts.

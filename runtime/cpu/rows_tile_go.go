@@ -127,6 +127,8 @@ func (x *rowJob) makeTile(who int) *rowTile {
 	t.points.scratch = unsafe.Slice((*byte)(cut(n.scratch)), n.scratch)
 	t.rows = t.points
 	t.points.bufs = t.bufs[:]
+	clear(m.merged[:])
+	t.points.merged, t.rows.merged = &m.merged, &m.merged
 	if !x.cols {
 		if t.rows.rank = max(x.kept, 1); x.kept == 0 {
 			t.rows.dims[0] = 1
@@ -155,6 +157,7 @@ func (x *rowJob) makeTile(who int) *rowTile {
 // forget drops what the collector would keep for it.
 func (t *rowTile) forget() {
 	clear(t.ops)
+	clear(t.points.merged[:])
 	*t = rowTile{ops: t.ops[:0]}
 }
 

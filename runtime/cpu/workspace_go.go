@@ -24,28 +24,35 @@ type workspace struct {
 	bufs    [maxReduces]unsafe.Pointer
 	blocks  [maxReduces][]uint64 // backing of bufs: a block of values each
 	values  []t0Val
+	ops     []operand // of a part of a launch
 }
 
 // with lends a workspace that is large enough for the launch.
 func (e *goExecutor) with(r *ready, f func(w *workspace)) {
+	w := e.workspaceFor(r)
+	f(w)
+	e.free.Put(w)
+}
+
+// workspaceFor is one that is large enough for the launch, and that goes back to free.
+func (e *goExecutor) workspaceFor(r *ready) *workspace {
 	w := e.free.Get().(*workspace)
 	n := 0
-	for _, t := range r.sched.tier0 {
-		n = max(n, int(t.scratch()))
+	for i := range r.phases().Phases {
+		n = max(n, int(r.evaluator(i).scratch()))
 	}
 	if len(w.scratch) < n {
 		b := make([]byte, n+63)
 		skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 		w.scratch = b[skip : skip+n]
 	}
-	for k := range r.sched.plan.reduces {
+	for k := range r.phases().reduces {
 		if w.blocks[k] == nil {
 			w.blocks[k] = make([]uint64, ir.FoldBlock)
 		}
 		w.bufs[k] = unsafe.Pointer(unsafe.SliceData(w.blocks[k]))
 	}
-	f(w)
-	e.free.Put(w)
+	return w
 }
 
 // eval evaluates points of a phase.
@@ -56,7 +63,11 @@ func (w *workspace) eval(t evaluator, a *args, begin, end int64) {
 }
 
 // argsOf is a launch in the form that evaluations take.
-func argsOf(r *ready) (a args) {
+func argsOf(r *ready) args { return argsInto(r, nil) }
+
+// argsInto is argsOf with operands in a list that is used again.
+func argsInto(r *ready, list []operand) args {
+	a := args{ops: list}
 	r.writeArgs(&a)
 	return a
 }

@@ -1,0 +1,154 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// foldVectors are the lanes of a fold that are worked on together, in vectors: enough for
+// the sums of one not to wait for each other, few enough for the operation's own values.
+const foldVectors = 4
+
+// CompileFold makes code that folds groups of ir.FoldLanes elements into as many lanes. k
+// is lowered and says how an element, operand 1, joins a lane, operand 0; its result is
+// operand 2 and of the same dtype, which is as wide in memory as in registers.
+//
+// image and element, where they are not nil, turn an element of two operands' kernels like
+// k's into what joins, and back: floats are compared faster as integers. They are applied to
+// operand 0 alone.
+//
+// In the frame operand 0 has the lanes' address, operand 1 that of the first group and, in
+// RowStep, the bytes to the next; rows are groups.
+func CompileFold(k, image, element *codegen.Kernel, isa *ISA) (*Func, error) {
+	if len(k.Operands) != 3 || len(k.Stores) != 1 || len(k.Scalars) > 0 {
+		return nil, fmt.Errorf("codegen/native: no fold of %d operands", len(k.Operands))
+	}
+	c := newCode(isa)
+	c.kernel = kernel{k: k, v: Variant{Class: make([]codegen.AccessClass, 3)}}
+	c.levels()
+	dt := k.Operands[0].DT
+	c.width = max(c.widest(), sizeOf(dt))
+	c.lanes = isa.Bytes / c.width
+	if dt.Size() != sizeOf(dt) {
+		return nil, fmt.Errorf("codegen/native: no fold of %v", dt)
+	}
+	c.frame = newFrame(3, 0)
+	c.pointer = []gpr{r8, r9, noReg}
+	c.clear(rcx)
+	c.load(r10, operandWord(1, RowStep))
+	vectors := ir.FoldLanes / c.lanes
+	for first := 0; first < vectors; first += foldVectors {
+		c.foldSome(&folding{k, image, element}, dt, first, min(foldVectors, vectors-first))
+	}
+	c.ret()
+	code, err := c.finish()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.cold) > 0 {
+		return nil, fmt.Errorf("codegen/native: a fold with a rare path")
+	}
+	return &Func{Frame: *c.frame, Code: code, Work: c.work(), Lanes: c.lanes, Slow: c.slow}, nil
+}
+
+// folding is the kernels of a fold: all take an element, operand 0, but the one that joins
+// takes two.
+type folding struct{ join, image, element *codegen.Kernel }
+
+// foldSome folds n vectors of lanes from number first on, which stay in registers.
+func (c *code) foldSome(f *folding, dt ir.DType, first, n int) {
+	size := c.bytes(dt)
+	c.load(r8, operandWord(0, Address))
+	c.load(r9, operandWord(1, Address))
+	c.opImm(add, ofGPR(r8), first*size)
+	c.opImm(add, ofGPR(r9), first*size)
+	c.load(rdx, at(rdi, FrameRows))
+	lanes := make([]value, n)
+	for u := range lanes {
+		r := c.take(&c.vecs)
+		lanes[u] = c.newValue(info{size: size})
+		x := &c.vals[lanes[u]]
+		c.vecs.owner[r], x.reg, x.pinned = lanes[u], int16(r), true
+		c.vector(vmovups, size, args{reg: r, rm: inMem(at(r8, u*size)), imm: noImm})
+	}
+	c.map1(f.image, lanes)
+	top := c.newLabel()
+	c.align()
+	c.asm.place(top)
+	c.foldItems(f, lanes)
+	c.emitItems()
+	c.op(add, r9, ofGPR(r10))
+	c.opImm(sub, ofGPR(rdx), 1)
+	c.jumpIf(notEqual, top)
+	c.map1(f.element, lanes)
+	for u, v := range lanes {
+		c.vector(vmovupsTo, size, args{reg: uint8(c.vals[v].reg), rm: inMem(at(r8, u*size)), imm: noImm})
+	}
+	c.unpin()
+}
+
+// foldItems appends what a group does to the lanes.
+func (c *code) foldItems(f *folding, lanes []value) {
+	from := make([]value, len(lanes))
+	for u := range lanes {
+		from[u] = c.operandValue(1, c.k.Operands[1].DT, 0, u)
+	}
+	if f.image != nil {
+		from = c.apply(f.image, from, nil)
+	}
+	c.replace(lanes, c.apply(f.join, lanes, from))
+}
+
+// map1 applies a kernel of one operand to the lanes, in place.
+func (c *code) map1(k *codegen.Kernel, lanes []value) {
+	if k != nil {
+		c.replace(lanes, c.apply(k, lanes, nil))
+		c.emitItems()
+	}
+}
+
+// replace has the registers of lanes take other values.
+func (c *code) replace(lanes, by []value) {
+	for u, lane := range lanes {
+		if by[u] == lane {
+			continue
+		}
+		c.item(item{s: [3]value{lane, by[u]}, imm: noImm, emit: func(r *regs) {
+			c.vector(vmovaps, c.vals[lane].size, args{reg: r.s[0], rm: inReg(r.s[1]), imm: noImm})
+		}})
+	}
+}
+
+// apply appends a kernel's items for vectors that are its operands, and returns its results.
+func (c *code) apply(k *codegen.Kernel, x, y []value) []value {
+	own := c.kernel
+	defer func() { c.kernel = own }()
+	c.kernel = kernel{k: k, v: own.v, pointer: own.pointer}
+	c.levels()
+	p := &part{}
+	for range x {
+		p.at = append(p.at, make([]value, len(k.Body)))
+	}
+	for i, in := range k.Body {
+		if !c.need[i] || in.Op == ir.Const {
+			continue
+		}
+		for u := range x {
+			switch {
+			case in.Op == ir.Load && in.Imm == 0:
+				p.at[u][i] = x[u]
+			case in.Op == ir.Load:
+				p.at[u][i] = y[u]
+			default:
+				p.at[u][i] = c.instr(p, in, u)
+			}
+		}
+	}
+	results := make([]value, len(x))
+	for u := range x {
+		results[u] = c.valueOf(p, k.Stores[0].Value, u)
+	}
+	return results
+}

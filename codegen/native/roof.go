@@ -1,0 +1,82 @@
+package native
+
+import (
+	"unsafe"
+)
+
+// What a core can do at most: code that does nothing but multiply and add, and code
+// that does nothing but copy.
+
+// Roof is such code. Each function is called with a RoofFrame.
+type Roof struct {
+	Code []byte
+	// FMA multiplies and adds floats in as many chains as there are registers for:
+	// Flops operations for each of Count.
+	FMA   int
+	Flops int
+	// Copy copies Count times CopyBytes, past the caches where CopyPast begins.
+	Copy, CopyPast int
+	CopyBytes      int
+}
+
+// RoofFrame is what they are called with.
+type RoofFrame struct {
+	Dst, Src unsafe.Pointer // aligned to vectors
+	Count    int64          // at least 1
+}
+
+// roofUnroll is how often a loop does what it does.
+const roofUnroll = 8
+
+// NewRoof makes it.
+func NewRoof(isa *ISA) (*Roof, error) {
+	a := &asm{isa: isa}
+	g := &dotGen{asm: a, dotKind: dotF32}
+	chains := isa.Regs - 2
+	r := &Roof{Flops: 2 * chains * isa.Bytes / 4, CopyBytes: roofUnroll * isa.Bytes}
+	var f RoofFrame
+	r.FMA = g.begin("multiply and add")
+	for i := range chains + 2 {
+		g.vec3(vpxor, uint8(i), uint8(i), inReg(uint8(i)))
+	}
+	g.load(tileK, field(unsafe.Offsetof(f.Count)))
+	loop := g.newLabel()
+	g.align(64)
+	g.place(loop)
+	for i := range chains {
+		g.vec3(vfmadd231ps, uint8(i), uint8(chains), inReg(uint8(chains+1)))
+	}
+	g.opImm(sub, ofGPR(tileK), 1)
+	g.jumpIf(notEqual, loop)
+	g.ret()
+	r.Copy = g.copies("copy", vmovupsTo, f)
+	r.CopyPast = g.copies("copy past the caches", vmovntps, f)
+	var err error
+	r.Code, err = a.finish()
+	return r, err
+}
+
+func (g *dotGen) copies(what string, store op, f RoofFrame) int {
+	at0 := g.begin("%s", what)
+	loop := g.newLabel()
+	g.load(rsi, field(unsafe.Offsetof(f.Src)))
+	g.load(rdx, field(unsafe.Offsetof(f.Dst)))
+	g.load(tileK, field(unsafe.Offsetof(f.Count)))
+	g.align(64)
+	g.place(loop)
+	for i := range roofUnroll {
+		g.vec3(vmovups, uint8(i), 0, inMem(at(rsi, i*g.isa.Bytes)))
+	}
+	for i := range roofUnroll {
+		g.vec3(store, uint8(i), 0, inMem(at(rdx, i*g.isa.Bytes)))
+	}
+	g.opImm(add, ofGPR(rsi), roofUnroll*g.isa.Bytes)
+	g.opImm(add, ofGPR(rdx), roofUnroll*g.isa.Bytes)
+	g.opImm(sub, ofGPR(tileK), 1)
+	g.jumpIf(notEqual, loop)
+	if store == vmovntps {
+		g.sfence()
+	}
+	g.ret()
+	return at0
+}

@@ -1,0 +1,116 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// contractShapes are rows, columns and k steps; how says how sides lie: of y, "t" along k
+// (as weights of a layer do), of x, "x" along rows.
+var contractShapes = []struct {
+	m, n, k int64
+	how     string
+}{
+	{256, 256, 256, ""}, {1024, 1024, 1024, ""}, {2048, 2048, 2048, ""}, {512, 4096, 1024, ""}, {1024, 1024, 1024, "t"}, {1024, 1024, 1024, "x"},
+	{1, 4096, 4096, ""}, {1, 4096, 4096, "t"}, {1, 1024, 1024, ""}, {4, 1024, 1024, "t"}, {8, 1024, 1024, ""}, {16, 1024, 1024, "t"}, {1024, 8, 1024, ""}, {1024, 1, 1024, ""},
+	{1, 1, 4096, "t"}, {8, 8, 8, ""}, {16, 16, 16, ""}, {32, 32, 32, ""}, {64, 64, 64, ""}, {64, 64, 64, "t"}, {100, 100, 100, ""}, {128, 128, 128, ""}, {4096, 64, 27, ""}, {1000, 1000, 3, ""}, {333, 517, 777, "t"},
+}
+
+// BenchmarkContract runs all contractors in turns, and what a core can do at most, on
+// one thread: medians of gflops.
+func BenchmarkContract(b *testing.B) { benchmarkContract(b, 1) }
+
+// BenchmarkContract2 does it on two.
+func BenchmarkContract2(b *testing.B) { benchmarkContract(b, 2) }
+
+func benchmarkContract(b *testing.B, threads int) {
+	all := contractors(b, threads)
+	var names []string
+	for name := range all {
+		if name != "go" && !strings.Contains(name, "portable") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	roof := roofOf(b, threads)
+	for _, s := range contractShapes {
+		b.Run(fmt.Sprintf("%dx%dx%d%s", s.m, s.k, s.n, s.how), func(b *testing.B) {
+			memory := func(n int64) unsafe.Pointer {
+				m, ok := mapMemory(n*4, n*4 > hugePage)
+				if !ok {
+					b.Fatal("no memory")
+				}
+				b.Cleanup(m.unmap)
+				list := unsafe.Slice((*float32)(m.first), n)
+				for i := range list {
+					list[i] = float32(i%13) - 5.5
+				}
+				return m.first
+			}
+			c := &contraction{m: s.m, n: s.n, k: s.k, dt: ir.Float32, out: memory(s.m * s.n), outRow: s.n,
+				x: side{base: memory(s.m * s.k), stride: s.k, kstride: 1}, y: side{base: memory(s.k * s.n), stride: 1, kstride: s.n}}
+			if strings.Contains(s.how, "t") {
+				c.y.stride, c.y.kstride = s.k, 1
+			}
+			if strings.Contains(s.how, "x") {
+				c.x.stride, c.x.kstride = 1, s.m
+			}
+			flops := 2 * float64(s.m) * float64(s.n) * float64(s.k)
+			some := max(int(1e5/flops), 1)
+			times := map[string][]float64{}
+			for b.Loop() {
+				times["roof"] = append(times["roof"], 1/roof())
+				for _, name := range names {
+					t0 := time.Now()
+					for range some {
+						if err := all[name].contract(c, sideMem, sideMem, false); err != nil {
+							b.Fatal(err)
+						}
+					}
+					times[name] = append(times[name], float64(time.Since(t0).Nanoseconds())/float64(some)/flops)
+				}
+			}
+			for name, t := range times {
+				slices.Sort(t)
+				b.ReportMetric(1/t[len(t)/2], strings.ReplaceAll(name, " ", "-"))
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// roofOf measures the flops, in billions a second, that so many threads have.
+func roofOf(b *testing.B, threads int) func() float64 {
+	if machine.Level() == machine.None {
+		return func() float64 { return 1 }
+	}
+	r, err := native.NewRoof(nativeISAs[machine.Level()])
+	if err != nil {
+		b.Fatal(err)
+	}
+	code, err := machine.Map(r.Code)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(code.Free)
+	e := newGoExecutor(threads)
+	return func() float64 {
+		f := native.RoofFrame{Count: 20000}
+		t0 := time.Now()
+		e.split(threads, 8, 1, func(begin, end int64) {
+			for range end - begin {
+				g := f
+				machine.Call(code.Addr(r.FMA), unsafe.Pointer(&g), machine.KeepMXCSR)
+			}
+		})
+		return float64(8*f.Count) * float64(r.Flops) / float64(time.Since(t0).Nanoseconds())
+	}
+}

@@ -1,0 +1,182 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
+)
+
+// element (i, p) of a side in memory.
+func (j *dotJob) element(s *side, batch, i, p int64) unsafe.Pointer {
+	return unsafe.Add(s.base, (j.c.offset(s.batch, batch)+i*s.stride+p*s.kstride)*j.size)
+}
+
+// loadX writes rows [i, i+rows) of x, k steps [p, p+k), to dst, whose rows are contractK
+// elements apart.
+func (j *dotJob) loadX(own unsafe.Pointer, batch, i, rows, p, k int64, dst unsafe.Pointer) {
+	s := &j.x
+	switch s.kind {
+	case sideMem:
+		src := j.element(s, batch, i, p)
+		if s.kstride == 1 {
+			for r := range rows {
+				copy(unsafe.Slice((*byte)(unsafe.Add(dst, r*contractK*j.size)), k*j.size), unsafe.Slice((*byte)(unsafe.Add(src, r*s.stride*j.size)), k*j.size))
+			}
+			return
+		}
+		j.turn(dst, contractK, 1, src, s.kstride, s.stride, k, rows)
+	case sideFillK:
+		const step = maxFill / contractK
+		for r := int64(0); r < rows; r += step {
+			s.fill(batch, i+r, i+min(r+step, rows), p, p+k, unsafe.Add(dst, r*contractK*j.size), contractK)
+		}
+	default:
+		const wide = maxFill / fillStep
+		stage := unsafe.Add(own, j.atStage)
+		for r := int64(0); r < rows; r += wide {
+			w := min(wide, rows-r)
+			step := maxFill / w &^ (fillStep - 1)
+			for q := int64(0); q < k; q += step {
+				kq := min(step, k-q)
+				s.fill(batch, i+r, i+r+w, p+q, p+q+kq, stage, w)
+				j.turn(unsafe.Add(dst, (r*contractK+q)*j.size), contractK, 1, stage, w, 1, kq, w)
+			}
+		}
+	}
+}
+
+// loadY writes columns [i, i+cols) of y, k steps [p, p+k), to dst as panels: kc rows of
+// nr columns each, the last one filled up with zeros.
+func (j *dotJob) loadY(own unsafe.Pointer, batch, i, cols, p, k int64, dst unsafe.Pointer) {
+	j.panelsInto(own, batch, i, cols, p, k, dst, j.kc*j.nr*j.size)
+}
+
+// loadPiece is loadY of one panel that may have fewer rows.
+func (j *dotJob) loadPiece(own unsafe.Pointer, batch, i, cols, p, k int64, dst unsafe.Pointer) {
+	j.panelsInto(own, batch, i, cols, p, k, dst, 0)
+}
+
+func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst unsafe.Pointer, panel int64) {
+	s := &j.y
+	stage := unsafe.Add(own, j.atStage)
+	switch {
+	case s.kind == sideMem && s.stride == 1:
+		j.toPanels(dst, panel, k, cols, j.element(s, batch, i, p), s.kstride)
+	case s.kind == sideFillI:
+		wide := min(cols, maxFill/fillStep/j.nr*j.nr)
+		step := maxFill / wide &^ (fillStep - 1)
+		for f := int64(0); f < cols; f += wide {
+			w := min(wide, cols-f)
+			for q := int64(0); q < k; q += step {
+				kq := min(step, k-q)
+				s.fill(batch, i+f, i+f+w, p+q, p+q+kq, stage, w)
+				j.toPanels(unsafe.Add(dst, f/j.nr*panel+q*j.nr*j.size), panel, kq, w, stage, w)
+			}
+		}
+	default:
+		step := maxFill / j.nr &^ (fillStep - 1)
+		for f := int64(0); f < cols; f += j.nr {
+			w, to := min(j.nr, cols-f), unsafe.Add(dst, f/j.nr*panel)
+			if s.kind == sideMem {
+				j.toVectors(to, w, k, j.element(s, batch, i+f, p), s.stride, s.kstride)
+				continue
+			}
+			for q := int64(0); q < k; q += step {
+				kq := min(step, k-q)
+				s.fill(batch, i+f, i+f+w, p+q, p+q+kq, stage, kq)
+				j.toVectors(unsafe.Add(to, q*j.nr*j.size), w, kq, stage, kq, 1)
+			}
+		}
+	}
+}
+
+// callBytes bounds what a call copies, so that none takes long.
+const callBytes = 1 << 18
+
+// toPanels takes k rows of columns apart into panels; ld is in elements.
+func (j *dotJob) toPanels(dst unsafe.Pointer, panel, k, cols int64, src unsafe.Pointer, ld int64) {
+	f := native.PanelsFrame{LdSrc: ld * j.size, Panel: panel, Full: cols / j.nr, Rest: cols % j.nr}
+	some := max(callBytes/(cols*j.size), 1)
+	for q := int64(0); q < k; q += some {
+		f.K = min(some, k-q)
+		f.Src, f.Dst = unsafe.Add(src, q*f.LdSrc), unsafe.Add(dst, q*j.nr*j.size)
+		j.f.call(j.f.Panels, unsafe.Pointer(&f), j.mxcsr)
+	}
+}
+
+// zeros stand for columns that are not there.
+var zeros [contractK]uint64
+
+// toVectors writes one panel of cols columns, which are stride apart and whose elements
+// are kstride apart.
+func (j *dotJob) toVectors(dst unsafe.Pointer, cols, k int64, src unsafe.Pointer, stride, kstride int64) {
+	piece := 16 / j.size
+	if kstride != 1 || k < piece {
+		zero(dst, 0, 1, k*j.nr*j.size)
+		j.turnSlowly(dst, 1, j.nr, src, stride, kstride, cols, k)
+		return
+	}
+	f := native.TransposeFrame{LdDst: j.nr * j.size}
+	for v := range 2 {
+		for i := range j.lanes {
+			f.Rows[i] = unsafe.Pointer(&zeros)
+			if at := int64(v)*j.lanes + i; at < cols {
+				f.Rows[i] = unsafe.Add(src, at*stride*j.size)
+			}
+		}
+		j.transpose(&f, unsafe.Add(dst, int64(v)*j.lanes*j.size), k)
+	}
+}
+
+// transpose calls the function for k elements of the rows in a frame, at least a piece.
+// What is left of whole pieces is the end of the last one, once more.
+func (j *dotJob) transpose(f *native.TransposeFrame, dst unsafe.Pointer, k int64) {
+	piece := 16 / j.size
+	f.Dst, f.K = dst, k&^(piece-1)
+	j.f.call(j.f.Transpose, unsafe.Pointer(f), j.mxcsr)
+	if f.K == k {
+		return
+	}
+	back := k - piece
+	for i := range j.lanes {
+		f.Rows[i] = unsafe.Add(f.Rows[i], back*j.size)
+	}
+	f.Dst, f.K = unsafe.Add(dst, back*f.LdDst), piece
+	j.f.call(j.f.Transpose, unsafe.Pointer(f), j.mxcsr)
+}
+
+// turn writes dst[c*dc + r*dr] = src[r*sr + c*sc] for r below rows, c below cols. In
+// vectors where rows lie along columns and dst the other way.
+func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
+	piece := 16 / j.size
+	if sc != 1 || dr != 1 || cols < piece || rows < j.lanes {
+		j.turnSlowly(dst, dr, dc, src, sr, sc, rows, cols)
+		return
+	}
+	f := native.TransposeFrame{LdDst: dc * j.size}
+	for r := int64(0); r < rows; r += j.lanes {
+		r := min(r, rows-j.lanes) // the last vector, once more from where it is whole
+		for i := range j.lanes {
+			f.Rows[i] = unsafe.Add(src, (r+i)*sr*j.size)
+		}
+		j.transpose(&f, unsafe.Add(dst, r*j.size), cols)
+	}
+}
+
+// turnSlowly is turn in any layout, element by element.
+func (j *dotJob) turnSlowly(dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
+	if j.size == 4 {
+		turnElements[uint32](dst, dr, dc, src, sr, sc, rows, cols)
+	} else {
+		turnElements[uint64](dst, dr, dc, src, sr, sc, rows, cols)
+	}
+}
+
+func turnElements[T uint32 | uint64](dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
+	size := int64(unsafe.Sizeof(T(0)))
+	for r := range rows {
+		for c := range cols {
+			*(*T)(unsafe.Add(dst, (r*dr+c*dc)*size)) = *(*T)(unsafe.Add(src, (r*sr+c*sc)*size))
+		}
+	}
+}

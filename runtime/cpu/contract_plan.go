@@ -1,0 +1,163 @@
+package cpu
+
+// How contractions are cut up; contract.c has the same figures.
+const (
+	// skinnyRows are the rows of x up to which y is read where it lies: packing it
+	// would cost as much as the work itself.
+	skinnyRows = 16
+	// skinnyStep is how many k steps of a whole strip such a contraction does at once:
+	// short enough that its chains stay in cache, long enough that memory is read in
+	// runs. skinnyPiece is the same of what is packed.
+	skinnyStep, skinnyPiece = 32, 64
+	// alongRows are those up to which columns along k are transposed in registers, again
+	// for each tile of rows.
+	alongRows = 8
+
+	// Bytes of a tile's row, of a tile, of the packed strip that one thread keeps, and
+	// of a side packed for all threads.
+	tileRowBytes   = 2048
+	contractTile   = 1 << 18
+	keepBytes      = 4 << 20
+	sharedBytes    = 96 << 20
+	shortK         = 8 // steps of k up to which a tile takes as long to write as to compute
+	shortTile      = 1 << 14
+	fewRows        = 48      // of a thread, from which it packs one panel of y for itself
+	nearBytes      = 1 << 15 // of y, up to which packing it would not pay
+	directBytes    = 1 << 19 // of x, up to which its rows are read where they lie
+	directPage     = 2048    // unless they lie so far apart, and meet in a few lines of the cache
+	cacheLine      = 64
+	maxFill        = 8192 // elements of a block that a fill computes at once
+	fillStep       = 8    // a block of a fill begins at a multiple of so many k steps
+	unitsOfAThread = 4
+)
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+func roundUp(a, to int64) int64 { return ceilDiv(a, to) * to }
+
+// timesPower is n times a power of two.
+func timesPower(n, power int64) int64 {
+	if power < 0 {
+		return n >> -power
+	}
+	return n << power
+}
+
+// yBytes is all of y in panels.
+func (p *dotPlan) yBytes() int64 { return p.blocks * p.panels * p.kc * p.nr * p.size }
+
+// tileRows are the rows of a tile of so many bytes.
+func (p *dotPlan) tileRows(bytes int64) int64 { return max(bytes/(p.nb*p.size)/p.mr, 1) * p.mr }
+
+// plan chooses tiles and units.
+func (j *dotJob) plan(batches, threads int64) {
+	c, f := j.c, j.f
+	j.dotPlan = dotPlan{x: c.x, y: c.y, m: c.m, n: c.n, k: c.k, size: int64(f.Size), lanes: int64(f.Lanes), nr: 2 * int64(f.Lanes), mr: int64(f.Rows)}
+	p := &j.dotPlan
+	// Vectors lie along columns; where these fill none and rows are many, the transposed
+	// contraction is computed. A product does not care for the order of its factors.
+	if c.n < p.lanes && c.m > c.n {
+		p.swap, p.x, p.y, p.m, p.n = true, c.y, c.x, c.n, c.m
+	}
+	p.blocks, p.kc, p.panels = ceilDiv(p.k, contractK), min(p.k, contractK), ceilDiv(p.n, p.nr)
+	p.skinny = p.m <= skinnyRows && p.y.kind == sideMem
+	p.tiled = c.drain != nil || p.swap
+	p.masked = c.mask != nil && floatBitsOf[c.dt] != nil && batches == 1 && p.blocks == 1 && !p.swap
+	p.cut(c, batches, threads)
+	p.places(c, batches, threads)
+	if j.stays, j.packed = nil, false; c.stays != nil {
+		if batches == 1 && p.k > 0 && !p.near && !p.skinny && !p.swap && p.yBytes() <= keepBytes {
+			j.stays, p.packY = c.stays, true
+		} else {
+			c.stays.full = false
+		}
+	}
+	p.layout()
+}
+
+// cut chooses the rows and columns of tiles and units: enough units that threads end
+// together, also where one of them had to be woken and begins late.
+func (p *dotPlan) cut(c *contraction, batches, threads int64) {
+	rowBytes, bytes := timesPower(tileRowBytes, c.wide), int64(contractTile)
+	if c.drain != nil && p.k <= shortK {
+		bytes = shortTile
+	}
+	bytes = timesPower(bytes, c.high)
+	if p.m <= 4 {
+		rowBytes *= 4
+	}
+	p.nb = min(max(rowBytes/p.size/p.nr, 1), p.panels) * p.nr
+	p.mb = min(p.m, p.tileRows(bytes))
+	p.group = p.m
+	p.direct = p.x.kind == sideMem && p.x.kstride == 1 && p.x.stride >= 0 && p.m*p.x.stride*p.size <= directBytes && (p.m == 1 || p.x.stride*p.size%directPage != 0)
+	if threads > 1 {
+		p.cutForMany(batches, threads, bytes)
+	}
+	p.groups, p.strips = ceilDiv(p.m, p.group), ceilDiv(p.n, p.nb)
+}
+
+// lonePanel says that each thread packs the one panel of y for itself.
+func (p *dotPlan) lonePanel(batches, threads int64) bool {
+	return batches == 1 && p.panels == 1 && !p.skinny && p.m >= fewRows*threads
+}
+
+func (p *dotPlan) cutForMany(batches, threads, bytes int64) {
+	wanted := unitsOfAThread * threads
+	if batches < threads && p.m >= 4*p.mb {
+		// y is packed once for all, if it fits; x is copied as it is read
+		rows := ceilDiv(p.m, ceilDiv(2*wanted, ceilDiv(p.n, p.nb)))
+		p.mb = min(p.mb, roundUp(rows, p.mr))
+		p.group = p.mb
+		return
+	}
+	for p.nb > p.nr && batches*ceilDiv(p.n, p.nb) < wanted {
+		p.nb = roundUp(p.nb/2, p.nr)
+	}
+	if p.lonePanel(batches, threads) {
+		p.group = ceilDiv(p.m, threads)
+	} else if batches*ceilDiv(p.n, p.nb) < threads {
+		p.group = roundUp(ceilDiv(p.m, wanted/2), p.mr)
+	}
+	p.mb = min(p.group, p.tileRows(bytes))
+	p.group = min(roundUp(p.group, p.mb), p.m)
+}
+
+// places chooses what is packed where.
+func (p *dotPlan) places(c *contraction, batches, threads int64) {
+	p.near = p.blocks == 1 && !p.tiled && p.y.kind == sideMem && p.y.stride == 1 && p.y.kstride >= 0 && p.n%p.nr == 0 && p.k*p.y.kstride*p.size <= nearBytes
+	xBytes := p.blocks * contractK * p.m * p.size
+	if p.k > 0 && !p.near && !p.skinny && (batches < threads || batches == 1) {
+		p.packY = p.groups > 1 && p.yBytes() <= sharedBytes && !p.lonePanel(batches, threads)
+		p.packX = p.strips > 1 && p.x.kind != sideMem && xBytes <= sharedBytes
+	}
+	p.keep = 1
+	if p.group > p.mb && p.blocks*p.kc*p.nb*p.size <= keepBytes {
+		p.keep = p.blocks
+	}
+}
+
+// layout divides a thread's memory.
+func (p *dotPlan) layout() {
+	p.ld = p.nb
+	if p.nb*p.size%1024 == 0 { // lines of tiles do not fall on each other in the cache
+		p.ld += cacheLine / p.size
+	}
+	tile, strip, rows := roundUp(p.mb*p.ld*p.size, cacheLine), p.keep*p.nb, p.mr
+	switch {
+	case p.skinny:
+		strip, rows = p.nr, p.mb
+	case p.packY:
+		strip = 0
+	}
+	p.atStrip = roundUp(rows*contractK*p.size, cacheLine)
+	p.atKnown = p.atStrip + roundUp(strip*p.kc*p.size, cacheLine)
+	p.atStage = p.atKnown + roundUp(strip/p.nr*p.blocks*4, cacheLine)
+	p.atTile = p.atStage + maxFill*p.size
+	p.atAcc, p.own = p.atTile, p.atTile
+	if p.tiled {
+		p.atAcc += tile
+	}
+	if p.own = p.atAcc; p.skinny || p.swap {
+		p.own += tile
+	}
+}

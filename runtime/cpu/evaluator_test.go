@@ -1,0 +1,130 @@
+package cpu
+
+import (
+	"errors"
+	"math/rand/v2"
+	goruntime "runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// counted is an evaluator in place of tier 0's.
+type counted struct {
+	evaluator
+	calls atomic.Int64
+	wants int64 // bytes of scratch memory beyond what it needs
+}
+
+func (c *counted) eval(a *args, begin, end int64) {
+	c.calls.Add(1)
+	c.evaluator.eval(a, begin, end)
+}
+
+func (c *counted) scratch() int64 { return c.evaluator.scratch() + c.wants }
+
+// TestEvaluators: where phases have evaluators of their own, those are what every walker
+// calls, in memory that they asked for; where it is refused that is an error.
+func TestEvaluators(t *testing.T) {
+	processorsFor(t, 2)
+	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
+	e := newGoExecutor(2)
+	defer e.close()
+	for _, x := range goLaunches(t) {
+		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 6)), x.kernel, x.dims, x.kept, kerneltest.Dense)
+		if x.change != nil {
+			x.change(h)
+		}
+		bound(t, d, x.kernel, h, func(l *runtime.Launch) {
+			r, err := d.prepareFor(l, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.code = &compiled{phasePlan: r.sched.plan}
+			for _, code := range r.sched.tier0 {
+				r.code.evaluators = append(r.code.evaluators, &counted{evaluator: code})
+			}
+			if err := e.run([]ready{r}); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, x.name, x.kernel, contents(t, d, x.kernel, h, l), reference(t, x.kernel, h))
+			lies := 0 // phases whose values need no evaluation
+			for _, c := range r.code.evaluators {
+				if c.(*counted).calls.Load() == 0 {
+					lies++
+				}
+			}
+			if lies == len(r.code.evaluators) && lies > 1 {
+				t.Errorf("%s: its evaluators were not called", x.name)
+			}
+			for _, c := range r.code.evaluators {
+				c.(*counted).wants = 1 << 50
+			}
+			few := r
+			few.wave = 1
+			for _, list := range [][]ready{{r}, {few, few}} {
+				if err := e.run(list); !errors.Is(err, errRefused) {
+					t.Errorf("%s with a petabyte of scratch memory: %v", x.name, err)
+				}
+			}
+		})
+	}
+}
+
+// TestGoKeepsNothing: an executor whose threads wait for work keeps nothing of the last
+// launch alive, and they do not keep it.
+func TestGoKeepsNothing(t *testing.T) {
+	processorsFor(t, 2)
+	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
+	e := newGoExecutor(2)
+	p, own := e.pool, weak.Make(e)
+	defer p.close()
+	var bufs []weak.Pointer[buffer]
+	for _, x := range goLaunches(t)[:6] {
+		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 7)), x.kernel, x.dims, x.kept, kerneltest.Dense)
+		if x.change != nil {
+			x.change(h)
+		}
+		bound(t, d, x.kernel, h, func(l *runtime.Launch) {
+			r, err := d.prepareFor(l, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.run([]ready{r}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range l.Args {
+				if b, ok := l.Args[i].Buf.(*buffer); ok {
+					bufs = append(bufs, weak.Make(b))
+				}
+			}
+		})
+	}
+	left := func() (n int) {
+		for _, b := range bufs {
+			if b.Value() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+			if goruntime.GC(); time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("operands are kept", func() bool { return left() == 0 })
+	goruntime.KeepAlive(e)
+	for i := range e.memory {
+		e.memory[i].free()
+	}
+	e = nil
+	until("the executor is kept by its threads", func() bool { return own.Value() == nil })
+}

@@ -1,0 +1,171 @@
+package cpu
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// goLaunches are kernels and the sizes at which the Go executor walks them in each of its
+// ways.
+func goLaunches(t *testing.T) (list []goLaunch) {
+	add := waveKernels()[0]
+	list = append(list, goLaunch{"elementwise", add, []int64{300, 500}, 2, nil}, goLaunch{"transposed", add, []int64{300, 400}, 2, func(h *kerneltest.Launch) { transpose(h, 0, 1) }})
+	for name, text := range rowtext.All {
+		k := rowKernel(t, text)
+		for _, dims := range [][]int64{{200, 300}, {2, 20000}, {30, 5000}} {
+			columns := func(h *kerneltest.Launch) {
+				for i := range h.Args {
+					transpose(h, i, 1)
+				}
+			}
+			list = append(list, goLaunch{name, k, dims, 1, nil}, goLaunch{name + ", columns", k, dims, 1, columns})
+		}
+	}
+	return list
+}
+
+type goLaunch struct {
+	name   string
+	kernel *codegen.Kernel
+	dims   []int64
+	kept   int
+	change func(h *kerneltest.Launch)
+}
+
+// TestGoAllocates: launches take no memory from Go's heap once there were some of their
+// kind.
+func TestGoAllocates(t *testing.T) {
+	processorsFor(t, 2)
+	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
+	e := newGoExecutor(2)
+	defer e.close()
+	ways := map[string]bool{}
+	for _, x := range goLaunches(t) {
+		if testing.Short() && x.dims[1] > 1000 {
+			continue
+		}
+		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 3)), x.kernel, x.dims, x.kept, kerneltest.Dense)
+		if x.change != nil {
+			x.change(h)
+		}
+		bound(t, d, x.kernel, h, func(l *runtime.Launch) {
+			r, err := d.prepareFor(l, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ways[fmt.Sprint(r.mode, r.split, r.transposed.ops != 0)] = true
+			one := []ready{r}
+			if n := allocations(func() {
+				if err := e.run(one); err != nil {
+					t.Fatal(err)
+				}
+			}); n > 0.5 {
+				t.Errorf("%s of %v: %v allocations", x.name, x.dims, n)
+			}
+		})
+	}
+	if len(ways) < 4 {
+		t.Errorf("launches were walked in these ways only: %v", ways)
+	}
+}
+
+// TestGoWave: launches that do not depend on each other run side by side, in memory of
+// their threads, and take none from Go's heap either.
+func TestGoWave(t *testing.T) {
+	processorsFor(t, 3)
+	d := openTest(t, runtime.Config{Tier: -1, Threads: 3})
+	inGo(d)
+	const n, launches = 70, 24
+	alloc := func() runtime.Buffer {
+		b, err := d.Alloc(n * n * 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Free(b) })
+		return b
+	}
+	x, y := alloc(), alloc()
+	data := make([]byte, n*n*4)
+	rng := rand.New(rand.NewPCG(17, 4))
+	for i := range data {
+		if data[i] = byte(rng.IntN(256)); i%4 == 3 {
+			data[i] = byte(62 + 128*rng.IntN(2))
+		}
+	}
+	for _, b := range []runtime.Buffer{x, y} {
+		if err := d.Write(b, ir.Float32, 0, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outs := make([]runtime.Buffer, launches)
+	list := make([]runtime.Launch, launches)
+	for i := range list {
+		which := i % 2 // elementwise, and of rows
+		p, err := d.Build(waveKernels()[which])
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs[i] = alloc()
+		list[i] = waveLaunch(p, which, n, x, y, outs[i])
+	}
+	e := newGoExecutor(3)
+	defer e.close()
+	readied := make([]ready, launches)
+	for i := range list {
+		r, err := d.prepareFor(&list[i], 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readied[i] = r
+	}
+	result := func(b runtime.Buffer) []byte {
+		got := make([]byte, n*n*4)
+		if err := d.Read(got, ir.Float32, b, 0); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	run := func() {
+		if err := e.run(readied); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run() // one after another
+	var want [][]byte
+	for _, b := range outs {
+		want = append(want, result(b))
+		if err := d.Write(b, ir.Float32, 0, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range readied {
+		readied[i].wave = 1
+	}
+	run()
+	for _, in := range e.inner { // whichever thread takes a launch has had one of its kind
+		for i := range readied {
+			if err := in.one(&readied[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := allocations(run); got > 0.5 {
+		t.Errorf("%v allocations for a wave", got)
+	}
+	for i, b := range outs {
+		if !bytes.Equal(result(b), want[i]) {
+			t.Errorf("launch %d of a wave leaves other results", i)
+		}
+	}
+	if len(e.inner) != 3 || e.pool.running.Load() != 3 {
+		t.Errorf("the wave ran on %d threads, for whose launches there is memory of %d", e.pool.running.Load(), len(e.inner))
+	}
+}

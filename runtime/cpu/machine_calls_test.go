@@ -1,0 +1,223 @@
+//go:build linux && amd64
+
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	goruntime "runtime"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// threadTime is the time that this thread has had a processor for: others that run beside
+// a test are no part of it.
+func threadTime() time.Duration {
+	var t syscall.Timespec
+	const ofThread = 3 // CLOCK_THREAD_CPUTIME_ID
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, ofThread, uintptr(unsafe.Pointer(&t)), 0)
+	return time.Duration(t.Nano())
+}
+
+// machineTargets are those that this processor has.
+func machineTargets() (list []*native.ISA) {
+	if machine.Level() >= machine.AVX512 {
+		list = append(list, native.AVX512)
+	}
+	if machine.Level() >= machine.AVX2 {
+		list = append(list, native.AVX2)
+	}
+	return list
+}
+
+// oneCall is a call of a phase, as long as they get, on memory of the least cached kind.
+type oneCall struct {
+	p    *machinePhase
+	a    args
+	data [][]byte
+}
+
+// fencedBytes is memory that ends at a page which nobody may touch.
+func fencedBytes(t testing.TB, n int64) []byte {
+	t.Helper()
+	page := int64(syscall.Getpagesize())
+	whole := (n+page-1)/page*page + 2*page
+	mem, err := syscall.Mmap(-1, 0, int(whole), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Munmap(mem) })
+	for _, fence := range [][]byte{mem[:page], mem[whole-page:]} {
+		if err := syscall.Mprotect(fence, syscall.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mem[whole-page-n : whole-page : whole-page]
+}
+
+// newOneCall makes up operands of which fill says what is in them.
+func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa *native.ISA, fill func(dt ir.DType, b []byte)) *oneCall {
+	t.Helper()
+	u := cgo.Unit{Kernel: k}
+	u.Class = make([]codegen.AccessClass, len(k.Operands))
+	for i, o := range k.Operands {
+		if u.Class[i] = class; o.Kind == codegen.Output && class != codegen.Strided {
+			u.Class[i] = codegen.Contiguous
+		}
+	}
+	p, err := newMachinePhase(&u, len(k.Operands), isa)
+	if err != nil {
+		t.Fatalf("%v\n%v", err, k)
+	}
+	c := &oneCall{p: p, a: args{rank: 1, scratch: fencedBytes(t, p.scratch()), fault: new(indexFault)}}
+	n := p.chunk
+	c.a.dims[0] = n
+	for i, o := range k.Operands {
+		step := int64(1)
+		switch u.Class[i] {
+		case codegen.Splat:
+			step = 0
+		case codegen.Strided:
+			step = 17
+		}
+		op := operand{}
+		op.stride[0] = step
+		if o.Kind != codegen.Index {
+			for _, in := range k.Body {
+				if in.Op == ir.LoadAt && int(uint32(in.Imm)) == i {
+					op.isize, op.istride = 1<<18, 32
+				}
+			}
+			b := fencedBytes(t, (step*(n-1)+1+op.isize*op.istride)*int64(o.DT.Size()))
+			fill(o.DT, b)
+			c.data = append(c.data, b)
+			op.base = unsafe.Pointer(unsafe.SliceData(b))
+		}
+		c.a.ops = append(c.a.ops, op)
+	}
+	for _, dt := range k.Scalars {
+		var b [8]byte
+		fill(dt, b[:dt.Size()])
+		c.a.scalars = append(c.a.scalars, *(*uint64)(unsafe.Pointer(&b)))
+	}
+	return c
+}
+
+// least is the time of a call, the least of a few: the first is one of cold caches.
+func (c *oneCall) least(times int) time.Duration {
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	best := time.Duration(math.MaxInt64)
+	for range times {
+		begin := threadTime()
+		c.p.eval(&c.a, 0, c.p.chunk)
+		best = min(best, threadTime()-begin)
+	}
+	goruntime.KeepAlive(c.data)
+	return best
+}
+
+// fills are what operands hold: numbers of all kinds, and the same everywhere: such that
+// slow ways are taken for every lane.
+func fills(dt ir.DType) map[string]func(ir.DType, []byte) {
+	m := map[string]func(ir.DType, []byte){"mixed": func(dt ir.DType, b []byte) { randomFill(rand.New(rand.NewPCG(1, uint64(dt))), dt, b) }}
+	if dt.IsFloat() {
+		for _, x := range []float64{1e30, 1e-42, 1e300, 1e-310, -745.2, 0.1} {
+			m[fmt.Sprint(x)] = func(dt ir.DType, b []byte) {
+				bits := uint64(1)
+				if dt.IsFloat() {
+					bits = ir.FloatBits(dt, x)
+				}
+				repeat(dt, b, bits)
+			}
+		}
+		return m
+	}
+	for _, x := range []int64{1, -1, math.MinInt64, 3} {
+		m[fmt.Sprint(x)] = func(dt ir.DType, b []byte) { repeat(dt, b, uint64(x)) }
+	}
+	return m
+}
+
+func repeat(dt ir.DType, b []byte, bits uint64) {
+	if dt == ir.Bool {
+		bits &= 1
+	}
+	for i := 0; i+dt.Size() <= len(b); i += dt.Size() {
+		putBits(b[i:i+dt.Size()], bits)
+	}
+}
+
+func putBits(b []byte, bits uint64) {
+	for i := range b {
+		b[i] = byte(bits >> (8 * i))
+	}
+}
+
+func randomFill(rng *rand.Rand, dt ir.DType, b []byte) {
+	for i := 0; i+dt.Size() <= len(b); i += dt.Size() {
+		putBits(b[i:i+dt.Size()], kerneltest.Value(rng, dt))
+	}
+}
+
+// TestCallsAreShort measures the longest call of every op on every dtype and in every
+// class, on numbers that take slow ways in all lanes too. No collection begins while a
+// call runs, so that 200 µs are the most that one may take.
+func TestCallsAreShort(t *testing.T) {
+	const most = 200 * time.Microsecond
+	for _, isa := range machineTargets() {
+		for _, dt := range kerneltest.DTypes {
+			t.Run(isa.Name+"/"+dt.String(), func(t *testing.T) {
+				every := kerneltest.EveryOp(dt, nil)
+				longest, what := time.Duration(0), ""
+				for s := range every.Stores {
+					k, err := codegen.Lower(onlyStore(every, s))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for name, fill := range fills(dt) {
+						for _, class := range []codegen.AccessClass{codegen.Contiguous, codegen.Strided} {
+							if class == codegen.Strided && name != "mixed" || testing.Short() && s%7 > 0 {
+								continue
+							}
+							c := newOneCall(t, k, class, isa, fill)
+							d := c.least(2)
+							if in := every.Body[every.Stores[s].Value]; d > longest {
+								longest, what = d, fmt.Sprintf("%v to %v of %s, %v, %d points", in.Op, in.DT, name, class, c.p.chunk)
+							}
+							if in := every.Body[every.Stores[s].Value]; d > most {
+								d = min(d, c.least(8))
+								if d > most {
+									t.Errorf("%v to %v of %s, %v: %v for %d points", in.Op, in.DT, name, class, d, c.p.chunk)
+								}
+							}
+						}
+					}
+				}
+				t.Logf("the longest: %v, %s", longest, what)
+			})
+		}
+	}
+}
+
+// onlyStore is a kernel with one of another's results, and the operands it reads.
+func onlyStore(k *codegen.Kernel, store int) *codegen.Kernel {
+	one := &codegen.Kernel{Scalars: k.Scalars, Body: k.Body}
+	for i, o := range k.Operands {
+		if o.Kind != codegen.Output || i == k.Stores[store].Operand {
+			one.Operands = append(one.Operands, o)
+		}
+	}
+	one.Stores = []codegen.Store{{Operand: len(one.Operands) - 1, Value: k.Stores[store].Value}}
+	return one
+}

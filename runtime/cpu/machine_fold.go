@@ -1,0 +1,279 @@
+package cpu
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// machineFold is how two elements join, as machine code: of many lanes at once, and of the
+// elements of a row into a block's lanes. Where the system gives no memory for code all is
+// nil, and Go does it.
+type machineFold struct {
+	rows  *machineCode // to[i] = to[i] join from[i], in rows
+	lanes *machineCode // see native.CompileFold
+	mxcsr uint32
+}
+
+// foldFrame is the frame of a join: it needs no more than its arguments. Larger ones stay
+// in Go.
+type foldFrame [128]uint64
+
+func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
+	isa := machineISA()
+	if isa == nil {
+		return nil
+	}
+	k, err := joinKernel(op, dt, d)
+	if err != nil {
+		return nil
+	}
+	f := &machineFold{mxcsr: mxcsrOf(d)}
+	if f.rows = joinCode(native.Compile(k, native.Variant{Class: make([]codegen.AccessClass, 3)}, isa, false)); f.rows == nil {
+		return nil
+	}
+	if dt.Size() >= 4 {
+		f.lanes = joinCode(compileFold(k, op, dt, d, isa))
+	}
+	return f
+}
+
+// imageText is a float as an integer of the same order, of which any NaN is the greatest, or
+// the least; and it is the way back.
+const imageText = `in 0 : $f
+out 1 : $i
+%0 = load 0 : $f
+%1 = bitcast %0 : $i
+%2 = const $last : $i
+%3 = shrraw %1 %2 : $i
+%4 = const $most : $i
+%5 = and %3 %4 : $i
+%6 = xor %1 %5 : $i
+%7 = ne %0 %0 : bool
+%8 = const $nan : $i
+%9 = where %7 %8 %6 : $i
+store 1 %9
+`
+
+const elementText = `in 0 : $i
+out 1 : $f
+%0 = load 0 : $i
+%1 = const $last : $i
+%2 = shrraw %0 %1 : $i
+%3 = const $most : $i
+%4 = and %2 %3 : $i
+%5 = xor %0 %4 : $i
+%6 = bitcast %5 : $f
+store 1 %6
+`
+
+// compileFold has floats that are compared, as they are, joined as integers.
+func compileFold(k *codegen.Kernel, op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (*native.Func, error) {
+	if op != ir.Maximum && op != ir.Minimum || !dt.IsFloat() || d == ir.FlushDenormals {
+		return native.CompileFold(k, nil, nil, isa)
+	}
+	i, nan := ir.Int32, int64(math.MaxInt32)
+	if dt == ir.Float64 {
+		i, nan = ir.Int64, math.MaxInt64
+	}
+	most := nan
+	if op == ir.Minimum {
+		nan = -nan - 1
+	}
+	words := strings.NewReplacer("$f", dt.String(), "$i", i.String(), "$last", strconv.Itoa(dt.Bits()-1), "$most", strconv.FormatInt(most, 10), "$nan", strconv.FormatInt(nan, 10))
+	image, err := codegen.Parse(words.Replace(imageText))
+	if err != nil {
+		return nil, err
+	}
+	element, err := codegen.Parse(words.Replace(elementText))
+	if err != nil {
+		return nil, err
+	}
+	join, err := joinKernel(op, i, d)
+	if err != nil {
+		return nil, err
+	}
+	return native.CompileFold(join, image, element, isa)
+}
+
+func joinCode(f *native.Func, err error) *machineCode {
+	if err != nil || f.Bytes > len(foldFrame{})*8 {
+		return nil
+	}
+	c, err := mapCode(f)
+	if err != nil {
+		return nil
+	}
+	return &c
+}
+
+// joinKernel joins operand 1 to operand 0.
+func joinKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) {
+	var b ir.Builder
+	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)
+	z := b.Emit(op, dt, 0, x, y)
+	k := &codegen.Kernel{
+		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
+		Body:     b.Code, Stores: []codegen.Store{{Operand: 2, Value: z}},
+	}
+	if d == ir.FlushDenormals {
+		k = codegen.Flushed(k)
+	}
+	return codegen.Lower(k)
+}
+
+func (f *foldFrame) operand(i int, p unsafe.Pointer, step, row int64) {
+	w := f[(native.FrameArgs+i*native.OperandBytes)/8:]
+	w[native.Address/8], w[native.Step/8], w[native.RowStep/8] = uint64(uintptr(p)), uint64(step), uint64(row)
+}
+
+func (f *foldFrame) run(c *machineCode, points, rows int64, mxcsr uint32) {
+	f[native.FramePoints/8], f[native.FrameRows/8] = uint64(points), uint64(rows)
+	machine.Call(c.entry, unsafe.Pointer(f), mxcsr)
+}
+
+// joinBytes bounds what one call of a fold goes through, some 100 µs.
+const joinBytes = 256 << 10
+
+// into joins rows of n elements: a row of from to the same row of to.
+func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromStep int64) {
+	var frame foldFrame
+	for rows > 0 {
+		points, some := n, rows
+		if n*size > joinBytes { // a part of one row
+			points, some = joinBytes/size, 1
+		} else {
+			some = min(rows, max(joinBytes/max(n*size, 1), 1))
+		}
+		for at := int64(0); at < n; at += points {
+			frame.operand(0, unsafe.Add(to, at*size), size, toStep)
+			frame.operand(1, unsafe.Add(from, at*size), size, fromStep)
+			frame.operand(2, unsafe.Add(to, at*size), size, toStep)
+			frame.run(f.rows, min(points, n-at), some, f.mxcsr)
+		}
+		rows -= some
+		to, from = unsafe.Add(to, some*toStep), unsafe.Add(from, some*fromStep)
+	}
+}
+
+// groups joins whole groups of neighbouring elements to the lanes.
+func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
+	var frame foldFrame
+	for groups > 0 {
+		some := min(groups, joinBytes/(ir.FoldLanes*size))
+		frame.operand(0, acc, size, 0)
+		frame.operand(1, values, size, ir.FoldLanes*size)
+		frame.run(f.lanes, ir.FoldLanes, some, f.mxcsr)
+		groups -= some
+		values = unsafe.Add(values, some*ir.FoldLanes*size)
+	}
+}
+
+// machineFolds are the folds of devices that make machine code, by how they treat
+// denormals: Go's, whose loops over many elements are machine code.
+var machineFolds = [...]func() *foldTable{
+	ir.KeepDenormals:  sync.OnceValue(func() *foldTable { return newMachineFolds(ir.KeepDenormals) }),
+	ir.FlushDenormals: sync.OnceValue(func() *foldTable { return newMachineFolds(ir.FlushDenormals) }),
+}
+
+func newMachineFolds(d ir.Denormals) *foldTable {
+	t := newFolds(d == ir.FlushDenormals)
+	for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
+		for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+			if dt == ir.Bool && (op == foldSum || op == foldProd) || t.fold[op][dt].add == nil {
+				continue
+			}
+			join := row.Info().Combine
+			if dt == ir.Bool {
+				join = map[foldOp]ir.Op{foldMax: ir.Or, foldMin: ir.And}[op]
+			}
+			code := sync.OnceValue(func() *machineFold { return newMachineFold(join, dt, d) })
+			t.fold[op][dt] = joinedByMachine(t.fold[op][dt], int64(dt.Size()), code)
+		}
+	}
+	return t
+}
+
+// leastJoined is the number of elements from which a call is worth it.
+const leastJoined = 64
+
+// joinedByMachine has the loops of a folder done by machine code.
+func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
+	in := f
+	f.add = func(acc, values unsafe.Pointer, r, m, n, ld int64) {
+		c := code()
+		switch {
+		case c == nil:
+			in.add(acc, values, r, m, n, ld)
+		case n > 1:
+			addColumns(&in, c, acc, values, size, r, m, n, ld)
+		default:
+			addRow(&in, c, acc, values, size, r, m, ld)
+		}
+	}
+	f.finish = func(acc unsafe.Pointer, elems, n int64) {
+		c := code()
+		if c == nil || n < 2 {
+			in.finish(acc, elems, n)
+			return
+		}
+		used := min(elems, ir.FoldLanes)
+		for w := int64(ir.FoldLanes / 2); w > 0 && used > 1; w /= 2 {
+			if used > w {
+				c.into(acc, unsafe.Add(acc, w*n*size), size, (used-w)*n, 1, 0, 0)
+				used = w
+			}
+		}
+	}
+	f.combine = func(total, block unsafe.Pointer, n int64) {
+		if c := code(); c != nil && n >= leastJoined {
+			c.into(total, block, size, n, 1, 0, 0)
+			return
+		}
+		in.combine(total, block, n)
+	}
+	return f
+}
+
+// addColumns adds elements of columns that lie side by side, a lane of all of them at a
+// time.
+func addColumns(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, n, ld int64) {
+	for m > 0 {
+		at := r % ir.FoldBlock
+		some := min(m, ir.FoldLanes-at%ir.FoldLanes)
+		if at < ir.FoldLanes || n < 8 { // a lane's first elements take its place
+			in.add(acc, values, r, some, n, ld)
+		} else {
+			c.into(unsafe.Add(acc, at%ir.FoldLanes*n*size), values, size, n, some, n*size, ld*size)
+		}
+		r, m, values = r+some, m-some, unsafe.Add(values, some*ld*size)
+	}
+}
+
+// addRow adds elements of one row: whole groups of lanes by machine code, where they are
+// neighbours.
+func addRow(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, ld int64) {
+	if ld != 1 || c.lanes == nil {
+		in.add(acc, values, r, m, 1, ld)
+		return
+	}
+	if head := min(m, (ir.FoldLanes-r%ir.FoldLanes)%ir.FoldLanes); head > 0 {
+		in.add(acc, values, r, head, 1, 1)
+		r, m, values = r+head, m-head, unsafe.Add(values, head*size)
+	}
+	if groups := m / ir.FoldLanes; groups > 0 {
+		c.groups(acc, values, size, groups)
+		done := groups * ir.FoldLanes
+		r, m, values = r+done, m-done, unsafe.Add(values, done*size)
+	}
+	if m > 0 {
+		in.add(acc, values, r, m, 1, 1)
+	}
+}

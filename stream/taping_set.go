@@ -177,9 +177,46 @@ func noteSet(t, old, v *Value) {
 	}
 	at.mu.Lock()
 	defer at.mu.Unlock()
+	if at.taping != nil {
+		at.taping.keep(t, old)
+	}
 	if at.taped() {
 		at.taping.set(t, old)
 	}
+}
+
+// handleBefore is what a handle from outside named before it was set.
+type handleBefore struct {
+	h  *Value
+	is found
+}
+
+// Undoes has Undo be possible: nobody is to see that the function was called.
+func (t *Taping) Undoes() { t.undo = true }
+
+// keep takes down what a handle named before it is set for the first time. The lock is held.
+func (t *Taping) keep(h, old *Value) {
+	if _, inside := t.s.dev.tapes.has(h, t.since); !t.undo || inside || slices.ContainsFunc(t.before, func(x handleBefore) bool { return x.h == h }) {
+		return
+	}
+	st := old.mem.Load()
+	if st == nil || t.known[st].kind == tapeArg && t.knows(st) || !st.RetainLive() {
+		return // it was not computed yet, as nothing of a program that binds is
+	}
+	t.before = append(t.before, handleBefore{h, found{st, kind{old.dt, old.form}, old}})
+}
+
+func (t *Taping) knows(st *memory.Storage) bool { _, known := t.known[st]; return known }
+
+// Undo has the handles that were set name what they did before. The tape has ended.
+func (t *Taping) Undo() {
+	if t == nil {
+		return
+	}
+	for _, x := range t.before {
+		t.s.back(x.h, x.is)
+	}
+	t.before = nil
 }
 
 func (t *Taping) set(h, old *Value) {

@@ -37,6 +37,7 @@ type Binding struct {
 	fixed   *exec.Fixed // nil: what runs is the tape
 	watch   []watched
 	readers []reader
+	room    []byte
 	runs    int64 // that were not counted yet
 	calls   int64 // of these, as one call
 }
@@ -310,7 +311,8 @@ func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	return s.dev.Driver.Write(v.mem.Load().Buf, dt, 0, data)
+	b.room = append(b.room[:0], data...) // so that data need not be on the heap
+	return s.dev.Driver.Write(v.mem.Load().Buf, dt, 0, b.room)
 }
 
 // released says that a handle was given up.

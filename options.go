@@ -54,7 +54,7 @@ type CompileMode = runtime.CompileMode
 // environment forbids compilers, MILLRACE_COMPILE=c machine code made in the process,
 // and MILLRACE_COMPILE=off both.
 const (
-	CompileBackground CompileMode = runtime.CompileBackground // the default: the process, and compilers for what it has no form for
+	CompileBackground CompileMode = runtime.CompileBackground // the default: compilers where the program was built with cgo, else the process
 	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
 	CompileOff        CompileMode = runtime.CompileOff        // nobody
 	CompileNative     CompileMode = runtime.CompileNative     // the process: no compiler is started

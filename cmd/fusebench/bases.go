@@ -12,13 +12,14 @@ type bases struct {
 	copies map[int][]*contestant // by bytes of inputs and result together
 	reads  map[int]*contestant   // by bytes of inputs
 	gemms  map[gemm]*contestant
+	roofs  *roofBases // of the CPU
 	all    []*contestant
 }
 
 // newBases makes the base contestants of a device: for every problem a plain
 // copy, by the device's own kernel that only loads and stores and on the CPU also
-// by memcpy; on the CPU, where problems want them, a plain read and another
-// library's product.
+// by memcpy; on the CPU, where problems want them, a plain read, another library's
+// product and what its cores can do at most.
 func newBases(c *config, b *bench, all []*timed) *bases {
 	bs := &bases{copies: map[int][]*contestant{}, reads: map[int]*contestant{}, gemms: map[gemm]*contestant{}}
 	cpu := b.dev.Name() == "cpu"
@@ -28,7 +29,7 @@ func newBases(c *config, b *bench, all []*timed) *bases {
 	}
 	var host *hostMemory
 	if cpu {
-		host = newHostMemory(largest, c.threads)
+		host, bs.roofs = newHostMemory(largest, c.threads), newRoofBases()
 	}
 	add := func(name string, run func() (time.Duration, error)) *contestant {
 		k := &contestant{name: name, base: true, run: run}
@@ -62,6 +63,9 @@ func newBases(c *config, b *bench, all []*timed) *bases {
 		if p.gemm != nil && cpu && haveBLAS && bs.gemms[*p.gemm] == nil {
 			bs.gemms[*p.gemm] = add("OpenBLAS", p.gemm.contestant(c, p.inputs[0], p.inputs[1]))
 		}
+		if bs.roofs != nil {
+			bs.roofs.add(c, p, host, add)
+		}
 		for _, k := range bs.of(c, p) {
 			k.users = append(k.users, t.contestant)
 		}
@@ -77,6 +81,9 @@ func (bs *bases) of(c *config, p *problem) []*contestant {
 	}
 	if k := bs.blas(p); k != nil {
 		list = append(list, k)
+	}
+	if bs.roofs != nil {
+		list = append(list, bs.roofs.of(c, p)...)
 	}
 	return list
 }

@@ -14,6 +14,7 @@
 //	fusebench serve      requests to a small network from many goroutines at once
 //	fusebench train      training steps of models small and large
 //	fusebench start      what a new process waits for, with empty and warm caches
+//	fusebench roof       what the cores can do at most: multiply and add, copy, read
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
 //	fusebench plans      what is remembered of programs: list it, ship it, prune it
@@ -70,6 +71,7 @@ func newCommand(io streams) *cli.Command {
 		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
 		leaf("train", "", "time training steps: loss, derivatives, update", setupTrain),
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
+		leaf("roof", "", "time what the cores can do at most: multiply and add, copy, read", setupRoof),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
 		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),
 		group("plans", "what is remembered of programs, in a cache or a bundle", []*cli.Command{

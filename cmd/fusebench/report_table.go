@@ -70,6 +70,8 @@ var suiteColumns = append(who[:len(who):len(who)],
 		}
 		return short(r.SpeedupVsUnfused) + interval(r, r.SpeedupLo, r.SpeedupHi)
 	}, nil},
+	withInterval("of the roof", func(r Row) (_, _, _ number) { return r.RoofShare, r.RoofShareLo, r.RoofShareHi }),
+	column{"roof", func(r Row) string { return r.RoofKind }, some(func(r Row) number { return r.RoofShare })},
 	withInterval("× faster than default", func(r Row) (_, _, _ number) { return r.VsDefault, r.VsDefaultLo, r.VsDefaultHi }),
 	column{"max error", func(r Row) string { return scientific(r.MaxAbsErr) }, nil},
 	column{"first run ms", func(r Row) string { return short(r.ColdMS) }, nil},
@@ -146,6 +148,22 @@ var trainColumns = append(who[:len(who):len(who)],
 	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
 )
 
+var roofColumns = []column{
+	{"of", func(r Row) string { return r.Variant }, nil},
+	{"threads", func(r Row) string { return fmt.Sprint(r.Threads) }, nil},
+	{"GFLOP/s", func(r Row) string { return orBlank(r.GFLOPS) }, nil},
+	{"GB/s", func(r Row) string { return orBlank(r.GBPerS) }, nil},
+	{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
+}
+
+// orBlank leaves out figures that are missing.
+func orBlank(n number) string {
+	if n.missing() {
+		return ""
+	}
+	return short(n)
+}
+
 func trainColumn(head string, get func(*TrainFigures) string) column {
 	return column{head, func(r Row) string {
 		if r.Train == nil {
@@ -173,11 +191,15 @@ var tables = map[string]struct {
 	note    string
 }{
 	"chain": {chainColumns, ratioNote},
+	"roof":  {roofColumns, "GB/s: of what is read and written together. A roof is the median of all runs."},
 	"train": {trainColumns, ratioNote + "\nmedian and min: of whole steps, loss, derivatives and update. peak: weights, moments and inputs included."},
 	"serve": {serveColumns, fmt.Sprintf("× one goroutine: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. ÷ median: the 99th percentile of the goroutine that fares worst.\nlate: from the end of a request's context until its goroutine knew. A slice is %v.", paired.LeastPairs, waitSlice)},
 }
 
 var ratioNote = fmt.Sprintf("× copy and × faster: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds.", paired.LeastPairs)
+
+// roofNote is under tables that have such a share.
+const roofNote = "of the roof: the least time by what bounds it (its multiplications and additions, or copying or reading its bytes, as fusebench roof has them) ÷ this."
 
 // writeTable writes the report for people: a line about the machine, the
 // table, the copy that times are compared with, and what went wrong.
@@ -194,7 +216,10 @@ func writeTable(w io.Writer, r *Report) error {
 		if len(first.Shape) == 0 {
 			size = "sizes of their own"
 		}
-		fmt.Fprintf(w, "%s, %s, %s\n", first.Suite, size, first.DType)
+		if first.DType != "" {
+			size += ", " + first.DType
+		}
+		fmt.Fprintf(w, "%s, %s\n", first.Suite, size)
 		if t, ok := tables[first.Suite]; ok {
 			columns, note = t.columns, t.note
 		}
@@ -241,6 +266,9 @@ func writeNotes(w io.Writer, r *Report, note string) error {
 			fmt.Fprintf(w, "%s, %s, %s: not all runs were hot: %d explorations, %d compiles, %d new device allocations while timing\n",
 				row.Device, row.Variant, row.Mode, row.ExplorationsHot, row.CompilesHot, row.AllocsHot)
 		}
+	}
+	if some(func(r Row) number { return r.RoofShare })(r.Rows) {
+		note += "\n" + roofNote
 	}
 	_, err := fmt.Fprintln(w, note)
 	return err

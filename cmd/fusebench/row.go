@@ -86,6 +86,11 @@ type Row struct {
 	ReadRatioLo number `json:"read_ratio_lo,omitzero"`
 	ReadRatioHi number `json:"read_ratio_hi,omitzero"`
 
+	RoofKind    string `json:"roof_kind,omitempty"` // what bounds it on the CPU: multiply-add, copy or read
+	RoofShare   number `json:"roof_share,omitzero"` // median over the rounds of the time at that rate/this: 1 is the most there is
+	RoofShareLo number `json:"roof_share_lo,omitzero"`
+	RoofShareHi number `json:"roof_share_hi,omitzero"`
+
 	MaxAbsErr       number `json:"max_abs_err"` // against float64
 	ExplorationsHot int64  `json:"explorations_hot"`
 	CompilesHot     int64  `json:"compiles_hot"`
@@ -171,6 +176,7 @@ func emptyRow() Row {
 		EpilogueCost: absent, EpilogueCostLo: absent, EpilogueCostHi: absent,
 		MatMulShare: absent, MatMulShareLo: absent, MatMulShareHi: absent,
 		ReadMS: absent, ReadRatio: absent, ReadRatioLo: absent, ReadRatioHi: absent,
+		RoofShare: absent, RoofShareLo: absent, RoofShareHi: absent,
 		MaxAbsErr: absent,
 	}
 }

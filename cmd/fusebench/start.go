@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/paired"
+	"github.com/millrace-go/millrace/plancache"
 )
 
 // start times what a program waits for before its first result: in processes
@@ -109,7 +110,9 @@ func (s *start) check(args []string) error {
 type startFigures struct {
 	OpenMS  float64 // of the device and its cache
 	FirstMS float64 // recording the chain, running it and reading the result for the first time
+	NextMS  float64 // the same, the second time
 	HotMS   float64 // the same, median of later times
+	NewMS   float64 // the first time of chains never seen before, in a process that ran others: median
 	EndNS   int64   // by the clock, when there was the first result
 
 	Explorations, Compiles, Misses int64
@@ -150,17 +153,11 @@ func (s *start) once(io streams) error {
 	time.Sleep(s.idle)
 	var times []float64
 	for i := range hotTimes {
-		var result []float32
-		begin := time.Now()
-		err := dev.NewStream().Scope(func(sc *millrace.Scope) (err error) {
-			x := millrace.FromSliceOn(sc, data, s.n)
-			result, err = millrace.Values[float32](startPrograms[s.program](x, s.ops))
-			return err
-		})
+		result, took, err := s.timeOnce(dev, data, s.ops)
 		if err != nil {
 			return err
 		}
-		times = append(times, milliseconds(time.Since(begin)))
+		times = append(times, took)
 		if i == 0 {
 			f.EndNS = time.Now().UnixNano()
 			for _, v := range result {
@@ -168,13 +165,54 @@ func (s *start) once(io streams) error {
 			}
 		}
 	}
-	f.FirstMS, f.HotMS = times[0], paired.Median(times[1:])
+	f.FirstMS, f.NextMS, f.HotMS = times[0], times[1], paired.Median(times[2:])
 	if err := dev.Wait(); err != nil {
 		return err
 	}
 	st := dev.Stats()
 	f.Explorations, f.Compiles, f.Misses = st.Explorations, st.Runtime.Compiles, st.Cache.Misses
+	if f.NewMS, err = s.timeNew(o, data); err != nil {
+		return err
+	}
 	return writeStartFigures(io.out, &f)
+}
+
+// timeOnce runs a chain on a stream of its own and says how many milliseconds it took to
+// have its result.
+func (s *start) timeOnce(dev *millrace.Device, data []float32, ops int) (result []float32, ms float64, err error) {
+	begin := time.Now()
+	err = dev.NewStream().Scope(func(sc *millrace.Scope) (err error) {
+		x := millrace.FromSliceOn(sc, data, s.n)
+		result, err = millrace.Values[float32](startPrograms[s.program](x, ops))
+		return err
+	})
+	return result, milliseconds(time.Since(begin)), err
+}
+
+// newChains are how many chains are timed that were never seen.
+const newChains = 10
+
+// timeNew times longer chains, each once, on another device of the process, without a
+// cache: one has run there before.
+func (s *start) timeNew(o millrace.Options, data []float32) (float64, error) {
+	o.Cache = plancache.Off
+	dev, err := millrace.OpenOptions(o)
+	if err != nil {
+		return 0, err
+	}
+	defer dev.Close()
+	var times []float64
+	for i := range newChains + 1 {
+		_, took, err := s.timeOnce(dev, data, s.ops+1+i)
+		if err != nil {
+			return 0, err
+		}
+		times = append(times, took)
+		if err := dev.Wait(); err != nil { // nobody compiles while the next is timed
+			return 0, err
+		}
+	}
+	return paired.Median(times[1:]), nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -35,7 +35,9 @@ type startRow struct {
 
 	OpenMS  number `json:"open_ms"`
 	FirstMS number `json:"first_ms"`
+	NextMS  number `json:"second_ms"`
 	HotMS   number `json:"hot_ms"`
+	NewMS   number `json:"new_chain_ms"` // a chain never seen, in a process that ran others
 	// OpenFirstMS is opening and the first result together, which BoundMS is
 	// for: 1.3 times the hot time and 2 ms.
 	OpenFirstMS number `json:"open_first_ms"`
@@ -132,6 +134,8 @@ func (r *startRow) sumUp() {
 	r.OpenMS = middle(func(f *startFigures) float64 { return f.OpenMS })
 	r.FirstMS = middle(func(f *startFigures) float64 { return f.FirstMS })
 	r.HotMS = middle(func(f *startFigures) float64 { return f.HotMS })
+	r.NextMS = middle(func(f *startFigures) float64 { return f.NextMS })
+	r.NewMS = middle(func(f *startFigures) float64 { return f.NewMS })
 	r.OpenFirstMS = middle(both)
 	r.BoundMS = 1.3*r.HotMS + 2
 	r.ProcessMS = number(paired.Median(r.process))
@@ -170,9 +174,11 @@ var startColumns = []struct {
 	{"first ms", func(r *startRow) string { return short(r.FirstMS) }},
 	{"together", func(r *startRow) string { return short(r.OpenFirstMS) }},
 	{"worst", func(r *startRow) string { return short(r.WorstMS) }},
+	{"second ms", func(r *startRow) string { return short(r.NextMS) }},
 	{"hot ms", func(r *startRow) string { return short(r.HotMS) }},
 	{"1.3 hot + 2", func(r *startRow) string { return short(r.BoundMS) }},
 	{"process ms", func(r *startRow) string { return short(r.ProcessMS) }},
+	{"new chain ms", func(r *startRow) string { return short(r.NewMS) }},
 	{"explored", func(r *startRow) string { return fmt.Sprint(r.Explorations) }},
 	{"compiled", func(r *startRow) string { return fmt.Sprint(r.Compiles) }},
 	{"runs", func(r *startRow) string { return fmt.Sprint(r.Runs) }},

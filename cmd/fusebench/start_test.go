@@ -40,7 +40,9 @@ func TestStart(t *testing.T) {
 				Explorations int64
 				OpenMS       float64 `json:"open_ms"`
 				FirstMS      float64 `json:"first_ms"`
+				NextMS       float64 `json:"second_ms"`
 				HotMS        float64 `json:"hot_ms"`
+				NewMS        float64 `json:"new_chain_ms"`
 				ProcessMS    float64 `json:"process_ms"`
 			}
 		}
@@ -51,7 +53,7 @@ func TestStart(t *testing.T) {
 			t.Fatalf("%s", text)
 		}
 		for _, row := range r.Rows {
-			if row.Runs != 2 || (row.Explorations == 0) != (row.Cache != "empty") || row.OpenMS <= 0 || row.FirstMS <= 0 || row.HotMS <= 0 || row.ProcessMS <= row.OpenMS+row.FirstMS {
+			if row.Runs != 2 || (row.Explorations == 0) != (row.Cache != "empty") || row.OpenMS <= 0 || row.FirstMS <= 0 || row.NextMS <= 0 || row.HotMS <= 0 || row.NewMS <= 0 || row.ProcessMS <= row.OpenMS+row.FirstMS {
 				t.Errorf("%+v", row)
 			}
 		}

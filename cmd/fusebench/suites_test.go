@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/millrace-go/millrace/internal/machine"
 	_ "github.com/millrace-go/millrace/internal/refdev" // slow, but it has every operation
 )
 
@@ -51,6 +52,9 @@ func checkRow(t *testing.T, row Row) {
 	}
 	if !(row.MaxAbsErr < 5e-6) {
 		t.Errorf("%s: off by %v", what, row.MaxAbsErr)
+	}
+	if code := row.Device == "cpu" && machine.Level() != machine.None; code != (row.RoofShare > 0) || code != (row.RoofKind != "") {
+		t.Errorf("%s: %v of the %q roof", what, row.RoofShare, row.RoofKind)
 	}
 	if row.PeakBytes < row.IOBytes || row.PeakBytes > 8*row.IOBytes+4096 && row.Mode == fused {
 		t.Errorf("%s: %d bytes live at once, of inputs and result %d", what, row.PeakBytes, row.IOBytes)

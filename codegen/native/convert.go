@@ -172,8 +172,6 @@ func (c *code) changeAVX2(from, to ir.DType, v value) value {
 		return c.changeAVX2(ir.Float64, to, c.op2(vcvtps2pd, n, n, v))
 	case pair{ir.Float64, ir.Int64}:
 		return c.eachLane(ir.Int64, []value{v}, func(x []mem, d mem) {
-			begin := len(c.buf)
-			_ = begin
 			c.vector(vcvttsd2si, 16, args{reg: uint8(rax), rm: inMem(x[0]), imm: noImm})
 			c.store(d, rax)
 		})

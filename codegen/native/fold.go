@@ -50,7 +50,7 @@ func CompileFold(k, image, element *codegen.Kernel, isa *ISA) (*Func, error) {
 	if len(c.cold) > 0 {
 		return nil, fmt.Errorf("codegen/native: a fold with a rare path")
 	}
-	return &Func{Frame: *c.frame, Code: code, Work: c.work(), Lanes: c.lanes, Slow: c.slow}, nil
+	return &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes}, nil
 }
 
 // folding is the kernels of a fold: all take an element, operand 0, but the one that joins

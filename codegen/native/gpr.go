@@ -7,7 +7,6 @@ type arith uint8
 
 const (
 	add  arith = 0
-	orr  arith = 1
 	and  arith = 4
 	sub  arith = 5
 	xor  arith = 6
@@ -15,12 +14,11 @@ const (
 	shl        = 4 // of shifts
 	shr        = 5
 	sar        = 7
-	mulU       = 4 // of the group of multiplications and divisions
-	divU       = 6
+	divU       = 6 // of the group of multiplications and divisions
 	divS       = 7
 )
 
-var arithNames = map[arith]string{add: "add", orr: "or", and: "and", sub: "sub", xor: "xor", cmp: "cmp"}
+var arithNames = map[arith]string{add: "add", and: "and", sub: "sub", xor: "xor", cmp: "cmp"}
 
 // cond is a condition of a jump.
 type cond uint8
@@ -30,14 +28,13 @@ const (
 	aboveEqual   cond = 3
 	equal        cond = 4
 	notEqual     cond = 5
-	negative     cond = 8
 	less         cond = 12 // signed
 	greaterEqual cond = 13
 	lessEqual    cond = 14
 	greater      cond = 15
 )
 
-var condNames = map[cond]string{below: "b", aboveEqual: "ae", equal: "e", notEqual: "ne", negative: "s", less: "l", greaterEqual: "ge", lessEqual: "le", greater: "g"}
+var condNames = map[cond]string{below: "b", aboveEqual: "ae", equal: "e", notEqual: "ne", less: "l", greaterEqual: "ge", lessEqual: "le", greater: "g"}
 
 // rexOp emits a REX prefix where one is needed, opcode bytes and ModRM.
 func (a *asm) rexOp(wide bool, reg uint8, x rm, after int, opcode ...byte) {
@@ -306,13 +303,6 @@ func (a *asm) sfence() {
 	begin := len(a.buf)
 	a.emit(0x0f, 0xae, 0xf8)
 	a.text(begin, "sfence")
-}
-
-// prefetch asks for a line, in the second-level cache.
-func (a *asm) prefetch(m mem) {
-	begin := len(a.buf)
-	a.rexOp(false, 2, inMem(m), 0, 0x0f, 0x18)
-	a.text(begin, "prefetcht1 %v", m)
 }
 
 // negate is r = -r.

@@ -18,7 +18,7 @@ type indexing struct {
 func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) value {
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
 	it := item{d: c.vec(n), tmps: 1, imm: noImm}
-	c.slow = true
+	c.slow += slowLane * c.lanes
 	guardSize := 0
 	if guard != 0 {
 		if c.isa.EVEX {
@@ -237,7 +237,7 @@ func (c *code) indexValue(in ir.Instr, u int) value {
 			c.positions(r.d, n, true, func() { c.copy(rax, r15) }, func() { c.op(add, r15, inMem(operandWord(i, Step))) })
 		}})
 	}
-	steps := c.indexSteps(i)
+	steps := c.steps[i]
 	return c.item(item{d: c.vec(n), s: [3]value{steps}, tmps: 1, imm: noImm, emit: func(r *regs) {
 		c.along(i, u, rax, rbx)
 		c.spread(r.tmp[0], n, 4, rax)

@@ -23,10 +23,9 @@ type Variant struct {
 type Func struct {
 	Frame
 	Code []byte
-	Work int // vector instructions of a point's step, for a guess at how long it takes
+	Work int // about how many vector instructions a step takes at worst, for a guess at how long
 	// Lanes is the points of a step.
 	Lanes int
-	Slow  bool // some of it is done lane by lane
 	reads []bool
 	text  *listing
 }
@@ -53,7 +52,7 @@ type kernel struct {
 	level   []level
 	need    []bool  // values that something reads
 	kept    []value // of those of lower levels, in the frame
-	steps   []value // of index operands, see indexSteps
+	steps   []value // of index operands, see makeSteps
 	pointer []gpr   // of operands, noReg where it is in none
 }
 
@@ -99,7 +98,7 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Func{Frame: *c.frame, Code: code, Work: c.work(), Lanes: c.lanes, Slow: c.slow, text: c.lines}
+	f := &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes, text: c.lines}
 	for i := range k.Operands {
 		f.reads = append(f.reads, c.inLoop(i))
 	}
@@ -176,6 +175,20 @@ func (c *code) work() int {
 	return n
 }
 
+// time is about how long a step takes at worst, in instructions.
+func (c *code) time() int {
+	n := c.work() + c.step
+	for i, in := range c.k.Body {
+		if c.need[i] && c.level[i] == perPoint && (in.Op == ir.FDiv || in.Op == ir.Sqrt) {
+			n += slowUnit - 1
+		}
+	}
+	return n
+}
+
+// slowUnit is what a division or a root takes, as so many instructions.
+const slowUnit = 12
+
 // outside tells values of a lower level that those of level l, or what is stored, read.
 func (c *code) outside(l level) []ir.Ref {
 	read := make([]bool, len(c.k.Body))
@@ -233,7 +246,7 @@ func (c *code) function() {
 		tail8 = c.newValue(info{size: c.lanes * 8, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
 	}
 	c.choosePointers()
-	unroll := c.unroll(tail4, tail8)
+	unroll := c.plan()
 	c.note("once")
 	c.straight(once, 1)
 	row, end := c.newLabel(), c.newLabel()
@@ -247,12 +260,10 @@ func (c *code) function() {
 	c.straight(perRow, 1)
 	c.load(rdx, at(rdi, FramePoints))
 	c.clear(rcx)
-	c.pinConstants(unroll)
-	if unroll > 0 {
-		c.loop(unroll)
-		if unroll > 1 && !c.isa.EVEX {
-			c.loop(1)
-		}
+	c.pin()
+	c.loop(unroll)
+	if unroll > 1 && !c.isa.EVEX {
+		c.loop(1)
 	}
 	c.rest(tail4, tail8, end)
 	c.asm.place(end)
@@ -407,9 +418,7 @@ func (c *code) scalar(in ir.Instr) value {
 	return c.fromBytes(in.DT, v)
 }
 
-// indexSteps is how far the lanes of a vector are from its first, the low halves.
-func (c *code) indexSteps(i int) value { return c.steps[i] }
-
+// makeSteps finds how far the lanes of a vector are from its first, the low halves.
 func (c *code) makeSteps(i int, kept value) {
 	n := c.lanes * 4
 	var b []byte

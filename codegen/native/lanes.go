@@ -5,6 +5,10 @@ import "github.com/millrace-go/millrace/ir"
 // What vector units have no instruction for is done lane by lane: operands are stored,
 // general registers go through them, and the result is loaded.
 
+// slowLane is what a lane takes, as so many instructions of vectors: a division of 64
+// bits takes up to 90 cycles.
+const slowLane = 24
+
 // laneAt is a lane of an array of the scratch memory; rsi counts lanes.
 func (c *code) laneAt(array, size int) mem {
 	return mem{base: rdi, index: rsi, scale: uint8(size), disp: int32(c.frame.lane(array))}
@@ -24,7 +28,7 @@ func (c *code) loadVector(r uint8, size, at int) {
 func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value {
 	n := c.bytes(dt)
 	lanes := c.lanes
-	c.slow = true
+	c.slow += slowLane * c.lanes
 	it := item{d: c.vec(n), tmps: 1}
 	copy(it.s[:], x)
 	sizes := make([]int, len(x))
@@ -50,26 +54,39 @@ func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value
 	return c.item(it)
 }
 
-// quotient is that of integers, or the remainder.
+// quotient is that of integers, or the remainder. Kernels see to it that no divisor is 0,
+// nor -1 where the quotient is none; but what they see to may be in an earlier phase, and
+// lanes beyond a row's end hold anything. A processor faults there, so that those two are
+// not divided by.
 func quotient(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	wide, signed := sizeOf(in.DT) == 8, in.DT.IsSigned()
 	from := rax
 	if in.Op == ir.Mod {
 		from = rdx
 	}
+	size := sizeOf(in.DT)
 	v := c.eachLane(in.DT, x, func(x []mem, d mem) {
+		minus, done := c.newLabel(), c.newLabel()
 		c.copy(r15, rdx)
-		if wide {
-			c.load(rax, x[0])
-		} else {
-			c.load32(rax, x[0])
+		c.loadSize(size, signed, rax, x[0])
+		c.loadSize(size, signed, rbx, x[1])
+		c.clear(rdx)
+		c.opImm(cmp, ofGPR(rbx), 0)
+		c.jumpIf(equal, done)
+		if signed {
+			c.opImm(cmp, ofGPR(rbx), -1)
+			c.jumpIf(equal, minus)
 		}
 		c.divide(signed, wide, x[1])
-		if wide {
-			c.store(d, from)
-		} else {
-			c.storeSize(4, d, from)
+		if signed {
+			over := c.newLabel()
+			c.jump(over)
+			c.asm.place(minus)
+			c.negate(rax)
+			c.asm.place(over)
 		}
+		c.asm.place(done)
+		c.storeSize(size, d, from)
 		c.copy(rdx, r15)
 	})
 	return v
@@ -97,7 +114,7 @@ func lookup(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 			c.clear(rax)
 			c.asm.place(ok)
 		}
-		c.leaPool(rbx, table)
+		c.lea(rbx, table)
 		entry := mem{base: rbx, index: rax, scale: uint8(size)}
 		if size == 8 {
 			c.load(rax, entry)
@@ -123,11 +140,4 @@ func (c *code) table(id uint64, t *ir.Table, size int) mem {
 	m := c.data(b)
 	c.tables[id] = m
 	return m
-}
-
-// leaPool is the address of what lies in the pool.
-func (a *asm) leaPool(r gpr, m mem) {
-	begin := len(a.buf)
-	a.rexOp(true, uint8(r), inMem(m), 0, 0x8d)
-	a.text(begin, "lea %v,%v", r, m)
 }

@@ -7,54 +7,51 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// unroll is how many vectors a step of the main loop takes. In turns they keep a core's
-// units busy while results are on their way, as long as registers are enough; 0 where
-// the masked loop does as well.
-func (c *code) unroll(tail4, tail8 value) int {
-	n := c.work()
-	most := 4
-	switch {
+// plan finds how many vectors a step of the main loop takes: in turns they keep a core's
+// units busy while results are on their way, as long as registers are enough. What the
+// loops read most has the registers that are left.
+func (c *code) plan() (unroll int) {
+	unroll = 4
+	switch n := c.work(); {
 	case n > 160:
-		most = 1
+		unroll = 1
 	case n > 64:
-		most = 2
+		unroll = 2
 	}
-	for u := most; u > 1; u /= 2 {
-		c.values(perPoint, u)
+	for ; ; unroll /= 2 {
+		c.values(perPoint, unroll)
 		p := c.pressure()
-		c.items = c.items[:0]
-		if p+3 <= c.isa.Regs {
-			return u
+		if unroll == 1 || p+3 <= c.isa.Regs {
+			c.pins = c.mostUsed(c.isa.Regs - p - 4)
+			c.items = c.items[:0]
+			return unroll
 		}
+		c.items = c.items[:0]
 	}
-	return 1
 }
 
-// pinConstants keeps what the loops read most in registers that they have no other use for.
-func (c *code) pinConstants(unroll int) {
-	c.values(perPoint, max(unroll, 1))
-	free := c.isa.Regs - c.pressure() - 4
-	type used struct {
-		v value
-		n int
-	}
-	var list []used
+// mostUsed are the values with a home that the items read most.
+func (c *code) mostUsed(n int) (list []value) {
 	for v := 1; v < len(c.vals); v++ {
 		if x := &c.vals[v]; !x.mask && (x.home == inPool || x.home == inFrame) && len(x.uses) > 0 {
-			list = append(list, used{value(v), len(x.uses)})
+			list = append(list, value(v))
 		}
 	}
-	c.items = c.items[:0]
-	slices.SortStableFunc(list, func(a, b used) int { return b.n - a.n })
-	for _, u := range list[:max(0, min(free, len(list)))] {
-		x := &c.vals[u.v]
+	slices.SortStableFunc(list, func(a, b value) int { return len(c.vals[b].uses) - len(c.vals[a].uses) })
+	return list[:max(0, min(n, len(list)))]
+}
+
+// pin keeps values in registers until unpin.
+func (c *code) pin() {
+	for _, v := range c.pins {
 		r := c.take(&c.vecs)
-		c.fromMemory(u.v, r)
-		c.vecs.owner[r], x.reg, x.pinned = u.v, int16(r), true
+		c.fromMemory(v, r)
+		x := &c.vals[v]
+		c.vecs.owner[r], x.reg, x.pinned = v, int16(r), true
 	}
 }
 
-// unpin ends what pinConstants began.
+// unpin ends what pin began.
 func (c *code) unpin() {
 	for r, v := range c.vecs.owner {
 		if v > 0 && c.vals[v].pinned {
@@ -72,7 +69,9 @@ func (c *code) loop(n int) {
 	c.align()
 	c.asm.place(top)
 	c.note("%d vectors of %d", n, c.lanes)
+	before := c.slow
 	c.values(perPoint, n)
+	c.step = (c.slow - before) / n
 	c.emitItems()
 	c.opImm(add, ofGPR(rcx), n*c.lanes)
 	c.lea(rax, at(rcx, n*c.lanes))
@@ -132,7 +131,7 @@ func (c *code) tailMasks(tail4, tail8 value) {
 			b = append(b, x)
 		}
 		// The lanes from n-rax on of a table: rax times all ones, then zeros.
-		c.leaPool(rbx, c.data(b))
+		c.lea(rbx, c.data(b))
 		c.copy(rsi, rax)
 		c.opImm(sub, ofGPR(rsi), c.lanes)
 		c.negate(rsi)

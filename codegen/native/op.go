@@ -106,8 +106,6 @@ const (
 	vporq
 	vpxor
 	vpxorq
-	vpternlogd
-	vpternlogq
 	vpsllvd
 	vpsllvq
 	vpsrlvd
@@ -119,7 +117,6 @@ const (
 	vpsrld
 	vpsrlq
 	vpsrad
-	vpsraq
 	vpabsd
 	vpabsq
 	vpminsd
@@ -170,7 +167,6 @@ const (
 	vmovdTo
 	vmovqR
 	vmovqTo
-	vmovqRTo
 	vpmovzxbd
 	vpmovsxbd
 	vpmovzxwd
@@ -183,22 +179,12 @@ const (
 	vpackusdw
 	vpackuswb
 	vpermq
-	vpshufd
 	vshufps
 	vinserti128
 	vextracti128
 	vinserti32x4
-	vinserti64x4
-	vextracti32x4
-	vextracti64x4
-	vpinsrb
-	vpinsrw
 	vpinsrd
 	vpinsrq
-	vpextrb
-	vpextrw
-	vpextrd
-	vpextrq
 	vcvtdq2ps
 	vcvttps2dq
 	vcvtudq2ps
@@ -219,14 +205,10 @@ const (
 	vcvttpd2uqq
 	vcvtsi2ss
 	vcvttsd2si
-	vmovss
 	vmovssTo
 	vmovsd
-	vmovsdTo
-	vaddss
 	vmovmskps
 	vmovmskpd
-	vpmovm2d
 	kandw
 	kandnw
 	knotw
@@ -238,8 +220,6 @@ const (
 	kmovwTo
 	kmovwR
 	kmovwRTo
-	vpermt2ps
-	vprold
 	numVecOps
 )
 
@@ -307,10 +287,6 @@ func insert(name string, table uint8, code byte, w, scalar, rm uint8) opInfo {
 	return opInfo{name: name, prefix: p66, table: table, code: code, form: formRVMI, w: w, vw: w, scalar: scalar, rm: rm}
 }
 
-func extract(name string, code byte, w, scalar, rm uint8) opInfo {
-	return opInfo{name: name, prefix: p66, table: m0F3A, code: code, form: formMRI, w: w, vw: w, scalar: scalar, rm: rm}
-}
-
 var opTable = [numVecOps]opInfo{
 	vaddps: fp("vaddps", 0x58, true), vaddpd: fpd("vaddpd", 0x58, true),
 	vsubps: fp("vsubps", 0x5c, false), vsubpd: fpd("vsubpd", 0x5c, false),
@@ -331,15 +307,14 @@ var opTable = [numVecOps]opInfo{
 	vpandn: named(pi("vpandn", m0F, 0xdf, 4, false), "vpandnd"), vpandnq: only(pi("vpandnq", m0F, 0xdf, 8, false), evexOnly),
 	vpor: named(pi("vpor", m0F, 0xeb, 4, true), "vpord"), vporq: only(pi("vporq", m0F, 0xeb, 8, true), evexOnly),
 	vpxor: named(pi("vpxor", m0F, 0xef, 4, true), "vpxord"), vpxorq: only(pi("vpxorq", m0F, 0xef, 8, true), evexOnly),
-	vpternlogd: only(as(pi("vpternlogd", m0F3A, 0x25, 4, false), formRVMI), evexOnly),
-	vpternlogq: only(as(pi("vpternlogq", m0F3A, 0x25, 8, false), formRVMI), evexOnly),
-	vpsllvd:    pi("vpsllvd", m0F38, 0x47, 4, false), vpsllvq: {name: "vpsllvq", prefix: p66, table: m0F38, code: 0x47, w: 1, vw: 1, elem: 8},
+
+	vpsllvd: pi("vpsllvd", m0F38, 0x47, 4, false), vpsllvq: {name: "vpsllvq", prefix: p66, table: m0F38, code: 0x47, w: 1, vw: 1, elem: 8},
 	vpsrlvd: pi("vpsrlvd", m0F38, 0x45, 4, false), vpsrlvq: {name: "vpsrlvq", prefix: p66, table: m0F38, code: 0x45, w: 1, vw: 1, elem: 8},
 	vpsravd: pi("vpsravd", m0F38, 0x46, 4, false), vpsravq: only(pi("vpsravq", m0F38, 0x46, 8, false), evexOnly),
 	vpslld: shiftBy("vpslld", 0x72, 6, 4), vpsllq: shiftBy("vpsllq", 0x73, 6, 8),
 	vpsrld: shiftBy("vpsrld", 0x72, 2, 4), vpsrlq: shiftBy("vpsrlq", 0x73, 2, 8),
-	vpsrad: shiftBy("vpsrad", 0x72, 4, 4), vpsraq: only(shiftBy("vpsraq", 0x72, 4, 8), evexOnly),
-	vprold: only(shiftBy("vprold", 0x72, 1, 4), evexOnly),
+	vpsrad: shiftBy("vpsrad", 0x72, 4, 4),
+
 	vpabsd: as(pi("vpabsd", m0F38, 0x1e, 4, false), formRM), vpabsq: only(as(pi("vpabsq", m0F38, 0x1f, 8, false), formRM), evexOnly),
 	vpminsd: pi("vpminsd", m0F38, 0x39, 4, true), vpmaxsd: pi("vpmaxsd", m0F38, 0x3d, 4, true),
 	vpminsq: only(pi("vpminsq", m0F38, 0x39, 8, true), evexOnly), vpmaxsq: only(pi("vpmaxsq", m0F38, 0x3d, 8, true), evexOnly),
@@ -375,26 +350,21 @@ var opTable = [numVecOps]opInfo{
 	vmovd:         {name: "vmovd", prefix: p66, table: m0F, code: 0x6e, form: formRM, scalar: 4, rm: gpr32},
 	vmovdTo:       {name: "vmovd", prefix: p66, table: m0F, code: 0x7e, form: formMR, scalar: 4, rm: gpr32},
 	vmovqR:        {name: "vmovq", prefix: p66, table: m0F, code: 0x6e, form: formRM, w: 1, vw: 1, scalar: 8, rm: gpr64},
-	vmovqRTo:      {name: "vmovq", prefix: p66, table: m0F, code: 0x7e, form: formMR, w: 1, vw: 1, scalar: 8, rm: gpr64},
-	vmovqTo:       {name: "vmovq", prefix: p66, table: m0F, code: 0xd6, form: formMR, w: 1, scalar: 8},
+
+	vmovqTo: {name: "vmovq", prefix: p66, table: m0F, code: 0xd6, form: formMR, w: 1, scalar: 8},
 
 	vpmovzxbd: widening("vpmovzxbd", 0x31, 2), vpmovsxbd: widening("vpmovsxbd", 0x21, 2),
 	vpmovzxwd: widening("vpmovzxwd", 0x33, 1), vpmovsxwd: widening("vpmovsxwd", 0x23, 1),
 	vpmovzxdq: widening("vpmovzxdq", 0x35, 1), vpmovsxdq: widening("vpmovsxdq", 0x25, 1),
 	vpmovdb: narrowing("vpmovdb", 0x31, 2), vpmovdw: narrowing("vpmovdw", 0x33, 1), vpmovqd: narrowing("vpmovqd", 0x35, 1),
 	vpackusdw: {name: "vpackusdw", prefix: p66, table: m0F38, code: 0x2b}, vpackuswb: {name: "vpackuswb", prefix: p66, table: m0F, code: 0x67},
-	vpermq:  {name: "vpermq", prefix: p66, table: m0F3A, code: 0x00, form: formRMI, w: 1, vw: 1, elem: 8},
-	vpshufd: {name: "vpshufd", prefix: p66, table: m0F, code: 0x70, form: formRMI, elem: 4}, vshufps: as(fp("vshufps", 0xc6, false), formRVMI),
-	vinserti128:   {name: "vinserti128", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: vexOnly, half: 1},
-	vextracti128:  {name: "vextracti128", prefix: p66, table: m0F3A, code: 0x39, form: formMRI, only: vexOnly, half: 1},
-	vinserti32x4:  {name: "vinserti32x4", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: evexOnly, scalar: 16},
-	vinserti64x4:  {name: "vinserti64x4", prefix: p66, table: m0F3A, code: 0x3a, form: formRVMI, w: 1, only: evexOnly, half: 1},
-	vextracti32x4: {name: "vextracti32x4", prefix: p66, table: m0F3A, code: 0x39, form: formMRI, only: evexOnly, scalar: 16},
-	vextracti64x4: {name: "vextracti64x4", prefix: p66, table: m0F3A, code: 0x3b, form: formMRI, w: 1, only: evexOnly, half: 1},
-	vpinsrb:       insert("vpinsrb", m0F3A, 0x20, 0, 1, gpr32), vpinsrw: insert("vpinsrw", m0F, 0xc4, 0, 2, gpr32),
+	vpermq:       {name: "vpermq", prefix: p66, table: m0F3A, code: 0x00, form: formRMI, w: 1, vw: 1, elem: 8},
+	vshufps:      as(fp("vshufps", 0xc6, false), formRVMI),
+	vinserti128:  {name: "vinserti128", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: vexOnly, half: 1},
+	vextracti128: {name: "vextracti128", prefix: p66, table: m0F3A, code: 0x39, form: formMRI, only: vexOnly, half: 1},
+	vinserti32x4: {name: "vinserti32x4", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: evexOnly, scalar: 16},
+
 	vpinsrd: insert("vpinsrd", m0F3A, 0x22, 0, 4, gpr32), vpinsrq: insert("vpinsrq", m0F3A, 0x22, 1, 8, gpr64),
-	vpextrb: extract("vpextrb", 0x14, 0, 1, gpr32), vpextrw: extract("vpextrw", 0x15, 0, 2, gpr32),
-	vpextrd: extract("vpextrd", 0x16, 0, 4, gpr32), vpextrq: extract("vpextrq", 0x16, 1, 8, gpr64),
 
 	vcvtdq2ps: cvt("vcvtdq2ps", np, 0x5b, 0, 4, 4, both), vcvttps2dq: cvt("vcvttps2dq", pF3, 0x5b, 0, 4, 4, both),
 	vcvtudq2ps: cvt("vcvtudq2ps", pF2, 0x7a, 0, 4, 4, evexOnly), vcvttps2udq: cvt("vcvttps2udq", np, 0x78, 0, 4, 4, evexOnly),
@@ -407,13 +377,11 @@ var opTable = [numVecOps]opInfo{
 	vcvttpd2qq: cvt("vcvttpd2qq", p66, 0x7a, 1, 8, 8, evexOnly), vcvttpd2uqq: cvt("vcvttpd2uqq", p66, 0x78, 1, 8, 8, evexOnly),
 	vcvtsi2ss:  {name: "vcvtsi2ss", prefix: pF3, table: m0F, code: 0x2a, w: 1, vw: 1, scalar: 8, rm: gpr64},
 	vcvttsd2si: {name: "vcvttsd2si", prefix: pF2, table: m0F, code: 0x2c, form: formRM, w: 1, vw: 1, scalar: 8, reg: gpr64},
-	vmovss:     {name: "vmovss", prefix: pF3, table: m0F, code: 0x10, form: formRM, scalar: 4}, vmovssTo: {name: "vmovss", prefix: pF3, table: m0F, code: 0x11, form: formMR, scalar: 4},
-	vmovsd: {name: "vmovsd", prefix: pF2, table: m0F, code: 0x10, form: formRM, w: 1, scalar: 8}, vmovsdTo: {name: "vmovsd", prefix: pF2, table: m0F, code: 0x11, form: formMR, w: 1, scalar: 8},
-	vaddss:    {name: "vaddss", prefix: pF3, table: m0F, code: 0x58, scalar: 4},
+	vmovssTo:   {name: "vmovss", prefix: pF3, table: m0F, code: 0x11, form: formMR, scalar: 4},
+	vmovsd:     {name: "vmovsd", prefix: pF2, table: m0F, code: 0x10, form: formRM, w: 1, scalar: 8},
+
 	vmovmskps: {name: "vmovmskps", table: m0F, code: 0x50, form: formRM, only: vexOnly, reg: gpr32},
 	vmovmskpd: {name: "vmovmskpd", prefix: p66, table: m0F, code: 0x50, form: formRM, only: vexOnly, reg: gpr32},
-	vpmovm2d:  {name: "vpmovm2d", prefix: pF3, table: m0F38, code: 0x38, form: formRM, only: evexOnly, rm: mask},
-	vpermt2ps: {name: "vpermt2ps", prefix: p66, table: m0F38, code: 0x7f, only: evexOnly, elem: 4},
 
 	kandw: kop("kandw", 0x41, 1), kandnw: kop("kandnw", 0x42, 1), knotw: kop("knotw", 0x44, 0), korw: kop("korw", 0x45, 1),
 	kxnorw: kop("kxnorw", 0x46, 1), kxorw: kop("kxorw", 0x47, 1), kortestw: kop("kortestw", 0x98, 0),

@@ -2,6 +2,9 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
+// slowCall is what it takes to call a sub-program, as so many instructions.
+const slowCall = 200
+
 // rare is the slow way of a few lanes. Whether any lane needs it is asked for each
 // vector; what then happens is out of the way: all registers that hold something are
 // stored, a function gives the sub-program's results for all lanes, and those that were
@@ -16,7 +19,7 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 		c.fail("sub-program %s of %d parameters", p.Name, len(p.Params))
 		return x[1]
 	}
-	c.slow = true
+	c.slow += slowCall + 2*len(p.Code)*c.lanes*8/c.isa.Bytes
 	n := c.bytes(in.DT)
 	isMask := in.DT == ir.Bool
 	params := make([]value, 0, 2)

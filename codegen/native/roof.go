@@ -1,22 +1,23 @@
 package native
 
-import (
-	"unsafe"
-)
+import "unsafe"
 
 // What a core can do at most: code that does nothing but multiply and add, and code
-// that does nothing but copy.
+// that does nothing but copy or read.
 
 // Roof is such code. Each function is called with a RoofFrame.
 type Roof struct {
 	Code []byte
 	// FMA multiplies and adds floats in as many chains as there are registers for:
-	// Flops operations for each of Count.
-	FMA   int
-	Flops int
+	// Flops operations for each of Count. FMA64 does so with float64, of which a vector
+	// holds half as many.
+	FMA, FMA64 int
+	Flops      int
 	// Copy copies Count times CopyBytes, past the caches where CopyPast begins.
 	Copy, CopyPast int
 	CopyBytes      int
+	// Read loads Count times CopyBytes, and does nothing with them.
+	Read int
 }
 
 // RoofFrame is what they are called with.
@@ -34,8 +35,19 @@ func NewRoof(isa *ISA) (*Roof, error) {
 	g := &dotGen{asm: a, dotKind: dotF32}
 	chains := isa.Regs - 2
 	r := &Roof{Flops: 2 * chains * isa.Bytes / 4, CopyBytes: roofUnroll * isa.Bytes}
+	r.FMA = g.multiplyAdds("multiply and add", vfmadd231ps, chains)
+	r.FMA64 = g.multiplyAdds("multiply and add float64", vfmadd231pd, chains)
+	r.Copy = g.copies("copy", vmovupsTo)
+	r.CopyPast = g.copies("copy past the caches", vmovntps)
+	r.Read = g.copies("read", opNone)
+	var err error
+	r.Code, err = a.finish()
+	return r, err
+}
+
+func (g *dotGen) multiplyAdds(what string, fma op, chains int) int {
 	var f RoofFrame
-	r.FMA = g.begin("multiply and add")
+	start := g.begin("%s", what)
 	for i := range chains + 2 {
 		g.vec3(vpxor, uint8(i), uint8(i), inReg(uint8(i)))
 	}
@@ -44,19 +56,17 @@ func NewRoof(isa *ISA) (*Roof, error) {
 	g.align(64)
 	g.place(loop)
 	for i := range chains {
-		g.vec3(vfmadd231ps, uint8(i), uint8(chains), inReg(uint8(chains+1)))
+		g.vec3(fma, uint8(i), uint8(chains), inReg(uint8(chains+1)))
 	}
 	g.opImm(sub, ofGPR(tileK), 1)
 	g.jumpIf(notEqual, loop)
 	g.ret()
-	r.Copy = g.copies("copy", vmovupsTo, f)
-	r.CopyPast = g.copies("copy past the caches", vmovntps, f)
-	var err error
-	r.Code, err = a.finish()
-	return r, err
+	return start
 }
 
-func (g *dotGen) copies(what string, store op, f RoofFrame) int {
+// copies is a loop that loads and, unless store is opNone, stores.
+func (g *dotGen) copies(what string, store op) int {
+	var f RoofFrame
 	at0 := g.begin("%s", what)
 	loop := g.newLabel()
 	g.load(rsi, field(unsafe.Offsetof(f.Src)))
@@ -68,7 +78,9 @@ func (g *dotGen) copies(what string, store op, f RoofFrame) int {
 		g.vec3(vmovups, uint8(i), 0, inMem(at(rsi, i*g.isa.Bytes)))
 	}
 	for i := range roofUnroll {
-		g.vec3(store, uint8(i), 0, inMem(at(rdx, i*g.isa.Bytes)))
+		if store != opNone {
+			g.vec3(store, uint8(i), 0, inMem(at(rdx, i*g.isa.Bytes)))
+		}
 	}
 	g.opImm(add, ofGPR(rsi), roofUnroll*g.isa.Bytes)
 	g.opImm(add, ofGPR(rdx), roofUnroll*g.isa.Bytes)

@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/internal/machine"
-	"github.com/millrace-go/millrace/ir"
 )
 
 // runnable are the targets that this processor has.
@@ -236,6 +234,3 @@ func TestRandomKernels(t *testing.T) {
 		}
 	}
 }
-
-var _ = strings.Contains
-var _ = ir.Float32

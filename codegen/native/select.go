@@ -69,7 +69,6 @@ var (
 	kcmpus   = row{i32: vpcmpud, i64: vpcmpuq}
 	cmpeqs   = row{i32: vpcmpeqd, i64: vpcmpeqq}
 	cmpgts   = row{i32: vpcmpgtd, i64: vpcmpgtq}
-	testms   = row{i32: vptestmd, i64: vptestmq}
 	logicAnd = row{vpand, vpandq, vpand, vpandq}
 	logicOr  = row{vpor, vporq, vpor, vporq}
 	logicXor = row{vpxor, vpxorq, vpxor, vpxorq}

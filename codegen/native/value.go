@@ -40,8 +40,7 @@ type item struct {
 	imm     int16
 	k       value
 	zero    bool
-	tmps    int  // vector registers that emit may use
-	late    bool // d is written when all operands have been read
+	tmps    int // vector registers that emit may use
 	emit    func(r *regs)
 	note    string
 	atFirst bool // d may not be the register of an operand
@@ -82,8 +81,10 @@ type code struct {
 	tail    value // mask of the lanes that count, 0: all
 	tail8   value // the same for lanes of eight bytes, where masks are vectors
 	tables  map[uint64]mem
-	laneReg uint8 // of eachLane
-	slow    bool  // something is done lane by lane
+	pins    []value // what loops keep in registers
+	laneReg uint8   // of eachLane
+	slow    int     // instructions of the items so far that are done lane by lane, at worst
+	step    int     // those of a vector of the loop
 }
 
 func newCode(isa *ISA) *code {

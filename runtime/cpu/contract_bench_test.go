@@ -8,8 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/millrace-go/millrace/codegen/native"
-	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/roof"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -40,7 +39,7 @@ func benchmarkContract(b *testing.B, threads int) {
 		}
 	}
 	slices.Sort(names)
-	roof := roofOf(b, threads)
+	most := roofOf(b, threads)
 	for _, s := range contractShapes {
 		b.Run(fmt.Sprintf("%dx%dx%d%s", s.m, s.k, s.n, s.how), func(b *testing.B) {
 			memory := func(n int64) unsafe.Pointer {
@@ -67,7 +66,7 @@ func benchmarkContract(b *testing.B, threads int) {
 			some := max(int(1e5/flops), 1)
 			times := map[string][]float64{}
 			for b.Loop() {
-				times["roof"] = append(times["roof"], 1/roof())
+				times["roof"] = append(times["roof"], 1/most())
 				for _, name := range names {
 					t0 := time.Now()
 					for range some {
@@ -89,28 +88,12 @@ func benchmarkContract(b *testing.B, threads int) {
 
 // roofOf measures the flops, in billions a second, that so many threads have.
 func roofOf(b *testing.B, threads int) func() float64 {
-	if machine.Level() == machine.None {
+	r, err := roof.New()
+	if err != nil {
 		return func() float64 { return 1 }
 	}
-	r, err := native.NewRoof(nativeISAs[machine.Level()])
-	if err != nil {
-		b.Fatal(err)
-	}
-	code, err := machine.Map(r.Code)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(code.Free)
-	e := newGoExecutor(threads)
 	return func() float64 {
-		f := native.RoofFrame{Count: 20000}
-		t0 := time.Now()
-		e.split(threads, 8, 1, func(begin, end int64) {
-			for range end - begin {
-				g := f
-				machine.Call(code.Addr(r.FMA), unsafe.Pointer(&g), machine.KeepMXCSR)
-			}
-		})
-		return float64(8*f.Count) * float64(r.Flops) / float64(time.Since(t0).Nanoseconds())
+		ops, took := r.MultiplyAdd(threads, 4, time.Millisecond)
+		return ops / float64(took.Nanoseconds())
 	}
 }

@@ -52,6 +52,8 @@ func dotCodeOf(level machine.ISA, dt ir.DType) (*dotCode, error) {
 		var code *machine.Code
 		if code, m.err = machine.Map(d.Code); m.err == nil {
 			m.code = &dotCode{d, code}
+		} else {
+			lesserRefused.Add(1) // Go does it
 		}
 	})
 	return m.code, m.err

@@ -2,10 +2,12 @@ package cpu
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -46,6 +48,12 @@ type goContractor struct{ e *goExecutor }
 func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) error {
 	mine := *c
 	size := int64(c.dt.Size())
+	var beyond atomic.Bool
+	inBatches := func(batch int64) {
+		if batch < 0 || batch >= c.batches() {
+			beyond.Store(true)
+		}
+	}
 	move := func(dst, src unsafe.Pointer) {
 		copy(unsafe.Slice((*byte)(dst), size), unsafe.Slice((*byte)(src), size))
 	}
@@ -54,6 +62,7 @@ func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) err
 			return s
 		}
 		return side{kind: kind, fill: func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
+			inBatches(batch)
 			at := c.offset(s.batch, batch)
 			for i := i0; i < i1; i++ {
 				for p := p0; p < p1; p++ {
@@ -69,6 +78,7 @@ func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) err
 	mine.x, mine.y = through(c.x, xkind), through(c.y, ykind)
 	if drain {
 		mine.drain = func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64) {
+			inBatches(batch)
 			at := c.offset(c.outBatch, batch)
 			for i := range rows {
 				for j := range cols {
@@ -78,6 +88,9 @@ func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) err
 		}
 	}
 	g.e.contract(&mine)
+	if beyond.Load() {
+		return errors.New("a batch that there is not")
+	}
 	return nil
 }
 

@@ -22,9 +22,9 @@ type machineFold struct {
 	mxcsr uint32
 }
 
-// foldFrame is the frame of a join: it needs no more than its arguments. Larger ones stay
-// in Go.
-type foldFrame [128]uint64
+// foldFrame is the frame of a join: its arguments, and what has no register of the 16 of
+// AVX2 where denormals are flushed. What needs a larger one stays in Go.
+type foldFrame [192]uint64
 
 func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	isa := machineISA()
@@ -105,13 +105,10 @@ func compileFold(k *codegen.Kernel, op ir.Op, dt ir.DType, d ir.Denormals, isa *
 
 func joinCode(f *native.Func, err error) *machineCode {
 	if err != nil || f.Bytes > len(foldFrame{})*8 {
+		lesserRefused.Add(1)
 		return nil
 	}
-	c, err := mapCode(f)
-	if err != nil {
-		return nil
-	}
-	return &c
+	return lesserCode(f)
 }
 
 // joinKernel joins operand 1 to operand 0.
@@ -158,8 +155,9 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 			frame.operand(2, unsafe.Add(to, at*size), size, toStep)
 			frame.run(f.rows, min(points, n-at), some, f.mxcsr)
 		}
-		rows -= some
-		to, from = unsafe.Add(to, some*toStep), unsafe.Add(from, some*fromStep)
+		if rows -= some; rows > 0 { // Go takes no pointer past the last row for one
+			to, from = unsafe.Add(to, some*toStep), unsafe.Add(from, some*fromStep)
+		}
 	}
 }
 
@@ -171,8 +169,9 @@ func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 		frame.operand(0, acc, size, 0)
 		frame.operand(1, values, size, ir.FoldLanes*size)
 		frame.run(f.lanes, ir.FoldLanes, some, f.mxcsr)
-		groups -= some
-		values = unsafe.Add(values, some*ir.FoldLanes*size)
+		if groups -= some; groups > 0 {
+			values = unsafe.Add(values, some*ir.FoldLanes*size)
+		}
 	}
 }
 
@@ -245,15 +244,15 @@ func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
 // addColumns adds elements of columns that lie side by side, a lane of all of them at a
 // time.
 func addColumns(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, n, ld int64) {
-	for m > 0 {
-		at := r % ir.FoldBlock
-		some := min(m, ir.FoldLanes-at%ir.FoldLanes)
+	for done, some := int64(0), int64(0); done < m; done += some {
+		at := (r + done) % ir.FoldBlock
+		some = min(m-done, ir.FoldLanes-at%ir.FoldLanes)
+		from := unsafe.Add(values, done*ld*size)
 		if at < ir.FoldLanes || n < 8 { // a lane's first elements take its place
-			in.add(acc, values, r, some, n, ld)
+			in.add(acc, from, r+done, some, n, ld)
 		} else {
-			c.into(unsafe.Add(acc, at%ir.FoldLanes*n*size), values, size, n, some, n*size, ld*size)
+			c.into(unsafe.Add(acc, at%ir.FoldLanes*n*size), from, size, n, some, n*size, ld*size)
 		}
-		r, m, values = r+some, m-some, unsafe.Add(values, some*ld*size)
 	}
 }
 
@@ -264,16 +263,15 @@ func addRow(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, 
 		in.add(acc, values, r, m, 1, ld)
 		return
 	}
-	if head := min(m, (ir.FoldLanes-r%ir.FoldLanes)%ir.FoldLanes); head > 0 {
-		in.add(acc, values, r, head, 1, 1)
-		r, m, values = r+head, m-head, unsafe.Add(values, head*size)
+	done := min(m, (ir.FoldLanes-r%ir.FoldLanes)%ir.FoldLanes)
+	if done > 0 {
+		in.add(acc, values, r, done, 1, 1)
 	}
-	if groups := m / ir.FoldLanes; groups > 0 {
-		c.groups(acc, values, size, groups)
-		done := groups * ir.FoldLanes
-		r, m, values = r+done, m-done, unsafe.Add(values, done*size)
+	if groups := (m - done) / ir.FoldLanes; groups > 0 {
+		c.groups(acc, unsafe.Add(values, done*size), size, groups)
+		done += groups * ir.FoldLanes
 	}
-	if m > 0 {
-		in.add(acc, values, r, m, 1, 1)
+	if done < m {
+		in.add(acc, unsafe.Add(values, done*size), r+done, m-done, 1, 1)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -32,6 +33,7 @@ type machinePhase struct {
 	staged []int32
 	boxed  []int32 // outputs
 	chunk  int64   // points of a call, so that none takes long
+	work   int64   // the same by what is computed alone
 }
 
 // machineCode is a function in executable memory.
@@ -55,11 +57,45 @@ func machineISA() *native.ISA {
 const (
 	// blockPoints are the points of a call whose operands go through memory.
 	blockPoints = 512
-	// callVectors bounds the instructions of a call: 200 µs are the most that a collection
-	// may wait for one, and an instruction of a vector takes a nanosecond, or with what is
-	// done lane by lane some twenty.
-	callVectors = 64 << 10
+	// callWork and callMemory bound a call: 200 µs are the most that a collection may wait
+	// for one. They are about half of that, an instruction of a vector taking a nanosecond at
+	// most, and a core moving 5 GB/s at least.
+	callWork   = 1 << 16
+	callMemory = 1 << 19
+	// farMemory is what an element takes that is not beside the one before: two lines, as
+	// neither caches nor their directories help.
+	farMemory = 128
+	// rowVectors are what a row takes besides its points: its last vector, which is not
+	// whole, goes lane by lane at worst.
+	rowVectors = 3
+	// wholeLines are points that take whole lines of memory: calls stay aligned.
+	wholeLines = 64
 )
+
+// bound finds the points of a call.
+func (p *machinePhase) bound() {
+	memory := int64(8 * len(p.kernel.Reduces))
+	for _, i := range p.used {
+		o := &p.kernel.Operands[i]
+		indexed := slices.ContainsFunc(p.kernel.Body, func(in ir.Instr) bool { return in.Op == ir.LoadAt && int32(uint32(in.Imm)) == i })
+		switch class := p.v.Class[i]; {
+		case o.Kind == codegen.Index || class == codegen.Splat && !indexed:
+		case class == codegen.Contiguous && !indexed:
+			memory += int64(o.DT.Size())
+		default:
+			memory += farMemory
+		}
+	}
+	lanes := int64(p.whole.f.Lanes)
+	p.work = callWork / int64(max(p.whole.f.Work, 1)) * lanes
+	p.chunk = max(min(p.work, callMemory/max(memory, 1))/wholeLines*wholeLines, wholeLines)
+}
+
+// callRows are the rows of n points of a call.
+func (p *machinePhase) callRows(n int64) int64 {
+	lanes := int64(p.whole.f.Lanes)
+	return min(p.work/((n+lanes-1)/lanes*lanes+rowVectors*lanes), p.chunk/n)
+}
 
 // newMachinePhase compiles a phase, whose first own operands are the kernel's.
 func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, error) {
@@ -96,10 +132,7 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, erro
 			p.direct = append(p.direct, int32(i))
 		}
 	}
-	p.chunk = max(callVectors/int64(max(f.Work, 1))*int64(f.Lanes), 256)
-	if f.Slow {
-		p.chunk = max(p.chunk/32, 64)
-	}
+	p.bound()
 	if len(p.boxed)+len(p.staged) > 0 {
 		p.chunk = min(p.chunk, blockPoints)
 	}
@@ -124,14 +157,22 @@ func (p *machinePhase) compilePast() *machineCode {
 		return nil
 	}
 	f, err := native.Compile(p.kernel, v, p.isa, false)
-	if err != nil {
+	if err != nil || f.Bytes > p.whole.f.Bytes { // scratch memory is measured by the other
+		lesserRefused.Add(1)
 		return nil
 	}
-	if f.Bytes > p.whole.f.Bytes {
-		return nil // scratch memory is measured by the other
-	}
+	return lesserCode(f)
+}
+
+// lesserRefused counts code, of all devices, that could not be had and that kernels run
+// without: slower, but no less right.
+var lesserRefused atomic.Int64
+
+// lesserCode is mapCode for such code.
+func lesserCode(f *native.Func) *machineCode {
 	c, err := mapCode(f)
 	if err != nil {
+		lesserRefused.Add(1)
 		return nil
 	}
 	return &c

@@ -157,7 +157,7 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 	p, n, rows := w.p, w.size[0], int64(1)
 	points := min(n-w.at[0], left, p.chunk)
 	if points == n && w.rank > 1 {
-		rows = max(min(w.size[1]-w.at[1], left/n, p.chunk/n), 1)
+		rows = max(min(w.size[1]-w.at[1], left/n, p.callRows(n)), 1)
 	}
 	count := rows * points
 	*word(w.frame, native.FramePoints), *word(w.frame, native.FrameRows) = points, rows

@@ -34,9 +34,7 @@ type rowJob struct {
 	tiles                    int64
 	grain, part              int64 // tiles, and points, that a thread gets at a time
 	needs                    rowNeeds
-	room                     int64  // bytes of a thread's memory
-	look                     int    // the phase during which the next tile is asked for, -1: none
-	ahead                    []int8 // bytes of an element of operands that are asked for, else 0
+	room                     int64 // bytes of a thread's memory
 
 	split            splitJob
 	shared, partials unsafe.Pointer // split: temporaries, and results of folds of blocks
@@ -56,7 +54,6 @@ func (x *rowJob) run(r *ready) {
 		x.across = (x.width + x.tile - 1) / x.tile
 		x.tiles = x.outputs / x.width * x.across
 	}
-	x.findLook()
 	x.measure()
 	switch {
 	case r.split:

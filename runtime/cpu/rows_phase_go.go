@@ -37,7 +37,7 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 			end := min(to*ir.FoldBlock, x.reduced)
 			code.eval(&t.points, first+from*ir.FoldBlock*t.columns, first+end*t.columns)
 		} else {
-			t.evaluate(i, code, first, first+x.reduced*t.n)
+			code.eval(&t.points, first, first+x.reduced*t.n)
 		}
 		return
 	}
@@ -47,20 +47,20 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 		at[k], direct = t.lies(&list[k])
 	}
 	if !direct && !x.cols && x.reduced <= rowChunk/2 && t.own {
-		t.shortRows(i, list, code)
+		t.shortRows(list, code)
 		return
 	}
 	for s := range t.strips {
 		if direct {
 			t.walkLying(list, &at, s, from, to)
 		} else {
-			t.walk(i, list, code, s, from, to)
+			t.walk(list, code, s, from, to)
 		}
 	}
 }
 
 // walk evaluates and takes blocks [from, to) of a strip, in chunks.
-func (t *rowTile) walk(i int, list []rowOp, code evaluator, strip, from, to int64) {
+func (t *rowTile) walk(list []rowOp, code evaluator, strip, from, to int64) {
 	x, n := t.x, t.columns
 	base := int64(0)
 	if !x.cols {
@@ -73,7 +73,7 @@ func (t *rowTile) walk(i int, list []rowOp, code evaluator, strip, from, to int6
 		t.startBlock(list)
 		for r := first; r < end; r += step {
 			m := min(end-r, step)
-			t.evaluate(i, code, base+r*n, base+(r+m)*n)
+			code.eval(&t.points, base+r*n, base+(r+m)*n)
 			for k := range list {
 				t.take(list, k, strip, t.bufs[k], n, r, m)
 			}
@@ -98,12 +98,12 @@ func (t *rowTile) walkLying(list []rowOp, at *[maxReduces]lying, strip, from, to
 }
 
 // shortRows takes rows so short that many fit a chunk: one evaluation serves many.
-func (t *rowTile) shortRows(i int, list []rowOp, code evaluator) {
+func (t *rowTile) shortRows(list []rowOp, code evaluator) {
 	x := t.x
 	step := rowChunk / x.reduced
 	for s := int64(0); s < t.strips; s += step {
 		n := min(t.strips-s, step)
-		t.evaluate(i, code, (t.first+s)*x.reduced, (t.first+s+n)*x.reduced)
+		code.eval(&t.points, (t.first+s)*x.reduced, (t.first+s+n)*x.reduced)
 		for j := range n {
 			t.startBlock(list)
 			for k := range list {

@@ -46,7 +46,7 @@ func (d *device) Stats() runtime.Stats {
 		CompileNanos: c.compiled.Load(),
 
 		NativeKernels: c.native.Load(),
-		NativeRefused: c.nativeRefused.Load(),
+		NativeRefused: c.nativeRefused.Load() + lesserRefused.Load(),
 	}
 	_, s.NativeBytes = machine.Live()
 	d.mem.stats(&s)

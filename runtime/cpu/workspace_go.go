@@ -48,7 +48,7 @@ func (e *goExecutor) workspaceFor(r *ready) *workspace {
 	}
 	for k := range r.phases().reduces {
 		if w.blocks[k] == nil {
-			w.blocks[k] = make([]uint64, ir.FoldBlock)
+			w.blocks[k] = make([]uint64, ir.FoldBlock+1) // loops end with a pointer past the block
 		}
 		w.bufs[k] = unsafe.Pointer(unsafe.SliceData(w.blocks[k]))
 	}

@@ -1,0 +1,136 @@
+// Package roof measures what this machine's cores can do at most: multiply and add, copy,
+// and read. It is the yardstick of benchmarks: the roofline of Williams, Waterman and
+// Patterson (2009).
+package roof
+
+import (
+	"errors"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+)
+
+// ErrNone says that no code could be made to measure with.
+var ErrNone = errors.New("roof: there is no machine code for this processor")
+
+// Roof is code that does as much as a core can.
+type Roof struct {
+	code *machine.Code
+	r    *native.Roof
+}
+
+// New makes it. It is collected with its code.
+func New() (*Roof, error) {
+	isa := map[machine.ISA]*native.ISA{machine.AVX2: native.AVX2, machine.AVX512: native.AVX512}[machine.Level()]
+	if isa == nil {
+		return nil, ErrNone
+	}
+	r, err := native.NewRoof(isa)
+	if err != nil {
+		return nil, err
+	}
+	code, err := machine.Map(r.Code)
+	if err != nil {
+		return nil, err
+	}
+	return &Roof{code, r}, nil
+}
+
+const (
+	// callLoops keep a call below 200 µs, which the collector may wait for: a loop of
+	// multiplications and additions takes some 15 ns at most.
+	callLoops = 5000
+	// callBytes does so for memory of 5 GB/s.
+	callBytes = 512 << 10
+	// smallBytes is what one thread copies faster than it hands half of it over.
+	smallBytes = 1 << 20
+)
+
+// MultiplyAdd has each of so many threads multiply and add, elements of size bytes (4 or
+// 8), for about so long, and returns how many operations all did, two for each
+// multiplication with its addition, and how long it took.
+func (r *Roof) MultiplyAdd(threads, size int, about time.Duration) (ops float64, took time.Duration) {
+	entry, flops := r.r.FMA, float64(r.r.Flops)
+	if size == 8 {
+		entry, flops = r.r.FMA64, flops/2
+	}
+	calls := make([]int, threads)
+	took = onThreads(threads, func(i int) {
+		for start := time.Now(); time.Since(start) < about || calls[i] == 0; calls[i]++ {
+			r.call(entry, native.RoofFrame{Count: callLoops})
+		}
+	})
+	for _, n := range calls {
+		ops += float64(n) * callLoops * flops
+	}
+	return ops, took
+}
+
+// Copy copies src to dst, whose length is the same and which begin at cache lines, by so
+// many threads, past the caches if asked to. What is no whole number of Granule bytes at the
+// end of a thread's share is left out.
+func (r *Roof) Copy(threads int, dst, src []byte, past bool) time.Duration {
+	entry := r.r.Copy
+	if past {
+		entry = r.r.CopyPast
+	}
+	return r.move(entry, threads, dst, src)
+}
+
+// Read reads src, which begins at a cache line, likewise.
+func (r *Roof) Read(threads int, src []byte) time.Duration {
+	return r.move(r.r.Read, threads, src, src)
+}
+
+// Granule is how many bytes are moved at a time.
+func (r *Roof) Granule() int { return r.r.CopyBytes }
+
+func (r *Roof) move(entry, threads int, dst, src []byte) time.Duration {
+	if len(src) < smallBytes {
+		threads = 1
+	}
+	granules := len(src) / r.r.CopyBytes
+	return onThreads(threads, func(i int) {
+		most := callBytes / r.r.CopyBytes
+		for at, end := granules*i/threads, granules*(i+1)/threads; at < end; at += most {
+			skip := at * r.r.CopyBytes
+			r.call(entry, native.RoofFrame{
+				Dst: unsafe.Pointer(&dst[skip]), Src: unsafe.Pointer(&src[skip]), Count: int64(min(most, end-at)),
+			})
+		}
+	})
+}
+
+func (r *Roof) call(entry int, f native.RoofFrame) {
+	machine.Call(r.code.Addr(entry), unsafe.Pointer(&f), machine.KeepMXCSR)
+	goruntime.KeepAlive(r)
+}
+
+// onThreads runs f for each of n shares at once and says how long it took from when all were
+// there: waking threads is not what is measured.
+func onThreads(n int, f func(i int)) time.Duration {
+	var there atomic.Int64
+	starts, ends := make([]time.Time, n), make([]time.Time, n)
+	run := func(i int) {
+		for there.Add(1); there.Load() < int64(n); {
+			goruntime.Gosched() // there may be fewer processors than shares
+		}
+		starts[i] = time.Now()
+		f(i)
+		ends[i] = time.Now()
+	}
+	var wg sync.WaitGroup
+	for i := 1; i < n; i++ {
+		wg.Go(func() { run(i) })
+	}
+	run(0)
+	wg.Wait()
+	first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
+	return last.Sub(first)
+}

@@ -1,0 +1,86 @@
+//go:build linux && amd64
+
+package cpu
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// cutShort runs a kernel on a file in memory that is no longer there.
+func cutShort(t *testing.T) {
+	t.Helper()
+	const n = 1 << 16
+	f, err := os.Create(filepath.Join(t.TempDir(), "weights"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(4 * n); err != nil {
+		t.Fatal(err)
+	}
+	mem, err := syscall.Mmap(int(f.Fd()), 0, 4*n, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := codegen.Lower(geluKernels()["reference"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: make([]codegen.AccessClass, 2)}}, 2, machineISA())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := args{rank: 1, dims: [runtime.MaxRank]int64{n}, scratch: make([]byte, p.scratch())}
+	out := make([]byte, 4*n)
+	for _, b := range [][]byte{mem, out} {
+		o := operand{base: unsafe.Pointer(unsafe.SliceData(b))}
+		o.stride[0] = 1
+		a.ops = append(a.ops, o)
+	}
+	p.eval(&a, 0, n)
+	if err := f.Truncate(8192); err != nil {
+		t.Fatal(err)
+	}
+	p.eval(&a, 0, n)
+	t.Error("nothing happened")
+}
+
+// TestFileCutShort: a file in memory that is cut short under a kernel is the fault that it
+// is for Go code: the end of the process, or a panic where the program asked for one. The
+// stack is known, so that no "unexpected return pc" takes the place of what went wrong.
+func TestFileCutShort(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	const variable = "MILLRACE_TEST_CUT"
+	if os.Getenv(variable) != "" {
+		cutShort(t)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFileCutShort$")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	out, err := cmd.CombinedOutput()
+	text := string(out)
+	if err == nil || strings.Contains(text, "unexpected return pc") || !strings.Contains(text, "unexpected fault address") ||
+		!strings.Contains(text, "SIGBUS") || !strings.Contains(text, "cutShort") || !strings.Contains(text, "machinePhase).eval") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if x := recover(); x == nil || !strings.Contains(x.(error).Error(), "invalid memory address") && !strings.Contains(x.(error).Error(), "fault") {
+			t.Errorf("recovered %v", x)
+		}
+	}()
+	cutShort(t)
+}

@@ -1,0 +1,177 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// machineTest are kernels of several phases, forms and folds.
+func machineTest(t testing.TB) map[string]*codegen.Kernel {
+	t.Helper()
+	return map[string]*codegen.Kernel{"softmax": rowKernel(t, rowtext.Softmax), "norm": rowKernel(t, rowtext.Norm), "points": mixedKernel()}
+}
+
+// launchOf has rows, where the kernel has some, long enough for folds.
+func launchOf(k *codegen.Kernel, seed uint64) *kerneltest.Launch {
+	kept := 2
+	if k.HasRows() {
+		kept = 1
+	}
+	return kerneltest.NewLaunch(rand.New(rand.NewPCG(seed, 5)), k, []int64{5, 700}, kept, kerneltest.Dense)
+}
+
+// inOwnProcess runs a test in a process of its own, since folds that were refused memory do
+// without for as long as the process lasts. It is true where this is that process.
+func inOwnProcess(t *testing.T) bool {
+	t.Helper()
+	const variable = "MILLRACE_TEST_CHILD"
+	if os.Getenv(variable) != "" {
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// TestRefusedMemory refuses memory for code, and then that it becomes executable, at every
+// step: numbers are right, what was refused is counted, and said once.
+func TestRefusedMemory(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	if !inOwnProcess(t) {
+		return
+	}
+	for _, point := range []string{fault.MapCode, fault.ProtectCode} {
+		for name, k := range machineTest(t) {
+			for pass := 0; ; pass++ {
+				told := 0
+				d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Threads: 2, Tier: 1, OnError: func(err error) {
+					var no *machine.Error
+					if !errors.As(err, &no) {
+						t.Errorf("%s: %v", name, err)
+					}
+					told++
+				}})
+				lesser := lesserRefused.Load()
+				live, _ := machine.Live()
+				fault.SetAfter(point, pass, 1)
+				h := launchOf(k, uint64(pass))
+				want := reference(t, k, h)
+				for range 3 {
+					compare(t, fmt.Sprintf("%s, %s refused after %d", name, point, pass), k, onDevice(t, d, k, h), want)
+				}
+				fault.Reset()
+				s, lost := d.Stats(), lesserRefused.Load()-lesser
+				if now, _ := machine.Live(); now > live+16 {
+					t.Errorf("%d mappings, %d before", now, live)
+				}
+				if s.NativeRefused == lesser { // all steps were taken
+					if pass == 0 || s.NativeKernels != 1 || told > 0 {
+						t.Errorf("%s, %s: %d kernels, told %d times, after %d steps", name, point, s.NativeKernels, told, pass)
+					}
+					break
+				}
+				if refused := s.NativeRefused - lesserRefused.Load(); refused+lost != 1 || told != int(refused) || s.NativeKernels != 1-refused {
+					t.Errorf("%s, %s after %d: %d refused, %d lesser ones, %d kernels, told %d times", name, point, pass, refused, lost, s.NativeKernels, told)
+				}
+				if s.NativeRefused > lesserRefused.Load() && (s.Fallbacks == 0 || s.Tier0 == 0) {
+					t.Errorf("%s: %d fallbacks, %d interpreted", name, s.Fallbacks, s.Tier0)
+				}
+				d.Close()
+			}
+		}
+	}
+}
+
+// TestRefusedForEver says once that there is no memory for code, however many kernels want
+// some, and counts each.
+func TestRefusedForEver(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	if !inOwnProcess(t) {
+		return
+	}
+	fault.Set(fault.ProtectCode, -1)
+	defer fault.Reset()
+	told := 0
+	d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Threads: 1, Tier: 1, OnError: func(error) { told++ }})
+	for _, k := range machineTest(t) {
+		hold(t, d, k)
+		for range 2 {
+			h := launchOf(k, 3)
+			compare(t, "refused", k, onDevice(t, d, k, h), reference(t, k, h))
+		}
+	}
+	if s := d.Stats(); told != 1 || s.NativeRefused-lesserRefused.Load() != 3 || s.NativeKernels != 0 || s.Fallbacks != 6 {
+		t.Errorf("told %d times, %d refused, %d kernels, %d fallbacks", told, s.NativeRefused-lesserRefused.Load(), s.NativeKernels, s.Fallbacks)
+	}
+}
+
+// TestRefusedKernel: a kernel that no code is made of is interpreted, counted and said.
+func TestRefusedKernel(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	fault.Set(fault.Compile, 1)
+	defer fault.Reset()
+	var told []error
+	d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Threads: 1, Tier: 1, OnError: func(err error) { told = append(told, err) }})
+	k := mixedKernel()
+	hold(t, d, k)
+	h := launchOf(k, 4)
+	for range 3 {
+		compare(t, "refused", k, onDevice(t, d, k, h), reference(t, k, h))
+	}
+	var ce *runtime.CompileError
+	if s := d.Stats(); len(told) != 1 || !errors.As(told[0], &ce) || s.NativeRefused-lesserRefused.Load() != 1 || s.CompileFails != 1 || s.Fallbacks != 3 {
+		t.Errorf("told %v, %+v", told, s)
+	}
+}
+
+// TestNoExecutableMemory: who forbids machine code has none, not even a mapping asked for,
+// which a filter of system calls may kill a process for.
+func TestNoExecutableMemory(t *testing.T) {
+	if !machine.Supported() {
+		t.Skip("no executable memory here to be asked for")
+	}
+	if !inOwnProcess(t) {
+		return
+	}
+	fault.Set(fault.MapCode, -1) // each that was asked for is refused, and counted
+	defer fault.Reset()
+	lesser := lesserRefused.Load()
+	live, _ := machine.Live()
+	for _, c := range []runtime.Config{{Compile: runtime.CompileOff}, {Compile: runtime.CompileC, Tier: -1}, {Compile: runtime.CompileNative, Tier: -1}, {Compile: runtime.CompileC}} {
+		c.Threads = 2
+		d := openTest(t, c)
+		for name, k := range machineTest(t) {
+			h := launchOf(k, 6)
+			for range 3 {
+				compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
+			}
+		}
+		if s := d.Stats(); s.NativeRefused != lesser || s.NativeKernels != 0 || lesserRefused.Load() != lesser {
+			t.Errorf("compile mode %d, tier %d: %d asked for, %d made", c.Compile, c.Tier, s.NativeRefused-lesser, s.NativeKernels)
+		}
+	}
+	if now, _ := machine.Live(); now > live {
+		t.Errorf("%d mappings, %d before", now, live)
+	}
+}

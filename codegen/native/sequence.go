@@ -60,7 +60,7 @@ func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func,
 			return nil, fmt.Errorf("%w: more than %d instructions", ErrNoSequence, mostItems)
 		}
 	}
-	n := len(s.items)
+	work := len(s.items) + s.slow
 	s.emitItems()
 	s.ret()
 	for len(s.cold) > 0 {
@@ -74,7 +74,7 @@ func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func,
 	if err != nil {
 		return nil, err
 	}
-	return &Func{Frame: *s.frame, Code: code, Work: n, Lanes: s.lanes, Slow: s.slow, text: s.lines}, nil
+	return &Func{Frame: *s.frame, Code: code, Work: work, Lanes: s.lanes, text: s.lines}, nil
 }
 
 // sequence is one in the making.

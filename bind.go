@@ -145,7 +145,12 @@ var errNotBound = errors.New("nil BoundRecording, or one that Bind did not make"
 // error names the line of the caller, or for what is found while it runs, as an index out
 // of range, that where the op was recorded: then results, and what is set, have their new
 // values if those do not depend on what failed, and else carry the error.
-func (b *BoundRecording) Run() error { return b.RunN(1) }
+func (b *BoundRecording) Run() error {
+	if b.made() && b.b.Once() {
+		return nil
+	}
+	return b.RunN(1)
+}
 
 // RunN is n times Run, as long as there is no error.
 func (b *BoundRecording) RunN(n int) error {

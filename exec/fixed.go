@@ -170,8 +170,8 @@ func (f *Fixed) prepared() {
 // Kernels is the number of launches of a run.
 func (f *Fixed) Kernels() int { return len(f.b.launches) }
 
-// OneCall says that a run is a call of some microseconds at most.
-func (f *Fixed) OneCall() bool { return f.sequence != nil }
+// OneCall is a run that is a call of some microseconds at most, nil where it is none.
+func (f *Fixed) OneCall() runtime.Sequence { return f.sequence }
 
 // Run runs it so many times. The caller sees to it that the device is not closed meanwhile.
 func (f *Fixed) Run(n int) (err error) {
@@ -190,6 +190,7 @@ func (f *Fixed) Run(n int) (err error) {
 				continue
 			}
 			b.unprepare()
+			f.sequence = nil
 			b.put(f.blocks)
 		}
 		if err := f.by.Driver.Run(b.launches); err != nil {

@@ -34,7 +34,8 @@ type Binding struct {
 
 	// Under the stream's lock.
 	closed  bool
-	fixed   *exec.Fixed // nil: what runs is the tape
+	fixed   *exec.Fixed      // nil: what runs is the tape
+	call    runtime.Sequence // of fixed, where that is one call
 	watch   []watched
 	readers []reader
 	room    []byte
@@ -42,11 +43,12 @@ type Binding struct {
 	calls   int64 // of these, as one call
 }
 
-// watched is a handle of a Binding, and what it named when that was fixed.
+// watched is a handle of a Binding, and what it named when that was fixed: a run is as quick
+// as it is found that nothing has changed.
 type watched struct {
-	h, v    *Value
-	blk     *memory.Block
-	written bool
+	h, v  *Value
+	named *Value        // what h.names was
+	blk   *memory.Block // that is written, else nil
 }
 
 // reader is the hold of a Binding on memory.
@@ -61,25 +63,39 @@ const turns = 64
 // longestUnfixed is how many runs go by at most before it is tried again to fix a Binding.
 const longestUnfixed = 64
 
-// quick reports that the next run is like the last one. The lock is held.
+// quick reports that the next run is like the last one. The lock is held. Traces and checks
+// are the device's for good: with them nothing is ever fixed.
 func (b *Binding) quick() bool {
 	s := b.s
-	if b.fixed == nil || s.q.Len() > 0 || s.taping != nil || !s.lane.Idle() || s.usable() != nil || s.dev.TellsFlush() {
+	if b.fixed == nil || s.q.Len() > 0 || s.taping != nil || !s.lane.Idle() || s.usable() != nil {
 		return false
 	}
-	for i := range b.watch {
+	for i := range b.watch { // no calls: this is a third of a run
 		w := &b.watch[i]
-		if w.h.now() != w.v {
-			return false
-		}
 		n := w.v.more.Load()
-		if !w.written && n != unnamed {
-			continue
-		}
-		if n != 0 || !w.blk.Alone(s.lane) {
+		switch {
+		case w.h.names.Load() != w.named:
+			return false
+		case w.blk == nil:
+			if n == unnamed {
+				return false
+			}
+		case n != 0 || !w.blk.Alone(s.lane):
 			return false
 		}
 	}
+	return true
+}
+
+// Once makes a run where that is quick and one call: the way of nearly all.
+func (b *Binding) Once() (done bool) {
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	if b.call == nil || !b.quick() || !b.call.Repeat(1) {
+		return false
+	}
+	b.runs++
+	b.calls++
 	return true
 }
 
@@ -109,15 +125,16 @@ func (b *Binding) turn(n int) (done int, err error) {
 	if !b.quick() {
 		return 0, nil
 	}
-	if done = 1; b.fixed.OneCall() {
+	if done = 1; b.call != nil {
 		done = min(n, turns)
 		b.calls += int64(done)
 	}
 	b.runs += int64(done)
 	if err = b.fixed.Run(done); err != nil {
-		err = b.failed(err)
+		return done, b.failed(err)
 	}
-	return done, err
+	b.call = b.fixed.OneCall()
+	return done, nil
 }
 
 // failed takes up what a run left that failed. The error is nil where all came to be
@@ -126,7 +143,7 @@ func (b *Binding) failed(err error) error {
 	b.fixed.Failed(err)
 	var first error
 	for i := range b.watch {
-		if w := &b.watch[i]; w.written && first == nil {
+		if w := &b.watch[i]; w.blk != nil && first == nil {
 			if e := w.blk.Fault.Load(); e != nil {
 				operror.See(e)
 				first = e

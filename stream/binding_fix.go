@@ -203,11 +203,15 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 		return false, nil
 	}
 	for i, h := range b.in {
-		v := h.now()
+		named := h.names.Load()
+		v := h
+		if named != nil {
+			v = named
+		}
 		if st := v.mem.Load(); st == nil || st.Block != inputs[i].Block {
 			return false, nil // it was set meanwhile
 		}
-		b.watch = append(b.watch, watched{h: h, v: v})
+		b.watch = append(b.watch, watched{h: h, v: v, named: named})
 	}
 	t.settleUnder()
 	states := inputs[len(b.in):]
@@ -225,9 +229,9 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 		if err != nil {
 			return err
 		}
-		w := watched{h, v, v.mem.Load().Block, true}
-		if h.now() != v { // nobody has the handle any more
-			w.h = v
+		w := watched{h: h, v: v, named: h.names.Load(), blk: v.mem.Load().Block}
+		if w.named != v && (w.named != nil || h != v) { // nobody has the handle any more
+			w.h, w.named = v, v.names.Load()
 		}
 		b.watch = append(b.watch, w)
 		b.readers = append(b.readers, reader{w.blk, w.blk.Bind(s.lane)})
@@ -268,6 +272,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 		b.fixed = nil
 		return false, nil // the tape may be played in less memory
 	}
+	b.call = b.fixed.OneCall()
 	return true, nil
 }
 
@@ -288,7 +293,7 @@ func (b *Binding) unfix() {
 	if b.fixed != nil {
 		b.fixed.Count()
 		b.fixed.Close()
-		b.fixed = nil
+		b.fixed, b.call = nil, nil
 	}
 	for _, r := range b.readers {
 		r.blk.Unbind(r.known)

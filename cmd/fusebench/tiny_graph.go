@@ -93,7 +93,9 @@ func smallPlain(at *point) {
 
 // recording computes a graph's result and its derivatives.
 func (g *graph) recording() *millrace.Recording {
-	return millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) { return g.both(in[0], in[1]) })
+	return millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		return g.both(in[0], in[1])
+	})
 }
 
 // both gives the result, and the derivatives with respect to a and b.

@@ -9,9 +9,9 @@ import (
 )
 
 // A sequence is a function of several launches, one after another, of so few elements that
-// all is one straight line: no loop, no counter, sizes and offsets in the code. What one
+// all is one straight line: no counter, sizes, offsets and scalars in the code. What one
 // launch leaves in a register the next one need not load, and what nobody reads but
-// launches of the sequence is not stored.
+// launches of the sequence is not stored. The only loop is around all of it.
 
 // ErrNoSequence is a list of launches that has no form as a sequence.
 var ErrNoSequence = errors.New("codegen/native: launches that are no sequence")
@@ -37,7 +37,8 @@ type Arg struct {
 const mostItems = 4000
 
 // CompileSequence makes code of launches on so many buffers. Of private ones nobody reads
-// what is there afterwards. The frame has the buffers' addresses where scalars are.
+// what is there afterwards. The frame has the buffers' addresses where scalars are, and as
+// rows how many times all of it is to run.
 func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func, error) {
 	s := &sequence{code: newCode(isa), private: private, stored: make([]bool, len(private)), heads: map[[2]int]value{}}
 	if text {
@@ -47,7 +48,9 @@ func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func,
 		return nil, err
 	}
 	for i := range list {
-		if err := s.chunks(&list[i], i); err != nil {
+		l := list[i]
+		l.Kernel = folded(&l)
+		if err := s.chunks(&l, i); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +64,12 @@ func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func,
 		}
 	}
 	work := len(s.items) + s.slow
+	again := s.newLabel()
+	s.load(rcx, at(rdi, FrameRows))
+	s.asm.place(again)
 	s.emitItems()
+	s.opImm(sub, ofGPR(rcx), 1)
+	s.jumpIf(notEqual, again)
 	s.ret()
 	for len(s.cold) > 0 {
 		cold := s.cold
@@ -300,8 +308,6 @@ func (s *sequence) chunk(r *run) {
 				s.known = append(s.known, inRegisters{at, v})
 			}
 			p.at[0][i] = v
-		case ir.Scalar:
-			p.at[0][i] = s.constantOf(ir.Instr{Op: ir.Const, DT: in.DT, Imm: r.launch.Scalars[in.Imm]})
 		default:
 			p.at[0][i] = s.instr(p, in, 0)
 		}

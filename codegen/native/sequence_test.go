@@ -86,13 +86,14 @@ func (s *sequenced) buffer(rng *rand.Rand, o codegen.Operand, taken map[int]code
 	return b
 }
 
-// interpret runs it launch by launch, on copies of the memory.
-func (s *sequenced) interpret() ([][]byte, error) {
+// interpret runs it so many times, launch by launch, on copies of the memory.
+func (s *sequenced) interpret(times int) ([][]byte, error) {
 	mem := make([][]byte, len(s.data))
 	for i := range mem {
 		mem[i] = append([]byte(nil), s.data[i]...)
 	}
-	for _, l := range s.list {
+	for i := range times * len(s.list) {
+		l := s.list[i%len(s.list)]
 		host := make([]codegen.HostArg, len(l.Args))
 		for i, a := range l.Args {
 			host[i].Data, host[i].Offset = mem[a.Buffer], a.Offset
@@ -105,7 +106,21 @@ func (s *sequenced) interpret() ([][]byte, error) {
 	return mem, nil
 }
 
+// check runs it once, and then some times in a call with nothing left out of memory.
 func (s *sequenced) check(isa *ISA) error {
+	if err := s.checkTimes(isa, 1); err != nil {
+		return err
+	}
+	clear(s.private)
+	return s.checkTimes(isa, 3)
+}
+
+func (s *sequenced) checkTimes(isa *ISA, times int) error {
+	was := make([][]byte, len(s.data))
+	for i := range was {
+		was[i] = append([]byte(nil), s.data[i]...)
+	}
+	defer func() { s.data = was }()
 	f, err := CompileSequence(s.list, s.private, isa, false)
 	if err != nil {
 		return err
@@ -115,7 +130,7 @@ func (s *sequenced) check(isa *ISA) error {
 		return err
 	}
 	defer code.Free()
-	want, err := s.interpret()
+	want, err := s.interpret(times)
 	if err != nil {
 		return err
 	}
@@ -123,6 +138,7 @@ func (s *sequenced) check(isa *ISA) error {
 	for i := range s.data {
 		words[f.Scalars/8+i] = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data[i]))))
 	}
+	words[FrameRows/8] = uint64(times)
 	machine.Call(code.Addr(0), p, machine.KeepMXCSR)
 	runtime.KeepAlive(words)
 	for i, dt := range s.dts {

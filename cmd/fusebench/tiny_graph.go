@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
 )
@@ -109,4 +112,86 @@ func (g *graph) both(a, b *millrace.Tensor) ([]*millrace.Tensor, error) {
 		return nil, err
 	}
 	return append([]*millrace.Tensor{autodiff.Detach(y)}, d...), nil
+}
+
+// plainLoop is how many times the plain function runs in a row.
+const plainLoop = 64
+
+// ways are those to run the graph, after the plain one. All give the same.
+func (g *graph) ways(dev *millrace.Device, how list) (runs []*scalarRun, done func(), err error) {
+	at := &point{a: g.a, b: g.b}
+	g.plain(at)
+	want := []float64{at.g, at.da, at.db}
+	runs = append(runs, &scalarRun{many: plainLoop, row: Row{Mode: plain}, once: func() error {
+		for range plainLoop { // what calls it is not to be timed
+			g.plain(at)
+		}
+		return nil
+	}})
+	s := dev.NewStream()
+	in := []*millrace.Tensor{millrace.ScalarOn(dev, g.a), millrace.ScalarOn(dev, g.b)}
+	rec := g.recording()
+	var closers []func() error
+	done = func() {
+		for _, f := range closers {
+			_ = f()
+		}
+		rec.Release()
+	}
+	defer func() {
+		if err != nil {
+			done()
+		}
+	}()
+	for _, mode := range how {
+		r := &scalarRun{dev: dev, row: Row{Mode: mode}}
+		var results []*millrace.Tensor
+		switch mode {
+		case eager:
+			r.once = func() error {
+				return s.Scope(func(sc *millrace.Scope) error {
+					out, err := g.both(in[0].To(sc), in[1].To(sc))
+					if err != nil {
+						return err
+					}
+					return out[2].Eval()
+				})
+			}
+		case recorded:
+			r.once = func() error {
+				out, err := rec.Run(s, in, nil)
+				for _, x := range out {
+					x.Release()
+				}
+				return err
+			}
+			if results, err = rec.Run(s, in, nil); err != nil {
+				return nil, nil, err
+			}
+		default:
+			b, err := rec.Bind(s, in, nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			closers = append(closers, b.Close)
+			if r.once = b.Run; mode == looped {
+				r.many, r.once = loopLength, func() error { return b.RunN(loopLength) }
+			}
+			if err := b.Run(); err != nil {
+				return nil, nil, err
+			}
+			results = b.Results()
+		}
+		for i, x := range results {
+			got, err := millrace.Item[float64](x)
+			if err != nil {
+				return nil, nil, err
+			}
+			if math.Abs(got-want[i]) > 1e-12*math.Abs(want[i]) {
+				return nil, nil, fmt.Errorf("%s: result %d is %v, in plain Go %v", mode, i, got, want[i])
+			}
+		}
+		runs = append(runs, r)
+	}
+	return runs, done, nil
 }

@@ -3,13 +3,37 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/millrace-go/millrace"
 )
+
+// writeOver opens a file, writes it from its beginning, and closes it: all of it, as files of
+// seven values are of one size. To cut it to nothing first takes file systems a hundred times
+// as long.
+func writeOver(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// readWhole opens a file, reads as many bytes, and closes it.
+func readWhole(path string, data []byte) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.ReadFull(f, data)
+	return errors.Join(err, f.Close())
+}
 
 // tinyValues are those of the graph tiny, from a to g.
 func tinyValues(a, b *millrace.Tensor) []*millrace.Tensor {
@@ -47,6 +71,7 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 	r := &scalarRun{dev: dev, row: Row{Mode: eager}}
 	data := make([]byte, 8*len(vs))
 	var buf bytes.Buffer
+	var in bytes.Reader
 	save := func() error {
 		buf.Reset()
 		for _, t := range ts {
@@ -54,13 +79,13 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 				return err
 			}
 		}
-		return os.WriteFile(ours, buf.Bytes(), 0o600)
+		return writeOver(ours, buf.Bytes())
 	}
 	plainSave := func() error {
 		for i, v := range vs {
 			binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(v))
 		}
-		return os.WriteFile(theirs, data, 0o600)
+		return writeOver(theirs, data)
 	}
 	if err := save(); err != nil {
 		return nil, nil, err
@@ -74,8 +99,7 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 	}
 	got := make([]float64, len(vs))
 	base.once = func() error {
-		data, err := os.ReadFile(theirs)
-		if err != nil {
+		if err := readWhole(theirs, data); err != nil {
 			return err
 		}
 		for i := range got {
@@ -95,8 +119,7 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 		return nil, nil, err
 	}
 	into := &scalarRun{dev: dev, row: Row{Mode: bound}, once: func() error {
-		data, err := os.ReadFile(ours)
-		if err != nil {
+		if err := readWhole(ours, data); err != nil {
 			return err
 		}
 		for i := range ts {
@@ -107,13 +130,12 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 		return nil
 	}}
 	r.once = func() error {
-		data, err := os.ReadFile(ours)
-		if err != nil {
+		if err := readWhole(ours, data); err != nil {
 			return err
 		}
-		in := bytes.NewReader(data)
+		in.Reset(data)
 		for range ts {
-			t, err := millrace.FromReaderOn(dev, in, millrace.Float64)
+			t, err := millrace.FromReaderOn(dev, &in, millrace.Float64)
 			if err != nil {
 				return err
 			}

@@ -140,7 +140,7 @@ type ServeFigures struct {
 // TrainFigures are what fusebench train measures besides times, which are of whole steps:
 // loss, derivatives, update.
 type TrainFigures struct {
-	How   string `json:"how"`            // eager, or recorded
+	How   string `json:"how"`            // eager, recorded or bound
 	Ops   int64  `json:"ops"`            // recorded in a step
 	Loss  number `json:"loss,omitzero"`  // after some steps
 	Exact number `json:"exact,omitzero"` // the same in float64

@@ -25,6 +25,7 @@ type workspace struct {
 	blocks  [maxReduces][]uint64 // backing of bufs: a block of values each
 	values  []t0Val
 	ops     []operand // of a part of a launch
+	args    args      // of an evaluation
 }
 
 // with lends a workspace that is large enough for the launch.
@@ -57,9 +58,10 @@ func (e *goExecutor) workspaceFor(r *ready) *workspace {
 
 // eval evaluates points of a phase.
 func (w *workspace) eval(t evaluator, a *args, begin, end int64) {
-	mine := *a
-	mine.bufs, mine.scratch, mine.values = w.bufs[:], w.scratch, &w.values
-	t.eval(&mine, begin, end)
+	w.args = *a
+	w.args.bufs, w.args.scratch, w.args.values = w.bufs[:], w.scratch, &w.values
+	t.eval(&w.args, begin, end)
+	w.args = args{}
 }
 
 // argsOf is a launch in the form that evaluations take.

@@ -129,5 +129,8 @@ func (b *BoundStep) Close() error { return b.b.Close() }
 // SetInput gives input i of a bound step other elements, in row-major order: see
 // [millrace.SetArgument].
 func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
+	if i < 0 { // it would be one of the step's own
+		return failure("setinput", fmt.Errorf("%w: input %d", millrace.ErrShape, i))
+	}
 	return millrace.SetArgument(b.b, b.first+i, elements...)
 }

@@ -55,6 +55,9 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 		}
 		args = append(args, &t.v)
 	}
+	if err := s.s.Lay(args); err != nil {
+		return nil, bindFailure(op, err, in)
+	}
 	tape, err := r.tapeFor(s, in)
 	if err != nil {
 		return nil, bindFailure(op, err, in)
@@ -64,6 +67,11 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 			if tape, err = r.rehearse(s, in); err != nil {
 				return nil, bindFailure(op, err, in)
 			}
+		}
+		if fits, err := tape.LayStates(s.s); err != nil {
+			return nil, bindFailure(op, err, in)
+		} else if !fits && try < 2 {
+			continue
 		}
 		if len(out) != 0 && len(out) != tape.Results() {
 			return nil, bindFailure(op, shapeErr("%d tensors for %d results", len(out), tape.Results()), in)
@@ -88,7 +96,7 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 		if x.b != nil {
 			return x, nil
 		}
-		if try > 0 {
+		if try > 1 {
 			return nil, failure(op, fmt.Errorf("%w: what was recorded does not fit its own arguments", ErrUnsupported), in...)
 		}
 	}

@@ -161,6 +161,9 @@ func (b *Binding) slow() error {
 	if err := b.ready(); err != nil {
 		return err
 	}
+	if err := b.lay(); err != nil {
+		return err
+	}
 	if b.rest > 0 {
 		b.rest--
 		return b.through()

@@ -55,6 +55,7 @@ type sequence struct {
 	bufs   []*buffer
 	needs  []int64   // bytes, of buffers
 	places [][]int32 // by launch and operand the number of a buffer, -1 where it is in none
+	uses   []int     // by buffer, how many operands lie there
 
 	launches, read, written int64 // of a run
 	runs                    int64 // that were not counted yet
@@ -159,10 +160,11 @@ func (s *sequence) launch(r *ready, number int) (native.Launch, error) {
 func (s *sequence) buffer(b *buffer) int32 {
 	for i, have := range s.bufs {
 		if have == b {
+			s.uses[i]++
 			return int32(i)
 		}
 	}
-	s.bufs, s.needs = append(s.bufs, b), append(s.needs, 0)
+	s.bufs, s.needs, s.uses = append(s.bufs, b), append(s.needs, 0), append(s.uses, 1)
 	return int32(len(s.bufs) - 1)
 }
 
@@ -171,23 +173,36 @@ func (s *sequence) point(i int) {
 	*word(s.frame, s.code.f.Scalars+8*i) = int64(uintptr(s.bufs[i].p))
 }
 
-// Set puts another buffer where one is.
+// Set puts another buffer where one is. The code relies on which operands lie in one buffer
+// and which do not: where that would not be so any more, it is of no use.
 func (s *sequence) Set(places []runtime.Place, b runtime.Buffer) bool {
 	x, ok := b.(*buffer)
 	if !ok {
 		return false
 	}
-	for _, at := range places {
-		if i := s.places[at.Launch][at.Arg]; i >= 0 && s.needs[i] > x.bytes {
+	at, n := int32(-1), 0
+	for _, p := range places {
+		switch i := s.places[p.Launch][p.Arg]; {
+		case i < 0:
+		case at >= 0 && i != at:
+			return false
+		default:
+			at, n = i, n+1
+		}
+	}
+	switch {
+	case at < 0 || s.bufs[at] == x:
+		return true
+	case n != s.uses[at] || s.needs[at] > x.bytes:
+		return false
+	}
+	for _, other := range s.bufs {
+		if other == x {
 			return false
 		}
 	}
-	for _, at := range places {
-		if i := s.places[at.Launch][at.Arg]; i >= 0 {
-			s.bufs[i] = x
-			s.point(int(i))
-		}
-	}
+	s.bufs[at] = x
+	s.point(int(at))
 	return true
 }
 

@@ -46,6 +46,7 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 	if err := r.check(s, in, nil); err != nil {
 		return nil, bindFailure(op, err, in)
 	}
+	s.s.Device().RunAll() // so that what it sets has values
 	s.s.Device().Settle()
 	x := &BoundRecording{in: in}
 	var args []*stream.Value

@@ -300,3 +300,60 @@ func TestBoundConcurrently(t *testing.T) {
 	floats(t, n, 4*each, 4*each)
 	floats(t, b.Results()[0], 8*each, 8*each)
 }
+
+// What is bound reads and sets tensors that were not computed yet: binding
+// computes them and leaves them what they are. Arguments may be views, and be set to views.
+func TestBindPending(t *testing.T) {
+	dev, s := bindings(t)
+	for name, at := range map[string]millrace.Place{"device": dev, "stream": s} {
+		w := millrace.FullOn(at, millrace.Float64, 3, 2, 2).AddScalar(1)
+		x := millrace.FromSliceOn(at, []float64{1, 2, 3, 4}, 2, 2).T()
+		b, err := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+			was := w.T()
+			w.Set(w.Add(in[0]))
+			return []*millrace.Tensor{was}, nil
+		}).Bind(s, []*millrace.Tensor{x}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		floats(t, w, 4, 4, 4, 4)
+		must(t, b.Run())
+		floats(t, w, 5, 7, 6, 8)
+		floats(t, b.Results()[0], 4, 4, 4, 4)
+		x.Set(millrace.FromSliceOn(dev, []float64{1, 2, 3, 4}, 2, 2).Flip(1))
+		w.Set(w.T())
+		must(t, b.Run())
+		floats(t, w, 7, 7, 11, 11)
+		floats(t, b.Results()[0], 5, 7, 6, 8)
+		must(t, b.Close())
+	}
+}
+
+// Runs, closing the device, and closing what is bound may come at once: runs end with an
+// error, and nothing else happens.
+func TestBoundClosedMeanwhile(t *testing.T) {
+	for range 20 {
+		r := newTrainer(t)
+		big, err := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+			return []*millrace.Tensor{in[0].MatMul(in[0]).Softmax(1)}, nil
+		}).Bind(r.s, []*millrace.Tensor{millrace.OnesOn(r.dev, millrace.Float64, 40, 40)}, nil)
+		must(t, err)
+		var wait sync.WaitGroup
+		for _, b := range []*millrace.BoundRecording{r.b, r.b, big, big} {
+			wait.Go(func() {
+				for {
+					if err := b.RunN(7); err != nil {
+						if !errors.Is(err, millrace.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		wait.Go(func() { _ = big.Close() })
+		wait.Go(func() { _ = r.dev.Close() })
+		wait.Wait()
+		_ = r.b.Close()
+	}
+}

@@ -40,6 +40,7 @@ type Binding struct {
 	readers []reader
 	room    []byte
 	runs    int64 // that were not counted yet
+	quicks  int   // runs since it was fixed
 	calls   int64 // of these, as one call
 }
 
@@ -96,6 +97,7 @@ func (b *Binding) Once() (done bool) {
 	}
 	b.runs++
 	b.calls++
+	b.quicks++
 	return true
 }
 
@@ -130,6 +132,7 @@ func (b *Binding) turn(n int) (done int, err error) {
 		b.calls += int64(done)
 	}
 	b.runs += int64(done)
+	b.quicks += done
 	if err = b.fixed.Run(done); err != nil {
 		return done, b.failed(err)
 	}
@@ -168,19 +171,38 @@ func (b *Binding) slow() error {
 		b.rest--
 		return b.through()
 	}
+	few := b.fewRuns()
 	ok, err := b.fix()
 	if err != nil {
 		return err
 	}
+	if ok && few {
+		b.rest, b.last = b.last, min(2*b.last+1, longestUnfixed)
+	}
 	if ok {
-		b.last = 0
 		if done, err := b.turn(1); done > 0 || err != nil {
 			return err
 		}
-	} else {
-		b.rest, b.last = b.last, min(2*b.last+1, longestUnfixed)
 	}
+	b.rest, b.last = b.last, min(2*b.last+1, longestUnfixed)
 	return b.through()
+}
+
+// worthFixing is how many runs pay for finding out what a run is. Where there were fewer since
+// the last time, as where a program sets an argument before every run, the tape is played the
+// next times, more and more often.
+const worthFixing = 8
+
+// fewRuns reports that it was fixed to little avail.
+func (b *Binding) fewRuns() bool {
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	few := b.quicks < worthFixing
+	if !few {
+		b.last = 0
+	}
+	b.quicks = 0
+	return few
 }
 
 // ready runs what is queued and waits for it.

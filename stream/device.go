@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 
@@ -129,6 +130,13 @@ func (d *Device) yield() bool {
 func (d *Device) drain() {
 	for _, s := range d.open.list() {
 		s.lane.Queued().Wait()
+	}
+}
+
+// RunAll runs what is queued on any stream. What goes wrong is told where it is asked for.
+func (d *Device) RunAll() {
+	for _, s := range d.open.list() {
+		_ = s.Sync(context.Background())
 	}
 }
 

@@ -177,11 +177,11 @@ func noteSet(t, old, v *Value) {
 	}
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	if at.taping != nil {
-		at.taping.keep(t, old)
-	}
 	if at.taped() {
 		at.taping.set(t, old)
+	}
+	if at.taping != nil {
+		at.taping.keep(t, old) // behind that, which looks at who else has old
 	}
 }
 
@@ -189,6 +189,7 @@ func noteSet(t, old, v *Value) {
 type handleBefore struct {
 	h  *Value
 	is found
+	v  *Value // in place of that, with a hold, where it was not computed yet, or not written
 }
 
 // Undoes has Undo be possible: nobody is to see that the function was called.
@@ -200,10 +201,14 @@ func (t *Taping) keep(h, old *Value) {
 		return
 	}
 	st := old.mem.Load()
-	if st == nil || t.known[st].kind == tapeArg && t.knows(st) || !st.RetainLive() {
-		return // it was not computed yet, as nothing of a program that binds is
+	switch {
+	case st != nil && t.known[st].kind == tapeArg && t.knows(st):
+	case st != nil && st.RetainLive():
+		t.before = append(t.before, handleBefore{h: h, is: found{st, kind{old.dt, old.form}, old}})
+	case old.more.Load() != unnamed:
+		old.more.Add(1)
+		t.before = append(t.before, handleBefore{h: h, v: old})
 	}
-	t.before = append(t.before, handleBefore{h, found{st, kind{old.dt, old.form}, old}})
 }
 
 func (t *Taping) knows(st *memory.Storage) bool { _, known := t.known[st]; return known }
@@ -214,7 +219,13 @@ func (t *Taping) Undo() {
 		return
 	}
 	for _, x := range t.before {
-		t.s.back(x.h, x.is)
+		if x.v == nil {
+			t.s.back(x.h, x.is)
+		} else if now := x.h.name(x.v); now != nil {
+			now.end(&dropped)
+		} else {
+			x.v.end(&dropped)
+		}
 	}
 	t.before = nil
 }
@@ -230,7 +241,7 @@ func (t *Taping) set(h, old *Value) {
 	t.handles = append(t.handles, n)
 	t.broken = t.broken || t.revived[old]
 	if n.old == nil {
-		t.broken = t.broken || !inside && old.more.Load() > 0 // others may have it read, on another stream
+		t.broken = t.broken || !inside && (old.more.Load() > 0 || old.home != t.s) // others may have it read, on another stream
 	} else {
 		from, known := t.known[n.old]
 		n.inside = n.inside || known && from.kind == tapeArg

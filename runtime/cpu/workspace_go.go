@@ -25,7 +25,7 @@ type workspace struct {
 	blocks  [maxReduces][]uint64 // backing of bufs: a block of values each
 	values  []t0Val
 	ops     []operand // of a part of a launch
-	args    args      // of an evaluation
+	args    args      // of the evaluation at hand
 }
 
 // with lends a workspace that is large enough for the launch.
@@ -58,10 +58,11 @@ func (e *goExecutor) workspaceFor(r *ready) *workspace {
 
 // eval evaluates points of a phase.
 func (w *workspace) eval(t evaluator, a *args, begin, end int64) {
-	w.args = *a
-	w.args.bufs, w.args.scratch, w.args.values = w.bufs[:], w.scratch, &w.values
-	t.eval(&w.args, begin, end)
-	w.args = args{}
+	mine := &w.args // one of its own would be allocated each time
+	*mine = *a
+	mine.bufs, mine.scratch, mine.values = w.bufs[:], w.scratch, &w.values
+	t.eval(mine, begin, end)
+	*mine = args{} // the collector would keep what it points to
 }
 
 // argsOf is a launch in the form that evaluations take.

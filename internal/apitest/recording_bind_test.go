@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/internal/progen"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -338,4 +340,57 @@ func float32s(data []byte) []float32 {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 	}
 	return v
+}
+
+// Arguments and results may lie in memory of the program, which it reads and writes between
+// runs, whatever the collector does meanwhile.
+func TestBoundShared(t *testing.T) {
+	for _, spec := range []string{"cpu:compile=off", "cpu:compile=native", "cpu"} {
+		dev := openSpec(t, spec)
+		if !handle.Shares(dev, ir.Float64) {
+			continue
+		}
+		s := dev.NewStream()
+		share := func() (*tensor, []byte) {
+			x, data, err := handle.Share(dev, ir.Float64, []int{3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return x.(*tensor), data
+		}
+		x, in := share()
+		y, out := share()
+		rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
+			return []*tensor{in[0].MulScalar(2).AddScalar(1)}, nil
+		})
+		b, err := rec.Bind(s, []*tensor{x}, []*tensor{y})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for run := range 50 {
+			for i := range 3 {
+				binary.LittleEndian.PutUint64(in[8*i:], math.Float64bits(float64(run+i)))
+			}
+			if run%10 == 0 {
+				goruntime.GC()
+			}
+			if err := b.Run(); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				if got := math.Float64frombits(binary.LittleEndian.Uint64(out[8*i:])); got != float64(2*(run+i)+1) {
+					t.Fatalf("%s, run %d: element %d is %v", spec, run, i, got)
+				}
+			}
+		}
+		// What somebody still reads is not written over, and cannot lie elsewhere.
+		view := y.Flip(0)
+		if err := b.Run(); !errors.Is(err, millrace.ErrUnsupported) {
+			t.Errorf("%s: a result that is shared and read: %v", spec, err)
+		}
+		view.Release()
+		if err := errors.Join(b.Run(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -41,6 +41,7 @@ type Binding struct {
 	room    []byte
 	runs    int64 // that were not counted yet
 	quicks  int   // runs since it was fixed
+	onces   int64 // runs that are in none of these yet
 	calls   int64 // of these, as one call
 }
 
@@ -95,9 +96,7 @@ func (b *Binding) Once() (done bool) {
 	if b.call == nil || !b.quick() || !b.call.Repeat(1) {
 		return false
 	}
-	b.runs++
-	b.calls++
-	b.quicks++
+	b.onces++
 	return true
 }
 
@@ -197,6 +196,7 @@ const worthFixing = 8
 func (b *Binding) fewRuns() bool {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
+	b.tally()
 	few := b.quicks < worthFixing
 	if !few {
 		b.last = 0
@@ -375,8 +375,14 @@ func (b *Binding) Close() {
 	}
 }
 
+// tally notes what Once did. The lock is held.
+func (b *Binding) tally() {
+	b.runs, b.calls, b.quicks, b.onces = b.runs+b.onces, b.calls+b.onces, b.quicks+int(b.onces), 0
+}
+
 // count adds the runs to the device's counters. The lock is held.
 func (b *Binding) count() {
+	b.tally()
 	c := &b.s.dev.Counts
 	c.BoundRuns.Add(b.runs)
 	c.BoundCalls.Add(b.calls)

@@ -73,3 +73,39 @@ func ExampleRecording_Start() {
 	// step 6: loss 0.0002 <nil>
 	// step 9: loss 0.0000 <nil>
 }
+
+// A small computation that runs very often: its arguments and results stay where they are.
+func ExampleRecording_Bind() {
+	dev, err := millrace.Open("cpu:cache=off")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dev.Close()
+	s := dev.NewStream()
+	w := millrace.FromSliceOn(s, []float64{1, 2}, 2)
+	step := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		diff := w.Sub(in[0])
+		w.Set(w.Sub(diff.Mul(in[1])))
+		return []*millrace.Tensor{diff.Square()}, nil
+	})
+	x, rate := millrace.FromSliceOn(s, []float64{3, 6}, 2), millrace.ScalarOn(s, 0.5)
+	b, err := step.Bind(s, []*millrace.Tensor{x, rate}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer b.Close()
+	err = b.RunN(3)
+	loss, _ := millrace.Values[float64](b.Results()[0])
+	fmt.Println(loss, err)
+	err = millrace.SetArgument(b, 1, 1.0) // the rate
+	if err == nil {
+		err = b.Run()
+	}
+	weights, _ := millrace.Values[float64](w)
+	fmt.Println(weights, err)
+	// Output:
+	// [0.25 1] <nil>
+	// [3 6] <nil>
+}

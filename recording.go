@@ -97,7 +97,7 @@ func (r *Recording) run(s *Stream, in []*Tensor, give []bool, wait bool) ([]*Ten
 			return out, err
 		}
 	}
-	out, tape, err := r.record(s, in, give)
+	out, tape, err := r.record(s, in, give, false)
 	if err == nil {
 		r.keep(tape)
 		out, err = finish(s, out, wait)
@@ -120,7 +120,7 @@ func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool, wait bool) ([
 	if tape != nil || r.sized.undecided(sizes) {
 		s.s.Device().Settle()
 	}
-	out, made, err := r.record(s, in, give)
+	out, made, err := r.record(s, in, give, false)
 	if err == nil {
 		r.sized.recorded(sizes, made, tape != nil)
 		out, err = finish(s, out, wait)
@@ -190,10 +190,13 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool, wait bool) (o
 }
 
 // record calls the function, on handles of the arguments that belong to a scope. The
-// tape is nil where it cannot be run again.
-func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor, tape *stream.Tape, err error) {
+// tape is nil where it cannot be run again. With undo what it sets is as it was afterwards.
+func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out []*Tensor, tape *stream.Tape, err error) {
 	var taping *stream.Taping
-	defer func() { taping.Cancel() }() // also where f panics
+	defer func() { // also where f panics
+		taping.Cancel()
+		taping.Undo()
+	}()
 	err = s.Scope(func(sc *Scope) error {
 		args := make([]*Tensor, len(in))
 		values := make([]*stream.Value, len(in))
@@ -209,7 +212,9 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool) (out []*Tensor,
 				stream.Give(&in[i].v)
 			}
 		}
-		taping = s.s.StartTape(values)
+		if taping = s.s.StartTape(values); undo {
+			taping.Undoes()
+		}
 		results, err := r.f(sc, args)
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ type Counters struct {
 	InPlace, Recomputes, Aliases, Fallbacks atomic.Int64
 	Recordings, Resizes, Trials             atomic.Int64
 	Layouts, Replays                        atomic.Int64
+	BoundRuns, BoundCalls                   atomic.Int64
 }
 
 // Bytes is what a dense tensor takes on the device.

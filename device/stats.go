@@ -25,6 +25,8 @@ type Stats struct {
 	Resizes      int64 // other sizes of marked axes for which what a Recording had was made over
 	Trials       int64 // calls of a Recording's function, without values, to find out how
 	Replays      int64 // runs of a Recording as one list of launches, in memory that is kept for it
+	BoundRuns    int64 // runs of bound recordings
+	BoundCalls   int64 // of these, as one function of machine code
 	Aliases      int64 // results that are views of other memory
 	Fallbacks    int64 // plans or kernels replaced by a slower path after a fault
 	Evictions    int64 // plans dropped from the bounded store

@@ -25,6 +25,7 @@ type Bound struct {
 	inputs   int     // slots of inputs; those of what is written into other memory each time come behind
 	fresh    []fresh // of these slots
 	own      []*memory.Block
+	nobodys  []runtime.Buffer // of own memory: nobody reads them once a run has ended
 	fixed    []fixedAt
 	slotOf   []int // of spots; -1 where they are fixed
 	results  []boundResult
@@ -281,7 +282,7 @@ func (b *Bound) prepare(x *Binder, over []bool) {
 		b.wait--
 		return
 	}
-	b.prepared, b.over = p.Prepare(b.launches), append(b.over[:0], over...)
+	b.prepared, b.over = p.Prepare(b.launches, b.nobodys), append(b.over[:0], over...)
 	b.waited = min(2*b.waited+1, longestWait)
 	b.wait = b.waited
 }

@@ -192,6 +192,7 @@ func (k *Sketch) Bound(results []*memory.Storage, pool *memory.Pool) (*Bound, er
 			}
 			own.By, own.ID = s.by, s.id
 			b.own, b.Bytes = append(b.own, own), b.Bytes+s.bytes
+			b.nobodys = append(b.nobodys, own.Buf)
 			b.fixed = append(b.fixed, fixedAt{n, own})
 			for _, at := range k.uses[n] {
 				b.launches[at.Launch].Args[at.Arg].Buf = own.Buf

@@ -65,6 +65,9 @@ func (m Moment) Wait() {
 	}
 }
 
+// Idle says that all that was submitted has run. The stream's lock is held.
+func (l *Lane) Idle() bool { return l.done.Load() == l.Next }
+
 // Last is when the job that was submitted last has run. The stream's lock is held.
 func (l *Lane) Last() Moment { return Moment{l, l.Next} }
 

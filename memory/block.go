@@ -28,6 +28,8 @@ type Block struct {
 	tok    atomic.Pointer[token]         // set once the collector watches it, see young.go
 	place  uint32                        // in the list of young ones
 	reads  atomic.Uint64                 // by the host, that are done: see ReleaseRead
+	bound  atomic.Int32                  // of the readers, those that Bind made, for one lane
+	binder *lane.Lane                    // that lane; under the pool's lock
 	Dense  Storage                       // the whole block, row-major
 
 	By Maker // nil for host data

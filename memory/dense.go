@@ -50,13 +50,27 @@ func copyKernel(dt ir.DType) *codegen.Kernel {
 // copyBox has the device copy a box of st to the beginning of a block, densely.
 // Nothing else may be about to write either.
 func (m *Pool) copyBox(to *Block, dt ir.DType, st *Storage, b Box) error {
-	prog, _, err := m.Program(copyKernel(dt), 0)
+	l, err := m.copying(to, dt, st, b)
 	if err != nil {
 		return err
 	}
-	rank := len(b.Shape)
 	// No compiler: there is nothing to compute, and the interpreter moves whole rows.
-	l := runtime.Launch{Prog: prog, Rank: rank, Kept: rank, Provisional: true, Args: []runtime.Access{
+	l.Provisional = true
+	return m.Driver.Run([]runtime.Launch{l})
+}
+
+// CopyLaunch is a launch that copies a tensor to the beginning of a block, densely.
+func (m *Pool) CopyLaunch(to *Block, dt ir.DType, shape ir.Shape, st *Storage) (runtime.Launch, error) {
+	return m.copying(to, dt, st, Box{shape, st.Layout()})
+}
+
+func (m *Pool) copying(to *Block, dt ir.DType, st *Storage, b Box) (runtime.Launch, error) {
+	prog, _, err := m.Program(copyKernel(dt), 0)
+	if err != nil {
+		return runtime.Launch{}, err
+	}
+	rank := len(b.Shape)
+	l := runtime.Launch{Prog: prog, Rank: rank, Kept: rank, Args: []runtime.Access{
 		{Buf: st.Buf, Offset: b.View.Offset, Stages: b.View.Stages}, {Buf: to.Buf},
 	}}
 	from, dense := b.View.Stride, rowMajor(b.Shape)
@@ -68,7 +82,7 @@ func (m *Pool) copyBox(to *Block, dt ir.DType, st *Storage, b Box) error {
 		l.Args[0].Stride[k], l.Args[1].Stride[k] = from[k], dense[k]
 	}
 	l.Collapse([]int{1})
-	return m.Driver.Run([]runtime.Launch{l})
+	return l, nil
 }
 
 const (

@@ -220,9 +220,9 @@ func (o *Optimizer) keep(p *param) {
 // rates adds the groups' learning rates for the next update, 0-d tensors, to a list.
 func (o *Optimizer) rates(list []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	for _, g := range o.groups {
-		lr := g.settings.rate(o.progress.updates)
-		if math.IsNaN(lr) || math.IsInf(lr, 0) {
-			return nil, failure(o.rule.name, fmt.Errorf("a learning rate of %v at step %d", lr, o.progress.updates))
+		lr, err := o.rate(g)
+		if err != nil {
+			return nil, err
 		}
 		if g.lr.t == nil || g.lr.value != lr {
 			g.lr.t.Release()
@@ -231,6 +231,15 @@ func (o *Optimizer) rates(list []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		list = append(list, g.lr.t)
 	}
 	return list, nil
+}
+
+// rate is a group's learning rate for the next update.
+func (o *Optimizer) rate(g *group) (float64, error) {
+	lr := g.settings.rate(o.progress.updates)
+	if math.IsNaN(lr) || math.IsInf(lr, 0) {
+		return 0, failure(o.rule.name, fmt.Errorf("a learning rate of %v at step %d", lr, o.progress.updates))
+	}
+	return lr, nil
 }
 
 // scalar is a number in the dtype that the group's parameters need.

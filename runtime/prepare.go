@@ -5,8 +5,9 @@ package runtime
 type Preparer interface {
 	// Prepare makes a list ready, with the buffers that it names; nil where that cannot be
 	// done, or not yet, as where a run would wait for a compiler. The list is the caller's
-	// again, but for what it points to, which never changes.
-	Prepare([]Launch) Prepared
+	// again, but for what it points to, which never changes. What lies in own is nobody's
+	// business once a run has ended: it may be left out of memory altogether.
+	Prepare(list []Launch, own []Buffer) Prepared
 }
 
 // Prepared is a list of launches that is ready to run. Its methods are called one at a time.
@@ -23,6 +24,18 @@ type Prepared interface {
 	Run() (done bool, err error)
 	// Close gives up what was made. It is called once.
 	Close()
+}
+
+// Sequence is a Prepared that is a single call of some microseconds at most, which cannot
+// fail.
+type Sequence interface {
+	Prepared
+	// Repeat is so many Runs, for a caller who sees to it that the device is not closed
+	// meanwhile. It returns false where nothing has run, as Run does.
+	Repeat(n int) bool
+	// Count adds what ran since it was called last to the device's counters, which may be
+	// late by that.
+	Count()
 }
 
 // Place is an operand of a launch in a list.

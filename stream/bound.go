@@ -73,7 +73,7 @@ func (t *Tape) claim(s *Stream) *exec.Bound {
 	if len(x.list) >= mostBounds {
 		return nil
 	}
-	b := s.sketch(t)
+	b := s.sketch(t, false)
 	if b == nil {
 		x.later()
 		return nil
@@ -110,8 +110,10 @@ func (s *Stream) current(t *Tape, b *exec.Bound) bool {
 
 // sketch binds a tape, whose plans are known, and claims what came of it: others, who may
 // lack memory, see it only then. It is nil where a plan is not known, or is still being
-// searched for, or there is no memory. The lock is held, and the queue is empty.
-func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
+// searched for, or there is no memory. What is to be fixed keeps its memory: nobody else
+// sees it, arguments are not written over, and a plan need not be the last word. The lock
+// is held, and the queue is empty.
+func (s *Stream) sketch(t *Tape, fixed bool) (b *exec.Bound) {
 	var err error
 	defer func() {
 		if err != nil {
@@ -136,6 +138,11 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 		views = append(views, t.states[i].seen)
 	}
 	k, inputs := exec.NewSketch(&s.bind, views)
+	if fixed {
+		for i := range t.inputs {
+			inputs[i].Retain()
+		}
+	}
 	made := make([]*memory.Storage, t.products) // each with a reader
 	defer func() {
 		for _, st := range made {
@@ -172,7 +179,7 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 		}
 		s.node = part.find(s)
 		ent, geo := s.hot(part.end)
-		if ent == nil || ent.Searching.Load() || ent.Next.Load() != nil {
+		if ent == nil || !fixed && (ent.Searching.Load() || ent.Next.Load() != nil) {
 			return nil
 		}
 		var keep []int32
@@ -202,6 +209,10 @@ func (s *Stream) sketch(t *Tape) (b *exec.Bound) {
 	b, e := k.Bound(outlive, &s.dev.mem)
 	if e != nil {
 		return nil // the program has what there is
+	}
+	if fixed {
+		b.Settle(&s.dev.tune) // as far as choices are made
+		return b
 	}
 	b.Ended = t.Release
 	b.Claim(s.lane)

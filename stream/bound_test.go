@@ -76,7 +76,7 @@ func bound(t *testing.T, e *env, s *Stream) (*Tape, *exec.Bound) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.sketch(tape)
+	b := s.sketch(tape, false)
 	if b == nil || b.Bytes == 0 {
 		t.Fatal("it was not bound, or nothing lies between")
 	}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 
@@ -19,14 +20,15 @@ import (
 // Device is an open device: its driver, its plans, its memory and its streams.
 type Device struct {
 	device.Base
-	shelf shelf.Shelf
-	plans plans.Store
-	mem   memory.Pool
-	lanes lane.Lanes
-	tune  autotune.Tuner
-	tapes tapes
-	kept  kept
-	def   *Stream
+	shelf    shelf.Shelf
+	plans    plans.Store
+	mem      memory.Pool
+	lanes    lane.Lanes
+	tune     autotune.Tuner
+	tapes    tapes
+	kept     kept
+	bindings bindings
+	def      *Stream
 
 	streams atomic.Uint64 // numbers handed out
 	open    streams
@@ -131,6 +133,13 @@ func (d *Device) drain() {
 	}
 }
 
+// RunAll runs what is queued on any stream. What goes wrong is told where it is asked for.
+func (d *Device) RunAll() {
+	for _, s := range d.open.list() {
+		_ = s.Sync(context.Background())
+	}
+}
+
 // Wait blocks until submitted and background work is done.
 func (d *Device) Wait() error {
 	d.drain()
@@ -150,6 +159,7 @@ func (d *Device) Close() error {
 	d.plans.Search.Stop()
 	d.tune.End()
 	d.drain()
+	d.settleBindings()
 	d.tune.Join()
 	err := d.Driver.Close()
 	d.plans.Flush()
@@ -159,6 +169,7 @@ func (d *Device) Close() error {
 // Stats are the device's counters.
 func (d *Device) Stats() device.Stats {
 	d.mem.Boundary()
+	d.bindings.count()
 	c := &d.Counts
 	return device.Stats{
 		Ops:          c.Ops.Load(),
@@ -178,6 +189,8 @@ func (d *Device) Stats() device.Stats {
 		Resizes:      c.Resizes.Load(),
 		Trials:       c.Trials.Load(),
 		Replays:      c.Replays.Load(),
+		BoundRuns:    c.BoundRuns.Load(),
+		BoundCalls:   c.BoundCalls.Load(),
 		Aliases:      c.Aliases.Load(),
 		Fallbacks:    c.Fallbacks.Load(),
 		Evictions:    d.plans.Trie.Evictions(),

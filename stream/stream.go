@@ -45,8 +45,9 @@ type Stream struct {
 	taping  *Taping // nil: what is recorded is not kept
 	trial   *Trial  // nil: what is recorded runs
 
-	onTape    atomic.Bool // taping is not nil
-	elsewhere atomic.Bool // and an operand was computed on another stream meanwhile
+	bindings  atomic.Int32 // runs of which write over what values of the stream are: see Binding
+	onTape    atomic.Bool  // taping is not nil
+	elsewhere atomic.Bool  // and an operand was computed on another stream meanwhile
 
 	faults operror.List
 }

@@ -94,7 +94,9 @@ type Taping struct {
 	broken bool                       // what is recorded cannot be run again
 	ended  bool
 
-	handles []*handleSet    // that were set
+	handles []*handleSet // that were set
+	undo    bool         // they are to name again what they did before
+	before  []handleBefore
 	revived map[*Value]bool // computed again for the tape, and so from before
 	since   tapesNow        // when it began
 }

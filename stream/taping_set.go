@@ -180,6 +180,54 @@ func noteSet(t, old, v *Value) {
 	if at.taped() {
 		at.taping.set(t, old)
 	}
+	if at.taping != nil {
+		at.taping.keep(t, old) // behind that, which looks at who else has old
+	}
+}
+
+// handleBefore is what a handle from outside named before it was set.
+type handleBefore struct {
+	h  *Value
+	is found
+	v  *Value // in place of that, with a hold, where it was not computed yet, or not written
+}
+
+// Undoes has Undo be possible: nobody is to see that the function was called.
+func (t *Taping) Undoes() { t.undo = true }
+
+// keep takes down what a handle named before it is set for the first time. The lock is held.
+func (t *Taping) keep(h, old *Value) {
+	if _, inside := t.s.dev.tapes.has(h, t.since); !t.undo || inside || slices.ContainsFunc(t.before, func(x handleBefore) bool { return x.h == h }) {
+		return
+	}
+	st := old.mem.Load()
+	switch {
+	case st != nil && t.known[st].kind == tapeArg && t.knows(st):
+	case st != nil && st.RetainLive():
+		t.before = append(t.before, handleBefore{h: h, is: found{st, kind{old.dt, old.form}, old}})
+	case old.more.Load() != unnamed:
+		old.more.Add(1)
+		t.before = append(t.before, handleBefore{h: h, v: old})
+	}
+}
+
+func (t *Taping) knows(st *memory.Storage) bool { _, known := t.known[st]; return known }
+
+// Undo has the handles that were set name what they did before. The tape has ended.
+func (t *Taping) Undo() {
+	if t == nil {
+		return
+	}
+	for _, x := range t.before {
+		if x.v == nil {
+			t.s.back(x.h, x.is)
+		} else if now := x.h.name(x.v); now != nil {
+			now.end(&dropped)
+		} else {
+			x.v.end(&dropped)
+		}
+	}
+	t.before = nil
 }
 
 func (t *Taping) set(h, old *Value) {
@@ -193,7 +241,7 @@ func (t *Taping) set(h, old *Value) {
 	t.handles = append(t.handles, n)
 	t.broken = t.broken || t.revived[old]
 	if n.old == nil {
-		t.broken = t.broken || !inside && old.more.Load() > 0 // others may have it read, on another stream
+		t.broken = t.broken || !inside && (old.more.Load() > 0 || old.home != t.s) // others may have it read, on another stream
 	} else {
 		from, known := t.known[n.old]
 		n.inside = n.inside || known && from.kind == tapeArg

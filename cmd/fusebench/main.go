@@ -13,6 +13,7 @@
 //	fusebench chain      many small operations: the overhead of recording
 //	fusebench serve      requests to a small network from many goroutines at once
 //	fusebench train      training steps of models small and large
+//	fusebench tiny       graphs of a few scalars, forward and backward, against plain Go
 //	fusebench start      what a new process waits for, with empty and warm caches
 //	fusebench roof       what the cores can do at most: multiply and add, copy, read
 //	fusebench devices    what is present, what is missing and how to get it
@@ -70,6 +71,7 @@ func newCommand(io streams) *cli.Command {
 		leaf("chain", "", "time a chain of operations on a small tensor", setupChain),
 		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
 		leaf("train", "", "time training steps: loss, derivatives, update", setupTrain),
+		leaf("tiny", "", "time graphs of a few scalars, forward and backward, against plain Go", setupTiny),
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
 		leaf("roof", "", "time what the cores can do at most: multiply and add, copy, read", setupRoof),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),

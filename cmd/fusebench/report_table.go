@@ -173,6 +173,36 @@ func trainColumn(head string, get func(*TrainFigures) string) column {
 	}, nil}
 }
 
+var tinyColumns = append(who[:len(who):len(who)],
+	tinyColumn("median ns", func(f *TinyFigures) string { return short(f.NS) }),
+	column{"min ns", func(r Row) string { return short(r.MinMS * 1e6) }, nil},
+	column{"× plain Go", func(r Row) string {
+		if r.Tiny == nil || r.Mode == plain {
+			return ""
+		}
+		return short(r.Tiny.VsGo) + interval(r, r.Tiny.VsGoLo, r.Tiny.VsGoHi)
+	}, nil},
+	column{"ns beyond 1.5 × Go", func(r Row) string {
+		if r.Tiny == nil || r.Mode == plain {
+			return ""
+		}
+		return short(r.Tiny.BeyondNS)
+	}, nil},
+	tinyColumn("allocations", func(f *TinyFigures) string { return short(f.Allocs) }),
+	column{"kernels", func(r Row) string { return short(number(r.Kernels)) }, nil},
+	tinyColumn("one call", func(f *TinyFigures) string { return short(f.Calls) }),
+	column{"runs", func(r Row) string { return fmt.Sprint(r.Runs) }, nil},
+)
+
+func tinyColumn(head string, get func(*TinyFigures) string) column {
+	return column{head, func(r Row) string {
+		if r.Tiny == nil {
+			return ""
+		}
+		return get(r.Tiny)
+	}, nil}
+}
+
 // largestP99 is that of the goroutine that fares worst.
 func largestP99(r Row) number {
 	switch {
@@ -193,6 +223,7 @@ var tables = map[string]struct {
 	"chain": {chainColumns, ratioNote},
 	"roof":  {roofColumns, "GB/s: of what is read and written together. A roof is the median of all runs."},
 	"train": {trainColumns, ratioNote + "\nmedian and min: of whole steps, loss, derivatives and update. peak: weights, moments and inputs included."},
+	"tiny":  {tinyColumns, fmt.Sprintf("× plain Go: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. looped: in calls of RunN(%d).", paired.LeastPairs, loopLength)},
 	"serve": {serveColumns, fmt.Sprintf("× one goroutine: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. ÷ median: the 99th percentile of the goroutine that fares worst.\nlate: from the end of a request's context until its goroutine knew. A slice is %v.", paired.LeastPairs, waitSlice)},
 }
 

@@ -199,13 +199,13 @@ func TestContract(t *testing.T) {
 }
 
 // TestCSVColumns: the columns are exactly the JSON names, but for the objects that
-// two suites have of their own.
+// some suites have of their own.
 func TestCSVColumns(t *testing.T) {
 	var want []string
 	typ := reflect.TypeFor[Row]()
 	for i := range typ.NumField() {
 		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-		if name != "" && name != "chain" && name != "serve" && name != "train" {
+		if name != "" && name != "chain" && name != "serve" && name != "train" && name != "tiny" {
 			want = append(want, name)
 		}
 	}

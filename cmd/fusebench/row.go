@@ -33,7 +33,7 @@ type Row struct {
 	Suite   string `json:"suite"`
 	Device  string `json:"device"`
 	Variant string `json:"variant"`
-	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops
+	Mode    string `json:"mode"` // fused, unfused, tuned, or go: plain Go loops; of tiny how it is run
 	Tier    string `json:"tier"` // 0, 1, or gpu
 	Shape   []int  `json:"shape"`
 	DType   string `json:"dtype"`
@@ -99,6 +99,7 @@ type Row struct {
 	Chain *ChainFigures `json:"chain,omitempty"`
 	Serve *ServeFigures `json:"serve,omitempty"`
 	Train *TrainFigures `json:"train,omitempty"`
+	Tiny  *TinyFigures  `json:"tiny,omitempty"`
 	Error string        `json:"error,omitempty"` // why there are no figures
 
 	seconds []float64 // every timed run, for the formats that list them
@@ -139,10 +140,21 @@ type ServeFigures struct {
 // TrainFigures are what fusebench train measures besides times, which are of whole steps:
 // loss, derivatives, update.
 type TrainFigures struct {
-	How   string `json:"how"`            // eager, or recorded
+	How   string `json:"how"`            // eager, recorded or bound
 	Ops   int64  `json:"ops"`            // recorded in a step
 	Loss  number `json:"loss,omitzero"`  // after some steps
 	Exact number `json:"exact,omitzero"` // the same in float64
+}
+
+// TinyFigures are what fusebench tiny measures: median_ms is too small a unit for it.
+type TinyFigures struct {
+	NS       number `json:"ns"`
+	VsGo     number `json:"vs_go"` // median over the rounds of this/a plain Go function
+	VsGoLo   number `json:"vs_go_lo"`
+	VsGoHi   number `json:"vs_go_hi"`
+	BeyondNS number `json:"beyond_ns"`      // median over the rounds of this less 1.5 times the Go function
+	Allocs   number `json:"allocs"`         // Go heap allocations of a run
+	Calls    number `json:"calls,omitzero"` // of bound runs, how many were a single call
 }
 
 // A number is a float64 whose absence is null in JSON and empty elsewhere.

@@ -14,14 +14,14 @@ import (
 
 // drill is what the flags of train ask for.
 type drill struct {
-	how   list // eager, recorded
+	how   list // eager, recorded, bound
 	steps int  // whose losses are compared with those in float64
 	small bool
 }
 
 func setupTrain() ([]cli.Flag, action) {
 	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}, variants: lessonNames}
-	d := &drill{how: hows}
+	d := &drill{how: hows[:2]}
 	flags := slices.Concat(c.targetFlags(), c.timingFlags(), []cli.Flag{
 		&cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`steps` to time; makemore-HIDDENxBATCH and gpt-BATCH of any sizes, gruhand"},
 		&cli.GenericFlag{Name: "how", Value: &d.how, Usage: "`ways` to run a step: some of " + strings.Join(hows, ", ")},
@@ -91,7 +91,7 @@ func exactLosses(c *config, d *drill, variant string, show *progress) ([]float64
 		return nil, err
 	}
 	defer dev.Close()
-	l, err := newLearner(variant, dev, millrace.Float64, false, d.small)
+	l, err := newLearner(variant, dev, millrace.Float64, eager, d.small)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func newTrained(c *config, d *drill, device, variant, mode, how string, exact []
 		return fail(err)
 	}
 	start := time.Now()
-	if t.learner, err = newLearner(variant, t.bench.dev, c.dtype.DType, how == "recorded", d.small); err != nil {
+	if t.learner, err = newLearner(variant, t.bench.dev, c.dtype.DType, how, d.small); err != nil {
 		return fail(err)
 	}
 	losses, err := lossesOf(t.learner, max(1, len(exact)))
@@ -245,7 +245,7 @@ func (t *trained) step() error {
 		err = loss.Eval()
 	}
 	if err == nil {
-		loss.Release()
+		t.learner.done(loss)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ func BenchmarkEager(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	l, err := newLearner("gpt-1", dev, millrace.Float32, false, false)
+	l, err := newLearner("gpt-1", dev, millrace.Float32, eager, false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -57,13 +57,13 @@ func lessonOf(variant string) (l lesson, sizes []int, err error) {
 	return l, sizes, nil
 }
 
-// learner is a lesson on a device in a dtype, as an eager loop or recorded.
+// learner is a lesson on a device in a dtype, as an eager loop, recorded or bound.
 type learner struct {
-	name     string
-	dev      *millrace.Device
-	dt       millrace.DType
-	recorded bool
-	r        *rand.Rand
+	name string
+	dev  *millrace.Device
+	dt   millrace.DType
+	how  string
+	r    *rand.Rand
 
 	step   func(in []*millrace.Tensor) (*millrace.Tensor, error) // loss
 	inputs [][]*millrace.Tensor                                  // of steps, one after another
@@ -71,12 +71,12 @@ type learner struct {
 	next   int
 }
 
-func newLearner(variant string, dev *millrace.Device, dt millrace.DType, recorded, small bool) (*learner, error) {
+func newLearner(variant string, dev *millrace.Device, dt millrace.DType, how string, small bool) (*learner, error) {
 	l, sizes, err := lessonOf(variant)
 	if err != nil {
 		return nil, err
 	}
-	s := &learner{name: variant, dev: dev, dt: dt, recorded: recorded, r: rand.New(rand.NewPCG(1, 2)), close: func() {}}
+	s := &learner{name: variant, dev: dev, dt: dt, how: how, r: rand.New(rand.NewPCG(1, 2)), close: func() {}}
 	if err := l.learn(s, sizes, small); err != nil {
 		return nil, err
 	}
@@ -108,12 +108,77 @@ func (l *learner) params(model any) []nn.Named {
 
 // train makes the step of a model.
 func (l *learner) train(opt *optim.Optimizer, loss func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor, more ...optim.StepOption) {
-	if l.recorded {
+	if l.how == recorded {
 		more = append(more, optim.Record())
 	}
 	step := opt.Step(loss, more...)
+	if l.how == bound {
+		l.bind(step)
+		return
+	}
 	l.step = func(in []*millrace.Tensor) (*millrace.Tensor, error) { return step.Run(context.Background(), in...) }
 	l.close = step.Close
+}
+
+// bind has steps be bound ones, whose inputs are written into their arguments.
+func (l *learner) bind(step *optim.Step) {
+	var b *optim.BoundStep
+	writes := map[*millrace.Tensor]func(i int) error{}
+	l.close = func() {
+		if b != nil {
+			_ = b.Close()
+		}
+		step.Close()
+	}
+	l.step = func(in []*millrace.Tensor) (loss *millrace.Tensor, err error) {
+		if b == nil {
+			own := make([]*millrace.Tensor, len(in))
+			for i, x := range in {
+				own[i] = held(x.AddScalar(0))
+			}
+			if b, err = step.Bind(own...); err != nil {
+				b = nil
+				return nil, err
+			}
+		}
+		for i, x := range in {
+			write := writes[x]
+			if write == nil {
+				if write, err = writer(b, x); err != nil {
+					return nil, err
+				}
+				writes[x] = write
+			}
+			if err := write(i); err != nil {
+				return nil, err
+			}
+		}
+		if err := b.Run(); err != nil {
+			return nil, err
+		}
+		return b.Loss(), nil
+	}
+}
+
+// writer writes a tensor's elements, which are read once, into an input.
+func writer(b *optim.BoundStep, x *millrace.Tensor) (write func(i int) error, err error) {
+	switch x.DType() {
+	case millrace.Int32:
+		v, err := millrace.Values[int32](x)
+		return func(i int) error { return optim.SetInput(b, i, v...) }, err
+	case millrace.Float64:
+		v, err := millrace.Values[float64](x)
+		return func(i int) error { return optim.SetInput(b, i, v...) }, err
+	}
+	v, err := millrace.Values[float32](x)
+	return func(i int) error { return optim.SetInput(b, i, v...) }, err
+}
+
+// done lets go of a loss that nobody else has.
+func (l *learner) done(loss *millrace.Tensor) {
+	if l.how != bound {
+		loss.Release()
+	}
 }
 
 // floats are normal numbers, the same on each device and in each dtype as far as that has
@@ -172,8 +237,17 @@ func learnSoftmax(l *learner, _ []int, small bool) error {
 	s := l.dev.DefaultStream()
 	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) { return both(in) })
 	l.close = rec.Release
+	var b *millrace.BoundRecording
 	l.step = func(in []*millrace.Tensor) (loss *millrace.Tensor, err error) {
-		if l.recorded {
+		if l.how == bound {
+			if b == nil {
+				if b, err = rec.Bind(s, in, nil); err != nil {
+					return nil, err
+				}
+			}
+			return b.Results()[0], b.Run()
+		}
+		if l.how == recorded {
 			out, err := rec.Run(s, in, nil)
 			if err != nil {
 				return nil, err
@@ -305,7 +379,7 @@ func lossesOf(l *learner, n int) ([]float64, error) {
 			wide = t.Cast(millrace.Float32)
 		}
 		v, err := itemOf(wide)
-		t.Release()
+		l.done(t)
 		wide.Release()
 		if err != nil {
 			return nil, err
@@ -323,8 +397,8 @@ func itemOf(t *millrace.Tensor) (float64, error) {
 	return float64(v), err
 }
 
-// hows are the ways to run a step.
-var hows = []string{"eager", "recorded"}
+// hows are the ways to run a step, the last of which is for small models.
+var hows = list{eager, recorded, bound}
 
 func checkLessons(names list) error {
 	for _, v := range names {

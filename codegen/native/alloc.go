@@ -80,9 +80,9 @@ func (c *code) fromMemory(v value, reg uint8) {
 		c.vector(o, 16, args{reg: reg, v: reg, rm: inReg(reg), imm: noImm})
 	case x.mask:
 		c.vector(kmovw, 16, args{reg: reg, rm: inMem(c.place(v)), imm: noImm})
-	case x.home == inPool && c.isa.EVEX && x.elem == 8:
+	case x.home == inPool && c.isa.EVEX && x.elem == 8 && x.size > 16:
 		c.vector(vbroadcastsd, x.size, args{reg: reg, rm: inMem(x.mem), imm: noImm})
-	case x.home == inPool && c.isa.EVEX:
+	case x.home == inPool && c.isa.EVEX && x.elem == 4:
 		c.vector(vbroadcastss, x.size, args{reg: reg, rm: inMem(x.mem), imm: noImm})
 	default:
 		c.vector(vmovups, max(x.size, 16), args{reg: reg, rm: inMem(c.place(v)), imm: noImm})

@@ -156,7 +156,7 @@ func (a *asm) randomOp(rng *rand.Rand, o op) {
 	switch {
 	case info.rm == mask && info.scalar == 0, info.rm == gpr32 && info.scalar == 0, o == vpbroadcastdR, o == vpbroadcastqR, info.reg == gpr32, info.form == formVMI && !a.isa.EVEX:
 		memory = false
-	case o == vmovntps, o == vmaskmovps, o == vmaskmovpd, o == vmaskmovpsTo, o == vmaskmovpdTo, o == vmovssTo, o == vmovsd, o == kmovwTo:
+	case o == vmovntps, o == vmaskmovps, o == vmaskmovpd, o == vmaskmovpsTo, o == vmaskmovpdTo, o == vmovss, o == vmovssTo, o == vmovsd, o == vmovsdTo, o == kmovwTo:
 		memory = true
 	}
 	// What another row reads the same from registers.

@@ -208,8 +208,10 @@ const (
 	vcvttpd2uqq
 	vcvtsi2ss
 	vcvttsd2si
+	vmovss
 	vmovssTo
 	vmovsd
+	vmovsdTo
 	vmovmskps
 	vmovmskpd
 	kandw
@@ -383,8 +385,10 @@ var opTable = [numVecOps]opInfo{
 	vcvttpd2qq: cvt("vcvttpd2qq", p66, 0x7a, 1, 8, 8, evexOnly), vcvttpd2uqq: cvt("vcvttpd2uqq", p66, 0x78, 1, 8, 8, evexOnly),
 	vcvtsi2ss:  {name: "vcvtsi2ss", prefix: pF3, table: m0F, code: 0x2a, w: 1, vw: 1, scalar: 8, rm: gpr64},
 	vcvttsd2si: {name: "vcvttsd2si", prefix: pF2, table: m0F, code: 0x2c, form: formRM, w: 1, vw: 1, scalar: 8, reg: gpr64},
+	vmovss:     {name: "vmovss", prefix: pF3, table: m0F, code: 0x10, form: formRM, scalar: 4},
 	vmovssTo:   {name: "vmovss", prefix: pF3, table: m0F, code: 0x11, form: formMR, scalar: 4},
 	vmovsd:     {name: "vmovsd", prefix: pF2, table: m0F, code: 0x10, form: formRM, w: 1, scalar: 8},
+	vmovsdTo:   {name: "vmovsd", prefix: pF2, table: m0F, code: 0x11, form: formMR, w: 1, scalar: 8},
 
 	vmovmskps: {name: "vmovmskps", table: m0F, code: 0x50, form: formRM, only: vexOnly, reg: gpr32},
 	vmovmskpd: {name: "vmovmskpd", prefix: p66, table: m0F, code: 0x50, form: formRM, only: vexOnly, reg: gpr32},

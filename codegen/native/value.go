@@ -165,7 +165,9 @@ func (c *code) splat(elem int, bits uint64, n int) value {
 		return v
 	}
 	m := mem{}
-	if c.isa.EVEX {
+	if c.isa.EVEX && n == 16 && elem == 8 { // no instruction broadcasts it there
+		m = c.asm.constant(constant{bits, 8, 2})
+	} else if c.isa.EVEX {
 		m = c.asm.constant(constant{bits, uint8(elem), 1})
 	} else {
 		m = c.asm.constant(constant{bits, uint8(elem), uint8(c.isa.Bytes / elem)})

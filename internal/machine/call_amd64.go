@@ -22,7 +22,7 @@ const mxcsrFlags = 0x3F
 
 // Call calls machine code at addr with the address of frame in DI, where the
 // processor has a Level. MXCSR is as asked for while it runs, and what it was
-// afterwards; the upper halves of the vector registers are zero.
+// afterwards, but that without cgo KeepMXCSR stays, which is what Go has it be; the upper halves of the vector registers are zero.
 //
 // The code may change every general register but SP, BP and R14, all vector and mask
 // registers and the flags, but not the direction flag. It never moves SP and never

@@ -2,27 +2,9 @@
 
 #include "textflag.h"
 
-// Both calls have their own return address on top of the stack while the code runs:
+// All calls have their own return address on top of the stack while the code runs:
 // that is what makes a fault in it a panic, since Go's runtime then takes it for one
 // of the stub. Stubs have no stack check, and code uses none of the stack.
-
-// func call(addr uintptr, frame unsafe.Pointer, mxcsr uint32) (done bool)
-TEXT ·call(SB), NOSPLIT, $8-25
-	STMXCSR 0(SP)
-	MOVL    0(SP), AX
-	XORL    mxcsr+16(FP), AX
-	TESTL   $~0x3F, AX
-	JNE     differs
-	MOVQ    addr+0(FP), AX
-	MOVQ    frame+8(FP), DI
-	CALL    AX
-	VZEROUPPER
-	MOVB    $1, done+24(FP)
-	RET
-
-differs:
-	MOVB $0, done+24(FP)
-	RET
 
 // func callWith(addr uintptr, frame unsafe.Pointer, mxcsr uint32)
 TEXT ·callWith(SB), NOSPLIT, $8-20

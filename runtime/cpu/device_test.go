@@ -64,7 +64,7 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 	}
 	var p runtime.Prepared
 	bound(t, d, k, h, func(l *runtime.Launch) {
-		p = x.Prepare([]runtime.Launch{*l})
+		p = x.Prepare([]runtime.Launch{*l}, nil)
 	})
 	if p == nil {
 		return

@@ -76,16 +76,32 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 // memory is said once; it is asked again for the next kernel.
 func (d *device) refuseMachine(v *variant, err error) {
 	v.failed.Store(true)
-	d.count.nativeRefused.Add(1)
-	var no *machine.Error
-	var full *machine.FullError
-	if errors.As(err, &no) || errors.As(err, &full) {
-		if d.toldMemory.Swap(true) {
-			return
-		}
-		d.report(err)
+	if d.refuseMemory(err) {
 		return
 	}
 	d.count.fails.Add(1)
 	d.report(&runtime.CompileError{Kernel: v.sched.prog.text, Log: err.Error(), Err: err})
+}
+
+// refuseMemory counts what has no machine code, and reports whether that is for want of
+// executable memory.
+func (d *device) refuseMemory(err error) bool {
+	d.count.nativeRefused.Add(1)
+	var no *machine.Error
+	var full *machine.FullError
+	if !errors.As(err, &no) && !errors.As(err, &full) {
+		return false
+	}
+	if !d.toldMemory.Swap(true) {
+		d.report(err)
+	}
+	return true
+}
+
+// refuseSequence has a list of launches be run as such.
+func (d *device) refuseSequence(err error) {
+	if !d.refuseMemory(err) {
+		d.count.fails.Add(1)
+		d.report(err)
+	}
 }

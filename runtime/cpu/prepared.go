@@ -46,10 +46,10 @@ type awaited struct {
 	bytes int64
 }
 
-// Prepare makes a list ready to be run many times. It is nil for lists with chains, whose
-// tiles are launches of their own, and where a run would wait for a compiler.
-func (d *device) Prepare(list []runtime.Launch) runtime.Prepared {
-	if d.machine || runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
+// prepareList makes a list ready for C. It is nil for lists with chains, whose tiles are
+// launches of their own, and where a run would wait for a compiler.
+func (d *device) prepareList(list []runtime.Launch) runtime.Prepared {
+	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
 		return nil
 	}
 	defer d.life.RUnlock()
@@ -304,5 +304,3 @@ func (p *prepared) Close() {
 	}
 	p.readied = nil
 }
-
-var _ runtime.Preparer = (*device)(nil)

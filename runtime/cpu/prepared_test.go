@@ -42,7 +42,7 @@ func TestPreparedRefuses(t *testing.T) {
 	k := scaled(t)
 	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
 	bound(t, d, k, h, func(l *runtime.Launch) {
-		p := d.Prepare([]runtime.Launch{*l, *l})
+		p := d.Prepare([]runtime.Launch{*l, *l}, nil)
 		if p == nil {
 			t.Fatal("not prepared")
 		}
@@ -85,12 +85,12 @@ func TestPreparedRefuses(t *testing.T) {
 		}
 		bad := *l
 		bad.Scalars = append([]uint64{1, 2, 3, 4}, bad.Scalars...)
-		if d.Prepare([]runtime.Launch{bad}) != nil || d.Prepare(nil) != nil {
+		if d.Prepare([]runtime.Launch{bad}, nil) != nil || d.Prepare(nil, nil) != nil {
 			t.Error("a bad list was prepared")
 		}
 	})
 	d.Close()
-	if d.Prepare([]runtime.Launch{{}}) != nil {
+	if d.Prepare([]runtime.Launch{{}}, nil) != nil {
 		t.Error("prepared on a closed device")
 	}
 }
@@ -106,7 +106,7 @@ func TestPreparedWaves(t *testing.T) {
 	for seed := range lists {
 		want := waveRun(t, one, uint64(seed))
 		got := waveRunBy(t, many, uint64(seed), func(list []runtime.Launch, bufs [][]runtime.Buffer, rng *rand.Rand) {
-			p := many.Prepare(list)
+			p := many.Prepare(list, nil)
 			if p == nil {
 				t.Fatalf("list %d was not prepared", seed)
 			}
@@ -169,7 +169,7 @@ func TestPreparedAwaitsCode(t *testing.T) {
 	bound(t, d, k, h, func(l *runtime.Launch) {
 		list := []runtime.Launch{*l, *l}
 		tier0 := func() (n int64, done bool) {
-			p := d.Prepare(list)
+			p := d.Prepare(list, nil)
 			if p == nil {
 				t.Fatal("not prepared")
 			}

@@ -1,0 +1,136 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace"
+)
+
+// BoundStep is a [Step] whose inputs, loss and parameters stay where they are in memory: see
+// [millrace.BoundRecording]. It is for models so small that what a step finds out takes longer
+// than what it computes. Its methods are safe for concurrent use.
+type BoundStep struct {
+	s     *Step
+	t     *tape
+	b     *millrace.BoundRecording
+	lr    []float64 // by group, as they are in the arguments
+	wide  []bool    // those that are float64
+	first int       // argument that is the first input
+}
+
+// Bind makes a BoundStep for inputs of these dtypes and shapes, which are written into them
+// by [SetInput]. Its numbers are those of Run, to the bit. Steps that accumulate or check what
+// they compute cannot be bound, nor those that read a value: that is millrace.ErrUnsupported.
+// Parameters that are frozen, or learn, are so for good.
+func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, failure("bind", fmt.Errorf("%w: the Step", millrace.ErrClosed))
+	case s.steps > 1 || s.finite || s.o.scaling != nil:
+		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale", millrace.ErrUnsupported))
+	}
+	o := s.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.begin(); err != nil {
+		return nil, err
+	}
+	for _, t := range in {
+		if err := t.Err(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		b, again, err := s.bind(in)
+		if err != nil || !again {
+			return b, err
+		}
+	}
+}
+
+// bind is Bind; again where more is an argument than was known.
+func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error) {
+	o := s.o
+	b = &BoundStep{s: s, t: s.tape(ending{last: true, steps: s.steps}, in)}
+	var args []*millrace.Tensor
+	for _, g := range o.groups {
+		lr, err := o.rate(g)
+		if err != nil {
+			return nil, false, err
+		}
+		t := g.scalar(o.home(), lr)
+		b.lr, b.wide = append(b.lr, lr), append(b.wide, t.DType() == millrace.Float64)
+		args = append(args, t)
+	}
+	for _, p := range b.t.args {
+		args = append(args, p.Tensor())
+	}
+	b.first = len(args)
+	b.b, err = b.t.rec.Bind(s.on, append(args, in...), nil)
+	if len(b.t.more) == 0 {
+		return b, false, err
+	}
+	s.others = append(s.others, b.t.more...)
+	b.t.args, b.t.more = append(b.t.args, b.t.more...), nil
+	b.t.rec.Release()
+	if err == nil {
+		err = b.b.Close()
+	}
+	return nil, true, err
+}
+
+// Run is one step, which has ended when it returns. Where there is an error that came up in
+// it, as an index out of range, what depends on that carries the error.
+func (b *BoundStep) Run() error {
+	o := b.s.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, p := range o.params {
+		if p.Frozen() != b.t.frozen[i] {
+			return failure("step", fmt.Errorf("%w: parameter %q was frozen, or learns, since Bind", millrace.ErrUnsupported, p.Name))
+		}
+	}
+	for i, g := range o.groups {
+		lr, err := o.rate(g)
+		if err != nil {
+			return err
+		}
+		if lr == b.lr[i] {
+			continue
+		}
+		if b.wide[i] {
+			err = millrace.SetArgument(b.b, i, lr)
+		} else {
+			err = millrace.SetArgument(b.b, i, float32(lr))
+		}
+		if err != nil {
+			return err
+		}
+		b.lr[i] = lr
+	}
+	if err := b.b.Run(); err != nil {
+		return err
+	}
+	o.progress.after(ending{last: true, steps: 1}, b.t.has)
+	return nil
+}
+
+// Loss is that of the last run, of the parameters before it: the same handle all the time.
+func (b *BoundStep) Loss() *millrace.Tensor { return b.b.Results()[0] }
+
+// Close gives up the memory that steps need. Parameters and inputs stay what they are.
+func (b *BoundStep) Close() error { return b.b.Close() }
+
+// SetInput gives input i of a bound step other elements, in row-major order: see
+// [millrace.SetArgument].
+func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
+	if i < 0 { // it would be one of the step's own
+		return failure("setinput", fmt.Errorf("%w: input %d", millrace.ErrShape, i))
+	}
+	return millrace.SetArgument(b.b, b.first+i, elements...)
+}

@@ -1,0 +1,139 @@
+package optim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/nn"
+)
+
+// TestBoundSteps: bound steps have the bits of eager ones, with random numbers that go on
+// from step to step, buffers, moments, schedules, clipping, and steps of the other kind in
+// between.
+func TestBoundSteps(t *testing.T) {
+	for name, make := range optimisers {
+		for _, spec := range []string{"cpu:cache=off,compile=off", "cpu:cache=off", "cpu:cache=off,queue=3"} {
+			t.Run(name+" "+spec, func(t *testing.T) {
+				var want []string
+				var losses []float32
+				for _, bind := range []bool{false, true} {
+					dev := open(t, spec)
+					m := newModel(dev, millrace.Float32)
+					m.drop = true
+					random := nn.NewRandom(7, nn.On(dev))
+					o := make(m.params(), Schedule(Warmup(4, 0.1, Cosine(0.05, 20))), ClipNorm(0.5))
+					s := o.Step(m.loss, Random(random))
+					defer s.Close()
+					got := boundSteps(t, m, s, bind)
+					state := append(all(t, o, m.params()), fmt.Sprint(raw(t, random.Counter.Tensor())))
+					if !bind {
+						want, losses = state, got
+						continue
+					}
+					same(t, "bound", state, want)
+					if !slices.Equal(got, losses) {
+						t.Errorf("losses %v bound, %v not", got, losses)
+					}
+					if n := dev.Stats().BoundRuns; n != 12 {
+						t.Errorf("%d bound runs", n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// boundSteps are 14 steps, of which the seventh and the eighth are eager.
+func boundSteps(t *testing.T, m *model, s *Step, bind bool) (losses []float32) {
+	t.Helper()
+	var b *BoundStep
+	if bind {
+		in := batch(m.dev, 99, 6)
+		for _, x := range in {
+			if err := x.Eval(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if b, err = s.Bind(in...); err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+	}
+	for i := range 14 {
+		in := batch(m.dev, i, 6)
+		var loss *millrace.Tensor
+		var err error
+		if bind && i != 6 && i != 7 {
+			for k, x := range in {
+				v, err := millrace.Values[float32](x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := SetInput(b, k, v...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err, loss = b.Run(), b.Loss()
+		} else {
+			loss, err = s.Run(context.Background(), in...)
+		}
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		v, err := millrace.Item[float32](loss)
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses = append(losses, v)
+	}
+	return losses
+}
+
+func TestBadBoundSteps(t *testing.T) {
+	dev := open(t, "cpu:cache=off,compile=off")
+	m := newModel(dev, millrace.Float32)
+	o := SGD(m.params(), LR(0.1))
+	in := batch(dev, 0, 6)
+	for _, opt := range []StepOption{Accumulate(2), CheckFinite()} {
+		if _, err := o.Step(m.loss, opt).Bind(in...); !errors.Is(err, millrace.ErrUnsupported) {
+			t.Errorf("bound all the same: %v", err)
+		}
+	}
+	s := o.Step(m.loss)
+	b, err := s.Bind(in...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SetInput(b, 2, float32(1)); !errors.Is(err, millrace.ErrShape) {
+		t.Errorf("an input that is not there: %v", err)
+	}
+	if err := SetInput(b, -1, float32(1)); !errors.Is(err, millrace.ErrShape) {
+		t.Errorf("input -1: %v", err)
+	}
+	m.A.Freeze(true)
+	if err := b.Run(); !errors.Is(err, millrace.ErrUnsupported) {
+		t.Errorf("a weight was frozen: %v", err)
+	}
+	m.A.Freeze(false)
+	if err := b.Run(); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	if _, err := s.Bind(in...); !errors.Is(err, millrace.ErrClosed) {
+		t.Errorf("a closed Step was bound: %v", err)
+	}
+	if err := b.Run(); err != nil {
+		t.Errorf("a bound step after its Step was closed: %v", err)
+	}
+	if err := errors.Join(b.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := b.Run(); !errors.Is(err, millrace.ErrClosed) {
+		t.Errorf("a closed one ran: %v", err)
+	}
+}

@@ -1,0 +1,357 @@
+package stream
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/memory"
+	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Bind makes a Binding of a tape, nil where the arguments are not like those that it was
+// recorded with. out are handles for the results: of tensors that these are to be written
+// over, or zero Values.
+func (t *Tape) Bind(s *Stream, in, out []*Value) (*Binding, error) {
+	if len(in) != len(t.inputs) || s.dev != t.dev || !t.retain() {
+		return nil, nil
+	}
+	b := &Binding{s: s, t: t, in: slices.Clone(in), out: slices.Clone(out)}
+	err := b.check()
+	if err != nil {
+		t.Release()
+		return nil, err
+	}
+	if inputs, ok := b.inputs(); ok {
+		release(inputs)
+	} else {
+		t.Release()
+		return nil, nil
+	}
+	s.bindings.Add(1)
+	s.dev.bindings.add(b)
+	s.dev.plans.Search.Wait()
+	ok := false
+	for try := 0; !ok && err == nil && try <= rehearsals; try++ {
+		if try > 0 {
+			b.rehearse()
+		}
+		if err = b.ready(); err == nil {
+			ok, err = b.fix()
+		}
+	}
+	if err == nil && !ok {
+		err = b.placeAll()
+	}
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// rehearsals are the plays after which the plans of a tape are known, if they come to be.
+const rehearsals = 2
+
+// check finds results that cannot be what they are to be written to.
+func (b *Binding) check() error {
+	t := b.t
+	if len(b.out) != len(t.outs) {
+		return fmt.Errorf("%w: %d tensors for %d results", ir.ErrShape, len(b.out), len(t.outs))
+	}
+	for i, h := range b.out {
+		v, o := h.now(), &t.outs[i]
+		if v.home == nil && v.state == stNone {
+			continue
+		}
+		if err := Flush(h); err != nil {
+			return err
+		}
+		switch v = h.now(); {
+		case v.home.dev != b.s.dev:
+			return fmt.Errorf("%w: result %d is on another device", ir.ErrUnsupported, i)
+		case v.dt != o.dt:
+			return fmt.Errorf("%w: result %d is %v, the tensor for it %v", ir.ErrDType, i, o.dt, v.dt)
+		case !o.form.Equal(v.form):
+			return fmt.Errorf("%w: result %d is %v, the tensor for it %v", ir.ErrShape, i, o.form.Shape, v.form.Shape)
+		case slices.Contains(b.out[:i], h):
+			return fmt.Errorf("%w: result %d is another result's tensor as well", ir.ErrUnsupported, i)
+		case slices.ContainsFunc(t.sets, func(set tapeSet) bool { return set.h == h }):
+			return fmt.Errorf("%w: result %d is to be in a tensor that the recording sets", ir.ErrUnsupported, i)
+		}
+	}
+	return nil
+}
+
+// rehearse plays the tape, for its plans to be found, and has what it sets be as it was.
+func (b *Binding) rehearse() {
+	s, t := b.s, b.t
+	saved := make([]found, len(t.sets))
+	for i := range t.sets {
+		saved[i], _ = handOver(t.sets[i].h, nil, s)
+	}
+	out := make([]*Value, len(t.outs))
+	for i := range out {
+		out[i] = new(Value)
+	}
+	_, _ = t.Play(s, b.in, nil, out, true) // what is wrong with the arguments is the first run's to say
+	for _, v := range out {
+		v.release(&dropped)
+	}
+	for i := range t.sets {
+		s.back(t.sets[i].h, saved[i])
+	}
+	s.dev.plans.Search.Wait()
+}
+
+// back has a handle name what was found of it before, whose reader becomes the handle's.
+func (s *Stream) back(h *Value, was found) {
+	if was.Storage == nil {
+		return
+	}
+	s.mu.Lock()
+	v := s.value(was.dt, was.form, was.Storage)
+	s.mu.Unlock()
+	if old := h.name(v); old != nil {
+		old.end(&dropped)
+	}
+}
+
+// bring makes what a handle names a value of the stream, in the memory where it is.
+func (s *Stream) bring(h *Value) {
+	at := h.names.Load()
+	v := h.now()
+	if v.home == nil || v.home == s || v.home.dev != s.dev || v.more.Load() == unnamed {
+		return
+	}
+	st, err := handOver(h, v, s)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	own := s.value(st.dt, st.form, st.Storage)
+	s.mu.Unlock()
+	if h.names.CompareAndSwap(at, own) {
+		v.end(&dropped)
+	} else { // somebody set or released it meanwhile
+		own.end(&dropped)
+	}
+}
+
+// inputs is the memory of arguments and states, each with a reader; false where that is
+// not what the tape needs.
+func (b *Binding) inputs() (list []*memory.Storage, ok bool) {
+	for i, h := range b.in {
+		list = append(list, b.t.inputs[i].of(h, b.s))
+	}
+	for i := range b.t.states {
+		list = append(list, b.t.states[i].memory(b.s))
+	}
+	if slices.Contains(list, nil) {
+		release(list)
+		return nil, false
+	}
+	return list, true
+}
+
+func release(list []*memory.Storage) {
+	for _, st := range list {
+		if st != nil {
+			st.Release()
+		}
+	}
+}
+
+// fix finds out what a run is, and takes it down for those that come. It reports false
+// where the next run is to be played. Nothing is queued, or it is not fixed.
+func (b *Binding) fix() (ok bool, err error) {
+	s, t := b.s, b.t
+	for _, h := range b.out {
+		s.bring(h)
+	}
+	for i := range t.sets {
+		s.bring(t.sets[i].h)
+	}
+	inputs, ok := b.inputs()
+	if !ok {
+		return false, nil
+	}
+	for _, st := range inputs {
+		if st.Written().Wait(); st.Fault.Load() != nil {
+			release(inputs)
+			return false, nil
+		}
+	}
+	s.mu.Lock()
+	defer s.unlock()
+	b.unfix()
+	for _, st := range inputs {
+		b.readers = append(b.readers, reader{st.Block, st.Bind(s.lane)})
+	}
+	release(inputs)
+	if ok, err = b.fixNow(inputs); !ok {
+		b.unfix()
+	}
+	return ok, err
+}
+
+func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
+	s, t := b.s, b.t
+	if b.closed || s.usable() != nil || s.q.Len() > 0 || s.taping != nil || s.trial != nil || !s.lane.Idle() || s.dev.Opts.Check || s.dev.TellsFlush() {
+		return false, nil
+	}
+	for i, h := range b.in {
+		named := h.names.Load()
+		v := h
+		if named != nil {
+			v = named
+		}
+		if st := v.mem.Load(); st == nil || st.Block != inputs[i].Block {
+			return false, nil // it was set meanwhile
+		}
+		b.watch = append(b.watch, watched{h: h, v: v, named: named})
+	}
+	t.settleUnder()
+	states := inputs[len(b.in):]
+	over := make([]bool, len(inputs))
+	for i := range t.states {
+		v := t.states[i].h.now()
+		if !b.writable(v) || v.mem.Load().Block != states[i].Block {
+			return false, nil
+		}
+		over[len(b.in)+i] = true
+	}
+	var sinks []exec.Sink
+	to := func(h *Value, o tapeOut) error {
+		v, err := b.place(h, o.dt, o.form)
+		if err != nil {
+			return err
+		}
+		w := watched{h: h, v: v, named: h.names.Load(), blk: v.mem.Load().Block}
+		if w.named != v && (w.named != nil || h != v) { // nobody has the handle any more
+			w.h, w.named = v, v.names.Load()
+		}
+		b.watch = append(b.watch, w)
+		b.readers = append(b.readers, reader{w.blk, w.blk.Bind(s.lane)})
+		k := exec.Sink{Result: -1, To: w.blk, DT: o.dt, Shape: o.form.Shape}
+		switch o.kind {
+		case tapeArg:
+			k.From = inputs[o.n]
+		case tapeStated:
+			k.From = states[o.n]
+		case tapeConstant:
+			k.From = t.constants[o.n]
+		default:
+			k.Result = slices.Index(t.outliving, o.n)
+		}
+		sinks = append(sinks, k)
+		return nil
+	}
+	for i, o := range t.outs {
+		if err := to(b.out[i], o); err != nil {
+			return false, err
+		}
+	}
+	for i := range t.sets {
+		set := &t.sets[i]
+		v := set.h.now()
+		if v.released() || t.sees(set.h) && (v.dt != set.dt || !set.form.Equal(v.form)) {
+			return false, nil
+		}
+		if err := to(set.h, tapeOut{set.tapeSource, set.dt, set.form}); err != nil {
+			return false, err
+		}
+	}
+	x := s.sketch(t, true)
+	if x == nil {
+		return false, nil
+	}
+	if b.fixed, err = x.Fix(&s.bind, inputs, over, sinks); err != nil {
+		b.fixed = nil
+		return false, nil // the tape may be played in less memory
+	}
+	b.call = b.fixed.OneCall()
+	return true, nil
+}
+
+// sees reports a handle whose value the tape reads.
+func (t *Tape) sees(h *Value) bool {
+	return slices.ContainsFunc(t.states, func(x tapeState) bool { return x.h == h })
+}
+
+// settleUnder is settle for who does not have the lock of the tape's bounds.
+func (t *Tape) settleUnder() {
+	t.bounds.mu.Lock()
+	t.settle()
+	t.bounds.mu.Unlock()
+}
+
+// unfix gives up what fix found. The lock is held.
+func (b *Binding) unfix() {
+	if b.fixed != nil {
+		b.fixed.Count()
+		b.fixed.Close()
+		b.fixed, b.call = nil, nil
+	}
+	for _, r := range b.readers {
+		r.blk.Unbind(r.known)
+	}
+	clear(b.readers)
+	clear(b.watch)
+	b.readers, b.watch = b.readers[:0], b.watch[:0]
+}
+
+// writable reports a value that may be written over where it lies. The lock is held, and
+// what was submitted has run.
+func (b *Binding) writable(v *Value) bool {
+	if v.home != b.s || v.state != stReady || v.more.Load() != 0 {
+		return false
+	}
+	st := v.mem.Load()
+	return st.View == nil && st.Alone(b.s.lane)
+}
+
+// place is the value that a handle is to name when something is written there: what it
+// names, where nobody else reads that, or a new one in other memory. The lock is held, and
+// what was submitted has run.
+func (b *Binding) place(h *Value, dt ir.DType, form *queue.Form) (*Value, error) {
+	s := b.s
+	v := h.now()
+	if b.writable(v) && v.dt == dt && form.Equal(v.form) {
+		v.mem.Load().Fault.Store(nil)
+		return v, nil
+	}
+	if st := v.mem.Load(); st != nil {
+		if drv, ok := s.dev.Driver.(runtime.Sharer); ok && drv.Shared(st.Buf) != nil {
+			return nil, fmt.Errorf("%w: a tensor of %v in memory that is shared with the program is to be written, and something else reads it or is to read it",
+				ir.ErrUnsupported, form.Shape)
+		}
+	}
+	blk, err := s.dev.mem.Alloc(s.dev.Bytes(dt, form.Shape), true)
+	if err != nil {
+		return nil, err
+	}
+	own := s.value(dt, form, &blk.Dense)
+	if v.more.Load() == unnamed {
+		return own, nil // nobody has the handle any more
+	}
+	if old := h.name(own); old != nil && old.letGo() && old.home == s {
+		s.drop(old, &dropped)
+	}
+	return own, nil
+}
+
+// placeAll has all results be somewhere.
+func (b *Binding) placeAll() error {
+	b.s.mu.Lock()
+	defer b.s.unlock()
+	b.s.lane.Last().Wait()
+	for i, h := range b.out {
+		if _, err := b.place(h, b.t.outs[i].dt, b.t.outs[i].form); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package stream
+
+import "github.com/millrace-go/millrace/runtime"
+
+// Tapes that are bound have arguments and states that lie densely, so that these may be set to
+// whatever has their shape: what a handle names otherwise, as a view of other memory, is copied
+// to memory of its own. Nobody sees that.
+
+// Lay has handles name dense tensors where they name views. What carries an error, or is not
+// there any more, is left to whoever asks for it.
+func (s *Stream) Lay(handles []*Value) error {
+	for _, h := range handles {
+		if err := s.lay(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Stream) lay(h *Value) error {
+	at := h.names.Load()
+	v := h.now()
+	if v.home == nil || v.home.dev != s.dev || v.more.Load() == unnamed {
+		return nil
+	}
+	st, err := computed(h, v, "bind")
+	if err != nil {
+		return nil
+	}
+	defer st.Release()
+	if st.View == nil || st.form.Shape.Elems() == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	own, err := s.densely(st)
+	s.unlock()
+	if err != nil {
+		return err
+	}
+	if h.names.CompareAndSwap(at, own) {
+		v.end(&dropped)
+	} else { // somebody set or released it meanwhile
+		own.end(&dropped)
+	}
+	return nil
+}
+
+// densely is a value of the stream that is a copy. The lock is held.
+func (s *Stream) densely(st found) (*Value, error) {
+	blk, err := s.dev.mem.Alloc(s.dev.Bytes(st.dt, st.form.Shape), true)
+	if err != nil {
+		return nil, err
+	}
+	own := s.value(st.dt, st.form, &blk.Dense)
+	l, err := s.dev.mem.CopyLaunch(blk, st.dt, st.form.Shape, st.Storage)
+	if err == nil {
+		err = s.dev.Driver.Run([]runtime.Launch{l})
+	}
+	if err != nil {
+		if own.letGo() {
+			s.drop(own, &dropped)
+		}
+		return nil, err
+	}
+	return own, nil
+}
+
+// lay has those that the tape needs densely be so.
+func (b *Binding) lay() error {
+	for i, h := range b.in {
+		if b.t.inputs[i].view == nil {
+			if err := b.s.lay(h); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range b.t.states {
+		if x := &b.t.states[i]; x.view == nil && x.seen == nil {
+			if err := b.s.lay(x.h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// LayStates has all that a tape reads and sets lie densely. It reports whether the tape was
+// recorded so; else what is recorded now will be.
+func (t *Tape) LayStates(s *Stream) (fits bool, err error) {
+	fits = true
+	for i := range t.states {
+		x := &t.states[i]
+		fits = fits && x.view == nil
+		if err := s.lay(x.h); err != nil {
+			return false, err
+		}
+	}
+	for i := range t.inputs {
+		fits = fits && t.inputs[i].view == nil
+	}
+	return fits, nil
+}

@@ -65,7 +65,7 @@ func (c *code) toMemory(v value, reg uint8, m mem) {
 		c.vector(kmovwTo, 16, args{reg: reg, rm: inMem(m), imm: noImm})
 		return
 	}
-	c.vector(vmovupsTo, max(c.vals[v].size, 16), args{reg: reg, rm: inMem(m), imm: noImm})
+	c.storeVec(m, max(c.vals[v].size, 16), reg)
 }
 
 // fromMemory loads a value into a register from where it is.
@@ -80,12 +80,10 @@ func (c *code) fromMemory(v value, reg uint8) {
 		c.vector(o, 16, args{reg: reg, v: reg, rm: inReg(reg), imm: noImm})
 	case x.mask:
 		c.vector(kmovw, 16, args{reg: reg, rm: inMem(c.place(v)), imm: noImm})
-	case x.home == inPool && c.isa.EVEX && x.elem == 8:
-		c.vector(vbroadcastsd, x.size, args{reg: reg, rm: inMem(x.mem), imm: noImm})
 	case x.home == inPool && c.isa.EVEX:
-		c.vector(vbroadcastss, x.size, args{reg: reg, rm: inMem(x.mem), imm: noImm})
+		c.splatVec(reg, x.size, int(x.elem), x.mem)
 	default:
-		c.vector(vmovups, max(x.size, 16), args{reg: reg, rm: inMem(c.place(v)), imm: noImm})
+		c.loadVec(reg, max(x.size, 16), c.place(v))
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 		if whole {
 			c.sameIndex(i, dt, u, r, x, guard != 0, guardSize, tail, indexSize, done)
 		}
-		c.vector(vpxor, 16, args{reg: t, v: t, rm: inReg(t), imm: noImm})
+		c.clearVec(t, 16)
 		c.saveVector(t, n, c.frame.lane(laneR))
 		top, next := c.newLabel(), c.newLabel()
 		if staged {

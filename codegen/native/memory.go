@@ -53,7 +53,7 @@ func (c *code) fromBytes(dt ir.DType, v value) value {
 	if c.isa.EVEX {
 		return c.toMask(vptestmd, n, v, v, noImm)
 	}
-	return c.asMask(c.op3(vpsubd, n, c.splat(4, 0, n), v))
+	return c.asMask(c.spell(ir.Instr{Op: ir.Neg, DT: ir.Int32}, []value{v}, nil))
 }
 
 func signedMemory(dt ir.DType) bool { return dt == ir.Int8 || dt == ir.Int16 || dt == ir.Int32 }
@@ -147,10 +147,8 @@ func (c *code) splatLoad(i int, dt ir.DType) value {
 			pre()
 		}
 		switch size {
-		case 4:
-			c.vector(vbroadcastss, n, args{reg: r.d, rm: inMem(at(g, 0)), imm: noImm})
-		case 8:
-			c.vector(vbroadcastsd, n, args{reg: r.d, rm: inMem(at(g, 0)), imm: noImm})
+		case 4, 8:
+			c.splatVec(r.d, n, size, at(g, 0))
 		default:
 			c.loadSize(size, signedMemory(dt), rax, at(g, 0))
 			c.spread(r.d, n, 4, rax)

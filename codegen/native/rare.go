@@ -57,7 +57,7 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 			c.opImm(cmp, ofGPR(rax), 0)
 			c.jumpIf(notEqual, slow)
 		}
-		c.vector(vmovaps, n, args{reg: r.d, rm: inReg(r.s[0]), imm: noImm})
+		c.copyVec(r.d, r.s[0], n)
 		c.asm.place(back)
 		vecs, masks := used(c.vecs), used(c.masks)
 		for i := range r.s {
@@ -188,7 +188,7 @@ func (c *code) subBody(f *routine, lanes int) {
 		}
 		out := p.Results[0]
 		size := sizeOf(p.Code[out].DT)
-		c.item(item{o: vmovupsTo, size: c.lanes * size, s: [3]value{vals[out]}, mem: at(rdi, c.frame.param(maxParams)+first*size), inMem: true, imm: noImm})
+		c.write(vals[out], c.lanes*size, at(rdi, c.frame.param(maxParams)+first*size))
 		c.emitItems()
 	}
 	c.jumpTo(at(rdi, frameReturn))

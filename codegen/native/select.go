@@ -87,6 +87,7 @@ func (c *code) bitwise(r *row, k kind) op {
 // their dtypes.
 type primitive func(c *code, in ir.Instr, x []value, dts []ir.DType) value
 
+// primitives are those of amd64.
 var primitives = [ir.NumOps]primitive{
 	ir.Add:  direct(&adds),
 	ir.Sub:  direct(&subs),
@@ -121,14 +122,12 @@ var primitives = [ir.NumOps]primitive{
 	ir.Convert: convert,
 	ir.Bitcast: bitcast,
 	ir.Lookup:  lookup,
+	ir.Rare:    rare,
 }
 
 // spell makes the value of a primitive that is not about memory.
 func (c *code) spell(in ir.Instr, x []value, dts []ir.DType) value {
-	f := primitives[in.Op]
-	if in.Op == ir.Rare {
-		f = rare
-	}
+	f := c.isa.primitives[in.Op]
 	if f == nil {
 		c.fail("%v is not a primitive", in.Op)
 		return 0
@@ -181,7 +180,7 @@ func (c *code) wrapped(dt ir.DType, v value) value {
 		return v
 	}
 	n := c.bytes(dt)
-	return c.op3(vpand, n, v, c.splat(4, 0xff, n))
+	return c.bitAnd(n, v, c.splat(4, 0xff, n))
 }
 
 func fused(c *code, in ir.Instr, x []value, _ []ir.DType) value {

@@ -189,6 +189,9 @@ func (c *code) one(it *item) {
 	case it.emit != nil:
 		c.byItself(it)
 		return
+	case c.isa.A64:
+		c.oneA64(it)
+		return
 	case it.o == vfmadd231ps || it.o == vfmadd231pd:
 		c.fma(it)
 		return
@@ -315,4 +318,38 @@ func (c *code) byItself(it *item) {
 		r.d = c.define(it.d)
 	}
 	it.emit(r)
+}
+
+// oneA64 emits a row of arm64's table, all of whose operands are in registers. What an
+// instruction of three operands works on as well is s[2], in the place of its result.
+func (c *code) oneA64(it *item) {
+	var r [3]uint8
+	for i, s := range it.s {
+		if s > 0 {
+			r[i] = c.inRegister(s)
+		}
+	}
+	s := it.s[2]
+	dies := s > 0 && s != it.s[0] && s != it.s[1] && !c.vals[s].pinned && c.nextUse(s, c.pos+1) == forever
+	var d uint8
+	switch {
+	case s == 0:
+		c.release(it)
+		d = c.define(it.d)
+	case dies:
+		d = r[2]
+		c.vals[s].reg = -1
+		c.vecs.owner[d] = it.d
+		c.release(it)
+		c.vals[it.d].reg = int16(d)
+	default:
+		d = c.define(it.d)
+		c.release(it)
+		c.movA64(d, r[2])
+	}
+	if neonOf(it.o).shape == shape3 || s > 0 {
+		c.neon(it.o, d, r[0], r[1], 0)
+		return
+	}
+	c.neon(it.o, d, r[1], 0, int(max(it.imm, 0))) // see op2
 }

@@ -110,6 +110,9 @@ func (c *code) fit(to, from ir.DType, v value) value {
 
 // change converts between dtypes of which one has 64 bits or is a float.
 func (c *code) change(from, to ir.DType, v value) value {
+	if c.isa.A64 {
+		return c.neonChange(from, to, v)
+	}
 	n := max(c.bytes(from), c.bytes(to))
 	o := conversions[pair{from, to}]
 	if o == opNone && c.isa.EVEX {

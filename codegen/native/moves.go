@@ -5,24 +5,44 @@ package native
 
 // loadVec loads a vector of so many bytes.
 func (a *asm) loadVec(r uint8, size int, m mem) {
+	if a.isa.A64 {
+		a.moveVec(r, size, m, true)
+		return
+	}
 	a.vector(vmovups, size, args{reg: r, rm: inMem(m), imm: noImm})
 }
 
 // storeVec stores one.
 func (a *asm) storeVec(m mem, size int, r uint8) {
+	if a.isa.A64 {
+		a.moveVec(r, size, m, false)
+		return
+	}
 	a.vector(vmovupsTo, size, args{reg: r, rm: inMem(m), imm: noImm})
 }
 
 func (a *asm) copyVec(to, from uint8, size int) {
+	if a.isa.A64 {
+		a.movA64(to, from)
+		return
+	}
 	a.vector(vmovaps, size, args{reg: to, rm: inReg(from), imm: noImm})
 }
 
 func (a *asm) clearVec(r uint8, size int) {
+	if a.isa.A64 {
+		a.zeroA64(r)
+		return
+	}
 	a.vector(vpxor, size, args{reg: r, v: r, rm: inReg(r), imm: noImm})
 }
 
 // splatVec reads an element of four or eight bytes into all lanes of a vector.
 func (a *asm) splatVec(r uint8, size, elem int, m mem) {
+	if a.isa.A64 {
+		a.dupLoad(r, elem, m)
+		return
+	}
 	o := vbroadcastss
 	if elem == 8 {
 		o = vbroadcastsd
@@ -32,14 +52,27 @@ func (a *asm) splatVec(r uint8, size, elem int, m mem) {
 
 // write appends the store of a value, of so many bytes.
 func (c *code) write(v value, size int, m mem) {
+	if c.isa.A64 {
+		c.item(item{s: [3]value{v}, imm: noImm, emit: func(r *regs) { c.storeVec(m, size, r.s[0]) }})
+		return
+	}
 	c.item(item{o: vmovupsTo, size: size, s: [3]value{v}, mem: m, inMem: true, imm: noImm})
 }
 
 // Operations on the 32-bit lanes of vectors of n bytes that conversions are made of.
 
-func (c *code) bitAnd(n int, x, y value) value { return c.op3(vpand, n, x, y) }
+func (c *code) bitAnd(n int, x, y value) value {
+	o := vpand
+	if c.isa.A64 {
+		o = nAnd
+	}
+	return c.op3(o, n, x, y)
+}
 
 // extended moves the bits of lanes to the left and back, as signed numbers.
 func (c *code) extended(n int, x value, by int16) value {
+	if c.isa.A64 {
+		return c.nShifted(nSshr, n, c.nShifted(nShl, n, x, by), by)
+	}
 	return c.op2i(vpsrad, n, n, c.op2i(vpslld, n, n, x, by), by)
 }

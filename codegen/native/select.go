@@ -324,6 +324,8 @@ func (c *code) lanesAs(m value, n int) value {
 	switch {
 	case have == n:
 		return m
+	case have < n && c.isa.A64:
+		return c.n1(nSxtl, n, m)
 	case have < n:
 		return c.op2(vpmovsxdq, n, n, m)
 	}
@@ -332,6 +334,9 @@ func (c *code) lanesAs(m value, n int) value {
 
 // halved has the low 32 bits of each lane of 64.
 func (c *code) halved(x value) value {
+	if c.isa.A64 {
+		return c.op2(nXtn, 16, 8, x)
+	}
 	if c.isa.EVEX {
 		n := c.vals[x].size
 		return c.item(item{o: vpmovqd, size: n, d: c.vec(n / 2), s: [3]value{x}, imm: noImm})
@@ -420,6 +425,8 @@ func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 		return nil, 0, 0
 	case in.DT.IsInt() && sizeOf(in.DT) == 8 && !c.isa.EVEX:
 		return nil, 0, 0
+	case in.DT.IsFloat() && c.isa.A64: // its minimum is IEEE's
+		return nil, 0, 0
 	}
 	m := body[in.Args[0]]
 	x, y := in.Args[1], in.Args[2]
@@ -433,6 +440,9 @@ func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 		smaller = !smaller
 	default:
 		return nil, 0, 0
+	}
+	if c.isa.A64 {
+		return neonExtremum(in.DT.IsSigned(), smaller), x, y
 	}
 	switch signed := in.DT.IsSigned(); {
 	case smaller && signed:

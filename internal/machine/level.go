@@ -19,6 +19,9 @@ const (
 
 var isaNames = [...]string{None: "none", AVX2: "avx2", AVX512: "avx512", NEON: "neon"}
 
+// Has says that code for o runs where the level is i.
+func (i ISA) Has(o ISA) bool { return o == None || i >= o && (i == NEON) == (o == NEON) }
+
 func (i ISA) String() string { return isaNames[i] }
 
 // LevelVariable is the environment variable that lowers Level, or, on arm64, raises it:
@@ -56,11 +59,13 @@ func lowered(have ISA, text string) (ISA, error) {
 		return have, nil
 	}
 	for i, name := range isaNames {
-		if name == text && (have == NEON) == (ISA(i) == NEON) {
-			return min(have, ISA(i)), nil
-		} else if name == text { // of other processors
-			return None, nil
+		if name != text {
+			continue
 		}
+		if asked := ISA(i); (have == NEON) == (asked == NEON) {
+			return min(have, asked), nil
+		}
+		return None, nil // of other processors
 	}
 	have, _ = lowered(have, "")
 	return have, fmt.Errorf("%s is %q: want none, avx2 or avx512, or neon on arm64", LevelVariable, text)

@@ -108,7 +108,7 @@ func open(c runtime.Config) (*device, error) {
 	d.newExecutor = func(threads int) (executor, error) {
 		if d.machine {
 			e := newGoExecutor(threads)
-			e.level = machine.Level()
+			e.level = dotLevel(machine.Level())
 			return e, nil
 		}
 		return newExecutor(threads, d.denormals.native())

@@ -26,18 +26,21 @@ const (
 	rel21              // adr
 )
 
-func xName(r gpr) string {
-	if r == xzr {
-		return "xzr"
-	}
-	return fmt.Sprintf("x%d", uint8(r))
-}
+// xName and wName are registers as texts have them, of 64 bits and of 32. Most code has no
+// reader, so that they are not spelled before one is found.
+type (
+	xName gpr
+	wName gpr
+)
 
-func wName(r gpr) string {
+func (r xName) String() string { return spelled('x', gpr(r)) }
+func (r wName) String() string { return spelled('w', gpr(r)) }
+
+func spelled(kind byte, r gpr) string {
 	if r == xzr {
-		return "wzr"
+		return string(kind) + "zr"
 	}
-	return fmt.Sprintf("w%d", uint8(r))
+	return fmt.Sprintf("%c%d", kind, uint8(r))
 }
 
 // word emits an instruction.
@@ -114,11 +117,11 @@ func (a *asm) addSub12(d, n gpr, x int) {
 // addIndexed is d = base + index*scale.
 func (a *asm) addIndexed(d, base, index gpr, scale uint8) {
 	by := bits.TrailingZeros8(scale)
-	text := ""
-	if by > 0 {
-		text = fmt.Sprintf(", lsl #%d", by)
+	text := "add %s, %s, %s, lsl #%d"
+	if by == 0 {
+		text = "add %s, %s, %s%.0d"
 	}
-	a.word(0x8b000000|uint32(index)<<16|uint32(by)<<10|uint32(base)<<5|uint32(d), "add %s, %s, %s%s", xName(d), xName(base), xName(index), text)
+	a.word(0x8b000000|uint32(index)<<16|uint32(by)<<10|uint32(base)<<5|uint32(d), text, xName(d), xName(base), xName(index), by)
 }
 
 // adr is the address of a constant.
@@ -171,12 +174,12 @@ func (a *asm) moveA64(size int, vector bool, opc uint32, r uint8, base gpr, off 
 	if opc > 1 {
 		tail += "s"
 	}
-	reg := wName(gpr(r))
+	reg := spelled('w', gpr(r))
 	switch {
 	case vector:
 		reg = fmt.Sprintf("%c%d", "bhsdq"[scale], r)
 	case size == 8 || opc == 2:
-		reg = xName(gpr(r))
+		reg = spelled('x', gpr(r))
 	}
 	if !vector {
 		tail += map[int]string{1: "b", 2: "h"}[size]
@@ -184,7 +187,7 @@ func (a *asm) moveA64(size int, vector bool, opc uint32, r uint8, base gpr, off 
 	if opc == 2 && size == 4 {
 		tail += "w"
 	}
-	where := "[" + xName(base)
+	where := "[" + spelled('x', base)
 	if off != 0 {
 		where += fmt.Sprintf(", #%d", off)
 	}
@@ -283,9 +286,9 @@ func (a *asm) imulA64(r gpr, x rm) {
 }
 
 func (a *asm) shiftA64(kind uint8, wide bool, r gpr, by int) {
-	top, name, w := 63, xName(r), uint32(0xd3400000)
+	top, w := 63, uint32(0xd3400000)
 	if !wide {
-		top, name, w = 31, wName(r), 0x53000000
+		top, w = 31, 0x53000000
 	}
 	rotate, last, text := by, top, "lsr"
 	switch kind {
@@ -299,6 +302,7 @@ func (a *asm) shiftA64(kind uint8, wide bool, r gpr, by int) {
 			w = 0x13000000
 		}
 	}
+	name := spelled("wx"[top>>5], r)
 	a.word(w|uint32(rotate)<<16|uint32(last)<<10|uint32(r)<<5|uint32(r), "%s %s, %s, #%d", text, name, name, by)
 }
 

@@ -190,19 +190,26 @@ func (a *asm) neon(o op, d, n, m uint8, imm int) {
 	if t.d == "2d" {
 		elem = 64
 	}
-	text := ""
+	last := ""
 	switch t.shape {
 	case shape3, shapeTied:
 		w |= uint32(m) << 16
-		text = fmt.Sprintf(", v%d.%s", m, t.n)
+		last = ", v%d.%s"
 	case shapeL:
 		w |= uint32(elem+imm) << 16
-		text = fmt.Sprintf(", #%d", imm)
 	case shapeR:
 		w |= uint32(2*elem-imm) << 16
-		text = fmt.Sprintf(", #%d", imm)
 	}
-	a.word(w, "%s v%d.%s, v%d.%s%s", t.name, d, t.d, n, t.n, text)
+	switch {
+	case a.lines == nil:
+		a.emit32(int32(w))
+		return
+	case last != "":
+		last = fmt.Sprintf(last, m, t.n)
+	case t.shape != shape2:
+		last = fmt.Sprintf(", #%d", imm)
+	}
+	a.word(w, "%s v%d.%s, v%d.%s%s", t.name, d, t.d, n, t.n, last)
 }
 
 // moveVec is a load or a store of a vector's lowest bytes.

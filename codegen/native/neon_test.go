@@ -161,3 +161,19 @@ func TestNEONEncoding(t *testing.T) {
 		t.Errorf("%d instructions, objdump reads %d", len(want), len(got))
 	}
 }
+
+// TestTooFar: code that jumps farther than an instruction can say is none.
+func TestTooFar(t *testing.T) {
+	for _, words := range []int{1 << 17, 1<<18 - 1, 1 << 18} {
+		a := &asm{isa: NEON}
+		end := a.newLabel()
+		a.jumpIf(equal, end)
+		for range words - 1 {
+			a.ret()
+		}
+		a.place(end)
+		if _, err := a.finish(); (err != nil) != (words == 1<<18) {
+			t.Errorf("over %d instructions: %v", words, err)
+		}
+	}
+}

@@ -18,7 +18,8 @@ const (
 const trap = 0
 
 // settle makes what was written visible to fetching: instruction caches of arm64 do not
-// look into data caches. Lines are cleaned to where both meet, and then forgotten.
+// look into data caches. Lines are cleaned to where both meet, and then forgotten, by all
+// cores. None of them has fetched any of it before: code that is there is never changed.
 func settle(mem []byte) {
 	p := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	syncCaches(p, p+uintptr(len(mem)))

@@ -402,7 +402,7 @@ func (a *asm) sfence() {
 // negate is r = -r.
 func (a *asm) negate(r gpr) {
 	if a.isa.A64 {
-		a.fail("negate is amd64's")
+		a.word(0xcb0003e0|uint32(r)<<16|uint32(r), "neg %s, %s", xName(r), xName(r))
 		return
 	}
 	begin := len(a.buf)

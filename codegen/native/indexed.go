@@ -34,8 +34,12 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 			indexSize = 8
 		}
 	}
-	tail, staged := c.tail != 0, c.v.Class[i] == codegen.Staged
-	whole := x != nil && !(c.isa.A64 && tail) && c.v.Class[i] == codegen.Contiguous && (size >= 4 || c.isa.EVEX || !tail)
+	class := codegen.Contiguous // of a Reduce
+	if i < len(c.v.Class) {
+		class = c.v.Class[i]
+	}
+	tail, staged := c.tail != 0, class == codegen.Staged
+	whole := x != nil && !(c.isa.A64 && tail) && class == codegen.Contiguous && (size >= 4 || c.isa.EVEX || !tail)
 	tail4, tail8 := c.tail, c.tail8
 	if whole && tail {
 		if it.s[2] = c.tail; c.isa.EVEX && it.k == 0 {
@@ -47,7 +51,7 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 	it.emit = func(r *regs) {
 		t := r.tmp[0]
 		done := c.newLabel()
-		if c.isa.A64 && guard != 0 && x == nil && !tail && c.v.Class[i] == codegen.Contiguous {
+		if c.isa.A64 && guard != 0 && x == nil && !tail && class == codegen.Contiguous {
 			c.neonGuarded(i, dt, u, r, done)
 		}
 		if guard != 0 && c.isa.EVEX || it.k != 0 {

@@ -99,7 +99,7 @@ func (c *code) rest(tail4, tail8 value, end label) {
 		c.set(rbx, 0xffffffff)
 		c.bzhi(rbx, rbx, rax)
 		c.vector(kmovwR, 16, args{reg: 7, rm: ofGPR(rbx), imm: noImm})
-	case !c.isa.A64: // which goes by the count
+	default:
 		c.tailMasks(tail4, tail8)
 	}
 	c.note("what is left of a row")
@@ -136,8 +136,8 @@ func (c *code) tailMasks(tail4, tail8 value) {
 		c.copy(rsi, rax)
 		c.opImm(sub, ofGPR(rsi), c.lanes)
 		c.negate(rsi)
-		c.vector(vmovups, n, args{reg: r, rm: inMem(mem{base: rbx, index: rsi, scale: uint8(t.size)}), imm: noImm})
-		c.vector(vmovupsTo, n, args{reg: r, rm: inMem(c.vals[t.v].mem), imm: noImm})
+		c.loadVec(r, n, mem{base: rbx, index: rsi, scale: uint8(t.size)})
+		c.storeVec(c.vals[t.v].mem, n, r)
 	}
 }
 

@@ -52,11 +52,38 @@ func (a *asm) splatVec(r uint8, size, elem int, m mem) {
 
 // write appends the store of a value, of so many bytes.
 func (c *code) write(v value, size int, m mem) {
-	if c.isa.A64 {
-		c.item(item{s: [3]value{v}, imm: noImm, emit: func(r *regs) { c.storeVec(m, size, r.s[0]) }})
+	c.store1(item{o: vmovupsTo, size: size, s: [3]value{v}, mem: m, inMem: true, imm: noImm}, size)
+}
+
+// store1 appends a store as amd64 has it, of so many bytes.
+func (c *code) store1(it item, bytes int) {
+	if !c.isa.A64 {
+		c.item(it)
 		return
 	}
-	c.item(item{o: vmovupsTo, size: size, s: [3]value{v}, mem: m, inMem: true, imm: noImm})
+	c.item(item{s: [3]value{it.s[0]}, imm: noImm, emit: func(r *regs) {
+		it.before()
+		c.storeVec(it.mem, bytes, r.s[0])
+	}})
+}
+
+// load1 appends the load of a whole vector.
+func (c *code) load1(size int, m mem, pre func()) value {
+	it := item{o: vmovups, size: size, d: c.vec(size), mem: m, inMem: true, pre: pre, imm: noImm}
+	if !c.isa.A64 {
+		return c.item(it)
+	}
+	return c.item(item{d: it.d, imm: noImm, emit: func(r *regs) {
+		it.before()
+		c.loadVec(r.d, size, m)
+	}})
+}
+
+// before emits what an item's memory needs.
+func (it *item) before() {
+	if it.pre != nil {
+		it.pre()
+	}
 }
 
 // Operations on the 32-bit lanes of vectors of n bytes that conversions are made of.

@@ -27,9 +27,7 @@ func (a *asm) widenVec(s, u op, signed bool, d uint8) {
 func (c *code) neonLoad(it item, size int, signed bool) value {
 	lanes := c.lanes
 	return c.item(item{d: it.d, imm: noImm, emit: func(r *regs) {
-		if it.pre != nil {
-			it.pre()
-		}
+		it.before()
 		c.loadLanes(r.d, size, signed, lanes, it.mem)
 	}})
 }
@@ -46,9 +44,7 @@ func (c *code) neonStore(it item, size int) {
 		if size == 1 {
 			c.neon(nXtn8, v31, v31, 0, 0)
 		}
-		if it.pre != nil {
-			it.pre()
-		}
+		it.before()
 		c.storeVec(it.mem, size*lanes, from)
 	}})
 }

@@ -144,7 +144,7 @@ var neonTable = [numNEONRows]neonInfo{
 	nUaddlp: rowOf("uaddlp", 0x6ea02800, shape2, "2d", "4s"),
 	nUmull:  rowOf("umull", 0x2ea0c000, shape3, "2d", "2s"),
 	nUmull2: rowOf("umull2", 0x6ea0c000, shape3, "2d", "4s"),
-	nUzp2:   rowOf("uzp2", 0x4e805800, shape3, "4s", "4s"),
+	nUzp2:   pairOf("uzp2", 0x4e805800, shape3),
 	nSxtl:   rowOf("sxtl", 0x0f20a400, shape2, "2d", "2s"),
 	nUxtl:   rowOf("uxtl", 0x2f20a400, shape2, "2d", "2s"),
 	nSxtl16: rowOf("sxtl", 0x0f10a400, shape2, "4s", "4h"),

@@ -141,6 +141,7 @@ func TestNEONEncoding(t *testing.T) {
 		a.laneLoadA64(vec(), 4, rng.IntN(4), gen())
 		a.laneLoadA64(vec(), 8, rng.IntN(2), gen())
 		a.ins(vec(), rng.IntN(4), gen())
+		a.negate(gen())
 		a.largest(gen(), vec())
 		a.least(gen(), vec())
 		a.moveOut(gen(), vec())

@@ -73,6 +73,7 @@ type code struct {
 	width   int // bytes of the widest value
 	vals    []info
 	items   []item
+	folds   []int // where the lanes of folds are in the frame
 	lists   *lists
 	consts  map[constant]value
 	vecs    file

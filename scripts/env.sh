@@ -46,6 +46,7 @@ wanted() {
 	have_vulkan || printf 'mesa-vulkan-drivers libvulkan1 '
 	if [ "${CI:-}" = true ]; then
 		command -v objdump >/dev/null || printf 'binutils '
+		command -v aarch64-linux-gnu-objdump >/dev/null || printf 'binutils-aarch64-linux-gnu '
 		command -v qemu-aarch64-static >/dev/null || printf 'qemu-user-static '
 		command -v ccache >/dev/null || printf 'ccache '
 	fi

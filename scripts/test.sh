@@ -148,6 +148,9 @@ cross() {
 # TestRandomKernels run. nocgo runs all of them.
 not_arithmetic='^Test(Choices|FactsDecide|Contract(Large|Mask|Zeros)|ShortColumns|Random)$'
 
+# What is run of machine code for arm64.
+neon='^Test(Call|MXCSR|Faults|FreedCode|Hammer|EveryOp|RandomKernels|RandomExact|RandomLoads|NothingBeyond|GuardedEdges|Pressure|EmptyAxis|LeastFault|LoadedDivisors|Flushed(Choices|Rounding)|RandomFlushed|MachineFolds|FoldingCode|NoExecutableMemory|RefusedKernel|Rows|Transposed|KernelAccesses)$'
+
 # Go contracts a*b+c on these two; tensors' bits must not notice. C does not see
 # GOAMD64, so that there is no need to build it for that again.
 contraction() {
@@ -160,6 +163,9 @@ contraction() {
 	qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
 	if [ -n "$qemu" ]; then
 		steps+=("step arm64 env CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go test -short -timeout 20m -skip '$not_arithmetic' -exec $qemu ./ir ./runtime/cpu")
+		# Machine code there is had by asking for it. An emulator shows what it computes
+		# and what faults in it become, but neither speed nor what caches do.
+		steps+=("step arm64-neon env CGO_ENABLED=0 MILLRACE_LEVEL=neon GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run '$neon' -exec $qemu ./internal/machine ./codegen/native ./runtime/cpu")
 	else
 		say "arm64: skipped, no qemu-aarch64-static (Debian: qemu-user-static)"
 	fi

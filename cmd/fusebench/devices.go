@@ -50,7 +50,7 @@ func native() (state, what string) {
 	case machine.LevelError() != nil:
 		return "unknown", machine.LevelError().Error()
 	case level == machine.None:
-		return "missing", "none for this system and processor, or MILLRACE_LEVEL forbids it"
+		return "missing", "none for this system and processor, or MILLRACE_LEVEL forbids it (arm64: does not ask for neon)"
 	}
 	return "present", "made in the process, for " + level.String()
 }

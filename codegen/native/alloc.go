@@ -65,7 +65,7 @@ func (c *code) toMemory(v value, reg uint8, m mem) {
 		c.vector(kmovwTo, 16, args{reg: reg, rm: inMem(m), imm: noImm})
 		return
 	}
-	c.vector(vmovupsTo, max(c.vals[v].size, 16), args{reg: reg, rm: inMem(m), imm: noImm})
+	c.storeVec(m, max(c.vals[v].size, 16), reg)
 }
 
 // fromMemory loads a value into a register from where it is.
@@ -80,12 +80,10 @@ func (c *code) fromMemory(v value, reg uint8) {
 		c.vector(o, 16, args{reg: reg, v: reg, rm: inReg(reg), imm: noImm})
 	case x.mask:
 		c.vector(kmovw, 16, args{reg: reg, rm: inMem(c.place(v)), imm: noImm})
-	case x.home == inPool && c.isa.EVEX && x.elem == 8 && x.size > 16:
-		c.vector(vbroadcastsd, x.size, args{reg: reg, rm: inMem(x.mem), imm: noImm})
-	case x.home == inPool && c.isa.EVEX && x.elem == 4:
-		c.vector(vbroadcastss, x.size, args{reg: reg, rm: inMem(x.mem), imm: noImm})
+	case x.home == inPool && c.isa.EVEX && (x.elem == 4 || x.elem == 8 && x.size > 16):
+		c.splatVec(reg, x.size, int(x.elem), x.mem)
 	default:
-		c.vector(vmovups, max(x.size, 16), args{reg: reg, rm: inMem(c.place(v)), imm: noImm})
+		c.loadVec(reg, max(x.size, 16), c.place(v))
 	}
 }
 
@@ -190,6 +188,9 @@ func (c *code) one(it *item) {
 	switch {
 	case it.emit != nil:
 		c.byItself(it)
+		return
+	case c.isa.A64:
+		c.oneA64(it)
 		return
 	case it.o == vfmadd231ps || it.o == vfmadd231pd:
 		c.fma(it)
@@ -317,4 +318,38 @@ func (c *code) byItself(it *item) {
 		r.d = c.define(it.d)
 	}
 	it.emit(r)
+}
+
+// oneA64 emits a row of arm64's table, all of whose operands are in registers. What an
+// instruction of three operands works on as well is s[2], in the place of its result.
+func (c *code) oneA64(it *item) {
+	var r [3]uint8
+	for i, s := range it.s {
+		if s > 0 {
+			r[i] = c.inRegister(s)
+		}
+	}
+	s := it.s[2]
+	dies := s > 0 && s != it.s[0] && s != it.s[1] && !c.vals[s].pinned && c.nextUse(s, c.pos+1) == forever
+	var d uint8
+	switch {
+	case s == 0:
+		c.release(it)
+		d = c.define(it.d)
+	case dies:
+		d = r[2]
+		c.vals[s].reg = -1
+		c.vecs.owner[d] = it.d
+		c.release(it)
+		c.vals[it.d].reg = int16(d)
+	default:
+		d = c.define(it.d)
+		c.release(it)
+		c.movA64(d, r[2])
+	}
+	if neonOf(it.o).shape == shape3 || s > 0 {
+		c.neon(it.o, d, r[0], r[1], 0)
+		return
+	}
+	c.neon(it.o, d, r[1], 0, int(max(it.imm, 0))) // see op2
 }

@@ -47,7 +47,7 @@ func convert(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	case from == ir.Bool:
 		return c.masked(to, v)
 	case to == ir.Bool:
-		return compare(c, ir.Instr{Op: ir.Ne, DT: ir.Bool}, []value{v, c.splat(sizeOf(from), 0, c.bytes(from))}, dts)
+		return c.spell(ir.Instr{Op: ir.Ne, DT: ir.Bool}, []value{v, c.splat(sizeOf(from), 0, c.bytes(from))}, dts)
 	case from.IsFloat() && lane(from) == from && to.IsInt() && to.Size() < 4: // by way of 32 bits
 		return c.fit(to, ir.Int32, c.change(from, ir.Int32, v))
 	case sizeOf(from) == 8 && to.IsInt() && to.Size() < 4:
@@ -85,7 +85,7 @@ func (c *code) choice(m value, n, elem int, bits uint64) value {
 	}
 	set := c.splat(elem, bits, n)
 	if !c.isa.EVEX {
-		return c.op3(vpand, n, c.lanesAs(m, n), set)
+		return c.bitAnd(n, c.lanesAs(m, n), set)
 	}
 	o := vbroadcastss
 	if k == i64 {
@@ -103,14 +103,16 @@ func (c *code) fit(to, from ir.DType, v value) value {
 	case bits >= 32, bits == from.Bits() && (lane(to) == ir.Int32) == (lane(from) == ir.Int32), bits > from.Bits() && !(lane(from) == ir.Int32):
 		return v
 	case lane(to) == ir.Int32:
-		left := int16(32 - bits)
-		return c.op2i(vpsrad, n, n, c.op2i(vpslld, n, n, v, left), left)
+		return c.extended(n, v, int16(32-bits))
 	}
-	return c.op3(vpand, n, v, c.splat(4, 1<<bits-1, n))
+	return c.bitAnd(n, v, c.splat(4, 1<<bits-1, n))
 }
 
 // change converts between dtypes of which one has 64 bits or is a float.
 func (c *code) change(from, to ir.DType, v value) value {
+	if c.isa.A64 {
+		return c.neonChange(from, to, v)
+	}
 	n := max(c.bytes(from), c.bytes(to))
 	o := conversions[pair{from, to}]
 	if o == opNone && c.isa.EVEX {

@@ -78,6 +78,7 @@ type fix struct {
 	at, end int32
 	to      label
 	pool    bool
+	kind    uint8 // rel32 …
 }
 
 func (a *asm) fail(format string, args ...any) {
@@ -106,6 +107,10 @@ func (a *asm) place(l label) {
 
 // vector emits a row of the table for vectors of so many bytes.
 func (a *asm) vector(o op, size int, x args) {
+	if a.isa.A64 {
+		a.fail("%s is amd64's", opTable[o].name)
+		return
+	}
 	t := &opTable[o]
 	begin := len(a.buf)
 	switch t.form {
@@ -256,7 +261,7 @@ func (a *asm) modrm(reg uint8, x rm, unit, after int) {
 // finish puts the constants behind the code and settles all distances.
 func (a *asm) finish() ([]byte, error) {
 	for len(a.buf)%64 != 0 {
-		a.emit(0xcc)
+		a.emit(a.isa.trap())
 	}
 	base := len(a.buf)
 	a.buf = append(a.buf, a.pool.bytes...)
@@ -268,6 +273,10 @@ func (a *asm) finish() ([]byte, error) {
 			}
 		}
 		d := to - f.end
+		if f.kind != rel32 {
+			a.settleA64(f, d)
+			continue
+		}
 		for i := range 4 {
 			a.buf[int(f.at)+i] = byte(d >> (8 * i))
 		}

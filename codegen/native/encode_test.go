@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -62,11 +63,12 @@ func plain(s string) string {
 			}
 		}
 	}
-	return numbers.ReplaceAllStringFunc(s, func(n string) string {
-		var x int64
-		fmt.Sscan(n, &x)
-		return fmt.Sprint(x)
-	})
+	return numbers.ReplaceAllStringFunc(s, decimal)
+}
+
+func decimal(n string) string {
+	x, _ := strconv.ParseUint(n, 0, 64)
+	return fmt.Sprint(int64(x))
 }
 
 // regsOf is how many registers of a kind there are; the stack pointer is none.

@@ -72,7 +72,7 @@ func (c *code) foldSome(f *folding, dt ir.DType, first, n int) {
 		lanes[u] = c.newValue(info{size: size})
 		x := &c.vals[lanes[u]]
 		c.vecs.owner[r], x.reg, x.pinned = lanes[u], int16(r), true
-		c.vector(vmovups, size, args{reg: r, rm: inMem(at(r8, u*size)), imm: noImm})
+		c.loadVec(r, size, at(r8, u*size))
 	}
 	c.map1(f.image, lanes)
 	top := c.newLabel()
@@ -85,7 +85,7 @@ func (c *code) foldSome(f *folding, dt ir.DType, first, n int) {
 	c.jumpIf(notEqual, top)
 	c.map1(f.element, lanes)
 	for u, v := range lanes {
-		c.vector(vmovupsTo, size, args{reg: uint8(c.vals[v].reg), rm: inMem(at(r8, u*size)), imm: noImm})
+		c.storeVec(at(r8, u*size), size, uint8(c.vals[v].reg))
 	}
 	c.unpin()
 }
@@ -117,7 +117,7 @@ func (c *code) replace(lanes, by []value) {
 			continue
 		}
 		c.item(item{s: [3]value{lane, by[u]}, imm: noImm, emit: func(r *regs) {
-			c.vector(vmovaps, c.vals[lane].size, args{reg: r.s[0], rm: inReg(r.s[1]), imm: noImm})
+			c.copyVec(r.s[0], r.s[1], c.vals[lane].size)
 		}})
 	}
 }

@@ -1,6 +1,7 @@
 package native
 
 // Instructions on general registers: addresses, counters, and what lanes do one by one.
+// They are written as amd64's; what they become on arm64 is in a64.go.
 
 // arith is one of the instructions that share a form: add, or, and, sub, xor, cmp.
 type arith uint8
@@ -65,6 +66,10 @@ func (a *asm) rexOp(wide bool, reg uint8, x rm, after int, opcode ...byte) {
 }
 
 func (a *asm) load(r gpr, m mem) {
+	if a.isa.A64 {
+		a.loadA64(8, 1, r, m)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(r), inMem(m), 0, 0x8b)
 	a.text(begin, "mov %v,%v", r, m)
@@ -79,18 +84,30 @@ func (a *asm) prefetch(m mem) {
 
 // load32 clears the upper half.
 func (a *asm) load32(r gpr, m mem) {
+	if a.isa.A64 {
+		a.loadA64(4, 1, r, m)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(false, uint8(r), inMem(m), 0, 0x8b)
 	a.text(begin, "mov %s,%v", r.half(), m)
 }
 
 func (a *asm) store(m mem, r gpr) {
+	if a.isa.A64 {
+		a.loadA64(8, 0, r, m)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(r), inMem(m), 0, 0x89)
 	a.text(begin, "mov %v,%v", m, r)
 }
 
 func (a *asm) copy(to, from gpr) {
+	if a.isa.A64 {
+		a.word(0xaa0003e0|uint32(from)<<16|uint32(to), "mov %s, %s", xName(to), xName(from))
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(from), ofGPR(to), 0, 0x89)
 	a.text(begin, "mov %v,%v", to, from)
@@ -98,6 +115,10 @@ func (a *asm) copy(to, from gpr) {
 
 // storeSize writes the lowest bytes of a register.
 func (a *asm) storeSize(size int, m mem, r gpr) {
+	if a.isa.A64 {
+		a.loadA64(size, 0, r, m)
+		return
+	}
 	begin := len(a.buf)
 	name := r.String()
 	switch size {
@@ -122,6 +143,10 @@ func (a *asm) storeSize(size int, m mem, r gpr) {
 // loadSize reads an element of so many bytes and extends it by its sign or by zeros:
 // to 64 bits from four bytes on, else to 32.
 func (a *asm) loadSize(size int, signed bool, r gpr, m mem) {
+	if a.isa.A64 {
+		a.loadSizeA64(size, signed, r, m)
+		return
+	}
 	begin := len(a.buf)
 	switch {
 	case size == 8:
@@ -145,6 +170,10 @@ func (a *asm) loadSize(size int, signed bool, r gpr, m mem) {
 }
 
 func (a *asm) lea(r gpr, m mem) {
+	if a.isa.A64 {
+		a.leaA64(r, m)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(r), inMem(m), 0, 0x8d)
 	a.text(begin, "lea %v,%v", r, m)
@@ -152,6 +181,10 @@ func (a *asm) lea(r gpr, m mem) {
 
 // leaLabel is the address of a label.
 func (a *asm) leaLabel(r gpr, l label) {
+	if a.isa.A64 {
+		a.toLabel(0x10000000|uint32(r), rel21, l, false, "adr %s, L%d", xName(r), l)
+		return
+	}
 	begin := len(a.buf)
 	a.emit(0x48|uint8(r)>>3<<2, 0x8d, uint8(r)&7<<3|5)
 	a.fixes = append(a.fixes, fix{at: int32(len(a.buf)), end: int32(len(a.buf) + 4), to: l})
@@ -161,6 +194,10 @@ func (a *asm) leaLabel(r gpr, l label) {
 
 // op works on a register and another one, or memory.
 func (a *asm) op(o arith, r gpr, x rm) {
+	if a.isa.A64 {
+		a.opA64(o, r, x)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(r), x, 0, byte(o)<<3|3)
 	if x.inMem {
@@ -172,6 +209,10 @@ func (a *asm) op(o arith, r gpr, x rm) {
 
 // opTo works on memory and a register.
 func (a *asm) opTo(o arith, m mem, r gpr) {
+	if a.isa.A64 {
+		a.opToA64(o, m, r)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(r), inMem(m), 0, byte(o)<<3|1)
 	a.text(begin, "%s %v,%v", arithNames[o], m, r)
@@ -179,6 +220,10 @@ func (a *asm) opTo(o arith, m mem, r gpr) {
 
 // opImm works on a register or memory, of 64 bits, and a constant.
 func (a *asm) opImm(o arith, x rm, imm int) {
+	if a.isa.A64 {
+		a.opImmA64(o, x, imm)
+		return
+	}
 	begin := len(a.buf)
 	if imm >= -128 && imm <= 127 {
 		a.rexOp(true, uint8(o), x, 1, 0x83)
@@ -196,6 +241,10 @@ func (a *asm) opImm(o arith, x rm, imm int) {
 
 // imul is r *= x.
 func (a *asm) imul(r gpr, x rm) {
+	if a.isa.A64 {
+		a.imulA64(r, x)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, uint8(r), x, 0, 0x0f, 0xaf)
 	if x.inMem {
@@ -207,6 +256,10 @@ func (a *asm) imul(r gpr, x rm) {
 
 // shift moves the bits of a register by a constant.
 func (a *asm) shift(kind uint8, wide bool, r gpr, by int) {
+	if a.isa.A64 {
+		a.shiftA64(kind, wide, r, by)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(wide, kind, ofGPR(r), 1, 0xc1)
 	a.emit(byte(by))
@@ -219,6 +272,10 @@ func (a *asm) shift(kind uint8, wide bool, r gpr, by int) {
 
 // divide divides rdx:rax, or edx:eax, by memory.
 func (a *asm) divide(signed, wide bool, m mem) {
+	if a.isa.A64 {
+		a.fail("divide is amd64's")
+		return
+	}
 	begin := len(a.buf)
 	switch {
 	case signed && wide:
@@ -242,6 +299,10 @@ func (a *asm) divide(signed, wide bool, m mem) {
 
 // clear makes a register 0.
 func (a *asm) clear(r gpr) {
+	if a.isa.A64 {
+		a.constA64(r, 0)
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(false, uint8(r), ofGPR(r), 0, 0x31)
 	a.text(begin, "xor %s,%s", r.half(), r.half())
@@ -249,6 +310,10 @@ func (a *asm) clear(r gpr) {
 
 // set makes a register a constant of 32 bits.
 func (a *asm) set(r gpr, imm uint32) {
+	if a.isa.A64 {
+		a.constA64(r, int64(imm))
+		return
+	}
 	begin := len(a.buf)
 	if r >= r8 {
 		a.emit(0x41)
@@ -260,6 +325,10 @@ func (a *asm) set(r gpr, imm uint32) {
 
 // shlMask makes r the lowest count bits set, count in another register: bzhi.
 func (a *asm) bzhi(r, from, count gpr) {
+	if a.isa.A64 {
+		a.fail("bzhi is amd64's")
+		return
+	}
 	begin := len(a.buf)
 	// VEX.LZ.0F38.W1 F5 /r
 	a.emit(0xc4, inv(uint8(r), 3)<<7|1<<6|inv(uint8(from), 3)<<5|2, 1<<7|(^uint8(count)&15)<<3, 0xf5, 0xc0|uint8(r)&7<<3|uint8(from)&7)
@@ -267,6 +336,10 @@ func (a *asm) bzhi(r, from, count gpr) {
 }
 
 func (a *asm) jump(l label) {
+	if a.isa.A64 {
+		a.toLabel(0x14000000, rel26, l, false, "b L%d", l)
+		return
+	}
 	begin := len(a.buf)
 	a.emit(0xe9)
 	a.distance(l)
@@ -274,6 +347,10 @@ func (a *asm) jump(l label) {
 }
 
 func (a *asm) jumpIf(c cond, l label) {
+	if a.isa.A64 {
+		a.jumpIfA64(c, l)
+		return
+	}
 	begin := len(a.buf)
 	a.emit(0x0f, 0x80|byte(c))
 	a.distance(l)
@@ -287,6 +364,11 @@ func (a *asm) distance(l label) {
 
 // jumpTo goes where memory says.
 func (a *asm) jumpTo(m mem) {
+	if a.isa.A64 {
+		a.loadA64(8, 1, x17, m)
+		a.word(0xd61f0000|uint32(x17)<<5, "br x17")
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(false, 4, inMem(m), 0, 0xff)
 	a.text(begin, "jmp %v", m)
@@ -295,18 +377,30 @@ func (a *asm) jumpTo(m mem) {
 // testBit sets the carry, which below tells, to bit r of memory, whose word of 32 bits
 // it must be in.
 func (a *asm) testBit(word, bit gpr) {
+	if a.isa.A64 {
+		a.fail("testBit is amd64's")
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(false, uint8(bit), ofGPR(word), 0, 0x0f, 0xa3)
 	a.text(begin, "bt %s,%s", word.half(), bit.half())
 }
 
 func (a *asm) ret() {
+	if a.isa.A64 {
+		a.word(0xd65f03c0, "ret")
+		return
+	}
 	begin := len(a.buf)
 	a.emit(0xc3)
 	a.text(begin, "ret")
 }
 
 func (a *asm) sfence() {
+	if a.isa.A64 {
+		a.fail("no stores past the caches")
+		return
+	}
 	begin := len(a.buf)
 	a.emit(0x0f, 0xae, 0xf8)
 	a.text(begin, "sfence")
@@ -314,6 +408,10 @@ func (a *asm) sfence() {
 
 // negate is r = -r.
 func (a *asm) negate(r gpr) {
+	if a.isa.A64 {
+		a.word(0xcb0003e0|uint32(r)<<16|uint32(r), "neg %s, %s", xName(r), xName(r))
+		return
+	}
 	begin := len(a.buf)
 	a.rexOp(true, 3, ofGPR(r), 0, 0xf7)
 	a.text(begin, "neg %v", r)

@@ -34,8 +34,12 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 			indexSize = 8
 		}
 	}
-	tail, staged := c.tail != 0, c.v.Class[i] == codegen.Staged
-	whole := x != nil && c.v.Class[i] == codegen.Contiguous && (size >= 4 || c.isa.EVEX || !tail)
+	class := codegen.Contiguous // of a Reduce
+	if i < len(c.v.Class) {
+		class = c.v.Class[i]
+	}
+	tail, staged := c.tail != 0, class == codegen.Staged
+	whole := x != nil && !(c.isa.A64 && tail) && class == codegen.Contiguous && (size >= 4 || c.isa.EVEX || !tail)
 	tail4, tail8 := c.tail, c.tail8
 	if whole && tail {
 		if it.s[2] = c.tail; c.isa.EVEX && it.k == 0 {
@@ -47,6 +51,9 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 	it.emit = func(r *regs) {
 		t := r.tmp[0]
 		done := c.newLabel()
+		if c.isa.A64 && guard != 0 && x == nil && !tail && class == codegen.Contiguous {
+			c.neonGuarded(i, dt, u, r, done)
+		}
 		if guard != 0 && c.isa.EVEX || it.k != 0 {
 			c.vector(kmovwRTo, 16, args{reg: uint8(rax), rm: inReg(r.k), imm: noImm})
 			c.store(at(rdi, c.frame.lane(laneG)), rax)
@@ -59,7 +66,7 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 		if whole {
 			c.sameIndex(i, dt, u, r, x, guard != 0, guardSize, tail, indexSize, done)
 		}
-		c.vector(vpxor, 16, args{reg: t, v: t, rm: inReg(t), imm: noImm})
+		c.clearVec(t, 16)
 		c.saveVector(t, n, c.frame.lane(laneR))
 		top, next := c.newLabel(), c.newLabel()
 		if staged {
@@ -200,6 +207,11 @@ func (c *code) sameIndex(i int, dt ir.DType, u int, r *regs, x *indexing, guarde
 	a := args{reg: r.d, rm: inMem(at(rax, 0)), imm: noImm}
 	o := loadOp(size, signedMemory(dt))
 	switch {
+	case c.isa.A64:
+		c.loadLanes(r.d, size, signedMemory(dt), c.lanes, at(rax, 0))
+		c.jump(done)
+		c.asm.place(other)
+		return
 	case tail && c.isa.EVEX:
 		a.k, a.zero = 7, true
 	case tail && size == 8:
@@ -241,6 +253,10 @@ func (c *code) indexValue(in ir.Instr, u int) value {
 	return c.item(item{d: c.vec(n), s: [3]value{steps}, tmps: 1, imm: noImm, emit: func(r *regs) {
 		c.along(i, u, rax, rbx)
 		c.spread(r.tmp[0], n, 4, rax)
+		if c.isa.A64 {
+			c.neon(nAdd, r.d, r.tmp[0], r.s[0], 0)
+			return
+		}
 		c.vector(vpaddd, n, args{reg: r.d, v: r.tmp[0], rm: inReg(r.s[0]), imm: noImm})
 	}})
 }

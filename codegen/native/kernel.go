@@ -374,11 +374,11 @@ func (c *code) values(l level, n int) {
 // keep writes a value where others find it.
 func (c *code) keep(v, kept value) {
 	x := &c.vals[kept]
-	it := item{size: max(x.size, 16), s: [3]value{v}, mem: x.mem, inMem: true, imm: noImm, o: vmovupsTo}
 	if x.mask {
-		it.o, it.size = kmovwTo, 16
+		c.item(item{size: 16, s: [3]value{v}, mem: x.mem, inMem: true, imm: noImm, o: kmovwTo})
+		return
 	}
-	c.item(it)
+	c.write(v, max(x.size, 16), x.mem)
 }
 
 // valueOf is the value of an instruction for vector u.
@@ -436,10 +436,8 @@ func (c *code) scalar(in ir.Instr) value {
 		case in.DT.Size() < 4:
 			c.loadSize(in.DT.Size(), signedMemory(in.DT), rax, m)
 			c.spread(r.d, n, 4, rax)
-		case size == 8:
-			c.vector(vbroadcastsd, n, args{reg: r.d, rm: inMem(m), imm: noImm})
 		default:
-			c.vector(vbroadcastss, n, args{reg: r.d, rm: inMem(m), imm: noImm})
+			c.splatVec(r.d, n, size, m)
 		}
 	}})
 	return c.fromBytes(in.DT, v)
@@ -457,5 +455,6 @@ func (c *code) makeSteps(i int, kept value) {
 		c.load(rax, operandWord(i, Step))
 		c.spread(r.d, n, 4, rax)
 	}})
-	c.keep(c.op3(vpmulld, n, step, iota), kept)
+	x := []value{step, iota}
+	c.keep(c.spell(ir.Instr{Op: ir.Mul, DT: ir.Int32}, x, nil), kept)
 }

@@ -16,11 +16,11 @@ func (c *code) laneAt(array, size int) mem {
 
 // whole stores or loads a vector of so many bytes as it is.
 func (c *code) saveVector(r uint8, size, at int) {
-	c.vector(vmovupsTo, size, args{reg: r, rm: inMem(mem{base: rdi, index: noReg, scale: 1, disp: int32(at)}), imm: noImm})
+	c.storeVec(mem{base: rdi, index: noReg, scale: 1, disp: int32(at)}, size, r)
 }
 
 func (c *code) loadVector(r uint8, size, at int) {
-	c.vector(vmovups, size, args{reg: r, rm: inMem(mem{base: rdi, index: noReg, scale: 1, disp: int32(at)}), imm: noImm})
+	c.loadVec(r, size, mem{base: rdi, index: noReg, scale: 1, disp: int32(at)})
 }
 
 // eachLane makes a vector of dt by code that gives a lane's element in d from those of x.

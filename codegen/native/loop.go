@@ -94,11 +94,12 @@ func (c *code) rest(tail4, tail8 value, end label) {
 	c.set(rax, uint32(c.lanes))
 	c.asm.place(whole)
 	c.store(at(rdi, frameCount), rax)
-	if c.isa.EVEX {
+	switch {
+	case c.isa.EVEX:
 		c.set(rbx, 0xffffffff)
 		c.bzhi(rbx, rbx, rax)
 		c.vector(kmovwR, 16, args{reg: 7, rm: ofGPR(rbx), imm: noImm})
-	} else {
+	default:
 		c.tailMasks(tail4, tail8)
 	}
 	c.note("what is left of a row")
@@ -135,8 +136,8 @@ func (c *code) tailMasks(tail4, tail8 value) {
 		c.copy(rsi, rax)
 		c.opImm(sub, ofGPR(rsi), c.lanes)
 		c.negate(rsi)
-		c.vector(vmovups, n, args{reg: r, rm: inMem(mem{base: rbx, index: rsi, scale: uint8(t.size)}), imm: noImm})
-		c.vector(vmovupsTo, n, args{reg: r, rm: inMem(c.vals[t.v].mem), imm: noImm})
+		c.loadVec(r, n, mem{base: rbx, index: rsi, scale: uint8(t.size)})
+		c.storeVec(c.vals[t.v].mem, n, r)
 	}
 }
 
@@ -157,7 +158,7 @@ func (c *code) nextRow(row label) {
 	}
 	c.opImm(sub, inMem(at(rdi, FrameRows)), 1)
 	c.jumpIf(notEqual, row)
-	if c.v.Past != 0 {
+	if c.v.Past != 0 && !c.isa.A64 {
 		c.sfence()
 	}
 	c.ret()
@@ -178,6 +179,9 @@ func (c *code) inLoop(i int) bool {
 
 // align has a loop begin where fetching does.
 func (c *code) align() {
+	for c.isa.A64 && len(c.buf)%32 != 0 {
+		c.emit32(nopA64)
+	}
 	for len(c.buf)%32 != 0 {
 		c.emit(0x90)
 	}

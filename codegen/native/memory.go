@@ -53,7 +53,7 @@ func (c *code) fromBytes(dt ir.DType, v value) value {
 	if c.isa.EVEX {
 		return c.toMask(vptestmd, n, v, v, noImm)
 	}
-	return c.asMask(c.op3(vpsubd, n, c.splat(4, 0, n), v))
+	return c.asMask(c.spell(ir.Instr{Op: ir.Neg, DT: ir.Int32}, []value{v}, nil))
 }
 
 func signedMemory(dt ir.DType) bool { return dt == ir.Int8 || dt == ir.Int16 || dt == ir.Int32 }
@@ -83,6 +83,13 @@ func (c *code) denseLoad(i int, dt ir.DType, guard value, u int) value {
 	m, pre := c.dense(i, size, u)
 	it := item{o: loadOp(size, signedMemory(dt)), size: n, d: c.vec(n), mem: m, inMem: true, pre: pre, imm: noImm}
 	lanes := c.tail
+	switch {
+	case !c.isa.A64:
+	case guard != 0 || c.tail != 0:
+		return 0
+	default:
+		return c.fromBytes(dt, c.neonLoad(it, size, signedMemory(dt)))
+	}
 	if guard != 0 {
 		if lanes = guard; c.tail != 0 && c.isa.EVEX {
 			lanes = c.toMask(kandw, c.lanes, guard, c.tail, noImm)
@@ -147,10 +154,8 @@ func (c *code) splatLoad(i int, dt ir.DType) value {
 			pre()
 		}
 		switch size {
-		case 4:
-			c.vector(vbroadcastss, n, args{reg: r.d, rm: inMem(at(g, 0)), imm: noImm})
-		case 8:
-			c.vector(vbroadcastsd, n, args{reg: r.d, rm: inMem(at(g, 0)), imm: noImm})
+		case 4, 8:
+			c.splatVec(r.d, n, size, at(g, 0))
 		default:
 			c.loadSize(size, signedMemory(dt), rax, at(g, 0))
 			c.spread(r.d, n, 4, rax)
@@ -161,6 +166,8 @@ func (c *code) splatLoad(i int, dt ir.DType) value {
 // spread fills a vector with a general register.
 func (c *code) spread(d uint8, n, size int, g gpr) {
 	switch {
+	case c.isa.A64:
+		c.dup(d, size, g)
 	case c.isa.EVEX && size == 8:
 		c.vector(vpbroadcastqR, n, args{reg: d, rm: ofGPR(g), imm: noImm})
 	case c.isa.EVEX:
@@ -189,6 +196,9 @@ func (c *code) along(i, u int, r, spare gpr) {
 // apart reads a whole vector of elements that lie a step apart, four or two at a time.
 func (c *code) apart(i int, dt ir.DType, u int) value {
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
+	if c.isa.A64 {
+		return c.neonApart(i, dt, u)
+	}
 	return c.item(item{d: c.vec(n), tmps: 1, imm: noImm, emit: func(r *regs) {
 		c.along(i, u, rax, rbx)
 		c.load(rsi, operandWord(i, Step))
@@ -231,13 +241,16 @@ func (c *code) apart(i int, dt ir.DType, u int) value {
 func (c *code) storeValue(i int, dt ir.DType, v value, u int) {
 	v = c.toBytes(dt, v)
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
-	if i < len(c.v.Class) && c.v.Class[i] == codegen.Strided || !c.isa.EVEX && size < 4 && c.tail != 0 {
+	if i < len(c.v.Class) && c.v.Class[i] == codegen.Strided || !c.isa.EVEX && size < 4 && c.tail != 0 || c.isa.A64 && c.tail != 0 {
 		c.laneStore(i, size, v, u)
 		return
 	}
 	m, pre := c.dense(i, size, u)
 	it := item{size: n, s: [3]value{v}, mem: m, inMem: true, pre: pre, imm: noImm}
 	switch {
+	case c.isa.A64:
+		c.neonStore(it, size)
+		return
 	case size < 4 && !c.isa.EVEX:
 		c.packed(it, size)
 		return

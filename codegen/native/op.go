@@ -47,7 +47,7 @@ const (
 )
 
 // op is a row of the table.
-type op uint8
+type op uint16
 
 type opInfo struct {
 	name   string

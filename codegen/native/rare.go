@@ -45,10 +45,13 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	lanes := c.lanes
 	it.emit = func(r *regs) {
 		slow, back := c.newLabel(), c.newLabel()
-		if c.isa.EVEX {
+		switch {
+		case c.isa.EVEX:
 			c.vector(kortestw, 16, args{reg: r.k, rm: inReg(r.k), imm: noImm})
 			c.jumpIf(notEqual, slow)
-		} else {
+		case c.isa.A64:
+			c.any(r.k, n/lanes, slow)
+		default:
 			o := vmovmskps
 			if n/lanes == 8 {
 				o = vmovmskpd
@@ -57,7 +60,7 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 			c.opImm(cmp, ofGPR(rax), 0)
 			c.jumpIf(notEqual, slow)
 		}
-		c.vector(vmovaps, n, args{reg: r.d, rm: inReg(r.s[0]), imm: noImm})
+		c.copyVec(r.d, r.s[0], n)
 		c.asm.place(back)
 		vecs, masks := used(c.vecs), used(c.masks)
 		for i := range r.s {
@@ -88,14 +91,18 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 			c.asm.place(ret)
 			c.saveAll(vecs, masks, false)
 			result := inMem(at(rdi, c.frame.param(maxParams)))
-			if c.isa.EVEX {
+			switch {
+			case c.isa.A64:
+				c.loadVec(v31, n, result.mem)
+				c.pick(r.d, r.k, v31, r.s[0])
+			case c.isa.EVEX:
 				c.vector(vmovaps, n, args{reg: r.d, rm: inReg(r.s[0]), imm: noImm})
 				o := vmovups
 				if n/lanes == 8 {
 					o = vmovupd
 				}
 				c.vector(o, n, args{reg: r.d, rm: result, k: r.k, imm: noImm})
-			} else {
+			default:
 				c.vector(blendvs[kinds[in.DT]], n, args{reg: r.d, v: r.s[0], rm: result, k: r.k, imm: noImm})
 			}
 			c.jump(back)
@@ -188,7 +195,7 @@ func (c *code) subBody(f *routine, lanes int) {
 		}
 		out := p.Results[0]
 		size := sizeOf(p.Code[out].DT)
-		c.item(item{o: vmovupsTo, size: c.lanes * size, s: [3]value{vals[out]}, mem: at(rdi, c.frame.param(maxParams)+first*size), inMem: true, imm: noImm})
+		c.write(vals[out], c.lanes*size, at(rdi, c.frame.param(maxParams)+first*size))
 		c.emitItems()
 	}
 	c.jumpTo(at(rdi, frameReturn))

@@ -36,7 +36,7 @@ func (c *code) startFolds() {
 		n := c.lanes * size
 		start := c.splat(size, c.v.Folds[j].Start, n)
 		for u := range ir.FoldLanes / c.lanes {
-			c.item(item{o: vmovupsTo, size: n, s: [3]value{start}, mem: at(rdi, c.lanesOf(j)+u*n), inMem: true, imm: noImm})
+			c.write(start, n, at(rdi, c.lanesOf(j)+u*n))
 		}
 	}
 	c.emitItems()
@@ -54,10 +54,12 @@ func (c *code) fold(j int, v value, u int) {
 		c.copy(rbx, rcx)
 		c.opImm(and, ofGPR(rbx), ir.FoldLanes-1)
 	}
-	before := c.item(item{o: vmovups, size: n, d: c.vec(n), mem: lanes, inMem: true, pre: which, imm: noImm})
+	before := c.load1(n, lanes, which)
 	v = c.apply(f.Join, []value{before}, []value{v})[0]
 	it := item{o: vmovupsTo, size: n, s: [3]value{v}, mem: lanes, inMem: true, pre: which, imm: noImm}
 	switch {
+	case c.isa.A64 && c.tail != 0:
+		it.s[0] = c.n3(nBsl, n, v, before, c.tailOf(size))
 	case size == 8 && c.isa.EVEX:
 		it.o, it.k = vmovupdTo, c.tail
 	case c.isa.EVEX:
@@ -67,16 +69,25 @@ func (c *code) fold(j int, v value, u int) {
 	case c.tail != 0:
 		it.o, it.s[2] = vmaskmovpsTo, c.tailOf(size)
 	}
-	c.item(it)
+	c.store1(it, n)
 }
 
-// leastLanes are those of the smallest vectors that join: no instruction spreads a float64
-// in 16 bytes.
-const leastLanes = 4
+// leastLanes are those of the smallest vectors that join: no instruction of amd64 spreads a
+// float64 in 16 bytes.
+func (t *ISA) leastLanes() int {
+	if t.A64 {
+		return 2
+	}
+	return 4
+}
 
 // joined appends how the value of Reduce j, vector u of a step, is joined to what lies there.
 func (c *code) joined(j int, v value, u int) value {
-	before := c.denseLoad(len(c.k.Operands)+j, c.foldDType(j), 0, u)
+	i, dt := len(c.k.Operands)+j, c.foldDType(j)
+	before := c.denseLoad(i, dt, 0, u)
+	if before == 0 {
+		before = c.laneLoad(i, dt, u, 0, nil)
+	}
 	return c.apply(c.v.Folds[j].Join, []value{before}, []value{v})[0]
 }
 
@@ -88,9 +99,9 @@ func (c *code) endFolds() {
 		f, size := &c.v.Folds[j], sizeOf(c.foldDType(j))
 		v := c.halves(j, 0, all)
 		for w := all / 2; w > 0; w /= 2 {
-			v = c.joinAt(f.Join, max(w, leastLanes), v, c.upper(v, w*size))
+			v = c.joinAt(f.Join, max(w, c.isa.leastLanes()), v, c.upper(v, w*size))
 		}
-		c.lanes = leastLanes
+		c.lanes = c.isa.leastLanes()
 		if f.Element != nil {
 			v = c.apply(f.Element, []value{v}, nil)[0]
 		}
@@ -100,7 +111,7 @@ func (c *code) endFolds() {
 		if size == 8 {
 			it.o = vmovqTo
 		}
-		c.item(it)
+		c.store1(it, size)
 		c.lanes = all
 	}
 	c.emitItems()
@@ -110,7 +121,7 @@ func (c *code) endFolds() {
 func (c *code) halves(j, i, w int) value {
 	if size := sizeOf(c.foldDType(j)); w == ir.FoldLanes {
 		n := c.lanes * size
-		return c.item(item{o: vmovups, size: n, d: c.vec(n), mem: at(rdi, c.lanesOf(j)+i*size), inMem: true, imm: noImm})
+		return c.load1(n, at(rdi, c.lanesOf(j)+i*size), nil)
 	}
 	return c.joinAt(c.v.Folds[j].Join, c.lanes, c.halves(j, i, 2*w), c.halves(j, i+w, 2*w))
 }
@@ -126,6 +137,10 @@ func (c *code) joinAt(join *codegen.Kernel, lanes int, x, y value) value {
 // upper is a vector without its first so many bytes, of which as many again count.
 func (c *code) upper(v value, bytes int) value {
 	switch {
+	case c.isa.A64 && bytes == 8:
+		return c.n2(nUzp2|wide, 16, v, v)
+	case c.isa.A64:
+		return c.n1(nRev64, 16, v)
 	case bytes == 32:
 		return c.item(item{o: vextracti64x4, size: 64, d: c.vec(32), s: [3]value{v}, imm: 1})
 	case bytes == 16 && c.isa.EVEX:

@@ -16,14 +16,16 @@ import (
 )
 
 // runnable are the targets that this processor has.
-func runnable() (list []*ISA) {
-	if machine.Level() >= machine.AVX512 {
-		list = append(list, AVX512)
+func runnable() []*ISA {
+	switch machine.Level() {
+	case machine.AVX512:
+		return []*ISA{AVX512, AVX2}
+	case machine.AVX2:
+		return []*ISA{AVX2}
+	case machine.NEON:
+		return []*ISA{NEON}
 	}
-	if machine.Level() >= machine.AVX2 {
-		list = append(list, AVX2)
-	}
-	return list
+	return nil
 }
 
 // launch is memory for a kernel, of rows of n points, each operand in its class.

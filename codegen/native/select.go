@@ -87,6 +87,7 @@ func (c *code) bitwise(r *row, k kind) op {
 // their dtypes.
 type primitive func(c *code, in ir.Instr, x []value, dts []ir.DType) value
 
+// primitives are those of amd64.
 var primitives = [ir.NumOps]primitive{
 	ir.Add:  direct(&adds),
 	ir.Sub:  direct(&subs),
@@ -121,14 +122,12 @@ var primitives = [ir.NumOps]primitive{
 	ir.Convert: convert,
 	ir.Bitcast: bitcast,
 	ir.Lookup:  lookup,
+	ir.Rare:    rare,
 }
 
 // spell makes the value of a primitive that is not about memory.
 func (c *code) spell(in ir.Instr, x []value, dts []ir.DType) value {
-	f := primitives[in.Op]
-	if in.Op == ir.Rare {
-		f = rare
-	}
+	f := c.isa.primitives[in.Op]
 	if f == nil {
 		c.fail("%v is not a primitive", in.Op)
 		return 0
@@ -181,7 +180,7 @@ func (c *code) wrapped(dt ir.DType, v value) value {
 		return v
 	}
 	n := c.bytes(dt)
-	return c.op3(vpand, n, v, c.splat(4, 0xff, n))
+	return c.bitAnd(n, v, c.splat(4, 0xff, n))
 }
 
 func fused(c *code, in ir.Instr, x []value, _ []ir.DType) value {
@@ -325,6 +324,8 @@ func (c *code) lanesAs(m value, n int) value {
 	switch {
 	case have == n:
 		return m
+	case have < n && c.isa.A64:
+		return c.n1(nSxtl, n, m)
 	case have < n:
 		return c.op2(vpmovsxdq, n, n, m)
 	}
@@ -333,6 +334,9 @@ func (c *code) lanesAs(m value, n int) value {
 
 // halved has the low 32 bits of each lane of 64.
 func (c *code) halved(x value) value {
+	if c.isa.A64 {
+		return c.op2(nXtn, 16, 8, x)
+	}
 	if c.isa.EVEX {
 		n := c.vals[x].size
 		return c.item(item{o: vpmovqd, size: n, d: c.vec(n / 2), s: [3]value{x}, imm: noImm})
@@ -421,6 +425,8 @@ func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 		return nil, 0, 0
 	case in.DT.IsInt() && sizeOf(in.DT) == 8 && !c.isa.EVEX:
 		return nil, 0, 0
+	case in.DT.IsFloat() && c.isa.A64: // its minimum is IEEE's
+		return nil, 0, 0
 	}
 	m := body[in.Args[0]]
 	x, y := in.Args[1], in.Args[2]
@@ -434,6 +440,9 @@ func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 		smaller = !smaller
 	default:
 		return nil, 0, 0
+	}
+	if c.isa.A64 {
+		return neonExtremum(in.DT.IsSigned(), smaller), x, y
 	}
 	switch signed := in.DT.IsSigned(); {
 	case smaller && signed:

@@ -40,6 +40,9 @@ const mostItems = 4000
 // what is there afterwards. The frame has the buffers' addresses where scalars are, and as
 // rows how many times all of it is to run.
 func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func, error) {
+	if isa.A64 {
+		return nil, fmt.Errorf("%w: none of arm64 yet", ErrNoSequence)
+	}
 	s := &sequence{code: newCode(isa), private: private, stored: make([]bool, len(private)), heads: map[[2]int]value{}}
 	if text {
 		s.lines = &listing{}

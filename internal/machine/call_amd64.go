@@ -2,14 +2,6 @@
 
 package machine
 
-import (
-	"runtime"
-	"unsafe"
-)
-
-// callable says that there is a call for this processor.
-const callable = true
-
 // MXCSR of the two ways of computing: all exceptions masked, to nearest, denormals
 // kept or taken and given as zeros.
 const (
@@ -20,50 +12,8 @@ const (
 // mxcsrFlags are the bits that arithmetic sets, no part of how it is done.
 const mxcsrFlags = 0x3F
 
-// Call calls machine code at addr with the address of frame in DI, where the
-// processor has a Level. MXCSR is as asked for while it runs, and what it was
-// afterwards, but that without cgo KeepMXCSR stays, which is what Go has it be; the upper halves of the vector registers are zero.
-//
-// The code may change every general register but SP, BP and R14, all vector and mask
-// registers and the flags, but not the direction flag. It never moves SP and never
-// calls Go; it returns within some 200 µs, since no collection can begin before.
-// Frame may lie on a stack, on Go's heap or outside: no address is kept.
-//
-// A fault inside is a panic, as it is in Go code (other addresses than nil's:
-// debug.SetPanicOnFault), except on Windows, where it ends the process. The race
-// detector sees nothing of what the code reads and writes.
-func Call(addr uintptr, frame unsafe.Pointer, mxcsr uint32) {
-	if !call(addr, frame, mxcsr) {
-		callSet(addr, frame, mxcsr)
-	}
-}
+// trap is a byte of which a row is an instruction that traps.
+const trap = 0xCC
 
-// call does nothing and returns false where the thread's MXCSR is not as asked for.
-//
-//go:noescape
-func call(addr uintptr, frame unsafe.Pointer, mxcsr uint32) (done bool)
-
-// callWith is call with MXCSR changed for its time.
-//
-//go:noescape
-func callWith(addr uintptr, frame unsafe.Pointer, mxcsr uint32)
-
-func getMXCSR() uint32
-
-func setMXCSR(mxcsr uint32)
-
-// callSet changes MXCSR, which belongs to the thread. A fault leaves the code without
-// the rest of the stub, so that it is put back here, on the same thread, before
-// anything of the program's computes on it.
-func callSet(addr uintptr, frame unsafe.Pointer, mxcsr uint32) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before, done := getMXCSR(), false
-	defer func() {
-		if !done {
-			setMXCSR(before)
-		}
-	}()
-	callWith(addr, frame, mxcsr)
-	done = true
-}
+// settle makes what was written visible to fetching, which it is here.
+func settle([]byte) {}

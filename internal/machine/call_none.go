@@ -1,11 +1,14 @@
-//go:build !amd64 || !gc
+//go:build !gc || (!amd64 && !(arm64 && linux))
 
 package machine
 
 import "unsafe"
 
 // callable: no call for this processor.
-const callable = false
+const (
+	callable = false
+	trap     = 0
+)
 
 // What Call is given elsewhere for denormals kept, and flushed.
 const (
@@ -15,3 +18,5 @@ const (
 
 // Call has nothing to call here: Map gives no code.
 func Call(uintptr, unsafe.Pointer, uint32) { panic("machine: no machine code for this processor") }
+
+func settle([]byte) {}

@@ -103,10 +103,6 @@ func Map(code []byte) (*Code, error) {
 	return all.publish(mem), nil
 }
 
-// trap fills what is left of the last page: who runs over the end of the code
-// stops there.
-const trap = 0xCC
-
 func executable(code []byte) ([]byte, error) {
 	n := len(code) + pageSize - 1
 	n -= n % pageSize
@@ -118,7 +114,7 @@ func executable(code []byte) ([]byte, error) {
 	if err != nil {
 		return nil, &Error{allocateOp, n, err}
 	}
-	rest := mem[copy(mem, code):]
+	rest := mem[copy(mem, code):] // who runs over the end of the code stops there
 	for i := range rest {
 		rest[i] = trap
 	}
@@ -128,6 +124,7 @@ func executable(code []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errors.Join(&Error{protectOp, n, err}, release(mem))
 	}
+	settle(mem)
 	return mem, nil
 }
 

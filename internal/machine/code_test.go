@@ -10,8 +10,6 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-var justReturn = []byte{0xC3}
-
 func mustMap(t testing.TB, code []byte) *Code {
 	t.Helper()
 	if !Supported() {

@@ -14,6 +14,7 @@ func TestLowered(t *testing.T) {
 	}{
 		{AVX512, "", AVX512}, {AVX512, "avx512", AVX512}, {AVX512, "avx2", AVX2}, {AVX512, "none", None},
 		{AVX2, "avx512", AVX2}, {AVX2, "none", None}, {None, "avx2", None}, {None, "", None},
+		{NEON, "", None}, {NEON, "neon", NEON}, {NEON, "none", None}, {NEON, "avx512", None}, {AVX512, "neon", None}, {None, "neon", None},
 	} {
 		if got, err := lowered(c.have, c.text); got != c.want || err != nil {
 			t.Errorf("%v and %q: %v, %v", c.have, c.text, got, err)

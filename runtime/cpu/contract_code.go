@@ -19,6 +19,14 @@ type dotCode struct {
 // nativeISAs are what machine code is made for, by level.
 var nativeISAs = map[machine.ISA]*native.ISA{machine.AVX2: native.AVX2, machine.AVX512: native.AVX512}
 
+// dotLevel is a level if there are contractions for it, else None: they are Go's then.
+func dotLevel(level machine.ISA) machine.ISA {
+	if nativeISAs[level] == nil {
+		return machine.None
+	}
+	return level
+}
+
 type dotKey struct {
 	level machine.ISA
 	dt    ir.DType

@@ -24,7 +24,7 @@ type contractor interface {
 var newContractors = []func(t testing.TB, threads int) map[string]contractor{
 	func(_ testing.TB, threads int) map[string]contractor {
 		all := map[string]contractor{}
-		for level := machine.None; level <= machine.Level(); level++ {
+		for level := machine.None; level <= dotLevel(machine.Level()); level++ {
 			e := newGoExecutor(threads)
 			e.level, e.mem = level, newMemory(0)
 			all[strings.TrimSuffix("go "+level.String(), " none")] = goContractor{e}

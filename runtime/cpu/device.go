@@ -108,7 +108,7 @@ func open(c runtime.Config) (*device, error) {
 	d.newExecutor = func(threads int) (executor, error) {
 		if d.machine {
 			e := newGoExecutor(threads)
-			e.level, e.mem = machine.Level(), d.mem
+			e.level, e.mem = dotLevel(machine.Level()), d.mem
 			return e, nil
 		}
 		return newExecutor(threads, d.denormals.native())

@@ -35,7 +35,8 @@ store 6 %6
 `
 
 // machineFlushes reports that machine code flushes denormals by the rule of
-// ir.FlushDenormals: that processors for x86 do is asked of this one, or of what plays it.
+// ir.FlushDenormals: that processors for x86 do, and those for arm64 with what is added to
+// their code, is asked of this one, or of what plays it.
 var machineFlushes = sync.OnceValue(func() bool {
 	k, err := codegen.Parse(flushProbe)
 	if err != nil {

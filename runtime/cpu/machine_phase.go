@@ -51,6 +51,8 @@ func machineISA() *native.ISA {
 		return native.AVX512
 	case machine.AVX2:
 		return native.AVX2
+	case machine.NEON:
+		return native.NEON
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, erro
 		case o.Kind == codegen.Output && (u.Class[i] == codegen.Splat || u.Class[i] == codegen.Staged || u.Guarded && i < own):
 			p.boxed = append(p.boxed, int32(i))
 			p.v.Class[i] = codegen.Contiguous
-		case o.Kind == codegen.Output && u.Class[i] == codegen.Contiguous && o.DT.Size() >= 4 && i < min(u.Streams, 64):
+		case o.Kind == codegen.Output && u.Class[i] == codegen.Contiguous && o.DT.Size() >= 4 && i < min(u.Streams, 64) && isa.PassesCaches():
 			p.bypass |= 1 << i
 		case o.Kind != codegen.Output && u.Class[i] == codegen.Staged:
 			p.staged = append(p.staged, int32(i))

@@ -1,4 +1,4 @@
-//go:build gc && (linux || darwin)
+//go:build gc && ((amd64 && (linux || darwin)) || (arm64 && linux))
 
 package machine
 

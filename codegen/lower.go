@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/millrace-go/millrace/ir"
 )
@@ -31,7 +32,9 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 	if err := k.Verify(); err != nil {
 		return nil, err
 	}
-	s := &simplifier{keep: keep, denormals: k.Denormals, seen: newValues(len(k.Body)), code: make([]ir.Instr, 0, len(k.Body))}
+	s := simplifiers.Get().(*simplifier)
+	defer s.release()
+	s.keep, s.denormals = keep, k.Denormals
 	at := make([]ir.Ref, len(k.Body))
 	for i, in := range k.Body {
 		at[i] = s.emit(renumber(in, at))
@@ -63,6 +66,21 @@ type simplifier struct {
 	err  error
 
 	denormals ir.Denormals
+}
+
+// simplifiers are used again for their memory: programs wait for kernels.
+var simplifiers = sync.Pool{New: func() any { return &simplifier{seen: newValues(64)} }}
+
+// fewSlots are those of kernels that are worth clearing for the next.
+const fewSlots = 1 << 13
+
+func (s *simplifier) release() {
+	if len(s.seen.slots) > fewSlots {
+		return
+	}
+	s.seen.reset()
+	*s = simplifier{code: s.code[:0], seen: s.seen}
+	simplifiers.Put(s)
 }
 
 // emit returns the value of in, making it if nothing equal was made before.
@@ -195,7 +213,13 @@ func dropDead(k *Kernel) {
 		}
 	}
 	at := make([]ir.Ref, len(k.Body))
-	body := make([]ir.Instr, 0, len(k.Body))
+	n := 0
+	for _, l := range live {
+		if l {
+			n++
+		}
+	}
+	body := make([]ir.Instr, 0, n) // kernels are kept
 	for i, in := range k.Body {
 		if !live[i] {
 			continue

@@ -24,6 +24,12 @@ func newValues(n int) values {
 	return values{make([]known, 0, size/2), make([]int32, size)}
 }
 
+// reset forgets everything but the memory.
+func (v *values) reset() {
+	v.known = v.known[:0]
+	clear(v.slots)
+}
+
 // find returns the value of an instruction that was added.
 func (v *values) find(in ir.Instr) (ir.Ref, bool) {
 	if i := v.slots[v.slot(in)]; i != 0 {

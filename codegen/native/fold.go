@@ -26,6 +26,7 @@ func CompileFold(k, image, element *codegen.Kernel, isa *ISA) (*Func, error) {
 		return nil, fmt.Errorf("codegen/native: no fold of %d operands", len(k.Operands))
 	}
 	c := newCode(isa)
+	defer c.recycle()
 	c.kernel = kernel{k: k, v: Variant{Class: make([]codegen.AccessClass, 3)}}
 	c.levels()
 	dt := k.Operands[0].DT

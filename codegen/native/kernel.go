@@ -16,6 +16,12 @@ type Variant struct {
 	// Past are operands, a bit each, that are stored past the caches: their rows begin at
 	// multiples of 64 bytes, and so do rows of the next step.
 	Past uint64
+	// Folds, where there are any, are one for each Reduce, whose values are folded in place
+	// of being stored: its operand has the address of the first row's result, and RowStep.
+	Folds []Fold
+	// Columns says that it is not rows that are folded: the value of each point is joined to
+	// what lies at the operand of its Reduce, as Address, Step and RowStep say.
+	Columns bool
 }
 
 // Func is a kernel as machine code: a function of a frame that does so many points of so
@@ -73,6 +79,7 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 		return nil, fmt.Errorf("codegen/native: %d classes for %d operands", len(v.Class), len(k.Operands))
 	}
 	c := newCode(isa)
+	defer c.recycle()
 	if text {
 		c.lines = &listing{}
 	}
@@ -178,6 +185,12 @@ func (c *code) work() int {
 // time is about how long a step takes at worst, in instructions.
 func (c *code) time() int {
 	n := c.work() + c.step
+	for i := range c.v.Folds {
+		n += len(c.v.Folds[i].Join.Body)
+		if image := c.v.Folds[i].Image; image != nil {
+			n += len(image.Body)
+		}
+	}
 	for i, in := range c.k.Body {
 		if c.need[i] && c.level[i] == perPoint && (in.Op == ir.FDiv || in.Op == ir.Sqrt) {
 			n += slowUnit - 1
@@ -258,6 +271,9 @@ func (c *code) function() {
 	}
 	c.note("for a row")
 	c.straight(perRow, 1)
+	if !c.v.Columns {
+		c.startFolds()
+	}
 	c.load(rdx, at(rdi, FramePoints))
 	c.clear(rcx)
 	c.pin()
@@ -267,6 +283,9 @@ func (c *code) function() {
 	}
 	c.rest(tail4, tail8, end)
 	c.asm.place(end)
+	if !c.v.Columns {
+		c.endFolds()
+	}
 	c.nextRow(row)
 }
 
@@ -279,7 +298,7 @@ func (c *code) choosePointers() {
 		if next == len(pointers) {
 			return
 		}
-		if i < len(c.v.Class) && (c.k.Operands[i].Kind == codegen.Index || c.v.Class[i] == codegen.Splat || !c.touched(i)) {
+		if i >= len(c.v.Class) && c.v.Folds != nil && !c.v.Columns || i < len(c.v.Class) && (c.k.Operands[i].Kind == codegen.Index || c.v.Class[i] == codegen.Splat || !c.touched(i)) {
 			continue
 		}
 		c.pointer[i] = pointers[next]
@@ -336,7 +355,15 @@ func (c *code) values(l level, n int) {
 	}
 	for u := range n {
 		for j, r := range c.k.Reduces {
-			c.storeValue(len(c.k.Operands)+j, c.k.Body[r.Value].DT, c.valueOf(p, r.Value, u), u)
+			v := c.valueOf(p, r.Value, u)
+			switch {
+			case c.v.Columns:
+				v = c.joined(j, v, u)
+			case c.v.Folds != nil:
+				c.fold(j, v, u)
+				continue
+			}
+			c.storeValue(len(c.k.Operands)+j, c.foldDType(j), v, u)
 		}
 		for _, s := range c.k.Stores {
 			c.storeValue(s.Operand, c.k.Operands[s.Operand].DT, c.valueOf(p, s.Value, u), u)

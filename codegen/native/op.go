@@ -182,6 +182,9 @@ const (
 	vshufps
 	vinserti128
 	vextracti128
+	vextracti32x4
+	vextracti64x4
+	vpshufd
 	vinserti32x4
 	vpinsrd
 	vpinsrq
@@ -360,11 +363,14 @@ var opTable = [numVecOps]opInfo{
 	vpmovzxdq: widening("vpmovzxdq", 0x35, 1), vpmovsxdq: widening("vpmovsxdq", 0x25, 1),
 	vpmovdb: narrowing("vpmovdb", 0x31, 2), vpmovdw: narrowing("vpmovdw", 0x33, 1), vpmovqd: narrowing("vpmovqd", 0x35, 1),
 	vpackusdw: {name: "vpackusdw", prefix: p66, table: m0F38, code: 0x2b}, vpackuswb: {name: "vpackuswb", prefix: p66, table: m0F, code: 0x67},
-	vpermq:       {name: "vpermq", prefix: p66, table: m0F3A, code: 0x00, form: formRMI, w: 1, vw: 1, elem: 8},
-	vshufps:      as(fp("vshufps", 0xc6, false), formRVMI),
-	vinserti128:  {name: "vinserti128", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: vexOnly, half: 1},
-	vextracti128: {name: "vextracti128", prefix: p66, table: m0F3A, code: 0x39, form: formMRI, only: vexOnly, half: 1},
-	vinserti32x4: {name: "vinserti32x4", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: evexOnly, scalar: 16},
+	vpermq:        {name: "vpermq", prefix: p66, table: m0F3A, code: 0x00, form: formRMI, w: 1, vw: 1, elem: 8},
+	vshufps:       as(fp("vshufps", 0xc6, false), formRVMI),
+	vinserti128:   {name: "vinserti128", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: vexOnly, half: 1},
+	vextracti32x4: {name: "vextracti32x4", prefix: p66, table: m0F3A, code: 0x39, form: formMRI, only: evexOnly, scalar: 16},
+	vextracti64x4: {name: "vextracti64x4", prefix: p66, table: m0F3A, code: 0x3b, form: formMRI, w: 1, only: evexOnly, half: 1},
+	vpshufd:       {name: "vpshufd", prefix: p66, table: m0F, code: 0x70, form: formRMI, elem: 4},
+	vextracti128:  {name: "vextracti128", prefix: p66, table: m0F3A, code: 0x39, form: formMRI, only: vexOnly, half: 1},
+	vinserti32x4:  {name: "vinserti32x4", prefix: p66, table: m0F3A, code: 0x38, form: formRVMI, only: evexOnly, scalar: 16},
 
 	vpinsrd: insert("vpinsrd", m0F3A, 0x22, 0, 4, gpr32), vpinsrq: insert("vpinsrq", m0F3A, 0x22, 1, 8, gpr64),
 

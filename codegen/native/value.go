@@ -1,5 +1,7 @@
 package native
 
+import "sync"
+
 // value is what an instruction makes, before it is known which register holds it: a
 // number, from 1 on. 0 is none.
 type value int32
@@ -71,6 +73,8 @@ type code struct {
 	width   int // bytes of the widest value
 	vals    []info
 	items   []item
+	folds   []int // where the lanes of folds are in the frame
+	lists   *lists
 	consts  map[constant]value
 	vecs    file
 	masks   file
@@ -87,15 +91,37 @@ type code struct {
 	step    int     // those of a vector of the loop
 }
 
+// scratch is memory of codes that were made, for the next: compiling is what a program
+// waits for, and allocating was a third of it.
+var scratch = sync.Pool{New: func() any { return &lists{vals: make([]info, 1, 256)} }}
+
+// lists are the longest lists of a code.
+type lists struct {
+	vals  []info
+	items []item
+}
+
 func newCode(isa *ISA) *code {
-	c := &code{asm: &asm{isa: isa}, vals: make([]info, 1, 256), consts: map[constant]value{}, subs: map[uint64]*routine{}, tables: map[uint64]mem{}}
+	l := scratch.Get().(*lists)
+	c := &code{asm: &asm{isa: isa}, vals: l.vals[:1], items: l.items[:0], lists: l, consts: map[constant]value{}, subs: map[uint64]*routine{}, tables: map[uint64]mem{}}
 	c.vecs, c.masks = newFile(isa.Regs), newFile(8)
 	c.masks.owner[0], c.masks.owner[7] = -1, -1
 	return c
 }
 
+// recycle gives the code's lists back: nothing of it is used again. What their rest still
+// points to goes when the collector empties the pool.
+func (c *code) recycle() {
+	c.lists.vals, c.lists.items = c.vals, c.items
+	scratch.Put(c.lists)
+	c.lists, c.vals, c.items = nil, nil, nil
+}
+
 func (c *code) newValue(v info) value {
 	v.reg, v.spill = -1, -1
+	if n := len(c.vals); n < cap(c.vals) {
+		v.uses = c.vals[:n+1][n].uses[:0] // of one that was there before
+	}
 	c.vals = append(c.vals, v)
 	return value(len(c.vals) - 1)
 }

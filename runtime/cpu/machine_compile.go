@@ -66,6 +66,7 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 			return nil, err
 		}
 		p.number = i
+		p.folds = p.compileFolding(plan.rowOps[i], v.key.cols)
 		c.evaluators = append(c.evaluators, p)
 	}
 	return c, nil

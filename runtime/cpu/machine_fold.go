@@ -40,7 +40,7 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 		return nil
 	}
 	if dt.Size() >= 4 {
-		f.lanes = joinCode(compileFold(k, op, dt, d, isa))
+		f.lanes = joinCode(compileFold(op, dt, d, isa))
 	}
 	return f
 }
@@ -74,10 +74,12 @@ out 1 : $f
 store 1 %6
 `
 
-// compileFold has floats that are compared, as they are, joined as integers.
-func compileFold(k *codegen.Kernel, op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (*native.Func, error) {
+// nativeFold is a join of elements of a dtype in the form of machine code: floats that are
+// compared, as they are, are joined as integers.
+func nativeFold(op ir.Op, dt ir.DType, d ir.Denormals) (f native.Fold, err error) {
 	if op != ir.Maximum && op != ir.Minimum || !dt.IsFloat() || d == ir.FlushDenormals {
-		return native.CompileFold(k, nil, nil, isa)
+		f.Join, err = joinKernel(op, dt, d)
+		return f, err
 	}
 	i, nan := ir.Int32, int64(math.MaxInt32)
 	if dt == ir.Float64 {
@@ -88,19 +90,23 @@ func compileFold(k *codegen.Kernel, op ir.Op, dt ir.DType, d ir.Denormals, isa *
 		nan = -nan - 1
 	}
 	words := strings.NewReplacer("$f", dt.String(), "$i", i.String(), "$last", strconv.Itoa(dt.Bits()-1), "$most", strconv.FormatInt(most, 10), "$nan", strconv.FormatInt(nan, 10))
-	image, err := codegen.Parse(words.Replace(imageText))
+	if f.Image, err = codegen.Parse(words.Replace(imageText)); err != nil {
+		return f, err
+	}
+	if f.Element, err = codegen.Parse(words.Replace(elementText)); err != nil {
+		return f, err
+	}
+	f.Join, err = joinKernel(op, i, d)
+	return f, err
+}
+
+// compileFold is that for groups of elements in memory.
+func compileFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (*native.Func, error) {
+	f, err := nativeFold(op, dt, d)
 	if err != nil {
 		return nil, err
 	}
-	element, err := codegen.Parse(words.Replace(elementText))
-	if err != nil {
-		return nil, err
-	}
-	join, err := joinKernel(op, i, d)
-	if err != nil {
-		return nil, err
-	}
-	return native.CompileFold(join, image, element, isa)
+	return native.CompileFold(f.Join, f.Image, f.Element, isa)
 }
 
 func joinCode(f *native.Func, err error) *machineCode {

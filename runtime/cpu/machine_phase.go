@@ -26,6 +26,7 @@ type machinePhase struct {
 
 	whole  machineCode
 	past   func() *machineCode // stores past the caches; nil where that cannot be had
+	folds  *machineCode        // folds rows of what it computes, see compileFolding; or nil
 	bypass uint64              // operands that it stores so
 
 	used   []int32 // operands that code reads or writes
@@ -188,7 +189,11 @@ func mxcsrOf(d ir.Denormals) uint32 {
 // scratch is a frame, and memory for what goes through it. The frame of the form that
 // stores past the caches is as large.
 func (p *machinePhase) scratch() int64 {
-	return aligned(int64(p.whole.f.Bytes)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
+	frame := p.whole.f.Bytes
+	if p.folds != nil {
+		frame = max(frame, p.folds.f.Bytes)
+	}
+	return aligned(int64(frame)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
 }
 
 // bytes is the executable memory that it takes.

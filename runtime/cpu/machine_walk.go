@@ -119,9 +119,15 @@ func (w *machineWalk) goesOn(d, inner int, n int64) bool {
 
 // open writes what is the same for all calls to the frame.
 func (w *machineWalk) open() {
-	a, p := w.a, w.p
+	a := w.a
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
+	w.write(&w.p.whole)
+}
+
+// write writes it for one of the phase's functions.
+func (w *machineWalk) write(code *machineCode) {
+	a, p := w.a, w.p
 	outer := w.dim[min(1, w.rank-1)]
 	for _, i := range p.used {
 		o := &a.ops[i]
@@ -135,7 +141,7 @@ func (w *machineWalk) open() {
 	for _, i := range p.staged {
 		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.RowStep) = 0
 	}
-	scalars := unsafe.Slice((*uint64)(unsafe.Add(w.frame, p.whole.f.Scalars)), len(p.kernel.Scalars))
+	scalars := unsafe.Slice((*uint64)(unsafe.Add(w.frame, code.f.Scalars)), len(p.kernel.Scalars))
 	copy(scalars, a.scalars)
 }
 

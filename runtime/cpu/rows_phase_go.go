@@ -46,6 +46,11 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 	for k := 0; direct && k < len(list); k++ {
 		at[k], direct = t.lies(&list[k])
 	}
+	// Columns that lie in memory are folded in the order in which they do: it is memory
+	// that they wait for.
+	if (!x.cols || !direct) && t.foldRows(list, code, from, to) {
+		return
+	}
 	if !direct && !x.cols && x.reduced <= rowChunk/2 && t.own {
 		t.shortRows(list, code)
 		return
@@ -238,29 +243,34 @@ func (t *rowTile) startBlock(list []rowOp) {
 
 // endBlock is the end of a block of a strip.
 func (t *rowTile) endBlock(list []rowOp, strip, block, elems int64) {
-	last := t.x.blocks - 1
 	for k := range list {
 		o := &list[k]
 		if !o.folds() {
 			continue
 		}
-		f := t.x.f.of(o.op, o.dt)
-		f.finish(t.acc[k], elems, t.columns)
-		if !t.own {
-			copyMemory(t.partial(k, block, strip), t.acc[k], f.size*t.columns)
-			continue
+		t.x.f.of(o.op, o.dt).finish(t.acc[k], elems, t.columns)
+		t.joinBlock(list, k, strip, block)
+	}
+}
+
+// joinBlock joins what a block's lanes of row op k have come to.
+func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64) {
+	o, last := &list[k], t.x.blocks-1
+	f := t.x.f.of(o.op, o.dt)
+	if !t.own {
+		copyMemory(t.partial(k, block, strip), t.acc[k], f.size*t.columns)
+		return
+	}
+	sum := t.acc[k]
+	if last > 0 {
+		if sum = t.total[k]; block == 0 {
+			copyMemory(sum, t.acc[k], f.size*t.columns)
+		} else {
+			f.combine(sum, t.acc[k], t.columns)
 		}
-		sum := t.acc[k]
-		if last > 0 {
-			if sum = t.total[k]; block == 0 {
-				copyMemory(sum, t.acc[k], f.size*t.columns)
-			} else {
-				f.combine(sum, t.acc[k], t.columns)
-			}
-		}
-		if block == last {
-			t.give(o, f, strip, sum)
-		}
+	}
+	if block == last {
+		t.give(o, f, strip, sum)
 	}
 }
 

@@ -1,0 +1,139 @@
+package native
+
+import (
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Fold is how the values of a Reduce are folded in the function that computes them, each row
+// by itself: a row is no longer than ir.FoldBlock.
+type Fold struct {
+	// Join joins an element, operand 1, to a lane, operand 0; its result is operand 2 and of
+	// the same dtype, which is as wide in memory as in registers.
+	Join *codegen.Kernel
+	// Image and Element, where they are not nil, turn an element into what joins, and back.
+	Image, Element *codegen.Kernel
+	Start          uint64 // the image of what changes no element
+}
+
+// lanesOf is where the lanes of a fold are in the frame. They stay in memory, where any
+// vector of a step finds its own: a load and a store of 1 in 64 elements each cost less than
+// registers that the values would miss.
+func (c *code) lanesOf(j int) int {
+	for len(c.folds) <= j {
+		dt := c.k.Body[c.k.Reduces[len(c.folds)].Value].DT
+		c.folds = append(c.folds, c.frame.room(ir.FoldLanes*sizeOf(dt)))
+	}
+	return c.folds[j]
+}
+
+func (c *code) foldDType(j int) ir.DType { return c.k.Body[c.k.Reduces[j].Value].DT }
+
+// startFolds appends what a row begins with.
+func (c *code) startFolds() {
+	for j := range c.v.Folds {
+		size := sizeOf(c.foldDType(j))
+		n := c.lanes * size
+		start := c.splat(size, c.v.Folds[j].Start, n)
+		for u := range ir.FoldLanes / c.lanes {
+			c.item(item{o: vmovupsTo, size: n, s: [3]value{start}, mem: at(rdi, c.lanesOf(j)+u*n), inMem: true, imm: noImm})
+		}
+	}
+	c.emitItems()
+}
+
+// fold appends how the values of Reduce j, vector u of a step, are joined to their lanes.
+func (c *code) fold(j int, v value, u int) {
+	f, size := &c.v.Folds[j], sizeOf(c.foldDType(j))
+	n := c.lanes * size
+	if f.Image != nil {
+		v = c.apply(f.Image, []value{v}, nil)[0]
+	}
+	lanes := mem{base: rdi, index: rbx, scale: uint8(size), disp: int32(c.lanesOf(j) + u*n)}
+	which := func() { // points before this step, of which steps are a part
+		c.copy(rbx, rcx)
+		c.opImm(and, ofGPR(rbx), ir.FoldLanes-1)
+	}
+	before := c.item(item{o: vmovups, size: n, d: c.vec(n), mem: lanes, inMem: true, pre: which, imm: noImm})
+	v = c.apply(f.Join, []value{before}, []value{v})[0]
+	it := item{o: vmovupsTo, size: n, s: [3]value{v}, mem: lanes, inMem: true, pre: which, imm: noImm}
+	switch {
+	case size == 8 && c.isa.EVEX:
+		it.o, it.k = vmovupdTo, c.tail
+	case c.isa.EVEX:
+		it.k = c.tail
+	case c.tail != 0 && size == 8:
+		it.o, it.s[2] = vmaskmovpdTo, c.tailOf(size)
+	case c.tail != 0:
+		it.o, it.s[2] = vmaskmovpsTo, c.tailOf(size)
+	}
+	c.item(it)
+}
+
+// leastLanes are those of the smallest vectors that join: no instruction spreads a float64
+// in 16 bytes.
+const leastLanes = 4
+
+// joined appends how the value of Reduce j, vector u of a step, is joined to what lies there.
+func (c *code) joined(j int, v value, u int) value {
+	before := c.denseLoad(len(c.k.Operands)+j, c.foldDType(j), 0, u)
+	return c.apply(c.v.Folds[j].Join, []value{before}, []value{v})[0]
+}
+
+// endFolds joins the lanes of a row in halves and stores what they come to.
+func (c *code) endFolds() {
+	c.unpin()
+	all := c.lanes
+	for j := range c.v.Folds {
+		f, size := &c.v.Folds[j], sizeOf(c.foldDType(j))
+		v := c.halves(j, 0, all)
+		for w := all / 2; w > 0; w /= 2 {
+			v = c.joinAt(f.Join, max(w, leastLanes), v, c.upper(v, w*size))
+		}
+		c.lanes = leastLanes
+		if f.Element != nil {
+			v = c.apply(f.Element, []value{v}, nil)[0]
+		}
+		it := item{o: vmovssTo, size: 16, s: [3]value{v}, mem: at(rax, 0), inMem: true, imm: noImm, pre: func() {
+			c.load(rax, operandWord(len(c.k.Operands)+j, Address))
+		}}
+		if size == 8 {
+			it.o = vmovqTo
+		}
+		c.item(it)
+		c.lanes = all
+	}
+	c.emitItems()
+}
+
+// halves is the vector of lanes from i on when those that are w apart and more are joined.
+func (c *code) halves(j, i, w int) value {
+	if size := sizeOf(c.foldDType(j)); w == ir.FoldLanes {
+		n := c.lanes * size
+		return c.item(item{o: vmovups, size: n, d: c.vec(n), mem: at(rdi, c.lanesOf(j)+i*size), inMem: true, imm: noImm})
+	}
+	return c.joinAt(c.v.Folds[j].Join, c.lanes, c.halves(j, i, 2*w), c.halves(j, i+w, 2*w))
+}
+
+// joinAt joins so many lanes.
+func (c *code) joinAt(join *codegen.Kernel, lanes int, x, y value) value {
+	all := c.lanes
+	c.lanes = lanes
+	defer func() { c.lanes = all }()
+	return c.apply(join, []value{x}, []value{y})[0]
+}
+
+// upper is a vector without its first so many bytes, of which as many again count.
+func (c *code) upper(v value, bytes int) value {
+	switch {
+	case bytes == 32:
+		return c.item(item{o: vextracti64x4, size: 64, d: c.vec(32), s: [3]value{v}, imm: 1})
+	case bytes == 16 && c.isa.EVEX:
+		return c.item(item{o: vextracti32x4, size: 32, d: c.vec(16), s: [3]value{v}, imm: 1})
+	case bytes == 16:
+		return c.item(item{o: vextracti128, size: 32, d: c.vec(16), s: [3]value{v}, imm: 1})
+	case bytes == 8:
+		return c.op2i(vpshufd, 16, 16, v, 0x4e)
+	}
+	return c.op2i(vpshufd, 16, 16, v, 0xb1)
+}

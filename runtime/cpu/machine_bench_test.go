@@ -1,0 +1,46 @@
+package cpu
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+)
+
+// BenchmarkMachineCode times how long it takes from the lowered kernel of a GELU of 46
+// operations to code that can be called, and what of that is mapping it: medians.
+func BenchmarkMachineCode(b *testing.B) {
+	isa := machineISA()
+	if isa == nil {
+		b.Skip("no machine code here")
+	}
+	k, err := codegen.Lower(geluKernels()["custom"])
+	if err != nil {
+		b.Fatal(err)
+	}
+	v := native.Variant{Class: make([]codegen.AccessClass, len(k.Operands))}
+	var compiling, mapping []float64
+	for b.Loop() {
+		start := time.Now()
+		f, err := native.Compile(k, v, isa, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		compiled := time.Now()
+		code, err := machine.Map(f.Code)
+		if err != nil {
+			b.Fatal(err)
+		}
+		compiling = append(compiling, float64(compiled.Sub(start).Microseconds()))
+		mapping = append(mapping, float64(time.Since(compiled).Nanoseconds())/1e3)
+		code.Free()
+	}
+	slices.Sort(compiling)
+	slices.Sort(mapping)
+	b.ReportMetric(compiling[len(compiling)/2], "µs-to-compile")
+	b.ReportMetric(mapping[len(mapping)/2], "µs-to-map")
+	b.ReportMetric(float64(len(k.Body)), "primitives")
+}

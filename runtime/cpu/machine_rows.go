@@ -1,0 +1,225 @@
+package cpu
+
+import (
+	goruntime "runtime"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// foldRows are the row ops of folds, by fold.
+var foldRows = map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min}
+
+// compileFolding makes code that folds what it computes, a row or a block of it at a time:
+// no value of a fold goes through memory. nil where there is none.
+func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
+	if len(list) == 0 || len(p.staged)+len(p.boxed) > 0 {
+		return nil
+	}
+	v := p.v
+	v.Columns = columns
+	for k := range list {
+		o := &list[k]
+		row, known := foldRows[o.op]
+		if !known || !o.folds() || o.dt.Size() < 4 || o.dt.Storage() || p.kernel.Body[p.kernel.Reduces[k].Value].DT != o.dt {
+			return nil
+		}
+		f, err := native.Fold{}, error(nil)
+		if join := row.Info().Combine; columns { // whose lanes are joined as they are
+			f.Join, err = joinKernel(join, o.dt, p.kernel.Denormals)
+		} else {
+			f, err = nativeFold(join, o.dt, p.kernel.Denormals)
+		}
+		if err != nil {
+			lesserRefused.Add(1)
+			return nil
+		}
+		if f.Start = ir.FoldStart(row, o.dt); f.Image != nil {
+			f.Start = imageOf(f.Start, o.dt)
+		}
+		v.Folds = append(v.Folds, f)
+	}
+	f, err := native.Compile(p.kernel, v, p.isa, false)
+	if err != nil {
+		lesserRefused.Add(1)
+		return nil
+	}
+	return lesserCode(f)
+}
+
+// imageOf is a float, no NaN, as an integer of the same order: see imageText.
+func imageOf(bits uint64, dt ir.DType) uint64 {
+	if dt == ir.Float64 {
+		return bits ^ uint64(int64(bits)>>63)&(1<<63-1)
+	}
+	x := uint32(bits)
+	return uint64(x ^ uint32(int32(x)>>31)&(1<<31-1))
+}
+
+// foldWalk is a phase of rows on its way through such code.
+type foldWalk struct {
+	machineWalk
+	code *machineCode
+	own  merged
+}
+
+// open reports whether the rows of a tile are as the code has them: one run of points at a
+// step, for all operands.
+func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
+	a := &t.points
+	w.machineWalk = machineWalk{p: p, a: a, merged: &w.own}
+	w.code = code
+	if t.x.cols {
+		return w.openColumns()
+	}
+	kept, inner := t.x.kept, a.rank-1
+	for inner > kept && a.dims[inner] == 1 {
+		inner--
+	}
+	if inner < a.rank-1 && !w.fits(inner) {
+		return false
+	}
+	n := a.dims[inner]
+	for d := inner - 1; d >= kept; d-- {
+		if a.dims[d] == 1 {
+			continue
+		}
+		if !w.goesOn(d, inner, n) {
+			return false
+		}
+		n *= a.dims[d]
+	}
+	w.dim[0], w.size[0], w.rank = int8(inner), n, 1
+	for d := kept - 1; d >= 0; d-- {
+		if j := w.rank - 1; j > 0 && (a.dims[d] == 1 || w.goesOn(d, int(w.dim[j]), w.size[j])) {
+			w.size[j] *= a.dims[d]
+			continue
+		}
+		w.dim[w.rank], w.size[w.rank] = int8(d), a.dims[d]
+		w.rank++
+	}
+	if w.rank == 1 { // all is one row
+		w.dim[1], w.size[1], w.rank = w.dim[0], 1, 2
+	}
+	w.ready()
+	return true
+}
+
+// openColumns is that of columns, whose rows have to be one run, too.
+func (w *foldWalk) openColumns() bool {
+	a, last := w.a, w.a.rank-1
+	w.dim[0], w.size[0], w.dim[1], w.size[1], w.rank = int8(last), a.dims[last], int8(max(last-1, 0)), 1, 2
+	for d := last - 1; d >= 0; d-- {
+		switch {
+		case a.dims[d] == 1:
+		case w.size[1] == 1:
+			w.dim[1], w.size[1] = int8(d), a.dims[d]
+		case w.goesOn(d, int(w.dim[1]), w.size[1]):
+			w.size[1] *= a.dims[d]
+		default:
+			return false
+		}
+	}
+	w.ready()
+	return w.size[0] > 1 // of one point no class is true
+}
+
+func (w *foldWalk) ready() {
+	scratch := unsafe.Pointer(unsafe.SliceData(w.a.scratch))
+	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
+	w.write(w.code)
+}
+
+// row goes to a row.
+func (w *foldWalk) row(r int64) {
+	w.at[0] = 0
+	for j := 1; j < w.rank; j++ {
+		if w.at[j] = r; j < w.rank-1 {
+			w.at[j], r = r%w.size[j], r/w.size[j]
+		}
+	}
+}
+
+// result has Reduce k write its results from p on, so many bytes apart.
+func (w *foldWalk) result(k int, p unsafe.Pointer, step int64) {
+	o := native.FrameArgs + (len(w.p.kernel.Operands)+k)*native.OperandBytes
+	*word(w.frame, o+native.Address), *word(w.frame, o+native.RowStep) = int64(uintptr(p)), step
+}
+
+func (w *foldWalk) run(points, rows int64) {
+	*word(w.frame, native.FramePoints), *word(w.frame, native.FrameRows) = points, rows
+	for _, i := range w.p.direct {
+		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.Address) = w.address(int(i))
+	}
+	machine.Call(w.code.entry, w.frame, w.p.mxcsr)
+}
+
+// foldRows runs blocks [from, to) of all strips of a phase by code that folds; false where
+// there is none for it.
+func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
+	x := t.x
+	p, ok := e.(*machinePhase)
+	if !ok || p.folds == nil {
+		return false
+	}
+	var w foldWalk
+	lanes := int64(p.folds.f.Lanes)
+	most := min(callWork/int64(max(p.folds.f.Work, 1))*lanes, p.chunk)
+	if !x.cols && most < min(x.reduced, ir.FoldBlock) || !w.open(t, p, p.folds) {
+		return false
+	}
+	fault := word(w.frame, native.FrameFault)
+	*fault = 0
+	switch {
+	case x.cols:
+		w.readyColumns(list)
+		t.foldColumns(&w, list, from, to, most/lanes*lanes)
+	case t.own && x.blocks == 1:
+		t.foldWhole(&w, list)
+	default:
+		for s := range t.strips {
+			t.foldBlocks(&w, list, s, from, to)
+		}
+	}
+	if *fault != 0 {
+		w.a.fault.note(int(*word(w.frame, native.FrameFault+8)), *word(w.frame, native.FrameFault+16))
+	}
+	goruntime.KeepAlive(p)
+	return true
+}
+
+// foldWhole folds rows that are a block at most, as many in a call as it may take.
+func (t *rowTile) foldWhole(w *foldWalk, list []rowOp) {
+	x := t.x
+	for s := int64(0); s < t.strips; {
+		w.row(t.first + s)
+		rows := max(min(t.strips-s, w.size[1]-w.at[1], w.p.callRows(x.reduced)), 1)
+		for k := range list {
+			o := &list[k]
+			step := o.size
+			if !x.plan.Temps[o.temp-x.nops].Row {
+				step *= x.reduced
+			}
+			w.result(k, t.resultAt(o, s, 0), step)
+		}
+		w.run(x.reduced, rows)
+		s += rows
+	}
+}
+
+// foldBlocks folds blocks of a strip, each by itself.
+func (t *rowTile) foldBlocks(w *foldWalk, list []rowOp, strip, from, to int64) {
+	w.row(t.first + strip)
+	for b := from; b < to; b++ {
+		w.at[0] = b * ir.FoldBlock
+		for k := range list {
+			w.result(k, t.acc[k], 0)
+		}
+		w.run(min(t.x.reduced-w.at[0], ir.FoldBlock), 1)
+		for k := range list {
+			t.joinBlock(list, k, strip, b)
+		}
+	}
+}

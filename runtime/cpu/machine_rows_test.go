@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	goruntime "runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// doubled is a kernel whose phase stores the double of what it loads and folds that by
+// several row ops.
+func doubled(t *testing.T, dt ir.DType, d ir.Denormals, folds int) *codegen.Kernel {
+	t.Helper()
+	var b ir.Builder
+	x := b.Emit(ir.Load, dt, 0)
+	y := b.Emit(ir.Add, dt, 0, x, x)
+	k := &codegen.Kernel{
+		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
+		Body:     b.Code, Stores: []codegen.Store{{Operand: 1, Value: y}}, Denormals: d,
+	}
+	if d == ir.FlushDenormals {
+		k = codegen.Flushed(k)
+	}
+	k, err := codegen.Lower(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range folds {
+		k.Reduces = append(k.Reduces, codegen.Reduce{Value: k.Stores[0].Value})
+	}
+	return k
+}
+
+// TestFoldingCode: code that folds what it computes stores the values and gives the bits of
+// the oracle's fold, of rows of any length that a block has, several folds at a time.
+func TestFoldingCode(t *testing.T) {
+	isa := machineISA()
+	if isa == nil {
+		t.Skip("no machine code here")
+	}
+	for _, d := range []ir.Denormals{ir.KeepDenormals, ir.FlushDenormals} {
+		if d == ir.FlushDenormals && !machineFlushes() {
+			continue
+		}
+		for _, dt := range []ir.DType{ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Float32, ir.Float64} {
+			for _, rows := range [][]ir.Op{{ir.Sum}, {ir.Max}, {ir.Min, ir.Prod}, {ir.Sum, ir.Max, ir.Sum}} {
+				t.Run(fmt.Sprint(d, dt, rows), func(t *testing.T) {
+					p := &machinePhase{kernel: doubled(t, dt, d, len(rows)), isa: isa, mxcsr: mxcsrOf(d)}
+					p.v.Class = make([]codegen.AccessClass, 2)
+					var list []rowOp
+					for _, row := range rows {
+						for op, r := range foldRows {
+							if r == row {
+								list = append(list, rowOp{op: op, class: ir.ClassReduce, dt: dt, size: int64(dt.Size())})
+							}
+						}
+					}
+					code := p.compileFolding(list, false)
+					if code == nil {
+						t.Fatal("there is no code")
+					}
+					rng := rand.New(rand.NewPCG(uint64(dt), uint64(len(rows))))
+					for _, n := range []int{1, 2, 15, 16, 17, 31, 63, 64, 65, 100, 127, 128, 129, 200, 1000, ir.FoldBlock - 1, ir.FoldBlock} {
+						compareFolding(t, rng, p, code, d, dt, rows, n)
+					}
+				})
+			}
+		}
+	}
+}
+
+func compareFolding(t *testing.T, rng *rand.Rand, p *machinePhase, code *machineCode, d ir.Denormals, dt ir.DType, ops []ir.Op, n int) {
+	t.Helper()
+	const rows = 3
+	size := dt.Size()
+	in, out := make([]byte, rows*n*size), make([]byte, rows*n*size)
+	for i := range rows * n {
+		storeElement(unsafe.Pointer(&in[i*size]), int32(size), kerneltest.Value(rng, dt))
+	}
+	frame := make([]uint64, code.f.Bytes/8+8)
+	base := unsafe.Pointer(&frame[0])
+	base = unsafe.Add(base, -uintptr(base)&63)
+	*word(base, native.FramePoints), *word(base, native.FrameRows) = int64(n), rows
+	results := make([][]byte, len(ops))
+	operand := func(i int, at []byte, step, row int) {
+		o := native.FrameArgs + i*native.OperandBytes
+		*word(base, o+native.Address), *word(base, o+native.Step) = int64(uintptr(unsafe.Pointer(&at[0]))), int64(step)
+		*word(base, o+native.RowStep) = int64(row)
+	}
+	operand(0, in, size, n*size)
+	operand(1, out, size, n*size)
+	for k := range ops {
+		results[k] = make([]byte, rows*size)
+		operand(2+k, results[k], 0, size)
+	}
+	machine.Call(code.entry, base, p.mxcsr)
+	goruntime.KeepAlive([]any{in, out, results, frame})
+	for r := range rows {
+		values := make([]uint64, n)
+		for i := range values {
+			x := element(unsafe.Pointer(&in[(r*n+i)*size]), int32(size))
+			values[i] = d.EvalPrim(ir.Instr{Op: ir.Add, DT: dt}, []ir.DType{dt, dt}, []uint64{x, x})
+			var want [8]byte
+			storeElement(unsafe.Pointer(&want), int32(size), values[i])
+			if err := kerneltest.Same(dt, out[(r*n+i)*size:(r*n+i+1)*size], want[:size]); err != nil {
+				t.Fatalf("row %d of %d points, point %d: %v", r, n, i, err)
+			}
+		}
+		for k, op := range ops {
+			f := d.NewFold(op, dt)
+			f.Add(values)
+			var want [8]byte
+			storeElement(unsafe.Pointer(&want), int32(size), f.Result())
+			if err := kerneltest.Same(dt, results[k][r*size:(r+1)*size], want[:size]); err != nil {
+				t.Fatalf("row %d of %d points, %v: %v", r, n, op, err)
+			}
+		}
+	}
+}

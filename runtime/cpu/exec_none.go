@@ -9,7 +9,6 @@ import (
 
 const maxReduces = 16
 
-// prepareList does nothing: what Go runs as a list it looks at each time.
-func (d *device) prepareList([]runtime.Launch) runtime.Prepared { return nil }
+func (d *device) prepareList(list []runtime.Launch) runtime.Prepared { return d.prepareGo(list) }
 
 func newExecutor(threads int, _ ir.Denormals) (executor, error) { return newGoExecutor(threads), nil }

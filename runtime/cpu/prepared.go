@@ -49,10 +49,6 @@ type awaited struct {
 // prepareList makes a list ready for C. It is nil for lists with chains, whose tiles are
 // launches of their own, and where a run would wait for a compiler.
 func (d *device) prepareList(list []runtime.Launch) runtime.Prepared {
-	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
-		return nil
-	}
-	defer d.life.RUnlock()
 	p := &prepared{d: d, changes: d.changes.Load(), places: make([][]placed, len(list))}
 	for i := range list {
 		nanos, several := workOf(&list[i])
@@ -157,29 +153,14 @@ func (p *prepared) outdated() bool {
 	return false
 }
 
-// bytesOf says how large the buffers of a launch's operands are at least, and reports
-// whether they are all memory of the pool: that of Go's heap is not for C to keep.
+// bytesOf has leastBytes in the form of places.
 func (r *ready) bytesOf(to []placed) bool {
-	for i := range r.l.Args {
-		o := &r.p.kernel.Operands[i]
-		if o.Kind == codegen.Index {
-			continue
-		}
-		b := r.l.Args[i].Buf.(*buffer)
-		if b.shared != nil {
-			return false
-		}
-		if r.p.lanewise[i] { // what is read is looked at element by element
-			to[i].bytes = b.bytes
-			continue
-		}
-		_, hi := reach(&r.l.Args[i], r.l.Dims[:r.l.Rank])
-		if r.p.scatter.row(i) {
-			_, hi = rowReach(&r.l.Args[i], r.l.Dims[:r.l.Kept])
-		}
-		to[i].bytes = (hi + 1) * int64(o.DT.Size())
+	bytes := make([]int64, len(to))
+	ok := r.leastBytes(bytes)
+	for i := range to {
+		to[i].bytes = bytes[i]
 	}
-	return true
+	return ok
 }
 
 // divide finds the places where the crew may be given to others.

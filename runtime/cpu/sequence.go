@@ -16,15 +16,15 @@ import (
 )
 
 // Prepare makes a list ready to be run many times: as one function where machine code is
-// made of kernels and the launches are small, else for C.
+// made of kernels and the launches are small, else for the runtime that there is.
 func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Prepared {
-	if !d.machine {
-		return d.prepareList(list)
-	}
 	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
 		return nil
 	}
 	defer d.life.RUnlock()
+	if !d.machine {
+		return d.prepareList(list)
+	}
 	s, err := d.newSequence(list, own)
 	if err == nil {
 		return s
@@ -32,7 +32,7 @@ func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Pr
 	if !errors.Is(err, native.ErrNoSequence) {
 		d.refuseSequence(err)
 	}
-	return nil
+	return d.prepareGo(list)
 }
 
 const (

@@ -1,0 +1,198 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// preparedGo is a list of launches that was checked and ordered once, and whose code was
+// found, for the runtime in Go.
+type preparedGo struct {
+	d       *device
+	own     []runtime.Launch
+	readied []ready
+	bytes   [][]int64 // by launch and operand, that a buffer has at least
+	work    int64     // as of forOne
+	worth   bool
+	waves   bool // some launches run beside each other
+
+	launches, read, written, tier0, fallbacks, grouped int64 // of a run
+}
+
+// prepareGo makes a list ready for Go. It is nil for lists with chains, whose tiles are
+// launches of their own, and where code is still to be made.
+func (d *device) prepareGo(list []runtime.Launch) runtime.Prepared {
+	p := &preparedGo{d: d, bytes: make([][]int64, len(list)), own: make([]runtime.Launch, len(list))}
+	for i := range list {
+		nanos, several := workOf(&list[i])
+		p.work += nanos
+		p.worth = p.worth || several
+	}
+	inTurn := order(list, d.threadsOf())
+	defer inTurn.release()
+	p.waves = inTurn != nil
+	threads := int64(1)
+	if p.worth || p.waves || p.work > turnWork {
+		threads = d.threadsOf()
+	}
+	for k := range list {
+		t, n := turn{at: k}, threads
+		if inTurn != nil {
+			if t = inTurn.turns[k]; t.wave > 0 {
+				n = 1
+			}
+		}
+		l := &p.own[t.at]
+		*l = list[t.at]
+		l.Args, l.Scalars = append([]runtime.Access(nil), l.Args...), append([]uint64(nil), l.Scalars...)
+		r, err := d.order(l, n)
+		if err != nil || !r.empty && !p.settle(&r) {
+			p.Close()
+			return nil
+		}
+		if p.bytes[t.at] = make([]int64, len(l.Args)); r.empty {
+			continue
+		}
+		if !r.leastBytes(p.bytes[t.at]) {
+			p.Close()
+			return nil
+		}
+		r.index, r.wave = t.at, t.wave
+		p.count(&r)
+		p.readied = append(p.readied, r)
+	}
+	if len(p.readied) == 0 {
+		return nil
+	}
+	return p
+}
+
+// settle finds the code of a launch; false where that is still to be made.
+func (p *preparedGo) settle(r *ready) bool {
+	d := p.d
+	if r.plain() || !d.runsCode(r) {
+		return true
+	}
+	key := r.classKey()
+	v := r.sched.variantFor(&key)
+	if r.code = v.code.Load(); r.code != nil {
+		return true
+	}
+	if !v.failed.Load() {
+		return false
+	}
+	if other, has := r.otherwise(); has {
+		*r = other
+	} else {
+		p.fallbacks++
+	}
+	return true
+}
+
+// count adds a launch to what a run counts.
+func (p *preparedGo) count(r *ready) {
+	read, written := codegen.Traffic(r.p.kernel, r.l, &p.d.caps.ElemSize)
+	p.launches, p.read, p.written = p.launches+1, p.read+read, p.written+written
+	if r.code == nil && !r.plain() {
+		p.tier0++
+	}
+	if r.wave > 0 {
+		p.grouped++
+	}
+}
+
+// leastBytes says how large the buffers of a launch's operands are at least, and reports
+// whether they are all memory of the pool: that of Go's heap has to be pinned for each run.
+func (r *ready) leastBytes(to []int64) bool {
+	for i := range r.l.Args {
+		o := &r.p.kernel.Operands[i]
+		if o.Kind == codegen.Index {
+			continue
+		}
+		b := r.l.Args[i].Buf.(*buffer)
+		if b.shared != nil {
+			return false
+		}
+		if r.p.lanewise[i] { // what is read is looked at element by element
+			to[i] = b.bytes
+			continue
+		}
+		_, hi := reach(&r.l.Args[i], r.l.Dims[:r.l.Rank])
+		if r.p.scatter.row(i) {
+			_, hi = rowReach(&r.l.Args[i], r.l.Dims[:r.l.Kept])
+		}
+		to[i] = (hi + 1) * int64(o.DT.Size())
+	}
+	return true
+}
+
+// Set puts another buffer at places.
+func (p *preparedGo) Set(places []runtime.Place, b runtime.Buffer) bool {
+	x, ok := b.(*buffer)
+	if !ok || x.shared != nil || x.freed {
+		return false
+	}
+	for _, at := range places {
+		if p.bytes[at.Launch][at.Arg] > x.bytes {
+			return false
+		}
+	}
+	for _, at := range places {
+		p.own[at.Launch].Args[at.Arg].Buf = x
+	}
+	return true
+}
+
+// Run runs the list, as device.Run does.
+func (p *preparedGo) Run() (done bool, err error) {
+	d := p.d
+	if err := d.enter(); err != nil {
+		return true, err
+	}
+	defer d.life.RUnlock()
+	if err := fault.Hit(fault.Launch); err != nil {
+		return true, &runtime.LaunchError{Err: fmt.Errorf("cpu: %w", err)}
+	}
+	crowded := d.crowd.enter()
+	defer d.crowd.leave()
+	crews := d.wide
+	if one := alone(p.work, p.worth, crowded); one && (crowded || !p.waves) {
+		crews = d.alone // waves are launches one after another
+	} else {
+		crews.rouse()
+	}
+	w, err := crews.lend()
+	if err != nil {
+		return true, err
+	}
+	if _, ok := w.exec.(*goExecutor); !ok {
+		crews.giveBack(w)
+		return false, nil
+	}
+	if err = crews.run(&w, p.readied); w != nil {
+		crews.giveBack(w)
+	}
+	c := &d.count
+	c.launches.Add(p.launches)
+	c.read.Add(p.read)
+	c.written.Add(p.written)
+	c.tier0.Add(p.tier0)
+	c.fallbacks.Add(p.fallbacks)
+	c.grouped.Add(p.grouped)
+	c.prepared.Add(p.launches)
+	d.tellThreads()
+	return true, err
+}
+
+// Close gives back what the list borrowed.
+func (p *preparedGo) Close() {
+	for i := range p.readied {
+		if o := p.readied[i].dot; o != nil {
+			dotOrders.Put(o)
+		}
+	}
+	p.readied = nil
+}

@@ -60,6 +60,7 @@ func dotCodeOf(level machine.ISA, dt ir.DType) (*dotCode, error) {
 		var code *machine.Code
 		if code, m.err = machine.Map(d.Code); m.err == nil {
 			m.code = &dotCode{d, code}
+			_ = machine.Name(code, 0, len(d.Code), "millrace contraction")
 		} else {
 			lesserRefused.Add(1) // Go does it
 		}

@@ -118,7 +118,7 @@ func joinCode(f *native.Func, err error) *machineCode {
 		lesserRefused.Add(1)
 		return nil
 	}
-	return lesserCode(f)
+	return lesserCode(f, "join")
 }
 
 // joinKernel joins operand 1 to operand 0.

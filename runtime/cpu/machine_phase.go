@@ -123,7 +123,7 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, erro
 	if err != nil {
 		return nil, err
 	}
-	if p.whole, err = mapCode(f); err != nil {
+	if p.whole, err = mapCode(f, "kernel"); err != nil {
 		return nil, err
 	}
 	for i := range k.Operands {
@@ -143,11 +143,13 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, erro
 	return p, nil
 }
 
-func mapCode(f *native.Func) (machineCode, error) {
+// mapCode makes a function one that can be called. name is for perf.
+func mapCode(f *native.Func, name string) (machineCode, error) {
 	code, err := machine.Map(f.Code)
 	if err != nil {
 		return machineCode{}, err
 	}
+	_ = machine.Name(code, 0, len(f.Code), "millrace "+name) // a full disk is no reason not to run
 	c := machineCode{f: f, code: code, entry: code.Addr(0)}
 	f.Code = nil
 	return c, nil
@@ -164,7 +166,7 @@ func (p *machinePhase) compilePast() *machineCode {
 		lesserRefused.Add(1)
 		return nil
 	}
-	return lesserCode(f)
+	return lesserCode(f, "kernel past caches")
 }
 
 // lesserRefused counts code, of all devices, that could not be had and that kernels run
@@ -172,8 +174,8 @@ func (p *machinePhase) compilePast() *machineCode {
 var lesserRefused atomic.Int64
 
 // lesserCode is mapCode for such code.
-func lesserCode(f *native.Func) *machineCode {
-	c, err := mapCode(f)
+func lesserCode(f *native.Func, name string) *machineCode {
+	c, err := mapCode(f, name)
 	if err != nil {
 		lesserRefused.Add(1)
 		return nil

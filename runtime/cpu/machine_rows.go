@@ -46,7 +46,7 @@ func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
 		lesserRefused.Add(1)
 		return nil
 	}
-	return lesserCode(f)
+	return lesserCode(f, "folding kernel")
 }
 
 // imageOf is a float, no NaN, as an integer of the same order: see imageText.

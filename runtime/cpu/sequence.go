@@ -107,7 +107,7 @@ func (d *device) newSequence(list []runtime.Launch, own []runtime.Buffer) (*sequ
 	if err != nil {
 		return nil, err
 	}
-	if s.code, err = mapCode(f); err != nil {
+	if s.code, err = mapCode(f, "sequence"); err != nil {
 		return nil, err
 	}
 	s.room = make([]byte, f.Bytes+64)

@@ -30,7 +30,7 @@ var publicFuncs = map[string]any{
 	"FromSlice": millrace.FromSlice[float32], "FromSliceOn": millrace.FromSliceOn[float32],
 	"Full": millrace.Full, "FullOn": millrace.FullOn, "Normal": millrace.Normal, "NormalOn": millrace.NormalOn,
 	"Ones": millrace.Ones, "OnesOn": millrace.OnesOn, "Scalar": millrace.Scalar[float32], "ScalarOn": millrace.ScalarOn[float32],
-	"ScalarWhere": millrace.ScalarWhere, "Stack": millrace.Stack, "Uniform": millrace.Uniform, "UniformOn": millrace.UniformOn,
+	"ScalarWhere": millrace.ScalarWhere, "SetArgument": millrace.SetArgument[float32], "Stack": millrace.Stack, "Uniform": millrace.Uniform, "UniformOn": millrace.UniformOn,
 	"Where": millrace.Where, "WhereScalar": millrace.WhereScalar, "Zeros": millrace.Zeros, "ZerosOn": millrace.ZerosOn,
 
 	"npy.Load": npy.Load, "npy.LoadOn": npy.LoadOn, "npy.Read": npy.Read, "npy.ReadOn": npy.ReadOn, "npy.Stat": npy.Stat,
@@ -46,7 +46,7 @@ var publicFuncs = map[string]any{
 // pointers, and as they are.
 var publicTypes = map[string]any{
 	"Tensor": new(millrace.Tensor), "Device": new(millrace.Device), "Stream": new(millrace.Stream), "Scope": new(millrace.Scope),
-	"Recording": new(millrace.Recording), "TraceWriter": new(millrace.TraceWriter), "Range": new(millrace.Range),
+	"Recording": new(millrace.Recording), "BoundRecording": new(millrace.BoundRecording), "TraceWriter": new(millrace.TraceWriter), "Range": new(millrace.Range),
 	"F16": new(millrace.F16), "BF16": new(millrace.BF16), "Window": new(millrace.Window), "Padding": new(millrace.Padding),
 	"npy.Archive": new(npy.Archive), "safetensors.File": new(safetensors.File),
 	"npy.Info": new(npy.Info), "safetensors.Info": new(safetensors.Info),
@@ -57,7 +57,7 @@ var publicTypes = map[string]any{
 
 // quiet are methods for which a zero value is nothing wrong.
 var quiet = map[string]bool{
-	"Device.Close": true, "Stream.Close": true, "npy.Archive.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
+	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
 	"Device.ForeignPlans": true, "OpError.Unwrap": true, "CompileError.Unwrap": true,
 	"Tensor.LayerNorm": true, "Tensor.RMSNorm": true, // whose scales may be nil
 }

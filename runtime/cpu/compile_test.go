@@ -43,15 +43,6 @@ func missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-func scaled(t testing.TB) *codegen.Kernel {
-	t.Helper()
-	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\nstore 1 %2\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
 // faulty opens a device whose faults are counted, not failures.
 func faulty(t *testing.T, c runtime.Config) (*device, *atomic.Int64) {
 	t.Helper()

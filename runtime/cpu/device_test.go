@@ -51,6 +51,16 @@ func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) 
 	return out
 }
 
+// scaled is a kernel that multiplies by a scalar.
+func scaled(t testing.TB) *codegen.Kernel {
+	t.Helper()
+	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\nstore 1 %2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 // prepares counts lists that were prepared.
 var prepares atomic.Int64
 

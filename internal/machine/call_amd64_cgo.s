@@ -1,4 +1,4 @@
-//go:build gc && cgo
+//go:build gc && amd64 && cgo
 
 #include "textflag.h"
 

@@ -47,14 +47,15 @@ type Options = device.Options
 // CompileMode says who makes code of the CPU device's kernels: the process, at once
 // (machine code, where the processor has AVX2), or C compilers in the background, where
 // there are any and the program was built with cgo. What there is no code of, or none
-// yet, runs interpreted, with the same bits.
+// yet, runs interpreted, with the same bits. A program into which C of its kernels was
+// compiled (fusebench plans gen) runs that by default, and so everything else by C, too.
 type CompileMode = runtime.CompileMode
 
 // The compile modes. Whatever the program says, MILLRACE_COMPILE=native in the
 // environment forbids compilers, MILLRACE_COMPILE=c machine code made in the process,
 // and MILLRACE_COMPILE=off both.
 const (
-	CompileBackground CompileMode = runtime.CompileBackground // the default: compilers where the program was built with cgo, else the process
+	CompileBackground CompileMode = runtime.CompileBackground // the default: the process where it can, else compilers
 	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
 	CompileOff        CompileMode = runtime.CompileOff        // nobody
 	CompileNative     CompileMode = runtime.CompileNative     // the process: no compiler is started

@@ -143,7 +143,7 @@ func TestRandomBits(t *testing.T) {
 		n = 10
 	}
 	interpreted := []string{"cpu:fusion=off,compile=off", "cpu:compile=off", "cpu:queue=3,compile=off", "cpu:explore=wait,threads=1,compile=off"}
-	compiled := append(interpreted[:4:4], "cpu:compile=wait,explore=wait") // compilers take their time: a few will do
+	compiled := append(interpreted[:4:4], "cpu:compile=wait,explore=wait", "cpu:compile=c,tier=1,explore=wait") // compilers take their time: a few will do
 	prepared := int64(0)
 	for seed := range n {
 		p := program{1000 + seed, 5 + int(seed%20)}

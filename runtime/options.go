@@ -8,7 +8,7 @@ import "github.com/millrace-go/millrace/ir"
 type CompileMode uint8
 
 const (
-	CompileBackground CompileMode = iota // the default: C where the program was built with cgo, else native where there is a target
+	CompileBackground CompileMode = iota // the default: native where there is a target, else C; C where the program brings kernels in C
 	CompileWait                          // the same, and the first run waits for whatever compiles
 	CompileOff                           // nobody
 	CompileNative                        // native only: no compiler is ever started

@@ -91,29 +91,28 @@ unit() {
 	step build go build ./...
 	# The longest first: beside them the others find their place.
 	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./...
+	by_c
 }
 
-# packages_on_devices: those whose tests have the CPU device or WebGPU linked in.
-# The others are the same program with cgo and without.
-packages_on_devices() {
-	go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./... |
-		grep -E '/millrace/runtime/(cpu|webgpu) ' | sed -n 's/\.test .*//p' | sort -u
+# On amd64 the CPU device makes machine code, with cgo or without, and a runtime in Go
+# runs it. The runtime in C has what asks for it (compile=c, or off: it interprets then)
+# in all tests, and the tests of the device, all of them.
+by_c() {
+	if [ "$(go env CGO_ENABLED)" = 0 ] || [ "$(go env GOARCH)" != amd64 ]; then return; fi
+	step test-c env MILLRACE_COMPILE=c go test -timeout 20m ./runtime/cpu
 }
 
-# Without cgo there is no WebGPU, and the interpreter is plain Go.
+# Without cgo there is no WebGPU, and the interpreter is plain Go; machine code and the
+# runtime in Go are what all other tests have. So here it is run with fewer instructions
+# where there are several levels, and by the tests in which the device counts: its own,
+# those of the engine, and those of whole programs. (contraction has the interpreter alone.)
 nocgo() {
-	local pkgs
+	local level=
 	step nocgo-build env CGO_ENABLED=0 go build ./...
 	step nocgo-vet env CGO_ENABLED=0 go vet ./...
-	pkgs=$(CGO_ENABLED=0 packages_on_devices)
-	[ -n "$pkgs" ] || { say "nocgo: no packages found"; echo nocgo >>"$failed"; return; }
-	# The interpreter's own tests are run again by contraction, with less of it.
-	# shellcheck disable=SC2086 # a list of packages
-	step nocgo-test env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -short -timeout 20m $pkgs
-	# Machine code is the processor's best in all of these: once with less.
-	if [ "$(go env GOARCH)" = amd64 ] && grep -qw avx512dq /proc/cpuinfo 2>/dev/null; then
-		step nocgo-avx2 env CGO_ENABLED=0 MILLRACE_LEVEL=avx2 go test -short -timeout 20m ./codegen/native ./runtime/cpu ./stream
-	fi
+	if [ "$(go env GOARCH)" = amd64 ] && grep -qw avx512dq /proc/cpuinfo 2>/dev/null; then level=avx2; fi
+	step nocgo-test env CGO_ENABLED=0 MILLRACE_LEVEL=$level MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" \
+		go test -short -timeout 20m ./runtime/cpu ./codegen/native ./internal/apitest ./stream . ./optim ./cmd/fusebench
 }
 
 # Tests of drivers that compare launches with the oracle, one after another: what
@@ -233,7 +232,8 @@ gomlx() {
 	# A module with a workspace of its own.
 	step gomlx-example go -C examples/gomlx vet ./...
 	step gomlx-example-test go -C examples/gomlx test -timeout 10m ./...
-	step gomlx-nocgo env CGO_ENABLED=0 MILLRACE_REQUIRE="${MILLRACE_REQUIRE:+cpu}" go test -timeout 10m ./gomlxbackend/...
+	# It is the same Go, on a device that does the same.
+	step gomlx-nocgo env CGO_ENABLED=0 go vet ./gomlxbackend/...
 	gomlx_newest
 }
 

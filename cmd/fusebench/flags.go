@@ -143,8 +143,12 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 		case "1":
 			o.Tier = millrace.TierCompiled
 		}
-		if c.wait {
+		switch {
+		case !c.wait || o.Compile == millrace.CompileOff:
+		case o.Compile == millrace.CompileBackground:
 			o.Compile = millrace.CompileWait
+		case o.Tier == millrace.TierAuto: // one of them was asked for
+			o.Tier = millrace.TierCompiled
 		}
 	}
 	o.Explore = millrace.ExploreWait // what is timed runs by its best plan, and counts are the same every time

@@ -137,7 +137,7 @@ func TestSecondProcess(t *testing.T) {
 		fmt.Printf("report %s\n", text)
 		return
 	}
-	for _, spec := range []string{"cpu:compile=off", "cpu:compile=wait", "cpu"} {
+	for _, spec := range []string{"cpu:compile=off", "cpu:compile=wait", "cpu:compile=c,tier=1", "cpu"} {
 		t.Run(spec, func(t *testing.T) {
 			sep := ","
 			if !strings.Contains(spec, ":") {

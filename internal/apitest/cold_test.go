@@ -42,7 +42,7 @@ func TestColdStart(t *testing.T) {
 	t.Setenv("CC", script)
 	var mu sync.Mutex
 	var plans, chosen []string
-	dev := open(t, millrace.Options{Threads: 2, Cache: "off", TuneBudget: 200 * time.Millisecond, Trace: &millrace.Trace{
+	dev := open(t, millrace.Options{Threads: 2, Compile: millrace.CompileC, Cache: "off", TuneBudget: 200 * time.Millisecond, Trace: &millrace.Trace{
 		Explore: func(e millrace.ExploreEvent) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// FloorDiv and Rem against exact arithmetic, interpreted and, where there is a
-// compiler, compiled.
+// FloorDiv and Rem against exact arithmetic, interpreted, by machine code and, where there is a
+// compiler, by C.
 func TestDivisionExact(t *testing.T) {
-	for _, compile := range []millrace.CompileMode{millrace.CompileOff, millrace.CompileWait} {
-		dev := open(t, millrace.Options{Compile: compile})
+	for _, o := range []millrace.Options{{Compile: millrace.CompileOff}, {Compile: millrace.CompileWait}, {Compile: millrace.CompileC, Tier: millrace.TierCompiled}} {
+		dev := open(t, o)
 		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16} {
 			list := kerneltest.Divisions(dt, 20000)
 			column := func(bits func(d *kerneltest.Division) uint64) ir.Dense {
@@ -34,7 +34,7 @@ func TestDivisionExact(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := Differ(want.TensorType, data, want.Data); err != nil {
-					t.Errorf("%v of %v, compiling %v: %v", op, dt, compile, err)
+					t.Errorf("%v of %v, compiling %v: %v", op, dt, o, err)
 				}
 			}
 		}

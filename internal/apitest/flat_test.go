@@ -137,10 +137,10 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestFlatCompiled is the same for kernels that a compiler makes, with few plans kept.
+// TestFlatCompiled is the same for kernels that a C compiler makes, with few plans kept.
 func TestFlatCompiled(t *testing.T) {
 	force.SetPlans(5)
-	d := open(t, millrace.Options{Tier: millrace.TierCompiled, Compile: millrace.CompileWait, Explore: millrace.ExploreWait, Tune: millrace.TuneOff})
+	d := open(t, millrace.Options{Tier: millrace.TierCompiled, Compile: millrace.CompileC, Explore: millrace.ExploreWait, Tune: millrace.TuneOff})
 	force.SetPlans(0)
 	before := d.Stats().Runtime.Compiles
 	runFlat(t, d, 0, 8)

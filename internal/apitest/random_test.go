@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -49,7 +48,7 @@ var specs = []string{
 	"cpu:threads=1,tier=0,lines",
 	"cpu:threads=2,tier=0",
 	"cpu:compile=background,threads=2",
-	"cpu:compile=native,threads=2",
+	"cpu:compile=c,threads=2",
 	"cpu:compile=off,pinned=1",
 	"cpu:compile=off,check",
 	"cpu:compile=off,explore=wait",
@@ -104,30 +103,26 @@ func TestRandomRowPrograms(t *testing.T) {
 	}
 }
 
-// The same with compiled kernels, of which each costs a run of the compiler.
+// The same with code of all kernels: machine code, and C, of which each costs a run of
+// the compiler.
 func TestRandomProgramsCompiled(t *testing.T) {
-	t.Parallel()
-	dev, err := millrace.Open("cpu:tier=1,threads=2")
-	if err != nil {
-		if builtWithCgo && strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "cpu") {
-			t.Fatalf("required tier: %v", err)
-		}
-		t.Skip("no compiled tier: ", err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	n := compiledPrograms
-	if !builtWithCgo {
-		n = programs // machine code costs no run of a compiler
-	}
-	n = count(t, "COMPILED_PROGRAMS", n)
-	for seed := range uint64(n) {
-		c := progen.Config{}
-		if seed%2 == 1 {
-			c = progen.Config{MaxElems: 1000, Groups: rowGroups}
-		}
-		randomProgram(t, 1<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1" })
+	for spec, n := range map[string]int{"cpu:tier=1,threads=2": programs, inC: compiledPrograms} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			dev := openSpec(t, spec)
+			for seed := range uint64(count(t, "COMPILED_PROGRAMS", n)) {
+				c := progen.Config{}
+				if seed%2 == 1 {
+					c = progen.Config{MaxElems: 1000, Groups: rowGroups}
+				}
+				randomProgram(t, 1<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, spec })
+			}
+		})
 	}
 }
+
+// inC are devices that wait for a C compiler, where there is one.
+const inC = "cpu:compile=c,tier=1,threads=2"
 
 // The same, every kernel running by some choice that its device has of it,
 // however small it is, another one each time.
@@ -145,14 +140,13 @@ func TestRandomProgramsForced(t *testing.T) {
 		i := int(seed) % len(specs)
 		randomProgram(t, 7<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })
 	}
-	if !builtWithCgo {
-		return
-	}
-	dev := openSpec(t, "cpu:tier=1,threads=2")
-	for seed := range uint64(count(t, "COMPILED_PROGRAMS", compiledPrograms)) {
-		force.SetChoice(int(seed) + 1)
-		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
-		randomProgram(t, 8<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, "cpu:tier=1,threads=2" })
+	for _, spec := range []string{"cpu:tier=1,threads=2", inC} {
+		dev := openSpec(t, spec)
+		for seed := range uint64(count(t, "COMPILED_PROGRAMS", compiledPrograms)) {
+			force.SetChoice(int(seed) + 1)
+			c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
+			randomProgram(t, 8<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return dev, spec })
+		}
 	}
 }
 
@@ -163,9 +157,7 @@ const flushSeeds = 9
 // The same, on such devices.
 func TestRandomProgramsFlush(t *testing.T) {
 	specs := []string{"cpu:compile=off,threads=2,denormals=flush", "cpu:compile=off,threads=3,fusion=off,denormals=flush", "cpu:compile=off,threads=2,queue=3,denormals=flush"}
-	if builtWithCgo {
-		specs = append(specs, "cpu:tier=1,threads=2,denormals=flush")
-	}
+	specs = append(specs, "cpu:tier=1,threads=2,denormals=flush", inC+",denormals=flush")
 	devices := make([]*millrace.Device, len(specs))
 	for i, s := range specs {
 		devices[i] = openSpec(t, s)
@@ -174,7 +166,7 @@ func TestRandomProgramsFlush(t *testing.T) {
 	for seed := range n {
 		i := int(seed % 3)
 		if seed < compiled {
-			i = len(specs) - 1
+			i = 3 + int(seed/2%2)
 		}
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
 		randomProgram(t, flushSeeds<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })

@@ -43,7 +43,7 @@ func missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// faulty opens a device whose faults are counted, not failures.
+// faulty opens a device for C whose faults are counted, not failures.
 func faulty(t *testing.T, c runtime.Config) (*device, *atomic.Int64) {
 	t.Helper()
 	var n atomic.Int64
@@ -54,7 +54,7 @@ func faulty(t *testing.T, c runtime.Config) (*device, *atomic.Int64) {
 		}
 		n.Add(1)
 	}
-	d, err := open(c)
+	d, err := open(byC(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestCompileLog(t *testing.T) {
 // swapped in, and that small work never starts one.
 func TestBackground(t *testing.T) {
 	needCompiler(t)
-	d := openTest(t, runtime.Config{Threads: 2})
+	d := openTest(t, byC(runtime.Config{Threads: 2}))
 	k := scaled(t)
 	hold(t, d, k)
 	small := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{100}, 1, kerneltest.Dense)
@@ -236,7 +236,7 @@ func TestForget(t *testing.T) {
 	cc := needCompiler(t)
 	gate := filepath.Join(t.TempDir(), "gate")
 	fakeCompiler(t, `while [ ! -e `+gate+` ]; do sleep 0.01; done; exec `+cc+` "$@"`)
-	d := openTest(t, runtime.Config{Threads: 1})
+	d := openTest(t, byC(runtime.Config{Threads: 1}))
 	var programs []runtime.Program
 	var hs []*kerneltest.Launch
 	var ks []*codegen.Kernel
@@ -280,10 +280,10 @@ func TestNice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[runtime.CompileMode]bool{runtime.CompileBackground: true, runtime.CompileC: true, runtime.CompileWait: false} {
+	for mode, want := range map[runtime.CompileMode]bool{runtime.CompileC: true, runtime.CompileWait: false} {
 		said := filepath.Join(t.TempDir(), "nice")
 		fakeCompiler(t, `sleep 0.1; nice >>`+said+`; exec cc "$@"`)
-		d := openTest(t, runtime.Config{Threads: 1, Compile: mode})
+		d := openTest(t, byC(runtime.Config{Threads: 1, Compile: mode}))
 		k := scaled(t)
 		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
 		if err := d.Wait(true); err != nil {
@@ -318,7 +318,7 @@ func TestOneCompiler(t *testing.T) {
 	cc := needCompiler(t)
 	dir := t.TempDir()
 	fakeCompiler(t, `mkdir `+dir+`/busy || touch `+dir+`/two; sleep 0.05; `+cc+` "$@"; rc=$?; rmdir `+dir+`/busy; touch `+dir+`/ran; exit $rc`)
-	d := openTest(t, runtime.Config{Threads: 2})
+	d := openTest(t, byC(runtime.Config{Threads: 2}))
 	for _, k := range arithmetic(t, "mul", "add", "sub", "div") {
 		onDevice(t, d, k, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense))
 	}
@@ -341,7 +341,7 @@ func TestOneCompiler(t *testing.T) {
 func TestCloseEndsCompiler(t *testing.T) {
 	fakeCompiler(t, "sleep 100")
 	t.Setenv("TMPDIR", t.TempDir())
-	d := openTest(t, runtime.Config{Threads: 2})
+	d := openTest(t, byC(runtime.Config{Threads: 2}))
 	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), scaled(t), []int64{600000}, 1, kerneltest.Dense)
 	onDevice(t, d, scaled(t), h)
 	for range 1000 {

@@ -8,11 +8,12 @@ import "github.com/millrace-go/millrace/ir"
 // number, and Go cannot have a processor do it: there it is software, in Go.
 type denormals struct {
 	ir.Denormals
-	soft bool
+	soft    bool // by what is interpreted, and by C, which then is not run
+	machine bool // machine code does as C does, where there is some
 }
 
-func denormalsOf(d ir.Denormals) denormals {
-	return denormals{Denormals: d, soft: d == ir.FlushDenormals && !flushesNatively()}
+func denormalsOf(d ir.Denormals, machine bool) denormals {
+	return denormals{Denormals: d, soft: d == ir.FlushDenormals && (machine || !flushesNatively()), machine: machine}
 }
 
 // native is what threads are to do while they run C.
@@ -28,7 +29,7 @@ func (d denormals) String() string {
 	switch {
 	case d.Denormals == ir.KeepDenormals:
 		return ""
-	case d.soft:
+	case d.soft && !d.machine:
 		return ", denormals flushed in software"
 	}
 	return ", denormals flushed"

@@ -3,8 +3,9 @@
 // (tier 1): by this process (targets.go says where), or, where the machine has a C
 // compiler, in the background. All give the same bits, on any number of threads.
 //
-// With cgo a small C runtime walks lists of launches over a pool of threads;
-// without it, or on systems without POSIX threads, a Go one does.
+// A runtime in Go walks lists of launches over a pool of threads where the device
+// makes machine code, and in builds without cgo or for systems without POSIX threads;
+// else one in C does.
 //
 // Engine part: no compatibility promise; use package millrace.
 package cpu
@@ -100,11 +101,9 @@ func open(c runtime.Config) (*device, error) {
 	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.expected.init(d)
 	d.mem = newMemory(c.MemoryLimit)
-	d.denormals = denormalsOf(c.Denormals)
+	d.machine = d.compilesNatively()
+	d.denormals = denormalsOf(c.Denormals, d.machine)
 	d.caps = capsOf(c.Threads, d.denormals)
-	if d.machine = d.compilesNatively(); d.machine && c.Denormals == ir.FlushDenormals {
-		d.denormals.soft = true // what is interpreted is interpreted in Go
-	}
 	d.newExecutor = func(threads int) (executor, error) {
 		if d.machine {
 			e := newGoExecutor(threads)
@@ -323,7 +322,7 @@ func (d *device) Close() error {
 // kernels run slower, in Go.
 func (d *device) prepareBlocks() {
 	d.blocks.Do(func() {
-		err := prepareTier0()
+		err := prepareTier0(!d.machine)
 		if e := fault.Hit(fault.Probe); e != nil {
 			err = e
 		}
@@ -337,6 +336,9 @@ func (d *device) prepareBlocks() {
 // prepareContractions probes them, with the first that comes, and tells what is
 // wrong: then they run slower.
 func (d *device) prepareContractions() {
+	if d.machine {
+		return
+	}
 	if _, err := contractLevel(); err != nil {
 		d.count.fallbacks.Add(1)
 		d.report(err)

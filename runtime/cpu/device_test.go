@@ -3,6 +3,7 @@ package cpu
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
 	goruntime "runtime"
 	"sync/atomic"
 	"testing"
@@ -29,12 +30,37 @@ func openTest(t testing.TB, c runtime.Config) *device {
 	if c.Tier > 0 && c.Cache == nil {
 		c.Cache = sharedCode
 	}
+	return opened(t, asTold(c))
+}
+
+// opened opens a device, whatever the environment says.
+func opened(t testing.TB, c runtime.Config) *device {
+	t.Helper()
 	d, err := open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+// asTold is a configuration under MILLRACE_COMPILE=c in the environment, which has C made of
+// kernels where machine code would be, as it has in programs. So all tests that do not ask
+// for one of them can be run for both.
+func asTold(c runtime.Config) runtime.Config {
+	if os.Getenv("MILLRACE_COMPILE") == "c" && c.Compile <= runtime.CompileWait {
+		return byC(c)
+	}
+	return c
+}
+
+// byC has C made of kernels, and whoever waits for code wait for that.
+func byC(c runtime.Config) runtime.Config {
+	if c.Compile == runtime.CompileWait && c.Tier == 0 {
+		c.Tier = 1
+	}
+	c.Compile = runtime.CompileC
+	return c
 }
 
 // onDevice runs a launch on a device, on copies of the operands' memory, and

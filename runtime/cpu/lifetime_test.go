@@ -88,7 +88,7 @@ func TestProgramsGo(t *testing.T) {
 // So do compiled objects.
 func TestObjectsGo(t *testing.T) {
 	needCompiler(t)
-	d := openTest(t, runtime.Config{Threads: 1, Compile: runtime.CompileWait})
+	d := openTest(t, byC(runtime.Config{Threads: 1, Compile: runtime.CompileWait}))
 	collected(t, "an object of an earlier test", func() bool { return objectCount.Load() == 0 })
 	kept, err := d.Build(kernelOf(t, 0))
 	if err != nil {
@@ -157,10 +157,11 @@ func TestObjectsFull(t *testing.T) {
 func TestLifetimeHammer(t *testing.T) {
 	for _, c := range []runtime.Config{
 		{Threads: 2, Tier: -1},
-		{Threads: 2, Compile: runtime.CompileWait, Cache: &mapCache{entries: map[string][]byte{}}}, // loads more than it compiles
-		{Threads: 2, Cache: &mapCache{entries: map[string][]byte{}}},
+		{Threads: 2, Compile: runtime.CompileWait},
+		byC(runtime.Config{Threads: 2, Compile: runtime.CompileWait, Cache: &mapCache{entries: map[string][]byte{}}}), // loads more than it compiles
+		byC(runtime.Config{Threads: 2, Cache: &mapCache{entries: map[string][]byte{}}}),
 	} {
-		if c.Tier >= 0 && findCompiler() == "" {
+		if c.Compile == runtime.CompileC && findCompiler() == "" {
 			continue
 		}
 		hammerLifetimes(t, openTest(t, c))

@@ -19,7 +19,7 @@ import (
 // runCached runs one kernel on a new device and closes it.
 func runCached(t *testing.T, cache *mapCache) runtime.Stats {
 	t.Helper()
-	d, err := open(runtime.Config{Compile: runtime.CompileWait, Threads: 1, Cache: cache, OnError: func(err error) { t.Error(err) }})
+	d, err := open(byC(runtime.Config{Compile: runtime.CompileWait, Threads: 1, Cache: cache, OnError: func(err error) { t.Error(err) }}))
 	if err != nil {
 		t.Fatal(err)
 	}

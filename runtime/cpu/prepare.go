@@ -301,7 +301,7 @@ func (r *ready) use(v *variant) bool {
 // interpreted counts a launch in tier 0.
 func (d *device) interpreted(r *ready) {
 	d.count.tier0.Add(1)
-	if r.sched.refused() && !r.p.soft {
+	if !d.machine && !r.p.soft && r.sched.refused() {
 		d.count.fallbacks.Add(1)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // which it says that it would not run the same way any more.
 func TestPreparedAwaitsCode(t *testing.T) {
 	needCompiler(t)
-	d := openTest(t, runtime.Config{Threads: 2})
+	d := openTest(t, byC(runtime.Config{Threads: 2}))
 	k := scaled(t)
 	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 6)), k, []int64{1000}, 1, kerneltest.Dense)
 	bound(t, d, k, h, func(l *runtime.Launch) {

@@ -71,7 +71,7 @@ func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 		return nil, err
 	}
 	for _, ph := range s.plan.Phases {
-		t, err := buildLowered(ph.Kernel, p.soft)
+		t, err := buildLowered(ph.Kernel, p.soft, !p.dev.machine)
 		if err != nil {
 			s.free()
 			return nil, err

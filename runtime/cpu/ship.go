@@ -112,6 +112,16 @@ func checkLibrary(l *Library) error {
 	return nil
 }
 
+// shipsKernels says that the program has kernels compiled into it that this build can run.
+func shipsKernels() bool {
+	if !runsCompiled {
+		return false
+	}
+	ship.Lock()
+	defer ship.Unlock()
+	return len(ship.kernels) > 0
+}
+
 // openShipped tells a device of libraries that are not used.
 func (d *device) openShipped() {
 	if d.cfg.Tier < 0 {
@@ -132,7 +142,7 @@ func (d *device) refuseShipped(err error) {
 
 // shippedOf lists the kernels compiled into the program that are this one.
 func (d *device) shippedOf(key uint64, text string) (list []*shipped) {
-	if d.cfg.Tier < 0 || !runsCompiled {
+	if d.cfg.Tier < 0 || d.machine || !runsCompiled {
 		return nil
 	}
 	ship.Lock()

@@ -74,10 +74,10 @@ func shipCases(t *testing.T) (list []shipCase) {
 }
 
 // noted runs kernels on a device that notes them, and returns its notes.
-func noted(t *testing.T, list []shipCase) (texts []string) {
+func noted(t *testing.T, mode runtime.CompileMode, list []shipCase) (texts []string) {
 	t.Helper()
 	cache := &mapCache{entries: map[string][]byte{}}
-	d := openTest(t, runtime.Config{Compile: runtime.CompileOff, Threads: 2, Cache: cache})
+	d := opened(t, runtime.Config{Compile: mode, Threads: 2, Cache: cache})
 	for i := range list {
 		hold(t, d, list[i].k) // only of these are notes told
 		onDevice(t, d, list[i].k, list[i].h)
@@ -167,7 +167,7 @@ func (l Library) atLevel(level int) Library {
 // compares the bits with the oracle's.
 func TestShipped(t *testing.T) {
 	list := shipCases(t)
-	src, err := PrintShipped("test", noted(t, list))
+	src, err := PrintShipped("test", noted(t, runtime.CompileOff, list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +197,11 @@ func TestShipped(t *testing.T) {
 				t.Errorf("%s: of %d launches %d ran shipped kernels, %d in tier 0; %d compiles, %d fallbacks", name, s.Launches, s.Shipped, s.Tier0, s.Compiles, s.Fallbacks)
 			}
 		}
+		asked := opened(t, runtime.Config{Compile: runtime.CompileNative, Tier: 1}) // what it asks for it gets
+		onDevice(t, asked, list[0].k, list[0].h)
+		if s := asked.Stats(); asked.machine && (s.Shipped != 0 || s.Tier0 != 0 || s.NativeKernels != 1) {
+			t.Errorf("machine code alone: %d shipped, %d in tier 0, %d made", s.Shipped, s.Tier0, s.NativeKernels)
+		}
 		plain := openTest(t, runtime.Config{Tier: -1})
 		onDevice(t, plain, list[0].k, list[0].h)
 		if s := plain.Stats(); s.Shipped != 0 || s.Tier0 != 1 {
@@ -205,10 +210,21 @@ func TestShipped(t *testing.T) {
 	}
 }
 
+// Where machine code ran, notes tell of all that C would have run.
+func TestNotesOfMachineCode(t *testing.T) {
+	list := shipCases(t)
+	all := noted(t, runtime.CompileBackground, list)
+	for _, text := range noted(t, runtime.CompileOff, list) {
+		if _, ok := slices.BinarySearch(all, text); !ok {
+			t.Errorf("not noted: %s", text)
+		}
+	}
+}
+
 // TestShippedSource checks that people are shown where code comes from.
 func TestShippedSource(t *testing.T) {
 	list := shipCases(t)[:1]
-	src, err := PrintShipped("test", noted(t, list))
+	src, err := PrintShipped("test", noted(t, runtime.CompileOff, list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +246,7 @@ func TestShippedSource(t *testing.T) {
 // told why, and that the kernels run all the same.
 func TestShippedRefused(t *testing.T) {
 	list := shipCases(t)[:1]
-	src, err := PrintShipped("test", noted(t, list))
+	src, err := PrintShipped("test", noted(t, runtime.CompileOff, list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +309,7 @@ func TestShippedRefused(t *testing.T) {
 
 // TestPrintShippedOrder checks that the same notes give the same package.
 func TestPrintShippedOrder(t *testing.T) {
-	notes := noted(t, shipCases(t)[:6])
+	notes := noted(t, runtime.CompileOff, shipCases(t)[:6])
 	one, err := PrintShipped("test", notes)
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +326,7 @@ func TestPrintShippedOrder(t *testing.T) {
 
 // Notes that are none are left out, each with a reason.
 func TestNotes(t *testing.T) {
-	good := noted(t, shipCases(t)[:1])[0]
+	good := noted(t, runtime.CompileOff, shipCases(t)[:1])[0]
 	layout, kernel, _ := strings.Cut(strings.TrimPrefix(good, noteScope+"\n"), "\n")
 	bad := []string{"", noteScope, noteScope + "\n", "ccc", layout, layout + "\n", layout + "\nrubbish", layout + "\n" + kernel + "\n", "ccc\n" + kernel, "c/c/c\n" + kernel, "cx/cc/cc\n" + kernel,
 		layout + " thin cols\n" + kernel, layout + " thick\n" + kernel, " " + good}

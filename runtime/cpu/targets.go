@@ -7,11 +7,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// compilesNatively says that this device makes machine code of kernels. Where it is
+// compilesNatively says that this device makes machine code of kernels: where that may
+// be, there is a target, and the program brings no C code of kernels (ship.go), which it
+// would have to be asked to do without. Where it is
 // false nothing ever asks for executable memory: a filter of system calls may end a
 // process that does. Denormals are no matter here: a call sets how they are taken.
 func (d *device) compilesNatively() bool {
-	asked := d.cfg.Compile == runtime.CompileNative || d.cfg.Compile.Native() && !runsCompiled
+	asked := d.cfg.Compile == runtime.CompileNative || d.cfg.Compile.Native() && !shipsKernels()
 	return d.cfg.Tier >= 0 && asked && machine.Level() != machine.None
 }
 

@@ -19,13 +19,12 @@ func TestWhoMakesCode(t *testing.T) {
 		{runtime.CompileNative, true, false}, {runtime.CompileC, false, true},
 	} {
 		for _, tier := range []int{-1, 0, 1} {
-			native := c.native && (!runsCompiled || c.mode == runtime.CompileNative) // with cgo C is the default
 			var told []string
-			d := openTest(t, runtime.Config{Compile: c.mode, Tier: tier, Threads: 1, OnError: func(err error) { told = append(told, err.Error()) }})
-			if got, want := d.compilesNatively(), native && tier >= 0 && target; got != want {
+			d := opened(t, runtime.Config{Compile: c.mode, Tier: tier, Threads: 1, OnError: func(err error) { told = append(told, err.Error()) }})
+			if got, want := d.compilesNatively(), c.native && tier >= 0 && target; got != want {
 				t.Errorf("mode %d, tier %d: machine code %v, want %v", c.mode, tier, got, want)
 			}
-			if got, want := d.compilesC(), c.c && tier >= 0 && !(native && target); got != want {
+			if got, want := d.compilesC(), c.c && tier >= 0 && !(c.native && target); got != want {
 				t.Errorf("mode %d, tier %d: compilers %v, want %v", c.mode, tier, got, want)
 			}
 			if d.comp != nil && !d.compilesC() {

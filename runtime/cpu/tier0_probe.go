@@ -16,9 +16,12 @@ func goCall(in *t0Instr, v []t0Val, groups int) { goFns[in.fn-fnFirst](in, v, gr
 
 // prepareTier0 does once what the first kernel needs: some 0.2 ms, beside
 // what a program does before it runs one. The error says why the C block functions of
-// this build are not used; the device then runs, slower, in Go.
-func prepareTier0() error {
+// this build are not used, where they are wanted; the device then runs, slower, in Go.
+func prepareTier0(inC bool) error {
 	fnIndex()
+	if !inC {
+		return nil
+	}
 	_, err := nativeLevel()
 	return err
 }
@@ -30,21 +33,22 @@ func buildTier0(kernel *codegen.Kernel) (*tier0Code, error) {
 	if err != nil {
 		return nil, err
 	}
-	return buildLowered(k, false)
+	return buildLowered(k, false, true)
 }
 
 // buildLowered is buildTier0 of a kernel that is lowered for it. One that flushes
-// denormals in software is run in Go.
-func buildLowered(k *codegen.Kernel, soft bool) (*tier0Code, error) {
+// denormals in software is run in Go, and whatever the runtime in Go walks.
+func buildLowered(k *codegen.Kernel, soft, inC bool) (*tier0Code, error) {
 	t, err := compileBlocks(k)
 	if err != nil {
 		return nil, err
 	}
 	if soft {
 		t.fns = softFns()
-		return t, nil
+	} else if inC {
+		err = t.translate()
 	}
-	return t, t.translate()
+	return t, err
 }
 
 // blockProbe is an op on operands that are the same in all lanes.

@@ -27,7 +27,7 @@ func TestFactsOfShippedCode(t *testing.T) {
 		})
 		return facts
 	}
-	maker := openTest(t, runtime.Config{Compile: runtime.CompileWait, Threads: 2})
+	maker := openTest(t, byC(runtime.Config{Compile: runtime.CompileWait, Threads: 2}))
 	made, none := facts(maker), facts(openTest(t, runtime.Config{Compile: runtime.CompileOff, Threads: 2}))
 	if made == "" || none == "" || made == none {
 		t.Errorf("compiled %q, interpreted %q", made, none)

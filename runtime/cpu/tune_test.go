@@ -14,7 +14,7 @@ import (
 func TestChoices(t *testing.T) {
 	force.SetChoice(0) // all of them are listed, also for small launches
 	defer force.SetChoice(-1)
-	configs := []runtime.Config{{Tier: -1, Threads: 2}, {Tier: 1, Threads: 2}, {Tier: 1, Threads: 2, Compile: runtime.CompileNative}}
+	configs := []runtime.Config{{Tier: -1, Threads: 2}, {Tier: 1, Threads: 2}, {Tier: 1, Threads: 2, Compile: runtime.CompileC}}
 	for _, c := range configs {
 		d := openTest(t, c)
 		for _, name := range []string{"plain", "around"} {

@@ -241,7 +241,7 @@ func TestExplainCompiled(t *testing.T) {
 	if state, what := cgo(); state != "on" {
 		t.Skip("cgo:", what)
 	}
-	code, out, errs := fusebench("explain", "gelu", "-device", "cpu", "-variants", "erf", "-shape", "8,64")
+	code, out, errs := fusebench("explain", "gelu", "-device", "cpu:compile=c", "-variants", "erf", "-shape", "8,64")
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d, %q", code, errs)
 	}

@@ -99,9 +99,9 @@ func open(c runtime.Config) (*device, error) {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
 	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
-	d.expected.init(d)
-	d.mem = newMemory(c.MemoryLimit)
 	d.machine = d.compilesNatively()
+	d.expected.init(d) // which begins
+	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormalsOf(c.Denormals, d.machine)
 	d.caps = capsOf(c.Threads, d.denormals)
 	d.newExecutor = func(threads int) (executor, error) {

@@ -65,6 +65,9 @@ type foldWalk struct {
 	own  merged
 }
 
+// forget drops what the collector would keep for it.
+func (w *foldWalk) forget() { w.p, w.a, w.code = nil, nil, nil }
+
 // open reports whether the rows of a tile are as the code has them: one run of points at a
 // step, for all operands.
 func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
@@ -164,7 +167,8 @@ func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 	if !ok || p.folds == nil {
 		return false
 	}
-	var w foldWalk
+	w := t.folding
+	defer w.forget()
 	lanes, most := int64(p.folds.f.Lanes), p.foldPoints()
 	if !x.cols && most < min(x.reduced, ir.FoldBlock) || !w.open(t, p, p.folds) {
 		return false
@@ -174,12 +178,12 @@ func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 	switch {
 	case x.cols:
 		w.readyColumns(list)
-		t.foldColumns(&w, list, from, to, most/lanes*lanes)
+		t.foldColumns(w, list, from, to, most/lanes*lanes)
 	case t.own && x.blocks == 1:
-		t.foldWhole(&w, list)
+		t.foldWhole(w, list)
 	default:
 		for s := range t.strips {
-			t.foldBlocks(&w, list, s, from, to)
+			t.foldBlocks(w, list, s, from, to)
 		}
 	}
 	if *fault != 0 {

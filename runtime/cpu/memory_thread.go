@@ -5,12 +5,13 @@ import "unsafe"
 // threadMemory is what a thread keeps from launch to launch.
 type threadMemory struct {
 	mapping
-	bytes  int64
-	args   args
-	values []t0Val
-	tile   rowTile
-	walk   scatterWalk
-	merged mergedCache
+	bytes   int64
+	args    args
+	values  []t0Val
+	tile    rowTile
+	folding foldWalk
+	walk    scatterWalk
+	merged  mergedCache
 }
 
 // reserve is at least so many bytes for a launch, aligned to a page where the system maps

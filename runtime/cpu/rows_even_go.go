@@ -65,7 +65,8 @@ func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bo
 			return false
 		}
 	}
-	var w foldWalk
+	w := t.folding
+	defer w.forget()
 	if !w.open(t, p, code) {
 		return false
 	}
@@ -75,7 +76,7 @@ func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bo
 		for most := min(t.strips-s, w.size[1]-w.at[1], p.callRows(n)); rows < most && t.evenPoints(s+rows) == n; {
 			rows++
 		}
-		t.foldInto(&w, list, s)
+		t.foldInto(w, list, s)
 		w.run(n, rows)
 		for r := t.first + s; n < x.reduced && r < t.first+s+rows; r++ {
 			same := true
@@ -87,7 +88,7 @@ func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bo
 				continue
 			}
 			w.row(r)
-			t.foldInto(&w, list, r-t.first)
+			t.foldInto(w, list, r-t.first)
 			w.run(x.reduced, 1)
 		}
 		s += rows

@@ -23,6 +23,7 @@ type rowTile struct {
 	total           [maxReduces]unsafe.Pointer
 	open            unsafe.Pointer // lanes of totals, of the block at hand
 	from, to        int64          // points of the share
+	folding         *foldWalk      // of the thread
 }
 
 const (
@@ -116,7 +117,7 @@ func (x *rowJob) makeTile(who int) *rowTile {
 	for range x.plan.Temps {
 		ops = append(ops, operand{})
 	}
-	*t = rowTile{x: x, ops: ops, own: !x.r.split}
+	*t = rowTile{x: x, ops: ops, own: !x.r.split, folding: &m.folding}
 	for k := range n.count {
 		t.bufs[k], t.wide[k] = cut(n.chunk), cut(n.chunk)
 		t.acc[k], t.total[k], t.sorting[k] = cut(n.acc), cut(n.total), cut(n.sort)

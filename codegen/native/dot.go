@@ -28,6 +28,8 @@ type Dot struct {
 	wide      []int   // by rows
 	Transpose int     // see TransposeFrame
 	Panels    int     // see PanelsFrame
+	Load      int     // see WalkFrame
+	Store     int     // see WalkFrame
 	along     []int   // by rows
 	Dots      int     // see DotsFrame
 	Differs   int     // see DiffersFrame
@@ -123,6 +125,7 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	}
 	g.tiles()
 	g.transposes()
+	g.walks()
 	g.alongs()
 	g.dots()
 	g.scans()

@@ -48,6 +48,7 @@ type side struct {
 	stride, kstride int64
 	batch           []int64
 	fill            func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
+	panels          func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64) // of sideFillI; nil: by fill
 }
 
 func (c *contraction) batches() int64 {

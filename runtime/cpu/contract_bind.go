@@ -327,13 +327,9 @@ func (r *ready) walkedSink(plan *phasePlan) int {
 }
 
 // plain reports a contraction from memory to memory: no phase is evaluated.
-// Memory that several dims walk over is such in C only.
 func (r *ready) plain() bool {
 	plan := r.sched.plan
-	if r.dot == nil || !runsCompiled || r.p.dev.machine {
-		return r.dot != nil && r.inMemory(&r.dot.views[0], plan) >= 0 && r.inMemory(&r.dot.views[1], plan) >= 0 && r.sink(plan) >= 0
-	}
-	return r.walked(&r.dot.views[0], plan) >= 0 && r.walked(&r.dot.views[1], plan) >= 0 && r.walkedSink(plan) >= 0
+	return r.dot != nil && r.walked(&r.dot.views[0], plan) >= 0 && r.walked(&r.dot.views[1], plan) >= 0 && r.walkedSink(plan) >= 0
 }
 
 // short reports rows of results that are worth putting together, see shortRow.

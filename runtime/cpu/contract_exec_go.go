@@ -23,23 +23,43 @@ type dotWalk struct {
 	e    *goExecutor
 	r    *ready
 	v    *dotView
-	args args // of the view's domain
+	args args   // of the view's domain
+	mem  walked // nothing is evaluated, memory is copied
+	c    *contraction
 
-	alongK, alongI func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // methods, bound once
-	drained        func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
+	alongK, alongI   func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // methods, bound once
+	drained          func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
+	walkedK, walkedI func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
+	walkedPanels     func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64)
+	unwalked         func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
 }
 
 func newDotRun(e *goExecutor) *dotRun {
 	d := &dotRun{e: e}
 	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
-		w.e = e
+		w.e, w.c = e, &d.c
 		w.alongK, w.drained = w.values, w.drain
+		w.walkedK = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
+			w.mem.load(w.c, w.code(), &walkOver{batch, i0, i1, p0, p1, dst, ld, p1 - p0, 0})
+		}
+		w.walkedI = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
+			w.mem.load(w.c, w.code(), &walkOver{batch, p0, p1, i0, i1, dst, ld, i1 - i0, 0})
+		}
+		w.walkedPanels = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64) {
+			w.mem.panels(w.c, w.code(), &walkOver{batch, p0, p1, i0, i1, dst, width, width, panel})
+		}
+		w.unwalked = func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64) {
+			w.mem.store(w.c, w.code(), &walkOver{batch, row0, row0 + rows, col0, col0 + cols, tile, ld, cols, 0})
+		}
 		w.alongI = func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) {
 			w.values(batch, p0, p1, i0, i1, dst, ld)
 		}
 	}
 	return d
 }
+
+// code copies pieces of walks; nil: Go does.
+func (w *dotWalk) code() *dotCode { return w.e.dots.code[w.c.dt] }
 
 // dot runs a launch with a contraction.
 func (e *goExecutor) dot(r *ready) {
@@ -56,7 +76,7 @@ func (e *goExecutor) dot(r *ready) {
 func (d *dotRun) forget() {
 	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
 		clear(w.args.ops)
-		w.r, w.v, w.args = nil, nil, args{ops: w.args.ops[:0]}
+		w.r, w.v, w.args, w.mem = nil, nil, args{ops: w.args.ops[:0]}, walked{}
 	}
 	d.c = contraction{}
 }
@@ -72,7 +92,14 @@ func (d *dotRun) run(r *ready) {
 	}
 	for i, s := range []*side{&c.x, &c.y} {
 		v, w := &o.views[i], []*dotWalk{&d.x, &d.y}[i]
-		slot := r.inMemory(v, plan)
+		slot := r.walked(v, plan)
+		if slot >= 0 && !v.flat {
+			w.mem = d.walkedOf(i, r, v, slot)
+			if s.kind, s.fill, s.panels = sideFillI, w.walkedI, w.walkedPanels; v.alongK {
+				s.kind, s.fill, s.panels = sideFillK, w.walkedK, nil
+			}
+			continue
+		}
 		if slot < 0 {
 			w.begin(r, v)
 			c.work += r.phaseWork(v.part)
@@ -94,6 +121,9 @@ func (d *dotRun) run(r *ready) {
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
 		c.out, c.outRow, c.outBatch = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a)
+	} else if slot := r.walkedSink(plan); slot >= 0 {
+		d.z.mem = d.walkedOf(2, r, &o.views[2], slot)
+		c.drain = d.z.unwalked
 	} else {
 		d.z.begin(r, &o.views[2])
 		c.work += r.phaseWork(partEnd)

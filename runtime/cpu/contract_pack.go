@@ -62,6 +62,8 @@ func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst 
 	switch {
 	case s.kind == sideMem && s.stride == 1:
 		j.toPanels(dst, panel, k, cols, j.element(s, batch, i, p), s.kstride)
+	case s.panels != nil:
+		s.panels(batch, i, i+cols, p, p+k, dst, j.nr, panel/j.size)
 	case s.kind == sideFillI:
 		wide := min(cols, maxFill/fillStep/j.nr*j.nr)
 		step := maxFill / wide &^ (fillStep - 1)

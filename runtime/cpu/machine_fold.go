@@ -17,9 +17,11 @@ import (
 // elements of a row into a block's lanes. Where the system gives no memory for code all is
 // nil, and Go does it.
 type machineFold struct {
-	rows  *machineCode // to[i] = to[i] join from[i], in rows
-	lanes *machineCode // see native.CompileFold
-	words *machineFold // of booleans, eight of which are joined as one number
+	rows  *machineCode        // to[i] = to[i] join from[i], in rows
+	lanes *machineCode        // see native.CompileFold
+	words *machineFold        // of booleans, eight of which are joined as one number
+	joins *rowJoins           // of columns in memory, or nil
+	whole func() *machineCode // of rows in memory, see native.CompileRowFold; or nil
 	mxcsr uint32
 }
 
@@ -41,7 +43,13 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 		return nil
 	}
 	if dt.Size() >= 4 {
-		f.lanes = joinCode(compileFold(op, dt, d, isa))
+		form, err := nativeFold(op, dt, d)
+		if err != nil {
+			return nil
+		}
+		f.lanes = joinCode(native.CompileFold(form.Join, form.Image, form.Element, isa))
+		f.joins = newRowJoins(form, int64(dt.Size()), isa, f.mxcsr)
+		f.whole = sync.OnceValue(func() *machineCode { return joinCode(native.CompileRowFold(form, isa)) })
 	}
 	if dt == ir.Bool {
 		f.words = newMachineFold(op, ir.Uint64, d)
@@ -102,15 +110,6 @@ func nativeFold(op ir.Op, dt ir.DType, d ir.Denormals) (f native.Fold, err error
 	}
 	f.Join, err = joinKernel(op, i, d)
 	return f, err
-}
-
-// compileFold is that for groups of elements in memory.
-func compileFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (*native.Func, error) {
-	f, err := nativeFold(op, dt, d)
-	if err != nil {
-		return nil, err
-	}
-	return native.CompileFold(f.Join, f.Image, f.Element, isa)
 }
 
 func joinCode(f *native.Func, err error) *machineCode {
@@ -195,6 +194,24 @@ func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 	}
 }
 
+// foldRows folds rows of whole groups of neighbours to an element each.
+func (f *machineFold) foldRows(out unsafe.Pointer, outStep int64, values unsafe.Pointer, step, m, n, size int64) bool {
+	if f.whole == nil || f.whole() == nil {
+		return false
+	}
+	var frame foldFrame
+	for most := max(joinBytes/(m*size), 1); n > 0; {
+		some := min(n, most)
+		frame.operand(0, out, 0, outStep)
+		frame.operand(1, values, 0, step)
+		frame.run(f.whole(), m, some, f.mxcsr)
+		if n -= some; n > 0 {
+			out, values = unsafe.Add(out, some*outStep), unsafe.Add(values, some*step)
+		}
+	}
+	return true
+}
+
 // machineFolds are the folds of devices that make machine code, by how they treat
 // denormals: Go's, whose loops over many elements are machine code.
 var machineFolds = [...]func() *foldTable{
@@ -255,6 +272,14 @@ func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
 				used = w
 			}
 		}
+	}
+	f.columns = func(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
+		c := code()
+		return c != nil && c.joins != nil && c.joins.fold(out, acc, values, m, n, ld)
+	}
+	f.rows = func(out unsafe.Pointer, outStep int64, values unsafe.Pointer, step, m, n int64) bool {
+		c := code()
+		return c != nil && c.foldRows(out, outStep, values, step, m, n, size)
 	}
 	f.combine = func(total, block unsafe.Pointer, n int64) {
 		if c := code(); c != nil && n >= leastJoined {

@@ -2,9 +2,7 @@ package native
 
 import (
 	"fmt"
-
-	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/ir"
+	"math/bits"
 )
 
 // Rows of memory that are joined column by column: what folds of columns consist of.
@@ -27,43 +25,27 @@ type RowJoin struct {
 //
 // In the frame operand 0 has the address of the results, which are among no rows; operand 1
 // that of the first row, in RowStep the bytes to the next, and in Step how many bytes from
-// what is read something is asked for that will be. Points are columns, Lanes or more.
+// what is read something is asked for that will be. Points are columns, Lanes or more. That is a
+// unit, of which FrameUnits says how many there are: RowStep of operand 0 and IndexStep of
+// operand 1 are the bytes to the next one.
 func CompileRowJoin(f Fold, j RowJoin, isa *ISA) (*Func, error) {
-	k := f.Join
-	if len(k.Operands) != 3 || len(k.Stores) != 1 || len(k.Scalars) > 0 || j.Tree < 0 || j.Tree > TreeRows || j.Tree > 0 && j.Onto {
+	if j.Tree < 0 || j.Tree > TreeRows || j.Tree > 0 && j.Onto {
 		return nil, fmt.Errorf("codegen/native: no such join of rows: %+v", j)
 	}
-	c := newCode(isa)
-	defer c.recycle()
-	c.kernel = kernel{k: k, v: Variant{Class: make([]codegen.AccessClass, 3)}}
-	c.levels()
-	dt := k.Operands[0].DT
-	c.width = max(c.widest(), sizeOf(dt))
-	c.lanes = isa.Bytes / c.width
-	if dt.Size() != sizeOf(dt) {
-		return nil, fmt.Errorf("codegen/native: no rows of %v are joined", dt)
-	}
-	c.frame = newFrame(2, 0)
-	c.pointer = []gpr{noReg, noReg, noReg}
-	(&rowJoin{code: c, RowJoin: j, f: &f, dt: dt, bytes: c.bytes(dt)}).function()
-	code, err := c.finish()
+	m, err := newMemoryFold(&f, isa)
 	if err != nil {
 		return nil, err
 	}
-	if len(c.cold) > 0 {
-		return nil, fmt.Errorf("codegen/native: a join of rows with a rare path")
-	}
-	return &Func{Frame: *c.frame, Code: code, Work: c.time() * max(j.Tree, 1), Lanes: c.lanes}, nil
+	defer m.recycle()
+	(&rowJoin{memoryFold: m, RowJoin: j}).function()
+	return m.end(max(j.Tree, 1))
 }
 
 // rowJoin is such code in the making.
 type rowJoin struct {
-	*code
+	*memoryFold
 	RowJoin
-	f     *Fold
-	dt    ir.DType
-	bytes int   // of a vector
-	last  value // the results' last vector before anything was joined to it
+	last value // the results' last vector before anything was joined to it
 }
 
 // Registers: a tree has its rows five to a base, at 0, 1, 2, 3 and 4 steps, a chain counts
@@ -79,6 +61,8 @@ const (
 const joinVectors = 4
 
 func (x *rowJoin) function() {
+	unit := x.newLabel()
+	x.asm.place(unit)
 	x.load(joinBase, operandWord(1, Address))
 	x.load(joinStep, operandWord(1, RowStep))
 	x.load(joinAhead, operandWord(1, Step))
@@ -92,7 +76,7 @@ func (x *rowJoin) function() {
 	}
 	if x.Onto { // columns that are left are joined together with some that were
 		x.last = x.pinned()
-		x.loadVec(uint8(x.vals[x.last].reg), x.bytes, mem{base: joinTo, index: joinColumns, scale: uint8(x.dt.Size()), disp: int32(-x.bytes)})
+		x.loadVec(uint8(x.vals[x.last].reg), x.bytes, mem{base: joinTo, index: joinColumns, scale: uint8(x.size), disp: int32(-x.bytes)})
 	}
 	end := x.newLabel()
 	x.steps(joinVectors)
@@ -101,11 +85,17 @@ func (x *rowJoin) function() {
 	x.jumpIf(equal, end)
 	x.opImm(sub, ofGPR(joinColumns), x.lanes)
 	x.copy(rax, joinColumns)
-	x.shift(shl, true, rax, map[int]int{4: 2, 8: 3}[x.dt.Size()])
+	x.shift(shl, true, rax, bits.TrailingZeros(uint(x.size)))
 	x.advance(func(r gpr) { x.op(add, r, ofGPR(rax)) })
 	x.step(1, true)
 	x.asm.place(end)
 	x.unpin()
+	for i, step := range []int{RowStep, IndexStep} {
+		x.load(rax, operandWord(i, step))
+		x.opTo(add, operandWord(i, Address), rax)
+	}
+	x.opImm(sub, inMem(at(rdi, FrameUnits)), 1)
+	x.jumpIf(notEqual, unit)
 	x.ret()
 }
 
@@ -142,7 +132,7 @@ func (x *rowJoin) step(n int, last bool) {
 	}
 	x.ask(n, x.Tree)
 	for u := range n {
-		x.write(x.back(x.halves(0, 1, x.Tree, u)), x.bytes, at(joinTo, u*x.bytes))
+		x.write(x.element(x.halves(0, 1, x.Tree, u)), x.bytes, at(joinTo, u*x.bytes))
 	}
 	x.emitItems()
 }
@@ -188,32 +178,6 @@ func (x *rowJoin) halves(i, step, n, u int) value {
 	return x.join(x.halves(i, 2*step, n, u), x.halves(i+step, 2*step, n, u))
 }
 
-func (x *rowJoin) join(a, b value) value {
-	return x.apply(x.f.Join, []value{a}, []value{b})[0]
-}
-
-func (x *rowJoin) image(v value) value {
-	if x.f.Image == nil {
-		return v
-	}
-	return x.apply(x.f.Image, []value{v}, nil)[0]
-}
-
-func (x *rowJoin) back(v value) value {
-	if x.f.Element == nil {
-		return v
-	}
-	return x.apply(x.f.Element, []value{v}, nil)[0]
-}
-
-// pinned is a vector that keeps its register.
-func (x *rowJoin) pinned() value {
-	v := x.newValue(info{size: x.bytes})
-	r := x.take(&x.vecs)
-	x.vecs.owner[r], x.vals[v].reg, x.vals[v].pinned = v, int16(r), true
-	return v
-}
-
 // chain joins n vectors of all rows.
 func (x *rowJoin) chain(n int, last bool) {
 	sums := make([]value, n)
@@ -255,7 +219,7 @@ func (x *rowJoin) chain(n int, last bool) {
 	x.jumpIf(notEqual, top)
 	x.asm.place(done)
 	for u := range sums {
-		x.write(x.back(sums[u]), x.bytes, at(joinTo, u*x.bytes))
+		x.write(x.element(sums[u]), x.bytes, at(joinTo, u*x.bytes))
 	}
 	x.emitItems()
 	for _, v := range sums {

@@ -1,11 +1,6 @@
 package native
 
-import (
-	"fmt"
-
-	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/ir"
-)
+import "github.com/millrace-go/millrace/ir"
 
 // CompileRowFold makes code that folds rows of memory, each to one element: f's elements are
 // as wide in memory as in registers.
@@ -13,44 +8,23 @@ import (
 // In the frame operand 0 has the address of the first result and in RowStep the bytes to the
 // next, operand 1 the same of rows, whose points are a multiple of ir.FoldLanes.
 func CompileRowFold(f Fold, isa *ISA) (*Func, error) {
-	k := f.Join
-	if len(k.Operands) != 3 || len(k.Stores) != 1 || len(k.Scalars) > 0 {
-		return nil, fmt.Errorf("codegen/native: no fold of rows of %d operands", len(k.Operands))
-	}
-	c := newCode(isa)
-	defer c.recycle()
-	c.kernel = kernel{k: k, v: Variant{Class: make([]codegen.AccessClass, 3)}}
-	c.levels()
-	dt := k.Operands[0].DT
-	c.width = max(c.widest(), sizeOf(dt))
-	c.lanes = isa.Bytes / c.width
-	if dt.Size() != sizeOf(dt) {
-		return nil, fmt.Errorf("codegen/native: no fold of rows of %v", dt)
-	}
-	c.frame = newFrame(2, 0)
-	c.pointer = []gpr{noReg, noReg, noReg}
-	x := rowFold{code: c, f: &f, dt: dt, size: dt.Size(), bytes: c.bytes(dt)}
-	for i := range x.lanesAt {
-		x.lanesAt[i] = c.frame.room(ir.FoldLanes * x.size)
-	}
-	x.function()
-	code, err := c.finish()
+	m, err := newMemoryFold(&f, isa)
 	if err != nil {
 		return nil, err
 	}
-	if len(c.cold) > 0 {
-		return nil, fmt.Errorf("codegen/native: a fold of rows with a rare path")
+	defer m.recycle()
+	x := rowFold{memoryFold: m}
+	for i := range x.lanesAt {
+		x.lanesAt[i] = m.frame.room(ir.FoldLanes * x.size)
 	}
-	return &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes}, nil
+	x.function()
+	return m.end(1)
 }
 
 // rowFold is such code in the making.
 type rowFold struct {
-	*code
-	f           *Fold
-	dt          ir.DType
-	size, bytes int             // of an element, and of a vector
-	lanesAt     [sideBySide]int // of each row, in the frame
+	*memoryFold
+	lanesAt [sideBySide]int // of each row, in the frame
 }
 
 // sideBySide are the rows that are folded in turns where there are registers for their lanes:
@@ -134,14 +108,11 @@ func (x *rowFold) pass(n, first, each int) {
 	group := func(join bool) {
 		for u := range each {
 			for i, r := range rows {
-				v, lane := []value{x.load1(x.bytes, at(r, (first+u)*x.bytes), nil)}, lanes[u*n+i:][:1]
-				if x.f.Image != nil {
-					v = x.apply(x.f.Image, v, nil)
-				}
+				v, lane := x.image(x.load1(x.bytes, at(r, (first+u)*x.bytes), nil)), lanes[u*n+i]
 				if join {
-					v = x.apply(x.f.Join, lane, v)
+					v = x.join(lane, v)
 				}
-				x.replace(lane, v)
+				x.replace([]value{lane}, []value{v})
 			}
 		}
 		x.emitItems()
@@ -153,10 +124,7 @@ func (x *rowFold) pass(n, first, each int) {
 		x.opImm(sub, ofGPR(foldCount), ir.FoldLanes)
 	}
 	for range each * n {
-		r := x.take(&x.vecs)
-		v := x.newValue(info{size: x.bytes})
-		x.vecs.owner[r], x.vals[v].reg, x.vals[v].pinned = v, int16(r), true
-		lanes = append(lanes, v)
+		lanes = append(lanes, x.pinned())
 	}
 	top, done := x.newLabel(), x.newLabel()
 	group(false)
@@ -180,17 +148,10 @@ func (x *rowFold) result(i int) {
 	all := x.lanes
 	v := x.lanesOf(i, 0, all)
 	for w := all / 2; w > 0; w /= 2 {
-		v = x.joinAt(x.f.Join, max(w, x.isa.leastLanes()), v, x.upper(v, w*x.size))
+		v = x.joinSome(max(w, x.leastLanes()), v, x.above(v, w*x.size))
 	}
-	x.lanes = x.isa.leastLanes()
-	if x.f.Element != nil {
-		v = x.apply(x.f.Element, []value{v}, nil)[0]
-	}
-	it := item{o: vmovssTo, size: 16, s: [3]value{v}, mem: at(rax, 0), inMem: true, imm: noImm}
-	if x.size == 8 {
-		it.o = vmovqTo
-	}
-	x.store1(it, x.size)
+	x.lanes = x.leastLanes()
+	x.one(x.element(v), at(rax, 0))
 	x.lanes = all
 	x.emitItems()
 }
@@ -201,5 +162,5 @@ func (x *rowFold) lanesOf(i, l, w int) value {
 	if w == ir.FoldLanes {
 		return x.load1(x.bytes, at(rdi, x.lanesAt[i]+l*x.size), nil)
 	}
-	return x.joinAt(x.f.Join, x.lanes, x.lanesOf(i, l, 2*w), x.lanesOf(i, l+w, 2*w))
+	return x.join(x.lanesOf(i, l, 2*w), x.lanesOf(i, l+w, 2*w))
 }

@@ -42,12 +42,14 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	if f.rows = joinCode(native.Compile(k, native.Variant{Class: make([]codegen.AccessClass, 3)}, isa, false)); f.rows == nil {
 		return nil
 	}
+	form, err := memoryFold(op, dt, d, isa)
+	if err != nil {
+		return nil
+	}
 	if dt.Size() >= 4 {
-		form, err := nativeFold(op, dt, d)
-		if err != nil {
-			return nil
-		}
 		f.lanes = joinCode(native.CompileFold(form.Join, form.Image, form.Element, isa))
+	}
+	if form.Join != nil {
 		f.joins = newRowJoins(form, int64(dt.Size()), isa, f.mxcsr)
 		f.whole = sync.OnceValue(func() *machineCode { return joinCode(native.CompileRowFold(form, isa)) })
 	}
@@ -120,19 +122,35 @@ func joinCode(f *native.Func, err error) *machineCode {
 	return lesserCode(f, "join")
 }
 
+// memoryFold is that of elements as they lie in memory: none where bytes do not join as such.
+func memoryFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (native.Fold, error) {
+	switch {
+	case dt.Size() >= 4:
+		return nativeFold(op, dt, d)
+	case isa.JoinsBytes(op):
+		return native.Fold{Join: plainJoin(op, dt)}, nil
+	}
+	return native.Fold{}, nil
+}
+
 // joinKernel joins operand 1 to operand 0.
 func joinKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) {
-	var b ir.Builder
-	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)
-	z := b.Emit(op, dt, 0, x, y)
-	k := &codegen.Kernel{
-		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
-		Body:     b.Code, Stores: []codegen.Store{{Operand: 2, Value: z}},
-	}
+	k := plainJoin(op, dt)
 	if d == ir.FlushDenormals {
 		k = codegen.Flushed(k)
 	}
 	return codegen.Lower(k)
+}
+
+// plainJoin is joinKernel before it is lowered.
+func plainJoin(op ir.Op, dt ir.DType) *codegen.Kernel {
+	var b ir.Builder
+	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)
+	z := b.Emit(op, dt, 0, x, y)
+	return &codegen.Kernel{
+		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
+		Body:     b.Code, Stores: []codegen.Store{{Operand: 2, Value: z}},
+	}
 }
 
 func (f *foldFrame) operand(i int, p unsafe.Pointer, step, row int64) {
@@ -173,8 +191,14 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 // groups joins whole groups of neighbouring elements to the lanes.
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 	if f.lanes == nil || f.words != nil { // as rows that join one
+		onto := (*machineCode)(nil)
+		if f.joins != nil && groups > 0 {
+			onto = f.joins.onto()
+		}
 		switch {
 		case groups <= 0:
+		case onto != nil:
+			f.joins.run(onto, acc, rowsToJoin{values, ir.FoldLanes * size, lineAhead}, ir.FoldLanes, groups)
 		case f.words != nil:
 			f.words.into(acc, values, 8, ir.FoldLanes/8, groups, 0, ir.FoldLanes)
 		default:

@@ -38,7 +38,7 @@ func TestMachineFolds(t *testing.T) {
 					rng := rand.New(rand.NewPCG(uint64(dt), uint64(op)))
 					for range 40 {
 						compareFolds(t, rng, &plain.fold[op][dt], &machines.fold[op][dt], dt)
-						if dt.Size() >= 4 {
+						if dt.Size() >= 4 || machineISA().JoinsBytes(join) {
 							compareRows(t, rng, &plain.fold[op][dt], &machines.fold[op][dt], dt)
 							compareColumns(t, rng, &plain.fold[op][dt], &machines.fold[op][dt], dt)
 						}
@@ -104,7 +104,7 @@ func compareRows(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 // compareColumns folds columns in memory: by rows and lanes, and in one go.
 func compareColumns(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	t.Helper()
-	n, m := []int64{16, 17, 70, 1100, 2200}[rng.IntN(5)], 1+rng.Int64N([]int64{9, 70, 700}[rng.IntN(3)])
+	n, m := []int64{64, 67, 270, 1100, 4200}[rng.IntN(5)]/int64(dt.Size()), 1+rng.Int64N([]int64{9, 70, 700}[rng.IntN(3)])
 	ld, size := n, int64(dt.Size())
 	if rng.IntN(2) == 0 {
 		ld += rng.Int64N(50)

@@ -53,7 +53,6 @@ type rowsToJoin struct {
 
 // run joins so many columns of rows.
 func (j *rowJoins) run(c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows int64) {
-	var frame foldFrame
 	least := int64(c.f.Lanes)
 	most := max(callRowBytes/(rows*j.size)/least, 1) * least
 	for at := int64(0); at < columns; {
@@ -61,10 +60,26 @@ func (j *rowJoins) run(c *machineCode, to unsafe.Pointer, from rowsToJoin, colum
 		if some >= most+least {
 			some = most
 		}
-		frame.operand(0, unsafe.Add(to, at*j.size), 0, 0)
-		frame.operand(1, unsafe.Add(from.at, at*j.size), from.ahead, from.step)
-		frame.run(c, some, rows, j.mxcsr)
+		next := rowsToJoin{unsafe.Add(from.at, at*j.size), from.step, from.ahead}
+		j.units(c, unsafe.Add(to, at*j.size), next, some, rows, 1, 0, 0)
 		at += some
+	}
+}
+
+// units joins so many columns of rows several times: toStep and fromStep are the bytes to the
+// next results and their rows.
+func (j *rowJoins) units(c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows, units, toStep, fromStep int64) {
+	var frame foldFrame
+	for most := max(callRowBytes/(rows*columns*j.size), 1); units > 0; {
+		some := min(units, most)
+		frame.operand(0, to, 0, toStep)
+		frame.operand(1, from.at, from.ahead, from.step)
+		frame[(native.FrameArgs+native.OperandBytes+native.IndexStep)/8] = uint64(fromStep)
+		frame[native.FrameUnits/8] = uint64(some)
+		frame.run(c, columns, rows, j.mxcsr)
+		if units -= some; units > 0 {
+			to, from.at = unsafe.Add(to, some*toStep), unsafe.Add(from.at, some*fromStep)
+		}
 	}
 }
 
@@ -135,13 +150,15 @@ func (j *rowJoins) lanes(chain, onto *machineCode, acc, values unsafe.Pointer, m
 		if r == 0 {
 			c = chain
 		}
-		width, units := n, lanes
-		if ld == n { // side by side they are one
-			width, units = lanes*n, 1
-		}
-		for l := range units {
-			from := rowsToJoin{unsafe.Add(values, (r+l)*ld*j.size), ir.FoldLanes * ld * j.size, lineAhead}
-			j.run(c, unsafe.Add(acc, l*n*j.size), from, width, rows)
+		from := rowsToJoin{unsafe.Add(values, r*ld*j.size), ir.FoldLanes * ld * j.size, lineAhead}
+		switch {
+		case ld == n: // side by side they are one
+			j.run(c, acc, from, lanes*n, rows)
+		default:
+			if n*j.size <= treePart {
+				from.ahead = ld * j.size
+			}
+			j.units(c, acc, from, n, rows, lanes, n*j.size, ld*j.size)
 		}
 		r += rows * ir.FoldLanes
 	}

@@ -198,7 +198,8 @@ func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 		switch {
 		case groups <= 0:
 		case onto != nil:
-			f.joins.run(onto, acc, rowsToJoin{values, ir.FoldLanes * size, lineAhead}, ir.FoldLanes, groups)
+			var frame foldFrame
+			f.joins.run(&frame, onto, acc, rowsToJoin{values, ir.FoldLanes * size, lineAhead}, ir.FoldLanes, groups)
 		case f.words != nil:
 			f.words.into(acc, values, 8, ir.FoldLanes/8, groups, 0, ir.FoldLanes)
 		default:

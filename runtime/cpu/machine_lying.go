@@ -51,8 +51,8 @@ type rowsToJoin struct {
 	step, ahead int64
 }
 
-// run joins so many columns of rows.
-func (j *rowJoins) run(c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows int64) {
+// run joins so many columns of rows. A frame serves many calls.
+func (j *rowJoins) run(frame *foldFrame, c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows int64) {
 	least := int64(c.f.Lanes)
 	most := max(callRowBytes/(rows*j.size)/least, 1) * least
 	for at := int64(0); at < columns; {
@@ -61,15 +61,14 @@ func (j *rowJoins) run(c *machineCode, to unsafe.Pointer, from rowsToJoin, colum
 			some = most
 		}
 		next := rowsToJoin{unsafe.Add(from.at, at*j.size), from.step, from.ahead}
-		j.units(c, unsafe.Add(to, at*j.size), next, some, rows, 1, 0, 0)
+		j.units(frame, c, unsafe.Add(to, at*j.size), next, some, rows, 1, 0, 0)
 		at += some
 	}
 }
 
 // units joins so many columns of rows several times: toStep and fromStep are the bytes to the
 // next results and their rows.
-func (j *rowJoins) units(c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows, units, toStep, fromStep int64) {
-	var frame foldFrame
+func (j *rowJoins) units(frame *foldFrame, c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows, units, toStep, fromStep int64) {
 	for most := max(callRowBytes/(rows*columns*j.size), 1); units > 0; {
 		some := min(units, most)
 		frame.operand(0, to, 0, toStep)
@@ -90,9 +89,10 @@ func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 	if m < 2 || last == nil || n < int64(last.f.Lanes) {
 		return false
 	}
+	var frame foldFrame
 	row := n * j.size
 	if m <= native.TreeRows {
-		j.run(last, out, rowsToJoin{values, ld * j.size, lineAhead}, n, m)
+		j.run(&frame, last, out, rowsToJoin{values, ld * j.size, lineAhead}, n, m)
 		return true
 	}
 	most, less := j.tree[min((m+native.TreeRows-1)/native.TreeRows, native.TreeRows)](), j.tree[max(min(m/native.TreeRows, native.TreeRows), 1)]()
@@ -105,18 +105,18 @@ func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 		if chain == nil || onto == nil {
 			return false
 		}
-		j.lanes(chain, onto, acc, values, m, n, ld)
+		j.lanes(&frame, chain, onto, acc, values, m, n, ld)
 		values, parts, m, ld = acc, unsafe.Add(acc, ir.FoldLanes*row), ir.FoldLanes, n
 	}
 	more := m % native.TreeRows // trees of one row more
 	if ld == n {                // side by side they are one
 		from := rowsToJoin{values, native.TreeRows * row, lineAhead}
 		if more > 0 {
-			j.run(most, parts, from, more*n, m/native.TreeRows+1)
+			j.run(&frame, most, parts, from, more*n, m/native.TreeRows+1)
 		}
 		from.at = unsafe.Add(values, more*row)
-		j.run(less, unsafe.Add(parts, more*row), from, (native.TreeRows-more)*n, m/native.TreeRows)
-		j.run(last, out, rowsToJoin{parts, row, lineAhead}, n, native.TreeRows)
+		j.run(&frame, less, unsafe.Add(parts, more*row), from, (native.TreeRows-more)*n, m/native.TreeRows)
+		j.run(&frame, last, out, rowsToJoin{parts, row, lineAhead}, n, native.TreeRows)
 		return true
 	}
 	part := treePart / j.size
@@ -134,16 +134,16 @@ func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 			if l < more {
 				c, rows = most, rows+1
 			}
-			j.run(c, unsafe.Add(parts, l*some*j.size), from, some, rows)
+			j.run(&frame, c, unsafe.Add(parts, l*some*j.size), from, some, rows)
 		}
-		j.run(last, unsafe.Add(out, at*j.size), rowsToJoin{parts, some * j.size, lineAhead}, some, native.TreeRows)
+		j.run(&frame, last, unsafe.Add(out, at*j.size), rowsToJoin{parts, some * j.size, lineAhead}, some, native.TreeRows)
 		at += some
 	}
 	return true
 }
 
 // lanes joins the rows of every lane, of more than there are lanes.
-func (j *rowJoins) lanes(chain, onto *machineCode, acc, values unsafe.Pointer, m, n, ld int64) {
+func (j *rowJoins) lanes(frame *foldFrame, chain, onto *machineCode, acc, values unsafe.Pointer, m, n, ld int64) {
 	for r := int64(0); r < m; {
 		lanes, rows := min(m-r, ir.FoldLanes), min(max((m-r)/ir.FoldLanes, 1), laneRows)
 		c := onto
@@ -153,12 +153,12 @@ func (j *rowJoins) lanes(chain, onto *machineCode, acc, values unsafe.Pointer, m
 		from := rowsToJoin{unsafe.Add(values, r*ld*j.size), ir.FoldLanes * ld * j.size, lineAhead}
 		switch {
 		case ld == n: // side by side they are one
-			j.run(c, acc, from, lanes*n, rows)
+			j.run(frame, c, acc, from, lanes*n, rows)
 		default:
 			if n*j.size <= treePart {
 				from.ahead = ld * j.size
 			}
-			j.units(c, acc, from, n, rows, lanes, n*j.size, ld*j.size)
+			j.units(frame, c, acc, from, n, rows, lanes, n*j.size, ld*j.size)
 		}
 		r += rows * ir.FoldLanes
 	}

@@ -28,6 +28,7 @@ const (
 	FrameFault   = 24
 	frameCount   = 16
 	frameReturn  = 48
+	FrameUnits   = 56 // of a join of rows
 	FrameArgs    = 64
 	OperandBytes = 48
 	Address      = 0  // of the first point

@@ -91,6 +91,9 @@ const (
 	vfmadd213pd
 	vfmadd231ps
 	vfmadd231pd
+	vpaddb
+	vpmaxub
+	vpminub
 	vpaddd
 	vpaddq
 	vpsubd
@@ -304,6 +307,7 @@ var opTable = [numVecOps]opInfo{
 	vfmadd213ps: fma("vfmadd213ps", 0xa8, 4), vfmadd213pd: fma("vfmadd213pd", 0xa8, 8),
 	vfmadd231ps: fma("vfmadd231ps", 0xb8, 4), vfmadd231pd: fma("vfmadd231pd", 0xb8, 8),
 
+	vpaddb: pi("vpaddb", m0F, 0xfc, 0, true), vpmaxub: pi("vpmaxub", m0F, 0xde, 0, true), vpminub: pi("vpminub", m0F, 0xda, 0, true),
 	vpaddd: pi("vpaddd", m0F, 0xfe, 4, true), vpaddq: pi("vpaddq", m0F, 0xd4, 8, true),
 	vpsubd: pi("vpsubd", m0F, 0xfa, 4, false), vpsubq: pi("vpsubq", m0F, 0xfb, 8, false),
 	vpmulld: pi("vpmulld", m0F38, 0x40, 4, true), vpmullq: only(pi("vpmullq", m0F38, 0x40, 8, true), evexOnly),

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"unsafe"
 
 	"github.com/millrace-go/millrace/ir"
@@ -70,21 +71,28 @@ func addArgRow[E rawBits](image *keyImage[E], acc unsafe.Pointer, v []E, r int64
 }
 
 // addArgLanes is addArgRow where the greatest of each lane of the first groups of elements
-// are known.
+// are known, or, of bytes, the greatest of them all.
 func addArgLanes[E rawBits](image *keyImage[E], acc unsafe.Pointer, lanes, v []E, r int64) {
 	keys, places := argParts(acc, 1)
-	key := image.of(lanes[0])
+	best := lanes[0]
+	key := image.of(best)
 	for _, x := range lanes {
-		key = max(key, image.of(x))
+		if k := image.of(x); k > key {
+			best, key = x, k
+		}
 	}
-	grouped := len(v) / len(lanes) * len(lanes)
+	grouped := len(v) / ir.FoldLanes * ir.FoldLanes
 	if r%ir.FoldBlock == 0 || uint64(key) > keys[0] {
 		at := grouped
+		if unsafe.Sizeof(best) == 1 { // no other byte has its key
+			at = bytes.IndexByte(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), grouped), byte(best))
+			lanes = lanes[:0]
+		}
 		for l, x := range lanes {
 			if image.of(x) != key {
 				continue
 			}
-			for i := l; i < at; i += len(lanes) {
+			for i := l; i < at; i += ir.FoldLanes {
 				if image.of(v[i]) == key {
 					at = i
 				}

@@ -41,6 +41,13 @@ type folder struct {
 	// finish is the fixed fold, once so many elements of a block were added: n
 	// accumulators are left in front.
 	finish func(acc unsafe.Pointer, elements, n int64)
+	// columns is add and finish at once, of a block that lies in memory: m rows, ld elements
+	// apart, to out. acc is room for the lanes and some rows more. nil, or false, where those
+	// have to do it.
+	columns func(out, acc, values unsafe.Pointer, m, n, ld int64) bool
+	// rows folds n rows of m elements, a multiple of the lanes and a block at most, step bytes
+	// apart, to results outStep bytes apart. nil, or false, where add has to.
+	rows func(out unsafe.Pointer, outStep int64, values unsafe.Pointer, step, m, n int64) bool
 	// combine takes the next block into the total.
 	combine func(total, block unsafe.Pointer, n int64)
 	// result has the results of n columns as elements of so many bytes.

@@ -128,8 +128,8 @@ func argByMachine[E rawBits, I int32 | int64](in folder, dt ir.DType, least bool
 		case c == nil:
 			in.add(acc, values, r, m, n, ld)
 		case rows:
-			lanes := c.lanes(acc, values, m)
-			addArgLanes(&image, acc, elements[E](lanes, ir.FoldLanes), elements[E](values, m), r)
+			lanes, n := c.lanes(acc, values, m)
+			addArgLanes(&image, acc, elements[E](lanes, n), elements[E](values, m), r)
 		default:
 			if r%ir.FoldBlock == 0 {
 				startArgs[I](acc, n, r)
@@ -146,13 +146,16 @@ func argByMachine[E rawBits, I int32 | int64](in folder, dt ir.DType, least bool
 }
 
 // lanes finds the greatest elements of the lanes of a row's whole groups, in an
-// accumulator's room.
-func (c *machineArg) lanes(acc, values unsafe.Pointer, m int64) unsafe.Pointer {
-	lanes := unsafe.Add(acc, 16*ir.FoldLanes-8*ir.FoldLanes)
+// accumulator's room; of bytes, whose places are found by their values, the greatest.
+func (c *machineArg) lanes(acc, values unsafe.Pointer, m int64) (lanes unsafe.Pointer, n int64) {
+	lanes = unsafe.Add(acc, 16*ir.FoldLanes-8*ir.FoldLanes)
+	if c.size == 1 && c.fold.foldRows(lanes, 0, values, 0, m/ir.FoldLanes*ir.FoldLanes, 1, 1) {
+		return lanes, 1
+	}
 	copyMemory(lanes, values, ir.FoldLanes*c.size)
 	values = unsafe.Add(values, ir.FoldLanes*c.size)
 	c.fold.groups(lanes, values, c.size, m/ir.FoldLanes-1)
-	return lanes
+	return lanes, ir.FoldLanes
 }
 
 // add takes rows, the first of which has this number within its block.

@@ -41,7 +41,7 @@ func (t *rowTile) foldColumns(w *foldWalk, list []rowOp, from, to, most int64) {
 			f.block(first, min(t.x.reduced-first, ir.FoldBlock), most)
 		}
 		for k := 0; k < len(list) && !f.whole; k++ {
-			t.joinBlock(list, k, 0, b)
+			t.joinBlock(list, k, 0, b, t.acc[k])
 		}
 	}
 }

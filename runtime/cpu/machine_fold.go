@@ -17,9 +17,11 @@ import (
 // elements of a row into a block's lanes. Where the system gives no memory for code all is
 // nil, and Go does it.
 type machineFold struct {
-	rows  *machineCode // to[i] = to[i] join from[i], in rows
-	lanes *machineCode // see native.CompileFold
-	words *machineFold // of booleans, eight of which are joined as one number
+	rows  *machineCode        // to[i] = to[i] join from[i], in rows
+	lanes *machineCode        // see native.CompileFold
+	words *machineFold        // of booleans, eight of which are joined as one number
+	joins *rowJoins           // of columns in memory, or nil
+	whole func() *machineCode // of rows in memory, see native.CompileRowFold; or nil
 	mxcsr uint32
 }
 
@@ -40,8 +42,16 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	if f.rows = joinCode(native.Compile(k, native.Variant{Class: make([]codegen.AccessClass, 3)}, isa, false)); f.rows == nil {
 		return nil
 	}
+	form, err := memoryFold(op, dt, d, isa)
+	if err != nil {
+		return nil
+	}
 	if dt.Size() >= 4 {
-		f.lanes = joinCode(compileFold(op, dt, d, isa))
+		f.lanes = joinCode(native.CompileFold(form.Join, form.Image, form.Element, isa))
+	}
+	if form.Join != nil {
+		f.joins = newRowJoins(form, int64(dt.Size()), isa, f.mxcsr)
+		f.whole = sync.OnceValue(func() *machineCode { return joinCode(native.CompileRowFold(form, isa)) })
 	}
 	if dt == ir.Bool {
 		f.words = newMachineFold(op, ir.Uint64, d)
@@ -104,15 +114,6 @@ func nativeFold(op ir.Op, dt ir.DType, d ir.Denormals) (f native.Fold, err error
 	return f, err
 }
 
-// compileFold is that for groups of elements in memory.
-func compileFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (*native.Func, error) {
-	f, err := nativeFold(op, dt, d)
-	if err != nil {
-		return nil, err
-	}
-	return native.CompileFold(f.Join, f.Image, f.Element, isa)
-}
-
 func joinCode(f *native.Func, err error) *machineCode {
 	if err != nil || f.Bytes > len(foldFrame{})*8 {
 		lesserRefused.Add(1)
@@ -121,19 +122,35 @@ func joinCode(f *native.Func, err error) *machineCode {
 	return lesserCode(f, "join")
 }
 
+// memoryFold is that of elements as they lie in memory: none where bytes do not join as such.
+func memoryFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (native.Fold, error) {
+	switch {
+	case dt.Size() >= 4:
+		return nativeFold(op, dt, d)
+	case isa.JoinsBytes(op):
+		return native.Fold{Join: plainJoin(op, dt)}, nil
+	}
+	return native.Fold{}, nil
+}
+
 // joinKernel joins operand 1 to operand 0.
 func joinKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) {
-	var b ir.Builder
-	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)
-	z := b.Emit(op, dt, 0, x, y)
-	k := &codegen.Kernel{
-		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
-		Body:     b.Code, Stores: []codegen.Store{{Operand: 2, Value: z}},
-	}
+	k := plainJoin(op, dt)
 	if d == ir.FlushDenormals {
 		k = codegen.Flushed(k)
 	}
 	return codegen.Lower(k)
+}
+
+// plainJoin is joinKernel before it is lowered.
+func plainJoin(op ir.Op, dt ir.DType) *codegen.Kernel {
+	var b ir.Builder
+	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)
+	z := b.Emit(op, dt, 0, x, y)
+	return &codegen.Kernel{
+		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
+		Body:     b.Code, Stores: []codegen.Store{{Operand: 2, Value: z}},
+	}
 }
 
 func (f *foldFrame) operand(i int, p unsafe.Pointer, step, row int64) {
@@ -174,8 +191,15 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 // groups joins whole groups of neighbouring elements to the lanes.
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 	if f.lanes == nil || f.words != nil { // as rows that join one
+		onto := (*machineCode)(nil)
+		if f.joins != nil && groups > 0 {
+			onto = f.joins.onto()
+		}
 		switch {
 		case groups <= 0:
+		case onto != nil:
+			var frame foldFrame
+			f.joins.run(&frame, onto, acc, rowsToJoin{values, ir.FoldLanes * size, lineAhead}, ir.FoldLanes, groups)
 		case f.words != nil:
 			f.words.into(acc, values, 8, ir.FoldLanes/8, groups, 0, ir.FoldLanes)
 		default:
@@ -193,6 +217,24 @@ func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 			values = unsafe.Add(values, some*ir.FoldLanes*size)
 		}
 	}
+}
+
+// foldRows folds rows of whole groups of neighbours to an element each.
+func (f *machineFold) foldRows(out unsafe.Pointer, outStep int64, values unsafe.Pointer, step, m, n, size int64) bool {
+	if f.whole == nil || f.whole() == nil {
+		return false
+	}
+	var frame foldFrame
+	for most := max(joinBytes/(m*size), 1); n > 0; {
+		some := min(n, most)
+		frame.operand(0, out, 0, outStep)
+		frame.operand(1, values, 0, step)
+		frame.run(f.whole(), m, some, f.mxcsr)
+		if n -= some; n > 0 {
+			out, values = unsafe.Add(out, some*outStep), unsafe.Add(values, some*step)
+		}
+	}
+	return true
 }
 
 // machineFolds are the folds of devices that make machine code, by how they treat
@@ -255,6 +297,14 @@ func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
 				used = w
 			}
 		}
+	}
+	f.columns = func(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
+		c := code()
+		return c != nil && c.joins != nil && c.joins.fold(out, acc, values, m, n, ld)
+	}
+	f.rows = func(out unsafe.Pointer, outStep int64, values unsafe.Pointer, step, m, n int64) bool {
+		c := code()
+		return c != nil && c.foldRows(out, outStep, values, step, m, n, size)
 	}
 	f.combine = func(total, block unsafe.Pointer, n int64) {
 		if c := code(); c != nil && n >= leastJoined {

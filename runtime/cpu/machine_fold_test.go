@@ -38,6 +38,10 @@ func TestMachineFolds(t *testing.T) {
 					rng := rand.New(rand.NewPCG(uint64(dt), uint64(op)))
 					for range 40 {
 						compareFolds(t, rng, &plain.fold[op][dt], &machines.fold[op][dt], dt)
+						if dt.Size() >= 4 || machineISA().JoinsBytes(join) {
+							compareRows(t, rng, &plain.fold[op][dt], &machines.fold[op][dt], dt)
+							compareColumns(t, rng, &plain.fold[op][dt], &machines.fold[op][dt], dt)
+						}
 					}
 				})
 			}
@@ -70,5 +74,63 @@ func compareFolds(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	}
 	if err := kerneltest.Same(dt, sums[1], sums[0]); err != nil {
 		t.Fatalf("%d elements of %d columns: %v", m, n, err)
+	}
+}
+
+// compareRows folds rows in memory: by elements, and in one go.
+func compareRows(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
+	t.Helper()
+	n, m, size := 1+rng.Int64N(6), ir.FoldLanes*(1+rng.Int64N(9)), int64(dt.Size())
+	ld := m + rng.Int64N(50)
+	values := make([]byte, ld*n*size)
+	for i := range ld * n {
+		storeElement(unsafe.Pointer(&values[i*size]), int32(size), kerneltest.Value(rng, dt))
+	}
+	want, got, acc := make([]byte, 2*n*size), make([]byte, 2*n*size), make([]byte, ir.FoldLanes*size)
+	for i := range n {
+		a.start(unsafe.Pointer(&acc[0]))
+		a.add(unsafe.Pointer(&acc[0]), unsafe.Pointer(&values[i*ld*size]), 0, m, 1, 1)
+		a.finish(unsafe.Pointer(&acc[0]), m, 1)
+		copy(want[2*i*size:], acc[:size])
+	}
+	if !b.rows(unsafe.Pointer(&got[0]), 2*size, unsafe.Pointer(&values[0]), ld*size, m, n) {
+		t.Fatal("rows are not folded")
+	}
+	if err := kerneltest.Same(dt, got, want); err != nil {
+		t.Fatalf("%d rows of %d elements: %v", n, m, err)
+	}
+}
+
+// compareColumns folds columns in memory: by rows and lanes, and in one go.
+func compareColumns(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
+	t.Helper()
+	n, m := []int64{64, 67, 270, 1100, 4200}[rng.IntN(5)]/int64(dt.Size()), 1+rng.Int64N([]int64{9, 70, 700}[rng.IntN(3)])
+	ld, size := n, int64(dt.Size())
+	if rng.IntN(2) == 0 {
+		ld += rng.Int64N(50)
+	}
+	values := make([]byte, ld*m*size)
+	for i := range ld * m {
+		storeElement(unsafe.Pointer(&values[i*size]), int32(size), kerneltest.Value(rng, dt))
+	}
+	from := unsafe.Pointer(&values[0])
+	if rng.IntN(4) == 0 { // backwards
+		from, ld = unsafe.Pointer(&values[(m-1)*ld*size]), -ld
+	}
+	room := (min(m, ir.FoldLanes) + spareLanes) * n * size
+	want, acc, out := make([]byte, room), make([]byte, room), make([]byte, n*size)
+	a.add(unsafe.Pointer(&want[0]), from, 0, m, n, ld)
+	a.finish(unsafe.Pointer(&want[0]), m, n)
+	if m > ir.FoldLanes && rng.IntN(2) == 0 {
+		out = acc[:n*size]
+	}
+	if !b.columns(unsafe.Pointer(&out[0]), unsafe.Pointer(&acc[0]), from, m, n, ld) {
+		if m > 1 {
+			t.Fatalf("%d elements of %d columns are not folded", m, n)
+		}
+		return
+	}
+	if err := kerneltest.Same(dt, out, want[:n*size]); err != nil {
+		t.Fatalf("%d elements of %d columns, %d apart: %v", m, n, ld, err)
 	}
 }

@@ -233,7 +233,7 @@ func (t *rowTile) foldBlocks(w *foldWalk, list []rowOp, strip, from, to int64) {
 		}
 		w.run(min(t.x.reduced-w.at[0], ir.FoldBlock), 1)
 		for k := range list {
-			t.joinBlock(list, k, strip, b)
+			t.joinBlock(list, k, strip, b, t.acc[k])
 		}
 	}
 }

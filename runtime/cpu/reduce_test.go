@@ -116,13 +116,16 @@ func folding(op ir.Op, dt ir.DType) *codegen.Kernel {
 	}
 }
 
-// TestShortColumns folds columns of about as many elements as there are lanes,
-// straight from memory, and more of them than are folded together.
+// TestShortColumns folds columns of about as many elements as there are lanes, and some of
+// more, straight from memory, and more of them than are folded together.
 func TestShortColumns(t *testing.T) {
-	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	lengths := []int64{1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65}
+	ds := []*device{openTest(t, runtime.Config{Tier: -1, Threads: 2})}
+	if machineISA() != nil {
+		ds = append(ds, openTest(t, runtime.Config{Tier: 1, Compile: runtime.CompileNative, Threads: 2}))
+	}
+	lengths := []int64{1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 200, 321}
 	if testing.Short() {
-		lengths = []int64{1, 7, 32, 33, 64, 65}
+		lengths = []int64{1, 7, 32, 33, 64, 65, 321}
 	}
 	for op := range ir.NumOps {
 		for _, dt := range kerneltest.DTypes {
@@ -137,9 +140,12 @@ func TestShortColumns(t *testing.T) {
 					}
 					h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, uint64(n))), k, dims, len(dims)-1, kerneltest.Dense)
 					transpose(h, 0, len(dims)-1)
-					compare(t, "columns", k, onDevice(t, d, k, h), reference(t, k, h))
-					if t.Failed() {
-						t.Fatalf("%v of %v over %v", op, dt, dims)
+					want := reference(t, k, h)
+					for i, d := range ds {
+						compare(t, "columns", k, onDevice(t, d, k, h), want)
+						if t.Failed() {
+							t.Fatalf("%v of %v over %v, device %d", op, dt, dims, i)
+						}
 					}
 				}
 			}

@@ -48,7 +48,7 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 	}
 	// Columns that lie in memory are folded in the order in which they do: it is memory
 	// that they wait for.
-	if (!x.cols || !direct) && t.foldRows(list, code, from, to) {
+	if (!x.cols || !direct) && (direct && t.rowsLying(list, &at, from, to) || t.foldRows(list, code, from, to)) {
 		return
 	}
 	if !direct && !x.cols && x.reduced <= rowChunk/2 && t.own {
@@ -96,9 +96,11 @@ func (t *rowTile) walkLying(list []rowOp, at *[maxReduces]lying, strip, from, to
 		t.startBlock(list)
 		for k := range list {
 			values := unsafe.Add(t.stripStart(&list[k], &at[k], strip), first*at[k].step*x.f.dtype[list[k].dt].size)
-			t.take(list, k, strip, values, at[k].step, first, end-first)
+			if !t.columnsLying(list, k, b, values, at[k].step, end-first) {
+				t.take(list, k, strip, values, at[k].step, first, end-first)
+				t.endFold(list, k, strip, b, end-first)
+			}
 		}
-		t.endBlock(list, strip, b, end-first)
 	}
 }
 
@@ -244,30 +246,32 @@ func (t *rowTile) startBlock(list []rowOp) {
 // endBlock is the end of a block of a strip.
 func (t *rowTile) endBlock(list []rowOp, strip, block, elems int64) {
 	for k := range list {
-		o := &list[k]
-		if !o.folds() {
-			continue
-		}
+		t.endFold(list, k, strip, block, elems)
+	}
+}
+
+func (t *rowTile) endFold(list []rowOp, k int, strip, block, elems int64) {
+	if o := &list[k]; o.folds() {
 		t.x.f.of(o.op, o.dt).finish(t.acc[k], elems, t.columns)
-		t.joinBlock(list, k, strip, block)
+		t.joinBlock(list, k, strip, block, t.acc[k])
 	}
 }
 
 // joinBlock joins what a block's lanes of row op k have come to.
-func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64) {
+func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64, sum unsafe.Pointer) {
 	o, last := &list[k], t.x.blocks-1
 	f := t.x.f.of(o.op, o.dt)
 	if !t.own {
-		copyMemory(t.partial(k, block, strip), t.acc[k], f.size*t.columns)
+		copyMemory(t.partial(k, block, strip), sum, f.size*t.columns)
 		return
 	}
-	sum := t.acc[k]
 	if last > 0 {
-		if sum = t.total[k]; block == 0 {
-			copyMemory(sum, t.acc[k], f.size*t.columns)
+		if block == 0 {
+			copyMemory(t.total[k], sum, f.size*t.columns)
 		} else {
-			f.combine(sum, t.acc[k], t.columns)
+			f.combine(t.total[k], sum, t.columns)
 		}
+		sum = t.total[k]
 	}
 	if block == last {
 		t.give(o, f, strip, sum)

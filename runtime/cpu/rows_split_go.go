@@ -20,12 +20,12 @@ func (s *splitJob) share(who int, begin, end int64) {
 	if t == nil {
 		return
 	}
-	for u := begin; u < end; u++ {
+	for u := begin; u < end; { // blocks of a tile at once
 		b := u % x.blocks
-		if u == begin || b == 0 {
-			t.place(u / x.blocks)
-		}
-		t.pointPhase(s.phase, b, b+1)
+		to := min(x.blocks, b+end-u)
+		t.place(u / x.blocks)
+		t.pointPhase(s.phase, b, to)
+		u += to - b
 	}
 	t.forget()
 }

@@ -35,6 +35,8 @@ const (
 	overrun = groupLen * 8
 	// openBytes are the lanes of a total.
 	openBytes = 8 * ir.FoldLanes
+	// spareLanes are what folds of columns have room for beside their lanes.
+	spareLanes = 8
 	// partBytes is the most that a fold of a block is.
 	partBytes = 16
 )
@@ -50,7 +52,7 @@ func (x *rowJob) measure() {
 	n := rowNeeds{chunk: aligned(8 * max(rowChunk, x.columns)), total: aligned(partBytes * x.columns)}
 	lanes := int64(ir.FoldLanes)
 	if x.columns > 1 {
-		lanes = min(lanes, x.reduced)
+		lanes = min(lanes, x.reduced) + spareLanes
 	}
 	for i, list := range x.plan.rowOps {
 		n.scratch = max(n.scratch, x.r.evaluator(i).scratch())
@@ -62,8 +64,11 @@ func (x *rowJob) measure() {
 			case ir.ClassScan:
 				n.acc = max(n.acc, 2*aligned(x.columns*8))
 			default:
-				f := x.f.of(o.op, o.dt)
-				n.acc = max(n.acc, f.size*max(ir.FoldLanes, min(lanes, f.lanes)*x.columns))
+				f, rows := x.f.of(o.op, o.dt), lanes
+				if f.lanes == 1 {
+					rows = 1
+				}
+				n.acc = max(n.acc, f.size*max(ir.FoldLanes, rows*x.columns))
 			}
 		}
 	}

@@ -1,0 +1,165 @@
+package cpu
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Folds of columns that lie in memory side by side: it is memory that they wait for. Rows are
+// read once, several at a time and each in its order, which is what processors look ahead in:
+// those of a lane, and then the lanes, or, where there are no more rows than lanes, these from
+// where they lie. What waits to be joined stays near.
+
+// rowJoins is the code that joins rows, made when it is wanted first; nil where there is none.
+type rowJoins struct {
+	size        int64
+	tree        [native.TreeRows + 1]func() *machineCode
+	chain, onto func() *machineCode
+	mxcsr       uint32
+}
+
+const (
+	// laneRows are the rows of a lane that are joined at a time, treePart the bytes of each
+	// row of memory that a tree's are: their sums stay in the first cache.
+	laneRows = 4
+	treePart = 4 << 10
+	// lineAhead is how far ahead a row that goes on is asked for.
+	lineAhead = 512
+	// callRowBytes is what one call goes through.
+	callRowBytes = 128 << 10
+)
+
+func newRowJoins(f native.Fold, size int64, isa *native.ISA, mxcsr uint32) *rowJoins {
+	j := &rowJoins{size: size, mxcsr: mxcsr}
+	make := func(how native.RowJoin) func() *machineCode {
+		return sync.OnceValue(func() *machineCode { return joinCode(native.CompileRowJoin(f, how, isa)) })
+	}
+	for rows := 1; rows <= native.TreeRows; rows++ {
+		j.tree[rows] = make(native.RowJoin{Tree: rows})
+	}
+	j.chain, j.onto = make(native.RowJoin{}), make(native.RowJoin{Onto: true})
+	return j
+}
+
+// rowsToJoin is rows of memory: step bytes lie between two of them, ahead bytes between what
+// is read and what will be.
+type rowsToJoin struct {
+	at          unsafe.Pointer
+	step, ahead int64
+}
+
+// run joins so many columns of rows. A frame serves many calls.
+func (j *rowJoins) run(frame *foldFrame, c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows int64) {
+	least := int64(c.f.Lanes)
+	most := max(callRowBytes/(rows*j.size)/least, 1) * least
+	for at := int64(0); at < columns; {
+		some := columns - at
+		if some >= most+least {
+			some = most
+		}
+		next := rowsToJoin{unsafe.Add(from.at, at*j.size), from.step, from.ahead}
+		j.units(frame, c, unsafe.Add(to, at*j.size), next, some, rows, 1, 0, 0)
+		at += some
+	}
+}
+
+// units joins so many columns of rows several times: toStep and fromStep are the bytes to the
+// next results and their rows.
+func (j *rowJoins) units(frame *foldFrame, c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows, units, toStep, fromStep int64) {
+	for most := max(callRowBytes/(rows*columns*j.size), 1); units > 0; {
+		some := min(units, most)
+		frame.operand(0, to, 0, toStep)
+		frame.operand(1, from.at, from.ahead, from.step)
+		frame[(native.FrameArgs+native.OperandBytes+native.IndexStep)/8] = uint64(fromStep)
+		frame[native.FrameUnits/8] = uint64(some)
+		frame.run(c, columns, rows, j.mxcsr)
+		if units -= some; units > 0 {
+			to, from.at = unsafe.Add(to, some*toStep), unsafe.Add(from.at, some*fromStep)
+		}
+	}
+}
+
+// fold folds m rows of n columns, a block at most, ld elements apart, to out, which may be acc.
+// That has room for the lanes and for native.TreeRows rows more. false where it cannot.
+func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
+	last := j.tree[min(m, native.TreeRows)]()
+	if m < 2 || last == nil || n < int64(last.f.Lanes) {
+		return false
+	}
+	var frame foldFrame
+	row := n * j.size
+	if m <= native.TreeRows {
+		j.run(&frame, last, out, rowsToJoin{values, ld * j.size, lineAhead}, n, m)
+		return true
+	}
+	most, less := j.tree[min((m+native.TreeRows-1)/native.TreeRows, native.TreeRows)](), j.tree[max(min(m/native.TreeRows, native.TreeRows), 1)]()
+	if most == nil || less == nil {
+		return false
+	}
+	parts := unsafe.Add(acc, row) // out may be before
+	if m > ir.FoldLanes {
+		chain, onto := j.chain(), j.onto()
+		if chain == nil || onto == nil {
+			return false
+		}
+		j.lanes(&frame, chain, onto, acc, values, m, n, ld)
+		values, parts, m, ld = acc, unsafe.Add(acc, ir.FoldLanes*row), ir.FoldLanes, n
+	}
+	more := m % native.TreeRows // trees of one row more
+	if ld == n {                // side by side they are one
+		from := rowsToJoin{values, native.TreeRows * row, lineAhead}
+		if more > 0 {
+			j.run(&frame, most, parts, from, more*n, m/native.TreeRows+1)
+		}
+		from.at = unsafe.Add(values, more*row)
+		j.run(&frame, less, unsafe.Add(parts, more*row), from, (native.TreeRows-more)*n, m/native.TreeRows)
+		j.run(&frame, last, out, rowsToJoin{parts, row, lineAhead}, n, native.TreeRows)
+		return true
+	}
+	part := treePart / j.size
+	for at := int64(0); at < n; {
+		some := n - at
+		if some >= part+int64(last.f.Lanes) {
+			some = part
+		}
+		for l := range int64(native.TreeRows) {
+			from := rowsToJoin{unsafe.Add(values, (l*ld+at)*j.size), native.TreeRows * ld * j.size, ld * j.size}
+			if l == native.TreeRows-1 {
+				from.ahead = (some - l*ld) * j.size
+			}
+			c, rows := less, m/native.TreeRows
+			if l < more {
+				c, rows = most, rows+1
+			}
+			j.run(&frame, c, unsafe.Add(parts, l*some*j.size), from, some, rows)
+		}
+		j.run(&frame, last, unsafe.Add(out, at*j.size), rowsToJoin{parts, some * j.size, lineAhead}, some, native.TreeRows)
+		at += some
+	}
+	return true
+}
+
+// lanes joins the rows of every lane, of more than there are lanes.
+func (j *rowJoins) lanes(frame *foldFrame, chain, onto *machineCode, acc, values unsafe.Pointer, m, n, ld int64) {
+	for r := int64(0); r < m; {
+		lanes, rows := min(m-r, ir.FoldLanes), min(max((m-r)/ir.FoldLanes, 1), laneRows)
+		c := onto
+		if r == 0 {
+			c = chain
+		}
+		from := rowsToJoin{unsafe.Add(values, r*ld*j.size), ir.FoldLanes * ld * j.size, lineAhead}
+		switch {
+		case ld == n: // side by side they are one
+			j.run(frame, c, acc, from, lanes*n, rows)
+		default:
+			if n*j.size <= treePart {
+				from.ahead = ld * j.size
+			}
+			j.units(frame, c, acc, from, n, rows, lanes, n*j.size, ld*j.size)
+		}
+		r += rows * ir.FoldLanes
+	}
+}

@@ -85,12 +85,17 @@ const (
 	vminpd
 	vmaxps
 	vmaxpd
+	vpternlogd
 	vfmadd132ps
 	vfmadd132pd
 	vfmadd213ps
 	vfmadd213pd
 	vfmadd231ps
 	vfmadd231pd
+	vfmsub231ps
+	vfmsub231pd
+	vfnmadd231ps
+	vfnmadd231pd
 	vpaddd
 	vpaddq
 	vpsubd
@@ -300,9 +305,12 @@ var opTable = [numVecOps]opInfo{
 	vsqrtps: as(fp("vsqrtps", 0x51, false), formRM), vsqrtpd: as(fpd("vsqrtpd", 0x51, false), formRM),
 	vminps: fp("vminps", 0x5d, false), vminpd: fpd("vminpd", 0x5d, false),
 	vmaxps: fp("vmaxps", 0x5f, false), vmaxpd: fpd("vmaxpd", 0x5f, false),
+	vpternlogd:  only(as(pi("vpternlogd", m0F3A, 0x25, 4, false), formRVMI), evexOnly),
 	vfmadd132ps: fma("vfmadd132ps", 0x98, 4), vfmadd132pd: fma("vfmadd132pd", 0x98, 8),
 	vfmadd213ps: fma("vfmadd213ps", 0xa8, 4), vfmadd213pd: fma("vfmadd213pd", 0xa8, 8),
 	vfmadd231ps: fma("vfmadd231ps", 0xb8, 4), vfmadd231pd: fma("vfmadd231pd", 0xb8, 8),
+	vfmsub231ps: fma("vfmsub231ps", 0xba, 4), vfmsub231pd: fma("vfmsub231pd", 0xba, 8),
+	vfnmadd231ps: fma("vfnmadd231ps", 0xbc, 4), vfnmadd231pd: fma("vfnmadd231pd", 0xbc, 8),
 
 	vpaddd: pi("vpaddd", m0F, 0xfe, 4, true), vpaddq: pi("vpaddq", m0F, 0xd4, 8, true),
 	vpsubd: pi("vpsubd", m0F, 0xfa, 4, false), vpsubq: pi("vpsubq", m0F, 0xfb, 8, false),

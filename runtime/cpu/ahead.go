@@ -20,12 +20,7 @@ func (r *ready) lookPhase() int {
 		if ph.Level != codegen.Point {
 			continue
 		}
-		last = i
-		computed := len(ph.Stores) > 0
-		for _, red := range ph.Reduces {
-			computed = computed || ph.Body[red.Value].Op != ir.Load
-		}
-		if computed && len(ph.Reduces) > 0 {
+		if last = i; computesFolded(ph) {
 			look = i
 		}
 	}
@@ -33,6 +28,15 @@ func (r *ready) lookPhase() int {
 		return last
 	}
 	return look
+}
+
+// computesFolded tells phases that compute what they fold.
+func computesFolded(ph *codegen.Phase) bool {
+	computed := len(ph.Stores) > 0
+	for _, red := range ph.Reduces {
+		computed = computed || ph.Body[red.Value].Op != ir.Load
+	}
+	return computed && len(ph.Reduces) > 0
 }
 
 // mayLook reports that the next tile can be asked for.

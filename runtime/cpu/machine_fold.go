@@ -100,6 +100,7 @@ func nativeFold(op ir.Op, dt ir.DType, d ir.Denormals) (f native.Fold, err error
 	if f.Element, err = codegen.Parse(words.Replace(elementText)); err != nil {
 		return f, err
 	}
+	f.Extremum = op
 	f.Join, err = joinKernel(op, i, d)
 	return f, err
 }

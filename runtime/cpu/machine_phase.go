@@ -28,6 +28,7 @@ type machinePhase struct {
 	past   func() *machineCode // stores past the caches; nil where that cannot be had
 	folds  *machineCode        // folds rows of what it computes, see compileFolding; or nil
 	bypass uint64              // operands that it stores so
+	ahead  uint64              // operands that the code that folds may ask for ahead, see native.Variant
 
 	used   []int32 // operands that code reads or writes
 	direct []int32 // those of them that it finds by steps

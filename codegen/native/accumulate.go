@@ -22,7 +22,8 @@ const (
 	mostTurns = 400
 	// extremeMasks are those of an extremum, which would wait for one.
 	extremeMasks = 2
-	ordered      = 7 // the predicate that neither is NaN
+	// The predicates that one is NaN, and that neither is.
+	unordered, ordered = 3, 7
 )
 
 // turnsOf is how many steps of n vectors take all lanes of a fold; 0 where nobody folds

@@ -86,6 +86,8 @@ const (
 	vmaxps
 	vmaxpd
 	vpternlogd
+	vrangeps
+	vrangepd
 	vfmadd132ps
 	vfmadd132pd
 	vfmadd213ps
@@ -305,6 +307,7 @@ var opTable = [numVecOps]opInfo{
 	vsqrtps: as(fp("vsqrtps", 0x51, false), formRM), vsqrtpd: as(fpd("vsqrtpd", 0x51, false), formRM),
 	vminps: fp("vminps", 0x5d, false), vminpd: fpd("vminpd", 0x5d, false),
 	vmaxps: fp("vmaxps", 0x5f, false), vmaxpd: fpd("vmaxpd", 0x5f, false),
+	vrangeps: only(as(pi("vrangeps", m0F3A, 0x50, 4, false), formRVMI), evexOnly), vrangepd: only(as(pi("vrangepd", m0F3A, 0x50, 8, false), formRVMI), evexOnly),
 	vpternlogd:  only(as(pi("vpternlogd", m0F3A, 0x25, 4, false), formRVMI), evexOnly),
 	vfmadd132ps: fma("vfmadd132ps", 0x98, 4), vfmadd132pd: fma("vfmadd132pd", 0x98, 8),
 	vfmadd213ps: fma("vfmadd213ps", 0xa8, 4), vfmadd213pd: fma("vfmadd213pd", 0xa8, 8),

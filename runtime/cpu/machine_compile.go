@@ -66,7 +66,7 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 			return nil, err
 		}
 		p.number = i
-		if !v.key.cols && computesFolded(&plan.Phases[i]) {
+		if computesFolded(&plan.Phases[i]) {
 			p.mayAhead(len(units[i].Operands) - len(plan.Temps))
 		}
 		p.folds = p.compileFolding(plan.rowOps[i], v.key.cols)

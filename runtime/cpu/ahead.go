@@ -5,15 +5,19 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// lookPhase is the phase during which the rows of the next tile are asked for,
-// -1 where none is: the last that computes what it folds, else the last. It
-// computes on what is in a cache, so memory is idle then. Tier 0 never waits
-// for memory, one sweep does nothing else, and small tensors are in a cache.
+// lookPhase is the phase during which the rows of the next tile are asked for, -1 where
+// none is. Tier 0 never waits for memory, one sweep does nothing else, and small tensors are
+// in a cache.
 func (r *ready) lookPhase() int {
-	plan := r.plan()
 	if !r.mayLook() || r.total*r.pointBytes(r.sched) < r.p.dev.lookBytes {
 		return -1
 	}
+	return r.plan().look()
+}
+
+// look is the phase that may ask for the next tile: the last that computes what it folds,
+// else the last. It computes on what is in a cache, so memory is idle then.
+func (plan *phasePlan) look() int {
 	look, last := -1, -1
 	for i := range plan.Phases {
 		ph := &plan.Phases[i]

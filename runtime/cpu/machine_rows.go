@@ -1,11 +1,9 @@
 package cpu
 
 import (
-	"math/bits"
 	goruntime "runtime"
 	"unsafe"
 
-	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/native"
 	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
@@ -21,7 +19,7 @@ func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
 		return nil
 	}
 	v := p.v
-	v.Columns, v.Ahead = columns, p.ahead
+	v.Columns = columns
 	for k := range list {
 		o := &list[k]
 		row, known := foldRows[o.op]
@@ -106,23 +104,8 @@ func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 		w.dim[1], w.size[1], w.rank = w.dim[0], 1, 2
 	}
 	w.ready()
-	for left := p.ahead; left != 0; left &= left - 1 {
-		i, far := bits.TrailingZeros64(left), int64(0) // which asks for what is loaded anyway
-		if p.number == t.x.look {
-			far = t.x.ahead[i]
-		}
-		*word(w.frame, native.FrameArgs+i*native.OperandBytes+native.Ahead) = far
-	}
+	w.lookAhead()
 	return true
-}
-
-// mayAhead finds the operands of so many that may be asked for ahead.
-func (p *machinePhase) mayAhead(own int) {
-	for _, i := range p.direct {
-		if int(i) < min(own, 64) && p.kernel.Operands[i].Kind == codegen.Input && p.v.Class[i] == codegen.Contiguous {
-			p.ahead |= 1 << i
-		}
-	}
 }
 
 // openColumns is that of columns, whose rows have to be one run, too.

@@ -47,7 +47,7 @@ func TestAhead(t *testing.T) {
 				words[FramePoints/8], words[FrameRows/8] = uint64(n), 1
 				for i, at := range []unsafe.Pointer{unsafe.Pointer(&in[0]), unsafe.Pointer(&small[0]), unsafe.Pointer(&out[0])} {
 					w := words[(FrameArgs+i*OperandBytes)/8:]
-					w[Address/8], w[Ahead/8] = uint64(uintptr(at)), uint64(far)
+					w[Address/8], w[Step/8], w[Ahead/8] = uint64(uintptr(at)), uint64(k.Operands[i].DT.Size()), uint64(far)
 				}
 				machine.Call(code.Addr(0), p, machine.KeepMXCSR)
 				runtime.KeepAlive([]any{in, small, out, words})

@@ -20,7 +20,7 @@ type Variant struct {
 	// of being stored: its operand has the address of the first row's result, and RowStep.
 	Folds []Fold
 	// Ahead are dense operands, a bit each, of which more is asked for while the loop runs:
-	// what is as far behind each point as Ahead says.
+	// what is as far behind each point as Ahead says. NEON's does not ask.
 	Ahead uint64
 	// Columns says that it is not rows that are folded: the value of each point is joined to
 	// what lies at the operand of its Reduce, as Address, Step and RowStep say.

@@ -95,7 +95,7 @@ func (c *code) loop(n, turns int) {
 // is in a cache leaves memory idle.
 func (c *code) ahead(n int) {
 	for i := range c.k.Operands {
-		if c.v.Ahead>>i&1 == 0 || !c.inLoop(i) {
+		if c.v.Ahead>>i&1 == 0 || !c.inLoop(i) || c.isa.A64 {
 			continue
 		}
 		size := c.k.Operands[i].DT.Size()

@@ -128,6 +128,9 @@ func (c *code) define(v value) uint8 {
 		return 0
 	}
 	f := c.fileOf(v)
+	if x := &c.vals[v]; x.pinned { // takes what another value has held
+		return uint8(x.reg)
+	}
 	r := c.take(f)
 	f.owner[r], f.lock[r] = v, true
 	c.vals[v].reg = int16(r)
@@ -166,7 +169,7 @@ func (c *code) emitItems() {
 		c.one(it)
 		clear(c.vecs.lock)
 		clear(c.masks.lock)
-		if it.d > 0 && len(c.vals[it.d].uses) == 0 && c.vals[it.d].reg >= 0 {
+		if it.d > 0 && len(c.vals[it.d].uses) == 0 && c.vals[it.d].reg >= 0 && !c.vals[it.d].pinned {
 			c.fileOf(it.d).owner[c.vals[it.d].reg] = 0
 			c.vals[it.d].reg = -1
 		}

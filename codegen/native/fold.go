@@ -122,11 +122,15 @@ func (c *code) replace(lanes, by []value) {
 	}
 }
 
+// joinClasses are those of a join's operands.
+var joinClasses [3]codegen.AccessClass
+
 // apply appends a kernel's items for vectors that are its operands, and returns its results.
 func (c *code) apply(k *codegen.Kernel, x, y []value) []value {
 	own := c.kernel
 	defer func() { c.kernel = own }()
 	c.kernel = kernel{k: k, v: own.v, pointer: own.pointer}
+	c.v.Class = joinClasses[:len(k.Operands)]
 	c.levels()
 	p := &part{}
 	for range x {

@@ -36,6 +36,7 @@ const (
 	RowStep      = 16 // to the next row
 	IndexSize    = 24 // elements of the axis that an index names
 	IndexStep    = 32 // bytes from one of them to the next
+	Ahead        = 40 // of an operand of Variant.Ahead: how far behind a point is what is asked for, in bytes
 	Positions    = 40 // of a staged operand: where the distance of each point from Address is, in bytes, or an index operand's position itself
 )
 

@@ -19,6 +19,9 @@ type Variant struct {
 	// Folds, where there are any, are one for each Reduce, whose values are folded in place
 	// of being stored: its operand has the address of the first row's result, and RowStep.
 	Folds []Fold
+	// Ahead are dense operands, a bit each, of which more is asked for while the loop runs:
+	// what is as far behind each point as Ahead says. NEON's does not ask.
+	Ahead uint64
 	// Columns says that it is not rows that are folded: the value of each point is joined to
 	// what lies at the operand of its Reduce, as Address, Step and RowStep say.
 	Columns bool
@@ -53,13 +56,14 @@ const (
 
 // kernel is what a code is made of.
 type kernel struct {
-	k       *codegen.Kernel
-	v       Variant
-	level   []level
-	need    []bool  // values that something reads
-	kept    []value // of those of lower levels, in the frame
-	steps   []value // of index operands, see makeSteps
-	pointer []gpr   // of operands, noReg where it is in none
+	k        *codegen.Kernel
+	v        Variant
+	level    []level
+	need     []bool  // values that something reads
+	kept     []value // of those of lower levels, in the frame
+	steps    []value // of index operands, see makeSteps
+	pointer  []gpr   // of operands, noReg where it is in none
+	divisors map[ir.Ref]divisor
 }
 
 // routine is a sub-program as code that is jumped to.
@@ -250,6 +254,7 @@ func (c *code) function() {
 			c.steps[i] = c.newValue(info{size: c.lanes * 4, home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
 		}
 	}
+	c.findDivisors()
 	tail4, tail8 := value(0), value(0)
 	if c.isa.EVEX {
 		tail4 = c.newValue(info{mask: true})
@@ -277,9 +282,9 @@ func (c *code) function() {
 	c.load(rdx, at(rdi, FramePoints))
 	c.clear(rcx)
 	c.pin()
-	c.loop(unroll)
+	c.loop(unroll, c.turns)
 	if unroll > 1 && !c.isa.EVEX {
-		c.loop(1)
+		c.loop(1, 0)
 	}
 	c.rest(tail4, tail8, end)
 	c.asm.place(end)
@@ -340,7 +345,12 @@ func (c *code) values(l level, n int) {
 		}
 		for u := range n {
 			first := len(c.items)
-			v := c.instr(p, in, u)
+			v := value(0)
+			if c.tail == 0 && c.divides(i) {
+				v = c.divideBy(in.DT, c.valueOf(p, in.Args[0], u), c.valueOf(p, in.Args[1], u), c.divisors[in.Args[1]])
+			} else {
+				v = c.instr(p, in, u)
+			}
 			p.at[u][i] = v
 			if u == 0 && c.lines != nil && len(c.items) > first {
 				c.items[first].note = describe(i, in)
@@ -351,6 +361,7 @@ func (c *code) values(l level, n int) {
 		}
 	}
 	if l < perPoint {
+		c.makeDivisors(p, l)
 		return
 	}
 	for u := range n {
@@ -360,7 +371,7 @@ func (c *code) values(l level, n int) {
 			case c.v.Columns:
 				v = c.joined(j, v, u)
 			case c.v.Folds != nil:
-				c.fold(j, v, u)
+				c.fold(j, v, u, n)
 				continue
 			}
 			c.storeValue(len(c.k.Operands)+j, c.foldDType(j), v, u)

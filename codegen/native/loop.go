@@ -22,7 +22,7 @@ func (c *code) plan() (unroll int) {
 		c.values(perPoint, unroll)
 		p := c.pressure()
 		if unroll == 1 || p+3 <= c.isa.Regs {
-			c.pins = c.mostUsed(c.isa.Regs - p - 4)
+			c.pins = c.mostUsed(c.choose(c.isa.Regs-p-3, unroll) - 1)
 			c.items = c.items[:0]
 			return unroll
 		}
@@ -60,24 +60,55 @@ func (c *code) unpin() {
 	}
 }
 
-// loop goes through whole steps of n vectors.
-func (c *code) loop(n int) {
+// loop goes through whole steps of n vectors, so many turns of them at a time; 0: one.
+func (c *code) loop(n, turns int) {
 	top, out := c.newLabel(), c.newLabel()
-	c.lea(rax, at(rcx, n*c.lanes))
+	step := max(turns, 1) * n * c.lanes
+	c.lea(rax, at(rcx, step))
 	c.op(cmp, rax, ofGPR(rdx))
 	c.jumpIf(greater, out)
+	if turns > 0 {
+		c.open()
+	}
 	c.align()
 	c.asm.place(top)
 	c.note("%d vectors of %d", n, c.lanes)
-	before := c.slow
-	c.values(perPoint, n)
-	c.step = (c.slow - before) / n
-	c.emitItems()
-	c.opImm(add, ofGPR(rcx), n*c.lanes)
-	c.lea(rax, at(rcx, n*c.lanes))
+	c.inTurn = turns > 0
+	for c.turn = range max(turns, 1) {
+		before := c.slow
+		c.ahead(n)
+		c.values(perPoint, n)
+		c.step = (c.slow - before) / n
+		c.emitItems()
+		c.opImm(add, ofGPR(rcx), n*c.lanes)
+	}
+	c.lea(rax, at(rcx, step))
 	c.op(cmp, rax, ofGPR(rdx))
 	c.jumpIf(lessEqual, top)
+	if c.inTurn = false; turns > 0 {
+		c.close()
+	}
 	c.asm.place(out)
+}
+
+// ahead asks for what a step of n vectors will find later: a function that computes on what
+// is in a cache leaves memory idle.
+func (c *code) ahead(n int) {
+	for i := range c.k.Operands {
+		if c.v.Ahead>>i&1 == 0 || !c.inLoop(i) || c.isa.A64 {
+			continue
+		}
+		size := c.k.Operands[i].DT.Size()
+		c.load(rsi, operandWord(i, Ahead))
+		if g := c.pointer[i]; g != noReg {
+			c.op(add, rsi, ofGPR(g))
+		} else {
+			c.op(add, rsi, inMem(operandWord(i, Address)))
+		}
+		for b := 0; b < n*c.lanes*size; b += cacheLine {
+			c.prefetch(mem{base: rsi, index: rcx, scale: uint8(size), disp: int32(b)})
+		}
+	}
 }
 
 // rest goes through what is left, a vector at a time, of which the last is not whole.

@@ -85,12 +85,19 @@ const (
 	vminpd
 	vmaxps
 	vmaxpd
+	vpternlogd
+	vrangeps
+	vrangepd
 	vfmadd132ps
 	vfmadd132pd
 	vfmadd213ps
 	vfmadd213pd
 	vfmadd231ps
 	vfmadd231pd
+	vfmsub231ps
+	vfmsub231pd
+	vfnmadd231ps
+	vfnmadd231pd
 	vpaddb
 	vpmaxub
 	vpminub
@@ -303,9 +310,13 @@ var opTable = [numVecOps]opInfo{
 	vsqrtps: as(fp("vsqrtps", 0x51, false), formRM), vsqrtpd: as(fpd("vsqrtpd", 0x51, false), formRM),
 	vminps: fp("vminps", 0x5d, false), vminpd: fpd("vminpd", 0x5d, false),
 	vmaxps: fp("vmaxps", 0x5f, false), vmaxpd: fpd("vmaxpd", 0x5f, false),
+	vrangeps: only(as(pi("vrangeps", m0F3A, 0x50, 4, false), formRVMI), evexOnly), vrangepd: only(as(pi("vrangepd", m0F3A, 0x50, 8, false), formRVMI), evexOnly),
+	vpternlogd:  only(as(pi("vpternlogd", m0F3A, 0x25, 4, false), formRVMI), evexOnly),
 	vfmadd132ps: fma("vfmadd132ps", 0x98, 4), vfmadd132pd: fma("vfmadd132pd", 0x98, 8),
 	vfmadd213ps: fma("vfmadd213ps", 0xa8, 4), vfmadd213pd: fma("vfmadd213pd", 0xa8, 8),
 	vfmadd231ps: fma("vfmadd231ps", 0xb8, 4), vfmadd231pd: fma("vfmadd231pd", 0xb8, 8),
+	vfmsub231ps: fma("vfmsub231ps", 0xba, 4), vfmsub231pd: fma("vfmsub231pd", 0xba, 8),
+	vfnmadd231ps: fma("vfnmadd231ps", 0xbc, 4), vfnmadd231pd: fma("vfnmadd231pd", 0xbc, 8),
 
 	vpaddb: pi("vpaddb", m0F, 0xfc, 0, true), vpmaxub: pi("vpmaxub", m0F, 0xde, 0, true), vpminub: pi("vpminub", m0F, 0xda, 0, true),
 	vpaddd: pi("vpaddd", m0F, 0xfe, 4, true), vpaddq: pi("vpaddq", m0F, 0xd4, 8, true),

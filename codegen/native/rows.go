@@ -13,12 +13,14 @@ type Fold struct {
 	Join *codegen.Kernel
 	// Image and Element, where they are not nil, turn an element into what joins, and back.
 	Image, Element *codegen.Kernel
-	Start          uint64 // the image of what changes no element
+	// Extremum is the op of elements that have images, ir.Maximum or ir.Minimum: of it that
+	// Join is of theirs.
+	Extremum ir.Op
+	Start    uint64 // the image of what changes no element
 }
 
-// lanesOf is where the lanes of a fold are in the frame. They stay in memory, where any
-// vector of a step finds its own: a load and a store of 1 in 64 elements each cost less than
-// registers that the values would miss.
+// lanesOf is where the lanes of a fold are in the frame, where any vector of a step finds
+// its own.
 func (c *code) lanesOf(j int) int {
 	for len(c.folds) <= j {
 		dt := c.k.Body[c.k.Reduces[len(c.folds)].Value].DT
@@ -42,10 +44,15 @@ func (c *code) startFolds() {
 	c.emitItems()
 }
 
-// fold appends how the values of Reduce j, vector u of a step, are joined to their lanes.
-func (c *code) fold(j int, v value, u int) {
+// fold appends how the values of Reduce j, vector u of a step of so many, are joined to
+// their lanes.
+func (c *code) fold(j int, v value, u, vectors int) {
 	f, size := &c.v.Folds[j], sizeOf(c.foldDType(j))
 	n := c.lanes * size
+	if c.inTurn && c.accs[j] != nil {
+		c.accumulate(j, v, u, vectors)
+		return
+	}
 	if f.Image != nil {
 		v = c.apply(f.Image, []value{v}, nil)[0]
 	}
@@ -53,6 +60,9 @@ func (c *code) fold(j int, v value, u int) {
 	which := func() { // points before this step, of which steps are a part
 		c.copy(rbx, rcx)
 		c.opImm(and, ofGPR(rbx), ir.FoldLanes-1)
+	}
+	if c.inTurn {
+		lanes, which = at(rdi, c.lanesOf(j)+(c.turn*vectors+u)*n), nil
 	}
 	before := c.load1(n, lanes, which)
 	v = c.apply(f.Join, []value{before}, []value{v})[0]

@@ -122,7 +122,11 @@ var primitives = [ir.NumOps]primitive{
 	ir.Convert: convert,
 	ir.Bitcast: bitcast,
 	ir.Lookup:  lookup,
-	ir.Rare:    rare,
+
+	ir.Maximum: extremumOf(false),
+	ir.Minimum: extremumOf(true),
+
+	ir.Rare: rare,
 }
 
 // spell makes the value of a primitive that is not about memory.

@@ -73,7 +73,11 @@ type code struct {
 	width   int // bytes of the widest value
 	vals    []info
 	items   []item
-	folds   []int // where the lanes of folds are in the frame
+	folds   []int          // where the lanes of folds are in the frame
+	accs    []*accumulator // of folds, nil where their lanes are there
+	turns   int            // of the loop that take all lanes; 0 where it is not known which a vector has
+	inTurn  bool           // what is emitted is one of them
+	turn    int            // its number
 	lists   *lists
 	consts  map[constant]value
 	vecs    file

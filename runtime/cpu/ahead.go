@@ -5,27 +5,26 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// lookPhase is the phase during which the rows of the next tile are asked for,
-// -1 where none is: the last that computes what it folds, else the last. It
-// computes on what is in a cache, so memory is idle then. Tier 0 never waits
-// for memory, one sweep does nothing else, and small tensors are in a cache.
+// lookPhase is the phase during which the rows of the next tile are asked for, -1 where
+// none is. Tier 0 never waits for memory, one sweep does nothing else, and small tensors are
+// in a cache.
 func (r *ready) lookPhase() int {
-	plan := r.plan()
 	if !r.mayLook() || r.total*r.pointBytes(r.sched) < r.p.dev.lookBytes {
 		return -1
 	}
+	return r.plan().look()
+}
+
+// look is the phase that may ask for the next tile: the last that computes what it folds,
+// else the last. It computes on what is in a cache, so memory is idle then.
+func (plan *phasePlan) look() int {
 	look, last := -1, -1
 	for i := range plan.Phases {
 		ph := &plan.Phases[i]
 		if ph.Level != codegen.Point {
 			continue
 		}
-		last = i
-		computed := len(ph.Stores) > 0
-		for _, red := range ph.Reduces {
-			computed = computed || ph.Body[red.Value].Op != ir.Load
-		}
-		if computed && len(ph.Reduces) > 0 {
+		if last = i; computesFolded(ph) {
 			look = i
 		}
 	}
@@ -33,6 +32,15 @@ func (r *ready) lookPhase() int {
 		return last
 	}
 	return look
+}
+
+// computesFolded tells phases that compute what they fold.
+func computesFolded(ph *codegen.Phase) bool {
+	computed := len(ph.Stores) > 0
+	for _, red := range ph.Reduces {
+		computed = computed || ph.Body[red.Value].Op != ir.Load
+	}
+	return computed && len(ph.Reduces) > 0
 }
 
 // mayLook reports that the next tile can be asked for.

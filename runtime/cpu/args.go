@@ -49,5 +49,6 @@ type args struct {
 	scratch []byte           // of this thread
 	values  *[]t0Val         // of this thread, for tier 0; nil: it makes its own
 	fault   *indexFault      // where the kernel loads through indices
+	ahead   []int64          // bytes from an operand's point to the one to be asked for meanwhile, 0 for none, for machine code; nil: of none
 	merged  *mergedCache     // of this thread and launch, for machine code; nil: it does without
 }

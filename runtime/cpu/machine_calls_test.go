@@ -76,7 +76,7 @@ func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa 
 			u.Class[i] = codegen.Contiguous
 		}
 	}
-	p, err := newMachinePhase(&u, len(k.Operands), isa)
+	p, err := newMachinePhase(&u, len(k.Operands), isa, false)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, k)
 	}
@@ -253,7 +253,7 @@ func TestFarCallsAreShort(t *testing.T) {
 				if name == "apart" {
 					u.Class[0], u.Class[1] = codegen.Strided, codegen.Strided
 				}
-				p, err := newMachinePhase(&u, len(k.Operands), isa)
+				p, err := newMachinePhase(&u, len(k.Operands), isa, false)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -117,6 +117,10 @@ func (w *foldWalk) readyColumns(list []rowOp) {
 	for _, i := range w.p.direct {
 		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.RowStep) *= ir.FoldLanes
 	}
+	for left := w.p.v.Ahead; left != 0; left &= left - 1 { // the next row of a call
+		o := native.FrameArgs + bits.TrailingZeros64(left)*native.OperandBytes
+		*word(w.frame, o+native.Ahead) = *word(w.frame, o+native.RowStep)
+	}
 	for k := range list {
 		o := native.FrameArgs + (len(w.p.kernel.Operands)+k)*native.OperandBytes
 		*word(w.frame, o+native.Step), *word(w.frame, o+native.RowStep) = list[k].size, 0

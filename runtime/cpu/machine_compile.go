@@ -61,7 +61,11 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 	}
 	c := &compiled{phasePlan: plan}
 	for i := range units {
-		p, err := newMachinePhase(&units[i], len(units[i].Operands)-len(plan.Temps), machineISA())
+		looks := i == plan.look() // of columns each phase that folds asks for the row that it folds next
+		if v.key.cols {
+			looks = computesFolded(&plan.Phases[i])
+		}
+		p, err := newMachinePhase(&units[i], len(units[i].Operands)-len(plan.Temps), machineISA(), looks)
 		if err != nil {
 			return nil, err
 		}

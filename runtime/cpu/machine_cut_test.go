@@ -37,7 +37,7 @@ func cutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: make([]codegen.AccessClass, 2)}}, 2, machineISA())
+	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: make([]codegen.AccessClass, 2)}}, 2, machineISA(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

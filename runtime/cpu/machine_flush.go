@@ -43,7 +43,7 @@ var machineFlushes = sync.OnceValue(func() bool {
 		panic(err) // a constant
 	}
 	class := make([]codegen.AccessClass, len(k.Operands))
-	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, len(class), machineISA())
+	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, len(class), machineISA(), false)
 	if err != nil {
 		return false
 	}

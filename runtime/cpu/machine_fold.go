@@ -18,6 +18,7 @@ import (
 // nil, and Go does it.
 type machineFold struct {
 	rows  *machineCode        // to[i] = to[i] join from[i], in rows
+	apart *machineCode        // the same, of rows of from that lie apart; nil where rows does
 	lanes *machineCode        // see native.CompileFold
 	words *machineFold        // of booleans, eight of which are joined as one number
 	joins *rowJoins           // of columns in memory, or nil
@@ -47,6 +48,7 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 		return nil
 	}
 	if dt.Size() >= 4 {
+		f.apart = joinCode(native.Compile(k, native.Variant{Class: make([]codegen.AccessClass, 3), Ahead: 1 << 1}, isa, false))
 		f.lanes = joinCode(native.CompileFold(form.Join, form.Image, form.Element, isa))
 	}
 	if form.Join != nil {
@@ -110,6 +112,7 @@ func nativeFold(op ir.Op, dt ir.DType, d ir.Denormals) (f native.Fold, err error
 	if f.Element, err = codegen.Parse(words.Replace(elementText)); err != nil {
 		return f, err
 	}
+	f.Extremum = op
 	f.Join, err = joinKernel(op, i, d)
 	return f, err
 }
@@ -138,6 +141,8 @@ func joinKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) 
 	k := plainJoin(op, dt)
 	if d == ir.FlushDenormals {
 		k = codegen.Flushed(k)
+	} else if isa := machineISA(); dt.IsFloat() && !dt.Storage() && isa != nil && isa.Spells(op) {
+		return k, nil
 	}
 	return codegen.Lower(k)
 }
@@ -166,9 +171,20 @@ func (f *foldFrame) run(c *machineCode, points, rows int64, mxcsr uint32) {
 // joinBytes bounds what one call of a fold goes through, some 100 µs.
 const joinBytes = 256 << 10
 
+// Rows of matrices are read in short pieces that no processor foresees: so many rows ahead
+// they are asked for.
+const (
+	aheadRows  = 8
+	aheadPiece = 8 << 10 // longer ones it does foresee
+)
+
 // into joins rows of n elements: a row of from to the same row of to.
 func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromStep int64) {
 	var frame foldFrame
+	code := f.rows
+	if f.apart != nil && fromStep != n*size && n*size <= aheadPiece {
+		code = f.apart
+	}
 	for rows > 0 {
 		points, some := n, rows
 		if n*size > joinBytes { // a part of one row
@@ -180,7 +196,10 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 			frame.operand(0, unsafe.Add(to, at*size), size, toStep)
 			frame.operand(1, unsafe.Add(from, at*size), size, fromStep)
 			frame.operand(2, unsafe.Add(to, at*size), size, toStep)
-			frame.run(f.rows, min(points, n-at), some, f.mxcsr)
+			if code == f.apart {
+				*word(unsafe.Pointer(&frame), native.FrameArgs+native.OperandBytes+native.Ahead) = aheadRows * fromStep
+			}
+			frame.run(code, min(points, n-at), some, f.mxcsr)
 		}
 		if rows -= some; rows > 0 { // Go takes no pointer past the last row for one
 			to, from = unsafe.Add(to, some*toStep), unsafe.Add(from, some*fromStep)

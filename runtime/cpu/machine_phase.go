@@ -100,8 +100,9 @@ func (p *machinePhase) callRows(n int64) int64 {
 	return min(p.work/((n+lanes-1)/lanes*lanes+rowVectors*lanes), p.chunk/n)
 }
 
-// newMachinePhase compiles a phase, whose first own operands are the kernel's.
-func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, error) {
+// newMachinePhase compiles a phase, whose first own operands are the kernel's; looks says
+// that it may ask for what is ahead.
+func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machinePhase, error) {
 	k := u.Kernel
 	p := &machinePhase{kernel: k, isa: isa, mxcsr: mxcsrOf(k.Denormals)}
 	p.v.Class = append(p.v.Class, u.Class...)
@@ -117,6 +118,8 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA) (*machinePhase, erro
 			p.bypass |= 1 << i
 		case o.Kind != codegen.Output && u.Class[i] == codegen.Staged:
 			p.staged = append(p.staged, int32(i))
+		case looks && o.Kind == codegen.Input && u.Class[i] == codegen.Contiguous && i < min(own, 64):
+			p.v.Ahead |= 1 << i
 		}
 	}
 	f, err := native.Compile(k, p.v, isa, false)

@@ -107,6 +107,7 @@ func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 		w.dim[1], w.size[1], w.rank = w.dim[0], 1, 2
 	}
 	w.ready()
+	w.lookAhead()
 	return true
 }
 

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/bits"
 	goruntime "runtime"
 	"unsafe"
 
@@ -123,6 +124,19 @@ func (w *machineWalk) open() {
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	w.frame = unsafe.Add(scratch, -uintptr(scratch)&63)
 	w.write(&w.p.whole)
+	w.lookAhead()
+}
+
+// lookAhead says how far ahead what is asked for lies, where that is done; else it is what
+// is loaded anyway.
+func (w *machineWalk) lookAhead() {
+	for left := w.p.v.Ahead; left != 0; left &= left - 1 {
+		i, far := bits.TrailingZeros64(left), int64(0)
+		if w.a.ahead != nil {
+			far = w.a.ahead[i]
+		}
+		*word(w.frame, native.FrameArgs+i*native.OperandBytes+native.Ahead) = far
+	}
 }
 
 // write writes it for one of the phase's functions.

@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"math"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/rowtext"
@@ -15,7 +17,7 @@ import (
 func BenchmarkRows(b *testing.B) {
 	dims := [3]int64{32, 512, 2048}
 	const n = 32 * 512 * 2048
-	d := openTest(b, runtime.Config{Tier: 1, Threads: 2})
+	d := openTest(b, runtime.Config{Tier: 1, Threads: benchThreads()})
 	alloc := func(n int64) runtime.Buffer {
 		buf, err := d.Alloc(n * 4)
 		if err != nil {
@@ -117,12 +119,23 @@ func BenchmarkRows(b *testing.B) {
 				if err := d.Run(list); err != nil {
 					b.Fatal(err)
 				}
+				least := time.Duration(math.MaxInt64) // others use the machine, too
 				for b.Loop() {
+					begin := time.Now()
 					if err := d.Run(list); err != nil {
 						b.Fatal(err)
 					}
+					least = min(least, time.Since(begin))
 				}
+				b.ReportMetric(least.Seconds()*1e3, "ms-least")
 			})
 		}
 	}
+}
+
+func benchThreads() int {
+	if os.Getenv("THREADS") == "1" {
+		return 1
+	}
+	return 2
 }

@@ -36,6 +36,9 @@ type rowJob struct {
 	needs                    rowNeeds
 	room                     int64 // bytes of a thread's memory
 
+	look  int     // the phase that asks for the next tile, see lookPhase
+	ahead []int64 // how far behind a point of an operand that of the next tile is, in bytes; 0 where it is not asked for
+
 	split            splitJob
 	shared, partials unsafe.Pointer // split: temporaries, and results of folds of blocks
 	sums, edges      unsafe.Pointer // of totals
@@ -55,6 +58,7 @@ func (x *rowJob) run(r *ready) {
 		x.tiles = x.outputs / x.width * x.across
 	}
 	x.measure()
+	x.findAhead()
 	switch {
 	case r.split:
 		x.runSplit()
@@ -72,6 +76,18 @@ func (x *rowJob) run(r *ready) {
 	}
 	x.args.forget()
 	x.r, x.plan = nil, nil
+}
+
+// findAhead finds which phase asks for how much of the next tile: one that computes on what
+// is in a cache leaves memory idle.
+func (x *rowJob) findAhead() {
+	x.look, x.ahead = -1, x.ahead[:0]
+	if !x.r.split {
+		x.look = x.r.lookPhase()
+	}
+	for i := 0; x.look >= 0 && i < x.nops; i++ {
+		x.ahead = append(x.ahead, int64(x.r.ahead(i))*x.tile*x.reduced)
+	}
 }
 
 // share walks tiles [begin, end).

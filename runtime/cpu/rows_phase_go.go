@@ -19,6 +19,9 @@ func (t *rowTile) rowPhase(i int) {
 // with other threads, results of folds go to the partial ones.
 func (t *rowTile) pointPhase(i int, from, to int64) {
 	x := t.x
+	if t.points.ahead = nil; i == x.look && t.own {
+		t.points.ahead = x.ahead
+	}
 	ph, list, code := &x.plan.Phases[i], x.plan.rowOps[i], x.r.evaluator(i)
 	if x.reduced == 0 {
 		t.noPoints(list)

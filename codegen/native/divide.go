@@ -1,0 +1,114 @@
+package native
+
+import "github.com/millrace-go/millrace/ir"
+
+// Divisions of many by one: a quotient takes a core's divider as long as ten additions take
+// the rest of it. With z, the divisor's reciprocal rounded to nearest, q = x*z, and what q
+// leaves, r = q*y - x, which has no error, q - r*z is the quotient rounded to nearest
+// (Markstein; Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point
+// division when the divisor is known in advance", 2004), as long as nothing underflows or
+// overflows. So it is for the elements that are zero or far from either, where the divisor
+// is positive and about one; others are divided. Signs of zeros come out right, too.
+
+// divisor is what a divisor of many has beside it in the frame.
+type divisor struct {
+	reciprocal value
+	span       value // that of the elements that are not divided, see divideRange; 0 where all are
+}
+
+// divideRange is, as bits without the sign and shifted left by one, from where on and for
+// how long elements may be multiplied; and the same, not shifted, of divisors: 2^-100 to
+// 2^100 by 2^-24 to 2^24, or 2^-900 to 2^900 by 2^-100 to 2^100.
+func divideRange(k kind) (from, span, least, most uint64) {
+	if k == f64 {
+		return (1023 - 900) << 53, 1800 << 53, (1023 - 100) << 52, (1023 + 100) << 52
+	}
+	return (127 - 100) << 24, 200 << 24, (127 - 24) << 23, (127 + 24) << 23
+}
+
+// divides reports that instruction i divides each point by what is the same for many.
+func (c *code) divides(i int) bool {
+	in := &c.k.Body[i]
+	return in.Op == ir.FDiv && c.isa.EVEX && !in.DT.Storage() && c.need[i] && c.level[i] == perPoint && c.level[in.Args[1]] < perPoint
+}
+
+// findDivisors gives each such divisor room in the frame.
+func (c *code) findDivisors() {
+	for i := range c.k.Body {
+		if !c.divides(i) {
+			continue
+		}
+		y := c.k.Body[i].Args[1]
+		if c.divisors == nil {
+			c.divisors = map[ir.Ref]divisor{}
+		}
+		if _, ok := c.divisors[y]; !ok {
+			home := func() value {
+				return c.newValue(info{size: c.bytes(c.k.Body[y].DT), home: inFrame, mem: at(rdi, c.frame.vector(c.isa))})
+			}
+			c.divisors[y] = divisor{home(), home()}
+		}
+	}
+}
+
+// makeDivisors appends what belongs to the divisors of a level.
+func (c *code) makeDivisors(p *part, l level) {
+	for i := range c.k.Body { // in their order
+		d, ok := c.divisors[ir.Ref(i)]
+		if !ok || c.level[i] != l {
+			continue
+		}
+		y, dt := c.valueOf(p, ir.Ref(i), 0), c.k.Body[i].DT
+		k, n := kinds[dt], c.bytes(dt)
+		elem, top := signBit(k)
+		_, span, least, most := divideRange(k)
+		one := uint64(127) << 23
+		if k == f64 {
+			one = 1023 << 52
+		}
+		c.keep(c.op3(divs[k], n, c.splat(elem, one, n), y), d.reciprocal)
+		integers := ir.Uint32
+		if top>>32 != 0 {
+			integers = ir.Uint64
+		}
+		above := c.op3(subs[kinds[integers]], n, y, c.splat(elem, least, n))
+		near := c.toMask(kcmpus[kinds[integers]], n, above, c.splat(elem, most-least, n), intPredicates[ir.Lt])
+		c.keep(c.blend(k, n, near, c.splat(elem, span, n), c.splat(elem, 0, n)), d.span)
+	}
+}
+
+// divideBy makes quotients of x by y, which d belongs to.
+func (c *code) divideBy(dt ir.DType, x, y value, d divisor) value {
+	k, n := kinds[dt], c.bytes(dt)
+	elem, _ := signBit(k)
+	i, any, multiplyLess, less := i32, vptestmd, vfmsub231ps, vfnmadd231ps
+	if k == f64 {
+		i, any, multiplyLess, less = i64, vptestmq, vfmsub231pd, vfnmadd231pd
+	}
+	from, _, _, _ := divideRange(k)
+	low := c.asm.constant(constant{from, uint8(elem), 1})
+	low.step = uint8(elem)
+	span := c.vals[d.span].mem
+	return c.item(item{size: n, d: c.vec(n), s: [3]value{x, y, d.reciprocal}, tmps: 1, atFirst: true, imm: noImm, emit: func(r *regs) {
+		x, y, z, t := r.s[0], r.s[1], r.s[2], r.tmp[0]
+		m := c.take(&c.masks)
+		slow, back := c.newLabel(), c.newLabel()
+		// Neither zero nor within the range; without the sign, which goes first.
+		c.vector(adds[i], n, args{reg: t, v: x, rm: inReg(x), imm: noImm})
+		c.vector(any, n, args{reg: m, v: t, rm: inReg(t), imm: noImm})
+		c.vector(subs[i], n, args{reg: t, v: t, rm: inMem(low), imm: noImm})
+		c.vector(kcmpus[i], n, args{reg: m, v: t, rm: inMem(span), k: m, imm: intPredicates[ir.Ge]})
+		c.vector(kortestw, 16, args{reg: m, rm: inReg(m), imm: noImm})
+		c.jumpIf(notEqual, slow)
+		c.vector(muls[k], n, args{reg: r.d, v: x, rm: inReg(z), imm: noImm})
+		c.copyVec(t, x, n)
+		c.vector(multiplyLess, n, args{reg: t, v: r.d, rm: inReg(y), imm: noImm})
+		c.vector(less, n, args{reg: r.d, v: t, rm: inReg(z), imm: noImm})
+		c.asm.place(back)
+		c.cold = append(c.cold, func() {
+			c.asm.place(slow)
+			c.vector(divs[k], n, args{reg: r.d, v: x, rm: inReg(y), imm: noImm})
+			c.jump(back)
+		})
+	}})
+}

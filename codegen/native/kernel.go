@@ -16,6 +16,9 @@ type Variant struct {
 	// Past are operands, a bit each, that are stored past the caches: their rows begin at
 	// multiples of 64 bytes, and so do rows of the next step.
 	Past uint64
+	// Ahead says that memory streams through: loops ask for the lines that they will come
+	// to AheadBytes further on. It is for rows that are much longer, or go on in the next.
+	Ahead bool
 	// Folds, where there are any, are one for each Reduce, whose values are folded in place
 	// of being stored: its operand has the address of the first row's result, and RowStep.
 	Folds []Fold

@@ -63,6 +63,7 @@ type kernel struct {
 	kept    []value // of those of lower levels, in the frame
 	steps   []value // of index operands, see makeSteps
 	pointer []gpr   // of operands, noReg where it is in none
+	order   []int   // in which the body is computed; nil: as it stands
 }
 
 // routine is a sub-program as code that is jumped to.
@@ -337,7 +338,11 @@ func (c *code) values(l level, n int) {
 	for range n {
 		p.at = append(p.at, make([]value, len(c.k.Body)))
 	}
-	for i, in := range c.k.Body {
+	for i := range c.k.Body {
+		if c.order != nil {
+			i = c.order[i]
+		}
+		in := c.k.Body[i]
 		if !c.need[i] || c.level[i] != l || in.Op == ir.Const {
 			continue
 		}

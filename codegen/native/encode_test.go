@@ -121,6 +121,7 @@ func TestEncoding(t *testing.T) {
 		}
 		for range 24 {
 			a.prefetch(randomMem(rng))
+			a.ask(randomMem(rng))
 		}
 		if a.err != nil {
 			t.Fatal(a.err)

@@ -82,6 +82,13 @@ func (a *asm) prefetch(m mem) {
 	a.text(begin, "prefetcht1 %v", m)
 }
 
+// ask asks for a line of memory, for the first cache. It never faults.
+func (a *asm) ask(m mem) {
+	begin := len(a.buf)
+	a.rexOp(false, 1, inMem(m), 0, 0x0f, 0x18)
+	a.text(begin, "prefetcht0 %v", m)
+}
+
 // load32 clears the upper half.
 func (a *asm) load32(r gpr, m mem) {
 	if a.isa.A64 {

@@ -16,6 +16,9 @@ type Variant struct {
 	// Past are operands, a bit each, that are stored past the caches: their rows begin at
 	// multiples of 64 bytes, and so do rows of the next step.
 	Past uint64
+	// Far says that memory streams through: loops ask for the lines that they will come
+	// to AheadBytes further on. It is for rows that are much longer, or go on in the next.
+	Far bool
 	// Folds, where there are any, are one for each Reduce, whose values are folded in place
 	// of being stored: its operand has the address of the first row's result, and RowStep.
 	Folds []Fold
@@ -64,6 +67,7 @@ type kernel struct {
 	steps    []value // of index operands, see makeSteps
 	pointer  []gpr   // of operands, noReg where it is in none
 	divisors map[ir.Ref]divisor
+	order    []int // in which the body is computed; nil: as it stands
 }
 
 // routine is a sub-program as code that is jumped to.
@@ -339,7 +343,11 @@ func (c *code) values(l level, n int) {
 	for range n {
 		p.at = append(p.at, make([]value, len(c.k.Body)))
 	}
-	for i, in := range c.k.Body {
+	for i := range c.k.Body {
+		if c.order != nil {
+			i = c.order[i]
+		}
+		in := c.k.Body[i]
 		if !c.need[i] || c.level[i] != l || in.Op == ir.Const {
 			continue
 		}

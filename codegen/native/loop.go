@@ -18,15 +18,18 @@ func (c *code) plan() (unroll int) {
 	case n > 64:
 		unroll = 2
 	}
+	waitless := c.waitless()
 	for ; ; unroll /= 2 {
-		c.values(perPoint, unroll)
-		p := c.pressure()
-		if unroll == 1 || p+3 <= c.isa.Regs {
-			c.pins = c.mostUsed(c.choose(c.isa.Regs-p-3, unroll) - 1)
+		for _, c.order = range [][]int{waitless, nil} {
+			c.values(perPoint, unroll)
+			p := c.pressure()
+			if p+3 <= c.isa.Regs || unroll == 1 && c.order == nil {
+				c.pins = c.mostUsed(c.choose(c.isa.Regs-p-3, unroll) - 1)
+				c.items = c.items[:0]
+				return unroll
+			}
 			c.items = c.items[:0]
-			return unroll
 		}
-		c.items = c.items[:0]
 	}
 }
 

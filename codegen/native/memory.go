@@ -76,11 +76,29 @@ func loadOp(size int, signed bool) op {
 	return vmovups
 }
 
+// AheadBytes is how far ahead of a load its line is asked for: as far as memory answers in
+// time, and no further than the first cache keeps it. A processor asks by itself too, but a
+// core that computes between loads has too few of them on their way.
+const AheadBytes = 2048
+
+// askAhead asks for the line in which a load begins, later on. Of lines that several
+// vectors share the first asks.
+func (c *code) askAhead(i int, m mem) {
+	if !c.v.Far || c.v.Ahead != 0 || c.tail != 0 || c.isa.A64 || c.pointer[i] == noReg || m.disp%cacheLine != 0 {
+		return
+	}
+	m.disp += AheadBytes
+	c.item(item{imm: noImm, emit: func(*regs) { c.ask(m) }})
+}
+
 // denseLoad reads neighbours; 0 where that is to be done lane by lane.
 func (c *code) denseLoad(i int, dt ir.DType, guard value, u int) value {
 	size := dt.Size()
 	n := c.lanes * sizeOf(dt)
 	m, pre := c.dense(i, size, u)
+	if guard == 0 {
+		c.askAhead(i, m)
+	}
 	it := item{o: loadOp(size, signedMemory(dt)), size: n, d: c.vec(n), mem: m, inMem: true, pre: pre, imm: noImm}
 	lanes := c.tail
 	switch {

@@ -26,6 +26,7 @@ type machinePhase struct {
 
 	whole  machineCode
 	past   func() *machineCode // stores past the caches; nil where that cannot be had
+	ahead  func() *machineCode // does so too, and asks for what it will read
 	folds  *machineCode        // folds rows of what it computes, see compileFolding; or nil
 	bypass uint64              // operands that it stores so
 
@@ -142,7 +143,8 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machin
 	if len(p.boxed)+len(p.staged) > 0 {
 		p.chunk = min(p.chunk, blockPoints)
 	}
-	p.past = sync.OnceValue(p.compilePast)
+	p.past = sync.OnceValue(func() *machineCode { return p.compilePast(false) })
+	p.ahead = sync.OnceValue(func() *machineCode { return p.compilePast(true) })
 	return p, nil
 }
 
@@ -159,9 +161,9 @@ func mapCode(f *native.Func, name string) (machineCode, error) {
 }
 
 // compilePast makes the form that stores past the caches.
-func (p *machinePhase) compilePast() *machineCode {
+func (p *machinePhase) compilePast(ahead bool) *machineCode {
 	v := p.v
-	if v.Past = p.bypass; v.Past == 0 {
+	if v.Past, v.Far = p.bypass, ahead; v.Past == 0 {
 		return nil
 	}
 	f, err := native.Compile(p.kernel, v, p.isa, false)

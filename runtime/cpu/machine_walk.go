@@ -28,6 +28,7 @@ type merged struct {
 	rank  int
 	dim   [runtime.MaxRank]int8 // the innermost of those that are one
 	size  [runtime.MaxRank]int64
+	long  bool // what is read goes on for long where a row ends, or rows are long
 }
 
 // mergedCache keeps them for the phases of a launch, whose strides do not change.
@@ -87,6 +88,23 @@ func (w *machineWalk) merge() {
 		w.dim[w.rank], w.size[w.rank] = int8(d), a.dims[d]
 		w.rank++
 	}
+	w.long = w.reachesFar()
+}
+
+// reachesFar reports that what neighbours a row's points as far ahead as code asks is read
+// soon, but for a small part of it.
+func (w *machineWalk) reachesFar() bool {
+	n := w.size[0]
+	for _, i := range w.p.direct {
+		if w.p.kernel.Operands[i].Kind == codegen.Output || w.p.v.Class[i] != codegen.Contiguous {
+			continue
+		}
+		follows := w.rank > 1 && w.a.ops[i].stride[w.dim[1]] == n
+		if n*w.elem(int(i)) < 8*native.AheadBytes && !follows {
+			return false
+		}
+	}
+	return true
 }
 
 // fits reports that all operands go along a dim as their classes say.
@@ -195,7 +213,11 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 	}
 	code := &p.whole
 	if p.bypass != 0 && w.streams(rows) {
-		if past := p.past(); past != nil {
+		past := p.past
+		if w.long {
+			past = p.ahead
+		}
+		if past := past(); past != nil {
 			code = past
 		}
 	}

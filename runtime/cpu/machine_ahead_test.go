@@ -1,0 +1,79 @@
+package cpu
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// TestReachesFar: what code asks for ahead has to be what it comes to.
+func TestReachesFar(t *testing.T) {
+	isa := machineISA()
+	if isa == nil {
+		t.Skip("no machine code here")
+	}
+	k := rowKernel(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2\n")
+	far := int64(8 * native.AheadBytes / 4)
+	for _, c := range []struct {
+		what   string
+		second codegen.AccessClass
+		dims   [2]int64
+		stride [3][2]int64
+		want   bool
+	}{
+		{"all in one piece", codegen.Contiguous, [2]int64{1000, 10}, [3][2]int64{{10, 1}, {10, 1}, {10, 1}}, true},
+		{"short in all", codegen.Contiguous, [2]int64{10, 10}, [3][2]int64{{10, 1}, {10, 1}, {10, 1}}, false},
+		{"rows that lie apart", codegen.Contiguous, [2]int64{1000, 64}, [3][2]int64{{128, 1}, {128, 1}, {64, 1}}, false},
+		{"long rows that lie apart", codegen.Contiguous, [2]int64{10, far}, [3][2]int64{{2 * far, 1}, {2 * far, 1}, {far, 1}}, true},
+		{"an element for each row", codegen.Splat, [2]int64{1000, 64}, [3][2]int64{{64, 1}, {1, 0}, {64, 1}}, true},
+		{"the same row again", codegen.Contiguous, [2]int64{1000, 64}, [3][2]int64{{64, 1}, {0, 1}, {64, 1}}, false},
+		{"results that lie apart", codegen.Contiguous, [2]int64{1000, 64}, [3][2]int64{{64, 1}, {64, 1}, {128, 1}}, true},
+	} {
+		class := []codegen.AccessClass{codegen.Contiguous, c.second, codegen.Contiguous}
+		p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, 3, isa, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := args{rank: 2, dims: [runtime.MaxRank]int64{c.dims[0], c.dims[1]}}
+		for _, s := range c.stride {
+			a.ops = append(a.ops, operand{stride: [runtime.MaxRank]int64{s[0], s[1]}})
+		}
+		w := machineWalk{p: p, a: &a, merged: &merged{p: p, inner: c.dims[1]}}
+		if w.merge(); w.long != c.want {
+			t.Errorf("%s: %v, want %v", c.what, w.long, c.want)
+		}
+	}
+}
+
+// TestAsksAhead: only loops of the form that is for memory which streams through ask for it, for
+// each line once.
+func TestAsksAhead(t *testing.T) {
+	isa := machineISA()
+	if isa == nil || !isa.PassesCaches() {
+		t.Skip("nothing is stored past the caches here")
+	}
+	for dt, lines := range map[string]int{"float32": 4 * isa.Bytes / 64, "uint8": isa.Bytes / 64} {
+		k := rowKernel(t, "in 0 : "+dt+"\nout 1 : float32\n%0 = load 0 : "+dt+"\n%1 = convert %0 : float32\nstore 1 %1\n")
+		for _, ahead := range []bool{false, true} {
+			v := native.Variant{Class: make([]codegen.AccessClass, 2), Past: 2, Far: ahead}
+			f, err := native.Compile(k, v, isa, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 0
+			if ahead {
+				want = max(lines, 1)
+				if isa == native.AVX2 {
+					want++ // of the loop of one vector
+				}
+			}
+			if n := strings.Count(f.Text(), "prefetcht0"); n != want {
+				t.Errorf("%s, ahead %v: %d requests, want %d", dt, ahead, n, want)
+			}
+		}
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/runtime"
 )
 
 // eachKernels have between them all that neighbouring rows may have of their
@@ -68,8 +67,7 @@ store 5 %14
 // as vectors of rows and by workgroups, with parameters that all rows read and
 // ones of their own.
 func TestRowsTakenTogether(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
-	d.limits.software = true // GPUs never do
+	d := openAs(t, software) // GPUs never do
 	for name, src := range eachKernels {
 		for _, c := range []struct {
 			kept   int
@@ -131,8 +129,7 @@ func TestRowWork(t *testing.T) {
 // TestSoftmaxOnline has rows of infinities and NaN, at their ends and all over,
 // go through a pass that has no maximum yet.
 func TestSoftmaxOnline(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
-	d.limits.software = true
+	d := openAs(t, software)
 	inf, nan := math.Inf(1), math.NaN()
 	rows := [][]float64{
 		{-inf, 1, 2, 3}, {-inf, -inf, -inf, -inf}, {1, -inf, 5, -inf}, {inf, 1, 2, 3}, {1, inf, -inf, inf}, {nan, 1, 2, 3},

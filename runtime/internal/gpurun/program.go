@@ -1,10 +1,7 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,12 +9,11 @@ import (
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
 // program is a kernel with the shaders made for it so far.
 type program struct {
-	dev    *device
+	dev    *Runner
 	kernel *codegen.Kernel // as fusion wrote it
 	ready  *codegen.Kernel // as the printer wants it
 	lanes  int             // the most a shader of it can compute per step
@@ -37,7 +33,7 @@ type variant struct {
 
 // shader is a compiled text, and how many variants of programs use it.
 type shader struct {
-	pipe  *gpu.Pipeline
+	pipe  Pipeline
 	users int
 }
 
@@ -47,13 +43,13 @@ func (p *program) Kernel() runtime.Kernel { return p.kernel }
 // Build lowers a kernel and finds out whether WGSL can express it. Shaders are
 // compiled by the first Run that needs them, since their text depends on how
 // operands lie.
-func (d *device) Build(k runtime.Kernel) (runtime.Program, error) {
+func (d *Runner) Build(k runtime.Kernel) (runtime.Program, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
 	c, ok := k.(*codegen.Kernel)
 	if !ok {
-		return nil, fmt.Errorf("webgpu: %T is no kernel", k)
+		return nil, d.errorf("%T is no kernel", k)
 	}
 	p, err := d.build(c)
 	if err != nil {
@@ -62,13 +58,13 @@ func (d *device) Build(k runtime.Kernel) (runtime.Program, error) {
 	return p, nil
 }
 
-func (d *device) build(c *codegen.Kernel) (*program, error) {
+func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 	fail := func(err error) (*program, error) {
 		d.stats.compileFails.Add(1)
 		return nil, &runtime.CompileError{Kernel: c.String(), Log: err.Error(), Err: err}
 	}
 	if len(c.Reduces) > 0 {
-		return fail(errors.New("webgpu: a kernel with totals"))
+		return fail(d.errorf("a kernel with totals"))
 	}
 	if err := fault.Hit(fault.Compile); err != nil {
 		return fail(err)
@@ -102,7 +98,7 @@ func (n nowhere) Bytes() int64 { return int64(n) }
 
 // tryApart finds out whether WGSL can express all that a program's launches
 // are taken apart into. It must not be called with d.mu held.
-func (d *device) tryApart(p *program) error {
+func (d *Runner) tryApart(p *program) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	b := &batch{dev: d}
@@ -159,7 +155,7 @@ func (p *program) variantFor(pc *piece) (*variant, error) {
 // Forget lets the next Run give the shaders of a program back: they take a
 // hundred times what the program itself does. Whoever still runs it has them
 // compiled again. The engine's locks are held, so that this waits for no Run.
-func (d *device) Forget(prog runtime.Program) {
+func (d *Runner) Forget(prog runtime.Program) {
 	if p, ok := prog.(*program); ok && p.dev == d {
 		p.mu.Lock()
 		p.forgotten = true
@@ -168,7 +164,7 @@ func (d *device) Forget(prog runtime.Program) {
 	}
 }
 
-func (d *device) forget(p *program) {
+func (d *Runner) forget(p *program) {
 	d.listMu.Lock()
 	defer d.listMu.Unlock()
 	d.forgotten = append(d.forgotten, p)
@@ -176,7 +172,7 @@ func (d *device) forget(p *program) {
 
 // sweep gives the shaders back that only forgotten programs use. The caller holds
 // d.mu, and has nothing to submit.
-func (d *device) sweep() {
+func (d *Runner) sweep() {
 	d.listMu.Lock()
 	list := d.forgotten
 	d.forgotten = nil
@@ -197,13 +193,13 @@ func (d *device) sweep() {
 
 // compileError wraps what the printer or the native compiler refused. Faults
 // of the device pass as they are.
-func (d *device) compileError(kernel, source string, err error) error {
-	if e := deviceError(err); e != err {
+func (d *Runner) compileError(kernel, source string, err error) error {
+	if e := d.deviceError(err); e != err {
 		return e
 	}
 	d.stats.compileFails.Add(1)
 	log := err.Error()
-	var se *gpu.SourceError
+	var se *SourceError
 	if errors.As(err, &se) {
 		log = se.Log
 	}
@@ -213,17 +209,17 @@ func (d *device) compileError(kernel, source string, err error) error {
 // shader compiles a text, or finds it compiled. kernel is what it is for, nil for
 // shaders that are no kernel's, which nobody counts the users of. The caller holds
 // d.mu.
-func (d *device) shader(kernel *codegen.Kernel, source string, list []wgsl.Binding) (*shader, error) {
+func (d *Runner) shader(kernel *codegen.Kernel, source string, list []wgsl.Binding) (*shader, error) {
 	if sh := d.shaders[source]; sh != nil {
 		return sh, nil
 	}
-	bindings := make([]gpu.Binding, len(list)+1)
+	bindings := make([]Binding, len(list)+1)
 	for i, b := range list {
 		if b.Write {
-			bindings[i] = gpu.ReadWrite
+			bindings[i] = ReadWrite
 		}
 	}
-	bindings[len(list)] = gpu.Params
+	bindings[len(list)] = Params
 	start := time.Now()
 	pipe, err := d.gpu.NewPipeline(source, bindings)
 	took := time.Since(start)
@@ -241,7 +237,7 @@ func (d *device) shader(kernel *codegen.Kernel, source string, list []wgsl.Bindi
 }
 
 // Source lists the shaders made for a program so far.
-func (d *device) Source(prog runtime.Program) []runtime.Variant {
+func (d *Runner) Source(prog runtime.Program) []runtime.Variant {
 	p, ok := prog.(*program)
 	if !ok {
 		return nil

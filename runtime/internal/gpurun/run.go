@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"encoding/binary"
@@ -10,7 +8,6 @@ import (
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
 // maxBacklog is how many submissions may pile up. Each holds native memory
@@ -19,9 +16,9 @@ const maxBacklog = 512
 
 // batch is a Run on its way to the queue.
 type batch struct {
-	dev        *device
+	dev        *Runner
 	trial      bool // of what may not be run again
-	dispatches []gpu.Dispatch
+	dispatches []Dispatch
 	words      []uint32 // of all dispatches, each part aligned
 	scratch    []*buffer
 	split      splitter
@@ -33,7 +30,7 @@ type batch struct {
 const chainBytes = 16 << 20
 
 // Run cuts the launches into dispatches and submits them as one pass.
-func (d *device) Run(list []runtime.Launch) error {
+func (d *Runner) Run(list []runtime.Launch) error {
 	if runtime.HasChains(list) {
 		return runtime.RunChains(list, chainBytes, d, d.Run)
 	}
@@ -56,7 +53,7 @@ func (d *device) Run(list []runtime.Launch) error {
 }
 
 // dispatchAll cuts the launches into dispatches and submits them.
-func (d *device) dispatchAll(list []runtime.Launch, trial bool) error {
+func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep()
@@ -87,14 +84,14 @@ func (d *device) dispatchAll(list []runtime.Launch, trial bool) error {
 func (b *batch) add(l *runtime.Launch) error {
 	p, ok := l.Prog.(*program)
 	if !ok || p.dev != b.dev {
-		return fmt.Errorf("webgpu: program of another device")
+		return b.dev.errorf("program of another device")
 	}
 	k := p.kernel
 	if len(l.Args) != len(k.Operands) || len(l.Scalars) != len(k.Scalars) {
-		return fmt.Errorf("webgpu: %d args and %d scalars for a kernel of %d and %d", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
+		return b.dev.errorf("%d args and %d scalars for a kernel of %d and %d", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
 	}
 	if l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank || !k.HasRows() && l.Kept != l.Rank {
-		return fmt.Errorf("webgpu: rank %d with %d kept dims", l.Rank, l.Kept)
+		return b.dev.errorf("rank %d with %d kept dims", l.Rank, l.Kept)
 	}
 	for i := range l.Args {
 		if k.Operands[i].Kind == codegen.Index {
@@ -152,22 +149,22 @@ func (b *batch) sort(x sortDispatch) error {
 
 // dispatch appends a dispatch whose words start at at. With faults it has the
 // binding of faults behind its windows.
-func (b *batch) dispatch(pipe *gpu.Pipeline, words []uint32, at int, windows []window, faults bool, grid wgsl.Grid) {
+func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window, faults bool, grid wgsl.Grid) {
 	size := int64(len(words)-at) * 4
 	for len(words)*4%int(b.dev.limits.align) != 0 {
 		words = append(words, 0)
 	}
 	b.words = words
-	bind := make([]gpu.Range, len(windows), len(windows)+2)
+	bind := make([]Range, len(windows), len(windows)+2)
 	for i, w := range windows {
-		bind[i] = gpu.Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
+		bind[i] = Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
 	}
 	// The buffers of faults and of words are known once all of them are.
 	if faults {
-		bind = append(bind, gpu.Range{})
+		bind = append(bind, Range{})
 	}
-	bind = append(bind, gpu.Range{Off: int64(at) * 4, Size: size})
-	b.dispatches = append(b.dispatches, gpu.Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
+	bind = append(bind, Range{Off: int64(at) * 4, Size: size})
+	b.dispatches = append(b.dispatches, Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
 }
 
 // submit sends what has been added, and waits for it where an index may be a
@@ -179,7 +176,7 @@ func (b *batch) submit() error {
 	d := b.dev
 	d.words = b.words
 	need := int64(len(b.words)) * 4
-	if err := d.grow(&d.params, need, gpu.Uniform); err != nil {
+	if err := d.grow(&d.params, need, Uniform); err != nil {
 		return err
 	}
 	if err := b.clearFaults(); err != nil {
@@ -189,7 +186,7 @@ func (b *batch) submit() error {
 		bind := b.dispatches[i].Bind
 		bind[len(bind)-1].Buf = d.params
 		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
-			bind[f] = gpu.Range{Buf: d.faults, Size: b.faultBytes()}
+			bind[f] = Range{Buf: d.faults, Size: b.faultBytes()}
 		}
 	}
 	data := make([]byte, need)
@@ -197,21 +194,21 @@ func (b *batch) submit() error {
 		binary.LittleEndian.PutUint32(data[i*4:], w)
 	}
 	if err := d.gpu.Submit(b.dispatches, d.params, data); err != nil {
-		return deviceError(err)
+		return d.deviceError(err)
 	}
 	b.dispatches, b.words = b.dispatches[:0], d.words[:0]
 	if len(b.slots) > 0 {
 		return b.settle()
 	}
 	if d.gpu.Backlog() > maxBacklog {
-		return deviceError(d.gpu.Wait())
+		return d.deviceError(d.gpu.Wait())
 	}
 	return nil
 }
 
 // grow makes a buffer of the device hold n bytes. What it held is gone. The
 // old buffer stays alive for as long as submitted work uses it.
-func (d *device) grow(buf **gpu.Buffer, n int64, use gpu.Use) error {
+func (d *Runner) grow(buf *Buffer, n int64, use Use) error {
 	if *buf != nil && (*buf).Size() >= n {
 		return nil
 	}
@@ -221,7 +218,7 @@ func (d *device) grow(buf **gpu.Buffer, n int64, use gpu.Use) error {
 	}
 	fresh, err := d.gpu.NewBuffer(max(2*n, 1<<14), use)
 	if err != nil {
-		return deviceError(err)
+		return d.deviceError(err)
 	}
 	*buf = fresh
 	return nil

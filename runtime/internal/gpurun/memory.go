@@ -1,10 +1,7 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
@@ -12,13 +9,12 @@ import (
 
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
 // buffer is an allocation: bytes were asked for, mem may be larger.
 type buffer struct {
 	owner *memory
-	mem   *gpu.Buffer
+	mem   Buffer
 	bytes int64
 	freed bool
 }
@@ -31,11 +27,12 @@ func (b *buffer) Bytes() int64 { return b.bytes }
 // are kept. All work goes through one queue, so a buffer may be handed out
 // again while submitted work still uses it: later work comes later.
 type memory struct {
-	gpu   *gpu.Device
+	api
+	gpu   Device
 	limit int64 // bytes, live and pooled; 0: none
 
 	mu     sync.Mutex
-	pool   map[int64][]*gpu.Buffer // by size
+	pool   map[int64][]Buffer // by size
 	closed bool
 
 	allocs, hits, live, peak, pooled int64
@@ -47,10 +44,6 @@ type memory struct {
 // of steady sizes does again finds its buffers, one whose sizes change for ever does not
 // fill the device.
 const poolFloor = 256 << 20
-
-func (m *memory) init(g *gpu.Device, limit int64) {
-	m.gpu, m.limit, m.pool = g, limit, map[int64][]*gpu.Buffer{}
-}
 
 // class rounds a size up to one of eight steps per power of two, so that
 // tensors of nearly one size share buffers and at most an eighth is wasted.
@@ -68,11 +61,11 @@ func class(n, largest int64) int64 {
 
 func (m *memory) alloc(n int64) (*buffer, error) {
 	if err := fault.Hit(fault.Alloc); err != nil {
-		return nil, fmt.Errorf("webgpu: %w: %w", runtime.ErrOutOfMemory, err)
+		return nil, m.errorf("%w: %w", runtime.ErrOutOfMemory, err)
 	}
 	largest := m.gpu.Info().Limits.Buffer
 	if n < 0 || n > largest {
-		return nil, fmt.Errorf("webgpu: %w: %d bytes, the adapter's largest buffer has %d", runtime.ErrOutOfMemory, n, largest)
+		return nil, m.errorf("%w: %d bytes, the adapter's largest buffer has %d", runtime.ErrOutOfMemory, n, largest)
 	}
 	size := class(n, largest)
 	m.mu.Lock()
@@ -84,22 +77,22 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 	if m.limit > 0 && m.live+m.pooled+size > m.limit {
 		m.trim(0)
 		if m.live+size > m.limit {
-			return nil, fmt.Errorf("webgpu: %w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
+			return nil, m.errorf("%w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
 		}
 	}
-	mem, err := m.gpu.NewBuffer(size, gpu.Storage)
-	if errors.Is(err, gpu.ErrMemory) && m.pooled > 0 {
+	mem, err := m.gpu.NewBuffer(size, Storage)
+	if errors.Is(err, ErrMemory) && m.pooled > 0 {
 		m.trim(0)
-		mem, err = m.gpu.NewBuffer(size, gpu.Storage)
+		mem, err = m.gpu.NewBuffer(size, Storage)
 	}
 	if err != nil {
-		return nil, deviceError(err)
+		return nil, m.deviceError(err)
 	}
 	return m.hand(mem, n), nil
 }
 
 // hand counts a buffer as live. The caller holds the lock.
-func (m *memory) hand(mem *gpu.Buffer, n int64) *buffer {
+func (m *memory) hand(mem Buffer, n int64) *buffer {
 	m.allocs++
 	m.live += mem.Size()
 	m.peak, m.most = max(m.peak, m.live), max(m.most, m.live)
@@ -117,7 +110,7 @@ func (m *memory) trim(keep int64) {
 
 // take takes a buffer of a size that there is one of from the pool. The caller holds the
 // lock.
-func (m *memory) take(size int64) *gpu.Buffer {
+func (m *memory) take(size int64) Buffer {
 	free := m.pool[size]
 	mem := free[len(free)-1]
 	free[len(free)-1] = nil
@@ -148,12 +141,12 @@ func (m *memory) free(b *buffer) {
 func (m *memory) own(b runtime.Buffer) (*buffer, error) {
 	x, ok := b.(*buffer)
 	if !ok || x.owner != m {
-		return nil, fmt.Errorf("webgpu: buffer of another device")
+		return nil, m.errorf("buffer of another device")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if x.freed {
-		return nil, fmt.Errorf("webgpu: buffer was freed")
+		return nil, m.errorf("buffer was freed")
 	}
 	return x, nil
 }
@@ -165,7 +158,7 @@ func (m *memory) stats(s *runtime.Stats) {
 }
 
 // ResetPeak makes PeakBytes start again from what is live.
-func (d *device) ResetPeak() {
+func (d *Runner) ResetPeak() {
 	m := &d.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +173,7 @@ func (m *memory) close() {
 }
 
 // Alloc returns memory with undefined contents.
-func (d *device) Alloc(n int64) (runtime.Buffer, error) {
+func (d *Runner) Alloc(n int64) (runtime.Buffer, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
@@ -192,7 +185,7 @@ func (d *device) Alloc(n int64) (runtime.Buffer, error) {
 }
 
 // Free gives a buffer to the pool. Freeing it twice does nothing.
-func (d *device) Free(b runtime.Buffer) {
+func (d *Runner) Free(b runtime.Buffer) {
 	if x, ok := b.(*buffer); ok && x.owner == &d.memory {
 		d.memory.free(x)
 	}

@@ -1,7 +1,6 @@
-package webgpu
+package gpurun
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -31,7 +30,7 @@ func loneScan(k *codegen.Kernel) int {
 func (s *splitter) carry(k *codegen.Kernel, l *runtime.Launch, scan int, skip []bool) error {
 	dim, unit := segment(k, l)
 	if unit*points(l.Dims[dim+1:l.Rank]) > maxSteps(k, l) {
-		return fmt.Errorf("webgpu: a scan over dims of %v, which no stride joins", l.Dims[l.Kept:l.Rank])
+		return s.errorf("a scan over dims of %v, which no stride joins", l.Dims[l.Kept:l.Rank])
 	}
 	var carries [2]runtime.Access
 	for i := range carries {

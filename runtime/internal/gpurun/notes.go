@@ -1,10 +1,7 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -15,7 +12,6 @@ import (
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/background"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
 // maxAhead bounds the shaders that a device compiles before anybody runs them.
@@ -24,15 +20,13 @@ const maxAhead = 256
 // maxSaves bounds the shaders that wait for the disk.
 const maxSaves = 1024
 
-var errSaves = errors.New("webgpu: a shader is not saved: too many wait for the disk")
-
 // shaderNotes notes which shaders ran, and compiles beforehand those that ran
 // elsewhere. What a driver's compiler makes of a text takes it up to a second, and
 // the binding hands out nothing that could be kept instead. Nobody relies on a
 // shader that was compiled beforehand: a Run prints its own, and is quicker where
 // the very same text was compiled before.
 type shaderNotes struct {
-	dev   *device
+	dev   *Runner
 	queue background.Queue[func()]
 	ended atomic.Bool
 	ahead int // shaders that were read to be compiled, by the queue
@@ -47,7 +41,7 @@ type noted struct {
 	users  int
 }
 
-func (x *shaderNotes) init(d *device) {
+func (x *shaderNotes) init(d *Runner) {
 	x.dev, x.ran = d, map[string]*noted{}
 	x.queue.Do, x.queue.Limit = func(f func()) { f() }, maxSaves
 }
@@ -75,7 +69,7 @@ func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
 	x.mu.Unlock()
 	if cache := x.dev.cfg.Cache; cache != nil && first {
 		if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
-			c.Dropped(runtime.KindShader, errSaves)
+			c.Dropped(runtime.KindShader, x.dev.errorf("a shader is not saved: too many wait for the disk"))
 		}
 	}
 }
@@ -114,7 +108,7 @@ func save(cache runtime.Cache, key, source string) {
 }
 
 // Notes are the shaders that ran.
-func (d *device) Notes() (list []runtime.Note) {
+func (d *Runner) Notes() (list []runtime.Note) {
 	d.notes.mu.Lock()
 	defer d.notes.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(d.notes.ran)) {
@@ -125,7 +119,7 @@ func (d *device) Notes() (list []runtime.Note) {
 
 // Prebuild compiles shaders that ran elsewhere, one after another in the
 // background. A Run waits for the one that is being compiled, at most.
-func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
+func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
 	x := &d.notes
 	x.queue.Add(func() {
 		for key, source := range entries {
@@ -137,11 +131,11 @@ func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 			if err == nil {
 				err = d.prebuild(k, v, string(source))
 			}
-			if e := deviceError(err); e != err { // no fault of the entry
+			if e := d.deviceError(err); e != err { // no fault of the entry
 				if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
 					d.stats.fallbacks.Add(1)
 					if d.cfg.OnError != nil {
-						d.cfg.OnError(fmt.Errorf("webgpu: compiling shaders beforehand: %w", e))
+						d.cfg.OnError(d.errorf("compiling shaders beforehand: %w", e))
 					}
 				}
 				return // or it vanished, or is being closed
@@ -153,7 +147,7 @@ func (d *device) Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 	})
 }
 
-func (d *device) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) error {
+func (d *Runner) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) error {
 	if err := d.makeReady(k, v, source); err != nil {
 		return err
 	}
@@ -161,7 +155,7 @@ func (d *device) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) err
 	return d.gpu.Wait()
 }
 
-func (d *device) makeReady(k *codegen.Kernel, v *wgsl.Variant, source string) error {
+func (d *Runner) makeReady(k *codegen.Kernel, v *wgsl.Variant, source string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shaders[source] != nil {
@@ -176,24 +170,24 @@ func (d *device) makeReady(k *codegen.Kernel, v *wgsl.Variant, source string) er
 
 // warm dispatches no workgroups of a shader: some drivers compile when they are
 // first told to run something. The caller holds d.mu, and has nothing to submit.
-func (d *device) warm(sh *shader, bindings int) error {
+func (d *Runner) warm(sh *shader, bindings int) error {
 	for len(d.spare) < bindings {
-		b, err := d.gpu.NewBuffer(spareSize, gpu.Storage)
+		b, err := d.gpu.NewBuffer(spareSize, Storage)
 		if err != nil {
 			return err
 		}
 		d.spare = append(d.spare, b)
 	}
 	words := d.gpu.Info().Limits.Uniform // no shader that could run declares more
-	if err := d.grow(&d.params, words, gpu.Uniform); err != nil {
+	if err := d.grow(&d.params, words, Uniform); err != nil {
 		return err
 	}
-	x := gpu.Dispatch{Pipe: sh.pipe, Groups: [3]uint32{0, 1, 1}}
+	x := Dispatch{Pipe: sh.pipe, Groups: [3]uint32{0, 1, 1}}
 	for _, b := range d.spare[:bindings] {
-		x.Bind = append(x.Bind, gpu.Range{Buf: b, Size: spareSize})
+		x.Bind = append(x.Bind, Range{Buf: b, Size: spareSize})
 	}
-	x.Bind = append(x.Bind, gpu.Range{Buf: d.params, Size: words})
-	return d.gpu.Submit([]gpu.Dispatch{x}, d.params, nil)
+	x.Bind = append(x.Bind, Range{Buf: d.params, Size: words})
+	return d.gpu.Submit([]Dispatch{x}, d.params, nil)
 }
 
 // spareSize is what is bound where nothing runs: some elements of any shader.
@@ -209,6 +203,6 @@ func (x *shaderNotes) stop() {
 }
 
 var (
-	_ runtime.Noter      = (*device)(nil)
-	_ runtime.Prebuilder = (*device)(nil)
+	_ runtime.Noter      = (*Runner)(nil)
+	_ runtime.Prebuilder = (*Runner)(nil)
 )

@@ -1,10 +1,7 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -14,7 +11,7 @@ import (
 // The shaders of a program that is forgotten are given back, unless another one
 // uses them; a program that is run all the same has them again, for that run.
 func TestForget(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
+	d, f := open(t, runtime.Config{})
 	left := func() int {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -27,11 +24,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	launch := func(kernel string) *runtime.Launch {
-		x := newTrial(parse(t, kernel), 1, 100)
-		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
-		return x.launch(t, d)
-	}
+	launch := func(kernel string) *runtime.Launch { return launch(t, d, kernel, 1, 100) }
 	one, same, other := launch(copyKernel), launch(copyKernel), launch(strings.Replace(copyKernel, "store 1 %0", "%1 = neg %0 : float32\nstore 1 %1", 1))
 	for _, l := range []*runtime.Launch{one, same, other} {
 		run(l)
@@ -56,8 +49,8 @@ func TestForget(t *testing.T) {
 	run(one)
 	run(same)
 	run(one)
-	if got := left(); got != 0 {
-		t.Errorf("%d shaders after forgotten programs were run", got)
+	if got := left(); got != 0 || f.pipelines != 0 {
+		t.Errorf("%d shaders after forgotten programs were run, %d pipelines", got, f.pipelines)
 	}
 }
 

@@ -1,7 +1,6 @@
-package webgpu
+package gpurun
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -14,7 +13,7 @@ import (
 // those are reduced by a kernel of its own. Either round may be cut again.
 func (s *splitter) partial(k *codegen.Kernel, l *runtime.Launch, list []fold, skip []bool) error {
 	if l.Rank == runtime.MaxRank {
-		return fmt.Errorf("webgpu: a reduction over %d dims cannot be cut", l.Rank)
+		return s.errorf("a reduction over %d dims cannot be cut", l.Rank)
 	}
 	c := segmented{l: l, folds: list}
 	c.dim, c.unit = segment(k, l)

@@ -1,7 +1,6 @@
-package webgpu
+package gpurun
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -20,7 +19,7 @@ func (s *splitter) positions(k *codegen.Kernel, l *runtime.Launch, list []fold, 
 	c := segmented{l: l}
 	c.dim, c.unit = segment(k, l)
 	if l.Rank == runtime.MaxRank {
-		return fmt.Errorf("webgpu: a reduction over %d dims cannot be cut", l.Rank)
+		return s.errorf("a reduction over %d dims cannot be cut", l.Rank)
 	}
 	c.segs = (l.Dims[c.dim] + c.unit - 1) / c.unit
 	wide := *l

@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"fmt"
@@ -8,14 +6,15 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
-// device implements runtime.Device.
-type device struct {
-	gpu    *gpu.Device
+// Runner is a runtime.Device on a Device.
+type Runner struct {
+	api
+	gpu    Device
 	caps   runtime.Caps
 	limits limits
 	cfg    runtime.Config
@@ -25,12 +24,13 @@ type device struct {
 	mu      sync.Mutex          // of the shaders, and of params during a Run
 	shaders map[string]*shader  // by source
 	parts   map[string]*program // of kernels that launches are taken apart into, by text
-	params  *gpu.Buffer         // uniform words of the Run being submitted
+	params  Buffer              // uniform words of the Run being submitted
 	words   []uint32
-	spare   []*gpu.Buffer // what nobody reads or writes: see warm
-	faults  *gpu.Buffer   // words that shaders tell of indices out of range by
+	spare   []Buffer // what nobody reads or writes: see warm
+	faults  Buffer   // words that shaders tell of indices out of range by
 
 	notes shaderNotes
+	lose  string // the fault point that makes the device vanish
 
 	listMu    sync.Mutex // taken last
 	forgotten []*program // whose shaders go with the next Run
@@ -42,11 +42,14 @@ type counters struct {
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
-func newDevice(g *gpu.Device, c runtime.Config) *device {
+// New is a device of the engine, named after its API. Before calls of it that
+// reach g it passes the fault point NAME-lost, at which g vanishes.
+func New(name string, g Device, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
-	d := &device{gpu: g, cfg: c, shaders: map[string]*shader{}, parts: map[string]*program{}}
+	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, cfg: c, shaders: map[string]*shader{}, parts: map[string]*program{}}
 	d.limits = limits{
+		api:     d.api,
 		binding: l.Binding,
 		align:   l.Align,
 		// One binding goes to the uniform words, which no limit here counts.
@@ -54,8 +57,11 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 		threads:  maxThreads,
 		software: info.Kind == "CPU",
 	}
+	if info.Points > 0 {
+		d.limits.threads = min(d.limits.threads, info.Points)
+	}
 	d.caps = runtime.Caps{
-		Name:        "webgpu",
+		Name:        name,
 		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
 		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", wgsl.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
 		DTypes:      wgsl.DTypes,
@@ -77,28 +83,36 @@ func newDevice(g *gpu.Device, c runtime.Config) *device {
 			d.caps.ElemSize[dt] = elemSize
 		}
 	}
-	d.memory.init(g, c.MemoryLimit)
+	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64][]Buffer{}}
 	d.notes.init(d)
 	return d
 }
 
+// enter is the first step of every call that reaches the device.
+func (d *Runner) enter() error {
+	if err := fault.Hit(d.lose); err != nil {
+		d.gpu.Lose(err)
+	}
+	return d.deviceError(d.gpu.Usable())
+}
+
 // Caps never change.
-func (d *device) Caps() *runtime.Caps { return &d.caps }
+func (d *Runner) Caps() *runtime.Caps { return &d.caps }
 
 // Wait blocks until submitted work is done. Work in the background is what
 // [shaderNotes] does.
-func (d *device) Wait(background bool) error {
+func (d *Runner) Wait(background bool) error {
 	if background {
 		d.notes.wait()
 	}
 	if err := d.enter(); err != nil {
 		return err
 	}
-	return deviceError(d.gpu.Wait())
+	return d.deviceError(d.gpu.Wait())
 }
 
 // Stats returns the counters.
-func (d *device) Stats() runtime.Stats {
+func (d *Runner) Stats() runtime.Stats {
 	s := runtime.Stats{
 		Launches:     d.stats.launches.Load(),
 		BytesRead:    d.stats.read.Load(),
@@ -114,44 +128,44 @@ func (d *device) Stats() runtime.Stats {
 }
 
 // Close waits for submitted work and gives everything back.
-func (d *device) Close() error {
+func (d *Runner) Close() error {
 	d.notes.stop()
 	err := d.gpu.Close()
 	d.memory.close()
-	return deviceError(err)
+	return d.deviceError(err)
 }
 
 // Write converts and copies host elements to elements off… of dst.
-func (d *device) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) error {
+func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) error {
 	b, n, err := d.transfer(dst, dt, off, len(src))
 	if err != nil || n == 0 {
 		return err
 	}
 	size := int64(dt.Size())
-	return deviceError(d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+	return d.deviceError(d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
 		pack(part, dt, src[at/elemSize*size:])
 	}))
 }
 
 // Read waits for earlier work and copies elements off… of src to the host.
-func (d *device) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) error {
+func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) error {
 	b, n, err := d.transfer(src, dt, off, len(dst))
 	if err != nil || n == 0 {
 		return err
 	}
 	size := int64(dt.Size())
-	return deviceError(d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+	return d.deviceError(d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
 		unpack(dst[at/elemSize*size:], dt, part)
 	}))
 }
 
 // transfer checks a copy of host bytes and counts its elements.
-func (d *device) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int) (*buffer, int64, error) {
+func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int) (*buffer, int64, error) {
 	if err := d.enter(); err != nil {
 		return nil, 0, err
 	}
 	if !wgsl.DTypes.Has(dt) {
-		return nil, 0, fmt.Errorf("webgpu: copy of %v: %w", dt, ir.ErrUnsupported)
+		return nil, 0, d.errorf("copy of %v: %w", dt, ir.ErrUnsupported)
 	}
 	b, err := d.memory.own(buf)
 	if err != nil {
@@ -159,7 +173,7 @@ func (d *device) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int)
 	}
 	n := int64(bytes / dt.Size())
 	if off < 0 || bytes%dt.Size() != 0 || off > b.bytes/elemSize-n {
-		return nil, 0, fmt.Errorf("webgpu: copy of %d bytes of %v at element %d of a buffer of %d", bytes, dt, off, b.bytes/elemSize)
+		return nil, 0, d.errorf("copy of %d bytes of %v at element %d of a buffer of %d", bytes, dt, off, b.bytes/elemSize)
 	}
 	return b, n, nil
 }

@@ -1,11 +1,8 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -18,18 +15,8 @@ import (
 // negKernel is a kernel that no other test has the shader of.
 const negKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = neg %0 : float32\nstore 1 %1\n"
 
-// ranOn runs a kernel on 100 elements.
-func ranOn(t *testing.T, d *device, kernel string) {
-	t.Helper()
-	x := newTrial(parse(t, kernel), 1, 100)
-	x.fillInputs(rand.New(rand.NewPCG(1, 2)))
-	if err := d.Run([]runtime.Launch{*x.launch(t, d)}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // shipped are the notes of one device as another finds them in a bundle.
-func shipped(d *device) map[string][]byte {
+func shipped(d *Runner) map[string][]byte {
 	list := map[string][]byte{}
 	for _, n := range d.Notes() {
 		list[strings.TrimPrefix(n.Key, d.caps.Scope()+"\n")] = []byte(n.Value)
@@ -198,13 +185,7 @@ func TestNotesAreForgotten(t *testing.T) {
 		d := openDevice(t, runtime.Config{})
 		var progs []runtime.Program
 		for range 2 {
-			x := newTrial(parse(t, negKernel), 1, 100)
-			x.fillInputs(rand.New(rand.NewPCG(1, 2)))
-			l := x.launch(t, d)
-			if err := d.Run([]runtime.Launch{*l}); err != nil {
-				t.Fatal(err)
-			}
-			progs = append(progs, l.Prog)
+			progs = append(progs, ranOn(t, d, negKernel).Prog)
 		}
 		for _, p := range progs[:forgotten] {
 			d.Forget(p)
@@ -283,9 +264,7 @@ func TestShadersInCache(t *testing.T) {
 	cache := &memoryCache{list: map[string]string{}}
 	for round, want := range []int{1, 1, 2} {
 		d := openDevice(t, runtime.Config{Cache: cache})
-		x := newTrial(parse(t, copyKernel), 1, 100)
-		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
-		if _, err := d.Try(x.launch(t, d)); err != nil {
+		if _, err := d.Try(launch(t, d, copyKernel, 1, 100)); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(d.Notes()); n != 0 {

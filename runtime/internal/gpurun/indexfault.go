@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"encoding/binary"
@@ -9,7 +7,6 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
 // A shader cannot stop at an index out of range. It reads another element in
@@ -96,10 +93,10 @@ func (b *batch) clearFaults() error {
 		return nil
 	}
 	d := b.dev
-	if err := d.grow(&d.faults, b.faultBytes(), gpu.Storage); err != nil {
+	if err := d.grow(&d.faults, b.faultBytes(), Storage); err != nil {
 		return err
 	}
-	return deviceError(d.gpu.Write(d.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) }))
+	return d.deviceError(d.gpu.Write(d.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) }))
 }
 
 // settle waits for the batch and gives the fault of the first launch that has
@@ -114,7 +111,7 @@ func (b *batch) settle() error {
 		}
 	})
 	if err != nil {
-		return deviceError(err)
+		return d.deviceError(err)
 	}
 	slots := b.slots
 	b.slots, b.reads = nil, nil

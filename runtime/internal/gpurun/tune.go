@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gpurun
 
 import (
 	"fmt"
@@ -60,7 +58,7 @@ func tiled(t wgsl.Tile) func(*wgsl.Variant) {
 func (p *program) chosen(pc *piece) (wgsl.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
 	if code > uint64(len(turns)) {
-		return v, fmt.Errorf("webgpu: no choice %d", code)
+		return v, p.dev.errorf("no choice %d", code)
 	}
 	if code > 0 && slices.Contains(turns[code-1].mode, v.Mode) {
 		turns[code-1].change(&v)
@@ -73,7 +71,7 @@ const worthPoints = 1 << 14
 
 // Choices lists the ways to run a launch; chains have none, nor have scatters,
 // sorts and rows that a workgroup has in common.
-func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
+func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	p, ok := l.Prog.(*program)
 	_, forced := force.Choice()
 	if !ok || l.Chain != nil || p.kernel.Scatter() != ir.None || sorts(p.ready) || points(l.Dims[:l.Rank]) < worthPoints && !forced {
@@ -109,10 +107,10 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 }
 
 // Changes never happen: shaders are compiled when they are first run.
-func (d *device) Changes() uint64 { return 0 }
+func (d *Runner) Changes() uint64 { return 0 }
 
 // Try runs a launch once by its choice, alone on the device.
-func (d *device) Try(l *runtime.Launch) (time.Duration, error) {
+func (d *Runner) Try(l *runtime.Launch) (time.Duration, error) {
 	if err := d.enter(); err != nil {
 		return 0, err
 	}
@@ -120,14 +118,14 @@ func (d *device) Try(l *runtime.Launch) (time.Duration, error) {
 		return 0, err
 	}
 	if err := d.gpu.Wait(); err != nil {
-		return 0, deviceError(err)
+		return 0, d.deviceError(err)
 	}
 	begin := time.Now()
 	if err := d.dispatchAll([]runtime.Launch{*l}, true); err != nil {
 		return 0, err
 	}
-	err := deviceError(d.gpu.Wait())
+	err := d.deviceError(d.gpu.Wait())
 	return time.Since(begin), err
 }
 
-var _ runtime.Tuner = (*device)(nil)
+var _ runtime.Tuner = (*Runner)(nil)

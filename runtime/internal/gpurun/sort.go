@@ -1,7 +1,6 @@
-package webgpu
+package gpurun
 
 import (
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -41,7 +40,7 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	// The windows of elements and results start at multiples of the alignment.
 	most := min((s.binding-s.align)/elemSize, s.threads) &^ (wgsl.SortBlock - 1)
 	if padded > most {
-		return fmt.Errorf("webgpu: a row of %d elements to sort, of which %d fit a binding", n, most)
+		return s.errorf("a row of %d elements to sort, of which %d fit a binding", n, most)
 	}
 	w := sortWork{s: s, r: r, dt: dt, n: n, padded: padded, elements: raw.Buf, result: l.Args[r.Operand].Buf}
 	atOnce := min(most/padded, rows)

@@ -1,8 +1,6 @@
-package webgpu
+package gpurun
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -13,6 +11,7 @@ import (
 
 // limits are what one dispatch must stay within.
 type limits struct {
+	api
 	binding  int64 // bytes of one bound window
 	align    int64 // bytes; window offsets are multiples of it
 	bindings int   // storage bindings
@@ -72,7 +71,7 @@ func (s *splitter) whole(k *codegen.Kernel, l *runtime.Launch, skip []bool) erro
 	}
 	if k.HasRows() && c.Kept == c.Rank {
 		if c.Rank == runtime.MaxRank {
-			return fmt.Errorf("webgpu: a reduction needs one of %d dims", runtime.MaxRank)
+			return s.errorf("a reduction needs one of %d dims", runtime.MaxRank)
 		}
 		c.Dims[c.Rank] = 1
 		c.Rank++
@@ -140,11 +139,10 @@ func (s *splitter) cut(k *codegen.Kernel, l *runtime.Launch, skip []bool) error 
 		p.skip, p.scattering = skip, s.scattering
 		return s.emit(k, p)
 	}
-	d, err := cutDim(k, l, wide)
-	if err != nil {
-		return err
-	}
+	d := cutDim(k, l, wide)
 	switch {
+	case d < 0:
+		return s.errorf("one point of a launch reaches further than a binding does")
 	case d < l.Kept:
 	case k.Scatter() != ir.None:
 		d = firstReduced(l)
@@ -202,8 +200,8 @@ func squeeze(l *runtime.Launch) {
 }
 
 // cutDim is the dim whose halving narrows the wide operands most; with none
-// wide, the largest dim.
-func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) (int, error) {
+// wide, the largest dim; -1 where there is none.
+func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) int {
 	best, most := -1, int64(0)
 	for d, n := range l.Dims[:l.Rank] {
 		if n < 2 {
@@ -222,10 +220,7 @@ func cutDim(k *codegen.Kernel, l *runtime.Launch, wide []int) (int, error) {
 			best, most = d, gain
 		}
 	}
-	if best < 0 {
-		return 0, errors.New("webgpu: one point of a launch reaches further than a binding does")
-	}
-	return best, nil
+	return best
 }
 
 // fit finds windows for all operands, or names operands whose range is too
@@ -256,7 +251,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		e := extent{lo * elemSize / s.align * s.align, (hi*elemSize + elemSize + 15) &^ 15}
 		if b := l.Args[i].Buf; b == nil || lo < 0 || (hi+1)*elemSize > b.Bytes() {
-			return nil, nil, fmt.Errorf("webgpu: operand %d reaches elements [%d,%d] of its buffer", i, lo, hi)
+			return nil, nil, s.errorf("operand %d reaches elements [%d,%d] of its buffer", i, lo, hi)
 		}
 		p.parts[i] = 1
 		if e.hi-e.lo > s.binding {
@@ -284,7 +279,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		}
 		if p.parts[i] > 1 {
 			if write {
-				return nil, nil, fmt.Errorf("webgpu: operand %d is looked up in a buffer of %d bytes that is written", i, buf.Bytes())
+				return nil, nil, s.errorf("operand %d is looked up in a buffer of %d bytes that is written", i, buf.Bytes())
 			}
 			p.binding[i] = len(p.windows)
 			for lo := ext[i].lo; lo < ext[i].hi; lo += p.part * elemSize {
@@ -319,7 +314,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		bindings++
 	}
 	if bindings > s.bindings {
-		return nil, nil, fmt.Errorf("webgpu: %d bindings are above the adapter's limit of %d", bindings, s.bindings)
+		return nil, nil, s.errorf("%d bindings are above the adapter's limit of %d", bindings, s.bindings)
 	}
 	for i := range p.launch.Args {
 		if w := p.binding[i]; w >= 0 {

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -53,7 +53,7 @@ func TestBeyondOneBinding(t *testing.T) {
 		if i.Limits.Binding > 1<<28 && os.Getenv("MILLRACE_LONG") == "" {
 			i.Limits.Binding = 32 << 20 // the adapter's own limit is gigabytes
 		}
-		n = i.Limits.Binding/wgsl.ElemSize + 1027
+		n = i.Limits.Binding/shader.ElemSize + 1027
 	})
 	k := parse(t, "in 0 : int32\nindex 1\nout 2 : int32\n%0 = load 0 : int32\n%1 = indexlo 1 : uint32\n"+
 		"%2 = convert %1 : int32\n%3 = mul %0 %2 : int32\nstore 2 %3")
@@ -66,12 +66,12 @@ func TestBeyondOneBinding(t *testing.T) {
 	for i := range l.Args {
 		l.Args[i].Stride[0] = 1
 		if i != 1 {
-			if l.Args[i].Buf, err = d.Alloc(n * wgsl.ElemSize); err != nil {
+			if l.Args[i].Buf, err = d.Alloc(n * shader.ElemSize); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	data := make([]byte, n*wgsl.ElemSize)
+	data := make([]byte, n*shader.ElemSize)
 	for i := range n {
 		binary.LittleEndian.PutUint32(data[i*4:], uint32(i*7+1))
 	}
@@ -126,7 +126,7 @@ func TestTransfers(t *testing.T) {
 				src[i] &= 1
 			}
 		}
-		buf, err := d.Alloc((n + 3) * wgsl.ElemSize)
+		buf, err := d.Alloc((n + 3) * shader.ElemSize)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestConcurrent(t *testing.T) {
 			l.Dims[0] = n
 			for j := range l.Args {
 				l.Args[j].Stride[0] = 1
-				if l.Args[j].Buf, err = d.Alloc(n * wgsl.ElemSize); err != nil {
+				if l.Args[j].Buf, err = d.Alloc(n * shader.ElemSize); err != nil {
 					return err
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
@@ -27,7 +28,7 @@ func (driver) Open(c runtime.Config) (runtime.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
 	}
-	return gpurun.New(name, g, c), nil
+	return gpurun.New(name, g, wgsl.Dialect, c), nil
 }
 
 // Probe names the adapters, best first.

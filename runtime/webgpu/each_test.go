@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/ir"
 )
@@ -112,7 +112,7 @@ func TestRowsTakenTogether(t *testing.T) {
 // TestRowWork counts what a norm with a weight does at a point.
 func TestRowWork(t *testing.T) {
 	k := parse(t, rowtext.Norm)
-	v := wgsl.Dense(k, 4)
+	v := shader.Dense(k, 4)
 	v.Args[2].Still = true
 	for _, c := range []struct {
 		each     int
@@ -120,7 +120,7 @@ func TestRowWork(t *testing.T) {
 		accesses float64
 	}{{0, false, 5}, {0, true, 3}, {4, false, 4.25}} {
 		v.Each = c.each
-		if w := wgsl.CountRowWork(k, &v, c.unrolled); w.Accesses != c.accesses {
+		if w := shader.CountRowWork(k, &v, c.unrolled); w.Accesses != c.accesses {
 			t.Errorf("each %d, unrolled %t: %v accesses, want %v", c.each, c.unrolled, w.Accesses, c.accesses)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -77,12 +78,12 @@ func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) (*device, *gpu
 	}
 	info := g.Info()
 	say(&info)
-	d := gpurun.New(name, saying{g, info}, c)
+	d := gpurun.New(name, saying{g, info}, wgsl.Dialect, c)
 	t.Cleanup(func() {
 		// Whatever ran can be kept: it reads back, and prints as the same text.
 		for _, n := range d.Notes() {
 			key := strings.TrimPrefix(n.Key, d.Caps().Scope()+"\n")
-			if _, _, err := wgsl.ReadNote(key, n.Value); err != nil {
+			if _, _, err := shader.ReadNote(wgsl.Dialect, key, n.Value); err != nil {
 				t.Errorf("%v\n%s", err, key)
 			}
 		}
@@ -185,7 +186,7 @@ func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 		a := x.args[i].Access
 		if o.Kind != codegen.Index && x.shared[i] == i {
 			n := int64(len(x.args[i].Data) / o.DT.Size())
-			buf, err := d.Alloc(n * wgsl.ElemSize)
+			buf, err := d.Alloc(n * shader.ElemSize)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -14,25 +14,25 @@ const group = 64
 
 // choose finds the variant that runs a piece. lanes is the most points per
 // step that the kernel can be printed for.
-func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
+func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 	l := &p.launch
-	v := wgsl.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
+	v := shader.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
 	rows, dot := k.HasRows(), dotOf(k) >= 0
 	switch {
 	case k.Scatter() != ir.None:
-		v.Mode, lanes = wgsl.Scatters, 1
+		v.Mode, lanes = shader.Scatters, 1
 		if p.checks {
-			v.Mode = wgsl.Checks
+			v.Mode = shader.Checks
 		}
 	case dot:
-		v.Mode, v.Tile, lanes = wgsl.Tiles, chooseTile(k, l, p.software), 1
+		v.Mode, v.Tile, lanes = shader.Tiles, chooseTile(k, l, p.software), 1
 		v.Group = v.Tile.Group()
 	case rows:
-		v.Mode = wgsl.Cols
+		v.Mode = shader.Cols
 		if byRows(k, l) {
-			v.Mode = wgsl.Rows
+			v.Mode = shader.Rows
 		}
-		if p.software && v.Mode == wgsl.Cols {
+		if p.software && v.Mode == shader.Cols {
 			// An exponential costs a CPU less than a load. Loops over more points
 			// than two are left as they are by its compiler, and cost more.
 			v.Online = 1
@@ -41,10 +41,10 @@ func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 			}
 		}
 	}
-	v.Args = make([]wgsl.Arg, len(l.Args))
+	v.Args = make([]shader.Arg, len(l.Args))
 	for i := range l.Args {
 		a := &l.Args[i]
-		x := wgsl.Arg{Class: codegen.ClassOf(l, i), Binding: p.binding[i], Skip: p.skip[i]}
+		x := shader.Arg{Class: codegen.ClassOf(l, i), Binding: p.binding[i], Skip: p.skip[i]}
 		for _, s := range a.Stages {
 			x.Stages = append(x.Stages, len(s.Dims))
 		}
@@ -67,12 +67,12 @@ func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 		}
 		v.Args[i] = x
 	}
-	v.Bindings = make([]wgsl.Binding, len(p.windows))
+	v.Bindings = make([]shader.Binding, len(p.windows))
 	for w := range p.windows {
-		v.Bindings[w] = wgsl.Binding{Write: p.windows[w].write, DT: bindingType(k, p, w)}
+		v.Bindings[w] = shader.Binding{Write: p.windows[w].write, DT: bindingType(k, p, w)}
 	}
 	v.Indexed(k)
-	if v.Mode == wgsl.Cols && lanes > 1 && p.across(lanes) {
+	if v.Mode == shader.Cols && lanes > 1 && p.across(lanes) {
 		v.Across = true
 		for i := range v.Args {
 			v.Args[i].Class = codegen.ClassAlong(l, i, l.Kept-1)
@@ -86,10 +86,10 @@ func choose(k *codegen.Kernel, p *piece, lanes int) wgsl.Variant {
 		}
 	}
 	inner := l.Dims[l.Rank-1]
-	if lanes > 1 && v.Mode != wgsl.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == wgsl.Map && inner > int64(lanes)) {
+	if lanes > 1 && v.Mode != shader.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == shader.Map && inner > int64(lanes)) {
 		vectorise(&v, k, p, lanes, l.Rank-1)
 	}
-	if v.Mode == wgsl.Rows {
+	if v.Mode == shader.Rows {
 		chooseGroup(&v, k, p)
 	}
 	if p.software && v.Across && takesEach(&v, k, p) {
@@ -125,13 +125,13 @@ func (p *piece) across(lanes int) bool {
 
 // vectorise makes v compute lanes points per step along a dim if some operand
 // can move by whole vectors; the others gather and scatter.
-func vectorise(v *wgsl.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
+func vectorise(v *shader.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
 	vectors := make([]bool, len(p.windows))
 	for w := range vectors {
 		vectors[w] = true
 	}
 	for i := range v.Args {
-		if w := p.binding[i]; w >= 0 && !(aligned(p, i, lanes, dim) && (!v.Args[i].Indexed || !v.Across && wgsl.EvenIndex(k, v, i))) {
+		if w := p.binding[i]; w >= 0 && !(aligned(p, i, lanes, dim) && (!v.Args[i].Indexed || !v.Across && shader.EvenIndex(k, v, i))) {
 			vectors[w] = false
 		}
 	}
@@ -151,7 +151,7 @@ func vectorise(v *wgsl.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
 	v.Lanes = lanes
 	l := &p.launch
 	n := l.Dims[dim]
-	if v.Mode != wgsl.Map || n%int64(lanes) == 0 {
+	if v.Mode != shader.Map || n%int64(lanes) == 0 {
 		return
 	}
 	// The last vector runs past the end. Its loads find padding; its stores may
@@ -178,7 +178,7 @@ func aligned(p *piece, i, lanes, dim int) bool {
 }
 
 // padded reports that what follows an output's last element is no data.
-func padded(p *piece, i int, x wgsl.Arg, n int64) bool {
+func padded(p *piece, i int, x shader.Arg, n int64) bool {
 	if !x.Vec {
 		return x.Class == codegen.Splat
 	}
@@ -203,23 +203,23 @@ var unrollings = map[bool]unrolling{
 
 // chooseGroup decides how many invocations share a row, whether they keep it in
 // registers from one pass to the next, and whether they take several rows.
-func chooseGroup(v *wgsl.Variant, k *codegen.Kernel, p *piece) {
+func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	un := unrollings[p.software]
 	v.Group = un.groups[0]
 	steps := int((reducedSize(&p.launch) + int64(v.Lanes) - 1) / int64(v.Lanes))
 	if steps == 0 || scans(k) {
 		return
 	}
-	unrolled := wgsl.CountRowWork(k, v, true)
+	unrolled := shader.CountRowWork(k, v, true)
 	if p.software && takesEach(v, k, p) {
 		each := *v
 		takeEach(&each, p)
-		if work := wgsl.CountRowWork(k, &each, false); work.Accesses < unrolledCost*unrolled.Accesses {
+		if work := shader.CountRowWork(k, &each, false); work.Accesses < unrolledCost*unrolled.Accesses {
 			*v = each
 			return
 		}
 	}
-	if wgsl.Passes(k) < 2 {
+	if shader.Passes(k) < 2 {
 		return
 	}
 	for _, g := range un.groups {
@@ -244,7 +244,7 @@ const (
 )
 
 // takesEach reports that there are neighbours to take several of at once.
-func takesEach(v *wgsl.Variant, k *codegen.Kernel, p *piece) bool {
+func takesEach(v *shader.Variant, k *codegen.Kernel, p *piece) bool {
 	kept := p.launch.Dims[:p.launch.Kept]
 	units, many := int64(1), int64(manyGroups)
 	if v.Across {
@@ -256,7 +256,7 @@ func takesEach(v *wgsl.Variant, k *codegen.Kernel, p *piece) bool {
 }
 
 // takeEach makes v take several neighbours.
-func takeEach(v *wgsl.Variant, p *piece) {
+func takeEach(v *shader.Variant, p *piece) {
 	l := &p.launch
 	v.Each = eachRows
 	v.Args = slices.Clone(v.Args)

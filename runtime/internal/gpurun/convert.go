@@ -3,12 +3,12 @@ package gpurun
 import (
 	"encoding/binary"
 
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 )
 
 // elemSize is the bytes of an element in device memory, of any dtype.
-const elemSize = wgsl.ElemSize
+const elemSize = shader.ElemSize
 
 // pack turns host elements into device elements; len(dst) decides how many.
 // Small ones become words, a bool the word 0 or 1.
@@ -28,7 +28,7 @@ func pack(dst []byte, dt ir.DType, src []byte) {
 		case dt == ir.Bool && bits != 0:
 			bits = 1
 		}
-		binary.LittleEndian.PutUint32(dst[i*elemSize:], wgsl.Word(dt, bits))
+		binary.LittleEndian.PutUint32(dst[i*elemSize:], shader.Word(dt, bits))
 	}
 }
 

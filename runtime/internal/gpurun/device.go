@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -15,16 +15,17 @@ import (
 type Runner struct {
 	api
 	gpu    Device
+	lang   *shader.Dialect
 	caps   runtime.Caps
 	limits limits
 	cfg    runtime.Config
 	memory memory
 	stats  counters
 
-	mu      sync.Mutex          // of the shaders, and of params during a Run
-	shaders map[string]*shader  // by source
-	parts   map[string]*program // of kernels that launches are taken apart into, by text
-	params  Buffer              // uniform words of the Run being submitted
+	mu      sync.Mutex           // of the shaders, and of params during a Run
+	shaders map[string]*compiled // by source
+	parts   map[string]*program  // of kernels that launches are taken apart into, by text
+	params  Buffer               // uniform words of the Run being submitted
 	words   []uint32
 	spare   []Buffer // what nobody reads or writes: see warm
 	faults  Buffer   // words that shaders tell of indices out of range by
@@ -42,12 +43,13 @@ type counters struct {
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
-// New is a device of the engine, named after its API. Before calls of it that
-// reach g it passes the fault point NAME-lost, at which g vanishes.
-func New(name string, g Device, c runtime.Config) *Runner {
+// New is a device of the engine, named after its API, whose shaders are written in
+// lang. Before calls of it that reach g it passes the fault point NAME-lost, at
+// which g vanishes.
+func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
-	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, cfg: c, shaders: map[string]*shader{}, parts: map[string]*program{}}
+	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c, shaders: map[string]*compiled{}, parts: map[string]*program{}}
 	d.limits = limits{
 		api:     d.api,
 		binding: l.Binding,
@@ -63,8 +65,8 @@ func New(name string, g Device, c runtime.Config) *Runner {
 	d.caps = runtime.Caps{
 		Name:        name,
 		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
-		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", wgsl.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
-		DTypes:      wgsl.DTypes,
+		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", lang.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
+		DTypes:      shader.DTypes,
 		SlowBuild:   true,
 		MaxOperands: min(l.StorageBuffers-1, 32), // but for the words that tell of faults
 		MaxScalars:  64,
@@ -79,7 +81,7 @@ func New(name string, g Device, c runtime.Config) *Runner {
 		d.caps.Bandwidth, d.caps.OpCost = 5e9, 5e-11
 	}
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
-		if wgsl.DTypes.Has(dt) {
+		if shader.DTypes.Has(dt) {
 			d.caps.ElemSize[dt] = elemSize
 		}
 	}
@@ -164,7 +166,7 @@ func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int)
 	if err := d.enter(); err != nil {
 		return nil, 0, err
 	}
-	if !wgsl.DTypes.Has(dt) {
+	if !shader.DTypes.Has(dt) {
 		return nil, 0, d.errorf("copy of %v: %w", dt, ir.ErrUnsupported)
 	}
 	b, err := d.memory.own(buf)

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -41,7 +41,7 @@ const (
 // classify finds the class of every kept dim. Where both stand still the
 // result repeats, and any class will do.
 func classify(k *codegen.Kernel, l *runtime.Launch) []dimClass {
-	inA, inB := wgsl.DotOperands(k)
+	inA, inB := shader.DotOperands(k)
 	still := func(in []bool, d int) bool {
 		for i := range l.Args {
 			if in[i] && l.Args[i].Stride[d] != 0 {
@@ -90,13 +90,13 @@ func dotSizes(k *codegen.Kernel, l *runtime.Launch) (batch, m, n int64) {
 // the first-level cache and workgroup memory is read one lane after another: as
 // many results per invocation as the products of two vectors of 16 cost least,
 // in a loop, since that much text takes its compiler seconds.
-func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) wgsl.Tile {
-	t := wgsl.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8}
+func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) shader.Tile {
+	t := shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8}
 	switch _, m, n := dotSizes(k, l); {
 	case min(m, n) <= 32:
-		t = wgsl.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4}
+		t = shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4}
 	case software:
-		t = wgsl.Tile{M: 64, N: 64, K: 8, RowsPer: 16, ColsPer: 16, Looped: true}
+		t = shader.Tile{M: 64, N: 64, K: 8, RowsPer: 16, ColsPer: 16, Looped: true}
 		if m > 64 {
 			t.M = 128
 		}
@@ -112,7 +112,7 @@ func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) wgsl.Tile {
 			t.NDims++
 		}
 	}
-	inA, inB := wgsl.DotOperands(k)
+	inA, inB := shader.DotOperands(k)
 	t.AlongA, t.AlongB = along(k, l, inA), along(k, l, inB)
 	return t
 }

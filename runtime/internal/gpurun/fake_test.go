@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -206,7 +207,7 @@ func (f *fake) Close() error {
 func open(t testing.TB, c runtime.Config) (*Runner, *fake) {
 	t.Helper()
 	f := newFake()
-	d := New("fake", f, c)
+	d := New("fake", f, wgsl.Dialect, c)
 	t.Cleanup(func() { _ = d.Close() })
 	return d, f
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -85,7 +85,7 @@ func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 	return uint32(first)
 }
 
-func (b *batch) faultBytes() int64 { return int64(len(b.slots)) * wgsl.FaultWords * 4 }
+func (b *batch) faultBytes() int64 { return int64(len(b.slots)) * shader.FaultWords * 4 }
 
 // clearFaults makes room for the batch's words and clears them.
 func (b *batch) clearFaults() error {
@@ -104,7 +104,7 @@ func (b *batch) clearFaults() error {
 func (b *batch) settle() error {
 	d := b.dev
 	d.stats.waits.Add(1)
-	words := make([]uint32, 0, len(b.slots)*wgsl.FaultWords)
+	words := make([]uint32, 0, len(b.slots)*shader.FaultWords)
 	err := d.gpu.Read(d.faults, 0, b.faultBytes(), func(src []byte, _ int64) {
 		for i := 0; i < len(src); i += 4 {
 			words = append(words, binary.LittleEndian.Uint32(src[i:]))
@@ -118,8 +118,8 @@ func (b *batch) settle() error {
 	var first *runtime.LaunchError
 	least := int64(0)
 	for i, s := range slots {
-		index := wgsl.FaultIndex(words[i*wgsl.FaultWords+1])
-		if words[i*wgsl.FaultWords] == 0 || first != nil && (s.launch > first.Index || index >= least) {
+		index := shader.FaultIndex(words[i*shader.FaultWords+1])
+		if words[i*shader.FaultWords] == 0 || first != nil && (s.launch > first.Index || index >= least) {
 			continue
 		}
 		first, least = runtime.OutOfRange(s.launch, index, s.size), index

@@ -2,7 +2,7 @@ package gpurun
 
 import (
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -34,7 +34,7 @@ func maxSteps(k *codegen.Kernel, l *runtime.Launch) int64 {
 	case dotOf(k) >= 0:
 		return dotApart / 2
 	}
-	rows, passes := byRows(k, l), int64(wgsl.Passes(k))
+	rows, passes := byRows(k, l), int64(shader.Passes(k))
 	if folds(k) != nil {
 		if rows {
 			return rowSteps

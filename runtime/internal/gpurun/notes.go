@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/background"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -51,8 +51,8 @@ const notNoted = "-"
 
 // note remembers a shader that runs, unless it is too long to be kept. The caller holds d.mu.
 func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
-	key := wgsl.NoteKey(k, &v.Variant)
-	if !wgsl.NotesShader(key, v.source) {
+	key := shader.NoteKey(k, &v.Variant)
+	if !shader.NotesShader(key, v.source) {
 		v.noted = notNoted
 		return
 	}
@@ -127,7 +127,7 @@ func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 				return
 			}
 			x.ahead++
-			k, v, err := wgsl.ReadNote(key, string(source))
+			k, v, err := shader.ReadNote(d.lang, key, string(source))
 			if err == nil {
 				err = d.prebuild(k, v, string(source))
 			}
@@ -147,7 +147,7 @@ func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 	})
 }
 
-func (d *Runner) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) error {
+func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) error {
 	if err := d.makeReady(k, v, source); err != nil {
 		return err
 	}
@@ -155,13 +155,13 @@ func (d *Runner) prebuild(k *codegen.Kernel, v *wgsl.Variant, source string) err
 	return d.gpu.Wait()
 }
 
-func (d *Runner) makeReady(k *codegen.Kernel, v *wgsl.Variant, source string) error {
+func (d *Runner) makeReady(k *codegen.Kernel, v *shader.Variant, source string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shaders[source] != nil {
 		return nil
 	}
-	sh, err := d.shader(k, source, v.Bindings)
+	sh, err := d.compile(k, source, v.Bindings)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (d *Runner) makeReady(k *codegen.Kernel, v *wgsl.Variant, source string) er
 
 // warm dispatches no workgroups of a shader: some drivers compile when they are
 // first told to run something. The caller holds d.mu, and has nothing to submit.
-func (d *Runner) warm(sh *shader, bindings int) error {
+func (d *Runner) warm(sh *compiled, bindings int) error {
 	for len(d.spare) < bindings {
 		b, err := d.gpu.NewBuffer(spareSize, Storage)
 		if err != nil {

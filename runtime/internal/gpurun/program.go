@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -25,14 +25,14 @@ type program struct {
 
 // variant is a shader in use.
 type variant struct {
-	wgsl.Variant
+	shader.Variant
 	source string
 	noted  string // the key of its note; "" as long as there is none
-	*shader
+	*compiled
 }
 
-// shader is a compiled text, and how many variants of programs use it.
-type shader struct {
+// compiled is a shader, and how many variants of programs use it.
+type compiled struct {
 	pipe  Pipeline
 	users int
 }
@@ -40,7 +40,7 @@ type shader struct {
 // Kernel is the kernel as fusion wrote it.
 func (p *program) Kernel() runtime.Kernel { return p.kernel }
 
-// Build lowers a kernel and finds out whether WGSL can express it. Shaders are
+// Build lowers a kernel and finds out whether shaders can express it. Shaders are
 // compiled by the first Run that needs them, since their text depends on how
 // operands lie.
 func (d *Runner) Build(k runtime.Kernel) (runtime.Program, error) {
@@ -69,7 +69,7 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 	if err := fault.Hit(fault.Compile); err != nil {
 		return fail(err)
 	}
-	ready, err := wgsl.Prepare(c)
+	ready, err := shader.Prepare(c)
 	if err != nil {
 		return fail(err)
 	}
@@ -81,8 +81,8 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 		return p, nil
 	}
 	for ; ; p.lanes = 1 {
-		v := wgsl.Dense(ready, p.lanes)
-		if _, err = wgsl.Print(ready, &v); err == nil {
+		v := shader.Dense(ready, p.lanes)
+		if _, err = shader.Print(d.lang, ready, &v); err == nil {
 			return p, nil
 		}
 		if p.lanes == 1 {
@@ -96,7 +96,7 @@ type nowhere int64
 
 func (n nowhere) Bytes() int64 { return int64(n) }
 
-// tryApart finds out whether WGSL can express all that a program's launches
+// tryApart finds out whether shaders can express all that a program's launches
 // are taken apart into. It must not be called with d.mu held.
 func (d *Runner) tryApart(p *program) error {
 	d.mu.Lock()
@@ -108,7 +108,7 @@ func (d *Runner) tryApart(p *program) error {
 		scratch: func(n int64) (runtime.Buffer, error) { return nowhere(n), nil },
 		build:   b.build,
 		sorter: func(x sortDispatch) error {
-			_, _, err := wgsl.Sort(x.step, x.dt, x.descending)
+			_, _, err := shader.Sort(d.lang, x.step, x.dt, x.descending)
 			return err
 		},
 	}
@@ -132,18 +132,18 @@ func (p *program) variantFor(pc *piece) (*variant, error) {
 	if v := p.variants[key]; v != nil {
 		return v, nil
 	}
-	source, err := wgsl.Print(p.ready, &choice)
+	source, err := shader.Print(p.dev.lang, p.ready, &choice)
 	if err == nil {
 		err = fault.Hit(fault.Compile)
 	}
-	var sh *shader
+	var sh *compiled
 	if err == nil {
-		sh, err = p.dev.shader(p.kernel, source, choice.Bindings)
+		sh, err = p.dev.compile(p.kernel, source, choice.Bindings)
 	}
 	if err != nil {
 		return nil, p.dev.compileError(p.kernel.String(), source, err)
 	}
-	v := &variant{Variant: choice, source: source, shader: sh}
+	v := &variant{Variant: choice, source: source, compiled: sh}
 	sh.users++
 	p.variants[key] = v
 	if p.forgotten { // and is run once more: see Forget
@@ -206,10 +206,10 @@ func (d *Runner) compileError(kernel, source string, err error) error {
 	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
 }
 
-// shader compiles a text, or finds it compiled. kernel is what it is for, nil for
+// compile compiles a text, or finds it compiled. kernel is what it is for, nil for
 // shaders that are no kernel's, which nobody counts the users of. The caller holds
 // d.mu.
-func (d *Runner) shader(kernel *codegen.Kernel, source string, list []wgsl.Binding) (*shader, error) {
+func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Binding) (*compiled, error) {
 	if sh := d.shaders[source]; sh != nil {
 		return sh, nil
 	}
@@ -231,7 +231,7 @@ func (d *Runner) shader(kernel *codegen.Kernel, source string, list []wgsl.Bindi
 	}
 	d.stats.compiles.Add(1)
 	d.stats.compile.Add(int64(took))
-	sh := &shader{pipe: pipe}
+	sh := &compiled{pipe: pipe}
 	d.shaders[source] = sh
 	return sh, nil
 }
@@ -246,7 +246,7 @@ func (d *Runner) Source(prog runtime.Program) []runtime.Variant {
 	defer p.mu.Unlock()
 	list := make([]runtime.Variant, 0, len(p.variants))
 	for key, v := range p.variants {
-		list = append(list, runtime.Variant{Tier: "wgsl", Class: key, Source: v.source})
+		list = append(list, runtime.Variant{Tier: d.lang.Name, Class: key, Source: v.source})
 	}
 	return list
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -117,7 +117,7 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	at := len(b.words)
 	words, grid, err := v.Pack(b.words, k, &pc.launch)
 	if err != nil {
-		return err
+		return b.dev.errorf("%w", err)
 	}
 	faults := v.Faults() > 0
 	if faults {
@@ -129,19 +129,19 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 
 // sort turns a dispatch of a sort into one of the device.
 func (b *batch) sort(x sortDispatch) error {
-	source, bindings, err := wgsl.Sort(x.step, x.dt, x.descending)
+	source, bindings, err := shader.Sort(b.dev.lang, x.step, x.dt, x.descending)
 	if err != nil {
 		return err
 	}
-	sh, err := b.dev.shader(nil, source, bindings)
+	sh, err := b.dev.compile(nil, source, bindings)
 	if err != nil {
 		return b.dev.compileError("sort", source, err)
 	}
-	per := int64(wgsl.SortGroup)
-	if x.step == wgsl.SortLocal {
+	per := int64(shader.SortGroup)
+	if x.step == shader.SortLocal {
 		per = 1
 	}
-	grid := wgsl.GridOf((x.threads + per - 1) / per)
+	grid := shader.GridOf((x.threads + per - 1) / per)
 	x.words.Count, x.words.Width = uint32(x.threads), grid.X*uint32(per)
 	b.dispatch(sh.pipe, x.words.Pack(b.words), len(b.words), x.windows, false, grid)
 	return nil
@@ -149,7 +149,7 @@ func (b *batch) sort(x sortDispatch) error {
 
 // dispatch appends a dispatch whose words start at at. With faults it has the
 // binding of faults behind its windows.
-func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window, faults bool, grid wgsl.Grid) {
+func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window, faults bool, grid shader.Grid) {
 	size := int64(len(words)-at) * 4
 	for len(words)*4%int(b.dev.limits.align) != 0 {
 		words = append(words, 0)

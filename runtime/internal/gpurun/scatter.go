@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -50,7 +50,7 @@ func (s *splitter) scatter(k *codegen.Kernel, l *runtime.Launch, skip []bool) er
 	defer func(was scattering) { s.scattering = was }(s.scattering)
 	s.scattering = scattering{}
 	none := reducedSize(l) == 0
-	if wgsl.MayFault(k) && !none {
+	if shader.MayFault(k) && !none {
 		slots := -1
 		s.scattering = scattering{checks: true, slots: &slots}
 		if err := s.check(k, l, from, to); err != nil {

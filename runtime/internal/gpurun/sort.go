@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -38,13 +38,13 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	}
 	padded := int64(1) << bits.Len64(uint64(n-1))
 	// The windows of elements and results start at multiples of the alignment.
-	most := min((s.binding-s.align)/elemSize, s.threads) &^ (wgsl.SortBlock - 1)
+	most := min((s.binding-s.align)/elemSize, s.threads) &^ (shader.SortBlock - 1)
 	if padded > most {
 		return s.errorf("a row of %d elements to sort, of which %d fit a binding", n, most)
 	}
 	w := sortWork{s: s, r: r, dt: dt, n: n, padded: padded, elements: raw.Buf, result: l.Args[r.Operand].Buf}
 	atOnce := min(most/padded, rows)
-	pairs := blocks(atOnce*padded) * wgsl.SortBlock
+	pairs := blocks(atOnce*padded) * shader.SortBlock
 	for i := range w.pairs {
 		if w.pairs[i], err = s.scratch(pairs * elemSize); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	return nil
 }
 
-func blocks(pairs int64) int64 { return (pairs + wgsl.SortBlock - 1) / wgsl.SortBlock }
+func blocks(pairs int64) int64 { return (pairs + shader.SortBlock - 1) / shader.SortBlock }
 
 // sortWork is a sort of rows of n dense elements.
 type sortWork struct {
@@ -79,27 +79,27 @@ func (w *sortWork) rows(first, count int64) error {
 	pairs := [2]window{{w.pairs[0], 0, w.pairs[0].Bytes() &^ 15, true}, {w.pairs[1], 0, w.pairs[1].Bytes() &^ 15, true}}
 	positions := pairs[1]
 	positions.write = false
-	total := blocks(count*w.padded) * wgsl.SortBlock
-	base := wgsl.SortWords{Row: uint32(w.n), Padded: uint32(w.padded), Elements: uint32(off), Result: uint32(to)}
-	run := func(step wgsl.SortStep, threads int64, set func(*wgsl.SortWords), windows ...window) error {
+	total := blocks(count*w.padded) * shader.SortBlock
+	base := shader.SortWords{Row: uint32(w.n), Padded: uint32(w.padded), Elements: uint32(off), Result: uint32(to)}
+	run := func(step shader.SortStep, threads int64, set func(*shader.SortWords), windows ...window) error {
 		x := base
 		if set != nil {
 			set(&x)
 		}
 		return w.s.sorter(sortDispatch{step, w.dt, w.r.Descending, threads, x, windows})
 	}
-	if err := run(wgsl.SortKeys, count*w.padded, nil, elements, pairs[0], pairs[1]); err != nil {
+	if err := run(shader.SortKeys, count*w.padded, nil, elements, pairs[0], pairs[1]); err != nil {
 		return err
 	}
 	local := func(from, to int64) error {
-		return run(wgsl.SortLocal, total/wgsl.SortBlock, func(x *wgsl.SortWords) { x.From, x.To = uint32(from), uint32(to) }, pairs[0], pairs[1])
+		return run(shader.SortLocal, total/shader.SortBlock, func(x *shader.SortWords) { x.From, x.To = uint32(from), uint32(to) }, pairs[0], pairs[1])
 	}
-	if err := local(2, min(w.padded, wgsl.SortBlock)); err != nil {
+	if err := local(2, min(w.padded, shader.SortBlock)); err != nil {
 		return err
 	}
-	for size := int64(2 * wgsl.SortBlock); size <= w.padded; size *= 2 {
-		for j := size / 2; j >= wgsl.SortBlock; j /= 2 {
-			err := run(wgsl.SortWide, count*w.padded/2, func(x *wgsl.SortWords) { x.From, x.Distance = uint32(size), uint32(j) }, pairs[0], pairs[1])
+	for size := int64(2 * shader.SortBlock); size <= w.padded; size *= 2 {
+		for j := size / 2; j >= shader.SortBlock; j /= 2 {
+			err := run(shader.SortWide, count*w.padded/2, func(x *shader.SortWords) { x.From, x.Distance = uint32(size), uint32(j) }, pairs[0], pairs[1])
 			if err != nil {
 				return err
 			}
@@ -109,9 +109,9 @@ func (w *sortWork) rows(first, count int64) error {
 		}
 	}
 	if w.r.Op.Info().Position {
-		return run(wgsl.SortPlace, count*w.n, nil, positions, result)
+		return run(shader.SortPlace, count*w.n, nil, positions, result)
 	}
-	return run(wgsl.SortTake, count*w.n, nil, elements, positions, result)
+	return run(shader.SortTake, count*w.n, nil, elements, positions, result)
 }
 
 // window is what holds some rows of a dense buffer, and the element of it that
@@ -125,10 +125,10 @@ func (w *sortWork) window(b runtime.Buffer, first, count int64) (window, int64) 
 
 // sortDispatch is one dispatch of a sort.
 type sortDispatch struct {
-	step       wgsl.SortStep
+	step       shader.SortStep
 	dt         ir.DType
 	descending bool
 	threads    int64 // invocations, or workgroups of SortLocal
-	words      wgsl.SortWords
+	words      shader.SortWords
 	windows    []window
 }

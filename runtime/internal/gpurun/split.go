@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -310,7 +310,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 		p.binding[i] = w
 	}
 	bindings := len(p.windows)
-	if wgsl.MayFault(k) {
+	if shader.MayFault(k) {
 		bindings++
 	}
 	if bindings > s.bindings {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/ir"
@@ -22,40 +22,40 @@ import (
 // turn changes a shader that choose made.
 type turn struct {
 	name   string
-	mode   []wgsl.Mode // of the shaders that it changes
-	change func(v *wgsl.Variant)
+	mode   []shader.Mode // of the shaders that it changes
+	change func(v *shader.Variant)
 }
 
 var turns = []turn{
 	{"group=32", single, grouped(32)},
 	{"group=128", single, grouped(128)},
 	{"group=256", single, grouped(256)},
-	{"tile=32x32/4x4", tiles, tiled(wgsl.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4})},
-	{"tile=64x64/4x4", tiles, tiled(wgsl.Tile{M: 64, N: 64, K: 16, RowsPer: 4, ColsPer: 4})},
-	{"tile=64x64/8x8", tiles, tiled(wgsl.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8})},
-	{"tile=128x128/16x16", tiles, tiled(wgsl.Tile{M: 128, N: 128, K: 8, RowsPer: 16, ColsPer: 16, Looped: true})},
+	{"tile=32x32/4x4", tiles, tiled(shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4})},
+	{"tile=64x64/4x4", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 4, ColsPer: 4})},
+	{"tile=64x64/8x8", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8})},
+	{"tile=128x128/16x16", tiles, tiled(shader.Tile{M: 128, N: 128, K: 8, RowsPer: 16, ColsPer: 16, Looped: true})},
 }
 
 var (
-	single = []wgsl.Mode{wgsl.Map, wgsl.Cols} // whose invocations have nothing in common
-	tiles  = []wgsl.Mode{wgsl.Tiles}
+	single = []shader.Mode{shader.Map, shader.Cols} // whose invocations have nothing in common
+	tiles  = []shader.Mode{shader.Tiles}
 )
 
-func grouped(n int) func(*wgsl.Variant) {
-	return func(v *wgsl.Variant) { v.Group = n }
+func grouped(n int) func(*shader.Variant) {
+	return func(v *shader.Variant) { v.Group = n }
 }
 
 // tiled changes the sizes of a tile. What follows from how the operands lie
 // stays.
-func tiled(t wgsl.Tile) func(*wgsl.Variant) {
-	return func(v *wgsl.Variant) {
+func tiled(t shader.Tile) func(*shader.Variant) {
+	return func(v *shader.Variant) {
 		t.MDims, t.NDims, t.AlongA, t.AlongB = v.Tile.MDims, v.Tile.NDims, v.Tile.AlongA, v.Tile.AlongB
 		v.Tile, v.Group = t, t.Group()
 	}
 }
 
 // chosen is the variant that runs a piece by its launch's choice.
-func (p *program) chosen(pc *piece) (wgsl.Variant, error) {
+func (p *program) chosen(pc *piece) (shader.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
 	if code > uint64(len(turns)) {
 		return v, p.dev.errorf("no choice %d", code)
@@ -77,12 +77,12 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 	if !ok || l.Chain != nil || p.kernel.Scatter() != ir.None || sorts(p.ready) || points(l.Dims[:l.Rank]) < worthPoints && !forced {
 		return c
 	}
-	mode := wgsl.Map
+	mode := shader.Map
 	switch {
 	case dotOf(p.ready) >= 0:
-		mode = wgsl.Tiles
+		mode = shader.Tiles
 	case p.kernel.HasRows():
-		if mode = wgsl.Cols; byRows(p.kernel, l) {
+		if mode = shader.Cols; byRows(p.kernel, l) {
 			return c
 		}
 	}

@@ -1,8 +1,7 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
@@ -20,16 +19,6 @@ import (
 func MayFault(k *codegen.Kernel) bool {
 	at := k.Scatter()
 	return k.MayFault() || at != ir.None && codegen.ModeOf(k.Body[at]) == ir.IndexError
-}
-
-// invocation begins a shader of an invocation per unit of work, number i.
-func (p *printer) invocation() {
-	p.f("fn main(@builtin(global_invocation_id) id : vec3<u32>) {")
-	p.indent++
-	p.f("let i = id.y * %s + id.x;", p.word(wordWidth))
-	p.f("if (i >= %s) {", p.word(wordCount))
-	p.f("\treturn;")
-	p.f("}")
 }
 
 // checkMain prints a Checks shader. Loads through an index that may be at fault
@@ -52,7 +41,7 @@ func (p *printer) checkMain() {
 			}
 		}
 	}
-	p.invocation()
+	p.begin(false)
 	p.coords("i", 0, p.v.Rank)
 	p.vals = make([]string, len(p.code))
 	for i := range p.code {
@@ -64,8 +53,7 @@ func (p *printer) checkMain() {
 		p.target(in, to)
 		p.tellFault(to, "at_index", "at_inside", "", 1)
 	}
-	p.indent--
-	p.f("}")
+	p.end()
 }
 
 // scatterMain prints a Scatters shader.
@@ -76,11 +64,11 @@ func (p *printer) scatterMain() {
 		return
 	}
 	in, to := p.k.Body[at], p.k.Stores[0].Operand
-	p.invocation()
+	p.begin(false)
 	for n := range p.v.Faults() {
-		p.f("if (atomicLoad(&%s[(%s + %du) * %du]) != 0u) {", faultsName, p.word(p.slots.fault), n, FaultWords)
-		p.f("\treturn;")
-		p.f("}")
+		p.open("if ($load(%s[(%s + %du) * %du]) != 0u) {", faultsName, runWord(p.slots.fault), n, FaultWords)
+		p.f("return;")
+		p.end()
 	}
 	p.coords("i", 0, p.v.Kept)
 	p.rows = planRows(p.k, false)
@@ -94,8 +82,7 @@ func (p *printer) scatterMain() {
 		}
 		row = q.position(to)
 	})
-	p.f("for (var at = 0u; at < %s; at = at + 1u) {", p.word(wordSteps))
-	p.indent++
+	p.loop("at", "0u", runWord(wordSteps), "1u")
 	p.coords("at", p.v.Kept, p.v.Rank)
 	for i := range p.code {
 		if i != int(at) && p.rows.level[i] == codegen.Point {
@@ -104,24 +91,20 @@ func (p *printer) scatterMain() {
 	}
 	inside := p.target(in, to)
 	if inside {
-		p.f("if (at_inside) {")
-		p.indent++
+		p.open("if (at_inside) {")
 	}
-	p.f("let place = %s + bitcast<u32>(at_index) * %s;", row, p.word(p.slots.args[to].step))
+	p.f("let place $u32 = %s + $bits($u32, at_index) * %s;", row, runWord(p.slots.args[to].step))
 	value := p.value(in.Args[1])
 	if op := codegen.CombineOf(in).Op(); op != ir.OpInvalid {
 		value = fmt.Sprintf("%s(%s, %s)", p.joins(op, in.DT), p.loadFrom(to, in.DT, "place", false), value)
 	}
 	a := p.v.Args[to]
-	p.f("b%d[place] = %s;", a.Binding, toMemory(value, in.DT, p.v.Bindings[a.Binding], 1))
+	p.f("b%d[place] = %s;", a.Binding, p.toMemory(value, in.DT, p.v.Bindings[a.Binding], 1))
 	if inside {
-		p.indent--
-		p.f("}")
+		p.end()
 	}
-	p.indent--
-	p.f("}")
-	p.indent--
-	p.f("}")
+	p.end()
+	p.end()
 }
 
 // target writes the element that an index names, at_index, and where that need
@@ -131,13 +114,13 @@ func (p *printer) target(in ir.Instr, to int) (inside bool) {
 		p.fail("an index of %v: %w", dt, ir.ErrUnsupported)
 		return false
 	}
-	index, size := p.value(in.Args[0]), p.word(p.slots.args[to].size)
+	index, size := p.value(in.Args[0]), runWord(p.slots.args[to].size)
 	if codegen.ModeOf(in) == ir.IndexClamp {
-		p.f("let at_index = min(max(%s, 0), bitcast<i32>(%s) - 1);", index, size)
+		p.f("let at_index $i32 = min(max(%s, 0), $bits($i32, %s) - 1);", index, size)
 		return false
 	}
-	p.f("let at_index = %s;", index)
-	p.f("let at_inside = bitcast<u32>(at_index) < %s;", size)
+	p.f("let at_index $i32 = %s;", index)
+	p.f("let at_inside $bool = $bits($u32, at_index) < %s;", size)
 	return true
 }
 
@@ -154,7 +137,7 @@ func (p *printer) joins(op ir.Op, dt ir.DType) string {
 		Stores: []codegen.Store{{Operand: 2, Value: 2}},
 	})
 	if err != nil {
-		p.fail("%s", strings.TrimPrefix(err.Error(), "wgsl: "))
+		p.fail("%w", err)
 		return name
 	}
 	for i := range k.Body {

@@ -1,7 +1,8 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/millrace-go/millrace/ir"
 )
@@ -45,9 +46,9 @@ func (p *printer) orderKey(op ir.Op, dt ir.DType, x string) string {
 	case "f32":
 		name := map[bool]string{false: "mr_order", true: "mr_orderdown"}[down]
 		p.use(name)
-		return fill(name+"($0)", "", p.lanes, []string{x})
+		return name + "(" + x + ")"
 	case "i32":
-		text = "bitcast<$U>($0) ^ $U(0x80000000u)"
+		text = "$bits($U, $0) ^ $U(0x80000000u)"
 	case "u32":
 	default:
 		p.fail("%v of %v: %w", op, dt, ir.ErrUnsupported)
@@ -55,25 +56,25 @@ func (p *printer) orderKey(op ir.Op, dt ir.DType, x string) string {
 	if down {
 		text = "~(" + text + ")"
 	}
-	return fill(text, "", p.lanes, []string{x})
+	return p.fill(text, p.lanes, x)
 }
 
 // better replaces accumulators i by the candidate k at position at where that
 // wins.
 func (p *printer) better(i int, k, at string) {
 	r, n := p.own(fmt.Sprintf("r%d", i)), p.own(fmt.Sprintf("n%d", i))
-	p.f("let y%d = (%s > %s) | ((%s == %s) & (%s < %s));", i, k, r, k, r, at, n)
-	p.f("%s = select(%s, %s, y%d);", r, r, k, i)
-	p.f("%s = select(%s, %s, y%d);", n, n, at, i)
+	p.f("let y%d $B = $or(($gt(%s, %s)), ($and(($eq(%s, %s)), ($lt(%s, %s)))));", i, k, r, k, r, at, n)
+	p.f("%s = $select(%s, %s, y%d);", r, r, k, i)
+	p.f("%s = $select(%s, %s, y%d);", n, n, at, i)
 }
 
 // accType is the type of the accumulators of reduction i over lanes.
 func (p *printer) accType(i, lanes int) string {
 	in := p.code[i]
 	if in.Op.Info().Position {
-		return vec("u32", lanes)
+		return p.vec("u32", lanes)
 	}
-	return vec(scalarTypes[p.code[in.Args[0]].DT], lanes)
+	return p.vec(scalarTypes[p.code[in.Args[0]].DT], lanes)
 }
 
 // foldStates are the variables of reduction i.
@@ -81,12 +82,12 @@ func (p *printer) foldStates(i int) []state {
 	in, typ := p.code[i], p.accType(i, p.lanes)
 	if in.Op.Info().Position {
 		return []state{
-			{fmt.Sprintf("r%d", i), typ, splat("0u", "u32", p.lanes)},
-			{fmt.Sprintf("n%d", i), typ, splat("0xffffffffu", "u32", p.lanes)},
+			{fmt.Sprintf("r%d", i), typ, p.splat("0u", "u32", p.lanes)},
+			{fmt.Sprintf("n%d", i), typ, p.splat("0xffffffffu", "u32", p.lanes)},
 		}
 	}
 	dt := p.code[in.Args[0]].DT
-	return []state{{fmt.Sprintf("r%d", i), typ, literal(dt, foldStart(in.Op, dt), p.lanes)}}
+	return []state{{fmt.Sprintf("r%d", i), typ, p.literal(dt, foldStart(in.Op, dt), p.lanes)}}
 }
 
 // stepFold takes the point at hand into reduction i.
@@ -105,14 +106,14 @@ func (p *printer) stepFold(i int) {
 		p.f("%s = %s;", r, p.combine(in, r, x))
 		return
 	}
-	p.f("let k%d = %s;", i, p.orderKey(in.Op, p.code[in.Args[0]].DT, x))
+	p.f("let k%d $U = %s;", i, p.orderKey(in.Op, p.code[in.Args[0]].DT, x))
 	at := p.point
 	if p.v.Across {
-		at = splat(at, "u32", p.lanes)
+		at = p.splat(at, "u32", p.lanes)
 	} else if p.lanes > 1 {
-		at = fmt.Sprintf("%s(%s * %du) + %s(0u, 1u, 2u, 3u)", vec("u32", p.lanes), p.point, p.lanes, vec("u32", p.lanes))
+		at = fmt.Sprintf("%s(%s * %du) + %s(0u, 1u, 2u, 3u)", p.vec("u32", p.lanes), p.point, p.lanes, p.vec("u32", p.lanes))
 	}
-	p.f("let j%d = %s;", i, at)
+	p.f("let j%d $U = %s;", i, at)
 	p.better(i, fmt.Sprintf("k%d", i), fmt.Sprintf("j%d", i))
 }
 
@@ -133,7 +134,7 @@ func (p *printer) endFolds(folds []int, lanes int, then func()) {
 			over()
 			p.share(folds, "w", p.v.Group)
 		})
-		p.f("workgroupBarrier();")
+		p.f("barrier;")
 		over = func() { p.gather(folds, "w", p.v.Group) }
 	case !group && lanes == 1:
 		value, position = p.own("r%d"), p.own("n%d")
@@ -161,9 +162,9 @@ func (p *printer) foldLanes(i, lanes int) {
 		first = ".x"
 	}
 	r, n := p.own(fmt.Sprintf("r%d", i)), p.own(fmt.Sprintf("n%d", i))
-	p.f("var o%d = %s%s;", i, r, first)
+	p.f("var o%d %s = %s%s;", i, p.accType(i, p.lanes), r, first)
 	if position {
-		p.f("var on%d = %s%s;", i, n, first)
+		p.f("var on%d $U = %s%s;", i, n, first)
 	}
 	for l := 1; l < lanes; l++ {
 		c := "xyzw"[l]
@@ -178,10 +179,10 @@ func (p *printer) take(i int, x, at string) {
 		p.f("o%d = %s;", i, p.combine(in, fmt.Sprintf("o%d", i), x))
 		return
 	}
-	p.f("if (%s > o%d || (%s == o%d && %s < on%d)) {", x, i, x, i, at, i)
-	p.f("\to%d = %s;", i, x)
-	p.f("\ton%d = %s;", i, at)
-	p.f("}")
+	p.open("if (%s > o%d || (%s == o%d && %s < on%d)) {", x, i, x, i, at, i)
+	p.f("o%d = %s;", i, x)
+	p.f("on%d = %s;", i, at)
+	p.end()
 }
 
 // foldGroup combines o<i> over the workgroup in two rounds, as a square: far
@@ -193,24 +194,27 @@ func (p *printer) foldGroup(folds []int) {
 		first *= 2
 	}
 	p.share(folds, "w", g)
-	p.f("workgroupBarrier();")
+	p.f("barrier;")
 	if first > 1 {
 		rest := g / first
-		p.f("if (lane < %du) {", rest)
-		p.indent++
+		p.open("if (lane < %du) {", rest)
 		for j := 1; j < first; j++ {
 			for _, i := range folds {
 				p.take(i, fmt.Sprintf("w%d[lane + %du]", i, j*rest), fmt.Sprintf("wn%d[lane + %du]", i, j*rest))
 			}
 		}
 		p.share(folds, "x", rest)
-		p.indent--
-		p.f("}")
-		p.f("workgroupBarrier();")
+		p.end()
+		p.f("barrier;")
 		p.gather(folds, "x", rest)
 		return
 	}
 	p.gather(folds, "w", g)
+}
+
+// workgroup declares memory of a workgroup.
+func (p *printer) workgroup(name, typ string, n int) {
+	p.global.WriteString("\n" + p.fill(p.Shared, 1, name, typ, fmt.Sprint(n)) + "\n")
 }
 
 // share declares workgroup memory for n partial results of each reduction, for
@@ -218,12 +222,12 @@ func (p *printer) foldGroup(folds []int) {
 func (p *printer) share(folds []int, name string, n int) {
 	for _, i := range folds {
 		memory := func(name, typ, val string) {
-			fmt.Fprintf(p.global, "\nvar<workgroup> %s : array<%s, %d>;\n", name, typ, n*max(p.v.Each, 1))
+			p.workgroup(name, typ, n*max(p.v.Each, 1))
 			p.f("%s[%s] = %s;", name, p.partial(n, "lane"), val)
 		}
 		memory(fmt.Sprintf("%s%d", name, i), p.accType(i, 1), fmt.Sprintf("o%d", i))
 		if p.code[i].Op.Info().Position {
-			memory(fmt.Sprintf("%sn%d", name, i), "u32", fmt.Sprintf("on%d", i))
+			memory(fmt.Sprintf("%sn%d", name, i), p.vec("u32", 1), fmt.Sprintf("on%d", i))
 		}
 	}
 }
@@ -244,14 +248,14 @@ func (p *printer) gather(folds []int, name string, n int) {
 		}
 		return p.partial(n, fmt.Sprintf("%du", j))
 	}
-	start := ""
+	first := "%s = %[3]s;"
 	if p.v.Each > 1 {
-		start = "var "
+		first = "var %s %s = %s;"
 	}
 	for _, i := range folds {
-		p.f("%so%d = %s%d[%s];", start, i, name, i, at(0))
+		p.f(first, fmt.Sprintf("o%d", i), p.accType(i, p.lanes), fmt.Sprintf("%s%d[%s]", name, i, at(0)))
 		if p.code[i].Op.Info().Position {
-			p.f("%son%d = %sn%d[%s];", start, i, name, i, at(0))
+			p.f(first, fmt.Sprintf("on%d", i), "$U", fmt.Sprintf("%sn%d[%s]", name, i, at(0)))
 		}
 	}
 	for j := 1; j < n; j++ {
@@ -273,11 +277,11 @@ func (p *printer) endFold(i int, value, position string) {
 		}
 		p.use(uses)
 		*p.wide = *p.wide || isWide(in.DT)
-		text = fill(conv, vec(scalarTypes[in.DT], p.lanes), p.lanes, nil)
+		text = p.fill(strings.ReplaceAll(conv, "$T", p.vec(scalarTypes[in.DT], p.lanes)), p.lanes)
 	}
 	if top := p.rows.top[i]; top >= 0 { // nothing, or NaN of a maximum that no difference from is a number
 		p.use("mr_self")
 		text += fmt.Sprintf(" + mr_self(%s)", p.vals[top])
 	}
-	p.f("let v%d = %s;", i, text)
+	p.let(fmt.Sprintf("v%d", i), in.DT, text)
 }

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"bytes"
@@ -44,49 +44,49 @@ func NoteKey(k *codegen.Kernel, v *Variant) string {
 
 // ErrNote says that a text is not what is printed for its key: another version
 // of the printer made it, or it was changed.
-var ErrNote = errors.New("wgsl: the text is not that of its kernel and variant")
+var ErrNote = errors.New("shader: the text is not that of its kernel and variant")
 
-// ReadNote reads a key that NoteKey made and checks the text kept under it. It
+// ReadNote reads a key that NoteKey made and checks the text in d kept under it. It
 // prints no more than that text is long.
-func ReadNote(key, source string) (k *codegen.Kernel, v *Variant, err error) {
+func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, err error) {
 	defer func() { // a variant that nobody would choose may lead anywhere
 		if r := recover(); r == ErrNote {
 			k, v, err = nil, nil, ErrNote
 		} else if r != nil {
-			k, v, err = nil, nil, fmt.Errorf("wgsl: printing a kept shader: %v", r)
+			k, v, err = nil, nil, fmt.Errorf("shader: printing a kept shader: %v", r)
 		}
 	}()
 	if !NotesShader(key, source) {
-		return nil, nil, fmt.Errorf("wgsl: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
+		return nil, nil, fmt.Errorf("shader: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
 	}
 	line, text, _ := strings.Cut(key, "\n")
 	line, ok := strings.CutPrefix(line, noteWord)
 	if !ok {
-		return nil, nil, errors.New("wgsl: no key of a shader")
+		return nil, nil, errors.New("shader: no key of a shader")
 	}
 	v = new(Variant)
-	d := json.NewDecoder(bytes.NewReader([]byte(line)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return nil, nil, fmt.Errorf("wgsl: a shader's variant: %w", err)
+	j := json.NewDecoder(bytes.NewReader([]byte(line)))
+	j.DisallowUnknownFields()
+	if err := j.Decode(v); err != nil {
+		return nil, nil, fmt.Errorf("shader: a shader's variant: %w", err)
 	}
 	if k, err = codegen.Parse(text); err == nil {
 		err = k.Verify()
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("wgsl: a shader's kernel: %w", err)
+		return nil, nil, fmt.Errorf("shader: a shader's kernel: %w", err)
 	}
 	if err := v.check(k); err != nil {
 		return nil, nil, err
 	}
 	if NoteKey(k, v) != key {
-		return nil, nil, errors.New("wgsl: a shader's key is not in canonical form")
+		return nil, nil, errors.New("shader: a shader's key is not in canonical form")
 	}
 	ready, err := Prepare(k)
 	if err != nil {
 		return nil, nil, err
 	}
-	printed, err := printUpTo(ready, v, max(len(source), 1))
+	printed, err := printUpTo(d, ready, v, max(len(source), 1))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +127,7 @@ func (v *Variant) check(k *codegen.Kernel) error {
 		}
 	}
 	if !ok {
-		return errors.New("wgsl: a shader's variant is none of its kernel")
+		return errors.New("shader: a shader's variant is none of its kernel")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -73,8 +73,8 @@ func (p *printer) stepOnline(i int, values ...string) {
 	for _, x := range values {
 		grown = p.combine(p.code[top], grown, x)
 	}
-	p.f("let %s = %s;", t, grown)
-	p.f("let %s = max(%s, %s);", u, t, literal(ir.Float32, lowest, p.lanes))
+	p.f("let %s $F = %s;", t, grown)
+	p.f("let %s $F = max(%s, %s);", u, t, p.literal(ir.Float32, lowest, p.lanes))
 	p.f("%s = %s * exp(%s - %s);", s, s, m, u)
 	for _, x := range values {
 		p.f("%s = %s + exp(%s - %s);", s, s, x, u)
@@ -91,12 +91,11 @@ func (p *printer) stepTogether(pass int, need []bool) {
 		for n := range p.v.Online {
 			for _, i := range folds {
 				if p.rows.top[i] >= 0 {
-					p.f("var %s : %s;", name(i, n), p.accType(i, p.lanes))
+					p.f("var %s %s;", name(i, n), p.accType(i, p.lanes))
 				}
 			}
-			p.f("{")
-			p.indent++
-			p.f("let r = at + %du;", n)
+			p.open("{")
+			p.f("let r $u32 = at + %du;", n)
 			p.point, p.indexed = "r", nil
 			p.coords("r", p.v.Kept, p.v.Rank)
 			for i := range p.code {
@@ -111,8 +110,7 @@ func (p *printer) stepTogether(pass int, need []bool) {
 					p.stepFold(i)
 				}
 			}
-			p.indent--
-			p.f("}")
+			p.end()
 		}
 		for _, i := range folds {
 			if p.rows.top[i] < 0 {

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -8,28 +8,25 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Printer is part of cache keys: it changes whenever printed text may.
-const Printer = "wgsl 6"
-
 // Prepare lowers a kernel as far as Print wants it: what has a spelling here
 // stays whole.
 func Prepare(k *codegen.Kernel) (*codegen.Kernel, error) {
 	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return Keeps(in.Op, first) })
 }
 
-// Print writes a prepared kernel as a shader whose entry point is "main". Its
-// group 0 holds v.Bindings in order, then the uniform buffer of words. The
-// error wraps ir.ErrUnsupported where WGSL has no such operation.
-func Print(k *codegen.Kernel, v *Variant) (string, error) { return printUpTo(k, v, 0) }
+// Print writes a prepared kernel as a shader in d. It binds v.Bindings in order,
+// then the buffer of run-time words. The error wraps ir.ErrUnsupported where
+// shaders have no such operation.
+func Print(d *Dialect, k *codegen.Kernel, v *Variant) (string, error) { return printUpTo(d, k, v, 0) }
 
 // printUpTo is Print; where most is above 0 it panics with ErrNote as soon as the body
 // is longer than that.
-func printUpTo(k *codegen.Kernel, v *Variant, most int) (string, error) {
+func printUpTo(d *Dialect, k *codegen.Kernel, v *Variant, most int) (string, error) {
 	if len(v.Args) != len(k.Operands) {
-		return "", fmt.Errorf("wgsl: %d args for %d operands", len(v.Args), len(k.Operands))
+		return "", fmt.Errorf("%s: %d args for %d operands", d.Name, len(v.Args), len(k.Operands))
 	}
 	p := &printer{
-		k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes, dims: v.Rank,
+		Dialect: d, k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes, dims: v.Rank,
 		out: new(strings.Builder), global: new(strings.Builder), made: map[string]bool{},
 		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool), most: most,
 	}
@@ -42,6 +39,7 @@ func printUpTo(k *codegen.Kernel, v *Variant, most int) (string, error) {
 
 // printer writes one body: a kernel's, or that of a function it calls.
 type printer struct {
+	*Dialect
 	k     *codegen.Kernel
 	v     *Variant
 	slots slots
@@ -69,11 +67,11 @@ type printer struct {
 
 func (p *printer) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("wgsl: "+format, args...)
+		p.err = fmt.Errorf("%s: %w", p.Name, fmt.Errorf(format, args...))
 	}
 }
 
-// f writes one line of the entry point.
+// f writes one line, a statement of the notation over p's lanes.
 func (p *printer) f(format string, args ...any) {
 	if p.most > 0 && p.out.Len() > p.most {
 		panic(ErrNote)
@@ -81,41 +79,62 @@ func (p *printer) f(format string, args ...any) {
 	for range p.indent {
 		p.out.WriteByte('\t')
 	}
-	fmt.Fprintf(p.out, format, args...)
+	p.out.WriteString(p.line(fmt.Sprintf(format, args...), p.lanes))
 	p.out.WriteByte('\n')
 }
 
-// word is a run-time word.
-func (p *printer) word(i int) string { return fmt.Sprintf("p[%d].%c", i/4, "xyzw"[i%4]) }
+// open writes a line that begins a block, and end the one that ends it.
+func (p *printer) open(format string, args ...any) {
+	p.f(format, args...)
+	p.indent++
+}
+
+func (p *printer) end() {
+	p.indent--
+	p.f("}")
+}
+
+// loop begins one with a counter.
+func (p *printer) loop(name, first, end, step string) {
+	p.open("for %s = %s; %s < %s; %s + %s {", name, first, name, end, name, step)
+}
 
 func (p *printer) assemble() string {
 	var b strings.Builder
 	v := p.v
-	for i, x := range v.Bindings {
-		if x.Faults {
-			fmt.Fprintf(&b, "@group(0) @binding(%d) var<storage, read_write> %s : array<atomic<u32>>;\n", i, faultsName)
-			continue
+	b.WriteString(p.Header)
+	global := func(form string, args ...any) {
+		text := make([]string, len(args))
+		for i, a := range args {
+			text[i] = fmt.Sprint(a)
 		}
-		access := "read"
-		if x.Write {
-			access = "read_write"
-		}
-		elem := memTypes[x.DT]
-		if x.Vec {
-			elem = vec(elem, v.Lanes)
-		}
-		fmt.Fprintf(&b, "@group(0) @binding(%d) var<storage, %s> b%d : array<%s>;\n", i, access, i, elem)
+		b.WriteString(p.fill(form, 1, text...) + "\n")
 	}
-	fmt.Fprintf(&b, "@group(0) @binding(%d) var<uniform> p : array<vec4<u32>, %d>;\n", len(v.Bindings), p.slots.total/4)
+	for i, x := range v.Bindings {
+		name, lanes, form := fmt.Sprintf("b%d", i), 1, p.Read
+		switch {
+		case x.Faults:
+			global(p.Faults, i, faultsName)
+			continue
+		case x.Write:
+			form = p.ReadWrite
+		}
+		if x.Vec {
+			lanes = v.Lanes
+		}
+		global(form, i, name, p.vec(memTypes[x.DT], lanes))
+	}
+	global(p.Words, len(v.Bindings), p.slots.total/4)
 	list := withHelpers(p.uses)
 	if *p.wide || usesWide(list) {
-		b.WriteString("\n" + fill(wideType, "", v.Lanes, nil))
+		b.WriteByte('\n')
+		global(p.Wide, p.vec("u32", v.Lanes))
 	}
 	for _, h := range list {
-		b.WriteString(fill(h.text, "", v.Lanes, nil))
+		b.WriteString(p.block(h.text, v.Lanes))
 	}
 	for _, h := range withHelpers(p.single) {
-		b.WriteString(forOneLane(fill(h.text, "", 1, nil)))
+		b.WriteString(forOneLane(p.block(h.text, 1)))
 	}
 	b.WriteString(p.global.String())
 	b.WriteString("\n" + p.out.String())
@@ -123,7 +142,6 @@ func (p *printer) assemble() string {
 }
 
 func (p *printer) main() {
-	p.f("@compute @workgroup_size(%d)", p.v.Group)
 	switch p.v.Mode {
 	case Map:
 		p.mapMain()
@@ -138,15 +156,29 @@ func (p *printer) main() {
 	}
 }
 
+// begin begins the entry point of a shader with a unit of work, number i, per
+// invocation or per workgroup.
+func (p *printer) begin(groups bool) {
+	form := p.Invocations
+	if groups {
+		form = p.Groups
+	}
+	p.out.WriteString(p.fill(form, 1, fmt.Sprint(p.v.Group)) + "\n")
+	p.indent++
+	p.f("let i $u32 = id.y * %s + id.x;", runWord(wordWidth))
+	p.open("if (i >= %s) {", runWord(wordCount))
+	p.f("return;")
+	p.end()
+}
+
 func (p *printer) mapMain() {
-	p.invocation()
+	p.begin(false)
 	p.coords("i", 0, p.v.Rank)
 	p.body()
 	for _, s := range p.k.Stores {
 		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
 	}
-	p.indent--
-	p.f("}")
+	p.end()
 }
 
 // body writes every value, under the names vals.
@@ -162,7 +194,7 @@ func (p *printer) body() {
 func (p *printer) instr(i int) {
 	in := p.code[i]
 	if scalarTypes[in.DT] == "" {
-		p.fail("%v has no WGSL type: %w", in.DT, ir.ErrUnsupported)
+		p.fail("%v has no %s type: %w", in.DT, strings.ToUpper(p.Name), ir.ErrUnsupported)
 		return
 	}
 	*p.wide = *p.wide || isWide(in.DT)
@@ -177,23 +209,28 @@ func (p *printer) instr(i int) {
 	case ir.Load:
 		text := p.load(int(in.Imm), in.DT)
 		if guard := in.Args[0]; guard != ir.None { // what is read outside is not used
-			text = fmt.Sprintf("select(%s, %s, %s)", literal(in.DT, 0, lanes), text, p.value(guard))
+			text = p.call("select", lanes, p.literal(in.DT, 0, lanes), text, p.value(guard))
 		}
-		p.f("let %s = %s;", name, text)
+		p.let(name, in.DT, text)
 	case ir.LoadAt:
 		p.loadAt(i, in)
 	case ir.Scalar:
-		p.f("let %s = %s;", name, p.scalar(int(in.Imm), in.DT))
+		p.let(name, in.DT, p.scalar(int(in.Imm), in.DT))
 	case ir.IndexLo:
-		p.f("let %s = %s;", name, p.indexLow(int(in.Imm)))
+		p.let(name, in.DT, p.indexLow(int(in.Imm)))
 	case ir.IndexHi:
-		p.f("let %s = %s;", name, p.indexHigh(int(in.Imm)))
+		p.let(name, in.DT, p.indexHigh(int(in.Imm)))
 	case ir.Rare:
 		p.rare(i, in)
 	default:
 		args := p.args(in)
-		p.f("let %s = %s;", name, p.spell(in, args, p.argDTypes(in), lanes))
+		p.let(name, in.DT, p.spell(in, args, p.argDTypes(in), lanes))
 	}
+}
+
+// let names a value of dt over p's lanes.
+func (p *printer) let(name string, dt ir.DType, text string) {
+	p.f("let %s %s = %s;", name, p.vec(scalarTypes[dt], p.lanes), text)
 }
 
 func (p *printer) args(in ir.Instr) []string {
@@ -218,23 +255,25 @@ func (p *printer) argDTypes(in ir.Instr) []ir.DType {
 
 // spell is the expression of an op.
 func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) string {
-	typ := vec(scalarTypes[in.DT], lanes)
+	fill := func(text string) string {
+		return p.fill(strings.ReplaceAll(text, "$T", p.vec(scalarTypes[in.DT], lanes)), lanes, args...)
+	}
 	switch in.Op {
 	case ir.Where:
 		if isWide(in.DT) {
-			return fill("wide(select($2.l, $1.l, $0), select($2.h, $1.h, $0))", typ, lanes, args)
+			return fill("wide($select($2.l, $1.l, $0), $select($2.h, $1.h, $0))")
 		}
-		return fill("select($2, $1, $0)", typ, lanes, args)
+		return fill("$select($2, $1, $0)")
 	case ir.Convert:
 		text, uses, ok := convert(in.DT, dts[0], "$0")
 		if !ok {
 			break
 		}
 		p.use(uses)
-		return fill(text, typ, lanes, args)
+		return fill(text)
 	case ir.Bitcast:
 		if in.DT.Storage() || dts[0].Storage() {
-			return fill(fit(in.DT, dts[0], "$0"), typ, lanes, args)
+			return fill(fit(in.DT, dts[0], "$0"))
 		}
 		if scalarTypes[in.DT] == scalarTypes[dts[0]] {
 			return args[0]
@@ -242,14 +281,14 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 		if isWide(in.DT) || isWide(dts[0]) {
 			break
 		}
-		return fill("bitcast<$T>($0)", typ, lanes, args)
+		return fill("$bits($T, $0)")
 	case ir.Lookup:
 		return p.lookup(in, args[0], lanes)
 	}
 	if in.Op == ir.Sub && in.DT == ir.Float32 && in.Args[0] == in.Args[1] && in.Args[0] != ir.None {
 		// Compilers take x - x for 0, which it is not for infinities and NaN.
 		p.use("mr_self")
-		return fill("mr_self($0)", typ, lanes, args)
+		return fill("mr_self($0)")
 	}
 	if form, ok := functions[in.Op]; ok && len(dts) > 0 && dts[0] == ir.Float32 {
 		return p.function(in, dts, form) + "(" + strings.Join(args, ", ") + ")"
@@ -261,12 +300,15 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 				text, uses = e[p.form].text, e[p.form].uses
 			}
 			p.use(uses)
-			return fill(text, typ, lanes, args)
+			return fill(text)
 		}
 	}
 	p.fail("%v of %v to %v: %w", in.Op, dts, in.DT, ir.ErrUnsupported)
 	return args[0]
 }
+
+// bits is the bits of x as those of a type.
+func (p *printer) bits(typ, x string) string { return p.call("bits", 1, typ, x) }
 
 func (p *printer) use(helper string) {
 	if helper != "" {
@@ -277,14 +319,14 @@ func (p *printer) use(helper string) {
 // scalar reads a run-time scalar into every lane.
 func (p *printer) scalar(slot int, dt ir.DType) string {
 	at, lanes := p.slots.scalars[slot], p.lanes
-	w := p.word(at)
+	w := runWord(at)
 	switch {
 	case isWide(dt):
-		return fmt.Sprintf("wide(%s, %s)", splat(w, "u32", lanes), splat(p.word(at+1), "u32", lanes))
+		return fmt.Sprintf("wide(%s, %s)", p.splat(w, "u32", lanes), p.splat(runWord(at+1), "u32", lanes))
 	case dt == ir.Bool:
 		w += " != 0u"
 	case scalarTypes[dt] != "u32":
-		w = fmt.Sprintf("bitcast<%s>(%s)", scalarTypes[dt], w)
+		w = p.bits(p.vec(scalarTypes[dt], 1), w)
 	}
-	return splat(w, scalarTypes[dt], lanes)
+	return p.splat(w, scalarTypes[dt], lanes)
 }

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -20,14 +20,14 @@ func (p *printer) scan(pass, i int) {
 	if p.v.Mode != Rows {
 		state = p.own(state)
 		p.f("%s = %s;", state, p.combine(in, state, x))
-		p.f("let v%d = %s;", i, state)
+		p.let(p.vals[i], in.DT, state)
 		return
 	}
 	if p.v.Each > 1 {
 		p.fail("a scan of several rows by a workgroup: %w", ir.ErrUnsupported)
 	}
 	dt, lanes := in.DT, p.lanes
-	p.f("var y%d = select(%s, %s, %s);", i, literal(dt, scanStart(in), lanes), x, splat("on", "bool", lanes))
+	p.f("var y%d %s = $select(%s, %s, %s);", i, p.vec(scalarTypes[dt], lanes), p.literal(dt, scanStart(in), lanes), x, p.splat("on", "bool", lanes))
 	sum := fmt.Sprintf("y%d", i)
 	p.once(func(q *printer) {
 		for l := 1; l < lanes; l++ {
@@ -36,33 +36,33 @@ func (p *printer) scan(pass, i int) {
 			sum = this
 		}
 		w := fmt.Sprintf("%sw", state)
-		fmt.Fprintf(p.global, "\nvar<workgroup> %s : array<%s, %d>;\n", w, scalarTypes[dt], p.v.Group)
+		p.workgroup(w, p.vec(scalarTypes[dt], 1), p.v.Group)
 		q.f("%s[lane] = %s;", w, sum)
-		q.f("workgroupBarrier();")
-		q.f("if (lane < %du) {", p.v.Group/scanBlock)
+		q.f("barrier;")
+		q.open("if (lane < %du) {", p.v.Group/scanBlock)
 		for j := 1; j < scanBlock; j++ {
 			at := fmt.Sprintf("%s[lane * %du + %du]", w, scanBlock, j)
 			before := fmt.Sprintf("%s[lane * %du + %du]", w, scanBlock, j-1)
-			q.f("\t%s = %s;", at, q.combine(in, before, at))
+			q.f("%s = %s;", at, q.combine(in, before, at))
 		}
-		q.f("}")
-		q.f("workgroupBarrier();")
+		q.end()
+		q.f("barrier;")
 		// e is what stands before this invocation: the carry, the blocks before
 		// its own, and what its block holds before it.
-		q.f("var e%d = %s;", i, state)
+		q.f("var e%d %s = %s;", i, p.vec(scalarTypes[dt], 1), state)
 		for b := range p.v.Group / scanBlock {
 			total := fmt.Sprintf("%s[%d]", w, (b+1)*scanBlock-1)
-			q.f("if (lane / %du == %du) {", scanBlock, b)
-			q.f("\te%d = %s;", i, state)
-			q.f("\tif (lane %% %du != 0u) {", scanBlock)
-			q.f("\t\te%d = %s;", i, q.combine(in, state, w+"[lane - 1u]"))
-			q.f("\t}")
-			q.f("}")
+			q.open("if (lane / %du == %du) {", scanBlock, b)
+			q.f("e%d = %s;", i, state)
+			q.open("if (lane %% %du != 0u) {", scanBlock)
+			q.f("e%d = %s;", i, q.combine(in, state, w+"[lane - 1u]"))
+			q.end()
+			q.end()
 			q.f("%s = %s;", state, q.combine(in, state, total))
 		}
-		q.f("workgroupBarrier();")
+		q.f("barrier;")
 	})
-	p.f("let v%d = %s;", i, p.combine(in, splat(fmt.Sprintf("e%d", i), scalarTypes[dt], lanes), fmt.Sprintf("y%d", i)))
+	p.let(p.vals[i], in.DT, p.combine(in, p.splat(fmt.Sprintf("e%d", i), scalarTypes[dt], lanes), fmt.Sprintf("y%d", i)))
 	if strings.Contains(scalarTypes[dt], "wide") {
 		p.fail("a scan of 64-bit values by a workgroup")
 	}

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -111,7 +111,7 @@ func (p *printer) tileMain() {
 	v, t := p.v, p.v.Tile
 	dot := dotOf(p.k)
 	in := p.k.Body[dot]
-	elem := scalarTypes[in.DT]
+	four := p.vec(scalarTypes[in.DT], 4)
 	if v.Lanes != 1 || isWide(in.DT) || in.DT == ir.Bool {
 		p.fail("dot of %v over %d lanes: %w", in.DT, v.Lanes, ir.ErrUnsupported)
 		return
@@ -123,40 +123,32 @@ func (p *printer) tileMain() {
 		from, to int // dims
 	}{{"a", t.M, batch, batch + t.MDims}, {"b", t.N, batch + t.MDims, v.Kept}} {
 		p.tileElement(side.name, in.Args[i], dot, batch, side.from, side.to)
-		fmt.Fprintf(p.global, "\nvar<workgroup> t%s : array<vec4<%s>, %d>;\n", side.name, elem, t.K*(side.tile/4+1))
+		p.workgroup("t"+side.name, four, t.K*(side.tile/4+1))
 	}
 	cols := t.N / t.ColsPer
-	p.f("fn main(@builtin(workgroup_id) id : vec3<u32>, @builtin(local_invocation_index) lane : u32) {")
-	p.indent++
-	p.f("let i = id.y * %s + id.x;", p.word(wordWidth))
-	p.f("if (i >= %s) {", p.word(wordCount))
-	p.f("\treturn;")
-	p.f("}")
+	p.begin(true)
 	s := p.slots.tile
-	p.f("let row = %s;", p.quotient("i", s.nTiles, 1))
-	p.f("let batch = %s;", p.quotient("row", s.mTiles, 1))
+	p.f("let row $u32 = %s;", p.quotient("i", s.nTiles, 1))
+	p.f("let batch $u32 = %s;", p.quotient("row", s.mTiles, 1))
 	p.coords("batch", 0, batch)
-	p.f("let m0 = (row - batch * %s) * %du;", p.word(s.mTiles), t.M)
-	p.f("let n0 = (i - row * %s) * %du;", p.word(s.nTiles), t.N)
-	p.f("let lm = lane / %du;", cols)
-	p.f("let ln = lane %% %du;", cols)
+	p.f("let m0 $u32 = (row - batch * %s) * %du;", runWord(s.mTiles), t.M)
+	p.f("let n0 $u32 = (i - row * %s) * %du;", runWord(s.nTiles), t.N)
+	p.f("let lm $u32 = lane / %du;", cols)
+	p.f("let ln $u32 = lane %% %du;", cols)
 	for i := range t.RowsPer {
 		for j := range t.ColsPer / 4 {
-			p.f("var r%dc%d = vec4<%s>(%s);", i, j, elem, scalarLiteral(in.DT, 0))
+			p.f("var r%dc%d %s = %s;", i, j, four, p.literal(in.DT, 0, 4))
 		}
 	}
-	p.f("for (var k0 = 0u; k0 < %s; k0 = k0 + %du) {", p.word(wordSteps), t.K)
-	p.indent++
+	p.loop("k0", "0u", runWord(wordSteps), fmt.Sprintf("%du", t.K))
 	p.tileLoad("a", "m0", t.M, t.AlongA, batch)
 	p.tileLoad("b", "n0", t.N, t.AlongB, batch)
-	p.f("workgroupBarrier();")
-	p.tileMultiply(elem)
-	p.f("workgroupBarrier();")
-	p.indent--
-	p.f("}")
+	p.f("barrier;")
+	p.tileMultiply(four, in.DT == ir.Float32)
+	p.f("barrier;")
+	p.end()
 	p.tileStore(dot, batch)
-	p.indent--
-	p.f("}")
+	p.end()
 }
 
 // batchParams are the batch coordinates as parameters or arguments.
@@ -173,19 +165,18 @@ func batchParams(batch int, suffix string) string {
 func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 	q := p.inside()
 	in := p.k.Body[dot]
-	elem, size := scalarTypes[in.DT], p.slots.tile.m
+	size := p.slots.tile.m
 	if name == "b" {
 		size = p.slots.tile.n
 	}
-	q.f("fn element_%s(%si : u32, k : u32) -> %s {", name, batchParams(batch, " : u32"), elem)
-	q.indent++
-	q.f("if (i >= %s || k >= %s) {", p.word(size), p.word(wordSteps))
-	q.f("\treturn %s;", scalarLiteral(in.DT, 0))
-	q.f("}")
+	q.open("func element_%s(%si $u32, k $u32) %s {", name, batchParams(batch, " $u32"), p.vec(scalarTypes[in.DT], 1))
+	q.open("if (i >= %s || k >= %s) {", runWord(size), runWord(wordSteps))
+	q.f("return %s;", p.scalarLiteral(in.DT, 0))
+	q.end()
 	q.coords("i", from, to)
 	for d := batch; d < p.v.Kept; d++ {
 		if d < from || d >= to { // this side stands still there
-			q.f("let c%d = 0u;", d)
+			q.f("let c%d $u32 = 0u;", d)
 		}
 	}
 	q.coords("k", p.v.Kept, p.v.Rank)
@@ -195,8 +186,7 @@ func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 		}
 	}
 	q.f("return %s;", q.value(v))
-	q.indent--
-	q.f("}")
+	q.end()
 	p.err = q.err
 	p.global.WriteString("\n" + q.out.String())
 }
@@ -213,27 +203,27 @@ func (p *printer) inside() *printer {
 // a time.
 func (p *printer) tileLoad(side, origin string, size int, along bool, batch int) {
 	t := p.v.Tile
-	p.f("for (var e = lane; e < %du; e = e + %du) {", size/4*t.K, p.v.Group)
+	p.loop("e", "lane", fmt.Sprintf("%du", size/4*t.K), fmt.Sprintf("%du", p.v.Group))
 	if along {
-		p.f("\tlet k = e %% %du;", t.K)
-		p.f("\tlet x = e / %du;", t.K)
+		p.f("let k $u32 = e %% %du;", t.K)
+		p.f("let x $u32 = e / %du;", t.K)
 	} else {
-		p.f("\tlet k = e / %du;", size/4)
-		p.f("\tlet x = e %% %du;", size/4)
+		p.f("let k $u32 = e / %du;", size/4)
+		p.f("let x $u32 = e %% %du;", size/4)
 	}
-	p.f("\tlet at = %s + x * 4u;", origin)
+	p.f("let at $u32 = %s + x * 4u;", origin)
 	c := batchParams(batch, "")
-	p.f("\tt%s[k * %du + x] = vec4<%s>(element_%s(%sat, k0 + k), element_%s(%sat + 1u, k0 + k), element_%s(%sat + 2u, k0 + k), element_%s(%sat + 3u, k0 + k));",
-		side, size/4+1, scalarTypes[p.k.Body[dotOf(p.k)].DT], side, c, side, c, side, c, side, c)
-	p.f("}")
+	p.f("t%s[k * %du + x] = %s(element_%s(%sat, k0 + k), element_%s(%sat + 1u, k0 + k), element_%s(%sat + 2u, k0 + k), element_%s(%sat + 3u, k0 + k));",
+		side, size/4+1, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), side, c, side, c, side, c, side, c)
+	p.end()
 }
 
 // tileMultiply adds the products of a stretch of k, written out or in a loop.
-func (p *printer) tileMultiply(elem string) {
+func (p *printer) tileMultiply(four string, float bool) {
 	t := p.v.Tile
-	turns, head := t.K, "{"
+	turns := t.K
 	if t.Looped {
-		turns, head = 1, fmt.Sprintf("for (var k = 0u; k < %du; k = k + 1u) {", t.K)
+		turns = 1
 	}
 	at := func(lane string, per, size, k, i int) string {
 		text := fmt.Sprintf("%s * %du + %du", lane, per, k*(size/4+1)+i)
@@ -244,24 +234,28 @@ func (p *printer) tileMultiply(elem string) {
 	}
 	rows, cols := t.RowsPer/4, t.ColsPer/4
 	for k := range turns {
-		p.f("%s", head)
+		if t.Looped {
+			p.loop("k", "0u", fmt.Sprintf("%du", t.K), "1u")
+		} else {
+			p.open("{")
+		}
 		for i := range rows {
-			p.f("\tlet x%d = ta[%s];", i, at("lm", rows, t.M, k, i))
+			p.f("let x%d %s = ta[%s];", i, four, at("lm", rows, t.M, k, i))
 		}
 		for j := range cols {
-			p.f("\tlet y%d = tb[%s];", j, at("ln", cols, t.N, k, j))
+			p.f("let y%d %s = tb[%s];", j, four, at("ln", cols, t.N, k, j))
 		}
 		for i := range t.RowsPer {
 			for j := range cols {
-				x := fmt.Sprintf("vec4<%s>(x%d.%c)", elem, i/4, "xyzw"[i%4])
-				if elem == "f32" {
-					p.f("\tr%dc%d = fma(%s, y%d, r%dc%d);", i, j, x, j, i, j)
+				x := fmt.Sprintf("%s(x%d.%c)", four, i/4, "xyzw"[i%4])
+				if float {
+					p.f("r%dc%d = fma(%s, y%d, r%dc%d);", i, j, x, j, i, j)
 				} else {
-					p.f("\tr%dc%d = r%dc%d + %s * y%d;", i, j, i, j, x, j)
+					p.f("r%dc%d = r%dc%d + %s * y%d;", i, j, i, j, x, j)
 				}
 			}
 		}
-		p.f("}")
+		p.end()
 	}
 }
 
@@ -271,13 +265,11 @@ func (p *printer) tileMultiply(elem string) {
 func (p *printer) tileStore(dot, batch int) {
 	t, in := p.v.Tile, p.k.Body[dot]
 	cols := t.ColsPer / 4
-	p.f("for (var j = 0u; j < %du; j = j + 1u) {", t.RowsPer)
-	p.f("\tlet m = m0 + lm * %du + j;", t.RowsPer)
-	p.f("\tfor (var l = 0u; l < %du; l = l + 1u) {", t.ColsPer)
-	p.indent += 2
-	p.f("let n = n0 + ln * %du + l;", t.ColsPer)
-	p.f("if (m < %s && n < %s) {", p.word(p.slots.tile.m), p.word(p.slots.tile.n))
-	p.indent++
+	p.loop("j", "0u", fmt.Sprintf("%du", t.RowsPer), "1u")
+	p.f("let m $u32 = m0 + lm * %du + j;", t.RowsPer)
+	p.loop("l", "0u", fmt.Sprintf("%du", t.ColsPer), "1u")
+	p.f("let n $u32 = n0 + ln * %du + l;", t.ColsPer)
+	p.open("if (m < %s && n < %s) {", runWord(p.slots.tile.m), runWord(p.slots.tile.n))
 	p.coords("m", batch, batch+t.MDims)
 	p.coords("n", batch+t.MDims, p.v.Kept)
 	p.dims, p.indexed = p.v.Kept, nil
@@ -289,9 +281,9 @@ func (p *printer) tileStore(dot, batch int) {
 	for i, need := range reaches(p.k, dot, from...) {
 		switch {
 		case i == dot && in.DT == ir.Uint8:
-			p.f("let v%d = r0c0.x & 255u;", i)
+			p.let(fmt.Sprintf("v%d", i), in.DT, "r0c0.x & 255u")
 		case i == dot:
-			p.f("let v%d = r0c0.x;", i)
+			p.let(fmt.Sprintf("v%d", i), in.DT, "r0c0.x")
 		case need:
 			p.instr(i)
 			continue
@@ -303,18 +295,15 @@ func (p *printer) tileStore(dot, batch int) {
 	for _, s := range p.k.Stores {
 		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
 	}
-	p.indent--
-	p.f("}")
+	p.end()
 	p.rotate(t.ColsPer)
-	p.indent--
-	p.f("}")
+	p.end()
 	for i := range t.RowsPer - 1 {
 		for j := range cols {
 			p.f("r%dc%d = r%dc%d;", i, j, i+1, j)
 		}
 	}
-	p.indent--
-	p.f("}")
+	p.end()
 }
 
 // rotate brings the next column of the first row to r0c0.x. After all columns
@@ -325,6 +314,6 @@ func (p *printer) rotate(n int) {
 		if j+1 < n/4 {
 			last = fmt.Sprintf("r0c%d.x", j+1)
 		}
-		p.f("r0c%d = vec4<%s>(r0c%d.yzw, %s);", j, scalarTypes[p.k.Body[dotOf(p.k)].DT], j, last)
+		p.f("r0c%d = %s(r0c%d.yzw, %s);", j, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), j, last)
 	}
 }

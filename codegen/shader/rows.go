@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -197,16 +197,7 @@ func (p *printer) rowMain() {
 	p.rows = planRows(k, v.Online > 0)
 	p.still = still(k, v)
 	p.vals = make([]string, len(p.code))
-	if v.Mode == Rows {
-		p.f("fn main(@builtin(workgroup_id) id : vec3<u32>, @builtin(local_invocation_index) lane : u32) {")
-	} else {
-		p.f("fn main(@builtin(global_invocation_id) id : vec3<u32>) {")
-	}
-	p.indent++
-	p.f("let i = id.y * %s + id.x;", p.word(wordWidth))
-	p.f("if (i >= %s) {", p.word(wordCount))
-	p.f("\treturn;")
-	p.f("}")
+	p.begin(v.Mode == Rows)
 	p.coords("i", 0, v.Kept)
 	p.bases()
 	for pass := range p.rows.last + 1 {
@@ -217,8 +208,7 @@ func (p *printer) rowMain() {
 		p.pass(pass)
 	}
 	p.rowStores()
-	p.indent--
-	p.f("}")
+	p.end()
 }
 
 // rowValues prints what stands once per row before a pass: the results of the
@@ -284,43 +274,35 @@ func (p *printer) pass(pass int) {
 	}
 	for i, in := range k.Body {
 		if need[i] && in.Op.Class() == ir.ClassScan {
-			states = append(states, state{scanState(pass, i), vec(scalarTypes[in.DT], p.rowLanes()), literal(in.DT, scanStart(in), p.rowLanes())})
+			states = append(states, state{scanState(pass, i), p.vec(scalarTypes[in.DT], p.rowLanes()), p.literal(in.DT, scanStart(in), p.rowLanes())})
 		}
 	}
 	p.startStates(states)
 	switch {
 	case v.Unroll > 0:
 		for u := range v.Unroll {
-			p.f("{")
-			p.indent++
-			p.f("let at = lane + %du;", u*v.Group)
+			p.open("{")
+			p.f("let at $u32 = lane + %du;", u*v.Group)
 			p.step(pass, u, need, p.guarded())
-			p.indent--
-			p.f("}")
+			p.end()
 		}
 	case scans && v.Mode == Rows: // all invocations take part in every step
-		p.f("for (var base = 0u; base < %s; base = base + %du) {", p.word(wordSteps), v.Group)
-		p.indent++
-		p.f("let at = base + lane;")
+		p.loop("base", "0u", runWord(wordSteps), fmt.Sprintf("%du", v.Group))
+		p.f("let at $u32 = base + lane;")
 		p.step(pass, 0, need, true)
-		p.indent--
-		p.f("}")
+		p.end()
 	case p.together(pass, scans):
-		p.f("for (var at = 0u; at < %s; at = at + %du) {", p.word(wordSteps), v.Online)
-		p.indent++
+		p.loop("at", "0u", runWord(wordSteps), fmt.Sprintf("%du", v.Online))
 		p.stepTogether(pass, need)
-		p.indent--
-		p.f("}")
+		p.end()
 	default:
 		first, stride := "0u", 1
 		if v.Mode == Rows {
 			first, stride = "lane", v.Group
 		}
-		p.f("for (var at = %s; at < %s; at = at + %du) {", first, p.word(wordSteps), stride)
-		p.indent++
+		p.loop("at", first, runWord(wordSteps), fmt.Sprintf("%du", stride))
 		p.step(pass, 0, need, false)
-		p.indent--
-		p.f("}")
+		p.end()
 	}
 }
 
@@ -342,8 +324,8 @@ func (p *printer) step(pass, u int, need []bool, guarded bool) {
 	k := p.k
 	r := "at"
 	if guarded {
-		p.f("let on = at < %s;", p.word(wordSteps))
-		p.f("let r = min(at, %s - 1u);", p.word(wordSteps))
+		p.f("let on $bool = at < %s;", runWord(wordSteps))
+		p.f("let r $u32 = min(at, %s - 1u);", runWord(wordSteps))
 		r = "r"
 	}
 	p.point = r
@@ -375,8 +357,7 @@ func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
 		}
 	}
 	if guarded {
-		p.f("if (on) {")
-		p.indent++
+		p.open("if (on) {")
 	}
 	for _, s := range p.rows.stores(k, pass) {
 		p.store(s.Operand, p.value(s.Value), k.Body[s.Value].DT)
@@ -385,8 +366,7 @@ func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
 		p.stepFold(i)
 	}
 	if guarded {
-		p.indent--
-		p.f("}")
+		p.end()
 	}
 }
 
@@ -397,7 +377,7 @@ func (p *printer) hold() {
 			continue
 		}
 		for u := range p.v.Unroll {
-			p.f("var %s : %s;", held(i, u), vec(scalarTypes[in.DT], p.lanes))
+			p.f("var %s %s;", held(i, u), p.vec(scalarTypes[in.DT], p.lanes))
 		}
 	}
 }
@@ -413,13 +393,11 @@ func (p *printer) rowStores() {
 				continue
 			}
 			if p.v.Mode == Rows {
-				q.f("if (lane == 0u) {")
-				q.indent++
+				q.open("if (lane == 0u) {")
 			}
 			q.each(func() { q.store(s.Operand, q.value(s.Value), p.k.Body[s.Value].DT) })
 			if p.v.Mode == Rows {
-				q.indent--
-				q.f("}")
+				q.end()
 			}
 		}
 	})
@@ -430,9 +408,9 @@ func (p *printer) value(a ir.Ref) string {
 	in := p.code[a]
 	switch {
 	case in.Op == ir.Const:
-		return literal(in.DT, in.Imm, p.lanes)
+		return p.literal(in.DT, in.Imm, p.lanes)
 	case p.rows != nil && p.lanes > 1 && !p.v.Across && p.rows.level[a] != codegen.Point:
-		return splat(p.vals[a], scalarTypes[in.DT], p.lanes)
+		return p.splat(p.vals[a], scalarTypes[in.DT], p.lanes)
 	}
 	return p.vals[a]
 }

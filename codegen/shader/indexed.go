@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -100,14 +100,13 @@ func (p *printer) loadAt(i int, in ir.Instr) {
 	if lanes < p.lanes {
 		index = fmt.Sprintf("(%s).x", index)
 	}
-	u, typ := vec("u32", lanes), vec("i32", lanes)
-	size := splat(p.word(s.size), "u32", lanes)
+	size := p.splat(runWord(s.size), "u32", lanes)
 	x, ok := fmt.Sprintf("x%dat", i), fmt.Sprintf("x%din", i)
 	if mode == ir.IndexClamp {
-		p.f("let %s = min(max(%s, %s(0)), bitcast<%s>(%s) - %s(1));", x, index, typ, typ, size, typ)
+		p.over(lanes, "let %s $I = min(max(%s, $I(0)), $bits($I, %s) - $I(1));", x, index, size)
 	} else {
-		p.f("let %s = %s;", x, index)
-		p.f("let %s = bitcast<%s>(%s) < %s;", ok, u, x, size)
+		p.over(lanes, "let %s $I = %s;", x, index)
+		p.over(lanes, "let %s $B = $lt($bits($U, %s), %s);", ok, x, size)
 	}
 	guard := ""
 	if in.Args[1] != ir.None {
@@ -118,36 +117,44 @@ func (p *printer) loadAt(i int, in ir.Instr) {
 	}
 	at := x
 	if mode != ir.IndexClamp {
-		at = fmt.Sprintf("select(%s, %s, %s)", splat("0", "i32", lanes), x, ok)
+		at = p.call("select", lanes, p.splat("0", "i32", lanes), x, ok)
 	}
 	base := p.position(k)
 	if lanes > 1 && !p.spread(k) {
-		base = splat(base, "u32", lanes)
+		base = p.splat(base, "u32", lanes)
 	}
 	pos := fmt.Sprintf("x%dto", i)
-	p.f("let %s = %s + bitcast<%s>(%s) * %s;", pos, base, u, at, splat(p.word(s.step), "u32", lanes))
+	p.over(lanes, "let %s $U = %s + $bits($U, %s) * %s;", pos, base, at, p.splat(runWord(s.step), "u32", lanes))
 	text := p.loadFrom(k, in.DT, pos, lanes > 1)
 	if mode != ir.IndexClamp {
 		if lanes < p.lanes {
-			ok = splat(ok, "bool", p.lanes)
+			ok = p.splat(ok, "bool", p.lanes)
 		}
 		if guard != "" {
-			ok = fmt.Sprintf("%s & %s", ok, guard)
+			ok = p.call("and", p.lanes, ok, guard)
 		}
 	} else {
 		ok = guard
 	}
 	if ok != "" {
-		text = fmt.Sprintf("select(%s, %s, %s)", literal(in.DT, 0, p.lanes), text, ok)
+		text = p.call("select", p.lanes, p.literal(in.DT, 0, p.lanes), text, ok)
 	}
-	p.f("let %s = %s;", p.vals[i], text)
+	p.let(p.vals[i], in.DT, text)
+}
+
+// over is f for other lanes than p's.
+func (p *printer) over(lanes int, format string, args ...any) {
+	was := p.lanes
+	p.lanes = lanes
+	p.f(format, args...)
+	p.lanes = was
 }
 
 // tellFault writes what becomes of indices that are a fault, over lanes. The
 // lanes of a last vector that are past the end have no part in it.
 func (p *printer) tellFault(k int, x, ok, guard string, lanes int) {
 	p.use("mr_fault")
-	slot := p.word(p.slots.fault)
+	slot := runWord(p.slots.fault)
 	for _, a := range p.v.Args[:k] {
 		if a.Fault {
 			slot += " + 1u"
@@ -162,12 +169,12 @@ func (p *printer) tellFault(k int, x, ok, guard string, lanes int) {
 		case guard != "":
 			cond += " && " + guard
 		}
-		p.f("if (%s) {", cond)
-		p.f("\t%s", call(x))
-		p.f("}")
+		p.open("if (%s) {", cond)
+		p.f("%s", call(x))
+		p.end()
 		return
 	}
-	p.f("if (!all(%s)) {", ok)
+	p.open("if (!all(%s)) {", ok)
 	for l := range lanes {
 		c := "xyzw"[l]
 		cond := fmt.Sprintf("!%s.%c", ok, c)
@@ -175,13 +182,13 @@ func (p *printer) tellFault(k int, x, ok, guard string, lanes int) {
 			cond += fmt.Sprintf(" && (%s).%c", guard, c)
 		}
 		if p.v.Mode == Map {
-			cond += fmt.Sprintf(" && c%d * %du + %du < %s", p.v.Rank-1, lanes, l, p.word(wordInner))
+			cond += fmt.Sprintf(" && c%d * %du + %du < %s", p.v.Rank-1, lanes, l, runWord(wordInner))
 		}
-		p.f("\tif (%s) {", cond)
-		p.f("\t\t%s", call(fmt.Sprintf("%s.%c", x, c)))
-		p.f("\t}")
+		p.open("if (%s) {", cond)
+		p.f("%s", call(fmt.Sprintf("%s.%c", x, c)))
+		p.end()
 	}
-	p.f("}")
+	p.end()
 }
 
 // element is the expression for memory of operand k, of a position. An operand
@@ -195,17 +202,18 @@ func (p *printer) element(k int, pos string) string {
 	if !p.made[name] {
 		p.made[name] = true
 		var b strings.Builder
-		typ := memTypes[p.v.Bindings[a.Binding].DT]
+		lanes := 1
 		if a.Vec {
-			typ = vec(typ, p.v.Lanes)
+			lanes = p.v.Lanes
 		}
-		fmt.Fprintf(&b, "\nfn %s(at : u32) -> %s {\n", name, typ)
+		typ := p.vec(memTypes[p.v.Bindings[a.Binding].DT], lanes)
+		fmt.Fprintf(&b, "func %s(at $u32) %s {\n", name, typ)
 		for i := range a.Parts - 1 {
 			end := uint32(i+1) * a.Part
 			fmt.Fprintf(&b, "\tif (at < %s) {\n\t\treturn b%d[at - %s];\n\t}\n", word(end), a.Binding+i, word(end-a.Part))
 		}
 		fmt.Fprintf(&b, "\treturn b%d[at - %s];\n}\n", a.Binding+a.Parts-1, word(uint32(a.Parts-1)*a.Part))
-		p.global.WriteString(b.String())
+		p.global.WriteString("\n" + p.block(b.String(), 1))
 	}
 	return fmt.Sprintf("%s(%s)", name, pos)
 }

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -56,72 +56,80 @@ var sortBindings = [...]string{
 	SortPlace: "positions|result",
 }
 
-// Sort is the shader of a step for elements of dt, and what it binds before
-// the uniform buffer of words.
-func Sort(step SortStep, dt ir.DType, descending bool) (source string, bindings []Binding, err error) {
+// Sort is the shader of a step in d for elements of dt, and what it binds before
+// the buffer of run-time words.
+func Sort(d *Dialect, step SortStep, dt ir.DType, descending bool) (source string, bindings []Binding, err error) {
 	var b strings.Builder
+	b.WriteString(d.Header)
+	u := d.vec("u32", 1)
+	global := func(form string, args ...string) { b.WriteString(d.fill(form, 1, args...) + "\n") }
 	read, written, _ := strings.Cut(sortBindings[step], "|")
 	for i, names := range []string{read, written} {
 		for _, name := range strings.Fields(names) {
-			access := [...]string{"read", "read_write"}[i]
-			fmt.Fprintf(&b, "@group(0) @binding(%d) var<storage, %s> %s : array<u32>;\n", len(bindings), access, name)
+			global([...]string{d.Read, d.ReadWrite}[i], fmt.Sprint(len(bindings)), name, u)
 			bindings = append(bindings, Binding{Write: i == 1, DT: ir.Uint32})
 		}
 	}
-	fmt.Fprintf(&b, "@group(0) @binding(%d) var<uniform> p : array<vec4<u32>, 3>;\n", len(bindings))
-	text := sortTexts[step]
-	if step == SortKeys {
+	global(d.Words, fmt.Sprint(len(bindings)), "3")
+	begin, text := d.Invocations, sortTexts[step]
+	switch step {
+	case SortKeys:
 		key, ok := sortKeys[scalarTypes[dt]]
 		if !ok {
-			return "", nil, fmt.Errorf("wgsl: sort of %v: %w", dt, ir.ErrUnsupported)
+			return "", nil, fmt.Errorf("%s: sort of %v: %w", d.Name, dt, ir.ErrUnsupported)
 		}
 		if descending {
 			key = strings.Replace(key, "return k;", "return ~k;", 1)
 		}
-		b.WriteString(key)
+		b.WriteString(d.block(key, 1))
+	case SortLocal:
+		begin = d.Groups
+		for _, name := range []string{"k", "n"} {
+			b.WriteByte('\n')
+			global(d.Shared, name, u, fmt.Sprint(SortBlock))
+		}
 	}
-	b.WriteString(strings.NewReplacer("BLOCK", fmt.Sprint(SortBlock), "GROUP", fmt.Sprint(SortGroup)).Replace(text))
+	b.WriteByte('\n')
+	global(begin, fmt.Sprint(SortGroup))
+	b.WriteString(d.block(strings.NewReplacer("BLOCK", fmt.Sprint(SortBlock), "GROUP", fmt.Sprint(SortGroup)).Replace(text), 1))
 	return b.String(), bindings, nil
 }
 
 // sortKeys are ir.SortKey for the types that words hold.
 var sortKeys = map[string]string{
 	"f32": `
-fn key(b : u32) -> u32 {
+func key(b $u32) $u32 {
 	if ((b & 0x7fffffffu) > 0x7f800000u) {
 		return 0xffffffffu;
 	}
-	let k = select(b ^ 0x80000000u, ~b, b >= 0x80000000u);
+	let k $u32 = $select(b ^ 0x80000000u, ~b, $ge(b, 0x80000000u));
 	return k;
 }
 `,
 	"i32": `
-fn key(b : u32) -> u32 {
-	let k = b ^ 0x80000000u;
+func key(b $u32) $u32 {
+	let k $u32 = b ^ 0x80000000u;
 	return k;
 }
 `,
 	"u32": `
-fn key(b : u32) -> u32 {
-	let k = b;
+func key(b $u32) $u32 {
+	let k $u32 = b;
 	return k;
 }
 `,
 }
 
-const sortMain = `
-@compute @workgroup_size(GROUP)
-fn main(@builtin(global_invocation_id) id : vec3<u32>) {
-	let t = id.y * p[0].y + id.x;
+const sortMain = `	let t $u32 = id.y * p[0].y + id.x;
 	if (t >= p[0].x) {
 		return;
 	}
 `
 
 var sortTexts = [...]string{
-	SortKeys: sortMain + `	let i = t & (p[0].w - 1u);
-	let row = t / p[0].w;
-	var k = 0xffffffffu;
+	SortKeys: sortMain + `	let i $u32 = t & (p[0].w - 1u);
+	let row $u32 = t / p[0].w;
+	var k $u32 = 0xffffffffu;
 	if (i < p[0].z) {
 		k = key(elements[p[1].w + row * p[0].z + i]);
 	}
@@ -129,14 +137,14 @@ var sortTexts = [...]string{
 	positions[t] = i;
 }
 `,
-	SortWide: sortMain + `	let j = p[1].z;
-	let a = 2u * t - (t & (j - 1u));
-	let b = a + j;
-	let ka = keys[a];
-	let kb = keys[b];
-	let na = positions[a];
-	let nb = positions[b];
-	let later = ka > kb || (ka == kb && na > nb);
+	SortWide: sortMain + `	let j $u32 = p[1].z;
+	let a $u32 = 2u * t - (t & (j - 1u));
+	let b $u32 = a + j;
+	let ka $u32 = keys[a];
+	let kb $u32 = keys[b];
+	let na $u32 = positions[a];
+	let nb $u32 = positions[b];
+	let later $bool = ka > kb || (ka == kb && na > nb);
 	if (later == ((a & (p[0].w - 1u) & p[1].x) == 0u)) {
 		keys[a] = kb;
 		keys[b] = ka;
@@ -145,33 +153,26 @@ var sortTexts = [...]string{
 	}
 }
 `,
-	SortLocal: `
-var<workgroup> k : array<u32, BLOCK>;
-
-var<workgroup> n : array<u32, BLOCK>;
-
-@compute @workgroup_size(GROUP)
-fn main(@builtin(workgroup_id) id : vec3<u32>, @builtin(local_invocation_index) lane : u32) {
-	let block = id.y * p[0].y + id.x;
+	SortLocal: `	let block $u32 = id.y * p[0].y + id.x;
 	if (block >= p[0].x) {
 		return;
 	}
-	let first = block * BLOCKu;
-	for (var i = lane; i < BLOCKu; i = i + GROUPu) {
+	let first $u32 = block * BLOCKu;
+	for i = lane; i < BLOCKu; i + GROUPu {
 		k[i] = keys[first + i];
 		n[i] = positions[first + i];
 	}
-	workgroupBarrier();
-	for (var s = p[1].x; s <= p[1].y; s = s * 2u) {
-		for (var j = min(s, BLOCKu) / 2u; j > 0u; j = j / 2u) {
-			for (var t = lane; t < BLOCKu / 2u; t = t + GROUPu) {
-				let a = 2u * t - (t & (j - 1u));
-				let b = a + j;
-				let ka = k[a];
-				let kb = k[b];
-				let na = n[a];
-				let nb = n[b];
-				let later = ka > kb || (ka == kb && na > nb);
+	barrier;
+	for s = p[1].x; s <= p[1].y; s * 2u {
+		for j = min(s, BLOCKu) / 2u; j > 0u; j / 2u {
+			for t = lane; t < BLOCKu / 2u; t + GROUPu {
+				let a $u32 = 2u * t - (t & (j - 1u));
+				let b $u32 = a + j;
+				let ka $u32 = k[a];
+				let kb $u32 = k[b];
+				let na $u32 = n[a];
+				let nb $u32 = n[b];
+				let later $bool = ka > kb || (ka == kb && na > nb);
 				if (later == (((first + a) & (p[0].w - 1u) & s) == 0u)) {
 					k[a] = kb;
 					k[b] = ka;
@@ -179,22 +180,22 @@ fn main(@builtin(workgroup_id) id : vec3<u32>, @builtin(local_invocation_index) 
 					n[b] = na;
 				}
 			}
-			workgroupBarrier();
+			barrier;
 		}
 	}
-	for (var i = lane; i < BLOCKu; i = i + GROUPu) {
+	for i = lane; i < BLOCKu; i + GROUPu {
 		keys[first + i] = k[i];
 		positions[first + i] = n[i];
 	}
 }
 `,
-	SortTake: sortMain + `	let row = t / p[0].z;
-	let i = t - row * p[0].z;
+	SortTake: sortMain + `	let row $u32 = t / p[0].z;
+	let i $u32 = t - row * p[0].z;
 	result[p[2].x + t] = elements[p[1].w + row * p[0].z + positions[row * p[0].w + i]];
 }
 `,
-	SortPlace: sortMain + `	let row = t / p[0].z;
-	let i = t - row * p[0].z;
+	SortPlace: sortMain + `	let row $u32 = t / p[0].z;
+	let i $u32 = t - row * p[0].z;
 	result[p[2].x + t] = positions[row * p[0].w + i];
 }
 `,

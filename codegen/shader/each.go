@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -49,12 +49,12 @@ func (p *printer) each(body func()) {
 	if text == "" {
 		return
 	}
-	p.f("for (var j = 0u; j < %du; j = j + 1u) {", p.v.Each)
+	p.loop("j", "0u", fmt.Sprintf("%du", p.v.Each), "1u")
 	if c := fmt.Sprintf("c%d", p.v.Kept-1); regexp.MustCompile(`\b` + c + `\b`).MatchString(text) {
-		p.f("\tlet %s = block * %du + j;", c, p.v.Each)
+		p.f("let %s $u32 = block * %du + j;", c, p.v.Each)
 	}
 	p.out.WriteString(text)
-	p.f("}")
+	p.end()
 }
 
 // state is a variable that a pass carries along its rows.
@@ -64,12 +64,12 @@ type state struct{ name, typ, start string }
 func (p *printer) startStates(list []state) {
 	if p.v.Each < 2 {
 		for _, s := range list {
-			p.f("var %s = %s;", s.name, s.start)
+			p.f("var %s %s = %s;", s.name, s.typ, s.start)
 		}
 		return
 	}
 	for _, s := range list {
-		p.f("var %s : array<%s, %d>;", s.name, s.typ, p.v.Each)
+		p.f("array %s %s %d;", s.name, s.typ, p.v.Each)
 	}
 	p.each(func() {
 		for _, s := range list {
@@ -108,7 +108,7 @@ func (p *printer) keep(values []int, pass int) (end func()) {
 		if isWide(dt) {
 			p.fail("64-bit values of several rows: %w", ir.ErrUnsupported)
 		}
-		p.f("var row%d : array<%s, %d>;", i, vec(scalarTypes[dt], p.lanes), p.v.Each)
+		p.f("array row%d %s %d;", i, p.vec(scalarTypes[dt], p.lanes), p.v.Each)
 	}
 	return func() {
 		for _, i := range values {

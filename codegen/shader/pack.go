@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -74,7 +74,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	w := dst[base:]
 	threads := v.Threads(l)
 	if threads > maxCount {
-		return nil, Grid{}, fmt.Errorf("wgsl: %d invocations in one dispatch", threads)
+		return nil, Grid{}, fmt.Errorf("shader: %d invocations in one dispatch", threads)
 	}
 	groups := threads
 	single := v.Mode != Rows && v.Mode != Tiles
@@ -99,7 +99,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 			steps *= d
 		}
 		if d > maxCount || steps > maxCount {
-			return nil, Grid{}, fmt.Errorf("wgsl: a dim of %d in one dispatch", d)
+			return nil, Grid{}, fmt.Errorf("shader: a dim of %d in one dispatch", d)
 		}
 		packDim(w[wordDims+dimWords*i:], uint32(d/v.eachAlong(i)))
 	}
@@ -107,7 +107,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	if v.Mode == Tiles {
 		_, m, n := v.Tile.sizes(l.Dims[:l.Kept])
 		if m > maxCount || n > maxCount {
-			return nil, Grid{}, fmt.Errorf("wgsl: %d by %d results in one dispatch", m, n)
+			return nil, Grid{}, fmt.Errorf("shader: %d by %d results in one dispatch", m, n)
 		}
 		mt, nt := v.Tile.tiles(m, n)
 		w[s.tile.m], w[s.tile.n] = uint32(m), uint32(n)
@@ -143,7 +143,7 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 		// is the lowest position, and the distance starts at what the negative
 		// strides would take away.
 		if hi-lo > math.MaxUint32 {
-			return fmt.Errorf("wgsl: index operand %d spans %d positions", i, hi-lo)
+			return fmt.Errorf("shader: index operand %d spans %d positions", i, hi-lo)
 		}
 		if len(a.Stages) == 0 {
 			w[s.offset] = uint32(a.Offset - lo)
@@ -157,7 +157,7 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 	// Below 0 are positions that guards keep from being used, as those before the
 	// first element of a Pad's operand.
 	if len(a.Stages) > 0 && (lo < math.MinInt32 || hi > maxCount) {
-		return fmt.Errorf("wgsl: operand %d has positions [%d,%d] before its stages", i, lo, hi)
+		return fmt.Errorf("shader: operand %d has positions [%d,%d] before its stages", i, lo, hi)
 	}
 	for d := range v.Rank {
 		st := a.Stride[d]
@@ -168,7 +168,7 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 	}
 	if v.Args[i].Indexed {
 		if a.IndexSize > maxCount {
-			return fmt.Errorf("wgsl: operand %d is looked up at one of %d indices", i, a.IndexSize)
+			return fmt.Errorf("shader: operand %d is looked up at one of %d indices", i, a.IndexSize)
 		}
 		w[s.step], w[s.size] = uint32(a.IndexStride/unit), uint32(a.IndexSize)
 	}
@@ -177,7 +177,7 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 		w[at.offset] = uint32(st.Offset)
 		for d := range st.Dims {
 			if st.Dims[d] > maxCount {
-				return fmt.Errorf("wgsl: operand %d has a stage of dim %d", i, st.Dims[d])
+				return fmt.Errorf("shader: operand %d has a stage of dim %d", i, st.Dims[d])
 			}
 			packDim(w[at.dims+dimWords*d:], uint32(st.Dims[d]))
 			w[at.stride+d] = uint32(st.Stride[d])

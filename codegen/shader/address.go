@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -18,11 +18,11 @@ func (p *printer) coords(src string, from, to int) {
 	rest := src
 	for d := to - 1; d > from; d-- {
 		w := wordDims + dimWords*d
-		p.f("let q%d = %s;", d, p.quotient(rest, w, 1))
-		p.f("let %s = %s - q%d * %s;", p.coord(d), rest, d, p.word(w))
+		p.f("let q%d $u32 = %s;", d, p.quotient(rest, w, 1))
+		p.f("let %s $u32 = %s - q%d * %s;", p.coord(d), rest, d, runWord(w))
 		rest = fmt.Sprintf("q%d", d)
 	}
-	p.f("let %s = %s;", p.coord(from), rest)
+	p.f("let %s $u32 = %s;", p.coord(from), rest)
 }
 
 // coord names what coords finds along dim d: a coordinate, or the block of
@@ -39,7 +39,7 @@ func (p *printer) coord(d int) string {
 // high half of a product, shifted (see divisor).
 func (p *printer) quotient(x string, w, lanes int) string {
 	const name = "mr_quotient"
-	m, s := splat(p.word(w+1), "u32", lanes), splat(p.word(w+2), "u32", lanes)
+	m, s := p.splat(runWord(w+1), "u32", lanes), p.splat(runWord(w+2), "u32", lanes)
 	text := fmt.Sprintf("%s(%s, %s, %s)", name, x, m, s)
 	if lanes == 1 && p.v.Lanes > 1 {
 		p.single[name] = true
@@ -59,7 +59,7 @@ func (p *printer) linear(k, to int) string {
 		}
 		return strings.Join(terms, " + ")
 	}
-	return strings.Join(append([]string{p.word(p.slots.args[k].offset)}, p.terms(k, 0, to)...), " + ")
+	return strings.Join(append([]string{runWord(p.slots.args[k].offset)}, p.terms(k, 0, to)...), " + ")
 }
 
 // terms are what the coordinates of dims [from,to) add to a position.
@@ -77,9 +77,9 @@ func (p *printer) terms(k, from, to int) []string {
 		case inner && a.Class == codegen.Contiguous:
 			c = fmt.Sprintf("%s * %du", c, p.v.Lanes)
 		case inner && p.v.Lanes > 1:
-			c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, p.word(s.stride+d))
+			c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, runWord(s.stride+d))
 		default:
-			c = fmt.Sprintf("%s * %s", c, p.word(s.stride+d))
+			c = fmt.Sprintf("%s * %s", c, runWord(s.stride+d))
 		}
 		terms = append(terms, c)
 	}
@@ -105,7 +105,7 @@ func (p *printer) bases() {
 	for k := range p.based {
 		terms := p.terms(k, 0, kept)
 		if p.based[k] = p.based[k] && len(terms) > 0; p.based[k] {
-			p.f("let base%d = %s;", k, strings.Join(append([]string{p.word(p.slots.args[k].offset)}, terms...), " + "))
+			p.f("let base%d $u32 = %s;", k, strings.Join(append([]string{runWord(p.slots.args[k].offset)}, terms...), " + "))
 		}
 	}
 }
@@ -129,28 +129,25 @@ func (p *printer) position(k int) string {
 	}
 	p.indexed[^k] = true
 	pos := p.linear(k, p.dims)
-	typ := "u32"
+	lanes := 1
 	if p.spread(k) {
-		typ = vec("u32", p.lanes)
+		lanes = p.lanes
+		typ := p.vec("u32", lanes)
 		steps := fmt.Sprintf("%s(0u, 1u, 2u, 3u)", typ)
 		if a.Class != codegen.Contiguous {
-			steps += " * " + splat(p.word(s.stride+p.v.laneDim()), "u32", p.lanes)
+			steps += " * " + p.splat(runWord(s.stride+p.v.laneDim()), "u32", p.lanes)
 		}
 		pos = fmt.Sprintf("%s(%s) + %s", typ, pos, steps)
 	}
+	let := func(name, pos string) { p.f("let %s %s = %s;", name, p.vec("u32", lanes), pos) }
 	if len(s.stages) == 0 {
-		p.f("let %s = %s;", name, pos)
+		let(name, pos)
 		return name
 	}
-	wide := func(w int) string {
-		if typ == "u32" {
-			return p.word(w)
-		}
-		return splat(p.word(w), "u32", p.lanes)
-	}
+	wide := func(w int) string { return p.splat(runWord(w), "u32", lanes) }
 	for j, st := range s.stages {
 		in := fmt.Sprintf("%sg%d", name, j)
-		p.f("let %s = %s;", in, pos)
+		let(in, pos)
 		terms := []string{wide(st.offset)}
 		for d := a.Stages[j] - 1; d >= 0; d-- {
 			if d == 0 {
@@ -159,17 +156,13 @@ func (p *printer) position(k int) string {
 			}
 			next := fmt.Sprintf("%sg%dq%d", name, j, d)
 			w := st.dims + dimWords*d
-			lanes := 1
-			if typ != "u32" {
-				lanes = p.lanes
-			}
-			p.f("let %s = %s;", next, p.quotient(in, w, lanes))
+			let(next, p.quotient(in, w, lanes))
 			terms = append(terms, fmt.Sprintf("(%s - %s * %s) * %s", in, next, wide(w), wide(st.stride+d)))
 			in = next
 		}
 		pos = strings.Join(terms, " + ")
 	}
-	p.f("let %s = %s;", name, pos)
+	let(name, pos)
 	return name
 }
 
@@ -190,26 +183,26 @@ func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 		for l := range at {
 			at[l] = p.element(k, fmt.Sprintf("%s.%c", pos, "xyzw"[l]))
 		}
-		text = fmt.Sprintf("%s(%s)", vec(mem, lanes), strings.Join(at, ", "))
+		text = fmt.Sprintf("%s(%s)", p.vec(mem, lanes), strings.Join(at, ", "))
 	case !a.Vec:
-		text = splat(text, mem, lanes)
+		text = p.splat(text, mem, lanes)
 	}
 	if mem != memTypes[dt] {
-		text = fmt.Sprintf("bitcast<%s>(%s)", vec(memTypes[dt], lanes), text)
+		text = p.bits(p.vec(memTypes[dt], lanes), text)
 	}
 	if dt == ir.Bool {
-		text = fmt.Sprintf("%s != %s", text, splat("0u", "u32", lanes))
+		text = p.call("ne", lanes, text, p.splat("0u", "u32", lanes))
 	}
 	return text
 }
 
 // toMemory writes a value of dt as binding b holds it, over lanes.
-func toMemory(val string, dt ir.DType, b Binding, lanes int) string {
+func (d *Dialect) toMemory(val string, dt ir.DType, b Binding, lanes int) string {
 	if dt == ir.Bool {
-		val = fmt.Sprintf("select(%s, %s, %s)", splat("0u", "u32", lanes), splat("1u", "u32", lanes), val)
+		val = d.call("select", lanes, d.splat("0u", "u32", lanes), d.splat("1u", "u32", lanes), val)
 	}
 	if memTypes[b.DT] != memTypes[dt] {
-		val = fmt.Sprintf("bitcast<%s>(%s)", vec(memTypes[b.DT], lanes), val)
+		val = d.call("bits", lanes, d.vec(memTypes[b.DT], lanes), val)
 	}
 	return val
 }
@@ -234,11 +227,11 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 	lanes := p.lanes
 	conds := p.guards(k, p.dims)
 	if len(conds) > 0 {
-		p.f("if (%s) {", strings.Join(conds, " && "))
-		p.indent++
+		p.open("if (%s) {", strings.Join(conds, " && "))
 	}
 	pos := p.position(k)
-	p.f("let m%d = %s;", k, toMemory(val, dt, p.v.Bindings[a.Binding], lanes))
+	binding := p.v.Bindings[a.Binding]
+	p.f("let m%d %s = %s;", k, p.vec(memTypes[binding.DT], lanes), p.toMemory(val, dt, binding, lanes))
 	b := fmt.Sprintf("b%d", a.Binding)
 	lane := func(l int) string { // statement that stores one lane
 		c := "xyzw"[l]
@@ -261,14 +254,13 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 		}
 	default:
 		for l := range lanes {
-			p.f("if (%s + %du < %s) {", inner, l, p.word(wordInner))
-			p.f("\t%s", lane(l))
-			p.f("}")
+			p.open("if (%s + %du < %s) {", inner, l, runWord(wordInner))
+			p.f("%s", lane(l))
+			p.end()
 		}
 	}
 	if len(conds) > 0 {
-		p.indent--
-		p.f("}")
+		p.end()
 	}
 }
 
@@ -279,20 +271,20 @@ func (p *printer) indexLow(k int) string {
 	if len(p.v.Args[k].Stages) > 0 {
 		return pos
 	}
-	return fmt.Sprintf("%s + %s", pos, splat(p.word(p.slots.args[k].base), "u32", p.lanes))
+	return fmt.Sprintf("%s + %s", pos, p.splat(runWord(p.slots.args[k].base), "u32", p.lanes))
 }
 
 // indexHigh is the high word: the base's, plus one where the low word wrapped.
 func (p *printer) indexHigh(k int) string {
 	lanes := p.lanes
 	if len(p.v.Args[k].Stages) > 0 {
-		return splat("0u", "u32", lanes)
+		return p.splat("0u", "u32", lanes)
 	}
 	s := p.slots.args[k]
 	pos := p.indexDistance(k)
-	low := splat(p.word(s.base), "u32", lanes)
-	return fmt.Sprintf("%s + select(%s, %s, %s + %s < %s)", splat(p.word(s.base+1), "u32", lanes),
-		splat("0u", "u32", lanes), splat("1u", "u32", lanes), pos, low, low)
+	low := p.splat(runWord(s.base), "u32", lanes)
+	return p.fill("$0 + $select($1, $2, $lt($3 + $4, $4))", lanes, p.splat(runWord(s.base+1), "u32", lanes),
+		p.splat("0u", "u32", lanes), p.splat("1u", "u32", lanes), pos, low)
 }
 
 // indexDistance names the distance over all lanes, writing it once per body.
@@ -305,9 +297,9 @@ func (p *printer) indexDistance(k int) string {
 		p.indexed[k] = true
 		pos := p.position(k)
 		if !p.spread(k) {
-			pos = splat(pos, "u32", p.lanes)
+			pos = p.splat(pos, "u32", p.lanes)
 		}
-		p.f("let %s = %s;", name, pos)
+		p.f("let %s $U = %s;", name, pos)
 	}
 	return name
 }

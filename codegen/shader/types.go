@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scalarTypes spells the dtypes that WGSL values can have. Small integers are
+// scalarTypes are what shaders hold dtypes in. Small integers are
 // held in words, extended by their sign, 16-bit floats as their bits; 64-bit
-// integers are pairs of words (see wide.go).
+// integers are pairs of words.
 var scalarTypes = [ir.NumDTypes]string{
 	ir.Bool:    "bool",
 	ir.Uint8:   "u32",
@@ -24,7 +24,7 @@ var scalarTypes = [ir.NumDTypes]string{
 	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
 }
 
-// memTypes spells what memory holds for the dtypes that tensors can have.
+// memTypes are what memory holds for the dtypes that tensors can have.
 var memTypes = [ir.NumDTypes]string{
 	ir.Invalid: "u32", // words, reinterpreted at each access
 	ir.Bool:    "u32",
@@ -36,7 +36,7 @@ var memTypes = [ir.NumDTypes]string{
 	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
 }
 
-// DTypes is what tensors of a WGSL device may hold: all of up to 32 bits.
+// DTypes is what tensors of a GPU may hold: all of up to 32 bits.
 var DTypes = ir.SetOf(ir.Bool, ir.Uint8, ir.Uint16, ir.Uint32, ir.Int8, ir.Int16, ir.Int32, ir.Float16, ir.BFloat16, ir.Float32)
 
 // ElemSize is the bytes of one element in device memory, whatever the dtype: a
@@ -45,41 +45,33 @@ const ElemSize = 4
 
 func isWide(dt ir.DType) bool { return dt == ir.Int64 || dt == ir.Uint64 }
 
-// vec spells a scalar type over lanes.
-func vec(scalar string, lanes int) string {
-	if lanes == 1 || scalar == "wide" {
-		return scalar
-	}
-	return fmt.Sprintf("vec%d<%s>", lanes, scalar)
-}
-
 // splat spells a scalar expression over lanes.
-func splat(expr, scalar string, lanes int) string {
+func (d *Dialect) splat(expr, scalar string, lanes int) string {
 	if lanes == 1 {
 		return expr
 	}
-	return fmt.Sprintf("%s(%s)", vec(scalar, lanes), expr)
+	return fmt.Sprintf("%s(%s)", d.vec(scalar, lanes), expr)
 }
 
 // literal spells a constant given by its bits, for every lane.
-func literal(dt ir.DType, bits uint64, lanes int) string {
+func (d *Dialect) literal(dt ir.DType, bits uint64, lanes int) string {
 	if isWide(dt) {
 		return fmt.Sprintf("wide(%s, %s)",
-			splat(word(uint32(bits)), "u32", lanes), splat(word(uint32(bits>>32)), "u32", lanes))
+			d.splat(word(uint32(bits)), "u32", lanes), d.splat(word(uint32(bits>>32)), "u32", lanes))
 	}
-	return splat(scalarLiteral(dt, bits), scalarTypes[dt], lanes)
+	return d.splat(d.scalarLiteral(dt, bits), scalarTypes[dt], lanes)
 }
 
-func scalarLiteral(dt ir.DType, bits uint64) string {
+func (d *Dialect) scalarLiteral(dt ir.DType, bits uint64) string {
 	switch dt {
 	case ir.Bool:
 		return strconv.FormatBool(bits != 0)
 	case ir.Float32:
-		return floatLiteral(uint32(bits))
+		return d.floatLiteral(uint32(bits))
 	case ir.Int8, ir.Int16, ir.Int32:
 		switch v := int32(Word(dt, bits)); {
 		case v == math.MinInt32: // its magnitude is no i32 literal
-			return "bitcast<i32>(0x80000000u)"
+			return d.fill("$bits($i32, 0x80000000u)", 1)
 		case v < 0:
 			return fmt.Sprintf("(%d)", v)
 		default:
@@ -99,6 +91,9 @@ func Word(dt ir.DType, bits uint64) uint32 {
 	return uint32(bits)
 }
 
+// runWord is a run-time word.
+func runWord(i int) string { return fmt.Sprintf("p[%d].%c", i/4, "xyzw"[i%4]) }
+
 func word(w uint32) string {
 	if w > 0xffff {
 		return fmt.Sprintf("0x%xu", w)
@@ -108,10 +103,10 @@ func word(w uint32) string {
 
 // floatLiteral is the shortest decimal that reads back as the same bits.
 // Infinities and NaN have none: they are made of their bits.
-func floatLiteral(bits uint32) string {
+func (d *Dialect) floatLiteral(bits uint32) string {
 	f := float64(math.Float32frombits(bits))
 	if math.IsInf(f, 0) || f != f {
-		return fmt.Sprintf("bitcast<f32>(0x%xu)", bits)
+		return d.fill(fmt.Sprintf("$bits($f32, 0x%xu)", bits), 1)
 	}
 	s := strconv.FormatFloat(math.Abs(f), 'g', -1, 32)
 	if !strings.ContainsAny(s, ".e") {

@@ -1,4 +1,7 @@
-package wgsl
+// Package shadertest holds a dialect of codegen/shader against golden texts.
+//
+// Engine part: no compatibility promise; use package millrace.
+package shadertest
 
 import (
 	"fmt"
@@ -8,21 +11,22 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/golden"
 	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestGolden runs testdata: a kernel and a variant in, a shader out. A case
+// Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
 // begins "print MODE RANK KEPT LANES [across] [tail] [group=8] [each=2] [online=1|2] OPERAND…" with MODE map, rows,
 // cols (unroll=2 and exact may follow), tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
 //
 // Together the cases hold every op of the table.
-func TestGolden(t *testing.T) {
+func Golden(t *testing.T, d *shader.Dialect, dir string) {
 	seen := kerneltest.Seen{}
-	golden.Run(t, "testdata", map[string]golden.Handler{"print": func(t *testing.T, c *golden.Case) string {
+	golden.Run(t, dir, map[string]golden.Handler{"print": func(t *testing.T, c *golden.Case) string {
 		k, err := codegen.Parse(c.Input)
 		if err != nil {
 			t.Fatalf("%s:%d: %v", c.File, c.Line, err)
@@ -32,16 +36,16 @@ func TestGolden(t *testing.T) {
 			t.Fatalf("%s:%d: %v", c.File, c.Line, err)
 		}
 		seen.Add(k)
-		if k, err = Prepare(k); err != nil {
+		if k, err = shader.Prepare(k); err != nil {
 			return "error: " + err.Error()
 		}
 		seen.Add(k)
 		for _, in := range k.Body {
-			if _, ok := functions[in.Op]; ok { // which its expansion becomes
+			if shader.AsFunction(in.Op) { // which its expansion becomes
 				seen.Code(ir.Expansion(in.Op, in.DT, []ir.DType{ir.Float32, ir.Float32}[:in.Op.Info().Arity]).Code)
 			}
 		}
-		text, err := Print(k, v)
+		text, err := shader.Print(d, k, v)
 		if err != nil {
 			return "error: " + err.Error()
 		}
@@ -52,26 +56,26 @@ func TestGolden(t *testing.T) {
 		if step < 0 || !ok {
 			t.Fatalf("%s:%d: bad case", c.File, c.Line)
 		}
-		if done, ok := map[SortStep]ir.Op{SortTake: ir.Sort, SortPlace: ir.ArgSort}[SortStep(step)]; ok {
+		if done, ok := map[shader.SortStep]ir.Op{shader.SortTake: ir.Sort, shader.SortPlace: ir.ArgSort}[shader.SortStep(step)]; ok {
 			seen[done] = true
 		}
-		text, _, err := Sort(SortStep(step), dt, len(c.Args) > 2)
+		text, _, err := shader.Sort(d, shader.SortStep(step), dt, len(c.Args) > 2)
 		if err != nil {
 			return "error: " + err.Error()
 		}
 		return text
 	}})
 	for _, op := range seen.Missing(ir.LoadAt, ir.Scatter) {
-		t.Errorf("no case holds %v: write one into testdata and run the test with -update", op)
+		t.Errorf("no case holds %v: write one into %s and run the test with -update", op, dir)
 	}
 }
 
-func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
+func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 	mode := slices.Index([]string{"map", "rows", "cols", "tiles", "checks", "scatters"}, words[0])
 	if mode < 0 || len(words) < 4 {
 		return nil, fmt.Errorf("bad variant %v", words)
 	}
-	v := &Variant{Mode: Mode(mode), Group: 64}
+	v := &shader.Variant{Mode: shader.Mode(mode), Group: 64}
 	for i, p := range []*int{&v.Rank, &v.Kept, &v.Lanes} {
 		n, err := strconv.Atoi(words[i+1])
 		if err != nil {
@@ -98,8 +102,8 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 	for len(words) > 0 && (words[0] == "unroll=2" || words[0] == "exact") {
 		v.Unroll, v.Exact, words = 2, words[0] == "exact", words[1:]
 	}
-	if v.Mode == Tiles {
-		v.Tile = Tile{M: 16, N: 16, K: 2, RowsPer: 4, ColsPer: 8}
+	if v.Mode == shader.Tiles {
+		v.Tile = shader.Tile{M: 16, N: 16, K: 2, RowsPer: 4, ColsPer: 8}
 		v.Group = v.Tile.Group()
 		for _, f := range []struct {
 			text string
@@ -120,7 +124,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 	}
 	for i, w := range words {
 		parts := strings.Split(w, ",")
-		a := Arg{Class: codegen.AccessClass(strings.IndexByte("cbsv", parts[0][0])), Binding: -1}
+		a := shader.Arg{Class: codegen.AccessClass(strings.IndexByte("cbsv", parts[0][0])), Binding: -1}
 		if parts[0][1:] != "-" {
 			n, err := strconv.Atoi(parts[0][1:])
 			if err != nil {
@@ -164,7 +168,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*Variant, error) {
 			continue
 		}
 		for len(v.Bindings) < a.Binding+max(a.Parts, 1) {
-			v.Bindings = append(v.Bindings, Binding{DT: ir.NumDTypes, Vec: true})
+			v.Bindings = append(v.Bindings, shader.Binding{DT: ir.NumDTypes, Vec: true})
 		}
 		for j := range max(a.Parts, 1) {
 			b, o := &v.Bindings[a.Binding+j], k.Operands[i]

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -7,10 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// spelling is how an op is written for some dtypes of its operands (of its
-// result, for ops without operands or with a chosen result). In the text $0,
-// $1 and $2 are the operands; $T the result's type, $F, $U, $I and $B those of
-// f32, u32, i32 and bool, over all lanes. Operands are names or bracketed
+// spelling is how an op is written, in the notation of [Dialect], for some
+// dtypes of its operands (of its result, for ops without operands or with a
+// chosen result); $T is the result's type. Operands are names or bracketed
 // literals, so no spelling needs brackets around them.
 type spelling struct {
 	op   ir.Op
@@ -31,8 +30,8 @@ var (
 )
 
 // prims are the primitives. Bytes wrap by a mask; everything else wraps by
-// itself. NaN compares unequal only in the negated form (naga prints != as an
-// ordered comparison).
+// itself. NaN compares unequal only in the negated form (naga prints WGSL's !=
+// as an ordered comparison).
 var prims = []spelling{
 	{ir.Add, f32s | words, "$0 + $1", ""},
 	{ir.Sub, f32s | words, "$0 - $1", ""},
@@ -49,7 +48,7 @@ var prims = []spelling{
 	{ir.Sqrt, f32s, "mr_sqrt($0)", "mr_sqrt"},
 	{ir.Floor, f32s, "floor($0)", ""},
 	{ir.Ceil, f32s, "ceil($0)", ""},
-	{ir.Round, f32s, "round($0)", ""},
+	{ir.Round, f32s, "$round($0)", ""},
 	{ir.Trunc, f32s, "trunc($0)", ""},
 	{ir.FMA, f32s, "fma($0, $1, $2)", ""},
 	{ir.FDiv, f32s, "$0 / $1", ""},
@@ -57,26 +56,28 @@ var prims = []spelling{
 	{ir.Quo, words | u8s, "$0 / $1", ""},
 	{ir.Mod, words | u8s, "$0 % $1", ""},
 	{ir.MulHi, u32s, "mr_mulhi($0, $1)", "mr_mulhi"},
-	{ir.And, words | u8s | bools, "$0 & $1", ""},
-	{ir.Or, words | u8s | bools, "$0 | $1", ""},
+	{ir.And, words | u8s, "$0 & $1", ""},
+	{ir.Or, words | u8s, "$0 | $1", ""},
+	{ir.And, bools, "$and($0, $1)", ""},
+	{ir.Or, bools, "$or($0, $1)", ""},
 	{ir.Xor, words | u8s, "$0 ^ $1", ""},
-	{ir.Xor, bools, "$0 != $1", ""},
+	{ir.Xor, bools, "$xor($0, $1)", ""},
 	{ir.Not, words, "~$0", ""},
 	{ir.Not, u8s, "$0 ^ $U(255u)", ""},
-	{ir.Not, bools, "!$0", ""},
+	{ir.Not, bools, "$not($0)", ""},
 	{ir.ShlRaw, u32s, "$0 << $1", ""},
-	{ir.ShlRaw, i32s, "$0 << bitcast<$U>($1)", ""},
+	{ir.ShlRaw, i32s, "$0 << $bits($U, $1)", ""},
 	{ir.ShlRaw, u8s, "($0 << $1) & $U(255u)", ""},
 	{ir.ShrRaw, u32s | u8s, "$0 >> $1", ""},
-	{ir.ShrRaw, i32s, "$0 >> bitcast<$U>($1)", ""},
+	{ir.ShrRaw, i32s, "$0 >> $bits($U, $1)", ""},
 
-	{ir.Eq, narrow | bools, "$0 == $1", ""},
-	{ir.Ne, words | u8s | bools, "$0 != $1", ""},
-	{ir.Ne, f32s, "!($0 == $1)", ""},
-	{ir.Lt, narrow, "$0 < $1", ""},
-	{ir.Le, narrow, "$0 <= $1", ""},
-	{ir.Gt, narrow, "$0 > $1", ""},
-	{ir.Ge, narrow, "$0 >= $1", ""},
+	{ir.Eq, narrow | bools, "$eq($0, $1)", ""},
+	{ir.Ne, words | u8s | bools, "$ne($0, $1)", ""},
+	{ir.Ne, f32s, "$not(($eq($0, $1)))", ""},
+	{ir.Lt, narrow, "$lt($0, $1)", ""},
+	{ir.Le, narrow, "$le($0, $1)", ""},
+	{ir.Gt, narrow, "$gt($0, $1)", ""},
+	{ir.Ge, narrow, "$ge($0, $1)", ""},
 
 	{ir.Add, wides, "mr_add64($0, $1)", "mr_add64"},
 	{ir.Sub, wides, "mr_sub64($0, $1)", "mr_sub64"},
@@ -87,8 +88,8 @@ var prims = []spelling{
 	{ir.Not, wides, "wide(~$0.l, ~$0.h)", ""},
 	{ir.ShlRaw, wides, "mr_shl64($0, $1.l)", "mr_shl64"},
 	{ir.ShrRaw, ir.SetOf(ir.Uint64), "mr_shr64($0, $1.l)", "mr_shr64"},
-	{ir.Eq, wides, "($0.l == $1.l) & ($0.h == $1.h)", ""},
-	{ir.Ne, wides, "($0.l != $1.l) | ($0.h != $1.h)", ""},
+	{ir.Eq, wides, "$and(($eq($0.l, $1.l)), ($eq($0.h, $1.h)))", ""},
+	{ir.Ne, wides, "$or(($ne($0.l, $1.l)), ($ne($0.h, $1.h)))", ""},
 	{ir.Lt, ir.SetOf(ir.Uint64), "mr_less64($0, $1)", "mr_less64"},
 	{ir.Gt, ir.SetOf(ir.Uint64), "mr_less64($1, $0)", "mr_less64"},
 }
@@ -126,23 +127,12 @@ func Keeps(op ir.Op, operand ir.DType) bool {
 	return ok && operand == ir.Float32
 }
 
-// fill puts operands and types into a spelling.
-func fill(text, result string, lanes int, args []string) string {
-	r := []string{"$T", result,
-		"$F", vec("f32", lanes), "$U", vec("u32", lanes), "$I", vec("i32", lanes), "$B", vec("bool", lanes)}
-	r = append(r, "$Z", fmt.Sprintf("p[%d].%c", wordZero/4, "xyzw"[wordZero%4]))
-	for i, a := range args {
-		r = append(r, fmt.Sprintf("$%d", i), a)
-	}
-	return strings.NewReplacer(r...).Replace(text)
-}
-
 // fit brings a word into the range of a small type by its low bits, and changes
-// nothing but WGSL's type on the way to one that holds it.
+// nothing but the type on the way to one that holds it.
 func fit(to, from ir.DType, x string) string {
 	typ := map[string]string{"i32": "$I", "u32": "$U"}[scalarTypes[to]]
 	if scalarTypes[to] != scalarTypes[from] {
-		x = "bitcast<" + typ + ">(" + x + ")"
+		x = "$bits(" + typ + ", " + x + ")"
 	}
 	n := to.Bits()
 	switch {
@@ -162,14 +152,14 @@ func convert(to, from ir.DType, x string) (text, uses string, ok bool) {
 	case from.Storage() || to.Storage():
 		return fit(to, from, x), "", true
 	case from == ir.Bool && isWide(to):
-		return "wide(select($U(0u), $U(1u), " + x + "), $U(0u))", "", true
+		return "wide($select($U(0u), $U(1u), " + x + "), $U(0u))", "", true
 	case from == ir.Bool:
 		one := map[ir.DType]string{ir.Float32: "1.0", ir.Int32: "1"}[to]
 		if one == "" {
 			one = "1u"
 		}
 		zero := strings.Replace(one, "1", "0", 1)
-		return fmt.Sprintf("select($T(%s), $T(%s), %s)", zero, one, x), "", true
+		return fmt.Sprintf("$select($T(%s), $T(%s), %s)", zero, one, x), "", true
 	case isWide(from) && isWide(to):
 		return x, "", true
 	case isWide(from) && to == ir.Float32:
@@ -178,7 +168,7 @@ func convert(to, from ir.DType, x string) (text, uses string, ok bool) {
 		}
 		return "mr_float64(" + x + ")", "mr_float64", true
 	case isWide(from) && to == ir.Int32:
-		return "bitcast<$I>(" + x + ".l)", "", true
+		return "$bits($I, " + x + ".l)", "", true
 	case isWide(from) && to == ir.Uint8:
 		return x + ".l & $U(255u)", "", true
 	case isWide(from):
@@ -186,13 +176,13 @@ func convert(to, from ir.DType, x string) (text, uses string, ok bool) {
 	case isWide(to) && (from == ir.Uint32 || from == ir.Uint8):
 		return "wide(" + x + ", $U(0u))", "", true
 	case isWide(to) && from == ir.Int32:
-		return "wide(bitcast<$U>(" + x + "), bitcast<$U>(" + x + " >> $U(31u)))", "", true
+		return "wide($bits($U, " + x + "), $bits($U, " + x + " >> $U(31u)))", "", true
 	case isWide(to):
 		return "", "", false
 	case to == ir.Uint8 && from == ir.Float32:
 		return "$U(" + x + ") & $U(255u)", "", true
 	case to == ir.Uint8 && from == ir.Int32:
-		return "bitcast<$U>(" + x + ") & $U(255u)", "", true
+		return "$bits($U, " + x + ") & $U(255u)", "", true
 	case to == ir.Uint8:
 		return x + " & $U(255u)", "", true
 	case to == ir.Uint32 && from == ir.Uint8:

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -19,10 +19,10 @@ func (p *printer) lookup(in ir.Instr, index string, lanes int) string {
 		p.made[name] = true
 		entries := make([]string, len(t.Bits))
 		for i, b := range t.Bits {
-			entries[i] = scalarLiteral(t.DT, b)
+			entries[i] = p.scalarLiteral(t.DT, b)
 		}
-		typ := fmt.Sprintf("array<%s, %d>", scalarTypes[t.DT], len(entries))
-		fmt.Fprintf(p.global, "\nvar<private> %s : %s = %s(%s);\n", name, typ, typ, strings.Join(entries, ", "))
+		text := p.fill(p.Table, 1, name, p.vec(scalarTypes[t.DT], 1), fmt.Sprint(len(entries)), strings.Join(entries, ", "))
+		p.global.WriteString("\n" + text + "\n")
 	}
 	if lanes == 1 {
 		return fmt.Sprintf("%s[%s]", name, index)
@@ -31,7 +31,7 @@ func (p *printer) lookup(in ir.Instr, index string, lanes int) string {
 	for i := range at {
 		at[i] = fmt.Sprintf("%s[(%s).%c]", name, index, "xyzw"[i])
 	}
-	return fmt.Sprintf("%s(%s)", vec(scalarTypes[t.DT], lanes), strings.Join(at, ", "))
+	return fmt.Sprintf("%s(%s)", p.vec(scalarTypes[t.DT], lanes), strings.Join(at, ", "))
 }
 
 // rare writes the slow path as a function of one lane, called for the lanes
@@ -46,23 +46,23 @@ func (p *printer) rare(i int, in ir.Instr) {
 	p.define(name, prog, 1, p.form)
 	args := p.args(in)
 	cond, rest := args[0], args[2:]
-	p.f("var v%d = %s;", i, args[1])
+	p.f("var v%d %s = %s;", i, p.vec(scalarTypes[in.DT], p.lanes), args[1])
 	if p.lanes == 1 {
-		p.f("if (%s) {", cond)
-		p.f("\tv%d = %s(%s);", i, name, strings.Join(rest, ", "))
-		p.f("}")
+		p.open("if (%s) {", cond)
+		p.f("v%d = %s(%s);", i, name, strings.Join(rest, ", "))
+		p.end()
 		return
 	}
-	p.f("if (any(%s)) {", cond)
+	p.open("if (any(%s)) {", cond)
 	for l := range p.lanes {
 		c := "xyzw"[l]
 		at := make([]string, len(rest))
 		for j, r := range rest {
 			at[j] = fmt.Sprintf("(%s).%c", r, c)
 		}
-		p.f("\tif (%s.%c) {", cond, c)
-		p.f("\t\tv%d.%c = %s(%s);", i, c, name, strings.Join(at, ", "))
-		p.f("\t}")
+		p.open("if (%s.%c) {", cond, c)
+		p.f("v%d.%c = %s(%s);", i, c, name, strings.Join(at, ", "))
+		p.end()
 	}
-	p.f("}")
+	p.end()
 }

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"strconv"

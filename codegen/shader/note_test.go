@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"errors"
@@ -31,10 +31,10 @@ func notedShaders(t testing.TB) map[string]string {
 	for _, k := range kernels {
 		ready, err := Prepare(k)
 		if err != nil {
-			continue // of dtypes that WGSL does not have
+			continue // of dtypes that shaders do not have
 		}
 		v := Dense(ready, 1)
-		source, err := Print(ready, &v)
+		source, err := Print(other, ready, &v)
 		if err != nil {
 			continue
 		}
@@ -50,19 +50,19 @@ func notedShaders(t testing.TB) map[string]string {
 // alone.
 func TestKept(t *testing.T) {
 	for key, source := range notedShaders(t) {
-		k, v, err := ReadNote(key, source)
+		k, v, err := ReadNote(other, key, source)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, key)
 		}
 		if NoteKey(k, v) != key {
 			t.Errorf("%s\nreads back as\n%s", key, NoteKey(k, v))
 		}
-		if _, _, err := ReadNote(key, source+" "); !errors.Is(err, ErrNote) {
+		if _, _, err := ReadNote(other, key, source+" "); !errors.Is(err, ErrNote) {
 			t.Errorf("another text: %v", err)
 		}
 		for _, bad := range []string{"", "variant", "variant {}\n", strings.Replace(key, "{", "{ ", 1), strings.Replace(key, "{", `{"Mode":0,`, 1),
 			strings.Replace(key, `"Rank":`, `"Rank":9`, 1), strings.Replace(key, `"Binding":0`, `"Binding":77`, 1), key + "\n", key + key} {
-			if _, _, err := ReadNote(bad, source); err == nil {
+			if _, _, err := ReadNote(other, bad, source); err == nil {
 				t.Errorf("read %q", bad)
 			}
 		}
@@ -83,12 +83,12 @@ func TestKeptBytes(t *testing.T) {
 					continue
 				}
 				bad[i] = b
-				k, v, err := ReadNote(string(bad), source)
+				k, v, err := ReadNote(other, string(bad), source)
 				if err == nil && NoteKey(k, v) != string(bad) {
 					t.Fatalf("byte %d as %q is read as\n%s", i, b, NoteKey(k, v))
 				}
 			}
-			if _, _, err := ReadNote(key[:i], source); err == nil {
+			if _, _, err := ReadNote(other, key[:i], source); err == nil {
 				t.Fatalf("cut at %d of\n%s", i, key)
 			}
 		}
@@ -121,12 +121,12 @@ func TestKeptLong(t *testing.T) {
 		t.Fatalf("a key of %d bytes", len(key))
 	}
 	var read error
-	n := testing.AllocsPerRun(1, func() { _, _, read = ReadNote(key, "short") })
+	n := testing.AllocsPerRun(1, func() { _, _, read = ReadNote(other, key, "short") })
 	if !errors.Is(read, ErrNote) || n > 1e5 { // 20 million for all of it
 		t.Errorf("%v after %g allocations", read, n)
 	}
 	for _, bad := range [][2]string{{key + strings.Repeat("\n# nothing", maxNoteKey/10), "short"}, {key, strings.Repeat(" ", maxNoteSource+1)}} {
-		if _, _, err := ReadNote(bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
+		if _, _, err := ReadNote(other, bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
 			t.Errorf("%d and %d bytes: %v", len(bad[0]), len(bad[1]), err)
 		}
 	}
@@ -139,7 +139,7 @@ func FuzzReadNote(f *testing.F) {
 		f.Add(key, source)
 	}
 	f.Fuzz(func(t *testing.T, key, source string) {
-		k, v, err := ReadNote(key, source)
+		k, v, err := ReadNote(other, key, source)
 		if err != nil {
 			return
 		}
@@ -147,7 +147,7 @@ func FuzzReadNote(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := Print(ready, v); err != nil || text != source || NoteKey(k, v) != key {
+		if text, err := Print(other, ready, v); err != nil || text != source || NoteKey(k, v) != key {
 			t.Fatalf("%v\n%s\n%s", err, text, key)
 		}
 	})

@@ -1,4 +1,4 @@
-package wgsl
+package shader
 
 import (
 	"fmt"
@@ -30,6 +30,13 @@ var functions = map[ir.Op]form{
 	ir.FloorDiv: fused,
 }
 
+// AsFunction reports an op that is printed as a function of its expansion, where
+// its operands are of float32.
+func AsFunction(op ir.Op) bool {
+	_, ok := functions[op]
+	return ok
+}
+
 // exactly spells float32 primitives in the stricter forms.
 var exactly = map[ir.Op][3]struct{ text, uses string }{
 	ir.Add: {opaque: {"mr_keep($0 + $1)", "mr_keep"}, fused: {"mr_keep($0 + $1)", "mr_keep"}},
@@ -55,7 +62,7 @@ func (p *printer) define(name string, prog *ir.Prog, lanes int, f form) {
 	}
 	p.made[name] = true
 	q := &printer{
-		k: p.k, v: p.v, slots: p.slots, code: prog.Code, lanes: lanes, form: f, indent: 1,
+		Dialect: p.Dialect, k: p.k, v: p.v, slots: p.slots, code: prog.Code, lanes: lanes, form: f, indent: 1,
 		out: new(strings.Builder), global: p.global, made: p.made, uses: p.uses, single: p.single, wide: p.wide,
 	}
 	one := lanes == 1 && p.v.Lanes > 1
@@ -64,7 +71,7 @@ func (p *printer) define(name string, prog *ir.Prog, lanes int, f form) {
 	}
 	params := make([]string, len(prog.Params))
 	for i, d := range prog.Params {
-		params[i] = fmt.Sprintf("x%d : %s", i, vec(scalarTypes[d], lanes))
+		params[i] = fmt.Sprintf("x%d %s", i, p.vec(scalarTypes[d], lanes))
 	}
 	q.body()
 	if q.err == nil && one && *q.wide {
@@ -79,15 +86,15 @@ func (p *printer) define(name string, prog *ir.Prog, lanes int, f form) {
 		body = forOneLane(body)
 	}
 	res := prog.Results[0]
-	fmt.Fprintf(p.global, "\nfn %s(%s) -> %s {\n%s\treturn %s;\n}\n",
-		name, strings.Join(params, ", "), vec(scalarTypes[prog.Code[res].DT], lanes), body, q.value(res))
+	head := p.line(fmt.Sprintf("func %s(%s) %s {", name, strings.Join(params, ", "), p.vec(scalarTypes[prog.Code[res].DT], lanes)), lanes)
+	fmt.Fprintf(p.global, "\n%s\n%s\treturn %s;\n}\n", head, body, q.value(res))
 }
 
 // forOneLane renames the helpers in text: a shader over several lanes has
 // those that its functions of one lane call once more, for one.
 func forOneLane(text string) string { return strings.ReplaceAll(text, "mr_", "m1_") }
 
-// identifier makes a name of the registries into one of WGSL.
+// identifier makes a name of the registries into one of shaders.
 func identifier(prefix, name string) string {
 	return prefix + strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

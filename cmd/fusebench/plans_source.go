@@ -76,10 +76,10 @@ var contents = map[string]func(r *remembered) error{
 var foreigners = map[string]func(r *remembered) (why string){
 	kindPlan: (*remembered).foreignPlans,
 	runtime.KindShader: func(r *remembered) string {
-		if strings.Contains(r.scope(), " fingerprint "+wgsl.Dialect.Printer+" ") {
+		if strings.Contains(r.scope(), " fingerprint "+wgsl.Dialect.Printer()+" ") {
 			return ""
 		}
-		return "printed by another version, this one is " + wgsl.Dialect.Printer
+		return "printed by another version, this one is " + wgsl.Dialect.Printer()
 	},
 }
 

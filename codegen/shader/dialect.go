@@ -1,6 +1,9 @@
 package shader
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Dialect is a shading language, as far as it differs from the notation that this
 // package writes. The notation is what such languages have in common, names,
@@ -29,9 +32,8 @@ import "strings"
 // Everything is defined before it is used. Comparisons of numbers and logic of
 // bools over several lanes are operations; of one lane they may be operators.
 type Dialect struct {
-	Name    string // which errors begin with
-	Printer string // part of cache keys: it changes whenever printed text may
-	Header  string // before everything
+	Name   string // which errors begin with
+	Header string // before everything
 
 	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32
 	// and so on.
@@ -65,6 +67,12 @@ type Dialect struct {
 	Table           string // constants: $0 name, $1 type, $2 length, $3 values
 	Wide            string // the type wide of two words $0, named l and h
 }
+
+// version changes whenever printed text may.
+const version = 6
+
+// Printer is part of cache keys.
+func (d *Dialect) Printer() string { return d.Name + " " + strconv.Itoa(version) }
 
 // vec spells a scalar type over lanes.
 func (d *Dialect) vec(scalar string, lanes int) string {

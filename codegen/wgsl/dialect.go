@@ -4,8 +4,7 @@ import "github.com/millrace-go/millrace/codegen/shader"
 
 // Dialect is WGSL. All bindings are of group 0, and the entry point is "main".
 var Dialect = &shader.Dialect{
-	Name:    "wgsl",
-	Printer: "wgsl 6",
+	Name: "wgsl",
 
 	Types: map[string]string{
 		"f32": "f32", "i32": "i32", "u32": "u32", "bool": "bool", "wide": "wide",

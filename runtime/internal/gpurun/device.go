@@ -65,7 +65,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	d.caps = runtime.Caps{
 		Name:        name,
 		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
-		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", lang.Printer, info.Name, info.Vendor, info.Model, info.Driver, l),
+		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", lang.Printer(), info.Name, info.Vendor, info.Model, info.Driver, l),
 		DTypes:      shader.DTypes,
 		SlowBuild:   true,
 		MaxOperands: min(l.StorageBuffers-1, 32), // but for the words that tell of faults

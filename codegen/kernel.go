@@ -1,5 +1,5 @@
 // Package codegen defines Kernel IR: what one device launch computes. Fusion
-// writes kernels; printers (codegen/cgo, codegen/wgsl) and the interpreters
+// writes kernels; printers (codegen/cgo, codegen/shader) and the interpreters
 // read them. It knows ir and nothing of streams, plans or devices.
 //
 // # Model

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 )
 
@@ -15,16 +16,16 @@ func TestPlansShaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := wgsl.Dense(k, 4)
-	source, err := wgsl.Print(k, &v)
+	v := shader.Dense(k, 4)
+	source, err := shader.Print(wgsl.Dialect, k, &v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, key := "device=webgpu fingerprint "+wgsl.Printer+" an adapter\n", wgsl.NoteKey(k, &v)
+	scope, key := "device=webgpu fingerprint "+wgsl.Dialect.Printer()+" an adapter\n", shader.NoteKey(k, &v)
 	for _, c := range []struct{ key, text, state, why string }{
 		{scope + key, source, stateOK, ""},
 		{scope + key, source + "// \n", stateDamaged, "the text is not that of its kernel and variant"},
-		{strings.Replace(scope, wgsl.Printer, "wgsl 0", 1) + key, source, stateForeign, "printed by another version"},
+		{strings.Replace(scope, wgsl.Dialect.Printer(), "wgsl 0", 1) + key, source, stateForeign, "printed by another version"},
 		{scope + "more\n" + key, source, stateDamaged, "no key of a shader"},
 	} {
 		dir := t.TempDir()

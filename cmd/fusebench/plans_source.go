@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/plancache"
@@ -62,7 +63,7 @@ var contents = map[string]func(r *remembered) error{
 	},
 	runtime.KindShader: func(r *remembered) error {
 		_, key := plancache.SplitKey(r.Key)
-		_, _, err := wgsl.ReadNote(key, string(r.Value))
+		_, _, err := shader.ReadNote(wgsl.Dialect, key, string(r.Value))
 		return err
 	},
 	cpu.KindKernel: func(r *remembered) error {
@@ -75,10 +76,10 @@ var contents = map[string]func(r *remembered) error{
 var foreigners = map[string]func(r *remembered) (why string){
 	kindPlan: (*remembered).foreignPlans,
 	runtime.KindShader: func(r *remembered) string {
-		if strings.Contains(r.scope(), " fingerprint "+wgsl.Printer+" ") {
+		if strings.Contains(r.scope(), " fingerprint "+wgsl.Dialect.Printer()+" ") {
 			return ""
 		}
-		return "printed by another version, this one is " + wgsl.Printer
+		return "printed by another version, this one is " + wgsl.Dialect.Printer()
 	},
 }
 

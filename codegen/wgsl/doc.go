@@ -1,14 +1,7 @@
-// Package wgsl prints kernels as WGSL compute shaders and packs the words they
-// are launched with.
+// Package wgsl is the dialect of codegen/shader that WebGPU compiles.
 //
-// A shader is printed for a kernel and a [Variant]: how each operand moves
-// along the innermost dim, which binding it goes through, how many points one
-// invocation computes. Sizes, strides, offsets and scalars are run-time words
-// of one uniform buffer, so that no size ever compiles a shader again.
-//
-// The text is written for naga 0.13, which has no abstract numerics, no 64-bit
-// integers and no booleans in memory: every literal is typed, booleans and
-// bytes are stored as one 32-bit word each, and 64-bit values are pairs.
+// The text is for naga 0.13, which has no abstract numerics, no 64-bit
+// integers and no booleans in memory. Compilers before and after it take it, too.
 //
 // Engine part: no compatibility promise; use package millrace.
 package wgsl

@@ -24,11 +24,12 @@ var ranks = map[string]int{
 	"shelf":          6,
 	"device":         5,
 	"fusion":         4,
+	"codegen/wgsl":   4,
 	"segment":        3,
 	"queue":          3,
 	"codegen/native": 3,
 	"codegen/cgo":    3,
-	"codegen/wgsl":   3,
+	"codegen/shader": 3,
 	"codegen":        2,
 	"runtime":        1,
 	"plancache":      1,
@@ -48,8 +49,8 @@ var drivers = map[string]bool{
 	"runtime/null":   true,
 }
 
-// driverRank lies between the printers and fusion.
-const driverRank = 3
+// driverRank is that of the highest printer.
+const driverRank = 4
 
 // importsDriver names the rank packages that may import a driver outside of
 // tests, and which.
@@ -89,7 +90,7 @@ func (t *Tree) CheckRanks() []string {
 		own := driverOf(dir)
 		switch {
 		case own != "":
-			rank = driverRank + 1 // so that printers, at 3, are below
+			rank = driverRank + 1 // so that printers are below
 		case !ranked && floats(dir):
 			continue
 		case !ranked:

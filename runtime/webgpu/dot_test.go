@@ -4,6 +4,7 @@ package webgpu
 
 import (
 	"fmt"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -71,8 +72,7 @@ func dotTolerance(k int64) ir.Tolerance {
 // tile, every transposition, batches of their own and shared ones, as GPUs have
 // them and as software does.
 func TestDot(t *testing.T) {
-	d, gpu := openDevice(t, runtime.Config{}), openDevice(t, runtime.Config{})
-	d.limits.software, gpu.limits.software = true, false
+	d, gpu := openAs(t, software), openAs(t, hardware)
 	for i, dims := range [][]int64{
 		{1, 16, 16, 16}, {1, 33, 65, 17}, {3, 40, 20, 1}, {2, 64, 64, 300}, {1, 70, 13, 0}, {1, 1, 50, 70}, {1, 100, 1, 33},
 		{5, 3, 4, 6}, {1, 1, 1, 999}, {1, 1, 1, 0}, {2, 130, 40, 5}, {1, 150, 131, 21}, {2, 40, 140, 9},
@@ -107,8 +107,7 @@ func TestDotIntegers(t *testing.T) {
 // are broadcast along m and n.
 func TestDotFused(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
-	small := openDevice(t, runtime.Config{})
-	small.limits.binding, small.limits.threads = 16*max(small.limits.align, 256), 1000
+	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 16*max(i.Limits.Align, 256), 1000 })
 	for _, c := range []struct {
 		d    *device
 		dims []int64

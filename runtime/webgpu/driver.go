@@ -3,16 +3,19 @@
 package webgpu
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
-func init() { runtime.Register("webgpu", driver{}) }
+// name is the driver's, and begins its errors.
+const name = "webgpu"
+
+func init() { runtime.Register(name, driver{}) }
 
 type driver struct{}
 
@@ -23,16 +26,16 @@ const howTo = "install a Vulkan driver (mesa-vulkan-drivers has one for every CP
 func (driver) Open(c runtime.Config) (runtime.Device, error) {
 	g, err := gpu.Open(c.Adapter)
 	if err != nil {
-		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, "webgpu", err, howTo)
+		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
 	}
-	return newDevice(g, c), nil
+	return gpurun.New(name, g, wgsl.Dialect, c), nil
 }
 
 // Probe names the adapters, best first.
 func (driver) Probe() (string, error) {
 	list, err := gpu.Adapters()
 	if err != nil {
-		return "", fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, "webgpu", err, howTo)
+		return "", fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
 	}
 	names := make([]string, len(list))
 	for i, a := range list {
@@ -43,26 +46,4 @@ func (driver) Probe() (string, error) {
 
 // FaultLost is the fault point that makes a device behave as if its adapter
 // had vanished.
-const FaultLost = "webgpu-lost"
-
-// deviceError turns faults of package gpu into those of package runtime.
-func deviceError(err error) error {
-	for _, m := range [...]struct{ from, to error }{
-		{gpu.ErrLost, runtime.ErrDeviceLost},
-		{gpu.ErrMemory, runtime.ErrOutOfMemory},
-		{gpu.ErrClosed, runtime.ErrClosed},
-	} {
-		if errors.Is(err, m.from) {
-			return fmt.Errorf("webgpu: %w: %w", m.to, err)
-		}
-	}
-	return err
-}
-
-// enter is the first step of every call that reaches the adapter.
-func (d *device) enter() error {
-	if err := fault.Hit(FaultLost); err != nil {
-		d.gpu.Lose(err)
-	}
-	return deviceError(d.gpu.Usable())
-}
+const FaultLost = name + "-lost"

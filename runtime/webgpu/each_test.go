@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/ir"
-	"github.com/millrace-go/millrace/runtime"
 )
 
 // eachKernels have between them all that neighbouring rows may have of their
@@ -68,8 +67,7 @@ store 5 %14
 // as vectors of rows and by workgroups, with parameters that all rows read and
 // ones of their own.
 func TestRowsTakenTogether(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
-	d.limits.software = true // GPUs never do
+	d := openAs(t, software) // GPUs never do
 	for name, src := range eachKernels {
 		for _, c := range []struct {
 			kept   int
@@ -114,7 +112,7 @@ func TestRowsTakenTogether(t *testing.T) {
 // TestRowWork counts what a norm with a weight does at a point.
 func TestRowWork(t *testing.T) {
 	k := parse(t, rowtext.Norm)
-	v := wgsl.Dense(k, 4)
+	v := shader.Dense(k, 4)
 	v.Args[2].Still = true
 	for _, c := range []struct {
 		each     int
@@ -122,7 +120,7 @@ func TestRowWork(t *testing.T) {
 		accesses float64
 	}{{0, false, 5}, {0, true, 3}, {4, false, 4.25}} {
 		v.Each = c.each
-		if w := wgsl.CountRowWork(k, &v, c.unrolled); w.Accesses != c.accesses {
+		if w := shader.CountRowWork(k, &v, c.unrolled); w.Accesses != c.accesses {
 			t.Errorf("each %d, unrolled %t: %v accesses, want %v", c.each, c.unrolled, w.Accesses, c.accesses)
 		}
 	}
@@ -131,8 +129,7 @@ func TestRowWork(t *testing.T) {
 // TestSoftmaxOnline has rows of infinities and NaN, at their ends and all over,
 // go through a pass that has no maximum yet.
 func TestSoftmaxOnline(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
-	d.limits.software = true
+	d := openAs(t, software)
 	inf, nan := math.Inf(1), math.NaN()
 	rows := [][]float64{
 		{-inf, 1, 2, 3}, {-inf, -inf, -inf, -inf}, {1, -inf, 5, -inf}, {inf, 1, 2, 3}, {1, inf, -inf, inf}, {nan, 1, 2, 3},

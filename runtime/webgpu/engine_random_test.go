@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/apitest"
 	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/internal/progen"
@@ -46,7 +46,7 @@ func randomProgram(t *testing.T, seed uint64, prog *ir.Graph, run func(*ir.Graph
 // the same bits.
 func TestEnginePrograms(t *testing.T) {
 	d := openEngine(t)
-	c := progen.Config{Ops: 12, MaxElems: 600, Groups: groups, DTypes: wgsl.DTypes &^ ir.Floats}
+	c := progen.Config{Ops: 12, MaxElems: 600, Groups: groups, DTypes: shader.DTypes &^ ir.Floats}
 	for seed := range programs(t, 24) {
 		if c.Groups = groups; seed%3 == 0 {
 			c.Groups = 0
@@ -78,7 +78,7 @@ func TestEngineProgramsForced(t *testing.T) {
 	d := openEngine(t)
 	n := programs(t, 48)
 	for seed := range n {
-		c := progen.Config{Ops: 10, MaxElems: 1500, Groups: []progen.Group{0, groups}[seed%2], DTypes: wgsl.DTypes &^ ir.Floats}
+		c := progen.Config{Ops: 10, MaxElems: 1500, Groups: []progen.Group{0, groups}[seed%2], DTypes: shader.DTypes &^ ir.Floats}
 		randomProgram(t, 3<<32+seed, progen.New(3<<32+seed, c), func(prog *ir.Graph) error {
 			inputs := progen.Inputs(prog, seed)
 			want, err := ir.EvalTensors(prog, inputs)
@@ -96,7 +96,7 @@ func TestEngineProgramsForced(t *testing.T) {
 	}
 	for seed := range n / 4 {
 		force.SetChoice(int(seed) + 1)
-		c := progen.Config{Ops: 10, MaxElems: 1500, DTypes: wgsl.DTypes, Groups: groups}
+		c := progen.Config{Ops: 10, MaxElems: 1500, DTypes: shader.DTypes, Groups: groups}
 		randomProgram(t, seed, progen.New(4<<32+seed, c), func(prog *ir.Graph) error { return floatProgram(d, prog, seed) })
 	}
 	if n := d.Stats().Fallbacks; n != 0 {
@@ -154,7 +154,7 @@ func TestEnginePadsBehindReshape(t *testing.T) {
 func TestEngineFloatPrograms(t *testing.T) {
 	d := openEngine(t)
 	for seed := range programs(t, 24) {
-		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: wgsl.DTypes, Groups: groups}
+		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: shader.DTypes, Groups: groups}
 		if seed%3 == 0 {
 			c.Groups = 0
 		}

@@ -68,36 +68,6 @@ func TestLost(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
-	defer fault.Reset()
-	d := openDevice(t, runtime.Config{})
-	l := copyLaunch(t, d)
-	fault.Set(fault.Alloc, 1)
-	if _, err := d.Alloc(16); !errors.Is(err, runtime.ErrOutOfMemory) {
-		t.Errorf("alloc: %v", err)
-	}
-	fault.Set(fault.Compile, 1)
-	var ce *runtime.CompileError
-	if _, err := d.Build(parse(t, copyKernel)); !errors.As(err, &ce) {
-		t.Errorf("build: %v", err)
-	}
-	var le *runtime.LaunchError
-	fault.Set(fault.Compile, 1) // the shader, this time
-	if err := d.Run([]runtime.Launch{*l}); !errors.As(err, &le) || !errors.As(err, &ce) || ce.Source == "" {
-		t.Errorf("run: %v", err)
-	}
-	fault.Set(fault.Launch, 1)
-	if err := d.Run([]runtime.Launch{*l}); !errors.As(err, &le) {
-		t.Errorf("run: %v", err)
-	}
-	if err := d.Run([]runtime.Launch{*l}); err != nil {
-		t.Errorf("after the faults: %v", err)
-	}
-	if s := d.Stats(); s.CompileFails != 2 || s.Launches != 1 {
-		t.Errorf("%d failed compiles and %d launches, want 2 and 1", s.CompileFails, s.Launches)
-	}
-}
-
 // TestLaunchError: what comes before a bad launch has run.
 func TestLaunchError(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
@@ -124,38 +94,6 @@ func TestLaunchError(t *testing.T) {
 		}
 	}
 	x.compare(t, d, l, ir.Tolerance{})
-}
-
-func TestMemory(t *testing.T) {
-	d := openDevice(t, runtime.Config{MemoryLimit: 1 << 20})
-	a, err := d.Alloc(600 << 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Alloc(600 << 10); !errors.Is(err, runtime.ErrOutOfMemory) {
-		t.Errorf("above the limit: %v", err)
-	}
-	d.Free(a)
-	d.Free(a)
-	b, err := d.Alloc(600<<10 - 100) // of the same size class
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := d.Stats(); s.PoolHits != 1 || s.PoolBytes != 0 || s.AllocBytes < 600<<10 {
-		t.Errorf("%d pool hits, %d bytes pooled, %d live", s.PoolHits, s.PoolBytes, s.AllocBytes)
-	}
-	d.Free(b)
-	if _, err := d.Alloc(900 << 10); err != nil { // the pool makes room
-		t.Errorf("after the pool is trimmed: %v", err)
-	}
-	for _, n := range []int64{-1, 1 << 40} {
-		if _, err := d.Alloc(n); !errors.Is(err, runtime.ErrOutOfMemory) {
-			t.Errorf("%d bytes: %v", n, err)
-		}
-	}
-	if _, err := openDevice(t, runtime.Config{}).Alloc(0); err != nil {
-		t.Errorf("no bytes: %v", err)
-	}
 }
 
 func TestUnsupported(t *testing.T) {

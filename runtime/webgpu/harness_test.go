@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -13,27 +15,75 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
+type device = gpurun.Runner
+
+// Where gpurun begins to do things in another way: tests have sizes around them.
+const (
+	rowSteps    = 16384
+	colSteps    = 1024
+	fewColumns  = 64
+	manyVectors = 1 << 11
+	manyGroups  = 1 << 8
+)
+
+func points(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
 // openDevice opens the adapter, or skips with the reason; with webgpu in
 // MILLRACE_REQUIRE it fails instead.
 func openDevice(t testing.TB, c runtime.Config) *device {
 	t.Helper()
-	d, err := driver{}.Open(c)
+	d, _ := open(t, c, func(*gpurun.Info) {})
+	return d
+}
+
+// openAs is openDevice for an adapter that says something else of itself.
+func openAs(t testing.TB, say func(*gpurun.Info)) *device {
+	t.Helper()
+	d, _ := open(t, runtime.Config{}, say)
+	return d
+}
+
+// What an adapter may say it is.
+func software(i *gpurun.Info) { i.Kind = "CPU" }
+func hardware(i *gpurun.Info) { i.Kind = "DiscreteGPU" }
+
+// saying is an adapter with an Info of its own.
+type saying struct {
+	*gpu.Device
+	info gpurun.Info
+}
+
+func (s saying) Info() gpurun.Info { return s.info }
+
+func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) (*device, *gpu.Device) {
+	t.Helper()
+	g, err := gpu.Open(c.Adapter)
 	if err != nil {
 		if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "webgpu") {
 			t.Fatalf("required device: %v", err)
 		}
 		t.Skipf("no device: %v", err)
 	}
+	info := g.Info()
+	say(&info)
+	d := gpurun.New(name, saying{g, info}, wgsl.Dialect, c)
 	t.Cleanup(func() {
 		// Whatever ran can be kept: it reads back, and prints as the same text.
-		for _, n := range d.(*device).Notes() {
+		for _, n := range d.Notes() {
 			key := strings.TrimPrefix(n.Key, d.Caps().Scope()+"\n")
-			if _, _, err := wgsl.ReadNote(key, n.Value); err != nil {
+			if _, _, err := shader.ReadNote(wgsl.Dialect, key, n.Value); err != nil {
 				t.Errorf("%v\n%s", err, key)
 			}
 		}
@@ -41,7 +91,7 @@ func openDevice(t testing.TB, c runtime.Config) *device {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return d.(*device)
+	return d, g
 }
 
 func parse(t testing.TB, src string) *codegen.Kernel {
@@ -136,7 +186,7 @@ func (x *trial) launch(t testing.TB, d *device) *runtime.Launch {
 		a := x.args[i].Access
 		if o.Kind != codegen.Index && x.shared[i] == i {
 			n := int64(len(x.args[i].Data) / o.DT.Size())
-			buf, err := d.Alloc(n * elemSize)
+			buf, err := d.Alloc(n * shader.ElemSize)
 			if err != nil {
 				t.Fatal(err)
 			}

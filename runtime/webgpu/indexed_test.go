@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -75,8 +76,7 @@ func lookUp(t testing.TB, src, mode string, dt ir.DType, kept int, dims, at, str
 // whole vectors, against the interpreter, also where no binding holds the table.
 func TestIndexedLoads(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
-	small := openDevice(t, runtime.Config{})
-	small.limits.binding, small.limits.threads = max(4*small.limits.align, 1024), 100
+	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
 	type list = []int64
 	for _, c := range []struct {
 		name             string

@@ -3,6 +3,7 @@
 package webgpu
 
 import (
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -11,6 +12,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
+
+// body appends instructions to a kernel.
+type body struct{ k *codegen.Kernel }
+
+func (b body) emit(op ir.Op, dt ir.DType, imm uint64, args ...ir.Ref) ir.Ref {
+	in := ir.Instr{Op: op, DT: dt, Imm: imm, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
+	copy(in.Args[:], args)
+	b.k.Body = append(b.k.Body, in)
+	return ir.Ref(len(b.k.Body) - 1)
+}
 
 // int32Of turns any value into an int32 without rounding anything.
 func (b body) int32Of(v ir.Ref) ir.Ref {
@@ -80,8 +91,22 @@ func randomAccess(rng *rand.Rand, a *runtime.Access, dims []int64, output bool) 
 			a.Stride[d] = -a.Stride[d]
 		}
 	}
-	_, hi := reach(a, dims)
-	return hi + 1
+	return bound(a, dims) + 1
+}
+
+// bound is a position that none of an access is above.
+func bound(a *runtime.Access, dims []int64) int64 {
+	top := func(off int64, dims, stride []int64) int64 {
+		for d, n := range dims {
+			off += max(stride[d], 0) * (n - 1)
+		}
+		return off
+	}
+	hi := top(a.Offset, dims, a.Stride[:])
+	for _, s := range a.Stages {
+		hi = top(s.Offset, s.Dims, s.Stride)
+	}
+	return hi
 }
 
 // randomTrial is a kernel of integer arithmetic, exact everywhere, over random
@@ -195,8 +220,7 @@ func TestRandomLayouts(t *testing.T) {
 // TestRandomWindows runs the same kernels under limits so small that nearly
 // every launch is cut.
 func TestRandomWindows(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
-	d.limits.binding, d.limits.threads = max(4*d.limits.align, 256), 100
+	d := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 })
 	for seed := range seeds() {
 		randomTrial(rand.New(rand.NewPCG(seed, 8))).check(t, d, ir.Tolerance{})
 		if t.Failed() {

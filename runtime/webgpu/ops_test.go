@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
@@ -110,7 +110,7 @@ type signature struct {
 func opSignatures(op ir.Op) (list []signature) {
 	info := op.Info()
 	for d := ir.Bool; d < ir.NumDTypes; d++ {
-		if !info.In.Has(d) || !wgsl.DTypes.Has(d) {
+		if !info.In.Has(d) || !shader.DTypes.Has(d) {
 			continue
 		}
 		args := make([]ir.DType, info.Arity)
@@ -125,7 +125,7 @@ func opSignatures(op ir.Op) (list []signature) {
 			args[0] = ir.Bool
 		case op == ir.Cast:
 			for to := ir.Bool; to < ir.NumDTypes; to++ {
-				if wgsl.DTypes.Has(to) {
+				if shader.DTypes.Has(to) {
 					list = append(list, signature{to, args})
 				}
 			}

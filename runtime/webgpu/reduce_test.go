@@ -5,6 +5,7 @@ package webgpu
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -94,10 +95,11 @@ func TestReduceEmpty(t *testing.T) {
 func TestReduceRandom(t *testing.T) {
 	for _, small := range []bool{false, true} {
 		t.Run(fmt.Sprintf("small=%t", small), func(t *testing.T) {
-			d := openDevice(t, runtime.Config{})
-			if small {
-				d.limits.binding, d.limits.threads = max(4*d.limits.align, 256), 100
-			}
+			d := openAs(t, func(i *gpurun.Info) {
+				if small {
+					i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100
+				}
+			})
 			for seed := range seeds() {
 				randomReduce(rand.New(rand.NewPCG(seed, 11))).check(t, d, ir.Tolerance{})
 				if t.Failed() {

@@ -5,6 +5,7 @@ package webgpu
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -87,8 +88,7 @@ func TestRowKernels(t *testing.T) {
 
 // TestRowKernelsShared has rows shared by as many invocations as on a GPU.
 func TestRowKernelsShared(t *testing.T) {
-	d := openDevice(t, runtime.Config{})
-	d.limits.software = false
+	d := openAs(t, hardware)
 	for _, dims := range [][]int64{{3, 256}, {5, 700}, {2, 5001}, {3, 16000}} {
 		x := newTrial(parse(t, rowtext.Softmax), 1, dims...)
 		x.fillInputs(rand.New(rand.NewPCG(1, 2)))
@@ -105,10 +105,11 @@ func TestRowKernelsCut(t *testing.T) {
 			dims  []int64
 		}{{true, []int64{3, 300}}, {true, []int64{70, 40}}, {false, []int64{2, 40000}}, {false, []int64{70, 3000}}} {
 			t.Run(fmt.Sprintf("%s/%t %v", name, c.small, c.dims), func(t *testing.T) {
-				d := openDevice(t, runtime.Config{})
-				if c.small {
-					d.limits.binding, d.limits.threads = max(4*d.limits.align, 256), 100
-				}
+				d := openAs(t, func(i *gpurun.Info) {
+					if c.small {
+						i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100
+					}
+				})
 				x := newTrial(parse(t, src), 1, c.dims...)
 				if c.dims[0] == 70 {
 					x.transpose()
@@ -140,10 +141,8 @@ func rowOpKernel(op ir.Op, in, out ir.DType, descending bool) string {
 // workgroups, by single invocations, and where rows are cut.
 func TestRowOps(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
-	small := openDevice(t, runtime.Config{})
-	small.limits.binding, small.limits.threads = 16*max(small.limits.align, 256), 4096
-	tight := openDevice(t, runtime.Config{})
-	tight.limits.binding, tight.limits.threads = 1<<16, 1<<14
+	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 16*max(i.Limits.Align, 256), 4096 })
+	tight := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 1<<16, 1<<14 })
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		info := op.Info()
 		if !info.RowOp || info.Arity != 1 {

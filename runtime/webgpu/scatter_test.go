@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -101,8 +102,7 @@ func (c *scatterCase) trial(t testing.TB, dt ir.DType, mode, how string, inPlace
 // windows that hold no row.
 func TestScatter(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
-	small := openDevice(t, runtime.Config{})
-	small.limits.binding, small.limits.threads = max(4*small.limits.align, 1024), 100
+	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
 	hows := []string{"set", "add", "max", "min", "mul"}
 	dts := []ir.DType{ir.Float32, ir.Int32, ir.Uint8, ir.Int8, ir.BFloat16, ir.Float16, ir.Int16, ir.Uint32, ir.Uint16}
 	for i, c := range []scatterCase{
@@ -144,8 +144,7 @@ func TestScatter(t *testing.T) {
 // least is told, and neither the launch nor the next one has changed anything.
 func TestScatterFault(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
-	small := openDevice(t, runtime.Config{})
-	small.limits.binding, small.limits.threads = max(4*small.limits.align, 1024), 100
+	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
 	for i, c := range []scatterCase{
 		{n: 20000, size: 40}, {n: 50, size: 3000}, {kept: []int64{64}, n: 30, size: 50, same: true}, {kept: []int64{40}, n: 50, size: 60, axis: 1},
 		{n: 9, size: 40, made: true}, {n: 3, size: 0},

@@ -6,23 +6,21 @@ import (
 	"fmt"
 
 	"github.com/rajveermalviya/go-webgpu/wgpu"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Use is what a buffer is for.
-type Use uint8
-
+// Uses that only transfers have.
 const (
-	Storage  Use = iota // kernels read and write it; copied to and from
-	Uniform             // parameters, written by the host
-	upload              // mapped for writing, copied from
-	download            // copied to, mapped for reading
+	upload   = gpurun.Private + iota // mapped for writing, copied from
+	download                         // copied to, mapped for reading
 )
 
 var usages = [...]wgpu.BufferUsage{
-	Storage:  wgpu.BufferUsage_Storage | wgpu.BufferUsage_CopyDst | wgpu.BufferUsage_CopySrc,
-	Uniform:  wgpu.BufferUsage_Uniform | wgpu.BufferUsage_CopyDst,
-	upload:   wgpu.BufferUsage_MapWrite | wgpu.BufferUsage_CopySrc,
-	download: wgpu.BufferUsage_MapRead | wgpu.BufferUsage_CopyDst,
+	gpurun.Storage: wgpu.BufferUsage_Storage | wgpu.BufferUsage_CopyDst | wgpu.BufferUsage_CopySrc,
+	gpurun.Uniform: wgpu.BufferUsage_Uniform | wgpu.BufferUsage_CopyDst,
+	upload:         wgpu.BufferUsage_MapWrite | wgpu.BufferUsage_CopySrc,
+	download:       wgpu.BufferUsage_MapRead | wgpu.BufferUsage_CopyDst,
 }
 
 // Buffer is device memory. Its fields are guarded by the device's lock.
@@ -30,7 +28,7 @@ type Buffer struct {
 	dev    *Device
 	ref    *wgpu.Buffer
 	size   int64
-	use    Use
+	use    gpurun.Use
 	mapped bool
 	gone   bool
 }
@@ -40,19 +38,29 @@ func (b *Buffer) Size() int64 { return b.size }
 
 // NewBuffer allocates; size is rounded up to 16 bytes, so that a vector of
 // four elements that straddles the end of the data can be loaded whole.
-func (d *Device) NewBuffer(size int64, use Use) (*Buffer, error) {
+func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.newBuffer(size, use)
+	b, err := d.newBuffer(size, use)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
-func (d *Device) newBuffer(size int64, use Use) (*Buffer, error) {
+// own is a buffer as this package knows it, or nil.
+func own(b gpurun.Buffer) *Buffer {
+	x, _ := b.(*Buffer)
+	return x
+}
+
+func (d *Device) newBuffer(size int64, use gpurun.Use) (*Buffer, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	size = max((size+15)&^15, 16)
 	if size > d.info.Limits.Buffer {
-		return nil, fmt.Errorf("%w: a buffer of %d bytes is above the adapter's limit of %d", ErrMemory, size, d.info.Limits.Buffer)
+		return nil, fmt.Errorf("%w: a buffer of %d bytes is above the adapter's limit of %d", gpurun.ErrMemory, size, d.info.Limits.Buffer)
 	}
 	ref, err := d.dev.CreateBuffer(&wgpu.BufferDescriptor{
 		Usage:            usages[use],

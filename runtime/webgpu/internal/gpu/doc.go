@@ -1,6 +1,5 @@
-// Package gpu is the only place that touches the WebGPU binding. It offers the
-// few calls the device needs: open, buffer, pipeline, submit, write, read,
-// wait, close.
+// Package gpu is the only place that touches the WebGPU binding: an adapter as a
+// gpurun.Device.
 //
 // The binding aborts the process on several mistakes that it could report:
 // submitting a released or mapped buffer, submitting a command buffer twice,
@@ -15,7 +14,7 @@
 // ending a pass and of a write through the queue are caught by the error scope
 // that the binding puts around each call; what arrives outside of one reaches a
 // handler of ours, in place of the native one, which ends the process. A lost
-// device and a lack of memory among them become ErrLost and ErrMemory, and a
+// device and a lack of memory among them become gpurun.ErrLost and gpurun.ErrMemory, and a
 // device once lost is not called any more; others have queues and handlers of
 // their own and go on. A request to map memory is answered on every path, with
 // a status if it fails.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rajveermalviya/go-webgpu/wgpu"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 func open(t testing.TB) *Device {
@@ -26,7 +28,7 @@ func open(t testing.TB) *Device {
 		t.Skipf("no adapter: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil && !errors.Is(err, ErrClosed) {
+		if err := d.Close(); err != nil && !errors.Is(err, gpurun.ErrClosed) {
 			t.Errorf("Close: %v", err)
 		}
 	})
@@ -82,24 +84,24 @@ func words(v ...uint32) []byte {
 }
 
 // setup makes a doubling pipeline over n elements and its dispatch.
-func setup(t testing.TB, d *Device, n int64) (*Buffer, *Buffer, Dispatch) {
+func setup(t testing.TB, d *Device, n int64) (gpurun.Buffer, gpurun.Buffer, gpurun.Dispatch) {
 	t.Helper()
-	p, err := d.NewPipeline(double, []Binding{ReadWrite, Params})
+	p, err := d.NewPipeline(double, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := d.NewBuffer(n*4, Storage)
+	b, err := d.NewBuffer(n*4, gpurun.Storage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := d.NewBuffer(16, Uniform)
+	u, err := d.NewBuffer(16, gpurun.Uniform)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Release(); u.Release() })
-	return b, u, Dispatch{
+	return b, u, gpurun.Dispatch{
 		Pipe:   p,
-		Bind:   []Range{{b, 0, b.Size()}, {u, 0, 16}},
+		Bind:   []gpurun.Range{{Buf: b, Size: b.Size()}, {Buf: u, Size: 16}},
 		Groups: [3]uint32{uint32((n + 63) / 64), 1, 1},
 	}
 }
@@ -113,7 +115,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Two dispatches of one submission: the second sees the first's result.
-		if err := d.Submit([]Dispatch{x, x}, u, words(uint32(n), 1, 0, 0)); err != nil {
+		if err := d.Submit([]gpurun.Dispatch{x, x}, u, words(uint32(n), 1, 0, 0)); err != nil {
 			t.Fatal(err)
 		}
 		seen := int64(0)
@@ -142,12 +144,12 @@ func TestBadSource(t *testing.T) {
 		"wrong group": "@group(0) @binding(7) var<storage, read_write> b : array<u32>; @compute @workgroup_size(1) fn main() { b[0] = 1u; }",
 	} {
 		_, err := d.NewPipeline(src, nil)
-		var se *SourceError
+		var se *gpurun.SourceError
 		if !errors.As(err, &se) {
 			t.Errorf("%s: error %v, want a SourceError", name, err)
 		}
 	}
-	if _, err := d.NewPipeline(double, []Binding{ReadWrite, Params}); err != nil {
+	if _, err := d.NewPipeline(double, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params}); err != nil {
 		t.Errorf("a good pipeline after bad ones: %v", err)
 	}
 }
@@ -157,7 +159,7 @@ func TestBadSource(t *testing.T) {
 func TestBadSubmit(t *testing.T) {
 	d := open(t)
 	b, u, good := setup(t, d, 1000)
-	released, err := d.NewBuffer(4000, Storage)
+	released, err := d.NewBuffer(4000, gpurun.Storage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,31 +170,31 @@ func TestBadSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mappedBuf.Release()
-	change := func(f func(*Dispatch)) Dispatch {
+	change := func(f func(*gpurun.Dispatch)) gpurun.Dispatch {
 		x := good
-		x.Bind = append([]Range(nil), good.Bind...)
+		x.Bind = append([]gpurun.Range(nil), good.Bind...)
 		f(&x)
 		return x
 	}
 	lim := d.Info().Limits
-	for name, x := range map[string]Dispatch{
-		"released":      change(func(x *Dispatch) { x.Bind[0].Buf = released }),
-		"mapped":        change(func(x *Dispatch) { x.Bind[0].Buf = mappedBuf }),
-		"past the end":  change(func(x *Dispatch) { x.Bind[0].Size = 1 << 20 }),
-		"empty":         change(func(x *Dispatch) { x.Bind[0].Size = 0 }),
-		"unaligned":     change(func(x *Dispatch) { x.Bind[0].Off, x.Bind[0].Size = 4, 16 }),
-		"groups":        change(func(x *Dispatch) { x.Groups[0] = uint32(lim.Groups) + 1 }),
-		"few bindings":  change(func(x *Dispatch) { x.Bind = x.Bind[:1] }),
-		"no pipeline":   change(func(x *Dispatch) { x.Pipe = nil }),
-		"wrong usage":   change(func(x *Dispatch) { x.Bind[0], x.Bind[1].Size = x.Bind[1], 16 }),
-		"no buffer":     change(func(x *Dispatch) { x.Bind[0].Buf = nil }),
-		"params as rw2": change(func(x *Dispatch) { x.Bind[1].Buf = b }),
+	for name, x := range map[string]gpurun.Dispatch{
+		"released":      change(func(x *gpurun.Dispatch) { x.Bind[0].Buf = released }),
+		"mapped":        change(func(x *gpurun.Dispatch) { x.Bind[0].Buf = mappedBuf }),
+		"past the end":  change(func(x *gpurun.Dispatch) { x.Bind[0].Size = 1 << 20 }),
+		"empty":         change(func(x *gpurun.Dispatch) { x.Bind[0].Size = 0 }),
+		"unaligned":     change(func(x *gpurun.Dispatch) { x.Bind[0].Off, x.Bind[0].Size = 4, 16 }),
+		"groups":        change(func(x *gpurun.Dispatch) { x.Groups[0] = uint32(lim.Groups) + 1 }),
+		"few bindings":  change(func(x *gpurun.Dispatch) { x.Bind = x.Bind[:1] }),
+		"no pipeline":   change(func(x *gpurun.Dispatch) { x.Pipe = nil }),
+		"wrong usage":   change(func(x *gpurun.Dispatch) { x.Bind[0], x.Bind[1].Size = x.Bind[1], 16 }),
+		"no buffer":     change(func(x *gpurun.Dispatch) { x.Bind[0].Buf = nil }),
+		"params as rw2": change(func(x *gpurun.Dispatch) { x.Bind[1].Buf = b }),
 	} {
-		if err := d.Submit([]Dispatch{x}, u, words(1, 0, 0, 0)); err == nil {
+		if err := d.Submit([]gpurun.Dispatch{x}, u, words(1, 0, 0, 0)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if err := d.Submit([]Dispatch{good}, u, words(1, 0, 0, 0)); err != nil {
+	if err := d.Submit([]gpurun.Dispatch{good}, u, words(1, 0, 0, 0)); err != nil {
 		t.Errorf("a good submission after bad ones: %v", err)
 	}
 }
@@ -203,15 +205,15 @@ func TestOverLimit(t *testing.T) {
 	if lim.Binding < 128<<20 {
 		t.Errorf("binding limit %d: the adapter's limits did not reach the device", lim.Binding)
 	}
-	_, err := d.NewBuffer(lim.Buffer+16, Storage)
-	if !errors.Is(err, ErrMemory) {
+	_, err := d.NewBuffer(lim.Buffer+16, gpurun.Storage)
+	if !errors.Is(err, gpurun.ErrMemory) {
 		t.Errorf("buffer above the limit: %v", err)
 	}
 	if lim.Binding+16 > lim.Buffer {
 		t.Skip("a binding may span a whole buffer here")
 	}
 	b, u, x := setup(t, d, (lim.Binding+16)/4)
-	if err := d.Submit([]Dispatch{x}, u, words(1, 0, 0, 0)); err == nil {
+	if err := d.Submit([]gpurun.Dispatch{x}, u, words(1, 0, 0, 0)); err == nil {
 		t.Error("a binding above the limit was accepted")
 	}
 	b.Release()
@@ -263,7 +265,7 @@ func TestManyGoroutines(t *testing.T) {
 				if w%2 == 1 {
 					src = "fn main( {"
 				}
-				p, err := d.NewPipeline(src, []Binding{ReadWrite, Params})
+				p, err := d.NewPipeline(src, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
 				if bad := err != nil; bad != (w%2 == 1) {
 					errs <- errors.Join(errors.New("wrong outcome"), err)
 					return
@@ -303,7 +305,7 @@ func TestLongQueue(t *testing.T) {
 		want = 7 * time.Second
 	}
 	const n, trips = 1 << 16, 20000
-	p, err := d.NewPipeline(slow, []Binding{ReadWrite, Params})
+	p, err := d.NewPipeline(slow, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +317,7 @@ func TestLongQueue(t *testing.T) {
 	step := func(count int) time.Duration {
 		start := time.Now()
 		for range count {
-			if err := d.Submit([]Dispatch{x}, u, words(trips, 0, 0, 0)); err != nil {
+			if err := d.Submit([]gpurun.Dispatch{x}, u, words(trips, 0, 0, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -350,20 +352,20 @@ func TestLostAndClosed(t *testing.T) {
 	d := open(t)
 	b, u, x := setup(t, d, 64)
 	calls := map[string]func() error{
-		"submit": func() error { return d.Submit([]Dispatch{x}, u, words(1, 0, 0, 0)) },
+		"submit": func() error { return d.Submit([]gpurun.Dispatch{x}, u, words(1, 0, 0, 0)) },
 		"write":  func() error { return d.Write(b, 0, 4, func([]byte, int64) {}) },
 		"upload": func() error { return d.Write(b, 0, 1<<20, func([]byte, int64) {}) },
 		"read":   func() error { return d.Read(b, 0, 4, func([]byte, int64) {}) },
 		"wait":   d.Wait,
-		"buffer": func() error { _, err := d.NewBuffer(16, Storage); return err },
+		"buffer": func() error { _, err := d.NewBuffer(16, gpurun.Storage); return err },
 		"pipeline": func() error {
-			_, err := d.NewPipeline(double, []Binding{ReadWrite, Params})
+			_, err := d.NewPipeline(double, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
 			return err
 		},
 	}
 	d.Lose(errors.New("test"))
 	for name, call := range calls {
-		if err := call(); !errors.Is(err, ErrLost) {
+		if err := call(); !errors.Is(err, gpurun.ErrLost) {
 			t.Errorf("%s on a lost device: %v", name, err)
 		}
 	}
@@ -371,7 +373,7 @@ func TestLostAndClosed(t *testing.T) {
 		t.Errorf("close of a lost device: %v", err)
 	}
 	for name, call := range calls {
-		if err := call(); !errors.Is(err, ErrClosed) {
+		if err := call(); !errors.Is(err, gpurun.ErrClosed) {
 			t.Errorf("%s on a closed device: %v", name, err)
 		}
 	}
@@ -396,7 +398,7 @@ func TestCloseWhileReading(t *testing.T) {
 		t.Error(err)
 	}
 	for range 3 {
-		if err := <-done; !errors.Is(err, ErrClosed) {
+		if err := <-done; !errors.Is(err, gpurun.ErrClosed) {
 			t.Errorf("read across Close: %v", err)
 		}
 	}
@@ -406,11 +408,11 @@ func TestCloseWhileReading(t *testing.T) {
 // its caller is done with it, though Close was called meanwhile.
 func TestCloseWaitsForTransfers(t *testing.T) {
 	const n = 1 << 20
-	for name, transfer := range map[string]func(d *Device, b *Buffer, touch func([]byte)) error{
-		"read": func(d *Device, b *Buffer, touch func([]byte)) error {
+	for name, transfer := range map[string]func(d *Device, b gpurun.Buffer, touch func([]byte)) error{
+		"read": func(d *Device, b gpurun.Buffer, touch func([]byte)) error {
 			return d.Read(b, 0, n, func(src []byte, _ int64) { touch(src) })
 		},
-		"write": func(d *Device, b *Buffer, touch func([]byte)) error {
+		"write": func(d *Device, b gpurun.Buffer, touch func([]byte)) error {
 			return d.Write(b, 0, n, func(dst []byte, _ int64) { touch(dst) })
 		},
 	} {
@@ -432,7 +434,7 @@ func TestCloseWaitsForTransfers(t *testing.T) {
 					}
 				}
 			})
-			if !errors.Is(err, ErrClosed) && err != nil {
+			if !errors.Is(err, gpurun.ErrClosed) && err != nil {
 				t.Error(err)
 			}
 			if seen != n || sum != 0 && name == "read" { // new buffers are zero
@@ -462,7 +464,7 @@ func TestCloseReleases(t *testing.T) {
 	var first int64
 	for i := range 6 {
 		d := open(t)
-		b, err := d.NewBuffer(bytes, Storage)
+		b, err := d.NewBuffer(bytes, gpurun.Storage)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -502,7 +504,7 @@ func TestLostWhileClosing(t *testing.T) {
 			t.Error("Close waits for a device that is lost")
 		}
 	})
-	if err != nil && !errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, gpurun.ErrLost) && !errors.Is(err, gpurun.ErrClosed) {
 		t.Errorf("read: %v", err)
 	}
 	if err := <-closed; err != nil {
@@ -518,12 +520,12 @@ func TestReleasedPipeline(t *testing.T) {
 	if err := d.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Submit([]Dispatch{x}, u, words(16, 0, 0, 0)); err != nil {
+	if err := d.Submit([]gpurun.Dispatch{x}, u, words(16, 0, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	x.Pipe.Release()
 	x.Pipe.Release()
-	if err := d.Submit([]Dispatch{x}, u, words(16, 0, 0, 0)); err == nil || !strings.Contains(err.Error(), "released") {
+	if err := d.Submit([]gpurun.Dispatch{x}, u, words(16, 0, 0, 0)); err == nil || !strings.Contains(err.Error(), "released") {
 		t.Errorf("submit: %v", err)
 	}
 	if err := d.Read(b, 0, 64, func(src []byte, _ int64) {

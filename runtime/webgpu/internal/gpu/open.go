@@ -11,38 +11,12 @@ import (
 	"sync"
 
 	"github.com/rajveermalviya/go-webgpu/wgpu"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Faults, as far as callers tell them apart.
-var (
-	ErrNoAdapter = errors.New("no GPU adapter")
-	ErrLost      = errors.New("GPU device lost")
-	ErrMemory    = errors.New("out of GPU memory")
-	ErrClosed    = errors.New("GPU device closed")
-)
-
-// Limits are what an adapter allows, as far as compute needs it. Sizes are in
-// bytes.
-type Limits struct {
-	Binding          int64 // one storage binding
-	Buffer           int64 // one buffer
-	Uniform          int64 // one uniform binding
-	Align            int64 // of binding offsets, storage and uniform
-	StorageBuffers   int   // per pipeline
-	Groups           int64 // workgroups per dispatch dimension
-	GroupSize        int   // invocations per workgroup
-	WorkgroupStorage int64
-}
-
-// Info describes an adapter.
-type Info struct {
-	Name   string
-	Driver string
-	Kind   string // DiscreteGPU, IntegratedGPU, CPU, Unknown
-	Vendor uint32
-	Model  uint32
-	Limits Limits
-}
+// ErrNoAdapter is what there is to say of a machine without a GPU.
+var ErrNoAdapter = errors.New("no GPU adapter")
 
 // backend is the one native interface used per system. Leaving the choice to
 // the library can abort where a Vulkan loader finds no driver.
@@ -102,14 +76,14 @@ func quiet() func() {
 }
 
 // Adapters describes the adapters of this machine, best first.
-func Adapters() ([]Info, error) {
+func Adapters() ([]gpurun.Info, error) {
 	instance.Lock()
 	defer instance.Unlock()
 	list, err := adapters()
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]Info, len(list))
+	infos := make([]gpurun.Info, len(list))
 	for i, a := range list {
 		infos[i] = describe(a)
 		a.Release()
@@ -117,9 +91,9 @@ func Adapters() ([]Info, error) {
 	return infos, nil
 }
 
-func describe(a *wgpu.Adapter) Info {
+func describe(a *wgpu.Adapter) gpurun.Info {
 	p, l := a.GetProperties(), a.GetLimits().Limits
-	return Info{
+	return gpurun.Info{
 		Name:   p.Name,
 		Driver: p.DriverDescription,
 		Kind:   p.AdapterType.String(),
@@ -129,8 +103,8 @@ func describe(a *wgpu.Adapter) Info {
 	}
 }
 
-func limitsOf(l wgpu.Limits) Limits {
-	return Limits{
+func limitsOf(l wgpu.Limits) gpurun.Limits {
+	return gpurun.Limits{
 		Binding:          int64(min(l.MaxStorageBufferBindingSize, 1<<31-1)) &^ 15,
 		Buffer:           int64(clampSize(l.MaxBufferSize)) &^ 15,
 		Uniform:          int64(min(l.MaxUniformBufferBindingSize, 1<<16)) &^ 15,
@@ -148,7 +122,7 @@ func clampSize(n uint64) uint64 { return min(n, 1<<32-4) }
 
 // Device is an open adapter with its queue.
 type Device struct {
-	info Info
+	info gpurun.Info
 
 	mu        sync.Mutex // around every native call
 	dev       *wgpu.Device
@@ -209,12 +183,12 @@ func Open(match string) (*Device, error) {
 }
 
 // Info describes the device's adapter.
-func (d *Device) Info() Info { return d.info }
+func (d *Device) Info() gpurun.Info { return d.info }
 
 // usable says why the device cannot be called. The caller holds the lock.
 func (d *Device) usable() error {
 	if d.closed {
-		return ErrClosed
+		return gpurun.ErrClosed
 	}
 	return d.lost
 }
@@ -230,7 +204,7 @@ func (d *Device) check(err error) error {
 		err = errors.New(text)
 	}
 	err = classify(kind, err)
-	if errors.Is(err, ErrLost) {
+	if errors.Is(err, gpurun.ErrLost) {
 		d.lost = err
 	}
 	return err
@@ -243,20 +217,20 @@ func classify(kind wgpu.ErrorType, err error) error {
 	low := strings.ToLower(err.Error())
 	switch {
 	case kind == wgpu.ErrorType_DeviceLost, strings.Contains(low, "lost"):
-		return fmt.Errorf("%w: %v", ErrLost, err)
+		return fmt.Errorf("%w: %v", gpurun.ErrLost, err)
 	case kind == wgpu.ErrorType_OutOfMemory, strings.Contains(low, "not enough memory"), strings.Contains(low, "out of memory"):
-		return fmt.Errorf("%w: %v", ErrMemory, err)
+		return fmt.Errorf("%w: %v", gpurun.ErrMemory, err)
 	}
 	return err
 }
 
 // Lose makes the device behave as if its adapter had vanished. Tests drive
-// the paths behind ErrLost with it.
+// the paths behind gpurun.ErrLost with it.
 func (d *Device) Lose(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lost == nil {
-		d.lost = fmt.Errorf("%w: %v", ErrLost, why)
+		d.lost = fmt.Errorf("%w: %v", gpurun.ErrLost, why)
 	}
 }
 

@@ -6,21 +6,14 @@ import (
 	"fmt"
 
 	"github.com/rajveermalviya/go-webgpu/wgpu"
-)
 
-// Binding is the kind of one entry of a pipeline's only bind group.
-type Binding uint8
-
-const (
-	ReadOnly Binding = iota
-	ReadWrite
-	Params // uniform
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 var bindingTypes = [...]wgpu.BufferBindingType{
-	ReadOnly:  wgpu.BufferBindingType_ReadOnlyStorage,
-	ReadWrite: wgpu.BufferBindingType_Storage,
-	Params:    wgpu.BufferBindingType_Uniform,
+	gpurun.ReadOnly:  wgpu.BufferBindingType_ReadOnlyStorage,
+	gpurun.ReadWrite: wgpu.BufferBindingType_Storage,
+	gpurun.Params:    wgpu.BufferBindingType_Uniform,
 }
 
 // Pipeline is a compiled kernel. It lives until it is released, or its device
@@ -29,17 +22,12 @@ type Pipeline struct {
 	dev      *Device
 	ref      *wgpu.ComputePipeline
 	layout   *wgpu.BindGroupLayout
-	bindings []Binding
+	bindings []gpurun.Binding
 }
-
-// SourceError is WGSL that the native compiler refused; Log quotes the line.
-type SourceError struct{ Log string }
-
-func (e *SourceError) Error() string { return "gpu: " + e.Log }
 
 // NewPipeline compiles WGSL whose entry point is "main" and whose group 0
 // holds the bindings in order.
-func (d *Device) NewPipeline(source string, bindings []Binding) (*Pipeline, error) {
+func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(); err != nil {
@@ -78,7 +66,7 @@ func (d *Device) NewPipeline(source string, bindings []Binding) (*Pipeline, erro
 		layout.Release()
 		return nil, sourceError(err)
 	}
-	p := &Pipeline{dev: d, ref: ref, layout: layout, bindings: append([]Binding(nil), bindings...)}
+	p := &Pipeline{dev: d, ref: ref, layout: layout, bindings: append([]gpurun.Binding(nil), bindings...)}
 	d.pipelines[p] = struct{}{}
 	return p, nil
 }
@@ -105,5 +93,5 @@ func sourceError(err error) error {
 	if isDeviceFault(err) {
 		return err
 	}
-	return &SourceError{Log: err.Error()}
+	return &gpurun.SourceError{Log: err.Error()}
 }

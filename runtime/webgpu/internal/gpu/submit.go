@@ -7,31 +7,18 @@ import (
 	"fmt"
 
 	"github.com/rajveermalviya/go-webgpu/wgpu"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Range is part of a buffer, in bytes.
-type Range struct {
-	Buf  *Buffer
-	Off  int64
-	Size int64
-}
-
-// Dispatch is one run of a pipeline: a bound range per binding and the number
-// of workgroups.
-type Dispatch struct {
-	Pipe   *Pipeline
-	Bind   []Range
-	Groups [3]uint32
-}
-
 func isDeviceFault(err error) bool {
-	return errors.Is(err, ErrLost) || errors.Is(err, ErrMemory) || errors.Is(err, ErrClosed)
+	return errors.Is(err, gpurun.ErrLost) || errors.Is(err, gpurun.ErrMemory) || errors.Is(err, gpurun.ErrClosed)
 }
 
 // Submit runs dispatches in order, in one pass and one submission; each sees
 // what the earlier ones wrote. Before them it writes params, where there are
 // any, to the start of paramBuf. It returns once the work is queued.
-func (d *Device) Submit(list []Dispatch, paramBuf *Buffer, params []byte) error {
+func (d *Device) Submit(list []gpurun.Dispatch, paramBuf gpurun.Buffer, params []byte) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -46,10 +33,11 @@ func (d *Device) Submit(list []Dispatch, paramBuf *Buffer, params []byte) error 
 		}
 	}
 	if len(params) > 0 {
-		if err := paramBuf.ready(d, 0, int64(len(params))); err != nil {
+		b := own(paramBuf)
+		if err := b.ready(d, 0, int64(len(params))); err != nil {
 			return err
 		}
-		if err := d.check(d.queue.WriteBuffer(paramBuf.ref, 0, params)); err != nil {
+		if err := d.check(d.queue.WriteBuffer(b.ref, 0, params)); err != nil {
 			return err
 		}
 	}
@@ -69,10 +57,10 @@ func (d *Device) Submit(list []Dispatch, paramBuf *Buffer, params []byte) error 
 	return d.encode(func(enc *wgpu.CommandEncoder) error {
 		pass := enc.BeginComputePass(nil)
 		defer pass.Release()
-		var last *Pipeline
+		var last gpurun.Pipeline
 		for i := range list {
 			if p := list[i].Pipe; p != last {
-				pass.SetPipeline(p.ref)
+				pass.SetPipeline(p.(*Pipeline).ref)
 				last = p
 			}
 			pass.SetBindGroup(0, groups[i], nil)
@@ -110,15 +98,16 @@ func (d *Device) Backlog() int {
 	return d.queued
 }
 
-func (d *Device) valid(x *Dispatch) error {
-	if x.Pipe == nil || x.Pipe.dev != d {
+func (d *Device) valid(x *gpurun.Dispatch) error {
+	p, ok := x.Pipe.(*Pipeline)
+	if !ok || p.dev != d {
 		return errors.New("gpu: pipeline of another device")
 	}
-	if _, ok := d.pipelines[x.Pipe]; !ok {
+	if _, ok := d.pipelines[p]; !ok {
 		return errors.New("gpu: pipeline was released")
 	}
-	if len(x.Bind) != len(x.Pipe.bindings) {
-		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(x.Pipe.bindings))
+	if len(x.Bind) != len(p.bindings) {
+		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(p.bindings))
 	}
 	lim := d.info.Limits
 	for _, g := range x.Groups {
@@ -127,11 +116,11 @@ func (d *Device) valid(x *Dispatch) error {
 		}
 	}
 	for i, r := range x.Bind {
-		if err := r.Buf.ready(d, r.Off, r.Size); err != nil {
+		if err := own(r.Buf).ready(d, r.Off, r.Size); err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
 		}
 		limit := lim.Binding
-		if x.Pipe.bindings[i] == Params {
+		if p.bindings[i] == gpurun.Params {
 			limit = lim.Uniform
 		}
 		if r.Size > limit || r.Off%lim.Align != 0 {
@@ -141,11 +130,11 @@ func (d *Device) valid(x *Dispatch) error {
 	return nil
 }
 
-func (d *Device) bind(x *Dispatch) (*wgpu.BindGroup, error) {
+func (d *Device) bind(x *gpurun.Dispatch) (*wgpu.BindGroup, error) {
 	entries := make([]wgpu.BindGroupEntry, len(x.Bind))
 	for i, r := range x.Bind {
-		entries[i] = wgpu.BindGroupEntry{Binding: uint32(i), Buffer: r.Buf.ref, Offset: uint64(r.Off), Size: uint64(r.Size)}
+		entries[i] = wgpu.BindGroupEntry{Binding: uint32(i), Buffer: own(r.Buf).ref, Offset: uint64(r.Off), Size: uint64(r.Size)}
 	}
-	g, err := d.dev.CreateBindGroup(&wgpu.BindGroupDescriptor{Layout: x.Pipe.layout, Entries: entries})
+	g, err := d.dev.CreateBindGroup(&wgpu.BindGroupDescriptor{Layout: x.Pipe.(*Pipeline).layout, Entries: entries})
 	return g, d.check(err)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/rajveermalviya/go-webgpu/wgpu"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 // chunk is the size of a staging buffer: large enough that a transfer's fixed
@@ -19,13 +21,14 @@ const direct = 64 << 10
 // maxStaging bounds the pool per direction.
 const maxStaging = 3
 
-// Write fills n bytes of b at off (both multiples of 4). fill is called with
+// Write fills n bytes of buf at off (both multiples of 4). fill is called with
 // parts of staging memory in ascending order and the position of each.
-func (d *Device) Write(b *Buffer, off, n int64, fill func(dst []byte, at int64)) error {
+func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at int64)) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
 	defer d.end()
+	b := own(buf)
 	if n <= direct {
 		tmp := make([]byte, n)
 		fill(tmp, 0)
@@ -48,13 +51,14 @@ func (d *Device) Write(b *Buffer, off, n int64, fill func(dst []byte, at int64))
 	return nil
 }
 
-// Read passes n bytes of b at off (both multiples of 4) to drain, in parts and
+// Read passes n bytes of buf at off (both multiples of 4) to drain, in parts and
 // ascending order. It waits for the work submitted before.
-func (d *Device) Read(b *Buffer, off, n int64, drain func(src []byte, at int64)) error {
+func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at int64)) error {
 	if err := d.begin(); err != nil {
 		return err
 	}
 	defer d.end()
+	b := own(buf)
 	type part struct {
 		s        *Buffer
 		at, size int64
@@ -132,9 +136,9 @@ func (d *Device) writeDirect(b *Buffer, off int64, data []byte) error {
 }
 
 // slot is a direction's index in Device.staging.
-var slot = map[Use]int{upload: 0, download: 1}
+var slot = map[gpurun.Use]int{upload: 0, download: 1}
 
-func (d *Device) takeStaging(use Use) (*Buffer, error) {
+func (d *Device) takeStaging(use gpurun.Use) (*Buffer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	goruntime "runtime"
 	"time"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 // spinFor is how long a wait polls before it sleeps between polls: a sleep
@@ -49,13 +51,13 @@ func (d *Device) Wait() error {
 }
 
 // Close waits for submitted work and for transfers, and releases the device and
-// all that was made on it; later calls give ErrClosed. A lost device is left to the
+// all that was made on it; later calls give gpurun.ErrClosed. A lost device is left to the
 // process: its driver cannot be trusted with a release.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		return ErrClosed
+		return gpurun.ErrClosed
 	}
 	d.closed = true // nothing new is submitted from here on
 	lost := d.lost != nil
@@ -67,7 +69,7 @@ func (d *Device) Close() error {
 	d.spin(func() bool { return d.lost != nil || poll(d.dev) && d.transfers == 0 })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lost != nil || errors.Is(d.check(nil), ErrLost) { // meanwhile
+	if d.lost != nil || errors.Is(d.check(nil), gpurun.ErrLost) { // meanwhile
 		return nil
 	}
 	for b := range d.buffers {

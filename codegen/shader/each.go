@@ -1,0 +1,136 @@
+package shader
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// A shader of rows with Variant.Each takes that many neighbours at once along
+// the last kept dim: rows, or vectors of rows where lanes are rows. What they
+// have each of their own is an array, and the code for one of them stands in a
+// loop over number j. What they share is loaded and computed once, before it.
+
+// eachAlong is how many neighbours a shader takes along dim d.
+func (v *Variant) eachAlong(d int) int64 {
+	if v.Each > 1 && d == v.Kept-1 {
+		return int64(v.Each)
+	}
+	return 1
+}
+
+// own is what the neighbour at hand has under a name.
+func (p *printer) own(name string) string {
+	if p.v.Each > 1 {
+		return name + "[j]"
+	}
+	return name
+}
+
+// each prints code for one neighbour: as it is where there is but one, else in
+// a loop. What it names and loads ends with it.
+func (p *printer) each(body func()) {
+	if p.v.Each < 2 {
+		body()
+		return
+	}
+	out, indexed := p.out, p.indexed
+	p.out, p.indexed = new(strings.Builder), maps.Clone(indexed)
+	p.indent++
+	body()
+	p.indent--
+	text := p.out.String()
+	p.out, p.indexed = out, indexed
+	if text == "" {
+		return
+	}
+	p.loop("j", "0u", fmt.Sprintf("%du", p.v.Each), "1u")
+	if c := fmt.Sprintf("c%d", p.v.Kept-1); regexp.MustCompile(`\b` + c + `\b`).MatchString(text) {
+		p.f("let %s $u32 = block * %du + j;", c, p.v.Each)
+	}
+	p.out.WriteString(text)
+	p.end()
+}
+
+// state is a variable that a pass carries along its rows.
+type state struct{ name, typ, start string }
+
+// startStates declares the variables of a pass.
+func (p *printer) startStates(list []state) {
+	if p.v.Each < 2 {
+		for _, s := range list {
+			p.f("var %s %s = %s;", s.name, s.typ, s.start)
+		}
+		return
+	}
+	for _, s := range list {
+		p.f("array %s %s %d;", s.name, s.typ, p.v.Each)
+	}
+	p.each(func() {
+		for _, s := range list {
+			p.f("%s[j] = %s;", s.name, s.start)
+		}
+	})
+}
+
+// still marks the values that all neighbours share.
+func still(k *codegen.Kernel, v *Variant) []bool {
+	list := make([]bool, len(k.Body))
+	for i, in := range k.Body {
+		list[i] = !in.Op.Info().RowOp
+		if o, ok := operandOf(in); ok {
+			list[i] = v.Args[o].Still
+		}
+		for _, a := range in.Args {
+			list[i] = list[i] && (a == ir.None || list[a])
+		}
+	}
+	return list
+}
+
+// shared reports a value that is computed once for all neighbours.
+func (p *printer) shared(i int) bool { return p.v.Each > 1 && p.still[i] }
+
+// keep makes row values that are needed behind the loop they are computed in
+// outlive it. It returns what is to be printed at the end of that loop.
+func (p *printer) keep(values []int, pass int) (end func()) {
+	if p.v.Each < 2 {
+		return func() {}
+	}
+	values = slices.DeleteFunc(slices.Clone(values), func(i int) bool { return !p.later(i, pass) })
+	for _, i := range values {
+		dt := p.code[i].DT
+		if isWide(dt) {
+			p.fail("64-bit values of several rows: %w", ir.ErrUnsupported)
+		}
+		p.f("array row%d %s %d;", i, p.vec(scalarTypes[dt], p.lanes), p.v.Each)
+	}
+	return func() {
+		for _, i := range values {
+			name := fmt.Sprintf("row%d[j]", i)
+			p.f("%s = %s;", name, p.vals[i])
+			p.vals[i] = name
+		}
+	}
+}
+
+// later reports that a row value which stands before a pass is used in it, or
+// behind.
+func (p *printer) later(i, pass int) bool {
+	for _, s := range p.k.Stores {
+		if int(s.Value) == i {
+			return true
+		}
+	}
+	for c, in := range p.code {
+		if slices.Contains(in.Args[:], ir.Ref(i)) && (in.Op.Info().RowOp || p.rows.level[c] == codegen.Point || p.rows.pass[c] > pass) {
+			return true
+		}
+	}
+	return false
+}

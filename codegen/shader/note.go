@@ -1,0 +1,133 @@
+package shader
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Shaders are kept from one process to the next as text, under a key that says
+// what they were printed for: a kernel, as fusion wrote it, and a variant. Who
+// finds one prints it again and compares. So nothing that was tampered with is
+// ever given to a driver's compiler, which need not be ready for it.
+
+// Bounds of what is kept, in bytes: far above what a kernel that a device takes
+// needs. How long it takes to print one, and a driver to compile it, grows faster
+// than its text.
+const (
+	maxNoteKey    = 1 << 16
+	maxNoteSource = 1 << 20
+)
+
+// NotesShader reports whether a shader with this key, of NoteKey, is short enough to be
+// kept: ReadNote reads no others.
+func NotesShader(key, source string) bool {
+	return len(key) <= maxNoteKey && len(source) <= maxNoteSource
+}
+
+// noteWord begins the first line of a key.
+const noteWord = "variant "
+
+// NoteKey is the key that a shader of a kernel is kept under.
+func NoteKey(k *codegen.Kernel, v *Variant) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a struct of numbers
+	}
+	return noteWord + string(text) + "\n" + k.String()
+}
+
+// ErrNote says that a text is not what is printed for its key: another version
+// of the printer made it, or it was changed.
+var ErrNote = errors.New("shader: the text is not that of its kernel and variant")
+
+// ReadNote reads a key that NoteKey made and checks the text in d kept under it. It
+// prints no more than that text is long.
+func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, err error) {
+	defer func() { // a variant that nobody would choose may lead anywhere
+		if r := recover(); r == ErrNote {
+			k, v, err = nil, nil, ErrNote
+		} else if r != nil {
+			k, v, err = nil, nil, fmt.Errorf("shader: printing a kept shader: %v", r)
+		}
+	}()
+	if !NotesShader(key, source) {
+		return nil, nil, fmt.Errorf("shader: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
+	}
+	line, text, _ := strings.Cut(key, "\n")
+	line, ok := strings.CutPrefix(line, noteWord)
+	if !ok {
+		return nil, nil, errors.New("shader: no key of a shader")
+	}
+	v = new(Variant)
+	j := json.NewDecoder(bytes.NewReader([]byte(line)))
+	j.DisallowUnknownFields()
+	if err := j.Decode(v); err != nil {
+		return nil, nil, fmt.Errorf("shader: a shader's variant: %w", err)
+	}
+	if k, err = codegen.Parse(text); err == nil {
+		err = k.Verify()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("shader: a shader's kernel: %w", err)
+	}
+	if err := v.check(k); err != nil {
+		return nil, nil, err
+	}
+	if NoteKey(k, v) != key {
+		return nil, nil, errors.New("shader: a shader's key is not in canonical form")
+	}
+	ready, err := Prepare(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	printed, err := printUpTo(d, ready, v, max(len(source), 1))
+	if err != nil {
+		return nil, nil, err
+	}
+	if printed != source {
+		return nil, nil, ErrNote
+	}
+	return k, v, nil
+}
+
+// Bounds of a variant that was read: far above those that are chosen, and low
+// enough that a text of one stays small.
+const (
+	noteGroup    = 1 << 10
+	noteSteps    = 64
+	noteTile     = 256
+	noteBindings = 1 << 8
+)
+
+// check finds numbers that no variant of the kernel has.
+func (v *Variant) check(k *codegen.Kernel) error {
+	in := func(n, low, high int) bool { return low <= n && n <= high }
+	t := &v.Tile
+	ok := v.Mode <= Scatters && in(v.Rank, 1, runtime.MaxRank) && in(v.Kept, 0, v.Rank) &&
+		(v.Lanes == 1 || v.Lanes == 4) && in(v.Each, 0, noteSteps) && in(v.Online, 0, noteSteps) && in(v.Unroll, 0, noteSteps) &&
+		in(v.Group, 1, noteGroup) && len(v.Args) == len(k.Operands) && len(v.Bindings) <= noteBindings
+	if v.Mode == Tiles {
+		ok = ok && in(t.M, 1, noteTile) && in(t.N, 1, noteTile) && in(t.K, 1, noteTile) &&
+			in(t.RowsPer, 1, 16) && in(t.ColsPer, 1, 16) && t.Group() == v.Group &&
+			in(t.MDims, 0, v.Rank) && in(t.NDims, 0, v.Rank)
+	} else {
+		ok = ok && *t == Tile{}
+	}
+	for i := range v.Args {
+		a := &v.Args[i]
+		ok = ok && in(a.Binding, -1, len(v.Bindings)-max(a.Parts, 1)) && in(a.Parts, 0, noteBindings) && len(a.Stages) <= runtime.MaxRank
+		for _, r := range a.Stages {
+			ok = ok && in(r, 0, runtime.MaxRank)
+		}
+	}
+	if !ok {
+		return errors.New("shader: a shader's variant is none of its kernel")
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package shader
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/rowtext"
+)
+
+// notedShaders are keys and texts of shaders.
+func notedShaders(t testing.TB) map[string]string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 4))
+	kernels := []*codegen.Kernel{}
+	for range 4 {
+		kernels = append(kernels, kerneltest.Random(rng, 8, 0))
+	}
+	for _, text := range []string{rowtext.Softmax, rowtext.Norm} {
+		k, err := codegen.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kernels = append(kernels, k)
+	}
+	list := map[string]string{}
+	for _, k := range kernels {
+		ready, err := Prepare(k)
+		if err != nil {
+			continue // of dtypes that shaders do not have
+		}
+		v := Dense(ready, 1)
+		source, err := Print(other, ready, &v)
+		if err != nil {
+			continue
+		}
+		list[NoteKey(k, &v)] = source
+	}
+	if len(list) < 3 {
+		t.Fatalf("%d shaders", len(list))
+	}
+	return list
+}
+
+// TestKept: a key reads back as the kernel and the variant, and goes with its text
+// alone.
+func TestKept(t *testing.T) {
+	for key, source := range notedShaders(t) {
+		k, v, err := ReadNote(other, key, source)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, key)
+		}
+		if NoteKey(k, v) != key {
+			t.Errorf("%s\nreads back as\n%s", key, NoteKey(k, v))
+		}
+		if _, _, err := ReadNote(other, key, source+" "); !errors.Is(err, ErrNote) {
+			t.Errorf("another text: %v", err)
+		}
+		for _, bad := range []string{"", "variant", "variant {}\n", strings.Replace(key, "{", "{ ", 1), strings.Replace(key, "{", `{"Mode":0,`, 1),
+			strings.Replace(key, `"Rank":`, `"Rank":9`, 1), strings.Replace(key, `"Binding":0`, `"Binding":77`, 1), key + "\n", key + key} {
+			if _, _, err := ReadNote(other, bad, source); err == nil {
+				t.Errorf("read %q", bad)
+			}
+		}
+	}
+}
+
+// TestKeptBytes: every changed byte of a key, and every cut, is refused or another
+// shader's.
+func TestKeptBytes(t *testing.T) {
+	for key, source := range notedShaders(t) {
+		if len(key) > 1500 {
+			continue
+		}
+		for i := range key {
+			for _, b := range []byte{key[i] ^ 1, key[i] + 1, '0'} {
+				bad := []byte(key)
+				if bad[i] == b {
+					continue
+				}
+				bad[i] = b
+				k, v, err := ReadNote(other, string(bad), source)
+				if err == nil && NoteKey(k, v) != string(bad) {
+					t.Fatalf("byte %d as %q is read as\n%s", i, b, NoteKey(k, v))
+				}
+			}
+			if _, _, err := ReadNote(other, key[:i], source); err == nil {
+				t.Fatalf("cut at %d of\n%s", i, key)
+			}
+		}
+	}
+}
+
+// TestKeptLong: a kernel that goes over its row again and again has a text that
+// grows with the square of its own. No more of it is printed than the text it is
+// compared with is long, and what is beyond all bounds is not even parsed.
+func TestKeptLong(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("in 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n")
+	passes, at := 600, 0
+	for ; at < 3*passes; at += 3 {
+		fmt.Fprintf(&b, "%%%d = sum %%%d : float32\n%%%d = exp %%%d : float32\n%%%d = add %%%d %%%d : float32\n", at+1, at, at+2, at, at+3, at+2, at+1)
+	}
+	fmt.Fprintf(&b, "%%%d = sum %%%d : float32\nstore 1 %%%d\n", at+1, at, at+1)
+	k, err := codegen.Parse(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, err := Prepare(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := Dense(ready, 1)
+	v.Unroll = noteSteps
+	key := NoteKey(k, &v)
+	if !NotesShader(key, "") {
+		t.Fatalf("a key of %d bytes", len(key))
+	}
+	var read error
+	n := testing.AllocsPerRun(1, func() { _, _, read = ReadNote(other, key, "short") })
+	if !errors.Is(read, ErrNote) || n > 1e5 { // 20 million for all of it
+		t.Errorf("%v after %g allocations", read, n)
+	}
+	for _, bad := range [][2]string{{key + strings.Repeat("\n# nothing", maxNoteKey/10), "short"}, {key, strings.Repeat(" ", maxNoteSource+1)}} {
+		if _, _, err := ReadNote(other, bad[0], bad[1]); err == nil || !strings.Contains(err.Error(), "is none that is kept") {
+			t.Errorf("%d and %d bytes: %v", len(bad[0]), len(bad[1]), err)
+		}
+	}
+}
+
+// FuzzReadNote checks that any key is refused, or read into a kernel and a variant
+// that have this key and print this text.
+func FuzzReadNote(f *testing.F) {
+	for key, source := range notedShaders(f) {
+		f.Add(key, source)
+	}
+	f.Fuzz(func(t *testing.T, key, source string) {
+		k, v, err := ReadNote(other, key, source)
+		if err != nil {
+			return
+		}
+		ready, err := Prepare(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := Print(other, ready, v); err != nil || text != source || NoteKey(k, v) != key {
+			t.Fatalf("%v\n%s\n%s", err, text, key)
+		}
+	})
+}

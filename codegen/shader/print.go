@@ -1,0 +1,332 @@
+package shader
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Prepare lowers a kernel as far as Print wants it: what has a spelling here
+// stays whole.
+func Prepare(k *codegen.Kernel) (*codegen.Kernel, error) {
+	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return Keeps(in.Op, first) })
+}
+
+// Print writes a prepared kernel as a shader in d. It binds v.Bindings in order,
+// then the buffer of run-time words. The error wraps ir.ErrUnsupported where
+// shaders have no such operation.
+func Print(d *Dialect, k *codegen.Kernel, v *Variant) (string, error) { return printUpTo(d, k, v, 0) }
+
+// printUpTo is Print; where most is above 0 it panics with ErrNote as soon as the body
+// is longer than that.
+func printUpTo(d *Dialect, k *codegen.Kernel, v *Variant, most int) (string, error) {
+	if len(v.Args) != len(k.Operands) {
+		return "", fmt.Errorf("%s: %d args for %d operands", d.Name, len(v.Args), len(k.Operands))
+	}
+	p := &printer{
+		Dialect: d, k: k, v: v, slots: v.slots(k), code: k.Body, lanes: v.Lanes, dims: v.Rank,
+		out: new(strings.Builder), global: new(strings.Builder), made: map[string]bool{},
+		uses: map[string]bool{}, single: map[string]bool{}, wide: new(bool), most: most,
+	}
+	p.main()
+	if p.err != nil {
+		return "", p.err
+	}
+	return p.assemble(), nil
+}
+
+// printer writes one body: a kernel's, or that of a function it calls.
+type printer struct {
+	*Dialect
+	k     *codegen.Kernel
+	v     *Variant
+	slots slots
+	code  []ir.Instr
+	lanes int
+	dims  int      // outermost ones, by whose coordinates operands are found
+	rows  *rowPlan // of the kernel's body, where it has row ops
+	still []bool   // of the kernel's body: see still
+	based []bool   // operands that have a base: see bases
+	point string   // the number of the point of the row at hand
+	form  form
+
+	out     *strings.Builder
+	global  *strings.Builder // tables, workgroup memory, functions
+	made    map[string]bool  // what global has
+	uses    map[string]bool  // helpers
+	single  map[string]bool  // helpers that functions of one lane call besides
+	wide    *bool            // 64-bit values occur
+	most    int              // bytes of out, if above 0
+	indent  int
+	vals    []string     // how each value of the body is written
+	indexed map[int]bool // operands whose index is written, and complements of those whose position is
+	err     error
+}
+
+func (p *printer) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("%s: %w", p.Name, fmt.Errorf(format, args...))
+	}
+}
+
+// f writes one line, a statement of the notation over p's lanes.
+func (p *printer) f(format string, args ...any) {
+	if p.most > 0 && p.out.Len() > p.most {
+		panic(ErrNote)
+	}
+	for range p.indent {
+		p.out.WriteByte('\t')
+	}
+	p.out.WriteString(p.line(fmt.Sprintf(format, args...), p.lanes))
+	p.out.WriteByte('\n')
+}
+
+// open writes a line that begins a block, and end the one that ends it.
+func (p *printer) open(format string, args ...any) {
+	p.f(format, args...)
+	p.indent++
+}
+
+func (p *printer) end() {
+	p.indent--
+	p.f("}")
+}
+
+// loop begins one with a counter.
+func (p *printer) loop(name, first, end, step string) {
+	p.open("for %s = %s; %s < %s; %s + %s {", name, first, name, end, name, step)
+}
+
+func (p *printer) assemble() string {
+	var b strings.Builder
+	v := p.v
+	b.WriteString(p.Header)
+	global := func(form string, args ...any) {
+		text := make([]string, len(args))
+		for i, a := range args {
+			text[i] = fmt.Sprint(a)
+		}
+		b.WriteString(p.fill(form, 1, text...) + "\n")
+	}
+	for i, x := range v.Bindings {
+		name, lanes, form := fmt.Sprintf("b%d", i), 1, p.Read
+		switch {
+		case x.Faults:
+			global(p.Faults, i, faultsName)
+			continue
+		case x.Write:
+			form = p.ReadWrite
+		}
+		if x.Vec {
+			lanes = v.Lanes
+		}
+		global(form, i, name, p.vec(memTypes[x.DT], lanes))
+	}
+	global(p.Words, len(v.Bindings), p.slots.total/4)
+	list := withHelpers(p.uses)
+	if *p.wide || usesWide(list) {
+		b.WriteByte('\n')
+		global(p.Wide, p.vec("u32", v.Lanes))
+	}
+	for _, h := range list {
+		b.WriteString(p.block(h.text, v.Lanes))
+	}
+	for _, h := range withHelpers(p.single) {
+		b.WriteString(forOneLane(p.block(h.text, 1)))
+	}
+	b.WriteString(p.global.String())
+	b.WriteString("\n" + p.out.String())
+	return b.String()
+}
+
+func (p *printer) main() {
+	switch p.v.Mode {
+	case Map:
+		p.mapMain()
+	case Tiles:
+		p.tileMain()
+	case Checks:
+		p.checkMain()
+	case Scatters:
+		p.scatterMain()
+	default:
+		p.rowMain()
+	}
+}
+
+// begin begins the entry point of a shader with a unit of work, number i, per
+// invocation or per workgroup.
+func (p *printer) begin(groups bool) {
+	form := p.Invocations
+	if groups {
+		form = p.Groups
+	}
+	p.out.WriteString(p.fill(form, 1, fmt.Sprint(p.v.Group)) + "\n")
+	p.indent++
+	p.f("let i $u32 = id.y * %s + id.x;", runWord(wordWidth))
+	p.open("if (i >= %s) {", runWord(wordCount))
+	p.f("return;")
+	p.end()
+}
+
+func (p *printer) mapMain() {
+	p.begin(false)
+	p.coords("i", 0, p.v.Rank)
+	p.body()
+	for _, s := range p.k.Stores {
+		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
+	}
+	p.end()
+}
+
+// body writes every value, under the names vals.
+func (p *printer) body() {
+	p.vals = make([]string, len(p.code))
+	for i := range p.code {
+		p.instr(i)
+	}
+}
+
+// instr writes one instruction. Constants get no line: they are written where
+// they are used.
+func (p *printer) instr(i int) {
+	in := p.code[i]
+	if scalarTypes[in.DT] == "" {
+		p.fail("%v has no %s type: %w", in.DT, strings.ToUpper(p.Name), ir.ErrUnsupported)
+		return
+	}
+	*p.wide = *p.wide || isWide(in.DT)
+	name := fmt.Sprintf("v%d", i)
+	p.vals[i] = name
+	lanes := p.lanes
+	switch in.Op {
+	case ir.Param:
+		p.vals[i] = fmt.Sprintf("x%d", in.Imm)
+	case ir.Const:
+		p.vals[i] = "" // see value
+	case ir.Load:
+		text := p.load(int(in.Imm), in.DT)
+		if guard := in.Args[0]; guard != ir.None { // what is read outside is not used
+			text = p.call("select", lanes, p.literal(in.DT, 0, lanes), text, p.value(guard))
+		}
+		p.let(name, in.DT, text)
+	case ir.LoadAt:
+		p.loadAt(i, in)
+	case ir.Scalar:
+		p.let(name, in.DT, p.scalar(int(in.Imm), in.DT))
+	case ir.IndexLo:
+		p.let(name, in.DT, p.indexLow(int(in.Imm)))
+	case ir.IndexHi:
+		p.let(name, in.DT, p.indexHigh(int(in.Imm)))
+	case ir.Rare:
+		p.rare(i, in)
+	default:
+		args := p.args(in)
+		p.let(name, in.DT, p.spell(in, args, p.argDTypes(in), lanes))
+	}
+}
+
+// let names a value of dt over p's lanes.
+func (p *printer) let(name string, dt ir.DType, text string) {
+	p.f("let %s %s = %s;", name, p.vec(scalarTypes[dt], p.lanes), text)
+}
+
+func (p *printer) args(in ir.Instr) []string {
+	var args []string
+	for _, a := range in.Args {
+		if a != ir.None {
+			args = append(args, p.value(a))
+		}
+	}
+	return args
+}
+
+func (p *printer) argDTypes(in ir.Instr) []ir.DType {
+	var dts []ir.DType
+	for _, a := range in.Args {
+		if a != ir.None {
+			dts = append(dts, p.code[a].DT)
+		}
+	}
+	return dts
+}
+
+// spell is the expression of an op.
+func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) string {
+	fill := func(text string) string {
+		return p.fill(strings.ReplaceAll(text, "$T", p.vec(scalarTypes[in.DT], lanes)), lanes, args...)
+	}
+	switch in.Op {
+	case ir.Where:
+		if isWide(in.DT) {
+			return fill("wide($select($2.l, $1.l, $0), $select($2.h, $1.h, $0))")
+		}
+		return fill("$select($2, $1, $0)")
+	case ir.Convert:
+		text, uses, ok := convert(in.DT, dts[0], "$0")
+		if !ok {
+			break
+		}
+		p.use(uses)
+		return fill(text)
+	case ir.Bitcast:
+		if in.DT.Storage() || dts[0].Storage() {
+			return fill(fit(in.DT, dts[0], "$0"))
+		}
+		if scalarTypes[in.DT] == scalarTypes[dts[0]] {
+			return args[0]
+		}
+		if isWide(in.DT) || isWide(dts[0]) {
+			break
+		}
+		return fill("$bits($T, $0)")
+	case ir.Lookup:
+		return p.lookup(in, args[0], lanes)
+	}
+	if in.Op == ir.Sub && in.DT == ir.Float32 && in.Args[0] == in.Args[1] && in.Args[0] != ir.None {
+		// Compilers take x - x for 0, which it is not for infinities and NaN.
+		p.use("mr_self")
+		return fill("mr_self($0)")
+	}
+	if form, ok := functions[in.Op]; ok && len(dts) > 0 && dts[0] == ir.Float32 {
+		return p.function(in, dts, form) + "(" + strings.Join(args, ", ") + ")"
+	}
+	if len(dts) > 0 {
+		if s, ok := find(in.Op, dts[0]); ok {
+			text, uses := s.text, s.uses
+			if e, ok := exactly[in.Op]; ok && p.form != plain && dts[0] == ir.Float32 {
+				text, uses = e[p.form].text, e[p.form].uses
+			}
+			p.use(uses)
+			return fill(text)
+		}
+	}
+	p.fail("%v of %v to %v: %w", in.Op, dts, in.DT, ir.ErrUnsupported)
+	return args[0]
+}
+
+// bits is the bits of x as those of a type.
+func (p *printer) bits(typ, x string) string { return p.call("bits", 1, typ, x) }
+
+func (p *printer) use(helper string) {
+	if helper != "" {
+		p.uses[helper] = true
+	}
+}
+
+// scalar reads a run-time scalar into every lane.
+func (p *printer) scalar(slot int, dt ir.DType) string {
+	at, lanes := p.slots.scalars[slot], p.lanes
+	w := runWord(at)
+	switch {
+	case isWide(dt):
+		return fmt.Sprintf("wide(%s, %s)", p.splat(w, "u32", lanes), p.splat(runWord(at+1), "u32", lanes))
+	case dt == ir.Bool:
+		w += " != 0u"
+	case scalarTypes[dt] != "u32":
+		w = p.bits(p.vec(scalarTypes[dt], 1), w)
+	}
+	return p.splat(w, scalarTypes[dt], lanes)
+}

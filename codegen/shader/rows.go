@@ -1,0 +1,418 @@
+package shader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// A shader of a kernel with row ops goes over its row in passes. A pass
+// computes the point values it needs anew: arithmetic is cheaper to a GPU than
+// memory, and a row that is read again comes from a cache. It ends with the
+// results of its reductions in private variables of every invocation, so that
+// the row values that follow from them need no memory and no barrier. Scans
+// need no pass of their own: they are state that a pass carries along.
+
+// rowPlan says which values a pass computes.
+type rowPlan struct {
+	level []codegen.Level
+	pass  []int // of each value, the first that can compute it
+	last  int
+	top   []int  // of sums computed along with a maximum, that one; else -1
+	made  []int  // of each value of points, the first that needs it
+	held  []bool // what unrolled steps compute once for several passes
+}
+
+func planRows(k *codegen.Kernel, online bool) *rowPlan {
+	r := &rowPlan{level: k.Levels(), top: make([]int, len(k.Body))}
+	for i := range r.top {
+		r.top[i] = -1
+	}
+	r.number(k)
+	if online {
+		r.findOnline(k)
+		r.number(k)
+	}
+	r.hold(k)
+	return r
+}
+
+// number finds the pass of every value.
+func (r *rowPlan) number(k *codegen.Kernel) {
+	r.pass, r.last = make([]int, len(k.Body)), 0
+	for i, in := range k.Body {
+		for _, a := range in.Args {
+			if a != ir.None {
+				r.pass[i] = max(r.pass[i], r.pass[a])
+			}
+		}
+		if in.Op.Class() == ir.ClassReduce {
+			r.pass[i] = r.pass[r.foldArg(k, i)] + 1
+		}
+		r.last = max(r.last, r.pass[i])
+	}
+}
+
+// hold finds the values that several passes need: the first that does computes
+// them and the others take them from there. What a single pass needs is not
+// kept, however early it could be had, nor what kept values are computed from.
+func (r *rowPlan) hold(k *codegen.Kernel) {
+	r.made = make([]int, len(k.Body))
+	r.held = make([]bool, len(k.Body))
+	made := make([]bool, len(k.Body))
+	for pass := range r.last + 1 {
+		need := make([]bool, len(k.Body))
+		r.roots(k, pass, need)
+		for i := len(k.Body) - 1; i >= 0; i-- {
+			if !need[i] || r.level[i] != codegen.Point || k.Body[i].Op == ir.Const {
+				continue
+			}
+			if made[i] {
+				r.held[i] = true
+				continue
+			}
+			made[i], r.made[i] = true, pass
+			for _, a := range k.Body[i].Args {
+				if a != ir.None {
+					need[a] = true
+				}
+			}
+		}
+	}
+}
+
+func (r *rowPlan) roots(k *codegen.Kernel, pass int, need []bool) {
+	for _, i := range r.folds(k, pass) {
+		need[r.foldArg(k, i)] = true
+	}
+	for _, s := range r.stores(k, pass) {
+		need[s.Value] = true
+	}
+}
+
+// Passes is how often a shader of k goes over its row.
+func Passes(k *codegen.Kernel) int {
+	r, n := planRows(k, false), 0
+	for pass := range r.last + 1 {
+		if len(r.folds(k, pass))+len(r.stores(k, pass)) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// RowWork is what a shader of rows does at a point.
+type RowWork struct {
+	Accesses float64 // loads and stores, those that neighbours share in parts
+	Instrs   int     // written out
+}
+
+// CountRowWork counts over all passes of v's shader of k.
+func CountRowWork(k *codegen.Kernel, v *Variant, unrolled bool) RowWork {
+	r, share := planRows(k, v.Online > 0), still(k, v)
+	var w RowWork
+	access := func(shared bool) {
+		if shared && v.Each > 1 {
+			w.Accesses += 1 / float64(v.Each)
+		} else {
+			w.Accesses++
+		}
+	}
+	for pass := range r.last + 1 {
+		need, _ := r.points(k, pass, unrolled)
+		for i, in := range k.Body {
+			if !need[i] || unrolled && r.held[i] && r.made[i] < pass {
+				continue
+			}
+			w.Instrs++
+			if in.Op == ir.Load || in.Op == ir.LoadAt {
+				access(share[i])
+			}
+		}
+		for range r.stores(k, pass) {
+			w.Instrs++
+			access(false)
+		}
+		w.Instrs += len(r.folds(k, pass))
+	}
+	return w
+}
+
+// folds lists the reductions that are complete after a pass.
+func (r *rowPlan) folds(k *codegen.Kernel, pass int) []int {
+	var list []int
+	for i, in := range k.Body {
+		if in.Op.Class() == ir.ClassReduce && r.pass[i] == pass+1 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// stores lists what a pass stores at every point.
+func (r *rowPlan) stores(k *codegen.Kernel, pass int) []codegen.Store {
+	var list []codegen.Store
+	for _, s := range k.Stores {
+		if !k.Operands[s.Operand].Row && r.pass[s.Value] == pass {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// points marks the values that a pass computes at every point, and reports
+// whether a scan is among them.
+func (r *rowPlan) points(k *codegen.Kernel, pass int, unrolled bool) (need []bool, scans bool) {
+	need = make([]bool, len(k.Body))
+	r.roots(k, pass, need)
+	for i := len(k.Body) - 1; i >= 0; i-- {
+		if need[i] = need[i] && r.level[i] == codegen.Point; !need[i] {
+			continue
+		}
+		if unrolled && r.held[i] && r.made[i] < pass {
+			continue
+		}
+		for _, a := range k.Body[i].Args {
+			if a != ir.None {
+				need[a] = true
+			}
+		}
+		scans = scans || k.Body[i].Op.Class() == ir.ClassScan
+	}
+	return need, scans
+}
+
+// rowMain prints the passes, by workgroups or by single invocations.
+func (p *printer) rowMain() {
+	v, k := p.v, p.k
+	for _, in := range k.Body {
+		if in.Op == ir.Dot || in.Op.Class() == ir.ClassSort {
+			p.fail("%v within a row: %w", in.Op, ir.ErrUnsupported)
+			return
+		}
+	}
+	p.rows = planRows(k, v.Online > 0)
+	p.still = still(k, v)
+	p.vals = make([]string, len(p.code))
+	p.begin(v.Mode == Rows)
+	p.coords("i", 0, v.Kept)
+	p.bases()
+	for pass := range p.rows.last + 1 {
+		p.rowValues(pass)
+		if pass == 0 && v.Unroll > 0 {
+			p.hold()
+		}
+		p.pass(pass)
+	}
+	p.rowStores()
+	p.end()
+}
+
+// rowValues prints what stands once per row before a pass: the results of the
+// reductions of the pass before, and the row values that follow from them.
+func (p *printer) rowValues(pass int) {
+	folds := p.rows.folds(p.k, pass-1)
+	p.once(func(q *printer) {
+		own := slices.Clone(folds)
+		for i, in := range p.code {
+			switch {
+			case p.rows.level[i] == codegen.Point || p.rows.pass[i] != pass || in.Op.Class() == ir.ClassReduce:
+			case p.shared(i):
+				q.instr(i)
+			default:
+				own = append(own, i)
+			}
+		}
+		end := q.keep(own, pass)
+		q.endFolds(folds, p.lanes/q.lanes, func() {
+			for _, i := range own[len(folds):] {
+				q.instr(i)
+			}
+			end()
+		})
+	})
+}
+
+// once prints code that runs once per row: over one lane, whatever the lanes
+// of points, unless those are rows, and by the coordinates of the kept dims
+// alone.
+func (p *printer) once(body func(q *printer)) {
+	q := *p
+	q.out = new(strings.Builder)
+	q.lanes, q.dims, q.indexed = p.rowLanes(), p.v.Kept, nil
+	one := p.v.Lanes > q.lanes
+	if one {
+		q.uses, q.wide = p.single, new(bool)
+	}
+	body(&q)
+	p.err = q.err
+	text := q.out.String()
+	if one {
+		text = forOneLane(text)
+		if *q.wide {
+			p.fail("64-bit values beside lanes: %w", ir.ErrUnsupported)
+		}
+	}
+	p.out.WriteString(text)
+}
+
+// pass prints one loop over the row, and what its reductions need before and
+// after it.
+func (p *printer) pass(pass int) {
+	k, v := p.k, p.v
+	folds, stores := p.rows.folds(k, pass), p.rows.stores(k, pass)
+	if len(folds)+len(stores) == 0 {
+		return
+	}
+	need, scans := p.rows.points(k, pass, v.Unroll > 0)
+	var states []state
+	for _, i := range folds {
+		states = append(states, p.foldStates(i)...)
+	}
+	for i, in := range k.Body {
+		if need[i] && in.Op.Class() == ir.ClassScan {
+			states = append(states, state{scanState(pass, i), p.vec(scalarTypes[in.DT], p.rowLanes()), p.literal(in.DT, scanStart(in), p.rowLanes())})
+		}
+	}
+	p.startStates(states)
+	switch {
+	case v.Unroll > 0:
+		for u := range v.Unroll {
+			p.open("{")
+			p.f("let at $u32 = lane + %du;", u*v.Group)
+			p.step(pass, u, need, p.guarded())
+			p.end()
+		}
+	case scans && v.Mode == Rows: // all invocations take part in every step
+		p.loop("base", "0u", runWord(wordSteps), fmt.Sprintf("%du", v.Group))
+		p.f("let at $u32 = base + lane;")
+		p.step(pass, 0, need, true)
+		p.end()
+	case p.together(pass, scans):
+		p.loop("at", "0u", runWord(wordSteps), fmt.Sprintf("%du", v.Online))
+		p.stepTogether(pass, need)
+		p.end()
+	default:
+		first, stride := "0u", 1
+		if v.Mode == Rows {
+			first, stride = "lane", v.Group
+		}
+		p.loop("at", first, runWord(wordSteps), fmt.Sprintf("%du", stride))
+		p.step(pass, 0, need, false)
+		p.end()
+	}
+}
+
+// rowLanes is the lanes of what there is once per row.
+func (p *printer) rowLanes() int {
+	if p.v.Across {
+		return p.v.Lanes
+	}
+	return 1
+}
+
+// guarded reports that the last unrolled step may end outside the row.
+func (p *printer) guarded() bool { return !p.v.Exact }
+
+// step prints what a pass does at one point, or vector of points, of the row:
+// number at. Where that may be outside, the last one inside stands in for it,
+// and what it leaves behind is guarded.
+func (p *printer) step(pass, u int, need []bool, guarded bool) {
+	k := p.k
+	r := "at"
+	if guarded {
+		p.f("let on $bool = at < %s;", runWord(wordSteps))
+		p.f("let r $u32 = min(at, %s - 1u);", runWord(wordSteps))
+		r = "r"
+	}
+	p.point = r
+	p.indexed = nil
+	p.coords(r, p.v.Kept, p.v.Rank)
+	for i := range k.Body {
+		if need[i] && p.shared(i) {
+			p.instr(i)
+		}
+	}
+	p.each(func() { p.stepOwn(pass, u, need, guarded) })
+}
+
+// stepOwn prints what a step does with values that are no neighbours'.
+func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
+	k := p.k
+	for i, in := range k.Body {
+		switch {
+		case !need[i] || p.shared(i):
+		case p.v.Unroll > 0 && p.rows.held[i] && p.rows.made[i] < pass:
+			p.vals[i] = held(i, u)
+		case in.Op.Class() == ir.ClassScan:
+			p.scan(pass, i)
+		default:
+			p.instr(i)
+			if p.v.Unroll > 0 && p.rows.held[i] {
+				p.f("%s = %s;", held(i, u), p.vals[i])
+			}
+		}
+	}
+	if guarded {
+		p.open("if (on) {")
+	}
+	for _, s := range p.rows.stores(k, pass) {
+		p.store(s.Operand, p.value(s.Value), k.Body[s.Value].DT)
+	}
+	for _, i := range p.rows.folds(k, pass) {
+		p.stepFold(i)
+	}
+	if guarded {
+		p.end()
+	}
+}
+
+// hold declares what unrolled steps keep for later passes.
+func (p *printer) hold() {
+	for i, in := range p.k.Body {
+		if !p.rows.held[i] {
+			continue
+		}
+		for u := range p.v.Unroll {
+			p.f("var %s %s;", held(i, u), p.vec(scalarTypes[in.DT], p.lanes))
+		}
+	}
+}
+
+func held(i, u int) string { return fmt.Sprintf("h%du%d", i, u) }
+
+// rowStores writes row values, by one invocation of a workgroup. They come
+// last: what a row output overwrites, every invocation has read before.
+func (p *printer) rowStores() {
+	p.once(func(q *printer) {
+		for _, s := range p.k.Stores {
+			if !p.k.Operands[s.Operand].Row || p.v.Args[s.Operand].Skip {
+				continue
+			}
+			if p.v.Mode == Rows {
+				q.open("if (lane == 0u) {")
+			}
+			q.each(func() { q.store(s.Operand, q.value(s.Value), p.k.Body[s.Value].DT) })
+			if p.v.Mode == Rows {
+				q.end()
+			}
+		}
+	})
+}
+
+// value is a value of the body where code over p's lanes uses it.
+func (p *printer) value(a ir.Ref) string {
+	in := p.code[a]
+	switch {
+	case in.Op == ir.Const:
+		return p.literal(in.DT, in.Imm, p.lanes)
+	case p.rows != nil && p.lanes > 1 && !p.v.Across && p.rows.level[a] != codegen.Point:
+		return p.splat(p.vals[a], scalarTypes[in.DT], p.lanes)
+	}
+	return p.vals[a]
+}
+
+func scanState(pass, i int) string { return fmt.Sprintf("s%dp%d", i, pass) }

@@ -1,0 +1,319 @@
+package shader
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Tile is the shape of a shader that contracts. The kept dims of its launch
+// are batch dims, then those along which the second operand stands still (m),
+// then those along which the first does (n). A workgroup computes M by N
+// results of one batch: stretches of K elements of both operands go to
+// workgroup memory, whatever they are computed from, and each invocation
+// multiplies RowsPer by ColsPer of them in registers.
+type Tile struct {
+	M, N, K          int
+	RowsPer, ColsPer int  // multiples of 4
+	Looped           bool // over the stretch, rather than written out
+	MDims, NDims     int  // of the kept dims
+	AlongA, AlongB   bool // neighbouring invocations load neighbours along k
+}
+
+// Group is the invocations of a workgroup.
+func (t *Tile) Group() int { return t.M / t.RowsPer * t.N / t.ColsPer }
+
+// sizes are the numbers of results along m and n, and of batches.
+func (t *Tile) sizes(dims []int64) (batch, m, n int64) {
+	sizes := [3]int64{1, 1, 1}
+	for d, size := range dims {
+		class := 0
+		switch {
+		case d >= len(dims)-t.NDims:
+			class = 2
+		case d >= len(dims)-t.NDims-t.MDims:
+			class = 1
+		}
+		sizes[class] *= size
+	}
+	return sizes[0], sizes[1], sizes[2]
+}
+
+// tiles are the numbers of tiles along m and n.
+func (t *Tile) tiles(m, n int64) (int64, int64) {
+	return (m + int64(t.M) - 1) / int64(t.M), (n + int64(t.N) - 1) / int64(t.N)
+}
+
+// tileSlots are the run-time words of a tiled shader.
+type tileSlots struct {
+	m, n           int // results along each
+	mTiles, nTiles int // dimWords each
+}
+
+// dotOf is the contraction of a kernel, or -1.
+func dotOf(k *codegen.Kernel) int {
+	for i, in := range k.Body {
+		if in.Op == ir.Dot {
+			return i
+		}
+	}
+	return -1
+}
+
+// reaches marks the values that some values are computed from, themselves
+// included, but for what is behind stop.
+func reaches(k *codegen.Kernel, stop int, from ...ir.Ref) []bool {
+	need := make([]bool, len(k.Body))
+	for _, v := range from {
+		need[v] = true
+	}
+	for i := len(k.Body) - 1; i >= 0; i-- {
+		if !need[i] || i == stop {
+			continue
+		}
+		for _, a := range k.Body[i].Args {
+			if a != ir.None {
+				need[a] = true
+			}
+		}
+	}
+	return need
+}
+
+// DotOperands marks the operands that each side of a kernel's contraction is
+// computed from.
+func DotOperands(k *codegen.Kernel) (a, b []bool) {
+	var sides [2][]bool
+	dot := dotOf(k)
+	for i := range sides {
+		sides[i] = make([]bool, len(k.Operands))
+		for j, need := range reaches(k, dot, k.Body[dot].Args[i]) {
+			if o, ok := operandOf(k.Body[j]); need && ok {
+				sides[i][o] = true
+			}
+		}
+	}
+	return sides[0], sides[1]
+}
+
+func operandOf(in ir.Instr) (int, bool) {
+	switch in.Op {
+	case ir.Load, ir.LoadAt, ir.IndexLo, ir.IndexHi:
+		return int(uint32(in.Imm)), true
+	}
+	return 0, false
+}
+
+// tileMain prints a contraction.
+func (p *printer) tileMain() {
+	v, t := p.v, p.v.Tile
+	dot := dotOf(p.k)
+	in := p.k.Body[dot]
+	four := p.vec(scalarTypes[in.DT], 4)
+	if v.Lanes != 1 || isWide(in.DT) || in.DT == ir.Bool {
+		p.fail("dot of %v over %d lanes: %w", in.DT, v.Lanes, ir.ErrUnsupported)
+		return
+	}
+	batch := v.Kept - t.MDims - t.NDims
+	for i, side := range []struct {
+		name     string
+		tile     int
+		from, to int // dims
+	}{{"a", t.M, batch, batch + t.MDims}, {"b", t.N, batch + t.MDims, v.Kept}} {
+		p.tileElement(side.name, in.Args[i], dot, batch, side.from, side.to)
+		p.workgroup("t"+side.name, four, t.K*(side.tile/4+1))
+	}
+	cols := t.N / t.ColsPer
+	p.begin(true)
+	s := p.slots.tile
+	p.f("let row $u32 = %s;", p.quotient("i", s.nTiles, 1))
+	p.f("let batch $u32 = %s;", p.quotient("row", s.mTiles, 1))
+	p.coords("batch", 0, batch)
+	p.f("let m0 $u32 = (row - batch * %s) * %du;", runWord(s.mTiles), t.M)
+	p.f("let n0 $u32 = (i - row * %s) * %du;", runWord(s.nTiles), t.N)
+	p.f("let lm $u32 = lane / %du;", cols)
+	p.f("let ln $u32 = lane %% %du;", cols)
+	for i := range t.RowsPer {
+		for j := range t.ColsPer / 4 {
+			p.f("var r%dc%d %s = %s;", i, j, four, p.literal(in.DT, 0, 4))
+		}
+	}
+	p.loop("k0", "0u", runWord(wordSteps), fmt.Sprintf("%du", t.K))
+	p.tileLoad("a", "m0", t.M, t.AlongA, batch)
+	p.tileLoad("b", "n0", t.N, t.AlongB, batch)
+	p.f("barrier;")
+	p.tileMultiply(four, in.DT == ir.Float32)
+	p.f("barrier;")
+	p.end()
+	p.tileStore(dot, batch)
+	p.end()
+}
+
+// batchParams are the batch coordinates as parameters or arguments.
+func batchParams(batch int, suffix string) string {
+	s := ""
+	for d := range batch {
+		s += fmt.Sprintf("c%d%s, ", d, suffix)
+	}
+	return s
+}
+
+// tileElement prints the function that computes an element of one side of the
+// contraction: 0 outside the matrix.
+func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
+	q := p.inside()
+	in := p.k.Body[dot]
+	size := p.slots.tile.m
+	if name == "b" {
+		size = p.slots.tile.n
+	}
+	q.open("func element_%s(%si $u32, k $u32) %s {", name, batchParams(batch, " $u32"), p.vec(scalarTypes[in.DT], 1))
+	q.open("if (i >= %s || k >= %s) {", runWord(size), runWord(wordSteps))
+	q.f("return %s;", p.scalarLiteral(in.DT, 0))
+	q.end()
+	q.coords("i", from, to)
+	for d := batch; d < p.v.Kept; d++ {
+		if d < from || d >= to { // this side stands still there
+			q.f("let c%d $u32 = 0u;", d)
+		}
+	}
+	q.coords("k", p.v.Kept, p.v.Rank)
+	for i, need := range reaches(p.k, dot, v) {
+		if need {
+			q.instr(i)
+		}
+	}
+	q.f("return %s;", q.value(v))
+	q.end()
+	p.err = q.err
+	p.global.WriteString("\n" + q.out.String())
+}
+
+// inside is a printer of another function of the shader.
+func (p *printer) inside() *printer {
+	q := *p
+	q.out = new(strings.Builder)
+	q.indent, q.indexed, q.vals = 0, nil, make([]string, len(p.code))
+	return &q
+}
+
+// tileLoad fills one side's workgroup memory, four neighbours along m or n at
+// a time.
+func (p *printer) tileLoad(side, origin string, size int, along bool, batch int) {
+	t := p.v.Tile
+	p.loop("e", "lane", fmt.Sprintf("%du", size/4*t.K), fmt.Sprintf("%du", p.v.Group))
+	if along {
+		p.f("let k $u32 = e %% %du;", t.K)
+		p.f("let x $u32 = e / %du;", t.K)
+	} else {
+		p.f("let k $u32 = e / %du;", size/4)
+		p.f("let x $u32 = e %% %du;", size/4)
+	}
+	p.f("let at $u32 = %s + x * 4u;", origin)
+	c := batchParams(batch, "")
+	p.f("t%s[k * %du + x] = %s(element_%s(%sat, k0 + k), element_%s(%sat + 1u, k0 + k), element_%s(%sat + 2u, k0 + k), element_%s(%sat + 3u, k0 + k));",
+		side, size/4+1, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), side, c, side, c, side, c, side, c)
+	p.end()
+}
+
+// tileMultiply adds the products of a stretch of k, written out or in a loop.
+func (p *printer) tileMultiply(four string, float bool) {
+	t := p.v.Tile
+	turns := t.K
+	if t.Looped {
+		turns = 1
+	}
+	at := func(lane string, per, size, k, i int) string {
+		text := fmt.Sprintf("%s * %du + %du", lane, per, k*(size/4+1)+i)
+		if t.Looped {
+			text = fmt.Sprintf("k * %du + %s", size/4+1, text)
+		}
+		return text
+	}
+	rows, cols := t.RowsPer/4, t.ColsPer/4
+	for k := range turns {
+		if t.Looped {
+			p.loop("k", "0u", fmt.Sprintf("%du", t.K), "1u")
+		} else {
+			p.open("{")
+		}
+		for i := range rows {
+			p.f("let x%d %s = ta[%s];", i, four, at("lm", rows, t.M, k, i))
+		}
+		for j := range cols {
+			p.f("let y%d %s = tb[%s];", j, four, at("ln", cols, t.N, k, j))
+		}
+		for i := range t.RowsPer {
+			for j := range cols {
+				x := fmt.Sprintf("%s(x%d.%c)", four, i/4, "xyzw"[i%4])
+				if float {
+					p.f("r%dc%d = fma(%s, y%d, r%dc%d);", i, j, x, j, i, j)
+				} else {
+					p.f("r%dc%d = r%dc%d + %s * y%d;", i, j, i, j, x, j)
+				}
+			}
+		}
+		p.end()
+	}
+}
+
+// tileStore prints what follows from a result and stores it, once: the results
+// of an invocation pass through r0c0.x one after another, since memory that is
+// indexed by a variable would be no registers.
+func (p *printer) tileStore(dot, batch int) {
+	t, in := p.v.Tile, p.k.Body[dot]
+	cols := t.ColsPer / 4
+	p.loop("j", "0u", fmt.Sprintf("%du", t.RowsPer), "1u")
+	p.f("let m $u32 = m0 + lm * %du + j;", t.RowsPer)
+	p.loop("l", "0u", fmt.Sprintf("%du", t.ColsPer), "1u")
+	p.f("let n $u32 = n0 + ln * %du + l;", t.ColsPer)
+	p.open("if (m < %s && n < %s) {", runWord(p.slots.tile.m), runWord(p.slots.tile.n))
+	p.coords("m", batch, batch+t.MDims)
+	p.coords("n", batch+t.MDims, p.v.Kept)
+	p.dims, p.indexed = p.v.Kept, nil
+	p.vals = make([]string, len(p.code))
+	var from []ir.Ref
+	for _, s := range p.k.Stores {
+		from = append(from, s.Value)
+	}
+	for i, need := range reaches(p.k, dot, from...) {
+		switch {
+		case i == dot && in.DT == ir.Uint8:
+			p.let(fmt.Sprintf("v%d", i), in.DT, "r0c0.x & 255u")
+		case i == dot:
+			p.let(fmt.Sprintf("v%d", i), in.DT, "r0c0.x")
+		case need:
+			p.instr(i)
+			continue
+		}
+		if i == dot {
+			p.vals[i] = fmt.Sprintf("v%d", i)
+		}
+	}
+	for _, s := range p.k.Stores {
+		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
+	}
+	p.end()
+	p.rotate(t.ColsPer)
+	p.end()
+	for i := range t.RowsPer - 1 {
+		for j := range cols {
+			p.f("r%dc%d = r%dc%d;", i, j, i+1, j)
+		}
+	}
+	p.end()
+}
+
+// rotate brings the next column of the first row to r0c0.x. After all columns
+// the row is spent.
+func (p *printer) rotate(n int) {
+	for j := range n / 4 {
+		last := fmt.Sprintf("r0c%d.x", j)
+		if j+1 < n/4 {
+			last = fmt.Sprintf("r0c%d.x", j+1)
+		}
+		p.f("r0c%d = %s(r0c%d.yzw, %s);", j, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), j, last)
+	}
+}

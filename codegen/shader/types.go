@@ -1,0 +1,119 @@
+package shader
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// scalarTypes are what shaders hold dtypes in. Small integers are
+// held in words, extended by their sign, 16-bit floats as their bits; 64-bit
+// integers are pairs of words.
+var scalarTypes = [ir.NumDTypes]string{
+	ir.Bool:    "bool",
+	ir.Uint8:   "u32",
+	ir.Int32:   "i32",
+	ir.Uint32:  "u32",
+	ir.Float32: "f32",
+	ir.Int64:   "wide",
+	ir.Uint64:  "wide",
+
+	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
+}
+
+// memTypes are what memory holds for the dtypes that tensors can have.
+var memTypes = [ir.NumDTypes]string{
+	ir.Invalid: "u32", // words, reinterpreted at each access
+	ir.Bool:    "u32",
+	ir.Uint8:   "u32",
+	ir.Int32:   "i32",
+	ir.Uint32:  "u32",
+	ir.Float32: "f32",
+
+	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
+}
+
+// DTypes is what tensors of a GPU may hold: all of up to 32 bits.
+var DTypes = ir.SetOf(ir.Bool, ir.Uint8, ir.Uint16, ir.Uint32, ir.Int8, ir.Int16, ir.Int32, ir.Float16, ir.BFloat16, ir.Float32)
+
+// ElemSize is the bytes of one element in device memory, whatever the dtype: a
+// word, since two invocations cannot write parts of one without atomics.
+const ElemSize = 4
+
+func isWide(dt ir.DType) bool { return dt == ir.Int64 || dt == ir.Uint64 }
+
+// splat spells a scalar expression over lanes.
+func (d *Dialect) splat(expr, scalar string, lanes int) string {
+	if lanes == 1 {
+		return expr
+	}
+	return fmt.Sprintf("%s(%s)", d.vec(scalar, lanes), expr)
+}
+
+// literal spells a constant given by its bits, for every lane.
+func (d *Dialect) literal(dt ir.DType, bits uint64, lanes int) string {
+	if isWide(dt) {
+		return fmt.Sprintf("wide(%s, %s)",
+			d.splat(word(uint32(bits)), "u32", lanes), d.splat(word(uint32(bits>>32)), "u32", lanes))
+	}
+	return d.splat(d.scalarLiteral(dt, bits), scalarTypes[dt], lanes)
+}
+
+func (d *Dialect) scalarLiteral(dt ir.DType, bits uint64) string {
+	switch dt {
+	case ir.Bool:
+		return strconv.FormatBool(bits != 0)
+	case ir.Float32:
+		return d.floatLiteral(uint32(bits))
+	case ir.Int8, ir.Int16, ir.Int32:
+		switch v := int32(Word(dt, bits)); {
+		case v == math.MinInt32: // its magnitude is no i32 literal
+			return d.fill("$bits($i32, 0x80000000u)", 1)
+		case v < 0:
+			return fmt.Sprintf("(%d)", v)
+		default:
+			return strconv.Itoa(int(v))
+		}
+	}
+	return word(uint32(bits))
+}
+
+// Word is an element as device memory and run-time words hold it: extended to
+// 32 bits by its sign.
+func Word(dt ir.DType, bits uint64) uint32 {
+	if dt.IsInt() && dt.IsSigned() && dt.Bits() < 32 {
+		n := 32 - dt.Bits()
+		return uint32(int32(bits<<n) >> n)
+	}
+	return uint32(bits)
+}
+
+// runWord is a run-time word.
+func runWord(i int) string { return fmt.Sprintf("p[%d].%c", i/4, "xyzw"[i%4]) }
+
+func word(w uint32) string {
+	if w > 0xffff {
+		return fmt.Sprintf("0x%xu", w)
+	}
+	return fmt.Sprintf("%du", w)
+}
+
+// floatLiteral is the shortest decimal that reads back as the same bits.
+// Infinities and NaN have none: they are made of their bits.
+func (d *Dialect) floatLiteral(bits uint32) string {
+	f := float64(math.Float32frombits(bits))
+	if math.IsInf(f, 0) || f != f {
+		return d.fill(fmt.Sprintf("$bits($f32, 0x%xu)", bits), 1)
+	}
+	s := strconv.FormatFloat(math.Abs(f), 'g', -1, 32)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	if bits>>31 != 0 {
+		return "(-" + s + ")"
+	}
+	return s
+}

@@ -1,0 +1,240 @@
+package shader
+
+import (
+	"strconv"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// Mode is the shape of a shader.
+type Mode uint8
+
+const (
+	Map      Mode = iota // one invocation per point, or per vector of points
+	Rows                 // one workgroup per row; its invocations share the row's points
+	Cols                 // one invocation per row
+	Tiles                // one workgroup per tile of a contraction's results
+	Checks               // of a scatter: one invocation per point, which looks at its index
+	Scatters             // one invocation per row
+)
+
+// Variant is all that a shader's text depends on besides the kernel.
+type Variant struct {
+	Mode     Mode
+	Rank     int  // dims of the domain, at least 1
+	Kept     int  // of them kept; equal to Rank for Map
+	Lanes    int  // points per step along the innermost dim: 1 or 4
+	Across   bool // Cols: lanes are neighbouring rows, along the last kept dim
+	Each     int  // Rows, Cols: neighbours along the last kept dim, which they divide, taken at once, if more than one
+	Online   int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
+	Tail     bool // the last vector of a Map may end outside: its stores are guarded
+	Group    int  // invocations per workgroup
+	Tile     Tile // of Tiles
+	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
+	Exact    bool // the unrolled steps end with the row
+	Args     []Arg
+	Bindings []Binding
+}
+
+// Arg is what a shader knows of an operand.
+type Arg struct {
+	Class   codegen.AccessClass // along the innermost dim
+	Binding int                 // index of Bindings; -1 for index operands
+	Vec     bool                // moves by whole aligned vectors; its words count vectors
+	Still   bool                // with Each: all neighbours read the same
+	Stages  []int               // rank of each stage
+	Skip    bool                // outputs that this shader does not store
+	Guard   uint32              // outputs: bit d set where only position 0 of dim d stores
+	Indexed bool                // read, or written by a scatter, through an index
+	Fault   bool                // which is a fault where it is out of range
+	Parts   int                 // bindings from Binding on that an indexed operand takes, if more than one
+	Part    uint32              // elements, or vectors, in each of them but the last
+}
+
+// Binding is one storage binding. Several operands may share one: a buffer
+// that is both read and written in a dispatch must be bound once.
+type Binding struct {
+	Write bool
+	DT    ir.DType // Invalid: operands of several dtypes share it
+	Vec   bool     // an array of vectors
+
+	Faults bool // words that tell of indices out of range
+}
+
+// laneDim is the dim along which lanes are neighbours.
+func (v *Variant) laneDim() int {
+	if v.Across {
+		return v.Kept - 1
+	}
+	return v.Rank - 1
+}
+
+// Key tells variants of a kernel apart.
+func (v *Variant) Key() string {
+	b := make([]byte, 0, 128)
+	num := func(n uint64) { b = append(strconv.AppendUint(b, n, 36), '.') }
+	flag := func(f bool) {
+		if f {
+			b = append(b, '+')
+		}
+	}
+	num(uint64(v.Mode))
+	num(uint64(v.Rank))
+	num(uint64(v.Kept))
+	num(uint64(v.Lanes))
+	num(uint64(v.Group))
+	num(uint64(v.Unroll))
+	num(uint64(v.Each))
+	flag(v.Exact)
+	b = append(b, ' ')
+	flag(v.Across)
+	b = append(b, ' ')
+	num(uint64(v.Online))
+	b = append(b, ' ')
+	if t := &v.Tile; v.Mode == Tiles {
+		for _, n := range [...]int{t.M, t.N, t.K, t.RowsPer, t.ColsPer, t.MDims, t.NDims} {
+			num(uint64(n))
+		}
+		flag(t.AlongA)
+		b = append(b, ' ')
+		flag(t.AlongB)
+		b = append(b, ' ')
+		flag(t.Looped)
+	}
+	flag(v.Tail)
+	for _, a := range v.Args {
+		b = append(b, '|')
+		num(uint64(a.Class))
+		num(uint64(a.Binding + 1))
+		num(uint64(a.Guard))
+		flag(a.Vec)
+		b = append(b, ' ')
+		flag(a.Still)
+		b = append(b, ' ')
+		flag(a.Skip)
+		for _, r := range a.Stages {
+			num(uint64(r))
+		}
+		if a.Parts > 1 {
+			b = append(b, ' ')
+			num(uint64(a.Parts))
+			num(uint64(a.Part))
+		}
+	}
+	for _, x := range v.Bindings {
+		b = append(b, '/')
+		num(uint64(x.DT))
+		flag(x.Write)
+		b = append(b, ' ')
+		flag(x.Vec)
+	}
+	return string(b)
+}
+
+// Dense is the variant for operands that all lie dense in buffers of their
+// own, over one dim, or two where the kernel reduces, three where it contracts: what a kernel is tried
+// out with before any launch is known.
+func Dense(k *codegen.Kernel, lanes int) Variant {
+	v := Variant{Rank: 1, Kept: 1, Lanes: lanes, Group: 64}
+	switch {
+	case k.Scatter() != ir.None:
+		v.Mode, v.Rank, v.Lanes, lanes = Scatters, 2, 1, 1
+	case dotOf(k) >= 0:
+		v.Mode, v.Rank, v.Kept, v.Lanes, lanes = Tiles, 3, 2, 1, 1
+		v.Tile = Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4, MDims: 1, NDims: 1}
+		v.Group = v.Tile.Group()
+	case k.HasRows():
+		v.Mode, v.Rank = Rows, 2
+	}
+	for _, o := range k.Operands {
+		if o.Kind == codegen.Index {
+			v.Args = append(v.Args, Arg{Binding: -1})
+			continue
+		}
+		a := Arg{Binding: len(v.Bindings), Vec: lanes > 1}
+		if v.Mode == Tiles {
+			a.Class = codegen.Strided
+		}
+		if o.Row && (v.Mode == Rows || v.Mode == Scatters) {
+			a.Class, a.Vec = codegen.Splat, false
+		}
+		v.Args = append(v.Args, a)
+		v.Bindings = append(v.Bindings, Binding{Write: o.Kind == codegen.Output, DT: o.DT, Vec: a.Vec})
+	}
+	v.Indexed(k)
+	for i, a := range v.Args {
+		if a.Indexed && a.Vec {
+			v.Args[i].Vec, v.Bindings[a.Binding].Vec = false, false
+		}
+	}
+	return v
+}
+
+// The words every shader starts with.
+const (
+	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
+	wordWidth        // invocations or workgroups per row of the dispatch grid
+	wordInner        // elements along the innermost dim, for guarded stores
+	wordSteps        // vectors (or points) of the reduced domain
+	wordZero         // 0, which compilers cannot know
+	wordDims         // dimWords words for each of Rank dims, the innermost in vectors
+)
+
+// dimWords are a dim, and the multiplier and shift that divide by it.
+const dimWords = 3
+
+// slots says where each run-time word is. The printer and Pack both walk it,
+// so they cannot disagree.
+type slots struct {
+	args    []argSlots
+	scalars []int
+	tile    tileSlots
+	fault   int // see FaultWord
+	total   int
+}
+
+type argSlots struct {
+	offset int
+	stride int // Rank words
+	base   int // index operands: two words of the lowest position
+	step   int // operands read through an index: from one number to the next
+	size   int // and how many there are
+	stages []stageSlots
+}
+
+type stageSlots struct{ offset, dims, stride int }
+
+func (v *Variant) slots(k *codegen.Kernel) slots {
+	var s slots
+	n := wordDims + dimWords*v.Rank
+	take := func(words int) int { n += words; return n - words }
+	if v.Mode == Tiles {
+		s.tile = tileSlots{take(1), take(1), take(dimWords), take(dimWords)}
+	}
+	for i, a := range v.Args {
+		x := argSlots{offset: take(1), stride: take(v.Rank)}
+		if k.Operands[i].Kind == codegen.Index {
+			x.base = take(2)
+		}
+		if a.Indexed {
+			x.step, x.size = take(1), take(1)
+		}
+		for _, rank := range a.Stages {
+			x.stages = append(x.stages, stageSlots{take(1), take(dimWords * rank), take(rank)})
+		}
+		s.args = append(s.args, x)
+	}
+	for _, dt := range k.Scalars {
+		words := 1
+		if isWide(dt) {
+			words = 2
+		}
+		s.scalars = append(s.scalars, take(words))
+	}
+	if v.Faults() > 0 {
+		s.fault = take(1)
+	}
+	s.total = (n + 3) &^ 3
+	return s
+}

@@ -1,0 +1,271 @@
+package gpurun
+
+import (
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// group is the invocations per workgroup: the smallest size that measured well
+// everywhere, and one that every adapter allows.
+const group = 64
+
+// choose finds the variant that runs a piece. lanes is the most points per
+// step that the kernel can be printed for.
+func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
+	l := &p.launch
+	v := shader.Variant{Rank: l.Rank, Kept: l.Kept, Lanes: 1, Group: group}
+	rows, dot := k.HasRows(), dotOf(k) >= 0
+	switch {
+	case k.Scatter() != ir.None:
+		v.Mode, lanes = shader.Scatters, 1
+		if p.checks {
+			v.Mode = shader.Checks
+		}
+	case dot:
+		v.Mode, v.Tile, lanes = shader.Tiles, chooseTile(k, l, p.software), 1
+		v.Group = v.Tile.Group()
+	case rows:
+		v.Mode = shader.Cols
+		if byRows(k, l) {
+			v.Mode = shader.Rows
+		}
+		if p.software && v.Mode == shader.Cols {
+			// An exponential costs a CPU less than a load. Loops over more points
+			// than two are left as they are by its compiler, and cost more.
+			v.Online = 1
+			if reducedSize(l)%2 == 0 {
+				v.Online = 2
+			}
+		}
+	}
+	v.Args = make([]shader.Arg, len(l.Args))
+	for i := range l.Args {
+		a := &l.Args[i]
+		x := shader.Arg{Class: codegen.ClassOf(l, i), Binding: p.binding[i], Skip: p.skip[i]}
+		for _, s := range a.Stages {
+			x.Stages = append(x.Stages, len(s.Dims))
+		}
+		if p.parts[i] > 1 {
+			x.Parts, x.Part = p.parts[i], uint32(p.part)
+		}
+		if dot && x.Class != codegen.Staged {
+			x.Class = codegen.Strided // in no loop along the innermost dim
+		}
+		if k.Operands[i].Kind == codegen.Output {
+			for d, n := range l.Dims[:l.Rank] {
+				if n > 1 && a.Stride[d] == 0 {
+					x.Guard |= 1 << d
+				}
+			}
+			if rows && k.Operands[i].Row {
+				// That it stands still along the reduced dims is by design.
+				x.Guard &= 1<<l.Kept - 1
+			}
+		}
+		v.Args[i] = x
+	}
+	v.Bindings = make([]shader.Binding, len(p.windows))
+	for w := range p.windows {
+		v.Bindings[w] = shader.Binding{Write: p.windows[w].write, DT: bindingType(k, p, w)}
+	}
+	v.Indexed(k)
+	if v.Mode == shader.Cols && lanes > 1 && p.across(lanes) {
+		v.Across = true
+		for i := range v.Args {
+			v.Args[i].Class = codegen.ClassAlong(l, i, l.Kept-1)
+		}
+		vectorise(&v, k, p, lanes, l.Kept-1)
+		v.Across = v.Lanes > 1
+		for i := range v.Args {
+			if !v.Across {
+				v.Args[i].Class = codegen.ClassOf(l, i)
+			}
+		}
+	}
+	inner := l.Dims[l.Rank-1]
+	if lanes > 1 && v.Mode != shader.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == shader.Map && inner > int64(lanes)) {
+		vectorise(&v, k, p, lanes, l.Rank-1)
+	}
+	if v.Mode == shader.Rows {
+		chooseGroup(&v, k, p)
+	}
+	if p.software && v.Across && takesEach(&v, k, p) {
+		takeEach(&v, p)
+	}
+	return v
+}
+
+// bindingType is the dtype that all operands of a window agree on.
+func bindingType(k *codegen.Kernel, p *piece, w int) ir.DType {
+	dt := ir.Invalid
+	for i, o := range k.Operands {
+		switch {
+		case p.binding[i] < 0 || w < p.binding[i] || w >= p.binding[i]+p.parts[i]:
+		case dt == ir.Invalid:
+			dt = o.DT
+		case dt != o.DT:
+			return ir.Invalid
+		}
+	}
+	return dt
+}
+
+// acrossRows is how many rows a GPU must have so that a fourth of as many
+// invocations still keep it busy.
+const acrossRows = 1 << 16
+
+// across reports that invocations may take several neighbouring rows each.
+func (p *piece) across(lanes int) bool {
+	l := &p.launch
+	return l.Kept > 0 && l.Dims[l.Kept-1]%int64(lanes) == 0 && (p.software || points(l.Dims[:l.Kept]) >= acrossRows)
+}
+
+// vectorise makes v compute lanes points per step along a dim if some operand
+// can move by whole vectors; the others gather and scatter.
+func vectorise(v *shader.Variant, k *codegen.Kernel, p *piece, lanes, dim int) {
+	vectors := make([]bool, len(p.windows))
+	for w := range vectors {
+		vectors[w] = true
+	}
+	for i := range v.Args {
+		if w := p.binding[i]; w >= 0 && !(aligned(p, i, lanes, dim) && (!v.Args[i].Indexed || !v.Across && shader.EvenIndex(k, v, i))) {
+			vectors[w] = false
+		}
+	}
+	some := false
+	for i := range v.Args {
+		if w := p.binding[i]; w >= 0 && vectors[w] {
+			v.Args[i].Vec, some = true, true
+			v.Args[i].Part /= uint32(lanes)
+			for part := range p.parts[i] {
+				v.Bindings[w+part].Vec = true
+			}
+		}
+	}
+	if !some {
+		return
+	}
+	v.Lanes = lanes
+	l := &p.launch
+	n := l.Dims[dim]
+	if v.Mode != shader.Map || n%int64(lanes) == 0 {
+		return
+	}
+	// The last vector runs past the end. Its loads find padding; its stores may
+	// hit padding only.
+	for i, o := range k.Operands {
+		if o.Kind == codegen.Output && !v.Args[i].Skip && !padded(p, i, v.Args[i], n) {
+			v.Tail = true
+		}
+	}
+}
+
+// aligned reports that operand i moves by whole vectors at vector addresses.
+func aligned(p *piece, i, lanes, dim int) bool {
+	l, a, m := &p.launch, &p.launch.Args[i], int64(lanes)
+	if len(a.Stages) > 0 || a.Stride[dim] != 1 || a.Offset%m != 0 || a.IndexStride%m != 0 {
+		return false
+	}
+	for d, n := range l.Dims[:l.Rank] {
+		if d != dim && n > 1 && a.Stride[d]%m != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// padded reports that what follows an output's last element is no data.
+func padded(p *piece, i int, x shader.Arg, n int64) bool {
+	if !x.Vec {
+		return x.Class == codegen.Splat
+	}
+	w := &p.windows[p.binding[i]]
+	return w.off+(p.launch.Args[i].Offset+n)*elemSize >= w.buf.Bytes()
+}
+
+// unrolling says how rows are shared. A row that several passes go over is
+// kept in registers, its steps written out, where few steps by invocations as
+// few as possible cover it. On a CPU invocations are lanes of a vector: a
+// barrier between several vectors costs more than reading a row again.
+type unrolling struct {
+	groups []int // invocations per row, as few as will do
+	steps  int   // that are written out at most
+	work   int   // steps times instructions written out, at most
+}
+
+var unrollings = map[bool]unrolling{
+	false: {[]int{64, 128, 256}, 8, 1024},
+	true:  {[]int{8}, 64, 1024},
+}
+
+// chooseGroup decides how many invocations share a row, whether they keep it in
+// registers from one pass to the next, and whether they take several rows.
+func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
+	un := unrollings[p.software]
+	v.Group = un.groups[0]
+	steps := int((reducedSize(&p.launch) + int64(v.Lanes) - 1) / int64(v.Lanes))
+	if steps == 0 || scans(k) {
+		return
+	}
+	unrolled := shader.CountRowWork(k, v, true)
+	if p.software && takesEach(v, k, p) {
+		each := *v
+		takeEach(&each, p)
+		if work := shader.CountRowWork(k, &each, false); work.Accesses < unrolledCost*unrolled.Accesses {
+			*v = each
+			return
+		}
+	}
+	if shader.Passes(k) < 2 {
+		return
+	}
+	for _, g := range un.groups {
+		n := (steps + g - 1) / g
+		if n <= un.steps && n*unrolled.Instrs <= un.work {
+			v.Group, v.Unroll, v.Exact = g, n, n*g == steps
+			return
+		}
+	}
+}
+
+// A CPU reads memory by lines and finds its pages by few: an invocation that
+// walks over rows whose points are far apart takes as many of them as have a
+// line in common. GPUs have neighbouring invocations for that. Where a
+// workgroup shares a row, several rows at once share what does not depend on
+// the row, and barriers.
+const (
+	eachRows     = 4       // vectors: 64 bytes
+	manyVectors  = 1 << 11 // of rows, that leave enough invocations
+	manyGroups   = 1 << 8  // rows, that leave enough workgroups
+	unrolledCost = 1.3     // of an access written out, that many times a compiler's loop
+)
+
+// takesEach reports that there are neighbours to take several of at once.
+func takesEach(v *shader.Variant, k *codegen.Kernel, p *piece) bool {
+	kept := p.launch.Dims[:p.launch.Kept]
+	units, many := int64(1), int64(manyGroups)
+	if v.Across {
+		units, many = int64(v.Lanes), manyVectors
+	}
+	wide := func(in ir.Instr) bool { return in.DT.Size() > elemSize }
+	return len(kept) > 0 && kept[len(kept)-1]%(eachRows*units) == 0 && points(kept)/units >= many &&
+		!slices.ContainsFunc(k.Body, wide)
+}
+
+// takeEach makes v take several neighbours.
+func takeEach(v *shader.Variant, p *piece) {
+	l := &p.launch
+	v.Each = eachRows
+	v.Args = slices.Clone(v.Args)
+	for i := range v.Args {
+		a := &l.Args[i]
+		v.Args[i].Still = a.Stride[l.Kept-1] == 0 && len(a.Stages) == 0
+	}
+}
+
+func scans(k *codegen.Kernel) bool {
+	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op.Class() == ir.ClassScan })
+}

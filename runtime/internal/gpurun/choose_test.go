@@ -1,0 +1,74 @@
+package gpurun
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// TestChosen: which shaders run what, on a GPU and where a CPU plays one.
+func TestChosen(t *testing.T) {
+	sum := row("sum", "float32", "float32", " row")
+	for _, c := range []struct {
+		name          string
+		kernel        string
+		kept          int
+		dims          []int64
+		columns       bool // the last dim but one lies innermost in memory
+		gpu, software string
+	}{
+		{"elements", copyKernel, 1, []int64{1000}, false, "map 4/64", "map 4/64"},
+		{"an odd end", copyKernel, 1, []int64{1001}, false, "map 4/64", "map 4/64"},
+		{"before others", copyKernel, 1, []int64{2001}, false, "map 4/64 tail", "map 4/64 tail"},
+		{"few", copyKernel, 1, []int64{3}, false, "map 1/64", "map 1/64"},
+		{"a row", sum, 1, []int64{100, 400}, false, "rows 4/64", "rows 4/8"},
+		{"short rows", sum, 1, []int64{1000, 8}, false, "cols 1/64", "cols 4/64 online=2 across"},
+		{"columns", sum, 1, []int64{1000, 400}, true, "cols 1/64", "cols 4/64 online=2 across"},
+		{"many columns", sum, 1, []int64{1 << 16, 101}, true, "cols 4/64 across", "cols 4/64 each=4 online=1 across"},
+		{"many rows", rowtext.Norm, 1, []int64{1024, 512}, false, "rows 4/64 unroll=2 exact", "rows 4/8 unroll=16 exact"},
+		{"softmax", rowtext.Softmax, 1, []int64{70, 256}, false, "rows 4/64 unroll=1 exact", "rows 4/8 unroll=8 exact"},
+	} {
+		for _, kind := range []string{"DiscreteGPU", "CPU"} {
+			f := newFake()
+			f.info.Kind = kind
+			d := New("fake", f, wgsl.Dialect, runtime.Config{})
+			l := launch(t, d, c.kernel, c.kept, c.dims...)
+			if c.name == "before others" {
+				l.Dims[0] = 1001
+			}
+			if c.columns {
+				for i := range l.Args {
+					if s := &l.Args[i].Stride; s[c.kept] != 0 {
+						s[c.kept-1], s[c.kept] = 1, c.dims[c.kept-1]
+					}
+				}
+			}
+			if err := d.Run([]runtime.Launch{*l}); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			want := map[string]string{"DiscreteGPU": c.gpu, "CPU": c.software}[kind]
+			for _, v := range l.Prog.(*program).variants {
+				got := fmt.Sprintf("%s %d/%d", [...]string{"map", "rows", "cols", "tiles", "checks", "scatters"}[v.Mode], v.Lanes, v.Group)
+				for _, x := range []struct {
+					name string
+					n    int
+				}{{"each", v.Each}, {"online", v.Online}, {"unroll", v.Unroll}} {
+					if x.n > 0 {
+						got += fmt.Sprintf(" %s=%d", x.name, x.n)
+					}
+				}
+				for i, is := range []bool{v.Across, v.Tail, v.Exact} {
+					if is {
+						got += []string{" across", " tail", " exact"}[i]
+					}
+				}
+				if got != want {
+					t.Errorf("%s on %s: %s, want %s", c.name, kind, got, want)
+				}
+			}
+		}
+	}
+}

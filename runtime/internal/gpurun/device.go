@@ -1,0 +1,181 @@
+package gpurun
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Runner is a runtime.Device on a Device.
+type Runner struct {
+	api
+	gpu    Device
+	lang   *shader.Dialect
+	caps   runtime.Caps
+	limits limits
+	cfg    runtime.Config
+	memory memory
+	stats  counters
+
+	mu      sync.Mutex           // of the shaders, and of params during a Run
+	shaders map[string]*compiled // by source
+	parts   map[string]*program  // of kernels that launches are taken apart into, by text
+	params  Buffer               // uniform words of the Run being submitted
+	words   []uint32
+	spare   []Buffer // what nobody reads or writes: see warm
+	faults  Buffer   // words that shaders tell of indices out of range by
+
+	notes shaderNotes
+	lose  string // the fault point that makes the device vanish
+
+	listMu    sync.Mutex // taken last
+	forgotten []*program // whose shaders go with the next Run
+}
+
+// counters are the parts of runtime.Stats that are not kept by memory.
+type counters struct {
+	launches, read, written, waits             atomic.Int64
+	compiles, compileFails, fallbacks, compile atomic.Int64
+}
+
+// New is a device of the engine, named after its API, whose shaders are written in
+// lang. Before calls of it that reach g it passes the fault point NAME-lost, at
+// which g vanishes.
+func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
+	info := g.Info()
+	l := info.Limits
+	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c, shaders: map[string]*compiled{}, parts: map[string]*program{}}
+	d.limits = limits{
+		api:     d.api,
+		binding: l.Binding,
+		align:   l.Align,
+		// One binding goes to the uniform words, which no limit here counts.
+		bindings: l.StorageBuffers,
+		threads:  maxThreads,
+		software: info.Kind == "CPU",
+	}
+	if info.Points > 0 {
+		d.limits.threads = min(d.limits.threads, info.Points)
+	}
+	d.caps = runtime.Caps{
+		Name:        name,
+		Description: fmt.Sprintf("%s (%s, %s)", info.Name, info.Kind, info.Driver),
+		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", lang.Printer(), info.Name, info.Vendor, info.Model, info.Driver, l),
+		DTypes:      shader.DTypes,
+		SlowBuild:   true,
+		MaxOperands: min(l.StorageBuffers-1, 32), // but for the words that tell of faults
+		MaxScalars:  64,
+		MaxBody:     512,
+		MaxBuffer:   l.Buffer,
+		Bandwidth:   2e11,
+		LaunchCost:  2e-5,
+		OpCost:      2e-13,
+	}
+	if info.Kind == "CPU" {
+		// A software adapter: the machine's memory and a few of its lanes.
+		d.caps.Bandwidth, d.caps.OpCost = 5e9, 5e-11
+	}
+	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+		if shader.DTypes.Has(dt) {
+			d.caps.ElemSize[dt] = elemSize
+		}
+	}
+	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64][]Buffer{}}
+	d.notes.init(d)
+	return d
+}
+
+// enter is the first step of every call that reaches the device.
+func (d *Runner) enter() error {
+	if err := fault.Hit(d.lose); err != nil {
+		d.gpu.Lose(err)
+	}
+	return d.deviceError(d.gpu.Usable())
+}
+
+// Caps never change.
+func (d *Runner) Caps() *runtime.Caps { return &d.caps }
+
+// Wait blocks until submitted work is done. Work in the background is what
+// [shaderNotes] does.
+func (d *Runner) Wait(background bool) error {
+	if background {
+		d.notes.wait()
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	return d.deviceError(d.gpu.Wait())
+}
+
+// Stats returns the counters.
+func (d *Runner) Stats() runtime.Stats {
+	s := runtime.Stats{
+		Launches:     d.stats.launches.Load(),
+		BytesRead:    d.stats.read.Load(),
+		BytesWritten: d.stats.written.Load(),
+		Compiles:     d.stats.compiles.Load(),
+		CompileFails: d.stats.compileFails.Load(),
+		Fallbacks:    d.stats.fallbacks.Load(),
+		Waits:        d.stats.waits.Load(),
+		CompileNanos: d.stats.compile.Load(),
+	}
+	d.memory.stats(&s)
+	return s
+}
+
+// Close waits for submitted work and gives everything back.
+func (d *Runner) Close() error {
+	d.notes.stop()
+	err := d.gpu.Close()
+	d.memory.close()
+	return d.deviceError(err)
+}
+
+// Write converts and copies host elements to elements off… of dst.
+func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) error {
+	b, n, err := d.transfer(dst, dt, off, len(src))
+	if err != nil || n == 0 {
+		return err
+	}
+	size := int64(dt.Size())
+	return d.deviceError(d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+		pack(part, dt, src[at/elemSize*size:])
+	}))
+}
+
+// Read waits for earlier work and copies elements off… of src to the host.
+func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) error {
+	b, n, err := d.transfer(src, dt, off, len(dst))
+	if err != nil || n == 0 {
+		return err
+	}
+	size := int64(dt.Size())
+	return d.deviceError(d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+		unpack(dst[at/elemSize*size:], dt, part)
+	}))
+}
+
+// transfer checks a copy of host bytes and counts its elements.
+func (d *Runner) transfer(buf runtime.Buffer, dt ir.DType, off int64, bytes int) (*buffer, int64, error) {
+	if err := d.enter(); err != nil {
+		return nil, 0, err
+	}
+	if !shader.DTypes.Has(dt) {
+		return nil, 0, d.errorf("copy of %v: %w", dt, ir.ErrUnsupported)
+	}
+	b, err := d.memory.own(buf)
+	if err != nil {
+		return nil, 0, err
+	}
+	n := int64(bytes / dt.Size())
+	if off < 0 || bytes%dt.Size() != 0 || off > b.bytes/elemSize-n {
+		return nil, 0, d.errorf("copy of %d bytes of %v at element %d of a buffer of %d", bytes, dt, off, b.bytes/elemSize)
+	}
+	return b, n, nil
+}

@@ -1,0 +1,131 @@
+package gpurun
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// A shader cannot stop at an index out of range. It reads another element in
+// its place and tells of it in words of the faults binding: those of a batch
+// are cleared before it is submitted and read once it has run. So a Run that
+// holds such kernels waits for the device, and others do not.
+//
+// A launch at fault must look as if neither it nor what comes after it had run:
+// the engine runs all of that again. It is enough that none of it overwrites
+// what it reads, and where a launch would, the batch is settled before.
+
+// faultLog is the state of a batch in this.
+type faultLog struct {
+	launch int              // being added
+	slots  []faultSlot      // words of the faults binding, by dispatch and operand
+	reads  []runtime.Buffer // by launches from the first on that may be at fault
+}
+
+// faultSlot is what the words of one operand of one dispatch are about.
+type faultSlot struct {
+	launch int
+	size   int64 // elements along the axis
+}
+
+// mustSettle reports that l would overwrite what launches that may be at fault,
+// or what follows them, itself included, read.
+func (b *batch) mustSettle(l *runtime.Launch) bool {
+	p, ok := l.Prog.(*program)
+	if !ok || len(b.slots) == 0 || len(l.Args) != len(p.kernel.Operands) {
+		return false
+	}
+	for i, o := range p.kernel.Operands {
+		if o.Kind != codegen.Output {
+			continue
+		}
+		buf := l.Args[i].Buf
+		if slices.Contains(b.reads, buf) {
+			return true
+		}
+		for j, in := range p.kernel.Operands {
+			if in.Kind == codegen.Input && l.Args[j].Buf == buf {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// note remembers what a launch that was added reads.
+func (b *batch) note(l *runtime.Launch) {
+	if len(b.slots) == 0 {
+		return
+	}
+	for i, o := range l.Prog.(*program).kernel.Operands {
+		if o.Kind == codegen.Input {
+			b.reads = append(b.reads, l.Args[i].Buf)
+		}
+	}
+}
+
+// faultWords is the first of the slots that a dispatch's operands take. The
+// dispatches of a scatter have theirs in common.
+func (b *batch) faultWords(v *variant, pc *piece) uint32 {
+	if pc.slots != nil && *pc.slots >= 0 {
+		return uint32(*pc.slots)
+	}
+	first := len(b.slots)
+	if pc.slots != nil {
+		*pc.slots = first
+	}
+	for i, a := range v.Args {
+		if a.Fault {
+			b.slots = append(b.slots, faultSlot{b.launch, pc.launch.Args[i].IndexSize})
+		}
+	}
+	return uint32(first)
+}
+
+func (b *batch) faultBytes() int64 { return int64(len(b.slots)) * shader.FaultWords * 4 }
+
+// clearFaults makes room for the batch's words and clears them.
+func (b *batch) clearFaults() error {
+	if len(b.slots) == 0 {
+		return nil
+	}
+	d := b.dev
+	if err := d.grow(&d.faults, b.faultBytes(), Storage); err != nil {
+		return err
+	}
+	return d.deviceError(d.gpu.Write(d.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) }))
+}
+
+// settle waits for the batch and gives the fault of the first launch that has
+// one: the least index, as on every device.
+func (b *batch) settle() error {
+	d := b.dev
+	d.stats.waits.Add(1)
+	words := make([]uint32, 0, len(b.slots)*shader.FaultWords)
+	err := d.gpu.Read(d.faults, 0, b.faultBytes(), func(src []byte, _ int64) {
+		for i := 0; i < len(src); i += 4 {
+			words = append(words, binary.LittleEndian.Uint32(src[i:]))
+		}
+	})
+	if err != nil {
+		return d.deviceError(err)
+	}
+	slots := b.slots
+	b.slots, b.reads = nil, nil
+	var first *runtime.LaunchError
+	least := int64(0)
+	for i, s := range slots {
+		index := shader.FaultIndex(words[i*shader.FaultWords+1])
+		if words[i*shader.FaultWords] == 0 || first != nil && (s.launch > first.Index || index >= least) {
+			continue
+		}
+		first, least = runtime.OutOfRange(s.launch, index, s.size), index
+	}
+	if first != nil {
+		return first
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package gpurun
+
+import (
+	"errors"
+	"maps"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// buffer is an allocation: bytes were asked for, mem may be larger.
+type buffer struct {
+	owner *memory
+	mem   Buffer
+	bytes int64
+	freed bool
+}
+
+// Bytes is the usable size.
+func (b *buffer) Bytes() int64 { return b.bytes }
+
+// memory is a pool by size class. WebGPU fills fresh memory with zeros on its
+// first use, which costs hundreds of times what reuse does, so freed buffers
+// are kept. All work goes through one queue, so a buffer may be handed out
+// again while submitted work still uses it: later work comes later.
+type memory struct {
+	api
+	gpu   Device
+	limit int64 // bytes, live and pooled; 0: none
+
+	mu     sync.Mutex
+	pool   map[int64][]Buffer // by size
+	closed bool
+
+	allocs, hits, live, peak, pooled int64
+
+	most int64 // bytes that were ever live at a time
+}
+
+// A pool holds no more than twice what was ever live at a time, or this: what a program
+// of steady sizes does again finds its buffers, one whose sizes change for ever does not
+// fill the device.
+const poolFloor = 256 << 20
+
+// class rounds a size up to one of eight steps per power of two, so that
+// tensors of nearly one size share buffers and at most an eighth is wasted.
+func class(n, largest int64) int64 {
+	if n <= 256 {
+		return 256
+	}
+	step := int64(1) << max(bits.Len64(uint64(n-1))-4, 8)
+	c := (n + step - 1) &^ (step - 1)
+	if c > largest {
+		return (n + 15) &^ 15
+	}
+	return c
+}
+
+func (m *memory) alloc(n int64) (*buffer, error) {
+	if err := fault.Hit(fault.Alloc); err != nil {
+		return nil, m.errorf("%w: %w", runtime.ErrOutOfMemory, err)
+	}
+	largest := m.gpu.Info().Limits.Buffer
+	if n < 0 || n > largest {
+		return nil, m.errorf("%w: %d bytes, the adapter's largest buffer has %d", runtime.ErrOutOfMemory, n, largest)
+	}
+	size := class(n, largest)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.pool[size]) > 0 {
+		m.hits++
+		return m.hand(m.take(size), n), nil
+	}
+	if m.limit > 0 && m.live+m.pooled+size > m.limit {
+		m.trim(0)
+		if m.live+size > m.limit {
+			return nil, m.errorf("%w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
+		}
+	}
+	mem, err := m.gpu.NewBuffer(size, Storage)
+	if errors.Is(err, ErrMemory) && m.pooled > 0 {
+		m.trim(0)
+		mem, err = m.gpu.NewBuffer(size, Storage)
+	}
+	if err != nil {
+		return nil, m.deviceError(err)
+	}
+	return m.hand(mem, n), nil
+}
+
+// hand counts a buffer as live. The caller holds the lock.
+func (m *memory) hand(mem Buffer, n int64) *buffer {
+	m.allocs++
+	m.live += mem.Size()
+	m.peak, m.most = max(m.peak, m.live), max(m.most, m.live)
+	return &buffer{owner: m, mem: mem, bytes: n}
+}
+
+// trim releases what is pooled but for so many bytes, the largest buffers first. The
+// caller holds the lock.
+func (m *memory) trim(keep int64) {
+	for m.pooled > keep {
+		size := slices.Max(slices.Collect(maps.Keys(m.pool)))
+		m.take(size).Release()
+	}
+}
+
+// take takes a buffer of a size that there is one of from the pool. The caller holds the
+// lock.
+func (m *memory) take(size int64) Buffer {
+	free := m.pool[size]
+	mem := free[len(free)-1]
+	free[len(free)-1] = nil
+	if free = free[:len(free)-1]; len(free) > 0 {
+		m.pool[size] = free
+	} else {
+		delete(m.pool, size)
+	}
+	m.pooled -= size
+	return mem
+}
+
+func (m *memory) free(b *buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.freed || m.closed {
+		return
+	}
+	b.freed = true
+	size := b.mem.Size()
+	m.live -= size
+	m.pool[size] = append(m.pool[size], b.mem)
+	m.pooled += size
+	m.trim(max(poolFloor, 2*m.most))
+}
+
+// own is the buffer behind b, if it is live and of this device.
+func (m *memory) own(b runtime.Buffer) (*buffer, error) {
+	x, ok := b.(*buffer)
+	if !ok || x.owner != m {
+		return nil, m.errorf("buffer of another device")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.freed {
+		return nil, m.errorf("buffer was freed")
+	}
+	return x, nil
+}
+
+func (m *memory) stats(s *runtime.Stats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Allocs, s.PoolHits, s.AllocBytes, s.PeakBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.peak, m.pooled
+}
+
+// ResetPeak makes PeakBytes start again from what is live.
+func (d *Runner) ResetPeak() {
+	m := &d.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peak = m.live
+}
+
+// close forgets the pool: the memory went with the device.
+func (m *memory) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.pool, m.pooled = true, nil, 0
+}
+
+// Alloc returns memory with undefined contents.
+func (d *Runner) Alloc(n int64) (runtime.Buffer, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	b, err := d.memory.alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Free gives a buffer to the pool. Freeing it twice does nothing.
+func (d *Runner) Free(b runtime.Buffer) {
+	if x, ok := b.(*buffer); ok && x.owner == &d.memory {
+		d.memory.free(x)
+	}
+}

@@ -1,0 +1,208 @@
+package gpurun
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/internal/background"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// maxAhead bounds the shaders that a device compiles before anybody runs them.
+const maxAhead = 256
+
+// maxSaves bounds the shaders that wait for the disk.
+const maxSaves = 1024
+
+// shaderNotes notes which shaders ran, and compiles beforehand those that ran
+// elsewhere. What a driver's compiler makes of a text takes it up to a second, and
+// the binding hands out nothing that could be kept instead. Nobody relies on a
+// shader that was compiled beforehand: a Run prints its own, and is quicker where
+// the very same text was compiled before.
+type shaderNotes struct {
+	dev   *Runner
+	queue background.Queue[func()]
+	ended atomic.Bool
+	ahead int // shaders that were read to be compiled, by the queue
+
+	mu  sync.Mutex
+	ran map[string]*noted // by the keys they are kept under
+}
+
+// noted is a shader that ran, and how many variants of programs have it.
+type noted struct {
+	source string
+	users  int
+}
+
+func (x *shaderNotes) init(d *Runner) {
+	x.dev, x.ran = d, map[string]*noted{}
+	x.queue.Do, x.queue.Limit = func(f func()) { f() }, maxSaves
+}
+
+// notNoted stands for the key of a shader that is too long to be kept.
+const notNoted = "-"
+
+// note remembers a shader that runs, unless it is too long to be kept. The caller holds d.mu.
+func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
+	key := shader.NoteKey(k, &v.Variant)
+	if !shader.NotesShader(key, v.source) {
+		v.noted = notNoted
+		return
+	}
+	key = x.dev.caps.Scope() + "\n" + key
+	v.noted = key
+	x.mu.Lock()
+	n := x.ran[key]
+	if n == nil {
+		n = &noted{source: v.source}
+		x.ran[key] = n
+	}
+	n.users++
+	first := n.users == 1
+	x.mu.Unlock()
+	if cache := x.dev.cfg.Cache; cache != nil && first {
+		if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
+			c.Dropped(runtime.KindShader, x.dev.errorf("a shader is not saved: too many wait for the disk"))
+		}
+	}
+}
+
+// forget drops the notes of shaders that no known plan uses.
+func (x *shaderNotes) forget(list map[string]*variant) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, v := range list {
+		if n := x.ran[v.noted]; n != nil {
+			if n.users--; n.users == 0 {
+				delete(x.ran, v.noted)
+			}
+		}
+	}
+}
+
+// peeker is a cache that can be looked into without anything being counted.
+type peeker interface {
+	Peek(kind, key string) ([]byte, bool)
+}
+
+// dropper is a cache that counts what it was not given.
+type dropper interface {
+	Dropped(kind string, why error)
+}
+
+func save(cache runtime.Cache, key, source string) {
+	look := cache.Get
+	if c, ok := cache.(peeker); ok {
+		look = c.Peek
+	}
+	if have, ok := look(runtime.KindShader, key); !ok || string(have) != source {
+		_ = cache.Put(runtime.KindShader, key, []byte(source)) // a failure is counted there
+	}
+}
+
+// Notes are the shaders that ran.
+func (d *Runner) Notes() (list []runtime.Note) {
+	d.notes.mu.Lock()
+	defer d.notes.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.notes.ran)) {
+		list = append(list, runtime.Note{Kind: runtime.KindShader, Key: key, Value: d.notes.ran[key].source})
+	}
+	return list
+}
+
+// Prebuild compiles shaders that ran elsewhere, one after another in the
+// background. A Run waits for the one that is being compiled, at most.
+func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
+	x := &d.notes
+	x.queue.Add(func() {
+		for key, source := range entries {
+			if x.ended.Load() || x.ahead >= maxAhead {
+				return
+			}
+			x.ahead++
+			k, v, err := shader.ReadNote(d.lang, key, string(source))
+			if err == nil {
+				err = d.prebuild(k, v, string(source))
+			}
+			if e := d.deviceError(err); e != err { // no fault of the entry
+				if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
+					d.stats.fallbacks.Add(1)
+					if d.cfg.OnError != nil {
+						d.cfg.OnError(d.errorf("compiling shaders beforehand: %w", e))
+					}
+				}
+				return // or it vanished, or is being closed
+			}
+			if err != nil {
+				refuse(err)
+			}
+		}
+	})
+}
+
+func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) error {
+	if err := d.makeReady(k, v, source); err != nil {
+		return err
+	}
+	// A Run is not to wait for all that would be in the queue otherwise.
+	return d.gpu.Wait()
+}
+
+func (d *Runner) makeReady(k *codegen.Kernel, v *shader.Variant, source string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shaders[source] != nil {
+		return nil
+	}
+	sh, err := d.compile(k, source, v.Bindings)
+	if err != nil {
+		return err
+	}
+	return d.warm(sh, len(v.Bindings))
+}
+
+// warm dispatches no workgroups of a shader: some drivers compile when they are
+// first told to run something. The caller holds d.mu, and has nothing to submit.
+func (d *Runner) warm(sh *compiled, bindings int) error {
+	for len(d.spare) < bindings {
+		b, err := d.gpu.NewBuffer(spareSize, Storage)
+		if err != nil {
+			return err
+		}
+		d.spare = append(d.spare, b)
+	}
+	words := d.gpu.Info().Limits.Uniform // no shader that could run declares more
+	if err := d.grow(&d.params, words, Uniform); err != nil {
+		return err
+	}
+	x := Dispatch{Pipe: sh.pipe, Groups: [3]uint32{0, 1, 1}}
+	for _, b := range d.spare[:bindings] {
+		x.Bind = append(x.Bind, Range{Buf: b, Size: spareSize})
+	}
+	x.Bind = append(x.Bind, Range{Buf: d.params, Size: words})
+	return d.gpu.Submit([]Dispatch{x}, d.params, nil)
+}
+
+// spareSize is what is bound where nothing runs: some elements of any shader.
+const spareSize = 256
+
+// wait returns when nothing is left to do.
+func (x *shaderNotes) wait() { x.queue.Wait() }
+
+// stop drops what need not be done, and waits for the rest.
+func (x *shaderNotes) stop() {
+	x.ended.Store(true)
+	x.wait()
+}
+
+var (
+	_ runtime.Noter      = (*Runner)(nil)
+	_ runtime.Prebuilder = (*Runner)(nil)
+)

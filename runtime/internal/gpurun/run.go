@@ -1,0 +1,267 @@
+package gpurun
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// maxBacklog is how many submissions may pile up. Each holds native memory
+// until it is done, and a program that never reads could queue without end.
+const maxBacklog = 512
+
+// batch is a Run on its way to the queue.
+type batch struct {
+	dev        *Runner
+	trial      bool // of what may not be run again
+	dispatches []Dispatch
+	words      []uint32 // of all dispatches, each part aligned
+	scratch    []*buffer
+	split      splitter
+	faultLog
+}
+
+// chainBytes is the memory for what the launches of a chain hand over: little
+// beside what it would be in all, and enough to keep the device busy.
+const chainBytes = 16 << 20
+
+// Run cuts the launches into dispatches and submits them as one pass.
+func (d *Runner) Run(list []runtime.Launch) error {
+	if runtime.HasChains(list) {
+		return runtime.RunChains(list, chainBytes, d, d.Run)
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	if err := fault.Hit(fault.Launch); err != nil {
+		return &runtime.LaunchError{Err: err}
+	}
+	if err := d.dispatchAll(list, false); err != nil {
+		return err
+	}
+	for i := range list {
+		r, w := codegen.Traffic(list[i].Prog.(*program).kernel, &list[i], &d.caps.ElemSize)
+		d.stats.read.Add(r)
+		d.stats.written.Add(w)
+	}
+	d.stats.launches.Add(int64(len(list)))
+	return nil
+}
+
+// dispatchAll cuts the launches into dispatches and submits them.
+func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sweep()
+	b := &batch{dev: d, trial: trial, words: d.words[:0]}
+	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
+	defer b.release()
+	for i := range list {
+		if b.mustSettle(&list[i]) {
+			if err := b.submit(); err != nil {
+				return err
+			}
+		}
+		b.launch = i
+		done := len(b.dispatches)
+		if err := b.add(&list[i]); err != nil {
+			b.dispatches = b.dispatches[:done]
+			if e := b.submit(); e != nil {
+				return e
+			}
+			return &runtime.LaunchError{Index: i, Err: err}
+		}
+		b.note(&list[i])
+	}
+	return b.submit()
+}
+
+// add checks a launch and cuts it into dispatches.
+func (b *batch) add(l *runtime.Launch) error {
+	p, ok := l.Prog.(*program)
+	if !ok || p.dev != b.dev {
+		return b.dev.errorf("program of another device")
+	}
+	k := p.kernel
+	if len(l.Args) != len(k.Operands) || len(l.Scalars) != len(k.Scalars) {
+		return b.dev.errorf("%d args and %d scalars for a kernel of %d and %d", len(l.Args), len(l.Scalars), len(k.Operands), len(k.Scalars))
+	}
+	if l.Rank < 0 || l.Rank > runtime.MaxRank || l.Kept < 0 || l.Kept > l.Rank || !k.HasRows() && l.Kept != l.Rank {
+		return b.dev.errorf("rank %d with %d kept dims", l.Rank, l.Kept)
+	}
+	for i := range l.Args {
+		if k.Operands[i].Kind == codegen.Index {
+			continue
+		}
+		if _, err := b.dev.memory.own(l.Args[i].Buf); err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+	}
+	return b.split.launch(p.ready, l)
+}
+
+// emit turns a piece into a dispatch.
+func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
+	p := pc.launch.Prog.(*program)
+	v, err := p.variantFor(pc)
+	if err != nil {
+		return err
+	}
+	if !b.trial && v.noted == "" {
+		b.dev.notes.note(p.kernel, v)
+	}
+	at := len(b.words)
+	words, grid, err := v.Pack(b.words, k, &pc.launch)
+	if err != nil {
+		return b.dev.errorf("%w", err)
+	}
+	faults := v.Faults() > 0
+	if faults {
+		words[at+v.FaultWord(k)] = b.faultWords(v, pc)
+	}
+	b.dispatch(v.pipe, words, at, pc.windows, faults, grid)
+	return nil
+}
+
+// sort turns a dispatch of a sort into one of the device.
+func (b *batch) sort(x sortDispatch) error {
+	source, bindings, err := shader.Sort(b.dev.lang, x.step, x.dt, x.descending)
+	if err != nil {
+		return err
+	}
+	sh, err := b.dev.compile(nil, source, bindings)
+	if err != nil {
+		return b.dev.compileError("sort", source, err)
+	}
+	per := int64(shader.SortGroup)
+	if x.step == shader.SortLocal {
+		per = 1
+	}
+	grid := shader.GridOf((x.threads + per - 1) / per)
+	x.words.Count, x.words.Width = uint32(x.threads), grid.X*uint32(per)
+	b.dispatch(sh.pipe, x.words.Pack(b.words), len(b.words), x.windows, false, grid)
+	return nil
+}
+
+// dispatch appends a dispatch whose words start at at. With faults it has the
+// binding of faults behind its windows.
+func (b *batch) dispatch(pipe Pipeline, words []uint32, at int, windows []window, faults bool, grid shader.Grid) {
+	size := int64(len(words)-at) * 4
+	for len(words)*4%int(b.dev.limits.align) != 0 {
+		words = append(words, 0)
+	}
+	b.words = words
+	bind := make([]Range, len(windows), len(windows)+2)
+	for i, w := range windows {
+		bind[i] = Range{Buf: w.buf.(*buffer).mem, Off: w.off, Size: w.size}
+	}
+	// The buffers of faults and of words are known once all of them are.
+	if faults {
+		bind = append(bind, Range{})
+	}
+	bind = append(bind, Range{Off: int64(at) * 4, Size: size})
+	b.dispatches = append(b.dispatches, Dispatch{Pipe: pipe, Bind: bind, Groups: [3]uint32{grid.X, grid.Y, 1}})
+}
+
+// submit sends what has been added, and waits for it where an index may be a
+// fault.
+func (b *batch) submit() error {
+	if len(b.dispatches) == 0 {
+		return nil
+	}
+	d := b.dev
+	d.words = b.words
+	need := int64(len(b.words)) * 4
+	if err := d.grow(&d.params, need, Uniform); err != nil {
+		return err
+	}
+	if err := b.clearFaults(); err != nil {
+		return err
+	}
+	for i := range b.dispatches {
+		bind := b.dispatches[i].Bind
+		bind[len(bind)-1].Buf = d.params
+		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
+			bind[f] = Range{Buf: d.faults, Size: b.faultBytes()}
+		}
+	}
+	data := make([]byte, need)
+	for i, w := range b.words {
+		binary.LittleEndian.PutUint32(data[i*4:], w)
+	}
+	if err := d.gpu.Submit(b.dispatches, d.params, data); err != nil {
+		return d.deviceError(err)
+	}
+	b.dispatches, b.words = b.dispatches[:0], d.words[:0]
+	if len(b.slots) > 0 {
+		return b.settle()
+	}
+	if d.gpu.Backlog() > maxBacklog {
+		return d.deviceError(d.gpu.Wait())
+	}
+	return nil
+}
+
+// grow makes a buffer of the device hold n bytes. What it held is gone. The
+// old buffer stays alive for as long as submitted work uses it.
+func (d *Runner) grow(buf *Buffer, n int64, use Use) error {
+	if *buf != nil && (*buf).Size() >= n {
+		return nil
+	}
+	if *buf != nil {
+		(*buf).Release()
+		*buf = nil
+	}
+	fresh, err := d.gpu.NewBuffer(max(2*n, 1<<14), use)
+	if err != nil {
+		return d.deviceError(err)
+	}
+	*buf = fresh
+	return nil
+}
+
+func (b *batch) alloc(n int64) (runtime.Buffer, error) {
+	buf, err := b.dev.memory.alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	b.scratch = append(b.scratch, buf)
+	return buf, nil
+}
+
+// release pools the scratch memory: whoever gets it next comes later in the
+// queue.
+func (b *batch) release() {
+	for _, s := range b.scratch {
+		b.dev.memory.free(s)
+	}
+}
+
+// maxParts bounds the kernels that launches are taken apart into: they are few and serve
+// launches of every size, but for programs that never repeat.
+const maxParts = 256
+
+// build finds or makes the program of a kernel that a launch is taken apart
+// into. Where there are too many all are forgotten.
+func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
+	d, key := b.dev, k.String()
+	p := d.parts[key]
+	if p == nil {
+		var err error
+		if p, err = d.build(k); err != nil {
+			return nil, nil, err
+		}
+		if len(d.parts) == maxParts {
+			for _, old := range d.parts {
+				d.Forget(old)
+			}
+			clear(d.parts)
+		}
+		d.parts[key] = p
+	}
+	return p, p.ready, nil
+}

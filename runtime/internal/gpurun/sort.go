@@ -1,0 +1,134 @@
+package gpurun
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// sorts reports a kernel with a sort in it, which no single dispatch runs.
+func sorts(k *codegen.Kernel) bool {
+	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op.Class() == ir.ClassSort })
+}
+
+// sort runs a sort of a phase: the values go to scratch memory, as many rows
+// at a time as a binding holds are sorted there, and the result goes to the
+// sort's temporary.
+func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) error {
+	dt := k.Body[r.Value].DT
+	raw, err := s.temp(l, false)
+	if err != nil {
+		return err
+	}
+	with := *k
+	with.Operands = append(slices.Clone(k.Operands), codegen.Operand{Kind: codegen.Output, DT: dt})
+	c := *l
+	c.Args = append(slices.Clone(l.Args), raw)
+	err = s.part(&with, []codegen.Store{{Operand: len(k.Operands), Value: r.Value}}, nil, &c, make([]bool, len(c.Args)))
+	if err != nil {
+		return err
+	}
+	rows, n := points(l.Dims[:l.Kept]), reducedSize(l)
+	if rows == 0 || n == 0 {
+		return nil
+	}
+	padded := int64(1) << bits.Len64(uint64(n-1))
+	// The windows of elements and results start at multiples of the alignment.
+	most := min((s.binding-s.align)/elemSize, s.threads) &^ (shader.SortBlock - 1)
+	if padded > most {
+		return s.errorf("a row of %d elements to sort, of which %d fit a binding", n, most)
+	}
+	w := sortWork{s: s, r: r, dt: dt, n: n, padded: padded, elements: raw.Buf, result: l.Args[r.Operand].Buf}
+	atOnce := min(most/padded, rows)
+	pairs := blocks(atOnce*padded) * shader.SortBlock
+	for i := range w.pairs {
+		if w.pairs[i], err = s.scratch(pairs * elemSize); err != nil {
+			return err
+		}
+	}
+	for first := int64(0); first < rows; first += atOnce {
+		if err := w.rows(first, min(atOnce, rows-first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func blocks(pairs int64) int64 { return (pairs + shader.SortBlock - 1) / shader.SortBlock }
+
+// sortWork is a sort of rows of n dense elements.
+type sortWork struct {
+	s                *splitter
+	r                codegen.Reduce
+	dt               ir.DType
+	n, padded        int64
+	elements, result runtime.Buffer
+	pairs            [2]runtime.Buffer // keys and positions
+}
+
+// rows sorts some rows: pairs are made, blocks sorted, and runs merged, by
+// exchanges over half their length and less until a block is enough.
+func (w *sortWork) rows(first, count int64) error {
+	elements, off := w.window(w.elements, first, count)
+	result, to := w.window(w.result, first, count)
+	result.write = true
+	pairs := [2]window{{w.pairs[0], 0, w.pairs[0].Bytes() &^ 15, true}, {w.pairs[1], 0, w.pairs[1].Bytes() &^ 15, true}}
+	positions := pairs[1]
+	positions.write = false
+	total := blocks(count*w.padded) * shader.SortBlock
+	base := shader.SortWords{Row: uint32(w.n), Padded: uint32(w.padded), Elements: uint32(off), Result: uint32(to)}
+	run := func(step shader.SortStep, threads int64, set func(*shader.SortWords), windows ...window) error {
+		x := base
+		if set != nil {
+			set(&x)
+		}
+		return w.s.sorter(sortDispatch{step, w.dt, w.r.Descending, threads, x, windows})
+	}
+	if err := run(shader.SortKeys, count*w.padded, nil, elements, pairs[0], pairs[1]); err != nil {
+		return err
+	}
+	local := func(from, to int64) error {
+		return run(shader.SortLocal, total/shader.SortBlock, func(x *shader.SortWords) { x.From, x.To = uint32(from), uint32(to) }, pairs[0], pairs[1])
+	}
+	if err := local(2, min(w.padded, shader.SortBlock)); err != nil {
+		return err
+	}
+	for size := int64(2 * shader.SortBlock); size <= w.padded; size *= 2 {
+		for j := size / 2; j >= shader.SortBlock; j /= 2 {
+			err := run(shader.SortWide, count*w.padded/2, func(x *shader.SortWords) { x.From, x.Distance = uint32(size), uint32(j) }, pairs[0], pairs[1])
+			if err != nil {
+				return err
+			}
+		}
+		if err := local(size, size); err != nil {
+			return err
+		}
+	}
+	if w.r.Op.Info().Position {
+		return run(shader.SortPlace, count*w.n, nil, positions, result)
+	}
+	return run(shader.SortTake, count*w.n, nil, elements, positions, result)
+}
+
+// window is what holds some rows of a dense buffer, and the element of it that
+// they start at.
+func (w *sortWork) window(b runtime.Buffer, first, count int64) (window, int64) {
+	lo := first * w.n * elemSize
+	off := lo / w.s.align * w.s.align
+	hi := (lo + count*w.n*elemSize + 15) &^ 15
+	return window{buf: b, off: off, size: hi - off}, (lo - off) / elemSize
+}
+
+// sortDispatch is one dispatch of a sort.
+type sortDispatch struct {
+	step       shader.SortStep
+	dt         ir.DType
+	descending bool
+	threads    int64 // invocations, or workgroups of SortLocal
+	words      shader.SortWords
+	windows    []window
+}

@@ -1,0 +1,131 @@
+package gpurun
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/internal/fault"
+	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Ways to run a launch that tuning may choose from: what no rule of thumb fits
+// on every GPU. A choice is the number of one of turns, plus 1; it holds for all
+// dispatches that the launch is cut into and that it makes sense for.
+
+// turn changes a shader that choose made.
+type turn struct {
+	name   string
+	mode   []shader.Mode // of the shaders that it changes
+	change func(v *shader.Variant)
+}
+
+var turns = []turn{
+	{"group=32", single, grouped(32)},
+	{"group=128", single, grouped(128)},
+	{"group=256", single, grouped(256)},
+	{"tile=32x32/4x4", tiles, tiled(shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4})},
+	{"tile=64x64/4x4", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 4, ColsPer: 4})},
+	{"tile=64x64/8x8", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8})},
+	{"tile=128x128/16x16", tiles, tiled(shader.Tile{M: 128, N: 128, K: 8, RowsPer: 16, ColsPer: 16, Looped: true})},
+}
+
+var (
+	single = []shader.Mode{shader.Map, shader.Cols} // whose invocations have nothing in common
+	tiles  = []shader.Mode{shader.Tiles}
+)
+
+func grouped(n int) func(*shader.Variant) {
+	return func(v *shader.Variant) { v.Group = n }
+}
+
+// tiled changes the sizes of a tile. What follows from how the operands lie
+// stays.
+func tiled(t shader.Tile) func(*shader.Variant) {
+	return func(v *shader.Variant) {
+		t.MDims, t.NDims, t.AlongA, t.AlongB = v.Tile.MDims, v.Tile.NDims, v.Tile.AlongA, v.Tile.AlongB
+		v.Tile, v.Group = t, t.Group()
+	}
+}
+
+// chosen is the variant that runs a piece by its launch's choice.
+func (p *program) chosen(pc *piece) (shader.Variant, error) {
+	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
+	if code > uint64(len(turns)) {
+		return v, p.dev.errorf("no choice %d", code)
+	}
+	if code > 0 && slices.Contains(turns[code-1].mode, v.Mode) {
+		turns[code-1].change(&v)
+	}
+	return v, nil
+}
+
+// worthPoints is how many points a launch must have for a choice to be worth it.
+const worthPoints = 1 << 14
+
+// Choices lists the ways to run a launch; chains have none, nor have scatters,
+// sorts and rows that a workgroup has in common.
+func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
+	p, ok := l.Prog.(*program)
+	_, forced := force.Choice()
+	if !ok || l.Chain != nil || p.kernel.Scatter() != ir.None || sorts(p.ready) || points(l.Dims[:l.Rank]) < worthPoints && !forced {
+		return c
+	}
+	mode := shader.Map
+	switch {
+	case dotOf(p.ready) >= 0:
+		mode = shader.Tiles
+	case p.kernel.HasRows():
+		if mode = shader.Cols; byRows(p.kernel, l) {
+			return c
+		}
+	}
+	b := fmt.Appendf(nil, "%d of %d dims", l.Kept, l.Rank)
+	for _, n := range l.Dims[:l.Rank] {
+		b = strconv.AppendInt(append(b, ' '), int64(bits.Len64(uint64(n))), 10)
+		if n%4 == 0 {
+			b = append(b, 'v')
+		}
+	}
+	for i := range l.Args {
+		b = append(b, codegen.ClassOf(l, i).String()...)
+	}
+	c.Facts = string(b)
+	c.List = []runtime.Choice{{Name: "default"}}
+	for i := range turns {
+		if slices.Contains(turns[i].mode, mode) {
+			c.List = append(c.List, runtime.Choice{Name: turns[i].name, Code: uint64(i + 1)})
+		}
+	}
+	return c
+}
+
+// Changes never happen: shaders are compiled when they are first run.
+func (d *Runner) Changes() uint64 { return 0 }
+
+// Try runs a launch once by its choice, alone on the device.
+func (d *Runner) Try(l *runtime.Launch) (time.Duration, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	if err := fault.Hit(fault.Launch); err != nil {
+		return 0, err
+	}
+	if err := d.gpu.Wait(); err != nil {
+		return 0, d.deviceError(err)
+	}
+	begin := time.Now()
+	if err := d.dispatchAll([]runtime.Launch{*l}, true); err != nil {
+		return 0, err
+	}
+	err := d.deviceError(d.gpu.Wait())
+	return time.Since(begin), err
+}
+
+var _ runtime.Tuner = (*Runner)(nil)

@@ -157,7 +157,8 @@ func TestGoWave(t *testing.T) {
 			}
 		}
 	}
-	if got := allocations(run); got > 0.5 {
+	// Less than one each time: where all processors are busy the scheduler allocates for threads that sleep.
+	if got := allocations(run); got >= 1 {
 		t.Errorf("%v allocations for a wave", got)
 	}
 	for i, b := range outs {

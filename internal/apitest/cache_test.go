@@ -138,12 +138,12 @@ func TestSecondProcess(t *testing.T) {
 		return
 	}
 	for _, spec := range []string{"cpu:compile=off", "cpu:compile=wait", "cpu:compile=c,tier=1", "cpu"} {
-		t.Run(spec, func(t *testing.T) {
+		t.Run(strings.ReplaceAll(spec, ",", " "), func(t *testing.T) {
 			sep := ","
 			if !strings.Contains(spec, ":") {
 				sep = ":"
 			}
-			at := spec + sep + "cache=" + t.TempDir()
+			at := spec + sep + "cache=" + t.TempDir() // which is named after the test
 			cold, warm, off := process(t, at), process(t, at), process(t, spec+sep+"cache=off")
 			if cold.Stats.Explorations == 0 || cold.Stats.Cache.Written == 0 || off.Stats.Explorations != cold.Stats.Explorations {
 				t.Errorf("cold: %+v; without: %+v", cold.Stats, off.Stats)

@@ -26,14 +26,22 @@ func divideRange(k kind) (from, span, least, most uint64) {
 	return (127 - 100) << 24, 200 << 24, (127 - 24) << 23, (127 + 24) << 23
 }
 
-// divides reports that instruction i divides each point by what is the same for many.
+// divides reports that instruction i divides each point by what is the same for many, and
+// that a step has not enough else to do while a divider is at it.
 func (c *code) divides(i int) bool {
 	in := &c.k.Body[i]
-	return in.Op == ir.FDiv && c.isa.EVEX && !in.DT.Storage() && c.need[i] && c.level[i] == perPoint && c.level[in.Args[1]] < perPoint
+	return !c.hidesDivisions && in.Op == ir.FDiv && c.isa.EVEX && !in.DT.Storage() && c.need[i] && c.level[i] == perPoint && c.level[in.Args[1]] < perPoint
 }
 
 // findDivisors gives each such divisor room in the frame.
 func (c *code) findDivisors() {
+	divisions := 0
+	for i, in := range c.k.Body {
+		if in.Op == ir.FDiv && c.need[i] && c.level[i] == perPoint {
+			divisions++
+		}
+	}
+	c.hidesDivisions = c.work() > (1+divisionWait)*divisions
 	for i := range c.k.Body {
 		if !c.divides(i) {
 			continue

@@ -67,7 +67,9 @@ type kernel struct {
 	steps    []value // of index operands, see makeSteps
 	pointer  []gpr   // of operands, noReg where it is in none
 	divisors map[ir.Ref]divisor
-	order    []int // in which the body is computed; nil: as it stands
+	// hidesDivisions says that a step computes so much else that its divisions take no time.
+	hidesDivisions bool
+	order          []int // in which the body is computed; nil: as it stands
 }
 
 // routine is a sub-program as code that is jumped to.

@@ -84,7 +84,7 @@ const AheadBytes = 2048
 // askAhead asks for the line in which a load begins, later on. Of lines that several
 // vectors share the first asks.
 func (c *code) askAhead(i int, m mem) {
-	if !c.v.Far || c.v.Ahead != 0 || c.tail != 0 || c.isa.A64 || c.pointer[i] == noReg || m.disp%cacheLine != 0 {
+	if !c.v.Far || c.tail != 0 || c.isa.A64 || c.pointer[i] == noReg || m.disp%cacheLine != 0 {
 		return
 	}
 	m.disp += AheadBytes

@@ -61,7 +61,9 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 	}
 	c := &compiled{phasePlan: plan}
 	for i := range units {
-		looks := i == plan.look() // of columns each phase that folds asks for the row that it folds next
+		// There is a next tile of rows only; of columns each phase that folds asks for the row that
+		// it folds next.
+		looks := v.sched.prog.hasRows && i == plan.look()
 		if v.key.cols {
 			looks = computesFolded(&plan.Phases[i])
 		}

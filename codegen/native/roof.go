@@ -16,7 +16,8 @@ type Roof struct {
 	// Copy copies Count times CopyBytes, past the caches where CopyPast begins.
 	Copy, CopyPast int
 	CopyBytes      int
-	// Read loads Count times CopyBytes, and does nothing with them.
+	// Read loads Count times CopyBytes, and does nothing with them: half of them from Src on and
+	// half from Dst on, as processors fetch ahead of two places in less time than of one.
 	Read int
 }
 
@@ -74,16 +75,23 @@ func (g *dotGen) copies(what string, store op) int {
 	g.load(tileK, field(unsafe.Offsetof(f.Count)))
 	g.align(64)
 	g.place(loop)
-	for i := range roofUnroll {
+	each := roofUnroll
+	if store == opNone {
+		each /= 2
+	}
+	for i := range each {
 		g.vec3(vmovups, uint8(i), 0, inMem(at(rsi, i*g.isa.Bytes)))
 	}
-	for i := range roofUnroll {
-		if store != opNone {
-			g.vec3(store, uint8(i), 0, inMem(at(rdx, i*g.isa.Bytes)))
+	for i := range each {
+		second := inMem(at(rdx, i*g.isa.Bytes))
+		if store == opNone {
+			g.vec3(vmovups, uint8(each+i), 0, second)
+		} else {
+			g.vec3(store, uint8(i), 0, second)
 		}
 	}
-	g.opImm(add, ofGPR(rsi), roofUnroll*g.isa.Bytes)
-	g.opImm(add, ofGPR(rdx), roofUnroll*g.isa.Bytes)
+	g.opImm(add, ofGPR(rsi), each*g.isa.Bytes)
+	g.opImm(add, ofGPR(rdx), each*g.isa.Bytes)
 	g.opImm(sub, ofGPR(tileK), 1)
 	g.jumpIf(notEqual, loop)
 	if store == vmovntps {

@@ -80,18 +80,19 @@ func (r *Roof) Copy(threads int, dst, src []byte, past bool) time.Duration {
 	if past {
 		entry = r.r.CopyPast
 	}
-	return r.move(entry, threads, dst, src)
+	return r.move(entry, threads, src, func(at, _ int) unsafe.Pointer { return unsafe.Pointer(&dst[at]) })
 }
 
 // Read reads src, which begins at a cache line, likewise.
 func (r *Roof) Read(threads int, src []byte) time.Duration {
-	return r.move(r.r.Read, threads, src, src)
+	return r.move(r.r.Read, threads, src, func(at, n int) unsafe.Pointer { return unsafe.Pointer(&src[at+n/2]) })
 }
 
 // Granule is how many bytes are moved at a time.
 func (r *Roof) Granule() int { return r.r.CopyBytes }
 
-func (r *Roof) move(entry, threads int, dst, src []byte) time.Duration {
+// move calls code for all of src, of which second is the other place for each n bytes.
+func (r *Roof) move(entry, threads int, src []byte, second func(at, n int) unsafe.Pointer) time.Duration {
 	if len(src) < smallBytes {
 		threads = 1
 	}
@@ -99,10 +100,8 @@ func (r *Roof) move(entry, threads int, dst, src []byte) time.Duration {
 	return onThreads(threads, func(i int) {
 		most := callBytes / r.r.CopyBytes
 		for at, end := granules*i/threads, granules*(i+1)/threads; at < end; at += most {
-			skip := at * r.r.CopyBytes
-			r.call(entry, native.RoofFrame{
-				Dst: unsafe.Pointer(&dst[skip]), Src: unsafe.Pointer(&src[skip]), Count: int64(min(most, end-at)),
-			})
+			skip, count := at*r.r.CopyBytes, min(most, end-at)
+			r.call(entry, native.RoofFrame{Dst: second(skip, count*r.r.CopyBytes), Src: unsafe.Pointer(&src[skip]), Count: int64(count)})
 		}
 	})
 }

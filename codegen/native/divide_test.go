@@ -4,8 +4,10 @@ package native
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -81,6 +83,35 @@ func TestOneDivisor(t *testing.T) {
 				}
 			}
 			code.Free()
+		}
+	}
+}
+
+// TestHiddenDivisions: a division by one for many is a product only where a step has not
+// enough else to do while a divider is at it.
+func TestHiddenDivisions(t *testing.T) {
+	for _, isa := range runnable() {
+		if !isa.EVEX {
+			continue
+		}
+		for _, c := range []struct {
+			others int
+			want   bool
+		}{{0, true}, {2 * divisionWait, false}} {
+			text := "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = fdiv %0 %1 : float32\n"
+			for i := range c.others {
+				text += fmt.Sprintf("%%%d = add %%%d %%0 : float32\n", i+3, i+2)
+			}
+			k := parse(t, text+fmt.Sprintf("store 2 %%%d\n", c.others+2))
+			v := all(k, codegen.Contiguous)
+			v.Class[1] = codegen.Splat
+			f, err := Compile(k, v, isa, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(f.Text(), "vfnmadd231ps") != c.want {
+				t.Errorf("%s, beside %d other instructions a product is %v wanted:\n%s", isa.Name, c.others, c.want, f.Text())
+			}
 		}
 	}
 }

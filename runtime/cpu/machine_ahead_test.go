@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -75,5 +76,29 @@ func TestAsksAhead(t *testing.T) {
 				t.Errorf("%s, ahead %v: %d requests, want %d", dt, ahead, n, want)
 			}
 		}
+	}
+}
+
+// TestAsksForTiles: kernels of rows ask for their next tile; others have none.
+func TestAsksForTiles(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Tier: 1, Threads: 1})
+	points := rowKernel(t, "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = add %0 %0 : float32\nstore 1 %1\n")
+	for want, k := range map[bool]*codegen.Kernel{true: rowKernel(t, rowtext.Softmax), false: points} {
+		bound(t, d, k, launchOf(k, 1), func(l *runtime.Launch) {
+			r, err := d.prepareFor(l, 1)
+			if err != nil || r.code == nil {
+				t.Fatalf("code %v, %v", r.code, err)
+			}
+			asks := false
+			for _, e := range r.code.evaluators {
+				asks = asks || e.(*machinePhase).v.Ahead != 0
+			}
+			if asks != want {
+				t.Errorf("with rows %v: asks ahead for tiles: %v", want, asks)
+			}
+		})
 	}
 }

@@ -143,9 +143,7 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 	if err != nil {
 		return nil, err
 	}
-	if d.machine { // the interpreter in Go takes longer than the contraction
-		d.settled(&r)
-	}
+	d.settled(&r) // the interpreter takes longer than the contraction
 	s.ready = append(s.ready, r)
 	return t.buf.p, nil
 }

@@ -232,12 +232,8 @@ func (c *compiler) build(v *variant) (made built, err error) {
 	if err != nil {
 		return made, err
 	}
-	names := make([]string, len(units))
-	for i := range units {
-		names[i] = units[i].Name
-	}
 	made.key = tools.objectKey(cgo.Form(units, c.isa))
-	if made.code = c.recall(tools, made.key, plan, names); made.code != nil {
+	if made.code = c.recall(tools, made.key, plan, units); made.code != nil {
 		made.recalled = true
 		return made, nil
 	}
@@ -258,7 +254,7 @@ func (c *compiler) build(v *variant) (made built, err error) {
 	if made.object, err = tools.dir.take(path); err != nil {
 		return made, err
 	}
-	made.code, err = c.open(tools, made.object, plan, names)
+	made.code, err = c.open(tools, made.object, plan, units)
 	if err != nil {
 		c.missed(fmt.Errorf("loading: %w", err))
 		return made, err

@@ -31,10 +31,10 @@ func BenchmarkContract(b *testing.B) { benchmarkContract(b, 1) }
 func BenchmarkContract2(b *testing.B) { benchmarkContract(b, 2) }
 
 func benchmarkContract(b *testing.B, threads int) {
-	all := contractors(b, threads)
+	all := contractors(threads)
 	var names []string
 	for name := range all {
-		if name != "go" && !strings.Contains(name, "portable") {
+		if name != "go" {
 			names = append(names, name)
 		}
 	}

@@ -82,7 +82,7 @@ func (d *dotRun) forget() {
 }
 
 func (d *dotRun) run(r *ready) {
-	plan, o, c := r.phases(), r.dot, &d.c
+	plan, o, c := r.plan(), r.dot, &d.c
 	dt := plan.Temps[0].DT
 	size := int64(dt.Size())
 	chosen := choice(r.l.Choice)
@@ -189,7 +189,7 @@ func (w *dotWalk) place(ws *workspace, batch, o, outer, i, inner int64) args {
 // values evaluates points [o0, o1) by [i0, i1) of a batch, runs of the inner
 // group being ld elements apart.
 func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int64) {
-	size := int64(w.r.phases().Temps[0].DT.Size())
+	size := int64(w.r.plan().Temps[0].DT.Size())
 	code, rows, run := w.r.evaluator(w.v.part), o1-o0, i1-i0
 	ws := w.e.workspaceFor(w.r)
 	a, first, next := w.args, (batch*w.v.outer+o0)*w.v.inner+i0, w.v.inner

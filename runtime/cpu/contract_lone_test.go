@@ -9,7 +9,7 @@ import (
 // TestContractLone: a single result over many blocks of k is what they give one after
 // another.
 func TestContractLone(t *testing.T) {
-	all := contractors(t, 2)
+	all := contractors(2)
 	for _, dt := range contractDTypes {
 		for _, k := range []int64{3 * contractK, 3*contractK + 1, 16 * contractK, 17*contractK + 130, 40*contractK - 3} {
 			t.Run(fmt.Sprintf("%v/%d", dt, k), func(t *testing.T) {

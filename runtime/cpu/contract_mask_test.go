@@ -14,7 +14,7 @@ import (
 // is, with maskSmall if that is a small number. All others have the bits of the
 // rule, next to operands that are large or none at all too.
 func TestContractMask(t *testing.T) {
-	all := contractors(t, 2)
+	all := contractors(2)
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64} {
 		for _, s := range [][3]int64{{60, 300, 24}, {84, 1030, 64}, {200, 160, 256}, {50, 200, 300}, {5, 40, 30}, {40, 20, 30}, {60, 170, 40}} {
 			for _, what := range []string{"causal", "padding", "band", "all", "large", "none"} {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -19,15 +20,11 @@ import (
 // median of the ratios of neighbours. The first of each pair changes.
 func BenchmarkContractOpenBLAS(b *testing.B) {
 	const threads = 2
-	level, err := nativeLevel()
-	if level < 0 {
-		b.Fatal(err)
-	}
 	for _, s := range [][3]int64{{256, 256, 256}, {1024, 1024, 1024}, {2048, 2048, 2048}, {512, 4096, 1024}, {1, 4096, 4096}, {16, 2048, 2048}, {4096, 1, 4096}, {64, 64, 64}} {
 		for _, transposed := range []bool{false, true} {
 			m, n, k := s[0], s[1], s[2]
 			b.Run(fmt.Sprintf("%dx%dx%d/transposed=%v", m, n, k, transposed), func(b *testing.B) {
-				run := contractors(b, threads)[levelNames[level]]
+				run := contractors(threads)["go "+machine.Level().String()]
 				rng := rand.New(rand.NewPCG(1, 2))
 				floats := func(n int64) []float32 {
 					f := make([]float32, n)

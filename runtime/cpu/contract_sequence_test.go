@@ -11,7 +11,7 @@ import (
 // their jobs and memory again: those that pack for all threads, and those that do not.
 func TestContractSequence(t *testing.T) {
 	for _, threads := range []int{1, 2} {
-		all, rng := contractors(t, threads), rand.New(rand.NewPCG(17, uint64(threads)))
+		all, rng := contractors(threads), rand.New(rand.NewPCG(17, uint64(threads)))
 		sizes := [][3]int64{{300, 200, 520}, {5, 40, 20}, {64, 64, 64}, {1, 700, 300}, {200, 33, 700}, {20, 9, 7}, {1500, 40, 30}, {40, 1500, 30}, {900, 900, 20}}
 		for range 24 {
 			s := sizes[rng.IntN(len(sizes))]

@@ -15,30 +15,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// contractor runs contractions: the Go one, and one for each ISA level.
+// contractor runs contractions: Go's own loops, and machine code for each level.
 type contractor interface {
 	contract(c *contraction, xkind, ykind int, drain bool) error
 }
 
-// newContractors has the contractors of this build; the cgo build adds to it.
-var newContractors = []func(t testing.TB, threads int) map[string]contractor{
-	func(_ testing.TB, threads int) map[string]contractor {
-		all := map[string]contractor{}
-		for level := machine.None; level <= dotLevel(machine.Level()); level++ {
-			e := newGoExecutor(threads)
-			e.level, e.mem = level, newMemory(0)
-			all[strings.TrimSuffix("go "+level.String(), " none")] = goContractor{e}
-		}
-		return all
-	},
-}
-
-func contractors(t testing.TB, threads int) map[string]contractor {
+func contractors(threads int) map[string]contractor {
 	all := map[string]contractor{}
-	for _, f := range newContractors {
-		for name, c := range f(t, threads) {
-			all[name] = c
-		}
+	for level := machine.None; level <= dotLevel(machine.Level()); level++ {
+		e := newGoExecutor(threads)
+		e.level, e.mem = level, newMemory(0)
+		all[strings.TrimSuffix("go "+level.String(), " none")] = goContractor{e}
 	}
 	return all
 }
@@ -272,7 +259,7 @@ func checkContractionOf(t *testing.T, all map[string]contractor, rng *rand.Rand,
 // TestContract compares every level with the rule, bit for bit, at sizes
 // around the edges of vectors, tiles and blocks.
 func TestContract(t *testing.T) {
-	all := contractors(t, 4)
+	all := contractors(4)
 	for _, dt := range contractDTypes {
 		t.Run(dt.String(), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(11, uint64(dt)))
@@ -295,7 +282,7 @@ func TestContract(t *testing.T) {
 // TestContractNarrow has a few rows by a few columns, less than fills vectors and a bit
 // more, of one or several blocks of k.
 func TestContractNarrow(t *testing.T) {
-	all := contractors(t, 2)
+	all := contractors(2)
 	rng := rand.New(rand.NewPCG(13, 1))
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int8} {
 		for _, m := range []int64{1, 2, 3, 7, 9} {
@@ -314,7 +301,7 @@ func TestContractNarrow(t *testing.T) {
 // the work out: panels packed for all threads, strips kept, tiles of one thread.
 func TestContractLarge(t *testing.T) {
 	t.Parallel()
-	all := contractors(t, 4)
+	all := contractors(4)
 	rng := rand.New(rand.NewPCG(12, 1))
 	shapes := [][3]int64{{700, 70, 40}, {40, 1100, 30}, {60, 40, 1030}, {300, 150, 258}, {14, 700, 300}, {16, 600, 513}, {520, 8, 520}, {257, 130, 64}}
 	if testing.Short() {
@@ -333,7 +320,7 @@ func TestContractLarge(t *testing.T) {
 // whole rows of them too, so that chains may leave them out: where y has no
 // infinity and no NaN there, which 0 times makes NaN.
 func TestContractZeros(t *testing.T) {
-	all := contractors(t, 3)
+	all := contractors(3)
 	rng := rand.New(rand.NewPCG(14, 1))
 	shapes := [][3]int64{{40, 70, 600}, {3, 40, 300}, {90, 33, 257}, {30, 200, 64}, {200, 64, 300}, {64, 5, 512}}
 	if testing.Short() {
@@ -382,7 +369,7 @@ func TestContractZeros(t *testing.T) {
 // of two numbers and of two denormals: where a level that has no fma differs
 // first.
 func TestContractDenormal(t *testing.T) {
-	all := contractors(t, 2)
+	all := contractors(2)
 	pairs := [][2]float32{
 		{0x1p-100, -0x1p-100}, {1 + 0x1p-12, 1 + 0x1p-12}, {0x1p-60, 0x1p-60}, {0x1.8p-75, 0x1p-75}, {0x1.000002p-75, 0x1.000002p-75},
 		{0x1.fffffep127, 2}, {0x1p-126, 0.5}, {-0x1p-149, 0.5}, {1, -1}, {0x1.000002p0, 0x1.000002p0},

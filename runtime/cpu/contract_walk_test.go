@@ -40,13 +40,10 @@ var walkCases = []struct {
 		map[string]int64{"b": 3, "j": 4, "h": 21, "c": 7}, false, true, true, true},
 }
 
-// panelsWalked is how often C copied sides into panels at once; nil where there is none.
-var panelsWalked func() int64
-
 // TestDotWalks holds such contractions against the oracle, on every device.
 func TestDotWalks(t *testing.T) {
 	ds := everyDevice(t)
-	walkers := map[*device]func() int64{openTest(t, runtime.Config{Tier: -1, Threads: 2}): panelsWalked}
+	walkers := map[*device]func() int64{openTest(t, runtime.Config{Tier: -1, Threads: 2}): nil}
 	if dotLevel(machine.Level()) != machine.None {
 		d := openTest(t, runtime.Config{Compile: runtime.CompileNative, Threads: 2})
 		if walkers[d] = nil; machine.Level() == machine.AVX512 { // narrower vectors have other panels

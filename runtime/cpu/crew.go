@@ -109,16 +109,6 @@ func (c *crews) rouse() {
 	}
 }
 
-// refused is how many threads of a crew the system did not start.
-func (c *crews) refused() (most int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, w := range c.all {
-		most = max(most, w.exec.refused())
-	}
-	return most
-}
-
 // close ends all crews. None is lent any more.
 func (c *crews) close() {
 	for _, w := range c.all {

@@ -3,9 +3,8 @@
 // (tier 1): by this process (targets.go says where), or, where the machine has a C
 // compiler, in the background. All give the same bits, on any number of threads.
 //
-// A runtime in Go walks lists of launches over a pool of threads where the device
-// makes machine code, and in builds without cgo or for systems without POSIX threads;
-// else one in C does.
+// A runtime in Go walks lists of launches over a pool of threads. Kernels of C are
+// functions that it calls, as those of machine code are.
 //
 // Engine part: no compatibility promise; use package millrace.
 package cpu
@@ -45,9 +44,6 @@ type executor interface {
 	run(list []ready) error
 	// copyBytes copies on all threads. Calls overlap neither each other nor run.
 	copyBytes(dst, src []byte)
-	// refused is how many threads there should be and are not: the system did
-	// not start them. It may be called at any time.
-	refused() int
 	// rouse wakes threads that sleep: run is about to be called with work for
 	// several. It may be called at any time.
 	rouse()
@@ -75,15 +71,12 @@ type device struct {
 
 	life       sync.RWMutex // held for reading by every call, for writing by Close
 	closed     bool
-	fewer      atomic.Bool // threads than there should be: it was told
-	machine    bool        // kernels become machine code, see compilesNatively
+	target     bool        // there is machine code for what the runtime does itself, see hasTarget
+	machine    bool        // kernels become machine code, too
 	toldMemory atomic.Bool // that there is no executable memory
 
-	blocks    sync.Once // that block functions are probed for
-	contracts sync.Once // that contractions are prepared for
-
 	denormals   denormals
-	newExecutor func(threads int) (executor, error) // C's or Go's
+	newExecutor func(threads int) (executor, error) // a variable for tests
 
 	programs *programs
 }
@@ -99,18 +92,18 @@ func open(c runtime.Config) (*device, error) {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
 	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
-	d.machine = d.compilesNatively()
+	d.target = d.hasTarget()
+	d.machine = d.target && c.Compile.Native()
 	d.expected.init(d) // which begins
 	d.mem = newMemory(c.MemoryLimit)
-	d.denormals = denormalsOf(c.Denormals, d.machine)
+	d.denormals = denormals{c.Denormals, d.machine || d.compilesC()}
 	d.caps = capsOf(c.Threads, d.denormals)
 	d.newExecutor = func(threads int) (executor, error) {
-		if d.machine {
-			e := newGoExecutor(threads)
-			e.level, e.mem = dotLevel(machine.Level()), d.mem
-			return e, nil
+		e := newGoExecutor(threads)
+		if e.mem = d.mem; d.target {
+			e.level = dotLevel(machine.Level())
 		}
-		return newExecutor(threads, d.denormals.native())
+		return e, nil
 	}
 	d.openCrews()
 	w, err := d.wide.lend()
@@ -251,20 +244,11 @@ func (d *device) Run(list []runtime.Launch) error {
 	if err = crews.run(&w, readied); w != nil {
 		crews.giveBack(w)
 	}
-	d.tellThreads()
 	return err
 }
 
 // readies are lists of launches that Run uses again.
 var readies = sync.Pool{New: func() any { return new([]ready) }}
-
-// tellThreads counts, once, that there are fewer threads than there should be.
-func (d *device) tellThreads() {
-	if n := d.wide.refused(); n > 0 && !d.fewer.Swap(true) {
-		d.count.fallbacks.Add(1)
-		d.report(fmt.Errorf("cpu: the system refuses %d of %d threads", n, d.cfg.Threads))
-	}
-}
 
 // Wait waits for compiles where background is true; everything else a device
 // does is done when its call returns.
@@ -308,41 +292,11 @@ func (d *device) Close() error {
 	d.notes.wait()
 	d.wide.close()
 	d.alone.close()
-	for _, p := range d.programs.all() {
-		p.free()
-	}
 	if d.comp != nil {
 		d.comp.unload()
 	}
 	d.mem.close()
 	return nil
-}
-
-// prepareBlocks readies the block functions, once, and tells what is wrong: then
-// kernels run slower, in Go.
-func (d *device) prepareBlocks() {
-	d.blocks.Do(func() {
-		err := prepareTier0(!d.machine)
-		if e := fault.Hit(fault.Probe); e != nil {
-			err = e
-		}
-		if err != nil {
-			d.count.fallbacks.Add(1)
-			d.report(err)
-		}
-	})
-}
-
-// prepareContractions probes them, with the first that comes, and tells what is
-// wrong: then they run slower.
-func (d *device) prepareContractions() {
-	if d.machine {
-		return
-	}
-	if _, err := contractLevel(); err != nil {
-		d.count.fallbacks.Add(1)
-		d.report(err)
-	}
 }
 
 // report passes on a fault that was survived.

@@ -1,6 +1,6 @@
 package cpu
 
-// evaluator computes points of a phase: tier 0 as a block program, machine code by a
+// evaluator computes points of a phase: tier 0 as a block program, machine code and C by a
 // call.
 type evaluator interface {
 	// eval computes points [begin, end). It may be called by several threads at once, and
@@ -10,19 +10,10 @@ type evaluator interface {
 	scratch() int64
 }
 
-// phases are the phases that the Go executor walks: those of machine code where there is
-// some, else those of tier 0.
-func (r *ready) phases() *phasePlan {
-	if r.code != nil && r.code.evaluators != nil {
-		return r.code.phasePlan
+// evaluator is that of a phase: of the launch's code where there is some, else of tier 0.
+func (r *ready) evaluator(phase int) evaluator {
+	if r.code != nil {
+		return r.code.evaluators[phase]
 	}
-	return r.sched.plan
-}
-
-// evaluator is that of phase i of phases.
-func (r *ready) evaluator(i int) evaluator {
-	if r.code != nil && r.code.evaluators != nil {
-		return r.code.evaluators[i]
-	}
-	return r.sched.tier0[i]
+	return r.sched.tier0[phase]
 }

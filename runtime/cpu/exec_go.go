@@ -49,8 +49,6 @@ func (e *goExecutor) close() {
 	}
 }
 
-func (e *goExecutor) refused() int { return 0 } // Go starts threads or ends the process
-
 func (e *goExecutor) rouse() { e.pool.rouse() }
 
 const (

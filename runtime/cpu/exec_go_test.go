@@ -82,7 +82,6 @@ func TestGoAllocates(t *testing.T) {
 func TestGoWave(t *testing.T) {
 	processorsFor(t, 3)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 3})
-	inGo(d)
 	const n, launches = 70, 24
 	alloc := func() runtime.Buffer {
 		b, err := d.Alloc(n * n * 4)

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -141,27 +140,5 @@ func TestExpectSurvivesAPanic(t *testing.T) {
 	}
 	if !d.holds(k) {
 		t.Error("the other kernel was not built")
-	}
-}
-
-// TestProbeFails: block functions that were found out to be wrong are counted and
-// told of once, whoever probes first, and kernels run.
-func TestProbeFails(t *testing.T) {
-	defer fault.Reset()
-	fault.Set(fault.Probe, 1)
-	told := make(chan error, 8)
-	d := openTest(t, runtime.Config{Threads: 1, OnError: func(err error) { told <- err }})
-	k := arithmetic(t, "mul")[0]
-	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(1, 1)), k, []int64{100}, 1, kerneltest.Dense)
-	compare(t, "after it", k, onDevice(t, d, k, h), reference(t, k, h))
-	if err := d.Wait(true); err != nil {
-		t.Fatal(err)
-	}
-	if n := d.Stats().Fallbacks; n != 1 || len(told) != 1 {
-		t.Fatalf("counted %d times, told %d times", n, len(told))
-	}
-	var fe *fault.Error
-	if err := <-told; !errors.As(err, &fe) || fe.Point != fault.Probe {
-		t.Error(err)
 	}
 }

@@ -82,7 +82,7 @@ var goFolds, softFolds = newFolds(false), newFolds(true)
 func (p *program) folds() *foldTable {
 	flush := p.kernel.Denormals == ir.FlushDenormals
 	switch {
-	case p.dev.machine && (!flush || machineFlushes()):
+	case p.dev.target && (!flush || machineFlushes()):
 		return machineFolds[p.kernel.Denormals]()
 	case p.soft:
 		return softFolds

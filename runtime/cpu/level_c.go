@@ -6,12 +6,25 @@ import (
 	goruntime "runtime"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// nativeISA is what kernels are compiled for here: the best level that this
-// processor, as the system lets it be used, has. Which it has is decided in
-// tier0_levels.c for all C, so that kernels are never for more than the
-// functions around them.
+// runsCompiled says that this build can run kernels that a C compiler made.
+const runsCompiled = true
+
+// hasLevel reports that the processor, as the system and MILLRACE_LEVEL let it be used, has
+// an ISA level.
+func hasLevel(level int) bool {
+	switch levelISAs[level] {
+	case cgo.AVX2:
+		return machine.Level().Has(machine.AVX2)
+	case cgo.AVX512:
+		return machine.Level().Has(machine.AVX512)
+	}
+	return true
+}
+
+// nativeISA is what kernels are compiled for here: the best level there is.
 func nativeISA() *cgo.ISA {
 	switch goruntime.GOARCH {
 	case "amd64":

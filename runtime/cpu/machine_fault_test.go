@@ -163,7 +163,7 @@ func TestNoExecutableMemory(t *testing.T) {
 	defer fault.Reset()
 	lesser := lesserRefused.Load()
 	live, _ := machine.Live()
-	for _, c := range []runtime.Config{{Compile: runtime.CompileOff}, {Compile: runtime.CompileC, Tier: -1}, {Compile: runtime.CompileNative, Tier: -1}, {Compile: runtime.CompileC}} {
+	for _, c := range []runtime.Config{{Compile: runtime.CompileOff}, {Compile: runtime.CompileC, Tier: -1}, {Compile: runtime.CompileNative, Tier: -1}} {
 		c.Threads = 2
 		d := openTest(t, c)
 		for name, k := range machineTest(t) {
@@ -178,5 +178,27 @@ func TestNoExecutableMemory(t *testing.T) {
 	}
 	if now, _ := machine.Live(); now > live {
 		t.Errorf("%d mappings, %d before", now, live)
+	}
+}
+
+// TestRefusedBesideC: what the runtime does itself is machine code beside kernels of C, too,
+// and Go's where that is refused: counted, and right.
+func TestRefusedBesideC(t *testing.T) {
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	if !inOwnProcess(t) {
+		return
+	}
+	fault.Set(fault.MapCode, -1)
+	defer fault.Reset()
+	lesser := lesserRefused.Load()
+	d := openTest(t, runtime.Config{Compile: runtime.CompileC, Threads: 2})
+	for name, k := range machineTest(t) {
+		h := launchOf(k, 6)
+		compare(t, name, k, onDevice(t, d, k, h), reference(t, k, h))
+	}
+	if s := d.Stats(); s.NativeRefused == 0 || lesserRefused.Load() == lesser || s.NativeKernels != 0 {
+		t.Errorf("%d refused, %d kernels", s.NativeRefused, s.NativeKernels)
 	}
 }

@@ -42,8 +42,12 @@ var machineFlushes = sync.OnceValue(func() bool {
 	if err != nil {
 		panic(err) // a constant
 	}
+	isa := machineISA()
+	if isa == nil {
+		return false
+	}
 	class := make([]codegen.AccessClass, len(k.Operands))
-	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, len(class), machineISA(), false)
+	p, err := newMachinePhase(&cgo.Unit{Kernel: k, Variant: cgo.Variant{Class: class}}, len(class), isa, false)
 	if err != nil {
 		return false
 	}

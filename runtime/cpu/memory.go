@@ -320,6 +320,5 @@ func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte,
 	}
 	w.exec.copyBytes(dst, src)
 	d.wide.giveBack(w)
-	d.tellThreads()
 	return nil
 }

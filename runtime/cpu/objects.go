@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
 // Compiled objects outlive the process where the device has a cache. What is
@@ -76,7 +78,7 @@ func (t *toolchain) knownFlags() []string {
 
 // recall finds an object that an earlier process compiled and loads it; nil if
 // there is none that is any good.
-func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, names []string) *compiled {
+func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, units []cgo.Unit) *compiled {
 	if tools.cache == nil {
 		return nil
 	}
@@ -84,7 +86,7 @@ func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, names [
 	if !ok {
 		return nil
 	}
-	code, err := c.open(tools, object, plan, names)
+	code, err := c.open(tools, object, plan, units)
 	if err != nil {
 		tools.cache.Refuse(kindObject, fmt.Errorf("a compiled object of %d bytes: %w", len(object), err))
 		return nil
@@ -115,7 +117,11 @@ func (t *toolchain) openFile(object []byte, names ...string) (handle unsafe.Poin
 // open loads an object from memory: from a file without a name, which nobody else
 // can reach. Systems that have no such files, or execute nothing from them, load
 // it from the private directory; where they have such files, that is counted.
-func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, names []string) (*compiled, error) {
+func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, units []cgo.Unit) (*compiled, error) {
+	names := make([]string, len(units))
+	for i := range units {
+		names[i] = units[i].Name
+	}
 	if err := checkObject(object); err != nil {
 		return nil, err
 	}
@@ -131,7 +137,7 @@ func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, names 
 	} else if err != nil {
 		return nil, err
 	}
-	code := &compiled{phasePlan: plan, funcs: funcs}
+	code := compiledC(plan, units, funcs, c.isa)
 	c.loaded.add(handle, code)
 	return code, nil
 }

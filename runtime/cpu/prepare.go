@@ -287,7 +287,7 @@ func (d *device) runsCode(r *ready) bool {
 	case d.machine:
 		return !r.p.soft || machineFlushes()
 	}
-	return runsCompiled && !r.p.soft
+	return d.runsC(r.p.kernel.Denormals)
 }
 
 // use reports that there is code, which the launch has then.
@@ -299,9 +299,4 @@ func (r *ready) use(v *variant) bool {
 }
 
 // interpreted counts a launch in tier 0.
-func (d *device) interpreted(r *ready) {
-	d.count.tier0.Add(1)
-	if !d.machine && !r.p.soft && r.sched.refused() {
-		d.count.fallbacks.Add(1)
-	}
-}
+func (d *device) interpreted(r *ready) { d.count.tier0.Add(1) }

@@ -183,7 +183,6 @@ func (p *preparedGo) Run() (done bool, err error) {
 	c.fallbacks.Add(p.fallbacks)
 	c.grouped.Add(p.grouped)
 	c.prepared.Add(p.launches)
-	d.tellThreads()
 	return true, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -29,7 +30,7 @@ type program struct {
 	shipped []*shipped // its code, compiled into the program
 	hides   hides      // in chains
 
-	soft    bool // flushes denormals in software
+	soft    bool // flushes denormals: in software, where it is interpreted
 	hasRows bool
 	parts   *dotParts // of a contraction
 	scatter *scatterParts
@@ -46,10 +47,18 @@ type program struct {
 // compiled is a schedule as loaded code.
 type compiled struct {
 	*phasePlan
-	funcs []unsafe.Pointer // of the phases
-	// evaluators of the phases, where Go calls them: machine code.
-	evaluators []evaluator
-	shipped    *shipped // where it came with the program
+	evaluators []evaluator // of the phases
+	printed    *cgo.ISA    // what its C was printed for; nil of machine code
+	shipped    *shipped    // where it came with the program
+}
+
+// compiledC is code that a C compiler made, a function for each phase.
+func compiledC(plan *phasePlan, units []cgo.Unit, funcs []unsafe.Pointer, isa *cgo.ISA) *compiled {
+	c := &compiled{phasePlan: plan, printed: isa}
+	for i := range units {
+		c.evaluators = append(c.evaluators, newCPhase(c, funcs[i], &units[i]))
+	}
+	return c
 }
 
 func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program, error) {
@@ -62,10 +71,10 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	if len(k.Reduces) > maxReduces || slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return !codegen.TotalOp(r.Op) || !k.Operands[r.Operand].Row }) {
 		return nil, errors.New("a phase is no kernel")
 	}
-	d.prepareBlocks()
+	fnIndex() // some 0.2 ms, once
 	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
 	p.shipped = d.shippedOf(key, text)
-	p.soft = k.Denormals == ir.FlushDenormals && (d.denormals.soft || choosesScattered(k))
+	p.soft = k.Denormals == ir.FlushDenormals
 	p.hasRows = k.HasRows()
 	p.lanewise, p.faults = lanewise(k)
 	var err error
@@ -74,7 +83,6 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	}
 	if p.sched.plan.Contraction() {
 		p.parts = partsOf(k)
-		d.contracts.Do(d.prepareContractions)
 	}
 	p.transposable = transposable(k, p.parts != nil)
 	p.scatter = scatterOf(k)
@@ -100,21 +108,6 @@ func (p *program) total(operand int) bool {
 	return slices.ContainsFunc(p.kernel.Reduces, func(r codegen.Reduce) bool { return r.Operand == operand })
 }
 
-// choosesScattered reports a scatter that keeps the larger or the smaller of two
-// floats. C compares those that are in memory already as they are, and what it makes of
-// two denormals is nothing to keep.
-func choosesScattered(k *codegen.Kernel) bool {
-	at := k.Scatter()
-	if at == ir.None {
-		return false
-	}
-	switch codegen.CombineOf(k.Body[at]).Op() {
-	case ir.Maximum, ir.Minimum:
-		return k.Denormals.Flushes(k.Body[at].DT)
-	}
-	return false
-}
-
 // Kernel is the kernel as fusion wrote it.
 func (p *program) Kernel() runtime.Kernel { return p.kernel }
 
@@ -131,9 +124,6 @@ func (p *program) lean() *schedule {
 	}
 	s, err := newSchedule(p, codegen.PhaseOptions{Recompute: true})
 	if err != nil || s.plan.pointTemps == p.sched.plan.pointTemps {
-		if err == nil {
-			s.free()
-		}
 		s = p.sched
 	}
 	p.thin.Store(s)
@@ -147,11 +137,4 @@ func (p *program) schedules() []*schedule {
 		list = append(list, s)
 	}
 	return list
-}
-
-// free gives the C memory of all block programs back.
-func (p *program) free() {
-	for _, s := range p.schedules() {
-		s.free()
-	}
 }

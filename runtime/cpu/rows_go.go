@@ -46,7 +46,7 @@ type rowJob struct {
 
 // run walks the rows of a launch.
 func (x *rowJob) run(r *ready) {
-	x.r, x.plan, x.f = r, r.phases(), r.p.folds()
+	x.r, x.plan, x.f = r, r.plan(), r.p.folds()
 	r.writeArgs(&x.args)
 	x.cols, x.nops, x.kept = r.mode == modeCols, len(r.l.Args), r.l.Kept
 	x.outputs, x.reduced, x.points, x.tile = r.outputs, r.total/r.outputs, r.total, r.tile

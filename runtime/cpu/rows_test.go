@@ -101,7 +101,6 @@ func everyDevice(t testing.TB) map[string]*device {
 	}
 	ds["tier 1"] = openTest(t, runtime.Config{Tier: 1, Threads: 2})
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	inGo(d)
 	ds["go"] = d
 	return ds
 }

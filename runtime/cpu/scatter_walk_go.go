@@ -130,7 +130,7 @@ func (w *scatterWalk) look(begin, end int64) {
 // lies finds where the values of dims [0, rank) lie in memory, row-major and a fixed step
 // apart; nil where they do not.
 func (w *scatterWalk) lies(rank int) (p unsafe.Pointer, step int64) {
-	load := w.s.r.phases().rowOps[1][0].load
+	load := w.s.r.plan().rowOps[1][0].load
 	if load < 0 || len(w.ops[load].stages) > 0 {
 		return nil, 0
 	}
@@ -238,7 +238,7 @@ func (w *scatterWalk) columns() {
 	s, n, per := w.s, w.columnsOf, w.index.dims[w.index.rank-1]
 	size := s.dt.size
 	lie, step := unsafe.Pointer(nil), n
-	if load := s.r.phases().rowOps[1][0].load; load >= 0 && w.ops[load].stride[w.value.rank-1] == 1 {
+	if load := s.r.plan().rowOps[1][0].load; load >= 0 && w.ops[load].stride[w.value.rank-1] == 1 {
 		lie, step = w.lies(w.value.rank - 1)
 	}
 	most := max(scatterChunk/n, 1)

@@ -57,6 +57,9 @@ type rowOp struct {
 // folds reports a fold of rows.
 func (o *rowOp) folds() bool { return o.class == ir.ClassReduce && o.total == 0 }
 
+// maxReduces is the most row ops of a phase.
+const maxReduces = 16
+
 // kernelSymbol is the name of the function of a printed kernel; phases are
 // numbered.
 const kernelSymbol = "mr_kernel"
@@ -71,9 +74,8 @@ func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 		return nil, err
 	}
 	for _, ph := range s.plan.Phases {
-		t, err := buildLowered(ph.Kernel, p.soft, !p.dev.machine)
+		t, err := buildLowered(ph.Kernel, p.soft)
 		if err != nil {
-			s.free()
 			return nil, err
 		}
 		s.tier0 = append(s.tier0, t)
@@ -134,22 +136,6 @@ func (p *phasePlan) rowOpsOf(ph *codegen.Phase, empty []uint64) []rowOp {
 		list[i] = o
 	}
 	return list
-}
-
-func (s *schedule) free() {
-	for _, t := range s.tier0 {
-		t.free()
-	}
-}
-
-// refused reports a phase that should run in C and does not.
-func (s *schedule) refused() bool {
-	for _, t := range s.tier0 {
-		if t.refused() {
-			return true
-		}
-	}
-	return false
 }
 
 // classKey holds the access classes of a launch's operands, two bits each: in

@@ -23,7 +23,7 @@ func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Pr
 	}
 	defer d.life.RUnlock()
 	if !d.machine {
-		return d.prepareList(list)
+		return d.prepareGo(list)
 	}
 	s, err := d.newSequence(list, own)
 	if err == nil {

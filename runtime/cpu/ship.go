@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/runtime"
 )
 
 // Kernels can be compiled into a program: `fusebench plans gen` prints them
@@ -112,16 +113,6 @@ func checkLibrary(l *Library) error {
 	return nil
 }
 
-// shipsKernels says that the program has kernels compiled into it that this build can run.
-func shipsKernels() bool {
-	if !runsCompiled {
-		return false
-	}
-	ship.Lock()
-	defer ship.Unlock()
-	return len(ship.kernels) > 0
-}
-
 // openShipped tells a device of libraries that are not used.
 func (d *device) openShipped() {
 	if d.cfg.Tier < 0 {
@@ -142,7 +133,7 @@ func (d *device) refuseShipped(err error) {
 
 // shippedOf lists the kernels compiled into the program that are this one.
 func (d *device) shippedOf(key uint64, text string) (list []*shipped) {
-	if d.cfg.Tier < 0 || d.machine || !runsCompiled {
+	if d.cfg.Tier < 0 || d.cfg.Compile == runtime.CompileNative || !runsCompiled {
 		return nil
 	}
 	ship.Lock()
@@ -197,10 +188,12 @@ func (s *shipped) load(v *variant) (*compiled, error) {
 		return nil, err
 	}
 	table := s.object.levels[s.object.level]
-	code := &compiled{phasePlan: plan, shipped: s}
-	for i := range units {
-		code.funcs = append(code.funcs, *(*unsafe.Pointer)(unsafe.Add(table, uintptr(s.First+i)*unsafe.Sizeof(table))))
+	funcs := make([]unsafe.Pointer, len(units))
+	for i := range funcs {
+		funcs[i] = *(*unsafe.Pointer)(unsafe.Add(table, uintptr(s.First+i)*unsafe.Sizeof(table)))
 	}
+	code := compiledC(plan, units, funcs, levelISAs[s.object.level])
+	code.shipped = s
 	return code, nil
 }
 

@@ -435,17 +435,3 @@ func TestFormFields(t *testing.T) {
 		}
 	}
 }
-
-// TestTargets holds the targets of printed kernels to those of the block
-// functions, whose levels say which of them this processor has.
-func TestTargets(t *testing.T) {
-	for name, isa := range map[string]*cgo.ISA{"isa_avx2.h": cgo.AVX2, "isa_avx512.h": cgo.AVX512} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(text), `target("`+isa.Target+`")`); n != 2 {
-			t.Errorf("%s has %q %d times, not for clang and GCC", name, isa.Target, n)
-		}
-	}
-}

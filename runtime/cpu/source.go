@@ -44,7 +44,7 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 
 // source is the text of a variant, as its code was printed.
 func (v *variant) source(code *compiled) (string, error) {
-	if code.evaluators != nil {
+	if code.printed == nil {
 		text := ""
 		for _, e := range code.evaluators {
 			text += e.(*machinePhase).text()
@@ -55,18 +55,18 @@ func (v *variant) source(code *compiled) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cgo.PrintUnits(units, code.isa())
+	return cgo.PrintUnits(units, code.printed)
 }
 
 // tier says where code comes from.
 func (c *compiled) tier() string {
-	if c.evaluators != nil {
+	if c.printed == nil {
 		return "tier 1, machine code for " + machine.Level().String()
 	}
 	if c.shipped == nil {
 		return "tier 1, C"
 	}
-	return fmt.Sprintf("tier 1, C, compiled into the program by package %s for %s", c.shipped.lib, c.isa().Name)
+	return fmt.Sprintf("tier 1, C, compiled into the program by package %s for %s", c.shipped.lib, c.printed.Name)
 }
 
 // classes are the letters of a variant's phases.

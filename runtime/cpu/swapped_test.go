@@ -20,7 +20,6 @@ func TestSwapped(t *testing.T) {
 		"tier 0": openTest(t, runtime.Config{Tier: -1, Threads: 3}), "tier 1": openTest(t, runtime.Config{Tier: 1, Threads: 2}),
 		"go": openTest(t, runtime.Config{Tier: -1, Threads: 2}),
 	}
-	inGo(ds["go"])
 	for n, c := range []struct {
 		dims   []int64
 		along  int // inputs are dense along this dim

@@ -4,39 +4,39 @@ import (
 	"fmt"
 
 	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// compilesNatively says that this device makes machine code of kernels: where that may
-// be, there is a target, and the program brings no C code of kernels (ship.go), which it
-// would have to be asked to do without. Where it is
-// false nothing ever asks for executable memory: a filter of system calls may end a
-// process that does. Denormals are no matter here: a call sets how they are taken.
-func (d *device) compilesNatively() bool {
-	asked := d.cfg.Compile == runtime.CompileNative || d.cfg.Compile.Native() && !shipsKernels()
-	return d.cfg.Tier >= 0 && asked && machine.Level() != machine.None
+// hasTarget says that what this device does itself (folds, contractions, copies) is
+// machine code: where code may be made and there is a target. Where it is false nothing
+// ever asks for executable memory: a filter of system calls may end a process that does.
+// Denormals are no matter here: a call sets how they are taken.
+func (d *device) hasTarget() bool {
+	return d.cfg.Tier >= 0 && d.cfg.Compile != runtime.CompileOff && machine.Level() != machine.None
 }
 
-// contractsInTiles says that C or machine code computes contractions; else Go's own loops
-// do, which know no tiles that could be chosen and leave nothing out.
+// contractsInTiles says that machine code computes contractions; else Go's own loops do,
+// which know no tiles that could be chosen and leave nothing out.
 func (d *device) contractsInTiles() bool {
-	if d.machine {
-		return true
-	}
-	level, _ := contractLevel()
-	return level >= 0
+	return d.target && dotLevel(machine.Level()) != machine.None
 }
 
-// compilesC says that C compilers may be started: for all kernels, or where machine
-// code is made for what has no form in it.
+// compilesC says that C compilers may be started. Kernels of a device that makes machine
+// code are never C's, but for those that came with the program.
 func (d *device) compilesC() bool {
-	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.denormals.soft && !d.machine
+	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.machine && d.runsC(d.cfg.Denormals)
+}
+
+// runsC says that code which a C compiler made can run, of kernels that take denormals so.
+func (d *device) runsC(den ir.Denormals) bool {
+	return runsCompiled && (den == ir.KeepDenormals || machineFlushes())
 }
 
 // tellNoTarget counts that machine code alone was asked for, where there is none:
 // kernels stay interpreted.
 func (d *device) tellNoTarget() {
-	if d.cfg.Compile != runtime.CompileNative || d.cfg.Tier < 0 || d.compilesNatively() {
+	if d.cfg.Compile != runtime.CompileNative || d.cfg.Tier < 0 || d.machine {
 		return
 	}
 	d.count.fallbacks.Add(1)

@@ -21,7 +21,7 @@ func TestWhoMakesCode(t *testing.T) {
 		for _, tier := range []int{-1, 0, 1} {
 			var told []string
 			d := opened(t, runtime.Config{Compile: c.mode, Tier: tier, Threads: 1, OnError: func(err error) { told = append(told, err.Error()) }})
-			if got, want := d.compilesNatively(), c.native && tier >= 0 && target; got != want {
+			if got, want := d.machine, c.native && tier >= 0 && target; got != want {
 				t.Errorf("mode %d, tier %d: machine code %v, want %v", c.mode, tier, got, want)
 			}
 			if got, want := d.compilesC(), c.c && tier >= 0 && !(c.native && target); got != want {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -88,8 +89,7 @@ type tier0Code struct {
 	nops     int // operands of the kernel
 	work     int // primitives per element
 
-	fns    []blockFunc // in Go
-	native *nativeCode // the C side's copy, where there is one
+	fns []blockFunc // goFns or softFns
 }
 
 // scratch is the number of bytes an evaluation wants, see the layout below.
@@ -120,4 +120,23 @@ type fnKey struct {
 	op     ir.Op
 	dt, in ir.DType
 	imm    uint64 // of Lookup and Rare
+}
+
+// buildTier0 makes the block program of a kernel, one that still holds ops of
+// the table: most of them are one block function each.
+func buildTier0(kernel *codegen.Kernel) (*tier0Code, error) {
+	k, err := lowerForBlocks(kernel, false)
+	if err != nil {
+		return nil, err
+	}
+	return buildLowered(k, false)
+}
+
+// buildLowered is buildTier0 of a kernel that is lowered for it; soft ones flush denormals.
+func buildLowered(k *codegen.Kernel, soft bool) (*tier0Code, error) {
+	t, err := compileBlocks(k)
+	if err == nil && soft {
+		t.fns = softFns()
+	}
+	return t, err
 }

@@ -65,14 +65,13 @@ func cloneAll(data [][]byte) [][]byte {
 	return out
 }
 
-// run evaluates points [0, cut) and [cut, total) with one of the twins.
-func (l *launch) run(t *testing.T, twin string, cut int64) [][]byte {
+// run evaluates points [0, cut) and [cut, total).
+func (l *launch) run(t *testing.T, cut int64) [][]byte {
 	t.Helper()
 	prog, err := buildTier0(l.k)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, l.k)
 	}
-	defer prog.free()
 	data := cloneAll(l.data)
 	a := &args{rank: len(l.dims), scalars: l.scalars, scratch: make([]byte, prog.scratch()+64)}
 	a.scratch = a.scratch[-uintptr(unsafe.Pointer(&a.scratch[0]))&63:]
@@ -99,38 +98,25 @@ func (l *launch) run(t *testing.T, twin string, cut int64) [][]byte {
 		}
 		a.ops = append(a.ops, o)
 	}
-	eval := prog.eval
-	if twin == "c" {
-		eval = prog.evalNative
-	}
-	eval(a, 0, cut)
-	eval(a, cut, total)
+	prog.eval(a, 0, cut)
+	prog.eval(a, cut, total)
 	return data
 }
 
-func twins() []string {
-	if level, _ := nativeLevel(); level < 0 {
-		return []string{"go"}
-	}
-	return []string{"go", "c"}
-}
-
-// check compares the twins with the interpreter.
+// check compares with the interpreter.
 func (l *launch) check(t *testing.T, what string, cut int64) {
 	t.Helper()
 	want := l.interpret(t)
-	for _, twin := range twins() {
-		got := l.run(t, twin, cut)
-		for i, o := range l.k.Operands {
-			if o.Kind == codegen.Output {
-				if err := sameElements(o.DT, got[i], want[i]); err != nil {
-					t.Errorf("%s, %s, output %d, dims %v, cut %d: %v\n%v\n%+v", what, twin, i, l.dims, cut, err, l.k, l.access)
-				}
+	got := l.run(t, cut)
+	for i, o := range l.k.Operands {
+		if o.Kind == codegen.Output {
+			if err := sameElements(o.DT, got[i], want[i]); err != nil {
+				t.Errorf("%s, output %d, dims %v, cut %d: %v\n%v\n%+v", what, i, l.dims, cut, err, l.k, l.access)
 			}
 		}
-		if t.Failed() {
-			t.FailNow()
-		}
+	}
+	if t.Failed() {
+		t.FailNow()
 	}
 }
 
@@ -369,13 +355,11 @@ func TestInPlace(t *testing.T) {
 		l := &launch{k: k, dims: []int64{n}}
 		l.dense(rng)
 		want := l.interpret(t)
-		for _, twin := range twins() {
-			l.share = map[int]int{2: 1, 3: 0}
-			got := l.run(t, twin, n/128*64)
-			for out, in := range map[int]int{2: 1, 3: 0, 4: 4} {
-				if err := sameElements(ir.Float32, got[in], want[out]); err != nil {
-					t.Errorf("%s, n=%d, output %d: %v", twin, n, out, err)
-				}
+		l.share = map[int]int{2: 1, 3: 0}
+		got := l.run(t, n/128*64)
+		for out, in := range map[int]int{2: 1, 3: 0, 4: 4} {
+			if err := sameElements(ir.Float32, got[in], want[out]); err != nil {
+				t.Errorf("n=%d, output %d: %v", n, out, err)
 			}
 		}
 	}

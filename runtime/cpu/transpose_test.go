@@ -57,7 +57,6 @@ func TestTransposed(t *testing.T) {
 		"tier 0": openTest(t, runtime.Config{Tier: -1, Threads: 3}), "tier 1": openTest(t, runtime.Config{Tier: 1, Threads: 2}),
 		"go": openTest(t, runtime.Config{Tier: -1, Threads: 2}),
 	}
-	inGo(ds["go"])
 	seen := map[bool]int{} // launches with rows, without, that had operands transposed
 	each := func(name string, k *codegen.Kernel, shapes []shape, compiled bool) {
 		for n, s := range shapes {

@@ -3,7 +3,6 @@ package cpu
 import (
 	"fmt"
 	"math/bits"
-	"strconv"
 	"time"
 
 	"github.com/millrace-go/millrace/internal/fault"
@@ -95,10 +94,9 @@ func (d *device) settled(r *ready) bool {
 // its code is none of them: the tiles are those of this package's own C, or machine code.
 func (r *ready) facts() string {
 	d := r.p.dev
-	level := machine.Level().String()
-	if !d.machine {
-		n, _ := contractLevel()
-		level = strconv.Itoa(n)
+	level := machine.None
+	if d.target {
+		level = machine.Level()
 	}
 	by := "tier 0"
 	switch {

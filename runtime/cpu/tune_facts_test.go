@@ -32,7 +32,7 @@ func (seen factsSeen) add(t *testing.T, what string, c runtime.Choices) {
 // TestFactsDecide: what is kept of a unit is found by its facts, so units of
 // equal facts and kernels must have the same choices, whatever their sizes.
 func TestFactsDecide(t *testing.T) {
-	d := openTest(t, runtime.Config{Threads: 4, Tier: -1})
+	d := openTest(t, runtime.Config{Threads: 4})
 	rng := rand.New(rand.NewPCG(11, 11))
 	around := func(n int64) int64 { return n + rng.Int64N(n/2+1) }
 	seen := factsSeen{}
@@ -44,7 +44,7 @@ func TestFactsDecide(t *testing.T) {
 			seen.add(t, fmt.Sprint(size), d.Choices(l))
 		})
 	}
-	if len(seen) < 5 && runsCompiled {
+	if len(seen) < 5 && d.contractsInTiles() {
 		t.Errorf("only %d facts", len(seen))
 	}
 }

@@ -62,12 +62,9 @@ func TestWaves(t *testing.T) {
 	if testing.Short() {
 		lists = 15
 	}
-	for _, how := range []string{"c", "go"} {
+	for how, tier := range map[string]int{"interpreted": -1, "code": 1} {
 		t.Run(how, func(t *testing.T) {
-			one, many := openTest(t, runtime.Config{Tier: -1, Threads: 1}), openTest(t, runtime.Config{Tier: -1, Threads: 4})
-			if how == "go" {
-				inGo(many)
-			}
+			one, many := openTest(t, runtime.Config{Tier: tier, Threads: 1}), openTest(t, runtime.Config{Tier: tier, Threads: 4})
 			for seed := range lists {
 				want := waveRun(t, one, uint64(seed))
 				got := waveRun(t, many, uint64(seed))
@@ -166,12 +163,9 @@ func TestWavesFault(t *testing.T) {
 	k := &codegen.Kernel{Operands: []codegen.Operand{{Kind: codegen.Input, DT: ir.Int32}, {Kind: codegen.Input, DT: f}, {Kind: codegen.Output, DT: f}}}
 	v := b.Emit(ir.LoadAt, f, codegen.LoadAtImm(1, ir.IndexError), b.Emit(ir.Load, ir.Int32, 0))
 	k.Body, k.Stores = b.Code, []codegen.Store{{Operand: 2, Value: v}}
-	for _, how := range []string{"c", "go"} {
+	for how, tier := range map[string]int{"interpreted": -1, "code": 1} {
 		t.Run(how, func(t *testing.T) {
-			d := openTest(t, runtime.Config{Tier: -1, Threads: 4})
-			if how == "go" {
-				inGo(d)
-			}
+			d := openTest(t, runtime.Config{Tier: tier, Threads: 4})
 			look, err := d.Build(k)
 			if err != nil {
 				t.Fatal(err)

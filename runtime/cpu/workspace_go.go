@@ -35,7 +35,7 @@ func (e *goExecutor) workspaceFor(r *ready) *workspace {
 		w = new(workspace)
 	}
 	n := 0
-	for i := range r.phases().Phases {
+	for i := range r.plan().Phases {
 		n = max(n, int(r.evaluator(i).scratch()))
 	}
 	if len(w.scratch) < n {
@@ -43,7 +43,7 @@ func (e *goExecutor) workspaceFor(r *ready) *workspace {
 		skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 		w.scratch = b[skip : skip+n]
 	}
-	for k := range r.phases().reduces {
+	for k := range r.plan().reduces {
 		if w.blocks[k] == nil {
 			w.blocks[k] = make([]uint64, ir.FoldBlock+1) // loops end with a pointer past the block
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
-// runsCompiled says that this build can run compiled kernels: it cannot.
+// runsCompiled says that this build can run kernels that a C compiler made: it cannot.
 const runsCompiled = false
 
 func hasLevel(int) bool { return false }
 
 func probeObject(unsafe.Pointer) error { return nil }
 
-func (c *compiled) isa() *cgo.ISA { return cgo.Portable }
+// newCPhase is never called here.
+func newCPhase(*compiled, unsafe.Pointer, *cgo.Unit) evaluator { return nil }

@@ -1,0 +1,171 @@
+//go:build cgo && unix
+
+package cpu
+
+/*
+#include "abi.h"
+#include "fpenv.h"
+
+// The pointers come as numbers: what they point to is kept alive, and not moved, by
+// whoever evaluates.
+static void mr_call(mr_u64 f, mr_u64 a, mr_i64 begin, mr_i64 end, int flush)
+{
+	mr_fpenv saved = mr_fpenv_set(flush);
+	((mr_eval)f)((const mr_args *)a, begin, end);
+	mr_fpenv_restore(saved);
+#if defined __SSE__
+	__builtin_ia32_sfence(); // for what was stored past the caches
+#endif
+}
+*/
+import "C"
+
+import (
+	goruntime "runtime"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// cPhase is a phase as a function that a C compiler made of it. A call takes 40 to 120 ns,
+// and as much again for the operands, which are written in C's form each time: into the
+// memory of the evaluation, as numbers, so that the collector neither looks at them nor
+// has anything to check.
+type cPhase struct {
+	f     unsafe.Pointer
+	owner *compiled // whose object is unloaded when nobody has it
+	flush C.int
+
+	reduces, stages int // of an evaluation, stages at most as far as there is room for them
+	room            cRoom
+}
+
+// cRoom is where the parts of an evaluation are in its memory, in bytes.
+type cRoom struct{ ops, scalars, bufs, fault, stages, end uintptr }
+
+// roomyStages are the stages that an operand has room for; more are allocated.
+const roomyStages = 2
+
+func newCPhase(owner *compiled, f unsafe.Pointer, u *cgo.Unit) evaluator {
+	k := u.Kernel
+	p := &cPhase{owner: owner, f: f, reduces: len(k.Reduces)}
+	if k.Denormals == ir.FlushDenormals {
+		p.flush = 1
+	}
+	for _, c := range u.Class {
+		if c == codegen.Staged {
+			p.stages += roomyStages
+		}
+	}
+	m := &p.room
+	m.ops = unsafe.Sizeof(cArgs{})
+	m.scalars = m.ops + uintptr(len(k.Operands))*unsafe.Sizeof(cOperand{})
+	m.bufs = m.scalars + uintptr(len(k.Scalars))*8
+	m.fault = m.bufs + uintptr(p.reduces)*8
+	m.stages = m.fault + unsafe.Sizeof(cFault{})
+	m.end = m.stages + uintptr(p.stages)*unsafe.Sizeof(cStage{})
+	return p
+}
+
+func (p *cPhase) scratch() int64 { return int64(p.room.end) }
+
+func (p *cPhase) eval(a *args, begin, end int64) {
+	at := unsafe.Pointer(unsafe.SliceData(a.scratch))
+	c := (*cArgs)(at)
+	*c = cArgs{
+		rank: int64(a.rank), dims: a.dims, ops: uintptr(at) + p.room.ops, scalars: uintptr(at) + p.room.scalars,
+		bufs: uintptr(at) + p.room.bufs, fault: uintptr(at) + p.room.fault,
+	}
+	copy(unsafe.Slice((*uint64)(unsafe.Add(at, p.room.scalars)), len(a.scalars)), a.scalars)
+	bufs := unsafe.Slice((*uintptr)(unsafe.Add(at, p.room.bufs)), p.reduces)
+	for i := range bufs {
+		bufs[i] = uintptr(a.bufs[i])
+	}
+	fault := (*cFault)(unsafe.Add(at, p.room.fault))
+	*fault = cFault{}
+	stages := p.operands(at, a.ops)
+	C.mr_call(C.mr_u64(uintptr(p.f)), C.mr_u64(uintptr(at)), C.mr_i64(begin), C.mr_i64(end), p.flush)
+	goruntime.KeepAlive(p)
+	goruntime.KeepAlive(a)
+	goruntime.KeepAlive(stages)
+	if fault.set != 0 {
+		a.fault.note(int(fault.operand), fault.index)
+	}
+}
+
+// operands writes them, and returns memory that it needed besides.
+func (p *cPhase) operands(at unsafe.Pointer, ops []operand) []cStage {
+	list := unsafe.Slice((*cOperand)(unsafe.Add(at, p.room.ops)), len(ops))
+	stages, n := unsafe.Slice((*cStage)(unsafe.Add(at, p.room.stages)), p.stages), 0
+	for i := range ops {
+		n += len(ops[i].stages)
+	}
+	if n > len(stages) {
+		stages = make([]cStage, n)
+	}
+	rest := stages
+	for i := range ops {
+		o := &ops[i]
+		list[i] = cOperand{
+			base: uintptr(o.base), offset: o.offset, stride: o.stride, guard: o.guard,
+			istride: o.istride, isize: o.isize, nstages: int32(len(o.stages)),
+		}
+		if o.stream {
+			list[i].stream = 1
+		}
+		for j := range o.stages {
+			s := &o.stages[j]
+			rest[j] = cStage{s.Offset, int64(len(s.Dims)), addressOf(s.Dims), addressOf(s.Stride)}
+		}
+		if n := len(o.stages); n > 0 {
+			list[i].stages, rest = uintptr(unsafe.Pointer(&rest[0])), rest[n:]
+		}
+	}
+	return stages
+}
+
+func addressOf(list []int64) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(list))) }
+
+// The structs of abi.h, with addresses as numbers.
+type (
+	cStage struct {
+		offset, rank int64
+		dims, stride uintptr
+	}
+	cOperand struct {
+		base           uintptr
+		offset         int64
+		stride         [runtime.MaxRank]int64
+		stages         uintptr
+		nstages        int32
+		guard          uint32
+		istride, isize int64
+		stream         int64
+	}
+	cFault struct {
+		lock, set      int32
+		operand, index int64
+	}
+	cArgs struct {
+		rank                 int64
+		dims                 [runtime.MaxRank]int64
+		ops, scalars, bufs   uintptr
+		code, scratch, fault uintptr
+	}
+)
+
+// They lie alike: sizes, and where what could move does not.
+var (
+	_ [unsafe.Sizeof(cStage{})]byte           = [C.sizeof_mr_stage]byte{}
+	_ [unsafe.Sizeof(cOperand{})]byte         = [C.sizeof_mr_operand]byte{}
+	_ [unsafe.Sizeof(cFault{})]byte           = [C.sizeof_mr_fault]byte{}
+	_ [unsafe.Sizeof(cArgs{})]byte            = [C.sizeof_mr_args]byte{}
+	_ [unsafe.Offsetof(cOperand{}.guard)]byte = [unsafe.Offsetof(C.mr_operand{}.guard)]byte{}
+	_ [unsafe.Offsetof(cOperand{}.isize)]byte = [unsafe.Offsetof(C.mr_operand{}.isize)]byte{}
+	_ [unsafe.Offsetof(cFault{}.operand)]byte = [unsafe.Offsetof(C.mr_fault{}.operand)]byte{}
+	_ [unsafe.Offsetof(cArgs{}.bufs)]byte     = [unsafe.Offsetof(C.mr_args{}.bufs)]byte{}
+	_ [unsafe.Offsetof(cArgs{}.fault)]byte    = [unsafe.Offsetof(C.mr_args{}.fault)]byte{}
+)

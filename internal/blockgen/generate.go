@@ -25,11 +25,6 @@ func generate() (map[string][]byte, error) {
 		}
 		files[name] = b
 	}
-	c, err := cBlocks(l)
-	if err != nil {
-		return nil, err
-	}
-	files["z_block.h"] = c
 	return files, nil
 }
 

@@ -1,5 +1,5 @@
-// Command blockgen writes the block functions of the CPU device's tier 0, in C
-// and in Go, from the op table and the expansions of package ir.
+// Command blockgen writes the block functions of the CPU device's tier 0
+// from the op table and the expansions of package ir.
 //
 //	go generate ./runtime/cpu
 //

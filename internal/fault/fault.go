@@ -16,7 +16,6 @@ const (
 	Alloc   = "alloc"   // device memory
 	Compile = "compile" // running a compiler
 	Load    = "load"    // loading what a compiler made
-	Probe   = "probe"   // finding out whether block functions give the right bits
 	Launch  = "launch"  // running a list of launches
 	File    = "file"    // any file operation of a cache
 

@@ -1,15 +1,12 @@
 package cpu
 
 import (
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/fault"
-	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/runtime"
 )
 

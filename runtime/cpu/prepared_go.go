@@ -81,7 +81,7 @@ func (p *preparedGo) settle(r *ready) bool {
 	if r.code = v.code.Load(); r.code != nil {
 		return true
 	}
-	if !v.failed.Load() {
+	if !v.failed.Load() && (d.machine || d.comp != nil) {
 		return false
 	}
 	if other, has := r.otherwise(); has {

@@ -57,7 +57,7 @@ func TestReplayedSteps(t *testing.T) {
 			if got := dev.Stats(); got.Replays < steps-4 || got.Recordings != 1 {
 				t.Errorf("%s on %s: %d replays, %d recordings of %d steps", name, spec, got.Replays, got.Recordings, steps)
 			}
-			if n := dev.Stats().Runtime.Prepared; builtWithCgo && n < 2*(steps-5) {
+			if n := dev.Stats().Runtime.Prepared; n < 2*(steps-5) {
 				t.Errorf("%s on %s: %d launches were prepared in %d steps", name, spec, n, steps)
 			}
 			rec.Release()

@@ -95,7 +95,7 @@ func TestWaves(t *testing.T) {
 					}
 				}
 				t.Logf("%s: %d of %d launches ran beside others", spec, grouped, launches)
-				if builtWithCgo && spec == "cpu:explore=wait,threads=2,tier=0,queue=256" && grouped < c.least {
+				if spec == "cpu:explore=wait,threads=2,tier=0,queue=256" && grouped < c.least {
 					t.Errorf("%s: %d of %d launches ran beside others", spec, grouped, launches)
 				}
 			}
@@ -162,10 +162,10 @@ func TestWavesReplayed(t *testing.T) {
 		if s.Replays < steps-3 {
 			t.Errorf("%s: %d replays of %d steps", spec, s.Replays, steps)
 		}
-		if builtWithCgo && s.Runtime.Prepared < params*(steps-5) {
+		if s.Runtime.Prepared < params*(steps-5) {
 			t.Errorf("%s: %d of %d launches were prepared", spec, s.Runtime.Prepared, s.Runtime.Launches)
 		}
-		if many := !strings.Contains(spec, "threads=1"); builtWithCgo && many != (s.Runtime.Grouped >= params*(steps-2)) {
+		if many := !strings.Contains(spec, "threads=1"); many != (s.Runtime.Grouped >= params*(steps-2)) {
 			t.Errorf("%s: %d of %d launches ran beside others", spec, s.Runtime.Grouped, s.Runtime.Launches)
 		}
 	}

@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package autodiff_test
-
-const builtWithCgo = false

@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package nn_test
-
-const builtWithCgo = false

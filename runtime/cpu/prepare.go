@@ -286,8 +286,6 @@ func (d *device) runsCode(r *ready) bool {
 		return false
 	case d.machine:
 		return !r.p.soft || machineFlushes()
-	case d.comp == nil && len(r.p.shipped) == 0:
-		return false
 	}
 	return d.runsC(r.p.kernel.Denormals)
 }

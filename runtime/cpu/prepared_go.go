@@ -86,7 +86,7 @@ func (p *preparedGo) settle(r *ready) bool {
 	}
 	if other, has := r.otherwise(); has {
 		*r = other
-	} else {
+	} else if v.failed.Load() {
 		p.fallbacks++
 	}
 	return true

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// operand is one operand of a launch: abi.h's mr_operand.
+// operand is one operand of a launch.
 type operand struct {
 	base   unsafe.Pointer // nil for index operands
 	offset int64          // elements
@@ -21,8 +21,8 @@ type operand struct {
 	stream         bool // outputs that may be stored past the caches
 }
 
-// indexFault is abi.h's mr_fault: the least index that was out of range, and
-// its operand.
+// indexFault is the least index that was out of range, and its operand: whichever thread
+// finds it, so that the message does not depend on their order.
 type indexFault struct {
 	mu             sync.Mutex
 	set            bool
@@ -39,7 +39,7 @@ func (f *indexFault) note(operand int, index int64) {
 	}
 }
 
-// args is what an evaluation needs: abi.h's mr_args.
+// args is what an evaluation needs. Points are numbered row-major over dims.
 type args struct {
 	rank    int
 	dims    [runtime.MaxRank]int64

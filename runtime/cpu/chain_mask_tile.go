@@ -47,8 +47,7 @@ type maskProgram struct {
 	prog *program
 }
 
-// of is the program, made when it is first asked for: interpreted where C does that, as
-// what is worth computing is a few instructions.
+// of is the program, made when it is first asked for.
 func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

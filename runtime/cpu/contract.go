@@ -6,22 +6,32 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// How a side of a contraction gives its elements; contract.h explains them.
+// Where the elements of a side are. Side x is indexed by rows i in [0, m), side y by
+// columns i in [0, n), both by p in [0, k).
 const (
+	// In memory: element (i, p) of a batch is i*stride + p*kstride elements behind its first.
 	sideMem = iota
+	// From fill, which writes runs along k: element (i, p) goes to dst[(i-i0)*ld + p-p0].
 	sideFillK
+	// From fill, which writes runs along i: element (i, p) goes to dst[(p-p0)*ld + i-i0].
 	sideFillI
 )
 
-// contraction is mr_contract in Go: c[b,i,j] = sum over p of x[b,i,p]*y[b,p,j],
-// in the order of docs/numerics.md.
+// contraction is c[b,i,j] = sum over p of x[b,i,p]*y[b,p,j], in the order of
+// docs/numerics.md: for each output k is cut into blocks of contractK; a block is a chain
+// c = fma(x, y, c) in ascending p that begins at +0, and the blocks' results are added in
+// order to a total that begins at +0. Integers multiply and add, wrapping. How m, n and the
+// batch are cut into tiles and shared out does not enter: an output has the same bits
+// whatever surrounds it.
 type contraction struct {
-	m, n, k  int64
-	dt       ir.DType
-	dims     []int64 // of the batch
-	threads  int
-	soft     bool // denormals are flushed in software
-	x, y     side
+	m, n, k int64
+	dt      ir.DType
+	dims    []int64 // of the batch
+	threads int
+	soft    bool // denormals are flushed
+	x, y    side
+	// drain takes a finished tile, once for every output, on the thread that computed it: it
+	// is in its cache, and may be written to. nil: results go to out.
 	drain    func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
 	out      unsafe.Pointer // where drain is nil
 	outRow   int64
@@ -32,7 +42,12 @@ type contraction struct {
 	stays      *packedY
 	same       bool // y is what it was in the run before with stays
 
-	mask      unsafe.Pointer // of mr_contract; Go's own loops do not look at it
+	// Element (i, j) of a mask, for contractions without batches, is at mask + i*maskRow + j:
+	// where it says so, nobody sees whether the result is what it is or +0. With maskSmall
+	// that holds of results that are small (see contractSmall), else of any. nil where all results
+	// matter; Go's own loops do not look at it. tails[i] is lowered to the column from which
+	// on all results of row i are such zeros, whose number is added to hidden.
+	mask      unsafe.Pointer
 	maskRow   int64
 	maskKind  maskKind
 	maskSmall bool
@@ -41,7 +56,11 @@ type contraction struct {
 	spans     maskSpans // of the mask; nil where it may change from run to run
 }
 
-// side is mr_side in Go.
+// side gives the elements of one. fill computes elements [i0, i1) by [p0, p1) of a batch,
+// at most maxFill of them, p0 being a multiple of fillStep: on any thread, in any order, some
+// of them more than once. panels does so into panels of so many columns: element (i, p) goes
+// to dst[(i-i0)/width*panel + (p-p0)*width + (i-i0)%width], and zeros where there are no more
+// columns.
 type side struct {
 	kind            int
 	base            unsafe.Pointer

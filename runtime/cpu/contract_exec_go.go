@@ -17,8 +17,9 @@ type dotRun struct {
 	dims    [runtime.MaxRank]int64
 }
 
-// dotWalk is a side of it that is evaluated, or what is done with the results:
-// contract_run.c, where it is explained, again.
+// dotWalk is a side of it that is evaluated, or copied as memory lies, or what is done with
+// the results. Rows whose elements do not follow each other go through a buffer, many in one
+// evaluation.
 type dotWalk struct {
 	e    *goExecutor
 	r    *ready

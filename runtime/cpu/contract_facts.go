@@ -18,7 +18,8 @@ const (
 	panelNotSmall
 )
 
-// contractSmall is the size up to which numbers are small, see MR_C_SMALL.
+// contractSmall is the size up to which numbers are small: a chain of contractK products of
+// such, rounding included, stays below 2^89.
 const contractSmall = 0x1p40
 
 // floatBits are how the floats of a dtype are looked at as integers.

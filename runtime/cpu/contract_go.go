@@ -13,13 +13,13 @@ import (
 const (
 	goTileRows = 32
 	goTileCols = 128
-	contractK  = 256 // as MR_CK
+	contractK  = 256 // products of a chain, see contraction
 )
 
 // A goroutine is worth this many multiplications.
 const goThreadMuls = 32 << 10
 
-// contract runs a contraction in Go, with the results of mr_contract_run.
+// contract runs a contraction, by machine code where there is some.
 func (e *goExecutor) contract(c *contraction) {
 	if e.contractNative(c) {
 		return

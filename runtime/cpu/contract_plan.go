@@ -1,6 +1,6 @@
 package cpu
 
-// How contractions are cut up; contract.c has the same figures.
+// How contractions are cut up.
 const (
 	// skinnyRows are the rows of x up to which y is read where it lies: packing it
 	// would cost as much as the work itself.

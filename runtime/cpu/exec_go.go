@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// goExecutor walks launches in Go, over a pool of goroutines. It is all there is without
-// cgo; with it, it serves programs for which C has no usable block functions. What it
-// needs for a launch it keeps for the next one, so that a launch takes no memory.
+// goExecutor walks launches over a pool of goroutines. What it needs for a launch it keeps
+// for the next one, so that a launch takes no memory.
 type goExecutor struct {
 	threads int
 	pool    *pool

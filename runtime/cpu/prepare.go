@@ -100,7 +100,7 @@ func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
 const threadBytes = 64 << 10
 
 // threadMuls are the multiplications of a contraction that pay for one more
-// thread, as THREAD_WORK of contract.c.
+// thread.
 const threadMuls = 1 << 20
 
 func (r *ready) check() error {

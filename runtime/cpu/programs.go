@@ -11,8 +11,8 @@ import (
 
 // A device knows its programs only as long as somebody else has them: plans, runs
 // that go on, compilers and trials. A program that makes new kernels for ever drops
-// old ones, and then all that belongs to them goes: block programs in C memory (see
-// nativeCode), and compiled code (see objects). Nothing that runs is ever given
+// old ones, and then all that belongs to them goes: code, in executable memory or in objects that were
+// loaded (see objects). Nothing that runs is ever given
 // back, as whoever runs a program has it.
 
 // programs finds those that there are by their kernels. It is no part of the device,

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// How rows are walked, as rows.h has it.
+// How rows are walked.
 //
 // A tile is a few rows with all their points. Its phases run one after another on one
 // thread; what passes from one to the next is in temporaries, which are operands behind

@@ -8,7 +8,11 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// scatterJob is a scatter on its way: scatter.c, where it is explained, in Go. Its parts
+// scatterJob is a scatter on its way. What is combined with one element comes in the order
+// of the row, so a row is one thread's work: rows are shared out, as whole ones, or, where
+// the last kept dim lies densely, as columns, of which many are worked on together. Where
+// there are fewer of those than threads, every thread looks at all indices and takes those
+// that name its part of the axis. Its parts
 // are done one after another, each by all threads.
 type scatterJob struct {
 	e       *goExecutor

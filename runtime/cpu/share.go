@@ -45,8 +45,7 @@ func (m *memory) allocShared(n int64) (runtime.Buffer, error) {
 	return b, nil
 }
 
-// pinShared pins what of the launches' memory is Go's: a launch hands C a list
-// of pointers, in which it must not move. There is none in most programs. An
+// pinShared pins what of the launches' memory is Go's: code has its address as a number. There is none in most programs. An
 // operand without elements has an address, too.
 func (d *device) pinShared(pin *goruntime.Pinner, list []runtime.Launch) {
 	for i := range list {

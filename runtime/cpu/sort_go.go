@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Sorts of rows, as sort.c has them: elements become unsigned keys in the total order of
+// Sorts of rows: elements become unsigned keys in the total order of
 // docs/numerics.md. Short rows are inserted; long ones go through a radix sort, byte by
 // byte from the lowest, leaving out bytes that all keys share. What is sorted is how far a
 // key is from the row's least, in few bytes often, and no more than there must be: keys alone

@@ -10,9 +10,8 @@ import (
 // Tier 0 runs a kernel without a compiler. The body becomes a block program:
 // every instruction is one call of a block function, which handles some
 // hundred elements, and values between instructions are blocks of a scratch
-// memory that stays in the first-level cache. Block functions exist twice,
-// generated from the same expansions: in C, at several ISA levels
-// (z_block.h), and in Go (z_block.go).
+// memory that stays in the first-level cache. Block functions are generated from
+// the expansions of package ir (z_block_*.go).
 //
 // A block function always handles whole groups of 64 elements, so it has no
 // remainder loop. Where a block ends inside a group, its loads are copied and
@@ -53,7 +52,6 @@ const (
 )
 
 // t0Instr is one instruction; its position is the name of the value it makes.
-// The layout is mr_t0_instr's.
 type t0Instr struct {
 	fn   int32
 	dst  int32    // its own position
@@ -66,7 +64,7 @@ type t0Instr struct {
 }
 
 // t0Store writes a value: through an output operand, or, for values to
-// reduce, into a buffer of the caller. The layout is mr_t0_store's.
+// reduce, into a buffer of the caller.
 type t0Store struct {
 	value  int32
 	slot   int32 // output operand, or number of the Reduce

@@ -43,7 +43,7 @@ type evaluation struct {
 func (t *tier0Code) eval(a *args, begin, end int64) {
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	e := evaluation{t: t, a: a, begin: begin, p: begin,
-		// Not in the scratch memory, as C has it: the collector does not look
+		// Not in the scratch memory: the collector does not look
 		// there, and what it finds where a pointer is stored must be one.
 		v:    a.room(len(t.instrs)),
 		list: unsafe.Slice((*walkStep)(unsafe.Add(scratch, t.listAt())), len(t.instrs))[:0],

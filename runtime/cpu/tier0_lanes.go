@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// This file is tier0_lanes.c in Go, where it is explained.
+// Loads behind a guard and loads through an index: every lane is looked at, for where the
+// guard is false, or the index out of range, there need not be any memory.
 
 // laneReads finds what each lane of a load behind a guard, or through an index,
 // reads.

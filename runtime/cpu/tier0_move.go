@@ -6,7 +6,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// This file and tier0_eval.go are tier0_move.c and tier0.c in Go.
+// Operands that are neither dense nor constant are gathered and scattered. A block is
+// taken apart into rows (points that differ in the last dim only). Along a row an operand's
+// position advances by a fixed step, through every stage of its view as long as no dim of
+// the stage overflows, so all work is done in runs: a first position, a step, a length.
 
 // How elements move.
 const (

@@ -64,7 +64,7 @@
 // # Environment
 //
 //	MILLRACE_DEVICE   default device, such as "webgpu" or "cpu:threads=2"
-//	MILLRACE_COMPILE  "native" forbids C compilers, "c" machine code made in the process, "off" both
+//	MILLRACE_COMPILE  "native" forbids C compilers, "c" machine code of kernels, "off" all code
 //	MILLRACE_LEVEL    "avx2" or "none" lowers the instructions that machine code made in the process has,
 //	                  "neon" asks for it on linux/arm64
 //	MILLRACE_CACHE    directory for plans and compiled kernels, or "off"

@@ -47,19 +47,19 @@ type Options = device.Options
 // CompileMode says who makes code of the CPU device's kernels: the process, at once
 // (machine code, where the processor has AVX2), or C compilers in the background, where
 // there are any and the program was built with cgo. What there is no code of, or none
-// yet, runs interpreted, with the same bits. A program into which C of its kernels was
-// compiled (fusebench plans gen) runs that by default, and so everything else by C, too.
+// yet, runs interpreted, with the same bits. Where C of kernels was compiled into the
+// program (fusebench plans gen), they run by that, unless the mode is native.
 type CompileMode = runtime.CompileMode
 
 // The compile modes. Whatever the program says, MILLRACE_COMPILE=native in the
-// environment forbids compilers, MILLRACE_COMPILE=c machine code made in the process,
-// and MILLRACE_COMPILE=off both.
+// environment forbids compilers, MILLRACE_COMPILE=c machine code of kernels, and
+// MILLRACE_COMPILE=off both, and that of folds and products.
 const (
 	CompileBackground CompileMode = runtime.CompileBackground // the default: the process where it can, else compilers
 	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
 	CompileOff        CompileMode = runtime.CompileOff        // nobody
 	CompileNative     CompileMode = runtime.CompileNative     // the process: no compiler is started
-	CompileC          CompileMode = runtime.CompileC          // compilers: no memory of the process is made executable
+	CompileC          CompileMode = runtime.CompileC          // compilers; folds and products stay machine code
 )
 
 // Tier says which way of running kernels the CPU device uses.

@@ -94,16 +94,14 @@ unit() {
 	by_c
 }
 
-# On amd64 the CPU device makes machine code, with cgo or without, and a runtime in Go
-# runs it. The runtime in C has what asks for it (compile=c, or off: it interprets then)
-# in all tests, and the tests of the device, all of them.
+# On amd64 the CPU device makes machine code, with cgo or without. Here kernels are C's, in
+# the tests of the device that have each a few of them.
 by_c() {
 	if [ "$(go env CGO_ENABLED)" = 0 ] || [ "$(go env GOARCH)" != amd64 ]; then return; fi
-	step test-c env MILLRACE_COMPILE=c go test -timeout 20m ./runtime/cpu
+	step test-c env MILLRACE_COMPILE=c go test -short -timeout 20m -run 'Random|Rows|Dot|Scatter|Chain|Waves|Prepared|Stream|Fault' ./runtime/cpu
 }
 
-# Without cgo there is no WebGPU, and the interpreter is plain Go; machine code and the
-# runtime in Go are what all other tests have. So here it is run with fewer instructions
+# Without cgo there is no WebGPU and no C; all else is what other tests have. So here it is run with fewer instructions
 # where there are several levels, and by the tests in which the device counts: its own,
 # those of the engine, and those of whole programs. (contraction has the interpreter alone.)
 nocgo() {
@@ -118,7 +116,7 @@ nocgo() {
 # Tests of drivers that compare launches with the oracle, one after another: what
 # is concurrent in them is C or the GPU, which the race detector does not see, and
 # their oracles take most of the time with it.
-one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|Dot(Kernels|Apart|Dims|Integers|Fused)?|Every(Half|Op)|FoldLevels|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Kernels(Cut|Shared)?|Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
+one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|Dot(Kernels|Apart|Dims|Integers|Fused)?|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Kernels(Cut|Shared)?|Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then

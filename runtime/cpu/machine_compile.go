@@ -41,6 +41,27 @@ func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
 	}
 }
 
+// ownCode is machine code of a variant whose code came with the program, made when a choice
+// first asks for it; nil where it cannot be had.
+func (d *device) ownCode(v *variant) *compiled {
+	if code := v.own.Load(); code != nil || v.failed.Load() || !d.machine {
+		return code
+	}
+	v.making.Lock()
+	defer v.making.Unlock()
+	if code := v.own.Load(); code != nil || v.failed.Load() {
+		return code
+	}
+	code, err := d.makeMachine(v)
+	if err != nil {
+		d.refuseMachine(v, err)
+		return nil
+	}
+	d.count.native.Add(1)
+	v.own.Store(code)
+	return code
+}
+
 // waitsForCode reports that runs wait for code, however little they do.
 func (d *device) waitsForCode() bool {
 	return d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0

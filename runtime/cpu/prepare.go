@@ -292,10 +292,22 @@ func (d *device) runsCode(r *ready) bool {
 
 // use reports that there is code, which the launch has then.
 func (r *ready) use(v *variant) bool {
-	if r.code = v.code.Load(); r.code != nil && r.code.shipped != nil {
+	if r.code = r.codeOf(v); r.code != nil && r.code.shipped != nil {
 		r.p.dev.count.shipped.Add(1)
 	}
 	return r.code != nil
+}
+
+// codeOf is the code of a variant, which the launch's choice may ask to be machine code.
+func (r *ready) codeOf(v *variant) *compiled {
+	code := v.code.Load()
+	if code == nil || code.shipped == nil || choice(r.l.Choice) != ownCode {
+		return code
+	}
+	if own := r.p.dev.ownCode(v); own != nil {
+		return own
+	}
+	return code
 }
 
 // interpreted counts a launch in tier 0.

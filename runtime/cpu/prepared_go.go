@@ -19,7 +19,7 @@ type preparedGo struct {
 	worth   bool
 	waves   bool // some launches run beside each other
 
-	launches, read, written, tier0, fallbacks, grouped int64 // of a run
+	launches, read, written, tier0, shipped, fallbacks, grouped int64 // of a run
 }
 
 // prepareGo makes a list ready for Go. It is nil for lists with chains, whose tiles are
@@ -78,7 +78,7 @@ func (p *preparedGo) settle(r *ready) bool {
 	}
 	key := r.classKey()
 	v := r.sched.variantFor(&key)
-	if r.code = v.code.Load(); r.code != nil {
+	if r.code = r.codeOf(v); r.code != nil {
 		return true
 	}
 	if !v.failed.Load() && (d.machine || d.comp != nil) {
@@ -96,7 +96,10 @@ func (p *preparedGo) settle(r *ready) bool {
 func (p *preparedGo) count(r *ready) {
 	read, written := codegen.Traffic(r.p.kernel, r.l, &p.d.caps.ElemSize)
 	p.launches, p.read, p.written = p.launches+1, p.read+read, p.written+written
-	if r.code == nil && !r.plain() {
+	switch {
+	case r.code != nil && r.code.shipped != nil:
+		p.shipped++
+	case r.code == nil && !r.plain():
 		p.tier0++
 	}
 	if r.wave > 0 {
@@ -180,6 +183,7 @@ func (p *preparedGo) Run() (done bool, err error) {
 	c.read.Add(p.read)
 	c.written.Add(p.written)
 	c.tier0.Add(p.tier0)
+	c.shipped.Add(p.shipped)
 	c.fallbacks.Add(p.fallbacks)
 	c.grouped.Add(p.grouped)
 	c.prepared.Add(p.launches)

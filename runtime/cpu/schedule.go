@@ -192,12 +192,13 @@ type variant struct {
 	sched *schedule
 	key   classKey
 	code  atomic.Pointer[compiled] // nil until there is some
+	own   atomic.Pointer[compiled] // machine code beside code that came with the program
 	noted atomic.Bool              // for those who compile kernels into programs
 
 	heat   atomic.Int64 // of the launches so far, see heatToCompile
 	queued atomic.Bool
 	making sync.Mutex    // held to make machine code
-	failed atomic.Bool   // was compiled in vain
+	failed atomic.Bool   // was compiled in vain, also of own
 	done   chan struct{} // closed when compiling has ended, well or not
 }
 

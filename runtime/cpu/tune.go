@@ -12,22 +12,24 @@ import (
 )
 
 // This file is the device's side of tuning: which ways there are to run a
-// launch. Only the tiles of contractions are worth it: what else could be chosen
+// launch. Only the tiles of contractions are worth it, and whose code it is where C came
+// with the program: what else could be chosen
 // was measured, and either never won or became the default (docs/rationale.md).
 // Tiles do not change in which order numbers are added up, so all ways give the
 // same bits.
 
-// choice is a way to run a contraction: a runtime.Choice's code.
+// choice is a way to run a launch: a runtime.Choice's code.
 type choice uint64
 
 const (
 	ownTile    choice = iota
 	narrowTile        // half as many bytes in a row of a tile
 	highTile          // twice as many rows in a tile
+	ownCode           // machine code, where the program brought C of the kernel
 	numChoices
 )
 
-var choiceNames = [numChoices]string{"default", "tile=1/2", "rows=2"}
+var choiceNames = [numChoices]string{"default", "tile=1/2", "rows=2", "code=native"}
 
 // wide and high are the powers of two by which a tile is wider and higher than
 // contract.c makes it.
@@ -54,7 +56,12 @@ func (d *device) Changes() uint64 { return d.changes.Load() }
 
 // Choices lists the ways to run a launch. Contractions by Go's own loops know no tiles.
 func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
-	if p, ok := l.Prog.(*program); !ok || p.parts == nil || l.Chain != nil || !d.contractsInTiles() || d.enter() != nil {
+	p, ok := l.Prog.(*program)
+	if !ok || l.Chain != nil {
+		return c
+	}
+	tiles, brought := p.parts != nil && d.contractsInTiles(), d.machine && len(p.shipped) > 0
+	if !tiles && !brought || d.enter() != nil {
 		return c
 	}
 	defer d.life.RUnlock()
@@ -63,10 +70,15 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	if err != nil || r.empty || r.total < tileWork && !forced || !d.settled(&r) {
 		return c
 	}
-	for code, name := range choiceNames {
-		c.List = append(c.List, runtime.Choice{Name: name, Code: uint64(code)})
+	brought = brought && r.code != nil && r.code.shipped != nil
+	for code, listed := range [numChoices]bool{tiles || brought, tiles, tiles, brought} {
+		if listed {
+			c.List = append(c.List, runtime.Choice{Name: choiceNames[code], Code: uint64(code)})
+		}
 	}
-	c.Facts = r.facts()
+	if len(c.List) > 0 {
+		c.Facts = r.facts(brought)
+	}
 	return c
 }
 
@@ -86,13 +98,14 @@ func (d *device) settled(r *ready) bool {
 	} else if v.code.Load() == nil && d.comp != nil && d.comp.waits() {
 		d.comp.want(v, r.total*r.p.perItem, false, true)
 	}
-	r.code = v.code.Load()
+	r.code = r.codeOf(v)
 	return r.code != nil || d.comp == nil || v.failed.Load()
 }
 
 // facts are what the times of a launch depend on besides its kernel. Which compiler made
-// its code is none of them: the tiles are those of this package's own C, or machine code.
-func (r *ready) facts() string {
+// its code is none of them, but whether it came with the program beside machine code: tiles
+// are machine code.
+func (r *ready) facts(brought bool) string {
 	d := r.p.dev
 	level := machine.None
 	if d.target {
@@ -102,6 +115,8 @@ func (r *ready) facts() string {
 	switch {
 	case r.plain():
 		by = "plain"
+	case brought:
+		by = "brought"
 	case r.code != nil:
 		by = "compiled"
 	}

@@ -3,9 +3,12 @@
 package cpu
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -46,7 +49,11 @@ func TestFactsOfShippedCode(t *testing.T) {
 		}
 	}
 	shipOnly(t, src.built(t).atLevel(best))
-	for mode, want := range map[runtime.CompileMode]string{runtime.CompileOff: "", runtime.CompileWait: made} {
+	beside := made // where machine code is a choice, too
+	if machineISA() != nil {
+		beside = strings.Replace(made, " compiled ", " brought ", 1)
+	}
+	for mode, want := range map[runtime.CompileMode]string{runtime.CompileOff: "", runtime.CompileC: made, runtime.CompileWait: beside} {
 		d := openTest(t, runtime.Config{Compile: mode, Threads: 2})
 		if got := facts(d); got != want {
 			t.Errorf("shipped %q, compiled %q", got, want)
@@ -55,4 +62,54 @@ func TestFactsOfShippedCode(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+// TestBroughtOrOwn: where code came with the program there is a choice of machine code, which
+// gives the same bits and is no code of the program's.
+func TestBroughtOrOwn(t *testing.T) {
+	needCompiler(t)
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	force.SetChoice(0) // small launches have choices, too
+	defer force.SetChoice(-1)
+	k := rowKernel(t, "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = max %0 : float32\n%2 = sub %0 %1 : float32\n%3 = exp %2 : float32\nstore 1 %3\n")
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(23, 1)), k, []int64{30, 200}, 1, kerneltest.Dense)
+	want := reference(t, k, h)
+	maker := openTest(t, byC(runtime.Config{Compile: runtime.CompileWait, Threads: 2}))
+	compare(t, "compiled", k, onDevice(t, maker, k, h), want)
+	src, err := PrintShipped("test", maker.noteTexts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipOnly(t, src.built(t).atLevel(0))
+	d := opened(t, runtime.Config{Compile: runtime.CompileWait, Threads: 2})
+	hold(t, d, k)
+	bound(t, d, k, h, func(l *runtime.Launch) {
+		list := d.Choices(l).List
+		if len(list) != 2 || list[1].Name != "code=native" {
+			t.Fatalf("choices %v", list)
+		}
+		for i, x := range list {
+			l.Choice = x.Code
+			before := d.Stats()
+			if err := d.Run([]runtime.Launch{*l}); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, x.Name, k, contents(t, d, k, h, l), want)
+			p := d.Prepare([]runtime.Launch{*l, *l}, nil)
+			if p == nil {
+				t.Fatal("not prepared")
+			}
+			if done, err := p.Run(); !done || err != nil {
+				t.Fatal(done, err)
+			}
+			p.Close()
+			compare(t, "prepared, "+x.Name, k, contents(t, d, k, h, l), want)
+			s := d.Stats()
+			if shipped := s.Shipped - before.Shipped; shipped != 3*int64(1-i) || s.NativeKernels != int64(i) || s.Tier0 != before.Tier0 {
+				t.Errorf("%s: %d launches by the program's code, %d kernels, %d interpreted", x.Name, shipped, s.NativeKernels, s.Tier0-before.Tier0)
+			}
+		}
+	})
 }

@@ -25,7 +25,7 @@ func TestChoices(t *testing.T) {
 					want := reference(t, k, h)
 					var list []runtime.Choice
 					bound(t, d, k, h, func(l *runtime.Launch) { list = d.Choices(l).List })
-					if len(list) != int(numChoices) && d.contractsInTiles() {
+					if len(list) != int(ownCode) && d.contractsInTiles() {
 						t.Fatalf("%s %s, %v: choices %v", name, c.name, size, list)
 					}
 					for _, x := range list {

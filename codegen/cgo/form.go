@@ -22,7 +22,7 @@ import (
 // sources are those of the printer: a test holds that none is missing.
 //
 //go:embed abi.h builtins.go doc.go extremum.go form.go guard.go helpers.go isa.go kernel.go
-//go:embed literal.go memory.go position.go print.go probe.go row.go scalar.go some.go spell.go static.go
+//go:embed literal.go memory.go position.go print.go probe.go row.go some.go spell.go static.go
 //go:embed sub.go types.go
 var sources embed.FS
 

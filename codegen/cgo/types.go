@@ -97,15 +97,6 @@ func vectorTypes(n int) string {
 	return b.String()
 }
 
-// scalarTypes declares the types that scalar code needs.
-func scalarTypes() string {
-	var b strings.Builder
-	for _, dt := range []ir.DType{ir.Int32, ir.Uint32, ir.Int64, ir.Uint64, ir.Float32, ir.Float64} {
-		fmt.Fprintf(&b, "typedef %s s_%s;\n", ctypes[dt].scalar, ctypes[dt].short)
-	}
-	return b.String()
-}
-
 // each repeats a form for lanes 0 to n-1, $ standing for the lane.
 func each(n int, form string) string {
 	parts := make([]string, n)

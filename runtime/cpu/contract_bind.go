@@ -337,12 +337,6 @@ func (v *dotView) short() bool {
 	return v.part == partEnd && v.flat && v.inner <= shortRow && v.outer >= shortRows
 }
 
-// spreads reports an operand whose short rows may be put together wherever they are.
-func (r *ready) spreads(v *dotView, i int) bool {
-	a := &r.l.Args[i]
-	return r.p.transposable>>i&1 != 0 && len(a.Stages) == 0 && v.stride(a, v.rank-1) == 1
-}
-
 // along is the dim that a phase's points are neighbours along: rows of one point are
 // one row.
 func (v *dotView) along() int {

@@ -205,9 +205,6 @@ func (p *machinePhase) scratch() int64 {
 	return aligned(int64(frame)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
 }
 
-// bytes is the executable memory that it takes.
-func (p *machinePhase) bytes() int64 { return int64(p.whole.code.Bytes()) }
-
 // text is the assembly.
 func (p *machinePhase) text() string {
 	f, err := native.Compile(p.kernel, p.v, p.isa, true)

@@ -20,13 +20,11 @@ type ready struct {
 	fault   *indexFault // of the Go executor
 	empty   bool        // nothing to do
 	rowOrder
-	dot          *dotOrder // of a contraction
-	packed       packedSide
-	mask         seenMask
-	tails        rowTails
-	scatter      *scatterOrder // of a scatter
-	streamed     uint64        // of operands, see settleStreams
-	streamsKnown bool
+	dot     *dotOrder // of a contraction
+	packed  packedSide
+	mask    seenMask
+	tails   rowTails
+	scatter *scatterOrder // of a scatter
 	transposed
 }
 

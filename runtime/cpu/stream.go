@@ -16,9 +16,6 @@ import (
 // lies on an input, its lines are at hand. Contractions write tiles that end in
 // the middle of lines, as short rows do, and scatters write here and there.
 func (r *ready) streams(i int) bool {
-	if r.streamsKnown {
-		return r.streamed>>i&1 != 0
-	}
 	o, a := &r.p.kernel.Operands[i], &r.l.Args[i]
 	if o.Kind != codegen.Output || r.dot != nil || r.scatter != nil || r.outputBytes(i) < r.p.dev.streamsFrom() || !r.wholeLines(i) {
 		return false
@@ -29,16 +26,6 @@ func (r *ready) streams(i int) bool {
 		}
 	}
 	return true
-}
-
-// settleStreams has streams say what it says now, wherever operands are later.
-func (r *ready) settleStreams() {
-	for i := range r.l.Args {
-		if r.streams(i) {
-			r.streamed |= 1 << i
-		}
-	}
-	r.streamsKnown = true
 }
 
 // longRun is a stretch of memory of which the line at its end does not matter.

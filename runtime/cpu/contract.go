@@ -39,6 +39,9 @@ type contraction struct {
 	tails     unsafe.Pointer
 	hidden    unsafe.Pointer
 	spans     maskSpans // of the mask; nil where it may change from run to run
+
+	tape *tape // takes down what is done; nil as a rule
+	to   int   // the operand that out is
 }
 
 // side is mr_side in Go.
@@ -47,6 +50,7 @@ type side struct {
 	base            unsafe.Pointer
 	stride, kstride int64
 	batch           []int64
+	operand         int // of sideMem
 	fill            func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
 	panels          func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64) // of sideFillI; nil: by fill
 }

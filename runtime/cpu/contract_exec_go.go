@@ -86,7 +86,7 @@ func (d *dotRun) run(r *ready) {
 	dt := plan.Temps[0].DT
 	size := int64(dt.Size())
 	chosen := choice(r.l.Choice)
-	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), dims: d.dims[:len(o.batch)]}
+	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), tape: r.tape, dims: d.dims[:len(o.batch)]}
 	for i, dim := range o.batch {
 		c.dims[i] = r.l.Dims[dim]
 	}
@@ -113,14 +113,14 @@ func (d *dotRun) run(r *ready) {
 		if v.alongK {
 			s.stride, s.kstride = s.kstride, s.stride
 		}
-		s.base, s.batch = elementOf(a, size), d.strides(i, r, a)
+		s.base, s.batch, s.operand = elementOf(a, size), d.strides(i, r, a), slot
 	}
 	c.stays, c.same = d.e.dots.at(r.packed), r.packed.same
 	c.mask, c.maskRow, c.maskKind, c.maskSmall = r.mask.at, r.mask.row, r.mask.kind, r.mask.small
 	c.tails, c.hidden, c.spans = r.mask.tails, r.mask.hidden, r.mask.spans
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
-		c.out, c.outRow, c.outBatch = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a)
+		c.out, c.outRow, c.outBatch, c.to = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a), slot
 	} else if slot := r.walkedSink(plan); slot >= 0 {
 		d.z.mem = d.walkedOf(2, r, &o.views[2], slot)
 		c.drain = d.z.unwalked

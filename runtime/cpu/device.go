@@ -68,6 +68,7 @@ type device struct {
 	expected expected
 
 	count counters
+	kept  atomic.Int64 // bytes that prepared lists keep, see keptLaunch
 	// From these sizes on results are stored past the caches (0: what streamsFrom
 	// says), rows of the next tile asked for, and what is dear computed again.
 	streamBytes, lookBytes, leanBytes int64

@@ -28,6 +28,8 @@ type ready struct {
 	streamed     uint64        // of operands, see settleStreams
 	streamsKnown bool
 	transposed
+	kept *keptLaunch // of a prepared list, else nil
+	tape *tape       // while the launch is taken down
 }
 
 // packedSide says that the next tile of a chain multiplies by the same side y,

@@ -41,6 +41,7 @@ type evaluation struct {
 
 // eval computes points [begin, end) of the domain.
 func (t *tier0Code) eval(a *args, begin, end int64) {
+	a.tape.lose()
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	e := evaluation{t: t, a: a, begin: begin, p: begin,
 		// Not in the scratch memory, as C has it: the collector does not look

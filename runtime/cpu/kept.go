@@ -105,11 +105,17 @@ const (
 	// not show what walkers write.
 	keptWork = 16e3
 	// tapeBytes are the most that a launch takes so, tapeRoom what it may have of a thread's
-	// memory, and keptAll what all lists of a device take.
-	tapeBytes = 64 << 10
-	tapeRoom  = 512 << 10
-	keptAll   = 32 << 20
+	// memory, and keptBytesAll what all lists of a device take.
+	tapeBytes    = 64 << 10
+	tapeRoom     = 512 << 10
+	keptBytesAll = 32 << 20
 )
+
+// keptMemory is what all lists of a device keep, and the most that they may.
+type keptMemory struct {
+	bytes atomic.Int64
+	most  int64
+}
 
 // keep runs a launch of a prepared list as it was kept. The first run is walked, and keeps it.
 func (e *goExecutor) keep(r *ready) error {
@@ -134,7 +140,7 @@ func (e *goExecutor) keep(r *ready) error {
 		return err
 	}
 	t.end()
-	if all := &r.p.dev.kept; all.Add(k.bytes()) > keptAll {
+	if all := &r.p.dev.kept; all.bytes.Add(k.bytes()) > all.most {
 		k.close(all)
 	}
 	return nil
@@ -143,9 +149,9 @@ func (e *goExecutor) keep(r *ready) error {
 // drop forgets what was taken down.
 func (k *keptLaunch) drop() { k.steps, k.words, k.patches, k.frame, k.room = nil, nil, nil, 0, 0 }
 
-// close gives it back, of all bytes that are kept.
-func (k *keptLaunch) close(all *atomic.Int64) {
-	all.Add(-k.bytes())
+// close gives it back.
+func (k *keptLaunch) close(all *keptMemory) {
+	all.bytes.Add(-k.bytes())
 	k.drop()
 	k.walked = true
 }

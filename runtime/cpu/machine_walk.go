@@ -222,7 +222,7 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 		}
 	}
 	if t := w.a.tape; t != nil {
-		if code != &p.whole { // which asks for lines that are whole wherever results are
+		if code != &p.whole { // stores past the caches: not wherever results may lie
 			t.lose()
 		}
 		t.phase(w, code)

@@ -199,11 +199,13 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 	if next == run && ld == run { // one block
 		rows, run = 1, rows*run
 	}
+	mine := ws.take(&a)
 	for range rows {
 		ws.bufs[0] = dst
-		ws.eval(code, &a, first, first+run)
+		code.eval(mine, first, first+run)
 		dst, first = unsafe.Add(dst, ld*size), first+next
 	}
+	ws.forget()
 	w.e.free.put(ws)
 }
 
@@ -216,7 +218,8 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		t := &a.ops[len(a.ops)-1]
 		t.base, t.offset = tile, 0
 		t.stride[0], t.stride[1] = ld, 1
-		ws.eval(code, &a, 0, rows*cols)
+		code.eval(ws.take(&a), 0, rows*cols)
+		ws.forget()
 		w.e.free.put(ws)
 		return
 	}
@@ -225,10 +228,12 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 	a.ops = ws.ops
 	t := &a.ops[len(a.ops)-1]
 	t.base = tile
+	mine := ws.take(&a)
 	for i := range rows {
 		t.offset = i*ld - col0
 		at := (batch*w.v.outer+row0+i)*w.v.inner + col0
-		ws.eval(code, &a, at, at+cols)
+		code.eval(mine, at, at+cols)
 	}
+	ws.forget()
 	w.e.free.put(ws)
 }

@@ -203,6 +203,9 @@ func (j *dotJob) run() bool {
 	if c.threads > 0 {
 		threads = min(threads, int64(c.threads))
 	}
+	if c.threads != 1 && work >= threadMuls { // worth several, if not here
+		c.tape.lose()
+	}
 	if work/threadMuls < float64(threads) {
 		threads = int64(work/threadMuls) + 1
 	}

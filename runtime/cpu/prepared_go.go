@@ -62,7 +62,7 @@ func (d *device) prepareGo(list []runtime.Launch) runtime.Prepared {
 			return nil
 		}
 		r.index, r.wave = t.at, t.wave
-		if nanos, _ := workOf(l); r.threads == 1 && (r.code != nil || r.plain()) && nanos <= keptWork {
+		if nanos, _ := workOf(l); (r.threads == 1 || r.dot != nil) && (r.code != nil || r.plain()) && nanos <= keptWork {
 			r.kept = newKept(&r)
 			p.kept[t.at] = r.kept
 		}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -181,7 +182,8 @@ func TestKeptFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Free(out)
-		after := runtime.Launch{Prog: prog, Rank: 1, Kept: 1, Scalars: []uint64{ir.FloatBits(ir.Float32, 2)}, Args: []runtime.Access{{Buf: l.Args[3].Buf}, {Buf: out}}}
+		after := runtime.Launch{Prog: prog, Rank: 1, Kept: 1, Scalars: []uint64{ir.FloatBits(ir.Float32, 2)}}
+		after.Args = []runtime.Access{{Buf: l.Args[3].Buf}, {Buf: out}}
 		after.Dims[0], after.Args[0].Stride[0], after.Args[1].Stride[0] = 9, 1, 1
 		if err := d.Run([]runtime.Launch{*l, after}); err != nil { // makes code
 			t.Fatal(err)
@@ -196,7 +198,8 @@ func TestKeptFaults(t *testing.T) {
 		copy(bad, good)
 		bad[4], bad[5] = 77, 1
 		for run, index := range [][]byte{bad, good, good, bad, bad, good} {
-			if err := errors.Join(d.Write(l.Args[1].Buf, ir.Int32, 0, index), d.Write(l.Args[3].Buf, k.Operands[3].DT, 0, h.Args[3].Data), d.Write(out, ir.Float32, 0, make([]byte, 36))); err != nil {
+			if err := errors.Join(d.Write(l.Args[1].Buf, ir.Int32, 0, index), d.Write(l.Args[3].Buf, ir.Float32, 0, h.Args[3].Data),
+				d.Write(out, ir.Float32, 0, make([]byte, 36))); err != nil {
 				t.Fatal(err)
 			}
 			done, err := p.Run()
@@ -204,9 +207,15 @@ func TestKeptFaults(t *testing.T) {
 			if faults := run == 0 || run == 3 || run == 4; !done || faults != (err != nil) || faults && (!errors.As(err, &at) || at.Index != 0 || !errors.Is(err, ir.ErrIndex)) {
 				t.Fatalf("run %d: %v, %v", run, done, err)
 			}
-			got := contents(t, d, k, h, l)[3]
+			got, second := contents(t, d, k, h, l)[3], make([]byte, 36)
+			if err := d.Read(second, ir.Float32, out, 0); err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Equal(second, make([]byte, 36)) != (err != nil) {
+				t.Fatalf("run %d: the launch behind left %v, with error %v", run, second, err)
+			}
 			if err != nil {
-				if !equalBytes(got, h.Args[3].Data) {
+				if !bytes.Equal(got, h.Args[3].Data) {
 					t.Fatalf("run %d wrote to what it scatters into", run)
 				}
 				continue
@@ -220,5 +229,3 @@ func TestKeptFaults(t *testing.T) {
 		}
 	})
 }
-
-func equalBytes(a, b []byte) bool { return string(a) == string(b) }

@@ -51,4 +51,5 @@ type args struct {
 	fault   *indexFault      // where the kernel loads through indices
 	ahead   []int64          // bytes from an operand's point to the one to be asked for meanwhile, 0 for none, for machine code; nil: of none
 	merged  *mergedCache     // of this thread and launch, for machine code; nil: it does without
+	tape    *tape            // takes down what is done; nil as a rule
 }

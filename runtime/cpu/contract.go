@@ -54,6 +54,9 @@ type contraction struct {
 	tails     unsafe.Pointer
 	hidden    unsafe.Pointer
 	spans     maskSpans // of the mask; nil where it may change from run to run
+
+	tape *tape // takes down what is done; nil as a rule
+	to   int   // the operand that out is
 }
 
 // side gives the elements of one. fill computes elements [i0, i1) by [p0, p1) of a batch,
@@ -66,6 +69,7 @@ type side struct {
 	base            unsafe.Pointer
 	stride, kstride int64
 	batch           []int64
+	operand         int // of sideMem
 	fill            func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
 	panels          func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64) // of sideFillI; nil: by fill
 }

@@ -68,7 +68,10 @@ func dotCodeOf(level machine.ISA, dt ir.DType) (*dotCode, error) {
 	return m.code, m.err
 }
 
+// at is the function at an offset.
+func (f *dotCode) at(offset int) uintptr { return f.code.Addr(offset) }
+
 // call runs the function at an offset.
 func (f *dotCode) call(at int, frame unsafe.Pointer, mxcsr uint32) {
-	machine.Call(f.code.Addr(at), frame, mxcsr)
+	machine.Call(f.at(at), frame, mxcsr)
 }

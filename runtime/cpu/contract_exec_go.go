@@ -87,7 +87,7 @@ func (d *dotRun) run(r *ready) {
 	dt := plan.Temps[0].DT
 	size := int64(dt.Size())
 	chosen := choice(r.l.Choice)
-	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), dims: d.dims[:len(o.batch)]}
+	*c = contraction{m: o.m, n: o.n, k: o.depth, dt: dt, threads: int(r.threads), soft: r.p.kernel.Denormals == ir.FlushDenormals, wide: chosen.wide(), high: chosen.high(), tape: r.tape, dims: d.dims[:len(o.batch)]}
 	for i, dim := range o.batch {
 		c.dims[i] = r.l.Dims[dim]
 	}
@@ -114,14 +114,14 @@ func (d *dotRun) run(r *ready) {
 		if v.alongK {
 			s.stride, s.kstride = s.kstride, s.stride
 		}
-		s.base, s.batch = elementOf(a, size), d.strides(i, r, a)
+		s.base, s.batch, s.operand = elementOf(a, size), d.strides(i, r, a), slot
 	}
 	c.stays, c.same = d.e.dots.at(r.packed), r.packed.same
 	c.mask, c.maskRow, c.maskKind, c.maskSmall = r.mask.at, r.mask.row, r.mask.kind, r.mask.small
 	c.tails, c.hidden, c.spans = r.mask.tails, r.mask.hidden, r.mask.spans
 	if slot := r.sink(plan); slot >= 0 {
 		a, v := &r.l.Args[slot], &o.views[2]
-		c.out, c.outRow, c.outBatch = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a)
+		c.out, c.outRow, c.outBatch, c.to = elementOf(a, size), v.stride(a, v.lead), d.strides(2, r, a), slot
 	} else if slot := r.walkedSink(plan); slot >= 0 {
 		d.z.mem = d.walkedOf(2, r, &o.views[2], slot)
 		c.drain = d.z.unwalked
@@ -200,11 +200,13 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 	if next == run && ld == run { // one block
 		rows, run = 1, rows*run
 	}
+	mine := ws.take(&a)
 	for range rows {
 		ws.bufs[0] = dst
-		ws.eval(code, &a, first, first+run)
+		code.eval(mine, first, first+run)
 		dst, first = unsafe.Add(dst, ld*size), first+next
 	}
+	ws.forget()
 	w.e.free.put(ws)
 }
 
@@ -217,7 +219,8 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 		t := &a.ops[len(a.ops)-1]
 		t.base, t.offset = tile, 0
 		t.stride[0], t.stride[1] = ld, 1
-		ws.eval(code, &a, 0, rows*cols)
+		code.eval(ws.take(&a), 0, rows*cols)
+		ws.forget()
 		w.e.free.put(ws)
 		return
 	}
@@ -226,10 +229,12 @@ func (w *dotWalk) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer
 	a.ops = ws.ops
 	t := &a.ops[len(a.ops)-1]
 	t.base = tile
+	mine := ws.take(&a)
 	for i := range rows {
 		t.offset = i*ld - col0
 		at := (batch*w.v.outer+row0+i)*w.v.inner + col0
-		ws.eval(code, &a, at, at+cols)
+		code.eval(mine, at, at+cols)
 	}
+	ws.forget()
 	w.e.free.put(ws)
 }

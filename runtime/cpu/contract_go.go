@@ -24,6 +24,7 @@ func (e *goExecutor) contract(c *contraction) {
 	if e.contractNative(c) {
 		return
 	}
+	c.tape.lose()
 	run := goContractions[c.dt]
 	if soft := softContractions[c.dt]; c.soft && soft != nil {
 		run = soft

@@ -166,6 +166,7 @@ func (e *goExecutor) endChain() {
 // or no memory.
 func (e *goExecutor) contractNative(c *contraction) bool {
 	if narrowDots[c.dt] != nil && e.level != machine.None {
+		c.tape.lose()
 		c = widened(c)
 	}
 	f := e.dots.code[c.dt]
@@ -188,6 +189,9 @@ func (e *goExecutor) contractNative(c *contraction) bool {
 func (j *dotJob) run() bool {
 	c := j.c
 	batches := c.batches()
+	if c.mask != nil || c.stays != nil || c.k == 0 {
+		c.tape.lose()
+	}
 	if batches == 0 || c.m == 0 || c.n == 0 {
 		j.forget()
 		return true
@@ -198,6 +202,9 @@ func (j *dotJob) run() bool {
 	threads := int64(j.e.threads)
 	if c.threads > 0 {
 		threads = min(threads, int64(c.threads))
+	}
+	if c.threads != 1 && work >= threadMuls { // worth several, if not here
+		c.tape.lose()
 	}
 	if work/threadMuls < float64(threads) {
 		threads = int64(work/threadMuls) + 1
@@ -239,6 +246,7 @@ func (j *dotJob) take() (unsafe.Pointer, int) {
 	defer j.mu.Unlock()
 	i := j.free[len(j.free)-1]
 	j.free = j.free[:len(j.free)-1]
+	j.c.tape.region(j.lent[i].p, j.own)
 	return j.lent[i].p, i
 }
 
@@ -306,6 +314,7 @@ func (j *dotJob) share() bool {
 		if j.shared, ok = j.e.mem.borrow(xBytes + yBytes); !ok {
 			return false
 		}
+		j.c.tape.region(j.shared.p, xBytes+yBytes)
 	}
 	j.allX = j.shared.p
 	if j.stays == nil && j.packY {
@@ -409,7 +418,7 @@ func (j *dotJob) finish(own unsafe.Pointer, batch, i, rows, at, cols int64) {
 	tile, ld := unsafe.Add(own, j.atTile), j.ld
 	if j.swap {
 		spare := unsafe.Add(own, j.atAcc)
-		j.turn(spare, rows, 1, tile, ld, 1, rows, cols)
+		j.turn(spare, rows, 1, tile, noOperand, ld, 1, rows, cols)
 		tile, ld = spare, rows
 		i, at, rows, cols = at, i, cols, rows
 	}
@@ -418,6 +427,9 @@ func (j *dotJob) finish(own unsafe.Pointer, batch, i, rows, at, cols int64) {
 		return
 	}
 	out, n := j.result(batch, i, at), cols*j.size
+	if tape := j.c.tape; tape != nil {
+		tape.copyRows(out, j.c.to, j.c.outRow*j.size, tile, noOperand, ld*j.size, rows, n)
+	}
 	for r := range rows {
 		copy(unsafe.Slice((*byte)(unsafe.Add(out, r*j.c.outRow*j.size)), n), unsafe.Slice((*byte)(unsafe.Add(tile, r*ld*j.size)), n))
 	}
@@ -469,6 +481,9 @@ func (j *dotJob) tiles(rows int64, vecs int64, f *native.TileFrame, cols int64) 
 		if done+f.Panels == count {
 			f.Tail = cols - (count-1)*wide - (wide - j.lanes)
 		}
+		if j.c.tape != nil {
+			j.tapeTile(at, unsafe.Pointer(f), tileWords)
+		}
 		j.f.call(at, unsafe.Pointer(f), j.mxcsr)
 	}
 	f.Y, f.C, f.Acc = y, c, acc
@@ -518,7 +533,7 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 			f.LdNear = j.c.maskRow * j.size
 			f.Near = int64(uintptr(j.c.mask)) + (i+r)*f.LdNear + at*j.size - int64(uintptr(f.C))
 		}
-		if y.known != nil {
+		if y.known != nil && j.c.tape == nil { // what is taken down does not depend on values
 			j.lookedAt(&f, i+r, height, at, cols, k, &y)
 		} else {
 			j.strip(height, &f, cols)

@@ -20,6 +20,7 @@ func (j *dotJob) lone() bool {
 // loneResult computes whole blocks of k of the one result there is, a lane each, and says
 // how many those are.
 func (j *dotJob) loneResult(batch int64, out unsafe.Pointer) int64 {
+	j.c.tape.lose()
 	x, y, whole := j.element(&j.x, batch, 0, 0), j.element(&j.y, batch, 0, 0), j.k/contractK
 	var blocks [8]uint64 // or 16 of half the size
 	f := native.DotsFrame{To: unsafe.Pointer(&blocks), K: contractK}

@@ -19,12 +19,15 @@ func (j *dotJob) loadX(own unsafe.Pointer, batch, i, rows, p, k int64, dst unsaf
 	case sideMem:
 		src := j.element(s, batch, i, p)
 		if s.kstride == 1 {
+			if tape := j.c.tape; tape != nil {
+				tape.copyRows(dst, noOperand, contractK*j.size, src, s.operand, s.stride*j.size, rows, k*j.size)
+			}
 			for r := range rows {
 				copy(unsafe.Slice((*byte)(unsafe.Add(dst, r*contractK*j.size)), k*j.size), unsafe.Slice((*byte)(unsafe.Add(src, r*s.stride*j.size)), k*j.size))
 			}
 			return
 		}
-		j.turn(dst, contractK, 1, src, s.kstride, s.stride, k, rows)
+		j.turn(dst, contractK, 1, src, s.operand, s.kstride, s.stride, k, rows)
 	case sideFillK:
 		const step = maxFill / contractK
 		for r := int64(0); r < rows; r += step {
@@ -39,7 +42,7 @@ func (j *dotJob) loadX(own unsafe.Pointer, batch, i, rows, p, k int64, dst unsaf
 			for q := int64(0); q < k; q += step {
 				kq := min(step, k-q)
 				s.fill(batch, i+r, i+r+w, p+q, p+q+kq, stage, w)
-				j.turn(unsafe.Add(dst, (r*contractK+q)*j.size), contractK, 1, stage, w, 1, kq, w)
+				j.turn(unsafe.Add(dst, (r*contractK+q)*j.size), contractK, 1, stage, noOperand, w, 1, kq, w)
 			}
 		}
 	}
@@ -61,7 +64,7 @@ func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst 
 	stage := unsafe.Add(own, j.atStage)
 	switch {
 	case s.kind == sideMem && s.stride == 1:
-		j.toPanels(dst, panel, k, cols, j.element(s, batch, i, p), s.kstride)
+		j.toPanels(dst, panel, k, cols, j.element(s, batch, i, p), s.operand, s.kstride)
 	case s.panels != nil:
 		s.panels(batch, i, i+cols, p, p+k, dst, j.nr, panel/j.size)
 	case s.kind == sideFillI:
@@ -72,7 +75,7 @@ func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst 
 			for q := int64(0); q < k; q += step {
 				kq := min(step, k-q)
 				s.fill(batch, i+f, i+f+w, p+q, p+q+kq, stage, w)
-				j.toPanels(unsafe.Add(dst, f/j.nr*panel+q*j.nr*j.size), panel, kq, w, stage, w)
+				j.toPanels(unsafe.Add(dst, f/j.nr*panel+q*j.nr*j.size), panel, kq, w, stage, noOperand, w)
 			}
 		}
 	default:
@@ -80,13 +83,13 @@ func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst 
 		for f := int64(0); f < cols; f += j.nr {
 			w, to := min(j.nr, cols-f), unsafe.Add(dst, f/j.nr*panel)
 			if s.kind == sideMem {
-				j.toVectors(to, w, k, j.element(s, batch, i+f, p), s.stride, s.kstride)
+				j.toVectors(to, w, k, j.element(s, batch, i+f, p), s.operand, s.stride, s.kstride)
 				continue
 			}
 			for q := int64(0); q < k; q += step {
 				kq := min(step, k-q)
 				s.fill(batch, i+f, i+f+w, p+q, p+q+kq, stage, kq)
-				j.toVectors(unsafe.Add(to, q*j.nr*j.size), w, kq, stage, kq, 1)
+				j.toVectors(unsafe.Add(to, q*j.nr*j.size), w, kq, stage, noOperand, kq, 1)
 			}
 		}
 	}
@@ -95,13 +98,17 @@ func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst 
 // callBytes bounds what a call copies, so that none takes long.
 const callBytes = 1 << 18
 
-// toPanels takes k rows of columns apart into panels; ld is in elements.
-func (j *dotJob) toPanels(dst unsafe.Pointer, panel, k, cols int64, src unsafe.Pointer, ld int64) {
+// toPanels takes k rows of columns apart into panels; ld is in elements. What is read may be
+// an operand's.
+func (j *dotJob) toPanels(dst unsafe.Pointer, panel, k, cols int64, src unsafe.Pointer, operand int, ld int64) {
 	f := native.PanelsFrame{LdSrc: ld * j.size, Panel: panel, Full: cols / j.nr, Rest: cols % j.nr}
 	some := max(callBytes/(cols*j.size), 1)
 	for q := int64(0); q < k; q += some {
 		f.K = min(some, k-q)
 		f.Src, f.Dst = unsafe.Add(src, q*f.LdSrc), unsafe.Add(dst, q*j.nr*j.size)
+		if tape := j.c.tape; tape != nil {
+			tape.call(j.f.at(j.f.Panels), j.mxcsr, unsafe.Pointer(&f), panelsWords, tapeAddress{panelsSrc, operand}, tapeAddress{panelsDst, noOperand})
+		}
 		j.f.call(j.f.Panels, unsafe.Pointer(&f), j.mxcsr)
 	}
 }
@@ -111,11 +118,14 @@ var zeros [contractK]uint64
 
 // toVectors writes one panel of cols columns, which are stride apart and whose elements
 // are kstride apart.
-func (j *dotJob) toVectors(dst unsafe.Pointer, cols, k int64, src unsafe.Pointer, stride, kstride int64) {
+func (j *dotJob) toVectors(dst unsafe.Pointer, cols, k int64, src unsafe.Pointer, operand int, stride, kstride int64) {
 	piece := 16 / j.size
 	if kstride != 1 || k < piece {
+		if tape := j.c.tape; tape != nil {
+			tape.zero(dst, 0, 1, k*j.nr*j.size)
+		}
 		zero(dst, 0, 1, k*j.nr*j.size)
-		j.turnSlowly(dst, 1, j.nr, src, stride, kstride, cols, k)
+		j.turnSlowly(dst, 1, j.nr, src, operand, stride, kstride, cols, k)
 		return
 	}
 	f := native.TransposeFrame{LdDst: j.nr * j.size}
@@ -126,16 +136,16 @@ func (j *dotJob) toVectors(dst unsafe.Pointer, cols, k int64, src unsafe.Pointer
 				f.Rows[i] = unsafe.Add(src, at*stride*j.size)
 			}
 		}
-		j.transpose(&f, unsafe.Add(dst, int64(v)*j.lanes*j.size), k)
+		j.transpose(&f, unsafe.Add(dst, int64(v)*j.lanes*j.size), operand, k)
 	}
 }
 
 // transpose calls the function for k elements of the rows in a frame, at least a piece.
 // What is left of whole pieces is the end of the last one, once more.
-func (j *dotJob) transpose(f *native.TransposeFrame, dst unsafe.Pointer, k int64) {
+func (j *dotJob) transpose(f *native.TransposeFrame, dst unsafe.Pointer, operand int, k int64) {
 	piece := 16 / j.size
 	f.Dst, f.K = dst, k&^(piece-1)
-	j.f.call(j.f.Transpose, unsafe.Pointer(f), j.mxcsr)
+	j.transposeRows(f, operand)
 	if f.K == k {
 		return
 	}
@@ -144,15 +154,15 @@ func (j *dotJob) transpose(f *native.TransposeFrame, dst unsafe.Pointer, k int64
 		f.Rows[i] = unsafe.Add(f.Rows[i], back*j.size)
 	}
 	f.Dst, f.K = unsafe.Add(dst, back*f.LdDst), piece
-	j.f.call(j.f.Transpose, unsafe.Pointer(f), j.mxcsr)
+	j.transposeRows(f, operand)
 }
 
 // turn writes dst[c*dc + r*dr] = src[r*sr + c*sc] for r below rows, c below cols. In
 // vectors where rows lie along columns and dst the other way.
-func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
+func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, operand int, sr, sc, rows, cols int64) {
 	piece := 16 / j.size
 	if sc != 1 || dr != 1 || cols < piece || rows < j.lanes {
-		j.turnSlowly(dst, dr, dc, src, sr, sc, rows, cols)
+		j.turnSlowly(dst, dr, dc, src, operand, sr, sc, rows, cols)
 		return
 	}
 	f := native.TransposeFrame{LdDst: dc * j.size}
@@ -161,13 +171,21 @@ func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, sr, 
 		for i := range j.lanes {
 			f.Rows[i] = unsafe.Add(src, (r+i)*sr*j.size)
 		}
-		j.transpose(&f, unsafe.Add(dst, r*j.size), cols)
+		j.transpose(&f, unsafe.Add(dst, r*j.size), operand, cols)
 	}
 }
 
 // turnSlowly is turn in any layout, element by element.
-func (j *dotJob) turnSlowly(dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
-	if j.size == 4 {
+func (j *dotJob) turnSlowly(dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, operand int, sr, sc, rows, cols int64) {
+	if tape := j.c.tape; tape != nil {
+		tape.turn(j.size, dst, dr, dc, src, operand, sr, sc, rows, cols)
+	}
+	turnOf(j.size, dst, dr, dc, src, sr, sc, rows, cols)
+}
+
+// turnOf is of elements of so many bytes.
+func turnOf(size int64, dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
+	if size == 4 {
 		turnElements[uint32](dst, dr, dc, src, sr, sc, rows, cols)
 	} else {
 		turnElements[uint64](dst, dr, dc, src, sr, sc, rows, cols)

@@ -106,7 +106,11 @@ func (t *skinny) along(cols int64) {
 		}
 		for row := int64(0); row < t.rows; row += high {
 			t.place(&f.TileFrame, row, s, 0, whole)
-			t.f.call(t.f.Along(int(min(high, t.rows-row))), unsafe.Pointer(&f), t.mxcsr)
+			at := t.f.Along(int(min(high, t.rows-row)))
+			if t.c.tape != nil {
+				t.tapeTile(at, unsafe.Pointer(&f), alongWords)
+			}
+			t.f.call(at, unsafe.Pointer(&f), t.mxcsr)
 		}
 		if whole < t.k {
 			t.piece(s, f.Tail, whole)

@@ -82,13 +82,14 @@ type walked struct {
 	size         int64
 	batch        []int64 // strides
 	outer, inner walk
+	operand      int
 }
 
 // walkedOf is an operand as it lies along the dims of a view.
 func (d *dotRun) walkedOf(i int, r *ready, v *dotView, slot int) walked {
 	a := &r.l.Args[slot]
 	size := int64(r.p.kernel.Operands[slot].DT.Size())
-	w := walked{base: elementOf(a, size), size: size, batch: d.strides(i, r, a)}
+	w := walked{base: elementOf(a, size), size: size, batch: d.strides(i, r, a), operand: slot}
 	w.outer.along(v, a, v.lead, v.innerAt)
 	w.inner.along(v, a, v.innerAt, v.rank)
 	return w
@@ -128,13 +129,26 @@ func (w *walked) panels(c *contraction, f *dotCode, o *walkOver) {
 	if rest == 0 {
 		return
 	}
-	zero(unsafe.Add(o.block, (n/o.width*o.panel+rest)*w.size), o.ld*w.size, o.o1-o.o0, (o.width-rest)*w.size)
+	last, rows, bytes := unsafe.Add(o.block, (n/o.width*o.panel+rest)*w.size), o.o1-o.o0, (o.width-rest)*w.size
+	zero(last, o.ld*w.size, rows, bytes)
+	if tape := c.tape; tape != nil {
+		tape.zero(last, o.ld*w.size, rows, bytes)
+	}
 }
 
 func (w *walked) pass(c *contraction, f *dotCode, o *walkOver, load bool) {
+	memory := unsafe.Add(w.base, c.offset(w.batch, o.batch)*w.size)
+	w.copy(memory, f, o, load)
+	if tape := c.tape; tape != nil {
+		tape.walk(*w, memory, f, *o, load)
+	}
+}
+
+// copy copies between the block and a batch's memory.
+func (w *walked) copy(memory unsafe.Pointer, f *dotCode, o *walkOver, load bool) {
 	var pieces [walkPieces]native.WalkPiece
 	var offsets [walkPieces]int64
-	frame := native.WalkFrame{Memory: unsafe.Add(w.base, c.offset(w.batch, o.batch)*w.size), LdBlock: o.ld * w.size, Offsets: unsafe.Pointer(&offsets), Pieces: unsafe.Pointer(&pieces)}
+	frame := native.WalkFrame{Memory: memory, LdBlock: o.ld * w.size, Offsets: unsafe.Pointer(&offsets), Pieces: unsafe.Pointer(&pieces)}
 	for i := o.i0; i < o.i1; i += walkPieces {
 		n, at := min(walkPieces, o.i1-i), i-o.i0
 		frame.Count = w.inner.pieces(&pieces, i, n, o.width, o.panel, w.size)

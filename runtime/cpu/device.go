@@ -64,6 +64,7 @@ type device struct {
 	expected expected
 
 	count counters
+	kept  keptMemory
 	// From these sizes on results are stored past the caches (0: what streamsFrom
 	// says), rows of the next tile asked for, and what is dear computed again.
 	streamBytes, lookBytes, leanBytes int64
@@ -91,7 +92,7 @@ func open(c runtime.Config) (*device, error) {
 	if c.Threads == 0 {
 		c.Threads = goruntime.GOMAXPROCS(0)
 	}
-	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
+	d := &device{cfg: c, kept: keptMemory{most: keptBytesAll}, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.target = d.hasTarget()
 	d.machine = d.target && c.Compile.Native()
 	d.expected.init(d) // which begins

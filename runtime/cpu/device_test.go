@@ -90,43 +90,82 @@ func scaled(t testing.TB) *codegen.Kernel {
 // prepares counts lists that were prepared.
 var prepares atomic.Int64
 
+// keptRuns counts runs of launches that were kept.
+var keptRuns atomic.Int64
+
 // again prepares a launch, where that is possible, and runs it on other copies of the
-// operands' memory: it leaves there what it is known to.
+// operands' memory, each in a place of its own: the first run is walked, and may keep what the
+// others do. What was in the places before is spoilt, so that whoever looks there is found out.
 func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, want [][]byte) {
 	t.Helper()
 	x, ok := any(d).(runtime.Preparer)
 	if !ok {
 		return
 	}
-	var p runtime.Prepared
-	bound(t, d, k, h, func(l *runtime.Launch) {
-		p = x.Prepare([]runtime.Launch{*l}, nil)
-	})
-	if p == nil {
-		return
-	}
-	prepares.Add(1)
-	defer p.Close()
-	bound(t, d, k, h, func(l *runtime.Launch) {
-		for i, a := range l.Args {
-			if a.Buf != nil && !p.Set([]runtime.Place{{Launch: 0, Arg: int32(i)}}, a.Buf) {
-				t.Fatalf("operand %d: a copy of its buffer will not do", i)
-			}
+	bound(t, d, k, h, func(first *runtime.Launch) {
+		p := x.Prepare([]runtime.Launch{*first}, nil)
+		if p == nil {
+			return
 		}
-		if done, err := p.Run(); err != nil {
+		prepares.Add(1)
+		defer p.Close()
+		if g, ok := p.(*preparedGo); ok {
+			defer func() {
+				for _, k := range g.kept {
+					if k != nil {
+						keptRuns.Add(k.runs)
+					}
+				}
+			}()
+		}
+		runs := 0
+		var run func(was *runtime.Launch)
+		run = func(was *runtime.Launch) {
+			spoilOperands(t, d, k, h, was)
+			if runs++; runs > 3 {
+				return
+			}
+			bound(t, d, k, h, func(l *runtime.Launch) {
+				for i, a := range l.Args {
+					if a.Buf != nil && !p.Set([]runtime.Place{{Launch: 0, Arg: int32(i)}}, a.Buf) {
+						t.Fatalf("operand %d: a copy of its buffer will not do", i)
+					}
+				}
+				if done, err := p.Run(); err != nil {
+					t.Fatal(err)
+				} else if !done {
+					return // its code came meanwhile
+				}
+				for i, got := range contents(t, d, k, h, l) {
+					if got == nil {
+						continue
+					}
+					if err := kerneltest.Same(k.Operands[i].DT, got, want[i]); err != nil {
+						t.Fatalf("prepared, run %d, operand %d: %v\n%s", runs, i, err, k)
+					}
+				}
+				run(l)
+			})
+		}
+		run(first)
+	})
+}
+
+// spoilOperands writes something else to the operands of a launch.
+func spoilOperands(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, l *runtime.Launch) {
+	t.Helper()
+	for i, a := range l.Args {
+		if a.Buf == nil || sharing(h, i) < i {
+			continue
+		}
+		other := bytes.Repeat([]byte{0xa5}, len(h.Args[i].Data))
+		if k.Operands[i].DT == ir.Bool {
+			clear(other)
+		}
+		if err := d.Write(a.Buf, k.Operands[i].DT, 0, other); err != nil {
 			t.Fatal(err)
-		} else if !done {
-			return // its code came meanwhile
 		}
-		for i, got := range contents(t, d, k, h, l) {
-			if got == nil {
-				continue
-			}
-			if err := kerneltest.Same(k.Operands[i].DT, got, want[i]); err != nil {
-				t.Fatalf("prepared, operand %d: %v\n%s", i, err, k)
-			}
-		}
-	})
+	}
 }
 
 // hold has a kernel's program and code stay until the test ends, as a plan would.

@@ -12,8 +12,14 @@ type evaluator interface {
 
 // evaluator is that of a phase: of the launch's code where there is some, else of tier 0.
 func (r *ready) evaluator(phase int) evaluator {
+	var e evaluator = r.sched.tier0[phase]
 	if r.code != nil {
-		return r.code.evaluators[phase]
+		e = r.code.evaluators[phase]
 	}
-	return r.sched.tier0[phase]
+	if r.tape != nil {
+		if _, ok := e.(*machinePhase); !ok { // others take nothing down
+			r.tape.lose()
+		}
+	}
+	return e
 }

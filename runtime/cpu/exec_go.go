@@ -93,6 +93,14 @@ func (e *goExecutor) one(r *ready) error {
 		e.fault.reset()
 		r.fault = &e.fault
 	}
+	if r.kept != nil {
+		return e.keep(r)
+	}
+	return e.walk(r)
+}
+
+// walk has the launch's walker run it.
+func (e *goExecutor) walk(r *ready) error {
 	e.failed.Store(false)
 	switch {
 	case r.dot != nil:
@@ -187,7 +195,7 @@ func (j *elementwiseJob) share(who int, begin, end int64) {
 func (r *ready) writeArgs(a *args) {
 	l := r.l
 	ops := a.ops[:0]
-	*a = args{rank: max(l.Rank, 1), scalars: l.Scalars, fault: r.fault}
+	*a = args{rank: max(l.Rank, 1), scalars: l.Scalars, fault: r.fault, tape: r.tape}
 	a.dims[0] = 1
 	for d := range l.Rank {
 		a.dims[d] = l.Dims[r.dim(d)]

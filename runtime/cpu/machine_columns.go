@@ -92,7 +92,11 @@ func (f *columnFold) sum(k int, i int64) unsafe.Pointer {
 func (f *columnFold) join(i int64) {
 	for k := range f.list {
 		o := &f.list[k]
-		f.t.x.f.of(o.op, o.dt).combine(f.sum(k, i), f.sum(k, i+1), f.columns)
+		fold := f.t.x.f.of(o.op, o.dt)
+		fold.combine(f.sum(k, i), f.sum(k, i+1), f.columns)
+		if tape := f.t.points.tape; tape != nil {
+			tape.combine(fold, f.sum(k, i), f.sum(k, i+1), f.columns)
+		}
 	}
 }
 
@@ -108,6 +112,9 @@ func (f *columnFold) run(code *machineCode, r, n, i int64) {
 	*word(w.frame, native.FramePoints), *word(w.frame, native.FrameRows) = f.columns, n
 	for _, i := range w.p.direct {
 		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.Address) = w.address(int(i))
+	}
+	if t := w.a.tape; t != nil {
+		t.phase(&w.machineWalk, code)
 	}
 	machine.Call(code.entry, w.frame, w.p.mxcsr)
 }

@@ -157,6 +157,9 @@ func (w *foldWalk) run(points, rows int64) {
 	for _, i := range w.p.direct {
 		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.Address) = w.address(int(i))
 	}
+	if t := w.a.tape; t != nil {
+		t.phase(&w.machineWalk, w.code)
+	}
 	machine.Call(w.code.entry, w.frame, w.p.mxcsr)
 }
 

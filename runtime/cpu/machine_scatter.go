@@ -6,33 +6,58 @@ import (
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/native"
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
 
 // leastAlong is the number of neighbours from which a call is worth it.
 const leastAlong = 8
 
-// neighbours finds the code that joins a tile's columns; nil where Go does it.
-func (w *scatterWalk) neighbours() *machineFold {
-	j := w.s.joins
-	if j.code == nil || w.columnsOf < leastAlong {
-		return nil
+// neighbourJoin joins values to so many neighbours of a tile.
+type neighbourJoin struct {
+	joins   *scatterJoins
+	code    *machineFold // nil: Go does it
+	n, size int64
+}
+
+// neighbours is that of a tile's columns.
+func (w *scatterWalk) neighbours() neighbourJoin {
+	j := neighbourJoin{joins: w.s.joins, n: w.columnsOf, size: w.s.dt.size}
+	if j.joins.code != nil && j.n >= leastAlong {
+		j.code = j.joins.code()
 	}
-	return j.code()
+	return j
+}
+
+// join joins rows of values, step elements apart, each to the neighbours that begin at what
+// its index names.
+func (j *neighbourJoin) join(base unsafe.Pointer, at []int64, step int64, values, frame unsafe.Pointer) {
+	for k, i := range at {
+		if i >= 0 {
+			j.ask(base, at, k+scatterAhead)
+			j.along(unsafe.Add(base, i*j.size), unsafe.Add(values, int64(k)*step*j.size), frame)
+		}
+	}
+}
+
+// ask asks for what index number k names.
+func (j *neighbourJoin) ask(base unsafe.Pointer, at []int64, k int) {
+	if k < len(at) && at[k] >= 0 {
+		machine.Ask(unsafe.Add(base, at[k]*j.size), min(j.n*j.size, scatterAsked))
+	}
 }
 
 // along joins values to neighbours.
-func (w *scatterWalk) along(c *machineFold, to, values unsafe.Pointer) {
-	n, size := w.columnsOf, w.s.dt.size
-	if c == nil {
-		w.s.joins.along(to, values, n)
+func (j *neighbourJoin) along(to, values, frame unsafe.Pointer) {
+	if j.code == nil {
+		j.joins.along(to, values, j.n)
 		return
 	}
-	f := (*foldFrame)(w.frame)
-	f.operand(0, to, size, 0)
-	f.operand(1, values, size, 0)
-	f.operand(2, to, size, 0)
-	f.run(c.rows, n, 1, c.mxcsr)
+	f := (*foldFrame)(frame)
+	f.operand(0, to, j.size, 0)
+	f.operand(1, values, j.size, 0)
+	f.operand(2, to, j.size, 0)
+	f.run(j.code.rows, j.n, 1, j.code.mxcsr)
 }
 
 // joinMemory has a table's scatters join neighbours by machine code.

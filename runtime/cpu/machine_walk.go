@@ -221,6 +221,12 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 			code = past
 		}
 	}
+	if t := w.a.tape; t != nil {
+		if code != &p.whole { // stores past the caches: not wherever results may lie
+			t.lose()
+		}
+		t.phase(w, code)
+	}
 	machine.Call(code.entry, w.frame, p.mxcsr)
 	if len(p.boxed) > 0 {
 		w.unbox(at, count)

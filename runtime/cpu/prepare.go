@@ -26,6 +26,8 @@ type ready struct {
 	tails   rowTails
 	scatter *scatterOrder // of a scatter
 	transposed
+	kept *keptLaunch // of a prepared list, else nil
+	tape *tape       // while the launch is taken down
 }
 
 // packedSide says that the next tile of a chain multiplies by the same side y,

@@ -14,8 +14,9 @@ type preparedGo struct {
 	d       *device
 	own     []runtime.Launch
 	readied []ready
-	bytes   [][]int64 // by launch and operand, that a buffer has at least
-	work    int64     // as of forOne
+	bytes   [][]int64     // by launch and operand, that a buffer has at least
+	kept    []*keptLaunch // by launch, nil where it is walked
+	work    int64         // as of forOne
 	worth   bool
 	waves   bool // some launches run beside each other
 
@@ -25,7 +26,7 @@ type preparedGo struct {
 // prepareGo makes a list ready for Go. It is nil for lists with chains, whose tiles are
 // launches of their own, and where code is still to be made.
 func (d *device) prepareGo(list []runtime.Launch) runtime.Prepared {
-	p := &preparedGo{d: d, bytes: make([][]int64, len(list)), own: make([]runtime.Launch, len(list))}
+	p := &preparedGo{d: d, bytes: make([][]int64, len(list)), kept: make([]*keptLaunch, len(list)), own: make([]runtime.Launch, len(list))}
 	for i := range list {
 		nanos, several := workOf(&list[i])
 		p.work += nanos
@@ -61,6 +62,10 @@ func (d *device) prepareGo(list []runtime.Launch) runtime.Prepared {
 			return nil
 		}
 		r.index, r.wave = t.at, t.wave
+		if nanos, _ := workOf(l); (r.threads == 1 || r.dot != nil) && (r.code != nil || r.plain()) && nanos <= keptWork {
+			r.kept = newKept(&r)
+			p.kept[t.at] = r.kept
+		}
 		p.count(&r)
 		p.readied = append(p.readied, r)
 	}
@@ -145,6 +150,9 @@ func (p *preparedGo) Set(places []runtime.Place, b runtime.Buffer) bool {
 	}
 	for _, at := range places {
 		p.own[at.Launch].Args[at.Arg].Buf = x
+		if k := p.kept[at.Launch]; k != nil {
+			k.base[baseArgs+at.Arg] = x.p
+		}
 	}
 	return true
 }
@@ -175,7 +183,12 @@ func (p *preparedGo) Run() (done bool, err error) {
 		crews.giveBack(w)
 		return false, nil
 	}
-	if err = crews.run(&w, p.readied); w != nil {
+	if p.work < turnWork {
+		err = w.exec.run(p.readied)
+	} else {
+		err = crews.run(&w, p.readied)
+	}
+	if w != nil {
 		crews.giveBack(w)
 	}
 	c := &d.count
@@ -197,5 +210,10 @@ func (p *preparedGo) Close() {
 			dotOrders.Put(o)
 		}
 	}
-	p.readied = nil
+	for _, k := range p.kept {
+		if k != nil {
+			k.close(&p.d.kept)
+		}
+	}
+	p.readied, p.kept = nil, nil
 }

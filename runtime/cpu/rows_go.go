@@ -59,6 +59,9 @@ func (x *rowJob) run(r *ready) {
 	}
 	x.measure()
 	x.findAhead()
+	if r.split || x.plan.totals > 0 || r.transposed.ops != 0 {
+		r.tape.lose()
+	}
 	switch {
 	case r.split:
 		x.runSplit()

@@ -22,6 +22,9 @@ func (t *rowTile) columnsLying(list []rowOp, k int, block int64, values unsafe.P
 	if !f.columns(out, t.acc[k], values, rows, t.columns, step) {
 		return false
 	}
+	if tape := t.points.tape; tape != nil {
+		tape.foldColumns(f, out, t.acc[k], values, o.load, rows, t.columns, step)
+	}
 	if !whole {
 		t.joinBlock(list, k, 0, block, out)
 	}
@@ -39,6 +42,7 @@ func (t *rowTile) rowsLying(list []rowOp, at *[maxReduces]lying, from, to int64)
 	if t.own && x.blocks == 1 {
 		return x.reduced%ir.FoldLanes == 0 && t.wholeRowsLying(o, f, at)
 	}
+	x.args.tape.lose()
 	whole := min(to, x.reduced/ir.FoldBlock)
 	for s := range t.strips {
 		row := t.stripStart(o, &at[0], s)
@@ -76,8 +80,12 @@ func (t *rowTile) wholeRowsLying(o *rowOp, f *folder, at *[maxReduces]lying) boo
 			inner := x.args.dims[x.kept-1]
 			n, step = min(t.strips-s, inner-(t.first+s)%inner), t.ops[o.load].stride[x.kept-1]*f.size
 		}
-		if !f.rows(t.resultAt(o, s, 0), outStep, t.stripStart(o, &at[0], s), step, x.reduced, n) {
+		out, values := t.resultAt(o, s, 0), t.stripStart(o, &at[0], s)
+		if !f.rows(out, outStep, values, step, x.reduced, n) {
 			return false
+		}
+		if tape := t.points.tape; tape != nil {
+			tape.foldRows(f, out, outStep, values, o.load, step, x.reduced, n)
 		}
 		s += n
 	}

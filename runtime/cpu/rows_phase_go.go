@@ -24,10 +24,12 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 	}
 	ph, list, code := &x.plan.Phases[i], x.plan.rowOps[i], x.r.evaluator(i)
 	if x.reduced == 0 {
+		x.args.tape.lose()
 		t.noPoints(list)
 		return
 	}
 	if t.own && x.reduced <= ir.FoldBlock && x.r.even(ph) {
+		x.args.tape.lose()
 		t.evenPhase(ph, list, code)
 		return
 	}
@@ -205,7 +207,9 @@ func (t *rowTile) stripStart(r *rowOp, at *lying, strip int64) unsafe.Pointer {
 func (t *rowTile) take(list []rowOp, k int, strip int64, values unsafe.Pointer, step, r, m int64) {
 	x, o, n := t.x, &list[k], t.columns
 	dt := &x.f.dtype[o.dt]
+	tape := t.points.tape
 	if o.class == ir.ClassSort {
+		tape.lose()
 		copyMemory(unsafe.Add(t.sorting[k], r*dt.size), values, m*dt.size)
 		if r+m == x.reduced {
 			sortRow(o, t.resultAt(o, strip, 0), t.sorting[k], x.reduced, t.work)
@@ -213,20 +217,26 @@ func (t *rowTile) take(list []rowOp, k int, strip int64, values unsafe.Pointer, 
 		return
 	}
 	if dt.widen != nil {
+		tape.lose()
 		dt.widen(t.wide[k], values, m*n)
 		values = t.wide[k]
 	}
 	f := x.f.of(o.op, o.dt)
 	switch {
 	case o.total > 0:
+		tape.lose()
 		t.takeTotal(o, f, values, (t.first+strip)*x.reduced+r, m)
 	case o.class != ir.ClassScan:
 		f.add(t.acc[k], values, r, m, n, step)
+		if tape != nil {
+			tape.fold(f, t.acc[k], values, o.load, r, m, n, step)
+		}
 	default:
 		to, out := t.resultAt(o, strip, r), t.wide[k]
 		if dt.widen == nil {
 			out = to
 		}
+		tape.lose()
 		f.scan(out, values, t.acc[k], unsafe.Add(t.acc[k], aligned(n*8)), r, m, n)
 		if dt.narrow != nil {
 			dt.narrow(to, out, m*n)
@@ -241,7 +251,11 @@ func (t *rowTile) startBlock(list []rowOp) {
 	}
 	for k := range list {
 		if o := &list[k]; o.folds() {
-			t.x.f.of(o.op, o.dt).start(t.acc[k])
+			f := t.x.f.of(o.op, o.dt)
+			f.start(t.acc[k])
+			if tape := t.points.tape; tape != nil {
+				tape.start(f, t.acc[k])
+			}
 		}
 	}
 }
@@ -255,7 +269,11 @@ func (t *rowTile) endBlock(list []rowOp, strip, block, elems int64) {
 
 func (t *rowTile) endFold(list []rowOp, k int, strip, block, elems int64) {
 	if o := &list[k]; o.folds() {
-		t.x.f.of(o.op, o.dt).finish(t.acc[k], elems, t.columns)
+		f := t.x.f.of(o.op, o.dt)
+		f.finish(t.acc[k], elems, t.columns)
+		if tape := t.points.tape; tape != nil {
+			tape.finish(f, t.acc[k], elems, t.columns)
+		}
 		t.joinBlock(list, k, strip, block, t.acc[k])
 	}
 }
@@ -264,11 +282,14 @@ func (t *rowTile) endFold(list []rowOp, k int, strip, block, elems int64) {
 func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64, sum unsafe.Pointer) {
 	o, last := &list[k], t.x.blocks-1
 	f := t.x.f.of(o.op, o.dt)
+	tape := t.points.tape
 	if !t.own {
+		tape.lose()
 		copyMemory(t.partial(k, block, strip), sum, f.size*t.columns)
 		return
 	}
 	if last > 0 {
+		tape.lose()
 		if block == 0 {
 			copyMemory(t.total[k], sum, f.size*t.columns)
 		} else {
@@ -284,10 +305,15 @@ func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64, sum unsafe.
 // give writes the results of a strip's folds.
 func (t *rowTile) give(o *rowOp, f *folder, strip int64, total unsafe.Pointer) {
 	out := t.resultAt(o, strip, 0)
+	tape := t.points.tape
 	if narrow := t.x.f.dtype[o.dt].narrow; narrow != nil && f.lanes > 1 {
+		tape.lose()
 		narrow(out, total, t.columns)
 	} else {
 		f.result(out, o.size, total, t.columns)
+		if tape != nil {
+			tape.result(f, out, o.size, total, t.columns)
+		}
 	}
 }
 

@@ -112,6 +112,7 @@ func (x *rowJob) makeTile(who int) *rowTile {
 		x.e.failed.Store(true)
 		return nil
 	}
+	x.args.tape.region(s, x.room)
 	cut := func(n int64) unsafe.Pointer {
 		p := s
 		s = unsafe.Add(s, n)

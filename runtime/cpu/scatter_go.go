@@ -70,7 +70,7 @@ func (s *scatterJob) run(r *ready) {
 
 // parts does them.
 func (s *scatterJob) parts(units int64) {
-	r, pool, threads := s.r, s.e.pool, int(s.r.threads)
+	r, p, pool, threads := s.r, s.r.p.scatter, s.e.pool, int(s.r.threads)
 	if s.mode == ir.IndexError && s.reduced > 0 {
 		points := r.total
 		if s.cols && !r.scatter.spread {
@@ -78,7 +78,7 @@ func (s *scatterJob) parts(units int64) {
 		}
 		s.part = scatterLooks
 		pool.split(threads, points, points/(r.threads*4)+scatterChunk, s)
-		if r.fault.set {
+		if s.args.tape.stop(); r.fault.set {
 			return
 		}
 	}
@@ -88,6 +88,9 @@ func (s *scatterJob) parts(units int64) {
 		case n == 0:
 		case n == 1 && c.neighbours():
 			bytes := c.dims[0] * c.size
+			if tape := s.args.tape; tape != nil {
+				tape.copyRows(c.dst, p.to, 0, c.src, p.from, 0, 1, bytes)
+			}
 			s.e.copyBytes(unsafe.Slice((*byte)(c.dst), bytes), unsafe.Slice((*byte)(c.src), bytes))
 		default:
 			pool.split(threads, n, n/(r.threads*8)+1, s)
@@ -106,6 +109,9 @@ func (s *scatterJob) parts(units int64) {
 func (s *scatterJob) share(who int, begin, end int64) {
 	if s.part == scatterCopies {
 		s.copying.rows(begin, end)
+		if tape := s.args.tape; tape != nil {
+			tape.copyApart(s.copying, s.r.p.scatter.to, s.r.p.scatter.from, begin, end)
+		}
 		return
 	}
 	w := s.open(who)

@@ -3,7 +3,6 @@ package cpu
 import (
 	"unsafe"
 
-	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -45,6 +44,7 @@ func (s *scatterJob) open(who int) *scatterWalk {
 		p = unsafe.Add(p, n)
 		return at
 	}
+	s.args.tape.region(p, s.room)
 	w := &m.walk
 	*w = scatterWalk{s: s, m: m, ops: append(w.ops[:0], s.args.ops...), columnsOf: 1}
 	w.at = unsafe.Slice((*int64)(cut(scatterBuffer)), scatterChunk)
@@ -79,26 +79,56 @@ func (w *scatterWalk) close() {
 func (w *scatterWalk) find(p, n int64) []int64 {
 	w.code[0].eval(&w.index, p, p+n)
 	at := w.at[:n]
-	if w.s.r.p.scatter.index == ir.Int32 {
-		resolveIndices(w, at, elements[int32](w.indices, n))
-	} else {
-		resolveIndices(w, at, elements[int64](w.indices, n))
+	x := indexRange{lo: w.lo, hi: w.hi, step: w.out.istride, last: w.out.isize - 1, clamps: w.s.mode == ir.IndexClamp, dt: w.s.r.p.scatter.index}
+	x.resolve(at, w.indices)
+	if tape := w.s.args.tape; tape != nil {
+		tape.resolveIndices(x, at, w.indices)
 	}
 	return at
 }
 
-func resolveIndices[T int32 | int64](w *scatterWalk, at []int64, indices []T) {
-	lo, hi, step, last := w.lo, w.hi, w.out.istride, w.out.isize-1
-	clamps := w.s.mode == ir.IndexClamp
-	for k, x := range indices {
-		i := int64(x)
-		if clamps {
-			i = min(max(i, 0), last)
+// indexRange is what indices may be, and how far apart the elements are that they name.
+type indexRange struct {
+	lo, hi, step, last int64
+	clamps             bool
+	dt                 ir.DType
+}
+
+func (x *indexRange) resolve(at []int64, indices unsafe.Pointer) {
+	if x.dt == ir.Int32 {
+		resolveIndices(x, at, elements[int32](indices, int64(len(at))))
+	} else {
+		resolveIndices(x, at, elements[int64](indices, int64(len(at))))
+	}
+}
+
+func resolveIndices[T int32 | int64](x *indexRange, at []int64, indices []T) {
+	for k, index := range indices {
+		i := int64(index)
+		if x.clamps {
+			i = min(max(i, 0), x.last)
 		}
-		if i < lo || i >= hi {
+		if i < x.lo || i >= x.hi {
 			at[k] = -1
 		} else {
-			at[k] = i * step
+			at[k] = i * x.step
+		}
+	}
+}
+
+// note notes those out of range.
+func (x *indexRange) note(f *indexFault, operand int, indices unsafe.Pointer, n int64) {
+	if x.dt == ir.Int32 {
+		noteIndices(x, f, operand, elements[int32](indices, n))
+	} else {
+		noteIndices(x, f, operand, elements[int64](indices, n))
+	}
+}
+
+func noteIndices[T int32 | int64](x *indexRange, f *indexFault, operand int, indices []T) {
+	for _, i := range indices {
+		if uint64(int64(i)) > uint64(x.last) || x.last < 0 {
+			f.note(operand, int64(i))
 		}
 	}
 }
@@ -106,23 +136,14 @@ func resolveIndices[T int32 | int64](w *scatterWalk, at []int64, indices []T) {
 // look notes indices out of range at points [begin, end) of the launch, whose columns,
 // where they share their indices, count as one.
 func (w *scatterWalk) look(begin, end int64) {
-	size := uint64(w.out.isize)
-	note := func(i int64) {
-		if uint64(i) >= size {
-			w.s.r.fault.note(w.s.r.p.scatter.to, i)
-		}
-	}
+	r := w.s.r
+	x, to := indexRange{last: w.out.isize - 1, dt: r.p.scatter.index}, r.p.scatter.to
 	for p := begin; p < end; p += scatterChunk {
 		n := min(end-p, scatterChunk)
 		w.code[0].eval(&w.index, p, p+n)
-		if w.s.r.p.scatter.index == ir.Int32 {
-			for _, i := range elements[int32](w.indices, n) {
-				note(int64(i))
-			}
-			continue
-		}
-		for _, i := range elements[int64](w.indices, n) {
-			note(i)
+		x.note(r.fault, to, w.indices, n)
+		if tape := w.s.args.tape; tape != nil {
+			tape.noteIndices(x, to, w.indices, n)
 		}
 	}
 }
@@ -173,7 +194,7 @@ func (w *scatterWalk) rows(from, to int64) {
 				row++
 			}
 			m := min(left, n-k)
-			s.joins.each(w.base, at[k:k+m], 0, unsafe.Add(values, k*size))
+			w.each(at[k:k+m], 0, unsafe.Add(values, k*size))
 			left -= m
 			k += m
 		}
@@ -225,13 +246,16 @@ const (
 	scatterAsked = 1024
 )
 
-// ask asks for what index number j names.
-func (w *scatterWalk) ask(at []int64, j int64) {
-	if j < int64(len(at)) && at[j] >= 0 {
-		size := w.s.dt.size
-		machine.Ask(unsafe.Add(w.base, at[j]*size), min(w.columnsOf*size, scatterAsked))
+// each joins a value to each element of the tile or row that is named.
+func (w *scatterWalk) each(at []int64, step int64, values unsafe.Pointer) {
+	w.s.joins.each(w.base, at, step, values)
+	if tape := w.s.args.tape; tape != nil {
+		tape.joinEach(w.s.joins, w.base, w.s.r.p.scatter.to, at, step, values, w.valuesOf())
 	}
 }
+
+// valuesOf is the operand that values may lie in.
+func (w *scatterWalk) valuesOf() int { return w.s.r.plan().rowOps[1][0].load }
 
 // columns joins the columns that were placed.
 func (w *scatterWalk) columns() {
@@ -245,7 +269,7 @@ func (w *scatterWalk) columns() {
 	if lie != nil { // no values of a chunk are kept
 		most = max(scatterChunk/per, 1)
 	}
-	code := w.neighbours()
+	along := w.neighbours()
 	for r := int64(0); r < s.reduced; r += most {
 		m := min(s.reduced-r, most)
 		at, values := w.find(r*per, m*per), w.values
@@ -255,15 +279,15 @@ func (w *scatterWalk) columns() {
 			step = n
 			w.code[1].eval(&w.value, r*n, (r+m)*n)
 		}
-		for j := range m {
-			from := unsafe.Add(values, j*step*size)
-			switch {
-			case per > 1:
-				s.joins.each(w.base, at[j*n:(j+1)*n], 1, from)
-			case at[j] >= 0:
-				w.ask(at, j+scatterAhead)
-				w.along(code, unsafe.Add(w.base, at[j]*size), from)
+		if per == 1 {
+			along.join(w.base, at, step, values, w.frame)
+			if tape := s.args.tape; tape != nil {
+				tape.joinAlong(along, w.base, s.r.p.scatter.to, at, step, values, w.valuesOf(), w.frame)
 			}
+			continue
+		}
+		for j := range m {
+			w.each(at[j*n:(j+1)*n], 1, unsafe.Add(values, j*step*size))
 		}
 	}
 }

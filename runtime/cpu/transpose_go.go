@@ -15,6 +15,7 @@ type transposedJob struct {
 
 func (j *transposedJob) run(r *ready) {
 	t := &r.transposed
+	r.tape.lose()
 	j.r, j.code = r, r.evaluator(0)
 	r.writeArgs(&j.args)
 	m, n := j.args.dims[t.dim], j.args.dims[j.args.rank-1]

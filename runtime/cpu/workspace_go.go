@@ -26,6 +26,7 @@ type workspace struct {
 	values  []t0Val
 	ops     []operand // of a part of a launch
 	args    args      // of the evaluation at hand
+	merged  mergedCache
 }
 
 // workspaceFor is one that is large enough for the launch, and that goes back to free.
@@ -52,13 +53,21 @@ func (e *goExecutor) workspaceFor(r *ready) *workspace {
 	return w
 }
 
-// eval evaluates points of a phase.
-func (w *workspace) eval(t evaluator, a *args, begin, end int64) {
-	mine := &w.args // one of its own would be allocated each time
+// take takes what a phase is evaluated with, in place of one that would be allocated each
+// time. From evaluation to evaluation only bufs, and bases and offsets of operands, change.
+func (w *workspace) take(a *args) *args {
+	mine := &w.args
 	*mine = *a
-	mine.bufs, mine.scratch, mine.values = w.bufs[:], w.scratch, &w.values
-	t.eval(mine, begin, end)
-	*mine = args{} // the collector would keep what it points to
+	mine.bufs, mine.scratch, mine.values, mine.merged = w.bufs[:], w.scratch, &w.values, &w.merged
+	return mine
+}
+
+// forget drops what the collector would keep for it.
+func (w *workspace) forget() {
+	w.args = args{}
+	for i := range w.merged {
+		w.merged[i].p = nil
+	}
 }
 
 // argsInto is a launch in the form that evaluations take, with operands in a list that is

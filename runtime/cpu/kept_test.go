@@ -1,0 +1,231 @@
+package cpu
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// keeping is a device that keeps launches, with machine code for everything.
+func keeping(t *testing.T, threads int) *device {
+	t.Helper()
+	if machineISA() == nil {
+		t.Skip("no machine code here")
+	}
+	d := openTest(t, runtime.Config{Compile: runtime.CompileWait, Threads: threads})
+	if !d.machine {
+		t.Skip("kernels become C here")
+	}
+	return d
+}
+
+// keptCase is a launch that is to be kept.
+type keptCase struct {
+	k *codegen.Kernel
+	h *kerneltest.Launch
+}
+
+// keptCases are launches of every kind of walker.
+func keptCases(t *testing.T) map[string]keptCase {
+	rng := rand.New(rand.NewPCG(7, 1))
+	dots := map[string]dotLayout{"rows by columns": {"ik", "kj"}, "rows by rows": {"ik", "jk"}, "columns by columns": {"ki", "kj"}}
+	cases := map[string]keptCase{
+		"points": {scaled(t), kerneltest.NewLaunch(rng, scaled(t), []int64{7, 300}, 2, kerneltest.Dense)},
+	}
+	apart := keptCase{scaled(t), kerneltest.NewLaunch(rng, scaled(t), []int64{5, 6, 80}, 3, kerneltest.Dense)}
+	apart.h.Args[0].Stride[0], apart.h.Args[0].Stride[1] = 80, 400 // several calls with frames that are alike
+	cases["points in another order"] = apart
+	for name, text := range rowtext.All {
+		if k := rowKernel(t, text); keepsRows(k) {
+			cases[name] = keptCase{k, kerneltest.NewLaunch(rng, k, []int64{5, 60}, 1, kerneltest.Dense)}
+		}
+	}
+	for name, sides := range dots {
+		for what, size := range map[string][3]int64{"one row": {1, 27, 40}, "few rows": {6, 33, 20}, "many rows": {40, 70, 50}} {
+			k := plainDot()
+			cases["product of "+name+", "+what] = keptCase{k, sides.launch(rng, k, size)}
+		}
+	}
+	for name, c := range map[string]scatterCase{
+		"scatter of columns": {kept: []int64{30}, n: 12, v: 9, same: true, apart: 1, dt: ir.Float32, index: ir.Int32, mode: ir.IndexError, how: ir.CombineAdd},
+		"scatter of rows":    {kept: []int64{3}, n: 12, v: 9, apart: 1, dt: ir.Float32, index: ir.Int64, mode: ir.IndexClamp, how: ir.CombineSet},
+	} {
+		cases[name] = keptCase{c.kernel(), c.launch(rng)}
+	}
+	return cases
+}
+
+// keepsRows reports rows whose folds are numbers of their own dtype: the others are walked.
+func keepsRows(k *codegen.Kernel) bool {
+	for _, in := range k.Body {
+		if c := in.Op.Info().Class; c == ir.ClassSort || c == ir.ClassScan || in.DT.Storage() {
+			return false
+		}
+	}
+	return true
+}
+
+// plainDot multiplies two matrices of floats.
+func plainDot() *codegen.Kernel {
+	var b ir.Builder
+	x, y := b.Emit(ir.Load, ir.Float32, 0), b.Emit(ir.Load, ir.Float32, 1)
+	v := b.Emit(ir.Dot, ir.Float32, 0, x, y)
+	return &codegen.Kernel{Body: b.Code, Stores: []codegen.Store{{Operand: 2, Value: v}}, Operands: []codegen.Operand{
+		{Kind: codegen.Input, DT: ir.Float32}, {Kind: codegen.Input, DT: ir.Float32}, {Kind: codegen.Output, DT: ir.Float32, Row: true}}}
+}
+
+// dotLayout is in which order the dims of either side lie, the last one innermost.
+type dotLayout [2]string
+
+func (s dotLayout) launch(rng *rand.Rand, k *codegen.Kernel, size [3]int64) *kerneltest.Launch {
+	h := kerneltest.NewLaunch(rng, k, size[:], 2, kerneltest.Dense)
+	for i, dims := range append(s[:], "ij") {
+		step := int64(1)
+		h.Args[i].Stride = [runtime.MaxRank]int64{}
+		h.Args[i].Offset = 0
+		for at := len(dims) - 1; at >= 0; at-- {
+			d := map[byte]int{'i': 0, 'j': 1, 'k': 2}[dims[at]]
+			h.Args[i].Stride[d] = step
+			step *= size[d]
+		}
+	}
+	return h
+}
+
+// Small launches of every kind are kept, and give the bits of the oracle wherever their
+// operands lie.
+func TestKept(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		d := keeping(t, threads)
+		for name, c := range keptCases(t) {
+			hold(t, d, c.k)
+			onDevice(t, d, c.k, c.h) // makes code
+			was := keptRuns.Load()
+			again(t, d, c.k, c.h, reference(t, c.k, c.h))
+			if n := keptRuns.Load() - was; n != 2 {
+				t.Errorf("%s: %d of 2 runs were as the first one", name, n)
+			}
+		}
+		if n := d.kept.bytes.Load(); n != 0 {
+			t.Errorf("%d bytes are kept of lists that are closed", n)
+		}
+	}
+}
+
+// What is kept is bounded, and what does not fit is walked.
+func TestKeptBound(t *testing.T) {
+	d := keeping(t, 1)
+	k := scaled(t)
+	h := kerneltest.NewLaunch(rand.New(rand.NewPCG(7, 2)), k, []int64{90}, 1, kerneltest.Dense)
+	var list []runtime.Prepared
+	hold(t, d, k)
+	onDevice(t, d, k, h)
+	bound(t, d, k, h, func(l *runtime.Launch) {
+		for range 8 {
+			p := d.prepareGo([]runtime.Launch{*l, *l})
+			if p == nil {
+				t.Fatal("not prepared")
+			}
+			list = append(list, p)
+			if done, err := p.Run(); !done || err != nil {
+				t.Fatal(done, err)
+			}
+			if d.kept.most == keptBytesAll {
+				d.kept.most = 7 * d.kept.bytes.Load() / 2 // three lists and a launch
+			}
+		}
+		kept := int64(0)
+		for _, p := range list {
+			if done, err := p.Run(); !done || err != nil {
+				t.Fatal(done, err)
+			}
+			for _, k := range p.(*preparedGo).kept {
+				kept += k.runs
+			}
+		}
+		if n := d.kept.bytes.Load(); kept != 7 || n > d.kept.most {
+			t.Errorf("%d launches are kept, %d bytes of %d", kept, n, d.kept.most)
+		}
+		for _, p := range list {
+			p.Close()
+		}
+		if n := d.kept.bytes.Load(); n != 0 {
+			t.Errorf("%d bytes are kept of lists that are closed", n)
+		}
+	})
+}
+
+// A kept launch meets an index out of range as others do: what follows it does not run, what
+// it would scatter into stays, and the next run is as ever.
+func TestKeptFaults(t *testing.T) {
+	d := keeping(t, 1)
+	c := scatterCase{kept: []int64{30}, n: 12, v: 9, same: true, apart: 1, dt: ir.Float32, index: ir.Int32, mode: ir.IndexError, how: ir.CombineAdd}
+	k, h := c.kernel(), c.launch(rand.New(rand.NewPCG(7, 3)))
+	copied := scaled(t)
+	want := reference(t, k, h)
+	hold(t, d, k)
+	onDevice(t, d, k, h)
+	bound(t, d, k, h, func(l *runtime.Launch) {
+		prog, err := d.Build(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := d.Alloc(64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Free(out)
+		after := runtime.Launch{Prog: prog, Rank: 1, Kept: 1, Scalars: []uint64{ir.FloatBits(ir.Float32, 2)}}
+		after.Args = []runtime.Access{{Buf: l.Args[3].Buf}, {Buf: out}}
+		after.Dims[0], after.Args[0].Stride[0], after.Args[1].Stride[0] = 9, 1, 1
+		if err := d.Run([]runtime.Launch{*l, after}); err != nil { // makes code
+			t.Fatal(err)
+		}
+		p := d.prepareGo([]runtime.Launch{*l, after})
+		if p == nil {
+			t.Fatal("not prepared")
+		}
+		defer p.Close()
+		good := h.Args[1].Data
+		bad := make([]byte, len(good))
+		copy(bad, good)
+		bad[4], bad[5] = 77, 1
+		for run, index := range [][]byte{bad, good, good, bad, bad, good} {
+			if err := errors.Join(d.Write(l.Args[1].Buf, ir.Int32, 0, index), d.Write(l.Args[3].Buf, ir.Float32, 0, h.Args[3].Data),
+				d.Write(out, ir.Float32, 0, make([]byte, 36))); err != nil {
+				t.Fatal(err)
+			}
+			done, err := p.Run()
+			var at *runtime.LaunchError
+			if faults := run == 0 || run == 3 || run == 4; !done || faults != (err != nil) || faults && (!errors.As(err, &at) || at.Index != 0 || !errors.Is(err, ir.ErrIndex)) {
+				t.Fatalf("run %d: %v, %v", run, done, err)
+			}
+			got, second := contents(t, d, k, h, l)[3], make([]byte, 36)
+			if err := d.Read(second, ir.Float32, out, 0); err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Equal(second, make([]byte, 36)) != (err != nil) {
+				t.Fatalf("run %d: the launch behind left %v, with error %v", run, second, err)
+			}
+			if err != nil {
+				if !bytes.Equal(got, h.Args[3].Data) {
+					t.Fatalf("run %d wrote to what it scatters into", run)
+				}
+				continue
+			}
+			if err := kerneltest.Same(ir.Float32, got, want[3]); err != nil {
+				t.Fatalf("run %d: %v", run, err)
+			}
+		}
+		if n := p.(*preparedGo).kept[0].runs; n != 4 {
+			t.Errorf("%d of 4 runs were as the first good one", n)
+		}
+	})
+}

@@ -14,6 +14,10 @@ import (
 // until it is done, and a program that never reads could queue without end.
 const maxBacklog = 512
 
+// maxDispatches is how many are sent in one submission, so that the words of very
+// many do not pile up.
+const maxDispatches = 2048
+
 // batch is a Run on its way to the queue.
 type batch struct {
 	dev        *Runner
@@ -23,36 +27,23 @@ type batch struct {
 	scratch    []*buffer
 	split      splitter
 	faultLog
-}
 
-// chainBytes is the memory for what the launches of a chain hand over: little
-// beside what it would be in all, and enough to keep the device busy.
-const chainBytes = 16 << 20
+	launches, read, written int64 // taken: as runtime.Stats counts
+}
 
 // Run cuts the launches into dispatches and submits them as one pass.
 func (d *Runner) Run(list []runtime.Launch) error {
-	if runtime.HasChains(list) {
-		return runtime.RunChains(list, chainBytes, d, d.Run)
-	}
 	if err := d.enter(); err != nil {
 		return err
 	}
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: err}
 	}
-	if err := d.dispatchAll(list, false); err != nil {
-		return err
-	}
-	for i := range list {
-		r, w := codegen.Traffic(list[i].Prog.(*program).kernel, &list[i], &d.caps.ElemSize)
-		d.stats.read.Add(r)
-		d.stats.written.Add(w)
-	}
-	d.stats.launches.Add(int64(len(list)))
-	return nil
+	return d.dispatchAll(list, false)
 }
 
-// dispatchAll cuts the launches into dispatches and submits them.
+// dispatchAll cuts the launches into dispatches and submits them. Trials are not
+// counted.
 func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,24 +51,90 @@ func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	b := &batch{dev: d, trial: trial, words: d.words[:0]}
 	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
 	defer b.release()
-	for i := range list {
-		if b.mustSettle(&list[i]) {
-			if err := b.submit(); err != nil {
+	for i := 0; i < len(list); i++ {
+		b.launch = i
+		if list[i].Chain == nil {
+			if err := b.take(&list[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		n := list[i].Chain.N
+		if err := b.chain(list[i : i+n]); err != nil {
+			return err
+		}
+		i += n - 1
+	}
+	if err := b.submit(); err != nil {
+		return err
+	}
+	if !trial {
+		d.stats.launches.Add(b.launches)
+		d.stats.read.Add(b.read)
+		d.stats.written.Add(b.written)
+	}
+	return nil
+}
+
+// take adds the dispatches of a launch, and counts it. Where it is bad what came
+// before it is submitted.
+func (b *batch) take(l *runtime.Launch) error {
+	if b.mustSettle(l) || len(b.dispatches) >= maxDispatches {
+		if err := b.submit(); err != nil {
+			return err
+		}
+	}
+	done := len(b.dispatches)
+	if err := b.add(l); err != nil {
+		b.dispatches = b.dispatches[:done]
+		if e := b.submit(); e != nil {
+			return e
+		}
+		return &runtime.LaunchError{Index: b.launch, Err: err}
+	}
+	b.note(l)
+	r, w := codegen.Traffic(l.Prog.(*program).kernel, l, &b.dev.caps.ElemSize)
+	b.launches, b.read, b.written = b.launches+1, b.read+r, b.written+w
+	return nil
+}
+
+// Memory for what the launches of a chain hand over: little beside what it would be
+// in all, since a GPU has less to read from memory than it computes, and enough to
+// keep it busy. Hardware is only kept by several points of the outer dims at a time.
+const (
+	chainBytes = 16 << 20
+	chainWide  = 32 << 20
+)
+
+// chain takes the launches of a chain tile by tile.
+func (b *batch) chain(ls []runtime.Launch) error {
+	c, budget := ls[0].Chain, int64(chainBytes)
+	if !b.dev.limits.software {
+		all := int64(0)
+		for _, n := range c.Local {
+			all += n * points(ls[0].Dims[:c.Lead])
+		}
+		budget = min(chainWide, all/2) // never all of it
+		c = c.Wider(ls, budget)
+	}
+	rows := c.Rows(ls, budget)
+	local := make([]runtime.Buffer, len(c.Local))
+	for i, n := range c.Local {
+		var err error
+		if local[i], err = b.alloc(n * rows); err != nil {
+			return &runtime.LaunchError{Index: b.launch, Err: err}
+		}
+	}
+	into := c.NewTile(ls)
+	for tile := range c.Tiles(ls, rows) {
+		c.Tile(ls, tile, rows, local, into)
+		for i := range into {
+			if err := b.take(&into[i]); err != nil {
 				return err
 			}
 		}
-		b.launch = i
-		done := len(b.dispatches)
-		if err := b.add(&list[i]); err != nil {
-			b.dispatches = b.dispatches[:done]
-			if e := b.submit(); e != nil {
-				return e
-			}
-			return &runtime.LaunchError{Index: i, Err: err}
-		}
-		b.note(&list[i])
 	}
-	return b.submit()
+	return nil
 }
 
 // add checks a launch and cuts it into dispatches.

@@ -104,7 +104,7 @@ func (b *batch) take(l *runtime.Launch) error {
 // keep it busy. Hardware is only kept by several points of the outer dims at a time.
 const (
 	chainBytes = 16 << 20
-	chainWide  = 32 << 20
+	chainWide  = 64 << 20
 )
 
 // chain takes the launches of a chain tile by tile.

@@ -189,6 +189,12 @@ func (p *printer) take(i int, x, at string) {
 // fewer barriers than by halving, and those are what small rows wait for.
 func (p *printer) foldGroup(folds []int) {
 	g := p.v.Group
+	if p.v.Beside > 0 {
+		p.share(folds, "w", g)
+		p.f("barrier;")
+		p.gather(folds, "w", p.v.sharing())
+		return
+	}
 	first := 1 // partial results that a round-one invocation takes
 	for g > 32 && first*first < g {
 		first *= 2
@@ -261,7 +267,10 @@ func (p *printer) partial(n int, at string) string {
 // gather combines n shared partial results into o<i>.
 func (p *printer) gather(folds []int, name string, n int) {
 	at := func(j int) string {
-		if p.v.Each < 2 {
+		switch {
+		case p.v.Beside > 0:
+			return fmt.Sprintf("lane %% %du + %du", p.v.Beside, j*p.v.Beside)
+		case p.v.Each < 2:
 			return fmt.Sprint(j)
 		}
 		return p.partial(n, fmt.Sprintf("%du", j))

@@ -141,7 +141,7 @@ const (
 	besideRows   = 32
 	besideShares = 16
 	besideLong   = 64      // points of a row, at least
-	besideMost   = 1 << 18 // rows
+	besideMost   = 1 << 20 // rows
 	besideFolds  = 4       // whose partial results the least workgroup memory holds
 )
 

@@ -54,7 +54,8 @@ var prims = []spelling{
 	{ir.FDiv, f32s, "$0 / $1", ""},
 
 	{ir.Quo, words | u8s, "$0 / $1", ""},
-	{ir.Mod, words | u8s, "$0 % $1", ""},
+	{ir.Mod, u32s | u8s, "$0 % $1", ""},
+	{ir.Mod, i32s, "$0 - $0 / $1 * $1", ""}, // Vulkan leaves % of negative numbers undefined
 	{ir.MulHi, u32s, "mr_mulhi($0, $1)", "mr_mulhi"},
 	{ir.And, words | u8s, "$0 & $1", ""},
 	{ir.Or, words | u8s, "$0 | $1", ""},
@@ -92,6 +93,18 @@ var prims = []spelling{
 	{ir.Ne, wides, "$or(($ne($0.l, $1.l)), ($ne($0.h, $1.h)))", ""},
 	{ir.Lt, ir.SetOf(ir.Uint64), "mr_less64($0, $1)", "mr_less64"},
 	{ir.Gt, ir.SetOf(ir.Uint64), "mr_less64($1, $0)", "mr_less64"},
+}
+
+// selves spell what ops make of a float and itself: to compilers x = x, x - x = 0 and
+// x/x = 1, which is so for numbers only.
+var selves = map[ir.Op]spelling{
+	ir.Eq:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
+	ir.Le:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
+	ir.Ge:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
+	ir.Ne:   {text: "mr_nan($0)", uses: "mr_nan"},
+	ir.Sub:  {text: "mr_self($0)", uses: "mr_self"},
+	ir.Div:  {text: "mr_unit($0)", uses: "mr_unit"},
+	ir.FDiv: {text: "mr_unit($0)", uses: "mr_unit"},
 }
 
 // spellings indexes the tables by op.

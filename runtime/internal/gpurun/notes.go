@@ -179,15 +179,17 @@ func (d *Runner) warm(sh *compiled, bindings int) error {
 		d.spare = append(d.spare, b)
 	}
 	words := d.gpu.Info().Limits.Uniform // no shader that could run declares more
-	if err := d.grow(&d.params, words, Uniform); err != nil {
+	params, _, err := d.params.hold(d, make([]byte, words))
+	if err != nil {
 		return err
 	}
+	d.params.forget() // nobody writes or reads them
 	x := Dispatch{Pipe: sh.pipe, Groups: [3]uint32{0, 1, 1}}
 	for _, b := range d.spare[:bindings] {
 		x.Bind = append(x.Bind, Range{Buf: b, Size: spareSize})
 	}
-	x.Bind = append(x.Bind, Range{Buf: d.params, Size: words})
-	return d.gpu.Submit([]Dispatch{x}, d.params, nil)
+	x.Bind = append(x.Bind, Range{Buf: params, Size: words})
+	return d.gpu.Submit([]Dispatch{x}, params, nil)
 }
 
 // spareSize is what is bound where nothing runs: some elements of any shader.

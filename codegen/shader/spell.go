@@ -54,7 +54,8 @@ var prims = []spelling{
 	{ir.FDiv, f32s, "$0 / $1", ""},
 
 	{ir.Quo, words | u8s, "$0 / $1", ""},
-	{ir.Mod, words | u8s, "$0 % $1", ""},
+	{ir.Mod, i32s, "$rem($0, $1)", ""},
+	{ir.Mod, u32s | u8s, "$0 % $1", ""},
 	{ir.MulHi, u32s, "mr_mulhi($0, $1)", "mr_mulhi"},
 	{ir.And, words | u8s, "$0 & $1", ""},
 	{ir.Or, words | u8s, "$0 | $1", ""},

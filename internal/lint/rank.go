@@ -25,6 +25,7 @@ var ranks = map[string]int{
 	"device":         5,
 	"fusion":         4,
 	"codegen/wgsl":   4,
+	"codegen/glsl":   4,
 	"segment":        3,
 	"queue":          3,
 	"codegen/native": 3,

@@ -1,0 +1,234 @@
+//go:build cgo && linux && !android
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/go-gl/gl/v4.3-core/gl"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
+)
+
+// ErrNoAdapter is what there is to say of a machine without OpenGL 4.3.
+var ErrNoAdapter = egl.ErrNone
+
+// The version that has compute shaders and storage buffers.
+const major, minor = 4, 3
+
+// functions is go-gl's table of OpenGL's, one for the process: what is in it
+// finds the context that is current.
+var functions struct {
+	sync.Mutex
+	loaded bool
+}
+
+func loadFunctions(proc func(string) unsafe.Pointer) error {
+	functions.Lock()
+	defer functions.Unlock()
+	if functions.loaded {
+		return nil
+	}
+	if err := gl.InitWithProcAddrFunc(proc); err != nil {
+		return fmt.Errorf("%w: libEGL finds no %v", ErrNoAdapter, err)
+	}
+	functions.loaded = true
+	return nil
+}
+
+// Device is a context with its thread.
+type Device struct {
+	thread *thread
+	info   gpurun.Info
+	robust bool // resets can be asked for
+	fixed  bool // buffers of fixed size stay where they are
+
+	mu     sync.Mutex
+	lost   error // set once, returned from then on
+	closed bool
+	queued int // submissions since the queue was last seen empty
+
+	buffers   map[*Buffer]struct{}
+	pipelines map[*Pipeline]struct{}
+	spare     [][]byte // of transfers
+}
+
+// Brought is a context that the program made.
+type Brought struct {
+	Ctx  context
+	Proc func(string) unsafe.Pointer
+}
+
+// Adapters describes what contexts can be made on, best first.
+func Adapters() ([]gpurun.Info, error) {
+	var list []gpurun.Info
+	err := each(func(d *Device) bool {
+		list = append(list, d.info)
+		d.Close()
+		return true
+	})
+	slices.SortStableFunc(list, func(a, b gpurun.Info) int { return order(a) - order(b) })
+	return list, err
+}
+
+// order puts hardware before software.
+func order(i gpurun.Info) int {
+	if i.Kind == "CPU" {
+		return 1
+	}
+	return 0
+}
+
+// each opens what there is, one after another, until use says that it has seen
+// enough. It fails where there was nothing.
+func each(use func(*Device) bool) error {
+	displays, err := egl.Displays()
+	if err != nil {
+		return err
+	}
+	var refused []error
+	some := false
+	for _, x := range displays {
+		d, err := openOn(x)
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		if some = true; !use(d) {
+			return nil
+		}
+	}
+	if !some {
+		return errors.Join(refused...)
+	}
+	return nil
+}
+
+// openOn opens a display. Where it has no context of the version that is needed,
+// the error says which it has.
+func openOn(x egl.Display) (*Device, error) {
+	c, err := x.New(major, minor)
+	if err == nil {
+		return Open(Brought{c, egl.ProcAddress}, c.Robust)
+	}
+	old, e := x.New(1, 0)
+	if e != nil {
+		old, e = x.New(3, 1)
+	}
+	if e != nil {
+		return nil, err
+	}
+	if d, e := Open(Brought{old, egl.ProcAddress}, old.Robust); e == nil {
+		return d, nil
+	} else if errors.Is(e, errOld) {
+		err = e
+	}
+	return nil, fmt.Errorf("%s: %w", x.Name, err)
+}
+
+// Best opens the best context whose renderer or driver contains match (letter case
+// aside; "" matches all).
+func Best(match string) (*Device, error) {
+	var names []string
+	var pick *Device
+	err := each(func(d *Device) bool {
+		names = append(names, d.info.Name)
+		fits := strings.Contains(strings.ToLower(d.info.Name+" "+d.info.Driver), strings.ToLower(match))
+		if !fits || pick != nil && order(pick.info) <= order(d.info) {
+			d.Close()
+			return true
+		}
+		if pick != nil {
+			pick.Close()
+		}
+		pick = d
+		return order(d.info) > 0
+	})
+	if err == nil && pick == nil {
+		err = fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+	}
+	return pick, err
+}
+
+var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, major, minor)
+
+// Open makes a device of a context, which is from then on its own.
+func Open(b Brought, robust bool) (*Device, error) {
+	d := &Device{robust: robust, buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
+	var err error
+	d.thread, err = start(b.Ctx, func() error {
+		if err := loadFunctions(b.Proc); err != nil {
+			return err
+		}
+		return d.describe()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// describe finds out what the context can do.
+func (d *Device) describe() error {
+	text := func(what uint32) string {
+		p := gl.GetString(what)
+		if p == nil {
+			return "unknown"
+		}
+		return gl.GoStr(p)
+	}
+	d.info.Name, d.info.Driver = text(gl.RENDERER), text(gl.VENDOR)+" "+text(gl.VERSION)
+	have, least := number(gl.MAJOR_VERSION), number(gl.MINOR_VERSION)
+	if have < major || have == major && least < minor {
+		return fmt.Errorf("%w, %s has %s", errOld, d.info.Name, text(gl.VERSION))
+	}
+	d.info.Kind = "DiscreteGPU"
+	for _, name := range []string{"llvmpipe", "softpipe", "swrast", "swiftshader", "software"} {
+		if strings.Contains(strings.ToLower(d.info.Name), name) {
+			d.info.Kind = "CPU"
+		}
+	}
+	exts := map[string]bool{}
+	for i := range number(gl.NUM_EXTENSIONS) {
+		exts[gl.GoStr(gl.GetStringi(gl.EXTENSIONS, uint32(i)))] = true
+	}
+	later := func(least4 int64, ext string) bool { return have > 4 || least >= least4 || exts[ext] }
+	d.robust = d.robust && later(5, "GL_KHR_robustness")
+	d.fixed = later(4, "GL_ARB_buffer_storage")
+	d.info.Limits = gpurun.Limits{
+		Binding:        min(number(gl.MAX_SHADER_STORAGE_BLOCK_SIZE), 1<<31-1) &^ 15,
+		Buffer:         1<<31 - 16, // no limit of OpenGL, but what drivers on CPUs count with
+		Uniform:        min(number(gl.MAX_UNIFORM_BLOCK_SIZE), 1<<16) &^ 15,
+		Align:          max(number(gl.SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT), number(gl.UNIFORM_BUFFER_OFFSET_ALIGNMENT), 16),
+		StorageBuffers: int(min(number(gl.MAX_COMPUTE_SHADER_STORAGE_BLOCKS), number(gl.MAX_SHADER_STORAGE_BUFFER_BINDINGS))),
+		Groups:         min(numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 0), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 1), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 2)),
+		GroupSize:      int(min(number(gl.MAX_COMPUTE_WORK_GROUP_INVOCATIONS), numberAt(gl.MAX_COMPUTE_WORK_GROUP_SIZE, 0))),
+
+		WorkgroupStorage: number(gl.MAX_COMPUTE_SHARED_MEMORY_SIZE),
+	}
+	if d.info.Kind != "CPU" {
+		d.info.Limits.Buffer = 1<<32 - 16
+	}
+	return d.reported()
+}
+
+func number(what uint32) int64 {
+	var n int64
+	gl.GetInteger64v(what, &n)
+	return n
+}
+
+func numberAt(what, i uint32) int64 {
+	var n int32
+	gl.GetIntegeri_v(what, i, &n)
+	return int64(n)
+}
+
+// Info describes the device.
+func (d *Device) Info() gpurun.Info { return d.info }

@@ -1,0 +1,24 @@
+//go:build !(cgo && linux && !android)
+
+package opengl
+
+import (
+	"fmt"
+	goruntime "runtime"
+
+	"github.com/millrace-go/millrace/runtime"
+)
+
+func init() { runtime.Register("opengl", stub{}) }
+
+// stub is the driver of builds that have no EGL.
+type stub struct{}
+
+func (stub) err() error {
+	return fmt.Errorf("%w %q: this build for %s/%s has none; it needs cgo and linux",
+		runtime.ErrNoDriver, "opengl", goruntime.GOOS, goruntime.GOARCH)
+}
+
+func (s stub) Open(runtime.Config) (runtime.Device, error) { return nil, s.err() }
+
+func (s stub) Probe() (string, error) { return "", s.err() }

@@ -118,7 +118,7 @@ nocgo() {
 # Tests of drivers that compare launches with the oracle, one after another: what
 # is concurrent in them is C or the GPU, which the race detector does not see, and
 # their oracles take most of the time with it.
-one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|Dot(Kernels|Apart|Dims|Integers|Fused)?|Every(Half|Op)|FoldLevels|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Kernels(Cut|Shared)?|Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
+one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|FoldLevels|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$|^TestSuites$/^(Choices|Dot|DotApart|DotDims|DotIntegers|DotFused|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|Scatter|ScatterReach)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"fmt"
@@ -41,10 +41,10 @@ func randomProgram(t *testing.T, seed uint64, prog *ir.Graph, run func(*ir.Graph
 	}
 }
 
-// TestEnginePrograms runs random programs through the public API, twice over
+// testEnginePrograms runs random programs through the public API, twice over
 // the same code. They compute on integers and masks, which every device gives
 // the same bits.
-func TestEnginePrograms(t *testing.T) {
+func testEnginePrograms(t *testing.T) {
 	d := openEngine(t)
 	c := progen.Config{Ops: 12, MaxElems: 600, Groups: groups, DTypes: shader.DTypes &^ ir.Floats}
 	for seed := range programs(t, 24) {
@@ -70,10 +70,10 @@ func TestEnginePrograms(t *testing.T) {
 	}
 }
 
-// TestEngineProgramsForced is TestEnginePrograms with every kernel run by another
+// testEngineProgramsForced is TestEnginePrograms with every kernel run by another
 // variant than the device would choose, alone and two together, however small the
 // launch is: another one in each pass.
-func TestEngineProgramsForced(t *testing.T) {
+func testEngineProgramsForced(t *testing.T) {
 	defer force.SetChoice(-1)
 	d := openEngine(t)
 	n := programs(t, 48)
@@ -119,9 +119,9 @@ func matches(d *millrace.Device, prog *ir.Graph, inputs [][]byte, want []ir.Dens
 	return nil
 }
 
-// TestEnginePadsBehindReshape: positions before the operand's first element
+// testEnginePadsBehindReshape: positions before the operand's first element
 // are never used, whatever they come to (found by random programs).
-func TestEnginePadsBehindReshape(t *testing.T) {
+func testEnginePadsBehindReshape(t *testing.T) {
 	d := openEngine(t)
 	data := make([]uint16, 6*2*2*2)
 	for i := range data {
@@ -148,10 +148,10 @@ func TestEnginePadsBehindReshape(t *testing.T) {
 	}
 }
 
-// TestEngineFloatPrograms does so with floats of all widths. Each op is held
+// testEngineFloatPrograms does so with floats of all widths. Each op is held
 // against the oracle on the device's own operands, within the op's tolerance,
 // which would not survive comparisons and cancellation.
-func TestEngineFloatPrograms(t *testing.T) {
+func testEngineFloatPrograms(t *testing.T) {
 	d := openEngine(t)
 	for seed := range programs(t, 24) {
 		c := progen.Config{Ops: 12, MaxElems: 600, DTypes: shader.DTypes, Groups: groups}

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // A Recording takes other sizes of its axes here, too: no call, no plan and no shader
 // more, and the bits of calling its function.
-func TestEngineRecordingAxes(t *testing.T) {
+func testEngineRecordingAxes(t *testing.T) {
 	d := openEngine(t)
 	s := d.NewStream()
 	weight := millrace.NormalOn(d, millrace.Float32, 1, 8, 4)

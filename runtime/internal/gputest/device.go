@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"bytes"
@@ -20,7 +18,7 @@ import (
 
 const copyKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\nstore 1 %0"
 
-func TestCopy(t *testing.T) {
+func testCopy(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int64{1, 2, 3, 4, 5, 63, 64, 65, 1000, 1 << 20} {
@@ -30,7 +28,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-func TestScalars(t *testing.T) {
+func testScalars(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	rng := rand.New(rand.NewPCG(1, 3))
 	x := newTrial(parse(t, "in 0 : float32\nout 1 : float32\nscalar 0 : float32\nscalar 1 : float32\n"+
@@ -45,9 +43,9 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestBeyondOneBinding computes over a tensor that no single binding holds and
+// testBeyondOneBinding computes over a tensor that no single binding holds and
 // that takes more workgroups than one dimension of a grid has.
-func TestBeyondOneBinding(t *testing.T) {
+func testBeyondOneBinding(t *testing.T) {
 	var n int64
 	d := openAs(t, func(i *gpurun.Info) {
 		if i.Limits.Binding > 1<<28 && os.Getenv("MILLRACE_LONG") == "" {
@@ -95,9 +93,9 @@ func TestBeyondOneBinding(t *testing.T) {
 	}
 }
 
-// TestSizesCompileOnce: no size compiles anything once both classes of inner
+// testSizesCompileOnce: no size compiles anything once both classes of inner
 // dim (whole vectors or not) are there.
-func TestSizesCompileOnce(t *testing.T) {
+func testSizesCompileOnce(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	k := parse(t, "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2")
 	var first int64
@@ -114,7 +112,7 @@ func TestSizesCompileOnce(t *testing.T) {
 	}
 }
 
-func TestTransfers(t *testing.T) {
+func testTransfers(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, dt := range []ir.DType{ir.Bool, ir.Uint8, ir.Int8, ir.Int16, ir.BFloat16, ir.Int32, ir.Float32} {
@@ -165,9 +163,9 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// TestConcurrent hammers one device from several goroutines: build, run,
+// testConcurrent hammers one device from several goroutines: build, run,
 // transfer, allocate, free.
-func TestConcurrent(t *testing.T) {
+func testConcurrent(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	k := parse(t, "in 0 : int32\nout 1 : int32\nscalar 0 : int32\n%0 = load 0 : int32\n%1 = scalar 0 : int32\n%2 = add %0 %1 : int32\nstore 1 %2")
 	worker := func(seed uint32) error {

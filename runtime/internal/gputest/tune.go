@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"math/rand/v2"
@@ -14,9 +12,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestChoices holds every choice of launches of each kind against the
+// testChoices holds every choice of launches of each kind against the
 // interpreter, run and tried, and sees that every turn is taken somewhere.
-func TestChoices(t *testing.T) {
+func testChoices(t *testing.T) {
 	force.SetChoice(0) // small launches have choices, too
 	defer force.SetChoice(-1)
 	d := openDevice(t, runtime.Config{})

@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"fmt"
@@ -68,10 +66,10 @@ func dotTolerance(k int64) ir.Tolerance {
 	return ir.Tolerance{Abs: 9 * 2e-7 * (1 + float64(k)), Rel: 1e-6}
 }
 
-// TestDot covers tiles and sums of products, sizes that are no multiples of a
+// testDot covers tiles and sums of products, sizes that are no multiples of a
 // tile, every transposition, batches of their own and shared ones, as GPUs have
 // them and as software does.
-func TestDot(t *testing.T) {
+func testDot(t *testing.T) {
 	d, gpu := openAs(t, software), openAs(t, hardware)
 	for i, dims := range [][]int64{
 		{1, 16, 16, 16}, {1, 33, 65, 17}, {3, 40, 20, 1}, {2, 64, 64, 300}, {1, 70, 13, 0}, {1, 1, 50, 70}, {1, 100, 1, 33},
@@ -91,7 +89,7 @@ func TestDot(t *testing.T) {
 	}
 }
 
-func TestDotIntegers(t *testing.T) {
+func testDotIntegers(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, dt := range []string{"int32", "uint32", "uint8"} {
 		for _, dims := range [][]int64{{2, 20, 36, 50}, {1, 34, 129, 10}, {1, 4, 30, 21}, {1, 16, 16, 9000}} {
@@ -103,9 +101,9 @@ func TestDotIntegers(t *testing.T) {
 	}
 }
 
-// TestDotFused has work before and behind the contraction, over operands that
+// testDotFused has work before and behind the contraction, over operands that
 // are broadcast along m and n.
-func TestDotFused(t *testing.T) {
+func testDotFused(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 16*max(i.Limits.Align, 256), 1000 })
 	for _, c := range []struct {
@@ -121,9 +119,9 @@ func TestDotFused(t *testing.T) {
 	}
 }
 
-// TestDotDims contracts over two dims that no stride joins, with two dims each
+// testDotDims contracts over two dims that no stride joins, with two dims each
 // along m and n, in an order of their own.
-func TestDotDims(t *testing.T) {
+func testDotDims(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := newTrial(parse(t, dotKernel("int32")), 4, 5, 6, 7, 3, 4, 9)
 	// Dims: n, m, n, m | k, k.
@@ -133,8 +131,8 @@ func TestDotDims(t *testing.T) {
 	x.check(t, d, ir.Tolerance{})
 }
 
-// TestDotApart: a long contraction of few results is shared out along k.
-func TestDotApart(t *testing.T) {
+// testDotApart: a long contraction of few results is shared out along k.
+func testDotApart(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, dims := range [][]int64{{1, 16, 16, 20000}, {1, 1, 1, 100000}, {1, 2, 40, 30000}} {
 		x := newTrial(parse(t, dotKernel("float32")), 3, dims...)

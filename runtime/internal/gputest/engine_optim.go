@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-go/millrace/optim"
 )
 
-// TestEngineOptim: training steps give on the GPU what they give on the CPU, within what
+// testEngineOptim: training steps give on the GPU what they give on the CPU, within what
 // its functions may differ by, and the same bits recorded or not.
-func TestEngineOptim(t *testing.T) {
+func testEngineOptim(t *testing.T) {
 	gpu := openEngine(t)
 	cpu, err := millrace.Open("cpu:compile=off")
 	if err != nil {

@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -19,8 +17,8 @@ func reduceKernel(op string, dt string) string {
 	return "in 0 : " + dt + "\nout 1 : " + dt + " row\n%0 = load 0 : " + dt + "\n%1 = " + op + " %0 : " + dt + "\nstore 1 %1"
 }
 
-// TestReduce covers both forms of the shader and one to three rounds.
-func TestReduce(t *testing.T) {
+// testReduce covers both forms of the shader and one to three rounds.
+func testReduce(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, c := range []struct {
 		kept int
@@ -47,9 +45,9 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestReduceColumns sums over the outer dim, where neighbouring invocations
+// testReduceColumns sums over the outer dim, where neighbouring invocations
 // take neighbouring outputs.
-func TestReduceColumns(t *testing.T) {
+func testReduceColumns(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, n := range []int64{2, 100, colSteps, colSteps + 1, 5*colSteps + 3} {
 		x := newTrial(parse(t, reduceKernel("sum", "int32")), 1, 70, n)
@@ -59,7 +57,7 @@ func TestReduceColumns(t *testing.T) {
 	}
 }
 
-func TestReduceNaN(t *testing.T) {
+func testReduceNaN(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, n := range []int64{5, 64, 1000, 40000} {
 		x := newTrial(parse(t, reduceKernel("max", "float32")), 1, 2, n)
@@ -81,8 +79,8 @@ func TestReduceNaN(t *testing.T) {
 	}
 }
 
-// TestReduceEmpty: an empty sum is +0.
-func TestReduceEmpty(t *testing.T) {
+// testReduceEmpty: an empty sum is +0.
+func testReduceEmpty(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := newTrial(parse(t, reduceKernel("sum", "float32")), 1, 3, 0)
 	x.args[1].Data = make([]byte, 12)
@@ -90,9 +88,9 @@ func TestReduceEmpty(t *testing.T) {
 	x.check(t, d, ir.Tolerance{})
 }
 
-// TestReduceRandom runs reductions with stores beside them, over random
+// testReduceRandom runs reductions with stores beside them, over random
 // layouts, whole and under limits that cut nearly every one.
-func TestReduceRandom(t *testing.T) {
+func testReduceRandom(t *testing.T) {
 	for _, small := range []bool{false, true} {
 		t.Run(fmt.Sprintf("small=%t", small), func(t *testing.T) {
 			d := openAs(t, func(i *gpurun.Info) {
@@ -161,9 +159,9 @@ func randomReduce(rng *rand.Rand) *trial {
 	return x
 }
 
-// TestPositionNames: the names in a shader are made of numbers, and none of
+// testPositionNames: the names in a shader are made of numbers, and none of
 // them is one of WGSL's own, as f16 and f32 are (found by random programs).
-func TestPositionNames(t *testing.T) {
+func testPositionNames(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, n := range []int{16, 32} {
 		src := "in 0 : int32\nout 1 : int32 row\n%0 = load 0 : int32\n"

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-go/millrace/stream"
 )
 
-// TestEngineBundle: plans of one device are of use to the next, which has no
+// testEngineBundle: plans of one device are of use to the next, which has no
 // cache: it explores nothing, has compiled its shaders before it runs anything, and
 // computes the same. A bundle of the CPU's plans is none of its business.
-func TestEngineBundle(t *testing.T) {
+func testEngineBundle(t *testing.T) {
 	defer stream.ForgetBundles()
 	run := func(d *millrace.Device) []float32 {
 		t.Helper()

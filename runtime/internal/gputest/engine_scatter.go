@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"encoding/binary"
@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestEngineScatters holds the public methods against the oracle, bit for bit:
+// testEngineScatters holds the public methods against the oracle, bit for bit:
 // every way to combine and every mode, into memory of its own and in place.
-func TestEngineScatters(t *testing.T) {
+func testEngineScatters(t *testing.T) {
 	d := openEngine(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, dt := range []ir.DType{ir.Float32, ir.Float16, ir.BFloat16, ir.Int32, ir.Int8, ir.Uint16, ir.Uint8, ir.Bool} {
@@ -89,9 +89,9 @@ func TestEngineScatters(t *testing.T) {
 	}
 }
 
-// TestEngineScatterInPlace: the gradient of an embedding is added to zeros in
+// testEngineScatterInPlace: the gradient of an embedding is added to zeros in
 // their own memory, in the kernel that computes it.
-func TestEngineScatterInPlace(t *testing.T) {
+func testEngineScatterInPlace(t *testing.T) {
 	d := openEngine(t)
 	const rows, width, ids = 300, 16, 90
 	at, grad := make([]int32, ids), make([]float32, ids*width)
@@ -130,9 +130,9 @@ func TestEngineScatterInPlace(t *testing.T) {
 	}
 }
 
-// TestEngineScatterOutOfRange: an index out of range is an error that names it,
+// testEngineScatterOutOfRange: an index out of range is an error that names it,
 // the op and the line of the call; what was scattered into stays.
-func TestEngineScatterOutOfRange(t *testing.T) {
+func testEngineScatterOutOfRange(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{1, 2, 3, 4, 5, 6}, 3, 2)
 	u := millrace.FromSliceOn(d, []float32{10, 20, 30, 40}, 2, 2)
@@ -154,7 +154,7 @@ func TestEngineScatterOutOfRange(t *testing.T) {
 		for range 2 { // a new plan, a known one
 			at := millrace.FromSliceOn(d, []int32{0, 3})
 			beside := x.AddScalar(1)
-			apitest.FailsAtIndex(t, c.name, c.call(at), c.op, c.index, "engine_scatter_test.go")
+			apitest.FailsAtIndex(t, c.name, c.call(at), c.op, c.index, "engine_scatter.go")
 			apitest.Holds(t, c.name+", beside it", beside, 2, 3, 4, 5, 6, 7)
 			apitest.Holds(t, c.name+", what was scattered into", x.AddScalar(0), 1, 2, 3, 4, 5, 6)
 			// The others take it as it is.

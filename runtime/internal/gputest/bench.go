@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"math/rand/v2"
@@ -62,9 +60,9 @@ var customKernel = func() string {
 	return b + "store 1 " + y
 }()
 
-// BenchmarkOverCopy runs kernels over (32,512,2048) float32 in turns with a
+// benchOverCopy runs kernels over (32,512,2048) float32 in turns with a
 // plain copy and reports the median of the ratios, "x-copy".
-func BenchmarkOverCopy(b *testing.B) {
+func benchOverCopy(b *testing.B) {
 	d := openDevice(b, runtime.Config{})
 	const n = 32 * 512 * 2048
 	base := benchLaunch(b, d, parse(b, copyKernel), n)
@@ -118,8 +116,8 @@ func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.L
 	return l
 }
 
-// BenchmarkRun is the cost of handing small plans to the queue.
-func BenchmarkRun(b *testing.B) {
+// benchRun is the cost of handing small plans to the queue.
+func benchRun(b *testing.B) {
 	d := openDevice(b, runtime.Config{})
 	l := benchLaunch(b, d, parse(b, reluKernel), 1000)
 	for _, n := range []int{1, 20} {

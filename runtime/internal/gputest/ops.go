@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -152,9 +150,9 @@ func worthShader(op ir.Op, s signature) bool {
 	return !first.Storage() && !s.dt.Storage() || kerneltest.StorageOps(op, s.dt) || op == ir.Gelu || op == ir.Pow || op == ir.Normal
 }
 
-// TestOps holds every scalar op of the table against the oracle, over vectors
+// testOps holds every scalar op of the table against the oracle, over vectors
 // and over single points.
-func TestOps(t *testing.T) {
+func testOps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some 300 shaders")
 	}

@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -207,7 +205,7 @@ func seeds() uint64 {
 	return 40
 }
 
-func TestRandomLayouts(t *testing.T) {
+func testRandomLayouts(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for seed := range seeds() {
 		randomTrial(rand.New(rand.NewPCG(seed, 7))).check(t, d, ir.Tolerance{})
@@ -217,9 +215,9 @@ func TestRandomLayouts(t *testing.T) {
 	}
 }
 
-// TestRandomWindows runs the same kernels under limits so small that nearly
+// testRandomWindows runs the same kernels under limits so small that nearly
 // every launch is cut.
-func TestRandomWindows(t *testing.T) {
+func testRandomWindows(t *testing.T) {
 	d := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 })
 	for seed := range seeds() {
 		randomTrial(rand.New(rand.NewPCG(seed, 8))).check(t, d, ir.Tolerance{})

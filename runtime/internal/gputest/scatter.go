@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -97,10 +95,10 @@ func (c *scatterCase) trial(t testing.TB, dt ir.DType, mode, how string, inPlace
 	return x
 }
 
-// TestScatter holds scatters against the interpreter: in every mode and way to
+// testScatter holds scatters against the interpreter: in every mode and way to
 // combine, in place and not, whole and cut into dispatches of few points and
 // windows that hold no row.
-func TestScatter(t *testing.T) {
+func testScatter(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
 	hows := []string{"set", "add", "max", "min", "mul"}
@@ -139,10 +137,10 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// TestScatterFault: an index out of range, of the scatter's own or of what is
+// testScatterFault: an index out of range, of the scatter's own or of what is
 // scattered, is found before anything is written, however the launch is cut; the
 // least is told, and neither the launch nor the next one has changed anything.
-func TestScatterFault(t *testing.T) {
+func testScatterFault(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
 	for i, c := range []scatterCase{
@@ -184,8 +182,8 @@ func TestScatterFault(t *testing.T) {
 	}
 }
 
-// TestScatterReach: what reaches beyond its memory is refused.
-func TestScatterReach(t *testing.T) {
+// testScatterReach: what reaches beyond its memory is refused.
+func testScatterReach(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	c := scatterCase{kept: []int64{4}, n: 3, size: 5}
 	for _, wrong := range [][]int{{}, {0}, {3}, {0, 3}} {

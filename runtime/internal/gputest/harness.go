@@ -1,24 +1,21 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/millrace-go/millrace/runtime/internal/gpurun"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
-	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
 type device = gpurun.Runner
@@ -40,19 +37,17 @@ func points(dims []int64) int64 {
 	return n
 }
 
-// openDevice opens the adapter, or skips with the reason; with webgpu in
+// openDevice opens the adapter, or skips with the reason; with the device in
 // MILLRACE_REQUIRE it fails instead.
 func openDevice(t testing.TB, c runtime.Config) *device {
 	t.Helper()
-	d, _ := open(t, c, func(*gpurun.Info) {})
-	return d
+	return open(t, c, nil)
 }
 
 // openAs is openDevice for an adapter that says something else of itself.
 func openAs(t testing.TB, say func(*gpurun.Info)) *device {
 	t.Helper()
-	d, _ := open(t, runtime.Config{}, say)
-	return d
+	return open(t, runtime.Config{}, say)
 }
 
 // What an adapter may say it is.
@@ -61,29 +56,41 @@ func hardware(i *gpurun.Info) { i.Kind = "DiscreteGPU" }
 
 // saying is an adapter with an Info of its own.
 type saying struct {
-	*gpu.Device
+	gpurun.Device
 	info gpurun.Info
 }
 
 func (s saying) Info() gpurun.Info { return s.info }
 
-func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) (*device, *gpu.Device) {
+// missing ends a test whose device there is not.
+func missing(t testing.TB, err error) {
 	t.Helper()
-	g, err := gpu.Open(c.Adapter)
-	if err != nil {
-		if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "webgpu") {
-			t.Fatalf("required device: %v", err)
-		}
-		t.Skipf("no device: %v", err)
+	if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), under.Name) {
+		t.Fatalf("required device: %v", err)
 	}
-	info := g.Info()
-	say(&info)
-	d := gpurun.New(name, saying{g, info}, wgsl.Dialect, c)
+	t.Skipf("no device: %v", err)
+}
+
+func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) *device {
+	t.Helper()
+	g, err := under.Open(c.Adapter)
+	if err != nil {
+		missing(t, err)
+	}
+	if say != nil {
+		info := g.Info()
+		say(&info)
+		g = saying{g, info}
+	}
+	d := gpurun.New(under.Name, g, under.Dialect, c)
 	t.Cleanup(func() {
 		// Whatever ran can be kept: it reads back, and prints as the same text.
 		for _, n := range d.Notes() {
+			if n.Kind != runtime.KindShader {
+				continue
+			}
 			key := strings.TrimPrefix(n.Key, d.Caps().Scope()+"\n")
-			if _, _, err := shader.ReadNote(wgsl.Dialect, key, n.Value); err != nil {
+			if _, _, err := shader.ReadNote(under.Dialect, key, n.Value); err != nil {
 				t.Errorf("%v\n%s", err, key)
 			}
 		}
@@ -91,7 +98,7 @@ func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) (*device, *gpu
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return d, g
+	return d
 }
 
 func parse(t testing.TB, src string) *codegen.Kernel {

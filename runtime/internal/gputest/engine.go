@@ -1,32 +1,27 @@
-package webgpu_test
+package gputest
 
 import (
 	"errors"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
-	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
 func openEngine(t *testing.T) *millrace.Device {
 	t.Helper()
-	d, err := millrace.Open("webgpu")
+	d, err := millrace.Open(under.Name)
 	if err != nil {
-		if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "webgpu") {
-			t.Fatalf("required device: %v", err)
-		}
-		t.Skipf("no device: %v", err)
+		missing(t, err)
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
 }
 
-// TestEngineFuses: a GELU from public ops is one kernel, here too, and a
+// testEngineFuses: a GELU from public ops is one kernel, here too, and a
 // second batch size compiles nothing.
-func TestEngineFuses(t *testing.T) {
+func testEngineFuses(t *testing.T) {
 	d := openEngine(t)
 	gelu := func(rows int) []float32 {
 		data := make([]float32, rows*64)
@@ -60,8 +55,8 @@ func TestEngineFuses(t *testing.T) {
 	}
 }
 
-// TestEngineUnsupported: what WGSL lacks is refused where it is recorded.
-func TestEngineUnsupported(t *testing.T) {
+// testEngineUnsupported: what shaders lack is refused where it is recorded.
+func testEngineUnsupported(t *testing.T) {
 	d := openEngine(t)
 	for _, x := range []*millrace.Tensor{
 		millrace.FromSliceOn(d, []float64{1}, 1),
@@ -71,14 +66,14 @@ func TestEngineUnsupported(t *testing.T) {
 		millrace.FromSliceOn(d, []float32{1}, 1).Take(millrace.FromSliceOn(d, []int32{0}, 1).Cast(millrace.Int64), 0),
 	} {
 		err := x.Err()
-		if !errors.Is(err, millrace.ErrUnsupported) || !strings.Contains(err.Error(), "engine_test.go") {
+		if !errors.Is(err, millrace.ErrUnsupported) || !strings.Contains(err.Error(), "engine.go") {
 			t.Errorf("%v, want ErrUnsupported and this line", err)
 		}
 	}
 }
 
-// TestSquareOfRoot: drivers like to turn sqrt(x)*sqrt(x) into |x|.
-func TestSquareOfRoot(t *testing.T) {
+// testSquareOfRoot: drivers like to turn sqrt(x)*sqrt(x) into |x|.
+func testSquareOfRoot(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{-3.75, 4})
 	got, err := millrace.Values[float32](x.Sqrt().Square().AddScalar(0.5))

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"math"
@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-go/millrace/internal/apitest"
 )
 
-// TestEngineGatherFuses: looking up rows of a table at computed indices, and
+// testEngineGatherFuses: looking up rows of a table at computed indices, and
 // what is made of them, is one kernel, and waits for the device only where an
 // index out of range would be an error.
-func TestEngineGatherFuses(t *testing.T) {
+func testEngineGatherFuses(t *testing.T) {
 	d := openEngine(t)
 	const rows, width = 37, 64
 	data := make([]float32, 50*width)
@@ -49,10 +49,10 @@ func TestEngineGatherFuses(t *testing.T) {
 	}
 }
 
-// TestEngineIndexOutOfRange: an index out of range is an error that names it,
+// testEngineIndexOutOfRange: an index out of range is an error that names it,
 // the op and the line of the call, as on the CPU; what was computed beside it
 // stays, and the stream stays usable.
-func TestEngineIndexOutOfRange(t *testing.T) {
+func testEngineIndexOutOfRange(t *testing.T) {
 	d := openEngine(t)
 	x := millrace.FromSliceOn(d, []float32{1, 2, 3, 4, 5, 6}, 3, 2)
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestEngineIndexOutOfRange(t *testing.T) {
 		for range 2 { // a new plan, a known one
 			at := millrace.FromSliceOn(d, []int32{0, 3})
 			beside := x.AddScalar(1)
-			apitest.FailsAtIndex(t, c.name, c.call(at), "gather", c.index, "engine_gather_test.go")
+			apitest.FailsAtIndex(t, c.name, c.call(at), "gather", c.index, "engine_gather.go")
 			apitest.Holds(t, c.name+", beside it", beside, 2, 3, 4, 5, 6, 7)
 			for _, mode := range []millrace.IndexMode{millrace.IndexClamp, millrace.IndexDrop} {
 				if err := x.Take(at, 0, mode).Eval(); err != nil {

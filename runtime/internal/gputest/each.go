@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -63,10 +61,10 @@ store 5 %14
 `,
 }
 
-// TestRowsTakenTogether has shaders that take several neighbouring rows at once,
+// testRowsTakenTogether has shaders that take several neighbouring rows at once,
 // as vectors of rows and by workgroups, with parameters that all rows read and
 // ones of their own.
-func TestRowsTakenTogether(t *testing.T) {
+func testRowsTakenTogether(t *testing.T) {
 	d := openAs(t, software) // GPUs never do
 	for name, src := range eachKernels {
 		for _, c := range []struct {
@@ -101,7 +99,7 @@ func TestRowsTakenTogether(t *testing.T) {
 				l := x.check(t, d, ir.Tolerance{Abs: 1e-5, Rel: 1e-5})
 				v := d.Source(l.Prog)
 				want := name == "scaled" || c.across // the others are better off in registers
-				if got := strings.Contains(v[0].Source, "let block"); len(v) != 1 || got != want {
+				if got := strings.Contains(v[0].Source, " block = "); len(v) != 1 || got != want {
 					t.Errorf("%d shaders, rows taken together %t, want %t\n%s", len(v), got, want, v[0].Source)
 				}
 			})
@@ -109,8 +107,8 @@ func TestRowsTakenTogether(t *testing.T) {
 	}
 }
 
-// TestRowWork counts what a norm with a weight does at a point.
-func TestRowWork(t *testing.T) {
+// testRowWork counts what a norm with a weight does at a point.
+func testRowWork(t *testing.T) {
 	k := parse(t, rowtext.Norm)
 	v := shader.Dense(k, 4)
 	v.Args[2].Still = true
@@ -126,9 +124,9 @@ func TestRowWork(t *testing.T) {
 	}
 }
 
-// TestSoftmaxOnline has rows of infinities and NaN, at their ends and all over,
+// testSoftmaxOnline has rows of infinities and NaN, at their ends and all over,
 // go through a pass that has no maximum yet.
-func TestSoftmaxOnline(t *testing.T) {
+func testSoftmaxOnline(t *testing.T) {
 	d := openAs(t, software)
 	inf, nan := math.Inf(1), math.NaN()
 	rows := [][]float64{

@@ -1,12 +1,8 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -33,7 +29,7 @@ func calls(t *testing.T, d *device, l *runtime.Launch) map[string]func() error {
 	}
 }
 
-func TestClosed(t *testing.T) {
+func testClosed(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	l := copyLaunch(t, d)
 	if err := d.Close(); err != nil {
@@ -49,12 +45,12 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-func TestLost(t *testing.T) {
+func testLost(t *testing.T) {
 	defer fault.Reset()
 	other := openDevice(t, runtime.Config{})
 	d := openDevice(t, runtime.Config{})
 	l := copyLaunch(t, d)
-	fault.Set(FaultLost, 1)
+	fault.Set(under.Name+"-lost", 1)
 	if err := d.Run([]runtime.Launch{*l}); !errors.Is(err, runtime.ErrDeviceLost) {
 		t.Fatalf("run: %v, want ErrDeviceLost", err)
 	}
@@ -68,8 +64,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestLaunchError: what comes before a bad launch has run.
-func TestLaunchError(t *testing.T) {
+// testLaunchError: what comes before a bad launch has run.
+func testLaunchError(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := newTrial(parse(t, copyKernel), 1, 100)
 	x.fillInputs(rand.New(rand.NewPCG(1, 2)))
@@ -96,7 +92,7 @@ func TestLaunchError(t *testing.T) {
 	x.compare(t, d, l, ir.Tolerance{})
 }
 
-func TestUnsupported(t *testing.T) {
+func testUnsupported(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	_, err := d.Build(parse(t, "in 0 : float64\nout 1 : float64\n%0 = load 0 : float64\nstore 1 %0"))
 	if !errors.Is(err, ir.ErrUnsupported) {
@@ -104,35 +100,18 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-func TestAdapterChoice(t *testing.T) {
+func testAdapterChoice(t *testing.T) {
 	openDevice(t, runtime.Config{})
-	_, err := driver{}.Open(runtime.Config{Adapter: "no such adapter"})
+	d, err := runtime.Lookup(under.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Open(runtime.Config{Adapter: "no such adapter"})
 	if !errors.Is(err, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "there are") {
 		t.Errorf("unknown adapter: %v", err)
 	}
-	text, err := driver{}.Probe()
+	text, err := d.Probe()
 	if err != nil || text == "" {
 		t.Errorf("probe: %q, %v", text, err)
-	}
-}
-
-// TestNoDriver opens in a process that cannot find a Vulkan driver.
-func TestNoDriver(t *testing.T) {
-	if os.Getenv("MILLRACE_TEST_NO_DRIVER") != "" {
-		_, err := driver{}.Open(runtime.Config{})
-		_, perr := driver{}.Probe()
-		if !errors.Is(err, runtime.ErrNoDriver) || !errors.Is(perr, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "mesa-vulkan-drivers") {
-			t.Fatalf("open: %v; probe: %v", err, perr)
-		}
-		return
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestNoDriver$", "-test.v")
-	cmd.Env = append(os.Environ(), "MILLRACE_TEST_NO_DRIVER=1", "VK_DRIVER_FILES=/nonexistent", "VK_ICD_FILENAMES=/nonexistent")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "PASS") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if strings.Contains(string(out), "error: XDG") {
-		t.Errorf("opening printed:\n%s", out)
 	}
 }

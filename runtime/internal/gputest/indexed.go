@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -72,9 +70,9 @@ func lookUp(t testing.TB, src, mode string, dt ir.DType, kept int, dims, at, str
 	return x
 }
 
-// TestIndexedLoads holds loads through an index, in every mode and by lanes and
+// testIndexedLoads holds loads through an index, in every mode and by lanes and
 // whole vectors, against the interpreter, also where no binding holds the table.
-func TestIndexedLoads(t *testing.T) {
+func testIndexedLoads(t *testing.T) {
 	whole := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = max(4*i.Limits.Align, 1024), 100 })
 	type list = []int64
@@ -132,12 +130,12 @@ func TestIndexedLoads(t *testing.T) {
 	}
 }
 
-// TestIndexedRowsMoveByVectors: looking up whole rows loads vectors.
-func TestIndexedRowsMoveByVectors(t *testing.T) {
+// testIndexedRowsMoveByVectors: looking up whole rows loads vectors.
+func testIndexedRowsMoveByVectors(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := lookUp(t, lookKernel, "clamp", ir.Float32, 2, []int64{37, 64}, []int64{1, 0}, []int64{0, 1}, 50, 64)
 	l := x.check(t, d, ir.Tolerance{})
-	if s := sources(d, l); !strings.Contains(s, "b1 : array<vec4<f32>>") {
+	if s := sources(d, l); !strings.Contains(s, under.Dialect.Types["vec4f32"]) {
 		t.Errorf("the table is read element by element:\n%s", s)
 	}
 	if n := d.Stats().Waits; n != 0 {
@@ -145,10 +143,10 @@ func TestIndexedRowsMoveByVectors(t *testing.T) {
 	}
 }
 
-// TestIndexFaults: an index out of range fails its launch and names the least
+// testIndexFaults: an index out of range fails its launch and names the least
 // such index; what comes before has run. Vectors that end past the domain do
 // not look at what is there.
-func TestIndexFaults(t *testing.T) {
+func testIndexFaults(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, c := range []struct {
 		name string
@@ -201,10 +199,10 @@ func TestIndexFaults(t *testing.T) {
 	}
 }
 
-// TestFaultKeepsOperands: a launch that overwrites what one at fault has read,
+// testFaultKeepsOperands: a launch that overwrites what one at fault has read,
 // or what it reads itself, does not run. One that overwrites nothing of the
 // kind does not cost a wait of its own.
-func TestFaultKeepsOperands(t *testing.T) {
+func testFaultKeepsOperands(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	x := lookUp(t, lookKernel, "error", ir.Int32, 1, []int64{8}, []int64{1}, []int64{0}, 300, 1)
 	binary.LittleEndian.PutUint32(x.args[0].Data, 300)

@@ -1,4 +1,4 @@
-package webgpu_test
+package gputest
 
 import (
 	"math"
@@ -78,9 +78,9 @@ func (h *heads) run(d *millrace.Device, mask *millrace.Tensor) (got []float32, e
 	return got, err
 }
 
-// TestEngineChains: an attention from public ops runs in tiles: three kernels of
+// testEngineChains: an attention from public ops runs in tiles: three kernels of
 // a plan, and never memory for all of its scores.
-func TestEngineChains(t *testing.T) {
+func testEngineChains(t *testing.T) {
 	for name, h := range map[string]*heads{
 		"plain":   newHeads(rand.New(rand.NewPCG(1, 1)), heads{batch: 2, heads: 3, groups: 1, n: 320, d: 16}),
 		"causal":  newHeads(rand.New(rand.NewPCG(1, 2)), heads{batch: 2, heads: 3, groups: 1, n: 320, d: 16, causal: true}),

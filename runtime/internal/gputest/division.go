@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -11,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestDivision has quotients at and beside integers, which the random values of
-// TestOps rarely are. A device that flushes denormals has no business with them.
-func TestDivision(t *testing.T) {
+// testDivision has quotients at and beside integers, which the random values of
+// testOps rarely are. A device that flushes denormals has no business with them.
+func testDivision(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, op := range []ir.Op{ir.FloorDiv, ir.Rem} {
 		var xs, ys []byte

@@ -1,6 +1,4 @@
-//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
-
-package webgpu
+package gputest
 
 import (
 	"encoding/binary"
@@ -62,9 +60,9 @@ func (x *trial) fillPositiveRows(rng *rand.Rand) {
 	}
 }
 
-// TestRowKernels: several passes over a row in one dispatch, by workgroups and
+// testRowKernels: several passes over a row in one dispatch, by workgroups and
 // by single invocations.
-func TestRowKernels(t *testing.T) {
+func testRowKernels(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for name, src := range map[string]string{"softmax": rowtext.Softmax, "norm": rowtext.Norm} {
 		for _, c := range rowShapes {
@@ -86,8 +84,8 @@ func TestRowKernels(t *testing.T) {
 	}
 }
 
-// TestRowKernelsShared has rows shared by as many invocations as on a GPU.
-func TestRowKernelsShared(t *testing.T) {
+// testRowKernelsShared has rows shared by as many invocations as on a GPU.
+func testRowKernelsShared(t *testing.T) {
 	d := openAs(t, hardware)
 	for _, dims := range [][]int64{{3, 256}, {5, 700}, {2, 5001}, {3, 16000}} {
 		x := newTrial(parse(t, rowtext.Softmax), 1, dims...)
@@ -96,9 +94,9 @@ func TestRowKernelsShared(t *testing.T) {
 	}
 }
 
-// TestRowKernelsCut runs them under limits that one row does not fit, and over
+// testRowKernelsCut runs them under limits that one row does not fit, and over
 // rows that are long.
-func TestRowKernelsCut(t *testing.T) {
+func testRowKernelsCut(t *testing.T) {
 	for name, src := range map[string]string{"softmax": rowtext.Softmax, "norm": rowtext.Norm} {
 		for _, c := range []struct {
 			small bool
@@ -137,9 +135,9 @@ func rowOpKernel(op ir.Op, in, out ir.DType, descending bool) string {
 	return fmt.Sprintf("%s\n%%0 = load 0 : %v\n%%1 = %v %s%%0 : %v\nstore 1 %%1", text, in, op, mode, out)
 }
 
-// TestRowOps holds every row op of one operand against the oracle: by
+// testRowOps holds every row op of one operand against the oracle: by
 // workgroups, by single invocations, and where rows are cut.
-func TestRowOps(t *testing.T) {
+func testRowOps(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	small := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 16*max(i.Limits.Align, 256), 4096 })
 	tight := openAs(t, func(i *gpurun.Info) { i.Limits.Binding, i.Points = 1<<16, 1<<14 })
@@ -222,9 +220,9 @@ func (x *trial) fillRow(op ir.Op, in ir.DType, dims []int64) {
 	}
 }
 
-// TestSortDescending is over rows that several workgroups sort, and some at
+// testSortDescending is over rows that several workgroups sort, and some at
 // once.
-func TestSortDescending(t *testing.T) {
+func testSortDescending(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, op := range []ir.Op{ir.Sort, ir.ArgSort} {
 		for _, dims := range [][]int64{{3, 5}, {2, 5000}, {1, 1024}} {
@@ -239,9 +237,9 @@ func TestSortDescending(t *testing.T) {
 	}
 }
 
-// TestRowMix has everything in one kernel: a scan behind a reduction, a sort
+// testRowMix has everything in one kernel: a scan behind a reduction, a sort
 // behind a scan, work behind both.
-func TestRowMix(t *testing.T) {
+func testRowMix(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	for _, src := range []string{`
 in 0 : int32

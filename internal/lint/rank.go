@@ -47,6 +47,7 @@ var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": t
 var drivers = map[string]bool{
 	"runtime/cpu":    true,
 	"runtime/webgpu": true,
+	"runtime/opengl": true,
 	"runtime/null":   true,
 }
 
@@ -57,7 +58,7 @@ const driverRank = 4
 // tests, and which.
 var importsDriver = map[string][]string{
 	".":             {"runtime/cpu"},
-	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/null"},
+	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/null"},
 }
 
 // driverOf returns the driver a folder belongs to, or "".

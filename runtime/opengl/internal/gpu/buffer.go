@@ -16,6 +16,7 @@ type Buffer struct {
 	dev  *Device
 	name uint32
 	size int64
+	use  gpurun.Use
 	gone bool
 }
 
@@ -24,7 +25,7 @@ func (b *Buffer) Size() int64 { return b.size }
 
 // NewBuffer allocates; size is rounded up to 16 bytes, so that a vector of
 // four elements that straddles the end of the data can be loaded whole.
-func (d *Device) NewBuffer(size int64, _ gpurun.Use) (gpurun.Buffer, error) {
+func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 	if err := d.Usable(); err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (d *Device) NewBuffer(size int64, _ gpurun.Use) (gpurun.Buffer, error) {
 	if size > d.info.Limits.Buffer {
 		return nil, fmt.Errorf("%w: a buffer of %d bytes is above the limit of %d", gpurun.ErrMemory, size, d.info.Limits.Buffer)
 	}
-	b := &Buffer{dev: d, size: size}
+	b := &Buffer{dev: d, size: size, use: use}
 	err := d.do(func() error {
 		gl.GenBuffers(1, &b.name)
 		gl.BindBuffer(gl.COPY_WRITE_BUFFER, b.name)

@@ -88,9 +88,12 @@ func (d *Device) valid(x *gpurun.Dispatch) error {
 		if err := own(r.Buf).ready(d, r.Off, r.Size); err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
 		}
-		limit := lim.Binding
+		limit, use := lim.Binding, gpurun.Storage
 		if p.bindings[i] == gpurun.Params {
-			limit = lim.Uniform
+			limit, use = lim.Uniform, gpurun.Uniform
+		}
+		if own(r.Buf).use != use { // which OpenGL would take
+			return fmt.Errorf("binding %d: gpu: the buffer was made for another use", i)
 		}
 		if r.Size > limit || r.Off%lim.Align != 0 {
 			return fmt.Errorf("binding %d: gpu: %d bytes at %d: the limit is %d bytes at multiples of %d", i, r.Size, r.Off, limit, lim.Align)

@@ -26,9 +26,9 @@ var Dialect = &shader.Dialect{
 		"load": "atomicOr($0, 0u)", "store": "atomicExchange($0, $1)", "most": "atomicMax($0, $1)",
 	},
 
-	Let:     "$1 $0 = $2;",
-	Var:     "$1 $0 = $2;",
-	Declare: "$1 $0;",
+	Let:     "precise $1 $0 = $2;",
+	Var:     "precise $1 $0 = $2;",
+	Declare: "precise $1 $0;",
 	Array:   "$1 $0[$2];",
 	For:     "for (uint $0 = $1; $2; $0 = $3) {",
 	Func:    "$2 $0($1) {",

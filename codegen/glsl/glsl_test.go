@@ -31,7 +31,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-var target = regexp.MustCompile(`^(?:[a-z0-9<>]+ )?([a-z0-9_]+)(?:\[.*\])?(?:\.[xyzw])? = `)
+var target = regexp.MustCompile(`^(?:precise )?(?:[a-z0-9<>]+ )?([a-z0-9_]+)(?:\[.*\])?(?:\.[xyzw])? = `)
 
 // shape is what each line of a shader does, whatever the language: which block it
 // begins, or what it assigns to.

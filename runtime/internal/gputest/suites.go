@@ -92,6 +92,7 @@ var suites = []suite{
 	{"EngineGrads", testEngineGrads},
 	{"EngineOptim", testEngineOptim},
 	{"EngineBundle", testEngineBundle},
+	{"EngineWarm", testEngineWarm},
 	{"EnginePrograms", testEnginePrograms},
 	{"EngineProgramsForced", testEngineProgramsForced},
 	{"EnginePadsBehindReshape", testEnginePadsBehindReshape},

@@ -49,6 +49,8 @@ type Device struct {
 	robust bool // resets can be asked for
 	fixed  bool // buffers of fixed size stay where they are
 
+	formats int64 // of what the driver makes of shaders, that it hands out
+
 	mu     sync.Mutex
 	lost   error // set once, returned from then on
 	closed bool
@@ -201,6 +203,7 @@ func (d *Device) describe() error {
 	later := func(least4 int64, ext string) bool { return have > 4 || least >= least4 || exts[ext] }
 	d.robust = d.robust && later(5, "GL_KHR_robustness")
 	d.fixed = later(4, "GL_ARB_buffer_storage")
+	d.formats = number(gl.NUM_PROGRAM_BINARY_FORMATS)
 	d.info.Limits = gpurun.Limits{
 		Binding:        min(number(gl.MAX_SHADER_STORAGE_BLOCK_SIZE), 1<<31-1) &^ 15,
 		Buffer:         1<<31 - 16, // no limit of OpenGL, but what drivers on CPUs count with

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type Pipeline struct {
 
 // NewPipeline compiles GLSL.
 func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
-	return d.newPipeline(bindings, func(program uint32) error {
+	p, err := d.newPipeline(bindings, func(program uint32) error {
 		shader := gl.CreateShader(gl.COMPUTE_SHADER)
 		defer gl.DeleteShader(shader)
 		text, free := gl.Strs(source)
@@ -41,6 +42,10 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // newPipeline makes a program that link completes.
@@ -51,6 +56,7 @@ func (d *Device) newPipeline(bindings []gpurun.Binding, link func(program uint32
 	p := &Pipeline{dev: d, bindings: slices.Clone(bindings)}
 	err := d.do(func() error {
 		p.name = gl.CreateProgram()
+		gl.ProgramParameteri(p.name, gl.PROGRAM_BINARY_RETRIEVABLE_HINT, gl.TRUE)
 		err := link(p.name)
 		if e := d.reported(); e != nil && (err == nil || d.lostError() != nil) {
 			err = fmt.Errorf("gpu: compiling: %w", e)
@@ -101,3 +107,56 @@ func (p *Pipeline) Release() {
 	delete(d.pipelines, p)
 	d.thread.post(func() { gl.DeleteProgram(p.name) })
 }
+
+// Binary is what the driver made of a pipeline, behind the number of its format.
+func (d *Device) Binary(p gpurun.Pipeline) ([]byte, error) {
+	x, ok := p.(*Pipeline)
+	if !ok || x.dev != d || d.formats == 0 {
+		return nil, nil
+	}
+	var data []byte
+	err := d.do(func() error {
+		d.mu.Lock()
+		gone := x.gone
+		d.mu.Unlock()
+		if gone {
+			return nil
+		}
+		var n int32
+		gl.GetProgramiv(x.name, gl.PROGRAM_BINARY_LENGTH, &n)
+		if n <= 0 {
+			return nil
+		}
+		var format uint32
+		data = make([]byte, formatSize+n)
+		gl.GetProgramBinary(x.name, n, &n, &format, gl.Ptr(data[formatSize:]))
+		binary.LittleEndian.PutUint32(data, format)
+		data = data[:formatSize+n]
+		return nil
+	})
+	return data, err
+}
+
+// formatSize is the bytes before a driver's.
+const formatSize = 4
+
+// NewPipelineOf makes a pipeline of what Binary gave.
+func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
+	if len(data) <= formatSize || d.formats == 0 {
+		return nil, fmt.Errorf("gpu: %w: %d bytes", gpurun.ErrBinary, len(data))
+	}
+	p, err := d.newPipeline(bindings, func(program uint32) error {
+		gl.ProgramBinary(program, binary.LittleEndian.Uint32(data), gl.Ptr(data[formatSize:]), int32(len(data)-formatSize))
+		refused := d.reported() // the number of a format that it has not
+		if log, ok := outcome(program, gl.LINK_STATUS, gl.GetProgramiv, gl.GetProgramInfoLog); !ok || refused != nil {
+			return fmt.Errorf("gpu: %w: %s", gpurun.ErrBinary, log)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+var _ gpurun.Keeper = (*Device)(nil)

@@ -22,9 +22,16 @@ type driver struct{}
 // howTo is what to do about a machine without a context.
 const howTo = "install a driver with EGL (libegl1 and libgl1-mesa-dri have one for every CPU), or, for NVIDIA's, have its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d"
 
-// Open starts the best context whose renderer's name contains c.Adapter.
+// Open starts the context that the program brought under the name c.Adapter, else the
+// best whose renderer's name contains it.
 func (driver) Open(c runtime.Config) (runtime.Device, error) {
-	g, err := gpu.Best(c.Adapter)
+	g, err := openBrought(c.Adapter)
+	if err != nil {
+		return nil, fmt.Errorf("%w %q: %w", runtime.ErrNoDriver, name, err)
+	}
+	if g == nil {
+		g, err = gpu.Best(c.Adapter)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
 	}

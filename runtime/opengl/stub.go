@@ -9,6 +9,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
+// Share needs EGL.
+func Share(string) error { return stub{}.err() }
+
 func init() { runtime.Register("opengl", stub{}) }
 
 // stub is the driver of builds that have no EGL.

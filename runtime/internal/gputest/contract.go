@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ var contract = []suite{
 	{"LostAndClosed", testLostAndClosed},
 	{"CloseWhileReading", testCloseWhileReading},
 	{"CloseReleases", testCloseReleases},
+	{"CloseWhileRunning", testCloseWhileRunning},
+	{"Binaries", testBinaries},
 	{"LostWhileClosing", testLostWhileClosing},
 	{"ReleasedPipeline", testReleasedPipeline},
 }
@@ -449,5 +452,82 @@ func testReleasedPipeline(t *testing.T) {
 		}
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// testCloseWhileRunning: Close waits for what was submitted.
+func testCloseWhileRunning(t *testing.T) {
+	d := openGPU(t)
+	const n = 1 << 16
+	p, err := d.NewPipeline(under.Slow, []gpurun.Binding{gpurun.ReadWrite, gpurun.Params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, u, x := setup(t, d, n)
+	x.Pipe, x.Groups[0] = p, n/64
+	for range 3 {
+		if err := d.Submit([]gpurun.Dispatch{x}, u, words(1000, 0, 0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := d.Submit([]gpurun.Dispatch{x}, u, words(1, 0, 0, 0)); !errors.Is(err, gpurun.ErrClosed) {
+		t.Errorf("submit after Close: %v", err)
+	}
+}
+
+// testBinaries: what a driver made of a shader is a pipeline again, on another device,
+// too; what is none is refused.
+func testBinaries(t *testing.T) {
+	d := openGPU(t)
+	k, ok := d.(gpurun.Keeper)
+	if !ok {
+		t.Skip("the API hands nothing out")
+	}
+	bindings := []gpurun.Binding{gpurun.ReadWrite, gpurun.Params}
+	_, _, x := setup(t, d, 64)
+	data, err := k.Binary(x.Pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) == 0 {
+		t.Skip("the driver hands nothing out")
+	}
+	other := openGPU(t)
+	b, u, y := setup(t, other, 64)
+	if y.Pipe, err = other.(gpurun.Keeper).NewPipelineOf(data, bindings); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Write(b, 0, 64, fillWords(func(i int64) uint32 { return uint32(i) })); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Submit([]gpurun.Dispatch{y}, u, words(16, 5, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Read(b, 0, 64, func(src []byte, _ int64) {
+		if got := binary.LittleEndian.Uint32(src[60:]); got != 35 {
+			t.Errorf("%d, want 35", got)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	changed := func(at int) []byte {
+		c := slices.Clone(data)
+		c[at] ^= 0x55
+		return c
+	}
+	for name, bad := range map[string][]byte{
+		"nothing": nil, "a word": data[:4], "cut short": data[:len(data)/2], "another format": changed(0),
+		"another driver": changed(12), "a byte changed": changed(len(data) - len(data)/4),
+	} {
+		if _, err := k.NewPipelineOf(bad, bindings); !errors.Is(err, gpurun.ErrBinary) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	x.Pipe.Release()
+	if data, err := k.Binary(x.Pipe); len(data) > 0 || err != nil {
+		t.Errorf("of a released pipeline: %d bytes, %v", len(data), err)
 	}
 }

@@ -126,7 +126,6 @@ func Displays() ([]Display, error) {
 // Context is a context of its own, with nothing to draw on.
 type Context struct {
 	display, surface, ref unsafe.Pointer
-	Robust                bool // accesses outside of buffers are harmless, resets are told
 }
 
 // list is attributes as C wants them.
@@ -156,7 +155,7 @@ func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) 
 		{},
 	} {
 		x.ref = C.mr_egl_create(d.ref, config, share, list(append(version[:len(version):len(version)], more...)...))
-		if x.Robust = len(more) > 0; x.ref != nil {
+		if x.ref != nil {
 			break
 		}
 	}
@@ -213,8 +212,15 @@ func (x *Context) Destroy() {
 	C.mr_egl_destroy(x.display, x.surface, x.ref)
 }
 
-// ProcAddress finds a function of OpenGL.
-func ProcAddress(name string) unsafe.Pointer {
+// Proc is what finds OpenGL's functions.
+func Proc() (func(name string) unsafe.Pointer, error) {
+	if err := load(); err != nil {
+		return nil, err
+	}
+	return procAddress, nil
+}
+
+func procAddress(name string) unsafe.Pointer {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	return C.mr_egl_proc(text)

@@ -3,6 +3,12 @@
 package gpu
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -52,4 +58,50 @@ func TestDevice(t *testing.T) {
 			"no groups":  "#version 430 core\nvoid main() {}",
 		},
 	})
+}
+
+// TestNoMemory: a process that may have no more memory is told so where a buffer is
+// made, and goes on with those that it has.
+func TestNoMemory(t *testing.T) {
+	const mark = "MILLRACE_TEST_NO_MEMORY"
+	d, err := Best("llvmpipe")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer d.Close()
+	if os.Getenv(mark) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestNoMemory$", "-test.v")
+		cmd.Env = append(os.Environ(), mark+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	b, err := d.NewBuffer(1<<20, gpurun.Storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages uint64 // of address space, all of which counts
+	statm, err := os.ReadFile("/proc/self/statm")
+	if _, e := fmt.Sscan(string(statm), &pages); err != nil || e != nil {
+		t.Skip("no /proc here")
+	}
+	most := pages*uint64(os.Getpagesize()) + 512<<20
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+		t.Skip(err)
+	}
+	for range 8 {
+		if _, err = d.NewBuffer(128<<20, gpurun.Storage); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, gpurun.ErrMemory) {
+		t.Fatalf("%v, want ErrMemory", err)
+	}
+	if err := d.Write(b, 0, 1<<20, func(dst []byte, _ int64) { clear(dst) }); err != nil {
+		t.Error(err)
+	}
+	if err := d.Wait(); err != nil {
+		t.Error(err)
+	}
 }

@@ -19,8 +19,14 @@ import (
 // ErrNoAdapter is what there is to say of a machine without OpenGL 4.3.
 var ErrNoAdapter = egl.ErrNone
 
-// The version that has compute shaders and storage buffers.
-const major, minor = 4, 3
+// Major and Minor are the version that has compute shaders and storage buffers.
+const Major, Minor = 4, 3
+
+// Of OpenGL 4.5.
+const (
+	resetNotification = 0x8256
+	loseOnReset       = 0x8252
+)
 
 // functions is go-gl's table of OpenGL's, one for the process: what is in it
 // finds the context that is current.
@@ -115,9 +121,13 @@ func each(use func(*Device) bool) error {
 // openOn opens a display. Where it has no context of the version that is needed,
 // the error says which it has.
 func openOn(x egl.Display) (*Device, error) {
-	c, err := x.New(major, minor)
+	c, err := x.New(Major, Minor)
+	proc, e := egl.Proc()
+	if e != nil {
+		return nil, e
+	}
 	if err == nil {
-		return Open(Brought{c, egl.ProcAddress}, c.Robust)
+		return Open(Brought{c, proc})
 	}
 	old, e := x.New(1, 0)
 	if e != nil {
@@ -126,7 +136,7 @@ func openOn(x egl.Display) (*Device, error) {
 	if e != nil {
 		return nil, err
 	}
-	if d, e := Open(Brought{old, egl.ProcAddress}, old.Robust); e == nil {
+	if d, e := Open(Brought{old, proc}); e == nil {
 		return d, nil
 	} else if errors.Is(e, errOld) {
 		err = e
@@ -158,11 +168,11 @@ func Best(match string) (*Device, error) {
 	return pick, err
 }
 
-var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, major, minor)
+var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, Major, Minor)
 
 // Open makes a device of a context, which is from then on its own.
-func Open(b Brought, robust bool) (*Device, error) {
-	d := &Device{robust: robust, buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
+func Open(b Brought) (*Device, error) {
+	d := &Device{buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
 	var err error
 	d.thread, err = start(b.Ctx, func() error {
 		if err := loadFunctions(b.Proc); err != nil {
@@ -176,6 +186,10 @@ func Open(b Brought, robust bool) (*Device, error) {
 	return d, nil
 }
 
+// SomeCurrent reports that the calling thread has a context: without one all calls
+// do nothing, and nobody is told.
+func SomeCurrent() bool { return gl.GetString(gl.VERSION) != nil }
+
 // describe finds out what the context can do.
 func (d *Device) describe() error {
 	text := func(what uint32) string {
@@ -186,8 +200,11 @@ func (d *Device) describe() error {
 		return gl.GoStr(p)
 	}
 	d.info.Name, d.info.Driver = text(gl.RENDERER), text(gl.VENDOR)+" "+text(gl.VERSION)
+	if !SomeCurrent() {
+		return fmt.Errorf("%w: none is current on the device's thread", ErrNoAdapter)
+	}
 	have, least := number(gl.MAJOR_VERSION), number(gl.MINOR_VERSION)
-	if have < major || have == major && least < minor {
+	if have < Major || have == Major && least < Minor {
 		return fmt.Errorf("%w, %s has %s", errOld, d.info.Name, text(gl.VERSION))
 	}
 	d.info.Kind = "DiscreteGPU"
@@ -201,7 +218,7 @@ func (d *Device) describe() error {
 		exts[gl.GoStr(gl.GetStringi(gl.EXTENSIONS, uint32(i)))] = true
 	}
 	later := func(least4 int64, ext string) bool { return have > 4 || least >= least4 || exts[ext] }
-	d.robust = d.robust && later(5, "GL_KHR_robustness")
+	d.robust = later(5, "GL_KHR_robustness") && number(resetNotification) == loseOnReset
 	d.fixed = later(4, "GL_ARB_buffer_storage")
 	d.formats = number(gl.NUM_PROGRAM_BINARY_FORMATS)
 	d.info.Limits = gpurun.Limits{

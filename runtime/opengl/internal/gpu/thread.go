@@ -47,14 +47,24 @@ func (t *thread) run(first func() error, begun chan<- error) {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	err := t.ctx.MakeCurrent()
-	if err == nil {
+	made := err == nil
+	if made {
 		err = first()
 	}
-	begun <- err
-	if err == nil {
-		t.serve()
+	if err != nil {
+		t.leave(made)
+		begun <- err
+		return
 	}
-	t.ctx.Leave()
+	begun <- nil
+	t.serve()
+	t.leave(true)
+}
+
+func (t *thread) leave(made bool) {
+	if made {
+		t.ctx.Leave()
+	}
 	t.ctx.Destroy()
 }
 
@@ -99,6 +109,9 @@ func (t *thread) end() {
 	t.mu.Unlock()
 	<-t.done
 }
+
+// Do runs f on the device's thread, behind what is queued.
+func (d *Device) Do(f func()) error { return d.do(func() error { f(); return nil }) }
 
 // do runs f on the device's thread and waits for it; the error is f's or what made
 // the device unusable.

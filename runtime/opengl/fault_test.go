@@ -77,7 +77,7 @@ func TestNoLibrary(t *testing.T) {
 	}
 	if inProcess(t, "LD_LIBRARY_PATH="+dir) {
 		refused(t, "libEGL.so.1", "libegl1")
-		if err := Share("a context"); err == nil || !strings.Contains(err.Error(), "libEGL.so.1") {
+		if _, err := Share(); err == nil || !strings.Contains(err.Error(), "libEGL.so.1") {
 			t.Errorf("Share: %v", err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestUse(t *testing.T) {
 // TestShare: a device beside the program's context, on whose thread the program
 // goes on.
 func TestShare(t *testing.T) {
-	if err := Share("beside"); err == nil || !strings.Contains(err.Error(), "current") {
+	if _, err := Share(); err == nil || !strings.Contains(err.Error(), "current") {
 		t.Errorf("without a context: %v", err)
 	}
 	c := own(t)
@@ -192,7 +192,11 @@ func TestShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Leave()
-	if err := Share("beside"); err != nil {
+	beside, err := Share()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Use("beside", beside); err != nil {
 		t.Fatal(err)
 	}
 	d, err := millrace.Open("opengl:adapter=beside")

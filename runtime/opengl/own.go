@@ -9,45 +9,58 @@ import (
 	"github.com/millrace-go/millrace/runtime/opengl/internal/gpu"
 )
 
-// Share is Use for a context that is made here: one of EGL that shares buffers and
-// textures with the one that is current on the calling thread. [Drop] destroys it.
-func Share(name string) error {
+// Share makes a context that shares buffers and textures with the one of EGL that is
+// current on the calling thread.
+func Share() (Context, error) {
 	c, err := egl.Share(gpu.Major, gpu.Minor)
 	if err != nil {
-		return fmt.Errorf("opengl: %w", err)
+		return Context{}, fmt.Errorf("opengl: %w", err)
 	}
-	return give(name, &given{Context: Context{MakeCurrent: c.MakeCurrent, Release: c.Leave}, end: c.Destroy})
+	return Context{MakeCurrent: c.MakeCurrent, Release: c.Leave, Destroy: c.Destroy}, nil
 }
 
-// lent is a context that the program brought, as a device has it.
-type lent struct{ *given }
+func (c *lent) MakeCurrent() error { return c.Context.MakeCurrent() }
 
-func (c lent) MakeCurrent() error { return c.Context.MakeCurrent() }
+func (c *lent) Current() bool { return gpu.SomeCurrent() }
 
-func (c lent) Current() bool { return gpu.SomeCurrent() }
-
-func (c lent) Leave() {
+func (c *lent) Leave() {
 	if c.Release != nil {
 		c.Release()
 	}
 }
 
-func (c lent) Destroy() { c.back() }
+// Destroy is the end of a device: the context stays the program's.
+func (c *lent) Destroy() {
+	brought.Lock()
+	defer brought.Unlock()
+	c.taken = false
+}
 
-// openBrought opens the context of a name; nil if none has it.
+// openBrought opens the context that the program brought under a name; nil if none has
+// it.
 func openBrought(name string) (*gpu.Device, error) {
-	g, err := take(name)
-	if g == nil {
-		return nil, err
+	brought.Lock()
+	c := brought.list[name]
+	free := c != nil && !c.taken
+	if free {
+		c.taken = true
 	}
-	proc := g.ProcAddress
+	brought.Unlock()
+	switch {
+	case c == nil:
+		return nil, nil
+	case !free:
+		return nil, fmt.Errorf("context %q: another device has it", name)
+	}
+	proc := c.ProcAddress
 	if proc == nil {
+		var err error
 		if proc, err = egl.Proc(); err != nil {
-			g.back()
+			c.Destroy()
 			return nil, err
 		}
 	}
-	d, err := gpu.Open(gpu.Brought{Ctx: lent{g}, Proc: proc})
+	d, err := gpu.Open(c, proc)
 	if err != nil {
 		return nil, fmt.Errorf("context %q: %w", name, err)
 	}

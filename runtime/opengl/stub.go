@@ -10,7 +10,7 @@ import (
 )
 
 // Share needs EGL.
-func Share(string) error { return stub{}.err() }
+func Share() (Context, error) { return Context{}, stub{}.err() }
 
 func init() { runtime.Register("opengl", stub{}) }
 

@@ -2,21 +2,68 @@
 
 // Package egl makes contexts of desktop OpenGL without a window. It looks libEGL up
 // when it is first needed, so that a machine without one is an error and no
-// program that fails to start.
+// program that fails to start; its headers are not needed either.
 //
 // Engine part: no compatibility promise; use package millrace.
 package egl
 
 /*
 #cgo LDFLAGS: -ldl
-#include "egl.h"
+#include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+// What is called of the library: result, name, parameters, arguments.
+#define FUNCTIONS(F) \
+	F(void *, eglGetProcAddress, (char const *name), (name)) \
+	F(int32_t, eglGetError, (void), ()) \
+	F(char const *, eglQueryString, (void *d, int32_t what), (d, what)) \
+	F(void *, eglGetDisplay, (void *native), (native)) \
+	F(unsigned, eglInitialize, (void *d, int32_t *major, int32_t *minor), (d, major, minor)) \
+	F(unsigned, eglBindAPI, (unsigned api), (api)) \
+	F(unsigned, eglChooseConfig, (void *d, int32_t const *a, void **list, int32_t n, int32_t *got), (d, a, list, n, got)) \
+	F(void *, eglCreateContext, (void *d, void *config, void *share, int32_t const *a), (d, config, share, a)) \
+	F(unsigned, eglDestroyContext, (void *d, void *c), (d, c)) \
+	F(unsigned, eglMakeCurrent, (void *d, void *draw, void *read, void *c), (d, draw, read, c)) \
+	F(void *, eglGetCurrentContext, (void), ()) \
+	F(void *, eglGetCurrentDisplay, (void), ()) \
+	F(unsigned, eglReleaseThread, (void), ())
+
+#define CALL(result, name, parameters, arguments) \
+	static result (*at_##name) parameters; \
+	static result mr_##name parameters { return at_##name arguments; }
+FUNCTIONS(CALL)
+
+// mr_load looks them up, and says what is missing.
+static char const *mr_load(void) {
+	static void *library;
+	if (library == NULL && (library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
+		return dlerror();
+#define FIND(result, name, parameters, arguments) \
+	if ((*(void **)&at_##name = dlsym(library, #name)) == NULL) \
+		return #name;
+	FUNCTIONS(FIND)
+	return NULL;
+}
+
+// Extensions, which are no symbols of the library.
+static int32_t mr_devices(void **devices, int32_t n) {
+	unsigned (*list)(int32_t, void **, int32_t *) = (unsigned (*)(int32_t, void **, int32_t *))at_eglGetProcAddress("eglQueryDevicesEXT");
+	int32_t got = 0;
+	return list != NULL && list(n, devices, &got) ? got : 0;
+}
+
+static void *mr_display(unsigned platform, void *native) {
+	void *(*get)(unsigned, void *, int32_t const *) = (void *(*)(unsigned, void *, int32_t const *))at_eglGetProcAddress("eglGetPlatformDisplayEXT");
+	return get == NULL ? NULL : get(platform, native, NULL);
+}
 */
 import "C"
 
 import (
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"unsafe"
@@ -25,40 +72,31 @@ import (
 // ErrNone is a machine on which there is no context to be had.
 var ErrNone = errors.New("no OpenGL context")
 
-var mu sync.Mutex // of what all contexts have in common
+var loading sync.Mutex
 
-// load looks the library up.
 func load() error {
-	mu.Lock()
-	defer mu.Unlock()
-	var why *C.char
-	if C.mr_egl_load(&why) != 0 {
+	loading.Lock()
+	defer loading.Unlock()
+	if why := C.mr_load(); why != nil {
 		return fmt.Errorf("%w: no usable libEGL.so.1: %s", ErrNone, C.GoString(why))
 	}
 	return nil
 }
 
-// Names and numbers of the specification.
+// Numbers of the specification.
 const (
-	platformDevice      = 0x313F
-	platformSurfaceless = 0x31DD
-	extensions          = 0x3055
-	vendor              = 0x3053
-	none                = 0x3038
-	surfaceType         = 0x3033
-	pbufferBit          = 1
-	renderableType      = 0x3040
-	openglBit           = 8
-	contextMajor        = 0x3098
-	contextMinor        = 0x30FB
-	contextProfile      = 0x30FD
-	coreProfile         = 1
-	robustAccess        = 0x31B2 // and of the extension that EGL 1.5 has it from:
-	robustAccessEXT     = 0x30BF
-	resetStrategy       = 0x31BD
-	resetStrategyEXT    = 0x3138
-	loseOnReset         = 0x31BF
-	width, height       = 0x3057, 0x3056
+	openglAPI                       = 0x30A2
+	platformDevice                  = 0x313F
+	platformSurfaceless             = 0x31DD
+	vendor, extensions              = 0x3053, 0x3055
+	none                            = 0x3038
+	surfaceType                     = 0x3033
+	renderableType, openglBit       = 0x3040, 8
+	contextMajor, contextMinor      = 0x3098, 0x30FB
+	contextProfile, coreProfile     = 0x30FD, 1
+	robustAccess, resetStrategy     = 0x31B2, 0x31BD // of EGL 1.5, and of its extension:
+	robustAccessEXT, resetStrategy2 = 0x30BF, 0x3138
+	loseOnReset                     = 0x31BF
 )
 
 var errorNames = map[int32]string{
@@ -69,7 +107,7 @@ var errorNames = map[int32]string{
 
 // lastError names what the last call of this thread was refused for.
 func lastError() string {
-	code := int32(C.mr_egl_error())
+	code := int32(C.mr_eglGetError())
 	if name := errorNames[code]; name != "" {
 		return name
 	}
@@ -84,38 +122,34 @@ type Display struct {
 }
 
 // Displays lists those that can be used: the devices that the library knows, where
-// it can tell, else the platform without surfaces, else whatever it takes
-// for the default. They are never closed: whoever asks for one again is given the same.
+// it can tell, else the platform without surfaces, else whatever it takes for the
+// default. They are never closed: whoever asks for one again is given the same.
 func Displays() ([]Display, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
-	mu.Lock()
-	defer mu.Unlock()
+	goruntime.LockOSThread() // whose the error codes are
+	defer goruntime.UnlockOSThread()
 	var list []Display
 	var refused []string
-	try := func(name string, platform uint32, native unsafe.Pointer) {
-		ref := C.mr_egl_display(C.uint32_t(platform), native)
+	try := func(name string, ref unsafe.Pointer) {
 		var major, minor C.int32_t
-		if ref == nil || C.mr_egl_initialize(ref, &major, &minor) == 0 {
+		if ref == nil || C.mr_eglInitialize(ref, &major, &minor) == 0 {
 			refused = append(refused, name+": "+lastError())
 			return
 		}
-		list = append(list, Display{
-			Name: fmt.Sprintf("%s, EGL %d.%d %s", name, major, minor, C.GoString(C.mr_egl_query(ref, vendor))),
-			ref:  ref,
-			exts: C.GoString(C.mr_egl_query(ref, extensions)),
-		})
+		name = fmt.Sprintf("%s, EGL %d.%d %s", name, major, minor, C.GoString(C.mr_eglQueryString(ref, vendor)))
+		list = append(list, Display{name, ref, C.GoString(C.mr_eglQueryString(ref, extensions))})
 	}
 	var devices [64]unsafe.Pointer
-	for i := range int(C.mr_egl_devices(&devices[0], C.int32_t(len(devices)))) {
-		try(fmt.Sprintf("device %d", i), platformDevice, devices[i])
+	for i := range int(C.mr_devices(&devices[0], C.int32_t(len(devices)))) {
+		try(fmt.Sprintf("device %d", i), C.mr_display(platformDevice, devices[i]))
 	}
 	if len(list) == 0 {
-		try("surfaceless", platformSurfaceless, nil)
+		try("surfaceless", C.mr_display(platformSurfaceless, nil))
 	}
 	if len(list) == 0 {
-		try("default display", 0, nil)
+		try("default display", C.mr_eglGetDisplay(nil))
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%w: libEGL has no driver that starts (%s)", ErrNone, strings.Join(refused, "; "))
@@ -124,49 +158,34 @@ func Displays() ([]Display, error) {
 }
 
 // Context is a context of its own, with nothing to draw on.
-type Context struct {
-	display, surface, ref unsafe.Pointer
-}
+type Context struct{ display, ref unsafe.Pointer }
 
 // list is attributes as C wants them.
-func list(pairs ...C.int32_t) *C.int32_t {
-	return &append(pairs, none)[0]
-}
+func list(pairs ...C.int32_t) *C.int32_t { return &append(pairs, none)[0] }
 
-// New makes a context of at least a version, robust where the driver can.
+// New makes a context of at least a version, robust where the driver can: accesses
+// outside of buffers are harmless then, and resets are told.
 func (d Display) New(major, minor int) (*Context, error) { return d.make(major, minor, nil) }
 
 func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) {
-	mu.Lock()
-	defer mu.Unlock()
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	if !strings.Contains(d.exts, "EGL_KHR_surfaceless_context") {
+		return nil, fmt.Errorf("%w: without a surface (EGL_KHR_surfaceless_context)", ErrNone)
+	}
+	var config unsafe.Pointer // of any surfaces; where there is none, EGL_KHR_no_config_context may do without
+	var n C.int32_t
+	C.mr_eglChooseConfig(d.ref, list(surfaceType, 0, renderableType, openglBit), &config, 1, &n)
 	x := &Context{display: d.ref}
-	surfaceless := strings.Contains(d.exts, "EGL_KHR_surfaceless_context")
-	config := C.mr_egl_config(d.ref, list(surfaceType, pbufferBit, renderableType, openglBit))
-	if config == nil && surfaceless {
-		config = C.mr_egl_config(d.ref, list(surfaceType, 0, renderableType, openglBit))
-	}
-	if config == nil && !strings.Contains(d.exts, "EGL_KHR_no_config_context") {
-		return nil, fmt.Errorf("%w: %s has no configuration for desktop OpenGL", ErrNone, d.Name)
-	}
 	version := []C.int32_t{contextMajor, C.int32_t(major), contextMinor, C.int32_t(minor), contextProfile, coreProfile}
-	for _, more := range [][]C.int32_t{
-		{robustAccess, 1, resetStrategy, loseOnReset},
-		{robustAccessEXT, 1, resetStrategyEXT, loseOnReset},
-		{},
-	} {
-		x.ref = C.mr_egl_create(d.ref, config, share, list(append(version[:len(version):len(version)], more...)...))
-		if x.ref != nil {
+	for _, more := range [][]C.int32_t{{robustAccess, 1, resetStrategy, loseOnReset}, {robustAccessEXT, 1, resetStrategy2, loseOnReset}, {}} {
+		C.mr_eglBindAPI(openglAPI)
+		if x.ref = C.mr_eglCreateContext(d.ref, config, share, list(append(version[:6:6], more...)...)); x.ref != nil {
 			break
 		}
 	}
 	if x.ref == nil {
-		return nil, fmt.Errorf("%w: %s gives no context of OpenGL %d.%d: %s", ErrNone, d.Name, major, minor, lastError())
-	}
-	if !surfaceless {
-		if x.surface = C.mr_egl_pbuffer(d.ref, config, list(width, 1, height, 1)); x.surface == nil {
-			defer x.Destroy()
-			return nil, fmt.Errorf("%w: %s gives no surface: %s", ErrNone, d.Name, lastError())
-		}
+		return nil, fmt.Errorf("%w of OpenGL %d.%d: %s", ErrNone, major, minor, lastError())
 	}
 	return x, nil
 }
@@ -177,51 +196,47 @@ func Share(major, minor int) (*Context, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
-	now := C.mr_egl_now()
+	C.mr_eglBindAPI(openglAPI)
+	now, ref := C.mr_eglGetCurrentContext(), C.mr_eglGetCurrentDisplay()
 	if now == nil {
 		return nil, fmt.Errorf("%w: none of EGL is current on this thread", ErrNone)
 	}
-	ref := C.mr_egl_now_display()
-	d := Display{Name: "the program's display", ref: ref, exts: C.GoString(C.mr_egl_query(ref, extensions))}
-	return d.make(major, minor, now)
+	return Display{"the program's display", ref, C.GoString(C.mr_eglQueryString(ref, extensions))}.make(major, minor, now)
 }
 
 // MakeCurrent makes the context this thread's.
 func (x *Context) MakeCurrent() error {
-	if C.mr_egl_current(x.display, x.surface, x.ref) == 0 {
-		why := lastError()
-		if why == "EGL_BAD_ACCESS" {
-			why += ": it is current on another thread"
-		}
-		return fmt.Errorf("%w: making it current: %s", ErrNone, why)
+	C.mr_eglBindAPI(openglAPI) // which is a thread's
+	if C.mr_eglMakeCurrent(x.display, nil, nil, x.ref) != 0 {
+		return nil
 	}
-	return nil
+	why := lastError()
+	if why == "EGL_BAD_ACCESS" {
+		why += ": it is current on another thread"
+	}
+	return fmt.Errorf("%w: making it current: %s", ErrNone, why)
 }
 
 // Current reports that the context is this thread's.
-func (x *Context) Current() bool { return C.mr_egl_now() == x.ref }
+func (x *Context) Current() bool { return C.mr_eglGetCurrentContext() == x.ref }
 
 // Leave ends what this thread has with EGL.
 func (x *Context) Leave() {
-	C.mr_egl_current(x.display, nil, nil)
-	C.mr_egl_leave()
+	C.mr_eglMakeCurrent(x.display, nil, nil, nil)
+	C.mr_eglReleaseThread()
 }
 
 // Destroy gives the context back, once no thread has it.
-func (x *Context) Destroy() {
-	C.mr_egl_destroy(x.display, x.surface, x.ref)
-}
+func (x *Context) Destroy() { C.mr_eglDestroyContext(x.display, x.ref) }
 
 // Proc is what finds OpenGL's functions.
 func Proc() (func(name string) unsafe.Pointer, error) {
 	if err := load(); err != nil {
 		return nil, err
 	}
-	return procAddress, nil
-}
-
-func procAddress(name string) unsafe.Pointer {
-	text := C.CString(name)
-	defer C.free(unsafe.Pointer(text))
-	return C.mr_egl_proc(text)
+	return func(name string) unsafe.Pointer {
+		text := C.CString(name)
+		defer C.free(unsafe.Pointer(text))
+		return C.mr_eglGetProcAddress(text)
+	}, nil
 }

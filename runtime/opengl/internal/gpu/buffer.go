@@ -5,6 +5,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/go-gl/gl/v4.3-core/gl"
 
@@ -99,53 +100,36 @@ func (b *Buffer) ready(d *Device, off, size int64) error {
 // does not matter, small enough to stay in a cache.
 const chunk = 1 << 20
 
-// maxSpare bounds the memory that transfers keep.
-const maxSpare = 4
+// parts are memory that transfers pass theirs in.
+var parts = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// begin is the start of a transfer: memory to pass its parts in.
-func (d *Device) begin(b gpurun.Buffer, off, n int64) ([]byte, error) {
+// transfer checks a transfer and goes over its parts.
+func (d *Device) transfer(buf gpurun.Buffer, off, n int64, move func(part []byte, at int64) error) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
-		return nil, err
+	err := d.usable()
+	if err == nil && n > 0 {
+		err = own(buf).ready(d, off, n)
 	}
-	if err := own(b).ready(d, off, n); err != nil {
-		return nil, err
-	}
-	if last := len(d.spare) - 1; last >= 0 {
-		part := d.spare[last]
-		d.spare = d.spare[:last]
-		return part, nil
-	}
-	return make([]byte, chunk), nil
-}
-
-func (d *Device) end(part []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.spare) < maxSpare {
-		d.spare = append(d.spare, part)
-	}
-}
-
-// Write fills n bytes of buf at off (both multiples of 4).
-func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at int64)) error {
-	if n == 0 {
-		return d.Usable()
-	}
-	part, err := d.begin(buf, off, n)
+	d.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	defer d.end(part)
+	memory := parts.Get().(*[chunk]byte)
+	defer parts.Put(memory)
 	for at := int64(0); at < n; at += chunk {
-		size := min(chunk, n-at)
-		fill(part[:size], at)
-		if err := d.do(func() error { write(own(buf), off+at, part[:size]); return nil }); err != nil {
+		if err := move(memory[:min(chunk, n-at)], at); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Write fills n bytes of buf at off (both multiples of 4).
+func (d *Device) Write(buf gpurun.Buffer, off, n int64, fill func(dst []byte, at int64)) error {
+	return d.transfer(buf, off, n, func(part []byte, at int64) error {
+		fill(part, at)
+		return d.do(func() error { write(own(buf), off+at, part); return nil })
+	})
 }
 
 func write(b *Buffer, off int64, data []byte) {
@@ -156,25 +140,15 @@ func write(b *Buffer, off int64, data []byte) {
 // Read passes n bytes of buf at off (both multiples of 4) to drain, once the work
 // submitted before is done.
 func (d *Device) Read(buf gpurun.Buffer, off, n int64, drain func(src []byte, at int64)) error {
-	if n == 0 {
-		return d.Usable()
-	}
-	part, err := d.begin(buf, off, n)
-	if err != nil {
-		return err
-	}
-	defer d.end(part)
-	for at := int64(0); at < n; at += chunk {
-		size := min(chunk, n-at)
+	return d.transfer(buf, off, n, func(part []byte, at int64) error {
 		err := d.do(func() error {
 			gl.BindBuffer(gl.COPY_READ_BUFFER, own(buf).name)
-			gl.GetBufferSubData(gl.COPY_READ_BUFFER, int(off+at), int(size), gl.Ptr(part))
+			gl.GetBufferSubData(gl.COPY_READ_BUFFER, int(off+at), len(part), gl.Ptr(part))
 			return d.reset()
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			drain(part, at)
 		}
-		drain(part[:size], at)
-	}
-	return nil
+		return err
+	})
 }

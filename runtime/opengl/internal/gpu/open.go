@@ -64,118 +64,96 @@ type Device struct {
 
 	buffers   map[*Buffer]struct{}
 	pipelines map[*Pipeline]struct{}
-	spare     [][]byte // of transfers
-}
-
-// Brought is a context that the program made.
-type Brought struct {
-	Ctx  context
-	Proc func(string) unsafe.Pointer
 }
 
 // Adapters describes what contexts can be made on, best first.
-func Adapters() ([]gpurun.Info, error) {
-	var list []gpurun.Info
-	err := each(func(d *Device) bool {
+func Adapters() (list []gpurun.Info, err error) {
+	all, err := openAll(func(gpurun.Info) bool { return false })
+	for _, d := range all {
 		list = append(list, d.info)
 		d.Close()
-		return true
-	})
-	slices.SortStableFunc(list, func(a, b gpurun.Info) int { return order(a) - order(b) })
+	}
 	return list, err
-}
-
-// order puts hardware before software.
-func order(i gpurun.Info) int {
-	if i.Kind == "CPU" {
-		return 1
-	}
-	return 0
-}
-
-// each opens what there is, one after another, until use says that it has seen
-// enough. It fails where there was nothing.
-func each(use func(*Device) bool) error {
-	displays, err := egl.Displays()
-	if err != nil {
-		return err
-	}
-	var refused []error
-	some := false
-	for _, x := range displays {
-		d, err := openOn(x)
-		if err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		if some = true; !use(d) {
-			return nil
-		}
-	}
-	if !some {
-		return errors.Join(refused...)
-	}
-	return nil
-}
-
-// openOn opens a display. Where it has no context of the version that is needed,
-// the error says which it has.
-func openOn(x egl.Display) (*Device, error) {
-	c, err := x.New(Major, Minor)
-	proc, e := egl.Proc()
-	if e != nil {
-		return nil, e
-	}
-	if err == nil {
-		return Open(Brought{c, proc})
-	}
-	old, e := x.New(1, 0)
-	if e != nil {
-		old, e = x.New(3, 1)
-	}
-	if e != nil {
-		return nil, err
-	}
-	if d, e := Open(Brought{old, proc}); e == nil {
-		return d, nil
-	} else if errors.Is(e, errOld) {
-		err = e
-	}
-	return nil, fmt.Errorf("%s: %w", x.Name, err)
 }
 
 // Best opens the best context whose renderer or driver contains match (letter case
 // aside; "" matches all).
 func Best(match string) (*Device, error) {
-	var names []string
-	var pick *Device
-	err := each(func(d *Device) bool {
-		names = append(names, d.info.Name)
-		fits := strings.Contains(strings.ToLower(d.info.Name+" "+d.info.Driver), strings.ToLower(match))
-		if !fits || pick != nil && order(pick.info) <= order(d.info) {
-			d.Close()
-			return true
-		}
-		if pick != nil {
-			pick.Close()
-		}
-		pick = d
-		return order(d.info) > 0
-	})
-	if err == nil && pick == nil {
-		err = fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+	fits := func(i gpurun.Info) bool {
+		return strings.Contains(strings.ToLower(i.Name+" "+i.Driver), strings.ToLower(match))
 	}
-	return pick, err
+	all, err := openAll(func(i gpurun.Info) bool { return !software(i) && fits(i) })
+	if err != nil {
+		return nil, err
+	}
+	var pick *Device
+	var names []string
+	for _, d := range all {
+		names = append(names, d.info.Name)
+		if pick == nil && fits(d.info) {
+			pick = d
+			continue
+		}
+		d.Close()
+	}
+	if pick == nil {
+		return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+	}
+	return pick, nil
+}
+
+func software(i gpurun.Info) bool { return i.Kind == "CPU" }
+
+// openAll opens what there is, up to one that will do, hardware before software. It
+// fails where there is nothing.
+func openAll(enough func(gpurun.Info) bool) (list []*Device, err error) {
+	displays, err := egl.Displays()
+	if err != nil {
+		return nil, err
+	}
+	var refused []error
+	for _, x := range displays {
+		d, err := openOn(x)
+		if err != nil {
+			refused = append(refused, fmt.Errorf("%s: %w", x.Name, err))
+			continue
+		}
+		if list = append(list, d); enough(d.info) {
+			break
+		}
+	}
+	if list == nil {
+		return nil, errors.Join(refused...)
+	}
+	hardware := slices.DeleteFunc(slices.Clone(list), func(d *Device) bool { return software(d.info) })
+	return append(hardware, slices.DeleteFunc(list, func(d *Device) bool { return !software(d.info) })...), nil
+}
+
+// openOn opens a display. Where it has no context of the version that is needed,
+// the error says which it has.
+func openOn(x egl.Display) (*Device, error) {
+	proc, err := egl.Proc()
+	if err != nil {
+		return nil, err
+	}
+	c, err := x.New(Major, Minor)
+	if err != nil {
+		if c, _ = x.New(1, 0); c == nil {
+			return nil, err
+		}
+	}
+	return Open(c, proc)
 }
 
 var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, Major, Minor)
 
-// Open makes a device of a context, which is from then on its own.
-func Open(b Brought) (*Device, error) {
+// Open makes a device of a context, which is from then on its own. proc finds
+// OpenGL's functions.
+func Open(c Context, proc func(name string) unsafe.Pointer) (*Device, error) {
 	d := &Device{buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
 	var err error
-	d.thread, err = start(b.Ctx, func() error {
-		if err := loadFunctions(b.Proc); err != nil {
+	d.thread, err = start(c, func() error {
+		if err := loadFunctions(proc); err != nil {
 			return err
 		}
 		return d.describe()

@@ -119,11 +119,10 @@ func (d *Device) Binary(p gpurun.Pipeline) ([]byte, error) {
 		d.mu.Lock()
 		gone := x.gone
 		d.mu.Unlock()
-		if gone {
-			return nil
-		}
 		var n int32
-		gl.GetProgramiv(x.name, gl.PROGRAM_BINARY_LENGTH, &n)
+		if !gone {
+			gl.GetProgramiv(x.name, gl.PROGRAM_BINARY_LENGTH, &n)
+		}
 		if n <= 0 {
 			return nil
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// context is what a thread needs to have one.
-type context interface {
+// Context is what a thread needs to have one.
+type Context interface {
 	MakeCurrent() error // on the calling thread
 	Current() bool      // on the calling thread
 	Leave()             // ends what the calling thread has with it
@@ -20,7 +20,7 @@ type context interface {
 
 // thread runs functions one after another where a context is current.
 type thread struct {
-	ctx context
+	ctx Context
 
 	mu     sync.Mutex
 	more   *sync.Cond
@@ -30,42 +30,30 @@ type thread struct {
 }
 
 // start makes ctx current on a thread of its own and runs first there.
-func start(ctx context, first func() error) (*thread, error) {
+func start(ctx Context, first func() error) (*thread, error) {
 	t := &thread{ctx: ctx, done: make(chan struct{})}
 	t.more = sync.NewCond(&t.mu)
-	begun := make(chan error)
-	go t.run(first, begun)
-	if err := <-begun; err != nil {
-		<-t.done
-		return nil, err
-	}
-	return t, nil
-}
-
-func (t *thread) run(first func() error, begun chan<- error) {
-	defer close(t.done)
-	goruntime.LockOSThread()
-	defer goruntime.UnlockOSThread()
-	err := t.ctx.MakeCurrent()
-	made := err == nil
-	if made {
-		err = first()
-	}
-	if err != nil {
-		t.leave(made)
+	begun := make(chan error, 1)
+	go func() {
+		defer close(t.done)
+		defer ctx.Destroy()
+		goruntime.LockOSThread()
+		defer goruntime.UnlockOSThread()
+		err := ctx.MakeCurrent()
+		if err == nil {
+			defer ctx.Leave()
+			err = first()
+		}
 		begun <- err
-		return
+		if err == nil {
+			t.serve()
+		}
+	}()
+	err := <-begun
+	if err != nil {
+		<-t.done
 	}
-	begun <- nil
-	t.serve()
-	t.leave(true)
-}
-
-func (t *thread) leave(made bool) {
-	if made {
-		t.ctx.Leave()
-	}
-	t.ctx.Destroy()
+	return t, err
 }
 
 // serve runs what is queued until the thread is told to end and nothing is left.

@@ -20,8 +20,6 @@ var Dialect = &shader.Dialect{
 		"eq4": "equal($0, $1)", "ne4": "notEqual($0, $1)",
 		"and": "$0 && $1", "or": "$0 || $1", "xor": "$0 != $1", "not": "!$0",
 		"and4": "both($0, $1)", "or4": "either($0, $1)", "xor4": "notEqual($0, $1)", "not4": "not($0)",
-		// What % gives of a negative operand is undefined.
-		"rem":   "$0 - $0 / $1 * $1",
 		"round": "roundEven($0)", "rsqrt": "inversesqrt($0)",
 		"load": "atomicOr($0, 0u)", "store": "atomicExchange($0, $1)", "most": "atomicMax($0, $1)",
 	},

@@ -20,7 +20,8 @@ var builtins = []spelling{
 	{ir.Erf, f32s, "mr_erf($0)", "mr_erf"},
 	{ir.Gelu, f32s, "mr_gelu($0)", "mr_gelu"},
 	{ir.GeluTanh, f32s, "mr_gelutanh($0)", "mr_gelutanh"},
-	{ir.Relu, f32s, "$select($0, $F(0.0), $lt($0, $F(0.0)))", ""},
+	// By bits, negative and no NaN: as a comparison it is max(x, 0) to compilers.
+	{ir.Relu, f32s, "$select($0, $F(0.0), $le(($bits($U, $0) - $U(0x80000000u)), $U(0x7f800000u)))", ""},
 	{ir.Relu, i32s, "max($0, $I(0))", ""},
 	{ir.IsNaN, f32s, "mr_nan($0)", "mr_nan"},
 	{ir.IsInf, f32s, "$eq(($bits($U, $0) & $U(0x7fffffffu)), $U(0x7f800000u))", ""},

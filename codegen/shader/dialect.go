@@ -40,11 +40,11 @@ type Dialect struct {
 	Types map[string]string
 
 	// Ops spells operations of $0, $1 and $2: select(no, yes, condition), bits(type,
-	// x), lt, le, gt, ge, eq and ne, and, or, xor and not of bools, rem of signed
-	// integers, which truncates, round to even, rsqrt, and of words of memory load(word),
-	// store(word, x) and most(word, x), which are atomic. Operands of logic are names,
-	// calls or in brackets, those of comparisons may be sums. Over four lanes an operation
-	// may be spelled in another way, under its name and 4.
+	// x), lt, le, gt, ge, eq and ne, and, or, xor and not of bools, round to even,
+	// rsqrt, and of words of memory load(word), store(word, x) and most(word, x),
+	// which are atomic. Operands of logic are names, calls or in brackets, those of
+	// comparisons may be sums. Over four lanes an operation may be spelled in another
+	// way, under its name and 4.
 	Ops map[string]string
 
 	Let, Var, Declare string // $0 name, $1 type, $2 value
@@ -69,7 +69,7 @@ type Dialect struct {
 }
 
 // version changes whenever printed text may.
-const version = 6
+const version = 7
 
 // Printer is part of cache keys.
 func (d *Dialect) Printer() string { return d.Name + " " + strconv.Itoa(version) }

@@ -8,8 +8,8 @@ import (
 )
 
 // Shader compilers may evaluate a float expression as if it were algebra:
-// Mesa turns (a + b) - a into b and joins products of a common factor, and a
-// fused multiply-add may round twice. Most expansions lose a few units in the
+// Mesa turns (a + b) - a into b and joins products of a common factor, NVIDIA's
+// rounds a product and a sum once, and a fused multiply-add may round twice. Most expansions lose a few units in the
 // last place by that. A few rest on it: their error terms would vanish. Those
 // are printed as functions, in a form that keeps every rounding.
 type form uint8
@@ -25,6 +25,8 @@ var functions = map[ir.Op]form{
 	ir.Sin:      opaque,
 	ir.Cos:      opaque,
 	ir.Tan:      opaque,
+	ir.Sinh:     opaque, // p·s·s, whose s·s is infinite
+	ir.Cosh:     opaque,
 	ir.Rem:      fused,
 	ir.Pow:      fused,
 	ir.FloorDiv: fused,
@@ -41,6 +43,7 @@ func AsFunction(op ir.Op) bool {
 var exactly = map[ir.Op][3]struct{ text, uses string }{
 	ir.Add: {opaque: {"mr_keep($0 + $1)", "mr_keep"}, fused: {"mr_keep($0 + $1)", "mr_keep"}},
 	ir.Sub: {opaque: {"mr_keep($0 - $1)", "mr_keep"}, fused: {"mr_keep($0 - $1)", "mr_keep"}},
+	ir.Mul: {opaque: {"mr_keep($0 * $1)", "mr_keep"}, fused: {"mr_keep($0 * $1)", "mr_keep"}},
 	ir.FMA: {opaque: {"mr_keep(mr_keep($0 * $1) + $2)", "mr_keep"}, fused: {"mr_fma($0, $1, $2)", "mr_fma"}},
 }
 

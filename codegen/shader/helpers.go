@@ -167,12 +167,12 @@ func mr_gelutanh(x $F) $F {
 `},
 	{"mr_max", []string{"mr_nan"}, `
 func mr_max(x $F, y $F) $F {
-	return $select(max(x, y), x + y, $or(mr_nan(x), mr_nan(y)));
+	return $select($select(max(x, y), y, mr_nan(y)), x, mr_nan(x));
 }
 `},
 	{"mr_min", []string{"mr_nan"}, `
 func mr_min(x $F, y $F) $F {
-	return $select(min(x, y), x + y, $or(mr_nan(x), mr_nan(y)));
+	return $select($select(min(x, y), y, mr_nan(y)), x, mr_nan(x));
 }
 `},
 }

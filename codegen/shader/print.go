@@ -263,6 +263,10 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 		if isWide(in.DT) {
 			return fill("wide($select($2.l, $1.l, $0), $select($2.h, $1.h, $0))")
 		}
+		if i := p.extreme(in); i > 0 {
+			p.use("mr_keep")
+			args[i] = "mr_keep(" + args[i] + ")"
+		}
 		return fill("$select($2, $1, $0)")
 	case ir.Convert:
 		text, uses, ok := convert(in.DT, dts[0], "$0")
@@ -290,6 +294,11 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 		p.use("mr_self")
 		return fill("mr_self($0)")
 	}
+	if text := selves[in.Op]; text != "" && in.Args[0] == in.Args[1] && in.Args[0] != ir.None && len(dts) > 0 && dts[0] == ir.Float32 {
+		// Likewise x = x, which it is not for NaN.
+		p.use("mr_nan")
+		return fill(text)
+	}
 	if form, ok := functions[in.Op]; ok && len(dts) > 0 && dts[0] == ir.Float32 {
 		return p.function(in, dts, form) + "(" + strings.Join(args, ", ") + ")"
 	}
@@ -305,6 +314,27 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 	}
 	p.fail("%v of %v to %v: %w", in.Op, dts, in.DT, ir.ErrUnsupported)
 	return args[0]
+}
+
+// extreme finds a choice between two floats by comparing them, which compilers take
+// for a minimum or maximum, where NaN is lost. It gives the argument to hide from
+// them, a constant where there is one, or 0.
+func (p *printer) extreme(in ir.Instr) int {
+	c := p.code[in.Args[0]]
+	x, y := in.Args[1], in.Args[2]
+	switch c.Op {
+	case ir.Lt, ir.Le, ir.Gt, ir.Ge:
+	default:
+		return 0
+	}
+	same := c.Args[0] == x && c.Args[1] == y || c.Args[0] == y && c.Args[1] == x
+	switch {
+	case in.DT != ir.Float32 || !same || x == y:
+		return 0
+	case p.code[x].Op == ir.Const:
+		return 1
+	}
+	return 2
 }
 
 // bits is the bits of x as those of a type.

@@ -54,8 +54,8 @@ var prims = []spelling{
 	{ir.FDiv, f32s, "$0 / $1", ""},
 
 	{ir.Quo, words | u8s, "$0 / $1", ""},
-	{ir.Mod, i32s, "$rem($0, $1)", ""},
 	{ir.Mod, u32s | u8s, "$0 % $1", ""},
+	{ir.Mod, i32s, "$0 - $0 / $1 * $1", ""}, // Vulkan and GLSL leave % of negative numbers undefined
 	{ir.MulHi, u32s, "mr_mulhi($0, $1)", "mr_mulhi"},
 	{ir.And, words | u8s, "$0 & $1", ""},
 	{ir.Or, words | u8s, "$0 | $1", ""},
@@ -93,6 +93,12 @@ var prims = []spelling{
 	{ir.Ne, wides, "$or(($ne($0.l, $1.l)), ($ne($0.h, $1.h)))", ""},
 	{ir.Lt, ir.SetOf(ir.Uint64), "mr_less64($0, $1)", "mr_less64"},
 	{ir.Gt, ir.SetOf(ir.Uint64), "mr_less64($1, $0)", "mr_less64"},
+}
+
+// selves spell comparisons of a float with itself.
+var selves = map[ir.Op]string{
+	ir.Ne: "mr_nan($0)",
+	ir.Eq: "$not(mr_nan($0))", ir.Le: "$not(mr_nan($0))", ir.Ge: "$not(mr_nan($0))",
 }
 
 // spellings indexes the tables by op.

@@ -14,8 +14,8 @@ var Dialect = &shader.Dialect{
 		"bits": "bitcast<$0>($1)",
 		"lt":   "$0 < $1", "le": "$0 <= $1", "gt": "$0 > $1", "ge": "$0 >= $1", "eq": "$0 == $1", "ne": "$0 != $1",
 		"and": "$0 & $1", "or": "$0 | $1", "xor": "$0 != $1", "not": "!$0",
-		"rem": "$0 % $1", "rsqrt": "inverseSqrt($0)",
-		"load": "atomicLoad(&$0)", "store": "atomicStore(&$0, $1)", "most": "atomicMax(&$0, $1)",
+		"rsqrt": "inverseSqrt($0)",
+		"load":  "atomicLoad(&$0)", "store": "atomicStore(&$0, $1)", "most": "atomicMax(&$0, $1)",
 	},
 
 	Let:     "let $0 = $2;",

@@ -43,6 +43,16 @@ type counters struct {
 	compiles, compileFails, fallbacks, compile atomic.Int64
 }
 
+// costs is what plans are made by: bytes in a second, and seconds of a launch among
+// others and of an operation on one element. Plans depend on how they compare, which
+// differs less between adapters of a kind than they do. A software adapter has the
+// machine's memory and a few of its lanes.
+var costs = map[string]struct{ bandwidth, launch, op float64 }{
+	"DiscreteGPU":   {1e12, 5e-6, 1e-13},
+	"IntegratedGPU": {1e11, 1e-5, 1e-12},
+	"CPU":           {5e9, 2e-5, 5e-11},
+}
+
 // New is a device of the engine, named after its API, whose shaders are written in
 // lang. Before calls of it that reach g it passes the fault point NAME-lost, at
 // which g vanishes.
@@ -72,14 +82,12 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		MaxScalars:  64,
 		MaxBody:     512,
 		MaxBuffer:   l.Buffer,
-		Bandwidth:   2e11,
-		LaunchCost:  2e-5,
-		OpCost:      2e-13,
 	}
-	if info.Kind == "CPU" {
-		// A software adapter: the machine's memory and a few of its lanes.
-		d.caps.Bandwidth, d.caps.OpCost = 5e9, 5e-11
+	cost, ok := costs[info.Kind]
+	if !ok {
+		cost = costs["DiscreteGPU"]
 	}
+	d.caps.Bandwidth, d.caps.LaunchCost, d.caps.OpCost = cost.bandwidth, cost.launch, cost.op
 	for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
 		if shader.DTypes.Has(dt) {
 			d.caps.ElemSize[dt] = elemSize

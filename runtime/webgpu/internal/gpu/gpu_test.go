@@ -206,3 +206,36 @@ func TestFailedReads(t *testing.T) {
 		t.Errorf("%d buffers after failed reads, %d before", got, before)
 	}
 }
+
+// TestManyDevices: what a device took of the driver goes with it. NVIDIA's gives
+// out some dozens; Mesa's has a thread for each.
+func TestManyDevices(t *testing.T) {
+	threads := func() int {
+		list, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(list)
+	}
+	one := func() {
+		d := open(t)
+		b, err := d.NewBuffer(1024, gpurun.Storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(b, 0, 4, func(dst []byte, at int64) { dst[0] = 1 }); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one()
+	before := threads()
+	for range 80 {
+		one()
+	}
+	if n := threads() - before; n > 40 { // the Go runtime adds a few
+		t.Errorf("80 devices left %d threads", n)
+	}
+}

@@ -22,19 +22,21 @@ var ErrNoAdapter = errors.New("no GPU adapter")
 // the library can abort where a Vulkan loader finds no driver.
 var backend = map[string]wgpu.InstanceBackend{"darwin": wgpu.InstanceBackend_Metal}
 
-// instance is shared by all devices and lives as long as the process, which
-// is how long the drivers it loads stay loaded anyway.
-var instance struct {
-	sync.Mutex
-	ref *wgpu.Instance
-}
+// entering is held while an instance is made: quiet changes the environment.
+var entering sync.Mutex
 
-// adapters lists what is present, best first: discrete GPUs, then integrated
-// ones, then software. The caller holds instance's lock and releases them.
-func adapters() (list []*wgpu.Adapter, err error) {
+// adapters makes an instance and lists what is present, best first: discrete
+// GPUs, then integrated ones, then software. The caller releases all of it.
+//
+// The native library destroys a device that was released only together with its
+// instance, and drivers hand out so many at a time (NVIDIA's 64): so every device
+// has an instance of its own.
+func adapters() (in *wgpu.Instance, list []*wgpu.Adapter, err error) {
+	entering.Lock()
+	defer entering.Unlock()
 	defer func() {
 		if r := recover(); r != nil { // the binding panics when there is no instance
-			list, err = nil, fmt.Errorf("%w: %v", ErrNoAdapter, r)
+			in, list, err = nil, nil, fmt.Errorf("%w: %v", ErrNoAdapter, r)
 		}
 	}()
 	kind, ok := backend[goruntime.GOOS]
@@ -42,11 +44,9 @@ func adapters() (list []*wgpu.Adapter, err error) {
 		kind = wgpu.InstanceBackend_Vulkan
 	}
 	defer quiet()()
-	if instance.ref == nil {
-		wgpu.SetLogLevel(wgpu.LogLevel_Off)
-		instance.ref = wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: kind})
-	}
-	all := instance.ref.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: kind})
+	wgpu.SetLogLevel(wgpu.LogLevel_Off)
+	in = wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: kind})
+	all := in.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: kind})
 	for _, want := range []wgpu.AdapterType{
 		wgpu.AdapterType_DiscreteGPU, wgpu.AdapterType_IntegratedGPU, wgpu.AdapterType_Unknown, wgpu.AdapterType_CPU,
 	} {
@@ -57,9 +57,10 @@ func adapters() (list []*wgpu.Adapter, err error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: no Vulkan driver was found", ErrNoAdapter)
+		in.Release()
+		return nil, nil, fmt.Errorf("%w: no Vulkan driver was found", ErrNoAdapter)
 	}
-	return list, nil
+	return in, list, nil
 }
 
 // quiet keeps Mesa's device-selection layer out while adapters are listed: it
@@ -77,12 +78,11 @@ func quiet() func() {
 
 // Adapters describes the adapters of this machine, best first.
 func Adapters() ([]gpurun.Info, error) {
-	instance.Lock()
-	defer instance.Unlock()
-	list, err := adapters()
+	in, list, err := adapters()
 	if err != nil {
 		return nil, err
 	}
+	defer in.Release()
 	infos := make([]gpurun.Info, len(list))
 	for i, a := range list {
 		infos[i] = describe(a)
@@ -125,6 +125,7 @@ type Device struct {
 	info gpurun.Info
 
 	mu        sync.Mutex // around every native call
+	in        *wgpu.Instance
 	dev       *wgpu.Device
 	queue     *wgpu.Queue
 	faults    watcher
@@ -142,12 +143,16 @@ type Device struct {
 // Open starts the best adapter whose name or driver contains match (letter
 // case aside; "" matches all).
 func Open(match string) (*Device, error) {
-	instance.Lock()
-	defer instance.Unlock()
-	list, err := adapters()
+	in, list, err := adapters()
 	if err != nil {
 		return nil, err
 	}
+	keep := false
+	defer func() {
+		if !keep {
+			in.Release()
+		}
+	}()
 	var names []string
 	var pick *wgpu.Adapter
 	for _, a := range list {
@@ -173,8 +178,10 @@ func Open(match string) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %v", ErrNoAdapter, pick.GetProperties().Name, err)
 	}
+	keep = true
 	return &Device{
 		info:    describe(pick),
+		in:      in,
 		dev:     dev,
 		queue:   dev.GetQueue(),
 		faults:  watch(dev),

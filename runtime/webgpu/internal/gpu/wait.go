@@ -7,15 +7,26 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"github.com/rajveermalviya/go-webgpu/wgpu"
+
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// spinFor is how long a wait polls before it sleeps between polls: a sleep
-// costs about a millisecond, a small dispatch is done in a tenth of one.
-const spinFor = 500 * time.Microsecond
+// How long a wait polls before it sleeps between polls. A sleep costs about a
+// millisecond, a small dispatch is done in a tenth of one. Threads that poll take
+// cores from an adapter that computes on them, and nothing from any other, where
+// what a sleep costs should be little beside what was waited for.
+const (
+	spinSoftware = 500 * time.Microsecond
+	spinHardware = 20 * time.Millisecond
+)
 
 // spin calls done, under the lock, until it is true.
 func (d *Device) spin(done func() bool) {
+	limit := spinHardware
+	if d.info.Kind == wgpu.AdapterType_CPU.String() {
+		limit = spinSoftware
+	}
 	start := time.Now()
 	for {
 		d.mu.Lock()
@@ -24,7 +35,7 @@ func (d *Device) spin(done func() bool) {
 		if ok {
 			return
 		}
-		if time.Since(start) < spinFor {
+		if time.Since(start) < limit {
 			goruntime.Gosched()
 			continue
 		}
@@ -82,6 +93,7 @@ func (d *Device) Close() error {
 	d.buffers, d.pipelines = nil, nil
 	d.queue.Release()
 	d.dev.Release()
+	d.in.Release() // and with it the driver's device
 	d.faults.free()
 	return nil
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // What a driver made of a text can be kept where the API hands it out. Entries are
-// of one device and driver, as the scope in their keys says, and the driver looks
-// at each before it takes it. They are code, and as with the CPU's objects only the
-// user's own cache may hold them: in bundles are the texts.
+// of one device and driver, as the scope in their keys says, and begin with a hash:
+// drivers look at what they are given, but NVIDIA's crashes on a byte that changed.
+// They are code, and as with the CPU's objects only the user's own cache may hold
+// them: in bundles are the texts.
 
 // KindBinary is the kind of a cache's entries that hold what the driver made of a
 // shader, by the text's hash.
@@ -21,8 +22,8 @@ const KindBinary = "binary"
 type Keeper interface {
 	// Binary is what the driver made of a pipeline, nil where it keeps that to itself.
 	Binary(p Pipeline) ([]byte, error)
-	// NewPipelineOf makes a pipeline of it. The error is ErrBinary where the driver
-	// does not take it, as after it was updated.
+	// NewPipelineOf makes a pipeline of it, to the byte. The error is ErrBinary where the
+	// driver does not take it, as after it was updated.
 	NewPipelineOf(binary []byte, bindings []Binding) (Pipeline, error)
 }
 
@@ -56,7 +57,12 @@ func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {
 	if !ok {
 		return nil, nil
 	}
-	pipe, err := k.NewPipelineOf(data, bindings)
+	sum := [sha256.Size]byte{}
+	rest := data[copy(sum[:], data):]
+	pipe, err := Pipeline(nil), ErrBinary
+	if sha256.Sum256(rest) == sum {
+		pipe, err = k.NewPipelineOf(rest, bindings)
+	}
 	if errors.Is(err, ErrBinary) {
 		cache.Refuse(KindBinary, err)
 		return nil, nil
@@ -77,7 +83,8 @@ func (d *Runner) keep(source string, sh *compiled) {
 		if err != nil || len(data) == 0 || len(data) > maxBinary {
 			return // it is compiled again the next time
 		}
-		_ = cache.Put(KindBinary, d.binaryKey(source), data) // a failure is counted there
+		sum := sha256.Sum256(data)
+		_ = cache.Put(KindBinary, d.binaryKey(source), append(sum[:], data...)) // a failure is counted there
 	})
 	if c, ok := cache.(dropper); ok && !added {
 		c.Dropped(KindBinary, d.errorf("what was made of a shader is not saved: too much waits for the disk"))

@@ -81,6 +81,20 @@ func TestBinaries(t *testing.T) {
 	if d, k = run("2"); d.Stats().Compiles != 0 || int64(cache.refused[KindBinary]) != first {
 		t.Errorf("once more: %d compiles, refused %v", d.Stats().Compiles, cache.refused)
 	}
+	// What was changed or cut short does not reach the driver.
+	changed := false
+	for key, data := range cache.list {
+		if strings.HasPrefix(key, KindBinary) {
+			if changed = !changed; changed {
+				cache.list[key] = data[:len(data)-1] + "x"
+			} else {
+				cache.list[key] = data[:10]
+			}
+		}
+	}
+	if d, k = run("2"); d.Stats().Compiles != first || int64(cache.refused[KindBinary]) != 2*first || k.loaded != 0 {
+		t.Errorf("damaged: %d compiles, refused %v, %d loaded", d.Stats().Compiles, cache.refused, k.loaded)
+	}
 	// None is in a bundle: they are code.
 	for _, n := range d.Notes() {
 		if n.Kind != runtime.KindShader {

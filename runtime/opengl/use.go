@@ -1,7 +1,6 @@
 package opengl
 
 import (
-	"fmt"
 	"sync"
 	"unsafe"
 )
@@ -16,53 +15,21 @@ import (
 type Context struct {
 	MakeCurrent func() error // for the calling thread, such as (*glfw.Window).MakeContextCurrent
 	Release     func()       // lets go of it there, such as glfw.DetachCurrentContext; nil: nothing to do
-	Destroy     func()       // when its name is dropped; nil: it is the program's to destroy
 
 	// ProcAddress finds OpenGL's functions; nil: EGL's does.
 	ProcAddress func(name string) unsafe.Pointer
 }
 
-// brought are the contexts that the program has given names, and whether a device
-// has them.
-var brought struct {
-	sync.Mutex
-	list map[string]*lent
-}
-
-type lent struct {
-	Context
-	taken bool
-}
+// brought are the contexts that the program has given names.
+var brought sync.Map
 
 // Use gives a context a name: a device that is opened with it as its adapter,
-// "opengl:adapter=NAME", computes in that context. Closing the device lets go of it,
-// and the name can be opened again.
-func Use(name string, c Context) error {
-	brought.Lock()
-	defer brought.Unlock()
-	switch {
-	case name == "" || c.MakeCurrent == nil:
-		return fmt.Errorf("opengl: context %q: it needs a name, and MakeCurrent", name)
-	case brought.list[name] != nil:
-		return fmt.Errorf("opengl: there is a context %q already", name)
-	case brought.list == nil:
-		brought.list = map[string]*lent{}
+// "opengl:adapter=NAME", computes in that context, and lets go of it when it is
+// closed. A context without MakeCurrent takes the name back.
+func Use(name string, c Context) {
+	if c.MakeCurrent == nil {
+		brought.Delete(name)
+		return
 	}
-	brought.list[name] = &lent{Context: c}
-	return nil
-}
-
-// Drop takes a name back that no device has open.
-func Drop(name string) error {
-	brought.Lock()
-	defer brought.Unlock()
-	c := brought.list[name]
-	if c == nil || c.taken {
-		return fmt.Errorf("opengl: there is no context %q, or a device has it", name)
-	}
-	delete(brought.list, name)
-	if c.Context.Destroy != nil {
-		c.Context.Destroy()
-	}
-	return nil
+	brought.Store(name, c)
 }

@@ -73,7 +73,7 @@ func (b *Buffer) Release() {
 	b.gone = true
 	delete(d.buffers, b)
 	name := b.name
-	d.thread.post(func() { gl.DeleteBuffers(1, &name) })
+	d.thread.Post(func() { gl.DeleteBuffers(1, &name) })
 }
 
 // own is a buffer as this package knows it, or nil.

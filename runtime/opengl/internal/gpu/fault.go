@@ -38,7 +38,7 @@ func (d *Device) reported() error {
 		}
 		switch {
 		case code == contextLost:
-			d.lose(errors.New(name))
+			d.Lose(errors.New(name))
 			return d.lostError()
 		case code == gl.OUT_OF_MEMORY:
 			err = fmt.Errorf("%w: %s", gpurun.ErrMemory, name)
@@ -55,12 +55,13 @@ func (d *Device) reset() error {
 		return nil
 	}
 	if status := gl.GetGraphicsResetStatus(); status != gl.NO_ERROR {
-		d.lose(errors.New(resets[status]))
+		d.Lose(errors.New(resets[status]))
 	}
 	return d.lostError()
 }
 
-func (d *Device) lose(why error) {
+// Lose makes the device lost, as if its graphics card had vanished.
+func (d *Device) Lose(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -92,6 +93,3 @@ func (d *Device) Usable() error {
 	defer d.mu.Unlock()
 	return d.usable()
 }
-
-// Lose makes the device behave as if its graphics card had vanished.
-func (d *Device) Lose(why error) { d.lose(why) }

@@ -105,3 +105,21 @@ func TestNoMemory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTakenAway: a context that leaves the device's thread, as a callback of a driver
+// might have it, makes the device lost. Otherwise all calls would do nothing.
+func TestTakenAway(t *testing.T) {
+	d, err := Best("")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := d.do(func() error { d.ctx.Leave(); return nil }); err != nil {
+		t.Log(err) // what OpenGL says without a context
+	}
+	if err := d.Wait(); !errors.Is(err, gpurun.ErrLost) || !strings.Contains(err.Error(), "no longer current") {
+		t.Errorf("%v, want that the context is gone", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-gl/gl/v4.3-core/gl"
 
+	"github.com/millrace-go/millrace/internal/osthread"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
 )
@@ -50,7 +51,8 @@ func loadFunctions(proc func(string) unsafe.Pointer) error {
 
 // Device is a context with its thread.
 type Device struct {
-	thread *thread
+	ctx    Context
+	thread *osthread.Thread
 	info   gpurun.Info
 	robust bool // resets can be asked for
 	fixed  bool // buffers of fixed size stay where they are
@@ -150,7 +152,7 @@ var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, M
 // Open makes a device of a context, which is from then on its own. proc finds
 // OpenGL's functions.
 func Open(c Context, proc func(name string) unsafe.Pointer) (*Device, error) {
-	d := &Device{buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
+	d := &Device{ctx: c, buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
 	var err error
 	d.thread, err = start(c, func() error {
 		if err := loadFunctions(proc); err != nil {

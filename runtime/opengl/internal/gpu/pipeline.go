@@ -23,7 +23,7 @@ type Pipeline struct {
 
 // NewPipeline compiles GLSL.
 func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.Pipeline, error) {
-	p, err := d.newPipeline(bindings, func(program uint32) error {
+	return d.newPipeline(bindings, func(program uint32) error {
 		shader := gl.CreateShader(gl.COMPUTE_SHADER)
 		defer gl.DeleteShader(shader)
 		text, free := gl.Strs(source)
@@ -42,14 +42,10 @@ func (d *Device) NewPipeline(source string, bindings []gpurun.Binding) (gpurun.P
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // newPipeline makes a program that link completes.
-func (d *Device) newPipeline(bindings []gpurun.Binding, link func(program uint32) error) (*Pipeline, error) {
+func (d *Device) newPipeline(bindings []gpurun.Binding, link func(program uint32) error) (gpurun.Pipeline, error) {
 	if err := d.Usable(); err != nil {
 		return nil, err
 	}
@@ -105,7 +101,7 @@ func (p *Pipeline) Release() {
 	}
 	p.gone = true
 	delete(d.pipelines, p)
-	d.thread.post(func() { gl.DeleteProgram(p.name) })
+	d.thread.Post(func() { gl.DeleteProgram(p.name) })
 }
 
 // Binary is what the driver made of a pipeline, behind the number of its format.
@@ -144,7 +140,7 @@ func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.P
 	if len(data) <= formatSize || d.formats == 0 {
 		return nil, fmt.Errorf("gpu: %w: %d bytes", gpurun.ErrBinary, len(data))
 	}
-	p, err := d.newPipeline(bindings, func(program uint32) error {
+	return d.newPipeline(bindings, func(program uint32) error {
 		gl.ProgramBinary(program, binary.LittleEndian.Uint32(data), gl.Ptr(data[formatSize:]), int32(len(data)-formatSize))
 		refused := d.reported() // the number of a format that it has not
 		if log, ok := outcome(program, gl.LINK_STATUS, gl.GetProgramiv, gl.GetProgramInfoLog); !ok || refused != nil {
@@ -152,10 +148,6 @@ func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.P
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 var _ gpurun.Keeper = (*Device)(nil)

@@ -38,7 +38,7 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 	}
 	list = append([]gpurun.Dispatch(nil), list...)
 	d.queued++
-	return d.post(func() error {
+	return d.post(func() {
 		if len(words) > 0 {
 			write(own(params), 0, words)
 		}
@@ -46,7 +46,6 @@ func (d *Device) Submit(list []gpurun.Dispatch, params gpurun.Buffer, words []by
 			dispatch(&list[i])
 		}
 		gl.Flush()
-		return nil
 	})
 }
 
@@ -101,9 +100,6 @@ func (d *Device) Wait() error {
 	if err := d.Usable(); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	before := d.queued
-	d.mu.Unlock()
 	err := d.do(func() error {
 		gl.Finish()
 		return d.reset()
@@ -111,9 +107,8 @@ func (d *Device) Wait() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
-		err = d.usable()
+		d.queued, err = 0, d.usable()
 	}
-	d.queued -= min(before, d.queued)
 	return err
 }
 
@@ -129,8 +124,8 @@ func (d *Device) Close() error {
 	buffers, pipelines := d.buffers, d.pipelines
 	d.buffers, d.pipelines = nil, nil
 	d.mu.Unlock()
-	d.thread.post(func() {
-		if d.lostError() != nil || !d.thread.ctx.Current() {
+	d.thread.Post(func() {
+		if d.lostError() != nil || !d.ctx.Current() {
 			return // a context that is destroyed takes its objects along
 		}
 		gl.Finish()
@@ -141,6 +136,6 @@ func (d *Device) Close() error {
 			gl.DeleteProgram(p.name)
 		}
 	})
-	d.thread.end()
+	d.thread.End()
 	return nil
 }

@@ -12,7 +12,7 @@ HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 FUZZERS=${FUZZERS:-5}
 
 if [ "$CI" = true ]; then
-	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu}
+	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl}
 fi
 
 work=$(mktemp -d)
@@ -90,7 +90,7 @@ lint() {
 unit() {
 	step build go build ./...
 	# The longest first: beside them the others find their place.
-	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./...
+	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./runtime/opengl ./...
 	by_c
 }
 

@@ -1,7 +1,4 @@
 package main
 
 // The devices fusebench can run on, besides the CPU.
-import (
-	_ "github.com/millrace-go/millrace/runtime/opengl"
-	_ "github.com/millrace-go/millrace/runtime/webgpu"
-)
+import _ "github.com/millrace-go/millrace/runtime/webgpu"

@@ -10,9 +10,9 @@
 // CPU's bits, and denormals may be flushed to zero. When a Run waits for the device
 // is as package runtime/webgpu says.
 //
-// It exists on Linux, with cgo: building needs OpenGL's headers (Debian: libgl-dev),
-// starting libGL, and opening a device libEGL with a driver, which is looked up at that
-// time. Elsewhere the driver is registered too, and opening it says so.
+// It exists on Linux, with cgo: building needs OpenGL's headers (Debian: libgl-dev
+// pkg-config), starting libGL, and opening a device libEGL with a driver, which is looked
+// up then. Elsewhere, and by the tag noopengl, opening the registered driver says so.
 //
 // Engine part: no compatibility promise; use package millrace.
 package opengl

@@ -1,4 +1,4 @@
-//go:build cgo && linux && !android
+//go:build cgo && linux && !android && !noopengl
 
 package opengl
 
@@ -50,7 +50,3 @@ func (driver) Probe() (string, error) {
 	}
 	return strings.Join(names, ", "), nil
 }
-
-// FaultLost is the fault point that makes a device behave as if its graphics card
-// had vanished.
-const FaultLost = name + "-lost"

@@ -1,4 +1,4 @@
-//go:build !(cgo && linux && !android)
+//go:build !(cgo && linux && !android && !noopengl)
 
 package opengl
 
@@ -18,7 +18,7 @@ func init() { runtime.Register("opengl", stub{}) }
 type stub struct{}
 
 func (stub) err() error {
-	return fmt.Errorf("%w %q: this build for %s/%s has none; it needs cgo and linux",
+	return fmt.Errorf("%w %q: this build for %s/%s has none; it needs cgo and linux, and no tag noopengl",
 		runtime.ErrNoDriver, "opengl", goruntime.GOOS, goruntime.GOARCH)
 }
 

@@ -1,4 +1,4 @@
-//go:build cgo && linux && !android
+//go:build cgo && linux && !android && !noopengl
 
 // Package egl makes contexts of desktop OpenGL without a window. It looks libEGL up
 // when it is first needed, so that a machine without one is an error and no

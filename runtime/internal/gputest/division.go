@@ -15,13 +15,14 @@ import (
 func testDivision(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	least := uint64(0x18800000) // 2^-78: what is less leaves remainders of products that are denormals
+	most := uint64(0x7e800000)  // 2^126: the reciprocal of a divisor above is one
 	if strings.Contains(d.Caps().Description, "CPU") {
-		least = 0
+		least, most = 0, 0x7f800000
 	}
 	for _, op := range []ir.Op{ir.FloorDiv, ir.Rem} {
 		var xs, ys []byte
 		for _, p := range kerneltest.Divisions(ir.Float32, 20000) {
-			if p.X&0x7fffffff >= least && normal(p.X) && normal(p.Y) && normal(p.Floor) && normal(p.Rem) {
+			if p.X&0x7fffffff >= least && p.Y&0x7fffffff <= most && normal(p.X) && normal(p.Y) && normal(p.Floor) && normal(p.Rem) {
 				xs = binary.LittleEndian.AppendUint32(xs, uint32(p.X))
 				ys = binary.LittleEndian.AppendUint32(ys, uint32(p.Y))
 			}

@@ -1,14 +1,12 @@
 // Package opengl is the GPU device of machines that have OpenGL 4.3: kernels printed
 // as GLSL, run by compute shaders of go-gl. Importing it registers the driver "opengl".
 //
-// It needs no window: a context of its own is made by EGL, on the first graphics
-// card that has one, else in software (Mesa's llvmpipe). A program that draws can
-// have it compute in a context of its own instead, beside its textures: see [Use].
+// It needs no window: a context of its own is made by EGL, on the first graphics card that
+// has one, else in software (Mesa's llvmpipe). A program that draws can have it compute in
+// a context of its own instead, beside its textures: see [Use], [Share] and [Lend].
 //
-// Tensors may be of any dtype of up to 32 bits and take four bytes per element
-// there. Results stay within the tolerances of the op table instead of being the
-// CPU's bits, and denormals may be flushed to zero. When a Run waits for the device
-// is as package runtime/webgpu says.
+// Dtypes, memory, tolerances, and when a Run waits for the device are as package
+// runtime/webgpu says.
 //
 // It exists on Linux, with cgo: building needs OpenGL's headers (Debian: libgl-dev
 // pkg-config), starting libGL, and opening a device libEGL with a driver, which is looked

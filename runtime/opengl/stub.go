@@ -12,6 +12,9 @@ import (
 // Share needs EGL.
 func Share() (Context, error) { return Context{}, stub{}.err() }
 
+// Lend needs a tensor of such a device.
+func Lend(any, func(buffer uint32, offset int) error) error { return stub{}.err() }
+
 func init() { runtime.Register("opengl", stub{}) }
 
 // stub is the driver of builds that have no EGL.

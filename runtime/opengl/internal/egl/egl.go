@@ -121,9 +121,9 @@ type Display struct {
 	exts string
 }
 
-// Displays lists those that can be used: the devices that the library knows, where
-// it can tell, else the platform without surfaces, else whatever it takes for the
-// default. They are never closed: whoever asks for one again is given the same.
+// Displays lists those that can be used: the devices that the library knows, else the
+// platform without surfaces, else the default. They are never closed, as all who ask
+// for one are given the same.
 func Displays() ([]Display, error) {
 	if err := load(); err != nil {
 		return nil, err
@@ -163,8 +163,7 @@ type Context struct{ display, ref unsafe.Pointer }
 // list is attributes as C wants them.
 func list(pairs ...C.int32_t) *C.int32_t { return &append(pairs, none)[0] }
 
-// New makes a context of at least a version, robust where the driver can: accesses
-// outside of buffers are harmless then, and resets are told.
+// New makes a context of at least a version, robust where the driver can.
 func (d Display) New(major, minor int) (*Context, error) { return d.make(major, minor, nil) }
 
 func (d Display) make(major, minor int, share unsafe.Pointer) (*Context, error) {

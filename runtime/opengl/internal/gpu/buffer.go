@@ -24,6 +24,9 @@ type Buffer struct {
 // Size is in bytes.
 func (b *Buffer) Size() int64 { return b.size }
 
+// Name is what OpenGL calls it, in all contexts of the share group.
+func (b *Buffer) Name() uint32 { return b.name }
+
 // NewBuffer allocates; size is rounded up to 16 bytes, so that a vector of
 // four elements that straddles the end of the data can be loaded whole.
 func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
@@ -43,8 +46,7 @@ func (d *Device) NewBuffer(size int64, use gpurun.Use) (gpurun.Buffer, error) {
 		} else {
 			gl.BufferData(gl.COPY_WRITE_BUFFER, int(size), nil, gl.DYNAMIC_COPY)
 		}
-		err := d.reported()
-		if err != nil {
+		if err := d.reported(); err != nil {
 			gl.DeleteBuffers(1, &b.name)
 			return fmt.Errorf("a buffer of %d bytes: %w", size, err)
 		}

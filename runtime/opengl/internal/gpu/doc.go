@@ -8,9 +8,8 @@
 // what it should have written is unknown, and so do a reset of the graphics card
 // and a context that is not the thread's any more.
 //
-// Where the driver has it, the context is robust: an access outside of a buffer
-// reads some value or writes nothing. Drivers are libraries in the same process all
-// the same, and what makes one of them crash cannot be recovered from.
+// Where the driver has it, the context is robust: an access outside of a buffer reads
+// some value or writes nothing. What makes a driver crash cannot be recovered from.
 //
 // Engine part: no compatibility promise; use package millrace.
 package gpu

@@ -202,14 +202,13 @@ func (d *Device) describe() error {
 	d.fixed = later(4, "GL_ARB_buffer_storage")
 	d.formats = number(gl.NUM_PROGRAM_BINARY_FORMATS)
 	d.info.Limits = gpurun.Limits{
-		Binding:        min(number(gl.MAX_SHADER_STORAGE_BLOCK_SIZE), 1<<31-1) &^ 15,
-		Buffer:         1<<31 - 16, // no limit of OpenGL, but what drivers on CPUs count with
-		Uniform:        min(number(gl.MAX_UNIFORM_BLOCK_SIZE), 1<<16) &^ 15,
-		Align:          max(number(gl.SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT), number(gl.UNIFORM_BUFFER_OFFSET_ALIGNMENT), 16),
-		StorageBuffers: int(min(number(gl.MAX_COMPUTE_SHADER_STORAGE_BLOCKS), number(gl.MAX_SHADER_STORAGE_BUFFER_BINDINGS))),
-		Groups:         min(numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 0), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 1), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 2)),
-		GroupSize:      int(min(number(gl.MAX_COMPUTE_WORK_GROUP_INVOCATIONS), numberAt(gl.MAX_COMPUTE_WORK_GROUP_SIZE, 0))),
-
+		Binding:          min(number(gl.MAX_SHADER_STORAGE_BLOCK_SIZE), 1<<31-1) &^ 15,
+		Buffer:           1<<31 - 16, // no limit of OpenGL, but what drivers on CPUs count with
+		Uniform:          min(number(gl.MAX_UNIFORM_BLOCK_SIZE), 1<<16) &^ 15,
+		Align:            max(number(gl.SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT), number(gl.UNIFORM_BUFFER_OFFSET_ALIGNMENT), 16),
+		StorageBuffers:   int(min(number(gl.MAX_COMPUTE_SHADER_STORAGE_BLOCKS), number(gl.MAX_SHADER_STORAGE_BUFFER_BINDINGS))),
+		Groups:           min(numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 0), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 1), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 2)),
+		GroupSize:        int(min(number(gl.MAX_COMPUTE_WORK_GROUP_INVOCATIONS), numberAt(gl.MAX_COMPUTE_WORK_GROUP_SIZE, 0))),
 		WorkgroupStorage: number(gl.MAX_COMPUTE_SHARED_MEMORY_SIZE),
 	}
 	if d.info.Kind != "CPU" {

@@ -149,5 +149,3 @@ func (d *Device) NewPipelineOf(data []byte, bindings []gpurun.Binding) (gpurun.P
 		return nil
 	})
 }
-
-var _ gpurun.Keeper = (*Device)(nil)

@@ -112,8 +112,7 @@ func (d *Device) Wait() error {
 	return err
 }
 
-// Close waits for submitted work and for transfers, and gives back the context and all
-// that was made in it; later calls give gpurun.ErrClosed.
+// Close waits for submitted work and gives back the context and all that was made in it.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	if d.closed {

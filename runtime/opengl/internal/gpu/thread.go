@@ -19,22 +19,20 @@ type Context interface {
 
 // start makes c current on a thread of its own and runs first there.
 func start(c Context, first func() error) (*osthread.Thread, error) {
-	end := func() { c.Leave(); c.Destroy() }
 	return osthread.Start(func() error {
-		if err := c.MakeCurrent(); err != nil {
-			c.Destroy()
-			return err
+		err := c.MakeCurrent()
+		if err == nil {
+			if err = first(); err == nil {
+				return nil
+			}
+			c.Leave()
 		}
-		err := first()
-		if err != nil {
-			end()
-		}
+		c.Destroy()
 		return err
-	}, end)
+	}, func() { c.Leave(); c.Destroy() })
 }
 
-// do runs f on the device's thread and waits for it; the error is f's or what made
-// the device unusable.
+// do runs f on the device's thread and waits for it.
 func (d *Device) do(f func() error) error {
 	answer := make(chan error, 1)
 	if !d.thread.Post(func() { answer <- d.guarded(f) }) {
@@ -43,8 +41,7 @@ func (d *Device) do(f func() error) error {
 	return <-answer
 }
 
-// post runs f on the device's thread some time. What is reported of it makes the
-// device lost.
+// post has f run on the device's thread. What is reported of it makes the device lost.
 func (d *Device) post(f func()) error {
 	ok := d.thread.Post(func() {
 		if err := d.guarded(func() error { f(); return nil }); err != nil {

@@ -48,6 +48,9 @@ have_egl() {
 	[[ $libs == *libEGL.so.1* ]] && { compgen -G '/usr/share/glvnd/egl_vendor.d/*.json' || compgen -G '/etc/glvnd/egl_vendor.d/*.json'; } >/dev/null
 }
 
+# have_windows: what examples/filter is built with and shown on.
+have_windows() { pkg-config --exists x11 xrandr xinerama xcursor xi xxf86vm 2>/dev/null && command -v Xvfb >/dev/null; }
+
 # wanted lists the Debian packages that would bring what is missing.
 wanted() {
 	builds_cgo || printf 'gcc libc6-dev '
@@ -62,6 +65,7 @@ wanted() {
 		command -v qemu-aarch64-static >/dev/null || printf 'qemu-user-static '
 		command -v ccache >/dev/null || printf 'ccache '
 		command -v glslangValidator >/dev/null || printf 'glslang-tools '
+		have_windows || printf 'xvfb libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxxf86vm-dev '
 	fi
 }
 

@@ -237,6 +237,16 @@ gomlx() {
 	gomlx_newest
 }
 
+# A module with a workspace of its own, as GLFW asks for X11's headers.
+windows() {
+	if [ "$CGO_ENABLED" = 0 ] || [ "$TAG" != opengl ] || ! have_windows; then
+		say "windows: skipped, without cgo, OpenGL's or X11's headers, or Xvfb"
+		return
+	fi
+	step windows-vet go -C examples/filter vet ./...
+	step windows-test go -C examples/filter test -timeout 10m ./...
+}
+
 # The same with the newest versions: the newest workspace, and the Go that they ask
 # for. It does not link go-webgpu's library.
 gomlx_newest() {
@@ -266,7 +276,7 @@ prepare
 remember_c
 # What is left out of the first list runs the same tests in other builds, or for long.
 here=(lint unit gomlx-here)
-everything=(lint unit gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
+everything=(lint unit windows gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
 steps=("$@")
 if [ "$*" = check ] || [ $# = 0 -a "$CI" = true ]; then
 	steps=("${everything[@]}")

@@ -40,6 +40,29 @@ func (c *Chain) Rows(ls []Launch, budget int64) int64 {
 	return max(1, min(ls[0].Dims[c.Lead-1], budget/max(each, 1)))
 }
 
+// Wider is the chain with as few leading dims as leave tiles of at most budget bytes
+// of local memory, for devices that want more work at a time than one point of the
+// others.
+func (c *Chain) Wider(ls []Launch, budget int64) *Chain {
+	w := &Chain{N: c.N, Lead: c.Lead, Local: append([]int64(nil), c.Local...)}
+	each := int64(0)
+	for _, b := range c.Local {
+		each += b
+	}
+	for w.Lead > 1 {
+		n := ls[0].Dims[w.Lead-1]
+		if each*n > budget/2 { // not two of the wider points
+			break
+		}
+		each *= n
+		for i := range w.Local {
+			w.Local[i] *= n
+		}
+		w.Lead--
+	}
+	return w
+}
+
 // Tile writes the launches of one tile to into, which has N elements whose Args
 // are as long as those of ls. local holds the local memories, each for rows
 // points at least.

@@ -44,7 +44,9 @@ var exactly = map[ir.Op][3]struct{ text, uses string }{
 	ir.Add: {opaque: {"mr_keep($0 + $1)", "mr_keep"}, fused: {"mr_keep($0 + $1)", "mr_keep"}},
 	ir.Sub: {opaque: {"mr_keep($0 - $1)", "mr_keep"}, fused: {"mr_keep($0 - $1)", "mr_keep"}},
 	ir.Mul: {opaque: {"mr_keep($0 * $1)", "mr_keep"}, fused: {"mr_keep($0 * $1)", "mr_keep"}},
-	ir.FMA: {opaque: {"mr_keep(mr_keep($0 * $1) + $2)", "mr_keep"}, fused: {"mr_fma($0, $1, $2)", "mr_fma"}},
+	// Both operands may be one number, which x/x = 1 does not hold for.
+	ir.FDiv: {opaque: {"$0 / mr_keep($1)", "mr_keep"}, fused: {"$0 / mr_keep($1)", "mr_keep"}},
+	ir.FMA:  {opaque: {"mr_keep(mr_keep($0 * $1) + $2)", "mr_keep"}, fused: {"mr_fma($0, $1, $2)", "mr_fma"}},
 }
 
 // function prints an op's expansion as a function over the lanes at hand and

@@ -189,6 +189,12 @@ func (p *printer) take(i int, x, at string) {
 // fewer barriers than by halving, and those are what small rows wait for.
 func (p *printer) foldGroup(folds []int) {
 	g := p.v.Group
+	if p.v.Beside > 0 {
+		p.share(folds, "w", g)
+		p.f("barrier;")
+		p.gather(folds, "w", p.v.sharing())
+		return
+	}
 	first := 1 // partial results that a round-one invocation takes
 	for g > 32 && first*first < g {
 		first *= 2
@@ -200,7 +206,7 @@ func (p *printer) foldGroup(folds []int) {
 		p.open("if (lane < %du) {", rest)
 		for j := 1; j < first; j++ {
 			for _, i := range folds {
-				p.take(i, fmt.Sprintf("w%d[lane + %du]", i, j*rest), fmt.Sprintf("wn%d[lane + %du]", i, j*rest))
+				p.take(i, p.taken(i, fmt.Sprintf("w%d[lane + %du]", i, j*rest)), fmt.Sprintf("wn%d[lane + %du]", i, j*rest))
 			}
 		}
 		p.share(folds, "x", rest)
@@ -230,11 +236,29 @@ func (p *printer) share(folds []int, name string, n int) {
 			p.workgroup(name, typ, n*max(p.v.Each, 1))
 			p.f("%s[%s] = %s;", name, p.partial(n, "lane"), val)
 		}
-		memory(fmt.Sprintf("%s%d", name, i), p.accType(i, 1), fmt.Sprintf("o%d", i))
+		typ, val := p.accType(i, 1), fmt.Sprintf("o%d", i)
+		if p.bools(i) {
+			typ, val = p.vec("u32", 1), p.call("select", 1, "0u", "1u", val)
+		}
+		memory(fmt.Sprintf("%s%d", name, i), typ, val)
 		if p.code[i].Op.Info().Position {
 			memory(fmt.Sprintf("%sn%d", name, i), p.vec("u32", 1), fmt.Sprintf("on%d", i))
 		}
 	}
+}
+
+// bools reports partial results that lie in workgroup memory as words: NVIDIA's
+// driver loses bools there.
+func (p *printer) bools(i int) bool {
+	return !p.code[i].Op.Info().Position && scalarTypes[p.code[p.code[i].Args[0]].DT] == "bool"
+}
+
+// taken is a partial result that lies at x.
+func (p *printer) taken(i int, x string) string {
+	if p.bools(i) {
+		return "(" + p.call("ne", 1, x, "0u") + ")"
+	}
+	return x
 }
 
 // partial is the index of one of n partial results of the neighbour at hand.
@@ -248,7 +272,10 @@ func (p *printer) partial(n int, at string) string {
 // gather combines n shared partial results into o<i>.
 func (p *printer) gather(folds []int, name string, n int) {
 	at := func(j int) string {
-		if p.v.Each < 2 {
+		switch {
+		case p.v.Beside > 0:
+			return fmt.Sprintf("lane %% %du + %du", p.v.Beside, j*p.v.Beside)
+		case p.v.Each < 2:
 			return fmt.Sprint(j)
 		}
 		return p.partial(n, fmt.Sprintf("%du", j))
@@ -258,14 +285,14 @@ func (p *printer) gather(folds []int, name string, n int) {
 		first = "var %s %s = %s;"
 	}
 	for _, i := range folds {
-		p.f(first, fmt.Sprintf("o%d", i), p.accType(i, p.lanes), fmt.Sprintf("%s%d[%s]", name, i, at(0)))
+		p.f(first, fmt.Sprintf("o%d", i), p.accType(i, p.lanes), p.taken(i, fmt.Sprintf("%s%d[%s]", name, i, at(0))))
 		if p.code[i].Op.Info().Position {
 			p.f(first, fmt.Sprintf("on%d", i), "$U", fmt.Sprintf("%sn%d[%s]", name, i, at(0)))
 		}
 	}
 	for j := 1; j < n; j++ {
 		for _, i := range folds {
-			p.take(i, fmt.Sprintf("%s%d[%s]", name, i, at(j)), fmt.Sprintf("%sn%d[%s]", name, i, at(j)))
+			p.take(i, p.taken(i, fmt.Sprintf("%s%d[%s]", name, i, at(j))), fmt.Sprintf("%sn%d[%s]", name, i, at(j)))
 		}
 	}
 }

@@ -139,6 +139,12 @@ func mr_self(x $F) $F {
 	return $select($F(0.0), $bits($F, $U(0x7fc00000u)), $ge(($bits($U, x) & $U(0x7fffffffu)), $U(0x7f800000u)));
 }
 `},
+	{"mr_unit", nil, `
+func mr_unit(x $F) $F {
+	let least $U = ($bits($U, x) & $U(0x7fffffffu)) - $U(1u);
+	return $select($F(1.0), $bits($F, $U(0x7fc00000u)), $ge(least, $U(0x7f7fffffu)));
+}
+`},
 	{"mr_erf", nil, `
 func mr_erf(x $F) $F {
 	let far $B = $ge(abs(x), $F(3.84));

@@ -48,6 +48,8 @@ func (v *Variant) Threads(l *runtime.Launch) int64 {
 		n *= d / v.eachAlong(i)
 	}
 	switch v.Mode {
+	case Rows:
+		return n / int64(max(v.Beside, 1))
 	case Tiles:
 		batch, m, n := v.Tile.sizes(l.Dims[:l.Kept])
 		mt, nt := v.Tile.tiles(m, n)

@@ -289,15 +289,9 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 	case ir.Lookup:
 		return p.lookup(in, args[0], lanes)
 	}
-	if in.Op == ir.Sub && in.DT == ir.Float32 && in.Args[0] == in.Args[1] && in.Args[0] != ir.None {
-		// Compilers take x - x for 0, which it is not for infinities and NaN.
-		p.use("mr_self")
-		return fill("mr_self($0)")
-	}
-	if text := selves[in.Op]; text != "" && in.Args[0] == in.Args[1] && in.Args[0] != ir.None && len(dts) > 0 && dts[0] == ir.Float32 {
-		// Likewise x = x, which it is not for NaN.
-		p.use("mr_nan")
-		return fill(text)
+	if x, ok := selves[in.Op]; ok && in.Args[0] == in.Args[1] && len(dts) > 0 && dts[0] == ir.Float32 {
+		p.use(x.uses)
+		return fill(x.text)
 	}
 	if form, ok := functions[in.Op]; ok && len(dts) > 0 && dts[0] == ir.Float32 {
 		return p.function(in, dts, form) + "(" + strings.Join(args, ", ") + ")"

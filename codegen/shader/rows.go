@@ -189,6 +189,10 @@ func (r *rowPlan) points(k *codegen.Kernel, pass int, unrolled bool) (need []boo
 func (p *printer) rowMain() {
 	v, k := p.v, p.k
 	for _, in := range k.Body {
+		if v.Beside > 0 && (v.Unroll > 0 || v.Each > 0 || v.Lanes > 1 || in.Op.Class() == ir.ClassScan) {
+			p.fail("rows beside each other in another way: %w", ir.ErrUnsupported)
+			return
+		}
 		if in.Op == ir.Dot || in.Op.Class() == ir.ClassSort {
 			p.fail("%v within a row: %w", in.Op, ir.ErrUnsupported)
 			return
@@ -198,7 +202,13 @@ func (p *printer) rowMain() {
 	p.still = still(k, v)
 	p.vals = make([]string, len(p.code))
 	p.begin(v.Mode == Rows)
-	p.coords("i", 0, v.Kept)
+	row := "i"
+	if v.Beside > 0 {
+		row = "beside"
+		p.f("let beside $u32 = i * %du + lane %% %du;", v.Beside, v.Beside)
+		p.f("let slice $u32 = lane / %du;", v.Beside)
+	}
+	p.coords(row, 0, v.Kept)
 	p.bases()
 	for pass := range p.rows.last + 1 {
 		p.rowValues(pass)
@@ -298,12 +308,20 @@ func (p *printer) pass(pass int) {
 	default:
 		first, stride := "0u", 1
 		if v.Mode == Rows {
-			first, stride = "lane", v.Group
+			first, stride = p.slice(), v.sharing()
 		}
 		p.loop("at", first, runWord(wordSteps), fmt.Sprintf("%du", stride))
 		p.step(pass, 0, need, false)
 		p.end()
 	}
+}
+
+// slice is the number of an invocation among those that share a row.
+func (p *printer) slice() string {
+	if p.v.Beside > 0 {
+		return "slice"
+	}
+	return "lane"
 }
 
 // rowLanes is the lanes of what there is once per row.
@@ -393,7 +411,7 @@ func (p *printer) rowStores() {
 				continue
 			}
 			if p.v.Mode == Rows {
-				q.open("if (lane == 0u) {")
+				q.open("if (%s == 0u) {", p.slice())
 			}
 			q.each(func() { q.store(s.Operand, q.value(s.Value), p.k.Body[s.Value].DT) })
 			if p.v.Mode == Rows {

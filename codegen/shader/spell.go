@@ -95,10 +95,16 @@ var prims = []spelling{
 	{ir.Gt, ir.SetOf(ir.Uint64), "mr_less64($1, $0)", "mr_less64"},
 }
 
-// selves spell comparisons of a float with itself.
-var selves = map[ir.Op]string{
-	ir.Ne: "mr_nan($0)",
-	ir.Eq: "$not(mr_nan($0))", ir.Le: "$not(mr_nan($0))", ir.Ge: "$not(mr_nan($0))",
+// selves spell what ops make of a float and itself: to compilers x = x, x - x = 0 and
+// x/x = 1, which is so for numbers only.
+var selves = map[ir.Op]spelling{
+	ir.Eq:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
+	ir.Le:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
+	ir.Ge:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
+	ir.Ne:   {text: "mr_nan($0)", uses: "mr_nan"},
+	ir.Sub:  {text: "mr_self($0)", uses: "mr_self"},
+	ir.Div:  {text: "mr_unit($0)", uses: "mr_unit"},
+	ir.FDiv: {text: "mr_unit($0)", uses: "mr_unit"},
 }
 
 // spellings indexes the tables by op.

@@ -141,8 +141,7 @@ func (p *printer) tileMain() {
 		}
 	}
 	p.loop("k0", "0u", runWord(wordSteps), fmt.Sprintf("%du", t.K))
-	p.tileLoad("a", "m0", t.M, t.AlongA, batch)
-	p.tileLoad("b", "n0", t.N, t.AlongB, batch)
+	p.tileLoad(batch)
 	p.f("barrier;")
 	p.tileMultiply(four, in.DT == ir.Float32)
 	p.f("barrier;")
@@ -199,23 +198,69 @@ func (p *printer) inside() *printer {
 	return &q
 }
 
-// tileLoad fills one side's workgroup memory, four neighbours along m or n at
-// a time.
-func (p *printer) tileLoad(side, origin string, size int, along bool, batch int) {
+// tileLoad fills both sides' workgroup memory, four neighbours along m or n at a
+// time. Loads that are written out wait for memory together.
+func (p *printer) tileLoad(batch int) {
 	t := p.v.Tile
-	p.loop("e", "lane", fmt.Sprintf("%du", size/4*t.K), fmt.Sprintf("%du", p.v.Group))
-	if along {
-		p.f("let k $u32 = e %% %du;", t.K)
-		p.f("let x $u32 = e / %du;", t.K)
-	} else {
-		p.f("let k $u32 = e / %du;", size/4)
-		p.f("let x $u32 = e %% %du;", size/4)
+	sides := []tileSide{{"a", "m0", t.M, t.AlongA, ""}, {"b", "n0", t.N, t.AlongB, ""}}
+	if t.Looped || t.M/4*t.K%p.v.Group+t.N/4*t.K%p.v.Group != 0 {
+		for _, s := range sides {
+			p.loop("e", "lane", fmt.Sprintf("%du", s.size/4*t.K), fmt.Sprintf("%du", p.v.Group))
+			at, value := p.tileFetch(s, batch)
+			p.f("t%s[%s] = %s;", s.name, at, value)
+			p.end()
+		}
+		return
 	}
-	p.f("let at $u32 = %s + x * 4u;", origin)
-	c := batchParams(batch, "")
-	p.f("t%s[k * %du + x] = %s(element_%s(%sat, k0 + k), element_%s(%sat + 1u, k0 + k), element_%s(%sat + 2u, k0 + k), element_%s(%sat + 3u, k0 + k));",
-		side, size/4+1, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), side, c, side, c, side, c, side, c)
-	p.end()
+	var stores []string
+	for _, s := range sides {
+		for i := range s.size / 4 * t.K / p.v.Group {
+			s.turn = fmt.Sprint(i)
+			p.f("let e%s%d $u32 = lane + %du;", s.name, i, i*p.v.Group)
+			at, value := p.tileFetch(s, batch)
+			p.f("let l%s%d %s = %s;", s.name, i, p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4), value)
+			stores = append(stores, fmt.Sprintf("t%s[%s] = l%s%d;", s.name, at, s.name, i))
+		}
+	}
+	for _, text := range stores {
+		p.f("%s", text)
+	}
+}
+
+// tileSide is one side of a tile.
+type tileSide struct {
+	name, origin string
+	size         int
+	along        bool
+	turn         string // of several loads that are written out; else ""
+}
+
+// tileFetch prints where load number e of a side belongs, and gives that and the
+// elements.
+func (p *printer) tileFetch(s tileSide, batch int) (at, value string) {
+	t, id := p.v.Tile, ""
+	if s.turn != "" {
+		id = s.name + s.turn
+	}
+	k, x, first := "k"+id, "x"+id, "at"+id
+	if s.along {
+		p.f("let %s $u32 = e%s %% %du;", k, id, t.K)
+		p.f("let %s $u32 = e%s / %du;", x, id, t.K)
+	} else {
+		p.f("let %s $u32 = e%s / %du;", k, id, s.size/4)
+		p.f("let %s $u32 = e%s %% %du;", x, id, s.size/4)
+	}
+	p.f("let %s $u32 = %s + %s * 4u;", first, s.origin, x)
+	list := make([]string, 4)
+	for i := range list {
+		pos := first
+		if i > 0 {
+			pos += fmt.Sprintf(" + %du", i)
+		}
+		list[i] = fmt.Sprintf("element_%s(%s%s, k0 + %s)", s.name, batchParams(batch, ""), pos, k)
+	}
+	four := p.vec(scalarTypes[p.k.Body[dotOf(p.k)].DT], 4)
+	return fmt.Sprintf("%s * %du + %s", k, s.size/4+1, x), four + "(" + strings.Join(list, ", ") + ")"
 }
 
 // tileMultiply adds the products of a stretch of k, written out or in a loop.
@@ -226,11 +271,10 @@ func (p *printer) tileMultiply(four string, float bool) {
 		turns = 1
 	}
 	at := func(lane string, per, size, k, i int) string {
-		text := fmt.Sprintf("%s * %du + %du", lane, per, k*(size/4+1)+i)
 		if t.Looped {
-			text = fmt.Sprintf("k * %du + %s", size/4+1, text)
+			return fmt.Sprintf("k * %du + %s * %du + %du", size/4+1, lane, per, i)
 		}
-		return text
+		return fmt.Sprintf("%s + %du", lane, k*(size/4+1)+i*(size/4/per))
 	}
 	rows, cols := t.RowsPer/4, t.ColsPer/4
 	for k := range turns {
@@ -259,6 +303,16 @@ func (p *printer) tileMultiply(four string, float bool) {
 	}
 }
 
+// place is where result i of an invocation's per lies in a tile of size along one
+// side. An invocation of hardware has every so many fours, so that its neighbours
+// read and store theirs beside it.
+func (t *Tile) place(lane, i string, size, per int) string {
+	if t.Looped || per == 4 {
+		return fmt.Sprintf("%s * %du + %s", lane, per, i)
+	}
+	return fmt.Sprintf("(%s / 4u * %du + %s) * 4u + %s %% 4u", i, size/per, lane, i)
+}
+
 // tileStore prints what follows from a result and stores it, once: the results
 // of an invocation pass through r0c0.x one after another, since memory that is
 // indexed by a variable would be no registers.
@@ -266,9 +320,9 @@ func (p *printer) tileStore(dot, batch int) {
 	t, in := p.v.Tile, p.k.Body[dot]
 	cols := t.ColsPer / 4
 	p.loop("j", "0u", fmt.Sprintf("%du", t.RowsPer), "1u")
-	p.f("let m $u32 = m0 + lm * %du + j;", t.RowsPer)
+	p.f("let m $u32 = m0 + %s;", t.place("lm", "j", t.M, t.RowsPer))
 	p.loop("l", "0u", fmt.Sprintf("%du", t.ColsPer), "1u")
-	p.f("let n $u32 = n0 + ln * %du + l;", t.ColsPer)
+	p.f("let n $u32 = n0 + %s;", t.place("ln", "l", t.N, t.ColsPer))
 	p.open("if (m < %s && n < %s) {", runWord(p.slots.tile.m), runWord(p.slots.tile.n))
 	p.coords("m", batch, batch+t.MDims)
 	p.coords("n", batch+t.MDims, p.v.Kept)

@@ -27,6 +27,7 @@ type Variant struct {
 	Lanes    int  // points per step along the innermost dim: 1 or 4
 	Across   bool // Cols: lanes are neighbouring rows, along the last kept dim
 	Each     int  // Rows, Cols: neighbours along the last kept dim, which they divide, taken at once, if more than one
+	Beside   int  // Rows: neighbours along the last kept dim, which they divide, of a workgroup, whose invocations stand beside each other by them
 	Online   int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
 	Tail     bool // the last vector of a Map may end outside: its stores are guarded
 	Group    int  // invocations per workgroup
@@ -70,6 +71,9 @@ func (v *Variant) laneDim() int {
 	return v.Rank - 1
 }
 
+// sharing is how many invocations share a row.
+func (v *Variant) sharing() int { return v.Group / max(v.Beside, 1) }
+
 // Key tells variants of a kernel apart.
 func (v *Variant) Key() string {
 	b := make([]byte, 0, 128)
@@ -86,6 +90,7 @@ func (v *Variant) Key() string {
 	num(uint64(v.Group))
 	num(uint64(v.Unroll))
 	num(uint64(v.Each))
+	num(uint64(v.Beside))
 	flag(v.Exact)
 	b = append(b, ' ')
 	flag(v.Across)

@@ -25,7 +25,7 @@ type Runner struct {
 	mu      sync.Mutex           // of the shaders, and of params during a Run
 	shaders map[string]*compiled // by source
 	parts   map[string]*program  // of kernels that launches are taken apart into, by text
-	params  Buffer               // uniform words of the Run being submitted
+	params  kept                 // buffers of uniform words
 	words   []uint32
 	spare   []Buffer // what nobody reads or writes: see warm
 	faults  Buffer   // words that shaders tell of indices out of range by
@@ -68,6 +68,8 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		bindings: l.StorageBuffers,
 		threads:  maxThreads,
 		software: info.Kind == "CPU",
+
+		groupSize: l.GroupSize,
 	}
 	if info.Points > 0 {
 		d.limits.threads = min(d.limits.threads, info.Points)

@@ -25,6 +25,9 @@ const (
 	fewTiles = 16
 )
 
+// manyTiles keep a large GPU busy for several rounds.
+const manyTiles = 512
+
 func dotOf(k *codegen.Kernel) int {
 	return slices.IndexFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Dot })
 }
@@ -92,9 +95,13 @@ func dotSizes(k *codegen.Kernel, l *runtime.Launch) (batch, m, n int64) {
 // in a loop, since that much text takes its compiler seconds.
 func chooseTile(k *codegen.Kernel, l *runtime.Launch, software bool) shader.Tile {
 	t := shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8}
-	switch _, m, n := dotSizes(k, l); {
+	switch batch, m, n := dotSizes(k, l); {
 	case min(m, n) <= 32:
 		t = shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4}
+	case !software && batch*(m/128)*(n/128) >= manyTiles:
+		t = shader.Tile{M: 128, N: 128, K: 16, RowsPer: 8, ColsPer: 8}
+	case !software && batch*((m+63)/64)*((n+63)/64) < manyTiles:
+		t.RowsPer, t.ColsPer = 4, 4 // four times as many invocations
 	case software:
 		t = shader.Tile{M: 64, N: 64, K: 8, RowsPer: 16, ColsPer: 16, Looped: true}
 		if m > 64 {

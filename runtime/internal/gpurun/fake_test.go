@@ -25,6 +25,7 @@ type fake struct {
 	submitted  [][]Dispatch
 	queued     int
 	waits      int
+	written    int                   // submissions that had words to write
 	refuse     error                 // what NewPipeline answers
 	afterwards func(list []Dispatch) // stands for what shaders do
 }
@@ -146,6 +147,9 @@ func (f *fake) Submit(list []Dispatch, params Buffer, words []byte) error {
 	defer end()
 	if err != nil {
 		return err
+	}
+	if len(words) > 0 {
+		f.written++
 	}
 	for _, x := range list {
 		p := x.Pipe.(*fakePipeline)

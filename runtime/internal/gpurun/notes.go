@@ -179,16 +179,24 @@ func (d *Runner) warm(sh *compiled, bindings int) error {
 		}
 		d.spare = append(d.spare, b)
 	}
-	words := d.gpu.Info().Limits.Uniform // no shader that could run declares more
-	if err := d.grow(&d.params, words, Uniform); err != nil {
+	none := make([]byte, d.gpu.Info().Limits.Uniform) // no shader that could run declares more
+	params, sent, err := d.params.hold(d, none)
+	if err != nil {
 		return err
 	}
 	x := Dispatch{Pipe: sh.pipe, Groups: [3]uint32{1, 1, 1}}
 	for _, b := range d.spare[:bindings] {
 		x.Bind = append(x.Bind, Range{Buf: b, Size: spareSize})
 	}
-	x.Bind = append(x.Bind, Range{Buf: d.params, Size: words})
-	return d.gpu.Submit([]Dispatch{x}, d.params, make([]byte, words))
+	x.Bind = append(x.Bind, Range{Buf: params, Size: int64(len(none))})
+	if sent {
+		none = nil
+	}
+	if err := d.gpu.Submit([]Dispatch{x}, params, none); err != nil {
+		d.params.forget()
+		return err
+	}
+	return nil
 }
 
 // spareSize is what is bound where nothing runs: some elements of any shader.

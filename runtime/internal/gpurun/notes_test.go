@@ -97,7 +97,7 @@ func TestPrebuildRefuses(t *testing.T) {
 			"more text":       {key, text + "\n"},
 			"no text":         {key, ""},
 			"another kernel":  {strings.Replace(key, "neg", "abs", 1), text},
-			"another variant": {strings.Replace(key, `"Group":64`, `"Group":128`, 1), text},
+			"another variant": {strings.Replace(key, `"Group":256`, `"Group":128`, 1), text},
 			"no variant":      {key[strings.Index(key, "\n")+1:], text},
 			"an absurd one":   {strings.Replace(key, `"Rank":1`, `"Rank":1000000000`, 1), text},
 			"no binding":      {strings.Replace(key, `"Bindings":[`, `"Bindings":[],"X":[`, 1), text},

@@ -1,6 +1,7 @@
 package gpurun
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -14,6 +15,10 @@ import (
 // until it is done, and a program that never reads could queue without end.
 const maxBacklog = 512
 
+// maxDispatches is how many are sent in one submission, so that the words of very
+// many do not pile up.
+const maxDispatches = 2048
+
 // batch is a Run on its way to the queue.
 type batch struct {
 	dev        *Runner
@@ -23,36 +28,23 @@ type batch struct {
 	scratch    []*buffer
 	split      splitter
 	faultLog
-}
 
-// chainBytes is the memory for what the launches of a chain hand over: little
-// beside what it would be in all, and enough to keep the device busy.
-const chainBytes = 16 << 20
+	launches, read, written int64 // taken: as runtime.Stats counts
+}
 
 // Run cuts the launches into dispatches and submits them as one pass.
 func (d *Runner) Run(list []runtime.Launch) error {
-	if runtime.HasChains(list) {
-		return runtime.RunChains(list, chainBytes, d, d.Run)
-	}
 	if err := d.enter(); err != nil {
 		return err
 	}
 	if err := fault.Hit(fault.Launch); err != nil {
 		return &runtime.LaunchError{Err: err}
 	}
-	if err := d.dispatchAll(list, false); err != nil {
-		return err
-	}
-	for i := range list {
-		r, w := codegen.Traffic(list[i].Prog.(*program).kernel, &list[i], &d.caps.ElemSize)
-		d.stats.read.Add(r)
-		d.stats.written.Add(w)
-	}
-	d.stats.launches.Add(int64(len(list)))
-	return nil
+	return d.dispatchAll(list, false)
 }
 
-// dispatchAll cuts the launches into dispatches and submits them.
+// dispatchAll cuts the launches into dispatches and submits them. Trials are not
+// counted.
 func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,24 +52,90 @@ func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
 	b := &batch{dev: d, trial: trial, words: d.words[:0]}
 	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
 	defer b.release()
-	for i := range list {
-		if b.mustSettle(&list[i]) {
-			if err := b.submit(); err != nil {
+	for i := 0; i < len(list); i++ {
+		b.launch = i
+		if list[i].Chain == nil {
+			if err := b.take(&list[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		n := list[i].Chain.N
+		if err := b.chain(list[i : i+n]); err != nil {
+			return err
+		}
+		i += n - 1
+	}
+	if err := b.submit(); err != nil {
+		return err
+	}
+	if !trial {
+		d.stats.launches.Add(b.launches)
+		d.stats.read.Add(b.read)
+		d.stats.written.Add(b.written)
+	}
+	return nil
+}
+
+// take adds the dispatches of a launch, and counts it. Where it is bad what came
+// before it is submitted.
+func (b *batch) take(l *runtime.Launch) error {
+	if b.mustSettle(l) || len(b.dispatches) >= maxDispatches {
+		if err := b.submit(); err != nil {
+			return err
+		}
+	}
+	done := len(b.dispatches)
+	if err := b.add(l); err != nil {
+		b.dispatches = b.dispatches[:done]
+		if e := b.submit(); e != nil {
+			return e
+		}
+		return &runtime.LaunchError{Index: b.launch, Err: err}
+	}
+	b.note(l)
+	r, w := codegen.Traffic(l.Prog.(*program).kernel, l, &b.dev.caps.ElemSize)
+	b.launches, b.read, b.written = b.launches+1, b.read+r, b.written+w
+	return nil
+}
+
+// Memory for what the launches of a chain hand over: little beside what it would be
+// in all, since a GPU has less to read from memory than it computes, and enough to
+// keep it busy. Hardware is only kept by several points of the outer dims at a time.
+const (
+	chainBytes = 16 << 20
+	chainWide  = 64 << 20
+)
+
+// chain takes the launches of a chain tile by tile.
+func (b *batch) chain(ls []runtime.Launch) error {
+	c, budget := ls[0].Chain, int64(chainBytes)
+	if !b.dev.limits.software {
+		all := int64(0)
+		for _, n := range c.Local {
+			all += n * points(ls[0].Dims[:c.Lead])
+		}
+		budget = min(chainWide, all/2) // never all of it
+		c = c.Wider(ls, budget)
+	}
+	rows := c.Rows(ls, budget)
+	local := make([]runtime.Buffer, len(c.Local))
+	for i, n := range c.Local {
+		var err error
+		if local[i], err = b.alloc(n * rows); err != nil {
+			return &runtime.LaunchError{Index: b.launch, Err: err}
+		}
+	}
+	into := c.NewTile(ls)
+	for tile := range c.Tiles(ls, rows) {
+		c.Tile(ls, tile, rows, local, into)
+		for i := range into {
+			if err := b.take(&into[i]); err != nil {
 				return err
 			}
 		}
-		b.launch = i
-		done := len(b.dispatches)
-		if err := b.add(&list[i]); err != nil {
-			b.dispatches = b.dispatches[:done]
-			if e := b.submit(); e != nil {
-				return e
-			}
-			return &runtime.LaunchError{Index: i, Err: err}
-		}
-		b.note(&list[i])
 	}
-	return b.submit()
+	return nil
 }
 
 // add checks a launch and cuts it into dispatches.
@@ -177,8 +235,12 @@ func (b *batch) submit() error {
 	}
 	d := b.dev
 	d.words = b.words
-	need := int64(len(b.words)) * 4
-	if err := d.grow(&d.params, need, Uniform); err != nil {
+	data := make([]byte, len(b.words)*4)
+	for i, w := range b.words {
+		binary.LittleEndian.PutUint32(data[i*4:], w)
+	}
+	params, sent, err := d.params.hold(d, data)
+	if err != nil {
 		return err
 	}
 	if err := b.clearFaults(); err != nil {
@@ -186,16 +248,16 @@ func (b *batch) submit() error {
 	}
 	for i := range b.dispatches {
 		bind := b.dispatches[i].Bind
-		bind[len(bind)-1].Buf = d.params
+		bind[len(bind)-1].Buf = params
 		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
 			bind[f] = Range{Buf: d.faults, Size: b.faultBytes()}
 		}
 	}
-	data := make([]byte, need)
-	for i, w := range b.words {
-		binary.LittleEndian.PutUint32(data[i*4:], w)
+	if sent {
+		data = nil
 	}
-	if err := d.gpu.Submit(b.dispatches, d.params, data); err != nil {
+	if err := d.gpu.Submit(b.dispatches, params, data); err != nil {
+		d.params.forget()
 		return d.deviceError(err)
 	}
 	b.dispatches, b.words = b.dispatches[:0], d.words[:0]
@@ -207,6 +269,39 @@ func (b *batch) submit() error {
 	}
 	return nil
 }
+
+// kept are buffers of run-time words, the last used first. A loop sends the same
+// words each time, and writing them costs as much as a submission.
+type kept [8]struct {
+	buf  Buffer
+	sent []byte
+}
+
+// hold finds the buffer that has data, or one to write it to. Work that was
+// submitted before reads what the buffer held then.
+func (k *kept) hold(d *Runner, data []byte) (buf Buffer, sent bool, err error) {
+	at := len(k) - 1
+	for i := range k {
+		if sent = k[i].buf != nil && bytes.Equal(k[i].sent, data); sent || k[i].buf == nil {
+			at = i
+			break
+		}
+	}
+	x := k[at]
+	if !sent {
+		if err := d.grow(&x.buf, int64(len(data)), Uniform); err != nil {
+			k[at].buf, k[at].sent = nil, nil
+			return nil, false, err
+		}
+		x.sent = data
+	}
+	copy(k[1:at+1], k[:at])
+	k[0] = x
+	return x.buf, sent, nil
+}
+
+// forget is for words that may not have been written.
+func (k *kept) forget() { k[0].sent = nil }
 
 // grow makes a buffer of the device hold n bytes. What it held is gone. The
 // old buffer stays alive for as long as submitted work uses it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/internal/rowtext"
@@ -263,5 +264,33 @@ func TestLongRows(t *testing.T) {
 		if d.Stats().AllocBytes != live {
 			t.Errorf("%s: scratch memory is left", name)
 		}
+	}
+}
+
+// TestWordsAreSentOnce: what a loop sends is written to the device the first time.
+func TestWordsAreSentOnce(t *testing.T) {
+	f := newFake()
+	d := New("fake", f, wgsl.Dialect, runtime.Config{})
+	list := make([]*runtime.Launch, 9)
+	for i := range list {
+		list[i] = launch(t, d, negKernel, 1, int64(8+i))
+	}
+	writes := func(ls ...*runtime.Launch) int {
+		before := f.written
+		for _, l := range ls {
+			if err := d.Run([]runtime.Launch{*l}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f.written - before
+	}
+	if n := writes(list[0], list[1], list[0], list[1], list[0]); n != 2 {
+		t.Errorf("words of two launches were written %d times", n)
+	}
+	if n := writes(list...); n != 7 {
+		t.Errorf("of nine launches, two of which had run, words were written %d times", n)
+	}
+	if n := writes(list[0]); n != 1 { // only so many are kept
+		t.Errorf("words given up were written %d times", n)
 	}
 }

@@ -17,6 +17,8 @@ type limits struct {
 	bindings int   // storage bindings
 	threads  int64 // points of the domain
 	software bool  // invocations are lanes of a CPU
+
+	groupSize int // invocations per workgroup
 }
 
 // maxThreads bounds the points of one dispatch: shaders count in 32 bits.
@@ -39,7 +41,8 @@ type piece struct {
 	part    int64  // elements in each of several windows but the last
 	skip    []bool // outputs that only other pieces store
 
-	software bool // see limits
+	software  bool // see limits
+	groupSize int
 	scattering
 }
 
@@ -233,7 +236,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	if points(work) > s.threads {
 		return nil, nil, nil
 	}
-	p = &piece{launch: *l, software: s.software, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
+	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
 		part: s.binding / s.align * s.align / elemSize}
 	p.launch.Args = slices.Clone(l.Args)
 	type extent struct{ lo, hi int64 } // bytes, hi past the end

@@ -28,11 +28,13 @@ type turn struct {
 
 var turns = []turn{
 	{"group=32", single, grouped(32)},
+	{"group=64", single, grouped(64)},
 	{"group=128", single, grouped(128)},
 	{"group=256", single, grouped(256)},
 	{"tile=32x32/4x4", tiles, tiled(shader.Tile{M: 32, N: 32, K: 16, RowsPer: 4, ColsPer: 4})},
 	{"tile=64x64/4x4", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 4, ColsPer: 4})},
 	{"tile=64x64/8x8", tiles, tiled(shader.Tile{M: 64, N: 64, K: 16, RowsPer: 8, ColsPer: 8})},
+	{"tile=128x128/8x8", tiles, tiled(shader.Tile{M: 128, N: 128, K: 16, RowsPer: 8, ColsPer: 8})},
 	{"tile=128x128/16x16", tiles, tiled(shader.Tile{M: 128, N: 128, K: 8, RowsPer: 16, ColsPer: 16, Looped: true})},
 }
 

@@ -14,10 +14,10 @@ import (
 // testOps rarely are. A device that flushes denormals has no business with them.
 func testDivision(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
-	least := uint64(0x18800000) // 2^-78: what is less leaves remainders of products that are denormals
-	most := uint64(0x7e800000)  // 2^126: the reciprocal of a divisor above is one
+	// Below 2^-78 remainders of products are denormals, above 2^126 reciprocals are.
+	least, most := uint64(0x18800000), uint64(0x7e800000)
 	if strings.Contains(d.Caps().Description, "CPU") {
-		least, most = 0, 0x7f800000
+		least, most = 0, 0x7fffffff
 	}
 	for _, op := range []ir.Op{ir.FloorDiv, ir.Rem} {
 		var xs, ys []byte

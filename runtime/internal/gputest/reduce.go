@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -29,11 +30,17 @@ func testReduce(t *testing.T) {
 		{1, []int64{3, 1}}, {1, []int64{5, 7}}, {1, []int64{100, 300}}, {1, []int64{3, 70000}},
 		{2, []int64{3, 5, 64}}, {1, []int64{4, 30, 50}}, {1, []int64{2, 300, 400}}, {1, []int64{70, 3, 5}},
 	} {
-		for _, k := range []string{"sum/int32", "sum/uint8", "max/int32", "max/float32", "max/uint8", "sum/float32"} {
+		for _, k := range []string{"sum/int32", "sum/uint8", "max/int32", "max/float32", "max/uint8", "sum/float32", "any/bool", "all/bool"} {
 			t.Run(fmt.Sprintf("%s/%d of %v", k, c.kept, c.dims), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(len(c.dims)), 9))
 				x := newTrial(parse(t, reduceKernel(k[:3], k[4:])), c.kept, c.dims...)
 				x.fillInputs(rng)
+				if data := x.args[0].Data; k == "all/bool" {
+					copy(data, bytes.Repeat([]byte{1}, len(data)))
+				} else if k == "any/bool" {
+					clear(data[:len(data)-1])
+					data[len(data)-1] = 1
+				}
 				tol := ir.Tolerance{}
 				if k == "sum/float32" {
 					// Sums of numbers around zero: what is lost grows with their size.

@@ -3,6 +3,7 @@ package millrace
 import (
 	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -26,6 +27,17 @@ func init() {
 			ts[i] = t.(*Tensor)
 		}
 		return failed(op, err, ts...)
+	}
+	handle.Lend = func(t any, use func(dev, buf any, off int64) error) error {
+		x, ok := t.(*Tensor)
+		if !ok || !x.made() {
+			return failure("lend", errNilTensor)
+		}
+		err := stream.Lend(&x.v, func(dev runtime.Device, b runtime.Buffer, off int64) error { return use(dev, b, off) })
+		if err != nil {
+			return failure("lend", err, x)
+		}
+		return nil
 	}
 	handle.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
 }

@@ -183,7 +183,7 @@ type Forgetter interface{ Forget(Program) }
 // see Noter.
 const (
 	KindKernel = "kernel" // a kernel that ran, and what must be known to compile it elsewhere
-	KindShader = "wgsl"   // the text of a shader that ran; its key begins with Scope
+	KindShader = "shader" // the text of a shader that ran; its key begins with Scope, which names the language
 )
 
 // Note is an entry of a cache or a bundle.
@@ -214,7 +214,7 @@ type Expecter interface{ Expect([]Kernel) (drop func()) }
 // Variant is code that a device has made for a program, for people to read. A
 // device that can show it has a method Source(Program) []Variant.
 type Variant struct {
-	Tier   string // "tier 0", "tier 1 avx2", "wgsl"
+	Tier   string // "tier 0", "tier 1 avx2", "wgsl", "glsl"
 	Class  string // access classes it is for
 	Source string
 }

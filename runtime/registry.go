@@ -26,6 +26,7 @@ var registry struct {
 var imports = map[string]string{
 	"cpu":    "github.com/millrace-go/millrace/runtime/cpu",
 	"webgpu": "github.com/millrace-go/millrace/runtime/webgpu",
+	"opengl": "github.com/millrace-go/millrace/runtime/opengl",
 	"null":   "github.com/millrace-go/millrace/runtime/null",
 }
 

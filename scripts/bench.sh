@@ -21,7 +21,7 @@ have_openblas() {
 
 tags=()
 if have_openblas; then
-	tags=(-tags openblas)
+	tags=(-tags "openblas,$TAG")
 else
 	say "without OpenBLAS to compare products with (Debian: libopenblas-dev)"
 fi

@@ -40,15 +40,32 @@ have_vulkan() {
 	return 1
 }
 
+# have_gl: OpenGL's headers to build with, and EGL with a driver to run.
+have_gl() { pkg-config --exists gl 2>/dev/null; }
+have_egl() {
+	local libs
+	libs=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p)
+	[[ $libs == *libEGL.so.1* ]] && { compgen -G '/usr/share/glvnd/egl_vendor.d/*.json' || compgen -G '/etc/glvnd/egl_vendor.d/*.json'; } >/dev/null
+}
+
+# have_windows: what examples/filter is built with and shown on.
+have_windows() { pkg-config --exists x11 xrandr xinerama xcursor xi xxf86vm 2>/dev/null && command -v Xvfb >/dev/null; }
+
 # wanted lists the Debian packages that would bring what is missing.
 wanted() {
 	builds_cgo || printf 'gcc libc6-dev '
 	have_vulkan || printf 'mesa-vulkan-drivers libvulkan1 '
+	if [ "$(uname -s)" = Linux ]; then
+		have_gl || printf 'libgl-dev pkg-config '
+		have_egl || printf 'libegl1 libgl1-mesa-dri '
+	fi
 	if [ "${CI:-}" = true ]; then
 		command -v objdump >/dev/null || printf 'binutils '
 		command -v aarch64-linux-gnu-objdump >/dev/null || printf 'binutils-aarch64-linux-gnu '
 		command -v qemu-aarch64-static >/dev/null || printf 'qemu-user-static '
 		command -v ccache >/dev/null || printf 'ccache '
+		command -v glslangValidator >/dev/null || printf 'glslang-tools '
+		have_windows || printf 'xvfb libx11-dev libxrandr-dev libxinerama-dev libxcursor-dev libxi-dev libxxf86vm-dev '
 	fi
 }
 
@@ -75,6 +92,13 @@ prepare() {
 	if [ "${CGO_ENABLED:-1}" != 0 ] && builds_cgo; then
 		export CGO_ENABLED=1
 		builds_cgo -race && HAVE_RACE=1
+		# OpenGL is left out where its headers are missing, and is in fusebench where not.
+		TAG=opengl
+		if [ "$(uname -s)" != Linux ] || ! have_gl; then
+			say "no OpenGL headers: built without OpenGL"
+			TAG=noopengl
+		fi
+		export GOFLAGS="${GOFLAGS:+$GOFLAGS }-tags=$TAG"
 	else
 		[ "${CGO_ENABLED:-1}" = 0 ] || say "cgo does not build here: no compiled kernels, no WebGPU, no race detector"
 		export CGO_ENABLED=0

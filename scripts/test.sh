@@ -12,7 +12,7 @@ HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 FUZZERS=${FUZZERS:-5}
 
 if [ "$CI" = true ]; then
-	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu}
+	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl}
 fi
 
 work=$(mktemp -d)
@@ -90,7 +90,7 @@ lint() {
 unit() {
 	step build go build ./...
 	# The longest first: beside them the others find their place.
-	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./...
+	step test go test -timeout 20m ./runtime/cpu ./internal/apitest ./cmd/fusebench ./runtime/webgpu ./runtime/opengl ./...
 	by_c
 }
 
@@ -119,7 +119,7 @@ nocgo() {
 # Tests of drivers that compare launches with the oracle, one after another: what
 # is concurrent in them is C or the GPU, which the race detector does not see, and
 # their oracles take most of the time with it.
-one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|Dot(Kernels|Apart|Dims|Integers|Fused)?|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Kernels(Cut|Shared)?|Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$'
+one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$|^TestSuites$/^(Choices|Dot|DotApart|DotDims|DotIntegers|DotFused|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|Scatter|ScatterReach)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then
@@ -241,6 +241,16 @@ gomlx() {
 	gomlx_newest
 }
 
+# A module with a workspace of its own, as GLFW asks for X11's headers.
+windows() {
+	if [ "$CGO_ENABLED" = 0 ] || [ "$TAG" != opengl ] || ! have_windows; then
+		say "windows: skipped, without cgo, OpenGL's or X11's headers, or Xvfb"
+		return
+	fi
+	step windows-vet go -C examples/filter vet ./...
+	step windows-test go -C examples/filter test -timeout 10m ./...
+}
+
 # The same with the newest versions: the newest workspace, and the Go that they ask
 # for. It does not link go-webgpu's library.
 gomlx_newest() {
@@ -270,7 +280,7 @@ prepare
 remember_c
 # What is left out of the first list runs the same tests in other builds, or for long.
 here=(lint unit gomlx-here)
-everything=(lint unit gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
+everything=(lint unit windows gomlx accuracy-sample nocgo cross race contraction as-users-do hammer fuzz)
 steps=("$@")
 if [ "$*" = check ] || [ $# = 0 -a "$CI" = true ]; then
 	steps=("${everything[@]}")

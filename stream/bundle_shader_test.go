@@ -94,10 +94,10 @@ func TestBundledShaders(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	slices.Sort(told)
-	if want := []string{"wgsl bundled", "wgsl bundled", "wgsl bundled", "wgsl bundled", "wgsl foreign", "wgsl refused"}; !slices.Equal(told, want) {
+	if want := []string{"shader bundled", "shader bundled", "shader bundled", "shader bundled", "shader foreign", "shader refused"}; !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
 	}
-	if err := d.ForeignPlans(); err == nil || !strings.Contains(err.Error(), "1 entries of kind wgsl are not used: shaders for device=ref fingerprint new") {
+	if err := d.ForeignPlans(); err == nil || !strings.Contains(err.Error(), "1 entries of kind shader are not used: shaders for device=ref fingerprint new") {
 		t.Error(err)
 	}
 	plain := open(t) // has nothing to do with shaders

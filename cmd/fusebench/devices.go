@@ -82,5 +82,5 @@ func cgo() (state, what string) {
 			return "on", "built with cgo"
 		}
 	}
-	return "off", "built without cgo: no C, no WebGPU; build with CGO_ENABLED=1 and a C compiler"
+	return "off", "built without cgo: no C, no WebGPU, no OpenGL; build with CGO_ENABLED=1 and a C compiler"
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/runtime"
 )
 
 // TestPlansShaders: shaders are listed and shown as text; one that its key does not
@@ -17,25 +19,32 @@ func TestPlansShaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := shader.Dense(k, 4)
-	source, err := shader.Print(wgsl.Dialect, k, &v)
+	for device, d := range map[string]*shader.Dialect{"webgpu": wgsl.Dialect, "opengl": glsl.Dialect} {
+		plansShaders(t, device, d, k, &v)
+	}
+}
+
+func plansShaders(t *testing.T, device string, d *shader.Dialect, k *codegen.Kernel, v *shader.Variant) {
+	source, err := shader.Print(d, k, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, key := "device=webgpu fingerprint "+wgsl.Dialect.Printer()+" an adapter\n", shader.NoteKey(k, &v)
+	scope, key := "device="+device+" fingerprint "+d.Printer()+" an adapter\n", shader.NoteKey(k, v)
 	for _, c := range []struct{ key, text, state, why string }{
 		{scope + key, source, stateOK, ""},
 		{scope + key, source + "// \n", stateDamaged, "the text is not that of its kernel and variant"},
-		{strings.Replace(scope, wgsl.Dialect.Printer(), "wgsl 0", 1) + key, source, stateForeign, "printed by another version"},
+		{strings.Replace(scope, d.Printer(), d.Name+" 0", 1) + key, source, stateForeign, "printed by another version"},
+		{strings.Replace(scope, d.Printer(), "hlsl 1", 1) + key, source, stateForeign, "a language that this version does not know"},
 		{scope + "more\n" + key, source, stateDamaged, "no key of a shader"},
 	} {
 		dir := t.TempDir()
-		cacheWith(t, dir, "wgsl", c.key, c.text)
-		rows := listed(t, "-kinds", "wgsl", dir)
-		if len(rows) != 1 || rows[0].Device != "webgpu" || rows[0].State != c.state || !strings.Contains(rows[0].Why, c.why) {
+		cacheWith(t, dir, runtime.KindShader, c.key, c.text)
+		rows := listed(t, "-kinds", runtime.KindShader, dir)
+		if len(rows) != 1 || rows[0].Device != device || rows[0].State != c.state || !strings.Contains(rows[0].Why, c.why) {
 			t.Fatalf("%+v, want %s: %s", rows, c.state, c.why)
 		}
 		code, out, errs := fusebench("plans", "show", "-from", dir, rows[0].Name)
-		if code != 0 || errs != "" || !strings.Contains(out, "@compute") {
+		if code != 0 || errs != "" || !strings.Contains(out, strings.TrimSpace(source)) {
 			t.Errorf("exit %d, %q\n%s", code, errs, out)
 		}
 	}

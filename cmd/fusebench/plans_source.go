@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/autotune"
+	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/fusion"
@@ -63,7 +64,7 @@ var contents = map[string]func(r *remembered) error{
 	},
 	runtime.KindShader: func(r *remembered) error {
 		_, key := plancache.SplitKey(r.Key)
-		_, _, err := shader.ReadNote(wgsl.Dialect, key, string(r.Value))
+		_, _, err := shader.ReadNote(r.dialect(), key, string(r.Value))
 		return err
 	},
 	cpu.KindKernel: func(r *remembered) error {
@@ -76,11 +77,29 @@ var contents = map[string]func(r *remembered) error{
 var foreigners = map[string]func(r *remembered) (why string){
 	kindPlan: (*remembered).foreignPlans,
 	runtime.KindShader: func(r *remembered) string {
-		if strings.Contains(r.scope(), " fingerprint "+wgsl.Dialect.Printer()+" ") {
-			return ""
+		d := r.dialect()
+		switch {
+		case d == nil:
+			return "in a language that this version does not know"
+		case !strings.Contains(r.scope(), " fingerprint "+d.Printer()+" "):
+			return "printed by another version, this one is " + d.Printer()
 		}
-		return "printed by another version, this one is " + wgsl.Dialect.Printer()
+		return ""
 	},
+}
+
+// dialects are those that shaders are kept in.
+var dialects = []*shader.Dialect{wgsl.Dialect, glsl.Dialect}
+
+// dialect is that of a shader, which its scope names; nil if it is none of dialects.
+func (r *remembered) dialect() *shader.Dialect {
+	i := slices.IndexFunc(dialects, func(d *shader.Dialect) bool {
+		return strings.Contains(r.scope(), " fingerprint "+d.Name+" ")
+	})
+	if i < 0 {
+		return nil
+	}
+	return dialects[i]
 }
 
 // judge checks an entry.

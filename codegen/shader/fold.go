@@ -218,8 +218,13 @@ func (p *printer) foldGroup(folds []int) {
 	p.gather(folds, "w", g)
 }
 
-// workgroup declares memory of a workgroup.
+// workgroup declares memory of a workgroup, once: a scan that several passes need is
+// printed in each.
 func (p *printer) workgroup(name, typ string, n int) {
+	if p.made[name] {
+		return
+	}
+	p.made[name] = true
 	p.global.WriteString("\n" + p.fill(p.Shared, 1, name, typ, fmt.Sprint(n)) + "\n")
 }
 

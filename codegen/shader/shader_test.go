@@ -187,3 +187,31 @@ func TestIndexBase(t *testing.T) {
 		t.Errorf("base %d %d, distance from %d; want 2 5 18", words[s.base], words[s.base+1], words[s.offset])
 	}
 }
+
+// TestWorkgroupMemoryOnce: what several steps or passes use is declared once.
+func TestWorkgroupMemoryOnce(t *testing.T) {
+	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = cumsum %0 : float32\n%2 = max %1 : float32\n%3 = sub %1 %2 : float32\nstore 1 %3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unroll := range []int{0, 3} {
+		v := Dense(k, 1)
+		v.Unroll = unroll
+		text, err := Print(other, k, &v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "shared ") {
+				if seen[line] {
+					t.Errorf("unroll %d: twice: %s", unroll, line)
+				}
+				seen[line] = true
+			}
+		}
+		if len(seen) < 2 {
+			t.Errorf("unroll %d: declared %v\n%s", unroll, seen, text)
+		}
+	}
+}

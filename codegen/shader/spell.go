@@ -55,7 +55,7 @@ var prims = []spelling{
 
 	{ir.Quo, words | u8s, "$0 / $1", ""},
 	{ir.Mod, u32s | u8s, "$0 % $1", ""},
-	{ir.Mod, i32s, "$0 - $0 / $1 * $1", ""}, // Vulkan leaves % of negative numbers undefined
+	{ir.Mod, i32s, "$0 - $0 / $1 * $1", ""}, // Vulkan and GLSL leave % of negative numbers undefined
 	{ir.MulHi, u32s, "mr_mulhi($0, $1)", "mr_mulhi"},
 	{ir.And, words | u8s, "$0 & $1", ""},
 	{ir.Or, words | u8s, "$0 | $1", ""},

@@ -23,6 +23,11 @@ var Share func(device any, dt ir.DType, shape []int) (tensor any, data []byte, e
 // alone says that no other tensor is there, and that it holds the elements in order.
 var Shared func(tensor any) (data []byte, alone bool)
 
+// Lend computes a tensor and gives use its memory on its device, a runtime.Device and a
+// runtime.Buffer, with its elements in row-major order from element off on: to be read
+// until use returns.
+var Lend func(tensor any, use func(dev, buf any, off int64) error) error
+
 // Fail is a tensor, a *millrace.Tensor, that carries an error with the line of the
 // program, as an op's result does: the error of the first operand, each of them a tensor,
 // that carries one, else err.

@@ -25,6 +25,7 @@ var ranks = map[string]int{
 	"device":         5,
 	"fusion":         4,
 	"codegen/wgsl":   4,
+	"codegen/glsl":   4,
 	"segment":        3,
 	"queue":          3,
 	"codegen/native": 3,
@@ -46,6 +47,7 @@ var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": t
 var drivers = map[string]bool{
 	"runtime/cpu":    true,
 	"runtime/webgpu": true,
+	"runtime/opengl": true,
 	"runtime/null":   true,
 }
 
@@ -56,7 +58,7 @@ const driverRank = 4
 // tests, and which.
 var importsDriver = map[string][]string{
 	".":             {"runtime/cpu"},
-	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/null"},
+	"cmd/fusebench": {"runtime/cpu", "runtime/webgpu", "runtime/opengl", "runtime/null"},
 }
 
 // driverOf returns the driver a folder belongs to, or "".

@@ -23,9 +23,19 @@ import (
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
 //
-// Together the cases hold every op of the table.
-func Golden(t *testing.T, d *shader.Dialect, dir string) {
+// Together the cases hold every op of the table. The texts are shown without the
+// dialect's header, and returned whole, in their order.
+func Golden(t *testing.T, d *shader.Dialect, dir string) (texts []string) {
+	t.Helper()
 	seen := kerneltest.Seen{}
+	shown := func(text string) string {
+		texts = append(texts, text)
+		rest, ok := strings.CutPrefix(text, d.Header)
+		if !ok {
+			t.Errorf("no header in\n%s", text)
+		}
+		return rest
+	}
 	golden.Run(t, dir, map[string]golden.Handler{"print": func(t *testing.T, c *golden.Case) string {
 		k, err := codegen.Parse(c.Input)
 		if err != nil {
@@ -49,7 +59,7 @@ func Golden(t *testing.T, d *shader.Dialect, dir string) {
 		if err != nil {
 			return "error: " + err.Error()
 		}
-		return text
+		return shown(text)
 	}, "sort": func(t *testing.T, c *golden.Case) string {
 		step := slices.Index([]string{"keys", "local", "wide", "take", "place"}, c.Args[0])
 		dt, ok := ir.ParseDType(c.Args[1])
@@ -63,11 +73,12 @@ func Golden(t *testing.T, d *shader.Dialect, dir string) {
 		if err != nil {
 			return "error: " + err.Error()
 		}
-		return text
+		return shown(text)
 	}})
 	for _, op := range seen.Missing(ir.LoadAt, ir.Scatter) {
 		t.Errorf("no case holds %v: write one into %s and run the test with -update", op, dir)
 	}
+	return texts
 }
 
 func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {

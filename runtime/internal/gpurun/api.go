@@ -93,6 +93,29 @@ type Dispatch struct {
 	Groups [3]uint32
 }
 
+// Check finds what limits forbid, or bindings that are not a pipeline's. Which buffers
+// are bound is for the device to look at.
+func (x *Dispatch) Check(bindings []Binding, l *Limits) error {
+	if len(x.Bind) != len(bindings) {
+		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(bindings))
+	}
+	for _, g := range x.Groups {
+		if int64(g) > l.Groups {
+			return fmt.Errorf("gpu: %d workgroups are above the limit of %d", g, l.Groups)
+		}
+	}
+	for i, r := range x.Bind {
+		limit := l.Binding
+		if bindings[i] == Params {
+			limit = l.Uniform
+		}
+		if r.Size > limit || r.Off%l.Align != 0 {
+			return fmt.Errorf("binding %d: gpu: %d bytes at %d: the limit is %d bytes at multiples of %d", i, r.Size, r.Off, limit, l.Align)
+		}
+	}
+	return nil
+}
+
 // Limits are what a device allows. Sizes are in bytes.
 type Limits struct {
 	Binding          int64 // one storage binding

@@ -151,6 +151,18 @@ func (m *memory) own(b runtime.Buffer) (*buffer, error) {
 	return x, nil
 }
 
+// Lend is the Device's memory behind a buffer, which is all written when it returns.
+func (d *Runner) Lend(b runtime.Buffer) (Buffer, error) {
+	x, err := d.memory.own(b)
+	if err == nil {
+		err = d.Wait(false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.mem, nil
+}
+
 func (m *memory) stats(s *runtime.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

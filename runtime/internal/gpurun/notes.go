@@ -22,7 +22,7 @@ const maxSaves = 1024
 
 // shaderNotes notes which shaders ran, and compiles beforehand those that ran
 // elsewhere. What a driver's compiler makes of a text takes it up to a second, and
-// the binding hands out nothing that could be kept instead. Nobody relies on a
+// what it made is no use elsewhere, where it is handed out at all. Nobody relies on a
 // shader that was compiled beforehand: a Run prints its own, and is quicker where
 // the very same text was compiled before.
 type shaderNotes struct {
@@ -168,8 +168,9 @@ func (d *Runner) makeReady(k *codegen.Kernel, v *shader.Variant, source string) 
 	return d.warm(sh, len(v.Bindings))
 }
 
-// warm dispatches no workgroups of a shader: some drivers compile when they are
-// first told to run something. The caller holds d.mu, and has nothing to submit.
+// warm dispatches a workgroup of a shader that finds in its words that there is
+// nothing to do: some drivers compile when they are first told to run something. The
+// caller holds d.mu, and has nothing to submit.
 func (d *Runner) warm(sh *compiled, bindings int) error {
 	for len(d.spare) < bindings {
 		b, err := d.gpu.NewBuffer(spareSize, Storage)
@@ -178,18 +179,24 @@ func (d *Runner) warm(sh *compiled, bindings int) error {
 		}
 		d.spare = append(d.spare, b)
 	}
-	words := d.gpu.Info().Limits.Uniform // no shader that could run declares more
-	params, _, err := d.params.hold(d, make([]byte, words))
+	none := make([]byte, d.gpu.Info().Limits.Uniform) // no shader that could run declares more
+	params, sent, err := d.params.hold(d, none)
 	if err != nil {
 		return err
 	}
-	d.params.forget() // nobody writes or reads them
-	x := Dispatch{Pipe: sh.pipe, Groups: [3]uint32{0, 1, 1}}
+	x := Dispatch{Pipe: sh.pipe, Groups: [3]uint32{1, 1, 1}}
 	for _, b := range d.spare[:bindings] {
 		x.Bind = append(x.Bind, Range{Buf: b, Size: spareSize})
 	}
-	x.Bind = append(x.Bind, Range{Buf: params, Size: words})
-	return d.gpu.Submit([]Dispatch{x}, params, nil)
+	x.Bind = append(x.Bind, Range{Buf: params, Size: int64(len(none))})
+	if sent {
+		none = nil
+	}
+	if err := d.gpu.Submit([]Dispatch{x}, params, none); err != nil {
+		d.params.forget()
+		return err
+	}
+	return nil
 }
 
 // spareSize is what is bound where nothing runs: some elements of any shader.

@@ -35,6 +35,7 @@ type variant struct {
 type compiled struct {
 	pipe  Pipeline
 	users int
+	kept  bool // it came from the cache, or goes there
 }
 
 // Kernel is the kernel as fusion wrote it.
@@ -206,7 +207,7 @@ func (d *Runner) compileError(kernel, source string, err error) error {
 	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
 }
 
-// compile compiles a text, or finds it compiled. kernel is what it is for, nil for
+// compile compiles a text, or finds it compiled, here or by an earlier process. kernel is what it is for, nil for
 // shaders that are no kernel's, which nobody counts the users of. The caller holds
 // d.mu.
 func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Binding) (*compiled, error) {
@@ -220,6 +221,13 @@ func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Bi
 		}
 	}
 	bindings[len(list)] = Params
+	if pipe, err := d.kept(source, bindings); pipe != nil || err != nil {
+		sh := &compiled{pipe: pipe, kept: true}
+		if err == nil {
+			d.shaders[source] = sh
+		}
+		return sh, err
+	}
 	start := time.Now()
 	pipe, err := d.gpu.NewPipeline(source, bindings)
 	took := time.Since(start)

@@ -171,6 +171,7 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	}
 	if !b.trial && v.noted == "" {
 		b.dev.notes.note(p.kernel, v)
+		b.dev.keep(v.source, v.compiled)
 	}
 	at := len(b.words)
 	words, grid, err := v.Pack(b.words, k, &pc.launch)
@@ -195,6 +196,7 @@ func (b *batch) sort(x sortDispatch) error {
 	if err != nil {
 		return b.dev.compileError("sort", source, err)
 	}
+	b.dev.keep(source, sh)
 	per := int64(shader.SortGroup)
 	if x.step == shader.SortLocal {
 		per = 1

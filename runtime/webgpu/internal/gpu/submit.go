@@ -106,25 +106,12 @@ func (d *Device) valid(x *gpurun.Dispatch) error {
 	if _, ok := d.pipelines[p]; !ok {
 		return errors.New("gpu: pipeline was released")
 	}
-	if len(x.Bind) != len(p.bindings) {
-		return fmt.Errorf("gpu: %d ranges for %d bindings", len(x.Bind), len(p.bindings))
-	}
-	lim := d.info.Limits
-	for _, g := range x.Groups {
-		if int64(g) > lim.Groups {
-			return fmt.Errorf("gpu: %d workgroups are above the limit of %d", g, lim.Groups)
-		}
+	if err := x.Check(p.bindings, &d.info.Limits); err != nil {
+		return err
 	}
 	for i, r := range x.Bind {
 		if err := own(r.Buf).ready(d, r.Off, r.Size); err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
-		}
-		limit := lim.Binding
-		if p.bindings[i] == gpurun.Params {
-			limit = lim.Uniform
-		}
-		if r.Size > limit || r.Off%lim.Align != 0 {
-			return fmt.Errorf("binding %d: gpu: %d bytes at %d: the limit is %d bytes at multiples of %d", i, r.Size, r.Off, limit, lim.Align)
 		}
 	}
 	return nil

@@ -1,0 +1,85 @@
+// Package osthread runs functions, one after another, on a thread of the operating
+// system that nothing else runs on. Libraries whose state is a thread's want that.
+//
+// Engine part: no compatibility promise; use package millrace.
+package osthread
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Thread is one. Its queue has no bound: whoever posts never waits.
+type Thread struct {
+	mu     sync.Mutex
+	more   *sync.Cond
+	queue  []func()
+	ending bool
+	done   chan struct{}
+}
+
+// Start starts a thread, which runs begin first. Where that fails the thread is gone
+// when Start returns the error; otherwise end is the last that it runs.
+func Start(begin func() error, end func()) (*Thread, error) {
+	t := &Thread{done: make(chan struct{})}
+	t.more = sync.NewCond(&t.mu)
+	begun := make(chan error, 1)
+	go func() {
+		defer close(t.done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := begin()
+		begun <- err
+		if err == nil {
+			t.serve()
+			end()
+		}
+	}()
+	if err := <-begun; err != nil {
+		<-t.done
+		return nil, err
+	}
+	return t, nil
+}
+
+// serve runs what is queued until the thread is told to end and nothing is left.
+func (t *Thread) serve() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		for len(t.queue) == 0 {
+			if t.ending {
+				return
+			}
+			t.more.Wait()
+		}
+		list := t.queue
+		t.queue = nil
+		t.mu.Unlock()
+		for _, f := range list {
+			f()
+		}
+		t.mu.Lock()
+	}
+}
+
+// Post queues a function, and reports whether it will run: not once End was called.
+func (t *Thread) Post(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ending {
+		return false
+	}
+	t.queue = append(t.queue, f)
+	t.more.Signal()
+	return true
+}
+
+// End lets the thread run what is queued, and waits until it is gone.
+func (t *Thread) End() {
+	t.mu.Lock()
+	t.ending = true
+	t.more.Signal()
+	t.mu.Unlock()
+	<-t.done
+}

@@ -1,0 +1,137 @@
+package gputest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+const reluKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = relu %0 : float32\nstore 1 %1"
+
+const geluKernel = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = gelu %0 : float32\nstore 1 %1"
+
+const biasKernel = "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = add %0 %1 : float32\nstore 2 %2"
+
+// erfKernel is x*(erf(x/sqrt 2) + 1)/2 as five public ops.
+const erfKernel = "in 0 : float32\nout 1 : float32\nscalar 0 : float32\nscalar 1 : float32\nscalar 2 : float32\n" +
+	"%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\n%3 = erf %2 : float32\n" +
+	"%4 = scalar 1 : float32\n%5 = add %3 %4 : float32\n%6 = mul %0 %5 : float32\n%7 = scalar 2 : float32\n%8 = mul %6 %7 : float32\nstore 1 %8"
+
+// customKernel is the same with erf by Abramowitz and Stegun 7.1.26 from
+// public ops, both signs computed and one chosen.
+var customKernel = func() string {
+	b := "in 0 : float32\nout 1 : float32\n"
+	for i := range 12 {
+		b += "scalar " + strconv.Itoa(i) + " : float32\n"
+	}
+	b += "%0 = load 0 : float32\n"
+	for i := range 12 {
+		b += "%" + strconv.Itoa(i+1) + " = scalar " + strconv.Itoa(i) + " : float32\n"
+	}
+	n := 12
+	op := func(text string) string {
+		n++
+		b += "%" + strconv.Itoa(n) + " = " + text + " : float32\n"
+		return "%" + strconv.Itoa(n)
+	}
+	x := op("mul %0 %1") // x/sqrt 2
+	half := func(x string) string {
+		a := op("abs " + x)
+		d := op("add " + op("mul "+a+" %3") + " %2")
+		t := op("recip " + d)
+		p := "%8"
+		for _, c := range []string{"%7", "%6", "%5", "%4"} {
+			p = op("add " + op("mul "+p+" "+t) + " " + c)
+		}
+		e := op("exp " + op("neg "+op("mul "+x+" "+x)))
+		return op("sub %2 " + op("mul "+op("mul "+p+" "+t)+" "+e))
+	}
+	neg := op("neg " + half(op("neg "+x)))
+	pos := half(x)
+	n++
+	b += "%" + strconv.Itoa(n) + " = gt " + x + " %9 : bool\n"
+	e := op("where %" + strconv.Itoa(n) + " " + pos + " " + neg)
+	y := op("mul " + op("mul %0 "+op("add "+e+" %2")) + " %10")
+	return b + "store 1 " + y
+}()
+
+// benchOverCopy runs kernels over (32,512,2048) float32 in turns with a
+// plain copy and reports the median of the ratios, "x-copy".
+func benchOverCopy(b *testing.B) {
+	d := openDevice(b, runtime.Config{})
+	const n = 32 * 512 * 2048
+	base := benchLaunch(b, d, parse(b, copyKernel), n)
+	run := func(b *testing.B, l *runtime.Launch) time.Duration {
+		start := time.Now()
+		if err := d.Run([]runtime.Launch{*l}); err != nil {
+			b.Fatal(err)
+		}
+		if err := d.Wait(false); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	for _, c := range []struct{ name, src string }{
+		{"relu", reluKernel}, {"gelu", geluKernel}, {"erf", erfKernel}, {"custom", customKernel},
+		{"bias", biasKernel},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			l := benchLaunch(b, d, parse(b, c.src), n)
+			var ratios, copies []float64
+			for b.Loop() {
+				t := run(b, base)
+				copies = append(copies, t.Seconds()*1e3)
+				ratios = append(ratios, run(b, l).Seconds()/t.Seconds())
+			}
+			slices.Sort(ratios)
+			slices.Sort(copies)
+			b.ReportMetric(ratios[len(ratios)/2], "x-copy")
+			b.ReportMetric(copies[len(copies)/2], "copy-ms")
+		})
+	}
+}
+
+func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.Launch {
+	x := newTrial(k, 1, n)
+	if len(k.Operands) == 3 { // the second is a row, broadcast
+		x = newTrial(k, 2, n/2048, 2048)
+		x.args[1].Stride[0] = 0
+	}
+	x.fillInputs(rand.New(rand.NewPCG(5, 6)))
+	for i := range k.Scalars {
+		x.scalars = append(x.scalars, []uint64{0x3f3504f3, 0x3f800000, 0x3ea7ba05, 0x3e827906, 0xbe91a98e, 0x3fb5f0e3, 0xbfba00e3, 0x3f87dc22, 0, 0x3f000000, 0, 0}[i])
+	}
+	l := x.launch(b, d)
+	if err := d.Run([]runtime.Launch{*l}); err != nil { // compiles, touches pages
+		b.Fatal(err)
+	}
+	if err := d.Wait(false); err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// benchRun is the cost of handing small plans to the queue.
+func benchRun(b *testing.B) {
+	d := openDevice(b, runtime.Config{})
+	l := benchLaunch(b, d, parse(b, reluKernel), 1000)
+	for _, n := range []int{1, 20} {
+		list := slices.Repeat([]runtime.Launch{*l}, n)
+		b.Run(strconv.Itoa(n)+" launches", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := d.Run(list); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := d.Wait(false); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package gputest
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// testEngineBundle: plans of one device are of use to the next, which has no
+// cache: it explores nothing, has compiled its shaders before it runs anything, and
+// computes the same. A bundle of the CPU's plans is none of its business.
+func testEngineBundle(t *testing.T) {
+	defer stream.ForgetBundles()
+	run := func(d *millrace.Device) []float32 {
+		t.Helper()
+		data := make([]float32, 6*32)
+		for i := range data {
+			data[i] = float32(i%13) / 4
+		}
+		x := millrace.FromSliceOn(d, data, 6, 32)
+		v, err := millrace.Values[float32](x.Sub(x.MeanKeep(1)).Softmax(1).MulScalar(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	export := func(d *millrace.Device) []byte {
+		t.Helper()
+		var buf bytes.Buffer
+		if err := millrace.ExportPlans(&buf, millrace.PlanFilter{Device: d.Name()}); err != nil {
+			t.Fatal(err)
+		}
+		return buf.Bytes()
+	}
+	first := openEngine(t)
+	want := run(first)
+	cpu, err := millrace.Open("cpu:compile=off,explore=wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cpu.Close()
+	run(cpu)
+	for _, bundle := range [][]byte{export(cpu), export(first)} {
+		if err := millrace.UsePlans(bundle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := openEngine(t)
+	if err := d.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	compiled := d.Stats().Runtime.Compiles // of the shaders in the bundle
+	got := run(d)
+	if n := d.Stats().Runtime.Compiles; compiled == 0 || n != compiled {
+		t.Errorf("%d shaders were compiled beforehand, %d in all", compiled, n)
+	}
+	if s := d.Stats(); s.Explorations != 0 || s.Cache.Bundled == 0 || s.Cache.Foreign != 0 || d.ForeignPlans() != nil {
+		t.Errorf("%d explorations, %+v, %v", s.Explorations, s.Cache, d.ForeignPlans())
+	}
+	if !slices.Equal(got, want) {
+		t.Error("values differ with the bundle")
+	}
+}

@@ -1,0 +1,62 @@
+package gputest
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/nn"
+	"github.com/millrace-go/millrace/optim"
+)
+
+// testEngineOptim: training steps give on the GPU what they give on the CPU, within what
+// its functions may differ by, and the same bits recorded or not.
+func testEngineOptim(t *testing.T) {
+	gpu := openEngine(t)
+	cpu, err := millrace.Open("cpu:compile=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cpu.Close()
+	type make = func(params []nn.Named, opts ...optim.Option) *optim.Optimizer
+	for name, make := range map[string]make{"AdamW": optim.AdamW, "RMSProp": optim.RMSProp, "LAMB": optim.LAMB} {
+		t.Run(name, func(t *testing.T) {
+			learn := func(dev *millrace.Device, how ...optim.StepOption) (all []float32) {
+				seed := nn.Seed(3)
+				model := struct{ A, B *nn.Linear }{nn.NewLinear(5, 9, seed, nn.On(dev)), nn.NewLinear(9, 2, seed, nn.On(dev))}
+				o := make(nn.Params(&model), optim.Schedule(optim.Cosine(0.05, 20)), optim.ClipNorm(0.3),
+					optim.LossScale(optim.Scaling{Initial: 8, Interval: 2}), optim.WeightDecay(0.1))
+				s := o.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor {
+					return model.B.Forward(c, model.A.Forward(c, in[0]).Tanh()).Sub(in[1]).Square().Mean()
+				}, append(how, optim.Accumulate(2))...)
+				defer s.Close()
+				for i := range 8 {
+					x := millrace.UniformOn(dev, millrace.Float32, uint64(i), 6, 5)
+					y := x.Slice(millrace.All, millrace.R(1, 3)).Square()
+					if _, err := s.Run(context.Background(), x, y); err != nil {
+						t.Fatal(dev.Name(), err)
+					}
+				}
+				for _, p := range append(nn.Params(&model), o.State()...) {
+					v, err := millrace.Values[float32](p.Tensor().Cast(millrace.Float32))
+					if err != nil {
+						t.Fatal(dev.Name(), err)
+					}
+					all = append(all, v...)
+				}
+				return all
+			}
+			want, got := learn(cpu), learn(gpu)
+			for i, x := range want {
+				if y := got[i]; math.Abs(float64(y-x)) > 2e-4*math.Max(1, math.Abs(float64(x))) || y != y {
+					t.Fatalf("number %d: %v, on the CPU %v", i, y, x)
+				}
+			}
+			if recorded := learn(gpu, optim.Record()); !slices.Equal(recorded, got) {
+				t.Error("a recorded step has other numbers")
+			}
+		})
+	}
+}

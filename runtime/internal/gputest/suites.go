@@ -1,0 +1,117 @@
+// Package gputest holds the tests of devices that package gpurun makes: whatever
+// API and language are below, they pass the same suites, run the same random
+// programs, and stay within the same tolerances.
+//
+// Engine part: no compatibility promise; use package millrace.
+package gputest
+
+import (
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+)
+
+// Target is a driver under test. It is registered under its name.
+type Target struct {
+	Name    string
+	Dialect *shader.Dialect
+	Open    func(adapter string) (gpurun.Device, error)
+
+	// Shaders for the tests of the Device itself, which are no kernel's.
+	Double string            // binding 0: words, of which p[0].x are doubled, plus p[0].y
+	Slow   string            // the same binding: p[0].x turns of work for each of 65,536
+	Bad    map[string]string // texts that are none, by what is wrong with them
+}
+
+// under is the target at hand: a test binary has one.
+var under Target
+
+type suite struct {
+	name string
+	run  func(*testing.T)
+}
+
+// suites are of kernels and of whole programs.
+var suites = []suite{
+	{"Copy", testCopy},
+	{"Scalars", testScalars},
+	{"BeyondOneBinding", testBeyondOneBinding},
+	{"SizesCompileOnce", testSizesCompileOnce},
+	{"Transfers", testTransfers},
+	{"Concurrent", testConcurrent},
+	{"Ops", testOps},
+	{"Division", testDivision},
+	{"GuardedLoads", testGuardedLoads},
+	{"IndexedLoads", testIndexedLoads},
+	{"IndexedRowsMoveByVectors", testIndexedRowsMoveByVectors},
+	{"IndexFaults", testIndexFaults},
+	{"FaultKeepsOperands", testFaultKeepsOperands},
+	{"RandomLayouts", testRandomLayouts},
+	{"RandomWindows", testRandomWindows},
+	{"Reduce", testReduce},
+	{"ReduceColumns", testReduceColumns},
+	{"ReduceNaN", testReduceNaN},
+	{"ReduceEmpty", testReduceEmpty},
+	{"ReduceRandom", testReduceRandom},
+	{"PositionNames", testPositionNames},
+	{"RowKernels", testRowKernels},
+	{"RowKernelsShared", testRowKernelsShared},
+	{"RowKernelsCut", testRowKernelsCut},
+	{"RowOps", testRowOps},
+	{"SortDescending", testSortDescending},
+	{"RowMix", testRowMix},
+	{"RowsTakenTogether", testRowsTakenTogether},
+	{"RowsBeside", testRowsBeside},
+	{"RowWork", testRowWork},
+	{"SoftmaxOnline", testSoftmaxOnline},
+	{"Scatter", testScatter},
+	{"ScatterFault", testScatterFault},
+	{"ScatterReach", testScatterReach},
+	{"Dot", testDot},
+	{"DotIntegers", testDotIntegers},
+	{"DotFused", testDotFused},
+	{"DotDims", testDotDims},
+	{"DotApart", testDotApart},
+	{"Choices", testChoices},
+	{"Closed", testClosed},
+	{"Lost", testLost},
+	{"LaunchError", testLaunchError},
+	{"Unsupported", testUnsupported},
+	{"AdapterChoice", testAdapterChoice},
+	{"EngineFuses", testEngineFuses},
+	{"EngineUnsupported", testEngineUnsupported},
+	{"SquareOfRoot", testSquareOfRoot},
+	{"Self", testSelf},
+	{"EngineFlat", testEngineFlat},
+	{"EngineGatherFuses", testEngineGatherFuses},
+	{"EngineIndexOutOfRange", testEngineIndexOutOfRange},
+	{"EngineScatters", testEngineScatters},
+	{"EngineScatterInPlace", testEngineScatterInPlace},
+	{"EngineScatterOutOfRange", testEngineScatterOutOfRange},
+	{"EngineChains", testEngineChains},
+	{"EngineRecordingAxes", testEngineRecordingAxes},
+	{"EngineGrads", testEngineGrads},
+	{"EngineOptim", testEngineOptim},
+	{"EngineBundle", testEngineBundle},
+	{"EngineWarm", testEngineWarm},
+	{"EnginePrograms", testEnginePrograms},
+	{"EngineProgramsForced", testEngineProgramsForced},
+	{"EnginePadsBehindReshape", testEnginePadsBehindReshape},
+	{"EngineFloatPrograms", testEngineFloatPrograms},
+}
+
+// Run runs all suites, each a test of its own.
+func Run(t *testing.T, x Target) {
+	under = x
+	for _, s := range suites {
+		t.Run(s.name, s.run)
+	}
+}
+
+// Bench runs the benchmarks.
+func Bench(b *testing.B, x Target) {
+	under = x
+	b.Run("OverCopy", benchOverCopy)
+	b.Run("Run", benchRun)
+}

@@ -1,0 +1,117 @@
+//go:build cgo && linux && !android && !noopengl
+
+package opengl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-go/millrace/codegen/glsl"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
+	"github.com/millrace-go/millrace/runtime/opengl/internal/gpu"
+)
+
+// name is the driver's, and begins its errors.
+const name = "opengl"
+
+func init() { runtime.Register(name, driver{}) }
+
+type driver struct{}
+
+// howTo is what to do about a machine without a context.
+const howTo = "install a driver with EGL (libegl1 and libgl1-mesa-dri have one for every CPU), or, for NVIDIA's, have its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d"
+
+// Open starts the context that the program brought under the name c.Adapter, else the
+// best whose renderer's name contains it.
+func (driver) Open(c runtime.Config) (runtime.Device, error) {
+	g, err := openBrought(c.Adapter)
+	if err != nil {
+		return nil, fmt.Errorf("%w %q: %w", runtime.ErrNoDriver, name, err)
+	}
+	if g == nil {
+		g, err = gpu.Best(c.Adapter)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
+	}
+	return gpurun.New(name, g, glsl.Dialect, c), nil
+}
+
+// Probe names the renderers, best first.
+func (driver) Probe() (string, error) {
+	list, err := gpu.Adapters()
+	if err != nil {
+		return "", fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
+	}
+	names := make([]string, len(list))
+	for i, a := range list {
+		names[i] = fmt.Sprintf("%s (%s)", a.Name, a.Kind)
+	}
+	return strings.Join(names, ", "), nil
+}
+
+// Share makes a context that shares buffers and textures with the one of EGL that is
+// current on the calling thread. It lives as long as the process.
+func Share() (Context, error) {
+	c, err := egl.Share(gpu.Major, gpu.Minor)
+	if err != nil {
+		return Context{}, fmt.Errorf("opengl: %w", err)
+	}
+	return Context{MakeCurrent: c.MakeCurrent, Release: c.Leave}, nil
+}
+
+// Lend computes a tensor (a *millrace.Tensor) and gives use the name of the buffer that
+// holds it: its elements in row-major order, each in four bytes, from byte offset on.
+// Contexts of the device's share group may read them until use returns.
+func Lend(tensor any, use func(buffer uint32, offset int) error) error {
+	return handle.Lend(tensor, func(dev, buf any, off int64) error {
+		d, ok := dev.(*gpurun.Runner)
+		if !ok || d.Caps().Name != name {
+			return fmt.Errorf("opengl: a tensor of another device")
+		}
+		b, err := d.Lend(buf.(runtime.Buffer))
+		if err != nil {
+			return err
+		}
+		return use(b.(*gpu.Buffer).Name(), int(off*shader.ElemSize))
+	})
+}
+
+// lent is a context that stays the program's, as a device has it.
+type lent struct{ Context }
+
+func (c lent) MakeCurrent() error { return c.Context.MakeCurrent() }
+
+func (c lent) Current() bool { return gpu.SomeCurrent() }
+
+func (c lent) Leave() {
+	if c.Release != nil {
+		c.Release()
+	}
+}
+
+func (c lent) Destroy() {}
+
+// openBrought opens the context that the program brought under a name; nil if none has it.
+func openBrought(name string) (*gpu.Device, error) {
+	c, ok := brought.Load(name)
+	if !ok {
+		return nil, nil
+	}
+	x := lent{c.(Context)}
+	if x.ProcAddress == nil {
+		var err error
+		if x.ProcAddress, err = egl.Proc(); err != nil {
+			return nil, err
+		}
+	}
+	d, err := gpu.Open(x, x.ProcAddress)
+	if err != nil {
+		return nil, fmt.Errorf("context %q: %w", name, err)
+	}
+	return d, nil
+}

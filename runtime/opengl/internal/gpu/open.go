@@ -1,0 +1,233 @@
+//go:build cgo && linux && !android && !noopengl
+
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/go-gl/gl/v4.3-core/gl"
+
+	"github.com/millrace-go/millrace/internal/osthread"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
+)
+
+// ErrNoAdapter is what there is to say of a machine without OpenGL 4.3.
+var ErrNoAdapter = egl.ErrNone
+
+// Major and Minor are the version that has compute shaders and storage buffers.
+const Major, Minor = 4, 3
+
+// Of OpenGL 4.5.
+const (
+	resetNotification = 0x8256
+	loseOnReset       = 0x8252
+)
+
+// functions is go-gl's table of OpenGL's, one for the process: what is in it
+// finds the context that is current.
+var functions struct {
+	sync.Mutex
+	loaded bool
+}
+
+func loadFunctions(proc func(string) unsafe.Pointer) error {
+	functions.Lock()
+	defer functions.Unlock()
+	if functions.loaded {
+		return nil
+	}
+	if err := gl.InitWithProcAddrFunc(proc); err != nil {
+		return fmt.Errorf("%w: libEGL finds no %v", ErrNoAdapter, err)
+	}
+	functions.loaded = true
+	return nil
+}
+
+// Device is a context with its thread.
+type Device struct {
+	ctx    Context
+	thread *osthread.Thread
+	info   gpurun.Info
+	robust bool // resets can be asked for
+	fixed  bool // buffers of fixed size stay where they are
+
+	formats int64 // of what the driver makes of shaders, that it hands out
+
+	mu     sync.Mutex
+	lost   error // set once, returned from then on
+	closed bool
+	queued int // submissions since the queue was last seen empty
+
+	buffers   map[*Buffer]struct{}
+	pipelines map[*Pipeline]struct{}
+}
+
+// Adapters describes what contexts can be made on, best first.
+func Adapters() (list []gpurun.Info, err error) {
+	all, err := openAll(func(gpurun.Info) bool { return false })
+	for _, d := range all {
+		list = append(list, d.info)
+		d.Close()
+	}
+	return list, err
+}
+
+// Best opens the best context whose renderer or driver contains match (letter case
+// aside; "" matches all).
+func Best(match string) (*Device, error) {
+	fits := func(i gpurun.Info) bool {
+		return strings.Contains(strings.ToLower(i.Name+" "+i.Driver), strings.ToLower(match))
+	}
+	all, err := openAll(func(i gpurun.Info) bool { return !software(i) && fits(i) })
+	if err != nil {
+		return nil, err
+	}
+	var pick *Device
+	var names []string
+	for _, d := range all {
+		names = append(names, d.info.Name)
+		if pick == nil && fits(d.info) {
+			pick = d
+			continue
+		}
+		d.Close()
+	}
+	if pick == nil {
+		return nil, fmt.Errorf("%w named %q: there are %s", ErrNoAdapter, match, strings.Join(names, ", "))
+	}
+	return pick, nil
+}
+
+func software(i gpurun.Info) bool { return i.Kind == "CPU" }
+
+// openAll opens what there is, up to one that will do, hardware before software. It
+// fails where there is nothing.
+func openAll(enough func(gpurun.Info) bool) (list []*Device, err error) {
+	displays, err := egl.Displays()
+	if err != nil {
+		return nil, err
+	}
+	var refused []error
+	for _, x := range displays {
+		d, err := openOn(x)
+		if err != nil {
+			refused = append(refused, fmt.Errorf("%s: %w", x.Name, err))
+			continue
+		}
+		if list = append(list, d); enough(d.info) {
+			break
+		}
+	}
+	if list == nil {
+		return nil, errors.Join(refused...)
+	}
+	hardware := slices.DeleteFunc(slices.Clone(list), func(d *Device) bool { return software(d.info) })
+	return append(hardware, slices.DeleteFunc(list, func(d *Device) bool { return !software(d.info) })...), nil
+}
+
+// openOn opens a display. Where it has no context of the version that is needed,
+// the error says which it has.
+func openOn(x egl.Display) (*Device, error) {
+	proc, err := egl.Proc()
+	if err != nil {
+		return nil, err
+	}
+	c, err := x.New(Major, Minor)
+	if err != nil {
+		if c, _ = x.New(1, 0); c == nil {
+			return nil, err
+		}
+	}
+	return Open(c, proc)
+}
+
+var errOld = fmt.Errorf("%w: compute shaders need OpenGL %d.%d", ErrNoAdapter, Major, Minor)
+
+// Open makes a device of a context, which is from then on its own. proc finds
+// OpenGL's functions.
+func Open(c Context, proc func(name string) unsafe.Pointer) (*Device, error) {
+	d := &Device{ctx: c, buffers: map[*Buffer]struct{}{}, pipelines: map[*Pipeline]struct{}{}}
+	var err error
+	d.thread, err = start(c, func() error {
+		if err := loadFunctions(proc); err != nil {
+			return err
+		}
+		return d.describe()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// SomeCurrent reports that the calling thread has a context: without one all calls
+// do nothing, and nobody is told.
+func SomeCurrent() bool { return gl.GetString(gl.VERSION) != nil }
+
+// describe finds out what the context can do.
+func (d *Device) describe() error {
+	text := func(what uint32) string {
+		p := gl.GetString(what)
+		if p == nil {
+			return "unknown"
+		}
+		return gl.GoStr(p)
+	}
+	d.info.Name, d.info.Driver = text(gl.RENDERER), text(gl.VENDOR)+" "+text(gl.VERSION)
+	if !SomeCurrent() {
+		return fmt.Errorf("%w: none is current on the device's thread", ErrNoAdapter)
+	}
+	have, least := number(gl.MAJOR_VERSION), number(gl.MINOR_VERSION)
+	if have < Major || have == Major && least < Minor {
+		return fmt.Errorf("%w, %s has %s", errOld, d.info.Name, text(gl.VERSION))
+	}
+	d.info.Kind = "DiscreteGPU"
+	for _, name := range []string{"llvmpipe", "softpipe", "swrast", "swiftshader", "software"} {
+		if strings.Contains(strings.ToLower(d.info.Name), name) {
+			d.info.Kind = "CPU"
+		}
+	}
+	exts := map[string]bool{}
+	for i := range number(gl.NUM_EXTENSIONS) {
+		exts[gl.GoStr(gl.GetStringi(gl.EXTENSIONS, uint32(i)))] = true
+	}
+	later := func(least4 int64, ext string) bool { return have > 4 || least >= least4 || exts[ext] }
+	d.robust = later(5, "GL_KHR_robustness") && number(resetNotification) == loseOnReset
+	d.fixed = later(4, "GL_ARB_buffer_storage")
+	d.formats = number(gl.NUM_PROGRAM_BINARY_FORMATS)
+	d.info.Limits = gpurun.Limits{
+		Binding:          min(number(gl.MAX_SHADER_STORAGE_BLOCK_SIZE), 1<<31-1) &^ 15,
+		Buffer:           1<<31 - 16, // no limit of OpenGL, but what drivers on CPUs count with
+		Uniform:          min(number(gl.MAX_UNIFORM_BLOCK_SIZE), 1<<16) &^ 15,
+		Align:            max(number(gl.SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT), number(gl.UNIFORM_BUFFER_OFFSET_ALIGNMENT), 16),
+		StorageBuffers:   int(min(number(gl.MAX_COMPUTE_SHADER_STORAGE_BLOCKS), number(gl.MAX_SHADER_STORAGE_BUFFER_BINDINGS))),
+		Groups:           min(numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 0), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 1), numberAt(gl.MAX_COMPUTE_WORK_GROUP_COUNT, 2)),
+		GroupSize:        int(min(number(gl.MAX_COMPUTE_WORK_GROUP_INVOCATIONS), numberAt(gl.MAX_COMPUTE_WORK_GROUP_SIZE, 0))),
+		WorkgroupStorage: number(gl.MAX_COMPUTE_SHARED_MEMORY_SIZE),
+	}
+	if d.info.Kind != "CPU" {
+		d.info.Limits.Buffer = 1<<32 - 16
+	}
+	return d.reported()
+}
+
+func number(what uint32) int64 {
+	var n int64
+	gl.GetInteger64v(what, &n)
+	return n
+}
+
+func numberAt(what, i uint32) int64 {
+	var n int32
+	gl.GetIntegeri_v(what, i, &n)
+	return int64(n)
+}
+
+// Info describes the device.
+func (d *Device) Info() gpurun.Info { return d.info }

@@ -1,0 +1,70 @@
+//go:build cgo && linux && !android && !noopengl
+
+package gpu
+
+import (
+	"errors"
+
+	"github.com/millrace-go/millrace/internal/osthread"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+)
+
+// Context is a context of OpenGL as its thread needs it.
+type Context interface {
+	MakeCurrent() error // on the calling thread
+	Current() bool      // on the calling thread
+	Leave()             // ends what the calling thread has with it
+	Destroy()           // once no thread has it
+}
+
+// start makes c current on a thread of its own and runs first there.
+func start(c Context, first func() error) (*osthread.Thread, error) {
+	return osthread.Start(func() error {
+		err := c.MakeCurrent()
+		if err == nil {
+			if err = first(); err == nil {
+				return nil
+			}
+			c.Leave()
+		}
+		c.Destroy()
+		return err
+	}, func() { c.Leave(); c.Destroy() })
+}
+
+// do runs f on the device's thread and waits for it.
+func (d *Device) do(f func() error) error {
+	answer := make(chan error, 1)
+	if !d.thread.Post(func() { answer <- d.guarded(f) }) {
+		return gpurun.ErrClosed
+	}
+	return <-answer
+}
+
+// post has f run on the device's thread. What is reported of it makes the device lost.
+func (d *Device) post(f func()) error {
+	ok := d.thread.Post(func() {
+		if err := d.guarded(func() error { f(); return nil }); err != nil {
+			d.Lose(err)
+		}
+	})
+	if !ok {
+		return gpurun.ErrClosed
+	}
+	return nil
+}
+
+// guarded runs f unless the device is lost, and looks at what OpenGL reports.
+func (d *Device) guarded(f func() error) error {
+	if !d.ctx.Current() {
+		d.Lose(errors.New("the context is no longer current on the device's thread"))
+	}
+	if err := d.lostError(); err != nil {
+		return err
+	}
+	err := f()
+	if e := d.reported(); e != nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,3 @@
+package opengl
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

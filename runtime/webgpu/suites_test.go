@@ -1,0 +1,54 @@
+//go:build cgo && ((linux && !android && amd64) || darwin || (windows && amd64))
+
+package webgpu
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+	"github.com/millrace-go/millrace/runtime/internal/gputest"
+	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
+)
+
+var target = gputest.Target{
+	Name:    name,
+	Dialect: wgsl.Dialect,
+	Open: func(adapter string) (gpurun.Device, error) {
+		g, err := gpu.Open(adapter)
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	},
+}
+
+func TestSuites(t *testing.T) { gputest.Run(t, target) }
+
+func BenchmarkSuites(b *testing.B) { gputest.Bench(b, target) }
+
+// TestNoDriver opens in a process that cannot find a Vulkan driver.
+func TestNoDriver(t *testing.T) {
+	if os.Getenv("MILLRACE_TEST_NO_DRIVER") != "" {
+		_, err := driver{}.Open(runtime.Config{})
+		_, perr := driver{}.Probe()
+		if !errors.Is(err, runtime.ErrNoDriver) || !errors.Is(perr, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "mesa-vulkan-drivers") {
+			t.Fatalf("open: %v; probe: %v", err, perr)
+		}
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNoDriver$", "-test.v")
+	cmd.Env = append(os.Environ(), "MILLRACE_TEST_NO_DRIVER=1", "VK_DRIVER_FILES=/nonexistent", "VK_ICD_FILENAMES=/nonexistent")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "error: XDG") {
+		t.Errorf("opening printed:\n%s", out)
+	}
+}

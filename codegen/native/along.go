@@ -14,9 +14,9 @@ func (g *dotGen) alongs() {
 	case !g.isa.EVEX:
 		most = 4
 	}
-	g.d.along = []int{-1}
+	g.d.Alongs = []int{-1}
 	for rows := 1; rows <= most; rows++ {
-		g.d.along = append(g.d.along, g.begin("%d rows by columns along k", rows))
+		g.d.Alongs = append(g.d.Alongs, g.begin("%d rows by columns along k", rows))
 		(&tileForm{dotGen: g, rows: rows, vecs: 1, acc: uint8(rows)}).along()
 	}
 }

@@ -13,7 +13,8 @@ import (
 // docs/numerics.md; how it is cut into tiles is for runtime/cpu.
 
 // Dot is the code for one kind of element. Offsets into Code are where functions
-// begin; each is called with a frame, and -1 where there is none.
+// begin; each is called with a frame, and -1 where there is none. Who has functions of
+// other origin fills one in with what stands for them in place of offsets.
 type Dot struct {
 	Code    []byte
 	Listing string // where it was asked for
@@ -24,13 +25,13 @@ type Dot struct {
 
 	AlongStep int // see AlongFrame
 
-	tiles     [][]int // by rows, by vectors
-	wide      []int   // by rows
+	Tiles     [][]int // by rows, by vectors: see Tile
+	Wides     []int   // by rows: see Wide
 	Transpose int     // see TransposeFrame
 	Panels    int     // see PanelsFrame
 	Load      int     // see WalkFrame
 	Store     int     // see WalkFrame
-	along     []int   // by rows
+	Alongs    []int   // by rows: see Along
 	Dots      int     // see DotsFrame
 	Differs   int     // see DiffersFrame
 	Beyond    int     // see BeyondFrame
@@ -38,13 +39,13 @@ type Dot struct {
 
 // Tile is where the function for so many rows and vectors of columns begins: any rows
 // up to Rows with one or two vectors, and Wide ones of few rows.
-func (d *Dot) Tile(rows, vecs int) int { return d.tiles[rows][vecs] }
+func (d *Dot) Tile(rows, vecs int) int { return d.Tiles[rows][vecs] }
 
 // Wide is how many vectors of columns so few rows want: with less, each step of k
 // would wait for the one before.
 func (d *Dot) Wide(rows int) int {
-	if rows < len(d.wide) {
-		return d.wide[rows]
+	if rows < len(d.Wides) {
+		return d.Wides[rows]
 	}
 	return 2
 }
@@ -82,10 +83,10 @@ type AlongFrame struct {
 }
 
 // Along is where the function for so many rows begins, for any up to AlongRows.
-func (d *Dot) Along(rows int) int { return d.along[rows] }
+func (d *Dot) Along(rows int) int { return d.Alongs[rows] }
 
 // AlongRows is the most rows that there is such a function for, or 0.
-func (d *Dot) AlongRows() int { return max(len(d.along)-1, 0) }
+func (d *Dot) AlongRows() int { return max(len(d.Alongs)-1, 0) }
 
 // dotKind is a kind of element.
 type dotKind struct {

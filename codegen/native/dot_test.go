@@ -102,7 +102,7 @@ func tileTest[T number](t *testing.T, d *mappedDot) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for rows := 1; rows <= d.Rows; rows++ {
 		for vecs := range 9 {
-			if d.tiles[rows][vecs] < 0 {
+			if d.Tiles[rows][vecs] < 0 {
 				continue
 			}
 			for _, k := range []int{0, 1, 3, 4, 5, 7, 8, 9, 31} {

@@ -30,19 +30,19 @@ type tileForm struct {
 // tiles writes a function for each form.
 func (g *dotGen) tiles() {
 	d := g.d
-	d.Rows, d.wide = 14, []int{0, 8, 4, 4}
+	d.Rows, d.Wides = 14, []int{0, 8, 4, 4}
 	switch {
 	case g.pairs:
-		d.Rows, d.wide = 4, nil
+		d.Rows, d.Wides = 4, nil
 	case !g.isa.EVEX:
 		d.Rows = 6
 	}
-	d.tiles = make([][]int, d.Rows+1)
+	d.Tiles = make([][]int, d.Rows+1)
 	for rows := 1; rows <= d.Rows; rows++ {
-		d.tiles[rows] = []int{-1, -1, -1, -1, -1, -1, -1, -1, -1}
+		d.Tiles[rows] = []int{-1, -1, -1, -1, -1, -1, -1, -1, -1}
 		for _, vecs := range []int{1, 2, d.Wide(rows)} {
-			if d.tiles[rows][vecs] < 0 {
-				d.tiles[rows][vecs] = g.begin("a tile of %d rows by %d vectors", rows, vecs)
+			if d.Tiles[rows][vecs] < 0 {
+				d.Tiles[rows][vecs] = g.begin("a tile of %d rows by %d vectors", rows, vecs)
 				(&tileForm{dotGen: g, rows: rows, vecs: vecs, acc: uint8(rows * vecs), lean: vecs > 2 || rows == 1}).function()
 			}
 		}

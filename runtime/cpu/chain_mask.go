@@ -33,11 +33,8 @@ type seenMask struct {
 func (d *device) masksOf(ls []runtime.Launch) []*hiding {
 	n := ls[0].Chain.N
 	masks := make([]*hiding, n)
-	if !d.contractsInTiles() {
-		return masks // contractions in Go leave nothing out
-	}
 	for i := range n - 1 {
-		if p, ok := ls[i].Prog.(*program); ok && p.parts != nil {
+		if p, ok := ls[i].Prog.(*program); ok && p.parts != nil && p.contractsInTiles() {
 			masks[i] = maskBehind(ls[:n], i)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 // A goroutine is worth this many multiplications.
 const goThreadMuls = 32 << 10
 
-// contract runs a contraction, by machine code where there is some.
+// contract runs a contraction, by machine code or C where there is some.
 func (e *goExecutor) contract(c *contraction) {
 	if e.contractNative(c) {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// dotJob is a contraction on its way through machine code. Jobs are used again, with
+// dotJob is a contraction on its way through machine code or C. Jobs are used again, with
 // their memory, so that a launch allocates nothing.
 type dotJob struct {
 	e     *goExecutor
@@ -66,7 +66,7 @@ type dotPlan struct {
 
 // dotPool keeps jobs between launches, and the sides that stay packed.
 type dotPool struct {
-	code  [ir.NumDTypes]*dotCode // as dotCodeOf gave it
+	code  [ir.NumDTypes]*dotCode // as the executor's dotSource gave it
 	jobs  spares[dotJob]
 	runs  spares[dotRun]
 	sides []*packedY
@@ -162,19 +162,22 @@ func (e *goExecutor) endChain() {
 	}
 }
 
-// contractNative runs a contraction in machine code; false where there is none for it,
-// or no memory.
+// contractNative runs a contraction by functions that are not Go's; false where there are
+// none for it, or no memory. C's do not flush denormals.
 func (e *goExecutor) contractNative(c *contraction) bool {
-	if narrowDots[c.dt] != nil && e.level != machine.None {
+	if narrowDots[c.dt] != nil && e.dotSource != (dotSource{}) {
 		c = widened(c)
 	}
 	f := e.dots.code[c.dt]
 	if f == nil {
 		var err error
-		if f, err = dotCodeOf(e.level, c.dt); err != nil {
+		if f, err = e.dotSource.code(c.dt); err != nil {
 			return false
 		}
 		e.dots.code[c.dt] = f
+	}
+	if c.soft && f.code == nil && floatBitsOf[c.dt] != nil {
+		return false
 	}
 	j := e.dotJob()
 	defer j.done()

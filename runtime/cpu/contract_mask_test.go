@@ -102,7 +102,7 @@ func checkContractMask(t *testing.T, all map[string]contractor, dt ir.DType, m, 
 				}
 				left++
 			}
-			if name == "go" || m <= 16 || k > contractK || n < 100 && what != "all" {
+			if name == "go" || name == "c" && !(dotSource{c: true}).tiles(dt, false) || m <= 16 || k > contractK || n < 100 && what != "all" {
 				continue // which do without, or have few whole panels
 			}
 			if least := m * n / 4; int64(left) < least && !(c.maskSmall && len(large) > 0) {

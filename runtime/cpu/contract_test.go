@@ -15,17 +15,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// contractor runs contractions: Go's own loops, and machine code for each level.
+// contractor runs contractions: Go's own loops, machine code for each level, and C.
 type contractor interface {
 	contract(c *contraction, xkind, ykind int, drain bool) error
 }
 
 func contractors(threads int) map[string]contractor {
 	all := map[string]contractor{}
-	for level := machine.None; level <= dotLevel(machine.Level()); level++ {
+	add := func(name string, s dotSource) {
 		e := newGoExecutor(threads)
-		e.level, e.mem = level, newMemory(0)
-		all[strings.TrimSuffix("go "+level.String(), " none")] = goContractor{e}
+		e.dotSource, e.mem = s, newMemory(0)
+		all[name] = goContractor{e}
+	}
+	for level := machine.None; level <= dotLevel(machine.Level()); level++ {
+		add(strings.TrimSuffix("go "+level.String(), " none"), dotSource{level: level})
+	}
+	if runsCompiled {
+		add("c", dotSource{c: true})
 	}
 	return all
 }

@@ -148,7 +148,7 @@ func (w *walked) pass(c *contraction, f *dotCode, o *walkOver, load bool) {
 				r.on(1)
 			}
 			switch step := w.inner.step(); {
-			case f == nil || step != 1:
+			case f == nil || f.Load < 0 || step != 1:
 				copyPieces(&frame, step, w.size, load)
 			case load:
 				f.call(f.Load, unsafe.Pointer(&frame), machine.KeepMXCSR)

@@ -73,6 +73,7 @@ type device struct {
 	closed     bool
 	target     bool        // there is machine code for what the runtime does itself, see hasTarget
 	machine    bool        // kernels become machine code, too
+	dots       dotSource   // of contractions
 	toldMemory atomic.Bool // that there is no executable memory
 
 	denormals   denormals
@@ -94,15 +95,14 @@ func open(c runtime.Config) (*device, error) {
 	d := &device{cfg: c, programs: newPrograms(), lookBytes: 8 * tileBytes, leanBytes: tileBytes}
 	d.target = d.hasTarget()
 	d.machine = d.target && c.Compile.Native()
+	d.dots = d.dotSource()
 	d.expected.init(d) // which begins
 	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormals{c.Denormals, d.machine || d.compilesC()}
 	d.caps = capsOf(c.Threads, d.denormals)
 	d.newExecutor = func(threads int) (executor, error) {
 		e := newGoExecutor(threads)
-		if e.mem = d.mem; d.target {
-			e.level = dotLevel(machine.Level())
-		}
+		e.mem, e.dotSource = d.mem, d.dots
 		return e, nil
 	}
 	d.openCrews()

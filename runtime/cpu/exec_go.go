@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
-	"github.com/millrace-go/millrace/internal/machine"
 )
 
 // goExecutor walks launches over a pool of goroutines. What it needs for a launch it keeps
@@ -18,9 +17,10 @@ type goExecutor struct {
 	failed  atomic.Bool    // memory was refused
 	fault   indexFault
 	free    spares[workspace]
-	level   machine.ISA // that contractions are made for
 	dots    dotPool
 	mem     *memory // that contractions borrow from
+
+	dotSource dotSource // whose functions contractions take
 
 	points    elementwiseJob
 	tiles     transposedJob
@@ -132,7 +132,7 @@ func (e *goExecutor) runWave(list []ready) error {
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
 		in := newGoExecutor(1)
-		in.level, in.mem = e.level, e.mem
+		in.dotSource, in.mem = e.dotSource, e.mem
 		e.inner = append(e.inner, in)
 	}
 	e.pool.split(threads, int64(len(list)), 1, &e.wave)

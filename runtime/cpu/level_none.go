@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen/cgo"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // runsCompiled says that this build can run kernels that a C compiler made: it cannot.
@@ -15,5 +16,9 @@ func hasLevel(int) bool { return false }
 
 func probeObject(unsafe.Pointer) error { return nil }
 
-// newCPhase is never called here.
+func newCDot(ir.DType) (*dotCode, error) { return nil, errNoCDot }
+
+// callC and newCPhase are never called here.
+func callC(int32, int, unsafe.Pointer) {}
+
 func newCPhase(*compiled, unsafe.Pointer, *cgo.Unit) evaluator { return nil }

@@ -16,10 +16,19 @@ func (d *device) hasTarget() bool {
 	return d.cfg.Tier >= 0 && d.cfg.Compile != runtime.CompileOff && machine.Level() != machine.None
 }
 
-// contractsInTiles says that machine code computes contractions; else Go's own loops do,
-// which know no tiles that could be chosen and leave nothing out.
-func (d *device) contractsInTiles() bool {
-	return d.target && dotLevel(machine.Level()) != machine.None
+// dotSource says who computes contractions: C, which is compiled with this package, where
+// machine code does not, unless nothing but the interpreter and Go was asked for.
+func (d *device) dotSource() (s dotSource) {
+	if d.target {
+		s.level = dotLevel(machine.Level())
+	}
+	s.c = runsCompiled && d.cfg.Tier >= 0 && d.cfg.Compile != runtime.CompileOff
+	return s
+}
+
+// contractsInTiles says so of a program's contraction, see dotSource.tiles.
+func (p *program) contractsInTiles() bool {
+	return p.dev.dots.tiles(p.sched.plan.Temps[0].DT, p.soft)
 }
 
 // compilesC says that C compilers may be started. Kernels of a device that makes machine

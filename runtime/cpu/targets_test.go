@@ -27,6 +27,13 @@ func TestWhoMakesCode(t *testing.T) {
 			if got, want := d.compilesC(), c.c && tier >= 0 && !(c.native && target); got != want {
 				t.Errorf("mode %d, tier %d: compilers %v, want %v", c.mode, tier, got, want)
 			}
+			dots := dotSource{c: runsCompiled && tier >= 0 && c.mode != runtime.CompileOff}
+			if tier >= 0 && c.mode != runtime.CompileOff {
+				dots.level = dotLevel(machine.Level())
+			}
+			if d.dots != dots {
+				t.Errorf("mode %d, tier %d: contractions by %v, want %v", c.mode, tier, d.dots, dots)
+			}
 			if d.comp != nil && !d.compilesC() {
 				t.Errorf("mode %d, tier %d: there is a compiler", c.mode, tier)
 			}

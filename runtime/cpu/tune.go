@@ -32,7 +32,7 @@ const (
 var choiceNames = [numChoices]string{"default", "tile=1/2", "rows=2", "code=native"}
 
 // wide and high are the powers of two by which a tile is wider and higher than
-// contract.c makes it.
+// the plan makes it.
 func (c choice) wide() int64 {
 	if c == narrowTile {
 		return -1
@@ -60,7 +60,7 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	if !ok || l.Chain != nil {
 		return c
 	}
-	tiles, brought := p.parts != nil && d.contractsInTiles(), d.machine && len(p.shipped) > 0
+	tiles, brought := p.parts != nil && p.contractsInTiles(), d.machine && len(p.shipped) > 0
 	if !tiles && !brought || d.enter() != nil {
 		return c
 	}
@@ -104,12 +104,12 @@ func (d *device) settled(r *ready) bool {
 
 // facts are what the times of a launch depend on besides its kernel. Which compiler made
 // its code is none of them, but whether it came with the program beside machine code: tiles
-// are machine code.
+// are machine code, or this package's own C.
 func (r *ready) facts(brought bool) string {
 	d := r.p.dev
-	level := machine.None
-	if d.target {
-		level = machine.Level()
+	level := d.dots.String()
+	if d.dots.level == machine.None && d.target { // machine code, but of contractions
+		level += " " + machine.Level().String()
 	}
 	by := "tier 0"
 	switch {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -44,7 +45,7 @@ func TestFactsDecide(t *testing.T) {
 			seen.add(t, fmt.Sprint(size), d.Choices(l))
 		})
 	}
-	if len(seen) < 5 && d.contractsInTiles() {
+	if len(seen) < 5 && d.dots.tiles(ir.Float32, false) {
 		t.Errorf("only %d facts", len(seen))
 	}
 }

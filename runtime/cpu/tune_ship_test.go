@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-go/millrace/internal/force"
 	"github.com/millrace-go/millrace/internal/kerneltest"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -32,7 +33,7 @@ func TestFactsOfShippedCode(t *testing.T) {
 	}
 	maker := openTest(t, byC(runtime.Config{Compile: runtime.CompileWait, Threads: 2}))
 	made := facts(maker)
-	if maker.contractsInTiles() != (made != "") {
+	if maker.dots.tiles(ir.Float32, false) != (made != "") {
 		t.Errorf("compiled %q", made)
 	}
 	if none := facts(openTest(t, runtime.Config{Compile: runtime.CompileOff, Threads: 2})); none != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/internal/fault"
 	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -25,7 +26,7 @@ func TestChoices(t *testing.T) {
 					want := reference(t, k, h)
 					var list []runtime.Choice
 					bound(t, d, k, h, func(l *runtime.Launch) { list = d.Choices(l).List })
-					if len(list) != int(ownCode) && d.contractsInTiles() {
+					if len(list) != int(ownCode) && d.dots.tiles(ir.Float32, false) {
 						t.Fatalf("%s %s, %v: choices %v", name, c.name, size, list)
 					}
 					for _, x := range list {

@@ -1,0 +1,108 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/ir"
+)
+
+// contractProbe is a contraction whose results show what flags for fast and
+// wrong arithmetic would do to it: a product at the middle of two numbers that a
+// sum far below it tips over, denormals, blocks added in another order.
+type contractProbe struct {
+	dt      ir.DType
+	m, n, k int64
+	digest  uint64 // of the results, by the oracle
+}
+
+// contractProbes go through panels, few rows, single results, and two blocks of
+// k. Devices are opened while a program waits for its first result, and the
+// oracle takes ten times what the contractions do: so its results are written
+// down, and a test asks it.
+var contractProbes = []contractProbe{
+	{ir.Float32, 20, 60, 1, 0xe0dc8813f9fb21b9},
+	{ir.Float32, 20, 36, 3, 0x6414dbda5775622c},
+	{ir.Float32, 1, 70, 26, 0xa6e412da384b6102},
+	{ir.Float32, 2, 2, 4, 0xd25813db0cdbb2dc},
+	{ir.Float32, 5, 33, 260, 0x40463b71deb0f5d7},
+	{ir.Float64, 20, 60, 1, 0xea37bfe0f38ef6e9},
+	{ir.Float64, 20, 36, 3, 0x6f1f8bc8e9a3eec4},
+	{ir.Float64, 1, 70, 26, 0xa2fda30ce62612b0},
+	{ir.Float64, 2, 2, 4, 0xc2cf6460900f46e0},
+	{ir.Float64, 5, 33, 260, 0x855a26aaaf8b321a},
+}
+
+// values are what operands of both sides repeat.
+func (p *contractProbe) values() [4]float64 {
+	if p.dt == ir.Float32 {
+		return [4]float64{0x1p-30, 1 + 0x1p-12, 0x1p-70, 1e10}
+	}
+	return [4]float64{0x1p-60, 1 + 0x1p-27, 0x1p-520, 1e100}
+}
+
+// at is the operand of row or column i at position q of the sum: both sides lie
+// along one list, so that few pages are touched. Signs make orders differ.
+func (p *contractProbe) at(values *[4]float64, i, q int64) float64 {
+	v := values[(i+q)%4]
+	if at := (i + q) % 12; at > 3 && at%2 == 1 {
+		return -v
+	}
+	return v
+}
+
+// probeContraction runs the probes of a dtype.
+func probeContraction(dt ir.DType, run func(*contraction) error) error {
+	for i := range contractProbes {
+		p := &contractProbes[i]
+		if p.dt != dt {
+			continue
+		}
+		got, err := p.run(run)
+		if err != nil {
+			return err
+		}
+		if got != p.digest {
+			return fmt.Errorf("a contraction of %v, %d×%d over %d, gives other bits than it should", p.dt, p.m, p.n, p.k)
+		}
+	}
+	return nil
+}
+
+// run is the digest of what a contraction gives.
+func (p *contractProbe) run(run func(*contraction) error) (uint64, error) {
+	if p.dt == ir.Float32 {
+		return runProbe[float32](p, run, func(x float32) uint64 { return uint64(math.Float32bits(x)) })
+	}
+	return runProbe[float64](p, run, math.Float64bits)
+}
+
+func runProbe[T float32 | float64](p *contractProbe, run func(*contraction) error, bits func(T) uint64) (uint64, error) {
+	m, n, k := p.m, p.n, p.k
+	list, out := make([]T, max(m, n)+k), make([]T, m*n)
+	values := p.values()
+	for i := range list {
+		list[i] = T(p.at(&values, int64(i), 0))
+	}
+	both := side{base: unsafe.Pointer(&list[0]), stride: 1, kstride: 1}
+	c := &contraction{m: m, n: n, k: k, dt: p.dt, threads: 1, out: unsafe.Pointer(&out[0]), outRow: n, x: both, y: both}
+	if err := run(c); err != nil {
+		return 0, err
+	}
+	h := newDigest()
+	for _, v := range out {
+		h.add(bits(v))
+	}
+	return uint64(h), nil
+}
+
+// digest stands for a list of results, none of which is NaN.
+type digest uint64
+
+func newDigest() digest { return 0x9e3779b97f4a7c15 }
+
+func (h *digest) add(bits uint64) {
+	x := (uint64(*h) ^ bits) * 0xff51afd7ed558ccd
+	*h = digest(x ^ x>>32)
+}

@@ -95,10 +95,13 @@ unit() {
 }
 
 # On amd64 the CPU device makes machine code, with cgo or without. Here kernels are C's, in
-# the tests of the device that have each a few of them.
+# the tests of the device that have each a few of them; and C has an instruction for fused
+# multiply-add, without which contractions of floats are not C's.
 by_c() {
 	if [ "$(go env CGO_ENABLED)" = 0 ] || [ "$(go env GOARCH)" != amd64 ]; then return; fi
 	step test-c env MILLRACE_COMPILE=c go test -short -timeout 20m -run 'Random|Rows|Dot|Scatter|Chain|Waves|Prepared|Stream|Fault' ./runtime/cpu
+	! grep -qw fma /proc/cpuinfo 2>/dev/null ||
+		step test-c-fma env MILLRACE_LEVEL=none CGO_CFLAGS='-O2 -g -mfma' go test -short -timeout 20m -run 'Contract|Dot|Chain|Choices|Facts' ./runtime/cpu
 }
 
 # Without cgo there is no WebGPU and no C; all else is what other tests have. So here it is run with fewer instructions
@@ -163,6 +166,9 @@ contraction() {
 		# Machine code there is had by asking for it. An emulator shows what it computes
 		# and what faults in it become, but neither speed nor what caches do.
 		steps+=("step arm64-neon env CGO_ENABLED=0 MILLRACE_LEVEL=neon GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run '$neon' -exec $qemu ./internal/machine ./codegen/native ./runtime/cpu")
+		if command -v aarch64-linux-gnu-gcc >/dev/null; then
+			steps+=("step arm64-c env CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run Contract -exec '$qemu -L /usr/aarch64-linux-gnu' ./runtime/cpu")
+		fi
 	else
 		say "arm64: skipped, no qemu-aarch64-static (Debian: qemu-user-static)"
 	fi

@@ -111,7 +111,7 @@ func madeDotOf(key dotKey) (*dotCode, error) {
 // at is the function at an offset, of machine code.
 func (f *dotCode) at(offset int) uintptr {
 	if f.code == nil {
-		return 0 // nobody takes down what C does
+		return 0 // what C does is not taken down
 	}
 	return f.code.Addr(offset)
 }

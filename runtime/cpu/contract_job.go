@@ -177,8 +177,10 @@ func (e *goExecutor) contractNative(c *contraction) bool {
 		}
 		e.dots.code[c.dt] = f
 	}
-	if c.soft && f.code == nil && floatBitsOf[c.dt] != nil {
-		return false
+	if f.code == nil {
+		if c.tape.lose(); c.soft && floatBitsOf[c.dt] != nil {
+			return false
+		}
 	}
 	j := e.dotJob()
 	defer j.done()

@@ -3,6 +3,7 @@
 package cpu
 
 /*
+#cgo LDFLAGS: -lm
 #cgo noescape mr_dot
 #cgo nocallback mr_dot
 #include "contract_tiles.h"

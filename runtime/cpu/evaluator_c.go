@@ -137,11 +137,13 @@ type (
 	}
 	cOperand struct {
 		base           uintptr
+		_              [wordPad]byte
 		offset         int64
 		stride         [runtime.MaxRank]int64
 		stages         uintptr
 		nstages        int32
 		guard          uint32
+		_              [guardPad]byte
 		istride, isize int64
 		stream         int64
 	}
@@ -155,6 +157,12 @@ type (
 		ops, scalars, bufs   uintptr
 		code, scratch, fault uintptr
 	}
+)
+
+// What C has before a number of 64 bits, which Go aligns as words where those have 32 bits.
+const (
+	wordPad  = unsafe.Offsetof(C.mr_operand{}.offset) - unsafe.Sizeof(uintptr(0))
+	guardPad = unsafe.Offsetof(C.mr_operand{}.istride) - unsafe.Offsetof(C.mr_operand{}.guard) - 4
 )
 
 // They lie alike: sizes, and where what could move does not.

@@ -24,7 +24,7 @@ func TestWhoMakesCode(t *testing.T) {
 			if got, want := d.machine, c.native && tier >= 0 && target; got != want {
 				t.Errorf("mode %d, tier %d: machine code %v, want %v", c.mode, tier, got, want)
 			}
-			if got, want := d.compilesC(), c.c && tier >= 0 && !(c.native && target); got != want {
+			if got, want := d.compilesC(), runsCompiled && c.c && tier >= 0 && !(c.native && target); got != want {
 				t.Errorf("mode %d, tier %d: compilers %v, want %v", c.mode, tier, got, want)
 			}
 			dots := dotSource{c: runsCompiled && tier >= 0 && c.mode != runtime.CompileOff}

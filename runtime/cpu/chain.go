@@ -30,7 +30,7 @@ const (
 
 // solo runs launches on the goroutine that calls it, whatever the others do.
 type solo struct {
-	exec  executor
+	exec  *executor
 	local []runtime.Buffer
 	pitch []int64 // bytes from one row of local memory to the next
 	tile  []runtime.Launch
@@ -56,10 +56,7 @@ func (d *device) runChain(ls []runtime.Launch) error {
 	}
 	d.crowd.enter()
 	defer d.crowd.leave()
-	w, err := d.wide.lend()
-	if err != nil {
-		return err
-	}
+	w := d.wide.lend()
 	defer d.wide.giveBack(w)
 	tiles, err := d.walkChain(w, ls)
 	// A launch is counted once, however many tiles it ran in.
@@ -184,11 +181,7 @@ func outputsOf(l *runtime.Launch) []int {
 func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
 	c := ls[0].Chain
 	for len(w.solos) < n {
-		e, err := d.newExecutor(1)
-		if err != nil {
-			return nil, err
-		}
-		w.solos = append(w.solos, &solo{exec: e, spans: maskSpans{}})
+		w.solos = append(w.solos, &solo{exec: d.newExecutor(1), spans: maskSpans{}})
 	}
 	lent = w.solos[:n]
 	defer func() {
@@ -281,9 +274,7 @@ func (d *device) takeBack(lent []*solo) {
 		}
 		s.masks = nil
 		clear(s.spans)
-		if e, ok := s.exec.(*goExecutor); ok {
-			e.endChain()
-		}
+		s.exec.endChain()
 		s.local, s.pitch, s.tile, s.sides, s.ready = nil, nil, nil, nil, nil
 	}
 }

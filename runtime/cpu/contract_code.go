@@ -133,7 +133,7 @@ func newMachineDot(key dotKey) (*dotCode, error) {
 // probed is f, unless what it computes is wrong: somebody's flags may have had the compiler
 // change arithmetic.
 func (f *dotCode) probed(dt ir.DType) (*dotCode, error) {
-	e := newGoExecutor(1)
+	e := newExecutor(1)
 	e.mem, e.dots.code[dt] = newMemory(0), f
 	defer func() {
 		e.close()

@@ -12,7 +12,7 @@ import (
 // dotJob is a contraction on its way through machine code or C. Jobs are used again, with
 // their memory, so that a launch allocates nothing.
 type dotJob struct {
-	e     *goExecutor
+	e     *executor
 	c     *contraction
 	f     *dotCode
 	mxcsr uint32
@@ -97,7 +97,7 @@ func (s *spares[T]) put(x *T) {
 	s.mu.Unlock()
 }
 
-func (e *goExecutor) dotJob() *dotJob {
+func (e *executor) dotJob() *dotJob {
 	j := e.dots.jobs.take()
 	if j == nil {
 		j = &dotJob{e: e}
@@ -147,7 +147,7 @@ func (p *dotPool) at(k packedSide) *packedY {
 }
 
 // closeDots gives all memory back.
-func (e *goExecutor) closeDots() {
+func (e *executor) closeDots() {
 	for j := e.dots.jobs.take(); j != nil; j = e.dots.jobs.take() {
 		e.mem.repay(&j.kept)
 	}
@@ -155,7 +155,7 @@ func (e *goExecutor) closeDots() {
 }
 
 // endChain gives the memory of sides back that tiles have had in common.
-func (e *goExecutor) endChain() {
+func (e *executor) endChain() {
 	for _, s := range e.dots.sides {
 		e.mem.repay(&s.scratch)
 		s.full = false
@@ -164,7 +164,7 @@ func (e *goExecutor) endChain() {
 
 // contractNative runs a contraction by functions that are not Go's; false where there are
 // none for it, or no memory. C's do not flush denormals.
-func (e *goExecutor) contractNative(c *contraction) bool {
+func (e *executor) contractNative(c *contraction) bool {
 	if narrowDots[c.dt] != nil && e.dotSource != (dotSource{}) {
 		c.tape.lose()
 		c = widened(c)

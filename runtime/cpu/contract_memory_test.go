@@ -38,12 +38,9 @@ func TestContractAllocates(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					w, err := d.wide.lend()
-					if err != nil {
-						t.Fatal(err)
-					}
+					w := d.wide.lend()
 					defer d.wide.giveBack(w)
-					e, list := w.exec.(*goExecutor), []ready{r}
+					e, list := w.exec, []ready{r}
 					run := func() {
 						if err := e.run(list); err != nil {
 							t.Fatal(err)

@@ -23,7 +23,7 @@ type contractor interface {
 func contractors(threads int) map[string]contractor {
 	all := map[string]contractor{}
 	add := func(name string, s dotSource) {
-		e := newGoExecutor(threads)
+		e := newExecutor(threads)
 		e.dotSource, e.mem = s, newMemory(0)
 		all[name] = goContractor{e}
 	}
@@ -36,7 +36,7 @@ func contractors(threads int) map[string]contractor {
 	return all
 }
 
-type goContractor struct{ e *goExecutor }
+type goContractor struct{ e *executor }
 
 func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) error {
 	if xkind == sideMem && ykind == sideMem && !drain {

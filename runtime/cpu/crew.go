@@ -12,7 +12,7 @@ import (
 // small ones and for what runs beside others: what shares the processors gets
 // more done by itself than by waiting for others at the end of each launch.
 type crew struct {
-	exec  executor
+	exec  *executor
 	solos []*solo // of chains, one for each thread
 }
 
@@ -35,7 +35,7 @@ const (
 // crews lends crews of one size. Whoever waits for one gets it in turn.
 type crews struct {
 	threads int
-	open    func(threads int) (executor, error)
+	open    func(threads int) *executor
 	slots   chan struct{}
 	waiting atomic.Int32
 
@@ -44,12 +44,12 @@ type crews struct {
 	all  []*crew
 }
 
-func newCrews(threads, most int, open func(threads int) (executor, error)) *crews {
+func newCrews(threads, most int, open func(threads int) *executor) *crews {
 	return &crews{threads: threads, open: open, slots: make(chan struct{}, most)}
 }
 
 // lend is a crew until it is given back.
-func (c *crews) lend() (*crew, error) {
+func (c *crews) lend() *crew {
 	select {
 	case c.slots <- struct{}{}:
 	default:
@@ -67,30 +67,21 @@ func (c *crews) tryLend() *crew {
 	default:
 		return nil
 	}
-	w, err := c.take()
-	if err != nil {
-		return nil
-	}
-	return w
+	return c.take()
 }
 
 // take finds or makes a crew for a slot.
-func (c *crews) take() (*crew, error) {
+func (c *crews) take() *crew {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.free); n > 0 {
 		w := c.free[n-1]
 		c.free = c.free[:n-1]
-		return w, nil
+		return w
 	}
-	e, err := c.open(c.threads)
-	if err != nil {
-		<-c.slots
-		return nil, err
-	}
-	w := &crew{exec: e}
+	w := &crew{exec: c.open(c.threads)}
 	c.all = append(c.all, w)
-	return w, nil
+	return w
 }
 
 func (c *crews) giveBack(w *crew) {
@@ -196,10 +187,7 @@ func (c *crews) run(w **crew, list []ready) error {
 		}
 		if list = list[n:]; len(list) > 0 && c.waiting.Load() > 0 {
 			c.giveBack(*w)
-			var err error
-			if *w, err = c.lend(); err != nil {
-				return err
-			}
+			*w = c.lend()
 		}
 	}
 	return nil

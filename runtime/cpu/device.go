@@ -38,18 +38,6 @@ func (driver) Probe() (string, error) {
 	return "cpu: " + describe() + ", " + targets(), nil
 }
 
-// executor runs launches that have been made ready.
-type executor interface {
-	// run runs them in order. Calls do not overlap.
-	run(list []ready) error
-	// copyBytes copies on all threads. Calls overlap neither each other nor run.
-	copyBytes(dst, src []byte)
-	// rouse wakes threads that sleep: run is about to be called with work for
-	// several. It may be called at any time.
-	rouse()
-	close()
-}
-
 // device implements runtime.Device.
 type device struct {
 	cfg   runtime.Config
@@ -77,8 +65,7 @@ type device struct {
 	dots       dotSource   // of contractions
 	toldMemory atomic.Bool // that there is no executable memory
 
-	denormals   denormals
-	newExecutor func(threads int) (executor, error) // a variable for tests
+	denormals denormals
 
 	programs *programs
 }
@@ -101,18 +88,8 @@ func open(c runtime.Config) (*device, error) {
 	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormals{c.Denormals, d.machine || d.compilesC()}
 	d.caps = capsOf(c.Threads, d.denormals)
-	d.newExecutor = func(threads int) (executor, error) {
-		e := newGoExecutor(threads)
-		e.mem, e.dotSource = d.mem, d.dots
-		return e, nil
-	}
-	d.openCrews()
-	w, err := d.wide.lend()
-	if err != nil {
-		d.expected.stop()
-		return nil, err
-	}
-	d.wide.giveBack(w)
+	d.wide, d.alone = newCrews(d.cfg.Threads, maxWide, d.newExecutor), newCrews(1, d.cfg.Threads, d.newExecutor)
+	d.wide.giveBack(d.wide.lend())
 	if d.compilesC() {
 		d.comp = newCompiler(d)
 	}
@@ -124,10 +101,10 @@ func open(c runtime.Config) (*device, error) {
 	return d, nil
 }
 
-// openCrews makes them ready to be lent. None is out.
-func (d *device) openCrews() {
-	open := func(threads int) (executor, error) { return d.newExecutor(threads) }
-	d.wide, d.alone = newCrews(d.cfg.Threads, maxWide, open), newCrews(1, d.cfg.Threads, open)
+func (d *device) newExecutor(threads int) *executor {
+	e := newExecutor(threads)
+	e.mem, e.dotSource = d.mem, d.dots
+	return e
 }
 
 // Caps never change.
@@ -238,13 +215,9 @@ func (d *device) Run(list []runtime.Launch) error {
 			d.count.grouped.Add(1)
 		}
 	}
-	w, err := crews.lend()
-	if err != nil {
-		return err
-	}
-	if err = crews.run(&w, readied); w != nil {
-		crews.giveBack(w)
-	}
+	w := crews.lend()
+	err := crews.run(&w, readied)
+	crews.giveBack(w)
 	return err
 }
 

@@ -109,7 +109,7 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 		}
 		prepares.Add(1)
 		defer p.Close()
-		if g, ok := p.(*preparedGo); ok {
+		if g, ok := p.(*prepared); ok {
 			defer func() {
 				for _, k := range g.kept {
 					if k != nil {

@@ -32,7 +32,7 @@ func (c *counted) scratch() int64 { return c.evaluator.scratch() + c.wants }
 func TestEvaluators(t *testing.T) {
 	processorsFor(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	e := newGoExecutor(2)
+	e := newExecutor(2)
 	defer e.close()
 	for _, x := range goLaunches(t) {
 		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(17, 6)), x.kernel, x.dims, x.kept, kerneltest.Dense)
@@ -80,7 +80,7 @@ func TestEvaluators(t *testing.T) {
 func TestGoKeepsNothing(t *testing.T) {
 	processorsFor(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	e := newGoExecutor(2)
+	e := newExecutor(2)
 	p, own := e.pool, weak.Make(e)
 	defer p.close()
 	var bufs []weak.Pointer[buffer]

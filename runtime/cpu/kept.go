@@ -118,7 +118,7 @@ type keptMemory struct {
 }
 
 // keep runs a launch of a prepared list as it was kept. The first run is walked, and keeps it.
-func (e *goExecutor) keep(r *ready) error {
+func (e *executor) keep(r *ready) error {
 	k := r.kept
 	if len(k.steps) > 0 {
 		memory := e.memory[0].reserve(k.room)

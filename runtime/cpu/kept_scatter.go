@@ -2,7 +2,7 @@ package cpu
 
 import "unsafe"
 
-// What scatters do between evaluations, taken down: see kept_go.go.
+// What scatters do between evaluations, taken down: see kept_do.go.
 
 func (t *tape) noteIndices(x indexRange, operand int, indices unsafe.Pointer, n int64) {
 	k := t.k

@@ -129,7 +129,7 @@ func TestKeptBound(t *testing.T) {
 	onDevice(t, d, k, h)
 	bound(t, d, k, h, func(l *runtime.Launch) {
 		for range 8 {
-			p := d.prepareGo([]runtime.Launch{*l, *l})
+			p := d.prepareList([]runtime.Launch{*l, *l})
 			if p == nil {
 				t.Fatal("not prepared")
 			}
@@ -146,7 +146,7 @@ func TestKeptBound(t *testing.T) {
 			if done, err := p.Run(); !done || err != nil {
 				t.Fatal(done, err)
 			}
-			for _, k := range p.(*preparedGo).kept {
+			for _, k := range p.(*prepared).kept {
 				kept += k.runs
 			}
 		}
@@ -188,7 +188,7 @@ func TestKeptFaults(t *testing.T) {
 		if err := d.Run([]runtime.Launch{*l, after}); err != nil { // makes code
 			t.Fatal(err)
 		}
-		p := d.prepareGo([]runtime.Launch{*l, after})
+		p := d.prepareList([]runtime.Launch{*l, after})
 		if p == nil {
 			t.Fatal("not prepared")
 		}
@@ -224,7 +224,7 @@ func TestKeptFaults(t *testing.T) {
 				t.Fatalf("run %d: %v", run, err)
 			}
 		}
-		if n := p.(*preparedGo).kept[0].runs; n != 4 {
+		if n := p.(*prepared).kept[0].runs; n != 4 {
 			t.Errorf("%d of 4 runs were as the first good one", n)
 		}
 	})

@@ -36,7 +36,7 @@ func (r *ready) outOfRange(operand int, index int64) error {
 	return runtime.OutOfRange(r.index, index, r.l.Args[operand].IndexSize)
 }
 
-// faulted is the same for the Go executor.
+// faulted is the same for the executor.
 func (r *ready) faulted() error {
 	if r.fault == nil || !r.fault.set {
 		return nil

@@ -17,7 +17,7 @@ type ready struct {
 	outputs int64       // of the kept dims
 	index   int         // in the list that was to run
 	wave    int32       // launches with the same one run at a time; 0: by itself
-	fault   *indexFault // of the Go executor
+	fault   *indexFault // of the executor
 	empty   bool        // nothing to do
 	rowOrder
 	dot     *dotOrder // of a contraction

@@ -35,7 +35,7 @@ type phasePlan struct {
 	empty      [][]uint64 // of phases and their reduces: what a fold of nothing gives
 	scans      bool
 	sorts      bool
-	rowOps     [][]rowOp // of phases, as the Go executor takes them
+	rowOps     [][]rowOp // of phases, as the executor takes them
 	totals     int
 }
 

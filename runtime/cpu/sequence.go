@@ -23,7 +23,7 @@ func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Pr
 	}
 	defer d.life.RUnlock()
 	if !d.machine {
-		return d.prepareGo(list)
+		return d.prepareList(list)
 	}
 	s, err := d.newSequence(list, own)
 	if err == nil {
@@ -32,7 +32,7 @@ func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Pr
 	if !errors.Is(err, native.ErrNoSequence) {
 		d.refuseSequence(err)
 	}
-	return d.prepareGo(list)
+	return d.prepareList(list)
 }
 
 const (

@@ -154,10 +154,7 @@ func (d *device) Try(l *runtime.Launch) (time.Duration, error) {
 		return 0, err
 	}
 	d.settled(&r)
-	w, err := d.wide.lend()
-	if err != nil {
-		return 0, err
-	}
+	w := d.wide.lend()
 	defer d.wide.giveBack(w)
 	begin := time.Now()
 	err = w.exec.run([]ready{r})

@@ -17,7 +17,7 @@ import (
 
 // rowJob is a launch with rows on its way: its shares are tiles.
 type rowJob struct {
-	e    *goExecutor
+	e    *executor
 	r    *ready
 	plan *phasePlan
 	f    *foldTable

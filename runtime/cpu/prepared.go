@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// preparedGo is a list of launches that was checked and ordered once, and whose code was
+// prepared is a list of launches that was checked and ordered once, and whose code was
 // found, for the runtime in Go.
-type preparedGo struct {
+type prepared struct {
 	d       *device
 	own     []runtime.Launch
 	readied []ready
@@ -23,10 +23,10 @@ type preparedGo struct {
 	launches, read, written, tier0, shipped, fallbacks, grouped int64 // of a run
 }
 
-// prepareGo makes a list ready for Go. It is nil for lists with chains, whose tiles are
+// prepareList makes a list ready for Go. It is nil for lists with chains, whose tiles are
 // launches of their own, and where code is still to be made.
-func (d *device) prepareGo(list []runtime.Launch) runtime.Prepared {
-	p := &preparedGo{d: d, bytes: make([][]int64, len(list)), kept: make([]*keptLaunch, len(list)), own: make([]runtime.Launch, len(list))}
+func (d *device) prepareList(list []runtime.Launch) runtime.Prepared {
+	p := &prepared{d: d, bytes: make([][]int64, len(list)), kept: make([]*keptLaunch, len(list)), own: make([]runtime.Launch, len(list))}
 	for i := range list {
 		nanos, several := workOf(&list[i])
 		p.work += nanos
@@ -76,7 +76,7 @@ func (d *device) prepareGo(list []runtime.Launch) runtime.Prepared {
 }
 
 // settle finds the code of a launch; false where that is still to be made.
-func (p *preparedGo) settle(r *ready) bool {
+func (p *prepared) settle(r *ready) bool {
 	d := p.d
 	if r.plain() || !d.runsCode(r) {
 		return true
@@ -98,7 +98,7 @@ func (p *preparedGo) settle(r *ready) bool {
 }
 
 // count adds a launch to what a run counts.
-func (p *preparedGo) count(r *ready) {
+func (p *prepared) count(r *ready) {
 	read, written := codegen.Traffic(r.p.kernel, r.l, &p.d.caps.ElemSize)
 	p.launches, p.read, p.written = p.launches+1, p.read+read, p.written+written
 	switch {
@@ -138,7 +138,7 @@ func (r *ready) leastBytes(to []int64) bool {
 }
 
 // Set puts another buffer at places.
-func (p *preparedGo) Set(places []runtime.Place, b runtime.Buffer) bool {
+func (p *prepared) Set(places []runtime.Place, b runtime.Buffer) bool {
 	x, ok := b.(*buffer)
 	if !ok || x.shared != nil || x.freed {
 		return false
@@ -158,7 +158,7 @@ func (p *preparedGo) Set(places []runtime.Place, b runtime.Buffer) bool {
 }
 
 // Run runs the list, as device.Run does.
-func (p *preparedGo) Run() (done bool, err error) {
+func (p *prepared) Run() (done bool, err error) {
 	d := p.d
 	if err := d.enter(); err != nil {
 		return true, err
@@ -175,22 +175,13 @@ func (p *preparedGo) Run() (done bool, err error) {
 	} else {
 		crews.rouse()
 	}
-	w, err := crews.lend()
-	if err != nil {
-		return true, err
-	}
-	if _, ok := w.exec.(*goExecutor); !ok {
-		crews.giveBack(w)
-		return false, nil
-	}
+	w := crews.lend()
 	if p.work < turnWork {
 		err = w.exec.run(p.readied)
 	} else {
 		err = crews.run(&w, p.readied)
 	}
-	if w != nil {
-		crews.giveBack(w)
-	}
+	crews.giveBack(w)
 	c := &d.count
 	c.launches.Add(p.launches)
 	c.read.Add(p.read)
@@ -204,7 +195,7 @@ func (p *preparedGo) Run() (done bool, err error) {
 }
 
 // Close gives back what the list borrowed.
-func (p *preparedGo) Close() {
+func (p *prepared) Close() {
 	for i := range p.readied {
 		if o := p.readied[i].dot; o != nil {
 			dotOrders.Put(o)

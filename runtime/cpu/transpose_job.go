@@ -5,7 +5,7 @@ import "unsafe"
 // transposedJob is an elementwise launch some of whose operands are transposed tile by
 // tile: its shares are tiles.
 type transposedJob struct {
-	e            *goExecutor
+	e            *executor
 	r            *ready
 	args         args // of the launch
 	code         evaluator

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// goLaunches are kernels and the sizes at which the Go executor walks them in each of its
+// goLaunches are kernels and the sizes at which the executor walks them in each of its
 // ways.
 func goLaunches(t *testing.T) (list []goLaunch) {
 	add := waveKernels()[0]
@@ -45,7 +45,7 @@ type goLaunch struct {
 func TestGoAllocates(t *testing.T) {
 	processorsFor(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
-	e := newGoExecutor(2)
+	e := newExecutor(2)
 	defer e.close()
 	ways := map[string]bool{}
 	for _, x := range goLaunches(t) {
@@ -115,7 +115,7 @@ func TestGoWave(t *testing.T) {
 		outs[i] = alloc()
 		list[i] = waveLaunch(p, which, n, x, y, outs[i])
 	}
-	e := newGoExecutor(3)
+	e := newExecutor(3)
 	defer e.close()
 	readied := make([]ready, launches)
 	for i := range list {

@@ -15,7 +15,7 @@ import (
 // that name its part of the axis. Its parts
 // are done one after another, each by all threads.
 type scatterJob struct {
-	e       *goExecutor
+	e       *executor
 	r       *ready
 	args    args // of the launch
 	part    scatterPart

@@ -12,7 +12,7 @@ type functionJob struct{ f func(begin, end int64) }
 func (j *functionJob) share(_ int, begin, end int64) { j.f(begin, end) }
 
 // split runs f over shares of [0, total) of about grain units.
-func (e *goExecutor) split(threads int, total, grain int64, f func(begin, end int64)) {
+func (e *executor) split(threads int, total, grain int64, f func(begin, end int64)) {
 	e.functions.f = f
 	e.pool.split(threads, total, grain, &e.functions)
 	e.functions.f = nil
@@ -30,7 +30,7 @@ type workspace struct {
 }
 
 // workspaceFor is one that is large enough for the launch, and that goes back to free.
-func (e *goExecutor) workspaceFor(r *ready) *workspace {
+func (e *executor) workspaceFor(r *ready) *workspace {
 	w := e.free.take()
 	if w == nil {
 		w = new(workspace)

@@ -20,7 +20,7 @@ const (
 const goThreadMuls = 32 << 10
 
 // contract runs a contraction, by machine code or C where there is some.
-func (e *goExecutor) contract(c *contraction) {
+func (e *executor) contract(c *contraction) {
 	if e.contractNative(c) {
 		return
 	}
@@ -33,12 +33,12 @@ func (e *goExecutor) contract(c *contraction) {
 }
 
 // softContractions flush denormals.
-var softContractions = map[ir.DType]func(e *goExecutor, c *contraction){
+var softContractions = map[ir.DType]func(e *executor, c *contraction){
 	ir.Float32: contractGo(softChain32, softSum(ir.FlushAdd32)),
 	ir.Float64: contractGo(softChain64, softSum(ir.FlushAdd64)),
 }
 
-var goContractions = map[ir.DType]func(e *goExecutor, c *contraction){
+var goContractions = map[ir.DType]func(e *executor, c *contraction){
 	ir.Float32: contractGo(chain32, sum[float32]),
 	ir.Float64: contractGo(chain64, sum[float64]),
 	ir.Int32:   contractGo(chainInt[uint32], sum[uint32]),
@@ -139,9 +139,9 @@ type goTile[T contractElement] struct {
 	block [goTileCols]T
 }
 
-func contractGo[T contractElement](chain func(c, y []T, a T), sum func(total, block []T)) func(*goExecutor, *contraction) {
+func contractGo[T contractElement](chain func(c, y []T, a T), sum func(total, block []T)) func(*executor, *contraction) {
 	free := sync.Pool{New: func() any { return new(goTile[T]) }}
-	return func(e *goExecutor, c *contraction) {
+	return func(e *executor, c *contraction) {
 		rows, cols := (c.m+goTileRows-1)/goTileRows, (c.n+goTileCols-1)/goTileCols
 		units := c.batches() * rows * cols
 		muls := float64(float64(c.batches()) * float64(c.m) * float64(c.n) * float64(c.k))

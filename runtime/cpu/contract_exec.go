@@ -10,7 +10,7 @@ import (
 // dotRun is a launch with a contraction on its way in Go. Runs are used again, with
 // their lists, so that a launch allocates nothing.
 type dotRun struct {
-	e       *goExecutor
+	e       *executor
 	c       contraction
 	x, y, z dotWalk
 	batch   [3][runtime.MaxRank]int64 // strides of the batch: of x, of y, of the results
@@ -21,7 +21,7 @@ type dotRun struct {
 // the results. Rows whose elements do not follow each other go through a buffer, many in one
 // evaluation.
 type dotWalk struct {
-	e    *goExecutor
+	e    *executor
 	r    *ready
 	v    *dotView
 	args args   // of the view's domain
@@ -35,7 +35,7 @@ type dotWalk struct {
 	unwalked         func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
 }
 
-func newDotRun(e *goExecutor) *dotRun {
+func newDotRun(e *executor) *dotRun {
 	d := &dotRun{e: e}
 	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
 		w.e, w.c = e, &d.c
@@ -63,7 +63,7 @@ func newDotRun(e *goExecutor) *dotRun {
 func (w *dotWalk) code() *dotCode { return w.e.dots.code[w.c.dt] }
 
 // dot runs a launch with a contraction.
-func (e *goExecutor) dot(r *ready) {
+func (e *executor) dot(r *ready) {
 	d := e.dots.runs.take()
 	if d == nil {
 		d = newDotRun(e)

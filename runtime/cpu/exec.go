@@ -7,13 +7,13 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 )
 
-// goExecutor walks launches over a pool of goroutines. What it needs for a launch it keeps
+// executor walks launches over a pool of goroutines. What it needs for a launch it keeps
 // for the next one, so that a launch takes no memory.
-type goExecutor struct {
+type executor struct {
 	threads int
 	pool    *pool
 	memory  []threadMemory // of each thread, and of the launch as a whole
-	inner   []*goExecutor  // of each thread, for what it runs as a whole
+	inner   []*executor    // of each thread, for what it runs as a whole
 	failed  atomic.Bool    // memory was refused
 	fault   indexFault
 	free    spares[workspace]
@@ -31,13 +31,13 @@ type goExecutor struct {
 	functions functionJob
 }
 
-func newGoExecutor(threads int) *goExecutor {
-	e := &goExecutor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1)}
+func newExecutor(threads int) *executor {
+	e := &executor{threads: threads, pool: newPool(threads), memory: make([]threadMemory, threads+1)}
 	e.points.e, e.tiles.e, e.rows.e, e.scatters.e, e.wave.e = e, e, e, e, e
 	return e
 }
 
-func (e *goExecutor) close() {
+func (e *executor) close() {
 	e.pool.close()
 	e.closeDots()
 	for i := range e.memory {
@@ -48,7 +48,7 @@ func (e *goExecutor) close() {
 	}
 }
 
-func (e *goExecutor) rouse() { e.pool.rouse() }
+func (e *executor) rouse() { e.pool.rouse() }
 
 const (
 	// shareBytes is what a share touches: small enough that threads end together, large
@@ -64,13 +64,13 @@ type copyJob struct{ dst, src []byte }
 
 func (c *copyJob) share(_ int, begin, end int64) { copy(c.dst[begin:end], c.src[begin:end]) }
 
-func (e *goExecutor) copyBytes(dst, src []byte) {
+func (e *executor) copyBytes(dst, src []byte) {
 	e.copying = copyJob{dst, src}
 	e.pool.split(e.threads, int64(len(src)), shareBytes, &e.copying)
 	e.copying = copyJob{}
 }
 
-func (e *goExecutor) run(list []ready) error {
+func (e *executor) run(list []ready) error {
 	for len(list) > 0 {
 		n := inWave(list)
 		var err error
@@ -88,7 +88,7 @@ func (e *goExecutor) run(list []ready) error {
 }
 
 // one runs a launch.
-func (e *goExecutor) one(r *ready) error {
+func (e *executor) one(r *ready) error {
 	if r.p.faults {
 		e.fault.reset()
 		r.fault = &e.fault
@@ -100,7 +100,7 @@ func (e *goExecutor) one(r *ready) error {
 }
 
 // walk has the launch's walker run it.
-func (e *goExecutor) walk(r *ready) error {
+func (e *executor) walk(r *ready) error {
 	e.failed.Store(false)
 	switch {
 	case r.dot != nil:
@@ -122,7 +122,7 @@ func (e *goExecutor) walk(r *ready) error {
 
 // waveJob is launches that do not depend on each other, each on one thread.
 type waveJob struct {
-	e    *goExecutor
+	e    *executor
 	list []ready
 }
 
@@ -134,12 +134,12 @@ func (w *waveJob) share(who int, begin, end int64) {
 	}
 }
 
-func (e *goExecutor) runWave(list []ready) error {
+func (e *executor) runWave(list []ready) error {
 	e.wave.list = list
 	e.failed.Store(false)
 	threads := min(e.threads, len(list))
 	for len(e.inner) < threads {
-		in := newGoExecutor(1)
+		in := newExecutor(1)
 		in.dotSource, in.mem = e.dotSource, e.mem
 		e.inner = append(e.inner, in)
 	}
@@ -153,7 +153,7 @@ func (e *goExecutor) runWave(list []ready) error {
 
 // elementwiseJob is one phase over all points.
 type elementwiseJob struct {
-	e    *goExecutor
+	e    *executor
 	args args
 	code evaluator
 }

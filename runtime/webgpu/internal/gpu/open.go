@@ -25,6 +25,10 @@ var backend = map[string]wgpu.InstanceBackend{"darwin": wgpu.InstanceBackend_Met
 // entering is held while an instance is made: quiet changes the environment.
 var entering sync.Mutex
 
+// first is an instance that stays, so that drivers stay loaded: one that is loaded anew
+// for each device has none left after some hundred (NVIDIA's, which then is not found).
+var first *wgpu.Instance
+
 // adapters makes an instance and lists what is present, best first: discrete
 // GPUs, then integrated ones, then software. The caller releases all of it.
 //
@@ -45,6 +49,9 @@ func adapters() (in *wgpu.Instance, list []*wgpu.Adapter, err error) {
 	}
 	defer quiet()()
 	wgpu.SetLogLevel(wgpu.LogLevel_Off)
+	if first == nil {
+		first = wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: kind})
+	}
 	in = wgpu.CreateInstance(&wgpu.InstanceDescriptor{Backends: kind})
 	all := in.EnumerateAdapters(&wgpu.InstanceEnumerateAdapterOptons{Backends: kind})
 	for _, want := range []wgpu.AdapterType{

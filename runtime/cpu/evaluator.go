@@ -12,12 +12,13 @@ type evaluator interface {
 
 // evaluator is that of a phase: of the launch's code where there is some, else of tier 0.
 func (r *ready) evaluator(phase int) evaluator {
-	var e evaluator = r.sched.tier0[phase]
-	if r.code != nil {
-		e = r.code.evaluators[phase]
+	if r.code == nil {
+		r.tape.lose() // only machine code is taken down
+		return r.sched.tier0[phase]
 	}
+	e := r.code.evaluators[phase]
 	if r.tape != nil {
-		if _, ok := e.(*machinePhase); !ok { // others take nothing down
+		if _, ok := e.(*machinePhase); !ok {
 			r.tape.lose()
 		}
 	}

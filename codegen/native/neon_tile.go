@@ -16,7 +16,7 @@ const (
 	neonOffset     = r14
 )
 
-// neonDot is a kind of element: fma, or mul and add, and fma with the lane of a vector.
+// Kinds of elements of arm64, whose loads and stores are the same for all.
 var (
 	neonF32 = &dotKind{size: 4, fma: nFmla, add: nFadd, byLane: nFmlaBy}
 	neonF64 = &dotKind{size: 8, fma: nFmla | wide, add: nFadd | wide, byLane: nFmlaBy | wide}
@@ -59,7 +59,7 @@ func (t *tileForm) neonSteps(n int) {
 	t.opImm(add, ofGPR(neonOffset), n*t.size)
 }
 
-// neonAlong is as many steps of k as y has registers: each is that of a step. Rows of X are
+// neonAlong is as many steps of k as y has registers, each of which is that of a step. Rows of X are
 // read into registers from temp on, a vector at a time.
 func (t *tileForm) neonAlong(y []uint8, temp uint8, offset gpr) {
 	n := t.piece()
@@ -136,7 +136,7 @@ func (t *tileForm) columns(r uint8, n int, m mem, load bool) {
 }
 
 // neonRest copies so many columns of a row, which are less than a panel has, from from to to,
-// and zeros behind them. All registers named are changed.
+// and zeros behind them. All four registers are changed.
 func (g *dotGen) neonRest(from, to, columns, temp gpr) {
 	next := g.newLabel()
 	g.clearVec(0, g.isa.Bytes)

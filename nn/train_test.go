@@ -284,7 +284,7 @@ func TestKernels(t *testing.T) {
 		if n := after.Kernels - before.Kernels; n > c.most {
 			t.Errorf("%s: %d kernels, %d should do", c.name, n, c.most)
 		}
-		if hidden := after.Runtime.Hidden - before.Runtime.Hidden; machine.Level().Has(machine.AVX2) && strings.HasSuffix(c.name, "attention") && hidden < 2*4*330*330/3 {
+		if hidden := after.Runtime.Hidden - before.Runtime.Hidden; machine.Level() != machine.None && strings.HasSuffix(c.name, "attention") && hidden < 2*4*330*330/3 {
 			t.Errorf("%s: %d scores of %d left out", c.name, hidden, 2*4*330*330)
 		}
 	}

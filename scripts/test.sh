@@ -149,7 +149,8 @@ cross() {
 not_arithmetic='^Test(Choices|FactsDecide|Contract(Large|Mask|Zeros)|ShortColumns|Random)$'
 
 # What is run of machine code for arm64.
-neon='^Test(Call|MXCSR|Faults|FreedCode|Hammer|EveryOp|RandomKernels|RandomExact|RandomLoads|NothingBeyond|GuardedEdges|Pressure|EmptyAxis|LeastFault|LoadedDivisors|Flushed(Choices|Rounding)|RandomFlushed|MachineFolds|FoldingCode|NoExecutableMemory|RefusedKernel|Rows|Transposed|KernelAccesses)$'
+neon='^Test(Call|MXCSR|Faults|FreedCode|Hammer|EveryOp|RandomKernels|RandomExact|RandomLoads|NothingBeyond|GuardedEdges|Pressure|EmptyAxis|LeastFault|LoadedDivisors|Flushed(Choices|Rounding)|RandomFlushed|MachineFolds|FoldingCode|NoExecutableMemory|RefusedKernel|Rows|Transposed|KernelAccesses'
+neon+='|Tile|Transpose|Along|Dots|Scan|Walk|Contract(|Code|Denormal|Lone|RoundedUp|Zeros))$'
 
 # Go contracts a*b+c on these two; tensors' bits must not notice. C does not see
 # GOAMD64, so that there is no need to build it for that again.

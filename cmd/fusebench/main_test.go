@@ -188,7 +188,7 @@ func TestTuned(t *testing.T) {
 		}
 	}
 	code, out, errs = fusebench("explain", "matmul", "-device", "cpu", "-modes", "tuned", "-variants", "128", "-threads", "2")
-	tiles := machine.Level().Has(machine.AVX2)
+	tiles := machine.Level() != machine.None
 	if code != 0 || errs != "" || strings.Contains(out, "ways and runs by") != tiles || strings.Contains(out, "rows=2") != tiles {
 		t.Errorf("exit %d, %q, no timings in\n%s", code, errs, out)
 	}

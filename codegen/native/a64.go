@@ -13,7 +13,8 @@ const (
 	x16 gpr = 16
 	x17 gpr = 17
 	xzr gpr = 31
-	v31     = 31 // what v31 is to vectors
+	v30     = 30 // what v30 and v31 are to vectors
+	v31     = 31
 )
 
 const nopA64 = -0x2afcdfe1 // 0xd503201f

@@ -11,7 +11,7 @@ func (g *dotGen) alongs() {
 	switch {
 	case g.pairs:
 		return
-	case !g.isa.EVEX:
+	case !g.isa.EVEX && !g.isa.A64:
 		most = 4
 	}
 	g.d.Alongs = []int{-1}
@@ -35,6 +35,20 @@ func (t *tileForm) along() {
 	t.place(loop)
 	y := t.squares(int(t.acc), t.pieces(), unsafe.Offsetof(f.Columns), offset)
 	temp := t.acc + uint8(len(y)) + 1 // what squares left behind is free
+	if t.isa.A64 {
+		t.neonAlong(y, temp, offset)
+	} else {
+		t.alongSteps(y, temp)
+	}
+	t.opImm(add, ofGPR(offset), len(y)*t.size)
+	t.opImm(sub, ofGPR(tileK), len(y))
+	t.jumpIf(greater, loop)
+	t.close()
+	t.ret()
+}
+
+// alongSteps is as many steps of k as y has registers, each of which is that of a step.
+func (t *tileForm) alongSteps(y []uint8, temp uint8) {
 	for s, r := range y {
 		for i := range t.rows {
 			m := t.x(i, s)
@@ -51,11 +65,6 @@ func (t *tileForm) along() {
 	for b := 0; b*5 < t.rows; b++ {
 		t.opImm(add, ofGPR(tileX[b]), len(y)*t.size)
 	}
-	t.opImm(add, ofGPR(offset), len(y)*t.size)
-	t.opImm(sub, ofGPR(tileK), len(y))
-	t.jumpIf(greater, loop)
-	t.close()
-	t.ret()
 }
 
 // DotsFrame says what is multiplied: each lane is a chain of its own, of K neighbours of X
@@ -78,7 +87,7 @@ func (g *dotGen) dots() {
 	g.d.Dots = g.begin("chains of neighbours by neighbours")
 	loop, n := g.newLabel(), g.piece()
 	sum, temp := uint8(15), uint8(14)
-	g.vec3(vpxor, sum, sum, inReg(sum))
+	g.clearVec(sum, g.isa.Bytes)
 	g.load(count, field(unsafe.Offsetof(f.K)))
 	g.clear(offset)
 	g.align(32)
@@ -93,6 +102,6 @@ func (g *dotGen) dots() {
 	g.opImm(sub, ofGPR(count), n)
 	g.jumpIf(greater, loop)
 	g.load(rax, field(unsafe.Offsetof(f.To)))
-	g.vec3(g.put, sum, 0, inMem(at(rax, 0)))
+	g.storeWhole(at(rax, 0), sum)
 	g.ret()
 }

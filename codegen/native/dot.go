@@ -92,14 +92,15 @@ func (d *Dot) AlongRows() int { return max(len(d.Alongs)-1, 0) }
 type dotKind struct {
 	size                               int
 	fma, add, mul                      op // fma, or mul and add
+	byLane                             op // of arm64: fma, or mul and add, with a lane of a vector
 	get, put, spread, getPart, putPart op
 }
 
 var (
-	dotF32 = &dotKind{4, vfmadd231ps, vaddps, opNone, vmovups, vmovupsTo, vbroadcastss, vmaskmovps, vmaskmovpsTo}
-	dotF64 = &dotKind{8, vfmadd231pd, vaddpd, opNone, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
-	dotI32 = &dotKind{4, opNone, vpaddd, vpmulld, vmovups, vmovupsTo, vbroadcastss, vmaskmovps, vmaskmovpsTo}
-	dotI64 = &dotKind{8, opNone, vpaddq, vpmullq, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
+	dotF32 = &dotKind{4, vfmadd231ps, vaddps, opNone, opNone, vmovups, vmovupsTo, vbroadcastss, vmaskmovps, vmaskmovpsTo}
+	dotF64 = &dotKind{8, vfmadd231pd, vaddpd, opNone, opNone, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
+	dotI32 = &dotKind{4, opNone, vpaddd, vpmulld, opNone, vmovups, vmovupsTo, vbroadcastss, vmaskmovps, vmaskmovpsTo}
+	dotI64 = &dotKind{8, opNone, vpaddq, vpmullq, opNone, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
 )
 
 // dotKinds are the elements that there are tiles for. Sums and products wrap, so that
@@ -112,8 +113,11 @@ var dotKinds = map[ir.DType]*dotKind{
 // NewDot makes the code for contractions of elements of a dtype.
 func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	kind := dotKinds[dt]
+	if isa.A64 {
+		kind = neonDots[dt]
+	}
 	if kind == nil {
-		return nil, fmt.Errorf("codegen/native: no contractions of %v", dt)
+		return nil, fmt.Errorf("codegen/native: no contractions of %v for %s", dt, isa.Name)
 	}
 	a := &asm{isa: isa}
 	if listed {
@@ -121,7 +125,7 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	}
 	d := &Dot{Size: kind.size, Lanes: isa.Bytes / kind.size}
 	g := &dotGen{asm: a, dotKind: kind, d: d, pairs: kind.mul == vpmullq && !isa.EVEX}
-	if !isa.EVEX {
+	if !isa.EVEX && !isa.A64 {
 		g.masks = a.data(tailMasks(d.Lanes, d.Size))
 	}
 	g.tiles()
@@ -163,6 +167,11 @@ var nops = [...]string{"", "\x90", "\x66\x90", "\x0f\x1f\x00", "\x0f\x1f\x40\x00
 
 // align goes on at a multiple of to, which loops are fetched from in one piece.
 func (a *asm) align(to int) {
+	for a.isa.A64 && len(a.buf)%to != 0 {
+		begin := len(a.buf)
+		a.emit32(nopA64)
+		a.text(begin, "nop")
+	}
 	for n := -len(a.buf) & (to - 1); n > 0; {
 		some := min(n, len(nops)-1)
 		begin := len(a.buf)
@@ -179,6 +188,38 @@ func (g *dotGen) vec3(o op, to, x uint8, y rm) {
 
 func (g *dotGen) vec3i(o op, to, x uint8, y rm, imm int16) {
 	g.vector(o, g.isa.Bytes, args{reg: to, v: x, rm: y, imm: imm})
+}
+
+// either emits an instruction of amd64 or one of arm64 on whole vectors. There, what is in
+// memory goes through a register.
+func (g *dotGen) either(o, n op, to, x uint8, y rm) {
+	if !g.isa.A64 {
+		g.vec3(o, to, x, y)
+		return
+	}
+	if y.inMem {
+		g.loadVec(v30, g.isa.Bytes, y.mem)
+		y = inReg(v30)
+	}
+	g.neon(n, to, x, y.reg, 0)
+}
+
+// loadWhole loads a vector of elements.
+func (g *dotGen) loadWhole(r uint8, m mem) {
+	if g.isa.A64 {
+		g.loadVec(r, g.isa.Bytes, m)
+		return
+	}
+	g.vec3(g.get, r, 0, inMem(m))
+}
+
+// storeWhole stores one.
+func (g *dotGen) storeWhole(m mem, r uint8) {
+	if g.isa.A64 {
+		g.storeVec(m, g.isa.Bytes, r)
+		return
+	}
+	g.vec3(g.put, r, 0, inMem(m))
 }
 
 // at2 is memory at base + index*scale + disp.

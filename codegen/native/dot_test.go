@@ -18,12 +18,18 @@ type number interface {
 
 // eachDot runs a test for each ISA that this processor has and each kind of element.
 func eachDot(t *testing.T, f32 func(*testing.T, *mappedDot), f64 func(*testing.T, *mappedDot), i32 func(*testing.T, *mappedDot), i64 func(*testing.T, *mappedDot)) {
-	for i, isa := range []*ISA{AVX2, AVX512} {
+	for i, isa := range []*ISA{AVX2, AVX512, NEON} {
 		if !machine.Level().Has(machine.ISA(i + 1)) {
 			t.Logf("no %s here", isa.Name)
 			continue
 		}
 		for dt, f := range map[ir.DType]func(*testing.T, *mappedDot){ir.Float32: f32, ir.Float64: f64, ir.Int32: i32, ir.Uint64: i64} {
+			if isa.A64 && neonDots[dt] == nil {
+				if _, err := NewDot(isa, dt, false); err == nil {
+					t.Errorf("%v: not said to be there", dt)
+				}
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%v", isa.Name, dt), func(t *testing.T) { f(t, mapDot(t, isa, dt)) })
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	shapeTied              // d, n, m, where d is an operand as well
 	shapeL                 // d, n and how far to the left
 	shapeR                 // to the right
+	shapeLane              // d, n and a lane of m, where d is an operand as well
 )
 
 type neonInfo struct {
@@ -38,6 +39,7 @@ const (
 	nFmul
 	nFdiv
 	nFmla
+	nFmlaBy
 	nFsqrt
 	nFabs
 	nFneg
@@ -55,6 +57,7 @@ const (
 	nAdd
 	nSub
 	nMul
+	nMlaBy
 	nNeg
 	nAbs
 	nSmin
@@ -81,6 +84,8 @@ const (
 	nUmull
 	nUmull2
 	nUzp2
+	nZip1
+	nZip2
 	nSxtl
 	nUxtl
 	nSxtl16
@@ -102,6 +107,7 @@ var neonTable = [numNEONRows]neonInfo{
 	nFmul:   pairOf("fmul", 0x6e20dc00, shape3),
 	nFdiv:   pairOf("fdiv", 0x6e20fc00, shape3),
 	nFmla:   pairOf("fmla", 0x4e20cc00, shapeTied),
+	nFmlaBy: pairOf("fmla", 0x4f801000, shapeLane),
 	nFsqrt:  pairOf("fsqrt", 0x6ea1f800, shape2),
 	nFabs:   pairOf("fabs", 0x4ea0f800, shape2),
 	nFneg:   pairOf("fneg", 0x6ea0f800, shape2),
@@ -119,6 +125,7 @@ var neonTable = [numNEONRows]neonInfo{
 	nAdd:    pairOf("add", 0x4ea08400, shape3),
 	nSub:    pairOf("sub", 0x6ea08400, shape3),
 	nMul:    rowOf("mul", 0x4ea09c00, shape3, "4s", "4s"),
+	nMlaBy:  rowOf("mla", 0x6f800000, shapeLane, "4s", "4s"),
 	nNeg:    pairOf("neg", 0x6ea0b800, shape2),
 	nAbs:    pairOf("abs", 0x4ea0b800, shape2),
 	nSmin:   rowOf("smin", 0x4ea06c00, shape3, "4s", "4s"),
@@ -145,6 +152,8 @@ var neonTable = [numNEONRows]neonInfo{
 	nUmull:  rowOf("umull", 0x2ea0c000, shape3, "2d", "2s"),
 	nUmull2: rowOf("umull2", 0x6ea0c000, shape3, "2d", "4s"),
 	nUzp2:   pairOf("uzp2", 0x4e805800, shape3),
+	nZip1:   pairOf("zip1", 0x4e803800, shape3),
+	nZip2:   pairOf("zip2", 0x4e807800, shape3),
 	nSxtl:   rowOf("sxtl", 0x0f20a400, shape2, "2d", "2s"),
 	nUxtl:   rowOf("uxtl", 0x2f20a400, shape2, "2d", "2s"),
 	nSxtl16: rowOf("sxtl", 0x0f10a400, shape2, "4s", "4h"),
@@ -179,7 +188,7 @@ func neonOf(o op) neonInfo {
 	return t
 }
 
-// neon emits a row; imm is how far a shift goes.
+// neon emits a row; imm is how far a shift goes, or a lane.
 func (a *asm) neon(o op, d, n, m uint8, imm int) {
 	t := neonOf(o)
 	if o&wide != 0 && !t.pair {
@@ -195,6 +204,14 @@ func (a *asm) neon(o op, d, n, m uint8, imm int) {
 	case shape3, shapeTied:
 		w |= uint32(m) << 16
 		last = ", v%d.%s"
+	case shapeLane: // a lane's number is H:L, of 64 bits H
+		w |= uint32(m) << 16
+		if elem == 64 {
+			w |= uint32(imm) << 11
+		} else {
+			w |= uint32(imm>>1)<<11 | uint32(imm&1)<<21
+		}
+		last = ", v%d.%s"
 	case shapeL:
 		w |= uint32(elem+imm) << 16
 	case shapeR:
@@ -204,6 +221,8 @@ func (a *asm) neon(o op, d, n, m uint8, imm int) {
 	case a.lines == nil:
 		a.emit32(int32(w))
 		return
+	case t.shape == shapeLane:
+		last = fmt.Sprintf(", v%d.%s[%d]", m, t.n[1:], imm)
 	case last != "":
 		last = fmt.Sprintf(last, m, t.n)
 	case t.shape != shape2:
@@ -251,14 +270,30 @@ func (a *asm) dupLoad(d uint8, elem int, m mem) {
 }
 
 // laneLoadA64 reads one element from where a register says; the others stay.
-func (a *asm) laneLoadA64(d uint8, elem, lane int, base gpr) {
-	w, q, name := uint32(0x0d408000), uint32(lane>>1), "s"
+func (a *asm) laneLoadA64(d uint8, elem, lane int, base gpr) { a.laneA64(d, elem, lane, base, true) }
+
+// laneA64 reads or writes one element.
+func (a *asm) laneA64(d uint8, elem, lane int, base gpr, load bool) {
+	w, q, name, what := uint32(0x0d008000), uint32(lane>>1), "s", "st1"
 	if elem == 8 {
-		w, q, name = 0x0d408400, uint32(lane), "d"
+		w, q, name = 0x0d008400, uint32(lane), "d"
 	} else {
 		w |= uint32(lane&1) << 12
 	}
-	a.word(w|q<<30|uint32(base)<<5|uint32(d), "ld1 {v%d.%s}[%d], [%s]", d, name, lane, xName(base))
+	if load {
+		w, what = w|1<<22, "ld1"
+	}
+	a.word(w|q<<30|uint32(base)<<5|uint32(d), "%s {v%d.%s}[%d], [%s]", what, d, name, lane, xName(base))
+}
+
+// loadIndexed loads a vector's lowest bytes from base + index.
+func (a *asm) loadIndexed(d uint8, size int, base, index gpr) {
+	scale := uint32(bits.TrailingZeros(uint(size)))
+	w := uint32(0x3c606800) | scale&3<<30
+	if size == 16 {
+		w |= 2 << 22
+	}
+	a.word(w|uint32(index)<<16|uint32(base)<<5|uint32(d), "ldr %c%d, [%s, %s]", "bhsdq"[scale], d, xName(base), xName(index))
 }
 
 // ins writes a general register into a lane of 32 bits.

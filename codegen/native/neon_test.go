@@ -82,9 +82,17 @@ func TestNEONEncoding(t *testing.T) {
 			t.Errorf("row %d is empty", o)
 		}
 		for range 8 {
-			a.neon(o, vec(), vec(), vec(), 1+rng.IntN(31))
+			most := 32
+			if info.shape == shapeLane {
+				most = 4
+			}
+			a.neon(o, vec(), vec(), vec(), 1+rng.IntN(most-1))
+			if info.shape == shapeLane {
+				a.neon(o, vec(), vec(), vec(), 0)
+				most = 1
+			}
 			if info.pair {
-				a.neon(o|wide, vec(), vec(), vec(), 1+rng.IntN(63))
+				a.neon(o|wide, vec(), vec(), vec(), 1+rng.IntN(2*most-1))
 			}
 		}
 	}
@@ -140,6 +148,11 @@ func TestNEONEncoding(t *testing.T) {
 		a.dupLoad(vec(), 8, place())
 		a.laneLoadA64(vec(), 4, rng.IntN(4), gen())
 		a.laneLoadA64(vec(), 8, rng.IntN(2), gen())
+		a.laneA64(vec(), 4, rng.IntN(4), gen(), false)
+		a.laneA64(vec(), 8, rng.IntN(2), gen(), false)
+		for _, size := range []int{1, 2, 4, 8, 16} {
+			a.loadIndexed(vec(), size, gen(), gen())
+		}
 		a.ins(vec(), rng.IntN(4), gen())
 		a.negate(gen())
 		a.largest(gen(), vec())

@@ -40,17 +40,17 @@ func (g *dotGen) differs() {
 	g.load(base, field(unsafe.Offsetof(f.X)))
 	g.load(ld, field(unsafe.Offsetof(f.Ld)))
 	g.load(end, field(unsafe.Offsetof(f.Vectors)))
-	g.vec3(vbroadcastsd, than, 0, inMem(field(unsafe.Offsetof(f.Than))))
-	g.vec3(vbroadcastsd, bits, 0, inMem(field(unsafe.Offsetof(f.Bits))))
+	g.splatVec(than, g.isa.Bytes, 8, field(unsafe.Offsetof(f.Than)))
+	g.splatVec(bits, g.isa.Bytes, 8, field(unsafe.Offsetof(f.Bits)))
 	g.clear(at0)
 	// look compares the vectors at a place, whose address is in row.
 	look := func(found label) {
 		next := g.newLabel()
 		g.load(rows, field(unsafe.Offsetof(f.Rows)))
-		g.vec3(vpxor, sum, sum, inReg(sum))
+		g.clearVec(sum, g.isa.Bytes)
 		g.place(next)
-		g.vec3(vpxor, sum+1, than, inMem(at(row, 0)))
-		g.vec3(vpor, sum, sum, inReg(sum+1))
+		g.either(vpxor, nEor, sum+1, than, inMem(at(row, 0)))
+		g.either(vpor, nOrr, sum, sum, inReg(sum+1))
 		g.op(add, row, ofGPR(ld))
 		g.opImm(sub, ofGPR(rows), 1)
 		g.jumpIf(notEqual, next)
@@ -85,8 +85,15 @@ func (g *dotGen) differs() {
 }
 
 // jumpIfAny jumps where some of the bits are set in a register. AVX2 changes both it and
-// the next one.
+// the next one, and NEON it.
 func (g *dotGen) jumpIfAny(r, bits uint8, to label) {
+	if g.isa.A64 {
+		g.neon(nAnd, r, r, bits, 0)
+		g.largest(rax, r)
+		g.opImm(cmp, ofGPR(rax), 0)
+		g.jumpIf(notEqual, to)
+		return
+	}
 	if g.isa.EVEX {
 		g.vec3(vptestmd, 1, r, inReg(bits))
 		g.vector(kortestw, 16, args{reg: 1, rm: inReg(1), imm: noImm})
@@ -106,16 +113,16 @@ func (g *dotGen) beyond() {
 	const base, ld, left, row, rows = rsi, rdx, rcx, r8, r9
 	const bits, limit, sum, temp = 0, 1, 2, 3
 	g.d.Beyond = g.begin("elements beyond a limit")
-	spread, greaterThan, less := vbroadcastss, vpcmpgtd, vpcmpud
+	greaterThan, less, neonGreater := vpcmpgtd, vpcmpud, nCmgt
 	if g.size == 8 {
-		spread, greaterThan, less = vbroadcastsd, vpcmpgtq, vpcmpuq
+		greaterThan, less, neonGreater = vpcmpgtq, vpcmpuq, nCmgt|wide
 	}
 	g.load(base, field(unsafe.Offsetof(f.X)))
 	g.load(ld, field(unsafe.Offsetof(f.Ld)))
 	g.load(rows, field(unsafe.Offsetof(f.Rows)))
-	g.vec3(spread, bits, 0, inMem(field(unsafe.Offsetof(f.Bits))))
-	g.vec3(spread, limit, 0, inMem(field(unsafe.Offsetof(f.Limit))))
-	g.vec3(vpxor, sum, sum, inReg(sum))
+	g.splatVec(bits, g.isa.Bytes, g.size, field(unsafe.Offsetof(f.Bits)))
+	g.splatVec(limit, g.isa.Bytes, g.size, field(unsafe.Offsetof(f.Limit)))
+	g.clearVec(sum, g.isa.Bytes)
 	if g.isa.EVEX {
 		g.vector(kxorw, 16, args{reg: 1, v: 1, rm: inReg(1), imm: noImm})
 	}
@@ -125,14 +132,14 @@ func (g *dotGen) beyond() {
 	g.load(left, field(unsafe.Offsetof(f.Vectors)))
 	g.align(32)
 	g.place(next)
-	g.vec3(vpand, temp, bits, inMem(at(row, 0)))
+	g.either(vpand, nAnd, temp, bits, inMem(at(row, 0)))
 	if g.isa.EVEX {
 		const lessThan = 1
 		g.vec3i(less, 2, limit, inReg(temp), lessThan)
 		g.vector(korw, 16, args{reg: 1, v: 1, rm: inReg(2), imm: noImm})
 	} else {
-		g.vec3(greaterThan, temp, temp, inReg(limit))
-		g.vec3(vpor, sum, sum, inReg(temp))
+		g.either(greaterThan, neonGreater, temp, temp, inReg(limit))
+		g.either(vpor, nOrr, sum, sum, inReg(temp))
 	}
 	g.opImm(add, ofGPR(row), g.isa.Bytes)
 	g.opImm(sub, ofGPR(left), 1)
@@ -141,9 +148,13 @@ func (g *dotGen) beyond() {
 	g.opImm(sub, ofGPR(rows), 1)
 	g.jumpIf(notEqual, line)
 	g.set(rax, 1)
-	if g.isa.EVEX {
+	switch {
+	case g.isa.EVEX:
 		g.vector(kortestw, 16, args{reg: 1, rm: inReg(1), imm: noImm})
-	} else {
+	case g.isa.A64:
+		g.largest(rbx, sum)
+		g.opImm(cmp, ofGPR(rbx), 0)
+	default:
 		g.vec3(vmovmskps, uint8(rbx), 0, inReg(sum))
 		g.opImm(cmp, ofGPR(rbx), 0)
 	}

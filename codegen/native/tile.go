@@ -34,6 +34,8 @@ func (g *dotGen) tiles() {
 	switch {
 	case g.pairs:
 		d.Rows, d.Wides = 4, nil
+	case g.isa.A64:
+		d.Rows = 8
 	case !g.isa.EVEX:
 		d.Rows = 6
 	}
@@ -52,6 +54,10 @@ func (g *dotGen) tiles() {
 func (t *tileForm) function() {
 	f := &tileFrame
 	panel, rest, one, done, steps := t.newLabel(), t.newLabel(), t.newLabel(), t.newLabel(), t.newLabel()
+	unroll := tileUnroll
+	if t.isa.A64 {
+		unroll = t.d.Lanes
+	}
 	t.load(tilePanel, field(unsafe.Offsetof(f.Y)))
 	t.load(tileC, field(unsafe.Offsetof(f.C)))
 	t.load(tilePanels, field(unsafe.Offsetof(f.Panels)))
@@ -64,22 +70,18 @@ func (t *tileForm) function() {
 	t.xBases()
 	t.copy(tileY, tilePanel)
 	t.load(tileK, field(unsafe.Offsetof(f.K)))
-	t.opImm(sub, ofGPR(tileK), tileUnroll)
+	t.opImm(sub, ofGPR(tileK), unroll)
 	t.jumpIf(less, rest)
 	t.align(32)
 	t.place(steps)
-	for s := range tileUnroll {
-		t.step(s)
-	}
-	t.advance(tileUnroll)
-	t.opImm(sub, ofGPR(tileK), tileUnroll)
+	t.steps(unroll)
+	t.opImm(sub, ofGPR(tileK), unroll)
 	t.jumpIf(greaterEqual, steps)
 	t.place(rest)
-	t.opImm(add, ofGPR(tileK), tileUnroll)
+	t.opImm(add, ofGPR(tileK), unroll)
 	t.jumpIf(equal, done)
 	t.place(one)
-	t.step(0)
-	t.advance(1)
+	t.steps(1)
 	t.opImm(sub, ofGPR(tileK), 1)
 	t.jumpIf(notEqual, one)
 	t.place(done)
@@ -92,9 +94,25 @@ func (t *tileForm) function() {
 	t.ret()
 }
 
+// steps goes n steps of k on.
+func (t *tileForm) steps(n int) {
+	if t.isa.A64 {
+		t.neonSteps(n)
+		return
+	}
+	for s := range n {
+		t.step(s)
+	}
+	t.advance(n)
+}
+
 // xBases points at the rows of X.
 func (t *tileForm) xBases() {
 	f := &tileFrame
+	if t.isa.A64 {
+		t.neonBases()
+		return
+	}
 	t.load(tileLdX, field(unsafe.Offsetof(f.LdX)))
 	t.lea(tileLdX3, at2(tileLdX, tileLdX, 2, 0))
 	t.load(tileX[0], field(unsafe.Offsetof(f.X)))
@@ -104,7 +122,7 @@ func (t *tileForm) xBases() {
 	}
 }
 
-// advance goes n steps of k on.
+// advance points at what is n steps of k on.
 func (t *tileForm) advance(n int) {
 	for b := 0; b*5 < t.rows; b++ {
 		t.opImm(add, ofGPR(tileX[b]), n*t.size)
@@ -189,6 +207,11 @@ func (t *tileForm) step(s int) {
 // multiply adds x*y to a result.
 func (t *tileForm) multiply(to, x uint8, y rm, temp uint8) {
 	switch {
+	case t.isa.A64 && t.mul == opNone:
+		t.neon(t.fma, to, x, y.reg, 0)
+	case t.isa.A64:
+		t.neon(t.mul, temp, x, y.reg, 0)
+		t.neon(t.add, to, to, temp, 0)
 	case t.mul == opNone:
 		t.vec3(t.fma, to, x, y)
 	case t.pairs:
@@ -218,12 +241,12 @@ func (t *tileForm) open() {
 	fresh, ready := t.newLabel(), t.newLabel()
 	t.flag(TileOpen, fresh)
 	t.rowsOf(unsafe.Offsetof(tileFrame.LdAcc), func() { t.accAt() }, func(i, j int, m mem) {
-		t.vec3(t.get, t.result(i, j), 0, inMem(m))
+		t.loadWhole(t.result(i, j), m)
 	})
 	t.jump(ready)
 	t.place(fresh)
 	for r := range t.acc {
-		t.vec3(vpxor, r, r, inReg(r))
+		t.clearVec(r, t.isa.Bytes)
 	}
 	t.place(ready)
 }
@@ -262,8 +285,11 @@ func (t *tileForm) rowsOf(ld uintptr, base func(), visit func(i, j int, m mem)) 
 // cacheLine is what one prefetch brings.
 const cacheLine = 64
 
-// near asks for what lies beside the results.
+// near asks for what lies beside the results; not on arm64, where nobody has seen that pay.
 func (t *tileForm) near() {
+	if t.isa.A64 {
+		return
+	}
 	f, none := &tileFrame, t.newLabel()
 	t.load(tileK, field(unsafe.Offsetof(f.LdNear)))
 	t.opImm(cmp, ofGPR(tileK), 0)
@@ -292,11 +318,16 @@ func (t *tileForm) close() {
 	ends, first, done := t.newLabel(), t.newLabel(), t.newLabel()
 	t.flag(TileClose, ends)
 	t.rowsOf(unsafe.Offsetof(tileFrame.LdAcc), func() { t.accAt() }, func(i, j int, m mem) {
-		t.vec3(t.put, t.result(i, j), 0, inMem(m))
+		t.storeWhole(m, t.result(i, j))
 	})
 	t.jump(done)
 
 	t.place(ends)
+	if t.isa.A64 {
+		t.neonResults(done)
+		t.place(done)
+		return
+	}
 	t.tail()
 	t.flag(TileFirst, first)
 	t.results(func(r uint8, m mem, masked bool) {

@@ -30,7 +30,7 @@ func (g *dotGen) piece() int { return 16 / g.size }
 // cache, where there are registers for it. Rows may lie so far apart that their lines
 // drive each other out.
 func (g *dotGen) pieces() int {
-	if g.isa.EVEX {
+	if g.isa.EVEX || g.isa.A64 {
 		return 4
 	}
 	return 2
@@ -61,7 +61,7 @@ func (g *dotGen) transposes() {
 			case 3:
 				m.index = stride3
 			}
-			g.vec3(g.put, r, 0, inMem(m))
+			g.storeWhole(m, r)
 			if p == g.piece()-1 {
 				g.lea(dst, at2(dst, stride, uint8(g.piece()), 0))
 			}
@@ -93,6 +93,13 @@ func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 	}
 	for row := range g.d.Lanes { // each 16 bytes of registers are squares of n by n
 		g.load(rax, field(rows+uintptr(8*row)))
+		if g.isa.A64 {
+			g.op(add, rax, ofGPR(offset))
+			for p := range pieces {
+				g.loadVec(in[p*n+row], 16, at(rax, 16*p))
+			}
+			continue
+		}
 		for p := range pieces {
 			r, m := in[p*n+row%n], inMem(at2(rax, offset, 1, 16*p))
 			switch q := row / n; {
@@ -110,9 +117,18 @@ func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 	for p := range pieces {
 		s := in[p*n : p*n+n]
 		if n == 2 {
-			shuffle(t, s[0], s[1], shuffleLow)
-			shuffle(s[1], s[0], s[1], shuffleHigh)
+			if g.isa.A64 {
+				g.neon(nZip1|wide, t, s[0], s[1], 0)
+				g.neon(nZip2|wide, s[1], s[0], s[1], 0)
+			} else {
+				shuffle(t, s[0], s[1], shuffleLow)
+				shuffle(s[1], s[0], s[1], shuffleHigh)
+			}
 			s[0], t = t, s[0] // a register is free again
+			continue
+		}
+		if g.isa.A64 {
+			g.neonSquare(s, t)
 			continue
 		}
 		shuffle(t, s[0], s[1], shuffleLow)
@@ -139,7 +155,9 @@ func (g *dotGen) panels() {
 	g.load(panel, field(unsafe.Offsetof(f.Panel)))
 	g.load(count, field(unsafe.Offsetof(f.K)))
 	g.load(rest, field(unsafe.Offsetof(f.Rest)))
-	g.partMasks(rest, rax)
+	if !g.isa.A64 {
+		g.partMasks(rest, rax)
+	}
 	g.align(32)
 	g.place(row)
 	g.copy(from, src)
@@ -150,10 +168,10 @@ func (g *dotGen) panels() {
 	g.align(32)
 	g.place(next)
 	for v := range 2 {
-		g.vec3(g.get, uint8(v), 0, inMem(at(from, v*g.isa.Bytes)))
+		g.loadWhole(uint8(v), at(from, v*g.isa.Bytes))
 	}
 	for v := range 2 {
-		g.vec3(g.put, uint8(v), 0, inMem(at(to, v*g.isa.Bytes)))
+		g.storeWhole(at(to, v*g.isa.Bytes), uint8(v))
 	}
 	g.opImm(add, ofGPR(from), 2*g.isa.Bytes)
 	g.op(add, to, ofGPR(panel))
@@ -162,6 +180,22 @@ func (g *dotGen) panels() {
 	g.place(part)
 	g.opImm(cmp, ofGPR(rest), 0)
 	g.jumpIf(equal, done)
+	g.partPanel(from, to, rest)
+	g.place(done)
+	g.op(add, src, ofGPR(stride))
+	g.opImm(add, ofGPR(dst), 2*g.isa.Bytes)
+	g.opImm(sub, ofGPR(count), 1)
+	g.jumpIf(notEqual, row)
+	g.ret()
+}
+
+// partPanel copies a row of the last panel.
+func (g *dotGen) partPanel(from, to, rest gpr) {
+	if g.isa.A64 {
+		g.copy(rax, rest)
+		g.neonRest(from, to, rax, rcx)
+		return
+	}
 	for v := range 2 {
 		m := inMem(at(from, v*g.isa.Bytes))
 		if g.isa.EVEX {
@@ -171,14 +205,8 @@ func (g *dotGen) panels() {
 		}
 	}
 	for v := range 2 {
-		g.vec3(g.put, uint8(v), 0, inMem(at(to, v*g.isa.Bytes)))
+		g.storeWhole(at(to, v*g.isa.Bytes), uint8(v))
 	}
-	g.place(done)
-	g.op(add, src, ofGPR(stride))
-	g.opImm(add, ofGPR(dst), 2*g.isa.Bytes)
-	g.opImm(sub, ofGPR(count), 1)
-	g.jumpIf(notEqual, row)
-	g.ret()
 }
 
 // partMasks makes masks of the first so many columns of two vectors: k1 and k2, or

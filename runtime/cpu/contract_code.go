@@ -18,10 +18,11 @@ type dotCode struct {
 	*native.Dot
 	code    *machine.Code // nil: C's
 	element int32         // of C's
+	flushes bool          // it can take denormals as zeros, by the rule of ir.FlushDenormals
 }
 
 // nativeISAs are what machine code is made for, by level.
-var nativeISAs = map[machine.ISA]*native.ISA{machine.AVX2: native.AVX2, machine.AVX512: native.AVX512}
+var nativeISAs = map[machine.ISA]*native.ISA{machine.AVX2: native.AVX2, machine.AVX512: native.AVX512, machine.NEON: native.NEON}
 
 // dotLevel is a level if there are contractions for it, else None.
 func dotLevel(level machine.ISA) machine.ISA {
@@ -57,8 +58,9 @@ var (
 	errNoCDot = fmt.Errorf("cpu: contractions in C: %w", errors.ErrUnsupported)
 )
 
-// code is nil with an error where there is none: there is no encoder for this processor,
-// the system allows no memory to become executable, the build has no C, or C is wrong.
+// code is nil with an error where there is none: there is no encoder for this processor and
+// these elements, or the system allows no memory to become executable, and the build has no
+// C, or C is wrong.
 func (s dotSource) code(dt ir.DType) (f *dotCode, err error) {
 	err = errNoDot
 	if s.level != machine.None {
@@ -76,11 +78,13 @@ func (s dotSource) tiles(dt ir.DType, flush bool) bool {
 	if narrowDots[dt] != nil {
 		dt = ir.Int32
 	}
-	if s.level != machine.None || !s.c {
-		return s.level != machine.None
-	}
-	_, err := s.code(dt)
-	return err == nil && !(flush && floatBitsOf[dt] != nil)
+	f, err := s.code(dt)
+	return err == nil && f.does(dt, flush)
+}
+
+// does says that contractions of a dtype, which flush denormals or not, may take f.
+func (f *dotCode) does(dt ir.DType, flush bool) bool {
+	return f.flushes || !flush || floatBitsOf[dt] == nil
 }
 
 func (s dotSource) String() string {
@@ -127,7 +131,8 @@ func newMachineDot(key dotKey) (*dotCode, error) {
 		return nil, err
 	}
 	_ = machine.Name(code, 0, len(d.Code), "millrace contraction")
-	return &dotCode{Dot: d, code: code}, nil
+	// NEON takes a product for tiny by what it is before it is rounded.
+	return &dotCode{Dot: d, code: code, flushes: key.level != machine.NEON}, nil
 }
 
 // probed is f, unless what it computes is wrong: somebody's flags may have had the compiler

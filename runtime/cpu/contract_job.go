@@ -163,7 +163,7 @@ func (e *executor) endChain() {
 }
 
 // contractNative runs a contraction by functions that are not Go's; false where there are
-// none for it, or no memory. C's do not flush denormals.
+// none for it, or no memory.
 func (e *executor) contractNative(c *contraction) bool {
 	if narrowDots[c.dt] != nil && e.dotSource != (dotSource{}) {
 		c.tape.lose()
@@ -178,9 +178,10 @@ func (e *executor) contractNative(c *contraction) bool {
 		e.dots.code[c.dt] = f
 	}
 	if f.code == nil {
-		if c.tape.lose(); c.soft && floatBitsOf[c.dt] != nil {
-			return false
-		}
+		c.tape.lose()
+	}
+	if !f.does(c.dt, c.soft) {
+		return false
 	}
 	j := e.dotJob()
 	defer j.done()

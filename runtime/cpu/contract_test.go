@@ -28,6 +28,9 @@ func contractors(threads int) map[string]contractor {
 		all[name] = goContractor{e}
 	}
 	for level := machine.None; level <= dotLevel(machine.Level()); level++ {
+		if !machine.Level().Has(level) {
+			continue // of other processors
+		}
 		add(strings.TrimSuffix("go "+level.String(), " none"), dotSource{level: level})
 	}
 	if runsCompiled {

@@ -1,0 +1,61 @@
+package cpu
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// TestContractCode says for which elements this processor's level has functions, and which
+// of them take denormals as zeros: NEON's do not, as it takes for tiny what rounding makes
+// the least normal number, and multiply no integers of 64 bits.
+func TestContractCode(t *testing.T) {
+	level := dotLevel(machine.Level())
+	if level == machine.None {
+		t.Skip("no machine code here")
+	}
+	neon := level == machine.NEON
+	s := dotSource{level: level}
+	for _, dt := range contractDTypes {
+		floats, long := floatBitsOf[dt] != nil, dt == ir.Int64 || dt == ir.Uint64
+		if got, want := s.tiles(dt, false), !(neon && long); got != want {
+			t.Errorf("%v: tiles %t, want %t", dt, got, want)
+		}
+		if got, want := s.tiles(dt, true), !(neon && (long || floats)); got != want {
+			t.Errorf("%v, denormals flushed: tiles %t, want %t", dt, got, want)
+		}
+	}
+}
+
+// TestContractRoundedUp: where denormals are flushed, products that rounding makes the least
+// normal number are that number, whoever computes them.
+func TestContractRoundedUp(t *testing.T) {
+	roundedUp[float32](t, ir.Float32, (1-0x1p-13)*0x1p-63, (1+0x1p-13)*0x1p-63, 0x1p-126)
+	roundedUp[float64](t, ir.Float64, (1-0x1p-28)*0x1p-511, (1+0x1p-28)*0x1p-511, 0x1p-1022)
+}
+
+func roundedUp[T float32 | float64](t *testing.T, dt ir.DType, a, b, want T) {
+	const m, n = 9, 21
+	x, y, out := make([]T, m), make([]T, n), make([]T, m*n)
+	for i := range x {
+		x[i] = a
+	}
+	for i := range y {
+		y[i] = b
+	}
+	for name, run := range contractors(1) {
+		clear(out)
+		c := &contraction{m: m, n: n, k: 1, dt: dt, soft: true, out: unsafe.Pointer(&out[0]), outRow: n,
+			x: side{base: unsafe.Pointer(&x[0]), stride: 1, kstride: 1}, y: side{base: unsafe.Pointer(&y[0]), stride: 1, kstride: 1}}
+		if err := run.contract(c, sideMem, sideMem, false); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range out {
+			if got != want {
+				t.Fatalf("%s: %v, result %d is %g, not %g", name, dt, i, got, want)
+			}
+		}
+	}
+}

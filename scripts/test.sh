@@ -119,7 +119,7 @@ nocgo() {
 # Tests of drivers that compare launches with the oracle, one after another: what
 # is concurrent in them is C or the GPU, which the race detector does not see, and
 # their oracles take most of the time with it.
-one_by_one='^Test(BlockFunctions|Bytes|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$|^TestSuites$/^(Choices|Dot|DotApart|DotDims|DotIntegers|DotFused|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|Scatter|ScatterReach)$'
+one_by_one='^Test(BlockFunctions|Bytes|ContractSequence|DotOnePanel|DotShort|DotWalks|MachineFolds|Totals|(Chain)?Choices|Contract(Denormal|Large|Mask|Zeros)?|DotKernels|Every(Half|Op)|Hidden|KernelAccesses|Patterns|PiecesTogether|RandomKernels|Reduce(Columns|NaN|Random)?|Row(Ops|Patterns|s)|Scatter(Reach)?|Shipped|ShortColumns|(Far)?CallsAreShort)$|^TestSuites$/^(Choices|Dot|DotApart|DotDims|DotIntegers|DotFused|Reduce|ReduceColumns|ReduceNaN|ReduceRandom|RowKernels|RowKernelsCut|RowKernelsShared|RowOps|Scatter|ScatterReach)$'
 
 race() {
 	if [ "$HAVE_RACE" = 0 ]; then
@@ -168,7 +168,7 @@ contraction() {
 		# and what faults in it become, but neither speed nor what caches do.
 		steps+=("step arm64-neon env CGO_ENABLED=0 MILLRACE_LEVEL=neon GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run '$neon' -exec $qemu ./internal/machine ./codegen/native ./runtime/cpu")
 		if command -v aarch64-linux-gnu-gcc >/dev/null; then
-			steps+=("step arm64-c env CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run Contract -exec '$qemu -L /usr/aarch64-linux-gnu' ./runtime/cpu")
+			steps+=("step arm64-c env CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc GOOS=linux GOARCH=arm64 go test -short -timeout 20m -run '^TestContract(|Code|Source|Probed|Denormal|RoundedUp|Zeros)\$' -exec '$qemu -L /usr/aarch64-linux-gnu' ./runtime/cpu")
 		fi
 	else
 		say "arm64: skipped, no qemu-aarch64-static (Debian: qemu-user-static)"

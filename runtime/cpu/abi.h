@@ -61,8 +61,6 @@ typedef struct mr_args {
 	const mr_operand *ops;   /* one per operand of the kernel */
 	const mr_u64 *scalars;   /* bits in the kernel's scalar dtypes */
 	void *const *bufs;       /* one per Reduce: its value of point p goes to element p-begin, in the dtype's memory size */
-	const void *code;        /* tier 0: the program */
-	void *scratch;           /* tier 0: memory of this thread, 64-byte aligned */
 	mr_fault *fault;         /* where the kernel loads through indices */
 } mr_args;
 

@@ -152,10 +152,10 @@ type (
 		operand, index int64
 	}
 	cArgs struct {
-		rank                 int64
-		dims                 [runtime.MaxRank]int64
-		ops, scalars, bufs   uintptr
-		code, scratch, fault uintptr
+		rank               int64
+		dims               [runtime.MaxRank]int64
+		ops, scalars, bufs uintptr
+		fault              uintptr
 	}
 )
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gputest"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/gpu"
 )
@@ -103,7 +104,7 @@ func openNamed(t *testing.T, adapter string) *millrace.Device {
 // TestOldOpenGL: a driver without compute shaders is told apart, with what it has.
 func TestOldOpenGL(t *testing.T) {
 	if os.Getenv(processMark) == "" && openNamed(t, "llvmpipe") == nil {
-		t.Skip("no llvmpipe")
+		gputest.Missing(t, "opengl", "no llvmpipe")
 	}
 	if inProcess(t, "MESA_GL_VERSION_OVERRIDE=4.2") {
 		_, err := driver{}.Open(runtime.Config{})
@@ -118,14 +119,14 @@ func own(t *testing.T) *egl.Context {
 	t.Helper()
 	list, err := egl.Displays()
 	if err != nil {
-		t.Skip(err)
+		gputest.Missing(t, "opengl", err)
 	}
 	for _, x := range list {
 		if c, err := x.New(gpu.Major, gpu.Minor); err == nil {
 			return c
 		}
 	}
-	t.Skip("no context of OpenGL 4.3")
+	gputest.Missing(t, "opengl", "no context of OpenGL 4.3")
 	return nil
 }
 

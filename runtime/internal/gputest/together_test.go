@@ -4,13 +4,12 @@ package gputest_test
 
 import (
 	"math"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/millrace-go/millrace"
 	_ "github.com/millrace-go/millrace/internal/nocache"
+	"github.com/millrace-go/millrace/runtime/internal/gputest"
 	_ "github.com/millrace-go/millrace/runtime/opengl"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
@@ -22,10 +21,7 @@ func TestThreeDevices(t *testing.T) {
 	for _, name := range []string{"cpu", "webgpu", "opengl"} {
 		d, err := millrace.Open(name)
 		if err != nil {
-			if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), name) {
-				t.Fatal(err)
-			}
-			t.Skip(err)
+			gputest.Missing(t, name, err)
 		}
 		defer d.Close()
 		devices = append(devices, d)

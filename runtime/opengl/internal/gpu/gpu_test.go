@@ -66,7 +66,7 @@ func TestNoMemory(t *testing.T) {
 	const mark = "MILLRACE_TEST_NO_MEMORY"
 	d, err := Best("llvmpipe")
 	if err != nil {
-		t.Skip(err)
+		gputest.Missing(t, "opengl", err)
 	}
 	defer d.Close()
 	if os.Getenv(mark) == "" {
@@ -111,7 +111,7 @@ func TestNoMemory(t *testing.T) {
 func TestTakenAway(t *testing.T) {
 	d, err := Best("")
 	if err != nil {
-		t.Skip(err)
+		gputest.Missing(t, "opengl", err)
 	}
 	if err := d.do(func() error { d.ctx.Leave(); return nil }); err != nil {
 		t.Log(err) // what OpenGL says without a context

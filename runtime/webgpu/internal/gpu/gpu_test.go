@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,10 +19,7 @@ func open(t testing.TB) *Device {
 	t.Helper()
 	d, err := Open("")
 	if err != nil {
-		if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "webgpu") {
-			t.Fatalf("required device: %v", err)
-		}
-		t.Skipf("no adapter: %v", err)
+		gputest.Missing(t, "webgpu", err)
 	}
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil && !errors.Is(err, gpurun.ErrClosed) {

@@ -19,6 +19,8 @@ import (
 //
 //	Device       driver's name; "": MILLRACE_DEVICE, else "cpu"   (before the colon)
 //	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
+//	Isolate      a GPU's driver in a process of its own, so      isolate=on
+//	             that one that aborts gives ErrDeviceLost
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
 //	Compile      who makes code of kernels, and when              compile=background|wait|off|native|c

@@ -36,6 +36,7 @@ const (
 type Options struct {
 	Device      string              // driver name; "": MILLRACE_DEVICE, else "cpu"
 	Adapter     string              // part of an adapter's name, where there are several
+	Isolate     bool                // whether a GPU's driver has a process of its own
 	Threads     int                 // CPU worker threads, at most 1024; 0: GOMAXPROCS
 	Compile     runtime.CompileMode // who makes code for the CPU's tier 1, and whether runs wait for it
 	Tier        Tier                // which tier of the CPU device runs

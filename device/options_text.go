@@ -27,6 +27,7 @@ var options = []option{
 	{"adapter", "part of an adapter's name",
 		func(o *Options) string { return quoteOption(o.Adapter) },
 		func(o *Options, s string) bool { o.Adapter = s; return true }},
+	isolateOption,
 	intOption("threads", func(o *Options) *int { return &o.Threads }),
 	enumOption("compile", []string{"background", "wait", "off", "native", "c"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
 	enumOption("tier", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),
@@ -95,6 +96,19 @@ func enumOption[E ~uint8](key string, names []string, field func(*Options) *E) o
 			return false
 		}}
 }
+
+// isolateOption is on or off.
+var isolateOption = option{"isolate", "on or off",
+	func(o *Options) string {
+		if o.Isolate {
+			return "on"
+		}
+		return ""
+	},
+	func(o *Options, s string) bool {
+		o.Isolate = s == "on" || s == "true"
+		return o.Isolate || s == "off" || s == "false"
+	}}
 
 func boolOption(key string, field func(*Options) *bool) option {
 	return option{key, "true or false",

@@ -36,6 +36,7 @@ type Config struct {
 	Compile     CompileMode  // see CompileMode
 	Tier        int          // -1: interpreter only; 0: automatic; 1: compiled code, waiting for it
 	Adapter     string       // part of an adapter's name, where there are several
+	Isolate     bool         // has the driver in a process of its own: see Isolator
 	MemoryLimit int64        // bytes of device memory; 0: no limit
 	Denormals   ir.Denormals // what arithmetic makes of them; GPUs do as they like
 	// Cache, where set, keeps what drivers make from one process to the next.

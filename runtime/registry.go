@@ -17,6 +17,10 @@ type Driver interface {
 	Probe() (string, error)
 }
 
+// Isolator is a Driver that heeds Config.Isolate: what it calls may end a process, and
+// then ends another.
+type Isolator interface{ Isolates() }
+
 var registry struct {
 	sync.Mutex
 	drivers map[string]Driver

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/autotune"
@@ -44,6 +45,9 @@ func Open(o device.Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := drv.(runtime.Isolator); o.Isolate && !ok {
+		return nil, fmt.Errorf("option isolate=on is for GPUs, and %q is none", o.Device)
+	}
 	d := newDevice(o)
 	var cache runtime.Cache
 	if d.shelf.Cache != nil {
@@ -54,6 +58,7 @@ func Open(o device.Options) (*Device, error) {
 		Compile:     o.Compile,
 		Tier:        int(tierOf[o.Tier]),
 		Adapter:     o.Adapter,
+		Isolate:     o.Isolate,
 		MemoryLimit: o.MemoryLimit,
 		Denormals:   o.Denormals,
 		Cache:       cache,

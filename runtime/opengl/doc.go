@@ -8,6 +8,9 @@
 // Dtypes, memory, tolerances, and when a Run waits for the device are as package
 // runtime/webgpu says.
 //
+// With isolate=on the driver is in a process of its own, as package runtime/webgpu says:
+// in a context that EGL makes, since a program's own context cannot be there.
+//
 // It exists on Linux, with cgo: building needs OpenGL's headers (Debian: libgl-dev
 // pkg-config), starting libGL, and opening a device libEGL with a driver, which is looked
 // up then. Elsewhere, and by the tag noopengl, opening the registered driver says so.

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gpuchild"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/gpu"
@@ -18,9 +19,24 @@ import (
 // name is the driver's, and begins its errors.
 const name = "opengl"
 
-func init() { runtime.Register(name, driver{}) }
+func init() {
+	gpuchild.Serve(name, open)
+	runtime.Register(name, driver{})
+}
 
 type driver struct{}
+
+// Isolates: the device may have a process of its own.
+func (driver) Isolates() {}
+
+// open opens a context in this process.
+func open(adapter string) (gpurun.Device, error) {
+	g, err := gpu.Best(adapter)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
 
 // howTo is what to do about a machine without a context.
 const howTo = "install a driver with EGL (libegl1 and libgl1-mesa-dri have one for every CPU), or, for NVIDIA's, have its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d"
@@ -28,13 +44,12 @@ const howTo = "install a driver with EGL (libegl1 and libgl1-mesa-dri have one f
 // Open starts the context that the program brought under the name c.Adapter, else the
 // best whose renderer's name contains it.
 func (driver) Open(c runtime.Config) (runtime.Device, error) {
-	g, err := openBrought(c.Adapter)
-	if err != nil {
+	if g, err := openBrought(c); err != nil {
 		return nil, fmt.Errorf("%w %q: %w", runtime.ErrNoDriver, name, err)
+	} else if g != nil {
+		return gpurun.New(name, g, glsl.Dialect, c), nil
 	}
-	if g == nil {
-		g, err = gpu.Best(c.Adapter)
-	}
+	g, err := gpuchild.OpenIf(c.Isolate, name, c.Adapter, open)
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
 	}
@@ -77,7 +92,11 @@ func Lend(tensor any, use func(buffer uint32, offset int) error) error {
 		if err != nil {
 			return err
 		}
-		return use(b.(*gpu.Buffer).Name(), int(off*shader.ElemSize))
+		here, ok := b.(*gpu.Buffer)
+		if !ok {
+			return fmt.Errorf("opengl: the device of this tensor is isolated: its buffers are another process's")
+		}
+		return use(here.Name(), int(off*shader.ElemSize))
 	})
 }
 
@@ -97,10 +116,14 @@ func (c lent) Leave() {
 func (c lent) Destroy() {}
 
 // openBrought opens the context that the program brought under a name; nil if none has it.
-func openBrought(name string) (*gpu.Device, error) {
+func openBrought(cfg runtime.Config) (*gpu.Device, error) {
+	name := cfg.Adapter
 	c, ok := brought.Load(name)
 	if !ok {
 		return nil, nil
+	}
+	if cfg.Isolate {
+		return nil, fmt.Errorf("isolate=on: context %q is this process's", name)
 	}
 	x := lent{c.(Context)}
 	if x.ProcAddress == nil {

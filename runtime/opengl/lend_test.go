@@ -65,11 +65,20 @@ func TestLend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cpu.Close()
+	apart, err := millrace.Open("opengl:isolate=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer apart.Close()
+	if _, err := millrace.Open("opengl:isolate=on,adapter=lending"); err == nil || !strings.Contains(err.Error(), `context "lending" is this process's`) {
+		t.Errorf("the program's context was isolated: %v", err)
+	}
 	for name, bad := range map[string]any{
-		"no tensor": 5, "nil": (*millrace.Tensor)(nil), "another device": millrace.FromSliceOn(cpu, []float32{1}),
+		"another process": millrace.FromSliceOn(apart, []float32{1}),
+		"no tensor":       5, "nil": (*millrace.Tensor)(nil), "another device": millrace.FromSliceOn(cpu, []float32{1}),
 		"one with an error": x.Add(millrace.FromSliceOn(d, []float32{1, 2})),
 	} {
-		if err := Lend(bad, never); err == nil || !strings.Contains(err.Error(), "lend_test.go") && name != "one with an error" {
+		if err := Lend(bad, never); err == nil || !strings.Contains(err.Error(), "lend_test.go") && !strings.HasPrefix(name, "one with") {
 			t.Errorf("%s: %v, want an error with this line", name, err)
 		}
 	}

@@ -11,6 +11,15 @@
 // too many submissions have piled up. The first is counted in Stats.Waits. The
 // other index modes never wait.
 //
+// A driver can end the process it is in: one whose device is lost during a submission
+// does (the native library aborts), as may one that runs out of memory, or has a fault.
+// With isolate=on ("webgpu:isolate=on", on Unix) it is in a process of its own, which
+// ends alone: the device then fails with ErrDeviceLost, says how the process ended, and
+// can be opened again, and other devices go on. The process is this program started
+// once more, which turns into the device's when this package is initialised: what
+// packages that are initialised before do then is done there, too. Calls take some 50 µs
+// longer, and transfers one copy more.
+//
 // The native library exists for linux/amd64, macOS and windows/amd64 and needs
 // cgo. Elsewhere the driver is registered too, and opening it says so.
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/runtime"
+	"github.com/millrace-go/millrace/runtime/internal/gpuchild"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
@@ -15,16 +16,31 @@ import (
 // name is the driver's, and begins its errors.
 const name = "webgpu"
 
-func init() { runtime.Register(name, driver{}) }
+func init() {
+	gpuchild.Serve(name, open)
+	runtime.Register(name, driver{})
+}
 
 type driver struct{}
+
+// Isolates: the device may have a process of its own.
+func (driver) Isolates() {}
+
+// open opens an adapter in this process.
+func open(adapter string) (gpurun.Device, error) {
+	g, err := gpu.Open(adapter)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
 
 // howTo is what to do about a machine without an adapter.
 const howTo = "install a Vulkan driver (mesa-vulkan-drivers has one for every CPU), or point VK_DRIVER_FILES at the vendor's json file"
 
 // Open starts the best adapter whose name contains c.Adapter.
 func (driver) Open(c runtime.Config) (runtime.Device, error) {
-	g, err := gpu.Open(c.Adapter)
+	g, err := gpuchild.OpenIf(c.Isolate, name, c.Adapter, open)
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
 	}

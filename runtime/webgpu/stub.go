@@ -11,6 +11,9 @@ import (
 
 func init() { runtime.Register("webgpu", stub{}) }
 
+// Isolates: so opening says what is missing.
+func (stub) Isolates() {}
+
 // stub is the driver of builds that cannot link the native library.
 type stub struct{}
 

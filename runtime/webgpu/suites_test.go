@@ -11,24 +11,20 @@ import (
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/internal/gputest"
-	"github.com/millrace-go/millrace/runtime/webgpu/internal/gpu"
 )
 
 var target = gputest.Target{
 	Name:    name,
 	Dialect: wgsl.Dialect,
-	Open: func(adapter string) (gpurun.Device, error) {
-		g, err := gpu.Open(adapter)
-		if err != nil {
-			return nil, err
-		}
-		return g, nil
-	},
+	Open:    open,
 }
 
 func TestSuites(t *testing.T) { gputest.Run(t, target) }
+
+func init() { gputest.ServeFaults(target) }
+
+func TestIsolated(t *testing.T) { gputest.Isolated(t, target) }
 
 func BenchmarkSuites(b *testing.B) { gputest.Bench(b, target) }
 

@@ -85,6 +85,9 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		MaxBody:     512,
 		MaxBuffer:   l.Buffer,
 	}
+	if c.Isolate {
+		d.caps.Description += ", in a process of its own"
+	}
 	cost, ok := costs[info.Kind]
 	if !ok {
 		cost = costs["DiscreteGPU"]

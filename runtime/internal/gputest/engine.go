@@ -11,7 +11,7 @@ import (
 
 func openEngine(t *testing.T) *millrace.Device {
 	t.Helper()
-	d, err := millrace.Open(under.Name)
+	d, err := millrace.Open(under.device())
 	if err != nil {
 		missing(t, err)
 	}

@@ -31,7 +31,7 @@ func testEngineWarm(t *testing.T) {
 	}
 	process := func() (d *millrace.Device, first, second []float32) {
 		t.Helper()
-		d, err := millrace.Open(under.Name + ":tune=off,explore=wait,cache=" + dir)
+		d, err := millrace.Open(under.device("tune=off,explore=wait,cache=" + dir))
 		if err != nil {
 			missing(t, err)
 		}

@@ -6,6 +6,8 @@
 package gputest
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/shader"
@@ -17,11 +19,23 @@ type Target struct {
 	Name    string
 	Dialect *shader.Dialect
 	Open    func(adapter string) (gpurun.Device, error)
+	Options string // of the engine's devices, as millrace.Open has them
 
 	// Shaders for the tests of the Device itself, which are no kernel's.
 	Double string            // binding 0: words, of which p[0].x are doubled, plus p[0].y
 	Slow   string            // the same binding: p[0].x turns of work for each of 65,536
 	Bad    map[string]string // texts that are none, by what is wrong with them
+}
+
+// device is what millrace.Open opens a device of the target by.
+func (x Target) device(options ...string) string {
+	if x.Options != "" {
+		options = append(options, x.Options)
+	}
+	if len(options) == 0 {
+		return x.Name
+	}
+	return x.Name + ":" + strings.Join(options, ",")
 }
 
 // under is the target at hand: a test binary has one.
@@ -106,6 +120,16 @@ func Run(t *testing.T, x Target) {
 	under = x
 	for _, s := range suites {
 		t.Run(s.name, s.run)
+	}
+}
+
+// Some runs the suites of these names.
+func Some(t *testing.T, x Target, names ...string) {
+	under = x
+	for _, s := range suites {
+		if slices.Contains(names, s.name) {
+			t.Run(s.name, s.run)
+		}
 	}
 }
 

@@ -1,0 +1,199 @@
+package gpuchild
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/millrace-go/millrace/runtime/internal/gpurun"
+)
+
+// mark is in the environment of processes that are to serve, with the driver's name.
+const mark = "MILLRACE_ISOLATED"
+
+// Serve does nothing, except in a process that was started for a device of this
+// driver: that it serves, and ends when its parent closes it or has ended. Drivers
+// call it when they are initialised.
+func Serve(driver string, open func(adapter string) (gpurun.Device, error)) {
+	if os.Getenv(mark) != driver {
+		return
+	}
+	os.Unsetenv(mark) // of processes that the graphics driver starts
+	in, out, shared, err := attach()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s is set, but not by millrace: %v\n", mark, err)
+		os.Exit(2)
+	}
+	s := &server{open: open, shared: shared, replies: newSender(out), buffers: map[uint64]gpurun.Buffer{}, pipes: map[uint64]gpurun.Pipeline{}}
+	_ = s.replies.send(&reply{ID: greeting}) // a parent that has gone closes the other pipe, too
+	requests := newReceiver(in)
+	for {
+		r := new(request)
+		if requests.Decode(r) != nil { // the parent has closed the pipe, or has ended
+			os.Exit(0)
+		}
+		switch r.Call {
+		case callReleaseBuffer, callReleasePipeline: // before what comes next
+			_ = s.do(r, &reply{})
+		default:
+			go s.answer(r) // a Wait is not to keep others waiting
+		}
+	}
+}
+
+// server is the device in its process.
+type server struct {
+	open    func(adapter string) (gpurun.Device, error)
+	gpu     gpurun.Device // nil until it is open
+	shared  []byte
+	replies *sender
+
+	mu      sync.Mutex
+	buffers map[uint64]gpurun.Buffer
+	pipes   map[uint64]gpurun.Pipeline
+}
+
+func (s *server) answer(r *request) {
+	a := &reply{ID: r.ID}
+	a.Fault = failureOf(s.do(r, a))
+	if s.gpu != nil {
+		a.Backlog = s.gpu.Backlog()
+	}
+	if s.replies.send(a) != nil {
+		os.Exit(1) // nobody is there to be told
+	}
+}
+
+// calls do what requests ask for.
+var calls = [numCalls]func(*server, *request, *reply) error{
+	callOpen: func(s *server, r *request, a *reply) (err error) {
+		if s.gpu, err = s.open(r.Text); err != nil {
+			return err
+		}
+		info := s.gpu.Info()
+		a.Info = &info
+		_, a.Keeper = s.gpu.(gpurun.Keeper)
+		return nil
+	},
+	callNewBuffer: func(s *server, r *request, a *reply) error {
+		b, err := s.gpu.NewBuffer(r.N, r.Use)
+		if err != nil {
+			return err
+		}
+		a.Size = b.Size()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.buffers[r.Object] = b
+		return nil
+	},
+	callReleaseBuffer: func(s *server, r *request, _ *reply) error {
+		s.mu.Lock()
+		b := s.buffers[r.Object]
+		delete(s.buffers, r.Object)
+		s.mu.Unlock()
+		if b != nil {
+			b.Release()
+		}
+		return nil
+	},
+	callNewPipeline: func(s *server, r *request, _ *reply) error {
+		p, err := s.gpu.NewPipeline(r.Text, r.Bindings)
+		return s.keep(r.Object, p, err)
+	},
+	callNewPipelineOf: func(s *server, r *request, _ *reply) error {
+		p, err := s.gpu.(gpurun.Keeper).NewPipelineOf(r.Data, r.Bindings)
+		return s.keep(r.Object, p, err)
+	},
+	callReleasePipeline: func(s *server, r *request, _ *reply) error {
+		s.mu.Lock()
+		p := s.pipes[r.Object]
+		delete(s.pipes, r.Object)
+		s.mu.Unlock()
+		if p != nil {
+			p.Release()
+		}
+		return nil
+	},
+	callBinary: func(s *server, r *request, a *reply) (err error) {
+		s.mu.Lock()
+		p := s.pipes[r.Object]
+		s.mu.Unlock()
+		if p == nil {
+			return errors.New("gpu: pipeline was released")
+		}
+		a.Data, err = s.gpu.(gpurun.Keeper).Binary(p)
+		return err
+	},
+	callWrite: func(s *server, r *request, _ *reply) error {
+		b, err := s.buffer(r.Object)
+		if err != nil {
+			return err
+		}
+		src := slot(s.shared, r.Slot, r.N)
+		return s.gpu.Write(b, r.Off, r.N, func(dst []byte, at int64) { copy(dst, src[at:]) })
+	},
+	callRead: func(s *server, r *request, _ *reply) error {
+		b, err := s.buffer(r.Object)
+		if err != nil {
+			return err
+		}
+		dst := slot(s.shared, r.Slot, r.N)
+		return s.gpu.Read(b, r.Off, r.N, func(src []byte, at int64) { copy(dst[at:], src) })
+	},
+	callSubmit: func(s *server, r *request, _ *reply) error {
+		list, params, err := s.dispatches(r)
+		if err != nil {
+			return err
+		}
+		return s.gpu.Submit(list, params, r.Data)
+	},
+	callWait:  func(s *server, _ *request, _ *reply) error { return s.gpu.Wait() },
+	callClose: func(s *server, _ *request, _ *reply) error { return s.gpu.Close() },
+}
+
+func (s *server) do(r *request, a *reply) error {
+	if r.Call >= numCalls || s.gpu == nil && r.Call != callOpen {
+		return fmt.Errorf("gpu: call %d", r.Call)
+	}
+	return calls[r.Call](s, r, a)
+}
+
+func (s *server) keep(id uint64, p gpurun.Pipeline, err error) error {
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pipes[id] = p
+	return nil
+}
+
+func (s *server) buffer(id uint64) (gpurun.Buffer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buffers[id]; b != nil {
+		return b, nil
+	}
+	return nil, errors.New("gpu: buffer was released")
+}
+
+// dispatches are those of a request, and the buffer of its words.
+func (s *server) dispatches(r *request) ([]gpurun.Dispatch, gpurun.Buffer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]gpurun.Dispatch, len(r.List))
+	for i, x := range r.List {
+		list[i] = gpurun.Dispatch{Pipe: s.pipes[x.Pipe], Bind: make([]gpurun.Range, len(x.Bind)), Groups: x.Groups}
+		if list[i].Pipe == nil {
+			return nil, nil, fmt.Errorf("dispatch %d: gpu: pipeline was released", i)
+		}
+		for j, b := range x.Bind {
+			list[i].Bind[j] = gpurun.Range{Buf: s.buffers[b.Buf], Off: b.Off, Size: b.Size}
+			if list[i].Bind[j].Buf == nil {
+				return nil, nil, fmt.Errorf("dispatch %d: binding %d: gpu: buffer was released", i, j)
+			}
+		}
+	}
+	return list, s.buffers[r.Object], nil
+}

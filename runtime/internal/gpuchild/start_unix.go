@@ -1,0 +1,150 @@
+//go:build unix
+
+package gpuchild
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// process is the other process and what leads there.
+type process struct {
+	cmd    *exec.Cmd
+	in     *os.File // requests
+	out    *os.File // replies
+	shared []byte
+	errors tail
+}
+
+// start starts this program once more. Its files, from three on: requests, replies,
+// shared memory.
+func start(driver string) (*process, error) {
+	program := "/proc/self/exe" // also where its file has been replaced
+	if _, err := os.Stat(program); err != nil {
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	p := &process{}
+	shared, err := sharedFile()
+	if err != nil {
+		return nil, err
+	}
+	defer shared.Close()
+	if p.shared, err = mapped(shared); err != nil {
+		return nil, err
+	}
+	requests, in, err := os.Pipe()
+	if err != nil {
+		p.release()
+		return nil, err
+	}
+	defer requests.Close()
+	out, replies, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		p.release()
+		return nil, err
+	}
+	defer replies.Close()
+	p.in, p.out = in, out
+	p.cmd = &exec.Cmd{
+		Path:       program,
+		Args:       os.Args[:1],
+		Env:        append(os.Environ(), mark+"="+driver),
+		Stderr:     &p.errors,
+		ExtraFiles: []*os.File{requests, replies, shared},
+		// What a terminal sends to the program's group is not for this process: it ends
+		// when the program does.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		WaitDelay:   time.Second, // for whoever else has its standard error
+	}
+	if err := p.cmd.Start(); err != nil {
+		in.Close()
+		p.release()
+		return nil, err
+	}
+	return p, nil
+}
+
+// attach finds in the other process what start left there.
+func attach() (in, out *os.File, shared []byte, err error) {
+	in, out = os.NewFile(3, "requests"), os.NewFile(4, "replies")
+	mem := os.NewFile(5, "shared memory")
+	for _, f := range []*os.File{in, out, mem} {
+		if _, err := f.Stat(); err != nil {
+			return nil, nil, nil, err
+		}
+		syscall.CloseOnExec(int(f.Fd()))
+	}
+	shared, err = mapped(mem)
+	return in, out, shared, err
+}
+
+const sharedSize = slotSize * numSlots
+
+// sharedFile is a file without a name that is all there: a page that there is no place
+// for would end the process that writes to it.
+func sharedFile() (*os.File, error) {
+	var first error
+	for _, dir := range []string{"/dev/shm", os.TempDir()} {
+		f, err := os.CreateTemp(dir, "millrace-")
+		if err == nil {
+			os.Remove(f.Name())
+			if err = reserve(f); err == nil {
+				return f, nil
+			}
+			f.Close()
+		}
+		if first == nil || dir != "/dev/shm" {
+			first = err
+		}
+	}
+	return nil, fmt.Errorf("shared memory: %w", first)
+}
+
+func reserve(f *os.File) error {
+	zeros := make([]byte, slotSize)
+	for range numSlots {
+		if _, err := f.Write(zeros); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mapped(f *os.File) ([]byte, error) {
+	b, err := syscall.Mmap(int(f.Fd()), 0, sharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	return b, nil
+}
+
+// kill ends the process, if it has not ended.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }
+
+// wait waits until the process has ended, and says how. Nothing comes from it any more.
+func (p *process) wait() string {
+	p.kill()
+	p.out.Close()
+	p.in.Close()
+	_ = p.cmd.Wait()
+	how := "it cannot be said how"
+	if s := p.cmd.ProcessState; s != nil {
+		how = s.String()
+	}
+	if text := p.errors.text(); text != "" {
+		how += ": " + text
+	}
+	return how
+}
+
+// release frees the shared memory.
+func (p *process) release() {
+	_ = syscall.Munmap(p.shared)
+	p.shared = nil
+}

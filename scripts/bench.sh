@@ -7,9 +7,11 @@ prepare
 suite=$1
 shift
 
+# With -buildvcs the result says of which commit it is.
 if [ "$suite" != all ]; then
-	say "go run ./cmd/fusebench $suite $*"
-	exec go run ./cmd/fusebench "$suite" "$@"
+	mkdir -p dist
+	say "go run -buildvcs=true ./cmd/fusebench $suite -picture dist/$suite.html $*"
+	exec go run -buildvcs=true ./cmd/fusebench "$suite" -picture "dist/$suite.html" "$@"
 fi
 
 # Does a program of one line link with OpenBLAS here?
@@ -25,6 +27,7 @@ if have_openblas; then
 else
 	say "without OpenBLAS to compare products with (Debian: libopenblas-dev)"
 fi
+mkdir -p dist
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 say "go build ${tags[*]} ./cmd/fusebench"
@@ -32,7 +35,7 @@ go build ${tags[@]+"${tags[@]}"} -o "$dir/fusebench" ./cmd/fusebench
 failed=()
 for suite in gelu softmax layernorm reduce matmul mlp attention conv; do
 	say "fusebench $suite $*"
-	"$dir/fusebench" "$suite" "$@" || failed+=("$suite")
+	"$dir/fusebench" "$suite" -picture "dist/$suite.html" "$@" || failed+=("$suite")
 	echo
 done
 if ((${#failed[@]})); then

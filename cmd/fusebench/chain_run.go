@@ -35,7 +35,7 @@ func timeChain(c *config, suite chainSuite, io streams) error {
 	if err != nil {
 		return err
 	}
-	return deliver(io.out, report, c.format, c.out)
+	return c.deliver(io, report)
 }
 
 // batchTime is how long one sample should take: a single step is too short for

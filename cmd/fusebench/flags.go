@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type config struct {
 	wait     bool // for compilers, before the first run
 	format   string
 	out      string
+	picture  string
 }
 
 // The modes: the same engine, with and without fusion, and with the variants of
@@ -74,6 +76,7 @@ func (c *config) timingFlags() []cli.Flag {
 		&cli.IntFlag{Name: "warmup", Value: 3, Destination: &c.warmup, Usage: "`runs` before the timed ones"},
 		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Usage: "about how long to measure altogether, a `time`: fewer runs rather than longer"},
 		&cli.StringFlag{Name: "format", Value: "table", Destination: &c.format, Usage: "`format` of the result: " + strings.Join(formats(), ", ")},
+		&cli.StringFlag{Name: "picture", Destination: &c.picture, Usage: "also draw the result: a page or picture, a `file` that ends in .html or .svg"},
 	}
 }
 
@@ -108,6 +111,9 @@ func (c *config) checkTiming(args []string) error {
 	}
 	if writers[c.format] == nil {
 		return usageError("-format %q: want one of %s", c.format, strings.Join(formats(), ", "))
+	}
+	if c.picture != "" && drawn[filepath.Ext(c.picture)] == nil {
+		return usageError("-picture %q: want a name that ends in .html or .svg", c.picture)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@
 //	fusebench tiny       graphs of a few scalars, forward and backward, against plain Go
 //	fusebench start      what a new process waits for, with empty and warm caches
 //	fusebench roof       what the cores can do at most: multiply and add, copy, read
+//	fusebench compare    two reports in JSON: what became faster or slower
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
 //	fusebench plans      what is remembered of programs: list it, ship it, prune it
@@ -74,6 +75,7 @@ func newCommand(io streams) *cli.Command {
 		leaf("tiny", "", "time graphs of a few scalars, forward and backward, against plain Go", setupTiny),
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
 		leaf("roof", "", "time what the cores can do at most: multiply and add, copy, read", setupRoof),
+		leaf("compare", "OLD NEW", "compare two reports in JSON: what became faster or slower, and what may be chance", setupCompare),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
 		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),
 		group("plans", "what is remembered of programs, in a cache or a bundle", []*cli.Command{
@@ -85,6 +87,20 @@ func newCommand(io streams) *cli.Command {
 			leaf("prune", "[DIR]", "remove from a cache what is damaged, of another version, or old", setupPlansPrune),
 		}),
 	}))
+}
+
+// described names suites and variants, for help.
+func described() string {
+	b := new(strings.Builder)
+	fmt.Fprintln(b, "Each suite runs these variants unless -variants names others:")
+	for _, s := range suites {
+		def, _ := s.Shape()
+		fmt.Fprintf(b, "\n%-10s %s", s.Name(), strings.Join(s.Variants(def), ", "))
+	}
+	fmt.Fprintf(b, "\n%-10s %s", "train", strings.Join(lessonNames, ", "))
+	fmt.Fprintf(b, "\n%-10s %s", "tiny", strings.Join(tinyVariants, ", "))
+	fmt.Fprint(b, "\n\nfusebench completion bash (or zsh, fish, pwsh) prints what a shell needs to complete them.")
+	return b.String()
 }
 
 // group is a command that is nothing but others.
@@ -133,6 +149,7 @@ func main() {
 func run(args []string, io streams) int {
 	c := newCommand(io)
 	c.Writer, c.ErrWriter, c.EnableShellCompletion = io.out, io.err, true
+	c.Description = described()
 	err := c.Run(context.Background(), append([]string{c.Name}, args...))
 	switch {
 	case err == nil:

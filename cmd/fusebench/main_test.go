@@ -42,7 +42,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"gelu", "-budget", "-1s"}, "-budget"},
 		{[]string{"gelu", "-budget", "soon"}, "-budget"},
 		{[]string{"gelu", "-tier", "2"}, `-tier "2"`},
-		{[]string{"gelu", "-format", "xml"}, "bench, csv, json, table"},
+		{[]string{"gelu", "-format", "xml"}, "bench, csv, html, json, markdown, svg, table"},
 		{[]string{"chain", "-ops", "0"}, "-ops 0"},
 		{[]string{"softmax", "-variants", "first"}, `-variants "first"`},
 		{[]string{"layernorm", "-variants", "last,first"}, `-variants "first"`},

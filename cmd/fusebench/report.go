@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,13 @@ import (
 
 // writers are the output formats by the name -format takes.
 var writers = map[string]func(io.Writer, *Report) error{
-	"table": writeTable,
-	"json":  writeJSON,
-	"csv":   writeCSV,
-	"bench": writeBench,
+	"table":    writeTable,
+	"json":     writeJSON,
+	"csv":      writeCSV,
+	"bench":    writeBench,
+	"markdown": writeMarkdown,
+	"svg":      writeSVG,
+	"html":     writeHTML,
 }
 
 func formats() []string {
@@ -27,8 +31,32 @@ func formats() []string {
 	return names
 }
 
+// drawn are the formats of -picture by the end of the file's name.
+var drawn = map[string]func(io.Writer, *Report) error{".svg": writeSVG, ".html": writeHTML}
+
+// deliver writes a report as -format, -o and -picture say. A file is written whole or
+// not at all.
+func (c *config) deliver(io streams, r *Report) error {
+	if err := deliver(io.out, r, c.format, c.out); err != nil || c.picture == "" {
+		return err
+	}
+	var buf bytes.Buffer
+	if err := drawn[filepath.Ext(c.picture)](&buf, r); err != nil {
+		return fmt.Errorf("-picture: %w", err)
+	}
+	if err := os.WriteFile(c.picture, buf.Bytes(), 0o666); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(c.picture)
+	if err != nil {
+		path = c.picture
+	}
+	fmt.Fprintf(io.err, "a picture of this: %s\n", path)
+	return nil
+}
+
 // deliver writes a report to the file called out, or to stdout where out is
-// empty. A file is written whole or not at all.
+// empty.
 func deliver(stdout io.Writer, r *Report, format, out string) error {
 	var buf bytes.Buffer
 	if err := writers[format](&buf, r); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/millrace-go/millrace/internal/paired"
@@ -232,12 +233,16 @@ var ratioNote = fmt.Sprintf("× copy and × faster: median of the rounds' ratios
 // roofNote is under tables that have such a share.
 const roofNote = "of the roof: the least time by what bounds it (its multiplications and additions, or copying or reading its bytes, as fusebench roof has them) ÷ this."
 
-// writeTable writes the report for people: a line about the machine, the
-// table, the copy that times are compared with, and what went wrong.
-func writeTable(w io.Writer, r *Report) error {
-	m := r.Machine
-	fmt.Fprintf(w, "%s, %d cores, %s, %s, millrace %s\n", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
-	columns, note := suiteColumns, ratioNote
+// A layout is how people see a report: what it is of, the columns that are in it, and
+// what is said under them.
+type layout struct {
+	title   string
+	columns []column
+	note    string
+}
+
+func layoutOf(r *Report) layout {
+	l := layout{columns: suiteColumns, note: ratioNote}
 	if len(r.Rows) > 0 {
 		first := r.Rows[0]
 		size := "shape " + shapeText(first.Shape)
@@ -250,59 +255,85 @@ func writeTable(w io.Writer, r *Report) error {
 		if first.DType != "" {
 			size += ", " + first.DType
 		}
-		fmt.Fprintf(w, "%s, %s\n", first.Suite, size)
+		l.title = first.Suite + ", " + size
 		if t, ok := tables[first.Suite]; ok {
-			columns, note = t.columns, t.note
+			l.columns, l.note = t.columns, t.note
 		}
 	}
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.when != nil && !c.when(r.Rows) })
-	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, c := range columns {
-		fmt.Fprintf(tw, "%s\t", c.head)
+	l.columns = slices.DeleteFunc(slices.Clone(l.columns), func(c column) bool { return c.when != nil && !c.when(r.Rows) })
+	if some(func(r Row) number { return r.RoofShare })(r.Rows) {
+		l.note += "\n" + roofNote
 	}
-	fmt.Fprintln(tw)
+	return l
+}
+
+// cells are the table: a row for each of the report's that has figures.
+func (l layout) cells(r *Report) (table [][]string) {
 	for _, row := range r.Rows {
 		if row.Error != "" {
 			continue
 		}
-		for _, c := range columns {
-			fmt.Fprintf(tw, "%s\t", c.cell(row))
+		var cells []string
+		for _, c := range l.columns {
+			cells = append(cells, c.cell(row))
 		}
-		fmt.Fprintln(tw)
+		table = append(table, cells)
+	}
+	return table
+}
+
+// writeTable writes the report for people: a line about the machine, the
+// table, the copy that times are compared with, and what went wrong.
+func writeTable(w io.Writer, r *Report) error {
+	l := layoutOf(r)
+	fmt.Fprintln(w, r.Machine)
+	if l.title != "" {
+		fmt.Fprintln(w, l.title)
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, c := range l.columns {
+		fmt.Fprintf(tw, "%s\t", c.head)
+	}
+	fmt.Fprintln(tw)
+	for _, cells := range l.cells(r) {
+		fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t")
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	return writeNotes(w, r, note)
+	fmt.Fprintln(w)
+	for _, line := range append(notes(r, l), sentences(r)...) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func writeNotes(w io.Writer, r *Report, note string) error {
+// notes are what is said under a table.
+func notes(r *Report, l layout) (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	said := map[string]bool{}
 	once := func(what string, ms number, kind string) { // of the first row that has it
 		if !ms.missing() && !said[what] {
 			said[what] = true
-			fmt.Fprintf(w, "%s: %s ms%s\n", what, short(ms), kind)
+			say("%s: %s ms%s", what, short(ms), kind)
 		}
 	}
-	fmt.Fprintln(w)
 	for _, row := range r.Rows {
 		if row.Error != "" {
-			fmt.Fprintf(w, "%s, %s, %s: %s\n", row.Device, row.Variant, row.Mode, row.Error)
+			say("%s, %s, %s: %s", row.Device, row.Variant, row.Mode, row.Error)
 		}
 		once("copy on "+row.Device+ofBytes(r.Rows, row), row.CopyMS, " ("+row.CopyKind+")")
 		once("read on "+row.Device, row.ReadMS, "")
 		once("OpenBLAS on "+row.Device+", "+shapeText(row.Shape), row.OpenBLASMS, "")
 		if row.ExplorationsHot+row.CompilesHot+row.AllocsHot > 0 {
-			fmt.Fprintf(w, "%s, %s, %s: not all runs were hot: %d explorations, %d compiles, %d new device allocations while timing\n",
+			say("%s, %s, %s: not all runs were hot: %d explorations, %d compiles, %d new device allocations while timing",
 				row.Device, row.Variant, row.Mode, row.ExplorationsHot, row.CompilesHot, row.AllocsHot)
 		}
 	}
-	if some(func(r Row) number { return r.RoofShare })(r.Rows) {
-		note += "\n" + roofNote
-	}
-	_, err := fmt.Fprintln(w, note)
-	return err
+	return append(lines, strings.Split(l.note, "\n")...)
 }
 
 // ofBytes says how much a copy copied, where rows differ in that.

@@ -95,7 +95,7 @@ func timeRoof(c *config, io streams) error {
 			row.GBPerS = number(float64(row.IOBytes) / paired.Median(k.times) / 1e9)
 		}
 	}
-	return deliver(io.out, &Report{Machine: thisMachine(), Rows: rows}, c.format, c.out)
+	return c.deliver(io, &Report{Machine: thisMachine(), Rows: rows})
 }
 
 // perGiga is how long a thousand million operations take.

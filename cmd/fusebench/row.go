@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/millrace-go/millrace/internal/paired"
 )
@@ -24,6 +26,19 @@ type Machine struct {
 	OS       string `json:"os"`
 	Go       string `json:"go"`
 	Millrace string `json:"millrace"`
+	Commit   string `json:"commit,omitempty"` // of the program's source, where the go command wrote it down
+	Date     string `json:"date,omitempty"`   // when it was measured
+}
+
+// String is a line of it.
+func (m Machine) String() string {
+	s := fmt.Sprintf("%s, %d cores, %s, %s, millrace %s", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
+	for _, more := range []string{m.Commit, m.Date} {
+		if more != "" {
+			s += ", " + more
+		}
+	}
+	return s
 }
 
 // A Row is one variant in one mode on one device. Times are of hot runs unless
@@ -101,6 +116,8 @@ type Row struct {
 	Train *TrainFigures `json:"train,omitempty"`
 	Tiny  *TinyFigures  `json:"tiny,omitempty"`
 	Error string        `json:"error,omitempty"` // why there are no figures
+
+	SamplesMS []number `json:"samples_ms,omitempty"` // every timed run; set where JSON is written or read
 
 	seconds []float64 // every timed run, for the formats that list them
 }
@@ -267,6 +284,8 @@ func thisMachine() Machine {
 		OS:       goruntime.GOOS + "/" + goruntime.GOARCH,
 		Go:       goruntime.Version(),
 		Millrace: millraceVersion(),
+		Commit:   commit(),
+		Date:     time.Now().UTC().Format(time.DateOnly),
 	}
 }
 
@@ -289,4 +308,21 @@ func millraceVersion() string {
 		return "(devel)"
 	}
 	return info.Main.Version
+}
+
+// commit is the source's, with a plus where it was changed since.
+func commit() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	of := map[string]string{}
+	for _, s := range info.Settings {
+		of[s.Key] = s.Value
+	}
+	c := of["vcs.revision"]
+	if c = c[:min(len(c), 12)]; c != "" && of["vcs.modified"] == "true" {
+		c += "+"
+	}
+	return c
 }

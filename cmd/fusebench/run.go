@@ -33,7 +33,7 @@ func timeSuite(c *config, s Suite, io streams) error {
 	if err != nil {
 		return err
 	}
-	if err := deliver(io.out, report, c.format, c.out); err != nil {
+	if err := c.deliver(io, report); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(report.Rows, func(r Row) bool { return r.Error == "" }) {

@@ -132,7 +132,7 @@ func timeServe(c *config, v *serve, io streams) error {
 	if err != nil {
 		return err
 	}
-	if err := deliver(io.out, report, c.format, c.out); err != nil {
+	if err := c.deliver(io, report); err != nil {
 		return err
 	}
 	return report.failed()

@@ -70,7 +70,7 @@ func timeTrain(c *config, d *drill, io streams) error {
 	if err != nil {
 		return err
 	}
-	if err := deliver(io.out, report, c.format, c.out); err != nil {
+	if err := c.deliver(io, report); err != nil {
 		return err
 	}
 	return report.failed()

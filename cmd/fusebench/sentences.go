@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// sentences say for people who see this for the first time what a report found: one for
+// each device, of the variant that fusing does most for.
+func sentences(r *Report) (lines []string) {
+	var devices []string
+	for _, row := range r.Rows {
+		if !slices.Contains(devices, row.Device) {
+			devices = append(devices, row.Device)
+		}
+	}
+	for _, d := range devices {
+		if best := mostFused(r.Rows, d); best != nil {
+			lines = append(lines, fmt.Sprintf("On %s, fusing makes %s %s times as fast: %s ms in %s, for %s ms one operation at a time%s.",
+				d, best.Variant, short(best.SpeedupVsUnfused), short(best.MedianMS), kernelCount(best.Kernels),
+				short(best.SpeedupVsUnfused*best.MedianMS), copyClause(*best)))
+		}
+	}
+	return lines
+}
+
+// mostFused is the fused row of a device that is ahead of unfused by most.
+func mostFused(rows []Row, device string) (best *Row) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Error != "" || r.Device != device || r.Mode != fused || r.SpeedupVsUnfused.missing() {
+			continue
+		}
+		if best == nil || r.SpeedupVsUnfused > best.SpeedupVsUnfused {
+			best = r
+		}
+	}
+	return best
+}
+
+func kernelCount(n float64) string {
+	if n == 1 {
+		return "one kernel"
+	}
+	return short(number(n)) + " kernels"
+}
+
+func copyClause(r Row) string {
+	if r.CopyRatio.missing() {
+		return ""
+	}
+	return fmt.Sprintf("; copying the same bytes takes %s ms", short(r.CopyMS))
+}

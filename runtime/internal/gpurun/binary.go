@@ -70,14 +70,12 @@ func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {
 	return pipe, err
 }
 
-// keep saves what the driver made of a text, in the background, once. The caller
-// holds d.mu.
+// keep saves what the driver made of a text, in the background, once.
 func (d *Runner) keep(source string, sh *compiled) {
 	k, cache := d.keeper()
-	if k == nil || sh.kept {
+	if k == nil || !d.shaders.keeps(sh) {
 		return
 	}
-	sh.kept = true
 	added := d.notes.queue.Add(func() {
 		data, err := k.Binary(sh.pipe)
 		if err != nil || len(data) == 0 || len(data) > maxBinary {

@@ -22,18 +22,18 @@ type Runner struct {
 	memory memory
 	stats  counters
 
-	mu      sync.Mutex           // of the shaders, and of params during a Run
-	shaders map[string]*compiled // by source
-	parts   map[string]*program  // of kernels that launches are taken apart into, by text
-	params  kept                 // buffers of uniform words
-	words   []uint32
-	spare   []Buffer // what nobody reads or writes: see warm
-	faults  Buffer   // words that shaders tell of indices out of range by
+	shaders shaders
+	parts   parts
+	notes   shaderNotes
+	words   sync.Pool // of *[]uint32, what batches have their words in
+	lose    string    // the fault point that makes the device vanish
 
-	notes shaderNotes
-	lose  string // the fault point that makes the device vanish
+	mu     sync.Mutex // of what submissions have in common; not held while anything is compiled
+	params kept       // buffers of uniform words
+	spare  []Buffer   // what nobody reads or writes: see warm
+	faults []Buffer   // that no batch has: words that shaders tell of indices out of range by
 
-	listMu    sync.Mutex // taken last
+	listMu    sync.Mutex
 	forgotten []*program // whose shaders go with the next Run
 }
 
@@ -59,7 +59,8 @@ var costs = map[string]struct{ bandwidth, launch, op float64 }{
 func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
-	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c, shaders: map[string]*compiled{}, parts: map[string]*program{}}
+	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
+	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
 	d.limits = limits{
 		api:     d.api,
 		binding: l.Binding,

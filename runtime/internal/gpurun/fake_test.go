@@ -27,11 +27,14 @@ type fake struct {
 	waits      int
 	written    int                   // submissions that had words to write
 	refuse     error                 // what NewPipeline answers
+	compiling  func(source string)   // is what NewPipeline does first, beside other calls
+	reading    func()                // is what Read does first, likewise
+	made       map[string]int        // times that texts were compiled
 	afterwards func(list []Dispatch) // stands for what shaders do
 }
 
 func newFake() *fake {
-	return &fake{most: 1 << 40, info: Info{
+	return &fake{most: 1 << 40, made: map[string]int{}, info: Info{
 		Name: "a fake", Kind: "DiscreteGPU", Driver: "1.0",
 		Limits: Limits{Binding: 1 << 27, Buffer: 1 << 31, Uniform: 1 << 16, Align: 256, StorageBuffers: 16, Groups: 65535, GroupSize: 256, WorkgroupStorage: 1 << 14},
 	}}
@@ -110,9 +113,13 @@ func (f *fake) NewBuffer(size int64, _ Use) (Buffer, error) {
 }
 
 func (f *fake) NewPipeline(source string, bindings []Binding) (Pipeline, error) {
+	if f.compiling != nil {
+		f.compiling(source)
+	}
 	end, err := f.call()
 	defer end()
 	if err == nil {
+		f.made[source]++
 		err = f.refuse
 	}
 	if err != nil {
@@ -133,6 +140,9 @@ func (f *fake) Write(b Buffer, off, n int64, fill func([]byte, int64)) error {
 }
 
 func (f *fake) Read(b Buffer, off, n int64, drain func([]byte, int64)) error {
+	if f.reading != nil {
+		f.reading()
+	}
 	end, err := f.call()
 	defer end()
 	if err != nil {

@@ -46,19 +46,31 @@ func (x *shaderNotes) init(d *Runner) {
 	x.queue.Do, x.queue.Limit = func(f func()) { f() }, maxSaves
 }
 
-// notNoted stands for the key of a shader that is too long to be kept.
+// notNoted stands for the key of a shader that is too long to be kept, and of one whose
+// program is forgotten.
 const notNoted = "-"
 
-// note remembers a shader that runs, unless it is too long to be kept. The caller holds d.mu.
-func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
-	key := shader.NoteKey(k, &v.Variant)
-	if !shader.NotesShader(key, v.source) {
+// note remembers a shader that runs, under the key that keyOf makes, unless it is too
+// long to be kept.
+func (x *shaderNotes) note(v *variant, keyOf func() string) {
+	key := keyOf()
+	kept := shader.NotesShader(key, v.source)
+	key = x.dev.caps.Scope() + "\n" + key
+	x.mu.Lock()
+	switch {
+	case v.noted != "": // meanwhile, or its program is forgotten
+		x.mu.Unlock()
+		return
+	case !kept:
 		v.noted = notNoted
+	default:
+		v.noted = key
+	}
+	v.told.Store(true)
+	if !kept {
+		x.mu.Unlock()
 		return
 	}
-	key = x.dev.caps.Scope() + "\n" + key
-	v.noted = key
-	x.mu.Lock()
 	n := x.ran[key]
 	if n == nil {
 		n = &noted{source: v.source}
@@ -74,7 +86,8 @@ func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
 	}
 }
 
-// forget drops the notes of shaders that no known plan uses.
+// forget drops the notes of shaders that no known plan uses. Runs that are under way
+// note them no more.
 func (x *shaderNotes) forget(list map[string]*variant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -84,6 +97,8 @@ func (x *shaderNotes) forget(list map[string]*variant) {
 				delete(x.ran, v.noted)
 			}
 		}
+		v.noted = notNoted
+		v.told.Store(true)
 	}
 }
 
@@ -118,7 +133,8 @@ func (d *Runner) Notes() (list []runtime.Note) {
 }
 
 // Prebuild compiles shaders that ran elsewhere, one after another in the
-// background. A Run waits for the one that is being compiled, at most.
+// background. A Run waits for the one that is being compiled where it is the very one
+// that it needs, and for what the driver itself does not do beside it.
 func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
 	x := &d.notes
 	x.queue.Add(func() {
@@ -156,22 +172,23 @@ func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) e
 }
 
 func (d *Runner) makeReady(k *codegen.Kernel, v *shader.Variant, source string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.shaders[source] != nil {
+	sh := d.shaders.claimAhead(source)
+	if sh == nil {
 		return nil
 	}
-	sh, err := d.compile(k, source, v.Bindings)
-	if err != nil {
-		return err
+	d.finish(sh, k, v.Bindings)
+	if sh.err != nil {
+		return sh.err
 	}
+	defer d.shaders.drop(sh)
 	return d.warm(sh, len(v.Bindings))
 }
 
 // warm dispatches a workgroup of a shader that finds in its words that there is
-// nothing to do: some drivers compile when they are first told to run something. The
-// caller holds d.mu, and has nothing to submit.
+// nothing to do: some drivers compile when they are first told to run something.
 func (d *Runner) warm(sh *compiled, bindings int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for len(d.spare) < bindings {
 		b, err := d.gpu.NewBuffer(spareSize, Storage)
 		if err != nil {

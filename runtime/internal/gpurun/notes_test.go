@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -76,10 +77,8 @@ func TestNoteLong(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	ranOn(t, d, negKernel)
 	k, v := parse(t, negKernel), &variant{source: strings.Repeat(" ", 1<<21)}
-	d.mu.Lock()
-	d.notes.note(k, v)
+	d.notes.note(v, func() string { return shader.NoteKey(k, &v.Variant) })
 	d.notes.forget(map[string]*variant{"": v})
-	d.mu.Unlock()
 	if n := len(d.Notes()); n != 1 || v.noted != notNoted {
 		t.Errorf("%d notes, %q", n, v.noted)
 	}
@@ -190,9 +189,7 @@ func TestNotesAreForgotten(t *testing.T) {
 		for _, p := range progs[:forgotten] {
 			d.Forget(p)
 		}
-		d.mu.Lock()
 		d.sweep()
-		d.mu.Unlock()
 		if got := len(d.Notes()); got != want {
 			t.Errorf("%d of 2 forgotten: %d notes, want %d", forgotten, got, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
@@ -197,6 +198,36 @@ func TestIndexFaults(t *testing.T) {
 	ranOn(t, d, copyKernel)
 	if s := d.Stats(); s.Waits != 3 {
 		t.Error("waited where no index may be at fault")
+	}
+}
+
+// TestRunsBesideAWait: a Run that waits to learn of its indices holds no other up, and
+// two of them have words of their own.
+func TestRunsBesideAWait(t *testing.T) {
+	d, f := open(t, runtime.Config{})
+	l := launch(t, d, lookKernel, 1, 100)
+	l.Args[0].Stride[0], l.Args[0].IndexStride, l.Args[0].IndexSize = 0, 1, 100
+	arrived, opened := make(chan bool, 2), make(chan bool)
+	f.reading = func() { arrived <- true; <-opened }
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			if err := d.Run([]runtime.Launch{*l}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	soon(t, "the second of two", func() { <-arrived; <-arrived })
+	soon(t, "a Run", func() { ranOn(t, d, copyKernel) })
+	words := func(i int) Buffer { x := f.submitted[i][0].Bind; return x[len(x)-2].Buf }
+	if words(0) == words(1) {
+		t.Error("two Runs under way have their words in common")
+	}
+	close(opened)
+	group.Wait()
+	buffers := f.buffers
+	if err := d.Run([]runtime.Launch{*l}); err != nil || f.buffers != buffers {
+		t.Errorf("%v, %d buffers more", err, f.buffers-buffers)
 	}
 }
 

@@ -206,16 +206,14 @@ func (b *batch) ran(v *variant, key func() string) {
 // sort turns a dispatch of a sort into one of the device.
 func (b *batch) sort(x sortDispatch) error {
 	p := x.prog.(*program)
-	v, err := p.variant(b, "sort "+x.SortShader.String(), func() (*variant, error) {
+	v, err := p.variant(b, x.NoteKey(), func() (*variant, error) {
 		source, bindings, err := x.Print(b.dev.lang)
 		return &variant{Variant: shader.Variant{Bindings: bindings}, source: source}, err
 	})
 	if err != nil {
 		return err
 	}
-	if !b.trial {
-		b.dev.keep(v.source, v.compiled)
-	}
+	b.ran(v, x.NoteKey)
 	per := int64(shader.SortGroup)
 	if x.Step == shader.SortLocal {
 		per = 1

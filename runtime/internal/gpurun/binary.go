@@ -46,6 +46,16 @@ func (d *Runner) binaryKey(source string) string {
 	return d.caps.Scope() + "\n" + hex.EncodeToString(sum[:])
 }
 
+// hasBinary reports that the cache has what the driver made of a text.
+func (d *Runner) hasBinary(source string) bool {
+	k, cache := d.keeper()
+	if k == nil {
+		return false
+	}
+	_, ok := peek(cache, KindBinary, d.binaryKey(source))
+	return ok
+}
+
 // kept is the pipeline of a text that an earlier process compiled; nil where there
 // is none. An entry that is of no use is refused, which the cache counts.
 func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {

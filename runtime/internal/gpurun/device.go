@@ -98,6 +98,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	}
 	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64][]Buffer{}}
 	d.notes.init(d)
+	d.prebuildCached()
 	return d
 }
 

@@ -1,12 +1,9 @@
 package gpurun
 
 import (
-	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
@@ -14,22 +11,15 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// maxAhead bounds the shaders that a device compiles before anybody runs them.
-const maxAhead = 256
-
 // maxSaves bounds the shaders that wait for the disk.
 const maxSaves = 1024
 
-// shaderNotes notes which shaders ran, and compiles beforehand those that ran
-// elsewhere. What a driver's compiler makes of a text takes it up to a second, and
-// what it made is no use elsewhere, where it is handed out at all. Nobody relies on a
-// shader that was compiled beforehand: a Run prints its own, and is quicker where
-// the very same text was compiled before.
+// shaderNotes notes which shaders ran, for caches and bundles, and has those compiled
+// beforehand that ran in earlier processes.
 type shaderNotes struct {
 	dev   *Runner
 	queue background.Queue[func()]
-	ended atomic.Bool
-	ahead int // shaders that were read to be compiled, by the queue
+	aheads
 
 	mu  sync.Mutex
 	ran map[string]*noted // by the keys they are kept under
@@ -53,9 +43,9 @@ const notNoted = "-"
 // note remembers a shader that runs, under the key that keyOf makes, unless it is too
 // long to be kept.
 func (x *shaderNotes) note(v *variant, keyOf func() string) {
-	key := keyOf()
-	kept := shader.NotesShader(key, v.source)
-	key = x.dev.caps.Scope() + "\n" + key
+	rest := keyOf()
+	kept := shader.NotesShader(rest, v.source)
+	key := x.dev.caps.Scope() + "\n" + rest
 	x.mu.Lock()
 	switch {
 	case v.noted != "": // meanwhile, or its program is forgotten
@@ -79,11 +69,14 @@ func (x *shaderNotes) note(v *variant, keyOf func() string) {
 	n.users++
 	first := n.users == 1
 	x.mu.Unlock()
-	if cache := x.dev.cfg.Cache; cache != nil && first {
-		if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
-			c.Dropped(runtime.KindShader, x.dev.errorf("a shader is not saved: too many wait for the disk"))
-		}
+	cache := x.dev.cfg.Cache
+	if cache == nil || !first {
+		return
 	}
+	if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
+		c.Dropped(runtime.KindShader, x.dev.errorf("a shader is not saved: too many wait for the disk"))
+	}
+	x.tellNext(rest)
 }
 
 // forget drops the notes of shaders that no known plan uses. Runs that are under way
@@ -112,12 +105,16 @@ type dropper interface {
 	Dropped(kind string, why error)
 }
 
-func save(cache runtime.Cache, key, source string) {
-	look := cache.Get
+// peek looks into a cache without being counted, where that can be.
+func peek(cache runtime.Cache, kind, key string) ([]byte, bool) {
 	if c, ok := cache.(peeker); ok {
-		look = c.Peek
+		return c.Peek(kind, key)
 	}
-	if have, ok := look(runtime.KindShader, key); !ok || string(have) != source {
+	return cache.Get(kind, key)
+}
+
+func save(cache runtime.Cache, key, source string) {
+	if have, ok := peek(cache, runtime.KindShader, key); !ok || string(have) != source {
 		_ = cache.Put(runtime.KindShader, key, []byte(source)) // a failure is counted there
 	}
 }
@@ -130,37 +127,6 @@ func (d *Runner) Notes() (list []runtime.Note) {
 		list = append(list, runtime.Note{Kind: runtime.KindShader, Key: key, Value: d.notes.ran[key].source})
 	}
 	return list
-}
-
-// Prebuild compiles shaders that ran elsewhere, one after another in the
-// background. A Run waits for the one that is being compiled where it is the very one
-// that it needs, and for what the driver itself does not do beside it.
-func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
-	x := &d.notes
-	x.queue.Add(func() {
-		for key, source := range entries {
-			if x.ended.Load() || x.ahead >= maxAhead {
-				return
-			}
-			x.ahead++
-			k, v, err := shader.ReadNote(d.lang, key, string(source))
-			if err == nil {
-				err = d.prebuild(k, v, string(source))
-			}
-			if e := d.deviceError(err); e != err { // no fault of the entry
-				if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
-					d.stats.fallbacks.Add(1)
-					if d.cfg.OnError != nil {
-						d.cfg.OnError(d.errorf("compiling shaders beforehand: %w", e))
-					}
-				}
-				return // or it vanished, or is being closed
-			}
-			if err != nil {
-				refuse(err)
-			}
-		}
-	})
 }
 
 func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) error {
@@ -225,6 +191,12 @@ func (x *shaderNotes) wait() { x.queue.Wait() }
 // stop drops what need not be done, and waits for the rest.
 func (x *shaderNotes) stop() {
 	x.ended.Store(true)
+	x.mu.Lock()
+	ran := len(x.order) > 0
+	x.mu.Unlock()
+	if ran {
+		x.queue.Add(x.saveOrder)
+	}
 	x.wait()
 }
 

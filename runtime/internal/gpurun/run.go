@@ -49,6 +49,9 @@ func (d *Runner) Run(list []runtime.Launch) error {
 // dispatchAll cuts the launches into dispatches and submits them. Trials are not
 // counted.
 func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
+	if !d.notes.begun.Load() {
+		d.notes.begun.Store(true)
+	}
 	d.sweep()
 	b := &batch{dev: d, trial: trial}
 	if w, ok := d.words.Get().(*[]uint32); ok {

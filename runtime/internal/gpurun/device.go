@@ -156,9 +156,11 @@ func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) e
 		return err
 	}
 	size := int64(dt.Size())
-	return d.deviceError(d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
-		pack(part, dt, src[at/elemSize*size:])
-	}))
+	return d.memory.again(func() error {
+		return d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+			pack(part, dt, src[at/elemSize*size:])
+		})
+	})
 }
 
 // Read waits for earlier work and copies elements off… of src to the host.
@@ -168,9 +170,11 @@ func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) er
 		return err
 	}
 	size := int64(dt.Size())
-	return d.deviceError(d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
-		unpack(dst[at/elemSize*size:], dt, part)
-	}))
+	return d.memory.again(func() error {
+		return d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+			unpack(dst[at/elemSize*size:], dt, part)
+		})
+	})
 }
 
 // transfer checks a copy of host bytes and counts its elements.

@@ -27,6 +27,7 @@ type fake struct {
 	waits      int
 	written    int                   // submissions that had words to write
 	refuse     error                 // what NewPipeline answers
+	short      map[string]int        // how often methods are to lack memory, by name
 	compiling  func(source string)   // is what NewPipeline does first, beside other calls
 	reading    func()                // is what Read does first, likewise
 	made       map[string]int        // times that texts were compiled
@@ -98,6 +99,15 @@ func (f *fake) call() (end func(), err error) {
 	return f.mu.Unlock, f.usable()
 }
 
+// lacks is ErrMemory as often as a method is to answer that.
+func (f *fake) lacks(method string) error {
+	if f.short[method] == 0 {
+		return nil
+	}
+	f.short[method]--
+	return ErrMemory
+}
+
 func (f *fake) NewBuffer(size int64, _ Use) (Buffer, error) {
 	end, err := f.call()
 	defer end()
@@ -120,7 +130,9 @@ func (f *fake) NewPipeline(source string, bindings []Binding) (Pipeline, error) 
 	defer end()
 	if err == nil {
 		f.made[source]++
-		err = f.refuse
+		if err = f.refuse; err == nil {
+			err = f.lacks("NewPipeline")
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -132,6 +144,9 @@ func (f *fake) NewPipeline(source string, bindings []Binding) (Pipeline, error) 
 func (f *fake) Write(b Buffer, off, n int64, fill func([]byte, int64)) error {
 	end, err := f.call()
 	defer end()
+	if err == nil {
+		err = f.lacks("Write")
+	}
 	if err != nil {
 		return err
 	}
@@ -145,6 +160,9 @@ func (f *fake) Read(b Buffer, off, n int64, drain func([]byte, int64)) error {
 	}
 	end, err := f.call()
 	defer end()
+	if err == nil {
+		err = f.lacks("Read")
+	}
 	if err != nil {
 		return err
 	}
@@ -155,6 +173,9 @@ func (f *fake) Read(b Buffer, off, n int64, drain func([]byte, int64)) error {
 func (f *fake) Submit(list []Dispatch, params Buffer, words []byte) error {
 	end, err := f.call()
 	defer end()
+	if err == nil {
+		err = f.lacks("Submit")
+	}
 	if err != nil {
 		return err
 	}

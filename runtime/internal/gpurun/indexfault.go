@@ -100,7 +100,9 @@ func (b *batch) clearFaults() error {
 	if err := d.grow(&b.faults, b.faultBytes(), Storage); err != nil {
 		return err
 	}
-	return d.deviceError(d.gpu.Write(b.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) }))
+	return d.memory.again(func() error {
+		return d.gpu.Write(b.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) })
+	})
 }
 
 // leaveFaults has another batch have the words.
@@ -121,14 +123,16 @@ func (b *batch) settle() error {
 	d := b.dev
 	defer b.leaveFaults()
 	d.stats.waits.Add(1)
-	words := make([]uint32, 0, len(b.slots)*shader.FaultWords)
-	err := d.gpu.Read(b.faults, 0, b.faultBytes(), func(src []byte, _ int64) {
-		for i := 0; i < len(src); i += 4 {
-			words = append(words, binary.LittleEndian.Uint32(src[i:]))
-		}
+	words := make([]uint32, len(b.slots)*shader.FaultWords)
+	err := d.memory.again(func() error {
+		return d.gpu.Read(b.faults, 0, b.faultBytes(), func(src []byte, at int64) {
+			for i := 0; i < len(src); i += 4 {
+				words[(int(at)+i)/4] = binary.LittleEndian.Uint32(src[i:])
+			}
+		})
 	})
 	if err != nil {
-		return d.deviceError(err)
+		return err
 	}
 	slots := b.slots
 	b.slots, b.reads = nil, nil

@@ -156,7 +156,7 @@ func (d *Runner) warm(sh *compiled, bindings int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(d.spare) < bindings {
-		b, err := d.gpu.NewBuffer(spareSize, Storage)
+		b, err := d.memory.makeWords(spareSize, Storage)
 		if err != nil {
 			return err
 		}

@@ -295,6 +295,7 @@ func (b *batch) send() error {
 	}
 	if err := d.gpu.Submit(b.dispatches, params, data); err != nil {
 		d.params.forget()
+		d.memory.relieve(err) // it is not known what ran: who runs it again finds room
 		return d.deviceError(err)
 	}
 	return nil
@@ -340,15 +341,14 @@ func (d *Runner) grow(buf *Buffer, n int64, use Use) error {
 		return nil
 	}
 	if *buf != nil {
-		(*buf).Release()
+		d.memory.dropWords(*buf)
 		*buf = nil
 	}
-	fresh, err := d.gpu.NewBuffer(max(2*n, 1<<14), use)
-	if err != nil {
-		return d.deviceError(err)
+	fresh, err := d.memory.makeWords(max(2*n, 1<<14), use)
+	if err == nil {
+		*buf = fresh
 	}
-	*buf = fresh
-	return nil
+	return err
 }
 
 func (b *batch) alloc(n int64) (runtime.Buffer, error) {

@@ -155,7 +155,10 @@ func (d *Runner) finish(sh *compiled, kernel *codegen.Kernel, list []shader.Bind
 		return
 	}
 	start := time.Now()
-	sh.pipe, sh.err = d.gpu.NewPipeline(sh.source, bindings)
+	sh.err = d.memory.again(func() (err error) {
+		sh.pipe, err = d.gpu.NewPipeline(sh.source, bindings)
+		return err
+	})
 	took := time.Since(start)
 	if d.cfg.OnCompile != nil && kernel != nil {
 		d.cfg.OnCompile(kernel, took.Seconds(), sh.err)

@@ -33,7 +33,12 @@ type noted struct {
 
 func (x *shaderNotes) init(d *Runner) {
 	x.dev, x.ran = d, map[string]*noted{}
-	x.queue.Do, x.queue.Limit = func(f func()) { f() }, maxSaves
+	x.queue.Limit = maxSaves
+	x.queue.Do = func(f func()) {
+		var err error
+		defer d.guard(&err) // who waits for the queue is not to wait for ever
+		f()
+	}
 }
 
 // notNoted stands for the key of a shader that is too long to be kept, and of one whose

@@ -36,7 +36,8 @@ type batch struct {
 }
 
 // Run cuts the launches into dispatches and submits them as one pass.
-func (d *Runner) Run(list []runtime.Launch) error {
+func (d *Runner) Run(list []runtime.Launch) (err error) {
+	defer d.guard(&err)
 	if err := d.enter(); err != nil {
 		return err
 	}

@@ -169,14 +169,13 @@ func (d *Runner) finish(sh *compiled, kernel *codegen.Kernel, list []shader.Bind
 	}
 }
 
-// guard, deferred, makes a panic an error of the device, which is lost: what it did
-// halfway nobody knows, and others may wait for it.
+// guard, deferred, makes a panic an error of the device, which is lost: nobody knows what
+// was done halfway, and others may wait for it.
 func (d *Runner) guard(err *error) {
 	if r := recover(); r != nil {
-		d.gpu.Lose(fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
-		if *err = d.gpu.Usable(); *err == nil {
-			*err = fmt.Errorf("%w: panic: %v", ErrLost, r)
-		}
+		why := fmt.Errorf("%w: panic: %v\n%s", ErrLost, r, debug.Stack())
+		d.gpu.Lose(why)
+		*err = d.deviceError(why)
 	}
 }
 

@@ -276,6 +276,69 @@ func TestHammerForget(t *testing.T) {
 	}
 }
 
+// TestPanics: where a driver, or anything on the way to it, panics, the device is lost,
+// which everybody is told who waits.
+func TestPanics(t *testing.T) {
+	lost := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, runtime.ErrDeviceLost) || !strings.Contains(err.Error(), "a test") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	run := func(d *Runner, ls ...*runtime.Launch) (err error) {
+		for _, l := range ls {
+			soon(t, "a Run", func() { err = errors.Join(err, d.Run([]runtime.Launch{*l})) })
+		}
+		return err
+	}
+	before := openDevice(t, runtime.Config{})
+	ranOn(t, before, opKernel("sqrt"))
+	for name, begin := range map[string]func(d *Runner, l *runtime.Launch) error{
+		"compiling": func(d *Runner, l *runtime.Launch) error { return run(d, l) },
+		"trying":    func(d *Runner, l *runtime.Launch) error { _, err := d.Try(l); return err },
+		"beforehand": func(d *Runner, l *runtime.Launch) error {
+			d.Prebuild(maps.All(shipped(before)), func(err error) { t.Error(err) })
+			soon(t, "Wait", func() { lost("Wait", d.Wait(true)) })
+			return run(d, l)
+		},
+	} {
+		d, f := open(t, runtime.Config{})
+		l := launch(t, d, opKernel("sqrt"), 1, 100)
+		f.compiling = func(string) { panic("a test") }
+		lost(name, begin(d, l))
+		lost(name+" again", run(d, l))
+		soon(t, "Close", func() { _ = d.Close() })
+	}
+	// Two wait for one shader.
+	d, f := open(t, runtime.Config{})
+	ls := []*runtime.Launch{launch(t, d, opKernel("sqrt"), 1, 100), launch(t, d, opKernel("sqrt"), 1, 100)}
+	f.compiling = func(string) {
+		for d.uses() < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		panic("a test")
+	}
+	var both sync.WaitGroup
+	for _, l := range ls {
+		both.Go(func() { lost("one of two", run(d, l)) })
+	}
+	soon(t, "two Runs", both.Wait)
+	// Submitting, with locks held.
+	d, f = open(t, runtime.Config{})
+	l := launch(t, d, copyKernel, 1, 100)
+	f.afterwards = func([]Dispatch) { panic("a test") }
+	lost("submitting", run(d, l))
+	lost("submitting again", run(d, l))
+	// The cache, in the background.
+	d, _ = open(t, runtime.Config{Cache: &panicking{}})
+	soon(t, "Wait", func() { lost("Wait", d.Wait(true)) })
+}
+
+// panicking is a cache that does.
+type panicking struct{ memoryCache }
+
+func (*panicking) Get(string, string) ([]byte, bool) { panic("a test") }
+
 // BenchmarkRun is what a Run of some launches costs without what the device does.
 func BenchmarkRun(b *testing.B) {
 	for _, n := range []int{1, 20} {

@@ -194,14 +194,16 @@ func TestPrebuildBesideRuns(t *testing.T) {
 func TestForgottenOnTheWay(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	one, slow := launch(t, d, copyKernel, 1, 100), launch(t, d, opKernel("sqrt"), 1, 100)
+	known := ranOn(t, d, opKernel("exp"))
 	g, opened := shut(t, f, "sqrt(")
 	ran := make(chan error)
-	go func() { ran <- d.Run([]runtime.Launch{*one, *slow}) }()
-	<-g.arrived // the dispatch of the first is ready
+	go func() { ran <- d.Run([]runtime.Launch{*one, *known, *slow}) }()
+	<-g.arrived // the dispatches of two are ready
 	d.Forget(one.Prog)
+	d.Forget(known.Prog)
 	ranOn(t, d, opKernel("abs")) // and sweeps
-	if f.pipelines != 2 {
-		t.Errorf("%d pipelines: that of a Run under way is gone", f.pipelines)
+	if f.pipelines != 3 {
+		t.Errorf("%d pipelines: those of a Run under way are gone", f.pipelines)
 	}
 	opened()
 	if err := <-ran; err != nil {

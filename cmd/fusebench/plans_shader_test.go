@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -29,12 +30,19 @@ func plansShaders(t *testing.T, device string, d *shader.Dialect, k *codegen.Ker
 	if err != nil {
 		t.Fatal(err)
 	}
+	sort := shader.SortShader{Step: shader.SortKeys, DT: ir.Int32, Descending: true}
+	sorts, _, err := sort.Print(d)
+	if err != nil {
+		t.Fatal(err)
+	}
 	scope, key := "device="+device+" fingerprint "+d.Printer()+" an adapter\n", shader.NoteKey(k, v)
 	for _, c := range []struct{ key, text, state, why string }{
 		{scope + key, source, stateOK, ""},
 		{scope + key, source + "// \n", stateDamaged, "the text is not that of its kernel and variant"},
 		{strings.Replace(scope, d.Printer(), d.Name+" 0", 1) + key, source, stateForeign, "printed by another version"},
 		{strings.Replace(scope, d.Printer(), "hlsl 1", 1) + key, source, stateForeign, "a language that this version does not know"},
+		{scope + sort.NoteKey(), sorts, stateOK, ""},
+		{scope + sort.NoteKey(), source, stateDamaged, "the text is not that"},
 		{scope + "more\n" + key, source, stateDamaged, "no key of a shader"},
 	} {
 		dir := t.TempDir()
@@ -44,7 +52,7 @@ func plansShaders(t *testing.T, device string, d *shader.Dialect, k *codegen.Ker
 			t.Fatalf("%+v, want %s: %s", rows, c.state, c.why)
 		}
 		code, out, errs := fusebench("plans", "show", "-from", dir, rows[0].Name)
-		if code != 0 || errs != "" || !strings.Contains(out, strings.TrimSpace(source)) {
+		if code != 0 || errs != "" || !strings.Contains(out, strings.TrimSpace(c.text)) {
 			t.Errorf("exit %d, %q\n%s", code, errs, out)
 		}
 	}

@@ -47,7 +47,8 @@ func NoteKey(k *codegen.Kernel, v *Variant) string {
 var ErrNote = errors.New("shader: the text is not that of its kernel and variant")
 
 // ReadNote reads a key that NoteKey made and checks the text in d kept under it. It
-// prints no more than that text is long.
+// prints no more than that text is long. Of a shader that is no kernel's, as a sort's
+// are, k is nil and v has Bindings alone.
 func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, err error) {
 	defer func() { // a variant that nobody would choose may lead anywhere
 		if r := recover(); r == ErrNote {
@@ -58,6 +59,10 @@ func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, er
 	}()
 	if !NotesShader(key, source) {
 		return nil, nil, fmt.Errorf("shader: a shader of %d bytes under a key of %d is none that is kept", len(source), len(key))
+	}
+	if text, ok := strings.CutPrefix(key, sortWord); ok {
+		v, err := readSortNote(d, text, source)
+		return nil, v, err
 	}
 	line, text, _ := strings.Cut(key, "\n")
 	line, ok := strings.CutPrefix(line, noteWord)
@@ -94,6 +99,22 @@ func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, er
 		return nil, nil, ErrNote
 	}
 	return k, v, nil
+}
+
+// readSortNote is ReadNote of a sort's shader. Its text is a few lines, whatever the key.
+func readSortNote(d *Dialect, text, source string) (*Variant, error) {
+	x, err := readSort(text)
+	if err != nil {
+		return nil, err
+	}
+	printed, bindings, err := x.Print(d)
+	if err != nil {
+		return nil, err
+	}
+	if printed != source {
+		return nil, ErrNote
+	}
+	return &Variant{Bindings: bindings}, nil
 }
 
 // Bounds of a variant that was read: far above those that are chosen, and low

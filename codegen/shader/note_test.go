@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/internal/kerneltest"
 	"github.com/millrace-go/millrace/internal/rowtext"
+	"github.com/millrace-go/millrace/ir"
 )
 
 // notedShaders are keys and texts of shaders.
@@ -95,6 +97,61 @@ func TestKeptBytes(t *testing.T) {
 	}
 }
 
+// sortShaders are those of every step, dtype and order that there are.
+func sortShaders(t testing.TB) map[SortShader]string {
+	t.Helper()
+	list, steps := map[SortShader]string{}, map[SortStep]bool{}
+	for step := SortKeys; step <= SortPlace; step++ {
+		for dt := ir.Bool; dt < ir.NumDTypes; dt++ {
+			for _, down := range []bool{false, true} {
+				x := SortShader{step, dt, down}
+				if source, _, err := x.Print(other); err == nil {
+					list[x], steps[step] = source, true
+				}
+			}
+		}
+	}
+	if len(steps) != len(sortTexts) || len(list) < 20 {
+		t.Fatalf("%d shaders of %d steps", len(list), len(steps))
+	}
+	return list
+}
+
+// TestKeptSorts: a sort's shader reads back with its bindings, goes with its text
+// alone, and has one key for all elements that it does not look at.
+func TestKeptSorts(t *testing.T) {
+	texts := map[string]string{}
+	for x, source := range sortShaders(t) {
+		key := x.NoteKey()
+		if !NotesShader(key, source) {
+			t.Errorf("%s is too long", key)
+		}
+		_, want, _ := x.Print(other)
+		k, v, err := ReadNote(other, key, source)
+		if err != nil || k != nil || !slices.Equal(v.Bindings, want) {
+			t.Fatalf("%s: %v, %v, %+v", key, err, k, v)
+		}
+		if have, ok := texts[key]; ok && have != source {
+			t.Errorf("%s has two texts", key)
+		}
+		texts[key] = source
+		if _, _, err := ReadNote(other, key, source+" "); !errors.Is(err, ErrNote) {
+			t.Errorf("another text: %v", err)
+		}
+	}
+	if len(texts) < 8 { // keys of several dtypes, in two orders, and four others
+		t.Errorf("%d keys", len(texts))
+	}
+	for _, bad := range []string{"sort", "sort ", "sort keys", "sort keys float32 ascending", "sort keys float32  descending", "sort keys float31",
+		"sort keys invalid", "sort local float32", "sort wide\n", "sort  wide", "sort none", " sort wide"} {
+		for _, source := range texts {
+			if _, _, err := ReadNote(other, bad, source); err == nil || errors.Is(err, ErrNote) {
+				t.Errorf("read %q: %v", bad, err)
+			}
+		}
+	}
+}
+
 // TestKeptLong: a kernel that goes over its row again and again has a text that
 // grows with the square of its own. No more of it is printed than the text it is
 // compared with is long, and what is beyond all bounds is not even parsed.
@@ -138,9 +195,18 @@ func FuzzReadNote(f *testing.F) {
 	for key, source := range notedShaders(f) {
 		f.Add(key, source)
 	}
+	for x, source := range sortShaders(f) {
+		f.Add(x.NoteKey(), source)
+	}
 	f.Fuzz(func(t *testing.T, key, source string) {
 		k, v, err := ReadNote(other, key, source)
 		if err != nil {
+			return
+		}
+		if k == nil {
+			if x, err := readSort(strings.TrimPrefix(key, sortWord)); err != nil || x.NoteKey() != key {
+				t.Fatalf("%v\n%s", err, key)
+			}
 			return
 		}
 		ready, err := Prepare(k)

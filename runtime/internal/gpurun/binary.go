@@ -46,6 +46,16 @@ func (d *Runner) binaryKey(source string) string {
 	return d.caps.Scope() + "\n" + hex.EncodeToString(sum[:])
 }
 
+// hasBinary reports that the cache has what the driver made of a text.
+func (d *Runner) hasBinary(source string) bool {
+	k, cache := d.keeper()
+	if k == nil {
+		return false
+	}
+	_, ok := peek(cache, KindBinary, d.binaryKey(source))
+	return ok
+}
+
 // kept is the pipeline of a text that an earlier process compiled; nil where there
 // is none. An entry that is of no use is refused, which the cache counts.
 func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {
@@ -70,14 +80,12 @@ func (d *Runner) kept(source string, bindings []Binding) (Pipeline, error) {
 	return pipe, err
 }
 
-// keep saves what the driver made of a text, in the background, once. The caller
-// holds d.mu.
+// keep saves what the driver made of a text, in the background, once.
 func (d *Runner) keep(source string, sh *compiled) {
 	k, cache := d.keeper()
-	if k == nil || sh.kept {
+	if k == nil || !d.shaders.keeps(sh) {
 		return
 	}
-	sh.kept = true
 	added := d.notes.queue.Add(func() {
 		data, err := k.Binary(sh.pipe)
 		if err != nil || len(data) == 0 || len(data) > maxBinary {

@@ -22,18 +22,18 @@ type Runner struct {
 	memory memory
 	stats  counters
 
-	mu      sync.Mutex           // of the shaders, and of params during a Run
-	shaders map[string]*compiled // by source
-	parts   map[string]*program  // of kernels that launches are taken apart into, by text
-	params  kept                 // buffers of uniform words
-	words   []uint32
-	spare   []Buffer // what nobody reads or writes: see warm
-	faults  Buffer   // words that shaders tell of indices out of range by
+	shaders shaders
+	parts   parts
+	notes   shaderNotes
+	words   sync.Pool // of *[]uint32, what batches have their words in
+	lose    string    // the fault point that makes the device vanish
 
-	notes shaderNotes
-	lose  string // the fault point that makes the device vanish
+	mu     sync.Mutex // of what submissions have in common; not held while anything is compiled
+	params kept       // buffers of uniform words
+	spare  []Buffer   // what nobody reads or writes: see warm
+	faults []Buffer   // that no batch has: words that shaders tell of indices out of range by
 
-	listMu    sync.Mutex // taken last
+	listMu    sync.Mutex
 	forgotten []*program // whose shaders go with the next Run
 }
 
@@ -59,7 +59,8 @@ var costs = map[string]struct{ bandwidth, launch, op float64 }{
 func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
-	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c, shaders: map[string]*compiled{}, parts: map[string]*program{}}
+	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
+	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
 	d.limits = limits{
 		api:     d.api,
 		binding: l.Binding,
@@ -100,6 +101,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 	}
 	d.memory = memory{api: d.api, gpu: g, limit: c.MemoryLimit, pool: map[int64][]Buffer{}}
 	d.notes.init(d)
+	d.prebuildCached()
 	return d
 }
 
@@ -157,9 +159,11 @@ func (d *Runner) Write(dst runtime.Buffer, dt ir.DType, off int64, src []byte) e
 		return err
 	}
 	size := int64(dt.Size())
-	return d.deviceError(d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
-		pack(part, dt, src[at/elemSize*size:])
-	}))
+	return d.memory.again(func() error {
+		return d.gpu.Write(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+			pack(part, dt, src[at/elemSize*size:])
+		})
+	})
 }
 
 // Read waits for earlier work and copies elements off… of src to the host.
@@ -169,9 +173,11 @@ func (d *Runner) Read(dst []byte, dt ir.DType, src runtime.Buffer, off int64) er
 		return err
 	}
 	size := int64(dt.Size())
-	return d.deviceError(d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
-		unpack(dst[at/elemSize*size:], dt, part)
-	}))
+	return d.memory.again(func() error {
+		return d.gpu.Read(b.mem, off*elemSize, n*elemSize, func(part []byte, at int64) {
+			unpack(dst[at/elemSize*size:], dt, part)
+		})
+	})
 }
 
 // transfer checks a copy of host bytes and counts its elements.

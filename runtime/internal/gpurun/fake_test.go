@@ -27,11 +27,15 @@ type fake struct {
 	waits      int
 	written    int                   // submissions that had words to write
 	refuse     error                 // what NewPipeline answers
+	short      map[string]int        // how often methods are to lack memory, by name
+	compiling  func(source string)   // is what NewPipeline does first, beside other calls
+	reading    func()                // is what Read does first, likewise
+	made       map[string]int        // times that texts were compiled
 	afterwards func(list []Dispatch) // stands for what shaders do
 }
 
 func newFake() *fake {
-	return &fake{most: 1 << 40, info: Info{
+	return &fake{most: 1 << 40, made: map[string]int{}, info: Info{
 		Name: "a fake", Kind: "DiscreteGPU", Driver: "1.0",
 		Limits: Limits{Binding: 1 << 27, Buffer: 1 << 31, Uniform: 1 << 16, Align: 256, StorageBuffers: 16, Groups: 65535, GroupSize: 256, WorkgroupStorage: 1 << 14},
 	}}
@@ -95,6 +99,15 @@ func (f *fake) call() (end func(), err error) {
 	return f.mu.Unlock, f.usable()
 }
 
+// lacks is ErrMemory as often as a method is to answer that.
+func (f *fake) lacks(method string) error {
+	if f.short[method] == 0 {
+		return nil
+	}
+	f.short[method]--
+	return ErrMemory
+}
+
 func (f *fake) NewBuffer(size int64, _ Use) (Buffer, error) {
 	end, err := f.call()
 	defer end()
@@ -110,10 +123,16 @@ func (f *fake) NewBuffer(size int64, _ Use) (Buffer, error) {
 }
 
 func (f *fake) NewPipeline(source string, bindings []Binding) (Pipeline, error) {
+	if f.compiling != nil {
+		f.compiling(source)
+	}
 	end, err := f.call()
 	defer end()
 	if err == nil {
-		err = f.refuse
+		f.made[source]++
+		if err = f.refuse; err == nil {
+			err = f.lacks("NewPipeline")
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -125,6 +144,9 @@ func (f *fake) NewPipeline(source string, bindings []Binding) (Pipeline, error) 
 func (f *fake) Write(b Buffer, off, n int64, fill func([]byte, int64)) error {
 	end, err := f.call()
 	defer end()
+	if err == nil {
+		err = f.lacks("Write")
+	}
 	if err != nil {
 		return err
 	}
@@ -133,8 +155,14 @@ func (f *fake) Write(b Buffer, off, n int64, fill func([]byte, int64)) error {
 }
 
 func (f *fake) Read(b Buffer, off, n int64, drain func([]byte, int64)) error {
+	if f.reading != nil {
+		f.reading()
+	}
 	end, err := f.call()
 	defer end()
+	if err == nil {
+		err = f.lacks("Read")
+	}
 	if err != nil {
 		return err
 	}
@@ -145,6 +173,9 @@ func (f *fake) Read(b Buffer, off, n int64, drain func([]byte, int64)) error {
 func (f *fake) Submit(list []Dispatch, params Buffer, words []byte) error {
 	end, err := f.call()
 	defer end()
+	if err == nil {
+		err = f.lacks("Submit")
+	}
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,8 @@ import (
 func TestForget(t *testing.T) {
 	d, f := open(t, runtime.Config{})
 	left := func() int {
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		d.sweep()
-		return len(d.shaders)
+		return d.shaders.count()
 	}
 	run := func(l *runtime.Launch) {
 		t.Helper()
@@ -57,7 +55,6 @@ func TestForget(t *testing.T) {
 // A program that never repeats fills neither the list of parts nor the pool.
 func TestBounded(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
-	d.mu.Lock()
 	b := &batch{dev: d}
 	for n := range 2*maxParts + 10 {
 		var text strings.Builder
@@ -71,8 +68,7 @@ func TestBounded(t *testing.T) {
 		}
 	}
 	d.sweep()
-	parts := len(d.parts)
-	d.mu.Unlock()
+	parts := len(d.parts.list)
 	if parts != 10 {
 		t.Errorf("%d parts are known, want the 10 since all were forgotten", parts)
 	}

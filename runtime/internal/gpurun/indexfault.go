@@ -21,6 +21,7 @@ import (
 // faultLog is the state of a batch in this.
 type faultLog struct {
 	launch int              // being added
+	faults Buffer           // the batch's words, between its submission and settle
 	slots  []faultSlot      // words of the faults binding, by dispatch and operand
 	reads  []runtime.Buffer // by launches from the first on that may be at fault
 }
@@ -87,31 +88,51 @@ func (b *batch) faultWords(v *variant, pc *piece) uint32 {
 
 func (b *batch) faultBytes() int64 { return int64(len(b.slots)) * shader.FaultWords * 4 }
 
-// clearFaults makes room for the batch's words and clears them.
+// clearFaults makes room for the batch's words and clears them. The caller holds d.mu.
 func (b *batch) clearFaults() error {
 	if len(b.slots) == 0 {
 		return nil
 	}
 	d := b.dev
-	if err := d.grow(&d.faults, b.faultBytes(), Storage); err != nil {
+	if n := len(d.faults); n > 0 && b.faults == nil {
+		b.faults, d.faults = d.faults[n-1], d.faults[:n-1]
+	}
+	if err := d.grow(&b.faults, b.faultBytes(), Storage); err != nil {
 		return err
 	}
-	return d.deviceError(d.gpu.Write(d.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) }))
+	return d.memory.again(func() error {
+		return d.gpu.Write(b.faults, 0, b.faultBytes(), func(dst []byte, _ int64) { clear(dst) })
+	})
+}
+
+// leaveFaults has another batch have the words.
+func (b *batch) leaveFaults() {
+	if b.faults == nil {
+		return
+	}
+	d := b.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = append(d.faults, b.faults)
+	b.faults = nil
 }
 
 // settle waits for the batch and gives the fault of the first launch that has
-// one: the least index, as on every device.
+// one: the least index, as on every device. Others submit meanwhile.
 func (b *batch) settle() error {
 	d := b.dev
+	defer b.leaveFaults()
 	d.stats.waits.Add(1)
-	words := make([]uint32, 0, len(b.slots)*shader.FaultWords)
-	err := d.gpu.Read(d.faults, 0, b.faultBytes(), func(src []byte, _ int64) {
-		for i := 0; i < len(src); i += 4 {
-			words = append(words, binary.LittleEndian.Uint32(src[i:]))
-		}
+	words := make([]uint32, len(b.slots)*shader.FaultWords)
+	err := d.memory.again(func() error {
+		return d.gpu.Read(b.faults, 0, b.faultBytes(), func(src []byte, at int64) {
+			for i := 0; i < len(src); i += 4 {
+				words[(int(at)+i)/4] = binary.LittleEndian.Uint32(src[i:])
+			}
+		})
 	})
 	if err != nil {
-		return d.deviceError(err)
+		return err
 	}
 	slots := b.slots
 	b.slots, b.reads = nil, nil

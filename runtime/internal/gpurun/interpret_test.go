@@ -105,12 +105,12 @@ func sortOnHost(x *sortDispatch) {
 		}
 	}
 	for t := range uint32(x.threads) {
-		switch x.step {
+		switch x.Step {
 		case shader.SortKeys:
 			i, row := t&(p.Padded-1), t/p.Padded
 			key := uint32(math.MaxUint32)
 			if i < p.Row {
-				key = uint32(ir.SortKey(x.dt, uint64(w[0].at(p.Elements+row*p.Row+i)), x.descending))
+				key = uint32(ir.SortKey(x.DT, uint64(w[0].at(p.Elements+row*p.Row+i)), x.Descending))
 			}
 			w[1].set(t, key)
 			w[2].set(t, i)

@@ -37,7 +37,8 @@ type memory struct {
 
 	allocs, hits, live, peak, pooled int64
 
-	most int64 // bytes that were ever live at a time
+	most  int64 // bytes that were ever live at a time
+	words int64 // bytes of buffers that are no tensor's
 }
 
 // A pool holds no more than twice what was ever live at a time, or this: what a program
@@ -74,21 +75,77 @@ func (m *memory) alloc(n int64) (*buffer, error) {
 		m.hits++
 		return m.hand(m.take(size), n), nil
 	}
-	if m.limit > 0 && m.live+m.pooled+size > m.limit {
+	mem, err := m.make(size, Storage, m.limit)
+	if err != nil {
+		return nil, err
+	}
+	return m.hand(mem, n), nil
+}
+
+// make makes a buffer, for which the pool gives way, within a limit, where that is not 0.
+// The caller holds the lock.
+func (m *memory) make(size int64, use Use, limit int64) (Buffer, error) {
+	if m.limit > 0 && m.live+m.pooled+m.words+size > m.limit {
 		m.trim(0)
-		if m.live+size > m.limit {
+		if limit > 0 && m.live+size > limit {
 			return nil, m.errorf("%w: %d bytes besides %d live ones, the limit is %d", runtime.ErrOutOfMemory, size, m.live, m.limit)
 		}
 	}
-	mem, err := m.gpu.NewBuffer(size, Storage)
-	if errors.Is(err, ErrMemory) && m.pooled > 0 {
-		m.trim(0)
-		mem, err = m.gpu.NewBuffer(size, Storage)
+	mem, err := m.gpu.NewBuffer(size, use)
+	if errors.Is(err, ErrMemory) && m.giveWay() {
+		mem, err = m.gpu.NewBuffer(size, use)
 	}
-	if err != nil {
-		return nil, m.deviceError(err)
+	return mem, m.deviceError(err)
+}
+
+// giveWay releases all that is pooled, and reports whether that was anything. What it
+// releases is the driver's once submitted work is done. The caller holds the lock.
+func (m *memory) giveWay() bool {
+	if m.pooled == 0 {
+		return false
 	}
-	return m.hand(mem, n), nil
+	m.trim(0)
+	return m.gpu.Wait() == nil
+}
+
+// makeWords makes a buffer that is no tensor's: of run-time words, of those that tell of
+// faults. The limit is not theirs: nothing runs without them, and they are few.
+// dropWords takes one back.
+func (m *memory) makeWords(size int64, use Use) (Buffer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, err := m.make(size, use, 0)
+	if err == nil {
+		m.words += b.Size()
+	}
+	return b, err
+}
+
+func (m *memory) dropWords(b Buffer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.words -= b.Size()
+	b.Release()
+}
+
+// again makes a call of the device that may be made twice, and makes it again where it
+// lacked memory and the pool had some.
+func (m *memory) again(call func() error) error {
+	err := call()
+	if m.relieve(err) {
+		err = call()
+	}
+	return m.deviceError(err)
+}
+
+// relieve gives the pool back where a call of the device lacked memory.
+func (m *memory) relieve(err error) bool {
+	if !errors.Is(err, ErrMemory) {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.giveWay()
 }
 
 // hand counts a buffer as live. The caller holds the lock.
@@ -166,7 +223,7 @@ func (d *Runner) Lend(b runtime.Buffer) (Buffer, error) {
 func (m *memory) stats(s *runtime.Stats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.Allocs, s.PoolHits, s.AllocBytes, s.PeakBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.peak, m.pooled
+	s.Allocs, s.PoolHits, s.AllocBytes, s.PeakBytes, s.PoolBytes = m.allocs, m.hits, m.live, m.peak, m.pooled+m.words
 }
 
 // ResetPeak makes PeakBytes start again from what is live.
@@ -181,7 +238,7 @@ func (d *Runner) ResetPeak() {
 func (m *memory) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed, m.pool, m.pooled = true, nil, 0
+	m.closed, m.pool, m.pooled, m.words = true, nil, 0, 0
 }
 
 // Alloc returns memory with undefined contents.

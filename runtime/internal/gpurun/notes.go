@@ -1,12 +1,9 @@
 package gpurun
 
 import (
-	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
@@ -14,22 +11,15 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// maxAhead bounds the shaders that a device compiles before anybody runs them.
-const maxAhead = 256
-
 // maxSaves bounds the shaders that wait for the disk.
 const maxSaves = 1024
 
-// shaderNotes notes which shaders ran, and compiles beforehand those that ran
-// elsewhere. What a driver's compiler makes of a text takes it up to a second, and
-// what it made is no use elsewhere, where it is handed out at all. Nobody relies on a
-// shader that was compiled beforehand: a Run prints its own, and is quicker where
-// the very same text was compiled before.
+// shaderNotes notes which shaders ran, for caches and bundles, and has those compiled
+// beforehand that ran in earlier processes.
 type shaderNotes struct {
 	dev   *Runner
 	queue background.Queue[func()]
-	ended atomic.Bool
-	ahead int // shaders that were read to be compiled, by the queue
+	aheads
 
 	mu  sync.Mutex
 	ran map[string]*noted // by the keys they are kept under
@@ -43,22 +33,39 @@ type noted struct {
 
 func (x *shaderNotes) init(d *Runner) {
 	x.dev, x.ran = d, map[string]*noted{}
-	x.queue.Do, x.queue.Limit = func(f func()) { f() }, maxSaves
+	x.queue.Limit = maxSaves
+	x.queue.Do = func(f func()) {
+		var err error
+		defer d.guard(&err) // who waits for the queue is not to wait for ever
+		f()
+	}
 }
 
-// notNoted stands for the key of a shader that is too long to be kept.
+// notNoted stands for the key of a shader that is too long to be kept, and of one whose
+// program is forgotten.
 const notNoted = "-"
 
-// note remembers a shader that runs, unless it is too long to be kept. The caller holds d.mu.
-func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
-	key := shader.NoteKey(k, &v.Variant)
-	if !shader.NotesShader(key, v.source) {
+// note remembers a shader that runs, under the key that keyOf makes, unless it is too
+// long to be kept.
+func (x *shaderNotes) note(v *variant, keyOf func() string) {
+	rest := keyOf()
+	kept := shader.NotesShader(rest, v.source)
+	key := x.dev.caps.Scope() + "\n" + rest
+	x.mu.Lock()
+	switch {
+	case v.noted != "": // meanwhile, or its program is forgotten
+		x.mu.Unlock()
+		return
+	case !kept:
 		v.noted = notNoted
+	default:
+		v.noted = key
+	}
+	v.told.Store(true)
+	if !kept {
+		x.mu.Unlock()
 		return
 	}
-	key = x.dev.caps.Scope() + "\n" + key
-	v.noted = key
-	x.mu.Lock()
 	n := x.ran[key]
 	if n == nil {
 		n = &noted{source: v.source}
@@ -67,14 +74,18 @@ func (x *shaderNotes) note(k *codegen.Kernel, v *variant) {
 	n.users++
 	first := n.users == 1
 	x.mu.Unlock()
-	if cache := x.dev.cfg.Cache; cache != nil && first {
-		if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
-			c.Dropped(runtime.KindShader, x.dev.errorf("a shader is not saved: too many wait for the disk"))
-		}
+	cache := x.dev.cfg.Cache
+	if cache == nil || !first {
+		return
 	}
+	if c, ok := cache.(dropper); !x.queue.Add(func() { save(cache, key, v.source) }) && ok {
+		c.Dropped(runtime.KindShader, x.dev.errorf("a shader is not saved: too many wait for the disk"))
+	}
+	x.tellNext(rest)
 }
 
-// forget drops the notes of shaders that no known plan uses.
+// forget drops the notes of shaders that no known plan uses. Runs that are under way
+// note them no more.
 func (x *shaderNotes) forget(list map[string]*variant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -84,6 +95,8 @@ func (x *shaderNotes) forget(list map[string]*variant) {
 				delete(x.ran, v.noted)
 			}
 		}
+		v.noted = notNoted
+		v.told.Store(true)
 	}
 }
 
@@ -97,12 +110,16 @@ type dropper interface {
 	Dropped(kind string, why error)
 }
 
-func save(cache runtime.Cache, key, source string) {
-	look := cache.Get
+// peek looks into a cache without being counted, where that can be.
+func peek(cache runtime.Cache, kind, key string) ([]byte, bool) {
 	if c, ok := cache.(peeker); ok {
-		look = c.Peek
+		return c.Peek(kind, key)
 	}
-	if have, ok := look(runtime.KindShader, key); !ok || string(have) != source {
+	return cache.Get(kind, key)
+}
+
+func save(cache runtime.Cache, key, source string) {
+	if have, ok := peek(cache, runtime.KindShader, key); !ok || string(have) != source {
 		_ = cache.Put(runtime.KindShader, key, []byte(source)) // a failure is counted there
 	}
 }
@@ -117,36 +134,6 @@ func (d *Runner) Notes() (list []runtime.Note) {
 	return list
 }
 
-// Prebuild compiles shaders that ran elsewhere, one after another in the
-// background. A Run waits for the one that is being compiled, at most.
-func (d *Runner) Prebuild(entries iter.Seq2[string, []byte], refuse func(error)) {
-	x := &d.notes
-	x.queue.Add(func() {
-		for key, source := range entries {
-			if x.ended.Load() || x.ahead >= maxAhead {
-				return
-			}
-			x.ahead++
-			k, v, err := shader.ReadNote(d.lang, key, string(source))
-			if err == nil {
-				err = d.prebuild(k, v, string(source))
-			}
-			if e := d.deviceError(err); e != err { // no fault of the entry
-				if errors.Is(e, runtime.ErrOutOfMemory) { // the rest is compiled when it runs
-					d.stats.fallbacks.Add(1)
-					if d.cfg.OnError != nil {
-						d.cfg.OnError(d.errorf("compiling shaders beforehand: %w", e))
-					}
-				}
-				return // or it vanished, or is being closed
-			}
-			if err != nil {
-				refuse(err)
-			}
-		}
-	})
-}
-
 func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) error {
 	if err := d.makeReady(k, v, source); err != nil {
 		return err
@@ -156,24 +143,25 @@ func (d *Runner) prebuild(k *codegen.Kernel, v *shader.Variant, source string) e
 }
 
 func (d *Runner) makeReady(k *codegen.Kernel, v *shader.Variant, source string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.shaders[source] != nil {
+	sh := d.shaders.claimAhead(source)
+	if sh == nil {
 		return nil
 	}
-	sh, err := d.compile(k, source, v.Bindings)
-	if err != nil {
-		return err
+	d.finish(sh, k, v.Bindings)
+	if sh.err != nil {
+		return sh.err
 	}
+	defer d.shaders.drop(sh)
 	return d.warm(sh, len(v.Bindings))
 }
 
 // warm dispatches a workgroup of a shader that finds in its words that there is
-// nothing to do: some drivers compile when they are first told to run something. The
-// caller holds d.mu, and has nothing to submit.
+// nothing to do: some drivers compile when they are first told to run something.
 func (d *Runner) warm(sh *compiled, bindings int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for len(d.spare) < bindings {
-		b, err := d.gpu.NewBuffer(spareSize, Storage)
+		b, err := d.memory.makeWords(spareSize, Storage)
 		if err != nil {
 			return err
 		}
@@ -208,6 +196,12 @@ func (x *shaderNotes) wait() { x.queue.Wait() }
 // stop drops what need not be done, and waits for the rest.
 func (x *shaderNotes) stop() {
 	x.ended.Store(true)
+	x.mu.Lock()
+	ran := len(x.order) > 0
+	x.mu.Unlock()
+	if ran {
+		x.queue.Add(x.saveOrder)
+	}
 	x.wait()
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -71,15 +72,96 @@ func TestPrebuild(t *testing.T) {
 	}
 }
 
+// TestPrebuildSorts: shaders that are no kernel's are noted with the sort that uses
+// them, compiled beforehand as the others are, refused where they are not what is
+// printed, and given back.
+func TestPrebuildSorts(t *testing.T) {
+	sorted := func(d *Runner) *runtime.Launch {
+		t.Helper()
+		l := launch(t, d, sortKernel, 1, 4, 3000)
+		if err := d.Run([]runtime.Launch{*l}); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	first := openDevice(t, runtime.Config{})
+	sorted(first)
+	sorted(first)
+	entries, steps := shipped(first), []string{}
+	for key := range entries {
+		if strings.HasPrefix(key, "sort ") {
+			steps = append(steps, key)
+		}
+	}
+	slices.Sort(steps)
+	if want := []string{"sort keys float32", "sort local", "sort take", "sort wide"}; !slices.Equal(steps, want) {
+		t.Fatalf("noted %q, want %q", steps, want)
+	}
+	if n := first.Stats().Compiles; int(n) != len(entries) {
+		t.Errorf("%d compiles, %d notes", n, len(entries))
+	}
+	d, f := open(t, runtime.Config{})
+	var bad refusals
+	d.Prebuild(maps.All(entries), bad.add)
+	if err := d.Wait(true); err != nil || len(bad.list) != 0 {
+		t.Fatal(err, bad.list)
+	}
+	compiled := d.Stats().Compiles
+	l := sorted(d)
+	if n := d.Stats().Compiles; int(compiled) != len(entries) || n != compiled {
+		t.Errorf("%d shaders of %d compiled beforehand, %d in all", compiled, len(entries), n)
+	}
+	if got := shipped(d); !maps.EqualFunc(got, entries, slices.Equal) {
+		t.Errorf("noted %q, want %q", got, entries)
+	}
+	for _, v := range d.Source(l.Prog) {
+		if !slices.Contains(steps, v.Class) || string(entries[v.Class]) != v.Source {
+			t.Errorf("shows %q", v.Class)
+		}
+	}
+	other := sorted(d) // a program of its own
+	for i, want := range []int{4, 0} {
+		d.Forget([]runtime.Program{l.Prog, other.Prog}[i])
+		d.sweep()
+		got := 0
+		for key := range shipped(d) {
+			if strings.HasPrefix(key, "sort ") {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%d of 2 sorts forgotten: %d notes, want %d", i+1, got, want)
+		}
+	}
+	for _, p := range d.parts.list {
+		d.Forget(p)
+	}
+	if d.sweep(); f.pipelines != 0 {
+		t.Errorf("%d pipelines are left", f.pipelines)
+	}
+	// Entries that were changed are refused, and compiled when they run.
+	spoilt := maps.Clone(entries)
+	spoilt["sort local"] = append(slices.Clone(spoilt["sort local"]), ' ')
+	spoilt["sort keys int32"] = spoilt["sort keys float32"]
+	spoilt["sort heap"] = spoilt["sort wide"]
+	d, _ = open(t, runtime.Config{})
+	d.Prebuild(maps.All(spoilt), bad.add)
+	if err := d.Wait(true); err != nil || len(bad.list) != 3 || int(d.Stats().Compiles) != len(entries)-1 {
+		t.Errorf("%v, refused %v, %d compiles", err, bad.list, d.Stats().Compiles)
+	}
+	sorted(d)
+	if n := d.Stats().Compiles; int(n) != len(entries) {
+		t.Errorf("%d compiles of %d", n, len(entries))
+	}
+}
+
 // TestNoteLong: a shader that is too long to be kept runs and is not noted.
 func TestNoteLong(t *testing.T) {
 	d := openDevice(t, runtime.Config{})
 	ranOn(t, d, negKernel)
 	k, v := parse(t, negKernel), &variant{source: strings.Repeat(" ", 1<<21)}
-	d.mu.Lock()
-	d.notes.note(k, v)
+	d.notes.note(v, func() string { return shader.NoteKey(k, &v.Variant) })
 	d.notes.forget(map[string]*variant{"": v})
-	d.mu.Unlock()
 	if n := len(d.Notes()); n != 1 || v.noted != notNoted {
 		t.Errorf("%d notes, %q", n, v.noted)
 	}
@@ -190,9 +272,7 @@ func TestNotesAreForgotten(t *testing.T) {
 		for _, p := range progs[:forgotten] {
 			d.Forget(p)
 		}
-		d.mu.Lock()
 		d.sweep()
-		d.mu.Unlock()
 		if got := len(d.Notes()); got != want {
 			t.Errorf("%d of 2 forgotten: %d notes, want %d", forgotten, got, want)
 		}
@@ -203,7 +283,17 @@ func TestNotesAreForgotten(t *testing.T) {
 type memoryCache struct {
 	mu   sync.Mutex
 	list map[string]string
-	puts int
+	puts int // of shaders
+}
+
+// of is how many entries of a kind there are.
+func (c *memoryCache) of(kind string) (n int) {
+	for key := range c.list {
+		if strings.HasPrefix(key, kind+" ") {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *memoryCache) Get(kind, key string) ([]byte, bool) {
@@ -217,7 +307,9 @@ func (c *memoryCache) Put(kind, key string, value []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list[kind+" "+key] = string(value)
-	c.puts++
+	if kind == runtime.KindShader {
+		c.puts++
+	}
 	return nil
 }
 
@@ -275,7 +367,7 @@ func TestShadersInCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		notes := d.Notes()
-		if len(notes) != 1 || cache.puts != want || len(cache.list) != 1 {
+		if len(notes) != 1 || cache.puts != want || cache.of(runtime.KindShader) != 1 {
 			t.Fatalf("round %d: %d notes, written %d times, %d entries", round, len(notes), cache.puts, len(cache.list))
 		}
 		key := notes[0].Kind + " " + notes[0].Key

@@ -1,9 +1,8 @@
 package gpurun
 
 import (
-	"errors"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
@@ -27,15 +26,9 @@ type program struct {
 type variant struct {
 	shader.Variant
 	source string
-	noted  string // the key of its note; "" as long as there is none
+	noted  string      // the key of its note; "" as long as there is none. The notes' lock guards it
+	told   atomic.Bool // noted is not "": the lock need not be taken
 	*compiled
-}
-
-// compiled is a shader, and how many variants of programs use it.
-type compiled struct {
-	pipe  Pipeline
-	users int
-	kept  bool // it came from the cache, or goes there
 }
 
 // Kernel is the kernel as fusion wrote it.
@@ -98,10 +91,8 @@ type nowhere int64
 func (n nowhere) Bytes() int64 { return int64(n) }
 
 // tryApart finds out whether shaders can express all that a program's launches
-// are taken apart into. It must not be called with d.mu held.
+// are taken apart into.
 func (d *Runner) tryApart(p *program) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	b := &batch{dev: d}
 	s := splitter{
 		limits:  d.limits,
@@ -109,7 +100,7 @@ func (d *Runner) tryApart(p *program) error {
 		scratch: func(n int64) (runtime.Buffer, error) { return nowhere(n), nil },
 		build:   b.build,
 		sorter: func(x sortDispatch) error {
-			_, _, err := shader.Sort(d.lang, x.step, x.dt, x.descending)
+			_, _, err := x.Print(d.lang)
 			return err
 		},
 	}
@@ -121,127 +112,55 @@ func (d *Runner) tryApart(p *program) error {
 	return s.launch(p.ready, &l)
 }
 
-// variantFor finds or makes the shader for a piece. The caller holds d.mu.
-func (p *program) variantFor(pc *piece) (*variant, error) {
+// variantFor finds or makes the shader for a piece, which b has a use of then.
+func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 	choice, err := p.chosen(pc)
 	if err != nil {
 		return nil, err
 	}
-	key := choice.Key()
+	return p.variant(b, choice.Key(), func() (*variant, error) {
+		source, err := shader.Print(p.dev.lang, p.ready, &choice)
+		return &variant{Variant: choice, source: source}, err
+	})
+}
+
+// variant finds the variant of a key, or makes the one that print gives, compiled.
+// The lock is not held while it is: who asks for another one goes on, and who forgets
+// the program does not wait.
+func (p *program) variant(b *batch, key string, print func() (*variant, error)) (*variant, error) {
+	d := p.dev
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if v := p.variants[key]; v != nil {
+	v := p.variants[key]
+	if v != nil {
+		b.use(v.compiled)
+	}
+	p.mu.Unlock()
+	if v != nil {
 		return v, nil
 	}
-	source, err := shader.Print(p.dev.lang, p.ready, &choice)
+	v, err := print()
 	if err == nil {
 		err = fault.Hit(fault.Compile)
 	}
-	var sh *compiled
 	if err == nil {
-		sh, err = p.dev.compile(p.kernel, source, choice.Bindings)
+		v.compiled, err = d.compile(p.kernel, v.source, v.Bindings)
 	}
 	if err != nil {
-		return nil, p.dev.compileError(p.kernel.String(), source, err)
+		return nil, d.compileError(p.kernel.String(), v.source, err)
 	}
-	v := &variant{Variant: choice, source: source, compiled: sh}
-	sh.users++
+	b.uses = append(b.uses, v.compiled)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.variants[key]; other != nil { // another Run was quicker
+		b.use(other.compiled)
+		return other, nil
+	}
+	d.shaders.use(v.compiled)
 	p.variants[key] = v
 	if p.forgotten { // and is run once more: see Forget
-		p.dev.forget(p)
-	}
-	return v, nil
-}
-
-// Forget lets the next Run give the shaders of a program back: they take a
-// hundred times what the program itself does. Whoever still runs it has them
-// compiled again. The engine's locks are held, so that this waits for no Run.
-func (d *Runner) Forget(prog runtime.Program) {
-	if p, ok := prog.(*program); ok && p.dev == d {
-		p.mu.Lock()
-		p.forgotten = true
-		p.mu.Unlock()
 		d.forget(p)
 	}
-}
-
-func (d *Runner) forget(p *program) {
-	d.listMu.Lock()
-	defer d.listMu.Unlock()
-	d.forgotten = append(d.forgotten, p)
-}
-
-// sweep gives the shaders back that only forgotten programs use. The caller holds
-// d.mu, and has nothing to submit.
-func (d *Runner) sweep() {
-	d.listMu.Lock()
-	list := d.forgotten
-	d.forgotten = nil
-	d.listMu.Unlock()
-	for _, p := range list {
-		p.mu.Lock()
-		d.notes.forget(p.variants)
-		for _, v := range p.variants {
-			if v.users--; v.users == 0 {
-				delete(d.shaders, v.source)
-				v.pipe.Release()
-			}
-		}
-		clear(p.variants)
-		p.mu.Unlock()
-	}
-}
-
-// compileError wraps what the printer or the native compiler refused. Faults
-// of the device pass as they are.
-func (d *Runner) compileError(kernel, source string, err error) error {
-	if e := d.deviceError(err); e != err {
-		return e
-	}
-	d.stats.compileFails.Add(1)
-	log := err.Error()
-	var se *SourceError
-	if errors.As(err, &se) {
-		log = se.Log
-	}
-	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
-}
-
-// compile compiles a text, or finds it compiled, here or by an earlier process. kernel is what it is for, nil for
-// shaders that are no kernel's, which nobody counts the users of. The caller holds
-// d.mu.
-func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Binding) (*compiled, error) {
-	if sh := d.shaders[source]; sh != nil {
-		return sh, nil
-	}
-	bindings := make([]Binding, len(list)+1)
-	for i, b := range list {
-		if b.Write {
-			bindings[i] = ReadWrite
-		}
-	}
-	bindings[len(list)] = Params
-	if pipe, err := d.kept(source, bindings); pipe != nil || err != nil {
-		sh := &compiled{pipe: pipe, kept: true}
-		if err == nil {
-			d.shaders[source] = sh
-		}
-		return sh, err
-	}
-	start := time.Now()
-	pipe, err := d.gpu.NewPipeline(source, bindings)
-	took := time.Since(start)
-	if d.cfg.OnCompile != nil && kernel != nil {
-		d.cfg.OnCompile(kernel, took.Seconds(), err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	d.stats.compiles.Add(1)
-	d.stats.compile.Add(int64(took))
-	sh := &compiled{pipe: pipe}
-	d.shaders[source] = sh
-	return sh, nil
+	return v, nil
 }
 
 // Source lists the shaders made for a program so far.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
@@ -19,12 +20,14 @@ const maxBacklog = 512
 // many do not pile up.
 const maxDispatches = 2048
 
-// batch is a Run on its way to the queue.
+// batch is a Run on its way to the queue. Several may be at a time: what they have in
+// common is guarded where they are submitted.
 type batch struct {
 	dev        *Runner
 	trial      bool // of what may not be run again
 	dispatches []Dispatch
-	words      []uint32 // of all dispatches, each part aligned
+	words      []uint32    // of all dispatches, each part aligned
+	uses       []*compiled // what the dispatches run, each once
 	scratch    []*buffer
 	split      splitter
 	faultLog
@@ -33,7 +36,8 @@ type batch struct {
 }
 
 // Run cuts the launches into dispatches and submits them as one pass.
-func (d *Runner) Run(list []runtime.Launch) error {
+func (d *Runner) Run(list []runtime.Launch) (err error) {
+	defer d.guard(&err)
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -46,10 +50,14 @@ func (d *Runner) Run(list []runtime.Launch) error {
 // dispatchAll cuts the launches into dispatches and submits them. Trials are not
 // counted.
 func (d *Runner) dispatchAll(list []runtime.Launch, trial bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if !d.notes.begun.Load() {
+		d.notes.begun.Store(true)
+	}
 	d.sweep()
-	b := &batch{dev: d, trial: trial, words: d.words[:0]}
+	b := &batch{dev: d, trial: trial}
+	if w, ok := d.words.Get().(*[]uint32); ok {
+		b.words = *w
+	}
 	b.split = splitter{limits: d.limits, emit: b.emit, scratch: b.alloc, build: b.build, sorter: b.sort}
 	defer b.release()
 	for i := 0; i < len(list); i++ {
@@ -165,14 +173,11 @@ func (b *batch) add(l *runtime.Launch) error {
 // emit turns a piece into a dispatch.
 func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	p := pc.launch.Prog.(*program)
-	v, err := p.variantFor(pc)
+	v, err := p.variantFor(b, pc)
 	if err != nil {
 		return err
 	}
-	if !b.trial && v.noted == "" {
-		b.dev.notes.note(p.kernel, v)
-		b.dev.keep(v.source, v.compiled)
-	}
+	b.ran(v, func() string { return shader.NoteKey(p.kernel, &v.Variant) })
 	at := len(b.words)
 	words, grid, err := v.Pack(b.words, k, &pc.launch)
 	if err != nil {
@@ -186,24 +191,40 @@ func (b *batch) emit(k *codegen.Kernel, pc *piece) error {
 	return nil
 }
 
+// use holds a shader until the batch is submitted.
+func (b *batch) use(sh *compiled) {
+	if !slices.Contains(b.uses, sh) {
+		b.dev.shaders.use(sh)
+		b.uses = append(b.uses, sh)
+	}
+}
+
+// ran has a shader noted and kept that has not been, unless it is only tried.
+func (b *batch) ran(v *variant, key func() string) {
+	if !b.trial && !v.told.Load() {
+		b.dev.notes.note(v, key)
+		b.dev.keep(v.source, v.compiled)
+	}
+}
+
 // sort turns a dispatch of a sort into one of the device.
 func (b *batch) sort(x sortDispatch) error {
-	source, bindings, err := shader.Sort(b.dev.lang, x.step, x.dt, x.descending)
+	p := x.prog.(*program)
+	v, err := p.variant(b, x.NoteKey(), func() (*variant, error) {
+		source, bindings, err := x.Print(b.dev.lang)
+		return &variant{Variant: shader.Variant{Bindings: bindings}, source: source}, err
+	})
 	if err != nil {
 		return err
 	}
-	sh, err := b.dev.compile(nil, source, bindings)
-	if err != nil {
-		return b.dev.compileError("sort", source, err)
-	}
-	b.dev.keep(source, sh)
+	b.ran(v, x.NoteKey)
 	per := int64(shader.SortGroup)
-	if x.step == shader.SortLocal {
+	if x.Step == shader.SortLocal {
 		per = 1
 	}
 	grid := shader.GridOf((x.threads + per - 1) / per)
 	x.words.Count, x.words.Width = uint32(x.threads), grid.X*uint32(per)
-	b.dispatch(sh.pipe, x.words.Pack(b.words), len(b.words), x.windows, false, grid)
+	b.dispatch(v.pipe, x.words.Pack(b.words), len(b.words), x.windows, false, grid)
 	return nil
 }
 
@@ -234,11 +255,28 @@ func (b *batch) submit() error {
 		return nil
 	}
 	d := b.dev
-	d.words = b.words
+	if err := b.send(); err != nil {
+		return err
+	}
+	b.dispatches, b.words = b.dispatches[:0], b.words[:0]
+	if len(b.slots) > 0 {
+		return b.settle()
+	}
+	if d.gpu.Backlog() > maxBacklog {
+		return d.deviceError(d.gpu.Wait())
+	}
+	return nil
+}
+
+// send is the part of submit that one batch does at a time.
+func (b *batch) send() error {
+	d := b.dev
 	data := make([]byte, len(b.words)*4)
 	for i, w := range b.words {
 		binary.LittleEndian.PutUint32(data[i*4:], w)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	params, sent, err := d.params.hold(d, data)
 	if err != nil {
 		return err
@@ -250,7 +288,7 @@ func (b *batch) submit() error {
 		bind := b.dispatches[i].Bind
 		bind[len(bind)-1].Buf = params
 		if f := len(bind) - 2; f >= 0 && bind[f].Buf == nil {
-			bind[f] = Range{Buf: d.faults, Size: b.faultBytes()}
+			bind[f] = Range{Buf: b.faults, Size: b.faultBytes()}
 		}
 	}
 	if sent {
@@ -258,14 +296,8 @@ func (b *batch) submit() error {
 	}
 	if err := d.gpu.Submit(b.dispatches, params, data); err != nil {
 		d.params.forget()
+		d.memory.relieve(err) // it is not known what ran: who runs it again finds room
 		return d.deviceError(err)
-	}
-	b.dispatches, b.words = b.dispatches[:0], d.words[:0]
-	if len(b.slots) > 0 {
-		return b.settle()
-	}
-	if d.gpu.Backlog() > maxBacklog {
-		return d.deviceError(d.gpu.Wait())
 	}
 	return nil
 }
@@ -310,15 +342,14 @@ func (d *Runner) grow(buf *Buffer, n int64, use Use) error {
 		return nil
 	}
 	if *buf != nil {
-		(*buf).Release()
+		d.memory.dropWords(*buf)
 		*buf = nil
 	}
-	fresh, err := d.gpu.NewBuffer(max(2*n, 1<<14), use)
-	if err != nil {
-		return d.deviceError(err)
+	fresh, err := d.memory.makeWords(max(2*n, 1<<14), use)
+	if err == nil {
+		*buf = fresh
 	}
-	*buf = fresh
-	return nil
+	return err
 }
 
 func (b *batch) alloc(n int64) (runtime.Buffer, error) {
@@ -331,34 +362,13 @@ func (b *batch) alloc(n int64) (runtime.Buffer, error) {
 }
 
 // release pools the scratch memory: whoever gets it next comes later in the
-// queue.
+// queue. Shaders may go, too, now that they are submitted.
 func (b *batch) release() {
 	for _, s := range b.scratch {
 		b.dev.memory.free(s)
 	}
-}
-
-// maxParts bounds the kernels that launches are taken apart into: they are few and serve
-// launches of every size, but for programs that never repeat.
-const maxParts = 256
-
-// build finds or makes the program of a kernel that a launch is taken apart
-// into. Where there are too many all are forgotten.
-func (b *batch) build(k *codegen.Kernel) (runtime.Program, *codegen.Kernel, error) {
-	d, key := b.dev, k.String()
-	p := d.parts[key]
-	if p == nil {
-		var err error
-		if p, err = d.build(k); err != nil {
-			return nil, nil, err
-		}
-		if len(d.parts) == maxParts {
-			for _, old := range d.parts {
-				d.Forget(old)
-			}
-			clear(d.parts)
-		}
-		d.parts[key] = p
-	}
-	return p, p.ready, nil
+	b.dev.shaders.drop(b.uses...)
+	b.leaveFaults() // where nothing was settled
+	words := b.words[:0]
+	b.dev.words.Put(&words) // and not the batch with it
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/wgsl"
@@ -113,6 +114,99 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
+// TestPoolGivesWay: memory that nobody uses goes before a Run fails for want of words,
+// a copy for want of what it passes through, or a shader; a submission is not made
+// twice, and finds room the next time.
+func TestPoolGivesWay(t *testing.T) {
+	d, f := open(t, runtime.Config{})
+	l := launch(t, d, lookKernel, 1, 100)
+	l.Args[0].Stride[0], l.Args[0].IndexStride, l.Args[0].IndexSize = 0, 1, 100
+	fill := func() { // the pool
+		x, err := d.Alloc(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Free(x)
+	}
+	run := func() error { return d.Run([]runtime.Launch{*l}) }
+	host := make([]byte, 400)
+	kernel := negKernel
+	fill()
+	f.most = f.bytes + 100 // and no word more
+	if err := run(); err != nil {
+		t.Errorf("words: %v", err)
+	}
+	f.most = 1 << 40
+	for _, c := range []struct {
+		method string
+		call   func() error
+		again  bool
+	}{
+		{"Write", func() error { return d.Write(l.Args[0].Buf, ir.Float32, 0, host) }, true},
+		{"Read", func() error { return d.Read(host, ir.Float32, l.Args[0].Buf, 0) }, true},
+		{"Write", run, true}, {"Read", run, true}, {"Submit", run, false},
+		{"NewPipeline", func() error { return d.Run([]runtime.Launch{*launch(t, d, kernel, 1, 100)}) }, true},
+	} {
+		for _, n := range []int{1, 2} { // times that there is none
+			kernel = opKernel([]string{"abs", "sqrt"}[n-1])
+			fill()
+			f.short = map[string]int{c.method: n}
+			if err := c.call(); (err == nil) != (c.again && n == 1) || err != nil && !errors.Is(err, runtime.ErrOutOfMemory) {
+				t.Errorf("%s, %d times: %v", c.method, n, err)
+			}
+			f.short = nil
+			if d.memory.pooled != 0 {
+				t.Errorf("%s: %d bytes are pooled", c.method, d.memory.pooled)
+			}
+			if err := c.call(); err != nil {
+				t.Errorf("%s, afterwards: %v", c.method, err)
+			}
+		}
+	}
+	f.short = map[string]int{"Write": 1}
+	if err := d.Write(l.Args[0].Buf, ir.Float32, 0, host); !errors.Is(err, runtime.ErrOutOfMemory) {
+		t.Errorf("with nothing to give: %v", err)
+	}
+}
+
+// TestWordsAreCounted: what launches need besides tensors is counted as kept for reuse,
+// bounded whatever runs, made beyond the limit, and no reason to keep a pool.
+func TestWordsAreCounted(t *testing.T) {
+	d, f := open(t, runtime.Config{MemoryLimit: 64 << 10})
+	l := launch(t, d, negKernel, 1, 100)
+	a, err := d.Alloc(60 << 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Free(a)
+	if s := d.Stats(); s.PoolBytes != 60<<10 {
+		t.Errorf("%d bytes are pooled", s.PoolBytes)
+	}
+	if err := d.Run([]runtime.Launch{*l}); err != nil {
+		t.Fatal(err)
+	}
+	if s := d.Stats(); s.PoolBytes != 1<<14 || s.PoolBytes+s.AllocBytes != f.bytes {
+		t.Errorf("%d bytes are kept for reuse, the device has %d", s.PoolBytes, f.bytes)
+	}
+	for n := range 40 { // as many words, of other values
+		list := make([]runtime.Launch, 1+n%30)
+		for i := range list {
+			list[i] = *l
+			list[i].Dims[0] = int64(1 + n)
+		}
+		if err := d.Run(list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := d.Stats()
+	if most := int64(len(d.params) * 1 << 15); s.PoolBytes > most || s.PoolBytes+s.AllocBytes != f.bytes {
+		t.Errorf("%d bytes are kept for reuse, at most %d are, the device has %d", s.PoolBytes, most, f.bytes)
+	}
+	if err := d.Close(); err != nil || d.Stats().PoolBytes != 0 {
+		t.Errorf("%v, %d bytes of a closed device", err, d.Stats().PoolBytes)
+	}
+}
+
 // TestVanishes: every call says so, and whose device it was.
 func TestVanishes(t *testing.T) {
 	defer fault.Reset()
@@ -197,6 +291,36 @@ func TestIndexFaults(t *testing.T) {
 	ranOn(t, d, copyKernel)
 	if s := d.Stats(); s.Waits != 3 {
 		t.Error("waited where no index may be at fault")
+	}
+}
+
+// TestRunsBesideAWait: a Run that waits to learn of its indices holds no other up, and
+// two of them have words of their own.
+func TestRunsBesideAWait(t *testing.T) {
+	d, f := open(t, runtime.Config{})
+	l := launch(t, d, lookKernel, 1, 100)
+	l.Args[0].Stride[0], l.Args[0].IndexStride, l.Args[0].IndexSize = 0, 1, 100
+	arrived, opened := make(chan bool, 2), make(chan bool)
+	f.reading = func() { arrived <- true; <-opened }
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			if err := d.Run([]runtime.Launch{*l}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	soon(t, "the second of two", func() { <-arrived; <-arrived })
+	soon(t, "a Run", func() { ranOn(t, d, copyKernel) })
+	words := func(i int) Buffer { x := f.submitted[i][0].Bind; return x[len(x)-2].Buf }
+	if words(0) == words(1) {
+		t.Error("two Runs under way have their words in common")
+	}
+	close(opened)
+	group.Wait()
+	buffers := f.buffers
+	if err := d.Run([]runtime.Launch{*l}); err != nil || f.buffers != buffers {
+		t.Errorf("%v, %d buffers more", err, f.buffers-buffers)
 	}
 }
 

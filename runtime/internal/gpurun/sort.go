@@ -42,7 +42,7 @@ func (s *splitter) sort(k *codegen.Kernel, r codegen.Reduce, l *runtime.Launch) 
 	if padded > most {
 		return s.errorf("a row of %d elements to sort, of which %d fit a binding", n, most)
 	}
-	w := sortWork{s: s, r: r, dt: dt, n: n, padded: padded, elements: raw.Buf, result: l.Args[r.Operand].Buf}
+	w := sortWork{s: s, prog: l.Prog, r: r, dt: dt, n: n, padded: padded, elements: raw.Buf, result: l.Args[r.Operand].Buf}
 	atOnce := min(most/padded, rows)
 	pairs := blocks(atOnce*padded) * shader.SortBlock
 	for i := range w.pairs {
@@ -63,6 +63,7 @@ func blocks(pairs int64) int64 { return (pairs + shader.SortBlock - 1) / shader.
 // sortWork is a sort of rows of n dense elements.
 type sortWork struct {
 	s                *splitter
+	prog             runtime.Program
 	r                codegen.Reduce
 	dt               ir.DType
 	n, padded        int64
@@ -86,7 +87,7 @@ func (w *sortWork) rows(first, count int64) error {
 		if set != nil {
 			set(&x)
 		}
-		return w.s.sorter(sortDispatch{step, w.dt, w.r.Descending, threads, x, windows})
+		return w.s.sorter(sortDispatch{w.prog, shader.SortShader{Step: step, DT: w.dt, Descending: w.r.Descending}, threads, x, windows})
 	}
 	if err := run(shader.SortKeys, count*w.padded, nil, elements, pairs[0], pairs[1]); err != nil {
 		return err
@@ -125,10 +126,9 @@ func (w *sortWork) window(b runtime.Buffer, first, count int64) (window, int64) 
 
 // sortDispatch is one dispatch of a sort.
 type sortDispatch struct {
-	step       shader.SortStep
-	dt         ir.DType
-	descending bool
-	threads    int64 // invocations, or workgroups of SortLocal
-	words      shader.SortWords
-	windows    []window
+	prog runtime.Program // that has the sort
+	shader.SortShader
+	threads int64 // invocations, or workgroups of SortLocal
+	words   shader.SortWords
+	windows []window
 }

@@ -112,7 +112,8 @@ func (d *Runner) Choices(l *runtime.Launch) (c runtime.Choices) {
 func (d *Runner) Changes() uint64 { return 0 }
 
 // Try runs a launch once by its choice, alone on the device.
-func (d *Runner) Try(l *runtime.Launch) (time.Duration, error) {
+func (d *Runner) Try(l *runtime.Launch) (took time.Duration, err error) {
+	defer d.guard(&err)
 	if err := d.enter(); err != nil {
 		return 0, err
 	}
@@ -126,7 +127,7 @@ func (d *Runner) Try(l *runtime.Launch) (time.Duration, error) {
 	if err := d.dispatchAll([]runtime.Launch{*l}, true); err != nil {
 		return 0, err
 	}
-	err := d.deviceError(d.gpu.Wait())
+	err = d.deviceError(d.gpu.Wait())
 	return time.Since(begin), err
 }
 

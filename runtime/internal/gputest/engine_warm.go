@@ -13,7 +13,7 @@ import (
 
 // testEngineWarm: the second pass of a program explores and compiles nothing, and
 // where the driver hands out what it made of shaders the next process does not
-// compile any at all. What was damaged on disk is a miss.
+// compile any at all, and where it does not has them compiled before it asks. What was damaged on disk is a miss.
 func testEngineWarm(t *testing.T) {
 	dir := t.TempDir()
 	data := make([]float32, 6*32)
@@ -29,12 +29,17 @@ func testEngineWarm(t *testing.T) {
 		}
 		return v
 	}
-	process := func() (d *millrace.Device, first, second []float32) {
+	opened := func() *millrace.Device {
 		t.Helper()
 		d, err := millrace.Open(under.device("tune=off,explore=wait,cache=" + dir))
 		if err != nil {
 			missing(t, err)
 		}
+		return d
+	}
+	process := func() (d *millrace.Device, first, second []float32) {
+		t.Helper()
+		d = opened()
 		first = pass(d)
 		before := d.Stats()
 		second = pass(d)
@@ -58,6 +63,16 @@ func testEngineWarm(t *testing.T) {
 	}
 	defer g.Close()
 	if _, ok := g.(gpurun.Keeper); !ok {
+		d := opened()
+		defer d.Close()
+		if err := d.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		ahead := d.Stats().Runtime.Compiles
+		got := pass(d)
+		if s := d.Stats(); ahead != cold || s.Runtime.Compiles != ahead || !slices.Equal(got, want) {
+			t.Errorf("%d of %d shaders were compiled beforehand, %d in all, %v, want %v", ahead, cold, s.Runtime.Compiles, got, want)
+		}
 		return
 	}
 	d, got, _ := process()

@@ -123,3 +123,41 @@ func TestTakenAway(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPanics: one on the device's thread makes the device lost; who waits for an answer
+// has it, and the thread can be ended.
+func TestPanics(t *testing.T) {
+	for name, call := range map[string]func(d *Device) error{
+		"with an answer": func(d *Device) error { return d.do(func() error { panic("a test") }) },
+		"without one": func(d *Device) error {
+			if err := d.post(func() { panic("a test") }); err != nil {
+				return err
+			}
+			return d.Wait()
+		},
+		"looking at the context": func(d *Device) error { d.ctx = panicking{d.ctx}; return d.Wait() },
+	} {
+		d, err := Best("")
+		if err != nil {
+			gputest.Missing(t, "opengl", err)
+		}
+		if err := call(d); !errors.Is(err, gpurun.ErrLost) || !strings.Contains(err.Error(), "a test") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := d.Wait(); !errors.Is(err, gpurun.ErrLost) {
+			t.Errorf("%s, afterwards: %v", name, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Errorf("%s: Close: %v", name, err)
+		}
+	}
+	if _, err := Open(panicking{}, nil); err == nil || !strings.Contains(err.Error(), "a test") {
+		t.Errorf("a context that cannot be made current: %v", err)
+	}
+}
+
+// panicking is a context whose functions are the program's, and wrong.
+type panicking struct{ Context }
+
+func (panicking) MakeCurrent() error { panic("a test") }
+func (panicking) Current() bool      { panic("a test") }

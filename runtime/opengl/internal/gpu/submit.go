@@ -123,10 +123,7 @@ func (d *Device) Close() error {
 	buffers, pipelines := d.buffers, d.pipelines
 	d.buffers, d.pipelines = nil, nil
 	d.mu.Unlock()
-	d.thread.Post(func() {
-		if d.lostError() != nil || !d.ctx.Current() {
-			return // a context that is destroyed takes its objects along
-		}
+	_ = d.post(func() { // not where it is lost: a context that is destroyed takes its objects along
 		gl.Finish()
 		for b := range buffers {
 			gl.DeleteBuffers(1, &b.name)

@@ -4,6 +4,8 @@ package gpu
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/millrace-go/millrace/internal/osthread"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
@@ -19,8 +21,13 @@ type Context interface {
 
 // start makes c current on a thread of its own and runs first there.
 func start(c Context, first func() error) (*osthread.Thread, error) {
-	return osthread.Start(func() error {
-		err := c.MakeCurrent()
+	return osthread.Start(func() (err error) {
+		defer func() {
+			if r := recover(); r != nil { // a program's own functions make its context current
+				err = panicked(r)
+			}
+		}()
+		err = c.MakeCurrent()
 		if err == nil {
 			if err = first(); err == nil {
 				return nil
@@ -54,17 +61,28 @@ func (d *Device) post(f func()) error {
 	return nil
 }
 
-// guarded runs f unless the device is lost, and looks at what OpenGL reports.
-func (d *Device) guarded(f func() error) error {
+// guarded runs f unless the device is lost, and looks at what OpenGL reports. A panic
+// makes the device lost: the thread goes on, and nobody waits for an answer.
+func (d *Device) guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.Lose(panicked(r))
+			err = d.lostError()
+		}
+	}()
 	if !d.ctx.Current() {
 		d.Lose(errors.New("the context is no longer current on the device's thread"))
 	}
 	if err := d.lostError(); err != nil {
 		return err
 	}
-	err := f()
+	err = f()
 	if e := d.reported(); e != nil {
 		err = e
 	}
 	return err
+}
+
+func panicked(r any) error {
+	return fmt.Errorf("panic on the device's thread: %v\n%s", r, debug.Stack())
 }

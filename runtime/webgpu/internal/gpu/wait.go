@@ -28,11 +28,13 @@ func (d *Device) spin(done func() bool) {
 		limit = spinSoftware
 	}
 	start := time.Now()
-	for {
+	locked := func() bool {
 		d.mu.Lock()
-		ok := done()
-		d.mu.Unlock()
-		if ok {
+		defer d.mu.Unlock()
+		return done()
+	}
+	for {
+		if locked() {
 			return
 		}
 		if time.Since(start) < limit {

@@ -1,0 +1,231 @@
+package gpurun
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// A driver's compiler takes up to a second, and no lock is held meanwhile. Who asks
+// for a text that is being compiled waits for that one; everybody else goes on.
+//
+// A shader is given back with its last use. Uses are variants of programs, batches
+// that were not submitted yet, and whoever compiled it beforehand, until somebody
+// asks for it. So a program may be forgotten at any time: a Run that is under way
+// holds what it is about to submit.
+
+// shaders are those of a device, by text. Those that could not be compiled are not
+// among them: the next one who asks tries again.
+type shaders struct {
+	mu   sync.Mutex
+	list map[string]*compiled
+}
+
+// compiled is a shader, or will be one once done is closed.
+type compiled struct {
+	source string
+	done   chan struct{}
+	pipe   Pipeline
+	err    error
+
+	// Guarded by the lock of shaders.
+	users int
+	ahead bool // one of users is who compiled it beforehand
+	kept  bool // it came from the cache, or goes there
+}
+
+// claim finds a shader, or notes that the caller compiles it: who is told that it is
+// his calls finish. The shader has one use more, which is the caller's.
+func (x *shaders) claim(source string) (sh *compiled, mine bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	sh = x.list[source]
+	switch {
+	case sh == nil:
+		sh, mine = x.add(source), true
+	case sh.ahead: // its use goes over to the first who asks
+		sh.ahead = false
+	default:
+		sh.users++
+	}
+	return sh, mine
+}
+
+// claimAhead is claim for who compiles beforehand, nil where somebody has the shader.
+// It has two uses: one that waits for who asks for it, and the caller's own.
+func (x *shaders) claimAhead(source string) *compiled {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.list[source] != nil {
+		return nil
+	}
+	sh := x.add(source)
+	sh.users, sh.ahead = 2, true
+	return sh
+}
+
+// add is called with the lock held.
+func (x *shaders) add(source string) *compiled {
+	sh := &compiled{source: source, done: make(chan struct{}), users: 1}
+	x.list[source] = sh
+	return sh
+}
+
+// finish says what became of a shader.
+func (x *shaders) finish(sh *compiled) {
+	if sh.err != nil {
+		x.mu.Lock()
+		delete(x.list, sh.source)
+		x.mu.Unlock()
+	}
+	close(sh.done)
+}
+
+// use adds a use of a shader that has some.
+func (x *shaders) use(sh *compiled) {
+	x.mu.Lock()
+	sh.users++
+	x.mu.Unlock()
+}
+
+// drop takes a use of each of some shaders back. Drivers are called without the lock:
+// they may be busy compiling.
+func (x *shaders) drop(list ...*compiled) {
+	var gone []Pipeline
+	x.mu.Lock()
+	for _, sh := range list {
+		if sh.users--; sh.users == 0 && sh.err == nil {
+			delete(x.list, sh.source)
+			gone = append(gone, sh.pipe)
+		}
+	}
+	x.mu.Unlock()
+	for _, p := range gone {
+		p.Release()
+	}
+}
+
+// keeps reports that what was made of a shader is not in the cache, nor on its way
+// there, which it is then.
+func (x *shaders) keeps(sh *compiled) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	was := sh.kept
+	sh.kept = true
+	return !was
+}
+
+// count is how many shaders there are.
+func (x *shaders) count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.list)
+}
+
+// compile compiles a text, or finds it compiled, here or by an earlier process, with
+// a use for the caller. kernel is what it is for.
+func (d *Runner) compile(kernel *codegen.Kernel, source string, list []shader.Binding) (*compiled, error) {
+	sh, mine := d.shaders.claim(source)
+	if mine {
+		d.finish(sh, kernel, list)
+	}
+	<-sh.done
+	return sh, sh.err
+}
+
+// finish compiles a shader that was claimed.
+func (d *Runner) finish(sh *compiled, kernel *codegen.Kernel, list []shader.Binding) {
+	defer d.shaders.finish(sh)
+	defer d.guard(&sh.err)
+	bindings := make([]Binding, len(list)+1)
+	for i, b := range list {
+		if b.Write {
+			bindings[i] = ReadWrite
+		}
+	}
+	bindings[len(list)] = Params
+	if sh.pipe, sh.err = d.kept(sh.source, bindings); sh.pipe != nil || sh.err != nil {
+		sh.kept = true // nobody else looks before done is closed
+		return
+	}
+	start := time.Now()
+	sh.err = d.memory.again(func() (err error) {
+		sh.pipe, err = d.gpu.NewPipeline(sh.source, bindings)
+		return err
+	})
+	took := time.Since(start)
+	if d.cfg.OnCompile != nil && kernel != nil {
+		d.cfg.OnCompile(kernel, took.Seconds(), sh.err)
+	}
+	if sh.err == nil {
+		d.stats.compiles.Add(1)
+		d.stats.compile.Add(int64(took))
+	}
+}
+
+// guard, deferred, makes a panic an error of the device, which is lost: nobody knows what
+// was done halfway, and others may wait for it.
+func (d *Runner) guard(err *error) {
+	if r := recover(); r != nil {
+		why := fmt.Errorf("%w: panic: %v\n%s", ErrLost, r, debug.Stack())
+		d.gpu.Lose(why)
+		*err = d.deviceError(why)
+	}
+}
+
+// compileError wraps what the printer or the native compiler refused. Faults
+// of the device pass as they are.
+func (d *Runner) compileError(kernel, source string, err error) error {
+	if e := d.deviceError(err); e != err {
+		return e
+	}
+	d.stats.compileFails.Add(1)
+	log := err.Error()
+	var se *SourceError
+	if errors.As(err, &se) {
+		log = se.Log
+	}
+	return &runtime.CompileError{Kernel: kernel, Source: source, Log: log, Err: err}
+}
+
+// Forget lets the next Run give the shaders of a program back: they take a
+// hundred times what the program itself does. Whoever still runs it has them
+// compiled again. The engine's locks are held, so that this waits for no Run.
+func (d *Runner) Forget(prog runtime.Program) {
+	if p, ok := prog.(*program); ok && p.dev == d {
+		p.mu.Lock()
+		p.forgotten = true
+		p.mu.Unlock()
+		d.forget(p)
+	}
+}
+
+func (d *Runner) forget(p *program) {
+	d.listMu.Lock()
+	defer d.listMu.Unlock()
+	d.forgotten = append(d.forgotten, p)
+}
+
+// sweep gives the shaders back that only forgotten programs use.
+func (d *Runner) sweep() {
+	d.listMu.Lock()
+	list := d.forgotten
+	d.forgotten = nil
+	d.listMu.Unlock()
+	for _, p := range list {
+		p.mu.Lock()
+		variants := p.variants
+		p.variants = map[string]*variant{}
+		p.mu.Unlock()
+		d.notes.forget(variants)
+		for _, v := range variants {
+			d.shaders.drop(v.compiled)
+		}
+	}
+}

@@ -43,11 +43,19 @@ func Isolated(t *testing.T, x Target) {
 	} else {
 		Some(t, x, isolated...)
 	}
-	for _, f := range driverFaults {
-		t.Run(f.name, func(t *testing.T) { testDriverFault(t, here, x, f) })
+	for _, f := range apart {
+		t.Run(f.name, func(t *testing.T) { f.run(t, here, x) })
 	}
-	t.Run("Killed", func(t *testing.T) { testKilled(t, here, x) })
-	t.Run("KilledAnyTime", func(t *testing.T) { testKilledAnyTime(t, x) })
+}
+
+// apart are tests of a device x in a process of its own, beside one here.
+var apart = []struct {
+	name string
+	run  func(t *testing.T, here, x Target)
+}{
+	{"DriverFaults", testDriverFaults},
+	{"Killed", testKilled},
+	{"KilledAnyTime", testKilledAnyTime},
 }
 
 // A driver may end its process in any of the Device's calls.
@@ -104,8 +112,14 @@ func ServeFaults(x Target) {
 	}
 }
 
-// testDriverFault: the device is lost, others are not, and it can be opened again.
-func testDriverFault(t *testing.T, here, x Target, f driverFault) {
+// testDriverFaults: the device is lost, others are not, and it can be opened again.
+func testDriverFaults(t *testing.T, here, x Target) {
+	for _, f := range driverFaults {
+		t.Run(f.name, func(t *testing.T) { f.check(t, here, x) })
+	}
+}
+
+func (f driverFault) check(t *testing.T, here, x Target) {
 	under = here
 	beside := openDevice(t, runtime.Config{})
 	under = x
@@ -258,7 +272,7 @@ func testKilled(t *testing.T, here, x Target) {
 
 // testKilledAnyTime kills it at any moment, with several goroutines at work: what they
 // get is right or ErrDeviceLost.
-func testKilledAnyTime(t *testing.T, x Target) {
+func testKilledAnyTime(t *testing.T, _, x Target) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 8 {
 		d, p := openKillable(t, x)

@@ -18,6 +18,12 @@ func TestNothingForgotten(t *testing.T) {
 		}
 		listed[s.name] = true
 	}
+	for _, s := range apart {
+		if listed[s.name] {
+			t.Errorf("%s is listed twice", s.name)
+		}
+		listed[s.name] = true
+	}
 	pkgs, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
 	if err != nil {
 		t.Fatal(err)

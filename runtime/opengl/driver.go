@@ -4,13 +4,12 @@ package opengl
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/millrace-go/millrace/codegen/glsl"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/runtime"
-	"github.com/millrace-go/millrace/runtime/internal/gpuchild"
+	"github.com/millrace-go/millrace/runtime/internal/gpudriver"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/egl"
 	"github.com/millrace-go/millrace/runtime/opengl/internal/gpu"
@@ -20,53 +19,19 @@ import (
 const name = "opengl"
 
 func init() {
-	gpuchild.Serve(name, open)
-	runtime.Register(name, driver{})
+	gpudriver.Register(gpudriver.Driver{
+		Name: name, Dialect: glsl.Dialect, Open: open, Adapters: gpu.Adapters, Brought: openBrought,
+		HowTo: "install a driver with EGL (libegl1 and libgl1-mesa-dri have one for every CPU), " +
+			"or, for NVIDIA's, have its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d",
+	})
 }
 
-type driver struct{}
-
-// Isolates: the device may have a process of its own.
-func (driver) Isolates() {}
-
-// open opens a context in this process.
 func open(adapter string) (gpurun.Device, error) {
 	g, err := gpu.Best(adapter)
 	if err != nil {
 		return nil, err
 	}
 	return g, nil
-}
-
-// howTo is what to do about a machine without a context.
-const howTo = "install a driver with EGL (libegl1 and libgl1-mesa-dri have one for every CPU), or, for NVIDIA's, have its libEGL_nvidia with a file in /usr/share/glvnd/egl_vendor.d"
-
-// Open starts the context that the program brought under the name c.Adapter, else the
-// best whose renderer's name contains it.
-func (driver) Open(c runtime.Config) (runtime.Device, error) {
-	if g, err := openBrought(c); err != nil {
-		return nil, fmt.Errorf("%w %q: %w", runtime.ErrNoDriver, name, err)
-	} else if g != nil {
-		return gpurun.New(name, g, glsl.Dialect, c), nil
-	}
-	g, err := gpuchild.OpenIf(c.Isolate, name, c.Adapter, open)
-	if err != nil {
-		return nil, fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
-	}
-	return gpurun.New(name, g, glsl.Dialect, c), nil
-}
-
-// Probe names the renderers, best first.
-func (driver) Probe() (string, error) {
-	list, err := gpu.Adapters()
-	if err != nil {
-		return "", fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, name, err, howTo)
-	}
-	names := make([]string, len(list))
-	for i, a := range list {
-		names[i] = fmt.Sprintf("%s (%s)", a.Name, a.Kind)
-	}
-	return strings.Join(names, ", "), nil
 }
 
 // Share makes a context that shares buffers and textures with the one of EGL that is
@@ -116,7 +81,7 @@ func (c lent) Leave() {
 func (c lent) Destroy() {}
 
 // openBrought opens the context that the program brought under a name; nil if none has it.
-func openBrought(cfg runtime.Config) (*gpu.Device, error) {
+func openBrought(cfg runtime.Config) (gpurun.Device, error) {
 	name := cfg.Adapter
 	c, ok := brought.Load(name)
 	if !ok {

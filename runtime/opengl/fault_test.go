@@ -39,8 +39,8 @@ func inProcess(t *testing.T, env ...string) bool {
 // refused opens a device that there is not.
 func refused(t *testing.T, want ...string) {
 	t.Helper()
-	_, err := driver{}.Open(runtime.Config{})
-	_, perr := driver{}.Probe()
+	_, err := driver(t).Open(runtime.Config{})
+	_, perr := driver(t).Probe()
 	for _, e := range []error{err, perr} {
 		if !errors.Is(e, runtime.ErrNoDriver) {
 			t.Fatalf("%v, want ErrNoDriver", e)
@@ -107,7 +107,7 @@ func TestOldOpenGL(t *testing.T) {
 		gputest.Missing(t, "opengl", "no llvmpipe")
 	}
 	if inProcess(t, "MESA_GL_VERSION_OVERRIDE=4.2") {
-		_, err := driver{}.Open(runtime.Config{})
+		_, err := driver(t).Open(runtime.Config{})
 		if !errors.Is(err, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "compute shaders need OpenGL 4.3") || !strings.Contains(err.Error(), "llvmpipe") {
 			t.Errorf("%v", err)
 		}
@@ -242,4 +242,14 @@ func TestDestroyed(t *testing.T) {
 	}
 	d.Close()
 	holds(t, openNamed(t, ""))
+}
+
+// driver is what the engine opens.
+func driver(t *testing.T) runtime.Driver {
+	t.Helper()
+	d, err := runtime.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

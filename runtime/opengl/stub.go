@@ -9,25 +9,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
+var absent = runtime.Absent{Name: "opengl", Why: fmt.Sprintf(
+	"this build for %s/%s has none; it needs cgo and linux, and no tag noopengl", goruntime.GOOS, goruntime.GOARCH)}
+
+func init() { runtime.Register("opengl", absent) }
+
 // Share needs EGL.
-func Share() (Context, error) { return Context{}, stub{}.err() }
+func Share() (Context, error) { return Context{}, absent.Err() }
 
 // Lend needs a tensor of such a device.
-func Lend(any, func(buffer uint32, offset int) error) error { return stub{}.err() }
-
-func init() { runtime.Register("opengl", stub{}) }
-
-// Isolates: so opening says what is missing.
-func (stub) Isolates() {}
-
-// stub is the driver of builds that have no EGL.
-type stub struct{}
-
-func (stub) err() error {
-	return fmt.Errorf("%w %q: this build for %s/%s has none; it needs cgo and linux, and no tag noopengl",
-		runtime.ErrNoDriver, "opengl", goruntime.GOOS, goruntime.GOARCH)
-}
-
-func (s stub) Open(runtime.Config) (runtime.Device, error) { return nil, s.err() }
-
-func (s stub) Probe() (string, error) { return "", s.err() }
+func Lend(any, func(buffer uint32, offset int) error) error { return absent.Err() }

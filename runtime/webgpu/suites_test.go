@@ -31,8 +31,8 @@ func BenchmarkSuites(b *testing.B) { gputest.Bench(b, target) }
 // TestNoDriver opens in a process that cannot find a Vulkan driver.
 func TestNoDriver(t *testing.T) {
 	if os.Getenv("MILLRACE_TEST_NO_DRIVER") != "" {
-		_, err := driver{}.Open(runtime.Config{})
-		_, perr := driver{}.Probe()
+		_, err := driver(t).Open(runtime.Config{})
+		_, perr := driver(t).Probe()
 		if !errors.Is(err, runtime.ErrNoDriver) || !errors.Is(perr, runtime.ErrNoDriver) || !strings.Contains(err.Error(), "mesa-vulkan-drivers") {
 			t.Fatalf("open: %v; probe: %v", err, perr)
 		}
@@ -47,4 +47,14 @@ func TestNoDriver(t *testing.T) {
 	if strings.Contains(string(out), "error: XDG") {
 		t.Errorf("opening printed:\n%s", out)
 	}
+}
+
+// driver is what the engine opens.
+func driver(t *testing.T) runtime.Driver {
+	t.Helper()
+	d, err := runtime.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

@@ -27,14 +27,6 @@ type Device struct {
 	transfers sync.WaitGroup         // which look into the shared memory
 }
 
-// OpenIf is Open where a device is to be isolated, and open in this process where not.
-func OpenIf(isolate bool, driver, adapter string, open func(adapter string) (gpurun.Device, error)) (gpurun.Device, error) {
-	if isolate {
-		return Open(driver, adapter)
-	}
-	return open(adapter)
-}
-
 // Open starts a process of this program and opens a device of the driver in it.
 func Open(driver, adapter string) (gpurun.Device, error) {
 	p, err := start(driver)

@@ -2,7 +2,6 @@ package shader
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -54,8 +53,8 @@ func (p *printer) quotient(x string, w, lanes int) string {
 func (p *printer) linear(k, to int) string {
 	if p.based != nil && p.based[k] && to > p.v.Kept {
 		terms := append([]string{fmt.Sprintf("base%d", k)}, p.terms(k, p.v.Kept, to)...)
-		if p.v.Each > 1 {
-			terms = slices.Insert(terms, 1, p.terms(k, p.v.Kept-1, p.v.Kept)...)
+		if p.v.Each > 1 { // last, as what is constant: so compilers share the rest
+			terms = append(terms, p.along(k, p.v.Kept-1, p.neighbour())...)
 		}
 		return strings.Join(terms, " + ")
 	}
@@ -64,26 +63,32 @@ func (p *printer) linear(k, to int) string {
 
 // terms are what the coordinates of dims [from,to) add to a position.
 func (p *printer) terms(k, from, to int) []string {
-	a, s := p.v.Args[k], p.slots.args[k]
 	var terms []string
 	for d := from; d < to; d++ {
-		c := fmt.Sprintf("c%d", d)
-		inner := d == p.v.laneDim()
-		switch {
-		case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1:
-			continue
-		case inner && a.Vec:
-		case inner && a.Class == codegen.Contiguous && p.v.Lanes == 1:
-		case inner && a.Class == codegen.Contiguous:
-			c = fmt.Sprintf("%s * %du", c, p.v.Lanes)
-		case inner && p.v.Lanes > 1:
-			c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, runWord(s.stride+d))
-		default:
-			c = fmt.Sprintf("%s * %s", c, runWord(s.stride+d))
-		}
-		terms = append(terms, c)
+		terms = append(terms, p.along(k, d, fmt.Sprintf("c%d", d))...)
 	}
 	return terms
+}
+
+// along is what coordinate c of dim d adds to a position, a product.
+func (p *printer) along(k, d int, c string) []string {
+	a, s := p.v.Args[k], p.slots.args[k]
+	inner := d == p.v.laneDim()
+	switch {
+	case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1:
+		return nil
+	case inner && (a.Vec || a.Class == codegen.Contiguous && p.v.Lanes == 1):
+		if p.apart != "" && d >= p.v.Kept {
+			c = p.apart
+		}
+	case inner && a.Class == codegen.Contiguous:
+		c = fmt.Sprintf("%s * %du", c, p.v.Lanes)
+	case inner && p.v.Lanes > 1:
+		c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, runWord(s.stride+d))
+	default:
+		c = fmt.Sprintf("%s * %s", c, runWord(s.stride+d))
+	}
+	return []string{c}
 }
 
 // bases writes, once per row, how far the row itself brings the operands that
@@ -101,9 +106,13 @@ func (p *printer) bases() {
 	kept := p.v.Kept
 	if p.v.Each > 1 {
 		kept--
+		p.f("let first $u32 = %s;", p.firstOfEach())
 	}
 	for k := range p.based {
 		terms := p.terms(k, 0, kept)
+		if p.v.Each > 1 {
+			terms = append(terms, p.along(k, kept, "first")...)
+		}
 		if p.based[k] = p.based[k] && len(terms) > 0; p.based[k] {
 			p.f("let base%d $u32 = %s;", k, strings.Join(append([]string{runWord(p.slots.args[k].offset)}, terms...), " + "))
 		}

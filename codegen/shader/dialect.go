@@ -69,7 +69,7 @@ type Dialect struct {
 }
 
 // version changes whenever printed text may.
-const version = 7
+const version = 8
 
 // Printer is part of cache keys.
 func (d *Dialect) Printer() string { return d.Name + " " + strconv.Itoa(version) }

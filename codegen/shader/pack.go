@@ -43,6 +43,12 @@ func packDim(w []uint32, d uint32) {
 // Threads is the number of workgroups (Rows, Tiles) or invocations (all others)
 // that have work.
 func (v *Variant) Threads(l *runtime.Launch) int64 {
+	steps := int64(max(v.Steps, 1))
+	return (v.Units(l) + steps - 1) / steps
+}
+
+// Units is Threads where each has one step.
+func (v *Variant) Units(l *runtime.Launch) int64 {
 	n := int64(1)
 	for i, d := range l.Dims[:l.Kept] {
 		n *= d / v.eachAlong(i)
@@ -104,6 +110,9 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 			return nil, Grid{}, fmt.Errorf("shader: a dim of %d in one dispatch", d)
 		}
 		packDim(w[wordDims+dimWords*i:], uint32(d/v.eachAlong(i)))
+	}
+	if v.Steps > 1 {
+		steps = v.Units(l)
 	}
 	w[wordSteps] = uint32(steps)
 	if v.Mode == Tiles {

@@ -2,6 +2,8 @@ package shader
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -50,6 +52,7 @@ type printer struct {
 	still []bool   // of the kernel's body: see still
 	based []bool   // operands that have a base: see bases
 	point string   // the number of the point of the row at hand
+	apart string   // the same as a sum that ends with a constant; else ""
 	form  form
 
 	out     *strings.Builder
@@ -173,12 +176,53 @@ func (p *printer) begin(groups bool) {
 
 func (p *printer) mapMain() {
 	p.begin(false)
-	p.coords("i", 0, p.v.Rank)
+	if p.v.Steps < 2 {
+		p.mapPoint("i")
+	} else {
+		p.hoist(p.mapSteps)
+	}
+	p.end()
+}
+
+// mapPoint prints what becomes of one point or vector, number at.
+func (p *printer) mapPoint(at string) {
+	p.coords(at, 0, p.v.Rank)
 	p.body()
 	for _, s := range p.k.Stores {
 		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
 	}
+}
+
+// mapSteps prints several points or vectors of an invocation, so far apart that
+// neighbours have neighbouring ones. A loop with a constant end is the cheaper one.
+func (p *printer) mapSteps() {
+	count := runWord(wordCount)
+	if p.v.Exact {
+		p.loop("j", "0u", fmt.Sprintf("%du", p.v.Steps), "1u")
+		p.f("let at $u32 = i + j * %s;", count)
+	} else {
+		p.loop("at", "i", runWord(wordSteps), count)
+	}
+	p.mapPoint("at")
 	p.end()
+}
+
+var runWords = regexp.MustCompile(`\bp\[(\d+)\]\.([xyzw])`)
+
+// hoist prints loops, and before them reads the run-time words that they need:
+// compilers of software adapters read a word where it stands, within its bounds.
+func (p *printer) hoist(loops func()) {
+	out := p.out
+	p.out = new(strings.Builder)
+	loops()
+	text := p.out.String()
+	p.out = out
+	words := runWords.FindAllString(text, -1)
+	slices.Sort(words)
+	for _, w := range slices.Compact(words) {
+		p.f("let %s $u32 = %s;", runWords.ReplaceAllString(w, "w$1$2"), w)
+	}
+	p.out.WriteString(runWords.ReplaceAllString(text, "w$1$2"))
 }
 
 // body writes every value, under the names vals.

@@ -56,6 +56,7 @@ func TestKeys(t *testing.T) {
 		"exact":   func(v *Variant) { v.Exact = true },
 		"each":    func(v *Variant) { v.Each = 4 },
 		"online":  func(v *Variant) { v.Online = 1 },
+		"steps":   func(v *Variant) { v.Steps = 4 },
 		"still":   func(v *Variant) { v.Args[0].Still = true },
 		"m":       func(v *Variant) { v.Mode, v.Tile.M = Tiles, 16 },
 		"n":       func(v *Variant) { v.Mode, v.Tile.N = Tiles, 16 },

@@ -33,7 +33,8 @@ type Variant struct {
 	Group    int  // invocations per workgroup
 	Tile     Tile // of Tiles
 	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
-	Exact    bool // the unrolled steps end with the row
+	Steps    int  // Map: vectors, or points, that an invocation takes in a loop, if more than one
+	Exact    bool // the unrolled steps end with the row; as many of a Map's Steps for each invocation
 	Args     []Arg
 	Bindings []Binding
 }
@@ -91,6 +92,7 @@ func (v *Variant) Key() string {
 	num(uint64(v.Unroll))
 	num(uint64(v.Each))
 	num(uint64(v.Beside))
+	num(uint64(v.Steps))
 	flag(v.Exact)
 	b = append(b, ' ')
 	flag(v.Across)
@@ -181,7 +183,7 @@ const (
 	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
 	wordWidth        // invocations or workgroups per row of the dispatch grid
 	wordInner        // elements along the innermost dim, for guarded stores
-	wordSteps        // vectors (or points) of the reduced domain
+	wordSteps        // vectors (or points) of the reduced domain, of a Map with Steps of the whole one
 	wordZero         // 0, which compilers cannot know
 	wordDims         // dimWords words for each of Rank dims, the innermost in vectors
 )

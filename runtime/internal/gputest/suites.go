@@ -48,6 +48,7 @@ var suites = []suite{
 	{"IndexFaults", testIndexFaults},
 	{"FaultKeepsOperands", testFaultKeepsOperands},
 	{"RandomLayouts", testRandomLayouts},
+	{"RandomSteps", testRandomSteps},
 	{"RandomWindows", testRandomWindows},
 	{"Reduce", testReduce},
 	{"ReduceColumns", testReduceColumns},

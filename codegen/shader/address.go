@@ -75,7 +75,7 @@ func (p *printer) along(k, d int, c string) []string {
 	a, s := p.v.Args[k], p.slots.args[k]
 	inner := d == p.v.laneDim()
 	switch {
-	case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1:
+	case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1, inner && p.v.Ragged && !a.Vec:
 		return nil
 	case inner && (a.Vec || a.Class == codegen.Contiguous && p.v.Lanes == 1):
 		if p.apart != "" && d >= p.v.Kept {
@@ -143,6 +143,9 @@ func (p *printer) position(k int) string {
 		lanes = p.lanes
 		typ := p.vec("u32", lanes)
 		steps := fmt.Sprintf("%s(0u, 1u, 2u, 3u)", typ)
+		if p.v.Ragged {
+			steps = "inside"
+		}
 		if a.Class != codegen.Contiguous {
 			steps += " * " + p.splat(runWord(s.stride+p.v.laneDim()), "u32", p.lanes)
 		}

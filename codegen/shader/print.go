@@ -187,6 +187,9 @@ func (p *printer) mapMain() {
 // mapPoint prints what becomes of one point or vector, number at.
 func (p *printer) mapPoint(at string) {
 	p.coords(at, 0, p.v.Rank)
+	if p.v.Ragged {
+		p.f("let inside $U = min($U(c%d * %du) + $U(0u, 1u, 2u, 3u), $U(%s - 1u));", p.v.Rank-1, p.lanes, runWord(wordInner))
+	}
 	p.body()
 	for _, s := range p.k.Stores {
 		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)

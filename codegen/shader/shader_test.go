@@ -69,6 +69,7 @@ func TestKeys(t *testing.T) {
 		"looped":  func(v *Variant) { v.Mode, v.Tile.Looped = Tiles, true },
 		"along b": func(v *Variant) { v.Mode, v.Tile.AlongB = Tiles, true },
 		"tail":    func(v *Variant) { v.Tail = true },
+		"ragged":  func(v *Variant) { v.Ragged = true },
 		"class":   func(v *Variant) { v.Args[0].Class = codegen.Splat },
 		"binding": func(v *Variant) { v.Args[0].Binding = 1 },
 		"vec":     func(v *Variant) { v.Args[1].Vec = false },

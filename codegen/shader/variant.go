@@ -30,6 +30,7 @@ type Variant struct {
 	Beside   int  // Rows: neighbours along the last kept dim, which they divide, of a workgroup, whose invocations stand beside each other by them
 	Online   int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
 	Tail     bool // the last vector of a Map may end outside: its stores are guarded
+	Ragged   bool // with Tail: every row along the innermost dim ends so; its last point stands in for those outside
 	Group    int  // invocations per workgroup
 	Tile     Tile // of Tiles
 	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
@@ -110,6 +111,8 @@ func (v *Variant) Key() string {
 		flag(t.Looped)
 	}
 	flag(v.Tail)
+	b = append(b, ' ')
+	flag(v.Ragged)
 	for _, a := range v.Args {
 		b = append(b, '|')
 		num(uint64(a.Class))

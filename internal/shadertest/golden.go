@@ -18,7 +18,7 @@ import (
 )
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [across] [tail] [group=8] [each=2|16] [steps=4] [online=1|2] OPERAND…" with MODE map
+// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [online=1|2] OPERAND…" with MODE map
 // (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
@@ -100,6 +100,9 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 	}
 	if len(words) > 0 && words[0] == "tail" {
 		v.Tail, words = true, words[1:]
+	}
+	if len(words) > 0 && words[0] == "ragged" {
+		v.Tail, v.Ragged, words = true, true, words[1:]
 	}
 	for _, f := range []struct {
 		text string

@@ -102,6 +102,11 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 		vectorise(&v, k, p, lanes, l.Rank-1)
 	}
 	if v.Mode == shader.Map && p.software {
+		if v.Lanes < lanes && inner >= raggedLong {
+			v.Lanes = lanes
+			v.Ragged = inner%int64(lanes) > 0
+			v.Tail = v.Ragged
+		}
 		takeSteps(&v, l)
 	}
 	if v.Mode == shader.Rows && v.Beside == 0 {
@@ -115,7 +120,9 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 
 // An invocation of a software adapter costs as much as reading four elements, and
 // reading a run-time word as much as arithmetic: four vectors each share that.
+// So do lanes, though no operand moves by whole vectors, where rows are long enough.
 const (
+	raggedLong = 16
 	mapSteps   = 4
 	stepGroups = 64 // workgroups that keep every core busy
 )

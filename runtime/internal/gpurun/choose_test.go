@@ -25,6 +25,7 @@ func TestChosen(t *testing.T) {
 		{"before others", copyKernel, 1, []int64{2001}, false, "map 4/256 tail", "map 4/64 tail"},
 		{"many elements", copyKernel, 1, []int64{1 << 17}, false, "map 4/256", "map 4/64 steps=4 exact"},
 		{"many to an odd end", copyKernel, 1, []int64{1<<17 + 1}, false, "map 4/256", "map 4/64 steps=4"},
+		{"ragged rows", copyKernel, 2, []int64{10, 101}, true, "map 1/256", "map 4/64 tail ragged"},
 		{"few", copyKernel, 1, []int64{3}, false, "map 1/256", "map 1/64"},
 		{"a row", sum, 1, []int64{100, 400}, false, "rows 4/64", "rows 4/8"},
 		{"short rows", sum, 1, []int64{1000, 8}, false, "cols 1/64", "cols 4/64 online=2 across"},
@@ -42,7 +43,10 @@ func TestChosen(t *testing.T) {
 			if c.name == "before others" {
 				l.Dims[0] = 1001
 			}
-			if c.columns {
+			if c.columns && c.kept == 2 {
+				l.Args[0].Stride[0]++ // no dense array any more
+				l.Dims[0]--
+			} else if c.columns {
 				for i := range l.Args {
 					if s := &l.Args[i].Stride; s[c.kept] != 0 {
 						s[c.kept-1], s[c.kept] = 1, c.dims[c.kept-1]
@@ -63,9 +67,9 @@ func TestChosen(t *testing.T) {
 						got += fmt.Sprintf(" %s=%d", x.name, x.n)
 					}
 				}
-				for i, is := range []bool{v.Across, v.Tail, v.Exact} {
+				for i, is := range []bool{v.Across, v.Tail, v.Ragged, v.Exact} {
 					if is {
-						got += []string{" across", " tail", " exact"}[i]
+						got += []string{" across", " tail", " ragged", " exact"}[i]
 					}
 				}
 				if got != want {

@@ -221,10 +221,10 @@ func testRandomLayouts(t *testing.T) {
 }
 
 // testRandomSteps runs the same over so many points that a software adapter's invocations
-// take several, as many each or not.
+// take several, as many each or not, and over rows that end within a vector.
 func testRandomSteps(t *testing.T) {
 	d := openAs(t, software)
-	several := 0
+	several, ragged := 0, 0
 	for seed := range seeds() / 2 {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		dims := []int64{int64(3 + rng.IntN(3)), manySteps/3 + int64(rng.IntN(5))}
@@ -235,14 +235,18 @@ func testRandomSteps(t *testing.T) {
 			dims[0], dims[1] = dims[1], dims[0]
 		}
 		x := randomTrialOver(rng, dims)
-		l := x.check(t, d, ir.Tolerance{})
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+		y := randomTrialOver(rng, []int64{int64(1 + rng.IntN(4)), int64(1 + rng.IntN(4)), int64(16 + rng.IntN(30))})
+		for _, x := range []*trial{x, y} {
+			text := sources(d, x.check(t, d, ir.Tolerance{}))
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+			several += strings.Count(text, " w0x = ")
+			ragged += strings.Count(text, " inside = ")
 		}
-		several += strings.Count(sources(d, l), "let w0x = ")
 	}
-	if several == 0 {
-		t.Error("no shader takes several points")
+	if several == 0 || ragged == 0 {
+		t.Errorf("%d shaders take several points, %d rows with ragged ends", several, ragged)
 	}
 }
 

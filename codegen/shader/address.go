@@ -25,10 +25,13 @@ func (p *printer) coords(src string, from, to int) {
 }
 
 // coord names what coords finds along dim d: a coordinate, or the block of
-// neighbours that it lies in.
+// neighbours, or square, that it lies in.
 func (p *printer) coord(d int) string {
-	if p.v.eachAlong(d) > 1 {
+	switch {
+	case p.v.eachAlong(d) > 1, p.v.Turn > 0 && d == p.v.Turn-1:
 		return "block"
+	case p.v.staged() && d == p.v.Rank-1:
+		return "column"
 	}
 	return fmt.Sprintf("c%d", d)
 }
@@ -180,6 +183,9 @@ func (p *printer) position(k int) string {
 
 // load reads operand k into every lane, as values of dt.
 func (p *printer) load(k int, dt ir.DType) string {
+	if p.v.Args[k].Turned {
+		return p.fromMemory(k, dt, p.turned(k))
+	}
 	return p.loadFrom(k, dt, p.position(k), p.spread(k))
 }
 
@@ -199,11 +205,16 @@ func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 	case !a.Vec:
 		text = p.splat(text, mem, lanes)
 	}
-	if mem != memTypes[dt] {
-		text = p.bits(p.vec(memTypes[dt], lanes), text)
+	return p.fromMemory(k, dt, text)
+}
+
+// fromMemory makes what memory holds of operand k into values of dt.
+func (p *printer) fromMemory(k int, dt ir.DType, text string) string {
+	if mem := memTypes[p.v.Bindings[p.v.Args[k].Binding].DT]; mem != memTypes[dt] {
+		text = p.bits(p.vec(memTypes[dt], p.lanes), text)
 	}
 	if dt == ir.Bool {
-		text = p.call("ne", lanes, text, p.splat("0u", "u32", lanes))
+		text = p.call("ne", p.lanes, text, p.splat("0u", "u32", p.lanes))
 	}
 	return text
 }

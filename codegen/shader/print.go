@@ -175,18 +175,25 @@ func (p *printer) begin(groups bool) {
 }
 
 func (p *printer) mapMain() {
+	if p.v.staged() {
+		p.turnMain()
+		return
+	}
 	p.begin(false)
-	if p.v.Steps < 2 {
-		p.mapPoint("i")
-	} else {
+	switch {
+	case p.v.Turn > 0:
+		p.hoist(p.turnSteps)
+	case p.v.Steps > 1:
 		p.hoist(p.mapSteps)
+	default:
+		p.coords("i", 0, p.v.Rank)
+		p.mapBody()
 	}
 	p.end()
 }
 
-// mapPoint prints what becomes of one point or vector, number at.
-func (p *printer) mapPoint(at string) {
-	p.coords(at, 0, p.v.Rank)
+// mapBody prints what becomes of the point or vector at the coordinates at hand.
+func (p *printer) mapBody() {
 	if p.v.Ragged {
 		p.f("let inside $U = min($U(c%d * %du) + $U(0u, 1u, 2u, 3u), $U(%s - 1u));", p.v.Rank-1, p.lanes, runWord(wordInner))
 	}
@@ -206,7 +213,8 @@ func (p *printer) mapSteps() {
 	} else {
 		p.loop("at", "i", runWord(wordSteps), count)
 	}
-	p.mapPoint("at")
+	p.coords("at", 0, p.v.Rank)
+	p.mapBody()
 	p.end()
 }
 

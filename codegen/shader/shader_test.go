@@ -57,6 +57,8 @@ func TestKeys(t *testing.T) {
 		"each":    func(v *Variant) { v.Each = 4 },
 		"online":  func(v *Variant) { v.Online = 1 },
 		"steps":   func(v *Variant) { v.Steps = 4 },
+		"turn":    func(v *Variant) { v.Turn = 1 },
+		"turned":  func(v *Variant) { v.Args[0].Turned = true },
 		"still":   func(v *Variant) { v.Args[0].Still = true },
 		"m":       func(v *Variant) { v.Mode, v.Tile.M = Tiles, 16 },
 		"n":       func(v *Variant) { v.Mode, v.Tile.N = Tiles, 16 },

@@ -35,6 +35,7 @@ type Variant struct {
 	Tile     Tile // of Tiles
 	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
 	Steps    int  // Map: vectors, or points, that an invocation takes in a loop, if more than one
+	Turn     int  // Map: 1 + the dim that operands which are read across lie along; without Steps, by squares
 	Exact    bool // the unrolled steps end with the row; as many of a Map's Steps for each invocation
 	Args     []Arg
 	Bindings []Binding
@@ -47,6 +48,7 @@ type Arg struct {
 	Vec     bool                // moves by whole aligned vectors; its words count vectors
 	Still   bool                // with Each: all neighbours read the same
 	Stages  []int               // rank of each stage
+	Turned  bool                // read through squares in workgroup memory
 	Skip    bool                // outputs that this shader does not store
 	Guard   uint32              // outputs: bit d set where only position 0 of dim d stores
 	Indexed bool                // read, or written by a scatter, through an index
@@ -94,6 +96,7 @@ func (v *Variant) Key() string {
 	num(uint64(v.Each))
 	num(uint64(v.Beside))
 	num(uint64(v.Steps))
+	num(uint64(v.Turn))
 	flag(v.Exact)
 	b = append(b, ' ')
 	flag(v.Across)
@@ -121,6 +124,8 @@ func (v *Variant) Key() string {
 		flag(a.Vec)
 		b = append(b, ' ')
 		flag(a.Still)
+		b = append(b, ' ')
+		flag(a.Turned)
 		b = append(b, ' ')
 		flag(a.Skip)
 		for _, r := range a.Stages {
@@ -186,7 +191,7 @@ const (
 	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
 	wordWidth        // invocations or workgroups per row of the dispatch grid
 	wordInner        // elements along the innermost dim, for guarded stores
-	wordSteps        // vectors (or points) of the reduced domain, of a Map with Steps of the whole one
+	wordSteps        // vectors (or points) of the reduced domain, of a Map with Steps of the whole one, with Turn of that dim
 	wordZero         // 0, which compilers cannot know
 	wordDims         // dimWords words for each of Rank dims, the innermost in vectors
 )

@@ -98,6 +98,14 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 		}
 	}
 	inner := l.Dims[l.Rank-1]
+	turn := 0
+	if v.Mode == shader.Map {
+		turn = turnDim(&v, k, l)
+	}
+	if turn > 0 && !p.software {
+		takeTurn(&v, k, l, turn, false)
+		lanes = 1
+	}
 	if lanes > 1 && v.Mode != shader.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == shader.Map && inner > int64(lanes)) {
 		vectorise(&v, k, p, lanes, l.Rank-1)
 	}
@@ -107,7 +115,11 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 			v.Ragged = inner%int64(lanes) > 0
 			v.Tail = v.Ragged
 		}
-		takeSteps(&v, l)
+		if turn > 0 {
+			takeTurn(&v, k, l, turn, true)
+		} else {
+			takeSteps(&v, l)
+		}
 	}
 	if v.Mode == shader.Rows && v.Beside == 0 {
 		chooseGroup(&v, k, p)

@@ -25,6 +25,7 @@ func TestChosen(t *testing.T) {
 		{"before others", copyKernel, 1, []int64{2001}, false, "map 4/256 tail", "map 4/64 tail"},
 		{"many elements", copyKernel, 1, []int64{1 << 17}, false, "map 4/256", "map 4/64 steps=4 exact"},
 		{"many to an odd end", copyKernel, 1, []int64{1<<17 + 1}, false, "map 4/256", "map 4/64 steps=4"},
+		{"across", copyKernel, 2, []int64{100, 20}, false, "map 1/256 turn=1", "map 4/64 steps=16 turn=1"},
 		{"ragged rows", copyKernel, 2, []int64{10, 101}, true, "map 1/256", "map 4/64 tail ragged"},
 		{"few", copyKernel, 1, []int64{3}, false, "map 1/256", "map 1/64"},
 		{"a row", sum, 1, []int64{100, 400}, false, "rows 4/64", "rows 4/8"},
@@ -42,6 +43,9 @@ func TestChosen(t *testing.T) {
 			l := launch(t, d, c.kernel, c.kept, c.dims...)
 			if c.name == "before others" {
 				l.Dims[0] = 1001
+			}
+			if c.name == "across" {
+				l.Args[0].Stride[0], l.Args[0].Stride[1] = 1, c.dims[0]
 			}
 			if c.columns && c.kept == 2 {
 				l.Args[0].Stride[0]++ // no dense array any more
@@ -62,7 +66,7 @@ func TestChosen(t *testing.T) {
 				for _, x := range []struct {
 					name string
 					n    int
-				}{{"each", v.Each}, {"steps", v.Steps}, {"online", v.Online}, {"unroll", v.Unroll}, {"beside", v.Beside}} {
+				}{{"each", v.Each}, {"steps", v.Steps}, {"turn", v.Turn}, {"online", v.Online}, {"unroll", v.Unroll}, {"beside", v.Beside}} {
 					if x.n > 0 {
 						got += fmt.Sprintf(" %s=%d", x.name, x.n)
 					}

@@ -118,5 +118,6 @@ func Run(t *testing.T, x Target) {
 func Bench(b *testing.B, x Target) {
 	under = x
 	b.Run("OverCopy", benchOverCopy)
+	b.Run("Layouts", benchLayouts)
 	b.Run("Run", benchRun)
 }

@@ -51,6 +51,7 @@ type printer struct {
 	rows  *rowPlan // of the kernel's body, where it has row ops
 	still []bool   // of the kernel's body: see still
 	based []bool   // operands that have a base: see bases
+	words []string // statements that set variables of run-time words: see private
 	point string   // the number of the point of the row at hand
 	apart string   // the same as a sum that ends with a constant; else ""
 	form  form

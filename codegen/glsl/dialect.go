@@ -41,6 +41,7 @@ var Dialect = &shader.Dialect{
 	ReadWrite: "layout(std430, binding = $0) restrict buffer Buffer$0 { $2 $1[]; };",
 	Faults:    "layout(std430, binding = $0) coherent buffer Buffer$0 { uint $1[]; };",
 	Words:     "layout(std140, binding = 0) uniform Words { uvec4 p[$1]; };",
+	Private:   "$1 $0;",
 	Shared:    "shared $1 $0[$2];",
 	Table:     "const $1 $0[$2] = $1[$2]($3);",
 	Wide:      "struct wide { $0 l; $0 h; };",

@@ -2,7 +2,6 @@ package shader
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -26,10 +25,13 @@ func (p *printer) coords(src string, from, to int) {
 }
 
 // coord names what coords finds along dim d: a coordinate, or the block of
-// neighbours that it lies in.
+// neighbours, or square, that it lies in.
 func (p *printer) coord(d int) string {
-	if p.v.eachAlong(d) > 1 {
+	switch {
+	case p.v.eachAlong(d) > 1, p.v.Turn > 0 && d == p.v.Turn-1:
 		return "block"
+	case p.v.staged() && d == p.v.Rank-1:
+		return "column"
 	}
 	return fmt.Sprintf("c%d", d)
 }
@@ -54,8 +56,8 @@ func (p *printer) quotient(x string, w, lanes int) string {
 func (p *printer) linear(k, to int) string {
 	if p.based != nil && p.based[k] && to > p.v.Kept {
 		terms := append([]string{fmt.Sprintf("base%d", k)}, p.terms(k, p.v.Kept, to)...)
-		if p.v.Each > 1 {
-			terms = slices.Insert(terms, 1, p.terms(k, p.v.Kept-1, p.v.Kept)...)
+		if p.v.Each > 1 { // last, as what is constant: so compilers share the rest
+			terms = append(terms, p.along(k, p.v.Kept-1, p.neighbour())...)
 		}
 		return strings.Join(terms, " + ")
 	}
@@ -64,26 +66,32 @@ func (p *printer) linear(k, to int) string {
 
 // terms are what the coordinates of dims [from,to) add to a position.
 func (p *printer) terms(k, from, to int) []string {
-	a, s := p.v.Args[k], p.slots.args[k]
 	var terms []string
 	for d := from; d < to; d++ {
-		c := fmt.Sprintf("c%d", d)
-		inner := d == p.v.laneDim()
-		switch {
-		case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1:
-			continue
-		case inner && a.Vec:
-		case inner && a.Class == codegen.Contiguous && p.v.Lanes == 1:
-		case inner && a.Class == codegen.Contiguous:
-			c = fmt.Sprintf("%s * %du", c, p.v.Lanes)
-		case inner && p.v.Lanes > 1:
-			c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, runWord(s.stride+d))
-		default:
-			c = fmt.Sprintf("%s * %s", c, runWord(s.stride+d))
-		}
-		terms = append(terms, c)
+		terms = append(terms, p.along(k, d, fmt.Sprintf("c%d", d))...)
 	}
 	return terms
+}
+
+// along is what coordinate c of dim d adds to a position, a product.
+func (p *printer) along(k, d int, c string) []string {
+	a, s := p.v.Args[k], p.slots.args[k]
+	inner := d == p.v.laneDim()
+	switch {
+	case inner && a.Class == codegen.Splat, a.Still && p.v.eachAlong(d) > 1, inner && p.v.Ragged && !a.Vec:
+		return nil
+	case inner && (a.Vec || a.Class == codegen.Contiguous && p.v.Lanes == 1):
+		if p.apart != "" && d >= p.v.Kept {
+			c = p.apart
+		}
+	case inner && a.Class == codegen.Contiguous:
+		c = fmt.Sprintf("%s * %du", c, p.v.Lanes)
+	case inner && p.v.Lanes > 1:
+		c = fmt.Sprintf("%s * %du * %s", c, p.v.Lanes, runWord(s.stride+d))
+	default:
+		c = fmt.Sprintf("%s * %s", c, runWord(s.stride+d))
+	}
+	return []string{c}
 }
 
 // bases writes, once per row, how far the row itself brings the operands that
@@ -101,9 +109,13 @@ func (p *printer) bases() {
 	kept := p.v.Kept
 	if p.v.Each > 1 {
 		kept--
+		p.f("let first $u32 = %s;", p.firstOfEach())
 	}
 	for k := range p.based {
 		terms := p.terms(k, 0, kept)
+		if p.v.Each > 1 {
+			terms = append(terms, p.along(k, kept, "first")...)
+		}
 		if p.based[k] = p.based[k] && len(terms) > 0; p.based[k] {
 			p.f("let base%d $u32 = %s;", k, strings.Join(append([]string{runWord(p.slots.args[k].offset)}, terms...), " + "))
 		}
@@ -134,6 +146,9 @@ func (p *printer) position(k int) string {
 		lanes = p.lanes
 		typ := p.vec("u32", lanes)
 		steps := fmt.Sprintf("%s(0u, 1u, 2u, 3u)", typ)
+		if p.v.Ragged {
+			steps = "inside"
+		}
 		if a.Class != codegen.Contiguous {
 			steps += " * " + p.splat(runWord(s.stride+p.v.laneDim()), "u32", p.lanes)
 		}
@@ -168,6 +183,9 @@ func (p *printer) position(k int) string {
 
 // load reads operand k into every lane, as values of dt.
 func (p *printer) load(k int, dt ir.DType) string {
+	if p.v.Args[k].Turned {
+		return p.fromMemory(k, dt, p.turned(k))
+	}
 	return p.loadFrom(k, dt, p.position(k), p.spread(k))
 }
 
@@ -187,11 +205,16 @@ func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 	case !a.Vec:
 		text = p.splat(text, mem, lanes)
 	}
-	if mem != memTypes[dt] {
-		text = p.bits(p.vec(memTypes[dt], lanes), text)
+	return p.fromMemory(k, dt, text)
+}
+
+// fromMemory makes what memory holds of operand k into values of dt.
+func (p *printer) fromMemory(k int, dt ir.DType, text string) string {
+	if mem := memTypes[p.v.Bindings[p.v.Args[k].Binding].DT]; mem != memTypes[dt] {
+		text = p.bits(p.vec(memTypes[dt], p.lanes), text)
 	}
 	if dt == ir.Bool {
-		text = p.call("ne", lanes, text, p.splat("0u", "u32", lanes))
+		text = p.call("ne", p.lanes, text, p.splat("0u", "u32", p.lanes))
 	}
 	return text
 }

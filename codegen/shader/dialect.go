@@ -63,13 +63,14 @@ type Dialect struct {
 	Read, ReadWrite string // bindings: $0 number, $1 name, $2 type of elements
 	Faults          string // the binding of atomic words: $0 number, $1 name
 	Words           string // run-time words: $0 number, $1 how many four of them, named p
+	Private         string // of an invocation: $0 name, $1 type
 	Shared          string // of a workgroup: $0 name, $1 type, $2 length
 	Table           string // constants: $0 name, $1 type, $2 length, $3 values
 	Wide            string // the type wide of two words $0, named l and h
 }
 
 // version changes whenever printed text may.
-const version = 7
+const version = 8
 
 // Printer is part of cache keys.
 func (d *Dialect) Printer() string { return d.Name + " " + strconv.Itoa(version) }

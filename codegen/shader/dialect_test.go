@@ -24,7 +24,7 @@ var other = &Dialect{
 	For: "for ($0 = $1; $2; $0 = $3) {", Func: "$2 $0($1) {", Proc: "void $0($1) {", Param: "$1 $0", Barrier: "barrier();",
 	Invocations: "each($0) {", Groups: "groups($0) {",
 	Read: "in $0 $2 $1[];", ReadWrite: "inout $0 $2 $1[];", Faults: "inout $0 uint $1[];", Words: "uniform $0 uint4 p[$1];",
-	Shared: "shared $1 $0[$2];", Table: "const $1 $0[$2] = {$3};", Wide: "struct wide { $0 l, h; };",
+	Private: "static $1 $0;", Shared: "shared $1 $0[$2];", Table: "const $1 $0[$2] = {$3};", Wide: "struct wide { $0 l, h; };",
 }
 
 func TestNotation(t *testing.T) {

@@ -49,13 +49,48 @@ func (p *printer) each(body func()) {
 	if text == "" {
 		return
 	}
-	p.loop("j", "0u", fmt.Sprintf("%du", p.v.Each), "1u")
 	if c := fmt.Sprintf("c%d", p.v.Kept-1); regexp.MustCompile(`\b` + c + `\b`).MatchString(text) {
-		p.f("let %s $u32 = block * %du + j;", c, p.v.Each)
+		q := &printer{Dialect: p.Dialect, lanes: p.lanes, indent: p.indent + 1, out: new(strings.Builder)}
+		q.f("let %s $u32 = first + %s;", c, p.neighbour())
+		text = q.out.String() + text
 	}
-	p.out.WriteString(text)
-	p.end()
+	if p.v.Each < eachApart {
+		p.loop("j", "0u", fmt.Sprintf("%du", p.v.Each), "1u")
+		p.out.WriteString(text)
+		p.end()
+		return
+	}
+	for j := range p.v.Each {
+		p.open("{")
+		p.f("let j $u32 = %du;", j)
+		p.out.WriteString(text)
+		p.end()
+	}
 }
+
+// firstOfEach is the coordinate of the first neighbour of a block, and neighbour how
+// far from it number j is.
+func (p *printer) firstOfEach() string {
+	if p.v.Each >= eachApart {
+		return fmt.Sprintf("block / %du * %du + block %% %du", Apart, p.v.Each*Apart, Apart)
+	}
+	return fmt.Sprintf("block * %du", p.v.Each)
+}
+
+func (p *printer) neighbour() string {
+	if p.v.Each >= eachApart {
+		return fmt.Sprintf("j * %du", Apart)
+	}
+	return "j"
+}
+
+// Few neighbours are adjacent. Where there are so many, Apart invocations have theirs
+// in turns, so that what those read together is adjacent, and the code for each is
+// written out: compilers of software adapters keep no array that a loop indexes in registers.
+const (
+	Apart     = 8
+	eachApart = 16
+)
 
 // state is a variable that a pass carries along its rows.
 type state struct{ name, typ, start string }

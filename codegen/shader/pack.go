@@ -43,9 +43,19 @@ func packDim(w []uint32, d uint32) {
 // Threads is the number of workgroups (Rows, Tiles) or invocations (all others)
 // that have work.
 func (v *Variant) Threads(l *runtime.Launch) int64 {
+	steps := int64(max(v.Steps, 1))
+	if v.Turn > 0 {
+		steps = 1
+	}
+	return (v.Units(l) + steps - 1) / steps
+}
+
+// Units is Threads where each has one step, or all along Turn.
+func (v *Variant) Units(l *runtime.Launch) int64 {
 	n := int64(1)
 	for i, d := range l.Dims[:l.Kept] {
-		n *= d / v.eachAlong(i)
+		t := v.turnAlong(i)
+		n *= (d + t - 1) / t / v.eachAlong(i)
 	}
 	switch v.Mode {
 	case Rows:
@@ -79,7 +89,7 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		return nil, Grid{}, fmt.Errorf("shader: %d invocations in one dispatch", threads)
 	}
 	groups := threads
-	single := v.Mode != Rows && v.Mode != Tiles
+	single := v.Mode != Rows && v.Mode != Tiles && !v.staged()
 	if single {
 		groups = (threads + int64(v.Group) - 1) / int64(v.Group)
 	}
@@ -103,7 +113,14 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 		if d > maxCount || steps > maxCount {
 			return nil, Grid{}, fmt.Errorf("shader: a dim of %d in one dispatch", d)
 		}
-		packDim(w[wordDims+dimWords*i:], uint32(d/v.eachAlong(i)))
+		t := v.turnAlong(i)
+		packDim(w[wordDims+dimWords*i:], uint32((d+t-1)/t/v.eachAlong(i)))
+	}
+	switch {
+	case v.Turn > 0:
+		steps = l.Dims[v.Turn-1]
+	case v.Steps > 1:
+		steps = v.Units(l)
 	}
 	w[wordSteps] = uint32(steps)
 	if v.Mode == Tiles {

@@ -2,6 +2,8 @@ package shader
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -49,7 +51,9 @@ type printer struct {
 	rows  *rowPlan // of the kernel's body, where it has row ops
 	still []bool   // of the kernel's body: see still
 	based []bool   // operands that have a base: see bases
+	words []string // statements that set variables of run-time words: see private
 	point string   // the number of the point of the row at hand
+	apart string   // the same as a sum that ends with a constant; else ""
 	form  form
 
 	out     *strings.Builder
@@ -172,13 +176,65 @@ func (p *printer) begin(groups bool) {
 }
 
 func (p *printer) mapMain() {
+	if p.v.staged() {
+		p.turnMain()
+		return
+	}
 	p.begin(false)
-	p.coords("i", 0, p.v.Rank)
+	switch {
+	case p.v.Turn > 0:
+		p.hoist(p.turnSteps)
+	case p.v.Steps > 1:
+		p.hoist(p.mapSteps)
+	default:
+		p.coords("i", 0, p.v.Rank)
+		p.mapBody()
+	}
+	p.end()
+}
+
+// mapBody prints what becomes of the point or vector at the coordinates at hand.
+func (p *printer) mapBody() {
+	if p.v.Ragged {
+		p.f("let inside $U = min($U(c%d * %du) + $U(0u, 1u, 2u, 3u), $U(%s - 1u));", p.v.Rank-1, p.lanes, runWord(wordInner))
+	}
 	p.body()
 	for _, s := range p.k.Stores {
 		p.store(s.Operand, p.value(s.Value), p.k.Body[s.Value].DT)
 	}
+}
+
+// mapSteps prints several points or vectors of an invocation, so far apart that
+// neighbours have neighbouring ones. A loop with a constant end is the cheaper one.
+func (p *printer) mapSteps() {
+	count := runWord(wordCount)
+	if p.v.Exact {
+		p.loop("j", "0u", fmt.Sprintf("%du", p.v.Steps), "1u")
+		p.f("let at $u32 = i + j * %s;", count)
+	} else {
+		p.loop("at", "i", runWord(wordSteps), count)
+	}
+	p.coords("at", 0, p.v.Rank)
+	p.mapBody()
 	p.end()
+}
+
+var runWords = regexp.MustCompile(`\bp\[(\d+)\]\.([xyzw])`)
+
+// hoist prints loops, and before them reads the run-time words that they need:
+// compilers of software adapters read a word where it stands, within its bounds.
+func (p *printer) hoist(loops func()) {
+	out := p.out
+	p.out = new(strings.Builder)
+	loops()
+	text := p.out.String()
+	p.out = out
+	words := runWords.FindAllString(text, -1)
+	slices.Sort(words)
+	for _, w := range slices.Compact(words) {
+		p.f("let %s $u32 = %s;", runWords.ReplaceAllString(w, "w$1$2"), w)
+	}
+	p.out.WriteString(runWords.ReplaceAllString(text, "w$1$2"))
 }
 
 // body writes every value, under the names vals.

@@ -208,16 +208,23 @@ func (p *printer) rowMain() {
 		p.f("let beside $u32 = i * %du + lane %% %du;", v.Beside, v.Beside)
 		p.f("let slice $u32 = lane / %du;", v.Beside)
 	}
-	p.coords(row, 0, v.Kept)
-	p.bases()
-	for pass := range p.rows.last + 1 {
-		p.rowValues(pass)
-		if pass == 0 && v.Unroll > 0 {
-			p.hold()
+	passes := func() {
+		p.coords(row, 0, v.Kept)
+		p.bases()
+		for pass := range p.rows.last + 1 {
+			p.rowValues(pass)
+			if pass == 0 && v.Unroll > 0 {
+				p.hold()
+			}
+			p.pass(pass)
 		}
-		p.pass(pass)
+		p.rowStores()
 	}
-	p.rowStores()
+	if v.Each > 1 || v.Online > 0 {
+		p.hoist(passes)
+	} else {
+		passes()
+	}
 	p.end()
 }
 
@@ -293,7 +300,11 @@ func (p *printer) pass(pass int) {
 		for u := range v.Unroll {
 			p.open("{")
 			p.f("let at $u32 = lane + %du;", u*v.Group)
+			if !p.guarded() && v.Rank-v.Kept == 1 {
+				p.apart = fmt.Sprintf("lane + %du", u*v.Group)
+			}
 			p.step(pass, u, need, p.guarded())
+			p.apart = ""
 			p.end()
 		}
 	case scans && v.Mode == Rows: // all invocations take part in every step

@@ -127,6 +127,9 @@ func (p *printer) tileMain() {
 	}
 	cols := t.N / t.ColsPer
 	p.begin(true)
+	for _, set := range p.words {
+		p.f("%s", set)
+	}
 	s := p.slots.tile
 	p.f("let row $u32 = %s;", p.quotient("i", s.nTiles, 1))
 	p.f("let batch $u32 = %s;", p.quotient("row", s.mTiles, 1))
@@ -187,7 +190,24 @@ func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 	q.f("return %s;", q.value(v))
 	q.end()
 	p.err = q.err
-	p.global.WriteString("\n" + q.out.String())
+	p.global.WriteString("\n" + p.private(q.out.String()))
+}
+
+// private has a function read run-time words from variables that tileMain sets once,
+// where loops call it: see hoist.
+func (p *printer) private(text string) string {
+	if !p.v.Tile.Looped {
+		return text
+	}
+	for _, w := range runWords.FindAllString(text, -1) {
+		name := runWords.ReplaceAllString(w, "g$1$2")
+		if !p.made[name] {
+			p.made[name] = true
+			p.words = append(p.words, fmt.Sprintf("%s = %s;", name, w))
+			p.global.WriteString(p.fill(p.Private, 1, name, p.vec("u32", 1)) + "\n")
+		}
+	}
+	return runWords.ReplaceAllString(text, "g$1$2")
 }
 
 // inside is a printer of another function of the shader.

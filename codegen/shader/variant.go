@@ -30,10 +30,13 @@ type Variant struct {
 	Beside   int  // Rows: neighbours along the last kept dim, which they divide, of a workgroup, whose invocations stand beside each other by them
 	Online   int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
 	Tail     bool // the last vector of a Map may end outside: its stores are guarded
+	Ragged   bool // with Tail: every row along the innermost dim ends so; its last point stands in for those outside
 	Group    int  // invocations per workgroup
 	Tile     Tile // of Tiles
 	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
-	Exact    bool // the unrolled steps end with the row
+	Steps    int  // Map: vectors, or points, that an invocation takes in a loop, if more than one
+	Turn     int  // Map: 1 + the dim that operands which are read across lie along; without Steps, by squares
+	Exact    bool // the unrolled steps end with the row; as many of a Map's Steps for each invocation
 	Args     []Arg
 	Bindings []Binding
 }
@@ -45,6 +48,7 @@ type Arg struct {
 	Vec     bool                // moves by whole aligned vectors; its words count vectors
 	Still   bool                // with Each: all neighbours read the same
 	Stages  []int               // rank of each stage
+	Turned  bool                // read through squares in workgroup memory
 	Skip    bool                // outputs that this shader does not store
 	Guard   uint32              // outputs: bit d set where only position 0 of dim d stores
 	Indexed bool                // read, or written by a scatter, through an index
@@ -91,6 +95,8 @@ func (v *Variant) Key() string {
 	num(uint64(v.Unroll))
 	num(uint64(v.Each))
 	num(uint64(v.Beside))
+	num(uint64(v.Steps))
+	num(uint64(v.Turn))
 	flag(v.Exact)
 	b = append(b, ' ')
 	flag(v.Across)
@@ -108,6 +114,8 @@ func (v *Variant) Key() string {
 		flag(t.Looped)
 	}
 	flag(v.Tail)
+	b = append(b, ' ')
+	flag(v.Ragged)
 	for _, a := range v.Args {
 		b = append(b, '|')
 		num(uint64(a.Class))
@@ -116,6 +124,8 @@ func (v *Variant) Key() string {
 		flag(a.Vec)
 		b = append(b, ' ')
 		flag(a.Still)
+		b = append(b, ' ')
+		flag(a.Turned)
 		b = append(b, ' ')
 		flag(a.Skip)
 		for _, r := range a.Stages {
@@ -181,7 +191,7 @@ const (
 	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
 	wordWidth        // invocations or workgroups per row of the dispatch grid
 	wordInner        // elements along the innermost dim, for guarded stores
-	wordSteps        // vectors (or points) of the reduced domain
+	wordSteps        // vectors (or points) of the reduced domain, of a Map with Steps of the whole one, with Turn of that dim
 	wordZero         // 0, which compilers cannot know
 	wordDims         // dimWords words for each of Rank dims, the innermost in vectors
 )

@@ -35,6 +35,7 @@ var Dialect = &shader.Dialect{
 	ReadWrite: "@group(0) @binding($0) var<storage, read_write> $1 : array<$2>;",
 	Faults:    "@group(0) @binding($0) var<storage, read_write> $1 : array<atomic<u32>>;",
 	Words:     "@group(0) @binding($0) var<uniform> p : array<vec4<u32>, $1>;",
+	Private:   "var<private> $0 : $1;",
 	Shared:    "var<workgroup> $0 : array<$1, $2>;",
 	Table:     "var<private> $0 : array<$1, $2> = array<$1, $2>($3);",
 	Wide:      "struct wide { l : $0, h : $0 }",

@@ -18,10 +18,10 @@ import (
 )
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [across] [tail] [group=8] [each=2] [online=1|2] OPERAND…" with MODE map, rows,
-// cols (unroll=2 and exact may follow), tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
+// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] OPERAND…" with MODE map
+// (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
-// commas vec, still, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
+// commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
 //
 // Together the cases hold every op of the table. The texts are shown without the
 // dialect's header, and returned whole, in their order.
@@ -101,17 +101,23 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 	if len(words) > 0 && words[0] == "tail" {
 		v.Tail, words = true, words[1:]
 	}
+	if len(words) > 0 && words[0] == "ragged" {
+		v.Tail, v.Ragged, words = true, true, words[1:]
+	}
 	for _, f := range []struct {
 		text string
 		set  func()
-	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}} {
+	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"each=16", func() { v.Each = 16 }}, {"steps=4", func() { v.Steps = 4 }}, {"turn=1", func() { v.Turn = 1 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}} {
 		if len(words) > 0 && words[0] == f.text {
 			f.set()
 			words = words[1:]
 		}
 	}
 	for len(words) > 0 && (words[0] == "unroll=2" || words[0] == "exact") {
-		v.Unroll, v.Exact, words = 2, words[0] == "exact", words[1:]
+		if v.Mode == shader.Rows {
+			v.Unroll = 2
+		}
+		v.Exact, words = words[0] == "exact", words[1:]
 	}
 	if v.Mode == shader.Tiles {
 		v.Tile = shader.Tile{M: 16, N: 16, K: 2, RowsPer: 4, ColsPer: 8}
@@ -148,6 +154,8 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 			switch name {
 			case "vec":
 				a.Vec = true
+			case "turned":
+				a.Turned = true
 			case "skip":
 				a.Skip = true
 			case "still":

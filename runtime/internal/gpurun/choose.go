@@ -6,6 +6,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
 )
 
 // Invocations per workgroup: the smallest size that measured well everywhere and
@@ -97,16 +98,51 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 		}
 	}
 	inner := l.Dims[l.Rank-1]
+	turn := 0
+	if v.Mode == shader.Map {
+		turn = turnDim(&v, k, l)
+	}
+	if turn > 0 && !p.software {
+		takeTurn(&v, k, l, turn, false)
+		lanes = 1
+	}
 	if lanes > 1 && v.Mode != shader.Cols && (inner%int64(lanes) == 0 || l.Rank == 1 && v.Mode == shader.Map && inner > int64(lanes)) {
 		vectorise(&v, k, p, lanes, l.Rank-1)
+	}
+	if v.Mode == shader.Map && p.software {
+		if v.Lanes < lanes && inner >= raggedLong {
+			v.Lanes = lanes
+			v.Ragged = inner%int64(lanes) > 0
+			v.Tail = v.Ragged
+		}
+		if turn > 0 {
+			takeTurn(&v, k, l, turn, true)
+		} else {
+			takeSteps(&v, l)
+		}
 	}
 	if v.Mode == shader.Rows && v.Beside == 0 {
 		chooseGroup(&v, k, p)
 	}
 	if p.software && v.Across && takesEach(&v, k, p) {
-		takeEach(&v, p)
+		takeEach(&v, k, p)
 	}
 	return v
+}
+
+// An invocation of a software adapter costs as much as reading four elements, and
+// reading a run-time word as much as arithmetic: four vectors each share that.
+// So do lanes, though no operand moves by whole vectors, where rows are long enough.
+const (
+	raggedLong = 16
+	mapSteps   = 4
+	stepGroups = 64 // workgroups that keep every core busy
+)
+
+func takeSteps(v *shader.Variant, l *runtime.Launch) {
+	if n := v.Units(l); n >= int64(mapSteps*stepGroups*v.Group) {
+		v.Steps, v.Exact = mapSteps, n%mapSteps == 0
+	}
 }
 
 // bindingType is the dtype that all operands of a window agree on.
@@ -246,7 +282,7 @@ func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	unrolled := shader.CountRowWork(k, v, true)
 	if p.software && takesEach(v, k, p) {
 		each := *v
-		takeEach(&each, p)
+		takeEach(&each, k, p)
 		if work := shader.CountRowWork(k, &each, false); work.Accesses < unrolledCost*unrolled.Accesses {
 			*v = each
 			return
@@ -271,7 +307,10 @@ func chooseGroup(v *shader.Variant, k *codegen.Kernel, p *piece) {
 // the row, and barriers.
 const (
 	eachRows     = 4       // vectors: 64 bytes
+	eachWide     = 16      // vectors, of Apart invocations in turns: 2 KB, which caches see coming
 	manyVectors  = 1 << 11 // of rows, that leave enough invocations
+	wideVectors  = 1 << 12 // the same of eachWide
+	wideLong     = 64      // points of a row, that are worth the code
 	manyGroups   = 1 << 8  // rows, that leave enough workgroups
 	unrolledCost = 1.3     // of an access written out, that many times a compiler's loop
 )
@@ -289,9 +328,13 @@ func takesEach(v *shader.Variant, k *codegen.Kernel, p *piece) bool {
 }
 
 // takeEach makes v take several neighbours.
-func takeEach(v *shader.Variant, p *piece) {
+func takeEach(v *shader.Variant, k *codegen.Kernel, p *piece) {
 	l := &p.launch
 	v.Each = eachRows
+	if last := l.Dims[l.Kept-1] / int64(v.Lanes); v.Across && last%(eachWide*shader.Apart) == 0 && points(l.Dims[:l.Kept])/int64(v.Lanes) >= wideVectors &&
+		reducedSize(l) >= wideLong && shader.CountRowWork(k, v, false).Instrs*eachWide <= unrollings[true].work {
+		v.Each, v.Group = eachWide, shader.Apart
+	}
 	v.Args = slices.Clone(v.Args)
 	for i := range v.Args {
 		a := &l.Args[i]

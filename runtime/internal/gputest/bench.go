@@ -106,14 +106,55 @@ func benchLaunch(b *testing.B, d *device, k *codegen.Kernel, n int64) *runtime.L
 	for i := range k.Scalars {
 		x.scalars = append(x.scalars, []uint64{0x3f3504f3, 0x3f800000, 0x3ea7ba05, 0x3e827906, 0xbe91a98e, 0x3fb5f0e3, 0xbfba00e3, 0x3f87dc22, 0, 0x3f000000, 0, 0}[i])
 	}
+	return x.warm(b, d)
+}
+
+// warm launches a trial once, which compiles, and touches pages.
+func (x *trial) warm(b *testing.B, d *device) *runtime.Launch {
 	l := x.launch(b, d)
-	if err := d.Run([]runtime.Launch{*l}); err != nil { // compiles, touches pages
+	if err := d.Run([]runtime.Launch{*l}); err != nil {
 		b.Fatal(err)
 	}
 	if err := d.Wait(false); err != nil {
 		b.Fatal(err)
 	}
 	return l
+}
+
+// benchLayouts copies 64 MB that lie in other ways than they are written in.
+func benchLayouts(b *testing.B) {
+	d := openDevice(b, runtime.Config{})
+	const n = 4096
+	for _, c := range []struct {
+		name     string
+		dims     []int64
+		in, out  []int64
+		from, to int64
+	}{
+		{"dense", []int64{n, n}, []int64{n, 1}, []int64{n, 1}, 0, 0},
+		{"across", []int64{n, n}, []int64{1, n}, []int64{n, 1}, 0, 0},
+		{"across in batches", []int64{64, n, 64}, []int64{64 * n, 1, n}, []int64{64 * n, 64, 1}, 0, 0},
+		{"ragged rows", []int64{n, n - 1}, []int64{n, 1}, []int64{n - 1, 1}, 0, 0},
+		{"nothing aligned", []int64{n, n - 4}, []int64{n - 1, 1}, []int64{n - 3, 1}, 1, 2},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			x := newTrial(parse(b, copyKernel), len(c.dims), c.dims...)
+			for i, st := range [][]int64{c.in, c.out} {
+				copy(x.args[i].Stride[:], st)
+				x.args[i].Offset = []int64{c.from, c.to}[i]
+				x.args[i].Data = make([]byte, 4*n*n)
+			}
+			l := x.warm(b, d)
+			for b.Loop() {
+				if err := d.Run([]runtime.Launch{*l}); err != nil {
+					b.Fatal(err)
+				}
+				if err := d.Wait(false); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 // benchRun is the cost of handing small plans to the queue.

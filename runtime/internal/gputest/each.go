@@ -72,6 +72,7 @@ func testRowsTakenTogether(t *testing.T) {
 			dims   []int64
 			across bool
 		}{{1, []int64{manyVectors * 4, 33}, true}, {2, []int64{3, manyVectors * 4 / 2, 40}, true},
+			{1, []int64{wideVectors * 4, wideLong + 3}, true}, {2, []int64{3, wideVectors * 2, wideLong}, true},
 			{1, []int64{manyGroups, 52}, false}, {2, []int64{2, manyGroups, 37}, false}} {
 			if name == "mix" && !c.across {
 				continue // workgroups that scan take one row
@@ -99,7 +100,7 @@ func testRowsTakenTogether(t *testing.T) {
 				l := x.check(t, d, ir.Tolerance{Abs: 1e-5, Rel: 1e-5})
 				v := d.Source(l.Prog)
 				want := name == "scaled" || c.across // the others are better off in registers
-				if got := strings.Contains(v[0].Source, " block = "); len(v) != 1 || got != want {
+				if got := strings.Contains(v[0].Source, " first = "); len(v) != 1 || got != want {
 					t.Errorf("%d shaders, rows taken together %t, want %t\n%s", len(v), got, want, v[0].Source)
 				}
 			})

@@ -26,6 +26,9 @@ const (
 	colSteps    = 1024
 	fewColumns  = 64
 	manyVectors = 1 << 11
+	wideVectors = 1 << 12
+	wideLong    = 64
+	manySteps   = 4 * 64 * 64 // points or vectors of a Map whose invocations take several
 	manyGroups  = 1 << 8
 )
 

@@ -4,6 +4,7 @@ import (
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -117,6 +118,10 @@ func randomTrial(rng *rand.Rand) *trial {
 	if rng.IntN(2) == 0 {
 		dims[len(dims)-1] = int64(4 * (1 + rng.IntN(20)))
 	}
+	return randomTrialOver(rng, dims)
+}
+
+func randomTrialOver(rng *rand.Rand, dims []int64) *trial {
 	k := &codegen.Kernel{}
 	b := body{k}
 	x := &trial{k: k, dims: dims, kept: len(dims)}
@@ -212,6 +217,36 @@ func testRandomLayouts(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
+	}
+}
+
+// testRandomSteps runs the same over so many points that a software adapter's invocations
+// take several, as many each or not, and over rows that end within a vector.
+func testRandomSteps(t *testing.T) {
+	d := openAs(t, software)
+	several, ragged := 0, 0
+	for seed := range seeds() / 2 {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		dims := []int64{int64(3 + rng.IntN(3)), manySteps/3 + int64(rng.IntN(5))}
+		if seed%3 > 0 {
+			dims[1] = (dims[1] + 3) &^ 3 * 4 // lanes of four
+		}
+		if seed%2 == 0 {
+			dims[0], dims[1] = dims[1], dims[0]
+		}
+		x := randomTrialOver(rng, dims)
+		y := randomTrialOver(rng, []int64{int64(1 + rng.IntN(4)), int64(1 + rng.IntN(4)), int64(16 + rng.IntN(30))})
+		for _, x := range []*trial{x, y} {
+			text := sources(d, x.check(t, d, ir.Tolerance{}))
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+			several += strings.Count(text, " w0x = ")
+			ragged += strings.Count(text, " inside = ")
+		}
+	}
+	if several == 0 || ragged == 0 {
+		t.Errorf("%d shaders take several points, %d rows with ragged ends", several, ragged)
 	}
 }
 

@@ -62,7 +62,12 @@ var suites = []suite{
 	{"IndexFaults", testIndexFaults},
 	{"FaultKeepsOperands", testFaultKeepsOperands},
 	{"RandomLayouts", testRandomLayouts},
+	{"RandomSteps", testRandomSteps},
 	{"RandomWindows", testRandomWindows},
+	{"Turned", testTurned},
+	{"TurnedRandom", testTurnedRandom},
+	{"TurnedGuarded", testTurnedGuarded},
+	{"TurnedFaults", testTurnedFaults},
 	{"Reduce", testReduce},
 	{"ReduceColumns", testReduceColumns},
 	{"ReduceNaN", testReduceNaN},
@@ -137,5 +142,6 @@ func Some(t *testing.T, x Target, names ...string) {
 func Bench(b *testing.B, x Target) {
 	under = x
 	b.Run("OverCopy", benchOverCopy)
+	b.Run("Layouts", benchLayouts)
 	b.Run("Run", benchRun)
 }

@@ -1,0 +1,54 @@
+package gpurun
+
+import (
+	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Operands that are read across: neighbours along the innermost dim lie far apart,
+// those along another dim beside each other. From one point to the next such a load
+// goes to another line of memory, of which it takes one element.
+const (
+	turnFar   = 16 // elements between neighbours: a line
+	turnLong  = 16 // points along both dims, that are worth it
+	turnSteps = 16 // a software adapter's invocation takes of them, a line
+	turnMost  = 3  // operands that a workgroup's memory has room for
+)
+
+// turnDim is 1 + the dim that the first operand read across lies along; else 0.
+func turnDim(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch) int {
+	for i := range l.Args {
+		for d := range l.Rank - 1 {
+			if readAcross(v, k, l, i, d) {
+				return d + 1
+			}
+		}
+	}
+	return 0
+}
+
+// readAcross reports that operand i lies along dim d and is read across.
+func readAcross(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch, i, d int) bool {
+	a, inner := &l.Args[i], l.Rank-1
+	far := a.Stride[inner]
+	return k.Operands[i].Kind == codegen.Input && len(a.Stages) == 0 && !v.Args[i].Indexed && max(far, -far) >= turnFar &&
+		(a.Stride[d] == 1 || a.Stride[d] == -1) && l.Dims[d] >= turnLong && l.Dims[inner] >= turnLong
+}
+
+// takeTurn has v read what lies along a dim in the order of memory: hardware by squares
+// of a workgroup, the invocations of a software adapter in a loop.
+func takeTurn(v *shader.Variant, k *codegen.Kernel, l *runtime.Launch, turn int, software bool) {
+	v.Turn = turn
+	if software {
+		v.Steps = turnSteps
+		return
+	}
+	n := 0
+	for i := range v.Args {
+		if n < turnMost && readAcross(v, k, l, i, turn-1) {
+			v.Args[i].Turned = true
+			n++
+		}
+	}
+}

@@ -1,0 +1,115 @@
+"""Writes internal/everyday/testdata/numpy.json: what NumPy and SciPy, and for images
+PyTorch, give for the everyday operations of package millrace, one case a line. It needs
+numpy and scipy; with torch installed the images are written anew, else they are kept.
+
+    python3 scripts/everyday.py          # in the repository's root
+
+Inputs are float32 numbers of a fixed seed. Results are computed in float64 and rounded by
+the test that reads them. Numbers are written as repr gives them.
+"""
+
+import json
+import os
+import warnings
+
+import numpy as np
+
+warnings.simplefilter("ignore")
+PATH = os.path.join("internal", "everyday", "testdata", "numpy.json")
+rng = np.random.default_rng(20261126)
+cases = []
+
+
+def text(a):
+    a = np.asarray(a)
+    if a.dtype == np.bool_:
+        a = a.astype(np.uint8)
+    return " ".join(repr(x.item()).removesuffix(".0") for x in a.reshape(-1))
+
+
+def tensor(a, dtype=None):
+    a = np.asarray(a)
+    return {"dtype": dtype or str(a.dtype), "shape": list(a.shape), "values": text(a)}
+
+
+def case(op, args, ins, outs, tol=0.0, group=""):
+    """One call: args are numbers or lists of them, tol is relative to max(1, |want|)."""
+    cases.append({
+        "op": op,
+        "args": {k: np.asarray(v, dtype=float).reshape(-1).tolist() for k, v in args.items()},
+        "in": [tensor(a) for a in ins],
+        "out": [tensor(a, dt) for a, dt in outs],
+        "tol": tol,
+        "group": group,
+    })
+
+
+def normal(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def ints(lo, hi, *shape):
+    return rng.integers(lo, hi, shape).astype(np.int32)
+
+
+F, I = "float32", "int32"
+
+
+def shapes():
+    for n, m in [(1, 1), (3, 3), (2, 5), (4, 0), (0, 0)]:
+        case("eye", {"n": n, "m": m}, [], [(np.eye(n, m), F)])
+        case("eye", {"n": n, "m": m}, [], [(np.eye(n, m), "uint8")])
+    for a, b, n in [(0, 1, 5), (-3, 7.5, 11), (5, 5, 3), (1, -1, 6), (0.1, 0.7, 2), (3, 4, 1), (3, 4, 0), (-1e6, 1e6, 1001)]:
+        case("linspace", {"start": a, "stop": b, "n": n}, [], [(np.linspace(np.float32(a), np.float32(b), n, dtype=np.float64), F)], tol=2.5e-7)
+        case("linspace", {"start": a, "stop": b, "n": n}, [], [(np.linspace(a, b, n), "float64")], tol=5e-16)
+    x = normal(4, 6)
+    for sizes in [(1, 2, 3), (6,), (0, 6), (2, 2, 2)]:
+        parts = np.split(x, np.cumsum(sizes)[:-1], axis=1)
+        case("split", {"axis": -1, "sizes": sizes}, [x], [(p, F) for p in parts])
+    for n in [1, 2, 4, 5, 9]:
+        size = -(-6 // n)
+        case("chunk", {"n": n, "axis": 1}, [x], [(x[:, i:i + size], F) for i in range(0, 6, size)])
+    y = normal(2, 3, 4, 5)
+    for i, j in [(0, 1), (-1, 0), (2, 2), (1, 3), (3, 1)]:
+        case("transpose", {"i": i, "j": j}, [y], [(np.swapaxes(y, i, j), F)])
+        case("moveaxis", {"i": i, "j": j}, [y], [(np.moveaxis(y, i, j), F)])
+    for i, j in [(0, -1), (1, 2), (0, 0), (-2, -1)]:
+        s = list(y.shape)
+        a, b = i % 4, j % 4
+        case("flatten", {"i": i, "j": j}, [y], [(y.reshape(s[:a] + [-1] + s[b + 1:]), F)])
+    for n, k in [(3, 0), (3, 1), (3, -2), (1, 0), (0, 0), (0, 2), (1, -3)]:
+        v = normal(n)
+        case("diag", {"k": k}, [v], [(np.diag(v, k), F)])
+        w = ints(-5, 5, n)
+        case("diag", {"k": k}, [w], [(np.diag(w, k), I)])
+    for shape in [(3, 3), (2, 5), (5, 2), (1, 1), (0, 3)]:
+        m = normal(*shape)
+        for k in [0, 1, -1, 4, -4, 9]:
+            case("diag", {"k": k}, [m], [(np.diag(m, k) if abs(k) < 9 else np.zeros(0), F)])
+        case("trace", {}, [m], [(np.trace(m.astype(np.float64)), F)], tol=1e-6)
+    case("diag", {"k": 1}, [y], [(np.diagonal(y, 1, -2, -1), F)])
+    case("trace", {}, [y], [(np.trace(y.astype(np.float64), 0, -2, -1), F)], tol=1e-6)
+    b = rng.integers(0, 2, 4).astype(bool)
+    case("diag", {"k": 1}, [b], [(np.diag(b, 1), "bool")])
+    u, v = normal(4), normal(6)
+    case("outer", {}, [u, v], [(np.outer(u, v).astype(np.float32), F)])
+    u, v = ints(-9, 9, 3), ints(-9, 9, 1)
+    case("outer", {}, [u, v], [(np.outer(u, v), I)])
+
+
+GROUPS = [shapes]
+
+
+def main():
+    for f in GROUPS:
+        first = len(cases)
+        f()
+        for c in cases[first:]:
+            c["group"] = f.__name__
+    with open(PATH, "w") as f:
+        f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
+    print(len(cases), "cases,", os.path.getsize(PATH), "bytes")
+
+
+if __name__ == "__main__":
+    main()

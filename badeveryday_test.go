@@ -114,3 +114,16 @@ func TestBadShapes(t *testing.T) {
 		"of outer":  func(x *tensor) *tensor { return millrace.Outer(x, v) },
 	})
 }
+
+func TestBadFunctions(t *testing.T) {
+	i, dtype := millrace.Ones(millrace.Int32, 3), millrace.ErrDType
+	checkBad(t, []badCall{
+		{"log10", func() (*tensor, int) { return i.Log10(), line() }, dtype},
+		{"asinh", func() (*tensor, int) { return i.Asinh(), line() }, dtype},
+		{"acosh", func() (*tensor, int) { return i.Acosh(), line() }, dtype},
+		{"atanh", func() (*tensor, int) { return i.Cast(millrace.Bool).Atanh(), line() }, dtype},
+	})
+	checkHandsOn(t, map[string]func(x *tensor) *tensor{
+		"log10": (*tensor).Log10, "asinh": (*tensor).Asinh, "acosh": (*tensor).Acosh, "atanh": (*tensor).Atanh,
+	})
+}

@@ -97,7 +97,39 @@ def shapes():
     case("outer", {}, [u, v], [(np.outer(u, v), I)])
 
 
-GROUPS = [shapes]
+def functions():
+    """Correctly rounded results in float64, by mpmath, in a file of their own."""
+    from mpmath import mp, mpf
+    mp.prec = 1500
+    rows = []
+
+    def add(name, f, xs):
+        for x in sorted({float(x) for x in xs}):
+            rows.append(f"{name} {x.hex()} {float(f(mpf(x))).hex()}")
+
+    def spread(lo, hi, n):
+        return [float(np.ldexp(1 + rng.random(), int(e))) for e in rng.integers(lo, hi, n)]
+
+    one = [1 + np.ldexp(rng.random(), int(e)) for e in rng.integers(-52, 1, 150)]
+    below = [1 - np.ldexp(rng.random(), int(e)) for e in rng.integers(-53, 0, 150)]
+    tens = [10.0 ** k for k in range(-40, 41)]
+    large = [2.0 ** 53, 2.0 ** 54, 2.0 ** 55, 1e300, 1.7e308, 3e154, 1e16, 2.0 ** 27]
+    tiny = [5e-324, 1e-310, 2.3e-308, 1e-20, 1e-8, 2.0 ** -27, 2.0 ** -53]
+    both = spread(-60, 60, 200) + spread(-3, 8, 200) + tiny
+    add("log10", mp.log10, spread(-1000, 1000, 200) + spread(-3, 3, 200) + one + below + tens + large + tiny)
+    add("asinh", mp.asinh, [s * x for s in (1, -1) for x in both + large])
+    add("acosh", mp.acosh, one + [1.0] + [1 + x for x in spread(-10, 10, 200)] + spread(1, 1000, 150) + large)
+    add("atanh", mp.atanh, [s * x for s in (1, -1) for x in [min(x, 1 / (1 + x)) for x in both] + below if x < 1])
+    with open(os.path.join("internal", "everyday", "testdata", "functions.txt"), "w") as f:
+        f.write("\n".join(rows) + "\n")
+
+    for name, f, xs in [("log10", np.log10, np.exp(normal(40) * 20)), ("asinh", np.arcsinh, normal(40) * 50), ("acosh", np.arccosh, 1 + np.abs(normal(40)) * 9), ("atanh", np.arctanh, np.tanh(normal(40)))]:
+        edge = np.array([0.0, -0.0, 1, -1, 0.5, 2, 1000, np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-30], dtype=np.float32)
+        x = np.concatenate([xs.astype(np.float32), edge])
+        case(name, {}, [x], [(f(x.astype(np.float64)), F)], tol=5e-7)
+
+
+GROUPS = [shapes, functions]
 
 
 def main():

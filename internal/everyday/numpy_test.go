@@ -42,6 +42,10 @@ var calls = map[string]call{
 	"flatten": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(x[0].Flatten(c.n("i"), c.n("j")))
 	},
+	"log10": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Log10()) },
+	"asinh": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Asinh()) },
+	"acosh": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Acosh()) },
+	"atanh": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Atanh()) },
 	"diag":  func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(x[0].Diag(c.n("k"))) },
 	"trace": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Trace()) },
 	"outer": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(millrace.Outer(x[0], x[1])) },
@@ -213,5 +217,7 @@ var fused = []struct {
 	{"diag of a matrix", 1, func(_ millrace.Place, x, v operand) *tensor { return x().Diag(0).Add(v()) }},
 	{"trace", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Trace() }},
 	{"outer", 1, func(_ millrace.Place, x, v operand) *tensor { return millrace.Outer(v(), v()).Add(x()) }},
+	{"log10", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Log10() }},
+	{"atanh", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Asinh().Add(x().Atanh()).Mul(x().Acosh()) }},
 	{"transpose", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Transpose(0, 1).Exp() }},
 }

@@ -36,3 +36,24 @@ func ExampleTensor_Diag() {
 	//  [0 0 0 0]]
 	// [1 2 3] 0
 }
+
+func ExampleTensor_Format() {
+	x := millrace.FromSlice([]float32{0.5, -1.25, 100, 1e-3}, 2, 2)
+	fmt.Printf("%.2f\n%+v\n", x, x)
+	fmt.Printf("%4d\n", x.Cast(millrace.Int32))
+	// Output:
+	// [[  0.50  -1.25]
+	//  [100.00   0.00]]
+	// float32[2 2] on cpu
+	// [[ 5.00e-01 -1.25e+00]
+	//  [ 1.00e+02  1.00e-03]]
+	// [[   0   -1]
+	//  [ 100    0]]
+}
+
+func ExamplePrintOptions() {
+	x := millrace.Arange(millrace.Float32, 0, 20, 1).DivScalar(3)
+	fmt.Println(millrace.PrintOptions{Threshold: 10, Edge: 2, Precision: 3}.Sprint(x))
+	// Output:
+	// [0.    0.333 ... 6.    6.333]
+}

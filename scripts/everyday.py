@@ -129,7 +129,56 @@ def functions():
         case(name, {}, [x], [(f(x.astype(np.float64)), F)], tol=5e-7)
 
 
-GROUPS = [shapes, functions]
+def formats():
+    """What NumPy prints, by verbs that pad to the longest and with print options, in
+    testdata/formats.txt: a line "verb or options dtype shape values", then the text."""
+    blocks = []
+
+    def block(head, a, printed):
+        values = "arange" if a.size > 300 else text(a)
+        blocks.append(f"{head} {a.dtype} {','.join(map(str, a.shape)) or '-'} {values}\n----\n{printed}")
+
+    def verb(spec, a, python=None):
+        python = python or spec
+        cells = [python % x for x in a.reshape(-1).tolist()]
+        shown = [python % x for x in (np.concatenate([a[:3], a[-3:]]) if a.size > 1000 else a).reshape(-1).tolist()]
+        width = max(len(c) for c in (shown if a.size > 1000 else cells))
+        pad = (lambda x: (python % x).ljust(width)) if "-" in spec else (lambda x: (python % x).rjust(width))
+        block(spec, a, np.array2string(a, formatter={"all": pad}))
+
+    x = normal(3, 4)
+    verb("%.3f", x)
+    verb("%8.2e", x * 1e3)
+    verb("%+.1f", x)
+    verb("%-9.2f", x)
+    verb("%09.3f", x)
+    verb("%g", np.array([1.5, 100000, 0.0625, -2], dtype=np.float32), "%.10g")
+    verb("%.4f", normal(2, 3, 2).astype(np.float64))
+    verb("%.0f", normal(30) * 100)
+    verb("%.2f", np.array(3.14159, dtype=np.float32))
+    verb("%d", ints(-1000, 1000, 3, 5))
+    verb("%6d", ints(-10, 10, 4))
+    verb("%x", rng.integers(0, 256, (2, 4)).astype(np.uint8))
+    verb("%.1f", np.arange(2000, dtype=np.float32))
+    verb("%d", np.arange(1200).astype(np.int32).reshape(1200))
+
+    def options(head, a, **kw):
+        with np.printoptions(**kw):
+            block(head, a, str(a))
+
+    options("threshold=5", np.arange(9, dtype=np.float32), threshold=5)
+    options("threshold=5,edge=1", np.arange(24, dtype=np.int32).reshape(4, 6), threshold=5, edgeitems=1)
+    options("threshold=-1", np.arange(1100, dtype=np.int32), threshold=10**9)
+    options("width=40", np.arange(40, dtype=np.int32), linewidth=40)
+    options("precision=3", x, precision=3)
+    options("precision=2", normal(2, 3).astype(np.float64) * 1e6, precision=2)
+    options("precision=-1", x * 10, precision=0)
+    options("edge=2", np.arange(3000, dtype=np.float32).reshape(30, 100), edgeitems=2)
+    with open(os.path.join("testdata", "formats.txt"), "w") as f:
+        f.write("# what NumPy prints: see scripts/everyday.py\n" + "\n====\n".join(blocks) + "\n")
+
+
+GROUPS = [shapes, functions, formats]
 
 
 def main():

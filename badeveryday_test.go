@@ -127,3 +127,76 @@ func TestBadFunctions(t *testing.T) {
 		"log10": (*tensor).Log10, "asinh": (*tensor).Asinh, "acosh": (*tensor).Acosh, "atanh": (*tensor).Atanh,
 	})
 }
+
+func TestBadOrder(t *testing.T) {
+	f32, i32, shape, dtype := millrace.Float32, millrace.Int32, millrace.ErrShape, millrace.ErrDType
+	f, v, i := millrace.Ones(f32, 2, 3), millrace.Ones(f32, 3), millrace.Ones(i32, 3)
+	mask := f.GtScalar(0)
+	holes := millrace.FromSlice([]float32{1, float32(math.NaN())})
+	late := f.Take(i.MulScalar(7), 0) // is known to be an error when it is computed
+	first := func(a, _ *tensor) *tensor { return a }
+	third := func(_, _, c *tensor) *tensor { return c }
+	checkBad(t, []badCall{
+		{"nonzero", func() (*tensor, int) { return millrace.NonZero(f32, f), line() }, dtype},
+		{"maskedselect", func() (*tensor, int) { return millrace.MaskedSelect(f, v.GtScalar(0)), line() }, shape},
+		{"maskedselect", func() (*tensor, int) { return millrace.MaskedSelect(v, mask), line() }, shape},
+		{"maskedselect", func() (*tensor, int) { return millrace.MaskedSelect(f, f), line() }, dtype},
+		{"uniqueall", func() (*tensor, int) { return third(millrace.UniqueAll(f32, f)), line() }, dtype},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, f, v, false), line() }, shape},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(i32, v, i, false), line() }, dtype},
+		{"searchsorted", func() (*tensor, int) { return millrace.SearchSorted(f32, v, v, false), line() }, dtype},
+		{"searchsorted", func() (*tensor, int) {
+			return millrace.SearchSorted(i32, i.Cast(millrace.Bool), i.Cast(millrace.Bool), false), line()
+		}, dtype},
+		{"bincount", func() (*tensor, int) { return millrace.BinCount(i32, f, 0), line() }, dtype},
+		{"bincount", func() (*tensor, int) { return millrace.BinCount(millrace.Bool, i, 0), line() }, dtype},
+		{"bincount", func() (*tensor, int) { return millrace.BinCount(i32, i, -1), line() }, shape},
+		{"bincount", func() (*tensor, int) { return millrace.BinCount(i32, i.Neg(), 0), line() }, millrace.ErrIndex},
+		{"bincount", func() (*tensor, int) {
+			return millrace.BinCount(i32, millrace.Full(millrace.Uint64, 1<<63, 2), 0), line()
+		}, millrace.ErrIndex},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(i32, i, 3, 0, 1)), line() }, dtype},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(millrace.Bool, f, 3, 0, 1)), line() }, dtype},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(i32, f, 0, 0, 1)), line() }, shape},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(i32, f, 3, 1, 0)), line() }, shape},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(i32, f, 3, 0, math.NaN())), line() }, shape},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(i32, f, 3, 0, 1e300)), line() }, shape},
+		{"histogram", func() (*tensor, int) { return first(millrace.Histogram(i32, holes, 3, 0, 0)), line() }, shape},
+		{"median", func() (*tensor, int) { return i.Median(), line() }, dtype},
+		{"median", func() (*tensor, int) { return f.Median(2), line() }, shape},
+		{"median", func() (*tensor, int) { return millrace.Zeros(f32, 0, 3).Median(0), line() }, shape},
+		{"quantile", func() (*tensor, int) { return f.Quantile(1.5), line() }, shape},
+		{"quantile", func() (*tensor, int) { return f.Quantile(math.NaN(), 0), line() }, shape},
+		{"quantile", func() (*tensor, int) { return f.Quantile(0.5, 0, 0), line() }, shape},
+		{"sumas", func() (*tensor, int) { return f.SumAs(millrace.Bool), line() }, dtype},
+		{"sumas", func() (*tensor, int) { return f.SumAs(i32, 2), line() }, shape},
+		{"gather", func() (*tensor, int) { return v.TakeAlong(v.GtScalar(0), 0), line() }, dtype},
+		{"gather", func() (*tensor, int) { return v.Take(v, 0), line() }, dtype},
+		{"put", func() (*tensor, int) { return v.Put(v, v, 0, millrace.CombineAdd), line() }, dtype},
+	})
+	for name, f := range map[string]func() (*tensor, int){
+		"nonzero": func() (*tensor, int) { return millrace.NonZero(i32, late), line() },
+		"unique":  func() (*tensor, int) { return millrace.Unique(late), line() },
+		"hist":    func() (*tensor, int) { return first(millrace.Histogram(i32, late, 3, 0, 0)), line() },
+	} {
+		if r, _ := f(); !errors.Is(r.Err(), millrace.ErrIndex) {
+			t.Errorf("%s of an error that is found late: %v", name, r.Err())
+		}
+	}
+	at := v.Take(millrace.FromSlice([]int32{0, -4}), 0, millrace.IndexFromEnd)
+	if err := at.Eval(); !errors.Is(err, millrace.ErrIndex) || !strings.Contains(err.Error(), "-4") {
+		t.Errorf("index -4 of 3 from the end: %v", err)
+	}
+	checkHandsOn(t, map[string]func(x *tensor) *tensor{
+		"nonzero": func(x *tensor) *tensor { return millrace.NonZero(i32, x) },
+		"masked":  func(x *tensor) *tensor { return millrace.MaskedSelect(x, mask) },
+		"mask":    func(x *tensor) *tensor { return millrace.MaskedSelect(f, x) },
+		"unique":  millrace.Unique, "uniqueall": func(x *tensor) *tensor { return third(millrace.UniqueAll(i32, x)) },
+		"sorted":   func(x *tensor) *tensor { return millrace.SearchSorted(i32, x, v, false) },
+		"searched": func(x *tensor) *tensor { return millrace.SearchSorted(i32, v, x, false) },
+		"bincount": func(x *tensor) *tensor { return millrace.BinCount(i32, x, 0) },
+		"hist":     func(x *tensor) *tensor { return first(millrace.Histogram(i32, x, 3, 0, 0)) },
+		"median":   func(x *tensor) *tensor { return x.Median() }, "quantile": func(x *tensor) *tensor { return x.Quantile(0.5) },
+		"sumas": func(x *tensor) *tensor { return x.SumAs(i32) }, "take": func(x *tensor) *tensor { return v.Take(x, 0, millrace.IndexFromEnd) },
+	})
+}

@@ -57,3 +57,35 @@ func ExamplePrintOptions() {
 	// Output:
 	// [0.    0.333 ... 6.    6.333]
 }
+
+func ExampleMaskedSelect() {
+	x := millrace.FromSlice([]float32{1, -2, 3, -4, 5, -6}, 2, 3)
+	above := x.GtScalar(0)
+	fmt.Println(millrace.MaskedSelect(x, above))
+	fmt.Println(millrace.NonZero(millrace.Int32, above))
+	fmt.Println(above.SumAs(millrace.Int32, 1))
+	// Output:
+	// [1. 3. 5.]
+	// [[0 0]
+	//  [0 2]
+	//  [1 1]]
+	// [2 1]
+}
+
+func ExampleUniqueAll() {
+	x := millrace.FromSlice([]int32{3, 1, 3, 2, 1, 3})
+	values, inverse, counts := millrace.UniqueAll(millrace.Int64, x)
+	fmt.Println(values, inverse, counts)
+	// Output:
+	// [1 2 3] [2 0 2 1 0 2] [2 1 3]
+}
+
+func ExampleHistogram() {
+	x := millrace.FromSlice([]float32{0.1, 0.4, 0.45, 0.8, 1})
+	counts, edges := millrace.Histogram(millrace.Int64, x, 4, 0, 1)
+	fmt.Println(counts, edges)
+	fmt.Println(x.Median(), x.Quantile(0.25))
+	// Output:
+	// [1 2 0 2] [0.   0.25 0.5  0.75 1.  ]
+	// 0.45 0.4
+}

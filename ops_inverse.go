@@ -17,7 +17,7 @@ func (t *Tensor) Log10() *Tensor {
 		off := y.Sub(n)
 		far := off.Abs()
 		size := y.Abs()
-		least := size.MulScalar(1.25 * epsilon(x.DType()))
+		least := size.MulScalar(0.95 * epsilon(x.DType()))
 		near := far.Le(least)
 		r := Where(near, n, y)
 		done(log, y, n, off, far, size, least, near)

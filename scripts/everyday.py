@@ -129,6 +129,65 @@ def functions():
         case(name, {}, [x], [(f(x.astype(np.float64)), F)], tol=5e-7)
 
 
+def order():
+    x = normal(3, 4, 5)
+    zeros = np.where(rng.random((3, 4, 5)) < 0.6, 0, x).astype(np.float32)
+    for a in [zeros, zeros > 0, np.zeros((2, 3), np.float32), np.array([np.nan, 0, -0.0, 1], np.float32), np.zeros((0, 3), np.float32), ints(-1, 2, 40), zeros[0, 0, 0]]:
+        case("nonzero", {}, [a], [(np.argwhere(np.atleast_1d(a) if np.ndim(a) == 0 else a)[:, :np.ndim(a)], I)])
+    for m in [x > 0, x[:, :, 0] > 0, x[:, 0, 0] > 9, np.ones((3, 4, 5), bool)]:
+        case("maskedselect", {}, [x, m], [(x[m], F)])
+    v, m = ints(-9, 9, 6), np.array([1, 0, 1, 1, 0, 0], bool)
+    case("maskedselect", {}, [v, m], [(v[m], I)])
+
+    repeated = np.array([3, 1, np.nan, 1, -2, np.inf, np.nan, 3, -np.inf, 0.5, 3, np.nan], np.float32).reshape(3, 4)
+    for a in [repeated, ints(-5, 5, 4, 6), rng.integers(0, 2, 9).astype(bool), np.zeros(0, np.float32), np.float32([7]), rng.integers(0, 9, 30).astype(np.uint8), np.ones((2, 2), np.float32)]:
+        u, inv, n = np.unique(a, return_inverse=True, return_counts=True)
+        case("unique", {}, [a], [(u, None)])
+        case("uniqueall", {}, [a], [(u, None), (inv.reshape(a.shape), I), (n, I)])
+
+    sorted_ = np.sort(np.concatenate([np.round(normal(30), 1), [np.nan, np.inf, -np.inf, np.nan]]).astype(np.float32))
+    values = np.concatenate([sorted_[::3], normal(14), [np.nan, np.inf, -np.inf, 0]]).astype(np.float32).reshape(2, -1)
+    for a, b in [(sorted_, values), (sorted_[:1], values), (sorted_[:0], values), (sorted_, values[0, 0]), (np.sort(ints(0, 20, 17)), ints(-3, 23, 25)), (np.arange(64, dtype=np.int32), ints(-3, 70, 40)), (np.arange(63, dtype=np.float32), np.arange(-1, 65, dtype=np.float32))]:
+        for right in (0, 1):
+            case("searchsorted", {"right": right}, [a, b], [(np.searchsorted(a, b, "right" if right else "left"), I)])
+
+    for a, n in [(ints(0, 9, 50), 0), (ints(0, 9, 5, 5), 20), (np.zeros(0, np.int32), 3), (np.zeros(0, np.int32), 0), (rng.integers(0, 7, 300).astype(np.uint8), 0), (rng.integers(0, 7, 30).astype(np.int8), 2)]:
+        case("bincount", {"n": n}, [a], [(np.bincount(a.reshape(-1), minlength=n), I)])
+    for a, bins, lo, hi in [(normal(500), 10, 0, 0), (normal(50, 4), 7, -1, 1), (np.arange(0, 11, dtype=np.float32), 10, 0, 10), (np.zeros(0, np.float32), 4, 0, 0), (np.float32([2, 2, 2]), 3, 0, 0), (normal(20), 1, -0.5, 0.5), (normal(20), 5, 3, 3), (normal(200), 64, -2, 2)]:
+        kw = {} if lo == hi == 0 else {"range": (lo, hi)}
+        n, e = np.histogram(a.astype(np.float64), bins, **kw)
+        # NumPy takes the edges of float64; no element of these is between both roundings.
+        case("histogram", {"bins": bins, "lo": lo, "hi": hi}, [a], [(n, I), (e, F)], tol=5e-7)
+    a = np.float32([np.nan, -5, 0.5, 1, 2, 9, np.inf])
+    case("histogram", {"bins": 2, "lo": 0, "hi": 2}, [a], [(np.array([1, 2]), I), (np.array([0, 1, 2]), F)])
+
+    odd = normal(5, 7)
+    hole = odd.copy()
+    hole[1, 2] = np.nan
+    ends = np.float32([[np.inf, 1, 2, 3], [-np.inf, 1, 2, np.inf], [1, 1, 1, 1]])
+    for a in [odd, normal(4, 6), hole, ends, np.float32([[3]])]:
+        for axes in [(0,), (1,), (), (0, 1)]:
+            w = a.astype(np.float64)
+            case("median", {"axes": axes}, [a], [(np.median(w, axis=axes or None), F)], tol=1e-6)
+            if a is ends:
+                continue  # NumPy subtracts infinities
+            for q in [0, 0.25, 0.5, 0.9, 1, 1 / 3]:
+                case("quantile", {"q": q, "axes": axes}, [a], [(np.quantile(w, q, axis=axes or None), F)], tol=1e-6)
+    case("median", {"axes": (1, -1)}, [x], [(np.median(x.astype(np.float64), axis=(1, 2)), F)], tol=1e-6)
+
+    bools = x > 0
+    small = rng.integers(0, 256, (4, 50)).astype(np.uint8)
+    for a, axes, dt in [(bools, (0,), I), (bools, (), F), (small, (1,), I), (small, (), "uint32"), (rng.integers(-128, 128, 200).astype(np.int8), (), I), (small, (0, 1), F)]:
+        case("sumas", {"axes": axes}, [a], [(a.astype(np.int64).sum(axis=axes or None), dt)])
+
+    t = normal(4, 5)
+    for k in [np.array([0, -1, 2, -4], np.int32), np.array([[3, 0], [1, 1]], np.uint8), np.array([3, -4], np.int8), np.array([2, 0], np.uint16), np.array([1, 3], np.uint32), np.array([-1, 2], np.int16)]:
+        case("takefromend", {"axis": 0}, [t, k], [(np.take(t, k.astype(np.int64), 0), F)])
+    k = np.array([[0, -1, -5, 2, 4]], np.int32)
+    case("takealongfromend", {"axis": 1}, [t, k], [(np.take_along_axis(t, np.repeat(k, 4, 0), 1), F)])
+    case("addfromend", {}, [np.float32([1, 2, 3]), np.array([-1, 0, -1], np.int8), np.float32([10, 20, 30])], [(np.float32([21, 2, 43]), F)])
+
+
 def formats():
     """What NumPy prints, by verbs that pad to the longest and with print options, in
     testdata/formats.txt: a line "verb or options dtype shape values", then the text."""
@@ -178,7 +237,7 @@ def formats():
         f.write("# what NumPy prints: see scripts/everyday.py\n" + "\n====\n".join(blocks) + "\n")
 
 
-GROUPS = [shapes, functions, formats]
+GROUPS = [shapes, functions, formats, order]
 
 
 def main():

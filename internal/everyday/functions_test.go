@@ -47,6 +47,36 @@ func TestFloat64Functions(t *testing.T) {
 	}
 }
 
+// Logarithms of powers of ten are whole numbers.
+func TestPowersOfTen(t *testing.T) {
+	var wide []float64
+	var narrow []float32
+	for k := -307; k <= 308; k++ {
+		wide = append(wide, math.Pow10(k))
+		if k >= -37 && k <= 38 {
+			narrow = append(narrow, float32(math.Pow10(k)))
+		}
+	}
+	a, err := millrace.Values[float64](millrace.FromSlice(wide).Log10())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range a {
+		if x != float64(i-307) {
+			t.Errorf("of 1e%d: %v", i-307, x)
+		}
+	}
+	b, err := millrace.Values[float32](millrace.FromSlice(narrow).Log10())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range b {
+		if x != float32(i-37) {
+			t.Errorf("float32 of 1e%d: %v", i-37, x)
+		}
+	}
+}
+
 // ulps is how far got is from a number that was rounded to float64, in units of its last
 // place, at most half of one more than it says.
 func ulps(got, want float64) float64 {

@@ -14,43 +14,6 @@ import (
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
-// call runs a case's op on its operands, and makes what has none in a place.
-type call func(p millrace.Place, c *given, x []*tensor) []*tensor
-
-func list(ts ...*tensor) []*tensor { return ts }
-
-// calls has all ops of testdata/numpy.json.
-var calls = map[string]call{
-	"eye": func(p millrace.Place, c *given, _ []*tensor) []*tensor {
-		return list(millrace.EyeOn(p, c.Out[0].dtype(), c.n("n"), c.n("m")))
-	},
-	"linspace": func(p millrace.Place, c *given, _ []*tensor) []*tensor {
-		return list(millrace.LinspaceOn(p, c.Out[0].dtype(), c.f("start"), c.f("stop"), c.n("n")))
-	},
-	"split": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return millrace.Split(x[0], c.n("axis"), c.list("sizes")...)
-	},
-	"chunk": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return millrace.Chunk(x[0], c.n("n"), c.n("axis"))
-	},
-	"transpose": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return list(x[0].Transpose(c.n("i"), c.n("j")))
-	},
-	"moveaxis": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return list(x[0].MoveAxis(c.n("i"), c.n("j")))
-	},
-	"flatten": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return list(x[0].Flatten(c.n("i"), c.n("j")))
-	},
-	"log10": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Log10()) },
-	"asinh": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Asinh()) },
-	"acosh": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Acosh()) },
-	"atanh": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Atanh()) },
-	"diag":  func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(x[0].Diag(c.n("k"))) },
-	"trace": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Trace()) },
-	"outer": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(millrace.Outer(x[0], x[1])) },
-}
-
 // open opens a device, or skips with the reason; where MILLRACE_REQUIRE names its driver
 // a device that is not there is a failure.
 func open(t *testing.T, spec string) *millrace.Device {
@@ -219,5 +182,11 @@ var fused = []struct {
 	{"outer", 1, func(_ millrace.Place, x, v operand) *tensor { return millrace.Outer(v(), v()).Add(x()) }},
 	{"log10", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Log10() }},
 	{"atanh", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Asinh().Add(x().Atanh()).Mul(x().Acosh()) }},
+	{"median", 2, func(_ millrace.Place, x, _ operand) *tensor { return x().Median(1) }},
+	{"quantile", 2, func(_ millrace.Place, x, _ operand) *tensor { return x().Quantile(0.3, 1) }},
+	{"sumas", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().GtScalar(0).SumAs(millrace.Int32, 1) }},
+	{"searchsorted", 1, func(_ millrace.Place, x, v operand) *tensor {
+		return millrace.SearchSorted(millrace.Int32, v(), x(), false)
+	}},
 	{"transpose", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Transpose(0, 1).Exp() }},
 }

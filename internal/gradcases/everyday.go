@@ -10,5 +10,10 @@ var everyday = []Case{
 	{"chunk", one(func(x *T) *T { s := millrace.Chunk(x, 2, -1); return s[0].Square().Mul(s[1]) }), a34},
 	{"transpose", one(func(x *T) *T { return x.Transpose(0, 2).Square() }), ops{in(-1, 1, 2, 3, 4)}}, {"moveaxis", one(func(x *T) *T { return x.MoveAxis(0, 2).Square() }), ops{in(-1, 1, 2, 3, 4)}},
 	{"log10", one((*T).Log10), ops{in(0.5, 12, 5)}}, {"asinh", one((*T).Asinh), a34}, {"acosh", one((*T).Acosh), ops{in(1.2, 5, 5)}}, {"atanh", one((*T).Atanh), ops{in(-0.8, 0.8, 5)}},
+	{"maskedselect", one(func(x *T) *T { return millrace.MaskedSelect(x, x.GtScalar(0)).Square() }), a34}, {"medianeven", one(func(x *T) *T { return x.Median(1).Square() }), a34},
+	{"median", one(func(x *T) *T { return x.Median(0) }), a34}, {"quantile", one(func(x *T) *T { return x.Quantile(0.3).Square() }), a34},
+	{"sumas", one(func(x *T) *T { return x.Square().SumAs(x.DType(), 0) }), a34},
+	{"takefromend", one(func(x *T) *T { return x.Take(ints(x, []int32{-1, 0, -3}, 3), 0, millrace.IndexFromEnd).Square() }), a34},
+	{"addfromend", two(func(x, u *T) *T { return x.IndexAdd(ints(x, []int32{-1, 0}, 2), u, 0, millrace.IndexFromEnd).Square() }), ops{in(-1, 1, 3, 4), in(-1, 1, 2, 4)}},
 	{"flatten", one(func(x *T) *T { return x.Flatten(0, 1).Square() }), ops{in(-1, 1, 2, 3, 4)}},
 }

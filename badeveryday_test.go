@@ -200,3 +200,35 @@ func TestBadOrder(t *testing.T) {
 		"sumas": func(x *tensor) *tensor { return x.SumAs(i32) }, "take": func(x *tensor) *tensor { return v.Take(x, 0, millrace.IndexFromEnd) },
 	})
 }
+
+func TestBadDraws(t *testing.T) {
+	f32, i32, shape, dtype := millrace.Float32, millrace.Int32, millrace.ErrShape, millrace.ErrDType
+	w := millrace.Ones(f32, 2, 3)
+	checkBad(t, []badCall{
+		{"integers", func() (*tensor, int) { return millrace.Integers(f32, 1, 0, 2, 3), line() }, dtype},
+		{"integers", func() (*tensor, int) { return millrace.Integers(millrace.Bool, 1, 0, 2, 3), line() }, dtype},
+		{"integers", func() (*tensor, int) { return millrace.Integers(millrace.Uint8, 1, 0, 257, 3), line() }, dtype},
+		{"integers", func() (*tensor, int) { return millrace.Integers(millrace.Uint64, 1, -1, 7, 3), line() }, dtype},
+		{"integers", func() (*tensor, int) { return millrace.Integers(millrace.Int8, 1, -129, 7, 3), line() }, dtype},
+		{"integers", func() (*tensor, int) { return millrace.Integers(i32, 1, 3, 3, 3), line() }, shape},
+		{"integers", func() (*tensor, int) { return millrace.Integers(i32, 1, 0, 3, -1), line() }, shape},
+		{"integers", func() (*tensor, int) { return millrace.Integers(i32, 1, 0, 3, 1<<32), line() }, shape},
+		{"integers", func() (*tensor, int) { return millrace.IntegersOn(nil, i32, 1, 0, 3, 1), line() }, nil},
+		{"permutation", func() (*tensor, int) { return millrace.Permutation(f32, 1, 3), line() }, dtype},
+		{"permutation", func() (*tensor, int) { return millrace.Permutation(i32, 1, -1), line() }, shape},
+		{"permutation", func() (*tensor, int) { return millrace.Permutation(i32, 1, 1<<40), line() }, shape},
+		{"permutation", func() (*tensor, int) { return millrace.PermutationOn(nil, i32, 1, 3), line() }, nil},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, w.Cast(i32), 2, true), line() }, dtype},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(f32, 1, w, 2, true), line() }, dtype},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, w, 4, false), line() }, shape},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, w, -1, true), line() }, shape},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, millrace.Ones(f32), 1, true), line() }, shape},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, millrace.Ones(f32, 2, 0), 0, true), line() }, shape},
+	})
+	checkHandsOn(t, map[string]func(x *tensor) *tensor{
+		"multinomial": func(x *tensor) *tensor { return millrace.Multinomial(i32, 1, x, 9, false) },
+	})
+	if v, err := millrace.Values[int64](millrace.Integers(millrace.Int64, 1, math.MinInt64, math.MaxInt64, 4)); err != nil || v[0] == v[1] {
+		t.Errorf("all numbers of 64 bits but one: %v, %v", v, err)
+	}
+}

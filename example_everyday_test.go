@@ -89,3 +89,25 @@ func ExampleHistogram() {
 	// [1 2 0 2] [0.   0.25 0.5  0.75 1.  ]
 	// 0.45 0.4
 }
+
+// A deck is shuffled and dealt. What a generator gives is the same on every device; its state
+// can be kept.
+func ExampleGenerator() {
+	g := millrace.NewGenerator(2026)
+	deck := millrace.Permutation(millrace.Int32, g.Seed(), 52)
+	fmt.Println(deck.Slice(millrace.R(0, 5)))
+	state, err := g.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	dice := millrace.Integers(millrace.Int32, g.Seed(), 1, 7, 6)
+	var again millrace.Generator
+	if err := again.UnmarshalBinary(state); err != nil {
+		panic(err)
+	}
+	same, err := millrace.Equal(dice, millrace.Integers(millrace.Int32, again.Seed(), 1, 7, 6))
+	fmt.Println(same, err)
+	// Output:
+	// [ 1  9 49 17 45]
+	// true <nil>
+}

@@ -188,6 +188,52 @@ def order():
     case("addfromend", {}, [np.float32([1, 2, 3]), np.array([-1, 0, -1], np.int8), np.float32([10, 20, 30])], [(np.float32([21, 2, 43]), F)])
 
 
+def philox(counter, key):
+    """The block of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011)."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & 0xFFFFFFFF, (p0 >> 32) ^ c[3] ^ k[1], p0 & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def splitmix64(x):
+    m = 2**64 - 1
+    x = (x + 0x9E3779B97F4A7C15) & m
+    x = ((x ^ x >> 30) * 0xBF58476D1CE4E5B9) & m
+    x = ((x ^ x >> 27) * 0x94D049BB133111EB) & m
+    return x ^ x >> 31
+
+
+def random():
+    """Draws by the streams that the documentation describes, written down once more here."""
+    assert philox([0] * 4, [0] * 2)[0] == 0x6627E8D5
+
+    def word(seed, i):
+        s = splitmix64(seed)
+        return philox([i & 0xFFFFFFFF, 0, s >> 32, 0], [s & 0xFFFFFFFF, 0])[0]
+
+    for dt, seed, lo, hi, shape in [("int32", 1, 0, 10, (4, 5)), ("int32", 2, -5, 6, (30,)), ("int32", 3, -2**31, 2**31 - 1, (9,)), ("uint8", 4, 0, 256, (50,)), ("int8", 5, -128, 128, (50,)), ("uint32", 6, 0, 2**32, (9,)), ("uint32", 6, 1, 2**32, (9,)), ("int64", 7, -7, 2**20, (9,)), ("int16", 8, 3, 4, (2,)), ("uint16", 9, 60000, 65536, (8,)), ("int32", 10, 0, 3, (0, 2))]:
+        n = int(np.prod(shape))
+        draws = [lo + ((word(seed, 2 * i) << 32 | word(seed, 2 * i + 1)) * (hi - lo) >> 64) for i in range(n)]
+        if hi - lo == 2**32:
+            draws = [lo + word(seed, 2 * i) for i in range(n)]
+        case("integers", {"seed": seed, "lo": lo, "hi": hi, "shape": shape}, [], [(np.array(draws, dtype=np.int64).reshape(shape), dt)])
+    for dt, seed, lo, hi in [("int64", 7, -2**40, 2**41), ("int64", 8, 0, 2**33)]:
+        key = splitmix64(seed)
+
+        def wide(i):
+            b = philox([i, 0, 0, 0], [key & 0xFFFFFFFF, key >> 32])
+            return b[1] << 32 | b[0]
+
+        draws = [lo + ((wide(2 * i) << 64 | wide(2 * i + 1)) * (hi - lo) >> 128) for i in range(12)]
+        case("integers", {"seed": seed, "lo": lo, "hi": hi, "shape": (12,)}, [], [(np.array(draws), dt)])
+    for seed, n in [(1, 10), (2, 1), (3, 0), (4, 100)]:
+        keys = [word(seed, 2 * i + 1) << 32 | word(seed, 2 * i) for i in range(n)]
+        case("permutation", {"seed": seed, "n": n}, [], [(np.argsort(np.array(keys, dtype=np.uint64), kind="stable"), I)])
+
+
 def formats():
     """What NumPy prints, by verbs that pad to the longest and with print options, in
     testdata/formats.txt: a line "verb or options dtype shape values", then the text."""
@@ -237,7 +283,7 @@ def formats():
         f.write("# what NumPy prints: see scripts/everyday.py\n" + "\n====\n".join(blocks) + "\n")
 
 
-GROUPS = [shapes, functions, formats, order]
+GROUPS = [shapes, functions, formats, order, random]
 
 
 def main():

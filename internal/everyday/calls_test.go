@@ -37,6 +37,12 @@ var calls = map[string]call{
 	"diag":  func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(x[0].Diag(c.n("k"))) },
 	"trace": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(x[0].Trace()) },
 	"outer": func(_ millrace.Place, _ *given, x []*tensor) []*tensor { return list(millrace.Outer(x[0], x[1])) },
+	"integers": func(p millrace.Place, c *given, _ []*tensor) []*tensor {
+		return list(millrace.IntegersOn(p, c.Out[0].dtype(), uint64(c.n("seed")), int64(c.n("lo")), int64(c.n("hi")), c.list("shape")...))
+	},
+	"permutation": func(p millrace.Place, c *given, _ []*tensor) []*tensor {
+		return list(millrace.PermutationOn(p, c.Out[0].dtype(), uint64(c.n("seed")), c.n("n")))
+	},
 	"nonzero": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(millrace.NonZero(c.Out[0].dtype(), x[0]))
 	},

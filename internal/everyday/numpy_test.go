@@ -188,5 +188,8 @@ var fused = []struct {
 	{"searchsorted", 1, func(_ millrace.Place, x, v operand) *tensor {
 		return millrace.SearchSorted(millrace.Int32, v(), x(), false)
 	}},
+	{"integers", 1, func(p millrace.Place, x, _ operand) *tensor {
+		return x().Add(millrace.IntegersOn(p, millrace.Int32, 3, -5, 5, 64, 64).Cast(millrace.Float32))
+	}},
 	{"transpose", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Transpose(0, 1).Exp() }},
 }

@@ -232,3 +232,59 @@ func TestBadDraws(t *testing.T) {
 		t.Errorf("all numbers of 64 bits but one: %v, %v", v, err)
 	}
 }
+
+func TestBadTransforms(t *testing.T) {
+	f32, shape, dtype := millrace.Float32, millrace.ErrShape, millrace.ErrDType
+	f, i, none := millrace.Ones(f32, 2, 3), millrace.Ones(millrace.Int32, 2, 3), millrace.Zeros(f32, 2, 0)
+	volume, kernels := millrace.Zeros(f32, 1, 4, 5, 5, 5), millrace.Zeros(f32, 6, 4, 3, 3, 3)
+	image := millrace.Zeros(f32, 1, 4, 5, 5)
+	type opt = millrace.ConvOptions
+	type to = millrace.ResizeOptions
+	first := func(a, _ *tensor) *tensor { return a }
+	second := func(_, b *tensor) *tensor { return b }
+	v := millrace.Ones(f32, 2)
+	checkBad(t, []badCall{
+		{"fft", func() (*tensor, int) { return first(millrace.FFT(i, i, 0)), line() }, dtype},
+		{"fft", func() (*tensor, int) { return second(millrace.FFT(f, f.Cast(millrace.Float64), 0)), line() }, dtype},
+		{"fft", func() (*tensor, int) { return second(millrace.FFT(f, f.T(), 0)), line() }, shape},
+		{"fft", func() (*tensor, int) { return first(millrace.FFT(f, nil, 2)), line() }, shape},
+		{"ifft", func() (*tensor, int) { return first(millrace.IFFT(none, none, 1)), line() }, shape},
+		{"rfft", func() (*tensor, int) { return first(millrace.RFFT(f, -3)), line() }, shape},
+		{"rfft", func() (*tensor, int) { return first(millrace.RFFT(i, 0)), line() }, dtype},
+		{"irfft", func() (*tensor, int) { return millrace.IRFFT(f, f, 3, 1), line() }, shape},
+		{"irfft", func() (*tensor, int) { return millrace.IRFFT(f, f, -1, 1), line() }, shape},
+		{"irfft", func() (*tensor, int) { return millrace.IRFFT(f, nil, 4, 1), line() }, nil},
+		{"conv1d", func() (*tensor, int) { return millrace.Conv1d(image, image, opt{}), line() }, shape},
+		{"conv2d", func() (*tensor, int) { return millrace.Conv2d(volume, kernels, opt{}), line() }, shape},
+		{"conv3d", func() (*tensor, int) { return millrace.Conv3d(image, image, opt{}), line() }, shape},
+		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, image, opt{}), line() }, shape},
+		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, kernels.Cast(millrace.Float64), opt{}), line() }, dtype},
+		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, kernels, opt{Stride: []int{1, 1}}), line() }, shape},
+		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, kernels, opt{Dilation: []int{3, 1, 1}}), line() }, shape},
+		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, kernels, opt{Groups: 3}), line() }, shape},
+		{"convtranspose", func() (*tensor, int) { return volume.ConvTranspose(kernels, opt{}), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}, 1, 2, 3), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}, 0), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(none, to{}, 3), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{AlignCorners: true}, 3), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{Mode: 3}, 3), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(i, to{Mode: millrace.ResizeLinear}, 3), line() }, dtype},
+		{"einsum", func() (*tensor, int) {
+			return millrace.Einsum("i,j,k,l,m,n,o,p,q->ijklmnopq", v, v, v, v, v, v, v, v, v), line()
+		}, shape},
+		{"einsum", func() (*tensor, int) { return millrace.Einsum("ij,jk,kl->il", f, f, f), line() }, shape},
+		{"einsum", func() (*tensor, int) { return millrace.Einsum("ij,ij,ij->", f, i, f), line() }, dtype},
+	})
+	checkHandsOn(t, map[string]func(x *tensor) *tensor{
+		"fft": func(x *tensor) *tensor { return second(millrace.FFT(x, v, 0)) }, "fft im": func(x *tensor) *tensor {
+			if x == nil {
+				return first(millrace.FFT(x, x, 0))
+			}
+			return first(millrace.FFT(v, x, 0))
+		},
+		"rfft": func(x *tensor) *tensor { return first(millrace.RFFT(x, 0)) }, "irfft": func(x *tensor) *tensor { return millrace.IRFFT(v, x, 2, 0) },
+		"conv3d": func(x *tensor) *tensor { return millrace.Conv3d(x, kernels, opt{}) }, "kernels": func(x *tensor) *tensor { return millrace.Conv3d(volume, x, opt{}) },
+		"resize": func(x *tensor) *tensor { return millrace.Resize(x, to{}, 3) }, "einsum": func(x *tensor) *tensor { return millrace.Einsum("i,i,i->", v, x, v) },
+	})
+}

@@ -2,6 +2,7 @@ package millrace_test
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/millrace-go/millrace"
 )
@@ -110,4 +111,23 @@ func ExampleGenerator() {
 	// Output:
 	// [ 1  9 49 17 45]
 	// true <nil>
+}
+
+func ExampleRFFT() {
+	// A wave that goes round twice in eight elements.
+	x := millrace.Arange(millrace.Float32, 0, 8, 1).MulScalar(math.Pi / 2).Cos()
+	re, im := millrace.RFFT(x, 0)
+	fmt.Printf("%.1f\n", re.Square().Add(im.Square()).Sqrt())
+	fmt.Printf("%.1f\n", millrace.IRFFT(re, im, 8, 0).Abs())
+	// Output:
+	// [0.0 0.0 4.0 0.0 0.0]
+	// [1.0 0.0 1.0 0.0 1.0 0.0 1.0 0.0]
+}
+
+func ExampleResize() {
+	image := millrace.FromSlice([]float32{0, 10, 20, 30}, 2, 2)
+	fmt.Printf("%.1f\n", millrace.Resize(image, millrace.ResizeOptions{Mode: millrace.ResizeLinear}, 2, 4))
+	// Output:
+	// [[ 0.0  2.5  7.5 10.0]
+	//  [20.0 22.5 27.5 30.0]]
 }

@@ -1,6 +1,6 @@
-"""Writes internal/everyday/testdata/numpy.json: what NumPy and SciPy, and for images
-PyTorch, give for the everyday operations of package millrace, one case a line. It needs
-numpy and scipy; with torch installed the images are written anew, else they are kept.
+"""Writes internal/everyday/testdata: what NumPy, mpmath and PyTorch give for the everyday
+operations of package millrace, one case a line. It needs numpy and mpmath; with torch
+installed torch.json, images and convolutions, is written anew, else it is kept.
 
     python3 scripts/everyday.py          # in the repository's root
 
@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 warnings.simplefilter("ignore")
-PATH = os.path.join("internal", "everyday", "testdata", "numpy.json")
+FOLDER = os.path.join("internal", "everyday", "testdata")
 rng = np.random.default_rng(20261126)
 cases = []
 
@@ -24,6 +24,8 @@ def text(a):
     a = np.asarray(a)
     if a.dtype == np.bool_:
         a = a.astype(np.uint8)
+    if a.dtype == np.float32:
+        return " ".join(f"{x:.9g}" for x in a.reshape(-1).tolist())
     return " ".join(repr(x.item()).removesuffix(".0") for x in a.reshape(-1))
 
 
@@ -38,7 +40,7 @@ def case(op, args, ins, outs, tol=0.0, group=""):
         "op": op,
         "args": {k: np.asarray(v, dtype=float).reshape(-1).tolist() for k, v in args.items()},
         "in": [tensor(a) for a in ins],
-        "out": [tensor(a, dt) for a, dt in outs],
+        "out": [tensor(np.asarray(a, np.float32) if dt == F else a, dt) for a, dt in outs],
         "tol": tol,
         "group": group,
     })
@@ -120,7 +122,7 @@ def functions():
     add("asinh", mp.asinh, [s * x for s in (1, -1) for x in both + large])
     add("acosh", mp.acosh, one + [1.0] + [1 + x for x in spread(-10, 10, 200)] + spread(1, 1000, 150) + large)
     add("atanh", mp.atanh, [s * x for s in (1, -1) for x in [min(x, 1 / (1 + x)) for x in both] + below if x < 1])
-    with open(os.path.join("internal", "everyday", "testdata", "functions.txt"), "w") as f:
+    with open(os.path.join(FOLDER, "functions.txt"), "w") as f:
         f.write("\n".join(rows) + "\n")
 
     for name, f, xs in [("log10", np.log10, np.exp(normal(40) * 20)), ("asinh", np.arcsinh, normal(40) * 50), ("acosh", np.arccosh, 1 + np.abs(normal(40)) * 9), ("atanh", np.arctanh, np.tanh(normal(40)))]:
@@ -234,13 +236,82 @@ def random():
         case("permutation", {"seed": seed, "n": n}, [], [(np.argsort(np.array(keys, dtype=np.uint64), kind="stable"), I)])
 
 
+def transforms():
+    for n in [1, 2, 3, 16, 60, 67, 127, 131, 360]:
+        rows = 2
+        re, im = normal(rows, n), normal(rows, n)
+        z = re.astype(np.float64) + 1j * im
+        tol = 1.2e-7 * 1.5 * (1 + np.log2(n)) * float(np.linalg.norm(z))
+        f, g = np.fft.fft(z), np.fft.ifft(z)
+        case("fft", {"axis": 1}, [re, im], [(f.real, F), (f.imag, F)], tol=tol)
+        case("ifft", {"axis": -1}, [re, im], [(g.real, F), (g.imag, F)], tol=tol / n)
+        h = np.fft.rfft(re.astype(np.float64))
+        case("rfft", {"axis": 1}, [re], [(h.real, F), (h.imag, F)], tol=tol)
+        a, b = h.real.astype(np.float32), h.imag.astype(np.float32)
+        case("irfft", {"n": n, "axis": 1}, [a, b], [(np.fft.irfft(a.astype(np.float64) + 1j * b, n), F)], tol=tol / n * 8)
+    re, im = normal(3, 10, 2), normal(3, 10, 2)
+    f = np.fft.fft(re.astype(np.float64) + 1j * im, axis=1)
+    case("fft", {"axis": 1}, [re, im], [(f.real, F), (f.imag, F)], tol=2e-6)
+    f = np.fft.rfft(re.astype(np.float64), axis=0)
+    case("rfft", {"axis": 0}, [re], [(f.real, F), (f.imag, F)], tol=2e-6)
+    # DC and Nyquist with imaginary parts, which are not read.
+    a, b = normal(2, 5), normal(2, 5)
+    case("irfft", {"n": 8, "axis": 1}, [a, b], [(np.fft.irfft(a.astype(np.float64) + 1j * b, 8), F)], tol=1e-6)
+    case("irfft", {"n": 9, "axis": 1}, [a, b], [(np.fft.irfft(a.astype(np.float64) + 1j * b, 9), F)], tol=1e-6)
+
+    def einsum(spec, *shapes):
+        xs = [normal(*s) for s in shapes]
+        case("einsum " + spec, {}, xs, [(np.einsum(spec, *[x.astype(np.float64) for x in xs]), F)], tol=3e-6)
+
+    einsum("ij,jk,kl->il", (3, 4), (4, 5), (5, 2))
+    einsum("ab,bc,cd,de,ef->af", (2, 6), (6, 3), (3, 5), (5, 4), (4, 2))
+    einsum("i,j,k->ijk", (2,), (3,), (4,))
+    einsum("i,i,i->", (7,), (7,), (7,))
+    einsum("i,i,i->i", (7,), (7,), (7,))
+    einsum("bik,bkj,bj->bi", (2, 3, 4), (2, 4, 5), (2, 5))
+    einsum("ii,ij,jj->j", (3, 3), (3, 4), (4, 4))
+    einsum("...i,ij,jk->...k", (2, 3, 4), (4, 5), (5, 2))
+    einsum("ij,kl,m->m", (2, 3), (3, 2), (5,))
+    einsum("abc,bd,ce,af->def", (2, 3, 4), (3, 5), (4, 2), (2, 3))
+    einsum("ij,j,jk", (3, 4), (4,), (4, 2))
+    einsum("pqrs,pi,qj,rk,sl->ijkl", (2, 3, 2, 3), (2, 3), (3, 2), (2, 2), (3, 2))
+
+
+def images():
+    """In testdata/torch.json: PyTorch's, where it is installed."""
+    import torch
+    from torch.nn import functional as T
+
+    def double(*xs):
+        return [torch.from_numpy(x).double() for x in xs]
+
+    for c, o, x, k, stride, dilation, pad, groups in [
+        (3, 4, (7,), (3,), (1,), (1,), (0,), 1), (4, 6, (9,), (3,), (2,), (2,), (2,), 2),
+        (2, 3, (6, 5), (3, 2), (1, 1), (1, 1), (1, 0), 1), (4, 4, (7, 8), (3, 3), (2, 1), (1, 2), (1, 2), 4),
+        (2, 3, (5, 6, 4), (2, 3, 2), (1, 1, 1), (1, 1, 1), (0, 0, 0), 1), (4, 6, (6, 5, 7), (3, 2, 3), (2, 1, 2), (2, 1, 1), (2, 1, 1), 2), (2, 2, (3, 3, 3), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
+    ]:
+        a, b = normal(2, c, *x), normal(o, c // groups, *k)
+        f = [T.conv1d, T.conv2d, T.conv3d][len(x) - 1]
+        y = f(*double(a, b), None, stride, pad, dilation, groups)
+        case(f"conv{len(x)}d", {"stride": stride, "dilation": dilation, "pad": pad, "groups": groups}, [a, b], [(y.numpy(), F)], tol=2e-6)
+    for shape, size in [((1, 2, 4, 5), (8, 10)), ((2, 1, 5, 7), (3, 4)), ((1, 1, 4, 4), (9, 3)), ((1, 1, 1, 3), (4, 1)), ((1, 2, 6), (11,)), ((1, 1, 3, 5), (3, 2))]:
+        a = normal(*shape)
+        for mode, name in enumerate(["nearest", "bilinear" if len(size) == 2 else "linear", "bicubic"]):
+            for align in (False, True):
+                if mode == 0 and align or mode == 2 and len(size) == 1:
+                    continue
+                y = T.interpolate(double(a)[0], size, mode=name, align_corners=None if mode == 0 else align)
+                case("resize", {"mode": mode, "align": align, "size": size}, [a], [(y.numpy(), F)], tol=2e-6)
+
+
 def formats():
     """What NumPy prints, by verbs that pad to the longest and with print options, in
     testdata/formats.txt: a line "verb or options dtype shape values", then the text."""
     blocks = []
 
     def block(head, a, printed):
-        values = "arange" if a.size > 300 else text(a)
+        # Digits of float64: that is what these files are read as.
+        values = "arange" if a.size > 300 else text(a.astype(np.float64) if a.dtype == np.float32 else a)
         blocks.append(f"{head} {a.dtype} {','.join(map(str, a.shape)) or '-'} {values}\n----\n{printed}")
 
     def verb(spec, a, python=None):
@@ -283,18 +354,31 @@ def formats():
         f.write("# what NumPy prints: see scripts/everyday.py\n" + "\n====\n".join(blocks) + "\n")
 
 
-GROUPS = [shapes, functions, formats, order, random]
+GROUPS = [shapes, functions, formats, order, random, transforms]
 
 
-def main():
-    for f in GROUPS:
+def write(path, groups):
+    cases.clear()
+    for f in groups:
         first = len(cases)
         f()
         for c in cases[first:]:
             c["group"] = f.__name__
-    with open(PATH, "w") as f:
+    with open(path, "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
-    print(len(cases), "cases,", os.path.getsize(PATH), "bytes")
+    print(path, len(cases), "cases,", os.path.getsize(path), "bytes")
+
+
+def main():
+    global rng
+    write(os.path.join(FOLDER, "numpy.json"), GROUPS)
+    rng = np.random.default_rng(20261127)
+    try:
+        import torch
+    except ImportError:
+        print("without torch: torch.json stays as it is")
+        return
+    write(os.path.join(FOLDER, "torch.json"), [images])
 
 
 if __name__ == "__main__":

@@ -43,6 +43,29 @@ var calls = map[string]call{
 	"permutation": func(p millrace.Place, c *given, _ []*tensor) []*tensor {
 		return list(millrace.PermutationOn(p, c.Out[0].dtype(), uint64(c.n("seed")), c.n("n")))
 	},
+	"fft": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.FFT(x[0], x[1], c.n("axis")))
+	},
+	"ifft": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.IFFT(x[0], x[1], c.n("axis")))
+	},
+	"rfft": func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(millrace.RFFT(x[0], c.n("axis"))) },
+	"irfft": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.IRFFT(x[0], x[1], c.n("n"), c.n("axis")))
+	},
+	"einsum": func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(millrace.Einsum(c.Spec, x...)) },
+	"conv1d": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.Conv1d(x[0], x[1], convolved(c)))
+	},
+	"conv2d": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.Conv2d(x[0], x[1], convolved(c)))
+	},
+	"conv3d": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.Conv3d(x[0], x[1], convolved(c)))
+	},
+	"resize": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.Resize(x[0], millrace.ResizeOptions{Mode: millrace.ResizeMode(c.n("mode")), AlignCorners: c.n("align") == 1}, c.list("size")...))
+	},
 	"nonzero": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(millrace.NonZero(c.Out[0].dtype(), x[0]))
 	},
@@ -78,4 +101,12 @@ var calls = map[string]call{
 	"addfromend": func(_ millrace.Place, _ *given, x []*tensor) []*tensor {
 		return list(x[0].ScatterAdd(x[1], x[2], 0, millrace.IndexFromEnd))
 	},
+}
+
+func convolved(c *given) millrace.ConvOptions {
+	o := millrace.ConvOptions{Stride: c.list("stride"), Dilation: c.list("dilation"), Groups: c.n("groups")}
+	for _, n := range c.list("pad") {
+		o.Padding = append(o.Padding, [2]int{n, n})
+	}
+	return o
 }

@@ -15,9 +15,10 @@ import (
 
 type tensor = millrace.Tensor
 
-// given is a line of testdata/numpy.json.
+// given is a line of testdata/numpy.json, or torch.json.
 type given struct {
 	Op, Group string
+	Spec      string
 	Args      map[string][]float64
 	In, Out   []array
 	Tol       float64
@@ -48,15 +49,22 @@ func (c *given) String() string {
 
 func cases(t *testing.T) []given {
 	t.Helper()
-	data, err := os.ReadFile("testdata/numpy.json")
-	if err != nil {
-		t.Fatal(err)
+	var all []given
+	for _, name := range []string{"numpy.json", "torch.json"} {
+		data, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []given
+		if err := json.Unmarshal(data, &list); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, list...)
 	}
-	var list []given
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
+	for i := range all { // an op's name may have an argument behind it
+		all[i].Op, all[i].Spec, _ = strings.Cut(all[i].Op, " ")
 	}
-	return list
+	return all
 }
 
 var dtypes = map[string]millrace.DType{

@@ -191,5 +191,15 @@ var fused = []struct {
 	{"integers", 1, func(p millrace.Place, x, _ operand) *tensor {
 		return x().Add(millrace.IntegersOn(p, millrace.Int32, 3, -5, 5, 64, 64).Cast(millrace.Float32))
 	}},
+	{"resize", 3, func(_ millrace.Place, x, _ operand) *tensor {
+		return millrace.Resize(x(), millrace.ResizeOptions{Mode: millrace.ResizeLinear}, 32, 48)
+	}},
+	{"conv3d", 2, func(p millrace.Place, x, _ operand) *tensor {
+		return millrace.Conv3d(x().Reshape(1, 4, 4, 16, 16), millrace.OnesOn(p, millrace.Float32, 2, 4, 2, 3, 3), millrace.ConvOptions{})
+	}},
+	{"fft of 64", 2, func(_ millrace.Place, x, _ operand) *tensor {
+		re, im := millrace.RFFT(x(), 1)
+		return re.Square().Add(im.Square())
+	}},
 	{"transpose", 1, func(_ millrace.Place, x, _ operand) *tensor { return x().Transpose(0, 1).Exp() }},
 }

@@ -2,6 +2,7 @@ package millrace
 
 import (
 	enc "encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"sync"
@@ -10,7 +11,8 @@ import (
 // Generator gives seeds for functions that take one, another each time: [Uniform], [Normal],
 // [Integers], [Permutation], [Multinomial]. What is drawn is the same on every device, and after
 // the state was saved and restored. The zero Generator is one with a key of its own;
-// NewGenerator makes others. All methods are safe for concurrent use.
+// NewGenerator makes others. All methods are safe for concurrent use; a nil Generator gives seeds of
+// 0 and has no state.
 //
 // The n-th seed, from 0 on, is the first two words of Philox4x32-10 for the counter n, low word
 // first, under a key of 64 bits, which is the splitmix64 of the generator's seed. A Recording
@@ -25,6 +27,9 @@ func NewGenerator(seed uint64) *Generator { return &Generator{key: mixed(seed)} 
 
 // Seed is the next seed.
 func (g *Generator) Seed() uint64 {
+	if g == nil {
+		return 0
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.count++
@@ -36,17 +41,25 @@ func (g *Generator) Seed() uint64 {
 // how many others make. It counts as a seed: its key is the word of that counter
 // with a third word of 1.
 func (g *Generator) Split() *Generator {
+	if g == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.count++
 	return &Generator{key: philoxWord(g.count-1, 1, g.key)}
 }
 
+var errNilGenerator = errors.New("millrace: nil Generator")
+
 const generatorVersion = 1
 
 // MarshalBinary is the generator's state, 17 bytes: a 1, key and count, the least byte
 // first.
 func (g *Generator) MarshalBinary() ([]byte, error) {
+	if g == nil {
+		return nil, errNilGenerator
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b := enc.LittleEndian.AppendUint64([]byte{generatorVersion}, g.key)
@@ -56,6 +69,9 @@ func (g *Generator) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary goes on from a state that MarshalBinary gave. Anything else is an error,
 // and changes nothing.
 func (g *Generator) UnmarshalBinary(state []byte) error {
+	if g == nil {
+		return errNilGenerator
+	}
 	if len(state) != 17 || state[0] != generatorVersion {
 		return fmt.Errorf("millrace: %d bytes are no state of a Generator", len(state))
 	}

@@ -32,6 +32,9 @@ func (o PrintOptions) Sprint(t *Tensor) string { return layout{PrintOptions: o}.
 // mistakes, with the dtype and the shape. Tensors of more than 1000 elements are
 // summarised.
 func (t *Tensor) Format(f fmt.State, verb rune) {
+	if f == nil {
+		return // nowhere to print to
+	}
 	l := layout{state: f}
 	if digits, ok := f.Precision(); ok {
 		l.Precision = digits

@@ -11,7 +11,7 @@ import (
 // integers and may have any shape (else ErrDType): NumPy's and PyTorch's bincount. There are
 // as many counts as the largest element asks for, at least n; they have dtype dt, of numbers.
 // A negative n is ErrShape, a negative element ErrIndex. Weighed counts, or
-// ones of a known number, are ZerosOn(…, n).ScatterAdd(t, weights, 0).
+// ones of a known number, are ZerosOn(…, n).ScatterAdd(t, weights, 0). There is no derivative.
 //
 // The largest element is read, as the number is by [NonZero].
 func BinCount(dt DType, t *Tensor, n int) *Tensor {
@@ -70,7 +70,7 @@ func (t *Tensor) extremes() (lo, hi int64, err error) {
 // hi: NumPy's histogram, PyTorch's histc. A bin has its lower edge, the last one both; what
 // is outside, and NaN, does not count. The counts have dtype dt, of numbers; the edges, one more
 // than there are bins, t's, or Float32 where that has 16 bits, and are those of [Linspace].
-// Floats only, else ErrDType.
+// Floats only, else ErrDType. There is no derivative.
 //
 // Where lo and hi both are 0 the range is that of the elements, which are read, as by
 // [NonZero]: 0 to 1 where there are none, and ErrShape where one is not finite. A range of

@@ -14,7 +14,8 @@ import (
 
 // NonZero gives the positions, of dtype Int32 or Int64 (else ErrDType), of the elements of t
 // that are not 0, or are true, in row-major order: a matrix with a row for each of them and a
-// column for each dimension of t. It is PyTorch's nonzero and NumPy's argwhere. NaN is not 0.
+// column for each dimension of t. It is PyTorch's nonzero and NumPy's argwhere. NaN is not 0. There
+// is no derivative.
 //
 // How many there are is read: what t needs is run when NonZero is called, and the function of a
 // [Recording] that calls it is called in every run, as for other reads.

@@ -158,7 +158,7 @@ func broadcastsTo(from, to ir.Shape) bool {
 
 // CrossEntropy is, for every row of logits along the last axis, the negative
 // logarithm of the softmax at the row's target: logsumexp(row) - row[target].
-// Targets are integers (else ErrDType) and have the shape of logits
+// Targets are Int32 or Int64 (else ErrDType) and have the shape of logits
 // without the last axis, which has elements (else ErrShape); so has the result.
 // A target out of range is ErrIndex when the result is computed. Logits are
 // floats, else ErrDType.
@@ -176,8 +176,8 @@ func CrossEntropy(logits, targets *Tensor) *Tensor {
 	switch {
 	case len(shape) == 0 || !slices.Equal(shape[:len(shape)-1], targets.shape()):
 		return failed(name, shapeErr("%v logits with %v targets", shape, targets.shape()), logits, targets)
-	case !targets.DType().IsInt():
-		return failed(name, dtypeErr("%v targets: integers only", targets.DType()), logits, targets)
+	case !ir.IndexDTypes.Has(targets.DType()):
+		return failed(name, dtypeErr("%v targets: Int32 or Int64", targets.DType()), logits, targets)
 	}
 	return overFullRows(name, logits, []int{-1}, func(x *Tensor, axes []int) *Tensor {
 		all := logSumExp(x, axes, true)

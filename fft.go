@@ -129,7 +129,7 @@ func alongAxis(l line, axis int, re, im *Tensor) (outRe, outIm *Tensor) {
 	inRows := func(x *Tensor) *Tensor {
 		flat := x.Reshape(before, have, behind)
 		turned := flat.Permute(0, 2, 1)
-		r := turned.Reshape(before*behind, 1, have)
+		r := turned.Reshape(before*behind, 1, 1, have)
 		done(flat, turned)
 		return r
 	}
@@ -149,7 +149,7 @@ func alongAxis(l line, axis int, re, im *Tensor) (outRe, outIm *Tensor) {
 	to := slices.Clone(dims)
 	to[axis] = l.keep
 	part := func(i int) *Tensor {
-		p := y.Slice(All, At(i))
+		p := y.Slice(All, At(i), At(0))
 		flat := p.Reshape(before, behind, l.keep)
 		turned := flat.Permute(0, 2, 1)
 		r := turned.Reshape(to...)

@@ -18,9 +18,9 @@ type line struct {
 	parts   int // of the result: 1 is the real part alone
 }
 
-// What is transformed, and what comes of it, has three axes: the rows, the parts (2, or 1 of a
-// real number), the elements. Parts side by side make the product with a complex matrix one
-// with a real matrix, along the last two axes.
+// What is transformed, and what comes of it, has four axes: the rows, the parts (2, or 1 of a
+// real number), what steps before this one left, the elements. Parts and elements together make
+// the product with a complex matrix one with a real matrix.
 
 // maxRadix is the largest length that is one product with the matrix of all roots. A processor
 // multiplies matrices so much faster than it does anything else that steps shorter than
@@ -71,12 +71,21 @@ func (l line) transform(x *Tensor) *Tensor {
 
 // whole is the product with the matrix of all roots of unity.
 func (l line) whole(x *Tensor) *Tensor {
-	rows, parts, have := x.Dim(0), x.Dim(1), x.Dim(2)
-	width := l.parts * l.keep
-	matrix := table(x, fmt.Sprint("roots ", l, parts, have), []int{parts * have, width}, func(i int) float64 {
-		column, row := i%width, i/width
-		w := root(row%have*(column%l.keep), l.n, !l.inverse)
-		switch from, to := row/have, column/l.keep; {
+	const row, from, outer, element, to, kept = 0, 1, 2, 3, 4, 5
+	parts, have := x.Dim(1), x.Dim(3)
+	matrix := l.matrix(x, parts, have)
+	r := contract("fft", x, []int{row, from, outer, element}, matrix, []int{from, element, to, kept}, []int{row, to, outer, kept}, []int{from, element})
+	done(matrix)
+	return r
+}
+
+// matrix takes parts of have elements, to parts of those that are kept.
+func (l line) matrix(x *Tensor, parts, have int) *Tensor {
+	return table(x, fmt.Sprint("roots ", l), []int{parts, have, l.parts, l.keep}, func(i int) float64 {
+		k, to := i%l.keep, i/l.keep%l.parts
+		j, from := i/l.keep/l.parts%have, i/l.keep/l.parts/have
+		w := root(j*k, l.n, !l.inverse)
+		switch {
 		case from == to:
 			return real(w)
 		case to == 1:
@@ -84,41 +93,34 @@ func (l line) whole(x *Tensor) *Tensor {
 		}
 		return -imag(w)
 	})
-	flat := x.Reshape(rows, parts*have)
-	y := flat.MatMul(matrix)
-	r := y.Reshape(rows, l.parts, l.keep)
-	done(matrix, flat, y)
-	return r
 }
 
 // inSteps takes n as n1·n2 (Cooley and Tukey): element j1·n2 + j2 of x is transformed along j1,
 // multiplied by a root of unity and transformed along j2, which gives element k2·n1 + k1.
 func (l line) inSteps(n1 int, x *Tensor) *Tensor {
+	const row, from, outer, slow, fast, to, kept = 0, 1, 2, 3, 4, 5, 6
 	n2 := l.n / n1
-	rows, parts, have := x.Dim(0), x.Dim(1), x.Dim(2)
+	rows, parts, more, have := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	some := (have + n2 - 1) / n2
 	padded := x
-	if more := some*n2 - have; more > 0 {
-		padded = x.Pad(0, Padding{After: more})
+	if zeros := some*n2 - have; zeros > 0 {
+		padded = x.Pad(0, Padding{After: zeros})
 		defer done(padded)
 	}
-	split := padded.Reshape(rows, parts, some, n2)
-	turned := split.Permute(0, 3, 1, 2)
-	columns := turned.Reshape(rows*n2, parts, some)
-	first := line{n: n1, inverse: l.inverse, keep: n1, parts: 2}.whole(columns)
-	grid := first.Reshape(rows, n2, 2, n1)
-	twisted := timesEach(grid, 2, []int{1, n2, 1, n1}, fmt.Sprint("twiddles ", l.n, n1, l.inverse), func(i int) complex128 {
-		return root(i/n1*(i%n1), l.n, !l.inverse)
+	split := padded.Reshape(rows, parts, more, some, n2)
+	matrix := line{n: n1, inverse: l.inverse, keep: n1, parts: 2}.matrix(x, parts, some)
+	first := contract("fft", split, []int{row, from, outer, slow, fast}, matrix, []int{from, slow, to, kept}, []int{row, to, outer, kept, fast}, []int{from, slow})
+	twisted := timesEach(first, 1, []int{1, 1, 1, n1, n2}, fmt.Sprint("twiddles ", l.n, n1, l.inverse), func(i int) complex128 {
+		return root(i/n2*(i%n2), l.n, !l.inverse)
 	})
-	back := twisted.Permute(0, 3, 2, 1)
-	lines := back.Reshape(rows*n1, 2, n2)
+	lines := twisted.Reshape(rows, 2, more*n1, n2)
 	keep := (l.keep + n1 - 1) / n1
 	second := line{n: n2, inverse: l.inverse, keep: keep, parts: l.parts}.transform(lines)
-	out := second.Reshape(rows, n1, l.parts, keep)
-	order := out.Permute(0, 2, 3, 1)
-	all := order.Reshape(rows, l.parts, keep*n1)
-	r := all.Slice(All, All, R(0, l.keep))
-	done(split, turned, columns, first, grid, twisted, back, lines, second, out, order, all)
+	out := second.Reshape(rows, l.parts, more, n1, keep)
+	order := out.Transpose(3, 4)
+	all := order.Reshape(rows, l.parts, more, keep*n1)
+	r := all.Slice(All, All, All, R(0, l.keep))
+	done(split, matrix, first, twisted, lines, second, out, order, all)
 	return r
 }
 
@@ -126,23 +128,23 @@ func (l line) inSteps(n1 int, x *Tensor) *Tensor {
 // j² + k² - (k-j)². The convolution is a product of spectra of a power of two
 // elements, of which that of the chirp is known.
 func (l line) chirp(x *Tensor) *Tensor {
-	have := x.Dim(2)
+	have := x.Dim(3)
 	size := 1 << bits.Len(uint(have+l.keep-2)) // at least have + keep - 1
 	name := fmt.Sprint("chirp ", l, have, " ")
 	wave := func(j int) complex128 {
 		return root(j*j%(2*l.n), 2*l.n, !l.inverse)
 	}
-	in := timesEach(x, 1, []int{1, 1, have}, name+"in", wave)
+	in := timesEach(x, 1, []int{1, 1, 1, have}, name+"in", wave)
 	spectrum := line{n: size, keep: size, parts: 2}.transform(in)
 	var chirp []complex128
-	both := timesEach(spectrum, 1, []int{1, 1, size}, name+"spectrum", func(i int) complex128 {
+	both := timesEach(spectrum, 1, []int{1, 1, 1, size}, name+"spectrum", func(i int) complex128 {
 		if chirp == nil {
 			chirp = l.chirpSpectrum(wave, have, size)
 		}
 		return chirp[i]
 	})
 	back := line{n: size, inverse: true, keep: l.keep, parts: 2}.transform(both)
-	y := timesEach(back, 1, []int{1, 1, l.keep}, name+"out", wave)
+	y := timesEach(back, 1, []int{1, 1, 1, l.keep}, name+"out", wave)
 	done(in, spectrum, both, back)
 	if l.parts == 1 {
 		one := y.Slice(All, R(0, 1))

@@ -14,11 +14,11 @@ import (
 // another seed for every call, such as those of a [Generator]. Of a stream of
 // Philox4x32-10 each takes words 2i and 2i+1 as one number x, and is lo + x·(hi-lo)/2^64; the
 // key is the low half of the seed's splitmix64, the third word of the counter the upper. Where
-// hi-lo is 2^32 and more, for which the dtype has 64 bits, so have the words: the key is all
-// of it.
+// hi-lo is 2^32 and more, and the dtype has 64 bits, so have the words, the key is all of it, and
+// the product is by 2^128; all numbers of 32 bits are lo and word 2i.
 //
 // Another dtype, and one that cannot hold lo or hi-1, is ErrDType; a range without numbers, and
-// more than 2^31 elements, are ErrShape. Shapes are as for [Full].
+// 2^31 elements and more, are ErrShape. Shapes are as for [Full].
 func Integers(dt DType, seed uint64, lo, hi int64, shape ...int) *Tensor {
 	return integersIn(anywhere{}, dt, seed, lo, hi, shape)
 }
@@ -102,8 +102,8 @@ func drawable(shape []int) error {
 	if err := s.Check(); err != nil {
 		return shapeErr("%v", err)
 	}
-	if s.Elems() > 1<<31 {
-		return shapeErr("%v: more than 2^31 elements", s)
+	if s.Elems() > math.MaxInt32 {
+		return shapeErr("%v: 2^31 elements and more", s)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (w Window) reach() (int, bool) {
 	return (w.Size - 1) * w.Dilation, true
 }
 
-// Conv convolves t, of shape (batch, channels, spatial…) with one or two spatial
+// Conv convolves t, of shape (batch, channels, spatial…) with one to three spatial
 // dimensions, with kernels of shape (outputs, channels/groups, size…): a
 // correlation, as in every library of neural networks. The result is (batch,
 // outputs, positions…). Both have one dtype of numbers, which is the result's
@@ -40,6 +40,9 @@ func (w Window) reach() (int, bool) {
 // depend on its batch.
 func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "conv"
+	if t.Rank() == 5 {
+		return t.conv3(name, kernels, opt)
+	}
 	if followed(t, kernels) {
 		return whole(name, name, opt, func(in []*Tensor) *Tensor { return in[0].Conv(in[1], opt) }, t, kernels)
 	}
@@ -48,22 +51,78 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 	if h.bad != nil {
 		return h.bad
 	}
-	ws, groups, err := t.convWindows(kernels, opt, 1)
+	ws, groups, err := t.convWindows(kernels, opt, 1, 3)
 	if err != nil {
 		return failed(name, err, t, kernels)
 	}
 	return conv(name, t, kernels, ws, groups)
 }
 
+// conv3 is a convolution along three dimensions, as one along the last two: windows along the
+// first are images of a batch, and their places channels. Derivatives are those of the two
+// steps.
+func (t *Tensor) conv3(name string, kernels *Tensor, opt ConvOptions) *Tensor {
+	h := hold(name, &t, &kernels)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
+	ws, groups, err := t.convWindows(kernels, opt, 1, 3)
+	if err != nil {
+		return failed(name, err, t, kernels)
+	}
+	x, k := t.shape(), kernels.shape()
+	win := t.Windows(2, ws[0], 0)
+	depth := win.Dim(2)
+	order := win.Permute(0, 2, 1, 3, 4, 5)
+	images := order.Reshape(x[0]*depth, x[1]*k[2], x[3], x[4])
+	flat := kernels.Reshape(k[0], k[1]*k[2], k[3], k[4])
+	plane := ConvOptions{Groups: groups}
+	for _, w := range ws[1:] {
+		plane.Stride = append(plane.Stride, w.Stride)
+		plane.Dilation = append(plane.Dilation, w.Dilation)
+		plane.Padding = append(plane.Padding, [2]int{w.Before, w.After})
+	}
+	y := images.Conv(flat, plane)
+	z := y.Reshape(x[0], depth, k[0], y.Dim(2), y.Dim(3))
+	r := z.MoveAxis(2, 1)
+	done(win, order, images, flat, y, z)
+	return r
+}
+
+// Conv1d is [Tensor.Conv] of x, which has one spatial dimension (else ErrShape): PyTorch's
+// conv1d without a bias.
+func Conv1d(x, kernels *Tensor, opt ConvOptions) *Tensor { return convOf("conv1d", 3, x, kernels, opt) }
+
+// Conv2d is [Tensor.Conv] of images, which have two spatial dimensions (else ErrShape):
+// PyTorch's conv2d without a bias.
+func Conv2d(x, kernels *Tensor, opt ConvOptions) *Tensor { return convOf("conv2d", 4, x, kernels, opt) }
+
+// Conv3d is [Tensor.Conv] of volumes, which have three spatial dimensions (else ErrShape):
+// PyTorch's conv3d without a bias.
+func Conv3d(x, kernels *Tensor, opt ConvOptions) *Tensor { return convOf("conv3d", 5, x, kernels, opt) }
+
+func convOf(name string, rank int, x, kernels *Tensor, opt ConvOptions) *Tensor {
+	h := hold(name, &x, &kernels)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
+	if x.Rank() != rank {
+		return failed(name, shapeErr("%v has no %d spatial dimensions", x.shape(), rank-2), x, kernels)
+	}
+	return x.Conv(kernels, opt)
+}
+
 // convWindows checks the operands of a convolution. in is the axis of kernels
-// that belongs to t's channels.
-func (t *Tensor) convWindows(kernels *Tensor, opt ConvOptions, in int) ([]Window, int, error) {
+// that belongs to t's channels, most the number of spatial dimensions that may be.
+func (t *Tensor) convWindows(kernels *Tensor, opt ConvOptions, in, most int) ([]Window, int, error) {
 	x, k := t.shape(), kernels.shape()
 	groups := max(opt.Groups, 1)
 	spatial := len(x) - 2
 	switch {
-	case spatial < 1 || spatial > 2 || len(k) != len(x):
-		return nil, 0, shapeErr("%v with kernels %v: one or two spatial dimensions", x, k)
+	case spatial < 1 || spatial > most || len(k) != len(x):
+		return nil, 0, shapeErr("%v with kernels %v: one to %d spatial dimensions", x, k, most)
 	case t.DType() != kernels.DType():
 		return nil, 0, dtypeErr("%v with kernels %v; use Cast", t.DType(), kernels.DType())
 	case t.DType() == Bool:

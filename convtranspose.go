@@ -23,7 +23,7 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	if h.bad != nil {
 		return h.bad
 	}
-	ws, groups, err := t.convWindows(kernels, opt, 0)
+	ws, groups, err := t.convWindows(kernels, opt, 0, 2)
 	if err != nil {
 		return failed(name, err, t, kernels)
 	}

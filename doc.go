@@ -10,7 +10,8 @@
 //
 // An op returns at once with a [*Tensor] that remembers what to do. The ops
 // wait in a [Stream] until a value is needed: by [Values], [ReadInto], [Item],
-// [Equal], [AllClose], String, Eval, Sync, or because many are waiting. Then
+// [Equal], [AllClose], String, Eval, Sync, by an op whose result has a size that
+// depends on values, such as [NonZero], or because many are waiting. Then
 // the stretch of ops is matched against those seen before; a new one is
 // searched for the best kernels, once, and every later pass over the same code
 // replays them, at any batch size. Control flow may depend on values read.

@@ -1,13 +1,14 @@
 package millrace
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Einsum is Einstein's summation over one or two tensors, as NumPy's einsum:
+// Einsum is Einstein's summation over tensors, as NumPy's einsum:
 // "ij,jk->ik" is the matrix product, "bij,bkj->bik" a batch of products with the
 // second operand transposed, "ii->i" the diagonal, "ij->" the sum. Each letter
 // names a dimension, of one size wherever it stands (1 broadcasts); an ellipsis
@@ -17,11 +18,14 @@ import (
 //
 // A specification that does not parse or does not fit the shapes is ErrShape.
 // Dtypes are as for [Tensor.MatMul]; sums of one operand are those of
-// [Tensor.Sum], products summed over are contractions.
+// [Tensor.Sum], products summed over are contractions. Of more than two operands that pair is
+// contracted first, and again among what is left, whose result is smallest beside its
+// operands; a result in between of more than 8 dimensions is not made, and where there
+// is no other way it is ErrShape.
 func Einsum(spec string, operands ...*Tensor) *Tensor {
 	const name = "einsum"
-	if len(operands) == 0 || len(operands) > 2 {
-		return failed(name, shapeErr("%d operands: one or two are possible", len(operands)), operands...)
+	if len(operands) == 0 {
+		return failed(name, shapeErr("no operands"))
 	}
 	operands, bad := holdAll(name, operands)
 	temps := slices.Clone(operands)
@@ -56,7 +60,69 @@ func Einsum(spec string, operands ...*Tensor) *Tensor {
 			temps = append(temps, d)
 		}
 	}
+	if len(operands) > 2 {
+		return greedySum(name, spec, operands, in, out)
+	}
 	return labelledSum(name, operands, in, out)
+}
+
+// greedySum contracts two operands at a time until two are left.
+func greedySum(name, spec string, operands []*Tensor, in [][]int, out []int) *Tensor {
+	size := map[int]int{}
+	for i, ls := range in {
+		for d, l := range ls {
+			if n := operands[i].shape()[d]; size[l] < 2 || n == 0 { // 1 gives way to others
+				size[l] = n
+			}
+		}
+	}
+	elems := func(ls []int) float64 {
+		n := 1.0
+		for _, l := range ls {
+			n *= float64(size[l])
+		}
+		return n
+	}
+	var temps []*Tensor
+	defer func() { done(temps...) }()
+	for len(operands) > 2 {
+		best, from, to := math.Inf(1), 0, 0
+		var labels []int
+		for i := range in {
+			for j := i + 1; j < len(in); j++ {
+				ls := keptLabels(in, i, j, out)
+				if cost := elems(ls) - elems(in[i]) - elems(in[j]); len(ls) <= ir.MaxRank && cost < best {
+					best, from, to, labels = cost, i, j, ls
+				}
+			}
+		}
+		if labels == nil && to == 0 {
+			return failed(name, shapeErr("%q: results of more than %d dimensions on the way", spec, ir.MaxRank), operands...)
+		}
+		pair := labelledSum(name, []*Tensor{operands[from], operands[to]}, [][]int{in[from], in[to]}, slices.Clone(labels))
+		temps = append(temps, pair)
+		if bad := unusable(name, pair); bad != nil {
+			return bad
+		}
+		operands[from], in[from] = pair, labels
+		operands, in = slices.Delete(operands, to, to+1), slices.Delete(in, to, to+1)
+	}
+	return labelledSum(name, operands, in, out)
+}
+
+// keptLabels are those of operands i and j that the result or another operand has.
+func keptLabels(in [][]int, i, j int, out []int) []int {
+	ls := []int{}
+	for _, l := range slices.Concat(in[i], in[j]) {
+		needed := slices.Contains(out, l)
+		for k, other := range in {
+			needed = needed || k != i && k != j && slices.Contains(other, l)
+		}
+		if needed && !slices.Contains(ls, l) {
+			ls = append(ls, l)
+		}
+	}
+	return ls
 }
 
 // labelledSum is Einsum of handles that nobody else has, given labels of their dims, none of

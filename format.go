@@ -7,47 +7,25 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// What NumPy's default print options say.
-const (
-	printThreshold = 1000 // more elements are summarised
-	printEdge      = 3    // elements shown at both ends of a summarised dimension
-	printWidth     = 75   // columns
-	printPrecision = 8    // digits after the point, at most
-)
-
 // String runs what t needs and prints its elements as NumPy does: aligned, with
 // at most 8 digits after the point, nested brackets, and "..." for the middle
 // of tensors of more than 1000 elements, of which only the ends are read. A
 // tensor that carries an error, or was released, prints the error between < >.
-func (t *Tensor) String() string {
-	text, err := t.text()
-	if err != nil {
-		return "<" + err.Error() + ">"
-	}
-	return text
-}
-
-func (t *Tensor) text() (string, error) {
-	t = still(t)
-	defer done(t)
-	if err := t.Err(); err != nil {
-		return "", err
-	}
-	return texts[t.DType()](t)
-}
+// [PrintOptions] and the verbs of [Tensor.Format] print in other ways.
+func (t *Tensor) String() string { return PrintOptions{}.Sprint(t) }
 
 // texts prints a tensor of each dtype.
-var texts = map[DType]func(t *Tensor) (string, error){
-	Bool: func(t *Tensor) (string, error) {
-		return textOf(t, boolCells, func(v bool) string { return strings.TrimSpace(boolCell(v)) })
+var texts = map[DType]func(t *Tensor, l layout) (string, error){
+	Bool: func(t *Tensor, l layout) (string, error) {
+		return textOf(t, l, boolCells, func(v bool) string { return strings.TrimSpace(boolCell(v)) })
 	},
 	Uint8: integers[uint8], Uint16: integers[uint16], Uint32: integers[uint32], Uint64: integers[uint64],
 	Int8: integers[int8], Int16: integers[int16], Int32: integers[int32], Int64: integers[int64],
-	Float32: func(t *Tensor) (string, error) {
-		return textOf(t, func(vs []float32) func(float32) string { return floatCells(vs, Float32) }, func(v float32) string { return floatScalar(float64(v), Float32) })
+	Float32: func(t *Tensor, l layout) (string, error) {
+		return textOf(t, l, func(vs []float32) func(float32) string { return floatCells(vs, Float32, l.Precision) }, func(v float32) string { return floatScalar(float64(v), Float32) })
 	},
-	Float64: func(t *Tensor) (string, error) {
-		return textOf(t, func(vs []float64) func(float64) string { return floatCells(vs, Float64) }, func(v float64) string { return floatScalar(v, Float64) })
+	Float64: func(t *Tensor, l layout) (string, error) {
+		return textOf(t, l, func(vs []float64) func(float64) string { return floatCells(vs, Float64, l.Precision) }, func(v float64) string { return floatScalar(v, Float64) })
 	},
 	Float16: halves[F16], BFloat16: halves[BF16],
 }
@@ -57,29 +35,34 @@ type integer interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-func integers[T integer](t *Tensor) (string, error) { return textOf(t, cells[T], plain[T]) }
+func integers[T integer](t *Tensor, l layout) (string, error) {
+	return textOf(t, l, cells[T], plain[T])
+}
 
 // halves prints 16-bit floats, laid out as float32 numbers of fewer digits.
 func halves[T interface {
 	F16 | BF16
 	Float32() float32
 	String() string
-}](t *Tensor) (string, error) {
+}](t *Tensor, l layout) (string, error) {
 	cells := func(vs []T) func(T) string {
 		wide := make([]float32, len(vs))
 		for i, v := range vs {
 			wide[i] = v.Float32()
 		}
-		cell := floatCells(wide, t.DType())
+		cell := floatCells(wide, t.DType(), l.Precision)
 		return func(v T) string { return cell(v.Float32()) }
 	}
-	return textOf(t, cells, T.String)
+	return textOf(t, l, cells, T.String)
 }
 
 // textOf lays out a tensor whose array cells are printed by what cells makes
 // of all shown elements, so that they align; scalar prints a 0-d one.
-func textOf[T Element](t *Tensor, cells func([]T) func(T) string, scalar func(T) string) (string, error) {
+func textOf[T Element](t *Tensor, l layout, cells func([]T) func(T) string, scalar func(T) string) (string, error) {
 	shape := t.shape()
+	if l.verb != "" {
+		cells, scalar = verbCells[T](l), func(v T) string { return verbCell(l, v) }
+	}
 	if len(shape) == 0 {
 		v, err := Item[T](t)
 		return scalar(v), err
@@ -87,20 +70,20 @@ func textOf[T Element](t *Tensor, cells func([]T) func(T) string, scalar func(T)
 	if t.Len() == 0 {
 		return "[]", t.Eval()
 	}
-	shown, vs, err := ends[T](t)
+	shown, vs, err := ends[T](t, l)
 	if err != nil {
 		return "", err
 	}
 	cell := cells(vs)
-	p := printer{shape: shape, shown: shown, cell: func(i int) string { return cell(vs[i]) }}
-	return p.array(0, 0, " ", printWidth), nil
+	p := printer{shape: shape, shown: shown, edge: l.Edge, cell: func(i int) string { return cell(vs[i]) }}
+	return p.array(0, 0, " ", l.Width), nil
 }
 
 // ends reads what is printed: everything, or of a large tensor the first and
 // last elements along every dimension, densely packed with extents shown.
-func ends[T Element](t *Tensor) (shown ir.Shape, vs []T, err error) {
+func ends[T Element](t *Tensor, l layout) (shown ir.Shape, vs []T, err error) {
 	shape := t.shape()
-	if t.Len() <= printThreshold {
+	if t.Len() <= l.Threshold {
 		vs, err = Values[T](t)
 		return shape, vs, err
 	}
@@ -111,8 +94,8 @@ func ends[T Element](t *Tensor) (shown ir.Shape, vs []T, err error) {
 	shown = append(ir.Shape{}, shape...)
 	var long []int
 	for i, n := range shape {
-		if n > 2*printEdge {
-			shown[i] = 2 * printEdge
+		if n > 2*l.Edge {
+			shown[i] = 2 * l.Edge
 			long = append(long, i)
 		}
 	}
@@ -121,10 +104,10 @@ func ends[T Element](t *Tensor) (shown ir.Shape, vs []T, err error) {
 		ranges := make([]Range, len(shape))
 		base := make([]int, len(shape)) // of the corner in shown
 		for bit, dim := range long {
-			ranges[dim] = R(0, printEdge)
+			ranges[dim] = R(0, l.Edge)
 			if corner>>bit&1 == 1 {
-				ranges[dim] = R(shape[dim]-printEdge, End)
-				base[dim] = printEdge
+				ranges[dim] = R(shape[dim]-l.Edge, End)
+				base[dim] = l.Edge
 			}
 		}
 		part := t.Slice(ranges...)
@@ -155,6 +138,7 @@ func scatter[T Element](dst []T, shape ir.Shape, base []int, src []T, block ir.S
 type printer struct {
 	shape ir.Shape // of the tensor
 	shown ir.Shape // of what is printed; smaller where a dimension is summarised
+	edge  int      // elements at both ends of a summarised dimension
 	cell  func(i int) string
 }
 
@@ -172,7 +156,7 @@ func (p *printer) array(dim, at int, indent string, width int) string {
 	n := p.shown[dim]
 	var parts []string
 	for i := range n {
-		if n < p.shape[dim] && i == printEdge {
+		if n < p.shape[dim] && i == p.edge {
 			parts = append(parts, "...")
 		}
 		parts = append(parts, p.array(dim+1, at+i*stride, indent+" ", width-1))

@@ -10,9 +10,8 @@ import (
 // unless the magnitudes are extreme, then scientific. Positional cells show
 // the shortest digits that identify each element, aligned at the point;
 // scientific ones all have the same number of digits.
-func floatCells[T float32 | float64](vs []T, dt DType) func(T) string {
-	var f floatLayout
-	f.dt = dt
+func floatCells[T float32 | float64](vs []T, dt DType, precision int) func(T) string {
+	f := floatLayout{dt: dt, precision: precision}
 	lo, hi := T(math.Inf(1)), T(0)
 	for _, v := range vs {
 		if a := max(v, -v); a != 0 && !math.IsInf(float64(a), 0) && a == a {
@@ -44,6 +43,7 @@ func floatCells[T float32 | float64](vs []T, dt DType) func(T) string {
 // floatLayout is the common form of the cells of an array.
 type floatLayout struct {
 	dt          DType
+	precision   int // digits after the point, at most
 	scientific  bool
 	left, right int // digits before and after the point
 	exp         int // characters of the exponent with its sign
@@ -82,9 +82,9 @@ func (f *floatLayout) digits(x float64) (whole, frac, exp string) {
 	}
 	text := shortest(x, verb, f.dt)
 	mantissa, exp, _ := strings.Cut(text, "e")
-	if _, frac, _ = strings.Cut(mantissa, "."); len(frac) > printPrecision {
+	if _, frac, _ = strings.Cut(mantissa, "."); len(frac) > f.precision {
 		// Not the shortest digits cut off: they would be rounded twice.
-		mantissa, exp, _ = strings.Cut(strconv.FormatFloat(x, verb, printPrecision, 64), "e")
+		mantissa, exp, _ = strings.Cut(strconv.FormatFloat(x, verb, f.precision, 64), "e")
 	}
 	whole, frac, _ = strings.Cut(mantissa, ".")
 	return whole, strings.TrimRight(frac, "0"), exp

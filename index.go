@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"math"
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
@@ -20,14 +21,18 @@ const (
 	IndexClamp IndexMode = ir.IndexClamp
 	// IndexDrop reads 0, and scatters nothing.
 	IndexDrop IndexMode = ir.IndexDrop
+	// IndexFromEnd counts negative indices from the last element, as NumPy does. What
+	// is out of range then is as in IndexError.
+	IndexFromEnd IndexMode = 128
 )
 
 // TakeAlong takes, at every position of indices, the element of t at that
 // position with the place along axis replaced by the index: NumPy's
-// take_along_axis, PyTorch's gather. Indices are Int32 or Int64 (else ErrDType)
-// and of t's rank; along other dimensions the two broadcast (else ErrShape). The
-// dtype is t's. A negative axis counts from the last. Indices out of range,
-// negative ones too, do what mode says, [IndexError] where none is given.
+// take_along_axis, PyTorch's gather. Indices are integers (else ErrDType; those of
+// 64 bits need a device that has them) and of t's rank; along other dimensions the two
+// broadcast (else ErrShape). The dtype is t's. A negative axis counts from the last.
+// Indices out of range, negative ones too, do what mode says, [IndexError] where
+// none is given; with [IndexFromEnd] negative ones count from the last.
 func (t *Tensor) TakeAlong(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 	const name = "takealong"
 	h := hold(name, &t, &indices)
@@ -80,18 +85,68 @@ func (t *Tensor) Take(indices *Tensor, axis int, mode ...IndexMode) *Tensor {
 
 func (t *Tensor) gather(indices *Tensor, axis int, mode []IndexMode) *Tensor {
 	m, err := modeOf(mode)
+	if err == nil && !indices.DType().IsInt() {
+		err = dtypeErr("%v indices: integers only", indices.DType())
+	}
 	if err != nil {
 		return failed("gather", err, t, indices)
 	}
-	args := [...]stream.Arg{arg(t), arg(indices)}
-	return record(ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: m}, args[:])
+	own := indices.asIndices(t.shape()[axis], m)
+	args := [...]stream.Arg{arg(t), arg(own)}
+	r := record(ir.Gather, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: plainMode(m)}, args[:])
+	if own != indices {
+		done(own)
+	}
+	return r
+}
+
+// asIndices is t where the engine takes it, else a new handle of integers as it does: of 32 or
+// 64 bits with a sign, and none that counts from the end of n elements.
+func (t *Tensor) asIndices(n int, mode IndexMode) *Tensor {
+	to := t.DType()
+	if ir.IndexDTypes.Has(to) && mode != IndexFromEnd {
+		return t
+	}
+	switch {
+	case ir.IndexDTypes.Has(to):
+	case to.Bits() < 32, to == Uint32 && !t.Stream().Device().Supports(Int64): // a number that is too large stays so
+		to = Int32
+	default:
+		to = Int64
+	}
+	if to == Int32 && n > math.MaxInt32 && mode == IndexFromEnd {
+		to = Int64
+	}
+	r := still(t)
+	if to != t.DType() {
+		done(r)
+		r = t.Cast(to)
+	}
+	if mode != IndexFromEnd || !t.DType().IsSigned() {
+		return r
+	}
+	below := r.LtScalar(0)
+	within := r.GeScalar(-float64(n)) // else the error is to name the index that was given
+	behind := below.And(within)
+	moved := r.AddScalar(float64(n))
+	s := Where(behind, moved, r)
+	done(r, below, within, behind, moved)
+	return s
+}
+
+// plainMode is a mode that the engine knows.
+func plainMode(m IndexMode) IndexMode {
+	if m == IndexFromEnd {
+		return IndexError
+	}
+	return m
 }
 
 func modeOf(mode []IndexMode) (IndexMode, error) {
 	switch {
 	case len(mode) == 0:
 		return IndexError, nil
-	case len(mode) > 1 || mode[0] >= ir.NumIndexModes:
+	case len(mode) > 1 || mode[0] >= ir.NumIndexModes && mode[0] != IndexFromEnd:
 		return 0, shapeErr("index modes %v", mode)
 	}
 	return mode[0], nil

@@ -34,15 +34,21 @@ func Values[T Element](t *Tensor) ([]T, error) {
 // ValuesContext is [Values] for a caller who gives up when ctx is done: see
 // [Tensor.EvalContext].
 func ValuesContext[T Element](ctx context.Context, t *Tensor) ([]T, error) {
-	t = still(t)
+	t, err := evaluated[T](ctx, "values", t)
 	defer done(t)
-	if _, err := checkRead("values", t, dtypeOf[T]()); err != nil {
-		return nil, err
-	}
-	if err := t.EvalContext(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return Values[T](t)
+}
+
+// evaluated is a handle of what t is now, in memory unless ctx was done first.
+func evaluated[T Element](ctx context.Context, op string, t *Tensor) (*Tensor, error) {
+	t = still(t)
+	if _, err := checkRead(op, t, dtypeOf[T]()); err != nil {
+		return t, err
+	}
+	return t, t.EvalContext(ctx)
 }
 
 // ReadInto is [Values] into memory of the caller's. A dst whose length is not
@@ -63,6 +69,17 @@ func ReadInto[T Element](dst []T, t *Tensor) error {
 	}
 }
 
+// ReadIntoContext is [ReadInto] for a caller who gives up when ctx is done: see
+// [Tensor.EvalContext]. dst is not written then, nor later.
+func ReadIntoContext[T Element](ctx context.Context, dst []T, t *Tensor) error {
+	t, err := evaluated[T](ctx, "readinto", t)
+	defer done(t)
+	if err != nil {
+		return err
+	}
+	return ReadInto(dst, t)
+}
+
 // Item is the element of a tensor that has exactly one, of any rank. Another
 // number of elements is ErrShape, a T that is not t's dtype ErrDType.
 func Item[T Element](t *Tensor) (T, error) {
@@ -79,6 +96,18 @@ func Item[T Element](t *Tensor) (T, error) {
 			return one[0], err
 		}
 	}
+}
+
+// ItemContext is [Item] for a caller who gives up when ctx is done: see
+// [Tensor.EvalContext].
+func ItemContext[T Element](ctx context.Context, t *Tensor) (T, error) {
+	t, err := evaluated[T](ctx, "item", t)
+	defer done(t)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return Item[T](t)
 }
 
 // checkRead refuses what cannot be read as dt, and tells what t is now. A tensor of

@@ -19,6 +19,30 @@ func (t *Tensor) Sum(axes ...int) *Tensor { return reduce(ir.Sum, t, axes, false
 // SumKeep is [Tensor.Sum] with the axes kept as dimensions of size 1.
 func (t *Tensor) SumKeep(axes ...int) *Tensor { return reduce(ir.Sum, t, axes, true) }
 
+// SumAs is [Tensor.Sum] of the elements in a dtype of numbers (else ErrDType), which is
+// that of the result: small integers that would wrap, the true ones of bools, which are
+// counted, floats of 16 bits. They are converted as [Tensor.Cast] does, before
+// they are added; NumPy's sum with a dtype.
+func (t *Tensor) SumAs(dt DType, axes ...int) *Tensor {
+	const name = "sumas"
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
+	}
+	list, err := reducedAxes(axes, t.Rank())
+	if !ir.Numbers.Has(dt) {
+		err = dtypeErr("a sum of %v", dt)
+	}
+	if err != nil {
+		return failed(name, err, t)
+	}
+	wide := t.Cast(dt)
+	r := reduce(ir.Sum, wide, list, false)
+	done(wide)
+	return r
+}
+
 // Max is the largest element along the axes, which are removed, or of all
 // elements, a 0-d tensor, where none is given. Numbers only, else ErrDType; the
 // dtype is t's. A NaN among the elements makes the result NaN, and -0 is less

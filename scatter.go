@@ -25,7 +25,7 @@ const (
 // along axis replaced by the index. It undoes [Tensor.TakeAlong], and is
 // PyTorch's scatter and scatter_reduce, NumPy's put_along_axis.
 //
-// Indices are Int32 or Int64, and updates of t's dtype (else ErrDType). Both
+// Indices are integers, and updates of t's dtype (else ErrDType). Both
 // broadcast to a shape that is t's but for axis, where t's rank is that of the
 // indices (else ErrShape). A negative axis counts from the last.
 //
@@ -33,7 +33,8 @@ const (
 // another, in the row-major order of the indices: of [CombineSet] the last one
 // stays, and sums of floats are the same bits however many threads work, fused
 // or not. An index out of range, negative ones too, does what mode says,
-// [IndexError] where none is given.
+// [IndexError] where none is given; with [IndexFromEnd] negative ones count from the
+// last.
 //
 // The result has t's shape and dtype. t itself stays; where nobody needs it any
 // more, the result is written into its memory, and nothing but what the indices
@@ -156,8 +157,8 @@ func (t *Tensor) scatters(name string, unusable, indices, updates *Tensor, axis 
 	case err != nil:
 	case how >= ir.NumCombines:
 		err = shapeErr("no way %d to combine", how)
-	case !ir.IndexDTypes.Has(indices.DType()):
-		err = dtypeErr("%v indices: Int32 or Int64", indices.DType())
+	case !indices.DType().IsInt():
+		err = dtypeErr("%v indices: integers only", indices.DType())
 	case updates.DType() != t.DType():
 		err = dtypeErr("%v into %v; use Cast", updates.DType(), t.DType())
 	case op != ir.OpInvalid && !op.Info().In.Has(t.DType()):
@@ -170,6 +171,11 @@ func (t *Tensor) scatters(name string, unusable, indices, updates *Tensor, axis 
 }
 
 func (t *Tensor) scatter(indices, updates *Tensor, axis int, how Combine, mode IndexMode) *Tensor {
-	args := [...]stream.Arg{arg(t), arg(indices), arg(updates)}
-	return record(ir.Scatter, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: mode, Combine: how}, args[:])
+	own := indices.asIndices(t.shape()[axis], mode)
+	args := [...]stream.Arg{arg(t), arg(own), arg(updates)}
+	r := record(ir.Scatter, ir.Invalid, nil, &ir.Attr{Axes: []int{axis}, Mode: plainMode(mode), Combine: how}, args[:])
+	if own != indices {
+		done(own)
+	}
+	return r
 }

@@ -165,6 +165,10 @@ func init() { // rules use rules: of what they are written in
 		"layernorm":     {keeps: operand0 | operand1, back: layerNormBack},
 		"rmsnorm":       {keeps: operand0 | operand1, back: rmsNormBack},
 		"crossentropy":  {keeps: operand0 | operand1 | result, back: crossEntropyBack},
+		"log10":         unary(operand0, func(s *step, d *tensor) *tensor { return d.Div(s.do(s.x().MulScalar(math.Ln10))) }),
+		"asinh":         unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.do(s.do(s.x().Square()).AddScalar(1)).Rsqrt())) }),
+		"acosh":         unary(operand0, func(s *step, d *tensor) *tensor { return d.Mul(s.do(s.squareMinusOne().Rsqrt())) }),
+		"atanh":         unary(operand0, func(s *step, d *tensor) *tensor { return s.do(d.Neg()).Div(s.squareMinusOne()) }),
 		"to":            {moves: true, keeps: operand0, back: toBack},
 	}
 }

@@ -51,6 +51,11 @@ func (s *step) neg(i int, d *tensor) *tensor {
 
 func (s *step) oneMinusSquare() *tensor { return s.do(s.do(s.x().Square()).ScalarSub(1)) }
 
+// squareMinusOne is x²-1 as a product: near 1 the square would lose it.
+func (s *step) squareMinusOne() *tensor {
+	return s.do(s.do(s.x().SubScalar(1)).Mul(s.do(s.x().AddScalar(1))))
+}
+
 // gauss is exp(-x²·k).
 func (s *step) gauss(k float64) *tensor {
 	return s.do(s.do(s.do(s.x().Square()).MulScalar(-k)).Exp())

@@ -1,12 +1,12 @@
 package gomlxbackend
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+	"github.com/millrace-go/millrace"
 	"github.com/pkg/errors"
 )
 
@@ -92,125 +92,69 @@ func (e *expansion) fft(x *Node, shape shapes.Shape, fftType compute.FFTType, le
 		}
 		return e.f.pair(op, none, none)
 	}
-	inverse := fftType == compute.FFTInverse || fftType == compute.FFTInverseReal
-	first := x.shape.Rank() - len(lengths)
 	last := len(lengths) - 1
-	total := 1
-	for _, n := range lengths {
-		total *= n
+	first := x.shape.Rank() - len(lengths)
+	rest := lengths
+	if fftType == compute.FFTForwardReal || fftType == compute.FFTInverseReal {
+		rest = lengths[:last]
 	}
-	along := func(i int) {
-		l := line{n: lengths[i], inverse: inverse, keep: lengths[i], parts: 2}
-		re, im = e.along(l, first+i, re, im)
+	if fftType == compute.FFTForwardReal {
+		re, im = e.along(first+last, lengths[last]/2+1, 2, func(in []*tensor) []*tensor {
+			return both(millrace.RFFT(in[0], 1))
+		}, re)
 	}
-	switch fftType {
-	case compute.FFTForwardReal:
-		n := lengths[last]
-		re, im = e.along(line{n: n, keep: n/2 + 1, parts: 2}, first+last, re, nil)
-	case compute.FFTForward, compute.FFTInverse:
-		along(last)
+	transform := millrace.FFT
+	if fftType == compute.FFTInverse || fftType == compute.FFTInverseReal {
+		transform = millrace.IFFT
 	}
-	for i := last - 1; i >= 0; i-- {
-		along(i)
+	for i := len(rest) - 1; i >= 0; i-- {
+		re, im = e.along(first+i, lengths[i], 2, func(in []*tensor) []*tensor {
+			return both(transform(in[0], in[1], 1))
+		}, re, im)
 	}
 	if fftType == compute.FFTInverseReal {
 		n := lengths[last]
-		re, im = e.bothHalves(re, im, first+last, n)
-		re, im = e.along(line{n: n, inverse: true, keep: n, parts: 1}, first+last, re, im)
+		re, im = e.along(first+last, n, 1, func(in []*tensor) []*tensor {
+			return []*tensor{millrace.IRFFT(in[0], in[1], n, 1)}
+		}, re, im)
 	}
 	if e.err != nil {
 		return broken
 	}
-	if inverse && total > 1 {
-		by := e.like(re, float64(total))
-		if re = e.div(re, by); im != nil {
-			im = e.div(im, by)
-		}
-	}
-	if im == nil || e.err != nil {
+	if im == nil {
 		return re
 	}
 	return e.f.pair(op, re, im)
 }
 
-// bothHalves doubles the numbers of half a spectrum that have a conjugate in the
-// other half: the real part of a sum over one half is then that over both. The
-// others' imaginary parts are not read: no step of the transform has to cancel
-// them.
-func (e *expansion) bothHalves(re, im *Node, axis, n int) (*Node, *Node) {
-	if e.err != nil {
-		return broken, broken
-	}
-	dims := slices.Repeat([]int{1}, re.shape.Rank())
-	dims[axis] = n/2 + 1
-	weights := e.table(fmt.Sprint("both halves of ", n), re.shape.DType, dims, func(i int) float64 {
-		if i == 0 || 2*i == n {
-			return 1
-		}
-		return 2
-	})
-	alone := e.get(e.f.BroadcastInDim(e.is(weights, 1), withDType(re.shape, dtypes.Bool), kept(len(dims), nil)))
-	return e.mul(re, weights), e.where(alone, e.like(im, 0), e.mul(im, weights))
-}
+func both(re, im *tensor) []*tensor { return []*tensor{re, im} }
 
-// along transforms along one axis. Without an imaginary part it is 0; of a line
-// with one part the result has none.
-func (e *expansion) along(l line, axis int, re, im *Node) (*Node, *Node) {
+// along transforms the parts of a value along an axis, of which keep elements come: as the axis
+// in the middle of three. The result has as many parts.
+func (e *expansion) along(axis, keep, parts int, do func(in []*tensor) []*tensor, in ...*Node) (re, im *Node) {
 	if e.err != nil {
 		return broken, broken
 	}
-	if l.n == 1 {
-		switch {
-		case l.parts == 1:
-			im = nil
-		case im == nil:
-			im = e.zeros(re)
-		}
-		return re, im
-	}
-	dims := re.shape.Dimensions
+	dims := slices.Clone(in[0].shape.Dimensions)
 	before, have, behind := product(dims[:axis]), dims[axis], product(dims[axis+1:])
-	inRows := func(x *Node) *Node {
-		return e.reshape(e.transpose(e.reshape(x, before, have, behind), 0, 2, 1), before*behind, 1, have)
+	flat := make([]*Node, len(in))
+	for i, n := range in {
+		flat[i] = e.reshape(n, before, have, behind)
 	}
-	x := inRows(re)
-	if im != nil {
-		x = e.sideBySide(x, inRows(im))
-	}
-	if behind > 1 {
-		x = e.settled(x)
-	}
-	y := e.transform(l, x)
-	to := slices.Clone(dims)
-	to[axis] = l.keep
-	part := func(i int) *Node {
-		p := e.get(e.f.Slice(y, []int{0, i, 0}, []int{before * behind, i + 1, l.keep}, nil))
-		return e.reshape(e.transpose(e.reshape(p, before, behind, l.keep), 0, 2, 1), to...)
-	}
-	if l.parts == 1 {
-		return part(0), nil
-	}
-	return part(0), part(1)
-}
-
-// sideBySide are parts along the axis in the middle, where they have one
-// element. As a choice it is cheaper than to write one behind the other.
-func (e *expansion) sideBySide(re, im *Node) *Node {
 	if e.err != nil {
-		return broken
+		return broken, broken
 	}
-	shape := re.shape.Clone()
-	shape.Dimensions[1] = 2
-	wide := func(n *Node) *Node {
-		return e.get(e.f.BroadcastInDim(n, withDType(shape, n.shape.DType), []int{0, 1, 2}))
+	shape := shapes.Make(in[0].shape.DType, before, keep, behind)
+	n := e.f.addMany(compute.OpTypeFFT, slices.Repeat([]shapes.Shape{shape}, parts), func(_ *run, in []*tensor) []*tensor { return do(in) }, flat...)
+	dims[axis] = keep
+	re = e.reshape(n.values[0], dims...)
+	if parts == 2 {
+		im = e.reshape(n.values[1], dims...)
 	}
-	first := e.get(e.f.Constant([]bool{true, false}, 1, 2, 1))
-	return e.where(wide(first), wide(re), wide(im))
+	return re, im
 }
 
 func (e *expansion) reshape(x *Node, dims ...int) *Node { return e.get(e.f.Reshape(x, dims...)) }
-
-func (e *expansion) transpose(x *Node, axes ...int) *Node { return e.get(e.f.Transpose(x, axes...)) }
 
 func product(dims []int) int {
 	n := 1

@@ -33,6 +33,14 @@ var publicFuncs = map[string]any{
 	"ScalarWhere": millrace.ScalarWhere, "SetArgument": millrace.SetArgument[float32], "Stack": millrace.Stack, "Uniform": millrace.Uniform, "UniformOn": millrace.UniformOn,
 	"Where": millrace.Where, "WhereScalar": millrace.WhereScalar, "Zeros": millrace.Zeros, "ZerosOn": millrace.ZerosOn,
 
+	"BinCount": millrace.BinCount, "Chunk": millrace.Chunk, "Conv1d": millrace.Conv1d, "Conv2d": millrace.Conv2d, "Conv3d": millrace.Conv3d,
+	"Eye": millrace.Eye, "EyeOn": millrace.EyeOn, "FFT": millrace.FFT, "Histogram": millrace.Histogram, "IFFT": millrace.IFFT, "IRFFT": millrace.IRFFT,
+	"Integers": millrace.Integers, "IntegersOn": millrace.IntegersOn, "ItemContext": millrace.ItemContext[float32], "Linspace": millrace.Linspace,
+	"LinspaceOn": millrace.LinspaceOn, "MaskedSelect": millrace.MaskedSelect, "Multinomial": millrace.Multinomial, "NewGenerator": millrace.NewGenerator,
+	"NonZero": millrace.NonZero, "Outer": millrace.Outer, "Permutation": millrace.Permutation, "PermutationOn": millrace.PermutationOn, "RFFT": millrace.RFFT,
+	"ReadIntoContext": millrace.ReadIntoContext[float32], "Resize": millrace.Resize, "SearchSorted": millrace.SearchSorted, "Split": millrace.Split,
+	"Unique": millrace.Unique, "UniqueAll": millrace.UniqueAll,
+
 	"npy.Load": npy.Load, "npy.LoadOn": npy.LoadOn, "npy.Read": npy.Read, "npy.ReadOn": npy.ReadOn, "npy.Stat": npy.Stat,
 	"npy.Save": npy.Save, "npy.Write": npy.Write, "npy.OpenArchive": npy.OpenArchive, "npy.NewArchive": npy.NewArchive,
 	"npy.LoadArchive": npy.LoadArchive, "npy.LoadArchiveOn": npy.LoadArchiveOn, "npy.SaveArchive": npy.SaveArchive,
@@ -48,6 +56,7 @@ var publicTypes = map[string]any{
 	"Tensor": new(millrace.Tensor), "Device": new(millrace.Device), "Stream": new(millrace.Stream), "Scope": new(millrace.Scope),
 	"Recording": new(millrace.Recording), "BoundRecording": new(millrace.BoundRecording), "TraceWriter": new(millrace.TraceWriter), "Range": new(millrace.Range),
 	"F16": new(millrace.F16), "BF16": new(millrace.BF16), "Window": new(millrace.Window), "Padding": new(millrace.Padding),
+	"Generator": new(millrace.Generator), "PrintOptions": new(millrace.PrintOptions),
 	"npy.Archive": new(npy.Archive), "safetensors.File": new(safetensors.File),
 	"npy.Info": new(npy.Info), "safetensors.Info": new(safetensors.Info),
 	// Aliases of the engine's types, whose methods are public with them.
@@ -60,6 +69,8 @@ var quiet = map[string]bool{
 	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
 	"Device.ForeignPlans": true, "OpError.Unwrap": true, "CompileError.Unwrap": true,
 	"Tensor.LayerNorm": true, "Tensor.RMSNorm": true, // whose scales may be nil
+	"FFT": true, "IFFT": true, // whose imaginary part may be nil
+	"Generator.MarshalBinary": true, // the zero Generator is one
 }
 
 // Every function and method of the public packages takes every zero value, nil and

@@ -5,6 +5,7 @@ package gradcases
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/millrace-go/millrace"
 )
@@ -75,7 +76,7 @@ type ops = []Operand
 var a34 = ops{apart(-2, 2, 3, 4)}
 
 // Cases are one or several for each rule.
-var Cases = append(plain, more...)
+var Cases = slices.Concat(plain, more, everyday)
 
 // plain are ops as they are mostly called.
 var plain = []Case{

@@ -1,0 +1,122 @@
+package everyday
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+// What functions of float64 are off by, against what mpmath rounded once. For float32
+// all numbers are tried by internal/accuracy.
+func TestFloat64Functions(t *testing.T) {
+	data, err := os.ReadFile("testdata/functions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	xs, ys := map[string][]float64{}, map[string][]float64{}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		x, err1 := strconv.ParseFloat(f[1], 64)
+		y, err2 := strconv.ParseFloat(f[2], 64)
+		if err1 != nil || err2 != nil {
+			t.Fatal(line)
+		}
+		xs[f[0]], ys[f[0]] = append(xs[f[0]], x), append(ys[f[0]], y)
+	}
+	for name, f := range map[string]func(x *tensor) *tensor{
+		"log10": (*tensor).Log10, "asinh": (*tensor).Asinh, "acosh": (*tensor).Acosh, "atanh": (*tensor).Atanh,
+	} {
+		got, err := millrace.Values[float64](f(millrace.FromSlice(xs[name])))
+		if err != nil || len(got) < 300 {
+			t.Fatal(name, len(got), err)
+		}
+		worst, at := 0.0, 0.0
+		for i, g := range got {
+			if off := ulps(g, ys[name][i]); off > worst {
+				worst, at = off, xs[name][i]
+			}
+		}
+		t.Logf("%s: %.2f ulp at %x of %d", name, worst, at, len(got))
+		if worst > 4 {
+			t.Errorf("%s is off by %.2f ulp at %x", name, worst, at)
+		}
+	}
+}
+
+// Logarithms of powers of ten are whole numbers.
+func TestPowersOfTen(t *testing.T) {
+	var wide []float64
+	var narrow []float32
+	for k := -307; k <= 308; k++ {
+		wide = append(wide, math.Pow10(k))
+		if k >= -37 && k <= 38 {
+			narrow = append(narrow, float32(math.Pow10(k)))
+		}
+	}
+	a, err := millrace.Values[float64](millrace.FromSlice(wide).Log10())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range a {
+		if x != float64(i-307) {
+			t.Errorf("of 1e%d: %v", i-307, x)
+		}
+	}
+	b, err := millrace.Values[float32](millrace.FromSlice(narrow).Log10())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range b {
+		if x != float32(i-37) {
+			t.Errorf("float32 of 1e%d: %v", i-37, x)
+		}
+	}
+}
+
+// ulps is how far got is from a number that was rounded to float64, in units of its last
+// place, at most half of one more than it says.
+func ulps(got, want float64) float64 {
+	if got == want && math.Signbit(got) == math.Signbit(want) {
+		return 0
+	}
+	_, e := math.Frexp(want)
+	return math.Abs(math.Ldexp(got, 53-max(e, -1021))-math.Ldexp(want, 53-max(e, -1021))) + 0.5
+}
+
+func TestSpecialValues(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	zero := math.Copysign(0, -1)
+	in := []float64{0, zero, 1, -1, inf, -inf, nan, 1e308, -1e308, -2, 0.5}
+	for _, c := range []struct {
+		name string
+		f    func(x *tensor) *tensor
+		want []float64
+	}{
+		{"log10", (*tensor).Log10, []float64{-inf, -inf, 0, nan, inf, nan, nan, 308, nan, nan, math.Log10(0.5)}},
+		{"asinh", (*tensor).Asinh, []float64{0, zero, math.Asinh(1), -math.Asinh(1), inf, -inf, nan, math.Asinh(1e308), -math.Asinh(1e308), -math.Asinh(2), math.Asinh(0.5)}},
+		{"acosh", (*tensor).Acosh, []float64{nan, nan, 0, nan, inf, nan, nan, math.Acosh(1e308), nan, nan, nan}},
+		{"atanh", (*tensor).Atanh, []float64{0, zero, inf, -inf, nan, nan, nan, nan, nan, nan, math.Atanh(0.5)}},
+	} {
+		for _, dt := range []millrace.DType{millrace.Float64, millrace.Float32, millrace.Float16, millrace.BFloat16} {
+			x := millrace.FromSlice(in).Cast(dt)
+			got, err := millrace.Values[float64](c.f(x).Cast(millrace.Float64))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tol := map[millrace.DType]float64{millrace.Float64: 1e-15, millrace.Float32: 1e-6, millrace.Float16: 1e-3, millrace.BFloat16: 1e-2}[dt]
+			for i, g := range got {
+				w := c.want[i]
+				if math.Abs(in[i]) == 1e308 && dt != millrace.Float64 { // which is infinite there
+					continue
+				}
+				if math.IsNaN(w) != math.IsNaN(g) || math.Signbit(w) != math.Signbit(g) && w == w || w != g && math.Abs(w-g) > tol*math.Abs(w) {
+					t.Errorf("%s(%v) of %v is %v, want %v", c.name, in[i], dt, g, w)
+				}
+			}
+		}
+	}
+}

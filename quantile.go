@@ -1,0 +1,69 @@
+package millrace
+
+import (
+	"math"
+	"slices"
+)
+
+// Median is the middle of the elements along the axes, which are removed, or of all elements
+// where none is given: NumPy's median, of an even number the mean of the two in the middle. It
+// is [Tensor.Quantile] of 0.5.
+func (t *Tensor) Median(axes ...int) *Tensor { return t.quantile("median", 0.5, axes) }
+
+// Quantile is the number below which a share q of the elements along the axes lies, which are
+// removed, or of all elements where none is given: NumPy's and PyTorch's quantile by the linear
+// method. Of n sorted elements it is the one at q·(n-1), where that is between two the mean
+// weighed by nearness. With a NaN among the elements it is NaN. Floats only, else ErrDType; a
+// q outside [0, 1], no elements, and an axis that is not there or given twice are ErrShape.
+func (t *Tensor) Quantile(q float64, axes ...int) *Tensor { return t.quantile("quantile", q, axes) }
+
+func (t *Tensor) quantile(name string, q float64, axes []int) *Tensor {
+	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor {
+		n := int(count(x, list))
+		if !(q >= 0 && q <= 1) || n == 0 {
+			return failed(name, shapeErr("share %v of %d elements", q, n), x)
+		}
+		rows := x.rowsOf(list)
+		sorted := rows.Sort(-1)
+		column := func(i int) *Tensor {
+			ranges := slices.Repeat([]Range{All}, sorted.Rank())
+			ranges[len(ranges)-1] = At(i)
+			return sorted.Slice(ranges...)
+		}
+		place := q * float64(n-1)
+		low := min(int(place), n-1)
+		share := place - math.Floor(place)
+		r := column(low)
+		if share > 0 {
+			// Weighed, not moved by a part of the difference: that of infinities is NaN.
+			a, b := r, column(low+1)
+			part, rest := a.MulScalar(1-share), b.MulScalar(share)
+			mean := part.Add(rest)
+			equal := a.Eq(b)
+			r = Where(equal, a, mean)
+			done(a, b, part, rest, mean, equal)
+		}
+		last := column(n - 1) // NaN stand there
+		nan := last.IsNaN()
+		y := Where(nan, last, r)
+		done(rows, sorted, r, last, nan)
+		return y
+	})
+}
+
+// rowsOf puts the elements along the axes into one dimension, the last.
+func (t *Tensor) rowsOf(axes []int) *Tensor {
+	var order, shape []int
+	n := 1
+	for d, size := range t.shape() {
+		if slices.Contains(axes, d) {
+			n *= size
+			continue
+		}
+		order, shape = append(order, d), append(shape, size)
+	}
+	moved := t.Permute(append(order, axes...)...)
+	r := moved.Reshape(append(shape, n)...)
+	done(moved)
+	return r
+}

@@ -1,0 +1,78 @@
+package millrace
+
+import "slices"
+
+// Split cuts t along an axis into parts of the given sizes, which are views: the
+// opposite of [Concat]. PyTorch's split; NumPy's takes positions. A negative axis
+// counts from the last. There is a part for each size. Sizes that are negative or
+// do not add up to the axis, no sizes, and an axis that is not there are ErrShape, which all
+// parts carry then, at least one.
+func Split(t *Tensor, axis int, sizes ...int) []*Tensor {
+	const name = "split"
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return slices.Repeat([]*Tensor{h.bad}, max(len(sizes), 1))
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err == nil {
+		left := t.shape()[list[0]]
+		for _, n := range sizes {
+			if n < 0 || n > left {
+				left = -1
+				break
+			}
+			left -= n
+		}
+		if left != 0 || len(sizes) == 0 {
+			err = shapeErr("%v into %v along axis %d", t.shape(), sizes, list[0])
+		}
+	}
+	if err != nil {
+		return slices.Repeat([]*Tensor{failed(name, err, t)}, max(len(sizes), 1))
+	}
+	return t.split(list[0], sizes)
+}
+
+func (t *Tensor) split(axis int, sizes []int) []*Tensor {
+	parts := make([]*Tensor, len(sizes))
+	ranges := make([]Range, axis+1)
+	at := 0
+	for i, n := range sizes {
+		ranges[axis] = R(at, at+n)
+		parts[i] = t.Slice(ranges...)
+		at += n
+	}
+	return parts
+}
+
+// Chunk cuts t along an axis into n parts of one size, of which the last may be
+// smaller, or there may be fewer: PyTorch's chunk. The size is that of the axis by n,
+// rounded up; an empty axis is one part. Parts are views, as of [Split]. A negative
+// axis counts from the last; one that is not there, or an n below 1, is ErrShape, which
+// the only part carries then.
+func Chunk(t *Tensor, n, axis int) []*Tensor {
+	const name = "chunk"
+	h := hold(name, &t)
+	defer h.end()
+	if h.bad != nil {
+		return []*Tensor{h.bad}
+	}
+	list, err := axesOf([]int{axis}, t.Rank())
+	if err == nil && n < 1 {
+		err = shapeErr("%d parts", n)
+	}
+	if err != nil {
+		return []*Tensor{failed(name, err, t)}
+	}
+	all := t.shape()[list[0]]
+	size := max((all-1)/n+1, 1)
+	var sizes []int
+	for left := all; left > 0; left -= size {
+		sizes = append(sizes, min(size, left))
+	}
+	if all == 0 {
+		sizes = []int{0}
+	}
+	return t.split(list[0], sizes)
+}

@@ -164,6 +164,9 @@ func withEnvironment(o Options) (Options, error) {
 			errs = append(errs, fmt.Errorf("MILLRACE_DEBUG: %w", err))
 		}
 	}
+	if flags.Log {
+		o.Trace = bothTraces(o.Trace, LogTrace(nil))
+	}
 	if flags.Trace != "" {
 		traceFile, err := sharedTrace(flags.Trace)
 		if err != nil {

@@ -11,6 +11,7 @@ var ranks = map[string]int{
 	"cmd/fusebench":  15,
 	"optim":          14,
 	"nn":             13,
+	"linalg":         13,
 	"autodiff":       12,
 	"data":           12,
 	"npy":            12,
@@ -40,7 +41,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

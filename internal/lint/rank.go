@@ -15,6 +15,7 @@ var ranks = map[string]int{
 	"autodiff":       12,
 	"data":           12,
 	"npy":            12,
+	"gonum":          12,
 	"safetensors":    12,
 	".":              11,
 	"stream":         10,
@@ -41,7 +42,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

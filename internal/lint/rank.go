@@ -16,6 +16,7 @@ var ranks = map[string]int{
 	"data":           12,
 	"npy":            12,
 	"gonum":          12,
+	"imagex":         12,
 	"safetensors":    12,
 	".":              11,
 	"stream":         10,
@@ -42,7 +43,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true, "imagex": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

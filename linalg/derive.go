@@ -1,8 +1,6 @@
 package linalg
 
-import (
-	"github.com/millrace-go/millrace"
-)
+import "github.com/millrace-go/millrace"
 
 // Derivatives, as autodiff.Custom asks for them: of the operands, from the operands, the
 // results and the derivatives by these.

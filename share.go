@@ -28,6 +28,14 @@ func init() {
 		}
 		return failed(op, err, ts...)
 	}
+	handle.Beside = func(tensors []any) (any, bool) {
+		hs := make([]*stream.Value, len(tensors))
+		for i, t := range tensors {
+			hs[i] = &t.(*Tensor).v
+		}
+		p, ok := stream.Beside(hs...)
+		return beside(p), ok
+	}
 	handle.Lend = func(t any, use func(dev, buf any, off int64) error) error {
 		x, ok := t.(*Tensor)
 		if !ok || !x.made() {
@@ -41,3 +49,8 @@ func init() {
 	}
 	handle.Shared = func(t any) ([]byte, bool) { return stream.Shared(&t.(*Tensor).v) }
 }
+
+// beside is a place that was found from tensors.
+type beside stream.Place
+
+func (b beside) place() (stream.Place, error) { return stream.Place(b), nil }

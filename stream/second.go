@@ -55,3 +55,23 @@ func LetGo(h *Value) { h.release(&dropped) }
 
 // PlaceOf is where what belongs to a tensor goes: its stream, and the scope that owns it.
 func PlaceOf(h *Value) Place { return Place{S: h.Home(), Scope: h.owner()} }
+
+// Beside is PlaceOf of an op's result that is made in another way than by recording it: of
+// the operands' scopes the innermost, of their streams the first that is not the device's
+// default one. There is none for operands on two devices.
+func Beside(hs ...*Value) (Place, bool) {
+	var p Place
+	for _, h := range hs {
+		at := h.Home()
+		switch {
+		case at == nil || p.S != nil && at.dev != p.S.dev:
+			return Place{}, false
+		case p.S == nil || p.S == p.S.dev.def:
+			p.S = at
+		}
+		if sc := h.owner(); deeper(sc, p.Scope) {
+			p.Scope = sc
+		}
+	}
+	return p, p.S != nil
+}

@@ -32,3 +32,7 @@ var Lend func(tensor any, use func(dev, buf any, off int64) error) error
 // program, as an op's result does: the error of the first operand, each of them a tensor,
 // that carries one, else err.
 var Fail func(op string, err error, operands []any) (tensor any)
+
+// Beside is a millrace.Place, where the result of an op on tensors that are on one device
+// goes: see stream.Beside.
+var Beside func(tensors []any) (place any, ok bool)

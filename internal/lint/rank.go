@@ -11,9 +11,12 @@ var ranks = map[string]int{
 	"cmd/fusebench":  15,
 	"optim":          14,
 	"nn":             13,
+	"linalg":         13,
 	"autodiff":       12,
 	"data":           12,
 	"npy":            12,
+	"gonum":          12,
+	"imagex":         12,
 	"safetensors":    12,
 	".":              11,
 	"stream":         10,
@@ -40,7 +43,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true, "imagex": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

@@ -1,0 +1,198 @@
+package millrace
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/stream"
+)
+
+// MaxJSON is the number of elements up to which a tensor is written as JSON. Package npy is
+// for larger ones.
+const MaxJSON = 1 << 20
+
+// written is a tensor as JSON.
+type written struct {
+	DType string            `json:"dtype"`
+	Shape []int             `json:"shape"`
+	Data  []json.RawMessage `json:"data"`
+}
+
+// MarshalJSON runs what t needs and writes {"dtype": "float32", "shape": [2, 3], "data": [...]}, with the
+// elements in row-major order: what [Tensor.UnmarshalJSON] reads is the same, bit for bit but
+// for those of NaN. NaN and infinities are the strings "NaN", "Infinity" and "-Infinity". More
+// than [MaxJSON] elements are ErrShape.
+func (t *Tensor) MarshalJSON() ([]byte, error) {
+	const op = "marshaljson"
+	h := hold(op, &t)
+	defer h.end()
+	if h.bad != nil {
+		return nil, h.bad.v.Err()
+	}
+	if n := t.Len(); n > MaxJSON {
+		return nil, failure(op, shapeErr("%d elements, of which JSON takes %d", n, MaxJSON), t)
+	}
+	b := fmt.Appendf(nil, `{"dtype":%q,"shape":[`, t.DType())
+	for i, d := range t.shape() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(d), 10)
+	}
+	b, err := jsonElements[t.DType()].write(append(b, `],"data":[`...), t)
+	if err != nil {
+		return nil, failure(op, err, t)
+	}
+	return append(b, "]}"...), nil
+}
+
+// UnmarshalJSON gives t the value that [Tensor.MarshalJSON] has written: on t's stream where t has a
+// value, as [Tensor.Set] does, else on the default device. Shapes that do not fit the data and more
+// than [MaxJSON] elements (ErrShape), dtypes that are none and elements that the dtype cannot hold
+// (ErrDType) are errors; t stays as it was then. null changes nothing.
+func (t *Tensor) UnmarshalJSON(data []byte) error {
+	const op = "unmarshaljson"
+	if t == nil {
+		return failure(op, errNilTensor)
+	}
+	if string(data) == "null" {
+		return nil
+	}
+	var w written
+	if err := json.Unmarshal(data, &w); err != nil {
+		return failure(op, err)
+	}
+	dt := Invalid
+	for d := range jsonElements {
+		if d.String() == w.DType {
+			dt = d
+		}
+	}
+	switch s := ir.Shape(w.Shape); {
+	case dt == Invalid:
+		return failure(op, dtypeErr("%q is no dtype of tensors", w.DType))
+	case w.Shape == nil || w.Data == nil:
+		return failure(op, shapeErr("a tensor without shape or data"))
+	case s.Check() != nil:
+		return failure(op, shapeErr("%v", s.Check()))
+	case len(w.Data) > MaxJSON:
+		return failure(op, shapeErr("%d elements, of which JSON takes %d", len(w.Data), MaxJSON))
+	case s.Elems() != len(w.Data):
+		return failure(op, shapeErr("%v has %d elements, the data %d", s, s.Elems(), len(w.Data)))
+	}
+	var p Place = anywhere{}
+	if s := t.Stream(); s != nil {
+		p = s
+	}
+	r, err := jsonElements[dt].read(p, w.Shape, w.Data)
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		return failure(op, err)
+	}
+	defer done(r)
+	if t.made() {
+		t.Set(r)
+	} else {
+		stream.To(&t.v, stream.PlaceOf(&r.v), &r.v)
+	}
+	return t.Err()
+}
+
+// jsonCodec writes and reads the elements of a dtype.
+type jsonCodec struct {
+	write func(b []byte, t *Tensor) ([]byte, error)
+	read  func(p Place, shape []int, data []json.RawMessage) (*Tensor, error)
+}
+
+var jsonElements = map[DType]jsonCodec{
+	Bool:  codecOf(strconv.AppendBool, func(s string) (bool, error) { return s == "true", oneOf(s, "true", "false") }),
+	Uint8: jsonUnsigned[uint8](), Uint16: jsonUnsigned[uint16](), Uint32: jsonUnsigned[uint32](), Uint64: jsonUnsigned[uint64](),
+	Int8: jsonSigned[int8](), Int16: jsonSigned[int16](), Int32: jsonSigned[int32](), Int64: jsonSigned[int64](),
+	Float16:  jsonFloat(32, func(v F16) float64 { return float64(v.Float32()) }, func(v float64) F16 { return NewF16(float32(v)) }),
+	BFloat16: jsonFloat(32, func(v BF16) float64 { return float64(v.Float32()) }, func(v float64) BF16 { return NewBF16(float32(v)) }),
+	Float32:  jsonFloat(32, func(v float32) float64 { return float64(v) }, func(v float64) float32 { return float32(v) }),
+	Float64:  jsonFloat(64, func(v float64) float64 { return v }, func(v float64) float64 { return v }),
+}
+
+func codecOf[T Element](put func(b []byte, v T) []byte, get func(s string) (T, error)) jsonCodec {
+	return jsonCodec{
+		func(b []byte, t *Tensor) ([]byte, error) {
+			vs, err := Values[T](t)
+			for i, v := range vs {
+				if i > 0 {
+					b = append(b, ',')
+				}
+				b = put(b, v)
+			}
+			return b, err
+		},
+		func(p Place, shape []int, data []json.RawMessage) (*Tensor, error) {
+			vs := make([]T, len(data))
+			for i, d := range data {
+				v, err := get(string(d))
+				if err != nil {
+					return nil, dtypeErr("element %d: %v", i, err)
+				}
+				vs[i] = v
+			}
+			return FromSliceOn(p, vs, shape...), nil
+		},
+	}
+}
+
+func oneOf(s string, words ...string) error {
+	for _, w := range words {
+		if s == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not one of %v", s, words)
+}
+
+func jsonUnsigned[T uint8 | uint16 | uint32 | uint64]() jsonCodec {
+	bits := dtypeOf[T]().Bits()
+	return codecOf(func(b []byte, v T) []byte { return strconv.AppendUint(b, uint64(v), 10) },
+		func(s string) (T, error) { v, err := strconv.ParseUint(s, 10, bits); return T(v), err })
+}
+
+func jsonSigned[T int8 | int16 | int32 | int64]() jsonCodec {
+	bits := dtypeOf[T]().Bits()
+	return codecOf(func(b []byte, v T) []byte { return strconv.AppendInt(b, int64(v), 10) },
+		func(s string) (T, error) { v, err := strconv.ParseInt(s, 10, bits); return T(v), err })
+}
+
+// jsonWords are the floats that JSON has no numbers for.
+var jsonWords = map[string]float64{`"NaN"`: math.NaN(), `"Infinity"`: math.Inf(1), `"-Infinity"`: math.Inf(-1)}
+
+// jsonFloat writes the shortest digits from which a float of so many bits is read again.
+func jsonFloat[T Element](bits int, wide func(T) float64, narrow func(float64) T) jsonCodec {
+	return codecOf(func(b []byte, v T) []byte {
+		x := wide(v)
+		switch {
+		case math.IsNaN(x):
+			return append(b, `"NaN"`...)
+		case math.IsInf(x, 1):
+			return append(b, `"Infinity"`...)
+		case math.IsInf(x, -1):
+			return append(b, `"-Infinity"`...)
+		}
+		return strconv.AppendFloat(b, x, 'g', -1, bits)
+	}, func(s string) (T, error) {
+		if x, ok := jsonWords[s]; ok {
+			return narrow(x), nil
+		}
+		if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+			return narrow(0), fmt.Errorf("%s is no number", s)
+		}
+		x, err := strconv.ParseFloat(s, bits)
+		if err == nil && math.IsInf(wide(narrow(x)), 0) {
+			err = fmt.Errorf("%s is too large", s)
+		}
+		return narrow(x), err
+	})
+}

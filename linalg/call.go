@@ -1,0 +1,114 @@
+package linalg
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/autodiff"
+	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/operror"
+)
+
+type tensor = millrace.Tensor
+
+// function is what one of the package's functions does.
+type function struct {
+	name    string
+	results int
+	check   func(shapes [][]int) error              // refuses operands by their shapes
+	run     func(in []stack) ([]stack, error)       // on the host; in may be overwritten
+	back    func(in, out, d []*tensor) []*tensor    // as autodiff.Custom takes it
+	size    func(shapes [][]int) (elements [][]int) // shapes of results larger than operands, or nil
+}
+
+// call is the function's results for tensors, of which autodiff knows the derivative. It looks
+// once at what each operand is.
+func (f function) call(ts ...*tensor) []*tensor {
+	return autodiff.Custom(f.forward, f.back, ts...)
+}
+
+// forward computes the function on operands that nobody else has.
+func (f function) forward(ts []*tensor) []*tensor {
+	out, err := f.compute(ts)
+	if err == nil {
+		return out
+	}
+	return slices.Repeat([]*tensor{failed(f.name, err, ts...)}, f.results)
+}
+
+func (f function) compute(ts []*tensor) ([]*tensor, error) {
+	shapes := make([][]int, len(ts))
+	operands := make([]any, len(ts))
+	for i, t := range ts {
+		if t.Err() != nil {
+			return nil, operror.ErrNoValue // or what the tensor carries: see failed
+		}
+		if dt := t.DType(); dt != millrace.Float32 && dt != millrace.Float64 {
+			return nil, fmt.Errorf("%w: %v: Float32 or Float64", millrace.ErrDType, dt)
+		}
+		if t.DType() != ts[0].DType() {
+			return nil, fmt.Errorf("%w: %v and %v", millrace.ErrDType, ts[0].DType(), t.DType())
+		}
+		shapes[i], operands[i] = t.Shape(), t
+	}
+	if err := f.check(shapes); err != nil {
+		return nil, err
+	}
+	if f.size != nil {
+		for _, s := range f.size(shapes) {
+			if err := room(s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	place, ok := handle.Beside(operands)
+	if !ok {
+		return nil, fmt.Errorf("%w: operands are on different devices: bring them together with To", millrace.ErrUnsupported)
+	}
+	in := make([]stack, len(ts))
+	for i, t := range ts {
+		var err error
+		if in[i], err = read(t); err != nil {
+			return nil, err
+		}
+	}
+	res, err := f.run(in)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*tensor, len(res))
+	for i, r := range res {
+		out[i] = r.tensor(place.(millrace.Place), ts[0].DType())
+	}
+	return out, nil
+}
+
+// failed is a tensor that carries an error, or that of an operand.
+func failed(op string, err error, ts ...*tensor) *tensor {
+	operands := make([]any, len(ts))
+	for i, t := range ts {
+		operands[i] = t
+	}
+	return handle.Fail(op, err, operands).(*tensor)
+}
+
+func shapeErr(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", millrace.ErrShape, fmt.Sprintf(format, args...))
+}
+
+// isMatrix refuses what has no two dimensions.
+func isMatrix(shapes [][]int) error {
+	if s := shapes[0]; len(s) < 2 {
+		return shapeErr("%v is no matrix", s)
+	}
+	return nil
+}
+
+// isSquare refuses what is no square matrix.
+func isSquare(shapes [][]int) error {
+	if s := shapes[0]; len(s) < 2 || s[len(s)-1] != s[len(s)-2] {
+		return shapeErr("%v is no square matrix", s)
+	}
+	return nil
+}

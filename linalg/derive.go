@@ -1,0 +1,115 @@
+package linalg
+
+import "github.com/millrace-go/millrace"
+
+// Derivatives, as autodiff.Custom asks for them: of the operands, from the operands, the
+// results and the derivatives by these.
+
+// tr is the transpose of every matrix.
+func tr(x *tensor) *tensor { return x.Transpose(-1, -2) }
+
+// eye is the unit matrix of x's last dimension.
+func eye(x *tensor) *tensor { return millrace.EyeOn(x.Stream(), x.DType(), x.Dim(-1)) }
+
+// diagonal is the matrix of a vector, for every vector of a stack.
+func diagonal(x *tensor) *tensor { return x.Unsqueeze(-2).Mul(eye(x)) }
+
+// half is a matrix's lower triangle, with half of its diagonal.
+func half(x *tensor) *tensor { return x.Tril(0).Mul(eye(x).MulScalar(-0.5).AddScalar(1)) }
+
+// even is the symmetric part of a matrix.
+func even(x *tensor) *tensor { return x.Add(tr(x)).MulScalar(0.5) }
+
+// gaps is the matrix of x[j]-x[i], with ones on its diagonal.
+func gaps(x *tensor) *tensor { return x.Unsqueeze(-2).Sub(x.Unsqueeze(-1)).Add(eye(x)) }
+
+// unspread sums what was broadcast.
+func unspread(x *tensor, shape []int) *tensor {
+	more := x.Rank() - len(shape)
+	var axes []int
+	for i := range x.Rank() {
+		if i < more || shape[i-more] == 1 && x.Dim(i) != 1 {
+			axes = append(axes, i)
+		}
+	}
+	if len(axes) == 0 {
+		return x
+	}
+	return x.Sum(axes...).Reshape(shape...)
+}
+
+func solveBack(in, out, d []*tensor) []*tensor {
+	a, x, g := in[0], out[0], d[0]
+	if in[1].Rank() == 1 {
+		x, g = x.Unsqueeze(-1), g.Unsqueeze(-1)
+	}
+	db := Solve(tr(a), g)
+	da := db.MatMul(tr(x)).Neg()
+	if in[1].Rank() == 1 {
+		db = db.Squeeze(-1)
+	}
+	return []*tensor{unspread(da, a.Shape()), unspread(db, in[1].Shape())}
+}
+
+func inverseBack(_, out, d []*tensor) []*tensor {
+	x := tr(out[0])
+	return []*tensor{x.MatMul(d[0]).MatMul(x).Neg()}
+}
+
+// ofNumber is the derivative of a determinant's logarithm, times a number for each matrix.
+func ofNumber(a, g *tensor) []*tensor {
+	return []*tensor{tr(Inverse(a)).Mul(g.Unsqueeze(-1).Unsqueeze(-1))}
+}
+
+func detBack(in, out, d []*tensor) []*tensor { return ofNumber(in[0], d[0].Mul(out[0])) }
+
+func slogDetBack(in, _, d []*tensor) []*tensor { return ofNumber(in[0], d[1]) }
+
+func choleskyBack(_, out, d []*tensor) []*tensor {
+	l := out[0]
+	up := tr(l)
+	x := Solve(up, half(up.MatMul(d[0])))
+	return []*tensor{even(tr(Solve(up, tr(x))))}
+}
+
+func qrBack(in, out, d []*tensor) []*tensor {
+	q, r := out[0], out[1]
+	if in[0].Dim(-2) < in[0].Dim(-1) {
+		return []*tensor{failed("qr", shapeErr("no derivative for %v: more columns than rows", in[0].Shape()), in[0])}
+	}
+	m := r.MatMul(tr(d[1])).Sub(tr(d[0]).MatMul(q))
+	low := half(m)
+	g := d[0].Add(q.MatMul(low.Add(tr(low))))
+	return []*tensor{tr(Solve(r, tr(g)))}
+}
+
+func eighBack(_, out, d []*tensor) []*tensor {
+	w, v := out[0], out[1]
+	off := eye(w).Neg().AddScalar(1)
+	x := tr(v).MatMul(d[1]).Mul(off).Div(gaps(w)).Add(diagonal(d[0]))
+	return []*tensor{even(v.MatMul(x).MatMul(tr(v)))}
+}
+
+func svdBack(in, out, d []*tensor) []*tensor {
+	u, s, vt := out[0], out[1], out[2]
+	v, du, dv := tr(vt), d[0], tr(d[2])
+	apart := gaps(s.Square())
+	turn := func(x, dx *tensor) *tensor { // what a rotation of the singular vectors does
+		y := tr(x).MatMul(dx)
+		return y.Sub(tr(y)).Div(apart)
+	}
+	across := s.Unsqueeze(-2)
+	core := turn(u, du).Mul(across).Add(turn(v, dv).Mul(s.Unsqueeze(-1))).Add(diagonal(d[1]))
+	da := u.MatMul(core).MatMul(vt)
+	// What leaves the space of the singular vectors, which is there for one side at most.
+	m, n := in[0].Dim(-2), in[0].Dim(-1)
+	if m > n {
+		out := du.Div(across)
+		da = da.Add(out.Sub(u.MatMul(tr(u).MatMul(out))).MatMul(vt))
+	}
+	if n > m {
+		out := dv.Div(across)
+		da = da.Add(u.MatMul(tr(out.Sub(v.MatMul(vt.MatMul(out))))))
+	}
+	return []*tensor{da}
+}

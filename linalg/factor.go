@@ -1,0 +1,137 @@
+package linalg
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
+
+// Cholesky is the lower triangular L, with a positive diagonal, for which L·Lᵀ is a: NumPy's
+// cholesky. a is a square matrix, symmetric and positive definite (else [ErrNotPositiveDefinite]), of
+// which the lower triangle is read.
+func Cholesky(a *tensor) *tensor {
+	return function{name: "cholesky", results: 1, check: isSquare, run: cholesky, back: choleskyBack}.call(a)[0]
+}
+
+// QR gives, for a matrix of m rows and n columns, q with k = min(m, n) orthonormal columns and
+// the upper triangular r, of k rows, for which q·r is a: NumPy's qr in its mode
+// "reduced". Signs are as Householder reflections give them: r's diagonal may be negative.
+func QR(a *tensor) (q, r *tensor) {
+	f := function{name: "qr", results: 2, check: isMatrix, run: qr, back: qrBack}.call(a)
+	return f[0], f[1]
+}
+
+// SVD gives, for a matrix of m rows and n columns, u with k = min(m, n) orthonormal columns, the k
+// singular values s from the largest to the smallest, and vt with k orthonormal rows, for
+// which u·diag(s)·vt is a: NumPy's svd with full_matrices=False. A column of u and the row of
+// vt that goes with it may both have the other sign. NaN or an infinity is [ErrNotFinite].
+func SVD(a *tensor) (u, s, vt *tensor) {
+	f := function{name: "svd", results: 3, check: isMatrix, run: svd, back: svdBack}.call(a)
+	return f[0], f[1], f[2]
+}
+
+// Eigh gives the eigenvalues w of a symmetric matrix, from the smallest to the largest, and v with
+// the eigenvectors, of length 1, as columns: v·diag(w)·vᵀ is a. It is NumPy's eigh. The lower
+// triangle is read. Eigenvectors may have the other sign. NaN or an infinity is [ErrNotFinite].
+func Eigh(a *tensor) (w, v *tensor) {
+	f := function{name: "eigh", results: 2, check: isSquare, run: eigh, back: eighBack}.call(a)
+	return f[0], f[1]
+}
+
+func cholesky(in []stack) ([]stack, error) {
+	a := in[0]
+	n := a.rows()
+	err := a.each(a.cubic(), func(i int) error {
+		x := a.at(i)
+		if _, ok := lapack64.Potrf(symmetric(n, x)); !ok {
+			return ErrNotPositiveDefinite
+		}
+		for r := range n {
+			clear(x[r*n+r+1 : (r+1)*n])
+		}
+		return nil
+	})
+	return in, err
+}
+
+// symmetric is the matrix of which a lower triangle is read.
+func symmetric(n int, x []float64) blas64.Symmetric {
+	return blas64.Symmetric{N: n, Stride: n, Data: x, Uplo: blas.Lower}
+}
+
+// workspace is memory as large as a function of lapack64 asks for in its first element.
+func workspace(query func(work []float64, size int)) []float64 {
+	ask := []float64{0}
+	query(ask, -1)
+	return make([]float64, max(int(ask[0]), 1))
+}
+
+func qr(in []stack) ([]stack, error) {
+	a := in[0]
+	m, n := a.rows(), a.columns()
+	k := min(m, n)
+	q, r := newStack(a.batch(), []int{m, k}), newStack(a.batch(), []int{k, n})
+	err := a.each(a.cubic(), func(i int) error {
+		x, tau := general(m, n, a.at(i)), make([]float64, k)
+		work := workspace(func(w []float64, size int) { lapack64.Geqrf(x, tau, w, size) })
+		lapack64.Geqrf(x, tau, work, len(work))
+		for row := range k {
+			copy(r.at(i)[row*n+row:(row+1)*n], x.Data[row*n+row:])
+		}
+		y := general(m, k, q.at(i))
+		for row := range m {
+			copy(y.Data[row*k:(row+1)*k], x.Data[row*n:])
+		}
+		work = workspace(func(w []float64, size int) { lapack64.Orgqr(y, tau, w, size) })
+		lapack64.Orgqr(y, tau, work, len(work))
+		return nil
+	})
+	return []stack{q, r}, err
+}
+
+func svd(in []stack) ([]stack, error) {
+	a := in[0]
+	m, n := a.rows(), a.columns()
+	k := min(m, n)
+	u, s, vt := newStack(a.batch(), []int{m, k}), newStack(a.batch(), []int{k}), newStack(a.batch(), []int{k, n})
+	err := a.each(4*a.cubic(), func(i int) error {
+		if err := finite(a.at(i)); err != nil {
+			return err
+		}
+		x, left, right := general(m, n, a.at(i)), general(m, k, u.at(i)), general(k, n, vt.at(i))
+		values := s.data[i*k : (i+1)*k]
+		decompose := func(w []float64, size int) bool {
+			return lapack64.Gesvd(lapack.SVDStore, lapack.SVDStore, x, left, right, values, w, size)
+		}
+		work := workspace(func(w []float64, size int) { decompose(w, size) })
+		if !decompose(work, len(work)) {
+			return ErrConvergence
+		}
+		return nil
+	})
+	return []stack{u, s, vt}, err
+}
+
+func eigh(in []stack) ([]stack, error) {
+	a := in[0]
+	n := a.rows()
+	w := newStack(slices.Clone(a.shape[:len(a.shape)-1]))
+	err := a.each(4*a.cubic(), func(i int) error {
+		x := a.at(i)
+		for r := range n {
+			if err := finite(x[r*n : r*n+r+1]); err != nil {
+				return err
+			}
+		}
+		values := w.data[i*n : (i+1)*n]
+		work := workspace(func(wk []float64, size int) { lapack64.Syev(lapack.EVCompute, symmetric(n, x), values, wk, size) })
+		if !lapack64.Syev(lapack.EVCompute, symmetric(n, x), values, work, len(work)) {
+			return ErrConvergence
+		}
+		return nil
+	})
+	return []stack{w, a}, err
+}

@@ -1,0 +1,180 @@
+package linalg
+
+import (
+	"fmt"
+	"math"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostmem"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/operror"
+)
+
+// stack is a tensor of matrices in host memory, in row-major order.
+type stack struct {
+	shape []int
+	data  []float64
+}
+
+func newStack(shape ...[]int) stack {
+	s := append([]int{}, slices.Concat(shape...)...) // never nil, which would not be 0-d
+	return stack{s, make([]float64, ir.Shape(s).Elems())}
+}
+
+// read is a tensor's elements, private to the caller.
+func read(t *tensor) (stack, error) {
+	s := stack{shape: t.Shape()}
+	if t.DType() == millrace.Float64 {
+		data, err := millrace.Values[float64](t)
+		s.data = data
+		return s, err
+	}
+	if err := room(s.shape); err != nil {
+		return s, err
+	}
+	data, err := millrace.Values[float32](t)
+	s.data = make([]float64, len(data))
+	for i, x := range data {
+		s.data[i] = float64(x)
+	}
+	return s, err
+}
+
+// tensor puts a result where operands are.
+func (s stack) tensor(p millrace.Place, dt millrace.DType) *tensor {
+	if dt == millrace.Float64 {
+		return millrace.FromSliceOn(p, s.data, s.shape...)
+	}
+	data := make([]float32, len(s.data))
+	for i, x := range s.data {
+		data[i] = float32(x)
+	}
+	return millrace.FromSliceOn(p, data, s.shape...)
+}
+
+// rows and columns of each matrix.
+func (s stack) rows() int    { return s.shape[len(s.shape)-2] }
+func (s stack) columns() int { return s.shape[len(s.shape)-1] }
+
+// batch is the shape of the stack, without that of a matrix.
+func (s stack) batch() []int { return s.shape[:len(s.shape)-2] }
+
+// at is matrix i.
+func (s stack) at(i int) []float64 {
+	n := s.rows() * s.columns()
+	return s.data[i*n : (i+1)*n]
+}
+
+// count is how many matrices there are to look at: none where they have no elements.
+func (s stack) count() int {
+	n := s.rows() * s.columns()
+	if n == 0 {
+		return 0
+	}
+	return len(s.data) / n
+}
+
+// where is the place of matrix i in the stack, for messages.
+func (s stack) where(i int, err error) error {
+	b := s.batch()
+	if len(b) == 0 {
+		return err
+	}
+	at := make([]int, len(b))
+	for d := len(b) - 1; d >= 0; d-- {
+		at[d] = i % b[d]
+		i /= b[d]
+	}
+	return fmt.Errorf("%w: matrix %v of the stack", err, at)
+}
+
+// each calls f for every matrix of the stack, on several cores where that pays, with the work of
+// one being about the given number of operations. It returns the error of the
+// first matrix that has one.
+func (s stack) each(work int, f func(i int) error) error {
+	const alone = 1 << 17 // operations that are not worth a goroutine
+	n := s.count()
+	one := func(i int) (err error) {
+		defer operror.Recover("lapack", &err)
+		return f(i)
+	}
+	workers := min(n, goruntime.GOMAXPROCS(0))
+	if workers < 2 || work < alone/n {
+		for i := range n {
+			if err := one(i); err != nil {
+				return s.where(i, err)
+			}
+		}
+		return nil
+	}
+	var (
+		next  atomic.Int64
+		first = n // that has an error
+		cause error
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+	)
+	for range workers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := one(i); err != nil {
+					mu.Lock()
+					if i < first {
+						first, cause = i, err
+					}
+					mu.Unlock()
+					next.Store(int64(n)) // smaller ones are under way
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if cause != nil {
+		return s.where(first, cause)
+	}
+	return nil
+}
+
+// cubic is the work of factoring matrices, as each takes it.
+func (s stack) cubic() int {
+	m, n := s.rows(), s.columns()
+	return m * n * min(m, n)
+}
+
+// finite refuses NaN and infinities.
+func finite(x []float64) error {
+	for _, v := range x {
+		if math.IsNaN(v - v) {
+			return ErrNotFinite
+		}
+	}
+	return nil
+}
+
+// sure is the memory of a result that need not be compared with what there is.
+const sure = 1 << 30
+
+// room refuses shapes that this machine has no memory for in float64: Go ends a
+// program that asks for too much.
+func room(shape []int) error {
+	s := ir.Shape(shape)
+	if err := s.Check(); err != nil {
+		return shapeErr("%v", err)
+	}
+	n := s.Elems()
+	if n <= sure/8 {
+		return nil
+	}
+	if limit := hostmem.Limit(sure); int64(n) > limit/8 {
+		return fmt.Errorf("%w: %d elements of float64, host memory is %d bytes", millrace.ErrOutOfMemory, n, limit)
+	}
+	return nil
+}

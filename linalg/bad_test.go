@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,10 @@ func TestBadInput(t *testing.T) {
 	nan := millrace.FromSliceOn(d, []float64{1, math.NaN(), math.Inf(1), 2}, 2, 2)
 	stack := millrace.FromSliceOn(d, []float64{1, 0, 0, 1, 0, 0, 0, 0, 1, 2, 2, 4}, 3, 1, 2, 2)
 	shape, dtype := millrace.ErrShape, millrace.ErrDType
+	tooMuch := millrace.ErrOutOfMemory
+	if strconv.IntSize == 32 { // these cannot even be counted
+		tooMuch = shape
+	}
 	two := func(a, b *T) *T {
 		if a.Err() == nil || b.Err() == nil {
 			t.Errorf("results without errors: %v, %v", a.Err(), b.Err())
@@ -39,6 +44,9 @@ func TestBadInput(t *testing.T) {
 		return b
 	}
 	three := func(a, b, c *T) *T { return two(a, two(b, c)) }
+	if err := linalg.Det(f(math.MaxInt/9, 0, 0)).Err(); !errors.Is(err, millrace.ErrOutOfMemory) {
+		t.Errorf("more determinants than there is memory: %v", err)
+	}
 	for _, c := range []struct {
 		op   string
 		call func() (*T, int)
@@ -53,7 +61,7 @@ func TestBadInput(t *testing.T) {
 		{"solve", func() (*T, int) { return linalg.Solve(f(2, 2), f()), line() }, shape},
 		{"solve", func() (*T, int) { return linalg.Solve(f(2, 2), f(3)), line() }, shape},
 		{"solve", func() (*T, int) { return linalg.Solve(f(2, 2, 2), f(3, 2, 1)), line() }, shape},
-		{"solve", func() (*T, int) { return linalg.Solve(f(1<<20, 1, 1, 1), f(1<<20, 1, 1)), line() }, millrace.ErrOutOfMemory},
+		{"solve", func() (*T, int) { return linalg.Solve(f(1<<20, 1, 1, 1), f(1<<20, 1, 1)), line() }, tooMuch},
 		{"solve", func() (*T, int) { return linalg.Solve(f(2, 2), f(2).Cast(millrace.Float32)), line() }, dtype},
 		{"solve", func() (*T, int) { return linalg.Solve(h, h), line() }, dtype},
 		{"solve", func() (*T, int) {
@@ -64,7 +72,6 @@ func TestBadInput(t *testing.T) {
 		{"inverse", func() (*T, int) { return linalg.Inverse(f(2, 3)), line() }, shape},
 		{"inverse", func() (*T, int) { return linalg.Inverse(released), line() }, millrace.ErrReleased},
 		{"det", func() (*T, int) { return linalg.Det(f(3)), line() }, shape},
-		{"det", func() (*T, int) { return linalg.Det(f(math.MaxInt/9, 0, 0)), line() }, millrace.ErrOutOfMemory},
 		{"det", func() (*T, int) { return linalg.Det(f(math.MaxInt/9, 16, 0, 0)), line() }, shape},
 		{"slogdet", func() (*T, int) { return two(linalg.SlogDet(f(3, 2))), line() }, shape},
 		{"cholesky", func() (*T, int) { return linalg.Cholesky(stack.Cast(millrace.Int32)), line() }, dtype},

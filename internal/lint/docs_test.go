@@ -51,30 +51,6 @@ func TestDebuggingKeys(t *testing.T) {
 	}
 }
 
-// TestLinks: relative links of the documents lead to files.
-func TestLinks(t *testing.T) {
-	root := sourceTree(t).Root
-	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	code := regexp.MustCompile("(?ms)^```.*?^```")
-	for _, pattern := range []string{"*.md", "docs/*.md"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
-		}
-		for _, f := range files {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(string(data), ""), -1) {
-				if _, err := os.Stat(filepath.Join(filepath.Dir(f), m[1])); err != nil {
-					t.Errorf("%s links to %s, which is not there", filepath.Base(f), m[1])
-				}
-			}
-		}
-	}
-}
-
 func doc(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(sourceTree(t).Root, "docs", name))

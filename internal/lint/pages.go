@@ -1,0 +1,60 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// What a page of docs/ may have at most. docs/lab/, which tells what was
+// tried, may have longer pages.
+const (
+	maxPage      = 250 // lines
+	maxLine      = 160 // characters of a line outside tables
+	maxParagraph = 8   // lines of plain text in a row
+)
+
+var (
+	// item starts what is no plain text: a table's row, a heading, code, a
+	// quotation, an item of a list or what goes on with one.
+	item   = regexp.MustCompile("^(\\||#|>|```|\\s|[-*] |\\d+\\. )")
+	fenced = regexp.MustCompile("(?ms)^```.*?^```")
+	spaces = strings.NewReplacer(" ", "-")
+	noSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	heads  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// checkPage finds what makes a page hard to read.
+func checkPage(text string) []string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	var bad []string
+	if len(lines) > maxPage {
+		bad = append(bad, fmt.Sprintf("%d lines; split it (at most %d)", len(lines), maxPage))
+	}
+	run, code := 0, false
+	for i, l := range lines {
+		if n := len([]rune(l)); n > maxLine && !strings.HasPrefix(l, "|") {
+			bad = append(bad, fmt.Sprintf("line %d: %d characters (at most %d)", i+1, n, maxLine))
+		}
+		if strings.HasPrefix(l, "```") {
+			code = !code
+		}
+		if code || l == "" || item.MatchString(l) {
+			run = 0
+			continue
+		}
+		if run++; run == maxParagraph+1 {
+			bad = append(bad, fmt.Sprintf("line %d: a paragraph of more than %d lines", i+1, maxParagraph))
+		}
+	}
+	return bad
+}
+
+// anchors are the names by which a page's headings are linked to.
+func anchors(text string) map[string]bool {
+	names := map[string]bool{}
+	for _, m := range heads.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		names[spaces.Replace(noSlug.ReplaceAllString(strings.ToLower(m[1]), ""))] = true
+	}
+	return names
+}

@@ -204,6 +204,15 @@ func pid() string {
 	return p
 }
 
+// TestNoArguments: a library within a program of another language may have none.
+func TestNoArguments(t *testing.T) {
+	defer func(args []string) { os.Args = args }(os.Args)
+	os.Args = nil
+	if err := openFake(t, "fake", "").Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestByHand: the variable alone makes no server, and does not hang.
 func TestByHand(t *testing.T) {
 	cmd := exec.Command(os.Args[0])

@@ -53,7 +53,7 @@ func start(driver string) (*process, error) {
 	p.in, p.out = in, out
 	p.cmd = &exec.Cmd{
 		Path:       program,
-		Args:       os.Args[:1],
+		Args:       os.Args[:min(len(os.Args), 1)], // a library in another language's program may have none
 		Env:        append(os.Environ(), mark+"="+driver),
 		Stderr:     &p.errors,
 		ExtraFiles: []*os.File{requests, replies, shared},

@@ -222,6 +222,10 @@ func TestBadDraws(t *testing.T) {
 		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(f32, 1, w, 2, true), line() }, dtype},
 		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, w, 4, false), line() }, shape},
 		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, w, -1, true), line() }, shape},
+		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, w, math.MaxInt, true), line() }, shape},
+		{"multinomial", func() (*tensor, int) {
+			return millrace.Multinomial(i32, 1, millrace.Ones(f32, 1<<20, 3), math.MaxInt/8, true), line()
+		}, shape},
 		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, millrace.Ones(f32), 1, true), line() }, shape},
 		{"multinomial", func() (*tensor, int) { return millrace.Multinomial(i32, 1, millrace.Ones(f32, 2, 0), 0, true), line() }, shape},
 	})
@@ -248,6 +252,17 @@ func TestBadTransforms(t *testing.T) {
 		{"fft", func() (*tensor, int) { return second(millrace.FFT(f, f.Cast(millrace.Float64), 0)), line() }, dtype},
 		{"fft", func() (*tensor, int) { return second(millrace.FFT(f, f.T(), 0)), line() }, shape},
 		{"fft", func() (*tensor, int) { return first(millrace.FFT(f, nil, 2)), line() }, shape},
+		{"fft", func() (*tensor, int) {
+			return first(millrace.FFT(v.Slice(millrace.At(0)).Expand(1<<28+1), nil, 0)), line()
+		}, shape},
+		{"irfft", func() (*tensor, int) {
+			x := v.Slice(millrace.At(0)).Expand(1 << 40)
+			return millrace.IRFFT(x, x, 1<<41-2, 0), line()
+		}, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}, 1<<28+1), line() }, shape},
+		{"resize", func() (*tensor, int) {
+			return millrace.Resize(millrace.Ones(f32, 1, 1, 1), to{}, 1<<28, 1<<28, 1<<28), line()
+		}, shape},
 		{"ifft", func() (*tensor, int) { return first(millrace.IFFT(none, none, 1)), line() }, shape},
 		{"rfft", func() (*tensor, int) { return first(millrace.RFFT(f, -3)), line() }, shape},
 		{"rfft", func() (*tensor, int) { return first(millrace.RFFT(i, 0)), line() }, dtype},

@@ -11,7 +11,7 @@ import "slices"
 // stands for zeros. Transforms along several axes are made one after another.
 //
 // Floats only, of one dtype, else ErrDType; 16-bit ones are transformed in Float32. Parts of
-// different shapes, and an axis that is not there or has no elements, are ErrShape.
+// different shapes, and an axis that is not there or has no elements or more than 2^28, are ErrShape.
 func FFT(re, im *Tensor, axis int) (outRe, outIm *Tensor) {
 	return fourier("fft", re, im, axis, func(n int) line { return line{n: n, keep: n, parts: 2} })
 }
@@ -82,8 +82,12 @@ func complexAxis(re, im *Tensor, axis int) (int, error) {
 		return 0, shapeErr("parts of %v and %v", re.shape(), im.shape())
 	}
 	list, err := axesOf([]int{axis}, re.Rank())
-	if err == nil && re.shape()[list[0]] == 0 {
+	switch {
+	case err != nil:
+	case re.shape()[list[0]] == 0:
 		err = shapeErr("axis %d of %v has no elements", axis, re.shape())
+	case re.shape()[list[0]] > maxTable:
+		err = shapeErr("axis %d of %v: more than %d elements", axis, re.shape(), maxTable)
 	}
 	if err != nil {
 		return 0, err

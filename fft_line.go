@@ -210,6 +210,10 @@ var tables struct {
 
 const tableBytes = 32 << 20
 
+// maxTable bounds the dimensions of which tables are made: tensors that are recorded may
+// be of any size, and take no memory yet.
+const maxTable = 1 << 28
+
 // table is a constant in x's dtype, where x is.
 func table(x *Tensor, name string, dims []int, value func(i int) float64) *Tensor {
 	key := fmt.Sprint(name, dims)

@@ -76,8 +76,8 @@ func TestFormatVerbs(t *testing.T) {
 	}
 	var none *millrace.Tensor
 	for _, format := range []string{"%v", "%.3f", "%+v", "%q"} {
-		if got := fmt.Sprintf(format, none); !strings.HasPrefix(got, "<") {
-			t.Errorf("%s of nil gives %q", format, got)
+		if got := fmt.Sprintf(format, none); !strings.HasPrefix(got, "<") || !strings.Contains(got, "print_test.go:") {
+			t.Errorf("%s of nil gives %q, want the line here", format, got)
 		}
 	}
 	if got := fmt.Sprint(x, i.Sum()); got != "[ 1.  -2.5] -3" {

@@ -178,7 +178,7 @@ func permutation(p Place, dt DType, seed uint64, n int) *Tensor {
 // 0 the positions mean nothing; without replace those of weight 0 come last. Draws depend
 // on seed as those of [Uniform] do; where sums or logarithms differ in the last
 // bit, as on a GPU, a position may be another. A negative n, a dimension without elements or,
-// without replace, with fewer than n are ErrShape. There is no derivative.
+// without replace, with fewer than n, and more draws than can be addressed are ErrShape. There is no derivative.
 func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *Tensor {
 	const name = "multinomial"
 	h := hold(name, &weights)
@@ -196,15 +196,18 @@ func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *T
 	case last < 0 || shape[last] == 0 || shape[last] > maxSearch || n < 0 || !replace && n > shape[last]:
 		return failed(name, shapeErr("%d positions of %v", n, weights.shape()), weights)
 	}
+	if replace {
+		shape[last] = n
+	}
+	if err := ir.Shape(shape).Check(); err != nil {
+		return failed(name, shapeErr("%v", err), weights)
+	}
 	w := plainly(weights)
 	if wide := weights.DType().Compute(); wide != weights.DType() {
 		done(w)
 		w = weights.Cast(wide)
 	}
 	defer done(w)
-	if replace {
-		shape[last] = n
-	}
 	u := random(weights.Stream(), ir.Uniform, w.DType(), seed, shape)
 	defer done(u)
 	if replace {

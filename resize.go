@@ -3,6 +3,8 @@ package millrace
 import (
 	"math"
 	"slices"
+
+	"github.com/millrace-go/millrace/ir"
 )
 
 // ResizeMode says where elements of a resized image come from.
@@ -35,8 +37,8 @@ type ResizeOptions struct {
 // the elements near each position alone, others do not count: [Tensor.AvgPool] averages them.
 //
 // Floats only, but any dtype where the nearest is taken (else ErrDType), which is that of the
-// result; 16-bit ones are computed in Float32. More sizes than dimensions or none, sizes below 1, a
-// dimension without elements and a mode that there is not are ErrShape.
+// result; 16-bit ones are computed in Float32. More sizes than dimensions or none, sizes below 1 or
+// above 2^28, a dimension without elements and a mode that there is not are ErrShape.
 func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 	const name = "resize"
 	h := hold(name, &t)
@@ -47,7 +49,7 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 	in := t.shape()
 	first := len(in) - len(sizes)
 	switch {
-	case len(sizes) == 0 || first < 0 || slices.Min(sizes) < 1 || slices.Max(sizes) > math.MaxInt32:
+	case len(sizes) == 0 || first < 0 || slices.Min(sizes) < 1 || slices.Max(sizes) > maxTable:
 		return failed(name, shapeErr("%v to sizes %v", in, sizes), t)
 	case slices.Contains(in[first:], 0):
 		return failed(name, shapeErr("%v has no elements to resize", in), t)
@@ -55,6 +57,10 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 		return failed(name, shapeErr("options %+v", opt), t)
 	case opt.Mode != ResizeNearest && !t.DType().IsFloat():
 		return failed(name, dtypeErr("%v tensor: floats only, use Cast", t.DType()), t)
+	}
+	out := ir.Shape(slices.Concat(in[:first], sizes))
+	if err := out.Check(); err != nil { // before there are positions of its elements
+		return failed(name, shapeErr("%v", err), t)
 	}
 	r := t.same()
 	if opt.Mode != ResizeNearest && t.DType() != t.DType().Compute() {

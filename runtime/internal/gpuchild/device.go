@@ -1,6 +1,7 @@
 package gpuchild
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -27,11 +28,14 @@ type Device struct {
 	transfers sync.WaitGroup         // which look into the shared memory
 }
 
+// ErrProcess: there is no process for the device. Its driver was not asked.
+var ErrProcess = errors.New("no process for an isolated device could be started")
+
 // Open starts a process of this program and opens a device of the driver in it.
 func Open(driver, adapter string) (gpurun.Device, error) {
 	p, err := start(driver)
 	if err != nil {
-		return nil, fmt.Errorf("a process for the device: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrProcess, err)
 	}
 	d := &Device{
 		process: p, requests: newSender(p.in), free: make(chan int, numSlots), ended: make(chan struct{}),

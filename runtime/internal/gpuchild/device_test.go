@@ -204,6 +204,41 @@ func pid() string {
 	return p
 }
 
+// TestNoArguments: a library within a program of another language may have none.
+func TestNoArguments(t *testing.T) {
+	defer func(args []string) { os.Args = args }(os.Args)
+	os.Args = nil
+	if err := openFake(t, "fake", "").Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInherited: what processes inherited that were started early keeps nobody waiting.
+func TestInherited(t *testing.T) {
+	t.Setenv(inherits, "1")
+	start := time.Now()
+	d := openFake(t, "killed", "")
+	if err := d.Wait(); !errors.Is(err, gpurun.ErrLost) || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v", err)
+	}
+	if err := openFake(t, "fake", "").Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestNoMemory: without a place for shared memory there is no device, and the error names
+// what was tried.
+func TestNoMemory(t *testing.T) {
+	defer func(was func() []string) { sharedDirs = was }(sharedDirs)
+	sharedDirs = func() []string { return []string{"/nonexistent", "/dev/null"} }
+	if _, err := Open("fake", ""); !errors.Is(err, ErrProcess) || !strings.Contains(err.Error(), "/nonexistent") || !strings.Contains(err.Error(), "/dev/null") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestByHand: the variable alone makes no server, and does not hang.
 func TestByHand(t *testing.T) {
 	cmd := exec.Command(os.Args[0])

@@ -3,6 +3,7 @@
 package gpuchild
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ type process struct {
 	out    *os.File // replies
 	shared []byte
 	errors tail
+	over   chan struct{} // closed once the process has ended
 }
 
 // start starts this program once more. Its files, from three on: requests, replies,
@@ -53,7 +55,7 @@ func start(driver string) (*process, error) {
 	p.in, p.out = in, out
 	p.cmd = &exec.Cmd{
 		Path:       program,
-		Args:       os.Args[:1],
+		Args:       os.Args[:min(len(os.Args), 1)], // a library in another language's program may have none
 		Env:        append(os.Environ(), mark+"="+driver),
 		Stderr:     &p.errors,
 		ExtraFiles: []*os.File{requests, replies, shared},
@@ -67,6 +69,14 @@ func start(driver string) (*process, error) {
 		p.release()
 		return nil, err
 	}
+	p.over = make(chan struct{})
+	go func() {
+		_ = p.cmd.Wait()
+		// What it has sent is read at once. Whoever else has the other end, as processes
+		// that it started before it served, may keep it open.
+		_ = p.out.SetReadDeadline(time.Now().Add(time.Second))
+		close(p.over)
+	}()
 	return p, nil
 }
 
@@ -86,11 +96,14 @@ func attach() (in, out *os.File, shared []byte, err error) {
 
 const sharedSize = slotSize * numSlots
 
+// sharedDirs are where shared memory may lie, the best first.
+var sharedDirs = func() []string { return []string{"/dev/shm", os.TempDir()} }
+
 // sharedFile is a file without a name that is all there: a page that there is no place
 // for would end the process that writes to it.
 func sharedFile() (*os.File, error) {
-	var first error
-	for _, dir := range []string{"/dev/shm", os.TempDir()} {
+	var refused []error
+	for _, dir := range sharedDirs() {
 		f, err := os.CreateTemp(dir, "millrace-")
 		if err == nil {
 			os.Remove(f.Name())
@@ -99,11 +112,9 @@ func sharedFile() (*os.File, error) {
 			}
 			f.Close()
 		}
-		if first == nil || dir != "/dev/shm" {
-			first = err
-		}
+		refused = append(refused, err)
 	}
-	return nil, fmt.Errorf("shared memory: %w", first)
+	return nil, fmt.Errorf("shared memory: %w", errors.Join(refused...))
 }
 
 func reserve(f *os.File) error {
@@ -130,9 +141,9 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 // wait waits until the process has ended, and says how. Nothing comes from it any more.
 func (p *process) wait() string {
 	p.kill()
+	<-p.over
 	p.out.Close()
 	p.in.Close()
-	_ = p.cmd.Wait()
 	how := "it cannot be said how"
 	if s := p.cmd.ProcessState; s != nil {
 		how = s.String()

@@ -5,6 +5,7 @@
 package gpudriver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -77,5 +78,8 @@ func (d opener) Probe() (string, error) {
 }
 
 func (d opener) none(err error) error {
+	if errors.Is(err, gpuchild.ErrProcess) {
+		return fmt.Errorf("%w %q: %w", runtime.ErrNoDriver, d.Name, err)
+	}
 	return fmt.Errorf("%w %q: %v; %s", runtime.ErrNoDriver, d.Name, err, d.HowTo)
 }

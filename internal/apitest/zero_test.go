@@ -35,10 +35,10 @@ var publicFuncs = map[string]any{
 
 	"BinCount": millrace.BinCount, "Chunk": millrace.Chunk, "Conv1d": millrace.Conv1d, "Conv2d": millrace.Conv2d, "Conv3d": millrace.Conv3d,
 	"Eye": millrace.Eye, "EyeOn": millrace.EyeOn, "FFT": millrace.FFT, "Histogram": millrace.Histogram, "IFFT": millrace.IFFT, "IRFFT": millrace.IRFFT,
-	"Integers": millrace.Integers, "IntegersOn": millrace.IntegersOn, "ItemContext": millrace.ItemContext[float32], "Linspace": millrace.Linspace,
+	"Integers": millrace.Integers, "IntegersOn": millrace.IntegersOn, "ItemContext": millrace.ItemContext[float32], "LogTrace": millrace.LogTrace, "Linspace": millrace.Linspace,
 	"LinspaceOn": millrace.LinspaceOn, "MaskedSelect": millrace.MaskedSelect, "Multinomial": millrace.Multinomial, "NewGenerator": millrace.NewGenerator,
 	"NonZero": millrace.NonZero, "Outer": millrace.Outer, "Permutation": millrace.Permutation, "PermutationOn": millrace.PermutationOn, "RFFT": millrace.RFFT,
-	"ReadIntoContext": millrace.ReadIntoContext[float32], "Resize": millrace.Resize, "SearchSorted": millrace.SearchSorted, "Split": millrace.Split,
+	"Elements": millrace.Elements[float32], "ReadIntoContext": millrace.ReadIntoContext[float32], "Resize": millrace.Resize, "SearchSorted": millrace.SearchSorted, "Split": millrace.Split,
 	"Unique": millrace.Unique, "UniqueAll": millrace.UniqueAll,
 
 	"npy.Load": npy.Load, "npy.LoadOn": npy.LoadOn, "npy.Read": npy.Read, "npy.ReadOn": npy.ReadOn, "npy.Stat": npy.Stat,

@@ -14,7 +14,7 @@
 // are reduced. A row is the points of the reduced dims under one point of the
 // kept ones, in row-major order. Row ops of the table (reductions, scans,
 // sorts, contractions) are instructions of Body like any other: they see a
-// whole row of their operand, in the combine order of docs/numerics.md. A
+// whole row of their operand, in the combine order of docs/numerics/order.md. A
 // kernel without row ops has no reduced dims. Imm of a sort is 1 where it is
 // descending.
 //

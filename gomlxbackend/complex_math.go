@@ -13,7 +13,7 @@ import (
 // true one relative to its absolute value, over the whole range of the dtype:
 // what is on the way neither overflows nor cancels where the result does not.
 // Infinities, zeros and NaN give what Annex G of the C standard says, as far as
-// docs/numerics.md tells.
+// docs/numerics/libraries.md tells.
 
 // complexOps has a row for each elementwise op of complex values, which all have
 // one dtype.

@@ -75,8 +75,8 @@
 // Imag, Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Sin, Cos, Tanh, Logistic, comparisons
 // for equality, conversions, bitcasts, DotGeneral and ConvGeneral. Ops that need
 // an order, such as Max, are errors. Conversion to a real dtype drops the
-// imaginary part. FFT takes axes of any length from 1; docs/numerics.md has its
-// errors, and those of the functions.
+// imaginary part. FFT takes axes of any length from 1;
+// docs/numerics/libraries.md has its errors, and those of the functions.
 //
 // Values may have any number of axes. An op takes neighbours with which it does the
 // same as one, and tells at most eight apart, but Transpose, the reductions and

@@ -10,7 +10,7 @@ import (
 // The code of contractions, for one kind of element: tiles of results that stay in
 // registers while the chains run, and what brings operands into the order in which
 // tiles read them. What a contraction is, and in which order it adds, is in
-// docs/numerics.md; how it is cut into tiles is for runtime/cpu.
+// docs/numerics/order.md; how it is cut into tiles is for runtime/cpu.
 
 // Dot is the code for one kind of element. Offsets into Code are where functions
 // begin; each is called with a frame, and -1 where there is none. Who has functions of

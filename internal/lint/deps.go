@@ -55,7 +55,7 @@ func (t *Tree) CheckTestCaches() []string {
 // CheckDownloads finds imports that would make `go get` or `go mod tidy` of an
 // importer of the root package download more than xxhash: in the packages the
 // root package needs, and in what their tests need. (The go command looks at
-// tests of dependencies when it tidies; see docs/rationale.md.)
+// tests of dependencies when it tidies; see docs/rationale/module.md.)
 func (t *Tree) CheckDownloads() []string {
 	var bad []string
 	report := func(dir, why string) {

@@ -9,15 +9,6 @@ import (
 	"testing"
 )
 
-// notYet are pages that are still longer than checkPage allows, or have longer
-// lines or paragraphs. One that is mended goes from here.
-var notYet = map[string]bool{
-	"docs/architecture.md": true,
-	"docs/numerics.md":     true,
-	"docs/plancache.md":    true,
-	"docs/rationale.md":    true,
-}
-
 // markdown is every page at the root and under docs, by path from the root.
 func markdown(t *testing.T) (root string, pages map[string]string) {
 	t.Helper()
@@ -52,14 +43,7 @@ func TestPages(t *testing.T) {
 		if !strings.HasPrefix(name, "docs/") || strings.HasPrefix(name, "docs/lab/") {
 			continue
 		}
-		bad := checkPage(text)
-		if notYet[name] {
-			if len(bad) == 0 {
-				t.Errorf("%s is mended: take it out of notYet", name)
-			}
-			continue
-		}
-		for _, msg := range bad {
+		for _, msg := range checkPage(text) {
 			t.Errorf("%s: %s", name, msg)
 		}
 	}

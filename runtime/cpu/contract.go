@@ -18,7 +18,7 @@ const (
 )
 
 // contraction is c[b,i,j] = sum over p of x[b,i,p]*y[b,p,j], in the order of
-// docs/numerics.md: for each output k is cut into blocks of contractK; a block is a chain
+// docs/numerics/order.md: for each output k is cut into blocks of contractK; a block is a chain
 // c = fma(x, y, c) in ascending p that begins at +0, and the blocks' results are added in
 // order to a total that begins at +0. Integers multiply and add, wrapping. How m, n and the
 // batch are cut into tiles and shared out does not enter: an output has the same bits

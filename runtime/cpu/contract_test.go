@@ -94,7 +94,7 @@ func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) err
 	return nil
 }
 
-// naiveContract is the rule as docs/numerics.md has it, one output at a time.
+// naiveContract is the rule as docs/numerics/order.md has it, one output at a time.
 func naiveContract(c *contraction, x, y, out []byte) {
 	size := c.dt.Size()
 	xs, ys := wholeOf(x, size), wholeOf(y, size)

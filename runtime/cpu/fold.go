@@ -27,7 +27,7 @@ var foldOps = map[ir.Op]foldOp{
 }
 
 // folder folds and scans by one op on one dtype that computes, in the order of
-// docs/numerics.md: lanes by index modulo ir.FoldLanes, blocks of ir.FoldBlock, one fixed
+// docs/numerics/order.md: lanes by index modulo ir.FoldLanes, blocks of ir.FoldBlock, one fixed
 // fold, blocks combined in order. Columns are rows that lie side by side: element i of
 // column j is values[i*ld + j]. Accumulators are lanes of n columns each.
 type folder struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Totals are folds of all points of a launch with rows, in the order of docs/numerics.md,
+// Totals are folds of all points of a launch with rows, in the order of docs/numerics/order.md,
 // which is that of the points. A thread meets the points of its share in order, phase by
 // phase, so it folds the blocks that lie in its share whole. Of the others the elements
 // are kept, and folded when all shares are done.

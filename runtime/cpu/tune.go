@@ -14,7 +14,7 @@ import (
 // This file is the device's side of tuning: which ways there are to run a
 // launch. Only the tiles of contractions are worth it, and whose code it is where C came
 // with the program: what else could be chosen
-// was measured, and either never won or became the default (docs/rationale.md).
+// was measured, and either never won or became the default (docs/rationale/caches.md).
 // Tiles do not change in which order numbers are added up, so all ways give the
 // same bits.
 

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var fence = regexp.MustCompile("(?ms)^```(go|sh|text)\n(.*?)^```")
+
+// TestTutorial does what docs/tutorial.md says, in a module of its own that
+// has this tree for millrace in place of what go get brings (which is consumer's to
+// check). Blocks of text are what the block of commands
+// before them prints; a line … stands for any lines.
+func TestTutorial(t *testing.T) {
+	for _, tool := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("no ", tool)
+		}
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorial.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	l.Close()
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := t.TempDir()
+	write(t, app, map[string]string{"go.sum": string(sums)})
+	got, texts := "", 0
+	for _, b := range fence.FindAllStringSubmatch(strings.ReplaceAll(string(text), "localhost:8765", "localhost:"+port), -1) {
+		switch b[1] {
+		case "go":
+			name, _, _ := strings.Cut(b[2], "\n")
+			write(t, app, map[string]string{strings.TrimPrefix(name, "// "): b[2]})
+		case "sh":
+			commands := strings.ReplaceAll(b[2], "go get "+module, "go mod edit -require "+module+"@"+version+" -replace "+module+"='"+root+"'")
+			cmd := exec.Command("bash", "-ec", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+commands)
+			cmd.Dir, cmd.Env = app, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "MILLRACE_CACHE=off")
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%s%v\n%s%s", commands, err, out, errs.String())
+			}
+			got = string(out)
+		case "text":
+			texts++
+			want := strings.ReplaceAll(regexp.QuoteMeta(b[2]), "…\n", "(?s:.*)")
+			if !regexp.MustCompile("^" + want + "$").MatchString(got) {
+				t.Errorf("the tutorial says\n%sand it prints\n%s", b[2], got)
+			}
+		}
+	}
+	if texts < 3 {
+		t.Errorf("%d blocks of output", texts)
+	}
+}

@@ -454,3 +454,16 @@ func TestScopeOfNothing(t *testing.T) {
 		t.Error("no function inside, and no error")
 	}
 }
+
+// TestTwoOfOneDevice: an error of two devices of one name says that they are two.
+func TestTwoOfOneDevice(t *testing.T) {
+	d, err := millrace.Open("cpu:compile=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	err = millrace.Scalar[float32](1).Add(millrace.ScalarOn[float32](d, 1)).Err()
+	if !errors.Is(err, millrace.ErrUnsupported) || !strings.Contains(err.Error(), "two devices that were both opened as cpu") || !strings.Contains(err.Error(), "badinput_test.go") {
+		t.Errorf("%v", err)
+	}
+}

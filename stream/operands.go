@@ -62,7 +62,7 @@ func (o *operands) handOver(home *Stream, args []Arg) (err error) {
 		case v.home == nil:
 			err = errMoved // to a value that is none: it is told of in the next turn
 		case v.home.dev != home.dev:
-			err = fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, home.dev.Name(), v.home.dev.Name())
+			err = errDevices(home.dev.Name(), v.home.dev.Name())
 		default:
 			o[i].found, err = handOver(h, args[i].Is, home)
 		}
@@ -175,4 +175,12 @@ func (v *Value) found() found {
 	st := v.mem.Load()
 	st.Retain()
 	return found{st, kind{v.dt, v.form}, v}
+}
+
+// errDevices is of operands on two devices.
+func errDevices(a, b string) error {
+	if a == b {
+		return fmt.Errorf("%w: operands on two devices that were both opened as %s (every Open makes one, beside the default): move one with To", ir.ErrUnsupported, a)
+	}
+	return fmt.Errorf("%w: operands on devices %s and %s: move one with To", ir.ErrUnsupported, a, b)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/devicetest"
 	"github.com/millrace-go/millrace/linalg"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
@@ -100,19 +101,7 @@ func elements(x *T) ([]float64, error) {
 	return v, err
 }
 
-func open(t *testing.T, spec string) *millrace.Device {
-	t.Helper()
-	d, err := millrace.Open(spec)
-	if err != nil {
-		driver, _, _ := strings.Cut(spec, ":")
-		if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), driver) || !errors.Is(err, millrace.ErrNoDriver) {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
-}
+var open = devicetest.Open
 
 // TestNumPy compares with what numpy.linalg gives: numbers and factors that are unique as they
 // are, vectors that are unique but for their sign up to that, and all factorizations by

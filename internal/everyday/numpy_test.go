@@ -4,31 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/devicetest"
 	_ "github.com/millrace-go/millrace/internal/nocache"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
-// open opens a device, or skips with the reason; where MILLRACE_REQUIRE names its driver
-// a device that is not there is a failure.
-func open(t *testing.T, spec string) *millrace.Device {
-	t.Helper()
-	d, err := millrace.Open(spec)
-	if err != nil {
-		driver, _, _ := strings.Cut(spec, ":")
-		if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), driver) || !errors.Is(err, millrace.ErrNoDriver) {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
-}
+var open = devicetest.Open
 
 // specs are the devices that cases run on. The first one's bits are all CPU devices'.
 var specs = []string{"cpu", "cpu:fusion=off,compile=off", "webgpu"}

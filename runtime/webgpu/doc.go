@@ -19,7 +19,7 @@
 // once more, which turns into the device's when this package is initialised: what
 // packages that are initialised before do then is done there, too. One that hangs, or is
 // stopped, is waited for as a driver that hangs here is, by Close, too: end it, and what
-// waits fails with ErrDeviceLost. Calls take up to 100 µs
+// waits fails with ErrDeviceLost. Calls take some 100 µs
 // longer, and transfers one copy more.
 //
 // The native library exists for linux/amd64, macOS and windows/amd64 and needs

@@ -88,13 +88,7 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 		return nil
 	},
 	callReleaseBuffer: func(s *server, r *request, _ *reply) error {
-		s.mu.Lock()
-		b := s.buffers[r.Object]
-		delete(s.buffers, r.Object)
-		s.mu.Unlock()
-		if b != nil {
-			b.Release()
-		}
+		give(s, s.buffers, r.Object)
 		return nil
 	},
 	callNewPipeline: func(s *server, r *request, _ *reply) error {
@@ -106,13 +100,7 @@ var calls = [numCalls]func(*server, *request, *reply) error{
 		return s.keep(r.Object, p, err)
 	},
 	callReleasePipeline: func(s *server, r *request, _ *reply) error {
-		s.mu.Lock()
-		p := s.pipes[r.Object]
-		delete(s.pipes, r.Object)
-		s.mu.Unlock()
-		if p != nil {
-			p.Release()
-		}
+		give(s, s.pipes, r.Object)
 		return nil
 	},
 	callBinary: func(s *server, r *request, a *reply) (err error) {
@@ -157,6 +145,17 @@ func (s *server) do(r *request, a *reply) error {
 		return fmt.Errorf("gpu: call %d", r.Call)
 	}
 	return calls[r.Call](s, r, a)
+}
+
+// give releases an object, where it is still there.
+func give[T interface{ Release() }](s *server, list map[uint64]T, id uint64) {
+	s.mu.Lock()
+	x, ok := list[id]
+	delete(list, id)
+	s.mu.Unlock()
+	if ok {
+		x.Release()
+	}
 }
 
 func (s *server) keep(id uint64, p gpurun.Pipeline, err error) error {

@@ -1,0 +1,30 @@
+// Package devicetest opens devices for tests.
+//
+// Engine part: no compatibility promise; use package millrace.
+package devicetest
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace"
+)
+
+// Open opens a device, or skips with the reason; where MILLRACE_REQUIRE names its driver
+// a device that is not there is a failure.
+func Open(t *testing.T, spec string) *millrace.Device {
+	t.Helper()
+	d, err := millrace.Open(spec)
+	if err != nil {
+		driver, _, _ := strings.Cut(spec, ":")
+		if slices.Contains(strings.Split(os.Getenv("MILLRACE_REQUIRE"), ","), driver) || !errors.Is(err, millrace.ErrNoDriver) {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}

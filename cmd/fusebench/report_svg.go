@@ -29,13 +29,13 @@ func writeSVG(w io.Writer, r *Report) error {
 	}
 	const width = 9 * vg.Inch
 	height := vg.Length(0)
-	plots := make([][]*plot.Plot, len(charts))
+	plots := make([]*plot.Plot, len(charts))
 	for i, c := range charts {
 		p, err := c.plot()
 		if err != nil {
 			return err
 		}
-		plots[i] = []*plot.Plot{p}
+		plots[i] = p
 		height += c.height()
 	}
 	canvas := vgsvg.New(width, height)
@@ -45,7 +45,7 @@ func writeSVG(w io.Writer, r *Report) error {
 		part := whole
 		part.Max.Y, part.Min.Y = top, top-c.height()
 		top = part.Min.Y
-		plots[i][0].Draw(part)
+		plots[i].Draw(part)
 	}
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {

@@ -98,10 +98,23 @@ func (l *Lane) Submit(j Job, start bool) {
 	l.Next++
 	l.exec.Submitted.Add(1)
 	l.Mu.Lock()
+	if len(l.Queue) == cap(l.Queue) {
+		l.makeRoom()
+	}
 	if l.Queue = append(l.Queue, queued{j, l.Next}); !l.running && (start || len(l.waiting) > 0) {
 		l.call()
 	}
 	l.Mu.Unlock()
+}
+
+// makeRoom moves the queue to where more jobs fit behind it. Where they were they must not
+// stay: that may be the lane's own room, which lasts as long as the stream, and whoever uses
+// a job again would have its memory kept alive from there. The lock is held.
+func (l *Lane) makeRoom() {
+	moved := make([]queued, len(l.Queue), 2*len(l.Queue)+len(l.room))
+	copy(moved, l.Queue)
+	clear(l.Queue)
+	l.Queue = moved
 }
 
 // call starts a goroutine that runs the lane, unless one was started that has not begun.

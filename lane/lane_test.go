@@ -1,9 +1,11 @@
 package lane
 
 import (
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 )
 
 // job appends its number to what ran.
@@ -111,4 +113,55 @@ func TestLaneWaitsForReserved(t *testing.T) {
 	if !<-early {
 		t.Error("who waits went on before the job had run")
 	}
+}
+
+// gate is a job that runs until it is opened.
+type gate struct{ begun, open chan struct{} }
+
+func (g *gate) Run() {
+	close(g.begun)
+	<-g.open
+}
+
+// used is a job that is used again by somebody else when it has run.
+type used struct{ big *[1 << 10]byte }
+
+func (u *used) Run() {}
+
+// A lane that stays, and once had more jobs than there is room for at first, keeps none of
+// those that have run: they are used again, and what they have then would be kept alive.
+func TestLaneKeepsNoJobs(t *testing.T) {
+	x := new(Lanes)
+	l := x.NewLane()
+	for _, jobs := range []int{1, len(l.room), len(l.room) + 1, 3 * len(l.room), 10 * len(l.room)} {
+		g := &gate{make(chan struct{}), make(chan struct{})}
+		l.Submit(g, true)
+		<-g.begun
+		var submitted []weak.Pointer[used]
+		for range jobs {
+			u := &used{new([1 << 10]byte)}
+			submitted = append(submitted, weak.Make(u))
+			l.Submit(u, false)
+		}
+		close(g.open)
+		l.Last().Wait()
+		kept := 0
+		for range 20 { // the goroutine that ran them may not have returned
+			goruntime.GC()
+			kept = 0
+			for _, u := range submitted {
+				if u.Value() != nil {
+					kept++
+				}
+			}
+			if kept == 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if kept > 0 {
+			t.Errorf("%d of %d jobs that have run are kept", kept, jobs)
+		}
+	}
+	goruntime.KeepAlive(l)
 }

@@ -133,6 +133,32 @@ func TestKeptRecipeIsCollected(t *testing.T) {
 	waitFor(t, e.d, "after all was dropped", func(s device.Stats) bool { return s.LiveBytes == 0 && s.PinnedBytes == 0 })
 }
 
+// What was kept out of a scope is the collector's though the scope stays open, as that of a
+// server does, and had to move its list of what it owns.
+func TestKeptIsCollectedWhileItsScopeLasts(t *testing.T) {
+	e := open(t)
+	sc := e.d.Default().OpenScope()
+	defer sc.Close()
+	n := 3 * len(sc.room)
+	var rest []*Value
+	func() {
+		var kept []*Value
+		for i := range n {
+			x := e.host(Place{S: e.d.Default(), Scope: sc}, ir.Shape{2}, 1, 2)
+			if i%2 == 0 {
+				kept = append(kept, x)
+			} else {
+				rest = append(rest, x)
+			}
+		}
+		for _, x := range kept {
+			sc.Keep(x)
+		}
+	}()
+	waitFor(t, e.d, "after what was kept was dropped", func(s device.Stats) bool { return s.LiveBytes == int64(8*len(rest)) })
+	e.want(rest[0], 1, 2)
+}
+
 // A scope may end while somebody makes a tensor in it: the memory is given back
 // once, by the scope or by the collector.
 func TestScopeEndsWhileATensorIsMade(t *testing.T) {

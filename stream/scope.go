@@ -85,8 +85,9 @@ func (sc *Scope) makeRoom() {
 		return
 	}
 	sc.owned = slices.DeleteFunc(sc.owned, func(v *Value) bool { return v.owner() != sc })
-	if len(sc.owned) > n/2 { // else it is looked through too often
-		sc.owned = slices.Grow(sc.owned, n)
+	if was := sc.owned; len(was) > n/2 { // else it is looked through too often
+		sc.owned = slices.Grow(was, n)
+		clear(was) // the scope's room is there as long as the scope, and would keep alive what leaves it
 	}
 }
 

@@ -165,6 +165,8 @@ func TestBadOrder(t *testing.T) {
 		{"median", func() (*tensor, int) { return i.Median(), line() }, dtype},
 		{"median", func() (*tensor, int) { return f.Median(2), line() }, shape},
 		{"median", func() (*tensor, int) { return millrace.Zeros(f32, 0, 3).Median(0), line() }, shape},
+		{"median", func() (*tensor, int) { return f.MedianKeep(2), line() }, shape},
+		{"quantile", func() (*tensor, int) { return i.QuantileKeep(0.5), line() }, dtype},
 		{"quantile", func() (*tensor, int) { return f.Quantile(1.5), line() }, shape},
 		{"quantile", func() (*tensor, int) { return f.Quantile(math.NaN(), 0), line() }, shape},
 		{"quantile", func() (*tensor, int) { return f.Quantile(0.5, 0, 0), line() }, shape},
@@ -269,6 +271,13 @@ func TestBadTransforms(t *testing.T) {
 		{"irfft", func() (*tensor, int) { return millrace.IRFFT(f, f, 3, 1), line() }, shape},
 		{"irfft", func() (*tensor, int) { return millrace.IRFFT(f, f, -1, 1), line() }, shape},
 		{"irfft", func() (*tensor, int) { return millrace.IRFFT(f, nil, 4, 1), line() }, nil},
+		{"fftn", func() (*tensor, int) { return first(millrace.FFTN(f, f, 0, -2)), line() }, shape},
+		{"fftn", func() (*tensor, int) { return second(millrace.FFTN(f, i, 0)), line() }, dtype},
+		{"fftn", func() (*tensor, int) { return second(millrace.FFTN(none, nil)), line() }, shape},
+		{"ifftn", func() (*tensor, int) { return first(millrace.IFFTN(f, f, 2)), line() }, shape},
+		{"rfftn", func() (*tensor, int) { return first(millrace.RFFTN(f.Sum())), line() }, shape},
+		{"irfftn", func() (*tensor, int) { return millrace.IRFFTN(f, f, 3, 0, 1), line() }, shape},
+		{"irfftn", func() (*tensor, int) { return millrace.IRFFTN(f.Sum(), f.Sum(), 1), line() }, shape},
 		{"conv1d", func() (*tensor, int) { return millrace.Conv1d(image, image, opt{}), line() }, shape},
 		{"conv2d", func() (*tensor, int) { return millrace.Conv2d(volume, kernels, opt{}), line() }, shape},
 		{"conv3d", func() (*tensor, int) { return millrace.Conv3d(image, image, opt{}), line() }, shape},
@@ -284,6 +293,13 @@ func TestBadTransforms(t *testing.T) {
 		{"resize", func() (*tensor, int) { return millrace.Resize(none, to{}, 3), line() }, shape},
 		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{AlignCorners: true}, 3), line() }, shape},
 		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{Mode: 3}, 3), line() }, shape},
+		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{Antialias: true}, 3), line() }, shape},
+		{"resize", func() (*tensor, int) {
+			return millrace.Resize(f, to{Mode: millrace.ResizeCubic, Antialias: true, AlignCorners: true}, 3), line()
+		}, shape},
+		{"resize", func() (*tensor, int) {
+			return millrace.Resize(v.Slice(millrace.At(0)).Expand(1<<40), to{Mode: millrace.ResizeLinear, Antialias: true}, 3), line()
+		}, shape},
 		{"resize", func() (*tensor, int) { return millrace.Resize(i, to{Mode: millrace.ResizeLinear}, 3), line() }, dtype},
 		{"einsum", func() (*tensor, int) {
 			return millrace.Einsum("i,j,k,l,m,n,o,p,q->ijklmnopq", v, v, v, v, v, v, v, v, v), line()
@@ -298,6 +314,7 @@ func TestBadTransforms(t *testing.T) {
 			}
 			return first(millrace.FFT(v, x, 0))
 		},
+		"fftn": func(x *tensor) *tensor { return second(millrace.FFTN(x, v)) }, "irfftn": func(x *tensor) *tensor { return millrace.IRFFTN(x, v, 2) },
 		"rfft": func(x *tensor) *tensor { return first(millrace.RFFT(x, 0)) }, "irfft": func(x *tensor) *tensor { return millrace.IRFFT(v, x, 2, 0) },
 		"conv3d": func(x *tensor) *tensor { return millrace.Conv3d(x, kernels, opt{}) }, "kernels": func(x *tensor) *tensor { return millrace.Conv3d(volume, x, opt{}) },
 		"resize": func(x *tensor) *tensor { return millrace.Resize(x, to{}, 3) }, "einsum": func(x *tensor) *tensor { return millrace.Einsum("i,i,i->", v, x, v) },

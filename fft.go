@@ -8,51 +8,45 @@ import "slices"
 
 // FFT is the discrete Fourier transform along an axis of the complex numbers re + i·im: NumPy's
 // and PyTorch's fft. Number k of a line of n is the sum of x[j]·exp(-2πi·jk/n) over j. A nil im
-// stands for zeros. Transforms along several axes are made one after another.
+// stands for zeros. [FFTN] transforms along several axes.
 //
 // Floats only, of one dtype, else ErrDType; 16-bit ones are transformed in Float32. Parts of
 // different shapes, and an axis that is not there or has no elements or more than 2^28, are ErrShape.
 func FFT(re, im *Tensor, axis int) (outRe, outIm *Tensor) {
-	return fourier("fft", re, im, axis, func(n int) line { return line{n: n, keep: n, parts: 2} })
+	return fourier("fft", re, im, []int{axis}, fftLine)
 }
 
 // IFFT undoes [FFT]: number j is the sum of x[k]·exp(2πi·jk/n) over k, by n.
 func IFFT(re, im *Tensor, axis int) (outRe, outIm *Tensor) {
-	return fourier("ifft", re, im, axis, func(n int) line { return line{n: n, inverse: true, keep: n, parts: 2} })
+	return fourier("ifft", re, im, []int{axis}, ifftLine)
 }
 
 // RFFT is [FFT] of real numbers, of which it gives the first n/2+1: the others are their
 // conjugates. It is NumPy's and PyTorch's rfft.
 func RFFT(t *Tensor, axis int) (re, im *Tensor) {
-	return fourier("rfft", t, nil, axis, func(n int) line { return line{n: n, keep: n/2 + 1, parts: 2} })
+	return fourier("rfft", t, nil, []int{axis}, rfftLine)
 }
 
 // IRFFT undoes [RFFT]: of n/2+1 numbers along the axis, else ErrShape, it makes n real ones. Of
 // the first, and of the last where n is even, the imaginary part is not read: of a real line
 // it is 0. It is NumPy's and PyTorch's irfft, and otherwise as [IFFT]. An n below 1 is ErrShape.
 func IRFFT(re, im *Tensor, n, axis int) *Tensor {
-	const name = "irfft"
-	h := hold(name, &re, &im)
-	defer h.end()
-	if h.bad != nil {
-		return h.bad
-	}
-	a, err := complexAxis(re, im, axis)
-	if err == nil && (n < 1 || re.shape()[a] != n/2+1) {
-		err = shapeErr("%v along axis %d is no half of a spectrum of %d", re.shape(), axis, n)
-	}
-	if err != nil {
-		return failed(name, err, re, im)
-	}
-	x, y := widened(re), widened(im)
-	twiceRe, twiceIm := bothHalves(x, y, a, n)
-	r, _ := alongAxis(line{n: n, inverse: true, keep: n, parts: 1}, a, twiceRe, twiceIm)
-	done(x, y, twiceRe, twiceIm)
-	return narrowed(r, re.DType())
+	return realOf("irfft", re, im, n, []int{axis})
 }
 
-// fourier checks the operands of a transform, and makes it. im may be nil.
-func fourier(name string, re, im *Tensor, axis int, of func(n int) line) (outRe, outIm *Tensor) {
+// What a transform is along an axis of n elements, which may be the last of several.
+func fftLine(n int, _ bool) line  { return line{n: n, keep: n, parts: 2} }
+func ifftLine(n int, _ bool) line { return line{n: n, inverse: true, keep: n, parts: 2} }
+func rfftLine(n int, last bool) line {
+	if !last {
+		return fftLine(n, last)
+	}
+	return line{n: n, keep: n/2 + 1, parts: 2}
+}
+
+// fourier checks the operands of a transform, and makes it along one axis after another, the last
+// one first. im may be nil.
+func fourier(name string, re, im *Tensor, axes []int, of func(n int, last bool) line) (outRe, outIm *Tensor) {
 	h := hold(name, &re)
 	defer h.end()
 	if im != nil {
@@ -61,38 +55,77 @@ func fourier(name string, re, im *Tensor, axis int, of func(n int) line) (outRe,
 	if h.bad != nil {
 		return h.bad, h.bad
 	}
-	a, err := complexAxis(re, im, axis)
+	list, err := complexAxes(re, im, axes)
 	if err != nil {
 		r := failed(name, err, re, im)
 		return r, r
 	}
-	x, y := widened(re), widened(im)
-	outRe, outIm = alongAxis(of(re.shape()[a]), a, x, y)
-	done(x, y)
+	outRe, outIm = widened(re), widened(im)
+	for i, a := range slices.Backward(list) {
+		x, y := outRe, outIm
+		outRe, outIm = alongAxis(of(x.shape()[a], i == len(list)-1), a, x, y)
+		done(x, y)
+	}
 	return narrowed(outRe, re.DType()), narrowed(outIm, re.DType())
 }
 
-func complexAxis(re, im *Tensor, axis int) (int, error) {
-	switch {
-	case !re.DType().IsFloat():
-		return 0, dtypeErr("%v tensor: floats only, use Cast", re.DType())
-	case im != nil && im.DType() != re.DType():
-		return 0, dtypeErr("parts of %v and %v; use Cast", re.DType(), im.DType())
-	case im != nil && !im.shape().Equal(re.shape()):
-		return 0, shapeErr("parts of %v and %v", re.shape(), im.shape())
+// realOf is the transform back to real numbers, of which there are n along the last of the axes.
+func realOf(name string, re, im *Tensor, n int, axes []int) *Tensor {
+	h := hold(name, &re, &im)
+	defer h.end()
+	if h.bad != nil {
+		return h.bad
 	}
-	list, err := axesOf([]int{axis}, re.Rank())
-	switch {
-	case err != nil:
-	case re.shape()[list[0]] == 0:
-		err = shapeErr("axis %d of %v has no elements", axis, re.shape())
-	case re.shape()[list[0]] > maxTable:
-		err = shapeErr("axis %d of %v: more than %d elements", axis, re.shape(), maxTable)
+	list, err := complexAxes(re, im, axes)
+	last := len(list) - 1
+	if err == nil && (n < 1 || re.shape()[list[last]] != n/2+1) {
+		err = shapeErr("%v along axis %d is no half of a spectrum of %d", re.shape(), list[last], n)
 	}
 	if err != nil {
-		return 0, err
+		return failed(name, err, re, im)
 	}
-	return list[0], nil
+	x, y := widened(re), widened(im)
+	for _, a := range list[:last] {
+		a0, b0 := x, y
+		x, y = alongAxis(ifftLine(x.shape()[a], false), a, a0, b0)
+		done(a0, b0)
+	}
+	a := list[last]
+	twiceRe, twiceIm := bothHalves(x, y, a, n)
+	r, _ := alongAxis(line{n: n, inverse: true, keep: n, parts: 1}, a, twiceRe, twiceIm)
+	done(x, y, twiceRe, twiceIm)
+	return narrowed(r, re.DType())
+}
+
+// complexAxes checks the parts of complex numbers and resolves axes, of which none means all.
+func complexAxes(re, im *Tensor, axes []int) ([]int, error) {
+	switch {
+	case !re.DType().IsFloat():
+		return nil, dtypeErr("%v tensor: floats only, use Cast", re.DType())
+	case im != nil && im.DType() != re.DType():
+		return nil, dtypeErr("parts of %v and %v; use Cast", re.DType(), im.DType())
+	case im != nil && !im.shape().Equal(re.shape()):
+		return nil, shapeErr("parts of %v and %v", re.shape(), im.shape())
+	}
+	list, err := axesOf(axes, re.Rank())
+	if len(axes) == 0 {
+		for a := range re.Rank() {
+			list = append(list, a)
+		}
+		if re.Rank() == 0 {
+			err = shapeErr("a 0-d tensor has no axis")
+		}
+	}
+	for _, a := range list {
+		switch n := re.shape()[a]; {
+		case err != nil:
+		case n == 0:
+			err = shapeErr("axis %d of %v has no elements", a, re.shape())
+		case n > maxTable:
+			err = shapeErr("axis %d of %v: more than %d elements", a, re.shape(), maxTable)
+		}
+	}
+	return list, err
 }
 
 // widened is t in the dtype that it is computed in, a new handle; nil where t is.

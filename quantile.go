@@ -8,16 +8,26 @@ import (
 // Median is the middle of the elements along the axes, which are removed, or of all elements
 // where none is given: NumPy's median, of an even number the mean of the two in the middle. It
 // is [Tensor.Quantile] of 0.5.
-func (t *Tensor) Median(axes ...int) *Tensor { return t.quantile("median", 0.5, axes) }
+func (t *Tensor) Median(axes ...int) *Tensor { return t.quantile("median", 0.5, axes, false) }
+
+// MedianKeep is [Tensor.Median] with the axes kept as dimensions of size 1.
+func (t *Tensor) MedianKeep(axes ...int) *Tensor { return t.quantile("median", 0.5, axes, true) }
 
 // Quantile is the number below which a share q of the elements along the axes lies, which are
 // removed, or of all elements where none is given: NumPy's and PyTorch's quantile by the linear
 // method. Of n sorted elements it is the one at q·(n-1), where that is between two the mean
 // weighed by nearness. With a NaN among the elements it is NaN. Floats only, else ErrDType; a
 // q outside [0, 1], no elements, and an axis that is not there or given twice are ErrShape.
-func (t *Tensor) Quantile(q float64, axes ...int) *Tensor { return t.quantile("quantile", q, axes) }
+func (t *Tensor) Quantile(q float64, axes ...int) *Tensor {
+	return t.quantile("quantile", q, axes, false)
+}
 
-func (t *Tensor) quantile(name string, q float64, axes []int) *Tensor {
+// QuantileKeep is [Tensor.Quantile] with the axes kept as dimensions of size 1.
+func (t *Tensor) QuantileKeep(q float64, axes ...int) *Tensor {
+	return t.quantile("quantile", q, axes, true)
+}
+
+func (t *Tensor) quantile(name string, q float64, axes []int, keep bool) *Tensor {
 	return overRows(name, t, axes, func(x *Tensor, list []int) *Tensor {
 		n := int(count(x, list))
 		if !(q >= 0 && q <= 1) || n == 0 {
@@ -47,7 +57,16 @@ func (t *Tensor) quantile(name string, q float64, axes []int) *Tensor {
 		nan := last.IsNaN()
 		y := Where(nan, last, r)
 		done(rows, sorted, r, last, nan)
-		return y
+		if !keep {
+			return y
+		}
+		kept := slices.Clone(x.shape())
+		for _, a := range list {
+			kept[a] = 1
+		}
+		k := y.Reshape(kept...)
+		done(y)
+		return k
 	})
 }
 

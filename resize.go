@@ -29,16 +29,23 @@ type ResizeOptions struct {
 	// at i·(n-1)/(m-1). Else elements are squares side by side, and the position of the middle of
 	// one is (i+½)·n/m - ½. PyTorch's align_corners; ErrShape where the nearest is taken.
 	AlignCorners bool
+	// Antialias has every element of what is made smaller count: each position of the result is
+	// the mean of the elements within the reach of ResizeLinear's triangle, or of
+	// ResizeCubic's curve with a = -0.5, which is as many times wider as the image becomes
+	// smaller. Elements beyond the edges are left out. PyTorch's and jax.image.resize's antialias, and
+	// Pillow's resize. ErrShape where the nearest is taken, or corners are aligned.
+	Antialias bool
 }
 
 // Resize makes the last dimensions of t, as many as sizes are given, of other sizes: of images
 // of shape (batch, channels, height, width), Resize(t, opt, h, w). It is PyTorch's interpolate.
 // What is beyond the first and the last element is like these. Smaller images are made of
-// the elements near each position alone, others do not count: [Tensor.AvgPool] averages them.
+// the elements near each position alone: with Antialias others count, too.
 //
 // Floats only, but any dtype where the nearest is taken (else ErrDType), which is that of the
 // result; 16-bit ones are computed in Float32. More sizes than dimensions or none, sizes below 1 or
-// above 2^28, a dimension without elements and a mode that there is not are ErrShape.
+// above 2^28 (with Antialias times the elements that a position takes), a dimension without elements
+// and options that do not go together are ErrShape.
 func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 	const name = "resize"
 	h := hold(name, &t)
@@ -53,8 +60,10 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 		return failed(name, shapeErr("%v to sizes %v", in, sizes), t)
 	case slices.Contains(in[first:], 0):
 		return failed(name, shapeErr("%v has no elements to resize", in), t)
-	case opt.Mode > ResizeCubic || opt.Mode == ResizeNearest && opt.AlignCorners:
+	case opt.Mode > ResizeCubic || (opt.AlignCorners || opt.Antialias) && opt.Mode == ResizeNearest || opt.AlignCorners && opt.Antialias:
 		return failed(name, shapeErr("options %+v", opt), t)
+	case opt.Antialias && slices.ContainsFunc(filtersOf(opt.Mode, in[first:], sizes), filter.large):
+		return failed(name, shapeErr("%v to sizes %v with a filter", in, sizes), t)
 	case opt.Mode != ResizeNearest && !t.DType().IsFloat():
 		return failed(name, dtypeErr("%v tensor: floats only, use Cast", t.DType()), t)
 	}
@@ -72,7 +81,12 @@ func Resize(t *Tensor, opt ResizeOptions, sizes ...int) *Tensor {
 		if m == n { // every position is one of an element
 			continue
 		}
-		next := r.resized(first+i, resizeTaps(opt, n, m))
+		var next *Tensor
+		if opt.Antialias {
+			next = r.filtered(first+i, newFilter(opt.Mode, n, m))
+		} else {
+			next = r.resized(first+i, resizeTaps(opt, n, m))
+		}
 		done(r)
 		r = next
 	}
@@ -116,16 +130,15 @@ func resizeTaps(opt ResizeOptions, n, m int) []tap {
 			taps[k].at[i] = int32(min(max(int(low)+first+k, 0), n-1))
 			taps[k].weight[i] = 1 - math.Abs(share-float64(k))
 			if opt.Mode == ResizeCubic {
-				taps[k].weight[i] = keys(math.Abs(share - float64(k-1)))
+				taps[k].weight[i] = keys(-0.75, math.Abs(share-float64(k-1)))
 			}
 		}
 	}
 	return taps
 }
 
-// keys is the weight of an element at a distance below 2 (Keys, 1981).
-func keys(x float64) float64 {
-	const a = -0.75
+// keys is the weight of an element at a distance below 2 (Keys, 1981); a is the slope at 1.
+func keys(a, x float64) float64 {
 	if x <= 1 {
 		return float64(float64(float64((a+2)*x)-(a+3))*x*x) + 1
 	}

@@ -277,6 +277,34 @@ def transforms():
     einsum("pqrs,pi,qj,rk,sl->ijkl", (2, 3, 2, 3), (2, 3), (3, 2), (2, 2), (3, 2))
 
 
+def several():
+    """FFTs along several axes, and reductions that keep the axes."""
+    x = normal(3, 4, 5)
+    hole = x.copy()
+    hole[1, 2, 3] = np.nan
+    for a in [x, hole]:
+        w = a.astype(np.float64)
+        for axes in [(0,), (1, -1), (), (0, 1, 2)]:
+            kw = {"axis": axes or None, "keepdims": True}
+            case("mediankeep", {"axes": axes}, [a], [(np.median(w, **kw), F)], tol=1e-6)
+            case("quantilekeep", {"q": 0.3, "axes": axes}, [a], [(np.quantile(w, 0.3, **kw), F)], tol=1e-6)
+    for shape, axes in [((4, 6), ()), ((3, 8, 5), (-2, -1)), ((3, 8, 5), (2, 0)), ((2, 1, 67), (0, 2)), ((5, 4, 3), (0, 1, 2)), ((7,), (0,)), ((6, 6), (1, 0))]:
+        re, im = normal(*shape), normal(*shape)
+        z = re.astype(np.float64) + 1j * im
+        n = np.prod([shape[a] for a in axes or range(len(shape))])
+        tol = 1.2e-7 * 3 * (1 + np.log2(n)) * float(np.linalg.norm(z))
+        f, g = np.fft.fftn(z, axes=axes or None), np.fft.ifftn(z, axes=axes or None)
+        case("fftn", {"axes": axes}, [re, im], [(f.real, F), (f.imag, F)], tol=tol)
+        case("ifftn", {"axes": axes}, [re, im], [(g.real, F), (g.imag, F)], tol=tol / n)
+        h = np.fft.rfftn(re.astype(np.float64), axes=axes or None)
+        case("rfftn", {"axes": axes}, [re], [(h.real, F), (h.imag, F)], tol=tol)
+        last = shape[(axes or (-1,))[-1]]
+        a, b = normal(*h.shape), normal(*h.shape)
+        s = [shape[k] for k in axes] if axes else list(shape)
+        back = np.fft.irfftn(a.astype(np.float64) + 1j * b, s=s, axes=axes or range(len(shape)))
+        case("irfftn", {"n": last, "axes": axes}, [a, b], [(back, F)], tol=tol / n * 8)
+
+
 def images():
     """In testdata/torch.json: PyTorch's, where it is installed."""
     import torch
@@ -302,6 +330,16 @@ def images():
                     continue
                 y = T.interpolate(double(a)[0], size, mode=name, align_corners=None if mode == 0 else align)
                 case("resize", {"mode": mode, "align": align, "size": size}, [a], [(y.numpy(), F)], tol=2e-6)
+    # Not to one column, of which PyTorch 2.15 makes all rows the first one.
+    for shape, size in [((1, 2, 9, 12), (4, 5)), ((2, 1, 16, 7), (2, 7)), ((1, 1, 40, 3), (3, 2)), ((1, 1, 5, 5), (1, 9)), ((1, 2, 3, 4), (7, 11)), ((1, 1, 33, 21), (4, 10))]:
+        a = normal(*shape)
+        for mode, name in enumerate(["bilinear", "bicubic"]):
+            y = T.interpolate(double(a)[0], size, mode=name, antialias=True)
+            case("resize", {"mode": mode + 1, "align": 0, "antialias": 1, "size": size}, [a], [(y.numpy(), F)], tol=2e-6)
+    a = normal(1, 1, 9, 12)
+    a[0, 0, 0, 0], a[0, 0, 8, 11] = np.inf, np.nan  # reach no further than the filter does
+    y = T.interpolate(double(a)[0], (4, 5), mode="bilinear", antialias=True)
+    case("resize", {"mode": 1, "align": 0, "antialias": 1, "size": (4, 5)}, [a], [(y.numpy(), F)], tol=2e-6)
 
 
 def formats():
@@ -354,7 +392,7 @@ def formats():
         f.write("# what NumPy prints: see scripts/everyday.py\n" + "\n====\n".join(blocks) + "\n")
 
 
-GROUPS = [shapes, functions, formats, order, random, transforms]
+GROUPS = [shapes, functions, formats, order, random, transforms, several]
 
 
 def write(path, groups):

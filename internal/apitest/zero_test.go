@@ -35,6 +35,7 @@ var publicFuncs = map[string]any{
 
 	"BinCount": millrace.BinCount, "Chunk": millrace.Chunk, "Conv1d": millrace.Conv1d, "Conv2d": millrace.Conv2d, "Conv3d": millrace.Conv3d,
 	"Eye": millrace.Eye, "EyeOn": millrace.EyeOn, "FFT": millrace.FFT, "Histogram": millrace.Histogram, "IFFT": millrace.IFFT, "IRFFT": millrace.IRFFT,
+	"FFTN": millrace.FFTN, "IFFTN": millrace.IFFTN, "RFFTN": millrace.RFFTN, "IRFFTN": millrace.IRFFTN,
 	"Integers": millrace.Integers, "IntegersOn": millrace.IntegersOn, "ItemContext": millrace.ItemContext[float32], "LogTrace": millrace.LogTrace, "Linspace": millrace.Linspace,
 	"LinspaceOn": millrace.LinspaceOn, "MaskedSelect": millrace.MaskedSelect, "Multinomial": millrace.Multinomial, "NewGenerator": millrace.NewGenerator,
 	"NonZero": millrace.NonZero, "Outer": millrace.Outer, "Permutation": millrace.Permutation, "PermutationOn": millrace.PermutationOn, "RFFT": millrace.RFFT,
@@ -69,7 +70,7 @@ var quiet = map[string]bool{
 	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
 	"Device.ForeignPlans": true, "OpError.Unwrap": true, "CompileError.Unwrap": true,
 	"Tensor.LayerNorm": true, "Tensor.RMSNorm": true, // whose scales may be nil
-	"FFT": true, "IFFT": true, // whose imaginary part may be nil
+	"FFT": true, "IFFT": true, "FFTN": true, "IFFTN": true, // whose imaginary part may be nil
 	"Generator.MarshalBinary": true, // the zero Generator is one
 }
 

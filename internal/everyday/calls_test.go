@@ -53,6 +53,18 @@ var calls = map[string]call{
 	"irfft": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(millrace.IRFFT(x[0], x[1], c.n("n"), c.n("axis")))
 	},
+	"fftn": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.FFTN(x[0], x[1], c.list("axes")...))
+	},
+	"ifftn": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.IFFTN(x[0], x[1], c.list("axes")...))
+	},
+	"rfftn": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.RFFTN(x[0], c.list("axes")...))
+	},
+	"irfftn": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(millrace.IRFFTN(x[0], x[1], c.n("n"), c.list("axes")...))
+	},
 	"einsum": func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(millrace.Einsum(c.Spec, x...)) },
 	"conv1d": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(millrace.Conv1d(x[0], x[1], convolved(c)))
@@ -64,7 +76,8 @@ var calls = map[string]call{
 		return list(millrace.Conv3d(x[0], x[1], convolved(c)))
 	},
 	"resize": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
-		return list(millrace.Resize(x[0], millrace.ResizeOptions{Mode: millrace.ResizeMode(c.n("mode")), AlignCorners: c.n("align") == 1}, c.list("size")...))
+		opt := millrace.ResizeOptions{Mode: millrace.ResizeMode(c.n("mode")), AlignCorners: c.n("align") == 1, Antialias: len(c.list("antialias")) > 0}
+		return list(millrace.Resize(x[0], opt, c.list("size")...))
 	},
 	"nonzero": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(millrace.NonZero(c.Out[0].dtype(), x[0]))
@@ -88,6 +101,12 @@ var calls = map[string]call{
 	"median": func(_ millrace.Place, c *given, x []*tensor) []*tensor { return list(x[0].Median(c.list("axes")...)) },
 	"quantile": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(x[0].Quantile(c.f("q"), c.list("axes")...))
+	},
+	"mediankeep": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(x[0].MedianKeep(c.list("axes")...))
+	},
+	"quantilekeep": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
+		return list(x[0].QuantileKeep(c.f("q"), c.list("axes")...))
 	},
 	"sumas": func(_ millrace.Place, c *given, x []*tensor) []*tensor {
 		return list(x[0].SumAs(c.Out[0].dtype(), c.list("axes")...))

@@ -11,13 +11,14 @@ import (
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/devicetest"
 	_ "github.com/millrace-go/millrace/internal/nocache"
+	_ "github.com/millrace-go/millrace/runtime/opengl"
 	_ "github.com/millrace-go/millrace/runtime/webgpu"
 )
 
 var open = devicetest.Open
 
 // specs are the devices that cases run on. The first one's bits are all CPU devices'.
-var specs = []string{"cpu", "cpu:fusion=off,compile=off", "webgpu"}
+var specs = []string{"cpu", "cpu:fusion=off,compile=off", "webgpu", "opengl"}
 
 func held(d *millrace.Device, c *given) bool {
 	for _, a := range slices.Concat(c.In, c.Out) {
@@ -35,7 +36,7 @@ func TestNumPy(t *testing.T) {
 	for _, spec := range specs {
 		t.Run(spec, func(t *testing.T) {
 			d := open(t, spec)
-			gpu := strings.HasPrefix(spec, "webgpu")
+			gpu := !strings.HasPrefix(spec, "cpu")
 			ran := map[string]bool{}
 			for i := range all {
 				c := &all[i]
@@ -180,6 +181,10 @@ var fused = []struct {
 	{"resize", 3, func(_ millrace.Place, x, _ operand) *tensor {
 		return millrace.Resize(x(), millrace.ResizeOptions{Mode: millrace.ResizeLinear}, 32, 48)
 	}},
+	{"resize with a filter", 3, func(_ millrace.Place, x, _ operand) *tensor {
+		return millrace.Resize(x(), millrace.ResizeOptions{Mode: millrace.ResizeCubic, Antialias: true}, 20, 48)
+	}},
+	{"median that keeps", 2, func(_ millrace.Place, x, _ operand) *tensor { return x().Sub(x().MedianKeep(1)) }},
 	{"conv3d", 2, func(p millrace.Place, x, _ operand) *tensor {
 		return millrace.Conv3d(x().Reshape(1, 4, 4, 16, 16), millrace.OnesOn(p, millrace.Float32, 2, 4, 2, 3, 3), millrace.ConvOptions{})
 	}},

@@ -101,7 +101,7 @@ func tooFar(counts []float64, shares []float64) error {
 }
 
 func TestDistributions(t *testing.T) {
-	for _, spec := range []string{"cpu", "webgpu"} {
+	for _, spec := range []string{"cpu", "webgpu", "opengl"} {
 		t.Run(spec, func(t *testing.T) {
 			d := open(t, spec)
 			count := func(x *tensor, n int) []float64 {

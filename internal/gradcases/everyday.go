@@ -12,6 +12,8 @@ var everyday = []Case{
 	{"log10", one((*T).Log10), ops{in(0.5, 12, 5)}}, {"asinh", one((*T).Asinh), a34}, {"acosh", one((*T).Acosh), ops{in(1.2, 5, 5)}}, {"atanh", one((*T).Atanh), ops{in(-0.8, 0.8, 5)}},
 	{"maskedselect", one(func(x *T) *T { return millrace.MaskedSelect(x, x.GtScalar(0)).Square() }), a34}, {"medianeven", one(func(x *T) *T { return x.Median(1).Square() }), a34},
 	{"median", one(func(x *T) *T { return x.Median(0) }), a34}, {"quantile", one(func(x *T) *T { return x.Quantile(0.3).Square() }), a34},
+	{"mediankeep", one(func(x *T) *T { return x.Sub(x.MedianKeep(1)).Square() }), a34},
+	{"quantilekeep", one(func(x *T) *T { return x.Mul(x.QuantileKeep(0.3, 0)) }), a34},
 	{"sumas", one(func(x *T) *T { return x.Square().SumAs(x.DType(), 0) }), a34},
 	{"takefromend", one(func(x *T) *T { return x.Take(ints(x, []int32{-1, 0, -3}, 3), 0, millrace.IndexFromEnd).Square() }), a34},
 	{"addfromend", two(func(x, u *T) *T { return x.IndexAdd(ints(x, []int32{-1, 0}, 2), u, 0, millrace.IndexFromEnd).Square() }), ops{in(-1, 1, 3, 4), in(-1, 1, 2, 4)}},
@@ -25,6 +27,12 @@ var everyday = []Case{
 	{"resizecubic", one(func(x *T) *T {
 		return millrace.Resize(x, millrace.ResizeOptions{Mode: millrace.ResizeCubic, AlignCorners: true}, 5, 3).Square()
 	}), a34},
+	{"resizefilter", one(func(x *T) *T {
+		return millrace.Resize(x, millrace.ResizeOptions{Mode: millrace.ResizeCubic, Antialias: true}, 2, 3).Square()
+	}), ops{in(-1, 1, 5, 7)}},
+	{"fftn", two(func(x, y *T) *T { re, im := millrace.FFTN(x, y); return re.Square().Mul(im) }), ops{in(-1, 1, 2, 3), in(-1, 1, 2, 3)}},
+	{"irfftn", two(func(x, y *T) *T { return millrace.IRFFTN(x, y, 4, 0, 1).Square() }), ops{in(-1, 1, 2, 3), in(-1, 1, 2, 3)}},
+	{"rfftn", one(func(x *T) *T { re, im := millrace.RFFTN(x, 1, 0); return re.Mul(im) }), a34},
 	{"fft", two(func(x, y *T) *T { re, im := millrace.FFT(x, y, 1); return re.Square().Mul(im) }), ops{in(-1, 1, 2, 6), in(-1, 1, 2, 6)}},
 	{"fftsteps", one(func(x *T) *T { re, im := millrace.RFFT(x, 0); return re.Mul(im) }), ops{in(-1, 1, 66)}},
 	{"irfft", two(func(x, y *T) *T { return millrace.IRFFT(x, y, 6, 0).Square() }), ops{in(-1, 1, 4, 2), in(-1, 1, 4, 2)}},

@@ -79,6 +79,16 @@ func TestBadInput(t *testing.T) {
 		{"cholesky", func() (*T, int) { return linalg.Cholesky(f(2, 2).Neg()), line() }, linalg.ErrNotPositiveDefinite},
 		{"qr", func() (*T, int) { return two(linalg.QR(f(2))), line() }, shape},
 		{"qr", func() (*T, int) { return two(linalg.QR(nil)), line() }, nil},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(f(3, 2), f(2)), line() }, shape},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(f(3), f(3)), line() }, shape},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(f(2, 3, 2), f(3, 3, 1)), line() }, shape},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(f(1<<20, 1, 1, 1), f(1<<20, 1, 1)), line() }, tooMuch},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(nan, f(2)), line() }, linalg.ErrNotFinite},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(f(3, 2), f(3).Cast(millrace.Float32)), line() }, dtype},
+		{"leastsquares", func() (*T, int) { return linalg.LeastSquares(f(3, 2), nil), line() }, nil},
+		{"pseudoinverse", func() (*T, int) { return linalg.PseudoInverse(nan), line() }, linalg.ErrNotFinite},
+		{"pseudoinverse", func() (*T, int) { return linalg.PseudoInverse(f(3)), line() }, shape},
+		{"pseudoinverse", func() (*T, int) { return linalg.PseudoInverse(h), line() }, dtype},
 		{"svd", func() (*T, int) { return three(linalg.SVD(nan)), line() }, linalg.ErrNotFinite},
 		{"svd", func() (*T, int) { return three(linalg.SVD(f())), line() }, shape},
 		{"eigh", func() (*T, int) { return two(linalg.Eigh(nan)), line() }, linalg.ErrNotFinite},
@@ -139,7 +149,7 @@ func TestHostileElements(t *testing.T) {
 		}
 		for op, f := range functions {
 			a := make(m, k)
-			if op != "svd" && op != "qr" {
+			if op != "svd" && op != "qr" && op != "leastsquares" && op != "pseudoinverse" {
 				a = make(m, m)
 			}
 			for _, x := range f([]*T{a, make(m, 2)}) {

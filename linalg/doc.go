@@ -26,8 +26,8 @@
 // NumPy raises LinAlgError. In a stack one such matrix is enough. NaN and infinities go
 // through Solve, Inverse, Det, SlogDet and QR as arithmetic takes them, but for products with
 // zeros that are left out; Cholesky finds them not positive definite where they come to the
-// diagonal; SVD and Eigh refuse them as [ErrNotFinite]. (What NumPy does with them depends on the
-// BLAS that it was built with.)
+// diagonal; SVD, Eigh, PseudoInverse and LeastSquares, in its matrix, refuse them as [ErrNotFinite]. (What
+// NumPy does with them depends on the BLAS that it was built with.)
 //
 // # Derivatives
 //
@@ -36,7 +36,13 @@
 // read the lower triangle only, they are symmetric: those of a function of (A+Aᵀ)/2. Those
 // of Eigh and SVD are not finite, or large, where eigenvalues or singular values are the same or close, those
 // of QR are there for matrices that have no more columns than rows and full rank, those of Det and SlogDet
-// for matrices that are not singular.
+// for matrices that are not singular. LeastSquares and PseudoInverse jump where the rank of a
+// matrix changes: their derivatives are what they are while it stays.
+//
+// # Eigenvalues of other matrices
+//
+// There is no eig of general matrices: its results are complex where the matrix is real, in
+// an order that nothing fixes, and tensors are real. Eigh is for symmetric matrices, SVD for all.
 package linalg
 
 import "errors"

@@ -18,6 +18,15 @@ func ExampleSolve() {
 	// Output: [1.000 2.000]
 }
 
+// A line through points that lie on none.
+func ExampleLeastSquares() {
+	x := millrace.FromSlice([]float64{0, 1, 2, 3})
+	y := millrace.FromSlice([]float64{1.1, 2.9, 5.1, 6.9})
+	a := millrace.Stack(1, millrace.Ones(millrace.Float64, 4), x)
+	fmt.Printf("%.3f\n", linalg.LeastSquares(a, y))
+	// Output: [1.060 1.960]
+}
+
 // A matrix without an inverse is an error that the result carries.
 func ExampleInverse() {
 	a := millrace.FromSlice([]float64{2, 0, 0, 4}, 2, 2)

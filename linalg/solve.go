@@ -97,7 +97,7 @@ func pair(a, b []int) (matrices []int, batch ir.Shape, ok bool) {
 	if len(b) == 1 {
 		matrices = []int{b[0], 1}
 	}
-	if len(matrices) < 2 || matrices[len(matrices)-2] != a[len(a)-1] {
+	if len(matrices) < 2 || matrices[len(matrices)-2] != a[len(a)-2] {
 		return nil, nil, false
 	}
 	batch, ok = ir.Broadcast(a[:len(a)-2], matrices[:len(matrices)-2])
@@ -108,6 +108,11 @@ func fitting(shapes [][]int) error {
 	if err := isSquare(shapes); err != nil {
 		return err
 	}
+	return fittingSides(shapes)
+}
+
+// fittingSides refuses a right side that does not go with a matrix.
+func fittingSides(shapes [][]int) error {
 	if _, _, ok := pair(shapes[0], shapes[1]); !ok {
 		return shapeErr("%v and a right side of %v", shapes[0], shapes[1])
 	}

@@ -18,16 +18,17 @@ import (
 type stack struct {
 	shape []int
 	data  []float64
+	eps   float64 // of operands: that of the dtype they had
 }
 
 func newStack(shape ...[]int) stack {
 	s := append([]int{}, slices.Concat(shape...)...) // never nil, which would not be 0-d
-	return stack{s, make([]float64, ir.Shape(s).Elems())}
+	return stack{shape: s, data: make([]float64, ir.Shape(s).Elems())}
 }
 
 // read is a tensor's elements, private to the caller.
 func read(t *tensor) (stack, error) {
-	s := stack{shape: t.Shape()}
+	s := stack{shape: t.Shape(), eps: 0x1p-52}
 	if t.DType() == millrace.Float64 {
 		data, err := millrace.Values[float64](t)
 		s.data = data
@@ -37,6 +38,7 @@ func read(t *tensor) (stack, error) {
 		return s, err
 	}
 	data, err := millrace.Values[float32](t)
+	s.eps = 0x1p-23
 	s.data = make([]float64, len(data))
 	for i, x := range data {
 		s.data[i] = float64(x)

@@ -58,6 +58,18 @@ SYSTEMS = [
 ]
 
 
+def pinv(a):
+    m, n = a.shape[-2:]
+    return np.linalg.pinv(a, rcond=max(m, n) * np.finfo(float).eps)
+
+
+def lstsq(a, b):
+    """NumPy's, which takes no stacks."""
+    if a.ndim == 2 and b.ndim <= 2:
+        return np.linalg.lstsq(a, b, rcond=None)[0]
+    return pinv(a) @ b
+
+
 def main():
     la = np.linalg
     svd = lambda a: tuple(la.svd(a, full_matrices=False))
@@ -95,6 +107,15 @@ def main():
     case("solve", la.solve, h, np.ones(5))
     case("svd", svd, h)
     case("eigh", several["eigh"], h)
+    for shape in MATRICES:
+        case("pseudoinverse", pinv, normal(*shape))
+    for a, b in SYSTEMS[:9] + [((5, 3), (5,)), ((5, 3), (5, 2)), ((3, 5), (3, 2)), ((12, 4), (12, 1)), ((2, 5, 3), (5, 2)), ((4, 3), (2, 4, 2)), ((3, 1, 3, 4), (2, 3, 1)), ((3, 5, 2), (5,)), ((0, 3), (0, 2)), ((3, 0), (3, 2)), ((3, 0), (3,)), ((0, 3, 2), (3, 1)), ((3, 2), (3, 0)), ((0, 0), (0,))]:
+        case("leastsquares", lstsq, normal(*a), normal(*b))
+    low = np.arange(24.0).reshape(6, 4) % 7
+    low[:, 3] = low[:, 0] - 2 * low[:, 1]
+    for a in SINGULAR + [low, low.T, np.stack([low, np.eye(6, 4)])]:
+        case("pseudoinverse", pinv, a)
+        case("leastsquares", lstsq, a, normal(a.shape[-2], 2))
     path = os.path.join("linalg", "testdata", "numpy.json")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as f:

@@ -21,9 +21,8 @@ import (
 //	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
 //	Isolate      a GPU's driver in a process of its own, so      isolate=on
 //	             that one that aborts gives ErrDeviceLost
-//	Subgroups    whether a GPU's shaders bring rows together by   subgroups=auto|off|on
-//	             subgroups: where hardware has them, never, or
-//	             on software adapters, too
+//	Subgroups    whether a GPU's shaders bring rows together by   subgroups=on|off
+//	             subgroups, where the adapter has them
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
 //	Compile      who makes code of kernels, and when              compile=background|wait|off|native|c
@@ -116,9 +115,8 @@ type SubgroupMode = runtime.SubgroupMode
 
 // The subgroup modes. WebGPU's shaders have none.
 const (
-	SubgroupsAuto SubgroupMode = runtime.SubgroupsAuto // on hardware whose driver has them
-	SubgroupsOff  SubgroupMode = runtime.SubgroupsOff  // never
-	SubgroupsOn   SubgroupMode = runtime.SubgroupsOn   // on software adapters, too; a device without is an error
+	SubgroupsOn  SubgroupMode = runtime.SubgroupsOn  // where the adapter has them
+	SubgroupsOff SubgroupMode = runtime.SubgroupsOff // never
 )
 
 // FusionMode says how recorded ops become kernels.

@@ -76,7 +76,7 @@ func (o *Options) Validate() error {
 	}{
 		{"Compile", uint8(o.Compile), uint8(runtime.CompileC)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
 		{"Explore", uint8(o.Explore), uint8(ExploreWait)}, {"Fusion", uint8(o.Fusion), uint8(FusionOff)},
-		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOn)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
+		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOff)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
 	} {
 		if e.value > e.max {
 			errs = append(errs, fmt.Errorf("option %s has no value %d", e.name, e.value))

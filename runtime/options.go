@@ -26,9 +26,8 @@ func (m CompileMode) C() bool { return m != CompileOff && m != CompileNative }
 type SubgroupMode uint8
 
 const (
-	SubgroupsAuto SubgroupMode = iota // on GPUs whose driver has them
-	SubgroupsOff                      // never
-	SubgroupsOn                       // on software adapters, too; no device without
+	SubgroupsOn  SubgroupMode = iota // where the adapter has them
+	SubgroupsOff                     // never
 )
 
 // Cache keeps bytes by kind and key: see package plancache. What it gives is

@@ -46,7 +46,7 @@ func Open(o device.Options) (*Device, error) {
 		return nil, err
 	}
 	if _, ok := drv.(runtime.Isolator); !ok && (o.Isolate || o.Subgroups != 0) {
-		return nil, fmt.Errorf("options isolate=on and subgroups=off or on are for GPUs, and %q is none", o.Device)
+		return nil, fmt.Errorf("options isolate=on and subgroups=off are for GPUs, and %q is none", o.Device)
 	}
 	d := newDevice(o)
 	var cache runtime.Cache

@@ -65,6 +65,7 @@ func (p *printer) foldSubgroups(folds []int) {
 		}
 		p.f("%s = %s;", o, p.overSubgroup(i, o, "subgroup"))
 	}
+	p.open("if ($subgroups() > 1u) {")
 	p.open("if (subgroupElect()) {")
 	p.share(folds, "w", "$subgroup()", p.v.Group)
 	p.end()
@@ -79,6 +80,7 @@ func (p *printer) foldSubgroups(folds []int) {
 	for _, i := range folds {
 		p.take(i, p.taken(i, fmt.Sprintf("w%d[s]", i)), fmt.Sprintf("wn%d[s]", i))
 	}
+	p.end()
 	p.end()
 }
 

@@ -17,7 +17,7 @@ var target = gputest.Target{
 
 func TestSuites(t *testing.T) { gputest.Run(t, target) }
 
-func TestSubgroups(t *testing.T) { gputest.Subgroups(t, target) }
+func TestWithoutSubgroups(t *testing.T) { gputest.WithoutSubgroups(t, target) }
 
 func init() { gputest.ServeFaults(target) }
 

@@ -50,7 +50,7 @@ func (d opener) Open(c runtime.Config) (runtime.Device, error) {
 			return nil, fmt.Errorf("%w %q: %w", runtime.ErrNoDriver, d.Name, err)
 		}
 		if g != nil {
-			return d.run(g, c)
+			return gpurun.New(d.Name, g, d.Dialect, c), nil
 		}
 	}
 	open := d.Driver.Open
@@ -60,15 +60,6 @@ func (d opener) Open(c runtime.Config) (runtime.Device, error) {
 	g, err := open(c.Adapter)
 	if err != nil {
 		return nil, d.none(err)
-	}
-	return d.run(g, c)
-}
-
-// run makes an open GPU a device of the engine.
-func (d opener) run(g gpurun.Device, c runtime.Config) (runtime.Device, error) {
-	if i := g.Info(); c.Subgroups == runtime.SubgroupsOn && (d.Dialect.Subgroups == "" || i.Limits.Subgroup == 0) {
-		_ = g.Close()
-		return nil, fmt.Errorf("%w %q: subgroups=on: shaders of %s have none", runtime.ErrNoDriver, d.Name, i.Name)
 	}
 	return gpurun.New(d.Name, g, d.Dialect, c), nil
 }

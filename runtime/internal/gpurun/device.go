@@ -60,7 +60,7 @@ var costs = map[string]struct{ bandwidth, launch, op float64 }{
 func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
-	if lang.Subgroups == "" || c.Subgroups == runtime.SubgroupsOff || c.Subgroups == runtime.SubgroupsAuto && info.Kind == "CPU" {
+	if lang.Subgroups == "" || c.Subgroups == runtime.SubgroupsOff {
 		l.Subgroup = 0 // so what is kept of a device without is not taken for one with
 	}
 	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}

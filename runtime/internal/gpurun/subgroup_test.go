@@ -39,7 +39,7 @@ func usesSubgroups(t *testing.T, d *Runner, kernel string, kept int, dims ...int
 // TestSubgroupsChosen: by adapter, language, option and kernel.
 func TestSubgroupsChosen(t *testing.T) {
 	sum, scan := row("sum", "float32", "float32", " row"), row("cumsum", "float32", "float32", "")
-	const auto, off, on = runtime.SubgroupsAuto, runtime.SubgroupsOff, runtime.SubgroupsOn
+	const on, off = runtime.SubgroupsOn, runtime.SubgroupsOff
 	for _, c := range []struct {
 		name   string
 		kind   string
@@ -50,17 +50,16 @@ func TestSubgroupsChosen(t *testing.T) {
 		dims   []int64
 		want   bool
 	}{
-		{"hardware", "DiscreteGPU", 32, glsl.Dialect, auto, sum, []int64{100, 400}, true},
-		{"a scan", "IntegratedGPU", 64, glsl.Dialect, auto, scan, []int64{100, 400}, true},
+		{"hardware", "DiscreteGPU", 32, glsl.Dialect, on, sum, []int64{100, 400}, true},
+		{"a scan", "IntegratedGPU", 64, glsl.Dialect, on, scan, []int64{100, 400}, true},
 		{"softmax", "DiscreteGPU", 32, glsl.Dialect, on, rowtext.Softmax, []int64{70, 256}, true},
 		{"turned off", "DiscreteGPU", 32, glsl.Dialect, off, sum, []int64{100, 400}, false},
-		{"none", "DiscreteGPU", 0, glsl.Dialect, auto, sum, []int64{100, 400}, false},
-		{"a language without", "DiscreteGPU", 32, wgsl.Dialect, auto, sum, []int64{100, 400}, false},
-		{"software", "CPU", 8, glsl.Dialect, auto, sum, []int64{100, 400}, false},
-		{"software that is to", "CPU", 8, glsl.Dialect, on, sum, []int64{100, 400}, true},
-		{"short rows", "DiscreteGPU", 32, glsl.Dialect, auto, sum, []int64{1000, 8}, false},
-		{"64 bits", "DiscreteGPU", 32, glsl.Dialect, auto, wideSum, []int64{100, 400}, false},
-		{"no rows", "DiscreteGPU", 32, glsl.Dialect, auto, copyKernel, []int64{100, 400}, false},
+		{"none", "DiscreteGPU", 0, glsl.Dialect, on, sum, []int64{100, 400}, false},
+		{"a language without", "DiscreteGPU", 32, wgsl.Dialect, on, sum, []int64{100, 400}, false},
+		{"software", "CPU", 8, glsl.Dialect, on, sum, []int64{100, 400}, true},
+		{"short rows", "DiscreteGPU", 32, glsl.Dialect, on, sum, []int64{1000, 8}, false},
+		{"64 bits", "DiscreteGPU", 32, glsl.Dialect, on, wideSum, []int64{100, 400}, false},
+		{"no rows", "DiscreteGPU", 32, glsl.Dialect, on, copyKernel, []int64{100, 400}, false},
 	} {
 		d, _ := withSubgroups(t, c.kind, c.size, c.lang, runtime.Config{Subgroups: c.mode})
 		kept := 1
@@ -71,7 +70,7 @@ func TestSubgroupsChosen(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		said := strings.Contains(d.Caps().Description, "subgroups of")
-		if want := c.size > 0 && c.lang == glsl.Dialect && c.mode != off && (c.kind != "CPU" || c.mode == on); said != want {
+		if want := c.size > 0 && c.lang == glsl.Dialect && c.mode == on; said != want {
 			t.Errorf("%s: described as %q", c.name, d.Caps().Description)
 		}
 	}
@@ -81,7 +80,7 @@ func TestSubgroupsChosen(t *testing.T) {
 // another size, or without.
 func TestSubgroupScopes(t *testing.T) {
 	seen := map[string]int{}
-	for size, mode := range map[int]runtime.SubgroupMode{8: runtime.SubgroupsAuto, 32: runtime.SubgroupsAuto, 64: runtime.SubgroupsOff} {
+	for size, mode := range map[int]runtime.SubgroupMode{8: runtime.SubgroupsOn, 32: runtime.SubgroupsOn, 64: runtime.SubgroupsOff} {
 		d, _ := withSubgroups(t, "DiscreteGPU", size, glsl.Dialect, runtime.Config{Subgroups: mode})
 		if other, dup := seen[d.caps.Scope()]; dup {
 			t.Errorf("subgroups of %d and of %d have one scope", size, other)

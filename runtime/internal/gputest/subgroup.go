@@ -8,16 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/rowtext"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
-// Subgroups runs all suites with shaders that use subgroups, software adapters included,
-// where the adapter has some: with subgroups in MILLRACE_REQUIRE it must.
-func Subgroups(t *testing.T, x Target) {
+// WithoutSubgroups runs all suites without subgroups where the adapter has some: with
+// subgroups in MILLRACE_REQUIRE it must.
+func WithoutSubgroups(t *testing.T, x Target) {
 	g, err := x.Open("")
 	if err != nil {
 		Missing(t, x.Name, err)
@@ -25,12 +24,9 @@ func Subgroups(t *testing.T, x Target) {
 	size := g.Info().Limits.Subgroup
 	_ = g.Close()
 	if size == 0 {
-		if _, err := millrace.Open(x.Name + ":subgroups=on"); err == nil || !strings.Contains(err.Error(), "subgroups=on") {
-			t.Errorf("a device without subgroups was opened with them: %v", err)
-		}
 		Missing(t, "subgroups", "the adapter has none")
 	}
-	x.Subgroups, x.Options = runtime.SubgroupsOn, "subgroups=on"
+	x.Subgroups, x.Options = runtime.SubgroupsOff, "subgroups=off"
 	Run(t, x)
 }
 
@@ -107,6 +103,41 @@ func (x *trial) odd(rng *rand.Rand, near bool) {
 	for r, list := range [][]float64{{}, {math.Inf(-1), math.Copysign(math.NaN(), -1)}, {math.Inf(1)}} {
 		for _, v := range list {
 			binary.LittleEndian.PutUint32(data[r*row+rng.IntN(row/4)*4:], math.Float32bits(float32(v)))
+		}
+	}
+}
+
+// benchRows has 16 MB of rows, by shaders of hardware and of software adapters, by
+// subgroups, where there are some, and without.
+func benchRows(b *testing.B) {
+	for name, kind := range map[string]func(*gpurun.Info){"as hardware": hardware, "as software": software} {
+		for _, mode := range []runtime.SubgroupMode{runtime.SubgroupsOff, runtime.SubgroupsOn} {
+			d := open(b, runtime.Config{Subgroups: mode}, kind)
+			if mode == runtime.SubgroupsOn && !strings.Contains(d.Caps().Description, "subgroups of") {
+				continue
+			}
+			kernels := rowsByOne("float32")
+			kernels["softmax"], kernels["norm"] = rowtext.Softmax, rowtext.Norm
+			for _, op := range []string{"sum", "max", "argmax", "cumsum", "cummax", "softmax", "norm"} {
+				for _, n := range []int64{256, 1024, 8192} {
+					b.Run(fmt.Sprintf("%s/%s/%d/%s", op, name, n, []string{"subgroups", "without"}[mode]), func(b *testing.B) {
+						x := newTrial(parse(b, kernels[op]), 1, 1<<22/n, n)
+						x.fillInputs(rand.New(rand.NewPCG(5, 6)))
+						for range x.k.Scalars {
+							x.scalars = append(x.scalars, ir.FloatBits(ir.Float32, float64(n)))
+						}
+						l := x.warm(b, d)
+						for b.Loop() {
+							if err := d.Run([]runtime.Launch{*l}); err != nil {
+								b.Fatal(err)
+							}
+							if err := d.Wait(false); err != nil {
+								b.Fatal(err)
+							}
+						}
+					})
+				}
+			}
 		}
 	}
 }

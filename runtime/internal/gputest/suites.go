@@ -147,5 +147,6 @@ func Bench(b *testing.B, x Target) {
 	under = x
 	b.Run("OverCopy", benchOverCopy)
 	b.Run("Layouts", benchLayouts)
+	b.Run("Rows", benchRows)
 	b.Run("Run", benchRun)
 }

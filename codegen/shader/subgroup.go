@@ -70,12 +70,7 @@ func (p *printer) foldSubgroups(folds []int) {
 	p.share(folds, "w", "$subgroup()", p.v.Group)
 	p.end()
 	p.f("barrier;")
-	for _, i := range folds {
-		p.f("o%d = %s;", i, p.taken(i, fmt.Sprintf("w%d[0]", i)))
-		if p.code[i].Op.Info().Position {
-			p.f("on%d = wn%d[0];", i, i)
-		}
-	}
+	p.gather(folds, "w", 1)
 	p.loop("s", "1u", "$subgroups()", "1u")
 	for _, i := range folds {
 		p.take(i, p.taken(i, fmt.Sprintf("w%d[s]", i)), fmt.Sprintf("wn%d[s]", i))

@@ -27,10 +27,7 @@ const Major, Minor = 4, 3
 const (
 	resetNotification = 0x8256
 	loseOnReset       = 0x8252
-	subgroupSize      = 0x9532
-	subgroupStages    = 0x9533
-	subgroupFeatures  = 0x9534
-	subgroupNeeded    = 1 | 2 | 4 // basic, vote and arithmetic
+	subgroupSize      = 0x9532 // then come their stages and features: basic, vote and arithmetic are 7
 )
 
 // functions is go-gl's table of OpenGL's, one for the process: what is in it
@@ -218,7 +215,7 @@ func (d *Device) describe() error {
 	if d.info.Kind != "CPU" {
 		d.info.Limits.Buffer = 1<<32 - 16
 	}
-	if exts["GL_KHR_shader_subgroup"] && number(subgroupStages)&gl.COMPUTE_SHADER_BIT != 0 && number(subgroupFeatures)&subgroupNeeded == subgroupNeeded {
+	if exts["GL_KHR_shader_subgroup"] && number(subgroupSize+1)&gl.COMPUTE_SHADER_BIT != 0 && number(subgroupSize+2)&7 == 7 {
 		d.info.Limits.Subgroup = int(number(subgroupSize))
 	}
 	return d.reported()

@@ -7,7 +7,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help bench bench-all bench-gomlx gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
@@ -24,6 +24,7 @@ help:
 	@echo 'make hammer-server    the one of them that is a server program, for SERVER (10m)'
 	@echo 'make consumer-check   go get, build, tidy, vendor and install from an empty app'
 	@echo 'make gomlx-core      GoMLX'"'"'s own tests on Millrace and on its Go backend; ARGS="-run core/graph" and the like'
+	@echo 'make subgroups        OpenGL'"'"'s suites on a driver with subgroups, in a chroot that it makes: as root; ARGS="-test.run Rows" and the like'
 	@echo 'make generate         write the generated files anew'
 	@echo 'make test-long        every combination of dtypes and layouts on compiled kernels (half an hour)'
 	@echo 'make accuracy         every float32 input of every function against float64 (an hour or so)'
@@ -42,6 +43,9 @@ bench-gomlx:
 
 shipped:
 	@scripts/shipped.sh
+
+subgroups:
+	@scripts/subgroups.sh $(ARGS)
 
 test:
 	@scripts/test.sh

@@ -21,6 +21,8 @@ import (
 //	Adapter      part of an adapter's name; "": the best one      adapter=llvmpipe
 //	Isolate      a GPU's driver in a process of its own, so      isolate=on
 //	             that one that aborts gives ErrDeviceLost
+//	Subgroups    whether a GPU's shaders bring rows together by   subgroups=on|off
+//	             subgroups, where the adapter has them
 //	Threads      worker threads of the CPU, at most 1024;         threads=2
 //	             0: GOMAXPROCS
 //	Compile      who makes code of kernels, and when              compile=background|wait|off|native|c
@@ -105,6 +107,16 @@ type Denormals = ir.Denormals
 const (
 	KeepDenormals  Denormals = ir.KeepDenormals  // IEEE 754: the default
 	FlushDenormals Denormals = ir.FlushDenormals // zeros of their sign, and no slower than other numbers
+)
+
+// SubgroupMode says whether a GPU's shaders use subgroups, the invocations that run in
+// step. Sums of rows may differ by it, within their tolerance.
+type SubgroupMode = runtime.SubgroupMode
+
+// The subgroup modes. WebGPU's shaders have none.
+const (
+	SubgroupsOn  SubgroupMode = runtime.SubgroupsOn  // where the adapter has them
+	SubgroupsOff SubgroupMode = runtime.SubgroupsOff // never
 )
 
 // FusionMode says how recorded ops become kernels.

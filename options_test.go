@@ -43,6 +43,7 @@ func TestOpenErrors(t *testing.T) {
 		{"cpu:threads=-1,tier=7", nil, []string{"Threads", "tier"}},
 		{"cpu:threads=100000", nil, []string{"Threads", "1024", "100000"}},
 		{"cpu:isolate=on", nil, []string{"isolate=on", `"cpu"`}},
+		{"cpu:subgroups=off", nil, []string{"subgroups=off", `"cpu"`}},
 		{"abacus", millrace.ErrNoDriver, []string{"abacus", "cpu"}},
 		{"webgpu", millrace.ErrNoDriver, []string{"import", "github.com/millrace-go/millrace/runtime/webgpu"}},
 	} {

@@ -34,25 +34,26 @@ const (
 // Options configure a device. The zero value opens the default device with
 // everything automatic.
 type Options struct {
-	Device      string              // driver name; "": MILLRACE_DEVICE, else "cpu"
-	Adapter     string              // part of an adapter's name, where there are several
-	Isolate     bool                // whether a GPU's driver has a process of its own
-	Threads     int                 // CPU worker threads, at most 1024; 0: GOMAXPROCS
-	Compile     runtime.CompileMode // who makes code for the CPU's tier 1, and whether runs wait for it
-	Tier        Tier                // which tier of the CPU device runs
-	Explore     ExploreMode         // whether a segment's first run waits for its best plan
-	Fusion      FusionMode          //
-	Denormals   ir.Denormals        // what the CPU's arithmetic makes of denormal numbers
-	Tune        TuneMode            // when ways to run a kernel are compared
-	TuneBudget  time.Duration       // that this may take in all; 0: 10 s in the background, else no limit
-	QueueCap    int                 // ops after which eager code is cut; 0: 64, growing to a loop's end
-	MemoryLimit int64               // bytes of device memory; 0: no limit
-	PinnedLimit int64               // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
-	Cache       string              // directory for what outlives the process; "" or "off": none
-	CacheLimit  int64               // bytes it may take; 0: 512 MiB
-	Check       bool                // run every new plan fused and op by op once, and compare
-	Lines       bool                // remember the caller's line of every op, not only of bad ones
-	Trace       *Trace              // hooks; nil: none
+	Device      string               // driver name; "": MILLRACE_DEVICE, else "cpu"
+	Adapter     string               // part of an adapter's name, where there are several
+	Isolate     bool                 // whether a GPU's driver has a process of its own
+	Subgroups   runtime.SubgroupMode // whether a GPU's shaders use subgroups
+	Threads     int                  // CPU worker threads, at most 1024; 0: GOMAXPROCS
+	Compile     runtime.CompileMode  // who makes code for the CPU's tier 1, and whether runs wait for it
+	Tier        Tier                 // which tier of the CPU device runs
+	Explore     ExploreMode          // whether a segment's first run waits for its best plan
+	Fusion      FusionMode           //
+	Denormals   ir.Denormals         // what the CPU's arithmetic makes of denormal numbers
+	Tune        TuneMode             // when ways to run a kernel are compared
+	TuneBudget  time.Duration        // that this may take in all; 0: 10 s in the background, else no limit
+	QueueCap    int                  // ops after which eager code is cut; 0: 64, growing to a loop's end
+	MemoryLimit int64                // bytes of device memory; 0: no limit
+	PinnedLimit int64                // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
+	Cache       string               // directory for what outlives the process; "" or "off": none
+	CacheLimit  int64                // bytes it may take; 0: 512 MiB
+	Check       bool                 // run every new plan fused and op by op once, and compare
+	Lines       bool                 // remember the caller's line of every op, not only of bad ones
+	Trace       *Trace               // hooks; nil: none
 }
 
 // Validate reports all that is wrong with the options.
@@ -75,7 +76,7 @@ func (o *Options) Validate() error {
 	}{
 		{"Compile", uint8(o.Compile), uint8(runtime.CompileC)}, {"Tier", uint8(o.Tier), uint8(TierCompiled)},
 		{"Explore", uint8(o.Explore), uint8(ExploreWait)}, {"Fusion", uint8(o.Fusion), uint8(FusionOff)},
-		{"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
+		{"Subgroups", uint8(o.Subgroups), uint8(runtime.SubgroupsOff)}, {"Tune", uint8(o.Tune), uint8(TuneIdle)}, {"Denormals", uint8(o.Denormals), uint8(ir.FlushDenormals)},
 	} {
 		if e.value > e.max {
 			errs = append(errs, fmt.Errorf("option %s has no value %d", e.name, e.value))

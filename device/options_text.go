@@ -28,6 +28,7 @@ var options = []option{
 		func(o *Options) string { return quoteOption(o.Adapter) },
 		func(o *Options, s string) bool { o.Adapter = s; return true }},
 	isolateOption,
+	enumOption("subgroups", []string{"on", "off"}, func(o *Options) *runtime.SubgroupMode { return &o.Subgroups }),
 	intOption("threads", func(o *Options) *int { return &o.Threads }),
 	enumOption("compile", []string{"background", "wait", "off", "native", "c"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
 	enumOption("tier", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),

@@ -21,6 +21,15 @@ func (m CompileMode) Native() bool { return m != CompileOff && m != CompileC }
 // C reports that C compilers may be started.
 func (m CompileMode) C() bool { return m != CompileOff && m != CompileNative }
 
+// SubgroupMode says whether a GPU's shaders bring rows together by subgroups, those
+// invocations that run in step.
+type SubgroupMode uint8
+
+const (
+	SubgroupsOn  SubgroupMode = iota // where the adapter has them
+	SubgroupsOff                     // never
+)
+
 // Cache keeps bytes by kind and key: see package plancache. What it gives is
 // what was put there, by this user. Methods are safe for concurrent use.
 type Cache interface {
@@ -37,6 +46,7 @@ type Config struct {
 	Tier        int          // -1: interpreter only; 0: automatic; 1: compiled code, waiting for it
 	Adapter     string       // part of an adapter's name, where there are several
 	Isolate     bool         // has the driver in a process of its own: see Isolator
+	Subgroups   SubgroupMode // of GPUs
 	MemoryLimit int64        // bytes of device memory; 0: no limit
 	Denormals   ir.Denormals // what arithmetic makes of them; GPUs do as they like
 	// Cache, where set, keeps what drivers make from one process to the next.

@@ -17,7 +17,7 @@ type Driver interface {
 	Probe() (string, error)
 }
 
-// Isolator is a Driver that heeds Config.Isolate: what it calls may end a process, and
+// Isolator is a Driver that heeds Config.Isolate, and Config.Subgroups: what it calls may end a process, and
 // then ends another.
 type Isolator interface{ Isolates() }
 

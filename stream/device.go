@@ -45,8 +45,8 @@ func Open(o device.Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := drv.(runtime.Isolator); o.Isolate && !ok {
-		return nil, fmt.Errorf("option isolate=on is for GPUs, and %q is none", o.Device)
+	if _, ok := drv.(runtime.Isolator); !ok && (o.Isolate || o.Subgroups != 0) {
+		return nil, fmt.Errorf("options isolate=on and subgroups=off are for GPUs, and %q is none", o.Device)
 	}
 	d := newDevice(o)
 	var cache runtime.Cache
@@ -59,6 +59,7 @@ func Open(o device.Options) (*Device, error) {
 		Tier:        int(tierOf[o.Tier]),
 		Adapter:     o.Adapter,
 		Isolate:     o.Isolate,
+		Subgroups:   o.Subgroups,
 		MemoryLimit: o.MemoryLimit,
 		Denormals:   o.Denormals,
 		Cache:       cache,

@@ -5,8 +5,10 @@ import "github.com/millrace-go/millrace/codegen/shader"
 // Dialect is GLSL 4.30. Storage buffers are bound under the numbers of their
 // bindings, in the order of a shader's list; run-time words are uniform block 0.
 var Dialect = &shader.Dialect{
-	Name:   "glsl",
-	Header: "#version 430 core\n" + helpers + "\n",
+	Name:      "glsl",
+	Header:    "#version 430 core\n",
+	Subgroups: "#extension GL_KHR_shader_subgroup_arithmetic : require\n#extension GL_KHR_shader_subgroup_vote : require\n",
+	Helpers:   helpers + "\n",
 
 	Types: map[string]string{
 		"f32": "float", "i32": "int", "u32": "uint", "bool": "bool", "wide": "wide",
@@ -22,6 +24,7 @@ var Dialect = &shader.Dialect{
 		"and4": "both($0, $1)", "or4": "either($0, $1)", "xor4": "notEqual($0, $1)", "not4": "not($0)",
 		"round": "roundEven($0)", "rsqrt": "inversesqrt($0)",
 		"load": "atomicOr($0, 0u)", "store": "atomicExchange($0, $1)", "most": "atomicMax($0, $1)",
+		"subgroups": "gl_NumSubgroups", "subgroup": "gl_SubgroupID",
 	},
 
 	Let:     "precise $1 $0 = $2;",

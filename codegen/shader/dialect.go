@@ -32,8 +32,11 @@ import (
 // Everything is defined before it is used. Comparisons of numbers and logic of
 // bools over several lanes are operations; of one lane they may be operators.
 type Dialect struct {
-	Name   string // which errors begin with
-	Header string // before everything
+	Name string // which errors begin with
+	// Before everything are Header, in shaders with subgroups Subgroups, and Helpers.
+	// Subgroups is empty where the language has none. Their functions have the names
+	// that languages agree on: subgroupAdd, subgroupElect.
+	Header, Subgroups, Helpers string
 
 	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32
 	// and so on.
@@ -42,7 +45,8 @@ type Dialect struct {
 	// Ops spells operations of $0, $1 and $2: select(no, yes, condition), bits(type,
 	// x), lt, le, gt, ge, eq and ne, and, or, xor and not of bools, round to even,
 	// rsqrt, and of words of memory load(word), store(word, x) and most(word, x),
-	// which are atomic. Operands of logic are names, calls or in brackets, those of
+	// which are atomic, subgroups() of a workgroup and the subgroup() of an invocation,
+	// by number. Operands of logic are names, calls or in brackets, those of
 	// comparisons may be sums. Over four lanes an operation may be spelled in another
 	// way, under its name and 4.
 	Ops map[string]string
@@ -70,7 +74,15 @@ type Dialect struct {
 }
 
 // version changes whenever printed text may.
-const version = 8
+const version = 9
+
+// head begins every shader.
+func (d *Dialect) head(subgroups bool) string {
+	if subgroups {
+		return d.Header + d.Subgroups + d.Helpers
+	}
+	return d.Header + d.Helpers
+}
 
 // Printer is part of cache keys.
 func (d *Dialect) Printer() string { return d.Name + " " + strconv.Itoa(version) }

@@ -132,7 +132,7 @@ func (p *printer) endFolds(folds []int, lanes int, then func()) {
 	case group && p.v.Each > 1: // one barrier for all neighbours
 		p.each(func() {
 			over()
-			p.share(folds, "w", p.v.Group)
+			p.share(folds, "w", "lane", p.v.Group)
 		})
 		p.f("barrier;")
 		over = func() { p.gather(folds, "w", p.v.Group) }
@@ -189,8 +189,12 @@ func (p *printer) take(i int, x, at string) {
 // fewer barriers than by halving, and those are what small rows wait for.
 func (p *printer) foldGroup(folds []int) {
 	g := p.v.Group
+	if p.v.Subgroups {
+		p.foldSubgroups(folds)
+		return
+	}
 	if p.v.Beside > 0 {
-		p.share(folds, "w", g)
+		p.share(folds, "w", "lane", g)
 		p.f("barrier;")
 		p.gather(folds, "w", p.v.sharing())
 		return
@@ -199,7 +203,7 @@ func (p *printer) foldGroup(folds []int) {
 	for g > 32 && first*first < g {
 		first *= 2
 	}
-	p.share(folds, "w", g)
+	p.share(folds, "w", "lane", g)
 	p.f("barrier;")
 	if first > 1 {
 		rest := g / first
@@ -209,7 +213,7 @@ func (p *printer) foldGroup(folds []int) {
 				p.take(i, p.taken(i, fmt.Sprintf("w%d[lane + %du]", i, j*rest)), fmt.Sprintf("wn%d[lane + %du]", i, j*rest))
 			}
 		}
-		p.share(folds, "x", rest)
+		p.share(folds, "x", "lane", rest)
 		p.end()
 		p.f("barrier;")
 		p.gather(folds, "x", rest)
@@ -229,12 +233,12 @@ func (p *printer) workgroup(name, typ string, n int) {
 }
 
 // share declares workgroup memory for n partial results of each reduction, for
-// each neighbour, and writes the one at hand.
-func (p *printer) share(folds []int, name string, n int) {
+// each neighbour, and writes the one at hand, as number at.
+func (p *printer) share(folds []int, name, at string, n int) {
 	for _, i := range folds {
 		memory := func(name, typ, val string) {
 			p.workgroup(name, typ, n*max(p.v.Each, 1))
-			p.f("%s[%s] = %s;", name, p.partial(n, "lane"), val)
+			p.f("%s[%s] = %s;", name, p.partial(n, at), val)
 		}
 		typ, val := p.accType(i, 1), fmt.Sprintf("o%d", i)
 		if p.bools(i) {

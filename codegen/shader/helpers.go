@@ -171,6 +171,12 @@ func mr_gelutanh(x $F) $F {
 	return $select(y, $F(-0.0), $lt(x, $F(-13.0)));
 }
 `},
+	// The float of a number of mr_order.
+	{"mr_unorder", []string{"mr_nan", "mr_order"}, `
+func mr_unorder(k $U) $F {
+	return $bits($F, $select(~k, k ^ $U(0x80000000u), $ge(k, $U(0x80000000u))));
+}
+`},
 	{"mr_max", []string{"mr_nan"}, `
 func mr_max(x $F, y $F) $F {
 	return $select($select(max(x, y), y, mr_nan(y)), x, mr_nan(x));

@@ -132,7 +132,7 @@ func (v *Variant) check(k *codegen.Kernel) error {
 	t := &v.Tile
 	ok := v.Mode <= Scatters && in(v.Rank, 1, runtime.MaxRank) && in(v.Kept, 0, v.Rank) &&
 		(v.Lanes == 1 || v.Lanes == 4) && in(v.Each, 0, noteSteps) && in(v.Beside, 0, noteSteps) && in(v.Online, 0, noteSteps) && in(v.Unroll, 0, noteSteps) &&
-		in(v.Steps, 0, noteSteps) && in(v.Turn, 0, v.Rank-1) && (v.Steps+v.Turn == 0 || v.Mode == Map) &&
+		(!v.Subgroups || v.Mode == Rows) && in(v.Steps, 0, noteSteps) && in(v.Turn, 0, v.Rank-1) && (v.Steps+v.Turn == 0 || v.Mode == Map) &&
 		in(v.Group, 1, noteGroup) && len(v.Args) == len(k.Operands) && len(v.Bindings) <= noteBindings
 	if v.Mode == Tiles {
 		ok = ok && in(t.M, 1, noteTile) && in(t.N, 1, noteTile) && in(t.K, 1, noteTile) &&

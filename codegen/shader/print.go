@@ -106,7 +106,7 @@ func (p *printer) loop(name, first, end, step string) {
 func (p *printer) assemble() string {
 	var b strings.Builder
 	v := p.v
-	b.WriteString(p.Header)
+	b.WriteString(p.head(v.Subgroups))
 	global := func(form string, args ...any) {
 		text := make([]string, len(args))
 		for i, a := range args {

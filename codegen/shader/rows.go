@@ -193,6 +193,10 @@ func (p *printer) rowMain() {
 			p.fail("rows beside each other in another way: %w", ir.ErrUnsupported)
 			return
 		}
+		if v.Subgroups && (p.Dialect.Subgroups == "" || v.Each > 1 || v.Beside > 0) {
+			p.fail("subgroups: %w", ir.ErrUnsupported)
+			return
+		}
 		if in.Op == ir.Dot || in.Op.Class() == ir.ClassSort {
 			p.fail("%v within a row: %w", in.Op, ir.ErrUnsupported)
 			return
@@ -202,6 +206,9 @@ func (p *printer) rowMain() {
 	p.still = still(k, v)
 	p.vals = make([]string, len(p.code))
 	p.begin(v.Mode == Rows)
+	if v.Subgroups && slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op.Class() == ir.ClassScan }) {
+		p.bySubgroups()
+	}
 	row := "i"
 	if v.Beside > 0 {
 		row = "beside"

@@ -37,6 +37,11 @@ func (p *printer) scan(pass, i int) {
 		}
 		w := fmt.Sprintf("%sw", state)
 		p.workgroup(w, p.vec(scalarTypes[dt], 1), p.v.Group)
+		if p.v.Subgroups {
+			q.scanSubgroups(i, sum, state, w)
+			q.f("barrier;")
+			return
+		}
 		q.f("%s[lane] = %s;", w, sum)
 		q.f("barrier;")
 		q.open("if (lane < %du) {", p.v.Group/scanBlock)

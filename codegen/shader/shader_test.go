@@ -56,6 +56,7 @@ func TestKeys(t *testing.T) {
 		"exact":   func(v *Variant) { v.Exact = true },
 		"each":    func(v *Variant) { v.Each = 4 },
 		"online":  func(v *Variant) { v.Online = 1 },
+		"groups":  func(v *Variant) { v.Subgroups = true },
 		"steps":   func(v *Variant) { v.Steps = 4 },
 		"turn":    func(v *Variant) { v.Turn = 1 },
 		"turned":  func(v *Variant) { v.Args[0].Turned = true },

@@ -60,7 +60,7 @@ var sortBindings = [...]string{
 // the buffer of run-time words.
 func Sort(d *Dialect, step SortStep, dt ir.DType, descending bool) (source string, bindings []Binding, err error) {
 	var b strings.Builder
-	b.WriteString(d.Header)
+	b.WriteString(d.head(false))
 	u := d.vec("u32", 1)
 	global := func(form string, args ...string) { b.WriteString(d.fill(form, 1, args...) + "\n") }
 	read, written, _ := strings.Cut(sortBindings[step], "|")

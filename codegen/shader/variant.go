@@ -21,24 +21,25 @@ const (
 
 // Variant is all that a shader's text depends on besides the kernel.
 type Variant struct {
-	Mode     Mode
-	Rank     int  // dims of the domain, at least 1
-	Kept     int  // of them kept; equal to Rank for Map
-	Lanes    int  // points per step along the innermost dim: 1 or 4
-	Across   bool // Cols: lanes are neighbouring rows, along the last kept dim
-	Each     int  // Rows, Cols: neighbours along the last kept dim, which they divide, taken at once, if more than one
-	Beside   int  // Rows: neighbours along the last kept dim, which they divide, of a workgroup, whose invocations stand beside each other by them
-	Online   int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
-	Tail     bool // the last vector of a Map may end outside: its stores are guarded
-	Ragged   bool // with Tail: every row along the innermost dim ends so; its last point stands in for those outside
-	Group    int  // invocations per workgroup
-	Tile     Tile // of Tiles
-	Unroll   int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
-	Steps    int  // Map: vectors, or points, that an invocation takes in a loop, if more than one
-	Turn     int  // Map: 1 + the dim that operands which are read across lie along; without Steps, by squares
-	Exact    bool // the unrolled steps end with the row; as many of a Map's Steps for each invocation
-	Args     []Arg
-	Bindings []Binding
+	Mode      Mode
+	Rank      int  // dims of the domain, at least 1
+	Kept      int  // of them kept; equal to Rank for Map
+	Lanes     int  // points per step along the innermost dim: 1 or 4
+	Across    bool // Cols: lanes are neighbouring rows, along the last kept dim
+	Each      int  // Rows, Cols: neighbours along the last kept dim, which they divide, taken at once, if more than one
+	Beside    int  // Rows: neighbours along the last kept dim, which they divide, of a workgroup, whose invocations stand beside each other by them
+	Online    int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
+	Tail      bool // the last vector of a Map may end outside: its stores are guarded
+	Ragged    bool // with Tail: every row along the innermost dim ends so; its last point stands in for those outside
+	Subgroups bool // Rows: their reductions and scans go over subgroups first
+	Group     int  // invocations per workgroup
+	Tile      Tile // of Tiles
+	Unroll    int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
+	Steps     int  // Map: vectors, or points, that an invocation takes in a loop, if more than one
+	Turn      int  // Map: 1 + the dim that operands which are read across lie along; without Steps, by squares
+	Exact     bool // the unrolled steps end with the row; as many of a Map's Steps for each invocation
+	Args      []Arg
+	Bindings  []Binding
 }
 
 // Arg is what a shader knows of an operand.
@@ -100,6 +101,8 @@ func (v *Variant) Key() string {
 	flag(v.Exact)
 	b = append(b, ' ')
 	flag(v.Across)
+	b = append(b, ' ')
+	flag(v.Subgroups)
 	b = append(b, ' ')
 	num(uint64(v.Online))
 	b = append(b, ' ')

@@ -18,23 +18,25 @@ import (
 )
 
 // Golden runs a folder of cases: a kernel and a variant in, a shader out. A case
-// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] OPERAND…" with MODE map
+// begins "print MODE RANK KEPT LANES [across] [tail|ragged] [group=8] [each=2|16] [steps=4] [turn=1] [online=1|2] [subgroups] OPERAND…" with MODE map
 // (exact may follow), rows (unroll=2 and exact may follow), cols, tiles (then m=DIMS n=DIMS [alongA] [alongB] [looped] follow), checks or scatters and one OPERAND per operand of the kernel: its class (c contiguous,
 // b broadcast, s strided, v staged), its binding (- for an index), and after
 // commas vec, still, turned, skip, guard=BITS, stages=RANK+RANK or parts=N for bindings of 64 units.
 //
 // Together the cases hold every op of the table. The texts are shown without the
-// dialect's header, and returned whole, in their order.
+// dialect's header and helpers, and returned whole, in their order, empty where the
+// dialect has no such shader.
 func Golden(t *testing.T, d *shader.Dialect, dir string) (texts []string) {
 	t.Helper()
 	seen := kerneltest.Seen{}
 	shown := func(text string) string {
 		texts = append(texts, text)
-		rest, ok := strings.CutPrefix(text, d.Header)
-		if !ok {
+		head, rest, ok := strings.Cut(text, d.Helpers)
+		extensions, begun := strings.CutPrefix(head, d.Header)
+		if !ok || !begun {
 			t.Errorf("no header in\n%s", text)
 		}
-		return rest
+		return extensions + rest
 	}
 	golden.Run(t, dir, map[string]golden.Handler{"print": func(t *testing.T, c *golden.Case) string {
 		k, err := codegen.Parse(c.Input)
@@ -57,6 +59,7 @@ func Golden(t *testing.T, d *shader.Dialect, dir string) (texts []string) {
 		}
 		text, err := shader.Print(d, k, v)
 		if err != nil {
+			texts = append(texts, "")
 			return "error: " + err.Error()
 		}
 		return shown(text)
@@ -107,7 +110,7 @@ func parseVariant(k *codegen.Kernel, words []string) (*shader.Variant, error) {
 	for _, f := range []struct {
 		text string
 		set  func()
-	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"each=16", func() { v.Each = 16 }}, {"steps=4", func() { v.Steps = 4 }}, {"turn=1", func() { v.Turn = 1 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}} {
+	}{{"group=8", func() { v.Group = 8 }}, {"each=2", func() { v.Each = 2 }}, {"each=16", func() { v.Each = 16 }}, {"steps=4", func() { v.Steps = 4 }}, {"turn=1", func() { v.Turn = 1 }}, {"online=1", func() { v.Online = 1 }}, {"online=2", func() { v.Online = 2 }}, {"subgroups", func() { v.Subgroups = true }}} {
 		if len(words) > 0 && words[0] == f.text {
 			f.set()
 			words = words[1:]

@@ -17,6 +17,8 @@ var target = gputest.Target{
 
 func TestSuites(t *testing.T) { gputest.Run(t, target) }
 
+func TestWithoutSubgroups(t *testing.T) { gputest.WithoutSubgroups(t, target) }
+
 func init() { gputest.ServeFaults(target) }
 
 func TestIsolated(t *testing.T) { gputest.Isolated(t, target) }

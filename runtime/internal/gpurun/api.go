@@ -126,6 +126,7 @@ type Limits struct {
 	Groups           int64 // workgroups per dispatch dimension
 	GroupSize        int   // invocations per workgroup
 	WorkgroupStorage int64
+	Subgroup         int // invocations of a subgroup, where shaders can add and compare over them; else 0
 }
 
 // Info describes a device.

@@ -124,6 +124,7 @@ func choose(k *codegen.Kernel, p *piece, lanes int) shader.Variant {
 	if v.Mode == shader.Rows && v.Beside == 0 {
 		chooseGroup(&v, k, p)
 	}
+	v.Subgroups = p.subgroups && v.Mode == shader.Rows && v.Beside == 0 && v.Each < 2
 	if p.software && v.Across && takesEach(&v, k, p) {
 		takeEach(&v, k, p)
 	}

@@ -25,8 +25,9 @@ type Runner struct {
 	shaders shaders
 	parts   parts
 	notes   shaderNotes
-	words   sync.Pool // of *[]uint32, what batches have their words in
-	lose    string    // the fault point that makes the device vanish
+	words   sync.Pool   // of *[]uint32, what batches have their words in
+	refused atomic.Bool // shaders with subgroups, by the driver: there are no more of them
+	lose    string      // the fault point that makes the device vanish
 
 	mu     sync.Mutex // of what submissions have in common; not held while anything is compiled
 	params kept       // buffers of uniform words
@@ -59,6 +60,9 @@ var costs = map[string]struct{ bandwidth, launch, op float64 }{
 func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner {
 	info := g.Info()
 	l := info.Limits
+	if lang.Subgroups == "" || c.Subgroups == runtime.SubgroupsOff {
+		l.Subgroup = 0 // so what is kept of a device without is not taken for one with
+	}
 	d := &Runner{api: api(name), lose: name + "-lost", gpu: g, lang: lang, cfg: c}
 	d.shaders.list, d.parts.list = map[string]*compiled{}, map[string]*program{}
 	d.limits = limits{
@@ -71,6 +75,7 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		software: info.Kind == "CPU",
 
 		groupSize: l.GroupSize,
+		subgroups: l.Subgroup > 0,
 	}
 	if info.Points > 0 {
 		d.limits.threads = min(d.limits.threads, info.Points)
@@ -85,6 +90,9 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		MaxScalars:  64,
 		MaxBody:     512,
 		MaxBuffer:   l.Buffer,
+	}
+	if l.Subgroup > 0 {
+		d.caps.Description += fmt.Sprintf(", subgroups of %d", l.Subgroup)
 	}
 	if c.Isolate {
 		d.caps.Description += ", in a process of its own"

@@ -1,6 +1,7 @@
 package gpurun
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ type program struct {
 	dev    *Runner
 	kernel *codegen.Kernel // as fusion wrote it
 	ready  *codegen.Kernel // as the printer wants it
+	groups bool            // rows may go over subgroups
 	lanes  int             // the most a shader of it can compute per step
 
 	mu        sync.Mutex
@@ -67,7 +69,7 @@ func (d *Runner) build(c *codegen.Kernel) (*program, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p := &program{dev: d, kernel: c, ready: ready, lanes: 4, variants: map[string]*variant{}}
+	p := &program{dev: d, kernel: c, ready: ready, groups: d.lang.HasSubgroups(ready), lanes: 4, variants: map[string]*variant{}}
 	if sorts(ready) {
 		if err := d.tryApart(p); err != nil {
 			return fail(err)
@@ -118,10 +120,24 @@ func (p *program) variantFor(b *batch, pc *piece) (*variant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.variant(b, choice.Key(), func() (*variant, error) {
+	v, err := p.variant(b, choice.Key(), func() (*variant, error) {
 		source, err := shader.Print(p.dev.lang, p.ready, &choice)
 		return &variant{Variant: choice, source: source}, err
 	})
+	var bad *SourceError
+	if choice.Subgroups && errors.As(err, &bad) {
+		p.dev.refuse(err)
+		return p.variantFor(b, pc)
+	}
+	return v, err
+}
+
+// refuse is told of a shader with subgroups that the driver does not compile.
+func (d *Runner) refuse(err error) {
+	d.stats.fallbacks.Add(1)
+	if !d.refused.Swap(true) && d.cfg.OnError != nil {
+		d.cfg.OnError(d.errorf("subgroups are not used any more: %w", err))
+	}
 }
 
 // variant finds the variant of a key, or makes the one that print gives, compiled.

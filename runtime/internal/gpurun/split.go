@@ -18,7 +18,8 @@ type limits struct {
 	threads  int64 // points of the domain
 	software bool  // invocations are lanes of a CPU
 
-	groupSize int // invocations per workgroup
+	groupSize int  // invocations per workgroup
+	subgroups bool // are used
 }
 
 // maxThreads bounds the points of one dispatch: shaders count in 32 bits.
@@ -43,6 +44,7 @@ type piece struct {
 
 	software  bool // see limits
 	groupSize int
+	subgroups bool
 	scattering
 }
 
@@ -236,7 +238,7 @@ func (s *splitter) fit(k *codegen.Kernel, l *runtime.Launch) (p *piece, wide []i
 	if points(work) > s.threads {
 		return nil, nil, nil
 	}
-	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
+	p = &piece{launch: *l, software: s.software, groupSize: s.groupSize, subgroups: s.subgroups, binding: make([]int, len(l.Args)), parts: make([]int, len(l.Args)),
 		part: s.binding / s.align * s.align / elemSize}
 	p.launch.Args = slices.Clone(l.Args)
 	type extent struct{ lo, hi int64 } // bytes, hi past the end

@@ -59,6 +59,7 @@ func tiled(t shader.Tile) func(*shader.Variant) {
 // chosen is the variant that runs a piece by its launch's choice.
 func (p *program) chosen(pc *piece) (shader.Variant, error) {
 	v, code := choose(p.ready, pc, p.lanes), pc.launch.Choice
+	v.Subgroups = v.Subgroups && p.groups && !p.dev.refused.Load()
 	if code > uint64(len(turns)) {
 		return v, p.dev.errorf("no choice %d", code)
 	}

@@ -92,6 +92,7 @@ func open(t testing.TB, c runtime.Config, say func(*gpurun.Info)) *device {
 		say(&info)
 		g = saying{g, info}
 	}
+	c.Subgroups = max(c.Subgroups, under.Subgroups)
 	d := gpurun.New(under.Name, g, under.Dialect, c)
 	t.Cleanup(func() {
 		// Whatever ran can be kept: it reads back, and prints as the same text.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen/shader"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/runtime/internal/gpurun"
 )
 
@@ -20,6 +21,8 @@ type Target struct {
 	Dialect *shader.Dialect
 	Open    func(adapter string) (gpurun.Device, error)
 	Options string // of the engine's devices, as millrace.Open has them
+
+	Subgroups runtime.SubgroupMode // of all devices
 
 	// Shaders for the tests of the Device itself, which are no kernel's.
 	Double string            // binding 0: words, of which p[0].x are doubled, plus p[0].y
@@ -83,6 +86,7 @@ var suites = []suite{
 	{"RowsTakenTogether", testRowsTakenTogether},
 	{"RowsBeside", testRowsBeside},
 	{"RowWork", testRowWork},
+	{"Subgroups", testSubgroups},
 	{"SoftmaxOnline", testSoftmaxOnline},
 	{"Scatter", testScatter},
 	{"ScatterFault", testScatterFault},
@@ -143,5 +147,6 @@ func Bench(b *testing.B, x Target) {
 	under = x
 	b.Run("OverCopy", benchOverCopy)
 	b.Run("Layouts", benchLayouts)
+	b.Run("Rows", benchRows)
 	b.Run("Run", benchRun)
 }

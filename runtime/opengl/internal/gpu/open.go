@@ -23,10 +23,11 @@ var ErrNoAdapter = egl.ErrNone
 // Major and Minor are the version that has compute shaders and storage buffers.
 const Major, Minor = 4, 3
 
-// Of OpenGL 4.5.
+// Of OpenGL 4.5, and of GL_KHR_shader_subgroup.
 const (
 	resetNotification = 0x8256
 	loseOnReset       = 0x8252
+	subgroupSize      = 0x9532 // then come their stages and features: basic, vote and arithmetic are 7
 )
 
 // functions is go-gl's table of OpenGL's, one for the process: what is in it
@@ -213,6 +214,9 @@ func (d *Device) describe() error {
 	}
 	if d.info.Kind != "CPU" {
 		d.info.Limits.Buffer = 1<<32 - 16
+	}
+	if exts["GL_KHR_shader_subgroup"] && number(subgroupSize+1)&gl.COMPUTE_SHADER_BIT != 0 && number(subgroupSize+2)&7 == 7 {
+		d.info.Limits.Subgroup = int(number(subgroupSize))
 	}
 	return d.reported()
 }

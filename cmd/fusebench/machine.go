@@ -26,8 +26,12 @@ type Machine struct {
 
 // String is a line of it.
 func (m Machine) String() string {
-	s := fmt.Sprintf("%s, %d cores, %s, %s, millrace %s", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
-	for _, more := range []string{m.Commit, m.Date, m.Build, m.Note} {
+	s := fmt.Sprintf("%s, %d cores, %s, %s", m.CPU, m.Cores, m.OS, m.Go)
+	version, commit := "millrace "+m.Millrace, m.Commit
+	if commit != "" && strings.HasSuffix(m.Millrace, strings.TrimSuffix(commit, "+")) {
+		version, commit = "commit "+commit, "" // a version that is made of it says no more
+	}
+	for _, more := range []string{version, commit, m.Date, m.Build, m.Note} {
 		if more != "" {
 			s += ", " + more
 		}

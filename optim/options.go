@@ -15,7 +15,7 @@ type Option struct {
 	all  func(o *Optimizer) error // in place of set: for the optimiser as a whole
 }
 
-func knob(name string, ok bool, value float64, set func(h *settings)) Option {
+func option(name string, ok bool, value float64, set func(h *settings)) Option {
 	return Option{name: name, set: func(h *settings) error {
 		if !ok || math.IsNaN(value) {
 			return fmt.Errorf("%s: %v is out of range", name, value)
@@ -32,7 +32,7 @@ func forAny(o Option) Option {
 
 // LR is a learning rate that stays what it is.
 func LR(lr float64) Option {
-	return forAny(knob("LR", lr >= 0, lr, func(h *settings) { h.rate = Constant(lr) }))
+	return forAny(option("LR", lr >= 0, lr, func(h *settings) { h.rate = Constant(lr) }))
 }
 
 // Schedule is a learning rate that changes from step to step.
@@ -50,60 +50,60 @@ func Schedule(r Rate) Option {
 // times the weights' squares; with AdamW and Lion it makes weights smaller by the rate
 // times decay before each update, and with LAMB it is a part of the direction.
 func WeightDecay(decay float64) Option {
-	return forAny(knob("WeightDecay", decay >= 0, decay, func(h *settings) { h.decay = decay }))
+	return forAny(option("WeightDecay", decay >= 0, decay, func(h *settings) { h.decay = decay }))
 }
 
 // Momentum is which part of the last step is gone again; of SGD and RMSProp.
 func Momentum(m float64) Option {
-	return knob("Momentum", m >= 0, m, func(h *settings) { h.momentum = m })
+	return option("Momentum", m >= 0, m, func(h *settings) { h.momentum = m })
 }
 
 // Dampening takes a part of each gradient but the first from SGD's momentum.
 func Dampening(d float64) Option {
-	return knob("Dampening", true, d, func(h *settings) { h.dampening = d })
+	return option("Dampening", true, d, func(h *settings) { h.dampening = d })
 }
 
 // Nesterov has SGD look ahead along its momentum.
 func Nesterov() Option {
-	return knob("Nesterov", true, 0, func(h *settings) { h.nesterov = true })
+	return option("Nesterov", true, 0, func(h *settings) { h.nesterov = true })
 }
 
 // Betas are how much of the moving averages of gradients, and of their squares, stays at
 // each update; of Adam, AdamW, Lion and LAMB.
 func Betas(first, second float64) Option {
 	ok := first >= 0 && first < 1 && second >= 0 && second < 1
-	return knob("Betas", ok, first, func(h *settings) { h.beta1, h.beta2 = first, second })
+	return option("Betas", ok, first, func(h *settings) { h.beta1, h.beta2 = first, second })
 }
 
 // Alpha is how much of RMSProp's moving average of squares stays at each update.
 func Alpha(a float64) Option {
-	return knob("Alpha", a >= 0, a, func(h *settings) { h.alpha = a })
+	return option("Alpha", a >= 0, a, func(h *settings) { h.alpha = a })
 }
 
 // Eps is added to what gradients are divided by.
 func Eps(eps float64) Option {
-	return knob("Eps", eps >= 0, eps, func(h *settings) { h.eps = eps })
+	return option("Eps", eps >= 0, eps, func(h *settings) { h.eps = eps })
 }
 
 // AMSGrad has Adam and AdamW divide by the largest moving average of squares so far.
 func AMSGrad() Option {
-	return knob("AMSGrad", true, 0, func(h *settings) { h.maximum = true })
+	return option("AMSGrad", true, 0, func(h *settings) { h.maximum = true })
 }
 
 // Centered has RMSProp divide by the deviation of the gradients in place of their size.
 func Centered() Option {
-	return knob("Centered", true, 0, func(h *settings) { h.centered = true })
+	return option("Centered", true, 0, func(h *settings) { h.centered = true })
 }
 
 // RateDecay makes Adagrad's rate smaller: it is divided by 1 + decay times the number of
 // updates that a parameter has had before.
 func RateDecay(decay float64) Option {
-	return knob("RateDecay", decay >= 0, decay, func(h *settings) { h.rateDecay = decay })
+	return option("RateDecay", decay >= 0, decay, func(h *settings) { h.rateDecay = decay })
 }
 
 // Initial is where Adagrad's sums of squares begin.
 func Initial(sum float64) Option {
-	return knob("Initial", sum >= 0, sum, func(h *settings) { h.initial = sum })
+	return option("Initial", sum >= 0, sum, func(h *settings) { h.initial = sum })
 }
 
 // Group is options for the parameters whose names match: learning rates, weight decays

@@ -31,6 +31,7 @@ type config struct {
 	format   string
 	out      string
 	picture  string
+	note     string
 }
 
 // The modes: the same engine, with and without fusion, and with the variants of
@@ -77,6 +78,7 @@ func (c *config) timingFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Usage: "about how long to measure altogether, a `time`: fewer runs rather than longer"},
 		&cli.StringFlag{Name: "format", Value: "table", Destination: &c.format, Usage: "`format` of the result: " + strings.Join(formats(), ", ")},
 		&cli.StringFlag{Name: "picture", Destination: &c.picture, Usage: "also draw the result: a page or picture, a `file` that ends in .html or .svg"},
+		&cli.StringFlag{Name: "note", Destination: &c.note, Usage: "what the report says of how it was measured, a `text`"},
 	}
 }
 

@@ -17,6 +17,7 @@
 //	fusebench start      what a new process waits for, with empty and warm caches
 //	fusebench roof       what the cores can do at most: multiply and add, copy, read
 //	fusebench compare    two reports in JSON: what became faster or slower
+//	fusebench tables     tables and pictures of documents, written from reports in JSON
 //	fusebench devices    what is present, what is missing and how to get it
 //	fusebench explain    the kernels a program becomes, and their source
 //	fusebench plans      what is remembered of programs: list it, ship it, prune it
@@ -76,6 +77,7 @@ func newCommand(io streams) *cli.Command {
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
 		leaf("roof", "", "time what the cores can do at most: multiply and add, copy, read", setupRoof),
 		leaf("compare", "OLD NEW", "compare two reports in JSON: what became faster or slower, and what may be chance", setupCompare),
+		leaf("tables", "PAGE...", "write tables and pictures of documents from the reports that they name", setupTables),
 		leaf("devices", "", "list devices: what is present, and how to get what is missing", setupDevices),
 		leaf("explain", strings.Join(suiteNames(explained), "|"), "show segment, kernels, reasons and generated source", setupExplain),
 		group("plans", "what is remembered of programs, in a cache or a bundle", []*cli.Command{

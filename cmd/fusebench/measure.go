@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// minRuns is what a contestant gets whatever the budget says, if it is not dear:
+// minRuns is what a contestant gets whatever the budget says, if it is not costly:
 // the median of fewer is no median.
 const minRuns = 3
 
@@ -21,9 +21,9 @@ type contestant struct {
 	// users, where there are any, are those that a base contestant runs for: it
 	// is out when they are.
 	users []*contestant
-	// dear contestants, a single run of which takes much of the budget, are not
+	// costly contestants, a single run of which takes much of the budget, are not
 	// warmed up by more than their first run and are content with one timed run.
-	dear bool
+	costly bool
 
 	rounds []int     // rounds it ran in
 	times  []float64 // seconds, one per round it ran in
@@ -32,7 +32,7 @@ type contestant struct {
 }
 
 // interleave runs every contestant once per round, for at most runs rounds and
-// about budget of time. Where the next round would not fit, the dearest
+// about budget of time. Where the next round would not fit, the costliest
 // contestant that had its minRuns is out, and the cheaper ones go on: fewer
 // runs rather than longer. A contestant whose run fails is out at once.
 //
@@ -41,7 +41,7 @@ func interleave(now func() time.Time, budget time.Duration, runs int, cs []*cont
 	start := now()
 	for round := range runs {
 		for active(cs) && !fits(budget-now().Sub(start), cs) {
-			if !dropDearest(cs) {
+			if !dropCostliest(cs) {
 				break // nobody may leave yet
 			}
 		}
@@ -100,23 +100,23 @@ func fits(left time.Duration, cs []*contestant) bool {
 
 // enough says whether c has the runs it is owed.
 func (c *contestant) enough() bool {
-	return len(c.times) >= minRuns || c.dear && len(c.times) > 0
+	return len(c.times) >= minRuns || c.costly && len(c.times) > 0
 }
 
-func dropDearest(cs []*contestant) bool {
-	var dearest *contestant
+func dropCostliest(cs []*contestant) bool {
+	var costliest *contestant
 	for _, c := range cs {
 		if c.out || c.base || !c.enough() {
 			continue
 		}
-		if dearest == nil || paired.Median(c.times) > paired.Median(dearest.times) {
-			dearest = c
+		if costliest == nil || paired.Median(c.times) > paired.Median(costliest.times) {
+			costliest = c
 		}
 	}
-	if dearest == nil {
+	if costliest == nil {
 		return false
 	}
-	dearest.out = true
+	costliest.out = true
 	return true
 }
 

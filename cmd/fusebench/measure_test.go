@@ -35,15 +35,15 @@ func TestInterleaveGivesAllRuns(t *testing.T) {
 func TestInterleaveKeepsBudget(t *testing.T) {
 	var f fakeClock
 	start := f.at
-	cheap, dear := f.takes("cheap", time.Second), f.takes("dear", 10*time.Second)
+	cheap, costly := f.takes("cheap", time.Second), f.takes("costly", 10*time.Second)
 	base := f.takes("base", time.Second)
 	base.base = true
-	interleave(f.now, 70*time.Second, 15, []*contestant{base, cheap, dear}, nil)
-	if len(dear.times) != 5 {
-		t.Errorf("dear ran %d times, want the 5 rounds that fit", len(dear.times))
+	interleave(f.now, 70*time.Second, 15, []*contestant{base, cheap, costly}, nil)
+	if len(costly.times) != 5 {
+		t.Errorf("costly ran %d times, want the 5 rounds that fit", len(costly.times))
 	}
-	if len(cheap.times) <= len(dear.times) || len(base.times) != len(cheap.times) {
-		t.Errorf("cheap ran %d times and base %d; the cheap must go on when the dear is out", len(cheap.times), len(base.times))
+	if len(cheap.times) <= len(costly.times) || len(base.times) != len(cheap.times) {
+		t.Errorf("cheap ran %d times and base %d; the cheap must go on when the costly is out", len(cheap.times), len(base.times))
 	}
 	if spent := f.at.Sub(start); spent > 70*time.Second {
 		t.Errorf("took %v of 70 s", spent)
@@ -59,13 +59,13 @@ func TestInterleaveMinimum(t *testing.T) {
 	}
 }
 
-func TestInterleaveDear(t *testing.T) {
+func TestInterleaveCostly(t *testing.T) {
 	var f fakeClock
 	a, b := f.takes("a", time.Hour), f.takes("b", time.Second)
-	a.dear = true
+	a.costly = true
 	interleave(f.now, 2*time.Second, 15, []*contestant{a, b}, nil)
 	if len(a.times) != 1 || len(b.times) != minRuns {
-		t.Errorf("%d dear and %d cheap runs, want 1 and %d", len(a.times), len(b.times), minRuns)
+		t.Errorf("%d costly and %d cheap runs, want 1 and %d", len(a.times), len(b.times), minRuns)
 	}
 }
 
@@ -92,16 +92,16 @@ func TestInterleaveStopsWithOnlyBase(t *testing.T) {
 // TestInterleaveRetires: a base contestant stops with those it runs for.
 func TestInterleaveRetires(t *testing.T) {
 	var f fakeClock
-	dear, cheap := f.takes("dear", 10*time.Second), f.takes("cheap", time.Second)
+	costly, cheap := f.takes("costly", 10*time.Second), f.takes("cheap", time.Second)
 	of := func(user *contestant) *contestant {
 		c := f.takes("base", time.Second)
 		c.base, c.users = true, []*contestant{user}
 		return c
 	}
-	baseDear, baseCheap := of(dear), of(cheap)
-	interleave(f.now, 60*time.Second, 15, []*contestant{baseDear, baseCheap, cheap, dear}, nil)
-	if len(baseDear.times) != len(dear.times) || len(baseCheap.times) != len(cheap.times) || len(cheap.times) <= len(dear.times) {
-		t.Errorf("%d and %d runs, their bases %d and %d", len(dear.times), len(cheap.times), len(baseDear.times), len(baseCheap.times))
+	baseCostly, baseCheap := of(costly), of(cheap)
+	interleave(f.now, 60*time.Second, 15, []*contestant{baseCostly, baseCheap, cheap, costly}, nil)
+	if len(baseCostly.times) != len(costly.times) || len(baseCheap.times) != len(cheap.times) || len(cheap.times) <= len(costly.times) {
+		t.Errorf("%d and %d runs, their bases %d and %d", len(costly.times), len(cheap.times), len(baseCostly.times), len(baseCheap.times))
 	}
 }
 

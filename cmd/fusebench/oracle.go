@@ -14,7 +14,7 @@ import (
 // alone.
 type oracle struct {
 	units, size int // size in elements
-	// cost of a unit in about multiply-adds: where all together are too dear, a
+	// cost of a unit in about multiply-adds: where all together are too costly, a
 	// sample of the units is checked.
 	cost float64
 	unit func(u int, out []float64)

@@ -10,7 +10,7 @@ import (
 
 func arraysOf(dt millrace.DType) *arrays { return newArrays(dtype{dt}) }
 
-// TestOracleSample: what is too dear is checked in part, ends included.
+// TestOracleSample: what is too costly is checked in part, ends included.
 func TestOracleSample(t *testing.T) {
 	o := &oracle{units: 1000, size: 2, cost: oracleCost / 10, unit: func(u int, out []float64) { out[0], out[1] = float64(u), float64(-u) }}
 	if n := o.checked(); n != 10 || o.at(0) != 0 || o.at(9) != 999 {

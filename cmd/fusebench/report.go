@@ -37,6 +37,7 @@ var drawn = map[string]func(io.Writer, *Report) error{".svg": writeSVG, ".html":
 // deliver writes a report as -format, -o and -picture say. A file is written whole or
 // not at all.
 func (c *config) deliver(io streams, r *Report) error {
+	r.Machine.Note = c.note
 	if err := deliver(io.out, r, c.format, c.out); err != nil || c.picture == "" {
 		return err
 	}

@@ -28,7 +28,7 @@ func writeSVG(w io.Writer, r *Report) error {
 		return fmt.Errorf("no row has times to draw")
 	}
 	const width = 9 * vg.Inch
-	height := vg.Length(0)
+	height := 2 * vg.Points(4)
 	plots := make([]*plot.Plot, len(charts))
 	for i, c := range charts {
 		p, err := c.plot()

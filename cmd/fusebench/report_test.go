@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"flag"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -243,6 +245,43 @@ func TestNumbers(t *testing.T) {
 		if err != nil || string(got) != c.json || short(c.n) != c.short {
 			t.Errorf("%v: %s, %q, %v; want %s, %q", float64(c.n), got, short(c.n), err, c.json, c.short)
 		}
+	}
+}
+
+// TestReadBack: what was not measured is absent in a report that is read back, and what
+// was measured has the digits that the file has.
+func TestReadBack(t *testing.T) {
+	for _, r := range []*Report{sample(), products()} {
+		file := filepath.Join(t.TempDir(), "r.json")
+		if err := deliver(nil, r, "json", file); err != nil {
+			t.Fatal(err)
+		}
+		back, err := loadReport(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, write := range []func(io.Writer, *Report) error{writeJSON, writeCSV} {
+			var want, got bytes.Buffer
+			if err := errors.Join(write(&want, r), write(&got, back)); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want.Bytes(), got.Bytes()) {
+				t.Errorf("read back:\n%s\nwant\n%s", got.Bytes(), want.Bytes())
+			}
+		}
+	}
+}
+
+// TestWhereFrom: a report says how it was taken.
+func TestWhereFrom(t *testing.T) {
+	code, out, errs := fusebench("gelu", "-shape", "4,64", "-device", "cpu:compile=off", "-runs", "1", "-warmup", "0", "-budget", "1s",
+		"-format", "json", "-note", "beside a test")
+	var r Report
+	if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil {
+		t.Fatalf("exit %d, %v: %s", code, err, errs)
+	}
+	if m := r.Machine; m.Note != "beside a test" || m.Command == "" || m.Date == "" || !strings.HasPrefix(m.Build, "with") {
+		t.Errorf("%+v", m)
 	}
 }
 

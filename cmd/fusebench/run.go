@@ -55,8 +55,8 @@ func inTurn(budget time.Duration, n int, f func(i int, share time.Duration) erro
 	return nil
 }
 
-// dearShare of a device's budget in one run makes a contestant dear.
-const dearShare = 0.1
+// costlyShare of a device's budget in one run makes a contestant costly.
+const costlyShare = 0.1
 
 // timeDevice runs every variant in every mode on one device, within about the
 // budget.
@@ -81,7 +81,7 @@ func timeDevice(c *config, s Suite, problems map[string]*problem, device string,
 		for _, v := range c.variants {
 			show.say("%s: %s %s, first run", device, v, b.mode)
 			t := newTimed(c, s, device, v, b, problems[v])
-			t.contestant.dear = t.firstWork.Seconds() > dearShare*budget.Seconds()
+			t.contestant.costly = t.firstWork.Seconds() > costlyShare*budget.Seconds()
 			all = append(all, t)
 		}
 	}
@@ -115,7 +115,7 @@ func warm(n int, deadline time.Time, cs []*contestant, benches []*bench, tell fu
 			return err
 		}
 		for _, c := range cs {
-			if c.out || c.dear {
+			if c.out || c.costly {
 				continue
 			}
 			tell(c)

@@ -41,16 +41,16 @@ type reader struct {
 	slice      time.Duration
 	dims       []int // of the neighbour's tensors
 	step       func(x, w *millrace.Tensor) *millrace.Tensor
-	dear       time.Duration // a run of which makes the contestant dear
+	costly     time.Duration // a run of which makes the contestant costly
 	contestant *contestant
 	counting   bool
 	hot        counts
 	waits      []float64 // seconds
 }
 
-func newReader(c *config, b *bench, neighbour int, dear time.Duration) *reader {
+func newReader(c *config, b *bench, neighbour int, costly time.Duration) *reader {
 	n := neighbours[neighbour]
-	r := &reader{bench: b, dims: n.dims, step: n.step, dear: dear, row: emptyRow()}
+	r := &reader{bench: b, dims: n.dims, step: n.step, costly: costly, row: emptyRow()}
 	r.row.Suite, r.row.Device, r.row.Mode, r.row.DType, r.row.Threads = serveSuite{}.Name(), b.dev.Name(), b.mode, c.dtype.String(), c.threads
 	r.row.Variant, r.row.Shape = "reader/"+n.name, n.dims
 	r.contestant = &contestant{name: "reader beside " + n.name, run: r.run}
@@ -83,7 +83,7 @@ func (r *reader) run() (time.Duration, error) {
 	if r.counting {
 		r.hot = r.hot.plus(countsOf(dev.Stats()), before)
 	}
-	r.contestant.dear = time.Since(begin) > r.dear
+	r.contestant.costly = time.Since(begin) > r.costly
 	return sum / time.Duration(max(n, 1)), err
 }
 

@@ -30,7 +30,7 @@ func serveOn(c *config, v *serve, offers []*offer, device, mode string, budget t
 	}
 	if v.reader {
 		for i := range neighbours {
-			r := newReader(c, b, i, time.Duration(dearShare*float64(budget)))
+			r := newReader(c, b, i, time.Duration(costlyShare*float64(budget)))
 			readers, all = append(readers, r), append(all, r.contestant)
 		}
 	}

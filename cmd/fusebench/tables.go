@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+// Documents have figures in blocks between two comments, of which the first says what of
+// which reports in JSON is between them; fusebench tables writes what is there:
+//
+//	<!-- table: data/gelu-cpu.json data/gelu-gpu.json; modes: fused; columns: device, variant, median ms -->
+//	<!-- medians: data/*-cpu.json data/*-nocgo.json; variants: custom -->
+//	<!-- picture: gelu.svg; of: data/gelu-cpu.json -->
+//	<!-- end -->
+//
+// Files are named from the page's folder. A table has a row for each of the reports' rows
+// that modes and variants let through, and the columns that are named, or all. Medians, in
+// ms, have a row for each variant and a column for each device and build. A picture is
+// written beside the page.
+const (
+	blockBegins = "<!-- "
+	blockEnds   = "<!-- end -->"
+)
+
+// setupTables is of fusebench tables.
+func setupTables() ([]cli.Flag, action) {
+	var check bool
+	flags := []cli.Flag{&cli.BoolFlag{Name: "check", Destination: &check, Usage: "change nothing, and fail where something would"}}
+	return flags, func(io streams, args []string) error {
+		if len(args) == 0 {
+			return usageError("want pages, such as docs/benchmarks.md")
+		}
+		var stale []string
+		for _, page := range args {
+			files, err := fillPage(page)
+			if err != nil {
+				return fmt.Errorf("%s: %w", page, err)
+			}
+			for _, f := range files {
+				old, err := os.ReadFile(f.path)
+				if err == nil && bytes.Equal(old, f.data) {
+					continue
+				}
+				stale = append(stale, f.path)
+				if check {
+					continue
+				}
+				if err := os.WriteFile(f.path, f.data, 0o666); err != nil {
+					return err
+				}
+				fmt.Fprintln(io.out, f.path)
+			}
+		}
+		if check && len(stale) > 0 {
+			return fmt.Errorf("not as their data has it: %s; run fusebench tables", strings.Join(stale, ", "))
+		}
+		return nil
+	}
+}
+
+// A filled is a file as its data has it.
+type filled struct {
+	path string
+	data []byte
+}
+
+// fillPage is the page with what its blocks should have, and its pictures.
+func fillPage(page string) ([]filled, error) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	var pictures []filled
+	lines := strings.Split(string(text), "\n")
+	for i := 0; i < len(lines); i++ {
+		b, err := parseFigures(lines[i])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		out = append(out, lines[i])
+		if b == nil {
+			continue
+		}
+		n := slices.Index(lines[i+1:], blockEnds)
+		if n < 0 {
+			return nil, fmt.Errorf("line %d: no line %q ends this block", i+1, blockEnds)
+		}
+		inner, pic, err := b.fill(filepath.Dir(page))
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		if pic != nil {
+			pictures = append(pictures, *pic)
+		}
+		if b.kind != "picture" { // what Markdown has its own lines for
+			inner = append(append([]string{""}, inner...), "")
+		}
+		out = append(append(out, inner...), blockEnds)
+		i += n + 1
+	}
+	return append([]filled{{page, []byte(strings.Join(out, "\n"))}}, pictures...), nil
+}
+
+// figures are what a block shows, as its first comment says.
+type figures struct {
+	kind, picture                      string
+	files, modes, variants, columnList []string
+}
+
+// parseFigures is nil of lines that begin no block.
+func parseFigures(line string) (*figures, error) {
+	body, ok := strings.CutPrefix(line, blockBegins)
+	body, closed := strings.CutSuffix(body, " -->")
+	kind, rest, colon := strings.Cut(body, ":")
+	if !ok || !closed || !colon || !slices.Contains([]string{"table", "medians", "picture"}, kind) {
+		return nil, nil
+	}
+	b := &figures{kind: kind}
+	first, rest, _ := strings.Cut(rest, ";")
+	if b.files = strings.Fields(first); kind == "picture" {
+		b.picture, b.files = strings.TrimSpace(first), nil
+	}
+	for field := range strings.SplitSeq(rest, ";") {
+		key, value, _ := strings.Cut(field, ":")
+		names := strings.Split(value, ",")
+		for i := range names {
+			names[i] = strings.TrimSpace(names[i])
+		}
+		switch key = strings.TrimSpace(key); {
+		case key == "":
+		case key == "of" && kind == "picture":
+			b.files = strings.Fields(value)
+		case key == "modes":
+			b.modes = names
+		case key == "variants":
+			b.variants = names
+		case key == "columns" && kind == "table":
+			b.columnList = names
+		default:
+			return nil, fmt.Errorf("a %s has no %q", kind, key)
+		}
+	}
+	if len(b.files) == 0 {
+		return nil, fmt.Errorf("%s of no file", kind)
+	}
+	return b, nil
+}
+
+// A source is a report that a block is made of.
+type source struct {
+	file string
+	*Report
+}
+
+// fill is what stands in the block, line by line, and the picture that it shows.
+func (b *figures) fill(dir string) (lines []string, picture *filled, err error) {
+	var from []source
+	names, err := expand(dir, b.files)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range names {
+		r, err := loadReport(filepath.Join(dir, f))
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool {
+			return row.Error != "" || b.modes != nil && !slices.Contains(b.modes, row.Mode) || b.variants != nil && !slices.Contains(b.variants, row.Variant)
+		})
+		if len(r.Rows) == 0 {
+			return nil, nil, fmt.Errorf("nothing of %s is asked for", f)
+		}
+		from = append(from, source{f, r})
+	}
+	switch b.kind {
+	case "table":
+		lines, err = b.table(from)
+	case "medians":
+		lines, err = medians(from), nil
+	case "picture":
+		all := &Report{}
+		for _, s := range from {
+			all.Rows = append(all.Rows, s.Rows...)
+		}
+		var svg bytes.Buffer
+		if err := writeSVG(&svg, all); err != nil {
+			return nil, nil, err
+		}
+		picture = &filled{filepath.Join(dir, b.picture), svg.Bytes()}
+		lines = []string{fmt.Sprintf("![%s: medians, fused and unfused](%s)", layoutOf(all).title, b.picture)}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.kind != "picture" {
+		lines = append(append(lines, ""), origins(from)...)
+	}
+	return lines, picture, nil
+}
+
+// expand replaces names with a star by the files that there are, in the suites' order.
+func expand(dir string, names []string) (files []string, err error) {
+	for _, name := range names {
+		if !strings.Contains(name, "*") {
+			files = append(files, name)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(dir, name))
+		if err != nil || len(found) == 0 {
+			return nil, fmt.Errorf("no file is called %s", name)
+		}
+		order := func(file string) int {
+			suite, _, _ := strings.Cut(filepath.Base(file), "-")
+			return slices.Index(suiteNames(suites), suite)
+		}
+		slices.SortStableFunc(found, func(a, b string) int { return order(a) - order(b) })
+		for _, f := range found {
+			files = append(files, filepath.ToSlash(filepath.Join(filepath.Dir(name), filepath.Base(f))))
+		}
+	}
+	return files, nil
+}
+
+// table has a row for each row of the reports.
+func (b *figures) table(from []source) ([]string, error) {
+	var all []Row
+	for _, s := range from {
+		all = append(all, s.Rows...)
+	}
+	l := layoutOf(&Report{Rows: all})
+	known := append([]column{
+		{"suite", func(r Row) string { return r.Suite }, nil},
+		{"build", nil, nil}, // of the report
+	}, suiteColumns...)
+	if t, ok := tables[all[0].Suite]; ok {
+		known = append(known[:2:2], t.columns...)
+	}
+	columns := l.columns
+	if b.columnList != nil {
+		columns = nil
+		for _, name := range b.columnList {
+			i := slices.IndexFunc(known, func(c column) bool { return c.head == name })
+			if i < 0 {
+				var heads []string
+				for _, c := range known {
+					heads = append(heads, c.head)
+				}
+				return nil, fmt.Errorf("no column %q: there are %s", name, strings.Join(heads, ", "))
+			}
+			columns = append(columns, known[i])
+		}
+	}
+	var heads, rules []string
+	for _, c := range columns {
+		heads, rules = append(heads, c.head), append(rules, "---")
+	}
+	lines := []string{markdownRow(heads), markdownRow(rules)}
+	for _, s := range from {
+		for _, row := range s.Rows {
+			var cells []string
+			for _, c := range columns {
+				if c.head == "build" {
+					cells = append(cells, s.Machine.Build)
+					continue
+				}
+				cells = append(cells, c.cell(row))
+			}
+			lines = append(lines, markdownRow(cells))
+		}
+	}
+	return lines, nil
+}
+
+// medians has a row for each suite, variant and mode, and a column for each device and
+// build. The mode is named where it is another than fused.
+func medians(from []source) []string {
+	type key struct{ suite, variant string }
+	var keys []key
+	var wheres []string
+	ms := map[key]map[string]string{}
+	for _, s := range from {
+		for _, row := range s.Rows {
+			k := key{row.Suite, row.Variant}
+			if row.Mode != fused {
+				k.variant += ", " + row.Mode
+			}
+			where := row.Device
+			if s.Machine.Build == "without cgo" {
+				where += ", without cgo"
+			}
+			if ms[k] == nil {
+				keys, ms[k] = append(keys, k), map[string]string{}
+			}
+			if !slices.Contains(wheres, where) {
+				wheres = append(wheres, where)
+			}
+			ms[k][where] = short(row.MedianMS)
+		}
+	}
+	lines := []string{
+		markdownRow(append([]string{"suite", "variant"}, wheres...)),
+		markdownRow(slices.Repeat([]string{"---"}, len(wheres)+2)),
+	}
+	for _, k := range keys {
+		cells := []string{k.suite, k.variant}
+		for _, w := range wheres {
+			cells = append(cells, ms[k][w])
+		}
+		lines = append(lines, markdownRow(cells))
+	}
+	return lines
+}
+
+// originWidth is of lines in documents.
+const originWidth = 150
+
+// maxLinks is how many files are linked to one by one.
+const maxLinks = 4
+
+// origins say from which files the figures are, and where and when these were measured.
+func origins(from []source) (lines []string) {
+	var machines []string
+	files := map[string][]string{}
+	for _, s := range from {
+		m := s.Machine.String()
+		if files[m] == nil {
+			machines = append(machines, m)
+		}
+		name := strings.TrimSuffix(filepath.Base(s.file), ".json")
+		files[m] = append(files[m], fmt.Sprintf("[%s](%s)", name, s.file))
+	}
+	for _, m := range machines {
+		line := "-"
+		of := strings.Join(files[m], ", ")
+		if len(files[m]) > maxLinks {
+			of = fmt.Sprintf("%s and %d files more beside it", files[m][0], len(files[m])-1)
+		}
+		for _, word := range strings.Fields(of + ": " + markdownText(m) + ".") {
+			if len(line)+len(word) > originWidth {
+				lines = append(lines, line)
+				line = " "
+			}
+			line += " " + word
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millrace-go/millrace/internal/lint"
+)
+
+// TestTables: blocks of documents are what their data gives.
+func TestTables(t *testing.T) {
+	pages, err := lint.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with []string
+	for name, text := range pages {
+		if strings.Contains(text, blockEnds) {
+			with = append(with, filepath.Join(root, name))
+		}
+	}
+	if len(with) < 3 {
+		t.Fatalf("only %q have figures", with)
+	}
+	if code, _, errs := fusebench(append([]string{"tables", "-check"}, with...)...); code != 0 {
+		t.Error(errs)
+	}
+}
+
+var (
+	inBlocks = regexp.MustCompile(`(?ms)^<!-- (table|medians|picture): .*?^<!-- end -->$`)
+	code     = regexp.MustCompile("(?ms)^```.*?^```|`[^`]*`")
+	measured = regexp.MustCompile(`(?i)\d[\d.,]* ?(ns|µs|ms|s|seconds|GB/s|gflops|GFLOP/s|TFLOP/s|MB|×|times)( |\.|,|$)`)
+)
+
+// TestFiguresAreInFiles: README.md and the index of the figures have none by hand.
+func TestFiguresAreInFiles(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/benchmarks.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := byHand(string(text)); len(found) > 0 {
+			t.Errorf("%s has figures that are in no file: %q", page, found)
+		}
+	}
+	pages, err := lint.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range pages {
+		if !strings.HasPrefix(name, "docs/benchmarks/") || name == "docs/benchmarks/peers.md" { // which programs of its own write
+			continue
+		}
+		table := strings.Contains(inBlocks.ReplaceAllString(text, ""), "\n|---")
+		if table && !strings.Contains(text, "aken by hand, ") {
+			t.Errorf("%s has tables that no command wrote, and does not say that they were taken by hand, when and where", name)
+		}
+	}
+	if found := byHand("It takes 3.5 ms.\n`4 ms`\n\n<!-- table: a.json -->\n5 ms\n<!-- end -->\n"); len(found) != 1 {
+		t.Errorf("%q", found)
+	}
+}
+
+func byHand(text string) []string {
+	return measured.FindAllString(code.ReplaceAllString(inBlocks.ReplaceAllString(text, ""), ""), -1)
+}
+
+// TestData: every report below docs/benchmarks/data says where it is from, was taken hot,
+// in ten rounds at least, and is in some page.
+func TestData(t *testing.T) {
+	pages, err := lint.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs/benchmarks/data/*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		if suite, _, _ := strings.Cut(filepath.Base(f), "-"); !slices.Contains(suiteNames(suites), suite) {
+			continue // of another program
+		}
+		r, err := loadReport(f)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if m := r.Machine; m.CPU == "" || m.Commit == "" || strings.HasSuffix(m.Commit, "+") || m.Date == "" || m.Command == "" {
+			t.Errorf("%s: %+v", f, m)
+		}
+		for _, row := range r.Rows {
+			if row.Error != "" || row.Runs < 10 || len(row.SamplesMS) != row.Runs || row.ExplorationsHot+row.CompilesHot+row.AllocsHot > 0 {
+				t.Errorf("%s: %s: %d runs, %d times, error %q, or not hot", f, row.identity(), row.Runs, len(row.SamplesMS), row.Error)
+			}
+			seconds := row.SamplesMS
+			again := emptyRow()
+			again.time(&contestant{times: row.seconds}, nil)
+			if got := again.MedianMS; got < row.MedianMS*0.999 || got > row.MedianMS*1.001 {
+				t.Errorf("%s: %s: a median of %v ms, and of its %d times %v", f, row.identity(), row.MedianMS, len(seconds), got)
+			}
+		}
+		used := false
+		for _, text := range pages {
+			used = used || strings.Contains(text, "data/"+filepath.Base(f))
+		}
+		if !used {
+			t.Errorf("%s is in no page", f)
+		}
+	}
+}
+
+func TestFillPage(t *testing.T) {
+	dir := t.TempDir()
+	for name, r := range map[string]*Report{"g.json": sample(), "p.json": products()} {
+		if err := deliver(nil, r, "json", filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := filepath.Join(dir, "page.md")
+	fill := func(text string) (out, errs string) {
+		t.Helper()
+		if err := os.WriteFile(page, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, _, errs = fusebench("tables", page)
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data), errs
+	}
+	out, errs := fill("# Head\n\n<!-- table: g.json; modes: fused; columns: suite, variant, build, median ms -->\nold\n<!-- end -->\ntail\n" +
+		"<!-- medians: g.json p.json -->\n<!-- end -->\n<!-- picture: p.svg; of: g.json -->\n<!-- end -->\n")
+	for _, want := range []string{
+		"# Head\n", "| suite | variant | build | median ms |\n| --- | --- | --- | --- |\n| gelu | custom |  | 15 |\n\n- [g](g.json): A CPU, 2 cores",
+		"<!-- end -->\ntail\n", "| gelu | custom, unfused | 300 |", "| matmul | 1024 | 10 |", "](p.svg)",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s%s", want, out, errs)
+		}
+	}
+	if strings.Contains(out, "old") {
+		t.Error("what stood there still does")
+	}
+	if code, _, errs := fusebench("tables", "-check", page); code != 0 {
+		t.Errorf("checked right after: %s", errs)
+	}
+	if err := os.WriteFile(page, []byte(strings.Replace(out, "| 15 |", "| 14 |", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := fusebench("tables", "-check", page); code != exitFailed || !strings.Contains(errs, "page.md") {
+		t.Errorf("a figure that was changed by hand: exit %d, %s", code, errs)
+	}
+	for text, want := range map[string]string{
+		"<!-- table: g.json -->\n":                                     "no line",
+		"<!-- table: none.json -->\n<!-- end -->\n":                    "none.json",
+		"<!-- table: g.json; columns: speed -->\n<!-- end -->\n":       "no column",
+		"<!-- table: g.json; colour: red -->\n<!-- end -->\n":          `no "colour"`,
+		"<!-- table: g.json; variants: erf -->\n<!-- end -->\n":        "nothing of g.json",
+		"<!-- picture: p.svg -->\n<!-- end -->\n":                      "of no file",
+		"<!-- medians: g.json; columns: median ms -->\n<!-- end -->\n": `no "columns"`,
+	} {
+		if _, errs := fill(text); !strings.Contains(errs, want) {
+			t.Errorf("%q: %q, want %q", text, errs, want)
+		}
+	}
+	if code, _, _ := fusebench("tables"); code != exitUsage {
+		t.Errorf("no page: exit %d", code)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostinfo"
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
@@ -20,7 +21,7 @@ func timeChain(c *config, suite chainSuite, io streams) error {
 		return err
 	}
 	p := problems[c.variants[0]]
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	report := &Report{Machine: hostinfo.This(), Rows: []Row{}}
 	show := newProgress(io.err)
 	err = inTurn(c.budget, len(devices), func(i int, share time.Duration) error {
 		show.say("%s: chain of %d", devices[i], suite.ops)

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostinfo"
 	"github.com/millrace-go/millrace/internal/paired"
 	"github.com/millrace-go/millrace/internal/roof"
 )
@@ -95,7 +96,7 @@ func timeRoof(c *config, io streams) error {
 			row.GBPerS = number(float64(row.IOBytes) / paired.Median(k.times) / 1e9)
 		}
 	}
-	return c.deliver(io, &Report{Machine: thisMachine(), Rows: rows})
+	return c.deliver(io, &Report{Machine: hostinfo.This(), Rows: rows})
 }
 
 // perGiga is how long a thousand million operations take.

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"math"
-	"os"
-	goruntime "runtime"
-	"runtime/debug"
-	"strings"
-	"time"
 
+	"github.com/millrace-go/millrace/internal/hostinfo"
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
@@ -20,26 +15,7 @@ type Report struct {
 }
 
 // A Machine says where figures come from.
-type Machine struct {
-	CPU      string `json:"cpu"`
-	Cores    int    `json:"cores"`
-	OS       string `json:"os"`
-	Go       string `json:"go"`
-	Millrace string `json:"millrace"`
-	Commit   string `json:"commit,omitempty"` // of the program's source, where the go command wrote it down
-	Date     string `json:"date,omitempty"`   // when it was measured
-}
-
-// String is a line of it.
-func (m Machine) String() string {
-	s := fmt.Sprintf("%s, %d cores, %s, %s, millrace %s", m.CPU, m.Cores, m.OS, m.Go, m.Millrace)
-	for _, more := range []string{m.Commit, m.Date} {
-		if more != "" {
-			s += ", " + more
-		}
-	}
-	return s
-}
+type Machine = hostinfo.Machine
 
 // A Row is one variant in one mode on one device. Times are of hot runs unless
 // they say cold; counters are per run unless they say hot, which is the sum
@@ -274,55 +250,4 @@ func (r *Row) read(c, plain *contestant) {
 	e := paired.Ratio(own, read)
 	r.ReadMS = number(paired.Median(read) * 1e3)
 	r.ReadRatio, r.ReadRatioLo, r.ReadRatioHi = number(e.Mid), number(e.Lo), number(e.Hi)
-}
-
-// thisMachine describes the machine fusebench runs on.
-func thisMachine() Machine {
-	return Machine{
-		CPU:      cpuName(),
-		Cores:    goruntime.NumCPU(),
-		OS:       goruntime.GOOS + "/" + goruntime.GOARCH,
-		Go:       goruntime.Version(),
-		Millrace: millraceVersion(),
-		Commit:   commit(),
-		Date:     time.Now().UTC().Format(time.DateOnly),
-	}
-}
-
-// cpuName is the model name Linux gives; elsewhere the architecture must do.
-func cpuName() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(data)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return goruntime.GOARCH
-}
-
-func millraceVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}
-
-// commit is the source's, with a plus where it was changed since.
-func commit() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	of := map[string]string{}
-	for _, s := range info.Settings {
-		of[s.Key] = s.Value
-	}
-	c := of["vcs.revision"]
-	if c = c[:min(len(c), 12)]; c != "" && of["vcs.modified"] == "true" {
-		c += "+"
-	}
-	return c
 }

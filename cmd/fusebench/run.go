@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/millrace-go/millrace/internal/hostinfo"
 )
 
 // timeSuite runs a suite on every target and writes the report.
@@ -13,7 +15,7 @@ func timeSuite(c *config, s Suite, io streams) error {
 	if err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	report := &Report{Machine: hostinfo.This(), Rows: []Row{}}
 	show := newProgress(io.err)
 	show.say("making inputs")
 	problems, err := c.problems(s)

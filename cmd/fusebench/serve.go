@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostinfo"
 )
 
 // serveSuite is what a server computes for one request: two layers with GELU
@@ -116,7 +117,7 @@ func timeServe(c *config, v *serve, io streams) error {
 	if err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	report := &Report{Machine: hostinfo.This(), Rows: []Row{}}
 	show := newProgress(io.err)
 	defer show.clear()
 	err = inTurn(c.budget, len(devices)*len(c.modes), func(i int, share time.Duration) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostinfo"
 	"github.com/millrace-go/millrace/internal/paired"
 	"github.com/millrace-go/millrace/plancache"
 )
@@ -234,7 +235,7 @@ func (s *start) run(io streams) error {
 	}
 	show := newProgress(io.err)
 	defer show.clear()
-	report := &startReport{Machine: thisMachine(), Program: s.program, Ops: s.ops, N: s.n, IdleMS: number(milliseconds(s.idle))}
+	report := &startReport{Machine: hostinfo.This(), Program: s.program, Ops: s.ops, N: s.n, IdleMS: number(milliseconds(s.idle))}
 	rows := s.rows(root)
 	for _, cache := range startCaches {
 		for run := range s.runs {

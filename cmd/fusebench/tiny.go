@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostinfo"
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
@@ -60,7 +61,7 @@ func timeTiny(c *config, how list, io streams) error {
 	if err := c.usePlans(); err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	report := &Report{Machine: hostinfo.This(), Rows: []Row{}}
 	show := newProgress(io.err)
 	defer show.clear()
 	err := inTurn(c.budget, len(c.variants), func(i int, share time.Duration) error {

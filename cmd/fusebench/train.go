@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostinfo"
 )
 
 // drill is what the flags of train ask for.
@@ -51,7 +52,7 @@ func timeTrain(c *config, d *drill, io streams) error {
 	if err != nil {
 		return err
 	}
-	report := &Report{Machine: thisMachine(), Rows: []Row{}}
+	report := &Report{Machine: hostinfo.This(), Rows: []Row{}}
 	show := newProgress(io.err)
 	defer show.clear()
 	var exact []float64

@@ -111,7 +111,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // report times what was asked for.
 func (o *options) report(list []contestant) (*Report, error) {
-	r := &Report{Machine: hostinfo.This(), Threads: o.threads, Rounds: o.rounds, WarmUps: o.warmUps, Environment: heeded()}
+	r := &Report{Machine: o.machine(), Threads: o.threads, Rounds: o.rounds, WarmUps: o.warmUps, Environment: heeded()}
 	ws, err := chosen(o.workloads, ",", workloads, func(w workload) string { return w.name })
 	if err != nil {
 		return nil, err
@@ -128,9 +128,6 @@ func (o *options) report(list []contestant) (*Report, error) {
 			p.Missing = err.Error()
 			continue
 		}
-		if c.ours && r.Machine.Commit == "" {
-			r.Machine.Commit = p.Versions["millrace"]
-		}
 		o.contestants = append(o.contestants, c)
 	}
 	defer o.close()
@@ -142,6 +139,24 @@ func (o *options) report(list []contestant) (*Report, error) {
 		r.Workloads = append(r.Workloads, result)
 	}
 	return r, nil
+}
+
+// machine is this one, with the commit that ours is built from, which go run does
+// not write down.
+func (o *options) machine() hostinfo.Machine {
+	m := hostinfo.This()
+	git := func(args ...string) string {
+		out, err := exec.Command("git", append([]string{"-C", o.places.source}, args...)...).Output()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(out))
+	}
+	m.Commit = git("rev-parse", "--short=12", "HEAD")
+	if m.Commit != "" && git("status", "--porcelain", "--untracked-files=no") != "" {
+		m.Commit += "+"
+	}
+	return m
 }
 
 // versions builds a contestant, where it is to be built, and asks it what it uses.

@@ -80,8 +80,12 @@ func (r *Report) base(w *Result) *Entry {
 	return nil
 }
 
-// ratio is an entry's time over the base's, round by round.
-func ratio(e, base *Entry) paired.Estimate { return paired.Ratio(e.Seconds, base.Seconds) }
+// ratio is an entry's time over the base's, round by round, and whether the entry
+// is ahead by more than an interval of 95 %, which few rounds do not have.
+func ratio(e, base *Entry) (est paired.Estimate, ahead bool) {
+	est = paired.Ratio(e.Seconds, base.Seconds)
+	return est, est.Hi < 1 && len(e.Seconds) >= paired.LeastPairs
+}
 
 // failures are the entries that make the command fail.
 func (r *Report) failures() (list []string) {

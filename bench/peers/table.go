@@ -13,14 +13,16 @@ import (
 // columns is how many workloads one table has.
 const columns = 5
 
+const legend = "A cell is the median time in ms and, in brackets, how many times ours (the first row that ran) with its 95 % interval; " +
+	"**bold** where a rival is ahead by more than that interval. A dash: the library has no such operations; ✗: it failed or disagreed, see below."
+
 // markdown is the report for a document: tables with a row for each contestant,
 // where rivals are ahead, and who is missing or was left out.
 func (r *Report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s. %d threads each, float32, medians of %d rounds after %d that warm up.\n", r.Machine, r.Threads, r.Rounds, r.WarmUps)
+	fmt.Fprintf(&b, "%s. %d threads each, float32, medians of %d rounds after %d to warm up.\n", r.Machine, r.Threads, r.Rounds, r.WarmUps)
 	r.versions(&b)
-	b.WriteString("\nA cell is the median time in ms and, in brackets, how many times ours (the first row that ran) with its 95 % interval; **bold** where a rival\n" +
-		"is ahead by more than that interval. A dash: the library has no such operations; ✗: it failed or disagreed, see below.\n")
+	b.WriteString("\n" + legend + "\n")
 	for ws := range slices.Chunk(r.Workloads, columns) {
 		r.table(&b, ws)
 	}
@@ -30,7 +32,35 @@ func (r *Report) markdown() string {
 	for _, w := range r.Workloads {
 		fmt.Fprintf(&b, "- %s: %s; %s. Agreed within %.2g.\n", w.Name, w.About, w.Bound, w.Tolerance)
 	}
-	return b.String()
+	return folded(b.String())
+}
+
+// width is that of text in a document.
+const width = 140
+
+// folded breaks lines that are too long and no rows of a table.
+func folded(text string) string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "|") {
+			out = append(out, line)
+			continue
+		}
+		indent := ""
+		for n := 0; len([]rune(line)) > width; n++ {
+			if n == 0 && strings.HasPrefix(line, "- ") {
+				indent = "  "
+			}
+			at := strings.LastIndex(string([]rune(line)[:width]), " ")
+			if at <= len(indent) {
+				break
+			}
+			out = append(out, line[:at])
+			line = indent + line[at+1:]
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
 }
 
 func (r *Report) versions(b *strings.Builder) {
@@ -79,9 +109,9 @@ func (r *Report) cell(w *Result, c *Presence) string {
 	if base == nil || e == base {
 		return ms
 	}
-	est := ratio(e, base)
+	est, ahead := ratio(e, base)
 	text := fmt.Sprintf("%s (%s, %s to %s)", ms, digits(est.Mid), digits(est.Lo), digits(est.Hi))
-	if est.Hi < 1 && !c.Ours {
+	if ahead && !c.Ours {
 		text = "**" + text + "**"
 	}
 	return text
@@ -98,7 +128,7 @@ func (r *Report) ahead(b *strings.Builder) {
 			if e == nil || base == nil || c.Ours || e.Status != ok {
 				continue
 			}
-			if est := ratio(e, base); est.Hi < 1 {
+			if est, ahead := ratio(e, base); ahead {
 				list = append(list, fmt.Sprintf("%s %s", c.Name, digits(est.Mid)))
 			}
 		}

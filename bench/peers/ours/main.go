@@ -25,7 +25,7 @@ func main() {
 func run() error {
 	if len(os.Args) == 2 && os.Args[1] == "-versions" {
 		m := hostinfo.This()
-		return json.NewEncoder(os.Stdout).Encode(map[string]string{"go": m.Go, "millrace": m.Commit})
+		return json.NewEncoder(os.Stdout).Encode(map[string]string{"go": m.Go, "millrace": m.Millrace})
 	}
 	return talk.Serve(os.Stdin, os.Stdout, prepare)
 }

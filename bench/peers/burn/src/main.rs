@@ -23,14 +23,24 @@ impl Input {
     fn read(of: &Value) -> Result<Input, Fault> {
         let file = of["file"].as_str().ok_or("an input without a file")?;
         let dims = of["shape"].as_array().ok_or("an input without a shape")?;
-        let shape = dims.iter().filter_map(|d| d.as_u64()).map(|d| d as usize).collect();
+        let shape = dims
+            .iter()
+            .filter_map(|d| d.as_u64())
+            .map(|d| d as usize)
+            .collect();
         let bytes = std::fs::read(file)?;
-        let data = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let data = bytes
+            .chunks_exact(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
         Ok(Input { shape, data })
     }
 
     fn tensor<const D: usize>(&self, device: &Device) -> Tensor<D> {
-        Tensor::from_data(TensorData::new(self.data.clone(), self.shape.clone()), device)
+        Tensor::from_data(
+            TensorData::new(self.data.clone(), self.shape.clone()),
+            device,
+        )
     }
 }
 
@@ -92,7 +102,9 @@ fn chain(mut x: Tensor<1>, step: usize) -> Tensor<1> {
 fn program(name: &str, inputs: &[Input], d: &Device) -> Option<Run> {
     if name.starts_with("matmul") {
         let (a, b) = (inputs[0].tensor::<2>(d), inputs[1].tensor::<2>(d));
-        return Some(Box::new(move |_| Ok(Output::Matrix(a.clone().matmul(b.clone())))));
+        return Some(Box::new(move |_| {
+            Ok(Output::Matrix(a.clone().matmul(b.clone())))
+        }));
     }
     if name.starts_with("chain") {
         let (x, varies) = (inputs[0].tensor::<1>(d), name == "chain-vary");
@@ -102,8 +114,19 @@ fn program(name: &str, inputs: &[Input], d: &Device) -> Option<Run> {
         }));
     }
     if name == "layernorm" {
-        let (x, w, b) = (inputs[0].tensor::<3>(d), inputs[1].tensor::<1>(d), inputs[2].tensor::<1>(d));
-        return Some(Box::new(move |_| Ok(Output::Cube(module::layer_norm(x.clone(), w.clone(), Some(b.clone()), EPS)))));
+        let (x, w, b) = (
+            inputs[0].tensor::<3>(d),
+            inputs[1].tensor::<1>(d),
+            inputs[2].tensor::<1>(d),
+        );
+        return Some(Box::new(move |_| {
+            Ok(Output::Cube(module::layer_norm(
+                x.clone(),
+                w.clone(),
+                Some(b.clone()),
+                EPS,
+            )))
+        }));
     }
     if name == "sum" {
         let x = inputs[0].tensor::<3>(d);
@@ -137,7 +160,9 @@ impl Contestant {
         if let Some(n) = question.get("run").and_then(Value::as_u64) {
             return Ok(json!({"seconds": self.sample(n as usize)?}));
         }
-        let file = question["write"].as_str().ok_or("a question that is not known")?;
+        let file = question["write"]
+            .as_str()
+            .ok_or("a question that is not known")?;
         let elements = self.last.as_ref().ok_or("nothing has run")?.elements()?;
         let bytes: Vec<u8> = elements.iter().flat_map(|f| f.to_le_bytes()).collect();
         std::fs::write(file, bytes)?;
@@ -148,8 +173,15 @@ impl Contestant {
         (self.run, self.last) = (None, None);
         self.device.memory_cleanup();
         let sources = work["inputs"].as_array().ok_or("work without inputs")?;
-        let inputs = sources.iter().map(Input::read).collect::<Result<Vec<_>, _>>()?;
-        self.run = program(work["workload"].as_str().unwrap_or(""), &inputs, &self.device);
+        let inputs = sources
+            .iter()
+            .map(Input::read)
+            .collect::<Result<Vec<_>, _>>()?;
+        self.run = program(
+            work["workload"].as_str().unwrap_or(""),
+            &inputs,
+            &self.device,
+        );
         self.wait()?;
         Ok(match self.run {
             Some(_) => json!({"ready": true}),
@@ -195,7 +227,11 @@ fn main() -> Result<(), Fault> {
         println!("{}", json!({"burn": BURN}));
         return Ok(());
     }
-    let mut contestant = Contestant { device, run: None, last: None };
+    let mut contestant = Contestant {
+        device,
+        run: None,
+        last: None,
+    };
     for line in std::io::stdin().lock().lines() {
         let answer = contestant.answer(&serde_json::from_str(&line?)?);
         let text = answer.unwrap_or_else(|e| json!({"error": e.to_string()}));

@@ -7,12 +7,13 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx gomlx-core shipped test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help bench bench-all bench-gomlx peers gomlx-core shipped test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
 	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
 	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
+	@echo 'make peers            numpy, numexpr, torch, jax, onnxruntime and Burn beside Millrace: installs what it can; ARGS="-rounds 10" and the like'
 	@echo 'make shipped          a program with its plans and kernels in it: record, generate, build, run'
 	@echo 'make test             vet, the house rules and every test, as this machine builds them'
 	@echo 'make check            everything CI checks: the same in other builds, -race, fuzzing and more'
@@ -39,6 +40,9 @@ gomlx-core:
 
 bench-gomlx:
 	@cd gomlxbackend && go run ./internal/bench $(ARGS)
+
+peers:
+	@scripts/peers.sh $(ARGS)
 
 shipped:
 	@scripts/shipped.sh

@@ -94,9 +94,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	defer os.RemoveAll(o.work)
 	o.places.work = o.work
-	report, err := o.report(o.places.list(o.threads))
-	if err == nil {
-		err = o.deliver(report, stdout)
+	report, err := o.report(o.places.list(o.threads), o.write)
+	if err == nil && o.out == "" {
+		_, err = io.WriteString(stdout, report.markdown())
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -109,8 +109,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return min(len(bad), 1)
 }
 
-// report times what was asked for.
-func (o *options) report(list []contestant) (*Report, error) {
+// report times what was asked for, and calls each with what is there after every
+// workload.
+func (o *options) report(list []contestant, each func(*Report) error) (*Report, error) {
 	r := &Report{Machine: o.machine(), Threads: o.threads, Rounds: o.rounds, WarmUps: o.warmUps, Environment: heeded()}
 	ws, err := chosen(o.workloads, ",", workloads, func(w workload) string { return w.name })
 	if err != nil {
@@ -137,6 +138,9 @@ func (o *options) report(list []contestant) (*Report, error) {
 			return nil, err
 		}
 		r.Workloads = append(r.Workloads, result)
+		if err := each(r); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }
@@ -225,11 +229,11 @@ func heeded() map[string]string {
 	return set
 }
 
-// deliver writes the tables, and where that is into a file the samples beside it.
-func (o *options) deliver(r *Report, stdout io.Writer) error {
+// write writes the tables where they are wanted in a file, and the samples beside
+// it.
+func (o *options) write(r *Report) error {
 	if o.out == "" {
-		_, err := io.WriteString(stdout, r.markdown())
-		return err
+		return nil
 	}
 	page, err := os.ReadFile(o.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

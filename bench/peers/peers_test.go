@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +17,7 @@ func timed(t *testing.T, behaviours ...string) *Report {
 	o := &options{bench: bench{
 		threads: 1, rounds: 7, warmUps: 2, limit: 3 * time.Second, shape: shape{2, 3, 4}, work: t.TempDir(), log: io.Discard,
 	}, workloads: "sum"}
-	r, err := o.report(fakes(t, behaviours...))
+	r, err := o.report(fakes(t, behaviours...), o.write)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +113,41 @@ func TestNothingOfOurs(t *testing.T) {
 	}
 }
 
+// TestWritten: the page keeps what is around the marks, and samples lie beside it.
+func TestWritten(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "peers.md")
+	if err := os.WriteFile(page, []byte("# Peers\n"+begin+end+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := &options{bench: bench{rounds: 2, warmUps: 1, limit: time.Minute, shape: shape{1, 1, 8}, work: t.TempDir(), log: io.Discard}, workloads: "sum", out: page}
+	if _, err := o.report(fakes(t, "ours"), o.write); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.HasPrefix(string(text), "# Peers\n") || !strings.Contains(string(text), "| ours | 2 |") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	var back Report
+	samples, err := os.ReadFile(strings.TrimSuffix(page, ".md") + ".json")
+	if err == nil {
+		err = json.Unmarshal(samples, &back)
+	}
+	if err != nil || len(back.Workloads) != 1 || !slices.Equal(back.Workloads[0].Entries[0].Seconds, []float64{0.002, 0.002}) {
+		t.Errorf("%v:\n%s", err, samples)
+	}
+	if err := os.WriteFile(page, []byte("no marks"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.report(fakes(t, "ours"), o.write); err == nil || !strings.Contains(err.Error(), "has no lines") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	quit := make(chan struct{})
 	close(quit)
 	o := &options{bench: bench{rounds: 1, warmUps: 1, limit: time.Minute, shape: shape{1, 1, 8}, work: t.TempDir(), log: io.Discard, quit: quit}, workloads: "sum"}
-	if _, err := o.report(fakes(t, "ours", "hangs")); err == nil || err.Error() != "interrupted" {
+	if _, err := o.report(fakes(t, "ours", "hangs"), o.write); err == nil || err.Error() != "interrupted" {
 		t.Errorf("%v", err)
 	}
 }

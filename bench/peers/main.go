@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,7 +36,7 @@ type options struct {
 	bench
 	only, workloads string
 	shapeText       string
-	out             string
+	out, from       string
 	places          places
 }
 
@@ -51,6 +52,7 @@ func flags(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.only, "only", "", "`contestants`, separated by semicolons; all that are installed where empty")
 	f.StringVar(&o.workloads, "workloads", "", "`workloads`, separated by commas; all where empty")
 	f.StringVar(&o.out, "o", "", "Markdown `file` to write, or to write into between its marks; samples go to a .json beside it")
+	f.StringVar(&o.from, "from", "", "JSON `file` of samples to make the tables of, instead of timing")
 	f.StringVar(&o.places.source, "source", filepath.Join("bench", "peers"), "`folder` of the contestants' programs")
 	f.StringVar(&o.places.python, "python", "python3", "Python `interpreter` that has the libraries")
 	f.StringVar(&o.places.burn, "burn", filepath.Join("dist", "peers", "burn"), "`folder` with cargo's target folders flex, ndarray and vulkan")
@@ -94,7 +96,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	defer os.RemoveAll(o.work)
 	o.places.work = o.work
-	report, err := o.report(o.places.list(o.threads), o.write)
+	report, err := o.obtain()
 	if err == nil && o.out == "" {
 		_, err = io.WriteString(stdout, report.markdown())
 	}
@@ -107,6 +109,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, line)
 	}
 	return min(len(bad), 1)
+}
+
+// obtain times, or reads what was timed before.
+func (o *options) obtain() (*Report, error) {
+	if o.from == "" {
+		return o.report(o.places.list(o.threads), o.write)
+	}
+	b, err := os.ReadFile(o.from)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.from, err)
+	}
+	return r, o.write(r)
 }
 
 // report times what was asked for, and calls each with what is there after every
@@ -177,10 +195,12 @@ func (c contestant) versions(source string) (map[string]string, error) {
 	var errs strings.Builder
 	cmd.Env, cmd.Stderr = c.env, &errs
 	out, err := cmd.Output()
-	if err != nil && errs.Len() > 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no %s", filepath.Base(c.command[0]))
+	case err != nil && errs.Len() > 0:
 		return nil, errors.New(lastLine(errs.String()))
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	var v map[string]string

@@ -96,6 +96,10 @@ func TestMissing(t *testing.T) {
 	if v := r.Contestants[0].Versions["fake"]; v != "1.2.3" {
 		t.Errorf("version %q", v)
 	}
+	c := contestant{command: []string{filepath.Join(t.TempDir(), "peer")}}
+	if _, err := c.versions("."); err == nil || err.Error() != "there is no peer" {
+		t.Errorf("a program that is not there: %v", err)
+	}
 	text := r.markdown()
 	if want := "- missing: not installed (there is no module called fake)."; !strings.Contains(text, want) {
 		t.Errorf("no line %q in\n%s", want, text)
@@ -134,6 +138,10 @@ func TestWritten(t *testing.T) {
 	}
 	if err != nil || len(back.Workloads) != 1 || !slices.Equal(back.Workloads[0].Entries[0].Seconds, []float64{0.002, 0.002}) {
 		t.Errorf("%v:\n%s", err, samples)
+	}
+	var table strings.Builder
+	if got := run(t.Context(), []string{"-from", strings.TrimSuffix(page, ".md") + ".json"}, &table, io.Discard); got != 0 || table.String() != back.markdown() {
+		t.Errorf("exit status %d, and from the samples came\n%s", got, &table)
 	}
 	if err := os.WriteFile(page, []byte("no marks"), 0o666); err != nil {
 		t.Fatal(err)

@@ -117,10 +117,17 @@ func (r *Report) cell(w *Result, c *Presence) string {
 	return text
 }
 
-// ahead lists where rivals are, whatever they keep.
+// ahead lists where rivals are, whatever they keep: surely, and by their median.
 func (r *Report) ahead(b *strings.Builder) {
-	b.WriteString("\nRivals that are ahead, by more than the interval:\n\n")
-	none := true
+	surely := r.rivals(func(_ float64, ahead bool) bool { return ahead })
+	perhaps := r.rivals(func(mid float64, ahead bool) bool { return !ahead && mid < 1 })
+	fmt.Fprintf(b, "\nRivals that are ahead, by more than the interval:\n\n%s", surely)
+	fmt.Fprintf(b, "\nRivals that are ahead by the median, in an interval that has 1 in it:\n\n%s", perhaps)
+}
+
+// rivals are the ratios that are wanted, by workload.
+func (r *Report) rivals(wanted func(mid float64, ahead bool) bool) string {
+	var lines strings.Builder
 	for _, w := range r.Workloads {
 		var list []string
 		for _, c := range r.Contestants {
@@ -128,18 +135,18 @@ func (r *Report) ahead(b *strings.Builder) {
 			if e == nil || base == nil || c.Ours || e.Status != ok {
 				continue
 			}
-			if est, ahead := ratio(e, base); ahead {
+			if est, ahead := ratio(e, base); wanted(est.Mid, ahead) {
 				list = append(list, fmt.Sprintf("%s %s", c.Name, digits(est.Mid)))
 			}
 		}
 		if len(list) > 0 {
-			none = false
-			fmt.Fprintf(b, "- %s: %s.\n", w.Name, strings.Join(list, "; "))
+			fmt.Fprintf(&lines, "- %s: %s.\n", w.Name, strings.Join(list, "; "))
 		}
 	}
-	if none {
-		b.WriteString("- none.\n")
+	if lines.Len() == 0 {
+		return "- none.\n"
 	}
+	return lines.String()
 }
 
 // absent lists contestants that are not installed, and entries that are out.

@@ -60,7 +60,7 @@ impl Output {
             Output::Cube(t) => t.clone().into_data(),
             Output::Read(v) => return Ok(v.clone()),
         };
-        data.to_vec::<f32>().map_err(|e| format!("{e:?}").into())
+        data.try_to_vec::<f32>().map_err(|e| format!("{e:?}").into())
     }
 }
 

@@ -195,11 +195,11 @@ const (
 	end   = "<!-- end of what it wrote -->"
 )
 
-// placed is a page with the text between its marks, or the text alone where there
-// is no page.
+// placed is a page with the text between its marks, which are all of it where there
+// is no page yet.
 func placed(page, text string) (string, error) {
 	if page == "" {
-		return text, nil
+		page = begin + end + "\n"
 	}
 	before, rest, found := strings.Cut(page, begin)
 	_, after, closed := strings.Cut(rest, end)

@@ -115,8 +115,12 @@ func TestPlaced(t *testing.T) {
 	if want := "# Peers\n\n" + begin + "\n\nnew\n\n" + end + "\nafter\n"; got != want || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := placed("", "new\n"); got != "new\n" || err != nil {
-		t.Errorf("%q, %v", got, err)
+	first, err := placed("", "new\n")
+	if want := begin + "\n\nnew\n\n" + end + "\n"; first != want || err != nil {
+		t.Errorf("%q, %v", first, err)
+	}
+	if again, err := placed(first, "new\n"); again != first || err != nil {
+		t.Errorf("written twice: %q, %v", again, err)
 	}
 	for _, page := range []string{"no marks", begin, end + begin} {
 		if _, err := placed(page, "new"); err == nil {

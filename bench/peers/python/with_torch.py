@@ -32,6 +32,11 @@ def program(work):
     }[work.name]
 
 
+def result(f, operands):
+    """Memory for a result of f, which is not computed for that."""
+    return torch.empty(f(*[o.to("meta") if torch.is_tensor(o) else o for o in operands]).shape)
+
+
 def gelu_erf_into(x, y):
     torch.mul(x, SQRT_HALF, out=y)
     return y.erf_().add_(1).mul_(x).mul_(0.5)
@@ -60,7 +65,7 @@ def eager_into(work, xs):
     if work.name == "layernorm":
         run = layer_norm_into(work, xs)
         return lambda step: run()
-    y = torch.empty_like(program(work)(*xs)) if "chain" not in work.name else torch.empty_like(x)
+    y = torch.empty_like(x) if work.name.startswith("chain") else result(program(work), xs)
     aten = torch.ops.aten
     return {
         "gelu": lambda step: aten.gelu.out(x, out=y),
@@ -83,8 +88,7 @@ def compiled(work, xs):
     if not work.kept:
         g = torch.compile(f)
         return (lambda step: g(*xs, torch.tensor(chain_scalars(step)))) if varies else (lambda step: g(*xs))
-    with torch.inference_mode():
-        y = torch.empty_like(f(*xs, chain_scalars(0)) if varies else f(*xs))
+    y = result(f, [*xs, chain_scalars(0)] if varies else xs)
     g = torch.compile(lambda y, *xs: y.copy_(f(*xs)))
     return (lambda step: g(y, *xs, torch.tensor(chain_scalars(step)))) if varies else (lambda step: g(y, *xs))
 

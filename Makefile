@@ -7,13 +7,14 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx figures gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help bench bench-all bench-gomlx figures peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
 	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
 	@echo 'make figures          take the figures of docs/benchmarks that are in files anew on this machine (twenty minutes)'
 	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
+	@echo 'make peers            numpy, numexpr, torch, jax, onnxruntime and Burn beside Millrace: installs what it can; ARGS="-rounds 10" and the like'
 	@echo 'make shipped          a program with its plans and kernels in it: record, generate, build, run'
 	@echo 'make test             vet, the house rules and every test, as this machine builds them'
 	@echo 'make check            everything CI checks: the same in other builds, -race, fuzzing and more'
@@ -44,6 +45,9 @@ gomlx-core:
 
 bench-gomlx:
 	@cd gomlxbackend && go run ./internal/bench $(ARGS)
+
+peers:
+	@scripts/peers.sh $(ARGS)
 
 shipped:
 	@scripts/shipped.sh

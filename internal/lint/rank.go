@@ -9,6 +9,7 @@ import (
 // docs/architecture.md.
 var ranks = map[string]int{
 	"cmd/fusebench":  15,
+	"bench/peers":    15,
 	"optim":          14,
 	"nn":             13,
 	"linalg":         13,
@@ -76,10 +77,10 @@ func driverOf(dir string) string {
 
 // floats says that a folder has no rank of its own: it may be imported from
 // anywhere that its own imports allow. internal/ holds helpers, other commands
-// and programs are nobody's import.
+// and programs, those of bench/ among them, are nobody's import.
 func floats(dir string) bool {
 	return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/internal/") ||
-		strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/")
+		strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "examples/") || strings.HasPrefix(dir, "bench/")
 }
 
 // CheckRanks finds imports that go up or sideways, drivers imported where they

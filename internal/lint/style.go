@@ -103,7 +103,7 @@ func (t *Tree) CheckDocs() []string {
 			continue
 		}
 		_, ranked := ranks[dir]
-		engine := drivers[dir] || ranked && !public[dir] && !strings.HasPrefix(dir, "cmd/")
+		engine := drivers[dir] || ranked && !public[dir] && !program(dir)
 		if engine && !strings.HasSuffix(strings.TrimSpace(docs[0]), enginePart) {
 			bad = append(bad, fmt.Sprintf("%s: the package comment must end with %q", dir, enginePart))
 		}
@@ -111,8 +111,13 @@ func (t *Tree) CheckDocs() []string {
 	return bad
 }
 
+// program says that a folder holds what is run, not imported.
+func program(dir string) bool {
+	return strings.HasPrefix(dir, "cmd/") || strings.HasPrefix(dir, "bench/")
+}
+
 // sources are the endings of files people write here.
-var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".sh": true, ".wgsl": true, ".S": true}
+var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".sh": true, ".wgsl": true, ".S": true, ".py": true, ".rs": true}
 
 // CheckFiles finds files over MaxLines, generated files (prefix z_) without
 // the standard header, and files with the header but not the prefix. Golden

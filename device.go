@@ -64,6 +64,9 @@ func OpenOptions(o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Report && o.Device == "cpu" {
+		measuredRoofs() // now, as it would be in the way of what runs later
+	}
 	d, err := stream.Open(o)
 	if err != nil {
 		return nil, err
@@ -170,7 +173,12 @@ func (d *Device) Close() error {
 	if !d.made() {
 		return nil
 	}
-	return d.d.Close()
+	first := !d.d.Closed.Load()
+	err := d.d.Close()
+	if first {
+		err = errors.Join(err, closedReports(d.d))
+	}
+	return err
 }
 
 var errNilDevice = errors.New("nil device or stream, or one that is no open one's: see Open, Device.NewStream and Stream.Scope")

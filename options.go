@@ -174,6 +174,12 @@ func withEnvironment(o Options) (Options, error) {
 		}
 		o.Trace = bothTraces(o.Trace, traceFile)
 	}
+	if flags.Report != "" {
+		if err := sharedReport(flags.Report); err != nil {
+			errs = append(errs, fmt.Errorf("MILLRACE_DEBUG: %w", err))
+		}
+		o.Report = true
+	}
 	return o, errors.Join(append(errs, o.Validate())...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -17,6 +18,9 @@ type Base struct {
 	Caps   *runtime.Caps
 	Closed atomic.Bool
 	Counts Counters
+
+	// Profile remembers what runs, for a report; nil where nobody wants one.
+	Profile *profile.Profile
 
 	progs     programs
 	hookPanic atomic.Pointer[any]

@@ -20,10 +20,11 @@ import (
 type Binder struct {
 	*Job
 	*device.Base
-	Pool  *memory.Pool
-	Tune  *autotune.Tuner
-	Lane  *lane.Lane
-	Owner Owner
+	Pool   *memory.Pool
+	Tune   *autotune.Tuner
+	Lane   *lane.Lane
+	Owner  Owner
+	Number uint64 // of the stream on its device
 
 	owned  []int32         // tensors for which mem holds a reader of its own
 	spotOf []int32         // by tensor that is owned: where it is in owned

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/lane"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
@@ -40,6 +42,7 @@ type Bound struct {
 	over     []bool // by slot, when it was prepared: written over an input
 	wait     int    // runs until the list is prepared, and how many that were last time
 	waited   int
+	ran      profile.List
 
 	mu      sync.Mutex
 	lane    *lane.Lane
@@ -255,9 +258,13 @@ func (b *Bound) job(i int, r *Replay) *Job {
 // on that.
 func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) {
 	defer operror.Recover("run", &err)
+	if x.Profile != nil && b.ran.Due() {
+		b.unprepare()
+		b.wait = 0
+	}
 	if b.prepared != nil {
 		if slices.Equal(over, b.over) && b.set(blocks) {
-			done, err := b.prepared.Run()
+			done, err := b.ready(x)
 			if done {
 				return err
 			}
@@ -265,10 +272,33 @@ func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) 
 		b.unprepare()
 	}
 	b.put(blocks)
-	if err = x.Driver.Run(b.launches); err == nil {
+	if x.Profile != nil {
+		b.tell()
+	}
+	if err = x.Launch(b.launches, &b.ran, x.Number); err == nil {
 		b.prepare(x, over)
 	}
 	return err
+}
+
+// tell has the plans count a run for a report.
+func (b *Bound) tell() {
+	for i := range b.parts {
+		b.parts[i].known.List().Elsewhere()
+	}
+}
+
+// ready runs what was prepared.
+func (b *Bound) ready(x *Binder) (done bool, err error) {
+	if x.Profile == nil {
+		return b.prepared.Run()
+	}
+	start := time.Now()
+	if done, err = b.prepared.Run(); done {
+		b.tell()
+		x.Profile.Whole(&b.ran, profile.Row(x.Number), start, len(b.launches), x.Caps.Exact)
+	}
+	return done, err
 }
 
 // prepare has the device make the list ready. What it cannot do yet is tried again, less

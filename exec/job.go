@@ -130,7 +130,7 @@ func (j *Job) launch(before error) (err error) {
 	done := 0
 	for {
 		if err, before = before, nil; err == nil {
-			if err = x.Driver.Run(j.launches[done:]); err == nil {
+			if err = x.Launch(j.launches[done:], j.known.List(), x.Number); err == nil {
 				return nil
 			}
 		}

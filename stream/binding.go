@@ -271,7 +271,7 @@ func (b *Binding) copy(i int, v *Value) error {
 	if err != nil {
 		return err
 	}
-	return s.dev.Driver.Run([]runtime.Launch{l})
+	return s.dev.Launch([]runtime.Launch{l}, nil, s.num)
 }
 
 // carry has the results carry an error.

@@ -54,7 +54,7 @@ func (s *Stream) densely(st found) (*Value, error) {
 	own := s.value(st.dt, st.form, &blk.Dense)
 	l, err := s.dev.mem.CopyLaunch(blk, st.dt, st.form.Shape, st.Storage)
 	if err == nil {
-		err = s.dev.Driver.Run([]runtime.Launch{l})
+		err = s.dev.Launch([]runtime.Launch{l}, nil, s.num)
 	}
 	if err != nil {
 		if own.letGo() {

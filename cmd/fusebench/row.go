@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	goruntime "runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
+	"github.com/millrace-go/millrace/internal/machine"
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
@@ -279,7 +278,7 @@ func (r *Row) read(c, plain *contestant) {
 // thisMachine describes the machine fusebench runs on.
 func thisMachine() Machine {
 	return Machine{
-		CPU:      cpuName(),
+		CPU:      machine.Processor(),
 		Cores:    goruntime.NumCPU(),
 		OS:       goruntime.GOOS + "/" + goruntime.GOARCH,
 		Go:       goruntime.Version(),
@@ -287,19 +286,6 @@ func thisMachine() Machine {
 		Commit:   commit(),
 		Date:     time.Now().UTC().Format(time.DateOnly),
 	}
-}
-
-// cpuName is the model name Linux gives; elsewhere the architecture must do.
-func cpuName() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(data)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return goruntime.GOARCH
 }
 
 func millraceVersion() string {

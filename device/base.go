@@ -14,6 +14,7 @@ import (
 // options, the user's hooks, the programs and the counters.
 type Base struct {
 	Opts   Options
+	Number uint64 // in the process, from 1
 	Driver runtime.Device
 	Caps   *runtime.Caps
 	Closed atomic.Bool

@@ -256,15 +256,15 @@ func (b *Bound) job(i int, r *Replay) *Job {
 // run has the device run the list, with the buffers of a run: as it was prepared, else as
 // it is. over says which slots are written over inputs: what may run beside what depends
 // on that.
-func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) {
+func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool, segment uint64) (err error) {
 	defer operror.Recover("run", &err)
-	if x.Profile != nil && b.ran.Due() {
+	if x.Watched() && b.ran.Due() {
 		b.unprepare()
 		b.wait = 0
 	}
 	if b.prepared != nil {
 		if slices.Equal(over, b.over) && b.set(blocks) {
-			done, err := b.ready(x)
+			done, err := b.ready(x, segment)
 			if done {
 				return err
 			}
@@ -272,10 +272,10 @@ func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) 
 		b.unprepare()
 	}
 	b.put(blocks)
-	if x.Profile != nil {
+	if x.Watched() {
 		b.tell()
 	}
-	if err = x.Launch(b.launches, &b.ran, x.Number); err == nil {
+	if err = x.Launch(b.launches, &b.ran, x.submitter(segment)); err == nil {
 		b.prepare(x, over)
 	}
 	return err
@@ -289,14 +289,14 @@ func (b *Bound) tell() {
 }
 
 // ready runs what was prepared.
-func (b *Bound) ready(x *Binder) (done bool, err error) {
-	if x.Profile == nil {
+func (b *Bound) ready(x *Binder, segment uint64) (done bool, err error) {
+	if !x.Watched() {
 		return b.prepared.Run()
 	}
 	start := time.Now()
 	if done, err = b.prepared.Run(); done {
 		b.tell()
-		x.Profile.Whole(&b.ran, profile.Row(x.Number), start, len(b.launches), x.Caps.Exact)
+		x.Ran(len(b.launches), &b.ran, x.submitter(segment), start)
 	}
 	return done, err
 }

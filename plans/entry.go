@@ -125,7 +125,7 @@ func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Known, err
 // segment's dear results are settled.
 func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error) {
 	e := &Known{on: p.Base, Plan: plan}
-	if p.Profile != nil {
+	if p.Watched() {
 		e.ran = new(profile.List)
 	}
 	e.startClass(plan.Sizes)

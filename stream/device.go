@@ -37,6 +37,9 @@ type Device struct {
 	faults  operror.List // of all streams
 }
 
+// numbers are those of devices, handed out.
+var numbers atomic.Uint64
+
 // Open opens a device. The driver must be linked in.
 func Open(o device.Options) (*Device, error) {
 	if err := o.Validate(); err != nil {
@@ -85,7 +88,7 @@ func OpenOn(drv runtime.Device, o device.Options) (*Device, error) {
 }
 
 func newDevice(o device.Options) *Device {
-	d := &Device{Base: device.Base{Opts: o}}
+	d := &Device{Base: device.Base{Opts: o, Number: numbers.Add(1)}}
 	if o.Report {
 		d.Profile = profile.New()
 	}

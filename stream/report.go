@@ -37,7 +37,7 @@ func (d *Device) Report(roofs Roofs) report.Device {
 	if p := d.Profile; p != nil {
 		state = p.State()
 		r.Opened, r.Now = p.Opened, micros(p.Opened, time.Now())
-		r.Sampled = fmt.Sprintf("In runs 1, 3, 8, 16 and each %d. of a list of launches, each launch is run and timed by itself; runs between count for what the last timed one took.",
+		r.Sampled = fmt.Sprintf("In runs 1, 3, 8, 16 and each %d. of a list of launches, each launch is run and timed by itself; the others count for what the next timed one took.",
 			profile.Every)
 	}
 	x := reporting{d: d, r: &r, state: &state, at: make([]int, len(state.Kernels)), byKey: map[uint64]int{}}

@@ -113,6 +113,9 @@ func (p *Profile) Whole(l *List, row Row, start time.Time, launches int, waited 
 	l.pending++
 	first := l.pending == 1
 	l.mu.Unlock()
+	if p == nil {
+		return
+	}
 	note := ""
 	if !waited {
 		note = "handed over"
@@ -139,6 +142,12 @@ type Launch struct {
 
 // Timed tells of a run of a list each of whose launches was timed.
 func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, list []runtime.Launch, elemSize *[ir.NumDTypes]int, timed []Launch) {
+	if p == nil {
+		l.mu.Lock()
+		l.runs++
+		l.mu.Unlock()
+		return
+	}
 	costs := make([]cost, 0, len(list))
 	for _, t := range timed {
 		costs = append(costs, shares(list[t.First:t.First+t.N], elemSize, t.Took)...)
@@ -147,11 +156,7 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 	defer p.remember()
 	defer p.mu.Unlock()
 	l.mu.Lock()
-	pending := l.pending
-	if len(l.last) == 0 || pending == 0 {
-		pending = 0
-	}
-	p.add(l.last, pending)
+	runs := l.pending + 1 // those before were hardly slower than this one, unlike the first
 	l.runs, l.pending, l.last = l.runs+1, 0, costs
 	l.mu.Unlock()
 	delete(p.lists, l)
@@ -174,7 +179,7 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 			p.kernels[i].Timed++
 		}
 	}
-	p.add(costs, 1)
+	p.add(costs, runs)
 }
 
 // shares are the costs of launches that took so long together: by how much they move and

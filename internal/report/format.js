@@ -60,6 +60,6 @@ function steps(from, to, most) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.9999);
   const at = [];
-  for (let i = Math.ceil(from / step - 1e-9); i * step <= to && at.length < 100; i++) at.push(i * step);
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to && at.length < 100; i++) at.push(i * step + 0);
   return { step, at };
 }

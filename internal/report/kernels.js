@@ -21,7 +21,7 @@ function kernelsSection(d) {
   const few = 25;
   let all = d.kernels.length <= few + 5, by = 2, down = true;
   const rows = d.kernels.map((k) => row(d, k, (i) => open(i)));
-  const heads = columns.map((c, i) => el('th' + (c.text ? '' : '.num'), { scope: 'col' }, el('button', { type: 'button', title: c.title, click: () => {
+  const heads = columns.map((c, i) => el('th' + (c.text || c.bar ? '' : '.num'), { scope: 'col' }, el('button', { type: 'button', title: c.title, click: () => {
     down = by === i ? !down : !c.text;
     by = i;
     arrange();
@@ -58,7 +58,7 @@ function kernelsSection(d) {
     note(d.timed ? `${count(timed)} of ${plural(runs, 'launch', 'launches')} were timed one by one; times of all runs are reckoned from these.` : 'Times were not collected.'),
     note(roofs(d)),
     d.kernelsLeft > 0 ? note(`${plural(d.kernelsLeft, 'kernel is', 'kernels are')} left out, those that took least.`) : null,
-    d.sourcesLeft > 0 ? note(`The code of ${plural(d.sourcesLeft, 'variant is', 'variants are')} left out, as the page would be too large.`) : null);
+    d.sourcesLeft > 0 ? note(`The code of ${plural(d.sourcesLeft, 'variant')} is left out, as the page would be too large.`) : null);
   return { view, open };
 }
 
@@ -74,7 +74,8 @@ function row(d, k, open) {
   const cells = columns.map((c, i) => {
     if (i === 0) return el('th', { scope: 'row' }, button);
     if (c.bar) return el('td', {}, k.share === null ? el('span.quiet', {}, '–') : bar(k.share, [percent(k.share), el('span.quiet', {}, ' ' + k.roof)]));
-    if (!c.share) return el('td' + (c.text ? '' : '.num'), {}, c.cell(k));
+    if (c.text) return el('td.brief', { title: c.key(k) || null }, c.cell(k));
+    if (!c.share) return el('td.num', {}, c.cell(k));
     const part = el('i.part', { 'aria-hidden': 'true' });
     part.style.width = 100 * c.share(k) + '%';
     return el('td.num.parted', { title: percent(c.share(k)) + ' of the time of all kernels' }, c.cell(k), part);

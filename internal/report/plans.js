@@ -9,11 +9,25 @@ function planBody(d, p, here, open) {
   return [
     el('h4', {}, 'Kernels, in order'), el('ol.chain', { start: 0 }, chain),
     el('h4', {}, 'Not fused'), refusals(d, p, here),
-    p.segment ? [el('h4', {}, 'Ops of the segment'), code(p.segment, 'segment')] : null,
-    p.lines.length ? [el('h4', {}, 'Lines of the program, op by op'), code(p.lines.join('\n'), 'lines')] : null,
+    ...ops(p),
     p.tuning ? [el('h4', {}, 'Tuning'), code(p.tuning, 'tuning')] : null,
     p.text ? lazy('Plan as text', () => code(p.text, 'plan')) : null,
   ].flat();
+}
+
+// ops is the segment, with the program's line behind each op where all are known.
+function ops(p) {
+  const text = p.segment.replace(/\n$/, '').split('\n'), isOp = (l) => /^\s*%\d+ = /.test(l) && !/^\s*%\d+ = input\b/.test(l);
+  const beside = p.lines.length > 0 && text.filter(isOp).length === p.lines.length;
+  if (beside) {
+    const room = Math.min(80, Math.max(...text.map((l) => l.length))) + 3;
+    let n = 0;
+    for (let i = 0; i < text.length; i++) if (isOp(text[i])) text[i] = text[i].padEnd(room) + p.lines[n++];
+  }
+  const out = [];
+  if (p.segment) out.push(el('h4', {}, beside ? 'Ops of the segment, and the lines that they are of' : 'Ops of the segment'), code(text.join('\n'), 'segment'));
+  if (p.lines.length && !beside) out.push(el('h4', {}, 'Lines of the program, op by op'), code(p.lines.join('\n'), 'lines'));
+  return out;
 }
 
 // refusals says what was not fused and why, what concerns a kernel first.

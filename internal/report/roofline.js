@@ -6,7 +6,7 @@ function roofline(d, open) {
   const without = d.kernels.filter((k) => k.per !== null && !(k.flops > 0 && k.bytes > 0)).length;
   const none = without ? note(`${plural(without, 'kernel')} without floating-point arithmetic ${without === 1 ? 'is' : 'are'} in the table only.`) : null;
   if (dots.length === 0) {
-    return section('roofline', 'Roofline', empty(!d.timed ? 'Times were not collected.' : 'No kernel does floating-point arithmetic.'), none);
+    return section('roofline', 'Roofline', empty(d.kernels.length === 0 ? 'No launches yet.' : !d.timed ? 'Times were not collected.' : 'No kernel does floating-point arithmetic.'), none);
   }
   const box = el('div.plot');
   whenResized(box, (width) => box.replaceChildren(plotRoofs(d, dots, width, open)));
@@ -30,22 +30,27 @@ function plotRoofs(d, dots, width, open) {
     text(0, 0, 'GFLOP/s', { transform: `translate(12 ${(m.top + height - m.bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle' }));
 
   const clip = svg('clipPath', { id: 'roof-clip' }, svg('rect', { x: m.left, y: m.top, width: width - m.left - m.right, height: height - m.top - m.bottom }));
+  const taken = [], lines = []; // labels, and lines that no label should lie on
   const roof = svg('g', { 'clip-path': 'url(#roof-clip)' });
   g.append(clip, roof);
   if (d.bytes) {
     const end = ridge || x.max;
+    lines.push([x(x.min), y(x.min * d.bytes), x(end), y(end * d.bytes)]);
     roof.append(svg('line.roof', { x1: x(x.min), y1: y(x.min * d.bytes), x2: x(end), y2: y(end * d.bytes) }));
     // Beside the slope, where that is within the plot.
     const from = Math.max(x.min, y.min / d.bytes), at = Math.sqrt(from * Math.min(end, y.max / d.bytes));
     const slope = -Math.atan2(y(at) - y(at * 10), x(at * 10) - x(at)) * 180 / Math.PI;
     roof.append(text(0, -6, bytes(d.bytes) + '/s', { transform: `translate(${x(at)} ${y(at * d.bytes)}) rotate(${slope})`, 'text-anchor': 'middle', class: 'roof-name' }));
+    taken.push({ a: x(at) - 34, w: 62, at: y(at * d.bytes) - 14 }, { a: x(at) - 10, w: 45, at: y(at * d.bytes) - 24 });
   }
   if (d.flops) {
     roof.append(svg('line.roof', { x1: x(ridge || x.min), y1: y(d.flops), x2: x(x.max), y2: y(d.flops) }));
+    lines.push([x(ridge || x.min), y(d.flops), x(x.max), y(d.flops)]);
+    taken.push({ a: width - m.right - 92, w: 92, at: y(d.flops) - 10 });
     g.append(text(width - m.right - 4, y(d.flops) - 6, flops(d.flops) + 'FLOP/s', { 'text-anchor': 'end', class: 'roof-name' }));
   }
 
-  const largest = Math.max(...dots.map((p) => p.k.micros)), taken = [];
+  const largest = Math.max(...dots.map((p) => p.k.micros));
   const marks = dots.slice().sort((a, b) => b.k.micros - a.k.micros).map((p) => {
     const r = Math.max(3.5, 17 * Math.sqrt(p.k.micros / largest)), name = kernelName(d, p.k.index);
     const about = `${name}: ${flops(p.k.speed)}FLOP/s, ${bytes(p.k.rate)}/s`;
@@ -59,13 +64,20 @@ function plotRoofs(d, dots, width, open) {
   });
   g.append(...marks.map((k) => k.dot));
   for (const k of marks) {
-    const label = k.name.length > 26 ? k.name.slice(0, 25) + '…' : k.name, w = label.length * 6.6;
-    const right = k.cx + k.r + 5 + w < width - m.right;
-    const at = { a: right ? k.cx + k.r + 4 : k.cx - k.r - 4 - w, y: k.cy };
-    at.b = at.a + w;
-    if (at.a < m.left || taken.some((o) => Math.abs(o.y - at.y) < 13 && o.a < at.b && at.a < o.b) || marks.some((o) => o !== k && Math.abs(o.cy - at.y) < o.r + 5 && o.cx + o.r > at.a && o.cx - o.r < at.b)) continue;
-    taken.push(at);
-    g.append(text(right ? at.a : at.b, k.cy + 4, label, { class: 'dot-name', 'text-anchor': right ? 'start' : 'end' }));
+    const label = k.name.length > 26 ? k.name.slice(0, 25) + '…' : k.name, w = label.length * 6.9, gap = k.r + 5;
+    // Where a label may be: its left end and its middle line.
+    const places = [[k.cx + gap, k.cy], [k.cx - gap - w, k.cy], [k.cx - w / 2, k.cy + k.r + 10], [k.cx - w / 2, k.cy - k.r - 9]];
+    const free = ([a, at]) => a > m.left && a + w < width - m.right && at > m.top + 6 && at < height - m.bottom - 6 &&
+      !taken.some((o) => Math.abs(o.at - at) < 14 && o.a < a + w && a < o.a + o.w) &&
+      !marks.some((o) => o !== k && Math.abs(o.cy - at) < o.r + 6 && o.cx + o.r > a && o.cx - o.r < a + w) &&
+      !lines.some(([x1, y1, x2, y2]) => {
+        const on = (px) => y1 + (Math.max(x1, Math.min(x2, px)) - x1) * (y2 - y1) / (x2 - x1);
+        return a < x2 && a + w > x1 && Math.max(on(a), on(a + w)) > at - 8 && Math.min(on(a), on(a + w)) < at + 8;
+      });
+    const place = places.find(free);
+    if (!place) continue;
+    taken.push({ a: place[0], at: place[1], w });
+    g.append(text(place[0] + (place === places[1] ? w : place === places[0] ? 0 : w / 2), place[1] + 4, label, { class: 'dot-name', 'text-anchor': place === places[1] ? 'end' : place === places[0] ? 'start' : 'middle' }));
   }
   return g;
 }

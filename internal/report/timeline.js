@@ -8,7 +8,7 @@ function timeline(d, open) {
   const { rows, spans, height } = layOut(d);
   const overview = 26, axis = 20, top = overview + axis + 6, bottom = 4;
   const first = spans.reduce((m, s) => Math.min(m, s.s), Infinity), last = spans.reduce((m, s) => Math.max(m, s.s + s.d), -Infinity);
-  const pad = Math.max(1, last - first) * 0.005, whole = { from: first - pad, to: last + pad };
+  const pad = Math.max(1, last - first) * 0.005, whole = { from: first >= 0 ? Math.max(0, first - pad) : first - pad, to: last + pad };
   const view = { ...whole };
   let width = 0, gutter = 0, busy = null;
 
@@ -64,7 +64,7 @@ function timeline(d, open) {
 
   function draw() {
     if (!width) return;
-    const c = canvas.getContext('2d'), ink = colour('--ink'), quiet = colour('--quiet'), line = colour('--line'), host = colour('--host');
+    const c = canvas.getContext('2d'), ink = colour('--ink'), quiet = colour('--quiet'), line = colour('--line'), host = colour('--host'), run = colour('--run'), onKernel = colour('--on-kernel');
     const palette = Array.from({ length: hues + 1 }, (_, i) => kernelColour(i));
     c.clearRect(0, 0, width, top + height + bottom);
     c.font = '12px ' + colour('--sans');
@@ -125,14 +125,14 @@ function timeline(d, open) {
         fault(c, x(s.s), y, s.h);
         continue;
       }
-      const fill = s.k === LAUNCH ? palette[s.i >= 0 && s.i < hues ? s.i : hues] : s.k === RUN ? colour('--run') : host;
+      const fill = s.k === LAUNCH ? palette[s.i >= 0 && s.i < hues ? s.i : hues] : s.k === RUN ? run : host;
       const key = y + fill;
       if (b - a < 1.5 && drawn.get(key) >= b) continue;
       drawn.set(key, Math.ceil(a + 0.5));
       c.fillStyle = fill;
       c.fillRect(a, y, b - a > 3 ? b - a - 0.6 : b - a, s.h);
       if (s.k !== SEGMENT && s.k !== RUN && b - a > 46) {
-        c.fillStyle = colour('--on-kernel');
+        c.fillStyle = onKernel;
         const label = s.i >= 0 && (s.k === LAUNCH || s.k === COMPILE || s.k === TUNE) ? kernelName(d, s.i) : s.n || kinds[s.k];
         c.fillText(shorten(c, label, b - a - 10), a + 5, y + s.h / 2 + 0.5);
       }

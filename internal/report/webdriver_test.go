@@ -1,16 +1,17 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,8 @@ type browser struct {
 	t       *testing.T
 	session string // its address
 }
+
+var onPort = regexp.MustCompile(`successfully on port (\d+)`)
 
 // start starts one, or skips where there is none; where MILLRACE_REQUIRE names chromium
 // that is a failure.
@@ -40,17 +43,19 @@ func start(t *testing.T, dark bool, width, height int) *browser {
 		path, _ := exec.LookPath(names[at])
 		paths = append(paths, path)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	// Neither the user's profile nor his caches. It is not t.TempDir: what Chromium still
+	// writes there while it ends must not fail the test.
+	home, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().(*net.TCPAddr)
-	free.Close()
-	driver := exec.Command(paths[0], fmt.Sprintf("--port=%d", address.Port))
-	home := t.TempDir() // neither the user's profile nor his fonts' cache
-	driver.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home)
-	var said bytes.Buffer
-	driver.Stderr = &said
+	t.Cleanup(func() { os.RemoveAll(home) })
+	driver := exec.Command(paths[0], "--port=0")
+	driver.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "TMPDIR="+home)
+	says, err := driver.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := driver.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -58,17 +63,18 @@ func start(t *testing.T, dark bool, width, height int) *browser {
 		driver.Process.Kill()
 		driver.Wait()
 	})
-	b := &browser{t, fmt.Sprintf("http://127.0.0.1:%d", address.Port)}
-	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		var status struct{ Ready bool }
-		if err := b.ask("GET", "/status", nil, &status); err == nil && status.Ready {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("chromedriver does not answer: %s", said.String())
+	b := &browser{t: t}
+	said := bufio.NewScanner(says)
+	for b.session == "" && said.Scan() {
+		if m := onPort.FindStringSubmatch(said.Text()); m != nil {
+			b.session = "http://127.0.0.1:" + m[1]
 		}
 	}
-	args := []string{"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1",
+	if b.session == "" {
+		t.Fatalf("chromedriver did not say its port: %v", said.Err())
+	}
+	go io.Copy(io.Discard, says)
+	args := []string{"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-prefers-reduced-motion", "--force-device-scale-factor=1",
 		fmt.Sprintf("--window-size=%d,%d", width, height), "--user-data-dir=" + filepath.Join(home, "profile")}
 	if os.Geteuid() == 0 {
 		args = append(args, "--no-sandbox")

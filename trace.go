@@ -17,6 +17,7 @@ import (
 // several streams are in use, and must not call the library; one that panics does so out of the call that it was called from, or of the next:
 //
 //	Flush    func(FlushEvent)    a segment of a stream was planned, bound and handed over to run
+//	Run      func(RunEvent)      launches ran, or were handed over to a device that works by itself
 //	Explore  func(ExploreEvent)  a plan was made for a new segment
 //	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
 //	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
@@ -25,10 +26,19 @@ import (
 type Trace = device.Trace
 
 // FlushEvent tells of one segment that was handed over to run: Device, the device's number in
-// the process; Stream, its stream's on the device; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
+// the process; Stream, its stream's on the device; Segment, its own number there; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
 // whether its plan was known; Plan, how that was made, "best", "greedy" or
 // "unfused"; Start and Elapsed, in which running it is not.
 type FlushEvent = device.FlushEvent
+
+// RunEvent tells of launches that ran: Device, Stream and Segment as in [FlushEvent], of the
+// first segment where there are several, 0 where they are of none; Kernels, how many;
+// Launches, each by itself, in the few runs that are timed so; Start and Elapsed.
+type RunEvent = device.RunEvent
+
+// LaunchEvent tells of one launch: Kernel, its key in hex; Name, of the ops it computes;
+// Chain, how many launches ran together, 1 for one; Start and Elapsed.
+type LaunchEvent = device.LaunchEvent
 
 // ExploreEvent tells of a plan that was made: Ops, Kernels, Plan as in
 // [FlushEvent], Background, whether no program waited for it, Elapsed.

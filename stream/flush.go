@@ -27,7 +27,8 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		return
 	}
 	s.keepSet()
-	s.bind.Segment = uint64(s.dev.Counts.Segments.Add(1))
+	number := uint64(s.dev.Counts.Segments.Add(1))
+	s.bind.Segment = number
 	ops := s.q.Len()
 	told := s.dev.TellsFlush()
 	var start time.Time
@@ -68,7 +69,7 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	s.reset()
 	s.dev.Counts.Ops.Add(int64(ops))
 	if told {
-		s.dev.OnFlush(device.FlushEvent{Device: s.dev.Number, Stream: s.num, Segment: s.bind.Segment, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
+		s.dev.OnFlush(device.FlushEvent{Device: s.dev.Number, Stream: s.num, Segment: number, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
 			Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
 	}
 }

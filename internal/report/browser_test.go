@@ -234,9 +234,11 @@ func TestBrowserStates(t *testing.T) {
 		if strange != 0 {
 			t.Error("a text became markup")
 		}
-		var wide float64
-		if b.eval("return document.documentElement.scrollWidth - innerWidth", &wide); wide > 0 {
-			t.Errorf("the page is %v pixels wider than its window", wide)
+		var wide []string
+		b.eval(`const over = document.documentElement.scrollWidth > innerWidth;
+			return over ? [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest('.wide')).map(e => e.outerHTML.slice(0, 80)) : []`, &wide)
+		if len(wide) > 0 {
+			t.Errorf("the page is wider than its window: %q", wide)
 		}
 		quiet(t, b)
 	}

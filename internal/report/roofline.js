@@ -52,6 +52,7 @@ function plotRoofs(d, dots, width, open) {
     g.append(text(left, y(d.flops) - 6, flops(d.flops) + 'FLOP/s', { class: 'roof-name' }));
   }
 
+  const most = width < 700 ? 18 : 26; // characters of a label
   const largest = Math.max(...dots.map((p) => p.k.micros));
   const marks = dots.slice().sort((a, b) => b.k.micros - a.k.micros).map((p) => {
     const r = Math.max(3.5, 17 * Math.sqrt(p.k.micros / largest)), name = kernelName(d, p.k.index);
@@ -66,7 +67,7 @@ function plotRoofs(d, dots, width, open) {
   });
   g.append(...marks.map((k) => k.dot));
   for (const k of marks) {
-    const label = k.name.length > 26 ? k.name.slice(0, 25) + '…' : k.name, w = label.length * 6.8, gap = k.r + 5;
+    const label = k.name.length > most ? k.name.slice(0, most - 1) + '…' : k.name, w = label.length * 6.8, gap = k.r + 5;
     // Where a label may be: its left end and its middle line.
     const places = [[k.cx + gap, k.cy], [k.cx - gap - w, k.cy], [k.cx - w / 2, k.cy + k.r + 10], [k.cx - w / 2, k.cy - k.r - 9]];
     const free = ([a, at]) => a > m.left && a + w < width - m.right && at > m.top + 6 && at < height - m.bottom - 6 &&

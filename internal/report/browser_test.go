@@ -141,6 +141,14 @@ func timelineMoves(t *testing.T, b *browser) {
 	if now := stretch(); now != whole {
 		t.Errorf("All shows %v of %v", now, whole)
 	}
+	// A stretch of the overview, which is the canvas' top.
+	var up int
+	b.eval("return 13 - Math.round(document.querySelector(arguments[0]).offsetHeight / 2)", &up, canvas)
+	b.pointer(canvas, true, [2]int{-100, up}, [2]int{0, up}, [2]int{100, up})
+	if now := stretch(); now[0] <= whole[0] || now[1] >= whole[1] || length(now) > length(whole)/4 {
+		t.Errorf("a stretch of the overview shows %v of %v", now, whole)
+	}
+	b.click("[aria-label='Show the whole time']")
 	// A launch under the pointer says what it is, and opens its kernel.
 	for range 6 {
 		b.press(canvas, "+")
@@ -234,9 +242,11 @@ func TestBrowserStates(t *testing.T) {
 		if strange != 0 {
 			t.Error("a text became markup")
 		}
-		var wide float64
-		if b.eval("return document.documentElement.scrollWidth - innerWidth", &wide); wide > 0 {
-			t.Errorf("the page is %v pixels wider than its window", wide)
+		var wide []string
+		b.eval(`const over = document.documentElement.scrollWidth > innerWidth;
+			return over ? [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest('.wide')).map(e => e.outerHTML.slice(0, 80)) : []`, &wide)
+		if len(wide) > 0 {
+			t.Errorf("the page is wider than its window: %q", wide)
 		}
 		quiet(t, b)
 	}

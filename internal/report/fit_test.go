@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// large is 10,000 launches of 400 kernels whose sources are up to 34 kB.
-func large() *Report {
-	r := sample(10000)
+// large is so many launches of 400 kernels, whose sources have up to 400 times so many lines.
+func large(launches, lines int) *Report {
+	r := sample(launches)
 	d := &r.Devices[0]
 	for i := len(d.Kernels); i < 400; i++ {
-		d.Kernels = append(d.Kernels, Kernel{Key: fmt.Sprint(i), Name: "k", Runs: 1, Sources: []Source{{Tier: "tier 1", Text: strings.Repeat("vaddps <zmm1>\n", i*6)}}})
+		d.Kernels = append(d.Kernels, Kernel{Key: fmt.Sprint(i), Name: "k", Runs: 1, Sources: []Source{{Tier: "tier 1", Text: strings.Repeat("vaddps <zmm1>\n", i*lines)}}})
 	}
 	return r
 }
@@ -27,7 +27,7 @@ func (d *Device) texts() (list []string) {
 }
 
 func TestFit(t *testing.T) {
-	before := large()
+	before := large(10000, 6)
 	page := mustWrite(t, before)
 	if len(page) > Limit {
 		t.Errorf("%d bytes, over %d", len(page), Limit)
@@ -56,7 +56,7 @@ func TestFit(t *testing.T) {
 // TestFitStages goes down to less than the page itself takes: what is left out and what is
 // there are all that there was, and one kind goes after the other.
 func TestFitStages(t *testing.T) {
-	before := large()
+	before := large(2000, 1)
 	was := &before.Devices[0]
 	was.SpansLeft = 5
 	empty, err := build(&Report{}, 0)
@@ -64,7 +64,7 @@ func TestFitStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen []string
-	for limit := 4_000_000; limit > 0; limit = limit / 2 {
+	for limit := 2_000_000; limit > 0; limit = limit / 2 {
 		page, err := build(before, limit+len(empty))
 		if err != nil {
 			t.Fatal(err)

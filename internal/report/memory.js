@@ -19,7 +19,7 @@ function plotMemory(d, width) {
   const y = (b) => height - m.bottom - b / (most * 1.05) * (height - m.top - m.bottom);
   const g = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `Memory over time; at most ${bytes(d.peak.b)} were handed out` });
   const vertical = steps(0, most * 1.05, 4), sideways = steps(from, to, (width - m.left) / 110);
-  for (const b of vertical.at) g.append(svg('line.grid', { x1: m.left, x2: width - m.right, y1: y(b), y2: y(b) }), svg('text', { x: m.left - 7, y: y(b) + 4, 'text-anchor': 'end' }, b === 0 ? '0' : bytes(b)));
+  for (const b of vertical.at) g.append(svg('line.grid', { x1: m.left, x2: width - m.right, y1: y(b), y2: y(b) }), svg('text', { x: m.left - 7, y: y(b) + 4, 'text-anchor': 'end' }, b === 0 ? '0' : bytes(b).replace(/\.0+(?!\d)/, '')));
   for (const t of sideways.at) g.append(svg('text', { x: x(t), y: height - 8, 'text-anchor': 'middle' }, tick(t, sideways.step)));
 
   const shown = thinned(points, Math.max(50, width));

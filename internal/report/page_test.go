@@ -140,7 +140,7 @@ func TestNoNumbers(t *testing.T) {
 
 // TestTwice: writing changes nothing, neither the report nor the next page.
 func TestTwice(t *testing.T) {
-	r, same := large(), large()
+	r, same := large(10000, 6), large(10000, 6)
 	first := mustWrite(t, r)
 	if !reflect.DeepEqual(r, same) {
 		t.Error("the report was changed")

@@ -20,7 +20,7 @@ function plotRoofs(d, dots, width, open) {
   const ridge = d.bytes && d.flops ? d.flops / d.bytes : 0;
   const xs = dots.map((p) => p.x).concat(ridge ? [ridge] : []), ys = dots.map((p) => p.y).concat(d.flops ? [d.flops] : []);
   const x = logScale(Math.min(...xs) / 2, Math.max(...xs) * 3, m.left, width - m.right);
-  const y = logScale(Math.min(...ys) / 2, Math.max(...ys) * 2, height - m.bottom, m.top);
+  const y = logScale(Math.min(...ys) / 2, Math.max(...ys) * 2.5, height - m.bottom, m.top);
   const g = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'group', 'aria-label': 'Roofline plot' });
   const text = (px, py, t, attrs) => svg('text', { x: px, y: py, ...attrs }, t);
 
@@ -46,10 +46,13 @@ function plotRoofs(d, dots, width, open) {
   if (d.flops) {
     roof.append(svg('line.roof', { x1: x(ridge || x.min), y1: y(d.flops), x2: x(x.max), y2: y(d.flops) }));
     lines.push([x(ridge || x.min), y(d.flops), x(x.max), y(d.flops)]);
-    taken.push({ a: width - m.right - 92, w: 92, at: y(d.flops) - 10 });
-    g.append(text(width - m.right - 4, y(d.flops) - 6, flops(d.flops) + 'FLOP/s', { 'text-anchor': 'end', class: 'roof-name' }));
+    // At the roof's left end, as kernels near it are further right.
+    const left = Math.min(x(ridge || x.min) + 6, width - m.right - 96);
+    taken.push({ a: left, w: 92, at: y(d.flops) - 10 });
+    g.append(text(left, y(d.flops) - 6, flops(d.flops) + 'FLOP/s', { class: 'roof-name' }));
   }
 
+  const most = width < 700 ? 18 : 26; // characters of a label
   const largest = Math.max(...dots.map((p) => p.k.micros));
   const marks = dots.slice().sort((a, b) => b.k.micros - a.k.micros).map((p) => {
     const r = Math.max(3.5, 17 * Math.sqrt(p.k.micros / largest)), name = kernelName(d, p.k.index);
@@ -64,7 +67,7 @@ function plotRoofs(d, dots, width, open) {
   });
   g.append(...marks.map((k) => k.dot));
   for (const k of marks) {
-    const label = k.name.length > 26 ? k.name.slice(0, 25) + '…' : k.name, w = label.length * 6.9, gap = k.r + 5;
+    const label = k.name.length > most ? k.name.slice(0, most - 1) + '…' : k.name, w = label.length * 6.8, gap = k.r + 5;
     // Where a label may be: its left end and its middle line.
     const places = [[k.cx + gap, k.cy], [k.cx - gap - w, k.cy], [k.cx - w / 2, k.cy + k.r + 10], [k.cx - w / 2, k.cy - k.r - 9]];
     const free = ([a, at]) => a > m.left && a + w < width - m.right && at > m.top + 6 && at < height - m.bottom - 6 &&

@@ -132,7 +132,7 @@ function timeline(d, open) {
       c.fillStyle = fill;
       c.fillRect(a, y, b - a > 3 ? b - a - 0.6 : b - a, s.h);
       if (s.k !== SEGMENT && s.k !== RUN && b - a > 46) {
-        c.fillStyle = onKernel;
+        c.fillStyle = s.k === LAUNCH ? onKernel : ink;
         const label = s.i >= 0 && (s.k === LAUNCH || s.k === COMPILE || s.k === TUNE) ? kernelName(d, s.i) : s.n || kinds[s.k];
         c.fillText(shorten(c, label, b - a - 10), a + 5, y + s.h / 2 + 0.5);
       }

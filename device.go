@@ -156,7 +156,13 @@ func (d *Device) Stats() Stats {
 	if !d.made() {
 		return Stats{}
 	}
-	return d.d.Stats()
+	s := d.d.Stats()
+	if p := d.d.Profile; p != nil {
+		roofs := roofsOf(d.d)
+		took, share := p.Work(roofs.Flops, roofs.Bytes)
+		s.KernelNanos, s.RoofShare = int64(took), share
+	}
+	return s
 }
 
 // ResetPeak makes Stats().Runtime.PeakBytes, the most bytes of device memory that

@@ -211,7 +211,7 @@ func (tw *TraceWriter) span(at row, rowName, name string, start time.Time, d tim
 func (tw *TraceWriter) arrow(at row, phase string, segment uint64, start time.Time) {
 	tw.mu.Lock()
 	defer tw.mu.Unlock()
-	e := chromeEvent{Name: "segment", Phase: phase, Cat: "segment", ID: fmt.Sprintf("%d.%d", at.device, segment), Time: tw.micros(start), PID: at.device, Row: at.number}
+	e := chromeEvent{Name: "launches", Phase: phase, Cat: "launches", ID: fmt.Sprintf("%d.%d", at.device, segment), Time: tw.micros(start), PID: at.device, Row: at.number}
 	if phase == "f" {
 		e.Bind = "e"
 	}

@@ -254,6 +254,29 @@ func (p *Profile) settle() {
 	clear(p.lists)
 }
 
+// Work is how long all launches took, and which share of that they would have taken at
+// least, each at the nearer of two roofs: operations and bytes a second. The share is 0
+// where a roof is not known.
+func (p *Profile) Work(flops, bytes float64) (took time.Duration, share float64) {
+	if p == nil {
+		return 0, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle()
+	sum, least := 0.0, 0.0
+	for _, k := range slices.Concat(p.kernels, []*Kernel{&p.left}) {
+		sum += k.Nanos
+		if flops > 0 && bytes > 0 {
+			least += 1e9 * max(k.Flops/flops, k.Bytes/bytes)
+		}
+	}
+	if sum > 0 {
+		share = least / sum
+	}
+	return time.Duration(sum), share
+}
+
 // State is a copy of what a profile knows.
 type State struct {
 	Kernels []Kernel // in the order of their first launches; spans name them by number

@@ -12,8 +12,12 @@ function prepare(d) {
   d.peak.owners = d.peak.owners || [];
   for (const p of d.plans) for (const name of ['kernels', 'refused', 'lines']) p[name] = p[name] || [];
   const all = d.kernels.reduce((sum, k) => sum + k.micros, 0);
+  const named = new Map();
+  for (const k of d.kernels) named.set(k.name, (named.get(k.name) || 0) + 1);
   d.kernels.forEach((k, index) => {
-    Object.assign(k, { index, sources: k.sources || [], per: null, rate: null, speed: null, share: null, roof: '', part: all > 0 ? k.micros / all : 0 });
+    // Kernels of one name are told apart by how their keys begin.
+    const label = !k.name ? k.key || 'kernel ' + index : named.get(k.name) > 1 && k.key ? k.name + ' ' + k.key.slice(0, 4) : k.name;
+    Object.assign(k, { index, label, sources: k.sources || [], per: null, rate: null, speed: null, share: null, roof: '', part: all > 0 ? k.micros / all : 0 });
     if (!(k.timed > 0 && k.micros > 0 && k.runs > 0)) return;
     k.per = k.micros / k.runs;
     k.rate = k.bytes / k.per * 1e6;
@@ -36,8 +40,7 @@ function counter(d, name, group) {
 }
 
 function kernelName(d, i) {
-  const k = d.kernels[i];
-  return k ? k.name || k.key || 'kernel ' + i : 'a kernel that is left out';
+  return d.kernels[i] ? d.kernels[i].label : 'a kernel that is left out';
 }
 function kernelColour(i) { return colour(i >= 0 && i < hues ? '--k' + i : '--k-other'); }
 function swatch(i) {

@@ -20,7 +20,7 @@ function scaled(x, units) {
     x /= 1000;
     i++;
   }
-  return (i === 0 && Number.isInteger(x) ? count(x) : digits(x)) + thin + units[i];
+  return (i === 0 && units[0] !== 'µs' && Number.isInteger(x) ? count(x) : digits(x)) + thin + units[i];
 }
 
 function bytes(x) { return scaled(x, ['B', 'kB', 'MB', 'GB', 'TB']); }

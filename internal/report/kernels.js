@@ -1,7 +1,7 @@
 // The table of kernels. Each row opens to what the kernel is and why it is that.
 
 const columns = [
-  { name: 'Kernel', key: (k) => k.name.toLowerCase(), text: true },
+  { name: 'Kernel', key: (k) => k.label.toLowerCase(), text: true },
   { name: 'Runs', key: (k) => k.runs, cell: (k) => count(k.runs) },
   { name: 'Time', key: (k) => k.per === null ? -1 : k.micros, cell: (k) => k.per === null ? '–' : duration(k.micros), share: (k) => k.part },
   { name: 'Per run', key: (k) => k.per ?? -1, cell: (k) => k.per === null ? '–' : duration(k.per) },

@@ -66,7 +66,7 @@ function plotRoofs(d, dots, width, open) {
     return { dot, name, cx: x(p.x), cy: y(p.y), r };
   });
   g.append(...marks.map((k) => k.dot));
-  for (const k of marks) {
+  for (const k of marks.slice(0, 12)) {
     const label = k.name.length > most ? k.name.slice(0, most - 1) + '…' : k.name, w = label.length * 6.8, gap = k.r + 5;
     // Where a label may be: its left end and its middle line.
     const places = [[k.cx + gap, k.cy], [k.cx - gap - w, k.cy], [k.cx - w / 2, k.cy + k.r + 10], [k.cx - w / 2, k.cy - k.r - 9]];

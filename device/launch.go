@@ -21,7 +21,9 @@ func (d *Base) Launch(list []runtime.Launch, of *profile.List, by Submitter) err
 	start := time.Now()
 	if !of.Due() {
 		err := d.Driver.Run(list)
-		d.Ran(len(list), of, by, start)
+		if err == nil {
+			d.Ran(len(list), of, by, start)
+		}
 		return err
 	}
 	timed := make([]profile.Launch, 0, len(list))

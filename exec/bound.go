@@ -294,7 +294,7 @@ func (b *Bound) ready(x *Binder, segment uint64) (done bool, err error) {
 		return b.prepared.Run()
 	}
 	start := time.Now()
-	if done, err = b.prepared.Run(); done {
+	if done, err = b.prepared.Run(); done && err == nil {
 		b.tell()
 		x.Ran(len(b.launches), &b.ran, x.submitter(segment), start)
 	}

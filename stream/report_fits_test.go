@@ -2,8 +2,8 @@ package stream
 
 import "fmt"
 
-// reportFits checks that the report of a device on which nothing failed has each launch
-// that the counters know of: kernels' runs and those of plans.
+// reportFits checks that the report of a device has each launch that the driver knows
+// of. Where runs failed, those are not in it.
 func reportFits(d *Device) error {
 	if d.Profile == nil {
 		return nil
@@ -13,7 +13,7 @@ func reportFits(d *Device) error {
 	for i := range r.Kernels {
 		n += r.Kernels[i].Runs
 	}
-	if want := d.Driver.Stats().Launches; n != want {
+	if want := d.Driver.Stats().Launches; n > want || n < want && d.Counts.Fallbacks.Load() == 0 {
 		return fmt.Errorf("the report has %d launches, the driver ran %d", n, want)
 	}
 	return nil

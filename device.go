@@ -64,6 +64,9 @@ func OpenOptions(o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Report && o.Device == "cpu" {
+		measuredRoofs() // now, as it would be in the way of what runs later
+	}
 	d, err := stream.Open(o)
 	if err != nil {
 		return nil, err
@@ -153,7 +156,13 @@ func (d *Device) Stats() Stats {
 	if !d.made() {
 		return Stats{}
 	}
-	return d.d.Stats()
+	s := d.d.Stats()
+	if p := d.d.Profile; p != nil {
+		roofs := roofsOf(d.d)
+		took, share := p.Work(roofs.Flops, roofs.Bytes)
+		s.KernelNanos, s.RoofShare = int64(took), share
+	}
+	return s
 }
 
 // ResetPeak makes Stats().Runtime.PeakBytes, the most bytes of device memory that
@@ -170,7 +179,12 @@ func (d *Device) Close() error {
 	if !d.made() {
 		return nil
 	}
-	return d.d.Close()
+	first := !d.d.Closed.Load()
+	err := d.d.Close()
+	if first {
+		err = errors.Join(err, closedReports(d.d))
+	}
+	return err
 }
 
 var errNilDevice = errors.New("nil device or stream, or one that is no open one's: see Open, Device.NewStream and Stream.Scope")

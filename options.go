@@ -43,6 +43,8 @@ import (
 //	CacheLimit   bytes it may take; 0: 512 MiB                    cachelimit=64MiB
 //	Check        run each new plan fused and op by op, compare    check
 //	Lines        keep the caller's line of every op               lines
+//	Report       remember what runs, for millrace.Report; times   report
+//	             some runs launch by launch, which takes 1 to 3 %
 //	Trace        hooks; nil: none                                 (not in the text)
 //
 // Validate reports every field that cannot be.
@@ -186,6 +188,12 @@ func withEnvironment(o Options) (Options, error) {
 		}
 		o.Trace = bothTraces(o.Trace, traceFile)
 	}
+	if flags.Report != "" {
+		if err := sharedReport(flags.Report); err != nil {
+			errs = append(errs, fmt.Errorf("MILLRACE_DEBUG: %w", err))
+		}
+		o.Report = true
+	}
 	return o, errors.Join(append(errs, o.Validate())...)
 }
 
@@ -207,7 +215,9 @@ func overlay(base, top Options) Options {
 // not pause, at most a twentieth of its time, Plans held, Layouts (times that a plan met
 // sizes which it had not run with lately), Kernels launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
 // Resizes, Trials and Replays (see [Recording]), Aliases, Fallbacks after a fault, Evictions of plans, Collections forced for memory,
-// PinnedBytes and LiveBytes now; in Cache those of the cache on disk: Hits,
+// PinnedBytes and LiveBytes now, KernelNanos that launches took and the RoofShare of these that
+// they would have taken at the nearer of the machine's roofs, multiply-adds and copies (where
+// the device was opened with Report; 0 where a roof is not known); in Cache those of the cache on disk: Hits,
 // Misses, Damaged (of the misses, those with a file that was no entry), Refused
 // (directories and contents not used), Written, Evicted, Failed file operations,
 // ReadNanos, BytesRead, BytesWritten and WritesDisabled, and those of bundles (see

@@ -17,6 +17,7 @@ import (
 // several streams are in use, and must not call the library; one that panics does so out of the call that it was called from, or of the next:
 //
 //	Flush    func(FlushEvent)    a segment of a stream was planned, bound and handed over to run
+//	Run      func(RunEvent)      launches ran, or were handed over to a device that works by itself
 //	Explore  func(ExploreEvent)  a plan was made for a new segment
 //	Compile  func(CompileEvent)  a compiler finished a kernel, or failed
 //	Tune     func(TuneEvent)     a way to run a kernel was checked, timed, refused or chosen
@@ -24,11 +25,20 @@ import (
 //	Error    func(error)         once for each fault, survived ones included
 type Trace = device.Trace
 
-// FlushEvent tells of one segment that was handed over to run: Stream, its stream's number on the
-// device; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
+// FlushEvent tells of one segment that was handed over to run: Device, the device's number in
+// the process; Stream, its stream's on the device; Segment, its own number there; Reason, "read", "sync", "cap" or "hand-over"; Ops and Kernels; Hit,
 // whether its plan was known; Plan, how that was made, "best", "greedy" or
 // "unfused"; Start and Elapsed, in which running it is not.
 type FlushEvent = device.FlushEvent
+
+// RunEvent tells of launches that ran: Device, Stream and Segment as in [FlushEvent], of the
+// first segment where there are several, 0 where they are of none; Kernels, how many;
+// Launches, each by itself, in the few runs that are timed so; Start and Elapsed.
+type RunEvent = device.RunEvent
+
+// LaunchEvent tells of one launch: Kernel, its key in hex; Name, of the ops it computes;
+// Chain, how many launches ran together, 1 for one; Start and Elapsed.
+type LaunchEvent = device.LaunchEvent
 
 // ExploreEvent tells of a plan that was made: Ops, Kernels, Plan as in
 // [FlushEvent], Background, whether no program waited for it, Elapsed.
@@ -50,14 +60,15 @@ type TuneEvent = device.TuneEvent
 type CacheEvent = device.CacheEvent
 
 // TraceWriter writes what its hooks are told as a Chrome trace: a JSON array
-// that chrome://tracing and ui.perfetto.dev show as a timeline, one row per
-// stream, one for explorations, one for compiles, one for tuning and one for the
-// cache on disk.
+// that chrome://tracing and ui.perfetto.dev show as a timeline: for each stream of a
+// device a row of what was recorded and one of what ran, with an arrow from a segment
+// to its launches; one row for explorations, one for compiles, one for tuning and one
+// for the cache on disk.
 type TraceWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
 	start time.Time
-	named map[uint64]bool // rows that have a name already
+	named map[row]bool // rows that have a name already
 	n     int
 	err   error
 }
@@ -68,8 +79,12 @@ func NewTraceWriter(w io.Writer) *TraceWriter {
 	return &TraceWriter{w: w, start: time.Now()}
 }
 
-// Rows of the timeline that are no stream.
+// row is a row of the timeline: those of no device are of device 0.
+type row struct{ device, number uint64 }
+
+// Rows of the timeline that are no stream. What a stream has run is in row rowRuns and on.
 const (
+	rowRuns    uint64 = 1 << 33
 	rowExplore uint64 = 1<<32 + iota
 	rowCompile
 	rowCache
@@ -83,9 +98,12 @@ type chromeEvent struct {
 	Phase string         `json:"ph"` // X complete, i instant, M metadata
 	Time  float64        `json:"ts"`
 	Dur   float64        `json:"dur,omitempty"`
-	PID   int            `json:"pid"`
+	PID   uint64         `json:"pid"` // of the device
 	Row   uint64         `json:"tid"`
 	Scope string         `json:"s,omitempty"`
+	Cat   string         `json:"cat,omitempty"` // s and f, the ends of an arrow
+	ID    string         `json:"id,omitempty"`
+	Bind  string         `json:"bp,omitempty"`
 	Args  map[string]any `json:"args,omitempty"`
 }
 
@@ -96,12 +114,34 @@ func (tw *TraceWriter) Trace() *Trace {
 	}
 	return &Trace{
 		Flush: func(e FlushEvent) {
-			tw.span(e.Stream, fmt.Sprintf("stream %d", e.Stream), "segment", e.Start, e.Elapsed, map[string]any{
-				"reason": e.Reason, "ops": e.Ops, "kernels": e.Kernels, "hit": e.Hit, "plan": e.Plan,
+			at := row{e.Device, e.Stream}
+			tw.span(at, fmt.Sprintf("stream %d", e.Stream), "segment", e.Start, e.Elapsed, map[string]any{
+				"reason": e.Reason, "ops": e.Ops, "kernels": e.Kernels, "hit": e.Hit, "plan": e.Plan, "segment": e.Segment,
 			})
+			if e.Kernels > 0 {
+				tw.arrow(at, "s", e.Segment, e.Start)
+			}
+		},
+		Run: func(e RunEvent) {
+			at := row{e.Device, rowRuns + e.Stream}
+			name := fmt.Sprintf("stream %d runs", e.Stream)
+			if e.Stream == 0 {
+				name = "copies run"
+			}
+			tw.span(at, name, "run", e.Start, e.Elapsed, map[string]any{"kernels": e.Kernels, "segment": e.Segment})
+			if e.Segment > 0 {
+				tw.arrow(at, "f", e.Segment, e.Start)
+			}
+			for _, l := range e.Launches {
+				args := map[string]any{"kernel": l.Kernel}
+				if l.Chain > 1 {
+					args["chain"] = l.Chain
+				}
+				tw.span(at, name, l.Name, l.Start, l.Elapsed, args)
+			}
 		},
 		Explore: func(e ExploreEvent) {
-			tw.span(rowExplore, "exploration", "explore", time.Now().Add(-e.Elapsed), e.Elapsed, map[string]any{
+			tw.span(row{0, rowExplore}, "exploration", "explore", time.Now().Add(-e.Elapsed), e.Elapsed, map[string]any{
 				"ops": e.Ops, "kernels": e.Kernels, "plan": e.Plan, "background": e.Background,
 			})
 		},
@@ -110,7 +150,7 @@ func (tw *TraceWriter) Trace() *Trace {
 			if e.Err != nil {
 				args["error"] = e.Err.Error()
 			}
-			tw.span(rowCompile, "compiler", "compile", time.Now().Add(-e.Elapsed), e.Elapsed, args)
+			tw.span(row{0, rowCompile}, "compiler", "compile", time.Now().Add(-e.Elapsed), e.Elapsed, args)
 		},
 		Tune: func(e TuneEvent) {
 			args := map[string]any{"kernel": e.Kernel, "candidate": e.Candidate, "runs": e.Runs, "known": e.Known}
@@ -118,19 +158,19 @@ func (tw *TraceWriter) Trace() *Trace {
 				args["error"] = e.Err.Error()
 			}
 			took := e.Elapsed * time.Duration(e.Runs)
-			tw.span(rowTune, "tuning", e.Step, time.Now().Add(-took), took, args)
+			tw.span(row{0, rowTune}, "tuning", e.Step, time.Now().Add(-took), took, args)
 		},
 		Cache: func(e CacheEvent) {
 			args := map[string]any{"kind": e.Kind, "bytes": e.Bytes}
 			if e.Err != nil {
 				args["error"] = e.Err.Error()
 			}
-			tw.span(rowCache, "cache", e.Outcome, time.Now().Add(-e.Elapsed), e.Elapsed, args)
+			tw.span(row{0, rowCache}, "cache", e.Outcome, time.Now().Add(-e.Elapsed), e.Elapsed, args)
 		},
 		Error: func(err error) {
 			tw.mu.Lock()
 			defer tw.mu.Unlock()
-			tw.name(rowError, "errors")
+			tw.name(row{0, rowError}, "errors")
 			tw.put(chromeEvent{Name: "error", Phase: "i", Scope: "g", Time: tw.micros(time.Now()), Row: rowError,
 				Args: map[string]any{"error": err.Error()}})
 		},
@@ -160,24 +200,35 @@ func (tw *TraceWriter) Close() error {
 	return err
 }
 
-func (tw *TraceWriter) span(row uint64, rowName, name string, start time.Time, d time.Duration, args map[string]any) {
+func (tw *TraceWriter) span(at row, rowName, name string, start time.Time, d time.Duration, args map[string]any) {
 	tw.mu.Lock()
 	defer tw.mu.Unlock()
-	tw.name(row, rowName)
-	tw.put(chromeEvent{Name: name, Phase: "X", Time: tw.micros(start), Dur: float64(d.Nanoseconds()) / 1e3, Row: row, Args: args})
+	tw.name(at, rowName)
+	tw.put(chromeEvent{Name: name, Phase: "X", Time: tw.micros(start), Dur: float64(d.Nanoseconds()) / 1e3, PID: at.device, Row: at.number, Args: args})
+}
+
+// arrow is one end of the arrow from a segment to its launches.
+func (tw *TraceWriter) arrow(at row, phase string, segment uint64, start time.Time) {
+	tw.mu.Lock()
+	defer tw.mu.Unlock()
+	e := chromeEvent{Name: "launches", Phase: phase, Cat: "launches", ID: fmt.Sprintf("%d.%d", at.device, segment), Time: tw.micros(start), PID: at.device, Row: at.number}
+	if phase == "f" {
+		e.Bind = "e"
+	}
+	tw.put(e)
 }
 
 func (tw *TraceWriter) micros(t time.Time) float64 {
 	return float64(t.Sub(tw.start).Nanoseconds()) / 1e3
 }
 
-func (tw *TraceWriter) name(row uint64, name string) {
-	if !tw.named[row] {
+func (tw *TraceWriter) name(at row, name string) {
+	if !tw.named[at] {
 		if tw.named == nil {
-			tw.named = map[uint64]bool{}
+			tw.named = map[row]bool{}
 		}
-		tw.named[row] = true
-		tw.put(chromeEvent{Name: "thread_name", Phase: "M", Row: row, Args: map[string]any{"name": name}})
+		tw.named[at] = true
+		tw.put(chromeEvent{Name: "thread_name", Phase: "M", PID: at.device, Row: at.number, Args: map[string]any{"name": name}})
 	}
 }
 
@@ -190,7 +241,6 @@ func (tw *TraceWriter) put(e chromeEvent) {
 	if tw.err != nil {
 		return
 	}
-	e.PID = 1
 	text, err := json.Marshal(e)
 	if err == nil {
 		lead := ",\n"
@@ -236,6 +286,7 @@ func bothTraces(a, b *Trace) *Trace {
 	}
 	return &Trace{
 		Flush:   both(a.Flush, b.Flush),
+		Run:     both(a.Run, b.Run),
 		Explore: both(a.Explore, b.Explore),
 		Compile: both(a.Compile, b.Compile),
 		Tune:    both(a.Tune, b.Tune),

@@ -27,6 +27,8 @@ func TestTraceWriter(t *testing.T) {
 	hooks := tw.Trace()
 	hooks.Flush(millrace.FlushEvent{Stream: 3, Reason: "read", Ops: 5, Kernels: 1, Hit: true, Start: time.Now(), Elapsed: 2 * time.Millisecond})
 	hooks.Flush(millrace.FlushEvent{Stream: 3, Reason: "sync", Start: time.Now()})
+	hooks.Run(millrace.RunEvent{Device: 2, Stream: 3, Segment: 9, Kernels: 2, Start: time.Now(), Elapsed: time.Millisecond,
+		Launches: []millrace.LaunchEvent{{Kernel: "abc", Name: "mul+add", Chain: 1, Start: time.Now(), Elapsed: time.Millisecond}}})
 	hooks.Explore(millrace.ExploreEvent{Ops: 5, Kernels: 1, Elapsed: time.Millisecond})
 	hooks.Compile(millrace.CompileEvent{Kernel: "abc", Elapsed: time.Millisecond, Err: errors.New(`no "cc"`)})
 	hooks.Tune(millrace.TuneEvent{Kernel: "abc", Candidate: "threads=1", Step: "timed", Runs: 3, Elapsed: time.Millisecond})
@@ -59,7 +61,7 @@ func TestTraceWriter(t *testing.T) {
 			t.Errorf("tuning: %+v", e)
 		}
 	}
-	want := map[string]int{"segment": 2, "explore": 1, "compile": 1, "error": 1, "timed": 1, "refused": 1, "thread_name": 5}
+	want := map[string]int{"segment": 2, "explore": 1, "compile": 1, "error": 1, "timed": 1, "refused": 1, "thread_name": 6, "run": 1, "mul+add": 1, "launches": 2}
 	for name, n := range want {
 		if count[name] != n {
 			t.Errorf("%d events %q, want %d:\n%s", count[name], name, n, out.Bytes())

@@ -2,7 +2,6 @@ package autotune
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -161,8 +160,7 @@ func (x *Tuner) chosen(t *Tuning, r *ranking, known bool) {
 }
 
 func (x *Tuner) onTune(t *Tuning, e device.TuneEvent) {
-	if h := x.Opts.Trace; h != nil && h.Tune != nil {
-		e.Kernel = fmt.Sprintf("%016x", xxhash.Sum64String(t.kernel))
-		x.Hook(func() { h.Tune(e) })
+	if x.TellsTune() {
+		x.OnTune(xxhash.Sum64String(t.kernel), e)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 )
@@ -13,10 +14,14 @@ import (
 // options, the user's hooks, the programs and the counters.
 type Base struct {
 	Opts   Options
+	Number uint64 // in the process, from 1
 	Driver runtime.Device
 	Caps   *runtime.Caps
 	Closed atomic.Bool
 	Counts Counters
+
+	// Profile remembers what runs, for a report; nil where nobody wants one.
+	Profile *profile.Profile
 
 	progs     programs
 	hookPanic atomic.Pointer[any]

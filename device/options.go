@@ -53,6 +53,7 @@ type Options struct {
 	CacheLimit  int64                // bytes it may take; 0: 512 MiB
 	Check       bool                 // run every new plan fused and op by op once, and compare
 	Lines       bool                 // remember the caller's line of every op, not only of bad ones
+	Report      bool                 // remember what runs, for a report
 	Trace       *Trace               // hooks; nil: none
 }
 

@@ -57,6 +57,7 @@ var options = []option{
 	bytesOption("cachelimit", func(o *Options) *int64 { return &o.CacheLimit }),
 	boolOption("check", func(o *Options) *bool { return &o.Check }),
 	boolOption("lines", func(o *Options) *bool { return &o.Lines }),
+	boolOption("report", func(o *Options) *bool { return &o.Report }),
 }
 
 func intOption(key string, field func(*Options) *int) option {

@@ -9,6 +9,7 @@ import (
 // on where the engine's work for the call ends.
 type Trace struct {
 	Flush   func(FlushEvent)
+	Run     func(RunEvent)
 	Explore func(ExploreEvent)
 	Compile func(CompileEvent)
 	Tune    func(TuneEvent)
@@ -18,12 +19,34 @@ type Trace struct {
 
 // FlushEvent tells of one segment that ran.
 type FlushEvent struct {
+	Device  uint64 // number of the device in the process
 	Stream  uint64 // number of the stream on its device
+	Segment uint64 // its number on the device
 	Reason  string // "read", "sync", "cap", "hand-over"
 	Ops     int
 	Kernels int
 	Hit     bool   // the plan was known
 	Plan    string // how it was made: "best", "greedy", "unfused"
+	Start   time.Time
+	Elapsed time.Duration
+}
+
+// RunEvent tells of launches that ran, or that a device that works by itself was given.
+type RunEvent struct {
+	Device   uint64
+	Stream   uint64 // 0: of none
+	Segment  uint64 // whose launches they are, or the first of several segments; 0 where that is not known
+	Kernels  int
+	Launches []LaunchEvent // one by one, in runs that are timed so: see profile.List.Due
+	Start    time.Time
+	Elapsed  time.Duration
+}
+
+// LaunchEvent tells of one launch.
+type LaunchEvent struct {
+	Kernel  string // key, in hex
+	Name    string // of its ops
+	Chain   int    // how many launches ran together tile by tile, this one first
 	Start   time.Time
 	Elapsed time.Duration
 }

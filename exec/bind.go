@@ -20,10 +20,12 @@ import (
 type Binder struct {
 	*Job
 	*device.Base
-	Pool  *memory.Pool
-	Tune  *autotune.Tuner
-	Lane  *lane.Lane
-	Owner Owner
+	Pool    *memory.Pool
+	Tune    *autotune.Tuner
+	Lane    *lane.Lane
+	Owner   Owner
+	Number  uint64 // of the stream on its device
+	Segment uint64 // of what is bound, on the device
 
 	owned  []int32         // tensors for which mem holds a reader of its own
 	spotOf []int32         // by tensor that is owned: where it is in owned
@@ -39,10 +41,14 @@ type Owner interface {
 	Wanted(id int32) bool
 }
 
+func (w *Binder) submitter(segment uint64) device.Submitter {
+	return device.Submitter{Stream: w.Number, Segment: segment}
+}
+
 // Begin makes a job of a plan and a segment.
 func (w *Binder) Begin(ent *plans.Known, seg *segment.Segment) {
 	j := jobs.Get().(*Job)
-	w.Job, j.by, j.known = j, w, ent
+	w.Job, j.by, j.known, j.segment = j, w, ent, w.Segment
 	j.Mem = slices.Grow(j.Mem, len(seg.Tensors))[:len(seg.Tensors)]
 }
 

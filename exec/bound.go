@@ -4,9 +4,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace-go/millrace/autotune"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/lane"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
@@ -40,6 +42,7 @@ type Bound struct {
 	over     []bool // by slot, when it was prepared: written over an input
 	wait     int    // runs until the list is prepared, and how many that were last time
 	waited   int
+	ran      profile.List
 
 	mu      sync.Mutex
 	lane    *lane.Lane
@@ -253,11 +256,14 @@ func (b *Bound) job(i int, r *Replay) *Job {
 // run has the device run the list, with the buffers of a run: as it was prepared, else as
 // it is. over says which slots are written over inputs: what may run beside what depends
 // on that.
-func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) {
+func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool, segment uint64) (err error) {
 	defer operror.Recover("run", &err)
+	if b.prepared != nil && x.Watched() && b.ran.Due() {
+		return b.timed(x, blocks, segment)
+	}
 	if b.prepared != nil {
 		if slices.Equal(over, b.over) && b.set(blocks) {
-			done, err := b.prepared.Run()
+			done, err := b.ready(x, segment)
 			if done {
 				return err
 			}
@@ -265,10 +271,49 @@ func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool) (err error) 
 		b.unprepare()
 	}
 	b.put(blocks)
-	if err = x.Driver.Run(b.launches); err == nil {
+	if x.Watched() {
+		b.tell()
+	}
+	if err = x.Launch(b.launches, &b.ran, x.submitter(segment)); err == nil {
 		b.prepare(x, over)
 	}
 	return err
+}
+
+// timed is a run launch by launch beside the list that is prepared, which stays so: to
+// prepare it again takes many times as long as a run, and many runs.
+func (b *Bound) timed(x *Binder, blocks []*memory.Block, segment uint64) error {
+	list := slices.Clone(b.launches)
+	for i := range list {
+		list[i].Args = slices.Clone(list[i].Args)
+	}
+	for slot, blk := range blocks {
+		for _, at := range b.places[slot] {
+			list[at.Launch].Args[at.Arg].Buf = blk.Buf
+		}
+	}
+	b.tell()
+	return x.Launch(list, &b.ran, x.submitter(segment))
+}
+
+// tell has the plans count a run for a report.
+func (b *Bound) tell() {
+	for i := range b.parts {
+		b.parts[i].known.List().Elsewhere()
+	}
+}
+
+// ready runs what was prepared.
+func (b *Bound) ready(x *Binder, segment uint64) (done bool, err error) {
+	if !x.Watched() {
+		return b.prepared.Run()
+	}
+	start := time.Now()
+	if done, err = b.prepared.Run(); done && err == nil {
+		b.tell()
+		x.Ran(len(b.launches), &b.ran, x.submitter(segment), start)
+	}
+	return done, err
 }
 
 // prepare has the device make the list ready. What it cannot do yet is tried again, less

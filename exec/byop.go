@@ -141,7 +141,7 @@ func (r *ByOp) step(st *fusion.Step, l runtime.Launch) (err error) {
 		}
 		l.Args[a].Buf = r.Mem[op.Tensor].Buf
 	}
-	if err := d.Driver.Run([]runtime.Launch{l}); err != nil {
+	if err := d.Launch([]runtime.Launch{l}, nil, device.Submitter{}); err != nil {
 		r.Forget(fresh) // undefined contents
 		return err
 	}

@@ -193,7 +193,7 @@ func (f *Fixed) Run(n int) (err error) {
 			f.sequence = nil
 			b.put(f.blocks)
 		}
-		if err := f.by.Driver.Run(b.launches); err != nil {
+		if err := f.by.Launch(b.launches, nil, f.by.submitter(0)); err != nil {
 			return err
 		}
 		b.prepare(f.by, f.over)
@@ -220,7 +220,7 @@ func (f *Fixed) Failed(err error) {
 		s.To.Fault.Store(s.From.Block.Fault.Load())
 	}
 	if first < len(b.launches) {
-		if err := f.by.Driver.Run(b.launches[first:]); err != nil {
+		if err := f.by.Launch(b.launches[first:], nil, f.by.submitter(0)); err != nil {
 			f.by.OnError(err)
 		}
 	}

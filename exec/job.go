@@ -30,10 +30,11 @@ type Job struct {
 	Alone    func()            // run instead of launches
 
 	// What to do when it fails: see failed.
-	by    *Binder // nil: alone
-	known *plans.Known
-	seg   segment.Segment
-	Lines []string // where the nodes were recorded, as far as known
+	by      *Binder // nil: alone
+	segment uint64  // its number on the device
+	known   *plans.Known
+	seg     segment.Segment
+	Lines   []string // where the nodes were recorded, as far as known
 }
 
 // jobs are used again.
@@ -130,7 +131,7 @@ func (j *Job) launch(before error) (err error) {
 	done := 0
 	for {
 		if err, before = before, nil; err == nil {
-			if err = x.Driver.Run(j.launches[done:]); err == nil {
+			if err = x.Launch(j.launches[done:], j.known.List(), x.submitter(j.segment)); err == nil {
 				return nil
 			}
 		}

@@ -16,6 +16,8 @@ type Replay struct {
 	after  []lane.Moment
 	blocks []*memory.Block // by slot; the fresh ones have a reader of the run's until Begun
 	over   []bool          // by slot: written over an input
+
+	Segment uint64 // the number of the first one on the device
 }
 
 var replays = sync.Pool{New: func() any { return new(Replay) }}
@@ -102,7 +104,7 @@ func (r *Replay) Run() {
 	}
 	if bad {
 		r.apart(nil)
-	} else if err := b.run(r.by, r.blocks, r.over); err != nil {
+	} else if err := b.run(r.by, r.blocks, r.over, r.Segment); err != nil {
 		r.apart(err)
 	}
 	b.forget(r.over)

@@ -56,7 +56,7 @@ func (m *Pool) copyBox(to *Block, dt ir.DType, st *Storage, b Box) error {
 	}
 	// No compiler: there is nothing to compute, and the interpreter moves whole rows.
 	l.Provisional = true
-	return m.Driver.Run([]runtime.Launch{l})
+	return m.Launch([]runtime.Launch{l}, nil, device.Submitter{})
 }
 
 // CopyLaunch is a launch that copies a tensor to the beginning of a block, densely.

@@ -33,7 +33,8 @@ type Pool struct {
 	table []watched
 	open  []int // free places in table
 	young youngList
-	swept atomic.Bool // no collection since the table was swept
+	noted []weak.Pointer[Block] // all that live, for a profile
+	swept atomic.Bool           // no collection since the table was swept
 
 	Live    atomic.Int64
 	Pinned  atomic.Int64
@@ -92,6 +93,9 @@ func (m *Pool) Take(from func(int64) (runtime.Buffer, error), bytes int64, colle
 	b.Refs.Store(1)
 	b.uses.Store(1)
 	m.Live.Add(bytes)
+	if m.Profile != nil {
+		m.note(b)
+	}
 	return b, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
@@ -19,6 +20,7 @@ type Known struct {
 	Progs []runtime.Program // one per step
 	Texts []string          // of their kernels
 	Memo  Memo              // layouts of the sizes it ran with lately
+	ran   *profile.List     // what its runs took, for a report; nil where nobody wants one
 
 	// Results that are not written, grouped by what they start from.
 	Sets  [][]int32
@@ -123,6 +125,9 @@ func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Known, err
 // segment's dear results are settled.
 func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error) {
 	e := &Known{on: p.Base, Plan: plan}
+	if p.Watched() {
+		e.ran = new(profile.List)
+	}
 	e.startClass(plan.Sizes)
 	for i := range plan.Steps {
 		prog, text, err := p.Program(plan.Steps[i].Kernel, 1)
@@ -136,6 +141,14 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error
 	e.Sets, e.SetOf = leafSets(seg)
 	e.Memo.init(seg)
 	return e, nil
+}
+
+// List is what is known of its runs, nil for no plan and where nobody wants a report.
+func (e *Known) List() *profile.List {
+	if e == nil {
+		return nil
+	}
+	return e.ran
 }
 
 // LineOf is where a node was recorded, as far as anybody knows: by this queue,

@@ -24,8 +24,8 @@ func (e *Known) Explain(id int32) string {
 	fmt.Fprintf(&b, "plan, %s: %d kernels, %d views, predicted to save %.3g ms over one kernel per op\n",
 		e.grade(), len(e.Plan.Steps), len(e.Plan.Aliases), e.Plan.Score*1e3)
 	indent(&b, e.planText())
-	for _, r := range e.Plan.Refusals {
-		fmt.Fprintf(&b, "not fused: kernels %d and %d: %s (would save %d bytes)\n", r.A, r.B, r.Reason, r.Bytes)
+	for _, r := range e.refused() {
+		fmt.Fprintf(&b, "not fused: %s\n", r)
 	}
 	if geo := e.Memo.Last(); geo != nil {
 		geo.Tuned.Load().Describe(&b)
@@ -41,6 +41,67 @@ func (e *Known) Explain(id int32) string {
 		}
 	}
 	return b.String()
+}
+
+// refused tells what was not fused, and why.
+func (e *Known) refused() []string {
+	list := make([]string, len(e.Plan.Refusals))
+	for i, r := range e.Plan.Refusals {
+		list[i] = fmt.Sprintf("kernels %d and %d: %s (would save %d bytes)", r.A, r.B, r.Reason, r.Bytes)
+	}
+	return list
+}
+
+// View is what a plan shows of itself.
+type View struct {
+	Segment, Text string // text forms
+	Made          string
+	Ops           int   // 0 where it did not run
+	Runs          int64 // where the device has a profile
+	Steps         []runtime.Program
+	Refused       []string // pairs of kernels that are not one, and why
+	Tuning        string   // what was timed
+	Lines         []string // where the program recorded the ops, as far as known
+}
+
+// View shows a plan. The timings are as Explain's.
+func (e *Known) View() View {
+	v := View{Segment: e.text, Text: e.planText(), Made: e.grade(), Runs: e.List().Runs(),
+		Steps: e.Progs, Refused: e.refused(), Lines: e.lines}
+	if geo := e.Memo.Last(); geo != nil {
+		v.Ops = len(geo.Seg.Nodes)
+		var b strings.Builder
+		geo.Tuned.Load().Describe(&b)
+		v.Tuning = b.String()
+	}
+	return v
+}
+
+// Describe is the op of a relative id, and where the program recorded it, as far as known.
+func (e *Known) Describe(id int32) (what, line string) {
+	prefix := fmt.Sprintf("%%%d = ", id)
+	for text := range strings.Lines(e.text) {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			what = strings.TrimSpace(rest)
+		}
+	}
+	if geo := e.Memo.Last(); geo != nil && int(id) < len(geo.Seg.Tensors) {
+		if def := geo.Seg.Tensors[id].Def; def >= 0 {
+			line = e.LineOf(nil, int32(def))
+		}
+	}
+	if what == "" {
+		what = "a result"
+	}
+	return what, line
+}
+
+// Sources is the code that a device has made for a program by now.
+func Sources(d runtime.Device, p runtime.Program) []runtime.Variant {
+	if src, ok := d.(sourcer); ok {
+		return src.Source(p)
+	}
+	return nil
 }
 
 func indent(b *strings.Builder, text string) {

@@ -12,7 +12,7 @@ HAMMER=${HAMMER:-$([ "$CI" = true ] && echo 30s || echo 10s)}
 FUZZERS=${FUZZERS:-5}
 
 if [ "$CI" = true ]; then
-	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl}
+	export MILLRACE_REQUIRE=${MILLRACE_REQUIRE-cpu,webgpu,opengl,chromium}
 fi
 
 work=$(mktemp -d)

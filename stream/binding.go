@@ -6,6 +6,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/memory"
@@ -271,7 +272,7 @@ func (b *Binding) copy(i int, v *Value) error {
 	if err != nil {
 		return err
 	}
-	return s.dev.Driver.Run([]runtime.Launch{l})
+	return s.dev.Launch([]runtime.Launch{l}, nil, device.Submitter{Stream: s.num})
 }
 
 // carry has the results carry an error.

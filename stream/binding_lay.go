@@ -1,6 +1,9 @@
 package stream
 
-import "github.com/millrace-go/millrace/runtime"
+import (
+	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/runtime"
+)
 
 // Tapes that are bound have arguments and states that lie densely, so that these may be set to
 // whatever has their shape: what a handle names otherwise, as a view of other memory, is copied
@@ -54,7 +57,7 @@ func (s *Stream) densely(st found) (*Value, error) {
 	own := s.value(st.dt, st.form, &blk.Dense)
 	l, err := s.dev.mem.CopyLaunch(blk, st.dt, st.form.Shape, st.Storage)
 	if err == nil {
-		err = s.dev.Driver.Run([]runtime.Launch{l})
+		err = s.dev.Launch([]runtime.Launch{l}, nil, device.Submitter{Stream: s.num})
 	}
 	if err != nil {
 		if own.letGo() {

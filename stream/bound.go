@@ -287,11 +287,13 @@ func (p *playing) replay(b *exec.Bound, out []*Value) bool {
 			st.Watch()
 		}
 	}
+	c := &s.dev.Counts
+	last := uint64(c.Segments.Add(int64(len(t.parts))))
+	r.Segment = last - uint64(len(t.parts)) + 1
+	first := r.Segment
 	r.Submit(!p.wait)
 	s.submitted(p.wait)
-	c := &s.dev.Counts
 	c.Replays.Add(1)
-	c.Segments.Add(int64(len(t.parts)))
 	c.Hits.Add(int64(len(t.parts)))
 	c.Kernels.Add(int64(b.Kernels()))
 	c.Aliases.Add(b.Aliases)
@@ -299,7 +301,7 @@ func (p *playing) replay(b *exec.Bound, out []*Value) bool {
 		ops, kernels, plan := b.Part(i)
 		c.Ops.Add(int64(ops))
 		if told {
-			s.dev.OnFlush(device.FlushEvent{Stream: s.num, Reason: part.end.Reason.String(), Ops: ops, Kernels: kernels,
+			s.dev.OnFlush(device.FlushEvent{Device: s.dev.Number, Stream: s.num, Segment: first + uint64(i), Reason: part.end.Reason.String(), Ops: ops, Kernels: kernels,
 				Hit: true, Plan: plan, Start: start, Elapsed: time.Since(start)})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/lane"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
@@ -35,6 +36,9 @@ type Device struct {
 	open    streams
 	faults  operror.List // of all streams
 }
+
+// numbers are those of devices, handed out.
+var numbers atomic.Uint64
 
 // Open opens a device. The driver must be linked in.
 func Open(o device.Options) (*Device, error) {
@@ -85,7 +89,10 @@ func OpenOn(drv runtime.Device, o device.Options) (*Device, error) {
 }
 
 func newDevice(o device.Options) *Device {
-	d := &Device{Base: device.Base{Opts: o}}
+	d := &Device{Base: device.Base{Opts: o, Number: numbers.Add(1)}}
+	if o.Report {
+		d.Profile = profile.New()
+	}
 	d.shelf.Base = &d.Base
 	d.shelf.OpenCache()
 	return d
@@ -96,6 +103,10 @@ func (d *Device) start() *Device {
 	d.shelf.Init(d.tune.Renew)
 	d.plans.Init(&d.Base, &d.shelf)
 	d.mem.Init(&d.Base, d.yield, d.drain)
+	if d.Profile != nil {
+		d.Profile.Memory = func() (live, pool int64) { s := d.Driver.Stats(); return s.AllocBytes, s.PoolBytes }
+		d.Profile.Owners = d.mem.Owners
+	}
 	d.tune.Init(&d.Base, &d.lanes, d.drain, &d.shelf)
 	d.useBundles()
 	d.def = d.NewStream()
@@ -117,7 +128,7 @@ func (d *Device) Default() *Stream { return d.def }
 func (d *Device) NewStream() *Stream {
 	s := &Stream{dev: d, caps: d.Caps, num: d.streams.Add(1)}
 	s.lane = d.lanes.NewLane()
-	s.bind = exec.Binder{Base: &d.Base, Pool: &d.mem, Tune: &d.tune, Lane: s.lane, Owner: s}
+	s.bind = exec.Binder{Base: &d.Base, Pool: &d.mem, Tune: &d.tune, Lane: s.lane, Owner: s, Number: s.num}
 	s.q.Interner = &d.plans.Attrs
 	s.node = d.plans.Trie.Root()
 	s.soft, s.stepOps, s.budget = d.softCap(), force.Step(stepCap), d.queueBudget()

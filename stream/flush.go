@@ -27,6 +27,8 @@ func (s *Stream) flush(end segment.End, wait bool) {
 		return
 	}
 	s.keepSet()
+	number := uint64(s.dev.Counts.Segments.Add(1))
+	s.bind.Segment = number
 	ops := s.q.Len()
 	told := s.dev.TellsFlush()
 	var start time.Time
@@ -65,10 +67,9 @@ func (s *Stream) flush(end segment.End, wait bool) {
 	}
 	s.submitted(wait)
 	s.reset()
-	s.dev.Counts.Segments.Add(1)
 	s.dev.Counts.Ops.Add(int64(ops))
 	if told {
-		s.dev.OnFlush(device.FlushEvent{Stream: s.num, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
+		s.dev.OnFlush(device.FlushEvent{Device: s.dev.Number, Stream: s.num, Segment: number, Reason: end.Reason.String(), Ops: ops, Kernels: kernels,
 			Hit: hit, Plan: made, Start: start, Elapsed: time.Since(start)})
 	}
 }

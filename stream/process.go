@@ -68,6 +68,13 @@ func openDevices() []*Device {
 	return open
 }
 
+// Devices are those that are open, in the order of their opening.
+func Devices() []*Device {
+	process.Lock()
+	defer process.Unlock()
+	return openDevices()
+}
+
 // useBundles makes a new device known, and has it use the bundles that were given
 // before.
 func (d *Device) useBundles() {

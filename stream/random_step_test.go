@@ -78,6 +78,7 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 	}
 	o.Check = x.rnd.IntN(4) == 0
 	o.Explore = device.ExploreMode(x.rnd.IntN(2))
+	o.Report = seed%2 == 0                         // launches are timed one by one, now and then
 	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // none for 0
 	if x.d, err = Open(o); err != nil {
 		return x, err
@@ -93,6 +94,9 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 		return x, fmt.Errorf("recorded, options %+v: %w", o, err)
 	}
 	if err := x.d.Wait(); err != nil {
+		return x, err
+	}
+	if err := reportFits(x.d); err != nil {
 		return x, err
 	}
 	if s := x.d.Stats(); s.LiveBytes != 0 || s.PinnedBytes != 0 {

@@ -72,6 +72,7 @@ func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
 	if o.Explore = device.ExploreMode(x.rnd.IntN(2)); x.rnd.IntN(3) == 0 { // lists are prepared
 		o.Device, o.Compile, o.Threads = "cpu", runtime.CompileOff, 1+x.rnd.IntN(2)
 	}
+	o.Report = seed%2 == 0                         // launches are timed one by one, now and then
 	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // none for 0
 	if x.d, err = Open(o); err != nil {
 		return x, err
@@ -81,6 +82,9 @@ func runTape(p *ir.Graph, seed uint64) (*randomTape, error) {
 		return x, fmt.Errorf("options %+v, sets %v: %w", o, x.sets, err)
 	}
 	if err := x.d.Wait(); err != nil {
+		return x, err
+	}
+	if err := reportFits(x.d); err != nil {
 		return x, err
 	}
 	s := x.d.Stats()

@@ -16,6 +16,7 @@ func TestParse(t *testing.T) {
 		{"trace=a=b.json", Flags{Trace: "a=b.json"}},
 		{"help", Flags{Help: true}},
 		{"perfmap", Flags{Perfmap: true}},
+		{"report=a.html", Flags{Report: "a.html"}},
 	} {
 		if got, err := Parse(c.text); err != nil || got != c.want {
 			t.Errorf("%q: got %+v, %v", c.text, got, err)
@@ -28,7 +29,7 @@ func TestParseErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`"line"`, "help, lines, check, trace, log, perfmap", "check takes no value", "trace wants a value", `""`} {
+	for _, want := range []string{`"line"`, "help, lines, check, trace, report, log, perfmap", "check takes no value", "trace wants a value", `""`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("does not say %s:\n%v", want, err)
 		}

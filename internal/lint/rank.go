@@ -18,6 +18,7 @@ var ranks = map[string]int{
 	"npy":            12,
 	"gonum":          12,
 	"imagex":         12,
+	"debug":          12,
 	"safetensors":    12,
 	".":              11,
 	"stream":         10,
@@ -44,7 +45,7 @@ var ranks = map[string]int{
 }
 
 // public are the ranked packages that users import.
-var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true, "imagex": true}
+var public = map[string]bool{".": true, "autodiff": true, "data": true, "npy": true, "safetensors": true, "nn": true, "optim": true, "linalg": true, "gonum": true, "imagex": true, "debug": true}
 
 // drivers register themselves and may import codegen and its printers. Their
 // sub-folders are parts of them.

@@ -117,7 +117,7 @@ func program(dir string) bool {
 }
 
 // sources are the endings of files people write here.
-var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".sh": true, ".wgsl": true, ".S": true, ".py": true, ".rs": true}
+var sources = map[string]bool{".go": true, ".c": true, ".h": true, ".sh": true, ".wgsl": true, ".S": true, ".py": true, ".rs": true, ".js": true, ".css": true, ".html": true}
 
 // CheckFiles finds files over MaxLines, generated files (prefix z_) without
 // the standard header, and files with the header but not the prefix. Golden

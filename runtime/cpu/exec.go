@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-go/millrace/codegen"
+	"github.com/millrace-go/millrace/internal/label"
 )
 
 // executor walks launches over a pool of goroutines. What it needs for a launch it keeps
@@ -89,6 +90,13 @@ func (e *executor) run(list []ready) error {
 
 // one runs a launch.
 func (e *executor) one(r *ready) error {
+	if m := label.On(); m != nil {
+		return e.labelled(m, r)
+	}
+	return e.plain(r)
+}
+
+func (e *executor) plain(r *ready) error {
 	if r.p.faults {
 		e.fault.reset()
 		r.fault = &e.fault

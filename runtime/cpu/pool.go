@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/internal/label"
 	"github.com/millrace-go/millrace/internal/spin"
 )
 
@@ -31,6 +32,8 @@ type pool struct {
 	// The job. Threads other than its owner read it after they have joined.
 	job          job
 	total, grain int64
+	marks        *label.Marks // nil: the job has no name
+	mark         any
 
 	limit    atomic.Int32 // threads of the job
 	at       atomic.Int32 // processor of the owner of the last job, one more; 0: not known
@@ -157,10 +160,17 @@ func (p *pool) work(who int) {
 		if state/poolGeneration != last {
 			continue // closed meanwhile
 		}
+		m := p.marks
+		if m != nil {
+			m.Set(p.mark)
+		}
 		if who < int(p.limit.Load()) && p.take(who) {
 			w.comeBack(&p.places)
 			for p.take(who) {
 			}
+		}
+		if m != nil {
+			m.Set(nil)
 		}
 		p.state.Add(^uint64(0))
 	}

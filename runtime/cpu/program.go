@@ -30,6 +30,8 @@ type program struct {
 	shipped []*shipped // its code, compiled into the program
 	hides   hides      // in chains
 
+	label atomic.Pointer[any] // for profilers, see label.go
+
 	soft    bool // flushes denormals: in software, where it is interpreted
 	hasRows bool
 	parts   *dotParts // of a contraction

@@ -1,0 +1,72 @@
+package codegen
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/runtime"
+)
+
+// Operations is how many arithmetic operations a launch of k does, as rooflines count
+// them: one for each op on an element, whether an addition or an exponential, and two
+// for each product that a contraction adds. Copies and conversions count nothing.
+func Operations(k *Kernel, l *runtime.Launch) float64 {
+	rows, points := 1.0, 1.0
+	for d := range l.Rank {
+		n := float64(l.Dims[d])
+		points *= n
+		if d < l.Kept {
+			rows *= n
+		}
+	}
+	sum := 0.0
+	for i, level := range k.Levels() {
+		in := &k.Body[i]
+		switch n := operations(in); {
+		case n == 0 || level == Uniform && !in.Op.Info().RowOp:
+		case in.Op.Info().RowOp || level == Point:
+			sum += n * points // a row op takes every point of its row
+		default:
+			sum += n * rows
+		}
+	}
+	return sum + float64(len(k.Reduces))*points
+}
+
+// operations is what an instruction counts at a point.
+func operations(in *ir.Instr) float64 {
+	switch info := in.Op.Info(); {
+	case in.Op == ir.Dot:
+		return 2
+	case info.Outside || in.Op == ir.Const || in.Op == ir.Cast || in.Op == ir.Bitcast || in.Op == ir.Reinterpret ||
+		info.Class == ir.ClassMove || info.Class == ir.ClassGather:
+		return 0
+	}
+	return 1
+}
+
+// shownOps is how many ops a kernel's name has at most.
+const shownOps = 4
+
+// Name is a short name of the kernel, of the ops that it computes: mul+add+tanh. It says
+// nothing of operands: different kernels may share it.
+func (k *Kernel) Name() string {
+	var ops []string
+	for i := range k.Body {
+		if operations(&k.Body[i]) > 0 {
+			ops = append(ops, k.Body[i].Op.String())
+		}
+	}
+	for i := range k.Reduces {
+		ops = append(ops, k.Reduces[i].Op.String())
+	}
+	switch {
+	case len(ops) == 0:
+		return "copy"
+	case len(ops) > shownOps:
+		left := len(ops) - shownOps + 1
+		ops = append(ops[:shownOps-1], strconv.Itoa(left)+" more")
+	}
+	return strings.Join(ops, "+")
+}

@@ -1,0 +1,70 @@
+// Package debug shows what a running program's devices do, as net/http/pprof does it. It is
+// imported for what that does:
+//
+//	import _ "github.com/millrace-go/millrace/debug"
+//
+// Then http.DefaultServeMux serves /debug/millrace, the page of [millrace.Report] of all open
+// devices; expvar has their counters as "millrace", on /debug/vars; and samples of pprof's
+// CPU profiles carry the labels "kernel" and "kernel_key" where a kernel runs on the CPU:
+//
+//	go tool pprof -tagfocus=kernel=... or, in its shell, tags
+//
+// Times on the page are of devices that were opened with Options.Report, or with
+// MILLRACE_DEVICE=cpu:report. A goroutine that runs a kernel itself, as one does that waits
+// for a small result, loses the labels that the program gave it with pprof.Do. Kernels of
+// bound recordings that are a single call carry none.
+package debug
+
+import (
+	"context"
+	"expvar"
+	"net/http"
+	"runtime/pprof"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/label"
+	"github.com/millrace-go/millrace/stream"
+)
+
+func init() {
+	http.HandleFunc("GET /debug/millrace", Page)
+	expvar.Publish("millrace", expvar.Func(func() any { return Counters() }))
+	label.Use(label.Marks{
+		Make: func(kernel, key string) any {
+			return pprof.WithLabels(context.Background(), pprof.Labels("kernel", kernel, "kernel_key", key))
+		},
+		Set: func(mark any) {
+			ctx, ok := mark.(context.Context)
+			if !ok {
+				ctx = context.Background()
+			}
+			pprof.SetGoroutineLabels(ctx)
+		},
+	})
+}
+
+// Page serves the report of all open devices, for programs that do not use
+// http.DefaultServeMux.
+func Page(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := millrace.Report(w); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// Device is an open device with its counters.
+type Device struct {
+	Name  string
+	Stats millrace.Stats
+}
+
+// Counters are those of all open devices, in the order of their opening.
+func Counters() []Device {
+	list := []Device{}
+	for _, d := range stream.Devices() {
+		list = append(list, Device{Name: d.Name(), Stats: d.Stats()})
+	}
+	return list
+}

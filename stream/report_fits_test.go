@@ -1,0 +1,21 @@
+package stream
+
+import "fmt"
+
+// reportFits checks that the report of a device has each launch that plans asked for, and
+// hardly others: copies, and ops that were run one by one. Where runs failed, those are not
+// in it.
+func reportFits(d *Device) error {
+	if d.Profile == nil || d.Counts.Fallbacks.Load() > 0 {
+		return nil
+	}
+	r := d.Report(Roofs{})
+	n := r.KernelsLeft
+	for i := range r.Kernels {
+		n += r.Kernels[i].Runs
+	}
+	if want := d.Counts.Kernels.Load(); n < want || n > 4*want+16 {
+		return fmt.Errorf("the report has %d launches, plans asked for %d", n, want)
+	}
+	return nil
+}

@@ -240,7 +240,7 @@ func (f *Facts) readFlag(dir string, call *ast.CallExpr) {
 	if !ok || !flagCall.MatchString(sel.Sel.Name) {
 		return
 	}
-	if x, ok := sel.X.(*ast.Ident); !ok || x.Name != "flag" && x.Name != "fs" && x.Name != "flags" {
+	if x, ok := sel.X.(*ast.Ident); !ok || x.Name != "flag" && x.Name != "f" && x.Name != "fs" && x.Name != "flags" {
 		return
 	}
 	for _, a := range call.Args {

@@ -22,6 +22,7 @@ type Profile struct {
 
 	mu      sync.Mutex
 	byKey   map[uint64]int
+	byProg  map[runtime.Program]int // to find a key takes printing the kernel
 	kernels []*Kernel
 	left    Kernel // sums of those for which there was no room
 	lists   map[*List]struct{}
@@ -34,7 +35,7 @@ type Profile struct {
 
 // New is an empty profile that starts now.
 func New() *Profile {
-	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, lists: map[*List]struct{}{}}
+	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, byProg: map[runtime.Program]int{}, lists: map[*List]struct{}{}}
 }
 
 // Bounds of what is kept.
@@ -84,7 +85,7 @@ func (l *List) Runs() int64 {
 
 // cost is that of a launch.
 type cost struct {
-	key                 uint64
+	kernel              int // its number, -1 where there was no room
 	nanos, bytes, flops float64
 }
 
@@ -161,23 +162,18 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 	l.mu.Unlock()
 	delete(p.lists, l)
 	p.span(Span{Row: row, Kind: Run, Start: start, Took: took, Of: len(list)})
-	at := 0
+	for i := range costs {
+		k := p.kernel(list[i].Prog)
+		if costs[i].kernel = k; k >= 0 {
+			p.kernels[k].Timed++
+		}
+	}
 	for _, t := range timed {
-		k := p.kernel(list[t.First].Prog)
 		note := ""
 		if t.N > 1 {
 			note = "a chain, tile by tile"
 		}
-		p.span(Span{Row: row, Kind: LaunchOf, Start: t.Start, Took: t.Took, Of: k, Note: note})
-		for range t.N {
-			p.kernel(list[at].Prog)
-			at++
-		}
-	}
-	for _, c := range costs {
-		if i, ok := p.byKey[c.key]; ok {
-			p.kernels[i].Timed++
-		}
+		p.span(Span{Row: row, Kind: LaunchOf, Start: t.Start, Took: t.Took, Of: costs[t.First].kernel, Note: note})
 	}
 	p.add(costs, runs)
 }
@@ -193,7 +189,7 @@ func shares(list []runtime.Launch, elemSize *[ir.NumDTypes]int, took time.Durati
 			continue
 		}
 		r, w := codegen.Traffic(k, &list[i], elemSize)
-		c := cost{key: k.Key(), bytes: float64(r + w), flops: codegen.Operations(k, &list[i])}
+		c := cost{bytes: float64(r + w), flops: codegen.Operations(k, &list[i])}
 		costs[i] = c
 		sum += c.bytes + c.flops
 	}
@@ -214,8 +210,8 @@ func (p *Profile) add(costs []cost, runs int64) {
 	}
 	for _, c := range costs {
 		k := &p.left
-		if i, ok := p.byKey[c.key]; ok {
-			k = p.kernels[i]
+		if c.kernel >= 0 {
+			k = p.kernels[c.kernel]
 		}
 		n := float64(runs)
 		k.Runs += runs
@@ -227,20 +223,28 @@ func (p *Profile) add(costs []cost, runs int64) {
 
 // kernel is the number of a program's kernel, -1 where there is no room. The lock is held.
 func (p *Profile) kernel(prog runtime.Program) int {
+	if i, ok := p.byProg[prog]; ok {
+		return i
+	}
 	k, ok := prog.Kernel().(*codegen.Kernel)
 	if !ok {
 		return -1
 	}
 	key := k.Key()
-	if i, ok := p.byKey[key]; ok {
-		return i
+	i, ok := p.byKey[key]
+	if !ok {
+		if len(p.kernels) == maxKernels {
+			return -1
+		}
+		i = len(p.kernels)
+		p.byKey[key] = i
+		p.kernels = append(p.kernels, &Kernel{Key: key, Name: k.Name(), Text: k.String()})
 	}
-	if len(p.kernels) == maxKernels {
-		return -1
+	if len(p.byProg) == maxKernels {
+		clear(p.byProg) // nobody else may have them any more
 	}
-	p.byKey[key] = len(p.kernels)
-	p.kernels = append(p.kernels, &Kernel{Key: key, Name: k.Name(), Text: k.String()})
-	return len(p.kernels) - 1
+	p.byProg[prog] = i
+	return i
 }
 
 // settle counts the runs that wait for it. The lock is held.

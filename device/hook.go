@@ -71,6 +71,9 @@ func (d *Base) TellsTune() bool {
 func (d *Base) OnTune(key uint64, ev TuneEvent) {
 	d.ended(profile.Span{Row: profile.RowTune, Kind: profile.Tune, Took: ev.Elapsed * time.Duration(ev.Runs), Key: key,
 		Note: errorNote(ev.Step+" "+ev.Candidate, ev.Err)})
+	if ev.Step == "chosen" {
+		d.Profile.Chose(key, ev.Candidate)
+	}
 	if t := d.Opts.Trace; t != nil && t.Tune != nil {
 		ev.Kernel = keyText(key)
 		d.Hook(func() { t.Tune(ev) })

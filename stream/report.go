@@ -102,7 +102,7 @@ func (x *reporting) kernels() {
 		k := &x.state.Kernels[i]
 		runs := float64(max(k.Runs, 1))
 		x.at[i], x.byKey[k.Key] = len(x.r.Kernels), len(x.r.Kernels)
-		x.r.Kernels = append(x.r.Kernels, report.Kernel{Key: fmt.Sprintf("%016x", k.Key), Name: k.Name, Ops: k.Text, Runs: k.Runs, Timed: k.Timed,
+		x.r.Kernels = append(x.r.Kernels, report.Kernel{Key: fmt.Sprintf("%016x", k.Key), Name: k.Name, Ops: k.Text, Choice: k.Choice, Runs: k.Runs, Timed: k.Timed,
 			Micros: k.Nanos / 1e3, Bytes: k.Bytes / runs, Flops: k.Flops / runs})
 	}
 }

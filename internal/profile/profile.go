@@ -24,7 +24,8 @@ type Profile struct {
 	byKey   map[uint64]int
 	byProg  map[runtime.Program]int // to find a key takes printing the kernel
 	kernels []*Kernel
-	left    Kernel // sums of those for which there was no room
+	left    Kernel            // sums of those for which there was no room
+	choices map[uint64]string // of the tuner, by key
 	lists   map[*List]struct{}
 	spans   []Span // a ring, when it is full
 	next    int
@@ -35,7 +36,7 @@ type Profile struct {
 
 // New is an empty profile that starts now.
 func New() *Profile {
-	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, byProg: map[runtime.Program]int{}, lists: map[*List]struct{}{}}
+	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, byProg: map[runtime.Program]int{}, choices: map[uint64]string{}, lists: map[*List]struct{}{}}
 }
 
 // Bounds of what is kept.
@@ -49,6 +50,7 @@ const (
 type Kernel struct {
 	Key         uint64
 	Name, Text  string
+	Choice      string // of the tuner, "" where it made none
 	Runs, Timed int64
 	Nanos       float64 // of all runs
 	Bytes       float64 // of all runs, read and written
@@ -247,6 +249,18 @@ func (p *Profile) kernel(prog runtime.Program) int {
 	return i
 }
 
+// Chose tells what the tuner has a kernel run by from now on, at some sizes.
+func (p *Profile) Chose(key uint64, candidate string) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.choices) < maxKernels || p.choices[key] != "" {
+		p.choices[key] = candidate
+	}
+}
+
 // settle counts the runs that wait for it. The lock is held.
 func (p *Profile) settle() {
 	for l := range p.lists {
@@ -299,6 +313,7 @@ func (p *Profile) State() State {
 	p.settle()
 	s := State{Left: p.left, Dropped: p.dropped, Points: slices.Clone(p.points.list), Peak: p.peak}
 	for _, k := range p.kernels {
+		k.Choice = p.choices[k.Key]
 		s.Kernels = append(s.Kernels, *k)
 	}
 	s.Spans = append(append(s.Spans, p.spans[p.next:]...), p.spans[:p.next]...)

@@ -39,8 +39,16 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 	if len(lowered.Phases) > 1 {
 		text = lowered.String()
 	}
-	return []runtime.Variant{{Tier: "tier 0, interpreted", Class: "any layout", Source: text}}
+	tier := "tier 0, interpreted"
+	if p.parts != nil && len(p.kernel.Body) == bareProduct {
+		tier = "product, built in" // there is nothing else to make code of
+	}
+	return []runtime.Variant{{Tier: tier, Class: "any layout", Source: text}}
 }
+
+// bareProduct is how many instructions a contraction of two operands as they are has: two
+// loads and itself.
+const bareProduct = 3
 
 // source is the text of a variant, as its code was printed.
 func (v *variant) source(code *compiled) (string, error) {

@@ -71,6 +71,7 @@ func OpenOptions(o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	watchReports(d)
 	return &Device{d}, nil
 }
 

@@ -3,9 +3,12 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-go/millrace/internal/report"
@@ -13,20 +16,24 @@ import (
 )
 
 // reportFile is a file that MILLRACE_DEBUG=report=FILE names. It is written when a device
-// is closed, and while the program runs less and less often, as who ends without closing
-// anything wants to see something, too.
+// is closed. Most programs end without closing anything, and nothing of theirs runs then: so
+// it is written where a program has waited for results, too, and while it runs.
 type reportFile struct {
 	path string
+	next atomic.Int64 // nanoseconds since begun, before which a program does not wait for it
 
 	mu     sync.Mutex
 	closed []report.Device // the last of those that are not open any more
-	wait   time.Duration
 }
 
+// begun is when the process began, nearly.
+var begun = time.Now()
+
 const (
-	firstReport = 200 * time.Millisecond // until a file is written again
-	longReport  = 5 * time.Second        // the longest time between two writings, but for
-	reportShare = 100                    // times as long as the last one took
+	youngProgram = 150 * time.Millisecond // so long the file is written whenever results were waited for
+	idleReport   = 2 * time.Second        // between writings that no result brings about
+	reportShare  = 100                    // times as long as a writing took there is none
+	longestWrite = 50 * time.Millisecond  // that a program waits for one
 	// closedDevices is how many devices a file shows that are closed.
 	closedDevices = 8
 )
@@ -44,7 +51,7 @@ func sharedReport(path string) error {
 	if f.byPath[path] != nil {
 		return nil
 	}
-	x := &reportFile{path: path, wait: firstReport}
+	x := &reportFile{path: path}
 	if err := x.write(); err != nil {
 		return err
 	}
@@ -52,23 +59,64 @@ func sharedReport(path string) error {
 		f.byPath = map[string]*reportFile{}
 	}
 	f.byPath[path] = x
-	time.AfterFunc(x.wait, x.again)
+	time.AfterFunc(idleReport, x.again)
 	return nil
 }
 
-// again writes the file while a device is open, and comes back later.
+// again writes the file, and comes back later.
 func (x *reportFile) again() {
 	start := time.Now()
+	x.writeOpen()
+	time.AfterFunc(max(idleReport, reportShare*time.Since(start)), x.again)
+}
+
+// writeOpen writes the file while a device is open. They hear of what is wrong.
+func (x *reportFile) writeOpen() {
 	open := reported()
-	if len(open) > 0 {
-		if err := x.write(); err != nil {
-			for _, d := range open {
-				d.OnError(err)
-			}
+	if len(open) == 0 {
+		return
+	}
+	start := time.Now()
+	err := x.write()
+	x.next.Store(int64(time.Since(begun) + reportShare*time.Since(start)))
+	if err != nil {
+		for _, d := range open {
+			d.OnError(err)
 		}
 	}
-	x.wait = min(2*x.wait, longReport)
-	time.AfterFunc(max(x.wait, reportShare*time.Since(start)), x.again)
+}
+
+// waited writes the file, if it is time. The caller may hold a stream's lock, which the
+// report wants: then it is written when that is given up.
+func (x *reportFile) waited(opened time.Time) {
+	if time.Since(opened) > youngProgram && int64(time.Since(begun)) < x.next.Load() {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		x.writeOpen()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(longestWrite):
+	}
+}
+
+// watchReports has the files written where the device was waited for.
+func watchReports(d *stream.Device) {
+	f := &reportFiles
+	f.Lock()
+	defer f.Unlock()
+	if d.Profile == nil || len(f.byPath) == 0 {
+		return
+	}
+	files, opened := slices.Collect(maps.Values(f.byPath)), time.Now()
+	d.AfterWait = func() {
+		for _, x := range files {
+			x.waited(opened)
+		}
+	}
 }
 
 // reported are the open devices that remember what they run.
@@ -124,11 +172,12 @@ func (x *reportFile) write() (err error) {
 	} else if err == nil && st.IsDir() {
 		return fmt.Errorf("%s is a directory", x.path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(x.path), "."+filepath.Base(x.path)+"-*")
+	// A name of its own, so that a program that ends in the middle leaves one such file at most.
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(x.path), "."+filepath.Base(x.path)+".tmp"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(report.Write(f, r), f.Chmod(0o644), f.Close())
+	err = errors.Join(report.Write(f, r), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), x.path)
 	}

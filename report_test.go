@@ -172,6 +172,9 @@ func TestReportFile(t *testing.T) {
 			os.RemoveAll(remove)
 		}
 		work(t, d, 3)
+		if os.Getenv("MILLRACE_TEST_LEAVE") != "" {
+			os.Exit(0)
+		}
 		fmt.Println("close:", d.Close())
 		return
 	}
@@ -196,9 +199,26 @@ func TestReportFile(t *testing.T) {
 	if dev := reportOf(t, page).Devices; len(dev) != 1 || !dev[0].Closed || len(dev[0].Kernels) == 0 {
 		t.Errorf("%d devices", len(dev))
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+	if more, _ := filepath.Glob(filepath.Join(dir, ".*")); len(more) > 0 {
+		t.Errorf("left behind: %q", more)
 	}
+	t.Setenv("MILLRACE_TEST_LEAVE", "1")
+	left := filepath.Join(dir, "left.html")
+	run(left, "")
+	if page, err := os.ReadFile(left); err != nil {
+		t.Error(err)
+	} else if dev := reportOf(t, page).Devices; len(dev) != 1 || dev[0].Closed {
+		t.Errorf("of a program that did not close its device: %d devices", len(dev))
+	} else {
+		runs := int64(0)
+		for _, p := range dev[0].Plans {
+			runs += p.Runs
+		}
+		if runs != 3 {
+			t.Errorf("of a program that did not close its device: %d of 3 runs", runs)
+		}
+	}
+	os.Unsetenv("MILLRACE_TEST_LEAVE")
 	if out := run(dir, ""); !strings.Contains(out, "open: ") || !strings.Contains(out, "is a directory") {
 		t.Error(out)
 	}

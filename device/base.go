@@ -22,6 +22,9 @@ type Base struct {
 
 	// Profile remembers what runs, for a report; nil where nobody wants one.
 	Profile *profile.Profile
+	// AfterWait is called where a program has waited for what ran, nil for nothing. The
+	// lock of another stream may be held.
+	AfterWait func()
 
 	progs     programs
 	hookPanic atomic.Pointer[any]

@@ -170,6 +170,9 @@ func (s *Stream) unlock() {
 	s.mu.Unlock()
 	if due > 0 {
 		lane.After(s.lane, due).Wait()
+		if f := s.dev.AfterWait; f != nil {
+			f()
+		}
 	}
 	s.dev.Rethrow()
 }

@@ -22,7 +22,7 @@ import (
 var publicFuncs = map[string]any{
 	"AllClose": millrace.AllClose, "Drivers": millrace.Drivers, "Equal": millrace.Equal, "ExportPlans": millrace.ExportPlans,
 	"Item": millrace.Item[float32], "ReadInto": millrace.ReadInto[float32], "Values": millrace.Values[float32], "ValuesContext": millrace.ValuesContext[float32],
-	"UsePlans": millrace.UsePlans, "NewBF16": millrace.NewBF16, "NewF16": millrace.NewF16,
+	"UsePlans": millrace.UsePlans, "Report": millrace.Report, "NewBF16": millrace.NewBF16, "NewF16": millrace.NewF16,
 	"Default": millrace.Default, "Open": millrace.Open, "OpenOptions": millrace.OpenOptions, "ParseOptions": millrace.ParseOptions,
 	"At": millrace.At, "R": millrace.R, "NewRecording": millrace.NewRecording, "NewTraceWriter": millrace.NewTraceWriter,
 	"Arange": millrace.Arange, "ArangeOn": millrace.ArangeOn, "Concat": millrace.Concat, "CrossEntropy": millrace.CrossEntropy,

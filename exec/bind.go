@@ -182,7 +182,7 @@ func (w *Binder) place(ent *plans.Known, seg *segment.Segment, k, i int, l *runt
 			b.Home = w.Lane
 		}
 	}
-	b.By, b.ID = ent, int32(t)
+	b.MadeBy(ent, int32(t))
 	w.Mem[t] = &b.Dense
 	w.own(int32(t))
 	w.writes = append(w.writes, b)

@@ -71,7 +71,7 @@ func (b *Bound) Fix(by *Binder, inputs []*memory.Storage, over []bool, sinks []S
 		}
 	}
 	for slot, blk := range f.blocks[b.inputs:] {
-		blk.By, blk.ID = b.fresh[slot].by, b.fresh[slot].id
+		blk.MadeBy(b.fresh[slot].by, b.fresh[slot].id)
 	}
 	b.put(f.blocks)
 	if err = f.copies(); err != nil {

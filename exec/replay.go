@@ -52,7 +52,7 @@ func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
 	}
 	for i := range b.fresh {
 		blk := r.blocks[b.inputs+i]
-		blk.By, blk.ID = b.fresh[i].by, b.fresh[i].id
+		blk.MadeBy(b.fresh[i].by, b.fresh[i].id)
 	}
 	for _, blk := range r.blocks[:b.inputs] {
 		if m := blk.Written(); m.Lane != by.Lane && !m.Passed() {

@@ -190,7 +190,7 @@ func (k *Sketch) Bound(results []*memory.Storage, pool *memory.Pool) (*Bound, er
 				b.Yield()
 				return nil, err
 			}
-			own.By, own.ID = s.by, s.id
+			own.MadeBy(s.by, s.id)
 			b.own, b.Bytes = append(b.own, own), b.Bytes+s.bytes
 			b.nobodys = append(b.nobodys, own.Buf)
 			b.fixed = append(b.fixed, fixedAt{n, own})

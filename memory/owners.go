@@ -26,6 +26,18 @@ func (m *Pool) note(b *Block) {
 	m.noted = append(m.noted, weak.Make(b))
 }
 
+// MadeBy notes what computes the block, and which result it is. Where there is a profile,
+// another goroutine may ask at any time.
+func (b *Block) MadeBy(by Maker, id int32) {
+	if b.Mem.Profile == nil {
+		b.By, b.ID = by, id
+		return
+	}
+	b.Mem.mu.Lock()
+	defer b.Mem.mu.Unlock()
+	b.By, b.ID = by, id
+}
+
 // used reports a block whose buffer is not the device's yet.
 func (b *Block) used() bool { return b != nil && b.uses.Load() > 0 }
 

@@ -44,7 +44,7 @@ func TestHotOpAllocatesOnce(t *testing.T) {
 		}
 		// What running costs is in both; the difference is recording.
 		perOp := (testing.AllocsPerRun(50, many) - testing.AllocsPerRun(50, few)) / rounds
-		if perOp > 1.2 {
+		if perOp > hotOpAllocations {
 			t.Errorf("%s: %.1f allocations for each op", c.name, perOp)
 		}
 	}

@@ -115,9 +115,10 @@ func (d *Base) OnCache(e plancache.Event) {
 	}
 }
 
-// TellsFlush reports that somebody wants to hear of flushes.
+// TellsFlush reports that somebody wants to hear of flushes, or of the launches that they
+// bring about: bound recordings are no single call then, of which nobody would hear.
 func (d *Base) TellsFlush() bool {
-	return d.Profile != nil || d.Opts.Trace != nil && d.Opts.Trace.Flush != nil
+	return d.Watched() || d.Opts.Trace != nil && d.Opts.Trace.Flush != nil
 }
 
 // OnFlush tells of a segment; who calls it has asked TellsFlush.

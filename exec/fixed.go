@@ -193,7 +193,7 @@ func (f *Fixed) Run(n int) (err error) {
 			f.sequence = nil
 			b.put(f.blocks)
 		}
-		if err := f.by.Launch(b.launches, nil, f.by.submitter(0)); err != nil {
+		if err := f.by.Launch(b.launches, &b.ran, f.by.submitter(0)); err != nil {
 			return err
 		}
 		b.prepare(f.by, f.over)

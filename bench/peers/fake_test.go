@@ -47,7 +47,7 @@ func (f *fake) prepare(w talk.Work) (*talk.Program, error) {
 		fmt.Fprintln(os.Stderr, "no room")
 		os.Exit(3)
 	}
-	x, err := readFloats(w.Inputs[0].File)
+	x, err := talk.ReadFloats(w.Inputs[0].File)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (f *fake) write(file string, x []float32) (int, error) {
 	case "long":
 		y = append(y, 0)
 	}
-	return len(y), writeFloats(file, y)
+	return len(y), talk.WriteFloats(file, y)
 }
 
 // fakes are contestants that behave so.

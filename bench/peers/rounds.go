@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +43,7 @@ func (b *bench) time(w workload) (*Result, error) {
 		in.fill(uint64(i))
 		file := filepath.Join(b.work, fmt.Sprintf("%s-%d.f32", w.name, i))
 		defer os.Remove(file)
-		if err := writeFloats(file, in.data); err != nil {
+		if err := talk.WriteFloats(file, in.data); err != nil {
 			return nil, err
 		}
 		r.Shapes = append(r.Shapes, in.shape)
@@ -158,7 +156,7 @@ func (b *bench) check(p *player, w workload, want expected) {
 		p.entry.Status, p.entry.Why, p.entry.Seconds = failed, err.Error(), nil
 		return
 	}
-	got, err := readFloats(file)
+	got, err := talk.ReadFloats(file)
 	if err == nil && (a.Wrote != want.size || len(got) != want.size) {
 		err = fmt.Errorf("%d elements and a file of %d instead of %d", a.Wrote, len(got), want.size)
 	}
@@ -182,24 +180,4 @@ func (b *bench) interrupted() error {
 	default:
 		return nil
 	}
-}
-
-func writeFloats(file string, v []float32) error {
-	b := make([]byte, 4*len(v))
-	for i, f := range v {
-		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(f))
-	}
-	return os.WriteFile(file, b, 0o666)
-}
-
-func readFloats(file string) ([]float32, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return v, nil
 }

@@ -3,10 +3,8 @@
 package main
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"time"
 
@@ -48,7 +46,7 @@ func prepare(w talk.Work) (*talk.Program, error) {
 	p := &now
 	p.f = f
 	for _, in := range w.Inputs {
-		data, err := read(in.File)
+		data, err := talk.ReadFloats(in.File)
 		if err != nil {
 			return nil, err
 		}
@@ -99,21 +97,5 @@ func (p *program) write(file string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	b := make([]byte, 0, 4*len(v))
-	for _, f := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-	}
-	return len(v), os.WriteFile(file, b, 0o666)
-}
-
-func read(file string) ([]float32, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return v, nil
+	return len(v), talk.WriteFloats(file, v)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -49,6 +50,7 @@ import (
 // keeps the memory of tensors from elsewhere until it is released or dropped.
 type Recording struct {
 	f     func(sc *Scope, in []*Tensor) ([]*Tensor, error)
+	calls atomic.Int32 // of f that are under way
 	tape  atomic.Pointer[stream.Tape]
 	sized *variable // in place of tape where axes have names, else nil
 }
@@ -189,9 +191,22 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool, wait bool) (o
 	return out, played, nil
 }
 
+// mostNested is how deep a function may run the Recording that it is of: by halves of any
+// size it is less.
+const mostNested = 100
+
+var errNested = fmt.Errorf("the function runs its own Recording, %d times within one another", mostNested)
+
+// records is what the stack calls record.
+const records = "github.com/millrace-go/millrace.(*Recording).record"
+
 // record calls the function, on handles of the arguments that belong to a scope. The
 // tape is nil where it cannot be run again. With undo what it sets is as it was afterwards.
 func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out []*Tensor, tape *stream.Tape, err error) {
+	defer r.calls.Add(-1)
+	if r.calls.Add(1) > mostNested && operror.Within(records) > mostNested {
+		return nil, nil, failure("recording", errNested, in...)
+	}
 	var taping *stream.Taping
 	defer func() { // also where f panics
 		taping.Cancel()

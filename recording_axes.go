@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/stream"
 )
 
@@ -25,8 +27,24 @@ type variable struct {
 	tapes    []sizedTape // those used last at the end
 	generals []*generalTape
 
-	making sync.Mutex // held while a general tape is made, or none is found to be
+	making sync.Mutex  // held while a general tape is made, or none is found to be
+	gone   atomic.Bool // it was released by the function in a trial: so it is when that has ended
 }
+
+// make takes making. It does not inside of a trial, which the caller would wait for.
+func (v *variable) make() bool {
+	if v.making.TryLock() {
+		return true
+	}
+	if operror.Within(tries) > 0 {
+		return false
+	}
+	v.making.Lock()
+	return true
+}
+
+// tries is what the stack calls the function that makes trials.
+const tries = "github.com/millrace-go/millrace.(*Recording).try"
 
 type sizedTape struct {
 	sizes []int
@@ -97,12 +115,18 @@ func (v *variable) find(r *Recording, sizes []int) *stream.Tape {
 	if t := v.known(sizes); t != nil {
 		return t
 	}
-	v.making.Lock()
+	if !v.make() {
+		return nil
+	}
 	defer v.making.Unlock()
 	if t := v.known(sizes); t != nil {
 		return t
 	}
 	g := v.general(r, sizes)
+	if v.gone.Swap(false) {
+		v.giveUp()
+		return nil
+	}
 	if g == nil {
 		return nil
 	}
@@ -161,8 +185,16 @@ func (v *variable) recorded(sizes []int, tape *stream.Tape, replaces bool) {
 }
 
 func (v *variable) release() {
-	v.making.Lock()
+	if !v.make() {
+		v.gone.Store(true)
+		return
+	}
 	defer v.making.Unlock()
+	v.giveUp()
+}
+
+// giveUp releases all tapes. making is held.
+func (v *variable) giveUp() {
 	v.mu.Lock()
 	tapes, generals := v.tapes, v.generals
 	v.tapes, v.generals = nil, nil
@@ -190,7 +222,9 @@ func small(sizes []int) []int {
 
 // undecided reports that what is recorded at such sizes may be run at others.
 func (v *variable) undecided(sizes []int) bool {
-	v.making.Lock()
+	if !v.make() {
+		return false
+	}
 	defer v.making.Unlock()
 	v.mu.Lock()
 	g := v.like(sizes)
@@ -236,6 +270,8 @@ func (v *variable) general(r *Recording, sizes []int) *stream.General {
 
 // try calls the function on a trial. Where it fails or panics it does so again when it
 // is called with values.
+//
+//go:noinline
 func (r *Recording) try(trial *stream.Trial) {
 	defer func() { _ = recover() }()
 	s := &Stream{trial.Stream()}

@@ -21,6 +21,7 @@ func init() {
 		data, err := stream.Share(&t.v, p, dt, ir.Shape(shape))
 		return t, data, err
 	}
+	handle.Value = func(t any) any { return t.(*Tensor).v.Now() }
 	handle.Fail = func(op string, err error, operands []any) any {
 		ts := make([]*Tensor, len(operands))
 		for i, t := range operands {

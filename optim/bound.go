@@ -23,20 +23,20 @@ type BoundStep struct {
 // they compute cannot be bound, nor those that read a value: that is millrace.ErrUnsupported.
 // Parameters that are frozen, or learn, are so for good.
 func (s *Step) Bind(in ...*millrace.Tensor) (*BoundStep, error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.check("bind"); err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, failure("bind", fmt.Errorf("%w: the Step", millrace.ErrClosed))
-	case s.steps > 1 || s.finite || s.o.scaling != nil:
+	if s.steps > 1 || s.finite || s.o.scaling != nil {
 		return nil, failure("bind", fmt.Errorf("%w: a Step with Accumulate, CheckFinite or a LossScale", millrace.ErrUnsupported))
 	}
 	o := s.o
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	if err := o.turn.take(nil, "bind"); err != nil {
+		return nil, err
+	}
+	defer o.turn.give()
+	if s.closed.Load() {
+		return nil, failure("bind", fmt.Errorf("%w: the Step", millrace.ErrClosed))
+	}
 	if err := o.begin(); err != nil {
 		return nil, err
 	}
@@ -87,9 +87,17 @@ func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error)
 // Run is one step, which has ended when it returns. Where there is an error that came up in
 // it, as an index out of range, what depends on that carries the error.
 func (b *BoundStep) Run() error {
+	if b == nil || b.s == nil {
+		return failure("step", errNone)
+	}
 	o := b.s.o
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	if err := o.turn.take(nil, "step"); err != nil {
+		return err
+	}
+	defer o.turn.give()
+	if err := o.progress.read(); err != nil {
+		return err
+	}
 	for i, p := range o.params {
 		if p.Frozen() != b.t.frozen[i] {
 			return failure("step", fmt.Errorf("%w: parameter %q was frozen, or learns, since Bind", millrace.ErrUnsupported, p.Name))
@@ -121,14 +129,27 @@ func (b *BoundStep) Run() error {
 }
 
 // Loss is that of the last run, of the parameters before it: the same handle all the time.
-func (b *BoundStep) Loss() *millrace.Tensor { return b.b.Results()[0] }
+func (b *BoundStep) Loss() *millrace.Tensor {
+	if b == nil || b.s == nil {
+		return nil
+	}
+	return b.b.Results()[0]
+}
 
 // Close gives up the memory that steps need. Parameters and inputs stay what they are.
-func (b *BoundStep) Close() error { return b.b.Close() }
+func (b *BoundStep) Close() error {
+	if b == nil {
+		return nil
+	}
+	return b.b.Close()
+}
 
 // SetInput gives input i of a bound step other elements, in row-major order: see
 // [millrace.SetArgument].
 func SetInput[T millrace.Element](b *BoundStep, i int, elements ...T) error {
+	if b == nil || b.s == nil {
+		return failure("setinput", errNone)
+	}
 	if i < 0 { // it would be one of the step's own
 		return failure("setinput", fmt.Errorf("%w: input %d", millrace.ErrShape, i))
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/nn"
+	"github.com/millrace-go/millrace/safetensors"
 )
 
 // TestBoundSteps: bound steps have the bits of eager ones, with random numbers that go on
@@ -137,3 +139,101 @@ func TestBadBoundSteps(t *testing.T) {
 		t.Errorf("a closed one ran: %v", err)
 	}
 }
+
+// TestBoundRates: whatever is asked of an optimiser between the runs of a bound step, or
+// loaded into it, its rates are those that the number of updates says, and so is the number
+// in a file.
+func TestBoundRates(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	save := func(t *testing.T, m *model, o *Optimizer) {
+		if err := nn.Save(file, m, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(want int) func(t *testing.T, m *model, o *Optimizer) {
+		return func(t *testing.T, m *model, o *Optimizer) {
+			if n, err := o.Updates(); n != want || err != nil {
+				t.Errorf("%d updates, want %d: %v", n, want, err)
+			}
+		}
+	}
+	load := func(t *testing.T, m *model, o *Optimizer) {
+		if err := nn.Load(file, m, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var old []nn.Named // the list of an earlier State
+	type between = map[int]func(t *testing.T, m *model, o *Optimizer)
+	for name, c := range map[string]struct {
+		do   between
+		want []float64
+	}{
+		"save twice":       {between{3: save, 6: save}, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		"save and updates": {between{3: save, 6: count(6)}, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		"load":             {between{3: save, 6: load, 8: count(5)}, []float64{1, 2, 3, 4, 5, 6, 4, 5, 6, 7}},
+		"old list": {between{3: save, 4: func(t *testing.T, m *model, o *Optimizer) { old = o.State() },
+			7: func(t *testing.T, m *model, o *Optimizer) {
+				if err := nn.Load(file, m, listed(old)); err != nil {
+					t.Fatal(err)
+				}
+			}}, []float64{1, 2, 3, 4, 5, 6, 7, 4, 5, 6}},
+	} {
+		for _, how := range []string{"eager", "recorded", "bound"} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				dev := open(t, "cpu:cache=off,compile=off")
+				m := newModel(dev, millrace.Float32)
+				var rates []float64
+				ready := false
+				o := SGD(m.params(), Schedule(func(step int) float64 {
+					if ready {
+						rates = append(rates, float64(step+1))
+					}
+					return float64(step+1) / 100
+				}))
+				var opts []StepOption
+				if how == "recorded" {
+					opts = append(opts, Record())
+				}
+				in := batch(dev, 0, 6)
+				s := o.Step(m.loss, opts...)
+				run := func() error { _, err := s.Run(nil, in...); return err }
+				if how == "bound" {
+					b, err := s.Bind(in...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer b.Close()
+					run = b.Run
+				}
+				ready = true
+				for i := range 10 {
+					if do := c.do[i]; do != nil {
+						do(t, m, o)
+					}
+					if err := run(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !slices.Equal(rates, c.want) {
+					t.Errorf("rates %v, want %v", rates, c.want)
+				}
+				last := int(c.want[9])
+				count(last)(t, m, o)
+				save(t, m, o)
+				x, err := safetensors.Load(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, err := millrace.Values[int32](x["optim.progress"])
+				if err != nil || int(v[0]) != last {
+					t.Errorf("a file of %d updates, want %d: %v", v[0], last, err)
+				}
+			})
+		}
+	}
+}
+
+// listed is a list of State as a part to load.
+type listed []nn.Named
+
+func (l listed) State() []nn.Named { return l }

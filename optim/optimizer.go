@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/handle"
@@ -25,7 +24,7 @@ type Optimizer struct {
 	scaling   *scaling // nil: losses are not scaled
 	err       error    // of its making
 
-	mu       sync.Mutex
+	turn     turn
 	counts   *nn.Param // how many updates each parameter has had, by slot; nil: no rule asks
 	progress progress
 	ends     map[string]*millrace.Recording // updates by gradients, by what there are
@@ -102,7 +101,7 @@ func LAMB(params []nn.Named, opts ...Option) *Optimizer {
 }
 
 func newOptimizer(r *rule, params []nn.Named, opts []Option) *Optimizer {
-	o := &Optimizer{rule: r, name: "optim", progress: progress{stale: true}, ends: map[string]*millrace.Recording{}}
+	o := &Optimizer{rule: r, name: "optim", ends: map[string]*millrace.Recording{}}
 	err := o.configure(opts)
 	if err == nil {
 		err = o.adopt(params)
@@ -159,7 +158,7 @@ func (o *Optimizer) adopt(params []nn.Named) error {
 	if o.scaling != nil {
 		o.scaling.begin(o.home())
 	}
-	o.progress.tensor = nn.NewBuffer(zeros(o.home(), millrace.Int32, 2+len(o.params)))
+	o.progress.begin(o.home(), len(o.params))
 	return nil
 }
 
@@ -169,6 +168,9 @@ func (o *Optimizer) home() *millrace.Stream { return o.params[0].Tensor().Stream
 // Params are the parameters that the optimiser updates: those that it was given without
 // buffers and without what was there twice.
 func (o *Optimizer) Params() []nn.Named {
+	if o == nil {
+		return nil
+	}
 	list := make([]nn.Named, len(o.params))
 	for i, p := range o.params {
 		list[i] = p.Named
@@ -177,22 +179,28 @@ func (o *Optimizer) Params() []nn.Named {
 }
 
 // Updates is how many updates there have been, those that a [LossScale] had skipped
-// included: what schedules are asked with.
+// included: what schedules are asked with. It waits for no step: in a [Step]'s function it
+// does not count the update at hand.
 func (o *Optimizer) Updates() (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err := o.begin(); err != nil {
+	if err := o.check("updates"); err != nil {
 		return 0, err
 	}
-	return o.progress.updates, nil
+	return o.progress.count()
 }
 
-// begin readies the optimiser for an update: what is kept for parameters is there, and
-// it is known how many updates there were. The lock is held, as in all that follows.
-func (o *Optimizer) begin() error {
-	if o.err != nil {
-		return o.err
+// check finds an optimiser that is none, or whose options are bad.
+func (o *Optimizer) check(op string) error {
+	if o == nil || o.rule == nil {
+		return failure(op, errNone)
 	}
+	return o.err
+}
+
+var errNone = errors.New("an Optimizer, or a step of one, that no function made")
+
+// begin readies the optimiser for an update: what is kept for parameters is there, and
+// it is known how many updates there were. The caller has the turn, as in all that follows.
+func (o *Optimizer) begin() error {
 	for _, p := range o.params {
 		if err := p.Tensor().Err(); err != nil {
 			return failure(o.rule.name, fmt.Errorf("parameter %q: %w", p.Name, err))
@@ -235,7 +243,8 @@ func (o *Optimizer) rates(list []*millrace.Tensor) ([]*millrace.Tensor, error) {
 
 // rate is a group's learning rate for the next update.
 func (o *Optimizer) rate(g *group) (float64, error) {
-	lr := g.settings.rate(o.progress.updates)
+	var lr float64
+	o.turn.ask(func() { lr = g.settings.rate(o.progress.updates) })
 	if math.IsNaN(lr) || math.IsInf(lr, 0) {
 		return 0, failure(o.rule.name, fmt.Errorf("a learning rate of %v at step %d", lr, o.progress.updates))
 	}

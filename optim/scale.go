@@ -43,7 +43,7 @@ func (x *scaling) begin(at millrace.Place) {
 // Scale is the loss scale, a Float32 number that changes with updates; nil without
 // [LossScale]. Who computes gradients himself multiplies the loss by it.
 func (o *Optimizer) Scale() *millrace.Tensor {
-	if o.err != nil || o.scaling == nil {
+	if o == nil || o.scaling == nil || o.scaling.scale == nil {
 		return nil
 	}
 	return o.scaling.scale.Tensor()

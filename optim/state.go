@@ -1,41 +1,95 @@
 package optim
 
 import (
+	"sync"
+
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/handle"
 	"github.com/millrace-go/millrace/nn"
 )
 
-// progress is what Go knows of the updates so far. A tensor has it in files.
+// progress is what Go knows of the updates so far. A tensor has it in files. Whoever has the
+// turn changes it; the lock is for those who ask without.
 type progress struct {
 	tensor *nn.Param // updates, steps, and for each parameter 1 where sums is set
-	stale  bool      // the tensor may have been loaded since
 
+	mu      sync.Mutex // no function of the program's is called while it is held
+	told    any        // the value that the tensor named when it last had all of this
 	updates int
 	steps   int    // since the last update, of steps that accumulate
 	sums    []bool // by parameter: it has had a gradient since the last update
 }
 
+func (x *progress) begin(at millrace.Place, params int) {
+	x.tensor = nn.NewBuffer(zeros(at, millrace.Int32, 2+params))
+	x.sums = make([]bool, params)
+	x.told = handle.Value(x.tensor.Tensor())
+}
+
+// loaded reports that somebody gave the tensor another value since it was written or read.
+func (x *progress) loaded() bool { return handle.Value(x.tensor.Tensor()) != x.told }
+
 // read takes what was loaded.
 func (x *progress) read() error {
-	if !x.stale {
+	if !x.loaded() { // what it compares is changed by who has the turn only
 		return nil
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	told := handle.Value(x.tensor.Tensor())
 	v, err := millrace.Values[int32](x.tensor.Tensor())
 	if err != nil {
 		return err
 	}
 	x.updates, x.steps = int(v[0]), int(v[1])
-	x.sums = make([]bool, len(v)-2)
 	for i := range x.sums {
 		x.sums[i] = v[2+i] != 0
 	}
-	x.stale = false
+	x.told = told
 	return nil
 }
 
+// count is how many updates there were, for who has no turn.
+func (x *progress) count() (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.loaded() {
+		return x.updates, nil
+	}
+	v, err := millrace.Values[int32](x.tensor.Tensor())
+	if err != nil {
+		return 0, err
+	}
+	return int(v[0]), nil
+}
+
+// after notes an update, or gradients that were added up.
+func (x *progress) after(e ending, has []bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e.last {
+		x.updates++
+		x.steps = 0
+		clear(x.sums)
+		return
+	}
+	x.steps++
+	for i, is := range has {
+		x.sums[i] = x.sums[i] || is
+	}
+}
+
+// updated notes an update by gradients that the caller computed.
+func (x *progress) updated() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.updates++
+}
+
 // write has the tensor tell.
-func (x *progress) write() {
+func (x *progress) write() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	v := make([]int32, 2+len(x.sums))
 	v[0], v[1] = int32(x.updates), int32(x.steps)
 	for i, set := range x.sums {
@@ -47,6 +101,10 @@ func (x *progress) write() {
 	now := millrace.FromSliceOn(t.Stream(), v)
 	t.Set(now)
 	now.Release()
+	x.told = handle.Value(t)
+	// A Recording that this happens in must not do it again: a value that is read is what it
+	// cannot have.
+	return t.Eval()
 }
 
 // State names the tensors that the optimiser keeps, for [nn.Save] and [nn.Load]: a run
@@ -54,14 +112,34 @@ func (x *progress) write() {
 // the optimiser's, what is kept, and the parameter's, as in "optim.exp_avg.0.weight". The
 // list is of this moment: ask again for each file. Where there is a [Step] that
 // accumulates it is made before State is asked, and parameters are frozen as they were.
+// State waits for a step that is under way, and is an error in a [Step]'s function, as are
+// nn.Save and nn.Load with the optimiser.
 func (o *Optimizer) State() []nn.Named {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err := o.begin(); err != nil { // who saves or loads finds it
-		return []nn.Named{{Name: o.name, Param: nn.NewBuffer(handle.Fail("state", err, nil).(*millrace.Tensor))}}
+	list, err := o.state()
+	if err != nil { // who saves or loads finds it
+		name := "optim"
+		if o != nil && o.name != "" {
+			name = o.name
+		}
+		return []nn.Named{{Name: name, Param: nn.NewBuffer(handle.Fail("state", err, nil).(*millrace.Tensor))}}
 	}
-	o.progress.write()
-	o.progress.stale = true
+	return list
+}
+
+func (o *Optimizer) state() ([]nn.Named, error) {
+	if err := o.check("state"); err != nil {
+		return nil, err
+	}
+	if err := o.turn.take(nil, "state"); err != nil {
+		return nil, err
+	}
+	defer o.turn.give()
+	if err := o.begin(); err != nil {
+		return nil, err
+	}
+	if err := o.progress.write(); err != nil {
+		return nil, err
+	}
 	list := []nn.Named{{Name: o.name + ".progress", Param: o.progress.tensor}}
 	if o.counts != nil {
 		list = append(list, nn.Named{Name: o.name + ".step", Param: o.counts})
@@ -77,5 +155,5 @@ func (o *Optimizer) State() []nn.Named {
 			list = append(list, nn.Named{Name: o.name + ".grad." + p.Name, Param: p.sum})
 		}
 	}
-	return list
+	return list, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
@@ -24,8 +24,8 @@ type Step struct {
 	finite bool
 	err    error // of its making
 
-	mu     sync.Mutex
-	closed bool
+	closed atomic.Bool
+	// Under the optimiser's turn.
 	tapes  []*tape     // those used last at the end
 	others []*nn.Param // what some of them use and do not set, beside the optimiser's parameters
 }
@@ -103,9 +103,13 @@ func CheckFinite() StepOption {
 // Step makes a training step of a function that computes a loss, one number of a float
 // dtype, from a pass and the inputs of a run. What it computes belongs to a scope that ends
 // with the run. It should take parameters by [nn.Param.In], as layers do.
+//
+// The function, and a [Rate], may ask [Optimizer.Updates], Params and Scale, and close a step.
+// What would wait for the step that runs is an error there: Update, State, nn.Save and nn.Load
+// with the optimiser, and runs and Bind of any step of it.
 func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor, opts ...StepOption) *Step {
 	s := &Step{o: o, f: f, steps: 1}
-	err := o.err
+	err := o.check("step")
 	if f == nil && err == nil {
 		err = failure("step", errors.New("nil function"))
 	}
@@ -113,6 +117,9 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 		if err == nil {
 			err = failure("step", opt(s))
 		}
+	}
+	if s.steps > 1 && err == nil {
+		err = o.sum()
 	}
 	if s.err = err; err != nil {
 		return s
@@ -123,16 +130,29 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 	if s.random != nil {
 		s.others = append(s.others, s.random.Key)
 	}
-	if s.steps > 1 {
-		o.mu.Lock()
-		for _, p := range o.params {
-			if t := p.Tensor(); p.sum == nil {
-				p.sum = nn.NewBuffer(zeros(t.Stream(), computed(t.DType()), t.Shape()...))
-			}
-		}
-		o.mu.Unlock()
-	}
 	return s
+}
+
+// sum makes what gradients are added up in.
+func (o *Optimizer) sum() error {
+	if err := o.turn.take(nil, "step"); err != nil {
+		return err
+	}
+	defer o.turn.give()
+	for _, p := range o.params {
+		if t := p.Tensor(); p.sum == nil {
+			p.sum = nn.NewBuffer(zeros(t.Stream(), computed(t.DType()), t.Shape()...))
+		}
+	}
+	return nil
+}
+
+// check finds a step that is none, or whose options are bad.
+func (s *Step) check(op string) error {
+	if s == nil || s.o == nil {
+		return failure(op, errNone)
+	}
+	return s.err
 }
 
 // Run is one step: the loss of the inputs, and the parameters updated by it. The loss is
@@ -141,20 +161,20 @@ func (o *Optimizer) Step(f func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tens
 // is the update of others; who reads the loss waits for the step, and finds there what went
 // wrong in it.
 func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tensor, error) {
-	if s.err != nil {
-		return nil, s.err
+	if err := s.check("step"); err != nil {
+		return nil, err
 	}
 	if ctx != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	o := s.o
+	if err := o.turn.take(ctx, "step"); err != nil {
+		return nil, err
+	}
+	defer o.turn.give()
+	if s.closed.Load() {
 		return nil, failure("step", fmt.Errorf("%w: the Step", millrace.ErrClosed))
 	}
-	o := s.o
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if err := o.begin(); err != nil {
 		return nil, err
 	}
@@ -179,29 +199,19 @@ func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tenso
 	return loss, nil
 }
 
-// after notes an update, or gradients that were added up.
-func (x *progress) after(e ending, has []bool) {
-	if e.last {
-		x.updates++
-		x.steps = 0
-		clear(x.sums)
+// Close gives up what was recorded, and with it memory, when the run that is under way has
+// ended. It is harmless to call it twice.
+func (s *Step) Close() {
+	if s.check("close") != nil {
 		return
 	}
-	x.steps++
-	for i, is := range has {
-		x.sums[i] = x.sums[i] || is
-	}
-}
-
-// Close gives up what was recorded, and with it memory. It is harmless to call it twice.
-func (s *Step) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	for _, t := range s.tapes {
-		t.rec.Release()
-	}
-	s.tapes = nil
+	s.closed.Store(true)
+	s.o.turn.soon(func() {
+		for _, t := range s.tapes {
+			t.rec.Release()
+		}
+		s.tapes = nil
+	})
 }
 
 // found is what a pass forward and backward gave.
@@ -239,7 +249,8 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 		for i, t := range in {
 			args[i] = t.To(inner)
 		}
-		made := s.f(c, args)
+		var made *millrace.Tensor
+		o.turn.ask(func() { made = s.f(c, args) })
 		if err := made.Err(); err != nil {
 			return err
 		}

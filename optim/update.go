@@ -15,8 +15,13 @@ import (
 // little, and not waited for. Where there is an error nothing has changed; one that is met
 // later, as when memory runs out, is carried by the parameters.
 func (o *Optimizer) Update(grads []*millrace.Tensor) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	if err := o.check("update"); err != nil {
+		return err
+	}
+	if err := o.turn.take(nil, "update"); err != nil {
+		return err
+	}
+	defer o.turn.give()
 	if err := o.begin(); err != nil {
 		return err
 	}
@@ -29,7 +34,7 @@ func (o *Optimizer) Update(grads []*millrace.Tensor) error {
 	if err := o.end(o.home(), ending{last: true, steps: 1}, grads, nil); err != nil {
 		return err
 	}
-	o.progress.updates++
+	o.progress.updated()
 	return nil
 }
 

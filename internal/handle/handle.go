@@ -28,6 +28,10 @@ var Shared func(tensor any) (data []byte, alone bool)
 // until use returns.
 var Lend func(tensor any, use func(dev, buf any, off int64) error) error
 
+// Value is the value that a tensor names at this moment: another one, as == tells, after
+// each Set.
+var Value func(tensor any) any
+
 // Fail is a tensor, a *millrace.Tensor, that carries an error with the line of the
 // program, as an op's result does: the error of the first operand, each of them a tensor,
 // that carries one, else err.

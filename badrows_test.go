@@ -69,6 +69,12 @@ func TestBadRowsAndMoves(t *testing.T) {
 		{"softmax", func() (*tensor, int) { return zero.Softmax(-1), line() }, shape},
 		{"softmax", func() (*tensor, int) { return i.Softmax(0), line() }, dtype},
 		{"logsoftmax", func() (*tensor, int) { return none.LogSoftmax(0), line() }, shape},
+		{"maskedsoftmax", func() (*tensor, int) { return f.MaskedSoftmax(nil, 2), line() }, shape},
+		{"maskedsoftmax", func() (*tensor, int) { return f.MaskedSoftmax(b, 2), line() }, shape},
+		{"maskedsoftmax", func() (*tensor, int) { return f.MaskedSoftmax(f, 0), line() }, dtype},
+		{"maskedsoftmax", func() (*tensor, int) { return i.MaskedSoftmax(b, 0), line() }, dtype},
+		{"maskedsoftmax", func() (*tensor, int) { return v.MaskedSoftmax(b, 0), line() }, shape},
+		{"maskedlogsoftmax", func() (*tensor, int) { return zero.MaskedLogSoftmax(nil, -1), line() }, shape},
 		{"layernorm", func() (*tensor, int) { return f.LayerNorm(d, nil, 0), line() }, dtype},
 		{"layernorm", func() (*tensor, int) { return f.LayerNorm(nil, at.Cast(f32), 0), line() }, shape},
 		{"layernorm", func() (*tensor, int) { return v.LayerNorm(f, nil, 0), line() }, shape},
@@ -285,7 +291,7 @@ func withError(x, f, i *tensor) map[string]*tensor {
 	return map[string]*tensor{
 		"sum": x.Sum(9), "argmax": x.ArgMax(9), "mean": x.Mean(9), "var": x.Var(0, 9), "logsumexp": x.LogSumExp(9), "norm2": x.Norm2(9),
 		"cumsum": x.CumSum(9), "sort": x.Sort(9), "argsort": x.ArgSort(9), "topk": top, "order of topk": order,
-		"softmax": x.Softmax(9), "logsoftmax": x.LogSoftmax(9), "layernorm": x.LayerNorm(nil, nil, 0, 9), "weight": f.LayerNorm(x, nil, 0), "bias": f.LayerNorm(nil, x, 0), "rmsnorm": f.RMSNorm(x, 0),
+		"softmax": x.Softmax(9), "logsoftmax": x.LogSoftmax(9), "maskedsoftmax": x.MaskedSoftmax(nil, 9), "mask of softmax": f.MaskedSoftmax(x, 0), "maskedlogsoftmax": x.MaskedLogSoftmax(i, 9), "layernorm": x.LayerNorm(nil, nil, 0, 9), "weight": f.LayerNorm(x, nil, 0), "bias": f.LayerNorm(nil, x, 0), "rmsnorm": f.RMSNorm(x, 0),
 		"crossentropy": millrace.CrossEntropy(x, i), "targets": millrace.CrossEntropy(f, x),
 		"matmul": x.MatMul(f), "by matmul": f.MatMul(x), "dotgeneral": f.DotGeneral(x, nil, nil, []int{9}, []int{9}),
 		"einsum": millrace.Einsum("iijj->", x), "second of einsum": millrace.Einsum("ij,jk", f, x),
@@ -304,7 +310,7 @@ func TestRowsAndMovesOfNoTensor(t *testing.T) {
 	f, i := millrace.Ones(millrace.Float32, 2, 2), millrace.Zeros(millrace.Int32, 2, 2)
 	for _, x := range []*tensor{nil, new(tensor)} {
 		for name, r := range withError(x, f, i) {
-			if x == nil && (name == "weight" || name == "bias" || name == "rmsnorm") {
+			if x == nil && (name == "weight" || name == "bias" || name == "rmsnorm" || name == "mask of softmax") {
 				continue // no weight is none given
 			}
 			if err := r.Err(); err == nil || !strings.Contains(err.Error(), "ensor") || !strings.Contains(err.Error(), "badrows_test.go") {
@@ -317,7 +323,7 @@ func TestRowsAndMovesOfNoTensor(t *testing.T) {
 	first := func(values, _ *tensor) *tensor { return values }
 	for name, r := range map[string]*tensor{
 		"sum": gone.Sum(), "mean": gone.Mean(), "var": gone.Var(0), "logsumexp": gone.LogSumExp(), "norm2": gone.Norm2(), "argmax": gone.ArgMax(), "cumsum": gone.CumSum(0),
-		"softmax": gone.Softmax(-1), "logsoftmax": gone.LogSoftmax(-1), "layernorm": f.LayerNorm(gone, nil, 0), "rmsnorm": gone.RMSNorm(nil, 0), "crossentropy": millrace.CrossEntropy(gone, i),
+		"softmax": gone.Softmax(-1), "logsoftmax": gone.LogSoftmax(-1), "maskedsoftmax": f.MaskedSoftmax(gone, -1), "layernorm": f.LayerNorm(gone, nil, 0), "rmsnorm": gone.RMSNorm(nil, 0), "crossentropy": millrace.CrossEntropy(gone, i),
 		"matmul": f.MatMul(gone), "dotgeneral": gone.DotGeneral(f, nil, nil, []int{0}, []int{0}), "einsum": millrace.Einsum("ii", gone),
 		"concat": millrace.Concat(0, f, gone), "stack": millrace.Stack(0, gone, f), "pad": gone.Pad(0, millrace.Padding{Before: 1}), "assign": f.Assign(gone),
 		"tile": gone.Tile(2), "repeat": gone.Repeat(2, 0), "roll": gone.Roll(1, 0), "triu": gone.Triu(0), "tril": gone.Tril(0), "onehot": gone.OneHot(2, millrace.Float32),

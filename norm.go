@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"math"
 	"slices"
 
 	"github.com/millrace-go/millrace/internal/follow"
@@ -9,7 +10,8 @@ import (
 
 // Softmax is exp(t - max) / sum(exp(t - max)) along an axis: positive numbers
 // that add up to 1. Floats only, else ErrDType. A negative axis counts from the
-// last; one that is not there or has no elements is ErrShape. Along an axis with a NaN or +Inf, or of -Inf only, the result is NaN.
+// last; one that is not there or has no elements is ErrShape. Along an axis with a NaN or +Inf, or of -Inf only, the result is NaN:
+// scores with -Inf for what is hidden are for [Tensor.MaskedSoftmax] wherever all of a row may be hidden.
 //
 // It is written from public ops and fuses as they do, with what comes before
 // and after it.
@@ -17,40 +19,104 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 	if followed(t) {
 		return whole("softmax", "softmax", axis, func(in []*Tensor) *Tensor { return in[0].Softmax(axis) }, t)
 	}
-	return overFullRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
-		d := belowMax(x, axes)
-		e := d.Exp()
-		sum := reduce(ir.Sum, e, axes, true)
-		r := e.Div(sum)
-		done(d, e, sum)
-		return r
-	})
+	return overFullRows("softmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor { return softmax(x, axes, false) })
 }
 
 // LogSoftmax is the logarithm of [Tensor.Softmax], computed as
 // t - max - log(sum(exp(t - max))), which stays accurate where the softmax
-// vanishes.
+// vanishes. It is NaN where the softmax is: see [Tensor.MaskedLogSoftmax].
 func (t *Tensor) LogSoftmax(axis int) *Tensor {
 	if followed(t) {
 		return whole("logsoftmax", "logsoftmax", axis, func(in []*Tensor) *Tensor { return in[0].LogSoftmax(axis) }, t)
 	}
-	return overFullRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor {
-		d := belowMax(x, axes)
-		e := d.Exp()
-		sum := reduce(ir.Sum, e, axes, true)
-		log := sum.Log()
-		r := d.Sub(log)
-		done(d, e, sum, log)
-		return r
-	})
+	return overFullRows("logsoftmax", t, []int{axis}, func(x *Tensor, axes []int) *Tensor { return logSoftmax(x, axes, false) })
 }
 
-// belowMax is x less its largest element.
-func belowMax(x *Tensor, axes []int) *Tensor {
+// MaskedSoftmax is [Tensor.Softmax] over the elements that are seen: those where
+// mask is false and t is not -Inf. Hidden elements give 0 and get no derivative.
+// A row in which all is hidden gives 0 everywhere, as PyTorch's
+// scaled_dot_product_attention has it, where Softmax gives NaN. All other rows have
+// Softmax's bits. mask is Bool, else ErrDType, and broadcasts to t's shape,
+// else ErrShape; nil hides nothing but -Inf.
+func (t *Tensor) MaskedSoftmax(mask *Tensor, axis int) *Tensor {
+	return overSeen("maskedsoftmax", t, mask, axis, softmax)
+}
+
+// MaskedLogSoftmax is the logarithm of [Tensor.MaskedSoftmax], computed as
+// [Tensor.LogSoftmax] is: -Inf at hidden elements, which get no derivative, and
+// everywhere in a row in which all is hidden.
+func (t *Tensor) MaskedLogSoftmax(mask *Tensor, axis int) *Tensor {
+	return overSeen("maskedlogsoftmax", t, mask, axis, logSoftmax)
+}
+
+// overSeen computes f along an axis of t with -Inf where mask is true.
+func overSeen(name string, t, mask *Tensor, axis int, f func(x *Tensor, axes []int, bare bool) *Tensor) *Tensor {
+	if mask != nil {
+		h := hold(name, &t, &mask)
+		defer h.end()
+		switch {
+		case h.bad != nil:
+			return h.bad
+		case mask.DType() != Bool:
+			return failed(name, dtypeErr("%v mask: Bool", mask.DType()), t, mask)
+		case !t.DType().IsFloat():
+			return failed(name, dtypeErr("%v tensor: floats only, use Cast", t.DType()), t, mask)
+		case !broadcastsTo(mask.shape(), t.shape()):
+			return failed(name, shapeErr("%v mask for %v", mask.shape(), t.shape()), t, mask)
+		}
+		t = t.MaskedFill(mask, math.Inf(-1))
+		defer done(t)
+	}
+	run := func(t *Tensor) *Tensor {
+		return overFullRows(name, t, []int{axis}, func(x *Tensor, axes []int) *Tensor { return f(x, axes, true) })
+	}
+	if followed(t) {
+		return whole(name, name, axis, func(in []*Tensor) *Tensor { return run(in[0]) }, t)
+	}
+	return run(t)
+}
+
+// softmax is that of x's rows. Those of -Inf only are 0 where they may be bare.
+func softmax(x *Tensor, axes []int, bare bool) *Tensor {
+	d, e, sum := exps(x, axes, bare)
+	r := e.Div(sum)
+	done(d, e, sum)
+	return r
+}
+
+// logSoftmax is that of x's rows. Those of -Inf only are -Inf where they may be bare.
+func logSoftmax(x *Tensor, axes []int, bare bool) *Tensor {
+	d, e, sum := exps(x, axes, bare)
+	log := sum.Log()
+	r := d.Sub(log)
+	done(d, e, sum, log)
+	return r
+}
+
+// exps is x less its rows' largest elements, the exponential of that, and the sum of
+// these. Where rows may be bare, of -Inf only, they are -Inf, 0, and a sum that is not 0:
+// both bounds change nothing else, since other rows have a finite maximum or none, and a sum of at least 1.
+func exps(x *Tensor, axes []int, bare bool) (d, e, sum *Tensor) {
 	top := reduce(ir.Max, x, axes, true)
-	d := x.Sub(top)
+	if bare {
+		least := -math.MaxFloat32
+		if x.DType() == Float64 {
+			least = -math.MaxFloat64
+		}
+		all := top
+		top = all.MaximumScalar(least)
+		done(all)
+	}
+	d = x.Sub(top)
+	e = d.Exp()
+	sum = reduce(ir.Sum, e, axes, true)
+	if bare {
+		all := sum
+		sum = all.MaximumScalar(0.5)
+		done(all)
+	}
 	done(top)
-	return d
+	return d, e, sum
 }
 
 // LayerNorm brings t to mean 0 and variance 1 along the axes, the last one where

@@ -207,6 +207,14 @@ func logSoftmaxBack(s *step) {
 	s.give(0, s.do(s.d.Sub(s.do(s.do(s.out().Exp()).Mul(sum)))))
 }
 
+// maskedLogSoftmaxBack is logSoftmaxBack of the elements that are not hidden.
+func maskedLogSoftmaxBack(s *step) {
+	y := s.out()
+	d := s.do(millrace.ScalarWhere(s.do(y.EqScalar(math.Inf(-1))), 0, s.d))
+	sum := s.do(d.SumKeep(s.axis()...))
+	s.give(0, s.do(d.Sub(s.do(s.do(y.Exp()).Mul(sum)))))
+}
+
 func allAxes(rank int) []int {
 	axes := make([]int, rank)
 	for i := range axes {

@@ -48,8 +48,10 @@ func NewMultiHeadAttention(dim, heads int, opts ...Option) *MultiHeadAttention {
 	return l
 }
 
-// Hide says which positions are not looked at, beside what [Causal] hides. Where all are
-// hidden from one, its result is NaN.
+// Hide says which positions are not looked at, beside what [Causal] hides. One from which
+// all are hidden, as with Causal and padding in front, gets 0 in place of a mean of values (so its
+// result is the output's bias) and no derivative, where PyTorch's module gives NaN: its
+// weights are those of [millrace.Tensor.MaskedSoftmax].
 type Hide struct {
 	// Mask is Bool, true where a query (the second last dimension) does not see a key
 	// (the last one), or of floats that are added to the scores. It broadcasts to (batch,
@@ -88,7 +90,7 @@ func (l *MultiHeadAttention) Attend(c *Ctx, queries, keys, values *millrace.Tens
 	if bad != nil {
 		return bad
 	}
-	weights := dropout(name, c, l.Dropout, scores.Softmax(-1))
+	weights := dropout(name, c, l.Dropout, scores.MaskedSoftmax(nil, -1))
 	y := weights.MatMul(v).Permute(0, 2, 1, 3).Reshape(queries.Dim(0), queries.Dim(1), dim)
 	return l.OutProj.Forward(c, y)
 }

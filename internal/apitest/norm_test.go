@@ -65,6 +65,10 @@ var composites = []struct {
 		e := t.Sub(t.MaxKeep(axis)).Exp()
 		return e.Div(e.SumKeep(axis))
 	}, softmax, true},
+	{"maskedsoftmax", func(t *tensor, axis int) *tensor { return t.MaskedSoftmax(nil, axis) }, func(t *tensor, axis int) *tensor {
+		e := t.Sub(t.MaxKeep(axis)).Exp()
+		return e.Div(e.SumKeep(axis))
+	}, softmax, true},
 	{"logsoftmax", (*tensor).LogSoftmax, func(t *tensor, axis int) *tensor {
 		d := t.Sub(t.MaxKeep(axis))
 		return d.Sub(d.Exp().SumKeep(axis).Log())
@@ -137,6 +141,8 @@ func TestSoftmaxOfSpecials(t *testing.T) {
 			want array
 		}{
 			{"softmax", func(t *tensor) *tensor { return t.Softmax(1) }, array{[]int{5, 3}, []float64{.5, 0, .5, nan, nan, nan, nan, nan, nan, nan, nan, nan, 1, 0, 0}}},
+			{"maskedsoftmax", func(t *tensor) *tensor { return t.MaskedSoftmax(nil, 1) }, array{[]int{5, 3}, []float64{.5, 0, .5, nan, nan, nan, nan, nan, nan, 0, 0, 0, 1, 0, 0}}},
+			{"maskedlogsoftmax", func(t *tensor) *tensor { return t.MaskedLogSoftmax(nil, 1) }, array{[]int{5, 3}, []float64{-math.Ln2, -inf, -math.Ln2, nan, nan, nan, nan, nan, nan, -inf, -inf, -inf, 0, -2e30, -1e30}}},
 			{"logsumexp", func(t *tensor) *tensor { return t.LogSumExp(-1) }, array{[]int{5}, []float64{1 + math.Ln2, inf, nan, -inf, 1e30}}},
 		} {
 			trial{name: c.name, operands: []operandOf{{x, ir.Float32}}, dt: ir.Float32, tol: 1e-6,

@@ -4,6 +4,11 @@ import "github.com/millrace-go/millrace"
 
 var zero31 = in(0, 0, 3, 1)
 
+// hides is a mask over rows of four: part of the first, all of the second, nothing of the last.
+func hides(x *T) *T {
+	return millrace.FromSliceOn(x.Stream(), []bool{true, false, false, true, true, true, true, true, false, false, false, false}, 3, 4)
+}
+
 // more are other ways to call ops: options, axes counted from the end, slices backwards,
 // all combines, zeros.
 var more = []Case{
@@ -42,6 +47,11 @@ var more = []Case{
 	{"norm2many", one(func(x *T) *T { return x.Norm2Keep(0, -1) }), ops{in(-1, 1, 2, 3, 4)}}, {"lsemany", one(func(x *T) *T { return x.LogSumExpKeep(-1, 0) }), ops{in(-1, 1, 2, 3, 4)}},
 	{"lnfirst", func(in []*T) *T { return in[0].LayerNorm(in[1], nil, 1e-3, 0) }, ops{in(-2, 2, 3, 4), in(0.5, 1.5, 3, 1)}},
 	{"lnfull", func(in []*T) *T { return in[0].LayerNorm(in[1], in[2], 1e-3, -1) }, ops{in(-2, 2, 3, 4), in(0.5, 1.5, 3, 4), in(-1, 1, 1)}},
+	{"maskedsoftmax", one(func(x *T) *T { return x.MaskedSoftmax(hides(x), 1).AddScalar(1).Square() }), a34},
+	{"maskedlogsoftmax", one(func(x *T) *T {
+		m := hides(x)
+		return millrace.ScalarWhere(m, 0, x.MaskedLogSoftmax(m, 1)).Square()
+	}), a34},
 	{"rmsbare", one(func(x *T) *T { return x.RMSNorm(nil, 1e-3, 0) }), a34},
 	{"prodzero", func(in []*T) *T { return millrace.Concat(1, in...).Prod(1) }, ops{in(-1, 1, 3, 2), zero31, in(-1, 1, 3, 2)}},
 	{"prodzeros", func(in []*T) *T { return millrace.Concat(1, in[0], in[1], in[2], in[1]).Prod(1) }, ops{in(-1, 1, 3, 2), zero31, in(-1, 1, 3, 2)}},

@@ -64,12 +64,12 @@ func OpenOptions(o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Report && o.Device == "cpu" {
-		measuredRoofs() // now, as it would be in the way of what runs later
-	}
 	d, err := stream.Open(o)
 	if err != nil {
 		return nil, err
+	}
+	if d.Options().Report && d.Name() == "cpu" {
+		d.KeepPeaks(measuredPeaks()) // before anything runs that a measurement would disturb
 	}
 	watchReports(d)
 	return &Device{d}, nil
@@ -159,8 +159,8 @@ func (d *Device) Stats() Stats {
 	}
 	s := d.d.Stats()
 	if p := d.d.Profile; p != nil {
-		roofs := roofsOf(d.d)
-		took, share := p.Work(roofs.Flops, roofs.Bytes)
+		peaks := d.d.Peaks()
+		took, share := p.Work(peaks.Flops, peaks.Bytes)
 		s.KernelNanos, s.RoofShare = int64(took), share
 	}
 	return s

@@ -32,11 +32,11 @@ func Report(w io.Writer, devices ...*Device) error {
 		if !d.made() {
 			return errNilDevice
 		}
-		r.Devices = append(r.Devices, d.d.Report(roofsOf(d.d)))
+		r.Devices = append(r.Devices, d.d.Report())
 	}
 	if len(devices) == 0 {
 		for _, d := range stream.Devices() {
-			r.Devices = append(r.Devices, d.Report(roofsOf(d)))
+			r.Devices = append(r.Devices, d.Report())
 		}
 	}
 	return report.Write(w, r)
@@ -51,25 +51,16 @@ func newReport() *report.Report {
 	return r
 }
 
-// roofsOf is what a device can do at most. Only that of the CPU is measured, once in a
-// process, when the first device is opened that remembers what it runs.
-func roofsOf(d *stream.Device) stream.Roofs {
-	if d.Name() != "cpu" || !d.Options().Report {
-		return stream.Roofs{}
-	}
-	return measuredRoofs()
-}
-
-// measuredRoofs are those of all threads. It takes some 60 ms.
-var measuredRoofs = sync.OnceValue(func() (r stream.Roofs) {
+// measuredPeaks are those of all threads, measured once in a process. It takes some 60 ms.
+var measuredPeaks = sync.OnceValue(func() (r stream.Peaks) {
 	yard, err := roof.New()
 	if err != nil {
-		return r // no machine code for this processor: the page says nothing of roofs
+		return r // no machine code for this processor: the page says nothing of peaks
 	}
 	const rounds, bytes = 3, 32 << 20
 	threads := goruntime.GOMAXPROCS(0)
 	src, dst := make([]byte, bytes), make([]byte, bytes)
-	copy(dst, src) // has the pages there
+	copy(dst, src) // so that the pages are there
 	for range rounds {
 		ops, took := yard.MultiplyAdd(threads, 4, 4*time.Millisecond)
 		r.Flops = max(r.Flops, ops/took.Seconds())

@@ -11,30 +11,38 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/internal/report"
 	"github.com/millrace-go/millrace/stream"
 )
 
-// reportFile is a file that MILLRACE_DEBUG=report=FILE names. It is written when a device
-// is closed. Most programs end without closing anything, and nothing of theirs runs then: so
-// it is written where a program has waited for results, too, and while it runs.
+// reportFile is a file that MILLRACE_DEBUG=report=FILE names. One goroutine at a time writes
+// it. It is written when a device is closed. Most programs end without closing anything, and
+// no code of this package runs then: so the file is also written where the program has waited
+// for results, and by a timer while the program runs.
 type reportFile struct {
 	path string
-	next atomic.Int64 // nanoseconds since begun, before which a program does not wait for it
+	next atomic.Int64 // nanoseconds since begun, before which the program waits for no writing
+
+	queue   sync.Mutex
+	busy    bool          // a goroutine writes
+	pending chan struct{} // closed after the next writing; nil when nobody asked for one
 
 	mu     sync.Mutex
-	closed []report.Device // the last of those that are not open any more
+	closed []report.Device // the last ones that were closed
+	left   int             // closed devices that are not in that list any more
+	seen   []device.Stats  // of the open devices, when the file was last written
 }
 
 // begun is when the process began, nearly.
 var begun = time.Now()
 
 const (
-	youngProgram = 150 * time.Millisecond // so long the file is written whenever results were waited for
-	idleReport   = 2 * time.Second        // between writings that no result brings about
-	reportShare  = 100                    // times as long as a writing took there is none
-	longestWrite = 50 * time.Millisecond  // that a program waits for one
-	// closedDevices is how many devices a file shows that are closed.
+	firstReports = 150 * time.Millisecond // so long after the opening of a device, the file is written at each wait for results
+	reportEvery  = 4 * time.Second        // between two writings while something runs: a page is at most 5 s old
+	reportShare  = 100                    // after a writing there is none for so many times as long as it took, up to reportEvery
+	longestWrite = 50 * time.Millisecond  // the program waits so long for a writing
+	// closedDevices is how many closed devices a file shows.
 	closedDevices = 8
 )
 
@@ -43,7 +51,8 @@ var reportFiles struct {
 	byPath map[string]*reportFile
 }
 
-// sharedReport begins a file, and writes it at once: who cannot have one hears of it.
+// sharedReport begins a file and writes it at once, so that a file that cannot be written is
+// an error at the first opening of a device.
 func sharedReport(path string) error {
 	f := &reportFiles
 	f.Lock()
@@ -59,26 +68,66 @@ func sharedReport(path string) error {
 		f.byPath = map[string]*reportFile{}
 	}
 	f.byPath[path] = x
-	time.AfterFunc(idleReport, x.again)
+	time.AfterFunc(reportEvery, x.again)
 	return nil
 }
 
-// again writes the file, and comes back later.
+// again writes the file, and comes back.
 func (x *reportFile) again() {
-	start := time.Now()
-	x.writeOpen()
-	time.AfterFunc(max(idleReport, reportShare*time.Since(start)), x.again)
+	<-x.ask()
+	time.AfterFunc(reportEvery, x.again)
 }
 
-// writeOpen writes the file while a device is open. They hear of what is wrong.
+// ask has the file written soon and returns a channel that is closed when it is. All who ask
+// while a writing goes on wait for the same next one: a slow writing causes no queue of others.
+func (x *reportFile) ask() <-chan struct{} {
+	x.queue.Lock()
+	defer x.queue.Unlock()
+	if x.pending == nil {
+		x.pending = make(chan struct{})
+	}
+	if !x.busy {
+		x.busy = true
+		go x.serve()
+	}
+	return x.pending
+}
+
+// serve writes the file as long as somebody asks for it.
+func (x *reportFile) serve() {
+	for {
+		x.queue.Lock()
+		done := x.pending
+		x.pending = nil
+		x.busy = done != nil
+		x.queue.Unlock()
+		if done == nil {
+			return
+		}
+		x.writeOpen()
+		close(done)
+	}
+}
+
+// writeOpen writes the file if an open device did something since the last time. The devices'
+// trace hooks are told of a file that cannot be written.
 func (x *reportFile) writeOpen() {
 	open := reported()
-	if len(open) == 0 {
+	now := make([]device.Stats, len(open))
+	for i, d := range open {
+		now[i] = d.Stats()
+	}
+	x.mu.Lock()
+	same := slices.Equal(now, x.seen)
+	x.seen = now
+	x.mu.Unlock()
+	if same {
 		return
 	}
 	start := time.Now()
+	x.next.Store(int64(time.Since(begun) + reportEvery)) // nobody waits for the next one meanwhile
 	err := x.write()
-	x.next.Store(int64(time.Since(begun) + reportShare*time.Since(start)))
+	x.next.Store(int64(time.Since(begun) + min(reportShare*time.Since(start), reportEvery)))
 	if err != nil {
 		for _, d := range open {
 			d.OnError(err)
@@ -87,18 +136,13 @@ func (x *reportFile) writeOpen() {
 }
 
 // waited writes the file, if it is time. The caller may hold a stream's lock, which the
-// report wants: then it is written when that is given up.
+// report needs: then the file is written after the lock is released.
 func (x *reportFile) waited(opened time.Time) {
-	if time.Since(opened) > youngProgram && int64(time.Since(begun)) < x.next.Load() {
+	if time.Since(opened) > firstReports && int64(time.Since(begun)) < x.next.Load() {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		x.writeOpen()
-		close(done)
-	}()
 	select {
-	case <-done:
+	case <-x.ask():
 	case <-time.After(longestWrite):
 	}
 }
@@ -141,8 +185,9 @@ func closedReports(d *stream.Device) (err error) {
 		x.mu.Lock()
 		if len(x.closed) == closedDevices {
 			x.closed = append(x.closed[:0], x.closed[1:]...)
+			x.left++
 		}
-		x.closed = append(x.closed, d.Report(roofsOf(d)))
+		x.closed = append(x.closed, d.Report())
 		x.mu.Unlock()
 		err = errors.Join(err, x.write())
 	}
@@ -159,9 +204,10 @@ func (x *reportFile) write() (err error) {
 		}
 	}()
 	r := newReport()
+	r.Every, r.DevicesLeft = reportEvery.Seconds(), x.left
 	r.Devices = append(r.Devices, x.closed...)
 	for _, d := range reported() {
-		r.Devices = append(r.Devices, d.Report(roofsOf(d)))
+		r.Devices = append(r.Devices, d.Report())
 	}
 	if st, err := os.Stat(x.path); err == nil && !st.Mode().IsRegular() && !st.IsDir() { // a pipe, a terminal
 		f, err := os.OpenFile(x.path, os.O_WRONLY, 0)

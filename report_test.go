@@ -115,6 +115,74 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// The report names what made a program slower than it need be, with the line that did it.
+func TestReportFindings(t *testing.T) {
+	d, err := millrace.Open("cpu:report,lines,tier=0,cache=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	x := millrace.UniformOn(d, millrace.Float32, 7, 64, 512)
+	y := x.MulScalar(3)
+	z := y.Exp()
+	for _, v := range []func() *millrace.Tensor{func() *millrace.Tensor { return z.Mean() }, func() *millrace.Tensor { return y.Sum() }} {
+		if _, err := millrace.Item[float32](v()); err != nil { // y is not written, and is read again
+			t.Fatal(err)
+		}
+	}
+	var page bytes.Buffer
+	if err := millrace.Report(&page, d); err != nil {
+		t.Fatal(err)
+	}
+	stats := d.Stats()
+	count := map[string]int64{}
+	for _, f := range reportOf(t, page.Bytes()).Devices[0].Findings {
+		count[f.What] += f.Count
+		if !strings.Contains(f.Line, "report_test.go:") || f.Of == "" {
+			t.Errorf("no line or op: %+v", f)
+		}
+	}
+	if count["recomputed"] != stats.Recomputes || stats.Recomputes == 0 {
+		t.Errorf("%d recomputations, the counters say %d", count["recomputed"], stats.Recomputes)
+	}
+	if count["interpreted"] != stats.Runtime.Tier0 || stats.Runtime.Tier0 == 0 {
+		t.Errorf("%d interpreted launches, the counters say %d", count["interpreted"], stats.Runtime.Tier0)
+	}
+}
+
+// Closed streams are one row of the time line, however many there were.
+func TestReportClosedStreams(t *testing.T) {
+	d, err := millrace.Open("cpu:report,cache=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	const streams = 5
+	for range streams {
+		s := d.NewStream()
+		x := millrace.FromSliceOn(s, []float32{1, 2, 3}, 3)
+		if _, err := millrace.Item[float32](x.Exp().Sum()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var page bytes.Buffer
+	if err := millrace.Report(&page, d); err != nil {
+		t.Fatal(err)
+	}
+	var closed []string
+	for _, name := range reportOf(t, page.Bytes()).Devices[0].Rows {
+		if strings.Contains(name, "stream") {
+			closed = append(closed, name)
+		}
+	}
+	if want := fmt.Sprintf("closed streams (%d)", streams); len(closed) != 1 || closed[0] != want {
+		t.Errorf("rows of streams: %q, want %q alone", closed, want)
+	}
+}
+
 // Without the option a report has no times, but all the rest.
 func TestReportWithoutTimes(t *testing.T) {
 	d, err := millrace.Open("cpu:cache=off")

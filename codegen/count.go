@@ -11,6 +11,9 @@ import (
 // Operations is how many arithmetic operations a launch of k does, as rooflines count
 // them: one for each op on an element, whether an addition or an exponential, and two
 // for each product that a contraction adds. Copies and conversions count nothing.
+//
+// A function such as exp counts as one. To count the primitives that compute it, pass
+// what Counted returns.
 func Operations(k *Kernel, l *runtime.Launch) float64 {
 	rows, points := 1.0, 1.0
 	for d := range l.Rank {
@@ -44,6 +47,12 @@ func operations(in *ir.Instr) float64 {
 		return 0
 	}
 	return 1
+}
+
+// Counted returns the kernel with its functions replaced by the primitives that compute
+// them. Ops that Operations does not count stay as they are. It takes as long as a lowering.
+func Counted(k *Kernel) (*Kernel, error) {
+	return LowerFor(k, func(in ir.Instr, _ ir.DType) bool { return operations(&in) == 0 })
 }
 
 // shownOps is how many ops a kernel's name has at most.

@@ -6,6 +6,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
@@ -30,15 +31,17 @@ func Failer(to Owner, ent *plans.Known, seg *segment.Segment, lines []string) fu
 // job should have written carries the error.
 func (j *Job) failed(err error) {
 	var at *runtime.LaunchError
-	if errors.As(err, &at) && !device.Gone(err) {
+	known := errors.As(err, &at)
+	node := int32(0)
+	if known && at.Index < len(j.known.Plan.Steps) {
+		node = int32(j.known.Plan.Steps[at.Index].Nodes[0])
+	}
+	if known && !device.Gone(err) {
 		if j.rest(at.Index, make([]*operror.Error, len(j.seg.Tensors))) {
+			j.by.Profile.Found(profile.OpByOp, err.Error(), j.known.LineOf(j.Lines, node))
 			j.by.OnError(err) // nobody else will hear of it
 		}
 		return
-	}
-	node := int32(0)
-	if at != nil && at.Index < len(j.known.Plan.Steps) {
-		node = int32(j.known.Plan.Steps[at.Index].Nodes[0])
 	}
 	e := Failer(j.by.Owner, j.known, &j.seg, j.Lines)(node, err)
 	for _, b := range j.writes {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -46,6 +47,7 @@ func (q *Query) Find() (e *Known, hit bool, err error) {
 	e, err = q.Explore(q.Seg, opt)
 	if err != nil && opt.Mode != fusion.Unfused && !device.Gone(err) {
 		q.Counts.Fallbacks.Add(1)
+		q.Profile.Found(profile.OpByOp, err.Error(), q.KnownLines()[0])
 		q.OnError(err)
 		e, err = q.Explore(q.Seg, fusion.Options{Mode: fusion.Unfused})
 	}

@@ -30,6 +30,7 @@ type Shelf struct {
 const (
 	KindPlan   = "plan"
 	KindTuning = "tuning"
+	KindPeaks  = "peaks"
 )
 
 // OpenCache opens the cache that the options name. A device works without one:

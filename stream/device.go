@@ -34,7 +34,8 @@ type Device struct {
 
 	streams atomic.Uint64 // numbers handed out
 	open    streams
-	faults  operror.List // of all streams
+	peaks   atomic.Pointer[Peaks] // of the machine, for reports; set once, when the device is opened
+	faults  operror.List          // of all streams
 }
 
 // numbers are those of devices, handed out.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/plans"
@@ -72,6 +73,10 @@ func (s *Stream) replay(v *Value) int32 {
 	r := v.ext.recipe
 	rec, last := &r.geo.Seg, v.id
 	begin := len(s.q.Items)
+	if s.dev.Profile != nil {
+		what, line := r.known.Describe(last)
+		s.dev.Profile.Found(profile.Recomputed, what, line)
+	}
 
 	// The nodes that lead to v, found backwards.
 	need := make([]bool, len(rec.Tensors))

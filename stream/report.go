@@ -13,14 +13,9 @@ import (
 	"github.com/millrace-go/millrace/internal/report"
 	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/queue"
+	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
 )
-
-// Roofs is what a machine can do at most, 0 where that is not known.
-type Roofs struct {
-	Flops float64 // operations a second
-	Bytes float64 // a second, read and written
-}
 
 // Bounds of a report. Who has more of something sees what took longest.
 const (
@@ -30,20 +25,23 @@ const (
 
 // Report is what the device shows of what it ran. Without Options.Report it knows its
 // counters, plans and kernels, and no times.
-func (d *Device) Report(roofs Roofs) report.Device {
+func (d *Device) Report() report.Device {
+	peaks := d.Peaks()
 	r := report.Device{Name: d.Opts.Device, Description: d.Caps.Description, Closed: d.Closed.Load(),
-		Flops: roofs.Flops, Bytes: roofs.Bytes, Counters: counters(d.Stats())}
+		Flops: peaks.Flops, Bytes: peaks.Bytes, Counters: counters(d.Stats())}
 	var state profile.State
 	if p := d.Profile; p != nil {
 		state = p.State()
 		r.Opened, r.Now = p.Opened, micros(p.Opened, time.Now())
-		r.Sampled = fmt.Sprintf("In runs 1, 3, 8, 16 and each %d. of a list of launches, each launch is run and timed by itself; the others count for what the next timed one took.",
+		r.Sampled = fmt.Sprintf("In runs 1, 3, 8, 16 and every %dth run of a list of launches, each launch is run and timed by itself. Other runs are assumed to take what the next timed run took.",
 			profile.Every)
 	}
-	x := reporting{d: d, r: &r, state: &state, at: make([]int, len(state.Kernels)), byKey: map[uint64]int{}}
+	x := reporting{d: d, r: &r, state: &state, at: make([]int, len(state.Kernels)), byKey: map[uint64]int{}, slow: map[uint64]report.Finding{}, asked: map[runtime.Program]bool{}}
 	x.kernels()
 	x.plans()
 	x.spans()
+	x.findings()
+	r.Launch = x.launch()
 	for _, p := range state.Points {
 		r.Memory = append(r.Memory, report.Point{Time: micros(r.Opened, p.Time), Live: p.Live, Pool: p.Pool})
 	}
@@ -83,6 +81,9 @@ type reporting struct {
 	state *profile.State
 	at    []int          // where the profile's kernels are in the report, -1 for nowhere
 	byKey map[uint64]int // the same by key
+
+	slow  map[uint64]report.Finding // interpreted kernels, by key
+	asked map[runtime.Program]bool  // programs that are counted in slow; plans share them
 }
 
 // kernels lists those that took longest.
@@ -94,8 +95,12 @@ func (x *reporting) kernels() {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(x.state.Kernels[b].Nanos, x.state.Kernels[a].Nanos)
 	})
+	x.r.RunsLeft = x.state.Left.Runs
 	if len(order) > reportKernels {
 		x.r.KernelsLeft = int64(len(order) - reportKernels)
+		for _, i := range order[reportKernels:] {
+			x.r.RunsLeft += x.state.Kernels[i].Runs
+		}
 		order = order[:reportKernels]
 	}
 	for _, i := range order {
@@ -131,6 +136,7 @@ func (x *reporting) plans() {
 			if !ok && x.d.Profile == nil && len(x.r.Kernels) < reportKernels {
 				i, ok = x.untimed(prog.Kernel().(*codegen.Kernel)), true
 			}
+			x.interpreted(prog, v.Lines)
 			if !ok {
 				p.Kernels = append(p.Kernels, -1)
 				continue
@@ -186,13 +192,26 @@ func (x *reporting) spans() {
 	}
 	slices.Sort(streams)
 	rows := map[profile.Row]int{}
+	open, closed := x.d.openNumbers(), 0
 	for _, row := range streams {
+		if row != 0 && !open[uint64(row)] {
+			closed++
+			continue
+		}
 		rows[row] = len(x.r.Rows)
 		name := fmt.Sprintf("stream %d", row)
 		if row == 0 {
 			name = "copies, and ops one by one"
 		}
 		x.r.Rows = append(x.r.Rows, name)
+	}
+	if closed > 0 { // one row for all: a server closes a stream for each request
+		for _, row := range streams {
+			if _, ok := rows[row]; !ok {
+				rows[row] = len(x.r.Rows)
+			}
+		}
+		x.r.Rows = append(x.r.Rows, fmt.Sprintf("closed streams (%d)", closed))
 	}
 	for _, n := range rowNames {
 		if seen[n.row] {

@@ -9,8 +9,8 @@ func reportFits(d *Device) error {
 	if d.Profile == nil || d.Counts.Fallbacks.Load() > 0 {
 		return nil
 	}
-	r := d.Report(Roofs{})
-	n := r.KernelsLeft
+	r := d.Report()
+	n := r.RunsLeft
 	for i := range r.Kernels {
 		n += r.Kernels[i].Runs
 	}

@@ -3,6 +3,7 @@ package stream
 import (
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/exec"
+	"github.com/millrace-go/millrace/internal/profile"
 	"github.com/millrace-go/millrace/memory"
 	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/plans"
@@ -23,6 +24,7 @@ func (s *Stream) rescue(seg *segment.Segment, ent *plans.Known, cause error) {
 		r.Lost = r.Fail(int32(len(seg.Nodes)-1), cause)
 	} else {
 		s.dev.Counts.Fallbacks.Add(1)
+		s.dev.Profile.Found(profile.OpByOp, cause.Error(), ent.LineOf(s.query(seg, segment.End{}).KnownLines(), 0))
 		s.dev.OnError(cause)
 	}
 	j := exec.Job{Alone: func() { s.rescueAll(&r) }}

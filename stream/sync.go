@@ -84,3 +84,14 @@ func (r *streams) list() (live []*Stream) {
 	}
 	return live
 }
+
+// openNumbers are the numbers of the streams that are neither closed nor collected.
+func (d *Device) openNumbers() map[uint64]bool {
+	open := map[uint64]bool{}
+	for _, s := range d.open.list() {
+		if !s.closed.Load() {
+			open[s.num] = true
+		}
+	}
+	return open
+}

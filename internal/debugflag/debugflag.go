@@ -26,7 +26,7 @@ type Flags struct {
 	Check bool   `help:"run every new plan fused and op by op once, and report the op whose bits differ"`
 	Trace string `help:"write a timeline of all devices to this file, for chrome://tracing or ui.perfetto.dev"`
 
-	Report string `help:"write a page of HTML that shows what all devices run to this file, see millrace.Report; it is there when they are closed"`
+	Report string `help:"write a page of HTML that shows what all devices run to this file, see millrace.Report; it is at most 5 s old while something runs"`
 
 	Log bool `help:"tell log/slog's default logger of faults, and of plans, compiles, tuning and the cache where it takes debug records"`
 

@@ -32,11 +32,12 @@ type Profile struct {
 	dropped int64
 	points  points
 	peak    Peak
+	found   map[Finding]int64 // by what, op and line; their Count is 0
 }
 
 // New is an empty profile that starts now.
 func New() *Profile {
-	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, byProg: map[runtime.Program]int{}, choices: map[uint64]string{}, lists: map[*List]struct{}{}}
+	return &Profile{Opened: time.Now(), byKey: map[uint64]int{}, byProg: map[runtime.Program]int{}, choices: map[uint64]string{}, lists: map[*List]struct{}{}, found: map[Finding]int64{}}
 }
 
 // Bounds of what is kept.
@@ -55,6 +56,8 @@ type Kernel struct {
 	Nanos       float64 // of all runs
 	Bytes       float64 // of all runs, read and written
 	Flops       float64 // of all runs
+
+	counted *codegen.Kernel // the kernel as primitives, whose operations are counted
 }
 
 // List is what is known of a list of launches that runs again and again. The zero List is
@@ -151,9 +154,10 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 		l.mu.Unlock()
 		return
 	}
+	counted := p.counted(list)
 	costs := make([]cost, 0, len(list))
 	for _, t := range timed {
-		costs = append(costs, shares(list[t.First:t.First+t.N], elemSize, t.Took)...)
+		costs = append(costs, shares(list[t.First:t.First+t.N], counted[t.First:t.First+t.N], elemSize, t.Took)...)
 	}
 	p.mu.Lock()
 	defer p.remember()
@@ -180,9 +184,36 @@ func (p *Profile) Timed(l *List, row Row, start time.Time, took time.Duration, l
 	p.add(costs, runs)
 }
 
+// counted are the launches' kernels as primitives, nil for what is no kernel of the engine.
+func (p *Profile) counted(list []runtime.Launch) []*codegen.Kernel {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ks := make([]*codegen.Kernel, len(list))
+	for i := range list {
+		k, ok := list[i].Prog.Kernel().(*codegen.Kernel)
+		if !ok {
+			continue
+		}
+		ks[i] = k // where there is no room to keep more, a function counts as one operation
+		n := p.kernel(list[i].Prog)
+		if n < 0 {
+			continue
+		}
+		known := p.kernels[n]
+		if known.counted == nil {
+			known.counted = k
+			if c, err := codegen.Counted(k); err == nil {
+				known.counted = c
+			}
+		}
+		ks[i] = known.counted
+	}
+	return ks
+}
+
 // shares are the costs of launches that took so long together: by how much they move and
 // compute.
-func shares(list []runtime.Launch, elemSize *[ir.NumDTypes]int, took time.Duration) []cost {
+func shares(list []runtime.Launch, counted []*codegen.Kernel, elemSize *[ir.NumDTypes]int, took time.Duration) []cost {
 	costs := make([]cost, len(list))
 	sum := 0.0
 	for i := range list {
@@ -191,7 +222,7 @@ func shares(list []runtime.Launch, elemSize *[ir.NumDTypes]int, took time.Durati
 			continue
 		}
 		r, w := codegen.Traffic(k, &list[i], elemSize)
-		c := cost{bytes: float64(r + w), flops: codegen.Operations(k, &list[i])}
+		c := cost{bytes: float64(r + w), flops: codegen.Operations(counted[i], &list[i])}
 		costs[i] = c
 		sum += c.bytes + c.flops
 	}
@@ -303,6 +334,7 @@ type State struct {
 	Dropped int64    // spans that are not there any more
 	Points  []Point
 	Peak    Peak
+	Found   []Finding
 }
 
 // State copies it.
@@ -311,7 +343,7 @@ func (p *Profile) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle()
-	s := State{Left: p.left, Dropped: p.dropped, Points: slices.Clone(p.points.list), Peak: p.peak}
+	s := State{Left: p.left, Dropped: p.dropped, Points: slices.Clone(p.points.list), Peak: p.peak, Found: p.findings()}
 	for _, k := range p.kernels {
 		k.Choice = p.choices[k.Key]
 		s.Kernels = append(s.Kernels, *k)

@@ -29,6 +29,7 @@ func TestBrowser(t *testing.T) {
 				t.Errorf("the headline is %q", title)
 			}
 			looks(t, b, scheme.name, scheme.dark)
+			saysItAll(t, b)
 			rowOpens(t, b)
 			timelineMoves(t, b)
 			dotOpens(t, b)
@@ -82,6 +83,35 @@ func looks(t *testing.T, b *browser, name string, dark bool) {
 	}
 	if r, g, b, _ := ground.RGBA(); dark != (r+g+b < 3*0x4000) {
 		t.Errorf("%s: most of the picture is %v", name, ground)
+	}
+}
+
+// saysItAll looks for what a reader needs before anything is clicked: the kernels on the
+// first screen, how old the page is and what it lacks, and what was slow for no reason.
+func saysItAll(t *testing.T, b *browser) {
+	t.Helper()
+	var top float64
+	b.eval("scrollTo(0, 0); return document.querySelector('tr.kernel').getBoundingClientRect().bottom / innerHeight", &top)
+	if top > 0.7 {
+		t.Errorf("the first kernel's row ends at %.2f of the first screen", top)
+	}
+	var text string
+	b.eval("return document.body.innerText", &text)
+	for _, want := range []string{
+		"written 2026-11-26 09:31:12 UTC, and again within 5\u202fs",
+		"3 devices that were closed earlier are left out.",
+		"Left out of this page: 1,234 older spans and 9 launches of such kernels.",
+		"Slower than need be", "gpt.go:77", "line not known", "Recomputed: The result was not written", "Interpreted: ", "Op by op: ",
+		"Launch-bound: the kernel has less to do than a launch costs, about 1.80\u202fµs",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	var bound []string
+	b.eval("return [...document.querySelectorAll('tr.kernel')].filter(r => r.textContent.includes(' launch')).map(r => r.querySelector('.label').textContent)", &bound)
+	if len(bound) != 1 || bound[0] != "cumsum" {
+		t.Errorf("launch-bound kernels: %q", bound)
 	}
 }
 
@@ -218,7 +248,7 @@ func TestBrowserStates(t *testing.T) {
 		{&Report{}, []string{"No device was opened."}},
 		{&Report{Devices: []Device{{Name: "cpu"}}}, []string{"No launches yet", "Nothing ran yet", "No plan was made yet", "No cache was asked yet"}},
 		{untimed, []string{"Times were not collected.", "No times were collected", "how it changed was not collected"}},
-		{&Report{Devices: []Device{{Name: "cpu", SpansLeft: 1234, Rows: []string{"stream 1"}, Spans: []Span{{0, Launch, 5, 0, -1, ""}}, Kernels: []Kernel{{}}, KernelsLeft: 2, PlansLeft: 1, SourcesLeft: 7}}},
+		{&Report{Devices: []Device{{Name: "cpu", Findings: []Finding{{"", "", "", 0}, {"recomputed", hostile[0], hostile[1], 1}}, SpansLeft: 1234, Rows: []string{"stream 1"}, Spans: []Span{{0, Launch, 5, 0, -1, ""}}, Kernels: []Kernel{{}}, KernelsLeft: 2, PlansLeft: 1, SourcesLeft: 7}}},
 			[]string{"1,234 older spans are left out", "2 kernels are left out", "1 plan is left out", "The code of 7 variants is left out"}},
 		{hostileReport(), []string{hostile[0], hostile[1]}},
 	} {

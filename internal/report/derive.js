@@ -6,9 +6,9 @@ const hues = 8; // kernels that have a colour of their own; all others share one
 
 // prepare puts empty lists where there are none, and adds to each kernel what follows from
 // its times: per (µs a run), rate (bytes a second), speed (operations a second), share of
-// the nearer roof, and which one that is. They are null where no launch was timed.
+// the nearer peak, and which one that is ('launch' where neither is what holds it up). They are null where no launch was timed.
 function prepare(d) {
-  for (const name of ['counters', 'plans', 'kernels', 'rows', 'spans', 'memory']) d[name] = d[name] || [];
+  for (const name of ['counters', 'plans', 'kernels', 'rows', 'spans', 'memory', 'findings']) d[name] = d[name] || [];
   d.peak.owners = d.peak.owners || [];
   for (const p of d.plans) for (const name of ['kernels', 'refused', 'lines']) p[name] = p[name] || [];
   const all = d.kernels.reduce((sum, k) => sum + k.micros, 0);
@@ -26,6 +26,8 @@ function prepare(d) {
     if (d.bytes > 0 || d.flops > 0) {
       k.share = Math.max(memory, compute);
       k.roof = memory >= compute ? 'memory' : 'arithmetic';
+      // Less than half of the time is work, and all of it is near to what a launch costs.
+      if (d.launch > 0 && k.share < 0.5 && k.per < 3 * d.launch) k.roof = 'launch';
     }
   });
   d.spent = all;

@@ -36,7 +36,7 @@ func TestFit(t *testing.T) {
 		t.Errorf("%d bytes: more was left out than had to be", len(page))
 	}
 	was, is := &before.Devices[0], &read(t, page).Devices[0]
-	if is.SpansLeft != 0 || len(is.Spans) != len(was.Spans) || is.KernelsLeft != 0 || is.PlansLeft != 0 {
+	if is.SpansLeft != was.SpansLeft || len(is.Spans) != len(was.Spans) || is.KernelsLeft != 0 || is.PlansLeft != 0 {
 		t.Error("more than sources was left out")
 	}
 	left, shortest, longest := int64(0), 1<<30, 0

@@ -8,7 +8,7 @@ const columns = [
   { name: 'Bytes', title: 'Read and written by a run', key: (k) => k.bytes, cell: (k) => bytes(k.bytes) },
   { name: 'GB/s', key: (k) => k.rate ?? -1, cell: (k) => k.rate === null ? '–' : digits(k.rate / 1e9) },
   { name: 'GFLOP/s', key: (k) => k.speed ?? -1, cell: (k) => k.speed === null ? '–' : k.flops ? digits(k.speed / 1e9) : '0' },
-  { name: 'Of the nearer roof', title: 'Share of what the machine can do at most, of bytes or of arithmetic, whichever is nearer', key: (k) => k.share ?? -1, bar: true },
+  { name: 'Of peak', title: 'Share of the most that the machine can do, of memory or of arithmetic, whichever is nearer', key: (k) => k.share ?? -1, bar: true },
   { name: 'Tier', key: (k) => k.tier, text: true, cell: (k) => k.tier },
   { name: 'Choice', title: 'What the tuner chose', key: (k) => k.choice, text: true, cell: (k) => k.choice || el('span.quiet', {}, 'device’s own') },
 ];
@@ -18,7 +18,7 @@ function kernelsSection(d) {
   if (d.kernels.length === 0) {
     return { view: section('kernels', 'Kernels', empty('No launches yet: kernels appear here once a value was asked for.')), open: () => {} };
   }
-  const few = 25;
+  const few = 10;
   let all = d.kernels.length <= few + 5, by = 2, down = true;
   const rows = d.kernels.map((k) => row(d, k, (i) => open(i)));
   const heads = columns.map((c, i) => el('th' + (c.text || c.bar ? '' : '.num'), { scope: 'col' }, el('button', { type: 'button', title: c.title, click: () => {
@@ -56,16 +56,22 @@ function kernelsSection(d) {
   const view = section('kernels', 'Kernels',
     el('div.wide', { tabindex: -1 }, el('table.kernels', {}, el('thead', {}, el('tr', {}, heads)), body)), more,
     note(d.timed ? `${count(timed)} of ${plural(runs, 'launch', 'launches')} were timed one by one; times of all runs are reckoned from these.` : 'Times were not collected.'),
-    note(roofs(d)),
+    note(peaks(d)),
+    d.kernels.some((k) => k.roof === 'launch') ? note(launchBound(d)) : null,
     d.kernelsLeft > 0 ? note(`${plural(d.kernelsLeft, 'kernel is', 'kernels are')} left out, those that took least.`) : null,
     d.sourcesLeft > 0 ? note(`The code of ${plural(d.sourcesLeft, 'variant')} is left out, as the page would be too large.`) : null);
   return { view, open };
 }
 
-function roofs(d) {
-  if (!d.bytes && !d.flops) return 'What this machine can do at most is not known, so there is no share of it.';
+function peaks(d) {
+  if (!d.bytes && !d.flops) return 'The peaks of this machine are not known, so there is no share of them.';
   const known = [d.bytes && bytes(d.bytes) + '/s of memory', d.flops && flops(d.flops) + 'FLOP/s of arithmetic'].filter(Boolean);
-  return `The machine’s roofs: ${words(known)}. More than 100${thin}% means that operands came from a cache.`;
+  return `The machine’s peaks, the best that was measured on it: ${words(known)}. More than 100${thin}% means that operands came from a cache. Arithmetic counts the primitives that functions such as exp are computed by.`;
+}
+
+// launchBound says what makes a kernel short of work.
+function launchBound(d) {
+  return `Launch-bound: the kernel has less to do than a launch costs, about ${duration(d.launch)}. Larger batches, longer segments or a bound Recording help; a faster kernel does not.`;
 }
 
 // row is a kernel's two rows of the table.
@@ -73,7 +79,7 @@ function row(d, k, open) {
   const button = el('button.name', { type: 'button', 'aria-expanded': 'false', title: kernelName(d, k.index) }, el('span.twist', { 'aria-hidden': 'true' }), swatch(k.index), el('span.label', {}, kernelName(d, k.index)));
   const cells = columns.map((c, i) => {
     if (i === 0) return el('th', { scope: 'row' }, button);
-    if (c.bar) return el('td', {}, k.share === null ? el('span.quiet', {}, '–') : bar(k.share, [percent(k.share), el('span.quiet', {}, ' ' + k.roof)]));
+    if (c.bar) return el('td', {}, k.share === null ? el('span.quiet', {}, '–') : bar(k.share, [percent(k.share), el('span.quiet', {}, ' ' + k.roof)], k.roof === 'launch' ? launchBound(d) : null));
     if (c.text) return el('td.brief', { title: c.key(k) || null }, c.cell(k));
     if (!c.share) return el('td.num', {}, c.cell(k));
     const part = el('i.part', { 'aria-hidden': 'true' });

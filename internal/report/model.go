@@ -3,7 +3,11 @@
 // Report, which package millrace fills.
 package report
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Report is what one page shows.
 type Report struct {
@@ -11,7 +15,10 @@ type Report struct {
 	Program string    `json:"program"` // main module and version, as far as known
 	Go      string    `json:"go"`      // go1.26 linux/amd64
 	Machine string    `json:"machine"` // processor, as far as known
+	Every   float64   `json:"every"`   // seconds between two writings of a page that is written again and again, 0 for one that is not
 	Devices []Device  `json:"devices"`
+
+	DevicesLeft int `json:"devicesLeft"` // closed ones that are left out
 }
 
 // Device is one device, from when it was opened. Times are microseconds since then.
@@ -23,22 +30,26 @@ type Device struct {
 	Closed      bool      `json:"closed"`
 	Sampled     string    `json:"sampled"` // which launches are timed one by one, in a sentence
 
-	// Roofs, 0 where they are not known.
+	// Peaks, 0 where they are not known.
 	Flops float64 `json:"flops"` // floating-point operations a second, two for a multiply-add
 	Bytes float64 `json:"bytes"` // a second, read and written
 
 	Counters []Counter `json:"counters"`
 	Plans    []Plan    `json:"plans"`
-	Kernels  []Kernel  `json:"kernels"` // those that took longest first
-	Rows     []string  `json:"rows"`    // of the time line: "stream 1", "exploration", ...
-	Spans    []Span    `json:"spans"`   // in the order of their ends
+	Kernels  []Kernel  `json:"kernels"`  // those that took longest first
+	Rows     []string  `json:"rows"`     // of the time line: "stream 1", "exploration", ...
+	Spans    []Span    `json:"spans"`    // in the order of their ends
+	Findings []Finding `json:"findings"` // what made the program slower than it need be, the costliest first
 	Memory   []Point   `json:"memory"`
 	Peak     Peak      `json:"peak"`
+
+	Launch float64 `json:"launch"` // µs that a launch takes beside its kernel, as far as known
 
 	// What is left out, counted.
 	SpansLeft   int64 `json:"spansLeft"`
 	PlansLeft   int64 `json:"plansLeft"`
 	KernelsLeft int64 `json:"kernelsLeft"`
+	RunsLeft    int64 `json:"runsLeft"`    // launches of kernels that are left out
 	SourcesLeft int64 `json:"sourcesLeft"` // texts that are too long for the page
 }
 
@@ -47,6 +58,21 @@ type Counter struct {
 	Group string `json:"group"` // "engine", "driver", "cache on disk"
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
+}
+
+// Finding is something that took time for nothing, and what to do about it.
+type Finding struct {
+	What  string `json:"what"` // "recomputed", "interpreted", "op by op"
+	Of    string `json:"of"`   // the op or the kernel
+	Line  string `json:"line"` // file:line of the program, as far as known
+	Count int64  `json:"count"`
+}
+
+// SortFindings puts the most frequent first, and equal counts in an order of their own.
+func SortFindings(list []Finding) {
+	slices.SortFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Of, b.Of))
+	})
 }
 
 // Plan is one segment and how it is run.

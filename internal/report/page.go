@@ -20,7 +20,7 @@ const Limit = 3_000_000
 var parts embed.FS
 
 // scripts are concatenated in this order, in one function.
-var scripts = []string{"dom.js", "format.js", "derive.js", "timeline.js", "lanes.js", "plans.js", "kernels.js", "roofline.js", "memory.js", "counters.js", "page.js"}
+var scripts = []string{"dom.js", "format.js", "derive.js", "timeline.js", "lanes.js", "plans.js", "kernels.js", "findings.js", "roofline.js", "memory.js", "counters.js", "page.js"}
 
 // Write writes the page. What is too much for a page of Limit bytes is left out, and
 // counted on it. The report is not changed; two pages of one report are the same.

@@ -33,7 +33,7 @@ var sampleKernels = []struct {
 // done little. It is the same every time.
 func sample(launches int) *Report {
 	opened := time.Date(2026, 11, 26, 9, 30, 12, 0, time.UTC)
-	r := &Report{Made: opened.Add(time.Minute), Program: "example.org/gpt v0.3.1", Go: "go1.26 linux/amd64", Machine: "AMD EPYC 7B13, 2 cores"}
+	r := &Report{Every: 4, DevicesLeft: 3, Made: opened.Add(time.Minute), Program: "example.org/gpt v0.3.1", Go: "go1.26 linux/amd64", Machine: "AMD EPYC 7B13, 2 cores"}
 	r.Devices = []Device{sampleDevice(launches, opened), {
 		Name: "webgpu", Description: "llvmpipe (LLVM 15.0.6, 256 bits), Vulkan", Opened: opened.Add(3 * time.Second), Now: 5.7e7,
 		Sampled:  "No launch is timed: the adapter has no timestamps.",
@@ -65,7 +65,7 @@ func sampleDevice(launches int, opened time.Time) Device {
 			Refused: []string{"kernels 0 and 1: rows would be looked up again for each of 128 columns (would save 32768 bytes)", "kernels 1 and 2: a contraction shares its kernel with nothing else that works on rows (would save 33024 bytes)", "kernels 6 and 7: their rows lie along different axes (would save 512 bytes)"},
 			Tuning:  "contraction+add+gelu on 64,128,512: 14 ways timed, best tile 6×16 (1450 µs), device's own 1730 µs",
 			Lines:   []string{"gpt.go:41", "gpt.go:42", "gpt.go:42", "block.go:18"}},
-		{Segment: "%0 = input : float32(64,512)\noutput %0\n", Mode: "best", Ops: 21, Runs: 180, Kernels: []int{4, 9, 3}, Refused: []string{"kernels 0 and 1: a result of the first is read as a whole by the second (would save 256 bytes)"}},
+		{Segment: "%0 = input : float32(64,512)\noutput %0\n", Mode: "best", Ops: 21, Runs: 180, Kernels: []int{4, 9, 3, 11}, Refused: []string{"kernels 0 and 1: a result of the first is read as a whole by the second (would save 256 bytes)"}},
 		{Segment: "%0 = input : int64(8)\noutput %0\n", Mode: "unfused", Ops: 2, Runs: 1, Kernels: []int{10, 11, -1}},
 	}
 	t := 2500.0
@@ -121,6 +121,12 @@ func sampleDevice(launches int, opened time.Time) Device {
 	}
 	span(0, Fault, t*0.7, 0, -1, "index 70 is out of range of 64 (gpt.go:41)")
 	d.Now = t + 2000
+	d.Launch = 1.8 // the cumsum takes about that long, whatever it computes
+	d.SpansLeft, d.RunsLeft = 1234, 9
+	d.Findings = []Finding{
+		{"interpreted", "transpose", "gpt.go:30", 61}, {"recomputed", "mul %3 %4 : float32(64,128)", "gpt.go:77", 12},
+		{"op by op", "cpu: out of memory", "", 1},
+	}
 	d.Counters = []Counter{
 		{"engine", "Ops", int64(pass) * 33}, {"engine", "Segments", int64(pass)}, {"engine", "PlanHits", int64(pass) - 3}, {"engine", "Explorations", 3}, {"engine", "Tunings", 14},
 		{"engine", "TuneNanos", 48e6}, {"engine", "Kernels", int64(pass) * 6}, {"engine", "Fallbacks", 0}, {"engine", "Evictions", 0}, {"engine", "LiveBytes", 9012224},

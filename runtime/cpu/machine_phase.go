@@ -36,6 +36,8 @@ type machinePhase struct {
 	boxed  []int32 // outputs
 	chunk  int64   // points of a call, so that none takes long
 	work   int64   // the same by what is computed alone
+
+	listing atomic.Pointer[string] // the assembly, once somebody asked for it
 }
 
 // machineCode is a function in executable memory.
@@ -205,13 +207,20 @@ func (p *machinePhase) scratch() int64 {
 	return aligned(int64(frame)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
 }
 
-// text is the assembly.
+// text is the assembly. The first call compiles the phase once more; reports ask again and
+// again, so the text is kept.
 func (p *machinePhase) text() string {
-	f, err := native.Compile(p.kernel, p.v, p.isa, true)
-	if err != nil {
-		return fmt.Sprintf("; %v\n", err)
+	if t := p.listing.Load(); t != nil {
+		return *t
 	}
-	return f.Text()
+	text := ""
+	if f, err := native.Compile(p.kernel, p.v, p.isa, true); err != nil {
+		text = fmt.Sprintf("; %v\n", err)
+	} else {
+		text = f.Text()
+	}
+	p.listing.Store(&text)
+	return text
 }
 
 // word is a word of a frame.

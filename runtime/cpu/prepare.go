@@ -311,4 +311,7 @@ func (r *ready) codeOf(v *variant) *compiled {
 }
 
 // interpreted counts a launch in tier 0.
-func (d *device) interpreted(r *ready) { d.count.tier0.Add(1) }
+func (d *device) interpreted(r *ready) {
+	d.count.tier0.Add(1)
+	r.p.interpreted.Add(1)
+}

@@ -20,7 +20,8 @@ type prepared struct {
 	worth   bool
 	waves   bool // some launches run beside each other
 
-	launches, read, written, tier0, shipped, fallbacks, grouped int64 // of a run
+	launches, read, written, shipped, fallbacks, grouped int64 // of a run
+	interpreted                                          []*program
 }
 
 // prepareList makes a list ready for Go. It is nil for lists with chains, whose tiles are
@@ -105,7 +106,7 @@ func (p *prepared) count(r *ready) {
 	case r.code != nil && r.code.shipped != nil:
 		p.shipped++
 	case r.code == nil && !r.plain():
-		p.tier0++
+		p.interpreted = append(p.interpreted, r.p)
 	}
 	if r.wave > 0 {
 		p.grouped++
@@ -186,7 +187,10 @@ func (p *prepared) Run() (done bool, err error) {
 	c.launches.Add(p.launches)
 	c.read.Add(p.read)
 	c.written.Add(p.written)
-	c.tier0.Add(p.tier0)
+	c.tier0.Add(int64(len(p.interpreted)))
+	for _, q := range p.interpreted {
+		q.interpreted.Add(1)
+	}
 	c.shipped.Add(p.shipped)
 	c.fallbacks.Add(p.fallbacks)
 	c.grouped.Add(p.grouped)

@@ -25,7 +25,8 @@ type program struct {
 	thin   atomic.Pointer[schedule]
 	making sync.Mutex
 
-	forgotten atomic.Bool // no known plan uses it
+	forgotten   atomic.Bool  // no known plan uses it
+	interpreted atomic.Int64 // launches in tier 0
 
 	shipped []*shipped // its code, compiled into the program
 	hides   hides      // in chains

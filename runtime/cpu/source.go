@@ -46,6 +46,14 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 	return []runtime.Variant{{Tier: tier, Class: "any layout", Source: text}}
 }
 
+// Interpreted is how many launches of a program the interpreter ran.
+func (d *device) Interpreted(prog runtime.Program) int64 {
+	if p, ok := prog.(*program); ok {
+		return p.interpreted.Load()
+	}
+	return 0
+}
+
 // bareProduct is how many instructions a contraction of two operands as they are has: two
 // loads and itself.
 const bareProduct = 3

@@ -1,0 +1,69 @@
+package stream
+
+import (
+	"fmt"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-go/millrace/internal/machine"
+	"github.com/millrace-go/millrace/plancache"
+	"github.com/millrace-go/millrace/shelf"
+)
+
+// Peaks is what a machine can do at most, 0 where that is not known.
+type Peaks struct {
+	Flops float64 // operations a second
+	Bytes float64 // a second, read and written
+}
+
+// KeepPeaks takes the peaks that this process measured. The best measurement of the machine
+// counts, of this process or of one before it: other work beside a measurement makes it too
+// low, nothing makes it too high. Earlier ones are in the cache on disk.
+func (d *Device) KeepPeaks(measured Peaks) {
+	key := peaksKey()
+	best := measured
+	if value, ok := d.shelf.Cache.Peek(shelf.KindPeaks, key); ok {
+		earlier, err := parsePeaks(string(value))
+		if err != nil {
+			d.shelf.Cache.Refuse(shelf.KindPeaks, err)
+		}
+		best.Flops, best.Bytes = max(best.Flops, earlier.Flops), max(best.Bytes, earlier.Bytes)
+		if err == nil && best == earlier {
+			d.peaks.Store(&best)
+			return
+		}
+	}
+	d.peaks.Store(&best)
+	if d.shelf.Cache != nil && best != (Peaks{}) {
+		d.shelf.Cache.Put(shelf.KindPeaks, key, fmt.Appendf(nil, "%g %g\n", best.Flops, best.Bytes)) // a failure is counted there
+	}
+}
+
+// Peaks are those that KeepPeaks found to be the best.
+func (d *Device) Peaks() Peaks {
+	if p := d.peaks.Load(); p != nil {
+		return *p
+	}
+	return Peaks{}
+}
+
+// peaksKey names what peaks depend on.
+func peaksKey() string {
+	return plancache.JoinKey(machine.Processor()+", "+machine.Level().String(), fmt.Sprintf("%d threads", goruntime.GOMAXPROCS(0)))
+}
+
+func parsePeaks(text string) (p Peaks, err error) {
+	fields := strings.Fields(text)
+	if len(fields) != 2 {
+		return p, fmt.Errorf("peaks: %d numbers, want 2", len(fields))
+	}
+	for i, to := range []*float64{&p.Flops, &p.Bytes} {
+		v, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil || !(v >= 0 && v < 1e18) {
+			return Peaks{}, fmt.Errorf("peaks: %q is no rate", fields[i])
+		}
+		*to = v
+	}
+	return p, nil
+}

@@ -119,6 +119,9 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 		return failedAt(place, op, dtypeErr("%v is no number type", dt))
 	}
 	count := math.Ceil((stop - start) / step)
+	if math.IsInf(stop-start, 0) { // of finite numbers, or the quotient is none
+		count = math.Ceil(stop/step - start/step)
+	}
 	if step == 0 || math.IsNaN(count) || math.IsInf(count, 0) || math.IsInf(start, 0) || math.IsInf(step, 0) {
 		return failedAt(place, op, shapeErr("start %v, stop %v, step %v give no sequence", start, stop, step))
 	}
@@ -137,17 +140,21 @@ func arange(p Place, dt DType, start, stop, step float64) *Tensor {
 	return create(place, op, ir.Iota, dt, []int{int(n)}, first, by, 2)
 }
 
-// arangeStep allows unsigned types to count down: adding with wrap-around gives
-// the right elements, since the last one was checked to be in range. A step that
-// is never taken may be any number.
+// arangeStep allows integers any whole step, down for unsigned ones or longer than half
+// their range: adding with wrap-around gives the right elements, since the last one was
+// checked to be in range. A step that is never taken may be any number.
 func arangeStep(dt DType, step, n float64) (uint64, bool) {
 	bits, ok := scalarBits(dt, step)
-	if !ok && dt.IsInt() && !dt.IsSigned() && step < 0 {
-		bits, ok = scalarBits(dt, -step)
-		bits = -bits << (64 - dt.Bits()) >> (64 - dt.Bits())
-	}
-	if !ok && n <= 1 {
+	switch {
+	case ok:
+	case n <= 1:
 		return 0, true
+	case dt.IsInt() && step == math.Trunc(step) && math.Abs(step) < math.Ldexp(1, 64):
+		bits, ok = uint64(math.Abs(step)), true
+		if step < 0 {
+			bits = -bits
+		}
+		bits = bits << (64 - dt.Bits()) >> (64 - dt.Bits())
 	}
 	return bits, ok
 }

@@ -8,10 +8,10 @@ import (
 
 // Linspace makes n numbers from start to stop, both included, at equal distances:
 // NumPy's and PyTorch's linspace. One number is start. They are computed in dt, in
-// Float32 for 16-bit floats, from whichever end is nearer, so that both ends are
-// exact and the error of the others is at most two units in the last place of
-// the larger end. Floats only, else ErrDType, as are ends that dt cannot hold;
-// ends or a distance that are not finite, and a negative n, are ErrShape.
+// Float32 for 16-bit floats, from whichever end is nearer. So the first is start and the
+// last stop, each rounded to dt once, and the error of the others is at most two units in
+// the last place of the larger end. Floats only, else ErrDType, as are ends that dt cannot
+// hold; ends that are not finite, and a negative n, are ErrShape.
 func Linspace(dt DType, start, stop float64, n int) *Tensor {
 	return linspace(anywhere{}, "linspace", dt, start, stop, n)
 }
@@ -29,33 +29,70 @@ func linspace(p Place, op string, dt DType, start, stop float64, n int) *Tensor 
 	if !dt.IsFloat() {
 		return failedAt(place, op, dtypeErr("%v is no float type", dt))
 	}
-	step := (stop - start) / float64(max(n-1, 1))
 	switch {
 	case n < 0:
 		err = shapeErr("%d numbers", n)
-	case math.IsNaN(step) || math.IsInf(step, 0):
+	case math.IsNaN(start - stop), math.IsInf(start, 0), math.IsInf(stop, 0):
 		err = shapeErr("%v to %v is no finite distance", start, stop)
-	case !finiteIn(dt, start) || !finiteIn(dt, stop) || !finiteIn(dt, step):
+	case !finiteIn(dt, start) || !finiteIn(dt, stop):
 		err = dtypeErr("%v cannot hold %v to %v", dt, start, stop)
 	}
 	if err != nil {
 		return failedAt(place, op, err)
 	}
 	wide := dt.Compute()
+	scale, step := spacing(wide, start, stop, n)
 	at := create(place, op, ir.Iota, wide, []int{n}, 0, ir.FloatBits(wide, 1), 2)
 	by := at.MulScalar(step)
-	up := by.AddScalar(start)
+	up := by.AddScalar(endIn(dt, wide, start) * scale)
 	left := at.ScalarSub(float64(n - 1))
 	back := left.MulScalar(step)
-	down := back.ScalarSub(stop)
-	first := at.LtScalar(float64(n+1) / 2)
+	down := back.ScalarSub(endIn(dt, wide, stop) * scale)
+	first := at.LtScalar(float64(n) / 2)
 	r := Where(first, up, down)
 	done(at, by, up, left, back, down, first)
+	if scale != 1 {
+		scaled := r
+		r = scaled.MulScalar(1 / scale)
+		done(scaled)
+	}
 	return narrowed(r, dt)
+}
+
+// spacing is the distance of n numbers from start to stop, times a power of two that
+// brings what dt cannot compute with into its range: half where start and stop are
+// further apart than the greatest number, a large one where the distance is denormal.
+func spacing(dt DType, start, stop float64, n int) (scale, step float64) {
+	gaps := float64(max(n-1, 1))
+	step = (stop - start) / gaps
+	least := math.Ldexp(1, -126)
+	raised := math.Ldexp(1, 64)
+	if dt == Float64 {
+		least, raised = math.Ldexp(1, -1022), math.Ldexp(1, 512)
+	}
+	switch {
+	case !finiteIn(dt, stop-start):
+		scale = 0.5
+	case stop != start && math.Abs(step) < least:
+		scale = raised
+	default:
+		return 1, step
+	}
+	return scale, (stop*scale - start*scale) / gaps
 }
 
 // finiteIn reports that x rounds to a finite number of a float dtype.
 func finiteIn(dt DType, x float64) bool { return !math.IsInf(ir.BitsFloat(dt, ir.FloatBits(dt, x)), 0) }
+
+// endIn is x in a wider dtype. Rounded to dt from there it is what x is in dt, though the
+// wider dtype rounds it first.
+func endIn(dt, wide DType, x float64) float64 {
+	w, want := ir.BitsFloat(wide, ir.FloatBits(wide, x)), ir.BitsFloat(dt, ir.FloatBits(dt, x))
+	if ir.BitsFloat(dt, ir.FloatBits(dt, w)) != want {
+		return want
+	}
+	return w
+}
 
 // narrowed is x, which nobody else has, in dtype dt.
 func narrowed(x *Tensor, dt DType) *Tensor {

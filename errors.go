@@ -81,7 +81,23 @@ func failed(op string, err error, ts ...*Tensor) *Tensor {
 	return r
 }
 
-// failure is the same for calls that return an error.
+// failures are the results of an op that has several, where it fails: bad, which carries
+// the error, and other handles that do. What Set does to one leaves the others alone.
+func failures(op string, n int, bad *Tensor) []*Tensor {
+	all := []*Tensor{bad}
+	for len(all) < n {
+		all = append(all, failed(op, errNilTensor, bad))
+	}
+	return all
+}
+
+// twoFailures is failures for an op with two results.
+func twoFailures(op string, bad *Tensor) (a, b *Tensor) {
+	all := failures(op, 2, bad)
+	return all[0], all[1]
+}
+
+// failure is failed for calls that return an error.
 func failure(op string, err error, ts ...*Tensor) error {
 	var v stream.Value
 	fail(&v, op, err, ts)

@@ -10,10 +10,12 @@ import (
 // BinCount counts how often each whole number from 0 on is among the elements of t, which are
 // integers and may have any shape (else ErrDType): NumPy's and PyTorch's bincount. There are
 // as many counts as the largest element asks for, at least n; they have dtype dt, of numbers.
-// A negative n is ErrShape, a negative element ErrIndex. Weighed counts, or
+// A dtype that does not hold each count exactly is ErrDType: Int8 above 127, Float16 above 2048
+// where a count is odd. A negative n is ErrShape, a negative element ErrIndex. Weighed counts, or
 // ones of a known number, are ZerosOn(…, n).ScatterAdd(t, weights, 0). There is no derivative.
 //
-// The largest element is read, as the number is by [NonZero].
+// The largest element is read, as the number is by [NonZero]. So is whether dt holds all counts,
+// where it would not hold the number of t's elements.
 func BinCount(dt DType, t *Tensor, n int) *Tensor {
 	const name = "bincount"
 	h := hold(name, &t)
@@ -43,17 +45,62 @@ func BinCount(dt DType, t *Tensor, n int) *Tensor {
 		n = max(n, int(hi)+1)
 	}
 	flat := t.Reshape(t.Len())
-	r := counted(dt, flat, n)
+	r, err := counted(dt, flat, n)
 	done(flat)
+	if err != nil {
+		return failed(name, err, t)
+	}
 	return r
 }
 
-// counted is how often each number below n is in a vector of indices; others do not count.
-func counted(dt DType, at *Tensor, n int) *Tensor {
-	none, one := ZerosOn(at.Stream(), dt, n), OnesOn(at.Stream(), dt, 1)
-	r := none.ScatterAdd(at, one, 0, IndexDrop)
+// counted is how often each number below n is in a vector of indices; others do not count. It
+// is an error where dt does not hold a count. Where it holds all that there may be nothing is read.
+func counted(dt DType, at *Tensor, n int) (*Tensor, error) {
+	wide := dt
+	if float64(at.Len()) > wholesOf(dt) {
+		wide = Int32
+		if at.Len() > math.MaxInt32 {
+			wide = Int64
+		}
+	}
+	none, one := ZerosOn(at.Stream(), wide, n), OnesOn(at.Stream(), wide, 1)
+	counts := none.ScatterAdd(at, one, 0, IndexDrop)
 	done(none, one)
-	return r
+	if wide == dt {
+		return counts, nil
+	}
+	r := counts.Cast(dt)
+	back := r.Cast(wide)
+	held := back.Eq(counts)
+	lost := counts.MaskedFill(held, 0)
+	top := lost.Max()
+	defer done(counts, back, held, lost, top)
+	count, err := wholeItem(top)
+	if err == nil && count != 0 {
+		err = dtypeErr("%v cannot hold a count of %d", dt, count)
+	}
+	if err != nil {
+		done(r)
+		return nil, err
+	}
+	return r, nil
+}
+
+// wholesOf is the number up to which a dtype of numbers holds all whole ones.
+func wholesOf(dt DType) float64 {
+	if !dt.IsFloat() {
+		bits := dt.Bits()
+		if dt.IsSigned() {
+			bits--
+		}
+		return math.Ldexp(1, bits) - 1
+	}
+	// The first one that is none is one above a power of two.
+	n := 1.0
+	for n+1 != n && ir.BitsFloat(dt, ir.FloatBits(dt, n+1)) == n+1 {
+		n *= 2
+	}
+	return n
 }
 
 // extremes reads the least and the greatest of integers.
@@ -68,20 +115,22 @@ func (t *Tensor) extremes() (lo, hi int64, err error) {
 
 // Histogram counts the elements of t, of any shape, in so many bins of one width from lo to
 // hi: NumPy's histogram, PyTorch's histc. A bin has its lower edge, the last one both; what
-// is outside, and NaN, does not count. The counts have dtype dt, of numbers; the edges, one more
-// than there are bins, t's, or Float32 where that has 16 bits, and are those of [Linspace].
+// is outside, and NaN, does not count. The counts have dtype dt, of numbers, and are exact or
+// ErrDType, as those of [BinCount]; the edges, one more than there are bins, have t's, or Float32
+// where that has 16 bits, and are those of [Linspace].
 // Floats only, else ErrDType. There is no derivative.
 //
 // Where lo and hi both are 0 the range is that of the elements, which are read, as by
 // [NonZero]: 0 to 1 where there are none, and ErrShape where one is not finite. A range of
-// one number is half a unit more to both sides. Fewer than one bin, and a range that is not
-// finite or ends before it begins, are ErrShape.
+// one number is half a unit more to both sides; where that is the same number, as it is of large
+// ones, the last bin has it. Fewer than one bin, and a range that is not finite or ends before it
+// begins, are ErrShape.
 func Histogram(dt DType, t *Tensor, bins int, lo, hi float64) (counts, edges *Tensor) {
 	const name = "histogram"
 	h := hold(name, &t)
 	defer h.end()
 	if h.bad != nil {
-		return h.bad, h.bad
+		return twoFailures(name, h.bad)
 	}
 	var err error
 	switch {
@@ -98,16 +147,15 @@ func Histogram(dt DType, t *Tensor, bins int, lo, hi float64) (counts, edges *Te
 		lo, hi = lo-0.5, hi+0.5
 	}
 	wide := t.DType().Compute()
-	if err == nil && !(lo < hi && finiteIn(wide, lo) && finiteIn(wide, hi)) {
+	if err == nil && !(lo <= hi && finiteIn(wide, lo) && finiteIn(wide, hi)) {
 		err = shapeErr("bins from %v to %v", lo, hi)
 	}
 	if err != nil {
-		r := failed(name, err, t)
-		return r, r
+		return twoFailures(name, failed(name, err, t))
 	}
 	edges = linspace(t.Stream(), name, wide, lo, hi, bins+1)
 	if edges.Err() != nil { // the distance of the ends is no number
-		return edges, edges
+		return twoFailures(name, edges)
 	}
 	flat := t.Reshape(t.Len())
 	x := flat
@@ -119,8 +167,12 @@ func Histogram(dt DType, t *Tensor, bins int, lo, hi float64) (counts, edges *Te
 	at := behind.SubScalar(1)
 	top := x.EqScalar(hi)
 	bin := ScalarWhere(top, float64(bins-1), at)
-	counts = counted(dt, bin, bins)
+	counts, err = counted(dt, bin, bins)
 	done(x, behind, at, top, bin)
+	if err != nil {
+		done(edges)
+		return twoFailures(name, failed(name, err, t))
+	}
 	return counts, edges
 }
 

@@ -53,12 +53,11 @@ func fourier(name string, re, im *Tensor, axes []int, of func(n int, last bool) 
 		h.add(name, &im)
 	}
 	if h.bad != nil {
-		return h.bad, h.bad
+		return twoFailures(name, h.bad)
 	}
 	list, err := complexAxes(re, im, axes)
 	if err != nil {
-		r := failed(name, err, re, im)
-		return r, r
+		return twoFailures(name, failed(name, err, re, im))
 	}
 	outRe, outIm = widened(re), widened(im)
 	for i, a := range slices.Backward(list) {

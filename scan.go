@@ -55,7 +55,7 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 	h := hold(name, &t)
 	defer h.end()
 	if h.bad != nil {
-		return h.bad, h.bad
+		return twoFailures(name, h.bad)
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	switch {
@@ -66,8 +66,7 @@ func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
 		err = dtypeErr("%v tensor: numbers only", t.DType())
 	}
 	if err != nil {
-		r := failed(name, err, t)
-		return r, r
+		return twoFailures(name, failed(name, err, t))
 	}
 	head := make([]Range, list[0]+1)
 	for i := range head {

@@ -44,10 +44,14 @@ const maxSearch = 1<<31 - 1
 // the same: Int32 numbers of values' shape.
 func search(sorted, values *Tensor, right bool) *Tensor {
 	n := sorted.Dim(-1)
-	at := ZerosOn(values.Stream(), Int32, values.shape()...)
-	if n == 0 {
-		return at
+	if n == 0 { // 0 of each value, which may turn out to be an error
+		other := values.NeScalar(0)
+		number := other.Cast(Int32)
+		r := number.MulScalar(0)
+		done(other, number)
+		return r
 	}
+	at := ZerosOn(values.Stream(), Int32, values.shape()...)
 	// So many elements are known to stand before the value. Steps are halves of one another.
 	for step := 1 << (bits.Len(uint(n)) - 1); step > 0; step /= 2 {
 		next := at.AddScalar(float64(step))

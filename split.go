@@ -1,7 +1,5 @@
 package millrace
 
-import "slices"
-
 // Split cuts t along an axis into parts of the given sizes, which are views: the
 // opposite of [Concat]. PyTorch's split; NumPy's takes positions. A negative axis
 // counts from the last. There is a part for each size. Sizes that are negative or
@@ -12,7 +10,7 @@ func Split(t *Tensor, axis int, sizes ...int) []*Tensor {
 	h := hold(name, &t)
 	defer h.end()
 	if h.bad != nil {
-		return slices.Repeat([]*Tensor{h.bad}, max(len(sizes), 1))
+		return failures(name, len(sizes), h.bad)
 	}
 	list, err := axesOf([]int{axis}, t.Rank())
 	if err == nil {
@@ -29,7 +27,7 @@ func Split(t *Tensor, axis int, sizes ...int) []*Tensor {
 		}
 	}
 	if err != nil {
-		return slices.Repeat([]*Tensor{failed(name, err, t)}, max(len(sizes), 1))
+		return failures(name, len(sizes), failed(name, err, t))
 	}
 	return t.split(list[0], sizes)
 }

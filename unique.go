@@ -32,7 +32,8 @@ func UniqueAll(dt DType, t *Tensor) (values, inverse, counts *Tensor) {
 		h.bad = failed(name, dtypeErr("positions of %v: Int32 or Int64", dt), t)
 	}
 	if h.bad != nil {
-		return h.bad, h.bad, h.bad
+		all := failures(name, 3, h.bad)
+		return all[0], all[1], all[2]
 	}
 	x, back := t.sortable()
 	n := x.Len()
@@ -40,10 +41,13 @@ func UniqueAll(dt DType, t *Tensor) (values, inverse, counts *Tensor) {
 	sorted := x.Take(order, 0, IndexClamp)
 	first := firstOfRun(sorted)
 	at, err := truePositions(first)
+	if n == 1 && err == nil { // where it is first whatever it is, and nothing was read
+		_, err = dense(x)
+	}
 	if err != nil {
-		done(x, order, sorted, first)
-		r := failed(name, err, t)
-		return r, r, r
+		done(at, x, order, sorted, first)
+		all := failures(name, 3, failed(name, err, t))
+		return all[0], all[1], all[2]
 	}
 	values = back(sorted.Take(at, 0, IndexClamp))
 

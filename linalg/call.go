@@ -2,7 +2,6 @@ package linalg
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/autodiff"
@@ -34,7 +33,11 @@ func (f function) forward(ts []*tensor) []*tensor {
 	if err == nil {
 		return out
 	}
-	return slices.Repeat([]*tensor{failed(f.name, err, ts...)}, f.results)
+	out = []*tensor{failed(f.name, err, ts...)}
+	for len(out) < f.results { // each a handle of its own, as all results are
+		out = append(out, failed(f.name, err, out[0]))
+	}
+	return out
 }
 
 func (f function) compute(ts []*tensor) ([]*tensor, error) {

@@ -86,7 +86,7 @@ func (r *recurrent) run(c *Ctx, x *millrace.Tensor, state []*millrace.Tensor, f 
 	if bad := r.check(x, state); bad != nil {
 		end = make([]*millrace.Tensor, len(state))
 		for i := range end {
-			end[i] = bad
+			end[i] = fail(r.name, errNil, bad) // a handle of its own
 		}
 		return bad, end
 	}

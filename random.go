@@ -11,11 +11,15 @@ import (
 // Integers makes a tensor of independent draws, uniform on the whole numbers from lo up to but
 // not including hi, in an integer dtype: NumPy's integers, PyTorch's randint. They depend on
 // seed, the element's row-major position i, lo and hi only, and are the same on every device. Take
-// another seed for every call, such as those of a [Generator]. Of a stream of
-// Philox4x32-10 each takes words 2i and 2i+1 as one number x, and is lo + x·(hi-lo)/2^64; the
-// key is the low half of the seed's splitmix64, the third word of the counter the upper. Where
-// hi-lo is 2^32 and more, and the dtype has 64 bits, so have the words, the key is all of it, and
-// the product is by 2^128; all numbers of 32 bits are lo and word 2i.
+// another seed for every call, such as those of a [Generator].
+//
+// Element i takes words 2i and 2i+1 of a stream of Philox4x32-10 as one number x, of which word 2i
+// is the upper half, and is lo + x·(hi-lo)/2^64, rounded down. Word j is the first word of the
+// block for the counter (j, 0, high, 0), where high is the upper half of the seed's splitmix64; its
+// lower half is the key. Where hi-lo is 2^32 and more, and the dtype has 64 bits, words have 64
+// bits, too: the block's first word is the lower half and its second the upper, for the counter
+// (j, 0, 0, 0) and all of the splitmix64 as the key; the product is by 2^128. A range of 2^32 in a
+// dtype of 32 bits is lo + word 2i.
 //
 // Another dtype, and one that cannot hold lo or hi-1, is ErrDType; a range without numbers, and
 // 2^31 elements and more, are ErrShape. Shapes are as for [Full].
@@ -135,9 +139,10 @@ func (w words) draw(which uint64) *Tensor {
 
 // Permutation makes the numbers from 0 up to but not including n in a random order, each order
 // as likely, of dtype Int32 or Int64 (else ErrDType): NumPy's permutation, PyTorch's
-// randperm. x.Take(Permutation(…), 0) is x shuffled. The order is that of random numbers of 64
-// bits, drawn from seed as for [Integers]: the same on every device. A negative n, and one
-// above 2^31-1, are ErrShape.
+// randperm. x.Take(Permutation(…), 0) is x shuffled. Position i comes where word 2i+1, as the upper
+// half, and word 2i, as the lower one, of the stream of [Integers] stand among those of the others;
+// equal ones keep their order. It is the same on every device. A negative n, and one above
+// 2^31-1, are ErrShape.
 func Permutation(dt DType, seed uint64, n int) *Tensor { return permutation(anywhere{}, dt, seed, n) }
 
 // PermutationOn is [Permutation] in a place.

@@ -54,8 +54,7 @@ func (m *Pool) copyBox(to *Block, dt ir.DType, st *Storage, b Box) error {
 	if err != nil {
 		return err
 	}
-	// No compiler: there is nothing to compute, and the interpreter moves whole rows.
-	l.Provisional = true
+	l.Copies = true
 	return m.Launch([]runtime.Launch{l}, nil, device.Submitter{})
 }
 

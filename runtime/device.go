@@ -76,8 +76,10 @@ type Launch struct {
 	Chain   *Chain   // of the first launch of a chain
 	Scalars []uint64 // bits in the kernel's scalar dtypes
 	// Provisional launches are of a plan for which a better one is searched:
-	// their kernels are not worth a compiler yet.
+	// their kernels are worth a compiler only for what they do themselves.
 	Provisional bool
+	// Copies is a launch that computes nothing: no compiler is worth its time.
+	Copies bool
 	// Choice is the way to run it, one that a Tuner listed; 0: the device's own.
 	Choice uint64
 }
@@ -126,6 +128,7 @@ type Stats struct {
 	Dropped      int64 // queued compiles that were given up: nothing uses their kernel any more
 	Fallbacks    int64 // launches that could not use the variant they should
 	Tier0        int64 // launches run by the interpreter
+	Tier0Points  int64 // their points, copies left out
 	Shipped      int64 // launches of kernels that were compiled into the program
 	Hidden       int64 // results of contractions that were left out, since a mask hides them
 	Grouped      int64 // launches that ran beside others of their list, each on one thread

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"container/heap"
 	"slices"
 
 	"github.com/millrace-go/millrace/ir"
@@ -29,40 +30,91 @@ func (c *code) waitless() []int {
 	if !divides {
 		return nil
 	}
-	ready, done := make([]int, len(body)), make([]bool, len(body))
+	q := c.newWaitless()
 	order := make([]int, 0, len(body))
-	for now, first := 0, 0; first < len(body); {
-		best := -1
-		for i := first; i < len(body); i++ {
-			if done[i] || slices.ContainsFunc(body[i].Args[:], func(a ir.Ref) bool { return a != ir.None && !done[a] }) {
-				continue
-			}
-			if best < 0 || ready[i] < ready[best] {
-				best = i
-			}
-			if ready[i] <= now {
-				best = i
-				break
-			}
-		}
-		now = max(now, ready[best])
-		order, done[best] = append(order, best), true
-		for first < len(body) && done[first] {
-			first++
-		}
-		if !c.need[best] || c.level[best] != perPoint || body[best].Op == ir.Const {
-			continue // takes no time
+	for now := 0; len(order) < len(body); {
+		i := q.next(now)
+		now = max(now, q.ready[i])
+		order = append(order, i)
+		if !c.need[i] || c.level[i] != perPoint || body[i].Op == ir.Const {
+			q.done(i, 0) // it takes no time
+			continue
 		}
 		end := now
-		if body[best].Op == ir.FDiv || body[best].Op == ir.Sqrt {
+		if body[i].Op == ir.FDiv || body[i].Op == ir.Sqrt {
 			end += divisionWait
 		}
+		q.done(i, end)
 		now++
-		for i := best + 1; i < len(body); i++ {
-			if slices.Contains(body[i].Args[:], ir.Ref(best)) {
-				ready[i] = max(ready[i], end)
-			}
-		}
 	}
 	return order
+}
+
+// waitless holds the instructions whose operands are placed: those that need not wait, in
+// the order of the body, and those that wait, by the time at which they need not.
+type waitless struct {
+	ready   []int   // when the operands of an instruction are there
+	missing []int   // how many of its operands are not placed
+	readers [][]int // of each instruction
+	able    instrHeap
+	waiting instrHeap
+}
+
+func (c *code) newWaitless() *waitless {
+	body := c.k.Body
+	q := &waitless{ready: make([]int, len(body)), missing: make([]int, len(body)), readers: make([][]int, len(body))}
+	q.able.before = func(i, j int) bool { return i < j }
+	q.waiting.before = func(i, j int) bool {
+		return q.ready[i] < q.ready[j] || q.ready[i] == q.ready[j] && i < j
+	}
+	for i, in := range body {
+		for k, a := range in.Args {
+			if a != ir.None && !slices.Contains(in.Args[:k], a) {
+				q.missing[i]++
+				q.readers[a] = append(q.readers[a], i)
+			}
+		}
+		if q.missing[i] == 0 {
+			heap.Push(&q.waiting, i)
+		}
+	}
+	return q
+}
+
+// next takes the first instruction that need not wait now, else the one that waits least.
+func (q *waitless) next(now int) int {
+	for q.waiting.Len() > 0 && q.ready[q.waiting.list[0]] <= now {
+		heap.Push(&q.able, heap.Pop(&q.waiting))
+	}
+	if q.able.Len() > 0 {
+		return heap.Pop(&q.able).(int)
+	}
+	return heap.Pop(&q.waiting).(int)
+}
+
+// done has what reads an instruction wait until its end.
+func (q *waitless) done(i, end int) {
+	for _, r := range q.readers[i] {
+		q.ready[r] = max(q.ready[r], end)
+		if q.missing[r]--; q.missing[r] == 0 {
+			heap.Push(&q.waiting, r)
+		}
+	}
+}
+
+// instrHeap is a heap of places in the body.
+type instrHeap struct {
+	list   []int
+	before func(i, j int) bool
+}
+
+func (h *instrHeap) Len() int           { return len(h.list) }
+func (h *instrHeap) Less(i, j int) bool { return h.before(h.list[i], h.list[j]) }
+func (h *instrHeap) Swap(i, j int)      { h.list[i], h.list[j] = h.list[j], h.list[i] }
+func (h *instrHeap) Push(i any)         { h.list = append(h.list, i.(int)) }
+func (h *instrHeap) Pop() any {
+	n := len(h.list) - 1
+	i := h.list[n]
+	h.list = h.list[:n]
+	return i
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// heatToCompile is how many bytes a variant's launches must have touched
-// before a compiler is started for it: a compile costs some 50 ms of one core,
-// in which tier 0 touches far more than this. A kernel that runs once on a
-// small tensor never gets there.
-const heatToCompile = 4 << 20
-
 // Loads that fail in a row, with no success so far, end all compiling: a
 // directory that cannot be executed from will not become one that can.
 const hopelessLoads = 3
@@ -35,6 +29,7 @@ type compiler struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
+	waiting int // launches that wait for code
 	queue   []*variant
 	running bool // a worker exists
 	busy    bool // it is compiling
@@ -64,8 +59,8 @@ func newCompiler(d *device) *compiler {
 }
 
 // want notes that a launch would have used a variant, and asks for it when it
-// is worth it, which a provisional launch never shows; where it is to wait, it
-// returns when there is code or there will be none.
+// is worth it, which a provisional launch that does not wait never shows; where the
+// launch is to wait, want returns when there is code or there will be none.
 func (c *compiler) want(v *variant, bytes int64, provisional, wait bool) {
 	if v.failed.Load() || v.sched.prog.forgotten.Load() && !wait || (v.heat.Add(bytes+heatOfLaunch) < heatToCompile || provisional) && !wait {
 		return
@@ -82,11 +77,15 @@ func (c *compiler) want(v *variant, bytes int64, provisional, wait bool) {
 // await asks for a variant and returns when there is code or there will be none.
 func (c *compiler) await(v *variant) {
 	c.mu.Lock()
+	c.waiting++
 	if v.queued.CompareAndSwap(false, true) {
 		c.enqueue(v)
 	}
 	c.mu.Unlock()
 	<-v.done
+	c.mu.Lock()
+	c.waiting--
+	c.mu.Unlock()
 }
 
 // waits reports that runs wait for compiled code.
@@ -270,14 +269,17 @@ func (c *compiler) build(v *variant) (made built, err error) {
 // will be compiled.
 func (c *compiler) toolchain() (*toolchain, error) {
 	c.mu.Lock()
-	tools, broken := c.tools, c.broken
+	tools, broken, nice := c.tools, c.broken, !c.waits() && c.waiting == 0
 	c.mu.Unlock()
+	if tools != nil {
+		tools.nice = nice
+	}
 	if tools != nil || broken != nil {
 		return tools, broken
 	}
 	tools, err := c.located()
 	if err == nil {
-		tools.nice = !c.waits()
+		tools.nice = nice
 		err = tools.tryFlags(c.ctx)
 	}
 	c.mu.Lock()

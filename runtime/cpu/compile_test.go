@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -227,6 +228,28 @@ func TestBackground(t *testing.T) {
 	compare(t, "swapped in", k, after, before)
 	if s := d.Stats(); s.Compiles != 1 || s.Tier0 != 2 || s.Launches != 3 || s.Fallbacks != 0 {
 		t.Errorf("%d compiles, %d of %d launches in tier 0, %d fallbacks", s.Compiles, s.Tier0, s.Launches, s.Fallbacks)
+	}
+}
+
+// TestLongLaunchWaits checks that a launch waits for the C compiler where interpreting it
+// would take longer than compiling, also one of a plan that will be replaced.
+func TestLongLaunchWaits(t *testing.T) {
+	needCompiler(t)
+	d := openTest(t, byC(runtime.Config{Threads: 1}))
+	k := scaled(t)
+	hold(t, d, k)
+	built, err := d.Build(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ready{p: built.(*program), rowOrder: rowOrder{threads: 1}}
+	least := sort.Search(1<<26, func(n int) bool { r.total = int64(n); return r.longInterpreted() })
+	if least < 4<<20 || least > 16<<20 {
+		t.Fatalf("launches of %d points wait", least)
+	}
+	provisional(t, d, k, int64(least), false)
+	if s := d.Stats(); s.Compiles != 1 || s.Tier0 != 0 || s.Fallbacks != 0 {
+		t.Errorf("%d compiles, %d in tier 0, %d fallbacks", s.Compiles, s.Tier0, s.Fallbacks)
 	}
 }
 

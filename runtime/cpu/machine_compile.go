@@ -9,15 +9,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// heatForMachine is the heat of a variant, see heatToCompile, from which machine code is
-// made for it: that takes as long as interpreting some ten thousand points once. What
-// runs a second time has it as a rule.
-const heatForMachine = 3 * heatOfLaunch / 2
-
 // wantMachine makes machine code of a variant as soon as that is worth it, while the
-// launch waits: it takes less than a collection does.
+// launch waits.
 func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
-	if v.failed.Load() || v.code.Load() != nil || (v.heat.Add(bytes+heatOfLaunch) < heatForMachine || provisional) && !d.waitsForCode() {
+	if v.failed.Load() || v.code.Load() != nil || v.heat.Add(bytes+heatOfLaunch) < v.heatForCode(provisional) && !d.waitsForCode() {
 		return
 	}
 	v.making.Lock()

@@ -262,10 +262,12 @@ func (d *device) choose(r *ready) {
 		return
 	}
 	other, has := r.otherwise()
-	if d.machine {
+	if r.l.Copies {
+		// The interpreter moves whole rows.
+	} else if d.machine {
 		d.wantMachine(v, r.total*r.p.perItem, r.l.Provisional)
 	} else if d.comp != nil {
-		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional, d.comp.waits() && !has && !r.oneShort())
+		d.comp.want(v, r.total*r.p.perItem, r.l.Provisional, !has && (d.comp.waits() && !r.oneShort() || r.longInterpreted()))
 	}
 	switch r.code = v.code.Load(); {
 	case r.code != nil:
@@ -314,4 +316,7 @@ func (r *ready) codeOf(v *variant) *compiled {
 func (d *device) interpreted(r *ready) {
 	d.count.tier0.Add(1)
 	r.p.interpreted.Add(1)
+	if !r.l.Copies {
+		d.count.tier0Points.Add(r.interpretedPoints())
+	}
 }

@@ -202,10 +202,6 @@ type variant struct {
 	done   chan struct{} // closed when compiling has ended, well or not
 }
 
-// heatOfLaunch is what a launch counts for beside its bytes: interpreted it takes
-// microseconds however few they are, a kernel of short rows more than most.
-const heatOfLaunch = 8 << 10
-
 // units are what is printed for a variant, a function for each phase.
 func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {
 	s, err := v.sched.lowered()

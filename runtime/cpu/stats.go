@@ -12,6 +12,7 @@ import (
 type counters struct {
 	launches, read, written  atomic.Int64
 	tier0, shipped, hidden   atomic.Int64
+	tier0Points              atomic.Int64
 	grouped, prepared        atomic.Int64
 	fallbacks                atomic.Int64
 	compiles, fails, dropped atomic.Int64
@@ -39,6 +40,7 @@ func (d *device) Stats() runtime.Stats {
 		Dropped:      c.dropped.Load(),
 		Fallbacks:    c.fallbacks.Load() + d.mem.refused.Load(),
 		Tier0:        c.tier0.Load(),
+		Tier0Points:  c.tier0Points.Load(),
 		Shipped:      c.shipped.Load(),
 		Hidden:       c.hidden.Load(),
 		Grouped:      c.grouped.Load(),

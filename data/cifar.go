@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // CIFAR10 opens binary files of CIFAR-10, such as data_batch_1.bin to data_batch_5.bin, one
@@ -53,7 +54,7 @@ func openCIFAR(files []string, labels []cifarLabel, order []int) (Source, error)
 		return nil, fmt.Errorf("data: %w", err)
 	}
 	for _, path := range files {
-		f, err := os.Open(path)
+		f, err := sniff.Open(path)
 		if err != nil {
 			return fail(err)
 		}
@@ -80,7 +81,13 @@ func newCIFAR(path string, data io.ReaderAt, size int64, labels []cifarLabel, or
 		return nil, bad("the file is empty")
 	}
 	if size%record != 0 {
-		return nil, bad("%w: record %d is cut off: %d of %d bytes", io.ErrUnexpectedEOF, size/record, size%record, record)
+		err := bad("%w: record %d is cut off: %d of %d bytes", io.ErrUnexpectedEOF, size/record, size%record, record)
+		return nil, sniff.With(err, sniff.Head(data))
+	}
+	if head := sniff.Head(data); len(head) > 0 && int(head[0]) >= labels[0].classes { // or else it begins with a label
+		if why := sniff.Explain(head); why != "" {
+			return nil, bad("no file of CIFAR: %s", why)
+		}
 	}
 	return &cifar{path, data, int(size / record), labels, order}, nil
 }

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // CSVOptions say what is in a file of comma-separated values. The zero value is for numbers
@@ -55,7 +55,7 @@ type Table struct {
 // a label out of range, and a line with more or fewer values than the first are errors that
 // name the line.
 func CSV(path string, opt CSVOptions) (*Table, error) {
-	f, err := os.Open(path)
+	f, err := sniff.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
@@ -78,6 +78,10 @@ func ReadCSV(r io.Reader, name string, opt CSVOptions) (*Table, error) {
 func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 	t := &Table{path: path, opt: opt}
 	in := bufio.NewReader(r)
+	head, _ := in.Peek(sniff.Len) // an error comes again below
+	if why := sniff.NotTable(head); why != "" {
+		return nil, bad("no table: %s", why)
+	}
 	if mark, err := in.Peek(3); err == nil && string(mark) == "\ufeff" { // as spreadsheets write it
 		in.Discard(3)
 	}

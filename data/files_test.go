@@ -192,6 +192,10 @@ func TestIDXBadFiles(t *testing.T) {
 		"compressed empty": {zipped(nil), "EOF"},
 		"gzip's header":    {[]byte{0x1f, 0x8b, 8}, "EOF"},
 		"checksum":         {append(slices.Clone(cut[:len(cut)-8]), 0, 0, 0, 0, 0, 0, 0, 0), "checksum"},
+		"no checksum":      {cut[:len(cut)-8], "checksum at the end is cut off"},
+		"half a checksum":  {cut[:len(cut)-5], "checksum at the end is cut off"},
+		"no length":        {cut[:len(cut)-1], "checksum at the end is cut off"},
+		"more behind gzip": {append(slices.Clone(cut), "more"...), "gzip"},
 	} {
 		path := write(t, "bad.idx", c.b)
 		s, err := data.IDX(path)

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // idxTypes are the dtypes of IDX files by the byte that stands for them.
@@ -82,7 +82,7 @@ type idx struct {
 }
 
 func openIDX(path string) (*idx, error) {
-	f, err := os.Open(path)
+	f, err := sniff.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
 	}
@@ -105,7 +105,7 @@ func readIDX(f interface {
 }, path string) (*idx, error) {
 	var magic [2]byte
 	if n, err := f.ReadAt(magic[:], 0); n < len(magic) {
-		return nil, short(err)
+		return nil, sniff.With(short(err), magic[:n], sniff.IDX)
 	}
 	if magic != [2]byte{0x1f, 0x8b} {
 		size, err := f.Seek(0, io.SeekEnd)
@@ -115,7 +115,7 @@ func readIDX(f interface {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return nil, err
 		}
-		s, err := idxHeader(f, path)
+		s, err := idxHeader(f, path, sniff.Head(f))
 		if err != nil {
 			return nil, err
 		}
@@ -126,21 +126,30 @@ func readIDX(f interface {
 	if err != nil {
 		return nil, broken(err)
 	}
-	s, err := idxHeader(z, path)
+	elems := bufio.NewReader(z)
+	head, _ := elems.Peek(sniff.Len) // what cannot be read is found below
+	s, err := idxHeader(elems, path, head)
 	if err != nil && !errors.Is(err, ErrFormat) {
 		return nil, broken(err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("what gzip unpacks: %w", err)
 	}
 	// It grows as elements come, and no further than the header says, so that neither a
 	// header nor compression can ask for more memory than there is to read.
 	b := &bytesAt{}
-	if b.b, err = io.ReadAll(io.LimitReader(z, s.bytes()+1)); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	b.b, err = io.ReadAll(io.LimitReader(elems, s.bytes()+1))
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, broken(err)
 	}
 	s.data, s.start = b, 0
-	return s, s.whole(int64(len(b.b)))
+	if fault := s.whole(int64(len(b.b))); fault != nil {
+		return nil, fault
+	}
+	if err != nil { // all elements are there, and the checksum behind them is not
+		return nil, bad("gzip: the checksum at the end is cut off: %w", err)
+	}
+	return s, nil
 }
 
 // bytesAt is a file in memory.
@@ -166,14 +175,16 @@ func short(err error) error {
 }
 
 // idxHeader reads up to the first element.
-func idxHeader(r io.Reader, path string) (*idx, error) {
+func idxHeader(r io.Reader, path string, start []byte) (*idx, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, short(err)
+		return nil, sniff.With(short(err), start, sniff.IDX)
 	}
 	dt, ok := idxTypes[head[2]]
 	rank := int(head[3])
 	switch {
+	case (head[0] != 0 || head[1] != 0 || !ok) && sniff.Explain(start, sniff.IDX) != "":
+		return nil, bad("no IDX file: %s", sniff.Explain(start, sniff.IDX))
 	case head[0] != 0 || head[1] != 0:
 		return nil, bad("no IDX file starts with %#x", head[:])
 	case !ok:

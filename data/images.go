@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // ImageOptions say how images are read. The zero value is for colours.
@@ -46,6 +47,9 @@ const maxPixels = 1 << 26
 // without images, is an error.
 func Images(dir string, opt ImageOptions) (*Folder, error) {
 	s := &Folder{opt: opt}
+	if err := checkFolder(dir); err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -73,6 +77,20 @@ func Images(dir string, opt ImageOptions) (*Folder, error) {
 		return nil, fmt.Errorf("data: %w", s.fault(0, err))
 	}
 	return s, nil
+}
+
+// checkFolder says of a file that it is none, and what it seems to be.
+func checkFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || info.IsDir() {
+		return err
+	}
+	err = bad("it is a file, not a folder with a folder of images for each class")
+	if f, openErr := sniff.Open(dir); openErr == nil {
+		defer f.Close()
+		err = sniff.With(err, sniff.Head(f))
+	}
+	return fmt.Errorf("%s: %w", dir, err)
 }
 
 func isImage(path string) bool {
@@ -118,7 +136,7 @@ func (s *Folder) measure() error {
 	defer f.Close()
 	c, _, err := image.DecodeConfig(f)
 	if err != nil {
-		return broken(err)
+		return sniff.With(broken(err), sniff.Head(f), sniff.PNG, sniff.JPEG)
 	}
 	if c.Width < 1 || c.Height < 1 || c.Width > maxPixels/c.Height {
 		return bad("an image of %d by %d pixels", c.Width, c.Height)
@@ -152,7 +170,7 @@ func (s *Folder) Read(i int, dst []any) error {
 	}
 	c, _, err := image.DecodeConfig(bytes.NewReader(file))
 	if err != nil {
-		return s.fault(i, broken(err))
+		return s.fault(i, sniff.With(broken(err), file, sniff.PNG, sniff.JPEG))
 	}
 	if size := image.Pt(c.Width, c.Height); size != s.size {
 		return s.fault(i, bad("%d by %d pixels, and %s has %d by %d", size.X, size.Y, s.Files[0], s.size.X, s.size.Y))

@@ -4,21 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // ReadText reads a file of text in UTF-8; other bytes are an error that names their place.
 func ReadText(path string) (string, error) {
-	b, err := os.ReadFile(path)
+	b, err := sniff.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("data: %w", err)
 	}
 	text := string(b)
+	if why := sniff.NotText(b); why != "" {
+		return "", fmt.Errorf("data: %s: %w", path, bad("no text: %s", why))
+	}
 	if err := checkText(text); err != nil {
 		return "", fmt.Errorf("data: %s: %w", path, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // extension is what the files in an archive have behind their array's name.
@@ -30,10 +31,11 @@ type Archive struct {
 
 // OpenArchive opens the .npz archive at path, compressed or not, and reads its
 // list of arrays, not their elements. One that is no archive, or that has two
-// arrays of one name, is [ErrFormat]. Files in it that are no arrays are passed
+// arrays of one name, is [ErrFormat], as is one with files of which none is an
+// array; the error says what else it seems to be. Files beside arrays are passed
 // over.
 func OpenArchive(path string) (*Archive, error) {
-	f, err := os.Open(path)
+	f, err := sniff.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
@@ -67,7 +69,7 @@ func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 func newArchive(r io.ReaderAt, size int64, path string) (*Archive, error) {
 	z, err := zip.NewReader(within{r, size}, size)
 	if err != nil {
-		return nil, fmt.Errorf("%w archive: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w archive: %w", ErrFormat, sniff.With(err, sniff.Head(within{r, size}), sniff.Npz))
 	}
 	a := &Archive{path: path, zip: z, size: size, files: map[string]*zip.File{}}
 	for _, f := range z.File {
@@ -80,6 +82,10 @@ func newArchive(r io.ReaderAt, size int64, path string) (*Archive, error) {
 		}
 		a.files[name] = f
 		a.names = append(a.names, name)
+	}
+	if len(z.File) > 0 && len(a.names) == 0 {
+		err := fmt.Errorf("%w archive: none of its %d files is an array (its name would end in %s)", ErrFormat, len(z.File), extension)
+		return nil, sniff.With(err, sniff.Head(within{r, size}), sniff.Npz)
 	}
 	return a, nil
 }

@@ -173,7 +173,26 @@ func TestDamagedArchives(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := open(twice("readme.txt")); err != nil {
+	beside := func(names ...string) []byte {
+		var w, elems bytes.Buffer
+		if err := npy.Write(&elems, millrace.Ones(millrace.Float32, 2)); err != nil {
+			t.Fatal(err)
+		}
+		z := zip.NewWriter(&w)
+		for _, name := range names {
+			if f, err := z.Create(name); err != nil {
+				t.Fatal(err)
+			} else if strings.HasSuffix(name, ".npy") {
+				f.Write(elems.Bytes())
+			}
+		}
+		z.Close()
+		return w.Bytes()
+	}
+	if err := open(beside("readme.txt", "a.npy")); err != nil {
+		t.Errorf("a file that is no array: %v", err)
+	}
+	if err := open(beside("readme.txt", "more.txt")); !errors.Is(err, npy.ErrFormat) || !strings.Contains(err.Error(), "none of its 2 files is an array") {
 		t.Errorf("files that are no arrays: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "x.npz")

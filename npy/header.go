@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
+	"github.com/millrace-go/millrace/internal/tensorfile"
 	"github.com/millrace-go/millrace/ir"
 )
 
@@ -37,11 +40,11 @@ const maxHeader = 1 << 16
 // readHeader reads up to the first element and no further.
 func readHeader(r io.Reader) (Info, error) {
 	start := make([]byte, len(magic)+2)
-	if err := readFull(r, start); err != nil {
-		return Info{}, err
+	if n, err := io.ReadFull(r, start); err != nil {
+		return Info{}, sniff.With(endOf(err, n, len(start)), start[:n], sniff.Npy)
 	}
 	if string(start[:len(magic)]) != magic {
-		return Info{}, fmt.Errorf("%w: no .npy file starts with %q", ErrFormat, start[:len(magic)])
+		return Info{}, otherFile(r, start)
 	}
 	major, minor := start[len(magic)], start[len(magic)+1]
 	var length [4]byte
@@ -68,14 +71,36 @@ func readHeader(r io.Reader) (Info, error) {
 	return parseHeader(string(text))
 }
 
+// otherFile says what a file is that starts otherwise, and goes on with what r has.
+func otherFile(r io.Reader, start []byte) error {
+	head := start
+	if tensorfile.Left(r) > 0 { // nothing waits for what may not come
+		more := make([]byte, sniff.Len-len(start))
+		n, _ := io.ReadFull(r, more)
+		head = append(slices.Clone(start), more[:n]...)
+	}
+	if why := sniff.Explain(head); why != "" {
+		return fmt.Errorf("%w: no .npy file: %s", ErrFormat, why)
+	}
+	return fmt.Errorf("%w: no .npy file starts with %q", ErrFormat, start[:len(magic)])
+}
+
 // readFull is io.ReadFull for what must be there.
 func readFull(r io.Reader, b []byte) error {
 	n, err := io.ReadFull(r, b)
+	return endOf(err, n, len(b))
+}
+
+// endOf is the error of a file that ends within the header, after n bytes of a part of it.
+func endOf(err error, n, part int) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: %w in the header, after %d of %d bytes", ErrFormat, io.ErrUnexpectedEOF, n, len(b))
+		return fmt.Errorf("%w: %w in the header, after %d of %d bytes", ErrFormat, io.ErrUnexpectedEOF, n, part)
 	}
 	return err
 }
+
+// headerKeys are those that every header has, and no others.
+var headerKeys = []string{"descr", "fortran_order", "shape"}
 
 func parseHeader(text string) (info Info, err error) {
 	p := parser{text: text}
@@ -86,23 +111,38 @@ func parseHeader(text string) (info Info, err error) {
 	if p.space(); p.text != "" {
 		return info, fmt.Errorf("%w header: %q after its end", ErrFormat, p.text)
 	}
-	descr, ok1 := m["descr"]
-	fortran, ok2 := m["fortran_order"].(bool)
-	dims, ok3 := m["shape"].(tuple)
-	if !ok1 || !ok2 || !ok3 || len(m) != 3 {
-		return info, fmt.Errorf("%w header: want descr, fortran_order and shape", ErrFormat)
+	for _, key := range headerKeys {
+		if _, ok := m[key]; !ok {
+			return info, fmt.Errorf("%w header: it has no %s", ErrFormat, key)
+		}
 	}
-	if info.DType, info.BigEndian, err = parseDType(descr); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains(headerKeys, key) {
+			return info, fmt.Errorf("%w header: the key %q is none of %s", ErrFormat, key, strings.Join(headerKeys, ", "))
+		}
+	}
+	fortran, ok := m["fortran_order"].(bool)
+	if !ok {
+		return info, fmt.Errorf("%w header: fortran_order is %s, neither True nor False", ErrFormat, python(m["fortran_order"]))
+	}
+	dims, ok := m["shape"].(tuple)
+	if n, isInt := m["shape"].(int); isInt {
+		return info, fmt.Errorf("%w header: the shape is the number %d, not a tuple: one dimension is written (%[2]d,)", ErrFormat, n)
+	}
+	if !ok {
+		return info, fmt.Errorf("%w header: the shape is %s, not a tuple", ErrFormat, python(m["shape"]))
+	}
+	if info.DType, info.BigEndian, err = parseDType(m["descr"]); err != nil {
 		return info, err
 	}
 	info.Shape = make([]int, len(dims))
 	for k, d := range dims {
 		n, ok := d.(int)
 		if !ok {
-			return info, fmt.Errorf("%w header: dimension %v is no whole number", ErrFormat, d)
+			return info, fmt.Errorf("%w header: dimension %d of the shape is %s, not a whole number", ErrFormat, k, python(d))
 		}
 		if n < 0 {
-			return info, fmt.Errorf("%w header: dimension %d is negative", ErrFormat, n)
+			return info, fmt.Errorf("%w header: dimension %d of the shape is %d, which is negative", ErrFormat, k, n)
 		}
 		info.Shape[k] = n
 	}

@@ -58,6 +58,29 @@ func TestHostileHeaders(t *testing.T) {
 			}
 		}
 	}
+	header := func(order, shape string) string {
+		return file("{'descr': '<f4', 'fortran_order': "+order+", 'shape': "+shape+"}", "12345678")
+	}
+	for data, want := range map[string]string{
+		header("False", "(6)"):       "the shape is the number 6, not a tuple: one dimension is written (6,)",
+		header("False", "2"):         "the shape is the number 2",
+		header("False", "[2]"):       "the shape is a list, not a tuple",
+		header("False", "None"):      "the shape is None",
+		header("False", "('2',)"):    `dimension 0 of the shape is "2", not a whole number`,
+		header("False", "(1, True)"): "dimension 1 of the shape is True",
+		header("False", "(1, (2,))"): "dimension 1 of the shape is a tuple",
+		header("False", "(1, -2)"):   "dimension 1 of the shape is -2, which is negative",
+		header("False", "(2.0,)"):    `from ".0,)}" on`,
+		header("0", "(2,)"):          "fortran_order is 0, neither True nor False",
+		cases["another key"]:         `the key "x" is none of descr, fortran_order, shape`,
+		cases["missing key"]:         "it has no fortran_order",
+		cases["open string"]:         `from "'<f4" on`,
+		cases["not closed"]:          "it ends too early",
+	} {
+		if _, err := npy.Read(strings.NewReader(data)); !errors.Is(err, npy.ErrFormat) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", data, err, want)
+		}
+	}
 	for name, shape := range map[string]string{"product": "(4294967296, 4294967296)", "elements": "(4611686018427387904,)"} {
 		data := file("{'descr': '<f4', 'fortran_order': False, 'shape': "+shape+"}", "12345678")
 		if x, err := npy.Read(strings.NewReader(data)); x != nil || err == nil {

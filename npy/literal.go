@@ -2,6 +2,7 @@ package npy
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,14 @@ const maxDepth = 16
 
 var errLiteral = errors.New("not the Python literal that a header is")
 
+// wrong is errLiteral with the place.
+func (p *parser) wrong() error {
+	if p.text == "" {
+		return fmt.Errorf("%w: it ends too early", errLiteral)
+	}
+	return fmt.Errorf("%w, from %.20q on", errLiteral, p.text)
+}
+
 // parser walks over a header. The zero depth is the dictionary.
 type parser struct {
 	text  string
@@ -28,7 +37,7 @@ type parser struct {
 // dict reads {'key': value, …}. No key may be there twice.
 func (p *parser) dict() (map[string]any, error) {
 	if !p.take('{') {
-		return nil, errLiteral
+		return nil, p.wrong()
 	}
 	m := map[string]any{}
 	for !p.take('}') {
@@ -40,13 +49,13 @@ func (p *parser) dict() (map[string]any, error) {
 			return nil, errors.New("key " + strconv.Quote(key) + " is there twice")
 		}
 		if !p.take(':') {
-			return nil, errLiteral
+			return nil, p.wrong()
 		}
 		if m[key], err = p.value(); err != nil {
 			return nil, err
 		}
 		if !p.take(',') && !p.next('}') {
-			return nil, errLiteral
+			return nil, p.wrong()
 		}
 	}
 	return m, nil
@@ -73,7 +82,7 @@ func (p *parser) value() (any, error) {
 // items reads what is before the closing bracket.
 func (p *parser) items(end byte) (items []any, commas int, err error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, 0, errLiteral
+		return nil, 0, p.wrong()
 	}
 	defer func() { p.depth-- }()
 	for !p.take(end) {
@@ -85,7 +94,7 @@ func (p *parser) items(end byte) (items []any, commas int, err error) {
 		if p.take(',') {
 			commas++
 		} else if !p.next(end) {
-			return nil, 0, errLiteral
+			return nil, 0, p.wrong()
 		}
 	}
 	return items, commas, nil
@@ -96,7 +105,7 @@ func (p *parser) items(end byte) (items []any, commas int, err error) {
 func (p *parser) str() (string, error) {
 	p.space()
 	if p.text == "" || p.text[0] != '\'' && p.text[0] != '"' {
-		return "", errLiteral
+		return "", p.wrong()
 	}
 	quote := p.text[0]
 	for i := 1; i < len(p.text); i++ {
@@ -109,7 +118,7 @@ func (p *parser) str() (string, error) {
 			return s, nil
 		}
 	}
-	return "", errLiteral
+	return "", p.wrong()
 }
 
 // word reads True, False, None or a whole number, which Python 2 may have
@@ -136,7 +145,7 @@ func (p *parser) word() (any, error) {
 		return nil, errors.New(w + " is out of range")
 	}
 	if err != nil {
-		return nil, errLiteral
+		return nil, p.wrong()
 	}
 	return i, nil
 }
@@ -155,4 +164,24 @@ func (p *parser) take(c byte) bool {
 	}
 	p.text = p.text[1:]
 	return true
+}
+
+// python writes a value as Python does, for messages.
+func python(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case string:
+		return strconv.Quote(v)
+	case tuple:
+		return "a tuple"
+	case list:
+		return "a list"
+	}
+	return fmt.Sprint(v)
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 	"github.com/millrace-go/millrace/internal/tensorfile"
 )
 
@@ -28,7 +28,7 @@ func Load(path string) (*millrace.Tensor, error) {
 
 // LoadOn is [Load] in a place.
 func LoadOn(p millrace.Place, path string) (*millrace.Tensor, error) {
-	f, err := os.Open(path)
+	f, err := sniff.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
@@ -59,7 +59,7 @@ func ReadOn(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 // Stat reads what the .npy file at path says of its array, without the
 // elements. Errors are those of [Load].
 func Stat(path string) (Info, error) {
-	f, err := os.Open(path)
+	f, err := sniff.Open(path)
 	if err != nil {
 		return Info{}, fmt.Errorf("npy: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"iter"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // BundleVersion is the version of a bundle's format: not of what its entries
@@ -82,7 +84,7 @@ func (e *BundleVersionError) Error() string {
 // make nothing larger than the bytes are.
 func ReadBundle(data []byte) (*Bundle, error) {
 	if len(data) < len(bundleMagic) || string(data[:len(bundleMagic)]) != bundleMagic {
-		return nil, errBundleMagic
+		return nil, sniff.With(errBundleMagic, data, sniff.Bundle)
 	}
 	if len(data) < bundleHeader+hashSize {
 		return nil, errBundleLength

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // File is an open safetensors file. Its methods are safe for concurrent use.
@@ -31,7 +32,7 @@ const (
 // Open opens the file at path and reads its header. One that is not what the
 // format asks for is [ErrFormat].
 func Open(path string) (*File, error) {
-	r, err := os.Open(path)
+	r, err := sniff.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
@@ -72,7 +73,18 @@ func named(path string, err error) error {
 	return fmt.Errorf("safetensors: %s: %w", path, err)
 }
 
+// newFile says of a file of another format which one that is.
 func newFile(r io.ReaderAt, size int64, path string) (*File, error) {
+	f, err := readHeader(r, size, path)
+	if errors.Is(err, ErrFormat) {
+		if why := sniff.Explain(sniff.Head(io.NewSectionReader(r, 0, size)), sniff.Safetensors); why != "" {
+			return nil, malformed("no safetensors file: %s", why)
+		}
+	}
+	return f, err
+}
+
+func readHeader(r io.ReaderAt, size int64, path string) (*File, error) {
 	if size < lengthBytes {
 		return nil, malformed("%d bytes are no file of this format", size)
 	}

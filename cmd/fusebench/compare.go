@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/perf/benchmath"
+
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // setupCompare is of fusebench compare: two reports in JSON, as benchstat has it.
@@ -48,7 +49,7 @@ func setupCompare() ([]cli.Flag, action) {
 const maxReport = 256 << 20
 
 func loadReport(file string) (*Report, error) {
-	f, err := os.Open(file)
+	f, err := sniff.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func loadReport(file string) (*Report, error) {
 	}
 	r := new(Report)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s is no report of -format json: %w", file, err)
+		return nil, fmt.Errorf("%s is no report of -format json: %w", file, sniff.With(err, data, sniff.JSON))
 	}
 	seen := map[string]bool{}
 	for i := range r.Rows {

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/sniff"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/runtime/cpu"
 )
@@ -41,7 +42,7 @@ func setupPlansGen() ([]cli.Flag, action) {
 		if !token.IsIdentifier(name) {
 			return usageError("%q is no name of a package: -pkg", name)
 		}
-		data, err := os.ReadFile(args[0])
+		data, err := sniff.ReadFile(args[0])
 		if err != nil {
 			return err
 		}

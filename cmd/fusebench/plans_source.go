@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-go/millrace/codegen/shader"
 	"github.com/millrace-go/millrace/codegen/wgsl"
 	"github.com/millrace-go/millrace/fusion"
+	"github.com/millrace-go/millrace/internal/sniff"
 	"github.com/millrace-go/millrace/plancache"
 	"github.com/millrace-go/millrace/plans"
 	"github.com/millrace-go/millrace/runtime"
@@ -206,7 +207,7 @@ func readCache(dir string) ([]remembered, error) {
 }
 
 func readBundle(file string) ([]remembered, error) {
-	data, err := os.ReadFile(file)
+	data, err := sniff.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

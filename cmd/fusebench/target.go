@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/sniff"
 )
 
 // targets are the devices to run on: those asked for, or every one present.
@@ -50,7 +51,7 @@ func (c *config) usePlans() error {
 	if c.plans == "" {
 		return nil
 	}
-	bundle, err := os.ReadFile(c.plans)
+	bundle, err := sniff.ReadFile(c.plans)
 	if err != nil {
 		return err
 	}

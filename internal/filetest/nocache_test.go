@@ -1,0 +1,3 @@
+package filetest_test
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

@@ -26,7 +26,7 @@ type CSVOptions struct {
 	// that is negative ("-1" is the last). It becomes Y: Int32. Without it, and without
 	// Target, there is no Y.
 	Label string
-	// Classes is the number of classes: labels are whole numbers below it. With 0 they are
+	// Classes is the number of classes, at most 2^31-1: labels are whole numbers below it. With 0 they are
 	// texts, and a class's number is its place among all texts, sorted: see [Table].
 	Classes int
 	// Target, in place of Label, is the column of a number to be predicted, which becomes Y:

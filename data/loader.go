@@ -10,19 +10,23 @@ import (
 	"sync"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hostmem"
 )
 
 // Options say how a [Loader] makes batches.
 type Options struct {
-	Batch    int    // records in a batch, at least 1
+	// Batch is the number of records in a batch, at least 1. More than the source has are all
+	// of them; two batches must fit in the memory of the machine.
+	Batch    int
 	Shuffle  bool   // each epoch in an order of its own; otherwise always in that of the source
 	Seed     uint64 // of the orders
 	DropLast bool   // leave out the last batch of an epoch where it is smaller than the others
 
-	// Workers are the goroutines that read records; 0: GOMAXPROCS, 4 at most. The batches
-	// do not depend on it.
+	// Workers are the goroutines that read records, 1024 at most; 0: GOMAXPROCS, but no more
+	// than 4. The batches do not depend on it.
 	Workers int
-	// Prefetch is how many batches are on the device before they are asked for; 0: 2.
+	// Prefetch is how many batches are on the device before they are asked for, 1024 at most;
+	// 0: 2.
 	// Two more are in Go's memory, which the loader keeps.
 	Prefetch int
 	// On is where batches are: a [*millrace.Device] or [*millrace.Stream], nil for the
@@ -64,8 +68,10 @@ type State struct {
 }
 
 const (
-	maxWorkers      = 4 // unless asked for
+	usualWorkers    = 4    // unless asked for
+	maxWorkers      = 1024 // each has a goroutine
 	defaultPrefetch = 2
+	maxPrefetch     = 1024 // each has a place in a queue, and a batch's memory on the device
 )
 
 // NewLoader makes a loader. Options that cannot be, fields that the device has no dtype for,
@@ -83,7 +89,7 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 		return nil, errors.New("no source")
 	}
 	if opt.Workers == 0 {
-		opt.Workers = min(goruntime.GOMAXPROCS(0), maxWorkers)
+		opt.Workers = min(goruntime.GOMAXPROCS(0), usualWorkers)
 	}
 	if opt.Prefetch == 0 {
 		opt.Prefetch = defaultPrefetch
@@ -92,10 +98,10 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 	switch {
 	case opt.Batch < 1:
 		return nil, fmt.Errorf("%d records in a batch", opt.Batch)
-	case opt.Workers < 0:
-		return nil, fmt.Errorf("%d workers", opt.Workers)
-	case opt.Prefetch < 0:
-		return nil, fmt.Errorf("%d batches ahead", opt.Prefetch)
+	case opt.Workers < 0 || opt.Workers > maxWorkers:
+		return nil, fmt.Errorf("%d Workers: from 1 to %d, or 0 for the usual number", opt.Workers, maxWorkers)
+	case opt.Prefetch < 0 || opt.Prefetch > maxPrefetch:
+		return nil, fmt.Errorf("%d batches ahead (Prefetch): from 1 to %d, or 0 for %d", opt.Prefetch, maxPrefetch, defaultPrefetch)
 	case l.n < 1:
 		return nil, errors.New("the source has no records")
 	case opt.DropLast && l.n < opt.Batch:
@@ -104,6 +110,9 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 		return nil, fmt.Errorf("%d records to shuffle are more than %d", l.n, uint32(math.MaxUint32))
 	}
 	if err := checkFields(l.fields, min(opt.Batch, l.n)); err != nil {
+		return nil, err
+	}
+	if err := l.fits(hostmem.Limit(math.MaxInt64)); err != nil {
 		return nil, err
 	}
 	if err := l.place(); err != nil {
@@ -116,6 +125,19 @@ func newLoader(src Source, opt Options) (*Loader, error) {
 	}
 	l.state = State{Records: l.n, Shuffle: opt.Shuffle, Seed: opt.Seed}
 	return l, nil
+}
+
+// fits says of batches that a machine with so much memory cannot hold that it cannot.
+func (l *Loader) fits(memory int64) error {
+	records := int64(min(l.opt.Batch, l.n))
+	size := int64(0) // of a record: its elements, and what the slot says of it
+	for _, f := range l.fields {
+		size += int64(f.elems()*f.DType.Size()) + rowOverhead
+	}
+	if size > memory/hostSlots/records {
+		return fmt.Errorf("%d batches of %d records, each of %d bytes, are more than the %d bytes of memory", hostSlots, records, size, memory)
+	}
+	return nil
 }
 
 // place finds the device.
@@ -184,7 +206,7 @@ func (l *Loader) settle() {
 
 // Batches gives the batches of an epoch, from where the loader stands to the end; then the
 // loader stands at the beginning of the next one. A loop that is left early leaves it behind
-// the batch that it was given last, so that the next loop goes on there.
+// the batch that it was given last, so that the next loop goes on there. A nil ctx is never done.
 //
 // A batch is the program's: its memory comes back with [Batch.Release], or when the
 // collector finds it. What cannot be read or moved ends the sequence with an error, as a
@@ -194,6 +216,9 @@ func (l *Loader) settle() {
 // When the loop ends, in whatever way, all goroutines of it have ended. A panic of
 // [Source.Read] comes out of the loop.
 func (l *Loader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	return func(yield func(*Batch, error) bool) {
 		from, err := l.begin()
 		if err != nil {

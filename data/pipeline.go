@@ -32,6 +32,10 @@ type pipeline struct {
 // hostSlots: one that is moved to the device, one that is read meanwhile.
 const hostSlots = 2
 
+// rowOverhead is what a slot holds for each field of a row beside the elements: the slice
+// of them, in an interface.
+const rowOverhead = 48
+
 // slot is a batch in Go's memory.
 type slot struct {
 	fields  []any   // by field, all rows one behind another

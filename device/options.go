@@ -46,7 +46,7 @@ type Options struct {
 	Denormals   ir.Denormals         // what the CPU's arithmetic makes of denormal numbers
 	Tune        TuneMode             // when ways to run a kernel are compared
 	TuneBudget  time.Duration        // that this may take in all; 0: 10 s in the background, else no limit
-	QueueCap    int                  // ops after which eager code is cut; 0: 64, growing to a loop's end
+	QueueCap    int                  // ops after which eager code is cut, at most 256; 0: 64, growing to a loop's end
 	MemoryLimit int64                // bytes of device memory; 0: no limit
 	PinnedLimit int64                // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
 	Cache       string               // directory for what outlives the process; "" or "off": none

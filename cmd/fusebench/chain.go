@@ -86,13 +86,10 @@ func setupChain() ([]cli.Flag, action) {
 	c := &config{dtype: dtype{millrace.Float32}, modes: list{fused, unfused}}
 	var ops, n int
 	flags := slices.Concat(c.targetFlags(), c.timingFlags(), []cli.Flag{
-		&cli.IntFlag{Name: "ops", Value: 20, Destination: &ops, Usage: "`operations` in the chain"},
-		&cli.IntFlag{Name: "n", Value: 1000, Destination: &n, Usage: "`elements` of the tensor"},
+		&cli.IntFlag{Name: "ops", Value: 20, Destination: &ops, Config: decimal, Validator: from(1, maxOps), Usage: "`operations` in the chain"},
+		&cli.IntFlag{Name: "n", Value: 1000, Destination: &n, Config: decimal, Validator: from(1, maxSize), Usage: "`elements` of the tensor"},
 	})
 	return flags, func(io streams, args []string) error {
-		if ops < 1 || n < 1 || n > 1<<30 {
-			return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", ops, n, 1<<30)
-		}
 		if c.dtype.DType != millrace.Float32 {
 			return usageError("chain knows float32 only")
 		}

@@ -21,15 +21,12 @@ func setupCompare() ([]cli.Flag, action) {
 	var format, out string
 	formats := []string{"markdown", "table"}
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "format", Value: "table", Destination: &format, Usage: "`format` of the result: " + strings.Join(formats, ", ")},
+		&cli.StringFlag{Name: "format", Value: "table", Destination: &format, Validator: wordOf(formats...), Usage: "`format` of the result: " + strings.Join(formats, ", ")},
 		outFlag(&out),
 	}
 	return flags, func(io streams, args []string) error {
 		if len(args) != 2 {
 			return usageError("want two files that -format json wrote, OLD and NEW, got %d", len(args))
-		}
-		if !slices.Contains(formats, format) {
-			return usageError("-format %q: want one of %s", format, strings.Join(formats, ", "))
 		}
 		before, err := loadReport(args[0])
 		if err != nil {

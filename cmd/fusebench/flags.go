@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -48,16 +49,16 @@ func (c *config) targetFlags() []cli.Flag {
 		&cli.GenericFlag{Name: "device", Value: &c.devices, Usage: "`devices` such as cpu,webgpu (default: every one present)"},
 		&cli.GenericFlag{Name: "dtype", Value: &c.dtype, Usage: "`type` of the elements: float32 or float64"},
 		&cli.GenericFlag{Name: "modes", Value: &c.modes, Usage: "`modes` to run: some of fused, unfused, tuned"},
-		&cli.IntFlag{Name: "threads", Destination: &c.threads, DefaultText: "as GOMAXPROCS", Usage: "worker `threads` of the CPU device"},
-		&cli.StringFlag{Name: "tier", Value: "auto", Destination: &c.tier, Usage: "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready"},
-		&cli.StringFlag{Name: "cache", Value: "off", Destination: &c.cache, Usage: "`directory` of a cache to use, so that a second run finds plans and kernels made"},
-		&cli.StringFlag{Name: "plans", Destination: &c.plans, Usage: "bundle to use, a `file` that fusebench plans export wrote"},
+		&cli.IntFlag{Name: "threads", Destination: &c.threads, Config: decimal, Validator: from(1, maxThreads), DefaultText: "as GOMAXPROCS", Usage: "worker `threads` of the CPU device"},
+		&cli.StringFlag{Name: "tier", Value: "auto", Destination: &c.tier, Validator: wordOf("0", "1", "auto"), Usage: "CPU `tier`: 0 interpreted, 1 compiled, auto compiled once ready"},
+		&cli.StringFlag{Name: "cache", Value: "off", Destination: &c.cache, Validator: folder, Usage: "`directory` of a cache to use, so that a second run finds plans and kernels made"},
+		&cli.StringFlag{Name: "plans", Destination: &c.plans, Validator: readable, Usage: "bundle to use, a `file` that fusebench plans export wrote"},
 		outFlag(&c.out),
 	}
 }
 
 func outFlag(out *string) cli.Flag {
-	return &cli.StringFlag{Name: "o", Destination: out, Usage: "write the result to this `file` instead of standard output"}
+	return &cli.StringFlag{Name: "o", Destination: out, Validator: writable, Usage: "write the result to this `file` instead of standard output"}
 }
 
 // suiteFlags say what is computed.
@@ -73,29 +74,17 @@ func (c *config) suiteFlags(s Suite) []cli.Flag {
 // timingFlags say how it is timed and reported.
 func (c *config) timingFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "runs", Value: 15, Destination: &c.runs, Usage: "timed `runs` of each variant"},
-		&cli.IntFlag{Name: "warmup", Value: 3, Destination: &c.warmup, Usage: "`runs` before the timed ones"},
-		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Usage: "about how long to measure altogether, a `time`: fewer runs rather than longer"},
-		&cli.StringFlag{Name: "format", Value: "table", Destination: &c.format, Usage: "`format` of the result: " + strings.Join(formats(), ", ")},
-		&cli.StringFlag{Name: "picture", Destination: &c.picture, Usage: "also draw the result: a page or picture, a `file` that ends in .html or .svg"},
+		&cli.IntFlag{Name: "runs", Value: 15, Destination: &c.runs, Config: decimal, Validator: from(1, maxRuns), Usage: "timed `runs` of each variant"},
+		&cli.IntFlag{Name: "warmup", Value: 3, Destination: &c.warmup, Config: decimal, Validator: from(0, maxRuns), Usage: "`runs` before the timed ones"},
+		&cli.DurationFlag{Name: "budget", Value: 60 * time.Second, Destination: &c.budget, Validator: lasting(true), Usage: "about how long to measure altogether, a `time`: fewer runs rather than longer"},
+		&cli.StringFlag{Name: "format", Value: "table", Destination: &c.format, Validator: wordOf(formats()...), Usage: "`format` of the result: " + strings.Join(formats(), ", ")},
+		&cli.StringFlag{Name: "picture", Destination: &c.picture, Validator: pictured, Usage: "also draw the result: a page or picture, a `file` that ends in .html or .svg"},
 		&cli.StringFlag{Name: "note", Destination: &c.note, Usage: "what the report says of how it was measured, a `text`"},
 	}
 }
 
-// check finds what the flag package cannot.
+// check finds what is wrong beside the values of single flags.
 func (c *config) check() error {
-	switch {
-	case c.runs < 0:
-		return usageError("-runs %d: want at least 1", c.runs)
-	case c.warmup < 0:
-		return usageError("-warmup %d is negative", c.warmup)
-	case c.threads < 0:
-		return usageError("-threads %d is negative", c.threads)
-	case c.budget < 0:
-		return usageError("-budget %v is negative", c.budget)
-	case !slices.Contains([]string{"0", "1", "auto"}, c.tier):
-		return usageError("-tier %q: want 0, 1 or auto", c.tier)
-	}
 	return among("-modes", c.modes, []string{fused, unfused, tuned})
 }
 
@@ -105,19 +94,15 @@ func (c *config) checkTiming(args []string) error {
 	if len(args) > 0 {
 		return usageError("unexpected %q", args[0])
 	}
-	if err := c.check(); err != nil {
-		return err
+	return c.check()
+}
+
+// pictured checks the path of a picture.
+func pictured(path string) error {
+	if drawn[filepath.Ext(path)] == nil {
+		return errors.New("want a name that ends in .html or .svg")
 	}
-	if c.runs == 0 {
-		return usageError("-runs 0: want at least 1")
-	}
-	if writers[c.format] == nil {
-		return usageError("-format %q: want one of %s", c.format, strings.Join(formats(), ", "))
-	}
-	if c.picture != "" && drawn[filepath.Ext(c.picture)] == nil {
-		return usageError("-picture %q: want a name that ends in .html or .svg", c.picture)
-	}
-	return nil
+	return writable(path)
 }
 
 func among(flag string, got, known []string) error {
@@ -170,7 +155,7 @@ func (c *config) options(device, mode string) (millrace.Options, error) {
 	return o, nil
 }
 
-// A list is a flag of names with commas between them.
+// A list is a flag of names with commas between them, at least one.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }
@@ -183,8 +168,14 @@ func (l *list) Set(s string) error {
 			*l = append(*l, name)
 		}
 	}
+	if len(*l) == 0 {
+		return errors.New("want names with commas between them")
+	}
 	return nil
 }
+
+// maxRank is that of tensors.
+const maxRank = 8
 
 // maxElements fits an int of 32 bits.
 const maxElements = 1<<31 - 1
@@ -205,6 +196,9 @@ func (s *shape) Set(text string) error {
 		}
 		if total > maxElements/n {
 			return fmt.Errorf("more than %d elements", maxElements)
+		}
+		if len(*s) == maxRank {
+			return fmt.Errorf("more than %d sizes", maxRank)
 		}
 		total *= n
 		*s = append(*s, n)

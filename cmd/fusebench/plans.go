@@ -42,14 +42,7 @@ func planFormatNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(planFormats)), ", ")
 }
 
-// formatFlag chooses one of the formats, checked when the command runs.
+// formatFlag chooses one of the formats.
 func formatFlag(format *string) cli.Flag {
-	return &cli.StringFlag{Name: "format", Value: "table", Destination: format, Usage: "`format` of the result: " + planFormatNames()}
-}
-
-func checkFormat(format string) error {
-	if planFormats[format] == nil {
-		return usageError("-format %q: want one of %s", format, planFormatNames())
-	}
-	return nil
+	return &cli.StringFlag{Name: "format", Value: "table", Destination: format, Validator: wordOf(slices.Sorted(maps.Keys(planFormats))...), Usage: "`format` of the result: " + planFormatNames()}
 }

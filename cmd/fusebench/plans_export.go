@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v3"
@@ -10,21 +11,24 @@ import (
 	"github.com/millrace-go/millrace"
 )
 
+// driver checks the name of a driver, one that this build has or another one.
+func driver(name string) error {
+	return wordOf(slices.Compact(slices.Sorted(slices.Values(append(millrace.Drivers(), "cpu", "opengl", "webgpu"))))...)(name)
+}
+
 func setupPlansExport() ([]cli.Flag, action) {
 	var f millrace.PlanFilter
 	var since time.Duration
 	var out string
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "device", Destination: &f.Device, Usage: "`driver` that entries are for, such as cpu (default: all)"},
-		&cli.DurationFlag{Name: "since", Destination: &since, DefaultText: "all", Usage: "only what was used in this `time` up to now, such as 24h"},
-		&cli.StringFlag{Name: "o", Destination: &out, Usage: "`file` to write"},
+		&cli.StringFlag{Name: "device", Destination: &f.Device, Validator: driver, Usage: "`driver` that entries are for, such as cpu (default: all)"},
+		&cli.DurationFlag{Name: "since", Destination: &since, Validator: lasting(true), DefaultText: "all", Usage: "only what was used in this `time` up to now, such as 24h"},
+		&cli.StringFlag{Name: "o", Destination: &out, Validator: writable, Usage: "`file` to write"},
 	}
 	return flags, func(io streams, args []string) error {
 		switch {
 		case out == "":
 			return usageError("-o is missing: the file to write")
-		case since < 0:
-			return usageError("-since %v is negative", since)
 		case since > 0:
 			f.Since = time.Now().Add(-since)
 		}

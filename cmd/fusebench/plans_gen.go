@@ -24,7 +24,7 @@ func setupPlansGen() ([]cli.Flag, action) {
 	var dir, name string
 	var cgo bool
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "o", Destination: &dir, Usage: "`directory` of the package, made if need be; files of it that an earlier run wrote are replaced"},
+		&cli.StringFlag{Name: "o", Destination: &dir, Validator: folder, Usage: "`directory` of the package, made if need be; files of it that an earlier run wrote are replaced"},
 		&cli.StringFlag{Name: "pkg", Destination: &name, Usage: "`name` of the package (default: that of the directory)"},
 		&cli.BoolFlag{Name: "cgo", Value: true, Destination: &cgo, Usage: "compile the CPU's kernels into the program; otherwise it holds plans only, and the interpreter runs them until a compiler did its work"},
 	}

@@ -76,9 +76,6 @@ func setupPlansList() ([]cli.Flag, action) {
 	var kinds list
 	var format string
 	return []cli.Flag{kindsFlag(&kinds), formatFlag(&format)}, func(io streams, args []string) error {
-		if err := checkFormat(format); err != nil {
-			return err
-		}
 		path, err := planPath(args)
 		if err != nil {
 			return err

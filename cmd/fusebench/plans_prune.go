@@ -16,16 +16,10 @@ func setupPlansPrune() ([]cli.Flag, action) {
 	var dry bool
 	flags := []cli.Flag{
 		kindsFlag(&kinds), formatFlag(&format),
-		&cli.DurationFlag{Name: "older", Destination: &older, HideDefault: true, Usage: "remove also what was not used for this `time`, such as 720h"},
+		&cli.DurationFlag{Name: "older", Destination: &older, Validator: lasting(true), HideDefault: true, Usage: "remove also what was not used for this `time`, such as 720h"},
 		&cli.BoolFlag{Name: "n", Destination: &dry, Usage: "remove nothing, list only what would be removed"},
 	}
 	return flags, func(io streams, args []string) error {
-		if err := checkFormat(format); err != nil {
-			return err
-		}
-		if older < 0 {
-			return usageError("-older %v is negative", older)
-		}
 		dir, err := planPath(args)
 		if err != nil {
 			return err

@@ -157,6 +157,9 @@ func (r *remembered) checkPlans() error {
 	return nil
 }
 
+// entryKinds are those that this version writes.
+var entryKinds = []string{kindPlan, "tuning", runtime.KindKernel, runtime.KindShader, "ahead", "binary", "compiler", "object"}
+
 // readSource reads all entries of a cache directory or of a bundle file, those of
 // some kinds only where any are named, by kind and name.
 func readSource(path string, kinds list) ([]remembered, error) {
@@ -165,6 +168,11 @@ func readSource(path string, kinds list) ([]remembered, error) {
 		read = readBundle
 	}
 	all, err := read(path)
+	for _, k := range kinds {
+		if !slices.Contains(entryKinds, k) && !slices.ContainsFunc(all, func(r remembered) bool { return r.Kind == k }) {
+			return nil, usageError("-kinds %q: want some of %s", k, strings.Join(entryKinds, ", "))
+		}
+	}
 	all = slices.DeleteFunc(all, func(r remembered) bool { return len(kinds) > 0 && !slices.Contains(kinds, r.Kind) })
 	slices.SortFunc(all, func(a, b remembered) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))

@@ -21,9 +21,6 @@ func setupPlansVerify() ([]cli.Flag, action) {
 		&cli.StringFlag{Name: "device", Destination: &device, Usage: "`device` that must be able to use what is for its driver, such as webgpu"},
 	}
 	return flags, func(io streams, paths []string) error {
-		if err := checkFormat(format); err != nil {
-			return err
-		}
 		if len(paths) == 0 {
 			return usageError("name cache directories or bundles")
 		}

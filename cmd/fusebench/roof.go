@@ -21,7 +21,7 @@ var roofSizes = []int{16 << 10, 256 << 10, 4 << 20, 128 << 20}
 func setupRoof() ([]cli.Flag, action) {
 	c := &config{modes: list{fused}, tier: "auto"}
 	flags := append(c.timingFlags(),
-		&cli.IntFlag{Name: "threads", Destination: &c.threads, DefaultText: "as GOMAXPROCS", Usage: "`threads` beside one"},
+		&cli.IntFlag{Name: "threads", Destination: &c.threads, Config: decimal, Validator: from(1, maxThreads), DefaultText: "as GOMAXPROCS", Usage: "`threads` beside one"},
 		outFlag(&c.out))
 	return flags, func(io streams, args []string) error {
 		if err := c.checkTiming(args); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -66,9 +67,9 @@ func setupServe() ([]cli.Flag, action) {
 	v := &serve{goroutines: list{"1", "2", "4", "8", "32"}}
 	flags := slices.Concat(c.suiteFlags(serveSuite{}), c.targetFlags(), c.timingFlags(), []cli.Flag{
 		&cli.GenericFlag{Name: "goroutines", Value: &v.goroutines, Usage: "`numbers` of goroutines, each with a stream"},
-		&cli.FloatFlag{Name: "cancel", Value: 0.05, Destination: &v.cancel, Usage: "`share` of the requests whose context ends on the way"},
+		&cli.FloatFlag{Name: "cancel", Value: 0.05, Destination: &v.cancel, Validator: share, Usage: "`share` of the requests whose context ends on the way"},
 		&cli.BoolFlag{Name: "reader", Value: true, Destination: &v.reader, Usage: "time a reader beside a stream that enqueues large work without end, too"},
-		&cli.DurationFlag{Name: "slice", Value: 250 * time.Millisecond, Destination: &v.slice, Usage: "`time` that each number of goroutines has in a round, at most"},
+		&cli.DurationFlag{Name: "slice", Value: 250 * time.Millisecond, Destination: &v.slice, Validator: lasting(false), Usage: "`time` that each number of goroutines has in a round, at most"},
 	})
 	return flags, func(io streams, args []string) error {
 		if err := c.checkTiming(args); err != nil {
@@ -79,6 +80,13 @@ func setupServe() ([]cli.Flag, action) {
 		}
 		return timeServe(c, v, io)
 	}
+}
+
+func share(x float64) error {
+	if !(x >= 0 && x < 1) {
+		return errors.New("want a share from 0 to below 1")
+	}
+	return nil
 }
 
 func (v *serve) check(c *config) error {
@@ -97,10 +105,6 @@ func (v *serve) check(c *config) error {
 		return usageError("-goroutines is empty")
 	case !slices.Contains(v.counts, 1):
 		return usageError("-goroutines %s: 1 is what the others are compared with", v.goroutines.String())
-	case !(v.cancel >= 0 && v.cancel < 1):
-		return usageError("-cancel %v: want a share from 0 to below 1", v.cancel)
-	case v.slice <= 0:
-		return usageError("-slice %v: want more than 0", v.slice)
 	}
 	return nil
 }

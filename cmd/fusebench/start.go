@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,14 +58,14 @@ func setupStart() ([]cli.Flag, action) {
 	s := &start{}
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "device", Value: "cpu cpu:compile=wait cpu:compile=off", Destination: &s.devices, Usage: "`devices` with their options, and spaces between them"},
-		&cli.StringFlag{Name: "program", Value: "tanh", Destination: &s.program, Usage: "`chain` to run: scalars (multiply, add), or tanh (five operations in turn)"},
-		&cli.IntFlag{Name: "ops", Value: 40, Destination: &s.ops, Usage: "`operations` in the chain"},
-		&cli.IntFlag{Name: "n", Value: 1000, Destination: &s.n, Usage: "`elements` of the tensor"},
-		&cli.IntFlag{Name: "runs", Value: 15, Destination: &s.runs, Usage: "`processes` that are timed for each row"},
-		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Usage: "`time` between opening the device and the first operation, as a program takes that reads its weights"},
-		&cli.StringFlag{Name: "bundle", Destination: &s.bundle, Usage: "with -child: a `file` of plans to use"},
-		&cli.StringFlag{Name: "cache", Destination: &s.cache, Usage: "`directory` to make caches in (default: a temporary one)"},
-		&cli.StringFlag{Name: "format", Value: "table", Destination: &s.format, Usage: "`format` of the result: table or json"},
+		&cli.StringFlag{Name: "program", Value: "tanh", Destination: &s.program, Validator: wordOf(slices.Sorted(maps.Keys(startPrograms))...), Usage: "`chain` to run: scalars (multiply, add), or tanh (five operations in turn)"},
+		&cli.IntFlag{Name: "ops", Value: 40, Destination: &s.ops, Config: decimal, Validator: from(1, maxOps), Usage: "`operations` in the chain"},
+		&cli.IntFlag{Name: "n", Value: 1000, Destination: &s.n, Config: decimal, Validator: from(1, maxSize), Usage: "`elements` of the tensor"},
+		&cli.IntFlag{Name: "runs", Value: 15, Destination: &s.runs, Config: decimal, Validator: from(1, maxRuns), Usage: "`processes` that are timed for each row"},
+		&cli.DurationFlag{Name: "idle", Destination: &s.idle, Validator: lasting(true), Usage: "`time` between opening the device and the first operation, as a program takes that reads its weights"},
+		&cli.StringFlag{Name: "bundle", Destination: &s.bundle, Validator: readable, Usage: "with -child: a `file` of plans to use"},
+		&cli.StringFlag{Name: "cache", Destination: &s.cache, Validator: folder, Usage: "`directory` to make caches in (default: a temporary one)"},
+		&cli.StringFlag{Name: "format", Value: "table", Destination: &s.format, Validator: wordOf(slices.Sorted(maps.Keys(startWriters))...), Usage: "`format` of the result: table or json"},
 		outFlag(&s.out),
 		&cli.BoolFlag{Name: startChild, Destination: &s.child, Usage: "be one of the processes that are timed, and tell the figures"},
 	}
@@ -85,22 +87,16 @@ func (s *start) check(args []string) error {
 	switch {
 	case len(args) > 0:
 		return usageError("unexpected %q", args[0])
-	case startPrograms[s.program] == nil:
-		return usageError("-program %q: want scalars or tanh", s.program)
-	case s.ops < 1 || s.n < 1 || s.n > 1<<30:
-		return usageError("-ops %d -n %d: want at least 1 of each, and at most %d elements", s.ops, s.n, 1<<30)
-	case s.idle < 0:
-		return usageError("-idle %v: want no less than 0", s.idle)
-	case s.runs < 1:
-		return usageError("-runs %d: want at least 1", s.runs)
-	case startWriters[s.format] == nil:
-		return usageError("-format %q: want json or table", s.format)
 	case len(strings.Fields(s.devices)) == 0:
 		return usageError("-device is empty")
 	}
 	for _, d := range strings.Fields(s.devices) {
-		if _, err := millrace.ParseOptions(d); err != nil {
+		o, err := millrace.ParseOptions(d)
+		if err != nil {
 			return usageError("-device %s: %v", d, err)
+		}
+		if !slices.Contains(millrace.Drivers(), o.Device) {
+			return usageError("-device %s: want some of %s", d, strings.Join(millrace.Drivers(), ", "))
 		}
 	}
 	return nil

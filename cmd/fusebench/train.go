@@ -25,7 +25,7 @@ func setupTrain() ([]cli.Flag, action) {
 	flags := slices.Concat(c.targetFlags(), c.timingFlags(), []cli.Flag{
 		&cli.GenericFlag{Name: "variants", Value: &c.variants, Usage: "`steps` to time; makemore-HIDDENxBATCH and gpt-BATCH of any sizes, gruhand"},
 		&cli.GenericFlag{Name: "how", Value: &d.how, Usage: "`ways` to run a step: some of " + strings.Join(hows, ", ")},
-		&cli.IntFlag{Name: "steps", Value: 5, Destination: &d.steps, Usage: "`steps` after which the loss is compared with float64's; 0: none"},
+		&cli.IntFlag{Name: "steps", Value: 5, Destination: &d.steps, Config: decimal, Validator: from(0, maxSteps), Usage: "`steps` after which the loss is compared with float64's; 0: none"},
 		&cli.BoolFlag{Name: "small", Destination: &d.small, Usage: "tiny models, to see that it works"},
 	})
 	return flags, func(io streams, args []string) error {
@@ -37,9 +37,6 @@ func setupTrain() ([]cli.Flag, action) {
 		}
 		if err := among("-how", d.how, hows); err != nil {
 			return err
-		}
-		if d.steps < 0 {
-			return usageError("-steps %d is negative", d.steps)
 		}
 		return timeTrain(c, d, io)
 	}

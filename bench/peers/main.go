@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/internal/hostinfo"
+	"github.com/millrace-go/millrace/internal/statusline"
 )
 
 func main() {
@@ -74,7 +75,7 @@ func flags(args []string, stderr io.Writer) (*options, error) {
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	o.log = stderr
+	o.status = statusline.New(stderr, 10*time.Second)
 	return o, nil
 }
 
@@ -142,7 +143,7 @@ func (o *options) report(list []contestant, each func(*Report) error) (*Report, 
 	for _, c := range list {
 		p := &Presence{Name: c.name, Kept: c.kept, Ours: c.ours}
 		r.Contestants = append(r.Contestants, p)
-		fmt.Fprintf(o.log, "\r\033[Klooking for %s", c.name)
+		o.status.Say("looking for %s", c.name)
 		if p.Versions, err = c.versions(o.places.source); err != nil {
 			p.Missing = err.Error()
 			continue

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/millrace-go/millrace/internal/statusline"
 )
 
 // timed is a report on sums by contestants that behave so.
 func timed(t *testing.T, behaviours ...string) *Report {
 	t.Helper()
 	o := &options{bench: bench{
-		threads: 1, rounds: 7, warmUps: 2, limit: 3 * time.Second, shape: shape{2, 3, 4}, work: t.TempDir(), log: io.Discard,
+		threads: 1, rounds: 7, warmUps: 2, limit: 3 * time.Second, shape: shape{2, 3, 4}, work: t.TempDir(), status: statusline.New(io.Discard, 0),
 	}, workloads: "sum"}
 	r, err := o.report(fakes(t, behaviours...), o.write)
 	if err != nil {
@@ -123,7 +125,7 @@ func TestWritten(t *testing.T) {
 	if err := os.WriteFile(page, []byte("# Peers\n"+begin+end+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	o := &options{bench: bench{rounds: 2, warmUps: 1, limit: time.Minute, shape: shape{1, 1, 8}, work: t.TempDir(), log: io.Discard}, workloads: "sum", out: page}
+	o := &options{bench: bench{rounds: 2, warmUps: 1, limit: time.Minute, shape: shape{1, 1, 8}, work: t.TempDir(), status: statusline.New(io.Discard, 0)}, workloads: "sum", out: page}
 	if _, err := o.report(fakes(t, "ours"), o.write); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestWritten(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	quit := make(chan struct{})
 	close(quit)
-	o := &options{bench: bench{rounds: 1, warmUps: 1, limit: time.Minute, shape: shape{1, 1, 8}, work: t.TempDir(), log: io.Discard, quit: quit}, workloads: "sum"}
+	o := &options{bench: bench{rounds: 1, warmUps: 1, limit: time.Minute, shape: shape{1, 1, 8}, work: t.TempDir(), status: statusline.New(io.Discard, 0), quit: quit}, workloads: "sum"}
 	if _, err := o.report(fakes(t, "ours", "hangs"), o.write); err == nil || err.Error() != "interrupted" {
 		t.Errorf("%v", err)
 	}

@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/millrace-go/millrace/bench/peers/internal/talk"
+	"github.com/millrace-go/millrace/internal/statusline"
 )
 
 // A bench times workloads.
@@ -21,7 +21,7 @@ type bench struct {
 	limit       time.Duration // for an answer
 	shape       shape         // of the large tensor
 	work        string        // a folder for inputs and results
-	log         io.Writer
+	status      *statusline.Line
 	quit        <-chan struct{}
 
 	running map[string]*process // by contestant: each goes on to the next workload
@@ -54,7 +54,7 @@ func (b *bench) time(w workload) (*Result, error) {
 	for round := range b.warmUps + b.rounds {
 		for _, i := range order(round, len(players)) {
 			if p := players[i]; !p.entry.bad() {
-				fmt.Fprintf(b.log, "\r\033[K%s, round %d of %d: %s", w.name, max(round-b.warmUps+1, 0), b.rounds, p.entry.Contestant)
+				b.status.Say("%s, round %d of %d: %s", w.name, max(round-b.warmUps+1, 0), b.rounds, p.entry.Contestant)
 				b.sample(p, w.runs, round >= b.warmUps)
 			}
 		}
@@ -64,7 +64,7 @@ func (b *bench) time(w workload) (*Result, error) {
 			b.check(p, w, want)
 		}
 	}
-	fmt.Fprint(b.log, "\r\033[K")
+	b.status.Clear()
 	return r, b.interrupted()
 }
 
@@ -87,7 +87,7 @@ func (b *bench) ready(r *Result, task *talk.Work) []*player {
 	for _, c := range b.contestants {
 		e := &Entry{Contestant: c.name, Status: ok}
 		r.Entries = append(r.Entries, e)
-		fmt.Fprintf(b.log, "\r\033[K%s: %s makes ready", task.Workload, c.name)
+		b.status.Say("%s: %s makes ready", task.Workload, c.name)
 		p, err := b.process(c)
 		if err != nil {
 			e.Status, e.Why = failed, err.Error()

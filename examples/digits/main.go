@@ -11,7 +11,6 @@ import (
 	"context"
 	_ "embed"
 	"flag"
-	"fmt"
 	"log"
 	"time"
 
@@ -70,6 +69,7 @@ func run(ctx context.Context, path string, epochs, batch int) (float64, error) {
 	defer step.Close()
 
 	began, part := time.Now(), 0.0
+	progress := models.Progress()
 	for epoch := range epochs {
 		var last *millrace.Tensor
 		for b, err := range loader.Batches(ctx) {
@@ -93,9 +93,9 @@ func run(ctx context.Context, path string, epochs, batch int) (float64, error) {
 		if part, err = accuracy(ctx, model, test, batch); err != nil {
 			return 0, err
 		}
-		fmt.Printf("\repoch %3d  loss %.4f  %.2f %% of %d right  %.1f s ", epoch+1, loss, 100*part, test.Len(), time.Since(began).Seconds())
+		progress.Say("epoch %3d  loss %.4f  %.2f %% of %d right  %.1f s", epoch+1, loss, 100*part, test.Len(), time.Since(began).Seconds())
 	}
-	fmt.Println()
+	progress.End()
 	return part, nil
 }
 

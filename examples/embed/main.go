@@ -15,6 +15,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -79,10 +80,14 @@ func run(folder, config, profile string, list [][]string) error {
 		fmt.Printf("%-9s the first call takes %.0f ms\n", names[k], took[0])
 	}
 	if profile != "" {
+		if err := os.MkdirAll(filepath.Dir(profile), 0o777); err != nil {
+			return err
+		}
 		f, err := os.Create(profile)
 		if err != nil {
 			return err
 		}
+		defer fmt.Println("wrote", profile)
 		defer f.Close()
 		if err := pprof.StartCPUProfile(f); err != nil {
 			return err

@@ -105,6 +105,7 @@ func run(ctx context.Context, o options) (float64, error) {
 	defer step.Close()
 
 	began, i, last, n := time.Now(), 0, 0.0, 0
+	progress := models.Progress()
 	for b, err := range models.Steps(ctx, loader, o.steps) {
 		if err != nil {
 			return 0, err
@@ -121,15 +122,15 @@ func run(ctx context.Context, o options) (float64, error) {
 			if i >= o.steps-max(1, o.steps/10) {
 				last, n = last+float64(v), n+1
 			}
-			fmt.Printf("\rstep %6d  loss %.4f  %.2f ms a step ", i, v, time.Since(began).Seconds()*1e3/float64(i+1))
+			progress.Say("step %6d  loss %.4f  %.2f ms a step", i, v, time.Since(began).Seconds()*1e3/float64(i+1))
 		}
 		loss.Release()
 		b.Release()
 		i++
 	}
-	fmt.Println()
+	progress.End()
 	if o.save != "" {
-		if err := nn.Save(o.save, model, opt); err != nil {
+		if err := models.Save(o.save, model, opt); err != nil {
 			return 0, err
 		}
 	}

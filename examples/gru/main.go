@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"log"
 	"math/rand/v2"
 	"time"
@@ -53,6 +52,7 @@ func run(ctx context.Context, o options) ([]float32, error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var losses []float32
 	began := time.Now()
+	progress := models.Progress()
 	for i := range o.steps {
 		x, y := sequences(o, r)
 		loss, err := step.Run(ctx, x, y)
@@ -64,12 +64,12 @@ func run(ctx context.Context, o options) ([]float32, error) {
 			return nil, err
 		}
 		losses = append(losses, v)
-		fmt.Printf("\rstep %5d  loss %.4f  %.1f ms a step ", i, v, time.Since(began).Seconds()*1e3/float64(i+1))
+		progress.Say("step %5d  loss %.4f  %.1f ms a step", i, v, time.Since(began).Seconds()*1e3/float64(i+1))
 		for _, t := range []*millrace.Tensor{loss, x, y} {
 			t.Release()
 		}
 	}
-	fmt.Println()
+	progress.End()
 	return losses, nil
 }
 

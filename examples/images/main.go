@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", ".", "folder to write blurred.png, edges.png and small.png to")
+	out := flag.String("o", ".", "folder to write blurred.png, edges.png and small.png to; it is made if need be")
 	flag.Parse()
 	if err := run(flag.Arg(0), *out); err != nil {
 		log.Fatal(err)
@@ -34,6 +34,9 @@ func run(file, out string) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
 	for name, y := range map[string]*millrace.Tensor{
 		"blurred.png": blur(x, 3),
 		"edges.png":   edges(x),
@@ -42,6 +45,7 @@ func run(file, out string) error {
 		if err := save(filepath.Join(out, name), y); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		fmt.Println("wrote", filepath.Join(out, name))
 	}
 	return nil
 }

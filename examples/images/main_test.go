@@ -10,7 +10,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	out := t.TempDir()
+	out := filepath.Join(t.TempDir(), "made", "here")
 	if err := run("", out); err != nil {
 		t.Fatal(err)
 	}

@@ -102,6 +102,7 @@ func run(ctx context.Context, path string, hidden, batch, steps int, eager bool)
 	defer step.Close()
 
 	began, i := time.Now(), 0
+	progress := models.Progress()
 	for b, err := range models.Steps(ctx, loader, steps) {
 		if err != nil {
 			return err
@@ -115,13 +116,13 @@ func run(ctx context.Context, path string, hidden, batch, steps int, eager bool)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("\rstep %6d  loss %.4f  %.0f µs a step ", i, v, float64(time.Since(began).Microseconds())/float64(i+1))
+			progress.Say("step %6d  loss %.4f  %.0f µs a step", i, v, float64(time.Since(began).Microseconds())/float64(i+1))
 		}
 		loss.Release()
 		b.Release()
 		i++
 	}
-	fmt.Println()
+	progress.End()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10 {
 		name, err := makeUp(model, symbols, r)

@@ -121,6 +121,7 @@ func run(ctx context.Context, o options) (float64, error) {
 		total = min(total, o.steps)
 	}
 	began, n, last := time.Now(), 0, 0.0
+	progress := models.Progress()
 	for b, err := range models.Steps(ctx, loader, total) {
 		if err != nil {
 			return 0, err
@@ -135,14 +136,14 @@ func run(ctx context.Context, o options) (float64, error) {
 				return 0, err
 			}
 			last = float64(v)
-			fmt.Printf("\repoch %3d  step %5d  loss %.4f  %.0f ms a step ", b.Epoch+1, n, v, time.Since(began).Seconds()*1e3/float64(n))
+			progress.Say("epoch %3d  step %5d  loss %.4f  %.0f ms a step", b.Epoch+1, n, v, time.Since(began).Seconds()*1e3/float64(n))
 		}
 		loss.Release()
 		b.Release()
 	}
-	fmt.Println()
+	progress.End()
 	if o.save != "" {
-		return last, nn.Save(o.save, model, opt)
+		return last, models.Save(o.save, model, opt)
 	}
 	return last, nil
 }

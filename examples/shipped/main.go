@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -81,11 +82,18 @@ func run(w io.Writer, device, record string, asJSON bool) (err error) {
 
 // export writes down what the process used.
 func export(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(millrace.ExportPlans(f, millrace.PlanFilter{}), f.Close())
+	if err := errors.Join(millrace.ExportPlans(f, millrace.PlanFilter{}), f.Close()); err != nil {
+		return err
+	}
+	fmt.Println("wrote", path)
+	return nil
 }
 
 // measure times the first call and those after it.

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/hold"
 )
 
 // Param is state of a module: a weight, which is learned, or a buffer, such as a running
@@ -13,6 +14,7 @@ type Param struct {
 	t      *millrace.Tensor
 	buffer bool
 	frozen atomic.Bool
+	turn   hold.Turn // of who changes it together with others; nil: nobody
 }
 
 // NewParam makes a weight of a tensor, whose handle is the parameter's from now on: its

@@ -19,15 +19,19 @@ var ErrMismatch = errors.New("the file and the model differ")
 // Save writes the parameters of modules, optimisers and [Random]s to a safetensors file,
 // by the names of [Params]; tied weights once, by their first name. The file is there
 // whole or not at all. Two parameters of one name are an error: see [Under].
+//
+// Steps of an optimiser that is among the parts may run meanwhile. The file has what there was
+// between two of them; until it is written that stays in memory beside what they make of it.
 func Save(path string, parts ...any) error {
 	all, err := collect(parts)
 	if err != nil {
 		return fmt.Errorf("saving %s: %w", path, err)
 	}
-	tensors := map[string]*millrace.Tensor{}
-	for _, n := range all.found {
-		tensors[n.Name] = n.t
+	tensors, end, err := all.still()
+	if err != nil {
+		return fmt.Errorf("saving %s: %w", path, err)
 	}
+	defer end()
 	return safetensors.Save(path, tensors, map[string]string{"format": "pt"})
 }
 
@@ -35,7 +39,8 @@ func Save(path string, parts ...any) error {
 // and dtypes, straight to where they are. Any entry that is missing, that no parameter
 // has the name of, or that is of another shape or dtype is [ErrMismatch], and then nothing
 // is loaded; integers of another width are taken where they fit. Where reading fails
-// midway, some parameters are the file's already.
+// midway, some parameters are the file's already. Steps of an optimiser that is among the
+// parts wait until all is loaded.
 //
 // An entry by another name of a tied weight has to be equal to the one by its first name,
 // or to be there in its place.
@@ -53,6 +58,11 @@ func Load(path string, parts ...any) error {
 	if err != nil {
 		return fmt.Errorf("loading %s: %w", path, err)
 	}
+	free, err := all.hold()
+	if err != nil {
+		return fmt.Errorf("loading %s: %w", path, err)
+	}
+	defer free()
 	for i, n := range all.found {
 		t, err := read(f, from[i][0], n.Param)
 		if err != nil {

@@ -2,7 +2,10 @@ package optim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/millrace-go/millrace"
@@ -92,5 +95,78 @@ func TestAccumulateSome(t *testing.T) {
 			}
 			close(t, "some", numbers(t, ps), want, 1e-6)
 		}
+	}
+}
+
+// TestPartsAndOthers: updates between the parts of another one leave its sums alone, and parts
+// of updates of another number are an error.
+func TestPartsAndOthers(t *testing.T) {
+	for _, how := range []string{"eager", "recorded", "bound"} {
+		dev := open(t, "cpu:cache=off,compile=off")
+		p := nn.NewParam(millrace.ScalarOn(dev, float32(0)))
+		var opts []StepOption
+		if how != "eager" {
+			opts = append(opts, Record())
+		}
+		o := SGD([]nn.Named{{Name: "p", Param: p}}, LR(1))
+		loss := func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor { return p.In(c).Mul(in[0]) }
+		parts, plain := o.Step(loss, append(opts, Accumulate(2))...), o.Step(loss, opts...)
+		x := millrace.ScalarOn(dev, float32(10))
+		alone := func() error { _, err := plain.Run(nil, x); return err }
+		if how == "bound" {
+			b, err := plain.Bind(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			alone = b.Run
+		}
+		part := func(g float32) {
+			t.Helper()
+			if _, err := parts.Run(nil, millrace.ScalarOn(dev, g)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(w float32, updates int) {
+			t.Helper()
+			if v := values[float32](t, p.Tensor())[0]; v != w {
+				t.Errorf("%s: %v, want %v", how, v, w)
+			}
+			if n, err := o.Updates(); n != updates || err != nil {
+				t.Errorf("%s: %d updates, want %d: %v", how, n, updates, err)
+			}
+		}
+		for k := range 3 {
+			part(2)
+			if err := alone(); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Update([]*millrace.Tensor{millrace.ScalarOn(dev, float32(100))}); err != nil {
+				t.Fatal(err)
+			}
+			want(float32(-113*k-110), 3*k+2)
+			if _, err := o.Step(loss, Accumulate(3)).Run(nil, x); err == nil || !strings.Contains(err.Error(), "1 of 2 parts") {
+				t.Errorf("%s: parts of three among those of two: %v", how, err)
+			}
+			part(4)
+			want(float32(-113*k-113), 3*k+3)
+		}
+		three := o.Step(loss, Accumulate(3))
+		for range 2 {
+			if _, err := three.Run(nil, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join(t.TempDir(), "file")
+		if err := errors.Join(nn.Save(file, o), nn.Load(file, o)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parts.Run(nil, x); err == nil || !strings.Contains(err.Error(), "2 of 3 parts") {
+			t.Errorf("%s: a part of two, and two are there: %v", how, err)
+		}
+		if _, err := three.Run(nil, x); err != nil {
+			t.Error(err)
+		}
+		want(-349, 10)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/internal/handle"
+	"github.com/millrace-go/millrace/internal/hold"
 	"github.com/millrace-go/millrace/nn"
 )
 
@@ -25,6 +27,7 @@ type Optimizer struct {
 	err       error    // of its making
 
 	turn     turn
+	number   uint64    // of optimisers, as they were made
 	counts   *nn.Param // how many updates each parameter has had, by slot; nil: no rule asks
 	progress progress
 	ends     map[string]*millrace.Recording // updates by gradients, by what there are
@@ -110,6 +113,8 @@ func newOptimizer(r *rule, params []nn.Named, opts []Option) *Optimizer {
 	return o
 }
 
+var made atomic.Uint64 // optimisers
+
 var errNoParams = errors.New("no parameters to learn")
 
 // adopt sorts the parameters into groups.
@@ -159,6 +164,8 @@ func (o *Optimizer) adopt(params []nn.Named) error {
 		o.scaling.begin(o.home())
 	}
 	o.progress.begin(o.home(), len(o.params))
+	o.number = made.Add(1)
+	hold.Mark(o.progress.tensor, held{o})
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package optim
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/millrace-go/millrace"
@@ -17,6 +19,7 @@ type progress struct {
 	told    any        // the value that the tensor named when it last had all of this
 	updates int
 	steps   int    // since the last update, of steps that accumulate
+	of      int    // how many they are to be; 0: a file does not say
 	sums    []bool // by parameter: it has had a gradient since the last update
 }
 
@@ -41,7 +44,7 @@ func (x *progress) read() error {
 	if err != nil {
 		return err
 	}
-	x.updates, x.steps = int(v[0]), int(v[1])
+	x.updates, x.steps, x.of = int(v[0]), int(v[1]), 0
 	for i := range x.sums {
 		x.sums[i] = v[2+i] != 0
 	}
@@ -63,17 +66,43 @@ func (x *progress) count() (int, error) {
 	return int(v[0]), nil
 }
 
+// ending is what the next run of a step of so many parts does with its gradients.
+func (x *progress) ending(steps int) (ending, error) {
+	of := x.of
+	if of == 0 {
+		of = max(steps, x.steps+1)
+	}
+	if steps > 1 && x.steps > 0 && steps != of {
+		return ending{}, failure("step", fmt.Errorf("Accumulate(%d), and %d of %d parts of an update are there: end that by the step that began it", steps, x.steps, of))
+	}
+	return ending{last: steps == 1 || x.steps >= steps-1, steps: steps}, nil
+}
+
+// summed are the parameters of which there are sums that such an ending reads or adds to.
+func (x *progress) summed(e ending) []bool {
+	if e.steps > 1 {
+		return slices.Clone(x.sums)
+	}
+	return make([]bool, len(x.sums))
+}
+
 // after notes an update, or gradients that were added up.
 func (x *progress) after(e ending, has []bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if e.last {
 		x.updates++
+	}
+	switch {
+	case e.steps <= 1: // the sums are others'
+		return
+	case e.last:
 		x.steps = 0
 		clear(x.sums)
 		return
 	}
 	x.steps++
+	x.of = e.steps
 	for i, is := range has {
 		x.sums[i] = x.sums[i] || is
 	}
@@ -157,3 +186,22 @@ func (o *Optimizer) state() ([]nn.Named, error) {
 	}
 	return list, nil
 }
+
+// held is an optimiser that nn.Save and nn.Load hold.
+type held struct{ o *Optimizer }
+
+func (h held) Order() uint64 { return h.o.number }
+
+// Hold is that the optimiser stands between two updates, and its tensors say which.
+func (h held) Hold() error {
+	if err := h.o.turn.take(nil, "state"); err != nil {
+		return err
+	}
+	err := h.o.progress.write()
+	if err != nil {
+		h.o.turn.give()
+	}
+	return err
+}
+
+func (h held) Free() { h.o.turn.give() }

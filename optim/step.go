@@ -58,7 +58,9 @@ func On(stream *millrace.Stream) StepOption {
 
 // Accumulate has n runs be one update, by the mean of their gradients: a batch that memory
 // does not hold, in parts. Losses that are means must be of parts of one size to be that
-// of the batch. Learning rates change from update to update.
+// of the batch. Learning rates change from update to update. Several steps of an optimiser
+// that accumulate add to the same sums, and must have the same n; updates by others between
+// the parts leave the sums alone.
 func Accumulate(n int) StepOption {
 	return func(s *Step) error {
 		if n < 1 {
@@ -183,10 +185,12 @@ func (s *Step) Run(ctx context.Context, in ...*millrace.Tensor) (*millrace.Tenso
 			return nil, err
 		}
 	}
-	e := ending{last: o.progress.steps >= s.steps-1, steps: s.steps}
+	e, err := o.progress.ending(s.steps)
+	if err != nil {
+		return nil, err
+	}
 	var loss *millrace.Tensor
 	var has []bool
-	var err error
 	if s.record && !s.finite {
 		loss, has, err = s.replay(e, in)
 	} else {

@@ -45,7 +45,7 @@ func (k *kind) fits(t *millrace.Tensor) bool {
 
 // fits reports whether the tape is for a run like this one.
 func (t *tape) fits(o *Optimizer, e ending, in []*millrace.Tensor) bool {
-	if t.e != e || len(in) != len(t.in) || !slices.Equal(t.sums, o.progress.sums) {
+	if t.e != e || len(in) != len(t.in) || e.steps > 1 && !slices.Equal(t.sums, o.progress.sums) {
 		return false
 	}
 	for i := range in {
@@ -96,7 +96,7 @@ func (s *Step) tape(e ending, in []*millrace.Tensor) *tape {
 			return t
 		}
 	}
-	t := &tape{args: slices.Clone(s.others), e: e, sums: slices.Clone(o.progress.sums)}
+	t := &tape{args: slices.Clone(s.others), e: e, sums: o.progress.summed(e)}
 	for _, x := range in {
 		t.in = append(t.in, kind{x.DType(), x.Shape()})
 	}

@@ -2,7 +2,6 @@ package optim
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/millrace-go/millrace"
 	"github.com/millrace-go/millrace/nn"
@@ -64,7 +63,7 @@ func (o *Optimizer) end(on *millrace.Stream, e ending, grads []*millrace.Tensor,
 			in = append(in, g)
 		}
 	}
-	sums := slices.Clone(o.progress.sums)
+	sums := o.progress.summed(e)
 	if e.last {
 		for i, is := range sums {
 			if is {

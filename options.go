@@ -214,7 +214,7 @@ func overlay(base, top Options) Options {
 // timed), the TuneNanos that took and of these the TuneTaken from a program that did
 // not pause, at most a twentieth of its time, Plans held, Layouts (times that a plan met
 // sizes which it had not run with lately), Kernels launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
-// Resizes, Trials and Replays (see [Recording]), Aliases, Fallbacks after a fault, Evictions of plans, Collections forced for memory,
+// Resizes, Trials and Replays (see [Recording]), Aliases, Fallbacks after a fault, Unbuilt (of these, plans that could not be built, whose segments run op by op), Evictions of plans, Collections forced for memory,
 // PinnedBytes and LiveBytes now, KernelNanos that launches took and the RoofShare of these that
 // they would have taken at the nearer of the machine's roofs, multiply-adds and copies (where
 // the device was opened with Report; 0 where a roof is not known); in Cache those of the cache on disk: Hits,

@@ -72,9 +72,11 @@ func (k *Kernel) level(in ir.Instr, ls []Level) Level {
 
 // depths gives for every value the number of row ops that must have run before
 // it can be computed: those on its longest path from the loads.
-func (k *Kernel) depths() []int {
-	ds := make([]int, len(k.Body))
-	for i, in := range k.Body {
+func (k *Kernel) depths() []int { return depthsOf(k.Body) }
+
+func depthsOf(body []ir.Instr) []int {
+	ds := make([]int, len(body))
+	for i, in := range body {
 		for _, a := range in.Args {
 			if a != ir.None {
 				ds[i] = max(ds[i], ds[a])

@@ -63,11 +63,26 @@ type PhaseOptions struct {
 	// Rows computes values of rows anew, too, at each point: temporaries hold nothing
 	// but results of row ops.
 	Rows bool
+	// Most is how many operands and temporaries a phase may have, 0 for any number.
+	// Where values that are kept would be more, they are computed anew.
+	Most int
 }
 
 // Phases takes a kernel apart. The result is a function of the arguments
 // alone, and computes the same bits whatever the options.
 func Phases(k *Kernel, opt PhaseOptions) *Schedule {
+	s := phases(k, opt)
+	for _, anew := range [...]*bool{&opt.Recompute, &opt.Rows} {
+		if opt.Most == 0 || len(s.Temps) == 0 || len(k.Operands)+len(s.Temps) <= opt.Most {
+			break
+		}
+		*anew = true
+		s = phases(k, opt)
+	}
+	return s
+}
+
+func phases(k *Kernel, opt PhaseOptions) *Schedule {
 	if !k.HasRows() && !slices.ContainsFunc(k.Operands, func(o Operand) bool { return o.Row }) {
 		return &Schedule{Phases: []Phase{{Point, k}}}
 	}

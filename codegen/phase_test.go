@@ -190,3 +190,25 @@ func TestStoresLast(t *testing.T) {
 		t.Error("the mean is stored before the row is read again")
 	}
 }
+
+// TestMostTemporaries: where a phase would have more operands and temporaries than it may,
+// values are computed anew, and results of row ops are what is left.
+func TestMostTemporaries(t *testing.T) {
+	const text = `in 0 : float32
+out 1 : float32
+%0 = load 0 : float32
+%1 = fdiv %0 %0 : float32
+%2 = sum %1 : float32
+%3 = fdiv %1 %2 : float32
+store 1 %3
+`
+	k, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int]int{0: 2, 4: 2, 3: 1, 2: 1} {
+		if n := len(Phases(k, PhaseOptions{Most: most}).Temps); n != want {
+			t.Errorf("%d at most: %d temporaries, want %d", most, n, want)
+		}
+	}
+}

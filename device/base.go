@@ -32,12 +32,12 @@ type Base struct {
 
 // Counters are those of all parts; Stats has them.
 type Counters struct {
-	Ops, Segments, Hits, Kernels            atomic.Int64
-	Explored, Searches, Tunings             atomic.Int64
-	InPlace, Recomputes, Aliases, Fallbacks atomic.Int64
-	Recordings, Resizes, Trials             atomic.Int64
-	Layouts, Replays                        atomic.Int64
-	BoundRuns, BoundCalls                   atomic.Int64
+	Ops, Segments, Hits, Kernels                     atomic.Int64
+	Explored, Searches, Tunings                      atomic.Int64
+	InPlace, Recomputes, Aliases, Fallbacks, Unbuilt atomic.Int64
+	Recordings, Resizes, Trials                      atomic.Int64
+	Layouts, Replays                                 atomic.Int64
+	BoundRuns, BoundCalls                            atomic.Int64
 }
 
 // Bytes is what a dense tensor takes on the device.

@@ -29,6 +29,7 @@ type Stats struct {
 	BoundCalls   int64   // of these, as one function of machine code
 	Aliases      int64   // results that are views of other memory
 	Fallbacks    int64   // plans or kernels replaced by a slower path after a fault
+	Unbuilt      int64   // of these, plans that could not be built or bound: their segments run op by op
 	Evictions    int64   // plans dropped from the bounded store
 	Collections  int64   // garbage collections forced for device memory
 	PinnedBytes  int64   // held by recipes now

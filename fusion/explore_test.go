@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/millrace-go/millrace/codegen"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/runtime"
 	"github.com/millrace-go/millrace/segment"
@@ -95,27 +94,39 @@ func TestLongChains(t *testing.T) {
 // TestLimits: no kernel of a random plan exceeds what the device takes, one
 // op alone excepted.
 func TestLimits(t *testing.T) {
-	caps := testCaps()
-	caps.MaxOperands, caps.MaxScalars, caps.MaxBody = 4, 2, 10
-	for seed := range uint64(300) {
-		seg := segmentOf(randomProgram(seed))
-		p, err := Explore(seg, caps, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range p.Steps {
-			s := &p.Steps[i]
-			memory := 0
-			for _, o := range s.Kernel.Operands {
-				if o.Kind != codegen.Index {
-					memory++
+	for name, set := range map[string]func(c *runtime.Caps){
+		"operands":     func(c *runtime.Caps) { c.MaxOperands = 4 },
+		"slots":        func(c *runtime.Caps) { c.MaxSlots = 4 },
+		"scalars":      func(c *runtime.Caps) { c.MaxScalars = 2 },
+		"instructions": func(c *runtime.Caps) { c.MaxBody = 10 },
+		"row ops":      func(c *runtime.Caps) { c.MaxRowOps = 1 },
+		"bindings":     func(c *runtime.Caps) { c.MaxBindings = 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			caps := *testCaps()
+			set(&caps)
+			met := 0
+			for seed := range uint64(300) {
+				seg := segmentOf(randomProgram(seed))
+				p, err := Explore(seg, &caps, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range p.Steps {
+					s := &p.Steps[i]
+					z := s.Kernel.Size()
+					if (z.Over(&caps) != "" || caps.MaxBody > 0 && size(s.Kernel) > caps.MaxBody) && ops(seg, s) > 1 {
+						t.Fatalf("seed %d step %d: %+v\n%s", seed, i, z, p)
+					}
+				}
+				if wide, err := Explore(seg, testCaps(), Options{}); err != nil || len(wide.Steps) < len(p.Steps) {
+					met++
 				}
 			}
-			over := memory > caps.MaxOperands || len(s.Scalars) > caps.MaxScalars || size(s.Kernel) > caps.MaxBody
-			if over && ops(seg, s) > 1 {
-				t.Fatalf("seed %d step %d\n%s", seed, i, p)
+			if met == 0 {
+				t.Error("no program met the limit")
 			}
-		}
+		})
 	}
 }
 

@@ -28,9 +28,9 @@ func Version() string { return fmt.Sprintf("%d.%016x", epoch, uint64(digest)) }
 // Plans of equal fingerprints may stand in for each other, in any process and
 // on any machine; [Unfit] says whether those of another one may, too.
 func Fingerprint(caps *runtime.Caps, mode Mode) string {
-	text := fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d scalars=%d body=%d",
+	text := fmt.Sprintf("fusion=%s device=%s mode=%s elem=%s bandwidth=%g launch=%g op=%g operands=%d slots=%d scalars=%d body=%d rowops=%d bindings=%d",
 		Version(), caps.Name, mode, elemSizes(caps), caps.Bandwidth, caps.LaunchCost, caps.OpCost,
-		caps.MaxOperands, caps.MaxScalars, caps.MaxBody)
+		caps.MaxOperands, caps.MaxSlots, caps.MaxScalars, caps.MaxBody, caps.MaxRowOps, caps.MaxBindings)
 	if caps.StretchCost > 0 {
 		text += fmt.Sprintf(" stretch=%g", caps.StretchCost)
 	}
@@ -83,9 +83,12 @@ var printFields = []struct {
 	{"launch", "for a device that takes %s seconds a launch, this is taken for one of %s", equal},
 	{"op", "for a device that takes %s seconds an operation, this is taken for one of %s", equal},
 	{"operands", "kernels of up to %s operands, here %s", atMost},
+	{"slots", "kernels of up to %s operands with those of positions alone, here %s", atMost},
 	{"scalars", "kernels of up to %s scalars, here %s", atMost},
 	{"denormals", "for arithmetic where denormals are: flush? %s, here %s", equal},
 	{"body", "kernels of up to %s instructions, here %s", atMost},
+	{"rowops", "kernels of up to %s row ops in one phase, here %s", atMost},
+	{"bindings", "kernels of up to %s operands and results of row ops, here %s", atMost},
 }
 
 // ofProgram is how many of the fields are the same for all devices of a program.
@@ -96,7 +99,7 @@ func equal(a, b string) bool { return a == b }
 func atMost(theirs, here string) bool {
 	a, errA := strconv.Atoi(theirs)
 	b, errB := strconv.Atoi(here)
-	return errA == nil && errB == nil && a <= b
+	return errA == nil && errB == nil && (b == 0 || a != 0 && a <= b) // 0 is no limit
 }
 
 // Unfit says why plans that have one fingerprint are of no use where the other

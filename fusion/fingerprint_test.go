@@ -74,6 +74,13 @@ func TestFingerprint(t *testing.T) {
 		{"", func(c *runtime.Caps) { c.MaxOperands-- }},
 		{"scalars", func(c *runtime.Caps) { c.MaxScalars++ }},
 		{"", func(c *runtime.Caps) { c.MaxScalars-- }},
+		{"positions alone", func(c *runtime.Caps) { c.MaxSlots++ }},
+		{"positions alone", func(c *runtime.Caps) { c.MaxSlots = 0 }}, // any number
+		{"", func(c *runtime.Caps) { c.MaxSlots-- }},
+		{"row ops in one phase", func(c *runtime.Caps) { c.MaxRowOps++ }},
+		{"", func(c *runtime.Caps) { c.MaxRowOps-- }},
+		{"results of row ops", func(c *runtime.Caps) { c.MaxBindings++ }},
+		{"", func(c *runtime.Caps) { c.MaxBindings-- }},
 		{"instructions", func(c *runtime.Caps) { c.MaxBody++ }},
 		{"", func(c *runtime.Caps) { c.MaxBody-- }},
 		{"moves", func(c *runtime.Caps) { c.Bandwidth *= 2 }},

@@ -29,19 +29,18 @@ type group struct {
 
 // cost is what a group comes to on the device, at explored shapes.
 type cost struct {
-	reads    []int32    // tensors read, in order of first use
-	touched  []instance // what is read and written, for finding common ground
-	bytes    int64
-	operands int // memory operands
-	scalars  int
-	weight   int
-	seconds  float64
-	nodes    nodeSet
-	again    nodeSet // of nodes: computed at more than one index map
-	inside   nodeSet // of nodes: computed for the operands of a contraction
-	loose    bool    // a contraction with a result that does not depend on it
-	apart    bool    // its rows are walked by short stretches: see runs
-	err      error
+	reads   []int32    // tensors read, in order of first use
+	touched []instance // what is read and written, for finding common ground
+	bytes   int64
+	over    string // the limit of the device that it is above, but for instructions
+	weight  int
+	seconds float64
+	nodes   nodeSet
+	again   nodeSet // of nodes: computed at more than one index map
+	inside  nodeSet // of nodes: computed for the operands of a contraction
+	loose   bool    // a contraction with a result that does not depend on it
+	apart   bool    // its rows are walked by short stretches: see runs
+	err     error
 }
 
 // groupOf makes the group that computes one tensor alone.
@@ -112,8 +111,10 @@ func (x *explorer) price(g *group) *cost {
 	b, w := x.body(g)
 	x.spend(len(b.code))
 	runs := x.runs(g, b, w)
-	c := &cost{scalars: len(b.scalars), weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
+	c := &cost{weight: b.weight, nodes: b.nodes, again: b.again, inside: b.inside, loose: runs.loose, err: b.err}
+	size := codegen.Size{Scalars: len(b.scalars)}
 	for i, o := range b.operands {
+		size.Count(o.kind)
 		dt := x.seg.Tensors[o.tensor].DT
 		switch o.kind {
 		case codegen.Index:
@@ -126,13 +127,25 @@ func (x *explorer) price(g *group) *cost {
 		case codegen.Output:
 			c.bytes += x.elems(o.tensor) * x.elemSize(dt)
 		}
-		c.operands++
 		c.touched = append(c.touched, instance{tensor: o.tensor, at: o.at})
 	}
+	if n := rowOps(b.code) + len(w.totals); n > x.caps.MaxRowOps || size.Memory+n > x.caps.MaxBindings { // else it takes time for nothing
+		size.Rows(b.code, w.totals)
+	}
+	c.over = size.Over(x.caps)
 	c.apart = runs.stretches > 0
 	c.seconds = x.model.seconds(c.bytes, runs.work) + float64(runs.stretches)*x.model.stretch
 	g.cost = c
 	return c
+}
+
+func rowOps(body []ir.Instr) (n int) {
+	for i := range body {
+		if body[i].Op.Info().RowOp {
+			n++
+		}
+	}
+	return n
 }
 
 // fetched is how many elements the last operand brings from memory that the

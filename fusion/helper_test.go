@@ -12,7 +12,7 @@ import (
 func testCaps() *runtime.Caps {
 	c := &runtime.Caps{
 		Name: "test", Exact: true, Totals: true,
-		MaxOperands: 16, MaxScalars: 64, MaxBody: 4096,
+		MaxOperands: 16, MaxSlots: 64, MaxScalars: 64, MaxBody: 4096, MaxRowOps: 16, MaxBindings: 192,
 		Bandwidth: 10e9, LaunchCost: 1e-6, OpCost: 10e-12,
 	}
 	for d := ir.Bool; d < ir.NumDTypes; d++ {

@@ -290,6 +290,7 @@ func TestRandomPrograms(t *testing.T) {
 	n := sample(1500, 500, 200)
 	tight := testCaps()
 	tight.MaxOperands, tight.MaxScalars, tight.MaxBody = 5, 3, 12
+	tight.MaxSlots, tight.MaxRowOps, tight.MaxBindings = 6, 2, 5
 	tight.StretchCost = 1e-6 // whatever lies apart is put together
 	for seed := range uint64(n) {
 		p := randomProgram(seed)

@@ -79,10 +79,8 @@ func (x *explorer) overLimit(g *group) string {
 	switch caps := x.caps; {
 	case c.err == errTooLarge:
 		return reasonTooLarge
-	case caps.MaxOperands > 0 && c.operands > caps.MaxOperands:
-		return fmt.Sprintf("%d operands, the device takes %d", c.operands, caps.MaxOperands)
-	case caps.MaxScalars > 0 && c.scalars > caps.MaxScalars:
-		return fmt.Sprintf("%d scalars, the device takes %d", c.scalars, caps.MaxScalars)
+	case c.over != "":
+		return c.over
 	case caps.MaxBody > 0 && c.weight > caps.MaxBody:
 		if n := x.loweredSize(g); n > caps.MaxBody {
 			return fmt.Sprintf("%d instructions, the device takes %d", n, caps.MaxBody)

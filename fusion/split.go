@@ -165,15 +165,26 @@ func (x *explorer) candidate(t int32) bool {
 	return alone.err == nil && (inside || apart || alone.weight >= worthWriting)
 }
 
+// countOver counts the groups that exceed a limit of the device: those of one op.
+func (x *explorer) countOver() (n int) {
+	for _, g := range x.groups {
+		if x.overLimit(g) != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // tryWriting gives t a group of its own, lets that join what it can, and keeps
 // the result if the whole is faster.
 func (x *explorer) tryWriting(t int32) {
-	before, groups, stored := x.total(), x.groups, slices.Clone(x.stored)
+	before, groups, stored, over := x.total(), x.groups, slices.Clone(x.stored), x.countOver()
 	sizes, users, own := slices.Clone(x.sizes), x.usersOf(t), x.alone(t).seconds-x.model.launch
 	x.write(t)
 	x.mergeAll()
 	x.dropUnread()
 	_, ok := x.order()
+	ok = ok && x.countOver() <= over // who reads t instead of computing it may have one operand more
 	after, more := x.total(), len(x.groups)-len(groups)
 	written := x.stored[t]
 	if !ok || after >= before {

@@ -1,12 +1,14 @@
 package plans
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/millrace-go/millrace/device"
 	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/internal/profile"
+	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/operror"
 	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
@@ -41,6 +43,8 @@ type Known struct {
 	lines []string // where the nodes were first recorded, as far as known
 	text  string   // the segment it was explored on, for Explain
 	wants []int    // dear results that it writes because they were asked for
+
+	unbuilt error // why the plan that this one stands for could not be built
 }
 
 // leaf is where the trie keeps the plans of a segment.
@@ -133,7 +137,7 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error
 		prog, text, err := p.Program(plan.Steps[i].Kernel, 1)
 		if err != nil {
 			p.Retire(e.Progs)
-			return nil, err
+			return nil, &buildError{int32(plan.Steps[i].Nodes[0]), err}
 		}
 		e.Progs, e.Texts = append(e.Progs, prog), append(e.Texts, text)
 	}
@@ -141,6 +145,32 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error
 	e.Sets, e.SetOf = leafSets(seg)
 	e.Memo.init(seg)
 	return e, nil
+}
+
+// buildError is a kernel of a plan that could not be built.
+type buildError struct {
+	node int32 // its first
+	err  error
+}
+
+func (e *buildError) Error() string { return e.err.Error() }
+func (e *buildError) Unwrap() error { return e.err }
+
+// unbuilt counts a plan that could not be made, or built, and tells of it: with the op that the
+// kernel begins with, and its line, or those of the segment.
+func (p *Store) unbuilt(seg *segment.Segment, lineOf func(node int32) string, err error) (why error, line string) {
+	p.Counts.Fallbacks.Add(1)
+	p.Counts.Unbuilt.Add(1)
+	node := int32(0)
+	var at *buildError
+	if errors.As(err, &at) {
+		node = at.node
+	}
+	line = lineOf(node)
+	n := &seg.Nodes[node]
+	why = &operror.Error{Op: n.Op.String(), Shapes: []ir.Shape{n.Shape}, Caller: line, Err: err}
+	p.OnError(why)
+	return why, line
 }
 
 // List is what is known of its runs, nil for no plan and where nobody wants a report.

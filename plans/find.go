@@ -46,10 +46,12 @@ func (q *Query) Find() (e *Known, hit bool, err error) {
 	}
 	e, err = q.Explore(q.Seg, opt)
 	if err != nil && opt.Mode != fusion.Unfused && !device.Gone(err) {
-		q.Counts.Fallbacks.Add(1)
-		q.Profile.Found(profile.OpByOp, err.Error(), q.KnownLines()[0])
-		q.OnError(err)
-		e, err = q.Explore(q.Seg, fusion.Options{Mode: fusion.Unfused})
+		lines := q.KnownLines()
+		why, line := q.unbuilt(q.Seg, func(node int32) string { return lines[node] }, err)
+		q.Profile.Found(profile.OpByOp, err.Error(), line)
+		if e, err = q.Explore(q.Seg, fusion.Options{Mode: fusion.Unfused}); err == nil {
+			e.unbuilt = why
+		}
 	}
 	if err != nil {
 		return nil, false, err

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,8 @@ func (e *Known) mode() fusion.Mode {
 func (e *Known) grade() string {
 	made := e.Plan.Mode.String()
 	switch {
+	case e.unbuilt != nil:
+		return fmt.Sprintf("%s, as the plan that fuses could not be built: %v", made, e.unbuilt)
 	case e.Searching.Load():
 		return made + " while a better one is searched for"
 	case e.Next.Load() != nil:
@@ -178,8 +181,7 @@ func (x *searcher) one(s *search, stop func() bool) *Known {
 	if err != nil {
 		ends()
 		if !errors.Is(err, fusion.ErrStopped) && !device.Gone(err) {
-			d.Counts.Fallbacks.Add(1)
-			d.OnError(err)
+			d.unbuilt(&s.seg, func(node int32) string { return s.old.LineOf(nil, node) }, err)
 		}
 		return nil
 	}

@@ -104,10 +104,15 @@ type Caps struct {
 	// Totals: kernels of rows may fold all their points as well.
 	Totals bool
 
-	MaxOperands int   // memory operands per kernel
-	MaxScalars  int   // run-time scalars per kernel
-	MaxBody     int   // instructions of a lowered body, by register pressure
-	MaxBuffer   int64 // bytes of one buffer
+	// Limits of a kernel, 0 for none. A plan keeps all of them, except in a kernel of a single op.
+	MaxOperands int // operands in memory
+	MaxSlots    int // operands in all: those in memory, and index operands
+	MaxScalars  int // run-time scalars
+	MaxBody     int // instructions of a lowered body, by register pressure
+	MaxRowOps   int // row ops of one phase, totals included: see codegen.Size
+	MaxBindings int // operands in memory and results of row ops together, in kernels that have row ops
+
+	MaxBuffer int64 // bytes of one buffer
 
 	Bandwidth  float64 // bytes per second of a large copy, both directions counted
 	LaunchCost float64 // seconds per launch

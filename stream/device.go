@@ -211,6 +211,7 @@ func (d *Device) Stats() device.Stats {
 		BoundCalls:   c.BoundCalls.Load(),
 		Aliases:      c.Aliases.Load(),
 		Fallbacks:    c.Fallbacks.Load(),
+		Unbuilt:      c.Unbuilt.Load(),
 		Evictions:    d.plans.Trie.Evictions(),
 		Collections:  d.mem.Collect.Load(),
 		PinnedBytes:  d.mem.Pinned.Load(),

@@ -24,6 +24,7 @@ func (s *Stream) rescue(seg *segment.Segment, ent *plans.Known, cause error) {
 		r.Lost = r.Fail(int32(len(seg.Nodes)-1), cause)
 	} else {
 		s.dev.Counts.Fallbacks.Add(1)
+		s.dev.Counts.Unbuilt.Add(1)
 		s.dev.Profile.Found(profile.OpByOp, cause.Error(), ent.LineOf(s.query(seg, segment.End{}).KnownLines(), 0))
 		s.dev.OnError(cause)
 	}

@@ -112,5 +112,6 @@ func lowerForC(k *codegen.Kernel, opt codegen.PhaseOptions) (*codegen.Schedule, 
 	if err != nil {
 		return nil, err
 	}
+	opt.Most = maxPhaseOperands
 	return codegen.Phases(lowered, opt), nil
 }

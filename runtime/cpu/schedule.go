@@ -66,6 +66,7 @@ const kernelSymbol = "mr_kernel"
 
 func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
 	s := &schedule{prog: p, thin: opt.Recompute}
+	opt.Most = maxPhaseOperands
 	k, err := lowerForBlocks(p.kernel, p.soft)
 	if err != nil {
 		return nil, err

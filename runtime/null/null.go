@@ -42,6 +42,7 @@ func DefaultCaps() runtime.Caps {
 		DTypes:      ir.AllDTypes,
 		Exact:       true,
 		MaxOperands: 32,
+		MaxSlots:    64,
 		MaxScalars:  64,
 		MaxBody:     256,
 		MaxBuffer:   1 << 40,
@@ -201,27 +202,17 @@ func (d *Device) Build(k runtime.Kernel) (runtime.Program, error) {
 
 // fits holds a kernel against the limits of the caps.
 func (d *Device) fits(k *codegen.Kernel) error {
-	memory := 0
 	for _, o := range k.Operands {
-		if o.Kind == codegen.Index {
-			continue
-		}
-		memory++
-		if !d.caps.DTypes.Has(o.DT) {
+		if o.Kind != codegen.Index && !d.caps.DTypes.Has(o.DT) {
 			return fmt.Errorf("null: operand of %v: %w", o.DT, ir.ErrUnsupported)
 		}
 	}
-	for _, lim := range []struct {
-		what     string
-		has, max int
-	}{
-		{"operands", memory, d.caps.MaxOperands},
-		{"scalars", len(k.Scalars), d.caps.MaxScalars},
-		{"instructions", len(k.Body), d.caps.MaxBody},
-	} {
-		if lim.max > 0 && lim.has > lim.max {
-			return fmt.Errorf("null: %d %s are above the limit of %d", lim.has, lim.what, lim.max)
-		}
+	size := k.Size()
+	if over := size.Over(&d.caps); over != "" {
+		return fmt.Errorf("null: %s", over)
+	}
+	if n := len(k.Body); d.caps.MaxBody > 0 && n > d.caps.MaxBody {
+		return fmt.Errorf("null: %d instructions, the device takes %d", n, d.caps.MaxBody)
 	}
 	return nil
 }

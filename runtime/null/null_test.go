@@ -182,6 +182,7 @@ func TestReduction(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for name, set := range map[string]func(*runtime.Caps){
 		"operands":     func(c *runtime.Caps) { c.MaxOperands = 2 },
+		"slots":        func(c *runtime.Caps) { c.MaxSlots = 2 },
 		"instructions": func(c *runtime.Caps) { c.MaxBody = 2 },
 		"dtypes":       func(c *runtime.Caps) { c.DTypes = ir.SetOf(ir.Int32) },
 	} {

@@ -86,9 +86,11 @@ func New(name string, g Device, lang *shader.Dialect, c runtime.Config) *Runner 
 		Fingerprint: fmt.Sprintf("%s %s %x:%x %s %+v", lang.Printer(), info.Name, info.Vendor, info.Model, info.Driver, l),
 		DTypes:      shader.DTypes,
 		SlowBuild:   true,
-		MaxOperands: min(l.StorageBuffers-1, 32), // but for the words that tell of faults
+		MaxOperands: min(l.StorageBuffers-1, 32), // one more has the words that tell of faults
+		MaxSlots:    64,                          // their words fill less than the smallest block of uniforms
 		MaxScalars:  64,
 		MaxBody:     512,
+		MaxBindings: l.StorageBuffers - 1,
 		MaxBuffer:   l.Buffer,
 	}
 	if l.Subgroup > 0 {

@@ -13,10 +13,7 @@ import (
 
 // staged runs a launch phase by phase.
 func (s *splitter) staged(k *codegen.Kernel, l *runtime.Launch, skip []bool) error {
-	sched := codegen.Phases(k, codegen.PhaseOptions{Recompute: true})
-	if len(k.Operands)+len(sched.Temps) >= s.bindings { // one may be for faults
-		sched = codegen.Phases(k, codegen.PhaseOptions{Recompute: true, Rows: true})
-	}
+	sched := codegen.Phases(k, codegen.PhaseOptions{Recompute: true, Most: s.bindings - 1}) // one may be for faults
 	c := *l
 	c.Args = slices.Clone(l.Args)
 	skip = slices.Clone(skip)

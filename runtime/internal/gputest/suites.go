@@ -103,6 +103,7 @@ var suites = []suite{
 	{"Unsupported", testUnsupported},
 	{"AdapterChoice", testAdapterChoice},
 	{"EngineFuses", testEngineFuses},
+	{"EngineLimits", testEngineLimits},
 	{"EngineUnsupported", testEngineUnsupported},
 	{"SquareOfRoot", testSquareOfRoot},
 	{"Self", testSelf},

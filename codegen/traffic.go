@@ -7,9 +7,12 @@ import (
 
 // Traffic is the memory a launch of k moves, in bytes: for each operand the
 // elements its access reaches, each counted once, times the device's bytes
-// per element. It is what Stats and plans count, not what caches do.
+// per element. Of an operand that is read behind guards which compare positions with
+// bounds, as those of Pad and Concat are, only the elements inside count. It is what
+// Stats and plans count, not what caches do.
 func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, written int64) {
 	whole := k.scattersApart(l)
+	inside := k.inside(l)
 	for i, o := range k.Operands {
 		if o.Kind == Index || i >= len(l.Args) {
 			continue
@@ -17,10 +20,14 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 		n := int64(elemSize[o.DT])
 		points := int64(1) // at each of which an index may find another element
 		for d := range l.Rank {
+			size := l.Dims[d]
+			if inside != nil {
+				size = inside[i].size(d, size)
+			}
 			if l.Args[i].Stride[d] != 0 || l.Dims[d] == 0 {
-				n *= l.Dims[d]
+				n *= size
 			} else {
-				points *= l.Dims[d]
+				points *= size
 			}
 		}
 		if size := l.Args[i].IndexSize; size > 0 && l.Args[i].IndexStride != 0 {
@@ -43,4 +50,106 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 func (k *Kernel) scattersApart(l *runtime.Launch) bool {
 	at := k.Scatter()
 	return at != ir.None && len(l.Args) == len(k.Operands) && l.Args[slotOf(k.Body[at])].Buf != l.Args[k.Stores[0].Operand].Buf
+}
+
+// box is the part of a launch's points that has, along some dims, indices from..to-1.
+type box struct {
+	bound    uint32 // the dims
+	from, to [runtime.MaxRank]int64
+}
+
+// size is how many indices along a dim are in the box, of n.
+func (b *box) size(d int, n int64) int64 {
+	if b.bound&(1<<d) == 0 {
+		return n
+	}
+	return max(0, b.to[d]-b.from[d])
+}
+
+// within makes the box smaller: from..to-1 along dim d.
+func (b *box) within(d int, from, to int64) {
+	if b.bound&(1<<d) != 0 {
+		from, to = max(from, b.from[d]), min(to, b.to[d])
+	}
+	b.bound |= 1 << d
+	b.from[d], b.to[d] = from, max(from, to)
+}
+
+// inside gives for each operand where it is read at all; nil where no guard says that it
+// is not read everywhere.
+func (k *Kernel) inside(l *runtime.Launch) []box {
+	var boxes []box
+	for _, in := range k.Body {
+		guard := ir.None
+		switch in.Op {
+		case ir.Load:
+			guard = in.Args[0]
+		case ir.LoadAt:
+			guard = in.Args[1]
+		}
+		if guard == ir.None || len(l.Args) != len(k.Operands) {
+			continue
+		}
+		if boxes == nil {
+			boxes = make([]box, len(k.Operands))
+		}
+		b := &boxes[uint32(in.Imm)]
+		if b.bound != 0 { // read by several loads
+			*b = box{bound: 1 << 31}
+			continue
+		}
+		k.narrow(l, guard, b)
+	}
+	for i := range boxes {
+		if boxes[i].bound&(1<<31) != 0 {
+			boxes[i].bound = 0
+		}
+	}
+	return boxes
+}
+
+// narrow makes a box as small as a guard says: and, or of positions, below the sign bit.
+func (k *Kernel) narrow(l *runtime.Launch, guard ir.Ref, b *box) {
+	in := &k.Body[guard]
+	switch {
+	case in.Op == ir.And && in.DT == ir.Bool:
+		k.narrow(l, in.Args[0], b)
+		k.narrow(l, in.Args[1], b)
+	case in.Op == ir.Lt && k.Body[in.Args[1]].Op == ir.Const && k.Body[in.Args[1]].Imm == 1<<31 && k.Body[in.Args[0]].DT == ir.Uint32:
+		k.notNegative(l, in.Args[0], b)
+	}
+}
+
+// notNegative makes a box as small as positions that are not negative say.
+func (k *Kernel) notNegative(l *runtime.Launch, value ir.Ref, b *box) {
+	in := &k.Body[value]
+	if in.Op == ir.Or {
+		k.notNegative(l, in.Args[0], b)
+		k.notNegative(l, in.Args[1], b)
+		return
+	}
+	if in.Op != ir.IndexLo {
+		return
+	}
+	a, along := &l.Args[uint32(in.Imm)], -1
+	for d := range l.Rank {
+		if a.Stride[d] != 0 {
+			if along >= 0 {
+				return
+			}
+			along = d
+		}
+	}
+	switch {
+	case along < 0 || len(a.Stages) > 0:
+	case a.Stride[along] > 0: // offset + stride*i >= 0
+		from := (-a.Offset + a.Stride[along] - 1) / a.Stride[along]
+		b.within(along, max(0, from), l.Dims[along])
+	default:
+		to := int64(0)
+		if a.Offset >= 0 {
+			to = a.Offset/-a.Stride[along] + 1
+		}
+		b.within(along, 0, min(to, l.Dims[along]))
+	}
 }

@@ -11,7 +11,8 @@ import (
 // Concat puts tensors one after another along an axis. They have one dtype, any
 // (else ErrDType), one rank above 0, and equal sizes but along the axis (else
 // ErrShape); a negative axis counts from the last. Without tensors the result is
-// ErrShape.
+// ErrShape. Each element is read and written once: kernels that compute an operand
+// write it into the result, if nothing else needs it. NumPy's concatenate.
 func Concat(axis int, ts ...*Tensor) *Tensor {
 	const name = "concat"
 	if len(ts) == 0 {
@@ -32,6 +33,11 @@ func Concat(axis int, ts ...*Tensor) *Tensor {
 	if len(ts) == 1 {
 		return ts[0].Reshape(ts[0].shape()...)
 	}
+	hs := make([]*stream.Value, len(ts))
+	for i, t := range ts {
+		hs[i] = &t.v
+	}
+	defer stream.Whole(hs...)()
 	return concat(list, ts)
 }
 

@@ -106,16 +106,24 @@ func (j *Job) step(k int, bad []*operror.Error) {
 		}
 	}
 	// What the steps of a chain hand over may never have been in memory; what
-	// they start from is, until the chain ends.
-	plan := j.known.Plan
-	for c, _ := plan.ChainOf(k); c < k; c++ {
-		j.operands(&r, &plan.Steps[c], bad, plan.HandsOver)
+	// they start from is, until the chain ends. What pieces of a tensor are made
+	// from is there until all of them are.
+	j.sources(&r, k, bad)
+	uses := j.known.Plan.Uses()
+	made := func(i int) bool { // outputs that this step is the last to write a piece of, or writes whole
+		return step.Kernel.Operands[i].Kind == codegen.Output && j.Mem[step.Operands[i].Tensor] != nil && uses.Write[step.Operands[i].Tensor] == k
 	}
-	j.operands(&r, step, bad, func(int) bool { return false })
+	for i, op := range step.Operands {
+		if made(i) {
+			for _, piece := range uses.Pieces[op.Tensor] {
+				j.sources(&r, piece, bad)
+			}
+		}
+	}
 	data := make([][]byte, len(step.Operands))
 	for i, op := range step.Operands {
 		t := &j.seg.Tensors[op.Tensor]
-		if step.Kernel.Operands[i].Kind != codegen.Output || j.Mem[op.Tensor] == nil || r.Value(int32(op.Tensor)) != nil {
+		if !made(i) || r.Value(int32(op.Tensor)) != nil {
 			continue
 		}
 		var err error
@@ -124,7 +132,7 @@ func (j *Job) step(k int, bad []*operror.Error) {
 		}
 	}
 	for i, op := range step.Operands {
-		if step.Kernel.Operands[i].Kind != codegen.Output || j.Mem[op.Tensor] == nil {
+		if !made(i) {
 			continue
 		}
 		t := &j.seg.Tensors[op.Tensor]
@@ -134,6 +142,16 @@ func (j *Job) step(k int, bad []*operror.Error) {
 			}
 		}
 	}
+}
+
+// sources gives r what step k starts from: what it reads from memory, and in a chain what
+// the steps before it do.
+func (j *Job) sources(r *ByOp, k int, bad []*operror.Error) {
+	plan := j.known.Plan
+	for c, _ := plan.ChainOf(k); c < k; c++ {
+		j.operands(r, &plan.Steps[c], bad, plan.HandsOver)
+	}
+	j.operands(r, &plan.Steps[k], bad, func(int) bool { return false })
 }
 
 // operands gives r what a step reads from memory, but for what not holds of.

@@ -101,6 +101,10 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 	if !t.stands(from) {
 		return fmt.Errorf("%w: at %v, not %v", errPath, t.shape[:t.rank], from)
 	}
+	if h.raises() && n.Op == ir.Concat {
+		t.piece(n, to, seg.Tensors[n.Args[0].ID].Shape, h.Arg)
+		return nil
+	}
 	switch n.Op {
 	case ir.Expand:
 		return t.broadcast(to)
@@ -123,9 +127,9 @@ func (l *layouter) hop(t *tracer, seg *segment.Segment, h Hop) error {
 // crossable says which nodes a path may cross in which direction.
 func crossable(op ir.Op, up bool) bool {
 	switch op {
-	case ir.Permute, ir.Reshape:
+	case ir.Permute, ir.Reshape, ir.Concat:
 		return true
-	case ir.Expand, ir.Slice, ir.Window, ir.Pad, ir.Concat, ir.Assign, ir.Gather, ir.Scatter:
+	case ir.Expand, ir.Slice, ir.Window, ir.Pad, ir.Assign, ir.Gather, ir.Scatter:
 		return !up
 	}
 	return op.Class() == ir.ClassReduce // down only where nothing was reduced but dims of size 1

@@ -127,6 +127,12 @@ func (b *body) make(t int32, m *indexMap) ir.Ref {
 		return b.nothing(t)
 	}
 	def := b.x.seg.Tensors[t].Def
+	if own, arg, ok := b.x.maps.inPiece(m, def); ok {
+		if b.owns(t) { // not the concatenations on the way, of which nothing is computed
+			b.nodes.add(def)
+		}
+		return b.value(n.Args[arg].ID, own)
+	}
 	if b.nodes.has(def) {
 		b.again.add(def)
 	}

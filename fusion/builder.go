@@ -195,6 +195,9 @@ func (x *explorer) nearPairs() [][2]int {
 	byDomain := grown(&x.touch[1], len(x.class.rep))
 	var pairs [][2]int
 	touches := func(list *[]int, i int) {
+		if n := len(*list); n > 0 && (*list)[n-1] == i {
+			return // by several pieces
+		}
 		for _, j := range (*list)[max(0, len(*list)-near):] {
 			pairs = append(pairs, [2]int{j, i})
 		}

@@ -71,7 +71,7 @@ func (x *explorer) updates(g *group) bool {
 // onlyReader is the group that alone reads what g writes, which nobody else
 // wants; nil if there is none.
 func (x *explorer) onlyReader(g *group) *group {
-	if len(g.roots) != 1 {
+	if len(g.roots) != 1 || g.roots[0].at.pieced() {
 		return nil
 	}
 	t := g.roots[0].tensor

@@ -39,7 +39,7 @@ func execute(seg *segment.Segment, p *Plan, inputs [][]byte, views []View, reuse
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		for k, o := range s.Operands {
-			if s.Kernel.Operands[k].Kind == codegen.Output {
+			if s.Kernel.Operands[k].Kind == codegen.Output && (mem[o.Tensor] == nil || !o.pieced(seg)) {
 				mem[o.Tensor] = bytes.Repeat([]byte{0xa5}, int(l.Elems[o.Tensor])*seg.Tensors[o.Tensor].DT.Size())
 			}
 		}

@@ -146,6 +146,7 @@ type explorer struct {
 	part     []int32 // the nodes that are looked at
 	partOf   []int32 // each node's; nil: the segment is one
 	writer   []int
+	writes   []write
 	touch    [2][][]int // see nearPairs
 	sizes    []Size     // at which the choices made so far would be made again
 
@@ -191,7 +192,7 @@ func (x *explorer) begin() {
 func (x *explorer) eachRootOf(nodes []int32) {
 	for _, n := range nodes {
 		if t := x.seg.Out[n]; x.stored[t] {
-			x.groups = append(x.groups, x.groupOf(t))
+			x.groups = append(x.groups, x.groupsOf(t)...)
 		}
 	}
 }
@@ -303,7 +304,7 @@ func (x *explorer) refusals() []Refusal {
 func (x *explorer) common(a, b *group) int64 {
 	var n int64
 	for _, t := range x.tensors(a) {
-		if slices.Contains(x.tensors(b), t) {
+		if slices.Contains(x.tensors(b), t) && !(a.writes(t) && b.writes(t)) {
 			n += min(x.traffic(a, t), x.traffic(b, t)) * x.elemSize(x.seg.Tensors[t].DT)
 		}
 	}

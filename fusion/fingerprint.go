@@ -16,7 +16,7 @@ import (
 // it; epoch is raised by hand for changes that no golden file shows.
 const (
 	epoch  = 4
-	digest = 0x8ba451d0cb84e34f
+	digest = 0xe7b67ef7ffa9a56e
 )
 
 // Version names the version of plans that this program makes and understands.

@@ -125,7 +125,7 @@ func (x *explorer) price(g *group) *cost {
 				c.reads = append(c.reads, o.tensor)
 			}
 		case codegen.Output:
-			c.bytes += x.elems(o.tensor) * x.elemSize(dt)
+			c.bytes += min(x.elems(o.tensor), o.at.elems) * x.elemSize(dt)
 		}
 		c.touched = append(c.touched, instance{tensor: o.tensor, at: o.at})
 	}
@@ -209,7 +209,7 @@ func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
 			continue
 		}
 		at := x.maps.then(m, r.at)
-		if !at.storable() {
+		if !x.maps.whole(at).storable() {
 			return nil, reasonCover
 		}
 		g.roots = append(g.roots, root{tensor: r.tensor, at: at})
@@ -222,12 +222,17 @@ func (x *explorer) merged(a, b *group, m *indexMap) (*group, string) {
 func (x *explorer) shared(a, b *group) bool {
 	for _, p := range x.price(a).touched {
 		for _, q := range x.price(b).touched {
-			if p.tensor == q.tensor {
+			if p.tensor == q.tensor && !(a.writes(p.tensor) && b.writes(p.tensor)) {
 				return true
 			}
 		}
 	}
 	return x.feeds(a, b) || x.feeds(b, a)
+}
+
+// writes reports a tensor that a group writes, or a piece of it.
+func (g *group) writes(t int32) bool {
+	return slices.ContainsFunc(g.roots, func(r root) bool { return r.tensor == t })
 }
 
 // feeds reports whether b reads a root of a.

@@ -35,6 +35,7 @@ const (
 	stepBound   // to a number: see Bound
 	stepGather  // to the data that indices point into
 	stepScatter // the same, from the indices of a Scatter
+	stepPiece   // from an operand of a Concat up to the result
 )
 
 // folds reports kinds of which two in a row are one.
@@ -43,7 +44,7 @@ func (k stepKind) folds() bool { return k <= stepReshape }
 type mapStep struct {
 	kind     stepKind
 	from, to int32
-	axes     []int // stepPermute: dim i of to is dim axes[i] of from; stepMove, stepBound: what of the node
+	axes     []int // stepPermute: dim i of to is dim axes[i] of from; stepMove, stepBound, stepPiece: what of the node
 	node     int32 // stepSlice and those after it: whose attributes
 	hops     []Hop
 }

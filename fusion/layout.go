@@ -128,7 +128,15 @@ func (l *layouter) step(s *Step, seg *segment.Segment, in []View, out *runtime.L
 			elems[t] = int64(seg.Tensors[t].Shape.Elems())
 		}
 	}
-	return l.emit(out, s.Kernel)
+	if err := l.emit(out, s.Kernel); err != nil {
+		return err
+	}
+	for i, o := range s.Kernel.Operands {
+		if op := &s.Operands[i]; o.Kind == codegen.Output && op.pieced(seg) {
+			out.Args[i].Piece = int32(op.Tensor) + 1
+		}
+	}
+	return nil
 }
 
 // collapse gives launches [from, to) fewer and longer dims.

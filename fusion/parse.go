@@ -2,6 +2,7 @@ package fusion
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -209,7 +210,13 @@ func (p *planParser) path() (path []Hop, err error) {
 			h.Arg, err = p.number("to:")
 		case strings.HasPrefix(w, "up:"):
 			h.Up = true
-			h.Node, err = p.number("up:")
+			node, arg, ok := strings.Cut(w, "/")
+			if p.words[0] = node; ok {
+				p.words = slices.Insert(p.words, 1, arg)
+			}
+			if h.Node, err = p.number("up:"); err == nil && ok {
+				h.Arg, err = p.number("")
+			}
 		default:
 			h, err = p.across()
 		}

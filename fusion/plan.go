@@ -77,6 +77,10 @@ type Hop struct {
 	Dim   int
 }
 
+// raises reports a hop from an operand of a Concat up to its result, or across a
+// view or a reduction.
+func (h Hop) raises() bool { return h.Node >= 0 && h.Up }
+
 // bounds reports an operand that is no element of its tensor but a bound.
 func (o *Operand) bounds() bool { return len(o.Path) > 0 && o.Path[len(o.Path)-1].Bound != NoBound }
 

@@ -64,7 +64,7 @@ var rules = []rule{
 			case r.total:
 			case g.contracts() && (!each || x.price(g).loose):
 				return reasonInside
-			case !each && !r.at.bijective():
+			case !each && !x.maps.whole(r.at).bijective():
 				return reasonGuarded
 			}
 		}
@@ -129,19 +129,27 @@ func reaches(deps [][]int, from, to int) bool {
 	return visit(from)
 }
 
+// write is a group that writes a tensor; next is the place, and one, of another that
+// writes a piece of the same tensor.
+type write struct{ group, next int }
+
 // dependencies lists for each group those whose results it reads, ascending.
 func (x *explorer) dependencies() [][]int {
-	writer := grown(&x.writer, len(x.seg.Tensors)) // number of the group, and one
+	writer := grown(&x.writer, len(x.seg.Tensors)) // place in x.writes, and one
+	x.writes = x.writes[:0]
 	for i, g := range x.groups {
 		for _, r := range g.roots {
-			writer[r.tensor] = i + 1
+			x.writes = append(x.writes, write{group: i, next: writer[r.tensor]})
+			writer[r.tensor] = len(x.writes)
 		}
 	}
 	deps := make([][]int, len(x.groups))
 	for i, g := range x.groups {
 		for _, t := range x.price(g).reads {
-			if w := writer[t] - 1; w >= 0 && w != i && !slices.Contains(deps[i], w) {
-				deps[i] = append(deps[i], w)
+			for at := writer[t]; at > 0; at = x.writes[at-1].next {
+				if w := x.writes[at-1].group; w != i && !slices.Contains(deps[i], w) {
+					deps[i] = append(deps[i], w)
+				}
 			}
 		}
 		slices.Sort(deps[i])

@@ -116,7 +116,7 @@ func (x *explorer) groupAs(s *Step) (*group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("operand %d: %w", i, err)
 		}
-		if at.to != x.class.of[o.Tensor] || !at.storable() && !(g.scatters() && at.scatters()) {
+		if at.to != x.class.of[o.Tensor] || !x.maps.whole(at).storable() && !(g.scatters() && at.scatters()) {
 			return nil, fmt.Errorf("operand %d: %w", i, errPath)
 		}
 		g.roots = append(g.roots, root{tensor: int32(o.Tensor), at: at})
@@ -143,6 +143,10 @@ func (x *explorer) mapAlong(domain int32, path []Hop) (*indexMap, error) {
 			continue
 		}
 		n := &x.seg.Nodes[h.Node]
+		if h.raises() && n.Op == ir.Concat && h.Arg < int(n.NArgs) && m.to == x.class.of[n.Args[h.Arg].ID] {
+			m = x.maps.piece(m, int32(h.Node), h.Arg)
+			continue
+		}
 		if h.Arg != 0 || n.NArgs == 0 || n.Args[0].Scalar {
 			return nil, errPath
 		}

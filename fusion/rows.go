@@ -37,6 +37,7 @@ func (x *explorer) lively(class int32) uint32 {
 // elements being met.
 func (x *explorer) eachRow(g *group, m *indexMap) bool {
 	kept := x.lively(g.domain) &^ axisMask(g.axes)
+	m = x.maps.whole(m)
 	return m.storable() && x.isRow(g, m) && x.moving(m)&kept == kept
 }
 

@@ -60,7 +60,7 @@ func (x *explorer) inner(g *group) []int32 {
 	return ts
 }
 
-// write has t written to memory by a group of its own. Groups that computed it
+// write has t written to memory by groups of its own. Groups that computed it
 // now read it; the others stay as they are, prices and all.
 func (x *explorer) write(t int32) {
 	groups := make([]*group, 0, len(x.groups)+1)
@@ -73,7 +73,7 @@ func (x *explorer) write(t int32) {
 		groups = append(groups, g)
 	}
 	x.stored[t] = true
-	x.groups = append(groups, x.groupOf(t))
+	x.groups = append(groups, x.groupsOf(t)...)
 }
 
 // worthWriting is the least number of lowered instructions behind a value for
@@ -104,7 +104,7 @@ func (x *explorer) writeShared() {
 func (x *explorer) dropUnread() {
 	for i := 0; i < len(x.groups); i++ {
 		for _, r := range x.groups[i].roots {
-			if x.wanted[r.tensor] || len(x.groups[i].roots) == 1 || x.readElsewhere(r.tensor, i) {
+			if x.wanted[r.tensor] || len(x.groups[i].roots) == 1 || r.at.pieced() || x.readElsewhere(r.tensor, i) {
 				continue
 			}
 			n := *x.groups[i]

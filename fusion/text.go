@@ -25,7 +25,7 @@ import (
 //	score 1.5e-05
 //
 // A path is a list of hops: a node number crosses the node, n/a to its operand
-// a, up:n crosses it upwards, to:t broadcasts to the shape of a tensor, and
+// a, up:n and up:n/a cross it upwards, to:t broadcasts to the shape of a tensor, and
 // low:n/a.d, high: or between: is a bound of a node's operand along a dim. The kernel's own text
 // stands behind bars.
 func (p *Plan) String() string {
@@ -100,6 +100,8 @@ func pathText(path []Hop) string {
 		switch {
 		case h.Node < 0:
 			fmt.Fprintf(&b, " to:%d", h.Arg)
+		case h.Up && h.Arg > 0:
+			fmt.Fprintf(&b, " up:%d/%d", h.Node, h.Arg)
 		case h.Up:
 			fmt.Fprintf(&b, " up:%d", h.Node)
 		case h.Bound != NoBound:

@@ -89,6 +89,15 @@ func (l *layouter) move(t *tracer, n *ir.Node, operand, first ir.Shape, h Hop) e
 	return nil
 }
 
+// piece goes from an operand of a Concat up to the result.
+func (t *tracer) piece(n *ir.Node, result, first ir.Shape, arg int) {
+	axis := n.Attr.Axes[0]
+	if arg == 1 {
+		t.at[axis].off += int64(first[axis])
+	}
+	t.shape[axis] = int64(result[axis])
+}
+
 // stepped goes to the elements of an operand that lie between others in the result, along
 // the dims where between is more than 1, without a stage: where the domain's dims can be
 // made fine enough, which element it is, and whether it is one, is one of them each.

@@ -5,9 +5,13 @@ import "github.com/millrace-go/millrace/codegen"
 // Uses says between which steps of a plan each tensor's memory is needed.
 // Memory that an alias is a view of is needed as long as the alias is.
 type Uses struct {
-	// Write is the step that writes each tensor, Read the last that reads it;
-	// -1 where none does. Tensors beyond the slices are in no step.
+	// Write is the last step that writes each tensor, Read the last that reads it;
+	// -1 where none does. Tensors beyond the slices are in no step. What the steps
+	// that write pieces of a tensor read counts as read until all of it is written:
+	// where one fails the whole is computed from that.
 	Write, Read []int
+	// Pieces lists the steps that write a tensor of which several write pieces.
+	Pieces map[int][]int
 	// Last are, for each step, the tensors that no later one reads or writes.
 	Last [][]int32
 }
@@ -39,7 +43,19 @@ func newUses(p *Plan) *Uses {
 			case codegen.Input:
 				u.Read[o.Tensor] = i
 			case codegen.Output:
+				if w := u.Write[o.Tensor]; w >= 0 && w != i {
+					u.piece(o.Tensor, w)
+					u.piece(o.Tensor, i)
+				}
 				u.Write[o.Tensor] = i
+			}
+		}
+	}
+	for t, steps := range u.Pieces {
+		for _, k := range steps {
+			from, _ := p.ChainOf(k)
+			for ; from <= k; from++ {
+				u.hold(&p.Steps[from], u.Write[t])
 			}
 		}
 	}
@@ -50,6 +66,25 @@ func newUses(p *Plan) *Uses {
 		}
 	}
 	return u
+}
+
+// piece notes a step that writes a piece of a tensor.
+func (u *Uses) piece(t, step int) {
+	if u.Pieces == nil {
+		u.Pieces = map[int][]int{}
+	}
+	if list := u.Pieces[t]; len(list) == 0 || list[len(list)-1] != step {
+		u.Pieces[t] = append(list, step)
+	}
+}
+
+// hold notes that what a step reads is needed until another step.
+func (u *Uses) hold(s *Step, until int) {
+	for k, o := range s.Operands {
+		if s.Kernel.Operands[k].Kind == codegen.Input {
+			u.Read[o.Tensor] = max(u.Read[o.Tensor], until)
+		}
+	}
 }
 
 // inPlace finds the pairs of input and output that are at the same element at
@@ -64,7 +99,7 @@ func (x *explorer) inPlace(k *codegen.Kernel, operands []bodyOperand) []InPlace 
 	}
 	for i := range operands {
 		o := &operands[i]
-		if o.kind != codegen.Output || !k.StoresLast(i) || !o.at.bijective() && !lone(k, i) {
+		if o.kind != codegen.Output || !k.StoresLast(i) || o.at.pieced() || !o.at.bijective() && !lone(k, i) {
 			continue
 		}
 		for j := range operands {

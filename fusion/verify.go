@@ -55,7 +55,7 @@ func dimOf(seg *segment.Segment, t, d int) (int, bool) {
 
 // Verify reports the first reason why the plan would not compute the segment:
 // a step that reads what no earlier step wrote, a tensor to be written that is
-// written nowhere or twice, numbers out of range, a kernel that is none. Plans
+// written nowhere, in part or twice, numbers out of range, a kernel that is none. Plans
 // that come from outside the process are verified before they are used.
 func (p *Plan) Verify(seg *segment.Segment) error {
 	v := &verifier{seg: seg, written: make([]bool, len(seg.Tensors))}
@@ -131,6 +131,7 @@ func (p *Plan) verifyChain(c Chain, seg *segment.Segment) error {
 type verifier struct {
 	seg     *segment.Segment
 	written []bool
+	pieces  map[int]map[string]bool // by tensor, of which pieces were written
 }
 
 func (v *verifier) step(s *Step) error {
@@ -169,10 +170,9 @@ func (v *verifier) step(s *Step) error {
 	}
 	for i, o := range s.Operands {
 		if s.Kernel.Operands[i].Kind == codegen.Output {
-			if v.written[o.Tensor] {
-				return fmt.Errorf("operand %d: tensor %d is written twice", i, o.Tensor)
+			if err := v.write(&o); err != nil {
+				return fmt.Errorf("operand %d: %w", i, err)
 			}
-			v.written[o.Tensor] = true
 		}
 	}
 	for _, ip := range s.InPlace {

@@ -42,6 +42,9 @@ type Access struct {
 	// Local is, inside a chain, the number of a local memory, counted from 1:
 	// Buf is nil then.
 	Local int
+	// Piece is not 0 of an output whose buffer other launches of the list write, too:
+	// those with the same number write other elements of it.
+	Piece int32
 }
 
 // Stage maps a linear position to another: it is taken apart row-major over

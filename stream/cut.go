@@ -41,6 +41,18 @@ func (s *Stream) maybeCut() {
 	}
 }
 
+// Whole keeps the stream of an op of these operands from being cut until end is called:
+// what is recorded meanwhile is one op of the program, and is planned as one. Steps are cut
+// all the same where they are too long.
+func Whole(hs ...*Value) (end func()) {
+	p, ok := Beside(hs...)
+	if !ok {
+		return func() {}
+	}
+	p.S.whole.Add(1)
+	return func() { p.S.whole.Add(-1) }
+}
+
 // policy is where to cut a queue with n items of the program's own; none where it is
 // certain that it is not cut.
 func (s *Stream) policy(n int) (p segment.Policy, any bool) {
@@ -78,7 +90,7 @@ func (s *Stream) policy(n int) (p segment.Policy, any bool) {
 func (s *Stream) cut() {
 	n := len(s.q.Items) - s.extra
 	p, any := s.policy(n)
-	if !any || s.still || s.trial != nil {
+	if !any || s.still || s.trial != nil || s.whole.Load() > 0 && s.q.Len()-s.redone < s.stepOps {
 		return
 	}
 	cut := segment.Cut(p, n, func(i int) queue.Key {

@@ -22,6 +22,7 @@ func TestRandomSteps(t *testing.T) {
 		n = 70
 	}
 	defer force.SetSteps(0, 0)
+	defer force.SetPieces(false)
 	parts, dropped := 0, 0
 	for seed := range uint64(n) {
 		c := progen.Config{Ops: 30, MaxElems: 1000, Groups: groups[seed%2]}
@@ -80,6 +81,7 @@ func runSteps(p *ir.Graph, seed uint64) (*randomStep, error) {
 	o.Explore = device.ExploreMode(x.rnd.IntN(2))
 	o.Report = seed%2 == 0                         // launches are timed one by one, now and then
 	force.SetSteps(x.rnd.IntN(60), x.rnd.IntN(20)) // none for 0
+	force.SetPieces(x.rnd.IntN(2) == 0)
 	if x.d, err = Open(o); err != nil {
 		return x, err
 	}

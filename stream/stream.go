@@ -38,6 +38,7 @@ type Stream struct {
 	stay    []*Value                               // pending ones that a handle was set to
 	still   bool                                   // no cuts, for a while
 	scopes  atomic.Int32                           // that are open and in no other
+	whole   atomic.Int32                           // ops of the program that are being recorded as several: see Whole
 	closed  atomic.Bool
 	work    scratch // reused by flushes
 	bind    exec.Binder

@@ -37,6 +37,33 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
+// BenchmarkConcat puts many tensors together, beside a copy of as many elements.
+func BenchmarkConcat(b *testing.B) {
+	dev, err := millrace.Open("cpu")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	for _, c := range [][2]int{{8, 1000}, {64, 256}, {2, 4096}} {
+		parts, n := c[0], c[1]
+		var xs []*millrace.Tensor
+		for i := range parts {
+			xs = append(xs, millrace.UniformOn(dev, millrace.Float32, uint64(i), n, n))
+		}
+		all := millrace.UniformOn(dev, millrace.Float32, 1, parts*n, n)
+		if err := dev.Sync(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		benchTensor(b, dev, fmt.Sprintf("copy/%dx%d", parts, n), func() *millrace.Tensor { return all.Neg() })
+		for axis := range 2 {
+			benchTensor(b, dev, fmt.Sprintf("axis%d/%dx%d", axis, parts, n), func() *millrace.Tensor { return millrace.Concat(axis, xs...) })
+		}
+		for _, x := range append(xs, all) {
+			x.Release()
+		}
+	}
+}
+
 // BenchmarkPadImages puts a border of one element around 128 images, as convolutions do.
 func BenchmarkPadImages(b *testing.B) {
 	dev, err := millrace.Open("cpu:compile=wait,tune=off")

@@ -128,6 +128,7 @@ const inC = "cpu:compile=c,tier=1,threads=2"
 // however small it is, another one each time.
 func TestRandomProgramsForced(t *testing.T) {
 	defer force.SetChoice(-1)
+	defer force.SetPieces(false)
 	specs := []string{"cpu:compile=off,threads=2", "cpu:compile=off,threads=3,fusion=off", "cpu:compile=off,threads=2,queue=3"}
 	devices := make([]*millrace.Device, len(specs))
 	for i, s := range specs {
@@ -136,6 +137,7 @@ func TestRandomProgramsForced(t *testing.T) {
 	n := count(t, "PROGRAMS", programs)
 	for seed := range uint64(n) {
 		force.SetChoice(int(seed))
+		force.SetPieces(seed%4 > 1)
 		c := progen.Config{MaxElems: 1000, Groups: []progen.Group{0, rowGroups}[seed%2]}
 		i := int(seed) % len(specs)
 		randomProgram(t, 7<<32+seed, c, func(*rand.Rand) (*millrace.Device, string) { return devices[i], specs[i] })

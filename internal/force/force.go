@@ -47,6 +47,15 @@ func Step(most int) int { return bounded(&steps, most) }
 // Part is how many ops are searched at once, where else it is so many.
 func Part(most int) int { return bounded(&parts, most) }
 
+// pieces is whether every concatenation is written in pieces.
+var pieces atomic.Bool
+
+// SetPieces has every concatenation written in pieces, however small; false ends it.
+func SetPieces(all bool) { pieces.Store(all) }
+
+// Pieces reports that.
+func Pieces() bool { return pieces.Load() }
+
 func bounded(by *atomic.Int64, most int) int {
 	if n := by.Load(); n > 0 {
 		return int(n)

@@ -44,14 +44,19 @@ func (r *ready) wholeLines(i int) bool {
 	return n%line == 0 || n >= longRun
 }
 
-// outputBytes is the size of what is stored through an operand.
+// outputBytes is the size of what is stored through an operand, or of the buffer of which
+// it stores a piece.
 func (r *ready) outputBytes(i int) int64 {
 	o := &r.p.kernel.Operands[i]
 	points := r.total
 	if o.Row {
 		points = r.outputs
 	}
-	return points * int64(o.DT.Size())
+	bytes := points * int64(o.DT.Size())
+	if a := &r.l.Args[i]; a.Piece != 0 && a.Buf != nil {
+		bytes = max(bytes, a.Buf.Bytes())
+	}
+	return bytes
 }
 
 // streamsFrom is the size of results from which they are stored past the caches:

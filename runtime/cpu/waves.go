@@ -45,10 +45,41 @@ type ordering struct {
 var orderings = sync.Pool{New: func() any { return new(ordering) }}
 
 // use is what a list has done so far with a buffer: one more than the level of
-// the last launch that writes it, and of the last one that touches it.
+// the last launch that writes it, and of the last one that touches it. Launches
+// that write pieces of one tensor there do not wait for each other: they count
+// apart until another one touches it.
 type use struct {
 	of               *buffer // nil where the place is free
 	written, touched int32
+	piece            int32 // of the last launches: see runtime.Access
+	pieces           int32 // one more than the level of the last of these
+}
+
+// before is the level above all that a launch waits for which writes it, as the
+// piece of that number if it is not 0, or reads it.
+func (u *use) before(writes bool, piece int32) int32 {
+	switch {
+	case !writes:
+		return max(u.written, u.pieces)
+	case piece != 0 && piece == u.piece:
+		return u.touched
+	}
+	return max(u.touched, u.pieces)
+}
+
+// note notes a launch of a level.
+func (u *use) note(at int32, writes bool, piece int32) {
+	if writes && piece != 0 {
+		if piece != u.piece {
+			u.touched, u.written = max(u.touched, u.pieces), max(u.written, u.pieces)
+			u.piece, u.pieces = piece, 0
+		}
+		u.pieces = max(u.pieces, at+1)
+		return
+	}
+	if u.touched = max(u.touched, at+1); writes {
+		u.written = at + 1
+	}
 }
 
 // use is that of a buffer.
@@ -148,11 +179,7 @@ func (o *ordering) levels(list []runtime.Launch) bool {
 				continue // of an index
 			}
 			uses[j] = o.use(b)
-			if p.writes[j] {
-				at = max(at, uses[j].touched)
-			} else {
-				at = max(at, uses[j].written)
-			}
+			at = max(at, uses[j].before(p.writes[j], list[i].Args[j].Piece))
 		}
 		if p.faults {
 			at = top
@@ -162,9 +189,7 @@ func (o *ordering) levels(list []runtime.Launch) bool {
 			if u == nil {
 				continue
 			}
-			if u.touched = max(u.touched, at+1); p.writes[j] {
-				u.written = at + 1
-			}
+			u.note(at, p.writes[j], list[i].Args[j].Piece)
 		}
 		o.turns[i].level, top = at, max(top, at+1)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/millrace-go/millrace/codegen"
@@ -140,7 +141,12 @@ func waveRunBy(t *testing.T, d *device, seed uint64, run func(list []runtime.Lau
 		if which > 0 && (to == x || to == y) {
 			which = 0 // rows and products do not work in place
 		}
-		list = append(list, waveLaunch(progs[which], which, sizes[size], some[x], some[y], some[to]))
+		l := waveLaunch(progs[which], which, sizes[size], some[x], some[y], some[to])
+		if which > 0 || rng.IntN(3) > 0 {
+			list = append(list, l)
+			continue
+		}
+		list = append(list, piecesOf(l, 1+rng.Int64N(sizes[size]-1), int32(len(list)+1))...)
 	}
 	run(list, bufs, rng)
 	for i, some := range bufs {
@@ -153,6 +159,51 @@ func waveRunBy(t *testing.T, d *device, seed uint64, run func(list []runtime.Lau
 		}
 	}
 	return out
+}
+
+// piecesOf is an elementwise launch as two that write pieces, some rows and the others.
+func piecesOf(l runtime.Launch, rows int64, number int32) []runtime.Launch {
+	rest := l
+	rest.Args = slices.Clone(l.Args)
+	l.Args[2].Piece, rest.Args[2].Piece = number, number
+	l.Dims[0], rest.Dims[0] = rows, l.Dims[0]-rows
+	for i := range rest.Args {
+		rest.Args[i].Offset += rows * rest.Args[i].Stride[0]
+	}
+	return []runtime.Launch{l, rest}
+}
+
+// TestWavesOfPieces: launches that write pieces of one tensor do not wait for each other,
+// others wait for all of them, and pieces of another tensor in the same memory do, too.
+func TestWavesOfPieces(t *testing.T) {
+	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
+	p, err := d.Build(waveKernels()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [4]runtime.Buffer
+	for i := range b {
+		if b[i], err = d.Alloc(64 * 4); err != nil {
+			t.Fatal(err)
+		}
+		defer d.Free(b[i])
+	}
+	var list []runtime.Launch
+	list = append(list, piecesOf(waveLaunch(p, 0, 8, b[0], b[1], b[2]), 3, 1)...) // 0, 0
+	list = append(list, waveLaunch(p, 0, 8, b[2], b[1], b[3]))                    // reads them: 1
+	list = append(list, piecesOf(waveLaunch(p, 0, 8, b[0], b[1], b[2]), 3, 2)...) // 2, 2
+	list = append(list, piecesOf(waveLaunch(p, 0, 8, b[0], b[1], b[2]), 3, 3)...) // of another tensor: 3, 3
+	list = append(list, waveLaunch(p, 0, 8, b[0], b[1], b[2]))                    // 4
+	var o ordering
+	o.turns = make([]turn, len(list))
+	if !o.levels(list) {
+		t.Fatal("all have levels of their own")
+	}
+	for i, want := range []int32{0, 0, 1, 2, 2, 3, 3, 4} {
+		if o.turns[i].level != want {
+			t.Errorf("launch %d has level %d, not %d", i, o.turns[i].level, want)
+		}
+	}
 }
 
 // TestWavesFault: what comes before a launch that may meet an index out of range

@@ -75,9 +75,11 @@ func testEnginePrograms(t *testing.T) {
 // launch is: another one in each pass.
 func testEngineProgramsForced(t *testing.T) {
 	defer force.SetChoice(-1)
+	defer force.SetPieces(false)
 	d := openEngine(t)
 	n := programs(t, 48)
 	for seed := range n {
+		force.SetPieces(seed%4 > 1)
 		c := progen.Config{Ops: 10, MaxElems: 1500, Groups: []progen.Group{0, groups}[seed%2], DTypes: shader.DTypes &^ ir.Floats}
 		randomProgram(t, 3<<32+seed, progen.New(3<<32+seed, c), func(prog *ir.Graph) error {
 			inputs := progen.Inputs(prog, seed)

@@ -113,6 +113,7 @@ var suites = []suite{
 	{"EngineScatters", testEngineScatters},
 	{"EngineScatterInPlace", testEngineScatterInPlace},
 	{"EngineScatterOutOfRange", testEngineScatterOutOfRange},
+	{"EnginePieces", testEnginePieces},
 	{"EngineChains", testEngineChains},
 	{"EngineRecordingAxes", testEngineRecordingAxes},
 	{"EngineGrads", testEngineGrads},

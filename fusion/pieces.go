@@ -1,0 +1,191 @@
+package fusion
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-go/millrace/internal/force"
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
+
+// A concatenation can be written piece by piece: a group for each operand copies or
+// computes it, and writes it where it belongs in the result. So every element is read
+// and written once, however many operands there are, and no guard is evaluated. One
+// kernel that selects among guarded reads takes fewer launches, which pays where tensors
+// are small. Groups of pieces are groups like others: what makes an operand may join the
+// group of its piece, and then the operand need not be in memory.
+
+// maxPieces bounds the pieces of a tensor. What is concatenated beyond that is selected
+// in the kernel of its piece.
+const maxPieces = 512
+
+// piece goes on from m, which leads to operand arg of a Concat, up to its result.
+func (ms *mapSet) piece(m *indexMap, def int32, arg int) *indexMap {
+	return ms.push(m, mapStep{kind: stepPiece, from: m.to, to: ms.class.of[ms.seg.Out[def]], axes: []int{arg}, node: def,
+		hops: []Hop{{Node: int(def), Arg: arg, Up: true}}})
+}
+
+// inPiece reports a map that stays within one operand of a Concat: which operand that is,
+// and the map to it.
+func (ms *mapSet) inPiece(m *indexMap, def int32) (own *indexMap, arg int, ok bool) {
+	last := len(m.steps) - 1
+	if last < 0 || m.steps[last].kind != stepPiece || m.steps[last].node != def {
+		return nil, 0, false
+	}
+	return ms.prefix(m, last), m.steps[last].axes[0], true
+}
+
+// whole is m without the pieces that it ends in: the map to the operand that is a piece.
+func (ms *mapSet) whole(m *indexMap) *indexMap {
+	n := len(m.steps)
+	for n > 0 && m.steps[n-1].kind == stepPiece {
+		n--
+	}
+	if n == len(m.steps) {
+		return m
+	}
+	return ms.prefix(m, n)
+}
+
+// pieced reports a map that leads to a part of a tensor.
+func (m *indexMap) pieced() bool {
+	return slices.ContainsFunc(m.steps, func(s mapStep) bool { return s.kind == stepPiece })
+}
+
+// pieced reports an output that is a part of its tensor.
+func (o *Operand) pieced(seg *segment.Segment) bool {
+	return slices.ContainsFunc(o.Path, func(h Hop) bool { return h.raises() && seg.Nodes[h.Node].Op == ir.Concat })
+}
+
+// groupsOf makes the groups that write a tensor: one, or one for each piece where that is
+// predicted to be faster.
+func (x *explorer) groupsOf(t int32) []*group {
+	one := x.groupOf(t)
+	if x.node(t).Op != ir.Concat || x.opt.Mode == Unfused {
+		return []*group{one}
+	}
+	pieces := x.pieces(t)
+	if force.Pieces() {
+		return pieces
+	}
+	seconds := 0.0
+	for _, g := range pieces {
+		seconds += x.price(g).seconds
+	}
+	if x.overLimit(one) != "" {
+		return pieces
+	}
+	launches := float64(len(pieces)-1) * x.model.launch
+	elems := x.elems(t)
+	if less := (x.price(one).seconds - seconds + launches) / float64(elems); less > 0 {
+		x.bound(Size{Of: int(x.class.rep[x.class.of[t]]), Over: -1}, elems, 0, 0, launches/less)
+	}
+	if seconds < x.price(one).seconds {
+		return pieces
+	}
+	return []*group{one}
+}
+
+// pieces makes a group for each operand of a Concat, and for each operand of those of its
+// operands that are concatenations held in registers.
+func (x *explorer) pieces(t int32) []*group {
+	type way struct {
+		tensor int32
+		up     []edgeTo // from the tensor to t
+	}
+	list := []way{{tensor: t}}
+	for i := 0; i < len(list); {
+		w := list[i]
+		n := x.node(w.tensor)
+		if n == nil || n.Op != ir.Concat || w.tensor != t && x.stored[w.tensor] || len(list) == maxPieces {
+			i++
+			continue
+		}
+		def := x.seg.Tensors[w.tensor].Def
+		both := make([]way, 2)
+		for arg := range both {
+			both[arg] = way{n.Args[arg].ID, append([]edgeTo{{def, arg}}, w.up...)}
+		}
+		list = slices.Replace(list, i, i+1, both...)
+	}
+	groups := make([]*group, len(list))
+	for i, w := range list {
+		g := &group{kind: &builders[kindElementwise], domain: x.class.of[w.tensor], over: -1}
+		at := x.maps.identity(g.domain)
+		for _, e := range w.up {
+			at = x.maps.piece(at, e.node, e.arg)
+		}
+		g.roots = []root{{tensor: t, at: at}}
+		groups[i] = g
+	}
+	return groups
+}
+
+// edgeTo is an operand of a node.
+type edgeTo struct {
+	node int32
+	arg  int
+}
+
+// write notes that an output is written. A tensor that is written in pieces is there when
+// all of them are.
+func (v *verifier) write(o *Operand) error {
+	t := o.Tensor
+	if v.written[t] {
+		return fmt.Errorf("tensor %d is written twice", t)
+	}
+	if !o.pieced(v.seg) {
+		if v.pieces[t] != nil {
+			return fmt.Errorf("tensor %d is written whole and in pieces", t)
+		}
+		v.written[t] = true
+		return nil
+	}
+	key, of := "", int32(t)
+	for _, h := range slices.Backward(o.Path) {
+		if !h.raises() || v.seg.Nodes[h.Node].Op != ir.Concat {
+			break
+		}
+		if n := &v.seg.Nodes[h.Node]; v.seg.Out[h.Node] != of || h.Arg < 0 || h.Arg >= int(n.NArgs) {
+			return fmt.Errorf("tensor %d has no such piece", t)
+		} else {
+			of, key = n.Args[h.Arg].ID, key+string(rune('0'+h.Arg))
+		}
+	}
+	if v.pieces == nil {
+		v.pieces = map[int]map[string]bool{}
+	}
+	if v.pieces[t] == nil {
+		v.pieces[t] = map[string]bool{}
+	}
+	if v.pieces[t][key] {
+		return fmt.Errorf("a piece of tensor %d is written twice", t)
+	}
+	v.pieces[t][key] = true
+	n, all := covered(v.pieces[t], "")
+	v.written[t] = all
+	if all && n < len(v.pieces[t]) {
+		return fmt.Errorf("pieces of tensor %d overlap", t)
+	}
+	return nil
+}
+
+// covered reports that the pieces below a prefix are all there, and how many they are. A
+// piece is named by the operands on the way to it.
+func covered(pieces map[string]bool, prefix string) (n int, all bool) {
+	if pieces[prefix] {
+		return 1, true
+	}
+	if len(prefix) > maxPieces {
+		return 0, false
+	}
+	for _, arg := range [...]string{"0", "1"} {
+		more, ok := covered(pieces, prefix+arg)
+		if !ok {
+			return 0, false
+		}
+		n += more
+	}
+	return n, true
+}

@@ -3,6 +3,8 @@ package millrace
 import (
 	"math"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
 )
@@ -41,8 +43,11 @@ func fromBytes(p Place, dt DType, shape []int, data []byte, n int) *Tensor {
 	if s.Elems() != n {
 		return failedAt(place, op, shapeErr("%v has %d elements, the data %d", s, s.Elems(), n))
 	}
-	r := new(Tensor)
+	r := newSigned()
 	stream.FromHost(&r.v, place, dt, s, data)
+	if signing() {
+		r.signedAs(op, xxhash.Sum64(data), nil)
+	}
 	return r
 }
 
@@ -202,9 +207,10 @@ func create(place stream.Place, name string, op ir.Op, dt DType, shape []int, a,
 	if err := s.Check(); err != nil {
 		return failedAt(place, name, shapeErr("%v", err))
 	}
-	r := new(Tensor)
+	r := newSigned()
 	args := [...]stream.Arg{{Bits: a}, {Bits: b}}
 	stream.Record(&r.v, place, op, dt, s, nil, args[:nargs])
+	r.signed(op.String(), nil, args[:nargs])
 	return r
 }
 

@@ -18,7 +18,18 @@ type roomy struct {
 	node any
 }
 
+// signedRoomy has room for a signature: see follow.Signing.
+type signedRoomy struct {
+	roomy
+	sign uint64
+}
+
 func newRoomy() *Tensor {
+	if signing() {
+		r := new(signedRoomy)
+		r.v.Mark(stream.MarkRoom | stream.MarkSigned)
+		return &r.Tensor
+	}
 	r := new(roomy)
 	r.v.Mark(stream.MarkRoom)
 	return &r.Tensor
@@ -75,6 +86,7 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 	}
 	if !any {
 		ok := stream.Record(&r.v, stream.Place{}, op, out, shape, attr, args)
+		r.signed(op.String(), attr, args)
 		return r, ok
 	}
 	var own [3]stream.Arg
@@ -100,6 +112,7 @@ func recordFollowed(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []s
 		endOperands(in)
 		return r, ok
 	}
+	r.signed(op.String(), attr, args)
 	tell(c)
 	return r, true
 }
@@ -137,6 +150,7 @@ func whole(rule, name string, with any, run func(in []*Tensor) *Tensor, ts ...*T
 		endOperands(&c.In)
 		return r
 	}
+	r.signedAs(name, with, ts)
 	tell(c)
 	return r
 }
@@ -182,6 +196,7 @@ func plainly(t *Tensor) *Tensor {
 
 func init() {
 	follow.Node = func(t any) any { return t.(*Tensor).node() }
+	follow.Signature = func(t any) uint64 { return signOf(&t.(*Tensor).v) }
 	follow.Shape = func(t any) ir.Shape { return t.(*Tensor).shape() }
 	follow.Watch = func(t, node any) any {
 		r := newRoomy()

@@ -13,7 +13,7 @@ import (
 // apply records an elementwise op whose dtype follows from its operands. It reports
 // false where an operand is not any more what the caller found.
 func apply(op ir.Op, args []stream.Arg) (*Tensor, bool) {
-	if marks(args) != 0 {
+	if marks(args) != 0 || signing() {
 		return recordFollowed(op, ir.Invalid, nil, nil, args)
 	}
 	r := new(Tensor)
@@ -23,7 +23,7 @@ func apply(op ir.Op, args []stream.Arg) (*Tensor, bool) {
 
 // recordAs is apply for any op: see stream.Record.
 func recordAs(op ir.Op, out DType, shape ir.Shape, attr *ir.Attr, args []stream.Arg) (*Tensor, bool) {
-	if marks(args) != 0 {
+	if marks(args) != 0 || signing() {
 		return recordFollowed(op, out, shape, attr, args)
 	}
 	r := new(Tensor)

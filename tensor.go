@@ -160,6 +160,7 @@ func (t *Tensor) To(p Place) *Tensor {
 	}
 	r := newLike(t)
 	stream.To(&r.v, place, &t.v)
+	r.signedAs("to", nil, []*Tensor{t})
 	return r
 }
 

@@ -210,7 +210,9 @@ func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in
 	}
 	before := recorded.Load()
 	ws := o.watchAll(in)
-	defer letGo(ws...)
+	if !o.Follow { // else functions within f may use them when derivatives are taken again
+		defer letGo(ws...)
+	}
 	loss := f(ws)
 	own := made([]*tensor{loss}, ws, before)
 	grads, err = o.grad(by, loss, ws)

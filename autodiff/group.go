@@ -18,6 +18,10 @@ type group struct {
 	back    func(b *walk, n *node, ds []*tensor) error
 	in      []link    // of the operands
 	held    []*tensor // what back needs
+
+	// Of a Recording's result.
+	sealed bool
+	lost   bool // Grad in its function gave up where it leads
 }
 
 func (g *group) release() {
@@ -87,6 +91,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	if !slices.ContainsFunc(in, Watched) {
 		return outs
 	}
+	nested.Add(1)
 	n := &node{seq: recorded.Add(1), where: operror.TrailHere()}
 	g := &group{name: "custom", results: len(outs)}
 	n.group = g
@@ -114,7 +119,9 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 				full[i] = args[k+i]
 			case d == nil:
 				full[i] = zerosLike(args[k+i], args[k+i].Shape())
-				temps = append(temps, full[i])
+				if !b.Follow { // else a function within backward may use it later
+					temps = append(temps, full[i])
+				}
 			}
 		}
 		back := backward(args[:k], args[k:], full)
@@ -162,86 +169,4 @@ func hold(t *tensor) *tensor {
 		return nil
 	}
 	return follow.Hold(t).(*tensor)
-}
-
-// Checkpoint is f's results for in, of which nothing is kept but in: when derivatives are
-// asked for, f is called once more, and must do then what it did. What f uses besides in
-// must be there still. Derivatives go to watched tensors that f uses besides in, too.
-func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
-	if f == nil {
-		return []*tensor{refuse("checkpoint", "nil function")}
-	}
-	before := recorded.Load()
-	outs := f(in)
-	if !slices.ContainsFunc(outs, Watched) {
-		return outs
-	}
-	by := operror.TrailHere()
-	n := &node{where: by}
-	g := &group{name: "checkpoint", results: len(outs)}
-	n.group = g
-	own := made(outs, in, before)
-	g.in = cut(outs, before, &by)
-	n.seq = recorded.Add(1)
-	for _, t := range in {
-		g.held = append(g.held, hold(t))
-	}
-	rs := grouped(n, outs)
-	letGo(own...)
-	g.back = func(b *walk, n *node, ds []*tensor) error {
-		before := recorded.Load()
-		again := f(g.held)
-		defer func() { letGo(made(again, g.held, before)...) }()
-		if len(again) != len(ds) {
-			return fmt.Errorf("%w: checkpoint at %s: the function had %d results and has %d", ErrGraph, n.at(), len(ds), len(again))
-		}
-		for i, t := range again {
-			if ds[i] == nil {
-				continue
-			}
-			if err := t.Err(); err != nil {
-				return fmt.Errorf("checkpoint at %s: %w", n.at(), err)
-			}
-			b.give(linkOf(t), follow.Hold(ds[i]).(*tensor), nil)
-		}
-		if !b.Keep {
-			b.spend(n)
-		}
-		return nil
-	}
-	return rs
-}
-
-// cut gives up the nodes recorded after a number that results come from, and returns the
-// links from those to older ones.
-func cut(outs []*tensor, after uint64, by *operror.Trail) (edges []link) {
-	seen := map[*node]bool{}
-	var stack []*node
-	reach := func(l link) {
-		switch {
-		case l.node == nil:
-		case l.seq <= after || l.leaf():
-			if !slices.Contains(edges, l) {
-				edges = append(edges, l)
-			}
-		case !seen[l.node]:
-			seen[l.node] = true
-			stack = append(stack, l.node)
-		}
-	}
-	for _, t := range outs {
-		reach(linkOf(t))
-	}
-	var links []link
-	for len(stack) > 0 {
-		n := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		links = n.operands(links[:0])
-		for _, l := range links {
-			reach(l)
-		}
-		n.release(by)
-		n.cut()
-	}
-	return edges
 }

@@ -30,6 +30,7 @@ type node struct {
 	gone  bool           // given up
 	users int32          // walks that are at the node: the last one gives up what it kept
 	by    *operror.Trail // who gave it up
+	ended bool           // that was the end of the function that recorded it, and no Grad
 }
 
 // link is where an operand comes from: result out of a node, nil for none.
@@ -52,8 +53,10 @@ func kindOf(t *tensor) kind { return kind{t.DType(), follow.Shape(t)} }
 var recorded atomic.Uint64
 
 // linkOf is what a tensor carries.
-func linkOf(t *tensor) link {
-	switch n := follow.Node(t).(type) {
+func linkOf(t *tensor) link { return asLink(follow.Node(t)) }
+
+func asLink(carried any) link {
+	switch n := carried.(type) {
 	case *node:
 		return link{n, 0}
 	case *output:
@@ -170,6 +173,13 @@ func (n *node) enter() bool {
 	}
 	n.users++
 	return true
+}
+
+// stay is enter for who is at the node already.
+func (n *node) stay() {
+	n.mu.Lock()
+	n.users++
+	n.mu.Unlock()
 }
 
 func (n *node) leave() {

@@ -24,7 +24,8 @@ type walk struct {
 	goals   map[link]bool
 	found   map[link]*tensor // derivatives of goals
 	spent   []*node
-	first   uint64 // that was recorded of the nodes of goals: none before leads anywhere
+	recalls []*recall // of Checkpoints whose nodes are not all visited yet
+	first   uint64    // that was recorded of the nodes of goals: none before leads anywhere
 }
 
 // waiting are the derivatives that a node has been given so far, by result.
@@ -114,7 +115,7 @@ func (b *walk) leadsOn(n *node) bool {
 		links = top.operands(links[:0])
 		// One that was given up is an error to come to. It is asked behind its operands: those
 		// of a node are cut off only after it says so.
-		leads, waits := top.givenUp(), false
+		leads, waits := top.givenUp() || top.group != nil && top.group.lost, false
 		for _, l := range links {
 			if l.node == nil {
 				continue
@@ -181,6 +182,7 @@ func (b *walk) room(results int) *waiting {
 // run walks until nothing is due.
 func (b *walk) run() error {
 	for len(b.due) > 0 {
+		b.passed(b.due[0].seq)
 		n := heap.Pop(b).(*node)
 		w := b.waiting[n]
 		delete(b.waiting, n)
@@ -192,11 +194,16 @@ func (b *walk) run() error {
 		w.of, w.ds = w.of[:0], w.ds[:0]
 		b.idle = append(b.idle, w)
 	}
+	b.passed(0)
 	return nil
 }
 
 // abandon gives up what an error leaves behind.
 func (b *walk) abandon() {
+	for _, r := range b.recalls {
+		b.end(r, false)
+	}
+	b.recalls = nil
 	for _, w := range b.waiting {
 		for _, s := range w.of {
 			letGo(s.whole)
@@ -240,6 +247,9 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 		return nil
 	}
 	if !n.enter() {
+		if n.ended {
+			return fmt.Errorf("%w: %s at %s was followed in a function whose end, at %s, gave that up: use what the function returned", ErrGraph, n.name(), n.at(), n.by)
+		}
 		return fmt.Errorf("%w: %s at %s belongs to a graph that the Grad at %s gave up: ask that one to Keep it", ErrGraph, n.name(), n.at(), n.by)
 	}
 	left := false

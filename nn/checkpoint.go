@@ -18,11 +18,8 @@ func Checkpoint(c *Ctx, f func(c *Ctx, in []*millrace.Tensor) []*millrace.Tensor
 	again := c.again()
 	first := true
 	return autodiff.Checkpoint(func(in []*millrace.Tensor) []*millrace.Tensor {
-		part := again()
-		if first {
-			first = false
-			part = &Ctx{opt: c.opt, first: c}
-		}
+		part := again(!first)
+		first = false
 		defer part.dropCasts()
 		return f(part, in)
 	}, in...)
@@ -30,27 +27,36 @@ func Checkpoint(c *Ctx, f func(c *Ctx, in []*millrace.Tensor) []*millrace.Tensor
 
 // again makes passes that do what c does from now on: weights are c's handles, buffers
 // are what they are now, random numbers are drawn again, and updates are the pass's own.
-func (c *Ctx) again() func() *Ctx {
+func (c *Ctx) again() func(repeat bool) *Ctx {
 	from := c
 	for from.first != nil && !from.repeat {
 		from = from.first
 	}
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	draws, fresh := from.draws, maps.Clone(from.fresh)
+	draws, fresh, lows := from.draws, maps.Clone(from.fresh), from.lows
+	if lows == nil {
+		lows = map[*Param]bool{}
+		for p, u := range from.uses {
+			lows[p] = u.low != nil
+		}
+	}
 	if fresh == nil {
 		fresh = map[*Param]*millrace.Tensor{}
 	}
 	for _, u := range from.changed {
 		fresh[u.p] = u.fresh
 	}
-	return func() *Ctx {
-		return &Ctx{opt: c.opt, first: c, draws: draws, repeat: true, fresh: maps.Clone(fresh)}
+	return func(repeat bool) *Ctx {
+		if !repeat {
+			return &Ctx{opt: c.opt, first: c, lows: lows}
+		}
+		return &Ctx{opt: c.opt, first: c, draws: draws, repeat: true, fresh: maps.Clone(fresh), lows: lows}
 	}
 }
 
 // useInPart is use for a part of a pass that is computed twice. What it casts is its own:
-// between the two nothing is known of it.
+// between the two nothing is known of it, and what the pass has cast since is not used.
 func (c *Ctx) useInPart(p *Param, cast bool) *millrace.Tensor {
 	switch fresh := c.fresh[p]; {
 	case fresh != nil:
@@ -58,7 +64,7 @@ func (c *Ctx) useInPart(p *Param, cast bool) *millrace.Tensor {
 	case p.buffer && !c.repeat:
 		return c.first.use(p, false)
 	}
-	handle, low := c.first.have(p)
+	handle, low := c.around(p)
 	if !cast || !c.lowers(p, handle) {
 		return handle
 	}
@@ -83,8 +89,17 @@ func (c *Ctx) have(p *Param) (handle, low *millrace.Tensor) {
 		u := c.of(p)
 		return u.handle, u.low
 	}
-	if handle, low = c.first.have(p); low == nil {
+	if handle, low = c.around(p); low == nil {
 		low = c.casts[p]
+	}
+	return handle, low
+}
+
+// around is what a part has of a weight from the pass that it is a part of.
+func (c *Ctx) around(p *Param) (handle, low *millrace.Tensor) {
+	handle, low = c.first.have(p)
+	if c.first.first == nil && !c.lows[p] {
+		low = nil
 	}
 	return handle, low
 }

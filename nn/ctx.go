@@ -41,9 +41,11 @@ type Ctx struct {
 	changed []*use // buffers with a new value, in order of their first
 	draws   int    // random tensors so far
 
-	// Of a part of a pass that is computed twice: the pass, and what it cast.
+	// Of a part of a pass that is computed twice: the pass, what it cast, and which weights
+	// the pass had cast before.
 	first *Ctx
 	casts map[*Param]*millrace.Tensor
+	lows  map[*Param]bool
 	// The second time: buffers' values, the part's own.
 	repeat bool
 	fresh  map[*Param]*millrace.Tensor

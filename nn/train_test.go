@@ -31,15 +31,15 @@ func newDeep(opts ...nn.Option) *deep {
 
 func (m *deep) Forward(c *nn.Ctx, x *tensor) *tensor {
 	x = m.Drop.Forward(c, x)
-	body := func(c *nn.Ctx, in []*tensor) []*tensor {
-		return []*tensor{m.Drop.Forward(c, m.Norm.Forward(c, m.Norm.Forward(c, m.Conv.Forward(c, in[0])).Relu()))}
+	body := func(c *nn.Ctx, x, around *tensor) *tensor {
+		return m.Drop.Forward(c, m.Norm.Forward(c, m.Norm.Forward(c, m.Conv.Forward(c, x)).Relu())).Add(c.Cast(around))
 	}
 	if m.checkpoint {
-		x = nn.Checkpoint(c, func(c *nn.Ctx, in []*tensor) []*tensor { // one within another
-			return nn.Checkpoint(c, body, m.Drop.Forward(c, in[0]))
+		x = nn.Checkpoint(c, func(c *nn.Ctx, in []*tensor) []*tensor { // one within another, as in a residual block
+			return nn.Checkpoint(c, func(c *nn.Ctx, a []*tensor) []*tensor { return []*tensor{body(c, a[0], in[0])} }, m.Drop.Forward(c, in[0]))
 		}, x)[0]
 	} else {
-		x = body(c, []*tensor{m.Drop.Forward(c, x)})[0]
+		x = body(c, m.Drop.Forward(c, x), x)
 	}
 	return m.Out.Forward(c, m.Drop.Forward(c, nn.Flatten{}.Forward(c, x)))
 }

@@ -15,6 +15,8 @@ const (
 	// MarkRoom is of a value: there is room for more behind it, and results of ops on
 	// it get room as well.
 	MarkRoom
+	// MarkSigned is of a value with room: there is room for a signature as well.
+	MarkSigned
 
 	ofHandle = MarkLeaf | MarkPlain
 )

@@ -24,6 +24,18 @@ type Call[T any] struct {
 // that the result is to carry, or nil where nothing is to be followed.
 var Hook any
 
+// What package autodiff does for Recordings, nil without it.
+var (
+	// Count is how many ops were followed so far.
+	Count func() uint64
+	// Seal gives up what was followed since Count was after, as far as tensors come of it.
+	// It returns what each is to carry instead, nil where one is not followed, and says which
+	// of them come of it.
+	Seal func(after uint64, ts []any) (nodes []any, made []bool)
+	// Sealed reports a node that Seal made.
+	Sealed func(node any) bool
+)
+
 // What package millrace does for the hook's owner; tensors are *millrace.Tensor.
 var (
 	// Node is what a tensor carries, nil where it is not followed.

@@ -3,6 +3,7 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-go/millrace/stream"
 )
@@ -80,7 +81,7 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 		results := make([]*stream.Value, tape.Results())
 		x.out = make([]*Tensor, tape.Results())
 		for i := range results {
-			if x.out[i] = new(Tensor); len(out) > 0 && out[i] != nil {
+			if x.out[i] = resultOf(tape, i); len(out) > 0 && out[i] != nil {
 				x.out[i] = out[i]
 				if err := out[i].Err(); err != nil {
 					return nil, err
@@ -88,7 +89,7 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 			}
 			results[i] = &x.out[i].v
 		}
-		if followed(x.out...) {
+		if slices.ContainsFunc(x.out, inGraph) {
 			return nil, failure(op, errFollowed, x.out...)
 		}
 		if x.b, err = tape.Bind(s.s, args, results); err != nil {

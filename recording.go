@@ -24,6 +24,10 @@ import (
 // layouts come, the function is called again, and what it records then replaces
 // what was there.
 //
+// It is not differentiated: derivatives are taken in the function. A derivative by a tensor
+// that package autodiff watches is an error where the loss depends on it by way of a
+// Recording's result, or of what it sets; arguments are not to be watched.
+//
 // Where it reads a value, runs another Recording, reads a tensor that it sets and whose
 // value another handle has as well, or another goroutine sets one of the device
 // meanwhile, nothing is kept, and it is called by the next Run again. Views of what is
@@ -181,7 +185,7 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool, wait bool) (o
 	var fewer [8]*stream.Value
 	values := fewer[:0]
 	for i := range out {
-		out[i] = new(Tensor) // each by itself: one that is kept must not keep the others
+		out[i] = resultOf(tape, i) // each by itself: one that is kept must not keep the others
 		values = append(values, &out[i].v)
 	}
 	if played, err = tape.Play(s.s, args, give, values, wait); err != nil {
@@ -208,6 +212,7 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 		return nil, nil, failure("recording", errNested, in...)
 	}
 	var taping *stream.Taping
+	var sealed sealed
 	defer func() { // also where f panics
 		taping.Cancel()
 		taping.Undo()
@@ -230,14 +235,17 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 		if taping = s.s.StartTape(values); undo {
 			taping.Undoes()
 		}
+		sealed.begin()
 		results, err := r.f(sc, args)
 		if err != nil {
 			return err
 		}
+		if slices.ContainsFunc(results, func(t *Tensor) bool { return !t.made() }) {
+			return failure("recording", errNilTensor)
+		}
+		results = sealed.results(results)
+		sealed.sets(taping)
 		for _, t := range results {
-			if !t.made() {
-				return failure("recording", errNilTensor)
-			}
 			switch i := slices.Index(results, t); {
 			case i < len(out):
 				t = out[i]
@@ -257,8 +265,11 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 	values := make([]*stream.Value, len(out))
 	for i, t := range out {
 		values[i] = &t.v
+		unsign(values[i])
 	}
-	return out, taping.End(values), nil
+	tape = taping.End(values)
+	sealed.carry(tape)
+	return out, tape, nil
 }
 
 // finish waits for results, if that is asked for, and gives those that are there several

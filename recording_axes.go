@@ -282,15 +282,17 @@ func (r *Recording) try(trial *stream.Trial) {
 			trial.Argument(&t.v, sc.sc)
 			args = append(args, t)
 		}
+		var sealed sealed
+		sealed.begin()
 		results, err := r.f(sc, args)
 		if err != nil {
 			return err
 		}
+		if slices.ContainsFunc(results, func(t *Tensor) bool { return !t.made() }) {
+			return errNilTensor
+		}
 		var values []*stream.Value
-		for _, t := range results {
-			if !t.made() {
-				return errNilTensor
-			}
+		for _, t := range sealed.results(results) {
 			values = append(values, &t.v)
 		}
 		trial.Results(values)

@@ -264,7 +264,7 @@ func (b *Binding) copy(i int, v *Value) error {
 	s.mu.Lock()
 	defer s.unlock()
 	s.lane.Last().Wait() // jobs take no stream's lock
-	to, err := b.place(b.out[i], st.dt, st.form)
+	to, err := b.place(b.out[i], tapeOut{dt: st.dt, form: st.form, as: b.t.outs[i].as})
 	if err != nil || st.form.Shape.Elems() == 0 {
 		return err
 	}
@@ -284,8 +284,7 @@ func (b *Binding) carry(err error) {
 	b.s.mu.Lock()
 	defer b.s.unlock()
 	for i, h := range b.out {
-		o := &b.t.outs[i]
-		if v, err := b.place(h, o.dt, o.form); err == nil {
+		if v, err := b.place(h, b.t.outs[i]); err == nil {
 			v.mem.Load().Fault.Store(e)
 		}
 	}
@@ -334,7 +333,7 @@ func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 		return fmt.Errorf("%w: argument %d is %v, not of %d elements", ir.ErrShape, i, x.form.Shape, len(data)/dt.Size())
 	}
 	if !b.in[i].released() {
-		s.bring(b.in[i])
+		s.bring(b.in[i], nil)
 	}
 	s.mu.Lock()
 	defer s.unlock()
@@ -350,7 +349,7 @@ func (b *Binding) Write(i int, dt ir.DType, data []byte) error {
 	if !s.lane.Idle() {
 		s.lane.Last().Wait()
 	}
-	v, err := b.place(b.in[i], x.dt, x.form)
+	v, err := b.place(b.in[i], tapeOut{dt: x.dt, form: x.form})
 	if err != nil || len(data) == 0 {
 		return err
 	}
@@ -429,8 +428,9 @@ func (d *Device) settleBindings() {
 }
 
 // value is a new one of the stream in memory, of which a reader becomes the value's.
-func (s *Stream) value(dt ir.DType, form *queue.Form, st *memory.Storage) *Value {
-	v := &Value{home: s, dt: dt, form: form, state: stReady, stray: true}
+func (s *Stream) value(as *Carrier, dt ir.DType, form *queue.Form, st *memory.Storage) *Value {
+	v := as.value()
+	v.home, v.dt, v.form, v.state, v.stray = s, dt, form, stReady, true
 	v.mem.Store(st)
 	st.Count(memory.Handles)
 	st.Watch()

@@ -7,7 +7,6 @@ import (
 	"github.com/millrace-go/millrace/exec"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/memory"
-	"github.com/millrace-go/millrace/queue"
 	"github.com/millrace-go/millrace/runtime"
 )
 
@@ -112,18 +111,19 @@ func (s *Stream) back(h *Value, was found) {
 		return
 	}
 	s.mu.Lock()
-	v := s.value(was.dt, was.form, was.Storage)
+	v := s.value(nil, was.dt, was.form, was.Storage)
 	s.mu.Unlock()
 	if old := h.name(v); old != nil {
 		old.end(&dropped)
 	}
 }
 
-// bring makes what a handle names a value of the stream, in the memory where it is.
-func (s *Stream) bring(h *Value) {
+// bring makes what a handle names a value of the stream, in the memory where it is, that
+// carries what it is to.
+func (s *Stream) bring(h *Value, as *Carrier) {
 	at := h.names.Load()
 	v := h.now()
-	if v.home == nil || v.home == s || v.home.dev != s.dev || v.more.Load() == unnamed {
+	if v.home == nil || v.home == s && as.has(v) || v.home.dev != s.dev || v.more.Load() == unnamed {
 		return
 	}
 	st, err := handOver(h, v, s)
@@ -131,7 +131,7 @@ func (s *Stream) bring(h *Value) {
 		return
 	}
 	s.mu.Lock()
-	own := s.value(st.dt, st.form, st.Storage)
+	own := s.value(as, st.dt, st.form, st.Storage)
 	s.mu.Unlock()
 	if h.names.CompareAndSwap(at, own) {
 		v.end(&dropped)
@@ -168,11 +168,11 @@ func release(list []*memory.Storage) {
 // where the next run is to be played. Nothing is queued, or it is not fixed.
 func (b *Binding) fix() (ok bool, err error) {
 	s, t := b.s, b.t
-	for _, h := range b.out {
-		s.bring(h)
+	for i, h := range b.out {
+		s.bring(h, t.outs[i].as)
 	}
 	for i := range t.sets {
-		s.bring(t.sets[i].h)
+		s.bring(t.sets[i].h, t.sets[i].as)
 	}
 	inputs, ok := b.inputs()
 	if !ok {
@@ -225,7 +225,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 	}
 	var sinks []exec.Sink
 	to := func(h *Value, o tapeOut) error {
-		v, err := b.place(h, o.dt, o.form)
+		v, err := b.place(h, o)
 		if err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (b *Binding) fixNow(inputs []*memory.Storage) (ok bool, err error) {
 		if v.released() || t.sees(set.h) && (v.dt != set.dt || !set.form.Equal(v.form)) {
 			return false, nil
 		}
-		if err := to(set.h, tapeOut{set.tapeSource, set.dt, set.form}); err != nil {
+		if err := to(set.h, tapeOut{set.tapeSource, set.dt, set.form, set.as}); err != nil {
 			return false, err
 		}
 	}
@@ -316,10 +316,10 @@ func (b *Binding) writable(v *Value) bool {
 // place is the value that a handle is to name when something is written there: what it
 // names, where nobody else reads that, or a new one in other memory. The lock is held, and
 // what was submitted has run.
-func (b *Binding) place(h *Value, dt ir.DType, form *queue.Form) (*Value, error) {
-	s := b.s
+func (b *Binding) place(h *Value, o tapeOut) (*Value, error) {
+	s, dt, form := b.s, o.dt, o.form
 	v := h.now()
-	if b.writable(v) && v.dt == dt && form.Equal(v.form) {
+	if b.writable(v) && v.dt == dt && form.Equal(v.form) && o.as.has(v) {
 		v.mem.Load().Fault.Store(nil)
 		return v, nil
 	}
@@ -333,7 +333,7 @@ func (b *Binding) place(h *Value, dt ir.DType, form *queue.Form) (*Value, error)
 	if err != nil {
 		return nil, err
 	}
-	own := s.value(dt, form, &blk.Dense)
+	own := s.value(o.as, dt, form, &blk.Dense)
 	if v.more.Load() == unnamed {
 		return own, nil // nobody has the handle any more
 	}
@@ -349,7 +349,7 @@ func (b *Binding) placeAll() error {
 	defer b.s.unlock()
 	b.s.lane.Last().Wait()
 	for i, h := range b.out {
-		if _, err := b.place(h, b.t.outs[i].dt, b.t.outs[i].form); err != nil {
+		if _, err := b.place(h, b.t.outs[i]); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func (s *Stream) densely(st found) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := s.value(st.dt, st.form, &blk.Dense)
+	own := s.value(nil, st.dt, st.form, &blk.Dense)
 	l, err := s.dev.mem.CopyLaunch(blk, st.dt, st.form.Shape, st.Storage)
 	if err == nil {
 		err = s.dev.Launch([]runtime.Launch{l}, nil, device.Submitter{Stream: s.num})

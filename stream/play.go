@@ -165,7 +165,7 @@ func (p *playing) beginOuts(out []*Value) {
 	}
 	for _, set := range p.t.sets {
 		if set.kind == tapeProduct && p.made[set.n] == nil {
-			p.made[set.n] = new(Value)
+			p.made[set.n] = set.as.value()
 		}
 	}
 }
@@ -267,8 +267,8 @@ func (p *playing) finish(out []*Value) {
 	}
 	for _, set := range p.t.sets {
 		if set.kind != tapeProduct {
-			v := new(Value)
-			p.make(v, tapeOut{set.tapeSource, set.dt, set.form})
+			v := set.as.value()
+			p.make(v, tapeOut{tapeSource: set.tapeSource, dt: set.dt, form: set.form})
 			p.set(set.h, v)
 			v.letGo()
 		}

@@ -49,6 +49,7 @@ type tapeOut struct {
 	tapeSource
 	dt   ir.DType
 	form *queue.Form
+	as   *Carrier
 }
 
 type tapeKind uint8
@@ -157,7 +158,7 @@ func (t *Taping) End(results []*Value) *Tape {
 		}
 		st := v.mem.Load()
 		t.notes(st, v)
-		t.tape.outs = append(t.tape.outs, tapeOut{t.source(st), v.dt, v.form})
+		t.tape.outs = append(t.tape.outs, tapeOut{t.source(st), v.dt, v.form, nil})
 	}
 	if !t.broken {
 		t.settleSets()

@@ -39,6 +39,7 @@ type tapeSet struct {
 	h    *Value
 	dt   ir.DType
 	form *queue.Form
+	as   *Carrier
 }
 
 // handleSet is a handle that was set, and what it named before.
@@ -49,6 +50,7 @@ type handleSet struct {
 	old    *memory.Storage // of the value
 	kind
 	shared bool // other handles name the value, and may have been meant by who reads it
+	as     *Carrier
 }
 
 // several stands for different values as which one memory was read.
@@ -279,7 +281,7 @@ func (t *Taping) settleSets() {
 			return
 		}
 		t.notes(st, v)
-		t.tape.sets = append(t.tape.sets, tapeSet{t.source(st), n.h, v.dt, v.form})
+		t.tape.sets = append(t.tape.sets, tapeSet{t.source(st), n.h, v.dt, v.form, n.as})
 		st.Release()
 	}
 	for _, n := range t.handles {

@@ -243,12 +243,31 @@ func (t *Taping) set(h, old *Value) {
 	t.handles = append(t.handles, n)
 	t.broken = t.broken || t.revived[old]
 	if n.old == nil {
-		t.broken = t.broken || !inside && (old.more.Load() > 0 || old.home != t.s) // others may have it read, on another stream
+		t.broken = t.broken || !inside && (t.shared(old) || old.home != t.s) // others may have it read, on another stream
 	} else {
 		from, known := t.known[n.old]
 		n.inside = n.inside || known && from.kind == tapeArg
-		n.shared = old.more.Load() > 0
+		n.shared = t.shared(old)
 	}
+}
+
+// shared reports that handles from outside name a value beside the one that is set. Those
+// that came to be in the recorded function, such as one that a derivative keeps, got it from
+// there: whatever they are read for is read of what the handle names when a run begins.
+func (t *Taping) shared(v *Value) bool {
+	others := int(v.more.Load())
+	if others <= 0 {
+		return false
+	}
+	x := &t.s.dev.tapes
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for h, o := range x.made {
+		if o.number > t.since.made && h.names.Load() == v {
+			others--
+		}
+	}
+	return others > 0
 }
 
 // revive notes a value that is computed again.

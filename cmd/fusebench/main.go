@@ -35,10 +35,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/millrace-go/millrace/internal/hostinfo"
 )
 
 // Exit codes, as the go command uses them.
@@ -69,7 +72,7 @@ func newCommand(io streams) *cli.Command {
 	for _, s := range suites {
 		commands = append(commands, leaf(s.Name(), "", "time "+s.About(), setupSuite(s)))
 	}
-	return group("fusebench", "time millrace: the same program fused and unfused, on every device, against a plain copy", slices.Concat(commands, []*cli.Command{
+	root := group("fusebench", "time millrace: the same program fused and unfused, on every device, against a plain copy", slices.Concat(commands, []*cli.Command{
 		leaf("chain", "", "time a chain of operations on a small tensor", setupChain),
 		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
 		leaf("train", "", "time training steps: loss, derivatives, update", setupTrain),
@@ -89,6 +92,8 @@ func newCommand(io streams) *cli.Command {
 			leaf("prune", "[DIR]", "remove from a cache what is damaged, of another version, or old", setupPlansPrune),
 		}),
 	}))
+	root.Version = hostinfo.Version() + ", " + goruntime.Version() + " " + goruntime.GOOS + "/" + goruntime.GOARCH
+	return root
 }
 
 // described names suites and variants, for help.

@@ -90,7 +90,7 @@ func TestUsageErrors(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"-h", "fusebench [global options]"}, {"help", "explain"}, {"gelu -h", "fusebench gelu [options]"}, {"help gelu", "-shape sizes"},
-		{"plans --help", "prune"}, {"plans gen -help", "fusebench plans gen [options] BUNDLE"}, {"completion bash", "fusebench"},
+		{"-version", "fusebench version "}, {"plans --help", "prune"}, {"plans gen -help", "fusebench plans gen [options] BUNDLE"}, {"completion bash", "fusebench"},
 	} {
 		if code, out, errs := fusebench(strings.Fields(c.args)...); code != 0 || errs != "" || !strings.Contains(out, c.says) {
 			t.Errorf("fusebench %v: exit %d, %q, %q; want %q", c.args, code, out, errs, c.says)

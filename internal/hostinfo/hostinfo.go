@@ -57,6 +57,14 @@ func This() Machine {
 	}
 }
 
+// Version is that of the program's main module with its commit, as far as they are known.
+func Version() string {
+	if c := commit(); c != "" {
+		return version() + " of commit " + c
+	}
+	return version()
+}
+
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

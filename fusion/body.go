@@ -19,7 +19,10 @@ type body struct {
 	seen map[ir.Instr]ir.Ref
 	inst map[instance]ir.Ref
 
+	guards map[instance]ir.Ref // where there is an element, by map
+
 	operands []bodyOperand
+	inputs   int     // operands that are read from memory
 	scalars  []int32 // segment slot of each kernel scalar
 	weight   int     // lowered instructions, at most
 	nodes    nodeSet
@@ -73,15 +76,17 @@ type bodyOperand struct {
 // reset makes b an empty body, keeping its memory but for the sets, which
 // costs hold on to.
 func (b *body) reset(x *explorer, g *group) {
-	b.x, b.g, b.err, b.weight = x, g, nil, 0
+	b.x, b.g, b.err, b.weight, b.inputs = x, g, nil, 0, 0
 	b.code, b.operands, b.scalars = b.code[:0], b.operands[:0], b.scalars[:0]
 	if b.seen == nil || len(b.seen) > 64 { // clearing costs what the largest body did
 		n := min(2*len(x.seg.Nodes), 64)
 		b.seen = make(map[ir.Instr]ir.Ref, n)
 		b.inst = make(map[instance]ir.Ref, n)
+		b.guards = make(map[instance]ir.Ref)
 	}
 	clear(b.seen)
 	clear(b.inst)
+	clear(b.guards)
 	n := len(x.seg.Nodes)
 	b.nodes, b.again, b.inside, b.within = newNodeSet(n), newNodeSet(n), newNodeSet(n), false
 }
@@ -95,10 +100,11 @@ func (b *body) value(t int32, m *indexMap) ir.Ref {
 	if b.err == errTooLarge {
 		return b.nothing(t)
 	}
-	if b.x.farTooLarge(len(b.inst), len(b.operands)) {
+	if m.moved > maxMoved || b.x.farTooLarge(len(b.inst), b.inputs) {
 		b.err = errTooLarge
 		return b.nothing(t)
 	}
+	b.x.values++
 	r := b.make(t, m)
 	b.inst[key] = r
 	return r
@@ -111,11 +117,16 @@ func (b *body) nothing(t int32) ir.Ref {
 
 // farTooLarge ends the making of a body that is not going to be a kernel. Where
 // every stage of a program reads two places of the one before, as sums by halves
-// do, values double with each stage, counted at each index map. The bounds leave
-// room for what limits do not count: views, loads and indices.
-func (x *explorer) farTooLarge(values, operands int) bool {
-	return values > 4*cmp.Or(x.caps.MaxBody, 1<<12) || operands > 4*cmp.Or(x.caps.MaxOperands, 1<<8)
+// do, values double with each stage, counted at each index map. The bound on
+// values leaves room for what limits do not count, views and loads. No op alone reads
+// as many operands as the other bound has at least.
+func (x *explorer) farTooLarge(values, inputs int) bool {
+	return values > 4*cmp.Or(x.caps.MaxBody, 1<<12) || inputs > max(cmp.Or(x.caps.MaxOperands, 1<<8), 32)
 }
+
+// maxMoved is how many nodes of data movement a value is followed through: at each point a
+// load asks all of them whether there is an element.
+const maxMoved = 12
 
 func (b *body) make(t int32, m *indexMap) ir.Ref {
 	n := b.x.node(t)
@@ -212,7 +223,7 @@ func (b *body) load(t int32, m *indexMap) ir.Ref {
 	}
 	n := &b.x.seg.Nodes[m.steps[at].node]
 	idx := n.Args[1].ID
-	index := b.value(idx, b.x.maps.broadcast(b.x.maps.prefix(m, at), b.x.class.of[idx]))
+	index := b.value(idx, b.x.maps.broadcast(m.prefix(at), b.x.class.of[idx]))
 	slot := b.operand(codegen.Input, t, m)
 	return b.emit(ir.LoadAt, dt, codegen.LoadAtImm(slot, n.Attr.Mode), index, guard)
 }
@@ -231,6 +242,9 @@ func (b *body) operand(kind codegen.OperandKind, t int32, m *indexMap) int {
 		}
 	}
 	b.operands = append(b.operands, bodyOperand{kind, t, m, row})
+	if kind == codegen.Input {
+		b.inputs++
+	}
 	return len(b.operands) - 1
 }
 

@@ -59,7 +59,11 @@ var ErrStopped = errors.New("fusion: the search was stopped")
 // not compute the results of other shapes that ride along. An error means that the segment
 // is malformed or holds an op the engine cannot express.
 func Explore(seg *segment.Segment, caps *runtime.Caps, opt Options) (*Plan, error) {
-	x := newExplorer(seg, caps, opt)
+	return newExplorer(seg, caps, opt).explore()
+}
+
+func (x *explorer) explore() (*Plan, error) {
+	seg, opt := x.seg, x.opt
 	if err := x.check(); err != nil {
 		return nil, err
 	}
@@ -150,6 +154,7 @@ type explorer struct {
 	touch    [2][][]int // see nearPairs
 	sizes    []Size     // at which the choices made so far would be made again
 
+	values         int  // that were put into bodies, over all of them
 	search         bool // the search for the best plan is on
 	spent          int
 	weary, stopped bool

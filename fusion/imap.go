@@ -1,8 +1,6 @@
 package fusion
 
 import (
-	"encoding/binary"
-
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -14,13 +12,15 @@ import (
 // to reach the same elements are the same *indexMap, which is what makes a
 // kernel read an operand once.
 type indexMap struct {
-	id       int
 	from, to int32 // shape classes
 	steps    []mapStep
+	before   *indexMap // without the last step; nil where there is none
+	moved    int       // steps of data movement
 	// elems is the size, at explored shapes, of the smallest shape passed:
 	// no more elements than that are touched.
 	elems int64
-	next  map[edge]*indexMap // memo of through
+	next  map[edge]*indexMap    // memo of through
+	on    map[stepKey]*indexMap // that go on by one step
 }
 
 type stepKind uint8
@@ -49,6 +49,25 @@ type mapStep struct {
 	hops     []Hop
 }
 
+// stepKey is what tells steps from one map apart.
+type stepKey struct {
+	kind     stepKind
+	rank     uint8
+	to, node int32  // no node of kinds that fold
+	axes     uint64 // a byte each
+}
+
+func (s *mapStep) key() stepKey {
+	k := stepKey{kind: s.kind, rank: uint8(len(s.axes)), to: s.to, node: -1}
+	for _, ax := range s.axes {
+		k.axes = k.axes<<8 | uint64(uint8(ax))
+	}
+	if !s.kind.folds() {
+		k.node = s.node
+	}
+	return k
+}
+
 // edge is a node crossed from its result to its operand, or back up.
 type edge struct {
 	node int32
@@ -59,20 +78,24 @@ type edge struct {
 type mapSet struct {
 	seg   *segment.Segment
 	class *classes
-	all   []*indexMap
-	byKey map[string]*indexMap
-	key   []byte
+	roots map[int32]*indexMap // identities, by class
+	made  int                 // steps of all maps
 }
 
 func newMapSet(seg *segment.Segment, c *classes) *mapSet {
-	return &mapSet{seg: seg, class: c, byKey: make(map[string]*indexMap)}
+	return &mapSet{seg: seg, class: c, roots: make(map[int32]*indexMap)}
 }
 
 func (ms *mapSet) elems(class int32) int64 { return ms.class.elems[class] }
 
 // identity is the map of a domain onto values of its own class.
 func (ms *mapSet) identity(class int32) *indexMap {
-	return ms.intern(class, nil)
+	m := ms.roots[class]
+	if m == nil {
+		m = &indexMap{from: class, to: class, elems: ms.elems(class)}
+		ms.roots[class] = m
+	}
+	return m
 }
 
 // broadcast goes on from m to a class it broadcasts to.
@@ -187,42 +210,67 @@ func (ms *mapSet) push(m *indexMap, s mapStep) *indexMap {
 	if s.kind == stepReshape && s.from == s.to {
 		return m
 	}
-	steps := m.steps
-	if len(steps) > 0 && s.kind == stepBroadcast {
-		steps, s = ms.behindGather(steps, s)
+	if m.before != nil && s.kind == stepBroadcast {
+		m, s = ms.behindGather(m, s)
 	}
-	if len(steps) > 0 && steps[len(steps)-1].kind == s.kind && s.kind.folds() {
-		steps, s = steps[:len(steps)-1], fold(steps[len(steps)-1], s)
+	if last := m.last(); last != nil && last.kind == s.kind && s.kind.folds() {
+		m, s = m.before, fold(*last, s)
 	}
-	if s.kind == stepReshape && len(steps) > 0 && steps[len(steps)-1].kind == stepBroadcast {
-		steps, s = ms.afterBroadcast(steps, s)
+	if last := m.last(); last != nil && s.kind == stepReshape && last.kind == stepBroadcast {
+		m, s = ms.afterBroadcast(m, s)
 	}
 	if s.identity() {
-		return ms.intern(m.from, steps)
+		return m
 	}
-	return ms.intern(m.from, append(steps[:len(steps):len(steps)], s))
+	return ms.goOn(m, s)
+}
+
+// last is the last step, nil where there is none.
+func (m *indexMap) last() *mapStep {
+	if len(m.steps) == 0 {
+		return nil
+	}
+	return &m.steps[len(m.steps)-1]
+}
+
+// goOn is m and a step behind it that does not fold.
+func (ms *mapSet) goOn(m *indexMap, s mapStep) *indexMap {
+	k := s.key()
+	if n := m.on[k]; n != nil {
+		return n
+	}
+	n := &indexMap{from: m.from, to: s.to, before: m, moved: m.moved, elems: min(m.elems, ms.elems(s.to))}
+	n.steps = append(m.steps[:len(m.steps):len(m.steps)], s)
+	if s.kind == stepMove {
+		n.moved++
+	}
+	ms.made += len(n.steps)
+	if m.on == nil {
+		m.on = make(map[stepKey]*indexMap)
+	}
+	m.on[k] = n
+	return n
 }
 
 // afterBroadcast is a reshape behind a broadcast in canonical form: the
 // broadcast goes to a shape without leading 1s, and a reshape that only adds
 // some is part of it where the broadcast could have left them.
-func (ms *mapSet) afterBroadcast(steps []mapStep, s mapStep) ([]mapStep, mapStep) {
-	n := len(steps) - 1
-	b := steps[n]
+func (ms *mapSet) afterBroadcast(m *indexMap, s mapStep) (*indexMap, mapStep) {
+	b := *m.last()
 	short := ms.class.stripped(b.to)
 	if ms.class.stripped(s.to) == short && len(ms.class.dims[s.to]) <= len(ms.class.dims[b.from]) {
 		b.to, b.hops = s.to, ms.toward(s.to)
-		return steps[:n], b
+		return m.before, b
 	}
 	if short != b.to {
 		b.to = short
 		if ms.class.rep[short] >= 0 {
 			b.hops = ms.toward(short)
 		}
-		steps = append(steps[:n:n], b)
+		m = ms.goOn(m.before, b)
 	}
 	s.from = short
-	return steps, s
+	return m, s
 }
 
 // fold is step b after step a of the same kind.
@@ -255,32 +303,6 @@ func (s *mapStep) identity() bool {
 		return s.from == s.to
 	}
 	return false
-}
-
-func (ms *mapSet) intern(from int32, steps []mapStep) *indexMap {
-	k := binary.AppendVarint(ms.key[:0], int64(from))
-	for i := range steps {
-		s := &steps[i]
-		k = binary.AppendVarint(append(k, byte(s.kind)), int64(s.to))
-		for _, ax := range s.axes {
-			k = append(k, byte(ax))
-		}
-		if !s.kind.folds() {
-			k = binary.AppendVarint(k, int64(s.node))
-		}
-	}
-	ms.key = k
-	if m := ms.byKey[string(k)]; m != nil {
-		return m
-	}
-	m := &indexMap{id: len(ms.all), from: from, to: from, steps: steps, elems: ms.elems(from)}
-	for i := range steps {
-		m.to = steps[i].to
-		m.elems = min(m.elems, ms.elems(m.to))
-	}
-	ms.all = append(ms.all, m)
-	ms.byKey[string(k)] = m
-	return m
 }
 
 // path is the map in the form plans keep.

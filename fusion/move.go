@@ -34,16 +34,20 @@ func (b *body) move(n *ir.Node, t int32, m *indexMap) ir.Ref {
 // guard is true where every element on the way of m exists: what a load there
 // needs. None where that is everywhere.
 func (b *body) guard(m *indexMap) ir.Ref {
+	for m.moves() && m.last().kind != stepMove {
+		m = m.before
+	}
 	if !m.moves() {
 		return ir.None
 	}
-	all := ir.None
-	for i, s := range m.steps {
-		if s.kind == stepMove {
-			all = b.and(all, b.inPart(b.x.maps.prefix(m, i), s.node, s.axes[0]))
-		}
+	key := instance{at: m, within: b.within}
+	if r, ok := b.guards[key]; ok {
+		return r
 	}
-	return all
+	s := m.last()
+	r := b.and(b.guard(m.before), b.inPart(m.before, s.node, s.axes[0]))
+	b.guards[key] = r
+	return r
 }
 
 func (b *body) and(x, y ir.Ref) ir.Ref {

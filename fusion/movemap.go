@@ -30,25 +30,22 @@ func (ms *mapSet) gather(m *indexMap, def int32) *indexMap {
 
 // behindGather is a broadcast in canonical form: one that leaves out the axis
 // that indices pointed along never looks at them.
-func (ms *mapSet) behindGather(steps []mapStep, s mapStep) ([]mapStep, mapStep) {
-	last := steps[len(steps)-1]
+func (ms *mapSet) behindGather(m *indexMap, s mapStep) (*indexMap, mapStep) {
+	last := m.last()
 	if last.kind != stepGather || !ms.class.broadcasts(last.from, s.to) {
-		return steps, s
+		return m, s
 	}
 	axis := ms.seg.Nodes[last.node].Attr.Axes[0]
 	to := ms.class.dims[s.to]
 	if d := axis - (len(ms.class.dims[s.from]) - len(to)); d >= 0 && to[d] != one {
-		return steps, s
+		return m, s
 	}
-	steps = steps[:len(steps)-1]
 	s.from = last.from
-	return steps, s
+	return m.before, s
 }
 
 // moves reports a map across data movement: not every point has an element.
-func (m *indexMap) moves() bool {
-	return slices.ContainsFunc(m.steps, func(s mapStep) bool { return s.kind == stepMove })
-}
+func (m *indexMap) moves() bool { return m.moved > 0 }
 
 // gathers is the number of m's step to what indices point into, -1 if it has none.
 func (m *indexMap) gathers() int {
@@ -56,7 +53,12 @@ func (m *indexMap) gathers() int {
 }
 
 // prefix is the beginning of m.
-func (ms *mapSet) prefix(m *indexMap, steps int) *indexMap { return ms.intern(m.from, m.steps[:steps]) }
+func (m *indexMap) prefix(steps int) *indexMap {
+	for len(m.steps) > steps {
+		m = m.before
+	}
+	return m
+}
 
 // part is where along dim d the result of a node of data movement has the
 // elements of operand arg: element i at start + i*step, for i below n.

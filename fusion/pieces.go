@@ -33,7 +33,7 @@ func (ms *mapSet) inPiece(m *indexMap, def int32) (own *indexMap, arg int, ok bo
 	if last < 0 || m.steps[last].kind != stepPiece || m.steps[last].node != def {
 		return nil, 0, false
 	}
-	return ms.prefix(m, last), m.steps[last].axes[0], true
+	return m.before, m.steps[last].axes[0], true
 }
 
 // whole is m without the pieces that it ends in: the map to the operand that is a piece.
@@ -45,7 +45,7 @@ func (ms *mapSet) whole(m *indexMap) *indexMap {
 	if n == len(m.steps) {
 		return m
 	}
-	return ms.prefix(m, n)
+	return m.prefix(n)
 }
 
 // pieced reports a map that leads to a part of a tensor.

@@ -31,10 +31,15 @@ func (x *explorer) splitOver() {
 func (x *explorer) cutPoint(g *group) (int32, bool) {
 	best, most := int32(-1), -1
 	small, least := int32(-1), math.MaxInt
+	over := make(map[int32]bool)
 	for _, t := range x.inner(g) {
+		x.eachArg(x.seg.Tensors[t].Def, func(a int32) { over[t] = over[t] || over[x.base(a)] })
+		if over[t] {
+			continue // as what it is made of is
+		}
 		part := x.groupOf(t)
 		w := x.price(part).weight
-		if w >= most && x.overLimit(part) == "" {
+		if over[t] = x.overLimit(part) != ""; w >= most && !over[t] {
 			best, most = t, w
 		}
 		if w < least {
@@ -51,13 +56,38 @@ func (x *explorer) cutPoint(g *group) (int32, bool) {
 // be written, in program order. Broadcast constants are not worth memory.
 func (x *explorer) inner(g *group) []int32 {
 	var ts []int32
+	nodes := x.price(g).nodes
+	if x.price(g).err == errTooLarge {
+		nodes = x.madeBy(g) // not all of which were looked at
+	}
 	for _, n := range x.part {
 		t := x.seg.Out[n]
-		if x.price(g).nodes.has(n) && !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
+		if nodes.has(n) && !x.stored[t] && !x.isView(t) && x.node(t).Op != ir.Full {
 			ts = append(ts, t)
 		}
 	}
 	return ts
+}
+
+// madeBy is the set of nodes that a group computes its roots by.
+func (x *explorer) madeBy(g *group) nodeSet {
+	nodes := newNodeSet(len(x.seg.Nodes))
+	var visit func(n int32)
+	visit = func(n int32) {
+		if nodes.has(n) {
+			return
+		}
+		nodes.add(n)
+		x.eachArg(n, func(a int32) {
+			if d := x.seg.Tensors[a].Def; d >= 0 && !x.stored[a] {
+				visit(d)
+			}
+		})
+	}
+	for _, r := range g.roots {
+		visit(x.seg.Tensors[r.tensor].Def)
+	}
+	return nodes
 }
 
 // write has t written to memory by groups of its own. Groups that computed it

@@ -4,6 +4,17 @@
 //	x, err := npy.Load("x.npy")           // numpy.save("x.npy", x)
 //	err = npy.Save("y.npy", x.Sqrt())     // numpy.load("y.npy")
 //
+// [Open] reads a part of a file at a time, and [Create] writes one piece by piece, so that
+// arrays larger than memory are worked through:
+//
+//	f, err := npy.Open("large.npy")
+//	defer f.Close()
+//	for i := 0; i < f.Len(); i += 4096 {
+//		x, err := f.Rows(i, min(4096, f.Len()-i))
+//		…
+//		x.Release()
+//	}
+//
 // Files of any byte order, C or Fortran order and any version of the format are
 // read; those written are, byte for byte, what NumPy 2 writes. Elements may be
 // of every dtype that tensors have and NumPy knows: not bfloat16, for which

@@ -26,6 +26,9 @@ type Info struct {
 	Shape        []int
 	FortranOrder bool // the first index moves fastest in the file
 	BigEndian    bool // the high byte comes first in the file
+	// Offset is where the elements begin, in bytes from the array's own first one: in an .npy
+	// file from its start, in an archive from that of the array's file, as it is unpacked.
+	Offset int64
 }
 
 // Bytes is the size of the elements.
@@ -48,17 +51,16 @@ func readHeader(r io.Reader) (Info, error) {
 	}
 	major, minor := start[len(magic)], start[len(magic)+1]
 	var length [4]byte
+	width := len(length)
 	switch major {
 	case 1:
-		if err := readFull(r, length[:2]); err != nil {
-			return Info{}, err
-		}
+		width = 2
 	case 2, 3:
-		if err := readFull(r, length[:]); err != nil {
-			return Info{}, err
-		}
 	default:
 		return Info{}, fmt.Errorf("%w: version %d.%d of the format is unknown", ErrFormat, major, minor)
+	}
+	if err := readFull(r, length[:width]); err != nil {
+		return Info{}, err
 	}
 	n := binary.LittleEndian.Uint32(length[:])
 	if n > maxHeader {
@@ -68,7 +70,9 @@ func readHeader(r io.Reader) (Info, error) {
 	if err := readFull(r, text); err != nil {
 		return Info{}, err
 	}
-	return parseHeader(string(text))
+	info, err := parseHeader(string(text))
+	info.Offset = int64(len(start)) + int64(width) + int64(n)
+	return info, err
 }
 
 // otherFile says what a file is that starts otherwise, and goes on with what r has.

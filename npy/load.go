@@ -90,6 +90,11 @@ func read(p millrace.Place, r io.Reader) (*millrace.Tensor, error) {
 	if err != nil {
 		return nil, cut(err)
 	}
+	return tensor(p, elems, info)
+}
+
+// tensor makes the tensor that info says of elements that are all there.
+func tensor(p millrace.Place, elems io.Reader, info Info) (*millrace.Tensor, error) {
 	if info.BigEndian && info.DType.Size() > 1 {
 		elems = &swapper{elems, info.DType.Size()}
 	}

@@ -43,7 +43,7 @@ var publicFuncs = map[string]any{
 	"Unique": millrace.Unique, "UniqueAll": millrace.UniqueAll,
 
 	"npy.Load": npy.Load, "npy.LoadOn": npy.LoadOn, "npy.Read": npy.Read, "npy.ReadOn": npy.ReadOn, "npy.Stat": npy.Stat,
-	"npy.Save": npy.Save, "npy.Write": npy.Write, "npy.OpenArchive": npy.OpenArchive, "npy.NewArchive": npy.NewArchive,
+	"npy.Save": npy.Save, "npy.Write": npy.Write, "npy.Open": npy.Open, "npy.NewFile": npy.NewFile, "npy.Create": npy.Create, "npy.OpenArchive": npy.OpenArchive, "npy.NewArchive": npy.NewArchive,
 	"npy.LoadArchive": npy.LoadArchive, "npy.LoadArchiveOn": npy.LoadArchiveOn, "npy.SaveArchive": npy.SaveArchive,
 	"npy.SaveCompressed": npy.SaveCompressed, "npy.WriteArchive": npy.WriteArchive,
 
@@ -58,7 +58,7 @@ var publicTypes = map[string]any{
 	"Recording": new(millrace.Recording), "BoundRecording": new(millrace.BoundRecording), "TraceWriter": new(millrace.TraceWriter), "Range": new(millrace.Range),
 	"F16": new(millrace.F16), "BF16": new(millrace.BF16), "Window": new(millrace.Window), "Padding": new(millrace.Padding),
 	"Generator": new(millrace.Generator), "PrintOptions": new(millrace.PrintOptions),
-	"npy.Archive": new(npy.Archive), "safetensors.File": new(safetensors.File),
+	"npy.Archive": new(npy.Archive), "npy.File": new(npy.File), "npy.Writer": new(npy.Writer), "safetensors.File": new(safetensors.File),
 	"npy.Info": new(npy.Info), "safetensors.Info": new(safetensors.Info),
 	// Aliases of the engine's types, whose methods are public with them.
 	"Options": new(millrace.Options), "DType": new(millrace.DType), "OpError": new(millrace.OpError),
@@ -67,7 +67,7 @@ var publicTypes = map[string]any{
 
 // quiet are methods for which a zero value is nothing wrong.
 var quiet = map[string]bool{
-	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
+	"Device.Close": true, "Stream.Close": true, "BoundRecording.Close": true, "npy.Archive.Close": true, "npy.File.Close": true, "npy.Writer.Close": true, "safetensors.File.Close": true, "Options.Validate": true,
 	"Device.ForeignPlans": true, "OpError.Unwrap": true, "CompileError.Unwrap": true,
 	"Tensor.LayerNorm": true, "Tensor.RMSNorm": true, // whose scales may be nil
 	"FFT": true, "IFFT": true, "FFTN": true, "IFFTN": true, // whose imaginary part may be nil

@@ -45,6 +45,7 @@ func fileReaders() []fileReader {
 	module := struct{ W *nn.Param }{nn.NewParam(millrace.Zeros(millrace.Float32, 2))}
 	return []fileReader{
 		{"npy.Load", func(p string) error { _, err := npy.Load(p); return err }, npy.ErrFormat, []string{"npy"}},
+		{"npy.Open", func(p string) error { _, err := npy.Open(p); return err }, npy.ErrFormat, []string{"npy"}},
 		{"npy.Stat", func(p string) error { _, err := npy.Stat(p); return err }, npy.ErrFormat, []string{"npy"}},
 		{"npy.OpenArchive", func(p string) error { _, err := npy.OpenArchive(p); return err }, npy.ErrFormat, []string{"npz"}},
 		{"npy.LoadArchive", func(p string) error { _, err := npy.LoadArchive(p); return err }, npy.ErrFormat, []string{"npz"}},

@@ -23,46 +23,80 @@ import (
 // link stays one; one that is no regular file (a pipe, a terminal) is written
 // as it is.
 func Save(path string, write func(io.Writer) error) error {
+	switch info, err := os.Stat(path); {
+	case err == nil && !info.IsDir() && !info.Mode().IsRegular():
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	p, err := Begin(path)
+	if err != nil {
+		return err
+	}
+	if err := write(p); err != nil {
+		p.Discard()
+		return err
+	}
+	return p.Commit()
+}
+
+// Pending is a file that is being written, beside its place.
+type Pending struct {
+	*os.File
+	path string // its place
+}
+
+// Begin makes a Pending of the file at path, which [Pending.Commit] puts there. What is
+// there and no regular file is an error.
+func Begin(path string) (*Pending, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
 	perm, keep := fs.FileMode(0o666), false
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
-		return &fs.PathError{Op: "save", Path: path, Err: errors.New("is a directory")}
+		return nil, &fs.PathError{Op: "save", Path: path, Err: errors.New("is a directory")}
 	case err == nil && !info.Mode().IsRegular():
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
+		return nil, &fs.PathError{Op: "save", Path: path, Err: errors.New("is no regular file")}
 	case err == nil:
 		perm, keep = info.Mode().Perm(), true
 	}
 	f, err := create(path, perm)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	p := &Pending{f, path}
 	if keep { // create's mode was subject to the umask
-		err = f.Chmod(perm)
+		if err := f.Chmod(perm); err != nil {
+			p.Discard()
+			return nil, err
+		}
 	}
+	return p, nil
+}
+
+// Commit puts the file in its place when all of it is on disk. After an error it is gone.
+func (p *Pending) Commit() error {
+	err := fault.Hit(fault.File)
 	if err == nil {
-		err = write(f)
+		err = p.Sync()
 	}
+	err = errors.Join(err, p.Close())
 	if err == nil {
-		err = fault.Hit(fault.File)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(p.Name(), p.path)
 	}
 	if err != nil {
-		os.Remove(f.Name()) // err tells more than a failure to remove would
+		os.Remove(p.Name()) // err tells more than a failure to remove would
 	}
 	return err
+}
+
+// Discard removes the file.
+func (p *Pending) Discard() {
+	p.Close()
+	os.Remove(p.Name())
 }
 
 // create makes a new file beside path. (os.CreateTemp would make one that

@@ -94,8 +94,7 @@ func ExampleLoad() {
 	// Output:
 	// <nil>
 	// loading testdata/mlp.safetensors: the file and the model differ:
-	// 	layers.2.bias: F32 [5] in the file, missing in the model
-	// 	layers.2.weight: F32 [5 16] in the file, missing in the model
+	// 	missing in the model: layers.2.bias, layers.2.weight; nn.LoadOptions{Partial: true}.Load leaves them out
 }
 
 func ExampleSave() {

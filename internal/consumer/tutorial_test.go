@@ -13,11 +13,18 @@ import (
 
 var fence = regexp.MustCompile("(?ms)^```(go|sh|text)\n(.*?)^```")
 
-// TestTutorial does what docs/tutorial.md says, in a module of its own that
+// TestTutorial does what docs/tutorial.md says.
+func TestTutorial(t *testing.T) { follow(t, "tutorial.md", 3) }
+
+// TestWhen does what docs/when.md says.
+func TestWhen(t *testing.T) { follow(t, "when.md", 1) }
+
+// follow does what a page says, in a module of its own that
 // has this tree for millrace in place of what go get brings (which is consumer's to
 // check). Blocks of text are what the block of commands
 // before them prints; a line … stands for any lines.
-func TestTutorial(t *testing.T) {
+func follow(t *testing.T, page string, least int) {
+	t.Helper()
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			if os.Getenv("CI") == "true" {
@@ -30,7 +37,7 @@ func TestTutorial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorial.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +74,11 @@ func TestTutorial(t *testing.T) {
 			texts++
 			want := strings.ReplaceAll(regexp.QuoteMeta(b[2]), "…\n", "(?s:.*)")
 			if !regexp.MustCompile("^" + want + "$").MatchString(got) {
-				t.Errorf("the tutorial says\n%sand it prints\n%s", b[2], got)
+				t.Errorf("%s says\n%sand it prints\n%s", page, b[2], got)
 			}
 		}
 	}
-	if texts < 3 {
+	if texts < least {
 		t.Errorf("%d blocks of output", texts)
 	}
 }

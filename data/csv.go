@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/millrace-go/millrace"
@@ -16,44 +14,78 @@ import (
 )
 
 // CSVOptions say what is in a file of comma-separated values. The zero value is for numbers
-// only, without a line of names.
+// only, without a line of names. A column is named by its name in the header, or by its number
+// from 0, or from the end where that is negative ("-1" is the last).
 type CSVOptions struct {
 	Header  bool // the first line has the columns' names
 	Comma   rune // between values; 0: a comma
 	Comment rune // lines that begin with it are left out; 0: none
 
-	// Label is the column of the class: its name, or its number from 0, or from the end where
-	// that is negative ("-1" is the last). It becomes Y: Int32. Without it, and without
-	// Target, there is no Y.
+	// Columns are those of X, in this order; nil: all but Label's or Target's. Others are not
+	// looked at.
+	Columns []string
+	// Label is the column of the class. It becomes Y: Int32. Without it, and without Target,
+	// there is no Y.
 	Label string
-	// Classes is the number of classes, at most 2^31-1: labels are whole numbers below it. With 0 they are
-	// texts, and a class's number is its place among all texts, sorted: see [Table].
+	// Classes is the number of classes, at most 2^31-1: labels are whole numbers below it. With
+	// 0 they are texts, and a class's number is its place among all texts, sorted: see [Table].
 	Classes int
 	// Target, in place of Label, is the column of a number to be predicted, which becomes Y:
 	// Float32.
 	Target string
-	// Shape of X in one record, which has an element for each of the other columns, in
-	// their order; nil: one dimension.
+
+	// Missing says what becomes of missing values: of empty ones, NaN, and the texts of NA, such
+	// as "NA" or "?". Without it they are errors.
+	Missing Missing
+	NA      []string
+	// Categories are columns of texts. Each becomes as many columns of 0 and 1 as it has texts,
+	// at most 65,536, sorted, and called after both: "colour=red".
+	Categories []string
+	// Dates are columns of dates by their layout, as time.Parse has it. They become days since
+	// the beginning of 1970, with fractions: to some minutes, as Float32.
+	Dates map[string]string
+	// Like is a table that was read before, as that of training is when one for tests is read:
+	// its categories and classes are used, of which others are errors, and its means.
+	Like *Table
+
+	// Shape of X in one record, which has an element for each of its columns, in their order;
+	// nil: one dimension.
 	Shape []int
 }
 
+// Missing says what becomes of the values that a table lacks.
+type Missing uint8
+
+const (
+	MissingError Missing = iota // reading ends with an error
+	MissingNaN                  // they are NaN
+	MissingMean                 // they are the mean of the column's other values; of categories the shares
+	MissingSkip                 // the line is left out
+)
+
 // Table is a file of comma-separated values. X is Float32.
 type Table struct {
-	Columns []string // names of the columns in X: those of the header, else their numbers
-	Classes []string // the texts that are classes, by their numbers; nil where labels are numbers
+	Columns []string            // names of the columns in X: those of the header, else their numbers
+	Classes []string            // the texts that are classes, by their numbers; nil where labels are numbers
+	Texts   map[string][]string // those of each column of Categories, in the order of their columns in X
+	Skipped int                 // lines that MissingSkip left out
 
 	path   string
 	opt    CSVOptions
-	x, y   Field
-	values []float32
+	cols   []column
+	y      int // the place of Y among a line's values; -1: none
+	x, out Field
+	values []float32 // by line, then by cols; of a category the number of its text; NaN: missing
 	labels []int32
 	target []float32
+	means  []float32 // of the columns in X, where MissingMean asked for them
 	n      int
 }
 
-// CSV reads a table of numbers from a file and holds it in memory. A value that is no number,
-// a label out of range, and a line with more or fewer values than the first are errors that
-// name the line.
+// CSV reads a table from a file and holds it in memory. A value that is no number, a label out
+// of range, a missing value, and a line with more or fewer values than the first are errors that
+// name the line and the column. Numbers are decimal, as 12, -0.5, 1e-3 or inf: 1_000, 0x10 and
+// "1,000" are none.
 func CSV(path string, opt CSVOptions) (*Table, error) {
 	f, err := sniff.Open(path)
 	if err != nil {
@@ -76,7 +108,10 @@ func ReadCSV(r io.Reader, name string, opt CSVOptions) (*Table, error) {
 }
 
 func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
-	t := &Table{path: path, opt: opt}
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	t := &Table{path: path, opt: opt, y: -1}
 	in := bufio.NewReader(r)
 	head, _ := in.Peek(sniff.Len) // an error comes again below
 	if why := sniff.NotTable(head); why != "" {
@@ -91,12 +126,15 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 		lines.Comma = opt.Comma
 	}
 	var names []string
-	last := -1 // the column that is Y
-	texts := map[string]int32{}
+	texts := textIDs{}
 	for {
 		line, err := lines.Read()
 		if err == io.EOF {
 			break
+		}
+		if errors.Is(err, csv.ErrFieldCount) && names != nil {
+			at, _ := lines.FieldPos(0)
+			return nil, t.fault(bad("line %d has %d values, and the first line %d", at, len(line), len(names)))
 		}
 		if _, ok := errors.AsType[*csv.ParseError](err); ok {
 			return nil, t.fault(bad("%w", err))
@@ -105,159 +143,82 @@ func readCSV(r io.Reader, path string, opt CSVOptions) (*Table, error) {
 			return nil, err
 		}
 		if names == nil {
-			if last, err = t.columns(line, &names); err != nil {
+			if names, err = t.choose(line); err != nil {
 				return nil, err
 			}
 			if opt.Header {
 				continue
 			}
 		}
-		for k, text := range line {
-			if err := t.add(strings.TrimSpace(text), k == last, texts); err != nil {
-				at, _ := lines.FieldPos(k)
-				return nil, t.fault(bad("line %d, column %q: %w", at, names[k], err))
-			}
+		k, err := t.line(line, texts)
+		if err != nil {
+			at, _ := lines.FieldPos(k)
+			return nil, t.fault(bad("line %d, column %q: %w", at, names[k], err))
 		}
-		t.n++
 	}
-	if t.n == 0 {
+	switch {
+	case t.n == 0 && t.Skipped > 0:
+		return nil, bad("a value is missing in each of its %d lines", t.Skipped)
+	case t.n == 0:
 		return nil, bad("no records")
 	}
-	if opt.Label != "" && opt.Classes == 0 {
-		t.sortClasses(texts)
-	}
-	return t, nil
+	return t, t.finish(texts)
 }
 
-// fault is what is wrong with the record after those that were read.
-func (t *Table) fault(err error) error { return &RecordError{t.path, t.n, err} }
-
-// columns finds out what there is in each column of the first line.
-func (t *Table) columns(line []string, names *[]string) (int, error) {
-	for k, name := range line {
-		if !t.opt.Header {
-			name = strconv.Itoa(k)
-		}
-		*names = append(*names, strings.TrimSpace(name))
-	}
-	which, last := t.opt.Label, -1
-	if t.opt.Target != "" {
-		if which != "" {
-			return 0, errors.New("both a label and a target")
-		}
-		which = t.opt.Target
-	}
-	if t.opt.Classes < 0 || t.opt.Classes > math.MaxInt32 {
-		return 0, fmt.Errorf("%d classes", t.opt.Classes)
-	}
-	if which != "" {
-		last = slices.Index(*names, which)
-		if n, err := strconv.Atoi(which); last < 0 && err == nil {
-			if n < 0 {
-				n += len(line)
-			}
-			last = n
-		}
-		if last < 0 || last >= len(line) {
-			return 0, bad("no column %q among %q", which, *names)
-		}
-	}
-	for k, name := range *names {
-		if k != last {
-			t.Columns = append(t.Columns, name)
-		}
-	}
-	t.x = Field{"x", millrace.Float32, slices.Clone(t.opt.Shape)}
-	if t.opt.Shape == nil {
-		t.x.Shape = []int{len(t.Columns)}
-	}
-	if err := t.x.check(0); err != nil {
-		return 0, err
-	}
-	if len(t.Columns) == 0 || t.x.elems() != len(t.Columns) {
-		return 0, fmt.Errorf("%w: %d columns for a shape of %v", millrace.ErrShape, len(t.Columns), t.x.Shape)
-	}
-	t.y = Field{"y", millrace.Int32, nil}
-	if t.opt.Target != "" {
-		t.y.DType = millrace.Float32
-	}
-	return last, nil
-}
-
-// add takes one value.
-func (t *Table) add(text string, isY bool, texts map[string]int32) error {
-	if isY && t.opt.Label != "" {
-		if t.opt.Classes == 0 {
-			id, ok := texts[text]
-			if !ok {
-				id = int32(len(texts))
-				texts[strings.Clone(text)] = id
-			}
-			t.labels = append(t.labels, id)
-			return nil
-		}
-		l, err := strconv.ParseFloat(text, 64) // some programs write 3 as 3.0
-		if err != nil || l != math.Trunc(l) {
-			return fmt.Errorf("%q is no class's number", text)
-		}
-		if l < 0 || l >= float64(t.opt.Classes) {
-			return fmt.Errorf("label %s of %d classes", text, t.opt.Classes)
-		}
-		t.labels = append(t.labels, int32(l))
-		return nil
-	}
-	v, err := strconv.ParseFloat(text, 32)
+// check finds options that do not go together.
+func (o *CSVOptions) check() error {
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return fmt.Errorf("%s is out of range", text)
-	case err != nil && t.n == 0 && !t.opt.Header:
-		return fmt.Errorf("%q is no number; say Header where the first line has names", text)
-	case err != nil:
-		return fmt.Errorf("%q is no number", text)
-	case isY:
-		t.target = append(t.target, float32(v))
-	default:
-		t.values = append(t.values, float32(v))
+	case o.Label != "" && o.Target != "":
+		return errors.New("both a label and a target")
+	case o.Classes < 0 || int64(o.Classes) > maxClasses:
+		return fmt.Errorf("%d classes", o.Classes)
+	case o.Missing > MissingSkip:
+		return fmt.Errorf("no Missing is %d", o.Missing)
 	}
 	return nil
 }
 
-// sortClasses numbers the classes by their texts rather than by their first appearance.
-func (t *Table) sortClasses(texts map[string]int32) {
-	t.Classes = make([]string, 0, len(texts))
-	for text := range texts {
-		t.Classes = append(t.Classes, text)
-	}
-	slices.Sort(t.Classes)
-	place := make([]int32, len(texts))
-	for k, text := range t.Classes {
-		place[texts[text]] = int32(k)
-	}
-	for i, l := range t.labels {
-		t.labels[i] = place[l]
-	}
-}
+// fault is what is wrong with the record after those that were read.
+func (t *Table) fault(err error) error { return &RecordError{t.path, t.n + t.Skipped, err} }
 
 // Len is the number of lines with values.
 func (t *Table) Len() int { return t.n }
 
 // Fields are X, and Y where there is a label or a target.
 func (t *Table) Fields() []Field {
-	if t.labels == nil && t.target == nil {
+	if t.y < 0 {
 		return []Field{t.x}
 	}
-	return []Field{t.x, t.y}
+	return []Field{t.x, t.out}
 }
 
 // Read gives a line's values.
 func (t *Table) Read(i int, dst []any) error {
-	size := len(t.Columns)
-	copy(dst[0].([]float32), t.values[i*size:(i+1)*size])
+	t.record(i, dst[0].([]float32))
 	switch {
-	case t.labels != nil:
+	case t.y < 0:
+	case t.opt.Label != "":
 		dst[1].([]int32)[0] = t.labels[i]
-	case t.target != nil:
+	default:
 		dst[1].([]float32)[0] = t.target[i]
 	}
 	return nil
 }
+
+// shaped makes X's field of its columns.
+func (t *Table) shaped() error {
+	t.x = Field{"x", millrace.Float32, slices.Clone(t.opt.Shape)}
+	if t.opt.Shape == nil {
+		t.x.Shape = []int{len(t.Columns)}
+	}
+	if err := t.x.check(0); err != nil {
+		return err
+	}
+	if len(t.Columns) == 0 || t.x.elems() != len(t.Columns) {
+		return fmt.Errorf("%w: %d columns for a shape of %v", millrace.ErrShape, len(t.Columns), t.x.Shape)
+	}
+	return nil
+}
+
+// trimmed is a value without spaces around it.
+func trimmed(text string) string { return strings.TrimSpace(text) }

@@ -60,7 +60,7 @@ func TestBadCSV(t *testing.T) {
 		"comments only":  {"# a\n\n", data.CSVOptions{Comment: '#'}, -1, "no records"},
 		"header only":    {"a,b\n", data.CSVOptions{Header: true}, -1, "no records"},
 		"no number":      {"1,2\n3,x\n", data.CSVOptions{}, 1, `line 2, column "1": "x" is no number`},
-		"missing value":  {"a,b\n1,2\n3,\n", data.CSVOptions{Header: true}, 1, `line 3, column "b": "" is no number`},
+		"missing value":  {"a,b\n1,2\n3,\n", data.CSVOptions{Header: true}, 1, `line 3, column "b": "": the value is missing`},
 		"header unsaid":  {"a,b\n1,2\n", data.CSVOptions{}, 0, "Header"},
 		"too large":      {"1,2\n3,1e39\n", data.CSVOptions{}, 1, "out of range"},
 		"long line":      {"1,2\n3,4,5\n", data.CSVOptions{}, 1, "line 2"},

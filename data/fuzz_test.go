@@ -93,7 +93,7 @@ func FuzzCIFAR(f *testing.F) {
 }
 
 func FuzzCSV(f *testing.F) {
-	for k, text := range []string{"1,2,3\n4,5,6\n", "a,b\n1,2\n", "# c\n1;x\n", "\ufeff\"1\",2\n", "1,2\n3", "1,nan\n", "\"", "1,\n", "0x1p-2,1_0\n"} {
+	for k, text := range []string{"1,2,3\n4,5,6\n", "a,b\n1,2\n", "# c\n1;x\n", "\ufeff\"1\",2\n", "1,2\n3", "1,nan\n", "\"", "1,\n", "0x1p-2,1_0\n", "a,red\n?,red\n1,blue\n"} {
 		f.Add([]byte(text), byte(k))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, how byte) {
@@ -110,12 +110,16 @@ func FuzzCSV(f *testing.F) {
 		if how&16 != 0 {
 			opt.Comma = ';'
 		}
+		if how&32 != 0 {
+			opt.Categories, opt.NA = []string{"1"}, []string{"?"}
+		}
+		opt.Missing = Missing(how >> 6)
 		modest(t, b, 100, func() {
 			s, err := ReadCSV(bytes.NewReader(b), "x", opt)
 			if err != nil {
 				return
 			}
-			if s.n == 0 || len(s.values) != s.n*len(s.Columns) || s.labels != nil && len(s.labels) != s.n || s.target != nil && len(s.target) != s.n {
+			if s.n == 0 || len(s.values) != s.n*len(s.cols) || s.labels != nil && len(s.labels) != s.n || s.target != nil && len(s.target) != s.n {
 				t.Fatalf("%d records of %d columns: %d values, %d labels, %d targets", s.n, len(s.Columns), len(s.values), len(s.labels), len(s.target))
 			}
 			for i, l := range s.labels {

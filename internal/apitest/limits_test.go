@@ -58,7 +58,7 @@ func optionUses(t *testing.T) []optionUse {
 				}
 				return nil
 			}},
-		{zero: data.CSVOptions{Label: "1"}, max: map[string]int64{"Classes": math.MaxInt32, "Comma": 0x10ffff, "Comment": 0x10ffff},
+		{zero: data.CSVOptions{Label: "1"}, max: map[string]int64{"Missing": 3, "Classes": math.MaxInt32, "Comma": 0x10ffff, "Comment": 0x10ffff},
 			use: func(opt any) error {
 				_, err := data.ReadCSV(strings.NewReader("1,0\n2,0\n"), "x", opt.(data.CSVOptions))
 				return err

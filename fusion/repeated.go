@@ -1,6 +1,9 @@
 package fusion
 
-import "github.com/millrace-go/millrace/ir"
+import (
+	"github.com/millrace-go/millrace/ir"
+	"github.com/millrace-go/millrace/segment"
+)
 
 // A value that several results are made of is computed once for each of them, if it is
 // not written: so is all that it is made of, and where results are a chain, as
@@ -72,7 +75,17 @@ func (x *explorer) madeOf() map[int32]nodeSet {
 }
 
 // weight is what a node comes to in lowered instructions.
-func (x *explorer) weight(n *ir.Node) int {
+func (x *explorer) weight(n *ir.Node) int { return x.weights.node(x.seg, n) }
+
+// Work is what a node comes to in lowered instructions, for each element of its result.
+func Work(seg *segment.Segment, n *ir.Node) int {
+	if n.Op.Class() == ir.ClassView {
+		return 0
+	}
+	return make(weights).node(seg, n)
+}
+
+func (w weights) node(seg *segment.Segment, n *ir.Node) int {
 	switch n.Op.Class() {
 	case ir.ClassMove, ir.ClassGather: // reads, and which of them it is
 		return int(n.NArgs)
@@ -89,10 +102,10 @@ func (x *explorer) weight(n *ir.Node) int {
 	}
 	for _, a := range n.Args[:n.NArgs] {
 		if a.Scalar {
-			add(x.seg.Scalars[a.ID].DT)
+			add(seg.Scalars[a.ID].DT)
 		} else {
-			add(x.seg.Tensors[a.ID].DT)
+			add(seg.Tensors[a.ID].DT)
 		}
 	}
-	return x.weights.of(code, in)
+	return w.of(code, in)
 }

@@ -3,6 +3,7 @@ package plans
 import (
 	"slices"
 
+	"github.com/millrace-go/millrace/fusion"
 	"github.com/millrace-go/millrace/segment"
 )
 
@@ -50,10 +51,16 @@ func mayBeWritten(seg *segment.Segment, id int) bool {
 	return life == segment.LifeDear || life == segment.LifeVirtual
 }
 
-// Dearest finds what is to be written of a segment so that results of it that were needed,
-// and so computed again, need not be: the dear ones among them, or where one was released
-// what is made of it first that somebody can ask for.
-func Dearest(seg *segment.Segment, need []bool) (ids []int32) {
+// costlyWork is how many lowered instructions an element of a result takes for it to be
+// written once it was computed again: ten times what it takes to write and read it.
+const costlyWork = 200
+
+// Dearest finds what is to be written of a segment so that a result of it that was asked
+// for, and so computed again from what need lists, need not be: the dear ones among these,
+// or where one was released what is made of it first that somebody can ask for; and the
+// result itself where its elements take much work from there.
+func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
+	work := make([]int, len(seg.Tensors))
 	costs := make([]bool, len(seg.Tensors)) // what was made of a dear one that nobody can ask for
 	for n := range seg.Nodes {
 		id := seg.Out[n]
@@ -62,16 +69,23 @@ func Dearest(seg *segment.Segment, need []bool) (ids []int32) {
 		}
 		node := &seg.Nodes[n]
 		dear := segment.Dear(node.Op)
+		work[id] = fusion.Work(seg, node)
 		for _, a := range node.Args[:node.NArgs] {
-			dear = dear || !a.Scalar && costs[a.ID]
+			if !a.Scalar {
+				dear = dear || costs[a.ID]
+				work[id] = min(work[id]+work[a.ID], costlyWork)
+			}
 		}
 		switch {
 		case !dear:
 		case seg.Tensors[id].Life == segment.LifeDead:
 			costs[id] = true
 		default:
-			ids = append(ids, id)
+			ids, work[id] = append(ids, id), 0
 		}
+	}
+	if work[asked] >= costlyWork && seg.Tensors[asked].Life != segment.LifeDead {
+		ids = with(ids, asked)
 	}
 	return ids
 }

@@ -40,6 +40,26 @@ func TestDearResultsAreWrittenWhenAskedFor(t *testing.T) {
 	}
 }
 
+// A result that many instructions lead to is written, too, by the plan after it was asked
+// for again; one that few lead to is computed again each time.
+func TestCostlyResultsAreWrittenWhenAskedFor(t *testing.T) {
+	for _, c := range []struct{ ops, again int }{{20, 1}, {1, 4}} {
+		e := open(t)
+		for turn := range 4 {
+			x := e.host(e.place(), ir.Shape{3}, 0, 0, 0)
+			y := x
+			for range c.ops {
+				y = e.op(ir.Tanh, t1(y))
+			}
+			e.want(e.record(ir.Sum, nil, &ir.Attr{Axes: []int{0}}, t1(y)), 0)
+			e.want(e.record(ir.Max, nil, &ir.Attr{Axes: []int{0}}, t1(y)), 0)
+			if n := e.d.Stats().Recomputes; n != int64(min(turn+1, c.again)) {
+				t.Errorf("%d ops, turn %d: computed again %d times", c.ops, turn, n)
+			}
+		}
+	}
+}
+
 // A segment whose turns ask for one of many dear results each, and for another
 // one the next time, has a plan in the end that writes all of them.
 func TestDearResultsAskedForInTurn(t *testing.T) {

@@ -137,7 +137,9 @@ func (s *Stream) replay(v *Value) int32 {
 		s.step(s.q.Mark(ir.Release, id))
 	}
 	s.notOwn(begin, true)
-	r.known.Replay(plans.Dearest(rec, need))
+	seg := *rec
+	seg.Scalars = r.scalars
+	r.known.Replay(plans.Dearest(&seg, need, last))
 	r.drop()
 	s.dev.Counts.Recomputes.Add(1)
 	return v.id

@@ -97,7 +97,7 @@ func TestCompareErrors(t *testing.T) {
 		{[]string{good, good, good}, exitUsage, "want two files"},
 		{[]string{"-format", "svg", good, good}, exitUsage, "want one of markdown, table"},
 		{[]string{good, "/nonexistent/x.json"}, exitFailed, "no such file"},
-		{[]string{good, t.TempDir()}, exitFailed, "is a directory"},
+		{[]string{good, t.TempDir()}, exitFailed, "is a folder"},
 		{[]string{write("not json"), good}, exitFailed, "is no report"},
 		{[]string{write(`{"rows":[{"x":1}]}`), good}, exitFailed, "row 1 has no suite"},
 		{[]string{write(`{}`), good}, exitFailed, "has no rows"},

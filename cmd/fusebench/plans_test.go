@@ -134,7 +134,7 @@ func TestPlansUsage(t *testing.T) {
 		{"plans prune", exitFailed, "MILLRACE_CACHE is off"},
 		{"plans prune /nowhere", exitFailed, "no cache in /nowhere"},
 		{"plans show", exitUsage, "no names"},
-		{"gelu -plans /nowhere", exitFailed, "/nowhere"},
+		{"gelu -plans /nowhere", exitUsage, "/nowhere"},
 		{"gelu -plans main.go", exitFailed, "main.go: bundle of"},
 		{"plans show -from /nowhere x", exitFailed, "no cache in /nowhere"},
 	} {

@@ -102,8 +102,12 @@ func (s *start) process(device, cache, bundle string) (f startFigures, took floa
 	if err != nil {
 		return f, 0, err
 	}
-	cmd := exec.Command(self, "start", "-"+startChild, "-device", device, "-cache", cache, "-bundle", bundle, "-idle", s.idle.String(),
-		"-program", s.program, "-ops", fmt.Sprint(s.ops), "-n", fmt.Sprint(s.n))
+	args := []string{"start", "-" + startChild, "-device", device, "-cache", cache, "-idle", s.idle.String(),
+		"-program", s.program, "-ops", fmt.Sprint(s.ops), "-n", fmt.Sprint(s.n)}
+	if bundle != "" {
+		args = append(args, "-bundle", bundle)
+	}
+	cmd := exec.Command(self, args...)
 	cmd.Stderr = os.Stderr
 	begin := time.Now()
 	out, err := cmd.Output()

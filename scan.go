@@ -46,39 +46,6 @@ func (t *Tensor) ArgSortAs(dt DType, axis int, descending bool) *Tensor {
 	return along(ir.ArgSort, t, dt, axis, descending)
 }
 
-// TopK gives the k largest elements along an axis, largest first, and their
-// positions, Int64. Numbers only, else ErrDType. NaN counts as smallest of all, as in
-// [Tensor.SortDescending]; equal elements keep their order. A k below 0 or above
-// the axis is ErrShape.
-func (t *Tensor) TopK(k, axis int) (values, positions *Tensor) {
-	const name = "topk"
-	h := hold(name, &t)
-	defer h.end()
-	if h.bad != nil {
-		return twoFailures(name, h.bad)
-	}
-	list, err := axesOf([]int{axis}, t.Rank())
-	switch {
-	case err != nil:
-	case k < 0 || k > t.shape()[list[0]]:
-		err = shapeErr("%d of the %d elements along axis %d", k, t.shape()[list[0]], list[0])
-	case t.DType() == Bool:
-		err = dtypeErr("%v tensor: numbers only", t.DType())
-	}
-	if err != nil {
-		return twoFailures(name, failed(name, err, t))
-	}
-	head := make([]Range, list[0]+1)
-	for i := range head {
-		head[i] = All
-	}
-	head[list[0]] = R(0, k)
-	sorted, order := t.SortDescending(list[0]), t.ArgSortDescending(list[0])
-	values, positions = sorted.Slice(head...), order.Slice(head...)
-	done(sorted, order)
-	return values, positions
-}
-
 // along records an op of one axis.
 func along(op ir.Op, t *Tensor, dt DType, axis int, descending bool) *Tensor {
 	h := hold(op.String(), &t)

@@ -182,6 +182,9 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 		return t.reduceWindowFlat(name, how, lead, windows[len(windows)-(t.Rank()-lead):])
 	}
 	op := reductions[how]
+	if (how == ReduceMax || how == ReduceMin) && apart(ws) {
+		return t.extremeWindows(op, axes, ws)
+	}
 	v := t.windows(name, axes, ws, ir.FoldStart(op, t.DType()))
 	inside := make([]int, len(axes))
 	for i, a := range axes {
@@ -189,6 +192,35 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 	}
 	r := reduce(op, v, inside, false)
 	done(v)
+	return r
+}
+
+// apart reports windows along several axes of which elements are looked at half as often
+// if they are reduced along one axis after another.
+func apart(ws []Window) bool {
+	joint, steps, left := 1.0, 0.0, 1.0
+	for i := len(ws) - 1; i >= 0; i-- {
+		looks := float64(ws[i].Size) / float64(ws[i].Stride)
+		joint *= looks
+		steps += left * looks
+		left /= float64(ws[i].Stride)
+	}
+	return joint > 2*steps
+}
+
+// extremeWindows is reduceWindow of a maximum or a minimum, along one axis after another,
+// the last one first. The order in which elements are compared does not show.
+func (t *Tensor) extremeWindows(op ir.Op, axes []int, ws []Window) *Tensor {
+	r := t
+	for i := len(axes) - 1; i >= 0; i-- {
+		v := r.windows("reducewindow", axes[i:i+1], ws[i:i+1], ir.FoldStart(op, t.DType()))
+		next := reduce(op, v, []int{axes[i] + 1}, false)
+		done(v)
+		if r != t {
+			done(r)
+		}
+		r = next
+	}
 	return r
 }
 

@@ -269,3 +269,74 @@ func TestConvAgainstLoops(t *testing.T) {
 		}
 	})
 }
+
+// Maxima and minima of large windows are taken along one axis after another: the same bits as
+// of whole windows, NaN, zeros of both signs and padding included.
+func TestExtremeWindowsAlongAxes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(40, 2))
+	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1e-40}
+	for _, spec := range []string{"cpu:tier=0", "cpu:compile=wait"} {
+		dev := openSpec(t, spec)
+		for i, dt := range numbers {
+			for j, ws := range [][]millrace.Window{
+				{{Size: 9, Stride: 3}, {Size: 9, Stride: 3}},
+				{{Size: 5, Before: 2, After: 2}, {Size: 7, Before: 3, After: 1}},
+				{{Size: 4, Dilation: 2, Before: 1}, {Size: 1}, {Size: 6, Stride: 2, After: 3}},
+				{{Size: 3}, {Size: 3}, {Size: 4}},
+			} {
+				if spec != "cpu:tier=0" && (i+j)%3 > 0 {
+					continue
+				}
+				shape := []int{2, 14, 13, 15}
+				data := make([]float64, 2*14*13*15)
+				for at := range data {
+					data[at] = float64(rng.IntN(50))
+					if dt.IsFloat() && rng.IntN(8) == 0 {
+						data[at] = special[rng.IntN(len(special))]
+					}
+				}
+				wide := millrace.FromSliceOn(dev, data, shape...)
+				x := wide.Cast(dt)
+				inMemory(t, x)
+				for how, edge := range map[millrace.Reduction]float64{millrace.ReduceMax: math.Inf(-1), millrace.ReduceMin: math.Inf(1)} {
+					if !dt.IsFloat() {
+						edge = 0 // these have no padding here
+						if j == 1 || j == 2 {
+							continue
+						}
+					}
+					got := x.ReduceWindow(how, ws...)
+					v, inside := x, []int(nil)
+					for k, w := range ws {
+						axis := len(shape) - len(ws) + k + len(inside)
+						v = v.Windows(axis, w, edge)
+						inside = append(inside, axis+1)
+					}
+					want := v.Max(inside...)
+					if how == millrace.ReduceMin {
+						want = v.Min(inside...)
+					}
+					differ := got.Bitcast(bitsOf(dt)).Ne(want.Bitcast(bitsOf(dt)))
+					if n, err := millrace.Item[bool](differ.Any()); err != nil || n {
+						t.Errorf("%s: %v, windows %+v: other bits; %v", spec, dt, ws, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkMaxPool takes the maxima of 9x9 windows, 3 apart, of 64 images.
+func BenchmarkMaxPool(b *testing.B) {
+	dev, err := millrace.Open("cpu")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer dev.Close()
+	x := millrace.NormalOn(dev, millrace.Float32, 1, 4, 16, 128, 128)
+	if err := x.Eval(); err != nil {
+		b.Fatal(err)
+	}
+	w := millrace.Window{Size: 9, Stride: 3}
+	benchTensor(b, dev, "9by3", func() *millrace.Tensor { return x.MaxPool(w, w) })
+}

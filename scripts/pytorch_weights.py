@@ -1,5 +1,5 @@
 """Writes a model's weights as PyTorch users do, and what the model computes, which the
-tests of package nn and examples/pytorch compare with. It needs torch and safetensors:
+tests of package nn compare with. It needs torch and safetensors:
 
     python3 scripts/pytorch_weights.py nn/testdata
 

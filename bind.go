@@ -38,8 +38,9 @@ type BoundRecording struct {
 //
 // Where nothing that was recorded fits, the function is called, with the arguments as they
 // are. Neither this nor anything else that Bind does is seen: what the function sets is as
-// it was before, and results have no values before the first run. What cannot be run again,
-// as where the function reads a value, is ErrUnsupported.
+// it was before, and results have no values before the first run. An error that a result
+// carries, or what is set, is returned. What cannot be run again, as where the function reads
+// a value, is ErrUnsupported.
 //
 // The device must not be closed before the BoundRecording is.
 func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) {
@@ -134,7 +135,7 @@ func (r *Recording) rehearse(s *Stream, in []*Tensor) (*stream.Tape, error) {
 	done(out...)
 	if tape == nil {
 		return nil, fmt.Errorf("%w: what the function does cannot be run again: it reads a value, runs another Recording, "+
-			"or uses what another goroutine sets meanwhile", ErrUnsupported)
+			"sets a tensor whose value another handle has as well, or uses what another goroutine sets meanwhile", ErrUnsupported)
 	}
 	if r.sized == nil {
 		r.keep(tape)

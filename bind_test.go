@@ -357,3 +357,51 @@ func TestBoundClosedMeanwhile(t *testing.T) {
 		_ = r.b.Close()
 	}
 }
+
+// Bind gives the error that a result carries, or what the function sets, with its line.
+func TestBindCarriesErrors(t *testing.T) {
+	dev, s := bindings(t)
+	x := millrace.FromSliceOn(s, []float64{1, 2})
+	w := millrace.FromSliceOn(s, []float64{1, 2})
+	gone := millrace.FromSliceOn(s, []float64{1, 2})
+	must(t, w.Eval())
+	gone.Release()
+	shut, err := millrace.Open("cpu")
+	must(t, err)
+	closed := millrace.FromSliceOn(shut, []float64{1, 2})
+	must(t, shut.Close())
+	bad := func(x *millrace.Tensor) *millrace.Tensor { return x.Add(millrace.OnesOn(s, millrace.Float64, 3)) }
+	for _, c := range []struct {
+		name string
+		f    func(x *millrace.Tensor) *millrace.Tensor
+		is   error
+	}{
+		{"a shape", bad, millrace.ErrShape},
+		{"a shape before", func(x *millrace.Tensor) *millrace.Tensor { return bad(x).Exp().Sum() }, millrace.ErrShape},
+		{"a dtype", func(x *millrace.Tensor) *millrace.Tensor { return x.Mul(millrace.OnesOn(s, millrace.Int32, 2)) }, millrace.ErrDType},
+		{"a released operand", func(x *millrace.Tensor) *millrace.Tensor { return x.Mul(gone) }, millrace.ErrReleased},
+		{"a closed device", func(x *millrace.Tensor) *millrace.Tensor { return x.Mul(closed) }, millrace.ErrUnsupported},
+		{"what is set", func(x *millrace.Tensor) *millrace.Tensor { w.Set(bad(x)); return x.Exp() }, millrace.ErrShape},
+	} {
+		r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+			return []*millrace.Tensor{c.f(in[0])}, nil
+		})
+		if _, err := r.Bind(s, []*millrace.Tensor{x}, nil); !errors.Is(err, c.is) || !strings.Contains(err.Error(), "bind_test.go") || strings.Contains(err.Error(), "run again") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		floats(t, w, 1, 2)
+	}
+	r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
+		bad(in[0]) // nobody asks for it
+		return []*millrace.Tensor{in[0].Exp()}, nil
+	})
+	b, err := r.Bind(s, []*millrace.Tensor{x}, nil)
+	must(t, err)
+	must(t, b.Run())
+	must(t, b.Close())
+	must(t, dev.Close())
+	_, err = r.Bind(s, []*millrace.Tensor{x}, nil)
+	if !errors.Is(err, millrace.ErrClosed) {
+		t.Errorf("on a closed device: %v", err)
+	}
+}

@@ -269,6 +269,14 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 	}
 	tape = taping.End(values)
 	sealed.carry(tape)
+	if tape == nil && undo { // afterwards nobody sees what became of these
+		for _, h := range append(values, taping.Sets()...) {
+			if err := h.Err(); err != nil {
+				done(out...)
+				return nil, nil, err
+			}
+		}
+	}
 	return out, tape, nil
 }
 

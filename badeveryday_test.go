@@ -287,6 +287,15 @@ func TestBadTransforms(t *testing.T) {
 		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, kernels, opt{Dilation: []int{3, 1, 1}}), line() }, shape},
 		{"conv", func() (*tensor, int) { return millrace.Conv3d(volume, kernels, opt{Groups: 3}), line() }, shape},
 		{"convtranspose", func() (*tensor, int) { return volume.ConvTranspose(kernels, opt{}), line() }, shape},
+		{"convtranspose", func() (*tensor, int) {
+			return volume.ConvTranspose(kernels.Slice(millrace.R(0, 4)), opt{Padding: [][2]int{{0, 0}, {4, 4}, {0, 0}}}), line()
+		}, shape},
+		{"convtranspose", func() (*tensor, int) {
+			return volume.ConvTranspose(kernels.Slice(millrace.R(0, 4)), opt{OutputPadding: []int{0, -1, 0}}), line()
+		}, shape},
+		{"convtranspose", func() (*tensor, int) {
+			return volume.Unsqueeze(0).ConvTranspose(kernels.Unsqueeze(0), opt{}), line()
+		}, shape},
 		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}), line() }, shape},
 		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}, 1, 2, 3), line() }, shape},
 		{"resize", func() (*tensor, int) { return millrace.Resize(f, to{}, 0), line() }, shape},

@@ -3,7 +3,8 @@ package millrace
 import "slices"
 
 // ConvTranspose is the transposed convolution, the gradient of [Tensor.Conv]
-// with respect to its input: t is (batch, channels, spatial…), kernels are
+// with respect to its input: t is (batch, channels, spatial…) with one to three
+// spatial dimensions, kernels are
 // (channels, outputs/groups, size…), and stride, padding and dilation are those
 // of the convolution that it undoes. Along each dimension of n elements there
 // are (n-1)·stride + (size-1)·dilation + 1 less the padding, plus the output
@@ -12,9 +13,12 @@ import "slices"
 //
 // A stride costs no multiplications by zeros: elements of the result that are
 // stride apart meet the same places of the kernels, and are one convolution by
-// these places alone.
+// these places alone. Of three dimensions the first one's parts are put together by a copy.
 func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	const name = "convtranspose"
+	if t.Rank() == 5 {
+		return t.convTranspose3(name, kernels, opt)
+	}
 	if followed(t, kernels) {
 		return whole(name, name, opt, func(in []*Tensor) *Tensor { return in[0].ConvTranspose(in[1], opt) }, t, kernels)
 	}
@@ -23,11 +27,25 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 	if h.bad != nil {
 		return h.bad
 	}
-	ws, groups, err := t.convWindows(kernels, opt, 0, 2)
+	ws, out, groups, err := t.convTransposed(kernels, opt)
 	if err != nil {
 		return failed(name, err, t, kernels)
 	}
 	axes := make([]backAxis, len(ws))
+	for i, w := range ws {
+		axes[i] = backAxisOf(w, t.shape()[2+i], out[i])
+	}
+	b := backward{name: name, t: t, kernels: kernels, groups: groups, axes: axes}
+	return b.result()
+}
+
+// convTransposed checks the operands of a transposed convolution. out are the sizes of
+// the result's spatial dimensions.
+func (t *Tensor) convTransposed(kernels *Tensor, opt ConvOptions) (ws []Window, out []int, groups int, err error) {
+	ws, groups, err = t.convWindows(kernels, opt, 0, 3)
+	if err != nil {
+		return nil, nil, 0, err
+	}
 	for i, w := range ws {
 		extra := 0
 		if len(opt.OutputPadding) > 0 {
@@ -37,12 +55,11 @@ func (t *Tensor) ConvTranspose(kernels *Tensor, opt ConvOptions) *Tensor {
 		reach, ok := w.reach()
 		size, _, ok2 := Padding{Before: reach, After: extra, Between: w.Stride - 1}.size(n)
 		if !ok || !ok2 || extra < 0 || n == 0 || size-w.Before-w.After <= 0 {
-			return failed(name, shapeErr("%v with kernels %v, padding %d and %d, output padding %d: no result", t.shape(), kernels.shape(), w.Before, w.After, extra), t, kernels)
+			return nil, nil, 0, shapeErr("%v with kernels %v, padding %d and %d, output padding %d: no result", t.shape(), kernels.shape(), w.Before, w.After, extra)
 		}
-		axes[i] = backAxisOf(w, n, size-w.Before-w.After)
+		out = append(out, size-w.Before-w.After)
 	}
-	b := backward{name: name, t: t, kernels: kernels, groups: groups, axes: axes}
-	return b.result()
+	return ws, out, groups, nil
 }
 
 // backAxis is one dimension of a transposed convolution. Element q of the
@@ -73,7 +90,6 @@ type backPart struct {
 // the result, has out elements.
 func backAxisOf(w Window, in, out int) backAxis {
 	a := backAxis{in: in, out: out, stride: w.Stride}
-	common := gcd(w.Stride, w.Dilation)
 	if w.Dilation == 1 && w.Size%w.Stride == 0 && (w.Before%w.Stride == 0 || w.Stride > maxParts) {
 		from := w.Before / w.Stride
 		a.joint = w.Stride > 1
@@ -83,6 +99,19 @@ func backAxisOf(w Window, in, out int) backAxis {
 		return a
 	}
 	a.each = (out-1)/w.Stride + 1
+	a.parts = residues(w, out)
+	some := slices.DeleteFunc(slices.Clone(a.parts), func(p backPart) bool { return p.count == 0 })
+	if len(some) == 1 && (w.Stride == 1 || w.Stride > maxParts) {
+		a.parts, a.lone = some, true
+		a.each = (out-1-some[0].residue)/w.Stride + 1
+	}
+	return a
+}
+
+// residues are the parts of each residue, in order.
+func residues(w Window, out int) []backPart {
+	common := gcd(w.Stride, w.Dilation)
+	var parts []backPart
 	for r := range min(w.Stride, out) {
 		p := backPart{residue: r, step: w.Stride / common, dilation: w.Dilation / common}
 		for p.first < min(p.step, w.Size) && (r+w.Before-p.first*w.Dilation)%w.Stride != 0 {
@@ -92,14 +121,9 @@ func backAxisOf(w Window, in, out int) backAxis {
 			p.count = (w.Size-1-p.first)/p.step + 1
 			p.shift = (r + w.Before - p.first*w.Dilation) / w.Stride
 		}
-		a.parts = append(a.parts, p)
+		parts = append(parts, p)
 	}
-	some := slices.DeleteFunc(slices.Clone(a.parts), func(p backPart) bool { return p.count == 0 })
-	if len(some) == 1 && (w.Stride == 1 || w.Stride > maxParts) {
-		a.parts, a.lone = some, true
-		a.each = (out-1-some[0].residue)/w.Stride + 1
-	}
-	return a
+	return parts
 }
 
 // maxParts is the stride up to which residues that meet different elements are

@@ -257,6 +257,13 @@ func TestConvAgainstLoops(t *testing.T) {
 			{[]int{2, 3, 1, 1}, []int{3, 2, 3, 5}, millrace.ConvOptions{Stride: []int{5, 2}, Padding: [][2]int{{1, 0}, {2, 2}}}},
 			{[]int{2, 3, 2}, []int{3, 2, 2}, millrace.ConvOptions{Stride: []int{3}, Padding: [][2]int{{2, 2}}}},
 			{[]int{2, 0, 2, 3}, []int{0, 2, 3, 3}, millrace.ConvOptions{Stride: []int{2, 2}}},
+			{[]int{2, 2, 3, 2, 4}, []int{2, 3, 2, 3, 2}, millrace.ConvOptions{}},
+			{[]int{1, 4, 3, 4, 2}, []int{4, 3, 3, 2, 3}, millrace.ConvOptions{Stride: []int{2, 1, 3}, Padding: [][2]int{{1, 2}, {0, 1}, {1, 1}}, Groups: 2, OutputPadding: []int{1, 0, 2}}},
+			{[]int{2, 2, 4, 3, 3}, []int{2, 2, 3, 2, 2}, millrace.ConvOptions{Stride: []int{3, 2, 2}, Dilation: []int{2, 3, 1}, Padding: [][2]int{{2, 0}, {1, 1}, {0, 0}}}},
+			{[]int{1, 2, 2, 2, 2}, []int{2, 1, 1, 1, 1}, millrace.ConvOptions{Stride: []int{5, 4, 4}, Padding: [][2]int{{1, 3}, {0, 0}, {0, 0}}}},
+			{[]int{1, 2, 3, 2, 2}, []int{2, 2, 4, 4, 4}, millrace.ConvOptions{Stride: []int{2, 2, 2}, Padding: [][2]int{{1, 1}, {1, 1}, {1, 1}}}},
+			{[]int{1, 2, 2, 2, 2}, []int{2, 1, 3, 1, 1}, millrace.ConvOptions{Stride: []int{6, 1, 1}, Dilation: []int{4, 1, 1}, Padding: [][2]int{{8, 6}, {0, 0}, {0, 0}}}},
+			{[]int{0, 2, 2, 2, 2}, []int{2, 1, 2, 2, 2}, millrace.ConvOptions{}},
 		} {
 			for j, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int32, ir.BFloat16} {
 				if j > 0 && (i+j)%2 != 0 {

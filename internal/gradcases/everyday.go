@@ -20,6 +20,9 @@ var everyday = []Case{
 	{"conv3d", two(func(x, k *T) *T {
 		return millrace.Conv3d(x, k, millrace.ConvOptions{Stride: []int{2, 1, 1}, Padding: [][2]int{{1, 1}, {0, 1}, {1, 0}}, Groups: 2})
 	}), ops{in(-1, 1, 1, 2, 3, 2, 3), in(-1, 1, 2, 1, 2, 2, 2)}},
+	{"convtranspose3d", two(func(x, k *T) *T {
+		return x.ConvTranspose(k, millrace.ConvOptions{Stride: []int{2, 1, 2}, Padding: [][2]int{{1, 0}, {0, 1}, {1, 1}}, OutputPadding: []int{0, 0, 1}, Groups: 2})
+	}), ops{in(-1, 1, 1, 2, 3, 2, 2), in(-1, 1, 2, 1, 3, 2, 2)}},
 	{"resizenearest", one(func(x *T) *T { return millrace.Resize(x, millrace.ResizeOptions{}, 2, 7).Square() }), a34},
 	{"resizelinear", one(func(x *T) *T {
 		return millrace.Resize(x, millrace.ResizeOptions{Mode: millrace.ResizeLinear}, 5, 3).Square()

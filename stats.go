@@ -35,11 +35,17 @@ func (t *Tensor) VarKeep(ddof int, axes ...int) *Tensor {
 
 // Std is the square root of [Tensor.Var].
 func (t *Tensor) Std(ddof int, axes ...int) *Tensor {
+	if followed(t) {
+		return whole("std", "std", follow.Norm{List: axes, Ddof: ddof}, func(in []*Tensor) *Tensor { return in[0].Std(ddof, axes...) }, t)
+	}
 	return statistic("std", t, axes, false, deviationOf(ddof))
 }
 
 // StdKeep is [Tensor.Std] with the axes kept as dimensions of size 1.
 func (t *Tensor) StdKeep(ddof int, axes ...int) *Tensor {
+	if followed(t) {
+		return whole("std", "std", follow.Norm{List: axes, Keep: true, Ddof: ddof}, func(in []*Tensor) *Tensor { return in[0].StdKeep(ddof, axes...) }, t)
+	}
 	return statistic("std", t, axes, true, deviationOf(ddof))
 }
 

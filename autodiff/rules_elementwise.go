@@ -49,30 +49,61 @@ func (s *step) neg(i int, d *tensor) *tensor {
 	return s.do(d.Neg())
 }
 
-func (s *step) oneMinusSquare() *tensor { return s.do(s.do(s.x().Square()).ScalarSub(1)) }
+// oneMinusSquare is 1-x² as a product: near 1 the square would lose it. At 1 and -1 it is +0.
+func (s *step) oneMinusSquare() *tensor {
+	return s.do(s.do(s.x().ScalarSub(1)).Mul(s.do(s.x().AddScalar(1))))
+}
 
-// squareMinusOne is x²-1 as a product: near 1 the square would lose it.
-func (s *step) squareMinusOne() *tensor {
-	return s.do(s.do(s.x().SubScalar(1)).Mul(s.do(s.x().AddScalar(1))))
+// bounded is x within bounds beyond which a function's slope is what it is at them: so
+// infinities, and what overflows, are multiplied by no 0.
+func (s *step) bounded(bound float64) *tensor { return s.do(s.x().ClampScalar(-bound, bound)) }
+
+// byDistance tells where x is so far from 0 that 1 is nothing beside its square, while
+// that is a number still, and gives x there and x elsewhere. Either is a number that does no harm where it is not x,
+// in derivatives of derivatives, too.
+func (s *step) byDistance() (isFar, far, near *tensor) {
+	x := s.x()
+	isFar = s.do(s.do(x.Abs()).GtScalar(0x1p32))
+	return isFar, s.do(millrace.WhereScalar(isFar, x, 1)), s.do(millrace.ScalarWhere(isFar, 0, x))
+}
+
+// atanBack: 1/(x²+1), and 1/x/x far from 0, where the square may overflow.
+func atanBack(s *step, d *tensor) *tensor {
+	isFar, far, near := s.byDistance()
+	there := s.do(s.do(d.Div(far)).Div(far))
+	return millrace.Where(isFar, there, s.do(d.Div(s.do(s.do(near.Square()).AddScalar(1)))))
+}
+
+// asinhBack: 1/√(x²+1), and 1/|x| far from 0.
+func asinhBack(s *step, d *tensor) *tensor {
+	isFar, far, near := s.byDistance()
+	there := s.do(s.do(far.Abs()).Recip())
+	return d.Mul(s.do(millrace.Where(isFar, there, s.do(s.do(s.do(near.Square()).AddScalar(1)).Rsqrt()))))
+}
+
+// acoshBack: 1/√(x-1)/√(x+1), of which no part overflows.
+func acoshBack(s *step, d *tensor) *tensor {
+	x := s.x()
+	return s.do(d.Mul(s.do(s.do(x.SubScalar(1)).Rsqrt()))).Mul(s.do(s.do(x.AddScalar(1)).Rsqrt()))
 }
 
 // gauss is exp(-x²·k).
-func (s *step) gauss(k float64) *tensor {
-	return s.do(s.do(s.do(s.x().Square()).MulScalar(-k)).Exp())
+func (s *step) gauss(x *tensor, k float64) *tensor {
+	return s.do(s.do(s.do(x.Square()).MulScalar(-k)).Exp())
 }
 
 // geluBack: Φ(x) + x·φ(x), with the normal distribution's Φ and its density φ.
 func geluBack(s *step, d *tensor) *tensor {
-	x := s.x()
+	x := s.bounded(64) // where φ is 0
 	cdf := s.do(s.do(s.do(s.do(x.MulScalar(math.Sqrt2 / 2)).Erf()).AddScalar(1)).MulScalar(0.5))
-	pdf := s.do(s.gauss(0.5).MulScalar(1 / math.Sqrt(2*math.Pi)))
+	pdf := s.do(s.gauss(x, 0.5).MulScalar(1 / math.Sqrt(2*math.Pi)))
 	return d.Mul(s.do(cdf.Add(s.do(x.Mul(pdf)))))
 }
 
 // geluTanhBack is the derivative of x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
 func geluTanhBack(s *step, d *tensor) *tensor {
 	const a, b = 0.79788456080286535588, 0.044715 // √(2/π)
-	x := s.x()
+	x := s.bounded(64)                            // where tanh is 1
 	sq := s.do(x.Square())
 	inner := s.do(s.do(x.Mul(s.do(s.do(sq.MulScalar(b)).AddScalar(1)))).MulScalar(a))
 	t := s.do(inner.Tanh())
@@ -84,7 +115,7 @@ func geluTanhBack(s *step, d *tensor) *tensor {
 
 // siluBack: with s the sigmoid, s·(1 + x·(1-s)).
 func siluBack(s *step, d *tensor) *tensor {
-	x := s.x()
+	x := s.bounded(1024) // where it is 0 or 1
 	sg := s.do(x.Sigmoid())
 	return d.Mul(s.do(sg.Mul(s.do(s.do(x.Mul(s.do(sg.ScalarSub(1)))).AddScalar(1)))))
 }
@@ -108,7 +139,7 @@ func remBack(s *step) {
 }
 
 // powBack: u·t^(u-1), which is 0 where u is, and t^u·log t, which is 0 where t is and u is
-// not negative.
+// not negative, and where the power is 0 beside an infinite logarithm.
 func powBack(s *step) {
 	switch {
 	case s.isScalar(1):
@@ -125,8 +156,9 @@ func powBack(s *step) {
 		})
 		s.each(1, func() *tensor {
 			x, e := s.full(0), s.y()
-			flat := s.do(s.do(x.EqScalar(0)).And(s.do(e.GeScalar(0))))
-			slope := s.do(s.do(x.Pow(e)).Mul(s.do(x.Log())))
+			p := s.do(x.Pow(e))
+			flat := s.do(s.do(s.do(x.EqScalar(0)).And(s.do(e.GeScalar(0)))).Or(s.do(p.EqScalar(0))))
+			slope := s.do(p.Mul(s.do(x.Log())))
 			return s.d.Mul(s.do(millrace.ScalarWhere(flat, 0, slope)))
 		})
 	}
@@ -146,12 +178,21 @@ func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u
 	s.each(1, func() *tensor { return millrace.WhereScalar(second, s.d, 0) })
 }
 
-// atan2Back of the angle of (u, t): u/(t²+u²), and -t/(t²+u²).
+// atan2Back of the angle of (u, t): u/(t²+u²) and -t/(t²+u²), by the quotient of the smaller
+// one and the larger one, so that no square overflows or vanishes. At (0, 0), where there is
+// none, it is 0.
 func atan2Back(s *step) {
 	t, u := s.full(0), s.full(1)
-	q := s.do(s.d.Div(s.do(s.do(t.Square()).Add(s.do(u.Square())))))
-	s.each(0, func() *tensor { return q.Mul(u) })
-	s.each(1, func() *tensor { return s.do(q.Neg()).Mul(t) })
+	flat := s.do(s.do(t.Abs()).Le(s.do(u.Abs())))
+	small, large := s.do(millrace.Where(flat, t, u)), s.do(millrace.Where(flat, u, t))
+	none := s.do(large.EqScalar(0))
+	large = s.do(millrace.ScalarWhere(none, 1, large))
+	r := s.do(small.Div(large))
+	q := s.do(s.do(s.d.Div(s.do(s.do(r.Square()).AddScalar(1)))).Div(large))
+	q = s.do(millrace.ScalarWhere(none, 0, q))
+	less := s.do(q.Mul(r))
+	s.each(0, func() *tensor { return millrace.Where(flat, q, less) })
+	s.each(1, func() *tensor { return s.do(millrace.Where(flat, less, q)).Neg() })
 }
 
 func whereBack(s *step) {

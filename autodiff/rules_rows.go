@@ -232,13 +232,42 @@ func logSumExpBack(s *step) {
 	s.give(0, s.do(d.Mul(s.do(s.do(s.x().Sub(shift)).Exp()))))
 }
 
-// norm2Back: x/y, and 0 where that is 0.
+// norm2Back: x/|x|, and 0 where that is 0.
 func norm2Back(s *step) {
 	axes := s.rowAxes(s.call.With.(follow.Norm).List, allAxes(len(s.kinds[0].shape)))
-	shape := keepDims(s.kinds[0].shape, axes)
-	y, d := s.do(s.out().Reshape(shape...)), s.do(s.d.Reshape(shape...))
-	unit := s.do(s.x().Div(y))
-	s.give(0, s.do(d.Mul(s.do(millrace.ScalarWhere(s.do(y.EqScalar(0)), 0, unit)))))
+	d := s.do(s.d.Reshape(keepDims(s.kinds[0].shape, axes)...))
+	s.give(0, s.do(d.Mul(s.direction(s.x(), axes))))
+}
+
+// direction is rows of length 1 that point where those of x do, and 0 for rows of zeros. By
+// the largest element, so that no square overflows or vanishes.
+func (s *step) direction(x *tensor, axes []int) *tensor {
+	if x.Len() == 0 {
+		return x
+	}
+	most := s.do(s.do(x.Abs()).MaxKeep(axes...))
+	most = s.do(millrace.ScalarWhere(s.do(most.EqScalar(0)), 1, most))
+	most = s.do(follow.Plain(most).(*tensor)) // by whatever it is, the result is the same
+	part := s.do(x.Div(most))
+	length := s.do(s.do(s.do(part.Square()).SumKeep(axes...)).Sqrt())
+	length = s.do(millrace.ScalarWhere(s.do(length.EqScalar(0)), 1, length))
+	return s.do(part.Div(length))
+}
+
+// stdBack: with c the elements less their mean, c/|c|/√(n-ddof), and 0 where all are equal.
+// The mean's own error is taken out once more, or it would have a direction of its own.
+func stdBack(s *step) {
+	norm, in := s.call.With.(follow.Norm), s.kinds[0].shape
+	axes, n := s.rowAxes(norm.List, allAxes(len(in))), 1
+	for _, a := range axes {
+		n *= in[a]
+	}
+	c := s.x()
+	for range 2 {
+		c = s.do(c.Sub(s.do(c.MeanKeep(axes...))))
+	}
+	d := s.do(s.do(s.d.Reshape(keepDims(in, axes)...)).MulScalar(1 / math.Sqrt(max(0, float64(n-norm.Ddof)))))
+	s.give(0, s.do(d.Mul(s.direction(c, axes))))
 }
 
 func lastAxis(rank int) []int {

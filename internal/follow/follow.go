@@ -80,6 +80,7 @@ type Norm struct {
 	List []int
 	Keep bool
 	Eps  float64
+	Ddof int // of a deviation
 }
 
 // Windows is ReduceWindow, or Windows along one axis. W is millrace.Window.

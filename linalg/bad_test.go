@@ -91,6 +91,10 @@ func TestBadInput(t *testing.T) {
 		{"pseudoinverse", func() (*T, int) { return linalg.PseudoInverse(h), line() }, dtype},
 		{"svd", func() (*T, int) { return three(linalg.SVD(nan)), line() }, linalg.ErrNotFinite},
 		{"svd", func() (*T, int) { return three(linalg.SVD(f())), line() }, shape},
+		{"singularvalues", func() (*T, int) { return linalg.SingularValues(nan), line() }, linalg.ErrNotFinite},
+		{"singularvalues", func() (*T, int) { return linalg.SingularValues(f()), line() }, shape},
+		{"eigvalsh", func() (*T, int) { return linalg.Eigvalsh(nan), line() }, linalg.ErrNotFinite},
+		{"eigvalsh", func() (*T, int) { return linalg.Eigvalsh(f(2, 3)), line() }, shape},
 		{"eigh", func() (*T, int) { return two(linalg.Eigh(nan)), line() }, linalg.ErrNotFinite},
 		{"eigh", func() (*T, int) { return two(linalg.Eigh(f(2, 3))), line() }, shape},
 	} {

@@ -23,6 +23,16 @@ func even(x *tensor) *tensor { return x.Add(tr(x)).MulScalar(0.5) }
 // gaps is the matrix of x[j]-x[i], with ones on its diagonal.
 func gaps(x *tensor) *tensor { return x.Unsqueeze(-2).Sub(x.Unsqueeze(-1)).Add(eye(x)) }
 
+// quotient is x/u, and 0 where both are 0 and also is, where it is not nil: what vectors
+// that nobody used turn gives no term, though values are equal.
+func quotient(x, u, also *tensor) *tensor {
+	none := x.EqScalar(0).And(u.EqScalar(0))
+	if also != nil {
+		none = none.And(also.EqScalar(0))
+	}
+	return millrace.ScalarWhere(none, 0, x.Div(millrace.ScalarWhere(none, 1, u)))
+}
+
 // unspread sums what was broadcast.
 func unspread(x *tensor, shape []int) *tensor {
 	more := x.Rank() - len(shape)
@@ -61,7 +71,27 @@ func ofNumber(a, g *tensor) []*tensor {
 	return []*tensor{tr(Inverse(a)).Mul(g.Unsqueeze(-1).Unsqueeze(-1))}
 }
 
-func detBack(in, out, d []*tensor) []*tensor { return ofNumber(in[0], d[0].Mul(out[0])) }
+// detBack is the determinant times the inverse, transposed. Near a singular matrix, where that is 0 times
+// infinity and a quotient of it has no digits, and where the determinant leaves the dtype's range, it is the
+// matrix of cofactors, which are products of other singular values.
+func detBack(in, out, d []*tensor) []*tensor {
+	a, g := in[0], d[0]
+	size := out[0].Abs()
+	most := a.Norm2(-1).Prod(-1) // Hadamard's bound of the determinant
+	regular := size.Gt(most.MulScalar(0x1p-24)).And(size.GtScalar(leastDet(a))).And(size.IsFinite())
+	if ok, err := millrace.Item[bool](regular.All()); err == nil && ok {
+		return ofNumber(a, g.Mul(out[0]))
+	}
+	return []*tensor{cofactors(a).Mul(g.Unsqueeze(-1).Unsqueeze(-1))}
+}
+
+// leastDet is the least normal number of a's dtype.
+func leastDet(a *tensor) float64 {
+	if a.DType() == millrace.Float64 {
+		return 0x1p-1022
+	}
+	return 0x1p-126
+}
 
 func slogDetBack(in, _, d []*tensor) []*tensor { return ofNumber(in[0], d[1]) }
 
@@ -86,17 +116,19 @@ func qrBack(in, out, d []*tensor) []*tensor {
 func eighBack(_, out, d []*tensor) []*tensor {
 	w, v := out[0], out[1]
 	off := eye(w).Neg().AddScalar(1)
-	x := tr(v).MatMul(d[1]).Mul(off).Div(gaps(w)).Add(diagonal(d[0]))
+	x := quotient(tr(v).MatMul(d[1]).Mul(off), gaps(w), nil).Add(diagonal(d[0]))
 	return []*tensor{even(v.MatMul(x).MatMul(tr(v)))}
 }
 
 func svdBack(in, out, d []*tensor) []*tensor {
 	u, s, vt := out[0], out[1], out[2]
 	v, du, dv := tr(vt), d[0], tr(d[2])
-	apart := gaps(s.Square())
+	// s[j]²-s[i]² in two factors: squares may overflow or vanish.
+	less, more := gaps(s), s.Unsqueeze(-2).Add(s.Unsqueeze(-1))
+	off := eye(s).Neg().AddScalar(1)
 	turn := func(x, dx *tensor) *tensor { // what a rotation of the singular vectors does
-		y := tr(x).MatMul(dx)
-		return y.Sub(tr(y)).Div(apart)
+		y := tr(x).MatMul(dx).Mul(off)
+		return quotient(quotient(y.Sub(tr(y)), less, y), more, y)
 	}
 	across := s.Unsqueeze(-2)
 	core := turn(u, du).Mul(across).Add(turn(v, dv).Mul(s.Unsqueeze(-1))).Add(diagonal(d[1]))
@@ -104,12 +136,24 @@ func svdBack(in, out, d []*tensor) []*tensor {
 	// What leaves the space of the singular vectors, which is there for one side at most.
 	m, n := in[0].Dim(-2), in[0].Dim(-1)
 	if m > n {
-		out := du.Div(across)
+		out := quotient(du, across, nil)
 		da = da.Add(out.Sub(u.MatMul(tr(u).MatMul(out))).MatMul(vt))
 	}
 	if n > m {
-		out := dv.Div(across)
+		out := quotient(dv, across, nil)
 		da = da.Add(u.MatMul(tr(out.Sub(v.MatMul(vt.MatMul(out))))))
 	}
 	return []*tensor{da}
+}
+
+// singularValuesBack is svdBack of the values alone.
+func singularValuesBack(in, _, d []*tensor) []*tensor {
+	u, _, vt := SVD(in[0])
+	return []*tensor{u.Mul(d[0].Unsqueeze(-2)).MatMul(vt)}
+}
+
+// eigvalshBack is eighBack of the values alone.
+func eigvalshBack(in, _, d []*tensor) []*tensor {
+	_, v := Eigh(in[0])
+	return []*tensor{even(v.Mul(d[0].Unsqueeze(-2)).MatMul(tr(v)))}
 }

@@ -57,6 +57,8 @@ var derivatives = []struct {
 		w, v := linalg.Eigh(sym(x))
 		return all(w, v.Square())
 	}), [][]int{{2, 4, 4}}},
+	{"singular values", one(func(x *T) *T { return all(linalg.SingularValues(x)) }), [][]int{{2, 4, 3}}},
+	{"eigvalsh", one(func(x *T) *T { return all(linalg.Eigvalsh(sym(x))) }), [][]int{{2, 3, 3}}},
 	{"svd of high ones", one(svdSquares), [][]int{{5, 3}}},
 	{"svd of wide ones", one(svdSquares), [][]int{{2, 3, 4}}},
 	{"svd of squares", one(svdSquares), [][]int{{3, 3}}},
@@ -196,8 +198,9 @@ func TestNoDerivative(t *testing.T) {
 	if err := grad(wide, millrace.Normal(millrace.Float64, 1, 2, 3)); !errors.Is(err, millrace.ErrShape) {
 		t.Errorf("qr of a wide matrix: %v", err)
 	}
-	if err := grad(linalg.Det, millrace.Ones(millrace.Float64, 2, 2)); !errors.Is(err, linalg.ErrSingular) {
-		t.Errorf("det of a singular matrix: %v", err)
+	slog := func(x *T) *T { _, l := linalg.SlogDet(x); return l }
+	if err := grad(slog, millrace.Ones(millrace.Float64, 2, 2)); !errors.Is(err, linalg.ErrSingular) {
+		t.Errorf("slogdet of a singular matrix: %v", err)
 	}
 	if err := grad(linalg.Inverse, millrace.Ones(millrace.Float64, 2, 2)); !errors.Is(err, linalg.ErrSingular) {
 		t.Errorf("inverse of a singular matrix: %v", err)

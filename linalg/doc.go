@@ -34,9 +34,10 @@
 // Package autodiff has derivatives of all functions, and derivatives of these. They are
 // computed by other calls of this package and matrix products. For Cholesky and Eigh, which
 // read the lower triangle only, they are symmetric: those of a function of (A+Aᵀ)/2. Those
-// of Eigh and SVD are not finite, or large, where eigenvalues or singular values are the same or close, those
-// of QR are there for matrices that have no more columns than rows and full rank, those of Det and SlogDet
-// for matrices that are not singular. LeastSquares and PseudoInverse jump where the rank of a
+// by the vectors of Eigh and SVD are not finite, or large, where eigenvalues or singular values are the same or
+// close; vectors by which a derivative is 0, as where nobody used them, give no term. Those by values alone are
+// always there. Those of QR are there for matrices that have no more columns than rows and full rank, those of
+// SlogDet for matrices that are not singular, those of Det for all, up to the second where a matrix is singular. LeastSquares and PseudoInverse jump where the rank of a
 // matrix changes: their derivatives are what they are while it stays.
 //
 // # Eigenvalues of other matrices

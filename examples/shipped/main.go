@@ -69,6 +69,9 @@ func run(w io.Writer, device, record string, asJSON bool) (err error) {
 		if err := export(record); err != nil {
 			return err
 		}
+		if !asJSON { // which is all that is printed then
+			fmt.Fprintln(w, "wrote", record)
+		}
 	}
 	if asJSON {
 		return json.NewEncoder(w).Encode(r)
@@ -89,11 +92,7 @@ func export(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(millrace.ExportPlans(f, millrace.PlanFilter{}), f.Close()); err != nil {
-		return err
-	}
-	fmt.Println("wrote", path)
-	return nil
+	return errors.Join(millrace.ExportPlans(f, millrace.PlanFilter{}), f.Close())
 }
 
 // measure times the first call and those after it.

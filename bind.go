@@ -32,9 +32,17 @@ type BoundRecording struct {
 	in, out []*Tensor
 }
 
-// Bind fixes arguments and results in memory. in are the arguments; out are tensors that
-// the results are written to, of their dtypes and shapes, whose values are lost. Where out,
-// or one of them, is nil, Bind makes it, on the stream and in no scope.
+// BindOptions say how a [Recording] is bound. The zero value is what [Recording.Bind] does.
+type BindOptions struct {
+	On Place // what runs it, as in [RunOptions]
+
+	// Out are tensors that the results are written to, of their dtypes and shapes, whose
+	// values are lost. Where there are none, or one is nil, they are made, on the stream and
+	// in no scope.
+	Out []*Tensor
+}
+
+// Bind fixes arguments, in, and results in memory.
 //
 // Where nothing that was recorded fits, the function is called, with the arguments as they
 // are. Neither this nor anything else that Bind does is seen: what the function sets is as
@@ -43,14 +51,22 @@ type BoundRecording struct {
 // a value, is ErrUnsupported.
 //
 // The device must not be closed before the BoundRecording is.
-func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) {
+func (r *Recording) Bind(in ...*Tensor) (*BoundRecording, error) {
+	return r.BindWith(BindOptions{}, in...)
+}
+
+// BindWith is [Recording.Bind] on a stream of the caller's choice, or with results in tensors
+// of his.
+func (r *Recording) BindWith(opt BindOptions, in ...*Tensor) (*BoundRecording, error) {
 	const op = "bind"
-	if err := r.check(s, in, nil); err != nil {
+	s, err := r.check(opt.On, in, nil)
+	if err != nil {
 		return nil, bindFailure(op, err, in)
 	}
-	s.s.Device().RunAll() // so that what it sets has values
-	s.s.Device().Settle()
-	x := &BoundRecording{in: in}
+	out := opt.Out
+	s.Device().RunAll() // so that what it sets has values
+	s.Device().Settle()
+	x := &BoundRecording{in: slices.Clone(in)}
 	var args []*stream.Value
 	for _, t := range in {
 		if err := t.Eval(); err != nil {
@@ -58,10 +74,10 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 		}
 		args = append(args, &t.v)
 	}
-	if err := s.s.Lay(args); err != nil {
+	if err := s.Lay(args); err != nil {
 		return nil, bindFailure(op, err, in)
 	}
-	tape, err := r.tapeFor(s, in)
+	tape, err := r.tapeFor(in)
 	if err != nil {
 		return nil, bindFailure(op, err, in)
 	}
@@ -71,7 +87,7 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 				return nil, bindFailure(op, err, in)
 			}
 		}
-		if fits, err := tape.LayStates(s.s); err != nil {
+		if fits, err := tape.LayStates(s); err != nil {
 			return nil, bindFailure(op, err, in)
 		} else if !fits && try < 2 {
 			continue
@@ -93,7 +109,7 @@ func (r *Recording) Bind(s *Stream, in, out []*Tensor) (*BoundRecording, error) 
 		if slices.ContainsFunc(x.out, inGraph) {
 			return nil, failure(op, errFollowed, x.out...)
 		}
-		if x.b, err = tape.Bind(s.s, args, results); err != nil {
+		if x.b, err = tape.Bind(s, args, results); err != nil {
 			return nil, bindFailure(op, err, in)
 		}
 		if x.b != nil {
@@ -115,7 +131,7 @@ func bindFailure(op string, err error, ts []*Tensor) error {
 }
 
 // tapeFor is what was recorded for such arguments, nil where nothing was.
-func (r *Recording) tapeFor(s *Stream, in []*Tensor) (*stream.Tape, error) {
+func (r *Recording) tapeFor(in []*Tensor) (*stream.Tape, error) {
 	if r.sized == nil {
 		return r.tape.Load(), nil
 	}
@@ -127,7 +143,7 @@ func (r *Recording) tapeFor(s *Stream, in []*Tensor) (*stream.Tape, error) {
 }
 
 // rehearse calls the function and keeps what it recorded.
-func (r *Recording) rehearse(s *Stream, in []*Tensor) (*stream.Tape, error) {
+func (r *Recording) rehearse(s *stream.Stream, in []*Tensor) (*stream.Tape, error) {
 	out, tape, err := r.record(s, in, nil, true)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func newTrainer(t testing.TB) *trainer {
 	r.y = millrace.FromSliceOn(r.dev, []float64{4, 5, 6}, 3)
 	r.rate = millrace.ScalarOn(r.dev, 0.5)
 	var err error
-	r.b, err = stepOf(r.w).Bind(r.s, []*millrace.Tensor{r.x, r.y, r.rate}, nil)
+	r.b, err = stepOf(r.w).BindWith(millrace.BindOptions{On: r.s}, r.x, r.y, r.rate)
 	must(t, err)
 	return r
 }
@@ -165,18 +165,18 @@ func TestBindErrors(t *testing.T) {
 	})
 	x := millrace.FromSliceOn(r.dev, []float64{1, 2}, 2)
 	args := []*millrace.Tensor{x}
-	_, err := rec.Bind(r.s, args, []*millrace.Tensor{millrace.FromSliceOn(r.dev, []float64{1}, 1)})
+	_, err := rec.BindWith(millrace.BindOptions{On: r.s, Out: []*millrace.Tensor{millrace.FromSliceOn(r.dev, []float64{1}, 1)}}, args...)
 	here("a result of another shape", err, millrace.ErrShape)
-	_, err = rec.Bind(r.s, args, []*millrace.Tensor{millrace.FromSliceOn(r.dev, []float32{1, 2}, 2)})
+	_, err = rec.BindWith(millrace.BindOptions{On: r.s, Out: []*millrace.Tensor{millrace.FromSliceOn(r.dev, []float32{1, 2}, 2)}}, args...)
 	here("a result of another dtype", err, millrace.ErrDType)
-	_, err = rec.Bind(r.s, args, []*millrace.Tensor{nil, nil})
+	_, err = rec.BindWith(millrace.BindOptions{On: r.s, Out: []*millrace.Tensor{nil, nil}}, args...)
 	here("two tensors for a result", err, millrace.ErrShape)
 	_, err = millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		_, err := millrace.Values[float64](in[0])
 		return []*millrace.Tensor{in[0].AddScalar(1)}, err
-	}).Bind(r.s, args, nil)
+	}).BindWith(millrace.BindOptions{On: r.s}, args...)
 	here("a function that reads", err, millrace.ErrUnsupported)
-	_, err = new(millrace.Recording).Bind(r.s, args, nil)
+	_, err = new(millrace.Recording).BindWith(millrace.BindOptions{On: r.s}, args...)
 	if err == nil {
 		t.Error("a Recording without a function was bound")
 	}
@@ -188,7 +188,7 @@ func TestBindErrors(t *testing.T) {
 	here("an argument that is not there", millrace.SetArgument(r.b, 3, 1.0), millrace.ErrShape)
 
 	y := millrace.FromSliceOn(r.dev, []float64{1, 2}, 2)
-	b, err := rec.Bind(r.s, []*millrace.Tensor{y}, nil)
+	b, err := rec.BindWith(millrace.BindOptions{On: r.s}, y)
 	must(t, err)
 	y.Set(millrace.FromSliceOn(r.dev, []float64{1}, 1))
 	here("an argument that was set to another shape", b.Run(), millrace.ErrShape)
@@ -202,7 +202,7 @@ func TestBindErrors(t *testing.T) {
 	r.w.Set(millrace.FromSliceOn(r.dev, []float64{3, 4}, 2))
 	here("a weight that was set to another shape", r.b.Run(), millrace.ErrShape)
 	x.Release()
-	_, err = rec.Bind(r.s, args, nil)
+	_, err = rec.BindWith(millrace.BindOptions{On: r.s}, args...)
 	here("a released argument", err, millrace.ErrReleased)
 	r.w.Set(millrace.FromSliceOn(r.dev, []float64{3, 4, 5}, 3))
 	must(t, r.b.Run())
@@ -220,7 +220,7 @@ func TestBoundFault(t *testing.T) {
 	b, err := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		sum.Set(sum.Add(in[1]))
 		return []*millrace.Tensor{table.Take(in[0], 0)}, nil
-	}).Bind(s, []*millrace.Tensor{at, millrace.ScalarOn(dev, 1.0)}, nil)
+	}).BindWith(millrace.BindOptions{On: s}, at, millrace.ScalarOn(dev, 1.0))
 	must(t, err)
 	must(t, b.Run())
 	floats(t, b.Results()[0], 10, 30)
@@ -244,9 +244,9 @@ func TestBoundChains(t *testing.T) {
 		return []*millrace.Tensor{in[0].Add(in[0]), in[0].MulScalar(1)}, nil
 	})
 	x, y := millrace.FromSliceOn(dev, []float64{1, 3}, 2), millrace.FromSliceOn(s, []float64{0, 0}, 2)
-	a, err := double.Bind(s, []*millrace.Tensor{x}, []*millrace.Tensor{x, y})
+	a, err := double.BindWith(millrace.BindOptions{On: s, Out: []*millrace.Tensor{x, y}}, x)
 	must(t, err)
-	b, err := double.Bind(s, []*millrace.Tensor{y}, nil)
+	b, err := double.BindWith(millrace.BindOptions{On: s}, y)
 	must(t, err)
 	for i := range 5 {
 		must(t, a.Run())
@@ -261,7 +261,7 @@ func TestBoundChains(t *testing.T) {
 		return []*millrace.Tensor{in[1], in[0]}, nil
 	})
 	p, q := millrace.ScalarOn(s, 1.0), millrace.ScalarOn(s, 2.0)
-	c, err := swap.Bind(s, []*millrace.Tensor{p, q}, []*millrace.Tensor{p, q})
+	c, err := swap.BindWith(millrace.BindOptions{On: s, Out: []*millrace.Tensor{p, q}}, p, q)
 	must(t, err)
 	must(t, c.RunN(3))
 	floats(t, p, 2)
@@ -275,7 +275,7 @@ func TestBoundConcurrently(t *testing.T) {
 	b, err := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		n.Set(n.Add(in[0]))
 		return []*millrace.Tensor{n.MulScalar(2)}, nil
-	}).Bind(s, []*millrace.Tensor{millrace.ScalarOn(dev, 1.0)}, nil)
+	}).BindWith(millrace.BindOptions{On: s}, millrace.ScalarOn(dev, 1.0))
 	must(t, err)
 	var wait sync.WaitGroup
 	const each = 200
@@ -312,7 +312,7 @@ func TestBindPending(t *testing.T) {
 			was := w.T()
 			w.Set(w.Add(in[0]))
 			return []*millrace.Tensor{was}, nil
-		}).Bind(s, []*millrace.Tensor{x}, nil)
+		}).BindWith(millrace.BindOptions{On: s}, x)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -336,7 +336,7 @@ func TestBoundClosedMeanwhile(t *testing.T) {
 		r := newTrainer(t)
 		big, err := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 			return []*millrace.Tensor{in[0].MatMul(in[0]).Softmax(1)}, nil
-		}).Bind(r.s, []*millrace.Tensor{millrace.OnesOn(r.dev, millrace.Float64, 40, 40)}, nil)
+		}).BindWith(millrace.BindOptions{On: r.s}, millrace.OnesOn(r.dev, millrace.Float64, 40, 40))
 		must(t, err)
 		var wait sync.WaitGroup
 		for _, b := range []*millrace.BoundRecording{r.b, r.b, big, big} {

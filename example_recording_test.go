@@ -1,6 +1,7 @@
 package millrace_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/millrace-go/millrace"
@@ -21,7 +22,7 @@ func ExampleNewRecording() {
 	}, millrace.Axes{"batch", ""})
 	s := dev.NewStream()
 	for batch := 2; batch < 6; batch++ {
-		out, err := layer.Run(s, []*millrace.Tensor{millrace.OnesOn(s, millrace.Float32, batch, 3)}, nil)
+		out, err := layer.Run(context.Background(), millrace.OnesOn(s, millrace.Float32, batch, 3))
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -35,9 +36,9 @@ func ExampleNewRecording() {
 	// [5 2] 1
 }
 
-// A training step that sets its weight. Start does not wait: the program goes on with the
+// A training step that sets its weight. It is not waited for: the program goes on with the
 // next batch, and a loss is waited for where it is read.
-func ExampleRecording_Start() {
+func ExampleRecording_RunWith() {
 	dev, err := millrace.Open("cpu:compile=off,cache=off")
 	if err != nil {
 		fmt.Println(err)
@@ -56,7 +57,7 @@ func ExampleRecording_Start() {
 	for i := range 10 {
 		x := millrace.FromSliceOn(s, []float32{1, 2}, 2)
 		y := millrace.FromSliceOn(s, []float32{3, 6}, 2)
-		loss, err := step.Start(s, []*millrace.Tensor{x, y}, []bool{true, true})
+		loss, err := step.RunWith(context.Background(), millrace.RunOptions{Give: []bool{true, true}, NoWait: true}, x, y)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -90,7 +91,7 @@ func ExampleRecording_Bind() {
 		return []*millrace.Tensor{diff.Square()}, nil
 	})
 	x, rate := millrace.FromSliceOn(s, []float64{3, 6}, 2), millrace.ScalarOn(s, 0.5)
-	b, err := step.Bind(s, []*millrace.Tensor{x, rate}, nil)
+	b, err := step.Bind(x, rate)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,6 +1,8 @@
 package millrace
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -66,70 +68,101 @@ func NewRecording(f func(sc *Scope, in []*Tensor) ([]*Tensor, error), axes ...Ax
 	return &Recording{f: f, sized: newVariable(axes)}
 }
 
-// Run computes the results for these arguments and waits for them. No other op
-// may be recorded on the stream meanwhile. Each result is a handle of its own,
-// on the stream and in no scope. Arguments marked in give, which is empty or as
-// long as in, are released: their memory may become a result's. An error of f,
-// of an argument or of an op is returned in place of all results; arguments are
-// released only once they have been found good.
+// RunOptions say how a [Recording] runs once. The zero value is what [Recording.Run] does.
+type RunOptions struct {
+	// On is the stream that runs it, or a device, whose default stream that is. Without it
+	// that is where an op on the arguments would run: the first stream of theirs that is not
+	// the default one of their device, else that one; without arguments the default device's.
+	On Place
+
+	// Give marks arguments that are released, so that their memory may become a result's. It
+	// is empty or has an element for each. Arguments are released only once all have been
+	// found good.
+	Give []bool
+
+	// NoWait has the run return at once: the results, and what the function sets, are
+	// computed while the program goes on, in the order of the stream, at most eight runs ahead
+	// of it; who reads one waits for that run. An error of an argument is returned; what is
+	// found when the run's turn has come, as an index out of range, is carried by the tensors
+	// that depend on it, and told by [Stream.Err] and [Stream.Sync]. Where nothing that was
+	// recorded fits, as in the first run, the function is called, and the run may wait for it.
+	NoWait bool
+}
+
+// Run computes the results for these arguments and waits for them, or until ctx is done,
+// which may be nil. No other op may be recorded on the stream meanwhile. Each result is a
+// handle of its own, on the stream and in no scope. An error of f, of an argument or of an op
+// is returned in place of all results.
+//
+// Where ctx is done before it begins nothing is run. Where it is done later, the run goes on,
+// and sets what it sets; a function that is being called is waited for. A ctx that can be
+// done costs a run a goroutine.
 //
 // Where a run fails once it has begun, as by an index out of range, each tensor that it
 // sets has its new value if that does not depend on what failed, and else carries the
 // error: the old value may have been written over. One that carries an error is to be
 // set anew, as from what was saved.
-func (r *Recording) Run(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
-	return r.run(s, in, give, true)
+func (r *Recording) Run(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
+	return r.RunWith(ctx, RunOptions{}, in...)
 }
 
-// Start is [Recording.Run] that does not wait: the results, and what the function sets, are
-// computed while the program goes on, in the order of the stream, at most eight runs ahead
-// of it; who reads one waits for that run. An error of an argument is returned; what is
-// found when the run's turn has come, as an index out of range, is carried by the tensors
-// that depend on it, and told by [Stream.Err] and [Stream.Sync]. Where nothing that was
-// recorded fits, as in the first run, the function is called, and Start may wait for it.
-func (r *Recording) Start(s *Stream, in []*Tensor, give []bool) ([]*Tensor, error) {
-	return r.run(s, in, give, false)
-}
-
-func (r *Recording) run(s *Stream, in []*Tensor, give []bool, wait bool) ([]*Tensor, error) {
-	if err := r.check(s, in, give); err != nil {
+// RunWith is [Recording.Run] on a stream of the caller's choice, with arguments that are given
+// up, or without waiting.
+func (r *Recording) RunWith(ctx context.Context, opt RunOptions, in ...*Tensor) ([]*Tensor, error) {
+	if ctx != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	s, err := r.check(opt.On, in, opt.Give)
+	if err != nil {
 		return nil, err
 	}
+	run := &running{Recording: r, ctx: ctx, s: s, in: in, give: opt.Give, wait: !opt.NoWait}
 	if r.sized != nil {
-		return r.runSized(s, in, give, wait)
+		return run.sized()
 	}
 	if tape := r.tape.Load(); tape != nil {
-		if out, played, err := play(tape, s, in, give, wait); played {
+		if out, played, err := run.play(tape); played {
 			return out, err
 		}
 	}
-	out, tape, err := r.record(s, in, give, false)
+	out, tape, err := r.record(s, in, opt.Give, false)
 	if err == nil {
 		r.keep(tape)
-		out, err = finish(s, out, wait)
+		out, err = run.finish(out)
 	}
 	return out, err
 }
 
-// runSized is run with axes that have names.
-func (r *Recording) runSized(s *Stream, in []*Tensor, give []bool, wait bool) ([]*Tensor, error) {
-	sizes, err := r.sized.sizes(in)
+// running is one run.
+type running struct {
+	*Recording
+	ctx  context.Context
+	s    *stream.Stream
+	in   []*Tensor
+	give []bool
+	wait bool
+}
+
+// sized is a run with axes that have names.
+func (r *running) sized() ([]*Tensor, error) {
+	v := r.Recording.sized
+	sizes, err := v.sizes(r.in)
 	if err != nil {
 		return nil, failure("recording", err)
 	}
-	tape := r.sized.find(r, sizes)
+	tape := v.find(r.Recording, sizes)
 	if tape != nil {
-		if out, played, err := play(tape, s, in, give, wait); played {
+		if out, played, err := r.play(tape); played {
 			return out, err
 		}
 	}
-	if tape != nil || r.sized.undecided(sizes) {
-		s.s.Device().Settle()
+	if tape != nil || v.undecided(sizes) {
+		r.s.Device().Settle()
 	}
-	out, made, err := r.record(s, in, give, false)
+	out, made, err := r.record(r.s, r.in, r.give, false)
 	if err == nil {
-		r.sized.recorded(sizes, made, tape != nil)
-		out, err = finish(s, out, wait)
+		v.recorded(sizes, made, tape != nil)
+		out, err = r.finish(out)
 	}
 	return out, err
 }
@@ -154,28 +187,71 @@ func (r *Recording) keep(tape *stream.Tape) {
 	}
 }
 
-func (r *Recording) check(s *Stream, in []*Tensor, give []bool) error {
+var errRunScope = errors.New("a Recording runs in no scope: give a device or a stream")
+
+// check finds what cannot be run, and the stream to run on.
+func (r *Recording) check(on Place, in []*Tensor, give []bool) (*stream.Stream, error) {
 	switch {
-	case !s.made():
-		return errNilDevice
 	case r == nil || r.f == nil:
-		return errNilFunc
+		return nil, failure("recording", errNilFunc)
 	case len(give) != 0 && len(give) != len(in):
-		return fmt.Errorf("%w: %d arguments, %d of them marked or not", ErrShape, len(in), len(give))
+		return nil, failure("recording", fmt.Errorf("%w: %d arguments, %d of them marked or not", ErrShape, len(in), len(give)))
 	}
 	for _, t := range in {
 		if err := t.Err(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if followed(in...) {
-		return failure("recording", errFollowed, in...)
+		return nil, failure("recording", errFollowed, in...)
 	}
-	return nil
+	if on == nil && len(in) == 0 {
+		on = anywhere{}
+	}
+	if on != nil {
+		p, err := on.place()
+		if err == nil && p.Scope != nil {
+			err = errRunScope
+		}
+		if err != nil {
+			return nil, failure("recording", err)
+		}
+		return p.S, nil
+	}
+	var s *stream.Stream
+	for _, t := range in {
+		home := t.v.Home()
+		if s == nil || home.Device() == s.Device() && s == s.Device().Default() {
+			s = home
+		}
+	}
+	return s, nil
 }
 
 // play runs a tape; done is false where it does not fit.
-func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool, wait bool) (out []*Tensor, played bool, err error) {
+func (r *running) play(tape *stream.Tape) (out []*Tensor, played bool, err error) {
+	if r.wait && r.ctx != nil && r.ctx.Done() != nil {
+		return playUntil(r.ctx, tape, r.s, r.in, r.give)
+	}
+	return playTape(tape, r.s, r.in, r.give, r.wait)
+}
+
+// playUntil waits no longer than until ctx is done.
+func playUntil(ctx context.Context, tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool) ([]*Tensor, bool, error) {
+	var out []*Tensor // of the goroutine that runs it, until that has ended
+	var played bool
+	err := s.Device().Within(ctx, func() (err error) {
+		out, played, err = playTape(tape, s, in, give, true)
+		return err
+	})
+	if err != nil {
+		return nil, true, err
+	}
+	return out, played, nil
+}
+
+// playTape runs a tape; played is false where it does not fit.
+func playTape(tape *stream.Tape, s *stream.Stream, in []*Tensor, give []bool, wait bool) (out []*Tensor, played bool, err error) {
 	var few [16]*stream.Value
 	args := few[:0]
 	for _, t := range in {
@@ -188,7 +264,7 @@ func play(tape *stream.Tape, s *Stream, in []*Tensor, give []bool, wait bool) (o
 		out[i] = resultOf(tape, i) // each by itself: one that is kept must not keep the others
 		values = append(values, &out[i].v)
 	}
-	if played, err = tape.Play(s.s, args, give, values, wait); err != nil {
+	if played, err = tape.Play(s, args, give, values, wait); err != nil {
 		done(out...)
 		return nil, true, err
 	}
@@ -206,7 +282,7 @@ const records = "github.com/millrace-go/millrace.(*Recording).record"
 
 // record calls the function, on handles of the arguments that belong to a scope. The
 // tape is nil where it cannot be run again. With undo what it sets is as it was afterwards.
-func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out []*Tensor, tape *stream.Tape, err error) {
+func (r *Recording) record(s *stream.Stream, in []*Tensor, give []bool, undo bool) (out []*Tensor, tape *stream.Tape, err error) {
 	defer r.calls.Add(-1)
 	if r.calls.Add(1) > mostNested && operror.Within(records) > mostNested {
 		return nil, nil, failure("recording", errNested, in...)
@@ -217,7 +293,8 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 		taping.Cancel()
 		taping.Undo()
 	}()
-	err = s.Scope(func(sc *Scope) error {
+	at := &Stream{s}
+	err = at.Scope(func(sc *Scope) error {
 		args := make([]*Tensor, len(in))
 		values := make([]*stream.Value, len(in))
 		for i, t := range in {
@@ -232,7 +309,7 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 				stream.Give(&in[i].v)
 			}
 		}
-		if taping = s.s.StartTape(values); undo {
+		if taping = s.StartTape(values); undo {
 			taping.Undoes()
 		}
 		sealed.begin()
@@ -249,10 +326,10 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 			switch i := slices.Index(results, t); {
 			case i < len(out):
 				t = out[i]
-			case sc.sc.Owns(&t.v) && t.v.Home() == s.s:
+			case sc.sc.Owns(&t.v) && t.v.Home() == s:
 				sc.Keep(t)
 			default:
-				t = t.To(s)
+				t = t.To(at)
 			}
 			out = append(out, t)
 		}
@@ -282,11 +359,11 @@ func (r *Recording) record(s *Stream, in []*Tensor, give []bool, undo bool) (out
 
 // finish waits for results, if that is asked for, and gives those that are there several
 // times handles of their own.
-func finish(s *Stream, out []*Tensor, wait bool) ([]*Tensor, error) {
+func (r *running) finish(out []*Tensor) ([]*Tensor, error) {
 	for _, t := range out {
 		err := t.Err()
-		if wait {
-			err = t.Eval()
+		if r.wait {
+			err = t.EvalContext(r.ctx)
 		}
 		if err != nil {
 			done(out...)
@@ -295,7 +372,7 @@ func finish(s *Stream, out []*Tensor, wait bool) ([]*Tensor, error) {
 	}
 	for i, t := range out {
 		if slices.Index(out, t) < i {
-			out[i] = t.To(s)
+			out[i] = t.To(&Stream{r.s})
 		}
 	}
 	return out, nil

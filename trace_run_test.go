@@ -24,7 +24,7 @@ func TestTraceRun(t *testing.T) {
 	rec := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 		return []*millrace.Tensor{in[0].Exp().AddScalar(1)}, nil
 	})
-	b, err := rec.Bind(d.DefaultStream(), []*millrace.Tensor{x}, nil)
+	b, err := rec.Bind(x)
 	must(t, err)
 	defer b.Close()
 	const runs = 50

@@ -260,10 +260,10 @@ func TestRandomCheckpoints(t *testing.T) {
 		same("in a scope", ts, err)
 		r := millrace.NewRecording(grad(autodiff.Checkpoint))
 		for range 3 {
-			ts, err = r.Run(s, in, nil)
+			ts, err = r.RunWith(nil, millrace.RunOptions{On: s}, in...)
 			same("recorded", ts, err)
 		}
-		b, err := r.Bind(s, in, nil)
+		b, err := r.BindWith(millrace.BindOptions{On: s}, in...)
 		if err != nil {
 			t.Fatal(err)
 		}

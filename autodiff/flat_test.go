@@ -77,7 +77,7 @@ func TestTrainingIsFlat(t *testing.T) {
 					}
 					return l.Eval()
 				}
-				out, err := recs[rows].Run(s, []*T{x, y}, nil)
+				out, err := recs[rows].RunWith(nil, millrace.RunOptions{On: s}, x, y)
 				if err != nil {
 					return err
 				}

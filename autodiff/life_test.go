@@ -125,7 +125,7 @@ func run(t *testing.T, d *millrace.Device, how string, steps int) ([]float32, []
 			}
 		case "recorded":
 			x, y := batch(s, i, rows)
-			out, err := rec.Run(s, []*T{x, y}, nil)
+			out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x, y)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestTrainingReplays(t *testing.T) {
 	})
 	x, y := batch(s, 1, 8)
 	step := func() {
-		out, err := rec.Run(s, []*T{x, y}, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x, y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestBadInput(t *testing.T) {
 		}, millrace.ErrShape, []string{"result 0"}},
 		{"recording", func() error {
 			x := w()
-			_, err := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return in, nil }).Run(x.Stream(), []*T{x}, nil)
+			_, err := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return in, nil }).RunWith(nil, millrace.RunOptions{On: x.Stream()}, x)
 			return err
 		}, millrace.ErrUnsupported, []string{"autodiff"}},
 		{"nil", func() error { _, err := autodiff.Grad(nil, nil); return err }, nil, []string{"loss"}},

@@ -192,7 +192,7 @@ func TestRandomBits(t *testing.T) {
 				case 3:
 					rec := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) { return derive(in) })
 					for range 5 { // recorded, played, bound, prepared
-						out, err := rec.Run(s, in, nil)
+						out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 						got = nil
 						show(out, err)
 					}

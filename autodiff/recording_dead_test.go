@@ -99,12 +99,12 @@ func TestDeadCodeInRecordings(t *testing.T) {
 					}
 				}
 				for range 4 {
-					note(r.Run(s, []*T{x}, nil))
+					note(r.RunWith(nil, millrace.RunOptions{On: s}, x))
 				}
 				before := d.Stats().Kernels
-				note(r.Run(s, []*T{x}, nil))
+				note(r.RunWith(nil, millrace.RunOptions{On: s}, x))
 				ran := int64(d.Stats().Kernels - before)
-				b, err := r.Bind(s, []*T{x}, nil)
+				b, err := r.BindWith(millrace.BindOptions{On: s}, x)
 				if err != nil {
 					t.Errorf("%s: %v", c.name, err)
 					continue
@@ -158,10 +158,10 @@ func TestDerivativeBehindSet(t *testing.T) {
 			case k == 0:
 				g, err = own(nil, []*T{x})
 			case k == 1:
-				g, err = r.Run(s, []*T{x}, nil)
+				g, err = r.RunWith(nil, millrace.RunOptions{On: s}, x)
 			default:
 				if b == nil {
-					if b, err = r.Bind(s, []*T{x}, nil); err != nil {
+					if b, err = r.BindWith(millrace.BindOptions{On: s}, x); err != nil {
 						t.Fatal(err)
 					}
 					defer b.Close()

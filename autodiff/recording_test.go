@@ -16,7 +16,7 @@ type runner func(t *testing.T, s *millrace.Stream, r *millrace.Recording, in []*
 var runners = map[string]runner{
 	"run": func(t *testing.T, s *millrace.Stream, r *millrace.Recording, in []*T) func() []*T {
 		return func() []*T {
-			out, err := r.Run(s, in, nil)
+			out, err := r.RunWith(nil, millrace.RunOptions{On: s}, in...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -25,7 +25,7 @@ var runners = map[string]runner{
 	},
 	"start": func(t *testing.T, s *millrace.Stream, r *millrace.Recording, in []*T) func() []*T {
 		return func() []*T {
-			out, err := r.Start(s, in, nil)
+			out, err := r.RunWith(nil, millrace.RunOptions{On: s, NoWait: true}, in...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func bound(t *testing.T, s *millrace.Stream, r *millrace.Recording, in, out []*T
 	return func() []*T {
 		if b == nil {
 			var err error
-			if b, err = r.Bind(s, in, out); err != nil {
+			if b, err = r.BindWith(millrace.BindOptions{On: s, Out: out}, in...); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { b.Close() })
@@ -123,7 +123,7 @@ func TestRecordingHandsOn(t *testing.T) {
 	w := autodiff.Watch(millrace.FromSliceOn(s, []float64{1, 2}))
 	r := millrace.NewRecording(func(*millrace.Scope, []*T) ([]*T, error) { return []*T{w}, nil })
 	for i := range 4 {
-		y, err := r.Run(s, nil, nil)
+		y, err := r.RunWith(nil, millrace.RunOptions{On: s})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestRecordingsWithin(t *testing.T) {
 	f := func(_ *millrace.Scope, in []*T) ([]*T, error) { return []*T{in[0].Mul(w).Exp()}, nil }
 	inner := millrace.NewRecording(f)
 	outer := millrace.NewRecording(func(sc *millrace.Scope, in []*T) ([]*T, error) {
-		y, err := inner.Run(sc.Stream(), in, nil)
+		y, err := inner.RunWith(nil, millrace.RunOptions{On: sc.Stream()}, in...)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func TestRecordingsWithin(t *testing.T) {
 	})
 	sized := millrace.NewRecording(f, millrace.Axes{"n", ""})
 	run := func(r *millrace.Recording, in ...*T) []*T {
-		y, err := r.Run(s, in, nil)
+		y, err := r.RunWith(nil, millrace.RunOptions{On: s}, in...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestRecordingOfWatchedGivesBack(t *testing.T) {
 	x := millrace.UniformOn(s, millrace.Float32, 2, 1000)
 	r := millrace.NewRecording(func(_ *millrace.Scope, in []*T) ([]*T, error) { return []*T{in[0].Mul(w).Exp().Mul(w)}, nil })
 	once := func() int64 {
-		y, err := r.Run(s, []*T{x}, nil)
+		y, err := r.RunWith(nil, millrace.RunOptions{On: s}, x)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -221,7 +221,7 @@ func TestAugmentInRecording(t *testing.T) {
 	})
 	defer rec.Release()
 	for k := range runs {
-		out, err := rec.Run(s, []*millrace.Tensor{x}, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -241,7 +241,7 @@ func (e *Executable) execute(inputs []compute.Buffer, in []*content, given []boo
 	defer e.backend.giveBack(s)
 	var room [8]*millrace.Tensor
 	args, give := arguments(room[:0], in, ready, given)
-	results, err := e.rec.Run(s, args, give)
+	results, err := e.rec.RunWith(nil, millrace.RunOptions{On: s, Give: give}, args...)
 	if e.closed.Load() { // meanwhile: what was recorded has the constants
 		e.rec.Release()
 	}

@@ -80,7 +80,7 @@ func TestRecording(t *testing.T) {
 	for i := range 4 {
 		k := float64(i)
 		a := millrace.FromSliceOn(d, []float64{k, -1, -1, 1}, 2, 2) // and 1: the diagonal is k+1, 2
-		out, err := step.Run(d.DefaultStream(), []*T{a, millrace.FromSliceOn(d, []float64{1, 4}, 2)}, nil)
+		out, err := step.Run(nil, a, millrace.FromSliceOn(d, []float64{1, 4}, 2))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func TestRandomRecording(t *testing.T) {
 			if !record {
 				rec = millrace.NewRecording(step)
 			}
-			out, err := rec.Run(s, []*millrace.Tensor{millrace.Ones(millrace.Float32, 8)}, nil)
+			out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, millrace.Ones(millrace.Float32, 8))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +214,7 @@ func TestScopeOwns(t *testing.T) {
 	})
 	before := dev.Stats().Recordings
 	for i := range 4 {
-		if _, err := rec.Run(dev.DefaultStream(), []*millrace.Tensor{millrace.ScalarOn(dev, float32(0))}, nil); err != nil {
+		if _, err := rec.Run(nil, millrace.ScalarOn(dev, float32(0))); err != nil {
 			t.Fatal(err)
 		}
 		if got := values(t, mean.Tensor()); got[0] != float32(5+4*i) {

@@ -49,7 +49,7 @@ func TestRecorded(t *testing.T) {
 			rec := millrace.NewRecording(step)
 			before := device(t).Stats()
 			for range 3 {
-				if _, err := rec.Run(device(t).DefaultStream(), in, nil); err != nil {
+				if _, err := rec.Run(nil, in...); err != nil {
 					t.Fatalf("%s, %v: %v", name, dt, err)
 				}
 			}

@@ -87,7 +87,7 @@ func trained(t *testing.T, m nn.Module, r *nn.Random, dt millrace.DType, steps i
 		var out []*tensor
 		var err error
 		if record {
-			out, err = rec.Run(s, in, nil)
+			out, err = rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 		} else {
 			err = s.Scope(func(sc *millrace.Scope) error {
 				out, err = step(sc, []*tensor{x.To(sc), y.To(sc)})

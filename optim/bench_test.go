@@ -59,7 +59,7 @@ func BenchmarkStep(b *testing.B) {
 		defer rec.Release()
 		b.ReportAllocs()
 		for b.Loop() {
-			out, err := rec.Run(dev.DefaultStream(), in, nil)
+			out, err := rec.Run(nil, in...)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func (s *Step) bind(in []*millrace.Tensor) (b *BoundStep, again bool, err error)
 		args = append(args, p.Tensor())
 	}
 	b.first = len(args)
-	b.b, err = b.t.rec.Bind(s.on, append(args, in...), nil)
+	b.b, err = b.t.rec.BindWith(millrace.BindOptions{On: s.on}, append(args, in...)...)
 	if len(b.t.more) == 0 {
 		return b, false, err
 	}

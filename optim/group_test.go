@@ -242,7 +242,8 @@ func TestBadUpdates(t *testing.T) {
 			"closed":    {func() error { _, err := closed.Run(nil, batch(dev, 0, 6)...); return err }, millrace.ErrClosed, ""},
 			"no steps":  {func() error { _, err := o.Step(m.loss, Accumulate(0)).Run(nil); return err }, nil, "Accumulate"},
 			"a dtype":   {func() error { _, err := o.Step(m.loss, Compute(millrace.Int8)).Run(nil); return err }, millrace.ErrDType, "int8"},
-			"no stream": {func() error { _, err := o.Step(m.loss, On(nil)).Run(nil); return err }, nil, "nil stream"},
+			"no stream": {func() error { _, err := o.Step(m.loss, On((*millrace.Stream)(nil))).Run(nil); return err }, nil, "nil stream"},
+			"no place":  {func() error { _, err := o.Step(m.loss, On(nil)).Run(nil); return err }, nil, "give a device or a stream"},
 		} {
 			before := all(t, o, m.params())
 			err := c.f()

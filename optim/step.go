@@ -45,13 +45,23 @@ func Record() StepOption {
 	}
 }
 
-// On is the stream on which steps run, that of the parameters without it.
-func On(stream *millrace.Stream) StepOption {
+// On is the stream on which steps run, or a device, whose default stream that is; without it
+// that of the parameters.
+func On(p millrace.Place) StepOption {
 	return func(s *Step) error {
-		if stream == nil {
-			return errors.New("On: nil stream")
+		switch p := p.(type) {
+		case *millrace.Device:
+			if p != nil {
+				s.on = p.DefaultStream()
+			}
+		case *millrace.Stream:
+			s.on = p
+		default:
+			return errors.New("On: steps run in no scope: give a device or a stream")
 		}
-		s.on = stream
+		if s.on == nil {
+			return errors.New("On: nil stream, or nil device")
+		}
 		return nil
 	}
 }

@@ -74,7 +74,7 @@ func (s *Step) replay(e ending, in []*millrace.Tensor) (loss *millrace.Tensor, h
 	for _, p := range t.args {
 		args = append(args, p.Tensor())
 	}
-	out, err := t.rec.Start(s.on, append(args, in...), nil)
+	out, err := t.rec.RunWith(nil, millrace.RunOptions{On: s.on, NoWait: true}, append(args, in...)...)
 	if len(t.more) > 0 {
 		s.others = append(s.others, t.more...)
 		t.args, t.more = append(t.args, t.more...), nil

@@ -94,7 +94,7 @@ func (o *Optimizer) end(on *millrace.Stream, e ending, grads []*millrace.Tensor,
 		})
 		o.remember(key, rec)
 	}
-	_, err = rec.Start(on, in, nil)
+	_, err = rec.RunWith(nil, millrace.RunOptions{On: on, NoWait: true}, in...)
 	return err
 }
 

@@ -114,7 +114,7 @@ func fileRuns(dev *millrace.Device, variant string) (runs []*scalarRun, done fun
 		}
 		return []*millrace.Tensor{y}, nil
 	})
-	b, err := sum.Bind(dev.NewStream(), ts, nil)
+	b, err := sum.BindWith(millrace.BindOptions{On: dev.NewStream()}, ts...)
 	if err != nil {
 		return nil, nil, err
 	}

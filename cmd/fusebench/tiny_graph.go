@@ -159,17 +159,17 @@ func (g *graph) ways(dev *millrace.Device, how list) (runs []*scalarRun, done fu
 			}
 		case recorded:
 			r.once = func() error {
-				out, err := rec.Run(s, in, nil)
+				out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 				for _, x := range out {
 					x.Release()
 				}
 				return err
 			}
-			if results, err = rec.Run(s, in, nil); err != nil {
+			if results, err = rec.RunWith(nil, millrace.RunOptions{On: s}, in...); err != nil {
 				return nil, nil, err
 			}
 		default:
-			b, err := rec.Bind(s, in, nil)
+			b, err := rec.BindWith(millrace.BindOptions{On: s}, in...)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -241,14 +241,14 @@ func learnSoftmax(l *learner, _ []int, small bool) error {
 	l.step = func(in []*millrace.Tensor) (loss *millrace.Tensor, err error) {
 		if l.how == bound {
 			if b == nil {
-				if b, err = rec.Bind(s, in, nil); err != nil {
+				if b, err = rec.BindWith(millrace.BindOptions{On: s}, in...); err != nil {
 					return nil, err
 				}
 			}
 			return b.Results()[0], b.Run()
 		}
 		if l.how == recorded {
-			out, err := rec.Run(s, in, nil)
+			out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 			if err != nil {
 				return nil, err
 			}

@@ -50,7 +50,7 @@ func (c *chain) trainer(t *testing.T, s *millrace.Stream, x *tensor, recorded bo
 		var out []*tensor
 		var err error
 		if recorded {
-			out, err = rec.Run(s, []*tensor{x}, nil)
+			out, err = rec.RunWith(nil, millrace.RunOptions{On: s}, x)
 		} else {
 			err = s.Scope(func(sc *millrace.Scope) error {
 				out = append(out, sc.Keep(c.step(x.To(sc))))

@@ -66,7 +66,7 @@ func TestHammerEvictions(t *testing.T) {
 				}
 				own := dev.NewStream()
 				i := rng.IntN(len(recs))
-				out, err := recs[i].Run(own, []*tensor{millrace.FullOn(own, millrace.Float32, float64(a), n)}, nil)
+				out, err := recs[i].Run(nil, millrace.FullOn(own, millrace.Float32, float64(a), n))
 				if err != nil {
 					return err
 				}

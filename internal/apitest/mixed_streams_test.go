@@ -203,7 +203,7 @@ func (m *mixed) replay(s *millrace.Stream, a, b *mixedHandle) error {
 		return nil
 	}
 	give := m.rng.IntN(2) == 0 && a != b && a != m.weights
-	out, err := m.rec.Run(s, []*tensor{a.x, b.x}, []bool{give, false})
+	out, err := m.rec.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{give, false}}, a.x, b.x)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func sizedFunction(dev *millrace.Device, seed uint64) (calls int64, err error) {
 			if err != nil {
 				return err
 			}
-			got, err := rec.Run(s, in, nil)
+			got, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 			if err != nil {
 				return err
 			}
@@ -316,7 +316,7 @@ func TestRecordingAxes(t *testing.T) {
 			}); err != nil {
 				t.Fatal(name, err)
 			}
-			got, err := rec.Run(s, []*tensor{x}, nil)
+			got, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x)
 			if err != nil {
 				t.Fatalf("%s of %d: %v", name, n, err)
 			}
@@ -356,7 +356,7 @@ func TestBadRecordingAxes(t *testing.T) {
 		"rank":     {[]*tensor{ones(2, 3), ones(3)}, "argument 1 of a Recording is of shape (3), its axes are 2"},
 		"mismatch": {[]*tensor{ones(2, 3), ones(4, 5)}, `axis "k" of those before it is 3`},
 	} {
-		_, err := rec.Run(s, c.in, nil)
+		_, err := rec.RunWith(nil, millrace.RunOptions{On: s}, c.in...)
 		if !errors.Is(err, millrace.ErrShape) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "recording_axes_test.go") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -365,7 +365,7 @@ func TestBadRecordingAxes(t *testing.T) {
 	before := dev.Stats().Recordings
 	for _, in := range [][]*tensor{{ones(2, 3), ones(3, 5)}, {ones(4, 3), ones(3, 5)}, {ones(4, 3), ones(3, 6)}, {ones(6, 2), ones(2, 6)},
 		{ones(6, 2).Cast(millrace.Float64), ones(2, 6).Cast(millrace.Float64)}, {ones(7, 2).Cast(millrace.Float64), ones(2, 6).Cast(millrace.Float64)}} {
-		out, err := rec.Run(s, in, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 		if err != nil || !slices.Equal(out[0].Shape(), []int{in[0].Shape()[0], in[1].Shape()[1]}) || out[0].DType() != in[0].DType() {
 			t.Fatal(out, err)
 		}
@@ -389,7 +389,7 @@ func TestRecordingAxesAtOnce(t *testing.T) {
 			rng := rand.New(rand.NewPCG(g, 1))
 			for i := range 150 {
 				n := 2 + rng.IntN(60)
-				out, err := rec.Run(s, []*tensor{millrace.NormalOn(s, millrace.Float32, g, n, 8)}, []bool{true})
+				out, err := rec.RunWith(nil, millrace.RunOptions{Give: []bool{true}}, millrace.NormalOn(s, millrace.Float32, g, n, 8))
 				if err != nil {
 					t.Error(err)
 					return

@@ -104,7 +104,7 @@ func boundRuns(dev *millrace.Device, prog *ir.Graph, seed uint64) error {
 			out[i] = FromBytes(s, types[id], make([]byte, types[id].Shape.Elems()*types[id].DT.Size()))
 		}
 	}
-	b, err := rec.Bind(s, in, out)
+	b, err := rec.BindWith(millrace.BindOptions{On: s, Out: out}, in...)
 	if err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
@@ -261,7 +261,7 @@ func boundSets(t *testing.T, dev *millrace.Device, seed uint64) (runs, calls int
 	args := []*tensor{millrace.FullOn(s, millrace.Float32, 0, 4), millrace.FullOn(s, millrace.Float32, 0, 4)}
 	rec := millrace.NewRecording(f(1))
 	defer rec.Release()
-	b, err := rec.Bind(s, args, nil)
+	b, err := rec.BindWith(millrace.BindOptions{On: s}, args...)
 	if errors.Is(err, millrace.ErrUnsupported) { // it sets a tensor to another one's value
 		return 0, calls
 	}
@@ -363,7 +363,7 @@ func TestBoundShared(t *testing.T) {
 		rec := millrace.NewRecording(func(_ *millrace.Scope, in []*tensor) ([]*tensor, error) {
 			return []*tensor{in[0].MulScalar(2).AddScalar(1)}, nil
 		})
-		b, err := rec.Bind(s, []*tensor{x}, []*tensor{y})
+		b, err := rec.BindWith(millrace.BindOptions{On: s, Out: []*tensor{y}}, x)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func TestReplayedSteps(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				got, err := rec.Run(s, in, nil)
+				got, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -85,7 +85,7 @@ func TestReplaysAreFlat(t *testing.T) {
 	rec := millrace.NewRecording(m.step)
 	in := m.input(s, 1)
 	step := func() {
-		out, err := rec.Run(s, in, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestReplaysGiveMemoryBack(t *testing.T) {
 			return []*tensor{y.MatMul(in[0]).Sum()}, nil
 		})
 		for range 5 {
-			out, err := rec.Run(s, []*tensor{x}, nil)
+			out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +181,7 @@ func TestReplaysYieldMemory(t *testing.T) {
 	var first *tensor
 	run := func() {
 		t.Helper()
-		out, err := rec.Run(s, []*tensor{x}, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestReplayFails(t *testing.T) {
 		return []*tensor{x.Sum()}, nil
 	})
 	run := func(at ...int32) error {
-		out, err := rec.Run(s, []*tensor{millrace.FromSliceOn(s, at, 2)}, nil)
+		out, err := rec.Run(nil, millrace.FromSliceOn(s, at, 2))
 		if err == nil {
 			_, err = millrace.Item[float32](out[0])
 			out[0].Release()
@@ -297,7 +297,7 @@ func TestReplaysAtOnce(t *testing.T) {
 			for i := range 40 {
 				x := millrace.FullOn(s, millrace.Float32, float64(g)+float64(i)/40, 3, 16)
 				want := f(x)
-				out, err := rec.Run(s, []*tensor{x}, []bool{i%3 == 0})
+				out, err := rec.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{i%3 == 0}}, x)
 				if err != nil {
 					t.Error(err)
 					return
@@ -337,11 +337,8 @@ func TestStartedSteps(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			run := rec.Start
-			if rng.IntN(5) == 0 {
-				run = rec.Run
-			}
-			out, err := run(s, in, []bool{rng.IntN(2) == 0})
+			wait := rng.IntN(5) == 0
+			out, err := rec.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{rng.IntN(2) == 0}, NoWait: !wait}, in...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -389,7 +386,7 @@ func TestStartFails(t *testing.T) {
 	})
 	start := func(at ...int32) []*tensor {
 		t.Helper()
-		out, err := rec.Start(s, []*tensor{millrace.FromSliceOn(s, at, 2)}, []bool{true})
+		out, err := rec.RunWith(nil, millrace.RunOptions{Give: []bool{true}, NoWait: true}, millrace.FromSliceOn(s, at, 2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,12 +415,12 @@ func TestStartFails(t *testing.T) {
 	if err := wantAll(sum, 2, 18); err != nil {
 		t.Error(err)
 	}
-	if _, err := rec.Start(nil, nil, nil); err == nil {
-		t.Error("a nil stream")
+	if _, err := rec.RunWith(nil, millrace.RunOptions{On: new(millrace.Stream), NoWait: true}); err == nil {
+		t.Error("a stream that no device made")
 	}
 	gone := millrace.ZerosOn(s, millrace.Int32, 2)
 	gone.Release()
-	if _, err := rec.Start(s, []*tensor{gone}, nil); !errors.Is(err, millrace.ErrReleased) {
+	if _, err := rec.RunWith(nil, millrace.RunOptions{On: s, NoWait: true}, gone); !errors.Is(err, millrace.ErrReleased) {
 		t.Errorf("a released argument: %v", err)
 	}
 }

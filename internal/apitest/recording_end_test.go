@@ -31,7 +31,7 @@ func TestRecordingRelease(t *testing.T) {
 		t.Helper()
 		x := millrace.FromSliceOn(s, make([]float32, size), size)
 		defer x.Release()
-		out, err := r.Run(s, []*millrace.Tensor{x}, nil)
+		out, err := r.RunWith(nil, millrace.RunOptions{On: s}, x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestRecordingReleaseWhileRunning(t *testing.T) {
 			s := dev.NewStream()
 			x := millrace.FromSliceOn(s, []float32{1, 1, 1}, 3)
 			for i := range 200 {
-				out, err := r.Run(s, []*millrace.Tensor{x}, nil)
+				out, err := r.RunWith(nil, millrace.RunOptions{On: s}, x)
 				if err != nil {
 					t.Error(err)
 					return

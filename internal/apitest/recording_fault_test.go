@@ -57,7 +57,7 @@ func faulty(t *testing.T, point string, step int, again bool) (failed bool) {
 			t.Fatal(err)
 		}
 		fault.SetAfter(point, step, faults) // a single one would do nothing: all is tried again
-		out, err := r.Run(s, []*millrace.Tensor{x, y}, []bool{step%2 == 0, false})
+		out, err := r.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{step%2 == 0, false}}, x, y)
 		fault.Reset()
 		for i, o := range out {
 			got, err := millrace.Values[float32](o)

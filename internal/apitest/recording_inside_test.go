@@ -30,7 +30,7 @@ func TestRecordingInside(t *testing.T) {
 			}
 			x.nested = true
 			defer func() { x.nested = false }()
-			_, err := x.rec.Run(in[0].Stream(), in, nil)
+			_, err := x.rec.Run(nil, in...)
 			return err
 		},
 		"bind": func(x *at, in []*tensor) error {
@@ -39,14 +39,14 @@ func TestRecordingInside(t *testing.T) {
 			}
 			x.nested = true
 			defer func() { x.nested = false }()
-			if b, err := x.rec.Bind(in[0].Stream(), in, nil); err == nil {
+			if b, err := x.rec.Bind(in...); err == nil {
 				return b.Close()
 			} else if !errors.Is(err, millrace.ErrUnsupported) { // what is within another one is not recorded
 				return err
 			}
 			return nil
 		},
-		"run other":    func(x *at, in []*tensor) error { _, err := x.other.Run(in[0].Stream(), in, nil); return err },
+		"run other":    func(x *at, in []*tensor) error { _, err := x.other.Run(nil, in...); return err },
 		"bound run":    func(x *at, in []*tensor) error { return x.bound.Run() },
 		"set argument": func(x *at, in []*tensor) error { return millrace.SetArgument(x.bound, 0, float32(1), 2, 3, 4) },
 		"sync":         func(x *at, in []*tensor) error { return x.dev.Sync(nil) },
@@ -64,7 +64,7 @@ func TestRecordingInside(t *testing.T) {
 				triple := func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) { return []*tensor{in[0].MulScalar(3)}, nil }
 				x.other = millrace.NewRecording(triple, axes...)
 				var err error
-				if x.bound, err = millrace.NewRecording(triple).Bind(x.s, []*tensor{millrace.OnesOn(dev, millrace.Float32, 4)}, nil); err != nil {
+				if x.bound, err = millrace.NewRecording(triple).Bind(millrace.OnesOn(dev, millrace.Float32, 4)); err != nil {
 					t.Fatal(err)
 				}
 				x.rec = millrace.NewRecording(func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
@@ -77,7 +77,7 @@ func TestRecordingInside(t *testing.T) {
 				go func() {
 					defer close(ended)
 					for n := range 8 {
-						out, err := x.rec.Run(x.s, []*tensor{millrace.OnesOn(dev, millrace.Float32, n%5+3)}, nil)
+						out, err := x.rec.Run(nil, millrace.OnesOn(dev, millrace.Float32, n%5+3))
 						if err != nil {
 							t.Error(err)
 							return
@@ -101,18 +101,17 @@ func TestRecordingInside(t *testing.T) {
 // that has no end.
 func TestRecordingOfItself(t *testing.T) {
 	dev := openSpec(t, "cpu:compile=off")
-	s := dev.DefaultStream()
 	var halves *millrace.Recording
 	halves = millrace.NewRecording(func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) {
 		if in[0].Len() == 1 {
 			return in, nil
 		}
 		n := in[0].Len() / 2
-		out, err := halves.Run(s, []*tensor{in[0].Slice(millrace.R(0, n)).Add(in[0].Slice(millrace.R(n, 2*n)))}, nil)
+		out, err := halves.Run(nil, in[0].Slice(millrace.R(0, n)).Add(in[0].Slice(millrace.R(n, 2*n))))
 		return out, err
 	})
 	for range 3 {
-		out, err := halves.Run(s, []*tensor{millrace.OnesOn(dev, millrace.Float32, 64)}, nil)
+		out, err := halves.Run(nil, millrace.OnesOn(dev, millrace.Float32, 64))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,14 +120,14 @@ func TestRecordingOfItself(t *testing.T) {
 		}
 	}
 	var endless *millrace.Recording
-	endless = millrace.NewRecording(func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) { return endless.Run(s, in, nil) })
+	endless = millrace.NewRecording(func(sc *millrace.Scope, in []*tensor) ([]*tensor, error) { return endless.Run(nil, in...) })
 	in := []*tensor{millrace.OnesOn(dev, millrace.Float32, 4)}
 	for range 2 {
-		if _, err := endless.Run(s, in, nil); err == nil || !strings.Contains(err.Error(), "own Recording") || !strings.Contains(err.Error(), "recording_inside_test.go:") {
+		if _, err := endless.Run(nil, in...); err == nil || !strings.Contains(err.Error(), "own Recording") || !strings.Contains(err.Error(), "recording_inside_test.go:") {
 			t.Errorf("without end: %v", err)
 		}
 	}
-	if _, err := endless.Bind(s, in, nil); err == nil || !strings.Contains(err.Error(), "own Recording") {
+	if _, err := endless.Bind(in...); err == nil || !strings.Contains(err.Error(), "own Recording") {
 		t.Errorf("bound: %v", err)
 	}
 	if v, err := millrace.Item[float32](in[0].Sum()); v != 4 || err != nil {

@@ -27,7 +27,7 @@ func TestReplayedStepsElsewhere(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := rec.Run(s, in, nil)
+				got, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +86,7 @@ func TestReplayedByMany(t *testing.T) {
 				return
 			}
 			for range 30 {
-				got, err := rec.Run(s, in, nil)
+				got, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 				if err != nil {
 					t.Error(err)
 					return

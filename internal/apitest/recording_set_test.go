@@ -139,7 +139,7 @@ func setProgram(t *testing.T, dev *millrace.Device, seed uint64) (n setCounts) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		recorded, err := rec.Run(s, args[1], []bool{run%2 == 0, false})
+		recorded, err := rec.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{run%2 == 0, false}}, args[1]...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestRecordingSetsWhatOthersHave(t *testing.T) {
 			defer rec.Release()
 			one := millrace.OnesOn(s, millrace.Float32, 4)
 			for run := range 6 {
-				out, err := rec.Run(s, []*tensor{one}, nil)
+				out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, one)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -263,7 +263,7 @@ func TestRecordingSetsInPlace(t *testing.T) {
 	one := millrace.OnesOn(s, millrace.Float32, 1000)
 	var live int64
 	for run := range 20 {
-		if _, err := rec.Run(s, []*tensor{one}, nil); err != nil {
+		if _, err := rec.RunWith(nil, millrace.RunOptions{On: s}, one); err != nil {
 			t.Fatal(err)
 		}
 		if run == 3 {
@@ -288,7 +288,7 @@ func TestRecordingResultsApart(t *testing.T) {
 	x := millrace.OnesOn(s, millrace.Float32, 1<<18)
 	var kept []*tensor
 	for range 50 {
-		out, err := rec.Run(s, []*tensor{x}, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, x)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func recorded(dev *millrace.Device, prog *ir.Graph, seed uint64) (calls int, err
 			place := []millrace.Place{dev, s, dev.NewStream()}[rng.IntN(3)]
 			in[i], give[i] = FromBytes(place, prog.Inputs[i], data), rng.IntN(2) == 0
 		}
-		out, err := rec.Run(s, in, give)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s, Give: give}, in...)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func TestRecordingArguments(t *testing.T) {
 		{[]*millrace.Tensor{millrace.FullOn(dev, millrace.Float32, 3), two}, [][]float32{{6}, {3}, {6}, {2}, {2}}, 5},
 	}
 	for i, c := range steps {
-		out, err := rec.Run(s, c.in, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, c.in...)
 		if err != nil {
 			t.Fatalf("run %d: %v", i, err)
 		}
@@ -211,7 +211,7 @@ func TestRecordingThatReads(t *testing.T) {
 	})
 	s := dev.NewStream()
 	for _, x := range []float32{1, -5, 2, -7} {
-		out, err := rec.Run(s, []*millrace.Tensor{millrace.ScalarOn(dev, x)}, nil)
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, millrace.ScalarOn(dev, x))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestRecordingSteadyState(t *testing.T) {
 	w, g := millrace.UniformOn(dev, millrace.Float32, 1, n), millrace.UniformOn(dev, millrace.Float32, 2, n)
 	step := func() {
 		t.Helper()
-		out, err := rec.Run(s, []*millrace.Tensor{w, g}, []bool{true, false})
+		out, err := rec.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{true, false}}, w, g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +282,7 @@ func TestBadRecordings(t *testing.T) {
 		give []bool
 		want any
 	}{
-		"no stream":   {identity, nil, nil, nil, "nil"},
+		"no stream":   {identity, new(millrace.Stream), nil, nil, "nil"},
 		"no function": {millrace.NewRecording(nil), s, nil, nil, "nil"},
 		"nil":         {nil, s, nil, nil, "nil"},
 		"marks":       {identity, s, []*millrace.Tensor{one}, []bool{true, false}, millrace.ErrShape},
@@ -299,7 +299,7 @@ func TestBadRecordings(t *testing.T) {
 		}), s, []*millrace.Tensor{one}, nil, millrace.ErrShape},
 	} {
 		for range 2 {
-			out, err := c.rec.Run(c.s, c.in, c.give)
+			out, err := c.rec.RunWith(nil, millrace.RunOptions{On: c.s, Give: c.give}, c.in...)
 			if err == nil || out != nil {
 				t.Errorf("%s: %v, %v", name, out, err)
 				continue
@@ -316,7 +316,7 @@ func TestBadRecordings(t *testing.T) {
 			}
 		}
 	}
-	if _, err := identity.Run(s, []*millrace.Tensor{one}, nil); err != nil {
+	if _, err := identity.RunWith(nil, millrace.RunOptions{On: s}, one); err != nil {
 		t.Errorf("the stream is of no use after errors: %v", err)
 	}
 }
@@ -335,7 +335,7 @@ func TestRecordingPanics(t *testing.T) {
 				t.Error("no panic")
 			}
 		}()
-		rec.Run(used, []*millrace.Tensor{millrace.FromSliceOn(used, []float32{1, 2}, 2)}, nil)
+		rec.Run(nil, millrace.FromSliceOn(used, []float32{1, 2}, 2))
 	}()
 	// What a recording asks for is written; elsewhere only what is read.
 	var written [3]int64
@@ -368,7 +368,7 @@ func TestRecordingWithin(t *testing.T) {
 		return []*millrace.Tensor{in[0].MulScalar(2).CumSum(0)}, nil
 	})
 	outer := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
-		mid, err := inner.Run(s, []*millrace.Tensor{in[0].AddScalar(1)}, nil)
+		mid, err := inner.RunWith(nil, millrace.RunOptions{On: s}, in[0].AddScalar(1))
 		if err != nil {
 			return nil, err
 		}
@@ -376,7 +376,7 @@ func TestRecordingWithin(t *testing.T) {
 	})
 	for turn := range 4 {
 		x := float32(turn)
-		out, err := outer.Run(s, []*millrace.Tensor{millrace.FromSliceOn(s, []float32{x, 2 * x}, 2)}, nil)
+		out, err := outer.Run(nil, millrace.FromSliceOn(s, []float32{x, 2 * x}, 2))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -200,7 +200,7 @@ func runRecording(c *clerk) error {
 	x, a := c.request(c.stream)
 	give := make([]bool, 1+len(c.layers))
 	give[0] = c.rng.IntN(2) == 0
-	out, err := c.taped.Run(c.stream, append([]*tensor{x}, c.layers...), give)
+	out, err := c.taped.RunWith(nil, millrace.RunOptions{On: c.stream, Give: give}, append([]*tensor{x}, c.layers...)...)
 	if err != nil {
 		return err
 	}

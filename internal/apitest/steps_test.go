@@ -141,7 +141,7 @@ func BenchmarkReplay(b *testing.B) {
 			rec := millrace.NewRecording(f)
 			defer rec.Release()
 			step := func() {
-				out, err := rec.Run(s, in, nil)
+				out, err := rec.RunWith(nil, millrace.RunOptions{On: s}, in...)
 				if err != nil {
 					b.Fatal(err)
 				}

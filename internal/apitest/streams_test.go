@@ -26,7 +26,7 @@ func TestRecordingUsesOtherStreams(t *testing.T) {
 				return []*millrace.Tensor{f(in[0])}, nil
 			})
 			for i := range 4 {
-				out, err := r.Run(s, []*millrace.Tensor{millrace.FullOn(s, millrace.Float32, float64(i), 3)}, nil)
+				out, err := r.Run(nil, millrace.FullOn(s, millrace.Float32, float64(i), 3))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +95,7 @@ func TestClosedStreamTakesNothing(t *testing.T) {
 		return []*millrace.Tensor{in[0].Neg()}, nil
 	})
 	for range 2 {
-		if _, err := r.Run(s, []*millrace.Tensor{x}, nil); err != nil {
+		if _, err := r.RunWith(nil, millrace.RunOptions{On: s}, x); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestClosedStreamTakesNothing(t *testing.T) {
 	if err := x.To(s).Err(); !errors.Is(err, millrace.ErrClosed) {
 		t.Errorf("To: %v", err)
 	}
-	if _, err := r.Run(s, []*millrace.Tensor{x}, []bool{true}); !errors.Is(err, millrace.ErrClosed) {
+	if _, err := r.RunWith(nil, millrace.RunOptions{On: s, Give: []bool{true}}, x); !errors.Is(err, millrace.ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
 	if err := wantAll(x, 3, 1); err != nil { // it was not given away

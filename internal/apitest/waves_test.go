@@ -130,7 +130,7 @@ func TestWavesReplayed(t *testing.T) {
 		for range steps {
 			var err error
 			if record {
-				_, err = rec.Run(s, g, nil)
+				_, err = rec.RunWith(nil, millrace.RunOptions{On: s}, g...)
 			} else {
 				err = s.Scope(func(sc *millrace.Scope) error {
 					_, err := step(sc, g)

@@ -22,7 +22,7 @@ func testEngineRecordingAxes(t *testing.T) {
 	var before millrace.Stats
 	for i, n := range []int{8, 16, 24, 40, 56} {
 		x := millrace.NormalOn(s, millrace.Float32, 2, n, 8)
-		got, err := rec.Run(s, []*millrace.Tensor{x}, nil)
+		got, err := rec.Run(nil, x)
 		if err != nil {
 			t.Fatal(err)
 		}

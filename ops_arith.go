@@ -7,7 +7,8 @@ import "github.com/millrace-go/millrace/ir"
 // is the result's. Integers wrap. In the Scalar forms the number takes the
 // tensor's dtype: rounded to nearest for floats, held exactly by integers or
 // ErrDType. AddScalar(s) is t + s; for ops whose order matters ScalarSub(s) is
-// s - t.
+// s - t. Go rounds an integer above 2^53 to a float64 before a method sees it: FromSlice of
+// one element is exact.
 
 // Add is t + u.
 func (t *Tensor) Add(u *Tensor) *Tensor { return binary(ir.Add, t, u) }

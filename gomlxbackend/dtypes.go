@@ -39,11 +39,15 @@ var dtypeRows = map[dtypes.DType]dtypeRow{
 
 func real64(x float64) (float64, bool) { return x, x == x }
 
-// whole is an integer of at most 53 bits, which no float64 rounds.
+// whole is an integer that a float64 is exactly. Those above 2^53 are compared as integers:
+// as float64s the first of them is 2^53.
 func whole[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](x T) (float64, bool) {
 	const most = 1 << 53
-	f := float64(x)
-	return f, f >= -most && f <= most
+	size := uint64(x)
+	if x < 0 {
+		size = -size
+	}
+	return float64(x), size <= most
 }
 
 func rowOf[T millrace.Element](dt millrace.DType, unsigned, signed dtypes.DType, number func(T) (float64, bool)) dtypeRow {

@@ -386,7 +386,7 @@ func TestBindCarriesErrors(t *testing.T) {
 		r := millrace.NewRecording(func(_ *millrace.Scope, in []*millrace.Tensor) ([]*millrace.Tensor, error) {
 			return []*millrace.Tensor{c.f(in[0])}, nil
 		})
-		if _, err := r.Bind(s, []*millrace.Tensor{x}, nil); !errors.Is(err, c.is) || !strings.Contains(err.Error(), "bind_test.go") || strings.Contains(err.Error(), "run again") {
+		if _, err := r.Bind(x); !errors.Is(err, c.is) || !strings.Contains(err.Error(), "bind_test.go") || strings.Contains(err.Error(), "run again") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		floats(t, w, 1, 2)
@@ -395,12 +395,12 @@ func TestBindCarriesErrors(t *testing.T) {
 		bad(in[0]) // nobody asks for it
 		return []*millrace.Tensor{in[0].Exp()}, nil
 	})
-	b, err := r.Bind(s, []*millrace.Tensor{x}, nil)
+	b, err := r.Bind(x)
 	must(t, err)
 	must(t, b.Run())
 	must(t, b.Close())
 	must(t, dev.Close())
-	_, err = r.Bind(s, []*millrace.Tensor{x}, nil)
+	_, err = r.Bind(x)
 	if !errors.Is(err, millrace.ErrClosed) {
 		t.Errorf("on a closed device: %v", err)
 	}

@@ -100,7 +100,7 @@ func saysItAll(t *testing.T, b *browser) {
 	for _, want := range []string{
 		"written 2026-11-26 09:31:12 UTC, and again within 5\u202fs",
 		"3 devices that were closed earlier are left out.",
-		"Left out of this page: 1,234 older spans and 9 launches of such kernels.",
+		"Left out of this page: 1,234 older spans and 9 launches of kernels that are not listed.",
 		"Slower than need be", "gpt.go:77", "line not known", "Recomputed: The result was not written", "Interpreted: ", "Op by op: ",
 		"Launch-bound: the kernel has less to do than a launch costs, about 1.80\u202fµs",
 	} {

@@ -22,7 +22,7 @@ function written() {
 function leftOut(d) {
   const parts = [[d.spansLeft, 'older span'], [d.plansLeft, 'plan'], [d.kernelsLeft, 'kernel'], [d.sourcesLeft, 'text of code', 'texts of code']]
     .filter(([n]) => n > 0).map(([n, one, many]) => plural(n, one, many));
-  if (d.runsLeft > 0) parts.push(plural(d.runsLeft, 'launch', 'launches') + ' of such kernels');
+  if (d.runsLeft > 0) parts.push(plural(d.runsLeft, 'launch', 'launches') + ' of kernels that are not listed');
   return parts.length ? 'Left out of this page: ' + words(parts) + '.' : '';
 }
 

@@ -16,7 +16,7 @@ func (t *Tensor) MedianKeep(axes ...int) *Tensor { return t.quantile("median", 0
 // Quantile is the number below which a share q of the elements along the axes lies, which are
 // removed, or of all elements where none is given: NumPy's and PyTorch's quantile by the linear
 // method. Of n sorted elements it is the one at q·(n-1), where that is between two the mean
-// weighed by nearness. With a NaN among the elements it is NaN. Floats only, else ErrDType; a
+// weighed by nearness, and never outside of the two. With a NaN among the elements it is NaN. Floats only, else ErrDType; a
 // q outside [0, 1], no elements, and an axis that is not there or given twice are ErrShape.
 func (t *Tensor) Quantile(q float64, axes ...int) *Tensor {
 	return t.quantile("quantile", q, axes, false)
@@ -49,9 +49,13 @@ func (t *Tensor) quantile(name string, q float64, axes []int, keep bool) *Tensor
 			a, b := r, column(low+1)
 			part, rest := a.MulScalar(1-share), b.MulScalar(share)
 			mean := part.Add(rest)
+			// The products and their sum are rounded: near to one of the two the mean may be
+			// beyond it, where no data is.
+			above := mean.Maximum(a)
+			within := above.Minimum(b)
 			equal := a.Eq(b)
-			r = Where(equal, a, mean)
-			done(a, b, part, rest, mean, equal)
+			r = Where(equal, a, within)
+			done(a, b, part, rest, mean, above, within, equal)
 		}
 		last := column(n - 1) // NaN stand there
 		nan := last.IsNaN()

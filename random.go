@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -179,6 +180,9 @@ func permutation(p Place, dt DType, seed uint64, n int) *Tensor {
 // they come in the order in which they were drawn. The result has dtype dt, Int32 or Int64, and
 // n in place of the last dimension.
 //
+// More than 2^20 weights a row are drawn from in float64: steps of float32 are too coarse for
+// them. A device without float64 takes no more than that, else ErrUnsupported.
+//
 // Weights are floats (else ErrDType) and are not looked at: with negative ones, NaN or a sum of
 // 0 the positions mean nothing; without replace those of weight 0 come last. Draws depend
 // on seed as those of [Uniform] do; where sums or logarithms differ in the last
@@ -208,7 +212,15 @@ func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *T
 		return failed(name, shapeErr("%v", err), weights)
 	}
 	w := plainly(weights)
-	if wide := weights.DType().Compute(); wide != weights.DType() {
+	wide := weights.DType().Compute()
+	if shape := weights.shape(); wide == Float32 && shape[last] > coarseWeights {
+		wide = Float64
+		if !weights.Stream().Device().Supports(wide) {
+			done(w)
+			return failed(name, fmt.Errorf("%w: more than %d weights need float64", ErrUnsupported, coarseWeights), weights)
+		}
+	}
+	if wide != weights.DType() {
 		done(w)
 		w = weights.Cast(wide)
 	}
@@ -230,6 +242,10 @@ func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *T
 	done(back, log, minus, turn, order)
 	return r
 }
+
+// coarseWeights is how many weights float32 tells apart well: its uniform numbers have steps of
+// 2^-24, a sixteenth of the share of one of so many equal weights.
+const coarseWeights = 1 << 20
 
 // drawn are the first positions at which the sum of the weights is above u's share of all.
 func drawn(dt DType, w, u *Tensor) *Tensor {

@@ -99,6 +99,7 @@ func TestEnvironment(t *testing.T) {
 		{[]string{"MILLRACE_DEBUG=check,lines"}, []string{"sum 6.0"}},
 		{[]string{"MILLRACE_DEBUG=perfmap"}, perfmap()},
 		{[]string{"MILLRACE_DEBUG=trace=" + trace}, []string{"sum 6.0"}},
+		{[]string{"MILLRACE_DEBUG=trace=" + fullFile()}, []string{"<", "MILLRACE_DEBUG", fullFile()}},
 	} {
 		cmd := exec.Command(exe, "-test.run=^TestEnvironment$")
 		cmd.Env = append(os.Environ(), "MILLRACE_TEST_CHILD=1", "MILLRACE_DEVICE=", "MILLRACE_COMPILE=", "MILLRACE_LEVEL=", "MILLRACE_DEBUG=")
@@ -120,6 +121,14 @@ func TestEnvironment(t *testing.T) {
 	if data, err := os.ReadFile(trace); err != nil || !strings.Contains(string(data), `"segment"`) {
 		t.Errorf("trace file: %v\n%s", err, data)
 	}
+}
+
+// fullFile is a file that can be opened and takes nothing, where there is one.
+func fullFile() string {
+	if runtime.GOOS != "linux" {
+		return "/nowhere/trace.json"
+	}
+	return "/dev/full"
 }
 
 // perfmap is what a program with a map for perf says.

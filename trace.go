@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-go/millrace/device"
+	"github.com/millrace-go/millrace/stream"
 )
 
 // Trace has a hook for each thing the engine does, set in [Options]; nil ones
@@ -71,6 +72,8 @@ type TraceWriter struct {
 	named map[row]bool // rows that have a name already
 	n     int
 	err   error
+
+	failed func(error) // hears of the first error of writing, nil where Close tells it
 }
 
 // NewTraceWriter starts a trace on w. Give Trace's hooks to any number of
@@ -251,6 +254,9 @@ func (tw *TraceWriter) put(e chromeEvent) {
 	}
 	tw.n++
 	tw.err = err
+	if err != nil && tw.failed != nil {
+		go tw.failed(err) // the caller may hold a lock that whoever hears of it wants
+	}
 }
 
 // sharedTraces are the files that MILLRACE_DEBUG=trace=FILE named: one writer
@@ -274,9 +280,25 @@ func sharedTrace(path string) (*Trace, error) {
 	if s.byPath == nil {
 		s.byPath = map[string]*Trace{}
 	}
-	t := NewTraceWriter(f).Trace()
+	tw := NewTraceWriter(f)
+	tw.mu.Lock()
+	tw.name(row{0, rowError}, "errors") // a file that takes nothing is an error now, not a file without events
+	err = tw.err
+	tw.failed = traceFailed
+	tw.mu.Unlock()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	t := tw.Trace()
 	s.byPath[path] = t
 	return t, nil
+}
+
+// traceFailed tells the hooks of all devices that no more events are written.
+func traceFailed(err error) {
+	for _, d := range stream.Devices() {
+		d.OnError(fmt.Errorf("trace: %w", err))
+	}
 }
 
 // bothTraces tells a first (it may be nil), then b.

@@ -295,3 +295,15 @@ func TestCheckFinite(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A step that has nothing to train says so.
+func TestAllFrozen(t *testing.T) {
+	w := nn.NewParam(millrace.FromSlice([]float32{1, 2}))
+	w.Freeze(true)
+	opt := SGD([]nn.Named{{Name: "w", Param: w}}, LR(0.1))
+	step := opt.Step(func(c *nn.Ctx, in []*millrace.Tensor) *millrace.Tensor { return w.In(c).Square().Sum() })
+	defer step.Close()
+	if _, err := step.Run(nil); err == nil || !strings.Contains(err.Error(), "all of the optimiser's parameters are frozen") || !strings.Contains(err.Error(), "group_test.go") {
+		t.Errorf("%v", err)
+	}
+}

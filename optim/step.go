@@ -278,7 +278,7 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 		}
 		params, handles := o.own(c.Watched())
 		if len(params) == 0 {
-			return failure("step", errNoneUsed)
+			return failure("step", o.noneUsed())
 		}
 		derivatives, err := autodiff.Options{CheckFinite: s.finite}.Grad(scaled, handles...)
 		if err != nil {
@@ -317,7 +317,19 @@ func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Pa
 	return x, err
 }
 
+var errAllFrozen = errors.New("all of the optimiser's parameters are frozen: there is nothing to train")
+
 var errNoneUsed = errors.New("the loss uses none of the optimiser's parameters by In")
+
+// noneUsed says why a loss has no derivative by any of the parameters.
+func (o *Optimizer) noneUsed() error {
+	for _, p := range o.params {
+		if !p.Frozen() {
+			return errNoneUsed
+		}
+	}
+	return errAllFrozen
+}
 
 // own are those of the parameters that a pass follows which are the optimiser's.
 func (o *Optimizer) own(used []*nn.Param, handles []*millrace.Tensor) (params []*param, theirs []*millrace.Tensor) {

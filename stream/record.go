@@ -311,7 +311,10 @@ func (x *ext) releasedErr() error {
 	if x.scope != nil {
 		return fmt.Errorf("%w, released by the end of the scope opened at %s", operror.ErrReleased, x.scope.where)
 	}
-	return fmt.Errorf("%w, released at %s", operror.ErrReleased, x.where)
+	if at := x.where.String(); at != "" {
+		return fmt.Errorf("%w, released at %s", operror.ErrReleased, at)
+	}
+	return fmt.Errorf("%w, released by the library", operror.ErrReleased)
 }
 
 // itemOf is the item that made a pending relative id.

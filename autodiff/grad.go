@@ -62,7 +62,7 @@ func Detach(t *millrace.Tensor) *millrace.Tensor {
 }
 
 // Grad is the derivative of loss, which has one element, by each of the tensors, which
-// are watched or computed from such: of their shapes and dtypes, zeros where loss does not
+// are watched or computed from such, floats only (else ErrDType): of their shapes and dtypes, zeros where loss does not
 // depend on one, or only by way of integers and bits. They belong to loss's scope. The ops between give up what they kept; see
 // [Options]. Errors of values ride in the derivatives; an error that is returned says
 // that the question itself makes no sense.
@@ -120,6 +120,9 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 		if goals[i] = linkOf(t); goals[i].node == nil {
 			return fail("%w: tensor %d of those asked for is not watched", ErrGraph, i)
+		}
+		if !t.DType().IsFloat() { // a watched handle may have been Set to anything since
+			return fail("%w: tensor %d of those asked for is of %v: floats only", millrace.ErrDType, i, t.DType())
 		}
 	}
 	for i, t := range outs {

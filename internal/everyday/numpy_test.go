@@ -184,7 +184,8 @@ var fused = []struct {
 	{"resize with a filter", 3, func(_ millrace.Place, x, _ operand) *tensor {
 		return millrace.Resize(x(), millrace.ResizeOptions{Mode: millrace.ResizeCubic, Antialias: true}, 20, 48)
 	}},
-	{"median that keeps", 2, func(_ millrace.Place, x, _ operand) *tensor { return x().Sub(x().MedianKeep(1)) }},
+	// Three: computed where it is needed, the mean of the two in the middle would be computed 64 times a row.
+	{"median that keeps", 3, func(_ millrace.Place, x, _ operand) *tensor { return x().Sub(x().MedianKeep(1)) }},
 	{"conv3d", 2, func(p millrace.Place, x, _ operand) *tensor {
 		return millrace.Conv3d(x().Reshape(1, 4, 4, 16, 16), millrace.OnesOn(p, millrace.Float32, 2, 4, 2, 3, 3), millrace.ConvOptions{})
 	}},

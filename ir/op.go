@@ -173,7 +173,7 @@ const (
 	ClassPrim
 )
 
-var classNames = [...]string{"none", "create", "elementwise", "view", "reduce", "scan", "sort", "move", "gather", "scatter", "entry", "prim"}
+var classNames = [...]string{"none", "create", "elementwise", "view", "reduce", "scan", "sort", "move", "gather", "scatter", "mark", "prim"}
 
 func (c Class) String() string { return nameOf(classNames[:], int(c)) }
 

@@ -23,7 +23,7 @@ import (
 //
 // A run writes over what handles name. Nobody who got hold of a value before sees that:
 // while a stream has Bindings its values are looked at under its lock only, and what
-// somebody reads is left to him and the result lies elsewhere from then on (rule L6).
+// somebody reads is left to that reader: later runs store the result in other memory.
 type Binding struct {
 	s       *Stream
 	t       *Tape

@@ -4,8 +4,5 @@
 // plans finds or makes the plan, exec binds it and runs it, memory has what it is
 // bound to.
 //
-// Its numbered rules are those of the design: L1 to L6 for lifetimes, Q1 to
-// Q5 for plans.
-//
 // Engine part: no compatibility promise; use package millrace.
 package stream

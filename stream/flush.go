@@ -150,8 +150,12 @@ func (s *Stream) shorten(seg *segment.Segment) {
 	}
 }
 
-// lifeOf applies rule L3. It depends on the relative ops and the end only, so
-// that a plan fits every segment of the same form.
+// lifeOf decides what becomes of a value when its segment runs. Written are values that were
+// read, kept or are the last of their chain; released ones are not. Of the others, those that
+// are costly to compute again (contractions, reductions, sorts) are written unless all their
+// readers are in the same kernel, and the rest are virtual: the handle keeps the ops that make
+// them. The decision depends on the relative ops and on how the segment ended only, so that a
+// plan fits every segment of the same form.
 func lifeOf(seg *segment.Segment, id int32, sl *queue.Slot[held], end segment.End) segment.Life {
 	switch {
 	case sl.Def < 0 && sl.Released:

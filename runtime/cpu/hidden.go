@@ -30,8 +30,7 @@ type hiding struct {
 	prog   *maskProgram // of kernel
 }
 
-// maskKind is how a mask's elements say that a point is hidden; contract.h has
-// the same numbers.
+// maskKind is how a mask's elements say that a point is hidden.
 type maskKind int
 
 const (

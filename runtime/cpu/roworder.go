@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// mode is the order in which a launch visits its dims; run.h names the same.
+// mode is the order in which a launch visits its dims.
 type mode int
 
 const (

@@ -1,0 +1,97 @@
+package lint
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// A phrase is a form of words that a reader has to read twice.
+type phrase struct {
+	find *regexp.Regexp
+	not  string // a match that contains this is good English
+	say  string
+}
+
+// phrases are looked for in one sentence at a time.
+var phrases = []phrase{
+	{regexp.MustCompile(`\b(?:has|have|had|having) (?:[\w'’-]+ ){1,5}be\b`), "to be", "who does what? write the verb (X makes Y Z)"},
+	{regexp.MustCompile(`^(?:What|Who|Whoever|Whatever) [^?]*$`), "", "begin with the noun that is the subject"},
+	{regexp.MustCompile(`\b(?:[Dd]ear|[Dd]earer|[Dd]earest)\b`), "", "costly to recompute"},
+	{regexp.MustCompile(`\b(?:[Yy]oung|[Yy]ounger|[Yy]oungest)\b`), "", "recent"},
+	{regexp.MustCompile(`\b(?:[Ww]eary|[Gg]hosts?|[Cc]ook(?:s|ed|ing)?|[Ll]one)\b`), "", "use the plain noun or verb"},
+	{regexp.MustCompile(`\bso that\b.*\bso that\b`), "", "two sentences"},
+	{regexp.MustCompile(`\b(?:somebody|anybody|he who|those who) (?:reads?|asks?|records?|looks?|runs?|waits?|needs?|wants?|sees?|knows?|uses?)\b`), "", "name the reader: the caller, another stream, a kernel"},
+	{regexp.MustCompile(`\bis what [^,.]* (?:is|are|was|were|has|have|does|do)\b`), "", "say it without \"is what\""},
+	{regexp.MustCompile(`\b(?:lies|lie|lay|lying) (?:in|on|at|behind|beside|there|elsewhere|where|together|apart)\b`), "", "is stored, is, starts"},
+}
+
+// sentenceEnd separates sentences, and what stands before and after a colon or semicolon.
+var sentenceEnd = regexp.MustCompile(`[.!:;]\s+`)
+
+// checkEnglish finds phrases in running text and says what is wrong with each.
+func checkEnglish(text string) []string {
+	var bad []string
+	text = strings.Join(strings.Fields(text), " ")
+	for at := 0; at < len(text); {
+		end := len(text)
+		if m := sentenceEnd.FindStringIndex(text[at:]); m != nil {
+			end = at + m[1]
+		}
+		sentence := strings.TrimRight(text[at:end], ".!:; ")
+		at = end
+		for _, p := range phrases {
+			for _, m := range p.find.FindAllString(sentence, -1) {
+				if p.not == "" || !strings.Contains(m, p.not) {
+					bad = append(bad, fmt.Sprintf("%q: %s", m, p.say))
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// mark begins an item of a list or a quotation.
+var mark = regexp.MustCompile(`^ {0,3}(?:[*>-]|\d+\.)\s+`)
+
+// prose leaves the sentences of a text: no programs, tables or headings.
+func prose(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(fenced.ReplaceAllString(text, "")) {
+		switch {
+		case strings.HasPrefix(line, "    "), strings.HasPrefix(line, "\t"), strings.HasPrefix(line, "|"), strings.HasPrefix(line, "#"):
+			line = ". \n"
+		case mark.MatchString(line):
+			line = ". " + mark.ReplaceAllString(line, "")
+		case strings.TrimSpace(line) == "":
+			line = ". \n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// English finds the phrases of all comments and pages, by folder: each with its place.
+func (t *Tree) English(pages map[string]string) map[string][]string {
+	found := map[string][]string{}
+	for _, dir := range t.Dirs() {
+		for _, f := range t.Pkgs[dir].Files {
+			if generated.Match(f.Src) {
+				continue
+			}
+			for _, g := range f.AST.Comments {
+				for _, msg := range checkEnglish(prose(g.Text())) {
+					found[dir] = append(found[dir], fmt.Sprintf("%s:%d: %s", f.Path, t.Fset.Position(g.Pos()).Line, msg))
+				}
+			}
+		}
+	}
+	for name, text := range pages {
+		dir := path.Dir(name)
+		for _, msg := range checkEnglish(prose(text)) {
+			found[dir] = append(found[dir], fmt.Sprintf("%s: %s", name, msg))
+		}
+	}
+	return found
+}

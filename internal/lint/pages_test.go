@@ -53,8 +53,9 @@ func TestPages(t *testing.T) {
 func TestLinks(t *testing.T) {
 	root, pages := markdown(t)
 	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^):]*))?\)`)
+	inLine := regexp.MustCompile("`[^`\n]*`") // a signature may look like a link
 	for name, text := range pages {
-		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		for _, m := range link.FindAllStringSubmatch(inLine.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
 			to := name
 			if m[1] != "" {
 				to = filepath.ToSlash(filepath.Join(filepath.Dir(name), m[1]))

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Binder binds plans to memory for a stream, whose lock guards it: one at a time, from
-// begin to submit. What a job needs when it runs is the job's.
+// Binder binds plans to memory for one stream. The stream's lock guards the Binder: it binds one
+// plan at a time, from Begin to Submit. The Job holds all that its run needs.
 type Binder struct {
 	*Job
 	*device.Base
@@ -24,20 +24,20 @@ type Binder struct {
 	Tune    *autotune.Tuner
 	Lane    *lane.Lane
 	Owner   Owner
-	Number  uint64 // of the stream on its device
-	Segment uint64 // of what is bound, on the device
+	Number  uint64 // the stream's number on its device
+	Segment uint64 // the number on the device of the segment that is being bound
 
-	owned  []int32         // tensors for which mem holds a reader of its own
-	spotOf []int32         // by tensor that is owned: where it is in owned
-	spare  []*memory.Block // of temporaries no later step reads: free for this plan only
+	owned  []int32         // ids of tensors for which Mem holds a reader that Disown must release
+	spotOf []int32         // by tensor id, for ids in owned: the index in owned
+	spare  []*memory.Block // memory of temporaries that no later step reads; only this plan reuses it
 	views  []fusion.View
 }
 
-// Owner is the stream whose segments are bound.
+// Owner is the stream whose segments a Binder binds.
 type Owner interface {
-	// Report keeps an error of an op for who asks, and tells of it.
+	// Report stores an operation's error for later readers of its result, and tells the hooks.
 	Report(*operror.Error)
-	// Wanted says that somebody can ask for the result of that relative id.
+	// Wanted reports that a handle still names the result with this relative id.
 	Wanted(id int32) bool
 }
 
@@ -45,21 +45,21 @@ func (w *Binder) submitter(segment uint64) device.Submitter {
 	return device.Submitter{Stream: w.Number, Segment: segment}
 }
 
-// Begin makes a job of a plan and a segment.
+// Begin takes a Job from the pool for a plan and its segment.
 func (w *Binder) Begin(ent *plans.Known, seg *segment.Segment) {
 	j := jobs.Get().(*Job)
 	w.Job, j.by, j.known, j.segment = j, w, ent, w.Segment
 	j.Mem = slices.Grow(j.Mem, len(seg.Tensors))[:len(seg.Tensors)]
 }
 
-// Operand says where an operand of the segment is.
+// Operand sets the memory of operand id.
 func (w *Binder) Operand(id int, st *memory.Storage) {
 	w.Mem[id] = st
 	w.reads = append(w.reads, st.Block)
 }
 
-// Bind gives all that the plan writes its memory. geo is nil where the layout is to be
-// found; it returns the one that it took.
+// Bind gives memory to every result that the plan writes. If geo is nil, Bind computes the
+// layout, or finds it in the plan's Memo. Bind returns the geometry that it used.
 func (w *Binder) Bind(ent *plans.Known, geo *plans.Geometry, seg *segment.Segment) (_ *plans.Geometry, err error) {
 	if geo == nil {
 		if geo, err = w.layout(ent, seg); err != nil {
@@ -85,22 +85,22 @@ func (w *Binder) Bind(ent *plans.Known, geo *plans.Geometry, seg *segment.Segmen
 	return geo, nil
 }
 
-// Take is the end of what may fail: the memory of the job is its own from now on, and
-// what it writes is there when the lane's next job has run.
+// Take ends the part of binding that can fail. The job's blocks are now held until it has run,
+// and its results are complete when the lane's next job has run.
 func (w *Binder) Take() {
 	w.Counts.Kernels.Add(int64(len(w.launches)))
 	w.hold()
 }
 
-// Submit queues the job; where start is set it runs as soon as it can. Its faults are
-// found in the blocks that it should have written.
+// Submit puts the job into the lane's queue; with start it runs as soon as possible. Faults of
+// the job are stored in the blocks that it writes.
 func (w *Binder) Submit(start bool) {
 	j := w.Job
 	w.Disown()
 	w.Lane.Submit(j, start)
 }
 
-// SubmitChecked is Submit for a job whose memory is looked at when it has run, by Check.
+// SubmitChecked submits the job and waits for it. Check reads its memory afterwards.
 func (w *Binder) SubmitChecked() {
 	j := w.Job
 	w.Job = &Job{Mem: slices.Clone(j.Mem), writes: slices.Clone(j.writes)}
@@ -119,8 +119,8 @@ func (w *Binder) steps(ent *plans.Known, seg *segment.Segment, lay *fusion.Layou
 	w.scalars = slices.Grow(w.scalars, scalars)
 
 	provisional := ent.Searching.Load() || ent.Next.Load() != nil
-	chained := 0 // steps below this are in a chain: their operands are read until its end
-	freed := 0   // steps below this have given up what they were the last to use
+	chained := 0 // steps below this index are in a chain, which reads their operands until it ends
+	freed := 0   // for steps below this index, freeAfter has run
 	for k := range ent.Plan.Steps {
 		step, l := &ent.Plan.Steps[k], lay.Launches[k]
 		a0, s0 := len(w.args), len(w.scalars)
@@ -159,13 +159,13 @@ func (w *Binder) steps(ent *plans.Known, seg *segment.Segment, lay *fusion.Layou
 	return nil
 }
 
-// place finds memory for what operand i of step k writes: that of an operand
-// which dies here, else new.
+// place finds memory for output operand i of step k. It takes the memory of an input that this
+// step reads last, then spare memory, then new memory.
 func (w *Binder) place(ent *plans.Known, seg *segment.Segment, k, i int, l *runtime.Launch) error {
 	t := ent.Plan.Steps[k].Operands[i].Tensor
 	var b *memory.Block
 	from := -1
-	if !ent.Plan.InChain(k) { // whose operands are read until its end, or lie in no memory of their own
+	if !ent.Plan.InChain(k) { // a chain reads its operands until it ends, and some of them are never in memory
 		from = w.inPlace(ent, seg, k, i, l)
 	}
 	if from >= 0 {
@@ -189,10 +189,9 @@ func (w *Binder) place(ent *plans.Known, seg *segment.Segment, k, i int, l *runt
 	return nil
 }
 
-// inPlace finds an operand of step k whose memory operand i may overwrite: one
-// that the plan pairs with it, whose real layout is the same, that nothing
-// reads afterwards and that no other operand looks at under another name. -1
-// if there is none.
+// inPlace returns the tensor of an input of step k whose memory output operand i may overwrite,
+// or -1. The plan pairs the two operands, their real layouts are the same, no later step reads
+// the input, and no other operand of the step uses the same buffer.
 func (w *Binder) inPlace(ent *plans.Known, seg *segment.Segment, k, i int, l *runtime.Launch) int {
 	step := &ent.Plan.Steps[k]
 	out := &l.Args[i]
@@ -222,7 +221,7 @@ func (w *Binder) dying(ent *plans.Known, seg *segment.Segment, k, t int) bool {
 	if ent.LastRead(t) != k {
 		return false
 	}
-	// One reader left: the queue's for an operand, the plan's for a temporary.
+	// One reader is left: the queue for an operand, the plan for a temporary.
 	return seg.Tensors[t].Life != segment.LifeWrite && seg.Tensors[t].Life != segment.LifeInput &&
 		w.Mem[t].Refs.Load() == 1 && w.Mem[t].Quiet(w.Lane) && !w.aliased(ent, t) && !w.pinnedByRecipe(ent, seg, int32(t))
 }
@@ -236,11 +235,11 @@ func (w *Binder) aliased(ent *plans.Known, t int) bool {
 	return false
 }
 
-// pinnedByRecipe reports that a virtual result of this segment will start
-// from operand t, if anybody can still ask for it.
+// pinnedByRecipe reports that the recipe of a virtual result, which a handle still names, starts
+// from operand t.
 func (w *Binder) pinnedByRecipe(ent *plans.Known, seg *segment.Segment, t int32) bool {
 	if len(ent.Sets) == 0 {
-		return false // as in a step: nothing of it is made again
+		return false // no recipes, as in a training step
 	}
 	for _, id := range seg.Out {
 		if c := ent.SetOf[id]; c >= 0 && w.Owner.Wanted(id) {
@@ -257,7 +256,7 @@ func sameAccess(a, b *runtime.Access, rank int) bool {
 		slices.Equal(a.Stride[:rank], b.Stride[:rank])
 }
 
-// takeSpare finds memory of that size which no later step needs.
+// takeSpare returns spare memory of exactly that size, or nil.
 func (w *Binder) takeSpare(bytes int64) *memory.Block {
 	for i, b := range w.spare {
 		if b.Bytes == bytes {
@@ -268,9 +267,9 @@ func (w *Binder) takeSpare(bytes int64) *memory.Block {
 	return nil
 }
 
-// freeAfter gives up temporaries that steps from..k are the last to use, so that later
-// steps may use their memory. A dense copy of an operand is none: ops that are run
-// one by one start from it. The device gets it back when the plan has run.
+// freeAfter makes temporaries whose last use is in steps from..k spare, so that later steps can
+// use their memory. It does not free dense copies of operands, because running the operations one
+// by one starts from them. The pool gets spare memory back when the plan has run.
 func (w *Binder) freeAfter(ent *plans.Known, seg *segment.Segment, from, k int) {
 	for _, last := range ent.Plan.Uses().Last[from : k+1] {
 		for _, t := range last {
@@ -281,14 +280,14 @@ func (w *Binder) freeAfter(ent *plans.Known, seg *segment.Segment, from, k int) 
 			if b := w.Mem[t].Block; b.Refs.Load() == 1 {
 				w.spare = append(w.spare, b)
 			} else {
-				b.Release() // a later result took it over in place
+				b.Release() // a later result overwrote it in place
 			}
 			w.disown(t)
 		}
 	}
 }
 
-// own notes a reader that mem has of its own.
+// own notes that Mem holds a reader of tensor t that Disown must release.
 func (w *Binder) own(t int32) {
 	if n := len(w.Mem); len(w.spotOf) < n {
 		w.spotOf = slices.Grow(w.spotOf, n-len(w.spotOf))[:n]
@@ -297,7 +296,7 @@ func (w *Binder) own(t int32) {
 	w.owned = append(w.owned, t)
 }
 
-// disown is the end of that.
+// disown undoes own.
 func (w *Binder) disown(t int32) {
 	at, end := w.spotOf[t], len(w.owned)-1
 	last := w.owned[end]
@@ -305,9 +304,9 @@ func (w *Binder) disown(t int32) {
 	w.owned = w.owned[:end]
 }
 
-// Disown drops the readers that binding held; results keep those settle gave. It is
-// called before the job is submitted, which may be another one by the time that
-// submit returns; where binding fails nobody else has it.
+// Disown drops the readers that binding held; settled results have readers of their own. It is
+// called before the job is submitted, since a submitted job may be recycled before Submit
+// returns. If binding fails, Disown ends the job.
 func (w *Binder) Disown() {
 	if w.Job == nil {
 		return

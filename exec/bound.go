@@ -17,40 +17,40 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Bound is plans that run one after another, bound to memory once: one list of launches,
-// in which a run puts the buffers of its inputs and results, and memory of its own for
-// what lies between. It has one run at a time, or several of one lane.
+// Bound is a list of plans that run one after another and are bound to memory once. It has one
+// list of launches. A run puts the buffers of its inputs and results into the list; the Bound
+// owns the memory of all intermediate results. All runs in progress are of one lane.
 type Bound struct {
 	parts    []boundPart
-	launches []runtime.Launch // of all parts; in places there is what at says
+	launches []runtime.Launch // of all parts; field at holds the buffers at places
 	places   [][]runtime.Place
-	inputs   int     // slots of inputs; those of what is written into other memory each time come behind
-	fresh    []fresh // of these slots
+	inputs   int     // number of input slots; the slots of fresh follow them
+	fresh    []fresh // memory that each run writes anew, by slot minus inputs
 	own      []*memory.Block
-	nobodys  []runtime.Buffer // of own memory: nobody reads them once a run has ended
+	nobodys  []runtime.Buffer // buffers of own, which nothing reads after a run has ended
 	fixed    []fixedAt
-	slotOf   []int // of spots; -1 where they are fixed
+	slotOf   []int // by spot: its slot, -1 for fixed memory
 	results  []boundResult
 
-	Bytes   int64  // of its own memory
-	Aliases int64  // of a run
-	Ended   func() // called behind each run
+	Bytes   int64  // size of own
+	Aliases int64  // views that one run makes
+	Ended   func() // called after each run
 
-	// Of the lane that runs it.
-	at       []runtime.Buffer // by slot: what lies in the launches' places, nil for none
+	// Used by the lane that runs it.
+	at       []runtime.Buffer // by slot: the buffer in the launches' places, nil for none
 	prepared runtime.Prepared
-	over     []bool // by slot, when it was prepared: written over an input
-	wait     int    // runs until the list is prepared, and how many that were last time
+	over     []bool // by slot: the value of over with which the list was prepared
+	wait     int    // runs until the list is prepared; waited is the number after the last attempt
 	waited   int
 	ran      profile.List
 
 	mu      sync.Mutex
 	lane    *lane.Lane
 	pending int  // runs that have not ended
-	spoilt  bool // it is not to be run any more
+	spoilt  bool // it must not run again
 	freed   bool
 	alive   atomic.Int32
-	Used    atomic.Uint64 // by a clock of the caller's
+	Used    atomic.Uint64 // time of the last use, by the caller's clock
 }
 
 // boundPart is one of the plans.
@@ -63,15 +63,15 @@ type boundPart struct {
 	units    []autotune.Unit
 }
 
-// seenAt is where a tensor is, and how it lies there.
+// seenAt is the memory and the layout of a tensor.
 type seenAt struct {
-	spot int // -1 for nowhere
+	spot int // -1 for no memory
 	view *fusion.View
 }
 
-// fresh is memory that is written and outlives the run, or is an input's.
+// fresh is memory that a run writes and that outlives the run, or an input's memory.
 type fresh struct {
-	over  int // the input that it may be written over, -1 for none
+	over  int // the input that it may overwrite, -1 for none
 	bytes int64
 	by    *plans.Known
 	id    int32
@@ -82,15 +82,15 @@ type fixedAt struct {
 	block *memory.Block
 }
 
-// boundResult is where a result is.
+// boundResult is the memory of a result.
 type boundResult struct {
-	slot     int // -1: it is the constant
+	slot     int // -1: the result is the constant
 	constant *memory.Block
 	view     *fusion.View
 }
 
-// Claim takes the Bound for a run of a lane. It reports false where another lane's have
-// not ended, and where it is of no use any more.
+// Claim reserves the Bound for a run of a lane. It returns false if runs of another lane have
+// not ended, or if the Bound must not run again.
 func (b *Bound) Claim(l *lane.Lane) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *Bound) Claim(l *lane.Lane) bool {
 	return true
 }
 
-// Unclaim is the end of a run, or of one that was not to be.
+// Unclaim ends a run, or cancels one that was claimed.
 func (b *Bound) Unclaim() {
 	b.mu.Lock()
 	b.pending--
@@ -111,7 +111,7 @@ func (b *Bound) Unclaim() {
 	b.unuse()
 }
 
-// Drop gives the memory back, behind the runs that have not ended. It is called once.
+// Drop frees the memory when all runs have ended. It is called once.
 func (b *Bound) Drop() {
 	b.mu.Lock()
 	b.spoilt = true
@@ -119,21 +119,21 @@ func (b *Bound) Drop() {
 	b.unuse()
 }
 
-// Over reports that it is not to be run any more, and that nothing runs.
+// Over reports that the Bound must not run again and that no run is in progress.
 func (b *Bound) Over() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.spoilt && b.pending == 0
 }
 
-// Holds reports that it has memory of its own.
+// Holds reports that the Bound still has its memory.
 func (b *Bound) Holds() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.freed
 }
 
-// Yield gives the memory back where nothing runs, and reports whether that was so.
+// Yield frees the memory unless a run is in progress, and reports whether it did.
 func (b *Bound) Yield() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +152,7 @@ func (b *Bound) unuse() {
 	}
 }
 
-// free gives the memory back. mu is held.
+// free frees the memory. The caller holds mu.
 func (b *Bound) free() {
 	b.spoilt, b.freed = true, true
 	b.unprepare()
@@ -162,8 +162,8 @@ func (b *Bound) free() {
 	b.own = nil
 }
 
-// Settle has the launches run by the choices that were made for them, and reports
-// whether all are made.
+// Settle sets the launches to the choices that the tuner has made, and reports whether every
+// part has its choices.
 func (b *Bound) Settle(x *autotune.Tuner) bool {
 	for i := range b.parts {
 		p := &b.parts[i]
@@ -177,15 +177,15 @@ func (b *Bound) Settle(x *autotune.Tuner) bool {
 	return true
 }
 
-// Current reports that part i is what the plan store would give, if that has these plans
-// for it, and that its launches run by the choices that are made by now.
+// Current reports that the plan store, which has the plans known for part i, would choose the
+// same plan again, and that the launches use the tuner's present choices.
 func (b *Bound) Current(x *autotune.Tuner, i int, known []*plans.Known) bool {
 	p := &b.parts[i]
 	at := slices.Index(known, p.known)
 	if at < 0 {
 		return false
 	}
-	for _, e := range known[:at] { // those of other sizes may come before it
+	for _, e := range known[:at] { // plans of other sizes may come before it
 		if e.Replayed.Load() != nil || e.Plan.Check(&p.seg) && e.Suits(&p.seg) {
 			return false
 		}
@@ -194,16 +194,16 @@ func (b *Bound) Current(x *autotune.Tuner, i int, known []*plans.Known) bool {
 	return ok && p.known.Replayed.Load() == nil && autotune.Taken(units, b.launches[p.first:p.first+p.n])
 }
 
-// Part is what ran in part i, for who tells of it.
+// Part describes part i for the trace hooks.
 func (b *Bound) Part(i int) (ops, kernels int, plan string) {
 	p := &b.parts[i]
 	return len(p.seg.Nodes), p.n, p.known.Plan.Mode.String()
 }
 
-// Kernels is the number of launches.
+// Kernels returns the number of launches.
 func (b *Bound) Kernels() int { return len(b.launches) }
 
-// put has a run's buffers lie in the launches.
+// put stores a run's buffers in the launches.
 func (b *Bound) put(blocks []*memory.Block) {
 	for slot, blk := range blocks {
 		if b.at[slot] == blk.Buf {
@@ -216,8 +216,8 @@ func (b *Bound) put(blocks []*memory.Block) {
 	}
 }
 
-// forget lets go of buffers that the next run will hardly have, so that nobody's memory
-// is kept alive: of all but the inputs that are written over, as states are.
+// forget drops buffers that the next run is unlikely to use, so that the Bound does not keep
+// other memory alive. It keeps inputs that a run overwrites, as states of a loop are.
 func (b *Bound) forget(keep []bool) {
 	for slot := range b.at {
 		if keep[slot] || b.at[slot] == nil {
@@ -225,7 +225,7 @@ func (b *Bound) forget(keep []bool) {
 		}
 		b.at[slot] = nil
 		if b.prepared != nil {
-			continue // it holds nothing but addresses
+			continue // the prepared list holds addresses only
 		}
 		for _, at := range b.places[slot] {
 			b.launches[at.Launch].Args[at.Arg].Buf = nil
@@ -233,7 +233,7 @@ func (b *Bound) forget(keep []bool) {
 	}
 }
 
-// job is part i as a job of its own, which a Replay runs where something is wrong.
+// job returns part i as a Job. A Replay runs it when the list cannot run as a whole.
 func (b *Bound) job(i int, r *Replay) *Job {
 	p := &b.parts[i]
 	j := &Job{by: r.by, known: p.known, seg: p.seg, units: p.units, launches: slices.Clone(b.launches[p.first : p.first+p.n]), Mem: make([]*memory.Storage, len(p.mem))}
@@ -253,9 +253,8 @@ func (b *Bound) job(i int, r *Replay) *Job {
 	return j
 }
 
-// run has the device run the list, with the buffers of a run: as it was prepared, else as
-// it is. over says which slots are written over inputs: what may run beside what depends
-// on that.
+// run runs the list with the buffers of one run: the prepared list, or else the launches. over
+// marks the slots that overwrite inputs; which launches may run at the same time depends on it.
 func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool, segment uint64) (err error) {
 	defer operror.Recover("run", &err)
 	if b.prepared != nil && x.Watched() && b.ran.Due() {
@@ -280,8 +279,8 @@ func (b *Bound) run(x *Binder, blocks []*memory.Block, over []bool, segment uint
 	return err
 }
 
-// timed is a run launch by launch beside the list that is prepared, which stays so: to
-// prepare it again takes many times as long as a run, and many runs.
+// timed runs the list launch by launch to measure it, and leaves the prepared list as it is.
+// Preparing the list again would cost as much as many runs.
 func (b *Bound) timed(x *Binder, blocks []*memory.Block, segment uint64) error {
 	list := slices.Clone(b.launches)
 	for i := range list {
@@ -296,14 +295,14 @@ func (b *Bound) timed(x *Binder, blocks []*memory.Block, segment uint64) error {
 	return x.Launch(list, &b.ran, x.submitter(segment))
 }
 
-// tell has the plans count a run for a report.
+// tell counts one run in the report of every plan.
 func (b *Bound) tell() {
 	for i := range b.parts {
 		b.parts[i].known.List().Elsewhere()
 	}
 }
 
-// ready runs what was prepared.
+// ready runs the prepared list.
 func (b *Bound) ready(x *Binder, segment uint64) (done bool, err error) {
 	if !x.Watched() {
 		return b.prepared.Run()
@@ -316,8 +315,8 @@ func (b *Bound) ready(x *Binder, segment uint64) (done bool, err error) {
 	return done, err
 }
 
-// prepare has the device make the list ready. What it cannot do yet is tried again, less
-// and less often.
+// prepare asks the device to prepare the list. If the device cannot do it yet, later runs ask
+// again, each time after a longer wait.
 func (b *Bound) prepare(x *Binder, over []bool) {
 	p, ok := x.Driver.(runtime.Preparer)
 	if !ok {
@@ -332,19 +331,19 @@ func (b *Bound) prepare(x *Binder, over []bool) {
 	b.wait = b.waited
 }
 
-// longestWait is how many runs go by at most before a list is prepared.
+// longestWait is the largest number of runs between two attempts to prepare a list.
 const longestWait = 256
 
-// unprepare gives up what the device made ready.
+// unprepare closes the prepared list.
 func (b *Bound) unprepare() {
 	if b.prepared != nil {
 		b.prepared.Close()
 		b.prepared = nil
-		clear(b.at) // what lies in the launches is of earlier
+		clear(b.at) // the launches hold buffers of earlier runs
 	}
 }
 
-// set has a run's buffers lie in the list that is prepared.
+// set stores a run's buffers in the prepared list. It returns false if one does not fit there.
 func (b *Bound) set(blocks []*memory.Block) bool {
 	for slot, blk := range blocks {
 		if b.at[slot] == blk.Buf {

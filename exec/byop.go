@@ -14,24 +14,23 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// ByOp computes results of a segment with a kernel per op: the path that is
-// left where a plan cannot be made, bound or run, and what checked plans are
-// compared with. Every result has memory of its own or is a view, so nothing
-// that it starts from is overwritten.
+// ByOp computes results of a segment with one kernel per operation. It is the fallback when a
+// plan cannot be made, bound or run, and Check compares plans with it. Every result is a view or
+// has its own memory, so a ByOp overwrites none of its operands.
 type ByOp struct {
 	Dev  *device.Base
 	Pool *memory.Pool
 	Seg  *segment.Segment
-	Mem  []*memory.Storage // by relative id: what is there, then what was computed
-	own  []int32           // ids whose memory has a reader for this run
+	Mem  []*memory.Storage // by relative id: the operands that have memory, then also the results
+	own  []int32           // ids whose memory has a reader that Forget or Drop releases
 	Bad  []*operror.Error  // by relative id: why it cannot be computed
 
-	Fail func(node int32, err error) *operror.Error // tells of a node that failed
-	Lost *operror.Error                             // nothing more can run at all
+	Fail func(node int32, err error) *operror.Error // reports a node that failed
+	Lost *operror.Error                             // the error of a lost device: nothing more can run
 }
 
-// Value computes a result and what it is made from. A fault concerns the
-// results that are made from the faulty one and no others.
+// Value computes a result and, first, its operands. A fault marks only the results that depend
+// on the faulty one.
 func (r *ByOp) Value(id int32) *operror.Error {
 	if r.Mem[id] != nil || r.Bad[id] != nil {
 		return r.Bad[id]
@@ -92,7 +91,7 @@ func (r *ByOp) compute(n int32) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func(st *memory.Storage) { // of this op alone
+		defer func(st *memory.Storage) { // the copy is for this operation only
 			r.Mem[at] = st
 			b.Release()
 		}(r.Mem[at])
@@ -142,13 +141,13 @@ func (r *ByOp) step(st *fusion.Step, l runtime.Launch) (err error) {
 		l.Args[a].Buf = r.Mem[op.Tensor].Buf
 	}
 	if err := d.Launch([]runtime.Launch{l}, nil, device.Submitter{}); err != nil {
-		r.Forget(fresh) // undefined contents
+		r.Forget(fresh) // their contents are undefined
 		return err
 	}
 	return nil
 }
 
-// Forget gives up the memory taken since own had that length.
+// Forget releases the memory of own[from:].
 func (r *ByOp) Forget(from int) {
 	for _, id := range r.own[from:] {
 		r.Mem[id].Release()
@@ -157,7 +156,7 @@ func (r *ByOp) Forget(from int) {
 	r.own = r.own[:from]
 }
 
-// Drop gives up one result that nothing reads any more.
+// Drop releases one result that nothing reads any more.
 func (r *ByOp) Drop(id int32) {
 	if i := slices.Index(r.own, id); i >= 0 {
 		r.Mem[id].Release()

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// ErrMismatch is a fused plan that did not give what its ops give one by one.
-// Only Options.Check looks for it.
+// ErrMismatch says that a fused plan gave another result than its operations one by one. Only
+// Options.Check compares them.
 var ErrMismatch = errors.New("fused result differs from the op-by-op one")
 
-// Check runs the ops of a plan that just ran one by one, the first time it does,
-// and compares every result that both have (rule N6). What differs carries the
-// error, and everything where the plan may have been found by mistake: order says that the
-// queue's ids were in another order than keys take them for.
+// Check compares the results of a plan that has just run with those of its operations one by one.
+// It does this once per plan. A result that differs carries the error. A non-nil order says that
+// the queue's ids are not in the order that keys assume. The plan may then be the wrong one, so
+// every result carries the error.
 func (w *Binder) Check(ent *plans.Known, seg *segment.Segment, lines []string, order error) {
 	bound := w.Mem
 	if order != nil {
@@ -45,7 +45,7 @@ func (w *Binder) Check(ent *plans.Known, seg *segment.Segment, lines []string, o
 			continue
 		}
 		if r.Value(id) != nil {
-			continue // reported
+			continue // it was reported already
 		}
 		if err := w.compare(t, slack(seg), bound[id], ref[id]); err != nil {
 			e := r.Fail(int32(n), err)
@@ -55,9 +55,9 @@ func (w *Binder) Check(ent *plans.Known, seg *segment.Segment, lines []string, o
 	}
 }
 
-// slack is how far results may be apart on a device that is not exact: every
-// op of the segment may have used up its tolerance. Cancellation and
-// comparisons can exceed it, so a mismatch there is a hint, not a proof.
+// slack is the largest difference allowed on a device that is not exact: the sum of the
+// tolerances of the segment's operations. Cancellation and comparisons can exceed it, so on such
+// a device a mismatch is a hint, not a proof.
 func slack(seg *segment.Segment) (tol ir.Tolerance) {
 	for n := range seg.Nodes {
 		tol = tol.Plus(&seg.Nodes[n])

@@ -4,9 +4,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// densify replaces an operand of the segment that is about to be bound by a
-// dense copy. It is for the few plans that cannot read what lies as no strides
-// describe, and counts as a fallback.
+// densify replaces an operand of the segment by a dense copy. Few plans need it: those that
+// cannot read a layout that strides do not describe. Each copy counts as a fallback.
 func (w *Binder) densify(seg *segment.Segment, id int) error {
 	st, t := w.Mem[id], &seg.Tensors[id]
 	st.Written().Wait()
@@ -19,7 +18,7 @@ func (w *Binder) densify(seg *segment.Segment, id int) error {
 	}
 	w.Counts.Fallbacks.Add(1)
 	w.Mem[id] = &b.Dense
-	w.own(int32(id)) // released with the plan's own
+	w.own(int32(id)) // Disown releases it
 	w.reads = append(w.reads, b)
 	return nil
 }

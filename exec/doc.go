@@ -1,5 +1,5 @@
-// Package exec binds plans to memory and runs them: as the device's launches, or, where
-// one fails, op by op.
+// Package exec binds plans to memory and runs them as launches of the device. If a launch fails,
+// it runs the operations one by one.
 //
 // Engine part: no compatibility promise; use package millrace.
 package exec

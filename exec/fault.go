@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Failer tells a stream of nodes that failed and gives the error their results
-// carry. One fault of several nodes is told once.
+// Failer returns a function that makes the error of a failed node and reports it to the stream.
+// An error that is already an operror.Error is returned and reported as it is.
 func Failer(to Owner, ent *plans.Known, seg *segment.Segment, lines []string) func(int32, error) *operror.Error {
 	return func(node int32, err error) *operror.Error {
 		e := opError(seg, ent.LineOf(lines, node), node, err)
@@ -25,10 +25,9 @@ func Failer(to Owner, ent *plans.Known, seg *segment.Segment, lines []string) fu
 	}
 }
 
-// failed is called when a job's run fails, perhaps on the lane's
-// goroutine. The steps that did not run are run op by op. Where it is not
-// known what ran, since an operand may be overwritten by now, everything the
-// job should have written carries the error.
+// failed handles a failed run of a job, possibly on the lane's goroutine. It runs the remaining
+// steps operation by operation. If it is unknown which steps ran, an operand may be overwritten
+// already; then every block that the job writes carries the error.
 func (j *Job) failed(err error) {
 	var at *runtime.LaunchError
 	known := errors.As(err, &at)
@@ -39,7 +38,7 @@ func (j *Job) failed(err error) {
 	if known && !device.Gone(err) {
 		if j.rest(at.Index, make([]*operror.Error, len(j.seg.Tensors))) {
 			j.by.Profile.Found(profile.OpByOp, err.Error(), j.known.LineOf(j.Lines, node))
-			j.by.OnError(err) // nobody else will hear of it
+			j.by.OnError(err) // all results are good, so no result carries this error
 		}
 		return
 	}
@@ -49,8 +48,8 @@ func (j *Job) failed(err error) {
 	}
 }
 
-// faulty lists the operands that earlier jobs failed to write, by relative id;
-// nil where all are there.
+// faulty lists, by relative id, the errors of operands that earlier jobs failed to write. It
+// returns nil if all operands are good.
 func (j *Job) faulty() (bad []*operror.Error) {
 	for _, b := range j.reads {
 		if b.Fault.Load() == nil {
@@ -67,9 +66,9 @@ func (j *Job) faulty() (bad []*operror.Error) {
 	return nil
 }
 
-// rest runs the steps from one on op by op and marks the results that cannot
-// be computed; it reports whether there are none. bad has the operands that
-// are not there.
+// rest runs the steps from step from on, operation by operation, and marks the results that
+// cannot be computed. It reports whether all of them could be. bad holds the errors of missing
+// operands, by relative id; rest adds to it.
 func (j *Job) rest(from int, bad []*operror.Error) bool {
 	j.by.Counts.Fallbacks.Add(1)
 	for k := from; k < len(j.known.Plan.Steps); k++ {
@@ -82,22 +81,22 @@ func (j *Job) rest(from int, bad []*operror.Error) bool {
 	for id, e := range bad {
 		good = good && e == nil
 		if j.seg.Tensors[id].Life == segment.LifeWrite && j.Mem[id] != nil {
-			j.Mem[id].Fault.Store(e) // nil, too: the memory may be that of an operand which is not there
+			j.Mem[id].Fault.Store(e) // nil, too: the memory may be that of a faulty operand
 		}
 	}
 	return good
 }
 
-// step runs step k op by op. At that point of the plan only what the kernel
-// reads is sure to be in memory: the rest may have been overwritten, and its
-// operands may be overwritten by the results. So results are computed apart
-// from the memory that the plan was bound to and copied there in the end.
+// step runs step k operation by operation. At that point of the plan only the kernel's inputs are
+// certain to be in memory: other tensors may be overwritten, and the kernel's results may
+// overwrite its inputs. Therefore step computes the results in separate memory and copies them
+// to the plan's memory at the end.
 func (j *Job) step(k int, bad []*operror.Error) {
 	d, step := j.by, &j.known.Plan.Steps[k]
 	r := ByOp{Dev: d.Base, Pool: d.Pool, Seg: &j.seg, Mem: make([]*memory.Storage, len(j.Mem)), Bad: make([]*operror.Error, len(bad)),
 		Fail: Failer(j.by.Owner, j.known, &j.seg, j.Lines)}
 	defer func() { r.Forget(0) }()
-	for id, st := range j.Mem { // a kernel need not read what its ops do: x == x
+	for id, st := range j.Mem { // operations may read an operand that the kernel does not: x == x
 		if j.seg.Tensors[id].Def >= 0 {
 			continue
 		}
@@ -105,12 +104,12 @@ func (j *Job) step(k int, bad []*operror.Error) {
 			r.Mem[id] = st
 		}
 	}
-	// What the steps of a chain hand over may never have been in memory; what
-	// they start from is, until the chain ends. What pieces of a tensor are made
-	// from is there until all of them are.
+	// Results that one step of a chain hands to the next may never be in memory. The inputs of the
+	// chain stay in memory until the chain ends. If several steps each write a piece of a tensor,
+	// the inputs of these steps stay in memory until all pieces are written.
 	j.sources(&r, k, bad)
 	uses := j.known.Plan.Uses()
-	made := func(i int) bool { // outputs that this step is the last to write a piece of, or writes whole
+	made := func(i int) bool { // an output that this step writes whole, or of which it writes the last piece
 		return step.Kernel.Operands[i].Kind == codegen.Output && j.Mem[step.Operands[i].Tensor] != nil && uses.Write[step.Operands[i].Tensor] == k
 	}
 	for i, op := range step.Operands {
@@ -144,8 +143,8 @@ func (j *Job) step(k int, bad []*operror.Error) {
 	}
 }
 
-// sources gives r what step k starts from: what it reads from memory, and in a chain what
-// the steps before it do.
+// sources adds to r the inputs of step k that are in memory. In a chain it adds those of the
+// steps before k, too.
 func (j *Job) sources(r *ByOp, k int, bad []*operror.Error) {
 	plan := j.known.Plan
 	for c, _ := plan.ChainOf(k); c < k; c++ {
@@ -154,7 +153,7 @@ func (j *Job) sources(r *ByOp, k int, bad []*operror.Error) {
 	j.operands(r, &plan.Steps[k], bad, func(int) bool { return false })
 }
 
-// operands gives r what a step reads from memory, but for what not holds of.
+// operands adds to r the tensors that a step reads from memory, except those that not names.
 func (j *Job) operands(r *ByOp, step *fusion.Step, bad []*operror.Error, not func(tensor int) bool) {
 	for i, op := range step.Operands {
 		if step.Kernel.Operands[i].Kind != codegen.Input || not(op.Tensor) {
@@ -173,7 +172,7 @@ func (j *Job) operands(r *ByOp, step *fusion.Step, bad []*operror.Error, not fun
 	}
 }
 
-// opError names the node that a fault of a run concerns.
+// opError makes the error of a node whose run failed.
 func opError(seg *segment.Segment, line string, node int32, cause error) *operror.Error {
 	var already *operror.Error
 	if errors.As(cause, &already) {

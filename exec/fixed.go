@@ -10,32 +10,31 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Fixed is a Bound all of whose memory stays the same from run to run: that of its inputs,
-// of what is written over them, and of results. What cannot be written where it belongs is
-// copied there behind the launches. Its methods are called one at a time, and while no job
-// of the lane runs.
+// Fixed is a Bound whose memory is the same in every run: the memory of its inputs, its results
+// and its intermediate results. A result that cannot be written to its destination is copied
+// there at the end of a run. Callers use one method at a time, while no job of the lane runs.
 type Fixed struct {
 	b        *Bound
 	by       *Binder
 	blocks   []*memory.Block // by slot
-	over     []bool          // by slot: written over an input
+	over     []bool          // by slot: the launches write it over an input
 	own      []*memory.Block
 	sinks    []Sink
-	sequence runtime.Sequence // what is prepared, where it is one
+	sequence runtime.Sequence // the prepared list, if it is a Sequence
 }
 
-// Sink is memory that a result is to be in when a run has ended.
+// Sink is memory that must hold a result when a run has ended.
 type Sink struct {
-	Result int             // its number, as Sketch.Bound was told of it; -1: it is what From says
+	Result int             // the result's index in the list given to Sketch.Bound; -1: use From
 	From   *memory.Storage // an input or a constant
 	To     *memory.Block   // dense
 	DT     ir.DType
 	Shape  ir.Shape
 }
 
-// Fix fixes a Bound, of which nothing runs and which is the Fixed's from then on. inputs
-// are the memory of its inputs; over says which of them a run may write over: those that
-// it sets, which nobody else reads.
+// Fix makes a Fixed of a Bound that has no run in progress; the Fixed owns the Bound from then
+// on. inputs is the memory of the Bound's inputs. over marks the inputs that a run may overwrite:
+// those that a run sets and that have no other reader.
 func (b *Bound) Fix(by *Binder, inputs []*memory.Storage, over []bool, sinks []Sink) (f *Fixed, err error) {
 	f = &Fixed{b: b, by: by, blocks: make([]*memory.Block, len(b.places)), over: make([]bool, len(b.places)), sinks: sinks}
 	defer func() {
@@ -82,18 +81,18 @@ func (b *Bound) Fix(by *Binder, inputs []*memory.Storage, over []bool, sinks []S
 	return f, nil
 }
 
-// take is memory of its own.
+// take allocates memory that the Fixed owns.
 func (f *Fixed) take(bytes int64) (*memory.Block, error) {
 	blk, err := f.by.Pool.Alloc(bytes, false)
 	if err != nil {
 		return nil, err
 	}
-	blk.Watch() // a Recording may be dropped without a word
+	blk.Watch() // a Recording may become garbage without a call of Release
 	f.own, f.b.nobodys = append(f.own, blk), append(f.b.nobodys, blk.Buf)
 	return blk, nil
 }
 
-// once reports an input whose memory is no other's.
+// once reports that exactly one input has this memory and that no constant has it.
 func (f *Fixed) once(blk *memory.Block) bool {
 	n := 0
 	for _, x := range f.blocks[:f.b.inputs] {
@@ -108,11 +107,11 @@ func (f *Fixed) constant(blk *memory.Block) bool {
 	return slices.ContainsFunc(f.b.fixed, func(at fixedAt) bool { return at.block == blk })
 }
 
-// has reports memory that something lies in already.
+// has reports that a slot or a constant already uses the block.
 func (f *Fixed) has(blk *memory.Block) bool { return slices.Contains(f.blocks, blk) || f.constant(blk) }
 
-// copies appends launches that bring results where they belong. What would be written over
-// by one before another has read it is put aside first.
+// copies appends launches that copy results to their destinations. If the destination of one copy
+// is the source of another, the source is first copied to separate memory.
 func (f *Fixed) copies() error {
 	var list []*Sink
 	for i := range f.sinks {
@@ -167,13 +166,13 @@ func (f *Fixed) prepared() {
 	f.sequence, _ = f.b.prepared.(runtime.Sequence)
 }
 
-// Kernels is the number of launches of a run.
+// Kernels returns the number of launches of one run, copies included.
 func (f *Fixed) Kernels() int { return len(f.b.launches) }
 
-// OneCall is a run that is a call of some microseconds at most, nil where it is none.
+// OneCall returns the run as one call of at most some microseconds, or nil.
 func (f *Fixed) OneCall() runtime.Sequence { return f.sequence }
 
-// Run runs it so many times. The caller sees to it that the device is not closed meanwhile.
+// Run runs it n times. The caller makes sure that the device is not closed meanwhile.
 func (f *Fixed) Run(n int) (err error) {
 	if f.sequence != nil && f.sequence.Repeat(n) {
 		return nil
@@ -202,8 +201,8 @@ func (f *Fixed) Run(n int) (err error) {
 	return nil
 }
 
-// Failed is the end of a Fixed of which a run failed: what can be computed is, op by op,
-// and the memory of what cannot carries the error, as do inputs that were written over.
+// Failed ends a Fixed after a failed run. It computes operation by operation what can still be
+// computed. The memory of other results carries the error, as do inputs that were overwritten.
 func (f *Fixed) Failed(err error) {
 	b := f.b
 	first := b.copiesFrom()
@@ -226,7 +225,7 @@ func (f *Fixed) Failed(err error) {
 	}
 }
 
-// copiesFrom is where the launches of its parts end.
+// copiesFrom returns the index of the first launch after those of the parts.
 func (b *Bound) copiesFrom() int {
 	if n := len(b.parts); n > 0 {
 		return b.parts[n-1].first + b.parts[n-1].n
@@ -234,14 +233,14 @@ func (b *Bound) copiesFrom() int {
 	return 0
 }
 
-// Count adds what ran to the device's counters.
+// Count adds the launches that ran to the device's counters.
 func (f *Fixed) Count() {
 	if f.sequence != nil {
 		f.sequence.Count()
 	}
 }
 
-// Close gives up what it has.
+// Close releases the memory and drops the Bound.
 func (f *Fixed) Close() {
 	for _, blk := range f.own {
 		blk.Release()

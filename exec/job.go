@@ -15,38 +15,38 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Job is one plan bound to buffers, with all that is needed to run it: what the
-// stream binds next gets a job of its own.
+// Job is one plan bound to buffers, with all that its run needs. The next segment of the stream
+// gets another Job.
 type Job struct {
-	After []lane.Moment // jobs of other lanes that write what it reads
+	After []lane.Moment // the jobs of other lanes that write its operands
 
 	launches []runtime.Launch
-	args     []runtime.Access // of launches
-	scalars  []uint64         // of launches
-	units    []autotune.Unit  // of the launches that have choices
-	reads    []*memory.Block  // operands, for faults of earlier jobs
+	args     []runtime.Access // the launches' Args are slices of it
+	scalars  []uint64         // the launches' Scalars are slices of it
+	units    []autotune.Unit  // the tuning units of the launches that have choices
+	reads    []*memory.Block  // operands; their blocks carry the faults of earlier jobs
 	writes   []*memory.Block
-	Mem      []*memory.Storage // per tensor: operands, and what the plan writes
-	Alone    func()            // run instead of launches
+	Mem      []*memory.Storage // by tensor: operands and written results
+	Alone    func()            // if set, Run calls it and runs no launches
 
-	// What to do when it fails: see failed.
-	by      *Binder // nil: alone
-	segment uint64  // its number on the device
+	// For failed:
+	by      *Binder // nil for a job that has only Alone
+	segment uint64  // the segment's number on the device
 	known   *plans.Known
 	seg     segment.Segment
-	Lines   []string // where the nodes were recorded, as far as known
+	Lines   []string // source lines of the nodes, where known
 }
 
-// jobs are used again.
+// jobs holds Jobs for reuse.
 var jobs = sync.Pool{New: func() any { return new(Job) }}
 
-// MaxQueued bounds how far recording runs ahead of the device: the memory of a
-// queued plan is taken already.
+// MaxQueued limits how many jobs recording may be ahead of the device: a queued plan already
+// has its memory.
 const MaxQueued = 8
 
-// hold keeps the memory of a job from the pool until it has run, and notes which
-// jobs of other streams come before it. What it writes is there when the lane's next
-// job has run. The stream's lock is held.
+// hold keeps the job's memory from being reused by the pool until the job has run, and lists the
+// jobs of other lanes that must run before. The results are complete when the lane's next job has
+// run. The caller holds the stream's lock.
 func (j *Job) hold() {
 	l := j.by.Lane
 	for _, b := range j.reads {
@@ -60,7 +60,7 @@ func (j *Job) hold() {
 	}
 }
 
-// end lets go of what the job used.
+// end releases the job's memory and recycles the job.
 func (j *Job) end() {
 	if j.by == nil {
 		return
@@ -75,8 +75,8 @@ func (j *Job) end() {
 	j.recycle()
 }
 
-// recycle gives the job's own memory to a later one. It must not keep anybody
-// else's alive meanwhile.
+// recycle puts the Job into the pool with its slices. It clears them first, so that the pooled
+// Job keeps no other object alive.
 func (j *Job) recycle() {
 	clear(j.After)
 	clear(j.reads)
@@ -93,8 +93,8 @@ func (j *Job) recycle() {
 	jobs.Put(j)
 }
 
-// Run executes the job, once those it depends on have run. Results of operands that
-// were never written are not computed.
+// Run waits for the jobs in After and executes the job. It computes no results whose operands
+// were never written.
 func (j *Job) Run() {
 	for _, m := range j.After {
 		m.Wait()
@@ -107,7 +107,7 @@ func (j *Job) Run() {
 	j.end()
 }
 
-// now runs the launches; where they ran already, err is why that failed.
+// now runs the launches. A non-nil err is the failure of a run that already took place.
 func (j *Job) now(err error) {
 	if err == nil {
 		if bad := j.faulty(); bad != nil {
@@ -123,8 +123,9 @@ func (j *Job) now(err error) {
 	}
 }
 
-// launch hands a job to the device, or what is left of it after an error. A driver's
-// broken invariant is a fault of the job: a panic here would leave its lane busy for ever.
+// launch runs the job's launches on the device. After an error that another choice may avoid, it
+// runs the remaining launches with that choice. It turns a panic of a driver into an error, since
+// the panic would leave the lane busy for ever.
 func (j *Job) launch(before error) (err error) {
 	defer operror.Recover("run", &err)
 	x := j.by

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// layout finds where every kernel operand's elements are.
+// layout returns the layouts of all kernel operands: a remembered geometry, or a new one.
 func (w *Binder) layout(ent *plans.Known, seg *segment.Segment) (*plans.Geometry, error) {
 	m := &ent.Memo
 	if g := m.Find(func(g *plans.Geometry) bool { return m.Fits(g, seg, w.Mem) }); g != nil {
@@ -38,7 +38,7 @@ func (w *Binder) layout(ent *plans.Known, seg *segment.Segment) (*plans.Geometry
 			return nil, err
 		}
 		w.views[indexed.Tensor] = fusion.View{}
-		m = new(plans.Memo) // the copy is this flush's alone
+		m = new(plans.Memo) // the dense copy exists in this flush only, so the plan must not remember the geometry
 	}
 	if err != nil {
 		return nil, err

@@ -9,21 +9,21 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Replay is one run of a Bound: a job of a lane.
+// Replay is one run of a Bound, as a job of a lane.
 type Replay struct {
 	b      *Bound
 	by     *Binder
 	after  []lane.Moment
-	blocks []*memory.Block // by slot; the fresh ones have a reader of the run's until Begun
-	over   []bool          // by slot: written over an input
+	blocks []*memory.Block // by slot; the run has a reader of each fresh one until Submit
+	over   []bool          // by slot: the run writes it over an input
 
-	Segment uint64 // the number of the first one on the device
+	Segment uint64 // the number of its first segment on the device
 }
 
 var replays = sync.Pool{New: func() any { return new(Replay) }}
 
-// Replay begins a run on a Bound that is claimed, with the memory of its inputs. It takes
-// over memory of inputs that have no reader but the caller's.
+// Replay begins a run of a claimed Bound with the memory of its inputs. A result may overwrite
+// the memory of an input that has no reader but the caller.
 func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
 	r := replays.Get().(*Replay)
 	r.b, r.by = b, by
@@ -66,7 +66,7 @@ func (b *Bound) Replay(by *Binder, inputs []*memory.Storage) (*Replay, error) {
 	return r, nil
 }
 
-// Result is the memory of a result.
+// Result returns the memory of result i.
 func (r *Replay) Result(i int) *memory.Storage {
 	x := &r.b.results[i]
 	blk := x.constant
@@ -79,20 +79,20 @@ func (r *Replay) Result(i int) *memory.Storage {
 	return &memory.Storage{Block: blk, View: x.view}
 }
 
-// drop drops the readers that the run has.
+// drop drops the run's readers of fresh memory.
 func (r *Replay) drop() {
 	for _, blk := range r.blocks[min(r.b.inputs, len(r.blocks)):] {
 		blk.Release()
 	}
 }
 
-// Submit queues the run, whose results have readers of their own now.
+// Submit queues the run. By then the results have readers of their own.
 func (r *Replay) Submit(start bool) {
 	r.drop()
 	r.by.Lane.Submit(r, start)
 }
 
-// Run is the lane's.
+// Run executes the run; the lane calls it.
 func (r *Replay) Run() {
 	for _, m := range r.after {
 		m.Wait()
@@ -118,9 +118,9 @@ func (r *Replay) Run() {
 	ended()
 }
 
-// apart runs the parts as jobs of their own, where an input is not there, or from the
-// part on that a launch failed of: what fails is computed op by op, and faults go where
-// they belong.
+// apart runs the parts as separate jobs: all parts if an input is missing, else those from the
+// part of the failed launch on. The job of a failed part computes its operations one by one, and
+// each fault marks only the results that depend on it.
 func (r *Replay) apart(err error) {
 	b := r.b
 	b.mu.Lock()
@@ -129,7 +129,7 @@ func (r *Replay) apart(err error) {
 	b.unprepare()
 	b.put(r.blocks)
 	for _, own := range b.own {
-		own.Fault.Store(nil) // of another run
+		own.Fault.Store(nil) // faults of an earlier run
 	}
 	from, known := 0, false
 	var at *runtime.LaunchError
@@ -143,17 +143,17 @@ func (r *Replay) apart(err error) {
 		j := b.job(i, r)
 		if j.faulty() == nil {
 			for _, w := range j.writes {
-				w.Fault.Store(nil) // of what lay there before
+				w.Fault.Store(nil) // faults of the block's earlier contents
 			}
 		}
 		j.now(err)
-		if known { // else nobody can tell what ran
+		if known { // else it is unknown which launches ran
 			err = nil
 		}
 	}
 }
 
-// blockAt is the memory of a spot.
+// blockAt returns the memory of a spot in this run.
 func (r *Replay) blockAt(spot int) *memory.Block {
 	if slot := r.b.slotOf[spot]; slot >= 0 {
 		return r.blocks[slot]

@@ -11,35 +11,36 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Sketch binds several plans that run one after another, on memory that is not there:
-// their operands are inputs, constants, or results of plans before. It finds out what
-// may share memory, and gives a Bound, which needs to be told of little to run.
+// Sketch binds several plans that run one after another, to memory that does not exist yet. Their
+// operands are inputs, constants, and results of earlier plans. The Sketch finds out which
+// tensors may share memory, and makes a Bound, which needs little to start a run.
 //
-// Inputs are taken for memory that nobody else reads: what may be written over them is
-// known by that, and where somebody does read one a run takes other memory instead.
+// A Sketch assumes that inputs have no other readers, and so finds which results may overwrite
+// them. If an input does have another reader, that run uses other memory for the result.
 type Sketch struct {
 	mem   *memory.Sketch
 	bind  Binder
 	out   *Bound
 	spots []spot
-	known map[*memory.Storage]int // inputs, constants, and results that later plans read
-	place map[runtime.Buffer]int  // what is written
+	known map[*memory.Storage]int // the spots of inputs, constants, and results that later plans read
+	place map[runtime.Buffer]int  // the spots of written memory
 	input map[runtime.Buffer]int
-	uses  [][]runtime.Place // of spots
+	uses  [][]runtime.Place // by spot: the launch arguments that use it
 }
 
-// spot is memory as the parts of a Bound know it: an input as it comes, a constant, or
-// a place where results are written, which may be that of an input.
+// spot is one piece of memory of a Bound: an input, a constant, or memory for results, which may
+// be that of an input.
 type spot struct {
 	constant *memory.Storage
-	input    int   // its number, else -1
-	placed   bool  // it is written
-	bytes    int64 // of what is written
+	input    int   // the number of the input, -1 for none
+	placed   bool  // a plan writes it
+	bytes    int64 // the size of what is written
 	by       *plans.Known
 	id       int32
 }
 
-// NewSketch makes one for the stream of a binder. of are the views of the inputs.
+// NewSketch makes a Sketch for the stream of a Binder. views are the layouts of the inputs. It
+// returns the inputs' memory, which stands for the real one.
 func NewSketch(of *Binder, views []*fusion.View) (*Sketch, []*memory.Storage) {
 	k := &Sketch{mem: memory.NewSketch(of.Base), out: &Bound{inputs: len(views)}, known: map[*memory.Storage]int{},
 		place: map[runtime.Buffer]int{}, input: map[runtime.Buffer]int{}}
@@ -60,9 +61,9 @@ func (k *Sketch) spot(s spot) int {
 	return len(k.spots) - 1
 }
 
-// Part binds a plan. operands are by relative id, each with a reader that is the
-// caller's to drop afterwards; so is one of each result that keep names. Results are
-// where the plan writes them, nil where it does not.
+// Part binds a plan. operands is indexed by relative id. The caller drops a reader of each
+// operand afterwards, and a reader of each result that it names in keep. results has an entry for
+// each id in keep: the memory that the plan writes, or nil if the plan does not write it.
 func (k *Sketch) Part(ent *plans.Known, geo *plans.Geometry, seg *segment.Segment, operands []*memory.Storage, keep []int32) (results []*memory.Storage, err error) {
 	w := &k.bind
 	w.Begin(ent, seg)
@@ -95,7 +96,7 @@ func (k *Sketch) Part(ent *plans.Known, geo *plans.Geometry, seg *segment.Segmen
 	return results, nil
 }
 
-// seen says where the tensors of a part are.
+// seen records the spot and the layout of each tensor of a part.
 func (k *Sketch) seen(p *boundPart, mem []*memory.Storage) {
 	alias := map[int]int{}
 	for _, a := range p.known.Plan.Aliases {
@@ -136,7 +137,7 @@ func (k *Sketch) seen(p *boundPart, mem []*memory.Storage) {
 	}
 }
 
-// launch takes one over, and notes where its operands are.
+// launch adds a copy of a launch to the Bound and records which spots its operands use.
 func (k *Sketch) launch(p *boundPart, l *runtime.Launch, step *fusion.Step) {
 	n := len(k.out.launches)
 	own := *l
@@ -158,9 +159,9 @@ func (k *Sketch) launch(p *boundPart, l *runtime.Launch, step *fusion.Step) {
 	k.out.launches = append(k.out.launches, own)
 }
 
-// Bound ends the sketch. results are those that outlive a run, as Part gave them, or
-// inputs and constants. What no result lies in, and no input, is the Bound's own memory
-// from now on; the error is that of memory which is not to be had.
+// Bound ends the sketch. results are the results that outlive a run, as Part returned them, or
+// inputs and constants. The Bound allocates its own memory for all written spots that are neither
+// a result's nor an input's. The error is that of a failed allocation.
 func (k *Sketch) Bound(results []*memory.Storage, pool *memory.Pool) (*Bound, error) {
 	b := k.out
 	escapes := make([]bool, len(k.spots))
@@ -199,7 +200,7 @@ func (k *Sketch) Bound(results []*memory.Storage, pool *memory.Pool) (*Bound, er
 			}
 		}
 	}
-	for _, own := range b.own { // a Recording may be dropped without a word
+	for _, own := range b.own { // a Recording may become garbage without a call of Release
 		own.Watch()
 	}
 	for _, st := range results {

@@ -12,19 +12,18 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// Plans outlive the process in a cache on disk. Nothing is read when a device
-// is opened: a segment that the trie has no plan for is looked up by its
-// relative form, and only if that fails is it explored. So a process pays for
-// the plans that it uses, whatever the cache holds.
+// Plans outlive the process in a cache on disk. Opening a device reads nothing. A segment that
+// has no plan in the trie is looked up on disk by its relative form, and explored only if that
+// fails. So a process pays only for the plans that it uses, however large the cache is.
 
-// saving is a plan on its way to the disk.
+// saving is a plan that waits to be written to disk.
 type saving struct {
-	key   string // of its segment
+	key   string // the cache key of its segment
 	known *Known
 	wants []int
 }
 
-// form is what the key of the segment's plans has behind its scope.
+// form returns the part of the segment's key that follows the scope.
 func (q *Query) form() string {
 	b := appendEnd(nil, q.End)
 	for i := range q.Entries {
@@ -35,8 +34,7 @@ func (q *Query) form() string {
 
 func (p *Store) key(form string) string { return plancache.JoinKey(p.shelf.Scope, form) }
 
-// EndBytes is how long the end of a segment is in a form, of which it is the
-// beginning.
+// EndBytes is the length of a segment's end, with which a form begins.
 const EndBytes = 6
 
 func appendEnd(b []byte, end segment.End) []byte {
@@ -51,10 +49,9 @@ func flag(set bool) byte {
 	return 0
 }
 
-// recall finds a plan for the segment in the bundles in use or in the cache, one
-// that writes the dear results wanted, and puts it into the trie; nil if there is
-// none. One whose class the segment is in goes first; with suited no other is
-// taken.
+// recall looks for a plan of the segment in the bundles in use and then in the cache. The plan
+// must write the dear results in wants. recall adds it to the trie, or returns nil. It prefers
+// plans whose class contains the segment; with suited it accepts no others.
 func (q *Query) recall(wants []int, suited bool) (*leaf, *Known) {
 	from, sources := q.shelf, q.shelf.Sources()
 	if from.Cache == nil && len(sources) == 0 {
@@ -86,14 +83,14 @@ func (q *Query) recall(wants []int, suited bool) (*leaf, *Known) {
 	return nil, nil
 }
 
-// choose makes a plan of one of several records: see recall.
+// choose makes a plan from one of several records, by the rules of recall.
 func (q *Query) choose(records []fusion.Record, wants []int, suited bool, refuse func(error)) *Known {
 	bad := make([]bool, len(records))
 	for _, suits := range []bool{true, false} {
 		if suited && !suits {
 			break
 		}
-		for i := len(records) - 1; i >= 0; i-- { // the later ones write what the earlier ones should have
+		for i := len(records) - 1; i >= 0; i-- { // later records write results that earlier ones lack
 			if bad[i] || slices.ContainsFunc(wants, func(id int) bool { return !slices.Contains(records[i].Wants, id) }) {
 				continue
 			}
@@ -111,8 +108,8 @@ func (q *Query) choose(records []fusion.Record, wants []int, suited bool, refuse
 	return nil
 }
 
-// rebuild makes a plan of a record, checked against the segment as far as a
-// plan can be; nil where its guards do not hold, or with suits its class does not.
+// rebuild makes a plan from a record and checks it against the segment as far as possible. It
+// returns nil if the plan's guards do not hold or, with suits, if the segment is not in its class.
 func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*Known, error) {
 	lives := make([]segment.Life, 0, len(r.Wants))
 	for _, id := range r.Wants {
@@ -136,9 +133,9 @@ func (q *Query) rebuild(r *fusion.Record, seg *segment.Segment, suits bool) (*Kn
 	return nil, err
 }
 
-// ReadPlan reads a plan and makes it again from the segment: nil without an error
-// where it is one of other scalars or sizes, or with suits of another class. A panic here is the fault of what
-// was read, of whatever kind it is.
+// ReadPlan reads a plan and makes it again from the segment. It returns nil without an error if
+// the plan is for other scalars or sizes or, with suits, for another class. A panic here is caused
+// by what was read, so it becomes an error.
 func (p *Store) ReadPlan(r *fusion.Record, seg *segment.Segment, suits bool) (plan *fusion.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -155,7 +152,7 @@ func (p *Store) ReadPlan(r *fusion.Record, seg *segment.Segment, suits bool) (pl
 	if !q.Check(seg) || suits && !fusion.Suits(q.Sizes, seg) {
 		return nil, nil
 	}
-	if x, ok := p.Driver.(runtime.Expecter); ok { // to build, while it is made again, what it should come to
+	if x, ok := p.Driver.(runtime.Expecter); ok { // the device builds the expected kernels while the plan is made again
 		kernels := make([]runtime.Kernel, len(q.Steps))
 		for i := range q.Steps {
 			kernels[i] = q.Steps[i].Kernel
@@ -176,54 +173,54 @@ func (p *Store) ReadPlan(r *fusion.Record, seg *segment.Segment, suits bool) (pl
 	return q, nil
 }
 
-// remember saves a new plan of the queued segment, in the background. Only
-// plans of the mode that the device was opened in are kept: others are what it
-// falls back on, or stand in for the best one until that is found.
+// remember saves a new plan of the queued segment, in the background. It saves only plans of the
+// mode in which the device was opened: other plans are fallbacks, or are used until the best one
+// is found.
 func (q *Query) remember(e *Known) {
 	if q.shelf.Cache != nil && e.Plan.Mode == q.Mode() {
 		q.save(saving{q.key(q.form()), e, e.wants})
 	}
 }
 
-// maxSaves bounds the plans that wait for the disk: a file takes it milliseconds, and
-// a program that never repeats itself makes ten plans meanwhile.
+// maxSaves limits the plans that wait to be saved. Writing a file takes milliseconds, in which a
+// program that never repeats itself makes ten plans.
 const maxSaves = 1024
 
 var errSaves = errors.New("a plan is not saved: too many wait for the disk")
 
-// save has a plan written in the background.
+// save writes a plan in the background.
 func (p *Store) save(sv saving) {
 	if !p.saves.Add(sv) {
 		p.shelf.Cache.Dropped(shelf.KindPlan, errSaves)
 	}
 }
 
-// write adds a plan to those of its key. If another process does the same at
-// this moment one of the two is lost, and made again when it is wanted.
+// write adds a plan to those of its key. If another process writes the same key at this moment,
+// one of the two plans is lost; it is made again when it is needed.
 func (p *Store) write(sv saving) {
 	r := sv.known.Record(sv.wants)
 	var records []fusion.Record
 	if value, ok := p.shelf.Cache.Peek(shelf.KindPlan, sv.key); ok {
-		records, _ = fusion.ParseRecords(string(value)) // what cannot be read is replaced
+		records, _ = fusion.ParseRecords(string(value)) // an unreadable value is replaced
 	}
 	for i := range records {
 		if records[i].Same(&r) {
 			return
 		}
 	}
-	records = slices.DeleteFunc(records, func(have fusion.Record) bool { // one of another class is replaced
+	records = slices.DeleteFunc(records, func(have fusion.Record) bool { // the same plan of another class is replaced
 		p, err := fusion.ParsePlan(have.Plan)
 		return err == nil && slices.Equal(have.Wants, r.Wants) && p.Same(sv.known.Plan)
 	})
 	records = append(records, r)
 	records = records[max(0, len(records)-fusion.MaxRecords):]
-	p.shelf.Cache.Put(shelf.KindPlan, sv.key, []byte(fusion.FormatRecords(records))) // a failure is counted there
+	p.shelf.Cache.Put(shelf.KindPlan, sv.key, []byte(fusion.FormatRecords(records))) // the cache counts failures
 }
 
-// Record is what is remembered of a plan that writes these dear results.
+// Record returns the form in which a plan that writes the dear results in wants is saved.
 func (e *Known) Record(wants []int) fusion.Record {
 	return fusion.Record{Mode: e.mode(), Wants: wants, Segment: e.text, Plan: e.planText()}
 }
 
-// Flush blocks until what was to be saved is on the disk.
+// Flush blocks until all plans to save are on disk.
 func (p *Store) Flush() { p.saves.Wait() }

@@ -8,15 +8,15 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// MaxClasses bounds the searches for sizes outside the classes of the plans that
-// came of one exploration. After that the plans there are serve all sizes.
+// MaxClasses limits the searches for sizes outside the classes of the plans from one exploration.
+// After that, the existing plans serve all sizes.
 const MaxClasses = 8
 
-// class is what is known of the sizes at which a plan is the best.
-// Outside them it runs all the same, until a better one is found.
+// class is the set of sizes at which a plan is known to be the best. At other sizes the plan also
+// runs, until a better one is found.
 type class struct {
-	Sizes  atomic.Pointer[[]fusion.Size] // nil: all
-	others *atomic.Int32                 // searches for other sizes, of all plans that came of one exploration
+	Sizes  atomic.Pointer[[]fusion.Size] // nil: all sizes
+	others *atomic.Int32                 // number of searches for other sizes; shared by all plans from one exploration
 }
 
 func (c *class) startClass(sizes []fusion.Size) {
@@ -24,7 +24,7 @@ func (c *class) startClass(sizes []fusion.Size) {
 	c.SetClass(sizes)
 }
 
-// SetClass has the class hold at these sizes, at all where there are none.
+// SetClass sets the sizes of the class; no sizes means all.
 func (c *class) SetClass(sizes []fusion.Size) {
 	if len(sizes) == 0 {
 		c.Sizes.Store(nil)
@@ -33,7 +33,7 @@ func (c *class) SetClass(sizes []fusion.Size) {
 	c.Sizes.Store(&sizes)
 }
 
-// widen has the class hold where another one does too: the plan was found there.
+// widen adds the sizes of another class: a search at those sizes found the same plan.
 func (c *class) widen(sizes []fusion.Size) {
 	for {
 		old := c.Sizes.Load()
@@ -56,7 +56,7 @@ func (c *class) Suits(seg *segment.Segment) bool {
 	return sizes == nil || fusion.Suits(*sizes, seg)
 }
 
-// planText is the text of the plan, with its class as it is by now.
+// planText returns the text of the plan with its present class.
 func (e *Known) planText() string {
 	p := *e.Plan
 	p.Sizes = nil
@@ -66,10 +66,10 @@ func (e *Known) planText() string {
 	return p.String()
 }
 
-// better gives a known plan, or a better one: that which the cache on disk holds
-// for these sizes, or which was searched for while the program waits. A segment
-// that is not of the leaf's own form is none to explore: what is equal in it by
-// chance may not be in those that the leaf serves.
+// better returns a better plan than e if there is one, else e: one of the cache on disk for these
+// sizes, or one from a search for which the program waits. It searches only if the segment has the
+// leaf's own form. A segment of another form may have equal sizes by chance, and its plan could be
+// wrong for other segments of the leaf.
 func (q *Query) better(at *leaf, e *Known, wants []int) (_ *Known, hit bool, err error) {
 	key := func(i int) *queue.Key { return &q.Entries[i].Key }
 	if q.Improvable(e, q.Seg) && at.Exactly(len(q.Entries), key) {

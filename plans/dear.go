@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// SettleDear decides what becomes of dear results: those that the plan writes
-// are there to stay, the others are virtual. Without a plan all are written.
+// SettleDear decides about each dear result, which is one that is costly to recompute. If the plan
+// writes it, it stays in memory; if not, it is virtual. Without a plan (a nil e) all are written.
 func (e *Known) SettleDear(seg *segment.Segment) {
 	for id := range seg.Tensors {
 		t := &seg.Tensors[id]
@@ -25,7 +25,7 @@ func (e *Known) SettleDear(seg *segment.Segment) {
 	}
 }
 
-// want has results written that a plan left out and that were needed.
+// want marks results that an earlier plan left out and that were needed, to be written.
 func want(seg *segment.Segment, ids []int) {
 	for _, id := range ids {
 		if mayBeWritten(seg, id) {
@@ -34,8 +34,8 @@ func want(seg *segment.Segment, ids []int) {
 	}
 }
 
-// writes reports that results wanted are there to stay where the plan runs. What it has in
-// memory for its own steps only is not: its recipes do not start from there.
+// writes reports that the plan writes all wanted results for good. A result that is in memory only
+// for the plan's own steps does not count, because recipes cannot start from it.
 func (e *Known) writes(seg *segment.Segment, wants []int) bool {
 	for _, id := range wants {
 		if mayBeWritten(seg, id) && e.SetOf[id] >= 0 {
@@ -45,23 +45,24 @@ func (e *Known) writes(seg *segment.Segment, wants []int) bool {
 	return true
 }
 
-// mayBeWritten reports a result that somebody can ask for and that need not be written.
+// mayBeWritten reports a result that a handle may name and that need not be written.
 func mayBeWritten(seg *segment.Segment, id int) bool {
 	life := seg.Tensors[id].Life
 	return life == segment.LifeDear || life == segment.LifeVirtual
 }
 
-// costlyWork is how many lowered instructions an element of a result takes for it to be
-// written once it was computed again: ten times what it takes to write and read it.
+// costlyWork is the work per element, in lowered instructions, above which a result is written
+// after it was recomputed once. It is ten times the work of writing and reading the element.
 const costlyWork = 200
 
-// Dearest finds what is to be written of a segment so that a result of it that was asked
-// for, and so computed again from what need lists, need not be: the dear ones among these,
-// or where one was released what is made of it first that somebody can ask for; and the
-// result itself where its elements take much work from there.
+// Dearest picks the results to write so that later segments need not recompute them. The program
+// needed result asked, which was computed again from the results that need marks. Dearest picks
+// the dear results among these. If a dear result was released, it picks the first results made
+// from it that a handle can name. It also picks asked itself if its elements take much work
+// beyond the picked results.
 func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
 	work := make([]int, len(seg.Tensors))
-	costs := make([]bool, len(seg.Tensors)) // what was made of a dear one that nobody can ask for
+	costs := make([]bool, len(seg.Tensors)) // released dear results, and released results made from them
 	for n := range seg.Nodes {
 		id := seg.Out[n]
 		if !need[id] || IsLeaf(&seg.Tensors[id]) {
@@ -90,17 +91,16 @@ func Dearest(seg *segment.Segment, need []bool, asked int32) (ids []int32) {
 	return ids
 }
 
-// unwritten reports a tensor that no step of the plan puts into memory:
-// what the steps of a chain hand over need not come to be there.
+// unwritten reports a tensor that the plan does not write to memory. Results that one step of a
+// chain hands to the next are counted as unwritten.
 func (e *Known) unwritten(id int) bool {
 	u := e.Plan.Uses()
 	return id >= len(u.Write) || u.Write[id] < 0 || e.Plan.HandsOver(id)
 }
 
-// Replay notes that dear results of the plan's segment were computed again:
-// for the plan that took its place too. With them go those that the plan was to
-// write already: of a segment's plans the first ones are dropped when there are
-// too many, and what they knew must not go with them.
+// Replay records that dear results of the plan's segment were recomputed, in this plan and in the
+// plans that replaced it. It adds the dear results that the plan already writes: if a segment has
+// too many plans, the first ones are dropped, and this knowledge must not be lost with them.
 func (e *Known) Replay(ids []int32) {
 	if len(ids) == 0 {
 		return
@@ -120,7 +120,7 @@ func (e *Known) Replay(ids []int32) {
 	}
 }
 
-// with is a list of different numbers with one more, if it is another one.
+// with appends x to a list unless the list contains it.
 func with[T comparable](list []T, x T) []T {
 	if slices.Contains(list, x) {
 		return list

@@ -1,6 +1,6 @@
-// Package plans keeps a device's plans. It finds the one for a segment, in the trie, in
-// bundles or on disk, has fusion explore what is new, looks for better plans in the
-// background, and remembers and exports what it has.
+// Package plans keeps the plans of a device. It finds the plan of a segment in the trie, in
+// bundles or on disk, and lets package fusion explore new segments. It looks for better plans in
+// the background, and saves and exports the plans it has.
 //
 // Engine part: no compatibility promise; use package millrace.
 package plans

@@ -15,52 +15,49 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Known is a plan with what this device needs to run it.
+// Known is a plan with all that this device needs to run it.
 type Known struct {
 	on    *device.Base
 	Plan  *fusion.Plan
 	Progs []runtime.Program // one per step
-	Texts []string          // of their kernels
-	Memo  Memo              // layouts of the sizes it ran with lately
-	ran   *profile.List     // what its runs took, for a report; nil where nobody wants one
+	Texts []string          // the text of each program's kernel
+	Memo  Memo              // layouts for the sizes it ran with recently
+	ran   *profile.List     // times of its runs, for a report; nil if the device is not watched
 
-	// Results that are not written, grouped by what they start from.
+	// Virtual results (SetOf: index into Sets, or -1), grouped by what their recipes start from.
 	Sets  [][]int32
 	SetOf []int32
 
-	Found   atomic.Bool // a segment came back to it
-	Checked atomic.Bool // with Options.Check: compared with the op-by-op form
+	Found   atomic.Bool // a segment used it again after it was made
+	Checked atomic.Bool // with Options.Check: it was compared with the op-by-op results
 
-	// Dear results that the plan left unwritten and that were computed again
-	// later; nil where there are none. Such a plan is not used any more: the
-	// next one writes them.
+	// Dear results that the plan did not write and that were recomputed later; nil for none. A plan
+	// with a non-nil list is not used any more: the next plan writes these results.
 	Replayed atomic.Pointer[[]int32]
 
-	improving                       // the search for a better one
-	class                           // the sizes it is best at
-	Next      atomic.Pointer[Known] // the better one, when it was found
+	improving                       // the search for a better plan
+	class                           // the sizes at which it is the best
+	Next      atomic.Pointer[Known] // the better plan, once it is found
 
-	lines []string // where the nodes were first recorded, as far as known
-	text  string   // the segment it was explored on, for Explain
-	wants []int    // dear results that it writes because they were asked for
+	lines []string // source lines at which the nodes were first recorded, where known
+	text  string   // the segment on which it was explored, for Explain
+	wants []int    // dear results that it writes because they were needed before
 
-	unbuilt error // why the plan that this one stands for could not be built
+	unbuilt error // why the plan that this one replaces could not be built
 }
 
-// leaf is where the trie keeps the plans of a segment.
+// leaf is the node at which the trie keeps the plans of a segment.
 type leaf = segment.Leaf[queue.Key, *Known]
 
-// GreedyAfter is how many explorations that nobody profits from make a device
-// stop searching for the best plan of segments it has not seen before: its
-// programs never repeat, so a cheap plan is better. An exploration is of use
-// when its plan is found for the first time. Known plans that go on being found
-// prove nothing, and streams come and go: so neither hits nor explorations are
-// counted by stream. A cheap plan that is found again is worth a search after
-// all.
+// GreedyAfter is the number of wasted explorations after which a device no longer searches for the
+// best plan of new segments. Then the program seems never to repeat itself, so a cheap plan is
+// better. An exploration stops counting as wasted when its plan is found for the first time. Hits
+// of older plans prove nothing, and streams are often short-lived, so neither hits nor
+// explorations are counted per stream. A cheap plan that is found again does get a search.
 const GreedyAfter = 32
 
-// hasEmpty reports a tensor without elements. Such segments have plans of their
-// own: with a product of 0, groups of dims look equal that are not.
+// hasEmpty reports a segment with a tensor without elements. Such segments need plans of their
+// own: if the product of sizes is 0, groups of dims look equal that are not.
 func hasEmpty(seg *segment.Segment) bool {
 	for i := range seg.Tensors {
 		for _, n := range seg.Tensors[i].Shape {
@@ -72,11 +69,11 @@ func hasEmpty(seg *segment.Segment) bool {
 	return false
 }
 
-// known is the first plan whose guards admit a segment and whose class it is in,
-// or the first whose guards admit it. The segment learns which dear results
-// plans before it should have written; they are listed.
+// known returns the first plan whose guards admit the segment and whose class contains it, or else
+// the first whose guards admit it. It marks the dear results that earlier plans should have
+// written to be written, and lists them in wants.
 func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
-	n := 0 // wants before e
+	n := 0 // the number of wants before e
 	for _, c := range at.Plans() {
 		if again := c.Replayed.Load(); again != nil {
 			for _, id := range *again {
@@ -94,7 +91,7 @@ func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	}
 	if e != nil {
 		wants = wants[:n]
-		for _, id := range e.wants { // plans they were learned from may be gone; one in its place is to write them too
+		for _, id := range e.wants { // the plans that these came from may be gone; a plan that replaces e must write them too
 			wants = with(wants, id)
 		}
 	}
@@ -102,8 +99,8 @@ func known(at *leaf, seg *segment.Segment) (e *Known, wants []int) {
 	return e, wants
 }
 
-// Explore makes a plan and its programs. Broken invariants in fusion or
-// codegen become an error here and nowhere else.
+// Explore makes a plan and its programs. Only here do broken invariants of fusion and codegen
+// become errors.
 func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Known, err error) {
 	defer operror.Recover("explore", &err)
 	start := time.Now()
@@ -125,8 +122,8 @@ func (p *Store) Explore(seg *segment.Segment, opt fusion.Options) (e *Known, err
 	return e, nil
 }
 
-// newEntry makes the programs of a plan and what else its runs need. The
-// segment's dear results are settled.
+// newEntry makes the programs of a plan and the other data for its runs. It settles the segment's
+// dear results.
 func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error) {
 	e := &Known{on: p.Base, Plan: plan}
 	if p.Watched() {
@@ -149,15 +146,15 @@ func (p *Store) newEntry(plan *fusion.Plan, seg *segment.Segment) (*Known, error
 
 // buildError is a kernel of a plan that could not be built.
 type buildError struct {
-	node int32 // its first
+	node int32 // the first node of the kernel
 	err  error
 }
 
 func (e *buildError) Error() string { return e.err.Error() }
 func (e *buildError) Unwrap() error { return e.err }
 
-// unbuilt counts a plan that could not be made, or built, and tells of it: with the op that the
-// kernel begins with, and its line, or those of the segment.
+// unbuilt counts a plan that could not be made or built, and reports it to the hooks. The error
+// names the first operation of the failed kernel, or of the segment, and its source line.
 func (p *Store) unbuilt(seg *segment.Segment, lineOf func(node int32) string, err error) (why error, line string) {
 	p.Counts.Fallbacks.Add(1)
 	p.Counts.Unbuilt.Add(1)
@@ -173,7 +170,7 @@ func (p *Store) unbuilt(seg *segment.Segment, lineOf func(node int32) string, er
 	return why, line
 }
 
-// List is what is known of its runs, nil for no plan and where nobody wants a report.
+// List returns the times of the plan's runs; nil without a plan or if the device is not watched.
 func (e *Known) List() *profile.List {
 	if e == nil {
 		return nil
@@ -181,8 +178,8 @@ func (e *Known) List() *profile.List {
 	return e.ran
 }
 
-// LineOf is where a node was recorded, as far as anybody knows: by this queue,
-// or when its plan was made.
+// LineOf returns the source line at which a node was recorded, as known to the queue (own) or else
+// from when the plan was made; "" if unknown.
 func (e *Known) LineOf(own []string, node int32) string {
 	if int(node) < len(own) && own[node] != "" {
 		return own[node]

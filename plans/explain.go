@@ -9,13 +9,13 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// sourcer is a device that can show what it runs for a program: one text per
-// variant made so far, with its tier.
+// sourcer is a device that can show the code of a program: one text, with its tier, for each
+// variant made so far.
 type sourcer interface {
 	Source(runtime.Program) []runtime.Variant
 }
 
-// Explain tells how the result of a relative id came to be. The timings are those of the
+// Explain describes how the result with a relative id was computed. Its timings are those of the
 // sizes that the plan ran with last.
 func (e *Known) Explain(id int32) string {
 	var b strings.Builder
@@ -43,7 +43,7 @@ func (e *Known) Explain(id int32) string {
 	return b.String()
 }
 
-// refused tells what was not fused, and why.
+// refused lists the pairs of kernels that were not fused, and why.
 func (e *Known) refused() []string {
 	list := make([]string, len(e.Plan.Refusals))
 	for i, r := range e.Plan.Refusals {
@@ -52,19 +52,19 @@ func (e *Known) refused() []string {
 	return list
 }
 
-// View is what a plan shows of itself.
+// View is a description of a plan.
 type View struct {
 	Segment, Text string // text forms
 	Made          string
-	Ops           int   // 0 where it did not run
-	Runs          int64 // where the device has a profile
+	Ops           int   // 0 if the plan did not run
+	Runs          int64 // counted only if the device has a profile
 	Steps         []runtime.Program
-	Refused       []string // pairs of kernels that are not one, and why
-	Tuning        string   // what was timed
-	Lines         []string // where the program recorded the ops, as far as known
+	Refused       []string // pairs of kernels that were not fused, and why
+	Tuning        string   // what the tuner timed
+	Lines         []string // source lines of the operations, where known
 }
 
-// View shows a plan. The timings are as Explain's.
+// View describes the plan. Its timings are those that Explain shows.
 func (e *Known) View() View {
 	v := View{Segment: e.text, Text: e.planText(), Made: e.grade(), Runs: e.List().Runs(),
 		Steps: e.Progs, Refused: e.refused(), Lines: e.lines}
@@ -77,7 +77,7 @@ func (e *Known) View() View {
 	return v
 }
 
-// Describe is the op of a relative id, and where the program recorded it, as far as known.
+// Describe returns the operation of a relative id and its source line, where known.
 func (e *Known) Describe(id int32) (what, line string) {
 	prefix := fmt.Sprintf("%%%d = ", id)
 	for text := range strings.Lines(e.text) {
@@ -96,7 +96,7 @@ func (e *Known) Describe(id int32) (what, line string) {
 	return what, line
 }
 
-// Sources is the code that a device has made for a program by now.
+// Sources returns the code that a device has made for a program so far.
 func Sources(d runtime.Device, p runtime.Program) []runtime.Variant {
 	if src, ok := d.(sourcer); ok {
 		return src.Source(p)
@@ -112,7 +112,7 @@ func indent(b *strings.Builder, text string) {
 	}
 }
 
-// segmentText prints a segment in the text form of ir.
+// segmentText prints a segment in the text form of package ir.
 func segmentText(seg *segment.Segment) string {
 	var b strings.Builder
 	for id := range seg.Tensors {

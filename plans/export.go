@@ -19,12 +19,12 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// PlanFilter says what ExportPlans writes. The zero value is for what this
-// process used so far, on all its open devices.
+// PlanFilter selects what ExportPlans writes. The zero value selects all that this process has
+// used, on all of its open devices.
 type PlanFilter struct {
-	Device string    // a driver's name; "": of all
-	Cache  string    // a cache directory of which everything is written, too; "": none
-	Since  time.Time // of the directory's entries only those used since; they know that to the hour
+	Device string    // a driver's name; "" for all
+	Cache  string    // a cache directory that is exported as well; "" for none
+	Since  time.Time // of the directory, only entries used since then; their times are exact to the hour
 }
 
 // ErrNoPlans says that there is nothing to export.
@@ -36,8 +36,8 @@ type Exporting struct {
 	Tune *autotune.Tuner
 }
 
-// ExportPlans writes a bundle of the plans and tunings of some devices. It waits for
-// searches for better plans, so that those are in it.
+// ExportPlans writes a bundle of the plans and tunings of some devices. It first waits for
+// searches in progress, so that the bundle holds their plans.
 func ExportPlans(w io.Writer, f PlanFilter, devices []Exporting) error {
 	x := export{filter: f, plans: map[string][]fusion.Record{}, tunings: map[string]string{}, notes: map[string]plancache.Entry{}}
 	for _, d := range devices {
@@ -60,10 +60,10 @@ func ExportPlans(w io.Writer, f PlanFilter, devices []Exporting) error {
 	return plancache.WriteBundle(w, "plans version "+fusion.Version(), entries)
 }
 
-// export is a bundle in the making.
+// export collects the entries of a bundle.
 type export struct {
 	filter  PlanFilter
-	plans   map[string][]fusion.Record // by whole key, as the cache would have them
+	plans   map[string][]fusion.Record // by whole key, in the order of the cache
 	tunings map[string]string
 	notes   map[string]plancache.Entry // of devices, by kind and key
 }
@@ -72,8 +72,8 @@ func (x *export) wants(device string) bool {
 	return x.filter.Device == "" || x.filter.Device == device
 }
 
-// addPlans takes what the trie holds: all that the device has used lately. As on
-// disk, only plans of the mode that the device was opened in are remembered.
+// addPlans adds the plans of the trie, which are those that the device used recently. As on disk,
+// only plans of the mode in which the device was opened are exported.
 func (x *export) addPlans(p *Store) {
 	mode := p.Mode()
 	p.Trie.All(func(keys []queue.Key, end segment.End, plans []*Known) {
@@ -90,8 +90,7 @@ func (x *export) addPlans(p *Store) {
 	})
 }
 
-// addRecord puts a record behind the others of its key: later ones are tried
-// first.
+// addRecord appends a record to those of its key; later records are tried first.
 func addRecord(records []fusion.Record, r fusion.Record) []fusion.Record {
 	if slices.ContainsFunc(records, func(have fusion.Record) bool { return have.Same(&r) }) {
 		return records
@@ -110,20 +109,20 @@ func (x *export) addTunings(t *autotune.Tuner) {
 	}
 }
 
-// addTuning adds a table, unless there is one already in which more was timed.
+// addTuning adds a table, unless there is already one with times.
 func (x *export) addTuning(key, text string) {
 	if have := x.tunings[key]; have == "" || untimed(have) {
 		x.tunings[key] = text
 	}
 }
 
-// untimed reports what is no table, or says only why there are no times.
+// untimed reports a text that is not a table, or a table without times.
 func untimed(text string) bool {
 	t, err := autotune.Parse(text)
 	return err != nil || t.Untimed()
 }
 
-// addNotes takes what a device notes of what it ran.
+// addNotes adds a device's notes on what it ran.
 func (x *export) addNotes(d *device.Base) {
 	if n, ok := d.Driver.(runtime.Noter); ok {
 		for _, note := range n.Notes() {
@@ -132,8 +131,8 @@ func (x *export) addNotes(d *device.Base) {
 	}
 }
 
-// addNote adds a note of what ran, unless there is one with its key: what ran in
-// this process comes first, and a directory may hold anything.
+// addNote adds a note unless there is one with its key. Notes of this process come first, since a
+// directory may hold anything.
 func (x *export) addNote(e plancache.Entry) {
 	key := e.Kind + "\n" + e.Key
 	if _, ok := x.notes[key]; !ok {
@@ -141,9 +140,9 @@ func (x *export) addNote(e plancache.Entry) {
 	}
 }
 
-// addCache takes what a directory holds, before what the process itself used.
-// Files that are no entries, plans of another version and of ops that are others
-// by now are of no use to anybody.
+// addCache adds the contents of a directory; this process's own plans stay behind them, so they
+// are tried first. It skips files that are not entries, plans of other versions, and plans with
+// operations that have changed since.
 func (x *export) addCache() error {
 	c, err := plancache.OpenExisting(x.filter.Cache)
 	if errors.Is(err, os.ErrNotExist) {
@@ -172,7 +171,7 @@ func (x *export) addCache() error {
 		case shelf.KindPlan:
 			x.addForeign(e, scope)
 		case runtime.KindKernel:
-			e.Value = nil // it says where
+			e.Value = nil // the value names a file of this machine
 			x.addNote(e)
 		case runtime.KindShader:
 			x.addNote(e)

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Find finds the plan of the segment or makes one. hit says that it was known.
+// Find finds the plan of the segment or makes one. hit says that the plan was known. The error is
+// that of a segment which cannot even be planned unfused.
 func (q *Query) Find() (e *Known, hit bool, err error) {
 	empty := hasEmpty(q.Seg)
 	var wants []int
@@ -35,10 +36,10 @@ func (q *Query) Find() (e *Known, hit bool, err error) {
 		}
 	}
 	opt := q.exploreOptions()
-	var job *search // for a better plan than this one
+	var job *search // the search for a better plan than this one
 	switch {
 	case empty:
-		opt.Mode = fusion.Unfused // sizes say nothing about what is worth fusing
+		opt.Mode = fusion.Unfused // without elements, sizes do not show what is worth fusing
 	case opt.Mode == fusion.Best && q.Unpaid.Load() >= GreedyAfter:
 		opt.Mode = fusion.Greedy
 	case opt.Effort > 0:
@@ -58,7 +59,7 @@ func (q *Query) Find() (e *Known, hit bool, err error) {
 	}
 	if empty {
 		e.lines = q.KnownLines()
-		q.Spend(e.Progs) // no plan that is found again
+		q.Spend(e.Progs) // such a plan is not stored, so its programs end with this run
 		return e, false, nil
 	}
 	q.Unpaid.Add(1)
@@ -72,8 +73,7 @@ func (q *Query) Find() (e *Known, hit bool, err error) {
 	return e, false, nil
 }
 
-// newSearch is one for a better plan of the queued segment, which no plan has
-// settled yet.
+// newSearch makes a search for a better plan of the queued segment, before a plan settles it.
 func (q *Query) newSearch(at *leaf, old *Known, wants []int) *search {
 	x := &search{at: at, old: old, seg: cloneSegment(q.Seg), wants: wants}
 	if q.shelf.Cache != nil {
@@ -88,8 +88,8 @@ func cloneSegment(seg *segment.Segment) segment.Segment {
 		Tensors: slices.Clone(seg.Tensors), Scalars: slices.Clone(seg.Scalars)}
 }
 
-// KnownLines is where the queued nodes were recorded: as this queue knows, else
-// as plans with a common beginning do.
+// KnownLines returns the source lines of the queued nodes: those that this queue recorded, else
+// those of plans with the same beginning.
 func (q *Query) KnownLines() []string {
 	lines := make([]string, len(q.Seg.Nodes))
 	copy(lines, q.Lines)
@@ -104,8 +104,8 @@ func (q *Query) KnownLines() []string {
 	return lines
 }
 
-// Add adds a plan to the trie. Lines of ops that were recorded while a known
-// plan still matched come from that plan.
+// Add adds a plan to the trie. For operations recorded while a known plan still matched, it takes
+// the source lines of that plan.
 func (q *Query) Add(e *Known) *leaf {
 	keys := make([]queue.Key, len(q.Entries))
 	for i := range keys {
@@ -114,7 +114,7 @@ func (q *Query) Add(e *Known) *leaf {
 	return q.addAs(keys, e)
 }
 
-// addAs is add for a plan of other keys, which serves the queued segment.
+// addAs is Add for a plan with other keys that serves the queued segment.
 func (q *Query) addAs(keys []queue.Key, e *Known) *leaf {
 	e.lines = q.KnownLines()
 	return q.Trie.Add(keys, q.End, e, func(i int, note *string) {

@@ -12,28 +12,27 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Memo keeps the layouts of the sizes that a plan ran with lately: a hot segment comes
-// back with the same ones, or with one of a few, as where the last batch of an epoch is
-// smaller, or layers of several widths have one plan.
+// Memo keeps the layouts of the sizes that a plan ran with recently. A hot segment returns with
+// the same sizes or with one of a few: the last batch of an epoch may be smaller, and layers of
+// different widths may share a plan.
 type Memo struct {
 	Inputs []int32 // relative ids of operands
 	Nodes  []int32 // nodes whose shapes do not follow from their operands
 
-	last atomic.Pointer[Geometry]    // what it ran with last
+	last atomic.Pointer[Geometry]    // the geometry of the last run
 	all  atomic.Pointer[[]*Geometry] // an immutable list
-	mu   sync.Mutex                  // guards all's growth
+	mu   sync.Mutex                  // guards the growth of all
 	time atomic.Uint64
 }
 
-// MaxGeometries is how many sizes' layouts a plan keeps.
+// MaxGeometries is the largest number of geometries that a plan keeps.
 const MaxGeometries = 8
 
-// Last is the layout that the plan ran with last, nil before it ran.
+// Last returns the geometry of the plan's last run, nil before the first.
 func (m *Memo) Last() *Geometry { return m.last.Load() }
 
-// Find is a layout of which fits holds, or nil. The one taken last is tried first, then
-// the one that came behind it last time: whatever the number of sizes, a program that goes
-// through them in turn finds each at once.
+// Find returns a geometry that satisfies fits, or nil. It tries the last one first, then the one
+// that followed it last time. So a program that repeats a sequence of sizes finds each at once.
 func (m *Memo) Find(fits func(*Geometry) bool) *Geometry {
 	g := m.last.Load()
 	if g == nil || fits(g) {
@@ -52,7 +51,7 @@ func (m *Memo) Find(fits func(*Geometry) bool) *Geometry {
 	return nil
 }
 
-// take notes that the plan runs with another layout than last time.
+// take records that the plan now runs with another geometry.
 func (m *Memo) take(g *Geometry) {
 	now := m.time.Add(1)
 	if was := m.last.Swap(g); was != nil {
@@ -62,7 +61,7 @@ func (m *Memo) take(g *Geometry) {
 	g.used.Store(now)
 }
 
-// Add keeps a layout, in place of the one used longest ago where there are many.
+// Add keeps a geometry. If there are too many, it drops the one unused for longest.
 func (m *Memo) Add(g *Geometry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,10 +77,10 @@ func (m *Memo) Add(g *Geometry) {
 			}
 		}
 		gone := all[old]
-		for _, x := range all { // or it would be held, and what came behind it
+		for _, x := range all { // a link would keep the dropped geometry, and those it links to, alive
 			x.next.CompareAndSwap(gone, nil)
 		}
-		gone.next.Store(nil) // who holds it, as recipes do, would hold all that came since
+		gone.next.Store(nil) // a recipe may still hold gone; its link would keep all later ones alive
 		all = slices.Delete(all, old, old+1)
 	}
 	all = append(all, g)
@@ -89,8 +88,8 @@ func (m *Memo) Add(g *Geometry) {
 	m.take(g)
 }
 
-// Geometry is one set of shapes and what follows from it. Immutable. Records of
-// segments that ran with it share its copy of their nodes.
+// Geometry is one set of shapes and the layouts that follow from it. It is immutable, but for its
+// atomic fields. Records of segments that ran with it share its copy of their nodes.
 type Geometry struct {
 	Seg    segment.Segment // without scalars
 	Shapes []ir.Shape      // of Memo.Inputs, then of Memo.Nodes
@@ -99,8 +98,8 @@ type Geometry struct {
 	Layout *fusion.Layout
 	Tuned  atomic.Pointer[autotune.Tuned] // nil until it runs
 
-	next atomic.Pointer[Geometry] // what its plan ran with behind it
-	used atomic.Uint64            // when its plan took it, or left it for another one
+	next atomic.Pointer[Geometry] // the geometry with which the plan ran after it
+	used atomic.Uint64            // the Memo's time at which the plan last began or stopped using it
 }
 
 func (m *Memo) init(seg *segment.Segment) {
@@ -117,7 +116,7 @@ func (m *Memo) init(seg *segment.Segment) {
 	}
 }
 
-// Fits reports that a segment, with its operands in mem, is laid out as a geometry says.
+// Fits reports that a segment whose operands are in mem has the shapes and layouts of a geometry.
 func (m *Memo) Fits(g *Geometry, seg *segment.Segment, mem []*memory.Storage) bool {
 	for i, id := range m.Inputs {
 		if !seg.Tensors[id].Shape.Equal(g.Shapes[i]) || !SameView(mem[id].View, g.Views[i]) {
@@ -132,7 +131,7 @@ func (m *Memo) Fits(g *Geometry, seg *segment.Segment, mem []*memory.Storage) bo
 	return true
 }
 
-// SameView reports layouts that are equal and strided.
+// SameView reports equal layouts that are both nil or both strided, and the same view always.
 func SameView(a, b *fusion.View) bool {
 	if a == b {
 		return true
@@ -141,7 +140,7 @@ func SameView(a, b *fusion.View) bool {
 		len(a.Stages) == 0 && len(b.Stages) == 0
 }
 
-// SameAttr compares what of an attribute is not part of the relative form.
+// SameAttr compares the parts of attributes that are not in the relative form.
 func SameAttr(a, b *ir.Attr) bool {
 	if a == b {
 		return true
@@ -149,7 +148,7 @@ func SameAttr(a, b *ir.Attr) bool {
 	return a != nil && b != nil && slices.Equal(a.Start, b.Start) && slices.Equal(a.Step, b.Step)
 }
 
-// LastRead is the last step that reads a tensor's memory; -1 for none.
+// LastRead returns the last step that reads a tensor's memory, or -1.
 func (e *Known) LastRead(t int) int {
 	if u := e.Plan.Uses(); t < len(u.Read) {
 		return u.Read[t]

@@ -9,7 +9,7 @@ import (
 
 func geometry(n int) *Geometry { return &Geometry{Shapes: []ir.Shape{{n}}} }
 
-// look finds the layout for a size, or makes it, and reports how many were looked at.
+// look finds the layout for a size, or makes it. looks is the number of layouts that were compared.
 func look(m *Memo, n int) (made bool, looks int) {
 	if m.Find(func(g *Geometry) bool { looks++; return g.Shapes[0][0] == n }) != nil {
 		return false, looks
@@ -18,7 +18,7 @@ func look(m *Memo, n int) (made bool, looks int) {
 	return true, looks
 }
 
-// Sizes that a program goes through in turn are found at once.
+// Sizes that a program repeats in turn are found at once.
 func TestMemoInTurn(t *testing.T) {
 	var m Memo
 	for turn := range 5 {
@@ -30,7 +30,7 @@ func TestMemoInTurn(t *testing.T) {
 			if turn > 1 && looks > 2 {
 				t.Errorf("turn %d, size %d: %d layouts were looked at", turn, n, looks)
 			}
-			for range 3 { // the same again is the first that is looked at
+			for range 3 { // a repeated size is found by the first comparison
 				if made, looks := look(&m, n); made || looks != 1 {
 					t.Errorf("turn %d, size %d again: made %v, %d looks", turn, n, made, looks)
 				}
@@ -39,7 +39,7 @@ func TestMemoInTurn(t *testing.T) {
 	}
 }
 
-// The layout used longest ago goes, and what comes back stays.
+// The layout unused for longest is dropped, and a size that returns stays.
 func TestMemoForgets(t *testing.T) {
 	var m Memo
 	look(&m, -1)
@@ -67,8 +67,8 @@ func TestMemoForgets(t *testing.T) {
 	}
 }
 
-// Who holds a layout that the plan has forgotten, as a recipe or a Bound does, does not hold
-// all those that it ran with since.
+// A recipe or a Bound that holds a layout which the plan has dropped does not keep alive all
+// layouts that the plan has used since.
 func TestMemoLetsGo(t *testing.T) {
 	var m Memo
 	look(&m, -1)
@@ -85,7 +85,7 @@ func TestMemoLetsGo(t *testing.T) {
 	}
 }
 
-// Several streams have the same plan. What one finds is of its size.
+// Several streams use the same plan at once. Each finds a layout of its own size.
 func TestMemoAtOnce(t *testing.T) {
 	var m Memo
 	var wg sync.WaitGroup

@@ -6,12 +6,11 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// leafSets groups the virtual results of a segment by what they start from:
-// operands of the segment and results that are written. class[id] is an index into
-// sets, -1 for others.
+// leafSets groups the virtual results of a segment by their leaves, which are operands of the
+// segment and written results. class[id] is an index into sets, -1 for tensors that are not virtual.
 func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 	class = slices.Repeat([]int32{-1}, len(seg.Tensors))
-	need, any := make([]bool, len(seg.Tensors)), false // to make virtual ones
+	need, any := make([]bool, len(seg.Tensors)), false // tensors that recipes of virtual results need
 	for n := len(seg.Nodes) - 1; n >= 0; n-- {
 		id := seg.Out[n]
 		if seg.Tensors[id].Life == segment.LifeVirtual {
@@ -60,7 +59,7 @@ func leafSets(seg *segment.Segment) (sets [][]int32, class []int32) {
 	return sets, class
 }
 
-// IsLeaf reports what recipes start from: an operand, or a result that is written.
+// IsLeaf reports a tensor from which recipes start: an operand or a written result.
 func IsLeaf(t *segment.Tensor) bool { return t.Def < 0 || t.Life == segment.LifeWrite }
 
 func union(a, b []int32) []int32 {

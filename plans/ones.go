@@ -14,17 +14,15 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// A dimension of 1 may be taken for one that broadcasts and for one that is equal
-// to another, so a batch of one is served by the plans of any batch, where the
-// trie has them. Its own form is another one, though, and by that it is not
-// found in a bundle. So segments with such dimensions are looked up a second
-// time by a form that leaves open which dimensions broadcast, and what is found
-// is put into the trie in the form that it was made for: a plan that was made
-// again for a batch of one would serve nothing else.
+// A dimension of 1 may broadcast, or may just be equal to another dimension of 1. The trie handles
+// both: the plan of any batch serves a batch of one. But the relative form of a batch of one
+// differs, so a lookup in a bundle does not find that plan. Therefore segments with such
+// dimensions are looked up a second time, by a form that leaves open which dimensions broadcast.
+// The plan found is added to the trie in the form for which it was made: a plan rebuilt for a
+// batch of one would serve no other batch.
 
-// looseForm is the form of a segment without what its sizes say, and whether
-// those say that dimensions of 1 may be taken either way. It is not ok where the
-// form is none.
+// looseForm returns the form of a segment without the facts that come from its sizes. ones reports
+// that these facts allow dimensions of 1 to be taken either way. ok is false for an invalid form.
 func looseForm(form string) (loose string, ones, ok bool) {
 	if len(form) < EndBytes {
 		return "", false, false
@@ -34,14 +32,13 @@ func looseForm(form string) (loose string, ones, ok bool) {
 	return string(b), ones, ok
 }
 
-// looseKey is the loose form of a bundled plan's key.
+// looseKey returns the loose form of a bundled plan's key.
 func looseKey(form string) (loose string, ok bool) {
 	loose, _, ok = looseForm(form)
 	return loose, ok
 }
 
-// recallOnes finds a plan that serves the segment, in a bundle that has none of
-// its own form.
+// recallOnes finds a plan for the segment in a bundle, under a form other than the segment's own.
 func (q *Query) recallOnes(wants []int) (*leaf, *Known) {
 	sources := q.shelf.Sources()
 	if len(sources) == 0 {
@@ -68,8 +65,7 @@ func (q *Query) recallOnes(wants []int) (*leaf, *Known) {
 	return nil, nil
 }
 
-// recallLoose takes a plan of one entry of a bundle, if there is one that serves
-// the segment.
+// recallLoose makes a plan from one entry of a bundle, if one of its records serves the segment.
 func (q *Query) recallLoose(src *shelf.Source, at int, wants []int) (*leaf, *Known, error) {
 	found, err := src.Entry(at)
 	if err != nil {
@@ -108,8 +104,8 @@ func (q *Query) recallLoose(src *shelf.Source, at int, wants []int) (*leaf, *Kno
 	return nil, nil, nil
 }
 
-// knows reports that the trie has plans for these keys already. What they are
-// not found for has to be explored, to be found the next time.
+// knows reports that the trie already has plans for these keys. If they do not serve the segment,
+// it must be explored, so that its plan is found the next time.
 func (q *Query) knows(keys []queue.Key) bool {
 	at := q.Trie.Root()
 	for i := range keys {
@@ -118,9 +114,9 @@ func (q *Query) knows(keys []queue.Key) bool {
 	return q.Trie.Find(at, q.End) != nil
 }
 
-// model is the queued segment with the sizes that a text says, and its keys; no
-// keys where plans made for it may not serve the segment. Nothing but sizes is
-// taken from the text, and those have to be ones that the ops allow.
+// model returns the queued segment with the sizes of a text, and its keys. The keys are nil if
+// plans made for the model may not serve the segment. Only sizes are taken from the text, and the
+// operations must allow them.
 func (q *Query) model(text string) (*segment.Segment, []queue.Key, error) {
 	prog, err := ir.ParseGraph(renumbered(text))
 	if err != nil {
@@ -165,8 +161,8 @@ func (q *Query) model(text string) (*segment.Segment, []queue.Key, error) {
 
 var errOtherSegment = errors.New("the text beside a plan is of another segment")
 
-// renumbered is the text of a segment with its tensors numbered in the order in
-// which they are listed, as texts of programs have them.
+// renumbered returns the text of a segment with its tensors renumbered in the order of their
+// lines, as the text form of programs requires.
 func renumbered(text string) string {
 	ids := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-go/millrace/queue"
 )
 
-// Outdated says why no segment of this program is one that a remembered plan was
-// made for, though its scope is right: an op of it is gone or means something
-// else by now. "" where that is not so. Nothing asks for such a plan, so only
-// whoever looks through a bundle or a cache meets it. form is what the plan's key
-// has behind the scope, text the segment beside it.
+// Outdated says why this version of the program cannot produce the segment of a remembered plan,
+// although the plan's scope is right: an operation was removed or has another meaning now. It
+// returns "" if the segment is still possible. No lookup finds an outdated plan; only code that
+// lists a bundle or a cache meets one. form is the part of the plan's key behind the scope, text
+// is the segment stored with it.
 func Outdated(form, text string) (why string) {
 	if len(form) < EndBytes {
 		return "its key is none of this version"

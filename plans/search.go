@@ -13,37 +13,37 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// QuickEffort is the search that a program waits for: some 150 µs on a current
-// core, about what the greedy plan of a long segment takes. A segment whose best
-// plan takes more runs by its greedy plan at first. It is counted, not timed: so
-// which segments those are depends on the program only.
+// QuickEffort limits the search for which a program waits, to about 150 µs on a current core. The
+// greedy plan of a long segment takes about as long. A segment whose best plan takes more effort
+// first runs by its greedy plan. Effort is counted, not timed, so the result depends on the
+// program only.
 const QuickEffort = 512
 
-// maxSearches bounds the searches that start from one greedy plan: for segments
-// that the guards of the better ones found so far do not admit.
+// maxSearches limits the searches that start from one greedy plan. A further one starts when a
+// segment does not pass the guards of the better plans found so far.
 const maxSearches = 4
 
-// search is for a better plan than the greedy one a segment ran by.
+// search is a search for a better plan than the one by which a segment ran.
 type search struct {
 	at  *leaf
 	old *Known
-	seg segment.Segment // as its plan is to be explored
+	seg segment.Segment // in the state in which its plan is explored
 
-	sizes bool // for sizes outside the class of a plan that is the best inside it
+	sizes bool // the search is for sizes outside the class of old, which is the best inside it
 
-	wants []int  // dear results that the plan is to write
-	key   string // of the segment in the cache on disk, if there is one
+	wants []int  // dear results that the plan must write
+	key   string // the segment's key in the cache on disk; "" without a cache
 }
 
-// improving is what is known of searches for a better plan.
+// improving is the state of the searches for a better plan.
 type improving struct {
-	Searching atomic.Bool  // one is queued or runs
-	searches  atomic.Int32 // that were begun
-	settled   atomic.Bool  // nothing better will come, at sizes of its class
-	best      atomic.Bool  // the search came to this plan, too
+	Searching atomic.Bool  // a search is queued or runs
+	searches  atomic.Int32 // number of searches begun
+	settled   atomic.Bool  // no better plan will come for sizes of its class
+	best      atomic.Bool  // a search for the best plan found this one, too
 }
 
-// mode is how hard the plan was searched for, by now.
+// mode returns the mode of the hardest search that came to this plan so far.
 func (e *Known) mode() fusion.Mode {
 	if e.best.Load() {
 		return fusion.Best
@@ -67,8 +67,8 @@ func (e *Known) grade() string {
 	return made
 }
 
-// searcher looks for better plans in the background, one at a time. Its
-// goroutine lives as long as there is work.
+// searcher looks for better plans in the background, one at a time. Its goroutine ends when no
+// search is queued.
 type searcher struct {
 	plans *Store
 
@@ -79,8 +79,8 @@ type searcher struct {
 	Ended   atomic.Bool
 }
 
-// maxSearchQueue bounds the segments that wait for a search. One that finds no
-// place asks again when its greedy plan is found again.
+// maxSearchQueue limits the segments that wait for a search. A segment that finds the queue full
+// tries again when its greedy plan is found again.
 const maxSearchQueue = 256
 
 func (x *searcher) init(p *Store) {
@@ -88,15 +88,15 @@ func (x *searcher) init(p *Store) {
 	x.idle.L = &x.mu
 }
 
-// waits reports that a program waits for the search of best plans: it was asked
-// to, or it waits for compilers or for tuning, or building the kernels of a plan that will be
-// replaced would take longer than the search.
+// waits reports that the program waits for the search of best plans. It does so if an option says
+// so, if it waits for compilers or tuning anyway, or if the device builds kernels so slowly that
+// building those of a greedy plan would take longer than the search.
 func (p *Store) waits() bool {
 	o := &p.Opts
 	return o.Explore == device.ExploreWait || o.Tune == device.TuneWait || o.Compile == runtime.CompileWait || o.Tier == device.TierCompiled || p.Caps.SlowBuild
 }
 
-// exploreOptions say how a segment that was never seen is explored.
+// exploreOptions returns the options with which a new segment is explored.
 func (p *Store) exploreOptions() fusion.Options {
 	opt := fusion.Options{Mode: p.Mode()}
 	if opt.Mode == fusion.Best && !p.waits() {
@@ -105,8 +105,8 @@ func (p *Store) exploreOptions() fusion.Options {
 	return opt
 }
 
-// Improvable reports that a search for a better plan than e should begin: e is
-// a greedy one, or the segment is outside its class.
+// Improvable reports that a search for a better plan than e should begin: e is a greedy plan, or
+// the segment is outside its class.
 func (p *Store) Improvable(e *Known, seg *segment.Segment) bool {
 	switch {
 	case p.Opts.Fusion != device.FusionOn || e.Plan.Mode == fusion.Unfused || e.Searching.Load():
@@ -117,8 +117,8 @@ func (p *Store) Improvable(e *Known, seg *segment.Segment) bool {
 	return !e.Suits(seg) && e.others.Load() < MaxClasses
 }
 
-// improve begins a search, or where the program waits for searches does it; then
-// it returns the better plan, if there is one.
+// improve begins a search. If the program waits for searches, improve runs it at once and returns
+// the better plan, if there is one.
 func (p *Store) improve(s *search) *Known {
 	if s.old.Searching.Swap(true) {
 		return nil
@@ -163,12 +163,12 @@ func (x *searcher) work() {
 	}
 }
 
-// one searches, and gives the segment the better plan if there is one.
+// one runs a search and gives its segment the better plan, if there is one.
 func (x *searcher) one(s *search, stop func() bool) *Known {
 	d := x.plans
 	defer s.old.Searching.Store(false)
 	if s.old.Replayed.Load() != nil || !d.Trie.Holds(s.at) {
-		return nil // nobody uses the plan any more
+		return nil // the plan is not used any more
 	}
 	ends := func() { s.old.settled.Store(true) }
 	if s.sizes = s.old.Plan.Mode != fusion.Greedy || s.old.settled.Load(); s.sizes {
@@ -193,10 +193,10 @@ func (x *searcher) one(s *search, stop func() bool) *Known {
 	return better
 }
 
-// replace gives a segment a better plan than the one it ran by. A greedy one
-// stays behind it where it serves segments that the better one does not, one
-// that is best at other sizes always. It returns nil where the old one is as
-// good, or is gone; and the plan that what was found is remembered by.
+// replace gives a segment a better plan than the one by which it ran. The old plan stays behind
+// the better one if it is the best at other sizes, or if it is greedy and serves segments that the
+// better one does not. better is nil if the old plan is as good, or is gone. changed is the plan
+// to save as the result of the search.
 func (p *Store) replace(s *search, best *Known) (better, changed *Known) {
 	old := s.old
 	if old.Plan.Same(best.Plan) {
@@ -210,7 +210,7 @@ func (p *Store) replace(s *search, best *Known) (better, changed *Known) {
 		p.Retired(best)
 		return nil, old
 	}
-	gone, covered := best, false // is the better one, or the old one, known no more?
+	gone, covered := best, false // gone: the new plan if the trie does not take it; covered: the old plan leaves the trie
 	best.lines, changed = old.lines, best
 	best.Found.Store(old.Found.Load())
 	best.others = old.others
@@ -222,7 +222,7 @@ func (p *Store) replace(s *search, best *Known) (better, changed *Known) {
 		better, gone = best, nil
 		for _, e := range plans {
 			if e.Replayed.Load() == nil && e.Plan.Same(best.Plan) && slices.Equal(e.SetOf, best.SetOf) {
-				better, gone = e, best // two streams explored the segment at a time, or one at two sizes
+				better, gone = e, best // another stream, or a search at other sizes, found the same plan
 			}
 		}
 		plans = slices.Clone(plans)
@@ -266,7 +266,7 @@ func (x *searcher) Wait() {
 	x.mu.Unlock()
 }
 
-// Stop ends searches and waits for the one that runs.
+// Stop ends searches and waits for the running one.
 func (x *searcher) Stop() {
 	x.Ended.Store(true)
 	x.Wait()

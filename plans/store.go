@@ -11,24 +11,24 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// Store is what a device knows of plans: a trie of those in use, and what looks for
-// better ones, remembers them on disk and finds them there, or in bundles.
+// Store holds the plans of a device: a trie of those in use, the search for better ones, and
+// access to saved ones on disk and in bundles.
 type Store struct {
 	*device.Base
 	shelf  *shelf.Shelf
 	Trie   *segment.Trie[queue.Key, *Known]
-	Attrs  queue.Interner // of keys
+	Attrs  queue.Interner // of the attributes in keys
 	Search searcher
 	saves  background.Queue[saving]
 
-	Unpaid atomic.Int32 // explorations since one was of use: see find
-	Quick  int          // effort of searches that are waited for
+	Unpaid atomic.Int32 // explorations since one was of use; see GreedyAfter
+	Quick  int          // effort of searches that the program waits for
 }
 
-// planLimit bounds the plans of the trie; each is a few kilobytes.
+// planLimit limits the plans in the trie; each takes a few kilobytes.
 const planLimit = 4096
 
-// Init readies the store of an open device.
+// Init prepares the Store of an open device.
 func (p *Store) Init(d *device.Base, kept *shelf.Shelf) {
 	p.Base, p.shelf, p.Quick = d, kept, QuickEffort
 	p.Trie = segment.NewTrie[queue.Key, *Known](force.Plans(planLimit), queue.Legal)
@@ -37,16 +37,16 @@ func (p *Store) Init(d *device.Base, kept *shelf.Shelf) {
 	p.saves.Do, p.saves.Limit = p.write, maxSaves
 }
 
-// Retired is the end of a plan: it will not be found any more.
+// Retired frees the programs of a plan that can no longer be found.
 func (p *Store) Retired(e *Known) { p.Retire(e.Progs) }
 
-// Query is a queued segment that a plan is asked for. Its slices are the queue's.
+// Query is a queued segment that needs a plan. Its slices belong to the queue.
 type Query struct {
 	*Store
-	At      *segment.Node[queue.Key, *Known] // where it is in the trie
+	At      *segment.Node[queue.Key, *Known] // its place in the trie
 	Seg     *segment.Segment
 	End     segment.End
 	Entries []queue.Item
 	Scalars []queue.Scalar
-	Lines   []string // where its nodes were recorded, as far as known
+	Lines   []string // source lines of its nodes, where known
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Settled is what Choose would choose for a plan with these sizes, as long as it need
-// look at no launch: the launches that there are several ways to run. It reports false
-// where Choose has something to find out, or is about to.
+// Settled returns the launches of a plan, at these sizes, that can be run in several ways. It does
+// so only if Choose would take the same choices without looking at any launch. It returns false if
+// Choose must still find something out, or is about to time something.
 func (x *Tuner) Settled(tuned *atomic.Pointer[Tuned]) (units []Unit, ok bool) {
 	if x.ways == nil {
 		return nil, true
@@ -29,14 +29,14 @@ func (x *Tuner) Settled(tuned *atomic.Pointer[Tuned]) (units []Unit, ok bool) {
 	return t.units, true
 }
 
-// Take gives launches their choices.
+// Take sets the choices of launches.
 func Take(units []Unit, ls []runtime.Launch) {
 	for i := range units {
 		ls[units[i].at].Choice = units[i].taken().Code
 	}
 }
 
-// Taken reports that launches have their choices.
+// Taken reports that launches have the choices that Take would set.
 func Taken(units []Unit, ls []runtime.Launch) bool {
 	for i := range units {
 		if ls[units[i].at].Choice != units[i].taken().Code {

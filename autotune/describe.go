@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Describe prints what was timed for a plan's launches at some sizes, and what they run
-// by.
+// Describe prints the timings of a plan's launches at some sizes, and their present choices.
 func (t *Tuned) Describe(b *strings.Builder) {
 	if t == nil {
 		return

@@ -12,18 +12,18 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// Tuning is what is known of all launches with one key.
+// Tuning is all that is known about launches with one key.
 type Tuning struct {
 	Key    string
-	kernel string // its text
+	kernel string // the kernel's text
 	list   []runtime.Choice
 	Ranked atomic.Pointer[ranking] // nil until the candidates were timed
-	Asked  atomic.Bool             // a trial is queued, runs or was in vain
-	unfit  atomic.Pointer[error]   // why it was in vain
+	Asked  atomic.Bool             // a trial is queued, runs or failed
+	unfit  atomic.Pointer[error]   // why the trial failed
 }
 
-// ranking is a table with what follows from it. at is the place in order of the
-// choice that is taken: those before it failed.
+// ranking is a table with the order that follows from it. at is the index in order of the present
+// choice; the choices before it failed.
 type ranking struct {
 	Table *Table
 	order []int
@@ -41,7 +41,7 @@ func namesOf(list []runtime.Choice) []string {
 	return names
 }
 
-// taken is what a launch takes: the device's own way until the others are known.
+// taken returns the present choice: the device's default until the candidates were timed.
 func (t *Tuning) taken() runtime.Choice {
 	if r := t.Ranked.Load(); r != nil {
 		return r.taken()
@@ -54,7 +54,7 @@ func (t *Tuning) Pending() bool {
 	return t.Asked.Load() && t.Ranked.Load() == nil && t.unfit.Load() == nil
 }
 
-// fail gives up the choice with this code; the next one takes its place.
+// fail gives up the choice with this code. The next one in order replaces it.
 func (x *Tuner) fail(t *Tuning, code uint64) {
 	if r := t.Ranked.Load(); r != nil {
 		if at := r.at.Load(); code != 0 && r.taken().Code == code && r.at.CompareAndSwap(at, at+1) {
@@ -63,8 +63,8 @@ func (x *Tuner) fail(t *Tuning, code uint64) {
 	}
 }
 
-// find is what is known of a launch, in this process or from an earlier one. Files
-// are read without a lock that others wait for.
+// find returns the Tuning of a launch, from this process or an earlier one. It reads files without
+// holding the lock.
 func (x *Tuner) find(key, kernel string, list []runtime.Choice) *Tuning {
 	x.Mu.Lock()
 	t := x.Known[key]
@@ -77,24 +77,24 @@ func (x *Tuner) find(key, kernel string, list []runtime.Choice) *Tuning {
 	t.Ranked.Store(x.recall(t))
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
-	if first := x.Known[key]; first != nil { // somebody else found it meanwhile
+	if first := x.Known[key]; first != nil { // another goroutine found it meanwhile
 		return first
 	}
 	for other, k := range x.Known {
 		if len(x.Known) < MaxTunings {
 			break
 		}
-		if !k.Pending() { // any will do: geometries that are in use have theirs
+		if !k.Pending() { // any one can go: geometries in use hold their own
 			delete(x.Known, other)
 		}
 	}
-	if x.renewed.Load() == renewed { // else a bundle came that was not looked at
+	if x.renewed.Load() == renewed { // else a bundle was added that recall did not see
 		x.Known[key] = t
 	}
 	return t
 }
 
-// Renew has launches look again for tables that were not there: a bundle came.
+// Renew makes launches without a table look for one again, because a bundle was added.
 func (x *Tuner) Renew() {
 	x.Mu.Lock()
 	defer x.Mu.Unlock()
@@ -106,7 +106,7 @@ func (x *Tuner) Renew() {
 	x.renewed.Add(1)
 }
 
-// key is what timings hold for: the device, the facts, and the kernel's text.
+// key names what timings depend on: the device, the facts, and the kernel's text.
 func (x *Tuner) key(facts, kernel string) string {
 	return x.scope + "\nfacts " + facts + "\n" + kernel
 }
@@ -131,7 +131,7 @@ func (x *Tuner) recall(t *Tuning) *ranking {
 	return nil
 }
 
-// rank makes a ranking of a table that an earlier process wrote, if it is one.
+// rank makes a ranking of a table from an earlier process; nil if the table is invalid.
 func (x *Tuner) rank(t *Tuning, value []byte, refuse func(error)) *ranking {
 	table, err := Parse(string(value))
 	if err == nil && !table.Holds(namesOf(t.list)) {
@@ -141,7 +141,7 @@ func (x *Tuner) rank(t *Tuning, value []byte, refuse func(error)) *ranking {
 		refuse(err)
 		return nil
 	}
-	if table.Untimed() && x.Opts.Tune == device.TuneWait { // who waits for it has the time
+	if table.Untimed() && x.Opts.Tune == device.TuneWait { // a program that waits for tuning has the time to measure again
 		return nil
 	}
 	r := &ranking{Table: table, order: table.Order(), list: t.list}
@@ -149,12 +149,12 @@ func (x *Tuner) rank(t *Tuning, value []byte, refuse func(error)) *ranking {
 	return r
 }
 
-// told passes on what autotune tells of a tuning.
+// told passes an event of a measurement to the hooks.
 func (x *Tuner) told(t *Tuning, e Event) {
 	x.onTune(t, device.TuneEvent{Step: string(e.Step), Candidate: e.Candidate, Runs: e.Runs, Elapsed: e.Took, Err: e.Err})
 }
 
-// chosen tells of what launches run by from now on.
+// chosen tells the hooks which choice launches use from now on.
 func (x *Tuner) chosen(t *Tuning, r *ranking, known bool) {
 	x.onTune(t, device.TuneEvent{Step: string(Chosen), Candidate: r.taken().Name, Known: known})
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// ErrStopped is what a run returns that was not to begin any more.
+// ErrStopped is returned by a run that the tuner no longer begins.
 var ErrStopped = errors.New("tuning was stopped")
 
-// ErrUnfit says that the default itself cannot be run for timing: there is
-// nothing to compare with.
+// ErrUnfit says that the default itself cannot be run for timing, so there is nothing to compare
+// with.
 var ErrUnfit = errors.New("the default cannot be timed")
 
-// Unconfirmed is why a candidate is refused that seemed to be faster. It is no
-// fault.
+// Unconfirmed is the reason for refusing a candidate that first seemed to be faster. It is not an
+// error of the candidate.
 const Unconfirmed = "later rounds did not confirm that it is faster"
 
 var errUnconfirmed = errors.New(Unconfirmed)
@@ -25,18 +25,17 @@ var errUnconfirmed = errors.New(Unconfirmed)
 // Subject is something to tune.
 type Subject struct {
 	Names []string // of the candidates, the default first
-	// Check runs a candidate and compares what it gave with what the default gave,
-	// which is checked first, and says how long the run took. Its error refuses the
-	// candidate.
+	// Check runs a candidate and compares its results with the default's, which is checked first. It
+	// returns how long the run took. An error refuses the candidate.
 	Check func(i int) (time.Duration, error)
 	// Run runs a candidate once and says how long it took.
 	Run func(i int) (time.Duration, error)
-	// Told is called for all that is found out.
+	// Told is called for every step.
 	Told func(Event)
-	// Longest, where it is not 0, is how long a single run may take: where the
-	// default takes longer nothing is compared, a candidate is not run again.
+	// Longest limits a single run; 0 means no limit. If the default takes longer, nothing is
+	// compared. A candidate that takes longer is not run again.
 	Longest time.Duration
-	// Spent says that the time for it is over.
+	// Spent says that the time for tuning is over.
 	Spent func() bool
 }
 
@@ -50,42 +49,40 @@ const (
 	Chosen  Step = "chosen"  // it will be used
 )
 
-// Event tells of a step.
+// Event reports a step.
 type Event struct {
 	Step      Step
 	Candidate string
-	Took      time.Duration // a run
-	Runs      int           // of the sample
+	Took      time.Duration // time of one run
+	Runs      int           // number of runs in the sample
 	Err       error         // why it was refused
 }
 
 const (
-	// rounds is how many times each candidate is timed, and moreRounds how many
-	// times at most, as long as some of them may be faster or not. Those that are
-	// found faster have as many rounds again: see confirm.
+	// Each candidate is timed in rounds rounds, and in up to moreRounds as long as it is undecided
+	// whether some candidate is faster. Candidates found faster get as many rounds again; see confirm.
 	rounds     = 15
 	moreRounds = 31
-	// A sample is of as many runs as take this time: clocks are no finer, and
-	// short runs are noisy. Runs of less than that are timed together.
+	// A sample is as many runs as take this time, at most maxRuns: clocks are not finer, and
+	// short runs are noisy.
 	sample  = 100 * time.Microsecond
 	maxRuns = 64
 )
 
-// sifting says after which rounds candidates leave that are so far behind the
-// default.
+// sifting maps a number of rounds to the ratio above which slower candidates then leave.
 var sifting = map[int]float64{1: 2, 4: 1.15, 8: 1.05}
 
 // measurement is one call of Measure.
 type measurement struct {
 	Subject
 	table *Table
-	runs  int    // of a sample
-	in    []bool // candidates that take part
+	runs  int    // per sample
+	in    []bool // candidates that still take part
 }
 
-// Measure checks the candidates, times them in turns with the default, confirms
-// which of them are faster, and gives the table. It is ErrStopped, or ErrUnfit
-// with the reason, where there is none.
+// Measure checks the candidates, times them in turns with the default, confirms which of them are
+// faster, and returns the table. Without a table, the error is ErrStopped, or ErrUnfit with the
+// reason.
 func Measure(s Subject) (*Table, error) {
 	m := &measurement{Subject: s, table: NewTable(s.Names), in: make([]bool, len(s.Names))}
 	for i := range m.in {
@@ -98,7 +95,7 @@ func Measure(s Subject) (*Table, error) {
 	}
 	for round := range moreRounds {
 		if m.Spent() {
-			break // what was timed so far has to do
+			break // the timings so far must suffice
 		}
 		if err := m.round(round); err != nil {
 			return nil, err
@@ -125,14 +122,14 @@ func (m *measurement) tell(i int, e Event) {
 	m.Told(e)
 }
 
-// refuse takes a candidate out for good.
+// refuse excludes a candidate for good.
 func (m *measurement) refuse(i int, err error) {
 	m.table.Rows[i].Refused, m.in[i] = err.Error(), false
 	m.tell(i, Event{Step: Refused, Err: err})
 }
 
-// failed takes a candidate out that could not be run. There is no table without
-// the default, nor where the tuner was stopped.
+// failed excludes a candidate that could not be run. It returns an error, and so ends the
+// measurement, if the default failed or the tuner was stopped.
 func (m *measurement) failed(i int, err error) error {
 	switch {
 	case errors.Is(err, ErrStopped):
@@ -144,7 +141,7 @@ func (m *measurement) failed(i int, err error) error {
 	return nil
 }
 
-// check finds out whether a candidate takes part. It is also its warm-up.
+// check finds out whether a candidate takes part. It also serves as the warm-up.
 func (m *measurement) check(i int) error {
 	took, err := m.Check(i)
 	long := m.Longest > 0 && took > 2*m.Longest // the first run may be a cold one
@@ -161,20 +158,19 @@ func (m *measurement) check(i int) error {
 	case long && i == 0:
 		m.table.TooLong(took)
 		return nil
-	case long: // one time prefers nothing: see leastRounds
+	case long: // one timing cannot make it preferred: see leastRounds
 		m.table.Rows[i].Nanos = []int64{int64(took)}
 		m.tell(i, Event{Step: Timed, Took: took, Runs: 1})
 		return nil
-	case i == 0: // all samples are of equally many runs
+	case i == 0: // all samples have the same number of runs
 		m.runs = min(int(sample/max(took, 1))+1, maxRuns)
 	}
 	m.in[i] = true
 	return nil
 }
 
-// round takes a sample of every candidate, after a run that is not timed: what the
-// neighbour left in caches, and its threads, are not the candidate's. Each round
-// begins with another one.
+// round takes a sample of every candidate. An untimed run comes first, because caches and threads
+// still have the state that the previous candidate left. Each round starts with another candidate.
 func (m *measurement) round(number int) error {
 	n := len(m.in)
 	took := make([]int64, n)
@@ -207,14 +203,14 @@ func (m *measurement) round(number int) error {
 	return nil
 }
 
-// leave takes out the candidates of which that is true.
+// leave excludes the candidates for which out returns true.
 func (m *measurement) leave(out func(paired.Estimate) bool) {
 	for i := 1; i < len(m.in); i++ {
 		m.in[i] = m.in[i] && !out(m.table.Ratio(i))
 	}
 }
 
-// undecided reports candidates that may be faster or not.
+// undecided reports whether some candidate may or may not be faster.
 func (m *measurement) undecided() bool {
 	for i := 1; i < len(m.in); i++ {
 		if m.in[i] && m.table.Ratio(i).Hi >= gain {
@@ -224,9 +220,8 @@ func (m *measurement) undecided() bool {
 	return false
 }
 
-// confirm times those that were found faster once more, and refuses whose fresh
-// rounds do not say so: of many candidates, looked at often, one may have been
-// lucky.
+// confirm times the candidates that were found faster once more, and refuses those that the fresh
+// rounds do not confirm. With many candidates and many looks, one may have been lucky.
 func (m *measurement) confirm() error {
 	order := m.table.Order()
 	better := order[:len(order)-1]
@@ -259,5 +254,5 @@ func (m *measurement) confirm() error {
 	return nil
 }
 
-// tooLong is what a table says of a default that was not timed.
+// tooLong is the reason that a table gives for a default that was not timed.
 func tooLong(took time.Duration) string { return fmt.Sprintf("a run is too long: %v", took) }

@@ -11,8 +11,8 @@ import (
 // fake is a subject whose candidates take these times.
 type fake struct {
 	times  []time.Duration
-	fail   map[int]error // of runs
-	wrong  map[int]error // of checks
+	fail   map[int]error // errors of runs
+	wrong  map[int]error // errors of checks
 	runs   []int
 	spent  time.Duration
 	budget time.Duration
@@ -70,7 +70,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Short runs are timed several together, all candidates' equally many.
+// A sample has several short runs, the same number for all candidates.
 func TestMeasureShort(t *testing.T) {
 	f := &fake{times: []time.Duration{10 * time.Microsecond, 5 * time.Microsecond}}
 	table, err := Measure(f.subject())
@@ -85,7 +85,7 @@ func TestMeasureShort(t *testing.T) {
 	}
 }
 
-// One that seems faster but is not surely so is timed for longer.
+// A candidate that may be faster, but not certainly, is timed for longer.
 func TestMeasureGoesOn(t *testing.T) {
 	f := &fake{times: []time.Duration{10 * ms, 10 * ms, 10 * ms}}
 	s := f.subject()
@@ -93,7 +93,7 @@ func TestMeasureGoesOn(t *testing.T) {
 	s.Run = func(i int) (time.Duration, error) {
 		d, err := run(i)
 		if i == 1 && f.runs[1]%5 > 1 || i == 1 && f.runs[1] > 2*rounds {
-			d = 9 * ms // at first it is not clear
+			d = 9 * ms // undecided at first
 		}
 		return d, err
 	}
@@ -130,8 +130,7 @@ func TestMeasureEnds(t *testing.T) {
 	if len(f.checks) != 1 || f.runs[0] != 1 {
 		t.Errorf("too long: %d checks and %d runs", len(f.checks), f.runs[0])
 	}
-	// What is far too long is run once and never again, also where it is not the
-	// default.
+	// A run that is far too long happens once and never again, for candidates as well as the default.
 	f = &fake{times: []time.Duration{2000 * ms, ms}}
 	s = f.subject()
 	s.Longest = 25 * ms
@@ -153,7 +152,7 @@ func TestMeasureEnds(t *testing.T) {
 	}
 }
 
-// A candidate that fails in the middle is refused, and the others go on.
+// A candidate that fails during the rounds is refused, and the others go on.
 func TestMeasureFailsLate(t *testing.T) {
 	f := &fake{times: []time.Duration{10 * ms, 5 * ms, 7 * ms}}
 	s := f.subject()
@@ -171,14 +170,14 @@ func TestMeasureFailsLate(t *testing.T) {
 	}
 }
 
-// One that was lucky as long as it took to be found faster is not used.
+// A candidate that was only lucky when it was found faster is not used.
 func TestMeasureConfirms(t *testing.T) {
 	f := &fake{times: []time.Duration{10 * ms, 10 * ms, 9 * ms}}
 	s := f.subject()
 	run := s.Run
 	s.Run = func(i int) (time.Duration, error) {
 		d, err := run(i)
-		if i == 1 && f.runs[1] <= 2*rounds+1 { // two per round, and one to begin with
+		if i == 1 && f.runs[1] <= 2*rounds+1 { // two runs per round, and one at the beginning
 			d = 5 * ms
 		}
 		return d, err
@@ -187,7 +186,7 @@ func TestMeasureConfirms(t *testing.T) {
 	if err != nil || table.Rows[1].Refused != Unconfirmed || table.Rows[2].Refused != "" || !slices.Equal(table.Order(), []int{2, 0}) {
 		t.Errorf("%v\n%s", err, table.Text())
 	}
-	// What there was no time to confirm is not used either.
+	// A candidate is not used either if there was no time to confirm it.
 	f = &fake{times: []time.Duration{10 * ms, 5 * ms}}
 	s = f.subject()
 	f.budget = 450 * ms
@@ -196,7 +195,7 @@ func TestMeasureConfirms(t *testing.T) {
 	}
 }
 
-// Whoever wants to know is told of every step.
+// Told is called for every step.
 func TestMeasureTells(t *testing.T) {
 	f := &fake{times: []time.Duration{10 * ms, 9 * ms, 12 * ms, 8 * ms}, wrong: map[int]error{2: errors.New("no such thing")}}
 	s := f.subject()

@@ -9,29 +9,28 @@ import (
 const (
 	// Quiet is how long nothing must have run before the device counts as idle.
 	Quiet = 20 * time.Millisecond
-	// Share is the share of its time that a program which never pauses gives to
-	// tuning, and tuneSaved how much of that is saved up at most: the program is never
-	// held up for longer at a stretch.
+	// Share is the part of its time that a program which never pauses gives to tuning. MaxSaved is
+	// the most time that can be saved up, so a program is never held up for longer at once.
 	Share    = 1.0 / 20
 	MaxSaved = 2 * Longest
-	// tuneHold is how long a trial keeps its memory while it has to wait until the
-	// device is idle, and how long it is without where the program lacked it.
+	// tuneHold is how long a trial keeps its memory while it waits for the device to be idle. It
+	// is also how long trials get no memory after the program lacked some.
 	tuneHold = 250 * time.Millisecond
-	// Patience is how long a trial in all waits for what other streams run, where
-	// somebody waits for the trial.
+	// Patience is how long a trial waits in total for the runs of other streams, if a caller waits
+	// for the trial.
 	Patience = 200 * time.Millisecond
 )
 
-// Ration is the time that tuning may take from a program which never pauses: a
-// share of what goes by. What a step took is known only behind it, so it may be
-// owed, and is paid back before the next one. It is the tuner's goroutine's alone.
+// Ration is the time that tuning may take from a program which never pauses: a share of the time
+// that passes. The cost of a step is known only after the step, so the balance may become
+// negative; the next step then waits. Only the tuner's goroutine uses a Ration.
 type Ration struct {
-	Share float64 // 0: none
+	Share float64 // 0: tuning gets no time
 	Saved time.Duration
-	at    time.Time // when it was counted last
+	at    time.Time // the last time that Earn counted
 }
 
-// Earn counts the time that went by.
+// Earn adds the share of the time since the last call.
 func (r *Ration) Earn(now time.Time) {
 	if !r.at.IsZero() {
 		r.Saved = min(r.Saved+time.Duration(r.Share*float64(now.Sub(r.at))), MaxSaved)
@@ -39,21 +38,20 @@ func (r *Ration) Earn(now time.Time) {
 	r.at = now
 }
 
-// Affords reports that a step of that length is covered.
+// Affords reports that the saved time covers a step of that length.
 func (r *Ration) Affords(step time.Duration) bool {
 	return r.Share > 0 && r.Saved > 0 && r.Saved >= min(step, MaxSaved)
 }
 
-// lacks is how long it takes until it is.
+// lacks returns the time until the ration affords the step.
 func (r *Ration) lacks(step time.Duration) time.Duration {
 	return time.Duration(float64(min(step, MaxSaved)-r.Saved) / r.Share)
 }
 
-// pace returns when a step of a trial may run: when nobody has used the device
-// for a while, or when what the program gives to tuning covers the step, which is
-// then rationed; where somebody waits for the tuner, when nothing runs right now, or
-// after some patience: such timings are not kept. A trial that has to wait for long
-// until the device is idle gives its memory back.
+// pace returns when a step of a trial may run: when the device has been idle for a while, or when
+// the ration covers the step; then rationed is true. If a caller waits for the tuner, pace returns
+// when nothing runs, or after Patience; timings of a disturbed trial are not saved. A trial that
+// waits long for an idle device gives its memory back.
 func (x *Tuner) pace(t *Trial) (rationed bool, err error) {
 	nap := 2 * time.Millisecond
 	begin := time.Now()
@@ -100,13 +98,13 @@ func (x *Tuner) Wait() {
 	x.Join()
 }
 
-// End lets nothing more be timed. What is being tried goes on: join waits for it.
+// End stops the tuner. The step in progress goes on; Join waits for it.
 func (x *Tuner) End() {
 	x.ended.Store(true)
 	x.hurry()
 }
 
-// Join returns when the tuner's goroutine has gone.
+// Join returns when the tuner's goroutine has ended.
 func (x *Tuner) Join() {
 	x.Mu.Lock()
 	for x.Running {

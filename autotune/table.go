@@ -8,8 +8,7 @@ import (
 	"github.com/millrace-go/millrace/internal/paired"
 )
 
-// Table is all that is known of the candidates for one thing: the default is
-// the first.
+// Table holds all timings of the candidates for one thing. The default is the first row.
 type Table struct {
 	Rows []Row
 }
@@ -17,20 +16,20 @@ type Table struct {
 // Row is one candidate.
 type Row struct {
 	Name  string  `json:"candidate"`
-	Nanos []int64 `json:"nanos,omitempty"` // of the rounds that it took part in, one after another
-	// Refused says why it is not used: it failed, it gave other results, or it is
-	// Unconfirmed. Of the default: why nothing was timed.
+	Nanos []int64 `json:"nanos,omitempty"` // one per round that it took part in, in order
+	// Refused says why the candidate is not used: it failed, its results differ, or it is
+	// Unconfirmed. For the default it says why nothing was timed.
 	Refused string `json:"refused,omitempty"`
 }
 
-// gain is how much faster than the default a candidate must be at least, by the
-// end of the interval that speaks against it, for a change to be worth it.
+// gain is the largest ratio to the default's time at which a change is worth it. The upper end of
+// a candidate's interval must be below it.
 const gain = 0.98
 
-// leastRounds a candidate needs to be preferred.
+// leastRounds is the number of rounds that a candidate needs to be preferred.
 const leastRounds = paired.LeastPairs
 
-// NewTable is a table of candidates of which nothing is known.
+// NewTable makes a table of candidates without timings.
 func NewTable(names []string) *Table {
 	t := &Table{Rows: make([]Row, len(names))}
 	for i, name := range names {
@@ -39,13 +38,13 @@ func NewTable(names []string) *Table {
 	return t
 }
 
-// TooLong notes that a run takes so long that nothing is compared.
+// TooLong records that the default takes too long for a comparison.
 func (t *Table) TooLong(took time.Duration) { t.Rows[0].Refused = tooLong(took) }
 
 // Untimed reports a table that says only why nothing was compared.
 func (t *Table) Untimed() bool { return t.Rows[0].Refused != "" }
 
-// Ratio is how the times of row i compare with the default's of the same rounds.
+// Ratio returns the ratio of row i's times to the default's times of the same rounds.
 func (t *Table) Ratio(i int) paired.Estimate {
 	own, base := t.Rows[i].Nanos, t.Rows[0].Nanos
 	n := min(len(own), len(base))
@@ -60,9 +59,9 @@ func floats(ns []int64) []float64 {
 	return xs
 }
 
-// Order lists the rows that may be used, the one to be preferred first: those
-// that are faster than the default, the fastest first, then the default. What
-// is slower is no help where these fail.
+// Order lists the usable rows in order of preference: those that are faster than the default,
+// fastest first, then the default. A slower candidate is no substitute when these fail, so it is
+// not listed.
 func (t *Table) Order() []int {
 	type rated struct {
 		row   int
@@ -85,7 +84,7 @@ func (t *Table) Order() []int {
 	return append(order, 0)
 }
 
-// Median time of a row in nanoseconds; NaN where it was not timed.
+// Median returns the median time of a row in nanoseconds, NaN if it was not timed.
 func (t *Table) Median(i int) float64 { return paired.Median(floats(t.Rows[i].Nanos)) }
 
 // Holds reports that the table is of these candidates, in this order.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// times are n rounds around a time, as a noisy clock would give them.
+// times returns n times around a time, as from a noisy clock.
 func times(around int64, n int) []int64 {
 	ns := make([]int64, n)
 	for i := range ns {
@@ -17,7 +17,7 @@ func times(around int64, n int) []int64 {
 
 func TestOrder(t *testing.T) {
 	noisy := times(800, 15)
-	for i := range 5 { // as often slower as faster, nearly
+	for i := range 5 { // slower nearly as often as faster
 		noisy[3*i], noisy[3*i+1] = 1300, 1200
 	}
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestOrder(t *testing.T) {
 		if got := table.Order(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
-		// The same table gives the same order, also when it was written and read.
+		// The same table gives the same order, also after it was written and read.
 		for i := range c.rows {
 			c.rows[i].Name = c.name + string(rune('a'+i))
 		}
@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a file holds is an error or a table that can be asked.
+// FuzzParse checks that any text gives an error or a table whose methods work.
 func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add("tuning 2\n{\"nanos\":[0,9223372036854775807]}\n")

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// textHead begins the text of a table. Its number grows when the meaning of
-// what follows changes.
+// textHead begins the text of a table. Its number grows when the meaning of the text changes.
 const textHead = "tuning 2\n"
 
-// limits of a table that is read: larger ones are none.
+// Parse refuses larger tables.
 const (
 	maxRows  = 256
 	maxNanos = 1024
 )
 
-// Text is the table in the form that Parse reads: a row of JSON per candidate.
+// Text returns the table in the form that Parse reads: one line of JSON per candidate.
 func (t *Table) Text() string {
 	b := []byte(textHead)
 	for i := range t.Rows {
-		row, _ := json.Marshal(&t.Rows[i]) // there is nothing in it that cannot be written
+		row, _ := json.Marshal(&t.Rows[i]) // a Row can always be written
 		b = append(append(b, row...), '\n')
 	}
 	return string(b)
@@ -30,7 +29,7 @@ func (t *Table) Text() string {
 
 var errTable = errors.New("no tuning table")
 
-// Parse reads a table. The error says in which line it is none.
+// Parse reads a table. An error names the first invalid line.
 func Parse(text string) (*Table, error) {
 	rest, ok := strings.CutPrefix(text, textHead)
 	if !ok || !strings.HasSuffix(rest, "\n") {

@@ -14,30 +14,30 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Trial is a launch to be timed: on the sizes and strides that the program has,
-// in memory of its own and on made-up values. Where operands of the program share
-// memory, so do the trial's.
+// Trial is a launch to be timed. It has the sizes and strides of the program's launch, but its own
+// memory and made-up values. Where operands of the program share memory, those of the trial do,
+// too.
 type Trial struct {
 	X      *Tuner
 	tuning *Tuning
 	list   []runtime.Choice
 	l      runtime.Launch
 	bufs   []trialBuffer
-	where  []int // of its operands, the buffer; -1 for none
+	where  []int // by operand: its buffer, -1 for none
 	Tol    ir.Tolerance
-	below  int64 // integers are from zero to below this
+	below  int64 // integer values are from 0 to below-1
 
-	dearest   time.Duration // step so far
-	patience  time.Duration // waited for other streams: see pace
-	disturbed bool          // one of them ran meanwhile
+	dearest   time.Duration // cost of the longest step so far
+	patience  time.Duration // time spent waiting for other streams: see pace
+	disturbed bool          // another stream ran meanwhile
 
-	held  bool     // it has its memory; under the tuner's turn
-	ready bool     // which is filled
-	want  [][]byte // what the default wrote, by buffer
+	held  bool     // the trial has its memory; guarded by the tuner's Turn
+	ready bool     // the memory is filled
+	want  [][]byte // by buffer: the results of the default
 }
 
-// trial copies what it must know of a bound launch. The memory of the program is
-// not held.
+// trial copies what a Trial needs from a bound launch. It does not keep the program's memory
+// alive.
 func (x *Tuner) trial(u *Unit, of Plan, bound *runtime.Launch) *Trial {
 	t := &Trial{X: x, tuning: u.Tuning, list: u.list, l: cloneLaunch(bound), below: 100}
 	at := map[runtime.Buffer]int{}
@@ -81,7 +81,7 @@ func (x *Tuner) measure(t *Trial) (table *Table, err error) {
 	}
 	if x.Opts.Tune != device.TuneWait {
 		s.Longest = Longest
-		if t.dearest = t.least(); t.dearest > s.Longest { // without touching any memory
+		if t.dearest = t.least(); t.dearest > s.Longest { // known too long before any memory is allocated
 			table = NewTable(s.Names)
 			table.TooLong(t.dearest)
 			return table, nil
@@ -90,8 +90,7 @@ func (x *Tuner) measure(t *Trial) (table *Table, err error) {
 	return Measure(s)
 }
 
-// least is how long a run takes at the least: what it moves, by the device's own
-// bandwidth.
+// least is the shortest possible time of a run: the bytes it moves at the device's bandwidth.
 func (t *Trial) least() time.Duration {
 	if t.X.Caps.Bandwidth == 0 {
 		return 0
@@ -108,8 +107,8 @@ func (t *Trial) least() time.Duration {
 	return time.Duration(moved / t.X.Caps.Bandwidth * float64(time.Second))
 }
 
-// whole runs or checks a candidate, which needs the trial's memory, and does so
-// again where the memory was given back meanwhile.
+// whole runs or checks a candidate. It gives the trial its memory first, and starts again if the
+// memory was given back meanwhile.
 func (t *Trial) whole(i int, f func(runtime.Tuner, int) (time.Duration, error)) (took time.Duration, err error) {
 	for {
 		if err = t.take(); err == nil {
@@ -121,9 +120,9 @@ func (t *Trial) whole(i int, f func(runtime.Tuner, int) (time.Duration, error)) 
 	}
 }
 
-// step does one thing on the device, when it is the tuner's turn: a run, or a
-// piece of a transfer. f says how long the device took, where that is not all of the time.
-// Between steps the trial may lose its memory.
+// step does one thing on the device when it is the tuner's turn: a run, or one piece of a
+// transfer. f returns the device's time, or 0 for all of the time. Between steps the trial may
+// lose its memory.
 func (t *Trial) step(f func() (time.Duration, error)) error {
 	x := t.X
 	rationed, err := x.pace(t)
@@ -137,7 +136,7 @@ func (t *Trial) step(f func() (time.Duration, error)) error {
 	}
 	begin := time.Now()
 	cost, err := f()
-	if wall := time.Since(begin); cost == 0 || x.Opts.Tune == device.TuneWait { // whoever waits does so for compilers, too
+	if wall := time.Since(begin); cost == 0 || x.Opts.Tune == device.TuneWait { // a waiting program also waits for compilers
 		cost = wall
 	}
 	x.Spent.Add(int64(cost))
@@ -149,8 +148,8 @@ func (t *Trial) step(f func() (time.Duration, error)) error {
 	return err
 }
 
-// try runs a candidate once. What it waits for first, the program's own run,
-// takes nothing from the program.
+// try runs a candidate once. The time until the program's own run ends, for which try waits first,
+// is not counted as taken from the program.
 func (t *Trial) try(drv runtime.Tuner, i int) (took time.Duration, err error) {
 	err = t.step(func() (time.Duration, error) {
 		t.l.Choice = t.list[i].Code
@@ -168,11 +167,10 @@ func (t *Trial) run(drv runtime.Tuner, i int) (time.Duration, error) {
 	return t.try(drv, i)
 }
 
-// ErrOtherResults refuses a candidate whose results are not the default's.
+// ErrOtherResults refuses a candidate whose results differ from the default's.
 var ErrOtherResults = errors.New("other results than the default's")
 
-// check runs a candidate on memory that is as it was for the default, and
-// compares all that was written.
+// check runs a candidate on memory in the same state as for the default, and compares all results.
 func (t *Trial) check(drv runtime.Tuner, i int) (took time.Duration, err error) {
 	if err := t.restore(true); err != nil {
 		return 0, err
@@ -208,8 +206,8 @@ func dense(dt ir.DType, data []byte) ir.Dense {
 	return ir.Dense{TensorType: ir.TensorType{DT: dt, Shape: ir.Shape{len(data) / dt.Size()}}, Data: data}
 }
 
-// Compare looks at the piece that begins at an element. NaNs are equal, whichever
-// they are.
+// Compare compares a piece that begins at element at with the same piece of want. All NaNs are
+// equal.
 func (t *Trial) Compare(dt ir.DType, at int64, data, want []byte) error {
 	piece := want[at*int64(dt.Size()):][:len(data)]
 	if bytes.Equal(data, piece) {

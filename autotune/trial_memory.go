@@ -15,15 +15,15 @@ import (
 type trialBuffer struct {
 	bytes    int64
 	dt       ir.DType // of the first of them
-	seed     uint64   // no two have the same values: who takes one for the other is found out
+	seed     uint64   // differs between buffers, so that exchanged operands give other results
 	in, out  bool
 	mem      runtime.Buffer
 	elements int64
-	values   []byte // what a piece is filled with; nil until it was made up
+	values   []byte // the values of one piece; nil until they are made up
 }
 
-// maxTrialBytes bounds the memory of a trial in the background, maxWaitedBytes
-// that of one which the program waits for.
+// maxTrialBytes limits the memory of a trial in the background, maxWaitedBytes that of a trial
+// for which the program waits.
 const (
 	maxTrialBytes  = 256 << 20
 	maxWaitedBytes = 2 << 30
@@ -34,7 +34,7 @@ var (
 	errYielded   = errors.New("the trial gave its memory back")
 )
 
-// bytes is what a trial takes, on the device and for copies of results.
+// bytes returns the memory that a trial needs, on the device and for copies of results.
 func (t *Trial) bytes() (device, host int64) {
 	for i := range t.bufs {
 		device += t.bufs[i].bytes
@@ -45,8 +45,8 @@ func (t *Trial) bytes() (device, host int64) {
 	return device, host
 }
 
-// room says why a trial may not have its memory. What the program has live leaves
-// little enough of a limit: nothing is collected, let alone given up, for a trial.
+// room says why a trial may not have its memory. A trial must fit beside the program's live memory
+// under the memory limit: for a trial, nothing is collected or freed.
 func (t *Trial) room() error {
 	own, copies := t.bytes()
 	most, limit := int64(maxTrialBytes), t.X.Opts.MemoryLimit
@@ -90,7 +90,7 @@ func (t *Trial) hold(x *Tuner) error {
 		return nil
 	}
 	if x.Opts.Tune != device.TuneWait && x.waiting.Load() == 0 && !x.calm() {
-		return errYielded // the program took the turn meanwhile, and what it lacks is not there yet
+		return errYielded // the program lacked memory meanwhile and may not have enough yet
 	}
 	t.ready = false
 	if err := t.room(); err != nil {
@@ -115,7 +115,7 @@ func (t *Trial) hold(x *Tuner) error {
 	return nil
 }
 
-// drop gives a trial's memory back. The turn is the caller's.
+// drop frees a trial's memory. The caller holds Turn.
 func (x *Tuner) drop(t *Trial) {
 	for i := range t.bufs {
 		if m := t.bufs[i].mem; m != nil {
@@ -133,8 +133,8 @@ func (x *Tuner) giveBack(t *Trial) {
 	x.drop(t)
 }
 
-// Yield takes the memory of all trials back, for a program that lacks it, and
-// reports whether there was any. A run that is being timed is waited for.
+// Yield frees the memory of all trials for a program that lacks memory, and reports whether there
+// was any. It waits for the end of a run that is being timed.
 func (x *Tuner) Yield() bool {
 	x.Turn.Lock()
 	defer x.Turn.Unlock()
@@ -148,16 +148,15 @@ func (x *Tuner) Yield() bool {
 	return some
 }
 
-// calm reports that it is long enough ago that the program lacked memory.
+// calm reports that the program has not lacked memory for tuneHold.
 func (x *Tuner) calm() bool { return time.Since(time.Unix(0, x.yielded.Load())) > tuneHold }
 
-// PieceElements are written or read at a time; odd, so that what is a power of
-// two elements away from its place is wrong.
+// PieceElements are written or read at a time. The number is odd: an element that is a power of
+// two elements away from its place then has a wrong value.
 const PieceElements = 1<<18 - 5
 
-// fill writes made-up values: numbers between 0 and 1, a few of them negative,
-// and small integers, which are indices in range where the launch has indices.
-// They are the same each time.
+// fill writes made-up values, the same ones each time: floats between 0 and 1, a few of them
+// negative, and small integers. If the launch has indices, the integers are indices in range.
 func (t *Trial) fill(b *trialBuffer) error {
 	if b.values == nil {
 		if err := t.step(func() (time.Duration, error) { b.values = t.madeUp(b); return 0, nil }); err != nil {
@@ -190,12 +189,12 @@ func (t *Trial) madeUp(b *trialBuffer) []byte {
 	return values.Data
 }
 
-// piece is host memory for a piece of a buffer.
+// piece returns host memory for one piece of a buffer.
 func (b *trialBuffer) piece() []byte {
 	return make([]byte, min(PieceElements, b.elements)*int64(b.dt.Size()))
 }
 
-// pieces goes over a buffer with memory for a piece, a step for each.
+// pieces calls f for each piece of a buffer, as one step each.
 func (t *Trial) pieces(b *trialBuffer, data []byte, f func(at int64, data []byte) error) error {
 	for at := int64(0); at < b.elements; at += PieceElements {
 		n := min(PieceElements, b.elements-at)
@@ -206,7 +205,8 @@ func (t *Trial) pieces(b *trialBuffer, data []byte, f func(at int64, data []byte
 	return nil
 }
 
-// restore makes memory that a run reads and writes what it was.
+// restore rewrites the memory that a run both reads and writes; with outputs also memory that it
+// only writes.
 func (t *Trial) restore(outputs bool) error {
 	for i := range t.bufs {
 		if b := &t.bufs[i]; b.out && (b.in || outputs) {

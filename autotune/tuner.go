@@ -16,37 +16,33 @@ import (
 	"github.com/millrace-go/millrace/shelf"
 )
 
-// Tuning: where a device has several ways to run a launch, they are timed on
-// memory of their own while no stream has anything to run, or between the runs of a
-// program that never pauses, and from then on the fastest is taken. Nothing is tried
-// on a program's own runs: a candidate that is slow, or wrong, would be the program's
-// loss.
+// Tuning: if a device can run a launch in several ways, the tuner times them on memory of its own.
+// It does so while no stream has anything to run, or between the runs of a program that never
+// pauses. From then on, launches use the fastest way. It tries nothing on the program's own runs,
+// where a slow or wrong candidate would harm the program.
 
 const (
-	// After is how many runs at the same sizes make a segment worth tuning in
-	// the background.
+	// After is the number of runs at the same sizes after which a segment is worth tuning in the
+	// background.
 	After = 8
-	// Longest is how long a single run may take in the background: whoever comes
-	// meanwhile waits for its end.
+	// Longest limits a single run in the background, because the program waits for its end if it
+	// needs the device meanwhile.
 	Longest = 25 * time.Millisecond
-	// tuneBudget is the time that tuning in the background may take in all.
+	// tuneBudget is the total time that tuning in the background may take.
 	tuneBudget = 10 * time.Second
-	// MaxTunings bounds what is known of launches, maxTrials those that wait to
-	// be timed.
+	// MaxTunings limits the launches that are remembered, MaxTrials those that wait to be timed.
 	MaxTunings = 4096
 	MaxTrials  = 256
 )
 
-// Unit is a launch of a plan that there are several ways to run, with what is
-// known of it.
+// Unit is a launch of a plan that can be run in several ways, with its Tuning.
 type Unit struct {
 	at int
 	*Tuning
 }
 
-// Plan is a plan as the tuner sees it: its steps, the texts of their kernels, the
-// nodes that they compute, and where what is found out about its launches is kept, for
-// these sizes.
+// Plan is the tuner's view of a plan: its steps, the texts of their kernels, the nodes that they
+// compute, and the place where its tuning at these sizes is stored.
 type Plan struct {
 	Steps []fusion.Step
 	Texts []string
@@ -54,23 +50,22 @@ type Plan struct {
 	Tuned *atomic.Pointer[Tuned]
 }
 
-// Tuned is what a geometry knows of its launches. Immutable but for its counter.
+// Tuned is the tuning of one geometry's launches. It is immutable, but for its counter.
 type Tuned struct {
-	changes uint64 // of the device, when it was found out
+	changes uint64 // the device's and the tuner's number of changes at that time
 	units   []Unit
 	runs    atomic.Int32
 }
 
-// Tuner times candidates, one launch at a time. Its goroutine lives as long as
-// there is work.
+// Tuner times candidates, one launch at a time. Its goroutine ends when no trial is queued.
 type Tuner struct {
 	*device.Base
 	lanes *lane.Lanes
-	drain func() // returns when all that was submitted by now has run
+	drain func() // returns when all jobs submitted before the call have run
 	shelf *shelf.Shelf
 
 	ways  runtime.Tuner // nil: nothing is tuned
-	scope string        // of every key
+	scope string        // the scope of every key
 	wake  chan struct{}
 
 	Mu      sync.Mutex
@@ -78,24 +73,23 @@ type Tuner struct {
 	Known   map[string]*Tuning
 	Queue   []*Trial
 	Running bool
-	renewed atomic.Uint64 // bundles that came
+	renewed atomic.Uint64 // number of bundles added
 
-	Turn    sync.Mutex      // held while something of a trial runs, or its memory changes hands
-	Holders map[*Trial]bool // trials that have memory; under turn
-	yielded atomic.Int64    // when the program took that back last, in Unix nanoseconds
+	Turn    sync.Mutex      // held during a step of a trial, and to change who holds memory
+	Holders map[*Trial]bool // trials that have memory; guarded by Turn
+	yielded atomic.Int64    // when the program last took the memory back, in Unix nanoseconds
 
-	waiting atomic.Int32 // callers that wait for it, and so leave the device alone
+	waiting atomic.Int32 // callers that wait for the tuner, and so leave the device alone
 	ended   atomic.Bool
 	Spent   atomic.Int64 // nanoseconds
-	Taken   atomic.Int64 // of these, from a program that does not pause
+	Taken   atomic.Int64 // of these, taken from a program that does not pause
 
-	seen   uint64 // the lanes' last job when it was looked at, and since when
+	seen   uint64 // the lanes' last job when pace last saw a change, and the time of that
 	since  time.Time
 	ration Ration // of a program that never pauses
 }
 
-// Init readies the tuner of an open device. drain returns when all that was submitted
-// has run.
+// Init prepares the tuner of an open device. drain returns when all submitted jobs have run.
 func (x *Tuner) Init(d *device.Base, lanes *lane.Lanes, drain func(), kept *shelf.Shelf) {
 	x.Base, x.lanes, x.drain, x.shelf = d, lanes, drain, kept
 	x.idle.L = &x.Mu
@@ -112,8 +106,7 @@ func (x *Tuner) Init(d *device.Base, lanes *lane.Lanes, drain func(), kept *shel
 	x.scope = d.Caps.Scope()
 }
 
-// Choose gives the launches of a bound plan their choices. The stream's lock is
-// held.
+// Choose sets the choices of a bound plan's launches. The caller holds the stream's lock.
 func (x *Tuner) Choose(of Plan, ls []runtime.Launch) []Unit {
 	if x.ways == nil {
 		return nil
@@ -122,7 +115,7 @@ func (x *Tuner) Choose(of Plan, ls []runtime.Launch) []Unit {
 	if changes := x.ways.Changes() + x.renewed.Load(); t == nil || t.changes != changes {
 		fresh := x.look(of, ls, changes)
 		if t != nil {
-			fresh.runs.Store(min(t.runs.Load(), After-1)) // once more, for what is new
+			fresh.runs.Store(min(t.runs.Load(), After-1)) // count the last run again, to time what is new
 		}
 		t = fresh
 		of.Tuned.Store(t)
@@ -134,7 +127,7 @@ func (x *Tuner) Choose(of Plan, ls []runtime.Launch) []Unit {
 	if wait := x.Opts.Tune == device.TuneWait; !forced && !ls[0].Provisional && (wait || t.runs.Load() < After && t.runs.Add(1) == After) {
 		for i := range t.units {
 			if u := &t.units[i]; u.Ranked.Load() == nil && !u.Asked.Swap(true) && !x.try(x.trial(u, of, &ls[u.at]), wait) {
-				u.Asked.Store(false) // later
+				u.Asked.Store(false) // a later run tries again
 				t.runs.Store(0)
 			}
 		}
@@ -148,7 +141,7 @@ func (x *Tuner) Choose(of Plan, ls []runtime.Launch) []Unit {
 	return t.units
 }
 
-// look finds out what may be chosen for launches, and what is known of it.
+// look finds the launches that have choices, and their tunings.
 func (x *Tuner) look(of Plan, ls []runtime.Launch, changes uint64) *Tuned {
 	t := &Tuned{changes: changes}
 	for i := range ls {
@@ -159,11 +152,11 @@ func (x *Tuner) look(of Plan, ls []runtime.Launch, changes uint64) *Tuned {
 	return t
 }
 
-// ErrBudget is why launches are not timed any more.
+// ErrBudget says why launches are no longer timed.
 var ErrBudget = errors.New("the time for tuning was spent (tunebudget)")
 
-// try times a launch's candidates: at once where the program waits for it, else
-// in the background. It reports whether there was a place in the queue.
+// try times a launch's candidates: at once if the program waits for it, else in the background.
+// It returns false if the queue has no place.
 func (x *Tuner) try(t *Trial, wait bool) bool {
 	if x.overBudget() {
 		t.tuning.unfit.Store(&ErrBudget)
@@ -210,7 +203,7 @@ func (x *Tuner) work() {
 	}
 }
 
-// budget is how long tuning may take in all; 0: no limit.
+// budget is the total time that tuning may take; 0: no limit.
 func (x *Tuner) budget() time.Duration {
 	if b := x.Opts.TuneBudget; b != 0 || x.Opts.Tune == device.TuneWait {
 		return b
@@ -223,11 +216,11 @@ func (x *Tuner) overBudget() bool {
 	return b > 0 && x.Spent.Load() > int64(b)
 }
 
-// one times a launch's candidates and keeps what came out.
+// one times a launch's candidates and keeps the result.
 func (x *Tuner) one(t *Trial) {
 	table, err := x.measure(t)
 	if x.ended.Load() {
-		return // what failed may have done so because the device is being closed
+		return // closing the device may have caused a failure
 	}
 	if err != nil {
 		if !errors.Is(err, ErrStopped) {
@@ -236,7 +229,7 @@ func (x *Tuner) one(t *Trial) {
 		return
 	}
 	for _, r := range table.Rows[1:] {
-		if r.Refused != "" && r.Refused != Unconfirmed { // no fallback: nothing of the program ran by it
+		if r.Refused != "" && r.Refused != Unconfirmed { // not a fallback: no launch of the program used it
 			x.OnError(fmt.Errorf("tuning: %s is not used: %s", r.Name, r.Refused))
 		}
 	}
@@ -245,13 +238,13 @@ func (x *Tuner) one(t *Trial) {
 		x.Counts.Tunings.Add(1)
 	}
 	if x.shelf.Cache != nil && !t.disturbed {
-		x.shelf.Cache.Put(shelf.KindTuning, t.tuning.Key, []byte(table.Text())) // a failure is counted there
+		x.shelf.Cache.Put(shelf.KindTuning, t.tuning.Key, []byte(table.Text())) // the cache counts failures
 	}
 }
 
-// Retreat is called when a list of launches failed at one of them: it takes
-// choices back, and reports whether there were any, so that the rest can be run
-// again. Where it is not known which launch failed all choices are suspected.
+// Retreat replaces choices after a list of launches failed at launch at, and reports whether it
+// replaced any; then the caller can run the rest again. If it is unknown which launch failed, it
+// resets the choices of all launches from at on.
 func (x *Tuner) Retreat(ls []runtime.Launch, units []Unit, at int) bool {
 	again := false
 	for _, u := range units {

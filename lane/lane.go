@@ -5,25 +5,25 @@ import (
 	"sync/atomic"
 )
 
-// Lane runs the jobs of one stream, one after another. Lanes run at once, each
-// on the goroutine of whoever waits for one of its jobs, else on one that lives as
-// long as there are jobs. Nobody waits for more than his job, the jobs in front of
-// it in its lane, and those that write what these read.
+// Lane runs the jobs of one stream, one after another. Lanes run at the same time. Each runs on the
+// goroutine of a caller that waits for one of its jobs, else on a goroutine that lives as long as
+// there are jobs. A caller waits only for its job, for earlier jobs of that lane, and for the jobs
+// that write the operands of these.
 type Lane struct {
 	exec *Lanes
-	Next uint64 // number of the job that was submitted last; under the stream's lock
+	Next uint64 // number of the job submitted last; under the stream's lock
 
-	done atomic.Uint64 // jobs up to this one have run
+	done atomic.Uint64 // jobs up to this number have run
 
 	Mu      sync.Mutex
 	Queue   []queued
-	room    [4]queued // where queue starts: it is often empty
-	running bool      // somebody runs jobs of the lane
-	called  bool      // a goroutine was started that will, where nobody does by then
+	room    [4]queued // first memory of Queue, which is often empty
+	running bool      // a goroutine runs jobs of the lane
+	called  bool      // a goroutine was started that will run the lane unless another one does by then
 	waiting []waiter
 }
 
-// Job is a job: what runs it, once.
+// Job is run once.
 type Job interface{ Run() }
 
 // queued is a job and its number.
@@ -32,50 +32,50 @@ type queued struct {
 	seq uint64
 }
 
-// NewLane is one more lane.
+// NewLane makes another lane.
 func (x *Lanes) NewLane() *Lane {
 	l := &Lane{exec: x}
 	l.Queue = l.room[:0]
 	return l
 }
 
-// waiter is told when a job has run.
+// waiter waits for a job to have run.
 type waiter struct {
 	seq  uint64
 	told chan struct{}
 }
 
-// Moment is when a job of a lane has run. The zero moment has passed.
+// Moment is the time at which a job of a lane has run. The zero Moment has passed.
 type Moment struct {
 	*Lane
 	seq uint64
 }
 
-// After is when the lane's job of that number has run.
+// After is the Moment of the lane's job with that number.
 func After(l *Lane, seq uint64) Moment { return Moment{l, seq} }
 
-// Passed says that it is over.
+// Passed reports that the job has run.
 func (m Moment) Passed() bool { return m.Lane == nil || m.done.Load() >= m.seq }
 
-// Wait returns when the job has run. It runs what is in front of it where nobody
-// else does.
+// Wait returns when the job has run. It runs the earlier jobs of the lane itself unless another
+// goroutine does.
 func (m Moment) Wait() {
 	if !m.Passed() {
 		m.Lane.wait(m.seq)
 	}
 }
 
-// Idle says that all that was submitted has run. The stream's lock is held.
+// Idle reports that all submitted jobs have run. The caller holds the stream's lock.
 func (l *Lane) Idle() bool { return l.done.Load() == l.Next }
 
-// Last is when the job that was submitted last has run. The stream's lock is held.
+// Last is the Moment of the job submitted last. The caller holds the stream's lock.
 func (l *Lane) Last() Moment { return Moment{l, l.Next} }
 
-// reserved is when the job that will be submitted next has run. The stream's lock
-// is held until then.
+// reserved is the Moment of the job that will be submitted next. The caller holds the stream's lock
+// until it submits that job.
 func (l *Lane) reserved() Moment { return Moment{l, l.Next + 1} }
 
-// Queued is when all that was submitted by now has run. No lock is needed.
+// Queued is the Moment of the last job submitted before the call. It needs no lock.
 func (l *Lane) Queued() Moment {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -88,12 +88,12 @@ func (l *Lane) Queued() Moment {
 	return Moment{}
 }
 
-// everything is behind all jobs.
+// everything is a number greater than that of any job.
 const everything = ^uint64(0)
 
-// Submit queues a job behind those of its lane, with the number that was reserved for
-// it. Where start is set it runs as soon as it can, else when somebody waits for it.
-// The stream's lock is held.
+// Submit queues a job behind the others of its lane, with the number that was reserved for it. With
+// start the job runs as soon as possible, else when a caller waits for it. The caller holds the
+// stream's lock.
 func (l *Lane) Submit(j Job, start bool) {
 	l.Next++
 	l.exec.Submitted.Add(1)
@@ -107,9 +107,9 @@ func (l *Lane) Submit(j Job, start bool) {
 	l.Mu.Unlock()
 }
 
-// makeRoom moves the queue to where more jobs fit behind it. Where they were they must not
-// stay: that may be the lane's own room, which lasts as long as the stream, and whoever uses
-// a job again would have its memory kept alive from there. The lock is held.
+// makeRoom moves the queue to larger memory and clears the old memory. That may be the lane's own
+// room, which lives as long as the stream: a reference left there would keep the memory of reused
+// jobs alive. The caller holds the lock.
 func (l *Lane) makeRoom() {
 	moved := make([]queued, len(l.Queue), 2*len(l.Queue)+len(l.room))
 	copy(moved, l.Queue)
@@ -117,9 +117,9 @@ func (l *Lane) makeRoom() {
 	l.Queue = moved
 }
 
-// call starts a goroutine that runs the lane, unless one was started that has not begun.
-// Until it has, whoever waits for a job runs it: that takes less than waiting. The lock
-// is held.
+// call starts a goroutine that runs the lane, unless one was started that has not begun. Until it
+// begins, a caller that waits for a job runs the lane itself, which is faster than waiting. The
+// caller holds the lock.
 func (l *Lane) call() {
 	if !l.called {
 		l.called = true
@@ -136,7 +136,7 @@ func (l *Lane) wait(seq uint64) {
 			l.Mu.Unlock()
 			l.exec.giveWay(l)
 			l.Mu.Lock()
-			continue // what is in front may be all there is: a job is known before it is queued
+			continue // jobs up to seq may not be queued yet: a Moment can be known before its job is submitted
 		}
 		w := waiter{seq, make(chan struct{})}
 		l.waiting = append(l.waiting, w)
@@ -147,7 +147,7 @@ func (l *Lane) wait(seq uint64) {
 	l.Mu.Unlock()
 }
 
-// goOn runs the lane until it is empty, unless somebody runs it.
+// goOn runs the lane until it is empty, unless another goroutine runs it.
 func (l *Lane) goOn() {
 	l.Mu.Lock()
 	l.called = false
@@ -158,8 +158,8 @@ func (l *Lane) goOn() {
 	l.Mu.Unlock()
 }
 
-// work runs the lane's jobs up to one. What is left behind it goes on by itself. The
-// lane's lock is held, but while a job runs.
+// work runs the lane's jobs up to number seq. If jobs remain, a new goroutine continues. The caller
+// holds the lane's lock, which work releases while a job runs.
 func (l *Lane) work(seq uint64) {
 	for len(l.Queue) > 0 && l.done.Load() < seq {
 		next := l.Queue[0]
@@ -181,7 +181,7 @@ func (l *Lane) work(seq uint64) {
 	}
 }
 
-// tell wakes those whose job has run. The lock is held.
+// tell wakes the waiters whose job has run. The caller holds the lock.
 func (l *Lane) tell() {
 	done, left := l.done.Load(), l.waiting[:0]
 	for _, w := range l.waiting {

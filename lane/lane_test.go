@@ -8,16 +8,16 @@ import (
 	"weak"
 )
 
-// job appends its number to what ran.
+// job appends its number to ran.
 type job struct {
 	n   int
-	ran *[]int // by one goroutine at a time
+	ran *[]int // used by one goroutine at a time
 }
 
 func (j job) Run() { *j.ran = append(*j.ran, j.n) }
 
-// Jobs run once and in order, whoever waits for which of them, and when all have run
-// nobody waits and nothing is left.
+// Jobs run once and in order, whichever jobs callers wait for. When all have run, no caller waits
+// and no job is left.
 func TestLane(t *testing.T) {
 	rounds := 300
 	if testing.Short() {
@@ -58,15 +58,15 @@ func TestLane(t *testing.T) {
 				t.Fatalf("job %d ran as number %d", n, i)
 			}
 		}
-		left := l.Queued() // first: its lock is held until all is noted
+		left := l.Queued() // first: the lane's lock is held until all is noted
 		if _, busy := x.Last(); busy || left != (Moment{}) {
 			t.Fatal("something is left to run")
 		}
 	}
 }
 
-// A job that is to start runs though nobody waits for it, one that is not runs when
-// somebody does, and with it what is in front of it.
+// A job with start runs although no caller waits for it. One without start runs when a caller
+// waits, and the earlier jobs run with it.
 func TestLaneStarts(t *testing.T) {
 	x := new(Lanes)
 	l := x.NewLane()
@@ -87,9 +87,8 @@ func TestLaneStarts(t *testing.T) {
 	}
 }
 
-// A job that is known by its number and not queued yet, as what writes memory that another
-// stream got hold of meanwhile, is waited for, though the jobs in front of it are queued
-// and nobody runs them.
+// A caller can wait for a job that has a number but is not queued yet: another stream may already
+// hold the memory that the job writes. The caller also runs the earlier jobs that are queued.
 func TestLaneWaitsForReserved(t *testing.T) {
 	x := new(Lanes)
 	l := x.NewLane()
@@ -101,7 +100,7 @@ func TestLaneWaitsForReserved(t *testing.T) {
 		at.Wait()
 		early <- at.Passed()
 	}()
-	for !After(l, l.Next).Passed() { // the one in front
+	for !After(l, l.Next).Passed() { // the earlier job
 		time.Sleep(time.Millisecond)
 	}
 	select {
@@ -123,13 +122,13 @@ func (g *gate) Run() {
 	<-g.open
 }
 
-// used is a job that is used again by somebody else when it has run.
+// used is a job that is used again after it has run.
 type used struct{ big *[1 << 10]byte }
 
 func (u *used) Run() {}
 
-// A lane that stays, and once had more jobs than there is room for at first, keeps none of
-// those that have run: they are used again, and what they have then would be kept alive.
+// A lane that once had more jobs than fit into its first memory keeps none of those that have run:
+// the jobs are used again, and the lane would keep their new memory alive.
 func TestLaneKeepsNoJobs(t *testing.T) {
 	x := new(Lanes)
 	l := x.NewLane()

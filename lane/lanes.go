@@ -5,21 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// Lanes is what the lanes of a device have in common: jobs of a lane run in order, those of
-// several lanes at once. The device decides how its threads are shared.
+// Lanes is the state that the lanes of a device share. Jobs of one lane run in order, those of
+// several lanes at the same time. The device decides how they share its threads.
 type Lanes struct {
-	Submitted, Finished atomic.Uint64 // jobs of all lanes
+	Submitted, Finished atomic.Uint64 // number of jobs of all lanes
 
-	waited atomic.Pointer[Lane] // whose job somebody ran for himself last
-	many   atomic.Int32         // for so many more such jobs several lanes are in use
+	waited atomic.Pointer[Lane] // the lane whose job a waiting caller ran last
+	many   atomic.Int32         // several lanes count as in use for this number of further such jobs
 }
 
-// manyFor is how long one lane must be alone before others are not expected.
+// manyFor is the number of jobs after which a lane that is used alone counts as the only one.
 const manyFor = 64
 
-// giveWay lets other goroutines run, where several streams are in use, when one has
-// run a job for itself: a server's requests are short, and Go would let one goroutine
-// make hundreds of them before the next one has its turn.
+// giveWay lets other goroutines run after a caller has run a job itself, if several streams are in
+// use. The requests of a server are short, and without this Go would let one goroutine make
+// hundreds of them before the next one runs.
 func (x *Lanes) giveWay(l *Lane) {
 	if x.waited.Load() != l {
 		x.waited.Store(l)
@@ -32,9 +32,9 @@ func (x *Lanes) giveWay(l *Lane) {
 	}
 }
 
-// Last is the number of jobs that were submitted, and whether any has not run.
+// Last returns the number of submitted jobs, and whether any of them has not run.
 func (x *Lanes) Last() (seq uint64, busy bool) {
-	done := x.Finished.Load() // first: or what ends meanwhile would not count as begun
+	done := x.Finished.Load() // loaded first: else a job that ends in between would hide one that has not run
 	seq = x.Submitted.Load()
 	return seq, seq != done
 }

@@ -2,17 +2,16 @@ package queue
 
 import "github.com/millrace-go/millrace/ir"
 
-// Form is a shape with what recording asks of it. Forms are immutable, and the
-// tensors that a program makes from one another share them: the same pointer
-// means the same shape, which spares most comparisons, and a handle holds one
-// word for its shape instead of three.
+// Form is a shape with properties that recording needs often. Forms are immutable, and tensors
+// that a program makes from one another share them. Two equal pointers mean equal shapes, which
+// avoids most comparisons, and a handle needs one word for its shape instead of three.
 type Form struct {
 	Shape ir.Shape
 	Elems int64
-	Ones  uint8 // the dims of size 1, a bit for each, counted from the last
+	Ones  uint8 // the dims of size 1: one bit per dim, counted from the last
 }
 
-// NewForm makes the form of a shape that was checked.
+// NewForm makes the form of a valid shape.
 func NewForm(shape ir.Shape) *Form {
 	f := &Form{Shape: shape, Elems: int64(shape.Elems())}
 	for back := 1; back <= len(shape); back++ {

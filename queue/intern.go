@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Interner numbers the variable-length parts of relative ops: axes and reshape
-// groups. Numbers start at 1; 0 is "no attribute". One per device, so that all
-// its streams agree.
+// Interner numbers the parts of relative operations that vary in length: axes and reshape groups.
+// Numbers start at 1; 0 means "no attribute". There is one Interner per device, so all its streams
+// use the same numbers.
 type Interner struct {
 	mu    sync.RWMutex
 	byKey map[uint64][]interned
-	blobs [][]byte // by number, less one
+	blobs [][]byte // index: number minus one
 }
 
 type interned struct {
@@ -48,7 +48,7 @@ func (in *Interner) ID(blob []byte) uint32 {
 	return n
 }
 
-// blob is what has that number; nothing for 0.
+// blob returns the blob with that number, nil for 0.
 func (in *Interner) blob(id uint32) []byte {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
@@ -60,15 +60,15 @@ func (in *Interner) blob(id uint32) []byte {
 
 func find(list []interned, blob []byte) uint32 {
 	for _, e := range list {
-		if slices.Equal(e.blob, blob) { // a hash is a hint, not a proof
+		if slices.Equal(e.blob, blob) { // equal hashes do not prove equal blobs
 			return e.id
 		}
 	}
 	return 0
 }
 
-// attr numbers what of a node's attributes belongs to its relative form. Slice
-// bounds do not: they are run-time values.
+// attr returns the number of the attributes of a node that belong to its relative form. Slice
+// bounds do not belong to it: they are run-time values.
 func (in *Interner) attr(n *ir.Node, arg ir.Shape) uint32 {
 	var room [64]byte
 	blob := room[:0]

@@ -2,21 +2,20 @@ package queue
 
 import "github.com/millrace-go/millrace/ir"
 
-// Key is the relative form of one item: everything a plan may depend on
-// besides exact sizes. Keys are compared with ==, for every op of a hot stream:
-// so they are four words, put together in registers.
+// Key is the relative form of one item: everything that a plan may depend on, except exact sizes.
+// A hot stream compares the keys of every operation with ==. Therefore a Key is four words, which
+// are built in registers.
 type Key struct {
-	head uint64 // from the lowest byte: op, dtype, rank, number of operands; interned axes and reshape groups
+	head uint64 // from the lowest byte: op, dtype, rank, number of operands; above: number of the attributes
 	args [3]operand
 }
 
-// operand is what a Key says of an operand. From the lowest byte: two bit sets,
-// its rank, its dtype; in the upper half its relative id.
+// operand is a Key's description of an operand. From the lowest byte: two bit sets, its rank, its
+// dtype; the upper half is its relative id.
 //
-// Sizes enter as the bit sets, one bit per result dimension counted from the
-// last: bcast says that the operand's dimension is 1 (or missing) where the
-// result's is not; ones that both are 1, where the operand may be taken either
-// way.
+// Sizes enter only through the bit sets. They have one bit per result dimension, counted from the
+// last. bcast: the operand's dimension is 1 or missing, and the result's is not 1. ones: both are
+// 1, so the operand may be taken either way.
 type operand uint64
 
 // IDs of operands that are not relative ids.
@@ -46,7 +45,7 @@ func tensorOperand(id int32, dt ir.DType, form *Form) operand {
 	return markOperand(id) | operand(dt)<<24 | operand(uint8(len(form.Shape)))<<16
 }
 
-// Op is what the item does.
+// Op returns the operation of the item.
 func (k *Key) Op() ir.Op { return ir.Op(uint8(k.head)) }
 
 func (k *Key) nargs() uint8 { return uint8(k.head >> 24) }
@@ -54,25 +53,24 @@ func (k *Key) nargs() uint8 { return uint8(k.head >> 24) }
 // DT is the dtype of the result.
 func (k *Key) DT() ir.DType { return ir.DType(uint8(k.head >> 8)) }
 
-// Plain reports the key of this op on that many operands, without attributes.
+// Plain reports a key of this op with that many operands and without attributes.
 func (k *Key) Plain(op ir.Op, nargs int) bool {
 	return k.head&^0xffff00 == uint64(op)|uint64(nargs)<<24
 }
 
-// Scalar reports that operand i is a scalar, and its dtype.
+// Scalar returns the dtype of operand i and reports whether it is a scalar.
 func (k *Key) Scalar(i int) (ir.DType, bool) {
 	return k.args[i].dtype(), k.args[i]&idBits == argScalar
 }
 
-// Tensor reports that operand i is the tensor of this id and dtype, and that
-// it has the result's form, which is the one given.
+// Tensor reports that operand i is the tensor with this id and dtype, and that its form is the
+// given form, which is the result's.
 func (k *Key) Tensor(i int, id int32, dt ir.DType, form *Form) bool {
 	return k.args[i] == tensorOperand(id, dt, form)|operand(form.Ones)<<8
 }
 
-// Legal reports whether a plan made under key have serves an item of key k:
-// the same but for dimensions of size 1, which satisfy both "broadcasts" and
-// "is equal".
+// Legal reports whether a plan made for key have serves an item with key k. The keys may differ
+// only in dimensions of size 1, which satisfy both "broadcasts" and "is equal".
 func Legal(have, k *Key) bool {
 	if have.head != k.head {
 		return false
@@ -96,8 +94,8 @@ func (k *Key) names(id int32) bool {
 	return false
 }
 
-// Local is what Key says without naming tensors: two turns of a loop have
-// equal locals even where one reads older results than the other.
+// Local returns the key without the ids of tensors. Two turns of a loop have equal local keys even
+// if one reads older results than the other.
 func (k Key) Local() Key {
 	for i, a := range k.args {
 		if id := a & idBits; id != argNone && id != argScalar {
@@ -107,7 +105,7 @@ func (k Key) Local() Key {
 	return k
 }
 
-// sizes is the bit sets of an operand of an op that goes by position.
+// sizes returns the bit sets of an operand of an operation that works by position.
 func sizes(arg, out *Form) operand {
 	if arg == out {
 		return operand(out.Ones) << 8

@@ -6,14 +6,14 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// formHead is how long a key's form is at least before the attributes: what it
-// does, its rank, its number of operands, and how long the attributes are.
+// formHead is the length of a key's form before the attributes: the operation's meaning, its rank,
+// its number of operands, and the length of the attributes.
 const formHead = 8 + 1 + 1 + 1
 
-// AppendForm appends what k says in a form for what outlives the process: a key
-// has ops, dtypes and attributes by numbers that only one program, or one device,
-// knows; its form has what the op means on its dtypes, and the attributes
-// themselves. Equal keys have equal forms, others have others.
+// AppendForm appends the form of k, for data that outlives the process. A key has numbers for
+// operations, dtypes and attributes that only one program or device knows. Its form has instead
+// the meaning of the operation on its dtypes, and the attributes themselves. Two keys have equal
+// forms only if they are equal.
 func (in *Interner) AppendForm(b []byte, k *Key) []byte {
 	var dts [len(k.args)]ir.DType
 	n := k.nargs()
@@ -30,8 +30,8 @@ func (in *Interner) AppendForm(b []byte, k *Key) []byte {
 	return b
 }
 
-// cutForm takes the form of one key from the beginning of several: what is
-// before its operands, those, and the rest.
+// cutForm splits the first form off a list of forms. It returns the part before the operands, the
+// operands, and the rest of the list.
 func cutForm(forms []byte) (head []byte, args [len(Key{}.args)]operand, rest []byte, ok bool) {
 	if len(forms) < formHead || len(forms) < formHead+int(forms[formHead-1]) {
 		return nil, args, nil, false
@@ -48,8 +48,8 @@ func cutForm(forms []byte) (head []byte, args [len(Key{}.args)]operand, rest []b
 	return head, args, rest, true
 }
 
-// Meanings are those of the ops in forms of keys (see [ir.Meaning]); not ok where
-// the forms are none.
+// Meanings returns the meanings (see [ir.Meaning]) of the operations in forms of keys. ok is false
+// if the forms are invalid.
 func Meanings(forms []byte) (list []uint64, ok bool) {
 	for len(forms) > 0 {
 		head, _, rest, ok := cutForm(forms)
@@ -61,9 +61,9 @@ func Meanings(forms []byte) (list []uint64, ok bool) {
 	return list, true
 }
 
-// AppendLoose appends forms of keys without their bit sets: what is equal for
-// keys that differ only in which dimensions broadcast. ones reports dimensions of
-// 1 that may be taken either way, ok that the forms are any.
+// AppendLoose appends forms of keys without their bit sets. Keys that differ only in which
+// dimensions broadcast have equal loose forms. ones reports dimensions of 1 that may be taken
+// either way; ok is false if the forms are invalid.
 func AppendLoose(b, forms []byte) (loose []byte, ones, ok bool) {
 	for len(forms) > 0 {
 		head, args, rest, ok := cutForm(forms)

@@ -42,8 +42,8 @@ func TestAppendForm(t *testing.T) {
 	}
 }
 
-// Loose forms are equal for keys that differ in their bit sets only, and tell of
-// dimensions of 1; what is cut short is no form.
+// Loose forms are equal for keys that differ only in their bit sets, and they report dimensions of
+// 1. A truncated form is invalid.
 func TestAppendLoose(t *testing.T) {
 	type shape = ir.Shape
 	in := fresh().Interner

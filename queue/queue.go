@@ -12,15 +12,15 @@ type Scalar struct {
 	Bits uint64
 }
 
-// Slot is one relative id: a tensor that the queued ops read or make. H is the
-// stream's handle for it.
+// Slot is one relative id: a tensor that the queued operations read or make. H is the stream's
+// handle for it.
 type Slot[H any] struct {
 	H        H
 	Form     *Form
 	Attr     *ir.Attr // of the node that makes it
-	Def      int32    // node that makes it, -1 for an operand from outside
-	Uses     int32    // nodes that read it
-	Weight   int64    // what the queue's owner counts it as
+	Def      int32    // the node that makes it, -1 for an operand from outside
+	Uses     int32    // number of nodes that read it
+	Weight   int64    // a weight that only the queue's owner uses
 	DT       ir.DType
 	Released bool // a Release item named it
 	Keep     bool // a Keep item named it: it must be written
@@ -32,22 +32,21 @@ type Item struct {
 	Node    int32 // number of the node; -1 for Release and Keep
 	Slot    int32 // result of the node, or the slot that is released or kept
 	Scalars int32 // slot of the node's first scalar operand, if it has any
-	Again   bool  // not the program's own: part of a recipe, in front of what uses its result
+	Again   bool  // part of a recipe, not recorded by the program; it precedes the users of its result
 }
 
-// Queue is a window of recorded ops. The zero value with an Interner is empty
-// and ready. It is not safe for concurrent use: its stream's lock guards it.
+// Queue is a window of recorded operations. The zero value with an Interner is empty and ready. It
+// is not safe for concurrent use: its stream's lock guards it.
 //
-// An op is held once, in relative form, and as called only as far as its key
-// does not say it: the form of its result, its attributes, its scalars. Nodes
-// are put together when the queue runs.
+// An operation is stored in relative form. The form of its result, its attributes and its scalars
+// are stored beside it, since the key does not have them. Nodes are rebuilt when the queue runs.
 type Queue[H any] struct {
 	Interner *Interner
 	Items    []Item
 	Slots    []Slot[H]
 	Scalars  []Scalar
 
-	count int32 // of nodes
+	count int32 // number of nodes
 	nodes []ir.Node
 	out   []int32
 }
@@ -63,14 +62,14 @@ func (q *Queue[H]) Reset() {
 	q.nodes, q.out, q.count = q.nodes[:0], q.out[:0], 0
 }
 
-// Truncate leaves the first items, nodes and slots.
+// Truncate keeps only the first items, nodes and slots.
 func (q *Queue[H]) Truncate(entries, nodes, slots int) {
 	clear(q.Slots[slots:])
 	q.Items, q.Slots, q.count = q.Items[:entries], q.Slots[:slots], int32(nodes)
 }
 
-// Nodes lists the queued nodes, whose operands are relative ids and scalar
-// slots, and the result of each. The lists are valid until the queue changes.
+// Nodes lists the queued nodes and the result of each. Operands are relative ids and scalar slots.
+// The lists are valid until the queue changes.
 func (q *Queue[H]) Nodes() ([]ir.Node, []int32) {
 	q.nodes, q.out = q.nodes[:0], q.out[:0]
 	for i := range q.Items {
@@ -118,11 +117,10 @@ func (q *Queue[H]) Scalar(dt ir.DType, bits uint64) int32 {
 	return int32(len(q.Scalars) - 1)
 }
 
-// InOrder says whether ids are in the order of first use: what is new to the queue
-// comes right before the item that is the first to name it. Only then do the keys
-// say which ids are operands from outside and which are results, so that a plan
-// found by them is one for these ops. It is for tests and checks: who appends
-// sees to it.
+// InOrder returns an error unless ids are in the order of first use: each new operand must be added
+// directly before the item that first names it. Only then do keys determine which ids are operands
+// from outside and which are results, so that a plan found by keys is right for these operations.
+// InOrder is for tests and checks; callers of Append are responsible for the order.
 func (q *Queue[H]) InOrder() error {
 	next := int32(0)
 	for i := range q.Items {
@@ -140,9 +138,9 @@ func (q *Queue[H]) InOrder() error {
 	return nil
 }
 
-// Append records a node whose operands are relative, with its scalars in the
-// side table last and in order, and whose result has that form. It returns the
-// node's item; the pointer is valid until the next call.
+// Append records a node with relative operands; form is the form of its result. The node's scalars
+// must be the last in the side table, in order. Append returns the node's item, which is valid
+// until the next call.
 func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Item {
 	k := Key{head: keyHead(n.Op, n.DT, len(form.Shape), n.NArgs), args: [3]operand{argNone, argNone, argNone}}
 	class := n.Op.Class()
@@ -170,11 +168,11 @@ func (q *Queue[H]) Append(n *ir.Node, form *Form, h H) *Item {
 	return &q.Items[len(q.Items)-1]
 }
 
-// AppendAs is Append for a node whose key is known: with the slot of its first
-// scalar, and what its result is counted as. It returns the result's relative id.
+// AppendAs is Append for a node with a known key. scalars is the slot of its first scalar, weight
+// the weight of its result. It returns the result's relative id.
 func (q *Queue[H]) AppendAs(k *Key, form *Form, h H, scalars int32, weight int64) int32 {
 	id := int32(len(q.Slots))
-	s := extend(&q.Slots) // field by field: a literal would be made elsewhere and copied
+	s := extend(&q.Slots) // field by field: Go would build a literal elsewhere and copy it
 	s.H = h
 	s.Form, s.Attr, s.Def, s.DT = form, nil, q.count, k.DT()
 	s.Uses, s.Weight, s.Released, s.Keep = 0, weight, false, false
@@ -184,7 +182,7 @@ func (q *Queue[H]) AppendAs(k *Key, form *Form, h H, scalars int32, weight int64
 	return id
 }
 
-// extend makes a list longer by one element, which holds what it held before.
+// extend makes a list longer by one element, which keeps its old contents if there was room.
 func extend[T any](list *[]T) *T {
 	n := len(*list)
 	if n < cap(*list) {

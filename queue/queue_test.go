@@ -8,7 +8,7 @@ import (
 
 func fresh() *Queue[int] { return &Queue[int]{Interner: new(Interner)} }
 
-// node records an op of operands that are inputs of these shapes.
+// node records an operation on inputs of these shapes.
 func node(q *Queue[int], op ir.Op, out ir.Shape, attr *ir.Attr, args ...ir.Shape) Key {
 	var in [3]ir.Arg
 	for i, s := range args {
@@ -20,8 +20,8 @@ func node(q *Queue[int], op ir.Op, out ir.Shape, attr *ir.Attr, args ...ir.Shape
 
 func add(a, b, out ir.Shape) Key { return node(fresh(), ir.Add, out, nil, a, b) }
 
-// A dim of size 1 in operand and result may be taken as broadcast or as equal;
-// any other difference needs a plan of its own.
+// A dim of size 1 in operand and result may be taken as broadcast or as equal; any other
+// difference needs a plan of its own.
 func TestLegal(t *testing.T) {
 	type shape = ir.Shape
 	equal := add(shape{4, 3}, shape{4, 3}, shape{4, 3})
@@ -60,7 +60,7 @@ func TestLegal(t *testing.T) {
 func TestInternerCollision(t *testing.T) {
 	in := new(Interner)
 	one := in.ID([]byte("one"))
-	for h := range in.byKey { // as if the hash of another blob were the same
+	for h := range in.byKey { // as if another blob had the same hash
 		in.byKey[h] = append(in.byKey[h], interned{[]byte("two"), 99})
 		if id := find(in.byKey[h], []byte("two")); id != 99 {
 			t.Errorf("the second of two is number %d", id)
@@ -77,7 +77,7 @@ func TestInternerCollision(t *testing.T) {
 	}
 }
 
-// Attributes tell what axes are for, and slice bounds are not among them.
+// Keys include what the axes are for, but not the bounds of slices.
 func TestAttrKeys(t *testing.T) {
 	q := fresh()
 	x := ir.Shape{2, 3}
@@ -98,7 +98,7 @@ func TestAttrKeys(t *testing.T) {
 	}
 }
 
-// Queues are used again: nothing of the last turn may shine through.
+// A queue that is used again shows nothing of its earlier contents.
 func TestReset(t *testing.T) {
 	q := fresh()
 	first := node(q, ir.Add, ir.Shape{2, 2}, nil, ir.Shape{2, 2}, ir.Shape{1, 2})

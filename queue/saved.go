@@ -2,7 +2,7 @@ package queue
 
 import "github.com/millrace-go/millrace/ir"
 
-// Saved is what a queue held: everything but the handles.
+// Saved is a copy of a queue's contents without the handles.
 type Saved[H any] struct {
 	items   []Item
 	slots   []Slot[H]
@@ -10,7 +10,7 @@ type Saved[H any] struct {
 	count   int32
 }
 
-// Save copies what is queued, without handles.
+// Save copies the queue's contents, without handles.
 func (q *Queue[H]) Save() *Saved[H] {
 	s := &Saved[H]{
 		items:   append([]Item(nil), q.Items...),
@@ -25,8 +25,7 @@ func (q *Queue[H]) Save() *Saved[H] {
 	return s
 }
 
-// Load makes the queue, which is empty, hold what another one held. Handles are
-// the caller's to set.
+// Load fills an empty queue with saved contents. The caller sets the handles.
 func (q *Queue[H]) Load(s *Saved[H]) {
 	q.Items = append(q.Items[:0], s.items...)
 	q.Slots = append(q.Slots[:0], s.slots...)
@@ -34,26 +33,26 @@ func (q *Queue[H]) Load(s *Saved[H]) {
 	q.count = s.count
 }
 
-// Release marks a result, behind all there is, as one that nobody asks for.
+// Release appends a Release of a result, which no handle names any more.
 func (s *Saved[H]) Release(id int32) {
 	q := s.queue()
 	q.Mark(ir.Release, id)
 	s.items = q.Items
 }
 
-// Sizes says what changes where the same ops are done with other sizes.
+// Sizes describes what changes when the same operations run with other sizes.
 type Sizes struct {
-	// Input is the form of an operand from outside.
+	// Input returns the form of an operand from outside.
 	Input func(slot int32) *Form
-	// Node is the form of a node's result and its attributes. It reports an error where
-	// operands of these forms give no such result.
+	// Node returns the form and the attributes of a node's result, or an error if operands of these
+	// forms give no such result.
 	Node func(i int32, n *ir.Node, in []ir.Operand) (*Form, *ir.Attr, error)
 	// Scalars of all nodes.
 	Scalars []Scalar
 }
 
-// Resized is what was saved with other sizes. Keys are made anew: they say which
-// dimensions are 1.
+// Resized returns the saved operations with other sizes. It makes the keys again, since they say
+// which dimensions are 1.
 func (s *Saved[H]) Resized(in *Interner, z Sizes) (*Saved[H], error) {
 	was := s.queue()
 	q := &Queue[H]{Interner: in, Scalars: z.Scalars, Items: make([]Item, 0, len(s.items)), Slots: make([]Slot[H], 0, len(s.slots))}
@@ -83,7 +82,7 @@ func (s *Saved[H]) Resized(in *Interner, z Sizes) (*Saved[H], error) {
 		n.Attr = attr
 		q.Append(&n, form, none).Again = e.Again
 	}
-	for id := int32(len(q.Slots)); int(id) < len(was.Slots); id++ { // that no item names
+	for id := int32(len(q.Slots)); int(id) < len(was.Slots); id++ { // inputs that no item names
 		q.Input(none, was.Slots[id].DT, z.Input(id))
 	}
 	for id := range q.Slots {
@@ -93,7 +92,7 @@ func (s *Saved[H]) Resized(in *Interner, z Sizes) (*Saved[H], error) {
 	return &Saved[H]{q.Items, q.Slots, q.Scalars, q.count}, nil
 }
 
-// queue is one that holds what was saved, for reading.
+// queue returns a queue with the saved contents, for reading.
 func (s *Saved[H]) queue() *Queue[H] {
 	return &Queue[H]{Items: s.items, Slots: s.slots, Scalars: s.scalars, count: s.count}
 }
@@ -109,5 +108,5 @@ func (s *Saved[H]) Slot(id int32) *Slot[H] { return &s.slots[id] }
 // Scalar is a saved run-time scalar.
 func (s *Saved[H]) Scalar(id int32) Scalar { return s.scalars[id] }
 
-// Scalars are a copy of all of them.
+// Scalars returns a copy of all saved scalars.
 func (s *Saved[H]) Scalars() []Scalar { return append([]Scalar(nil), s.scalars...) }

@@ -1,6 +1,6 @@
-// Package segment decides what a stream does next: it walks the relative form
-// of recorded ops down a trie of known plans and answers Defer, Execute or
-// Explore. It also defines Segment, the stretch of ops that a plan covers.
+// Package segment finds known plans: a trie maps the relative form of recorded operations to plans
+// (Trie.Step, Trie.Find). It also decides where long queues are cut (Cut), and defines Segment, the
+// stretch of operations that a plan covers.
 //
 // It must not import queue, fusion or any device.
 //

@@ -1,20 +1,19 @@
 package segment
 
-// Policy says where a stream is cut when nobody reads: at places that depend
-// on the program only, so that the same program is cut the same way every
-// time, whatever ran before.
+// Policy says where a stream is cut if no read ends the segment. The cut depends on the program
+// only, so the same program is always cut at the same places.
 type Policy struct {
-	Soft   int // ops after which a cut is looked for
-	Hard   int // ops after which the stream is cut anyway
-	Window int // how many ops must repeat before a loop is taken to have come round
+	Soft   int // number of operations from which Cut looks for a repetition
+	Hard   int // number of operations at which the stream is cut in any case
+	Window int // number of operations that must repeat to count as the next turn of a loop
 }
 
-// Window is the usual one of policies.
+// Window is the usual window of a Policy.
 const Window = 4
 
-// Cut reports at how many ops to cut a queue of n ops, 0 for not yet. local(i)
-// is the i-th op without the tensors it names. A cut before the repeated ops
-// makes the next segment begin where this one began.
+// Cut returns how many of n queued operations the segment gets, 0 for no cut yet. local(i) is
+// operation i without the tensors it names. A cut before the repeated operations makes the next
+// segment begin with the same operations as this one.
 func Cut[K comparable](p Policy, n int, local func(i int) K) int {
 	if n >= p.Soft && n > p.Window && repeats(p.Window, n, local) {
 		return n - p.Window

@@ -8,24 +8,23 @@ type Life uint8
 const (
 	// LifeInput: an operand that has memory already.
 	LifeInput Life = iota
-	// LifeInputDying: an operand whose handle is released and that nothing
-	// else reads: the last kernel that reads it may overwrite its buffer.
+	// LifeInputDying: an operand whose handle is released and that has no other readers. The
+	// last kernel that reads it may overwrite its buffer.
 	LifeInputDying
-	// LifeDead: a result that nobody outside the segment can ask for.
+	// LifeDead: a result that no handle outside the segment names.
 	LifeDead
-	// LifeVirtual: a result somebody may ask for; recomputed from its recipe
-	// if so. Need not be written.
+	// LifeVirtual: a result that a handle still names. It need not be written: if it is needed,
+	// its recipe computes it again.
 	LifeVirtual
-	// LifeDear: as LifeVirtual, but too dear to be computed again lightly. It is
-	// written unless all that read it in the segment do so in the kernel that
-	// computes it. What came of it the plan knows.
+	// LifeDear: as LifeVirtual, but costly to recompute. It is written unless all its readers in
+	// the segment are in the kernel that computes it. The plan knows which of both happened.
 	LifeDear
 	// LifeWrite: a result that must be in memory after the segment.
 	LifeWrite
 )
 
-// Dear reports ops whose results are too dear to be computed twice: those that
-// look at many elements for one.
+// Dear reports operations whose results are costly to recompute: those that read many elements
+// for each element of the result.
 func Dear(op ir.Op) bool { return op.Info().RowOp }
 
 // Tensor is one relative id of a segment.
@@ -34,8 +33,8 @@ type Tensor struct {
 	Shape ir.Shape
 	Def   int32 // index of the node that makes it, -1 for an input
 	Life  Life
-	// Memory is how many elements an input has in memory where that is fewer
-	// than its shape says, as in a view that repeats them; else 0.
+	// Memory is the number of elements that an input has in memory if it is smaller than its
+	// shape says, as in a view that repeats elements; else 0.
 	Memory int64
 }
 
@@ -45,11 +44,11 @@ type Scalar struct {
 	Bits uint64
 }
 
-// Segment is a stretch of a stream about to run: nodes in program order over
-// relative tensor ids (numbered by first appearance, operands before results).
-// Node i's operands are Nodes[i].Args: tensor ids index Tensors, scalar slots
-// index Scalars. It is what fusion explores and what plans are bound to; the
-// slices belong to the stream and are valid only during the call.
+// Segment is a stretch of a stream that is about to run. Its nodes are in program order. Tensor
+// ids are relative: numbered by first appearance, operands before results. The operands of node i,
+// in Nodes[i].Args, are indices into Tensors or, for scalars, into Scalars. Package fusion explores
+// segments, and plans are bound to them. The slices belong to the stream and are valid only during
+// the call.
 type Segment struct {
 	Nodes   []ir.Node
 	Out     []int32 // relative id of each node's result

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// Trie holds the known plans of a device by the relative ops they cover. A hot
-// stream moves down one node per op, comparing the op with the child that was
-// taken last; nothing is hashed and nothing is locked.
+// Trie holds the known plans of a device by the relative operations that they cover. A hot stream
+// moves down one node per operation: it compares the operation's key with that of the child taken
+// last, without hashing or locking.
 //
-// K is the relative form of an op; legal reports whether a plan made under one
-// key serves an op with another. P is whatever the stream keeps with a plan.
+// K is the relative form of an operation. legal reports whether a plan made for key have serves an
+// operation with key k. P is what the caller stores for a plan.
 type Trie[K comparable, P any] struct {
 	legal func(have, k *K) bool
 	limit int
-	lost  func(P) // nil: nobody asks
+	lost  func(P) // see OnDrop; may be nil
 
 	mu     sync.Mutex // guards growth and eviction
 	root   *Node[K, P]
@@ -25,23 +25,23 @@ type Trie[K comparable, P any] struct {
 	evict  atomic.Int64
 }
 
-// Node is a place in the trie. Nil is the place off the trie, where every step
-// leads to nil again.
+// Node is a place in the trie. A nil Node is the place off the trie, from which every step leads
+// to nil again.
 type Node[K comparable, P any] struct {
 	parent *Node[K, P]
 	key    K
 	last   atomic.Pointer[Node[K, P]]    // child taken last
 	kids   atomic.Pointer[[]*Node[K, P]] // immutable list
 	ends   atomic.Pointer[[]*Leaf[K, P]] // immutable list
-	note   string                        // what Add's visitor keeps here
+	note   string                        // a string for the visitors of Add
 }
 
-// End says why a segment ended and what was asked for: the last edge of a plan.
+// End says why a segment ended and which result was needed: the last edge of a plan.
 type End struct {
 	Reason Reason
 	ID     int32 // relative id that is read or handed over, else -1
-	// All is set where everything somebody may ask for is written, because
-	// recipes pin too much memory.
+	// All says that every result that a handle still names is written, because recipes keep too
+	// much memory in use.
 	All bool
 }
 
@@ -64,22 +64,22 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Leaf holds the plans of one segment, tried in order.
+// Leaf holds the plans of one segment, in the order in which they are tried.
 type Leaf[K comparable, P any] struct {
 	end   End
 	node  *Node[K, P]
 	plans atomic.Pointer[[]P]
 	used  atomic.Uint64
-	keys  int // how many lead to it
+	keys  int // number of keys that lead to it
 }
 
-// Long segments have large plans: a leaf counts as one for each so many keys.
+// keysPerLeaf: long segments have large plans, so a leaf weighs one more for each so many keys.
 const keysPerLeaf = 256
 
 func (l *Leaf[K, P]) weight() int { return 1 + l.keys/keysPerLeaf }
 
-// NewTrie makes an empty trie that holds at most limit leaves, fewer where they are of
-// long segments.
+// NewTrie makes an empty trie that holds at most limit leaves, and fewer if their segments are
+// long.
 func NewTrie[K comparable, P any](limit int, legal func(have, k *K) bool) *Trie[K, P] {
 	return &Trie[K, P]{
 		legal:  legal,
@@ -89,8 +89,8 @@ func NewTrie[K comparable, P any](limit int, legal func(have, k *K) bool) *Trie[
 	}
 }
 
-// OnDrop has a function told of plans that have to go to make room, once they
-// cannot be found any more. It is set before the trie is used.
+// OnDrop sets a function to call for each plan that was dropped to make room, when it can no longer
+// be found. It must be called before the trie is used.
 func (t *Trie[K, P]) OnDrop(lost func(P)) { t.lost = lost }
 
 func (t *Trie[K, P]) tell(lost []P) {
@@ -101,23 +101,23 @@ func (t *Trie[K, P]) tell(lost []P) {
 	}
 }
 
-// Root is where every segment starts.
+// Root is the node at which every segment starts.
 func (t *Trie[K, P]) Root() *Node[K, P] { return t.root }
 
-// Step moves down by one op: to the child of exactly this key, else to one
-// whose plans are legal for it, else off the trie.
+// Step moves down by one operation: to the child with exactly this key, else to one whose plans are
+// legal for it, else off the trie.
 func (t *Trie[K, P]) Step(n *Node[K, P], k *K) *Node[K, P] {
 	if n == nil {
 		return nil
 	}
-	if c := n.last.Load(); c != nil && c.key == *k { // what a program did last time it mostly does again
+	if c := n.last.Load(); c != nil && c.key == *k { // a program mostly repeats what it did last time
 		return c
 	}
 	return t.search(n, k)
 }
 
-// Predicted is the child taken last, with its key: what comes next if a
-// program does again what it did. It is nil where nobody has been.
+// Predicted returns the child taken last and its key: the operation that comes next if the program
+// repeats itself. It returns nil if no child was taken yet.
 func (n *Node[K, P]) Predicted() (*Node[K, P], *K) {
 	if n == nil {
 		return nil, nil
@@ -166,11 +166,11 @@ func (t *Trie[K, P]) Find(n *Node[K, P], end End) *Leaf[K, P] {
 	return nil
 }
 
-// Plans of the leaf, in the order they are to be tried.
+// Plans returns the plans of the leaf, in the order in which they are tried.
 func (l *Leaf[K, P]) Plans() []P { return *l.plans.Load() }
 
-// Exactly reports that a segment of these keys is of the leaf's own form, and not
-// only one that the leaf's plans serve.
+// Exactly reports that a segment with these keys has the leaf's own form. It returns false for
+// other forms, even if the leaf's plans serve them.
 func (l *Leaf[K, P]) Exactly(n int, key func(i int) *K) bool {
 	at := l.node
 	for i := n - 1; i >= 0; i-- {
@@ -182,14 +182,13 @@ func (l *Leaf[K, P]) Exactly(n int, key func(i int) *K) bool {
 	return at.parent == nil
 }
 
-// plansPerLeaf bounds the plans of one leaf: those beyond it guard on sizes and
-// scalars that keep changing.
+// plansPerLeaf limits the plans of one leaf. A leaf with more has guards on sizes and scalars that
+// keep changing.
 const plansPerLeaf = 8
 
-// Add stores a plan for the segment with these keys and end, behind the plans
-// that are there. It may evict the leaf used longest ago. visit is called for
-// the node of every key, with a note that stays there: plans with a common
-// beginning can tell each other what only the first one saw.
+// Add stores a plan for the segment with these keys and end, after the plans already there. It may
+// evict the leaf unused for longest. It calls visit for the node of every key, with a note that
+// stays in the node: a plan can leave information there for plans with the same beginning.
 func (t *Trie[K, P]) Add(keys []K, end End, p P, visit func(i int, note *string)) *Leaf[K, P] {
 	leaf, lost := t.add(keys, end, p, visit)
 	t.tell(lost)
@@ -218,7 +217,7 @@ func (t *Trie[K, P]) add(keys []K, end End, p P, visit func(i int, note *string)
 	return leaf, lost
 }
 
-// set gives a leaf its plans, of which the first go where there are too many.
+// set sets the plans of a leaf. If there are too many, it drops the first ones.
 func (l *Leaf[K, P]) set(plans []P) (lost []P) {
 	over := max(0, len(plans)-plansPerLeaf)
 	plans, lost = plans[over:], plans[:over:over]
@@ -234,9 +233,9 @@ func (t *Trie[K, P]) Holds(l *Leaf[K, P]) bool {
 	return held
 }
 
-// Update replaces the plans of a leaf by what change makes of them; it must not
-// edit the list it is given. The first plans go where there are too many. It
-// reports false, and does nothing, where the leaf was evicted.
+// Update replaces the plans of a leaf by the result of change, which must not edit the list that it
+// is given. If there are too many, the first ones are dropped. Update does nothing and returns
+// false if the leaf was evicted.
 func (t *Trie[K, P]) Update(l *Leaf[K, P], change func(plans []P) []P) bool {
 	lost, held := t.update(l, change)
 	t.tell(lost)
@@ -252,7 +251,7 @@ func (t *Trie[K, P]) update(l *Leaf[K, P], change func(plans []P) []P) (lost []P
 	return lost, held
 }
 
-// All visits the leaves there are, in no order, with the keys that lead to them.
+// All visits all leaves, in no order, with the keys that lead to them.
 func (t *Trie[K, P]) All(visit func(keys []K, end End, plans []P)) {
 	t.mu.Lock()
 	leaves := make([]*Leaf[K, P], 0, len(t.leaves))
@@ -270,7 +269,7 @@ func (t *Trie[K, P]) All(visit func(keys []K, end End, plans []P)) {
 	}
 }
 
-// Note is what Add's visitors kept at n; empty off the trie.
+// Note returns the note that Add's visitors left at n; "" off the trie.
 func (t *Trie[K, P]) Note(n *Node[K, P]) string {
 	if n == nil {
 		return ""
@@ -280,7 +279,7 @@ func (t *Trie[K, P]) Note(n *Node[K, P]) string {
 	return n.note
 }
 
-// Len is the number of leaves, Evictions how many were dropped so far.
+// Len is the number of leaves; Evictions is the number of leaves dropped so far.
 func (t *Trie[K, P]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,7 +295,7 @@ func (n *Node[K, P]) child(k K) *Node[K, P] {
 	}
 	for _, c := range kids {
 		if c.key == k {
-			n.last.Store(c) // a step at the time of an eviction may have left a dead one there
+			n.last.Store(c) // a step during an eviction may have left a dropped node there
 			return c
 		}
 	}
@@ -324,9 +323,8 @@ func (n *Node[K, P]) leaf(end End) *Leaf[K, P] {
 	return l
 }
 
-// drop evicts the leaf used longest ago, but not keep, and the nodes that
-// lead nowhere without it. A stream that stands on such a node simply finds
-// nothing there.
+// drop evicts the leaf unused for longest, but not keep, and the nodes that lead only to it. A
+// stream that stands on such a node finds no plan there.
 func (t *Trie[K, P]) drop(keep *Leaf[K, P]) (lost []P) {
 	var old *Leaf[K, P]
 	for l := range t.leaves {

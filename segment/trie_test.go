@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// even numbers serve the odd ones after them.
+// legal lets an even number serve the odd one that follows it.
 func legal(have, k *int) bool { return *have%2 == 0 && *k == *have+1 }
 
 func keep(int, *string) {}
@@ -31,7 +31,7 @@ func TestStep(t *testing.T) {
 	}{
 		{[]int{2, 4, 6}, "a"},
 		{[]int{3, 4, 7}, "a"}, // legal twice
-		{[]int{2, 5, 8}, "b"}, // the exact child goes before the legal one
+		{[]int{2, 5, 8}, "b"}, // the exact child is preferred to the legal one
 		{[]int{2, 5, 6}, ""},
 		{[]int{2, 4}, ""},
 		{[]int{9, 4, 6}, ""},
@@ -70,7 +70,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A leaf knows the keys it was made for from those it is legal for.
+// A leaf distinguishes the keys for which it was made from those for which it is legal.
 func TestExactly(t *testing.T) {
 	tr := NewTrie[int, string](10, legal)
 	leaf := tr.Add([]int{2, 4}, read, "a", keep)
@@ -84,7 +84,7 @@ func TestExactly(t *testing.T) {
 	}
 }
 
-// All visits every leaf with its keys from the beginning on.
+// All visits every leaf with its keys, from the root on.
 func TestAll(t *testing.T) {
 	tr := NewTrie[int, string](10, legal)
 	tr.Add([]int{2, 4}, read, "a", keep)
@@ -101,8 +101,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// The leaf used longest ago goes, with the nodes that only it needed; what
-// stands on them finds nothing, and a new plan is found again.
+// The leaf unused for longest is evicted with the nodes that only it needed. A stream on these
+// nodes finds no plan, and a new plan is found again.
 func TestEvict(t *testing.T) {
 	tr := NewTrie[int, string](2, legal)
 	tr.Add([]int{2, 4}, read, "a", keep)
@@ -119,7 +119,7 @@ func TestEvict(t *testing.T) {
 	if tr.Find(walk(tr, 2, 6), read) == nil || tr.Find(walk(tr, 8), read) == nil {
 		t.Error("another plan is gone")
 	}
-	tr.Root().last.Store(at.parent.parent) // a step that raced with the eviction
+	tr.Root().last.Store(at.parent.parent) // as a step does that races with the eviction
 	walk(tr, 2).last.Store(at)
 	tr.Add([]int{2, 4}, read, "a", keep)
 	if tr.Find(walk(tr, 2, 4), read) == nil {
@@ -127,7 +127,7 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// Leaves of long segments take the place of several.
+// A leaf of a long segment takes the room of several.
 func TestEvictLong(t *testing.T) {
 	tr := NewTrie[int, string](4, legal)
 	long := make([]int, 2*keysPerLeaf)
@@ -138,7 +138,7 @@ func TestEvictLong(t *testing.T) {
 	if tr.Len() != 2 || tr.Evictions() != 2 {
 		t.Errorf("%d leaves, %d evictions", tr.Len(), tr.Evictions())
 	}
-	tr.Add(append(long, long...), read, "longer", keep) // it stays, however long
+	tr.Add(append(long, long...), read, "longer", keep) // the newest leaf stays, however long it is
 	if tr.Len() != 1 || tr.Find(walk(tr, append(long, long...)...), read) == nil {
 		t.Errorf("%d leaves, the longest one is not there", tr.Len())
 	}
@@ -148,13 +148,13 @@ func TestEvictLong(t *testing.T) {
 	}
 }
 
-// Whoever asks is told of every plan that goes, once.
+// OnDrop's function is called once for every dropped plan.
 func TestOnDrop(t *testing.T) {
 	tr := NewTrie[int, string](1, legal)
 	var lost []string
 	tr.OnDrop(func(p string) {
 		lost = append(lost, p)
-		tr.Len() // it is told outside the lock
+		tr.Len() // the function is called outside the lock
 	})
 	leaf := tr.Add([]int{2}, read, "a", keep)
 	tr.Update(leaf, func(plans []string) []string { return append(slices.Clone(plans), "b") })
@@ -173,7 +173,7 @@ func TestOnDrop(t *testing.T) {
 	}
 }
 
-// Plans of one leaf whose guards never hold twice do not pile up.
+// Plans of one leaf whose guards never hold twice do not accumulate.
 func TestPlansPerLeaf(t *testing.T) {
 	tr := NewTrie[int, string](2, legal)
 	var leaf *Leaf[int, string]
@@ -186,7 +186,7 @@ func TestPlansPerLeaf(t *testing.T) {
 	}
 }
 
-// A leaf's plans change as a whole; one that was evicted has none to change.
+// A leaf's plans change as a whole; an evicted leaf has none to change.
 func TestUpdate(t *testing.T) {
 	tr := NewTrie[int, string](1, legal)
 	leaf := tr.Add([]int{2}, read, "a", keep)
@@ -227,7 +227,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s: cut at %d, want %d", c.name, got, c.want)
 		}
 	}
-	for soft := 1; soft < 2*Window; soft++ { // tiny caps cut at last where they say
+	for soft := 1; soft < 2*Window; soft++ { // even tiny limits cut where they say
 		p := Policy{Soft: soft, Hard: soft, Window: Window}
 		if got := Cut(p, soft, line); got != soft {
 			t.Errorf("cap %d: cut at %d", soft, got)

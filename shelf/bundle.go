@@ -13,25 +13,23 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Bundles are what was remembered elsewhere and is shipped with a program. They
-// are in memory and hold for all devices of the process. A device looks at what
-// each of their groups of entries was made for, once; an entry is looked at when
-// a segment asks for it that the trie has no plan for.
+// A bundle holds entries that were found out elsewhere and are shipped with a program. Bundles are
+// in memory and serve all devices of the process. A device checks once for what each group of
+// entries was made. It looks at an entry only when it needs the entry.
 
-// bundledKinds are the kinds of entries that a bundle may hold. All are data:
-// plans are made again from the segments that ask for them, a table of timings
-// says which of several ways to compute the same is taken, and a shader is printed
-// again from its kernel. What is executed never comes from a bundle.
+// bundledKinds are the kinds of entries that a bundle may hold. All are data: a plan is made again
+// from the segment that needs it, a table of timings selects one of several ways to compute the
+// same result, and a shader is printed again from its kernel. Code from a bundle never runs. The
+// functions say why entries of a scope are of no use to a device.
 var bundledKinds = map[string]func(x *Shelf, scope string) (why string){
 	KindPlan: func(x *Shelf, scope string) string { return fusion.Unfit(scope, x.Scope) },
 	KindTuning: func(x *Shelf, scope string) string {
-		if own := x.Caps.Scope(); x.tunes && scope != own { // else nobody asks for them
+		if own := x.Caps.Scope(); x.tunes && scope != own { // without tuning, timings are not used
 			return fmt.Sprintf("timings for %s, this is %s", scope, own)
 		}
 		return ""
 	},
-	// Notes of kernels are for those who compile them into programs. No device asks
-	// for them.
+	// Notes of kernels are for tools that compile kernels into programs. No device uses them.
 	runtime.KindKernel: func(*Shelf, string) string { return "" },
 	runtime.KindShader: func(x *Shelf, scope string) string {
 		if own := x.Caps.Scope(); scope != own {
@@ -41,18 +39,18 @@ var bundledKinds = map[string]func(x *Shelf, scope string) (why string){
 	},
 }
 
-// Bundled reports a kind of entries that bundles may hold.
+// Bundled reports that bundles may hold entries of this kind.
 func Bundled(kind string) bool { return bundledKinds[kind] != nil }
 
-// Source is a bundle as a device sees it.
+// Source is a bundle as one device uses it.
 type Source struct {
 	*plancache.Bundle
-	Plans []string // the scopes of plans that are of use, the device's own first
-	unfit []error  // per group that is of none: how many entries, and why
+	Plans []string // the scopes of usable plans, the device's own first
+	unfit []error  // one error per unusable group: how many entries, and why
 	index *index
 }
 
-// Sources are the bundles in use, those given last first.
+// Sources returns the bundles in use, the last one added first.
 func (x *Shelf) Sources() []Source {
 	if list := x.list.Load(); list != nil {
 		return *list
@@ -60,11 +58,11 @@ func (x *Shelf) Sources() []Source {
 	return nil
 }
 
-// Forget takes all bundles back. What was found in them stays known.
+// Forget removes all bundles. What the device found in them before stays known.
 func (x *Shelf) Forget() { x.list.Store(nil) }
 
-// Open reads a bundle. The error says why nothing of it, or not all, can be used by
-// this program; what can be is in the bundle all the same, which is nil if nothing can.
+// OpenBundle reads a bundle. The error says why this program can use nothing of it, or not all. The
+// bundle holds the rest; it is nil if nothing can be used.
 func OpenBundle(data []byte) (*plancache.Bundle, error) {
 	b, err := plancache.ReadBundle(data)
 	if err != nil {
@@ -86,8 +84,8 @@ func OpenBundle(data []byte) (*plancache.Bundle, error) {
 	return b, errors.Join(errs...)
 }
 
-// Attach puts a bundle before those in use. What it returns tells the hooks of
-// entries that are of no use.
+// Attach puts a bundle before those in use. The caller must call tell afterwards: it reports
+// unusable entries to the hooks, and hands the bundle's shaders to the device.
 func (x *Shelf) Attach(b *plancache.Bundle) (tell func()) {
 	src := Source{Bundle: b, index: new(index)}
 	var events []plancache.Event
@@ -124,8 +122,8 @@ func (x *Shelf) Attach(b *plancache.Bundle) (tell func()) {
 	}
 }
 
-// bundledShaders reads the shaders that a bundle has for the device, by what their
-// keys have behind the scope.
+// bundledShaders returns the shaders that a bundle has for the device, each with the part of its
+// key behind the scope.
 func (x *Shelf) bundledShaders(src *Source, scope string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for _, key := range src.Keys(runtime.KindShader, scope) {
@@ -136,21 +134,21 @@ func (x *Shelf) bundledShaders(src *Source, scope string) iter.Seq2[string, []by
 	}
 }
 
-// owns reports a scope of this device's driver, or of none in particular.
+// owns reports a scope of this device's driver, or one without a driver.
 func (x *Shelf) owns(scope string) bool {
 	made := fusion.FingerprintField(scope, "device")
 	return made == "" || made == x.Caps.Name
 }
 
-// Unfit says why entries of a bundle, of this kind and made for this scope, are of
-// no use to the device; "" where they are, and where they are for another driver.
+// Unfit says why the device cannot use entries of this kind and scope from a bundle. It returns ""
+// if it can, and also if they are for another driver.
 func (x *Shelf) Unfit(kind, scope string) string {
 	unfit := bundledKinds[kind]
 	switch {
 	case unfit == nil:
 		return kindError(kind)
 	case !x.owns(scope):
-		return "" // they come from a program that has several devices, as a rule
+		return "" // usually from a program that has several devices
 	}
 	return unfit(x, scope)
 }
@@ -167,8 +165,8 @@ func unfitError(b *plancache.Bundle, g *plancache.Group, why string) error {
 	return fmt.Errorf("bundle %016x made by %s: %d entries of kind %s are not used: %s", b.ID(), made, g.Entries, g.Kind, why)
 }
 
-// ForeignPlans says which entries of the bundles in use this device cannot use
-// although they were made for its driver, and why; nil where there are none.
+// ForeignPlans says which entries of the bundles in use were made for this device's driver but
+// cannot be used on this device, and why; nil for none.
 func (x *Shelf) ForeignPlans() error {
 	var errs []error
 	for _, src := range x.Sources() {
@@ -192,21 +190,21 @@ func (x *Shelf) FromBundle(src *Source, kind, scope, rest string) ([]byte, bool)
 	return value, ok
 }
 
-// RefuseBundled counts an entry of a bundle that was of no use after all.
+// RefuseBundled counts an entry of a bundle that turned out to be of no use.
 func (x *Shelf) RefuseBundled(src *Source, kind string, why error) {
 	x.refused.Add(1)
 	x.OnCache(plancache.Event{Kind: kind, Outcome: plancache.Refused, Err: fmt.Errorf("bundle %016x: %w", src.ID(), why)})
 }
 
-// index is where the plans of a source are in its bundle, by what a function makes of
-// their keys. It is made when it is first asked for, from keys alone.
+// index maps a function of a plan's key to the indices of the plans' entries in a bundle. It is
+// built from the keys alone, at its first use.
 type index struct {
 	once   sync.Once
 	places map[string][]int
 }
 
-// Places are those by what of makes of what keys have behind the scope, which is the same
-// function each time.
+// Places returns the index of the source's plans. of maps the part of a key behind the scope to an
+// index key; it must be the same function in each call.
 func (src *Source) Places(of func(key string) (string, bool)) map[string][]int {
 	x := src.index
 	x.once.Do(func() {

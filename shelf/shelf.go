@@ -10,17 +10,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Shelf is where a device looks for what was found out before: in bundles that the
-// program brought, and in a cache on disk. Nothing is read when a device is opened: a
-// process pays for what it uses, whatever there is.
+// Shelf gives a device access to what earlier runs found out: bundles that the program brought, and
+// a cache on disk. Opening a device reads nothing, so a process pays only for the entries it uses.
 type Shelf struct {
 	*device.Base
 	Cache   *plancache.Cache  // nil: none
-	noCache plancache.Outcome // why
+	noCache plancache.Outcome // why there is no cache
 
-	Scope string // of plans: what they depend on besides their segment
-	tunes bool   // somebody asks for timings
-	came  func() // is told when a bundle came
+	Scope string // scope of plans: what they depend on besides their segment
+	tunes bool   // the device uses timings
+	came  func() // called when a bundle was added
 
 	list                                atomic.Pointer[[]Source] // immutable list
 	Bundled, damaged, refused, unfitted atomic.Int64
@@ -33,8 +32,8 @@ const (
 	KindPeaks  = "peaks"
 )
 
-// OpenCache opens the cache that the options name. A device works without one:
-// what is wrong is told and counted.
+// OpenCache opens the cache that the options name. A device also works without one: an error is
+// counted and reported to the hooks.
 func (x *Shelf) OpenCache() {
 	dir := x.Opts.Cache
 	if dir == "" || dir == plancache.Off {
@@ -53,7 +52,7 @@ func (x *Shelf) OpenCache() {
 	x.Cache = c
 }
 
-// Init is called once the device's caps are known.
+// Init must be called when the device's caps are known.
 func (x *Shelf) Init(came func()) {
 	x.came = came
 	x.Scope = fusion.Fingerprint(x.Caps, x.Mode())
@@ -61,8 +60,8 @@ func (x *Shelf) Init(came func()) {
 	x.tunes = tunes && x.Opts.Tune != device.TuneOff
 }
 
-// CacheStats are the counters of the cache, also of one that could not be opened,
-// and of bundles.
+// CacheStats returns the counters of the bundles and of the cache, also of a cache that could not
+// be opened.
 func (x *Shelf) CacheStats() plancache.Stats {
 	s := x.Cache.Stats()
 	s.Bundled = x.Bundled.Load()

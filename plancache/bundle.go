@@ -11,17 +11,15 @@ import (
 	"github.com/millrace-go/millrace/internal/sniff"
 )
 
-// BundleVersion is the version of a bundle's format: not of what its entries
-// hold.
+// BundleVersion is the version of a bundle's format, not of its entries' contents.
 const BundleVersion = 1
 
-// A bundle is entries in one piece, to be shipped with a program. Numbers are
-// little-endian:
+// A bundle is a list of entries in one file, shipped with a program. Numbers are little-endian:
 //
 //	magic    8 bytes
 //	version  uint32
-//	groups   uint32, how many
-//	entries  uint32, how many
+//	groups   uint32, their number
+//	entries  uint32, their number
 //	made     uint32, the length of a note for people
 //	length   uint64, of the whole bundle
 //	the note
@@ -36,9 +34,8 @@ const BundleVersion = 1
 //	check    uint64, xxhash64 of everything before it
 //	the bodies in the order of the index: the rest of a key, then a value
 //
-// So a bundle is opened by looking at its beginning, and an entry is looked at
-// when somebody asks for it. A changed byte in a body costs that entry, one
-// before the bodies the bundle.
+// Opening a bundle reads only the part before the bodies. An entry is read when it is needed. A
+// changed byte in a body makes that entry invalid, one before the bodies the whole bundle.
 const (
 	bundleMagic  = "mrbundle"
 	bundleHeader = len(bundleMagic) + 4 + 4 + 4 + 4 + 8
@@ -46,8 +43,7 @@ const (
 	indexSize    = 8 + 8 + 4 + 4 + 8 + 8
 )
 
-// Group is what a bundle says of entries that have their kind and scope in
-// common.
+// Group describes the entries of a bundle with the same kind and scope.
 type Group struct {
 	Kind, Scope string
 	Entries     int
@@ -58,12 +54,12 @@ type Bundle struct {
 	data   []byte
 	made   string
 	groups []Group
-	starts []int // of the groups in the index
+	starts []int // by group: the index of its first entry
 	index  []byte
 	id     uint64
 }
 
-// Errors of what is no bundle.
+// Errors of data that is not a bundle.
 var (
 	errBundleMagic  = errors.New("it does not begin as bundles do")
 	errBundleLength = errors.New("its length is not what it says")
@@ -71,17 +67,16 @@ var (
 	errBundleOrder  = errors.New("its index is not in order")
 )
 
-// BundleVersionError says that a bundle has a format that this program does not
-// read.
+// BundleVersionError says that a bundle has a format that this program does not read.
 type BundleVersionError struct{ Version uint32 }
 
 func (e *BundleVersionError) Error() string {
 	return fmt.Sprintf("its format is version %d, this program reads version %d", e.Version, BundleVersion)
 }
 
-// ReadBundle opens a bundle, looking only at its beginning. The bytes are kept
-// and must not be changed any more. Lengths that are not true are errors and
-// make nothing larger than the bytes are.
+// ReadBundle opens a bundle and reads only the part before the bodies. It keeps data, which must
+// not be changed any more. A wrong length is an error; ReadBundle allocates no more than data's
+// real length allows.
 func ReadBundle(data []byte) (*Bundle, error) {
 	if len(data) < len(bundleMagic) || string(data[:len(bundleMagic)]) != bundleMagic {
 		return nil, sniff.With(errBundleMagic, data, sniff.Bundle)
@@ -142,8 +137,8 @@ func cut(rest *[]byte, n uint64) ([]byte, bool) {
 	return head, true
 }
 
-// checkIndex checks that the index is in order and that bodies lie one behind
-// another from at to the end. It counts the groups' entries.
+// checkIndex checks that the index is in order, and that the bodies follow one another from at to
+// the end. It counts the entries of each group.
 func (b *Bundle) checkIndex(at uint64) error {
 	b.starts = make([]int, len(b.groups)+1)
 	group, hash := uint32(0), uint64(0)
@@ -174,7 +169,7 @@ func (b *Bundle) checkIndex(at uint64) error {
 
 func before(a, b *Group) bool { return a.Kind < b.Kind || a.Kind == b.Kind && a.Scope < b.Scope }
 
-// indexed is a line of the index.
+// indexed is one entry of the index.
 type indexed struct {
 	hash, check uint64
 	group, key  uint32
@@ -190,21 +185,20 @@ func (b *Bundle) entry(i int) indexed {
 	}
 }
 
-// Made is the note of whoever wrote the bundle.
+// Made is the note in which the bundle's writer names itself.
 func (b *Bundle) Made() string { return b.made }
 
-// ID is of the bundle's content: bundles of one ID are equal.
+// ID identifies the bundle's content: bundles with the same ID are equal.
 func (b *Bundle) ID() uint64 { return b.id }
 
 // Len is the number of entries.
 func (b *Bundle) Len() int { return len(b.index) / indexSize }
 
-// Groups are the bundle's, by kind and scope. The list must not be changed.
+// Groups lists the bundle's groups by kind and scope. Callers must not change the list.
 func (b *Bundle) Groups() []Group { return b.groups }
 
-// Get finds an entry by the kind, and the lines of its key: its scope and what
-// comes after. The value is a part of the bundle. An error says that the entry
-// is there and damaged.
+// Get finds an entry by its kind, its scope and the rest of its key. The value is a slice of the
+// bundle. An error says that an entry is damaged, possibly the requested one.
 func (b *Bundle) Get(kind, scope, key string) (value []byte, found bool, err error) {
 	for g := range b.groups {
 		if b.groups[g].Kind != kind || b.groups[g].Scope != scope {
@@ -238,7 +232,7 @@ func (b *Bundle) Get(kind, scope, key string) (value []byte, found bool, err err
 
 func hashOf(key string) uint64 { return xxhash.Sum64String(key) }
 
-// body is the rest of the key of an entry, and its value.
+// body returns the rest of an entry's key, and its value.
 func (b *Bundle) body(i int) (key string, value []byte, err error) {
 	e := b.entry(i)
 	body := b.data[e.at : e.at+uint64(e.key)+e.value : e.at+uint64(e.key)+e.value]
@@ -252,16 +246,16 @@ func (b *Bundle) body(i int) (key string, value []byte, err error) {
 	return key, body[e.key:], nil
 }
 
-// Entry reads the entry at a place, of those below Len. Of one that is damaged
-// only the kind and scope are right, as the first line of its key.
+// Entry reads entry i, which is below Len. If it is damaged, only its kind and the scope in its key
+// are right.
 func (b *Bundle) Entry(i int) (Entry, error) {
 	g := &b.groups[b.entry(i).group]
 	key, value, err := b.body(i)
 	return Entry{g.Kind, JoinKey(g.Scope, key), value}, err
 }
 
-// Keys lists the places of the entries of a kind and scope, and what their keys
-// have behind the scope. Nothing is checked: an entry may be damaged.
+// Keys lists the indices of the entries with a kind and scope, with the part of their keys behind
+// the scope. It checks nothing: an entry may be damaged.
 func (b *Bundle) Keys(kind, scope string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for i := range b.Len() {

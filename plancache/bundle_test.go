@@ -11,8 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// someEntries are of two kinds and several scopes, with keys that lie in
-// several groups and values that are empty.
+// someEntries returns entries of two kinds and several scopes, some with empty values.
 func someEntries() []Entry {
 	return []Entry{
 		{"plan", "cpu best\nadd", []byte("the plan of add")},
@@ -81,7 +80,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A bundle of nothing is one.
+// A bundle may have no entries.
 func TestEmptyBundle(t *testing.T) {
 	b, err := ReadBundle(bundleOf(t, "", nil))
 	if err != nil || b.Len() != 0 || len(b.Groups()) != 0 || b.Made() != "" {
@@ -123,8 +122,8 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// wantDamaged checks that bytes are no bundle, or one in which every entry is
-// what it was or is missing, and some are. It returns how many are.
+// wantDamaged checks that bytes are no bundle, or one in which some entries are missing and all
+// others are as they were. It returns the number of missing entries.
 func wantDamaged(t *testing.T, what string, data []byte) (lost int) {
 	t.Helper()
 	b, err := ReadBundle(data)
@@ -154,7 +153,7 @@ func wantDamaged(t *testing.T, what string, data []byte) (lost int) {
 	return lost
 }
 
-// Every truncation and every changed byte is an error or costs one entry.
+// Every truncation and every changed byte is an error, or makes one entry invalid.
 func TestBundleDamage(t *testing.T) {
 	good := bundleOf(t, "a test", someEntries())
 	for n := range good {
@@ -185,15 +184,13 @@ func TestBundleDamage(t *testing.T) {
 	}
 }
 
-// rehash makes a bundle's own hash right again: what is then wrong is for the
-// checks behind it.
+// rehash corrects a bundle's own hash, so that the checks after the hash must find what is wrong.
 func rehash(data []byte, end int) []byte {
 	binary.LittleEndian.PutUint64(data[end:], xxhash.Sum64(data[:end]))
 	return data
 }
 
-// Headers that were made to hurt, with a hash that is right: no length is
-// believed, and what the index says is true.
+// Malicious headers with a correct hash: no length is trusted, and a wrong index is an error.
 func TestHostileBundle(t *testing.T) {
 	good := bundleOf(t, "", someEntries()[:3])
 	b, err := ReadBundle(good)
@@ -262,8 +259,8 @@ func TestHostileBundle(t *testing.T) {
 	}
 }
 
-// FuzzBundle: whatever opens as a bundle can be read to its end, its entries are
-// found again, and where none is damaged they give the same bundle.
+// FuzzBundle checks that any bundle that opens can be read to its end and that its entries are
+// found again. If none is damaged, they must give the same bundle.
 func FuzzBundle(f *testing.F) {
 	f.Add(bundleOf(f, "note", someEntries()[:2]))
 	f.Add(bundleOf(f, "", nil))
@@ -286,7 +283,7 @@ func FuzzBundle(f *testing.F) {
 				}
 			}
 			var buf bytes.Buffer
-			if !sound || WriteBundle(&buf, b.Made(), all) != nil { // a key twice, or an odd kind
+			if !sound || WriteBundle(&buf, b.Made(), all) != nil { // a key twice, or an invalid kind
 				return
 			}
 			again, err := ReadBundle(buf.Bytes())
@@ -300,7 +297,7 @@ func FuzzBundle(f *testing.F) {
 			}
 		}
 		check(data)
-		// The hash keeps a fuzzer out: make it right, and the length.
+		// A fuzzer cannot guess the hash, so the test corrects it, and the length.
 		if len(data) < bundleHeader+hashSize {
 			return
 		}

@@ -12,9 +12,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// WriteBundle writes entries as a bundle, with a note for people on who made it.
-// The same entries give the same bytes, in whatever order they come. Two of one
-// kind and key are an error.
+// WriteBundle writes entries as a bundle. made is a note for people that says who made it. The same
+// entries give the same bytes in any order. Two entries with the same kind and key are an error.
 func WriteBundle(w io.Writer, made string, entries []Entry) error {
 	list := make([]bundled, 0, len(entries))
 	for _, e := range entries {
@@ -28,7 +27,7 @@ func WriteBundle(w io.Writer, made string, entries []Entry) error {
 		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.scope, b.scope), cmp.Compare(a.hash, b.hash), strings.Compare(a.rest, b.rest))
 	})
 	var groups, index bytes.Buffer
-	var n uint32 // of groups
+	var n uint32 // number of groups
 	for i := range list {
 		e := &list[i]
 		if i > 0 && list[i-1].sameGroup(e) && list[i-1].rest == e.rest {
@@ -78,7 +77,7 @@ func WriteBundle(w io.Writer, made string, entries []Entry) error {
 	return nil
 }
 
-// bundled is an entry as a bundle has it.
+// bundled is an entry in the form that a bundle has.
 type bundled struct {
 	kind, scope, rest string
 	hash              uint64

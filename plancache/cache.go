@@ -12,67 +12,66 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// DefaultLimit is the size that a cache is kept to.
+// DefaultLimit is the largest size of a cache in bytes, if Options do not set one.
 const DefaultLimit = 512 << 20
 
-// touchAfter is how old the mark of an entry's last use may become before a
-// use marks it anew: a file is not written to for every read.
+// touchAfter is the age at which a use renews an entry's time of last use. So a read seldom writes
+// to the disk.
 const touchAfter = time.Hour
 
 // Options of a cache. The zero value works.
 type Options struct {
 	Limit   int64       // bytes; 0: DefaultLimit
-	OnEvent func(Event) // told of everything that is counted; may be called from any goroutine
+	OnEvent func(Event) // called for everything that is counted; may be called from any goroutine
 }
 
-// Outcome says how it went.
+// Outcome is the result of an operation.
 type Outcome string
 
 // The outcomes, each with a counter in [Stats].
 const (
 	Hit     Outcome = "hit"
 	Miss    Outcome = "miss"    // there is no such entry
-	Damaged Outcome = "damaged" // there was a file, but no entry in it: a miss, too
-	Refused Outcome = "refused" // the directory, or what the entry holds
+	Damaged Outcome = "damaged" // the file is not a valid entry; also a miss
+	Refused Outcome = "refused" // the directory is not safe, or an entry's contents are of no use
 	Written Outcome = "written"
 	Evicted Outcome = "evicted"
-	Failed  Outcome = "failed" // a file operation, or there was no time for one
+	Failed  Outcome = "failed" // a file operation failed, or there were too many to do
 
-	// Those of bundles, which a cache knows nothing of. Damaged and Refused are
-	// theirs, too.
+	// Outcomes of bundles; a Cache does not produce them. Bundles also have Damaged and Refused.
 	Bundled Outcome = "bundled" // a hit in a bundle
-	Foreign Outcome = "foreign" // entries of a bundle are of no use to a device
+	Foreign Outcome = "foreign" // a device cannot use some entries of a bundle
 )
 
-// Event is one thing that happened to a cache.
+// Event is one outcome in a cache or a bundle.
 type Event struct {
 	Kind    string // of the entry; "" for the cache itself
 	Outcome Outcome
 	Bytes   int64 // of the entry
 	Elapsed time.Duration
-	Err     error // of Damaged, Refused, Failed and Foreign
+	Err     error // for Damaged, Refused, Failed and Foreign
 }
 
 // Stats counts events since the cache was opened.
 type Stats struct {
 	Hits, Misses   int64
-	Damaged        int64 // of the misses, those with a file that was no entry
-	Refused        int64 // directories that were not used, and entries whose contents were not
+	Damaged        int64 // misses because a file was not a valid entry
+	Refused        int64 // directories that are not safe, and entries whose contents are of no use
 	Written        int64
 	Evicted        int64
-	Failed         int64 // file operations that failed, and entries that never came to one
+	Failed         int64 // file operations that failed, and entries that were dropped before one
 	ReadNanos      int64 // in Get
 	BytesRead      int64
 	BytesWritten   int64
-	WritesDisabled bool // after failures in a row
+	WritesDisabled bool // after giveUp failures in a row
 
-	// Of the bundles that a device uses, which a cache knows nothing of.
-	Bundled int64 // entries that were found in one; no misses, whether the cache has them or not
-	Foreign int64 // entries that are of no use to the device
+	// Counters of the bundles that a device uses; a Cache leaves them 0.
+	Bundled int64 // entries found in a bundle; entries missing in a bundle are not counted
+	Foreign int64 // entries that the device cannot use
 }
 
-// Cache is an open directory. A nil Cache holds nothing and takes nothing. All
-// methods are safe for concurrent use.
+// Cache is an open directory. A nil Cache finds and stores nothing. All methods are safe for
+// concurrent use.
 type Cache struct {
 	dir   string
 	root  *os.Root
@@ -80,12 +79,12 @@ type Cache struct {
 	event func(Event)
 	count counters
 
-	mu     sync.Mutex // one writer at a time
-	known  bool       // size is
+	mu     sync.Mutex // allows one writer at a time
+	known  bool       // size was counted
 	size   int64      // of all entries, as far as this process knows
-	since  int64      // bytes written since it was counted
+	since  int64      // bytes written since the last count
 	faults int        // writes that failed in a row
-	number int64      // of temporary files
+	number int64      // number of temporary files made
 }
 
 type counters struct {
@@ -94,8 +93,8 @@ type counters struct {
 	disabled                                                 atomic.Bool
 }
 
-// Open opens the cache in a directory, which it makes if need be. A directory
-// that is not the user's own is refused with a *RefusedError.
+// Open opens the cache in a directory, and makes the directory if needed. If others could write to
+// the directory, the error is a *RefusedError.
 func Open(dir string, o Options) (*Cache, error) {
 	root, err := openPrivate(dir)
 	if err != nil {
@@ -108,7 +107,7 @@ func Open(dir string, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Dir is the directory that the cache was opened in.
+// Dir returns the directory of the cache, or Off.
 func (c *Cache) Dir() string {
 	if c == nil {
 		return Off
@@ -116,7 +115,7 @@ func (c *Cache) Dir() string {
 	return c.dir
 }
 
-// Close gives the directory's descriptor back.
+// Close closes the directory.
 func (c *Cache) Close() error {
 	if c == nil {
 		return nil
@@ -124,7 +123,7 @@ func (c *Cache) Close() error {
 	return c.root.Close()
 }
 
-// Stats are the counters.
+// Stats returns the counters.
 func (c *Cache) Stats() Stats {
 	if c == nil {
 		return Stats{}
@@ -138,7 +137,7 @@ func (c *Cache) Stats() Stats {
 	}
 }
 
-// tell counts an event and hands it on.
+// tell counts an event and passes it to the hook.
 func (c *Cache) tell(e Event) {
 	n := &c.count
 	switch e.Outcome {
@@ -165,7 +164,7 @@ func (c *Cache) tell(e Event) {
 	}
 }
 
-// Get finds an entry. A file that is none, or that cannot be read, is a miss.
+// Get finds an entry. A file that is invalid or cannot be read is a miss.
 func (c *Cache) Get(kind, key string) ([]byte, bool) {
 	if c == nil {
 		return nil, false
@@ -201,7 +200,7 @@ func (c *Cache) Get(kind, key string) ([]byte, bool) {
 	return e.Value, true
 }
 
-// Peek is Get for those who are about to Put: nothing is counted.
+// Peek is Get without counting, for callers that are about to call Put.
 func (c *Cache) Peek(kind, key string) ([]byte, bool) {
 	if c == nil {
 		return nil, false
@@ -210,15 +209,14 @@ func (c *Cache) Peek(kind, key string) ([]byte, bool) {
 	return e.Value, err == nil && e.Kind == kind && e.Key == key
 }
 
-// Refuse says that an entry that was found is of no use after all: what it
-// holds could not be understood. It is counted, and the next Put replaces it.
+// Refuse counts a found entry whose contents could not be understood. The next Put replaces it.
 func (c *Cache) Refuse(kind string, why error) {
 	if c != nil {
 		c.tell(Event{Kind: kind, Outcome: Refused, Err: why})
 	}
 }
 
-// Dropped counts an entry that was not written, as more came than the disk takes.
+// Dropped counts an entry that was not written because too many wait for the disk.
 func (c *Cache) Dropped(kind string, why error) {
 	if c != nil {
 		c.tell(Event{Kind: kind, Outcome: Failed, Err: why})
@@ -240,13 +238,13 @@ func (c *Cache) named(name string, err error) error {
 
 var errNoFile = errors.New("it is no plain file")
 
-// read reads a file of the cache, and when it was used last.
+// read reads a file of the cache and the time of its last use.
 func (c *Cache) read(name string) (Entry, time.Time, error) {
 	none := time.Time{}
 	if err := fault.Hit(fault.File); err != nil {
 		return Entry{}, none, err
 	}
-	is, err := c.root.Lstat(name) // opening a pipe would wait
+	is, err := c.root.Lstat(name) // opening a pipe would block
 	if err != nil {
 		return Entry{}, none, err
 	}
@@ -266,7 +264,7 @@ func (c *Cache) read(name string) (Entry, time.Time, error) {
 	}
 	data := make([]byte, is.Size())
 	if _, err := io.ReadFull(f, data); err == io.EOF || err == io.ErrUnexpectedEOF {
-		return Entry{}, none, errLength // it was made shorter meanwhile
+		return Entry{}, none, errLength // the file became shorter meanwhile
 	} else if err != nil {
 		return Entry{}, none, err
 	}

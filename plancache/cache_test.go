@@ -79,8 +79,8 @@ func TestNil(t *testing.T) {
 	c.Refuse("plan", nil)
 }
 
-// Every truncation, every added byte, every flipped bit and every other file
-// in its place makes an entry a miss that is counted.
+// Every truncation, every added byte, every flipped bit and every other kind of file in its place
+// makes an entry a miss that is counted.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	c := openTest(t, dir, Options{})
@@ -134,8 +134,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Every step of every operation may fail, as on a full disk: an entry is then
-// as it was before or missing, nothing is left behind, and it is counted.
+// Every step of every operation may fail, as on a full disk. The entry is then unchanged or missing,
+// no file is left behind, and the failure is counted.
 func TestFaults(t *testing.T) {
 	defer fault.Reset()
 	dir := t.TempDir()

@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// Off is what disables the cache where a directory is asked for.
+// Off disables the cache when it is given in place of a directory.
 const Off = "off"
 
 // Variable is the environment variable that names a directory, or Off.
 const Variable = "MILLRACE_CACHE"
 
-// Dir is the directory to use: what the environment names, else millrace in
-// the user's cache directory. It may be Off. An error says that there is none.
+// Dir returns the directory to use: the one that the environment names, else millrace in the user's
+// cache directory. It may be Off. The error says that there is no such directory.
 func Dir() (string, error) {
 	if dir := os.Getenv(Variable); dir == Off {
 		return Off, nil
@@ -30,12 +30,11 @@ func Dir() (string, error) {
 	return filepath.Join(dir, "millrace"), nil
 }
 
-// RefusedError says why a directory is not used as a cache and what to do
-// about it.
+// RefusedError says why a directory is not used as a cache, and how to change that.
 type RefusedError struct {
 	Dir string
 	Why string // completes "cache directory D ..."
-	Fix string // what to do
+	Fix string // how to correct it
 }
 
 func (e *RefusedError) Error() string {
@@ -46,9 +45,9 @@ func (e *RefusedError) Error() string {
 // folder is the folder of this format version.
 var folder = fmt.Sprintf("v%d", FormatVersion)
 
-// openPrivate opens the folder for entries in a directory and makes both where
-// they are missing. Both must be the user's own, written by nobody else, and no
-// links; what is checked is what was opened, not what has the name by now.
+// openPrivate opens the folder of entries in a directory, and makes both if they are missing. Both
+// must belong to the user, be writable by no one else, and be no links. It checks the opened
+// directories, since a name can be given to another directory at any time.
 func openPrivate(dir string) (*os.Root, error) {
 	if err := fault.Hit(fault.File); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func openPrivate(dir string) (*os.Root, error) {
 	if named, err = outer.Lstat(folder); err != nil {
 		return nil, err
 	}
-	if named.Mode()&os.ModeSymlink != 0 { // it need not lead to anything that can be opened
+	if named.Mode()&os.ModeSymlink != 0 { // the link may lead to something that cannot be opened
 		return nil, refuseLink(path)
 	}
 	inner, err := outer.OpenRoot(folder)
@@ -93,7 +92,7 @@ func refuseLink(path string) error {
 	return &RefusedError{path, "is a symbolic link", "give the directory that it leads to"}
 }
 
-// check looks at an open directory, and at what had its name just before.
+// check checks an open directory; named is what had its name just before.
 func check(path string, named os.FileInfo, open *os.Root) error {
 	switch {
 	case named.Mode()&os.ModeSymlink != 0:

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// Directories that others could write to are refused, with what to do.
+// Directories that others could write to are refused; the error says how to correct that.
 func TestRefusedDirectories(t *testing.T) {
 	type kase struct {
 		name, why string
-		make      func(t *testing.T, dir string) string // gives what to open
+		make      func(t *testing.T, dir string) string // returns the directory to open
 	}
 	mkdir := func(t *testing.T, path string, mode os.FileMode) {
 		t.Helper()
@@ -106,7 +106,7 @@ func TestRefusedDirectories(t *testing.T) {
 	}
 }
 
-// What can be read but not written to serves what it has.
+// A read-only cache still returns its entries.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	put(t, openTest(t, dir, Options{}), "plan", "k", "v")
@@ -154,8 +154,8 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// A directory that is deleted while it is in use is an empty cache that nothing
-// can be written to: that is counted, and given up after a while.
+// A directory that is deleted while it is in use is an empty cache that cannot be written to. The
+// failures are counted, and after some of them no more writes are tried.
 func TestDeletedWhileOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "c")
 	c := openTest(t, dir, Options{})

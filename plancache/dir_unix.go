@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses a directory that anybody but this user can write to. The
-// administrator always can.
+// checkOwner refuses a directory that any other user can write to. The administrator always can.
 func checkOwner(path string, is os.FileInfo) error {
 	st, ok := is.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -9,11 +9,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// FormatVersion is the version of what lies in the folder of that name: of the
-// entries' header, not of what the entries hold.
+// FormatVersion is the version of the files in the folder of that name: of the entries' header, not
+// of their contents.
 const FormatVersion = 1
 
-// An entry's file, numbers little-endian:
+// The file of an entry; numbers are little-endian:
 //
 //	magic    8 bytes
 //	version  uint32
@@ -28,19 +28,18 @@ const (
 	hashSize   = 8
 )
 
-// maxEntry bounds what is read for an entry: whatever is larger is none.
+// maxEntry is the largest size of an entry's file; a larger file is invalid.
 const maxEntry = 256 << 20
 
-// Entry is what a file of a cache holds.
+// Entry is the content of a file of a cache.
 type Entry struct {
 	Kind, Key string
 	Value     []byte
 }
 
-// SplitKey is an entry's scope, which is the first line of its key, and the rest.
-// The scope says what the entry was made for, so that whoever finds it can tell
-// why it is of no use here; the rest says what it is of. A key of one line, or
-// whose first line is empty, has no scope.
+// SplitKey splits an entry's key into its scope, which is the first line, and the rest. The scope
+// says for what the entry was made, and so why it may be of no use to another device. The rest says
+// what the entry describes. A key with one line, or with an empty first line, has no scope.
 func SplitKey(key string) (scope, rest string) {
 	scope, rest, lines := strings.Cut(key, "\n")
 	if !lines || scope == "" {
@@ -49,7 +48,7 @@ func SplitKey(key string) (scope, rest string) {
 	return scope, rest
 }
 
-// JoinKey is the key of a scope and a rest.
+// JoinKey joins a scope and a rest to a key.
 func JoinKey(scope, rest string) string {
 	if scope == "" {
 		return rest
@@ -57,10 +56,10 @@ func JoinKey(scope, rest string) string {
 	return scope + "\n" + rest
 }
 
-// Name is the file that the entry has in a cache.
+// Name returns the name of the entry's file in a cache.
 func (e *Entry) Name() string { return nameOf(e.Kind, e.Key) }
 
-// Errors of files that are no entries. Each is a miss.
+// Errors of invalid files. Each is a miss.
 var (
 	errLength  = errors.New("its length is not what its header says")
 	errMagic   = errors.New("it does not begin as entries do")
@@ -69,7 +68,7 @@ var (
 	errForeign = errors.New("it is the entry of another key")
 )
 
-// encode is the file of an entry.
+// encode returns the contents of an entry's file.
 func encode(kind, key string, value []byte) []byte {
 	b := make([]byte, 0, headerSize+len(kind)+len(key)+len(value)+hashSize)
 	b = append(b, magic...)
@@ -83,7 +82,7 @@ func encode(kind, key string, value []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// decode reads a file. The value is a part of b.
+// decode reads the contents of a file. The value is a slice of b.
 func decode(b []byte) (Entry, error) {
 	if len(b) < headerSize+hashSize {
 		return Entry{}, errLength
@@ -110,8 +109,8 @@ func decode(b []byte) (Entry, error) {
 	return Entry{string(body[:kind]), string(body[kind : kind+key]), body[kind+key:]}, nil
 }
 
-// nameOf is the file of a kind and key. The kind is part of it so that people,
-// and listings, see what is what.
+// nameOf returns the name of the file of a kind and key. It contains the kind, which people and
+// listings can then see.
 func nameOf(kind, key string) string {
 	return fmt.Sprintf("%s-%016x", kind, xxhash.Sum64String(key))
 }

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Every truncation of an entry's file and every other value of each of its bytes
-// makes it none.
+// Every truncation of an entry's file, and every change of one of its bytes, makes it invalid.
 func TestDecodeDamage(t *testing.T) {
 	for _, want := range []Entry{{"plan", "a scope\nthe key", []byte("the value of the entry")}, {"object", "", nil}} {
 		good := encode(want.Kind, want.Key, want.Value)

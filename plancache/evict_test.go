@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// age makes an entry's last use that long ago.
+// age sets an entry's last use to that long ago.
 func age(t *testing.T, c *Cache, kind, key string, by time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-by)
@@ -19,7 +19,7 @@ func age(t *testing.T, c *Cache, kind, key string, by time.Duration) {
 	}
 }
 
-// What was used longest ago goes, and a use counts as one.
+// The entries unused for longest are evicted, and Get counts as a use.
 func TestEviction(t *testing.T) {
 	c := openTest(t, t.TempDir(), Options{Limit: 10_000})
 	value := strings.Repeat("v", 1000)
@@ -27,7 +27,7 @@ func TestEviction(t *testing.T) {
 		put(t, c, "plan", fmt.Sprint(i), value)
 		age(t, c, "plan", fmt.Sprint(i), time.Duration(20-i)*time.Hour)
 	}
-	wantEntry(t, c, "plan", "0", value) // the oldest, but used now
+	wantEntry(t, c, "plan", "0", value) // the oldest, but just used
 	stale := filepath.Join(c.dir, folder, "tmp-1-1-1")
 	if err := os.WriteFile(stale, make([]byte, 100), 0o600); err != nil {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// Several caches on one directory evict at once while others read: what is
-// read is whole, and the directory stays within the limit.
+// Several caches on one directory evict at once while others read. All values read are whole, and
+// the directory stays within the limit.
 func TestEvictionTogether(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 200_000

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// hammerDir names, in the environment of a child of TestHammer, the directory.
+// hammerDir is the environment variable that gives a child process of TestHammer its directory.
 const hammerDir = "PLANCACHE_HAMMER_DIR"
 
-// hammerValue is what the entry of a key holds: every process writes the same,
-// so whatever is read can be checked.
+// hammerValue returns the value for a key. Every process writes the same value, so readers can check
+// it.
 func hammerValue(key int) []byte {
 	r := rand.New(rand.NewPCG(uint64(key), 0))
 	v := make([]byte, 1+r.IntN(60_000))
@@ -29,8 +29,7 @@ func hammerValue(key int) []byte {
 	return v
 }
 
-// hammerChild writes and reads until it is killed. What Put has returned from
-// is told on standard output.
+// hammerChild writes and reads until it is killed. It prints each key for which Put has returned.
 func hammerChild(dir string) {
 	c, err := Open(dir, Options{})
 	if err != nil {
@@ -57,9 +56,8 @@ func hammerChild(dir string) {
 	}
 }
 
-// TestHammer has eight processes hammer one cache and kills them at random
-// moments. Nothing that was complete is lost, nothing wrong is ever read.
-// HAMMER is how long it takes, a second by default.
+// TestHammer lets eight processes use one cache heavily and kills them at random moments. No complete
+// entry is lost, and no wrong value is ever read. HAMMER is the duration, a second by default.
 func TestHammer(t *testing.T) {
 	if dir := os.Getenv(hammerDir); dir != "" {
 		hammerChild(dir)

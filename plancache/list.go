@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// List lists the entries' files, that used last first.
+// List lists the entries' files, the last used first.
 func (c *Cache) List() ([]File, error) {
 	if c == nil {
 		return nil, nil
@@ -26,8 +26,8 @@ func (c *Cache) List() ([]File, error) {
 	return files, nil
 }
 
-// Read reads one of the files that List tells of. An error says why it is no
-// entry. Nothing is counted.
+// Read reads one of the files that List returns. The error says why it is not a valid entry.
+// Nothing is counted.
 func (c *Cache) Read(name string) (Entry, error) {
 	e, _, err := c.read(name)
 	if err == nil && nameOf(e.Kind, e.Key) != name {
@@ -36,11 +36,10 @@ func (c *Cache) Read(name string) (Entry, error) {
 	return e, err
 }
 
-// Remove removes a file that List tells of.
+// Remove removes a file that List returned.
 func (c *Cache) Remove(name string) error { return c.root.Remove(name) }
 
-// list lists all files with their sizes, in no order. What vanishes meanwhile
-// is left out.
+// list lists all files with their sizes, in no order. It omits files that are removed meanwhile.
 func (c *Cache) list() ([]File, error) {
 	if err := fault.Hit(fault.File); err != nil {
 		return nil, err
@@ -73,8 +72,8 @@ func sortByUse(files []File) {
 	})
 }
 
-// OpenExisting opens the cache in a directory without making anything, for
-// tools that only look. An error that is os.ErrNotExist says that there is none.
+// OpenExisting opens an existing cache, for tools that only read. If there is none, it makes
+// nothing, and the error is os.ErrNotExist.
 func OpenExisting(dir string) (*Cache, error) {
 	if _, err := os.Lstat(filepath.Join(dir, folder)); err != nil {
 		return nil, err

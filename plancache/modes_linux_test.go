@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// obeyModes makes the modes of files hold for the goroutine of this test, as
-// they do not for the administrator, whom CI runs as: its thread gives up the
-// capability to pass them over, and ends with the test.
+// obeyModes makes file modes apply to the goroutine of this test. They do not apply to the
+// administrator, as whom CI runs: so the test's thread gives up the capability to override them, and
+// ends with the test.
 func obeyModes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return

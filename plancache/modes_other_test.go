@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// obeyModes skips a test whose user no modes of files hold for.
+// obeyModes skips a test if file modes do not apply to its user.
 func obeyModes(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("nothing is read-only to the administrator")

@@ -13,17 +13,16 @@ import (
 // temporary begins the names of files that are being written.
 const temporary = "tmp"
 
-// abandoned is the age from which a temporary file belongs to nobody: writing
-// one takes a moment.
+// abandoned is the age from which a temporary file is no longer in use: writing one takes much
+// less.
 const abandoned = 15 * time.Minute
 
-// giveUp is how many writes in a row may fail before no more are tried: a full
-// disk, or a directory that is for reading only.
+// giveUp is the number of failed writes in a row after which no more are tried. The disk may be
+// full, or the directory read-only.
 const giveUp = 3
 
-// Put stores an entry, in the place of one of the same kind and key. What
-// fails is counted and told; the error is for those who want to know. Kinds are
-// up to 16 letters a to z.
+// Put stores an entry and replaces one with the same kind and key. A failure is counted and reported
+// to the hook, so callers may ignore the error. A kind is 1 to 16 letters a to z.
 func (c *Cache) Put(kind, key string, value []byte) error {
 	if c == nil {
 		return nil
@@ -57,7 +56,7 @@ func (c *Cache) Put(kind, key string, value []byte) error {
 
 var errDisabled = errors.New("plancache: writing has failed too often to be tried again")
 
-// write makes a file complete before it has its name. The lock is held.
+// write completes a temporary file, then gives it its name. The caller holds the lock.
 func (c *Cache) write(name string, data []byte) (err error) {
 	c.number++
 	tmp := fmt.Sprintf("%s-%d-%d-%x", temporary, os.Getpid(), c.number, time.Now().UnixNano())
@@ -90,8 +89,8 @@ func (c *Cache) write(name string, data []byte) (err error) {
 	return nil
 }
 
-// grown keeps the cache to its limit. Other processes write, too: now and then
-// everything is counted anew. The lock is held.
+// grown keeps the cache within its limit after n bytes were written. Other processes write, too, so
+// it sometimes counts all files again. The caller holds the lock.
 func (c *Cache) grown(n int64) {
 	c.size += n
 	c.since += n
@@ -106,7 +105,7 @@ func (c *Cache) grown(n int64) {
 	c.known, c.since, c.size = true, 0, 0
 	for i := range files {
 		if f := &files[i]; f.temporary() && time.Since(f.Used) > abandoned {
-			c.root.Remove(f.Name) // of a process that was killed
+			c.root.Remove(f.Name) // left by a process that was killed
 		} else {
 			c.size += f.Bytes
 		}
@@ -116,9 +115,9 @@ func (c *Cache) grown(n int64) {
 	}
 }
 
-// evict removes what was used longest ago. Several processes may do so at
-// once: they choose the same files. One that reads a file meanwhile has it
-// open and reads it to its end; one that used it since it was listed keeps it.
+// evict removes the files unused for longest. Several processes may do so at once: they choose the
+// same files. A process that is reading a removed file has it open and can read it to the end. A
+// file that was used after it was listed stays.
 func (c *Cache) evict(files []File) {
 	sortByUse(files)
 	target := c.limit - c.limit/8
@@ -152,10 +151,10 @@ func (c *Cache) evict(files []File) {
 type File struct {
 	Name  string
 	Bytes int64
-	Used  time.Time // last, to the hour
+	Used  time.Time // last use, exact to the hour
 }
 
-// Kind of the entry that should be in it.
+// Kind returns the kind of the entry, from the file's name.
 func (f *File) Kind() string {
 	kind, _, _ := strings.Cut(f.Name, "-")
 	return kind

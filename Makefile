@@ -2,18 +2,19 @@
 #   make bench   the three GELUs, fused and unfused, on every device of this machine
 #   make test    vet, the house rules and every test; in CI everything that make check runs
 # and make bench-all, which times everything fusebench has programs for, and
-# make bench-gomlx, which compares with GoMLX's own backend.
+# make bench-gomlx and make bench-programs, which compare with GoMLX's own backend.
 # As root on Debian or Ubuntu they install what is missing; APT=0 forbids it.
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help bench bench-all bench-gomlx figures peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
+.PHONY: help bench bench-all bench-gomlx bench-programs figures peers gomlx-core shipped subgroups test check accuracy consumer-check fuzz hammer hammer-server generate lint
 
 help:
 	@echo 'make bench            fusebench gelu on every device here; ARGS="-shape 8,64,256" and the like'
 	@echo 'make bench-all        every suite of fusebench, one after another; ARGS="-device cpu -budget 30s" and the like'
 	@echo 'make figures          take the figures of docs/benchmarks that are in files anew on this machine (twenty minutes)'
 	@echo 'make bench-gomlx      the benchmarks of GoMLX, on Millrace and on its own Go backend; ARGS="-run Softmax" and the like'
+	@echo 'make bench-programs   programs as people run with GoMLX (LSTM, VAE, GNN, MoE, UNet, search) on its Go backend, without and with SIMD, and on Millrace'
 	@echo 'make peers            numpy, numexpr, torch, jax, onnxruntime and Burn beside Millrace: installs what it can; ARGS="-rounds 10" and the like'
 	@echo 'make shipped          a program with its plans and kernels in it: record, generate, build, run'
 	@echo 'make test             vet, the house rules and every test, as this machine builds them'
@@ -45,6 +46,9 @@ gomlx-core:
 
 bench-gomlx:
 	@cd gomlxbackend && go run ./internal/bench $(ARGS)
+
+bench-programs:
+	@cd gomlxbackend/internal/programs && GOTOOLCHAIN=go1.27.4 GOEXPERIMENT=simd go run . $(ARGS)
 
 peers:
 	@scripts/peers.sh $(ARGS)

@@ -51,6 +51,33 @@ func TestDebuggingKeys(t *testing.T) {
 	}
 }
 
+// inner are variables that processes of this module set for each other, with the reason.
+var inner = map[string]string{
+	"MILLRACE_ISOLATED": "marks the process that a driver runs in",
+	"MILLRACE_SUITE":    "tells a process that a test starts what to run on",
+}
+
+// TestEnvironmentTable: docs/options.md has a row for every variable that code reads, and
+// for no other.
+func TestEnvironmentTable(t *testing.T) {
+	text, written := doc(t, "options.md"), map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(text, -1) {
+		for _, name := range envVar.FindAllString(m[1], -1) {
+			written[name] = true
+		}
+	}
+	for name := range facts(t).Env {
+		if !written[name] && inner[name] == "" && !strings.HasPrefix(name, "MILLRACE_TEST_") {
+			t.Errorf("docs/options.md has no row for %s", name)
+		}
+	}
+	for name := range written {
+		if !facts(t).Env[name] {
+			t.Errorf("docs/options.md has a row for %s, which nobody reads", name)
+		}
+	}
+}
+
 func doc(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(sourceTree(t).Root, "docs", name))

@@ -1,21 +1,20 @@
 package runtime
 
-// A Chain is a run of launches that hand results to each other: an attention's
-// scores, their softmax, and what it weighs. Run one after another over tiles
-// of the leading dims, which they have in common, what they hand over never
-// leaves a cache, and there is never memory for all of it. The first launch of
-// a chain points to it; a device that knows nothing better runs it by [RunChains].
+// A Chain is a run of launches that pass results to each other, such as an attention's scores,
+// their softmax, and the weighted sum of the values. A device runs all launches of the chain over
+// one tile of the leading dims, then over the next tile. All launches have the same leading dims.
+// The passed results stay in a cache, and no memory is allocated for the whole of them. The first
+// launch of a chain points to it. A device without a better method runs the chain by [RunChains].
 type Chain struct {
-	N    int // launches, the first included
-	Lead int // leading dims that all of them keep, of equal sizes
-	// Local is, for each local memory, the bytes of one point of the leading
-	// dims. An Access with Local i+1 is in memory i; its strides are those of
-	// the whole result, dense, and its Offset is 0. A launch may be handed one
-	// result and hand on another in the same memory.
+	N    int // number of launches, the first included
+	Lead int // number of leading dims, which all launches keep with equal sizes
+	// Local holds, for each local memory, the bytes of one point of the leading dims. An Access
+	// with Local i+1 is in memory i; its strides are those of the whole dense result, and its
+	// Offset is 0. A launch may read one result and write another one in the same memory.
 	Local []int64
 }
 
-// Tiles is the number of tiles of at most rows points of the last leading dim.
+// Tiles returns the number of tiles of at most rows points of the last leading dim.
 func (c *Chain) Tiles(ls []Launch, rows int64) int64 {
 	n := int64(1)
 	for _, d := range ls[0].Dims[:c.Lead-1] {
@@ -24,14 +23,13 @@ func (c *Chain) Tiles(ls []Launch, rows int64) int64 {
 	return n * c.Across(ls, rows)
 }
 
-// Across is the number of tiles of at most rows points that follow each other
-// along the last leading dim.
+// Across returns the number of tiles, of at most rows points each, along the last leading dim.
 func (c *Chain) Across(ls []Launch, rows int64) int64 {
 	return (ls[0].Dims[c.Lead-1] + rows - 1) / rows
 }
 
-// Rows is how many points of the last leading dim a tile may have so that its
-// local memory takes at most budget bytes: at least 1.
+// Rows returns the most points of the last leading dim for which a tile's local memory takes at
+// most budget bytes. It returns at least 1.
 func (c *Chain) Rows(ls []Launch, budget int64) int64 {
 	each := int64(0)
 	for _, b := range c.Local {
@@ -40,9 +38,9 @@ func (c *Chain) Rows(ls []Launch, budget int64) int64 {
 	return max(1, min(ls[0].Dims[c.Lead-1], budget/max(each, 1)))
 }
 
-// Wider is the chain with as few leading dims as leave tiles of at most budget bytes
-// of local memory, for devices that want more work at a time than one point of the
-// others.
+// Wider returns the chain with as few leading dims as possible while a tile's local memory stays
+// within budget bytes. It is for devices that need more work per tile than one point of the other
+// leading dims gives.
 func (c *Chain) Wider(ls []Launch, budget int64) *Chain {
 	w := &Chain{N: c.N, Lead: c.Lead, Local: append([]int64(nil), c.Local...)}
 	each := int64(0)
@@ -51,7 +49,7 @@ func (c *Chain) Wider(ls []Launch, budget int64) *Chain {
 	}
 	for w.Lead > 1 {
 		n := ls[0].Dims[w.Lead-1]
-		if each*n > budget/2 { // not two of the wider points
+		if each*n > budget/2 { // fewer than two of the wider points fit
 			break
 		}
 		each *= n
@@ -63,9 +61,8 @@ func (c *Chain) Wider(ls []Launch, budget int64) *Chain {
 	return w
 }
 
-// Tile writes the launches of one tile to into, which has N elements whose Args
-// are as long as those of ls. local holds the local memories, each for rows
-// points at least.
+// Tile writes the launches of one tile to into. into must come from NewTile: N elements whose Args
+// are as long as those of ls. Each buffer of local has room for at least rows points.
 func (c *Chain) Tile(ls []Launch, tile, rows int64, local []Buffer, into []Launch) {
 	across := c.Across(ls, rows)
 	first := tile % across * rows
@@ -96,7 +93,7 @@ func (c *Chain) Tile(ls []Launch, tile, rows int64, local []Buffer, into []Launc
 	}
 }
 
-// NewTile makes what Tile writes to.
+// NewTile allocates the launches that Tile writes.
 func (c *Chain) NewTile(ls []Launch) []Launch {
 	into := make([]Launch, c.N)
 	for i := range into {
@@ -105,23 +102,23 @@ func (c *Chain) NewTile(ls []Launch) []Launch {
 	return into
 }
 
-// Allocator is what a device gives local memory by.
+// Allocator allocates the local memory of a chain; a Device is one.
 type Allocator interface {
 	Alloc(bytes int64) (Buffer, error)
 	Free(Buffer)
 }
 
-// RunChains runs a list with chains in it by a device's Run for lists without:
-// one tile after another, in local memory of about budget bytes. run must not
-// hold on to what it is passed.
+// RunChains runs a list that contains chains on a device whose Run takes none: it runs one tile
+// after another, in local memory of about budget bytes. run must not keep the slice that it is
+// given.
 func RunChains(ls []Launch, budget int64, d Allocator, run func([]Launch) error) error {
 	return EachChain(ls, run, func(ls []Launch) error { return runChain(ls, budget, d, run) })
 }
 
-// EachChain calls plain with every run of launches between chains and chain
-// with the launches of every chain, in order. A LaunchError of theirs is
-// brought to the numbers of the list; one of a chain names its first launch,
-// since tiles that ran wrote nothing that is read before the chain runs again.
+// EachChain calls plain with every run of launches between chains, and chain with the launches of
+// every chain, in order. It renumbers the index of a LaunchError to the whole list. An error of a
+// chain gets the index of the chain's first launch: the tiles that ran wrote nothing that is read
+// before the chain runs again.
 func EachChain(ls []Launch, plain, chain func([]Launch) error) error {
 	for i := 0; i < len(ls); {
 		if c := ls[i].Chain; c != nil {
@@ -171,7 +168,7 @@ func runChain(ls []Launch, budget int64, d Allocator, run func([]Launch) error) 
 	return nil
 }
 
-// HasChains reports whether a list has any.
+// HasChains reports whether a list contains a chain.
 func HasChains(ls []Launch) bool {
 	for i := range ls {
 		if ls[i].Chain != nil {

@@ -1,19 +1,19 @@
 package runtime
 
-// Collapse rewrites a launch, in place and without allocating, into one of
-// fewer and longer dims that visits the same points:
+// Collapse rewrites a launch, in place and without allocating, into one with fewer and longer dims
+// that visits the same points:
 //
-//   - an elementwise launch (Kept == Rank) first gets its dims ordered by the
-//     strides of an output, largest outermost, so that the innermost dim is
-//     dense there: points are independent, so any order is legal;
-//   - dims of size 1 go;
-//   - neighbours that every operand walks as one dim become one. Kept and
+//   - An elementwise launch (Kept == Rank) first gets its dims sorted by the
+//     strides of an output, largest outermost, which makes the innermost dim dense
+//     there. Points are independent, so any order is legal.
+//   - Dims of size 1 are dropped.
+//   - Neighbouring dims that every operand walks as one dim are merged. Kept and
 //     reduced dims are never merged with each other, and reduced dims keep
-//     their order, because reductions go by the logical position.
+//     their order, because reductions depend on the logical position.
 //
-// outputs lists the operands that are written. An elementwise launch keeps at
-// least one dim, a reducing one at least one reduced dim, of size 1 if need
-// be. A launch with a dim of size 0 is left alone.
+// outputs lists the operands that are written. An elementwise launch keeps at least one dim, a
+// reducing launch at least one reduced dim, of size 1 if necessary. A launch with a dim of size 0
+// is not changed.
 func (l *Launch) Collapse(outputs []int) {
 	for _, n := range l.Dims[:l.Rank] {
 		if n == 0 {
@@ -36,7 +36,7 @@ func (l *Launch) Collapse(outputs []int) {
 	if !reducing && l.Rank > 0 || reducing && l.Rank > l.Kept || rank == 0 {
 		return
 	}
-	// The last dim was dropped for being of size 1: it comes back.
+	// The last dim was dropped because its size is 1: add it again.
 	l.moveDim(l.Rank, rank-1)
 	l.Rank++
 	if !reducing {
@@ -44,9 +44,8 @@ func (l *Launch) Collapse(outputs []int) {
 	}
 }
 
-// appendDim takes dim d behind the dims already taken: dropped where its size
-// is 1, merged with the last one where all operands allow it and the last one
-// is not before first.
+// appendDim appends dim d to the dims already taken. It drops d if its size is 1, and merges d
+// with the last dim if all operands allow it and the last dim is at or after first.
 func (l *Launch) appendDim(d, first int) {
 	n := l.Dims[d]
 	if n == 1 {
@@ -63,8 +62,8 @@ func (l *Launch) appendDim(d, first int) {
 	l.Rank++
 }
 
-// mergeable reports that stepping once along outer is the same as stepping
-// past the end of inner, for every operand.
+// mergeable reports that, for every operand, one step along outer is the same as a step past the
+// end of inner.
 func (l *Launch) mergeable(outer, inner int) bool {
 	for a := range l.Args {
 		st := &l.Args[a].Stride
@@ -82,9 +81,9 @@ func (l *Launch) moveDim(to, from int) {
 	}
 }
 
-// orderDims sorts the dims by the strides of the output that moves along the
-// most dims; equal strides keep their order. Dims along which it stands still
-// go outermost: they only repeat work or reads.
+// orderDims sorts the dims by the strides of the output that moves along the most dims; equal
+// strides keep their order. Dims along which that output does not move go outermost: they only
+// repeat work or reads.
 func (l *Launch) orderDims(outputs []int) {
 	best, most := -1, -1
 	for _, o := range outputs {
@@ -109,7 +108,7 @@ func (l *Launch) orderDims(outputs []int) {
 	}
 }
 
-// outside reports that a dim of stride a belongs outside one of stride b.
+// outside reports that a dim of stride a belongs outside a dim of stride b.
 func outside(a, b int64) bool {
 	if a == 0 || b == 0 {
 		return a == 0 && b != 0

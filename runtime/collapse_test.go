@@ -60,7 +60,7 @@ func TestCollapse(t *testing.T) {
 	}
 }
 
-// points lists, for every point in order, the addresses of all operands.
+// points lists the addresses of all operands for every point, in order.
 func (l *Launch) points() [][]int64 {
 	var out [][]int64
 	var walk func(d int, at []int64)
@@ -81,8 +81,8 @@ func (l *Launch) points() [][]int64 {
 	return out
 }
 
-// TestCollapseVisits checks that the same points are visited, reducing
-// launches in the same order.
+// TestCollapseVisits checks that a collapsed launch visits the same points, and that a reducing
+// launch visits them in the same order.
 func TestCollapseVisits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Kernel is what a driver builds programs from: in practice *codegen.Kernel,
-// which ranks above this package and which drivers import.
+// Kernel is the input of Device.Build: in practice a *codegen.Kernel. Package codegen ranks above
+// this package; drivers import it.
 type Kernel interface {
 	Key() uint64    // hash of the canonical text
 	String() string // canonical text
@@ -18,44 +18,42 @@ type Buffer interface {
 	Bytes() int64 // usable size
 }
 
-// Program is a kernel made ready by a driver: opaque outside it. One Program
-// serves every launch of its kernel; a driver keeps variants for access
-// classes inside and may replace their code by better code between launches.
+// Program is a kernel that a driver has prepared; it is opaque outside the driver. One Program
+// serves every launch of its kernel. A driver keeps variants for access classes inside it and may
+// replace their code by better code between launches.
 type Program interface {
 	Kernel() Kernel
 }
 
-// MaxRank bounds the dims of a launch: reshapes split dims, so it is above
-// ir.MaxRank.
+// MaxRank is the most dims of a launch. It is above ir.MaxRank because reshapes split dims.
 const MaxRank = 16
 
-// Access says where an operand's element for a point of the domain is:
-// address = Offset + sum(Stride[d]*i[d]), in elements, then through every
-// Stage in order.
+// Access gives the address of an operand's element for a point of the domain: Offset +
+// sum(Stride[d]*i[d]), in elements, mapped through every Stage in order.
 type Access struct {
 	Buf    Buffer // nil for index operands
 	Offset int64
 	Stride [MaxRank]int64
-	Stages []Stage // only for views that no stride describes
-	// An ir.LoadAt reads IndexStride*i further on, for an index i in [0, IndexSize).
+	Stages []Stage // only for views that strides cannot describe
+	// IndexStride and IndexSize serve ir.LoadAt, which reads IndexStride*i elements further, for
+	// an index i in [0, IndexSize).
 	IndexStride, IndexSize int64
-	// Local is, inside a chain, the number of a local memory, counted from 1:
-	// Buf is nil then.
+	// Local is, inside a chain, the number of a local memory, counted from 1. Buf is nil then.
 	Local int
-	// Piece is not 0 of an output whose buffer other launches of the list write, too:
-	// those with the same number write other elements of it.
+	// Piece is set (not 0) for an output whose buffer is also written by other launches of the
+	// list. Launches with the same Piece write different elements of it.
 	Piece int32
 }
 
-// Stage maps a linear position to another: it is taken apart row-major over
-// Dims and put together again with Stride and Offset.
+// Stage maps a linear position to another: it splits the position row-major over Dims and computes
+// a new position with Stride and Offset.
 type Stage struct {
 	Offset int64
 	Dims   []int64
 	Stride []int64
 }
 
-// Position is where the stage takes position p.
+// Position maps position p through the stage.
 func (s *Stage) Position(p int64) int64 {
 	q := s.Offset
 	for d := len(s.Dims) - 1; d >= 0; d-- {
@@ -65,51 +63,52 @@ func (s *Stage) Position(p int64) int64 {
 	return q
 }
 
-// Launch is one run of a program. Dims are listed outermost first; the first
-// Kept of them are kept, the rest reduced (Kept == Rank where nothing is).
-// A program with row ops, other than a contraction, has a reduced dim at least:
-// where rows are single points it is of size 1.
-// Dims are already collapsed (see Collapse).
+// Launch is one run of a program. Dims are listed outermost first; the first Kept of them are
+// kept, the others are reduced (Kept == Rank if none is). A program with row ops, other than a
+// contraction, has at least one reduced dim: it has size 1 where each row is a single point. Dims
+// are already collapsed (see Collapse).
 type Launch struct {
 	Prog    Program
 	Rank    int
 	Kept    int
 	Dims    [MaxRank]int64
 	Args    []Access // one per kernel operand
-	Chain   *Chain   // of the first launch of a chain
+	Chain   *Chain   // set in the first launch of a chain only
 	Scalars []uint64 // bits in the kernel's scalar dtypes
-	// Provisional launches are of a plan for which a better one is searched:
-	// their kernels are worth a compiler only for what they do themselves.
+	// Provisional marks launches of a plan that a search may replace. A compiler run for their
+	// kernels must pay off within these launches alone.
 	Provisional bool
-	// Copies is a launch that computes nothing: no compiler is worth its time.
+	// Copies marks a launch that only copies: it is never worth compiling.
 	Copies bool
-	// Choice is the way to run it, one that a Tuner listed; 0: the device's own.
+	// Choice selects one of the ways to run the launch that a Tuner listed; 0 is the device's
+	// default.
 	Choice uint64
 }
 
-// Caps is what the engine must know of a device. It is data: no behaviour.
+// Caps describes a device to the engine. It is data, without behaviour.
 type Caps struct {
 	Name        string // "cpu", "webgpu"
 	Description string // adapter or ISA, for people
 	Fingerprint string // true ISA or adapter features; part of cache keys
 	DTypes      ir.DTypeSet
-	// ElemSize is the bytes one element takes in device buffers.
+	// ElemSize is the number of bytes of one element in device buffers.
 	ElemSize [ir.NumDTypes]int
-	// Exact devices compute the oracle's bits; others stay within ir tolerances.
+	// Exact devices compute the same bits as the oracle; others stay within ir's tolerances.
 	Exact bool
-	// Denormals is what kernels for this device are to say of them.
+	// Denormals is the denormal mode of kernels built for this device.
 	Denormals ir.Denormals
 
-	// SlowBuild devices have nothing to run a kernel by while it is compiled: a
-	// plan that will be replaced is not worth building.
+	// SlowBuild devices cannot run a kernel while it is being compiled. A plan that will be
+	// replaced is not worth building on them.
 	SlowBuild bool
 
-	// Totals: kernels of rows may fold all their points as well.
+	// Totals reports that row kernels may also fold all their points (a fold over everything).
 	Totals bool
 
-	// Limits of a kernel, 0 for none. A plan keeps all of them, except in a kernel of a single op.
+	// Limits of a kernel, 0 for none. A plan respects all of them, except in a kernel of a single
+	// op.
 	MaxOperands int // operands in memory
-	MaxSlots    int // operands in all: those in memory, and index operands
+	MaxSlots    int // all operands: those in memory and index operands
 	MaxScalars  int // run-time scalars
 	MaxBody     int // instructions of a lowered body, by register pressure
 	MaxRowOps   int // row ops of one phase, totals included: see codegen.Size
@@ -120,9 +119,9 @@ type Caps struct {
 	Bandwidth  float64 // bytes per second of a large copy, both directions counted
 	LaunchCost float64 // seconds per launch
 	OpCost     float64 // seconds per element for one cheap op, all threads
-	// StretchCost is the seconds, per operand and all threads, by which a kernel of
-	// rows begins another stretch of points along its innermost dim; 0 where each
-	// point finds its own elements.
+	// StretchCost is the cost, in seconds per operand with all threads, of starting another
+	// stretch of points along the innermost dim in a row kernel. It is 0 if each point computes
+	// its own addresses.
 	StretchCost float64
 }
 
@@ -131,101 +130,96 @@ type Stats struct {
 	Launches     int64
 	BytesRead    int64 // by kernels, from operand sizes
 	BytesWritten int64
-	Compiles     int64 // finished compiler runs or pipeline builds, those made beforehand included
+	Compiles     int64 // finished compiler runs or pipeline builds, including those made ahead of time
 	CompileFails int64
-	Dropped      int64 // queued compiles that were given up: nothing uses their kernel any more
-	Fallbacks    int64 // launches that could not use the variant they should
+	Dropped      int64 // queued compiles that were dropped because nothing uses their kernel any more
+	Fallbacks    int64 // launches that could not use their intended variant
 	Tier0        int64 // launches run by the interpreter
-	Tier0Points  int64 // their points, copies left out
+	Tier0Points  int64 // points of those launches, without copies
 	Shipped      int64 // launches of kernels that were compiled into the program
-	Hidden       int64 // results of contractions that were left out, since a mask hides them
-	Grouped      int64 // launches that ran beside others of their list, each on one thread
-	Prepared     int64 // launches of lists that were made ready once, see Preparer
-	Waits        int64 // times that a Run waited for the device, to learn of an index out of range
+	Hidden       int64 // results of contractions that were skipped because a mask hides them
+	Grouped      int64 // launches that ran at the same time as others of their list, each on one thread
+	Prepared     int64 // launches of prepared lists, see Preparer
+	Waits        int64 // number of times a Run waited for the device to learn of an index out of range
 	Allocs       int64
-	AllocBytes   int64 // live bytes handed out
-	PeakBytes    int64 // most AllocBytes since ResetPeak
+	AllocBytes   int64 // bytes allocated and not freed
+	PeakBytes    int64 // maximum of AllocBytes since ResetPeak
 	PoolBytes    int64 // bytes kept for reuse
 	PoolHits     int64
 	CompileNanos int64
 
-	NativeKernels int64 // variants of kernels that machine code was made of in the process
+	NativeKernels int64 // kernel variants for which this process made machine code
 	NativeBytes   int64 // bytes of machine code mapped now, by all devices of the process
-	NativeRefused int64 // phases that have no form in machine code: they stay interpreted, or go to C
+	NativeRefused int64 // phases that machine code cannot express: they stay interpreted, or are compiled from C
 }
 
-// Device runs programs. All methods are safe for concurrent use; launches of
-// one Run are ordered, and a Run that was called after another returned sees
-// its effects. Runs that are called at a time share nothing that one of them
-// writes: a device may do them at once, and should not let a short one wait for
-// a long one.
+// Device runs programs. All methods are safe for concurrent use. Launches of one Run are ordered,
+// and a Run sees the effects of every Run that returned before it was called. Runs called at the
+// same time share no memory that one of them writes: a device may execute them at the same time,
+// and a short one should not wait for a long one.
 type Device interface {
 	Caps() *Caps
-	// Alloc returns memory with undefined contents, ErrOutOfMemory when there is none.
+	// Alloc returns memory with undefined contents, or ErrOutOfMemory.
 	Alloc(bytes int64) (Buffer, error)
-	// Free gives memory back to the device's pool. What a Run that has returned
-	// submitted may still use it; no Run under way, and none that comes, may.
+	// Free returns memory to the device's pool. Work that a finished Run submitted may still use
+	// the memory; a Run in progress or a later Run may not.
 	Free(Buffer)
-	// Write copies n elements of Go memory into a buffer, converting to the
-	// device's element size; Read copies them back. Both wait for earlier work.
+	// Write copies the bytes of src into a buffer at element off, converting to the device's
+	// element size; Read copies elements back. Both wait for earlier work.
 	Write(dst Buffer, dt ir.DType, off int64, src []byte) error
 	Read(dst []byte, dt ir.DType, src Buffer, off int64) error
-	// Build prepares a kernel. It must be quick: slow compiles go on in the
-	// background unless the device was opened to wait for them.
+	// Build prepares a kernel. It must be quick: slow compiles continue in the background unless
+	// the device was opened to wait for them.
 	Build(Kernel) (Program, error)
-	// Run executes launches in order: one call per plan. It returns when the
-	// host may reuse what it passed; results are visible to later calls.
+	// Run executes launches in order: one call per plan. When it returns, the host may reuse its
+	// arguments; results are visible to later calls.
 	Run([]Launch) error
-	// Wait blocks until submitted work is done and background work is idle
-	// where background is true.
+	// Wait blocks until submitted work is done and, if background is true, until background work
+	// is idle too.
 	Wait(background bool) error
 	Stats() Stats
-	// ResetPeak makes PeakBytes start again from what is live now.
+	// ResetPeak restarts PeakBytes from the current AllocBytes.
 	ResetPeak()
 	Close() error
 }
 
-// Forgetter is a device that is told of programs which no known plan uses any
-// more: what it still does for them in the background is in vain. They may be
-// launched all the same, by runs that have begun, and built again.
+// Forgetter is a device that can be told that no known plan uses a program any more: its
+// background work for the program is useless. A Run that has begun may still launch the program,
+// and it may be built again.
 type Forgetter interface{ Forget(Program) }
 
-// Kinds of the entries, of a cache or a bundle, that are a device's own notes:
-// see Noter.
+// Kinds of the cache or bundle entries that are a device's own notes: see Noter.
 const (
-	KindKernel = "kernel" // a kernel that ran, and what must be known to compile it elsewhere
+	KindKernel = "kernel" // a kernel that ran, with the data needed to compile it elsewhere
 	KindShader = "shader" // the text of a shader that ran; its key begins with Scope, which names the language
 )
 
 // Note is an entry of a cache or a bundle.
 type Note struct{ Kind, Key, Value string }
 
-// Noter is a device that notes what it ran, for other processes to begin with.
-// Kernels of plans that will be replaced are not noted.
+// Noter is a device that records what it ran, as a start for other processes. It records no
+// kernels of plans that will be replaced.
 type Noter interface{ Notes() []Note }
 
-// Scope is the first line of the key of what is good for the very same device
-// only.
+// Scope is the first line of the keys of entries that are valid for this exact device only.
 func (c *Caps) Scope() string { return "device=" + c.Name + " fingerprint " + c.Fingerprint }
 
-// Prebuilder is a device that compiles in the background what ran elsewhere: the
-// entries of KindShader that a bundle has for it, by what their keys have behind
-// the scope. The sequence is read from another goroutine. refuse is told of each
-// entry that is of no use.
+// Prebuilder is a device that compiles, in the background, shaders that ran elsewhere. entries
+// yields the bundle's entries of KindShader for this device; a key is the part after the scope.
+// Another goroutine reads the sequence. refuse is called for each entry that cannot be used.
 type Prebuilder interface {
 	Prebuild(entries iter.Seq2[string, []byte], refuse func(error))
 }
 
-// Expecter is a device that is told of kernels which will probably be built in a
-// moment, so that it can begin. It does not wait, and what is wrong with a kernel
-// is for Build to say. What Expect returns is called when they will not be built
-// after all, and drops those that were not begun.
+// Expecter is a device that can be told of kernels that will probably be built soon, to start
+// early. Expect does not wait; Build, not Expect, reports errors of a kernel. The caller calls
+// drop if the kernels will not be built: it removes those that have not started.
 type Expecter interface{ Expect([]Kernel) (drop func()) }
 
-// Variant is code that a device has made for a program, for people to read. A
-// device that can show it has a method Source(Program) []Variant.
+// Variant is code that a device made for a program, for people to read. A device that can show its
+// code has a method Source(Program) []Variant.
 type Variant struct {
-	Tier   string // "tier 0", "tier 1 avx2", "wgsl", "glsl"
-	Class  string // access classes it is for
+	Tier   string // for example "tier 0", "tier 1 avx2", "wgsl", "glsl"
+	Class  string // access classes that the code is for
 	Source string
 }

@@ -10,15 +10,16 @@ import (
 
 // Driver opens devices of one kind.
 type Driver interface {
-	// Open starts a device. It returns an error that says how to get what is
-	// missing, wrapping ErrNoDriver, where the machine has no such device.
+	// Open starts a device. If the machine has no such device, it returns an error that wraps
+	// ErrNoDriver and says how to get what is missing.
 	Open(Config) (Device, error)
-	// Probe says in one line what Open would find, or the error it would give.
+	// Probe describes in one line the device that Open would start, or returns the error that Open
+	// would return.
 	Probe() (string, error)
 }
 
-// Isolator is a Driver that heeds Config.Isolate, and Config.Subgroups: what it calls may end a process, and
-// then ends another.
+// Isolator is a Driver that obeys Config.Isolate and Config.Subgroups. The libraries that it calls
+// may crash a process; with Isolate they crash a separate one.
 type Isolator interface{ Isolates() }
 
 var registry struct {
@@ -26,7 +27,7 @@ var registry struct {
 	drivers map[string]Driver
 }
 
-// imports names the packages that bring the drivers of this module.
+// imports maps the name of each driver of this module to the package that registers it.
 var imports = map[string]string{
 	"cpu":    "github.com/millrace-go/millrace/runtime/cpu",
 	"webgpu": "github.com/millrace-go/millrace/runtime/webgpu",
@@ -34,8 +35,8 @@ var imports = map[string]string{
 	"null":   "github.com/millrace-go/millrace/runtime/null",
 }
 
-// Register makes a driver available by name. It panics if d is nil or the
-// name is taken, which only a program with two drivers of one name can see.
+// Register makes a driver available by name. It panics if d is nil or the name is taken, which
+// only happens in a program with two drivers of one name.
 func Register(name string, d Driver) {
 	registry.Lock()
 	defer registry.Unlock()
@@ -51,14 +52,14 @@ func Register(name string, d Driver) {
 	registry.drivers[name] = d
 }
 
-// Drivers lists the registered names, sorted.
+// Drivers lists the registered names in sorted order.
 func Drivers() []string {
 	registry.Lock()
 	defer registry.Unlock()
 	return slices.Sorted(maps.Keys(registry.drivers))
 }
 
-// Lookup finds a driver. The error names the import that would bring it.
+// Lookup finds a driver. Its error names the import that adds the driver.
 func Lookup(name string) (Driver, error) {
 	registry.Lock()
 	d := registry.drivers[name]

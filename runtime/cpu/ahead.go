@@ -5,9 +5,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// lookPhase is the phase during which the rows of the next tile are asked for, -1 where
-// none is. Tier 0 never waits for memory, one sweep does nothing else, and small tensors are
-// in a cache.
+// lookPhase returns the phase that prefetches the rows of the next tile, or -1 if no phase does.
+// Prefetching is of no use in tier 0, which never waits for memory, in launches of one sweep,
+// which only wait for memory, and for small tensors, which are in a cache.
 func (r *ready) lookPhase() int {
 	if !r.mayLook() || r.total*r.pointBytes(r.sched) < r.p.dev.lookBytes {
 		return -1
@@ -15,8 +15,9 @@ func (r *ready) lookPhase() int {
 	return r.plan().look()
 }
 
-// look is the phase that may ask for the next tile: the last that computes what it folds,
-// else the last. It computes on what is in a cache, so memory is idle then.
+// look returns the phase that may prefetch the next tile: the last phase that computes what it
+// folds, else the last phase over points. Memory is idle during that phase because its data is in
+// a cache.
 func (plan *phasePlan) look() int {
 	look, last := -1, -1
 	for i := range plan.Phases {
@@ -34,7 +35,8 @@ func (plan *phasePlan) look() int {
 	return look
 }
 
-// computesFolded tells phases that compute what they fold.
+// computesFolded reports that a phase computes the values that it folds, or stores results while
+// it folds.
 func computesFolded(ph *codegen.Phase) bool {
 	computed := len(ph.Stores) > 0
 	for _, red := range ph.Reduces {
@@ -43,13 +45,13 @@ func computesFolded(ph *codegen.Phase) bool {
 	return computed && len(ph.Reduces) > 0
 }
 
-// mayLook reports that the next tile can be asked for.
+// mayLook reports that the next tile can be prefetched.
 func (r *ready) mayLook() bool {
 	return r.code != nil && r.mode == modeRows && r.plan().sweeps >= 2
 }
 
-// ahead is the bytes of an element of an input whose elements lie in the order
-// of the launch's points, 0 of other operands.
+// ahead returns the bytes of an element of an input whose elements are in the order of the
+// launch's points, and 0 for other operands.
 func (r *ready) ahead(i int) int {
 	o, a := &r.p.kernel.Operands[i], &r.l.Args[i]
 	if o.Kind != codegen.Input || len(a.Stages) > 0 || r.p.lanewise[i] {

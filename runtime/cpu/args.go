@@ -13,16 +13,17 @@ type operand struct {
 	offset int64          // elements
 	stride [runtime.MaxRank]int64
 	stages []runtime.Stage
-	// guard: for outputs, bit d is set where stride[d] is 0 and dims[d] above
-	// 1. Only points at position 0 of every such dim store.
+	// guard is set for outputs: bit d is set where stride[d] is 0 and dims[d] is above 1. Only
+	// points at position 0 of every such dim store.
 	guard uint32
-	// Loads through an index i in [0, isize): the element istride*i further on.
+	// istride and isize serve loads through an index i in [0, isize), which read istride*i
+	// elements further.
 	istride, isize int64
-	stream         bool // outputs that may be stored past the caches
+	stream         bool // output that may be stored past the caches
 }
 
-// indexFault is the least index that was out of range, and its operand: whichever thread
-// finds it, so that the message does not depend on their order.
+// indexFault holds the least index that was out of range, and its operand. The least one is kept,
+// whichever thread finds it, to make the message independent of the threads' order.
 type indexFault struct {
 	mu             sync.Mutex
 	set            bool
@@ -39,17 +40,17 @@ func (f *indexFault) note(operand int, index int64) {
 	}
 }
 
-// args is what an evaluation needs. Points are numbered row-major over dims.
+// args holds the input of an evaluation. Points are numbered row-major over dims.
 type args struct {
 	rank    int
 	dims    [runtime.MaxRank]int64
 	ops     []operand
 	scalars []uint64
-	bufs    []unsafe.Pointer // one per Reduce: its value of point p goes to element p-begin
+	bufs    []unsafe.Pointer // one per Reduce: its value for point p goes to element p-begin
 	scratch []byte           // of this thread
-	values  *[]t0Val         // of this thread, for tier 0; nil: it makes its own
-	fault   *indexFault      // where the kernel loads through indices
-	ahead   []int64          // bytes from an operand's point to the one to be asked for meanwhile, 0 for none, for machine code; nil: of none
-	merged  *mergedCache     // of this thread and launch, for machine code; nil: it does without
-	tape    *tape            // takes down what is done; nil as a rule
+	values  *[]t0Val         // of this thread, for tier 0; nil: the evaluation allocates its own
+	fault   *indexFault      // set if the kernel loads through indices
+	ahead   []int64          // for machine code: bytes from an operand's point to the one to prefetch, 0 for none; nil: no prefetching
+	merged  *mergedCache     // of this thread and launch, for machine code; nil: not used
+	tape    *tape            // records the work; usually nil
 }

@@ -13,39 +13,39 @@ import (
 )
 
 const (
-	// chainBytes is the local memory of a tile: what a second-level cache keeps
-	// between a contraction and what is done with its rows, beside the packed
-	// sides that all tiles have in common.
+	// chainBytes is the local memory of a tile: the part of a second-level cache that is free
+	// between a contraction and the work on its rows. The packed sides, which all tiles share,
+	// take the rest.
 	chainBytes = 512 << 10
-	// chainRows is a multiple of the rows that contractions compute together, at
-	// every ISA level: a tile of so many leaves none over.
+	// chainRows is a multiple of the number of rows that contractions compute together, at every
+	// ISA level: a tile of chainRows rows leaves no remainder.
 	chainRows = 84
-	// chainPad keeps rows of local memory apart where else they would meet in a
-	// few lines of the first-level cache.
+	// chainPad separates rows of local memory that would otherwise map to the same few lines of
+	// the first-level cache.
 	chainPad, chainPage = 64, 1024
-	// chainShares is how many times a goroutine comes back for tiles: those it
-	// gets at a time follow each other.
+	// chainShares is the number of times that a goroutine fetches tiles. The tiles that it gets at
+	// one time are consecutive.
 	chainShares = 8
 )
 
-// solo runs launches on the goroutine that calls it, whatever the others do.
+// solo runs launches on the calling goroutine alone.
 type solo struct {
 	exec  *executor
 	local []runtime.Buffer
 	pitch []int64 // bytes from one row of local memory to the next
 	tile  []runtime.Launch
-	tails *buffer // an int64 for each row, and the number of hidden results
+	tails *buffer // an int64 for each row, then the number of hidden results
 	rows  int64   // of the largest tile
 	masks []maskTile
 	spans maskSpans // of masks in memory
-	sides [][]int64 // of each launch, its side y in the tile before
+	sides [][]int64 // for each launch, its side y in the tile before
 	spare []int64
 	ready []ready
 }
 
-// runChain shares the tiles of a chain out among as many goroutines as the
-// device has threads. Each runs a tile's launches by itself, so what they hand
-// over stays in the cache of one core.
+// runChain distributes the tiles of a chain over as many goroutines as the device has threads.
+// Each goroutine runs all launches of a tile by itself, so the passed results stay in the cache of
+// one core.
 func (d *device) runChain(ls []runtime.Launch) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -59,12 +59,12 @@ func (d *device) runChain(ls []runtime.Launch) error {
 	w := d.wide.lend()
 	defer d.wide.giveBack(w)
 	tiles, err := d.walkChain(w, ls)
-	// A launch is counted once, however many tiles it ran in.
+	// Count a launch once, however many tiles it ran in.
 	d.count.launches.Add(int64(ls[0].Chain.N) * (1 - tiles))
 	return err
 }
 
-// walkChain runs the tiles of a chain and says how many those are.
+// walkChain runs the tiles of a chain and returns their number.
 func (d *device) walkChain(w *crew, ls []runtime.Launch) (tiles int64, err error) {
 	c, threads := ls[0].Chain, d.threadsOf()
 	rows := c.Rows(ls, chainBytes)
@@ -117,7 +117,7 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, ro
 	c := ls[0].Chain
 	c.Tile(ls, tile, rows, s.local, s.tile)
 	s.ready = s.ready[:0]
-	var seen seenMask // of the launch before
+	var seen seenMask // of the previous launch
 	for i := range s.tile {
 		l := &s.tile[i]
 		for j := range l.Args {
@@ -147,9 +147,8 @@ func (d *device) runTile(s *solo, ls []runtime.Launch, masks []*hiding, tile, ro
 	return s.exec.run(s.ready)
 }
 
-// keeps compares what launch i multiplies by with that of the tile before. Of
-// the accesses to it only offsets change from tile to tile, and what is in
-// local memory.
+// keeps reports whether side y of launch i is the same as in the previous tile. From tile to tile
+// only the offsets of accesses change, and the contents of local memory.
 func (s *solo) keeps(i int, r *ready, whole *runtime.Launch) packedSide {
 	o := r.dot
 	part := o.views[1].part
@@ -176,8 +175,8 @@ func outputsOf(l *runtime.Launch) []int {
 	return list
 }
 
-// lendSolos gives each goroutine of a chain an executor and local memory. The
-// executors are made when they are first needed and kept.
+// lendSolos gives each goroutine of a chain an executor and local memory. Executors are made when
+// first needed and kept.
 func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, masks []*hiding) (lent []*solo, err error) {
 	c := ls[0].Chain
 	for len(w.solos) < n {
@@ -226,11 +225,11 @@ func (d *device) lendSolos(w *crew, n int, ls []runtime.Launch, rows int64, mask
 	return lent, nil
 }
 
-// hidden counts the results that were left out.
+// hidden points to the counter of results that were skipped because they are hidden.
 func (s *solo) hidden() *int64 { return &unsafe.Slice((*int64)(s.tails.p), s.rows+1)[s.rows] }
 
-// plainRows reports that every launch walks a local memory as a matrix, whose
-// rows may be apart.
+// plainRows reports that every launch walks a local memory as a matrix. The rows of such a memory
+// may have gaps between them.
 func plainRows(ls []runtime.Launch, local int) bool {
 	c := ls[0].Chain
 	for i := range ls[:c.N] {

@@ -9,27 +9,26 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A chain's contraction may be asked for results that nobody sees: scores that
-// the next launch adds -inf to, or puts another number in the place of. Such a
-// score need not be computed: zeros stand for them. Where the mask is added that
-// holds of small finite scores only, so the contraction looks at its operands.
+// A contraction in a chain may produce results that are never used: scores to which the next
+// launch adds -inf, or which it replaces by another number. Such scores need not be computed;
+// zeros take their place. Where the mask is added, this is valid only for small finite scores, so
+// the contraction then checks the size of its operands.
 
-// seenMask is the part of a mask that belongs to the results of a contraction,
-// in memory; none where at is nil.
+// seenMask is the part of a mask, in memory, that belongs to the results of a contraction. at is
+// nil if there is none.
 type seenMask struct {
 	at     unsafe.Pointer
 	rows   int64
 	row    int64 // elements from one row to the next
 	kind   maskKind
 	small  bool
-	plain  bool           // it is the operand of the next launch that hides them
+	plain  bool           // the mask is the operand itself of the next launch
 	tails  unsafe.Pointer // an int64 for each row, see rowTails
-	hidden unsafe.Pointer // the int64 that results which are left out are counted in
+	hidden unsafe.Pointer // the counter, an int64, of skipped results
 	spans  maskSpans
 }
 
-// masksOf finds, for each launch of a chain, what hides its results from the
-// others; nil where nothing does.
+// masksOf finds the mask that hides results, for each launch of a chain; nil where there is none.
 func (d *device) masksOf(ls []runtime.Launch) []*hiding {
 	n := ls[0].Chain.N
 	masks := make([]*hiding, n)
@@ -41,8 +40,8 @@ func (d *device) masksOf(ls []runtime.Launch) []*hiding {
 	return masks
 }
 
-// maskBehind finds what hides the results of launch i, which nobody but the
-// launch behind it must read.
+// maskBehind finds the mask that hides the results of launch i. It returns nil unless the next
+// launch is the only reader of these results.
 func maskBehind(ls []runtime.Launch, i int) *hiding {
 	local := 0
 	for _, slot := range outputsOf(&ls[i]) {
@@ -81,7 +80,7 @@ func maskBehind(ls []runtime.Launch, i int) *hiding {
 	return h
 }
 
-// rewrites reports a launch that hands on another result in a local memory.
+// rewrites reports that a launch writes another result into a local memory.
 func rewrites(l *runtime.Launch, local int) bool {
 	for _, slot := range outputsOf(l) {
 		if l.Args[slot].Local == local {
@@ -91,9 +90,9 @@ func rewrites(l *runtime.Launch, local int) bool {
 	return false
 }
 
-// seen finds the part of a mask that lies over the results of launch i of a
-// tile, which is r, and has it computed where it does not lie in memory. The
-// launch behind it is as the chain has it: its dims are not merged yet.
+// seen finds the part of a mask that covers the results of launch i of a tile, which is r. If the
+// mask is not in memory, seen arranges its computation. The dims of the next launch are not merged
+// yet: they are those of the chain.
 func (s *solo) seen(h *hiding, i int, r *ready, whole *runtime.Launch, lead int) (m seenMask, err error) {
 	plan := r.plan()
 	slot := r.sink(plan)
@@ -109,7 +108,7 @@ func (s *solo) seen(h *hiding, i int, r *ready, whole *runtime.Launch, lead int)
 	case l.Dims[row] != r.dot.m || l.Dims[col] != r.dot.n:
 		return m, nil
 	case v.stride(out, v.lead) != s.pitch[whole.Args[slot].Local-1]/size:
-		return m, nil // rows are not those of the next launch
+		return m, nil // its rows are not the rows of the next launch
 	}
 	m = seenMask{rows: r.dot.m, kind: h.kind, small: h.small, tails: s.tails.p, hidden: unsafe.Pointer(s.hidden())}
 	if h.inPlace(l, col) {
@@ -124,28 +123,28 @@ func (s *solo) seen(h *hiding, i int, r *ready, whole *runtime.Launch, lead int)
 		}
 	}
 	for i := range m.rows {
-		unsafe.Slice((*int64)(m.tails), m.rows)[i] = r.dot.n // nothing is left out, until the contraction says so
+		unsafe.Slice((*int64)(m.tails), m.rows)[i] = r.dot.n // nothing is skipped until the contraction lowers this
 	}
 	return m, nil
 }
 
-// rowTails are what a launch behind a masked contraction knows of its rows: from
-// tails[i] on all points of row i have one score and one mask, and so all that a
-// phase computes from them is the same.
+// rowTails describes the rows of the launch after a masked contraction: from tails[i] on, all
+// points of row i have the same score and the same mask value, so a phase computes the same from
+// them.
 type rowTails struct {
-	at           unsafe.Pointer // an int64 for each row; nil where nothing is known
-	result, mask int            // the operands that are the same
+	at           unsafe.Pointer // an int64 for each row; nil if unknown
+	result, mask int            // the operands that are constant from there on
 }
 
-// tailsOf passes them on to the launch behind a contraction.
+// tailsOf sets r.tails from the mask of the contraction before r, where r can use it.
 func (r *ready) tailsOf(h *hiding, seen seenMask) {
 	if seen.plain && r.dot == nil && r.mode == modeRows && !r.split && r.outputs == seen.rows && r.l.Rank == r.l.Kept+1 {
 		r.tails = rowTails{seen.tails, h.operand, h.mask}
 	}
 }
 
-// even reports a phase that computes the same at all points of a row's tail, and
-// folds it by an op that a value can be given to twice.
+// even reports that a phase computes the same value at all points of a row's tail, and folds it by
+// sum, max or min of floats: folding the same value again may then change nothing, see foldsAgain.
 func (r *ready) even(ph *codegen.Phase) bool {
 	if r.tails.at == nil || ph.Level != codegen.Point {
 		return false

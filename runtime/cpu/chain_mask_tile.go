@@ -10,8 +10,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// hides remembers what hides an operand of a program: a chain asks the same at
-// every run.
+// hides caches the mask that hides an operand of a program: a chain needs it at every run.
 type hides struct {
 	mu      sync.Mutex
 	operand int
@@ -32,22 +31,21 @@ func (m *hides) of(p *program, operand int, scalars []uint64) *hiding {
 	if h := m.found; h != nil && h.kernel != nil {
 		text := h.kernel.String()
 		if h.prog = new(maskProgram); was != nil && was.prog != nil && was.prog.text == text {
-			h.prog = was.prog // scalars may change from run to run
+			h.prog = was.prog // usually only scalars changed
 		}
 		h.prog.text = text
 	}
 	return m.found
 }
 
-// maskProgram computes a mask. Runs that go on may have one that is remembered no
-// more.
+// maskProgram computes a mask. A run in progress may still use one that hides has replaced.
 type maskProgram struct {
 	text string
 	mu   sync.Mutex
 	prog *program
 }
 
-// of is the program, made when it is first asked for.
+// of returns the program. The first call makes it.
 func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,12 +59,13 @@ func (m *maskProgram) of(d *device, k *codegen.Kernel) (*program, error) {
 	return m.prog, nil
 }
 
-// maskWork multiplications of a contraction stand for a primitive of a mask, which
-// the kernel behind it computes: that is computed once more before the contraction,
-// where it is no more work.
+// maskWork is the number of a contraction's multiplications that cost as much as one primitive of
+// a mask. The kernel after the contraction computes the mask anyway; computing it before the
+// contraction too must not cost more than the contraction.
 const maskWork = 8
 
-// columnOf is the only dim of a tile's launch behind its rows, or noDim.
+// columnOf returns the only dim larger than 1 after the rows of a tile's launch, or noDim if there
+// is not exactly one.
 func columnOf(l *runtime.Launch, lead int) int {
 	col := noDim
 	for d := lead; d < l.Rank; d++ {
@@ -80,13 +79,13 @@ func columnOf(l *runtime.Launch, lead int) int {
 	return col
 }
 
-// inPlace reports a mask that is an operand of launch l, in rows.
+// inPlace reports that the mask is itself an operand of launch l, dense along its rows.
 func (h *hiding) inPlace(l *runtime.Launch, col int) bool {
 	return h.mask >= 0 && len(l.Args[h.mask].Stages) == 0 && l.Args[h.mask].Stride[col] == 1
 }
 
-// maskBytes is what a row of the mask takes that hides the results of launch i of
-// a chain from the next one, if it is computed, else 0. It sees to the program for that.
+// maskBytes returns the bytes of a row of the mask that hides the results of launch i of a chain
+// from the next launch, if the mask has to be computed, else 0. It also makes the mask's program.
 func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error) {
 	l := &ls[i+1]
 	col := columnOf(l, ls[0].Chain.Lead)
@@ -94,7 +93,7 @@ func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error)
 		return 0, nil
 	}
 	if slices.ContainsFunc(h.kernel.Body, func(in ir.Instr) bool { return in.Op == ir.LoadAt }) {
-		return 0, nil // dear, and may fail
+		return 0, nil // costly, and may fail
 	}
 	p, err := h.prog.of(d, h.kernel)
 	if err != nil {
@@ -110,16 +109,17 @@ func (d *device) maskBytes(ls []runtime.Launch, i int, h *hiding) (int64, error)
 	return l.Dims[col], nil
 }
 
-// maskTile is where a mask is computed tile by tile, a byte for each point. None
-// where buf is nil.
+// maskTile is the memory into which a mask is computed tile by tile, one byte per point. buf is
+// nil if no mask is computed.
 type maskTile struct {
 	buf         *buffer
 	launch      runtime.Launch
-	from, spare []int64 // sizes, and where operands begin, in the tile before
+	from, spare []int64 // sizes and operand offsets in the previous tile
 }
 
-// compute has the part of a mask over a tile computed before the contraction,
-// whose results launch l hides; nil where t has no memory.
+// compute adds a launch that computes the mask over a tile before the contraction, and returns the
+// mask's memory. The mask hides results from launch l. It returns nil if t has no memory, and adds
+// no launch if the mask is the same as in the previous tile.
 func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row, col int) (unsafe.Pointer, error) {
 	if t.buf == nil {
 		return nil, nil
@@ -142,7 +142,7 @@ func (s *solo) compute(d *device, t *maskTile, h *hiding, l *runtime.Launch, row
 	if err != nil {
 		return nil, err
 	}
-	d.settled(&r) // the interpreter takes longer than the contraction
+	d.settled(&r) // try to use machine code: the interpreter takes longer than the contraction
 	s.ready = append(s.ready, r)
 	return t.buf.p, nil
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// dotParts are the operands that each part of a kernel with a contraction
-// touches: what is multiplied, by what, and what happens to the results.
+// dotParts lists the operands that each part of a contraction's kernel touches: the two factors
+// and the work on the results.
 type dotParts [3][]int
 
-// The parts of a contraction, which are its phases.
+// The parts of a contraction, which are also its phases.
 const (
 	partA = iota
 	partB
 	partEnd
 )
 
-// partsOf is nil for kernels without a contraction. The kernel is one that is
-// not lowered: what lowering leaves of a part touches no more than the part.
+// partsOf returns the parts of a kernel, nil if it has no contraction. The kernel is not lowered
+// yet: lowering never adds operands to a part.
 func partsOf(k *codegen.Kernel) *dotParts {
 	s := codegen.Phases(k, codegen.PhaseOptions{})
 	if !k.HasRows() || !s.Contraction() {
@@ -54,35 +54,34 @@ func touched(ph *codegen.Kernel, n int) (list []int) {
 	return list
 }
 
-// dotOrder is how the dims of a contraction's launch are visited. The engine
-// multiplies x, by rows, with y, by columns; either may be part A.
+// dotOrder is the order in which the dims of a contraction's launch are visited. The engine
+// multiplies x, by rows, with y, by columns; part A may be either of them.
 type dotOrder struct {
-	batch, rows, cols, k []int // dims of the launch, outermost first; those of size 1 left out
+	batch, rows, cols, k []int // dims of the launch, outermost first, without those of size 1
 	m, n, depth          int64
 	batches              int64
 	views                [3]dotView // of x, of y, of the results
 
-	room [4][runtime.MaxRank]int // of the lists of dims
+	room [4][runtime.MaxRank]int // memory of the lists of dims
 }
 
-// dotOrders are used again: making one takes as long as a small contraction.
+// dotOrders reuses dotOrder values: making one takes as long as a small contraction.
 var dotOrders = sync.Pool{New: func() any { return new(dotOrder) }}
 
-// dotView is the domain of a part: the dims of the batch, then an outer and an
-// inner group. Neighbouring dims that all operands of the part walk as one are
-// one.
+// dotView is the domain of a part: the dims of the batch, then an outer and an inner group of
+// dims. Neighbouring dims that all operands of the part walk as one dim are merged.
 type dotView struct {
-	part         int // which is also its phase
-	lead, rank   int // dims of the batch, of all
-	innerAt      int // the inner group's first
+	part         int // the part, which is also its phase
+	lead, rank   int // number of dims of the batch, and of all dims
+	innerAt      int // first dim of the inner group
 	dim          [runtime.MaxRank]int
 	size         [runtime.MaxRank]int64
 	outer, inner int64
-	flat         bool // either group is one dim
-	alongK       bool // sides: k is the inner group
+	flat         bool // each group is one dim, and no output is guarded
+	alongK       bool // for sides: k is the inner group
 }
 
-// noDim is the place of a group without dims.
+// noDim stands for the dim of a group without dims.
 const noDim = -1
 
 // still reports that no operand of a part moves along a dim.
@@ -95,8 +94,8 @@ func (r *ready) still(part, dim int) bool {
 	return true
 }
 
-// orderDot sorts the dims of a launch: along rows only part A moves, along
-// columns only part B, along the batch both.
+// orderDot sorts the dims of a launch: only part A moves along rows, only part B along columns,
+// both along the batch.
 func (r *ready) orderDot() error {
 	l := r.l
 	if l.Rank > runtime.MaxRank-2 {
@@ -144,8 +143,8 @@ func (r *ready) count(dims []int) int64 {
 	return n
 }
 
-// rowsInner reports results that lie densely along the last of dims a and not
-// along the last of b. The engine writes runs of columns.
+// rowsInner reports that results are dense along the last of dims a and not along the last of dims
+// b. The engine writes runs of columns, so rows and columns are then swapped.
 func (r *ready) rowsInner(a, b []int) bool {
 	if len(a) == 0 {
 		return false
@@ -166,8 +165,7 @@ func (r *ready) rowsInner(a, b []int) bool {
 	return votes > 0 && len(b) > 0
 }
 
-// side chooses the direction in which the operands of a side are read in
-// longer runs.
+// side chooses the direction in which the operands of a side are read in longer runs.
 func (r *ready) side(part int, own []int, alongK bool) dotView {
 	k := r.dot.k
 	votes := int64(0)
@@ -183,7 +181,7 @@ func (r *ready) side(part int, own []int, alongK bool) dotView {
 	return r.view(part, k, own)
 }
 
-// run is how many neighbouring elements an access reads along dims.
+// run returns how many neighbouring elements an access reads along dims, at most 64.
 func (r *ready) run(acc *runtime.Access, dims []int) int64 {
 	const enough = 64
 	n := int64(1)
@@ -208,7 +206,7 @@ func (r *ready) view(part int, outer, inner []int) dotView {
 	return v
 }
 
-// group adds dims to a view.
+// group appends dims to a view and merges neighbours where possible.
 func (r *ready) group(v *dotView, dims []int) {
 	first := v.rank
 	for _, d := range dims {
@@ -223,8 +221,8 @@ func (r *ready) group(v *dotView, dims []int) {
 	}
 }
 
-// joins reports that stepping along dim outer is for all operands of a part
-// stepping over the whole of dim inner.
+// joins reports that, for all operands of a part, one step along dim outer is a step over the
+// whole of dim inner.
 func (r *ready) joins(part, outer, inner int) bool {
 	for _, i := range r.p.parts[part] {
 		acc := &r.l.Args[i]
@@ -235,7 +233,7 @@ func (r *ready) joins(part, outer, inner int) bool {
 	return true
 }
 
-// stride of an operand along place d of a view.
+// stride returns the stride of an operand along place d of a view.
 func (v *dotView) stride(acc *runtime.Access, d int) int64 {
 	if v.dim[d] == noDim {
 		return 0
@@ -243,7 +241,7 @@ func (v *dotView) stride(acc *runtime.Access, d int) int64 {
 	return acc.Stride[v.dim[d]]
 }
 
-// guard of an output in the places of a view.
+// viewGuard returns the guard of an output in the places of a view.
 func (r *ready) viewGuard(v *dotView, i int) uint32 {
 	if v.part != partEnd || r.p.kernel.Operands[i].Kind != codegen.Output {
 		return 0
@@ -257,7 +255,7 @@ func (r *ready) viewGuard(v *dotView, i int) uint32 {
 	return g
 }
 
-// guards reports an output that not every result is stored in.
+// guards reports that a part has a guarded output: one in which not every result is stored.
 func (r *ready) guards(v *dotView) bool {
 	for _, i := range r.p.parts[v.part] {
 		if r.viewGuard(v, i) != 0 {
@@ -267,7 +265,7 @@ func (r *ready) guards(v *dotView) bool {
 	return false
 }
 
-// tempStride is how the result, a row of a tile, moves along place d.
+// tempStride returns the stride of the result, a row of a tile, along place d.
 func (v *dotView) tempStride(d int) int64 {
 	if d < v.innerAt {
 		return 0
@@ -279,8 +277,8 @@ func (v *dotView) tempStride(d int) int64 {
 	return dense
 }
 
-// inMemory gives the operand that a side is, as it lies in memory, or -1. The
-// plan is the one that runs.
+// inMemory returns the operand that a flat side is read from unchanged, or -1. plan is the plan
+// that runs.
 func (r *ready) inMemory(v *dotView, plan *phasePlan) int {
 	if !v.flat {
 		return -1
@@ -288,7 +286,7 @@ func (r *ready) inMemory(v *dotView, plan *phasePlan) int {
 	return r.walked(v, plan)
 }
 
-// walked is the same of a side that several dims of a group walk over.
+// walked does the same as inMemory for a side whose groups may have several dims.
 func (r *ready) walked(v *dotView, plan *phasePlan) int {
 	ph := plan.Phases[v.part].Kernel
 	if len(ph.Body) != 1 || ph.Body[0].Op != ir.Load || ph.Body[0].Args[0] != ir.None {
@@ -301,7 +299,7 @@ func (r *ready) walked(v *dotView, plan *phasePlan) int {
 	return slot
 }
 
-// sink gives the operand that takes the results as they are, or -1.
+// sink returns the operand that takes the results unchanged, or -1.
 func (r *ready) sink(plan *phasePlan) int {
 	v := &r.dot.views[2]
 	slot := r.walkedSink(plan)
@@ -311,7 +309,7 @@ func (r *ready) sink(plan *phasePlan) int {
 	return slot
 }
 
-// walkedSink is the same of results that lie along several dims, whose elements
+// walkedSink does the same as sink for results that are stored along several dims, whose elements
 // need not be neighbours.
 func (r *ready) walkedSink(plan *phasePlan) int {
 	v := &r.dot.views[2]
@@ -332,13 +330,13 @@ func (r *ready) plain() bool {
 	return r.dot != nil && r.walked(&r.dot.views[0], plan) >= 0 && r.walked(&r.dot.views[1], plan) >= 0 && r.walkedSink(plan) >= 0
 }
 
-// short reports rows of results that are worth putting together, see shortRow.
+// short reports that the rows of results are short enough to be put together, see shortRow.
 func (v *dotView) short() bool {
 	return v.part == partEnd && v.flat && v.inner <= shortRow && v.outer >= shortRows
 }
 
-// along is the dim that a phase's points are neighbours along: rows of one point are
-// one row.
+// along returns the dim along which a phase's points are neighbours. Rows of one point are treated
+// as one row.
 func (v *dotView) along() int {
 	if v.short() && v.inner == 1 {
 		return v.rank - 2
@@ -346,7 +344,7 @@ func (v *dotView) along() int {
 	return v.rank - 1
 }
 
-// dotKey is classKey of a contraction.
+// dotKey is the classKey of a contraction.
 func (r *ready) dotKey() classKey {
 	key := classKey{dot: true}
 	for n := range r.dot.views {
@@ -365,6 +363,5 @@ func (r *ready) dotKey() classKey {
 	return key
 }
 
-// phaseWork is what evaluating a point of a phase costs, in multiplications of
-// the engine.
+// phaseWork returns the cost of evaluating a point of a phase, in multiplications of the engine.
 func (r *ready) phaseWork(part int) int64 { return 8 * int64(r.sched.tier0[part].work) }

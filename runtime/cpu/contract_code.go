@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// dotCode is the functions of contractions of one kind of element: machine code in memory,
-// or C's, which take the same frames. They are had when they are first asked for, once for
-// the process, and stay.
+// dotCode holds the functions of contractions for one kind of element: machine code in memory, or
+// C functions, which take the same frames. They are made when first needed, once per process, and
+// kept.
 type dotCode struct {
 	*native.Dot
-	code    *machine.Code // nil: C's
-	element int32         // of C's
-	flushes bool          // it can take denormals as zeros, by the rule of ir.FlushDenormals
+	code    *machine.Code // nil: C functions
+	element int32         // for C functions
+	flushes bool          // it can treat denormals as zeros, by the rule of ir.FlushDenormals
 }
 
-// nativeISAs are what machine code is made for, by level.
+// nativeISAs maps each level to the ISA that machine code is made for.
 var nativeISAs = map[machine.ISA]*native.ISA{machine.AVX2: native.AVX2, machine.AVX512: native.AVX512, machine.NEON: native.NEON}
 
-// dotLevel is a level if there are contractions for it, else None.
+// dotLevel returns level if there is machine code of contractions for it, else None.
 func dotLevel(level machine.ISA) machine.ISA {
 	if nativeISAs[level] == nil {
 		return machine.None
@@ -32,16 +32,16 @@ func dotLevel(level machine.ISA) machine.ISA {
 	return level
 }
 
-// dotSource says whose functions contractions take: machine code of a level if it is not
-// None, else or where memory is refused C's. The zero value has none of both: Go's loops do
-// it all.
+// dotSource selects the functions of contractions: machine code for a level other than None; else,
+// or if executable memory is refused, C functions if c is set. The zero value selects neither:
+// Go's loops do everything.
 type dotSource struct {
 	level machine.ISA
 	c     bool
 }
 
 type dotKey struct {
-	level machine.ISA // None: of C
+	level machine.ISA // None: C
 	dt    ir.DType
 }
 
@@ -58,9 +58,9 @@ var (
 	errNoCDot = fmt.Errorf("cpu: contractions in C: %w", errors.ErrUnsupported)
 )
 
-// code is nil with an error where there is none: there is no encoder for this processor and
-// these elements, or the system allows no memory to become executable, and the build has no
-// C, or C is wrong.
+// code returns the functions for elements of a dtype, or nil and an error. Machine code is missing
+// if there is no encoder for this processor and these elements, or if the system allows no
+// executable memory. C is missing if the build has none or the probes failed.
 func (s dotSource) code(dt ir.DType) (f *dotCode, err error) {
 	err = errNoDot
 	if s.level != machine.None {
@@ -72,8 +72,8 @@ func (s dotSource) code(dt ir.DType) (f *dotCode, err error) {
 	return f, err
 }
 
-// tiles says that contractions of a dtype, which flush denormals or not, are computed in
-// tiles, of sizes that can be chosen, and leave out what nobody sees. Go's loops do neither.
+// tiles reports that contractions of a dtype, with or without flushing denormals, are computed in
+// tiles whose sizes can be chosen, and can skip hidden results. Go's loops do neither.
 func (s dotSource) tiles(dt ir.DType, flush bool) bool {
 	if narrowDots[dt] != nil {
 		dt = ir.Int32
@@ -82,7 +82,7 @@ func (s dotSource) tiles(dt ir.DType, flush bool) bool {
 	return err == nil && f.does(dt, flush)
 }
 
-// does says that contractions of a dtype, which flush denormals or not, may take f.
+// does reports that f can compute contractions of a dtype, with or without flushing denormals.
 func (f *dotCode) does(dt ir.DType, flush bool) bool {
 	return f.flushes || !flush || floatBitsOf[dt] == nil
 }
@@ -112,10 +112,10 @@ func madeDotOf(key dotKey) (*dotCode, error) {
 	return m.code, m.err
 }
 
-// at is the function at an offset, of machine code.
+// at returns the address of the machine code function at an offset.
 func (f *dotCode) at(offset int) uintptr {
 	if f.code == nil {
-		return 0 // what C does is not taken down
+		return 0 // C calls are not recorded
 	}
 	return f.code.Addr(offset)
 }
@@ -127,16 +127,16 @@ func newMachineDot(key dotKey) (*dotCode, error) {
 	}
 	code, err := machine.Map(d.Code)
 	if err != nil {
-		lesserRefused.Add(1) // others do it
+		lesserRefused.Add(1) // C or Go takes over
 		return nil, err
 	}
 	_ = machine.Name(code, 0, len(d.Code), "millrace contraction")
-	// NEON takes a product for tiny by what it is before it is rounded.
+	// NEON decides that a product is tiny before it rounds the product.
 	return &dotCode{Dot: d, code: code, flushes: key.level != machine.NEON}, nil
 }
 
-// probed is f, unless what it computes is wrong: somebody's flags may have had the compiler
-// change arithmetic.
+// probed returns f, or an error if f computes wrong results: a user's compiler flags may have
+// changed arithmetic.
 func (f *dotCode) probed(dt ir.DType) (*dotCode, error) {
 	e := newExecutor(1)
 	e.mem, e.dots.code[dt] = newMemory(0), f

@@ -1,9 +1,9 @@
-/* What of contract_tiles.c there is for each kind of element: included with
- *   T         its type
- *   INT       of integers: those of their size that have signs
+/* The functions of contract_tiles.c for one kind of element. It is included with
+ *   T         the element's type
+ *   INT       for integers: the signed type of the same size
  *   NAME      suffix of the functions
  *   STEPS     STEP for each lane of a vector
- *   SQUARE    transposes as many vectors as one has lanes
+ *   SQUARE    transposes a square of vectors: as many vectors as one has lanes
  *   FMA(s, y, x, l)   adds y times lane l of x to s */
 
 typedef T PASTE(scalar, NAME) __attribute__((may_alias));
@@ -15,7 +15,7 @@ typedef T PASTE(v, NAME) __attribute__((vector_size(MR_DOT_BYTES), aligned(sizeo
 #define EACH_ROW _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++)
 #define EACH_VEC _Pragma("GCC unroll 8") for (int j = 0; j < vecs; j++)
 
-/* One step of k, which is lane l of the rows of x. */
+/* One step of k: it uses lane l of the vectors read from the rows of x. */
 #define STEP(l) { \
 		V b[8] = {square[l]}; \
 		if (!columns) { \
@@ -25,8 +25,9 @@ typedef T PASTE(v, NAME) __attribute__((vector_size(MR_DOT_BYTES), aligned(sizeo
 		EACH_ROW EACH_VEC FMA(s[i][j], b[j], a[i], l); \
 	}
 
-/* A tile of one panel; of its last vectors tail columns are in c. With columns it is of one
- * vector of these, which are read in squares, and k is a multiple of the lanes. */
+/* A tile of one panel; of its last vectors only tail columns are stored in c. If columns is set,
+ * the tile is one vector of these columns, which are read in squares, and k is a multiple of the
+ * lanes. */
 INLINE void PASTE(panel, NAME)(const mr_tile_frame *f, const int rows, const int vecs, const char *y, char *c, char *acc, mr_i64 tail, const char *const *columns)
 {
 	const char *x[MR_DOT_ROWS];
@@ -55,7 +56,7 @@ INLINE void PASTE(panel, NAME)(const mr_tile_frame *f, const int rows, const int
 	if (!(f->flags & MR_TILE_CLOSE))
 		EACH_ROW EACH_VEC *(V *)(acc + i * f->ldacc + j * MR_DOT_BYTES) = s[i][j];
 	else
-		/* +0 is added all the same: a chain may end at -0, by underflow. */
+		/* The first block is added to +0, not copied: a chain may end at -0, by underflow. */
 		EACH_ROW EACH_VEC {
 			char *to = c + i * f->ldc + j * MR_DOT_BYTES;
 			const V sum = s[i][j];
@@ -85,7 +86,7 @@ INLINE void PASTE(panels, NAME)(const mr_tile_frame *f, const int rows, const in
 		PASTE(panel, NAME)(f, rows, 1, 0, f->c, f->acc, f->tail, ((const mr_along_frame *)f)->columns); \
 		break;
 
-/* With less than the wide ones of few rows, each step would wait for the one before. */
+/* Tiles of few rows are wide: in narrower ones each step would wait for the step before. */
 static void PASTE(tile, NAME)(mr_i64 form, const mr_tile_frame *f)
 {
 	switch (form) {

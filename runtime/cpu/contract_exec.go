@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// dotRun is a launch with a contraction on its way in Go. Runs are used again, with
-// their lists, so that a launch allocates nothing.
+// dotRun executes a launch with a contraction in Go. Runs are reused, with their lists, so that a
+// launch allocates nothing.
 type dotRun struct {
 	e       *executor
 	c       contraction
@@ -17,18 +17,17 @@ type dotRun struct {
 	dims    [runtime.MaxRank]int64
 }
 
-// dotWalk is a side of it that is evaluated, or copied as memory lies, or what is done with
-// the results. Rows whose elements do not follow each other go through a buffer, many in one
-// evaluation.
+// dotWalk provides a side that is evaluated or copied from memory, or handles the results. Rows
+// whose elements are not neighbours go through a buffer, many rows in one evaluation.
 type dotWalk struct {
 	e    *executor
 	r    *ready
 	v    *dotView
-	args args   // of the view's domain
-	mem  walked // nothing is evaluated, memory is copied
+	args args   // over the view's domain
+	mem  walked // used if nothing is evaluated and memory is only copied
 	c    *contraction
 
-	alongK, alongI   func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // methods, bound once
+	alongK, alongI   func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64) // method values, bound once
 	drained          func(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64)
 	walkedK, walkedI func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, ld int64)
 	walkedPanels     func(batch, i0, i1, p0, p1 int64, dst unsafe.Pointer, width, panel int64)
@@ -59,7 +58,7 @@ func newDotRun(e *executor) *dotRun {
 	return d
 }
 
-// code copies pieces of walks; nil: Go does.
+// code returns the functions that copy pieces of walks; nil: Go copies.
 func (w *dotWalk) code() *dotCode { return w.e.dots.code[w.c.dt] }
 
 // dot runs a launch with a contraction.
@@ -73,7 +72,7 @@ func (e *executor) dot(r *ready) {
 	e.dots.runs.put(d)
 }
 
-// forget drops what the collector would keep for it.
+// forget drops the pointers that would keep memory alive.
 func (d *dotRun) forget() {
 	for _, w := range []*dotWalk{&d.x, &d.y, &d.z} {
 		clear(w.args.ops)
@@ -145,7 +144,7 @@ func (d *dotRun) strides(i int, r *ready, a *runtime.Access) []int64 {
 	return s
 }
 
-// begin takes a view of a launch up.
+// begin sets w up for a view of a launch.
 func (w *dotWalk) begin(r *ready, v *dotView) {
 	w.r, w.v = r, v
 	ops := w.args.ops[:0]
@@ -166,8 +165,8 @@ func (w *dotWalk) begin(r *ready, v *dotView) {
 	}
 }
 
-// place makes the block at (o, i) of a batch, outer by inner points, a domain of its
-// own. The operands are in the workspace.
+// place makes the block at (o, i) of a batch, outer by inner points, a domain of its own. Its
+// operands are stored in the workspace.
 func (w *dotWalk) place(ws *workspace, batch, o, outer, i, inner int64) args {
 	a, v := w.args, w.v
 	ws.ops = append(ws.ops[:0], w.args.ops...)
@@ -187,8 +186,8 @@ func (w *dotWalk) place(ws *workspace, batch, o, outer, i, inner int64) args {
 	return a
 }
 
-// values evaluates points [o0, o1) by [i0, i1) of a batch, runs of the inner
-// group being ld elements apart.
+// values evaluates points [o0, o1) by [i0, i1) of a batch. Runs of the inner group are ld elements
+// apart in dst.
 func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int64) {
 	size := int64(w.r.plan().Temps[0].DT.Size())
 	code, rows, run := w.r.evaluator(w.v.part), o1-o0, i1-i0
@@ -197,7 +196,7 @@ func (w *dotWalk) values(batch, o0, o1, i0, i1 int64, dst unsafe.Pointer, ld int
 	if w.v.flat {
 		a, first, next = w.place(ws, batch, o0, rows, i0, run), 0, run
 	}
-	if next == run && ld == run { // one block
+	if next == run && ld == run { // all runs are one block
 		rows, run = 1, rows*run
 	}
 	mine := ws.take(&a)

@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// What is known of a panel of y. Another thread that looks at the same time finds the
-// same.
+// Facts about a panel of y. Two threads that check a panel at the same time find the same facts.
 const (
 	panelFinite = 1 << iota
 	panelNotFinite
@@ -18,11 +17,11 @@ const (
 	panelNotSmall
 )
 
-// contractSmall is the size up to which numbers are small: a chain of contractK products of
-// such, rounding included, stays below 2^89.
+// contractSmall is the limit up to which numbers are small: a chain of contractK products of small
+// numbers, rounding included, stays below 2^89.
 const contractSmall = 0x1p40
 
-// floatBits are how the floats of a dtype are looked at as integers.
+// floatBits holds constants for comparing floats of a dtype as integers.
 type floatBits struct{ number, largest, small, minusInf uint64 }
 
 var floatBitsOf = map[ir.DType]*floatBits{
@@ -30,23 +29,22 @@ var floatBitsOf = map[ir.DType]*floatBits{
 	ir.Float64: {1<<63 - 1, math.Float64bits(math.MaxFloat64), math.Float64bits(contractSmall), math.Float64bits(math.Inf(-1))},
 }
 
-// extent is the range of k steps in which rows of x have anything but zeros, in whole
-// vectors.
+// extent returns the range of k steps in which rows of x have nonzero elements, in whole vectors.
 func (j *dotJob) extent(x unsafe.Pointer, ldx, rows, k int64) (from, to int64) {
 	bits := uint64(math.MaxUint64)
-	switch j.c.dt { // of zeros the sign does not count
+	switch j.c.dt { // the sign of a zero does not count
 	case ir.Float32:
 		bits = 0x7fffffff_7fffffff
 	case ir.Float64:
 		bits = 1<<63 - 1
 	}
 	if j.element64(x)&bits != 0 && j.element64(unsafe.Add(x, (k-1)*j.size))&bits != 0 {
-		return 0, k // as a rule
+		return 0, k // the usual case
 	}
 	return j.differing(x, ldx, rows, k, j.size, 0, bits)
 }
 
-// element64 is an element as it lies in memory.
+// element64 reads an element's bits from memory.
 func (j *dotJob) element64(p unsafe.Pointer) uint64 {
 	if j.size == 4 {
 		return uint64(*(*uint32)(p))
@@ -54,15 +52,16 @@ func (j *dotJob) element64(p unsafe.Pointer) uint64 {
 	return *(*uint64)(p)
 }
 
-// differing is where rows of n elements of so many bytes, ld bytes apart, differ from a
-// value in some bits: in whole vectors, which hold all elements that do.
+// differing returns the range in which rows of n elements, each of size bytes, ld bytes apart,
+// differ from the value than in some of bits. The range is in whole vectors and contains all
+// differing elements.
 func (j *dotJob) differing(p unsafe.Pointer, ld, rows, n, size int64, than, bits uint64) (from, to int64) {
 	lanes := j.lanes * j.size / size
 	whole := n / lanes * lanes
 	f := native.DiffersFrame{X: p, Ld: ld, Rows: rows, Vectors: n / lanes, Than: than, Bits: bits}
 	j.f.call(j.f.Differs, unsafe.Pointer(&f), j.mxcsr)
 	from, to = f.From*lanes, f.To*lanes
-	for r := int64(0); whole < n && r < rows; r++ { // what fills no vector
+	for r := int64(0); whole < n && r < rows; r++ { // the elements that fill no vector
 		for i := whole * size; i < n*size; i++ {
 			shift := i % 8 * 8
 			if (uint64(*(*uint8)(unsafe.Add(p, r*ld+i)))<<shift^than&(0xff<<shift))&bits != 0 {
@@ -73,8 +72,7 @@ func (j *dotJob) differing(p unsafe.Pointer, ld, rows, n, size int64, than, bits
 	return from, to
 }
 
-// beyond reports an element, of rows of n, that is larger than a limit; the sign does
-// not count.
+// beyond reports that rows of n elements contain one whose absolute value is above a limit.
 func (j *dotJob) beyond(p unsafe.Pointer, ld, rows, n int64, b *floatBits, limit uint64) bool {
 	f := native.BeyondFrame{X: p, Ld: ld, Rows: rows, Vectors: n / j.lanes, Bits: b.number, Limit: limit}
 	if f.Vectors > 0 {
@@ -93,7 +91,7 @@ func (j *dotJob) beyond(p unsafe.Pointer, ld, rows, n int64, b *floatBits, limit
 	return false
 }
 
-// is looks a fact about panel q up, or finds it out.
+// is returns a fact about panel q, computing it if it is unknown.
 func (j *dotJob) is(y *dotPanels, q, k int64, yes, no uint32) bool {
 	known := atomic.LoadUint32(&y.known[q])
 	if known&(yes|no) == 0 {
@@ -110,20 +108,20 @@ func (j *dotJob) is(y *dotPanels, q, k int64, yes, no uint32) bool {
 	return known&yes != 0
 }
 
-// maskSpans remember what was seen of a mask: rows of one head meet the mask that those
-// of the head before met.
+// maskSpans caches which columns of a mask are visible: the rows of an attention head use the same
+// mask as those of the head before.
 type maskSpans map[maskPart][2]int64
 
-// maskPart is some rows and columns of a mask in memory.
+// maskPart identifies some rows and columns of a mask in memory.
 type maskPart struct {
 	at         unsafe.Pointer
 	rows, cols int64
 }
 
-// mostSpans bounds the memory of masks that nothing repeats.
+// mostSpans bounds the memory used for masks that never repeat.
 const mostSpans = 1 << 12
 
-// seen is the range of columns of a tile that somebody will see.
+// seen returns the range of columns of a tile that are not hidden.
 func (j *dotJob) seen(i, rows, at, cols int64, x unsafe.Pointer, ldx, k int64) (from, to int64) {
 	c := j.c
 	if !j.masked {
@@ -153,8 +151,8 @@ func (j *dotJob) seen(i, rows, at, cols int64, x unsafe.Pointer, ldx, k int64) (
 	return from, to
 }
 
-// unmasked is the range of columns in which a part of the mask, of elements of so many
-// bytes, hides not everything.
+// unmasked returns the range of columns in which a part of the mask does not hide everything.
+// Elements of the mask have size bytes.
 func (j *dotJob) unmasked(m maskPart, size int64) (from, to int64) {
 	ld, than := j.c.maskRow*size, uint64(0)
 	switch j.c.maskKind {
@@ -164,19 +162,19 @@ func (j *dotJob) unmasked(m maskPart, size int64) (from, to int64) {
 		than = 0x0101010101010101
 	}
 	from, to = j.differing(m.at, ld, m.rows, m.cols, size, than, math.MaxUint64)
-	for size == 1 && from+8 <= to && !otherBytes(unsafe.Add(m.at, from), ld, m.rows, than) { // a vector of bytes is two panels
+	for size == 1 && from+8 <= to && !otherBytes(unsafe.Add(m.at, from), ld, m.rows, than) { // a vector of bytes covers two panels
 		from += 8
 	}
 	for size == 1 && from+8 <= to && !otherBytes(unsafe.Add(m.at, to-8), ld, m.rows, than) {
 		to -= 8
 	}
-	if from >= to { // none
+	if from >= to { // everything is hidden
 		return 0, 0
 	}
 	return from, to
 }
 
-// otherBytes reports that eight bytes of rows have anything else.
+// otherBytes reports that eight bytes of any row differ from than.
 func otherBytes(p unsafe.Pointer, ld, rows int64, than uint64) bool {
 	for r := range rows {
 		if *(*uint64)(unsafe.Add(p, r*ld)) != than {
@@ -186,12 +184,11 @@ func otherBytes(p unsafe.Pointer, ld, rows int64, than uint64) bool {
 	return false
 }
 
-// lookedAt is one block of k of a tile, in panels whose facts count. Where all its rows
-// of x begin or end with zeros, as weights do whose scores were masked, the chains take
-// only what is between: 0 times a finite number is +0 or -0, which added to a chain can
-// change the sign of a zero and nothing else, and a zero of either sign that is added to
-// the total, which is never -0, leaves it as it is. Where nobody sees a panel of results,
-// they are +0.
+// lookedAt computes one block of k of a tile, using facts about panels to skip work. If all its
+// rows of x begin or end with zeros, as attention weights with masked scores do, the chains use
+// only the steps between. That is exact: 0 times a finite number is +0 or -0, which added to a
+// chain can only change the sign of a zero. A zero of either sign does not change the total, which
+// is never -0. A panel of hidden results is filled with +0.
 func (j *dotJob) lookedAt(f *native.TileFrame, i, rows, at, cols, k int64, y *dotPanels) {
 	from, to := j.extent(f.X, f.LdX, rows, k)
 	left, right := j.seen(i, rows, at, cols, f.X, f.LdX, k)
@@ -210,8 +207,8 @@ func (j *dotJob) lookedAt(f *native.TileFrame, i, rows, at, cols, k int64, y *do
 		}
 		return all
 	}
-	count, end := ceilDiv(cols, j.nr), int64(0) // of the panels that are computed
-	for q := int64(0); q < count; {             // runs of panels that are treated alike
+	count, end := ceilDiv(cols, j.nr), int64(0) // end of the computed panels
+	for q := int64(0); q < count; {             // runs of panels with the same treatment
 		first, what := q, does(q)
 		for q++; q < count && does(q) == what; q++ {
 		}
@@ -240,8 +237,8 @@ func (j *dotJob) lookedAt(f *native.TileFrame, i, rows, at, cols, k int64, y *do
 	}
 }
 
-// tell notes the column from which on all results of some rows are zeros that nobody
-// sees. Strips come one after another, on one thread.
+// tell records the column from which on all results of some rows are hidden zeros. Strips come one
+// after another, on one thread.
 func (j *dotJob) tell(i, rows, end int64) {
 	if !j.tells {
 		return

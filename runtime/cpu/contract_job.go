@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// dotJob is a contraction on its way through machine code or C. Jobs are used again, with
-// their memory, so that a launch allocates nothing.
+// dotJob executes a contraction by machine code or C. Jobs are reused, with their memory, so that
+// a launch allocates nothing.
 type dotJob struct {
 	e     *executor
 	c     *contraction
@@ -18,67 +18,67 @@ type dotJob struct {
 	mxcsr uint32
 	dotPlan
 
-	batch      int64 // where sides are packed for all threads: the one in work
+	batch      int64 // the current batch, where sides are packed for all threads
 	allX, allY unsafe.Pointer
-	known      []uint32 // of the panels of allY, see panelFinite
+	known      []uint32 // facts about the panels of allY, see panelFinite
 	stays      *packedY
-	packed     bool // y is in there
+	packed     bool // stays already contains y
 	shared     scratch
-	kept       scratch // of the run before
-	lean       bool    // there is little memory: nothing is packed for all threads
+	kept       scratch // from the previous run
+	lean       bool    // memory is scarce: nothing is packed for all threads
 
 	mu   sync.Mutex
-	lent []scratch // for as many threads as there are
-	free []int     // of lent, those that no thread has
+	lent []scratch // one for each thread
+	free []int     // indices of lent that no thread uses
 
-	packing, computing func(begin, end int64) // methods, bound once
+	packing, computing func(begin, end int64) // method values, bound once
 }
 
-// dotPlan is how a contraction is cut into tiles and shared out. Strides and bytes are
-// in bytes, all else in elements.
+// dotPlan is how a contraction is cut into tiles and distributed. Strides and offsets in memory
+// are in bytes, everything else in elements.
 type dotPlan struct {
 	x, y    side
 	m, n, k int64
 	size    int64
 	lanes   int64
-	nr, mr  int64 // columns of a panel, most rows of a tile
+	nr, mr  int64 // columns of a panel; most rows of a tile
 
-	swap   bool // x and y have changed places, tiles are transposed at the end
+	swap   bool // x and y have changed places; tiles are transposed at the end
 	skinny bool // few rows
-	direct bool // x is read where it lies
-	near   bool // y is small enough to be read where it lies
+	direct bool // x is read in place
+	near   bool // y is small enough to be read in place
 	masked bool // by c.mask
-	tells  bool // to c.tails and c.hidden
-	tiled  bool // results go through a tile, not straight to memory
+	tells  bool // report to c.tails and c.hidden
+	tiled  bool // results go through a tile instead of straight to memory
 
-	kc, blocks      int64 // k steps of a block: contractK, or k; and how many blocks
+	kc, blocks      int64 // k steps of a block: contractK, or k if smaller; number of blocks
 	mb, nb          int64 // rows and columns of a tile; nb is a multiple of nr
-	ld              int64 // of a tile
+	ld              int64 // row length of a tile
 	group           int64 // rows of a unit, a multiple of mb
 	groups, strips  int64
 	panels          int64 // of all of y
-	keep            int64 // blocks of a strip that a thread keeps packed; blocks, or 1
-	packX, packY    bool  // once for all threads
-	atStrip, atTile int64 // offsets in a thread's memory; x is first
+	keep            int64 // number of blocks of a strip that a thread keeps packed: blocks or 1
+	packX, packY    bool  // packed once for all threads
+	atStrip, atTile int64 // offsets in a thread's memory; x is at offset 0
 	atAcc, atStage  int64
 	atKnown, own    int64
 }
 
 // dotPool keeps jobs between launches, and the sides that stay packed.
 type dotPool struct {
-	code  [ir.NumDTypes]*dotCode // as the executor's dotSource gave it
+	code  [ir.NumDTypes]*dotCode // as returned by the executor's dotSource
 	jobs  spares[dotJob]
 	runs  spares[dotRun]
 	sides []*packedY
 }
 
-// spares are things that are used again. A launch that finds none makes one.
+// spares holds values for reuse. A launch that finds none makes one.
 type spares[T any] struct {
 	mu   sync.Mutex
 	list []*T
 }
 
-// take is one, or nil.
+// take removes a value and returns it, or nil if there is none.
 func (s *spares[T]) take() *T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,15 +106,15 @@ func (e *executor) dotJob() *dotJob {
 	return j
 }
 
-// done gives a job, and all that it borrowed, back.
+// done returns a job to the pool, and all memory that it borrowed.
 func (j *dotJob) done() {
 	j.repay()
 	j.c, j.f, j.stays, j.x, j.y = nil, nil, nil, side{}, side{}
 	j.e.dots.jobs.put(j)
 }
 
-// keptBytes is the size up to which a job keeps what the calling thread borrowed: to a
-// small contraction the pool would be as dear as its work.
+// keptBytes is the size up to which a job keeps the memory of its first thread: for a small
+// contraction, borrowing it again would cost as much as the work.
 const keptBytes = 64 << 10
 
 func (j *dotJob) repay() {
@@ -128,14 +128,14 @@ func (j *dotJob) repay() {
 	j.lent = j.lent[:0]
 }
 
-// packedY is where y stays packed from one run to the next, see packedSide.
+// packedY is the memory in which y stays packed from one run to the next, see packedSide.
 type packedY struct {
 	scratch
 	known []uint32
-	full  bool // it holds the y of the run before
+	full  bool // it contains the y of the previous run
 }
 
-// at is that of a side, nil where it is not kept.
+// at returns the memory of a packed side, nil if the side is not kept.
 func (p *dotPool) at(k packedSide) *packedY {
 	if k.number == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (p *dotPool) at(k packedSide) *packedY {
 	return p.sides[k.number-1]
 }
 
-// closeDots gives all memory back.
+// closeDots frees all memory.
 func (e *executor) closeDots() {
 	for j := e.dots.jobs.take(); j != nil; j = e.dots.jobs.take() {
 		e.mem.repay(&j.kept)
@@ -154,7 +154,7 @@ func (e *executor) closeDots() {
 	e.endChain()
 }
 
-// endChain gives the memory of sides back that tiles have had in common.
+// endChain frees the memory of the sides that tiles shared.
 func (e *executor) endChain() {
 	for _, s := range e.dots.sides {
 		e.mem.repay(&s.scratch)
@@ -162,8 +162,8 @@ func (e *executor) endChain() {
 	}
 }
 
-// contractNative runs a contraction by functions that are not Go's; false where there are
-// none for it, or no memory.
+// contractNative runs a contraction by machine code or C. It returns false if there are no
+// functions for it, or no memory.
 func (e *executor) contractNative(c *contraction) bool {
 	if narrowDots[c.dt] != nil && e.dotSource != (dotSource{}) {
 		c.tape.lose()
@@ -209,7 +209,7 @@ func (j *dotJob) run() bool {
 	if c.threads > 0 {
 		threads = min(threads, int64(c.threads))
 	}
-	if c.threads != 1 && work >= threadMuls { // worth several, if not here
+	if c.threads != 1 && work >= threadMuls { // worth several threads, though perhaps not here
 		c.tape.lose()
 	}
 	if work/threadMuls < float64(threads) {
@@ -229,8 +229,8 @@ func (j *dotJob) run() bool {
 	return true
 }
 
-// borrow has memory for every thread, and for what they share, before anything is
-// computed: what is stored may take the place of what was read.
+// borrow allocates the memory of every thread and the shared memory before anything is computed: a
+// failure later would be too late, since results may overwrite operands.
 func (j *dotJob) borrow(threads int64) bool {
 	j.free = j.free[:0]
 	for i := range int(threads) {
@@ -246,7 +246,7 @@ func (j *dotJob) borrow(threads int64) bool {
 	return !j.packX && !j.packY || j.share()
 }
 
-// take is the memory of a share of work, until it is put back by its number.
+// take returns the memory for a share of work, and its number for put.
 func (j *dotJob) take() (unsafe.Pointer, int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -264,7 +264,7 @@ func (j *dotJob) put(i int) {
 
 func (j *dotJob) runBatches(batches, threads int64) {
 	units := j.groups * j.strips
-	j.batch = 0 // a job is used again
+	j.batch = 0 // jobs are reused
 	if !j.packX && !j.packY {
 		grain, total := int64(1), batches*units
 		if threads <= 1 {
@@ -292,7 +292,7 @@ func (j *dotJob) runBatches(batches, threads int64) {
 	}
 }
 
-// share finds memory for what is packed for all threads, and for a y that stays packed.
+// share allocates the memory for sides packed for all threads, and for a y that stays packed.
 func (j *dotJob) share() bool {
 	yBytes, xBytes, panels := int64(0), int64(0), j.blocks*j.panels
 	if j.packY {
@@ -337,7 +337,7 @@ func roomFor(b []uint32, n int64) []uint32 {
 	return b[:n]
 }
 
-// forget says that this run's y does not stay packed.
+// forget marks that this run's y does not stay packed.
 func (j *dotJob) forget() {
 	if j.c.stays != nil {
 		j.c.stays.full = false
@@ -353,8 +353,8 @@ func (j *dotJob) compute(begin, end int64) {
 	j.put(number)
 }
 
-// pack packs for all threads: units are strips of a block of y, then tiles of rows of
-// a block of x.
+// pack packs for all threads. Its units are first the strips of the blocks of y, then the row
+// tiles of the blocks of x.
 func (j *dotJob) pack(begin, end int64) {
 	own, number := j.take()
 	ys, xs := int64(0), ceilDiv(j.m, j.mb)
@@ -375,7 +375,7 @@ func (j *dotJob) pack(begin, end int64) {
 	j.put(number)
 }
 
-// depth is the k steps of a block.
+// depth returns the k steps of a block.
 func (j *dotJob) depth(b int64) int64 { return min(contractK, j.k-b*contractK) }
 
 func (j *dotJob) unit(own unsafe.Pointer, batch, group, strip int64) {
@@ -407,7 +407,7 @@ func (j *dotJob) unit(own unsafe.Pointer, batch, group, strip int64) {
 	}
 }
 
-// result is where an output lies.
+// result returns the address of an output.
 func (j *dotJob) result(batch, i, at int64) unsafe.Pointer {
 	return unsafe.Add(j.c.out, (j.c.offset(j.c.outBatch, batch)+i*j.c.outRow+at)*j.size)
 }
@@ -419,7 +419,7 @@ func zero(p unsafe.Pointer, ld, rows, n int64) {
 	}
 }
 
-// finish hands rows [i, i+rows), columns [at, at+cols) of the tile on.
+// finish passes on rows [i, i+rows), columns [at, at+cols) of the tile.
 func (j *dotJob) finish(own unsafe.Pointer, batch, i, rows, at, cols int64) {
 	tile, ld := unsafe.Add(own, j.atTile), j.ld
 	if j.swap {
@@ -441,15 +441,15 @@ func (j *dotJob) finish(own unsafe.Pointer, batch, i, rows, at, cols int64) {
 	}
 }
 
-// dotPanels are a block of k of a strip of y: panels are step bytes apart, their rows ld.
+// dotPanels is a block of k of a strip of y: panels are step bytes apart, their rows ld bytes.
 type dotPanels struct {
 	p        unsafe.Pointer
 	step, ld int64
-	known    []uint32 // what was found out about each; nil where nobody asks
+	known    []uint32 // facts about each panel; nil if not used
 }
 
-// panelsOf is block b of the strip at column at, packed; the thread keeps it, if it
-// keeps any, from one tile of rows to the next.
+// panelsOf returns block b of the strip at column at, packed. The thread keeps it from one tile of
+// rows to the next if the plan says so.
 func (j *dotJob) panelsOf(own unsafe.Pointer, batch, at, cols, b int64, fresh bool) dotPanels {
 	count, step := ceilDiv(cols, j.nr), j.kc*j.nr*j.size
 	if j.packY {
@@ -468,7 +468,7 @@ func (j *dotJob) panelsOf(own unsafe.Pointer, batch, at, cols, b int64, fresh bo
 	return p
 }
 
-// maxPanels bounds how long a call takes.
+// maxPanels bounds the duration of a call.
 const maxPanels = 32
 
 // tiles runs one tile of rows over panels of columns.
@@ -495,8 +495,8 @@ func (j *dotJob) tiles(rows int64, vecs int64, f *native.TileFrame, cols int64) 
 	f.Y, f.C, f.Acc = y, c, acc
 }
 
-// strip runs a tile over columns of panels. Of the last panel only one vector is computed
-// where there are no more columns.
+// strip runs a tile over the columns of panels. If the last panel has no more columns than one
+// vector, only that vector is computed.
 func (j *dotJob) strip(rows int64, f *native.TileFrame, cols int64) {
 	rest := cols % j.nr
 	if rest == 0 || rest > j.lanes {
@@ -516,7 +516,7 @@ func (j *dotJob) strip(rows int64, f *native.TileFrame, cols int64) {
 	j.tiles(rows, 1, &last, rest)
 }
 
-// panelTile is one block of k of a tile.
+// panelTile computes one block of k of a tile.
 func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64, y dotPanels, out unsafe.Pointer, ld int64) {
 	p, k := b*contractK, j.depth(b)
 	f := native.TileFrame{LdX: contractK * j.size, LdY: y.ld, LdC: ld, StepY: y.step, StepC: j.nr * j.size, Flags: native.TileOpen | native.TileClose}
@@ -535,11 +535,11 @@ func (j *dotJob) panelTile(own unsafe.Pointer, batch, i, rows, at, cols, b int64
 			j.loadX(own, batch, i+r, height, p, k, own)
 		}
 		f.Y, f.K, f.C = y.p, k, unsafe.Add(out, r*ld)
-		if j.tells && j.c.maskKind == maskInf { // the mask is read next, with the results
+		if j.tells && j.c.maskKind == maskInf { // the mask is read next, with the results: prefetch it
 			f.LdNear = j.c.maskRow * j.size
 			f.Near = int64(uintptr(j.c.mask)) + (i+r)*f.LdNear + at*j.size - int64(uintptr(f.C))
 		}
-		if y.known != nil && j.c.tape == nil { // what is taken down does not depend on values
+		if y.known != nil && j.c.tape == nil { // recorded work must not depend on values
 			j.lookedAt(&f, i+r, height, at, cols, k, &y)
 		} else {
 			j.strip(height, &f, cols)

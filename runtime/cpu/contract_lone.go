@@ -7,22 +7,22 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// loneBlocks are the blocks of k from which the chains of one result take less time side
-// by side than one after another.
+// loneBlocks is the number of blocks of k from which on it is faster to compute the chains of a
+// single result side by side.
 const loneBlocks = 3
 
-// lone says that there is one result, and that both its sides lie along k.
+// lone reports that there is a single result and that both its sides are dense along k.
 func (j *dotJob) lone() bool {
 	p := &j.dotPlan
 	return p.m == 1 && p.n == 1 && p.x.kind == sideMem && p.x.kstride == 1 && p.y.kstride == 1 && p.k/contractK >= loneBlocks && j.f.Dots >= 0
 }
 
-// loneResult computes whole blocks of k of the one result there is, a lane each, and says
-// how many those are.
+// loneResult computes the whole blocks of k of the single result, one block per lane, and returns
+// their number.
 func (j *dotJob) loneResult(batch int64, out unsafe.Pointer) int64 {
 	j.c.tape.lose()
 	x, y, whole := j.element(&j.x, batch, 0, 0), j.element(&j.y, batch, 0, 0), j.k/contractK
-	var blocks [8]uint64 // or 16 of half the size
+	var blocks [8]uint64 // 8 of 8 bytes or 16 of 4 bytes
 	f := native.DotsFrame{To: unsafe.Pointer(&blocks), K: contractK}
 	zero(out, 0, 1, j.size)
 	for b := int64(0); b < whole; b += j.lanes {

@@ -8,18 +8,18 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A tile of the Go contraction: few enough rows and columns that it stays in
-// cache with the blocks of x and y that it comes from.
+// The size of a tile of the Go contraction: small enough to stay in cache with its blocks of x and
+// y.
 const (
 	goTileRows = 32
 	goTileCols = 128
-	contractK  = 256 // products of a chain, see contraction
+	contractK  = 256 // products in a chain, see contraction
 )
 
-// A goroutine is worth this many multiplications.
+// goThreadMuls is the number of multiplications that justifies another goroutine.
 const goThreadMuls = 32 << 10
 
-// contract runs a contraction, by machine code or C where there is some.
+// contract runs a contraction, by machine code or C if possible.
 func (e *executor) contract(c *contraction) {
 	if e.contractNative(c) {
 		return
@@ -51,14 +51,14 @@ var goContractions = map[ir.DType]func(e *executor, c *contraction){
 	ir.Uint8:   contractGo(chainInt[uint8], sum[uint8]),
 }
 
-// The chains add a*y[j] to c[j]; y is not shorter than c.
+// The chain functions add a*y[j] to c[j]; y is at least as long as c.
 
 func chain32(c, y []float32, a float32) {
 	y = y[:len(c)]
 	wide := float64(a)
 	for j, v := range c {
-		// The product is exact; so is what follows, but where rounding to
-		// float32 would be the second rounding of a number in the middle.
+		// The product is exact. The float64 sum is right after rounding to float32, except where
+		// it was itself rounded to the middle of two float32 numbers.
 		s := float64(float64(wide*float64(y[j])) + float64(v))
 		if twice(s) {
 			c[j] = ir.FMA32(a, y[j], v)
@@ -75,8 +75,8 @@ func chain64(c, y []float64, a float64) {
 	}
 }
 
-// softChain32 is chain32 of numbers that are flushed. A sum that is as small as
-// denormals are is 0 whatever its last digits.
+// softChain32 is chain32 with flushed denormals. A sum as small as a denormal becomes 0, whatever
+// its last digits are.
 func softChain32(c, y []float32, a float32) {
 	y = y[:len(c)]
 	wide := float64(ir.Flush32(a))
@@ -130,7 +130,7 @@ type contractElement interface {
 	float32 | float64 | uint8 | uint16 | uint32 | uint64
 }
 
-// goTile is the memory of one share.
+// goTile is the memory of one share of work.
 type goTile[T contractElement] struct {
 	x     [goTileRows * contractK]T
 	y     [contractK * goTileCols]T
@@ -170,7 +170,7 @@ func (t *goTile[T]) run(c *contraction, chain func(c, y []T, a T), sum func(tota
 	clear(t.total[:])
 	for p := int64(0); p < c.k; p += contractK {
 		k := min(c.k-p, contractK)
-		// Rows of x lie along k, rows of y along columns.
+		// Rows of x are stored along k, rows of y along columns.
 		sideTo(c, &c.x, sideFillK, batch, row, rows, p, k, t.x[:], contractK, t.stage[:])
 		sideTo(c, &c.y, sideFillI, batch, col, cols, p, k, t.y[:], cols, t.stage[:])
 		for i := range rows {
@@ -193,8 +193,8 @@ func (t *goTile[T]) run(c *contraction, chain func(c, y []T, a T), sum func(tota
 	}
 }
 
-// sideTo writes elements [i, i+n) by [p, p+k) of a side in the wanted
-// direction, rows of dst being ld elements apart.
+// sideTo writes elements [i, i+n) by [p, p+k) of a side in the wanted direction. Rows of dst are
+// ld elements apart.
 func sideTo[T contractElement](c *contraction, s *side, want int, batch, i, n, p, k int64, dst []T, ld int64, stage []T) {
 	size := int64(unsafe.Sizeof(dst[0]))
 	if s.kind == want {

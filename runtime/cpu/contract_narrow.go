@@ -6,22 +6,22 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// narrowDot is a contraction of integers of 8 or 16 bits on its way through tiles of 32:
-// sums and products wrap, so that the lower bits of a result have only those of the
-// operands in them. Operands are widened as they are packed, results narrowed as they
-// are handed on.
+// narrowDot computes a contraction of 8- or 16-bit integers by tiles of 32-bit integers. Sums and
+// products wrap, so the lower bits of a result depend only on the lower bits of the operands.
+// Operands are widened as they are packed; results are narrowed as they are passed on.
 type narrowDot struct {
 	c    *contraction
 	wide contraction
 	size int64
 }
 
-// narrowDots are the dtypes it is for.
+// narrowDots lists the dtypes that narrowDot handles, with their conversion.
 var narrowDots = [ir.NumDTypes]func(to, from unsafe.Pointer, n int64, widen bool){
 	ir.Int8: convertRow[uint8], ir.Uint8: convertRow[uint8], ir.Int16: convertRow[uint16], ir.Uint16: convertRow[uint16],
 }
 
-// convertRow widens or narrows neighbours. Forwards, narrowing may be in place.
+// convertRow widens or narrows neighbouring elements. It goes forwards, so narrowing may be in
+// place.
 func convertRow[T uint8 | uint16](to, from unsafe.Pointer, n int64, widen bool) {
 	if widen {
 		x, y := unsafe.Slice((*uint32)(to), n), unsafe.Slice((*T)(from), n)
@@ -36,7 +36,7 @@ func convertRow[T uint8 | uint16](to, from unsafe.Pointer, n int64, widen bool) 
 	}
 }
 
-// widened is the contraction that computes another one of narrow integers.
+// widened returns the 32-bit contraction that computes a contraction of narrow integers.
 func widened(c *contraction) *contraction {
 	n := &narrowDot{c: c, wide: *c, size: int64(c.dt.Size())}
 	n.wide.dt = ir.Int32
@@ -49,7 +49,7 @@ func widened(c *contraction) *contraction {
 func (n *narrowDot) side(s *side) side {
 	convert := narrowDots[n.c.dt]
 	if s.kind == sideMem {
-		// along the dim in which it lies
+		// Read along the dim in which elements are neighbours.
 		kind, own, other := sideFillI, s.stride, s.kstride
 		if s.kstride == 1 {
 			kind, own, other = sideFillK, s.kstride, s.stride
@@ -86,7 +86,7 @@ func (n *narrowDot) side(s *side) side {
 	}}
 }
 
-// drain narrows a tile where it lies, row by row.
+// drain narrows a tile in place, row by row.
 func (n *narrowDot) drain(batch, row0, rows, col0, cols int64, tile unsafe.Pointer, ld int64) {
 	convert := narrowDots[n.c.dt]
 	for i := range rows {

@@ -11,8 +11,8 @@ import "C"
 
 import "unsafe"
 
-// sgemm is OpenBLAS's, of dense row-major matrices, y lying as (n,k) where
-// transposed. Only benchmarks built with this tag have it.
+// sgemm calls OpenBLAS for dense row-major matrices; with transposed, y is stored as (n,k). Only
+// benchmarks built with the tag openblas have it.
 func sgemm(threads int, transposed bool, m, n, k int64, x, y, out unsafe.Pointer) {
 	const rowMajor, asIs, turned = 101, 111, 112
 	ty, ldy := C.int(asIs), C.int(n)

@@ -6,13 +6,13 @@ import (
 	"github.com/millrace-go/millrace/codegen/native"
 )
 
-// element (i, p) of a side in memory.
+// element returns the address of element (i, p) of a side in memory.
 func (j *dotJob) element(s *side, batch, i, p int64) unsafe.Pointer {
 	return unsafe.Add(s.base, (j.c.offset(s.batch, batch)+i*s.stride+p*s.kstride)*j.size)
 }
 
-// loadX writes rows [i, i+rows) of x, k steps [p, p+k), to dst, whose rows are contractK
-// elements apart.
+// loadX writes rows [i, i+rows) of x, k steps [p, p+k), to dst, whose rows are contractK elements
+// apart.
 func (j *dotJob) loadX(own unsafe.Pointer, batch, i, rows, p, k int64, dst unsafe.Pointer) {
 	s := &j.x
 	switch s.kind {
@@ -48,8 +48,8 @@ func (j *dotJob) loadX(own unsafe.Pointer, batch, i, rows, p, k int64, dst unsaf
 	}
 }
 
-// loadY writes columns [i, i+cols) of y, k steps [p, p+k), to dst as panels: kc rows of
-// nr columns each, the last one filled up with zeros.
+// loadY writes columns [i, i+cols) of y, k steps [p, p+k), to dst as panels: kc rows of nr columns
+// each. The last panel is filled up with zeros.
 func (j *dotJob) loadY(own unsafe.Pointer, batch, i, cols, p, k int64, dst unsafe.Pointer) {
 	j.panelsInto(own, batch, i, cols, p, k, dst, j.kc*j.nr*j.size)
 }
@@ -95,11 +95,11 @@ func (j *dotJob) panelsInto(own unsafe.Pointer, batch, i, cols, p, k int64, dst 
 	}
 }
 
-// callBytes bounds what a call copies, so that none takes long.
+// callBytes bounds the bytes that one call copies, and so its duration.
 const callBytes = 1 << 18
 
-// toPanels takes k rows of columns apart into panels; ld is in elements. What is read may be
-// an operand's.
+// toPanels splits k rows of columns into panels; ld is in elements. The source may be memory of an
+// operand.
 func (j *dotJob) toPanels(dst unsafe.Pointer, panel, k, cols int64, src unsafe.Pointer, operand int, ld int64) {
 	f := native.PanelsFrame{LdSrc: ld * j.size, Panel: panel, Full: cols / j.nr, Rest: cols % j.nr}
 	some := max(callBytes/(cols*j.size), 1)
@@ -113,11 +113,11 @@ func (j *dotJob) toPanels(dst unsafe.Pointer, panel, k, cols int64, src unsafe.P
 	}
 }
 
-// zeros stand for columns that are not there.
+// zeros takes the place of missing columns.
 var zeros [contractK]uint64
 
-// toVectors writes one panel of cols columns, which are stride apart and whose elements
-// are kstride apart.
+// toVectors writes one panel of cols columns, which are stride apart and whose elements are
+// kstride apart.
 func (j *dotJob) toVectors(dst unsafe.Pointer, cols, k int64, src unsafe.Pointer, operand int, stride, kstride int64) {
 	piece := 16 / j.size
 	if kstride != 1 || k < piece {
@@ -140,8 +140,9 @@ func (j *dotJob) toVectors(dst unsafe.Pointer, cols, k int64, src unsafe.Pointer
 	}
 }
 
-// transpose calls the function for k elements of the rows in a frame, at least a piece.
-// What is left of whole pieces is the end of the last one, once more.
+// transpose calls the machine code for k elements of the rows in a frame; k is at least one piece
+// of 16 bytes. If whole pieces leave a remainder, the last piece of the rows is copied again from
+// k-piece on.
 func (j *dotJob) transpose(f *native.TransposeFrame, dst unsafe.Pointer, operand int, k int64) {
 	piece := 16 / j.size
 	f.Dst, f.K = dst, k&^(piece-1)
@@ -157,8 +158,8 @@ func (j *dotJob) transpose(f *native.TransposeFrame, dst unsafe.Pointer, operand
 	j.transposeRows(f, operand)
 }
 
-// turn writes dst[c*dc + r*dr] = src[r*sr + c*sc] for r below rows, c below cols. In
-// vectors where rows lie along columns and dst the other way.
+// turn writes dst[c*dc + r*dr] = src[r*sr + c*sc] for r below rows, c below cols. It uses vectors
+// if rows of src are dense along columns and dst is dense along rows.
 func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, operand int, sr, sc, rows, cols int64) {
 	piece := 16 / j.size
 	if sc != 1 || dr != 1 || cols < piece || rows < j.lanes {
@@ -167,7 +168,7 @@ func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, oper
 	}
 	f := native.TransposeFrame{LdDst: dc * j.size}
 	for r := int64(0); r < rows; r += j.lanes {
-		r := min(r, rows-j.lanes) // the last vector, once more from where it is whole
+		r := min(r, rows-j.lanes) // the last vector overlaps the one before
 		for i := range j.lanes {
 			f.Rows[i] = unsafe.Add(src, (r+i)*sr*j.size)
 		}
@@ -175,7 +176,7 @@ func (j *dotJob) turn(dst unsafe.Pointer, dc, dr int64, src unsafe.Pointer, oper
 	}
 }
 
-// turnSlowly is turn in any layout, element by element.
+// turnSlowly is turn for any layout, element by element.
 func (j *dotJob) turnSlowly(dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, operand int, sr, sc, rows, cols int64) {
 	if tape := j.c.tape; tape != nil {
 		tape.turn(j.size, dst, dr, dc, src, operand, sr, sc, rows, cols)
@@ -183,7 +184,7 @@ func (j *dotJob) turnSlowly(dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer
 	turnOf(j.size, dst, dr, dc, src, sr, sc, rows, cols)
 }
 
-// turnOf is of elements of so many bytes.
+// turnOf is turnSlowly for elements of size bytes, without a tape.
 func turnOf(size int64, dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, sr, sc, rows, cols int64) {
 	if size == 4 {
 		turnElements[uint32](dst, dr, dc, src, sr, sc, rows, cols)

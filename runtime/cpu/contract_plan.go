@@ -1,30 +1,30 @@
 package cpu
 
-// How contractions are cut up.
+// Limits of the plan that cuts a contraction.
 const (
-	// skinnyRows are the rows of x up to which y is read where it lies: packing it
-	// would cost as much as the work itself.
+	// skinnyRows is the number of rows of x up to which y is read in place: packing it would cost
+	// as much as the work itself.
 	skinnyRows = 16
-	// skinnyStep is how many k steps of a whole strip such a contraction does at once:
-	// short enough that its chains stay in cache, long enough that memory is read in
-	// runs. skinnyPiece is the same of what is packed.
+	// skinnyStep is the number of k steps of a whole strip that such a contraction computes at
+	// once: few enough that its chains stay in cache, enough that memory is read in runs.
+	// skinnyPiece is the same for packed data.
 	skinnyStep, skinnyPiece = 32, 64
 
-	// Bytes of a tile's row, of a tile, of the packed strip that one thread keeps, and
-	// of a side packed for all threads.
+	// Bytes of a row of a tile, of a tile, of the packed strip that one thread keeps, and of a
+	// side packed for all threads.
 	tileRowBytes   = 2048
 	contractTile   = 1 << 18
 	keepBytes      = 4 << 20
 	sharedBytes    = 96 << 20
-	shortK         = 8 // steps of k up to which a tile takes as long to write as to compute
+	shortK         = 8 // steps of k up to which writing a tile takes as long as computing it
 	shortTile      = 1 << 14
-	fewRows        = 48      // of a thread, from which it packs one panel of y for itself
-	nearBytes      = 1 << 15 // of y, up to which packing it would not pay
-	directBytes    = 1 << 19 // of x, up to which its rows are read where they lie
-	directPage     = 2048    // unless they lie so far apart, and meet in a few lines of the cache
+	fewRows        = 48      // rows per thread from which on each thread packs a single panel of y for itself
+	nearBytes      = 1 << 15 // bytes of y up to which packing it does not pay
+	directBytes    = 1 << 19 // bytes of x up to which its rows are read in place,
+	directPage     = 2048    // unless rows are a multiple of this apart, and so share few cache lines
 	cacheLine      = 64
-	maxFill        = 8192 // elements of a block that a fill computes at once
-	fillStep       = 8    // a block of a fill begins at a multiple of so many k steps
+	maxFill        = 8192 // elements of a block that one fill computes
+	fillStep       = 8    // a block of a fill begins at a multiple of fillStep k steps
 	unitsOfAThread = 4
 )
 
@@ -32,7 +32,7 @@ func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 func roundUp(a, to int64) int64 { return ceilDiv(a, to) * to }
 
-// timesPower is n times a power of two.
+// timesPower returns n times a power of two.
 func timesPower(n, power int64) int64 {
 	if power < 0 {
 		return n >> -power
@@ -40,14 +40,14 @@ func timesPower(n, power int64) int64 {
 	return n << power
 }
 
-// evenRows are those of a function, of as few calls for so many rows as there can be:
-// fewer than the most where the last call would have few.
+// evenRows returns the rows of one call such that as few calls as possible cover rows and the last
+// one is not much smaller than the others.
 func (p *dotPlan) evenRows(rows int64) int64 { return ceilDiv(rows, ceilDiv(rows, p.mr)) }
 
-// yBytes is all of y in panels.
+// yBytes returns the bytes of all of y in panels.
 func (p *dotPlan) yBytes() int64 { return p.blocks * p.panels * p.kc * p.nr * p.size }
 
-// tileRows are the rows of a tile of so many bytes.
+// tileRows returns the rows of a tile of at most bytes.
 func (p *dotPlan) tileRows(bytes int64) int64 { return max(bytes/(p.nb*p.size)/p.mr, 1) * p.mr }
 
 // plan chooses tiles and units.
@@ -55,8 +55,8 @@ func (j *dotJob) plan(batches, threads int64) {
 	c, f := j.c, j.f
 	j.dotPlan = dotPlan{x: c.x, y: c.y, m: c.m, n: c.n, k: c.k, size: int64(f.Size), lanes: int64(f.Lanes), nr: 2 * int64(f.Lanes), mr: int64(f.Rows)}
 	p := &j.dotPlan
-	// Vectors lie along columns; where these fill none and rows are many, the transposed
-	// contraction is computed. A product does not care for the order of its factors.
+	// Vectors run along columns. If the columns fill no vector and there are more rows, the
+	// transposed contraction is computed. A product does not depend on the order of its factors.
 	if c.n < p.lanes && c.m > c.n {
 		p.swap, p.x, p.y, p.m, p.n = true, c.y, c.x, c.n, c.m
 	}
@@ -80,8 +80,8 @@ func (j *dotJob) plan(batches, threads int64) {
 	p.layout()
 }
 
-// cut chooses the rows and columns of tiles and units: enough units that threads end
-// together, also where one of them had to be woken and begins late.
+// cut chooses the rows and columns of tiles and units. It makes enough units that all threads end
+// at about the same time, even if one of them had to be woken and started late.
 func (p *dotPlan) cut(c *contraction, batches, threads int64) {
 	rowBytes, bytes := timesPower(tileRowBytes, c.wide), int64(contractTile)
 	if c.drain != nil && p.k <= shortK {
@@ -101,7 +101,7 @@ func (p *dotPlan) cut(c *contraction, batches, threads int64) {
 	p.groups, p.strips = ceilDiv(p.m, p.group), ceilDiv(p.n, p.nb)
 }
 
-// lonePanel says that each thread packs the one panel of y for itself.
+// lonePanel reports that each thread packs the single panel of y for itself.
 func (p *dotPlan) lonePanel(batches, threads int64) bool {
 	return batches == 1 && p.panels == 1 && !p.skinny && p.m >= fewRows*threads
 }
@@ -109,7 +109,7 @@ func (p *dotPlan) lonePanel(batches, threads int64) bool {
 func (p *dotPlan) cutForMany(batches, threads, bytes int64) {
 	wanted := unitsOfAThread * threads
 	if batches < threads && p.m >= 4*p.mb {
-		// y is packed once for all, if it fits; x is copied as it is read
+		// y is packed once for all threads, if it fits; x is copied as it is read
 		rows := ceilDiv(p.m, ceilDiv(2*wanted, ceilDiv(p.n, p.nb)))
 		p.mb = min(p.mb, roundUp(rows, p.mr))
 		p.group = p.mb
@@ -127,7 +127,7 @@ func (p *dotPlan) cutForMany(batches, threads, bytes int64) {
 	p.group = min(roundUp(p.group, p.mb), p.m)
 }
 
-// places chooses what is packed where.
+// places chooses what is packed, and where.
 func (p *dotPlan) places(c *contraction, batches, threads int64) {
 	p.near = p.blocks == 1 && !p.tiled && p.y.kind == sideMem && p.y.stride == 1 && p.y.kstride >= 0 && p.n%p.nr == 0 && p.k*p.y.kstride*p.size <= nearBytes
 	xBytes := p.blocks * contractK * p.m * p.size
@@ -144,7 +144,7 @@ func (p *dotPlan) places(c *contraction, batches, threads int64) {
 // layout divides a thread's memory.
 func (p *dotPlan) layout() {
 	p.ld = p.nb
-	if p.nb*p.size%1024 == 0 { // lines of tiles do not fall on each other in the cache
+	if p.nb*p.size%1024 == 0 { // rows of a tile must not map to the same cache lines
 		p.ld += cacheLine / p.size
 	}
 	tile, strip, rows := roundUp(p.mb*p.ld*p.size, cacheLine), p.keep*p.nb, p.mr

@@ -8,19 +8,19 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// contractProbe is a contraction whose results show what flags for fast and
-// wrong arithmetic would do to it: a product at the middle of two numbers that a
-// sum far below it tips over, denormals, blocks added in another order.
+// contractProbe is a contraction whose results reveal compiler flags for fast but wrong
+// arithmetic. It contains a product halfway between two numbers that a much smaller term decides,
+// denormals, and blocks whose order of addition matters.
 type contractProbe struct {
 	dt      ir.DType
 	m, n, k int64
-	digest  uint64 // of the results, by the oracle
+	digest  uint64 // of the results of the oracle
 }
 
-// contractProbes go through panels, few rows, single results, and two blocks of
-// k. Devices are opened while a program waits for its first result, and the
-// oracle takes ten times what the contractions do: so its results are written
-// down, and a test asks it.
+// contractProbes covers panels, few rows, single results, and two blocks of k. A program waits for
+// its first result while a device opens, and the oracle takes ten times as long as the
+// contractions. Therefore the oracle's digests are constants here, and a test compares them with
+// the oracle.
 var contractProbes = []contractProbe{
 	{ir.Float32, 20, 60, 1, 0xe0dc8813f9fb21b9},
 	{ir.Float32, 20, 36, 3, 0x6414dbda5775622c},
@@ -34,7 +34,7 @@ var contractProbes = []contractProbe{
 	{ir.Float64, 5, 33, 260, 0x855a26aaaf8b321a},
 }
 
-// values are what operands of both sides repeat.
+// values returns the numbers that the operands of both sides repeat.
 func (p *contractProbe) values() [4]float64 {
 	if p.dt == ir.Float32 {
 		return [4]float64{0x1p-30, 1 + 0x1p-12, 0x1p-70, 1e10}
@@ -42,8 +42,8 @@ func (p *contractProbe) values() [4]float64 {
 	return [4]float64{0x1p-60, 1 + 0x1p-27, 0x1p-520, 1e100}
 }
 
-// at is the operand of row or column i at position q of the sum: both sides lie
-// along one list, so that few pages are touched. Signs make orders differ.
+// at returns the operand of row or column i at position q of the sum. Both sides use one list, to
+// touch few pages. The signs make the order of addition visible.
 func (p *contractProbe) at(values *[4]float64, i, q int64) float64 {
 	v := values[(i+q)%4]
 	if at := (i + q) % 12; at > 3 && at%2 == 1 {
@@ -70,7 +70,7 @@ func probeContraction(dt ir.DType, run func(*contraction) error) error {
 	return nil
 }
 
-// run is the digest of what a contraction gives.
+// run returns the digest of a contraction's results.
 func (p *contractProbe) run(run func(*contraction) error) (uint64, error) {
 	if p.dt == ir.Float32 {
 		return runProbe[float32](p, run, func(x float32) uint64 { return uint64(math.Float32bits(x)) })
@@ -97,7 +97,7 @@ func runProbe[T float32 | float64](p *contractProbe, run func(*contraction) erro
 	return uint64(h), nil
 }
 
-// digest stands for a list of results, none of which is NaN.
+// digest is a hash of a list of results, none of which is NaN.
 type digest uint64
 
 func newDigest() digest { return 0x9e3779b97f4a7c15 }

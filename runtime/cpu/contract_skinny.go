@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-go/millrace/codegen/native"
 )
 
-// skinnyTile is a tile of few rows: y is read where it lies, as many steps of k at once
-// as leave the chains of all columns in cache, or transposed on the way to the chains, or
-// taken through a buffer in pieces of a panel.
+// skinnyTile computes a tile of few rows. It reads y in place, with few enough k steps at once to
+// keep the chains of all columns in cache; or it transposes y in registers; or it copies y to a
+// buffer in pieces of a panel.
 func (j *dotJob) skinnyTile(own unsafe.Pointer, batch, i, rows, at, cols int64, out unsafe.Pointer, ld int64) {
 	t := skinny{dotJob: j, own: own, batch: batch, at: at, out: out, ld: ld, rows: rows, high: j.evenRows(rows)}
 	from := int64(0)
@@ -36,19 +36,19 @@ func (j *dotJob) skinnyTile(own unsafe.Pointer, batch, i, rows, at, cols int64, 
 	}
 }
 
-// skinny is a block of k of such a tile. Its rows are computed some at a time, as many as
-// a function does.
+// skinny is a block of k of such a tile. Its rows are computed in groups, as many at a time as a
+// function supports.
 type skinny struct {
 	*dotJob
 	own, out   unsafe.Pointer
 	batch, at  int64
 	ld         int64 // of out, in bytes
-	rows, high int64 // of the tile, and of what is computed at a time
+	rows, high int64 // rows of the tile, and rows computed at a time
 	p, k       int64
-	first      int64 // native.TileFirst in the first block
+	first      int64 // native.TileFirst in the first block, else 0
 }
 
-// place lets a frame begin with a row, column s and step q of kq.
+// place sets a frame up to begin at a row, column s and step q of kq steps.
 func (t *skinny) place(f *native.TileFrame, row, s, q, kq int64) {
 	f.LdX, f.LdC, f.LdAcc = contractK*t.size, t.ld, t.dotPlan.ld*t.size
 	f.X, f.K = unsafe.Add(t.own, (row*contractK+q)*t.size), kq
@@ -62,8 +62,8 @@ func (t *skinny) place(f *native.TileFrame, row, s, q, kq int64) {
 	}
 }
 
-// inPlace reads whole panels of columns that are neighbours. All rows have taken some
-// steps of k of y before others are read.
+// inPlace reads whole panels of neighbouring columns. All rows use some k steps of y before the
+// next steps are read.
 func (t *skinny) inPlace(cols int64) {
 	step := t.k
 	if cols > int64(t.f.Wide(int(t.high)))*t.lanes {
@@ -81,7 +81,7 @@ func (t *skinny) inPlace(cols int64) {
 	}
 }
 
-// columns [s, end) in tiles of some width, steps [q, q+k).
+// columns computes columns [s, end) in tiles of the given width, steps [q, q+k).
 func (t *skinny) columns(row, rows, s, end, width, q, k int64) {
 	if s == end {
 		return
@@ -92,8 +92,9 @@ func (t *skinny) columns(row, rows, s, end, width, q, k int64) {
 	t.tiles(rows, width/t.lanes, &f, end-s)
 }
 
-// along reads columns that lie along k: they are transposed in registers, once more for
-// the second half of the rows where there are many. What is less than a step is packed.
+// along reads columns that are dense along k and transposes them in registers. If there are more
+// rows than one function computes, it does so again for the second half. k steps that fill no
+// whole step are packed.
 func (t *skinny) along(cols int64) {
 	whole := t.k &^ (int64(t.f.AlongStep) - 1)
 	high := ceilDiv(t.rows, ceilDiv(t.rows, int64(t.f.AlongRows())))
@@ -118,7 +119,7 @@ func (t *skinny) along(cols int64) {
 	}
 }
 
-// piece packs some columns, from step q on.
+// piece packs some columns, from step q on, and computes them.
 func (t *skinny) piece(s, cols, q int64) {
 	var f native.TileFrame
 	piece := unsafe.Add(t.own, t.atStrip)

@@ -10,7 +10,7 @@
 #define PASTE(a, b) PASTE2(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
-/* FMA(s, y, x, l): y times lane l of x is added to s, and rounded once. */
+/* FMA(s, y, x, l) adds y times lane l of x to s, with a single rounding. */
 #if defined __aarch64__
 #define FMA_F32(s, y, x, l) ((s) = (v_f32)vfmaq_laneq_f32((float32x4_t)(s), (float32x4_t)(y), (float32x4_t)(x), l))
 #define FMA_F64(s, y, x, l) ((s) = (v_f64)vfmaq_laneq_f64((float64x2_t)(s), (float64x2_t)(y), (float64x2_t)(x), l))
@@ -23,7 +23,7 @@
 #endif
 #define FMA_INT(s, y, x, l) ((s) += (y) * (x)[l])
 
-/* Shuffles of two vectors, and squares of vectors that are transposed. */
+/* Shuffles of two vectors, and transposes of squares of vectors. */
 typedef mr_u32 v32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef mr_u64 v64 __attribute__((vector_size(16), aligned(8), may_alias));
 #if defined __clang__ || __GNUC__ >= 12
@@ -77,7 +77,7 @@ static void panels(const mr_panels_frame *f, mr_i64 size)
 	}
 }
 
-/* Whether a vector of any row has other bits than those. */
+/* other reports that, in some row, the vector at this position differs from than in some of bits. */
 static int other(const mr_differs_frame *f, mr_i64 vector)
 {
 	typedef mr_u64 bytes __attribute__((vector_size(MR_DOT_BYTES), aligned(1), may_alias));
@@ -131,7 +131,7 @@ static void differs(mr_differs_frame *f)
 #include "contract_element.h"
 #define FLOAT_TILES tile_f32, tile_f64
 #else
-#define FLOAT_TILES 0, 0 /* an emulation takes as long as Go's */
+#define FLOAT_TILES 0, 0 /* emulating fused multiply-add would be as slow as Go's loops */
 #endif
 
 static void copies(int element, mr_i64 function, void *f)

@@ -1,10 +1,10 @@
-/* The functions of contractions in C, called with the frames of codegen/native/dot.go,
- * which makes machine code of the same. */
+/* The functions of contractions in C. They take the frames of codegen/native/dot.go, which makes
+ * machine code for the same functions. */
 #ifndef MR_CONTRACT_TILES
 #define MR_CONTRACT_TILES
 #include "abi.h"
 
-/* As Go lays its int64 out. */
+/* An int64 with Go's alignment. */
 typedef mr_i64 mr_word __attribute__((aligned(sizeof(void *))));
 
 typedef struct {
@@ -40,18 +40,18 @@ typedef struct {
 	mr_word ld, rows, vectors, bits, limit, beyond;
 } mr_beyond_frame;
 
-/* Elements: integers of a size have no signs here. */
+/* Kinds of elements: signed and unsigned integers of a size are the same here. */
 enum { MR_DOT_F32, MR_DOT_F64, MR_DOT_I32, MR_DOT_I64 };
 
-/* What a tile does before and behind its steps, see native.TileFirst. */
+/* Flags of a tile: the work before and after its steps, see native.TileFirst. */
 enum { MR_TILE_FIRST = 1, MR_TILE_OPEN = 2, MR_TILE_CLOSE = 4 };
 
-/* Functions. A tile of rows by vecs vectors is MR_DOT_TILE + 16 * rows + vecs; one vector
- * of columns that lie along k counts as none. */
+/* Numbers of functions. A tile of rows by vecs vectors is MR_DOT_TILE + 16 * rows + vecs; vecs is
+ * 0 for the tile of one vector of columns that are dense along k. */
 enum { MR_DOT_TRANSPOSE, MR_DOT_PANELS, MR_DOT_DIFFERS, MR_DOT_BEYOND, MR_DOT_TILE };
 
-/* Bytes of a vector, and the most rows of a tile: their chains, a vector of each and
- * two of y stay in registers, also where a vector is one for each element. */
+/* Bytes of a vector, and the most rows of a tile. The rows' chains, a vector of x for each row and
+ * two vectors of y must stay in registers, also if a vector takes a register per element. */
 #define MR_DOT_BYTES 16
 #if defined __aarch64__
 #define MR_DOT_ROWS 8
@@ -61,7 +61,7 @@ enum { MR_DOT_TRANSPOSE, MR_DOT_PANELS, MR_DOT_DIFFERS, MR_DOT_BEYOND, MR_DOT_TI
 #define MR_DOT_ROWS 2
 #endif
 
-/* Whether an instruction multiplies and adds with one rounding: GCC says so. */
+/* 1 if the processor multiplies and adds with one rounding, according to the compiler, else 0. */
 #if defined __FP_FAST_FMAF && defined __FP_FAST_FMA || defined __aarch64__ || defined __FMA__ || \
 	defined __riscv_flen && __riscv_flen >= 64 || defined __powerpc64__ || defined __s390x__
 #define MR_DOT_FLOATS 1
@@ -69,8 +69,8 @@ enum { MR_DOT_TRANSPOSE, MR_DOT_PANELS, MR_DOT_DIFFERS, MR_DOT_BEYOND, MR_DOT_TI
 #define MR_DOT_FLOATS 0
 #endif
 
-/* Runs a function. The frame has Go's addresses: it comes as words, so that nothing
- * is checked; who calls keeps all of it alive. */
+/* Runs a function. The frame contains Go's addresses. It is passed as words to avoid cgo's pointer
+ * checks; the caller keeps the memory alive. */
 void mr_dot(int element, mr_i64 function, mr_u64 *frame);
 
 #endif

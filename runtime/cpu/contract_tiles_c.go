@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// cDots are the elements that contract_tiles.c has functions for. Floats are Go's own where
-// no instruction multiplies and adds with one rounding.
+// cDots maps the dtypes that contract_tiles.c supports to its element kinds. Go's own loops handle
+// floats if no instruction multiplies and adds with one rounding.
 var cDots = map[ir.DType]C.int{
 	ir.Float32: C.MR_DOT_F32, ir.Float64: C.MR_DOT_F64,
 	ir.Int32: C.MR_DOT_I32, ir.Uint32: C.MR_DOT_I32, ir.Int64: C.MR_DOT_I64, ir.Uint64: C.MR_DOT_I64,
@@ -27,7 +27,7 @@ var cDots = map[ir.DType]C.int{
 
 var errNoFMA = errors.New("cpu: contractions in C: compiled for a processor without fused multiply-add")
 
-// newCDot lists C's functions for elements of a dtype, whose numbers stand for offsets.
+// newCDot lists the C functions for elements of a dtype; their numbers take the place of offsets.
 func newCDot(dt ir.DType) (*dotCode, error) {
 	element, ok := cDots[dt]
 	switch {
@@ -58,12 +58,13 @@ func newCDot(dt ir.DType) (*dotCode, error) {
 	return &dotCode{Dot: d, element: int32(element)}, nil
 }
 
-// callC runs a function of C's. What a frame says where things are is kept alive by it.
+// callC runs a C function. The frame keeps its memory alive.
 func callC(element int32, function int, frame unsafe.Pointer) {
 	C.mr_dot(C.int(element), C.mr_i64(function), (*C.mr_u64)(frame))
 }
 
-// The frames lie alike: sizes, and where what could move does not.
+// The frames have the same layout in C and Go: the compiler checks sizes, and the offsets that
+// could differ.
 var (
 	_ [unsafe.Sizeof(native.TileFrame{})]byte              = [C.sizeof_mr_tile_frame]byte{}
 	_ [unsafe.Sizeof(native.AlongFrame{})]byte             = [C.sizeof_mr_along_frame]byte{}

@@ -9,19 +9,18 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// walk is a group of dims, the last one innermost, that a side of a contraction or its
-// results lie along in memory, as windows of images do. Steps are in elements.
+// walk is a group of dims, the last one innermost, along which a side of a contraction or its
+// results are stored, as windows of images are. Strides are in elements.
 type walk struct {
 	rank   int
 	dims   [runtime.MaxRank]int64
 	stride [runtime.MaxRank]int64
 }
 
-// step is between neighbours along the innermost dim.
+// step returns the stride between neighbours along the innermost dim.
 func (w *walk) step() int64 { return w.stride[w.rank-1] }
 
-// walker is a position of a walk: left positions of the innermost dim are before it moves
-// along another one.
+// walker is a position of a walk. left is the number of positions until the innermost dim ends.
 type walker struct {
 	*walk
 	at           [runtime.MaxRank]int64
@@ -40,7 +39,7 @@ func (w *walk) from(i int64) walker {
 	return r
 }
 
-// on goes n positions on, at most those that are left.
+// on moves n positions further; n is at most left.
 func (r *walker) on(n int64) {
 	d := r.rank - 1
 	r.offset += n * r.stride[d]
@@ -59,12 +58,13 @@ func (r *walker) on(n int64) {
 	}
 }
 
-// walkPieces bounds how many positions of the inner group are walked over at once, and how
-// many of the outer one.
+// walkPieces bounds how many positions of the inner group are walked in one pass, and how many of
+// the outer group.
 const walkPieces = 256
 
-// pieces takes positions [i, i+n) apart, n being walkPieces at most, also where rows of
-// panels end, which are so wide and so far apart. Of elements of so many bytes.
+// pieces splits positions [i, i+n) into runs that are contiguous in both layouts; n is at most
+// walkPieces. A run also ends where a row of a panel ends: panels have width elements per row and
+// are panel elements apart. size is the bytes of an element.
 func (w *walk) pieces(list *[walkPieces]native.WalkPiece, i, n, width, panel, size int64) int64 {
 	count := int64(0)
 	for r, at := w.from(i), int64(0); at < n; count++ {
@@ -85,7 +85,7 @@ type walked struct {
 	operand      int
 }
 
-// walkedOf is an operand as it lies along the dims of a view.
+// walkedOf returns an operand as the dims of a view walk over it.
 func (d *dotRun) walkedOf(i int, r *ready, v *dotView, slot int) walked {
 	a := &r.l.Args[slot]
 	size := int64(r.p.kernel.Operands[slot].DT.Size())
@@ -95,7 +95,7 @@ func (d *dotRun) walkedOf(i int, r *ready, v *dotView, slot int) walked {
 	return w
 }
 
-// along is a walk along dims [from, end) of a view.
+// along sets w to a walk along dims [from, end) of a view.
 func (w *walk) along(v *dotView, a *runtime.Access, from, end int) {
 	w.rank = end - from
 	for d := range w.rank {
@@ -103,8 +103,8 @@ func (w *walk) along(v *dotView, a *runtime.Access, from, end int) {
 	}
 }
 
-// walkOver is one pass over points [o0, o1) by [i0, i1) of a batch, to or from a block
-// whose rows are ld elements apart, or are those of panels.
+// walkOver is one pass over points [o0, o1) by [i0, i1) of a batch, to or from a block whose rows
+// are ld elements apart, or are rows of panels.
 type walkOver struct {
 	batch, o0, o1, i0, i1 int64
 	block                 unsafe.Pointer
@@ -117,10 +117,10 @@ func (w *walked) load(c *contraction, f *dotCode, o *walkOver) { w.pass(c, f, o,
 // store copies a block into memory.
 func (w *walked) store(c *contraction, f *dotCode, o *walkOver) { w.pass(c, f, o, false) }
 
-// panelsLoaded is how often panels did.
+// panelsLoaded counts the calls of walked.panels.
 var panelsLoaded atomic.Int64
 
-// panels is load of panels, the last of which is filled up with zeros.
+// panels is load into panels; the last panel is filled up with zeros.
 func (w *walked) panels(c *contraction, f *dotCode, o *walkOver) {
 	panelsLoaded.Add(1)
 	w.pass(c, f, o, true)
@@ -173,8 +173,8 @@ func (w *walked) copy(memory unsafe.Pointer, f *dotCode, o *walkOver, load bool)
 	}
 }
 
-// copyPieces is what machine code does, in Go, and of elements that lie a step apart. A
-// table of functions would have frames allocated.
+// copyPieces does in Go the work of the machine code, also for elements that are step apart. A
+// switch is used because a table of functions would make the frames escape to the heap.
 func copyPieces(f *native.WalkFrame, step, size int64, load bool) {
 	switch size {
 	case 1:

@@ -1,8 +1,8 @@
-/* The floating-point environment that numerics rest on: round to nearest, and
- * denormals as they are or, where flush is set, x86's flush-to-zero and
- * denormals-are-zero. A host may have set another one on any of its threads.
- * No other processor flushes by the same rule (see ir.Denormals): elsewhere
- * flush is never set, and nothing that flushes runs in C. */
+/* The floating-point environment that all results depend on: round to nearest,
+ * and denormals kept or, if flush is set, x86's flush-to-zero and
+ * denormals-are-zero. A host program may have set another one on any of its
+ * threads. No other processor flushes by the same rule (see ir.Denormals): there
+ * flush is never set, and no kernel that flushes runs in C. */
 #ifndef MR_FPENV_H
 #define MR_FPENV_H
 

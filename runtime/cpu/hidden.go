@@ -8,39 +8,38 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// What a kernel computes from an operand may be hidden: a sum with -inf is -inf
-// whatever finite number it is of, and of a selection's two values nobody sees
-// the other. This file follows an operand through a kernel and says where all
-// that the kernel gives is what it is, whatever the operand is there.
+// A kernel may hide an operand's value: adding -inf gives -inf for every finite number, and a
+// select shows only one of its two values. This file follows an operand through a kernel. It finds
+// the points where the kernel's results do not depend on the operand.
 
-// hiding is where an operand of a kernel is hidden.
+// hiding describes where an operand of a kernel is hidden.
 type hiding struct {
-	operand int // that is hidden
-	// mask is the operand of the kernel that says where, by kind; -1 where none
-	// says it alone.
+	operand int // the hidden operand
+	// mask is the operand of the kernel that tells where, in the form of kind; -1 if no single
+	// operand does.
 	mask int
 	kind maskKind
-	// small: only numbers are hidden, and those only where they are so small
-	// that a product with maskRoom is finite. Else anything is, NaN too.
+	// small: only numbers are hidden, and only those small enough that a product with maskRoom is
+	// finite. Otherwise every value is hidden, also NaN.
 	small bool
-	// kernel computes whether a point is hidden, from these operands, and stores
-	// it in one more.
+	// kernel computes whether a point is hidden from the operands in reads, and stores the result
+	// in one more operand.
 	kernel *codegen.Kernel
 	reads  []int
-	prog   *maskProgram // of kernel
+	prog   *maskProgram // the program of kernel
 }
 
-// maskKind is how a mask's elements say that a point is hidden.
+// maskKind is how a mask's element marks a point as hidden.
 type maskKind int
 
 const (
-	maskInf   maskKind = iota // by -inf, in the dtype of what is hidden
+	maskInf   maskKind = iota // by -inf, in the dtype of the hidden operand
 	maskTrue                  // by true
 	maskFalse                 // by false
 )
 
-// maskRoom is what the factors between an operand and a -inf that is added may
-// multiply by: small sums, which are below 2^89, stay finite.
+// maskRoom bounds the factors between an operand and the -inf that is added: sums of small
+// numbers, which are below 2^89, stay finite times maskRoom.
 const maskRoom = 0x1p38
 
 // Conditions that need no instruction.
@@ -49,13 +48,13 @@ const (
 	never  ir.Ref = -3
 )
 
-// trace is what a value of a kernel has of the operand.
+// trace describes how a value of a kernel depends on the operand.
 type trace struct {
-	any    bool   // something
-	late   bool   // it is made of rows, and so of what is not hidden
-	hidden ir.Ref // where it has nothing of it; a condition
-	// factor is 0, or the value is the operand times finite numbers, and a product
-	// with some of them is at most factor times as large.
+	any    bool   // it depends on the operand
+	late   bool   // it is computed from a row op's result, and so from the unhidden operand
+	hidden ir.Ref // the condition under which it does not depend on the operand
+	// factor is above 0 if the value is the operand times finite numbers: no product with some of
+	// these numbers is more than factor times as large as the operand. Else it is 0.
 	factor float64
 }
 
@@ -64,23 +63,22 @@ type tracer struct {
 	k       *codegen.Kernel
 	scalars []uint64
 	values  []trace
-	out     []ir.Instr // of the kernel that computes conditions
-	at      []ir.Ref   // where it has values of k; None where it has not
+	out     []ir.Instr // body of the kernel that computes conditions
+	at      []ir.Ref   // the refs in out of k's values; None for values not in out
 	small   bool
 }
 
-// hidingRules are the ops behind which less of an operand is seen, or it stays a
-// product. All others show it wherever one of their operands does.
+// hidingRules are the ops that can hide an operand, or that keep a product of it. Every other op
+// depends on the operand wherever one of its arguments does.
 var hidingRules = map[ir.Op]func(t *tracer, in *ir.Instr) trace{
 	ir.Neg: (*tracer).negated, ir.Mul: (*tracer).scaled, ir.Div: (*tracer).scaled,
 	ir.Add: (*tracer).added, ir.Where: (*tracer).chosen,
 }
 
-// hidingOf finds where an operand of a kernel is hidden; nil where nothing says
-// so.
+// hidingOf finds where an operand of a kernel is hidden; it returns nil if it never is.
 func hidingOf(k *codegen.Kernel, operand int, scalars []uint64) *hiding {
 	t := &tracer{k: k, scalars: scalars, values: make([]trace, len(k.Body)), at: make([]ir.Ref, len(k.Body))}
-	seen := always // where no result has anything of it
+	seen := always // the condition that no result depends on the operand
 	for i := range k.Body {
 		t.at[i] = ir.None
 		in := &k.Body[i]
@@ -106,8 +104,8 @@ func hidingOf(k *codegen.Kernel, operand int, scalars []uint64) *hiding {
 	return h
 }
 
-// value traces an instruction. It is false where the operand decides what is
-// read, or is not read as it lies.
+// value traces an instruction. ok is false if the operand decides an address, or is not read by a
+// plain load.
 func (t *tracer) value(in *ir.Instr, operand int) (v trace, ok bool) {
 	v.hidden = always
 	for _, a := range in.Args {
@@ -135,13 +133,13 @@ func (t *tracer) value(in *ir.Instr, operand int) (v trace, ok bool) {
 	return v, true
 }
 
-// negated is a product by -1.
+// negated traces a product by -1.
 func (t *tracer) negated(in *ir.Instr) trace {
 	v := t.values[in.Args[0]]
 	return trace{any: v.factor > 0, hidden: v.hidden, factor: v.factor}
 }
 
-// scaled is a product by a finite number, or a quotient.
+// scaled traces a product by a finite number, or a quotient.
 func (t *tracer) scaled(in *ir.Instr) trace {
 	x, y := in.Args[0], in.Args[1]
 	if in.Op == ir.Mul && t.values[y].any {
@@ -155,12 +153,12 @@ func (t *tracer) scaled(in *ir.Instr) trace {
 	if in.Op == ir.Div {
 		by = 1 / by
 	}
-	// What makes a product larger stays below maskRoom even if what makes it
-	// smaller comes last.
+	// A factor below 1 counts as 1: the factors above 1 must stay below maskRoom even if those
+	// below 1 come last.
 	return trace{any: true, hidden: v.hidden, factor: float64(v.factor * max(math.Abs(by), 1))}
 }
 
-// added is a sum: -inf hides what is finite.
+// added traces a sum: -inf hides finite numbers.
 func (t *tracer) added(in *ir.Instr) trace {
 	x, m := in.Args[0], in.Args[1]
 	if t.values[m].any {
@@ -175,7 +173,7 @@ func (t *tracer) added(in *ir.Instr) trace {
 	return trace{any: true, hidden: hidden}
 }
 
-// chosen is one of two values.
+// chosen traces a select.
 func (t *tracer) chosen(in *ir.Instr) trace {
 	c := in.Args[0]
 	if t.values[c].any || t.values[c].late {
@@ -184,8 +182,7 @@ func (t *tracer) chosen(in *ir.Instr) trace {
 	return trace{any: true, hidden: t.choose(t.copied(c), t.values[in.Args[1]].hidden, t.values[in.Args[2]].hidden)}
 }
 
-// minusInf is the condition that a value, which has nothing of the operand, is
-// -inf.
+// minusInf returns the condition that a value, which does not depend on the operand, is -inf.
 func (t *tracer) minusInf(v ir.Ref) ir.Ref {
 	in := &t.k.Body[v]
 	if f, ok := t.number(v); ok {
@@ -210,7 +207,7 @@ var minusInfs = map[ir.DType]ir.Instr{
 	ir.Float64: {Op: ir.Const, DT: ir.Float64, Imm: math.Float64bits(math.Inf(-1))},
 }
 
-// number is the value of a scalar or constant of float32 or float64.
+// number returns the value of a scalar or constant of float32 or float64.
 func (t *tracer) number(v ir.Ref) (f float64, ok bool) {
 	in := &t.k.Body[v]
 	if in.Op == ir.Full {
@@ -239,8 +236,8 @@ func (t *tracer) finiteNumber(v ir.Ref) (float64, bool) {
 	return f, ok && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// copied computes a value of the kernel, which has nothing of the operand, among
-// the conditions.
+// copied adds a value of the kernel, which does not depend on the operand, to the conditions'
+// kernel.
 func (t *tracer) copied(v ir.Ref) ir.Ref {
 	if t.at[v] == ir.None {
 		in := t.k.Body[v]
@@ -256,7 +253,7 @@ func (t *tracer) copied(v ir.Ref) ir.Ref {
 	return t.at[v]
 }
 
-// emit appends an instruction, or finds one that is the same.
+// emit appends an instruction, or returns an equal one.
 func (t *tracer) emit(in ir.Instr, args ...ir.Ref) ir.Ref {
 	in.Args = [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}
 	copy(in.Args[:], args)
@@ -295,7 +292,7 @@ func (t *tracer) both(a, b ir.Ref) ir.Ref {
 
 func (t *tracer) either(a, b ir.Ref) ir.Ref { return t.not(t.both(t.not(a), t.not(b))) }
 
-// choose is x where c is true, else y.
+// choose returns the condition x where c is true, else y.
 func (t *tracer) choose(c, x, y ir.Ref) ir.Ref {
 	if x == y {
 		return x
@@ -303,7 +300,7 @@ func (t *tracer) choose(c, x, y ir.Ref) ir.Ref {
 	return t.either(t.both(c, x), t.both(t.not(c), y))
 }
 
-// plain is the mask of dtype dt that alone says what a condition says, or -1.
+// plain returns the mask of dtype dt that is equivalent to a condition, or -1.
 func (t *tracer) plain(c ir.Ref, dt ir.DType) (mask int, kind maskKind) {
 	in, kind, want := &t.out[c], maskTrue, ir.Bool
 	switch {
@@ -318,7 +315,8 @@ func (t *tracer) plain(c ir.Ref, dt ir.DType) (mask int, kind maskKind) {
 	return int(uint32(in.Imm)), kind
 }
 
-// kernel stores a condition. It reads some operands of the other kernel.
+// kernel returns a kernel that stores a condition, and the operands of the original kernel that it
+// reads.
 func (t *tracer) kernel(c ir.Ref) (k *codegen.Kernel, reads []int) {
 	k = &codegen.Kernel{Scalars: t.k.Scalars}
 	at := make(map[ir.Ref]ir.Ref)

@@ -7,9 +7,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// argFolder says where the greatest key of a row is, the key of sorts: in descending order
-// that of the least element. An accumulator of n columns is their keys, then their
-// positions. Ties go to the lowest position, so the order of joining does not matter.
+// argFolder finds the position of the greatest key of a row, by the keys of sorts. With least,
+// keys are those of a descending sort, so the least element has the greatest key. An accumulator
+// of n columns is their keys, then their positions. Ties go to the lowest position, so the order
+// of joining does not matter.
 func argFolder[E rawBits](dt ir.DType, least bool) folder {
 	image := keyImageOf[E](dt, least)
 	size := int64(unsafe.Sizeof(E(0)))
@@ -23,7 +24,7 @@ func argFolder[E rawBits](dt ir.DType, least bool) folder {
 			}
 			keys, places := argParts(acc, n)
 			for i := r; i < r+m; i++ {
-				first := i%ir.FoldBlock == 0 // of a block, which takes the place without a fight
+				first := i%ir.FoldBlock == 0 // the first element of a block replaces any old value
 				for j, x := range elements[E](unsafe.Add(values, (i-r)*ld*size), n) {
 					if k := uint64(image.of(x)); first || k > keys[j] {
 						keys[j], places[j] = k, i
@@ -50,12 +51,12 @@ func argFolder[E rawBits](dt ir.DType, least bool) folder {
 	}
 }
 
-// argParts are the keys and the positions of an accumulator.
+// argParts returns the keys and the positions of an accumulator.
 func argParts(acc unsafe.Pointer, n int64) (keys []uint64, places []int64) {
 	return elements[uint64](acc, n), elements[int64](unsafe.Add(acc, 8*n), n)
 }
 
-// addArgRow adds elements from number r on of a row.
+// addArgRow adds the elements v of a row, which begin at position r.
 func addArgRow[E rawBits](image *keyImage[E], acc unsafe.Pointer, v []E, r int64) {
 	keys, places := argParts(acc, 1)
 	key, at := E(keys[0]), places[0]
@@ -70,8 +71,8 @@ func addArgRow[E rawBits](image *keyImage[E], acc unsafe.Pointer, v []E, r int64
 	keys[0], places[0] = uint64(key), at
 }
 
-// addArgLanes is addArgRow where the greatest of each lane of the first groups of elements
-// are known, or, of bytes, the greatest of them all.
+// addArgLanes is addArgRow with known maxima: lanes has the greatest element of each lane of the
+// whole groups or, for bytes, the greatest of them all.
 func addArgLanes[E rawBits](image *keyImage[E], acc unsafe.Pointer, lanes, v []E, r int64) {
 	keys, places := argParts(acc, 1)
 	best := lanes[0]
@@ -84,7 +85,7 @@ func addArgLanes[E rawBits](image *keyImage[E], acc unsafe.Pointer, lanes, v []E
 	grouped := len(v) / ir.FoldLanes * ir.FoldLanes
 	if r%ir.FoldBlock == 0 || uint64(key) > keys[0] {
 		at := grouped
-		if unsafe.Sizeof(best) == 1 { // no other byte has its key
+		if unsafe.Sizeof(best) == 1 { // no other byte has the same key
 			at = bytes.IndexByte(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), grouped), byte(best))
 			lanes = lanes[:0]
 		}

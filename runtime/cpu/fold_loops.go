@@ -15,15 +15,15 @@ type stored interface {
 	computing | int8 | int16 | uint16
 }
 
-// joins is an op on two elements that folds, scans or scatters join them by: of two, and
-// of as many as there are in to, whose place the results take.
+// joins is an op that folds, scans or scatters use to join elements: two at a time, or slices,
+// whose results replace the elements of to.
 type joins[T computing] struct {
-	start T // changes no element
+	start T // neutral element
 	one   func(a, b T) T
 	into  func(to, from []T)
-	// first is into where to held start.
+	// first is into for a to that holds start.
 	first   func(to, from []T)
-	flushes bool // denormals
+	flushes bool // flushes denormals
 }
 
 func newFolds(soft bool) *foldTable {
@@ -72,7 +72,7 @@ func larger[T computing](a, b T) T                  { return max(a, b) } // Go's
 func smaller[T computing](a, b T) T                 { return min(a, b) }
 func elements[T any](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p), n) }
 
-// Loops over the builtin operations, which calls of a function for each element are not.
+// Loops with builtin operations are faster than calls of a function for each element.
 
 func plusInto[T stored](to, from []T) {
 	from = from[:len(to)]
@@ -121,7 +121,7 @@ var (
 	flushJoins64 = flushJoins(ir.FlushAdd64, ir.FlushMul64, ir.Flush64)
 )
 
-// flushJoins is joins of floats where denormals are flushed.
+// flushJoins is joins for floats with flushed denormals.
 func flushJoins[T float32 | float64](plus, times func(a, b T) T, flush func(T) T) func(ir.Op) joins[T] {
 	return func(op ir.Op) (j joins[T]) {
 		j.flushes = true
@@ -149,7 +149,7 @@ func flushJoins[T float32 | float64](plus, times func(a, b T) T, flush func(T) T
 	}
 }
 
-// foldsOf fills in the folders of a dtype that computes.
+// foldsOf fills in the folders of a compute dtype.
 func foldsOf[T computing](f *foldTable, dt ir.DType, from func(uint64) T, joinsOf func(ir.Op) joins[T]) {
 	for op, row := range map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min} {
 		j := joinsOf(row.Info().Combine)
@@ -196,7 +196,7 @@ func newFolder[T computing](j joins[T], sc scans[T]) folder {
 				return
 			}
 			lanes := elements[T](acc, ir.FoldLanes)
-			if ld != 1 { // of a row that is read backwards, say
+			if ld != 1 { // for example a row that is read backwards
 				for i := range m {
 					lane := &lanes[(r+i)%ir.FoldLanes]
 					*lane = j.one(*lane, *(*T)(unsafe.Add(values, i*ld*size)))
@@ -211,7 +211,7 @@ func newFolder[T computing](j joins[T], sc scans[T]) folder {
 			}
 		},
 		finish: func(acc unsafe.Pointer, elems, n int64) {
-			// Lanes without an element change nothing, so they are left out.
+			// Lanes without an element hold the neutral element, so they are skipped.
 			used := min(elems, ir.FoldLanes)
 			a := elements[T](acc, used*n)
 			for w := int64(ir.FoldLanes / 2); w > 0 && used > 1; w /= 2 {
@@ -247,7 +247,7 @@ func rowsOf[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, n
 	}
 }
 
-// storeElement writes an element of so many bytes.
+// storeElement writes an element of size bytes.
 func storeElement(p unsafe.Pointer, size int32, bits uint64) {
 	switch size {
 	case 1:

@@ -2,16 +2,16 @@ package cpu
 
 import "math"
 
-// Conversions of 16-bit floats, to the bits of ir.BitsFloat and ir.FloatBits: to float32
-// exactly, and back rounded half to even, once.
+// Conversions of 16-bit floats, with the bits of ir.BitsFloat and ir.FloatBits: exactly to
+// float32, and back with a single rounding to nearest even.
 
 const (
 	halfInfinity = 0x7c00
 	halfNaN      = 0x7e00
 	bfloatNaN    = 0x7fc0
 	floatSign    = 1 << 31
-	// A float16's exponent becomes a float32's by halfBias more; the least normal one is
-	// halfNormal there.
+	// halfBias is added to a float16's exponent to get the float32's. halfNormal is the least
+	// normal float16 as float32 bits.
 	halfBias   = 112 << 23
 	halfNormal = 113 << 23
 )
@@ -31,7 +31,7 @@ func widenFloat16(x uint16) float32 {
 	switch {
 	case x&halfInfinity == halfInfinity:
 		return math.Float32frombits(sign | b | 0xff<<23)
-	case x&halfInfinity == 0: // no normal number: its digits are those of a sum
+	case x&halfInfinity == 0: // a denormal: the subtraction normalizes its digits
 		f := math.Float32frombits(b+halfNormal) - math.Float32frombits(halfNormal)
 		return math.Float32frombits(sign | math.Float32bits(f))
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// machineArg is where the greatest or the least is, as machine code. In a row it finds the
-// greatest element of each lane, among which Go looks; in columns that lie side by side it
-// keeps images of the elements, signed integers of their order, and where they were. While
-// they are worked on an accumulator of n columns is n images, and, from byte 8n on, n
-// numbers within the block of 32 bits; its last 8 bytes are the block's first number. Denormals
-// keep their order, whatever arithmetic makes of them.
+// machineArg computes argmax or argmin by machine code. In a row, the code finds the greatest
+// element of each lane, and Go searches for its position. In columns stored side by side, the code
+// keeps images of the elements (signed integers in their order) and their positions. During that
+// work an accumulator of n columns is n images and, from byte 8n on, n 32-bit numbers within the
+// block; its last 8 bytes are the block's first number. Denormals keep their order, however
+// arithmetic treats them.
 type machineArg struct {
 	fold    *machineFold
-	columns *machineCode // of a row of each column's image, value and place
+	columns *machineCode // updates each column's image and place from a row
 	size    int64        // bytes of an element
-	image   int64        // and of an image
+	image   int64        // bytes of an image
 }
 
 const (
-	// leastArgRow is the least number of elements of a row that calls are worth it for.
+	// leastArgRow is the least number of elements of a row for which calls pay.
 	leastArgRow = 4 * ir.FoldLanes
-	// leastArgColumns is the same of columns.
+	// leastArgColumns is the least number of columns for which calls pay.
 	leastArgColumns = 8
 )
 
@@ -60,18 +60,18 @@ func newMachineArg(dt ir.DType, least bool) *machineArg {
 	return a
 }
 
-// Operands of an argKernel.
+// The operands of an argKernel.
 const (
 	argBest = iota
 	argValue
 	argPlace
-	argNumber // of the row, within its block
+	argNumber // position of the row within its block
 	argNewBest
 	argNewPlace
 	argOperands
 )
 
-// argKernel takes a row into the images and places of columns.
+// argKernel returns the kernel that updates the images and places of columns from a row.
 func argKernel(dt ir.DType, least bool) (*codegen.Kernel, error) {
 	i, top, all, most := ir.Int32, uint64(1)<<31, uint64(math.MaxUint32), uint64(math.MaxInt32)
 	if dt.Size() == 8 {
@@ -112,7 +112,7 @@ func argKernel(dt ir.DType, least bool) (*codegen.Kernel, error) {
 	})
 }
 
-// argByMachine has the loops of a folder done by machine code.
+// argByMachine replaces the loops of a folder by machine code.
 func argByMachine[E rawBits, I int32 | int64](in folder, dt ir.DType, least bool) folder {
 	code := sync.OnceValue(func() *machineArg { return newMachineArg(dt, least) })
 	image := keyImageOf[E](dt, least)
@@ -145,8 +145,9 @@ func argByMachine[E rawBits, I int32 | int64](in folder, dt ir.DType, least bool
 	return f
 }
 
-// lanes finds the greatest elements of the lanes of a row's whole groups, in an
-// accumulator's room; of bytes, whose places are found by their values, the greatest.
+// lanes finds the greatest element of each lane of a row's whole groups, in the memory of an
+// accumulator. For bytes, whose positions are found by their values, it finds only the greatest of
+// all.
 func (c *machineArg) lanes(acc, values unsafe.Pointer, m int64) (lanes unsafe.Pointer, n int64) {
 	lanes = unsafe.Add(acc, 16*ir.FoldLanes-8*ir.FoldLanes)
 	if c.size == 1 && c.fold.foldRows(lanes, 0, values, 0, m/ir.FoldLanes*ir.FoldLanes, 1, 1) {
@@ -158,7 +159,7 @@ func (c *machineArg) lanes(acc, values unsafe.Pointer, m int64) (lanes unsafe.Po
 	return lanes, ir.FoldLanes
 }
 
-// add takes rows, the first of which has this number within its block.
+// add adds m rows; number is the first one's number within its block.
 func (c *machineArg) add(acc, values unsafe.Pointer, number, m, n, ld int64) {
 	var frame foldFrame
 	places := unsafe.Add(acc, 8*n)
@@ -179,13 +180,13 @@ func (c *machineArg) add(acc, values unsafe.Pointer, number, m, n, ld int64) {
 	}
 }
 
-// number makes operand i a position that is the same along a row.
+// number makes operand i a position that is constant along a row.
 func (f *foldFrame) number(i int, at, row int64) {
 	w := f[(native.FrameArgs+i*native.OperandBytes)/8:]
 	w[native.Address/8], w[native.Step/8], w[native.RowStep/8] = uint64(at), 0, uint64(row)
 }
 
-// startArgs begins a block with its first element, which what comes must exceed.
+// startArgs begins a block with images below every element.
 func startArgs[I int32 | int64](acc unsafe.Pointer, n, first int64) {
 	lowest := I(-1) << (8*unsafe.Sizeof(I(0)) - 1)
 	images := elements[I](acc, n)
@@ -196,17 +197,17 @@ func startArgs[I int32 | int64](acc unsafe.Pointer, n, first int64) {
 	*(*int64)(unsafe.Add(acc, 16*n-8)) = first
 }
 
-// finishArgs turns images and places into keys and positions.
+// finishArgs converts images and places into keys and positions.
 func finishArgs[I int32 | int64](acc unsafe.Pointer, n int64) {
 	first := *(*int64)(unsafe.Add(acc, 16*n-8))
 	keys, places := argParts(acc, n)
 	images, numbers := elements[I](acc, n), elements[int32](unsafe.Add(acc, 8*n), n)
-	for j := n - 1; j >= 0; j-- { // wider ones take the place of those behind
+	for j := n - 1; j >= 0; j-- { // backwards: the wider results overwrite what is behind
 		keys[j], places[j] = uint64(images[j])^1<<63, first+int64(numbers[j])
 	}
 }
 
-// argsByMachine has a table's do so.
+// argsByMachine replaces the arg folders of a table by machine code.
 func argsByMachine(t *foldTable) {
 	for op, least := range map[foldOp]bool{foldArgMax: false, foldArgMin: true} {
 		t.fold[op][ir.Bool] = argByMachine[uint8, int32](t.fold[op][ir.Bool], ir.Bool, least)

@@ -9,28 +9,27 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Folds of columns that lie side by side. A lane of a fold is every ir.FoldLanes-th row, and
-// lanes are joined in halves: lane 0 with lane 32, what comes of that with what comes of 16
-// and 48, and so on. Taken in this order, which is that of the lanes' numbers with their bits
-// reversed, few sums wait for their other half, one for each of those bits: of a tile of
-// columns they stay in the first-level cache, where all of its lanes would not. A lane's first
-// row is stored where its sum will be, the others are joined to it by the code that computes
-// them.
+// Folds of columns that are stored side by side. A lane of a fold is every ir.FoldLanes-th row,
+// and lanes are joined in halves: lane 0 with lane 32, their sum with that of 16 and 48, and so
+// on. This file computes lanes in the order of their bit-reversed numbers. Then few sums wait for
+// their other half, one for each bit: for a tile of columns they fit in the first-level cache,
+// where all lanes would not. The code that computes the rows stores a lane's first row at the
+// place of its sum and joins the others to it.
 
-// columnFold is a fold of some columns of a tile on its way.
+// columnFold is the state of a fold of some columns of a tile.
 type columnFold struct {
 	t           *rowTile
 	w           *foldWalk
 	list        []rowOp
 	at, columns int64
-	whole       bool // what lies at the bottom is the result
+	whole       bool // the bottom sum is the result
 }
 
-// sumBytes is a sum of so many columns that those which wait stay near.
+// sumBytes bounds the bytes of one sum, to keep waiting sums in cache.
 const sumBytes = 4 << 10
 
-// foldColumns folds blocks of the tile's columns, some of them at a time, and no more than
-// so many points a call.
+// foldColumns folds blocks of the tile's columns, some columns at a time, and at most most points
+// per call.
 func (t *rowTile) foldColumns(w *foldWalk, list []rowOp, from, to, most int64) {
 	some := min(most, sumBytes/list[0].size)
 	f := columnFold{t: t, w: w, list: list, whole: t.own && t.x.blocks == 1}
@@ -46,19 +45,19 @@ func (t *rowTile) foldColumns(w *foldWalk, list []rowOp, from, to, most int64) {
 	}
 }
 
-// block folds rows [first, first+rows), of so many points a call.
+// block folds rows [first, first+rows), at most most points per call.
 func (f *columnFold) block(first, rows, most int64) {
-	bit := 0 // of the number of lanes
+	bit := 0 // bits of the number of lanes
 	for 1<<bit < min(rows, ir.FoldLanes) {
 		bit++
 	}
-	top := int64(0) // sums that wait
+	top := int64(0) // number of waiting sums
 	for i := range 1 << bit {
 		lane := int64(bits.Reverse8(uint8(i)) >> (8 - bit))
 		left, halves := i, lane < rows
 		switch {
 		case !halves:
-		case i&1 == 1 && lane+ir.FoldLanes >= rows: // its only row is what the sum before waits for
+		case i&1 == 1 && lane+ir.FoldLanes >= rows: // the lane has one row, which is joined directly to the waiting sum
 			f.run(f.w.code, first+lane, 1, top-1)
 			halves = false
 		default:
@@ -79,7 +78,7 @@ func (f *columnFold) block(first, rows, most int64) {
 	}
 }
 
-// sum is sum number i of fold k.
+// sum returns the address of sum number i of fold k.
 func (f *columnFold) sum(k int, i int64) unsafe.Pointer {
 	o := &f.list[k]
 	if i == 0 && f.whole {
@@ -88,7 +87,7 @@ func (f *columnFold) sum(k int, i int64) unsafe.Pointer {
 	return unsafe.Add(f.t.acc[k], (i*f.t.columns+f.at)*o.size)
 }
 
-// join joins the sum above sum i to it.
+// join joins sum i+1 to sum i.
 func (f *columnFold) join(i int64) {
 	for k := range f.list {
 		o := &f.list[k]
@@ -100,8 +99,8 @@ func (f *columnFold) join(i int64) {
 	}
 }
 
-// run computes every ir.FoldLanes-th row from r on, n of them, by one of the phase's
-// functions: values are stored at sum i of each fold, or joined to it.
+// run computes n rows, every ir.FoldLanes-th from r on, by one of the phase's functions. Depending
+// on the function, values are stored at sum i of each fold, or joined to it.
 func (f *columnFold) run(code *machineCode, r, n, i int64) {
 	w := f.w
 	w.at[0], w.at[1] = f.at, r
@@ -119,12 +118,12 @@ func (f *columnFold) run(code *machineCode, r, n, i int64) {
 	machine.Call(code.entry, w.frame, w.p.mxcsr)
 }
 
-// readyColumns writes what is the same for all calls.
+// readyColumns writes the parts of the frame that are the same for all calls.
 func (w *foldWalk) readyColumns(list []rowOp) {
 	for _, i := range w.p.direct {
 		*word(w.frame, native.FrameArgs+int(i)*native.OperandBytes+native.RowStep) *= ir.FoldLanes
 	}
-	for left := w.p.v.Ahead; left != 0; left &= left - 1 { // the next row of a call
+	for left := w.p.v.Ahead; left != 0; left &= left - 1 { // prefetch the next row of a call
 		o := native.FrameArgs + bits.TrailingZeros64(left)*native.OperandBytes
 		*word(w.frame, o+native.Ahead) = *word(w.frame, o+native.RowStep)
 	}

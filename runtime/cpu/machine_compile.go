@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// wantMachine makes machine code of a variant as soon as that is worth it, while the
-// launch waits.
+// wantMachine makes machine code of a variant as soon as that is worth it, while the launch waits.
 func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
 	if v.failed.Load() || v.code.Load() != nil || v.heat.Add(bytes+heatOfLaunch) < v.heatForCode(provisional) && !d.waitsForCode() {
 		return
@@ -36,8 +35,8 @@ func (d *device) wantMachine(v *variant, bytes int64, provisional bool) {
 	}
 }
 
-// ownCode is machine code of a variant whose code came with the program, made when a choice
-// first asks for it; nil where it cannot be had.
+// ownCode returns machine code for a variant whose code was compiled into the program. It is made
+// when a choice first needs it; nil if it cannot be made.
 func (d *device) ownCode(v *variant) *compiled {
 	if code := v.own.Load(); code != nil || v.failed.Load() || !d.machine {
 		return code
@@ -57,7 +56,7 @@ func (d *device) ownCode(v *variant) *compiled {
 	return code
 }
 
-// waitsForCode reports that runs wait for code, however little they do.
+// waitsForCode reports that runs wait for code, however small they are.
 func (d *device) waitsForCode() bool {
 	return d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0
 }
@@ -77,8 +76,8 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 	}
 	c := &compiled{phasePlan: plan}
 	for i := range units {
-		// There is a next tile of rows only; of columns each phase that folds asks for the row that
-		// it folds next.
+		// Only folds over rows have a next tile to prefetch. With columns, each folding phase
+		// prefetches the row that it folds next.
 		looks := v.sched.prog.hasRows && i == plan.look()
 		if v.key.cols {
 			looks = computesFolded(&plan.Phases[i])
@@ -94,8 +93,8 @@ func (d *device) makeMachine(v *variant) (*compiled, error) {
 	return c, nil
 }
 
-// refuseMachine has a variant stay interpreted. That the system gives no executable
-// memory is said once; it is asked again for the next kernel.
+// refuseMachine marks a variant as one that stays interpreted. A refusal of executable memory is
+// reported once, but tried again for the next kernel.
 func (d *device) refuseMachine(v *variant, err error) {
 	v.failed.Store(true)
 	if d.refuseMemory(err) {
@@ -105,7 +104,7 @@ func (d *device) refuseMachine(v *variant, err error) {
 	d.report(&runtime.CompileError{Kernel: v.sched.prog.text, Log: err.Error(), Err: err})
 }
 
-// refuseMemory counts what has no machine code, and reports whether that is for want of
+// refuseMemory counts a piece of code that was refused, and reports whether the cause is a lack of
 // executable memory.
 func (d *device) refuseMemory(err error) bool {
 	d.count.nativeRefused.Add(1)
@@ -120,7 +119,7 @@ func (d *device) refuseMemory(err error) bool {
 	return true
 }
 
-// refuseSequence has a list of launches be run as such.
+// refuseSequence reports that a list of launches will be run launch by launch.
 func (d *device) refuseSequence(err error) {
 	if !d.refuseMemory(err) {
 		d.count.fails.Add(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// flushProbe computes what rules of flushing differ in.
+// flushProbe computes values in which the rules of flushing differ.
 const flushProbe = `denormals flush
 in 0 : float32
 in 1 : float32
@@ -34,13 +34,13 @@ store 5 %5
 store 6 %6
 `
 
-// machineFlushes reports that machine code flushes denormals by the rule of
-// ir.FlushDenormals: that processors for x86 do, and those for arm64 with what is added to
-// their code, is asked of this one, or of what plays it.
+// machineFlushes reports that machine code flushes denormals by the rule of ir.FlushDenormals.
+// Processors for x86 do, and those for arm64 do with additional instructions; this function tests
+// the processor or emulator that the process runs on.
 var machineFlushes = sync.OnceValue(func() bool {
 	k, err := codegen.Parse(flushProbe)
 	if err != nil {
-		panic(err) // a constant
+		panic(err) // the text is a constant
 	}
 	isa := machineISA()
 	if isa == nil {

@@ -13,21 +13,22 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// machineFold is how two elements join, as machine code: of many lanes at once, and of the
-// elements of a row into a block's lanes. Where the system gives no memory for code all is
-// nil, and Go does it.
+// machineFold joins two elements by machine code: many lanes at once, or the elements of a row
+// into the lanes of a block. If the system refuses memory for code, its functions are nil and Go
+// does the work.
 type machineFold struct {
 	rows  *machineCode        // to[i] = to[i] join from[i], in rows
-	apart *machineCode        // the same, of rows of from that lie apart; nil where rows does
+	apart *machineCode        // as rows, if the rows of from are not adjacent; nil: use rows
 	lanes *machineCode        // see native.CompileFold
-	words *machineFold        // of booleans, eight of which are joined as one number
-	joins *rowJoins           // of columns in memory, or nil
-	whole func() *machineCode // of rows in memory, see native.CompileRowFold; or nil
+	words *machineFold        // for booleans, of which eight are joined as one number
+	joins *rowJoins           // for columns in memory, or nil
+	whole func() *machineCode // for rows in memory, see native.CompileRowFold; or nil
 	mxcsr uint32
 }
 
-// foldFrame is the frame of a join: its arguments, and what has no register of the 16 of
-// AVX2 where denormals are flushed. What needs a larger one stays in Go.
+// foldFrame is the frame of a join. It has room for the arguments, and for the values for which
+// AVX2's 16 registers are too few when denormals are flushed. Joins that need a larger frame stay
+// in Go.
 type foldFrame [192]uint64
 
 func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
@@ -61,8 +62,8 @@ func newMachineFold(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	return f
 }
 
-// imageText is a float as an integer of the same order, of which any NaN is the greatest, or
-// the least; and it is the way back.
+// imageText maps a float to an integer with the same order, where every NaN is the greatest or the
+// least value. elementText is the inverse.
 const imageText = `in 0 : $f
 out 1 : $i
 %0 = load 0 : $f
@@ -90,8 +91,8 @@ out 1 : $f
 store 1 %6
 `
 
-// nativeFold is a join of elements of a dtype in the form of machine code: floats that are
-// compared, as they are, are joined as integers.
+// nativeFold returns a join of elements of a dtype for the machine code generator. Maximum and
+// minimum of floats are joined as integers, unless denormals are flushed.
 func nativeFold(op ir.Op, dt ir.DType, d ir.Denormals) (f native.Fold, err error) {
 	if op != ir.Maximum && op != ir.Minimum || !dt.IsFloat() || d == ir.FlushDenormals {
 		f.Join, err = joinKernel(op, dt, d)
@@ -125,7 +126,8 @@ func joinCode(f *native.Func, err error) *machineCode {
 	return lesserCode(f, "join")
 }
 
-// memoryFold is that of elements as they lie in memory: none where bytes do not join as such.
+// memoryFold returns the join of elements in the form in which they are stored; it has no Join if
+// the ISA cannot join such bytes.
 func memoryFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (native.Fold, error) {
 	switch {
 	case dt.Size() >= 4:
@@ -136,7 +138,7 @@ func memoryFold(op ir.Op, dt ir.DType, d ir.Denormals, isa *native.ISA) (native.
 	return native.Fold{}, nil
 }
 
-// joinKernel joins operand 1 to operand 0.
+// joinKernel returns a kernel that joins operand 1 to operand 0.
 func joinKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) {
 	k := plainJoin(op, dt)
 	if d == ir.FlushDenormals {
@@ -147,7 +149,7 @@ func joinKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) 
 	return codegen.Lower(k)
 }
 
-// plainJoin is joinKernel before it is lowered.
+// plainJoin is joinKernel before lowering.
 func plainJoin(op ir.Op, dt ir.DType) *codegen.Kernel {
 	var b ir.Builder
 	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)
@@ -168,17 +170,17 @@ func (f *foldFrame) run(c *machineCode, points, rows int64, mxcsr uint32) {
 	machine.Call(c.entry, unsafe.Pointer(f), mxcsr)
 }
 
-// joinBytes bounds what one call of a fold goes through, some 100 µs.
+// joinBytes bounds the bytes that one call of a fold processes: about 100 µs of work.
 const joinBytes = 256 << 10
 
-// Rows of matrices are read in short pieces that no processor foresees: so many rows ahead
-// they are asked for.
+// aheadRows is how many rows ahead rows of matrices are prefetched: they are read in short pieces,
+// which no hardware prefetcher predicts.
 const (
 	aheadRows  = 8
-	aheadPiece = 8 << 10 // longer ones it does foresee
+	aheadPiece = 8 << 10 // longer pieces the hardware does predict
 )
 
-// into joins rows of n elements: a row of from to the same row of to.
+// into joins rows of n elements: each row of from to the same row of to.
 func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromStep int64) {
 	var frame foldFrame
 	code := f.rows
@@ -187,7 +189,7 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 	}
 	for rows > 0 {
 		points, some := n, rows
-		if n*size > joinBytes { // a part of one row
+		if n*size > joinBytes { // longer than a call: a part of one row
 			points, some = joinBytes/size, 1
 		} else {
 			some = min(rows, max(joinBytes/max(n*size, 1), 1))
@@ -201,7 +203,7 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 			}
 			frame.run(code, min(points, n-at), some, f.mxcsr)
 		}
-		if rows -= some; rows > 0 { // Go takes no pointer past the last row for one
+		if rows -= some; rows > 0 { // Go allows no pointer past the last row
 			to, from = unsafe.Add(to, some*toStep), unsafe.Add(from, some*fromStep)
 		}
 	}
@@ -209,7 +211,7 @@ func (f *machineFold) into(to, from unsafe.Pointer, size, n, rows, toStep, fromS
 
 // groups joins whole groups of neighbouring elements to the lanes.
 func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
-	if f.lanes == nil || f.words != nil { // as rows that join one
+	if f.lanes == nil || f.words != nil { // treat the groups as rows that are joined to one row
 		onto := (*machineCode)(nil)
 		if f.joins != nil && groups > 0 {
 			onto = f.joins.onto()
@@ -238,7 +240,7 @@ func (f *machineFold) groups(acc, values unsafe.Pointer, size, groups int64) {
 	}
 }
 
-// foldRows folds rows of whole groups of neighbours to an element each.
+// foldRows folds rows of whole groups of neighbours to one element each.
 func (f *machineFold) foldRows(out unsafe.Pointer, outStep int64, values unsafe.Pointer, step, m, n, size int64) bool {
 	if f.whole == nil || f.whole() == nil {
 		return false
@@ -256,8 +258,8 @@ func (f *machineFold) foldRows(out unsafe.Pointer, outStep int64, values unsafe.
 	return true
 }
 
-// machineFolds are the folds of devices that make machine code, by how they treat
-// denormals: Go's, whose loops over many elements are machine code.
+// machineFolds are the folds of devices with machine code, by their handling of denormals: Go's
+// folds with loops over many elements replaced by machine code.
 var machineFolds = [...]func() *foldTable{
 	ir.KeepDenormals:  sync.OnceValue(func() *foldTable { return newMachineFolds(ir.KeepDenormals) }),
 	ir.FlushDenormals: sync.OnceValue(func() *foldTable { return newMachineFolds(ir.FlushDenormals) }),
@@ -286,10 +288,10 @@ func newMachineFolds(d ir.Denormals) *foldTable {
 	return t
 }
 
-// leastJoined is the number of elements from which a call is worth it.
+// leastJoined is the number of elements from which a call pays.
 const leastJoined = 64
 
-// joinedByMachine has the loops of a folder done by machine code.
+// joinedByMachine replaces the loops of a folder by machine code.
 func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
 	in := f
 	f.add = func(acc, values unsafe.Pointer, r, m, n, ld int64) {
@@ -335,14 +337,13 @@ func joinedByMachine(f folder, size int64, code func() *machineFold) folder {
 	return f
 }
 
-// addColumns adds elements of columns that lie side by side, a lane of all of them at a
-// time.
+// addColumns adds elements of columns stored side by side, one lane of all columns at a time.
 func addColumns(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, n, ld int64) {
 	for done, some := int64(0), int64(0); done < m; done += some {
 		at := (r + done) % ir.FoldBlock
 		some = min(m-done, ir.FoldLanes-at%ir.FoldLanes)
 		from := unsafe.Add(values, done*ld*size)
-		if at < ir.FoldLanes || n < 8 { // a lane's first elements take its place
+		if at < ir.FoldLanes || n < 8 { // the first element of a lane replaces the lane's old value
 			in.add(acc, from, r+done, some, n, ld)
 		} else {
 			c.into(unsafe.Add(acc, at%ir.FoldLanes*n*size), from, size, n, some, n*size, ld*size)
@@ -350,7 +351,7 @@ func addColumns(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r,
 	}
 }
 
-// addRow adds elements of one row: whole groups of lanes by machine code, where they are
+// addRow adds elements of one row. Machine code adds whole groups of lanes if the elements are
 // neighbours.
 func addRow(in *folder, c *machineFold, acc, values unsafe.Pointer, size, r, m, ld int64) {
 	if ld != 1 {

@@ -8,12 +8,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Folds of columns that lie in memory side by side: it is memory that they wait for. Rows are
-// read once, several at a time and each in its order, which is what processors look ahead in:
-// those of a lane, and then the lanes, or, where there are no more rows than lanes, these from
-// where they lie. What waits to be joined stays near.
+// Folds of columns stored side by side in memory. Memory bandwidth limits them. Rows are read
+// once, several at a time and each in order, a pattern that hardware prefetchers recognize. First
+// the rows of each lane are joined, then the lanes. If there are no more rows than lanes, the rows
+// are joined directly from their memory. Partial sums stay in cache.
 
-// rowJoins is the code that joins rows, made when it is wanted first; nil where there is none.
+// rowJoins is the code that joins rows, compiled on first use; a function returns nil if there is
+// no such code.
 type rowJoins struct {
 	size        int64
 	tree        [native.TreeRows + 1]func() *machineCode
@@ -22,13 +23,13 @@ type rowJoins struct {
 }
 
 const (
-	// laneRows are the rows of a lane that are joined at a time, treePart the bytes of each
-	// row of memory that a tree's are: their sums stay in the first cache.
+	// laneRows is how many rows of a lane are joined at a time. treePart is the bytes of each row
+	// that a tree joins: its sums stay in the first-level cache.
 	laneRows = 4
 	treePart = 4 << 10
-	// lineAhead is how far ahead a row that goes on is asked for.
+	// lineAhead is the prefetch distance in bytes within a row that continues.
 	lineAhead = 512
-	// callRowBytes is what one call goes through.
+	// callRowBytes bounds the bytes that one call processes.
 	callRowBytes = 128 << 10
 )
 
@@ -44,14 +45,14 @@ func newRowJoins(f native.Fold, size int64, isa *native.ISA, mxcsr uint32) *rowJ
 	return j
 }
 
-// rowsToJoin is rows of memory: step bytes lie between two of them, ahead bytes between what
-// is read and what will be.
+// rowsToJoin describes rows in memory: step is the bytes between two rows, ahead the bytes from a
+// read position to the prefetched one.
 type rowsToJoin struct {
 	at          unsafe.Pointer
 	step, ahead int64
 }
 
-// run joins so many columns of rows. A frame serves many calls.
+// run joins rows of so many columns. A frame serves many calls.
 func (j *rowJoins) run(frame *foldFrame, c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows int64) {
 	least := int64(c.f.Lanes)
 	most := max(callRowBytes/(rows*j.size)/least, 1) * least
@@ -66,8 +67,8 @@ func (j *rowJoins) run(frame *foldFrame, c *machineCode, to unsafe.Pointer, from
 	}
 }
 
-// units joins so many columns of rows several times: toStep and fromStep are the bytes to the
-// next results and their rows.
+// units joins rows of so many columns several times. toStep and fromStep are the bytes to the next
+// results and to their rows.
 func (j *rowJoins) units(frame *foldFrame, c *machineCode, to unsafe.Pointer, from rowsToJoin, columns, rows, units, toStep, fromStep int64) {
 	for most := max(callRowBytes/(rows*columns*j.size), 1); units > 0; {
 		some := min(units, most)
@@ -82,8 +83,9 @@ func (j *rowJoins) units(frame *foldFrame, c *machineCode, to unsafe.Pointer, fr
 	}
 }
 
-// fold folds m rows of n columns, a block at most, ld elements apart, to out, which may be acc.
-// That has room for the lanes and for native.TreeRows rows more. false where it cannot.
+// fold folds m rows of n columns, at most a block, ld elements apart, to out, which may be acc.
+// acc has room for the lanes and for native.TreeRows rows more. fold returns false if it cannot do
+// this.
 func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 	last := j.tree[min(m, native.TreeRows)]()
 	if m < 2 || last == nil || n < int64(last.f.Lanes) {
@@ -99,7 +101,7 @@ func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 	if most == nil || less == nil {
 		return false
 	}
-	parts := unsafe.Add(acc, row) // out may be before
+	parts := unsafe.Add(acc, row) // out may be in front of it
 	if m > ir.FoldLanes {
 		chain, onto := j.chain(), j.onto()
 		if chain == nil || onto == nil {
@@ -108,8 +110,8 @@ func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 		j.lanes(&frame, chain, onto, acc, values, m, n, ld)
 		values, parts, m, ld = acc, unsafe.Add(acc, ir.FoldLanes*row), ir.FoldLanes, n
 	}
-	more := m % native.TreeRows // trees of one row more
-	if ld == n {                // side by side they are one
+	more := m % native.TreeRows // number of trees with one more row
+	if ld == n {                // adjacent rows are joined as one row
 		from := rowsToJoin{values, native.TreeRows * row, lineAhead}
 		if more > 0 {
 			j.run(&frame, most, parts, from, more*n, m/native.TreeRows+1)
@@ -142,7 +144,7 @@ func (j *rowJoins) fold(out, acc, values unsafe.Pointer, m, n, ld int64) bool {
 	return true
 }
 
-// lanes joins the rows of every lane, of more than there are lanes.
+// lanes joins the rows of every lane, if there are more rows than lanes.
 func (j *rowJoins) lanes(frame *foldFrame, chain, onto *machineCode, acc, values unsafe.Pointer, m, n, ld int64) {
 	for r := int64(0); r < m; {
 		lanes, rows := min(m-r, ir.FoldLanes), min(max((m-r)/ir.FoldLanes, 1), laneRows)
@@ -152,7 +154,7 @@ func (j *rowJoins) lanes(frame *foldFrame, chain, onto *machineCode, acc, values
 		}
 		from := rowsToJoin{unsafe.Add(values, r*ld*j.size), ir.FoldLanes * ld * j.size, lineAhead}
 		switch {
-		case ld == n: // side by side they are one
+		case ld == n: // adjacent rows are joined as one row
 			j.run(frame, c, acc, from, lanes*n, rows)
 		default:
 			if n*j.size <= treePart {

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// machinePhase is a phase as machine code. Code knows rows of points that lie a step
-// apart; what lies otherwise goes through memory of the caller's: where the points of
-// staged operands are, and results that not every point stores, or not at a step.
+// machinePhase is a phase as machine code. The code handles rows of points at a constant step.
+// Other layouts go through the caller's memory: the positions of staged operands, and results that
+// not every point stores or that are not at a constant step.
 type machinePhase struct {
 	kernel *codegen.Kernel
 	v      native.Variant
@@ -25,19 +25,19 @@ type machinePhase struct {
 	number int // of the phase
 
 	whole  machineCode
-	past   func() *machineCode // stores past the caches; nil where that cannot be had
-	ahead  func() *machineCode // does so too, and asks for what it will read
-	folds  *machineCode        // folds rows of what it computes, see compileFolding; or nil
-	bypass uint64              // operands that it stores so
+	past   func() *machineCode // stores past the caches; returns nil if unavailable
+	ahead  func() *machineCode // as past, with prefetching
+	folds  *machineCode        // folds rows of the values that it computes, see compileFolding; or nil
+	bypass uint64              // operands that past stores past the caches
 
-	used   []int32 // operands that code reads or writes
-	direct []int32 // those of them that it finds by steps
+	used   []int32 // operands that the code reads or writes
+	direct []int32 // the used operands that are addressed by steps
 	staged []int32
-	boxed  []int32 // outputs
-	chunk  int64   // points of a call, so that none takes long
-	work   int64   // the same by what is computed alone
+	boxed  []int32 // outputs that go through memory
+	chunk  int64   // most points of a call, to bound its duration
+	work   int64   // most points of a call by computation alone
 
-	listing atomic.Pointer[string] // the assembly, once somebody asked for it
+	listing atomic.Pointer[string] // the assembly, once requested
 }
 
 // machineCode is a function in executable memory.
@@ -47,7 +47,7 @@ type machineCode struct {
 	entry uintptr
 }
 
-// machineISA is the target of machine code, nil where there is none.
+// machineISA returns the target of machine code, nil if there is none.
 func machineISA() *native.ISA {
 	switch machine.Level() {
 	case machine.AVX512:
@@ -61,24 +61,24 @@ func machineISA() *native.ISA {
 }
 
 const (
-	// blockPoints are the points of a call whose operands go through memory.
+	// blockPoints is the most points of a call whose operands go through memory.
 	blockPoints = 512
-	// callWork and callMemory bound a call: 200 µs are the most that a collection may wait
-	// for one. They are about half of that, an instruction of a vector taking a nanosecond at
-	// most, and a core moving 5 GB/s at least.
+	// callWork and callMemory bound a call to about 100 µs. A garbage collection may have to wait
+	// for a call; 200 µs is the most it should wait. The bounds assume at most a nanosecond per
+	// vector instruction and at least 5 GB/s per core.
 	callWork   = 1 << 16
 	callMemory = 1 << 19
-	// farMemory is what an element takes that is not beside the one before: two lines, as
-	// neither caches nor their directories help.
+	// farMemory is the assumed memory traffic, in bytes, of an element that is not next to the one
+	// before: two cache lines, because adjacent accesses do not share them.
 	farMemory = 128
-	// rowVectors are what a row takes besides its points: its last vector, which is not
-	// whole, goes lane by lane at worst.
+	// rowVectors is the extra work of a row, in vectors: its last, partial vector may be processed
+	// lane by lane.
 	rowVectors = 3
-	// wholeLines are points that take whole lines of memory: calls stay aligned.
+	// wholeLines is a number of points that fills whole cache lines: calls stay aligned.
 	wholeLines = 64
 )
 
-// bound finds the points of a call.
+// bound computes the most points of a call.
 func (p *machinePhase) bound() {
 	memory := int64(8 * len(p.kernel.Reduces))
 	for _, i := range p.used {
@@ -97,14 +97,14 @@ func (p *machinePhase) bound() {
 	p.chunk = max(min(p.work, callMemory/max(memory, 1))/wholeLines*wholeLines, wholeLines)
 }
 
-// callRows are the rows of n points of a call.
+// callRows returns how many rows of n points a call may take.
 func (p *machinePhase) callRows(n int64) int64 {
 	lanes := int64(p.whole.f.Lanes)
 	return min(p.work/((n+lanes-1)/lanes*lanes+rowVectors*lanes), p.chunk/n)
 }
 
-// newMachinePhase compiles a phase, whose first own operands are the kernel's; looks says
-// that it may ask for what is ahead.
+// newMachinePhase compiles a phase. Its first own operands are the kernel's; looks allows it to
+// prefetch.
 func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machinePhase, error) {
 	k := u.Kernel
 	p := &machinePhase{kernel: k, isa: isa, mxcsr: mxcsrOf(k.Denormals)}
@@ -112,7 +112,7 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machin
 	for i, o := range k.Operands {
 		stored := slices.ContainsFunc(k.Stores, func(s codegen.Store) bool { return s.Operand == i })
 		switch {
-		case o.Kind == codegen.Output && !stored: // a row op's result, which is somebody else's
+		case o.Kind == codegen.Output && !stored: // a row op's result, which the phase's code does not store
 			p.v.Class[i] = codegen.Contiguous
 		case o.Kind == codegen.Output && (u.Class[i] == codegen.Splat || u.Class[i] == codegen.Staged || u.Guarded && i < own):
 			p.boxed = append(p.boxed, int32(i))
@@ -150,37 +150,37 @@ func newMachinePhase(u *cgo.Unit, own int, isa *native.ISA, looks bool) (*machin
 	return p, nil
 }
 
-// mapCode makes a function one that can be called. name is for perf.
+// mapCode makes a function callable. name is shown by perf.
 func mapCode(f *native.Func, name string) (machineCode, error) {
 	code, err := machine.Map(f.Code)
 	if err != nil {
 		return machineCode{}, err
 	}
-	_ = machine.Name(code, 0, len(f.Code), "millrace "+name) // a full disk is no reason not to run
+	_ = machine.Name(code, 0, len(f.Code), "millrace "+name) // without a perf entry the code still runs
 	c := machineCode{f: f, code: code, entry: code.Addr(0)}
 	f.Code = nil
 	return c, nil
 }
 
-// compilePast makes the form that stores past the caches.
+// compilePast compiles the version that stores past the caches.
 func (p *machinePhase) compilePast(ahead bool) *machineCode {
 	v := p.v
 	if v.Past, v.Far = p.bypass, ahead; v.Past == 0 {
 		return nil
 	}
 	f, err := native.Compile(p.kernel, v, p.isa, false)
-	if err != nil || f.Bytes > p.whole.f.Bytes { // scratch memory is measured by the other
+	if err != nil || f.Bytes > p.whole.f.Bytes { // scratch memory is sized for the other version
 		lesserRefused.Add(1)
 		return nil
 	}
 	return lesserCode(f, "kernel past caches")
 }
 
-// lesserRefused counts code, of all devices, that could not be had and that kernels run
-// without: slower, but no less right.
+// lesserRefused counts optional code, of all devices, that could not be made. Kernels run without
+// it: slower, but with correct results.
 var lesserRefused atomic.Int64
 
-// lesserCode is mapCode for such code.
+// lesserCode is mapCode for optional code.
 func lesserCode(f *native.Func, name string) *machineCode {
 	c, err := mapCode(f, name)
 	if err != nil {
@@ -197,8 +197,8 @@ func mxcsrOf(d ir.Denormals) uint32 {
 	return machine.KeepMXCSR
 }
 
-// scratch is a frame, and memory for what goes through it. The frame of the form that
-// stores past the caches is as large.
+// scratch returns the bytes of a frame and of the memory for operands that go through memory. The
+// frame of the version that stores past the caches is not larger.
 func (p *machinePhase) scratch() int64 {
 	frame := p.whole.f.Bytes
 	if p.folds != nil {
@@ -207,8 +207,8 @@ func (p *machinePhase) scratch() int64 {
 	return aligned(int64(frame)) + int64(len(p.boxed)+len(p.staged))*blockPoints*8 + 64
 }
 
-// text is the assembly. The first call compiles the phase once more; reports ask again and
-// again, so the text is kept.
+// text returns the assembly. The first call compiles the phase again; the text is then kept for
+// repeated reports.
 func (p *machinePhase) text() string {
 	if t := p.listing.Load(); t != nil {
 		return *t
@@ -223,5 +223,5 @@ func (p *machinePhase) text() string {
 	return text
 }
 
-// word is a word of a frame.
+// word returns the address of a word of a frame.
 func word(frame unsafe.Pointer, at int) *int64 { return (*int64)(unsafe.Add(frame, at)) }

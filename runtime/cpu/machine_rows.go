@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// foldRows are the row ops of folds, by fold.
+// foldRows maps a foldOp to its row op.
 var foldRows = map[foldOp]ir.Op{foldSum: ir.Sum, foldProd: ir.Prod, foldMax: ir.Max, foldMin: ir.Min}
 
-// compileFolding makes code that folds what it computes, a row or a block of it at a time:
-// no value of a fold goes through memory. nil where there is none.
+// compileFolding makes code that folds the values that it computes, a row or a block at a time: no
+// value of a fold goes through memory. It returns nil if that is not possible.
 func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
 	if len(list) == 0 || len(p.staged)+len(p.boxed) > 0 {
 		return nil
@@ -27,7 +27,7 @@ func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
 			return nil
 		}
 		f, err := native.Fold{}, error(nil)
-		if join := row.Info().Combine; columns { // whose lanes are joined as they are
+		if join := row.Info().Combine; columns { // the lanes of columns are joined without images
 			f.Join, err = joinKernel(join, o.dt, p.kernel.Denormals)
 		} else {
 			f, err = nativeFold(join, o.dt, p.kernel.Denormals)
@@ -49,7 +49,7 @@ func (p *machinePhase) compileFolding(list []rowOp, columns bool) *machineCode {
 	return lesserCode(f, "folding kernel")
 }
 
-// imageOf is a float, no NaN, as an integer of the same order: see imageText.
+// imageOf maps a float that is no NaN to an integer with the same order: see imageText.
 func imageOf(bits uint64, dt ir.DType) uint64 {
 	if dt == ir.Float64 {
 		return bits ^ uint64(int64(bits)>>63)&(1<<63-1)
@@ -58,18 +58,18 @@ func imageOf(bits uint64, dt ir.DType) uint64 {
 	return uint64(x ^ uint32(int32(x)>>31)&(1<<31-1))
 }
 
-// foldWalk is a phase of rows on its way through such code.
+// foldWalk runs a phase of rows by folding code.
 type foldWalk struct {
 	machineWalk
 	code *machineCode
 	own  merged
 }
 
-// forget drops what the collector would keep for it.
+// forget drops the pointers that would keep memory alive.
 func (w *foldWalk) forget() { w.p, w.a, w.code = nil, nil, nil }
 
-// open reports whether the rows of a tile are as the code has them: one run of points at a
-// step, for all operands.
+// open reports whether the rows of a tile have the layout that the code expects: one run of points
+// at a constant step, for all operands.
 func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 	a := &t.points
 	w.machineWalk = machineWalk{p: p, a: a, merged: &w.own}
@@ -103,7 +103,7 @@ func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 		w.dim[w.rank], w.size[w.rank] = int8(d), a.dims[d]
 		w.rank++
 	}
-	if w.rank == 1 { // all is one row
+	if w.rank == 1 { // all points are one row
 		w.dim[1], w.size[1], w.rank = w.dim[0], 1, 2
 	}
 	w.ready()
@@ -111,7 +111,7 @@ func (w *foldWalk) open(t *rowTile, p *machinePhase, code *machineCode) bool {
 	return true
 }
 
-// openColumns is that of columns, whose rows have to be one run, too.
+// openColumns does the same for columns, whose rows must be one run, too.
 func (w *foldWalk) openColumns() bool {
 	a, last := w.a, w.a.rank-1
 	w.dim[0], w.size[0], w.dim[1], w.size[1], w.rank = int8(last), a.dims[last], int8(max(last-1, 0)), 1, 2
@@ -127,7 +127,7 @@ func (w *foldWalk) openColumns() bool {
 		}
 	}
 	w.ready()
-	return w.size[0] > 1 // of one point no class is true
+	return w.size[0] > 1 // for a single point no access class holds
 }
 
 func (w *foldWalk) ready() {
@@ -136,7 +136,7 @@ func (w *foldWalk) ready() {
 	w.write(w.code)
 }
 
-// row goes to a row.
+// row moves to a row.
 func (w *foldWalk) row(r int64) {
 	w.at[0] = 0
 	for j := 1; j < w.rank; j++ {
@@ -146,7 +146,7 @@ func (w *foldWalk) row(r int64) {
 	}
 }
 
-// result has Reduce k write its results from p on, so many bytes apart.
+// result sets the address of Reduce k's results, which are step bytes apart.
 func (w *foldWalk) result(k int, p unsafe.Pointer, step int64) {
 	o := native.FrameArgs + (len(w.p.kernel.Operands)+k)*native.OperandBytes
 	*word(w.frame, o+native.Address), *word(w.frame, o+native.RowStep) = int64(uintptr(p)), step
@@ -163,7 +163,7 @@ func (w *foldWalk) run(points, rows int64) {
 	machine.Call(w.code.entry, w.frame, w.p.mxcsr)
 }
 
-// foldRows runs blocks [from, to) of all strips of a phase by code that folds; false where
+// foldRows runs blocks [from, to) of all strips of a phase by folding code; it returns false if
 // there is none for it.
 func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 	x := t.x
@@ -197,7 +197,7 @@ func (t *rowTile) foldRows(list []rowOp, e evaluator, from, to int64) bool {
 	return true
 }
 
-// foldWhole folds rows that are a block at most, as many in a call as it may take.
+// foldWhole folds rows of at most a block, as many in one call as allowed.
 func (t *rowTile) foldWhole(w *foldWalk, list []rowOp) {
 	x := t.x
 	for s := int64(0); s < t.strips; {
@@ -209,7 +209,7 @@ func (t *rowTile) foldWhole(w *foldWalk, list []rowOp) {
 	}
 }
 
-// foldInto has rows from a strip on fold to where results of row ops belong.
+// foldInto directs the folds of the rows from a strip on to the final places of the results.
 func (t *rowTile) foldInto(w *foldWalk, list []rowOp, strip int64) {
 	x := t.x
 	for k := range list {
@@ -222,12 +222,12 @@ func (t *rowTile) foldInto(w *foldWalk, list []rowOp, strip int64) {
 	}
 }
 
-// foldPoints are the points of a row that such a call may take.
+// foldPoints returns the most points of a row that such a call may take.
 func (p *machinePhase) foldPoints() int64 {
 	return min(callWork/int64(max(p.folds.f.Work, 1))*int64(p.folds.f.Lanes), p.chunk)
 }
 
-// foldBlocks folds blocks of a strip, each by itself.
+// foldBlocks folds the blocks of a strip one by one.
 func (t *rowTile) foldBlocks(w *foldWalk, list []rowOp, strip, from, to int64) {
 	w.row(t.first + strip)
 	for b := from; b < to; b++ {

@@ -9,17 +9,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// machineScan is a scan's joins as machine code.
+// machineScan joins elements for a scan by machine code.
 type machineScan struct {
 	*machineFold
 	behind *machineCode // to[i] = off join to[i]
 }
 
 const (
-	// leastScanned is the number of columns from which calls are worth it.
+	// leastScanned is the number of columns from which calls pay.
 	leastScanned = 8
-	// scanPiece is about what is scanned before it is joined to what was before its block:
-	// it is still in the first-level cache then.
+	// scanPiece is about the number of bytes that are scanned before they are joined to the blocks
+	// before: they are then still in the first-level cache.
 	scanPiece = 8 << 10
 )
 
@@ -40,7 +40,7 @@ func newMachineScan(op ir.Op, dt ir.DType, d ir.Denormals, fold *machineFold) *m
 	return s
 }
 
-// scanByMachine has the loops of a folder's scan done by machine code.
+// scanByMachine replaces the loops of a folder's scan by machine code.
 func scanByMachine[T computing](f *folder, sc scans[T], code func() *machineScan) {
 	goOffset, in := sc.offset, f.scan
 	sc.offset = func(to []T, off *T) {
@@ -68,7 +68,7 @@ func scanByMachine[T computing](f *folder, sc scans[T], code func() *machineScan
 	}
 }
 
-// offset joins n elements, at most a block, behind one.
+// offset joins one value in front of n elements, at most a block.
 func (c *machineScan) offset(to, off unsafe.Pointer, size, n int64) {
 	var frame foldFrame
 	frame.operand(0, off, 0, 0)
@@ -77,9 +77,8 @@ func (c *machineScan) offset(to, off unsafe.Pointer, size, n int64) {
 	frame.run(c.behind, n, 1, c.mxcsr)
 }
 
-// columns scans rows from number r on of n columns that lie densely: each row is what the
-// one before is, joined by its elements; then all are joined behind what was before their
-// block.
+// columns scans m rows from number r on of n dense columns. Each row of a block is the row before
+// joined by its own elements. Then all rows are joined to the result of the blocks before.
 func (c *machineScan) columns(out, values, run, offset unsafe.Pointer, size, r, m, n int64) {
 	var frame foldFrame
 	row := n * size
@@ -110,7 +109,7 @@ func (c *machineScan) columns(out, values, run, offset unsafe.Pointer, size, r, 
 	}
 }
 
-// join has rows of to be those of a joined by those of b, which lie densely.
+// join sets dense rows of to to rows of a joined by rows of b.
 func (c *machineScan) join(frame *foldFrame, to, a, b unsafe.Pointer, size, n, rows int64) {
 	c.eachPart(size, n, func(at, points int64) {
 		frame.operand(0, unsafe.Add(a, at), size, n*size)
@@ -120,7 +119,7 @@ func (c *machineScan) join(frame *foldFrame, to, a, b unsafe.Pointer, size, n, r
 	})
 }
 
-// behindAll joins rows that lie densely behind one.
+// behindAll joins one row in front of several dense rows.
 func (c *machineScan) behindAll(frame *foldFrame, to, off unsafe.Pointer, size, n, rows int64) {
 	c.eachPart(size, n, func(at, points int64) {
 		frame.operand(0, unsafe.Add(off, at), size, 0)
@@ -138,7 +137,7 @@ func (c *machineScan) eachPart(size, n int64, f func(at, points int64)) {
 	}
 }
 
-// scansByMachine has a table's done so. folds has the code of its folds.
+// scansByMachine runs the scans of a table by machine code. folds has the code of its folds.
 func scansByMachine(t *foldTable, d ir.Denormals, folds map[scanKey]func() *machineFold) {
 	scansOf(t, d, folds, ir.Uint8, plainScans[uint8])
 	scansOf(t, d, folds, ir.Int32, plainScans[int32])
@@ -154,7 +153,7 @@ func scansByMachine(t *foldTable, d ir.Denormals, folds map[scanKey]func() *mach
 	scansOf(t, d, folds, ir.Float64, plainScans[float64])
 }
 
-// scanKey names a fold.
+// scanKey identifies a fold.
 type scanKey struct {
 	op foldOp
 	dt ir.DType

@@ -10,17 +10,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// leastAlong is the number of neighbours from which a call is worth it.
+// leastAlong is the number of neighbours from which a call pays.
 const leastAlong = 8
 
-// neighbourJoin joins values to so many neighbours of a tile.
+// neighbourJoin joins values to n neighbours of a tile.
 type neighbourJoin struct {
 	joins   *scatterJoins
-	code    *machineFold // nil: Go does it
+	code    *machineFold // nil: Go joins
 	n, size int64
 }
 
-// neighbours is that of a tile's columns.
+// neighbours returns the join for a tile's columns.
 func (w *scatterWalk) neighbours() neighbourJoin {
 	j := neighbourJoin{joins: w.s.joins, n: w.columnsOf, size: w.s.dt.size}
 	if j.joins.code != nil && j.n >= leastAlong {
@@ -29,8 +29,8 @@ func (w *scatterWalk) neighbours() neighbourJoin {
 	return j
 }
 
-// join joins rows of values, step elements apart, each to the neighbours that begin at what
-// its index names.
+// join joins rows of values, step elements apart, each to the neighbours that begin at its index.
+// Negative indices are skipped.
 func (j *neighbourJoin) join(base unsafe.Pointer, at []int64, step int64, values, frame unsafe.Pointer) {
 	for k, i := range at {
 		if i >= 0 {
@@ -40,7 +40,7 @@ func (j *neighbourJoin) join(base unsafe.Pointer, at []int64, step int64, values
 	}
 }
 
-// ask asks for what index number k names.
+// ask prefetches the elements at index number k.
 func (j *neighbourJoin) ask(base unsafe.Pointer, at []int64, k int) {
 	if k < len(at) && at[k] >= 0 {
 		machine.Ask(unsafe.Add(base, at[k]*j.size), min(j.n*j.size, scatterAsked))
@@ -60,9 +60,9 @@ func (j *neighbourJoin) along(to, values, frame unsafe.Pointer) {
 	f.run(j.code.rows, j.n, 1, j.code.mxcsr)
 }
 
-// joinMemory has a table's scatters join neighbours by machine code.
+// joinMemory makes the scatters of a table join neighbours by machine code.
 func joinMemory(t *foldTable, d ir.Denormals) {
-	for dt := ir.Uint8; dt < ir.NumDTypes; dt++ { // what scatters into booleans sets them
+	for dt := ir.Uint8; dt < ir.NumDTypes; dt++ { // a scatter into booleans only sets them
 		for how := ir.CombineSet + 1; how < ir.NumCombines; how++ {
 			t.dtype[dt].joins[how].code = sync.OnceValue(func() *machineFold { return newMachineScatter(how.Op(), dt, d) })
 		}
@@ -86,7 +86,7 @@ func newMachineScatter(op ir.Op, dt ir.DType, d ir.Denormals) *machineFold {
 	return f
 }
 
-// scatterKernel joins operand 1 to operand 0 in the dtype that computes them.
+// scatterKernel returns a kernel that joins operand 1 to operand 0 in their compute dtype.
 func scatterKernel(op ir.Op, dt ir.DType, d ir.Denormals) (*codegen.Kernel, error) {
 	var b ir.Builder
 	x, y := b.Emit(ir.Load, dt, 0), b.Emit(ir.Load, dt, 1)

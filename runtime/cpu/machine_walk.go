@@ -11,27 +11,27 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// machineWalk is one evaluation on its way: the domain's dims, those put together that
-// all operands go through as one, from the innermost outward.
+// machineWalk is one evaluation in progress. Its dims are those of the domain, from the innermost
+// outward; dims that all operands walk as one dim are merged.
 type machineWalk struct {
 	p     *machinePhase
 	a     *args
 	frame unsafe.Pointer
 	*merged
-	at [runtime.MaxRank]int64 // of the first point of the next call
+	at [runtime.MaxRank]int64 // position of the first point of the next call
 }
 
-// merged are the dims of a domain as a phase goes through them.
+// merged holds the dims of a domain as a phase walks them.
 type merged struct {
 	p     *machinePhase
-	inner int64 // size of the domain's last dim, which differs at an edge
+	inner int64 // size of the domain's last dim, which is smaller at an edge
 	rank  int
-	dim   [runtime.MaxRank]int8 // the innermost of those that are one
+	dim   [runtime.MaxRank]int8 // the innermost of the merged dims
 	size  [runtime.MaxRank]int64
-	long  bool // what is read goes on for long where a row ends, or rows are long
+	long  bool // reads continue far past the end of a row, or rows are long
 }
 
-// mergedCache keeps them for the phases of a launch, whose strides do not change.
+// mergedCache caches merged for the phases of a launch, whose strides do not change.
 type mergedCache [4]merged
 
 // eval computes points [begin, end) of the domain.
@@ -62,12 +62,12 @@ func (p *machinePhase) eval(a *args, begin, end int64) {
 	goruntime.KeepAlive(p)
 }
 
-// merge puts dims together.
+// merge merges dims.
 func (w *machineWalk) merge() {
 	a := w.a
 	last := a.rank - 1
 	w.dim[0], w.size[0], w.rank = int8(last), a.dims[last], 1
-	if w.size[0] == 1 { // one as long as the code does not care
+	if w.size[0] == 1 { // prefer a larger dim if the code allows it
 		for d := last - 1; d >= 0; d-- {
 			if a.dims[d] != 1 {
 				if w.fits(d) {
@@ -91,8 +91,8 @@ func (w *machineWalk) merge() {
 	w.long = w.reachesFar()
 }
 
-// reachesFar reports that what neighbours a row's points as far ahead as code asks is read
-// soon, but for a small part of it.
+// reachesFar reports that almost all memory at the prefetch distance after a row's points will be
+// read soon.
 func (w *machineWalk) reachesFar() bool {
 	n := w.size[0]
 	for _, i := range w.p.direct {
@@ -107,7 +107,7 @@ func (w *machineWalk) reachesFar() bool {
 	return true
 }
 
-// fits reports that all operands go along a dim as their classes say.
+// fits reports that the strides of all operands along a dim match their classes.
 func (w *machineWalk) fits(d int) bool {
 	for _, i := range w.p.direct {
 		s := w.a.ops[i].stride[d]
@@ -125,8 +125,8 @@ func (w *machineWalk) fits(d int) bool {
 	return true
 }
 
-// goesOn reports that dim d continues where the dims that end in inner, of so many points,
-// end, for all operands that code finds by steps.
+// goesOn reports that, for all operands addressed by steps, dim d continues where the merged dims
+// end. inner is the innermost of these dims; they have n points.
 func (w *machineWalk) goesOn(d, inner int, n int64) bool {
 	for _, i := range w.p.direct {
 		if o := &w.a.ops[i]; o.stride[d] != o.stride[inner]*n {
@@ -136,7 +136,7 @@ func (w *machineWalk) goesOn(d, inner int, n int64) bool {
 	return true
 }
 
-// open writes what is the same for all calls to the frame.
+// open writes the parts of the frame that are the same for all calls.
 func (w *machineWalk) open() {
 	a := w.a
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
@@ -145,8 +145,8 @@ func (w *machineWalk) open() {
 	w.lookAhead()
 }
 
-// lookAhead says how far ahead what is asked for lies, where that is done; else it is what
-// is loaded anyway.
+// lookAhead writes the prefetch distances. Without prefetching the distance is 0, which prefetches
+// what is loaded anyway.
 func (w *machineWalk) lookAhead() {
 	for left := w.p.v.Ahead; left != 0; left &= left - 1 {
 		i, far := bits.TrailingZeros64(left), int64(0)
@@ -157,7 +157,7 @@ func (w *machineWalk) lookAhead() {
 	}
 }
 
-// write writes it for one of the phase's functions.
+// write writes the common parts of the frame for one of the phase's functions.
 func (w *machineWalk) write(code *machineCode) {
 	a, p := w.a, w.p
 	outer := w.dim[min(1, w.rank-1)]
@@ -177,7 +177,8 @@ func (w *machineWalk) write(code *machineCode) {
 	copy(scalars, a.scalars)
 }
 
-// elem is the bytes of an operand's element; 1 of an index, whose position is its value.
+// elem returns the bytes of an operand's element; 1 for an index operand, whose position is its
+// value.
 func (w *machineWalk) elem(i int) int64 {
 	if o := &w.p.kernel.Operands[i]; o.Kind != codegen.Index {
 		return int64(o.DT.Size())
@@ -185,7 +186,8 @@ func (w *machineWalk) elem(i int) int64 {
 	return 1
 }
 
-// box is memory that an operand goes through: number j of staged operands, then of boxed.
+// box returns the memory that an operand goes through: number j of the staged operands, then of
+// the boxed.
 func (w *machineWalk) box(j int) unsafe.Pointer {
 	return unsafe.Add(w.frame, aligned(int64(w.p.whole.f.Bytes))+int64(j)*blockPoints*8)
 }
@@ -222,7 +224,7 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 		}
 	}
 	if t := w.a.tape; t != nil {
-		if code != &p.whole { // stores past the caches: not wherever results may lie
+		if code != &p.whole { // the recording must be valid for any buffer, also an unaligned one
 			t.lose()
 		}
 		t.phase(w, code)
@@ -235,7 +237,7 @@ func (w *machineWalk) call(at, begin, left int64) int64 {
 	return count
 }
 
-// address is where an operand has the next point; of an index operand, its position.
+// address returns the address of an operand's next point; for an index operand, its position.
 func (w *machineWalk) address(i int) int64 {
 	o := &w.a.ops[i]
 	at := o.offset
@@ -248,8 +250,8 @@ func (w *machineWalk) address(i int) int64 {
 	return int64(uintptr(o.base)) + at*w.elem(i)
 }
 
-// streams reports that all results that can be stored past the caches should be, and lie
-// as that takes.
+// streams reports that all outputs that can be stored past the caches should be, and are aligned
+// for it.
 func (w *machineWalk) streams(rows int64) bool {
 	for i := range w.p.v.Class {
 		if w.p.bypass>>i&1 == 0 {
@@ -276,7 +278,7 @@ func (w *machineWalk) advance(points, rows int64) {
 	}
 }
 
-// place is a point in the dims of the domain.
+// place returns the position of a point in the dims of the domain.
 func (w *machineWalk) place(p int64) (at [runtime.MaxRank]int64) {
 	for d := w.a.rank - 1; d > 0; d-- {
 		at[d], p = p%w.a.dims[d], p/w.a.dims[d]
@@ -285,7 +287,7 @@ func (w *machineWalk) place(p int64) (at [runtime.MaxRank]int64) {
 	return at
 }
 
-// through says where the points of staged operands are, and where results of others go.
+// through sets the positions of the points of staged operands, and the memory for boxed results.
 func (w *machineWalk) through(p, points, count int64) {
 	at := w.place(p)
 	for j, i := range w.p.staged {
@@ -302,7 +304,7 @@ func (w *machineWalk) through(p, points, count int64) {
 	}
 }
 
-// unbox stores results that went through memory, where they belong.
+// unbox copies boxed results to their places in memory.
 func (w *machineWalk) unbox(p, count int64) {
 	at := w.place(p)
 	for j, i := range w.p.boxed {

@@ -6,19 +6,20 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scans are how a scan joins the elements of a row.
+// scans are the loops by which a scan joins the elements of a row.
 type scans[T computing] struct {
 	one func(a, b T) T
-	// run scans on from x, which it returns as it is in the end.
+	// run continues a scan from x, and returns the last value.
 	run func(to, v []T, x T) T
-	// four scans four blocks, each from its beginning on, in turns: an operation waits for
-	// none but the one before in its block. nil: they are run one after another.
+	// four scans four blocks, each from its own beginning, in an interleaved loop: an operation
+	// then depends only on the one before in its block. If it is nil, blocks are scanned one after
+	// another.
 	four func(to, v []T)
-	// offset joins all elements behind off, which lies where nothing moves it.
+	// offset joins off in front of all elements. off is in memory that does not move.
 	offset func(to []T, off *T)
 }
 
-// plainScans are those of Go's arithmetic, by the op that joins.
+// plainScans returns the scans with Go's arithmetic, by the op that joins.
 func plainScans[T computing](op ir.Op) scans[T] {
 	switch op {
 	case ir.Add:
@@ -31,7 +32,7 @@ func plainScans[T computing](op ir.Op) scans[T] {
 	return scans[T]{smaller[T], smallerRun[T], smallerFour[T], smallerOffset[T]}
 }
 
-// scansBy are those of any op.
+// scansBy returns the scans of any op.
 func scansBy[T computing](one func(a, b T) T) scans[T] {
 	return scans[T]{
 		one: one,
@@ -50,8 +51,8 @@ func scansBy[T computing](one func(a, b T) T) scans[T] {
 	}
 }
 
-// row scans elements from number r on of a row; run and offset are between calls what the
-// block at hand and those before it come to.
+// row scans elements from number r on of a row. Between calls run holds the result of the current
+// block, and offset that of the blocks before it.
 func (s *scans[T]) row(to, v []T, run, offset *T, r int64) {
 	const four = 4 * ir.ScanBlock
 	x := *run
@@ -92,8 +93,8 @@ func (s *scans[T]) row(to, v []T, run, offset *T, r int64) {
 	*run = x
 }
 
-// before is what all blocks before the one from element r on come to, the last of which
-// comes to x.
+// before returns the result of all blocks before the one that begins at element r. x is the result
+// of the last of them.
 func (s *scans[T]) before(off, x T, r int64) T {
 	switch {
 	case r == ir.ScanBlock:
@@ -104,7 +105,7 @@ func (s *scans[T]) before(off, x T, r int64) T {
 	return off
 }
 
-// columns scans rows from number r on of n columns that lie densely.
+// columns scans rows from number r on of n dense columns.
 func (s *scans[T]) columns(out, values unsafe.Pointer, x, off []T, into func(to, from []T), r, m int64) {
 	n := int64(len(x))
 	size := int64(unsafe.Sizeof(x[0]))
@@ -131,7 +132,7 @@ func (s *scans[T]) columns(out, values unsafe.Pointer, x, off []T, into func(to,
 	}
 }
 
-// scanOf is a folder's scan.
+// scanOf returns the scan function of a folder.
 func scanOf[T computing](s scans[T], into func(to, from []T)) func(out, values, run, offset unsafe.Pointer, r, m, n int64) {
 	return func(out, values, run, offset unsafe.Pointer, r, m, n int64) {
 		if n == 1 {
@@ -142,7 +143,7 @@ func scanOf[T computing](s scans[T], into func(to, from []T)) func(out, values, 
 	}
 }
 
-// fourBlocks are those at the beginning of a row.
+// fourBlocks returns the first four blocks of a row.
 func fourBlocks[T computing](v []T) (a, b, c, d *[ir.ScanBlock]T) {
 	const n = ir.ScanBlock
 	return (*[n]T)(v), (*[n]T)(v[n:]), (*[n]T)(v[2*n:]), (*[n]T)(v[3*n:])

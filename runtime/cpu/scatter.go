@@ -8,12 +8,11 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// scatterJob is a scatter on its way. What is combined with one element comes in the order
-// of the row, so a row is one thread's work: rows are shared out, as whole ones, or, where
-// the last kept dim lies densely, as columns, of which many are worked on together. Where
-// there are fewer of those than threads, every thread looks at all indices and takes those
-// that name its part of the axis. Its parts
-// are done one after another, each by all threads.
+// scatterJob runs a scatter. Values for one element are combined in the order of the row, so one
+// thread processes a row. Threads share whole rows or, if the last kept dim is dense, tiles of
+// columns that are processed together. If there are fewer of these than threads, each thread reads
+// all indices and processes those in its part of the axis. The steps of a scatterJob run one after
+// another, each on all threads.
 type scatterJob struct {
 	e       *executor
 	r       *ready
@@ -23,20 +22,20 @@ type scatterJob struct {
 	dt      *rowDType
 	joins   *scatterJoins
 	cols    bool
-	outer   int   // dims in front of those that a tile has
+	outer   int   // number of dims before those of a tile
 	reduced int64 // points of a row
-	width   int64 // columns in all, 1 where rows are whole
+	width   int64 // number of columns; 1 if rows are whole
 	across  int64 // tiles of columns
-	values  int64 // bytes of a chunk's values
+	values  int64 // bytes of the values of a chunk
 	room    int64 // bytes of a thread's memory
 	copying rowCopy
 }
 
-// scatterPart is what the shares of a scatterJob do.
+// scatterPart is the step that the shares of a scatterJob do.
 type scatterPart int
 
 const (
-	scatterLooks scatterPart = iota // for indices out of range
+	scatterLooks scatterPart = iota // check for indices out of range
 	scatterCopies
 	scatterJoining
 )
@@ -55,7 +54,7 @@ func (s *scatterJob) run(r *ready) {
 		units = r.outputs / s.width * s.across
 	}
 	s.measure()
-	// Once something is written nothing may fail: it could be the operand.
+	// After the first write nothing may fail: the output may be the operand's memory.
 	for who := range min(s.e.threads, int(r.threads)) {
 		if s.e.memory[who].reserve(s.room) == nil {
 			s.e.failed.Store(true)
@@ -68,7 +67,7 @@ func (s *scatterJob) run(r *ready) {
 	*s = scatterJob{e: s.e, args: s.args}
 }
 
-// parts does them.
+// parts runs the steps.
 func (s *scatterJob) parts(units int64) {
 	r, p, pool, threads := s.r, s.r.p.scatter, s.e.pool, int(s.r.threads)
 	if s.mode == ir.IndexError && s.reduced > 0 {
@@ -138,7 +137,7 @@ func (w *scatterWalk) shares(begin, end int64) {
 			left := unit % s.across * s.r.tile
 			w.place(unit/s.across, left, min(s.width-left, s.r.tile))
 			w.columns()
-		case parts == 1: // all that is this share's
+		case parts == 1: // one call processes the whole share
 			w.rows(unit, end)
 			return
 		default:
@@ -147,8 +146,8 @@ func (w *scatterWalk) shares(begin, end int64) {
 	}
 }
 
-// rowCopy makes the output what the operand is. The output is dense: its dims in the
-// order of its strides are row-major.
+// rowCopy copies the operand to the output. The output is dense: sorted by stride, its dims are
+// row-major.
 type rowCopy struct {
 	rank     int
 	dims     [runtime.MaxRank + 1]int64
@@ -157,7 +156,7 @@ type rowCopy struct {
 	src, dst unsafe.Pointer
 }
 
-// plan finds the dims to copy, and how many rows that is.
+// plan finds the dims to copy, and returns the number of rows.
 func (c *rowCopy) plan(s *scatterJob) int64 {
 	p := s.r.p.scatter
 	in, out := &s.args.ops[p.from], &s.args.ops[p.to]
@@ -191,7 +190,7 @@ func (c *rowCopy) plan(s *scatterJob) int64 {
 	return n
 }
 
-// merge puts dims together that both lie densely in.
+// merge merges dims in which both sides are dense.
 func (c *rowCopy) merge() {
 	for c.rank > 1 {
 		a, b := c.rank-2, c.rank-1
@@ -204,7 +203,7 @@ func (c *rowCopy) merge() {
 	}
 }
 
-// neighbours reports that a row lies densely in both.
+// neighbours reports that a row is dense on both sides.
 func (c *rowCopy) neighbours() bool { return c.from[c.rank-1] == 1 && c.to[c.rank-1] == 1 }
 
 // rows copies rows [begin, end).

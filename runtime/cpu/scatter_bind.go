@@ -6,17 +6,17 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// scatterParts is what there is to know of a kernel with a scatter.
+// scatterParts describes a kernel with a scatter.
 type scatterParts struct {
 	in      ir.Instr
 	from    int      // the operand that is scattered into
 	to      int      // the output
 	index   ir.DType // of the indices
-	indices []int    // operands that they are made of
+	indices []int    // the operands that the indices are computed from
 }
 
-// scatterOf is nil for kernels without a scatter. The kernel is one that is not
-// lowered: what lowering leaves of the indices is made of no more than they.
+// scatterOf returns the parts of a kernel, nil if it has no scatter. The kernel is not lowered
+// yet: lowering adds no operands to the computation of the indices.
 func scatterOf(k *codegen.Kernel) *scatterParts {
 	at := k.Scatter()
 	if at == ir.None {
@@ -27,13 +27,13 @@ func scatterOf(k *codegen.Kernel) *scatterParts {
 		indices: touched(codegen.Phases(k, codegen.PhaseOptions{}).Phases[0].Kernel, len(k.Operands))}
 }
 
-// row reports an operand whose rows the indices walk.
+// row reports that the indices address rows of an operand.
 func (p *scatterParts) row(operand int) bool {
 	return p != nil && (operand == p.from || operand == p.to)
 }
 
-// rowReach is the lowest and the highest element of such an operand, lo above
-// hi where it has none.
+// rowReach returns the lowest and the highest element of such an operand; lo is above hi if there
+// is none.
 func rowReach(a *runtime.Access, kept []int64) (lo, hi int64) {
 	if a.IndexSize == 0 {
 		return 0, -1
@@ -49,22 +49,21 @@ func rowReach(a *runtime.Access, kept []int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// scatterOrder is how a scatter is shared out: by rows, by columns of rows that
-// lie side by side, and where that is not enough, by parts of the axis.
+// scatterOrder is how threads share a scatter: by rows, by columns of adjacent rows, and, if these
+// are too few, by parts of the axis.
 type scatterOrder struct {
 	spread bool  // the indices differ along the columns
-	copies bool  // the output is other memory than the operand
-	parts  int64 // of the axis
+	copies bool  // the output is not the operand's memory
+	parts  int64 // number of parts of the axis
 }
 
 const (
-	// scatterChunk is the most columns that are worked on together.
+	// scatterChunk is the most columns that are processed together.
 	scatterChunk = 2048
-	// scatterColumns is the least number of points of a tile of columns for
-	// which placing it is worth its while.
+	// scatterColumns is the least number of points of a tile of columns for which placing it pays.
 	scatterColumns = 256
-	// scatterBytes is the least width of a thread's columns: whole cache lines,
-	// and the neighbours that the processor fetches with them.
+	// scatterBytes is the least width of a thread's columns: whole cache lines, including the
+	// adjacent line that the processor fetches with each.
 	scatterBytes = 128
 )
 
@@ -94,8 +93,8 @@ func (r *ready) orderScatter() {
 	o.parts = scatterShares(units, r.threads, out.IndexSize)
 }
 
-// scatterShares is how many parts an axis is cut into for threads to have as
-// many shares as there are of them.
+// scatterShares returns the number of parts of an axis that gives threads as many shares as there
+// are threads.
 func scatterShares(units, threads, size int64) int64 {
 	return max(1, min((threads+units-1)/units, size))
 }

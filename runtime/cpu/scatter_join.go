@@ -6,19 +6,19 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scatterJoins are how a scatter's values join the elements that they name, in one way to
+// scatterJoins are the loops by which a scatter's values join the indexed elements, for one way to
 // combine.
 type scatterJoins struct {
-	// each joins value k to element at[k]+k*step of base, in order; to none where at[k] is
+	// each joins value k to element at[k]+k*step of base, in order. It skips value k if at[k] is
 	// negative.
 	each func(base unsafe.Pointer, at []int64, step int64, values unsafe.Pointer)
-	// along joins n values to as many neighbours.
+	// along joins n values to n neighbours.
 	along func(to, values unsafe.Pointer, n int64)
-	// code does as along does; nil where there is no machine code of it.
+	// code returns machine code that does the same as along; nil if there is none.
 	code func() *machineFold
 }
 
-// scatterInto fills in those of all dtypes.
+// scatterInto fills in the joins of all dtypes.
 func scatterInto(f *foldTable, soft bool, j32 func(ir.Op) joins[float32], j64 func(ir.Op) joins[float64]) {
 	scatterPlain[uint8](f, ir.Bool)
 	scatterPlain[uint8](f, ir.Uint8)
@@ -40,8 +40,8 @@ func scatterInto(f *foldTable, soft bool, j32 func(ir.Op) joins[float32], j64 fu
 	scatterPlain[float64](f, ir.Float64)
 }
 
-// scatterPlain is of a dtype whose arithmetic is Go's: what is narrower than its compute
-// dtype wraps the same.
+// scatterPlain fills in a dtype whose arithmetic is Go's. A dtype narrower than its compute dtype
+// wraps to the same bits.
 func scatterPlain[T stored](f *foldTable, dt ir.DType) {
 	f.dtype[dt].joins = [ir.NumCombines]scatterJoins{
 		ir.CombineSet: {each: setEach[T], along: copyAlong[T]},
@@ -60,7 +60,7 @@ func copyAlong[T stored](to, values unsafe.Pointer, n int64) {
 	copy(elements[T](to, n), elements[T](values, n))
 }
 
-// scatterBy is of a dtype E that is computed as T.
+// scatterBy fills in a dtype E that is computed as T.
 func scatterBy[E stored, T computing](f *foldTable, dt ir.DType, widen func(E) T, narrow func(T) E, joinsOf func(ir.Op) joins[T]) {
 	f.dtype[dt].joins[ir.CombineSet] = scatterJoins{each: setEach[E], along: copyAlong[E]}
 	for how := ir.CombineSet + 1; how < ir.NumCombines; how++ {

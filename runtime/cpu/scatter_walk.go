@@ -6,19 +6,19 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scatterWalk is a thread's share of a scatter. What it points to is in the thread's
-// memory, but for the operands, which the collector has to see.
+// scatterWalk is a thread's share of a scatter. Its pointers refer to the thread's memory, except
+// the operands, which must be visible to the garbage collector.
 type scatterWalk struct {
 	s            *scatterJob
 	m            *threadMemory
-	index, value args // what the phases are evaluated with
+	index, value args // arguments of the phases
 	code         [2]evaluator
 	ops          []operand
 	out          *operand
 	base         unsafe.Pointer // element 0 of the tile's first column, or of the row
-	columnsOf    int64          // of a tile
-	lo, hi       int64          // of the axis, which are the share's
-	at           []int64        // of a chunk's points: how far the elements are that their indices name, -1 for none
+	columnsOf    int64          // columns of a tile
+	lo, hi       int64          // range of the axis that the share processes
+	at           []int64        // for a chunk's points: distances of the indexed elements, -1 for none
 	indices      unsafe.Pointer
 	values       unsafe.Pointer
 	indexBuf     [1]unsafe.Pointer
@@ -26,16 +26,17 @@ type scatterWalk struct {
 	frame        unsafe.Pointer // of machine code for neighbours
 }
 
-// measure finds out what a thread's memory has to hold.
+// measure computes the size of a thread's memory.
 func (s *scatterJob) measure() {
 	scratch := max(s.r.evaluator(0).scratch(), s.r.evaluator(1).scratch())
 	s.room = 3*scatterBuffer + aligned(scratch) + aligned(int64(unsafe.Sizeof(foldFrame{})))
 }
 
-// scatterBuffer holds a chunk's indices or values: block functions do whole groups.
+// scatterBuffer is the bytes of a chunk's indices or values, with room for the whole groups of
+// block functions.
 const scatterBuffer = 8 * (scatterChunk + groupLen)
 
-// open readies a thread, whose memory is there.
+// open prepares a thread's walk. The thread's memory is already reserved.
 func (s *scatterJob) open(who int) *scatterWalk {
 	m := &s.e.memory[who]
 	p := m.reserve(s.room)
@@ -67,14 +68,14 @@ func (s *scatterJob) open(who int) *scatterWalk {
 	return w
 }
 
-// close drops what the collector would keep for it.
+// close drops the pointers that would keep memory alive.
 func (w *scatterWalk) close() {
 	clear(w.ops)
 	clear(w.m.merged[:])
 	*w = scatterWalk{ops: w.ops[:0]}
 }
 
-// find turns the indices of points [p, p+n) of the domain that the index phase has into
+// find evaluates the indices of points [p, p+n) of the index phase's domain and converts them to
 // distances.
 func (w *scatterWalk) find(p, n int64) []int64 {
 	w.code[0].eval(&w.index, p, p+n)
@@ -87,7 +88,8 @@ func (w *scatterWalk) find(p, n int64) []int64 {
 	return at
 }
 
-// indexRange is what indices may be, and how far apart the elements are that they name.
+// indexRange is the valid range of indices, and the distance between the elements of adjacent
+// indices.
 type indexRange struct {
 	lo, hi, step, last int64
 	clamps             bool
@@ -116,7 +118,7 @@ func resolveIndices[T int32 | int64](x *indexRange, at []int64, indices []T) {
 	}
 }
 
-// note notes those out of range.
+// note records indices out of range.
 func (x *indexRange) note(f *indexFault, operand int, indices unsafe.Pointer, n int64) {
 	if x.dt == ir.Int32 {
 		noteIndices(x, f, operand, elements[int32](indices, n))
@@ -133,8 +135,8 @@ func noteIndices[T int32 | int64](x *indexRange, f *indexFault, operand int, ind
 	}
 }
 
-// look notes indices out of range at points [begin, end) of the launch, whose columns,
-// where they share their indices, count as one.
+// look records indices out of range at points [begin, end) of the launch. If columns share their
+// indices, they count as one column.
 func (w *scatterWalk) look(begin, end int64) {
 	r := w.s.r
 	x, to := indexRange{last: w.out.isize - 1, dt: r.p.scatter.index}, r.p.scatter.to
@@ -148,8 +150,8 @@ func (w *scatterWalk) look(begin, end int64) {
 	}
 }
 
-// lies finds where the values of dims [0, rank) lie in memory, row-major and a fixed step
-// apart; nil where they do not.
+// lies returns the memory of the values of dims [0, rank) if they are stored row-major and a fixed
+// step apart; else nil.
 func (w *scatterWalk) lies(rank int) (p unsafe.Pointer, step int64) {
 	load := w.s.r.plan().rowOps[1][0].load
 	if load < 0 || len(w.ops[load].stages) > 0 {
@@ -202,7 +204,7 @@ func (w *scatterWalk) rows(from, to int64) {
 	}
 }
 
-// rowStart is where row number row of the output begins.
+// rowStart returns the first element of a row of the output.
 func (w *scatterWalk) rowStart(row int64) int64 {
 	at := w.out.offset
 	for d := w.s.r.l.Kept - 1; d >= 0; d-- {
@@ -241,12 +243,13 @@ func (w *scatterWalk) place(row, left, n int64) {
 }
 
 const (
-	// scatterAhead rows ahead what an index names is asked for, scatterAsked bytes of it.
+	// scatterAhead is how many rows ahead indexed elements are prefetched, scatterAsked the most
+	// bytes of a row that are.
 	scatterAhead = 6
 	scatterAsked = 1024
 )
 
-// each joins a value to each element of the tile or row that is named.
+// each joins values to the indexed elements of the tile or row.
 func (w *scatterWalk) each(at []int64, step int64, values unsafe.Pointer) {
 	w.s.joins.each(w.base, at, step, values)
 	if tape := w.s.args.tape; tape != nil {
@@ -254,7 +257,7 @@ func (w *scatterWalk) each(at []int64, step int64, values unsafe.Pointer) {
 	}
 }
 
-// valuesOf is the operand that values may lie in.
+// valuesOf returns the operand in which the values may be stored.
 func (w *scatterWalk) valuesOf() int { return w.s.r.plan().rowOps[1][0].load }
 
 // columns joins the columns that were placed.
@@ -266,7 +269,7 @@ func (w *scatterWalk) columns() {
 		lie, step = w.lies(w.value.rank - 1)
 	}
 	most := max(scatterChunk/n, 1)
-	if lie != nil { // no values of a chunk are kept
+	if lie != nil { // the chunk needs no room for values
 		most = max(scatterChunk/per, 1)
 	}
 	along := w.neighbours()

@@ -8,14 +8,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Sorts of rows: elements become unsigned keys in the total order of
-// docs/numerics.md. Short rows are inserted; long ones go through a radix sort, byte by
-// byte from the lowest, leaving out bytes that all keys share. What is sorted is how far a
-// key is from the row's least, in few bytes often, and no more than there must be: keys alone
-// where positions do not matter, else those of up to 32 bits in front of their positions in
-// one word.
+// Sorts of rows. Elements become unsigned keys in the total order of docs/numerics.md. Short rows
+// use insertion sort. Long rows use a radix sort, byte by byte from the lowest; it skips bytes
+// that all keys share. Keys are stored as their distance from the row's least key, which often
+// needs few bytes, and with no more data than necessary: as keys alone if positions do not matter;
+// as words of key and position if the distance has up to 32 bits; else as items.
 
-// sortItem is an element of a row whose key takes a word.
+// sortItem is an element of a row whose key needs a whole word.
 type sortItem struct {
 	key uint64
 	at  int64
@@ -24,21 +23,21 @@ type sortItem struct {
 const (
 	// insertedRow is the most elements of a row that is sorted by insertion.
 	insertedRow = 40
-	// digitValues are those of a digit.
+	// digitValues is the number of values of a digit.
 	digitValues = 256
 )
 
 type digitCounts [digitValues]int
 
-// sortBytes is the memory that sorting n elements takes: items twice, and counts.
+// sortBytes returns the bytes that sorting n elements needs: two lists of items, and counts.
 func sortBytes(n int64) int64 {
 	return 2*n*int64(unsafe.Sizeof(sortItem{})) + 8*int64(unsafe.Sizeof(digitCounts{}))
 }
 
-// sortRow sorts a row of n elements, to out.
+// sortRow sorts a row of n elements to out.
 func sortRow(o *rowOp, out, values unsafe.Pointer, n int64, work unsafe.Pointer) {
 	switch size := o.dt.Size(); {
-	case n == 0: // and no memory behind the counts
+	case n == 0: // nothing to sort, and no memory after the counts
 	case size == 1:
 		sortElements[uint8, uint32](o, out, values, n, work)
 	case size == 2:
@@ -54,11 +53,11 @@ type rawBits interface {
 	uint8 | uint16 | uint32 | uint64
 }
 
-// keyImage turns elements, as bits, into keys and back.
+// keyImage maps elements, as bits, to keys and back.
 type keyImage[E rawBits] struct {
-	top      E // an element's highest bit where that is a sign, else 0
-	infinity E // of a float; bits above are NaN
-	flip     E // all bits where the order is descending
+	top      E // an element's sign bit, 0 for unsigned dtypes
+	infinity E // for floats; greater bits are NaN
+	flip     E // all bits for a descending order, else 0
 	last     uint
 }
 
@@ -84,12 +83,12 @@ func (k *keyImage[E]) of(x E) E {
 		return x ^ k.top ^ k.flip
 	}
 	if x&^k.top > k.infinity {
-		return ^E(0) // NaN is last, either way
+		return ^E(0) // NaN is last in both orders
 	}
 	return x ^ (-(x >> k.last) | k.top) ^ k.flip
 }
 
-// back is the element of a key; any NaN stands for any other.
+// back returns the element of a key. Every NaN becomes the same NaN.
 func (k *keyImage[E]) back(x E) E {
 	if k.infinity == 0 {
 		return x ^ k.top ^ k.flip
@@ -101,8 +100,8 @@ func (k *keyImage[E]) back(x E) E {
 	return x ^ ((x >> k.last) - 1 | k.top)
 }
 
-// span finds the least key, and how far the greatest is from it. Those of floats differ in
-// their highest byte as a rule, so nobody looks.
+// span returns the least key and the distance of the greatest key from it. Keys of floats usually
+// differ in their highest byte, so it does not search them.
 func (k *keyImage[E]) span(list []E) (least, span E) {
 	if k.infinity != 0 {
 		return 0, ^E(0)
@@ -161,8 +160,8 @@ func sortElements[E rawBits, K uint32 | uint64](o *rowOp, out, values unsafe.Poi
 	}
 }
 
-// sortWords sorts x by its digits from bit shift on, of which there are as many as counts.
-// What is below, if anything, is in order. The result is in x or in y.
+// sortWords sorts x by the digits from bit shift on, as many as there are counts. The bits below
+// shift, if any, are already in order. The result is in x or in y.
 func sortWords[K uint32 | uint64](x, y []K, count []digitCounts, shift int) []K {
 	if len(x) <= insertedRow {
 		for i := 1; i < len(x); i++ {
@@ -197,8 +196,8 @@ func sortWords[K uint32 | uint64](x, y []K, count []digitCounts, shift int) []K 
 	return x
 }
 
-// start turns counts into where each value's elements go; false where one that all n have
-// is the only one.
+// start converts counts to the first positions of each value's elements. It returns false if all n
+// elements have the same value.
 func (c *digitCounts) start(first uint8, n int) bool {
 	if c[first] == n {
 		return false
@@ -211,7 +210,7 @@ func (c *digitCounts) start(first uint8, n int) bool {
 	return true
 }
 
-// sortItems is sortWords of items.
+// sortItems is sortWords for items.
 func sortItems(x, y []sortItem, count []digitCounts) []sortItem {
 	if len(x) <= insertedRow {
 		for i := 1; i < len(x); i++ {

@@ -9,14 +9,14 @@ import (
 )
 
 // Totals are folds of all points of a launch with rows, in the order of docs/numerics/order.md,
-// which is that of the points. A thread meets the points of its share in order, phase by
-// phase, so it folds the blocks that lie in its share whole. Of the others the elements
-// are kept, and folded when all shares are done.
+// which is the order of the points. A thread processes the points of its share in order, phase by
+// phase, so it folds the blocks that are completely in its share. The elements of other blocks are
+// kept, and folded when all shares are done.
 
-// edgeBytes is what shares have of one block, of one total.
+// edgeBytes is the bytes that shares keep of one block, for one total.
 const edgeBytes = 8 * ir.FoldBlock
 
-// totalAt is the element that a total's access names.
+// totalAt returns the element that a total's access refers to.
 func totalAt(a *runtime.Access, l *runtime.Launch) int64 {
 	var point [runtime.MaxRank]int64
 	return codegen.Position(a, point[:l.Rank])
@@ -24,10 +24,10 @@ func totalAt(a *runtime.Access, l *runtime.Launch) int64 {
 
 func (x *rowJob) pointBlocks() int64 { return (x.points + ir.FoldBlock - 1) / ir.FoldBlock }
 
-// blockPoints is how many points block b has.
+// blockPoints returns the number of points of block b.
 func (x *rowJob) blockPoints(b int64) int64 { return min(x.points-b*ir.FoldBlock, ir.FoldBlock) }
 
-// openTotals makes room for the totals of a launch; false where there is none.
+// openTotals allocates the memory of a launch's totals; it returns false if memory is refused.
 func (x *rowJob) openTotals() bool {
 	shares, n := (x.tiles+x.grain-1)/x.grain, int64(x.plan.totals)
 	sums := n * x.sumBytes()
@@ -39,11 +39,11 @@ func (x *rowJob) openTotals() bool {
 	return true
 }
 
-// sumBytes are those of the results of a total's blocks.
+// sumBytes returns the bytes of the results of a total's blocks.
 func (x *rowJob) sumBytes() int64 { return aligned(x.pointBlocks() * 8) }
 
-// edge is where the elements of block b are kept: it ends behind the share that it
-// begins in.
+// edge returns the memory for the elements of block b, which begins in one share and ends in a
+// later one.
 func (x *rowJob) edge(total int, b int64) unsafe.Pointer {
 	return unsafe.Add(x.edges, (b*ir.FoldBlock/x.part*int64(x.plan.totals)+int64(total-1))*edgeBytes)
 }
@@ -77,7 +77,7 @@ func (t *rowTile) takeTotal(o *rowOp, f *folder, values unsafe.Pointer, p, m int
 	}
 }
 
-// closeTotals writes the totals when all is done.
+// closeTotals writes the totals after all shares are done.
 func (x *rowJob) closeTotals() {
 	for _, list := range x.plan.rowOps {
 		for k := range list {
@@ -100,7 +100,7 @@ func (x *rowJob) closeTotal(o *rowOp) {
 	sum := x.sum(o.total, 0)
 	for b := range x.pointBlocks() {
 		n := x.blockPoints(b)
-		if b*ir.FoldBlock/x.part != (b*ir.FoldBlock+n-1)/x.part { // no share has all of it
+		if b*ir.FoldBlock/x.part != (b*ir.FoldBlock+n-1)/x.part { // no share has the whole block
 			f.start(acc)
 			f.add(acc, x.edge(o.total, b), 0, n, 1, 1)
 			f.finish(acc, n, 1)

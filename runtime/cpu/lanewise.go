@@ -6,9 +6,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// lanewise marks the operands that are read behind guards or through indices
-// only, which may lead to where there is no memory, and tells whether an index
-// out of range is a fault.
+// lanewise returns the operands that are only read behind guards or through indices, whose
+// addresses may be outside memory. faults reports that an index out of range is an error.
 func lanewise(k *codegen.Kernel) (only []bool, faults bool) {
 	only = make([]bool, len(k.Operands))
 	plain := make([]bool, len(k.Operands))
@@ -31,12 +30,12 @@ func lanewise(k *codegen.Kernel) (only []bool, faults bool) {
 	return only, faults
 }
 
-// outOfRange is the failure of a launch that met an index out of range.
+// outOfRange returns the error of a launch that met an index out of range.
 func (r *ready) outOfRange(operand int, index int64) error {
 	return runtime.OutOfRange(r.index, index, r.l.Args[operand].IndexSize)
 }
 
-// faulted is the same for the executor.
+// faulted returns that error if the executor has recorded a fault.
 func (r *ready) faulted() error {
 	if r.fault == nil || !r.fault.set {
 		return nil

@@ -8,15 +8,14 @@ import (
 	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
-// layout says in words which variant of a kernel is meant, in a form that
-// outlives the process: the access classes of its operands, and whether its
-// schedule is the thin one.
+// layout describes a variant of a kernel in a text that other processes can read: the access
+// classes of the operands, and whether the schedule is the thin one.
 //
 //	ccb/ccb/ccc
 //	ccb/bbc/ccc guarded-rows cols thin
 //
-// The three words are of phases over points, of those over rows, and of the
-// second phase of a contraction, a letter for each operand.
+// The three words describe phases over points, phases over rows, and the second phase of a
+// contraction, with a letter for each operand.
 func (k *classKey) layout(operands int, thin bool) string {
 	var b strings.Builder
 	for i, of := range [...]*[maxOperands / 32]uint64{&k.points, &k.rows, &k.second} {
@@ -36,15 +35,15 @@ func (k *classKey) layout(operands int, thin bool) string {
 	return b.String()
 }
 
-// layoutFlags are the words behind the classes: those of classKey.flags, then
-// that of the schedule.
+// layoutFlags are the words after the classes: those of classKey.flags, then the one of the
+// schedule.
 var layoutFlags = [...]string{"guarded", "guarded-rows", "cols", "dot", "thin"}
 
 func (k *classKey) flags() [4]*bool {
 	return [...]*bool{&k.guarded[0], &k.guarded[1], &k.cols, &k.dot}
 }
 
-// parseLayout reads what layout wrote.
+// parseLayout parses the output of layout.
 func parseLayout(s string, operands int) (k classKey, thin bool, err error) {
 	words := strings.Split(s, " ")
 	classes := strings.Split(words[0], "/")
@@ -91,8 +90,8 @@ func accessClass(letter byte) (codegen.AccessClass, bool) {
 	return 0, false
 }
 
-// unitsOf are what is printed for a schedule, lowered for tier 1, and a layout:
-// a function for each phase. Their names begin with prefix.
+// unitsOf returns the units to print for a layout of a schedule that is lowered for tier 1: a
+// function for each phase. Their names begin with prefix.
 func unitsOf(s *codegen.Schedule, key *classKey, prefix string) []cgo.Unit {
 	var units []cgo.Unit
 	for i := range s.Phases {
@@ -106,7 +105,7 @@ func unitsOf(s *codegen.Schedule, key *classKey, prefix string) []cgo.Unit {
 	return units
 }
 
-// lowerForC takes a kernel apart as tier 1 does.
+// lowerForC lowers a kernel and splits it into phases, as tier 1 does.
 func lowerForC(k *codegen.Kernel, opt codegen.PhaseOptions) (*codegen.Schedule, error) {
 	lowered, err := codegen.Lower(k)
 	if err != nil {

@@ -14,48 +14,48 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// program is a kernel made ready to run.
+// program is a kernel that is ready to run.
 type program struct {
 	dev    *device
-	kernel *codegen.Kernel // as fusion wrote it
+	kernel *codegen.Kernel // as produced by fusion
 	text   string          // of kernel
 
-	sched *schedule // keeps what is dear to compute
-	// thin computes it again, for rows that no cache holds. Made when wanted.
+	sched *schedule // the default schedule, which stores values that are costly to recompute
+	// thin recomputes such values, for rows that fit in no cache. It is made when first needed.
 	thin   atomic.Pointer[schedule]
 	making sync.Mutex
 
 	forgotten   atomic.Bool  // no known plan uses it
 	interpreted atomic.Int64 // launches in tier 0
 
-	shipped []*shipped // its code, compiled into the program
-	hides   hides      // in chains
+	shipped []*shipped // code of this kernel that was compiled into the program
+	hides   hides      // masks, in chains
 
 	label atomic.Pointer[any] // for profilers, see label.go
 
-	soft    bool // flushes denormals: in software, where it is interpreted
+	soft    bool // flushes denormals; the interpreter does so in software
 	hasRows bool
-	parts   *dotParts // of a contraction
+	parts   *dotParts // for a contraction
 	scatter *scatterParts
-	writes  []bool // per operand
-	perItem int64  // bytes that a point touches, for the choice of threads
-	// Of operands that are read behind guards or through indices only; and
-	// whether an index out of range is a fault.
+	writes  []bool // by operand
+	perItem int64  // bytes that a point touches, to choose the number of threads
+	// lanewise marks the operands that are read only behind guards or through indices. faults
+	// reports that an index out of range is an error.
 	lanewise []bool
 	faults   bool
-	// transposable are the operands that may be transposed, a bit each.
+	// transposable has a bit for each operand that may be transposed.
 	transposable uint64
 }
 
-// compiled is a schedule as loaded code.
+// compiled is the loaded code of a schedule.
 type compiled struct {
 	*phasePlan
-	evaluators []evaluator // of the phases
-	printed    *cgo.ISA    // what its C was printed for; nil of machine code
-	shipped    *shipped    // where it came with the program
+	evaluators []evaluator // one per phase
+	printed    *cgo.ISA    // the ISA that its C was printed for; nil for machine code
+	shipped    *shipped    // set if the code was compiled into the program
 }
 
-// compiledC is code that a C compiler made, a function for each phase.
+// compiledC returns code made by a C compiler, with a function for each phase.
 func compiledC(plan *phasePlan, units []cgo.Unit, funcs []unsafe.Pointer, isa *cgo.ISA) *compiled {
 	c := &compiled{phasePlan: plan, printed: isa}
 	for i := range units {
@@ -74,7 +74,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	if len(k.Reduces) > maxReduces || slices.ContainsFunc(k.Reduces, func(r codegen.Reduce) bool { return !codegen.TotalOp(r.Op) || !k.Operands[r.Operand].Row }) {
 		return nil, errors.New("a phase is no kernel")
 	}
-	fnIndex() // some 0.2 ms, once
+	fnIndex() // takes about 0.2 ms, once
 	p := &program{dev: d, kernel: k, text: text, writes: make([]bool, len(k.Operands))}
 	p.shipped = d.shippedOf(key, text)
 	p.soft = k.Denormals == ir.FlushDenormals
@@ -98,7 +98,7 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	for _, o := range k.Operands {
 		p.perItem += int64(o.DT.Size())
 	}
-	// Work counts as well as bytes: some eight primitives cost what a byte costs.
+	// Work counts as well as bytes: about eight primitives cost as much as one byte.
 	for _, t := range p.sched.tier0 {
 		p.perItem += int64(t.work) / 8
 	}
@@ -106,16 +106,16 @@ func newProgram(d *device, k *codegen.Kernel, key uint64, text string) (*program
 	return p, nil
 }
 
-// total reports an operand that takes a total.
+// total reports that an operand receives a total.
 func (p *program) total(operand int) bool {
 	return slices.ContainsFunc(p.kernel.Reduces, func(r codegen.Reduce) bool { return r.Operand == operand })
 }
 
-// Kernel is the kernel as fusion wrote it.
+// Kernel returns the kernel as fusion produced it.
 func (p *program) Kernel() runtime.Kernel { return p.kernel }
 
-// lean is the schedule that keeps as little as it can, the other one where it
-// cannot be had.
+// lean returns the schedule that keeps as few temporaries as possible, or the default one if that
+// is no better.
 func (p *program) lean() *schedule {
 	if s := p.thin.Load(); s != nil {
 		return s
@@ -133,7 +133,7 @@ func (p *program) lean() *schedule {
 	return s
 }
 
-// schedules are those that were made.
+// schedules returns the schedules made so far.
 func (p *program) schedules() []*schedule {
 	list := []*schedule{p.sched}
 	if s := p.thin.Load(); s != nil && s != p.sched {

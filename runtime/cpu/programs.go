@@ -9,14 +9,13 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 )
 
-// A device knows its programs only as long as somebody else has them: plans, runs
-// that go on, compilers and trials. A program that makes new kernels for ever drops
-// old ones, and then all that belongs to them goes: code, in executable memory or in objects that were
-// loaded (see objects). Nothing that runs is ever given
-// back, as whoever runs a program has it.
+// A device holds only weak references to its programs. Plans, runs in progress, compilers and
+// trials keep programs alive. If a user's program keeps making new kernels, old ones become
+// unreachable, and everything that belongs to them is freed: machine code, and loaded objects (see
+// objects). Running code is never freed, because the runner has a reference to the program.
 
-// programs finds those that there are by their kernels. It is no part of the device,
-// which cleanups must not keep alive.
+// programs finds the live programs by their kernels. It is separate from the device because
+// cleanups must not keep the device alive.
 type programs struct {
 	mu    sync.Mutex
 	byKey map[uint64][]weak.Pointer[program]
@@ -24,8 +23,8 @@ type programs struct {
 
 func newPrograms() *programs { return &programs{byKey: map[uint64][]weak.Pointer[program]{}} }
 
-// find is the program of a kernel with this text, nil where there is none. The lock
-// is held.
+// find returns the program of a kernel with this text, nil if there is none. The caller holds the
+// lock.
 func (x *programs) find(key uint64, text string) *program {
 	for _, w := range x.byKey[key] {
 		if p := w.Value(); p != nil && p.text == text {
@@ -35,13 +34,13 @@ func (x *programs) find(key uint64, text string) *program {
 	return nil
 }
 
-// add makes a program known. The lock is held.
+// add registers a program. The caller holds the lock.
 func (x *programs) add(key uint64, p *program) {
 	x.byKey[key] = append(x.byKey[key], weak.Make(p))
 	goruntime.AddCleanup(p, x.forget, key)
 }
 
-// forget drops what is left of programs of a key that are gone.
+// forget removes the dead entries of a key.
 func (x *programs) forget(key uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -53,7 +52,7 @@ func (x *programs) forget(key uint64) {
 	x.byKey[key] = left
 }
 
-// all lists the programs that there are, in the order of their keys.
+// all lists the live programs in the order of their keys.
 func (x *programs) all() (list []*program) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -9,40 +9,41 @@ import (
 type mode int
 
 const (
-	modeNone mode = iota // nothing is reduced
+	modeNone mode = iota // no dim is reduced
 	modeRows             // kept dims, then reduced dims
-	modeCols             // kept dims but the last, reduced dims, the last kept dim
+	modeCols             // kept dims except the last, then reduced dims, then the last kept dim
 	modeDot              // a contraction: see dotOrder
 )
 
 // rowOrder is how the rows of a launch are walked.
 type rowOrder struct {
 	mode    mode
-	tile    int64 // rows worked on together
-	threads int64 // worth having
-	split   bool  // threads share rows, phase by phase, instead of taking whole ones
-	either  bool  // rows might be columns, and columns rows
-	swapped bool  // the last two dims have changed places: an elementwise launch
+	tile    int64 // number of rows processed together
+	threads int64 // most threads that are worth using
+	split   bool  // threads share rows, phase by phase, instead of taking whole rows
+	either  bool  // both modeRows and modeCols are possible
+	swapped bool  // the last two dims are swapped: an elementwise launch
 }
 
 const (
-	// minColumns is the size of the last kept dim from which rows are columns.
+	// minColumns is the size of the last kept dim from which rows are walked as columns.
 	minColumns = 16
-	// tileBytes bounds what the points of a tile take, so that a phase finds in
-	// the second-level cache what the one before left there.
+	// tileBytes bounds the bytes of a tile's points, to keep the results of one phase in the
+	// second-level cache for the next phase.
 	tileBytes = 512 << 10
 	// laneBytes bounds the lanes of the sums of a tile of columns.
 	laneBytes = 1 << 20
-	// tilePoints is where a tile of rows is long enough for its phases to cost
-	// more than starting them.
+	// tilePoints is the number of points from which the phases of a tile of rows take longer than
+	// starting them.
 	tilePoints = 8192
 	maxTile    = 4096
-	// wholeColumns is how many columns are not divided among threads that find
-	// enough other tiles: the stretches of memory of a part would be short.
+	// wholeColumns is the number of columns up to which rows of columns are not divided among
+	// threads if there are enough other tiles: the contiguous runs of memory in a part would be
+	// short.
 	wholeColumns = 1024
 )
 
-// dim gives the dim of the launch that stands at place d of the domain.
+// dim returns the dim of the launch that is at place d of the domain.
 func (r *ready) dim(d int) int {
 	l := r.l
 	switch {
@@ -62,8 +63,8 @@ func (r *ready) orderRows() {
 	r.orderMode()
 }
 
-// otherwise is the launch in the other order where either does and there is code for
-// that: so that sizes on both sides of a bound do not need code each.
+// otherwise returns the launch in the other order, if both are possible and code for the other
+// exists. Then sizes on both sides of a threshold do not need code each.
 func (r *ready) otherwise() (o ready, ok bool) {
 	if !r.either {
 		return o, false
@@ -103,7 +104,7 @@ func (r *ready) orderMode() {
 		r.tile = 1
 	}
 	if plan.pointTemps*r.total > r.threads*tileBytes {
-		r.sched = p.lean() // temporaries are the whole launch's
+		r.sched = p.lean() // temporaries are shared by the whole launch
 	}
 }
 
@@ -113,7 +114,7 @@ func (r *ready) maySplit() bool {
 	return len(r.p.kernel.Reduces) == 0 && r.threads > 1 && r.total/r.outputs > ir.FoldBlock && !plan.scans && !plan.sorts
 }
 
-// pointBytes is what a point of a tile takes that more than one phase touches.
+// pointBytes returns the bytes of a tile's point that more than one phase touches.
 func (r *ready) pointBytes(s *schedule) int64 {
 	n := s.plan.pointTemps
 	for i, o := range r.p.kernel.Operands {
@@ -129,7 +130,7 @@ func (r *ready) pointBytes(s *schedule) int64 {
 	return max(n, 1)
 }
 
-// narrowest is the number of rows in the smallest tile.
+// narrowest returns the number of rows in the smallest tile.
 func (r *ready) narrowest() int64 {
 	if r.mode == modeCols {
 		return min(minColumns, r.l.Dims[r.l.Kept-1])
@@ -137,16 +138,15 @@ func (r *ready) narrowest() int64 {
 	return 1
 }
 
-// columnBytes bounds what the points of a tile of columns take. Its stretches of
-// memory are as long as it is wide, so it goes beyond the second-level cache as
-// long as the threads' tiles take no more than a quarter of the last one.
+// columnBytes bounds the bytes of the points of a tile of columns. The tile's width is the length
+// of its contiguous runs of memory, so the bound exceeds the second-level cache as long as the
+// threads' tiles take at most a quarter of the last-level cache.
 func (r *ready) columnBytes() int64 {
 	return min(4*tileBytes, max(tileBytes, lastCache()/(4*r.threads)))
 }
 
-// columns is the width of a tile of columns: what several phases touch must
-// stay in cache, and lanes too; else the wider, the longer the stretches of
-// memory that are read.
+// columns returns the width of a tile of columns. Data that several phases touch must stay in
+// cache, and lanes too. Within that bound, wider tiles read longer contiguous runs of memory.
 func (r *ready) columns(reduced int64) int64 {
 	plan := r.sched.plan
 	n := int64(maxTile)
@@ -157,8 +157,8 @@ func (r *ready) columns(reduced int64) int64 {
 		n = min(n, laneBytes/(8*int64(plan.reduces)*min(reduced, ir.FoldLanes)))
 	}
 	width := r.l.Dims[r.l.Kept-1]
-	if share := r.outputs / (4 * r.threads); share < n { // something for every thread
-		if r.outputs/width >= 2*r.threads { // which whole rows of columns are, too
+	if share := r.outputs / (4 * r.threads); share < n { // some work for every thread
+		if r.outputs/width >= 2*r.threads { // whole rows of columns are enough work for every thread, too
 			share = max(share, min(width, wholeColumns))
 		}
 		n = min(n, max(share, 8*minColumns))
@@ -167,14 +167,14 @@ func (r *ready) columns(reduced int64) int64 {
 	return min(n, width)
 }
 
-// rowMode chooses which dim is innermost: the last kept one where more operands are dense
-// along it than along the last reduced one, or where that pays for short rows.
+// rowMode chooses the innermost dim. It is the last kept dim if more operands are dense along it
+// than along the last reduced dim, or if that pays for short rows.
 func (r *ready) rowMode() (m mode, either bool) {
 	l := r.l
 	if !r.mayBeCols() {
 		return modeRows, false
 	}
-	votes := int64(0) // elements that would be neighbours, less those that would not
+	votes := int64(0) // elements that would be neighbours, minus those that would not
 	for i, o := range r.p.kernel.Operands {
 		a := &l.Args[i]
 		if o.Kind != codegen.Index && !o.Row && len(a.Stages) == 0 {
@@ -201,10 +201,10 @@ func (r *ready) rowMode() (m mode, either bool) {
 	return modeCols, true
 }
 
-// shortToFold reports rows with fewer points than a fold has lanes. As columns, side by
-// side, they fill them, though their points lie apart: it pays where there are twice as
-// many as points in each, as what is left of a vector of them is done point by point.
-// A scan has one lane.
+// shortToFold reports rows with fewer points than a fold has lanes. As columns side by side they
+// fill the lanes, although their points are not adjacent. That pays if there are at least twice as
+// many columns as points in each, because columns that fill no vector are processed one by one. A
+// scan has one lane.
 func (r *ready) shortToFold() (cols, short bool) {
 	n, width := r.total/r.outputs, r.l.Dims[r.l.Kept-1]
 	if r.sched.plan.scans {
@@ -213,13 +213,13 @@ func (r *ready) shortToFold() (cols, short bool) {
 	return width >= max(2*n, minColumns), n < ir.FoldLanes
 }
 
-// oneShort reports a single row that is short, for which nobody waits for code while
-// there is some for columns.
+// oneShort reports a single short row: its launch does not wait for a compile if code for other
+// variants exists.
 func (r *ready) oneShort() bool {
 	return r.p.hasRows && r.dot == nil && r.outputs == 1 && r.total < ir.FoldLanes && r.sched.compiled()
 }
 
-// mayBeCols reports that rows can be columns.
+// mayBeCols reports that rows can be walked as columns.
 func (r *ready) mayBeCols() bool {
 	l := r.l
 	if l.Kept == 0 || l.Kept == l.Rank || r.total == 0 || r.sched.plan.sorts || len(r.p.kernel.Reduces) > 0 {
@@ -229,8 +229,8 @@ func (r *ready) mayBeCols() bool {
 		if o.Kind != codegen.Output {
 			continue
 		}
-		// A tile of columns leaves the kept dims behind, and with them what
-		// tells the points that store from those that do not.
+		// A tile of columns has no outer kept dims, and so no guards for the dims along which an
+		// output stands still.
 		for d := range l.Kept {
 			if l.Args[i].Stride[d] == 0 && l.Dims[d] > 1 {
 				return false

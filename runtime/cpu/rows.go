@@ -9,13 +9,13 @@ import (
 
 // How rows are walked.
 //
-// A tile is a few rows with all their points. Its phases run one after another on one
-// thread; what passes from one to the next is in temporaries, which are operands behind
-// the kernel's own, in that thread's memory. In the order of modeRows a tile is a range
-// of the launch's domain, and its rows are strips of one column. In that of modeCols it
-// is a domain of its own, one strip with a column per row.
+// A tile is some rows with all their points. Its phases run one after another on one thread.
+// Values pass from phase to phase in temporaries, which are operands after the kernel's own, in
+// that thread's memory. With modeRows a tile is a range of the launch's domain, and its rows are
+// strips of one column. With modeCols it is a domain of its own: one strip with one column per
+// row.
 
-// rowJob is a launch with rows on its way: its shares are tiles.
+// rowJob runs a launch with rows; its shares are tiles.
 type rowJob struct {
 	e    *executor
 	r    *ready
@@ -26,21 +26,21 @@ type rowJob struct {
 	cols                     bool
 	nops, kept               int
 	outputs, reduced, points int64
-	tile                     int64 // rows
-	blocks                   int64 // of ir.FoldBlock points in a row
-	width                    int64 // cols: size of the last kept dim
-	across                   int64 // cols: tiles along it
-	columns                  int64 // of the widest strip
+	tile                     int64 // rows of a tile
+	blocks                   int64 // blocks of ir.FoldBlock points in a row
+	width                    int64 // with cols: size of the last kept dim
+	across                   int64 // with cols: tiles along the last kept dim
+	columns                  int64 // columns of the widest strip
 	tiles                    int64
 	grain, part              int64 // tiles, and points, that a thread gets at a time
 	needs                    rowNeeds
 	room                     int64 // bytes of a thread's memory
 
-	look  int     // the phase that asks for the next tile, see lookPhase
-	ahead []int64 // how far behind a point of an operand that of the next tile is, in bytes; 0 where it is not asked for
+	look  int     // the phase that prefetches the next tile, see lookPhase
+	ahead []int64 // bytes from a point of an operand to the same point of the next tile; 0: not prefetched
 
 	split            splitJob
-	shared, partials unsafe.Pointer // split: temporaries, and results of folds of blocks
+	shared, partials unsafe.Pointer // with split: temporaries, and results of folds of blocks
 	sums, edges      unsafe.Pointer // of totals
 }
 
@@ -81,8 +81,8 @@ func (x *rowJob) run(r *ready) {
 	x.r, x.plan = nil, nil
 }
 
-// findAhead finds which phase asks for how much of the next tile: one that computes on what
-// is in a cache leaves memory idle.
+// findAhead chooses the phase that prefetches the next tile, and the distances. A phase that
+// computes on cached data leaves memory idle.
 func (x *rowJob) findAhead() {
 	x.look, x.ahead = -1, x.ahead[:0]
 	if !x.r.split {
@@ -100,7 +100,7 @@ func (x *rowJob) share(who int, begin, end int64) {
 		return
 	}
 	for u := begin; u < end; u++ {
-		if u == begin || u%x.grain == 0 { // one thread has all shares as one
+		if u == begin || u%x.grain == 0 { // a single thread gets all shares in one call
 			t.from = u / x.grain * x.part
 			t.to = min(t.from+x.part, x.points)
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// evenTail is how many points a tail has at least for it to be worth it.
+// evenTail is the least number of points of a tail for which the shortcut pays.
 const evenTail = 2 * ir.FoldLanes
 
-// evenPhase runs a phase of rows that end in points which are all alike, as scores do
-// that a mask hides: what it makes of one of them it makes of all.
+// evenPhase runs a phase of rows whose tails are identical points, as masked scores are. It
+// computes a few of these points and reuses the result for the rest.
 func (t *rowTile) evenPhase(ph *codegen.Phase, list []rowOp, code evaluator) {
 	x := t.x
 	if t.evenByMachine(ph, list, code) {
@@ -40,7 +40,8 @@ func (t *rowTile) evenPhase(ph *codegen.Phase, list []rowOp, code evaluator) {
 	}
 }
 
-// evenPoints is how many points of a strip are evaluated: of its tail one for every lane.
+// evenPoints returns the number of points of a strip to evaluate: up to the tail, and then one
+// point for every lane.
 func (t *rowTile) evenPoints(strip int64) int64 {
 	tails := unsafe.Slice((*int64)(t.x.r.tails.at), t.x.outputs)
 	n := roundUp(tails[t.first+strip], ir.FoldLanes) + ir.FoldLanes
@@ -50,8 +51,8 @@ func (t *rowTile) evenPoints(strip int64) int64 {
 	return n
 }
 
-// evenByMachine is evenPhase by machine code, which takes all strips with as many points
-// at a time; false where there is none for it.
+// evenByMachine is evenPhase by machine code. One call takes several strips if they have the same
+// number of points to evaluate. It returns false if there is no code for that.
 func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bool {
 	x := t.x
 	p, ok := e.(*machinePhase)
@@ -59,7 +60,7 @@ func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bo
 		return false
 	}
 	code := &p.whole
-	var stored [maxReduces]int // the temporaries that have what is folded; 0 where nobody looks
+	var stored [maxReduces]int // the temporaries that hold the folded values; 0 if not needed
 	if len(list) > 0 {
 		if code = p.folds; code == nil || x.reduced > p.foldPoints() || !t.keepsFolded(ph, list, &stored) {
 			return false
@@ -97,8 +98,8 @@ func (t *rowTile) evenByMachine(ph *codegen.Phase, list []rowOp, e evaluator) bo
 	return true
 }
 
-// keepsFolded finds where what is folded is stored, if it counts; false where nobody
-// stores it, or what a phase stores may be what it reads: it may have to run again.
+// keepsFolded finds the temporaries that store the folded values of sums. It returns false if a
+// value is not stored, or if a phase may overwrite its own input: the phase may have to run again.
 func (t *rowTile) keepsFolded(ph *codegen.Phase, list []rowOp, stored *[maxReduces]int) bool {
 	for _, st := range ph.Stores {
 		reads := func(in ir.Instr) bool { return in.Op == ir.Load && int(uint32(in.Imm)) == st.Operand }
@@ -122,7 +123,8 @@ func (t *rowTile) keepsFolded(ph *codegen.Phase, list []rowOp, stored *[maxReduc
 	return true
 }
 
-// pointAt is where an operand has a point of a row, the points of which are neighbours.
+// pointAt returns the address of a point of a row in an operand; the points of a row are
+// neighbours.
 func (t *rowTile) pointAt(operand int, size, row, point int64) unsafe.Pointer {
 	o := &t.ops[operand]
 	at := o.offset + point
@@ -133,7 +135,7 @@ func (t *rowTile) pointAt(operand int, size, row, point int64) unsafe.Pointer {
 	return unsafe.Add(o.base, at*size)
 }
 
-// someOf evaluates and takes points [from, to) of a strip.
+// someOf evaluates points [from, to) of a strip and passes them to the row ops.
 func (t *rowTile) someOf(list []rowOp, code evaluator, strip, from, to int64) {
 	base := (t.first + strip) * t.x.reduced
 	for r := from; r < to; r += rowChunk {
@@ -145,11 +147,10 @@ func (t *rowTile) someOf(list []rowOp, code evaluator, strip, from, to int64) {
 	}
 }
 
-// foldsAgain reports that to fold a value, a float of so many bytes, a second time changes
-// nothing.
+// foldsAgain reports that folding a value, a float of size bytes, once more changes nothing.
 func foldsAgain(op foldOp, size int64, value unsafe.Pointer) bool {
 	if op != foldSum {
-		return true // the greatest or the least
+		return true // maximum and minimum are idempotent
 	}
 	f := *(*float32)(value)
 	if size == 8 {
@@ -159,12 +160,12 @@ func foldsAgain(op foldOp, size int64, value unsafe.Pointer) bool {
 	return f == 0 || math.IsInf(float64(f), 0) || f != f
 }
 
-// repeat stores in points [n, reduced) of a row what is stored in the one before.
+// repeat copies the stored value of point n-1 of a row to points [n, reduced).
 func (t *rowTile) repeat(ph *codegen.Phase, row, n int64) {
 	x := t.x
 	for _, st := range ph.Stores {
 		size := int64(ph.Operands[st.Operand].DT.Size())
-		// As many as there are lanes are there already; then twice as many.
+		// The last ir.FoldLanes points are stored already. Each copy doubles the stored part.
 		some := int64(ir.FoldLanes)
 		all := unsafe.Slice((*byte)(t.pointAt(st.Operand, size, row, n-some)), (some+x.reduced-n)*size)
 		for done := some * size; done < int64(len(all)); {

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Folds of what lies in memory, a block and more in one go.
+// Folds of values that are stored in memory, a block or more in one call.
 
-// columnsLying folds rows of a block of columns; false where nobody can.
+// columnsLying folds rows of a block of columns; it returns false if it cannot.
 func (t *rowTile) columnsLying(list []rowOp, k int, block int64, values unsafe.Pointer, step, rows int64) bool {
 	o := &list[k]
 	f := t.x.f.of(o.op, o.dt)
@@ -31,8 +31,8 @@ func (t *rowTile) columnsLying(list []rowOp, k int, block int64, values unsafe.P
 	return true
 }
 
-// rowsLying folds blocks [from, to) of all strips of rows; false where nobody can, or where
-// several folds may read memory at once.
+// rowsLying folds blocks [from, to) of all strips of rows. It returns false if it cannot, or if
+// there are several folds, which should share one pass over the memory.
 func (t *rowTile) rowsLying(list []rowOp, at *[maxReduces]lying, from, to int64) bool {
 	x, o := t.x, &list[0]
 	f := x.f.of(o.op, o.dt)
@@ -66,7 +66,7 @@ func (t *rowTile) rowsLying(list []rowOp, at *[maxReduces]lying, from, to int64)
 	return true
 }
 
-// wholeRowsLying is rowsLying of rows that are a block at most: as many in one go as lie at
+// wholeRowsLying is rowsLying for rows of at most a block: one call takes all rows that are at
 // equal distances.
 func (t *rowTile) wholeRowsLying(o *rowOp, f *folder, at *[maxReduces]lying) bool {
 	x := t.x

@@ -15,8 +15,8 @@ func (t *rowTile) rowPhase(i int) {
 	t.x.r.evaluator(i).eval(&t.rows, first, first+t.n)
 }
 
-// pointPhase runs blocks [from, to) of all strips of a phase. Where the tile is shared
-// with other threads, results of folds go to the partial ones.
+// pointPhase runs blocks [from, to) of all strips of a phase. If other threads share the tile,
+// results of folds are stored as partial results.
 func (t *rowTile) pointPhase(i int, from, to int64) {
 	x := t.x
 	if t.points.ahead = nil; i == x.look && t.own {
@@ -51,8 +51,7 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 	for k := 0; direct && k < len(list); k++ {
 		at[k], direct = t.lies(&list[k])
 	}
-	// Columns that lie in memory are folded in the order in which they do: it is memory
-	// that they wait for.
+	// Columns in memory are folded in memory order, because memory bandwidth limits them.
 	if (!x.cols || !direct) && (direct && t.rowsLying(list, &at, from, to) || t.foldRows(list, code, from, to)) {
 		return
 	}
@@ -69,7 +68,7 @@ func (t *rowTile) pointPhase(i int, from, to int64) {
 	}
 }
 
-// walk evaluates and takes blocks [from, to) of a strip, in chunks.
+// walk evaluates blocks [from, to) of a strip in chunks and passes the values to the row ops.
 func (t *rowTile) walk(list []rowOp, code evaluator, strip, from, to int64) {
 	x, n := t.x, t.columns
 	base := int64(0)
@@ -92,7 +91,7 @@ func (t *rowTile) walk(list []rowOp, code evaluator, strip, from, to int64) {
 	}
 }
 
-// walkLying is walk where the values lie in memory, and nothing needs to be evaluated.
+// walkLying is walk for values in memory, which need no evaluation.
 func (t *rowTile) walkLying(list []rowOp, at *[maxReduces]lying, strip, from, to int64) {
 	x := t.x
 	for b := from; b < to; b++ {
@@ -109,7 +108,7 @@ func (t *rowTile) walkLying(list []rowOp, at *[maxReduces]lying, strip, from, to
 	}
 }
 
-// shortRows takes rows so short that many fit a chunk: one evaluation serves many.
+// shortRows processes rows so short that many fit in a chunk: one evaluation serves many rows.
 func (t *rowTile) shortRows(list []rowOp, code evaluator) {
 	x := t.x
 	step := rowChunk / x.reduced
@@ -126,7 +125,7 @@ func (t *rowTile) shortRows(list []rowOp, code evaluator) {
 	}
 }
 
-// noPoints has folds give what they give of nothing.
+// noPoints stores the results of folds of no points.
 func (t *rowTile) noPoints(list []rowOp) {
 	for k := range list {
 		if o := &list[k]; o.folds() {
@@ -137,7 +136,7 @@ func (t *rowTile) noPoints(list []rowOp) {
 	}
 }
 
-// resultAt is where results of a strip's point go.
+// resultAt returns the address of the result for a point of a strip.
 func (t *rowTile) resultAt(o *rowOp, strip, point int64) unsafe.Pointer {
 	x, to := t.x, &t.ops[o.temp]
 	at := to.offset
@@ -151,21 +150,21 @@ func (t *rowTile) resultAt(o *rowOp, strip, point int64) unsafe.Pointer {
 	return unsafe.Add(to.base, (at+point*t.columns)*o.size)
 }
 
-// lying is the memory of values that lie in an operand, a row's elements a fixed step
-// apart.
+// lying describes values that are stored in an operand: a row's elements are a fixed step apart.
 type lying struct {
 	p    unsafe.Pointer
 	step int64
 }
 
-// lies finds it; false where values have to be evaluated.
+// lies returns where the values of a row op are stored; it returns false if they have to be
+// evaluated.
 func (t *rowTile) lies(r *rowOp) (at lying, ok bool) {
 	x := t.x
 	if r.load < 0 || r.class == ir.ClassSort || x.f.dtype[r.dt].widen != nil {
 		return at, false
 	}
 	o := &t.ops[r.load]
-	first, end := x.kept, t.points.rank // reduced dims
+	first, end := x.kept, t.points.rank // the reduced dims
 	if x.cols {
 		first, end = 0, end-1
 	}
@@ -191,7 +190,7 @@ func (t *rowTile) lies(r *rowOp) (at lying, ok bool) {
 	return lying{unsafe.Add(o.base, o.offset*x.f.dtype[r.dt].size), step}, true
 }
 
-// stripStart is a strip's first element in an operand.
+// stripStart returns the address of a strip's first element in an operand.
 func (t *rowTile) stripStart(r *rowOp, at *lying, strip int64) unsafe.Pointer {
 	x, p, row := t.x, int64(0), t.first+strip
 	if !x.cols {
@@ -203,7 +202,7 @@ func (t *rowTile) stripStart(r *rowOp, at *lying, strip int64) unsafe.Pointer {
 	return unsafe.Add(at.p, p*x.f.dtype[r.dt].size)
 }
 
-// take hands elements r to r+m-1 of a strip to row op k.
+// take passes elements r to r+m-1 of a strip to row op k.
 func (t *rowTile) take(list []rowOp, k int, strip int64, values unsafe.Pointer, step, r, m int64) {
 	x, o, n := t.x, &list[k], t.columns
 	dt := &x.f.dtype[o.dt]
@@ -244,7 +243,7 @@ func (t *rowTile) take(list []rowOp, k int, strip int64, values unsafe.Pointer, 
 	}
 }
 
-// startBlock makes lanes ready for a block of a strip.
+// startBlock initializes lanes for a block of a strip.
 func (t *rowTile) startBlock(list []rowOp) {
 	if t.columns > 1 {
 		return
@@ -260,7 +259,7 @@ func (t *rowTile) startBlock(list []rowOp) {
 	}
 }
 
-// endBlock is the end of a block of a strip.
+// endBlock ends a block of a strip.
 func (t *rowTile) endBlock(list []rowOp, strip, block, elems int64) {
 	for k := range list {
 		t.endFold(list, k, strip, block, elems)
@@ -278,7 +277,7 @@ func (t *rowTile) endFold(list []rowOp, k int, strip, block, elems int64) {
 	}
 }
 
-// joinBlock joins what a block's lanes of row op k have come to.
+// joinBlock adds a block's result of row op k to the total.
 func (t *rowTile) joinBlock(list []rowOp, k int, strip, block int64, sum unsafe.Pointer) {
 	o, last := &list[k], t.x.blocks-1
 	f := t.x.f.of(o.op, o.dt)
@@ -317,7 +316,7 @@ func (t *rowTile) give(o *rowOp, f *folder, strip int64, total unsafe.Pointer) {
 	}
 }
 
-// partial is the memory of a partial result of the tile's strip.
+// partial returns the address of a partial result of the tile's strip.
 func (t *rowTile) partial(k int, block, strip int64) unsafe.Pointer {
 	x := t.x
 	return unsafe.Add(x.partials, ((int64(k)*x.blocks+block)*x.outputs+t.first+strip)*partBytes)

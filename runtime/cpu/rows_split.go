@@ -6,9 +6,8 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 )
 
-// splitJob is one phase of few rows for the threads there are: it is shared out, by
-// blocks of rows, and is complete before the next one begins. Temporaries belong to the
-// whole launch.
+// splitJob is one phase of few rows, shared by threads in blocks of rows. A phase completes before
+// the next one begins. The temporaries are shared by the whole launch.
 type splitJob struct {
 	x     *rowJob
 	phase int
@@ -20,7 +19,7 @@ func (s *splitJob) share(who int, begin, end int64) {
 	if t == nil {
 		return
 	}
-	for u := begin; u < end; { // blocks of a tile at once
+	for u := begin; u < end; { // all blocks of the share that are in one tile
 		b := u % x.blocks
 		to := min(x.blocks, b+end-u)
 		t.place(u / x.blocks)
@@ -30,7 +29,7 @@ func (s *splitJob) share(who int, begin, end int64) {
 	t.forget()
 }
 
-// runSplit is run where threads share rows.
+// runSplit is run for threads that share rows.
 func (x *rowJob) runSplit() {
 	temps := int64(0)
 	for k := range x.plan.Temps {
@@ -58,7 +57,7 @@ func (x *rowJob) runSplit() {
 	}
 }
 
-// finish does what is left of a phase once all blocks are done, tile by tile.
+// finish completes a phase after all its blocks, tile by tile.
 func (x *rowJob) finish(i int) {
 	t := x.makeTile(0)
 	if t == nil {

@@ -6,48 +6,49 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// rowTile is a tile on its way through the phases. What it points to is in its thread's
-// memory, but for the operands, which the collector has to see.
+// rowTile is a tile on which a thread works. Its pointers refer to the thread's memory, except the
+// operands, which must be visible to the garbage collector.
 type rowTile struct {
 	x               *rowJob
-	points, rows    args // what phases of either level are evaluated with
+	points, rows    args // arguments of the phases of each level
 	ops             []operand
-	first, n        int64 // rows
+	first, n        int64 // rows of the tile: the first one, and their number
 	strips, columns int64
-	own             bool // the temporaries are this tile's alone
+	own             bool // the temporaries belong to this tile alone
 	bufs            [maxReduces]unsafe.Pointer
 	sorting         [maxReduces]unsafe.Pointer // a row's values
-	work            unsafe.Pointer             // of a sort
-	wide            [maxReduces]unsafe.Pointer // values in the dtype that computes them
+	work            unsafe.Pointer             // memory of a sort
+	wide            [maxReduces]unsafe.Pointer // values in their compute dtype
 	acc             [maxReduces]unsafe.Pointer
 	total           [maxReduces]unsafe.Pointer
-	open            unsafe.Pointer // lanes of totals, of the block at hand
+	open            unsafe.Pointer // lanes of totals, for the current block
 	from, to        int64          // points of the share
 	folding         *foldWalk      // of the thread
 }
 
 const (
-	// rowChunk is how many points are evaluated at a time for a fold, so that their values
-	// stay in the first-level cache. A multiple of the lanes and of a scan's blocks that
-	// divides a block.
+	// rowChunk is the number of points evaluated at a time for a fold, so that their values stay
+	// in the first-level cache. It is a multiple of the lanes and of a scan's blocks, and divides
+	// a block.
 	rowChunk = 2048
-	// overrun is what block functions read and write behind the end: they do whole groups.
+	// overrun is the number of bytes that block functions read and write past the end: they
+	// process whole groups.
 	overrun = groupLen * 8
-	// openBytes are the lanes of a total.
+	// openBytes is the bytes of the lanes of a total.
 	openBytes = 8 * ir.FoldLanes
-	// spareLanes are what folds of columns have room for beside their lanes.
+	// spareLanes is the extra room, in lanes, that folds of columns use.
 	spareLanes = 8
-	// partBytes is the most that a fold of a block is.
+	// partBytes is the most bytes that a block's fold result takes.
 	partBytes = 16
 )
 
-// rowNeeds is the most that one of a phase's row ops takes, in bytes, and how many there
-// are.
+// rowNeeds is the most bytes that a row op of any phase needs, by purpose, and the most row ops of
+// a phase.
 type rowNeeds struct{ count, chunk, acc, total, scratch, sort, work int64 }
 
 func aligned(n int64) int64 { return (n + 63) &^ 63 }
 
-// measure finds out what a thread's memory has to hold.
+// measure computes the size of a thread's memory.
 func (x *rowJob) measure() {
 	n := rowNeeds{chunk: aligned(8 * max(rowChunk, x.columns)), total: aligned(partBytes * x.columns)}
 	lanes := int64(ir.FoldLanes)
@@ -87,7 +88,7 @@ func (x *rowJob) measure() {
 	}
 }
 
-// tempBytes is the memory of a temporary of so many rows.
+// tempBytes returns the memory of temporary k with so many rows.
 func (x *rowJob) tempBytes(rows int64, k int) int64 {
 	t := &x.plan.Temps[k]
 	if !t.Row {
@@ -96,15 +97,15 @@ func (x *rowJob) tempBytes(rows int64, k int) int64 {
 	return aligned(rows*int64(t.DT.Size()) + overrun)
 }
 
-// pitch is the number of elements from one row of a transposed operand to the next: rows
-// a whole number of pages long would meet in a few lines of the first-level cache.
+// pitch returns the number of elements from one row of a transposed operand to the next. It avoids
+// rows of whole pages, which would map to few lines of the first-level cache.
 func (x *rowJob) pitch(size int64) int64 { return (x.reduced+63)/64*64 + 64/size }
 
 func (x *rowJob) transposedBytes(size int64) int64 {
 	return aligned(x.tile*x.pitch(size)*size + overrun)
 }
 
-// makeTile cuts up a thread's memory; nil where it is refused.
+// makeTile divides a thread's memory into a tile's parts; it returns nil if memory is refused.
 func (x *rowJob) makeTile(who int) *rowTile {
 	m := &x.e.memory[who]
 	s := m.reserve(x.room)
@@ -161,15 +162,15 @@ func (x *rowJob) makeTile(who int) *rowTile {
 	return t
 }
 
-// forget drops what the collector would keep for it.
+// forget drops the pointers that would keep memory alive.
 func (t *rowTile) forget() {
 	clear(t.ops)
 	clear(t.points.merged[:])
 	*t = rowTile{ops: t.ops[:0]}
 }
 
-// placeTemps sets the operands of the temporaries, whose memory begins at base and holds
-// so many rows.
+// placeTemps sets the operands of the temporaries, whose memory begins at base and holds so many
+// rows.
 func (t *rowTile) placeTemps(base unsafe.Pointer, rows int64) {
 	x := t.x
 	for k := range x.plan.Temps {
@@ -192,7 +193,7 @@ func (t *rowTile) placeTemps(base unsafe.Pointer, rows int64) {
 	}
 }
 
-// placeTransposed has an operand read where its transposed rows will be.
+// placeTransposed makes an operand refer to the memory of its transposed rows.
 func (t *rowTile) placeTransposed(i int, size int64, base unsafe.Pointer) {
 	x, o := t.x, &t.ops[i]
 	o.base = base
@@ -225,8 +226,8 @@ func (t *rowTile) place(u int64) {
 			t.transpose(i, int64(o.DT.Size()))
 		}
 	}
-	// Rows of temporaries are counted from the tile's first, or from the launch's where
-	// they are shared; points from the tile's domain.
+	// Rows of temporaries are counted from the tile's first row, or from the launch's first row if
+	// they are shared. Points are counted in the tile's domain.
 	shift := int64(0)
 	if x.cols {
 		shift += t.first
@@ -250,7 +251,7 @@ func (t *rowTile) place(u int64) {
 	}
 }
 
-// placeColumns has the operands be columns from left on of the outer kept point row.
+// placeColumns sets the operands to columns from left on of the outer kept point row.
 func (t *rowTile) placeColumns(row, left int64) {
 	x := t.x
 	outer, rank := x.kept-1, x.args.rank
@@ -268,8 +269,8 @@ func (t *rowTile) placeColumns(row, left int64) {
 	t.points.dims[t.points.rank-1], t.rows.dims[t.rows.rank-1] = t.n, t.n
 }
 
-// transpose transposes what the tile's rows have of an operand: those of one stretch
-// along the last kept dim at a time.
+// transpose transposes the tile's rows of an operand, one contiguous range of the last kept dim at
+// a time.
 func (t *rowTile) transpose(i int, size int64) {
 	x := t.x
 	from, o := &x.args.ops[i], &t.ops[i]

@@ -11,47 +11,46 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// schedule is a kernel taken apart into phases: in tier 0 form, which always
-// exists, and as the compiled variants that have been asked for so far. The
-// tiers lower a kernel before it comes apart, each in its own way, so their
-// temporaries may differ; the bits do not.
+// schedule is a kernel split into phases: in the form of tier 0, which always exists, and as the
+// compiled variants needed so far. Each tier lowers a kernel in its own way before the split, so
+// temporaries may differ between tiers; the bits of results do not.
 type schedule struct {
 	prog    *program
-	thin    bool                              // as little as possible is kept
-	plan    *phasePlan                        // of tier 0
-	tier0   []*tier0Code                      // of its phases
-	lowered func() (*codegen.Schedule, error) // of tier 1, made when compiled code is wanted
+	thin    bool                              // keeps as few temporaries as possible
+	plan    *phasePlan                        // for tier 0
+	tier0   []*tier0Code                      // code of its phases
+	lowered func() (*codegen.Schedule, error) // for tier 1; computed when compiled code is first needed
 
 	variants atomic.Pointer[[]*variant] // replaced, never edited; read without a lock
 	mu       sync.Mutex                 // held to add a variant
 }
 
-// phasePlan is what walkers know of a schedule.
+// phasePlan is the part of a schedule that walkers need.
 type phasePlan struct {
 	*codegen.Schedule
-	pointTemps int64      // bytes of the temporaries that a point has
-	sweeps     int        // phases over points
-	reduces    int        // the most that one phase has
-	empty      [][]uint64 // of phases and their reduces: what a fold of nothing gives
+	pointTemps int64      // bytes of the temporaries of a point
+	sweeps     int        // number of phases over points
+	reduces    int        // most reduces of one phase
+	empty      [][]uint64 // by phase and reduce: the result of a fold of no points
 	scans      bool
 	sorts      bool
-	rowOps     [][]rowOp // of phases, as the executor takes them
+	rowOps     [][]rowOp // by phase, in the executor's form
 	totals     int
 }
 
-// rowOp is a value of a phase that is folded, scanned or sorted into a temporary, or
-// folded into a total.
+// rowOp is a value of a phase that is folded, scanned or sorted into a temporary, or folded into a
+// total.
 type rowOp struct {
 	op         foldOp
 	class      ir.Class
 	dt         ir.DType // of the values
 	temp       int      // the operand that takes the result
-	size       int64    // bytes of one element there
-	load       int      // the operand whose elements are the values, -1 where they are computed
-	descending bool     // of sorts
-	positions  bool     // of sorts: where elements were is the result
-	total      int      // number of the fold of all points that it is, counted from 1; 0: a row's
-	empty      uint64   // what a fold of nothing gives
+	size       int64    // bytes of one element of the result
+	load       int      // the operand whose elements are the values; -1: values are computed
+	descending bool     // for sorts
+	positions  bool     // for sorts: the result is the elements' old positions
+	total      int      // number of its fold of all points, counted from 1; 0: a fold of rows
+	empty      uint64   // the result of a fold of no points
 }
 
 // folds reports a fold of rows.
@@ -60,8 +59,7 @@ func (o *rowOp) folds() bool { return o.class == ir.ClassReduce && o.total == 0 
 // maxReduces is the most row ops of a phase.
 const maxReduces = 16
 
-// kernelSymbol is the name of the function of a printed kernel; phases are
-// numbered.
+// kernelSymbol is the function name of a printed kernel; names of phases have a number appended.
 const kernelSymbol = "mr_kernel"
 
 func newSchedule(p *program, opt codegen.PhaseOptions) (*schedule, error) {
@@ -139,18 +137,17 @@ func (p *phasePlan) rowOpsOf(ph *codegen.Phase, empty []uint64) []rowOp {
 	return list
 }
 
-// classKey holds the access classes of a launch's operands, two bits each: in
-// phases over points and in those over rows.
+// classKey holds the access classes of a launch's operands, two bits each, for phases over points
+// and for phases over rows.
 type classKey struct {
 	points, rows [maxOperands / 32]uint64
 	guarded      [2]bool // an output of such a phase has stride 0 along an outer dim
 	cols         bool
-	dot          bool // a contraction: points is of its first phase, rows of its last
+	dot          bool // a contraction: points is for its first phase, second for the second, rows for the last
 	second       [maxOperands / 32]uint64
 }
 
-// maxOperands is what a classKey has room for; maxPhaseOperands counts
-// temporaries as well.
+// maxOperands is the most operands in a classKey; maxPhaseOperands includes temporaries.
 const (
 	maxOperands      = 64
 	maxPhaseOperands = 4 * maxOperands
@@ -160,9 +157,8 @@ func setClass(k *[maxOperands / 32]uint64, i int, c codegen.AccessClass) {
 	k[i/32] |= uint64(c) << (2 * (i % 32))
 }
 
-// variant is what the printer needs for a phase. Rows of temporaries lie
-// densely, as do their points; along a row a row's value stands still, unless
-// rows are columns.
+// variant returns the printer's input for a phase. Rows of temporaries are dense, and so are their
+// points. A row's value is constant along the row, unless rows are walked as columns.
 func (k *classKey) variant(i int, ph *codegen.Phase, temps []codegen.Temp) cgo.Variant {
 	of, guarded := &k.points, k.guarded[0]
 	if ph.Level == codegen.Row {
@@ -192,18 +188,18 @@ func (k *classKey) variant(i int, ph *codegen.Phase, temps []codegen.Temp) cgo.V
 type variant struct {
 	sched *schedule
 	key   classKey
-	code  atomic.Pointer[compiled] // nil until there is some
-	own   atomic.Pointer[compiled] // machine code beside code that came with the program
-	noted atomic.Bool              // for those who compile kernels into programs
+	code  atomic.Pointer[compiled] // nil until code exists
+	own   atomic.Pointer[compiled] // machine code, if code was compiled into the program
+	noted atomic.Bool              // recorded, for tools that compile kernels into programs
 
 	heat   atomic.Int64 // of the launches so far, see heatToCompile
 	queued atomic.Bool
 	making sync.Mutex    // held to make machine code
-	failed atomic.Bool   // was compiled in vain, also of own
-	done   chan struct{} // closed when compiling has ended, well or not
+	failed atomic.Bool   // a compile failed, also one of own
+	done   chan struct{} // closed when compiling has ended, with or without success
 }
 
-// units are what is printed for a variant, a function for each phase.
+// units returns the units to print for a variant, a function for each phase.
 func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {
 	s, err := v.sched.lowered()
 	if err != nil {
@@ -212,7 +208,7 @@ func (v *variant) units() ([]cgo.Unit, *codegen.Schedule, error) {
 	return unitsOf(s, &v.key, kernelSymbol), s, nil
 }
 
-// known are the variants that were asked for. The list must not be changed.
+// known returns the variants needed so far. The caller must not change the list.
 func (s *schedule) known() []*variant {
 	if list := s.variants.Load(); list != nil {
 		return *list
@@ -220,12 +216,12 @@ func (s *schedule) known() []*variant {
 	return nil
 }
 
-// compiled reports a variant that there is code of.
+// compiled reports that code exists for some variant.
 func (s *schedule) compiled() bool {
 	return slices.ContainsFunc(s.known(), func(v *variant) bool { return v.code.Load() != nil })
 }
 
-// variantFor finds or adds the variant of a class.
+// variantFor finds or adds the variant for a class.
 func (s *schedule) variantFor(key *classKey) *variant {
 	for _, v := range s.known() {
 		if v.key == *key {

@@ -10,11 +10,10 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 )
 
-// streams reports an output that is stored past the caches: one of which the
-// next reader would find too little there. Storing it the usual way reads every
-// line before writing it, and pushes out what is still wanted. Where the output
-// lies on an input, its lines are at hand. Contractions write tiles that end in
-// the middle of lines, as short rows do, and scatters write here and there.
+// streams reports that an output is stored past the caches, because it is too large for its next
+// reader to find it there. A normal store reads every line before writing it, and evicts data that
+// is still needed. If the output shares a buffer with an input, its lines are cached anyway.
+// Contractions, short rows and scatters store partial lines, so they do not qualify.
 func (r *ready) streams(i int) bool {
 	o, a := &r.p.kernel.Operands[i], &r.l.Args[i]
 	if o.Kind != codegen.Output || r.dot != nil || r.scatter != nil || r.outputBytes(i) < r.p.dev.streamsFrom() || !r.wholeLines(i) {
@@ -28,12 +27,13 @@ func (r *ready) streams(i int) bool {
 	return true
 }
 
-// longRun is a stretch of memory of which the line at its end does not matter.
+// longRun is the length of a contiguous run, in bytes, from which a partial line at its end does
+// not matter.
 const longRun = 32 * line
 
-// wholeLines reports that what is stored through an operand at a stretch is made
-// of whole lines, but for few: half of one stored past the caches and the other
-// half the usual way takes longer than either.
+// wholeLines reports that the contiguous runs stored through an operand are made of whole lines,
+// with few exceptions. Storing one half of a line past the caches and the other half normally is
+// slower than either way alone.
 func (r *ready) wholeLines(i int) bool {
 	o := &r.p.kernel.Operands[i]
 	_, n := r.innermost(r.l.Rank)
@@ -44,8 +44,8 @@ func (r *ready) wholeLines(i int) bool {
 	return n%line == 0 || n >= longRun
 }
 
-// outputBytes is the size of what is stored through an operand, or of the buffer of which
-// it stores a piece.
+// outputBytes returns the bytes stored through an operand, or the bytes of the whole buffer if the
+// operand stores a piece of it.
 func (r *ready) outputBytes(i int) int64 {
 	o := &r.p.kernel.Operands[i]
 	points := r.total
@@ -59,10 +59,9 @@ func (r *ready) outputBytes(i int) int64 {
 	return bytes
 }
 
-// streamsFrom is the size of results from which they are stored past the caches:
-// half of this program's share of the last one. What a result is computed from
-// goes through the cache with it, so a larger one has lost its beginning when its
-// end is written.
+// streamsFrom returns the size from which results are stored past the caches: half of this
+// program's share of the last-level cache. The inputs of a result pass through the cache with it,
+// so the beginning of a larger result is evicted before its end is written.
 func (d *device) streamsFrom() int64 {
 	if d.streamBytes > 0 {
 		return d.streamBytes
@@ -70,18 +69,17 @@ func (d *device) streamsFrom() int64 {
 	return cacheShare(lastCache(), goruntime.NumCPU()) / 2
 }
 
-// processorCache is the most of a last-level cache that is to be counted on for a
-// processor. Chips have 1 to 4 MiB for each, some more.
+// processorCache is the most bytes of a last-level cache to assume per processor. Chips have 1 to
+// 4 MiB per processor, some more.
 const processorCache = 4 << 20
 
-// cacheShare is what of a last-level cache is this machine's. A virtual machine is
-// told the size of the whole, and has neighbours that it is not told of.
+// cacheShare returns the part of a last-level cache that this machine can use. A virtual machine
+// sees the size of the whole cache, but not its neighbours that use it too.
 func cacheShare(size int64, processors int) int64 {
 	return min(size, int64(processors)*processorCache)
 }
 
-// lastCache is the size of the last-level cache, 32 MiB where the system does
-// not tell.
+// lastCache returns the size of the last-level cache, 32 MiB if unknown.
 var lastCache = sync.OnceValue(func() int64 {
 	for _, level := range []string{"3", "2"} {
 		text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index" + level + "/size")

@@ -2,8 +2,8 @@ package cpu
 
 import "unsafe"
 
-// load finds a loaded value's block: in the operand's memory where it is dense
-// there and fills whole groups, else copied into a register.
+// load finds the block of a loaded value: in the operand's memory if it is dense there and fills
+// whole groups, else copied into a register.
 func (e *evaluation) load(in *t0Instr, step walkStep) {
 	o, size := &e.a.ops[in.slot], int64(in.size)
 	src := e.dense(o, step.class, size, 1)
@@ -27,7 +27,7 @@ func (e *evaluation) load(in *t0Instr, step walkStep) {
 	e.pad(reg, size)
 }
 
-// pad fills the lanes behind the end of the block, up to the end of its group.
+// pad clears the lanes from the end of the block to the end of its group.
 func (e *evaluation) pad(reg unsafe.Pointer, size int64) {
 	clear(unsafe.Slice((*byte)(unsafe.Add(reg, e.n*size)), (int64(e.groups)*groupLen-e.n)*size))
 }
@@ -36,7 +36,7 @@ func copyBytes(dst, src unsafe.Pointer, n int64) {
 	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
 }
 
-// position makes the halves of an index operand's positions.
+// position computes the halves of an index operand's positions.
 func (e *evaluation) position(in *t0Instr, step walkStep) {
 	o, reg, how := &e.a.ops[in.slot], e.reg(in), posLo
 	if in.fn == fnIndexHi {
@@ -51,7 +51,7 @@ func (e *evaluation) position(in *t0Instr, step walkStep) {
 	e.pad(reg, 4)
 }
 
-// target is where a store's elements are if the block is dense there, or nil.
+// target returns the address for a store's elements if the block is dense there, else nil.
 func (e *evaluation) target(s *t0Store) unsafe.Pointer {
 	size := int64(e.t.instrs[s.value].size)
 	if s.reduce != 0 {
@@ -77,7 +77,7 @@ func (e *evaluation) store(s *t0Store) {
 			copyBytes(unsafe.Add(dst, i*size), v.p, min(groupLen, e.n-i)*size)
 		}
 	default:
-		// Scattered piecewise: one group is all there is of the value.
+		// Scatter group by group: the value has only one group.
 		at := e.at
 		for i := int64(0); i < e.n; i += groupLen {
 			n := min(groupLen, e.n-i)

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// lowerForBlocks turns ops that have no block function of their own into the
-// primitives of their expansions; whatever the kernel computes twice is
-// computed once. Where denormals are flushed in software only primitives are left.
+// lowerForBlocks lowers ops without a block function to the primitives of their expansions, and
+// removes duplicate computations. If denormals are flushed in software, it lowers everything to
+// primitives.
 func lowerForBlocks(k *codegen.Kernel, soft bool) (*codegen.Kernel, error) {
 	if soft {
 		return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return in.Op == ir.Flush && blockFn(keyOf(in, first)) != 0 })
@@ -17,8 +17,7 @@ func lowerForBlocks(k *codegen.Kernel, soft bool) (*codegen.Kernel, error) {
 	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return blockFn(keyOf(in, first)) != 0 })
 }
 
-// compileBlocks turns a kernel, lowered for it, into a block program, in
-// microseconds.
+// compileBlocks compiles a lowered kernel to a block program, in microseconds.
 func compileBlocks(k *codegen.Kernel) (*tier0Code, error) {
 	c := blockCompiler{k: k, value: make([]int32, len(k.Body))}
 	for i := range c.value {
@@ -27,8 +26,8 @@ func compileBlocks(k *codegen.Kernel) (*tier0Code, error) {
 	c.instrs = make([]t0Instr, 0, len(k.Body)+4)
 	c.dts = make([]ir.DType, 0, len(k.Body)+4)
 	for i, live := range liveBody(k) {
-		// Leaves are emitted where they are first used, which keeps the ranges
-		// of loaded blocks short.
+		// Leaves are emitted at their first use, which keeps the live ranges of loaded blocks
+		// short.
 		if !live || isLeaf(k.Body[i]) {
 			continue
 		}
@@ -70,7 +69,7 @@ func liveBody(k *codegen.Kernel) []bool {
 	return live
 }
 
-// isLeaf reports values without operands.
+// isLeaf reports values without arguments.
 func isLeaf(in ir.Instr) bool {
 	switch in.Op {
 	case ir.Const, ir.Scalar, ir.IndexLo, ir.IndexHi:
@@ -84,7 +83,7 @@ type blockCompiler struct {
 	instrs []t0Instr
 	dts    []ir.DType // of instrs
 	work   int
-	value  []int32 // of an instruction of the body, -1 where not emitted yet
+	value  []int32 // of an instruction of the body, -1 if not emitted yet
 }
 
 func (c *blockCompiler) add(in t0Instr, dt ir.DType) int32 {
@@ -95,8 +94,7 @@ func (c *blockCompiler) add(in t0Instr, dt ir.DType) int32 {
 	return in.dst
 }
 
-// use gives the value of an instruction of the body, emitting it if it is a
-// leaf that nobody has used before.
+// use returns the value of an instruction of the body. It emits a leaf at its first use.
 func (c *blockCompiler) use(r ir.Ref) int32 {
 	if c.value[r] < 0 {
 		c.value[r] = c.leaf(c.k.Body[r])
@@ -106,7 +104,7 @@ func (c *blockCompiler) use(r ir.Ref) int32 {
 
 var leafFns = map[ir.Op]int32{ir.Const: fnConst, ir.Scalar: fnScalar, ir.Load: fnLoad, ir.IndexLo: fnIndexLo, ir.IndexHi: fnIndexHi}
 
-// leaf emits a leaf, or finds the same one among those emitted before.
+// leaf emits a leaf, or returns an equal one that was emitted before.
 func (c *blockCompiler) leaf(in ir.Instr) int32 {
 	n := t0Instr{fn: leafFns[in.Op], src: [4]int32{-1, -1, -1, -1}}
 	if in.Op == ir.Const {
@@ -155,9 +153,9 @@ func (c *blockCompiler) instr(i int) error {
 	return nil
 }
 
-// allocate gives every value that may differ from point to point a block of
-// the scratch memory, by linear scan: a block is free again after the last
-// reader of its value, and the reader itself may write over it.
+// allocate assigns a block of scratch memory to every value that may differ from point to point,
+// by linear scan. A block is free after the last reader of its value, and that reader may
+// overwrite it.
 func (t *tier0Code) allocate() {
 	n := int32(len(t.instrs))
 	for i := range t.instrs {

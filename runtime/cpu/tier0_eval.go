@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// How an operand's elements follow each other, for a whole call.
+// walkClass is how an operand's elements follow each other, during a whole call.
 type walkClass uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 type walkStep struct {
 	instr int32
 	class walkClass // of its operand
-	copy  bool      // a load that must not stay in the operand's memory
+	copy  bool      // a load that must be copied out of the operand's memory
 }
 
 // evaluation is one call of a block program.
@@ -29,13 +29,13 @@ type evaluation struct {
 	v      []t0Val
 	list   []walkStep
 	class  []walkClass // of operands
-	direct []bool      // stores computed straight into memory
+	direct []bool      // stores whose values are computed in place in memory
 	regs   unsafe.Pointer
-	own    unsafe.Pointer // one group per value, for those that are the same at every point
+	own    unsafe.Pointer // one group per value that is the same at every point
 	begin  int64          // first point of the call
-	p, n   int64          // points [p, p+n) are the block
+	p, n   int64          // points [p, p+n) are the current block
 	groups int
-	at     [runtime.MaxRank]int64 // position of p, unless all operands are linear
+	at     [runtime.MaxRank]int64 // position of p; not used if all operands are linear
 	rows   bool                   // blocks stay inside a row
 }
 
@@ -43,8 +43,8 @@ type evaluation struct {
 func (t *tier0Code) eval(a *args, begin, end int64) {
 	scratch := unsafe.Pointer(unsafe.SliceData(a.scratch))
 	e := evaluation{t: t, a: a, begin: begin, p: begin,
-		// Not in the scratch memory: the collector does not look
-		// there, and what it finds where a pointer is stored must be one.
+		// Values are not in the scratch memory: they contain pointers, which the garbage collector
+		// must see, and it does not scan the scratch memory.
 		v:    a.room(len(t.instrs)),
 		list: unsafe.Slice((*walkStep)(unsafe.Add(scratch, t.listAt())), len(t.instrs))[:0],
 		regs: unsafe.Add(scratch, t.regsAt()), own: unsafe.Add(scratch, t.uniformsAt())}
@@ -68,7 +68,7 @@ func (t *tier0Code) eval(a *args, begin, end int64) {
 		}
 	}
 	for i := range t.instrs {
-		linear = linear && !laneLoad(t.instrs[i].fn) // they need the position
+		linear = linear && !laneLoad(t.instrs[i].fn) // lane loads need the position
 	}
 	e.prepare()
 	for i := range e.direct {
@@ -89,10 +89,10 @@ func (t *tier0Code) eval(a *args, begin, end int64) {
 			e.advance(e.n)
 		}
 	}
-	clear(e.v) // nothing of a launch is kept
+	clear(e.v) // keep nothing of a launch
 }
 
-// room is memory for n values.
+// room returns memory for n values.
 func (a *args) room(n int) []t0Val {
 	if a.values == nil {
 		return make([]t0Val, n)
@@ -125,7 +125,7 @@ func classifyWalk(a *args, o *operand) walkClass {
 	return walkStrided
 }
 
-// prepare evaluates what is the same at every point, and lists the rest.
+// prepare evaluates the values that are the same at every point, and lists the other instructions.
 func (e *evaluation) prepare() {
 	for i := range e.t.instrs {
 		in := &e.t.instrs[i]
@@ -173,7 +173,7 @@ func (e *evaluation) reg(in *t0Instr) unsafe.Pointer {
 	return unsafe.Add(e.regs, int(in.reg)*e.t.block)
 }
 
-// uniform makes a value one group that holds bits everywhere.
+// uniform sets a value to one group that holds bits everywhere.
 func (e *evaluation) uniform(in *t0Instr, bits uint64) {
 	p := unsafe.Add(e.own, int(in.dst)*uniformBytes)
 	switch in.size {
@@ -207,14 +207,14 @@ func element(p unsafe.Pointer, size int32) uint64 {
 	return *(*uint64)(p)
 }
 
-// overwrites reports an output in the memory of a loaded operand. Both have
-// the same Access then, so only the order inside a block matters.
+// overwrites reports that an output is in the memory of a loaded operand. Both have the same
+// Access then, so only the order inside a block matters.
 func (e *evaluation) overwrites(s *t0Store, load *t0Instr) bool {
 	return s.reduce == 0 && e.a.ops[s.slot].base == e.a.ops[load.slot].base
 }
 
-// copies reports a loaded value that is stored while another store writes over
-// its memory: it cannot stay there until its turn comes.
+// copies reports that a loaded value is stored while another store overwrites its memory: the
+// value must be copied out before.
 func (e *evaluation) copies(load *t0Instr) bool {
 	if int(load.last) < len(e.t.instrs) {
 		return false
@@ -227,9 +227,8 @@ func (e *evaluation) copies(load *t0Instr) bool {
 	return false
 }
 
-// straight reports a store whose value may be computed straight into memory: a
-// block function makes it, no earlier store has it, and no operand in the same
-// memory is read later.
+// straight reports that a store's value may be computed in place in memory: a block function
+// computes it, no earlier store stores it, and no operand in the same memory is read later.
 func (e *evaluation) straight(k int) bool {
 	s := &e.t.stores[k]
 	if e.t.instrs[s.value].fn < fnFirst || e.v[s.value].step == 0 {
@@ -290,8 +289,8 @@ func (e *evaluation) block() {
 	}
 }
 
-// dense is where the block's elements of an operand lie one after another, or
-// nil; step is what lies between two of them.
+// dense returns the address of the block's elements of an operand if they are step apart, else
+// nil.
 func (e *evaluation) dense(o *operand, class walkClass, size int64, step int64) unsafe.Pointer {
 	if class == walkLinear {
 		return unsafe.Add(o.base, (o.offset+e.p)*size)

@@ -8,11 +8,10 @@ import (
 
 //go:generate go run github.com/millrace-go/millrace/internal/blockgen -dir .
 
-// blockFunc computes value in.dst from values in.src, groups times groupLen
-// elements.
+// blockFunc computes value in.dst from values in.src, for groups times groupLen elements.
 type blockFunc func(in *t0Instr, v []t0Val, groups int)
 
-// What follows is called by the generated Go functions.
+// The generated Go functions call the functions below.
 
 func b2u(x bool) uint8 {
 	var r uint8
@@ -32,17 +31,16 @@ func absInt[T int32 | int64](x T) T {
 	return x
 }
 
-// twice reports a sum s = x*y + z of float32 numbers, computed in float64,
-// that must not be rounded a second time. The product is exact, so the only
-// harm lies where the first rounding ends in the middle of two float32 numbers,
-// or where the second one is denormal.
+// twice reports that a sum s = x*y + z of float32 numbers, computed in float64, must not be
+// rounded a second time. The product is exact. Rounding twice is only wrong if the first rounding
+// ends halfway between two float32 numbers, or if the result is a denormal float32.
 func twice(s float64) bool {
 	b := math.Float64bits(s)
 	return b&(1<<29-1) == 1<<28 || b<<1 < 0x381<<53
 }
 
-// u64f32 rounds once: above 2^63 the lowest bit becomes sticky, because
-// processors convert signed integers only.
+// u64f32 converts with a single rounding. Above 2^63 it halves the number and keeps the lost bit
+// as a sticky bit, because processors convert only signed integers.
 func u64f32(x uint64) float32 {
 	if int64(x) >= 0 {
 		return float32(int64(x))

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// keyOf names the block function of an operation whose first operand has the
-// given dtype.
+// keyOf returns the key of the block function for an operation whose first operand has the given
+// dtype.
 func keyOf(in ir.Instr, first ir.DType) fnKey {
 	k := fnKey{op: in.Op, dt: in.DT}
 	info := in.Op.Info()
@@ -20,16 +20,16 @@ func keyOf(in ir.Instr, first ir.DType) fnKey {
 	return k
 }
 
-// fnRow is a row of the generated list: ops by their names, whose numbers may
+// fnRow is a row of the generated list. It identifies ops by name, because their numbers may
 // change.
 type fnRow struct {
 	op     string
 	dt, in ir.DType
-	of     string // the table or sub-program of Lookup and Rare
-	fn     int32  // rows may share a function: integer addition ignores signs
+	of     string // name of the table or sub-program of Lookup and Rare
+	fn     int32  // several rows may share a function: integer addition ignores signs
 }
 
-// imm is what a Lookup or Rare carries.
+// imm returns the immediate of a Lookup or Rare.
 func (r *fnRow) imm() uint64 {
 	if id, ok := ir.TableByName(r.of); ok {
 		return id
@@ -48,5 +48,5 @@ var fnIndex = sync.OnceValue(func() map[fnKey]int32 {
 	return m
 })
 
-// blockFn is the number of a block function, 0 where there is none.
+// blockFn returns the number of a block function, 0 if there is none.
 func blockFn(k fnKey) int32 { return fnIndex()[k] }

@@ -6,22 +6,22 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Loads behind a guard and loads through an index: every lane is looked at, for where the
-// guard is false, or the index out of range, there need not be any memory.
+// Loads behind a guard and loads through an index. Every lane is checked: if its guard is false or
+// its index is out of range, its address may be outside memory.
 
-// laneReads finds what each lane of a load behind a guard, or through an index,
-// reads.
+// laneReads finds the position that each lane of such a load reads.
 type laneReads struct {
 	a            *args
 	in           *t0Instr
-	guard, index *t0Val // nil where there is none
+	guard, index *t0Val // nil if the load has none
 }
 
 func laneOf(v *t0Val, j int64, size int) unsafe.Pointer {
 	return unsafe.Add(v.p, int(j)/groupLen*v.step+int(j)%groupLen*size)
 }
 
-// find is the position in memory that lane j reads, false where it reads nothing.
+// find returns the position in memory that lane j reads; it returns false if the lane reads
+// nothing.
 func (m *laneReads) find(j, p int64) (int64, bool) {
 	if m.guard != nil && *(*uint8)(laneOf(m.guard, j, 1)) == 0 {
 		return 0, false
@@ -51,7 +51,7 @@ func (m *laneReads) find(j, p int64) (int64, bool) {
 	return p + beyond, true
 }
 
-// lanes runs a load of n lanes, the first at point at, into a dense block.
+// lanes runs a load of n lanes into a dense block; the first lane is at position e.at.
 func (e *evaluation) lanes(in *t0Instr, n int64, buf unsafe.Pointer) {
 	m := laneReads{a: e.a, in: in}
 	g := in.src[0]
@@ -98,7 +98,7 @@ func (e *evaluation) lanes(in *t0Instr, n int64, buf unsafe.Pointer) {
 func readLanes[T uint8 | uint16 | uint32 | uint64](m *laneReads, mem, dst unsafe.Pointer, first, row, step, n int64) {
 	b := unsafe.Slice((*T)(dst), n)
 	for i := range b {
-		var x T // the lane may hold the index: it is written last
+		var x T // written last, because the lane may hold the index
 		if from, ok := m.find(first+int64(i), row+int64(i)*step); ok {
 			x = *(*T)(unsafe.Add(mem, from*int64(unsafe.Sizeof(x))))
 		}
@@ -106,5 +106,5 @@ func readLanes[T uint8 | uint16 | uint32 | uint64](m *laneReads, mem, dst unsafe
 	}
 }
 
-// laneLoad reports loads that look at every lane, and so need positions.
+// laneLoad reports loads that check every lane, and so need positions.
 func laneLoad(fn int32) bool { return fn == fnLoadIf || fn == fnLoadAt }

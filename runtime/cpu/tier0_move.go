@@ -6,18 +6,18 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Operands that are neither dense nor constant are gathered and scattered. A block is
-// taken apart into rows (points that differ in the last dim only). Along a row an operand's
-// position advances by a fixed step, through every stage of its view as long as no dim of
-// the stage overflows, so all work is done in runs: a first position, a step, a length.
+// Operands that are neither dense nor constant are gathered and scattered. A block is split into
+// rows: points that differ in the last dim only. Along a row an operand's position advances by a
+// fixed step, also through a stage of its view as long as no dim of the stage overflows. So all
+// work is done in runs: a first position, a step, a length.
 
-// How elements move.
+// Kinds of moves.
 const (
 	gather  = iota // from an operand into a dense block
 	scatter        // from a dense block to an operand
 	posLo          // positions, low halves
 	posHi
-	positions // in bytes of so many an element, 64 bits each
+	positions // positions in bytes, 64 bits each
 )
 
 type mover struct {
@@ -26,8 +26,7 @@ type mover struct {
 	how, size int
 }
 
-// move copies n elements, the first at point at, between an operand and a
-// dense block.
+// move copies n elements, the first at point at, between an operand and a dense block.
 func move(a *args, o *operand, how, size int, at *[runtime.MaxRank]int64, n int64, buf unsafe.Pointer) {
 	m := mover{o, buf, how, size}
 	last := a.rank - 1
@@ -67,8 +66,8 @@ func move(a *args, o *operand, how, size int, at *[runtime.MaxRank]int64, n int6
 	}
 }
 
-// staged splits a run, n elements from pos on with a step between them, where
-// a dim of a stage overflows.
+// staged splits a run of n elements, from pos on with the given step, where a dim of a stage
+// overflows.
 func (m *mover) staged(stage int, pos, step, n, to int64) {
 	if stage == len(m.o.stages) {
 		m.run(pos, step, n, to)
@@ -100,7 +99,7 @@ func (m *mover) staged(stage int, pos, step, n, to int64) {
 		}
 		length = min(length, n)
 		if pos < 0 || length < 1 {
-			length = 1 // outside of the stage, as behind a guard: no run there is straight
+			length = 1 // outside of the stage, as behind a guard: positions there have no fixed step
 		}
 		m.staged(stage+1, out, stride, length, to)
 		pos += length * step

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// softFns are goFns for kernels that flush denormals in software, which are
-// lowered to primitives: those of floats are ir's.
+// softFns are goFns for kernels that flush denormals in software. Such kernels are lowered to
+// primitives; primitives on floats use ir's arithmetic.
 var softFns = sync.OnceValue(func() []blockFunc {
 	fns := append([]blockFunc(nil), goFns[:]...)
 	for i := range fnRows {
@@ -32,8 +32,7 @@ var softFloat64 = map[ir.Op]blockFunc{
 	ir.FMA: soft3(ir.FlushFMA64),
 }
 
-// softFn is the function of a primitive that treats denormals in a way of its own,
-// nil for others.
+// softFn returns the function of a primitive that treats denormals specially, nil for others.
 func softFn(op ir.Op, dt, in ir.DType, imm uint64) blockFunc {
 	float := func(d ir.DType) bool { return d == ir.Float32 || d == ir.Float64 }
 	switch {
@@ -86,7 +85,7 @@ func softGroup[T any](v t0Val, g int) *[groupLen]T {
 	return (*[groupLen]T)(unsafe.Add(v.p, g*v.step))
 }
 
-// softPrim is any primitive by the oracle's arithmetic.
+// softPrim computes any primitive by the oracle's arithmetic.
 func softPrim(prim ir.Instr, dts []ir.DType) blockFunc {
 	return func(in *t0Instr, v []t0Val, groups int) {
 		var room [5][groupLen]uint64

@@ -6,60 +6,61 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// An operand whose elements lie far apart along the innermost dim, and side by
-// side along another, as those of a transposed matrix, costs a line of memory for
-// each of them, and the same line again for the next one in it, which by then has
-// left the cache. So what a tile of both dims has of it is transposed into memory
-// of the thread, a line at a time, and the kernel reads it there as if it had
-// always been dense. Elementwise launches go over tiles for that; launches with
-// rows have tiles, which get as many rows as share a line.
+// Consider an operand whose elements are far apart along the innermost dim and adjacent along
+// another dim, like a transposed matrix. Each element costs a cache line, and the same line again
+// for the next element in it, because the line has been evicted meanwhile. Therefore each tile of
+// both dims is transposed into the thread's memory, a line at a time, and the kernel reads it
+// there as a dense operand. Elementwise launches walk tiles for that. Launches with rows already
+// have tiles; they get as many rows as share a line.
 
 const (
-	// transposedFrom is the number of points from which it is worth the walk over tiles.
+	// transposedFrom is the number of points from which walking tiles pays.
 	transposedFrom = 2048
-	// transposedSide is how far a tile reaches along both dims where they are that
-	// long, and transposedLong where all is more than a cache holds: stretches of
-	// memory should be long then.
+	// transposedSide is the size of a tile along both dims, if the dims are that long.
+	// transposedLong is the same for data larger than a cache, where contiguous runs of memory
+	// should be long.
 	transposedSide, transposedLong = 64, 128
-	// transposedLeast is how many rows a tile of rows has at least: what a line holds
-	// of them, and what is transposed together.
+	// transposedLeast is the least number of rows of a tile of rows: those that share a line and
+	// are transposed together.
 	transposedLeast = 16
-	// transposedMost is how far it reaches along one where the other one is short.
+	// transposedMost is the largest size of a tile along one dim if the other dim is short.
 	transposedMost = 1024
-	// transposedBytes bounds what is transposed at a time, so that it stays in a near cache.
+	// transposedBytes bounds the bytes that are transposed at a time, to keep them in a near
+	// cache.
 	transposedBytes = 256 << 10
-	// apart is how many bytes lie between elements that no vector of loads finds in one line.
+	// apart is the distance, in bytes, from which on a vector of loads does not find its elements
+	// in one line.
 	apart = 16
 	line  = 64
 )
 
-// Short rows are another case. Along an innermost dim of three points, as of an image's
-// colours, nothing but a row's rest is done, forty nanoseconds each. Where operands go on
-// from row to row there is no such dim, as launches are bound without it; what is repeated
-// for each row, or for each point of a row, keeps it. That is spread over tiles of whole
-// rows, in which all operands go on.
+// Short rows are another case. With an innermost dim of three points, such as an image's colours,
+// each row is only a remainder, which takes 40 ns. If all operands continue from row to row,
+// Collapse has merged that dim. An operand that repeats for each row, or for each point of a row,
+// prevents the merge. Such an operand is copied into tiles of whole rows, in which all operands
+// continue.
 
 const (
-	// shortRow is how many points a row has at most that is worth it.
+	// shortRow is the most points of a row for which this pays.
 	shortRow = 48
-	// shortRows is how many rows there are at least, and shortPoints how many points a tile has.
+	// shortRows is the least number of rows, and shortPoints the number of points of a tile.
 	shortRows, shortPoints = 4, 2048
-	// swappedRow is how short an innermost dim is that is better not walked along.
+	// swappedRow is the length up to which walking along the innermost dim is avoided.
 	swappedRow = 8
 )
 
-// transposed are the operands of a launch that are transposed, and by which tiles.
+// transposed describes which operands of a launch are transposed, and by which tiles.
 type transposed struct {
-	dim        int    // of the launch, along which they are neighbours
-	ops        uint64 // which, a bit each; 0: none
-	rows, cols int64  // of an elementwise launch's tile: points along dim and along the innermost one
+	dim        int    // the dim of the launch along which elements are neighbours
+	ops        uint64 // a bit for each operand; 0: none
+	rows, cols int64  // size of an elementwise launch's tile: points along dim and along the innermost one
 }
 
 func (t *transposed) has(i int) bool { return t.ops>>i&1 != 0 }
 
-// transposable marks the inputs that a kernel only reads at the points
-// themselves: behind a guard there may be no memory. Those of rows are among them in a
-// contraction, where a row is a point of the results.
+// transposable returns the inputs that a kernel reads only at the points themselves: an address
+// behind a guard may be outside memory. In a contraction it includes row operands, because a row
+// is a point of the results there.
 func transposable(k *codegen.Kernel, contracts bool) (ops uint64) {
 	for i, o := range k.Operands {
 		if o.Kind == codegen.Input && (!o.Row || contracts) {
@@ -74,9 +75,8 @@ func transposable(k *codegen.Kernel, contracts bool) (ops uint64) {
 	return ops
 }
 
-// neighbours is the dim, of those from first to before the innermost, along which
-// operand i moves by the least, -1 where that is the innermost one itself, or not
-// worth a tile.
+// neighbours returns the dim in [first, last] along which operand i has the smallest stride. It
+// returns -1 if the innermost dim has a smaller one, or if a tile does not pay.
 func (r *ready) neighbours(i, first, last int) int {
 	a, dims, size := &r.l.Args[i], r.l.Dims[:r.l.Rank], int64(r.p.kernel.Operands[i].DT.Size())
 	inner := len(dims) - 1
@@ -94,8 +94,8 @@ func (r *ready) neighbours(i, first, last int) int {
 	return best
 }
 
-// orderTransposed finds the operands that are to be transposed: for rows, along
-// the last of the kept dims, as a tile is of successive rows.
+// orderTransposed chooses the operands to transpose. With rows it uses the last kept dim, because
+// a tile consists of successive rows.
 func (r *ready) orderTransposed() {
 	l, ops := r.l, r.p.kernel.Operands
 	if l.Rank < 2 || r.p.transposable == 0 {
@@ -117,7 +117,7 @@ func (r *ready) orderTransposed() {
 	var votes [runtime.MaxRank]int // bytes of a point
 	for i := range ops {
 		if r.guard(i) != 0 && !r.p.hasRows {
-			return // positions in a tile are not those that a guard asks for
+			return // a guard needs positions in the launch, not in a tile
 		}
 		if d := r.neighbours(i, first, last); d >= 0 {
 			votes[d] += ops[i].DT.Size()
@@ -145,12 +145,12 @@ func (r *ready) orderTransposed() {
 	r.transposed = t
 }
 
-// shortRows are tiles of whole rows, where those are short.
+// shortRows returns tiles of whole rows if rows are short.
 func (r *ready) shortRows() (t transposed, ok bool) {
 	l := r.l
 	inner, last := l.Rank-1, l.Rank-2
 	m, n := l.Dims[last], l.Dims[inner]
-	if r.p.hasRows || n < 2 || n > shortRow || m < shortRows { // of one point all are contiguous
+	if r.p.hasRows || n < 2 || n > shortRow || m < shortRows { // with one point per row every operand is contiguous
 		return t, false
 	}
 	for i := range l.Args {
@@ -163,7 +163,7 @@ func (r *ready) shortRows() (t transposed, ok bool) {
 			return t, false
 		default:
 			if d := r.neighbours(i, 0, last); d >= 0 && d < last {
-				return t, false // it is better transposed along that
+				return t, false // transposing it along d is better
 			}
 			t.ops |= 1 << i
 		}
@@ -172,7 +172,7 @@ func (r *ready) shortRows() (t transposed, ok bool) {
 	return t, t.ops != 0
 }
 
-// size chooses the tiles of m by n points, each of so many bytes.
+// size chooses the size of tiles in m by n points, each of the given bytes.
 func (t *transposed) size(m, n, bytes, total int64) {
 	side := int64(transposedSide)
 	if total*bytes > lastCache()/4 {
@@ -189,8 +189,8 @@ func (t *transposed) size(m, n, bytes, total int64) {
 	}
 }
 
-// transposedRows makes a tile as high as lines are long, and higher where that
-// takes little; false where a cache does not hold so much. m rows lie side by side.
+// transposedRows sets the tile's rows to those that share a line, or more if rows are small. It
+// returns false if they do not fit in a cache. m rows are adjacent.
 func (r *ready) transposedRows(rowBytes, m int64) bool {
 	if transposedLeast*rowBytes > 2*tileBytes {
 		return false
@@ -202,10 +202,9 @@ func (r *ready) transposedRows(rowBytes, m int64) bool {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// orderSwapped walks the last two dims of an elementwise launch the other way round
-// where the innermost one is short and what is read lies along the one before it, but
-// cannot be transposed: elements that are put together from several operands, a guard
-// for each.
+// orderSwapped swaps the last two dims of an elementwise launch if the innermost dim is short and
+// the inputs are dense along the other one but cannot be transposed. That happens if elements are
+// combined from several operands, with a guard for each.
 func (r *ready) orderSwapped() {
 	l := r.l
 	if l.Rank < 2 || r.transposed.ops != 0 {

@@ -2,15 +2,14 @@ package cpu
 
 import "unsafe"
 
-// transposedJob is an elementwise launch some of whose operands are transposed tile by
-// tile: its shares are tiles.
+// transposedJob runs an elementwise launch with transposed operands; its shares are tiles.
 type transposedJob struct {
 	e            *executor
 	r            *ready
 	args         args // of the launch
 	code         evaluator
 	down, across int64 // tiles along the two dims
-	room         int64 // bytes of a tile's operands
+	room         int64 // bytes of a tile's transposed operands
 }
 
 func (j *transposedJob) run(r *ready) {
@@ -33,7 +32,7 @@ func (j *transposedJob) run(r *ready) {
 	j.r, j.code = nil, nil
 }
 
-// tileBytes is what a tile has of an operand.
+// tileBytes returns the bytes of an operand in a tile.
 func (j *transposedJob) tileBytes(size int64) int64 {
 	return aligned(j.r.transposed.rows*j.r.transposed.cols*size + overrun)
 }
@@ -61,8 +60,8 @@ func (j *transposedJob) share(who int, begin, end int64) {
 	*a, m.tile.ops = args{}, ops[:0]
 }
 
-// place moves operands to tile u, and the domain: the two dims, or one where all operands
-// go on from row to row.
+// place moves the operands and the domain to tile u. The domain has two dims, or one if all
+// operands continue from row to row.
 func (j *transposedJob) place(a *args, u int64, local unsafe.Pointer) {
 	t, whole := &j.r.transposed, &j.args
 	inner := whole.rank - 1
@@ -102,8 +101,7 @@ func (j *transposedJob) place(a *args, u int64, local unsafe.Pointer) {
 	}
 }
 
-// spreadTile makes rows of an operand follow one another. Where all are alike the first
-// one is copied.
+// spreadTile makes the rows of an operand adjacent. If all rows are equal it copies the first one.
 func spreadTile(size int, to unsafe.Pointer, o *operand, rows, cols int64) {
 	if o.stride[0] != 0 {
 		gatherTile(size, to, cols, o.base, o.offset, o.stride[0], o.stride[1], rows, cols)
@@ -116,8 +114,8 @@ func spreadTile(size int, to unsafe.Pointer, o *operand, rows, cols int64) {
 	}
 }
 
-// gatherTile has element i*ld + j of dst, whose elements are of so many bytes, be element
-// offset + i*rs + j*cs of src, for i < rows, j < cols.
+// gatherTile sets element i*ld + j of dst to element offset + i*rs + j*cs of src, for i < rows, j
+// < cols. Elements have size bytes.
 func gatherTile(size int, dst unsafe.Pointer, ld int64, src unsafe.Pointer, offset, rs, cs, rows, cols int64) {
 	switch size {
 	case 1:
@@ -131,7 +129,7 @@ func gatherTile(size int, dst unsafe.Pointer, ld int64, src unsafe.Pointer, offs
 	}
 }
 
-// Squares of 16 by 16 keep both sides in cache.
+// gatherOf is gatherTile for one type. Squares of 16 by 16 elements keep both sides in cache.
 func gatherOf[T any](dst *T, ld int64, src *T, offset, rs, cs, rows, cols int64) {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))

@@ -15,12 +15,12 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Loads that fail in a row, with no success so far, end all compiling: a
-// directory that cannot be executed from will not become one that can.
+// hopelessLoads is the number of failed loads in a row, without any success so far, that end all
+// compiling: a directory from which nothing can be executed will not change.
 const hopelessLoads = 3
 
-// compiler makes tier 1 in the background: one compiler process at a time,
-// the variant that has touched most first.
+// compiler makes tier 1 in the background. It runs one compiler process at a time, and compiles
+// first the variant that has touched the most bytes.
 type compiler struct {
 	dev    *device
 	isa    *cgo.ISA
@@ -29,14 +29,14 @@ type compiler struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	waiting int // launches that wait for code
+	waiting int // number of launches that wait for code
 	queue   []*variant
 	running bool // a worker exists
-	busy    bool // it is compiling
+	busy    bool // the worker is compiling
 	ended   bool
-	located func() (*toolchain, error) // a compiler; looks for it once
-	looked  chan struct{}              // closed when it was looked for in the background; nil where it is not
-	tools   *toolchain                 // that compiles, found at the first compile
+	located func() (*toolchain, error) // finds a compiler; searches once
+	looked  chan struct{}              // closed when the background search has ended; nil if there is none
+	tools   *toolchain                 // the compiler in use, found at the first compile
 	broken  error                      // why nothing will be compiled any more
 	loaded  *objects
 	misses  int
@@ -47,20 +47,20 @@ func newCompiler(d *device) *compiler {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.changed = sync.NewCond(&c.mu)
 	c.located = sync.OnceValues(func() (*toolchain, error) { return locate(d.cfg.Cache) })
-	if c.waits() { // every kernel will want it: look while other things are made ready
+	if c.waits() { // every kernel will need the compiler: search while other things are prepared
 		c.looked = make(chan struct{})
 		go func() {
 			defer close(c.looked)
-			_, _ = c.located() // whoever wants it is told
+			_, _ = c.located() // callers that need a compiler get the error from their own call
 			cgo.Printer()
 		}()
 	}
 	return c
 }
 
-// want notes that a launch would have used a variant, and asks for it when it
-// is worth it, which a provisional launch that does not wait never shows; where the
-// launch is to wait, want returns when there is code or there will be none.
+// want records that a launch could have used a variant, and queues the variant once that is worth
+// a compile. A provisional launch never makes it worth one. With wait set, want queues the variant
+// at once and returns when its code exists or its compile has failed.
 func (c *compiler) want(v *variant, bytes int64, provisional, wait bool) {
 	if v.failed.Load() || v.sched.prog.forgotten.Load() && !wait || (v.heat.Add(bytes+heatOfLaunch) < heatToCompile || provisional) && !wait {
 		return
@@ -74,7 +74,7 @@ func (c *compiler) want(v *variant, bytes int64, provisional, wait bool) {
 	}
 }
 
-// await asks for a variant and returns when there is code or there will be none.
+// await queues a variant and returns when its code exists or its compile has failed.
 func (c *compiler) await(v *variant) {
 	c.mu.Lock()
 	c.waiting++
@@ -93,7 +93,7 @@ func (c *compiler) waits() bool {
 	return c.dev.cfg.Compile == runtime.CompileWait || c.dev.cfg.Tier > 0
 }
 
-// enqueue is called with mu held.
+// enqueue adds a variant to the queue and starts a worker if none runs. The caller holds mu.
 func (c *compiler) enqueue(v *variant) {
 	if c.ended || c.broken != nil {
 		c.fail(v)
@@ -106,14 +106,14 @@ func (c *compiler) enqueue(v *variant) {
 	}
 }
 
-// fail ends the wait for a variant that gets no code.
+// fail marks a variant as one without code and wakes the launches that wait for it.
 func (c *compiler) fail(v *variant) {
 	v.failed.Store(true)
 	c.dev.changes.Add(1)
 	close(v.done)
 }
 
-// forget drops what is queued for a program and nobody waits for.
+// forget drops the queued variants of a program, unless runs wait for compiled code.
 func (c *compiler) forget(p *program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,13 +121,13 @@ func (c *compiler) forget(p *program) {
 		if v.sched.prog != p || c.waits() {
 			return false
 		}
-		v.queued.Store(false) // it may be asked for again, when the program is
+		v.queued.Store(false) // it may be queued again if the program is used again
 		c.dev.count.dropped.Add(1)
 		return true
 	})
 }
 
-// work compiles until nothing is asked for, then goes away.
+// work compiles until the queue is empty, then ends.
 func (c *compiler) work() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *compiler) work() {
 	c.changed.Broadcast()
 }
 
-// hottest takes a variant from the queue.
+// hottest removes the variant with the most heat from the queue and returns it.
 func (c *compiler) hottest() *variant {
 	best := 0
 	for i, v := range c.queue {
@@ -158,11 +158,11 @@ func (c *compiler) hottest() *variant {
 		}
 	}
 	v := c.queue[best]
-	c.queue = slices.Delete(c.queue, best, best+1) // which clears the place that is left over
+	c.queue = slices.Delete(c.queue, best, best+1) // which clears the place at the end
 	return v
 }
 
-// compile makes one variant and swaps it in.
+// compile makes the code of one variant and stores it in the variant.
 func (c *compiler) compile(v *variant) {
 	d, begin := c.dev, time.Now()
 	made, err := c.build(v)
@@ -176,7 +176,7 @@ func (c *compiler) compile(v *variant) {
 	}
 	d.count.compiled.Add(int64(seconds))
 	if err != nil && c.ctx.Err() != nil {
-		c.fail(v) // closing: no fault of the kernel
+		c.fail(v) // the device is closing: the kernel is not at fault
 		return
 	}
 	if err != nil {
@@ -194,20 +194,20 @@ func (c *compiler) compile(v *variant) {
 		d.cfg.OnCompile(v.sched.prog.kernel, seconds.Seconds(), err)
 	}
 	if err == nil {
-		made.save(d.cfg.Cache) // nobody waits for it any more
+		made.save(d.cfg.Cache) // after the waiting launches have been released
 	}
 }
 
-// built is what came of building a variant.
+// built is the result of building a variant.
 type built struct {
 	code     *compiled
 	source   string
-	recalled bool // not compiled: an earlier process did that
+	recalled bool // taken from the cache: an earlier process compiled it
 	key      string
 	object   []byte
 }
 
-// save puts a new object into the cache, which counts what fails.
+// save puts a new object into the cache. The cache counts its own failures.
 func (b *built) save(cache runtime.Cache) {
 	if cache == nil {
 		return
@@ -265,8 +265,8 @@ func (c *compiler) build(v *variant) (made built, err error) {
 	return made, nil
 }
 
-// toolchain finds the compiler once. Where there is none that works, nothing
-// will be compiled.
+// toolchain finds a compiler and tries its flags, once. If no compiler works, nothing will be
+// compiled.
 func (c *compiler) toolchain() (*toolchain, error) {
 	c.mu.Lock()
 	tools, broken, nice := c.tools, c.broken, !c.waits() && c.waiting == 0
@@ -309,7 +309,7 @@ func (c *compiler) missed(err error) {
 	}
 }
 
-// wait returns when nothing is queued or compiling.
+// wait returns when nothing is queued or being compiled.
 func (c *compiler) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,8 +318,8 @@ func (c *compiler) wait() {
 	}
 }
 
-// stop drops what is queued, kills a compiler that runs and waits for it. Whoever
-// waits for code gets none. It may be called again.
+// stop drops the queue, kills a running compiler and waits for its end. Launches that wait for
+// code get none. stop may be called again.
 func (c *compiler) stop() {
 	c.mu.Lock()
 	c.ended = true
@@ -331,11 +331,11 @@ func (c *compiler) stop() {
 	c.cancel()
 	c.wait()
 	if c.looked != nil {
-		<-c.looked // it reads the cache, which will be closed
+		<-c.looked // the search reads the cache, which will be closed
 	}
 }
 
-// unload gives the objects and the directory back. No code may run any more.
+// unload closes the loaded objects and removes the directory. No code may run any more.
 func (c *compiler) unload() {
 	c.loaded.closeAll()
 	if c.tools != nil {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// logPart is how much is kept of each end of what a compiler prints: what is
-// wrong stands at the beginning, how it ended at the end.
+// logPart is the number of bytes kept of each end of a compiler's output: the beginning shows the
+// fault, the end shows how the compiler ended.
 const logPart = 16 << 10
 
-// logEnds takes all that a compiler prints and keeps its first and last bytes.
+// logEnds receives all output of a compiler and keeps its first and last bytes.
 type logEnds struct {
 	head, tail []byte // tail is a ring once it is full
-	at         int    // where the ring begins
-	left       int64  // bytes left out between them
+	at         int    // start of the ring
+	left       int64  // number of bytes dropped between head and tail
 }
 
 func (l *logEnds) Write(p []byte) (int, error) {
@@ -41,7 +41,7 @@ func (l *logEnds) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String is what was printed, with a line in place of what was left out.
+// String returns the output, with one line in place of the dropped bytes.
 func (l *logEnds) String() string {
 	b := bytes.NewBuffer(bytes.Clone(l.head))
 	if l.left > 0 {

@@ -6,8 +6,7 @@ import (
 	goruntime "runtime"
 )
 
-// compiler is never made here: without cgo there is nothing to load what a
-// compiler would make.
+// compiler is never created in this build: without cgo, compiled objects cannot be loaded.
 type compiler struct{}
 
 func newCompiler(*device) *compiler { return nil }

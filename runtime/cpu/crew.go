@@ -7,32 +7,31 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// crew is threads that run launches together. A device has crews of all its
-// threads, for launches that are worth them, and of the calling thread alone, for
-// small ones and for what runs beside others: what shares the processors gets
-// more done by itself than by waiting for others at the end of each launch.
+// crew is a set of threads that run launches together. A device has crews of all its threads, for
+// launches that are worth it. It also has crews of the calling thread alone, for small launches
+// and for runs beside others: runs that share the processors are faster on one thread each than
+// with waits for other threads at the end of each launch.
 type crew struct {
 	exec  *executor
 	solos []*solo // of chains, one for each thread
 }
 
 const (
-	// maxWide is how many crews of all threads run at once: a run of many
-	// launches makes room between them, and one of few does not hold up the
-	// first few that come meanwhile.
+	// maxWide is how many crews of all threads may run at once. A run of many launches lets others
+	// in between its launches, and a run of few does not delay the first few others that arrive.
 	maxWide = 4
-	// ownWork is the time, in nanoseconds, up to which launches run on the calling
-	// thread alone where others run too.
+	// ownWork is the time, in nanoseconds, up to which launches run on the calling thread alone
+	// while others run too.
 	ownWork = 1e6
-	// crowdFor is how many runs must go by alone before others are not expected
-	// any more: between two runs a program records.
+	// crowdFor is how many runs must pass alone before other runs are no longer expected: a
+	// program records operations between two runs.
 	crowdFor = 32
-	// turnWork is the time after which a run of several launches lets others have
-	// the crew, if they wait.
+	// turnWork is the time, in nanoseconds, after which a run of several launches passes the crew
+	// to waiting runs.
 	turnWork = 4e6
 )
 
-// crews lends crews of one size. Whoever waits for one gets it in turn.
+// crews lends crews of one size. Runs that wait for a crew get one in order of arrival.
 type crews struct {
 	threads int
 	open    func(threads int) *executor
@@ -40,7 +39,7 @@ type crews struct {
 	waiting atomic.Int32
 
 	mu   sync.Mutex
-	free []*crew // the one that was used last is at the end
+	free []*crew // the most recently used crew is last
 	all  []*crew
 }
 
@@ -48,7 +47,7 @@ func newCrews(threads, most int, open func(threads int) *executor) *crews {
 	return &crews{threads: threads, open: open, slots: make(chan struct{}, most)}
 }
 
-// lend is a crew until it is given back.
+// lend waits for a crew and returns it; giveBack ends the loan.
 func (c *crews) lend() *crew {
 	select {
 	case c.slots <- struct{}{}:
@@ -60,7 +59,7 @@ func (c *crews) lend() *crew {
 	return c.take()
 }
 
-// tryLend is lend where nobody need be waited for, else nil.
+// tryLend is lend without waiting: it returns nil if no crew is free.
 func (c *crews) tryLend() *crew {
 	select {
 	case c.slots <- struct{}{}:
@@ -100,7 +99,7 @@ func (c *crews) rouse() {
 	}
 }
 
-// close ends all crews. None is lent any more.
+// close ends all crews. No crew may be lent any more.
 func (c *crews) close() {
 	for _, w := range c.all {
 		w.exec.close()
@@ -110,13 +109,13 @@ func (c *crews) close() {
 	}
 }
 
-// crowd tells a run whether it shares the processors with others.
+// crowd tells a run whether other runs share the processors.
 type crowd struct {
 	running atomic.Int32
-	seen    atomic.Int32 // runs that may still expect others
+	seen    atomic.Int32 // number of further runs that still expect others
 }
 
-// enter begins a run, and reports whether others run, or did a moment ago.
+// enter begins a run, and reports whether others run, or did so recently.
 func (c *crowd) enter() bool {
 	if c.running.Add(1) > 1 {
 		c.seen.Store(crowdFor)
@@ -130,18 +129,18 @@ func (c *crowd) enter() bool {
 
 func (c *crowd) leave() { c.running.Add(-1) }
 
-// Guesses at how long work takes on one thread, per nanosecond.
+// Estimates of the work that one thread does in a nanosecond.
 const (
 	bytesPerNano = 8
 	mulsPerNano  = 20
 )
 
-// workOf guesses, before launches are made ready, how many nanoseconds a launch
-// takes on one thread, and whether it is worth several.
+// workOf estimates, before a launch is prepared, how many nanoseconds it takes on one thread, and
+// whether it is worth several threads.
 func workOf(l *runtime.Launch) (nanos int64, several bool) {
 	p, ok := l.Prog.(*program)
 	if !ok || l.Rank > runtime.MaxRank {
-		return 0, false // an error, found later
+		return 0, false // an error that prepareFor reports
 	}
 	points := int64(1)
 	for _, n := range l.Dims[:max(l.Rank, 0)] {
@@ -153,7 +152,7 @@ func workOf(l *runtime.Launch) (nanos int64, several bool) {
 	return points * p.perItem / bytesPerNano, points*p.perItem >= threadBytes
 }
 
-// forOne reports a list for the calling thread alone.
+// forOne reports that a list runs on the calling thread alone.
 func forOne(list []runtime.Launch, crowded bool) bool {
 	work, worth := int64(0), false
 	for i := range list {
@@ -164,8 +163,8 @@ func forOne(list []runtime.Launch, crowded bool) bool {
 	return alone(work, worth, crowded)
 }
 
-// alone is forOne of a list with that much work, in which a launch is worth several
-// threads or none is.
+// alone is forOne of a list with that much work, in nanoseconds; worth says that some launch is
+// worth several threads.
 func alone(work int64, worth, crowded bool) bool {
 	if worth {
 		return crowded && work <= ownWork
@@ -173,8 +172,8 @@ func alone(work int64, worth, crowded bool) bool {
 	return work <= turnWork
 }
 
-// run runs launches on a crew, and lets others have it in between if they wait.
-// The crew may be another one afterwards.
+// run runs launches on a crew, and passes the crew to waiting runs between launches. *w may be a
+// different crew afterwards.
 func (c *crews) run(w **crew, list []ready) error {
 	for len(list) > 0 {
 		n, work := 0, int64(0)

@@ -2,15 +2,15 @@ package cpu
 
 import "github.com/millrace-go/millrace/ir"
 
-// denormals says what a device makes of denormal numbers. Code has the processor flush
-// them, by the rule of ir.Denormals (machineFlushes); what is interpreted, and Go's own
-// loops, flush in software.
+// denormals is how a device treats denormal numbers. In compiled code the processor flushes them,
+// by the rule of ir.Denormals (see machineFlushes). The interpreter and Go's own loops flush in
+// software.
 type denormals struct {
 	ir.Denormals
-	code bool // kernels become code
+	code bool // kernels are compiled
 }
 
-// String is for a description of the device.
+// String is the part of the device's description about denormals.
 func (d denormals) String() string {
 	switch {
 	case d.Denormals == ir.KeepDenormals:

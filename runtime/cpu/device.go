@@ -1,10 +1,10 @@
-// Package cpu runs kernels on the host's processors. Every kernel runs at once
-// in tier 0, a block interpreter, and is swapped for code that is made of it
-// (tier 1): by this process (targets.go says where), or, where the machine has a C
-// compiler, in the background. All give the same bits, on any number of threads.
+// Package cpu runs kernels on the host's processors. A kernel can run at once in tier 0, a block
+// interpreter. Later its code (tier 1) replaces the interpreter: machine code made by this process
+// (see targets.go), or, if the machine has a C compiler, an object compiled in the background. All
+// tiers give the same bits, on any number of threads.
 //
-// A runtime in Go walks lists of launches over a pool of threads. Kernels of C are
-// functions that it calls, as those of machine code are.
+// A runtime in Go walks lists of launches over a pool of threads. It calls compiled C kernels as
+// functions, as it does machine code.
 //
 // Engine part: no compatibility promise; use package millrace.
 package cpu
@@ -27,7 +27,7 @@ func init() { runtime.Register("cpu", driver{}) }
 
 type driver struct{}
 
-// Open starts a device: threads, and a compiler where one may be used.
+// Open starts a device: its threads, and a compiler if allowed.
 func (driver) Open(c runtime.Config) (runtime.Device, error) { return open(c) }
 
 // Probe describes the machine.
@@ -43,27 +43,28 @@ type device struct {
 	cfg   runtime.Config
 	caps  runtime.Caps
 	mem   *memory
-	wide  *crews // of all threads
-	alone *crews // of one thread, the calling one
+	wide  *crews // crews of all threads
+	alone *crews // crews of one thread, the calling one
 	crowd crowd
-	comp  *compiler // nil where nothing is compiled
-	notes *notes    // nil where nobody keeps them
+	comp  *compiler // nil if no C is compiled
+	notes *notes    // nil if no notes are kept
 
 	expected expected
 
 	count counters
 	kept  keptMemory
-	// From these sizes on results are stored past the caches (0: what streamsFrom
-	// says), rows of the next tile asked for, and what is dear computed again.
+	// streamBytes is the size from which on results are stored past the caches (0: see
+	// streamsFrom), lookBytes the size from which on rows of the next tile are prefetched,
+	// leanBytes the size from which on costly values are recomputed.
 	streamBytes, lookBytes, leanBytes int64
 	changes                           atomic.Uint64 // see Changes
 
-	life       sync.RWMutex // held for reading by every call, for writing by Close
+	life       sync.RWMutex // read-locked by every call, locked by Close
 	closed     bool
-	target     bool        // there is machine code for what the runtime does itself, see hasTarget
+	target     bool        // machine code exists for the runtime's own loops, see hasTarget
 	machine    bool        // kernels become machine code, too
-	dots       dotSource   // of contractions
-	toldMemory atomic.Bool // that there is no executable memory
+	dots       dotSource   // functions of contractions
+	toldMemory atomic.Bool // a lack of executable memory has been reported
 
 	denormals denormals
 
@@ -84,7 +85,7 @@ func open(c runtime.Config) (*device, error) {
 	d.target = d.hasTarget()
 	d.machine = d.target && c.Compile.Native()
 	d.dots = d.dotSource()
-	d.expected.init(d) // which begins
+	d.expected.init(d) // starts background work
 	d.mem = newMemory(c.MemoryLimit)
 	d.denormals = denormals{c.Denormals, d.machine || d.compilesC()}
 	d.caps = capsOf(c.Threads, d.denormals)
@@ -122,8 +123,8 @@ func (d *device) enter() error {
 	return nil
 }
 
-// Build makes a kernel ready to run in tier 0. The same kernel gives the same
-// Program, for as long as somebody has it.
+// Build prepares a kernel to run in tier 0. The same kernel gives the same Program for as long as
+// one is in use.
 func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	k, ok := kernel.(*codegen.Kernel)
 	if !ok {
@@ -140,8 +141,7 @@ func (d *device) Build(kernel runtime.Kernel) (runtime.Program, error) {
 	return p, nil
 }
 
-// Forget drops compiles that are queued for a program. Where runs wait for the
-// compiler there are none.
+// Forget drops the queued compiles of a program. If runs wait for the compiler there are none.
 func (d *device) Forget(prog runtime.Program) {
 	p, ok := prog.(*program)
 	if !ok || p.dev != d || d.comp == nil || d.cfg.Compile == runtime.CompileWait || d.cfg.Tier > 0 {
@@ -158,7 +158,7 @@ func (d *device) Run(list []runtime.Launch) error {
 		defer pin.Unpin()
 		d.pinShared(&pin, list)
 	}
-	if runtime.HasChains(list) { // which come back here for what is between them
+	if runtime.HasChains(list) { // EachChain calls Run again for the launches between chains
 		return runtime.EachChain(list, d.Run, d.runChain)
 	}
 	if err := d.enter(); err != nil {
@@ -205,7 +205,7 @@ func (d *device) Run(list []runtime.Launch) error {
 		}
 		r, err := d.prepareFor(&list[t.at], n)
 		if err != nil {
-			// Nothing has run yet: the engine may take all of it up op by op.
+			// Nothing has run yet: the engine may run the whole list op by op.
 			return &runtime.LaunchError{Err: fmt.Errorf("cpu: launch %d: %w", t.at, err)}
 		}
 		if r.index, r.wave = t.at, t.wave; r.empty {
@@ -221,11 +221,11 @@ func (d *device) Run(list []runtime.Launch) error {
 	return err
 }
 
-// readies are lists of launches that Run uses again.
+// readies reuses the lists of launches in Run.
 var readies = sync.Pool{New: func() any { return new([]ready) }}
 
-// Wait waits for compiles where background is true; everything else a device
-// does is done when its call returns.
+// Wait waits for compiles if background is true. All other work of the device is done when its
+// call returns.
 func (d *device) Wait(background bool) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -244,16 +244,15 @@ func (d *device) Wait(background bool) error {
 	return nil
 }
 
-// Quit ends a compiler that runs and waits for it. What is not compiled by now
-// will not be.
+// Quit ends a running compiler and waits for it. Nothing more will be compiled.
 func (d *device) Quit() {
 	if d.comp != nil {
 		d.comp.stop()
 	}
 }
 
-// Close ends and waits for a compiler that runs, and gives all memory back.
-// Buffers must not be used any more.
+// Close ends a running compiler and waits for it, and frees all memory. Buffers must not be used
+// any more.
 func (d *device) Close() error {
 	d.Quit() // before the lock: a Run may be waiting for a compile
 	d.expected.stop()
@@ -273,17 +272,17 @@ func (d *device) Close() error {
 	return nil
 }
 
-// report passes on a fault that was survived.
+// report passes on a fault that the device survived.
 func (d *device) report(err error) {
 	if d.cfg.OnError != nil && err != nil {
 		d.cfg.OnError(err)
 	}
 }
 
-// capsOf describes the device. Bandwidth and costs are those of two current
-// server cores, however many there are: plans depend on them, and one that was
-// made on one machine is to be found on the next. What decides most is the cost
-// of an operation against that of memory, and both fall with every core.
+// capsOf describes the device. Bandwidth and costs are those of two cores of a current server,
+// whatever the machine: plans depend on them, and a plan made on one machine must be found on
+// another. The cost of an operation relative to that of memory decides most, and both fall with
+// every core.
 func capsOf(threads int, den denormals) runtime.Caps {
 	c := runtime.Caps{
 		Name:        "cpu",

@@ -30,23 +30,23 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// cPhase is a phase as a function that a C compiler made of it. A call takes 40 to 120 ns,
-// and as much again for the operands, which are written in C's form each time: into the
-// memory of the evaluation, as numbers, so that the collector neither looks at them nor
-// has anything to check.
+// cPhase is a phase as a function made by a C compiler. A call takes 40 to 120 ns, and as much
+// again to write the operands in C's form. They are written into the scratch memory of the
+// evaluation, with addresses as numbers, so that the garbage collector and cgo's pointer checks do
+// nothing.
 type cPhase struct {
 	f     unsafe.Pointer
-	owner *compiled // whose object is unloaded when nobody has it
+	owner *compiled // keeps the object loaded while the phase is used
 	flush C.int
 
-	reduces, stages int // of an evaluation, stages at most as far as there is room for them
+	reduces, stages int // numbers for an evaluation; stages counts only those that the scratch memory has room for
 	room            cRoom
 }
 
-// cRoom is where the parts of an evaluation are in its memory, in bytes.
+// cRoom holds the offsets of the parts of an evaluation in its memory, in bytes.
 type cRoom struct{ ops, scalars, bufs, fault, stages, end uintptr }
 
-// roomyStages are the stages that an operand has room for; more are allocated.
+// roomyStages is the number of stages that each operand has room for; more are allocated.
 const roomyStages = 2
 
 func newCPhase(owner *compiled, f unsafe.Pointer, u *cgo.Unit) evaluator {
@@ -96,7 +96,7 @@ func (p *cPhase) eval(a *args, begin, end int64) {
 	}
 }
 
-// operands writes them, and returns memory that it needed besides.
+// operands writes the operands, and returns the memory of their stages.
 func (p *cPhase) operands(at unsafe.Pointer, ops []operand) []cStage {
 	list := unsafe.Slice((*cOperand)(unsafe.Add(at, p.room.ops)), len(ops))
 	stages, n := unsafe.Slice((*cStage)(unsafe.Add(at, p.room.stages)), p.stages), 0
@@ -159,13 +159,14 @@ type (
 	}
 )
 
-// What C has before a number of 64 bits, which Go aligns as words where those have 32 bits.
+// Padding that C inserts before 64-bit numbers. Go aligns them as words if words have 32 bits.
 const (
 	wordPad  = unsafe.Offsetof(C.mr_operand{}.offset) - unsafe.Sizeof(uintptr(0))
 	guardPad = unsafe.Offsetof(C.mr_operand{}.istride) - unsafe.Offsetof(C.mr_operand{}.guard) - 4
 )
 
-// They lie alike: sizes, and where what could move does not.
+// The structs have the same layout in C and Go: the compiler checks sizes, and the offsets that
+// could differ.
 var (
 	_ [unsafe.Sizeof(cStage{})]byte           = [C.sizeof_mr_stage]byte{}
 	_ [unsafe.Sizeof(cOperand{})]byte         = [C.sizeof_mr_operand]byte{}

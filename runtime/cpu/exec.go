@@ -8,20 +8,20 @@ import (
 	"github.com/millrace-go/millrace/internal/label"
 )
 
-// executor walks launches over a pool of goroutines. What it needs for a launch it keeps
-// for the next one, so that a launch takes no memory.
+// executor runs launches on a pool of goroutines. It keeps its working memory for the next launch,
+// so that a launch allocates nothing.
 type executor struct {
 	threads int
 	pool    *pool
-	memory  []threadMemory // of each thread, and of the launch as a whole
-	inner   []*executor    // of each thread, for what it runs as a whole
-	failed  atomic.Bool    // memory was refused
+	memory  []threadMemory // of each thread, and last of the launch as a whole
+	inner   []*executor    // of each thread, for launches that one thread runs alone
+	failed  atomic.Bool    // an allocation was refused
 	fault   indexFault
 	free    spares[workspace]
 	dots    dotPool
-	mem     *memory // that contractions borrow from
+	mem     *memory // contractions borrow from it
 
-	dotSource dotSource // whose functions contractions take
+	dotSource dotSource // the functions of contractions
 
 	points    elementwiseJob
 	tiles     transposedJob
@@ -52,15 +52,15 @@ func (e *executor) close() {
 func (e *executor) rouse() { e.pool.rouse() }
 
 const (
-	// shareBytes is what a share touches: small enough that threads end together, large
-	// enough that starting a share costs nothing.
+	// shareBytes is the bytes that a share of work touches: few enough that threads end at about
+	// the same time, enough that the start of a share costs nothing.
 	shareBytes = 1 << 19
-	// sharePoints: shares begin at multiples of so many points, so that no two threads
-	// write to one line of a dense output and blocks of tier 0 stay whole.
+	// sharePoints is the unit of shares, in points. Shares begin at its multiples, so that two
+	// threads never write to one cache line of a dense output, and blocks of tier 0 stay whole.
 	sharePoints = 1024
 )
 
-// copyJob copies.
+// copyJob copies bytes on several threads.
 type copyJob struct{ dst, src []byte }
 
 func (c *copyJob) share(_ int, begin, end int64) { copy(c.dst[begin:end], c.src[begin:end]) }
@@ -88,7 +88,7 @@ func (e *executor) run(list []ready) error {
 	return nil
 }
 
-// one runs a launch.
+// one runs a launch, with profiler labels if they are on.
 func (e *executor) one(r *ready) error {
 	if m := label.On(); m != nil {
 		return e.labelled(m, r)
@@ -107,7 +107,7 @@ func (e *executor) plain(r *ready) error {
 	return e.walk(r)
 }
 
-// walk has the launch's walker run it.
+// walk runs a launch by the job for its kind.
 func (e *executor) walk(r *ready) error {
 	e.failed.Store(false)
 	switch {
@@ -128,7 +128,7 @@ func (e *executor) walk(r *ready) error {
 	return r.faulted()
 }
 
-// waveJob is launches that do not depend on each other, each on one thread.
+// waveJob runs launches that do not depend on each other, each on one thread.
 type waveJob struct {
 	e    *executor
 	list []ready
@@ -136,7 +136,7 @@ type waveJob struct {
 
 func (w *waveJob) share(who int, begin, end int64) {
 	for i := begin; i < end; i++ {
-		if w.e.inner[who].one(&w.list[i]) != nil { // none of them may fault
+		if w.e.inner[who].one(&w.list[i]) != nil { // out of memory: launches that can fault are in no wave
 			w.e.failed.Store(true)
 		}
 	}
@@ -159,7 +159,7 @@ func (e *executor) runWave(list []ready) error {
 	return nil
 }
 
-// elementwiseJob is one phase over all points.
+// elementwiseJob runs one phase over all points.
 type elementwiseJob struct {
 	e    *executor
 	args args
@@ -175,7 +175,7 @@ func (j *elementwiseJob) run(r *ready) {
 	j.code = nil
 }
 
-// grain is the points of a share of an elementwise launch.
+// grain returns the points of a share of an elementwise launch.
 func (r *ready) grain(threads int) int64 {
 	if threads <= 1 {
 		return r.total
@@ -198,8 +198,7 @@ func (j *elementwiseJob) share(who int, begin, end int64) {
 	*a = args{}
 }
 
-// writeArgs writes a launch in the form that evaluations take. What a had room for is
-// used again.
+// writeArgs writes a launch in the form that evaluations take, reusing the memory of a.
 func (r *ready) writeArgs(a *args) {
 	l := r.l
 	ops := a.ops[:0]
@@ -229,7 +228,7 @@ func (r *ready) writeArgs(a *args) {
 	a.ops = ops
 }
 
-// forget drops what a launch had, but for the room that its operands took.
+// forget drops all references to a launch but keeps the memory of operands.
 func (a *args) forget() {
 	clear(a.ops)
 	*a = args{ops: a.ops[:0]}

@@ -8,31 +8,31 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// maxExpected bounds the plans whose kernels wait to be built beforehand. Those
-// of one that finds no place are built when it runs.
+// maxExpected bounds the plans whose kernels wait to be built ahead of time. The kernels of a plan
+// beyond that are built when it runs.
 const maxExpected = 64
 
-// expected builds kernels that will probably be wanted in a moment, one after
-// another.
+// expected builds kernels that will probably be needed soon, one after another.
 type expected struct {
 	dev   *device
 	queue background.Queue[*expectation]
-	count atomic.Int32 // that are queued or built
+	count atomic.Int32 // plans that are queued or being built
 	ended atomic.Bool
-	// What was built last, of which nobody else may know yet; by the queue.
+	// The most recently built programs, which may have no other reference yet; used by the queue
+	// only.
 	built [maxAhead]*program
 	next  int
 }
 
-// maxAhead bounds the programs that are kept until somebody asks for them: as many as
-// the plans that wait have, if each has a few.
+// maxAhead bounds the programs that are kept until Build is called for them: as many as the
+// waiting plans have, with a few kernels each.
 const maxAhead = 4 * maxExpected
 
 // expectation is the kernels of a plan.
 type expectation struct {
 	kernels []runtime.Kernel
-	blocks  bool        // what all kernels need is made ready, too
-	dropped atomic.Bool // nobody wants them any more
+	blocks  bool        // prepare what all kernels need
+	dropped atomic.Bool // the kernels are not needed any more
 }
 
 func (x *expected) init(d *device) {
@@ -41,8 +41,8 @@ func (x *expected) init(d *device) {
 	x.queue.Add(&expectation{blocks: true}) // a program opens a device to run something
 }
 
-// Expect builds kernels in the background, and where runs will wait for compiled
-// code makes them ready for that. What it returns drops those that were not begun.
+// Expect builds kernels in the background. If runs will wait for compiled code, it also prepares
+// them for the compiler. drop cancels the kernels that have not been started.
 func (d *device) Expect(kernels []runtime.Kernel) (drop func()) {
 	x, e := &d.expected, &expectation{kernels: kernels}
 	if x.ended.Load() {
@@ -70,10 +70,9 @@ func (x *expected) build(e *expectation) {
 	}
 }
 
-// one builds a kernel. What is wrong with it Build says once more to whoever
-// wants it. Kernels come from outside the process, so one that Build was never meant to
-// see may have it panic: that is counted and told, and the kernel is left to
-// those who want it.
+// one builds a kernel. It ignores errors: Build reports them again to its caller. Kernels may come
+// from outside the process, and a kernel that Build was not made for may make it panic. That panic
+// is counted and reported, and the kernel is left to Build's callers.
 func (x *expected) one(k runtime.Kernel) {
 	d := x.dev
 	defer func() {
@@ -90,14 +89,14 @@ func (x *expected) one(k runtime.Kernel) {
 	x.built[x.next] = p
 	x.next = (x.next + 1) % maxAhead
 	if d.comp != nil && d.comp.waits() {
-		_, _ = p.sched.lowered() // whoever compiles it finds the error again
+		_, _ = p.sched.lowered() // the compile reports the error again
 	}
 }
 
 // wait returns when nothing is left to build.
 func (x *expected) wait() { x.queue.Wait() }
 
-// stop drops what was not begun, and waits for what was.
+// stop drops queued kernels, and waits for the one being built.
 func (x *expected) stop() {
 	x.ended.Store(true)
 	x.wait()

@@ -8,48 +8,48 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// keptLaunch is a launch of a prepared list as what it comes to: calls of machine code with the
-// frames that walkers wrote for them, and what Go does between them. Operands, tiles and
-// plans are the same from run to run, but for where buffers are: so frames are written once,
-// and a run puts addresses in. One thread at a time runs it.
+// keptLaunch is a recorded launch of a prepared list: the calls of machine code, with the frames
+// that the first run wrote for them, and the Go work between the calls. Operands, tiles and plans
+// are the same in each run; only the addresses of buffers change. Therefore frames are written
+// once, and each run patches the addresses. One thread at a time runs it.
 type keptLaunch struct {
 	base    []unsafe.Pointer // nil, the thread's memory, and from baseArgs on the operands' buffers
-	steps   []keptStep       // none: it is walked
-	words   []uint64         // of frames, without addresses
+	steps   []keptStep       // empty: not recorded
+	words   []uint64         // contents of the frames, without addresses
 	patches []patch
 	frame   int64 // bytes of the largest frame
-	room    int64 // bytes of a thread's memory: a frame, and what walkers had
-	walked  bool  // for good: it cannot be kept
+	room    int64 // bytes of a thread's memory: the frame and the working memory of the first run
+	walked  bool  // permanently: the launch cannot be recorded
 	args    [keptPointers]unsafe.Pointer
-	fault   *indexFault // of a run
+	fault   *indexFault // of the current run
 	runs    int64
 }
 
-// What a patch is relative to.
+// The bases of a patch.
 const (
-	baseNone   = iota // it is a number
-	baseMemory        // the thread's memory, behind the frame
+	baseNone   = iota // a number, not an address
+	baseMemory        // the thread's memory, after the frame
 	baseArgs          // the first operand's buffer
 )
 
-// keptPointers are the most that a step of Go takes.
+// keptPointers is the most pointers that a Go step takes.
 const keptPointers = 4
 
 // keptStep is one call.
 type keptStep struct {
-	entry    uintptr                             // of machine code
-	do       func(*[keptPointers]unsafe.Pointer) // of Go, where there is no entry
+	entry    uintptr                             // address of machine code
+	do       func(*[keptPointers]unsafe.Pointer) // a Go function, if entry is 0
 	mxcsr    uint32
-	stops    bool  // where an index was out of range, no step follows
-	phase    bool  // its code is a phase's, which changes no more of a frame than rows and what is patched
-	again    bool  // the frame of the step before is there, and only what is patched changes
-	faults   bool  // it notes an index out of range
-	at, n    int32 // words of the frame
-	from, to int32 // patches
+	stops    bool  // if an index was out of range, no later step runs
+	phase    bool  // the code of a phase, which changes only the row counter and the patched words of a frame
+	again    bool  // the frame of the previous step is still there; only patched words change
+	faults   bool  // it may report an index out of range
+	at, n    int32 // first word and number of words of the frame
+	from, to int32 // range of patches
 }
 
-// patch puts an address, or a number that code counts up, in a word of a frame; where Go is
-// called it is the pointer of this number.
+// patch sets a word of a frame to an address, or to a number that code increments. In a Go step,
+// at is the index of the pointer instead.
 type patch struct {
 	at, base uint16
 	offset   int32
@@ -65,7 +65,7 @@ func newKept(r *ready) *keptLaunch {
 	return k
 }
 
-// run runs the launch, with so many bytes of a thread's memory.
+// run runs the launch. memory is a thread's memory of room bytes.
 func (k *keptLaunch) run(memory unsafe.Pointer, fault *indexFault) {
 	k.base[baseMemory], k.fault = memory, fault
 	k.runs++
@@ -95,29 +95,31 @@ func (k *keptLaunch) run(memory unsafe.Pointer, fault *indexFault) {
 	}
 }
 
-// bytes is what is kept.
+// bytes returns the size of the recording.
 func (k *keptLaunch) bytes() int64 {
 	return int64(len(k.words))*8 + int64(len(k.patches))*int64(unsafe.Sizeof(patch{})) + int64(len(k.steps))*int64(unsafe.Sizeof(keptStep{}))
 }
 
 const (
-	// keptWork is the time, in nanoseconds, of launches that are kept: of longer ones it does
-	// not show what walkers write.
+	// keptWork is the estimated time, in nanoseconds, up to which launches are recorded: in longer
+	// launches the time to write frames does not matter.
 	keptWork = 16e3
-	// tapeBytes are the most that a launch takes so, tapeRoom what it may have of a thread's
-	// memory, and keptBytesAll what all lists of a device take.
+	// tapeBytes is the most that the recording of a launch may take, tapeRoom the most of a
+	// thread's memory that it may use, and keptBytesAll the most that all recordings of a device
+	// may take.
 	tapeBytes    = 64 << 10
 	tapeRoom     = 512 << 10
 	keptBytesAll = 32 << 20
 )
 
-// keptMemory is what all lists of a device keep, and the most that they may.
+// keptMemory counts the bytes of all recordings of a device, and bounds them.
 type keptMemory struct {
 	bytes atomic.Int64
 	most  int64
 }
 
-// keep runs a launch of a prepared list as it was kept. The first run is walked, and keeps it.
+// keep runs a launch of a prepared list from its recording. The first run walks the launch and
+// records it.
 func (e *executor) keep(r *ready) error {
 	k := r.kept
 	if len(k.steps) > 0 {
@@ -135,7 +137,7 @@ func (e *executor) keep(r *ready) error {
 	r.tape = t
 	err := e.walk(r)
 	r.tape = nil
-	if err != nil { // some of it may not have been done
+	if err != nil { // a part of the work may be missing
 		k.drop()
 		return err
 	}
@@ -146,10 +148,10 @@ func (e *executor) keep(r *ready) error {
 	return nil
 }
 
-// drop forgets what was taken down.
+// drop deletes the recording.
 func (k *keptLaunch) drop() { k.steps, k.words, k.patches, k.frame, k.room = nil, nil, nil, 0, 0 }
 
-// close gives it back.
+// close deletes the recording, and the launch is walked from then on.
 func (k *keptLaunch) close(all *keptMemory) {
 	all.bytes.Add(-k.bytes())
 	k.drop()

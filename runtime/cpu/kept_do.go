@@ -2,14 +2,14 @@ package cpu
 
 import "unsafe"
 
-// What Go does between calls of machine code, taken down. Functions of their own, so that what
-// they remember takes memory only where it is.
+// Recorded Go work between calls of machine code. Each kind has its own function: its closure then
+// only takes memory if it is recorded.
 
 func (t *tape) start(f *folder, acc unsafe.Pointer) {
 	t.do(func(p *[keptPointers]unsafe.Pointer) { f.start(p[0]) }, tapePointer{acc, noOperand})
 }
 
-// fold is a folder's add, of values that may be those of an operand.
+// fold records a folder's add; the values may be in an operand.
 func (t *tape) fold(f *folder, acc, values unsafe.Pointer, operand int, r, m, n, ld int64) {
 	t.do(func(p *[keptPointers]unsafe.Pointer) { f.add(p[0], p[1], r, m, n, ld) }, tapePointer{acc, noOperand}, tapePointer{values, operand})
 }
@@ -35,7 +35,7 @@ func (t *tape) foldRows(f *folder, out unsafe.Pointer, outStep int64, values uns
 	t.do(func(p *[keptPointers]unsafe.Pointer) { f.rows(p[0], outStep, p[1], step, m, n) }, tapePointer{out, noOperand}, tapePointer{values, operand})
 }
 
-// copyRows copies rows of so many bytes between memory of the thread and that of an operand.
+// copyRows records the copy of rows of so many bytes between the thread's memory and an operand.
 func (t *tape) copyRows(to unsafe.Pointer, toOperand int, toStep int64, from unsafe.Pointer, fromOperand int, fromStep, rows, bytes int64) {
 	t.do(func(p *[keptPointers]unsafe.Pointer) {
 		for r := range rows {
@@ -44,7 +44,7 @@ func (t *tape) copyRows(to unsafe.Pointer, toOperand int, toStep int64, from uns
 	}, tapePointer{to, toOperand}, tapePointer{from, fromOperand})
 }
 
-// turn is dotJob.turnSlowly of elements of so many bytes.
+// turn records dotJob.turnSlowly for elements of size bytes.
 func (t *tape) turn(size int64, dst unsafe.Pointer, dr, dc int64, src unsafe.Pointer, operand int, sr, sc, rows, cols int64) {
 	t.do(func(p *[keptPointers]unsafe.Pointer) { turnOf(size, p[0], dr, dc, p[1], sr, sc, rows, cols) }, tapePointer{dst, noOperand}, tapePointer{src, operand})
 }

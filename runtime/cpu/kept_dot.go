@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/codegen/native"
 )
 
-// Frames of contractions, taken down: how many words they have, and which are addresses.
+// The recorded frames of contractions: their numbers of words, and the offsets of addresses.
 const (
 	tileWords      = int(unsafe.Sizeof(native.TileFrame{})) / 8
 	alongWords     = int(unsafe.Sizeof(native.AlongFrame{})) / 8
@@ -17,8 +17,8 @@ const (
 	panelsDst = int(unsafe.Offsetof(native.PanelsFrame{}.Dst))
 )
 
-// tapeTile takes down the call of a function at an offset on a TileFrame, or on an AlongFrame,
-// which begins with one.
+// tapeTile records the call of a function at an offset, on a TileFrame or on an AlongFrame, which
+// begins with a TileFrame.
 func (j *dotJob) tapeTile(offset int, frame unsafe.Pointer, words int) {
 	var f native.TileFrame
 	t := j.c.tape
@@ -30,8 +30,8 @@ func (j *dotJob) tapeTile(offset int, frame unsafe.Pointer, words int) {
 	}
 }
 
-// transposeRows calls the function of TransposeFrame, whose rows may be an operand's, or the
-// zeros that stand for none.
+// transposeRows calls the function of TransposeFrame. Its rows may be in an operand, or be the
+// zeros of missing columns.
 func (j *dotJob) transposeRows(f *native.TransposeFrame, operand int) {
 	if t := j.c.tape; t != nil {
 		t.call(j.f.at(j.f.Transpose), j.mxcsr, unsafe.Pointer(f), transposeWords, tapeAddress{int(unsafe.Offsetof(f.Dst)), noOperand})
@@ -44,7 +44,7 @@ func (j *dotJob) transposeRows(f *native.TransposeFrame, operand int) {
 	j.f.call(j.f.Transpose, unsafe.Pointer(f), j.mxcsr)
 }
 
-// walk takes down a copy between a block and memory that dims walk over.
+// walk records a copy between a block and memory that dims walk over.
 func (t *tape) walk(w walked, memory unsafe.Pointer, f *dotCode, o walkOver, load bool) {
 	operand, block := w.operand, o.block
 	w.base, w.batch, o.block = nil, nil, nil

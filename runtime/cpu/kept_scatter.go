@@ -2,14 +2,14 @@ package cpu
 
 import "unsafe"
 
-// What scatters do between evaluations, taken down: see kept_do.go.
+// Recorded work of scatters between evaluations: see kept_do.go.
 
 func (t *tape) noteIndices(x indexRange, operand int, indices unsafe.Pointer, n int64) {
 	k := t.k
 	t.do(func(p *[keptPointers]unsafe.Pointer) { x.note(k.fault, operand, p[0], n) }, tapePointer{indices, noOperand})
 }
 
-// stop ends the launch where an index was out of range: nothing is written then.
+// stop marks that the launch ends here if an index was out of range: nothing is written then.
 func (t *tape) stop() {
 	if t != nil && !t.lost {
 		t.k.steps[len(t.k.steps)-1].stops = true
@@ -34,7 +34,7 @@ func (t *tape) joinAlong(j neighbourJoin, base unsafe.Pointer, to int, at []int6
 		tapePointer{base, to}, tapePointer{unsafe.Pointer(unsafe.SliceData(at)), noOperand}, tapePointer{values, of}, tapePointer{frame, noOperand})
 }
 
-// copyApart copies rows of the operand to the output.
+// copyApart records the copy of rows of the operand to the output.
 func (t *tape) copyApart(c rowCopy, to, from int, begin, end int64) {
 	t.do(func(p *[keptPointers]unsafe.Pointer) {
 		c.dst, c.src = p[0], p[1]

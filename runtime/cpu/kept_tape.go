@@ -8,28 +8,28 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// tape takes down what a launch comes to while it is walked, on one thread. Whatever a walker
-// does to memory it has to say here; what cannot be said in steps, or depends on values, loses
-// the tape, and the launch is walked each time.
+// tape records the work of a launch while it is walked, on one thread. A walker must record every
+// write to memory here. If the work cannot be expressed in steps, or depends on values, the tape
+// is lost, and the launch is walked in each run.
 type tape struct {
 	k       *keptLaunch
 	l       *runtime.Launch
 	regions []tapeRegion
-	room    int64 // of regions
-	bytes   int64 // the most that may be kept
+	room    int64 // bytes of regions
+	bytes   int64 // most bytes of the recording
 	lost    bool
 }
 
-// tapeRegion is memory that the launch had from its thread.
+// tapeRegion is memory that the launch got from its thread.
 type tapeRegion struct {
 	from, to uintptr
-	at       int64 // where a run has it
+	at       int64 // its offset in the memory of a replay
 }
 
-// noOperand is the operand of addresses that are in the thread's memory.
+// noOperand is the operand of addresses in the thread's memory.
 const noOperand = -1
 
-// region says what memory a walker has for this launch.
+// region records that a walker uses this memory for the launch.
 func (t *tape) region(p unsafe.Pointer, n int64) {
 	if t == nil {
 		return
@@ -39,7 +39,7 @@ func (t *tape) region(p unsafe.Pointer, n int64) {
 		if r.from <= from && from+uintptr(n) <= r.to {
 			return
 		}
-		if from < r.to && r.from < from+uintptr(n) { // the same, and more of it
+		if from < r.to && r.from < from+uintptr(n) { // overlaps a region without being part of it
 			t.lost = true
 			return
 		}
@@ -51,14 +51,14 @@ func (t *tape) region(p unsafe.Pointer, n int64) {
 	t.room += aligned(n)
 }
 
-// lose gives the tape up.
+// lose gives the recording up.
 func (t *tape) lose() {
 	if t != nil {
 		t.lost = true
 	}
 }
 
-// step begins one; false where the tape is lost.
+// step adds a step; it returns false if the tape is lost.
 func (t *tape) step(s keptStep) bool {
 	if t.share(); t.lost {
 		return false
@@ -72,8 +72,8 @@ func (t *tape) step(s keptStep) bool {
 	return !t.lost
 }
 
-// resolve finds what an address is relative to. It lies in the thread's memory, else in the
-// buffer of the operand that is named.
+// resolve finds the base of an address: the thread's memory, or else the buffer of the named
+// operand.
 func (t *tape) resolve(p unsafe.Pointer, operand int) (base int, offset int64) {
 	a := uintptr(p)
 	for _, r := range t.regions {
@@ -90,7 +90,7 @@ func (t *tape) resolve(p unsafe.Pointer, operand int) (base int, offset int64) {
 	return baseNone, 0
 }
 
-// patch adds an address to the step at hand, for a word of its frame.
+// patch adds an address to the current step, for a word of its frame.
 func (t *tape) patch(at int, p unsafe.Pointer, operand int) {
 	base, offset := t.resolve(p, operand)
 	t.add(at, base, offset)
@@ -104,8 +104,7 @@ func (t *tape) add(at, base int, offset int64) {
 	t.k.steps[len(t.k.steps)-1].to = int32(len(t.k.patches))
 }
 
-// call takes down a call whose frame has so many words, of which those of addresses, in
-// operands, follow.
+// call records a call whose frame has so many words. addresses lists the words that are addresses.
 func (t *tape) call(entry uintptr, mxcsr uint32, frame unsafe.Pointer, words int, addresses ...tapeAddress) {
 	k := t.k
 	if !t.step(keptStep{entry: entry, mxcsr: mxcsr, n: int32(words)}) {
@@ -119,10 +118,10 @@ func (t *tape) call(entry uintptr, mxcsr uint32, frame unsafe.Pointer, words int
 	}
 }
 
-// tapeAddress is a word of a frame, and the operand that it may point into.
+// tapeAddress is the offset of a word in a frame, and the operand that it may point into.
 type tapeAddress struct{ at, operand int }
 
-// address makes a word of the frame at hand one that is patched. None stays what it is.
+// address makes a word of the current frame a patched one. A zero word stays zero.
 func (t *tape) address(at, operand int) {
 	s := &t.k.steps[len(t.k.steps)-1]
 	w := &t.k.words[int(s.at)+at/8]
@@ -132,7 +131,7 @@ func (t *tape) address(at, operand int) {
 	}
 }
 
-// phase takes down a call of a phase's code, whose frame a walk has written.
+// phase records a call of a phase's code with the frame that a walk has written.
 func (t *tape) phase(w *machineWalk, code *machineCode) {
 	if t.lost {
 		return
@@ -155,7 +154,7 @@ func (t *tape) phase(w *machineWalk, code *machineCode) {
 			t.operand(at, o, int(i))
 			continue
 		}
-		number := &k.words[int(s.at)+at/8] // a position, which code counts up
+		number := &k.words[int(s.at)+at/8] // a position, which code increments
 		t.add(at/8, baseNone, int64(*number))
 		*number = 0
 	}
@@ -166,8 +165,8 @@ func (t *tape) phase(w *machineWalk, code *machineCode) {
 	s.phase, s.faults = true, w.a.fault != nil
 }
 
-// operand is address of an operand that a phase has, which may point before its buffer where
-// what is read lies behind a guard.
+// operand records the address of a phase's operand. The address may point before its buffer if the
+// read elements are behind a guard.
 func (t *tape) operand(at int, o *operand, i int) {
 	if i >= len(t.l.Args) {
 		i = noOperand
@@ -181,11 +180,11 @@ func (t *tape) operand(at int, o *operand, i int) {
 	t.address(at, i)
 }
 
-// sharedSteps are how far back a step looks for one with the same frame.
+// sharedSteps is how many steps back share looks for an equal frame.
 const sharedSteps = 32
 
-// share has the last step use the words of an earlier one, where they are the same: tiles
-// differ in addresses.
+// share lets the last step reuse the words of an earlier step if they are equal: tiles differ only
+// in addresses.
 func (t *tape) share() {
 	k := t.k
 	last := len(k.steps) - 1
@@ -204,7 +203,7 @@ func (t *tape) share() {
 	}
 }
 
-// do takes down something that Go does with pointers.
+// do records Go work on pointers.
 func (t *tape) do(f func(p *[keptPointers]unsafe.Pointer), pointers ...tapePointer) {
 	if !t.step(keptStep{do: f}) {
 		return
@@ -220,7 +219,7 @@ type tapePointer struct {
 	operand int
 }
 
-// end is what was taken down, or nothing.
+// end completes the recording, or drops it if it is lost or too large.
 func (t *tape) end() {
 	t.share()
 	k := t.k

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/internal/label"
 )
 
-// mark is the program's label, made when it is first wanted.
+// mark returns the program's label; the first call makes it.
 func (p *program) mark(m *label.Marks) any {
 	if have := p.label.Load(); have != nil {
 		return *have
@@ -16,7 +16,7 @@ func (p *program) mark(m *label.Marks) any {
 	return made
 }
 
-// labelled is one with the kernel's name on the goroutines that run it.
+// labelled runs a launch with the kernel's name as the label of the goroutines that run it.
 func (e *executor) labelled(m *label.Marks, r *ready) error {
 	mark := r.p.mark(m)
 	m.Set(mark)

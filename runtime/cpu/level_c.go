@@ -9,11 +9,10 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// runsCompiled says that this build can run kernels that a C compiler made.
+// runsCompiled reports that this build can run kernels compiled from C.
 const runsCompiled = true
 
-// hasLevel reports that the processor, as the system and MILLRACE_LEVEL let it be used, has
-// an ISA level.
+// hasLevel reports that the processor has an ISA level that the system and MILLRACE_LEVEL allow.
 func hasLevel(level int) bool {
 	switch levelISAs[level] {
 	case cgo.AVX2:
@@ -24,7 +23,7 @@ func hasLevel(level int) bool {
 	return true
 }
 
-// nativeISA is what kernels are compiled for here: the best level there is.
+// nativeISA returns the ISA that kernels are compiled for here: the best available level.
 func nativeISA() *cgo.ISA {
 	switch goruntime.GOARCH {
 	case "amd64":

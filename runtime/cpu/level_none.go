@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// runsCompiled says that this build can run kernels that a C compiler made: it cannot.
+// runsCompiled reports that this build can run kernels compiled from C: it cannot.
 const runsCompiled = false
 
 func hasLevel(int) bool { return false }
@@ -18,7 +18,7 @@ func probeObject(unsafe.Pointer) error { return nil }
 
 func newCDot(ir.DType) (*dotCode, error) { return nil, errNoCDot }
 
-// callC and newCPhase are never called here.
+// callC and newCPhase are never called in this build.
 func callC(int32, int, unsafe.Pointer) {}
 
 func newCPhase(*compiled, unsafe.Pointer, *cgo.Unit) evaluator { return nil }

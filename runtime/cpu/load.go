@@ -44,18 +44,18 @@ import (
 	"github.com/millrace-go/millrace/internal/fault"
 )
 
-// probeSymbol is what printed objects export beside their kernels.
+// probeSymbol is exported by printed objects beside their kernels.
 const probeSymbol = "mr_probe"
 
 var errProbe = errors.New("the compiled object contracts, flushes denormals or rounds another way")
 
-// openError is an object that the dynamic linker did not take.
+// openError reports an object that the dynamic linker refused.
 type openError struct{ text string }
 
 func (e *openError) Error() string { return "dlopen: " + e.text }
 
-// load opens an object, has it probe its own arithmetic, and returns the
-// functions of the names given.
+// load opens an object, runs the probe of its arithmetic, and returns the functions of the given
+// names.
 func load(path string, names ...string) (handle unsafe.Pointer, funcs []unsafe.Pointer, err error) {
 	if err := fault.Hit(fault.Load); err != nil {
 		return nil, nil, err
@@ -108,8 +108,8 @@ func symbol(handle unsafe.Pointer, name string) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// unload closes an object, and reports whether the linker lets it go: musl's keeps
-// all that it ever opened.
+// unload closes an object, and reports whether the linker frees it: musl's linker keeps every
+// object that it opened.
 func unload(handle unsafe.Pointer) bool {
 	return C.dlclose(handle) == 0 && C.MR_CLOSES != 0
 }

@@ -11,30 +11,29 @@ import (
 	"weak"
 )
 
-// maxObjects bounds the objects that a process has loaded, of all its devices. Each
-// takes some five mappings, of which Linux grants a process 65,530, and some 40 kB:
-// where mappings run out, Go's own runtime ends the process. What is more stays
-// interpreted. A variable for tests.
+// maxObjects bounds the loaded objects of a process, over all its devices. Each takes about five
+// mappings, of which Linux grants a process 65,530, and about 40 kB. If mappings run out, Go's own
+// runtime ends the process. Kernels beyond the bound stay interpreted. It is a variable for tests.
 var maxObjects int64 = 4096
 
-// objectCount is how many there are.
+// objectCount is the number of loaded objects.
 var objectCount atomic.Int64
 
-// fullError says that no more code is loaded.
+// fullError reports that no more code can be loaded.
 type fullError struct{ objects int64 }
 
 func (e *fullError) Error() string {
 	return fmt.Sprintf("%d compiled kernels are loaded and in use, as many as there may be: this one stays interpreted", e.objects)
 }
 
-// objects are those that a device has loaded. One is closed when nobody has its code
-// any more: the collector says so, and those who run code have it until they are
-// done. It is no part of the device, which cleanups must not keep alive.
+// objects are the loaded objects of a device. An object is closed when the garbage collector finds
+// its code unreachable; whatever runs code keeps a reference to it. objects is separate from the
+// device because cleanups must not keep the device alive.
 type objects struct {
 	mu   sync.Mutex
-	last uint64 // number given; linkers give handles again
+	last uint64 // last number given; linkers reuse handles
 	open map[uint64]loadedObject
-	full bool // a collection found little that could go
+	full bool // a collection freed little
 }
 
 type loadedObject struct {
@@ -44,7 +43,7 @@ type loadedObject struct {
 
 func newObjects() *objects { return &objects{open: map[uint64]loadedObject{}} }
 
-// add has the object of some code closed when nobody has the code.
+// add arranges that the object is closed when its code becomes unreachable.
 func (x *objects) add(handle unsafe.Pointer, code *compiled) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -73,10 +72,10 @@ func (x *objects) closeLocked(number uint64) {
 	x.full = x.full && objectCount.Load() > maxObjects-maxObjects/16
 }
 
-// room reports that no more may be loaded. Where there are as many as there may be,
-// garbage is collected first: small programs make little of it, and what they no
-// longer have is still loaded. Where that is of little use it is not done again
-// until some were closed.
+// room returns nil if another object may be loaded, else an error. At the bound it first runs a
+// garbage collection: small programs make little garbage, so code that is not used any more may
+// still be loaded. If the collection freed little, room runs none again until some objects were
+// closed.
 func (x *objects) room() error {
 	if objectCount.Load() < maxObjects {
 		return nil
@@ -94,7 +93,7 @@ func (x *objects) room() error {
 	return nil
 }
 
-// sweep closes what nobody has: cleanups come a while after a collection.
+// sweep closes the objects of unreachable code: cleanups run some time after a collection.
 func (x *objects) sweep() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,7 +105,7 @@ func (x *objects) sweep() {
 	x.full = objectCount.Load() > maxObjects-maxObjects/16
 }
 
-// closeAll closes all. No code may run any more.
+// closeAll closes all objects. No code may run any more.
 func (x *objects) closeAll() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -16,59 +16,59 @@ import (
 // buffer is a block of the pool. It is never moved.
 type buffer struct {
 	p      unsafe.Pointer
-	bytes  int64  // asked for
-	block  int64  // taken from the pool
-	shared []byte // p as memory of Go's heap, see AllocShared; nil where it is the pool's
+	bytes  int64  // requested size
+	block  int64  // size of the block in the pool
+	shared []byte // p as memory of Go's heap, see AllocShared; nil for pool memory
 	freed  bool
 }
 
-// Bytes is the usable size.
+// Bytes returns the usable size.
 func (b *buffer) Bytes() int64 { return b.bytes }
 
-// memory keeps freed blocks by size class, because touching fresh pages costs
-// more than most kernels: up to half of what it may have, so that the rest of the
-// machine's memory is there for others and for blocks of sizes that nobody freed.
+// memory keeps freed blocks by size class, because touching fresh pages costs more than most
+// kernels. It keeps at most half of its limit, to leave memory for other processes and for blocks
+// of other sizes.
 type memory struct {
 	mu     sync.Mutex
-	asked  int64 // the limit that the program wants, 0 for none of its own
-	looked bool  // limit is what it will be
-	limit  int64 // bytes of live and pooled blocks together
-	keep   int64 // bytes of pooled blocks
+	asked  int64 // the program's limit, 0 for none
+	looked bool  // limit is final
+	limit  int64 // most bytes of live and pooled blocks together
+	keep   int64 // most bytes of pooled blocks
 	free   map[int64][]unsafe.Pointer
 	system regions
-	shared atomic.Int64 // live buffers of Go's heap
+	shared atomic.Int64 // number of live buffers in Go's heap
 
 	allocs, hits, live, peak, pooled int64
-	lent                             int64        // to launches, see borrow
-	refused                          atomic.Int64 // launches that were lent nothing, and took longer
+	lent                             int64        // bytes lent to launches, see borrow
+	refused                          atomic.Int64 // launches that got no memory and took a slower way
 }
 
-// pageAligned is the size from which blocks come in whole huge pages.
+// pageAligned is the size from which blocks are whole huge pages.
 const pageAligned = 4 << 20
 
-// unlooked bytes may be had without looking at what the system grants: to read the
-// files of control groups takes as long as all else of opening a device.
+// unlooked is the number of bytes that can be allocated before the system's limit is read: reading
+// the files of control groups takes as long as all other work of opening a device.
 const unlooked = 64 << 20
 
 func newMemory(limit int64) *memory {
 	return &memory{asked: limit, limit: unlooked, keep: unlooked, free: map[int64][]unsafe.Pointer{}, system: newRegions()}
 }
 
-// look finds the limits out.
+// look finds the limits.
 func (m *memory) look() {
 	if m.looked {
 		return
 	}
 	m.looked = true
-	m.limit = hostmem.Limit(1 << 46) // more than any has: allocation itself then finds the end
+	m.limit = hostmem.Limit(1 << 46) // more than any machine has: then the allocation itself finds the end
 	if m.asked > 0 {
 		m.limit = min(m.limit, m.asked)
 	}
 	m.keep = m.limit / 2
 }
 
-// sizeClass rounds up to four steps per power of two, whole huge pages from
-// pageAligned on.
+// sizeClass rounds up to one of four steps per power of two; from pageAligned on to whole huge
+// pages.
 func sizeClass(n int64) int64 {
 	if n <= 256 {
 		return (max(n, 1) + 63) &^ 63
@@ -89,12 +89,12 @@ func (d *device) Alloc(n int64) (runtime.Buffer, error) {
 	return d.mem.alloc(n)
 }
 
-// grant reports a size that nobody gets.
+// grant returns an error for a size that can never be allocated.
 func (m *memory) grant(n int64) error {
 	if err := fault.Hit(fault.Alloc); err != nil {
 		return fmt.Errorf("cpu: %w: %w", runtime.ErrOutOfMemory, err)
 	}
-	if m.asked > 0 || n > (m.limit-m.used()-m.pooled)/2 { // a block is less than twice as large
+	if m.asked > 0 || n > (m.limit-m.used()-m.pooled)/2 { // a block is less than twice as large as requested
 		m.look()
 	}
 	if n < 0 || n > m.limit {
@@ -107,7 +107,7 @@ func (m *memory) refuse(n int64) error {
 	return fmt.Errorf("cpu: %w: %d bytes with %d of %d in use", runtime.ErrOutOfMemory, n, m.used(), m.limit)
 }
 
-// used are the bytes that the pool does not have.
+// used returns the bytes of blocks outside the pool.
 func (m *memory) used() int64 { return m.live + m.lent }
 
 func (m *memory) alloc(n int64) (runtime.Buffer, error) {
@@ -126,10 +126,11 @@ func (m *memory) alloc(n int64) (runtime.Buffer, error) {
 	return m.hand(p, n, size), nil
 }
 
-// block is one of at least n bytes, from the pool if it has one; nil where it is refused.
+// block returns a block of at least n bytes, from the pool if possible; p is nil if memory is
+// refused.
 func (m *memory) block(n int64) (p unsafe.Pointer, size int64, pooled bool) {
 	size = sizeClass(n)
-	if size > m.limit-m.used() { // the class does not fit, the bytes may
+	if size > m.limit-m.used() { // the class does not fit, the bytes themselves may
 		size = (n + 4095) &^ 4095
 	}
 	if len(m.free[size]) > 0 {
@@ -148,14 +149,14 @@ func (m *memory) block(n int64) (p unsafe.Pointer, size int64, pooled bool) {
 	return p, size, false
 }
 
-// scratch is a block that a launch borrows; none where p is nil.
+// scratch is a block that a launch borrows; p is nil if there is none.
 type scratch struct {
 	p    unsafe.Pointer
 	size int64
 }
 
-// borrow has a block for a launch, of at least n bytes. It counts towards the limit, and
-// is none of the program's allocations.
+// borrow allocates a block of at least n bytes for a launch. The block counts towards the limit,
+// but not as one of the program's allocations.
 func (m *memory) borrow(n int64) (scratch, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +171,7 @@ func (m *memory) borrow(n int64) (scratch, bool) {
 	return scratch{p, size}, true
 }
 
-// repay takes what was borrowed back.
+// repay returns a borrowed block.
 func (m *memory) repay(b *scratch) {
 	if b.p == nil {
 		return
@@ -189,7 +190,7 @@ func (m *memory) hand(p unsafe.Pointer, n, size int64) *buffer {
 	return &buffer{p: p, bytes: n, block: size}
 }
 
-// Free gives a buffer back. Freeing one twice does nothing.
+// Free returns a buffer to the pool. Freeing it again does nothing.
 func (d *device) Free(b runtime.Buffer) {
 	x, ok := b.(*buffer)
 	if !ok || d.enter() != nil {
@@ -199,7 +200,7 @@ func (d *device) Free(b runtime.Buffer) {
 	d.mem.give(x)
 }
 
-// give takes a buffer back.
+// give returns a buffer to the pool.
 func (m *memory) give(x *buffer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +213,7 @@ func (m *memory) give(x *buffer) {
 
 func (m *memory) release(b *buffer) {
 	m.live -= b.block
-	if b.shared != nil { // the collector's, once nobody holds a slice of it
+	if b.shared != nil { // freed by the garbage collector once no slice of it is left
 		m.shared.Add(-1)
 		return
 	}
@@ -228,8 +229,8 @@ func (m *memory) pool(p unsafe.Pointer, size int64) {
 	}
 }
 
-// trim gives pooled blocks back to the system until at most keep bytes are left,
-// the largest first: they are what brings the sum down.
+// trim returns pooled blocks to the system until at most keep bytes are left. It begins with the
+// largest blocks, which reduce the sum fastest.
 func (m *memory) trim(keep int64) {
 	for m.pooled > max(keep, 0) {
 		var largest int64
@@ -242,9 +243,9 @@ func (m *memory) trim(keep int64) {
 	}
 }
 
-// take takes a pooled block of a size that there is one of. A size without any is
-// remembered, so that to pool a block again takes no memory, if it is that of a class:
-// near the limit blocks have any.
+// take removes a pooled block of a size that has one. For a size class the empty list stays, so
+// that pooling a block again allocates nothing. Other sizes occur near the limit only; their empty
+// lists are deleted.
 func (m *memory) take(size int64) unsafe.Pointer {
 	list := m.free[size]
 	p := list[len(list)-1]
@@ -263,7 +264,7 @@ func (m *memory) stats(s *runtime.Stats) {
 	s.Allocs, s.AllocBytes, s.PeakBytes, s.PoolBytes, s.PoolHits = m.allocs, m.live, m.peak, m.pooled, m.hits
 }
 
-// ResetPeak makes PeakBytes start again from what is live.
+// ResetPeak restarts PeakBytes from the bytes that are live now.
 func (d *device) ResetPeak() {
 	m := d.mem
 	m.mu.Lock()
@@ -314,7 +315,7 @@ func (d *device) transfer(b runtime.Buffer, dt ir.DType, off int64, host []byte,
 		return nil
 	}
 	w := d.wide.tryLend()
-	if w == nil { // all are busy
+	if w == nil { // all crews are in use
 		copy(dst, src)
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// mapMemory takes memory from Go's heap, which would end the process where memory is
-// short; what may be asked for is bounded by what hostmem knows of it.
+// mapMemory allocates from Go's heap, where a lack of memory would end the process; hostmem's
+// estimate of the available memory bounds the requests.
 func mapMemory(n int64, _ bool) (m mapping, ok bool) {
 	if n > math.MaxInt-64 {
 		return m, false
@@ -19,5 +19,5 @@ func mapMemory(n int64, _ bool) (m mapping, ok bool) {
 	return m, true
 }
 
-// unmap leaves the memory to the collector, once nothing points to it.
+// unmap leaves the memory to the garbage collector.
 func (m *mapping) unmap() { *m = mapping{} }

@@ -4,8 +4,8 @@ package cpu
 
 import "unsafe"
 
-// regionLeast is how many blocks a region has at least: blocks of some pages are
-// mappings of their own, as that alone gives their memory back.
+// regionLeast is the least number of blocks in a region. Blocks of some pages are single mappings
+// here, because only unmapping returns their memory.
 const regionLeast = 1
 
 func askHuge([]byte) {}

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// mapMemory maps memory; where it is to be huge it begins on a huge page. false where
-// the system refuses.
+// mapMemory maps memory. With huge, the memory begins at a huge page. ok is false if the system
+// refuses.
 func mapMemory(n int64, huge bool) (m mapping, ok bool) {
 	if n > math.MaxInt-hugePage {
 		return m, false
@@ -21,9 +21,9 @@ func mapMemory(n int64, huge bool) (m mapping, ok bool) {
 	if !huge {
 		return m, true
 	}
-	if uintptr(m.first)%hugePage != 0 { // newer systems find such a place by themselves
+	if uintptr(m.first)%hugePage != 0 { // newer systems choose an aligned address by themselves
 		m.unmap()
-		if m.all, ok = mapped(int(n) + hugePage); !ok { // what lies before and behind is never touched
+		if m.all, ok = mapped(int(n) + hugePage); !ok { // the unused ends are never touched
 			return m, false
 		}
 		m.first = unsafe.Pointer(unsafe.SliceData(m.all))

@@ -19,8 +19,8 @@ const (
 	pageReadWrite = 4
 )
 
-// mapMemory maps memory; false where the system refuses. Huge pages are for processes
-// with a privilege, and not asked for.
+// mapMemory maps memory; ok is false if the system refuses. It requests no huge pages, which need
+// a privilege.
 func mapMemory(n int64, _ bool) (m mapping, ok bool) {
 	if n > math.MaxInt {
 		return m, false
@@ -29,7 +29,7 @@ func mapMemory(n int64, _ bool) (m mapping, ok bool) {
 	if at == 0 {
 		return m, false
 	}
-	m.first = *(*unsafe.Pointer)(unsafe.Pointer(&at)) // no memory of Go's: it does not move
+	m.first = *(*unsafe.Pointer)(unsafe.Pointer(&at)) // not Go's memory: it does not move
 	m.all = unsafe.Slice((*byte)(m.first), n)
 	return m, true
 }

@@ -5,34 +5,34 @@ import (
 	"unsafe"
 )
 
-// regions takes blocks of memory from the system. It maps them, where the system
-// maps memory, so that they lie outside Go's heap: the collector neither counts nor
-// looks at them. A large block is a mapping of its own and begins on a huge page. Small
-// ones are cut, blocks of a size together, from larger mappings, as the system gives
-// whole pages and bounds the number of mappings. All blocks are aligned to 64 bytes.
+// regions takes blocks of memory from the system. If the system supports it, they are mapped
+// outside Go's heap, where the garbage collector neither counts nor scans them. A large block is a
+// mapping of its own and begins at a huge page. Small blocks of one size are cut from larger
+// mappings, because the system maps whole pages and bounds the number of mappings. All blocks are
+// aligned to 64 bytes.
 type regions struct {
-	open map[int64][]*region        // those with room, by the size of their blocks
-	of   map[unsafe.Pointer]*region // of every block that is out
+	open map[int64][]*region        // regions with free blocks, by block size
+	of   map[unsafe.Pointer]*region // the region of every block in use
 }
 
 // region is a mapping, cut into blocks of one size.
 type region struct {
 	mapping
 	size   int64
-	blocks int64            // there is room for
-	fresh  int64            // were never out, the last ones of the region
-	free   []unsafe.Pointer // were, and are not
+	blocks int64            // capacity
+	fresh  int64            // blocks never used, the last ones of the region
+	free   []unsafe.Pointer // blocks used before, and free now
 }
 
 // mapping is memory of the system, usable from first on.
 type mapping struct {
-	all   []byte // as it was mapped
+	all   []byte // as mapped
 	first unsafe.Pointer
 }
 
 const (
-	// regionBytes is the size of a mapping of small blocks. What nobody wrote to takes
-	// no memory, so there are some blocks in it however large they are.
+	// regionBytes is the size of a mapping of small blocks. Untouched blocks take no memory, so a
+	// region has several blocks, however large they are.
 	regionBytes = 1 << 20
 	hugePage    = 2 << 20
 )
@@ -41,7 +41,7 @@ func newRegions() regions {
 	return regions{open: map[int64][]*region{}, of: map[unsafe.Pointer]*region{}}
 }
 
-// alloc is a block of so many bytes, a multiple of 64; nil where there is none.
+// alloc returns a block of size bytes, a multiple of 64; nil if there is none.
 func (s *regions) alloc(size int64) unsafe.Pointer {
 	list := s.open[size]
 	if len(list) == 0 {
@@ -61,7 +61,7 @@ func (s *regions) alloc(size int64) unsafe.Pointer {
 	return p
 }
 
-// give takes a block back. A region with none left goes back to the system.
+// give takes a block back. A region without blocks in use is unmapped.
 func (s *regions) give(p unsafe.Pointer) {
 	r := s.of[p]
 	delete(s.of, p)
@@ -79,7 +79,7 @@ func (s *regions) give(p unsafe.Pointer) {
 	s.keep(r.size, list)
 }
 
-// keep remembers the regions with room for blocks of a size.
+// keep stores the list of regions with free blocks of a size.
 func (s *regions) keep(size int64, list []*region) {
 	if len(list) == 0 {
 		delete(s.open, size)
@@ -88,7 +88,7 @@ func (s *regions) keep(size int64, list []*region) {
 	s.open[size] = list
 }
 
-// close gives all memory back.
+// close frees all memory.
 func (s *regions) close() {
 	for p := range s.of {
 		s.give(p)
@@ -97,7 +97,7 @@ func (s *regions) close() {
 
 func newRegion(size int64) *region {
 	n := int64(1)
-	if size < pageAligned && size == sizeClass(size) { // of other sizes there is one
+	if size < pageAligned && size == sizeClass(size) { // other sizes get a region of one block
 		n = max(regionBytes/size, regionLeast)
 	}
 	m, ok := mapMemory(n*size, size >= pageAligned)

@@ -2,7 +2,7 @@ package cpu
 
 import "unsafe"
 
-// threadMemory is what a thread keeps from launch to launch.
+// threadMemory is the memory that a thread keeps from launch to launch.
 type threadMemory struct {
 	mapping
 	bytes   int64
@@ -14,9 +14,9 @@ type threadMemory struct {
 	merged  mergedCache
 }
 
-// reserve is at least so many bytes for a launch, aligned to a page where the system maps
-// memory and to 64 bytes elsewhere; nil where memory is refused. What is in it lasts until
-// the next call. The collector does not look there.
+// reserve returns at least n bytes for a launch, nil if memory is refused. The memory is aligned
+// to a page if the system maps memory, else to 64 bytes. Its contents last until the next call.
+// The garbage collector does not scan it.
 func (m *threadMemory) reserve(n int64) unsafe.Pointer {
 	if n > m.bytes || m.first == nil {
 		m.free()

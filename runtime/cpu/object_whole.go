@@ -12,18 +12,18 @@ import (
 	goruntime "runtime"
 )
 
-// A dynamic linker maps what the headers of an object say and believes them: a
-// page behind the end of the file kills the process when it is touched. So what
-// a compiler made, or a cache gave, is compared with its headers first.
+// A dynamic linker maps an object as its headers say, without checks. If a mapped page is past the
+// end of the file, touching it kills the process. Therefore the output of a compiler, or an entry
+// of a cache, is first compared with its headers.
 
 var (
 	errNoObject = errors.New("no object file of this system")
 	errCutShort = errors.New("the object is shorter than its headers say")
 )
 
-// checkObject reports bytes that are not a whole object as this system loads them.
+// checkObject returns an error for bytes that are not a whole object for this system.
 func checkObject(object []byte) (err error) {
-	defer func() { // headers that lead a parser astray are no better
+	defer func() { // headers that crash a parser are bad, too
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v", errNoObject, r)
 		}
@@ -37,10 +37,10 @@ func checkObject(object []byte) (err error) {
 // span is a part of a file.
 type span struct{ at, bytes uint64 }
 
-// within reports a span that ends in a file of so many bytes.
+// within reports that a span ends within a file of size bytes.
 func (s span) within(size uint64) bool { return s.at <= size && s.bytes <= size-s.at }
 
-// malformed is what a parser says of an object, which may be that it ends too early.
+// malformed wraps a parser's error about an object, which may be an early end.
 func malformed(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", errCutShort, err)
@@ -48,8 +48,8 @@ func malformed(err error) error {
 	return fmt.Errorf("%w: %w", errNoObject, err)
 }
 
-// checkELF looks at what is mapped, and at the sections: linkers put their
-// headers last, so that a file which lacks anything lacks those.
+// checkELF checks the mapped segments and the sections. Linkers write section headers last, so a
+// truncated file lacks them.
 func checkELF(object []byte) error {
 	f, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {
@@ -85,8 +85,8 @@ func checkELF(object []byte) error {
 	return checkDynamic(f, dynamic)
 }
 
-// checkDynamic sees to it that the tables by which a linker goes are in what is mapped
-// of the file: it reads them before it can say that anything is wrong.
+// checkDynamic checks that the tables for the linker are in mapped bytes of the file: the linker
+// reads them before it can report an error.
 func checkDynamic(f *elf.File, dynamic *elf.Prog) error {
 	if !mappedFrom(f, dynamic.Vaddr) {
 		return fmt.Errorf("%w: its dynamic section is not mapped", errNoObject)
@@ -103,7 +103,7 @@ func checkDynamic(f *elf.File, dynamic *elf.Prog) error {
 	return nil
 }
 
-// mappedFrom reports that an address lies in bytes of the file.
+// mappedFrom reports that an address is in mapped bytes of the file.
 func mappedFrom(f *elf.File, addr uint64) bool {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr-p.Vaddr < p.Filesz {
@@ -113,8 +113,7 @@ func mappedFrom(f *elf.File, addr uint64) bool {
 	return false
 }
 
-// checkMachO does the same for macOS, where a file may hold objects for several
-// processors.
+// checkMachO does the same for macOS, where a file may hold objects for several processors.
 func checkMachO(object []byte) error {
 	r := bytes.NewReader(object)
 	fat, err := macho.NewFatFile(r)

@@ -16,22 +16,21 @@ import (
 	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
-// Compiled objects outlive the process where the device has a cache. What is
-// kept is under everything that decides what a compiler makes: what the C text
-// depends on (which has the ABI in it), the flags, which compiler it is, and the processor,
-// because -march=native means another one elsewhere. The cache gives only bytes
-// whose hash is right, from a directory that is this user's alone; they are
-// copied to memory, or into a private directory, before they are opened, and the
-// probe of the object has the last word.
+// If the device has a cache, compiled objects outlive the process. The key of an object contains
+// everything that decides a compiler's output: the inputs of the C text (which include the ABI),
+// the flags, the identity of the compiler, and the processor, because -march=native depends on it.
+// The cache returns only bytes with the right hash, from a directory that only this user can
+// write. They are copied to memory, or into a private directory, before they are opened. Finally,
+// the object's own probe must succeed.
 
 // Kinds of cache entries.
 const (
 	kindObject   = "object"
-	kindCompiler = "compiler" // which of machineFlags a compiler takes
+	kindCompiler = "compiler" // which of machineFlags a compiler accepts
 )
 
-// identity tells compilers apart without running them. A wrapper, such as
-// ccache, is as good as the name it goes by.
+// identity identifies a compiler without running it. A wrapper, such as ccache, is identified by
+// its own file and arguments.
 func identity(cc []string) (string, error) {
 	path, err := exec.LookPath(cc[0])
 	if err != nil {
@@ -52,13 +51,13 @@ func identity(cc []string) (string, error) {
 		processor(), cc[1:], baseFlags), nil
 }
 
-// objectKey is the key of what the toolchain makes of a C text of this form.
+// objectKey returns the key of the toolchain's output for a C text of this form.
 func (t *toolchain) objectKey(form string) string {
 	return fmt.Sprintf("%s\n%q\n%s", t.id, t.flags, form)
 }
 
-// knownFlags are the flags that this compiler was found to take by an earlier
-// process; nil if nobody has tried.
+// knownFlags returns the flags that an earlier process found this compiler to accept; nil if
+// unknown.
 func (t *toolchain) knownFlags() []string {
 	if t.cache == nil {
 		return nil
@@ -67,7 +66,7 @@ func (t *toolchain) knownFlags() []string {
 	if !ok {
 		return nil
 	}
-	number, _, _ := strings.Cut(string(value), " ") // older ones go on with the compiler's version
+	number, _, _ := strings.Cut(string(value), " ") // older entries continue with the compiler's version
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || n >= len(machineFlags) {
 		t.cache.Refuse(kindCompiler, fmt.Errorf("%q names no flags", value))
@@ -76,8 +75,7 @@ func (t *toolchain) knownFlags() []string {
 	return withMachine(n)
 }
 
-// recall finds an object that an earlier process compiled and loads it; nil if
-// there is none that is any good.
+// recall loads an object that an earlier process compiled; nil if there is no usable one.
 func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, units []cgo.Unit) *compiled {
 	if tools.cache == nil {
 		return nil
@@ -94,8 +92,8 @@ func (c *compiler) recall(tools *toolchain, key string, plan *phasePlan, units [
 	return code
 }
 
-// openFile loads an object from the private directory, where it stays for a moment:
-// what is loaded needs no name.
+// openFile loads an object from the private directory. The file is removed afterwards: a loaded
+// object needs no name.
 func (t *toolchain) openFile(object []byte, names ...string) (handle unsafe.Pointer, funcs []unsafe.Pointer, err error) {
 	dir, err := t.work()
 	if err != nil {
@@ -114,9 +112,9 @@ func (t *toolchain) openFile(object []byte, names ...string) (handle unsafe.Poin
 	return load(path, names...)
 }
 
-// open loads an object from memory: from a file without a name, which nobody else
-// can reach. Systems that have no such files, or execute nothing from them, load
-// it from the private directory; where they have such files, that is counted.
+// open loads an object from a file in memory that has no name, which no other process can reach.
+// If the system has no such files, or executes nothing from them, open loads the object from the
+// private directory. The latter case is counted as a fallback.
 func (c *compiler) open(tools *toolchain, object []byte, plan *phasePlan, units []cgo.Unit) (*compiled, error) {
 	names := make([]string, len(units))
 	for i := range units {
@@ -147,8 +145,8 @@ func isOpenError(err error) bool {
 	return errors.As(err, &noexec)
 }
 
-// loadBytes is load for an object that is copied to a file which has no name in
-// any directory, so that nobody else can write to it.
+// loadBytes is load for an object in memory: it is copied to a file without a name in any
+// directory, to which no other process can write.
 func loadBytes(object []byte, names ...string) (unsafe.Pointer, []unsafe.Pointer, error) {
 	memory, err := anonymous("millrace-kernel")
 	if err != nil {
@@ -161,12 +159,12 @@ func loadBytes(object []byte, names ...string) (unsafe.Pointer, []unsafe.Pointer
 	return load(pathOf(memory), names...)
 }
 
-// memoryPaths counts the paths that pathOf gave.
+// memoryPaths counts the paths that pathOf returned.
 var memoryPaths atomic.Uint64
 
-// pathOf is a path of an open file that no other file had before: the dynamic
-// linker takes files of one path for one file, and numbers of descriptors come
-// back. So the path takes turns, one for each bit of its number.
+// pathOf returns a path of an open file that no other file had before. The dynamic linker takes
+// files of the same path for the same file, and descriptor numbers are reused. So the path
+// contains detours, one for each bit of its number.
 func pathOf(f *os.File) string {
 	b := []byte("/proc/self/")
 	for n := memoryPaths.Add(1); n > 0; n /= 2 {

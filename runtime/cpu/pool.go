@@ -9,39 +9,38 @@ import (
 	"github.com/millrace-go/millrace/internal/spin"
 )
 
-// job is work that is divided into shares. It is a pointer to something that lasts, so
-// that to hand it over takes no memory.
+// job is work that is divided into shares. It is a pointer to a long-lived value, so that passing
+// it allocates nothing.
 type job interface {
 	// share does units [begin, end), on thread number who of the pool.
 	share(who int, begin, end int64)
 }
 
-// pool is some threads that do jobs together, whoever calls split being thread 0. The
-// others are goroutines, started for the first job that is worth them.
+// pool is a number of threads that do jobs together. The caller of split is thread 0. The others
+// are goroutines, started for the first job that is worth them.
 //
-// A job is open while its share of state's generation is odd. Threads join an open job
-// by counting themselves into the low bits; its owner closes it when no unit is left and
-// waits for those that joined. A thread that wakes late finds the job closed and touches
-// nothing of it.
+// A job is open while the generation in state is odd. Threads join an open job by adding one to
+// the low bits. The owner closes the job when no unit is left, and waits for the threads that
+// joined. A thread that wakes late finds the job closed and touches nothing of it.
 type pool struct {
 	state atomic.Uint64
-	_     [56]byte // what all threads write to at once has a line of its own
+	_     [56]byte // gives next, which all threads write, its own cache line
 	next  atomic.Int64
 	_     [56]byte
 
-	// The job. Threads other than its owner read it after they have joined.
+	// The current job. Threads other than its owner read it after they have joined.
 	job          job
 	total, grain int64
-	marks        *label.Marks // nil: the job has no name
+	marks        *label.Marks // nil: the job has no label
 	mark         any
 
-	limit    atomic.Int32 // threads of the job
-	at       atomic.Int32 // processor of the owner of the last job, one more; 0: not known
-	running  atomic.Int32 // threads there are, the owner of jobs included
+	limit    atomic.Int32 // number of threads of the job
+	at       atomic.Int32 // processor of the last job's owner, plus one; 0: unknown
+	running  atomic.Int32 // number of started threads, including the owner
 	sleeping atomic.Int32
 	quit     atomic.Bool
 	places   places
-	workers  []worker // of threads 1 and up
+	workers  []worker // threads 1 and up
 	ended    sync.WaitGroup
 }
 
@@ -63,9 +62,8 @@ func newPool(n int) *pool {
 	return p
 }
 
-// split does units [0, total) of a job in shares of about grain units, on at most n
-// threads and no more than Go may use, and returns when all are done. Calls do not
-// overlap.
+// split does units [0, total) of a job in shares of about grain units, on at most n threads and at
+// most GOMAXPROCS, and returns when all units are done. Calls must not overlap.
 func (p *pool) split(n int, total, grain int64, j job) {
 	if total <= 0 {
 		return
@@ -82,21 +80,21 @@ func (p *pool) split(n int, total, grain int64, j job) {
 	p.limit.Store(int32(n))
 	p.next.Store(0)
 	p.at.Store(here())
-	p.state.Add(poolGeneration) // opens
+	p.state.Add(poolGeneration) // open the job
 	p.wake(n)
 	for p.take(0) {
 	}
-	p.state.Add(poolGeneration) // closes
+	p.state.Add(poolGeneration) // close the job
 	for w := (spin.Wait{}); p.state.Load()&poolActive != 0; {
 		if !w.More() {
-			goruntime.Gosched() // there may be goroutines that wait for a processor, one of the pool's among them
+			goruntime.Gosched() // other goroutines may need the processor, also one of the pool's
 			w = spin.Wait{}
 		}
 	}
-	p.job = nil // nothing of a launch is kept
+	p.job = nil // keep nothing of a launch
 }
 
-// take does a share; false where none was left.
+// take does a share; it returns false if none is left.
 func (p *pool) take(who int) bool {
 	begin := p.next.Add(p.grain) - p.grain
 	if begin >= p.total {
@@ -106,7 +104,7 @@ func (p *pool) take(who int) bool {
 	return true
 }
 
-// start has the pool have n threads.
+// start makes sure that the pool has n threads.
 func (p *pool) start(n int) {
 	if int(p.running.Load()) < n {
 		p.places.find()
@@ -118,7 +116,7 @@ func (p *pool) start(n int) {
 	}
 }
 
-// wake wakes those of the first n threads that sleep.
+// wake wakes the sleeping ones of the first n threads.
 func (p *pool) wake(n int) {
 	if p.sleeping.Load() == 0 {
 		return
@@ -134,8 +132,8 @@ func (p *pool) wake(n int) {
 	}
 }
 
-// rouse wakes threads that sleep, for a job that will come soon: they wait for it awake
-// for a moment, and sleep again. It may be called at any time.
+// rouse wakes sleeping threads for a job that will come soon: they spin for a moment, then sleep
+// again. It may be called at any time.
 func (p *pool) rouse() {
 	if p.sleeping.Load() > 0 {
 		p.at.Store(here())
@@ -143,7 +141,7 @@ func (p *pool) rouse() {
 	}
 }
 
-// work is the life of a thread.
+// work is the loop of a thread.
 func (p *pool) work(who int) {
 	defer p.ended.Done()
 	w := &p.workers[who-1]
@@ -176,8 +174,8 @@ func (p *pool) work(who int) {
 	}
 }
 
-// await waits for a job other than the last one, for a moment awake; false at the end
-// of the pool. Threads that jobs do without are not kept awake by them.
+// await waits for a job other than the last one; it spins for a moment and then sleeps. It returns
+// false when the pool is closed. Jobs do not keep threads beyond their limit awake.
 func (p *pool) await(who int, w *worker, last uint64) (state uint64, ok bool) {
 	opened := func() bool {
 		state = p.state.Load()
@@ -198,7 +196,7 @@ func (p *pool) await(who int, w *worker, last uint64) (state uint64, ok bool) {
 		w.keepOff(&p.places, p.at.Load(), false)
 		w.prepare()
 		p.sleeping.Add(1)
-		if (opened() || p.quit.Load()) && w.cancel() { // by an owner who saw nobody sleep
+		if (opened() || p.quit.Load()) && w.cancel() { // the owner opened the job before it could see this thread sleep
 			p.sleeping.Add(-1)
 			continue
 		}

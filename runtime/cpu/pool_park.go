@@ -9,7 +9,7 @@ import (
 
 // parker puts a thread to sleep.
 type parker struct {
-	asleep atomic.Bool // or about to be, until somebody claims to wake it
+	asleep atomic.Bool // true from prepare until a claim or cancel
 	once   sync.Once
 	woken  chan struct{}
 }
@@ -19,22 +19,22 @@ func (p *parker) signal() chan struct{} {
 	return p.woken
 }
 
-// prepare says that the thread is about to sleep.
+// prepare marks the thread as about to sleep.
 func (p *parker) prepare() { p.asleep.Store(true) }
 
-// cancel takes that back; false where somebody wakes the thread already.
+// cancel withdraws prepare; it returns false if another thread is already waking this one.
 func (p *parker) cancel() bool { return p.claim() }
 
-// claim reports that the caller, and nobody else, is to wake the thread.
+// claim reports that the caller, and no other thread, must wake the thread.
 func (p *parker) claim() bool { return p.asleep.CompareAndSwap(true, false) }
 
 // park sleeps until the thread is woken.
 func (p *parker) park() { <-p.signal() }
 
-// wake wakes the thread, for whoever claimed it.
+// wake wakes the thread. The caller has claimed it.
 func (p *parker) wake() { p.signal() <- struct{}{} }
 
-// Threads stay where the system puts them.
+// places and place do nothing here: threads run where the system puts them.
 type places struct{}
 
 type place struct{}

@@ -6,33 +6,33 @@ import (
 	"unsafe"
 )
 
-// parker puts a thread to sleep: on a futex, as a goroutine that another one makes
-// ready waits for a processor to look for it, ten times as long.
+// parker puts a thread to sleep on a futex. Waking a goroutine by a channel takes ten times as
+// long, because a processor must first find it.
 type parker struct {
 	state uint32
 }
 
 const (
 	awake   = iota
-	asleep  // or about to be
-	claimed // somebody wakes it
+	asleep  // or about to sleep
+	claimed // a thread is waking it
 
-	futexWait = 0 | 128 // of this process alone
+	futexWait = 0 | 128 // private to this process
 	futexWake = 1 | 128
 )
 
-// prepare says that the thread is about to sleep.
+// prepare marks the thread as about to sleep.
 func (p *parker) prepare() { atomic.StoreUint32(&p.state, asleep) }
 
-// cancel takes that back; false where somebody wakes the thread already.
+// cancel withdraws prepare; it returns false if another thread is already waking this one.
 func (p *parker) cancel() bool { return atomic.CompareAndSwapUint32(&p.state, asleep, awake) }
 
-// claim reports that the caller, and nobody else, is to wake the thread.
+// claim reports that the caller, and no other thread, must wake the thread.
 func (p *parker) claim() bool {
 	return atomic.LoadUint32(&p.state) == asleep && atomic.CompareAndSwapUint32(&p.state, asleep, claimed)
 }
 
-// park sleeps until the thread is woken. Go has the processor for others meanwhile.
+// park sleeps until the thread is woken. Go uses the processor for other goroutines meanwhile.
 func (p *parker) park() {
 	for {
 		now := atomic.LoadUint32(&p.state)
@@ -43,7 +43,7 @@ func (p *parker) park() {
 	}
 }
 
-// wake wakes the thread, for whoever claimed it.
+// wake wakes the thread. The caller has claimed it.
 func (p *parker) wake() {
 	atomic.StoreUint32(&p.state, awake)
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&p.state)), futexWake, 1, 0, 0, 0)

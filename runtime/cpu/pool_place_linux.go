@@ -7,34 +7,34 @@ import (
 	"unsafe"
 )
 
-// Linux likes to wake a thread on the processor of the one that wakes it, which it
-// expects to sleep soon. The owner of a job does not: it works on, and with two
-// processors both threads may stay on one of them for the whole job. So threads keep
-// off the owner's processor from before they sleep until they have done a share: saying
-// so takes longer than waking, and nobody waits then. Only where the owner moved
-// meanwhile it has to be said when they are woken. Each has a thread of the system for
-// itself, which ends with it.
+// Linux tends to wake a thread on the processor of its waker, which it expects to sleep soon. The
+// owner of a job does not sleep: it continues to work, and with two processors both threads may
+// share one for the whole job. Therefore a thread excludes the owner's processor before it sleeps,
+// until it has done a share. Setting the affinity takes longer than waking, and before a sleep
+// nothing waits for it. It is set at waking only if the owner has moved meanwhile. Each pool
+// thread has a system thread for itself, which ends with it.
 
-// processors is a set of them.
+// processors is a set of processors.
 type processors [16]uint64
 
-// places is where the owner of jobs may run, and so the others.
+// places holds where the owner of jobs may run, and so where the other threads may.
 type places struct {
 	mu   sync.Mutex
 	home processors
-	size uintptr // bytes that the system has of it
+	size uintptr // bytes of the set that the system uses
 }
 
 // place is where a thread may run.
 type place struct {
 	thread int
-	off    int32 // the processor it keeps off, one more; 0: none. Its own while it is awake, then of who claimed to wake it
+	off    int32 // the excluded processor plus one; 0: none. Accessed by the thread while awake, then by the thread that claimed it
 }
 
-// sysGetCPU is a number that package syscall lacks in part; 0 where there is none here.
+// sysGetCPU is the system call number that package syscall lacks on some architectures; 0 if
+// unknown.
 var sysGetCPU = map[string]uintptr{"amd64": 309, "arm64": 168}[goruntime.GOARCH]
 
-// here is the processor that the caller is on, one more; 0 where it is not known.
+// here returns the caller's processor plus one; 0 if unknown.
 func here() int32 {
 	var at uint32
 	if sysGetCPU == 0 {
@@ -46,8 +46,7 @@ func here() int32 {
 	return int32(at) + 1
 }
 
-// find looks where the caller, who owns jobs, may run, and reports whether that has
-// changed.
+// find reads where the caller, the owner of jobs, may run, and reports whether that has changed.
 func (p *places) find() bool {
 	var home processors
 	size, _, e := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(home), uintptr(unsafe.Pointer(&home)))
@@ -73,7 +72,7 @@ func (w *place) settle() {
 	w.thread = syscall.Gettid()
 }
 
-// keepOff keeps a thread off a processor, unless it does already, or has no other one.
+// keepOff excludes a processor for a thread, unless it is excluded already or is the only one.
 func (w *place) keepOff(p *places, at int32, anew bool) {
 	if w.off == at && !anew {
 		return
@@ -98,7 +97,7 @@ func (w *place) comeBack(p *places) {
 }
 
 func (w *place) set(to *processors, size uintptr) bool {
-	if size == 0 { // there are more of them than a set has room for
+	if size == 0 { // more processors than a set has room for
 		return false
 	}
 	_, _, e := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(w.thread), size, uintptr(unsafe.Pointer(to)))

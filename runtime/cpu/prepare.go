@@ -12,32 +12,32 @@ type ready struct {
 	l       *runtime.Launch
 	p       *program
 	sched   *schedule
-	code    *compiled   // nil for tier 0
-	total   int64       // points
-	outputs int64       // of the kept dims
-	index   int         // in the list that was to run
-	wave    int32       // launches with the same one run at a time; 0: by itself
+	code    *compiled   // nil: tier 0
+	total   int64       // number of points
+	outputs int64       // number of points of the kept dims
+	index   int         // in the list of the Run
+	wave    int32       // launches of one wave run at the same time; 0: runs alone
 	fault   *indexFault // of the executor
-	empty   bool        // nothing to do
+	empty   bool        // there is nothing to do
 	rowOrder
-	dot     *dotOrder // of a contraction
+	dot     *dotOrder // for a contraction
 	packed  packedSide
 	mask    seenMask
 	tails   rowTails
-	scatter *scatterOrder // of a scatter
+	scatter *scatterOrder // for a scatter
 	transposed
-	kept *keptLaunch // of a prepared list, else nil
-	tape *tape       // while the launch is taken down
+	kept *keptLaunch // for a prepared list, else nil
+	tape *tape       // set while the launch is recorded
 }
 
-// packedSide says that the next tile of a chain multiplies by the same side y,
-// so that it stays packed.
+// packedSide says that the next tile of a chain multiplies by the same side y, which then stays
+// packed.
 type packedSide struct {
-	number int  // of the executor's memory for it, counted from 1; 0 where it is not kept
-	same   bool // as in the tile before
+	number int  // number of its memory in the executor, counted from 1; 0: not kept
+	same   bool // same y as in the previous tile
 }
 
-// plan is what walkers know of the phases that will run.
+// plan returns the plan of the phases that will run.
 func (r *ready) plan() *phasePlan {
 	if r.code != nil {
 		return r.code.phasePlan
@@ -45,7 +45,7 @@ func (r *ready) plan() *phasePlan {
 	return r.sched.plan
 }
 
-// prepareFor checks a launch and chooses how it runs on that many threads.
+// prepareFor checks a launch and chooses how it runs on at most threads threads.
 func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 	r, err := d.order(l, threads)
 	if err != nil || r.empty {
@@ -56,7 +56,7 @@ func (d *device) prepareFor(l *runtime.Launch, threads int64) (ready, error) {
 	return r, nil
 }
 
-// order checks a launch and says in which order it runs.
+// order checks a launch and chooses the order in which it runs.
 func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
 	r := ready{l: l}
 	p, ok := l.Prog.(*program)
@@ -95,12 +95,11 @@ func (d *device) order(l *runtime.Launch, threads int64) (ready, error) {
 	return r, nil
 }
 
-// threadBytes is the work that pays for one more thread: waking it and waiting
-// for it costs a few microseconds.
+// threadBytes is the work, in bytes touched, that pays for one more thread: waking a thread and
+// waiting for it costs a few microseconds.
 const threadBytes = 64 << 10
 
-// threadMuls are the multiplications of a contraction that pay for one more
-// thread.
+// threadMuls is the number of a contraction's multiplications that pays for one more thread.
 const threadMuls = 1 << 20
 
 func (r *ready) check() error {
@@ -133,7 +132,7 @@ func (r *ready) check() error {
 			return fmt.Errorf("operand %d has no buffer of this device", i)
 		}
 		if r.p.lanewise[i] {
-			continue // what is read is looked at element by element
+			continue // reads are checked element by element
 		}
 		lo, hi := reach(&l.Args[i], l.Dims[:l.Rank])
 		if r.p.scatter.row(i) {
@@ -146,8 +145,8 @@ func (r *ready) check() error {
 	return nil
 }
 
-// reach is the lowest and the highest element that an access may touch, lo
-// above hi where it touches none.
+// reach returns the lowest and the highest element that an access may touch; lo is above hi if it
+// touches none.
 func reach(a *runtime.Access, dims []int64) (lo, hi int64) {
 	lo, hi = bounds(a.Offset, dims, a.Stride[:len(dims)])
 	for i := range a.Stages {
@@ -175,8 +174,8 @@ func bounds(off int64, dims, stride []int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// guard has bit d set where the output's points other than those at position 0
-// of place d do not store. Where rows are stored, they are the points.
+// guard returns a word with bit d set if, along place d, only the output's points at position 0
+// store. Where rows are stored, a row counts as a point.
 func (r *ready) guard(i int) uint32 {
 	l, o := r.l, &r.p.kernel.Operands[i]
 	if o.Kind != codegen.Output || r.p.total(i) {
@@ -192,7 +191,7 @@ func (r *ready) guard(i int) uint32 {
 	return g
 }
 
-// classKey of the launch, in the order it runs in.
+// classKey returns the access classes of the launch in the order in which it runs.
 func (r *ready) classKey() classKey {
 	if r.dot != nil {
 		return r.dotKey()
@@ -200,7 +199,7 @@ func (r *ready) classKey() classKey {
 	key := classKey{cols: r.mode == modeCols}
 	l := r.l
 	inner, n := r.innermost(l.Rank)
-	rowInner, rows := inner, n // of phases over rows
+	rowInner, rows := inner, n // for phases over rows
 	if r.mode == modeRows {
 		rowInner, rows = r.innermost(l.Kept)
 	}
@@ -212,7 +211,7 @@ func (r *ready) classKey() classKey {
 			}
 			setClass(&key.points, i, class)
 		}
-		if r.p.hasRows && o.Row { // all that phases over rows touch
+		if r.p.hasRows && o.Row { // the operands that phases over rows touch
 			setClass(&key.rows, i, codegen.Classify(&l.Args[i], rowInner, rows))
 		}
 		g := r.guard(i)
@@ -225,8 +224,8 @@ func (r *ready) classKey() classKey {
 	return key
 }
 
-// innermost is the last of the first rank places, as a dim of the launch, and
-// its size: one point where there are none.
+// innermost returns the last of the first rank places, as a dim of the launch, and its size; 0 and
+// 1 if there is none.
 func (r *ready) innermost(rank int) (dim int, n int64) {
 	if rank == 0 {
 		return 0, 1
@@ -235,7 +234,7 @@ func (r *ready) innermost(rank int) (dim int, n int64) {
 	return dim, r.l.Dims[dim]
 }
 
-// rowRank is the number of places that a phase over rows has.
+// rowRank is the number of places of a phase over rows.
 func (r *ready) rowRank() int {
 	if r.mode == modeCols {
 		return r.l.Rank
@@ -243,8 +242,8 @@ func (r *ready) rowRank() int {
 	return r.l.Kept
 }
 
-// choose finds compiled code, or has it made. What came with the program needs no
-// compiler.
+// choose finds compiled code, or starts its compile. Code that was compiled into the program needs
+// no compiler.
 func (d *device) choose(r *ready) {
 	if r.plain() {
 		return // there is nothing to compile
@@ -263,7 +262,7 @@ func (d *device) choose(r *ready) {
 	}
 	other, has := r.otherwise()
 	if r.l.Copies {
-		// The interpreter moves whole rows.
+		// The interpreter copies whole rows.
 	} else if d.machine {
 		d.wantMachine(v, r.total*r.p.perItem, r.l.Provisional)
 	} else if d.comp != nil {
@@ -281,7 +280,7 @@ func (d *device) choose(r *ready) {
 	}
 }
 
-// runsCode reports that there may be code of a launch.
+// runsCode reports that a launch may run compiled code.
 func (d *device) runsCode(r *ready) bool {
 	switch {
 	case d.cfg.Tier < 0:
@@ -292,7 +291,7 @@ func (d *device) runsCode(r *ready) bool {
 	return d.runsC(r.p.kernel.Denormals)
 }
 
-// use reports that there is code, which the launch has then.
+// use sets the launch's code to that of v, and reports whether there is any.
 func (r *ready) use(v *variant) bool {
 	if r.code = r.codeOf(v); r.code != nil && r.code.shipped != nil {
 		r.p.dev.count.shipped.Add(1)
@@ -300,7 +299,8 @@ func (r *ready) use(v *variant) bool {
 	return r.code != nil
 }
 
-// codeOf is the code of a variant, which the launch's choice may ask to be machine code.
+// codeOf returns the code of a variant. The launch's choice may select machine code instead of
+// code compiled into the program.
 func (r *ready) codeOf(v *variant) *compiled {
 	code := v.code.Load()
 	if code == nil || code.shipped == nil || choice(r.l.Choice) != ownCode {

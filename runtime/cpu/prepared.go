@@ -8,24 +8,24 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// prepared is a list of launches that was checked and ordered once, and whose code was
-// found, for the runtime in Go.
+// prepared is a list of launches that was checked and ordered once, with its code, for the runtime
+// in Go.
 type prepared struct {
 	d       *device
 	own     []runtime.Launch
 	readied []ready
-	bytes   [][]int64     // by launch and operand, that a buffer has at least
-	kept    []*keptLaunch // by launch, nil where it is walked
-	work    int64         // as of forOne
+	bytes   [][]int64     // least bytes of buffers, by launch and operand
+	kept    []*keptLaunch // by launch, nil if it is walked
+	work    int64         // as in forOne
 	worth   bool
-	waves   bool // some launches run beside each other
+	waves   bool // some launches run at the same time
 
-	launches, read, written, shipped, fallbacks, grouped int64 // of a run
+	launches, read, written, shipped, fallbacks, grouped int64 // added to the counters by each run
 	interpreted                                          []*program
 }
 
-// prepareList makes a list ready for Go. It is nil for lists with chains, whose tiles are
-// launches of their own, and where code is still to be made.
+// prepareList prepares a list for the runtime in Go. It returns nil for lists with chains, whose
+// tiles are launches of their own, and if some code does not exist yet.
 func (d *device) prepareList(list []runtime.Launch) runtime.Prepared {
 	p := &prepared{d: d, bytes: make([][]int64, len(list)), kept: make([]*keptLaunch, len(list)), own: make([]runtime.Launch, len(list))}
 	for i := range list {
@@ -76,7 +76,7 @@ func (d *device) prepareList(list []runtime.Launch) runtime.Prepared {
 	return p
 }
 
-// settle finds the code of a launch; false where that is still to be made.
+// settle finds the code of a launch; it returns false if the code does not exist yet.
 func (p *prepared) settle(r *ready) bool {
 	d := p.d
 	if r.plain() || !d.runsCode(r) {
@@ -98,7 +98,7 @@ func (p *prepared) settle(r *ready) bool {
 	return true
 }
 
-// count adds a launch to what a run counts.
+// count adds a launch to the counts of a run.
 func (p *prepared) count(r *ready) {
 	read, written := codegen.Traffic(r.p.kernel, r.l, &p.d.caps.ElemSize)
 	p.launches, p.read, p.written = p.launches+1, p.read+read, p.written+written
@@ -113,8 +113,8 @@ func (p *prepared) count(r *ready) {
 	}
 }
 
-// leastBytes says how large the buffers of a launch's operands are at least, and reports
-// whether they are all memory of the pool: that of Go's heap has to be pinned for each run.
+// leastBytes computes the least size of the buffers of a launch's operands. It returns false if a
+// buffer is in Go's heap: such memory must be pinned for each run.
 func (r *ready) leastBytes(to []int64) bool {
 	for i := range r.l.Args {
 		o := &r.p.kernel.Operands[i]
@@ -125,7 +125,7 @@ func (r *ready) leastBytes(to []int64) bool {
 		if b.shared != nil {
 			return false
 		}
-		if r.p.lanewise[i] { // what is read is looked at element by element
+		if r.p.lanewise[i] { // reads are checked element by element
 			to[i] = b.bytes
 			continue
 		}
@@ -138,7 +138,7 @@ func (r *ready) leastBytes(to []int64) bool {
 	return true
 }
 
-// Set puts another buffer at places.
+// Set replaces the buffer at the given places.
 func (p *prepared) Set(places []runtime.Place, b runtime.Buffer) bool {
 	x, ok := b.(*buffer)
 	if !ok || x.shared != nil || x.freed {
@@ -172,7 +172,7 @@ func (p *prepared) Run() (done bool, err error) {
 	defer d.crowd.leave()
 	crews := d.wide
 	if one := alone(p.work, p.worth, crowded); one && (crowded || !p.waves) {
-		crews = d.alone // waves are launches one after another
+		crews = d.alone // waves are run one launch after another
 	} else {
 		crews.rouse()
 	}
@@ -198,7 +198,7 @@ func (p *prepared) Run() (done bool, err error) {
 	return true, err
 }
 
-// Close gives back what the list borrowed.
+// Close returns the borrowed parts of the list.
 func (p *prepared) Close() {
 	for i := range p.readied {
 		if o := p.readied[i].dot; o != nil {

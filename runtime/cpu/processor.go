@@ -73,8 +73,8 @@ import (
 	"unsafe"
 )
 
-// processor says what compilers make of -march=native here: instruction sets,
-// family and model. Equal texts, equal code.
+// processor describes what compilers assume for -march=native here: instruction sets, family and
+// model. Equal texts mean equal code.
 var processor = sync.OnceValue(func() string {
 	var text [512]C.char
 	C.mr_processor(&text[0], C.size_t(len(text)))

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Prepare makes a list ready to be run many times: as one function where machine code is
-// made of kernels and the launches are small, else for the runtime that there is.
+// Prepare prepares a list to be run many times. If kernels become machine code and the launches
+// are small, the list becomes one function; else it becomes a list for the usual runtime.
 func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Prepared {
 	if runtime.HasChains(list) || len(list) == 0 || d.enter() != nil {
 		return nil
@@ -36,29 +36,29 @@ func (d *device) Prepare(list []runtime.Launch, own []runtime.Buffer) runtime.Pr
 }
 
 const (
-	// sequencePoints are the most that a launch of a sequence has.
+	// sequencePoints is the most points of a launch in a sequence.
 	sequencePoints = 1024
-	// sequenceLaunches are the most that a sequence has.
+	// sequenceLaunches is the most launches of a sequence.
 	sequenceLaunches = 256
 )
 
-// sequence is a list of launches as one function. Its frame has the addresses of buffers,
-// those of one buffer in one word.
+// sequence is a list of launches as one function. Its frame holds the addresses of buffers, one
+// word per buffer.
 type sequence struct {
 	d     *device
 	code  machineCode
 	frame unsafe.Pointer
-	room  []byte // of frame
+	room  []byte // memory of frame
 	mxcsr uint32
-	most  int // runs of a call
+	most  int // most runs per call
 
 	bufs   []*buffer
-	needs  []int64   // bytes, of buffers
-	places [][]int32 // by launch and operand the number of a buffer, -1 where it is in none
-	uses   []int     // by buffer, how many operands lie there
+	needs  []int64   // least bytes of each buffer
+	places [][]int32 // by launch and operand: the buffer's number, -1 for none
+	uses   []int     // by buffer: the number of operands in it
 
-	launches, read, written int64 // of a run
-	runs                    int64 // that were not counted yet
+	launches, read, written int64 // counts of one run
+	runs                    int64 // runs that Count has not added yet
 }
 
 var errNotSmall = fmt.Errorf("%w: too large, or of another kind", native.ErrNoSequence)
@@ -74,7 +74,7 @@ func (d *device) newSequence(list []runtime.Launch, own []runtime.Buffer) (*sequ
 		l := &list[i]
 		r, err := d.order(l, 1)
 		if err != nil {
-			return nil, errNotSmall // Run says what is wrong with it
+			return nil, errNotSmall // Run reports the error
 		}
 		s.places[i] = make([]int32, len(l.Args))
 		for j := range l.Args {
@@ -122,7 +122,7 @@ func (d *device) newSequence(list []runtime.Launch, own []runtime.Buffer) (*sequ
 	return s, nil
 }
 
-// launch is a launch as native takes it.
+// launch converts a launch to the form that package native takes.
 func (s *sequence) launch(r *ready, number int) (native.Launch, error) {
 	p, l := r.p, r.l
 	f := native.Launch{Scalars: append([]uint64(nil), l.Scalars...)}
@@ -156,7 +156,7 @@ func (s *sequence) launch(r *ready, number int) (native.Launch, error) {
 	return f, nil
 }
 
-// buffer is the number of a buffer.
+// buffer returns the number of a buffer.
 func (s *sequence) buffer(b *buffer) int32 {
 	for i, have := range s.bufs {
 		if have == b {
@@ -173,8 +173,8 @@ func (s *sequence) point(i int) {
 	*word(s.frame, s.code.f.Scalars+8*i) = int64(uintptr(s.bufs[i].p))
 }
 
-// Set puts another buffer where one is. The code relies on which operands lie in one buffer
-// and which do not: where that would not be so any more, it is of no use.
+// Set replaces a buffer. The code depends on which operands share a buffer and which do not, so
+// Set refuses a buffer that would change this.
 func (s *sequence) Set(places []runtime.Place, b runtime.Buffer) bool {
 	x, ok := b.(*buffer)
 	if !ok {
@@ -206,7 +206,7 @@ func (s *sequence) Set(places []runtime.Place, b runtime.Buffer) bool {
 	return true
 }
 
-// Run is one run.
+// Run runs the sequence once.
 func (s *sequence) Run() (done bool, err error) {
 	if err := s.d.enter(); err != nil {
 		return true, err
@@ -220,7 +220,7 @@ func (s *sequence) Run() (done bool, err error) {
 	return true, nil
 }
 
-// Repeat is so many runs.
+// Repeat runs the sequence n times.
 func (s *sequence) Repeat(n int) bool {
 	s.runs += int64(n)
 	for n > 0 {
@@ -233,7 +233,7 @@ func (s *sequence) Repeat(n int) bool {
 	return true
 }
 
-// Count adds what ran to the device's counters.
+// Count adds the finished runs to the device's counters.
 func (s *sequence) Count() {
 	c := &s.d.count
 	c.launches.Add(s.launches * s.runs)
@@ -243,7 +243,7 @@ func (s *sequence) Count() {
 	s.runs = 0
 }
 
-// Close gives the code back.
+// Close frees the code.
 func (s *sequence) Close() {
 	s.Count()
 	s.code.code.Free()

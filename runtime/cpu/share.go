@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// AllocShared returns zeroed memory of Go's heap. It counts as live until it is
-// freed, and never gets to the pool: a slice of it may still be somewhere.
+// AllocShared returns zeroed memory of Go's heap. It counts as live until it is freed. It never
+// goes to the pool, because slices of it may still be in use.
 func (d *device) AllocShared(n int64) (runtime.Buffer, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -18,7 +18,7 @@ func (d *device) AllocShared(n int64) (runtime.Buffer, error) {
 	return d.mem.allocShared(n)
 }
 
-// Shared is the memory of a buffer of AllocShared.
+// Shared returns the memory of a buffer of AllocShared.
 func (d *device) Shared(b runtime.Buffer) []byte {
 	if x, ok := b.(*buffer); ok {
 		return x.shared
@@ -45,8 +45,8 @@ func (m *memory) allocShared(n int64) (runtime.Buffer, error) {
 	return b, nil
 }
 
-// pinShared pins what of the launches' memory is Go's: code has its address as a number. There is none in most programs. An
-// operand without elements has an address, too.
+// pinShared pins the operands in Go's heap, because code gets their addresses as numbers. Most
+// programs have none. An operand without elements has an address, too.
 func (d *device) pinShared(pin *goruntime.Pinner, list []runtime.Launch) {
 	for i := range list {
 		for j := range list[i].Args {

@@ -11,11 +11,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// formOf is a hash of all that functions are printed from: the phases, their
-// layouts, and the tables and sub-programs that phases only name. Where another
-// version lowers a kernel in another way, or has better tables or other numbers
-// of ops, it is another one. It is taken of numbers, not of texts, because a
-// program waits for it when it runs a kernel for the first time.
+// formOf returns a hash of everything that functions are printed from: the phases, their layouts,
+// and the tables and sub-programs that phases refer to. The hash changes if another version lowers
+// a kernel differently, or has other tables or other op numbers. It hashes numbers instead of
+// text, because a program waits for it at the first run of a kernel.
 func formOf(s *codegen.Schedule, units []cgo.Unit) string {
 	f := form{}
 	for i := range s.Phases {
@@ -33,10 +32,10 @@ func formOf(s *codegen.Schedule, units []cgo.Unit) string {
 	return fmt.Sprintf("%016x", xxhash.Sum64(f.b))
 }
 
-// form is what is hashed, in the making.
+// form collects the data to hash.
 type form struct {
 	b      []byte
-	tables []*ir.Table // that are in it
+	tables []*ir.Table // already included
 	subs   []*ir.Prog
 }
 
@@ -77,7 +76,7 @@ func (f *form) code(body []ir.Instr) {
 	}
 }
 
-// named adds what instructions name.
+// named adds the tables and sub-programs that instructions refer to.
 func (f *form) named(body []ir.Instr) {
 	for i := range body {
 		switch in := &body[i]; in.Op {

@@ -10,20 +10,19 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Plans do not say which variants of their kernels run: that depends on how
-// tensors lie in memory. So a device notes each kernel that it launches, with
-// its layout, as `fusebench plans gen` needs it, and keeps its notes in the
-// cache, where it has one. Kernels of plans that will be replaced are not noted.
+// Plans do not say which variants of their kernels run: that depends on the layout of tensors in
+// memory. So a device notes each kernel that it launches, with its layout, for `fusebench plans
+// gen`, and stores its notes in the cache if it has one. Kernels of plans that will be replaced
+// are not noted.
 
-// KindKernel is the kind of the entries, of a cache or a bundle, that say which
-// kernels ran. The key is what [ParseNote] reads; the value of those in a cache
-// says on what they ran, for people.
+// KindKernel is the kind of the cache or bundle entries that record which kernels ran. [ParseNote]
+// parses the key; the value of a cache entry names the processor that ran the kernel, for people.
 const KindKernel = runtime.KindKernel
 
-// noteScope is the first line of a note: of use to CPU devices, whichever.
+// noteScope is the first line of a note: the note is valid for every CPU device.
 const noteScope = "device=cpu"
 
-// Note is a kernel that ran, and the layout it ran in.
+// Note is a kernel that ran, and the layout in which it ran.
 type Note struct {
 	Layout string
 	Kernel *codegen.Kernel
@@ -31,13 +30,13 @@ type Note struct {
 	thin   bool
 }
 
-// noteText is the text of a note: its scope, the layout, then the kernel.
+// noteText returns the text of a note: its scope, the layout, then the kernel.
 func noteText(v *variant) string {
 	p := v.sched.prog
 	return noteScope + "\n" + v.key.layout(len(p.kernel.Operands), v.sched.thin) + "\n" + p.text
 }
 
-// ParseNote reads the key of a cache entry of [KindKernel].
+// ParseNote parses the key of a cache entry of [KindKernel].
 func ParseNote(s string) (*Note, error) {
 	s, ok := strings.CutPrefix(s, noteScope+"\n")
 	if !ok {
@@ -62,8 +61,7 @@ func ParseNote(s string) (*Note, error) {
 	return n, err
 }
 
-// Notes are the notes of all programs that somebody has, those of equal kernels
-// together.
+// Notes returns the notes of all live programs, sorted by the kernels' keys.
 func (d *device) Notes() (list []runtime.Note) {
 	for _, text := range d.noteTexts() {
 		list = append(list, runtime.Note{Kind: KindKernel, Key: text})
@@ -105,14 +103,14 @@ func (n *notes) add(v *variant) {
 		return
 	}
 	if !n.texts.Add(noteText(v)) {
-		v.noted.Store(false) // its next launch comes later
+		v.noted.Store(false) // try again at its next launch
 	}
 }
 
 // maxNotes bounds the notes that wait for the disk.
 const maxNotes = 1024
 
-// peeker is a cache that can be looked into without anything being counted.
+// peeker is a cache that can be read without counting a hit or a miss.
 type peeker interface {
 	Peek(kind, key string) ([]byte, bool)
 }
@@ -123,7 +121,7 @@ func (n *notes) write(text string) {
 		look = c.Peek
 	}
 	if _, ok := look(KindKernel, text); !ok {
-		_ = n.cache.Put(KindKernel, text, []byte(describe())) // a failure is counted there
+		_ = n.cache.Put(KindKernel, text, []byte(describe())) // the cache counts a failure
 	}
 }
 

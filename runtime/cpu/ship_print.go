@@ -9,47 +9,46 @@ import (
 	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
-// ShipFlags are the flags that generated packages are compiled with. cgo takes
-// them without being told to; the rest is asked for in the text.
+// ShipFlags are the flags with which generated packages are compiled: those that cgo accepts
+// without permission. The C text itself sets the other options.
 const ShipFlags = "-O3 -g1 -std=c11 -fno-strict-aliasing"
 
-// objectKernels is the most kernels of one object: more would only take the
-// compiler more memory at a time.
+// objectKernels is the most kernels in one object: more would only need more compiler memory at
+// once.
 const objectKernels = 32
 
-// ShipSource is C for a generated package.
+// ShipSource is the C of a generated package.
 type ShipSource struct {
 	Objects []ShipObject
 	Kernels []ShippedKernel
-	// Left are the notes of which there is no code, as they were given, with the
-	// reason.
+	// Left are the notes without code, unchanged, with the reason.
 	Left []LeftNote
 }
 
-// ShipObject is a file of C for each ISA level. Each defines a table of its name
-// and the level's, which [Library.Objects] holds, where Condition is true.
+// ShipObject is a file of C for each ISA level. If Condition is true, each file defines a table
+// named after the object and the level, which goes into [Library.Objects].
 type ShipObject struct {
 	Name  string
 	Files [ShipLevels]ShipFile
 }
 
-// ShipFile is one of them.
+// ShipFile is the file for one level.
 type ShipFile struct {
-	Level     string // "avx2" …
+	Level     string // for example "avx2"
 	Table     string // the C name
-	Condition string // of the preprocessor; "" where it is always there
+	Condition string // for the preprocessor; "" if always true
 	Text      string
 }
 
-// LeftNote is a kernel without code, and why.
+// LeftNote is a kernel without code, and the reason.
 type LeftNote struct {
 	Note string
 	Err  error
 }
 
-// PrintShipped prints kernels that ran, given by the keys of cache entries of
-// [KindKernel]. Names of C begin with prefix. The result depends on the
-// arguments alone, and not on the order or number of notes.
+// PrintShipped prints kernels that ran, given by the keys of cache entries of [KindKernel]. C
+// names begin with prefix. The result depends only on the set of arguments, not on the order or
+// number of notes.
 func PrintShipped(prefix string, notes []string) (*ShipSource, error) {
 	notes = slices.Compact(slices.Sorted(slices.Values(notes)))
 	src := &ShipSource{}
@@ -72,7 +71,7 @@ func PrintShipped(prefix string, notes []string) (*ShipSource, error) {
 	return src, nil
 }
 
-// shipUnit is a note on its way to C.
+// shipUnit is a note to be printed as C.
 type shipUnit struct {
 	*Note
 	width  int
@@ -80,7 +79,7 @@ type shipUnit struct {
 	form   string
 }
 
-// unitOf finds out all that can go wrong: what it lets through can be printed.
+// unitOf checks everything that can go wrong: a unit that it returns can be printed.
 func unitOf(text string) (u shipUnit, err error) {
 	if u.Note, err = ParseNote(text); err != nil {
 		return u, err
@@ -131,7 +130,7 @@ func (s *ShipSource) object(prefix string, list []shipUnit) error {
 	return nil
 }
 
-// tableText is the probe of an object and the table of its functions.
+// tableText returns the C of an object's probe and of the table of its functions.
 func tableText(name string, units []cgo.Unit) string {
 	var b strings.Builder
 	b.WriteString(cgo.Probe(name + "_probe"))

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Source lists what a program runs as: the C of each variant that there is code of,
-// and, as long as there is none, the primitives that tier 0 interprets.
+// Source lists the code that a program runs: the text of each compiled variant, or, if there is
+// none yet, the primitives that tier 0 interprets.
 func (d *device) Source(prog runtime.Program) []runtime.Variant {
 	p, ok := prog.(*program)
 	if !ok {
@@ -41,12 +41,12 @@ func (d *device) Source(prog runtime.Program) []runtime.Variant {
 	}
 	tier := "tier 0, interpreted"
 	if p.parts != nil && len(p.kernel.Body) == bareProduct {
-		tier = "product, built in" // there is nothing else to make code of
+		tier = "product, built in" // there is nothing else to compile
 	}
 	return []runtime.Variant{{Tier: tier, Class: "any layout", Source: text}}
 }
 
-// Interpreted is how many launches of a program the interpreter ran.
+// Interpreted returns how many launches of a program the interpreter ran.
 func (d *device) Interpreted(prog runtime.Program) int64 {
 	if p, ok := prog.(*program); ok {
 		return p.interpreted.Load()
@@ -54,11 +54,11 @@ func (d *device) Interpreted(prog runtime.Program) int64 {
 	return 0
 }
 
-// bareProduct is how many instructions a contraction of two operands as they are has: two
-// loads and itself.
+// bareProduct is the number of instructions of a contraction of two unmodified operands: two loads
+// and the contraction.
 const bareProduct = 3
 
-// source is the text of a variant, as its code was printed.
+// source returns the text of a variant's code.
 func (v *variant) source(code *compiled) (string, error) {
 	if code.printed == nil {
 		text := ""
@@ -74,7 +74,7 @@ func (v *variant) source(code *compiled) (string, error) {
 	return cgo.PrintUnits(units, code.printed)
 }
 
-// tier says where code comes from.
+// tier describes the origin of code.
 func (c *compiled) tier() string {
 	if c.printed == nil {
 		return "tier 1, machine code for " + machine.Level().String()
@@ -85,7 +85,7 @@ func (c *compiled) tier() string {
 	return fmt.Sprintf("tier 1, C, compiled into the program by package %s for %s", c.shipped.lib, c.printed.Name)
 }
 
-// classes are the letters of a variant's phases.
+// classes returns the class letters of a variant's phases.
 func (v *variant) classes() string {
 	units, _, err := v.units()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// counters are what Stats adds up.
+// counters are the device's counters, from which Stats is made.
 type counters struct {
 	launches, read, written  atomic.Int64
 	tier0, shipped, hidden   atomic.Int64
@@ -16,8 +16,8 @@ type counters struct {
 	grouped, prepared        atomic.Int64
 	fallbacks                atomic.Int64
 	compiles, fails, dropped atomic.Int64
-	compiled                 atomic.Int64 // compiled counts nanoseconds
-	native, nativeRefused    atomic.Int64 // variants, and phases
+	compiled                 atomic.Int64 // nanoseconds of compiling
+	native, nativeRefused    atomic.Int64 // variants; refused phases
 }
 
 // account counts a launch.
@@ -28,7 +28,7 @@ func (d *device) account(r *ready) {
 	d.count.written.Add(written)
 }
 
-// Stats are the counters since the device was opened.
+// Stats returns the counters since the device was opened.
 func (d *device) Stats() runtime.Stats {
 	c := &d.count
 	s := runtime.Stats{

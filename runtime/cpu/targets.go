@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// hasTarget says that what this device does itself (folds, contractions, copies) is
-// machine code: where code may be made and there is a target. Where it is false nothing
-// ever asks for executable memory: a filter of system calls may end a process that does.
-// Denormals are no matter here: a call sets how they are taken.
+// hasTarget reports that the device's own loops (folds, contractions, copies) are machine code:
+// compiling is allowed and a target exists. If it is false, nothing ever requests executable
+// memory: a filter of system calls may end a process that does. Denormals do not matter here: each
+// call sets their mode.
 func (d *device) hasTarget() bool {
 	return d.cfg.Tier >= 0 && d.cfg.Compile != runtime.CompileOff && machine.Level() != machine.None
 }
 
-// dotSource says who computes contractions: C, which is compiled with this package, where
-// machine code does not, unless nothing but the interpreter and Go was asked for.
+// dotSource selects the functions of contractions. C, which is compiled with this package, serves
+// where machine code does not, unless the configuration allows only the interpreter and Go.
 func (d *device) dotSource() (s dotSource) {
 	if d.target {
 		s.level = dotLevel(machine.Level())
@@ -26,24 +26,24 @@ func (d *device) dotSource() (s dotSource) {
 	return s
 }
 
-// contractsInTiles says so of a program's contraction, see dotSource.tiles.
+// contractsInTiles reports dotSource.tiles for a program's contraction.
 func (p *program) contractsInTiles() bool {
 	return p.dev.dots.tiles(p.sched.plan.Temps[0].DT, p.soft)
 }
 
-// compilesC says that C compilers may be started. Kernels of a device that makes machine
-// code are never C's, but for those that came with the program.
+// compilesC reports that C compilers may be started. Kernels of a device that makes machine code
+// are never compiled from C, except those compiled into the program.
 func (d *device) compilesC() bool {
 	return d.cfg.Tier >= 0 && d.cfg.Compile.C() && !d.machine && d.runsC(d.cfg.Denormals)
 }
 
-// runsC says that code which a C compiler made can run, of kernels that take denormals so.
+// runsC reports that compiled C can run for kernels with this treatment of denormals.
 func (d *device) runsC(den ir.Denormals) bool {
 	return runsCompiled && (den == ir.KeepDenormals || machineFlushes())
 }
 
-// tellNoTarget counts that machine code alone was asked for, where there is none:
-// kernels stay interpreted.
+// tellNoTarget reports that only machine code is allowed but there is no target: kernels stay
+// interpreted.
 func (d *device) tellNoTarget() {
 	if d.cfg.Compile != runtime.CompileNative || d.cfg.Tier < 0 || d.machine {
 		return
@@ -52,7 +52,7 @@ func (d *device) tellNoTarget() {
 	d.report(fmt.Errorf("cpu: compile=native: no machine code for this system and processor (level %v): kernels stay interpreted", machine.Level()))
 }
 
-// targets describes what code is made for and by whom.
+// targets describes the targets and the compilers of this machine.
 func targets() string {
 	s := "no machine code"
 	if level := machine.Level(); level != machine.None {

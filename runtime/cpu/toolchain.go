@@ -18,39 +18,37 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// baseFlags keep a compiler to the letter of IEEE 754. The last but one makes
-// signed overflow wrap; printed code does not rely on it, the compiler's own
-// transformations might.
+// baseFlags make a compiler follow IEEE 754 strictly. -fwrapv makes signed overflow wrap: printed
+// code does not rely on that, but the compiler's own transformations might.
 var baseFlags = []string{
 	"-O3", "-std=c11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
 	"-fwrapv", "-fno-strict-aliasing", "-fPIC", "-shared", "-w",
 }
 
-// machineFlags are tried in this order; not every compiler knows them.
+// machineFlags are tried in this order; some compilers lack some of them.
 var machineFlags = [][]string{{"-march=native"}, {"-mcpu=native"}, {}}
 
-// compilePatience is how long a compiler is waited for in all, from its start or from
-// its last success, until it makes code that loads: once that has gone by nothing is
-// compiled any more, so that one which hangs is not waited for at each kernel. A
-// variable for tests.
+// compilePatience is the most time to wait for a compiler in total, from its start or from its
+// last success, until it makes code that loads. After that nothing is compiled any more. Otherwise
+// a compiler that hangs would delay each kernel. It is a variable for tests.
 var compilePatience = 60 * time.Second
 
-// errPatience is of a compiler that took all of that in vain.
+// errPatience reports a compiler that used up compilePatience.
 var errPatience = errors.New("the compiler is given up")
 
-// toolchain is a compiler, its flags and the directory it works in.
+// toolchain is a compiler, its flags and its working directory.
 type toolchain struct {
 	cc    []string // command, then flags of the user's $CC
 	id    string   // see identity
 	flags []string
-	cache runtime.Cache // nil: none
-	dir   *workDir      // nil until something is written
+	cache runtime.Cache // nil if there is none
+	dir   *workDir      // nil until a file is written
 	count int
-	vain  time.Duration // spent on compilers since one made code that loads
-	nice  bool          // nobody waits: the program's own threads come first
+	vain  time.Duration // compile time since the compiler last made code that loads
+	nice  bool          // no launch waits: the program's own threads come first
 }
 
-// compilerCommand is $CC, or the first usual compiler there is.
+// compilerCommand returns $CC, or the first common compiler on the path.
 func compilerCommand() []string {
 	if cc := strings.Fields(os.Getenv("CC")); len(cc) > 0 {
 		if _, err := exec.LookPath(cc[0]); err == nil {
@@ -73,7 +71,7 @@ func withMachine(n int) []string {
 	return append(append([]string(nil), baseFlags...), machineFlags[n]...)
 }
 
-// newToolchain finds a compiler and the flags it takes.
+// newToolchain finds a compiler and the flags that it accepts.
 func newToolchain(ctx context.Context, cache runtime.Cache) (*toolchain, error) {
 	t, err := locate(cache)
 	if err != nil {
@@ -85,7 +83,7 @@ func newToolchain(ctx context.Context, cache runtime.Cache) (*toolchain, error) 
 	return t, nil
 }
 
-// locate finds a compiler, and the flags that the cache knows it to take.
+// locate finds a compiler, and the flags that it accepts according to the cache.
 func locate(cache runtime.Cache) (*toolchain, error) {
 	cc := compilerCommand()
 	if cc == nil {
@@ -100,8 +98,7 @@ func locate(cache runtime.Cache) (*toolchain, error) {
 	return t, nil
 }
 
-// tryFlags finds flags that the compiler takes where none are known, by compiling
-// the probe.
+// tryFlags finds flags that the compiler accepts, if they are unknown, by compiling the probe.
 func (t *toolchain) tryFlags(ctx context.Context) (err error) {
 	if t.flags != nil {
 		return nil
@@ -119,7 +116,7 @@ func (t *toolchain) tryFlags(ctx context.Context) (err error) {
 			break
 		}
 		if t.cache != nil {
-			t.cache.Put(kindCompiler, t.id, strconv.AppendInt(nil, int64(n), 10)) // a failure is counted there
+			t.cache.Put(kindCompiler, t.id, strconv.AppendInt(nil, int64(n), 10)) // the cache counts a failure
 		}
 		return nil
 	}
@@ -127,7 +124,7 @@ func (t *toolchain) tryFlags(ctx context.Context) (err error) {
 	return err
 }
 
-// work is the private directory, made when it is first needed.
+// work returns the private directory. The first call makes it.
 func (t *toolchain) work() (*workDir, error) {
 	if t.dir == nil {
 		dir, err := newWorkDir()
@@ -139,8 +136,8 @@ func (t *toolchain) work() (*workDir, error) {
 	return t.dir, nil
 }
 
-// compile makes a shared object of a C text and returns its path. The time that it takes
-// is in vain until worked says otherwise.
+// compile compiles a C text to a shared object and returns its path. Its time counts as vain until
+// worked is called.
 func (t *toolchain) compile(ctx context.Context, source string) (string, error) {
 	left := compilePatience - t.vain
 	if left <= 0 {
@@ -165,8 +162,8 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 	cmd := exec.CommandContext(ctx, t.cc[0], args...)
 	var log logEnds
 	cmd.Stdout, cmd.Stderr = &log, &log
-	// A driver starts the real compiler as a child: the whole group is killed,
-	// and output that a survivor holds open is not waited for.
+	// A driver starts the real compiler as a child: kill the whole group, and do not wait for
+	// output that a survivor keeps open.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -177,7 +174,7 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 		err = cmd.Wait()
 	}
 	if err != nil {
-		_ = dir.root.Remove(filepath.Base(obj)) // which need not be there
+		_ = dir.root.Remove(filepath.Base(obj)) // it may not exist
 		if ctx.Err() == context.DeadlineExceeded {
 			err = fmt.Errorf("%w: killed after %v: %w", errPatience, left, err)
 		}
@@ -186,20 +183,20 @@ func (t *toolchain) compile(ctx context.Context, source string) (string, error) 
 	return obj, nil
 }
 
-// worked notes that an object of the compiler's was loaded.
+// worked records that an object of the compiler was loaded.
 func (t *toolchain) worked() { t.vain = 0 }
 
-// niceness of compilers that nobody waits for.
+// niceness is the scheduling priority of compilers that no launch waits for.
 const niceness = 10
 
-// calm has a compiler's processes, which are a group, give way to others.
+// calm lowers the priority of a compiler's process group.
 func (t *toolchain) calm(pid int) {
 	if t.nice {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness) // else it competes, no more
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness) // after an error it runs at normal priority
 	}
 }
 
-// remove gives the directory back.
+// remove removes the directory.
 func (t *toolchain) remove() {
 	if t.dir != nil {
 		t.dir.remove()

@@ -11,28 +11,26 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// This file is the device's side of tuning: which ways there are to run a
-// launch. Only the tiles of contractions are worth it, and whose code it is where C came
-// with the program: what else could be chosen
-// was measured, and either never won or became the default (docs/rationale/caches.md).
-// Tiles do not change in which order numbers are added up, so all ways give the
-// same bits.
+// This file is the device's side of tuning: the ways to run a launch. Two things are worth a
+// choice: the tiles of contractions, and, if C was compiled into the program, C or machine code.
+// Other choices were measured: they never won, or became the default (docs/rationale/caches.md).
+// Tiles do not change the order of additions, so all ways give the same bits.
 
-// choice is a way to run a launch: a runtime.Choice's code.
+// choice is a way to run a launch: the code of a runtime.Choice.
 type choice uint64
 
 const (
 	ownTile    choice = iota
 	narrowTile        // half as many bytes in a row of a tile
 	highTile          // twice as many rows in a tile
-	ownCode           // machine code, where the program brought C of the kernel
+	ownCode           // machine code instead of the C compiled into the program
 	numChoices
 )
 
 var choiceNames = [numChoices]string{"default", "tile=1/2", "rows=2", "code=native"}
 
-// wide and high are the powers of two by which a tile is wider and higher than
-// the plan makes it.
+// wide and high return exponents of two: factors by which a tile is wider and higher than in the
+// plan.
 func (c choice) wide() int64 {
 	if c == narrowTile {
 		return -1
@@ -47,14 +45,13 @@ func (c choice) high() int64 {
 	return 0
 }
 
-// tileWork is the number of multiplications from which a contraction has
-// several tiles.
+// tileWork is the number of multiplications from which a contraction has several tiles.
 const tileWork = 1 << 21
 
-// Changes counts kernels that were compiled, or could not be.
+// Changes counts kernels that were compiled or could not be compiled.
 func (d *device) Changes() uint64 { return d.changes.Load() }
 
-// Choices lists the ways to run a launch. Contractions by Go's own loops know no tiles.
+// Choices lists the ways to run a launch. Contractions by Go's own loops have no choice of tiles.
 func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	p, ok := l.Prog.(*program)
 	if !ok || l.Chain != nil {
@@ -82,11 +79,11 @@ func (d *device) Choices(l *runtime.Launch) (c runtime.Choices) {
 	return c
 }
 
-// threadsOf is how many threads a launch may have.
+// threadsOf returns the most threads of a launch.
 func (d *device) threadsOf() int64 { return int64(max(d.cfg.Threads, 1)) }
 
-// settled finds the code that a launch goes on running by; it is false where
-// that is still to be compiled.
+// settled sets the code that the launch will use from now on. It returns false if that code still
+// has to be compiled.
 func (d *device) settled(r *ready) bool {
 	if r.plain() || !d.runsCode(r) {
 		return true
@@ -102,13 +99,13 @@ func (d *device) settled(r *ready) bool {
 	return r.code != nil || d.comp == nil || v.failed.Load()
 }
 
-// facts are what the times of a launch depend on besides its kernel. Which compiler made
-// its code is none of them, but whether it came with the program beside machine code: tiles
-// are machine code, or this package's own C.
+// facts lists everything else that the time of a launch depends on. The compiler of its code is
+// not included, because tiles are machine code or this package's own C. It does include whether C
+// compiled into the program competes with machine code.
 func (r *ready) facts(brought bool) string {
 	d := r.p.dev
 	level := d.dots.String()
-	if d.dots.level == machine.None && d.target { // machine code, but of contractions
+	if d.dots.level == machine.None && d.target { // machine code, but not for contractions
 		level += " " + machine.Level().String()
 	}
 	by := "tier 0"
@@ -128,13 +125,13 @@ func (r *ready) facts(brought bool) string {
 	return string(fmt.Appendf(b, " classes %v", key))
 }
 
-// bucket puts sizes together that are within a factor of about 1.4.
+// bucket groups sizes within a factor of about 1.4.
 func bucket(n int64) int64 {
 	if n <= 0 {
 		return 0
 	}
 	log := int64(bits.Len64(uint64(n)) - 1)
-	if n/5 >= 7*(int64(1)<<log)/25 { // n is 1.4 times the power of two
+	if n/5 >= 7*(int64(1)<<log)/25 { // n is at least 1.4 times the power of two
 		return 2*log + 2
 	}
 	return 2*log + 1

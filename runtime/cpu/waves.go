@@ -9,54 +9,55 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// A launch that is worth several threads is shared out among them, and they wait
-// for each other at its end. One that is not would leave all but one idle: an
-// optimiser's updates of a hundred small parameters, say, or the products of some
-// heads. So those of a list that do not depend on each other are a wave: threads
-// take whole launches of it, one after another, and wait for each other once.
+// Threads share a launch that is worth several threads, and wait for each other at its end. For
+// smaller launches that would leave all threads but one idle, for example for an optimiser's
+// updates of a hundred small parameters, or the products of a few heads. So the small launches of
+// a list that do not depend on each other form a wave: threads take whole launches of it, one
+// after another, and wait for each other once.
 //
-// Launches are put in the order of what they wait for. One that may meet an index
-// out of range stays where it is among all others: what comes after it must not
-// have run then. Which thread runs a launch has no part in its bits.
+// Launches are sorted by their dependencies. A launch that may meet an index out of range keeps
+// its place among all others: later launches must not have run if it fails. The bits of a launch
+// do not depend on its thread.
 
-// waveWork is the work, as workOf guesses it, that pays for a wave: threads may
-// have to be woken. Guesses are high for what lies in a cache.
+// waveWork is the work, in nanoseconds by workOf, from which a wave pays: threads may have to be
+// woken. workOf overestimates cached data.
 const waveWork = 32e3
 
-// waveShare: a launch that is worth several threads is in a wave where it is at
-// most this part of what each thread has to do there.
+// waveShare decides about a launch that is worth several threads: it joins a wave if it is at most
+// 1/waveShare of each thread's work there.
 const waveShare = 4
 
 // turn is a launch in the order in which a list runs.
 type turn struct {
-	at    int   // in the list
-	level int32 // launches that wait for each other have other ones
-	wave  int32 // 0: it has the threads for itself
+	at    int   // index in the list
+	level int32 // a launch has a higher level than those it depends on
+	wave  int32 // 0: it gets all threads
 	nanos int64
 	large bool // worth several threads
 }
 
-// ordering is what finding turns takes; it is used again.
+// ordering is the memory for finding turns; it is reused.
 type ordering struct {
 	turns []turn
-	uses  []use // a table with open addressing: a map takes several times as long
+	uses  []use // a hash table with open addressing; a map would take several times as long
 }
 
 var orderings = sync.Pool{New: func() any { return new(ordering) }}
 
-// use is what a list has done so far with a buffer: one more than the level of
-// the last launch that writes it, and of the last one that touches it. Launches
-// that write pieces of one tensor there do not wait for each other: they count
-// apart until another one touches it.
+// use records how the launches of a list use a buffer: one more than the level of the last launch
+// that writes it, and of the last that touches it. Launches that write pieces of one tensor into
+// it do not wait for each other; they are recorded separately until another launch touches the
+// buffer.
 type use struct {
-	of               *buffer // nil where the place is free
+	of               *buffer // nil: the entry is free
 	written, touched int32
-	piece            int32 // of the last launches: see runtime.Access
-	pieces           int32 // one more than the level of the last of these
+	piece            int32 // of the last launches that write pieces: see runtime.Access
+	pieces           int32 // one more than the highest level of these launches
 }
 
-// before is the level above all that a launch waits for which writes it, as the
-// piece of that number if it is not 0, or reads it.
+// before returns the least level of a launch that uses the buffer next: above every launch that it
+// depends on. The launch writes the buffer, as the piece of that number if piece is not 0, or
+// reads it.
 func (u *use) before(writes bool, piece int32) int32 {
 	switch {
 	case !writes:
@@ -67,7 +68,7 @@ func (u *use) before(writes bool, piece int32) int32 {
 	return max(u.touched, u.pieces)
 }
 
-// note notes a launch of a level.
+// note records a launch of level at.
 func (u *use) note(at int32, writes bool, piece int32) {
 	if writes && piece != 0 {
 		if piece != u.piece {
@@ -82,7 +83,7 @@ func (u *use) note(at int32, writes bool, piece int32) {
 	}
 }
 
-// use is that of a buffer.
+// use returns the entry of a buffer.
 func (o *ordering) use(b *buffer) *use {
 	last := uintptr(len(o.uses) - 1)
 	for at := uintptr(unsafe.Pointer(b)) * 0x9e3779b1 >> 8; ; at++ {
@@ -106,15 +107,15 @@ func (o *ordering) open(n int) {
 	clear(o.uses)
 }
 
-// release lets another list have o, which may be nil.
+// release returns o, which may be nil, for reuse.
 func (o *ordering) release() {
 	if o != nil {
-		clear(o.uses) // what is in it must not keep memory alive
+		clear(o.uses) // do not keep memory alive
 		orderings.Put(o)
 	}
 }
 
-// order finds the waves of a list; nil where there are none worth having.
+// order finds the waves of a list; it returns nil if no wave pays.
 func order(list []runtime.Launch, threads int64) *ordering {
 	if threads < 2 || len(list) < 2 {
 		return nil
@@ -127,7 +128,7 @@ func order(list []runtime.Launch, threads int64) *ordering {
 	return nil
 }
 
-// find is order, in o.
+// find is order, with the memory of o.
 func (o *ordering) find(list []runtime.Launch, threads int64) bool {
 	may := int64(0)
 	o.turns = o.turns[:0]
@@ -157,8 +158,8 @@ func (o *ordering) find(list []runtime.Launch, threads int64) bool {
 	return waves > 0
 }
 
-// levels gives every launch a level above those of all that must run before it;
-// false where no two have the same.
+// levels gives every launch a level above the launches that must run before it. It returns false
+// if all levels differ.
 func (o *ordering) levels(list []runtime.Launch) bool {
 	operands := 0
 	for i := range list {
@@ -169,14 +170,14 @@ func (o *ordering) levels(list []runtime.Launch) bool {
 	for i := range list {
 		p, ok := list[i].Prog.(*program)
 		if !ok || len(list[i].Args) != len(p.kernel.Operands) || len(list[i].Args) > maxOperands {
-			return false // an error, found when it is prepared
+			return false // an error that prepareFor reports
 		}
 		at := floor
 		var uses [maxOperands]*use
 		for j := range list[i].Args {
 			b, ok := list[i].Args[j].Buf.(*buffer)
 			if !ok {
-				continue // of an index
+				continue // an index operand
 			}
 			uses[j] = o.use(b)
 			at = max(at, uses[j].before(p.writes[j], list[i].Args[j].Piece))
@@ -196,8 +197,8 @@ func (o *ordering) levels(list []runtime.Launch) bool {
 	return int(top) < len(list)
 }
 
-// group makes a wave of what can be one of the launches of a level, and puts them
-// last, the largest first, so that threads end together.
+// group makes a wave of the launches of a level that qualify. It sorts them last, largest first,
+// so that threads end at about the same time.
 func group(level []turn, threads int64, wave int32) bool {
 	all, n, work := int64(0), 0, int64(0)
 	for i := range level {
@@ -225,8 +226,8 @@ func group(level []turn, threads int64, wave int32) bool {
 	return true
 }
 
-// inWave is how many launches at the beginning of a list are a wave; 1 where the
-// first has the threads for itself.
+// inWave returns the number of launches in the wave at the start of a list; 1 if the first launch
+// gets all threads.
 func inWave(list []ready) int {
 	n := 1
 	for n < len(list) && list[0].wave > 0 && list[n].wave == list[0].wave {

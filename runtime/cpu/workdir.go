@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// workDir is a private directory for compiled objects. Its owner holds a lock
-// in it, so that others can tell the directories of dead processes.
+// workDir is a private directory for compiled objects. Its owner holds a lock in it, by which
+// others recognize the directories of dead processes.
 type workDir struct {
 	path string
-	root *os.Root // what was made, whatever has the path by now
+	root *os.Root // the directory that was made, even if the path changes
 	lock *os.File
 }
 
 const (
 	workPrefix = "millrace-cc-"
-	newPrefix  = "millrace-new-" // until it is locked
+	newPrefix  = "millrace-new-" // name until it is locked
 	lockName   = "lock"
 
 	workPattern = workPrefix + "*"
 	newPattern  = newPrefix + "*"
 
-	// abandoned is the age from which a directory that was never locked belongs
-	// to nobody: locking it takes a moment.
+	// abandoned is the age from which a directory that was never locked has no owner: locking
+	// takes a moment only.
 	abandoned = time.Hour
 )
 
-// newWorkDir makes one, after removing what dead processes left behind. It has
-// its name only when it is locked, so that nobody takes it for one of those.
+// newWorkDir makes a private directory, after removing those of dead processes. The directory gets
+// its final name only after it is locked, so that no process takes it for a dead one's.
 func newWorkDir() (*workDir, error) {
 	sweep(os.TempDir())
 	path, err := os.MkdirTemp("", newPattern) // 0700
@@ -63,7 +63,7 @@ func newWorkDir() (*workDir, error) {
 	return d, nil
 }
 
-// check finds what was put in the directory's place before it was opened.
+// check detects a directory that was replaced before it was opened.
 func (d *workDir) check() error {
 	is, err := d.root.Stat(".")
 	if err != nil {
@@ -75,13 +75,11 @@ func (d *workDir) check() error {
 	return nil
 }
 
-// maxObject bounds what is read of a compiler's object; kernels take some ten
-// kilobytes.
+// maxObject bounds the bytes read of a compiler's object; kernels take about ten kilobytes.
 const maxObject = 64 << 20
 
-// take reads a file that was made in the directory, by a compiler, which knows it
-// by its path, and removes it. Where the path leads elsewhere by now there is no such
-// file. Whoever still writes to it does so to nothing that is used.
+// take reads a file that a compiler made in the directory, by its path, and removes it. If the
+// path leads elsewhere by now, the file is not found. Later writes to the file have no effect.
 func (d *workDir) take(path string) ([]byte, error) {
 	name := filepath.Base(path)
 	defer d.root.Remove(name)
@@ -100,8 +98,8 @@ func (d *workDir) put(name string, data []byte) (string, error) {
 	return filepath.Join(d.path, name), d.root.WriteFile(name, data, 0o600)
 }
 
-// checkParents refuses paths in the directory where somebody else could give them
-// to other files: what is read through an open directory need not ask.
+// checkParents refuses a directory that another user could replace, because objects are loaded by
+// path. Reads through the open directory need no such check.
 func (d *workDir) checkParents() error {
 	for dir := filepath.Dir(d.path); ; dir = filepath.Dir(dir) {
 		is, err := os.Stat(dir)
@@ -133,7 +131,7 @@ func (d *workDir) remove() {
 	}
 }
 
-// sweep removes directories of this user that nobody holds.
+// sweep removes directories of this user that no process holds.
 func sweep(tmp string) {
 	held, _ := filepath.Glob(filepath.Join(tmp, workPattern))
 	fresh, _ := filepath.Glob(filepath.Join(tmp, newPattern))
@@ -153,7 +151,7 @@ func sweep(tmp string) {
 		}
 		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 		if err != nil {
-			continue // it is being removed, or not ours
+			continue // it is being removed, or belongs to another user
 		}
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			os.RemoveAll(dir)

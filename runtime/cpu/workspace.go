@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// functionJob is a job that is a function, for contractions.
+// functionJob is a job made of a function, for contractions.
 type functionJob struct{ f func(begin, end int64) }
 
 func (j *functionJob) share(_ int, begin, end int64) { j.f(begin, end) }
@@ -18,18 +18,19 @@ func (e *executor) split(threads int, total, grain int64, f func(begin, end int6
 	e.functions.f = nil
 }
 
-// workspace is the memory of one share of such a job.
+// workspace is the memory of one share of a functionJob.
 type workspace struct {
 	scratch []byte
 	bufs    [maxReduces]unsafe.Pointer
-	blocks  [maxReduces][]uint64 // backing of bufs: a block of values each
+	blocks  [maxReduces][]uint64 // memory of bufs: a block of values each
 	values  []t0Val
 	ops     []operand // of a part of a launch
-	args    args      // of the evaluation at hand
+	args    args      // of the current evaluation
 	merged  mergedCache
 }
 
-// workspaceFor is one that is large enough for the launch, and that goes back to free.
+// workspaceFor returns a workspace that is large enough for the launch. The caller puts it back
+// into e.free.
 func (e *executor) workspaceFor(r *ready) *workspace {
 	w := e.free.take()
 	if w == nil {
@@ -53,8 +54,8 @@ func (e *executor) workspaceFor(r *ready) *workspace {
 	return w
 }
 
-// take takes what a phase is evaluated with, in place of one that would be allocated each
-// time. From evaluation to evaluation only bufs, and bases and offsets of operands, change.
+// take copies the arguments of a phase's evaluations into w, which saves an allocation per
+// evaluation. From evaluation to evaluation only bufs, and bases and offsets of operands, change.
 func (w *workspace) take(a *args) *args {
 	mine := &w.args
 	*mine = *a
@@ -62,7 +63,7 @@ func (w *workspace) take(a *args) *args {
 	return mine
 }
 
-// forget drops what the collector would keep for it.
+// forget drops the pointers that would keep memory alive.
 func (w *workspace) forget() {
 	w.args = args{}
 	for i := range w.merged {
@@ -70,8 +71,7 @@ func (w *workspace) forget() {
 	}
 }
 
-// argsInto is a launch in the form that evaluations take, with operands in a list that is
-// used again.
+// argsInto returns a launch in the form that evaluations take. It reuses list for the operands.
 func argsInto(r *ready, list []operand) args {
 	a := args{ops: list}
 	r.writeArgs(&a)

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
-// Printed kernels and the walker must agree on abi.h. Go embeds no file from
-// outside a package's folder, so there are two copies of it.
+// TestOneABI checks that the two copies of abi.h are equal: printed kernels and this package must
+// agree on it, and Go embeds no file from outside a package's folder.
 func TestOneABI(t *testing.T) {
 	mine, err := os.ReadFile("abi.h")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// geluKernels are GELUs as fusion writes them: scalars are run-time values.
+// geluKernels returns GELUs as fusion writes them: scalars are run-time values.
 func geluKernels() map[string]*codegen.Kernel {
 	f := ir.Float32
 	scalar := func(k *codegen.Kernel, b *ir.Builder, slot int) ir.Ref {
@@ -62,11 +62,11 @@ func geluKernels() map[string]*codegen.Kernel {
 	return m
 }
 
-// geluScalars serve all of them.
+// geluScalars are the scalars of all geluKernels.
 var geluScalars = []float32{float32(1 / math.Sqrt2), 1, 0.5, 0.3275911, 1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592}
 
-// BenchmarkGelu times one launch over 32×512×2048 elements; copying the same
-// bytes is the floor.
+// BenchmarkGelu times one launch over 32×512×2048 elements; the time of copying the same bytes is
+// the lower bound.
 func BenchmarkGelu(b *testing.B) {
 	const n = 32 * 512 * 2048
 	d := openTest(b, runtime.Config{Tier: 1, Threads: 2})

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// mapCache is a cache that lives as long as a test.
+// mapCache is a cache that exists as long as a test.
 type mapCache struct {
 	mu      sync.Mutex
 	entries map[string][]byte
@@ -43,6 +43,6 @@ func (c *mapCache) Refuse(string, error) {
 	c.refused++
 }
 
-// sharedCode is what devices of tests have compiled that wait for code and look at what
-// it computes, not at how it came about: many tests run the same kernels.
+// sharedCode caches compiled code for test devices that wait for code, in tests that check results
+// and not compiling: many tests run the same kernels.
 var sharedCode = &mapCache{entries: map[string][]byte{}}

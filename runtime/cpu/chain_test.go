@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// chained is launches that square x row by row: in local memory first, then to
-// y, many times over, each pair a chain and a plain launch behind it.
+// chained returns launches that square x row by row into local memory, and then into y. They
+// repeat many times; each pair is a chain and a plain launch after it.
 func chained(t *testing.T, d *device, x, y runtime.Buffer, rows, cols int64) []runtime.Launch {
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = mul %0 %0 : float32\nstore 1 %1\n")
 	if err != nil {
@@ -39,8 +39,8 @@ func chained(t *testing.T, d *device, x, y runtime.Buffer, rows, cols int64) []r
 	return list
 }
 
-// A device may be closed while lists with chains run on it: Close waits for
-// what runs and no longer, and what comes after it is an error.
+// TestCloseDuringChains checks that a device may be closed while lists with chains run on it:
+// Close waits for running launches only, and later launches are errors.
 func TestCloseDuringChains(t *testing.T) {
 	const rows, cols = 4, 64
 	for range 50 {

@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// needCompiler gives the C compiler that kernels are compiled by. Where there is
-// none the test is skipped, unless the CPU device is required with all it has.
+// needCompiler returns the C compiler for kernels. If there is none it skips the test, or fails it
+// if MILLRACE_REQUIRE names the CPU device.
 func needCompiler(t testing.TB) string {
 	t.Helper()
 	cc := findCompiler()
@@ -35,7 +35,7 @@ func needCompiler(t testing.TB) string {
 	return cc
 }
 
-// missing skips a test, or fails it where MILLRACE_REQUIRE names the device.
+// missing skips a test, or fails it if MILLRACE_REQUIRE names the device.
 func missing(t testing.TB, what string) {
 	t.Helper()
 	if strings.Contains(os.Getenv("MILLRACE_REQUIRE"), "cpu") {
@@ -44,7 +44,7 @@ func missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// faulty opens a device for C whose faults are counted, not failures.
+// faulty opens a device for C that counts faults instead of failing the test.
 func faulty(t *testing.T, c runtime.Config) (*device, *atomic.Int64) {
 	t.Helper()
 	var n atomic.Int64
@@ -72,8 +72,8 @@ func fakeCompiler(t *testing.T, script string) {
 	t.Setenv("CC", path)
 }
 
-// TestFaultyCompiler checks that whatever a compiler does, values come out
-// right, from tier 0, and the fault is counted and reported.
+// TestFaultyCompiler checks that, whatever a compiler does, tier 0 computes correct values, and
+// the fault is counted and reported.
 func TestFaultyCompiler(t *testing.T) {
 	for name, arm := range map[string]func(t *testing.T){
 		"fails": func(t *testing.T) { fakeCompiler(t, "echo bad flag; exit 1") },
@@ -123,19 +123,19 @@ func TestFaultyCompiler(t *testing.T) {
 	}
 }
 
-// patience has compilers given up sooner.
+// patience shortens compilePatience for a test.
 func patience(t *testing.T, d time.Duration) {
 	old := compilePatience
 	compilePatience = d
 	t.Cleanup(func() { compilePatience = old })
 }
 
-// TestHangingCompiler: one that hangs is started once, whichever attempt it hangs
-// at, and given up for all kernels; the runs that would wait for it do so no longer
-// than that in all.
+// TestHangingCompiler checks that a compiler that hangs, at whichever attempt, is started once and
+// then given up for all kernels. The runs that wait for it wait no longer than compilePatience in
+// total.
 func TestHangingCompiler(t *testing.T) {
 	cc := needCompiler(t)
-	known := func(t *testing.T, cache *mapCache) { // its flags, from a process in which it worked
+	known := func(t *testing.T, cache *mapCache) { // caches its flags, from a process in which it worked
 		tools, err := newToolchain(t.Context(), cache)
 		if err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestHangingCompiler(t *testing.T) {
 	}
 }
 
-// TestCompileLog: of what a compiler prints both ends are kept, however it comes.
+// TestCompileLog checks that both ends of a compiler's output are kept, whatever its pieces.
 func TestCompileLog(t *testing.T) {
 	text := make([]byte, 10*logPart)
 	for i := range text {
@@ -204,8 +204,8 @@ func TestCompileLog(t *testing.T) {
 	}
 }
 
-// TestBackground checks that nobody waits for the compiler, that its code is
-// swapped in, and that small work never starts one.
+// TestBackground checks that no launch waits for the compiler, that its code is swapped in, and
+// that small work never starts a compiler.
 func TestBackground(t *testing.T) {
 	needCompiler(t)
 	d := openTest(t, byC(runtime.Config{Threads: 2}))
@@ -231,8 +231,8 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestLongLaunchWaits checks that a launch waits for the C compiler where interpreting it
-// would take longer than compiling, also one of a plan that will be replaced.
+// TestLongLaunchWaits checks that a launch waits for the C compiler if interpreting it would take
+// longer than compiling, also a launch of a plan that will be replaced.
 func TestLongLaunchWaits(t *testing.T) {
 	needCompiler(t)
 	d := openTest(t, byC(runtime.Config{Threads: 1}))
@@ -253,8 +253,8 @@ func TestLongLaunchWaits(t *testing.T) {
 	}
 }
 
-// TestForget checks that compiles of forgotten programs are dropped, that such
-// programs ask for none, and that one which is built again does.
+// TestForget checks that compiles of forgotten programs are dropped, that such programs queue
+// none, and that a program that is built again does.
 func TestForget(t *testing.T) {
 	cc := needCompiler(t)
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -273,7 +273,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), k, []int64{600000}, 1, kerneltest.Dense)
-		onDevice(t, d, k, h) // hot at once: the first is being compiled, or its compiler tried
+		onDevice(t, d, k, h) // hot at once: the first kernel is being compiled, or its compiler is being tried
 		programs, hs, ks = append(programs, p), append(hs, h), append(ks, k)
 	}
 	d.Forget(programs[1])
@@ -282,8 +282,8 @@ func TestForget(t *testing.T) {
 	if dropped != 2 {
 		t.Errorf("%d compiles dropped, want 2", dropped)
 	}
-	onDevice(t, d, ks[2], hs[2]) // builds it, so that it is remembered
-	d.Forget(programs[1])        // twice is once
+	onDevice(t, d, ks[2], hs[2]) // builds it again, so it is not forgotten any more
+	d.Forget(programs[1])        // a second Forget has no effect
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -295,8 +295,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestNice checks that compilers which nobody waits for give way to others, and
-// that those which are waited for do not.
+// TestNice checks that compilers run at low priority if no launch waits for them, and at normal
+// priority if one does.
 func TestNice(t *testing.T) {
 	needCompiler(t)
 	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
@@ -320,12 +320,12 @@ func TestNice(t *testing.T) {
 			t.Skip("whoever runs this test gives way himself")
 		}
 		runs := strings.Fields(string(text))
-		last, err := strconv.Atoi(runs[len(runs)-1]) // the first one only looks what compiler there is
+		last, err := strconv.Atoi(runs[len(runs)-1]) // the first run only identifies the compiler
 		if err != nil {
 			t.Fatal(err)
 		}
 		if goruntime.GOOS == "linux" {
-			own = 20 - own // what the system call says
+			own = 20 - own // the value that the system call returns
 		}
 		if nice := last > own && last >= niceness; nice != want {
 			t.Errorf("mode %v: niceness %d, ours is %d", mode, last, own)
@@ -336,7 +336,7 @@ func TestNice(t *testing.T) {
 	}
 }
 
-// TestOneCompiler: however many kernels are hot, compilers run one after another.
+// TestOneCompiler checks that compilers run one after another, however many kernels are hot.
 func TestOneCompiler(t *testing.T) {
 	cc := needCompiler(t)
 	dir := t.TempDir()
@@ -359,8 +359,8 @@ func TestOneCompiler(t *testing.T) {
 	}
 }
 
-// TestCloseEndsCompiler checks that Close kills a compiler, drops what waits,
-// and leaves no directory behind.
+// TestCloseEndsCompiler checks that Close kills a compiler, drops the queue, and leaves no
+// directory behind.
 func TestCloseEndsCompiler(t *testing.T) {
 	fakeCompiler(t, "sleep 100")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -391,7 +391,7 @@ func TestCloseEndsCompiler(t *testing.T) {
 	}
 }
 
-// TestSweep checks that directories of dead owners go and others stay.
+// TestSweep checks that directories of dead owners are removed and others stay.
 func TestSweep(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	live, err := newWorkDir()
@@ -403,7 +403,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead.lock.Close() // as the end of its process would
+	dead.lock.Close() // as when its process ends
 	young, old := filepath.Join(os.TempDir(), newPrefix+"1"), filepath.Join(os.TempDir(), newPrefix+"2")
 	for _, dir := range []string{young, old} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -431,8 +431,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepAtOnce: many processes start at once, and none sweeps away what
-// another has just made and not locked yet.
+// TestSweepAtOnce starts many processes' sweeps at once: none may remove a directory that another
+// has just made and not locked yet.
 func TestSweepAtOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var all sync.WaitGroup
@@ -454,7 +454,8 @@ func TestSweepAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestLoadRefuses checks what has no kernel or fails the probe.
+// TestLoadRefuses checks that load refuses an object without the kernel, or one that fails the
+// probe.
 func TestLoadRefuses(t *testing.T) {
 	needCompiler(t)
 	tools, err := newToolchain(t.Context(), nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// contractShapes are rows, columns and k steps; how says how sides lie: of y, "t" along k
-// (as weights of a layer do), of x, "x" along rows.
+// contractShapes lists rows, columns and k steps. how is the layout of the sides: "t" for y along
+// k (as weights of a layer are stored), "x" for x along rows.
 var contractShapes = []struct {
 	m, n, k int64
 	how     string
@@ -23,11 +23,11 @@ var contractShapes = []struct {
 	{1, 1, 4096, "t"}, {8, 8, 8, ""}, {16, 16, 16, ""}, {32, 32, 32, ""}, {64, 64, 64, ""}, {64, 64, 64, "t"}, {100, 100, 100, ""}, {128, 128, 128, ""}, {4096, 64, 27, ""}, {1000, 1000, 3, ""}, {333, 517, 777, "t"},
 }
 
-// BenchmarkContract runs all contractors in turns, and what a core can do at most, on
-// one thread: medians of gflops.
+// BenchmarkContract runs all contractors and the peak measurement in turns on one thread, and
+// reports medians of gflops.
 func BenchmarkContract(b *testing.B) { benchmarkContract(b, 1) }
 
-// BenchmarkContract2 does it on two.
+// BenchmarkContract2 is BenchmarkContract on two threads.
 func BenchmarkContract2(b *testing.B) { benchmarkContract(b, 2) }
 
 func benchmarkContract(b *testing.B, threads int) {
@@ -86,7 +86,7 @@ func benchmarkContract(b *testing.B, threads int) {
 	}
 }
 
-// roofOf measures the flops, in billions a second, that so many threads have.
+// roofOf returns a function that measures the peak of so many threads, in gflops.
 func roofOf(b *testing.B, threads int) func() float64 {
 	r, err := roof.New()
 	if err != nil {

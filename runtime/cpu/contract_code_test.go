@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestContractCode says for which elements this processor's level has functions, and which
-// of them take denormals as zeros: NEON's do not, as it takes for tiny what rounding makes
-// the least normal number, and multiply no integers of 64 bits.
+// TestContractCode checks for which elements this processor's level has functions, and which of
+// them can flush denormals. NEON's cannot, because NEON flushes products that rounding would make
+// the least normal number. NEON also has no 64-bit integer multiplication.
 func TestContractCode(t *testing.T) {
 	level := dotLevel(machine.Level())
 	if level == machine.None {
@@ -29,8 +29,8 @@ func TestContractCode(t *testing.T) {
 	}
 }
 
-// TestContractRoundedUp: where denormals are flushed, products that rounding makes the least
-// normal number are that number, whoever computes them.
+// TestContractRoundedUp checks flushed denormals: a product that rounding makes the least normal
+// number stays that number, on every contractor.
 func TestContractRoundedUp(t *testing.T) {
 	roundedUp[float32](t, ir.Float32, (1-0x1p-13)*0x1p-63, (1+0x1p-13)*0x1p-63, 0x1p-126)
 	roundedUp[float64](t, ir.Float64, (1-0x1p-28)*0x1p-511, (1+0x1p-28)*0x1p-511, 0x1p-1022)

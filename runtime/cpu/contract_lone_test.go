@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestContractLone: a single result over many blocks of k is what they give one after
-// another.
+// TestContractLone checks that a single result over many blocks of k is the same as with the
+// blocks one after another.
 func TestContractLone(t *testing.T) {
 	all := contractors(2)
 	for _, dt := range contractDTypes {
@@ -16,7 +16,7 @@ func TestContractLone(t *testing.T) {
 				rng := rand.New(rand.NewPCG(31, uint64(k)))
 				for range 12 {
 					checkContractionOf(t, all, rng, dt, 1, 1, k, func(c *contraction, _, _ []byte) {
-						if rng.IntN(4) > 0 { // else layouts by chance
+						if rng.IntN(4) > 0 { // else random layouts
 							c.x.kstride, c.y.kstride = 1, 1
 						}
 					})

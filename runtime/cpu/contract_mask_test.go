@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestContractMask: where the mask says so a result may be +0 in place of what it
-// is, with maskSmall if that is a small number. All others have the bits of the
-// rule, next to operands that are large or none at all too.
+// TestContractMask checks that a masked result is the exact one or +0, with maskSmall only if the
+// exact one is a small number. All other results have the exact bits, also next to operands that
+// are large or not numbers.
 func TestContractMask(t *testing.T) {
 	all := contractors(2)
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64} {
@@ -53,7 +53,7 @@ func checkContractMask(t *testing.T, all map[string]contractor, dt ir.DType, m, 
 		}
 		return j*m > i*n
 	}
-	large := map[int64]bool{} // rows and, below 0, columns where no mask of small ones may leave anything out
+	large := map[int64]bool{} // rows, and columns as negative numbers, in which a mask of small numbers may skip nothing
 	switch what {
 	case "large":
 		putElement(x, 2*c.x.stride+k-1, size, bitsOf(0x1.8p40))
@@ -103,7 +103,7 @@ func checkContractMask(t *testing.T, all map[string]contractor, dt ir.DType, m, 
 				left++
 			}
 			if name == "go" || name == "c" && !(dotSource{c: true}).tiles(dt, false) || m <= 16 || k > contractK || n < 100 && what != "all" {
-				continue // which do without, or have few whole panels
+				continue // these skip nothing, or have few whole panels
 			}
 			if least := m * n / 4; int64(left) < least && !(c.maskSmall && len(large) > 0) {
 				t.Errorf("%s, kind %d: %d results are left out, at least %d could be", name, kind, left, least)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// needMachine skips where no machine code is made.
+// needMachine skips the test if no machine code is made.
 func needMachine(t *testing.T) {
 	t.Helper()
 	if machine.Level() == machine.None {
@@ -18,12 +18,12 @@ func needMachine(t *testing.T) {
 
 var dotMemorySizes = []map[string]int64{
 	{"i": 5, "j": 64, "k": 64, "b": 2},    // few rows
-	{"i": 96, "j": 130, "k": 300, "b": 1}, // panels, for all threads
-	{"i": 40, "j": 70, "k": 70, "b": 5},   // and for each
+	{"i": 96, "j": 130, "k": 300, "b": 1}, // panels, packed for all threads
+	{"i": 40, "j": 70, "k": 70, "b": 5},   // panels, packed by each thread
 }
 
-// TestContractAllocates: launches with contractions take no memory from Go's heap once
-// there was one of their kind, and give back what they borrow from the pool, but for little.
+// TestContractAllocates checks that launches with contractions allocate nothing from Go's heap
+// after the first of their kind, and return almost everything that they borrow from the pool.
 func TestContractAllocates(t *testing.T) {
 	needMachine(t)
 	processorsFor(t, 2)
@@ -47,7 +47,7 @@ func TestContractAllocates(t *testing.T) {
 						}
 					}
 					run()
-					if n := testing.AllocsPerRun(20, run); n >= 1 { // less is what a collection does between runs
+					if n := testing.AllocsPerRun(20, run); n >= 1 { // a garbage collection between runs causes less
 						t.Errorf("%s %s, %v: %v allocations in a launch", name, c.name, size, n)
 					}
 					if d.mem.lent > 2*keptBytes {
@@ -59,9 +59,9 @@ func TestContractAllocates(t *testing.T) {
 	}
 }
 
-// TestContractMemoryLimit: what a contraction packs counts towards the device's limit.
-// With less it packs less, and with nothing Go's loops do it, which is counted; the bits
-// are the same.
+// TestContractMemoryLimit checks that packed data of a contraction counts towards the device's
+// limit. With less memory it packs less, and without memory Go's loops run, which is counted; the
+// bits are the same.
 func TestContractMemoryLimit(t *testing.T) {
 	needMachine(t)
 	processorsFor(t, 2)

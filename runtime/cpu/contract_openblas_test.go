@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// BenchmarkContractOpenBLAS times square products and a few skinny ones beside
-// OpenBLAS's sgemm on the same threads, the two taking turns, and reports the
-// median of the ratios of neighbours. The first of each pair changes.
+// BenchmarkContractOpenBLAS compares square products and a few skinny ones with OpenBLAS's sgemm
+// on the same threads, in turns, and reports the median ratio of adjacent runs. The first of each
+// pair alternates.
 func BenchmarkContractOpenBLAS(b *testing.B) {
 	const threads = 2
 	for _, s := range [][3]int64{{256, 256, 256}, {1024, 1024, 1024}, {2048, 2048, 2048}, {512, 4096, 1024}, {1, 4096, 4096}, {16, 2048, 2048}, {4096, 1, 4096}, {64, 64, 64}} {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestProbeContraction holds that the probe passes what is right, and sees
-// denormals that are flushed and chains that round twice.
+// TestProbeContraction checks that the probe accepts correct arithmetic, and detects flushed
+// denormals and chains that round twice.
 func TestProbeContraction(t *testing.T) {
 	for name, n := range contractors(1) {
 		run := func(c *contraction) error { return n.contract(c, sideMem, sideMem, false) }
@@ -56,8 +56,8 @@ func TestProbeContraction(t *testing.T) {
 	}
 }
 
-// TestContractProbeDigests holds the digests to the oracle. Rows and columns
-// repeat after twelve, so few results need it.
+// TestContractProbeDigests compares the digests with the oracle. Rows and columns repeat after
+// twelve, so few results have to be computed.
 func TestContractProbeDigests(t *testing.T) {
 	for i := range contractProbes {
 		p := &contractProbes[i]

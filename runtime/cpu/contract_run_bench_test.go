@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// BenchmarkDot times launches of a kernel that is a contraction and no more,
-// what surrounds one, and the contraction alone.
+// BenchmarkDot times launches of a kernel that is only a contraction, of one with work around it,
+// and of the contraction alone.
 func BenchmarkDot(b *testing.B) {
 	for _, s := range []map[string]int64{{"i": 1, "j": 64, "k": 64}, {"i": 128, "j": 128, "k": 128}, {"i": 1024, "j": 1024, "k": 1024}} {
 		for _, name := range []string{"plain", "around"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// dotKernels are contractions with all that may surround one. Operand 0 is the
-// left side, 1 the right one.
+// dotKernels are contractions with all kinds of work around them. Operand 0 is the left side, 1
+// the right one.
 var dotKernels = map[string]string{
 	"plain": `
 in 0 : float32
@@ -81,9 +81,9 @@ store 2 %3
 `,
 }
 
-// dotLaunch makes a launch over dims named by letters, those after a bar being
-// reduced: "b i j | k". Operands say the letters they move along, the last one
-// fastest: "b i k". An operand of windows gives its strides: "i=2 k=1".
+// dotLaunch makes a launch over dims named by letters; those after a bar are reduced: "b i j | k".
+// An operand lists the letters that it moves along, the last one fastest: "b i k". An operand of
+// windows gives its strides: "i=2 k=1".
 func dotLaunch(rng *rand.Rand, k *codegen.Kernel, dims string, size map[string]int64, operands ...string) *kerneltest.Launch {
 	kept, reduced, _ := strings.Cut(dims, "|")
 	names := append(strings.Fields(kept), strings.Fields(reduced)...)
@@ -113,7 +113,7 @@ func dotLaunch(rng *rand.Rand, k *codegen.Kernel, dims string, size map[string]i
 			for e := range n + a.Offset {
 				v := kerneltest.Value(rng, o.DT)
 				if o.DT.IsFloat() && rng.IntN(50) > 0 {
-					v = ir.FloatBits(o.DT, rng.NormFloat64()) // few NaN: they hide the rest
+					v = ir.FloatBits(o.DT, rng.NormFloat64()) // few NaN: they hide other errors
 				}
 				putElement(a.Data, e, o.DT.Size(), v)
 			}
@@ -126,8 +126,8 @@ func dotLaunch(rng *rand.Rand, k *codegen.Kernel, dims string, size map[string]i
 	return l
 }
 
-// dotCases are layouts: dims, then the left side, the right side, one operand
-// of the results' side, the other one, and outputs.
+// dotCases are layouts: dims, the left side, the right side, two operands of the results' side,
+// and the outputs.
 var dotCases = []struct {
 	name, dims             string
 	left, right            string
@@ -161,8 +161,8 @@ var dotSizes = []map[string]int64{
 	{"i": 0, "j": 5, "k": 4, "b": 2, "h": 3, "g": 5, "p": 3, "c": 2, "z": 3},
 }
 
-// TestDotKernels holds kernels with contractions against the oracle, in every
-// layout and every way to run.
+// TestDotKernels compares kernels with contractions with the oracle, in every layout and every way
+// to run.
 func TestDotKernels(t *testing.T) {
 	for name, text := range dotKernels {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func dotCase(k *codegen.Kernel, dims string, size map[string]int64, left, right,
 	return dotLaunch(rng, k, dims, size, operands...)
 }
 
-// TestDotLarge has enough of everything for panels, blocks of k and threads.
+// TestDotLarge is large enough for several panels, blocks of k and threads.
 func TestDotLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the oracle takes its time")
@@ -216,8 +216,8 @@ func TestDotLarge(t *testing.T) {
 	}
 }
 
-// TestDotOnePanel has results of few columns and many rows, over a k of several blocks:
-// each thread has a part of the rows and packs the columns for itself.
+// TestDotOnePanel has results of few columns and many rows, over several blocks of k: each thread
+// computes a part of the rows and packs the columns for itself.
 func TestDotOnePanel(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "around"} {

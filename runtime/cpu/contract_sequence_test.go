@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestContractSequence runs contractions of many sizes on the same executors, which use
-// their jobs and memory again: those that pack for all threads, and those that do not.
+// TestContractSequence runs contractions of many sizes on the same executors, which reuse their
+// jobs and memory, with and without packing for all threads.
 func TestContractSequence(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		all, rng := contractors(threads), rand.New(rand.NewPCG(17, uint64(threads)))

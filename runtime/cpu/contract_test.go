@@ -29,7 +29,7 @@ func contractors(threads int) map[string]contractor {
 	}
 	for level := machine.None; level <= dotLevel(machine.Level()); level++ {
 		if !machine.Level().Has(level) {
-			continue // of other processors
+			continue // for other processors
 		}
 		add(strings.TrimSuffix("go "+level.String(), " none"), dotSource{level: level})
 	}
@@ -43,7 +43,7 @@ type goContractor struct{ e *executor }
 
 func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) error {
 	if xkind == sideMem && ykind == sideMem && !drain {
-		g.e.contract(c) // benchmarks time it
+		g.e.contract(c) // benchmarks time this path
 		return nil
 	}
 	mine := *c
@@ -94,7 +94,7 @@ func (g goContractor) contract(c *contraction, xkind, ykind int, drain bool) err
 	return nil
 }
 
-// naiveContract is the rule as docs/numerics/order.md has it, one output at a time.
+// naiveContract computes the rule of docs/numerics/order.md, one output at a time.
 func naiveContract(c *contraction, x, y, out []byte) {
 	size := c.dt.Size()
 	xs, ys := wholeOf(x, size), wholeOf(y, size)
@@ -137,7 +137,7 @@ func naiveContract(c *contraction, x, y, out []byte) {
 	}
 }
 
-// wholeOf is what elementAt gives of every element.
+// wholeOf returns elementAt of every element.
 func wholeOf(b []byte, size int) []uint64 {
 	all := make([]uint64, len(b)/size)
 	for i := range all {
@@ -158,9 +158,8 @@ func putElement(b []byte, i int64, size int, v uint64) {
 	copy(b[i*int64(size):][:size], w[:])
 }
 
-// contractValues are numbers of one magnitude mostly, so that sums round; among
-// them others of any magnitude, denormals, zeros and, where wild, what is no
-// number.
+// contractValues returns numbers mostly of one magnitude, so that sums round, and among them
+// numbers of any magnitude, denormals and zeros; with wild also NaN and infinities.
 func contractValues(rng *rand.Rand, dt ir.DType, n int64, wild bool) []byte {
 	b := make([]byte, (n+1)*int64(dt.Size()))
 	for i := range n {
@@ -197,7 +196,7 @@ var contractSizes = []int64{0, 1, 2, 3, 5, 13, 16, 17, 31, 32, 33, 63, 64, 65, 1
 
 var contractDTypes = []ir.DType{ir.Float32, ir.Float64, ir.Int8, ir.Uint8, ir.Int16, ir.Uint16, ir.Int32, ir.Uint32, ir.Int64, ir.Uint64}
 
-// contractLayout gives a side strides: along k, along the other dim, neither.
+// contractLayout sets a side's strides: dense along k, along the other dim, or along neither.
 func contractLayout(s *side, how int, n, k int64) int64 {
 	switch how {
 	case 0:
@@ -211,14 +210,14 @@ func contractLayout(s *side, how int, n, k int64) int64 {
 	return n * (2*k + 1)
 }
 
-// checkContraction runs one contraction on all contractors and compares every
-// byte of the output, gaps between rows included.
+// checkContraction runs one contraction on all contractors and compares every byte of the output,
+// including gaps between rows.
 func checkContraction(t *testing.T, all map[string]contractor, rng *rand.Rand, dt ir.DType, m, n, k int64) {
 	t.Helper()
 	checkContractionOf(t, all, rng, dt, m, n, k, func(*contraction, []byte, []byte) {})
 }
 
-// checkContractionOf does it for operands that edit has changed.
+// checkContractionOf does the same with operands changed by edit.
 func checkContractionOf(t *testing.T, all map[string]contractor, rng *rand.Rand, dt ir.DType, m, n, k int64, edit func(c *contraction, x, y []byte)) {
 	t.Helper()
 	c := &contraction{m: m, n: n, k: k, dt: dt, threads: rng.IntN(5)}
@@ -265,8 +264,8 @@ func checkContractionOf(t *testing.T, all map[string]contractor, rng *rand.Rand,
 	}
 }
 
-// TestContract compares every level with the rule, bit for bit, at sizes
-// around the edges of vectors, tiles and blocks.
+// TestContract compares every level with the rule, bit for bit, at sizes around the limits of
+// vectors, tiles and blocks.
 func TestContract(t *testing.T) {
 	all := contractors(4)
 	for _, dt := range contractDTypes {
@@ -288,8 +287,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestContractNarrow has a few rows by a few columns, less than fills vectors and a bit
-// more, of one or several blocks of k.
+// TestContractNarrow has few rows and columns, around the size of a vector, and one or several
+// blocks of k.
 func TestContractNarrow(t *testing.T) {
 	all := contractors(2)
 	rng := rand.New(rand.NewPCG(13, 1))
@@ -306,8 +305,8 @@ func TestContractNarrow(t *testing.T) {
 	}
 }
 
-// TestContractLarge has enough rows, columns and blocks for every way to share
-// the work out: panels packed for all threads, strips kept, tiles of one thread.
+// TestContractLarge has enough rows, columns and blocks for every way to share the work: panels
+// packed for all threads, strips kept, tiles of one thread.
 func TestContractLarge(t *testing.T) {
 	t.Parallel()
 	all := contractors(4)
@@ -325,9 +324,9 @@ func TestContractLarge(t *testing.T) {
 	}
 }
 
-// TestContractZeros has rows of x that begin and end with zeros of either sign,
-// whole rows of them too, so that chains may leave them out: where y has no
-// infinity and no NaN there, which 0 times makes NaN.
+// TestContractZeros has rows of x that begin and end with zeros of either sign, and whole rows of
+// them. Chains may skip such zeros only if y has no infinity and no NaN there, because 0 times
+// these is NaN.
 func TestContractZeros(t *testing.T) {
 	all := contractors(3)
 	rng := rand.New(rand.NewPCG(14, 1))
@@ -374,9 +373,8 @@ func TestContractZeros(t *testing.T) {
 	}
 }
 
-// TestContractDenormal ends chains at -0 by underflow, and rounds at the middle
-// of two numbers and of two denormals: where a level that has no fma differs
-// first.
+// TestContractDenormal ends chains at -0 by underflow, and rounds halfway between two numbers and
+// between two denormals: a level without fma differs there first.
 func TestContractDenormal(t *testing.T) {
 	all := contractors(2)
 	pairs := [][2]float32{

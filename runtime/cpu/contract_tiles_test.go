@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestContractProbed: functions that compute something else are refused, and counted.
+// TestContractProbed checks that functions with wrong results are refused and counted.
 func TestContractProbed(t *testing.T) {
 	f, err := newCDot(ir.Int32)
 	if err != nil {
@@ -26,8 +26,8 @@ func TestContractProbed(t *testing.T) {
 	}
 }
 
-// TestContractSource says what is whose: C's functions flush nothing, and nothing but Go is
-// asked for where nobody makes code.
+// TestContractSource checks the choice of functions: C functions flush nothing, and only Go's
+// loops are used if compiling is off.
 func TestContractSource(t *testing.T) {
 	c := dotSource{c: true}
 	for _, dt := range contractDTypes {

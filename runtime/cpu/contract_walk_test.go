@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// walkCases are contractions from memory to memory whose sides and results several
-// dims of a group walk over: nothing of them is evaluated.
+// walkCases are contractions from memory to memory in which a side or the results walk over
+// several dims of a group: nothing is evaluated.
 var walkCases = []struct {
 	name, dims                string
 	left, right, result       string
 	size                      map[string]int64
 	leftFlat, rightFlat, sink bool
-	panels                    bool // a side is copied into panels at once
+	panels                    bool // a side is copied into panels in one call
 }{
 	{"images", "b j i h | c k p", "b=400 i=20 h=1 c=80 k=20 p=1", "j c k p", "b j i h",
 		map[string]int64{"b": 2, "j": 5, "i": 2, "h": 18, "c": 3, "k": 3, "p": 3}, false, true, false, true},
@@ -40,7 +40,7 @@ var walkCases = []struct {
 		map[string]int64{"b": 3, "j": 4, "h": 21, "c": 7}, false, true, true, true},
 }
 
-// TestDotWalks holds such contractions against the oracle, on every device.
+// TestDotWalks compares such contractions with the oracle, on every device.
 func TestDotWalks(t *testing.T) {
 	ds := everyDevice(t)
 	walkers := map[*device]func() int64{openTest(t, runtime.Config{Tier: -1, Threads: 2}): nil}

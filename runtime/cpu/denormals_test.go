@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// flushing are the ways to run that must flush alike.
+// flushing are the ways to run that must flush denormals in the same way.
 var flushing = map[string]runtime.Config{
 	"tier0": {Tier: -1, Threads: 2, Denormals: ir.FlushDenormals},
 	"tier1": {Tier: 1, Threads: 2, Denormals: ir.FlushDenormals},
@@ -33,8 +33,8 @@ func eachFlushing(t *testing.T, f func(t *testing.T, d *device)) {
 	}
 }
 
-// flushed makes a launch of a kernel on small numbers, run where denormals are
-// flushed.
+// flushed runs a kernel on small numbers with flushed denormals, and compares the result with the
+// oracle.
 func flushed(t *testing.T, d *device, what string, k *codegen.Kernel, rng *rand.Rand, dims []int64, kept int, how kerneltest.Pattern) {
 	t.Helper()
 	h := kerneltest.NewLaunch(rng, k, dims, kept, how)
@@ -42,7 +42,7 @@ func flushed(t *testing.T, d *device, what string, k *codegen.Kernel, rng *rand.
 	compare(t, what, k, onDevice(t, d, k, h), reference(t, k, h))
 }
 
-// TestFlushEveryOp is TestEveryOp of small numbers where denormals are flushed.
+// TestFlushEveryOp is TestEveryOp for small numbers with flushed denormals.
 func TestFlushEveryOp(t *testing.T) {
 	eachFlushing(t, func(t *testing.T, d *device) {
 		for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16} {
@@ -62,7 +62,7 @@ func TestFlushEveryOp(t *testing.T) {
 	})
 }
 
-// TestFlushRandomKernels runs random kernels, rows included.
+// TestFlushRandomKernels runs random kernels, including ones with rows.
 func TestFlushRandomKernels(t *testing.T) {
 	eachFlushing(t, func(t *testing.T, d *device) {
 		n := 60
@@ -87,9 +87,9 @@ func TestFlushRandomKernels(t *testing.T) {
 	})
 }
 
-// TestFlushRows holds row ops, which pass single elements on and read memory
-// directly where they can, in rows and in columns. What is compiled has two ops in a
-// kernel, each in three ways and of operands of its own: a third of the kernels.
+// TestFlushRows tests row ops, which pass single elements on and read memory directly if they can,
+// in rows and in columns. To compile a third of the kernels, compiled ones have two ops, each in
+// three ways and with its own operands.
 func TestFlushRows(t *testing.T) {
 	eachFlushing(t, func(t *testing.T, d *device) {
 		dts, together := []ir.DType{ir.Float32, ir.Float64, ir.BFloat16, ir.Float16}, 1
@@ -103,7 +103,7 @@ func TestFlushRows(t *testing.T) {
 				for _, dims := range [][]int64{{20, 1}, {3, 2}, {3, 130}, {300, 5}, {2, 4500}} {
 					for _, how := range []kerneltest.Pattern{kerneltest.Dense, kerneltest.Permuted} {
 						h := kerneltest.NewLaunch(rng, k, dims, 1, how)
-						for i := range parts { // all alike: every other layout is a compile
+						for i := range parts { // the same layout for all: each other layout is a compile
 							h.Args[i].Access, h.Args[len(parts)+i].Access = h.Args[0].Access, h.Args[len(parts)].Access
 						}
 						kerneltest.FillTiny(rng, k, h)
@@ -118,7 +118,7 @@ func TestFlushRows(t *testing.T) {
 	})
 }
 
-// rowPart is a row op of what is loaded, or of what another op makes of that.
+// rowPart is a row op of a loaded value, or of the result of another op on it.
 type rowPart struct {
 	op     ir.Op
 	before string
@@ -135,7 +135,8 @@ func rowParts(dt ir.DType) (parts []rowPart) {
 	return parts
 }
 
-// besides is a kernel that does parts beside each other, each from memory to memory.
+// besides returns the text of a kernel that does all parts independently, each from memory to
+// memory.
 func besides(dt ir.DType, parts []rowPart) string {
 	var ops, code strings.Builder
 	for i := range parts {
@@ -167,8 +168,7 @@ func besides(dt ir.DType, parts []rowPart) string {
 	return ops.String() + code.String()
 }
 
-// TestFlushDots holds contractions in every layout, with and without work around
-// them.
+// TestFlushDots tests contractions in every layout, with and without work around them.
 func TestFlushDots(t *testing.T) {
 	eachFlushing(t, func(t *testing.T, d *device) {
 		for name, text := range dotKernels {
@@ -194,7 +194,7 @@ func TestFlushDots(t *testing.T) {
 	})
 }
 
-// TestFlushScatters holds scatters, which combine with what is in memory.
+// TestFlushScatters tests scatters, which combine values with those in memory.
 func TestFlushScatters(t *testing.T) {
 	eachFlushing(t, func(t *testing.T, d *device) {
 		if d.cfg.Tier > 0 {

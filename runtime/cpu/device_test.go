@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// openTest opens a device. Faults that it survives fail the test, but where the
-// test has a function of its own that is told of them.
+// openTest opens a device. A fault that the device survives fails the test, unless the test has
+// its own OnError.
 func openTest(t testing.TB, c runtime.Config) *device {
 	t.Helper()
 	if c.OnError == nil {
@@ -44,9 +44,9 @@ func opened(t testing.TB, c runtime.Config) *device {
 	return d
 }
 
-// asTold is a configuration under MILLRACE_COMPILE=c in the environment, which has C made of
-// kernels where machine code would be, as it has in programs. So all tests that do not ask
-// for one of them can be run for both.
+// asTold returns the configuration changed by the environment: with MILLRACE_COMPILE=c, kernels
+// are compiled from C instead of becoming machine code, as in programs. So all tests that do not
+// select one of them can run with both.
 func asTold(c runtime.Config) runtime.Config {
 	if os.Getenv("MILLRACE_COMPILE") == "c" && c.Compile <= runtime.CompileWait {
 		return byC(c)
@@ -54,7 +54,8 @@ func asTold(c runtime.Config) runtime.Config {
 	return c
 }
 
-// byC has C made of kernels, and whoever waits for code wait for that.
+// byC returns the configuration with kernels compiled from C, and with runs that wait for C if
+// they waited for code.
 func byC(c runtime.Config) runtime.Config {
 	if c.Compile == runtime.CompileWait && c.Tier == 0 {
 		c.Tier = 1
@@ -63,8 +64,8 @@ func byC(c runtime.Config) runtime.Config {
 	return c
 }
 
-// onDevice runs a launch on a device, on copies of the operands' memory, and
-// returns what is in them afterwards.
+// onDevice runs a launch on a device, on copies of the operands' memory, and returns the memory
+// afterwards.
 func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) [][]byte {
 	t.Helper()
 	var out [][]byte
@@ -77,7 +78,7 @@ func onDevice(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch) 
 	return out
 }
 
-// scaled is a kernel that multiplies by a scalar.
+// scaled returns a kernel that multiplies by a scalar.
 func scaled(t testing.TB) *codegen.Kernel {
 	t.Helper()
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = scalar 0 : float32\n%2 = mul %0 %1 : float32\nstore 1 %2\n")
@@ -87,15 +88,15 @@ func scaled(t testing.TB) *codegen.Kernel {
 	return k
 }
 
-// prepares counts lists that were prepared.
+// prepares counts the prepared lists.
 var prepares atomic.Int64
 
-// keptRuns counts runs of launches that were kept.
+// keptRuns counts the runs of recorded launches.
 var keptRuns atomic.Int64
 
-// again prepares a launch, where that is possible, and runs it on other copies of the
-// operands' memory, each in a place of its own: the first run is walked, and may keep what the
-// others do. What was in the places before is spoilt, so that whoever looks there is found out.
+// again prepares a launch, if possible, and runs it on other copies of the operands' memory, each
+// at its own address. The first run is walked, and may record the steps of the others. again
+// overwrites the old memory, so that a run that still reads it gives wrong results.
 func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, want [][]byte) {
 	t.Helper()
 	x, ok := any(d).(runtime.Preparer)
@@ -134,7 +135,7 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 				if done, err := p.Run(); err != nil {
 					t.Fatal(err)
 				} else if !done {
-					return // its code came meanwhile
+					return // its code was made meanwhile
 				}
 				for i, got := range contents(t, d, k, h, l) {
 					if got == nil {
@@ -151,7 +152,7 @@ func again(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, wan
 	})
 }
 
-// spoilOperands writes something else to the operands of a launch.
+// spoilOperands overwrites the operands of a launch.
 func spoilOperands(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, l *runtime.Launch) {
 	t.Helper()
 	for i, a := range l.Args {
@@ -168,8 +169,8 @@ func spoilOperands(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Lau
 	}
 }
 
-// hold has a kernel's program and code stay until the test ends, as a plan would.
-// What nobody has goes with the next collection, and is compiled anew.
+// hold keeps a kernel's program and code until the test ends, as a plan would. Without it the next
+// garbage collection frees them, and they are compiled again.
 func hold(t testing.TB, d *device, k *codegen.Kernel) {
 	t.Helper()
 	p, err := d.Build(k)
@@ -207,7 +208,7 @@ func bound(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, f f
 	f(&l)
 }
 
-// contents is what is in the operands' memory.
+// contents returns the operands' memory.
 func contents(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, l *runtime.Launch) [][]byte {
 	t.Helper()
 	out := make([][]byte, len(h.Args))
@@ -223,7 +224,7 @@ func contents(t testing.TB, d *device, k *codegen.Kernel, h *kerneltest.Launch, 
 	return out
 }
 
-// sharing is the first operand with operand i's memory.
+// sharing returns the first operand with operand i's memory.
 func sharing(h *kerneltest.Launch, i int) int {
 	for j := range i {
 		if len(h.Args[i].Data) > 0 && len(h.Args[j].Data) > 0 && &h.Args[i].Data[0] == &h.Args[j].Data[0] {
@@ -233,7 +234,7 @@ func sharing(h *kerneltest.Launch, i int) int {
 	return i
 }
 
-// reference is what the oracle leaves in the operands' memory.
+// reference returns the operands' memory after a launch by the oracle.
 func reference(t testing.TB, k *codegen.Kernel, h *kerneltest.Launch) [][]byte {
 	t.Helper()
 	args := append([]codegen.HostArg(nil), h.Args...)
@@ -276,7 +277,7 @@ var tiers = map[string]runtime.Config{
 	"tier1": {Tier: 1, Threads: 2},
 }
 
-// TestEveryOp holds every op on every dtype against the oracle.
+// TestEveryOp compares every op on every dtype with the oracle.
 func TestEveryOp(t *testing.T) {
 	for name, c := range tiers {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +288,7 @@ func TestEveryOp(t *testing.T) {
 					continue // a large compile each
 				}
 				rng := rand.New(rand.NewPCG(1, uint64(dt)))
-				for half := range ir.Op(2) { // operands of a launch are limited
+				for half := range ir.Op(2) { // a launch has a limited number of operands
 					k := kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
 						return op&1 == half && (c.Tier <= 0 || !dt.Storage() || kerneltest.StorageOps(op, out))
 					})
@@ -304,7 +305,7 @@ func TestEveryOp(t *testing.T) {
 
 var dims = [][]int64{{1}, {7}, {64}, {1000}, {3, 5}, {5, 64}, {2, 3, 33}, {4, 1, 9, 2}, {}}
 
-// TestPatterns reaches operands in every way.
+// TestPatterns accesses operands in every pattern.
 func TestPatterns(t *testing.T) {
 	few := func(op ir.Op, out ir.DType) bool {
 		switch op {
@@ -319,7 +320,7 @@ func TestPatterns(t *testing.T) {
 			d := openTest(t, c)
 			for _, dt := range kerneltest.DTypes {
 				if c.Tier > 0 && ir.SetOf(ir.Bool, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Uint16, ir.BFloat16).Has(dt) {
-					continue // as wide as others, and every variant is a compile
+					continue // as wide as other dtypes, and every variant is a compile
 				}
 				if c.Tier > 0 && !thorough && !ir.SetOf(ir.Float32, ir.Int8, ir.Float16).Has(dt) {
 					continue
@@ -328,7 +329,7 @@ func TestPatterns(t *testing.T) {
 					continue
 				}
 				k := kerneltest.EveryOp(dt, func(op ir.Op, out ir.DType) bool {
-					// Casts store every dtype in every way: once will do.
+					// Casts store every dtype in every pattern: once is enough.
 					once := c.Tier <= 0 || thorough || dt == ir.Float32
 					return few(op, out) && (op != ir.Cast || once)
 				})
@@ -353,5 +354,5 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// bytesOf is a buffer's memory.
+// bytesOf returns a buffer's memory.
 func bytesOf(b *buffer) []byte { return unsafe.Slice((*byte)(b.p), b.bytes) }

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// counted is an evaluator in place of tier 0's.
+// counted is an evaluator that counts calls and takes the place of tier 0's.
 type counted struct {
 	evaluator
 	calls atomic.Int64
-	wants int64 // bytes of scratch memory beyond what it needs
+	wants int64 // bytes of scratch memory beyond its need
 }
 
 func (c *counted) eval(a *args, begin, end int64) {
@@ -27,8 +27,8 @@ func (c *counted) eval(a *args, begin, end int64) {
 
 func (c *counted) scratch() int64 { return c.evaluator.scratch() + c.wants }
 
-// TestEvaluators: where phases have evaluators of their own, those are what every walker
-// calls, in memory that they asked for; where it is refused that is an error.
+// TestEvaluators checks that every walker calls the phases' own evaluators, with the scratch
+// memory that they need, and that refused memory is an error.
 func TestEvaluators(t *testing.T) {
 	processorsFor(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
@@ -52,7 +52,7 @@ func TestEvaluators(t *testing.T) {
 				t.Fatal(err)
 			}
 			compare(t, x.name, x.kernel, contents(t, d, x.kernel, h, l), reference(t, x.kernel, h))
-			lies := 0 // phases whose values need no evaluation
+			lies := 0 // number of phases whose values need no evaluation
 			for _, c := range r.code.evaluators {
 				if c.(*counted).calls.Load() == 0 {
 					lies++
@@ -75,8 +75,8 @@ func TestEvaluators(t *testing.T) {
 	}
 }
 
-// TestGoKeepsNothing: an executor whose threads wait for work keeps nothing of the last
-// launch alive, and they do not keep it.
+// TestGoKeepsNothing checks that an executor whose threads wait for work keeps nothing of the last
+// launch alive, and that its threads do not keep the executor alive.
 func TestGoKeepsNothing(t *testing.T) {
 	processorsFor(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})

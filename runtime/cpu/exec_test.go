@@ -13,8 +13,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// goLaunches are kernels and the sizes at which the executor walks them in each of its
-// ways.
+// goLaunches returns kernels, with sizes for which the executor walks them in each of its ways.
 func goLaunches(t *testing.T) (list []goLaunch) {
 	add := waveKernels()[0]
 	list = append(list, goLaunch{"elementwise", add, []int64{300, 500}, 2, nil}, goLaunch{"transposed", add, []int64{300, 400}, 2, func(h *kerneltest.Launch) { transpose(h, 0, 1) }})
@@ -40,8 +39,8 @@ type goLaunch struct {
 	change func(h *kerneltest.Launch)
 }
 
-// TestGoAllocates: launches take no memory from Go's heap once there were some of their
-// kind.
+// TestGoAllocates checks that launches allocate nothing from Go's heap after the first few of
+// their kind.
 func TestGoAllocates(t *testing.T) {
 	processorsFor(t, 2)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
@@ -77,8 +76,8 @@ func TestGoAllocates(t *testing.T) {
 	}
 }
 
-// TestGoWave: launches that do not depend on each other run side by side, in memory of
-// their threads, and take none from Go's heap either.
+// TestGoWave checks that independent launches run in parallel, in the memory of their threads, and
+// also allocate nothing from Go's heap.
 func TestGoWave(t *testing.T) {
 	processorsFor(t, 3)
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 3})
@@ -107,7 +106,7 @@ func TestGoWave(t *testing.T) {
 	outs := make([]runtime.Buffer, launches)
 	list := make([]runtime.Launch, launches)
 	for i := range list {
-		which := i % 2 // elementwise, and of rows
+		which := i % 2 // elementwise, or of rows
 		p, err := d.Build(waveKernels()[which])
 		if err != nil {
 			t.Fatal(err)
@@ -149,14 +148,15 @@ func TestGoWave(t *testing.T) {
 		readied[i].wave = 1
 	}
 	run()
-	for _, in := range e.inner { // whichever thread takes a launch has had one of its kind
+	for _, in := range e.inner { // each thread must have run both kinds before
 		for i := range readied {
 			if err := in.one(&readied[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	// Less than one each time: where all processors are busy the scheduler allocates for threads that sleep.
+	// Less than one each time: if all processors are busy, the scheduler allocates for sleeping
+	// threads.
 	if got := allocations(run); got >= 1 {
 		t.Errorf("%v allocations for a wave", got)
 	}

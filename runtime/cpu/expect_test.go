@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// arithmetic are kernels that differ in one operation each.
+// arithmetic returns kernels that differ in one operation each.
 func arithmetic(t *testing.T, ops ...string) (ks []*codegen.Kernel) {
 	t.Helper()
 	for _, op := range ops {
@@ -23,8 +23,8 @@ func arithmetic(t *testing.T, ops ...string) (ks []*codegen.Kernel) {
 	return ks
 }
 
-// beforehand opens a device whose worker stands still at its first kernel until
-// open is called.
+// beforehand opens a device whose background worker stops at its first kernel until open is
+// called.
 func beforehand(t *testing.T, c runtime.Config) (d *device, first *codegen.Kernel, open func()) {
 	t.Helper()
 	d = openTest(t, c)
@@ -45,8 +45,8 @@ func (d *device) holds(k *codegen.Kernel) bool {
 	return d.programs.find(k.Key(), k.String()) != nil
 }
 
-// TestExpect: kernels are built beforehand, but for those that nobody wants any
-// more, and Wait waits for it.
+// TestExpect checks that kernels are built ahead of time, except dropped ones, and that Wait waits
+// for it.
 func TestExpect(t *testing.T) {
 	d, first, open := beforehand(t, runtime.Config{Threads: 1})
 	ks := arithmetic(t, "add", "sub", "div")
@@ -65,8 +65,8 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// TestExpectIsBounded: more plans than that find no place, and are built when
-// they run.
+// TestExpectIsBounded checks that plans beyond maxExpected are not queued, and are built when they
+// run.
 func TestExpectIsBounded(t *testing.T) {
 	d, _, open := beforehand(t, runtime.Config{Threads: 1})
 	last := arithmetic(t, "add")[0]
@@ -93,8 +93,8 @@ func TestExpectIsBounded(t *testing.T) {
 	}
 }
 
-// TestCloseDropsWhatIsExpected: Close waits for the kernel that is being built and
-// for no other.
+// TestCloseDropsWhatIsExpected checks that Close waits for the kernel that is being built and for
+// no other.
 func TestCloseDropsWhatIsExpected(t *testing.T) {
 	d, first, open := beforehand(t, runtime.Config{Threads: 1})
 	second := arithmetic(t, "add")[0]
@@ -119,7 +119,8 @@ func TestCloseDropsWhatIsExpected(t *testing.T) {
 	d.Expect([]runtime.Kernel{second})()
 }
 
-// TestExpectSurvivesAPanic: it is counted and told, and the next kernel is built.
+// TestExpectSurvivesAPanic checks that a panic is counted and reported, and that the next kernel
+// is built.
 func TestExpectSurvivesAPanic(t *testing.T) {
 	var told atomic.Pointer[error]
 	d, err := open(runtime.Config{Threads: 1, OnError: func(err error) { told.Store(&err) }})

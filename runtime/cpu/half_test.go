@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestHalves holds conversions of 16-bit floats against ir's: all of them, numbers half
-// way between two and beside those, and any bits.
+// TestHalves compares conversions of 16-bit floats with ir's: all 16-bit values, numbers halfway
+// between two of them and next to these, and random bits.
 func TestHalves(t *testing.T) {
 	for _, h := range []struct {
 		dt     ir.DType

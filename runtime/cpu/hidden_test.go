@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// hidingTest is a kernel of operand 0, a mask 1 of floats and masks 2 and 3 of
-// bools, and a scalar.
+// hidingTest returns a kernel with operand 0, a mask 1 of floats, masks 2 and 3 of bools, and a
+// scalar.
 func hidingTest(t *testing.T, body string) *codegen.Kernel {
 	t.Helper()
 	k, err := codegen.Parse("in 0 : float32\nin 1 : float32\nin 2 : bool\nin 3 : bool\nout 4 : float32\nscalar 0 : float32\n" +
@@ -25,7 +25,7 @@ func hidingTest(t *testing.T, body string) *codegen.Kernel {
 	return k
 }
 
-// numbered gives lines the names of values from 5 on, and stores the last one.
+// numbered names the values of lines from 5 on, and stores the last one.
 func numbered(lines string) string {
 	var b strings.Builder
 	n := 5
@@ -36,8 +36,8 @@ func numbered(lines string) string {
 	return b.String() + fmt.Sprintf("store 4 %%%d\n", n-1)
 }
 
-// TestHidingOf: what hides an operand is found behind what may be before it, and
-// nowhere else.
+// TestHidingOf checks that hidingOf finds the mask of an operand after each op that may precede
+// it, and finds no mask where there is none.
 func TestHidingOf(t *testing.T) {
 	const (
 		mul = "mul %0 %4 : float32; add %5 %1 : float32"
@@ -47,7 +47,7 @@ func TestHidingOf(t *testing.T) {
 	for _, c := range []struct {
 		body   string
 		scalar float32
-		want   string // the mask and its kind, "computed", or nothing
+		want   string // the mask and its kind, "computed", or ""
 	}{
 		{"add %0 %1 : float32", nan, "1 -inf"},
 		{"add %1 %0 : float32", nan, "1 -inf"},
@@ -74,7 +74,7 @@ func TestHidingOf(t *testing.T) {
 		{"add %0 %1 : float32; add %5 %1 : float32", 1, "1 -inf"},
 		{"sub %0 %1 : float32", 1, ""},
 		{"maximum %0 %1 : float32", 1, ""},
-		{"add %0 %4 : float32", -inf, ""}, // all of it, which is no mask
+		{"add %0 %4 : float32", -inf, ""}, // hides everything, which is no mask
 
 		{"where %2 %4 %0 : float32", -inf, "2 true small=false"},
 		{"where %2 %0 %4 : float32", 7, "2 false small=false"},
@@ -88,14 +88,15 @@ func TestHidingOf(t *testing.T) {
 		{"lt %0 %4 : bool; where %5 %4 %1 : float32", 1, ""},
 		{"lt %0 %4 : bool; and %5 %2 : bool; where %6 %4 %0 : float32", 1, ""},
 		{"where %2 %4 %0 : float32; where %3 %1 %5 : float32", 1, "computed small=false"},
-		{"where %2 %4 %0 : float32; where %2 %5 %1 : float32", 1, "computed small=false"}, // everywhere
+		{"where %2 %4 %0 : float32; where %2 %5 %1 : float32", 1, "computed small=false"}, // hidden everywhere
 		{"lt %1 %4 : bool; where %5 %4 %0 : float32", 1, "computed small=false"},
 		{"full %4 : float32; where %2 %5 %1 : float32; add %0 %6 : float32", -inf, "computed small=true"},
 		{"full %4 : float32; const 0 : float32; where %2 %5 %6 : float32; add %0 %7 : float32", -inf, "2 true small=true"},
 		{"const 0 : float32; where %2 %5 %4 : float32; add %0 %6 : float32", -inf, "2 false small=true"},
 		{"const 0 : float32; where %2 %5 %4 : float32; add %0 %6 : float32", -1e9, ""},
 
-		// Rows have what is seen of the operand; a mask made of them comes too late.
+		// A row op's result depends on the unhidden operand; a mask computed from it comes too
+		// late.
 		{"where %2 %4 %0 : float32; max %5 : float32; sub %5 %6 : float32; exp %7 : float32; sum %8 : float32; div %8 %9 : float32", -inf, "2 true small=false"},
 		{"max %0 : float32; where %2 %4 %0 : float32; sub %6 %5 : float32", -inf, ""},
 		{"max %1 : float32; lt %1 %5 : bool; where %6 %4 %0 : float32", -inf, ""},
@@ -119,8 +120,8 @@ func TestHidingOf(t *testing.T) {
 	}
 }
 
-// TestHidden computes random kernels twice: where hidingOf says that an operand
-// is hidden, another one gives the same bits.
+// TestHidden computes random kernels twice: where hidingOf says that an operand is hidden, another
+// value must give the same bits.
 func TestHidden(t *testing.T) {
 	const rows, cols, tries = 3, 40, 1500
 	rng := rand.New(rand.NewPCG(5, 8))
@@ -175,7 +176,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// randomHiding is a body of ops that hide, that do not, and of rows.
+// randomHiding returns a random body of ops that hide, ops that do not, and row ops.
 func randomHiding(rng *rand.Rand) string {
 	floats, bools, n := []int{0, 0, 1, 4}, []int{2, 3}, 5
 	var b strings.Builder
@@ -210,7 +211,7 @@ func randomHiding(rng *rand.Rand) string {
 		*to = append(*to, n)
 		n++
 	}
-	// The store makes a point of what may be a row.
+	// The subtraction makes a point of a value that may be a row's.
 	fmt.Fprintf(&b, "%%%d = sub %%%d %%1 : float32\nstore 4 %%%d\n", n, floats[len(floats)-1], n)
 	return b.String()
 }
@@ -219,7 +220,7 @@ func putFloat(data []byte, i int, f float32) {
 	binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(f))
 }
 
-// hiddenBy computes the bytes of a mask, and holds a mask of one operand to them.
+// hiddenBy computes the bytes of a mask, and compares a mask of one operand with them.
 func hiddenBy(t *testing.T, k *codegen.Kernel, h *hiding, args []codegen.HostArg, scalar uint64, rows, cols int64) []byte {
 	t.Helper()
 	out := codegen.HostArg{Data: make([]byte, rows*cols), Access: args[0].Access}

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// keeping is a device that keeps launches, with machine code for everything.
+// keeping returns a device that records launches, with machine code for everything.
 func keeping(t *testing.T, threads int) *device {
 	t.Helper()
 	if machineISA() == nil {
@@ -26,13 +26,13 @@ func keeping(t *testing.T, threads int) *device {
 	return d
 }
 
-// keptCase is a launch that is to be kept.
+// keptCase is a launch that should be recorded.
 type keptCase struct {
 	k *codegen.Kernel
 	h *kerneltest.Launch
 }
 
-// keptCases are launches of every kind of walker.
+// keptCases returns launches for every kind of walker.
 func keptCases(t *testing.T) map[string]keptCase {
 	rng := rand.New(rand.NewPCG(7, 1))
 	dots := map[string]dotLayout{"rows by columns": {"ik", "kj"}, "rows by rows": {"ik", "jk"}, "columns by columns": {"ki", "kj"}}
@@ -40,7 +40,7 @@ func keptCases(t *testing.T) map[string]keptCase {
 		"points": {scaled(t), kerneltest.NewLaunch(rng, scaled(t), []int64{7, 300}, 2, kerneltest.Dense)},
 	}
 	apart := keptCase{scaled(t), kerneltest.NewLaunch(rng, scaled(t), []int64{5, 6, 80}, 3, kerneltest.Dense)}
-	apart.h.Args[0].Stride[0], apart.h.Args[0].Stride[1] = 80, 400 // several calls with frames that are alike
+	apart.h.Args[0].Stride[0], apart.h.Args[0].Stride[1] = 80, 400 // several calls with equal frames
 	cases["points in another order"] = apart
 	for name, text := range rowtext.All {
 		if k := rowKernel(t, text); keepsRows(k) {
@@ -62,7 +62,8 @@ func keptCases(t *testing.T) map[string]keptCase {
 	return cases
 }
 
-// keepsRows reports rows whose folds are numbers of their own dtype: the others are walked.
+// keepsRows reports that the folds of a kernel are on plain numbers of their own dtype: other
+// kernels are walked.
 func keepsRows(k *codegen.Kernel) bool {
 	for _, in := range k.Body {
 		if c := in.Op.Info().Class; c == ir.ClassSort || c == ir.ClassScan || in.DT.Storage() {
@@ -72,7 +73,7 @@ func keepsRows(k *codegen.Kernel) bool {
 	return true
 }
 
-// plainDot multiplies two matrices of floats.
+// plainDot returns a kernel that multiplies two matrices of floats.
 func plainDot() *codegen.Kernel {
 	var b ir.Builder
 	x, y := b.Emit(ir.Load, ir.Float32, 0), b.Emit(ir.Load, ir.Float32, 1)
@@ -81,7 +82,7 @@ func plainDot() *codegen.Kernel {
 		{Kind: codegen.Input, DT: ir.Float32}, {Kind: codegen.Input, DT: ir.Float32}, {Kind: codegen.Output, DT: ir.Float32, Row: true}}}
 }
 
-// dotLayout is in which order the dims of either side lie, the last one innermost.
+// dotLayout is the order of the dims of either side in memory, the last one innermost.
 type dotLayout [2]string
 
 func (s dotLayout) launch(rng *rand.Rand, k *codegen.Kernel, size [3]int64) *kerneltest.Launch {
@@ -99,8 +100,8 @@ func (s dotLayout) launch(rng *rand.Rand, k *codegen.Kernel, size [3]int64) *ker
 	return h
 }
 
-// Small launches of every kind are kept, and give the bits of the oracle wherever their
-// operands lie.
+// TestKept checks that small launches of every kind are recorded, and give the oracle's bits at
+// every address of their operands.
 func TestKept(t *testing.T) {
 	for _, threads := range []int{1, 2} {
 		d := keeping(t, threads)
@@ -119,7 +120,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// What is kept is bounded, and what does not fit is walked.
+// TestKeptBound checks that recordings are bounded, and that launches beyond the bound are walked.
 func TestKeptBound(t *testing.T) {
 	d := keeping(t, 1)
 	k := scaled(t)
@@ -138,7 +139,7 @@ func TestKeptBound(t *testing.T) {
 				t.Fatal(done, err)
 			}
 			if d.kept.most == keptBytesAll {
-				d.kept.most = 7 * d.kept.bytes.Load() / 2 // three lists and a launch
+				d.kept.most = 7 * d.kept.bytes.Load() / 2 // three lists and one launch more
 			}
 		}
 		kept := int64(0)
@@ -162,8 +163,8 @@ func TestKeptBound(t *testing.T) {
 	})
 }
 
-// A kept launch meets an index out of range as others do: what follows it does not run, what
-// it would scatter into stays, and the next run is as ever.
+// TestKeptFaults checks that a recorded launch handles an index out of range as others do: the
+// launches after it do not run, its output does not change, and the next run works.
 func TestKeptFaults(t *testing.T) {
 	d := keeping(t, 1)
 	c := scatterCase{kept: []int64{30}, n: 12, v: 9, same: true, apart: 1, dt: ir.Float32, index: ir.Int32, mode: ir.IndexError, how: ir.CombineAdd}

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// What printers take for granted at a level is what internal/machine asks of a processor
-// for it, and kernels are compiled for the best level there is.
+// TestLevels checks that printed code of a level uses only features that internal/machine requires
+// for it, and that kernels are compiled for the best available level.
 func TestLevels(t *testing.T) {
 	asked := []string{"avx2", "fma"} // see machine.AVX2
 	for level, isa := range levelISAs {
@@ -20,7 +20,7 @@ func TestLevels(t *testing.T) {
 			asked = append(asked, "avx512f", "avx512bw", "avx512dq", "avx512vl")
 		}
 		for feature := range strings.SplitSeq(isa.Target, ",") {
-			if feature != "" && !strings.HasPrefix(feature, "prefer-") && !slices.Contains(asked, feature) { // that is advice
+			if feature != "" && !strings.HasPrefix(feature, "prefer-") && !slices.Contains(asked, feature) { // prefer- flags are advice, not features
 				t.Errorf("%s code needs %s, which nobody asks for", levelNames[level], feature)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// numbered is one of many kernels that differ: 0 to 9,999.
+// kernelOf returns one of 10,000 different kernels, for n from 0 to 9,999.
 func kernelOf(t testing.TB, n int) *codegen.Kernel {
 	t.Helper()
 	ops := [10]string{"neg", "abs", "sqrt", "floor", "exp", "sin", "tanh", "square", "ceil", "recip"}
@@ -36,7 +36,7 @@ func kernelOf(t testing.TB, n int) *codegen.Kernel {
 	return k
 }
 
-// runNumbered runs such a kernel and compares the result with the oracle's.
+// runNumbered runs kernelOf(n) and compares the result with the oracle's.
 func runNumbered(t testing.TB, d *device, n int) {
 	t.Helper()
 	k := kernelOf(t, n)
@@ -44,8 +44,7 @@ func runNumbered(t testing.TB, d *device, n int) {
 	compare(t, fmt.Sprint("kernel ", n), k, onDevice(t, d, k, h), reference(t, k, h))
 }
 
-// collected waits until garbage collections made something true: cleanups run a
-// moment after them.
+// collected runs garbage collections until done is true: cleanups run a moment after them.
 func collected(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for range 200 {
@@ -58,7 +57,7 @@ func collected(t testing.TB, what string, done func() bool) {
 	t.Errorf("%s is still there", what)
 }
 
-// What nobody has any more of programs goes.
+// TestProgramsGo checks that unreachable programs are freed.
 func TestProgramsGo(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
 	kept, err := d.Build(kernelOf(t, 0))
@@ -81,7 +80,7 @@ func TestProgramsGo(t *testing.T) {
 	runNumbered(t, d, 0)
 }
 
-// So do compiled objects.
+// TestObjectsGo checks that the compiled objects of unreachable programs are closed.
 func TestObjectsGo(t *testing.T) {
 	needCompiler(t)
 	d := openTest(t, byC(runtime.Config{Threads: 1, Compile: runtime.CompileWait}))
@@ -94,7 +93,7 @@ func TestObjectsGo(t *testing.T) {
 		runNumbered(t, d, n)
 	}
 	collected(t, "an object", func() bool { return objectCount.Load() == 1 })
-	runNumbered(t, d, 0) // by what was compiled for it
+	runNumbered(t, d, 0) // by its compiled code
 	if s := d.Stats(); s.Compiles != 8 || s.Tier0 != 0 {
 		t.Errorf("%d compiles for 8 kernels, %d launches interpreted", s.Compiles, s.Tier0)
 	}
@@ -107,8 +106,8 @@ func TestObjectsGo(t *testing.T) {
 	}
 }
 
-// Where as many objects are loaded as there may be, garbage goes first. If all are in
-// use, kernels stay interpreted, which is told of each.
+// TestObjectsFull checks that garbage is collected if the most objects are loaded. If all objects
+// are in use, kernels stay interpreted, and each is reported.
 func TestObjectsFull(t *testing.T) {
 	needCompiler(t)
 	collected(t, "an object of an earlier test", func() bool { return objectCount.Load() == 0 })
@@ -121,7 +120,7 @@ func TestObjectsFull(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	for n := range 6 { // nobody keeps them
+	for n := range 6 { // none of them is kept
 		runNumbered(t, d, n)
 	}
 	if s := d.Stats(); s.Compiles != 6 || s.Tier0 != 0 || faults.Load() != 0 || objectCount.Load() > 3 {
@@ -148,8 +147,8 @@ func TestObjectsFull(t *testing.T) {
 	}
 }
 
-// Programs are built, run, tried, compiled and dropped by several goroutines while
-// garbage is collected all the time: nothing goes that somebody still runs.
+// TestLifetimeHammer builds, runs, tries, compiles and drops programs on several goroutines during
+// constant garbage collection: nothing that still runs may be freed.
 func TestLifetimeHammer(t *testing.T) {
 	for _, c := range []runtime.Config{
 		{Threads: 2, Tier: -1},
@@ -191,8 +190,8 @@ func hammerLifetimes(t *testing.T, d *device) {
 	}
 }
 
-// tryNumbered runs a kernel as the tuner does, has code that is awaited by nobody made
-// for it, and forgets it.
+// tryNumbered runs a kernel as the tuner does, starts a compile that no run waits for, and forgets
+// the program.
 func tryNumbered(t *testing.T, d *device, n int, rng *rand.Rand) {
 	k := kernelOf(t, n)
 	h := kerneltest.NewLaunch(rng, k, []int64{1 << 14}, 1, kerneltest.Dense)

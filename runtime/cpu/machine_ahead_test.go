@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestReachesFar: what code asks for ahead has to be what it comes to.
+// TestReachesFar checks that prefetched memory is memory that will be read.
 func TestReachesFar(t *testing.T) {
 	isa := machineISA()
 	if isa == nil {
@@ -50,8 +50,8 @@ func TestReachesFar(t *testing.T) {
 	}
 }
 
-// TestAsksAhead: only loops of the form that is for memory which streams through ask for it, for
-// each line once.
+// TestAsksAhead checks that only loops for streamed memory prefetch, and that they do so once per
+// line.
 func TestAsksAhead(t *testing.T) {
 	isa := machineISA()
 	if isa == nil || !isa.PassesCaches() {
@@ -69,7 +69,7 @@ func TestAsksAhead(t *testing.T) {
 			if ahead {
 				want = max(lines, 1)
 				if isa == native.AVX2 {
-					want++ // of the loop of one vector
+					want++ // from the loop of one vector
 				}
 			}
 			if n := strings.Count(f.Text(), "prefetcht0"); n != want {
@@ -79,7 +79,8 @@ func TestAsksAhead(t *testing.T) {
 	}
 }
 
-// TestAsksForTiles: kernels of rows ask for their next tile; others have none.
+// TestAsksForTiles checks that row kernels prefetch their next tile, and that other kernels have
+// none.
 func TestAsksForTiles(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")

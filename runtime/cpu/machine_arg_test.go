@@ -10,9 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestMachineArgs: where the greatest and the least are is found by machine code of every
-// dtype, and is where ir says, in rows and in columns, over several blocks, whatever pieces
-// elements come in.
+// TestMachineArgs checks that machine code computes argmax and argmin for every dtype, with ir's
+// results: in rows and in columns, over several blocks, with elements in pieces of any size.
 func TestMachineArgs(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
@@ -34,8 +33,8 @@ func TestMachineArgs(t *testing.T) {
 	}
 }
 
-// compareArgs finds where the greatest of some columns are. The less kinds of values there
-// are, the more are equal.
+// compareArgs compares the argmax of some columns. With fewer kinds of values, more values are
+// equal.
 func compareArgs(t *testing.T, rng *rand.Rand, f *folder, dt ir.DType, op ir.Op, kinds int) {
 	t.Helper()
 	n := []int64{1, 1, 3, 9, 70}[rng.IntN(5)]

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// BenchmarkMachineCode times how long it takes from the lowered kernel of a GELU of 46
-// operations to code that can be called, and what of that is mapping it: medians.
+// BenchmarkMachineCode measures the time from the lowered kernel of a GELU of 46 operations to
+// callable code, and the part of it for mapping memory: medians.
 func BenchmarkMachineCode(b *testing.B) {
 	isa := machineISA()
 	if isa == nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// threadTime is the time that this thread has had a processor for: others that run beside
-// a test are no part of it.
+// threadTime returns the processor time of this thread, without that of other threads.
 func threadTime() time.Duration {
 	var t syscall.Timespec
 	const ofThread = 3 // CLOCK_THREAD_CPUTIME_ID
@@ -30,7 +29,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// machineTargets are those that this processor has.
+// machineTargets lists the targets that this processor supports.
 func machineTargets() (list []*native.ISA) {
 	if machine.Level() >= machine.AVX512 {
 		list = append(list, native.AVX512)
@@ -41,14 +40,14 @@ func machineTargets() (list []*native.ISA) {
 	return list
 }
 
-// oneCall is a call of a phase, as long as they get, on memory of the least cached kind.
+// oneCall is a call of a phase of the greatest length, on memory of the least cached kind.
 type oneCall struct {
 	p    *machinePhase
 	a    args
 	data [][]byte
 }
 
-// fencedBytes is memory that ends at a page which nobody may touch.
+// fencedBytes returns memory that ends at an inaccessible page.
 func fencedBytes(t testing.TB, n int64) []byte {
 	t.Helper()
 	page := int64(syscall.Getpagesize())
@@ -66,7 +65,7 @@ func fencedBytes(t testing.TB, n int64) []byte {
 	return mem[whole-page-n : whole-page : whole-page]
 }
 
-// newOneCall makes up operands of which fill says what is in them.
+// newOneCall makes operands and fills them by fill.
 func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa *native.ISA, fill func(dt ir.DType, b []byte)) *oneCall {
 	t.Helper()
 	u := cgo.Unit{Kernel: k}
@@ -114,7 +113,7 @@ func newOneCall(t testing.TB, k *codegen.Kernel, class codegen.AccessClass, isa 
 	return c
 }
 
-// least is the time of a call, the least of a few: the first is one of cold caches.
+// least returns the shortest time of a few calls: the first has cold caches.
 func (c *oneCall) least(times int) time.Duration {
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
@@ -128,8 +127,8 @@ func (c *oneCall) least(times int) time.Duration {
 	return best
 }
 
-// fills are what operands hold: numbers of all kinds, and the same everywhere: such that
-// slow ways are taken for every lane.
+// fills are the contents of operands: mixed numbers, and single numbers that send every lane
+// through a slow path.
 func fills(dt ir.DType) map[string]func(ir.DType, []byte) {
 	m := map[string]func(ir.DType, []byte){"mixed": func(dt ir.DType, b []byte) { randomFill(rand.New(rand.NewPCG(1, uint64(dt))), dt, b) }}
 	if dt.IsFloat() {
@@ -171,13 +170,13 @@ func randomFill(rng *rand.Rand, dt ir.DType, b []byte) {
 	}
 }
 
-// slower is how many times what calls should take fails a test: processors differ, and others
-// may have the memory of this one.
+// slower is the factor above the expected time at which a test fails: processors differ, and other
+// processes may use the memory bandwidth.
 const slower = 5
 
-// TestCallsAreShort measures the longest call of every op on every dtype and in every
-// class, on numbers that take slow ways in all lanes too. No collection begins while a
-// call runs, so that 200 µs are the most that one may take.
+// TestCallsAreShort measures the longest call of every op on every dtype and in every class, also
+// on numbers that take slow paths in all lanes. A garbage collection cannot begin while a call
+// runs, so a call may take 200 µs at most.
 func TestCallsAreShort(t *testing.T) {
 	const most = 200 * time.Microsecond
 	for _, isa := range machineTargets() {
@@ -215,7 +214,8 @@ func TestCallsAreShort(t *testing.T) {
 	}
 }
 
-// onlyStore is a kernel with one of another's results, and the operands it reads.
+// onlyStore returns a kernel with a single one of another kernel's stores, and the operands that
+// it reads.
 func onlyStore(k *codegen.Kernel, store int) *codegen.Kernel {
 	one := &codegen.Kernel{Scalars: k.Scalars, Body: k.Body}
 	for i, o := range k.Operands {
@@ -227,8 +227,8 @@ func onlyStore(k *codegen.Kernel, store int) *codegen.Kernel {
 	return one
 }
 
-// TestFarCallsAreShort is for what no cache holds: elements pages apart, loads through
-// indices all over a table, and rows of a few points.
+// TestFarCallsAreShort measures calls on memory that no cache holds: elements pages apart, loads
+// through random indices into a table, and rows of a few points.
 func TestFarCallsAreShort(t *testing.T) {
 	const most = 200 * time.Microsecond
 	const table = 1 << 23
@@ -278,7 +278,7 @@ func TestFarCallsAreShort(t *testing.T) {
 							*(*int32)(unsafe.Pointer(&b[4*e])) = int32(rng.IntN(table))
 						}
 					} else {
-						for at := 0; at < len(b); at += 4096 { // so that no page is missing
+						for at := 0; at < len(b); at += 4096 { // touches every page
 							b[at] = 1
 						}
 					}
@@ -306,7 +306,7 @@ func TestFarCallsAreShort(t *testing.T) {
 
 var other = make([]byte, 64<<20)
 
-// spoil fills caches with something else.
+// spoil fills the caches with other data.
 func spoil() {
 	for i := 0; i < len(other); i += 64 {
 		other[i]++

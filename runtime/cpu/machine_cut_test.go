@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// cutShort runs a kernel on a file in memory that is no longer there.
+// cutShort runs a kernel on a mapped file that was truncated.
 func cutShort(t *testing.T) {
 	t.Helper()
 	const n = 1 << 16
@@ -56,9 +56,9 @@ func cutShort(t *testing.T) {
 	t.Error("nothing happened")
 }
 
-// TestFileCutShort: a file in memory that is cut short under a kernel is the fault that it
-// is for Go code: the end of the process, or a panic where the program asked for one. The
-// stack is known, so that no "unexpected return pc" takes the place of what went wrong.
+// TestFileCutShort checks that truncating a mapped file under a kernel causes the same fault as in
+// Go code: the end of the process, or a panic if the program asked for one. The stack can be
+// unwound, so no "unexpected return pc" hides the cause.
 func TestFileCutShort(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")

@@ -18,13 +18,13 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// machineTest are kernels of several phases, forms and folds.
+// machineTest returns kernels with several phases, forms and folds.
 func machineTest(t testing.TB) map[string]*codegen.Kernel {
 	t.Helper()
 	return map[string]*codegen.Kernel{"softmax": rowKernel(t, rowtext.Softmax), "norm": rowKernel(t, rowtext.Norm), "points": mixedKernel()}
 }
 
-// launchOf has rows, where the kernel has some, long enough for folds.
+// launchOf returns a launch whose rows, if the kernel has rows, are long enough for folds.
 func launchOf(k *codegen.Kernel, seed uint64) *kerneltest.Launch {
 	kept := 2
 	if k.HasRows() {
@@ -33,8 +33,8 @@ func launchOf(k *codegen.Kernel, seed uint64) *kerneltest.Launch {
 	return kerneltest.NewLaunch(rand.New(rand.NewPCG(seed, 5)), k, []int64{5, 700}, kept, kerneltest.Dense)
 }
 
-// inOwnProcess runs a test in a process of its own, since folds that were refused memory do
-// without for as long as the process lasts. It is true where this is that process.
+// inOwnProcess runs a test in its own process, because folds that were refused memory stay without
+// code for the life of the process. It returns true in that process.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	const variable = "MILLRACE_TEST_CHILD"
@@ -53,8 +53,8 @@ func inOwnProcess(t *testing.T) bool {
 	return false
 }
 
-// TestRefusedMemory refuses memory for code, and then that it becomes executable, at every
-// step: numbers are right, what was refused is counted, and said once.
+// TestRefusedMemory refuses memory for code, and then making it executable, at every step: results
+// must be correct, and the refusal counted and reported once.
 func TestRefusedMemory(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
@@ -86,7 +86,7 @@ func TestRefusedMemory(t *testing.T) {
 				if now, _ := machine.Live(); now > live+16 {
 					t.Errorf("%d mappings, %d before", now, live)
 				}
-				if s.NativeRefused == lesser { // all steps were taken
+				if s.NativeRefused == lesser { // no step was left to refuse
 					if pass == 0 || s.NativeKernels != 1 || told > 0 {
 						t.Errorf("%s, %s: %d kernels, told %d times, after %d steps", name, point, s.NativeKernels, told, pass)
 					}
@@ -104,8 +104,8 @@ func TestRefusedMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedForEver says once that there is no memory for code, however many kernels want
-// some, and counts each.
+// TestRefusedForEver checks that a lack of memory for code is reported once, for any number of
+// kernels, and counted for each.
 func TestRefusedForEver(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
@@ -129,7 +129,8 @@ func TestRefusedForEver(t *testing.T) {
 	}
 }
 
-// TestRefusedKernel: a kernel that no code is made of is interpreted, counted and said.
+// TestRefusedKernel checks that a kernel that cannot become code is interpreted, counted and
+// reported.
 func TestRefusedKernel(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
@@ -150,8 +151,8 @@ func TestRefusedKernel(t *testing.T) {
 	}
 }
 
-// TestNoExecutableMemory: who forbids machine code has none, not even a mapping asked for,
-// which a filter of system calls may kill a process for.
+// TestNoExecutableMemory checks that a device without machine code never even requests a mapping:
+// a filter of system calls may kill a process that does.
 func TestNoExecutableMemory(t *testing.T) {
 	if !machine.Supported() {
 		t.Skip("no executable memory here to be asked for")
@@ -159,7 +160,7 @@ func TestNoExecutableMemory(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
 	}
-	fault.Set(fault.MapCode, -1) // each that was asked for is refused, and counted
+	fault.Set(fault.MapCode, -1) // each request is refused, and counted
 	defer fault.Reset()
 	lesser := lesserRefused.Load()
 	live, _ := machine.Live()
@@ -181,8 +182,8 @@ func TestNoExecutableMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedBesideC: what the runtime does itself is machine code beside kernels of C, too,
-// and Go's where that is refused: counted, and right.
+// TestRefusedBesideC checks that the runtime's own loops are machine code also beside kernels of
+// C. If that is refused, Go's loops run: this is counted, and the results are correct.
 func TestRefusedBesideC(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestMachineFolds: every fold that there is to be has machine code, and it gives the bits
-// of Go's, in rows and in columns, from any element of a block on.
+// TestMachineFolds checks that every fold has machine code with the bits of Go's folds, in rows
+// and in columns, from any element of a block on.
 func TestMachineFolds(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")
@@ -49,7 +49,7 @@ func TestMachineFolds(t *testing.T) {
 	}
 }
 
-// compareFolds adds the same values to both, and folds them.
+// compareFolds adds the same values to both folders and compares the results.
 func compareFolds(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	t.Helper()
 	n, m := []int64{1, 9, 70}[rng.IntN(3)], 64+rng.Int64N(400)
@@ -77,7 +77,7 @@ func compareFolds(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	}
 }
 
-// compareRows folds rows in memory: by elements, and in one go.
+// compareRows compares a fold of rows in memory by elements with one in a single call.
 func compareRows(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	t.Helper()
 	n, m, size := 1+rng.Int64N(6), ir.FoldLanes*(1+rng.Int64N(9)), int64(dt.Size())
@@ -101,7 +101,7 @@ func compareRows(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	}
 }
 
-// compareColumns folds columns in memory: by rows and lanes, and in one go.
+// compareColumns compares a fold of columns in memory by rows and lanes with one in a single call.
 func compareColumns(t *testing.T, rng *rand.Rand, a, b *folder, dt ir.DType) {
 	t.Helper()
 	n, m := []int64{64, 67, 270, 1100, 4200}[rng.IntN(5)]/int64(dt.Size()), 1+rng.Int64N([]int64{9, 70, 700}[rng.IntN(3)])

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// doubled is a kernel whose phase stores the double of what it loads and folds that by
-// several row ops.
+// doubled returns a kernel whose phase doubles each loaded value, stores the result and folds it
+// by several row ops.
 func doubled(t *testing.T, dt ir.DType, d ir.Denormals, folds int) *codegen.Kernel {
 	t.Helper()
 	var b ir.Builder
@@ -40,8 +40,8 @@ func doubled(t *testing.T, dt ir.DType, d ir.Denormals, folds int) *codegen.Kern
 	return k
 }
 
-// TestFoldingCode: code that folds what it computes stores the values and gives the bits of
-// the oracle's fold, of rows of any length that a block has, several folds at a time.
+// TestFoldingCode checks that code that folds its values also stores them, and gives the bits of
+// the oracle's folds, for rows of every length up to a block and several folds at a time.
 func TestFoldingCode(t *testing.T) {
 	isa := machineISA()
 	if isa == nil {
@@ -78,7 +78,8 @@ func TestFoldingCode(t *testing.T) {
 	}
 }
 
-// TestExtremaOfZeros: of zeros the sign counts, and NaN wins, wherever in a row they are.
+// TestExtremaOfZeros checks that the sign of a zero counts, and that NaN wins, at every position
+// of a row.
 func TestExtremaOfZeros(t *testing.T) {
 	isa := machineISA()
 	if isa == nil {
@@ -93,7 +94,7 @@ func TestExtremaOfZeros(t *testing.T) {
 			if code == nil {
 				t.Fatal("there is no code")
 			}
-			sign := float64(1) // of what loses
+			sign := float64(1) // of the values that lose
 			if op == foldMax {
 				sign = -1
 			}
@@ -114,7 +115,7 @@ func TestExtremaOfZeros(t *testing.T) {
 	}
 }
 
-// foldFloats compares the fold of a row, whose values are doubled.
+// foldFloats compares the fold of a row of doubled values with the oracle's.
 func foldFloats(t *testing.T, p *machinePhase, code *machineCode, dt ir.DType, row ir.Op, values []float64) {
 	t.Helper()
 	size := dt.Size()
@@ -189,8 +190,8 @@ func compareFolding(t *testing.T, rng *rand.Rand, p *machinePhase, code *machine
 	}
 }
 
-// BenchmarkFoldingCode times code that folds what it computes, rows of 2048 points that lie
-// in the first-level cache: nanoseconds for 16 points, the least of all runs.
+// BenchmarkFoldingCode times folding code on rows of 2048 points in the first-level cache:
+// nanoseconds for 16 points, minimum of all runs.
 func BenchmarkFoldingCode(b *testing.B) {
 	isa := machineISA()
 	if isa == nil {

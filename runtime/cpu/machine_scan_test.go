@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestScans: scans of every dtype, in Go and by machine code, give the bits of ir's, in
-// rows and in columns, whatever pieces elements come in, in place or not.
+// TestScans checks that scans of every dtype, in Go and by machine code, give the bits of ir's: in
+// rows and in columns, with elements in pieces of any size, in place or not.
 func TestScans(t *testing.T) {
 	for op, scan := range map[foldOp]ir.Op{foldSum: ir.CumSum, foldProd: ir.CumProd, foldMax: ir.CumMax, foldMin: ir.CumMin} {
 		for _, dt := range []ir.DType{ir.Uint8, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64, ir.Float32, ir.Float64} {
@@ -66,7 +66,7 @@ func compareScans(t *testing.T, rng *rand.Rand, tables []*foldTable, op foldOp, 
 			f.scan(unsafe.Pointer(&out[r*n*size]), unsafe.Pointer(&from[r*n*size]), unsafe.Pointer(&run[0]), unsafe.Pointer(&offset[0]), r, piece, n)
 			r += piece
 		}
-		if d == ir.FlushDenormals && which == 0 { // which TestFlushRows holds against ir's
+		if d == ir.FlushDenormals && which == 0 { // TestFlushRows compares this one with ir's
 			want = out
 		}
 		if err := kerneltest.Same(dt, out, want); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestMachineScatter: every way to combine neighbours of every dtype has machine code,
-// and it gives the bits of Go's.
+// TestMachineScatter checks that every way to combine neighbours of every dtype has machine code
+// with the bits of Go's.
 func TestMachineScatter(t *testing.T) {
 	if machineISA() == nil {
 		t.Skip("no machine code here")

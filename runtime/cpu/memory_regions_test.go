@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestRegions takes and gives blocks of many sizes: they are aligned, no two have a
-// byte in common, and what nobody has goes back.
+// TestRegions takes and gives blocks of many sizes: they are aligned, they do not overlap, and
+// freed memory is unmapped.
 func TestRegions(t *testing.T) {
 	s := newRegions()
 	rng := rand.New(rand.NewPCG(17, 1))
@@ -38,7 +38,7 @@ func TestRegions(t *testing.T) {
 		if i%500 == 0 {
 			size = pageAligned + rng.Int64N(3)*hugePage
 		} else if i%100 == 0 {
-			size = size/64*64 + 192 // no class
+			size = size/64*64 + 192 // not a size class
 		}
 		p := s.alloc(size)
 		if p == nil {
@@ -53,7 +53,7 @@ func TestRegions(t *testing.T) {
 		}
 		out = append(out, b)
 	}
-	// Small blocks have mappings in common.
+	// Small blocks share mappings.
 	regions := map[*region]bool{}
 	for _, r := range s.of {
 		regions[r] = true
@@ -70,8 +70,8 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestRegionsForget: the pages of a block go back to the system though others of its
-// region are out.
+// TestRegionsForget checks that the pages of a freed block return to the system while other blocks
+// of its region are in use.
 func TestRegionsForget(t *testing.T) {
 	if goruntime.GOOS != "linux" {
 		t.Skip("blocks are given back with their region")

@@ -23,7 +23,7 @@ func TestSizeClass(t *testing.T) {
 	}
 }
 
-// TestPeak: the most that was live at once, not what was handed out in turn.
+// TestPeak checks that the peak counts bytes that are live at the same time, not in turn.
 func TestPeak(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
 	take := func() runtime.Buffer {
@@ -66,12 +66,12 @@ func TestPool(t *testing.T) {
 	}
 	a := alloc(10 << 20)
 	d.Free(a)
-	d.Free(a) // twice: nothing
+	d.Free(a) // a second Free has no effect
 	b := alloc(10<<20 - 5)
 	if s := d.Stats(); s.PoolHits != 1 || s.Allocs != 2 || s.PoolBytes != 0 || s.AllocBytes != 10<<20 {
 		t.Errorf("%+v", s)
 	}
-	// What is kept makes room for what is asked for.
+	// Pooled blocks are freed to make room for a request.
 	c := alloc(30 << 20)
 	d.Free(c)
 	alloc(50 << 20)
@@ -91,13 +91,13 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolCap: of what is freed half the limit is kept, the smaller blocks, and a
-// size that nothing is kept of is not remembered.
+// TestPoolCap checks that the pool keeps freed blocks up to half the limit, smaller ones first,
+// and forgets sizes without blocks.
 func TestPoolCap(t *testing.T) {
 	const limit = 64 << 20
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1, MemoryLimit: limit})
 	var all []runtime.Buffer
-	for _, n := range []int64{8 << 20, 16 << 20, 20 << 20, 1 << 10, 12<<20 + 1} { // the last one fits by its bytes only
+	for _, n := range []int64{8 << 20, 16 << 20, 20 << 20, 1 << 10, 12<<20 + 1} { // the last one fits by its bytes only, not by its class
 		b, err := d.Alloc(n)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestPoolCap(t *testing.T) {
 	if _, err := d.Alloc(40 << 20); err != nil {
 		t.Fatal(err)
 	}
-	for i := range int64(100) { // no two of a size, and none of a class that fits
+	for i := range int64(100) { // all sizes differ, and none is a class that fits
 		b, err := d.Alloc(23<<20 - i*4096)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestTransferBounds(t *testing.T) {
 	}
 }
 
-// TestHammer frees, allocates, copies and runs from many goroutines.
+// TestHammer frees, allocates, copies and runs on many goroutines.
 func TestHammer(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 2, Tier: -1})
 	k := reduction(ir.Sum, ir.Float32)

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-go/millrace/codegen/cgo"
 )
 
-// An object that lacks as much as its last byte is none, and one with more in its
-// headers than in the file is none; a whole one is.
+// TestWholeObjects checks that checkObject accepts a whole object, and refuses one without its
+// last byte, or with headers that point past the end of the file.
 func TestWholeObjects(t *testing.T) {
 	needCompiler(t)
 	tools, err := newToolchain(t.Context(), nil)
@@ -45,7 +45,7 @@ func TestWholeObjects(t *testing.T) {
 	if err := checkObject(object[:len(object)-1]); !errors.Is(err, errCutShort) {
 		t.Errorf("without the last byte: %v", err)
 	}
-	// What was never written is zeros, wherever it is.
+	// A hole that was never written reads as zeros.
 	for at := 0; at < len(object); at += 64 {
 		hole := slices.Clone(object)
 		clear(hole[at:])
@@ -55,7 +55,7 @@ func TestWholeObjects(t *testing.T) {
 	}
 }
 
-// The same of macOS's objects, on any system.
+// TestWholeMachO is TestWholeObjects for macOS's objects, on any system.
 func TestWholeMachO(t *testing.T) {
 	make64 := func(kind macho.Type, offset, bytes uint64) []byte {
 		var b []byte

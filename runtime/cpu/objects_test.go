@@ -33,7 +33,8 @@ func runCached(t *testing.T, cache *mapCache) runtime.Stats {
 	return d.Stats()
 }
 
-// What one device compiled the next loads, without a compiler.
+// TestObjectsOutliveTheDevice checks that the next device loads a compiled object without a
+// compiler.
 func TestObjectsOutliveTheDevice(t *testing.T) {
 	needCompiler(t)
 	cache := &mapCache{entries: map[string][]byte{}}
@@ -48,7 +49,7 @@ func TestObjectsOutliveTheDevice(t *testing.T) {
 	}
 }
 
-// cut is the first half of the object in a cache.
+// cut returns the first half of the object in a cache.
 func cut(c *mapCache) []byte {
 	for key, value := range c.entries {
 		if strings.HasPrefix(key, kindObject) {
@@ -58,8 +59,8 @@ func cut(c *mapCache) []byte {
 	return nil
 }
 
-// An entry that is no object, or one that computes otherwise, is refused and
-// compiled anew; so are flags that there are not.
+// TestRefusedObjects checks that an entry that is no object, or one with wrong arithmetic, is
+// refused and compiled again, and that unknown flags are refused.
 func TestRefusedObjects(t *testing.T) {
 	needCompiler(t)
 	tools, err := newToolchain(t.Context(), nil)
@@ -113,8 +114,8 @@ func TestRefusedObjects(t *testing.T) {
 	}
 }
 
-// Where nothing can be executed from the directory, memory does, and nothing of
-// what was loaded before is taken for what is loaded now.
+// TestLoadBytes checks that an object in memory loads if nothing can be executed from the
+// directory, and that no earlier object is taken for the new one.
 func TestLoadBytes(t *testing.T) {
 	needCompiler(t)
 	if goruntime.GOOS != "linux" {
@@ -147,7 +148,7 @@ func TestLoadBytes(t *testing.T) {
 	}
 }
 
-// Keys tell compilers, their flags and texts apart.
+// TestObjectKeys checks that keys differ by compiler, flags and text.
 func TestObjectKeys(t *testing.T) {
 	needCompiler(t)
 	seen := map[string]bool{}

@@ -9,13 +9,13 @@ import (
 	"unsafe"
 )
 
-// whereabouts are the processors that the calling thread may run on.
+// whereabouts returns the processors that the calling thread may run on.
 func whereabouts() (set processors) {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set)))
 	return set
 }
 
-// looking notes where a pool's second thread may run while it does its shares.
+// looking records where a pool's second thread may run during its shares.
 type looking struct {
 	mu   sync.Mutex
 	seen []processors
@@ -30,13 +30,13 @@ func (l *looking) share(who int, _, _ int64) {
 	}
 }
 
-// TestPoolKeepsOff: a thread that slept does its first share on another processor than
-// the owner of the job, and the others wherever the owner may.
+// TestPoolKeepsOff checks that a thread that slept does its first share on another processor than
+// the owner of the job, and the later ones wherever the owner may run.
 func TestPoolKeepsOff(t *testing.T) {
 	if goruntime.NumCPU() < 2 || here() == 0 {
 		t.Skip("there is nowhere else to be, or no saying where")
 	}
-	goruntime.LockOSThread() // the owner
+	goruntime.LockOSThread() // this thread is the owner
 	defer goruntime.UnlockOSThread()
 	processorsFor(t, 2)
 	home := whereabouts()

@@ -15,7 +15,7 @@ type counting struct {
 	t       *testing.T
 	done    []atomic.Int32
 	threads atomic.Uint64
-	most    int // threads there may be
+	most    int // most threads
 	inside  atomic.Int32
 	work    time.Duration
 }
@@ -32,7 +32,7 @@ func (c *counting) share(who int, begin, end int64) {
 	c.inside.Add(-1)
 }
 
-// busy works for a while.
+// busy spins for a duration.
 func busy(d time.Duration) {
 	for begin := time.Now(); time.Since(begin) < d; {
 	}
@@ -49,14 +49,14 @@ func (c *counting) run(p *pool, n int, total, grain int64) {
 	}
 }
 
-// processorsFor has Go use n processors for a test.
+// processorsFor sets GOMAXPROCS for a test.
 func processorsFor(t *testing.T, n int) {
 	before := goruntime.GOMAXPROCS(n)
 	t.Cleanup(func() { goruntime.GOMAXPROCS(before) })
 }
 
-// TestPoolShares: whatever the number of threads and the size of shares, each unit is
-// done once, by the time that split returns.
+// TestPoolShares checks that each unit is done once before split returns, for any number of
+// threads and size of shares.
 func TestPoolShares(t *testing.T) {
 	processorsFor(t, 3)
 	p := newPool(4)
@@ -65,7 +65,7 @@ func TestPoolShares(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 2))
 	for i := range 3000 {
 		if i%400 == 0 {
-			time.Sleep(time.Millisecond) // all sleep
+			time.Sleep(time.Millisecond) // all threads sleep
 		}
 		c.run(p, 1+rng.IntN(5), rng.Int64N(500), 1+rng.Int64N(60))
 	}
@@ -77,8 +77,8 @@ func TestPoolShares(t *testing.T) {
 	}
 }
 
-// TestPoolThreads: threads start when there is work for them, sleep when there was none
-// for a while, wake for a job and when they are roused, and end with the pool.
+// TestPoolThreads checks that threads start when there is work for them, sleep after a while
+// without work, wake for a job or by rouse, and end with the pool.
 func TestPoolThreads(t *testing.T) {
 	before := goruntime.NumGoroutine()
 	processorsFor(t, 2)
@@ -99,7 +99,7 @@ func TestPoolThreads(t *testing.T) {
 	c.work = time.Millisecond
 	for range 3 {
 		together := false
-		for tries := 0; tries < 200 && !together; tries++ { // who is woken may come late, where others run
+		for tries := 0; tries < 200 && !together; tries++ { // on a busy machine a woken thread may come late
 			c.threads.Store(0)
 			c.run(p, 2, 8, 1)
 			together = c.threads.Load() == 3
@@ -129,7 +129,7 @@ func TestPoolThreads(t *testing.T) {
 	}
 }
 
-// TestPoolOneProcessor: with one processor there are no other threads.
+// TestPoolOneProcessor checks that there are no other threads with one processor.
 func TestPoolOneProcessor(t *testing.T) {
 	processorsFor(t, 1)
 	p := newPool(4)
@@ -151,8 +151,8 @@ func TestPoolOneProcessor(t *testing.T) {
 	}
 }
 
-// TestPoolHammer: many pools at once, while the collector runs all the time and the
-// number of processors changes.
+// TestPoolHammer uses many pools at once, during constant garbage collection and changes of
+// GOMAXPROCS.
 func TestPoolHammer(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	processorsFor(t, 2)
@@ -209,10 +209,10 @@ func TestPoolHammer(t *testing.T) {
 	<-changed
 }
 
-// kept has memory be in the heap.
+// kept forces memory onto the heap.
 var kept atomic.Pointer[[]byte]
 
-// TestPoolAllocates: a job takes no memory.
+// TestPoolAllocates checks that a job allocates nothing.
 func TestPoolAllocates(t *testing.T) {
 	processorsFor(t, 2)
 	p := newPool(2)
@@ -223,8 +223,8 @@ func TestPoolAllocates(t *testing.T) {
 	}
 }
 
-// allocations is how often f takes memory, on average and on all processors: what
-// testing.AllocsPerRun finds on one.
+// allocations returns the average number of allocations of f on all processors;
+// testing.AllocsPerRun measures on one.
 func allocations(f func()) float64 {
 	const runs = 20
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -238,13 +238,13 @@ func allocations(f func()) float64 {
 	return float64(after.Mallocs-before.Mallocs) / runs
 }
 
-// working takes as long as its units say.
+// working takes a time proportional to its units.
 type working struct{ unit time.Duration }
 
 func (w *working) share(_ int, begin, end int64) { busy(time.Duration(end-begin) * w.unit) }
 
-// BenchmarkPool is what a job of two shares takes, one after another and after pauses in
-// which threads fall asleep.
+// BenchmarkPool times a job of two shares, in close succession and after pauses in which threads
+// fall asleep.
 func BenchmarkPool(b *testing.B) {
 	for _, unit := range []time.Duration{10, 50, 100, 500} {
 		for _, pause := range []time.Duration{0, 100, 2000} {

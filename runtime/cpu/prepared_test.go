@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Random lists that were prepared give what they give unprepared, on buffers that change
-// from run to run.
+// TestPreparedLists checks that prepared random lists give the results of unprepared ones, with
+// buffers that change from run to run.
 func TestPreparedLists(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	was := prepares.Load()
@@ -34,7 +34,8 @@ func TestPreparedLists(t *testing.T) {
 	}
 }
 
-// What does not fit is refused, and faults name their launch.
+// TestPreparedRefuses checks that unsuitable buffers are refused, and that errors name their
+// launch.
 func TestPreparedRefuses(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1})
 	k := scaled(t)
@@ -77,7 +78,7 @@ func TestPreparedRefuses(t *testing.T) {
 			t.Errorf("a fault: %v, %v", done, err)
 		}
 		fault.Reset()
-		d.changes.Add(1) // code of others
+		d.changes.Add(1) // as if other code had been compiled
 		if done, err := p.Run(); !done || err != nil {
 			t.Errorf("with code of others: %v, %v", done, err)
 		}
@@ -93,8 +94,8 @@ func TestPreparedRefuses(t *testing.T) {
 	}
 }
 
-// Lists with launches that run beside each other give what they give one by one, prepared
-// and with some of their buffers in other places.
+// TestPreparedWaves checks that lists with parallel launches give the results of one launch at a
+// time, prepared and with some buffers moved.
 func TestPreparedWaves(t *testing.T) {
 	lists := 60
 	if testing.Short() {
@@ -131,7 +132,7 @@ func TestPreparedWaves(t *testing.T) {
 	}
 }
 
-// moved puts a copy of a buffer in its place, in a prepared list.
+// moved replaces a buffer by a copy, in a prepared list.
 func moved(t *testing.T, d *device, p runtime.Prepared, list []runtime.Launch, from runtime.Buffer) runtime.Buffer {
 	t.Helper()
 	to, err := d.Alloc(from.(*buffer).bytes)

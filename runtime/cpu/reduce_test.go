@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// reduction is op over dt of what is loaded and of something computed from it.
+// reduction returns a kernel that applies op to a loaded value of dt and to a value computed from
+// it.
 func reduction(op ir.Op, dt ir.DType) *codegen.Kernel {
 	out := dt
 	if op.Info().Position {
@@ -33,8 +34,8 @@ func reduction(op ir.Op, dt ir.DType) *codegen.Kernel {
 	return k
 }
 
-// TestReduce checks the order of every reduction: short and long rows, columns,
-// single results, lengths around lanes and blocks.
+// TestReduce checks the order of every reduction: short and long rows, columns, single results,
+// lengths around those of lanes and blocks.
 func TestReduce(t *testing.T) {
 	shapes := []struct {
 		dims []int64
@@ -63,7 +64,7 @@ func TestReduce(t *testing.T) {
 					}
 					for _, s := range shapes {
 						if op.Info().NeedsElement && (s.dims[0] == 0 || s.dims[len(s.dims)-1] == 0) {
-							continue // refused when recorded
+							continue // recording refuses these
 						}
 						if testing.Short() && product(s.dims) > 5000 {
 							continue
@@ -89,9 +90,9 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// sampled says which reductions a compiler sees in every shape, where the others
-// have one: folds, scans and sorts are compiled once for all kernels, and what is
-// printed hands them elements, the same code for all ops of a class.
+// sampled returns true for the reductions that are compiled in every shape; the others are
+// compiled in one. Folds, scans and sorts are compiled once for all kernels, and the printed code
+// that passes them elements is the same for all ops of a class.
 func sampled(op ir.Op, dt ir.DType) bool {
 	switch op {
 	case ir.Sum, ir.ArgMax, ir.CumMax, ir.Sort, ir.ArgSort:
@@ -105,7 +106,7 @@ func folds(op ir.Op, dt ir.DType) bool {
 	return op.Class() == ir.ClassReduce && op != ir.Dot && !op.Info().Position && op.Info().In.Has(dt)
 }
 
-// folding is op over what is loaded, and nothing else.
+// folding returns a kernel that only applies op to a loaded value.
 func folding(op ir.Op, dt ir.DType) *codegen.Kernel {
 	var b ir.Builder
 	x := b.Emit(ir.Load, dt, 0)
@@ -116,8 +117,8 @@ func folding(op ir.Op, dt ir.DType) *codegen.Kernel {
 	}
 }
 
-// TestShortColumns folds columns of about as many elements as there are lanes, and some of
-// more, straight from memory, and more of them than are folded together.
+// TestShortColumns folds columns directly from memory, with lengths around the number of lanes and
+// above, and with more columns than are folded together.
 func TestShortColumns(t *testing.T) {
 	ds := []*device{openTest(t, runtime.Config{Tier: -1, Threads: 2})}
 	if machineISA() != nil {
@@ -153,8 +154,8 @@ func TestShortColumns(t *testing.T) {
 	}
 }
 
-// transpose lays operand i of h out with the last kept dim dense, unless it
-// has no part in the reduced dims.
+// transpose changes operand i of h so that the last kept dim is dense, unless the operand does not
+// move along the reduced dims.
 func transpose(h *kerneltest.Launch, i, kept int) {
 	n := int64(1)
 	a := &h.Args[i].Access

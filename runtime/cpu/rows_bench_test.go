@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// BenchmarkRows times row kernels over 32×512×2048 elements, along each axis;
-// copying the same bytes, or reading them, is the floor.
+// BenchmarkRows times row kernels over 32×512×2048 elements, along each axis; the time of copying
+// or reading the same bytes is the lower bound.
 func BenchmarkRows(b *testing.B) {
 	dims := [3]int64{32, 512, 2048}
 	const n = 32 * 512 * 2048
@@ -49,7 +49,7 @@ func BenchmarkRows(b *testing.B) {
 		"max": rowKernel(b, "\nin 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n%1 = max %0 : float32\nstore 1 %1\n"),
 	}
 	for _, name := range []string{"sum", "max", "softmax", "norm"} {
-		for axis := range 4 { // 3: all of them
+		for axis := range 4 { // 3: all axes
 			if axis == 3 && name != "sum" && name != "max" {
 				continue
 			}
@@ -119,7 +119,7 @@ func BenchmarkRows(b *testing.B) {
 				if err := d.Run(list); err != nil {
 					b.Fatal(err)
 				}
-				least := time.Duration(math.MaxInt64) // others use the machine, too
+				least := time.Duration(math.MaxInt64) // a minimum, because other processes use the machine, too
 				for b.Loop() {
 					begin := time.Now()
 					if err := d.Run(list); err != nil {

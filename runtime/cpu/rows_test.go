@@ -21,8 +21,8 @@ func rowKernel(t testing.TB, text string) *codegen.Kernel {
 	return k
 }
 
-// rowShapes are dims of launches and how many are kept, around lanes, blocks of
-// scans and of folds.
+// rowShapes are dims of launches and the number of kept dims, with sizes around those of lanes and
+// of the blocks of scans and folds.
 var rowShapes = []struct {
 	dims []int64
 	kept int
@@ -33,8 +33,8 @@ var rowShapes = []struct {
 	{[]int64{3, 2, 9}, 1}, {[]int64{2, 40, 3, 5}, 2}, {[]int64{2, 17, 300}, 2}, {[]int64{3, 90, 70}, 2}, {[]int64{20, 4100}, 1}, {[]int64{2, 130, 2, 2100}, 2},
 }
 
-// TestRows holds row kernels against the oracle: rows, columns and split, in
-// every way to run.
+// TestRows compares row kernels with the oracle: as rows, as columns and split, in every way to
+// run.
 func TestRows(t *testing.T) {
 	for name, text := range rowtext.All {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowPatterns reaches operands of row kernels in every way there is.
+// TestRowPatterns accesses operands of row kernels in every pattern.
 func TestRowPatterns(t *testing.T) {
 	for name, text := range rowtext.All {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func product(dims []int64) int64 {
 	return n
 }
 
-// everyDevice are the ways to run that must agree, opened once.
+// everyDevice opens one device for each of the ways to run that must agree.
 func everyDevice(t testing.TB) map[string]*device {
 	ds := map[string]*device{}
 	for _, threads := range []int{1, 2, 4} {

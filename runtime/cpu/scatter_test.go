@@ -15,20 +15,20 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// scatterCase is a scatter of n updates into an axis of v elements, for each
-// point of the kept dims.
+// scatterCase is a scatter of n updates into an axis of v elements, for each point of the kept
+// dims.
 type scatterCase struct {
 	kept       []int64
 	n, v       int64
-	axis       int  // where the axis stands among the kept dims
-	same       bool // the indices are the same in the last kept dim
+	axis       int  // position of the axis among the kept dims
+	same       bool // the indices do not change along the last kept dim
 	apart      int  // 0: in place; 1: into other memory; 2: from a permuted operand
 	made       bool // indices and updates are computed
 	dt, index  ir.DType
 	mode       ir.IndexMode
 	how        ir.Combine
-	turned     bool // the updates lie with the row innermost
-	outOfRange int  // indices beyond either end
+	turned     bool // the updates have the row innermost
+	outOfRange int  // number of indices beyond either end
 }
 
 func (c *scatterCase) kernel() *codegen.Kernel {
@@ -45,7 +45,7 @@ func (c *scatterCase) kernel() *codegen.Kernel {
 		{Kind: codegen.Input, DT: c.dt}, {Kind: codegen.Output, DT: c.dt, Row: true}}}
 }
 
-// dense are strides of dims listed in an order, the last one innermost.
+// dense returns the strides of dims in an order, the last one innermost.
 func dense(dims []int64, order []int) (a runtime.Access, n int64) {
 	n = 1
 	for i := len(order) - 1; i >= 0; i-- {
@@ -106,8 +106,8 @@ func (c *scatterCase) launch(rng *rand.Rand) *kerneltest.Launch {
 	return h
 }
 
-// TestScatter holds scatters against the oracle: rows, columns, parts of one
-// axis, in place and not, in every way to run.
+// TestScatter compares scatters with the oracle: rows, columns, parts of one axis, in place and
+// not, in every way to run.
 func TestScatter(t *testing.T) {
 	ds := everyDevice(t)
 	few := maps.Clone(ds)
@@ -149,8 +149,8 @@ func TestScatter(t *testing.T) {
 	}
 }
 
-// An index out of range is found before anything is written, whoever finds it,
-// and the least is told.
+// TestScatterFault checks that an index out of range is found before anything is written, on every
+// thread, and that the least one is reported.
 func TestScatterFault(t *testing.T) {
 	for name, d := range everyDevice(t) {
 		for _, c := range []scatterCase{
@@ -195,7 +195,7 @@ func TestScatterFault(t *testing.T) {
 	}
 }
 
-// What reaches beyond its memory is refused, not written.
+// TestScatterReach checks that a scatter beyond its memory is refused and writes nothing.
 func TestScatterReach(t *testing.T) {
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
 	c := scatterCase{kept: []int64{4}, n: 3, v: 5, dt: ir.Float32, index: ir.Int32, apart: 1}

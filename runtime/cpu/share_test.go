@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Shared memory is zeroed, aligned, counted, and never handed out again.
+// TestAllocShared checks that shared memory is zeroed, aligned, counted, and never reused.
 func TestAllocShared(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1, Tier: -1, MemoryLimit: 8 << 20})
 	for _, n := range []int64{0, 1, 63, 64, 1000, 1 << 20} {
@@ -95,14 +95,14 @@ func TestAllocSharedRefused(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mem[0] = 1 // still Go's
+	mem[0] = 1 // still valid
 	if _, err := d.AllocShared(1); !errors.Is(err, runtime.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
 
-// Kernels read and write memory of Go, elementwise ones, rows and contractions,
-// while the collector runs.
+// TestRunOnShared checks that kernels (elementwise, rows, contractions) read and write Go's memory
+// during garbage collections.
 func TestRunOnShared(t *testing.T) {
 	const n = 5000
 	for _, c := range []runtime.Config{{Threads: 2, Tier: -1}, {Threads: 2, Compile: runtime.CompileWait}} {

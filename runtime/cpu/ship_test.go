@@ -28,7 +28,7 @@ type shipCase struct {
 	h    *kerneltest.Launch
 }
 
-// shipCases has every form of kernel that tier 1 compiles.
+// shipCases returns every form of kernel that tier 1 compiles.
 func shipCases(t *testing.T) (list []shipCase) {
 	t.Helper()
 	add := func(name string, k *codegen.Kernel, h *kerneltest.Launch) { list = append(list, shipCase{name, k, h}) }
@@ -57,7 +57,7 @@ func shipCases(t *testing.T) (list []shipCase) {
 		}
 		add(fmt.Sprint("seed ", seed), k, kerneltest.NewLaunch(rng, k, dims, kept, kerneltest.Pattern(rng.IntN(int(kerneltest.NumPatterns)))))
 	}
-	long := kerneltest.Random(rand.New(rand.NewPCG(8, 77)), 30, 4) // rows that no cache holds
+	long := kerneltest.Random(rand.New(rand.NewPCG(8, 77)), 30, 4) // rows that fit in no cache
 	add("long rows", long, kerneltest.NewLaunch(rand.New(rand.NewPCG(8, 77)), long, []int64{2, 300000}, 1, kerneltest.Dense))
 	around := rowKernel(t, dotKernels["around"])
 	for _, c := range dotCases[:3] {
@@ -78,7 +78,7 @@ func noted(t *testing.T, mode runtime.CompileMode, list []shipCase) (texts []str
 	cache := &mapCache{entries: map[string][]byte{}}
 	d := opened(t, runtime.Config{Compile: mode, Threads: 2, Cache: cache})
 	for i := range list {
-		hold(t, d, list[i].k) // only of these are notes told
+		hold(t, d, list[i].k) // notes cover live programs only
 		onDevice(t, d, list[i].k, list[i].h)
 	}
 	if err := d.Wait(true); err != nil {
@@ -98,11 +98,11 @@ func noted(t *testing.T, mode runtime.CompileMode, list []shipCase) (texts []str
 	return texts
 }
 
-// built compiles what was printed as cgo does, and loads it.
+// built compiles the printed source as cgo does, and loads it.
 func (src *ShipSource) built(t *testing.T, flags ...string) Library {
 	t.Helper()
-	cc, dir := strings.Fields(needCompiler(t)), t.TempDir()  // $CC may hold a wrapper and flags
-	probe := "int " + probeSymbol + "(void) { return 0; }\n" // load wants one; those of the objects are what is tested
+	cc, dir := strings.Fields(needCompiler(t)), t.TempDir()  // $CC may contain a wrapper and flags
+	probe := "int " + probeSymbol + "(void) { return 0; }\n" // load needs one; the test is about the probes of the objects
 	files := []string{"probe.c"}
 	if err := os.WriteFile(filepath.Join(dir, "probe.c"), []byte(probe), 0o600); err != nil {
 		t.Fatal(err)
@@ -135,8 +135,8 @@ func (src *ShipSource) built(t *testing.T, flags ...string) Library {
 	return lib
 }
 
-// shipOnly hands over a library for the length of a test. Devices that others
-// open meanwhile must not see it, so such tests are not parallel.
+// shipOnly registers a library for the duration of a test. Devices that other tests open must not
+// see it, so tests that use shipOnly are not parallel.
 func shipOnly(t *testing.T, l Library) {
 	t.Helper()
 	ship.Lock()
@@ -151,7 +151,7 @@ func shipOnly(t *testing.T, l Library) {
 	Ship(l)
 }
 
-// atLevel is the library with one level only.
+// atLevel returns the library with one level only.
 func (l Library) atLevel(level int) Library {
 	objects := make([][ShipLevels]unsafe.Pointer, len(l.Objects))
 	for i := range objects {
@@ -161,9 +161,8 @@ func (l Library) atLevel(level int) Library {
 	return l
 }
 
-// TestShipped runs every form of kernel as code that was compiled with the
-// flags that cgo takes, at every ISA level, without a compiler and a cache, and
-// compares the bits with the oracle's.
+// TestShipped runs every form of kernel as code compiled with cgo's flags, at every ISA level,
+// without a compiler or a cache, and compares the bits with the oracle's.
 func TestShipped(t *testing.T) {
 	list := shipCases(t)
 	src, err := PrintShipped("test", noted(t, runtime.CompileOff, list))
@@ -196,7 +195,7 @@ func TestShipped(t *testing.T) {
 				t.Errorf("%s: of %d launches %d ran shipped kernels, %d in tier 0; %d compiles, %d fallbacks", name, s.Launches, s.Shipped, s.Tier0, s.Compiles, s.Fallbacks)
 			}
 		}
-		asked := opened(t, runtime.Config{Compile: runtime.CompileNative, Tier: 1}) // what it asks for it gets
+		asked := opened(t, runtime.Config{Compile: runtime.CompileNative, Tier: 1}) // gets machine code, as requested
 		onDevice(t, asked, list[0].k, list[0].h)
 		if s := asked.Stats(); asked.machine && (s.Shipped != 0 || s.Tier0 != 0 || s.NativeKernels != 1) {
 			t.Errorf("machine code alone: %d shipped, %d in tier 0, %d made", s.Shipped, s.Tier0, s.NativeKernels)
@@ -209,7 +208,8 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// Where machine code ran, notes tell of all that C would have run.
+// TestNotesOfMachineCode checks that the notes of a device with machine code include all kernels
+// that C would have run.
 func TestNotesOfMachineCode(t *testing.T) {
 	list := shipCases(t)
 	all := noted(t, runtime.CompileBackground, list)
@@ -220,7 +220,7 @@ func TestNotesOfMachineCode(t *testing.T) {
 	}
 }
 
-// TestShippedSource checks that people are shown where code comes from.
+// TestShippedSource checks that Source shows the origin of code.
 func TestShippedSource(t *testing.T) {
 	list := shipCases(t)[:1]
 	src, err := PrintShipped("test", noted(t, runtime.CompileOff, list))
@@ -241,8 +241,8 @@ func TestShippedSource(t *testing.T) {
 	}
 }
 
-// TestShippedRefused checks that code which is not right is not run, that it is
-// told why, and that the kernels run all the same.
+// TestShippedRefused checks that unsuitable code is not run, that the reason is reported, and that
+// the kernels run nevertheless.
 func TestShippedRefused(t *testing.T) {
 	list := shipCases(t)[:1]
 	src, err := PrintShipped("test", noted(t, runtime.CompileOff, list))
@@ -323,7 +323,7 @@ func TestPrintShippedOrder(t *testing.T) {
 	}
 }
 
-// Notes that are none are left out, each with a reason.
+// TestNotes checks that invalid notes are left out, each with a reason.
 func TestNotes(t *testing.T) {
 	good := noted(t, runtime.CompileOff, shipCases(t)[:1])[0]
 	layout, kernel, _ := strings.Cut(strings.TrimPrefix(good, noteScope+"\n"), "\n")
@@ -349,7 +349,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestLayoutText checks that layouts say all that tells variants apart.
+// TestLayoutText checks that the text of a layout contains everything that distinguishes variants.
 func TestLayoutText(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 500 {
@@ -372,8 +372,8 @@ func TestLayoutText(t *testing.T) {
 	}
 }
 
-// TestForm: a form is another one where anything is that a text is printed from,
-// also where the text of the kernel only names it.
+// TestForm checks that the form changes with everything that a text is printed from, also if the
+// kernel's text only refers to it.
 func TestForm(t *testing.T) {
 	of := func(text, layout string) string {
 		t.Helper()
@@ -394,7 +394,7 @@ func TestForm(t *testing.T) {
 	if other := of(strings.ReplaceAll(exp, "exp", "exp2"), "cc/cc/cc"); other == before {
 		t.Error("the operation is not in the form")
 	}
-	sin := strings.ReplaceAll(exp, "exp", "sin") // whose slow path has a table
+	sin := strings.ReplaceAll(exp, "exp", "sin") // its slow path has a table
 	before = of(sin, "cc/cc/cc")
 	id, ok := ir.TableByName("twooverpi")
 	if !ok {
@@ -409,7 +409,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestFormFields: whoever gives kernels another field adds it to forms.
+// TestFormFields fails when a kernel gets a new field: that field must be added to forms.
 func TestFormFields(t *testing.T) {
 	for typ, want := range map[reflect.Type]string{
 		reflect.TypeFor[codegen.Schedule](): "Temps Phases",

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// shortSizes are of rows that are few or many, and of few points or too many to be short.
+// shortSizes are sizes of few and of many rows, which are short or just too long.
 var shortSizes = []map[string]int64{
 	{"i": 700, "j": 3, "b": 2}, {"i": 4, "j": 2, "b": 3}, {"i": 3, "j": 5, "b": 2}, {"i": 600, "j": 1, "b": 1}, {"i": 90, "j": 48, "b": 2},
 	{"i": 90, "j": 49, "b": 1}, {"i": 333, "j": 8, "b": 2}, {"i": 1400, "j": 7, "b": 1}, {"i": 1, "j": 9, "b": 2},
 }
 
-// TestShortRows holds elementwise launches over short rows against the oracle, some of
-// whose operands are the same for each row, or for each point of a row.
+// TestShortRows compares elementwise launches over short rows with the oracle. Some operands
+// repeat for each row, or for each point of a row.
 func TestShortRows(t *testing.T) {
 	t.Parallel()
 	kernels := map[string]string{
@@ -94,18 +94,18 @@ func TestDotShort(t *testing.T) {
 	}
 }
 
-// TestShortOrder: short rows are columns where there are enough of them, and where that is
-// what there is code for, if there is a compiler; an operand whose neighbours lie along a dim of its own is
-// transposed along that.
+// TestShortOrder checks that short rows are walked as columns if there are enough of them, or,
+// with a compiler, if only columns have code. An operand with neighbours along a dim of its own is
+// transposed along that dim.
 func TestShortOrder(t *testing.T) {
 	d := openTest(t, runtime.Config{Tier: 1, Threads: 1})
 	k := rowKernel(t, rowtext.Softmax)
 	for _, c := range []struct {
 		points, rows, fewer int64
-		then                [2]mode // of rows, then of fewer
+		then                [2]mode // modes of rows, then of fewer
 	}{{3, 700, 10, [2]mode{modeCols, modeCols}}, {3, 10, 8, [2]mode{modeRows, modeRows}}, {60, 130, 4, [2]mode{modeCols, modeCols}},
 		{60, 100, 4, [2]mode{modeRows, modeRows}}, {64, 700, 4, [2]mode{modeRows, modeRows}}} {
-		d := openTest(t, runtime.Config{Tier: 1, Threads: 1}) // a program keeps its code
+		d := openTest(t, runtime.Config{Tier: 1, Threads: 1}) // a new device, because a program keeps its code
 		h := kerneltest.NewLaunch(rand.New(rand.NewPCG(2, 2)), k, []int64{c.rows, c.points}, 1, kerneltest.Dense)
 		bound(t, d, k, h, func(l *runtime.Launch) {
 			var got [2]mode

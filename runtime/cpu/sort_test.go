@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestSortRow holds sorts of every dtype against their meaning, around the sizes where
-// their ways change.
+// TestSortRow compares sorts of every dtype with their definition, around the sizes where the
+// algorithm changes.
 func TestSortRow(t *testing.T) {
 	for _, dt := range kerneltest.DTypes {
 		rng := rand.New(rand.NewPCG(8, uint64(dt)))

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestBytes gives every op on eight bits all values of its first operand, and
-// of the second those at the ends, on both tiers.
+// TestBytes gives every op on 8-bit integers all values of its first operand and the extreme
+// values of the second, on both tiers.
 func TestBytes(t *testing.T) {
 	others := []byte{0, 1, 2, 3, 7, 8, 0x7f, 0x80, 0x81, 0xff}
 	for name, c := range tiers {
 		t.Run(name, func(t *testing.T) {
 			d := openTest(t, c)
 			for _, dt := range []ir.DType{ir.Int8, ir.Uint8} {
-				for half := range ir.Op(2) { // operands of a launch are limited
+				for half := range ir.Op(2) { // a launch has a limited number of operands
 					k := kerneltest.EveryOp(dt, func(op ir.Op, _ ir.DType) bool { return op&1 == half })
 					h := kerneltest.NewLaunch(rand.New(rand.NewPCG(3, 3)), k, []int64{int64(256 * len(others))}, 1, kerneltest.Dense)
 					for i := range h.Args[0].Data {
@@ -31,7 +31,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestEveryHalf brings all 16-bit floats to float32 and back, on both tiers.
+// TestEveryHalf converts all 16-bit floats to float32 and back, on both tiers.
 func TestEveryHalf(t *testing.T) {
 	for name, c := range tiers {
 		t.Run(name, func(t *testing.T) {

@@ -33,8 +33,8 @@ func TestCacheShare(t *testing.T) {
 
 const negText = "in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = neg %0 : float32\nstore 1 %1\n"
 
-// Results of which caches would keep too little are stored past them, whatever
-// kernel writes them, by the code that stores smaller ones the usual way.
+// TestLargeResultsPassCaches checks that results too large for the caches are stored past them, by
+// every kind of kernel and by the same code that stores smaller ones normally.
 func TestLargeResultsPassCaches(t *testing.T) {
 	const from = 1 << 20
 	d := openTest(t, runtime.Config{Tier: 1, Threads: 2, Compile: runtime.CompileWait})
@@ -94,7 +94,7 @@ func TestLargeResultsPassCaches(t *testing.T) {
 	}
 }
 
-// pitch puts rows so many elements apart.
+// pitch makes rows n elements apart.
 func pitch(n int64) func(*runtime.Launch) {
 	return func(l *runtime.Launch) {
 		for i := range l.Args {
@@ -103,9 +103,9 @@ func pitch(n int64) func(*runtime.Launch) {
 	}
 }
 
-// TestStoredPastCaches holds what is stored past the caches against the oracle:
-// blocks, rows and ends of both that are no whole lines, of elements of every
-// size, beginning within a line and at its beginning.
+// TestStoredPastCaches compares results stored past the caches with the oracle: blocks, rows and
+// ends of both that are not whole lines, for elements of every size, beginning within a line and
+// at its start.
 func TestStoredPastCaches(t *testing.T) {
 	ds := everyDevice(t)
 	for _, dt := range []string{"float32", "float64", "int8", "float16"} {

@@ -9,9 +9,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestSwapped holds launches whose two innermost dims are walked the other way round
-// against the oracle: what is put together from two operands that lie along the
-// longer one.
+// TestSwapped compares launches with swapped innermost dims with the oracle: results combined from
+// two operands that are dense along the longer dim.
 func TestSwapped(t *testing.T) {
 	const text = "in 0 : float32\nindex 1\nin 2 : float32\nout 3 : float32\n%0 = indexlo 1 : uint32\n%1 = const 0x9 : uint32\n%2 = lt %0 %1 : bool\n" +
 		"%3 = load 0 %2 : float32\n%4 = ge %0 %1 : bool\n%5 = load 2 %4 : float32\n%6 = where %2 %3 %5 : float32\nstore 3 %6\n"
@@ -24,7 +23,7 @@ func TestSwapped(t *testing.T) {
 		dims   []int64
 		along  int // inputs are dense along this dim
 		swaps  bool
-		stands bool // the output is stored by some points only
+		stands bool // only some points store to the output
 	}{
 		{[]int64{40, 2}, 0, true, false}, {[]int64{7, 3, 33, 4}, 2, true, false}, {[]int64{6, 70, 8}, 1, true, false}, {[]int64{300, 17, 3}, 1, true, true},
 		{[]int64{40, 2}, 1, false, false}, {[]int64{40, 9}, 0, false, false}, {[]int64{9, 2, 2}, 1, false, false}, {[]int64{12, 5, 2}, 0, false, false},

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Who makes code of kernels, by every mode and tier.
+// TestWhoMakesCode checks who makes code of kernels, for every mode and tier.
 func TestWhoMakesCode(t *testing.T) {
 	target := machine.Level() != machine.None
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestWhoMakesCode(t *testing.T) {
 	}
 }
 
-// Bytes of machine code are counted while they are mapped.
+// TestNativeBytes checks that bytes of machine code are counted while they are mapped.
 func TestNativeBytes(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 1})
 	if !machine.Supported() {

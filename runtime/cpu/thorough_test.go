@@ -2,6 +2,6 @@ package cpu
 
 import "os"
 
-// thorough asks for all combinations where a sample has to do: each new
-// combination of accesses costs a run of the compiler. See make test-long.
+// thorough makes tests try all combinations instead of a sample: each new combination of accesses
+// is a run of the compiler. See make test-long.
 var thorough = os.Getenv("MILLRACE_LONG") != ""

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// geluKernel is GELU as a user writes it who brings an erf of his own, the one
-// of Abramowitz and Stegun, 7.1.26: 24 ops on float32.
+// geluKernel returns a GELU of a user with an erf function of their own, the one of Abramowitz and
+// Stegun, 7.1.26: 24 ops on float32.
 func geluKernel() *codegen.Kernel {
 	k := &codegen.Kernel{}
 	f := func(v float32) ir.Ref { return body(k, ir.Const, ir.Float32, uint64(math.Float32bits(v))) }
@@ -31,7 +31,7 @@ func geluKernel() *codegen.Kernel {
 	return k
 }
 
-// chain is a kernel of n cheap ops.
+// chain returns a kernel of n cheap ops.
 func chain(n int) *codegen.Kernel {
 	k := &codegen.Kernel{Scalars: []ir.DType{ir.Float32}}
 	x := input(k, ir.Float32)
@@ -44,7 +44,7 @@ func chain(n int) *codegen.Kernel {
 	return k
 }
 
-// denseLaunch runs a kernel over n elements of new memory.
+// denseLaunch returns a launch of a kernel over n elements of new memory.
 func denseLaunch(tb testing.TB, d *device, k *codegen.Kernel, n int64) []runtime.Launch {
 	p, err := d.Build(k)
 	if err != nil {
@@ -94,7 +94,7 @@ func BenchmarkTier0(b *testing.B) {
 	}
 }
 
-// BenchmarkTier0Build makes the block program of a kernel never seen before.
+// BenchmarkTier0Build times making the block program of a new kernel.
 func BenchmarkTier0Build(b *testing.B) {
 	k := chain(40)
 	for b.Loop() {
@@ -104,7 +104,7 @@ func BenchmarkTier0Build(b *testing.B) {
 	}
 }
 
-// TestTier0Start holds the time from a new kernel to its program.
+// TestTier0Start bounds the time from a new kernel to its program.
 func TestTier0Start(t *testing.T) {
 	best := time.Hour
 	for i := range 20 {

@@ -39,11 +39,10 @@ type launch struct {
 	data    [][]byte
 	access  []runtime.Access
 	scalars []uint64
-	share   map[int]int // operands in the memory of another
+	share   map[int]int // operands in the memory of another operand
 }
 
-// interpret gives the operands' memory after the launch as the interpreter
-// leaves it.
+// interpret returns the operands' memory after the interpreter has run the launch.
 func (l *launch) interpret(t *testing.T) [][]byte {
 	t.Helper()
 	data := cloneAll(l.data)
@@ -103,7 +102,7 @@ func (l *launch) run(t *testing.T, cut int64) [][]byte {
 	return data
 }
 
-// check compares with the interpreter.
+// check compares the results with the interpreter's.
 func (l *launch) check(t *testing.T, what string, cut int64) {
 	t.Helper()
 	want := l.interpret(t)
@@ -142,7 +141,8 @@ func randomBytes(rng *rand.Rand, dt ir.DType, n int64) []byte {
 	return b
 }
 
-// randomAccess reads n elements at most, in one of the ways fusion finds them.
+// randomAccess returns a random access like those that fusion makes, and the number of elements
+// that it reaches.
 func randomAccess(rng *rand.Rand, dims []int64, out bool) (runtime.Access, int64) {
 	var a runtime.Access
 	size := int64(1)
@@ -160,7 +160,7 @@ func randomAccess(rng *rand.Rand, dims []int64, out bool) (runtime.Access, int64
 			a.Stride[d] = -size
 			a.Offset += size * (dims[d] - 1)
 			size *= dims[d]
-		case r == 2 && !out: // every other one
+		case r == 2 && !out: // every second element
 			a.Stride[d] = 2 * size
 			size *= 2 * dims[d]
 		default:
@@ -175,7 +175,7 @@ func randomAccess(rng *rand.Rand, dims []int64, out bool) (runtime.Access, int64
 	if out || rng.IntN(4) > 0 {
 		return a, size
 	}
-	// The memory read through a transposed view.
+	// Read the memory through a transposed view.
 	rows := int64(1)
 	for _, n := range []int64{2, 3, 5, 7} {
 		if size%n == 0 {
@@ -239,8 +239,8 @@ func mixedKernel() *codegen.Kernel {
 	output(k, body(k, ir.Div, ir.Int32, 0, i, n))
 	output(k, body(k, ir.Lt, ir.Bool, 0, x, y))
 	output(k, body(k, ir.Add, ir.Float64, 0, body(k, ir.Cast, ir.Float64, 0, w), d))
-	output(k, x)                                   // a load stored as it is
-	output(k, body(k, ir.Sqrt, ir.Float32, 0, s))  // the same everywhere
+	output(k, x)                                   // a load stored unchanged
+	output(k, body(k, ir.Sqrt, ir.Float32, 0, s))  // the same at every point
 	output(k, sum)                                 // read again later
 	output(k, body(k, ir.Sin, ir.Float32, 0, sum)) // has a slow path
 	output(k, body(k, ir.Cast, ir.Uint8, 0, e))    // narrow
@@ -291,7 +291,7 @@ func TestRandomKernels(t *testing.T) {
 
 var tensorDTypes = []ir.DType{ir.Bool, ir.Uint8, ir.Int32, ir.Int64, ir.Float32, ir.Float64}
 
-// randomKernel has n random instructions over ops of the table.
+// randomKernel returns a kernel of n random instructions over ops of the table.
 func randomKernel(rng *rand.Rand, n int) *codegen.Kernel {
 	k := &codegen.Kernel{}
 	for _, dt := range tensorDTypes {
@@ -326,7 +326,7 @@ func randomKernel(rng *rand.Rand, n int) *codegen.Kernel {
 	return k
 }
 
-// TestGuardAlone has nothing but the guard of an output to walk for.
+// TestGuardAlone tests kernels where only the guard of an output needs the position.
 func TestGuardAlone(t *testing.T) {
 	k := &codegen.Kernel{}
 	x := input(k, ir.Float32)
@@ -342,13 +342,13 @@ func TestGuardAlone(t *testing.T) {
 	}
 }
 
-// TestInPlace overwrites inputs by outputs of the same access.
+// TestInPlace overwrites inputs by outputs with the same access.
 func TestInPlace(t *testing.T) {
 	for _, n := range []int64{64, 1000, 5000} {
 		k := &codegen.Kernel{}
 		x, y := input(k, ir.Float32), input(k, ir.Float32)
 		sum := body(k, ir.Add, ir.Float32, 0, x, y)
-		output(k, sum) // over y, though x*y reads y later
+		output(k, sum) // over y, which x*y reads later
 		output(k, y)   // y itself goes to x's memory
 		output(k, body(k, ir.Mul, ir.Float32, 0, x, y))
 		rng := rand.New(rand.NewPCG(uint64(n), 1))

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// specials are operands that ops treat in a way of their own.
+// specials returns operands that ops treat specially.
 func specials(dt ir.DType) []uint64 {
 	var r []uint64
 	switch dt {
@@ -46,7 +46,7 @@ func sameBits(dt ir.DType, a, b uint64) bool {
 	return a == b
 }
 
-// rowArgs gives the dtypes of the operands of a row's operation.
+// rowArgs returns the dtypes of the operands of a row's operation.
 func rowArgs(r *fnRow, op ir.Op) []ir.DType {
 	in := r.in
 	if in == ir.Invalid {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// softmaxTotal divides by the sum of a row, and adds all quotients up.
+// softmaxTotal returns a kernel that divides by the sum of a row and adds up all quotients.
 func softmaxTotal(dt ir.DType, op ir.Op) *codegen.Kernel {
 	var b ir.Builder
 	x := b.Emit(ir.Load, dt, 0)
@@ -24,9 +24,8 @@ func softmaxTotal(dt ir.DType, op ir.Op) *codegen.Kernel {
 	}
 }
 
-// TestTotals folds all points of kernels of rows, of lengths around those of lanes
-// and blocks, so few that one thread has them all and so many that shares end
-// within blocks.
+// TestTotals folds all points of row kernels. Lengths are around those of lanes and blocks, from
+// so few that one thread has all points to so many that shares end within blocks.
 func TestTotals(t *testing.T) {
 	t.Parallel()
 	lengths := []int64{1, 3, 64, 65, 1000, 2048, 4095, 4097, 9000}
@@ -71,7 +70,8 @@ func TestTotalsRandom(t *testing.T) {
 	}
 }
 
-// TestTotalThreads: every number of threads cuts the rows elsewhere.
+// TestTotalThreads checks totals for several numbers of threads, which each cut the rows at other
+// places.
 func TestTotalThreads(t *testing.T) {
 	k := softmaxTotal(ir.Float32, ir.Sum)
 	for _, dims := range [][]int64{{700, 100}, {333, 1000}, {40, 5001}, {3000, 64}} {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// lay has input i of h lie with the dims in the order of how far apart their
-// elements are, the nearest last, each step elements from the next, some backwards.
+// lay changes the layout of input i of h: order lists the dims by the distance of their elements,
+// the nearest last. Elements are step apart; some dims run backwards.
 func lay(rng *rand.Rand, k *codegen.Kernel, h *kerneltest.Launch, i int, order []int, step int64) {
 	a, size := &h.Args[i], int64(k.Operands[i].DT.Size())
 	n, offset := step, int64(3)
@@ -33,8 +33,8 @@ func lay(rng *rand.Rand, k *codegen.Kernel, h *kerneltest.Launch, i int, order [
 	a.Data = data
 }
 
-// TestTransposed holds launches with operands whose neighbours lie along other
-// dims against the oracle, with tiles that are transposed and, where points are few, without.
+// TestTransposed compares launches with operands whose neighbours are along other dims with the
+// oracle: with transposed tiles and, for few points, without.
 func TestTransposed(t *testing.T) {
 	elementwise := map[string]string{
 		"float32": "in 0 : float32\nin 1 : float32\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = sub %0 %1 : float32\nstore 2 %2\n",
@@ -57,7 +57,7 @@ func TestTransposed(t *testing.T) {
 		"tier 0": openTest(t, runtime.Config{Tier: -1, Threads: 3}), "tier 1": openTest(t, runtime.Config{Tier: 1, Threads: 2}),
 		"go": openTest(t, runtime.Config{Tier: -1, Threads: 2}),
 	}
-	seen := map[bool]int{} // launches with rows, without, that had operands transposed
+	seen := map[bool]int{} // launches with transposed operands, with rows and without
 	each := func(name string, k *codegen.Kernel, shapes []shape, compiled bool) {
 		for n, s := range shapes {
 			rng := rand.New(rand.NewPCG(7, uint64(n)))
@@ -67,7 +67,7 @@ func TestTransposed(t *testing.T) {
 					continue
 				}
 				order := rng.Perm(len(s.dims))
-				if i == 0 { // the innermost before the one it is transposed with
+				if i == 0 { // the innermost dim just before the one that it is transposed with
 					order = append(rng.Perm(s.kept-1), len(s.dims)-1)
 					for d := s.kept; d < len(s.dims)-1; d++ {
 						order = append(order, d)
@@ -114,8 +114,8 @@ func TestTransposed(t *testing.T) {
 	}
 }
 
-// TestNotTransposed: what lies behind a guard or an index is not read ahead, nor
-// is anything where a result is stored by some points of a dim only.
+// TestNotTransposed checks that operands behind a guard or an index are not transposed, and that
+// nothing is if only some points of a dim store a result.
 func TestNotTransposed(t *testing.T) {
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 1})
 	check := func(what, text string, change func(h *kerneltest.Launch)) {

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// factsSeen are the lists of choices that were given for facts.
+// factsSeen maps facts to the list of choices returned with them.
 type factsSeen map[string]string
 
-// add holds a unit's choices against those of units with the same facts.
+// add compares a launch's choices with those of earlier launches with the same facts.
 func (seen factsSeen) add(t *testing.T, what string, c runtime.Choices) {
 	t.Helper()
 	if len(c.List) == 0 {
@@ -30,8 +30,8 @@ func (seen factsSeen) add(t *testing.T, what string, c runtime.Choices) {
 	seen[c.Facts] = list
 }
 
-// TestFactsDecide: what is kept of a unit is found by its facts, so units of
-// equal facts and kernels must have the same choices, whatever their sizes.
+// TestFactsDecide checks that launches with equal facts and kernels have the same choices,
+// whatever their sizes: stored timings are found by facts.
 func TestFactsDecide(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 4})
 	rng := rand.New(rand.NewPCG(11, 11))

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestFactsOfShippedCode: what was found out with a compiler holds where the code
-// came with the program, and not where there is none.
+// TestFactsOfShippedCode checks that facts found with a compiler are valid for code compiled into
+// the program, and not valid without code.
 func TestFactsOfShippedCode(t *testing.T) {
 	needCompiler(t)
 	force.SetChoice(0) // small launches have choices, too
@@ -50,7 +50,7 @@ func TestFactsOfShippedCode(t *testing.T) {
 		}
 	}
 	shipOnly(t, src.built(t).atLevel(best))
-	beside := made // where machine code is a choice, too
+	beside := made // the facts if machine code is a choice, too
 	if machineISA() != nil {
 		beside = strings.Replace(made, " compiled ", " brought ", 1)
 	}
@@ -65,8 +65,8 @@ func TestFactsOfShippedCode(t *testing.T) {
 	}
 }
 
-// TestBroughtOrOwn: where code came with the program there is a choice of machine code, which
-// gives the same bits and is no code of the program's.
+// TestBroughtOrOwn checks that machine code is a choice beside code compiled into the program,
+// with the same bits, and does not count as shipped code.
 func TestBroughtOrOwn(t *testing.T) {
 	needCompiler(t)
 	if machineISA() == nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestChoices holds every choice of contractions against the oracle, run and
-// tried, and sees that nothing is counted that was only tried.
+// TestChoices compares every choice of contractions with the oracle, by Run and by Try, and checks
+// that Try counts nothing.
 func TestChoices(t *testing.T) {
-	force.SetChoice(0) // all of them are listed, also for small launches
+	force.SetChoice(0) // list all choices, also for small launches
 	defer force.SetChoice(-1)
 	configs := []runtime.Config{{Tier: -1, Threads: 2}, {Tier: 1, Threads: 2}, {Tier: 1, Threads: 2, Compile: runtime.CompileC}}
 	for _, c := range configs {
@@ -56,8 +56,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestNoChoices: what is small and what multiplies nothing has one way, and a try
-// can fail.
+// TestNoChoices checks that small launches and those without a contraction have no choices, and
+// that Try can fail.
 func TestNoChoices(t *testing.T) {
 	defer fault.Reset()
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})

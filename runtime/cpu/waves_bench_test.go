@@ -11,9 +11,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// BenchmarkWaves times a list of launches that do not depend on each other beside
-// the same list in which each depends on the one before: w - lr·m on a hundred
-// parameters of so many elements, and n by n products.
+// BenchmarkWaves compares a list of independent launches with the same list in which each launch
+// depends on the one before: w - lr·m on a hundred parameters of n elements, and n by n products.
 func BenchmarkWaves(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -29,7 +28,7 @@ func BenchmarkWaves(b *testing.B) {
 			d := openTest(b, runtime.Config{Tier: 1, Threads: c.threads})
 			k := waveKernels()[c.which]
 			if c.which == 0 {
-				k.Body[3].Op = ir.Abs // what is worth an update
+				k.Body[3].Op = ir.Abs // an update with more work
 			}
 			p, err := d.Build(k)
 			if err != nil {
@@ -77,7 +76,7 @@ func BenchmarkWaves(b *testing.B) {
 	}
 }
 
-// BenchmarkOrder is what looking for waves costs where there is none, per launch.
+// BenchmarkOrder times the search for waves, per launch, in a list that has none.
 func BenchmarkOrder(b *testing.B) {
 	d := openTest(b, runtime.Config{Tier: -1, Threads: 2})
 	p, err := d.Build(waveKernels()[0])

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// waveKernels are an elementwise one, one of rows and a contraction, all from two
-// square matrices to a third.
+// waveKernels returns an elementwise kernel, one of rows and a contraction, all from two square
+// matrices to a third.
 func waveKernels() []*codegen.Kernel {
 	f := ir.Float32
 	start := func() (*codegen.Kernel, *ir.Builder, ir.Ref, ir.Ref) {
@@ -38,7 +38,7 @@ func waveKernels() []*codegen.Kernel {
 	return append(ks, k)
 }
 
-// waveLaunch is kernel number which, from x and y to out, which are n by n.
+// waveLaunch returns a launch of kernel number which, from x and y to out, which are n by n.
 func waveLaunch(p runtime.Program, which int, n int64, x, y, out runtime.Buffer) runtime.Launch {
 	l := runtime.Launch{Prog: p, Rank: 2, Kept: 2, Args: []runtime.Access{{Buf: x}, {Buf: y}, {Buf: out}}}
 	l.Dims[0], l.Dims[1] = n, n
@@ -56,8 +56,8 @@ func waveLaunch(p runtime.Program, which int, n int64, x, y, out runtime.Buffer)
 	return l
 }
 
-// TestWaves runs random lists of launches of different sizes on a few buffers, on
-// several threads and on one.
+// TestWaves runs random lists of launches of different sizes on a few buffers, and compares
+// several threads with one.
 func TestWaves(t *testing.T) {
 	lists := 60
 	if testing.Short() {
@@ -85,7 +85,7 @@ func TestWaves(t *testing.T) {
 	}
 }
 
-// waveRun runs list number seed and returns what is in its buffers.
+// waveRun runs list number seed and returns the contents of its buffers.
 func waveRun(t *testing.T, d *device, seed uint64) [][]byte {
 	t.Helper()
 	return waveRunBy(t, d, seed, func(list []runtime.Launch, _ [][]runtime.Buffer, _ *rand.Rand) {
@@ -95,8 +95,7 @@ func waveRun(t *testing.T, d *device, seed uint64) [][]byte {
 	})
 }
 
-// waveRunBy is waveRun by a function, which may put other buffers in place of those that
-// there are, by sizes.
+// waveRunBy is waveRun with a run function, which may replace buffers by others of the same size.
 func waveRunBy(t *testing.T, d *device, seed uint64, run func(list []runtime.Launch, bufs [][]runtime.Buffer, rng *rand.Rand)) (out [][]byte) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 16))
@@ -109,7 +108,7 @@ func waveRunBy(t *testing.T, d *device, seed uint64, run func(list []runtime.Lau
 		}
 		progs[i] = p
 	}
-	// Buffers of a size are operands of each other.
+	// Launches use buffers of one size as operands.
 	var bufs [][]runtime.Buffer
 	var sizes []int64
 	for range 3 {
@@ -161,7 +160,7 @@ func waveRunBy(t *testing.T, d *device, seed uint64, run func(list []runtime.Lau
 	return out
 }
 
-// piecesOf is an elementwise launch as two that write pieces, some rows and the others.
+// piecesOf splits an elementwise launch into two that write pieces: some rows and the others.
 func piecesOf(l runtime.Launch, rows int64, number int32) []runtime.Launch {
 	rest := l
 	rest.Args = slices.Clone(l.Args)
@@ -173,8 +172,9 @@ func piecesOf(l runtime.Launch, rows int64, number int32) []runtime.Launch {
 	return []runtime.Launch{l, rest}
 }
 
-// TestWavesOfPieces: launches that write pieces of one tensor do not wait for each other,
-// others wait for all of them, and pieces of another tensor in the same memory do, too.
+// TestWavesOfPieces checks that launches that write pieces of one tensor do not wait for each
+// other, and that other launches, and pieces of another tensor in the same memory, wait for all of
+// them.
 func TestWavesOfPieces(t *testing.T) {
 	d := openTest(t, runtime.Config{Tier: -1, Threads: 2})
 	p, err := d.Build(waveKernels()[0])
@@ -206,8 +206,8 @@ func TestWavesOfPieces(t *testing.T) {
 	}
 }
 
-// TestWavesFault: what comes before a launch that may meet an index out of range
-// runs before it, and what comes after it does not when it has met one.
+// TestWavesFault checks that launches before one that may meet an index out of range run before
+// it, and that launches after it do not run if it has failed.
 func TestWavesFault(t *testing.T) {
 	f := ir.Float32
 	b := &ir.Builder{}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A directory that somebody puts in the place of the private one gives nothing:
-// what is read is what was made, or nothing.
+// TestWorkDirIsNotSwapped checks that a directory put in the place of the private one is not used:
+// reads return what was made in the original, or fail.
 func TestWorkDirIsNotSwapped(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	d, err := newWorkDir()
@@ -49,8 +49,8 @@ func TestWorkDirIsNotSwapped(t *testing.T) {
 	}
 }
 
-// Objects are loaded by their paths only where nobody else can change what the
-// paths lead to.
+// TestLoadedPathsAreOwn checks that objects are loaded by path only if no other user can change
+// the path's target.
 func TestLoadedPathsAreOwn(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -78,7 +78,7 @@ func TestLoadedPathsAreOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.remove()
-			for _, dir := range []string{tmp, parent} { // the next above, and one further up
+			for _, dir := range []string{tmp, parent} { // the parent, and a directory further up
 				if err := os.Chmod(dir, c.mode); err != nil {
 					t.Fatal(err)
 				}

@@ -21,8 +21,8 @@ func provisional(t *testing.T, d *device, k *codegen.Kernel, points int64, copie
 	})
 }
 
-// The first launch of a plan that will be replaced has code where it does more than making
-// code takes, and is interpreted where it does less.
+// TestLargeProvisionalLaunchHasCode checks the first launch of a plan that will be replaced: it
+// gets code if it does more work than making code takes, and is interpreted otherwise.
 func TestLargeProvisionalLaunchHasCode(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 2})
 	if !d.machine {
@@ -51,7 +51,8 @@ func TestLargeProvisionalLaunchHasCode(t *testing.T) {
 	}
 }
 
-// Small launches of a plan that will be replaced have code when together they did as much.
+// TestManyProvisionalLaunchesHaveCode checks that small launches of such a plan get code once they
+// have done that much work together.
 func TestManyProvisionalLaunchesHaveCode(t *testing.T) {
 	d := openTest(t, runtime.Config{Threads: 2})
 	if !d.machine {

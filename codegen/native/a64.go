@@ -5,21 +5,21 @@ import (
 	"math/bits"
 )
 
-// Instructions of arm64 on general registers. The package's names for registers are
-// amd64's: gpr n is xn, so that rdi, which has the frame, is x7. x16 and x17 are for what
-// an instruction of amd64 does besides: addresses, operands in memory, large constants.
-// x18 and x28 to x30 are never touched, and neither is the stack pointer.
+// Instructions of arm64 on general registers. The package uses amd64's names: gpr n is xn, so rdi,
+// which has the frame, is x7. x16 and x17 are scratch for other parts of an amd64 instruction:
+// addresses, operands in memory, large constants. x18, x28 to x30 and the stack pointer are never
+// changed.
 const (
 	x16 gpr = 16
 	x17 gpr = 17
 	xzr gpr = 31
-	v30     = 30 // what v30 and v31 are to vectors
+	v30     = 30 // scratch vector registers, like x16 and x17
 	v31     = 31
 )
 
 const nopA64 = -0x2afcdfe1 // 0xd503201f
 
-// Where in an instruction the distance to a label goes.
+// The bits of an instruction that hold the distance to a label.
 const (
 	rel32 uint8 = iota // amd64's four bytes
 	rel26              // b
@@ -27,8 +27,8 @@ const (
 	rel21              // adr
 )
 
-// xName and wName are registers as texts have them, of 64 bits and of 32. Most code has no
-// reader, so that they are not spelled before one is found.
+// xName and wName are registers with their 64-bit and 32-bit names. They are formatted only when a
+// listing is made, since most code needs none.
 type (
 	xName gpr
 	wName gpr
@@ -51,7 +51,7 @@ func (a *asm) word(w uint32, format string, args ...any) {
 	a.text(begin, format, args...)
 }
 
-// toLabel is word with a distance that is settled later.
+// toLabel emits an instruction with a distance that finish fills in.
 func (a *asm) toLabel(w uint32, kind uint8, to label, pool bool, format string, args ...any) {
 	a.fixes = append(a.fixes, fix{at: int32(len(a.buf)), end: int32(len(a.buf)), to: to, pool: pool, kind: kind})
 	a.word(w, format, args...)
@@ -79,7 +79,7 @@ func (a *asm) settleA64(f fix, d int32) {
 	}
 }
 
-// constA64 makes a register a constant.
+// constA64 sets a register to a constant.
 func (a *asm) constA64(r gpr, x int64) {
 	w, op := uint64(x), uint32(0xd2800000)
 	if x < 0 {
@@ -130,8 +130,8 @@ func (a *asm) adr(d gpr, pool int32) {
 	a.toLabel(0x10000000|uint32(d), rel21, label(pool), true, "adr %s, C%d", xName(d), pool)
 }
 
-// reach is a register and a distance from it that loads and stores of so many bytes can
-// have. It may use x16, and x17 before that.
+// reach returns a register and an offset from it that loads and stores of size bytes can use. It may
+// change x16, and x17 before that.
 func (a *asm) reach(m mem, size int) (base gpr, off int) {
 	if m.base == noReg {
 		a.adr(x16, m.disp)
@@ -149,8 +149,8 @@ func (a *asm) reach(m mem, size int) (base gpr, off int) {
 	return x16, 0
 }
 
-// moveA64 is a load or a store: of a general register, or of a vector's lowest bytes.
-// opc is 0 to store, 1 to load, 2 to extend the sign to 64 bits, 3 to 32.
+// moveA64 is a load or a store of a general register, or of a vector's lowest bytes. opc is 0 to
+// store, 1 to load, 2 to extend the sign to 64 bits, 3 to 32.
 func (a *asm) moveA64(size int, vector bool, opc uint32, r uint8, base gpr, off int) {
 	scale := uint32(bits.TrailingZeros(uint(size)))
 	w := scale&3<<30 | opc<<22 | uint32(base)<<5 | uint32(r)
@@ -206,7 +206,7 @@ var arithA64 = map[arith]struct {
 	code uint32
 }{add: {"adds", 0xab000000}, and: {"ands", 0xea000000}, sub: {"subs", 0xeb000000}, xor: {"eor", 0xca000000}, cmp: {"cmp", 0xeb000000}}
 
-// regsA64 is d = n o m; comparing leaves flags alone.
+// regsA64 is d = n o m; cmp sets the flags only.
 func (a *asm) regsA64(o arith, d, n, m gpr) {
 	t := arithA64[o]
 	if o == cmp {
@@ -250,7 +250,7 @@ func (a *asm) opImmA64(o arith, x rm, imm int) {
 	a.moveA64(8, false, 0, uint8(x17), base, off)
 }
 
-// immA64 is r = r o imm. It may use x16.
+// immA64 is r = r o imm. It may change x16.
 func (a *asm) immA64(o arith, r gpr, imm int) {
 	if o != add && o != sub && o != cmp || imm <= -4096 || imm >= 4096 {
 		a.constA64(x16, int64(imm))
@@ -319,7 +319,7 @@ func (a *asm) leaA64(r gpr, m mem) {
 	}
 }
 
-// divideA64 is d = n / m, which is 0 where m is, of 64 bits.
+// divideA64 is d = n / m, of 64 bits. It gives 0 if m is 0.
 func (a *asm) divideA64(signed bool, d, n, m gpr) {
 	w, name := uint32(0x9ac00800), "udiv"
 	if signed {
@@ -333,7 +333,7 @@ func (a *asm) lessProduct(d, n, m, s gpr) {
 	a.word(0x9b008000|uint32(m)<<16|uint32(s)<<10|uint32(n)<<5|uint32(d), "msub %s, %s, %s, %s", xName(d), xName(n), xName(m), xName(s))
 }
 
-// condsA64 are conditions by amd64's.
+// condsA64 maps amd64's conditions to arm64's.
 var condsA64 = map[cond]struct {
 	code uint32
 	name string

@@ -2,32 +2,32 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Lanes of folds while the main loop of a row runs: in registers where those are enough,
-// else in the frame, each at a place that the code knows. Where the loop does not go, in
-// what is left of a row, any vector finds its lanes in the frame.
+// The lanes of folds while the main loop of a row runs. If there are enough registers, the lanes are
+// in registers; else they are in the frame, each at a fixed offset. For the remaining points of a
+// row, which the loop does not cover, the lanes are always in the frame.
 
-// accumulator is the lanes of one fold in registers.
+// accumulator holds the lanes of one fold in registers.
 type accumulator struct {
-	lanes []value // of an extremum one for each vector of a turn
-	// What an extremum does not tell: whether any element of a lane was a zero of the sign
-	// that wins, as the bits that all had, or any had, and which lanes had no NaN.
+	lanes []value // for an extremum: one per vector of a turn
+	// State that max and min instructions do not keep. sign tells whether any element of a lane was
+	// a zero of the winning sign: the AND of all bits for a maximum, the OR for a minimum. real
+	// tells which lanes had no NaN.
 	sign value
 	real []value
-	last value // the vector before the one at hand
+	last value // the previous vector
 }
 
 const (
-	// mostTurns bounds how often the loop's body is repeated for the lanes of a fold, in
-	// values.
+	// mostTurns limits the repetition of the loop's body for the lanes of a fold, in values.
 	mostTurns = 400
-	// extremeMasks are those of an extremum, which would wait for one.
+	// extremeMasks is the number of masks per extremum; with one, steps would wait for it.
 	extremeMasks = 2
-	// The predicates that one is NaN, and that neither is.
+	// The predicates for "one is NaN" and "neither is NaN".
 	unordered, ordered = 3, 7
 )
 
-// turnsOf is how many steps of n vectors take all lanes of a fold; 0 where nobody folds
-// rows, or so often is too much code.
+// turnsOf returns the number of steps of n vectors that together cover all lanes of a fold. It is 0
+// if no rows are folded, or if so many repetitions would be too much code.
 func (c *code) turnsOf(n int) int {
 	if len(c.v.Folds) == 0 || c.v.Columns {
 		return 0
@@ -39,11 +39,12 @@ func (c *code) turnsOf(n int) int {
 	return t
 }
 
-// extreme reports that the fold is the extremum of floats as amd64 has it but for NaN and
-// the sign of zero, which are looked after beside it.
+// extreme reports that the fold is an extremum of floats on amd64, whose instructions treat NaN and
+// the sign of zero in another way; an accumulator records these separately.
 func (c *code) extreme(j int) bool { return c.v.Folds[j].Image != nil && !c.isa.A64 }
 
-// choose gives the folds registers of so many, for steps of n vectors; how many are left.
+// choose gives the folds some of the free registers, for steps of n vectors. It returns the number
+// that remains.
 func (c *code) choose(free, n int) int {
 	c.accs = make([]*accumulator, len(c.v.Folds))
 	if c.turns = c.turnsOf(n); c.turns == 0 {
@@ -82,7 +83,7 @@ func (c *code) choose(free, n int) int {
 	return free
 }
 
-// hold has a value in a register until drop; fill fills it.
+// hold keeps a value in a register until drop; fill loads it.
 func (c *code) hold(v value, fill func(r uint8)) {
 	f := c.fileOf(v)
 	r := c.take(f)
@@ -111,7 +112,7 @@ func (c *code) open() {
 		}
 		k, n := kinds[c.foldDType(j)], c.vals[a.sign].size
 		elem, top := signBit(k)
-		none := top&^(top>>1) | c.infinity(k) // below all, or, without its sign, above
+		none := top&^(top>>1) | c.infinity(k) // -Inf for a maximum, +Inf for a minimum
 		same := ^uint64(0)
 		if c.v.Folds[j].least() {
 			none, same = c.infinity(k), 0
@@ -141,10 +142,10 @@ func (c *code) infinity(k kind) uint64 {
 	return 0xff << 23
 }
 
-// least tells the fold for the least element.
+// least reports a fold to the least element.
 func (f *Fold) least() bool { return f.Extremum == ir.Minimum }
 
-// close brings what the registers have come to into the frame.
+// close joins the registers' values to the frame.
 func (c *code) close() {
 	for j, a := range c.accs {
 		if a == nil {
@@ -161,7 +162,7 @@ func (c *code) close() {
 	}
 }
 
-// accumulate appends how a vector of a turn is joined to its lanes in registers.
+// accumulate appends the items that join a vector of a turn to its lanes in registers.
 func (c *code) accumulate(j int, v value, u, n int) {
 	a, f := c.accs[j], &c.v.Folds[j]
 	if c.extreme(j) {
@@ -175,7 +176,7 @@ func (c *code) accumulate(j int, v value, u, n int) {
 	c.into(lane, c.apply(f.Join, []value{lane}, []value{v})[0])
 }
 
-// into has what the last item makes take the place of a value that is held.
+// into makes the result of the last item replace a held value.
 func (c *code) into(held, by value) {
 	if it := &c.items[len(c.items)-1]; it.d == by && it.emit == nil && it.o != vfmadd231ps && it.o != vfmadd231pd && it.s[2] == 0 {
 		it.d = held
@@ -211,8 +212,8 @@ func (c *code) accumulateExtreme(j int, a *accumulator, v value, u, n int) {
 	c.item(item{o: vpand, size: size, d: a.real[0], s: [3]value{a.real[0], m}, imm: noImm})
 }
 
-// closeExtreme gives the extremum of the registers its sign and its NaN, and joins it to
-// the first lanes.
+// closeExtreme gives the extremum in the registers its sign of zero and its NaNs, and joins it to the
+// first lanes.
 func (c *code) closeExtreme(j int, a *accumulator) {
 	f, k := &c.v.Folds[j], kinds[c.foldDType(j)]
 	n, o := c.vals[a.sign].size, maxs[k]

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-go/millrace/internal/machine"
 )
 
-// TestAhead: asking for memory that is far away, or not there, changes nothing.
+// TestAhead checks that prefetching memory that is far away, or does not exist, changes nothing.
 func TestAhead(t *testing.T) {
 	k := parse(t, "in 0 : float32\nin 1 : uint8\nout 2 : float32\n%0 = load 0 : float32\n%1 = load 1 : uint8\n%2 = convert %1 : float32\n%3 = add %0 %2 : float32\nstore 2 %3\n")
 	for _, isa := range runnable() {

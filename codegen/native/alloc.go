@@ -1,12 +1,12 @@
 package native
 
-// Registers are given out as the code of a part is emitted, which is a straight line:
-// where none is free, the value that is used last gives up its own. What has a home is
-// read there again, everything else is stored first.
+// Registers are allocated while the code of a part is emitted, which is a straight line. If no
+// register is free, the value whose next use is farthest gives up its own. A value with a home is
+// read from there again; another value is spilled first.
 
 const forever = 1 << 30
 
-// nextUse is the item that uses a value next, from the one at hand on.
+// nextUse returns the first item from item from on that uses a value.
 func (c *code) nextUse(v value, from int32) int32 {
 	x := &c.vals[v]
 	for x.next < len(x.uses) && x.uses[x.next] < from {
@@ -25,7 +25,7 @@ func (c *code) fileOf(v value) *file {
 	return &c.vecs
 }
 
-// take finds a register.
+// take returns a free register, after evicting a value if necessary.
 func (c *code) take(f *file) uint8 {
 	best, last := -1, int32(-1)
 	for r, v := range f.owner {
@@ -47,7 +47,7 @@ func (c *code) take(f *file) uint8 {
 	return uint8(best)
 }
 
-// evict gives a value's register up.
+// evict frees a value's register.
 func (c *code) evict(v value) {
 	x := &c.vals[v]
 	f := c.fileOf(v)
@@ -59,7 +59,7 @@ func (c *code) evict(v value) {
 	x.reg = -1
 }
 
-// toMemory stores a register as it is.
+// toMemory stores a register unchanged.
 func (c *code) toMemory(v value, reg uint8, m mem) {
 	if c.vals[v].mask {
 		c.vector(kmovwTo, 16, args{reg: reg, rm: inMem(m), imm: noImm})
@@ -68,11 +68,11 @@ func (c *code) toMemory(v value, reg uint8, m mem) {
 	c.storeVec(m, max(c.vals[v].size, 16), reg)
 }
 
-// fromMemory loads a value into a register from where it is.
+// fromMemory loads a value into a register from its place.
 func (c *code) fromMemory(v value, reg uint8) {
 	x := &c.vals[v]
 	switch {
-	case x.home == anywhere: // all lanes or none
+	case x.home == anywhere: // a mask of all lanes or none
 		o := kxorw
 		if x.elem != 0 {
 			o = kxnorw
@@ -87,7 +87,7 @@ func (c *code) fromMemory(v value, reg uint8) {
 	}
 }
 
-// place is where a value is in memory.
+// place returns the place of a value in memory.
 func (c *code) place(v value) mem {
 	x := &c.vals[v]
 	if x.home != noHome {
@@ -99,7 +99,7 @@ func (c *code) place(v value) mem {
 	return at(rdi, int(x.spill))
 }
 
-// inRegister brings a value into a register and keeps it there for the item at hand.
+// inRegister brings a value into a register and locks it there for the present item.
 func (c *code) inRegister(v value) uint8 {
 	x, f := &c.vals[v], c.fileOf(v)
 	if x.reg < 0 {
@@ -111,7 +111,7 @@ func (c *code) inRegister(v value) uint8 {
 	return uint8(x.reg)
 }
 
-// release frees the registers of operands that are not used any more.
+// release frees the registers of operands with no further use.
 func (c *code) release(it *item) {
 	for _, s := range [...]value{it.s[0], it.s[1], it.s[2], it.k} {
 		if s > 0 && c.vals[s].reg >= 0 && !c.vals[s].pinned && c.nextUse(s, c.pos+1) == forever {
@@ -122,13 +122,13 @@ func (c *code) release(it *item) {
 	}
 }
 
-// define gives the value that an item makes a register.
+// define gives the result of an item a register.
 func (c *code) define(v value) uint8 {
 	if v == 0 {
 		return 0
 	}
 	f := c.fileOf(v)
-	if x := &c.vals[v]; x.pinned { // takes what another value has held
+	if x := &c.vals[v]; x.pinned { // it takes the register that another value held
 		return uint8(x.reg)
 	}
 	r := c.take(f)
@@ -137,8 +137,8 @@ func (c *code) define(v value) uint8 {
 	return r
 }
 
-// operand is a value as ModRM.rm: in a register, or in memory where the instruction reads
-// it there.
+// operand returns a value as ModRM.rm: in a register, or in memory if the instruction can read it
+// there.
 func (c *code) operand(o op, v value) rm {
 	x := &c.vals[v]
 	t := &opTable[o]
@@ -157,7 +157,7 @@ func (c *code) operand(o op, v value) rm {
 	return inReg(c.inRegister(v))
 }
 
-// emitItems emits the items of a part and forgets them.
+// emitItems emits the items of a part and removes them.
 func (c *code) emitItems() {
 	c.settle()
 	for i := range c.items {
@@ -178,7 +178,7 @@ func (c *code) emitItems() {
 		}
 	}
 	c.items = c.items[:0]
-	for _, f := range []*file{&c.vecs, &c.masks} { // nothing but what is pinned goes on
+	for _, f := range []*file{&c.vecs, &c.masks} { // only pinned values stay in registers for the next part
 		for r, v := range f.owner {
 			if v > 0 && !c.vals[v].pinned {
 				c.vals[v].reg, f.owner[r] = -1, 0
@@ -229,7 +229,7 @@ func (c *code) one(it *item) {
 		if !it.inMem {
 			x.rm = inReg(c.define(it.d))
 		}
-	case formMVR: // data is s[0], the mask s[2]
+	case formMVR: // the data is s[0], the mask s[2]
 		x.reg, x.v, x.k = x.v, x.k, 0
 	default:
 		x.reg = c.define(it.d)
@@ -237,8 +237,8 @@ func (c *code) one(it *item) {
 	c.vector(it.o, it.size, x)
 }
 
-// fma multiplies s[0] by s[1] and adds s[2]. The result takes the place of an operand
-// that is not used any more, if there is one; one operand may be in memory.
+// fma multiplies s[0] by s[1] and adds s[2]. The result takes the register of an operand with no
+// further use, if there is one. One operand may be in memory.
 func (c *code) fma(it *item) {
 	wide := it.o == vfmadd231pd
 	dies := func(v value) bool {
@@ -250,7 +250,7 @@ func (c *code) fma(it *item) {
 	}
 	x := args{imm: noImm}
 	o := vfmadd231ps
-	take := func(v value) { // d becomes v's register
+	take := func(v value) { // d takes the register of v
 		x.reg = uint8(c.vals[v].reg)
 	}
 	var freed value
@@ -298,7 +298,7 @@ func (c *code) fma(it *item) {
 	c.vector(o, it.size, x)
 }
 
-// byItself runs an item that emits its own instructions, all operands in registers.
+// byItself runs an item with an emit function; all its operands are in registers.
 func (c *code) byItself(it *item) {
 	r := &regs{}
 	for i, s := range it.s {
@@ -323,8 +323,8 @@ func (c *code) byItself(it *item) {
 	it.emit(r)
 }
 
-// oneA64 emits a row of arm64's table, all of whose operands are in registers. What an
-// instruction of three operands works on as well is s[2], in the place of its result.
+// oneA64 emits an instruction of arm64's table, with all operands in registers. An instruction that
+// also reads its destination has that operand in s[2].
 func (c *code) oneA64(it *item) {
 	var r [3]uint8
 	for i, s := range it.s {

@@ -2,9 +2,8 @@ package native
 
 import "unsafe"
 
-// alongs writes tiles of columns that lie along k: squares of y are transposed in
-// registers on the way to the chains, and written nowhere. Of few rows, that takes less
-// time than packing.
+// alongs makes tiles for columns that run along k. Squares of y are transposed in registers just
+// before the chains use them, and are not stored. With few rows this is faster than packing.
 func (g *dotGen) alongs() {
 	g.d.AlongStep = g.pieces() * g.piece()
 	most := 8
@@ -34,7 +33,7 @@ func (t *tileForm) along() {
 	t.align(32)
 	t.place(loop)
 	y := t.squares(int(t.acc), t.pieces(), unsafe.Offsetof(f.Columns), offset)
-	temp := t.acc + uint8(len(y)) + 1 // what squares left behind is free
+	temp := t.acc + uint8(len(y)) + 1 // squares does not need its other registers any more
 	if t.isa.A64 {
 		t.neonAlong(y, temp, offset)
 	} else {
@@ -47,7 +46,7 @@ func (t *tileForm) along() {
 	t.ret()
 }
 
-// alongSteps is as many steps of k as y has registers, each of which is that of a step.
+// alongSteps emits one step of k for each register of y.
 func (t *tileForm) alongSteps(y []uint8, temp uint8) {
 	for s, r := range y {
 		for i := range t.rows {
@@ -67,17 +66,17 @@ func (t *tileForm) alongSteps(y []uint8, temp uint8) {
 	}
 }
 
-// DotsFrame says what is multiplied: each lane is a chain of its own, of K neighbours of X
-// by as many of Y, from +0. K is a multiple of the elements in 16 bytes. There are as many
-// of both as a vector has lanes, of which several may be the same. To gets a vector.
+// DotsFrame describes chains of products. Each lane is a chain of its own, over K neighbours of X
+// and K of Y, starting at +0. K is a multiple of the elements in 16 bytes. X and Y have one pointer
+// per lane of a vector, of which several may be equal. The result at To is a vector.
 type DotsFrame struct {
 	X, Y [16]unsafe.Pointer
 	To   unsafe.Pointer
 	K    int64
 }
 
-// dots writes the function of DotsFrame: of one result that is a long sum, blocks of k are
-// lanes, so that no step waits for the one before.
+// dots makes the function of DotsFrame. If one result is a long sum, its blocks of k become lanes, so
+// the steps do not wait for each other.
 func (g *dotGen) dots() {
 	var f DotsFrame
 	const count, offset = rcx, rdx

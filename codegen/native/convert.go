@@ -6,13 +6,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Conversions by value. What a row of conversions does in one instruction is in a table;
-// the rest is put together, exactly: every conversion rounds once.
+// Conversions by value. Conversions that one instruction can do are in tables. The others are
+// composed of several instructions and are exact: every conversion rounds once.
 
-// pair is a conversion from and to what a lane holds.
+// pair is a conversion between dtypes as lanes hold them.
 type pair struct{ from, to ir.DType }
 
-// conversions of both targets, and of AVX-512.
+// conversions are those of both amd64 targets, conversions512 those of AVX-512 only.
 var conversions = map[pair]op{
 	{ir.Int32, ir.Float32}: vcvtdq2ps, {ir.Float32, ir.Int32}: vcvttps2dq,
 	{ir.Int32, ir.Float64}: vcvtdq2pd, {ir.Float64, ir.Int32}: vcvttpd2dq,
@@ -28,7 +28,7 @@ var conversions512 = map[pair]op{
 	{ir.Float64, ir.Int64}: vcvttpd2qq, {ir.Float64, ir.Uint64}: vcvttpd2uqq,
 }
 
-// lane is the dtype that a value is held as.
+// lane is the dtype as which a value is held in a lane.
 func lane(dt ir.DType) ir.DType {
 	switch dt {
 	case ir.Int8, ir.Int16:
@@ -48,14 +48,14 @@ func convert(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 		return c.masked(to, v)
 	case to == ir.Bool:
 		return c.spell(ir.Instr{Op: ir.Ne, DT: ir.Bool}, []value{v, c.splat(sizeOf(from), 0, c.bytes(from))}, dts)
-	case from.IsFloat() && lane(from) == from && to.IsInt() && to.Size() < 4: // by way of 32 bits
+	case from.IsFloat() && lane(from) == from && to.IsInt() && to.Size() < 4: // through 32 bits
 		return c.fit(to, ir.Int32, c.change(from, ir.Int32, v))
 	case sizeOf(from) == 8 && to.IsInt() && to.Size() < 4:
 		return c.fit(to, ir.Int32, c.halved(v))
 	}
 	if a, b := lane(from), lane(to); sizeOf(from) == 8 || sizeOf(to) == 8 || a.IsFloat() || b.IsFloat() {
 		if from.Size() < 4 {
-			a = ir.Int32 // what they hold fits both
+			a = ir.Int32 // all their values fit both
 			if to.IsInt() && sizeOf(to) == 8 && !from.IsSigned() {
 				a = ir.Uint32
 			}
@@ -94,8 +94,8 @@ func (c *code) choice(m value, n, elem int, bits uint64) value {
 	return c.item(item{o: o, size: n, d: c.vec(n), mem: c.vals[set].mem, inMem: true, k: m, zero: true, imm: noImm})
 }
 
-// fit brings a value held in 32 bits into the range of a smaller type, by its low bits;
-// to one as wide it is the same.
+// fit reduces a value held in 32 bits to the low bits of a smaller type; for a type of the same width
+// it does nothing.
 func (c *code) fit(to, from ir.DType, v value) value {
 	bits := to.Bits()
 	n := c.bytes(to)
@@ -134,19 +134,19 @@ func (c *code) change(from, to ir.DType, v value) value {
 	return c.changeAVX2(from, to, v)
 }
 
-// Numbers whose lowest digit is worth 1, and 2^32.
+// Floats whose last bit has the value 1, and 2^32.
 const (
 	two52 = 0x43300000_00000000 // 2^52
 	two84 = 0x45300000_00000000 // 2^84
 )
 
-// changeAVX2 makes what AVX2 has no instruction for.
+// changeAVX2 makes conversions for which AVX2 has no instruction.
 func (c *code) changeAVX2(from, to ir.DType, v value) value {
 	n := max(c.bytes(from), c.bytes(to))
 	double := func(x float64) value { return c.splat(8, math.Float64bits(x), n) }
 	switch (pair{from, to}) {
 	case pair{ir.Uint32, ir.Float32}:
-		// The halves are exact, and so is the upper one's multiple: the sum rounds.
+		// The halves are exact, and so is the upper half's multiple: only the sum rounds.
 		high := c.op2(vcvtdq2ps, n, n, c.op2i(vpsrld, n, n, v, 16))
 		low := c.op2(vcvtdq2ps, n, n, c.op3(vpand, n, v, c.splat(4, 0xffff, n)))
 		return c.op3(vaddps, n, c.op3(vmulps, n, high, c.splat(4, uint64(math.Float32bits(65536)), n)), low)
@@ -162,7 +162,7 @@ func (c *code) changeAVX2(from, to ir.DType, v value) value {
 		whole := c.op2i(vroundpd, n, n, v, 11)
 		return c.halved(c.op3(vaddpd, n, whole, c.splat(8, two52, n)))
 	case pair{ir.Int64, ir.Float64}, pair{ir.Uint64, ir.Float64}:
-		// The halves as numbers of their own, the upper one less its bias exactly.
+		// The halves become floats of their own; subtracting the bias from the upper one is exact.
 		high, bias := c.op2i(vpsrlq, n, n, v, 32), math.Float64frombits(two84)+0x1p52
 		if from == ir.Int64 {
 			high, bias = c.op3(vpxor, n, high, c.splat(8, 1<<31, n)), bias+0x1p63
@@ -188,7 +188,7 @@ func (c *code) changeAVX2(from, to ir.DType, v value) value {
 			c.vector(vmovssTo, 16, args{reg: c.laneReg, rm: inMem(d), imm: noImm})
 		})
 	case pair{ir.Uint64, ir.Float32}:
-		// From 2^63 on half of it, whose lowest bit keeps what is lost, twice.
+		// For 2^63 and more: convert half of it, with the lost bit in its lowest bit, and double that.
 		one := c.splat(8, 1, n)
 		half := c.op3(vpor, n, c.op2i(vpsrlq, n, n, v, 1), c.op3(vpand, n, v, one))
 		big := c.op3(vpcmpgtq, n, c.splat(8, 0, n), v)

@@ -2,23 +2,24 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Divisions of many by one: a quotient takes a core's divider as long as ten additions take
-// the rest of it. With z, the divisor's reciprocal rounded to nearest, q = x*z, and what q
-// leaves, r = q*y - x, which has no error, q - r*z is the quotient rounded to nearest
-// (Markstein; Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point
-// division when the divisor is known in advance", 2004), as long as nothing underflows or
-// overflows. So it is for the elements that are zero or far from either, where the divisor
-// is positive and about one; others are divided. Signs of zeros come out right, too.
+// Division of many elements by the same divisor. A core's divider takes as long for a quotient as its
+// other units take for ten additions. Let z be the divisor's reciprocal, rounded to nearest, and
+// q = x*z. The remainder r = q*y - x has no rounding error. Then q - r*z is the quotient, rounded to
+// nearest, unless something underflows or overflows (Markstein; Brisebarre, Muller and Raina,
+// "Accelerating correctly rounded floating-point division when the divisor is known in advance",
+// 2004). So this method is used if the divisor is positive and about 1, for elements that are zero
+// or far from underflow and overflow; other elements are divided. Signs of zeros are right, too.
 
-// divisor is what a divisor of many has beside it in the frame.
+// divisor is the data in the frame that belongs to a common divisor.
 type divisor struct {
 	reciprocal value
-	span       value // that of the elements that are not divided, see divideRange; 0 where all are
+	span       value // the range of elements that are multiplied, see divideRange; 0 if all are divided
 }
 
-// divideRange is, as bits without the sign and shifted left by one, from where on and for
-// how long elements may be multiplied; and the same, not shifted, of divisors: 2^-100 to
-// 2^100 by 2^-24 to 2^24, or 2^-900 to 2^900 by 2^-100 to 2^100.
+// divideRange gives the range of elements that may be multiplied, as bits without the sign and
+// shifted left by one: its start and its length. least and most are the range of divisors, not
+// shifted. Elements: 2^-100 to 2^100 for Float32, 2^-900 to 2^900 for Float64. Divisors: 2^-24 to
+// 2^24 and 2^-100 to 2^100.
 func divideRange(k kind) (from, span, least, most uint64) {
 	if k == f64 {
 		return (1023 - 900) << 53, 1800 << 53, (1023 - 100) << 52, (1023 + 100) << 52
@@ -26,8 +27,8 @@ func divideRange(k kind) (from, span, least, most uint64) {
 	return (127 - 100) << 24, 200 << 24, (127 - 24) << 23, (127 + 24) << 23
 }
 
-// divides reports that instruction i divides each point by what is the same for many, and
-// that a step has not enough else to do while a divider is at it.
+// divides reports that instruction i divides each point by a value that many points share, and that a
+// step has too little other work to hide the time of the divider.
 func (c *code) divides(i int) bool {
 	in := &c.k.Body[i]
 	return !c.hidesDivisions && in.Op == ir.FDiv && c.isa.EVEX && !in.DT.Storage() && c.need[i] && c.level[i] == perPoint && c.level[in.Args[1]] < perPoint
@@ -59,7 +60,7 @@ func (c *code) findDivisors() {
 	}
 }
 
-// makeDivisors appends what belongs to the divisors of a level.
+// makeDivisors appends the items that compute the data of a level's divisors.
 func (c *code) makeDivisors(p *part, l level) {
 	for i := range c.k.Body { // in their order
 		d, ok := c.divisors[ir.Ref(i)]
@@ -85,7 +86,7 @@ func (c *code) makeDivisors(p *part, l level) {
 	}
 }
 
-// divideBy makes quotients of x by y, which d belongs to.
+// divideBy divides x by y, to which d belongs.
 func (c *code) divideBy(dt ir.DType, x, y value, d divisor) value {
 	k, n := kinds[dt], c.bytes(dt)
 	elem, _ := signBit(k)
@@ -101,7 +102,7 @@ func (c *code) divideBy(dt ir.DType, x, y value, d divisor) value {
 		x, y, z, t := r.s[0], r.s[1], r.s[2], r.tmp[0]
 		m := c.take(&c.masks)
 		slow, back := c.newLabel(), c.newLabel()
-		// Neither zero nor within the range; without the sign, which goes first.
+		// Neither zero nor within the range; the addition shifts out the sign.
 		c.vector(adds[i], n, args{reg: t, v: x, rm: inReg(x), imm: noImm})
 		c.vector(any, n, args{reg: m, v: t, rm: inReg(t), imm: noImm})
 		c.vector(subs[i], n, args{reg: t, v: t, rm: inMem(low), imm: noImm})

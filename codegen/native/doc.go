@@ -1,5 +1,5 @@
-// Package native turns kernels into machine code, for processors that it knows, without
-// any compiler: what it makes runs in a static binary, microseconds after it is wanted.
+// Package native turns kernels into machine code without a compiler, for the processors that it
+// knows. The code also runs in static binaries, and is ready within microseconds.
 //
 // Engine part: no compatibility promise; use package millrace.
 package native

@@ -7,17 +7,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The code of contractions, for one kind of element: tiles of results that stay in
-// registers while the chains run, and what brings operands into the order in which
-// tiles read them. What a contraction is, and in which order it adds, is in
-// docs/numerics/order.md; how it is cut into tiles is for runtime/cpu.
+// The code of contractions for one kind of element: tiles, whose results stay in registers while the
+// chains run, and functions that bring operands into the order in which tiles read them.
+// docs/numerics/order.md defines contractions and their order of additions. Package runtime/cpu
+// divides a contraction into tiles.
 
-// Dot is the code for one kind of element. Offsets into Code are where functions
-// begin; each is called with a frame, and -1 where there is none. Who has functions of
-// other origin fills one in with what stands for them in place of offsets.
+// Dot is the code for one kind of element. Its numbers are the offsets in Code at which functions
+// begin, or -1 for none; each function is called with a frame. A caller with functions of another
+// origin may fill in a Dot with its own numbers instead of offsets.
 type Dot struct {
 	Code    []byte
-	Listing string // where it was asked for
+	Listing string // if NewDot was told to make it
 
 	Size  int // bytes of an element
 	Lanes int // of a vector
@@ -37,12 +37,12 @@ type Dot struct {
 	Beyond    int     // see BeyondFrame
 }
 
-// Tile is where the function for so many rows and vectors of columns begins: any rows
-// up to Rows with one or two vectors, and Wide ones of few rows.
+// Tile returns the offset of the function for so many rows and vectors of columns: up to Rows rows
+// with one or two vectors, or few rows with up to Wide vectors.
 func (d *Dot) Tile(rows, vecs int) int { return d.Tiles[rows][vecs] }
 
-// Wide is how many vectors of columns so few rows want: with less, each step of k
-// would wait for the one before.
+// Wide returns how many vectors of columns a tile of so few rows needs. With fewer, each step of k
+// would wait for the previous one.
 func (d *Dot) Wide(rows int) int {
 	if rows < len(d.Wides) {
 		return d.Wides[rows]
@@ -50,49 +50,48 @@ func (d *Dot) Wide(rows int) int {
 	return 2
 }
 
-// What a tile does before and behind its steps of k.
+// What a tile does before and after its steps of k.
 const (
-	TileFirst = 1 // the results are +0 so far and not read
-	TileOpen  = 2 // the chains begin here; else they go on from Acc
-	TileClose = 4 // the chains end here and are added to the results; else they go to Acc
+	TileFirst = 1 // the results are +0 so far and are not read
+	TileOpen  = 2 // the chains begin here; without it they continue from Acc
+	TileClose = 4 // the chains end here and are added to the results; without it they are stored in Acc
 )
 
-// TileFrame is what a tile is called with: Panels times, one behind the other, rows of
-// X times vectors of columns of Y. All distances are in bytes.
+// TileFrame is the argument of a tile. The tile computes Panels panels one after another, each from
+// the rows of X and some vectors of columns of Y. All distances are in bytes.
 type TileFrame struct {
 	X, Y, C, Acc unsafe.Pointer
-	LdX          int64 // from row to row of X; k lies along rows
+	LdX          int64 // from row to row of X; k runs along rows
 	LdY          int64 // from one step of k to the next in Y
 	LdC, LdAcc   int64
-	StepY, StepC int64 // from panel to panel; StepC in Acc too
+	StepY, StepC int64 // from panel to panel; StepC in Acc, too
 	K            int64
 	Panels       int64
-	Tail         int64 // columns of the last vector of the last panel that there are in C
+	Tail         int64 // valid columns in the last vector of the last panel of C
 	Flags        int64
-	// Near is the distance from C to what is asked for while results are computed, as it
-	// will be read with them, where LdNear is not 0.
+	// Near is the distance from C to what is prefetched while results are computed, and LdNear the
+	// distance between its rows. LdNear is 0 for no prefetching.
 	Near, LdNear int64
 }
 
-// AlongFrame is what is called for columns of y that lie along k: a tile of one vector
-// of them, Y, LdY, StepY, StepC and Panels of which do not count. K is a multiple of
-// AlongStep.
+// AlongFrame is the argument of the functions for columns of y that run along k: a tile of one vector
+// of columns. Its Y, LdY, StepY, StepC and Panels are not used. K is a multiple of AlongStep.
 type AlongFrame struct {
 	TileFrame
-	Columns [16]unsafe.Pointer // as many as a vector has lanes, of which several may be the same
+	Columns [16]unsafe.Pointer // one per lane of a vector; several may be equal
 }
 
-// Along is where the function for so many rows begins, for any up to AlongRows.
+// Along returns the offset of the function for so many rows, up to AlongRows.
 func (d *Dot) Along(rows int) int { return d.Alongs[rows] }
 
-// AlongRows is the most rows that there is such a function for, or 0.
+// AlongRows is the largest number of rows that has such a function, or 0.
 func (d *Dot) AlongRows() int { return max(len(d.Alongs)-1, 0) }
 
 // dotKind is a kind of element.
 type dotKind struct {
 	size                               int
 	fma, add, mul                      op // fma, or mul and add
-	byLane                             op // of arm64: fma, or mul and add, with a lane of a vector
+	byLane                             op // of arm64: fma, or mul and add, with one lane of a vector
 	get, put, spread, getPart, putPart op
 }
 
@@ -103,8 +102,8 @@ var (
 	dotI64 = &dotKind{8, opNone, vpaddq, vpmullq, opNone, vmovupd, vmovupdTo, vbroadcastsd, vmaskmovpd, vmaskmovpdTo}
 )
 
-// dotKinds are the elements that there are tiles for. Sums and products wrap, so that
-// signs do not matter, and narrower integers are computed in wider ones.
+// dotKinds are the elements for which there are tiles. Integer sums and products wrap, so signed and
+// unsigned use the same code, and narrower integers are computed in wider ones.
 var dotKinds = map[ir.DType]*dotKind{
 	ir.Float32: dotF32, ir.Float64: dotF64,
 	ir.Int32: dotI32, ir.Uint32: dotI32, ir.Int64: dotI64, ir.Uint64: dotI64,
@@ -145,27 +144,27 @@ func NewDot(isa *ISA, dt ir.DType, listed bool) (*Dot, error) {
 	return d, nil
 }
 
-// dotGen writes it.
+// dotGen makes the code of a Dot.
 type dotGen struct {
 	*asm
 	*dotKind
 	d     *Dot
-	pairs bool // products of 64 bits are made of three of 32
+	pairs bool // products of 64 bits are made of three products of 32 bits
 	masks mem  // see tailMasks
 }
 
-// begin is where a function begins.
+// begin begins a function and returns its offset.
 func (g *dotGen) begin(format string, args ...any) int {
 	g.align(64)
 	g.note(format, args...)
 	return len(g.buf)
 }
 
-// nops are instructions that do nothing, by their length.
+// nops are instructions that do nothing, by length.
 var nops = [...]string{"", "\x90", "\x66\x90", "\x0f\x1f\x00", "\x0f\x1f\x40\x00", "\x0f\x1f\x44\x00\x00", "\x66\x0f\x1f\x44\x00\x00",
 	"\x0f\x1f\x80\x00\x00\x00\x00", "\x0f\x1f\x84\x00\x00\x00\x00\x00", "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00"}
 
-// align goes on at a multiple of to, which loops are fetched from in one piece.
+// align continues at a multiple of to, so that the processor fetches a loop's start in one piece.
 func (a *asm) align(to int) {
 	for a.isa.A64 && len(a.buf)%to != 0 {
 		begin := len(a.buf)
@@ -190,8 +189,8 @@ func (g *dotGen) vec3i(o op, to, x uint8, y rm, imm int16) {
 	g.vector(o, g.isa.Bytes, args{reg: to, v: x, rm: y, imm: imm})
 }
 
-// either emits an instruction of amd64 or one of arm64 on whole vectors. There, what is in
-// memory goes through a register.
+// either emits an instruction of amd64 or one of arm64 on whole vectors. On arm64 an operand in
+// memory is first loaded into a register.
 func (g *dotGen) either(o, n op, to, x uint8, y rm) {
 	if !g.isa.A64 {
 		g.vec3(o, to, x, y)
@@ -213,7 +212,7 @@ func (g *dotGen) loadWhole(r uint8, m mem) {
 	g.vec3(g.get, r, 0, inMem(m))
 }
 
-// storeWhole stores one.
+// storeWhole stores a vector of elements.
 func (g *dotGen) storeWhole(m mem, r uint8) {
 	if g.isa.A64 {
 		g.storeVec(m, g.isa.Bytes, r)

@@ -60,7 +60,7 @@ func (d *mappedDot) call(at int, frame unsafe.Pointer) {
 	machine.Call(d.code.Addr(at), frame, machine.KeepMXCSR)
 }
 
-// chain is a step of a chain by the rule.
+// chain is one step of a chain as docs/numerics/order.md defines it.
 func chain[T number](x, y, sum T) T {
 	switch x := any(x).(type) {
 	case float32:
@@ -78,7 +78,7 @@ func sameNumber[T number](x, y T) bool {
 	return x == y && math.Signbit(float64(x)) == math.Signbit(float64(y))
 }
 
-// someNumbers are such that sums round; some are zero, or far from the others.
+// someNumbers makes numbers whose sums round; some are zero, or far from the others.
 func someNumbers[T number](rng *rand.Rand, n int) []T {
 	list := make([]T, n)
 	var one T = 1
@@ -98,8 +98,8 @@ func someNumbers[T number](rng *rand.Rand, n int) []T {
 	return list
 }
 
-// TestTile compares tiles of all forms with the rule: packed and in place, chains that
-// begin and end elsewhere, columns that are not there, which are not touched.
+// TestTile compares tiles of all forms with the definition: packed or in place, chains that begin and end
+// in Acc, and missing columns, which must not be touched.
 func TestTile(t *testing.T) {
 	eachDot(t, tileTest[float32], tileTest[float64], tileTest[uint32], tileTest[uint64])
 }
@@ -161,7 +161,7 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 	f := &TileFrame{X: unsafe.Pointer(&x[0]), Y: unsafe.Pointer(&y[0]), C: unsafe.Pointer(&c[0]), Acc: unsafe.Pointer(&acc[0]),
 		LdX: int64(ldx) * size, LdY: int64(ldy) * size, LdC: int64(ldc) * size, LdAcc: int64(panels*wide) * size,
 		StepY: int64(stepY) * size, StepC: int64(wide) * size, K: int64(k), Panels: int64(panels), Tail: int64(tail), Flags: int64(flags)}
-	if rng.IntN(2) == 0 { // to ask for memory changes nothing, wherever it is
+	if rng.IntN(2) == 0 { // prefetching changes nothing, at any address
 		f.Near, f.LdNear = rng.Int64()>>20, 1+rng.Int64N(1<<13)
 	}
 	d.call(d.Tile(rows, vecs), unsafe.Pointer(f))
@@ -177,7 +177,7 @@ func tileCase[T number](t *testing.T, d *mappedDot, rng *rand.Rand, rows, vecs, 
 	}
 }
 
-// TestTranspose brings rows into vectors, and rows of columns into panels.
+// TestTranspose transposes rows into vectors, and copies rows of columns into panels.
 func TestTranspose(t *testing.T) {
 	eachDot(t, transposeTest[float32], transposeTest[float64], transposeTest[uint32], transposeTest[uint64])
 }
@@ -226,7 +226,7 @@ func transposeTest[T number](t *testing.T, d *mappedDot) {
 	}
 }
 
-// TestAlong compares tiles of columns along k with the rule.
+// TestAlong compares tiles of columns along k with the definition.
 func TestAlong(t *testing.T) {
 	eachDot(t, alongTest[float32], alongTest[float64], alongTest[uint32], alongTest[uint64])
 }
@@ -280,7 +280,7 @@ func alongTest[T number](t *testing.T, d *mappedDot) {
 	}
 }
 
-// TestDots compares chains of neighbours by neighbours with the rule.
+// TestDots compares chains of neighbours by neighbours with the definition.
 func TestDots(t *testing.T) {
 	eachDot(t, dotsTest[float32], dotsTest[float64], dotsTest[uint32], dotsTest[uint64])
 }
@@ -311,7 +311,7 @@ func dotsTest[T number](t *testing.T, d *mappedDot) {
 	}
 }
 
-// TestScan looks for what is not zero, and for what is not small.
+// TestScan searches for elements that are not zero, and for elements that are not small.
 func TestScan(t *testing.T) {
 	eachDot(t, scanTest[float32], scanTest[float64], scanTest[uint32], scanTest[uint64])
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// fenced is memory between two pages that nobody may touch.
+// fenced is memory between two pages that cannot be accessed.
 type fenced struct {
 	mem  []byte
 	page int
@@ -44,7 +44,7 @@ func newFenced(t testing.TB, bytes int) *fenced {
 	return &fenced{mem, page}
 }
 
-// cut is so many bytes that begin at the first fence or end at the second.
+// cut returns so many bytes that begin at the first fence or end at the second.
 func (f *fenced) cut(bytes int, atEnd bool) []byte {
 	if end := len(f.mem) - f.page; atEnd {
 		return f.mem[end-bytes : end : end]
@@ -52,18 +52,18 @@ func (f *fenced) cut(bytes int, atEnd bool) []byte {
 	return f.mem[f.page : f.page+bytes : f.page+bytes]
 }
 
-// place is how an operand of an exact launch lies.
+// place describes the memory of an operand of an exact launch.
 type place struct {
 	class     codegen.AccessClass
-	step, row int64 // elements from a point to the next, and from a row to the next; of staged operands, none
+	step, row int64 // elements from a point to the next, and from a row to the next; not for staged operands
 	first     int64 // element of the first point
-	count     int64 // elements that there are
-	size      int64 // of the axis of an index, and what lies between its elements
+	count     int64 // number of elements
+	size      int64 // of the axis of an index; apart is the distance between its elements
 	apart     int64
 	positions []int64 // of staged operands: the element of each point
 }
 
-// exact is a launch whose operands have no byte too many, each at a fence.
+// exact is a launch whose operands have not one byte too many, each at a fence.
 type exact struct {
 	k       *codegen.Kernel
 	places  []place
@@ -72,7 +72,7 @@ type exact struct {
 	scalars []uint64
 }
 
-// fences are memories that launches take turns in.
+// fences are memories that launches use in turn.
 type fences struct {
 	t    testing.TB
 	list []*fenced
@@ -94,7 +94,7 @@ func fill(rng *rand.Rand, dt ir.DType, b []byte) {
 	}
 }
 
-// placed gives an operand a place that holds exactly what its points reach.
+// placed makes a place that holds exactly the elements that an operand's points reach.
 func placed(rng *rand.Rand, class codegen.AccessClass, output bool, rows, n int, axis int64) place {
 	p := place{class: class, size: axis}
 	N, R := int64(n), int64(rows)
@@ -141,7 +141,7 @@ func placed(rng *rand.Rand, class codegen.AccessClass, output bool, rows, n int,
 	return p
 }
 
-// newExact makes up places and fills operands.
+// newExact chooses places and fills operands.
 func newExact(rng *rand.Rand, f *fences, k *codegen.Kernel, v Variant, rows, n int) *exact {
 	l := &exact{k: k, rows: rows, n: n}
 	for i, o := range k.Operands {
@@ -202,9 +202,9 @@ func (l *exact) frame(f *Func) ([]uint64, unsafe.Pointer) {
 	return words, p
 }
 
-var kept [][]int64 // what frames hold addresses of
+var kept [][]int64 // objects whose addresses are in frames
 
-// call runs code, and says where it touched what it must not.
+// call runs code. The error says where it touched memory that it must not.
 func (l *exact) call(f *Func, code *machine.Code, mxcsr uint32) (words []uint64, err error) {
 	words, p := l.frame(f)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -232,8 +232,8 @@ func (l *exact) nearest(a uintptr) string {
 	return s.String()
 }
 
-// host is the launch for the interpreter, whose every operand has one stride for each
-// dim: of a staged operand, whose points lie anyhow, each point is a launch.
+// interpret runs the launch in the interpreter, whose operands have one stride per dim. The points of
+// staged operands have no stride, so each point becomes a launch.
 func (l *exact) interpret() error {
 	staged := false
 	for i := range l.places {
@@ -275,7 +275,7 @@ func copies(data [][]byte) (out [][]byte) {
 	return out
 }
 
-// mxcsr of a kernel.
+// mxcsrFor is the MXCSR of a kernel.
 func mxcsrFor(k *codegen.Kernel) uint32 {
 	if k.Denormals == ir.FlushDenormals {
 		return machine.FlushMXCSR
@@ -283,8 +283,8 @@ func mxcsrFor(k *codegen.Kernel) uint32 {
 	return machine.KeepMXCSR
 }
 
-// checkExact compares code with the interpreter, in all bytes of all operands. A fault of
-// an index is no failure: then results are whatever they are, but the fault is noted.
+// checkExact compares code with the interpreter, in all bytes of all operands. A fault of an index is no
+// failure: the results are then undefined, but the recorded fault must be right.
 func checkExact(l *exact, f *Func, code *machine.Code) error {
 	before := copies(l.data)
 	words, err := l.call(f, code, mxcsrFor(l.k))
@@ -348,7 +348,7 @@ func parse(t testing.TB, text string) *codegen.Kernel {
 	return lower(t, k)
 }
 
-// randomClasses are a class for each operand, outputs what they may be.
+// randomClasses chooses a class for each operand; for outputs one that they may have.
 func randomClasses(rng *rand.Rand, k *codegen.Kernel) (v Variant) {
 	for _, o := range k.Operands {
 		c := codegen.AccessClass(rng.IntN(int(codegen.Staged) + 1))
@@ -370,9 +370,9 @@ func lengths() (list []int) {
 	return list
 }
 
-// TestNothingBeyond copies rows of every length between operands that end, or begin, at
-// memory that must not be touched, in every class and of every dtype: plain, with a
-// guard that is loaded, through an index, and through one with a guard.
+// TestNothingBeyond copies rows of every length between operands that end, or begin, at memory that must
+// not be touched, in every class and of every dtype: plain, with a loaded guard, through an index, and
+// through an index with a guard.
 func TestNothingBeyond(t *testing.T) {
 	const plain = `in 0 : %[1]v
 out 1 : %[1]v
@@ -436,8 +436,8 @@ store 3 %%2
 	}
 }
 
-// TestGuardedEdges loads what a guard lets through, of rows whose other points lie where
-// nothing is: as padding does.
+// TestGuardedEdges loads the points that a guard admits, of rows whose other points are outside of all
+// memory, as with padding.
 func TestGuardedEdges(t *testing.T) {
 	const text = `in 0 : %[1]v
 index 1
@@ -484,8 +484,8 @@ store 2 %%6
 	}
 }
 
-// TestRandomLoads compares kernels of all kinds of loads, each operand at a fence, in
-// classes made up, staged ones among them.
+// TestRandomLoads compares kernels with all kinds of loads, each operand at a fence, in random classes,
+// also staged ones.
 func TestRandomLoads(t *testing.T) {
 	n := times(t, 150)
 	for _, isa := range runnable() {
@@ -501,7 +501,7 @@ func TestRandomLoads(t *testing.T) {
 	}
 }
 
-// TestRandomExact is for kernels of any ops.
+// TestRandomExact compares kernels of any ops.
 func TestRandomExact(t *testing.T) {
 	n := times(t, 150)
 	for _, isa := range runnable() {
@@ -513,7 +513,7 @@ func TestRandomExact(t *testing.T) {
 	}
 }
 
-// TestPressure has 200 values and more alive at once.
+// TestPressure has 200 or more values alive at once.
 func TestPressure(t *testing.T) {
 	n := times(t, 6)
 	for _, isa := range runnable() {
@@ -541,7 +541,7 @@ func tryKernel(t *testing.T, rng *rand.Rand, f *fences, isa *ISA, k *codegen.Ker
 	}
 }
 
-// times is n, fewer of them with -short, or what MILLRACE_ROUNDS says, for runs by hand.
+// times is n, fewer with -short, or MILLRACE_ROUNDS, which is for runs by hand.
 func times(t *testing.T, n int) int {
 	t.Helper()
 	if text := os.Getenv("MILLRACE_ROUNDS"); text != "" {
@@ -556,7 +556,7 @@ func times(t *testing.T, n int) int {
 	return n
 }
 
-// firstSeed is where runs by hand begin.
+// firstSeed is the first seed, from MILLRACE_SEED, for runs by hand.
 func firstSeed() (n int) {
 	_, _ = fmt.Sscan(os.Getenv("MILLRACE_SEED"), &n)
 	return n

@@ -25,12 +25,11 @@ const (
 	noReg gpr = 0xff
 )
 
-// label is a place in the code, known by its number before it is known where.
+// label is a place in the code; its number is known before its offset.
 type label int32
 
-// mem is an operand in memory: [base + index*scale + disp], or, where base is noReg,
-// an entry of the pool of constants. step is 0, or the bytes of the one element that
-// is read for every lane.
+// mem is an operand in memory: [base + index*scale + disp]. If base is noReg, it is an entry of the
+// pool of constants. step is 0, or the bytes of the one element that every lane reads.
 type mem struct {
 	base, index gpr
 	scale       uint8
@@ -51,25 +50,25 @@ func inReg(r uint8) rm { return rm{reg: r} }
 func inMem(m mem) rm   { return rm{inMem: true, mem: m} }
 func ofGPR(r gpr) rm   { return rm{reg: uint8(r)} }
 
-// args are the operands of a vector instruction besides the one that may be memory.
+// args are the operands of a vector instruction; rm is the one that may be memory.
 type args struct {
 	reg, v uint8 // ModRM.reg and vvvv
 	rm     rm
 	imm    int16 // -1: none
-	k      uint8 // lanes that count; 0: all
-	zero   bool  // the others become 0, and stay as they are otherwise
+	k      uint8 // mask of the lanes that are written; 0: all
+	zero   bool  // the other lanes become 0; without it they stay unchanged
 }
 
 const noImm = -1
 
-// asm is code in the making.
+// asm is code that is being made.
 type asm struct {
 	isa    *ISA
 	buf    []byte
-	labels []int32 // offsets, -1 where not known yet
+	labels []int32 // offsets, -1 if not known yet
 	fixes  []fix
 	pool   pool
-	lines  *listing // nil where nobody reads it
+	lines  *listing // nil if no listing is needed
 	err    error
 }
 
@@ -105,7 +104,7 @@ func (a *asm) place(l label) {
 	}
 }
 
-// vector emits a row of the table for vectors of so many bytes.
+// vector emits an instruction of opTable for vectors of size bytes.
 func (a *asm) vector(o op, size int, x args) {
 	if a.isa.A64 {
 		a.fail("%s is amd64's", opTable[o].name)
@@ -129,7 +128,7 @@ func (a *asm) vector(o op, size int, x args) {
 	}
 }
 
-// bits of registers that prefixes carry inverted.
+// inv is an inverted bit of a register's number, as prefixes hold it.
 func inv(r uint8, bit uint) byte { return ^(r >> bit) & 1 }
 
 func (x *args) memBits() (xBit, bBit byte) {
@@ -191,7 +190,7 @@ func (a *asm) evex(t *opInfo, size int, x args) {
 	a.tail(t, x, t.dispUnit(size, b == 1))
 }
 
-// dispUnit is what a displacement of one byte counts in.
+// dispUnit is the unit of a one-byte displacement, in bytes.
 func (t *opInfo) dispUnit(size int, broadcast bool) int {
 	switch {
 	case broadcast:
@@ -202,8 +201,8 @@ func (t *opInfo) dispUnit(size int, broadcast bool) int {
 	return size >> t.half
 }
 
-// tail emits the opcode, the operand in ModRM.rm and what comes behind it. unit is 1 or
-// 0 where displacements count bytes.
+// tail emits the opcode, the operand in ModRM.rm and the rest. unit is 1 or 0 if displacements are in
+// bytes.
 func (a *asm) tail(t *opInfo, x args, unit int) {
 	a.emit(t.code)
 	after := 0
@@ -218,8 +217,8 @@ func (a *asm) tail(t *opInfo, x args, unit int) {
 	}
 }
 
-// modrm emits ModRM, SIB and the displacement. after is how many bytes of the
-// instruction come behind.
+// modrm emits ModRM, SIB and the displacement. after is the number of bytes of the instruction that
+// follow.
 func (a *asm) modrm(reg uint8, x rm, unit, after int) {
 	reg = reg & 7 << 3
 	if !x.inMem {
@@ -258,7 +257,7 @@ func (a *asm) modrm(reg uint8, x rm, unit, after int) {
 	}
 }
 
-// finish puts the constants behind the code and settles all distances.
+// finish places the constants behind the code and fills in all distances.
 func (a *asm) finish() ([]byte, error) {
 	for len(a.buf)%64 != 0 {
 		a.emit(a.isa.trap())
@@ -290,14 +289,14 @@ type pool struct {
 	have  map[constant]int32
 }
 
-// constant is so many copies of an element.
+// constant is count copies of an element of size bytes.
 type constant struct {
 	bits  uint64
 	size  uint8
 	count uint8
 }
 
-// constant is the memory of a constant.
+// constant returns the memory of a constant.
 func (a *asm) constant(c constant) mem {
 	p := &a.pool
 	if p.have == nil {

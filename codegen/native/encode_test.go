@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// disassemble has objdump read code.
+// disassemble disassembles code with objdump.
 func disassemble(t *testing.T, code []byte) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "code")
@@ -41,7 +41,7 @@ var (
 	numbers = regexp.MustCompile(`0x[0-9a-f]+|\b[0-9]+\b`)
 )
 
-// plain leaves out how assemblers differ.
+// plain removes differences between assemblers.
 func plain(s string) string {
 	s = strings.TrimPrefix(comment.ReplaceAllString(s, ""), "{evex} ")
 	s = sizes.ReplaceAllString(s, "")
@@ -71,7 +71,7 @@ func decimal(n string) string {
 	return fmt.Sprint(int64(x))
 }
 
-// regsOf is how many registers of a kind there are; the stack pointer is none.
+// randomReg chooses a register of a kind, but not the stack pointer.
 func randomReg(rng *rand.Rand, kind uint8, isa *ISA) uint8 {
 	switch kind {
 	case mask:
@@ -101,8 +101,8 @@ func randomMem(rng *rand.Rand) mem {
 	return m
 }
 
-// TestEncoding has another program read every row of the table, with registers and
-// memory by chance.
+// TestEncoding disassembles every entry of the table, with random registers and memory, by another
+// program.
 func TestEncoding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, isa := range ISAs {
@@ -162,7 +162,7 @@ func (a *asm) randomOp(rng *rand.Rand, o op) {
 	case o == vmovntps, o == vmaskmovps, o == vmaskmovpd, o == vmaskmovpsTo, o == vmaskmovpdTo, o == vmovss, o == vmovssTo, o == vmovsd, o == vmovsdTo, o == kmovwTo:
 		memory = true
 	}
-	// What another row reads the same from registers.
+	// Between registers another entry has the same text.
 	switch o {
 	case vmovupsTo, vmovupdTo, vmovqTo:
 		memory = true

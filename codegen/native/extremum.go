@@ -2,13 +2,13 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Maximum and Minimum of floats as primitives, which NaN wins and where -0 is below +0. Who
-// joins two at a time asks for them so, see [ISA.Spells]; kernels have them lowered.
+// Maximum and Minimum of floats as primitives: NaN wins, and -0 is below +0. Joins of two elements use
+// them, see [ISA.Spells]; in kernels they are lowered.
 
-// Spells reports that code can be made of an op of floats that [codegen.Lower] would expand.
+// Spells reports that the target has code for a float op that [codegen.Lower] would expand.
 func (t *ISA) Spells(op ir.Op) bool { return t.primitives[op] != nil }
 
-// rangeOf is what vrange chooses by, and the sign of its result that of what it chose.
+// rangeOf is the immediate of vrange: the choice, and that the result keeps its own sign.
 func rangeOf(least bool) int16 {
 	if least {
 		return 4
@@ -39,8 +39,8 @@ func extremumOf(least bool) primitive {
 	}
 }
 
-// extremumVEX: the instruction gives its second operand where both are zeros, so that both
-// ways round together have the bits of either; where they differ in nothing they are the same.
+// extremumVEX takes the extremum in both orders of the operands. If both are zeros, the instruction
+// gives its second operand, so the two results have the bits of both zeros. Otherwise they are equal.
 func (c *code) extremumVEX(k kind, n int, least bool, x, y value) value {
 	o, logic := maxs[k], vpand
 	if least {

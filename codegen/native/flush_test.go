@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// tiny fills a launch's floats with numbers that are denormal, or nearly.
+// tiny fills a launch's floats with numbers that are denormal or nearly so.
 func (l *exact) tiny(rng *rand.Rand) {
 	for i, o := range l.k.Operands {
 		if o.Kind != codegen.Input || !o.DT.IsFloat() {
@@ -31,8 +31,8 @@ func (l *exact) tiny(rng *rand.Rand) {
 	}
 }
 
-// TestFlushedChoices: a choice moves bits, and so must the instruction that stands for a
-// comparison and a choice: that one takes denormals for zeros where the rule is to flush.
+// TestFlushedChoices checks the instruction that replaces a comparison and a Where. A Where copies bits,
+// but this instruction treats denormals as zeros if they are flushed.
 func TestFlushedChoices(t *testing.T) {
 	for _, isa := range runnable() {
 		f := &fences{t: t}
@@ -58,7 +58,7 @@ func TestFlushedChoices(t *testing.T) {
 	}
 }
 
-// TestRandomFlushed compares kernels that flush, on numbers that are tiny.
+// TestRandomFlushed compares kernels that flush, on tiny numbers.
 func TestRandomFlushed(t *testing.T) {
 	n := times(t, 150)
 	for _, isa := range runnable() {
@@ -69,7 +69,7 @@ func TestRandomFlushed(t *testing.T) {
 			if seed%2 == 0 {
 				plain = codegen.Flushed(plain)
 			} else {
-				plain.Denormals = ir.FlushDenormals // as fusion leaves moves
+				plain.Denormals = ir.FlushDenormals // as fusion does for moves
 			}
 			k := lower(t, plain)
 			v := randomClasses(rng, k)
@@ -86,7 +86,7 @@ func TestRandomFlushed(t *testing.T) {
 	}
 }
 
-// TestFlushedRounding: what is tiny before it is rounded, and is not afterwards, is kept.
+// TestFlushedRounding checks that a result is kept if it is tiny before rounding but not afterwards.
 func TestFlushedRounding(t *testing.T) {
 	const n = 600
 	const two = "in 0 : $f\nin 1 : $f\nout 2 : $f\n%0 = load 0 : $f\n%1 = load 1 : $f\n"

@@ -7,20 +7,21 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// foldVectors are the lanes of a fold that are worked on together, in vectors: enough for
-// the sums of one not to wait for each other, few enough for the operation's own values.
+// foldVectors is the number of vectors of a fold's lanes that are processed together. There are
+// enough of them that the sums of one do not wait for each other, and few enough to leave registers
+// for the operation's own values.
 const foldVectors = 4
 
-// CompileFold makes code that folds groups of ir.FoldLanes elements into as many lanes. k
-// is lowered and says how an element, operand 1, joins a lane, operand 0; its result is
-// operand 2 and of the same dtype, which is as wide in memory as in registers.
+// CompileFold makes code that folds groups of ir.FoldLanes elements into as many lanes. k is lowered.
+// It joins an element, operand 1, to a lane, operand 0; its result is operand 2. All have the same
+// dtype, which must be as wide in memory as in registers.
 //
-// image and element, where they are not nil, turn an element of two operands' kernels like
-// k's into what joins, and back: floats are compared faster as integers. They are applied to
-// operand 0 alone.
+// image and element may be nil. image converts an element to the form that k joins, and element
+// converts it back: comparing floats is faster as integers. Both have two operands and are applied to
+// operand 0.
 //
-// In the frame operand 0 has the lanes' address, operand 1 that of the first group and, in
-// RowStep, the bytes to the next; rows are groups.
+// In the frame operand 0 has the address of the lanes. Operand 1 has the address of the first group
+// and, in RowStep, the bytes to the next; rows are groups.
 func CompileFold(k, image, element *codegen.Kernel, isa *ISA) (*Func, error) {
 	if len(k.Operands) != 3 || len(k.Stores) != 1 || len(k.Scalars) > 0 {
 		return nil, fmt.Errorf("codegen/native: no fold of %d operands", len(k.Operands))
@@ -54,11 +55,10 @@ func CompileFold(k, image, element *codegen.Kernel, isa *ISA) (*Func, error) {
 	return &Func{Frame: *c.frame, Code: code, Work: c.time(), Lanes: c.lanes}, nil
 }
 
-// folding is the kernels of a fold: all take an element, operand 0, but the one that joins
-// takes two.
+// folding holds the kernels of a fold. join takes two elements, image and element take one.
 type folding struct{ join, image, element *codegen.Kernel }
 
-// foldSome folds n vectors of lanes from number first on, which stay in registers.
+// foldSome folds n vectors of lanes, from vector first on, which stay in registers.
 func (c *code) foldSome(f *folding, dt ir.DType, first, n int) {
 	size := c.bytes(dt)
 	c.load(r8, operandWord(0, Address))
@@ -90,7 +90,7 @@ func (c *code) foldSome(f *folding, dt ir.DType, first, n int) {
 	c.unpin()
 }
 
-// foldItems appends what a group does to the lanes.
+// foldItems appends the items that join a group to the lanes.
 func (c *code) foldItems(f *folding, lanes []value) {
 	from := make([]value, len(lanes))
 	for u := range lanes {
@@ -102,7 +102,7 @@ func (c *code) foldItems(f *folding, lanes []value) {
 	c.replace(lanes, c.apply(f.join, lanes, from))
 }
 
-// map1 applies a kernel of one operand to the lanes, in place.
+// map1 applies a kernel with one operand to the lanes, in place.
 func (c *code) map1(k *codegen.Kernel, lanes []value) {
 	if k != nil {
 		c.replace(lanes, c.apply(k, lanes, nil))
@@ -110,7 +110,7 @@ func (c *code) map1(k *codegen.Kernel, lanes []value) {
 	}
 }
 
-// replace has the registers of lanes take other values.
+// replace copies other values into the registers of lanes.
 func (c *code) replace(lanes, by []value) {
 	for u, lane := range lanes {
 		if by[u] == lane {
@@ -122,10 +122,10 @@ func (c *code) replace(lanes, by []value) {
 	}
 }
 
-// joinClasses are those of a join's operands.
+// joinClasses are the classes of a join's operands.
 var joinClasses [3]codegen.AccessClass
 
-// apply appends a kernel's items for vectors that are its operands, and returns its results.
+// apply appends the items of a kernel whose operands are the vectors x and y, and returns its results.
 func (c *code) apply(k *codegen.Kernel, x, y []value) []value {
 	own := c.kernel
 	defer func() { c.kernel = own }()

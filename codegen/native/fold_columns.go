@@ -5,29 +5,29 @@ import (
 	"math/bits"
 )
 
-// Rows of memory that are joined column by column: what folds of columns consist of.
+// Joins of rows in memory, column by column. Folds of columns are made of these.
 
-// TreeRows is the most rows that a tree has.
+// TreeRows is the largest number of rows in a tree.
 const TreeRows = 8
 
 // RowJoin says which rows are joined, and in which order.
 type RowJoin struct {
-	// Tree is how many rows are joined in halves, as the lanes of a fold are: 0 with 4, 1
-	// with 5 and so on, then what that gives 2 apart, then 1. 0 is a chain, of as many rows as
-	// the frame says, one after another.
+	// Tree is the number of rows that are joined in halves, like the lanes of a fold: 0 with 4, 1
+	// with 5 and so on; then the results 2 apart, then 1 apart. Tree 0 is a chain instead: it joins as
+	// many rows as the frame says, one after another.
 	Tree int
-	// Onto has a chain begin with what lies where its results go.
+	// Onto makes a chain begin with the present contents of the results' memory.
 	Onto bool
 }
 
-// CompileRowJoin makes code that joins rows by a fold's kernels: f's elements are as wide in
+// CompileRowJoin makes code that joins rows by a fold's kernels. f's elements must be as wide in
 // memory as in registers.
 //
-// In the frame operand 0 has the address of the results, which are among no rows; operand 1
-// that of the first row, in RowStep the bytes to the next, and in Step how many bytes from
-// what is read something is asked for that will be. Points are columns, Lanes or more. That is a
-// unit, of which FrameUnits says how many there are: RowStep of operand 0 and IndexStep of
-// operand 1 are the bytes to the next one.
+// In the frame operand 0 has the address of the results, which must not overlap the rows. Operand 1
+// has the address of the first row, in RowStep the bytes to the next row, and in Step the distance in
+// bytes at which it prefetches. Points are columns; there must be at least Lanes. All this is one
+// unit, and FrameUnits is the number of units: RowStep of operand 0 and IndexStep of operand 1 are
+// the bytes to the next unit.
 func CompileRowJoin(f Fold, j RowJoin, isa *ISA) (*Func, error) {
 	if j.Tree < 0 || j.Tree > TreeRows || j.Tree > 0 && j.Onto {
 		return nil, fmt.Errorf("codegen/native: no such join of rows: %+v", j)
@@ -41,15 +41,15 @@ func CompileRowJoin(f Fold, j RowJoin, isa *ISA) (*Func, error) {
 	return m.end(max(j.Tree, 1))
 }
 
-// rowJoin is such code in the making.
+// rowJoin is the code of a RowJoin that is being made.
 type rowJoin struct {
 	*memoryFold
 	RowJoin
-	last value // the results' last vector before anything was joined to it
+	last value // the last vector of the results before anything was joined to it
 }
 
-// Registers: a tree has its rows five to a base, at 0, 1, 2, 3 and 4 steps, a chain counts
-// them.
+// Registers. A tree uses two bases, four rows apart, and adds 0 to 3 steps to each. A chain counts its
+// rows.
 const (
 	joinBase, joinBase4, joinStep, joinStep3 = r8, r9, r10, r11
 	joinRow, joinLeft                        = rbx, r9
@@ -57,7 +57,7 @@ const (
 	joinAhead4                               = r13
 )
 
-// joinVectors are the vectors of a step.
+// joinVectors is the number of vectors per step.
 const joinVectors = 4
 
 func (x *rowJoin) function() {
@@ -74,7 +74,7 @@ func (x *rowJoin) function() {
 		x.lea(joinAhead4, mem{base: joinBase4, index: joinAhead, scale: 1})
 		x.op(add, joinAhead, ofGPR(joinBase))
 	}
-	if x.Onto { // columns that are left are joined together with some that were
+	if x.Onto { // the last vector overlaps columns that were joined before
 		x.last = x.pinned()
 		x.loadVec(uint8(x.vals[x.last].reg), x.bytes, mem{base: joinTo, index: joinColumns, scale: uint8(x.size), disp: int32(-x.bytes)})
 	}
@@ -99,7 +99,7 @@ func (x *rowJoin) function() {
 	x.ret()
 }
 
-// advance moves the columns' places on.
+// advance moves the column pointers on.
 func (x *rowJoin) advance(move func(gpr)) {
 	move(joinTo)
 	move(joinBase)
@@ -110,7 +110,7 @@ func (x *rowJoin) advance(move func(gpr)) {
 	}
 }
 
-// steps joins so many vectors of columns at a time as long as there are as many.
+// steps joins n vectors of columns at a time, as long as there are n.
 func (x *rowJoin) steps(n int) {
 	top, over := x.newLabel(), x.newLabel()
 	x.opImm(sub, ofGPR(joinColumns), n*x.lanes)
@@ -137,7 +137,7 @@ func (x *rowJoin) step(n int, last bool) {
 	x.emitItems()
 }
 
-// rowAt is row i of a tree, of which four steps more are at base4.
+// rowAt is row i of a tree; base4 is four rows after base.
 func rowAt(i int, base, base4 gpr, disp int) mem {
 	m := mem{base: base, index: noReg, scale: 1, disp: int32(disp)}
 	if i >= 4 {
@@ -154,7 +154,7 @@ func rowAt(i int, base, base4 gpr, disp int) mem {
 	return m
 }
 
-// ask asks for what will be read, the lines of n vectors of so many rows.
+// ask prefetches the lines of n vectors of so many rows.
 func (x *rowJoin) ask(n, rows int) {
 	for line := 0; line < n*x.bytes && !x.isa.A64; line += cacheLine {
 		for i := range rows {
@@ -167,7 +167,7 @@ func (x *rowJoin) ask(n, rows int) {
 	}
 }
 
-// halves appends the rows i, i+step, i+2*step … below n joined in halves.
+// halves joins the rows i, i+step, i+2*step … below n in halves.
 func (x *rowJoin) halves(i, step, n, u int) value {
 	if i+step >= n && step < TreeRows {
 		return x.halves(i, TreeRows, n, u)

@@ -7,19 +7,19 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// memoryFold is code in the making that joins elements as they lie in memory.
+// memoryFold is code that is being made, which joins elements in their memory form.
 type memoryFold struct {
 	*code
 	f           *Fold
 	size, bytes int // of an element, and of a vector
-	packed      op  // how vectors of bytes join
+	packed      op  // the instruction that joins vectors of bytes
 }
 
 // packedOps join vectors of bytes.
 var packedOps = map[ir.Op]op{ir.Add: vpaddb, ir.Maximum: vpmaxub, ir.Minimum: vpminub, ir.Or: vpor, ir.And: vpand}
 
-// JoinsBytes reports an operation that joins vectors of bytes in memory. The kernel of such a
-// fold is not lowered.
+// JoinsBytes reports an operation that can join vectors of bytes in memory. The kernel of such a fold
+// is not lowered.
 func (t *ISA) JoinsBytes(o ir.Op) bool { return !t.A64 && packedOps[o] != opNone }
 
 func newMemoryFold(f *Fold, isa *ISA) (*memoryFold, error) {
@@ -48,7 +48,7 @@ func newMemoryFold(f *Fold, isa *ISA) (*memoryFold, error) {
 	return x, nil
 }
 
-// end is the function, of which a step takes so many joins.
+// end returns the function; joins is the number of joins per step.
 func (x *memoryFold) end(joins int) (*Func, error) {
 	code, err := x.finish()
 	if err != nil {
@@ -71,7 +71,7 @@ func (x *memoryFold) join(a, b value) value {
 	return x.apply(x.f.Join, []value{a}, []value{b})[0]
 }
 
-// joinSome joins so many lanes.
+// joinSome joins the first lanes of two vectors.
 func (x *memoryFold) joinSome(lanes int, a, b value) value {
 	all := x.lanes
 	x.lanes = lanes
@@ -79,7 +79,7 @@ func (x *memoryFold) joinSome(lanes int, a, b value) value {
 	return x.join(a, b)
 }
 
-// leastLanes are those of the smallest vectors that join.
+// leastLanes is the number of lanes of the smallest vectors that can be joined.
 func (x *memoryFold) leastLanes() int {
 	if x.packed != opNone {
 		return 16
@@ -109,7 +109,7 @@ func (x *memoryFold) pinned() value {
 	return v
 }
 
-// above is a vector without its first so many bytes, of which as many again count.
+// above shifts out the first bytes of a vector; only as many bytes again are valid afterwards.
 func (x *memoryFold) above(v value, bytes int) value {
 	if bytes < 4 {
 		return x.op2i(vpsrld, 16, 16, v, int16(8*bytes))

@@ -2,11 +2,11 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// CompileRowFold makes code that folds rows of memory, each to one element: f's elements are
-// as wide in memory as in registers.
+// CompileRowFold makes code that folds rows of memory to one element each. f's elements must be as
+// wide in memory as in registers.
 //
-// In the frame operand 0 has the address of the first result and in RowStep the bytes to the
-// next, operand 1 the same of rows, whose points are a multiple of ir.FoldLanes.
+// In the frame operand 0 has the address of the first result and, in RowStep, the bytes to the next.
+// Operand 1 has the same for rows, whose points are a multiple of ir.FoldLanes.
 func CompileRowFold(f Fold, isa *ISA) (*Func, error) {
 	m, err := newMemoryFold(&f, isa)
 	if err != nil {
@@ -21,19 +21,19 @@ func CompileRowFold(f Fold, isa *ISA) (*Func, error) {
 	return m.end(1)
 }
 
-// rowFold is such code in the making.
+// rowFold is the code of CompileRowFold that is being made.
 type rowFold struct {
 	*memoryFold
-	lanesAt [sideBySide]int // of each row, in the frame
+	lanesAt [sideBySide]int // by row: its lanes in the frame
 }
 
-// sideBySide are the rows that are folded in turns where there are registers for their lanes:
-// those of the first half and those of the second, so that there are two places in memory that
-// processors fetch ahead of, which takes less time than one.
+// sideBySide is the number of rows that are folded in turns if their lanes fit into registers: one of
+// the first half of the rows and one of the second. Processors then prefetch at two places in
+// memory, which is faster than at one.
 const sideBySide = 2
 
-// passVectors are the lanes' vectors that are in registers at a time: beside them there is
-// room for what joins them.
+// passVectors is the number of vectors of lanes in registers at a time. The other registers are for
+// the join.
 func (t *ISA) passVectors() int {
 	if t.Regs < 24 {
 		return 8
@@ -52,7 +52,7 @@ func (x *rowFold) function() {
 	x.load(foldCount, at(rdi, FrameRows))
 	x.shift(shr, true, foldCount, 1)
 	x.store(at(rdi, frameCount), foldCount)
-	for i := range 2 { // how far it is from the first half to the second
+	for i := range 2 { // the distance from the first half to the second
 		x.load(rax, operandWord(i, RowStep))
 		x.imul(rax, ofGPR(foldCount))
 		x.store(operandWord(i, Step), rax)
@@ -69,7 +69,7 @@ func (x *rowFold) function() {
 	x.ret()
 }
 
-// rows folds n rows at a time, as often as a word of the frame says.
+// rows folds n rows at a time, as often as the word count of the frame says.
 func (x *rowFold) rows(n, count int) {
 	top, end := x.newLabel(), x.newLabel()
 	x.opImm(cmp, inMem(at(rdi, count)), 0)
@@ -95,7 +95,7 @@ func (x *rowFold) rows(n, count int) {
 	x.asm.place(end)
 }
 
-// pass joins so many vectors of each group of n rows, from number first on, to their lanes.
+// pass joins each vectors of each group of n rows, from vector first on, to their lanes.
 func (x *rowFold) pass(n, first, each int) {
 	rows := []gpr{foldRow, foldNext}[:n]
 	x.load(foldRow, operandWord(1, Address))
@@ -143,7 +143,7 @@ func (x *rowFold) pass(n, first, each int) {
 	x.unpin()
 }
 
-// result joins the lanes of row i in halves and stores what they come to at rax.
+// result joins the lanes of row i in halves and stores the element at rax.
 func (x *rowFold) result(i int) {
 	all := x.lanes
 	v := x.lanesOf(i, 0, all)
@@ -156,8 +156,7 @@ func (x *rowFold) result(i int) {
 	x.emitItems()
 }
 
-// lanesOf is the vector of row i's lanes from l on when those that are w apart and more are
-// joined.
+// lanesOf is the vector of row i's lanes from l on, after joining lanes that are w or more apart.
 func (x *rowFold) lanesOf(i, l, w int) value {
 	if w == ir.FoldLanes {
 		return x.load1(x.bytes, at(rdi, x.lanesAt[i]+l*x.size), nil)

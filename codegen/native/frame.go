@@ -1,8 +1,7 @@
 package native
 
-// Frame is the memory that a function is called with, at a multiple of 64 bytes: its
-// arguments, and room for what registers have no room for. Whoever calls fills in the
-// arguments; offsets are in bytes.
+// Frame is the memory with which a function is called, at a multiple of 64 bytes: its arguments and
+// its spill memory. The caller fills in the arguments. Offsets are in bytes.
 //
 //	0   points of a row
 //	8   rows
@@ -12,16 +11,16 @@ package native
 //	64  operands, OperandBytes each: see Operand
 //	    scalars, a word each
 type Frame struct {
-	Bytes    int // in all
+	Bytes    int // in total
 	Operands int // those of the kernel, then one for each Reduce
-	Scalars  int // where they begin
+	Scalars  int // offset of the first
 
-	lanes         [laneArrays]int // 0 where there is none
+	lanes         [laneArrays]int // 0 for none
 	params, saved int
 }
 
-// Where an operand's words are within its OperandBytes. Steps count bytes; of an index
-// operand the address is a position, and steps count elements.
+// The words of an operand, by offset within its OperandBytes. Steps are in bytes. An index operand
+// has a position instead of an address, and its steps are in elements.
 const (
 	FramePoints  = 0
 	FrameRows    = 8
@@ -36,11 +35,11 @@ const (
 	RowStep      = 16 // to the next row
 	IndexSize    = 24 // elements of the axis that an index names
 	IndexStep    = 32 // bytes from one of them to the next
-	Ahead        = 40 // of an operand of Variant.Ahead: how far behind a point is what is asked for, in bytes
-	Positions    = 40 // of a staged operand: where the distance of each point from Address is, in bytes, or an index operand's position itself
+	Ahead        = 40 // for Variant.Ahead: bytes from a point to what is prefetched with it
+	Positions    = 40 // staged operand: address of each point's byte distance from Address, or of an index's position
 )
 
-// lane scratch: arrays of a vector each.
+// Scratch arrays of one vector each, for lane-by-lane code.
 const (
 	laneA = iota
 	laneB
@@ -58,15 +57,14 @@ func newFrame(operands, scalars int) *Frame {
 	return f
 }
 
-// room is memory behind what there is.
+// room allocates n bytes behind the rest and returns their offset.
 func (f *Frame) room(n int) int {
 	at := f.Bytes
 	f.Bytes += (n + 63) &^ 63
 	return at
 }
 
-// vector is room for a vector: a value that others read, or one that no register has
-// room for.
+// vector allocates room for one vector: a value that others read, or one that is spilled.
 func (f *Frame) vector(isa *ISA) int {
 	at := f.Bytes
 	f.Bytes += isa.Bytes
@@ -75,7 +73,7 @@ func (f *Frame) vector(isa *ISA) int {
 
 func operandWord(i, word int) mem { return at(rdi, FrameArgs+i*OperandBytes+word) }
 
-// lane is where an array of lanes begins.
+// lane returns the offset of a scratch array.
 func (f *Frame) lane(i int) int {
 	if f.lanes[i] == 0 {
 		f.lanes[i] = f.room(64)
@@ -83,7 +81,7 @@ func (f *Frame) lane(i int) int {
 	return f.lanes[i]
 }
 
-// param is where a parameter of a sub-program is, or, behind them, its results.
+// param returns the offset of a parameter of a sub-program. The results follow the parameters.
 func (f *Frame) param(i int) int {
 	if f.params == 0 {
 		f.params = f.room(64 * (maxParams + 1))
@@ -91,7 +89,7 @@ func (f *Frame) param(i int) int {
 	return f.params + 64*i
 }
 
-// register is where a register is saved; those of masks are behind the vectors.
+// register returns the offset at which a register is saved; masks follow the vectors.
 func (f *Frame) register(r int, isa *ISA) int {
 	if f.saved == 0 {
 		f.saved = f.room(isa.Regs*isa.Bytes + 64)

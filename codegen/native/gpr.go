@@ -1,7 +1,7 @@
 package native
 
-// Instructions on general registers: addresses, counters, and what lanes do one by one.
-// They are written as amd64's; what they become on arm64 is in a64.go.
+// Instructions on general registers: addresses, counters, and lane-by-lane code. They are written in
+// amd64's form; a64.go translates them for arm64.
 
 // arith is one of the instructions that share a form: add, or, and, sub, xor, cmp.
 type arith uint8
@@ -37,7 +37,7 @@ const (
 
 var condNames = map[cond]string{below: "b", aboveEqual: "ae", equal: "e", notEqual: "ne", less: "l", greaterEqual: "ge", lessEqual: "le", greater: "g"}
 
-// rexOp emits a REX prefix where one is needed, opcode bytes and ModRM.
+// rexOp emits a REX prefix if needed, the opcode bytes and ModRM.
 func (a *asm) rexOp(wide bool, reg uint8, x rm, after int, opcode ...byte) {
 	rex := byte(0)
 	if wide {
@@ -75,14 +75,14 @@ func (a *asm) load(r gpr, m mem) {
 	a.text(begin, "mov %v,%v", r, m)
 }
 
-// prefetch asks for a line of memory, for the second cache. It never faults.
+// prefetch prefetches a line of memory into the second-level cache. It never faults.
 func (a *asm) prefetch(m mem) {
 	begin := len(a.buf)
 	a.rexOp(false, 2, inMem(m), 0, 0x0f, 0x18)
 	a.text(begin, "prefetcht1 %v", m)
 }
 
-// ask asks for a line of memory, for the first cache. It never faults.
+// ask prefetches a line of memory into the first-level cache. It never faults.
 func (a *asm) ask(m mem) {
 	begin := len(a.buf)
 	a.rexOp(false, 1, inMem(m), 0, 0x0f, 0x18)
@@ -131,7 +131,7 @@ func (a *asm) storeSize(size int, m mem, r gpr) {
 	switch size {
 	case 1:
 		name = r.byteName()
-		if r >= rsp && r <= rdi { // without REX those would be ah to bh
+		if r >= rsp && r <= rdi { // without REX they would be ah to bh
 			a.fail("a byte of %v", r)
 		}
 		a.rexOp(false, uint8(r), inMem(m), 0, 0x88)
@@ -147,8 +147,8 @@ func (a *asm) storeSize(size int, m mem, r gpr) {
 	a.text(begin, "mov %v,%s", m, name)
 }
 
-// loadSize reads an element of so many bytes and extends it by its sign or by zeros:
-// to 64 bits from four bytes on, else to 32.
+// loadSize reads an element of so many bytes and extends it by its sign or by zeros: to 64 bits if it
+// has four bytes or more, else to 32.
 func (a *asm) loadSize(size int, signed bool, r gpr, m mem) {
 	if a.isa.A64 {
 		a.loadSizeA64(size, signed, r, m)
@@ -186,7 +186,7 @@ func (a *asm) lea(r gpr, m mem) {
 	a.text(begin, "lea %v,%v", r, m)
 }
 
-// leaLabel is the address of a label.
+// leaLabel loads the address of a label.
 func (a *asm) leaLabel(r gpr, l label) {
 	if a.isa.A64 {
 		a.toLabel(0x10000000|uint32(r), rel21, l, false, "adr %s, L%d", xName(r), l)
@@ -199,7 +199,7 @@ func (a *asm) leaLabel(r gpr, l label) {
 	a.text(begin, "lea %v,L%d", r, l)
 }
 
-// op works on a register and another one, or memory.
+// op works on a register and a register or memory.
 func (a *asm) op(o arith, r gpr, x rm) {
 	if a.isa.A64 {
 		a.opA64(o, r, x)
@@ -261,7 +261,7 @@ func (a *asm) imul(r gpr, x rm) {
 	}
 }
 
-// shift moves the bits of a register by a constant.
+// shift shifts a register by a constant.
 func (a *asm) shift(kind uint8, wide bool, r gpr, by int) {
 	if a.isa.A64 {
 		a.shiftA64(kind, wide, r, by)
@@ -304,7 +304,7 @@ func (a *asm) divide(signed, wide bool, m mem) {
 	a.text(begin, "%s %v", name, m)
 }
 
-// clear makes a register 0.
+// clear sets a register to 0.
 func (a *asm) clear(r gpr) {
 	if a.isa.A64 {
 		a.constA64(r, 0)
@@ -315,7 +315,7 @@ func (a *asm) clear(r gpr) {
 	a.text(begin, "xor %s,%s", r.half(), r.half())
 }
 
-// set makes a register a constant of 32 bits.
+// set sets a register to a constant of 32 bits.
 func (a *asm) set(r gpr, imm uint32) {
 	if a.isa.A64 {
 		a.constA64(r, int64(imm))
@@ -330,7 +330,7 @@ func (a *asm) set(r gpr, imm uint32) {
 	a.text(begin, "mov %s,%#x", r.half(), imm)
 }
 
-// shlMask makes r the lowest count bits set, count in another register: bzhi.
+// bzhi copies the lowest bits of from to r; the register count has their number.
 func (a *asm) bzhi(r, from, count gpr) {
 	if a.isa.A64 {
 		a.fail("bzhi is amd64's")
@@ -369,7 +369,7 @@ func (a *asm) distance(l label) {
 	a.emit32(0)
 }
 
-// jumpTo goes where memory says.
+// jumpTo jumps to the address in memory.
 func (a *asm) jumpTo(m mem) {
 	if a.isa.A64 {
 		a.loadA64(8, 1, x17, m)
@@ -381,8 +381,8 @@ func (a *asm) jumpTo(m mem) {
 	a.text(begin, "jmp %v", m)
 }
 
-// testBit sets the carry, which below tells, to bit r of memory, whose word of 32 bits
-// it must be in.
+// testBit sets the carry, which the condition below tests, to a bit of a 32-bit word. The register
+// bit has its number.
 func (a *asm) testBit(word, bit gpr) {
 	if a.isa.A64 {
 		a.fail("testBit is amd64's")

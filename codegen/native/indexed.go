@@ -13,8 +13,8 @@ type indexing struct {
 	same  bool // for all points of a row
 }
 
-// laneLoad reads the lanes of operand i one by one: those whose guard is set, through an
-// index if there is one, and as many as there are. The others are 0.
+// laneLoad reads the lanes of operand i one by one, through an index if there is one. It reads the
+// lanes whose guard is set, and in the rest of a row only the valid ones. The others are 0.
 func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) value {
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
 	it := item{d: c.vec(n), tmps: 1, imm: noImm}
@@ -34,7 +34,7 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 			indexSize = 8
 		}
 	}
-	class := codegen.Contiguous // of a Reduce
+	class := codegen.Contiguous // for a Reduce
 	if i < len(c.v.Class) {
 		class = c.v.Class[i]
 	}
@@ -43,7 +43,7 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 	tail4, tail8 := c.tail, c.tail8
 	if whole && tail {
 		if it.s[2] = c.tail; c.isa.EVEX && it.k == 0 {
-			it.s[2], it.k = 0, tail4 // as good as a guard
+			it.s[2], it.k = 0, tail4 // works like a guard
 		} else if size == 8 {
 			it.s[2] = tail8
 		}
@@ -121,7 +121,7 @@ func (c *code) laneLoad(i int, dt ir.DType, u int, guard value, x *indexing) val
 	return c.item(it)
 }
 
-// inRange makes of the index in rax one that is within the axis, or goes to next.
+// inRange brings the index in rax into the axis, or jumps to next.
 func (c *code) inRange(i int, mode ir.IndexMode, next label) {
 	ok := c.newLabel()
 	size := operandWord(i, IndexSize)
@@ -133,9 +133,9 @@ func (c *code) inRange(i int, mode ir.IndexMode, next label) {
 	case ir.IndexClamp:
 		low := c.newLabel()
 		c.opImm(cmp, inMem(size), 0)
-		c.jumpIf(equal, next) // an axis of nothing
+		c.jumpIf(equal, next) // an axis without elements
 		c.opImm(cmp, ofGPR(rax), 0)
-		c.set(rax, 0) // keeps flags
+		c.set(rax, 0) // keeps the flags
 		c.jumpIf(less, low)
 		c.load(rax, size)
 		c.lea(rax, at(rax, -1))
@@ -147,8 +147,8 @@ func (c *code) inRange(i int, mode ir.IndexMode, next label) {
 	c.asm.place(ok)
 }
 
-// noteFault remembers the index in rax where it is less than what is remembered, or the
-// same of an earlier operand.
+// noteFault records the index in rax if it is less than the recorded one, or equal and of an earlier
+// operand.
 func (c *code) noteFault(i int) {
 	take, skip := c.newLabel(), c.newLabel()
 	c.opImm(cmp, inMem(at(rdi, FrameFault)), 0)
@@ -167,8 +167,8 @@ func (c *code) noteFault(i int) {
 	c.asm.place(skip)
 }
 
-// sameIndex reads neighbours as a vector where all have one index, as when whole rows of a
-// table are looked up, and no guard is in the way, and goes to done.
+// sameIndex loads a vector of neighbours if all lanes have the same index and no guard is unset, as
+// when whole rows of a table are looked up. It then jumps to done.
 func (c *code) sameIndex(i int, dt ir.DType, u int, r *regs, x *indexing, guarded bool, guardSize int, tail bool, indexSize int, done label) {
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
 	other, top := c.newLabel(), c.newLabel()
@@ -224,7 +224,7 @@ func (c *code) sameIndex(i int, dt ir.DType, u int, r *regs, x *indexing, guarde
 	c.asm.place(other)
 }
 
-// indexValue is a half of the positions of an index operand.
+// indexValue is the low or high half of the positions of an index operand.
 func (c *code) indexValue(in ir.Instr, u int) value {
 	i, n := int(in.Imm), c.lanes*4
 	high := in.Op == ir.IndexHi
@@ -261,7 +261,7 @@ func (c *code) indexValue(in ir.Instr, u int) value {
 	}})
 }
 
-// positions fills a vector lane by lane with halves of what get leaves in rax.
+// positions fills a vector lane by lane with halves of the values that get leaves in rax.
 func (c *code) positions(d uint8, n int, high bool, get, next func()) {
 	top := c.newLabel()
 	c.clear(rsi)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestEmptyAxis reads nothing of an axis that has no elements, whatever the mode.
+// TestEmptyAxis checks that nothing is read from an axis without elements, in any mode.
 func TestEmptyAxis(t *testing.T) {
 	for _, isa := range runnable() {
 		for _, mode := range []ir.IndexMode{ir.IndexClamp, ir.IndexDrop} {
@@ -25,7 +25,7 @@ func TestEmptyAxis(t *testing.T) {
 				l := newExact(rng, f, k, v, 1, 77)
 				l.places[0].size = 0
 				l.data[0] = f.at(0).cut(2, false)
-				l.places[0].first = -800 // where nothing may be read, wherever the points are from there
+				l.places[0].first = -800 // outside of all memory, and so are all points from there
 				if err := checkExact(l, fn, code); err != nil {
 					t.Errorf("%s, %v, %v: %v", isa.Name, mode, class, err)
 				}
@@ -35,8 +35,8 @@ func TestEmptyAxis(t *testing.T) {
 	}
 }
 
-// TestLeastFault: of all indices that are out of range and that a guard lets through, the
-// least is noted, and of equal ones that of the first operand, wherever they are.
+// TestLeastFault checks that of all indices that are out of range and that a guard admits, the least is
+// recorded, and of equal ones that of the first operand, wherever they are.
 func TestLeastFault(t *testing.T) {
 	const text = `in 0 : float32
 in 1 : int64
@@ -61,7 +61,7 @@ store 5 %6
 		for range times(t, 400) {
 			rows, n := 1+rng.IntN(4), 1+rng.IntN(100)
 			l := newExact(rng, f, k, all(k, codegen.Contiguous), rows, n)
-			for _, o := range []int{1, 3} { // in range, but for a few
+			for _, o := range []int{1, 3} { // in range, except for a few
 				size, of := k.Operands[o].DT.Size(), l.places[map[int]int{1: 2, 3: 0}[o]].size
 				for at := 0; at < len(l.data[o]); at += size {
 					x := rng.Int64N(of)

@@ -8,71 +8,71 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Variant is what code may rely on beyond the kernel itself.
+// Variant is what the code may assume beyond the kernel itself.
 type Variant struct {
-	// Class holds one class per operand, for the points of a row. Of a staged operand the
-	// caller knows where each point is, see Positions. Outputs are dense or strided.
+	// Class has one class per operand, for the points of a row. For a staged operand the caller
+	// gives the place of each point, see Positions. Outputs are dense or strided.
 	Class []codegen.AccessClass
-	// Past are operands, a bit each, that are stored past the caches: their rows begin at
-	// multiples of 64 bytes, and so do rows of the next step.
+	// Past has one bit per operand: 1 to store it past the caches. Rows of such an operand begin at
+	// multiples of 64 bytes, and so do the rows of the next step.
 	Past uint64
-	// Far says that memory streams through: loops ask for the lines that they will come
-	// to AheadBytes further on. It is for rows that are much longer, or go on in the next.
+	// Far says that memory streams through. Loops then prefetch the lines AheadBytes further on. It
+	// is for rows that are much longer than that, or that continue in the next row.
 	Far bool
-	// Folds, where there are any, are one for each Reduce, whose values are folded in place
-	// of being stored: its operand has the address of the first row's result, and RowStep.
+	// Folds is empty, or has one Fold per Reduce. The values of that Reduce are then folded instead
+	// of stored. Its operand has the address of the first row's result, and RowStep.
 	Folds []Fold
-	// Ahead are dense operands, a bit each, of which more is asked for while the loop runs:
-	// what is as far behind each point as Ahead says. NEON's does not ask.
+	// Ahead has one bit per dense operand: 1 to prefetch it while the loop runs, at the distance
+	// behind each point that the word Ahead says. NEON code does not prefetch.
 	Ahead uint64
-	// Columns says that it is not rows that are folded: the value of each point is joined to
-	// what lies at the operand of its Reduce, as Address, Step and RowStep say.
+	// Columns says that columns are folded, not rows: the value of each point is joined to the value
+	// in memory at the operand of its Reduce, found by Address, Step and RowStep.
 	Columns bool
 }
 
-// Func is a kernel as machine code: a function of a frame that does so many points of so
-// many rows.
+// Func is a kernel as machine code. The function takes a frame, which gives the number of rows and
+// of points per row to compute.
 type Func struct {
 	Frame
 	Code []byte
-	Work int // about how many vector instructions a step takes at worst, for a guess at how long
-	// Lanes is the points of a step.
+	Work int // rough number of vector instructions per step at worst, to estimate times
+	// Lanes is the number of points per step.
 	Lanes int
 	reads []bool
 	text  *listing
 }
 
-// Reads tells operands that the code reads or writes.
+// Reads reports operands that the code reads or writes.
 func (f *Func) Reads(operand int) bool { return f.reads[operand] }
 
-// Text is the assembly, the kernel's instructions beside it, where it was asked for.
+// Text is the assembly with the kernel's instructions beside it, if Compile was told to keep it.
 func (f *Func) Text() string { return f.text.String() }
 
 // level says how often a value is computed.
 type level uint8
 
 const (
-	once level = iota // in a call
+	once level = iota // in one call
 	perRow
 	perPoint
 )
 
-// kernel is what a code is made of.
+// kernel is the input of a code and what is derived from it.
 type kernel struct {
 	k        *codegen.Kernel
 	v        Variant
 	level    []level
-	need     []bool  // values that something reads
-	kept     []value // of those of lower levels, in the frame
+	need     []bool  // values that are used
+	kept     []value // values of lower levels that others read, in the frame
 	steps    []value // of index operands, see makeSteps
-	pointer  []gpr   // of operands, noReg where it is in none
+	pointer  []gpr   // by operand: the register of its address, or noReg
 	divisors map[ir.Ref]divisor
-	// hidesDivisions says that a step computes so much else that its divisions take no time.
+	// hidesDivisions says that a step computes so much else that its divisions take no extra time.
 	hidesDivisions bool
-	order          []int // in which the body is computed; nil: as it stands
+	order          []int // the order in which the body is computed; nil: its own
 }
 
-// routine is a sub-program as code that is jumped to.
+// routine is the code of a sub-program, called with jumps.
 type routine struct {
 	id    uint64
 	entry label
@@ -80,10 +80,10 @@ type routine struct {
 
 // part is one straight line of code.
 type part struct {
-	at [][]value // of the vectors of a step, the value of each instruction
+	at [][]value // by vector of a step, then by instruction: the value
 }
 
-// Compile makes code of a lowered kernel. text says that it is to be read.
+// Compile makes code of a lowered kernel. With text it also keeps the assembly.
 func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	if len(v.Class) != len(k.Operands) {
 		return nil, fmt.Errorf("codegen/native: %d classes for %d operands", len(v.Class), len(k.Operands))
@@ -122,7 +122,7 @@ func Compile(k *codegen.Kernel, v Variant, isa *ISA, text bool) (*Func, error) {
 	return f, nil
 }
 
-// levels finds how often each value is computed, and which are.
+// levels finds how often each value is computed, and which values are used.
 func (c *code) levels() {
 	body := c.k.Body
 	c.level, c.need, c.kept = make([]level, len(body)), make([]bool, len(body)), make([]value, len(body))
@@ -170,7 +170,7 @@ func (c *code) levels() {
 	}
 }
 
-// widest is the bytes of the widest value in vectors.
+// widest returns the bytes per lane of the widest value.
 func (c *code) widest() int {
 	w := 4
 	for i, in := range c.k.Body {
@@ -192,7 +192,7 @@ func (c *code) work() int {
 	return n
 }
 
-// time is about how long a step takes at worst, in instructions.
+// time estimates the time of a step at worst, in instructions.
 func (c *code) time() int {
 	n := c.work() + c.step
 	for i := range c.v.Folds {
@@ -209,10 +209,11 @@ func (c *code) time() int {
 	return n
 }
 
-// slowUnit is what a division or a root takes, as so many instructions.
+// slowUnit is the time of a division or a square root, in instructions.
 const slowUnit = 12
 
-// outside tells values of a lower level that those of level l, or what is stored, read.
+// outside lists the values of level l that values of higher levels read, or that are stored or
+// reduced.
 func (c *code) outside(l level) []ir.Ref {
 	read := make([]bool, len(c.k.Body))
 	for i, in := range c.k.Body {
@@ -240,7 +241,7 @@ func (c *code) outside(l level) []ir.Ref {
 	return list
 }
 
-// give gives a value of the frame to what is computed once or for a row.
+// give gives a value that is computed once or per row a place in the frame.
 func (c *code) give(r ir.Ref) {
 	dt := c.k.Body[r].DT
 	n := c.bytes(dt)
@@ -248,7 +249,7 @@ func (c *code) give(r ir.Ref) {
 	c.kept[r] = c.newValue(v)
 }
 
-// function emits the whole.
+// function emits the whole function.
 func (c *code) function() {
 	for l := once; l < perPoint; l++ {
 		for _, r := range c.outside(l) {
@@ -300,7 +301,7 @@ func (c *code) function() {
 	c.nextRow(row)
 }
 
-// choosePointers gives registers to the operands whose addresses the loops read.
+// choosePointers gives registers to the addresses of operands that the loops use.
 func (c *code) choosePointers() {
 	n := len(c.k.Operands) + len(c.k.Reduces)
 	c.pointer = slices.Repeat([]gpr{noReg}, n)
@@ -326,7 +327,7 @@ func (c *code) touched(i int) bool {
 	return slices.ContainsFunc(c.k.Stores, func(s codegen.Store) bool { return s.Operand == i })
 }
 
-// straight emits the values of a level, so many vectors of them in turns.
+// straight emits the values of a level for n vectors, whose instructions take turns.
 func (c *code) straight(l level, n int) {
 	c.values(l, n)
 	if l == once {
@@ -392,7 +393,7 @@ func (c *code) values(l level, n int) {
 	}
 }
 
-// keep writes a value where others find it.
+// keep writes a value to its place in the frame.
 func (c *code) keep(v, kept value) {
 	x := &c.vals[kept]
 	if x.mask {
@@ -402,7 +403,7 @@ func (c *code) keep(v, kept value) {
 	c.write(v, max(x.size, 16), x.mem)
 }
 
-// valueOf is the value of an instruction for vector u.
+// valueOf returns the value of instruction r for vector u.
 func (c *code) valueOf(p *part, r ir.Ref, u int) value {
 	if in := c.k.Body[r]; in.Op == ir.Const {
 		return c.constantOf(in)
@@ -464,7 +465,8 @@ func (c *code) scalar(in ir.Instr) value {
 	return c.fromBytes(in.DT, v)
 }
 
-// makeSteps finds how far the lanes of a vector are from its first, the low halves.
+// makeSteps computes the distance of each lane of an index operand from the first lane, as 32-bit
+// low halves.
 func (c *code) makeSteps(i int, kept value) {
 	n := c.lanes * 4
 	var b []byte

@@ -2,19 +2,19 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// What vector units have no instruction for is done lane by lane: operands are stored,
-// general registers go through them, and the result is loaded.
+// Operations for which the vector units have no instruction are done lane by lane: the operands are
+// stored, general registers process their lanes, and the result is loaded.
 
-// slowLane is what a lane takes, as so many instructions of vectors: a division of 64
-// bits takes up to 90 cycles.
+// slowLane is the time of one lane, in vector instructions. A division of 64 bits takes up to 90
+// cycles.
 const slowLane = 24
 
-// laneAt is a lane of an array of the scratch memory; rsi counts lanes.
+// laneAt is a lane of a scratch array; rsi counts lanes.
 func (c *code) laneAt(array, size int) mem {
 	return mem{base: rdi, index: rsi, scale: uint8(size), disp: int32(c.frame.lane(array))}
 }
 
-// whole stores or loads a vector of so many bytes as it is.
+// saveVector stores a vector of size bytes unchanged.
 func (c *code) saveVector(r uint8, size, at int) {
 	c.storeVec(mem{base: rdi, index: noReg, scale: 1, disp: int32(at)}, size, r)
 }
@@ -23,8 +23,9 @@ func (c *code) loadVector(r uint8, size, at int) {
 	c.loadVec(r, size, mem{base: rdi, index: noReg, scale: 1, disp: int32(at)})
 }
 
-// eachLane makes a vector of dt by code that gives a lane's element in d from those of x.
-// It may use rax, rbx, rdx saved, and the vector register laneReg.
+// eachLane makes a vector of dt lane by lane: body emits code that computes element d of a lane from
+// its elements x. The code may use rax, rbx, rdx (which it must save), and the vector register
+// laneReg.
 func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value {
 	n := c.bytes(dt)
 	lanes := c.lanes
@@ -54,10 +55,9 @@ func (c *code) eachLane(dt ir.DType, x []value, body func(x []mem, d mem)) value
 	return c.item(it)
 }
 
-// quotient is that of integers, or the remainder. Kernels see to it that no divisor is 0,
-// nor -1 where the quotient is none; but what they see to may be in an earlier phase, and
-// lanes beyond a row's end hold anything. A processor faults there, so that those two are
-// not divided by.
+// quotient divides integers, or gives the remainder. A kernel makes sure that no divisor is 0, nor
+// -1 if the quotient would overflow. But it may do so in an earlier phase, and lanes beyond a row's
+// end hold any value. The processor faults on such divisions, so the code never divides by 0 or -1.
 func quotient(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	wide, signed := sizeOf(in.DT) == 8, in.DT.IsSigned()
 	from := rax
@@ -92,8 +92,8 @@ func quotient(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	return v
 }
 
-// lookup is an entry of a table. In lanes whose result is thrown away indices may be
-// anything, so they are brought into range.
+// lookup reads an entry of a table. In lanes whose result is not used an index may have any value,
+// so the code brings indices into range.
 func lookup(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	t := ir.TableByID(in.Imm)
 	if t == nil || len(t.Bits) == 0 {
@@ -126,7 +126,7 @@ func lookup(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	})
 }
 
-// table puts a table behind the code, once.
+// table places a table behind the code, once.
 func (c *code) table(id uint64, t *ir.Table, size int) mem {
 	if m, ok := c.tables[id]; ok {
 		return m

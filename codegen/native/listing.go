@@ -8,7 +8,7 @@ import (
 
 var gprNames = [...]string{"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"}
 
-// String is Intel's name.
+// String returns Intel's name of the register.
 func (r gpr) String() string {
 	if r < r8 {
 		return gprNames[r]
@@ -41,7 +41,7 @@ func (r gpr) byteName() string {
 	return fmt.Sprintf("r%db", uint8(r))
 }
 
-// String is as assemblers write it.
+// String writes the operand as assemblers do.
 func (m mem) String() string {
 	if m.base == noReg {
 		return fmt.Sprintf("[rip+C%d]", m.disp)
@@ -76,7 +76,7 @@ func (l *listing) label(at int, name label) {
 	l.lines = append(l.lines, line{at, fmt.Sprintf("L%d:", name), true})
 }
 
-// note says what the code that follows does.
+// note adds a comment on the code that follows.
 func (l *listing) note(at int, text string) { l.lines = append(l.lines, line{at, "; " + text, true}) }
 
 func (a *asm) text(begin int, format string, args ...any) {
@@ -91,7 +91,7 @@ func (a *asm) note(format string, args ...any) {
 	}
 }
 
-// regName names a register of a kind; size is a vector's.
+// regName names a register of a kind; size is the size of a vector.
 func regName(kind uint8, size int, r uint8) string {
 	switch kind {
 	case mask:

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// plan finds how many vectors a step of the main loop takes: in turns they keep a core's
-// units busy while results are on their way, as long as registers are enough. What the
-// loops read most has the registers that are left.
+// plan chooses how many vectors a step of the main loop computes. Their instructions take turns, which
+// keeps a core's units busy while results are not ready, as long as there are enough registers. plan
+// uses the remaining registers for the values that the loops read most.
 func (c *code) plan() (unroll int) {
 	unroll = 4
 	switch n := c.work(); {
@@ -33,7 +33,7 @@ func (c *code) plan() (unroll int) {
 	}
 }
 
-// mostUsed are the values with a home that the items read most.
+// mostUsed lists the values with a home that the items read most.
 func (c *code) mostUsed(n int) (list []value) {
 	for v := 1; v < len(c.vals); v++ {
 		if x := &c.vals[v]; !x.mask && (x.home == inPool || x.home == inFrame) && len(x.uses) > 0 {
@@ -54,7 +54,7 @@ func (c *code) pin() {
 	}
 }
 
-// unpin ends what pin began.
+// unpin frees the registers that pin took.
 func (c *code) unpin() {
 	for r, v := range c.vecs.owner {
 		if v > 0 && c.vals[v].pinned {
@@ -63,7 +63,7 @@ func (c *code) unpin() {
 	}
 }
 
-// loop goes through whole steps of n vectors, so many turns of them at a time; 0: one.
+// loop emits a loop over whole steps of n vectors. turns is the number of steps per iteration; 0: one.
 func (c *code) loop(n, turns int) {
 	top, out := c.newLabel(), c.newLabel()
 	step := max(turns, 1) * n * c.lanes
@@ -94,8 +94,8 @@ func (c *code) loop(n, turns int) {
 	c.asm.place(out)
 }
 
-// ahead asks for what a step of n vectors will find later: a function that computes on what
-// is in a cache leaves memory idle.
+// ahead prefetches what a later step of n vectors needs. A function that computes on cached data
+// leaves the memory idle, so prefetching is free then.
 func (c *code) ahead(n int) {
 	for i := range c.k.Operands {
 		if c.v.Ahead>>i&1 == 0 || !c.inLoop(i) || c.isa.A64 {
@@ -114,7 +114,7 @@ func (c *code) ahead(n int) {
 	}
 }
 
-// rest goes through what is left, a vector at a time, of which the last is not whole.
+// rest handles the remaining points, one vector at a time; the last vector is partial.
 func (c *code) rest(tail4, tail8 value, end label) {
 	top := c.newLabel()
 	c.op(cmp, rcx, ofGPR(rdx))
@@ -165,7 +165,7 @@ func (c *code) tailMasks(tail4, tail8 value) {
 			}
 			b = append(b, x)
 		}
-		// The lanes from n-rax on of a table: rax times all ones, then zeros.
+		// The mask is a part of a table of n bytes of ones and then n of zeros.
 		c.lea(rbx, c.data(b))
 		c.copy(rsi, rax)
 		c.opImm(sub, ofGPR(rsi), c.lanes)
@@ -175,7 +175,7 @@ func (c *code) tailMasks(tail4, tail8 value) {
 	}
 }
 
-// nextRow moves all operands on by a row, and goes back to row until none is left.
+// nextRow moves all operands to the next row, and jumps to row until none is left.
 func (c *code) nextRow(row label) {
 	c.unpin()
 	for i := range c.pointer {
@@ -198,7 +198,7 @@ func (c *code) nextRow(row label) {
 	c.ret()
 }
 
-// inLoop tells operands that the function reads or writes.
+// inLoop reports operands that the function reads or writes.
 func (c *code) inLoop(i int) bool {
 	for j, in := range c.k.Body {
 		switch in.Op {
@@ -211,7 +211,7 @@ func (c *code) inLoop(i int) bool {
 	return c.touched(i)
 }
 
-// align has a loop begin where fetching does.
+// align makes a loop begin at a multiple of 32 bytes, where processors fetch.
 func (c *code) align() {
 	for c.isa.A64 && len(c.buf)%32 != 0 {
 		c.emit32(nopA64)

@@ -5,13 +5,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// pointers hold the addresses of the operands that are used most; those of others are
-// read from the frame when they are needed. rcx counts the points of a row, rdx is how
-// many there are. rax, rbx, rsi and r15 are free between items.
+// pointers hold the addresses of the most used operands; other addresses are read from the frame when
+// they are needed. rcx counts the points of a row, rdx is their number. rax, rbx, rsi and r15 are free
+// between items.
 var pointers = [...]gpr{r8, r9, r10, r11, r12, r13}
 
-// base is the register that an operand's address is in, loaded into spare where it is in
-// none.
+// base returns the register that holds an operand's address. If none does, pre loads the address into
+// spare.
 func (c *code) base(i int, spare gpr) (g gpr, pre func()) {
 	if g := c.pointer[i]; g != noReg {
 		return g, nil
@@ -19,7 +19,7 @@ func (c *code) base(i int, spare gpr) (g gpr, pre func()) {
 	return spare, func() { c.load(spare, operandWord(i, Address)) }
 }
 
-// dense is where a vector of neighbouring elements begins: number u of a step.
+// dense returns the address of a vector of neighbouring elements: vector u of a step.
 func (c *code) dense(i, size, u int) (m mem, pre func()) {
 	g, pre := c.base(i, rax)
 	return mem{base: g, index: rcx, scale: uint8(size), disp: int32(u * c.lanes * size)}, pre
@@ -44,7 +44,7 @@ func (c *code) operandValue(i int, dt ir.DType, guard value, u int) value {
 	return c.fromBytes(dt, c.laneLoad(i, dt, u, guard, nil))
 }
 
-// loaded is a vector as memory holds it: of a Bool, numbers.
+// fromBytes converts a loaded vector: numbers to a mask for a Bool, else nothing.
 func (c *code) fromBytes(dt ir.DType, v value) value {
 	if dt != ir.Bool {
 		return v
@@ -58,8 +58,8 @@ func (c *code) fromBytes(dt ir.DType, v value) value {
 
 func signedMemory(dt ir.DType) bool { return dt == ir.Int8 || dt == ir.Int16 || dt == ir.Int32 }
 
-// loadOps are loads of whole vectors by the bytes of an element, and whether it is
-// extended by its sign.
+// loadOp is the load of a whole vector of elements of size bytes, extended by their sign if signed is
+// set.
 func loadOp(size int, signed bool) op {
 	switch {
 	case size == 1 && signed:
@@ -76,13 +76,13 @@ func loadOp(size int, signed bool) op {
 	return vmovups
 }
 
-// AheadBytes is how far ahead of a load its line is asked for: as far as memory answers in
-// time, and no further than the first cache keeps it. A processor asks by itself too, but a
-// core that computes between loads has too few of them on their way.
+// AheadBytes is the distance from a load to the line that is prefetched with it. It is far enough for
+// memory to answer in time, and near enough to stay in the first-level cache. Processors also prefetch
+// themselves, but too little for a core that computes between its loads.
 const AheadBytes = 2048
 
-// askAhead asks for the line in which a load begins, later on. Of lines that several
-// vectors share the first asks.
+// askAhead prefetches the line that a later load needs. If several vectors share a line, only the first
+// prefetches it.
 func (c *code) askAhead(i int, m mem) {
 	if !c.v.Far || c.tail != 0 || c.isa.A64 || c.pointer[i] == noReg || m.disp%cacheLine != 0 {
 		return
@@ -91,7 +91,7 @@ func (c *code) askAhead(i int, m mem) {
 	c.item(item{imm: noImm, emit: func(*regs) { c.ask(m) }})
 }
 
-// denseLoad reads neighbours; 0 where that is to be done lane by lane.
+// denseLoad loads neighbours. It returns 0 if they must be loaded lane by lane.
 func (c *code) denseLoad(i int, dt ir.DType, guard value, u int) value {
 	size := dt.Size()
 	n := c.lanes * sizeOf(dt)
@@ -138,7 +138,7 @@ func (c *code) denseLoad(i int, dt ir.DType, guard value, u int) value {
 	return c.fromBytes(dt, c.item(it))
 }
 
-// tailOf is the mask of the lanes that count, where masks are vectors.
+// tailOf is the mask of the valid lanes, if masks are vectors.
 func (c *code) tailOf(size int) value {
 	if size == 8 {
 		return c.tail8
@@ -146,8 +146,8 @@ func (c *code) tailOf(size int) value {
 	return c.tail
 }
 
-// someLanes is a load of the lanes of a mask. Where that has none there is no load: what
-// it would read may not be there, which a processor finds out slowly.
+// someLanes loads the lanes of a mask. If the mask is empty, it skips the load: a masked load of memory
+// that does not exist is slow, even with an empty mask.
 func (c *code) someLanes(load item, lanes value) value {
 	return c.item(item{d: load.d, k: lanes, size: load.size, imm: noImm, emit: func(r *regs) {
 		skip := c.newLabel()
@@ -199,8 +199,8 @@ func (c *code) spread(d uint8, n, size int, g gpr) {
 	}
 }
 
-// along makes r the address of the first point of vector u of a step, for an operand
-// whose points lie apart. It uses spare.
+// along sets r to the address of the first point of vector u of a step, for an operand whose points
+// are not neighbours. It changes spare.
 func (c *code) along(i, u int, r, spare gpr) {
 	c.lea(r, at(rcx, u*c.lanes))
 	c.imul(r, inMem(operandWord(i, Step)))
@@ -211,7 +211,7 @@ func (c *code) along(i, u int, r, spare gpr) {
 	}
 }
 
-// apart reads a whole vector of elements that lie a step apart, four or two at a time.
+// apart reads a whole vector of elements that are a step apart, four or two at a time.
 func (c *code) apart(i int, dt ir.DType, u int) value {
 	size, n := dt.Size(), c.lanes*sizeOf(dt)
 	if c.isa.A64 {
@@ -294,7 +294,7 @@ func (c *code) storeValue(i int, dt ir.DType, v value, u int) {
 	c.item(it)
 }
 
-// toBytes turns a mask into numbers.
+// toBytes converts a mask to numbers.
 func (c *code) toBytes(dt ir.DType, v value) value {
 	if dt != ir.Bool {
 		return v
@@ -302,8 +302,8 @@ func (c *code) toBytes(dt ir.DType, v value) value {
 	return c.choice(v, c.lanes*4, 4, 1)
 }
 
-// packed stores the low bytes of lanes of 32 bits, on AVX2: they are brought together in
-// one half of a register.
+// packed stores the low bytes of 32-bit lanes on AVX2. It first packs them into one half of a
+// register.
 func (c *code) packed(it item, size int) {
 	n := c.lanes * 4
 	low := c.splat(4, 1<<(8*size)-1, n)

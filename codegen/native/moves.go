@@ -1,9 +1,9 @@
 package native
 
-// What moves vectors between registers and memory, for all targets: the rest of the
-// package asks for it by these names.
+// Moves of vectors between registers and memory, for all targets. The rest of the package uses these
+// functions.
 
-// loadVec loads a vector of so many bytes.
+// loadVec loads a vector of size bytes.
 func (a *asm) loadVec(r uint8, size int, m mem) {
 	if a.isa.A64 {
 		a.moveVec(r, size, m, true)
@@ -12,7 +12,7 @@ func (a *asm) loadVec(r uint8, size int, m mem) {
 	a.vector(vmovups, size, args{reg: r, rm: inMem(m), imm: noImm})
 }
 
-// storeVec stores one.
+// storeVec stores a vector of size bytes.
 func (a *asm) storeVec(m mem, size int, r uint8) {
 	if a.isa.A64 {
 		a.moveVec(r, size, m, false)
@@ -50,12 +50,12 @@ func (a *asm) splatVec(r uint8, size, elem int, m mem) {
 	a.vector(o, size, args{reg: r, rm: inMem(m), imm: noImm})
 }
 
-// write appends the store of a value, of so many bytes.
+// write appends the store of size bytes of a value.
 func (c *code) write(v value, size int, m mem) {
 	c.store1(item{o: vmovupsTo, size: size, s: [3]value{v}, mem: m, inMem: true, imm: noImm}, size)
 }
 
-// store1 appends a store as amd64 has it, of so many bytes.
+// store1 appends a store of so many bytes, which the caller gives as an item for amd64.
 func (c *code) store1(it item, bytes int) {
 	if !c.isa.A64 {
 		c.item(it)
@@ -79,14 +79,14 @@ func (c *code) load1(size int, m mem, pre func()) value {
 	}})
 }
 
-// before emits what an item's memory needs.
+// before emits the instructions that must precede an item's memory access.
 func (it *item) before() {
 	if it.pre != nil {
 		it.pre()
 	}
 }
 
-// Operations on the 32-bit lanes of vectors of n bytes that conversions are made of.
+// Operations on the 32-bit lanes of vectors of n bytes, for conversions.
 
 func (c *code) bitAnd(n int, x, y value) value {
 	o := vpand
@@ -96,7 +96,7 @@ func (c *code) bitAnd(n int, x, y value) value {
 	return c.op3(o, n, x, y)
 }
 
-// extended moves the bits of lanes to the left and back, as signed numbers.
+// extended shifts the bits of lanes left and back, which extends their sign.
 func (c *code) extended(n int, x value, by int16) value {
 	if c.isa.A64 {
 		return c.nShifted(nSshr, n, c.nShifted(nShl, n, x, by), by)

@@ -6,18 +6,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Where denormals are flushed, arm64 takes a result for tiny by what it is before it is
-// rounded, ir.FlushDenormals by what it is afterwards: they differ where it is rounded up
-// to the least normal number. Sums are never inexact there, and quotients of numbers of
-// so many digits never that close to it, so that it is seen to for products, with or
-// without a sum, and for what is made narrower: the same is computed once more of
-// operands so much larger that nothing is tiny, and where that is the least normal
-// number, so much larger, the result, which was flushed to a zero, is that number.
+// If denormals are flushed, arm64 tests whether a result is tiny before rounding, ir.FlushDenormals
+// after rounding. The two differ if rounding gives the least normal number. Sums are never inexact
+// there, and quotients cannot be that close to it. So products need a correction, with or without a
+// sum, and so do conversions to a narrower type. The same operation is repeated on operands so much
+// larger that no result is tiny. If its result is the scaled least normal number, then the first
+// result was wrongly flushed to zero, and becomes the least normal number.
 
-// flushing are the constants of a dtype: how much larger, and the least normal number.
+// flushing holds the constants of a dtype: the scale and the least normal number.
 type flushing struct {
 	elem                  int
-	scale, least, greater uint64 // greater is least, so much larger
+	scale, least, greater uint64 // greater is least times scale
 }
 
 func flushingOf(dt ir.DType) flushing {
@@ -28,8 +27,8 @@ func flushingOf(dt ir.DType) flushing {
 	return flushing{4, bits(0x1p64), bits(0x1p-126), bits(0x1p-62)}
 }
 
-// scaled is an operand so much larger: exactly so, unless it is far too large for the
-// result to be tiny.
+// scaled multiplies an operand by the scale. This is exact, unless the operand is so large that the
+// result cannot be tiny.
 func (c *code) scaled(dt ir.DType, x value) value {
 	f, n := flushingOf(dt), c.bytes(dt)
 	o := nFmul
@@ -39,7 +38,8 @@ func (c *code) scaled(dt ir.DType, x value) value {
 	return c.n2(o, n, x, c.splat(f.elem, f.scale, n))
 }
 
-// roundedUp is r with what was flushed but is not tiny, which once more tells.
+// roundedUp corrects results in r that were flushed but are not tiny. onceMore gives the scaled
+// results.
 func (c *code) roundedUp(dt ir.DType, r value, onceMore func() value) value {
 	if c.k.Denormals != ir.FlushDenormals {
 		return r
@@ -53,8 +53,8 @@ func (c *code) roundedUp(dt ir.DType, r value, onceMore func() value) value {
 	return c.n2(nOrr, n, r, c.n2(nAnd, n, is, c.splat(f.elem, f.least, n)))
 }
 
-// neonScaling makes a primitive of a product, or of one and a sum, which is as much larger
-// as its first and its third operand are.
+// neonScaling makes a primitive of a product, or of a product and a sum. Scaling its first and third
+// operand scales the result.
 func neonScaling(r *row) primitive {
 	return func(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 		o, n := r[kinds[in.DT]], c.bytes(in.DT)

@@ -2,10 +2,9 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Loads and stores of arm64. Lanes that do not all count go one by one: there are no
-// masks for memory.
+// Loads and stores of arm64. There are no masked loads and stores, so partial vectors go lane by lane.
 
-// loadLanes reads neighbours of so many bytes into lanes, which have at least four.
+// loadLanes reads neighbours of size bytes into lanes of at least four bytes.
 func (a *asm) loadLanes(d uint8, size int, signed bool, lanes int, m mem) {
 	a.loadVec(d, size*lanes, m)
 	if size == 1 {
@@ -23,7 +22,7 @@ func (a *asm) widenVec(s, u op, signed bool, d uint8) {
 	a.neon(s, d, d, 0, 0)
 }
 
-// neonLoad appends the load of an item that has its memory.
+// neonLoad appends the load of an item; lanes are widened as needed.
 func (c *code) neonLoad(it item, size int, signed bool) value {
 	lanes := c.lanes
 	return c.item(item{d: it.d, imm: noImm, emit: func(r *regs) {
@@ -49,7 +48,7 @@ func (c *code) neonStore(it item, size int) {
 	}})
 }
 
-// neonApart reads a whole vector of elements that lie a step apart.
+// neonApart reads a whole vector of elements that are a step apart.
 func (c *code) neonApart(i int, dt ir.DType, u int) value {
 	size, lanes := dt.Size(), c.lanes
 	return c.item(item{d: c.vec(lanes * sizeOf(dt)), imm: noImm, emit: func(r *regs) {
@@ -69,7 +68,7 @@ func (c *code) neonApart(i int, dt ir.DType, u int) value {
 	}})
 }
 
-// neonGuarded reads neighbours as a vector where the guard is set for all, and goes to
+// neonGuarded loads neighbours as a vector if the guard is set for all of them, and then jumps to
 // done.
 func (c *code) neonGuarded(i int, dt ir.DType, u int, r *regs, done label) {
 	lanes := c.newLabel()
@@ -86,7 +85,7 @@ func (c *code) neonGuarded(i int, dt ir.DType, u int, r *regs, done label) {
 	c.asm.place(lanes)
 }
 
-// any jumps where a lane of a mask is set.
+// any jumps if a lane of a mask is set.
 func (c *code) any(mask uint8, elem int, to label) {
 	if elem*c.lanes < 16 {
 		c.moveOut(rax, mask)

@@ -5,18 +5,18 @@ import (
 	"math/bits"
 )
 
-// An instruction of NEON is a row of this table: the word with all operands 0, and what
-// lanes it works on. Many rows are for four lanes of 32 bits and, with wide added to
-// their number, for two of 64. Numbers are of this table, as those of amd64 are of its.
+// Each NEON instruction is an entry of this table: its word with all operands 0, and its lanes. Many
+// entries are for four lanes of 32 bits; with wide added to their number they are for two lanes of 64
+// bits. Numbers of type op index this table on arm64 and opTable on amd64.
 
-// shape is where operands go.
+// shape says where the operands go.
 type shape uint8
 
 const (
 	shape3    shape = iota // d, n, m
 	shape2                 // d, n
 	shapeTied              // d, n, m, where d is an operand as well
-	shapeL                 // d, n and how far to the left
+	shapeL                 // d, n and a distance to the left
 	shapeR                 // to the right
 	shapeLane              // d, n and a lane of m, where d is an operand as well
 )
@@ -26,10 +26,10 @@ type neonInfo struct {
 	code  uint32
 	shape shape
 	d, n  string // arrangements of the result and of operands
-	pair  bool   // there is a wide one
+	pair  bool   // the wide form exists
 }
 
-// wide is for lanes of 64 bits.
+// wide selects lanes of 64 bits.
 const wide op = 1 << 15
 
 const (
@@ -100,7 +100,7 @@ const (
 	numNEONRows
 )
 
-// neonTable has the rows; of pairs, those of 32-bit lanes.
+// neonTable has the entries; those with two widths are given for 32-bit lanes.
 var neonTable = [numNEONRows]neonInfo{
 	nFadd:   pairOf("fadd", 0x4e20d400, shape3),
 	nFsub:   pairOf("fsub", 0x4ea0d400, shape3),
@@ -167,7 +167,7 @@ var neonTable = [numNEONRows]neonInfo{
 	nFcvtn:  rowOf("fcvtn", 0x0e616800, shape2, "2s", "2d"),
 }
 
-// pairOf is a row for both widths.
+// pairOf is an entry for both widths.
 func pairOf(name string, code uint32, s shape) neonInfo {
 	return neonInfo{name, code, s, "4s", "4s", true}
 }
@@ -176,19 +176,19 @@ func rowOf(name string, code uint32, s shape, d, n string) neonInfo {
 	return neonInfo{name, code, s, d, n, false}
 }
 
-// neonOf is a row of the table.
+// neonOf returns the entry of an op.
 func neonOf(o op) neonInfo {
 	t := neonTable[o&^wide]
 	if o&wide != 0 {
 		t.d, t.n = "2d", "2d"
-		if t.shape != shapeL && t.shape != shapeR { // those have it with how far
+		if t.shape != shapeL && t.shape != shapeR { // the immediate of shifts already includes the width
 			t.code |= 1 << 22
 		}
 	}
 	return t
 }
 
-// neon emits a row; imm is how far a shift goes, or a lane.
+// neon emits an instruction; imm is the distance of a shift, or a lane.
 func (a *asm) neon(o op, d, n, m uint8, imm int) {
 	t := neonOf(o)
 	if o&wide != 0 && !t.pair {
@@ -204,7 +204,7 @@ func (a *asm) neon(o op, d, n, m uint8, imm int) {
 	case shape3, shapeTied:
 		w |= uint32(m) << 16
 		last = ", v%d.%s"
-	case shapeLane: // a lane's number is H:L, of 64 bits H
+	case shapeLane: // the lane's number is H:L; for 64 bits it is H
 		w |= uint32(m) << 16
 		if elem == 64 {
 			w |= uint32(imm) << 11
@@ -249,7 +249,7 @@ func (a *asm) movA64(to, from uint8) {
 
 func (a *asm) zeroA64(r uint8) { a.word(0x4f000400|uint32(r), "movi v%d.4s, #0", r) }
 
-// ofElem are the names of registers and arrangements by the bytes of an element.
+// ofElem are the names of registers and arrangements, by the bytes of an element.
 var ofElem = map[int][2]string{4: {"w", "4s"}, 8: {"x", "2d"}}
 
 // dup fills a vector with a general register.
@@ -269,10 +269,10 @@ func (a *asm) dupLoad(d uint8, elem int, m mem) {
 	a.word(0x4d40c000|size<<10|uint32(base)<<5|uint32(d), "ld1r {v%d.%s}, [%s]", d, ofElem[elem][1], xName(base))
 }
 
-// laneLoadA64 reads one element from where a register says; the others stay.
+// laneLoadA64 loads one lane from the address in base; the other lanes stay.
 func (a *asm) laneLoadA64(d uint8, elem, lane int, base gpr) { a.laneA64(d, elem, lane, base, true) }
 
-// laneA64 reads or writes one element.
+// laneA64 loads or stores one lane.
 func (a *asm) laneA64(d uint8, elem, lane int, base gpr, load bool) {
 	w, q, name, what := uint32(0x0d008000), uint32(lane>>1), "s", "st1"
 	if elem == 8 {
@@ -301,24 +301,24 @@ func (a *asm) ins(d uint8, lane int, r gpr) {
 	a.word(0x4e001c00|uint32(lane<<3|4)<<16|uint32(r)<<5|uint32(d), "mov v%d.s[%d], %s", d, lane, wName(r))
 }
 
-// largest is the greatest lane of 32 bits, unsigned, in r.
+// largest sets r to the greatest lane of 32 bits, unsigned.
 func (a *asm) largest(r gpr, n uint8) {
 	a.word(0x6eb0a800|uint32(n)<<5|v31, "umaxv s31, v%d.4s", n)
 	a.word(0x1e260000|v31<<5|uint32(r), "fmov %s, s31", wName(r))
 }
 
-// least is the least one.
+// least sets r to the least lane of 32 bits, unsigned.
 func (a *asm) least(r gpr, n uint8) {
 	a.word(0x6eb1a800|uint32(n)<<5|v31, "uminv s31, v%d.4s", n)
 	a.word(0x1e260000|v31<<5|uint32(r), "fmov %s, s31", wName(r))
 }
 
-// moveOut has the lower half of a vector in a general register.
+// moveOut copies the lower half of a vector to a general register.
 func (a *asm) moveOut(r gpr, n uint8) {
 	a.word(0x9e660000|uint32(n)<<5|uint32(r), "fmov %s, d%d", xName(r), n)
 }
 
-// toFloat32 rounds a number of 64 bits once: d is the lowest lane.
+// toFloat32 converts a 64-bit integer with one rounding, to the lowest lane of d.
 func (a *asm) toFloat32(signed bool, d uint8, r gpr) {
 	w, name := uint32(0x9e230000), "ucvtf"
 	if signed {
@@ -327,7 +327,7 @@ func (a *asm) toFloat32(signed bool, d uint8, r gpr) {
 	a.word(w|uint32(r)<<5|uint32(d), "%s s%d, %s", name, d, xName(r))
 }
 
-// pick is x where mask is set, else y, in d, which none of them is.
+// pick sets d to x where mask is set, else to y. d must be none of them.
 func (a *asm) pick(d, mask, x, y uint8) {
 	a.movA64(d, mask)
 	a.neon(nBsl, d, x, y, 0)

@@ -2,8 +2,8 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Primitives of arm64. Masks are vectors, as AVX2's: all bits of a lane, as wide as the
-// widest value. What is narrower than a register leaves its upper half to chance.
+// Primitives of arm64. Masks are vectors, as on AVX2: all bits of a lane, with lanes as wide as the
+// widest value. For vectors narrower than a register, the register's upper half is undefined.
 
 var (
 	nAdds  = row{nFadd, nFadd | wide, nAdd, nAdd | wide}
@@ -58,7 +58,7 @@ var neonPrimitives = [ir.NumOps]primitive{
 	ir.Rare:    rare,
 }
 
-// n1, n2 and n3 append instructions of so many operands whose result has n bytes.
+// n1, n2 and n3 append instructions with one, two and three operands, and a result of n bytes.
 func (c *code) n1(o op, n int, x value) value    { return c.op2(o, n, n, x) }
 func (c *code) n2(o op, n int, x, y value) value { return c.op3(o, n, x, y) }
 
@@ -66,7 +66,7 @@ func (c *code) n3(o op, n int, x, y, tied value) value {
 	return c.item(item{o: o, size: n, d: c.vec(n), s: [3]value{x, y, tied}, imm: noImm})
 }
 
-// nShifted moves bits by a constant.
+// nShifted shifts by a constant.
 func (c *code) nShifted(o op, n int, x value, by int16) value { return c.op2i(o, n, n, x, by) }
 
 func neonUnary(r *row) primitive {
@@ -85,7 +85,7 @@ func neonMultiply(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	case i32:
 		return c.wrapped(in.DT, c.n2(nMul, n, x[0], x[1]))
 	}
-	// The low halves' product, and the sum of the crossed ones 32 bits higher.
+	// The product of the low halves, plus the sum of the cross products shifted by 32 bits.
 	cross := c.n1(nUaddlp, n, c.n2(nMul, n, c.n1(nRev64, n, x[1]), x[0]))
 	low := c.n2(nUmull, n, c.op2(nXtn, n, n/2, x[0]), c.op2(nXtn, n, n/2, x[1]))
 	return c.n2(nAdd|wide, n, low, c.nShifted(nShl|wide, n, cross, 32))
@@ -122,7 +122,7 @@ func neonComplement(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	return c.wrapped(in.DT, c.n1(nMvn, c.bytes(in.DT), x[0]))
 }
 
-// neonShift: there are shifts to the left alone, by what may be negative.
+// neonShift uses shifts to the left, since arm64 has no others by a vector; the distance may be negative.
 func neonShift(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	k, n, by, o := kinds[in.DT], c.bytes(in.DT), x[1], nUshl
 	if in.Op == ir.ShrRaw {
@@ -191,7 +191,7 @@ func neonCompare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	return m
 }
 
-// neonQuotient: a division by 0 gives 0, and what kernels see to is that there is none.
+// neonQuotient need not test divisors: arm64 gives 0 for a division by 0, and does not fault.
 func neonQuotient(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	size, signed := sizeOf(in.DT), in.DT.IsSigned()
 	return c.eachLane(in.DT, x, func(x []mem, d mem) {
@@ -238,7 +238,7 @@ func (c *code) neonChange(from, to ir.DType, v value) value {
 			v = widened(from.IsSigned(), v)
 		}
 		return c.n1(signed(nScvtf, nUcvtf, from)|wide, n, v)
-	case from.IsInt(): // 64 bits to Float32, at once
+	case from.IsInt(): // 64 bits to Float32, with one rounding
 		return c.eachLane(to, []value{v}, func(x []mem, d mem) {
 			c.load(rax, x[0])
 			c.toFloat32(from.IsSigned(), c.laneReg, rax)
@@ -258,7 +258,7 @@ func (c *code) neonChange(from, to ir.DType, v value) value {
 	return v
 }
 
-// neonExtremum is a choice of integers that is one instruction.
+// neonExtremum is the instruction for an extremum of integers.
 func neonExtremum(signed, smaller bool) *row {
 	switch {
 	case smaller && signed:

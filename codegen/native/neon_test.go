@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// disassembleA64 has objdump read code of arm64.
+// disassembleA64 disassembles arm64 code with objdump.
 func disassembleA64(t *testing.T, code []byte) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "code")
@@ -46,7 +46,7 @@ var (
 	targetA64  = regexp.MustCompile(`^(b|b\.\w+|adr x\d+,) ?(0x[0-9a-f]+|[LC]-?\d+)$`)
 )
 
-// plainA64 leaves out how assemblers differ, and where jumps go.
+// plainA64 removes differences between assemblers, and the targets of jumps.
 func plainA64(s string) string {
 	s = commentA64.ReplaceAllString(s, "")
 	s = regexp.MustCompile(`[ \t]+`).ReplaceAllString(s, " ")
@@ -57,8 +57,8 @@ func plainA64(s string) string {
 	return numbers.ReplaceAllStringFunc(s, decimal)
 }
 
-// TestNEONEncoding has another program read every row of the table and every instruction on
-// general registers, with registers, memory and constants by chance.
+// TestNEONEncoding disassembles every entry of the table and every instruction on general registers, with
+// random registers, memory and constants, by another program.
 func TestNEONEncoding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	a := &asm{isa: NEON, lines: &listing{}}
@@ -176,7 +176,7 @@ func TestNEONEncoding(t *testing.T) {
 	}
 }
 
-// TestTooFar: code that jumps farther than an instruction can say is none.
+// TestTooFar checks that a jump farther than an instruction can encode is an error.
 func TestTooFar(t *testing.T) {
 	for _, words := range []int{1 << 17, 1<<18 - 1, 1 << 18} {
 		a := &asm{isa: NEON}

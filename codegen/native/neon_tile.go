@@ -6,11 +6,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// What tiles have of their own on arm64. An instruction multiplies a vector by one lane of
-// another, so that rows of X are read as vectors along k, whose lanes are its steps; there
-// are registers enough for the base of each row.
+// The arm64 form of tiles. An instruction multiplies a vector by one lane of another. So rows of X are
+// loaded as vectors along k, whose lanes are steps of k. There are enough registers to hold a pointer
+// to each row.
 
-// neonRow is the first row of X, neonOffset how far in k they are.
+// neonRow is the pointer to the first row of X, neonOffset the offset along k.
 const (
 	neonRow    gpr = 19
 	neonOffset     = r14
@@ -23,11 +23,10 @@ var (
 	neonI32 = &dotKind{size: 4, mul: nMul, add: nAdd, byLane: nMlaBy}
 )
 
-// neonDots are the elements that there are tiles for on arm64, which multiplies no lanes of
-// 64 bits.
+// neonDots are the elements with tiles on arm64, which has no multiplication of 64-bit integer lanes.
 var neonDots = map[ir.DType]*dotKind{ir.Float32: neonF32, ir.Float64: neonF64, ir.Int32: neonI32, ir.Uint32: neonI32}
 
-// neonBases points at the rows of X.
+// neonBases loads the pointers to the rows of X.
 func (t *tileForm) neonBases() {
 	t.load(tileLdX, field(unsafe.Offsetof(tileFrame.LdX)))
 	t.load(neonRow, field(unsafe.Offsetof(tileFrame.X)))
@@ -37,14 +36,14 @@ func (t *tileForm) neonBases() {
 	t.clear(neonOffset)
 }
 
-// neonSteps is n steps of k: as many as a vector has lanes, or one.
+// neonSteps emits n steps of k: as many as a vector has lanes, or one.
 func (t *tileForm) neonSteps(n int) {
 	x, free := t.spare(0), t.spare(t.rows)
 	for i := range t.rows {
 		t.loadIndexed(x+uint8(i), n*t.size, neonRow+gpr(i), neonOffset)
 	}
 	for s := range n {
-		y := make([]uint8, t.vecs) // in turn, so that loads need not wait
+		y := make([]uint8, t.vecs) // several registers in turn, so that loads need not wait
 		for j := range y {
 			y[j] = free + uint8((s*t.vecs+j)%(t.isa.Regs-int(free)))
 			t.loadVec(y[j], t.isa.Bytes, at(tileY, j*t.isa.Bytes))
@@ -59,8 +58,8 @@ func (t *tileForm) neonSteps(n int) {
 	t.opImm(add, ofGPR(neonOffset), n*t.size)
 }
 
-// neonAlong is as many steps of k as y has registers, each of which is that of a step. Rows of X are
-// read into registers from temp on, a vector at a time.
+// neonAlong emits one step of k for each register of y. It loads rows of X into registers from temp on,
+// a vector at a time.
 func (t *tileForm) neonAlong(y []uint8, temp uint8, offset gpr) {
 	n := t.piece()
 	for p := range len(y) / n {
@@ -74,8 +73,8 @@ func (t *tileForm) neonAlong(y []uint8, temp uint8, offset gpr) {
 	}
 }
 
-// neonResults adds the chains to the results, and goes to done. There is code of its own
-// for each number of columns that the last vector may have.
+// neonResults adds the chains to the results and jumps to done. Each possible number of columns in the
+// last vector has its own code.
 func (t *tileForm) neonResults(done label) {
 	first, whole := t.newLabel(), t.newLabel()
 	t.load(tileY, field(unsafe.Offsetof(tileFrame.Tail)))
@@ -109,7 +108,7 @@ func (t *tileForm) neonAdd(first bool, done label) {
 			case !first:
 				t.columns(sum, n, m, true)
 				t.neon(t.add, r, sum, r, 0)
-			case t.mul == opNone: // +0 is added all the same: a chain may end at -0, by underflow
+			case t.mul == opNone: // +0 is added, too, because a chain may end at -0 by underflow
 				t.neon(t.add, r, sum, r, 0)
 			}
 			t.columns(r, n, m, false)
@@ -119,7 +118,7 @@ func (t *tileForm) neonAdd(first bool, done label) {
 	}
 }
 
-// columns loads or stores the first so many elements of a vector.
+// columns loads or stores the first n elements of a vector.
 func (t *tileForm) columns(r uint8, n int, m mem, load bool) {
 	base, off := t.reach(m, t.isa.Bytes)
 	opc := uint32(0)
@@ -135,8 +134,8 @@ func (t *tileForm) columns(r uint8, n int, m mem, load bool) {
 	t.laneA64(r, t.size, 2, x16, load)
 }
 
-// neonRest copies so many columns of a row, which are less than a panel has, from from to to,
-// and zeros behind them. All four registers are changed.
+// neonRest copies columns elements of a row, fewer than a panel has, from from to to, and fills the
+// rest of the panel with zeros. It changes all four registers.
 func (g *dotGen) neonRest(from, to, columns, temp gpr) {
 	next := g.newLabel()
 	g.clearVec(0, g.isa.Bytes)
@@ -152,7 +151,7 @@ func (g *dotGen) neonRest(from, to, columns, temp gpr) {
 	g.jumpIf(notEqual, next)
 }
 
-// neonSquare transposes four vectors of four lanes, with as many registers from temp on.
+// neonSquare transposes four vectors of four lanes, with four scratch registers from temp on.
 func (g *dotGen) neonSquare(s []uint8, temp uint8) {
 	for i, o := range []op{nZip1, nZip2} {
 		g.neon(o, temp+uint8(2*i), s[0], s[2], 0)

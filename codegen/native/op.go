@@ -1,9 +1,9 @@
 package native
 
-// An instruction of the vector units is a row of this table: one spelling for VEX
-// (AVX2) and for EVEX (AVX-512), which differ in the prefix and in what W has to be.
+// Each instruction of the vector units is an entry of this table. VEX (AVX2) and EVEX (AVX-512) share
+// an entry: they differ only in the prefix and in the value of W.
 
-// Opcode maps and mandatory prefixes, as the prefixes count them.
+// Opcode maps and mandatory prefixes, with the numbers that VEX and EVEX use.
 const (
 	m0F   = 1
 	m0F38 = 2
@@ -15,8 +15,8 @@ const (
 	pF2 = 3
 )
 
-// form is where operands go: R is ModRM.reg, V the prefix's vvvv, M ModRM.rm, in
-// the order of Intel's syntax, I an immediate byte, 4 a register in its upper half.
+// form says where the operands go: R is ModRM.reg, V the prefix's vvvv, M ModRM.rm, in the order of
+// Intel's syntax. I is an immediate byte, 4 a register in the upper half of one.
 type form uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	formMVR
 )
 
-// Which prefixes there are.
+// The prefixes that an instruction can have.
 const (
 	both uint8 = iota
 	vexOnly
@@ -46,12 +46,12 @@ const (
 	gpr64
 )
 
-// op is a row of the table.
+// op is an index into opTable.
 type op uint16
 
 type opInfo struct {
 	name   string
-	evex   string // its name where that is another one
+	evex   string // its EVEX name if that differs
 	prefix uint8  // np …
 	table  uint8  // m0F …
 	code   byte
@@ -61,8 +61,8 @@ type opInfo struct {
 	only   uint8
 	elem   uint8 // bytes of an element that may be broadcast from memory; 0: none
 	ext    uint8 // of formVMI
-	// Of the operand in ModRM.rm the size is the vector's, shifted right by half;
-	// of the one in ModRM.reg, by rhalf.
+	// The size of the ModRM.rm operand is the vector's size shifted right by half, that of the
+	// ModRM.reg operand the vector's size shifted right by rhalf.
 	half, rhalf uint8
 	scalar      uint8 // bytes of a memory operand that is one element; 0: a vector
 	reg, rm     uint8 // kinds of registers
@@ -238,7 +238,7 @@ const (
 	numVecOps
 )
 
-// fp and fpd are rows of arithmetic on floats of 32 and 64 bits.
+// fp and fpd are float arithmetic on 32 and 64 bits.
 func fp(name string, code byte, commutes bool) opInfo {
 	return opInfo{name: name, prefix: np, table: m0F, code: code, elem: 4, commutes: commutes}
 }
@@ -247,7 +247,7 @@ func fpd(name string, code byte, commutes bool) opInfo {
 	return opInfo{name: name, prefix: p66, table: m0F, code: code, w: 1, elem: 8, commutes: commutes}
 }
 
-// pi is integer arithmetic with prefix 66, of elements of so many bytes.
+// pi is integer arithmetic with prefix 66; elem is the bytes of an element.
 func pi(name string, table uint8, code byte, elem uint8, commutes bool) opInfo {
 	return opInfo{name: name, prefix: p66, table: table, code: code, w: elem / 8, elem: elem, commutes: commutes}
 }
@@ -276,7 +276,7 @@ func cvt(name string, prefix uint8, code byte, w, from, to uint8, which uint8) o
 	return o
 }
 
-// widening is a load of small elements; half says what part of a vector they take.
+// widening is a load of small elements, which take the vector's size shifted right by half.
 func widening(name string, code byte, half uint8) opInfo {
 	return opInfo{name: name, prefix: p66, table: m0F38, code: code, form: formRM, half: half}
 }
@@ -285,7 +285,7 @@ func narrowing(name string, code byte, half uint8) opInfo {
 	return opInfo{name: name, prefix: pF3, table: m0F38, code: code, form: formMR, half: half, only: evexOnly}
 }
 
-// compares leave a mask register.
+// compares is a comparison with its result in a mask register.
 func compares(name string, prefix, table uint8, code byte, elem uint8, f form) opInfo {
 	return opInfo{name: name, prefix: prefix, table: table, code: code, form: f, w: elem / 8, only: evexOnly, elem: elem, reg: mask}
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// What waits for a division fills the queue from which a core takes what it can do at
-// once, and behind it what does not wait is not seen. So that comes first.
+// A core executes instructions out of order, from a queue of limited length. Instructions that wait
+// for a division fill this queue, and the core cannot reach independent instructions behind them.
+// So independent instructions are placed first.
 
-// divisionWait is how long a step's divisions take, as so many instructions of a step.
+// divisionWait is how long a step's divisions take, in instructions of a step.
 const divisionWait = 24
 
-// waitless is an order of the body in which what does not wait for divisions goes before
-// what does; nil where there is none, or where an index may be a fault: those are noted in
-// the order of the body.
+// waitless returns an order of the body in which instructions that do not wait for a division precede
+// those that do. It returns nil if there are no divisions. It also returns nil if an index may be a
+// fault, since faults are recorded in the order of the body.
 func (c *code) waitless() []int {
 	body := c.k.Body
 	divides := false
@@ -50,12 +51,12 @@ func (c *code) waitless() []int {
 	return order
 }
 
-// waitless holds the instructions whose operands are placed: those that need not wait, in
-// the order of the body, and those that wait, by the time at which they need not.
+// waitless holds the instructions whose operands are placed: in able those that need not wait, in the
+// order of the body; in waiting the others, by the time at which they are ready.
 type waitless struct {
-	ready   []int   // when the operands of an instruction are there
-	missing []int   // how many of its operands are not placed
-	readers [][]int // of each instruction
+	ready   []int   // by instruction: when its operands are ready
+	missing []int   // by instruction: how many of its operands are not placed
+	readers [][]int // by instruction
 	able    instrHeap
 	waiting instrHeap
 }
@@ -81,7 +82,7 @@ func (c *code) newWaitless() *waitless {
 	return q
 }
 
-// next takes the first instruction that need not wait now, else the one that waits least.
+// next takes the first instruction that need not wait at time now, else the one that waits least.
 func (q *waitless) next(now int) int {
 	for q.waiting.Len() > 0 && q.ready[q.waiting.list[0]] <= now {
 		heap.Push(&q.able, heap.Pop(&q.waiting))
@@ -92,7 +93,7 @@ func (q *waitless) next(now int) int {
 	return heap.Pop(&q.waiting).(int)
 }
 
-// done has what reads an instruction wait until its end.
+// done makes the readers of instruction i wait until time end.
 func (q *waitless) done(i, end int) {
 	for _, r := range q.readers[i] {
 		q.ready[r] = max(q.ready[r], end)
@@ -102,7 +103,7 @@ func (q *waitless) done(i, end int) {
 	}
 }
 
-// instrHeap is a heap of places in the body.
+// instrHeap is a heap of indices into the body.
 type instrHeap struct {
 	list   []int
 	before func(i, j int) bool

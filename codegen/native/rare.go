@@ -2,13 +2,12 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// slowCall is what it takes to call a sub-program, as so many instructions.
+// slowCall is the time to call a sub-program, in instructions.
 const slowCall = 200
 
-// rare is the slow way of a few lanes. Whether any lane needs it is asked for each
-// vector; what then happens is out of the way: all registers that hold something are
-// stored, a function gives the sub-program's results for all lanes, and those that were
-// asked for replace the fast ones.
+// rare is the slow path for a few lanes. The code tests for each vector whether any lane needs it. The
+// slow path is not inline: it saves all registers in use, a function computes the sub-program's
+// results for all lanes, and the results of the lanes that need them replace the fast ones.
 func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	p := ir.SubByID(in.Imm)
 	if p == nil {
@@ -111,7 +110,7 @@ func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	return c.item(it)
 }
 
-// used tells the registers of a file that hold something.
+// used reports the registers of a file that hold a value.
 func used(f file) []bool {
 	u := make([]bool, len(f.owner))
 	for r, v := range f.owner {
@@ -144,7 +143,7 @@ func (c *code) saveAll(vecs, masks []bool, out bool) {
 	}
 }
 
-// subOf is the function of a sub-program, which is emitted behind what calls it.
+// subOf returns the function of a sub-program, which is emitted behind its callers.
 func (c *code) subOf(id uint64) *routine {
 	if f, ok := c.subs[id]; ok {
 		return f
@@ -156,8 +155,8 @@ func (c *code) subOf(id uint64) *routine {
 	return f
 }
 
-// subBody computes a sub-program for so many lanes, whose parameters and results are in
-// the frame; where its values are wider than those of the kernel, a part at a time.
+// subBody computes a sub-program for so many lanes, with parameters and results in the frame. If its
+// values are wider than the kernel's, it computes a part of the lanes at a time.
 func (c *code) subBody(f *routine, lanes int) {
 	p := ir.SubByID(f.id)
 	save := c.saveState()
@@ -201,7 +200,7 @@ func (c *code) subBody(f *routine, lanes int) {
 	c.jumpTo(at(rdi, frameReturn))
 }
 
-// state is what a sub-program has of its own.
+// state is the part of a code's state that a sub-program has for itself.
 type state struct {
 	lanes, width int
 	vecs, masks  file

@@ -2,35 +2,33 @@ package native
 
 import "unsafe"
 
-// What a core can do at most: code that does nothing but multiply and add, and code
-// that does nothing but copy or read.
+// The limits of a core: code that only multiplies and adds, and code that only copies or reads.
 
-// Roof is such code. Each function is called with a RoofFrame.
+// Roof is such code. Its numbers are offsets of functions, which are called with a RoofFrame.
 type Roof struct {
 	Code []byte
-	// FMA multiplies and adds floats in as many chains as there are registers for:
-	// Flops operations for each of Count. FMA64 does so with float64, of which a vector
-	// holds half as many.
+	// FMA multiplies and adds floats in as many chains as registers allow: Flops operations for each
+	// of Count. FMA64 does the same with float64, for which a vector has half as many elements.
 	FMA, FMA64 int
 	Flops      int
-	// Copy copies Count times CopyBytes, past the caches where CopyPast begins.
+	// Copy copies Count times CopyBytes; CopyPast does so past the caches.
 	Copy, CopyPast int
 	CopyBytes      int
-	// Read loads Count times CopyBytes, and does nothing with them: half of them from Src on and
-	// half from Dst on, as processors fetch ahead of two places in less time than of one.
+	// Read loads Count times CopyBytes and does not use them: half of them from Src on and half from
+	// Dst on, since processors prefetch from two places faster than from one.
 	Read int
 }
 
-// RoofFrame is what they are called with.
+// RoofFrame is the argument of these functions.
 type RoofFrame struct {
 	Dst, Src unsafe.Pointer // aligned to vectors
 	Count    int64          // at least 1
 }
 
-// roofUnroll is how often a loop does what it does.
+// roofUnroll is the number of repetitions in the body of a loop.
 const roofUnroll = 8
 
-// NewRoof makes it.
+// NewRoof makes a Roof.
 func NewRoof(isa *ISA) (*Roof, error) {
 	a := &asm{isa: isa}
 	g := &dotGen{asm: a, dotKind: dotF32}

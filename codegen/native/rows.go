@@ -5,22 +5,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Fold is how the values of a Reduce are folded in the function that computes them, each row
-// by itself: a row is no longer than ir.FoldBlock.
+// Fold says how the function that computes the values of a Reduce folds them, each row by itself. A
+// row has at most ir.FoldBlock points.
 type Fold struct {
-	// Join joins an element, operand 1, to a lane, operand 0; its result is operand 2 and of
-	// the same dtype, which is as wide in memory as in registers.
+	// Join joins an element, operand 1, to a lane, operand 0; its result is operand 2. All have the
+	// same dtype, which is as wide in memory as in registers.
 	Join *codegen.Kernel
-	// Image and Element, where they are not nil, turn an element into what joins, and back.
+	// Image and Element may be nil. Image converts an element to the form that Join joins, Element
+	// converts it back.
 	Image, Element *codegen.Kernel
-	// Extremum is the op of elements that have images, ir.Maximum or ir.Minimum: of it that
-	// Join is of theirs.
+	// Extremum is ir.Maximum or ir.Minimum if elements have images: the op on elements to which Join
+	// on images corresponds.
 	Extremum ir.Op
-	Start    uint64 // the image of what changes no element
+	Start    uint64 // the image of the neutral element
 }
 
-// lanesOf is where the lanes of a fold are in the frame, where any vector of a step finds
-// its own.
+// lanesOf returns the place of a fold's lanes in the frame, from which any vector of a step finds its
+// own lanes.
 func (c *code) lanesOf(j int) int {
 	for len(c.folds) <= j {
 		dt := c.k.Body[c.k.Reduces[len(c.folds)].Value].DT
@@ -31,7 +32,7 @@ func (c *code) lanesOf(j int) int {
 
 func (c *code) foldDType(j int) ir.DType { return c.k.Body[c.k.Reduces[j].Value].DT }
 
-// startFolds appends what a row begins with.
+// startFolds emits the initialisation of the lanes at the start of a row.
 func (c *code) startFolds() {
 	for j := range c.v.Folds {
 		size := sizeOf(c.foldDType(j))
@@ -44,8 +45,7 @@ func (c *code) startFolds() {
 	c.emitItems()
 }
 
-// fold appends how the values of Reduce j, vector u of a step of so many, are joined to
-// their lanes.
+// fold appends the items that join vector u of a step's values of Reduce j to their lanes.
 func (c *code) fold(j int, v value, u, vectors int) {
 	f, size := &c.v.Folds[j], sizeOf(c.foldDType(j))
 	n := c.lanes * size
@@ -57,7 +57,7 @@ func (c *code) fold(j int, v value, u, vectors int) {
 		v = c.apply(f.Image, []value{v}, nil)[0]
 	}
 	lanes := mem{base: rdi, index: rbx, scale: uint8(size), disp: int32(c.lanesOf(j) + u*n)}
-	which := func() { // points before this step, of which steps are a part
+	which := func() { // points before this step; a step is a part of the lanes
 		c.copy(rbx, rcx)
 		c.opImm(and, ofGPR(rbx), ir.FoldLanes-1)
 	}
@@ -82,8 +82,8 @@ func (c *code) fold(j int, v value, u, vectors int) {
 	c.store1(it, n)
 }
 
-// leastLanes are those of the smallest vectors that join: no instruction of amd64 spreads a
-// float64 in 16 bytes.
+// leastLanes is the number of lanes of the smallest vectors that can be joined: amd64 has no
+// instruction that broadcasts a float64 to 16 bytes.
 func (t *ISA) leastLanes() int {
 	if t.A64 {
 		return 2
@@ -91,7 +91,7 @@ func (t *ISA) leastLanes() int {
 	return 4
 }
 
-// joined appends how the value of Reduce j, vector u of a step, is joined to what lies there.
+// joined appends the items that join vector u of a step's values of Reduce j to the memory's contents.
 func (c *code) joined(j int, v value, u int) value {
 	i, dt := len(c.k.Operands)+j, c.foldDType(j)
 	before := c.denseLoad(i, dt, 0, u)
@@ -101,7 +101,7 @@ func (c *code) joined(j int, v value, u int) value {
 	return c.apply(c.v.Folds[j].Join, []value{before}, []value{v})[0]
 }
 
-// endFolds joins the lanes of a row in halves and stores what they come to.
+// endFolds joins the lanes of a row in halves and stores the element.
 func (c *code) endFolds() {
 	c.unpin()
 	all := c.lanes
@@ -127,7 +127,7 @@ func (c *code) endFolds() {
 	c.emitItems()
 }
 
-// halves is the vector of lanes from i on when those that are w apart and more are joined.
+// halves is the vector of lanes from i on, after joining lanes that are w or more apart.
 func (c *code) halves(j, i, w int) value {
 	if size := sizeOf(c.foldDType(j)); w == ir.FoldLanes {
 		n := c.lanes * size
@@ -136,7 +136,7 @@ func (c *code) halves(j, i, w int) value {
 	return c.joinAt(c.v.Folds[j].Join, c.lanes, c.halves(j, i, 2*w), c.halves(j, i+w, 2*w))
 }
 
-// joinAt joins so many lanes.
+// joinAt joins vectors of so many lanes.
 func (c *code) joinAt(join *codegen.Kernel, lanes int, x, y value) value {
 	all := c.lanes
 	c.lanes = lanes
@@ -144,7 +144,7 @@ func (c *code) joinAt(join *codegen.Kernel, lanes int, x, y value) value {
 	return c.apply(join, []value{x}, []value{y})[0]
 }
 
-// upper is a vector without its first so many bytes, of which as many again count.
+// upper shifts out the first bytes of a vector; only as many bytes again are valid afterwards.
 func (c *code) upper(v value, bytes int) value {
 	switch {
 	case c.isa.A64 && bytes == 8:

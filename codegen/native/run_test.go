@@ -80,7 +80,7 @@ func (l *launch) outputs() (out [][]byte) {
 	return out
 }
 
-// frameFor is memory for a frame, its words and its bytes.
+// frameFor makes the memory of a frame, and returns its words and its address.
 func frameFor(f *Func) (words []uint64, p unsafe.Pointer) {
 	words = make([]uint64, f.Bytes/8+8)
 	p = unsafe.Pointer(unsafe.SliceData(words))
@@ -174,8 +174,8 @@ func alone(k *codegen.Kernel, store int) *codegen.Kernel {
 	return one
 }
 
-// TestEveryOp holds every op on every dtype against the interpreter, each in a kernel of
-// its own, in rows of several lengths and in every class.
+// TestEveryOp compares every op on every dtype with the interpreter, each in a kernel of its own, in rows of
+// several lengths and in every class.
 func TestEveryOp(t *testing.T) {
 	for _, isa := range runnable() {
 		for _, dt := range kerneltest.DTypes {

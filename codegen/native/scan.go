@@ -2,19 +2,19 @@ package native
 
 import "unsafe"
 
-// DiffersFrame is what is called to find where rows of vectors differ from a value in
-// some of their bits.
+// DiffersFrame is the argument of the function that finds where rows of vectors differ from a value,
+// in the bits given by Bits.
 type DiffersFrame struct {
 	X          unsafe.Pointer
 	Ld         int64 // from row to row, in bytes
 	Rows       int64 // at least 1
 	Vectors    int64 // of a row
 	Than, Bits uint64
-	From, To   int64 // the vectors before From and from To on do not differ: results
+	From, To   int64 // results: no vector before From, and none from To on, differs
 }
 
-// BeyondFrame is what is called to find whether some bits of an element, without its
-// sign, make a number beyond a limit.
+// BeyondFrame is the argument of the function that tests whether some bits of an element, without its
+// sign, are a number greater than a limit.
 type BeyondFrame struct {
 	X       unsafe.Pointer
 	Ld      int64
@@ -22,16 +22,16 @@ type BeyondFrame struct {
 	Vectors int64 // of a row, at least 1
 	Bits    uint64
 	Limit   uint64
-	Beyond  int64 // 0 where none is: a result
+	Beyond  int64 // result: 0 if there is none
 }
 
-// scans writes both functions.
+// scans makes both functions.
 func (g *dotGen) scans() {
 	g.differs()
 	g.beyond()
 }
 
-// differs looks from the beginning and from the end, and stops at what it finds.
+// differs searches from the start and from the end, and stops at the first difference.
 func (g *dotGen) differs() {
 	var f DiffersFrame
 	const base, ld, at0, end, row, rows = rsi, rdx, rbx, rcx, r8, r9
@@ -43,7 +43,7 @@ func (g *dotGen) differs() {
 	g.splatVec(than, g.isa.Bytes, 8, field(unsafe.Offsetof(f.Than)))
 	g.splatVec(bits, g.isa.Bytes, 8, field(unsafe.Offsetof(f.Bits)))
 	g.clear(at0)
-	// look compares the vectors at a place, whose address is in row.
+	// look compares the vectors of all rows at one place, whose address is in row.
 	look := func(found label) {
 		next := g.newLabel()
 		g.load(rows, field(unsafe.Offsetof(f.Rows)))
@@ -84,8 +84,7 @@ func (g *dotGen) differs() {
 	g.ret()
 }
 
-// jumpIfAny jumps where some of the bits are set in a register. AVX2 changes both it and
-// the next one, and NEON it.
+// jumpIfAny jumps if some of the bits are set in register r. On AVX2 it changes r and r+1, on NEON r.
 func (g *dotGen) jumpIfAny(r, bits uint8, to label) {
 	if g.isa.A64 {
 		g.neon(nAnd, r, r, bits, 0)

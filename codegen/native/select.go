@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// kind is what instructions tell dtypes apart by. Elements of eight and sixteen bits
-// are held in 32, a 16-bit float as its bits; a Bool is a mask.
+// kind is the class of dtypes that use the same instructions. Elements of 8 and 16 bits are held in
+// 32 bits, 16-bit floats as their bits. A Bool is a mask.
 type kind uint8
 
 const (
@@ -24,8 +24,8 @@ var kinds = [ir.NumDTypes]kind{
 	ir.Int32: i32, ir.Uint32: i32, ir.Int64: i64, ir.Uint64: i64, ir.Float32: f32, ir.Float64: f64,
 }
 
-// sizeOf is the bytes of a value's lane. A mask has those of the widest value where it is
-// a vector.
+// sizeOf returns the bytes of a value's lane. If masks are vectors, their lanes have the width of the
+// widest value instead.
 func sizeOf(dt ir.DType) int {
 	if k := kinds[dt]; dt != ir.Bool && (k == f64 || k == i64) {
 		return 8
@@ -33,7 +33,7 @@ func sizeOf(dt ir.DType) int {
 	return 4
 }
 
-// bytes is the size of a vector of a dtype.
+// bytes returns the size of a vector of a dtype.
 func (c *code) bytes(dt ir.DType) int {
 	if dt == ir.Bool && !c.isa.EVEX {
 		return c.lanes * c.width
@@ -41,7 +41,7 @@ func (c *code) bytes(dt ir.DType) int {
 	return c.lanes * sizeOf(dt)
 }
 
-// row is an instruction for each kind.
+// row has an instruction for each kind.
 type row [numKinds]op
 
 var (
@@ -75,7 +75,7 @@ var (
 	logicNot = row{vpandn, vpandnq, vpandn, vpandnq}
 )
 
-// bitwise is the instruction for elements of a kind: without EVEX they are all alike.
+// bitwise returns the instruction for elements of a kind. Without EVEX all kinds use the same.
 func (c *code) bitwise(r *row, k kind) op {
 	if !c.isa.EVEX {
 		return r[i32]
@@ -83,8 +83,7 @@ func (c *code) bitwise(r *row, k kind) op {
 	return r[k]
 }
 
-// primitive makes the value of an instruction. x are the values of its operands, dts
-// their dtypes.
+// primitive makes the value of an instruction. x are the values of its operands, dts their dtypes.
 type primitive func(c *code, in ir.Instr, x []value, dts []ir.DType) value
 
 // primitives are those of amd64.
@@ -129,7 +128,7 @@ var primitives = [ir.NumOps]primitive{
 	ir.Rare: rare,
 }
 
-// spell makes the value of a primitive that is not about memory.
+// spell makes the value of a primitive that does not access memory.
 func (c *code) spell(in ir.Instr, x []value, dts []ir.DType) value {
 	f := c.isa.primitives[in.Op]
 	if f == nil {
@@ -139,7 +138,7 @@ func (c *code) spell(in ir.Instr, x []value, dts []ir.DType) value {
 	return f(c, in, x, dts)
 }
 
-// constantOf is the value of a Const.
+// constantOf returns the value of a Const.
 func (c *code) constantOf(in ir.Instr) value {
 	if in.DT == ir.Bool {
 		return c.allLanes(in.Imm != 0)
@@ -154,7 +153,7 @@ func (c *code) constantOf(in ir.Instr) value {
 	return c.splat(sizeOf(in.DT), bits, c.bytes(in.DT))
 }
 
-// allLanes is a mask of all lanes, or of none.
+// allLanes returns a mask of all lanes, or of none.
 func (c *code) allLanes(set bool) value {
 	bits := uint64(0)
 	if set {
@@ -178,7 +177,7 @@ func direct(r *row) primitive {
 	}
 }
 
-// wrapped brings a result of 32-bit arithmetic back to eight bits.
+// wrapped reduces a Uint8 result of 32-bit arithmetic to eight bits.
 func (c *code) wrapped(dt ir.DType, v value) value {
 	if dt != ir.Uint8 {
 		return v
@@ -196,15 +195,15 @@ func multiply(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	if kinds[in.DT] != i64 || c.isa.EVEX {
 		return direct(&muls)(c, in, x, dts)
 	}
-	// The low halves' product, and the sum of the crossed ones 32 bits higher.
+	// The product of the low halves, plus the sum of the cross products shifted by 32 bits.
 	n := c.bytes(in.DT)
 	high := func(v value) value { return c.op2i(vpsrlq, n, n, v, 32) }
 	cross := c.op3(vpaddq, n, c.op3(vpmuludq, n, high(x[0]), x[1]), c.op3(vpmuludq, n, high(x[1]), x[0]))
 	return c.op3(vpaddq, n, c.op3(vpmuludq, n, x[0], x[1]), c.op2i(vpsllq, n, n, cross, 32))
 }
 
-// mulHigh is the high half of products of 32 bits: those of even lanes and of odd ones,
-// put together.
+// mulHigh gives the high halves of 32-bit products. It multiplies even and odd lanes separately and
+// joins the results.
 func mulHigh(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	n := c.bytes(in.DT)
 	odd := func(v value) value { return c.op2i(vpsrlq, n, n, v, 32) }
@@ -296,12 +295,12 @@ func shiftRight(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	case k == i32 || c.isa.EVEX:
 		return c.op3(sars[k], n, x[0], x[1])
 	}
-	// The sign's place after a logical shift, taken away once more, spreads it.
+	// A logical shift moves the sign bit to m. (x ^ m) - m then extends the sign.
 	m := c.op3(vpsrlvq, n, c.splat(8, 1<<63, n), x[1])
 	return c.op3(vpsubq, n, c.op3(vpxor, n, c.op3(vpsrlvq, n, x[0], x[1]), m), m)
 }
 
-// choose takes x[1] where the mask is set.
+// choose gives x[1] where the mask x[0] is set, else x[2].
 func choose(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	if in.DT == ir.Bool {
 		if c.isa.EVEX {
@@ -322,7 +321,7 @@ func (c *code) blend(k kind, n int, m, x, y value) value {
 	return c.item(item{o: blendvs[k], size: n, d: c.vec(n), s: [3]value{y, x, c.lanesAs(m, n)}, imm: noImm})
 }
 
-// lanesAs is a mask that is a vector, with lanes for a vector of n bytes.
+// lanesAs converts a vector mask to the lane width of a vector of n bytes.
 func (c *code) lanesAs(m value, n int) value {
 	have := c.vals[m].size
 	switch {
@@ -336,7 +335,7 @@ func (c *code) lanesAs(m value, n int) value {
 	return c.halved(m)
 }
 
-// halved has the low 32 bits of each lane of 64.
+// halved has the low 32 bits of each 64-bit lane.
 func (c *code) halved(x value) value {
 	if c.isa.A64 {
 		return c.op2(nXtn, 16, 8, x)
@@ -349,7 +348,7 @@ func (c *code) halved(x value) value {
 	return c.op3i(vshufps, 16, x, high, 0x88)
 }
 
-// lane of a comparison in VEX's and EVEX's numbers of predicates.
+// predicates are the numbers of float comparisons in VEX and EVEX instructions.
 var predicates = [ir.NumOps]int16{ir.Eq: 0, ir.Ne: 4, ir.Lt: 0x11, ir.Le: 0x12, ir.Gt: 0x1e, ir.Ge: 0x1d}
 
 var intPredicates = [ir.NumOps]int16{ir.Eq: 0, ir.Ne: 4, ir.Lt: 1, ir.Le: 2, ir.Gt: 6, ir.Ge: 5}
@@ -372,10 +371,10 @@ func compare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	return c.compareInts(in.Op, dt, x[0], x[1])
 }
 
-// asMask gives what a comparison left the width of masks.
+// asMask converts the result of a comparison to the lane width of masks.
 func (c *code) asMask(m value) value { return c.lanesAs(m, c.bytes(ir.Bool)) }
 
-// compareInts is for AVX2, which knows equal and greater, of signed numbers.
+// compareInts is for AVX2, which has only "equal" and "greater", both for signed numbers.
 func (c *code) compareInts(o ir.Op, dt ir.DType, x, y value) value {
 	k, n := kinds[dt], c.bytes(dt)
 	if o == ir.Eq || o == ir.Ne {
@@ -385,7 +384,7 @@ func (c *code) compareInts(o ir.Op, dt ir.DType, x, y value) value {
 		}
 		return m
 	}
-	if !dt.IsSigned() && dt != ir.Uint8 && dt != ir.Uint16 { // those fit what is signed
+	if !dt.IsSigned() && dt != ir.Uint8 && dt != ir.Uint16 { // small unsigned numbers are held in 32 bits, where they are also valid signed numbers
 		elem, bits := signBit(k)
 		flip := c.splat(elem, bits, n)
 		x, y = c.op3(vpxor, n, x, flip), c.op3(vpxor, n, y, flip)
@@ -417,9 +416,9 @@ func (c *code) compareMasks(o ir.Op, x []value) value {
 	return differ
 }
 
-// extremum recognises a choice that is one instruction: min(a, b) is a < b ? a : b to the
-// bit, and gives b where either is NaN and where both are zeros. Not where denormals are
-// flushed: a choice moves their bits, and the instruction gives zeros for them.
+// extremum recognises a Where that one instruction can do. On amd64, min(a, b) equals a < b ? a : b
+// in every bit: it gives b if either is NaN and if both are zeros. This does not hold if denormals
+// are flushed: a Where copies their bits, but the instruction gives zeros for them.
 func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 	body := c.k.Body
 	switch {
@@ -429,7 +428,7 @@ func (c *code) extremum(in ir.Instr) (r *row, a, b ir.Ref) {
 		return nil, 0, 0
 	case in.DT.IsInt() && sizeOf(in.DT) == 8 && !c.isa.EVEX:
 		return nil, 0, 0
-	case in.DT.IsFloat() && c.isa.A64: // its minimum is IEEE's
+	case in.DT.IsFloat() && c.isa.A64: // arm64's minimum is that of IEEE
 		return nil, 0, 0
 	}
 	m := body[in.Args[0]]

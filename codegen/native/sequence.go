@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A sequence is a function of several launches, one after another, of so few elements that
-// all is one straight line: no counter, sizes, offsets and scalars in the code. What one
-// launch leaves in a register the next one need not load, and what nobody reads but
-// launches of the sequence is not stored. The only loop is around all of it.
+// A sequence is a function of several launches that run one after another, with so few elements that
+// all is one straight line of code. It has no counters; sizes, offsets and scalars are in the code. If
+// a launch leaves a value in a register, the next one need not load it. Results that only launches of
+// the sequence read are not stored. The only loop repeats the whole sequence.
 
-// ErrNoSequence is a list of launches that has no form as a sequence.
+// ErrNoSequence says that a list of launches cannot be a sequence.
 var ErrNoSequence = errors.New("codegen/native: launches that are no sequence")
 
 // Launch is an elementwise launch of a sequence.
@@ -24,21 +24,20 @@ type Launch struct {
 	Args    []Arg
 }
 
-// Arg is where an operand of a Launch lies, in elements of a buffer, which is known by its
-// number.
+// Arg gives the place of an operand of a Launch, in elements of a buffer. Buffers have numbers.
 type Arg struct {
 	Buffer int
 	Offset int64
 	Stride []int64
 }
 
-// mostItems bounds the instructions of a sequence: some microseconds, and code that stays
-// in a cache.
+// mostItems limits the instructions of a sequence, which then runs for a few microseconds and stays in
+// a cache.
 const mostItems = 4000
 
-// CompileSequence makes code of launches on so many buffers. Of private ones nobody reads
-// what is there afterwards. The frame has the buffers' addresses where scalars are, and as
-// rows how many times all of it is to run.
+// CompileSequence makes code of launches on len(private) buffers. The contents of private buffers are
+// not read afterwards. The frame has the buffers' addresses in place of scalars, and in rows the number
+// of times to run the sequence.
 func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func, error) {
 	if isa.A64 {
 		return nil, fmt.Errorf("%w: none of arm64 yet", ErrNoSequence)
@@ -88,17 +87,17 @@ func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func,
 	return &Func{Frame: *s.frame, Code: code, Work: work, Lanes: s.lanes, text: s.lines}, nil
 }
 
-// sequence is one in the making.
+// sequence is a sequence that is being made.
 type sequence struct {
 	*code
 	private []bool
-	stored  []bool // private buffers that are written all the same, since a load finds no register
+	stored  []bool // private buffers that are written because a load needs them from memory
 	runs    []run
 	known   []inRegisters
-	heads   map[[2]int]value // of the first lanes, by their number and the bytes of one
+	heads   map[[2]int]value // masks of the first lanes, by number of lanes and bytes of a lane
 }
 
-// run is a vector of neighbouring points of a launch, or what is left of one.
+// run is a vector of neighbouring points of a launch, or its last, partial vector.
 type run struct {
 	launch *Launch
 	number int
@@ -106,8 +105,8 @@ type run struct {
 	at     []span // by operand
 }
 
-// span is where a run has its elements in a buffer, in bytes. still says that all points
-// have one element.
+// span is the place of a run's elements in a buffer, in bytes. still says that all points use the same
+// element.
 type span struct {
 	buffer, offset, points, size int
 	dt                           ir.DType
@@ -125,15 +124,15 @@ func (p span) bytes() int {
 	return p.points * p.size
 }
 
-// inRegisters is what lies in a place as a value.
+// inRegisters is a place whose contents are known as a value.
 type inRegisters struct {
 	span
 	v value
 }
 
-// shape finds how many lanes vectors have. Where all values are of one size they are as
-// short as the launches: what that leaves unused costs as much as what is used. Else what
-// instructions there are differs, and vectors are whole.
+// shape chooses the number of lanes. If all values have one size, vectors are as short as the launches
+// allow, since unused lanes cost as much as used ones. Otherwise vectors are whole, because conversions
+// between sizes do not exist for all lengths.
 func (s *sequence) shape(list []Launch) error {
 	var sizes [2]bool // 4, 8
 	most := int64(1)
@@ -230,7 +229,7 @@ func (s *sequence) chunks(l *Launch, number int) error {
 	}
 }
 
-// stands reports an operand that has one element for several points.
+// stands reports an operand that uses one element for several points.
 func (s *sequence) stands(l *Launch, a *Arg) bool {
 	for d, n := range l.Dims {
 		if n > 1 && a.Stride[d] == 0 {
@@ -240,8 +239,7 @@ func (s *sequence) stands(l *Launch, a *Arg) bool {
 	return false
 }
 
-// find is the value of a place, 0 where it is in none: -1 stands for one while it is only
-// found out which there are.
+// find returns the value of a place, or 0 if it is not known. findStored uses -1 for any value.
 func (s *sequence) find(p span) value {
 	for i := range s.known {
 		if s.known[i].span == p {
@@ -251,8 +249,8 @@ func (s *sequence) find(p span) value {
 	return 0
 }
 
-// put says that a place has a value, in registers and, if it is to be read from there, in
-// memory.
+// put records that a place has value v; values of overlapping places are forgotten. The caller writes
+// the memory if it is read later.
 func (s *sequence) put(p span, v value) {
 	left := s.known[:0]
 	for _, k := range s.known {
@@ -263,7 +261,7 @@ func (s *sequence) put(p span, v value) {
 	s.known = append(left, inRegisters{p, v})
 }
 
-// findStored finds the private buffers that loads do read from memory.
+// findStored finds the private buffers that loads read from memory.
 func (s *sequence) findStored() {
 	for i := range s.runs {
 		r := &s.runs[i]
@@ -283,7 +281,7 @@ func (s *sequence) findStored() {
 	}
 }
 
-// enter makes the kernel of a run the one at hand.
+// enter makes the kernel of a run the present one.
 func (s *sequence) enter(r *run) {
 	k := r.launch.Kernel
 	if s.k != k {
@@ -329,7 +327,7 @@ func (s *sequence) chunk(r *run) {
 	}
 }
 
-// memory is a place, whose buffer's address is loaded first.
+// memory returns the address of a place; pre loads its buffer's address.
 func (s *sequence) memory(p span) (m mem, pre func()) {
 	word := at(rdi, s.frame.Scalars+8*p.buffer)
 	return at(rax, p.offset), func() { s.load(rax, word) }

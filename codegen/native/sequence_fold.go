@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// folded is the kernel of a launch whose scalars are known: they are constants, and so is
-// what is computed from constants alone. A division by a power of two is a product, which is
-// the same number to the bit and takes a quarter of the time.
+// folded returns the kernel of a launch with its scalars as constants, and with values that depend only
+// on constants computed. A division by a power of two becomes a product, which has the same bits and
+// takes a quarter of the time.
 func folded(l *Launch) *codegen.Kernel {
 	k := *l.Kernel
 	k.Body = append([]ir.Instr(nil), k.Body...)
@@ -21,7 +21,7 @@ func folded(l *Launch) *codegen.Kernel {
 		case in.Op == ir.FDiv:
 			if y := k.Body[in.Args[1]]; y.Op == ir.Const && k.Denormals == ir.KeepDenormals {
 				if r, ok := inverse(in.DT, y.Imm); ok && k.Body[in.Args[0]].Op != ir.Const {
-					k.Body = append(k.Body, constant64(in.DT, r)) // behind its use: constants are no code
+					k.Body = append(k.Body, constant64(in.DT, r)) // after its use, which is no problem: constants need no code
 					in = &k.Body[i]
 					in.Op, in.Args[1] = ir.Mul, ir.Ref(len(k.Body)-1)
 				}
@@ -38,7 +38,7 @@ func constant64(dt ir.DType, bits uint64) ir.Instr {
 	return ir.Instr{Op: ir.Const, DT: dt, Imm: bits, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
 }
 
-// fold computes an instruction on constants. What is no number is left to the processor.
+// fold computes an instruction whose operands are constants. It leaves NaN results to the processor.
 func fold(k *codegen.Kernel, in *ir.Instr) {
 	if primitives[in.Op] == nil || in.Op == ir.Lookup || in.Op == ir.Rare {
 		return
@@ -72,7 +72,7 @@ func fold(k *codegen.Kernel, in *ir.Instr) {
 	*in = constant64(in.DT, bits)
 }
 
-// inverse is 1/y of a power of two, unless it is no normal number.
+// inverse is 1/y for a power of two, if y and 1/y are normal numbers.
 func inverse(dt ir.DType, y uint64) (bits uint64, ok bool) {
 	switch dt {
 	case ir.Float32:

@@ -26,8 +26,8 @@ type sequenced struct {
 
 const sequenceElems = 70
 
-// newSequence puts launches of some of the kernels together, each on buffers that others
-// read and write.
+// newSequence makes a list of launches of some of the kernels, on buffers that other launches read and
+// write.
 func newSequence(rng *rand.Rand, kernels []*codegen.Kernel, n int) *sequenced {
 	s := &sequenced{}
 	for range n {
@@ -60,7 +60,7 @@ func newSequence(rng *rand.Rand, kernels []*codegen.Kernel, n int) *sequenced {
 	return s
 }
 
-// buffer is one for an operand: results share theirs with none of the launch.
+// buffer chooses a buffer for an operand; a result shares its buffer with no operand of the launch.
 func (s *sequenced) buffer(rng *rand.Rand, o codegen.Operand, taken map[int]codegen.OperandKind) int {
 	var fits []int
 	for b, dt := range s.dts {
@@ -86,7 +86,7 @@ func (s *sequenced) buffer(rng *rand.Rand, o codegen.Operand, taken map[int]code
 	return b
 }
 
-// interpret runs it so many times, launch by launch, on copies of the memory.
+// interpret runs the sequence so many times, launch by launch, on copies of the memory.
 func (s *sequenced) interpret(times int) ([][]byte, error) {
 	mem := make([][]byte, len(s.data))
 	for i := range mem {
@@ -106,7 +106,7 @@ func (s *sequenced) interpret(times int) ([][]byte, error) {
 	return mem, nil
 }
 
-// check runs it once, and then some times in a call with nothing left out of memory.
+// check runs the sequence once, and then several times in one call without private buffers.
 func (s *sequenced) check(isa *ISA) error {
 	if err := s.checkTimes(isa, 1); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *sequenced) checkTimes(isa *ISA, times int) error {
 	return nil
 }
 
-// sequenceKernels are kernels of one op that are launches of sequences.
+// sequenceKernels are kernels of one op that may be launches of a sequence.
 func sequenceKernels(t *testing.T) (list []*codegen.Kernel) {
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64} {
 		every := kerneltest.EveryOp(dt, nil)
@@ -198,8 +198,8 @@ func reads(k *codegen.Kernel, operand int) bool {
 	return false
 }
 
-// TestSequences holds random sequences against the interpreter: of every op alone, and of
-// several that read what others leave, of one width and of mixed ones.
+// TestSequences compares random sequences with the interpreter: of every op alone, and of several launches
+// that read each other's results, with values of one width or of several.
 func TestSequences(t *testing.T) {
 	kernels := sequenceKernels(t)
 	byWidth := map[int][]*codegen.Kernel{}
@@ -243,7 +243,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// A value that the next launch reads is not loaded, and not stored where nobody else does.
+// A value that the next launch reads is not loaded, and not stored if nothing else reads it.
 func TestSequenceKeepsValues(t *testing.T) {
 	k, err := codegen.Parse("in 0 : float64\nin 1 : float64\nout 2 : float64\n%0 = load 0 : float64\n%1 = load 1 : float64\n%2 = mul %0 %1 : float64\nstore 2 %2\n")
 	if err != nil {

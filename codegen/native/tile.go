@@ -2,12 +2,12 @@ package native
 
 import "unsafe"
 
-// Registers of a tile. Rows of X are five to a base, at 0, 1, 2, 3 and 4 strides.
+// Registers of a tile. Each base of X serves five rows, at 0, 1, 2, 3 and 4 strides.
 const (
 	tileY, tileLdY, tileLdY3 = rdx, rbx, rax
 	tileLdX, tileLdX3        = r10, r11
 	tileK, tilePanels        = rcx, r15
-	tilePanel, tileC         = r12, r13 // where the panel begins, in Y and in C
+	tilePanel, tileC         = r12, r13 // start of the panel in Y and in C
 )
 
 var tileX = [...]gpr{rsi, r8, r9}
@@ -19,15 +19,15 @@ func field(offset uintptr) mem { return at(rdi, int(offset)) }
 
 var tileFrame TileFrame
 
-// tileForm is a function: so many rows by so many vectors of columns.
+// tileForm is one function: a tile of rows rows by vecs vectors of columns.
 type tileForm struct {
 	*dotGen
 	rows, vecs int
-	acc        uint8 // registers of results
-	lean       bool  // rows are kept in registers and vectors of Y are read as they are used
+	acc        uint8 // number of registers for results
+	lean       bool  // elements of X are kept in registers, and vectors of Y are loaded as they are used
 }
 
-// tiles writes a function for each form.
+// tiles makes a function for each form.
 func (g *dotGen) tiles() {
 	d := g.d
 	d.Rows, d.Wides = 14, []int{0, 8, 4, 4}
@@ -94,7 +94,7 @@ func (t *tileForm) function() {
 	t.ret()
 }
 
-// steps goes n steps of k on.
+// steps emits n steps of k.
 func (t *tileForm) steps(n int) {
 	if t.isa.A64 {
 		t.neonSteps(n)
@@ -106,7 +106,7 @@ func (t *tileForm) steps(n int) {
 	t.advance(n)
 }
 
-// xBases points at the rows of X.
+// xBases loads the pointers to the rows of X.
 func (t *tileForm) xBases() {
 	f := &tileFrame
 	if t.isa.A64 {
@@ -122,7 +122,7 @@ func (t *tileForm) xBases() {
 	}
 }
 
-// advance points at what is n steps of k on.
+// advance moves the pointers on by n steps of k.
 func (t *tileForm) advance(n int) {
 	for b := 0; b*5 < t.rows; b++ {
 		t.opImm(add, ofGPR(tileX[b]), n*t.size)
@@ -134,7 +134,7 @@ func (t *tileForm) advance(n int) {
 	}
 }
 
-// x is an element of a row, y a vector, s steps of k on.
+// x is an element of a row, y a vector, s steps of k ahead.
 func (t *tileForm) x(row, s int) mem {
 	m := at(tileX[row/5], s*t.size)
 	switch row % 5 {
@@ -159,11 +159,11 @@ func (t *tileForm) y(vec, s int) mem {
 
 func (t *tileForm) result(row, vec int) uint8 { return uint8(row*t.vecs + vec) }
 
-// spare are registers beside the results.
+// spare returns a register behind the results.
 func (t *tileForm) spare(i int) uint8 { return t.acc + uint8(i) }
 
-// step is one step of k. Wide tiles of many rows hold vectors of Y in registers, and
-// spread one element of X after another; those of few rows the other way round.
+// step emits one step of k. Tiles of many rows hold vectors of Y in registers and broadcast one element
+// of X after another; tiles of few rows do the opposite.
 func (t *tileForm) step(s int) {
 	if t.lean {
 		for i := range t.rows {
@@ -189,7 +189,7 @@ func (t *tileForm) step(s int) {
 		x := t.spare(t.vecs)
 		temp := x + 1
 		if t.mul == opNone && i%2 == 1 {
-			x++ // the other of two, so that spreading need not wait
+			x++ // the other of two registers, so that broadcasts need not wait
 		}
 		if t.vecs == 1 && t.isa.EVEX {
 			m := t.x(i, s)
@@ -222,8 +222,8 @@ func (t *tileForm) multiply(to, x uint8, y rm, temp uint8) {
 	}
 }
 
-// multiplyPairs does it for integers of 64 bits where only the product of lower halves
-// is an instruction: the halves crosswise count 2^32 times.
+// multiplyPairs adds a product of 64-bit integers if only the product of the lower halves is an
+// instruction. The cross products are shifted by 32 bits.
 func (t *tileForm) multiplyPairs(to, x uint8, y rm, temp uint8) {
 	t.vec3i(vpsrlq, temp, 0, inReg(x), 32)
 	t.vec3(vpmuludq, temp, temp, y)
@@ -236,7 +236,7 @@ func (t *tileForm) multiplyPairs(to, x uint8, y rm, temp uint8) {
 	t.vec3(vpaddq, to, to, inReg(temp))
 }
 
-// open begins the chains, or takes them up.
+// open starts the chains, or continues them from Acc.
 func (t *tileForm) open() {
 	fresh, ready := t.newLabel(), t.newLabel()
 	t.flag(TileOpen, fresh)
@@ -251,15 +251,15 @@ func (t *tileForm) open() {
 	t.place(ready)
 }
 
-// flag jumps where the frame has a flag.
+// flag jumps if the frame has a flag.
 func (t *tileForm) flag(f int, to label) {
 	t.load(tileK, field(unsafe.Offsetof(tileFrame.Flags)))
 	t.opImm(and, ofGPR(tileK), f)
 	t.jumpIf(notEqual, to)
 }
 
-// rowsOf visits all vectors of a matrix, whose address base puts into rsi. The bases of
-// X are free here.
+// rowsOf visits all vectors of a matrix, whose address base puts into rsi. It uses the registers of the
+// bases of X.
 func (t *tileForm) rowsOf(ld uintptr, base func(), visit func(i, j int, m mem)) {
 	const row, stride, stride3 = rsi, r8, r9
 	base()
@@ -282,10 +282,11 @@ func (t *tileForm) rowsOf(ld uintptr, base func(), visit func(i, j int, m mem)) 
 	}
 }
 
-// cacheLine is what one prefetch brings.
+// cacheLine is the number of bytes that one prefetch loads.
 const cacheLine = 64
 
-// near asks for what lies beside the results; not on arm64, where nobody has seen that pay.
+// near prefetches the memory at distance Near from the results. On arm64 no gain was ever measured, so
+// there it does nothing.
 func (t *tileForm) near() {
 	if t.isa.A64 {
 		return
@@ -305,7 +306,7 @@ func (t *tileForm) near() {
 	t.place(none)
 }
 
-// accAt is where the panel's chains are kept, in rsi: as far from Acc as the panel is
+// accAt sets rsi to the address of the panel's chains. Its distance from Acc is the panel's distance
 // from the first one.
 func (t *tileForm) accAt() {
 	t.copy(rsi, tileC)
@@ -313,7 +314,7 @@ func (t *tileForm) accAt() {
 	t.op(add, rsi, inMem(field(unsafe.Offsetof(tileFrame.Acc))))
 }
 
-// close ends the chains, or keeps them.
+// close ends the chains, or stores them in Acc.
 func (t *tileForm) close() {
 	ends, first, done := t.newLabel(), t.newLabel(), t.newLabel()
 	t.flag(TileClose, ends)
@@ -336,7 +337,7 @@ func (t *tileForm) close() {
 	}, done)
 	t.place(first)
 	zero := t.spare(0)
-	if t.mul == opNone { // +0 is added all the same: a chain may end at -0, by underflow
+	if t.mul == opNone { // +0 is added, too, because a chain may end at -0 by underflow
 		t.vec3(vpxor, zero, zero, inReg(zero))
 	}
 	t.results(func(r uint8, m mem, masked bool) {
@@ -348,10 +349,10 @@ func (t *tileForm) close() {
 	t.place(done)
 }
 
-// tileMask is the mask of the last vector: k1, or a register behind the zero.
+// tileMask is the mask of the last vector: k1, or the register behind spare(0).
 const tileMask = 1
 
-// tail makes the mask: all lanes, but for the last panel.
+// tail makes the mask: all lanes, except in the last panel.
 func (t *tileForm) tail() {
 	if !t.isa.EVEX {
 		return
@@ -367,8 +368,8 @@ func (t *tileForm) tail() {
 	t.place(set)
 }
 
-// results visits what the tile writes. Without mask registers it is code of its own
-// that writes a vector of which some columns are not there.
+// results visits the vectors that the tile writes. Without mask registers, separate code writes a last
+// vector with fewer columns.
 func (t *tileForm) results(visit func(r uint8, m mem, masked bool), done label) {
 	rows := func(masked bool) {
 		t.rowsOf(unsafe.Offsetof(tileFrame.LdC), func() { t.copy(rsi, tileC) }, func(i, j int, m mem) {
@@ -397,7 +398,7 @@ func (t *tileForm) results(visit func(r uint8, m mem, masked bool), done label) 
 	t.jump(done)
 }
 
-// tailMasks are two vectors with all bits set, and then two without.
+// tailMasks are two vectors with all bits set, followed by two with none.
 func tailMasks(lanes, size int) []byte {
 	b := make([]byte, 4*lanes*size)
 	for i := range 2 * lanes * size {
@@ -414,7 +415,7 @@ func shiftOf(size int) int {
 	return n
 }
 
-// addMemory adds what is in memory to a result.
+// addMemory adds the memory's contents to a result.
 func (t *tileForm) addMemory(r uint8, m mem, masked bool) {
 	switch {
 	case !masked:

@@ -2,9 +2,9 @@ package native
 
 import "unsafe"
 
-// TransposeFrame says what is transposed: element p of row i goes to lane i of the
-// vector at Dst + p*LdDst, for p below K, which is a multiple of the elements in 16
-// bytes. There are as many rows as a vector has lanes, of which several may be the same.
+// TransposeFrame describes a transposition: element p of row i goes to lane i of the vector at
+// Dst + p*LdDst, for p below K. K is a multiple of the elements in 16 bytes. There is one row per lane of
+// a vector; several rows may be the same.
 type TransposeFrame struct {
 	Rows  [16]unsafe.Pointer
 	Dst   unsafe.Pointer
@@ -12,8 +12,8 @@ type TransposeFrame struct {
 	K     int64
 }
 
-// PanelsFrame says what is copied into panels, two vectors of columns wide: K rows of
-// Full panels, and of Rest columns, which zeros make a panel.
+// PanelsFrame describes a copy into panels of two vectors of columns: K rows of Full panels, and of Rest
+// further columns, which zeros extend to a panel.
 type PanelsFrame struct {
 	Src, Dst   unsafe.Pointer
 	LdSrc      int64 // from row to row, in bytes
@@ -22,13 +22,13 @@ type PanelsFrame struct {
 	K          int64
 }
 
-// piece is how many neighbours of a row are transposed at once: 16 bytes of them, so
-// that all shuffling is inside of 16 bytes.
+// piece is the number of neighbours of a row that are transposed at once: 16 bytes of them, so that all
+// shuffles stay within 16 bytes.
 func (g *dotGen) piece() int { return 16 / g.size }
 
-// pieces is how many neighbouring pieces of each row are read together: a line of the
-// cache, where there are registers for it. Rows may lie so far apart that their lines
-// drive each other out.
+// pieces is the number of neighbouring pieces of each row that are read together: a cache line, if
+// there are enough registers. Otherwise the lines of rows that are far apart could evict each other
+// before they are used.
 func (g *dotGen) pieces() int {
 	if g.isa.EVEX || g.isa.A64 {
 		return 4
@@ -36,7 +36,7 @@ func (g *dotGen) pieces() int {
 	return 2
 }
 
-// transposes writes the function of TransposeFrame and that of PanelsFrame.
+// transposes makes the functions of TransposeFrame and PanelsFrame.
 func (g *dotGen) transposes() {
 	var f TransposeFrame
 	const dst, stride, stride3, offset, count = rdx, rbx, rcx, rsi, r8
@@ -47,7 +47,7 @@ func (g *dotGen) transposes() {
 	g.load(count, field(unsafe.Offsetof(f.K)))
 	g.clear(offset)
 	done := g.newLabel()
-	for _, pieces := range []int{g.pieces(), 1} { // whole lines, then what is left
+	for _, pieces := range []int{g.pieces(), 1} { // whole lines, then the rest
 		loop, left, steps := g.newLabel(), g.newLabel(), pieces*g.piece()
 		g.opImm(sub, ofGPR(count), steps)
 		g.jumpIf(less, left)
@@ -78,13 +78,13 @@ func (g *dotGen) transposes() {
 	g.panels()
 }
 
-// Two elements of 32 bits after the other: 0 and 1 of both, or 2 and 3, or every other.
+// Pairs of 32-bit elements of both operands: 0 and 1, or 2 and 3, or the even or odd ones.
 const shuffleLow, shuffleHigh, shuffleEven, shuffleOdd = 0x44, 0xee, 0x88, 0xdd
 
-// squares loads so many pieces of as many rows as there are lanes, at an offset from
-// where a list in the frame says that they begin. It returns the registers that have one
-// element of every row each, in order: all from first on, and maybe the one behind. As
-// many more as there are elements in a piece are overwritten, and so is rax.
+// squares loads pieces of as many rows as there are lanes, at an offset from the row pointers in the
+// frame. It returns the registers in order, each of which has one element of every row: the registers
+// from first on, perhaps with the next one behind them. It also changes as many more registers as a
+// piece has elements, and rax.
 func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 	n := g.piece()
 	in := make([]uint8, pieces*n)
@@ -124,7 +124,7 @@ func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 				shuffle(t, s[0], s[1], shuffleLow)
 				shuffle(s[1], s[0], s[1], shuffleHigh)
 			}
-			s[0], t = t, s[0] // a register is free again
+			s[0], t = t, s[0] // the old register becomes the scratch register
 			continue
 		}
 		if g.isa.A64 {
@@ -143,7 +143,7 @@ func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 	return in
 }
 
-// panels writes the function that copies rows into panels.
+// panels makes the function that copies rows into panels.
 func (g *dotGen) panels() {
 	var f PanelsFrame
 	const src, dst, from, to, left, stride, panel, count, rest = rsi, rdx, r8, r9, rcx, rbx, r10, r11, r12
@@ -209,8 +209,7 @@ func (g *dotGen) partPanel(from, to, rest gpr) {
 	}
 }
 
-// partMasks makes masks of the first so many columns of two vectors: k1 and k2, or
-// registers 2 and 3.
+// partMasks makes masks of the first columns of two vectors: k1 and k2, or registers 2 and 3.
 func (g *dotGen) partMasks(columns, temp gpr) {
 	if g.isa.EVEX {
 		g.set(temp, 1<<32-1)

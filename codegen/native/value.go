@@ -2,21 +2,21 @@ package native
 
 import "sync"
 
-// value is what an instruction makes, before it is known which register holds it: a
-// number, from 1 on. 0 is none.
+// value is the result of an instruction before it has a register: a number, from 1 on. 0 means
+// none.
 type value int32
 
-// home is memory that holds a value for good, so that it need never be stored.
+// home is memory that holds a value permanently, so the value is never spilled.
 type home uint8
 
 const (
 	noHome   home = iota
 	inPool        // a constant
-	inFrame       // what is the same for the whole call, or for a row
-	anywhere      // no memory: a mask of all lanes or of none
+	inFrame       // a value that is the same for the whole call, or for a row
+	anywhere      // no memory needed: a mask of all lanes or of none
 )
 
-// info is what is known of a value.
+// info describes a value.
 type info struct {
 	mask   bool // in a mask register
 	size   int  // bytes of the vector
@@ -24,31 +24,31 @@ type info struct {
 	mem    mem // of home
 	spill  int32
 	elem   uint8 // bytes of a constant's element
-	reg    int16 // where it is now, -1: in memory
-	pinned bool  // for a whole loop
+	reg    int16 // its register, -1: in memory
+	pinned bool  // to its register, for a whole loop
 	uses   []int32
-	next   int // of uses
+	next   int // index of the next use in uses
 }
 
-// item is an instruction on values, or a few that belong together.
+// item is an instruction on values, or several that belong together.
 type item struct {
 	o       op
 	size    int
 	d       value
-	s       [3]value // vvvv, ModRM.rm, and a mask of vblendv or what fma adds
+	s       [3]value // vvvv, ModRM.rm, and the mask of vblendv or the addend of an fma
 	mem     mem      // of an explicit operand in memory
 	inMem   bool
 	pre     func()
 	imm     int16
 	k       value
 	zero    bool
-	tmps    int // vector registers that emit may use
+	tmps    int // number of vector registers that emit may use
 	emit    func(r *regs)
 	note    string
 	atFirst bool // d may not be the register of an operand
 }
 
-// regs are the registers of an item that emits by itself.
+// regs are the registers of an item with an emit function.
 type regs struct {
 	d   uint8
 	s   [3]uint8
@@ -58,14 +58,14 @@ type regs struct {
 
 // file is a set of registers.
 type file struct {
-	owner []value // 0: free, -1: not to be had
-	lock  []bool  // of the item at hand
+	owner []value // 0: free, -1: not available
+	lock  []bool  // used by the present item
 }
 
 func newFile(n int) file { return file{owner: make([]value, n), lock: make([]bool, n)} }
 
-// code is a function in the making: the instructions on values of the part at hand, and
-// the registers as they are after those that were emitted.
+// code is a function that is being made: the items of the present part, and the state of the
+// registers after the instructions emitted so far.
 type code struct {
 	*asm
 	kernel
@@ -73,10 +73,10 @@ type code struct {
 	width   int // bytes of the widest value
 	vals    []info
 	items   []item
-	folds   []int          // where the lanes of folds are in the frame
-	accs    []*accumulator // of folds, nil where their lanes are there
-	turns   int            // of the loop that take all lanes; 0 where it is not known which a vector has
-	inTurn  bool           // what is emitted is one of them
+	folds   []int          // by fold: place of its lanes in the frame
+	accs    []*accumulator // by fold: its accumulator in registers, nil if its lanes are in the frame
+	turns   int            // turns of the loop that together cover all lanes; 0 if it is unknown which lanes a vector has
+	inTurn  bool           // the code being emitted is one of the turns
 	turn    int            // its number
 	lists   *lists
 	consts  map[constant]value
@@ -86,17 +86,17 @@ type code struct {
 	frame   *Frame
 	cold    []func()
 	subs    map[uint64]*routine
-	tail    value // mask of the lanes that count, 0: all
-	tail8   value // the same for lanes of eight bytes, where masks are vectors
+	tail    value // mask of the valid lanes, 0: all are valid
+	tail8   value // the same for 8-byte lanes, if masks are vectors
 	tables  map[uint64]mem
-	pins    []value // what loops keep in registers
-	laneReg uint8   // of eachLane
-	slow    int     // instructions of the items so far that are done lane by lane, at worst
-	step    int     // those of a vector of the loop
+	pins    []value // values that loops keep in registers
+	laneReg uint8   // scratch register of eachLane
+	slow    int     // worst-case instructions of lane-by-lane items so far
+	step    int     // the same for one vector of the loop
 }
 
-// scratch is memory of codes that were made, for the next: compiling is what a program
-// waits for, and allocating was a third of it.
+// scratch holds the lists of finished codes for reuse. Programs wait for Compile, and a third of
+// its time was allocation.
 var scratch = sync.Pool{New: func() any { return &lists{vals: make([]info, 1, 256)} }}
 
 // lists are the longest lists of a code.
@@ -113,8 +113,8 @@ func newCode(isa *ISA) *code {
 	return c
 }
 
-// recycle gives the code's lists back: nothing of it is used again. What their rest still
-// points to goes when the collector empties the pool.
+// recycle puts the code's lists back; the code is not used any more. Objects to which the unused
+// rest of the lists points are freed when the collector empties the pool.
 func (c *code) recycle() {
 	c.lists.vals, c.lists.items = c.vals, c.items
 	scratch.Put(c.lists)
@@ -124,22 +124,22 @@ func (c *code) recycle() {
 func (c *code) newValue(v info) value {
 	v.reg, v.spill = -1, -1
 	if n := len(c.vals); n < cap(c.vals) {
-		v.uses = c.vals[:n+1][n].uses[:0] // of one that was there before
+		v.uses = c.vals[:n+1][n].uses[:0] // reuse the list of an earlier value
 	}
 	c.vals = append(c.vals, v)
 	return value(len(c.vals) - 1)
 }
 
-// vector is a new value of n bytes.
+// vec makes a value of n bytes.
 func (c *code) vec(n int) value { return c.newValue(info{size: n}) }
 
-// add appends an item and returns what it makes.
+// item appends an item and returns its result.
 func (c *code) item(it item) value {
 	c.items = append(c.items, it)
 	return it.d
 }
 
-// op3 is an instruction of two operands.
+// op3 is an instruction with two operands.
 func (c *code) op3(o op, size int, x, y value) value {
 	return c.item(item{o: o, size: size, d: c.vec(size), s: [3]value{x, y}, imm: noImm})
 }
@@ -148,7 +148,8 @@ func (c *code) op3i(o op, size int, x, y value, imm int16) value {
 	return c.item(item{o: o, size: size, d: c.vec(size), s: [3]value{x, y}, imm: imm})
 }
 
-// op2 is an instruction of one operand. size is that of the instruction, out of the result.
+// op2 is an instruction with one operand. size is the size of the instruction, out that of the
+// result.
 func (c *code) op2(o op, size, out int, x value) value {
 	return c.item(item{o: o, size: size, d: c.vec(out), s: [3]value{0, x}, imm: noImm})
 }
@@ -157,19 +158,19 @@ func (c *code) op2i(o op, size, out int, x value, imm int16) value {
 	return c.item(item{o: o, size: size, d: c.vec(out), s: [3]value{0, x}, imm: imm})
 }
 
-// toMask is an instruction that leaves a mask register.
+// toMask is an instruction whose result is in a mask register.
 func (c *code) toMask(o op, size int, x, y value, imm int16) value {
 	return c.item(item{o: o, size: size, d: c.newValue(info{mask: true, size: size}), s: [3]value{x, y}, imm: imm})
 }
 
-// constant is the same element in all lanes of a vector of n bytes.
+// splat is a vector of n bytes with the same element in all lanes.
 func (c *code) splat(elem int, bits uint64, n int) value {
 	key := constant{bits: bits, size: uint8(elem), count: uint8(n / elem)}
 	if v, ok := c.consts[key]; ok {
 		return v
 	}
 	m := mem{}
-	if c.isa.EVEX && n == 16 && elem == 8 { // no instruction broadcasts it there
+	if c.isa.EVEX && n == 16 && elem == 8 { // no broadcast instruction has this form
 		m = c.asm.constant(constant{bits, 8, 2})
 	} else if c.isa.EVEX {
 		m = c.asm.constant(constant{bits, uint8(elem), 1})
@@ -181,7 +182,7 @@ func (c *code) splat(elem int, bits uint64, n int) value {
 	return v
 }
 
-// settle appends when the values of the part's items are used.
+// settle records at which items each value is used.
 func (c *code) settle() {
 	for i := range c.vals {
 		c.vals[i].uses, c.vals[i].next = c.vals[i].uses[:0], 0
@@ -196,7 +197,7 @@ func (c *code) settle() {
 	}
 }
 
-// pressure is the most vectors that are alive at once, those of a home left out.
+// pressure returns the largest number of live vectors, without those that have a home.
 func (c *code) pressure() int {
 	c.settle()
 	live, most := 0, 0

@@ -2,21 +2,21 @@ package native
 
 import "unsafe"
 
-// WalkFrame says what is copied between memory that several dims of a contraction's side
-// walk over and a block of it: of each of Rows rows Count pieces. All distances are in bytes.
+// WalkFrame describes a copy between a block and memory over which several dims of a contraction's
+// side run. Each of Rows rows has Count pieces. All distances are in bytes.
 type WalkFrame struct {
 	Memory, Block unsafe.Pointer
 	LdBlock       int64          // from row to row of the block
-	Offsets       unsafe.Pointer // *int64: where each row begins in memory
+	Offsets       unsafe.Pointer // *int64: the offset of each row in memory
 	Rows          int64
-	Pieces        unsafe.Pointer // *WalkPiece: the same of each row
+	Pieces        unsafe.Pointer // *WalkPiece: the same pieces for each row
 	Count         int64
 }
 
-// WalkPiece is neighbours of one row, a whole number of elements.
+// WalkPiece is a contiguous piece of one row, with a whole number of elements.
 type WalkPiece struct{ Memory, Block, Bytes int64 }
 
-// walks writes the functions of WalkFrame: from memory to the block, and back.
+// walks makes the functions of WalkFrame: from memory to the block, and back.
 func (g *dotGen) walks() {
 	g.d.Load = g.walk("memory into a block", true)
 	g.d.Store = g.walk("a block into memory", false)
@@ -76,9 +76,9 @@ func (g *dotGen) walk(name string, load bool) int {
 	return begin
 }
 
-// line copies pieces of a vector of size bytes and more, and goes on at next: whole
-// vectors, and the last one from where it is whole. Shorter ones fall through. Pieces of
-// two such vectors and more come only where many says so.
+// line copies pieces of at least size bytes and jumps to next: whole vectors, and then the last size
+// bytes, which may overlap them. For shorter pieces it falls through. Pieces of two or more vectors
+// occur only if many is set.
 func (g *dotGen) line(size int, many bool, from, to, bytes gpr, next label) {
 	shorter := g.newLabel()
 	last := mem{base: from, index: bytes, scale: 1, disp: int32(-size)}

@@ -1,6 +1,8 @@
 package fusion
 
 import (
+	"slices"
+
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/segment"
 )
@@ -14,8 +16,9 @@ import (
 const longWork = 64
 
 // writeRepeated writes values that several groups compute, at intervals: a group is never
-// far from what it starts from. It does so where more is repeated than is not; groups
-// that come to be one compute what they share once anyway, and then need not write it.
+// far from what it starts from. It does so where more is repeated than is not, and still is
+// when the groups have joined, where they are few. Groups that join later keep the values in
+// registers and then need not write them.
 func (x *explorer) writeRepeated() {
 	all, once := 0, 0
 	for _, g := range x.groups {
@@ -28,7 +31,7 @@ func (x *explorer) writeRepeated() {
 			once += weight[i]
 		}
 	}
-	if all <= 2*once {
+	if all <= 2*once || x.joinsShared(2*once) {
 		return
 	}
 	made := x.madeOf()
@@ -46,6 +49,31 @@ func (x *explorer) writeRepeated() {
 	}
 	x.groups = nil
 	x.eachRootOf(x.part)
+}
+
+// joinEffort bounds the values that are looked at to find whether groups can share what they
+// compute.
+const joinEffort = 8192
+
+// joinsShared joins the groups if there are few, and keeps them so where they compute at most
+// so many lowered instructions for each element: the mean of a costly value and that of its
+// square are one kernel, which computes it once.
+func (x *explorer) joinsShared(most int) bool {
+	if len(x.groups)*near*len(x.part) > joinEffort {
+		return false
+	}
+	groups, stored, sizes := x.groups, slices.Clone(x.stored), len(x.sizes)
+	x.splitOver()
+	x.mergeOnce()
+	all := 0
+	for _, g := range x.groups {
+		all += x.price(g).weight
+	}
+	if all > most {
+		x.groups, x.stored, x.sizes = groups, stored, x.sizes[:sizes]
+		return false
+	}
+	return true
 }
 
 // madeOf lists, as places in the part, what is written of those of its values that are not.

@@ -78,6 +78,7 @@ func (c *compiler) want(v *variant, bytes int64, provisional, wait bool) {
 func (c *compiler) await(v *variant) {
 	c.mu.Lock()
 	c.waiting++
+	v.awaited++
 	if v.queued.CompareAndSwap(false, true) {
 		c.enqueue(v)
 	}
@@ -85,6 +86,7 @@ func (c *compiler) await(v *variant) {
 	<-v.done
 	c.mu.Lock()
 	c.waiting--
+	v.awaited--
 	c.mu.Unlock()
 }
 
@@ -113,12 +115,12 @@ func (c *compiler) fail(v *variant) {
 	close(v.done)
 }
 
-// forget drops the queued variants of a program, unless runs wait for compiled code.
+// forget drops the queued variants of a program, except those that a launch waits for.
 func (c *compiler) forget(p *program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = slices.DeleteFunc(c.queue, func(v *variant) bool {
-		if v.sched.prog != p || c.waits() {
+		if v.sched.prog != p || c.waits() || v.awaited > 0 {
 			return false
 		}
 		v.queued.Store(false) // it may be queued again if the program is used again

@@ -295,6 +295,46 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// TestForgetAwaited forgets a program while a launch waits for its code behind another compile:
+// the launch gets the code.
+func TestForgetAwaited(t *testing.T) {
+	cc := needCompiler(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	fakeCompiler(t, `while [ ! -e `+gate+` ]; do sleep 0.01; done; exec `+cc+` "$@"`)
+	d := openTest(t, byC(runtime.Config{Threads: 1}))
+	first := scaled(t)
+	hold(t, d, first)
+	onDevice(t, d, first, kerneltest.NewLaunch(rand.New(rand.NewPCG(5, 5)), first, []int64{600000}, 1, kerneltest.Dense)) // occupies the compiler
+	k := kernelOf(t, 7)
+	p, err := d.Build(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		provisional(t, d, k, 16<<20, false)
+	}()
+	for waiting := 0; waiting == 0; goruntime.Gosched() {
+		select {
+		case <-ran:
+			t.Fatal("the launch did not wait for its code")
+		default:
+		}
+		d.comp.mu.Lock()
+		waiting = d.comp.waiting
+		d.comp.mu.Unlock()
+	}
+	d.Forget(p)
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-ran
+	if s := d.Stats(); s.Dropped != 0 || s.CompileFails != 0 {
+		t.Errorf("%d compiles dropped, %d failed", s.Dropped, s.CompileFails)
+	}
+}
+
 // TestNice checks that compilers run at low priority if no launch waits for them, and at normal
 // priority if one does.
 func TestNice(t *testing.T) {

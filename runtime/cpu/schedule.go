@@ -192,11 +192,12 @@ type variant struct {
 	own   atomic.Pointer[compiled] // machine code, if code was compiled into the program
 	noted atomic.Bool              // recorded, for tools that compile kernels into programs
 
-	heat   atomic.Int64 // of the launches so far, see heatToCompile
-	queued atomic.Bool
-	making sync.Mutex    // held to make machine code
-	failed atomic.Bool   // a compile failed, also one of own
-	done   chan struct{} // closed when compiling has ended, with or without success
+	heat    atomic.Int64 // of the launches so far, see heatToCompile
+	queued  atomic.Bool
+	awaited int           // launches that wait for done; guarded by the compiler's mu
+	making  sync.Mutex    // held to make machine code
+	failed  atomic.Bool   // a compile failed, also one of own
+	done    chan struct{} // closed when compiling has ended, with or without success
 }
 
 // units returns the units to print for a variant, a function for each phase.

@@ -60,7 +60,8 @@ type Event struct {
 
 const (
 	// Each candidate is timed in rounds rounds, and in up to moreRounds as long as it is undecided
-	// whether some candidate is faster. Candidates found faster get as many rounds again; see confirm.
+	// whether some candidate is faster. Candidates found faster get as many rounds again; see
+	// confirm.
 	rounds     = 15
 	moreRounds = 31
 	// A sample is as many runs as take this time, at most maxRuns: clocks are not finer, and

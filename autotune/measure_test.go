@@ -130,7 +130,8 @@ func TestMeasureEnds(t *testing.T) {
 	if len(f.checks) != 1 || f.runs[0] != 1 {
 		t.Errorf("too long: %d checks and %d runs", len(f.checks), f.runs[0])
 	}
-	// A run that is far too long happens once and never again, for candidates as well as the default.
+	// A run that is far too long happens once and never again, for candidates as well as the
+	// default.
 	f = &fake{times: []time.Duration{2000 * ms, ms}}
 	s = f.subject()
 	s.Longest = 25 * ms

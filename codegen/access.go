@@ -2,17 +2,16 @@ package codegen
 
 import "github.com/millrace-go/millrace/runtime"
 
-// AccessClass is what a compiled variant may know of an operand: how its
-// position moves along the innermost dim. Sizes, outer strides and offsets
-// stay run-time values.
+// AccessClass is what the code of a variant may assume about an operand: how its position moves
+// along the innermost dim. Sizes, outer strides and offsets remain run-time values.
 type AccessClass uint8
 
 const (
-	Contiguous  AccessClass = iota // stride 1, or a dim of size 1, where any stride is as good
+	Contiguous  AccessClass = iota // stride 1, or a dim of size 1, where every stride is the same
 	Splat                          // stride 0
 	Strided                        // any other stride
 	Staged                         // the position goes through stages
-	NumAccesses                    // how many there are
+	NumAccesses                    // the number of classes
 )
 
 // String is one letter: c, b (broadcast), s, v (view).
@@ -36,8 +35,8 @@ func Classify(a *runtime.Access, inner int, n int64) AccessClass {
 	return Strided
 }
 
-// ClassOf is the class of operand arg along the innermost dim of a launch;
-// one without dims has one point.
+// ClassOf is the class of operand arg along the innermost dim of a launch. A launch without dims
+// has one point.
 func ClassOf(l *runtime.Launch, arg int) AccessClass {
 	if l.Rank == 0 {
 		return Classify(&l.Args[arg], 0, 1)
@@ -45,13 +44,12 @@ func ClassOf(l *runtime.Launch, arg int) AccessClass {
 	return ClassAlong(l, arg, l.Rank-1)
 }
 
-// ClassAlong is the same along another dim than the innermost.
+// ClassAlong is the class along a given dim.
 func ClassAlong(l *runtime.Launch, arg, dim int) AccessClass {
 	return Classify(&l.Args[arg], dim, l.Dims[dim])
 }
 
-// Position is where a point's element is: the access's strides, then its
-// stages.
+// Position is the place of a point's element: first the access's strides, then its stages.
 func Position(a *runtime.Access, point []int64) int64 {
 	p := a.Offset
 	for d, i := range point {
@@ -63,8 +61,8 @@ func Position(a *runtime.Access, point []int64) int64 {
 	return p
 }
 
-// stores reports that an output is written at a point: not where the point is
-// past 0 in a dim along which the output stands still.
+// stores reports that an output is written at a point. It is not if the point's index is above 0 in
+// a dim along which the output has stride 0.
 func stores(a *runtime.Access, point []int64) bool {
 	for d, i := range point {
 		if i != 0 && a.Stride[d] == 0 {

@@ -8,9 +8,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestCollapseKeepsMeaning interprets random launches as they are and
-// collapsed: broadcast and transposed inputs, an index operand, guarded and
-// transposed outputs, reductions.
+// TestCollapseKeepsMeaning interprets random launches before and after collapsing: broadcast and
+// transposed inputs, an index operand, guarded and transposed outputs, reductions.
 func TestCollapseKeepsMeaning(t *testing.T) {
 	const body = `
 in 0 : float32
@@ -54,7 +53,7 @@ out 3 : float32
 		for range k.Operands {
 			l.Args = append(l.Args, randomAccess(rng, l.Dims[:rank], 0.3))
 		}
-		// An output stands still along reduced dims, sometimes along others.
+		// An output has stride 0 along reduced dims, and sometimes along others.
 		l.Args[3] = randomAccess(rng, l.Dims[:l.Kept], 0.1)
 		before := interpretLaunch(t, k, &l, data)
 		was := l.Rank
@@ -71,8 +70,7 @@ out 3 : float32
 	}
 }
 
-// randomAccess walks dense memory, now and then transposed, with some dims
-// standing still.
+// randomAccess walks dense memory, sometimes transposed, with stride 0 along some dims.
 func randomAccess(rng *rand.Rand, dims []int64, still float64) runtime.Access {
 	var a runtime.Access
 	order := make([]int, len(dims))

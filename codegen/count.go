@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Operations is how many arithmetic operations a launch of k does, as rooflines count
-// them: one for each op on an element, whether an addition or an exponential, and two
-// for each product that a contraction adds. Copies and conversions count nothing.
+// Operations is the number of arithmetic operations of a launch of k, as rooflines count them: one
+// for each op on an element, whether an addition or an exponential, and two for each product that a
+// contraction adds. Copies and conversions count nothing.
 //
-// A function such as exp counts as one. To count the primitives that compute it, pass
-// what Counted returns.
+// A function such as exp counts as one. To count the primitives that compute it, pass the result of
+// Counted.
 func Operations(k *Kernel, l *runtime.Launch) float64 {
 	rows, points := 1.0, 1.0
 	for d := range l.Rank {
@@ -37,7 +37,7 @@ func Operations(k *Kernel, l *runtime.Launch) float64 {
 	return sum + float64(len(k.Reduces))*points
 }
 
-// operations is what an instruction counts at a point.
+// operations is the count of an instruction at one point.
 func operations(in *ir.Instr) float64 {
 	switch info := in.Op.Info(); {
 	case in.Op == ir.Dot:
@@ -49,17 +49,17 @@ func operations(in *ir.Instr) float64 {
 	return 1
 }
 
-// Counted returns the kernel with its functions replaced by the primitives that compute
-// them. Ops that Operations does not count stay as they are. It takes as long as a lowering.
+// Counted returns the kernel with its functions replaced by the primitives that compute them. Ops
+// that Operations does not count stay as they are. It takes as long as a lowering.
 func Counted(k *Kernel) (*Kernel, error) {
 	return LowerFor(k, func(in ir.Instr, _ ir.DType) bool { return operations(&in) == 0 })
 }
 
-// shownOps is how many ops a kernel's name has at most.
+// shownOps is the largest number of ops in a kernel's name.
 const shownOps = 4
 
-// Name is a short name of the kernel, of the ops that it computes: mul+add+tanh. It says
-// nothing of operands: different kernels may share it.
+// Name is a short name of the kernel, made of its ops: mul+add+tanh. It does not include operands,
+// so different kernels may share it.
 func (k *Kernel) Name() string {
 	var ops []string
 	for i := range k.Body {

@@ -2,12 +2,11 @@ package codegen
 
 import "github.com/millrace-go/millrace/ir"
 
-// Flushed returns a kernel that treats denormals as ir.FlushDenormals says where
-// each op of k's body, Where included, is one that a program calls: with a Flush
-// of those operands and results that need one. k must hold nothing else, and keep
-// denormals.
+// Flushed returns a kernel that treats denormals as ir.FlushDenormals says. It inserts a Flush for
+// each operand and result that needs one. It assumes that each op of k's body, also each Where, is
+// an op that a program calls. k must have no other ops, and keep denormals.
 //
-// Fusion, which knows moves from choices, flushes as it writes a body.
+// Fusion, which can tell a move from a Where, flushes as it writes a body.
 func Flushed(k *Kernel) *Kernel {
 	f := &Kernel{Operands: k.Operands, Scalars: k.Scalars, Denormals: ir.FlushDenormals}
 	at := make([]ir.Ref, len(k.Body))
@@ -18,7 +17,7 @@ func Flushed(k *Kernel) *Kernel {
 	for i, in := range k.Body {
 		at[i] = FlushInto(f.Denormals, &f.Body, renumber(in, at), emit)
 	}
-	for _, r := range k.Reduces { // totals, behind which nothing comes
+	for _, r := range k.Reduces { // totals, which nothing follows
 		if r.Value = at[r.Value]; f.Denormals.Flushes(f.Body[r.Value].DT) {
 			r.Value = emit(ir.Instr{Op: ir.Flush, DT: f.Body[r.Value].DT, Args: [4]ir.Ref{r.Value, ir.None, ir.None, ir.None}})
 		}
@@ -31,8 +30,8 @@ func Flushed(k *Kernel) *Kernel {
 	return f
 }
 
-// FlushInto emits an op that a program calls, with what d asks for around it.
-// body is what emit appends to.
+// FlushInto emits an op that a program calls, with the flushes around it that d requires. body is
+// the list to which emit appends.
 func FlushInto(d ir.Denormals, body *[]ir.Instr, in ir.Instr, emit func(ir.Instr) ir.Ref) ir.Ref {
 	if !d.Computes(in.Op) {
 		return emit(in)
@@ -65,11 +64,11 @@ func FlushInto(d ir.Denormals, body *[]ir.Instr, in ir.Instr, emit func(ir.Instr
 	return r
 }
 
-// cleanDepth is how far clean looks down a body. A flush too many does no harm.
+// cleanDepth is how far clean looks back in a body. An unneeded flush does no harm.
 const cleanDepth = 6
 
-// clean reports a value that is certainly no denormal. Ops of a program, whose
-// operands are flushed, primitives and what storage dtypes are widened to are known.
+// clean reports a value that is certainly not denormal. It knows ops of a program, whose operands
+// are flushed, primitives, and conversions from storage dtypes.
 func clean(d ir.Denormals, body []ir.Instr, r ir.Ref, depth int) bool {
 	if depth == 0 {
 		return false
@@ -85,11 +84,11 @@ func clean(d ir.Denormals, body []ir.Instr, r ir.Ref, depth int) bool {
 		return d.Bits(in.DT, in.Imm) == in.Imm
 	case ir.Neg, ir.Abs:
 		return of(0)
-	case ir.Where: // of a choice, or of a move
+	case ir.Where: // a program's Where, or a move
 		return of(1) && of(2)
 	case ir.Cast:
 		if in.DT == ir.BFloat16 && body[in.Args[0]].DT == ir.Float32 {
-			return of(0) // of a program's Cast, or of another op's result on its way to memory
+			return of(0) // a program's Cast, or the store of another op's result
 		}
 	}
 	if in.Op.Class() != ir.ClassElementwise || in.Op.Info().Prim || !d.Computes(in.Op) {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestGolden runs testdata: kernel text in, kernel text out. It also checks
-// that every rewrite rule fires in some case.
+// TestGolden runs testdata: kernel text in, kernel text out. It also checks that every rewrite rule
+// is used in some case.
 func TestGolden(t *testing.T) {
 	fired := map[string]bool{}
 	for op := range rulesOf {

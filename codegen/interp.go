@@ -9,25 +9,23 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// HostArg is an operand of Interpret: little-endian elements of the operand's
-// dtype as Go programs hold them (a bool is one byte), and how points find
-// them. Data is nil for index operands; Access.Buf is not used.
+// HostArg is an operand of Interpret: little-endian elements of the operand's dtype in Go's form (a
+// bool is one byte), and the access by which points find them. Data is nil for index operands;
+// Access.Buf is not used.
 type HostArg struct {
 	Data []byte
 	runtime.Access
 }
 
-// Interpret runs a kernel over the points of dims, of which the first kept are
-// kept and the rest reduced. It is the meaning of a launch that printers and
-// devices are tested against: every op goes through the oracle's arithmetic,
-// whether the body was lowered or not.
+// Interpret runs a kernel over the points of dims. The first kept dims are kept, the others are
+// reduced. It defines the result of a launch, and printers and devices are tested against it. Every
+// op uses the oracle's arithmetic, whether the body was lowered or not.
 func Interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint64) error {
 	return interpret(k, dims, kept, args, scalars, batchPoints)
 }
 
-// batchPoints is about how many points are computed at a time: enough for what
-// there is to be found out of an instruction to be little of the time, and few
-// enough for values to stay in a cache.
+// batchPoints is roughly the number of points computed at a time. It is large enough that the work
+// per instruction takes little of the time, and small enough that values stay in a cache.
 const batchPoints = 256
 
 func interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint64, batch int) error {
@@ -65,12 +63,11 @@ func interpret(k *Kernel, dims []int64, kept int, args []HostArg, scalars []uint
 	return r.err
 }
 
-// run is one interpretation. The first fault sticks.
+// run is one interpretation. It keeps the first fault.
 //
-// Rows are taken in batches: an instruction is computed for all of a batch before
-// the next one is. Where an output shares memory with an input a batch is one
-// row: what a row stores is then there for the next one to read, so that a launch
-// that must not work in place gives wrong numbers.
+// Rows are computed in batches: an instruction is computed for all of a batch before the next
+// instruction. If an output shares memory with an input, a batch is one row. Then the next row
+// reads what this row stored, so a launch that must not work in place gives wrong numbers.
 type run struct {
 	k       *Kernel
 	args    []HostArg
@@ -79,15 +76,15 @@ type run struct {
 	kept    int
 	level   []Level
 	width   int        // points of a row
-	rows    int        // of the batch at hand
-	firsts  []int64    // the point of each row at position 0 of the reduced dims, one after another
+	rows    int        // of the present batch
+	firsts  []int64    // for each row one after another: its point at position 0 of the reduced dims
 	points  []int64    // every point, row by row
-	vals    [][]uint64 // per instruction: one value, or one for every row or every point, as its level says
+	vals    [][]uint64 // by instruction: one value, or one per row or per point, as its level says
 	err     error
 
 	totals   []*ir.Fold
 	scatters ir.Ref // the scatter of the body, if any
-	dry      bool   // only looks at indices
+	dry      bool   // only checks indices
 }
 
 func (r *run) fail(format string, args ...any) {
@@ -96,7 +93,7 @@ func (r *run) fail(format string, args ...any) {
 	}
 }
 
-// sharesMemory reports an output in the memory of an input.
+// sharesMemory reports that an output is in the memory of an input.
 func (r *run) sharesMemory() bool {
 	for i, out := range r.k.Operands {
 		for j, in := range r.k.Operands {
@@ -108,14 +105,13 @@ func (r *run) sharesMemory() bool {
 	return false
 }
 
-// alias reports slices of one piece of memory: they end, grown as far as they
-// can be, at the same place.
+// alias reports slices of the same memory: extended to their capacity, they end at the same place.
 func alias(a, b []byte) bool {
 	a, b = a[:cap(a)], b[:cap(b)]
 	return len(a) > 0 && len(b) > 0 && &a[len(a)-1] == &b[len(b)-1]
 }
 
-// all runs the kernel for every row of dims, so many of them at once.
+// all runs the kernel for every row of dims, in batches of atOnce rows.
 func (r *run) all(atOnce int) {
 	at := make([]int64, len(r.dims))
 	for more := !slices.Contains(r.dims[:r.kept], 0); more && r.err == nil; {
@@ -133,8 +129,8 @@ func (r *run) all(atOnce int) {
 	}
 }
 
-// next moves a point on by one along dims[from:to], row-major. It is false, and
-// the point the first again, after the last one.
+// next moves a point on by one along dims[from:to], in row-major order. After the last point it
+// returns false, and the point is the first one again.
 func next(point, dims []int64, from, to int) bool {
 	for d := to - 1; d >= from; d-- {
 		if point[d]++; point[d] < dims[d] {
@@ -145,9 +141,9 @@ func next(point, dims []int64, from, to int) bool {
 	return false
 }
 
-// batch computes the rows at hand, instruction by instruction, and stores what it
-// must. After a fault they are taken one by one: then the first row with a fault
-// says what it is, and those before it are stored.
+// batch computes the rows of the present batch, instruction by instruction, and stores the results.
+// After a fault it repeats the rows one by one. Then the fault is that of the first row that has
+// one, and the results of earlier rows are stored.
 func (r *run) batch() {
 	r.compute()
 	if r.err != nil && r.rows > 1 {
@@ -201,7 +197,7 @@ func (r *run) store() {
 	}
 }
 
-// total stores what became of all points.
+// total stores the totals of all points.
 func (r *run) total() {
 	for i, t := range r.k.Reduces {
 		if r.err == nil {
@@ -210,12 +206,12 @@ func (r *run) total() {
 	}
 }
 
-// count is how many values there are of a level in the batch.
+// count is the number of values of a level in the batch.
 func (r *run) count(l Level) int {
 	return [...]int{Uniform: 1, Row: r.rows, Point: r.rows * r.width}[l]
 }
 
-// point is that of value i of a level.
+// point is the point of value i of a level.
 func (r *run) point(l Level, i int) []int64 {
 	rank := len(r.dims)
 	if l == Point {
@@ -224,7 +220,7 @@ func (r *run) point(l Level, i int) []int64 {
 	return r.firsts[i*rank : (i+1)*rank]
 }
 
-// at is a value where value i of a level is, which is not below its own.
+// at is the value of v for value i of level l, which must not be below the level of v.
 func (r *run) at(v ir.Ref, l Level, i int) uint64 {
 	switch have := r.level[v]; {
 	case have == l:
@@ -235,7 +231,7 @@ func (r *run) at(v ir.Ref, l Level, i int) uint64 {
 	return r.vals[v][0]
 }
 
-// spread are the values of v wherever there is one of a level.
+// spread returns one value of v for each value of a level.
 func (r *run) spread(v ir.Ref, l Level) []uint64 {
 	if r.level[v] == l {
 		return r.vals[v]
@@ -263,7 +259,7 @@ func (r *run) rowOp(in ir.Instr, out []uint64) {
 	}
 }
 
-// values computes one instruction wherever there is a value of its level.
+// values computes one instruction for each value of its level.
 func (r *run) values(in ir.Instr, l Level, out []uint64) {
 	operand := slotOf(in)
 	switch in.Op {
@@ -292,7 +288,7 @@ func (r *run) values(in ir.Instr, l Level, out []uint64) {
 	}
 }
 
-// readAt loads through an index, as its mode says.
+// readAt loads through an index, by the rules of its mode.
 func (r *run) readAt(in ir.Instr, l Level, i int) uint64 {
 	if in.Args[1] != ir.None && r.at(in.Args[1], l, i) == 0 {
 		return 0
@@ -305,8 +301,8 @@ func (r *run) readAt(in ir.Instr, l Level, i int) uint64 {
 	return r.read(slotOf(in), r.point(l, i), int64(at)*a.IndexStride)
 }
 
-// index is where an index, the first operand of in, points to in an axis of size
-// elements, as its mode says.
+// index resolves an index, the first operand of in, in an axis of size elements, by the rules of
+// its mode.
 func (r *run) index(in ir.Instr, bits uint64, size int) (int, bool) {
 	i := int64(bits)
 	if r.k.Body[in.Args[0]].DT == ir.Int32 {
@@ -342,7 +338,7 @@ func (r *run) eval(in ir.Instr, l Level, out []uint64) {
 	r.k.Denormals.EvalOps(in.Op, in.DT, operands, rows[:n], out)
 }
 
-// element is the memory of an operand's element at a point, and beyond.
+// element is the memory of an operand's element at a point, moved by beyond elements.
 func (r *run) element(operand int, point []int64, beyond int64) []byte {
 	a := &r.args[operand]
 	size := int64(r.k.Operands[operand].DT.Size())
@@ -380,8 +376,8 @@ func (r *run) put(operand int, point []int64, beyond int64, bits uint64) {
 	copy(b, wide[:len(b)])
 }
 
-// scatter combines a row's values with the elements that its indices name, in
-// the order of the row. Its kernels run row by row.
+// scatter combines a row's values with the elements that its indices name, in the order of the row.
+// A kernel with a scatter runs row by row.
 func (r *run) scatter(in ir.Instr) {
 	from, to := slotOf(in), r.k.Stores[0].Operand
 	x, out, first := &r.args[from], &r.args[to], r.point(Row, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestBatches holds rows taken together to rows taken one by one.
+// TestBatches compares rows computed in batches with rows computed one by one.
 func TestBatches(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	check := func(k *Kernel, dims []int64, kept int, args []HostArg) {
@@ -58,7 +58,7 @@ func TestBatches(t *testing.T) {
 	check(mustParse(t, reduceKernel("sum")), []int64{9, 0}, 1, phaseArgs(rng, mustParse(t, reduceKernel("sum")), 9, 1))
 }
 
-// rowsKernel has operands of rows where those of points are wanted.
+// rowsKernel uses row operands where point values are needed.
 const rowsKernel = `in 0 : float32 row
 in 1 : float32
 out 2 : float32
@@ -74,8 +74,8 @@ store 2 %4
 store 3 %6
 `
 
-// What an output writes into the memory of an input is there for the points that
-// come after: an interpreter of launches in the wrong place must show it.
+// Values that an output writes into the memory of an input are read by later points, so that the
+// interpreter exposes launches that must not work in place.
 func TestInterpretInPlace(t *testing.T) {
 	k := mustParse(t, copyKernel)
 	x := floats(1, 2, 3, 4)
@@ -94,7 +94,7 @@ func TestInterpretInPlace(t *testing.T) {
 	}
 }
 
-// The first row with a fault says what it is, and the rows before it are stored.
+// The fault is that of the first row that has one, and earlier rows are stored.
 func TestInterpretFirstFault(t *testing.T) {
 	k := mustParse(t, "in 0 : float32\nin 1 : int32\nin 2 : int32\nout 3 : float32\n%0 = load 1 : int32\n%1 = load 2 : int32\n"+
 		"%2 = loadat 0 error %0 : float32\n%3 = loadat 0 error %1 : float32\n%4 = add %2 %3 : float32\nstore 3 %4\n")

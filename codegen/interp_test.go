@@ -31,8 +31,8 @@ func randomArgs(rng *rand.Rand, k *Kernel, n int) [][]byte {
 	return args
 }
 
-// runDense interprets k over n points; every operand moves by one. It returns
-// all operands' memory afterwards and leaves args alone.
+// runDense interprets k over n points; every operand has stride 1. It returns all operands' memory
+// afterwards and does not change args.
 func runDense(t *testing.T, k *Kernel, args [][]byte, n int) [][]byte {
 	t.Helper()
 	host := make([]HostArg, len(args))

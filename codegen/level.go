@@ -18,8 +18,7 @@ const (
 // String names the level.
 func (l Level) String() string { return [...]string{"uniform", "row", "point"}[l] }
 
-// HasRows reports a kernel whose body holds a row op, or that has a total: its
-// launches have reduced dims.
+// HasRows reports a kernel with a row op or a total. Its launches have reduced dims.
 func (k *Kernel) HasRows() bool {
 	if len(k.Reduces) > 0 {
 		return true
@@ -32,13 +31,13 @@ func (k *Kernel) HasRows() bool {
 	return false
 }
 
-// Scatter is the scatter of the body, the only one it can have, or ir.None.
+// Scatter is the scatter of the body, of which there is at most one, or ir.None.
 func (k *Kernel) Scatter() ir.Ref {
 	return ir.Ref(slices.IndexFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.Scatter }))
 }
 
-// Levels gives the level of every value of the body. In a kernel without row
-// ops a row is a single point, and whatever is loaded counts as a point value.
+// Levels gives the level of every value of the body. In a kernel without row ops a row is a single
+// point, and every loaded value counts as a point value.
 func (k *Kernel) Levels() []Level {
 	ls := make([]Level, len(k.Body))
 	for i, in := range k.Body {
@@ -70,8 +69,8 @@ func (k *Kernel) level(in ir.Instr, ls []Level) Level {
 	return l
 }
 
-// depths gives for every value the number of row ops that must have run before
-// it can be computed: those on its longest path from the loads.
+// depths gives, for every value, the number of row ops that must have run before it can be
+// computed: those on its longest path from the loads.
 func (k *Kernel) depths() []int { return depthsOf(k.Body) }
 
 func depthsOf(body []ir.Instr) []int {
@@ -89,10 +88,9 @@ func depthsOf(body []ir.Instr) []int {
 	return ds
 }
 
-// StoresLast reports that an output is stored when nothing of the row remains
-// to be read: only such an output may take over the memory of an input. That
-// is in the last phase. Where it runs over points, a row output, which is
-// stored just before it, comes too early.
+// StoresLast reports that an output is stored when the row needs no more reads. Only such an output
+// may use the memory of an input. It must be stored in the last phase. If that phase runs over
+// points, a row output does not qualify, since it is stored just before that phase.
 func (k *Kernel) StoresLast(operand int) bool {
 	ds := k.depths()
 	last, own, points := 0, -1, false
@@ -112,23 +110,23 @@ func (k *Kernel) StoresLast(operand int) bool {
 	return own == last && !(k.Operands[operand].Row && points)
 }
 
-// slotOf is the operand a load, index or scatter instruction refers to.
+// slotOf is the operand to which a load, index or scatter instruction refers.
 func slotOf(in ir.Instr) int { return int(uint32(in.Imm)) }
 
 // ModeOf is what a LoadAt or a scatter does with an index out of range.
 func ModeOf(in ir.Instr) ir.IndexMode { return ir.IndexMode(in.Imm >> 32 & 255) }
 
-// CombineOf is what a scatter does to the elements that indices name.
+// CombineOf is how a scatter combines its values with the elements that indices name.
 func CombineOf(in ir.Instr) ir.Combine { return ir.Combine(in.Imm >> 40) }
 
-// MayFault reports a kernel that an index out of range makes fail. What such a
-// kernel reads must outlive it: it is run again, op by op, to find the op at
-// fault and to compute what does not depend on it.
+// MayFault reports a kernel that fails if an index is out of range. The inputs of such a kernel
+// must outlive it: it is then run again, op by op, to find the failing op and to compute the
+// results that do not depend on it.
 func (k *Kernel) MayFault() bool {
 	return slices.ContainsFunc(k.Body, func(in ir.Instr) bool { return in.Op == ir.LoadAt && ModeOf(in) == ir.IndexError })
 }
 
-// parseMode reads what IndexMode.String prints.
+// parseMode reads the text of IndexMode.String.
 func parseMode(s string) (ir.IndexMode, bool) {
 	for m := range ir.NumIndexModes {
 		if m.String() == s {
@@ -148,7 +146,7 @@ func ScatterImm(operand int, mode ir.IndexMode, how ir.Combine) uint64 {
 	return uint64(how)<<40 | LoadAtImm(operand, mode)
 }
 
-// parseCombine reads what Combine.String prints.
+// parseCombine reads the text of Combine.String.
 func parseCombine(s string) (ir.Combine, bool) {
 	for c := range ir.NumCombines {
 		if c.String() == s {

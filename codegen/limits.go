@@ -7,14 +7,14 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Size is what the limits of a device are held against. Those who plan kernels and those who
-// build them count in the same way.
+// Size holds the counts that a device limits. Planning and building of kernels count in the same
+// way.
 type Size struct {
 	Memory   int // operands in memory
 	Slots    int // operands in all, index operands included
 	Scalars  int
 	RowOps   int // the most row ops that one phase has
-	Bindings int // operands in memory and results of row ops, where there are row ops
+	Bindings int // operands in memory and results of row ops, if there are row ops
 }
 
 // Count adds an operand.
@@ -25,7 +25,7 @@ func (s *Size) Count(kind OperandKind) {
 	}
 }
 
-// Rows counts the row ops of a body and its totals, behind all operands.
+// Rows counts the row ops of a body and its totals. It is called after Count of all operands.
 func (s *Size) Rows(body []ir.Instr, totals []Reduce) {
 	results, each := 0, map[int]int{}
 	depths := depthsOf(body)
@@ -46,7 +46,7 @@ func (s *Size) Rows(body []ir.Instr, totals []Reduce) {
 	}
 }
 
-// Size counts what limits are about. Its instructions are counted when it is lowered.
+// Size counts what devices limit. Instructions are counted when the kernel is lowered.
 func (k *Kernel) Size() Size {
 	s := Size{Scalars: len(k.Scalars)}
 	for _, o := range k.Operands {
@@ -56,7 +56,7 @@ func (k *Kernel) Size() Size {
 	return s
 }
 
-// Over is the first limit of a device that s is above, "" for none.
+// Over is the first limit of a device that s exceeds, "" for none.
 func (s *Size) Over(caps *runtime.Caps) string {
 	for _, l := range [...]struct {
 		has, most int

@@ -7,23 +7,22 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Lower returns a kernel of the same meaning, bit for bit, whose body holds
-// primitives only: every other op is replaced by its expansion, constants are
-// folded with the oracle's arithmetic, equal values are computed once, and
-// dead values go. Operand and scalar slots stay as they are. The body's order
-// is a function of k alone.
+// Lower returns a kernel with the same results, bit for bit, whose body has primitives only. Every
+// other op is replaced by its expansion, constants are folded with the oracle's arithmetic, equal
+// values are computed once, and unused values are removed. Operand and scalar slots stay as they
+// are. The body's order depends on k alone.
 func Lower(k *Kernel) (*Kernel, error) {
 	return simplify(k, func(ir.Instr, ir.DType) bool { return false })
 }
 
-// LowerFor is Lower for a printer that writes some ops whole: those for which
-// keep is true stay. first is the dtype of the op's first operand.
+// LowerFor is Lower for a printer that writes some ops whole: the ops for which keep is true stay.
+// first is the dtype of the op's first operand.
 func LowerFor(k *Kernel, keep func(in ir.Instr, first ir.DType) bool) (*Kernel, error) {
 	return simplify(k, keep)
 }
 
-// Simplify is Lower without the expansions: two equal Erf become one, and
-// what no output needs goes. The result of a kernel is the same, bit for bit.
+// Simplify is Lower without the expansions: two equal Erf become one, and unused values are
+// removed. The results of the kernel stay the same, bit for bit.
 func Simplify(k *Kernel) (*Kernel, error) {
 	return simplify(k, func(ir.Instr, ir.DType) bool { return true })
 }
@@ -56,22 +55,21 @@ func simplify(k *Kernel, keep func(ir.Instr, ir.DType) bool) (*Kernel, error) {
 	return out, nil
 }
 
-// simplifier builds a body in which no two instructions are equal. Values are
-// numbered as they are made, so whatever an instruction's operands could
-// become they already are, and one forward pass reaches the fixed point.
+// simplifier builds a body in which no two instructions are equal. The operands of an instruction
+// are simplified before it, so one forward pass is enough.
 type simplifier struct {
 	keep func(in ir.Instr, first ir.DType) bool // ops that stay whole
 	code []ir.Instr
-	seen values // of every instruction asked for
+	seen values // of every instruction given to emit
 	err  error
 
 	denormals ir.Denormals
 }
 
-// simplifiers are used again for their memory: programs wait for kernels.
+// simplifiers holds simplifiers for reuse of their memory, because programs wait for kernels.
 var simplifiers = sync.Pool{New: func() any { return &simplifier{seen: newValues(64)} }}
 
-// fewSlots are those of kernels that are worth clearing for the next.
+// fewSlots is the largest table that is worth clearing for reuse.
 const fewSlots = 1 << 13
 
 func (s *simplifier) release() {
@@ -83,7 +81,7 @@ func (s *simplifier) release() {
 	simplifiers.Put(s)
 }
 
-// emit returns the value of in, making it if nothing equal was made before.
+// emit returns the value of in, and makes it if no equal instruction was made before.
 func (s *simplifier) emit(in ir.Instr) ir.Ref {
 	if in.Op.Info().Commutes && in.Args[0] > in.Args[1] {
 		in.Args[0], in.Args[1] = in.Args[1], in.Args[0]
@@ -144,13 +142,13 @@ func (s *simplifier) fold(in ir.Instr) (ir.Ref, bool) {
 	return s.constant(in.DT, s.denormals.EvalPrim(in, dts[:n], bits[:n])), true
 }
 
-// meaning is what an op is made of: on storage dtypes the op in the dtype that
-// computes, else what the table says. Nil for ops on rows, which stay.
+// meaning is the expansion of an op: on storage dtypes the op in the dtype that computes, else that
+// of the table. It is nil for ops on rows, which stay.
 func (s *simplifier) meaning(in ir.Instr) *ir.Prog {
 	info := in.Op.Info()
 	args := in.Args[:instrArgs(in)]
 	if info.Indexed {
-		args = args[2:] // the position is no operand
+		args = args[2:] // the position is not an operand
 	}
 	var dts [4]ir.DType
 	for i, a := range args {
@@ -174,7 +172,7 @@ func (s *simplifier) splice(in ir.Instr, p *ir.Prog) ir.Ref {
 			continue
 		}
 		if c.Op == in.Op {
-			c.Imm = in.Imm // what a row op was called with
+			c.Imm = in.Imm // the immediate of the row op
 		}
 		at[i] = s.emit(renumber(c, at))
 		if s.err != nil {
@@ -219,7 +217,7 @@ func dropDead(k *Kernel) {
 			n++
 		}
 	}
-	body := make([]ir.Instr, 0, n) // kernels are kept
+	body := make([]ir.Instr, 0, n) // of exact size, since kernels live long
 	for i, in := range k.Body {
 		if !live[i] {
 			continue

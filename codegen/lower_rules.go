@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// rule is one exact rewrite: the value of in by other means, with the same
-// bits for every operand. Any NaN equals any NaN, and the sign of zero counts,
-// so most of school algebra is not here: x+0 is not x where x is -0.
+// rule is one exact rewrite: it computes the value of in by other means, with the same bits for all
+// operands. All NaNs are equal, and the sign of zero counts. So most rules of school algebra are
+// not here: x+0 is not x if x is -0.
 type rule struct {
 	op  ir.Op
 	law string
@@ -158,8 +158,8 @@ var rules = []rule{
 		return in.Args[1], s.isConst(in.Args[0], 0)
 	}},
 
-	// A conversion depends on the value alone, so one that keeps every value
-	// may be skipped on the way to the next.
+	// A conversion depends on the value alone. So a conversion that keeps every value may be skipped
+	// before another one.
 	{ir.Cast, "a cast to the same type does nothing", sameType},
 	{ir.Convert, "a conversion to the same type does nothing", sameType},
 	{ir.Bitcast, "a bitcast to the same type does nothing", sameType},
@@ -178,8 +178,8 @@ var rules = []rule{
 	{ir.ShrRaw, "x>>0 = x", func(s *simplifier, in ir.Instr) (ir.Ref, bool) { return in.Args[0], s.isConst(in.Args[1], 0) }},
 }
 
-// rulesOf holds the rules of each op in the order above. It is filled in init
-// because the rules call the simplifier, which reads it.
+// rulesOf holds the rules of each op in the order above. init fills it, because the rules call the
+// simplifier, which reads it.
 var rulesOf [ir.NumOps][]rule
 
 func init() {
@@ -206,7 +206,7 @@ func integral(s *simplifier, in ir.Instr) (ir.Ref, bool) {
 
 func (s *simplifier) is(r ir.Ref, op ir.Op) bool { return s.code[r].Op == op }
 
-// under is the operand of r where r is made by op.
+// under is the operand of r if r is made by op.
 func (s *simplifier) under(r ir.Ref, op ir.Op) (ir.Ref, bool) {
 	return s.code[r].Args[0], s.code[r].Op == op
 }
@@ -223,8 +223,8 @@ func (s *simplifier) other(in ir.Instr, bits uint64) (ir.Ref, bool) {
 	return in.Args[0], s.isConst(in.Args[1], bits)
 }
 
-// same is what arithmetic that changes nothing leaves of x: where denormals are
-// flushed it flushes.
+// same is the result of arithmetic that does not change x, except that it flushes x if denormals are
+// flushed.
 func (s *simplifier) same(ok bool, x ir.Ref) (ir.Ref, bool) {
 	if !ok || !s.denormals.Flushes(s.code[x].DT) || s.clean(x) {
 		return x, ok
@@ -283,9 +283,9 @@ func (s *simplifier) opposite(in ir.Instr, op, not ir.Op) (ir.Ref, bool) {
 func (s *simplifier) skipWide(in ir.Instr) (ir.Ref, bool) {
 	mid := s.code[in.Args[0]]
 	ok := mid.Op == in.Op && lossless(s.code[mid.Args[0]].DT, mid.DT)
-	// Conversions flush what they convert, so one must be left.
+	// Conversions flush their operand, so one must remain.
 	ok = ok && !(s.denormals.Flushes(in.DT) && s.code[mid.Args[0]].DT == in.DT && !s.clean(mid.Args[0]))
-	// What a storage dtype is taken apart into must not come together again.
+	// Conversions from and to a storage dtype must not be joined.
 	ok = ok && (s.code[mid.Args[0]].DT == in.DT || !s.code[mid.Args[0]].DT.Storage() && !in.DT.Storage())
 	return s.ifOK(ok, in.Op, in.DT, mid.Args[0])
 }
@@ -309,9 +309,9 @@ func lossless(from, to ir.DType) bool {
 	return false
 }
 
-// exactInverse is the reciprocal of a constant power of two. Dividing and
-// multiplying then round the same exact product. Both must be normal, so that
-// a device that flushes denormals sees no difference either.
+// exactInverse is the reciprocal of a constant power of two. Division and multiplication then round
+// the same exact number. Both constants must be normal, so that a device that flushes denormals
+// gives the same result, too.
 func (s *simplifier) exactInverse(r ir.Ref) (uint64, bool) {
 	c := s.code[r]
 	if c.Op != ir.Const {
@@ -332,7 +332,7 @@ func (s *simplifier) exactInverse(r ir.Ref) (uint64, bool) {
 	return 0, false
 }
 
-// negZeroBits is what a sum may start from without changing any value.
+// negZeroBits is the neutral element of sums: -0 for floats, else 0.
 func negZeroBits(dt ir.DType) uint64 {
 	if dt.IsFloat() {
 		return 1 << (dt.Bits() - 1)

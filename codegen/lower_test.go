@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestLowerKeepsBits runs random kernels on special values before and after.
+// TestLowerKeepsBits runs random kernels on special values before and after lowering.
 func TestLowerKeepsBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	rounds := 300
@@ -57,8 +57,8 @@ func TestLowerKeepsBits(t *testing.T) {
 	}
 }
 
-// TestLowerIsStable checks that the result depends on the kernel alone and
-// that lowering again changes nothing.
+// TestLowerIsStable checks that the result depends on the kernel alone and that lowering again
+// changes nothing.
 func TestLowerIsStable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 50 {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Parse reads the text form of a kernel and verifies it. Blank lines and
-// lines that start with # are skipped. An error names the line.
+// Parse reads the text form of a kernel and verifies it. It skips blank lines and lines that start
+// with #. An error names the line.
 func Parse(src string) (*Kernel, error) {
 	p := parser{k: &Kernel{}}
 	line := 0
@@ -100,7 +100,7 @@ func (p *parser) expect(want string) error {
 	return nil
 }
 
-// number takes a slot number. Numbers that do not fit 16 bits name no slot.
+// number takes a slot number, which must fit 16 bits.
 func (p *parser) number() (int, error) {
 	w := p.next()
 	n, err := strconv.ParseUint(w, 10, 16)
@@ -209,8 +209,8 @@ func (p *parser) instr(name string) error {
 	return nil
 }
 
-// immediate reads what stands between the op and its operands. A constant's
-// literal can only be understood once its dtype is known and is handed back.
+// immediate reads the words between the op and its operands. The literal of a constant is returned,
+// since it can be parsed only when its dtype is known.
 func (p *parser) immediate(in *ir.Instr) (literal string, err error) {
 	var ok bool
 	switch in.Op {

@@ -8,40 +8,38 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Schedule is a kernel taken apart for devices: phases to be run one after
-// another over each row, and the temporaries that carry values between them.
-// A kernel without row ops has a single phase of level Point, itself.
+// Schedule is a kernel split for devices: phases that run one after another over each row, and the
+// temporaries that carry values between them. A kernel without row ops has a single phase of level
+// Point, the kernel itself.
 type Schedule struct {
 	Temps  []Temp
 	Phases []Phase
 }
 
-// Temp is memory that lives while a row is worked on. It is operand number
-// len(kernel.Operands)+i of every phase.
+// Temp is memory that lives while a row is computed. It is operand number len(kernel.Operands)+i of
+// every phase.
 type Temp struct {
 	DT  ir.DType
 	Row bool // one value per row; else one per point
 }
 
-// Phase is an elementwise kernel over all points of a row, or, at level Row,
-// over the row as one point. It has the kernel's operands, then the
-// temporaries; those it does not write are of kind Input (or Index), used or
-// not. What its Reduces list is folded, scanned or sorted into a temporary as
-// the phase runs, and is complete when it ends.
+// Phase is an elementwise kernel over all points of a row, or, at level Row, over the row as one
+// point. It has the kernel's operands, then the temporaries. Those that it does not write are of
+// kind Input (or Index), used or not. The values of its Reduces are folded, scanned or sorted into
+// temporaries while the phase runs, and the results are complete when it ends.
 type Phase struct {
 	Level Level
 	*Kernel
 }
 
-// Contraction reports a schedule made of three parts: phases 0 and 1 give the
-// operands of an ir.Dot, its result is temporary 0, and the last phase, where
-// there is a third, runs once per row.
+// Contraction reports a schedule of two or three parts: phases 0 and 1 give the operands of an
+// ir.Dot, its result is temporary 0, and the third phase, if there is one, runs once per row.
 func (s *Schedule) Contraction() bool {
 	return len(s.Phases[0].Reduces) == 1 && s.Phases[0].Reduces[0].Op == ir.Dot
 }
 
-// Scatters reports a schedule of two parts: phases 0 and 1 give the indices and
-// the elements of an ir.Scatter, which are the temporaries of these numbers.
+// Scatters reports a schedule of two parts: phases 0 and 1 give the indices and the elements of an
+// ir.Scatter, which are temporaries 0 and 1.
 func (s *Schedule) Scatters() bool {
 	return len(s.Phases[0].Reduces) == 1 && s.Phases[0].Reduces[0].Op == ir.Scatter
 }
@@ -55,21 +53,20 @@ func (s *Schedule) String() string {
 	return b.String()
 }
 
-// PhaseOptions say what a device wants of its phases.
+// PhaseOptions say which phases a device needs.
 type PhaseOptions struct {
-	// Recompute computes point values anew in every phase that needs them.
-	// Otherwise those that cost much are kept in temporaries.
+	// Recompute computes point values again in every phase that needs them. Without it, point values
+	// that are costly to recompute are kept in temporaries.
 	Recompute bool
-	// Rows computes values of rows anew, too, at each point: temporaries hold nothing
-	// but results of row ops.
+	// Rows computes row values again, too, at each point: temporaries hold only results of row ops.
 	Rows bool
-	// Most is how many operands and temporaries a phase may have, 0 for any number.
-	// Where values that are kept would be more, they are computed anew.
+	// Most is the largest number of operands and temporaries of a phase, 0 for no limit. If kept
+	// values would exceed it, they are recomputed.
 	Most int
 }
 
-// Phases takes a kernel apart. The result is a function of the arguments
-// alone, and computes the same bits whatever the options.
+// Phases splits a kernel. The result depends on the arguments alone, and computes the same bits
+// with all options.
 func Phases(k *Kernel, opt PhaseOptions) *Schedule {
 	s := phases(k, opt)
 	for _, anew := range [...]*bool{&opt.Recompute, &opt.Rows} {
@@ -94,7 +91,7 @@ func phases(k *Kernel, opt PhaseOptions) *Schedule {
 		p.temp[i] = -1
 	}
 	if at := k.Scatter(); at != ir.None {
-		p.contracts = true // its parts make what they need of rows themselves
+		p.contracts = true // its parts compute the row values they need
 		return p.scatter(k.Body[at])
 	}
 	return p.schedule()
@@ -116,15 +113,15 @@ func (p *phaser) scatter(in ir.Instr) *Schedule {
 	return s
 }
 
-// phaser makes a schedule from its end: a phase asks for temporaries, and the
-// phases before it are told to make them.
+// phaser makes a schedule from its end: a phase requests temporaries, and earlier phases must
+// compute them.
 type phaser struct {
 	k     *Kernel
 	opt   PhaseOptions
 	level []Level
 	depth []int
 	cost  []int
-	temp  []int // of each value, -1 where it needs none
+	temp  []int // by value: its temporary, -1 for none
 	temps []Temp
 	order []ir.Ref // the value in each temporary
 
@@ -149,14 +146,14 @@ func (p *phaser) schedule() *Schedule {
 	return &Schedule{Temps: p.temps, Phases: phases}
 }
 
-// phases makes those of a level and depth, last first: one, two where they are
-// the operands of a contraction, or none where there is nothing to do.
+// phases makes the phases of a level and depth, last first: one, two for the operands of a
+// contraction, or none if there is nothing to do.
 func (p *phaser) phases(l Level, d int) []Phase {
 	b := p.builder(l, d)
 	for _, s := range p.k.Stores {
 		at := p.depth[s.Value]
 		if p.contracts {
-			at = 1 // what does not depend on the contraction waits for it
+			at = 1 // values that do not depend on the contraction are stored after it, too
 		}
 		if p.k.Operands[s.Operand].Row == (l == Row) && at == d {
 			b.store(s.Operand, s.Value)
@@ -170,7 +167,7 @@ func (p *phaser) phases(l Level, d int) []Phase {
 		}
 	}
 	var phases []Phase
-	// Asking for values adds temporaries, so the list grows as it is read.
+	// Requests for values add temporaries, so the list grows during the loop.
 	for t := 0; t < len(p.order); t++ {
 		v := p.order[t]
 		in := p.k.Body[v]
@@ -197,7 +194,7 @@ func (p *phaser) phases(l Level, d int) []Phase {
 	return phases
 }
 
-// close gives a phase its temporaries as operands.
+// close adds the temporaries to the operands of a phase.
 func (p *phaser) close(k *Kernel) {
 	first := len(k.Operands)
 	for _, t := range p.temps {
@@ -223,8 +220,8 @@ func (p *phaser) keep(v ir.Ref) int {
 	return p.temp[v]
 }
 
-// phaseBuilder makes one phase. Values go by their number in the whole kernel
-// until the phase is complete, so that its body has the kernel's order.
+// phaseBuilder makes one phase. Values have their numbers in the whole kernel until the phase is
+// complete, so the phase's body has the kernel's order.
 type phaseBuilder struct {
 	p     *phaser
 	level Level
@@ -263,7 +260,7 @@ func (b *phaseBuilder) total(r Reduce) {
 	b.use(r.Value)
 }
 
-// use marks what a value takes, down to loads and temporaries.
+// use marks the values on which v depends, down to loads and temporaries.
 func (b *phaseBuilder) use(v ir.Ref) {
 	if b.used[v] {
 		return
@@ -314,19 +311,18 @@ func (b *phaseBuilder) fromTemp(v ir.Ref) bool {
 	case p.level[v] == Uniform || isLoad(in) && in.Args[0] == ir.None:
 		return false
 	case p.level[v] == Row:
-		// Parts of a contraction make what they need of rows themselves.
+		// Parts of a contraction compute the row values they need.
 		return !p.contracts && !p.opt.Rows && (b.level == Point || p.depth[v] < b.depth)
 	}
 	return p.depth[v] < b.depth && !p.opt.Recompute && p.cost[v] > recomputeLimit
 }
 
-// recomputeLimit is the work up to which a point value is cheaper to compute
-// twice than to store and load.
+// recomputeLimit is the work up to which computing a point value twice is cheaper than storing and
+// loading it.
 const recomputeLimit = 3
 
-// costs is for each point value the work of computing it from loads, in units
-// of an addition. Results of row ops and what follows from them per row cost
-// nothing: they are in temporaries.
+// costs is the work of computing each point value from loads, in additions. Results of row ops, and
+// row values computed from them, cost nothing: they are in temporaries.
 func costs(k *Kernel, level []Level) []int {
 	const most = 1 << 20
 	cs := make([]int, len(k.Body))
@@ -349,8 +345,8 @@ func costs(k *Kernel, level []Level) []int {
 	return cs
 }
 
-// ownCost is that of an instruction alone, whose first operand, if any, is of
-// dtype first. An addition of float16 is one only by name.
+// ownCost is the cost of an instruction alone, whose first operand, if any, has dtype first. An
+// addition of float16 costs more than one addition, since it is not a primitive.
 func ownCost(in ir.Instr, first ir.DType) int {
 	switch in.Op {
 	case ir.Const, ir.Scalar, ir.Load, ir.IndexLo, ir.IndexHi, ir.Bitcast:

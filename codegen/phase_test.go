@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// phaseArgs makes operands for n rows of m points: point operands dense, row
-// operands one element per row.
+// phaseArgs makes operands for n rows of m points: point operands are dense, row operands have one
+// element per row.
 func phaseArgs(rng *rand.Rand, k *Kernel, n, m int) []HostArg {
 	args := make([]HostArg, len(k.Operands))
 	for i, o := range k.Operands {
@@ -37,7 +37,7 @@ func cloneArgs(args []HostArg) []HostArg {
 	return out
 }
 
-// runPhases is a walker as simple as can be: all rows at once, phase by phase.
+// runPhases is the simplest possible executor: all rows at once, phase by phase.
 func runPhases(t *testing.T, k *Kernel, s *Schedule, n, m int, args []HostArg, scalars []uint64) {
 	t.Helper()
 	for _, tmp := range s.Temps {
@@ -121,7 +121,7 @@ func TestPhasesCompute(t *testing.T) {
 	}
 }
 
-// sameBits compares elements; any NaN equals any NaN.
+// sameBits compares elements; all NaNs are equal.
 func sameBits(dt ir.DType, a, b []byte) bool {
 	for i := range len(a) / dt.Size() {
 		if !ir.SameValue(dt, element(a, dt, i), element(b, dt, i)) {
@@ -144,9 +144,8 @@ store 1 %3
 `, "dt", dt.String())
 }
 
-// TestPhaseShape holds what phases promise: how many there are, that each
-// value which costs much is kept, and that nothing is kept where a device
-// wants to recompute.
+// TestPhaseShape checks the number of phases, that values which are costly to recompute are kept,
+// and that nothing is kept if a device wants to recompute.
 func TestPhaseShape(t *testing.T) {
 	for _, c := range []struct {
 		src         string
@@ -191,8 +190,8 @@ func TestStoresLast(t *testing.T) {
 	}
 }
 
-// TestMostTemporaries: where a phase would have more operands and temporaries than it may,
-// values are computed anew, and results of row ops are what is left.
+// TestMostTemporaries checks that values are recomputed if a phase would have too many operands and
+// temporaries; then only results of row ops are kept.
 func TestMostTemporaries(t *testing.T) {
 	const text = `in 0 : float32
 out 1 : float32

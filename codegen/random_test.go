@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// someDTypes are a few of those of tensors, so that values find partners.
+// someDTypes are a few dtypes of tensors, so that values find partners of their dtype.
 func someDTypes(rng *rand.Rand) []ir.DType {
 	dts := []ir.DType{ir.Bool, ir.Float32}
 	for _, i := range rng.Perm(int(ir.NumDTypes))[:5] {
@@ -18,10 +18,9 @@ func someDTypes(rng *rand.Rand) []ir.DType {
 	return dts
 }
 
-// randomKernel is an elementwise kernel of n random instructions over ops and
-// dtypes, with small constants among its values so that rules find work. ops
-// that need operands in range are left out, and so is Bitcast, which shows
-// the bits of a NaN.
+// randomKernel is an elementwise kernel of n random instructions over ops and dtypes, with small
+// constants among its values, so that rules apply. It has no ops that need operands in range, and no
+// Bitcast, which shows the bits of a NaN.
 func randomKernel(rng *rand.Rand, n int) *Kernel {
 	k, dts := &Kernel{}, someDTypes(rng)
 	none := [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}
@@ -70,7 +69,7 @@ func randomKernel(rng *rand.Rand, n int) *Kernel {
 	return k
 }
 
-// randomBits favours the values rules and expansions trip over.
+// randomBits prefers values that are difficult for rules and expansions.
 func randomBits(rng *rand.Rand, dt ir.DType) uint64 {
 	mask := ^uint64(0) >> (64 - dt.Bits())
 	if dt == ir.Bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Rows of two: what is at 0, 1, … of either row is indexed by operand 1.
+// Rows of two: operand 1 has indices to the elements 0, 1, … of either row.
 const scatterKernel = `
 in 0 : int32 row
 in 1 : int32
@@ -40,8 +40,7 @@ func ints(vs ...int32) (b []byte) {
 	return b
 }
 
-// scatterArgs are operands of two columns of three elements, updated three
-// times each.
+// scatterArgs are operands of two columns of three elements, updated three times each.
 func scatterArgs(idx []int32, apart bool) []HostArg {
 	dense := func(data []byte) HostArg {
 		return HostArg{Data: data, Access: runtime.Access{Stride: [runtime.MaxRank]int64{1, 2}}}
@@ -145,8 +144,7 @@ func TestScatterThatIsNone(t *testing.T) {
 	}
 }
 
-// What is scattered in place moves what the indices name; elsewhere the operand
-// is copied.
+// A scatter in place moves the elements that indices name; otherwise the operand is also copied.
 func TestScatterTraffic(t *testing.T) {
 	k := scatterOf(t, "drop", "add")
 	sizes := [ir.NumDTypes]int{ir.Int32: 4}

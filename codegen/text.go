@@ -19,11 +19,10 @@ import (
 //	%2 = mul %0 %1 : float32
 //	store 1 %2
 //
-// Operands and scalars come first, numbered by slot; a value is named by its
-// place in the body; writes come last. A row operand has "row" behind it. In a
-// phase, what a row op takes is a line like a store: "sum 1 %2". Where denormals
-// are flushed the first line is "denormals flush". Tables and
-// sub-programs go by name, so the text means the same in every build.
+// Operands and scalars come first, numbered by slot. A value is named by its index in the body.
+// Writes come last. The word "row" follows a row operand. In a phase, the operand of a row op is a
+// line like a store: "sum 1 %2". If denormals are flushed, the first line is "denormals flush".
+// Tables and sub-programs have names, so the text means the same in every build.
 func (k *Kernel) String() string {
 	w := make(text, 0, 32*(len(k.Operands)+len(k.Scalars)+len(k.Body)+len(k.Stores)+len(k.Reduces)))
 	if k.Denormals == ir.FlushDenormals {
@@ -60,11 +59,11 @@ func (k *Kernel) String() string {
 	return string(w)
 }
 
-// Key is the xxhash64 of the canonical text: equal for kernels that compute
-// the same in the same way, in every process.
+// Key is the xxhash64 of the canonical text. It is the same in every process for kernels that
+// compute the same in the same way.
 func (k *Kernel) Key() uint64 { return KeyOf(k.String()) }
 
-// KeyOf is the key of the kernel whose text that is.
+// KeyOf is the key of the kernel with this text.
 func KeyOf(text string) uint64 { return xxhash.Sum64String(text) }
 
 // Equal says whether two kernels are the same, instruction by instruction.
@@ -137,8 +136,8 @@ func subName(id uint64) string {
 	return "?"
 }
 
-// FormatBody prints instructions as String does, one per line, for messages
-// and for programs that are no kernels.
+// FormatBody prints instructions as String does, one per line, for messages and for code that is
+// not a kernel.
 func FormatBody(body []ir.Instr) string {
 	var w text
 	for i, in := range body {

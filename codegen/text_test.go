@@ -28,7 +28,7 @@ func TestTextRoundTrip(t *testing.T) {
 	}
 }
 
-// Equal kernels have equal texts and no others, whatever changes.
+// Kernels have equal texts if and only if they are equal.
 func TestEqual(t *testing.T) {
 	const src = "in 0 : float32\nin 1 : float32\nout 2 : float32 row\nscalar 0 : float32\n%0 = load 0 : float32\n%1 = load 1 : float32\n" +
 		"%2 = scalar 0 : float32\n%3 = mul %0 %2 : float32\n%4 = sum %3 : float32\nstore 2 %4\n"
@@ -53,8 +53,8 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any text is refused or read into a kernel that prints
-// as itself and can be lowered.
+// FuzzParse checks that any text is refused, or read as a kernel that prints the same text and can
+// be lowered.
 func FuzzParse(f *testing.F) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 5 {

@@ -5,11 +5,10 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Traffic is the memory a launch of k moves, in bytes: for each operand the
-// elements its access reaches, each counted once, times the device's bytes
-// per element. Of an operand that is read behind guards which compare positions with
-// bounds, as those of Pad and Concat are, only the elements inside count. It is what
-// Stats and plans count, not what caches do.
+// Traffic is the memory that a launch of k moves, in bytes: for each operand the elements that its
+// access reaches, each counted once, times the device's bytes per element. If guards compare
+// positions with bounds, as those of Pad and Concat do, only the elements inside count. Stats and
+// plans use this count; it does not include effects of caches.
 func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, written int64) {
 	whole := k.scattersApart(l)
 	inside := k.inside(l)
@@ -45,20 +44,20 @@ func Traffic(k *Kernel, l *runtime.Launch, elemSize *[ir.NumDTypes]int) (read, w
 	return read, written
 }
 
-// scattersApart reports a scatter into other memory than its operand's, which
-// is copied there whole.
+// scattersApart reports a scatter whose operand has other memory than its output. The operand is
+// then copied whole.
 func (k *Kernel) scattersApart(l *runtime.Launch) bool {
 	at := k.Scatter()
 	return at != ir.None && len(l.Args) == len(k.Operands) && l.Args[slotOf(k.Body[at])].Buf != l.Args[k.Stores[0].Operand].Buf
 }
 
-// box is the part of a launch's points that has, along some dims, indices from..to-1.
+// box is a part of a launch's points: along some dims it has the indices from..to-1.
 type box struct {
-	bound    uint32 // the dims
+	bound    uint32 // the dims, one bit each
 	from, to [runtime.MaxRank]int64
 }
 
-// size is how many indices along a dim are in the box, of n.
+// size is the number of indices along a dim that are in the box, of n.
 func (b *box) size(d int, n int64) int64 {
 	if b.bound&(1<<d) == 0 {
 		return n
@@ -66,7 +65,7 @@ func (b *box) size(d int, n int64) int64 {
 	return max(0, b.to[d]-b.from[d])
 }
 
-// within makes the box smaller: from..to-1 along dim d.
+// within restricts the box to from..to-1 along dim d.
 func (b *box) within(d int, from, to int64) {
 	if b.bound&(1<<d) != 0 {
 		from, to = max(from, b.from[d]), min(to, b.to[d])
@@ -75,8 +74,7 @@ func (b *box) within(d int, from, to int64) {
 	b.from[d], b.to[d] = from, max(from, to)
 }
 
-// inside gives for each operand where it is read at all; nil where no guard says that it
-// is not read everywhere.
+// inside gives, for each operand, the points at which it is read; nil if no guard restricts them.
 func (k *Kernel) inside(l *runtime.Launch) []box {
 	var boxes []box
 	for _, in := range k.Body {
@@ -108,7 +106,7 @@ func (k *Kernel) inside(l *runtime.Launch) []box {
 	return boxes
 }
 
-// narrow makes a box as small as a guard says: and, or of positions, below the sign bit.
+// narrow restricts a box by a guard: an AND of tests that an OR of positions is below the sign bit.
 func (k *Kernel) narrow(l *runtime.Launch, guard ir.Ref, b *box) {
 	in := &k.Body[guard]
 	switch {
@@ -120,7 +118,7 @@ func (k *Kernel) narrow(l *runtime.Launch, guard ir.Ref, b *box) {
 	}
 }
 
-// notNegative makes a box as small as positions that are not negative say.
+// notNegative restricts a box to points at which these positions are not negative.
 func (k *Kernel) notNegative(l *runtime.Launch, value ir.Ref, b *box) {
 	in := &k.Body[value]
 	if in.Op == ir.Or {

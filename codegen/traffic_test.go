@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestTraffic: what is repeated counts once, and of what indices point into no
-// more than it has, nor more than is looked up.
+// TestTraffic checks that repeated elements count once, and that an indexed operand counts at most
+// its size and at most the number of lookups.
 func TestTraffic(t *testing.T) {
 	k, err := Parse("in 0 : float32\nin 1 : float32\nin 2 : int32\nout 3 : float32 row\n" +
 		"%0 = load 2 : int32\n%1 = loadat 0 error %0 : float32\n%2 = load 1 : float32\n%3 = dot %1 %2 : float32\nstore 3 %3")
@@ -36,8 +36,8 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficInside: of what is read behind bounds, as operands of a Concat are, the elements
-// inside count.
+// TestTrafficInside checks that of operands read within bounds, like those of a Concat, only the
+// elements inside count.
 func TestTrafficInside(t *testing.T) {
 	k, err := Parse("index 0\nindex 1\nin 2 : float32\nin 3 : float32\nout 4 : float32\n" +
 		"%0 = indexlo 0 : uint32\n%1 = indexlo 1 : uint32\n%2 = or %0 %1 : uint32\n%3 = const 2147483648 : uint32\n" +

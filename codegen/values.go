@@ -2,12 +2,11 @@ package codegen
 
 import "github.com/millrace-go/millrace/ir"
 
-// values are instructions with the value that each has come to: a table with
-// open addressing, as a map of them takes six times the memory and is most of
-// the time of simplifying a kernel that a program waits for.
+// values maps instructions to their values. It is a table with open addressing: a Go map takes six
+// times the memory, and would be most of the time of simplifying a kernel, for which programs wait.
 type values struct {
 	known []known
-	slots []int32 // 1 + index of known, 0 where free; a power of two, at most half of them taken
+	slots []int32 // 1 + index in known, 0 if free; a power of two, at most half of them used
 }
 
 type known struct {
@@ -24,7 +23,7 @@ func newValues(n int) values {
 	return values{make([]known, 0, size/2), make([]int32, size)}
 }
 
-// reset forgets everything but the memory.
+// reset removes everything and keeps the memory.
 func (v *values) reset() {
 	v.known = v.known[:0]
 	clear(v.slots)
@@ -38,7 +37,7 @@ func (v *values) find(in ir.Instr) (ir.Ref, bool) {
 	return ir.None, false
 }
 
-// add keeps the value of an instruction, the last one that it is given.
+// add stores the value of an instruction, and replaces an earlier one.
 func (v *values) add(in ir.Instr, value ir.Ref) {
 	at := v.slot(in)
 	if i := v.slots[at]; i != 0 {
@@ -56,7 +55,7 @@ func (v *values) add(in ir.Instr, value ir.Ref) {
 	}
 }
 
-// slot is where an instruction is, or would be.
+// slot is the slot of an instruction, or the free slot for it.
 func (v *values) slot(in ir.Instr) uint64 {
 	last := uint64(len(v.slots) - 1)
 	for at := hash(in) & last; ; at = (at + 1) & last {
@@ -66,8 +65,8 @@ func (v *values) slot(in ir.Instr) uint64 {
 	}
 }
 
-// hash mixes all fields by multiplications with odd constants; what is in the high
-// bits comes down to the low ones, which choose a slot.
+// hash multiplies all fields by odd constants and mixes the high bits into the low ones, which
+// choose a slot.
 func hash(in ir.Instr) uint64 {
 	pair := func(a, b ir.Ref) uint64 { return uint64(uint32(a)) | uint64(uint32(b))<<32 }
 	h := in.Imm*0x9e3779b97f4a7c15 ^ uint64(in.Op)<<8 ^ uint64(in.DT)

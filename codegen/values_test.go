@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The table knows what a map would, whatever comes, also while it grows and
-// where many instructions fall on one slot.
+// The table finds the same as a map, for all instructions, also while it grows and if many
+// instructions have the same slot.
 func TestValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, room := range []int{0, 1, 100} {
@@ -33,7 +33,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// Instructions of a body differ in little: they should not share slots.
+// Instructions of a body differ in few bits: they should not share slots.
 func TestValuesSpread(t *testing.T) {
 	v := newValues(1024)
 	shared := 0

@@ -7,10 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Verify reports the first reason why k is no kernel: a value used before it
-// is made, an operand or scalar slot that does not exist or has another
-// dtype, an output not written exactly once. Every other function of this
-// package and every printer may rely on what it checks.
+// Verify reports the first reason why k is not a valid kernel: a value used before it is made, an
+// operand or scalar slot that does not exist or has another dtype, an output not written exactly
+// once. All other functions of this package and all printers may rely on these checks.
 func (k *Kernel) Verify() error {
 	for i, o := range k.Operands {
 		if o.Kind > Index {
@@ -36,9 +35,8 @@ func (k *Kernel) Verify() error {
 	return k.verifyRows()
 }
 
-// verifyRows checks what holds of rows: a row output takes a row value; a
-// contraction is the only row op of its kernel, and all else happens once per
-// result; totals are of folds.
+// verifyRows checks the rules for rows: a row output takes a row value; a contraction is the only
+// row op of its kernel, and all its stores are of row operands; totals are folds.
 func (k *Kernel) verifyRows() error {
 	rowOps, dots, scatter := 0, 0, k.Scatter()
 	for _, in := range k.Body {
@@ -78,14 +76,14 @@ func (k *Kernel) verifyRows() error {
 	return nil
 }
 
-// TotalOp reports the row ops that totals can be of: folds of numbers.
+// TotalOp reports the row ops that a total can have: folds of numbers.
 func TotalOp(op ir.Op) bool {
 	info := op.Info()
 	return info.Class == ir.ClassReduce && info.Arity == 1 && !info.Position
 }
 
-// verifyScatter checks that what a scatter gives is stored, once, where its
-// operand lies or may lie, and that nothing else is.
+// verifyScatter checks that the result of a scatter is stored, exactly once and in a row operand,
+// and that nothing else is stored.
 func (k *Kernel) verifyScatter(scatter ir.Ref) error {
 	if len(k.Stores) != 1 || k.Stores[0].Value != scatter || !k.Operands[k.Stores[0].Operand].Row {
 		return fmt.Errorf("a scatter must be all that is stored, in a row operand")
@@ -173,7 +171,7 @@ func (k *Kernel) verifyWrites() error {
 		if !r.Op.Info().RowOp {
 			return fmt.Errorf("%s is no row op", r.Op)
 		}
-		result := ir.Invalid // the value's
+		result := ir.Invalid // the dtype of the value
 		if r.Op.Info().Out == ir.OutAttr && r.Operand >= 0 && r.Operand < len(k.Operands) {
 			result = k.Operands[r.Operand].DT
 		}

@@ -56,8 +56,9 @@ func hammerChild(dir string) {
 	}
 }
 
-// TestHammer lets eight processes use one cache heavily and kills them at random moments. No complete
-// entry is lost, and no wrong value is ever read. HAMMER is the duration, a second by default.
+// TestHammer lets eight processes use one cache heavily and kills them at random moments. No
+// complete entry is lost, and no wrong value is ever read. HAMMER is the duration, a second by
+// default.
 func TestHammer(t *testing.T) {
 	if dir := os.Getenv(hammerDir); dir != "" {
 		hammerChild(dir)

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// kind groups dtypes that share a builtin: by width and by float or not.
+// kind groups dtypes that share a builtin: by width, and floats apart from integers.
 type kind string
 
 func class(dt ir.DType) kind {
@@ -28,17 +28,16 @@ type builtinKey struct {
 	bytes int
 }
 
-// builtin is a body that GCC accepts where it defines macro. T stands for the
-// helper's vector type.
+// builtin is a body that GCC accepts if it defines macro. T stands for the helper's vector type.
 type builtin struct{ macro, body string }
 
-// builtins is what GCC does not find by itself: C has no vector form of these
-// operations, and without -fno-math-errno and -fno-trapping-math, which cgo
-// refuses, not even their loops become vectors.
+// builtins are operations that GCC does not vectorise itself. C has no vector form of them, and
+// even loops over them do not become vectors without -fno-math-errno and -fno-trapping-math, which
+// cgo refuses.
 var builtins = x86()
 
-// x86 fills the table for SSE4.1, AVX and AVX-512, whose builtins differ in
-// the ending of their names.
+// x86 fills the table for SSE4.1, AVX and AVX-512, whose builtins differ in the ending of their
+// names.
 func x86() map[builtinKey]builtin {
 	m := map[builtinKey]builtin{}
 	modes := map[string]string{"floor": "9", "ceil": "10", "trunc": "11", "round": "8"}
@@ -79,7 +78,7 @@ func x86() map[builtinKey]builtin {
 	}
 	m[builtinKey{"any", "i32", 64}] = builtin{"__AVX512F__", "typedef int w __attribute__((vector_size(64)));\n\treturn __builtin_ia32_ptestmd512((w)a, (w)a, -1) != 0;"}
 	m[builtinKey{"any", "i64", 64}] = builtin{"__AVX512F__", "typedef long long w __attribute__((vector_size(64)));\n\treturn __builtin_ia32_ptestmq512((w)a, (w)a, -1) != 0;"}
-	// The high half: the products of even and of odd lanes, put together.
+	// The high half: the products of even and of odd lanes, joined.
 	for _, w := range []struct {
 		bytes       string
 		n           int

@@ -31,9 +31,9 @@ func compiler(t *testing.T) string {
 	return ""
 }
 
-// compile gives a text to the compiler with every warning an error. The last of
-// several levels of optimisation counts: the usual one is -O1, without which a
-// compiler does not look where values come from.
+// compile compiles a text, with every warning as an error. The last of several optimisation levels
+// in flags counts. The usual one is -O1, below which a compiler does not check for uninitialised
+// values.
 func compile(t *testing.T, source string, flags ...string) (object string) {
 	t.Helper()
 	cc, dir := compiler(t), t.TempDir()
@@ -49,10 +49,10 @@ func compile(t *testing.T, source string, flags ...string) (object string) {
 	return obj
 }
 
-// TestCompiles holds all ops on all dtypes, in every class and for every ISA,
-// against a compiler that takes warnings for errors. Classes differ in their
-// addresses only, and ISAs in how primitives are spelt: where values come from is
-// the same in all of them, and is looked at in one, which takes most of the time.
+// TestCompiles compiles all ops on all dtypes, in every class and for every ISA, with warnings as
+// errors. Classes differ only in their addresses, and ISAs only in the spelling of primitives. The
+// check for uninitialised values takes most of the time and has the same result in all, so it is
+// done in one.
 func TestCompiles(t *testing.T) {
 	dtypes := kerneltest.DTypes
 	if testing.Short() {
@@ -98,9 +98,8 @@ func classes(k *codegen.Kernel, c codegen.AccessClass) Variant {
 	return v
 }
 
-// disassembled compiles a kernel for an ISA of amd64, its operands contiguous,
-// and gives the mnemonics of its instructions with their lines to see. It takes
-// binutils, which CI has to have.
+// disassembled compiles a kernel for an ISA of amd64, with contiguous operands, and passes the
+// mnemonics of its instructions, and their lines, to see. It needs binutils, which CI must have.
 func disassembled(t *testing.T, text string, isa *ISA, see func(mnemonic, line string)) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
@@ -135,9 +134,8 @@ func disassembled(t *testing.T, text string, isa *ISA, see func(mnemonic, line s
 	}
 }
 
-// TestVectorOnly disassembles the innermost loop of a kernel: multiplications,
-// sums, roots and the like of one element at a time mean that a vector
-// statement was taken apart.
+// TestVectorOnly disassembles the innermost loop of a kernel. Multiplications, sums, roots and the
+// like of one element at a time mean that the compiler has split a vector statement.
 func TestVectorOnly(t *testing.T) {
 	const text = `in 0 : float32
 out 1 : float32
@@ -167,8 +165,8 @@ store 1 %5
 
 var scalarArithmetic = regexp.MustCompile(`^v?(add|sub|mul|div|sqrt|round|rndscale|max|min|cmp\w*|f(n?m)(add|sub)\d*)s[sd]$`)
 
-// TestLanewiseCompiles holds loads behind guards and through indices, on all
-// dtypes and in every class, against the compiler.
+// TestLanewiseCompiles compiles loads with guards and through indices, on all dtypes and in every
+// class.
 func TestLanewiseCompiles(t *testing.T) {
 	vectorISA := map[string]*ISA{"amd64": AVX2, "arm64": NEON}[runtime.GOARCH]
 	if vectorISA == nil {
@@ -201,7 +199,7 @@ store 6 %7
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The operand's class does not matter: it is looked at lane by lane.
+		// The operand's class does not matter: it is read lane by lane.
 		source, err := Print("mr_kernel", k, classes(k, codegen.Contiguous), vectorISA)
 		if err != nil {
 			t.Fatal(err)
@@ -210,8 +208,8 @@ store 6 %7
 	}
 }
 
-// TestStorageVectorOnly looks for elements that are put into vectors, or taken
-// out, one at a time: 16-bit floats are loaded, converted and stored whole.
+// TestStorageVectorOnly checks that no elements are inserted into vectors, or extracted, one at a
+// time: 16-bit floats are loaded, converted and stored as whole vectors.
 func TestStorageVectorOnly(t *testing.T) {
 	for _, dt := range []ir.DType{ir.Float16, ir.BFloat16, ir.Uint16} {
 		text := strings.ReplaceAll(`in 0 : dt

@@ -2,10 +2,9 @@ package cgo
 
 import "github.com/millrace-go/millrace/ir"
 
-// extremum recognises a choice that is one instruction of most ISAs: x86's
-// min(a, b) is a < b ? a : b to the bit, which gives b where either is NaN and
-// where both are zeros, so only strict comparisons of the very operands chosen
-// from fit. The kernel's clamps have this form.
+// extremum recognises a Where that is one instruction of most ISAs. x86's min(a, b) equals a < b ?
+// a : b in every bit: it gives b if either is NaN and if both are zeros. So only strict comparisons
+// of exactly the two operands of the Where qualify. The clamps of kernels have this form.
 //
 // It returns the helper's name and its operands, or no name.
 func (p *printer) extremum(in ir.Instr) (name string, a, b ir.Ref) {
@@ -17,7 +16,7 @@ func (p *printer) extremum(in ir.Instr) (name string, a, b ir.Ref) {
 	if c.Op != ir.Lt && c.Op != ir.Gt {
 		return "", 0, 0
 	}
-	// less is true where x or y, whichever comes first in c, is the smaller.
+	// less says that the Where chooses the smaller one of x and y.
 	less := c.Op == ir.Lt
 	switch {
 	case c.Args[0] == x && c.Args[1] == y: // x < y ? x : y
@@ -32,8 +31,8 @@ func (p *printer) extremum(in ir.Instr) (name string, a, b ir.Ref) {
 	return "max", x, y
 }
 
-// needed tells which vector values some statement reads once extrema have
-// taken the place of comparison and choice.
+// needed reports the vector values that statements read after extrema have replaced comparisons and
+// Wheres.
 func (p *printer) needed() []bool {
 	need := make([]bool, len(p.k.Body))
 	for _, s := range p.k.Stores {

@@ -14,19 +14,18 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Printing a kernel takes longer than all else that a warm start does for it. So
-// what has been compiled is known by the form of a text: all that the text depends
-// on. That is the units, the tables and sub-programs that they name, the ISA, and
-// the printer, which is this package.
+// Printing a kernel takes longer than everything else that a warm start does for it. So compiled
+// code is found by the form of a text, which is all that the text depends on: the units, the tables
+// and sub-programs that they name, the ISA, and the printer, which is this package.
 
-// sources are those of the printer: a test holds that none is missing.
+// sources are the sources of the printer; a test checks that none is missing.
 //
 //go:embed abi.h builtins.go doc.go extremum.go form.go guard.go helpers.go isa.go kernel.go
 //go:embed literal.go memory.go position.go print.go probe.go row.go some.go spell.go static.go
 //go:embed sub.go types.go
 var sources embed.FS
 
-// Printer is a hash of this package: whoever changes it compiles anew.
+// Printer is a hash of this package: after any change of it, kernels are compiled again.
 var Printer = sync.OnceValue(func() string {
 	h := xxhash.New()
 	files, err := sources.ReadDir(".")
@@ -42,13 +41,13 @@ var Printer = sync.OnceValue(func() string {
 		}
 	}
 	if err != nil {
-		panic(err) // what is embedded can be read
+		panic(err) // embedded files can always be read
 	}
 	return strconv.FormatUint(h.Sum64(), 16)
 })
 
-// Form is what the text that [PrintUnits] makes of units depends on: where forms
-// are equal, so are texts, in any process. It takes a tenth of the time.
+// Form returns what the text of [PrintUnits] depends on: units with equal forms have equal texts,
+// in any process. It takes a tenth of the time of printing.
 func Form(units []Unit, isa *ISA) string {
 	f := &outline{}
 	f.line("printer", Printer(), isa.Name)
@@ -61,10 +60,10 @@ func Form(units []Unit, isa *ISA) string {
 	return f.text.String()
 }
 
-// outline is a form in the making.
+// outline is a form that is being made.
 type outline struct {
 	text         strings.Builder
-	tables, subs []uint64 // that are in it
+	tables, subs []uint64 // already in it
 }
 
 func (f *outline) line(words ...string) {
@@ -72,7 +71,7 @@ func (f *outline) line(words ...string) {
 	f.text.WriteByte('\n')
 }
 
-// named adds what instructions only name.
+// named adds the tables and sub-programs that instructions name.
 func (f *outline) named(body []ir.Instr) {
 	for _, in := range body {
 		switch in.Op {

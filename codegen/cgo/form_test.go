@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-go/millrace/codegen"
 )
 
-// TestSources holds that the whole printer is in what stands for it.
+// TestSources checks that Printer covers all files of the printer.
 func TestSources(t *testing.T) {
 	files, err := filepath.Glob("*.[gh]*")
 	if err != nil {
@@ -30,8 +30,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestForm holds that texts which differ have forms that differ, and that equal
-// units have equal ones.
+// TestForm checks that different texts have different forms, and that equal units have equal forms.
 func TestForm(t *testing.T) {
 	kernel := func(text string) *codegen.Kernel {
 		k, err := codegen.Parse(text)
@@ -64,7 +63,7 @@ func TestForm(t *testing.T) {
 			t.Errorf("%s: another text has its form", what)
 		}
 		if other, ok := byText[text]; ok && other != form {
-			t.Logf("%s: two forms of one text", what) // is allowed, and costs a compile
+			t.Logf("%s: two forms of one text", what) // allowed; it costs a compilation
 		}
 		byForm[form], byText[text] = text, form
 		if again := Form(units, isa); again != form {
@@ -89,7 +88,7 @@ func TestForm(t *testing.T) {
 	if len(byText) < len(texts)*(len(ISAs)+4) {
 		t.Errorf("%d texts only", len(byText))
 	}
-	// What a kernel only names is told by its contents.
+	// The form has the contents of tables and sub-programs that a kernel only names.
 	if form := Form([]Unit{{"mr_kernel", kernel(texts[2]), Variant{Class: make([]codegen.AccessClass, 2)}}}, AVX2); !strings.Contains(form, "\nsub ") {
 		t.Errorf("no sub-program in the form of a sine:\n%s", form)
 	}

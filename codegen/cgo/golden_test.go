@@ -10,12 +10,9 @@ import (
 	"github.com/millrace-go/millrace/internal/kerneltest"
 )
 
-// TestGolden prints the kernels of testdata. The command is the ISA and the
-// variant's letters; the ABI and the walking code, the same in every text, are
-// left out, and so are runs of blank lines.
-//
-// Together the cases hold every op of the table, but for row ops, which are
-// taken out of kernels before they are printed.
+// TestGolden prints the kernels of testdata. The command is the ISA and the variant's letters. The
+// ABI and the walking code, which are the same in every text, are left out, and so are runs of
+// blank lines.
 func TestGolden(t *testing.T) {
 	seen := kerneltest.Seen{}
 	golden.Run(t, "testdata", map[string]golden.Handler{

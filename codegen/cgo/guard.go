@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Loads behind a guard and loads through an index look at every lane: where a
-// guard is false, or an index out of range, there need not be any memory.
+// Loads with a guard and loads through an index test every lane: if a guard is false, or an index
+// out of range, the memory may not exist.
 
-// viaLanes makes staged operands of those that are read so: their positions are
-// then computed lane by lane whatever their strides.
+// viaLanes makes the operands of such loads staged: their positions are then computed lane by lane,
+// whatever their strides.
 func (p *printer) viaLanes() {
 	for _, in := range p.k.Body {
 		if in.Op != ir.LoadAt && (in.Op != ir.Load || in.Args[0] == ir.None) {
@@ -25,22 +25,22 @@ func (p *printer) viaLanes() {
 	}
 }
 
-// laneArgs are the arguments that all such loads have: memory, operand, the
-// position of the first lane, the step to the next, and how many lanes count.
+// laneArgs are the arguments of all such loads: memory, operand, the position of the first lane,
+// the step to the next, and the number of valid lanes.
 func (p *printer) laneArgs(i uint32, at string) string {
 	return fmt.Sprintf("p%d, a, %d, q%d + %s * s%d, s%d, n - done - %s", i, i, i, at, i, i, at)
 }
 
-// guardedStep is a load where vals hold the guard.
+// guardedStep is a load whose guard is in vals.
 func (p *printer) guardedStep(in ir.Instr, vals []operand, at string) operand {
 	guard := p.vec.mask(vals[in.Args[0]], 4)
 	x := p.help.guardedLoad(in.DT, p.laneArgs(uint32(in.Imm), at)+", "+guard)
 	return operand{x, in.DT, 4}
 }
 
-// guardedLoad defines a load of the lanes whose guard is set, 0 in the others.
-// Where none is there is no load. Neighbouring elements come as a vector, of which
-// the processor leaves out what is not wanted, if it can.
+// guardedLoad defines a load of the lanes whose guard is set; the others are 0. If no guard is set,
+// nothing is loaded. Neighbouring elements are loaded as a vector, with a masked load if the
+// processor has one.
 func (h *helpers) guardedLoad(dt ir.DType, args string) string {
 	name := "guarded_load_" + moved(dt)
 	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) v_%[1]s %[2]s(const %[3]s *p, const
 	return fromMemory(dt, name+"("+args+")")
 }
 
-// indexedStep is a load through the index that vals hold, and their guard.
+// indexedStep is a load through an index, which is in vals, as is the guard if there is one.
 func (p *printer) indexedStep(in ir.Instr, vals []operand, at string) operand {
 	index, guard := vals[in.Args[0]], fmt.Sprintf("(v_i32){%s}", each(p.lanes, "-1"))
 	if in.Args[1] != ir.None {
@@ -88,17 +88,16 @@ func (p *printer) indexedStep(in ir.Instr, vals []operand, at string) operand {
 	return operand{x, in.DT, 4}
 }
 
-// outOfRange is what happens to an index i that is not below o->isize.
+// outOfRange is the handling of an index i that is not below o->isize.
 var outOfRange = [ir.NumIndexModes]string{
 	ir.IndexError: "mr_note_fault(a, k, i);\n\t\t\tcontinue;",
 	ir.IndexClamp: "i = i < 0 ? 0 : o->isize - 1;",
 	ir.IndexDrop:  "continue;",
 }
 
-// indexedLoad defines a load of lanes through an index each. One index for
-// neighbours, as when whole rows of a table are looked up, brings them as one
-// vector; and where all are in range, as they nearly always are, nothing is
-// asked lane by lane.
+// indexedLoad defines a load in which each lane has an index. If all lanes of neighbouring elements
+// have the same index, as when whole rows of a table are looked up, they are loaded as one vector.
+// If all indices are in range, which is the usual case, no lane is tested separately.
 func (h *helpers) indexedLoad(dt, index ir.DType, mode ir.IndexMode, args string) string {
 	name := fmt.Sprintf("load_%v_%s_%s", mode, moved(dt), short(index))
 	whole := fmt.Sprintf("*(const m_%s *)(p + q)", short(dt))

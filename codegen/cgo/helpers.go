@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// helpers collects the functions and tables that a text uses, in the order in
-// which their definitions may stand: whatever one needs comes before it.
+// helpers collects the functions and tables that a text uses, in an order in which each definition
+// follows those that it needs.
 type helpers struct {
 	lanes int // of vectors; 0 in scalar texts
 	text  strings.Builder
@@ -22,8 +22,8 @@ func newHelpers(lanes int) *helpers {
 
 const inline = "static inline __attribute__((always_inline)) "
 
-// define adds a definition once. The text is made before it is added, so that
-// definitions it asks for come first.
+// define adds a definition once. It makes the text before it adds it, so definitions that the text
+// needs come first.
 func (h *helpers) define(name string, text func() string) {
 	if h.have[name] {
 		return
@@ -33,7 +33,7 @@ func (h *helpers) define(name string, text func() string) {
 	h.text.WriteString(t)
 }
 
-// call spells a call of a helper by its name in the tables, for one dtype.
+// call writes a call of a helper by its name in the tables, for one dtype.
 func (h *helpers) call(name string, vec bool, dt ir.DType, args ...string) string {
 	mode := "s"
 	if vec {
@@ -58,9 +58,9 @@ func (h *helpers) call(name string, vec bool, dt ir.DType, args ...string) strin
 	return full + "(" + strings.Join(args, ", ") + ")"
 }
 
-// vector is the definition of a vector helper: an ISA's builtin where the
-// table has one, under the macro that says the compiler may use it, and
-// otherwise lane by lane.
+// vector is the definition of a vector helper. If the table has a builtin of the ISA, the
+// definition uses it under the macro that says the compiler has it. Otherwise the helper works lane
+// by lane.
 func (h *helpers) vector(name, full string, dt ir.DType) string {
 	form, ok := vectorForms[name]
 	if !ok {
@@ -83,10 +83,10 @@ func (h *helpers) vector(name, full string, dt ir.DType) string {
 	return b.String()
 }
 
-// form is a vector helper lane by lane.
+// form is a vector helper that works lane by lane.
 type form struct {
 	params string
-	ret    string // the result's type where it is not the operands'
+	ret    string // the result's type if it differs from the operands'
 	body   string
 }
 
@@ -140,7 +140,7 @@ var vectorForms = map[string]func(dt ir.DType, n int) form{
 	// min is a < b ? a : b, max is a > b ? a : b.
 	"min": extreme("<"),
 	"max": extreme(">"),
-	// any is true where a lane of a mask is set.
+	// any is true if a lane of a mask is set.
 	"any": func(dt ir.DType, n int) form {
 		return form{ret: "int", params: "v_" + short(dt) + " a", body: "return (" + strings.ReplaceAll(each(n, "a[$]"), ",", " |") + ") != 0;"}
 	},

@@ -8,12 +8,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// printer holds one kernel on its way to C.
+// printer holds one kernel that is being printed.
 //
-// Values come in two kinds. Uniform ones depend on constants and scalars only:
-// they are computed once, as C scalars u0, u1, …, and spread to vectors b0, b1,
-// … where a vector statement needs them. The others are vectors x0, x1, … made
-// for every step of the innermost loop.
+// There are two kinds of values. Uniform values depend on constants and scalars only: they are
+// computed once, as C scalars u0, u1, …, and spread to vectors b0, b1, … for vector statements. The
+// others are vectors x0, x1, … computed in every step of the innermost loop.
 type printer struct {
 	k       *codegen.Kernel
 	v       Variant
@@ -27,7 +26,7 @@ type printer struct {
 	out     strings.Builder
 }
 
-// sort finds the uniform values and those of them that vectors need.
+// sort finds the uniform values, and those of them that vectors need.
 func (p *printer) sort() {
 	p.uniform = make([]bool, len(p.k.Body))
 	p.spread = make([]bool, len(p.k.Body))
@@ -112,7 +111,7 @@ func (p *printer) print(name string) error {
 	return p.help.err
 }
 
-// uniforms prints what is computed once per call.
+// uniforms prints the values that are computed once per call.
 func (p *printer) uniforms() error {
 	vals := make([]operand, len(p.k.Body))
 	p.vals = make([]operand, len(p.k.Body))
@@ -147,7 +146,7 @@ func (p *printer) uniforms() error {
 	return nil
 }
 
-// neededScalars tells which uniform values other uniform values use.
+// neededScalars reports the uniform values that other uniform values use.
 func (p *printer) neededScalars() []bool {
 	needed := make([]bool, len(p.k.Body))
 	for i, in := range p.k.Body {
@@ -175,10 +174,9 @@ func (p *printer) scalarArg(in ir.Instr) string {
 	return fmt.Sprintf("(s_%s)%s", short(in.DT), x)
 }
 
-// unroll is how many vectors a step of the main loop takes. Interleaved, they
-// keep more of a core's units busy than its window of instructions finds by
-// itself; bodies that are long already have no need of it, and would only
-// compile slower.
+// unroll is the number of vectors per step of the main loop. Interleaved vectors keep more units of
+// a core busy than it finds work for by itself. Long bodies do not need this, and would only
+// compile more slowly.
 func (p *printer) unroll() int {
 	n := 0
 	for i := range p.k.Body {
@@ -195,7 +193,7 @@ func (p *printer) unroll() int {
 	return 1
 }
 
-// place is where in a step a vector stands.
+// place is the place of a vector in a step.
 type place struct {
 	letter string // of its values' names
 	offset string // of its first element in the row

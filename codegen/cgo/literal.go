@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// literal spells a value exactly, as a scalar of its value type. Floats are
-// hexadecimal; infinities and NaN have no literal in C and are made from bits.
+// literal writes a value exactly, as a scalar of its value type. Floats are hexadecimal. C has no
+// literals for infinities and NaN, so they are made from bits.
 func literal(dt ir.DType, bits uint64) string {
 	switch dt {
 	case ir.Bool:

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Elements smaller than their values are widened when loaded and narrowed when
-// stored. GCC takes such conversions apart lane by lane, hence the builtins, by
-// an element's bytes and the number of lanes. $s stands for s or z, by sign.
+// Elements smaller than their values are widened when loaded and narrowed when stored. GCC compiles
+// such conversions lane by lane, so these builtins replace them, by an element's bytes and the
+// number of lanes. $s is s or z, for signed or unsigned.
 type lanesOf struct{ bytes, lanes int }
 
 var widenBuiltins = map[lanesOf]builtin{
@@ -73,7 +73,7 @@ var narrowBuiltins = map[lanesOf]builtin{
 	*(u *)p = __builtin_ia32_pmovdb512_mask((i)x, (w){0}, -1);`},
 }
 
-// guarded is a body with a builtin where the compiler has it.
+// guarded is a body that uses a builtin if the compiler has it.
 func guarded(native builtin, ok bool, generic string) string {
 	if !ok {
 		return "\t" + generic + "\n"
@@ -81,7 +81,7 @@ func guarded(native builtin, ok bool, generic string) string {
 	return fmt.Sprintf("#if defined %s && !defined __clang__\n\t%s\n#else\n\t%s\n#endif\n", native.macro, native.body, generic)
 }
 
-// widen and narrow move a vector's worth of small elements.
+// widen loads a vector of small elements and widens them.
 func (h *helpers) widen(dt ir.DType, p string) string {
 	elem, _ := narrow(dt)
 	v, extend := "v_u32", "z"
@@ -97,7 +97,7 @@ func (h *helpers) widen(dt ir.DType, p string) string {
 	return "widen_" + elem + "(" + p + ")"
 }
 
-// narrow drops the high bits of a value, whatever its sign.
+// narrow stores the low bits of values, whatever their sign.
 func (h *helpers) narrow(dt ir.DType, p, x string) string {
 	elem := fmt.Sprintf("u%d", 8*ctypes[dt].mem)
 	h.define("narrow_"+elem, func() string {
@@ -111,7 +111,7 @@ func (h *helpers) narrow(dt ir.DType, p, x string) string {
 	return "narrow_" + elem + "(" + p + ", " + x + ")"
 }
 
-// fromMemory turns loaded numbers into values: bytes of a Bool into a mask.
+// fromMemory converts loaded numbers to values: the bytes of a Bool to a mask.
 func fromMemory(dt ir.DType, x string) string {
 	if dt == ir.Bool {
 		return "(v_i32)-" + x
@@ -142,7 +142,7 @@ func (h *helpers) splatLoad(dt ir.DType, p string) string {
 	return fromMemory(dt, h.call("splat", true, held(dt), "*"+p))
 }
 
-// stored is a value as its memory's number: Bool as 0 and 1, in 32 bits.
+// stored is a value as the number that memory holds: a Bool as 0 or 1, in 32 bits.
 func (h *helpers) stored(v operand) string {
 	if v.dt != ir.Bool {
 		return v.expr
@@ -166,14 +166,14 @@ var streamBuiltins = map[int]builtin{
 	64: {"__AVX512F__", "__builtin_ia32_movntps512((float *)p, (w)x);"},
 }
 
-// stream writes a vector of consecutive elements past the caches, where the
-// compiler knows how. p is at a multiple of the vector's size.
+// stream writes a vector of consecutive elements, past the caches if the compiler can. p must be a
+// multiple of the vector's size.
 func (h *helpers) stream(v operand, p string) string {
 	dt := short(v.dt)
 	name := "stream_" + dt
 	h.define(name, func() string {
 		bytes := h.lanes * ctypes[v.dt].mem
-		wide, past := "", "" // as the builtin wants it, where there is one
+		wide, past := "", "" // in the form that the builtin takes, if there is one
 		if native, ok := streamBuiltins[bytes]; ok {
 			wide = fmt.Sprintf("\ttypedef float w __attribute__((vector_size(%d)));\n", bytes)
 			past = "#elif defined " + native.macro + "\n\t" + native.body + "\n"

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// index defines a half of the positions q, q+1, … or of q in every lane (step
-// 1 or 0). Lanes whose low half wrapped carry into the high half.
+// index defines the low or high halves of the positions q, q+1, …, or of q in every lane (step 1 or
+// 0). If the low half of a lane wraps, the high half gets a carry.
 func (h *helpers) index(shift int, q, step string) string {
 	name := fmt.Sprintf("index%d_%s", shift, step)
 	splat := func(x string) string { return h.call("splat", true, ir.Uint32, x) }
@@ -22,12 +22,12 @@ func (h *helpers) index(shift int, q, step string) string {
 	return name + "(" + q + ")"
 }
 
-// strideIndex defines a half of the positions q, q+s, …
+// strideIndex defines the low or high halves of the positions q, q+s, …
 func (h *helpers) strideIndex(shift int, args string) string {
 	name := fmt.Sprintf("index%d", shift)
 	h.define(name, func() string {
 		body := list(ir.Uint32, h.lanes, fmt.Sprintf("(mr_u32)((mr_u64)(q + $ * s) >> %d)", shift))
-		if shift == 0 { // of which no higher bit is seen
+		if shift == 0 { // its higher bits are not used
 			splat := func(x string) string { return h.call("splat", true, ir.Uint32, x) }
 			body = fmt.Sprintf("return %s + %s * (v_u32){%s};", splat("(mr_u32)q"), splat("(mr_u32)s"), each(h.lanes, "$"))
 		}
@@ -36,7 +36,7 @@ func (h *helpers) strideIndex(shift int, args string) string {
 	return name + "(" + args + ")"
 }
 
-// stagedIndex is the same for positions that go through stages.
+// stagedIndex is strideIndex for positions that go through stages.
 func (h *helpers) stagedIndex(shift int, args string) string {
 	name := fmt.Sprintf("staged_index%d", shift)
 	h.define(name, func() string {
@@ -46,8 +46,8 @@ func (h *helpers) stagedIndex(shift int, args string) string {
 	return name + "(" + args + ")"
 }
 
-// stagedLoad defines a load of n elements (a whole vector or what is left),
-// each found through the stages.
+// stagedLoad defines a load of n elements (a whole vector or the rest of a row), each found through
+// the stages.
 func (h *helpers) stagedLoad(dt ir.DType, args string) string {
 	name := "staged_load_" + moved(dt)
 	h.define(name, func() string {
@@ -64,8 +64,8 @@ func (h *helpers) stagedLoad(dt ir.DType, args string) string {
 	return fromMemory(dt, name+"("+args+")")
 }
 
-// stagedStore is the way back. Where z is set the innermost dim is guarded and
-// only the point at position 0 of it stores.
+// stagedStore is the store for stagedLoad. If z is set, the innermost dim is guarded and only the
+// point at position 0 of it stores.
 func (h *helpers) stagedStore(v operand, args string) string {
 	name := "staged_store_" + moved(v.dt)
 	h.define(name, func() string {

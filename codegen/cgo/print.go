@@ -7,23 +7,21 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Unit is one function of a text: a lowered kernel under a name, and what may
-// be relied on.
+// Unit is one function of a text: a lowered kernel with a name and a variant.
 type Unit struct {
 	Name string
 	*codegen.Kernel
 	Variant
 }
 
-// Print writes a lowered kernel as C: the ABI, then one function of type
-// mr_eval with the name given. The text is a function of the arguments alone.
+// Print writes a lowered kernel as C: the ABI, then one function of type mr_eval with the given
+// name. The text depends on the arguments alone.
 func Print(name string, k *codegen.Kernel, v Variant, isa *ISA) (string, error) {
 	return PrintUnits([]Unit{{name, k, v}}, isa)
 }
 
-// PrintUnits is Print for several kernels in one text, such as the phases of
-// one: what they have in common is there once. The widest value of any of them
-// sets the number of lanes.
+// PrintUnits is Print for several kernels in one text, such as the phases of one kernel: shared
+// definitions are written once. The widest value of any unit sets the number of lanes.
 func PrintUnits(units []Unit, isa *ISA) (string, error) {
 	printers, width, err := printersOf(units)
 	if err != nil {
@@ -60,13 +58,13 @@ func PrintUnits(units []Unit, isa *ISA) (string, error) {
 	return head + "\n" + help.text.String() + bodies, nil
 }
 
-// flushText tells the text of a kernel that flushes denormals from that of one that
-// does not: with the same primitives it is the processor that makes the difference,
-// and whoever runs it sets that. No code is kept for both.
+// flushText makes the text of a kernel that flushes denormals differ from that of one that does
+// not. Both have the same primitives; the caller sets the processor's mode. So their code is not
+// shared.
 const flushText = "/* Runs where the processor flushes denormals to zero. */\n"
 
-// printersOf starts to print units, and finds the bytes of the widest value that
-// any of them computes in vectors.
+// printersOf makes the printers of units, and finds the bytes of the widest value that any of them
+// computes in vectors.
 func printersOf(units []Unit) (list []*printer, width int, err error) {
 	for _, u := range units {
 		if len(u.Class) != len(u.Operands) {

@@ -2,10 +2,9 @@ package cgo
 
 import "strings"
 
-// Probe is a function int name(void) that returns 0 where compiled code keeps
-// to IEEE 754 and another number where flags, the environment or a compiler's
-// habits contract products into sums, flush denormals, or round another way.
-// It belongs to every object that is compiled.
+// Probe is a function int name(void) that returns 0 if compiled code follows IEEE 754. It returns
+// another number if flags, the environment or the compiler contract products into sums, flush
+// denormals, or round in another way. Every compiled object contains it.
 func Probe(name string) string {
 	return strings.ReplaceAll(`
 int NAME(void)

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// walkText goes through the domain row by row. A row is a run of points along
-// the innermost dim; where operands begin there is kept from row to row.
+// walkText walks through the domain row by row. A row is a run of points along the innermost dim.
+// The start of each operand in a row is computed from that in the previous row.
 const walkText = `
 static inline void locate(const mr_args *a, mr_i64 p, mr_i64 *at)
 {
@@ -50,8 +50,8 @@ static inline void advance(const mr_args *a, mr_i64 *at, mr_i64 *from, int n)
 }
 `
 
-// guardText tells whether a row's points store: dims of stride 0 other than
-// the innermost stand at 0.
+// guardText tells whether a row's points store: all dims of stride 0, except the innermost, must be
+// at position 0.
 const guardText = `
 static inline int stores(const mr_args *a, int k, const mr_i64 *at)
 {
@@ -63,7 +63,7 @@ static inline int stores(const mr_args *a, int k, const mr_i64 *at)
 }
 `
 
-// used tells which operands the kernel touches.
+// used reports the operands that the kernel uses.
 func (p *printer) used() []bool {
 	used := make([]bool, len(p.k.Operands))
 	for _, in := range p.k.Body {
@@ -78,9 +78,9 @@ func (p *printer) used() []bool {
 	return used
 }
 
-// row prints the evaluation of n points along the innermost dim: first as many
-// full vectors as there are, then the rest in copies that are a vector long.
-// Both go through one loop, so that the body exists once.
+// row prints the evaluation of n points along the innermost dim: first as many full vectors as
+// there are, then the rest in copies that are a vector long. Both use the same loop, so the body
+// exists once.
 func (p *printer) row() error {
 	used := p.used()
 	for i, o := range p.k.Operands {
@@ -123,7 +123,7 @@ func (p *printer) row() error {
 	return nil
 }
 
-// copiesBack tells whether a tail has results to copy.
+// copiesBack reports that a tail has results to copy.
 func (p *printer) copiesBack(used []bool) bool {
 	for i, o := range p.k.Operands {
 		if used[i] && p.direct(i, o) && o.Kind == codegen.Output {
@@ -133,7 +133,7 @@ func (p *printer) copiesBack(used []bool) bool {
 	return len(p.k.Reduces) > 0
 }
 
-// countsDone tells whether the loop needs to know where in the row it stands.
+// countsDone reports that the loop needs its position in the row.
 func (p *printer) countsDone(used []bool) bool {
 	for i, o := range p.k.Operands {
 		if used[i] && o.Kind != codegen.Index && p.v.Class[i] == codegen.Staged {
@@ -143,27 +143,26 @@ func (p *printer) countsDone(used []bool) bool {
 	return p.copiesBack(used)
 }
 
-// direct tells operands that the loop reads or writes through a pointer, which
-// the tail replaces by one to a copy.
+// direct reports operands that the loop accesses through a pointer; the tail replaces it by a
+// pointer to a copy.
 func (p *printer) direct(i int, o codegen.Operand) bool {
 	c := p.v.Class[i]
 	return o.Kind != codegen.Index && (c == codegen.Contiguous || c == codegen.Strided)
 }
 
-// wholeLanes tells operands of which a few neighbours are moved as a vector is.
+// wholeLanes reports operands of which a part of a vector can be moved with loadSome and storeSome.
 func (p *printer) wholeLanes(i int, o codegen.Operand) bool {
 	_, small := narrow(o.DT)
 	return p.direct(i, o) && p.v.Class[i] == codegen.Contiguous && !small
 }
 
-// streams tells outputs that may be stored past the caches: whole vectors, at
-// every point.
+// streams reports outputs that may be stored past the caches: whole vectors, at every point.
 func (p *printer) streams(i int, o codegen.Operand) bool {
 	_, small := narrow(o.DT)
 	return o.Kind == codegen.Output && p.v.Class[i] == codegen.Contiguous && !p.v.Guarded && !small && i < p.v.Streams
 }
 
-// rowStart declares what a row needs of an operand.
+// rowStart declares the variables of an operand for one row.
 func (p *printer) rowStart(i int, o codegen.Operand) {
 	t := ctypes[o.DT].elem
 	c := p.v.Class[i]
@@ -205,7 +204,7 @@ func (p *printer) rowStart(i int, o codegen.Operand) {
 	}
 }
 
-// tailStart points the loop at copies of the last elements of the row.
+// tailStart sets the pointers of the loop to copies of the last elements of the row.
 func (p *printer) tailStart(used []bool) {
 	for i, o := range p.k.Operands {
 		if used[i] && p.direct(i, o) && o.Kind == codegen.Output {
@@ -260,7 +259,7 @@ func (p *printer) tailStart(used []bool) {
 	p.linef(3, "}")
 }
 
-// tailEnd copies results of the tail to where they belong.
+// tailEnd copies results of the tail to their destinations.
 func (p *printer) tailEnd(used []bool) {
 	if !p.copiesBack(used) {
 		return
@@ -316,7 +315,7 @@ func (p *printer) loadStep(i int, dt ir.DType, at string) string {
 	return p.help.load(dt, fmt.Sprintf("p%d + %s", i, at))
 }
 
-// indexStep is a half of the positions of a vector's lanes.
+// indexStep is the low or high half of the positions of a vector's lanes.
 func (p *printer) indexStep(in ir.Instr, at string) string {
 	i := int(in.Imm)
 	shift := 0

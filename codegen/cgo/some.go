@@ -7,10 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The lanes of a vector that count, where the others may have no memory: those
-// behind a guard, and what is left of a row. Bodies of loads and stores by an
-// element's bytes and the number of lanes; p is memory, g the guard, $v the
-// vector's type.
+// Loads and stores of some lanes of a vector, if the other lanes may have no memory: with a guard,
+// or in the rest of a row. The bodies are listed by an element's bytes and the number of lanes; p
+// is memory, g the guard, $v the vector's type.
 var loadSomeBuiltins = map[lanesOf]builtin{
 	{4, 4}: {"__AVX__", `typedef float w __attribute__((vector_size(16)));
 	typedef int i __attribute__((vector_size(16)));
@@ -47,7 +46,7 @@ var storeSomeBuiltins = map[lanesOf]builtin{
 	__builtin_ia32_storeupd512_mask((double *)p, (w)x, __builtin_ia32_ptestmd256((i)g, (i)g, -1));`},
 }
 
-// first is a guard of the first n lanes, or of all where n is more.
+// first is a guard of the first n lanes, or of all if n is more.
 func (h *helpers) first(n string) string {
 	h.define("first", func() string {
 		return fmt.Sprintf("%sv_i32 first(mr_i64 n)\n{\n\treturn (v_i32){%s} < %s;\n}\n\n", inline,
@@ -56,8 +55,8 @@ func (h *helpers) first(n string) string {
 	return "first(" + n + ")"
 }
 
-// loadSome reads those of a vector of consecutive elements whose guard is set; the
-// others are 0. Elements are as large as values.
+// loadSome reads the lanes whose guard is set from consecutive elements; the others are 0. Elements
+// must be as large as values.
 func (h *helpers) loadSome(dt ir.DType, p, guard string) string {
 	t := ctypes[dt]
 	name := "load_some_" + t.short
@@ -71,7 +70,7 @@ func (h *helpers) loadSome(dt ir.DType, p, guard string) string {
 	return name + "(" + p + ", " + guard + ")"
 }
 
-// storeSome writes those lanes of x whose guard is set.
+// storeSome writes the lanes of x whose guard is set.
 func (h *helpers) storeSome(dt ir.DType, p, x, guard string) string {
 	t := ctypes[dt]
 	name := "store_some_" + t.short

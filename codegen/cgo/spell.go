@@ -10,12 +10,12 @@ import (
 type operand struct {
 	expr  string
 	dt    ir.DType
-	width int // of a vector mask's lanes: 4 or 8; 4 for scalars
+	width int // bytes of a vector mask's lanes: 4 or 8; 4 for scalars
 }
 
-// speller turns primitives into C expressions, over vectors or over scalars.
-// Both use the same representation of values, so one table serves them: bytes
-// live in 32 bits, Bool is all ones or zero.
+// speller converts primitives to C expressions, over vectors or over scalars. Both represent values
+// in the same way, so one table serves both: bytes are held in 32 bits, and a Bool is all ones or
+// zero.
 type speller struct {
 	vec  bool
 	help *helpers
@@ -39,7 +39,7 @@ func (s *speller) maskType(width int) string {
 	return s.prefix() + "i32"
 }
 
-// held is the C type of a value, a Bool having the lanes it has.
+// held is the C type of a value; for a Bool it depends on the width of its lanes.
 func (s *speller) held(dt ir.DType, width int) string {
 	if dt == ir.Bool {
 		return s.maskType(width)
@@ -47,7 +47,7 @@ func (s *speller) held(dt ir.DType, width int) string {
 	return s.typ(dt)
 }
 
-// call spells a call of a helper, which it asks for.
+// call writes a call of a helper, and defines the helper.
 func (s *speller) call(name string, dt ir.DType, args ...string) string {
 	return s.help.call(name, s.vec, dt, args...)
 }
@@ -60,7 +60,7 @@ func (s *speller) splat(dt ir.DType, scalar string) string {
 	return s.help.call("splat", true, dt, scalar)
 }
 
-// mask is a Bool operand with lanes of the width asked for.
+// mask is a Bool operand with lanes of the given width.
 func (s *speller) mask(o operand, width int) string {
 	if o.width == width || !s.vec {
 		return o.expr
@@ -68,7 +68,7 @@ func (s *speller) mask(o operand, width int) string {
 	return fmt.Sprintf("__builtin_convertvector(%s, %s)", o.expr, s.maskType(width))
 }
 
-// primitive is one row of the table of spellings.
+// primitive is one entry of the table of spellings.
 type primitive func(s *speller, in ir.Instr, a []operand) string
 
 var primitives = [ir.NumOps]primitive{
@@ -105,13 +105,12 @@ var primitives = [ir.NumOps]primitive{
 	ir.Lookup:  lookup,
 }
 
-// spell returns the expression of an instruction, and the lane width of the
-// mask it makes where it makes one.
+// spell returns the expression of an instruction, and for a mask the width of its lanes.
 func (s *speller) spell(in ir.Instr, a []operand) (operand, error) {
 	f := primitives[in.Op]
 	switch {
 	case in.Op == ir.Rare:
-		f = rare // outside the table, which its sub-program is spelled by
+		f = rare // not in the table, because rare uses the table to spell its sub-program
 	case f == nil:
 		return operand{}, fmt.Errorf("codegen/cgo: %v is not a primitive", in.Op)
 	}
@@ -126,8 +125,8 @@ func (s *speller) spell(in ir.Instr, a []operand) (operand, error) {
 	return out, s.help.err
 }
 
-// maskWidth says how wide the lanes of a vector mask come out: as what was
-// compared, or as the widest mask that entered.
+// maskWidth is the width of the lanes of a vector mask: that of the compared values, or of the
+// widest mask among the operands.
 func maskWidth(in ir.Instr, a []operand) int {
 	w := 4
 	for _, o := range a {
@@ -153,7 +152,7 @@ func helper(name string) primitive {
 	}
 }
 
-// wrapped brings a result of 32-bit arithmetic back to eight bits.
+// wrapped reduces a Uint8 result of 32-bit arithmetic to eight bits.
 func (s *speller) wrapped(dt ir.DType, expr string) string {
 	if dt != ir.Uint8 {
 		return expr
@@ -161,8 +160,7 @@ func (s *speller) wrapped(dt ir.DType, expr string) string {
 	return fmt.Sprintf("(%s) & %s", expr, s.splat(ir.Uint8, "0xffu"))
 }
 
-// arithmetic on signed integers goes through the unsigned type, where C
-// defines wrapping.
+// arithmetic on signed integers uses the unsigned type, for which C defines wrapping.
 func arithmetic(op string) primitive {
 	return func(s *speller, in ir.Instr, a []operand) string {
 		if in.DT == ir.Int32 || in.DT == ir.Int64 {
@@ -215,7 +213,7 @@ func shift(op string) primitive {
 	}
 }
 
-// compare makes masks: a vector comparison does by itself, a scalar one is
+// compare makes masks. A vector comparison gives a mask; the result of a scalar comparison is
 // negated. Masks themselves are compared bit by bit.
 func compare(op string) primitive {
 	return func(s *speller, in ir.Instr, a []operand) string {
@@ -246,8 +244,7 @@ func choose(s *speller, in ir.Instr, a []operand) string {
 	return s.call("sel", in.DT, s.mask(a[0], ctypes[in.DT].size), a[1].expr, a[2].expr)
 }
 
-// ones holds the bits of 1 in each type, which a mask is anded with to become
-// a number.
+// ones holds the literal of 1 in each type; a mask is ANDed with it to become a number.
 var ones = [ir.NumDTypes]string{
 	ir.Uint8: "1u", ir.Int32: "1", ir.Int64: "1", ir.Uint32: "1u", ir.Uint64: "1u",
 	ir.Float32: "0x1p+00f", ir.Float64: "0x1p+00",
@@ -282,8 +279,8 @@ func convert(s *speller, in ir.Instr, a []operand) string {
 	return s.value(to, x)
 }
 
-// fit brings a value held in 32 bits into the range of a smaller type, by its
-// low bits; to a wider type it changes the type only.
+// fit reduces a value held in 32 bits to the low bits of a smaller type; for a wider type it only
+// changes the C type.
 func (s *speller) fit(to, from ir.DType, x string) string {
 	bits := to.Bits()
 	elem, small := narrow(to)

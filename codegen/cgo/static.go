@@ -2,20 +2,18 @@ package cgo
 
 import "strings"
 
-// Width is the bytes of the widest value that units compute in vectors, by which
-// [PrintUnits] chooses the lanes of all of them: units of different widths are
-// better printed apart.
+// Width is the bytes of the widest value that units compute in vectors. [PrintUnits] chooses the
+// lanes of all units by it, so units of different widths should be printed apart.
 func Width(units []Unit) (int, error) {
 	_, width, err := printersOf(units)
 	return width, err
 }
 
-// PrintStatic is [PrintUnits] for a file that is compiled with a program, by cgo,
-// which lets no flags through that name instructions or forbid contraction:
-// both are asked for in the text. Contraction is off by -std=c11, too, which
-// cgo takes. What is behind the units must follow as tail, so that it is
-// compiled in the same way. Where the compiler or the architecture does not
-// know the ISA the text is empty.
+// PrintStatic is [PrintUnits] for a file that cgo compiles with a program. cgo allows no flags that
+// name instructions or forbid contraction, so the text asks for both. (Contraction is also off with
+// -std=c11, which cgo allows.) C code after the units must be passed as tail, which is then
+// compiled in the same way. If the compiler or the architecture does not have the ISA, the text is
+// empty after preprocessing.
 func PrintStatic(units []Unit, isa *ISA, tail string) (string, error) {
 	text, err := PrintUnits(units, isa)
 	if err != nil {
@@ -27,9 +25,9 @@ func PrintStatic(units []Unit, isa *ISA, tail string) (string, error) {
 // X86 is the condition under which the compiler knows ISAs that have a Target.
 const X86 = "(defined __x86_64__ || defined __i386__) && defined __GNUC__"
 
-// staticHead asks for arithmetic as the flags of tier 1 do, and for the ISA.
-// Vectors wider than a register are passed by inlined functions only, of which
-// GCC warns all the same.
+// staticHead asks for the arithmetic that the flags of tier 1 ask for, and for the ISA. Only
+// inlined functions pass vectors wider than a register, but GCC warns about them, so it turns this
+// warning off.
 func staticHead(isa *ISA) string {
 	var b strings.Builder
 	if isa.Target != "" {

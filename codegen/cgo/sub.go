@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// lookup defines a table and the function that reads it, and returns the
-// function's name. Indices are in range where their result is used; in lanes
-// whose result is thrown away they may be anything, so they are clamped.
+// lookup defines a table and the function that reads it, and returns the function's name. Indices
+// are in range where the result is used. In other lanes they may have any value, so they are
+// clamped.
 func (h *helpers) lookup(vec bool, id uint64, dt ir.DType) string {
 	t := ir.TableByID(id)
 	if t == nil || len(t.Bits) == 0 {
@@ -67,8 +67,8 @@ func (h *helpers) sub(id uint64) string {
 	return name
 }
 
-// scalarFunc is a Prog of one result as a function of its parameters. It is
-// kept out of line: it is called where few values need it.
+// scalarFunc is a Prog with one result as a function of its parameters. It is not inlined, because
+// few values need it.
 func (h *helpers) scalarFunc(name string, p *ir.Prog) (string, error) {
 	if len(p.Results) != 1 {
 		return "", fmt.Errorf("codegen/cgo: sub-program %s has %d results", p.Name, len(p.Results))
@@ -113,7 +113,7 @@ func (h *helpers) literal(dt ir.DType, bits uint64) string {
 	return t
 }
 
-// operands are the values an instruction works on.
+// operands are the values of an instruction's operands.
 func operands(in ir.Instr, vals []operand) []operand {
 	var a []operand
 	for _, r := range in.Args {
@@ -124,8 +124,8 @@ func operands(in ir.Instr, vals []operand) []operand {
 	return a
 }
 
-// rare spells the slow path of few lanes: a test of all, and a function out of
-// line that redoes the lanes in need one by one.
+// rare writes the slow path of a few lanes: a test of all lanes, and a function, not inlined, that
+// recomputes the lanes that need it one by one.
 func (h *helpers) rare(s *speller, in ir.Instr, a []operand) string {
 	sub := h.sub(in.Imm)
 	var args []string

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// ctype is how values of a dtype are spelled.
+// ctype describes the C types of a dtype.
 type ctype struct {
 	short  string // v_f32 is a vector, s_f32 a scalar, e_f32 an element in memory
 	scalar string // C type of a scalar value
@@ -16,9 +16,9 @@ type ctype struct {
 	mem    int    // bytes of an element in memory
 }
 
-// Values of eight and sixteen bits are held in 32, a 16-bit float as its bits: vectors of a kernel then have one
-// number of lanes whatever they hold, and no ISA has all byte operations. A
-// Bool is a mask, all ones or zero; see [printer.mask].
+// Values of 8 and 16 bits are held in 32 bits, a 16-bit float as its bits. Then all vectors of a
+// kernel have the same number of lanes; besides, no ISA has all byte operations. A Bool is a mask,
+// all ones or zero; see [speller.mask].
 var ctypes = [ir.NumDTypes]ctype{
 	ir.Bool:     {"i32", "mr_i32", "mr_u8", 4, 1},
 	ir.Uint8:    {"u32", "mr_u32", "mr_u8", 4, 1},
@@ -35,13 +35,13 @@ var ctypes = [ir.NumDTypes]ctype{
 	ir.Float64:  {"f64", "double", "double", 8, 8},
 }
 
-// narrow is the memory of elements that are smaller than their values.
+// narrow is the memory type of elements that are smaller than their values.
 func narrow(dt ir.DType) (elem string, ok bool) {
 	t := ctypes[dt]
 	return strings.TrimPrefix(t.elem, "mr_"), t.mem < t.size
 }
 
-// held is the dtype whose value has what memory holds: a Bool's is a number.
+// held is the dtype whose value has what memory holds: for a Bool that is a number.
 func held(dt ir.DType) ir.DType {
 	if dt == ir.Bool {
 		return ir.Uint8
@@ -49,7 +49,7 @@ func held(dt ir.DType) ir.DType {
 	return dt
 }
 
-// moved is what functions that move elements of a dtype are named after.
+// moved is the suffix of functions that move elements of a dtype.
 func moved(dt ir.DType) string {
 	if elem, ok := narrow(dt); ok {
 		return elem
@@ -57,7 +57,7 @@ func moved(dt ir.DType) string {
 	return short(dt)
 }
 
-// floating tells the floats that C has.
+// floating reports the floats that C has.
 func floating(dt ir.DType) bool { return dt == ir.Float32 || dt == ir.Float64 }
 
 // signedOf and unsignedOf are the integer types of a value's width.
@@ -78,8 +78,8 @@ func unsignedOf(dt ir.DType) ir.DType {
 // short is the suffix of types and helpers.
 func short(dt ir.DType) string { return ctypes[dt].short }
 
-// vectorTypes declares the types of a kernel with n lanes: s_ scalar values,
-// v_ vectors of them, m_ the same at any address.
+// vectorTypes declares the types of a kernel with n lanes: s_ are scalar values, v_ are vectors of
+// them, and m_ are the same vectors at any address.
 func vectorTypes(n int) string {
 	var b strings.Builder
 	for _, dt := range []ir.DType{ir.Int32, ir.Uint32, ir.Int64, ir.Uint64, ir.Float32, ir.Float64} {
@@ -97,7 +97,7 @@ func vectorTypes(n int) string {
 	return b.String()
 }
 
-// each repeats a form for lanes 0 to n-1, $ standing for the lane.
+// each repeats form for lanes 0 to n-1; $ stands for the lane.
 func each(n int, form string) string {
 	parts := make([]string, n)
 	for i := range parts {

@@ -2,8 +2,8 @@ package glsl
 
 import "github.com/millrace-go/millrace/codegen/shader"
 
-// Dialect is GLSL 4.30. Storage buffers are bound under the numbers of their
-// bindings, in the order of a shader's list; run-time words are uniform block 0.
+// Dialect is GLSL 4.30. Storage buffers are bound by the numbers of their bindings, in the order of
+// a shader's list; run-time words are uniform block 0.
 var Dialect = &shader.Dialect{
 	Name:      "glsl",
 	Header:    "#version 430 core\n",
@@ -50,9 +50,9 @@ var Dialect = &shader.Dialect{
 	Wide:      "struct wide { $0 l; $0 h; };",
 }
 
-// helpers are what other languages have as operators: bits as those of another
-// type, and selection and logic over vectors of bools. Their names go without the
-// prefix of package shader's helpers, which code of one lane has in a form of its own.
+// helpers are operations that other languages have as operators: the bits of one type as another,
+// and selection and logic on vectors of bools. Their names lack the prefix of package shader's
+// helpers, because that package copies prefixed helpers for code of one lane.
 const helpers = `
 float as_float(float x) { return x; }
 float as_float(int x) { return intBitsToFloat(x); }

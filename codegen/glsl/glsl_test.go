@@ -14,9 +14,8 @@ import (
 	"github.com/millrace-go/millrace/internal/shadertest"
 )
 
-// TestGolden holds the text of shaders, and of all ops. The cases are those of
-// WGSL, and what is printed for them differs by its words only: control flow and
-// assignments are the same, line by line.
+// TestGolden checks the text of some shaders, and of all ops. The cases are those of WGSL. The texts
+// differ only in words: control flow and assignments are the same, line by line.
 func TestGolden(t *testing.T) {
 	texts := shadertest.Golden(t, Dialect, "testdata")
 	others := shadertest.Golden(t, wgsl.Dialect, "../wgsl/testdata")
@@ -36,8 +35,8 @@ func TestGolden(t *testing.T) {
 
 var target = regexp.MustCompile(`^(?:precise )?(?:[a-z0-9<>]+ )?([a-z0-9_]+)(?:\[.*\])?(?:\.[xyzw])? = `)
 
-// shape is what each line of a shader does, whatever the language: which block it
-// begins, or what it assigns to.
+// shape is the structure of a shader in any language: for each line the block that it begins, or the
+// variable to which it assigns.
 func shape(text string) (list []string) {
 	for line := range strings.Lines(text) {
 		line = strings.Trim(line, "\t\n")
@@ -53,7 +52,7 @@ func shape(text string) (list []string) {
 	return list
 }
 
-// TestCompilers: the reference compiler takes every shader, where it is installed.
+// TestCompilers checks that the reference compiler, if installed, accepts every shader.
 func TestCompilers(t *testing.T) {
 	compiler, err := exec.LookPath("glslangValidator")
 	if err != nil {

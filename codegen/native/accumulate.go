@@ -212,8 +212,8 @@ func (c *code) accumulateExtreme(j int, a *accumulator, v value, u, n int) {
 	c.item(item{o: vpand, size: size, d: a.real[0], s: [3]value{a.real[0], m}, imm: noImm})
 }
 
-// closeExtreme gives the extremum in the registers its sign of zero and its NaNs, and joins it to the
-// first lanes.
+// closeExtreme gives the extremum in the registers its sign of zero and its NaNs, and joins it to
+// the first lanes.
 func (c *code) closeExtreme(j int, a *accumulator) {
 	f, k := &c.v.Folds[j], kinds[c.foldDType(j)]
 	n, o := c.vals[a.sign].size, maxs[k]

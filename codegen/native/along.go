@@ -75,8 +75,8 @@ type DotsFrame struct {
 	K    int64
 }
 
-// dots makes the function of DotsFrame. If one result is a long sum, its blocks of k become lanes, so
-// the steps do not wait for each other.
+// dots makes the function of DotsFrame. If one result is a long sum, its blocks of k become lanes,
+// so the steps do not wait for each other.
 func (g *dotGen) dots() {
 	var f DotsFrame
 	const count, offset = rcx, rdx

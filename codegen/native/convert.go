@@ -94,8 +94,8 @@ func (c *code) choice(m value, n, elem int, bits uint64) value {
 	return c.item(item{o: o, size: n, d: c.vec(n), mem: c.vals[set].mem, inMem: true, k: m, zero: true, imm: noImm})
 }
 
-// fit reduces a value held in 32 bits to the low bits of a smaller type; for a type of the same width
-// it does nothing.
+// fit reduces a value held in 32 bits to the low bits of a smaller type; for a type of the same
+// width it does nothing.
 func (c *code) fit(to, from ir.DType, v value) value {
 	bits := to.Bits()
 	n := c.bytes(to)
@@ -188,7 +188,8 @@ func (c *code) changeAVX2(from, to ir.DType, v value) value {
 			c.vector(vmovssTo, 16, args{reg: c.laneReg, rm: inMem(d), imm: noImm})
 		})
 	case pair{ir.Uint64, ir.Float32}:
-		// For 2^63 and more: convert half of it, with the lost bit in its lowest bit, and double that.
+		// For 2^63 and more: convert half of it, with the lost bit in its lowest bit, and double
+		// that.
 		one := c.splat(8, 1, n)
 		half := c.op3(vpor, n, c.op2i(vpsrlq, n, n, v, 1), c.op3(vpand, n, v, one))
 		big := c.op3(vpcmpgtq, n, c.splat(8, 0, n), v)

@@ -2,13 +2,14 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Division of many elements by the same divisor. A core's divider takes as long for a quotient as its
-// other units take for ten additions. Let z be the divisor's reciprocal, rounded to nearest, and
-// q = x*z. The remainder r = q*y - x has no rounding error. Then q - r*z is the quotient, rounded to
-// nearest, unless something underflows or overflows (Markstein; Brisebarre, Muller and Raina,
-// "Accelerating correctly rounded floating-point division when the divisor is known in advance",
-// 2004). So this method is used if the divisor is positive and about 1, for elements that are zero
-// or far from underflow and overflow; other elements are divided. Signs of zeros are right, too.
+// Division of many elements by the same divisor. A core's divider takes as long for a quotient as
+// its other units take for ten additions. Let z be the divisor's reciprocal, rounded to nearest,
+// and q = x*z. The remainder r = q*y - x has no rounding error. Then q - r*z is the quotient,
+// rounded to nearest, unless something underflows or overflows (Markstein; Brisebarre, Muller and
+// Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
+// advance", 2004). So this method is used if the divisor is positive and about 1, for elements that
+// are zero or far from underflow and overflow; other elements are divided. Signs of zeros are
+// right, too.
 
 // divisor is the data in the frame that belongs to a common divisor.
 type divisor struct {
@@ -27,8 +28,8 @@ func divideRange(k kind) (from, span, least, most uint64) {
 	return (127 - 100) << 24, 200 << 24, (127 - 24) << 23, (127 + 24) << 23
 }
 
-// divides reports that instruction i divides each point by a value that many points share, and that a
-// step has too little other work to hide the time of the divider.
+// divides reports that instruction i divides each point by a value that many points share, and that
+// a step has too little other work to hide the time of the divider.
 func (c *code) divides(i int) bool {
 	in := &c.k.Body[i]
 	return !c.hidesDivisions && in.Op == ir.FDiv && c.isa.EVEX && !in.DT.Storage() && c.need[i] && c.level[i] == perPoint && c.level[in.Args[1]] < perPoint

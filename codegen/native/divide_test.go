@@ -15,8 +15,8 @@ import (
 )
 
 // TestOneDivisor divides many elements by one divisor. Its mantissas give quotients near the middle
-// between two floats, its exponents are near the ends of the range that is multiplied, and some elements
-// are outside of it.
+// between two floats, its exponents are near the ends of the range that is multiplied, and some
+// elements are outside of it.
 func TestOneDivisor(t *testing.T) {
 	const n, rows = 512, 4
 	exponents := map[ir.DType][]int{
@@ -87,8 +87,8 @@ func TestOneDivisor(t *testing.T) {
 	}
 }
 
-// TestHiddenDivisions checks that divisions by a common divisor become products only if a step has too
-// little other work to hide the divider's time.
+// TestHiddenDivisions checks that divisions by a common divisor become products only if a step has
+// too little other work to hide the divider's time.
 func TestHiddenDivisions(t *testing.T) {
 	for _, isa := range runnable() {
 		if !isa.EVEX {

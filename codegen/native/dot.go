@@ -74,8 +74,9 @@ type TileFrame struct {
 	Near, LdNear int64
 }
 
-// AlongFrame is the argument of the functions for columns of y that run along k: a tile of one vector
-// of columns. Its Y, LdY, StepY, StepC and Panels are not used. K is a multiple of AlongStep.
+// AlongFrame is the argument of the functions for columns of y that run along k: a tile of one
+// vector of columns. Its Y, LdY, StepY, StepC and Panels are not used. K is a multiple of
+// AlongStep.
 type AlongFrame struct {
 	TileFrame
 	Columns [16]unsafe.Pointer // one per lane of a vector; several may be equal

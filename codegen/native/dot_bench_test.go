@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// BenchmarkTile runs the largest tile on panels of a strip that the second-level cache holds, in turns
-// with a measurement of the core's limit.
+// BenchmarkTile runs the largest tile on panels of a strip that the second-level cache holds, in
+// turns with a measurement of the core's limit.
 func BenchmarkTile(b *testing.B) {
 	for i, isa := range []*ISA{AVX2, AVX512} {
 		if !machine.Level().Has(machine.ISA(i + 1)) {

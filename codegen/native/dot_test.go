@@ -98,8 +98,8 @@ func someNumbers[T number](rng *rand.Rand, n int) []T {
 	return list
 }
 
-// TestTile compares tiles of all forms with the definition: packed or in place, chains that begin and end
-// in Acc, and missing columns, which must not be touched.
+// TestTile compares tiles of all forms with the definition: packed or in place, chains that begin
+// and end in Acc, and missing columns, which must not be touched.
 func TestTile(t *testing.T) {
 	eachDot(t, tileTest[float32], tileTest[float64], tileTest[uint32], tileTest[uint64])
 }

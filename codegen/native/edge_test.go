@@ -232,8 +232,8 @@ func (l *exact) nearest(a uintptr) string {
 	return s.String()
 }
 
-// interpret runs the launch in the interpreter, whose operands have one stride per dim. The points of
-// staged operands have no stride, so each point becomes a launch.
+// interpret runs the launch in the interpreter, whose operands have one stride per dim. The points
+// of staged operands have no stride, so each point becomes a launch.
 func (l *exact) interpret() error {
 	staged := false
 	for i := range l.places {
@@ -283,8 +283,8 @@ func mxcsrFor(k *codegen.Kernel) uint32 {
 	return machine.KeepMXCSR
 }
 
-// checkExact compares code with the interpreter, in all bytes of all operands. A fault of an index is no
-// failure: the results are then undefined, but the recorded fault must be right.
+// checkExact compares code with the interpreter, in all bytes of all operands. A fault of an index
+// is no failure: the results are then undefined, but the recorded fault must be right.
 func checkExact(l *exact, f *Func, code *machine.Code) error {
 	before := copies(l.data)
 	words, err := l.call(f, code, mxcsrFor(l.k))
@@ -370,9 +370,9 @@ func lengths() (list []int) {
 	return list
 }
 
-// TestNothingBeyond copies rows of every length between operands that end, or begin, at memory that must
-// not be touched, in every class and of every dtype: plain, with a loaded guard, through an index, and
-// through an index with a guard.
+// TestNothingBeyond copies rows of every length between operands that end, or begin, at memory that
+// must not be touched, in every class and of every dtype: plain, with a loaded guard, through an
+// index, and through an index with a guard.
 func TestNothingBeyond(t *testing.T) {
 	const plain = `in 0 : %[1]v
 out 1 : %[1]v
@@ -436,8 +436,8 @@ store 3 %%2
 	}
 }
 
-// TestGuardedEdges loads the points that a guard admits, of rows whose other points are outside of all
-// memory, as with padding.
+// TestGuardedEdges loads the points that a guard admits, of rows whose other points are outside of
+// all memory, as with padding.
 func TestGuardedEdges(t *testing.T) {
 	const text = `in 0 : %[1]v
 index 1
@@ -484,8 +484,8 @@ store 2 %%6
 	}
 }
 
-// TestRandomLoads compares kernels with all kinds of loads, each operand at a fence, in random classes,
-// also staged ones.
+// TestRandomLoads compares kernels with all kinds of loads, each operand at a fence, in random
+// classes, also staged ones.
 func TestRandomLoads(t *testing.T) {
 	n := times(t, 150)
 	for _, isa := range runnable() {

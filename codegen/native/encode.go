@@ -201,8 +201,8 @@ func (t *opInfo) dispUnit(size int, broadcast bool) int {
 	return size >> t.half
 }
 
-// tail emits the opcode, the operand in ModRM.rm and the rest. unit is 1 or 0 if displacements are in
-// bytes.
+// tail emits the opcode, the operand in ModRM.rm and the rest. unit is 1 or 0 if displacements are
+// in bytes.
 func (a *asm) tail(t *opInfo, x args, unit int) {
 	a.emit(t.code)
 	after := 0

@@ -2,8 +2,8 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Maximum and Minimum of floats as primitives: NaN wins, and -0 is below +0. Joins of two elements use
-// them, see [ISA.Spells]; in kernels they are lowered.
+// Maximum and Minimum of floats as primitives: NaN wins, and -0 is below +0. Joins of two elements
+// use them, see [ISA.Spells]; in kernels they are lowered.
 
 // Spells reports that the target has code for a float op that [codegen.Lower] would expand.
 func (t *ISA) Spells(op ir.Op) bool { return t.primitives[op] != nil }
@@ -40,7 +40,8 @@ func extremumOf(least bool) primitive {
 }
 
 // extremumVEX takes the extremum in both orders of the operands. If both are zeros, the instruction
-// gives its second operand, so the two results have the bits of both zeros. Otherwise they are equal.
+// gives its second operand, so the two results have the bits of both zeros. Otherwise they are
+// equal.
 func (c *code) extremumVEX(k kind, n int, least bool, x, y value) value {
 	o, logic := maxs[k], vpand
 	if least {

@@ -31,8 +31,8 @@ func (l *exact) tiny(rng *rand.Rand) {
 	}
 }
 
-// TestFlushedChoices checks the instruction that replaces a comparison and a Where. A Where copies bits,
-// but this instruction treats denormals as zeros if they are flushed.
+// TestFlushedChoices checks the instruction that replaces a comparison and a Where. A Where copies
+// bits, but this instruction treats denormals as zeros if they are flushed.
 func TestFlushedChoices(t *testing.T) {
 	for _, isa := range runnable() {
 		f := &fences{t: t}

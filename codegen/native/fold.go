@@ -12,13 +12,13 @@ import (
 // for the operation's own values.
 const foldVectors = 4
 
-// CompileFold makes code that folds groups of ir.FoldLanes elements into as many lanes. k is lowered.
-// It joins an element, operand 1, to a lane, operand 0; its result is operand 2. All have the same
-// dtype, which must be as wide in memory as in registers.
+// CompileFold makes code that folds groups of ir.FoldLanes elements into as many lanes. k is
+// lowered. It joins an element, operand 1, to a lane, operand 0; its result is operand 2. All have
+// the same dtype, which must be as wide in memory as in registers.
 //
 // image and element may be nil. image converts an element to the form that k joins, and element
-// converts it back: comparing floats is faster as integers. Both have two operands and are applied to
-// operand 0.
+// converts it back: comparing floats is faster as integers. Both have two operands and are applied
+// to operand 0.
 //
 // In the frame operand 0 has the address of the lanes. Operand 1 has the address of the first group
 // and, in RowStep, the bytes to the next; rows are groups.
@@ -125,7 +125,8 @@ func (c *code) replace(lanes, by []value) {
 // joinClasses are the classes of a join's operands.
 var joinClasses [3]codegen.AccessClass
 
-// apply appends the items of a kernel whose operands are the vectors x and y, and returns its results.
+// apply appends the items of a kernel whose operands are the vectors x and y, and returns its
+// results.
 func (c *code) apply(k *codegen.Kernel, x, y []value) []value {
 	own := c.kernel
 	defer func() { c.kernel = own }()

@@ -13,8 +13,8 @@ const TreeRows = 8
 // RowJoin says which rows are joined, and in which order.
 type RowJoin struct {
 	// Tree is the number of rows that are joined in halves, like the lanes of a fold: 0 with 4, 1
-	// with 5 and so on; then the results 2 apart, then 1 apart. Tree 0 is a chain instead: it joins as
-	// many rows as the frame says, one after another.
+	// with 5 and so on; then the results 2 apart, then 1 apart. Tree 0 is a chain instead: it joins
+	// as many rows as the frame says, one after another.
 	Tree int
 	// Onto makes a chain begin with the present contents of the results' memory.
 	Onto bool
@@ -24,10 +24,10 @@ type RowJoin struct {
 // memory as in registers.
 //
 // In the frame operand 0 has the address of the results, which must not overlap the rows. Operand 1
-// has the address of the first row, in RowStep the bytes to the next row, and in Step the distance in
-// bytes at which it prefetches. Points are columns; there must be at least Lanes. All this is one
-// unit, and FrameUnits is the number of units: RowStep of operand 0 and IndexStep of operand 1 are
-// the bytes to the next unit.
+// has the address of the first row, in RowStep the bytes to the next row, and in Step the distance
+// in bytes at which it prefetches. Points are columns; there must be at least Lanes. All this is
+// one unit, and FrameUnits is the number of units: RowStep of operand 0 and IndexStep of operand 1
+// are the bytes to the next unit.
 func CompileRowJoin(f Fold, j RowJoin, isa *ISA) (*Func, error) {
 	if j.Tree < 0 || j.Tree > TreeRows || j.Tree > 0 && j.Onto {
 		return nil, fmt.Errorf("codegen/native: no such join of rows: %+v", j)
@@ -48,8 +48,8 @@ type rowJoin struct {
 	last value // the last vector of the results before anything was joined to it
 }
 
-// Registers. A tree uses two bases, four rows apart, and adds 0 to 3 steps to each. A chain counts its
-// rows.
+// Registers. A tree uses two bases, four rows apart, and adds 0 to 3 steps to each. A chain counts
+// its rows.
 const (
 	joinBase, joinBase4, joinStep, joinStep3 = r8, r9, r10, r11
 	joinRow, joinLeft                        = rbx, r9

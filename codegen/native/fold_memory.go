@@ -18,8 +18,8 @@ type memoryFold struct {
 // packedOps join vectors of bytes.
 var packedOps = map[ir.Op]op{ir.Add: vpaddb, ir.Maximum: vpmaxub, ir.Minimum: vpminub, ir.Or: vpor, ir.And: vpand}
 
-// JoinsBytes reports an operation that can join vectors of bytes in memory. The kernel of such a fold
-// is not lowered.
+// JoinsBytes reports an operation that can join vectors of bytes in memory. The kernel of such a
+// fold is not lowered.
 func (t *ISA) JoinsBytes(o ir.Op) bool { return !t.A64 && packedOps[o] != opNone }
 
 func newMemoryFold(f *Fold, isa *ISA) (*memoryFold, error) {

@@ -27,8 +27,8 @@ type rowFold struct {
 	lanesAt [sideBySide]int // by row: its lanes in the frame
 }
 
-// sideBySide is the number of rows that are folded in turns if their lanes fit into registers: one of
-// the first half of the rows and one of the second. Processors then prefetch at two places in
+// sideBySide is the number of rows that are folded in turns if their lanes fit into registers: one
+// of the first half of the rows and one of the second. Processors then prefetch at two places in
 // memory, which is faster than at one.
 const sideBySide = 2
 

@@ -8,7 +8,7 @@ package native
 //	24  set to 1 with the first index that is out of range where that is a fault
 //	32  its operand
 //	40  the least such index
-//	64  operands, OperandBytes each: see Operand
+//	64  operands, OperandBytes each: see Address and the words after it
 //	    scalars, a word each
 type Frame struct {
 	Bytes    int // in total

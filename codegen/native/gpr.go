@@ -147,8 +147,8 @@ func (a *asm) storeSize(size int, m mem, r gpr) {
 	a.text(begin, "mov %v,%s", m, name)
 }
 
-// loadSize reads an element of so many bytes and extends it by its sign or by zeros: to 64 bits if it
-// has four bytes or more, else to 32.
+// loadSize reads an element of so many bytes and extends it by its sign or by zeros: to 64 bits if
+// it has four bytes or more, else to 32.
 func (a *asm) loadSize(size int, signed bool, r gpr, m mem) {
 	if a.isa.A64 {
 		a.loadSizeA64(size, signed, r, m)

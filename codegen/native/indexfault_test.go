@@ -35,8 +35,8 @@ func TestEmptyAxis(t *testing.T) {
 	}
 }
 
-// TestLeastFault checks that of all indices that are out of range and that a guard admits, the least is
-// recorded, and of equal ones that of the first operand, wherever they are.
+// TestLeastFault checks that of all indices that are out of range and that a guard admits, the
+// least is recorded, and of equal ones that of the first operand, wherever they are.
 func TestLeastFault(t *testing.T) {
 	const text = `in 0 : float32
 in 1 : int64

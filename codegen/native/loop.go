@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// plan chooses how many vectors a step of the main loop computes. Their instructions take turns, which
-// keeps a core's units busy while results are not ready, as long as there are enough registers. plan
-// uses the remaining registers for the values that the loops read most.
+// plan chooses how many vectors a step of the main loop computes. Their instructions take turns,
+// which keeps a core's units busy while results are not ready, as long as there are enough
+// registers. plan uses the remaining registers for the values that the loops read most.
 func (c *code) plan() (unroll int) {
 	unroll = 4
 	switch n := c.work(); {
@@ -63,7 +63,8 @@ func (c *code) unpin() {
 	}
 }
 
-// loop emits a loop over whole steps of n vectors. turns is the number of steps per iteration; 0: one.
+// loop emits a loop over whole steps of n vectors. turns is the number of steps per iteration; 0:
+// one.
 func (c *code) loop(n, turns int) {
 	top, out := c.newLabel(), c.newLabel()
 	step := max(turns, 1) * n * c.lanes

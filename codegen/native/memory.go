@@ -5,13 +5,13 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// pointers hold the addresses of the most used operands; other addresses are read from the frame when
-// they are needed. rcx counts the points of a row, rdx is their number. rax, rbx, rsi and r15 are free
-// between items.
+// pointers hold the addresses of the most used operands; other addresses are read from the frame
+// when they are needed. rcx counts the points of a row, rdx is their number. rax, rbx, rsi and r15
+// are free between items.
 var pointers = [...]gpr{r8, r9, r10, r11, r12, r13}
 
-// base returns the register that holds an operand's address. If none does, pre loads the address into
-// spare.
+// base returns the register that holds an operand's address. If none does, pre loads the address
+// into spare.
 func (c *code) base(i int, spare gpr) (g gpr, pre func()) {
 	if g := c.pointer[i]; g != noReg {
 		return g, nil
@@ -58,8 +58,8 @@ func (c *code) fromBytes(dt ir.DType, v value) value {
 
 func signedMemory(dt ir.DType) bool { return dt == ir.Int8 || dt == ir.Int16 || dt == ir.Int32 }
 
-// loadOp is the load of a whole vector of elements of size bytes, extended by their sign if signed is
-// set.
+// loadOp is the load of a whole vector of elements of size bytes, extended by their sign if signed
+// is set.
 func loadOp(size int, signed bool) op {
 	switch {
 	case size == 1 && signed:
@@ -76,13 +76,13 @@ func loadOp(size int, signed bool) op {
 	return vmovups
 }
 
-// AheadBytes is the distance from a load to the line that is prefetched with it. It is far enough for
-// memory to answer in time, and near enough to stay in the first-level cache. Processors also prefetch
-// themselves, but too little for a core that computes between its loads.
+// AheadBytes is the distance from a load to the line that is prefetched with it. It is far enough
+// for memory to answer in time, and near enough to stay in the first-level cache. Processors also
+// prefetch themselves, but too little for a core that computes between its loads.
 const AheadBytes = 2048
 
-// askAhead prefetches the line that a later load needs. If several vectors share a line, only the first
-// prefetches it.
+// askAhead prefetches the line that a later load needs. If several vectors share a line, only the
+// first prefetches it.
 func (c *code) askAhead(i int, m mem) {
 	if !c.v.Far || c.tail != 0 || c.isa.A64 || c.pointer[i] == noReg || m.disp%cacheLine != 0 {
 		return
@@ -146,8 +146,8 @@ func (c *code) tailOf(size int) value {
 	return c.tail
 }
 
-// someLanes loads the lanes of a mask. If the mask is empty, it skips the load: a masked load of memory
-// that does not exist is slow, even with an empty mask.
+// someLanes loads the lanes of a mask. If the mask is empty, it skips the load: a masked load of
+// memory that does not exist is slow, even with an empty mask.
 func (c *code) someLanes(load item, lanes value) value {
 	return c.item(item{d: load.d, k: lanes, size: load.size, imm: noImm, emit: func(r *regs) {
 		skip := c.newLabel()

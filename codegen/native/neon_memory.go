@@ -2,7 +2,8 @@ package native
 
 import "github.com/millrace-go/millrace/ir"
 
-// Loads and stores of arm64. There are no masked loads and stores, so partial vectors go lane by lane.
+// Loads and stores of arm64. There are no masked loads and stores, so partial vectors go lane by
+// lane.
 
 // loadLanes reads neighbours of size bytes into lanes of at least four bytes.
 func (a *asm) loadLanes(d uint8, size int, signed bool, lanes int, m mem) {

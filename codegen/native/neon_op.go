@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// Each NEON instruction is an entry of this table: its word with all operands 0, and its lanes. Many
-// entries are for four lanes of 32 bits; with wide added to their number they are for two lanes of 64
-// bits. Numbers of type op index this table on arm64 and opTable on amd64.
+// Each NEON instruction is an entry of this table: its word with all operands 0, and its lanes.
+// Many entries are for four lanes of 32 bits; with wide added to their number they are for two
+// lanes of 64 bits. Numbers of type op index this table on arm64 and opTable on amd64.
 
 // shape says where the operands go.
 type shape uint8

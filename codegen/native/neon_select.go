@@ -122,7 +122,8 @@ func neonComplement(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	return c.wrapped(in.DT, c.n1(nMvn, c.bytes(in.DT), x[0]))
 }
 
-// neonShift uses shifts to the left, since arm64 has no others by a vector; the distance may be negative.
+// neonShift uses shifts to the left, since arm64 has no others by a vector; the distance may be
+// negative.
 func neonShift(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	k, n, by, o := kinds[in.DT], c.bytes(in.DT), x[1], nUshl
 	if in.Op == ir.ShrRaw {

@@ -57,8 +57,8 @@ func plainA64(s string) string {
 	return numbers.ReplaceAllStringFunc(s, decimal)
 }
 
-// TestNEONEncoding disassembles every entry of the table and every instruction on general registers, with
-// random registers, memory and constants, by another program.
+// TestNEONEncoding disassembles every entry of the table and every instruction on general
+// registers, with random registers, memory and constants, by another program.
 func TestNEONEncoding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	a := &asm{isa: NEON, lines: &listing{}}

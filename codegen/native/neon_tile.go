@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The arm64 form of tiles. An instruction multiplies a vector by one lane of another. So rows of X are
-// loaded as vectors along k, whose lanes are steps of k. There are enough registers to hold a pointer
-// to each row.
+// The arm64 form of tiles. An instruction multiplies a vector by one lane of another. So rows of X
+// are loaded as vectors along k, whose lanes are steps of k. There are enough registers to hold a
+// pointer to each row.
 
 // neonRow is the pointer to the first row of X, neonOffset the offset along k.
 const (
@@ -23,7 +23,8 @@ var (
 	neonI32 = &dotKind{size: 4, mul: nMul, add: nAdd, byLane: nMlaBy}
 )
 
-// neonDots are the elements with tiles on arm64, which has no multiplication of 64-bit integer lanes.
+// neonDots are the elements with tiles on arm64, which has no multiplication of 64-bit integer
+// lanes.
 var neonDots = map[ir.DType]*dotKind{ir.Float32: neonF32, ir.Float64: neonF64, ir.Int32: neonI32, ir.Uint32: neonI32}
 
 // neonBases loads the pointers to the rows of X.
@@ -58,8 +59,8 @@ func (t *tileForm) neonSteps(n int) {
 	t.opImm(add, ofGPR(neonOffset), n*t.size)
 }
 
-// neonAlong emits one step of k for each register of y. It loads rows of X into registers from temp on,
-// a vector at a time.
+// neonAlong emits one step of k for each register of y. It loads rows of X into registers from temp
+// on, a vector at a time.
 func (t *tileForm) neonAlong(y []uint8, temp uint8, offset gpr) {
 	n := t.piece()
 	for p := range len(y) / n {
@@ -73,8 +74,8 @@ func (t *tileForm) neonAlong(y []uint8, temp uint8, offset gpr) {
 	}
 }
 
-// neonResults adds the chains to the results and jumps to done. Each possible number of columns in the
-// last vector has its own code.
+// neonResults adds the chains to the results and jumps to done. Each possible number of columns in
+// the last vector has its own code.
 func (t *tileForm) neonResults(done label) {
 	first, whole := t.newLabel(), t.newLabel()
 	t.load(tileY, field(unsafe.Offsetof(tileFrame.Tail)))

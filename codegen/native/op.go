@@ -1,7 +1,7 @@
 package native
 
-// Each instruction of the vector units is an entry of this table. VEX (AVX2) and EVEX (AVX-512) share
-// an entry: they differ only in the prefix and in the value of W.
+// Each instruction of the vector units is an entry of this table. VEX (AVX2) and EVEX (AVX-512)
+// share an entry: they differ only in the prefix and in the value of W.
 
 // Opcode maps and mandatory prefixes, with the numbers that VEX and EVEX use.
 const (

@@ -14,9 +14,9 @@ import (
 // divisionWait is how long a step's divisions take, in instructions of a step.
 const divisionWait = 24
 
-// waitless returns an order of the body in which instructions that do not wait for a division precede
-// those that do. It returns nil if there are no divisions. It also returns nil if an index may be a
-// fault, since faults are recorded in the order of the body.
+// waitless returns an order of the body in which instructions that do not wait for a division
+// precede those that do. It returns nil if there are no divisions. It also returns nil if an index
+// may be a fault, since faults are recorded in the order of the body.
 func (c *code) waitless() []int {
 	body := c.k.Body
 	divides := false
@@ -51,8 +51,8 @@ func (c *code) waitless() []int {
 	return order
 }
 
-// waitless holds the instructions whose operands are placed: in able those that need not wait, in the
-// order of the body; in waiting the others, by the time at which they are ready.
+// waitless holds the instructions whose operands are placed: in able those that need not wait, in
+// the order of the body; in waiting the others, by the time at which they are ready.
 type waitless struct {
 	ready   []int   // by instruction: when its operands are ready
 	missing []int   // by instruction: how many of its operands are not placed

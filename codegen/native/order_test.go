@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestWaitless checks that instructions which do not wait for a division come first, that operands precede
-// their readers, and that nothing moves if an index may be out of range.
+// TestWaitless checks that instructions which do not wait for a division come first, that operands
+// precede their readers, and that nothing moves if an index may be out of range.
 func TestWaitless(t *testing.T) {
 	const text = "in 0 : float32\nin 1 : float32\nin 2 : int32\nout 3 : float32\n" +
 		"%0 = load 0 : float32\n%1 = load 1 : float32\n%2 = fdiv %0 %1 : float32\n%3 = add %2 %0 : float32\n%4 = mul %0 %1 : float32\n%5 = sub %4 %1 : float32\n"

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// TestLoadedDivisors divides by values in memory that an earlier phase made safe: lanes beyond a row's end
-// have no divisor.
+// TestLoadedDivisors divides by values in memory that an earlier phase made safe: lanes beyond a
+// row's end have no divisor.
 func TestLoadedDivisors(t *testing.T) {
 	const text = "in 0 : %[1]v\nin 1 : %[1]v\nout 2 : %[1]v\nout 3 : %[1]v\n%%0 = load 0 : %[1]v\n%%1 = load 1 : %[1]v\n" +
 		"%%2 = quo %%0 %%1 : %[1]v\n%%3 = mod %%0 %%1 : %[1]v\nstore 2 %%2\nstore 3 %%3\n"

@@ -5,8 +5,8 @@ import "github.com/millrace-go/millrace/ir"
 // slowCall is the time to call a sub-program, in instructions.
 const slowCall = 200
 
-// rare is the slow path for a few lanes. The code tests for each vector whether any lane needs it. The
-// slow path is not inline: it saves all registers in use, a function computes the sub-program's
+// rare is the slow path for a few lanes. The code tests for each vector whether any lane needs it.
+// The slow path is not inline: it saves all registers in use, a function computes the sub-program's
 // results for all lanes, and the results of the lanes that need them replace the fast ones.
 func rare(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 	p := ir.SubByID(in.Imm)

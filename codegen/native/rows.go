@@ -20,8 +20,8 @@ type Fold struct {
 	Start    uint64 // the image of the neutral element
 }
 
-// lanesOf returns the place of a fold's lanes in the frame, from which any vector of a step finds its
-// own lanes.
+// lanesOf returns the place of a fold's lanes in the frame, from which any vector of a step finds
+// its own lanes.
 func (c *code) lanesOf(j int) int {
 	for len(c.folds) <= j {
 		dt := c.k.Body[c.k.Reduces[len(c.folds)].Value].DT
@@ -91,7 +91,8 @@ func (t *ISA) leastLanes() int {
 	return 4
 }
 
-// joined appends the items that join vector u of a step's values of Reduce j to the memory's contents.
+// joined appends the items that join vector u of a step's values of Reduce j to the memory's
+// contents.
 func (c *code) joined(j int, v value, u int) value {
 	i, dt := len(c.k.Operands)+j, c.foldDType(j)
 	before := c.denseLoad(i, dt, 0, u)

@@ -174,8 +174,8 @@ func alone(k *codegen.Kernel, store int) *codegen.Kernel {
 	return one
 }
 
-// TestEveryOp compares every op on every dtype with the interpreter, each in a kernel of its own, in rows of
-// several lengths and in every class.
+// TestEveryOp compares every op on every dtype with the interpreter, each in a kernel of its own,
+// in rows of several lengths and in every class.
 func TestEveryOp(t *testing.T) {
 	for _, isa := range runnable() {
 		for _, dt := range kerneltest.DTypes {

@@ -13,8 +13,8 @@ type DiffersFrame struct {
 	From, To   int64 // results: no vector before From, and none from To on, differs
 }
 
-// BeyondFrame is the argument of the function that tests whether some bits of an element, without its
-// sign, are a number greater than a limit.
+// BeyondFrame is the argument of the function that tests whether some bits of an element, without
+// its sign, are a number greater than a limit.
 type BeyondFrame struct {
 	X       unsafe.Pointer
 	Ld      int64
@@ -84,7 +84,8 @@ func (g *dotGen) differs() {
 	g.ret()
 }
 
-// jumpIfAny jumps if some of the bits are set in register r. On AVX2 it changes r and r+1, on NEON r.
+// jumpIfAny jumps if some of the bits are set in register r. On AVX2 it changes r and r+1, on NEON
+// r.
 func (g *dotGen) jumpIfAny(r, bits uint8, to label) {
 	if g.isa.A64 {
 		g.neon(nAnd, r, r, bits, 0)

@@ -24,8 +24,8 @@ var kinds = [ir.NumDTypes]kind{
 	ir.Int32: i32, ir.Uint32: i32, ir.Int64: i64, ir.Uint64: i64, ir.Float32: f32, ir.Float64: f64,
 }
 
-// sizeOf returns the bytes of a value's lane. If masks are vectors, their lanes have the width of the
-// widest value instead.
+// sizeOf returns the bytes of a value's lane. If masks are vectors, their lanes have the width of
+// the widest value instead.
 func sizeOf(dt ir.DType) int {
 	if k := kinds[dt]; dt != ir.Bool && (k == f64 || k == i64) {
 		return 8

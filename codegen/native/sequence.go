@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A sequence is a function of several launches that run one after another, with so few elements that
-// all is one straight line of code. It has no counters; sizes, offsets and scalars are in the code. If
-// a launch leaves a value in a register, the next one need not load it. Results that only launches of
-// the sequence read are not stored. The only loop repeats the whole sequence.
+// A sequence is a function of several launches that run one after another, with so few elements
+// that all is one straight line of code. It has no counters; sizes, offsets and scalars are in the
+// code. If a launch leaves a value in a register, the next one need not load it. Results that only
+// launches of the sequence read are not stored. The only loop repeats the whole sequence.
 
 // ErrNoSequence says that a list of launches cannot be a sequence.
 var ErrNoSequence = errors.New("codegen/native: launches that are no sequence")
@@ -31,13 +31,13 @@ type Arg struct {
 	Stride []int64
 }
 
-// mostItems limits the instructions of a sequence, which then runs for a few microseconds and stays in
-// a cache.
+// mostItems limits the instructions of a sequence, which then runs for a few microseconds and stays
+// in a cache.
 const mostItems = 4000
 
-// CompileSequence makes code of launches on len(private) buffers. The contents of private buffers are
-// not read afterwards. The frame has the buffers' addresses in place of scalars, and in rows the number
-// of times to run the sequence.
+// CompileSequence makes code of launches on len(private) buffers. The contents of private buffers
+// are not read afterwards. The frame has the buffers' addresses in place of scalars, and in rows
+// the number of times to run the sequence.
 func CompileSequence(list []Launch, private []bool, isa *ISA, text bool) (*Func, error) {
 	if isa.A64 {
 		return nil, fmt.Errorf("%w: none of arm64 yet", ErrNoSequence)
@@ -105,8 +105,8 @@ type run struct {
 	at     []span // by operand
 }
 
-// span is the place of a run's elements in a buffer, in bytes. still says that all points use the same
-// element.
+// span is the place of a run's elements in a buffer, in bytes. still says that all points use the
+// same element.
 type span struct {
 	buffer, offset, points, size int
 	dt                           ir.DType
@@ -130,9 +130,9 @@ type inRegisters struct {
 	v value
 }
 
-// shape chooses the number of lanes. If all values have one size, vectors are as short as the launches
-// allow, since unused lanes cost as much as used ones. Otherwise vectors are whole, because conversions
-// between sizes do not exist for all lengths.
+// shape chooses the number of lanes. If all values have one size, vectors are as short as the
+// launches allow, since unused lanes cost as much as used ones. Otherwise vectors are whole,
+// because conversions between sizes do not exist for all lengths.
 func (s *sequence) shape(list []Launch) error {
 	var sizes [2]bool // 4, 8
 	most := int64(1)
@@ -249,8 +249,8 @@ func (s *sequence) find(p span) value {
 	return 0
 }
 
-// put records that a place has value v; values of overlapping places are forgotten. The caller writes
-// the memory if it is read later.
+// put records that a place has value v; values of overlapping places are forgotten. The caller
+// writes the memory if it is read later.
 func (s *sequence) put(p span, v value) {
 	left := s.known[:0]
 	for _, k := range s.known {

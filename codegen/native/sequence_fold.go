@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// folded returns the kernel of a launch with its scalars as constants, and with values that depend only
-// on constants computed. A division by a power of two becomes a product, which has the same bits and
-// takes a quarter of the time.
+// folded returns the kernel of a launch with its scalars as constants, and with values that depend
+// only on constants computed. A division by a power of two becomes a product, which has the same
+// bits and takes a quarter of the time.
 func folded(l *Launch) *codegen.Kernel {
 	k := *l.Kernel
 	k.Body = append([]ir.Instr(nil), k.Body...)

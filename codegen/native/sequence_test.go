@@ -26,8 +26,8 @@ type sequenced struct {
 
 const sequenceElems = 70
 
-// newSequence makes a list of launches of some of the kernels, on buffers that other launches read and
-// write.
+// newSequence makes a list of launches of some of the kernels, on buffers that other launches read
+// and write.
 func newSequence(rng *rand.Rand, kernels []*codegen.Kernel, n int) *sequenced {
 	s := &sequenced{}
 	for range n {
@@ -198,8 +198,8 @@ func reads(k *codegen.Kernel, operand int) bool {
 	return false
 }
 
-// TestSequences compares random sequences with the interpreter: of every op alone, and of several launches
-// that read each other's results, with values of one width or of several.
+// TestSequences compares random sequences with the interpreter: of every op alone, and of several
+// launches that read each other's results, with values of one width or of several.
 func TestSequences(t *testing.T) {
 	kernels := sequenceKernels(t)
 	byWidth := map[int][]*codegen.Kernel{}

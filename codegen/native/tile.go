@@ -162,8 +162,8 @@ func (t *tileForm) result(row, vec int) uint8 { return uint8(row*t.vecs + vec) }
 // spare returns a register behind the results.
 func (t *tileForm) spare(i int) uint8 { return t.acc + uint8(i) }
 
-// step emits one step of k. Tiles of many rows hold vectors of Y in registers and broadcast one element
-// of X after another; tiles of few rows do the opposite.
+// step emits one step of k. Tiles of many rows hold vectors of Y in registers and broadcast one
+// element of X after another; tiles of few rows do the opposite.
 func (t *tileForm) step(s int) {
 	if t.lean {
 		for i := range t.rows {
@@ -258,8 +258,8 @@ func (t *tileForm) flag(f int, to label) {
 	t.jumpIf(notEqual, to)
 }
 
-// rowsOf visits all vectors of a matrix, whose address base puts into rsi. It uses the registers of the
-// bases of X.
+// rowsOf visits all vectors of a matrix, whose address base puts into rsi. It uses the registers of
+// the bases of X.
 func (t *tileForm) rowsOf(ld uintptr, base func(), visit func(i, j int, m mem)) {
 	const row, stride, stride3 = rsi, r8, r9
 	base()
@@ -285,8 +285,8 @@ func (t *tileForm) rowsOf(ld uintptr, base func(), visit func(i, j int, m mem)) 
 // cacheLine is the number of bytes that one prefetch loads.
 const cacheLine = 64
 
-// near prefetches the memory at distance Near from the results. On arm64 no gain was ever measured, so
-// there it does nothing.
+// near prefetches the memory at distance Near from the results. On arm64 no gain was ever measured,
+// so there it does nothing.
 func (t *tileForm) near() {
 	if t.isa.A64 {
 		return
@@ -368,8 +368,8 @@ func (t *tileForm) tail() {
 	t.place(set)
 }
 
-// results visits the vectors that the tile writes. Without mask registers, separate code writes a last
-// vector with fewer columns.
+// results visits the vectors that the tile writes. Without mask registers, separate code writes a
+// last vector with fewer columns.
 func (t *tileForm) results(visit func(r uint8, m mem, masked bool), done label) {
 	rows := func(masked bool) {
 		t.rowsOf(unsafe.Offsetof(tileFrame.LdC), func() { t.copy(rsi, tileC) }, func(i, j int, m mem) {

@@ -2,9 +2,9 @@ package native
 
 import "unsafe"
 
-// TransposeFrame describes a transposition: element p of row i goes to lane i of the vector at
-// Dst + p*LdDst, for p below K. K is a multiple of the elements in 16 bytes. There is one row per lane of
-// a vector; several rows may be the same.
+// TransposeFrame describes a transposition: element p of row i goes to lane i of the vector at Dst
+// + p*LdDst, for p below K. K is a multiple of the elements in 16 bytes. There is one row per lane
+// of a vector; several rows may be the same.
 type TransposeFrame struct {
 	Rows  [16]unsafe.Pointer
 	Dst   unsafe.Pointer
@@ -12,8 +12,8 @@ type TransposeFrame struct {
 	K     int64
 }
 
-// PanelsFrame describes a copy into panels of two vectors of columns: K rows of Full panels, and of Rest
-// further columns, which zeros extend to a panel.
+// PanelsFrame describes a copy into panels of two vectors of columns: K rows of Full panels, and of
+// Rest further columns, which zeros extend to a panel.
 type PanelsFrame struct {
 	Src, Dst   unsafe.Pointer
 	LdSrc      int64 // from row to row, in bytes
@@ -22,8 +22,8 @@ type PanelsFrame struct {
 	K          int64
 }
 
-// piece is the number of neighbours of a row that are transposed at once: 16 bytes of them, so that all
-// shuffles stay within 16 bytes.
+// piece is the number of neighbours of a row that are transposed at once: 16 bytes of them, so that
+// all shuffles stay within 16 bytes.
 func (g *dotGen) piece() int { return 16 / g.size }
 
 // pieces is the number of neighbouring pieces of each row that are read together: a cache line, if
@@ -81,10 +81,10 @@ func (g *dotGen) transposes() {
 // Pairs of 32-bit elements of both operands: 0 and 1, or 2 and 3, or the even or odd ones.
 const shuffleLow, shuffleHigh, shuffleEven, shuffleOdd = 0x44, 0xee, 0x88, 0xdd
 
-// squares loads pieces of as many rows as there are lanes, at an offset from the row pointers in the
-// frame. It returns the registers in order, each of which has one element of every row: the registers
-// from first on, perhaps with the next one behind them. It also changes as many more registers as a
-// piece has elements, and rax.
+// squares loads pieces of as many rows as there are lanes, at an offset from the row pointers in
+// the frame. It returns the registers in order, each of which has one element of every row: the
+// registers from first on, perhaps with the next one behind them. It also changes as many more
+// registers as a piece has elements, and rax.
 func (g *dotGen) squares(first, pieces int, rows uintptr, offset gpr) []uint8 {
 	n := g.piece()
 	in := make([]uint8, pieces*n)

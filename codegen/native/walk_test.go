@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestWalk compares copies between memory and blocks with the definition, with pieces of all lengths.
+// TestWalk compares copies between memory and blocks with the definition, with pieces of all
+// lengths.
 func TestWalk(t *testing.T) {
 	eachDot(t, walkTest[float32], walkTest[float64], walkTest[uint32], walkTest[uint64])
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// coords takes src apart row-major over dims [from,to) into c<from>… . The
-// dim of the lanes counts vectors.
+// coords splits src, in row-major order over dims [from,to), into coordinates c<from>… . The dim of
+// the lanes counts vectors.
 func (p *printer) coords(src string, from, to int) {
 	if from == to {
 		return
@@ -24,8 +24,8 @@ func (p *printer) coords(src string, from, to int) {
 	p.f("let %s $u32 = %s;", p.coord(from), rest)
 }
 
-// coord names what coords finds along dim d: a coordinate, or the block of
-// neighbours, or square, that it lies in.
+// coord names the variable that coords sets for dim d: a coordinate, or the number of a block of
+// neighbours or of a square.
 func (p *printer) coord(d int) string {
 	switch {
 	case p.v.eachAlong(d) > 1, p.v.Turn > 0 && d == p.v.Turn-1:
@@ -36,9 +36,8 @@ func (p *printer) coord(d int) string {
 	return fmt.Sprintf("c%d", d)
 }
 
-// quotient divides x, over lanes, by the dim at word w. No GPU divides integers
-// well, and software devices do it one lane at a time: the quotient is the
-// high half of a product, shifted (see divisor).
+// quotient divides x, over lanes, by the dim at word w. GPUs divide integers slowly, and software
+// devices one lane at a time. So the quotient is the high half of a product, shifted (see divisor).
 func (p *printer) quotient(x string, w, lanes int) string {
 	const name = "mr_quotient"
 	m, s := p.splat(runWord(w+1), "u32", lanes), p.splat(runWord(w+2), "u32", lanes)
@@ -51,12 +50,12 @@ func (p *printer) quotient(x string, w, lanes int) string {
 	return text
 }
 
-// linear is the position of operand k in its own unit, for the first lane,
-// over the coordinates of dims [0,to).
+// linear is the position of operand k in its own unit, for the first lane, over the coordinates of
+// dims [0,to).
 func (p *printer) linear(k, to int) string {
 	if p.based != nil && p.based[k] && to > p.v.Kept {
 		terms := append([]string{fmt.Sprintf("base%d", k)}, p.terms(k, p.v.Kept, to)...)
-		if p.v.Each > 1 { // last, as what is constant: so compilers share the rest
+		if p.v.Each > 1 { // last, because it is constant: compilers then share the rest
 			terms = append(terms, p.along(k, p.v.Kept-1, p.neighbour())...)
 		}
 		return strings.Join(terms, " + ")
@@ -64,7 +63,7 @@ func (p *printer) linear(k, to int) string {
 	return strings.Join(append([]string{runWord(p.slots.args[k].offset)}, p.terms(k, 0, to)...), " + ")
 }
 
-// terms are what the coordinates of dims [from,to) add to a position.
+// terms are the contributions of the coordinates of dims [from,to) to a position.
 func (p *printer) terms(k, from, to int) []string {
 	var terms []string
 	for d := from; d < to; d++ {
@@ -73,7 +72,7 @@ func (p *printer) terms(k, from, to int) []string {
 	return terms
 }
 
-// along is what coordinate c of dim d adds to a position, a product.
+// along is the contribution of coordinate c of dim d to a position: a product.
 func (p *printer) along(k, d int, c string) []string {
 	a, s := p.v.Args[k], p.slots.args[k]
 	inner := d == p.v.laneDim()
@@ -94,8 +93,8 @@ func (p *printer) along(k, d int, c string) []string {
 	return []string{c}
 }
 
-// bases writes, once per row, how far the row itself brings the operands that
-// are read or written at its points: compilers do not take that out of loops.
+// bases writes, once per row, the contribution of the row to the positions of operands that are
+// read or written at its points, because compilers do not move it out of loops.
 func (p *printer) bases() {
 	p.based = make([]bool, len(p.k.Operands))
 	for i, in := range p.code {
@@ -122,21 +121,20 @@ func (p *printer) bases() {
 	}
 }
 
-// spread reports that the lanes of operand k have positions of their own.
+// spread reports that each lane of operand k has its own position.
 func (p *printer) spread(k int) bool {
 	a := p.v.Args[k]
 	return p.lanes > 1 && !a.Vec && a.Class != codegen.Splat
 }
 
-// position writes the position of operand k as a<k>: one number, or one per
-// lane where spread.
+// position writes the position of operand k as a<k>: one number, or one per lane if spread.
 func (p *printer) position(k int) string {
 	a, s := p.v.Args[k], p.slots.args[k]
 	name := fmt.Sprintf("a%d", k)
 	if p.indexed == nil {
 		p.indexed = map[int]bool{}
 	}
-	if p.indexed[^k] { // loaded before, under another guard
+	if p.indexed[^k] { // it was written before, for a load with another guard
 		return name
 	}
 	p.indexed[^k] = true
@@ -189,8 +187,7 @@ func (p *printer) load(k int, dt ir.DType) string {
 	return p.loadFrom(k, dt, p.position(k), p.spread(k))
 }
 
-// loadFrom is load from a position, of which the lanes have one each where
-// spread.
+// loadFrom is load from a position; with spread, each lane has a position.
 func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 	a, lanes := p.v.Args[k], p.lanes
 	mem := memTypes[p.v.Bindings[a.Binding].DT]
@@ -208,7 +205,7 @@ func (p *printer) loadFrom(k int, dt ir.DType, pos string, spread bool) string {
 	return p.fromMemory(k, dt, text)
 }
 
-// fromMemory makes what memory holds of operand k into values of dt.
+// fromMemory converts the memory form of operand k to values of dt.
 func (p *printer) fromMemory(k int, dt ir.DType, text string) string {
 	if mem := memTypes[p.v.Bindings[p.v.Args[k].Binding].DT]; mem != memTypes[dt] {
 		text = p.bits(p.vec(memTypes[dt], p.lanes), text)
@@ -219,7 +216,7 @@ func (p *printer) fromMemory(k int, dt ir.DType, text string) string {
 	return text
 }
 
-// toMemory writes a value of dt as binding b holds it, over lanes.
+// toMemory writes a value of dt in the memory form of binding b, over lanes.
 func (d *Dialect) toMemory(val string, dt ir.DType, b Binding, lanes int) string {
 	if dt == ir.Bool {
 		val = d.call("select", lanes, d.splat("0u", "u32", lanes), d.splat("1u", "u32", lanes), val)
@@ -287,8 +284,8 @@ func (p *printer) store(k int, val string, dt ir.DType) {
 	}
 }
 
-// indexLow is the low word of operand k's position: a base plus a distance
-// that fits 32 bits. Staged positions fit without a base.
+// indexLow is the low word of operand k's position: a base plus a distance that fits 32 bits.
+// Staged positions fit without a base.
 func (p *printer) indexLow(k int) string {
 	pos := p.indexDistance(k)
 	if len(p.v.Args[k].Stages) > 0 {
@@ -297,7 +294,7 @@ func (p *printer) indexLow(k int) string {
 	return fmt.Sprintf("%s + %s", pos, p.splat(runWord(p.slots.args[k].base), "u32", p.lanes))
 }
 
-// indexHigh is the high word: the base's, plus one where the low word wrapped.
+// indexHigh is the high word: that of the base, plus one if the low word wrapped.
 func (p *printer) indexHigh(k int) string {
 	lanes := p.lanes
 	if len(p.v.Args[k].Stages) > 0 {
@@ -310,7 +307,7 @@ func (p *printer) indexHigh(k int) string {
 		p.splat("0u", "u32", lanes), p.splat("1u", "u32", lanes), pos, low)
 }
 
-// indexDistance names the distance over all lanes, writing it once per body.
+// indexDistance names the distance over all lanes, and writes it once per body.
 func (p *printer) indexDistance(k int) string {
 	name := fmt.Sprintf("d%d", k)
 	if p.indexed == nil {

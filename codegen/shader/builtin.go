@@ -2,10 +2,10 @@ package shader
 
 import "github.com/millrace-go/millrace/ir"
 
-// builtins are ops that are not primitives but are written whole: languages
-// have them, or a form that costs a GPU less than the exact expansion. Each stays
-// within the op's tolerance in ir; where a language's own function does not (tanh
-// near zero, sin and cos outside a period), the expansion or a helper is used.
+// builtins are ops that are not primitives but are written whole: languages have them, or have a
+// form that costs a GPU less than the exact expansion. Each stays within the op's tolerance in ir.
+// If a language's own function does not (tanh near zero, sin and cos outside a period), the
+// expansion or a helper is used.
 var builtins = []spelling{
 	{ir.Exp, f32s, "exp($0)", ""},
 	{ir.Exp2, f32s, "exp2($0)", ""},
@@ -20,7 +20,7 @@ var builtins = []spelling{
 	{ir.Erf, f32s, "mr_erf($0)", "mr_erf"},
 	{ir.Gelu, f32s, "mr_gelu($0)", "mr_gelu"},
 	{ir.GeluTanh, f32s, "mr_gelutanh($0)", "mr_gelutanh"},
-	// By bits, negative and no NaN: as a comparison it is max(x, 0) to compilers.
+	// Tests the bits for "negative and not NaN": a comparison would be max(x, 0) to compilers.
 	{ir.Relu, f32s, "$select($0, $F(0.0), $le(($bits($U, $0) - $U(0x80000000u)), $U(0x7f800000u)))", ""},
 	{ir.Relu, i32s, "max($0, $I(0))", ""},
 	{ir.IsNaN, f32s, "mr_nan($0)", "mr_nan"},

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Dialect is a shading language, as far as it differs from the notation that this
-// package writes. The notation is what such languages have in common, names,
-// literals of a type, operators of numbers, calls, "if (x) {" and assignments, and
-// for the rest words of its own.
+// Dialect describes how a shading language differs from the notation that this package writes. The
+// notation contains what such languages have in common: names, typed literals, operators of
+// numbers, calls, "if (x) {" and assignments. For the rest it has words of its own.
 //
 // In expressions they begin with $:
 //
@@ -29,26 +28,24 @@ import (
 //	func NAME(NAME TYPE, NAME TYPE) RESULT {
 //	barrier;
 //
-// Everything is defined before it is used. Comparisons of numbers and logic of
-// bools over several lanes are operations; of one lane they may be operators.
+// Everything is defined before it is used. Over several lanes, comparisons of numbers and logic of
+// bools are operations; for one lane they may be operators.
 type Dialect struct {
-	Name string // which errors begin with
-	// Before everything are Header, in shaders with subgroups Subgroups, and Helpers.
-	// Subgroups is empty where the language has none. Their functions have the names
-	// that languages agree on: subgroupAdd, subgroupElect.
+	Name string // with which errors begin
+	// Header begins each shader, followed by Subgroups, in shaders that use them, and Helpers.
+	// Subgroups is empty if the language has none. Functions on subgroups have the names that all
+	// languages use: subgroupAdd, subgroupElect.
 	Header, Subgroups, Helpers string
 
-	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32
-	// and so on.
+	// Types spells f32, i32, u32, bool and wide, and the first four also as vec4f32 and so on.
 	Types map[string]string
 
-	// Ops spells operations of $0, $1 and $2: select(no, yes, condition), bits(type,
-	// x), lt, le, gt, ge, eq and ne, and, or, xor and not of bools, round to even,
-	// rsqrt, and of words of memory load(word), store(word, x) and most(word, x),
-	// which are atomic, subgroups() of a workgroup and the subgroup() of an invocation,
-	// by number. Operands of logic are names, calls or in brackets, those of
-	// comparisons may be sums. Over four lanes an operation may be spelled in another
-	// way, under its name and 4.
+	// Ops spells operations of $0, $1 and $2: select(no, yes, condition), bits(type, x), lt, le,
+	// gt, ge, eq and ne, and, or, xor and not of bools, round to even, and rsqrt. On words of
+	// memory there are load(word), store(word, x) and most(word, x), which are atomic. subgroups()
+	// is the number of subgroups of a workgroup, subgroup() the number of an invocation's subgroup.
+	// Operands of logic are names, calls or in brackets, those of comparisons may be sums. Over
+	// four lanes an operation may have another spelling, under its name and 4.
 	Ops map[string]string
 
 	Let, Var, Declare string // $0 name, $1 type, $2 value
@@ -58,22 +55,21 @@ type Dialect struct {
 	Param             string // $0 name, $1 type
 	Barrier           string // of a workgroup and its memory
 
-	// Entry points of $0 invocations per workgroup: Invocations has id.x and id.y,
-	// the invocation's place in the grid, Groups the workgroup's, and lane, the
-	// invocation's number in it.
+	// Entry points of $0 invocations per workgroup. Invocations has id.x and id.y, the invocation's
+	// place in the grid. Groups has the workgroup's place, and lane, the invocation's number in it.
 	Invocations, Groups string
 
-	// Globals, by lines of their own.
+	// Globals, each on lines of its own.
 	Read, ReadWrite string // bindings: $0 number, $1 name, $2 type of elements
 	Faults          string // the binding of atomic words: $0 number, $1 name
-	Words           string // run-time words: $0 number, $1 how many four of them, named p
+	Words           string // run-time words: $0 number, $1 their number divided by four; named p
 	Private         string // of an invocation: $0 name, $1 type
 	Shared          string // of a workgroup: $0 name, $1 type, $2 length
 	Table           string // constants: $0 name, $1 type, $2 length, $3 values
 	Wide            string // the type wide of two words $0, named l and h
 }
 
-// version changes whenever printed text may.
+// version changes whenever printed text may change.
 const version = 9
 
 // head begins every shader.
@@ -98,7 +94,7 @@ func (d *Dialect) vec(scalar string, lanes int) string {
 // letters are the types over lanes.
 var letters = map[byte]string{'F': "f32", 'U': "u32", 'I': "i32", 'B': "bool"}
 
-// fill spells an expression of the notation. What is spelled already stays.
+// fill spells an expression of the notation. Text that is already spelled stays the same.
 func (d *Dialect) fill(text string, lanes int, args ...string) string {
 	before, rest, more := strings.Cut(text, "$")
 	if !more {
@@ -152,7 +148,7 @@ func (d *Dialect) call(name string, lanes int, args ...string) string {
 	return d.fill(text, lanes, args...)
 }
 
-// operands takes "(a, b(c, d))…" apart, and says where it ends.
+// operands splits "(a, b(c, d))…" into its operands; end is the offset behind them.
 func operands(text string) (list []string, end int) {
 	depth, from := 0, min(1, len(text))
 	for i := range len(text) {

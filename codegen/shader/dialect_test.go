@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// other is a language unlike WGSL: declarations begin with types, vectors are
-// compared by functions, and an if is an expression.
+// other is a language unlike WGSL: declarations begin with types, vectors are compared by
+// functions, and an if is an expression.
 var other = &Dialect{
 	Name: "other", Header: "#other\n", Subgroups: "#groups\n", Helpers: "#helpers\n",
 	Types: map[string]string{
@@ -66,7 +66,7 @@ func TestNotation(t *testing.T) {
 	}
 }
 
-// TestTexts: nothing of the notation is left in what is spelled.
+// TestTexts checks that spelled texts contain nothing of the notation.
 func TestTexts(t *testing.T) {
 	seen := func(what, text string) {
 		if strings.ContainsAny(text, "$") || strings.Contains(text, "let ") {
@@ -93,7 +93,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("no header: %s", text)
 		}
 	}
-	// A dialect lacks nothing: no field of this one is empty.
+	// No field of this dialect is empty.
 	v := reflect.ValueOf(*other)
 	for i := range v.NumField() {
 		if v.Field(i).IsZero() {

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A shader of rows with Variant.Each takes that many neighbours at once along
-// the last kept dim: rows, or vectors of rows where lanes are rows. What they
-// have each of their own is an array, and the code for one of them stands in a
-// loop over number j. What they share is loaded and computed once, before it.
+// A shader of rows with Variant.Each computes that many neighbours along the last kept dim at once:
+// rows, or vectors of rows if lanes are rows. Values that each neighbour has for itself are in
+// arrays, and their code is in a loop over j, the number of the neighbour. Shared values are loaded
+// and computed once, before the loop.
 
-// eachAlong is how many neighbours a shader takes along dim d.
+// eachAlong is the number of neighbours that a shader computes along dim d.
 func (v *Variant) eachAlong(d int) int64 {
 	if v.Each > 1 && d == v.Kept-1 {
 		return int64(v.Each)
@@ -24,7 +24,7 @@ func (v *Variant) eachAlong(d int) int64 {
 	return 1
 }
 
-// own is what the neighbour at hand has under a name.
+// own is the element of a variable for the present neighbour.
 func (p *printer) own(name string) string {
 	if p.v.Each > 1 {
 		return name + "[j]"
@@ -32,8 +32,8 @@ func (p *printer) own(name string) string {
 	return name
 }
 
-// each prints code for one neighbour: as it is where there is but one, else in
-// a loop. What it names and loads ends with it.
+// each prints code for one neighbour: as it is if there is only one, else in a loop. Names and
+// loads in the code are valid only within it.
 func (p *printer) each(body func()) {
 	if p.v.Each < 2 {
 		body()
@@ -68,8 +68,8 @@ func (p *printer) each(body func()) {
 	}
 }
 
-// firstOfEach is the coordinate of the first neighbour of a block, and neighbour how
-// far from it number j is.
+// firstOfEach is the coordinate of a block's first neighbour. neighbour is the distance of
+// neighbour j from it.
 func (p *printer) firstOfEach() string {
 	if p.v.Each >= eachApart {
 		return fmt.Sprintf("block / %du * %du + block %% %du", Apart, p.v.Each*Apart, Apart)
@@ -84,15 +84,16 @@ func (p *printer) neighbour() string {
 	return "j"
 }
 
-// Few neighbours are adjacent. Where there are so many, Apart invocations have theirs
-// in turns, so that what those read together is adjacent, and the code for each is
-// written out: compilers of software adapters keep no array that a loop indexes in registers.
+// A few neighbours are adjacent. From eachApart neighbours on, those of Apart invocations
+// alternate, so that these invocations together read adjacent memory. The code for each neighbour
+// is then written out, because compilers of software adapters do not keep an array in registers if
+// a loop indexes it.
 const (
 	Apart     = 8
 	eachApart = 16
 )
 
-// state is a variable that a pass carries along its rows.
+// state is a variable that a pass updates along its rows.
 type state struct{ name, typ, start string }
 
 // startStates declares the variables of a pass.
@@ -131,8 +132,8 @@ func still(k *codegen.Kernel, v *Variant) []bool {
 // shared reports a value that is computed once for all neighbours.
 func (p *printer) shared(i int) bool { return p.v.Each > 1 && p.still[i] }
 
-// keep makes row values that are needed behind the loop they are computed in
-// outlive it. It returns what is to be printed at the end of that loop.
+// keep makes row values that are needed after the loop which computes them outlive it. end prints
+// the code for the end of that loop.
 func (p *printer) keep(values []int, pass int) (end func()) {
 	if p.v.Each < 2 {
 		return func() {}
@@ -154,8 +155,7 @@ func (p *printer) keep(values []int, pass int) (end func()) {
 	}
 }
 
-// later reports that a row value which stands before a pass is used in it, or
-// behind.
+// later reports that a pass, or code behind it, uses a row value that is computed before it.
 func (p *printer) later(i, pass int) bool {
 	for _, s := range p.k.Stores {
 		if int(s.Value) == i {

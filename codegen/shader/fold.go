@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// foldStart is what a reduction by op starts from. Sums start from +0, which
-// is the sum of nothing; the sign of a zero is within every tolerance.
+// foldStart is the value with which a reduction by op starts. Sums start with +0, which is the sum
+// of no elements; the sign of a zero is within every tolerance.
 func foldStart(op ir.Op, dt ir.DType) uint64 {
 	if op == ir.Sum {
 		return 0
@@ -16,7 +16,7 @@ func foldStart(op ir.Op, dt ir.DType) uint64 {
 	return ir.FoldStart(op, dt)
 }
 
-// scanStart is what a scan starts from: an element that changes no other.
+// scanStart is the value with which a scan starts: the neutral element.
 func scanStart(in ir.Instr) uint64 {
 	for op := ir.Op(1); op < ir.NumOps; op++ {
 		if op.Class() == ir.ClassReduce && op.Info().Combine == in.Op.Info().Combine {
@@ -26,17 +26,16 @@ func scanStart(in ir.Instr) uint64 {
 	return 0
 }
 
-// combine is the expression that joins two partial results of a row op, over
-// p's lanes.
+// combine is the expression that joins two partial results of a row op, over p's lanes.
 func (p *printer) combine(in ir.Instr, x, y string) string {
 	dt := p.code[in.Args[0]].DT
 	c := ir.Instr{Op: in.Op.Info().Combine, DT: dt, Args: [4]ir.Ref{ir.None, ir.None, ir.None, ir.None}}
 	return p.spell(c, []string{x, y}, []ir.DType{dt, dt}, p.lanes)
 }
 
-// Reductions that find a position hold two accumulators: the key of the best
-// element, whose order as an unsigned number is the order asked for, and its
-// position. The greatest key wins, of equal ones the lowest position.
+// Reductions that find a position have two accumulators: the key of the best element, an unsigned
+// number in the required order, and its position. The greatest key wins; of equal keys the lowest
+// position wins.
 
 // orderKey is the key of a value, over p's lanes.
 func (p *printer) orderKey(op ir.Op, dt ir.DType, x string) string {
@@ -59,8 +58,7 @@ func (p *printer) orderKey(op ir.Op, dt ir.DType, x string) string {
 	return p.fill(text, p.lanes, x)
 }
 
-// better replaces accumulators i by the candidate k at position at where that
-// wins.
+// better replaces accumulators i by the candidate k at position at if that wins.
 func (p *printer) better(i int, k, at string) {
 	r, n := p.own(fmt.Sprintf("r%d", i)), p.own(fmt.Sprintf("n%d", i))
 	p.f("let y%d $B = $or(($gt(%s, %s)), ($and(($eq(%s, %s)), ($lt(%s, %s)))));", i, k, r, k, r, at, n)
@@ -90,13 +88,13 @@ func (p *printer) foldStates(i int) []state {
 	return []state{{fmt.Sprintf("r%d", i), typ, p.literal(dt, foldStart(in.Op, dt), p.lanes)}}
 }
 
-// stepFold takes the point at hand into reduction i.
+// stepFold adds the present point to reduction i.
 func (p *printer) stepFold(i int) {
 	switch {
 	case p.rows.top[i] >= 0:
 		p.stepOnline(i, p.value(p.rows.foldArg(p.k, i)))
 		return
-	case p.rows.isTop(i): // which its sum steps
+	case p.rows.isTop(i): // its sum updates it
 		return
 	}
 	in := p.code[i]
@@ -117,9 +115,9 @@ func (p *printer) stepFold(i int) {
 	p.better(i, fmt.Sprintf("k%d", i), fmt.Sprintf("j%d", i))
 }
 
-// endFolds brings the reductions of a pass together, over the given lanes of a
-// point and then over the workgroup, so that every invocation has every result,
-// and prints what follows from them.
+// endFolds combines the reductions of a pass, first over the given lanes of a point and then over
+// the workgroup. Then every invocation has every result. It also prints the code of then, which
+// uses the results.
 func (p *printer) endFolds(folds []int, lanes int, then func()) {
 	group := p.v.Mode == Rows && len(folds) > 0
 	over := func() {
@@ -152,8 +150,7 @@ func (p *printer) endFolds(folds []int, lanes int, then func()) {
 	})
 }
 
-// foldLanes leaves the combined lanes of accumulator i in o<i>, and of a
-// position in on<i>.
+// foldLanes combines the lanes of accumulator i in o<i>, and those of a position in on<i>.
 func (p *printer) foldLanes(i, lanes int) {
 	in := p.code[i]
 	position := in.Op.Info().Position
@@ -185,8 +182,8 @@ func (p *printer) take(i int, x, at string) {
 	p.end()
 }
 
-// foldGroup combines o<i> over the workgroup in two rounds, as a square: far
-// fewer barriers than by halving, and those are what small rows wait for.
+// foldGroup combines o<i> over the workgroup in two rounds, as a square. This needs far fewer
+// barriers than halving, and small rows spend their time in barriers.
 func (p *printer) foldGroup(folds []int) {
 	g := p.v.Group
 	if p.v.Subgroups {
@@ -199,7 +196,7 @@ func (p *printer) foldGroup(folds []int) {
 		p.gather(folds, "w", p.v.sharing())
 		return
 	}
-	first := 1 // partial results that a round-one invocation takes
+	first := 1 // partial results that an invocation takes in the first round
 	for g > 32 && first*first < g {
 		first *= 2
 	}
@@ -222,8 +219,8 @@ func (p *printer) foldGroup(folds []int) {
 	p.gather(folds, "w", g)
 }
 
-// workgroup declares memory of a workgroup, once: a scan that several passes need is
-// printed in each.
+// workgroup declares memory of a workgroup, once: a scan that several passes need is printed in
+// each of them.
 func (p *printer) workgroup(name, typ string, n int) {
 	if p.made[name] {
 		return
@@ -232,8 +229,8 @@ func (p *printer) workgroup(name, typ string, n int) {
 	p.global.WriteString("\n" + p.fill(p.Shared, 1, name, typ, fmt.Sprint(n)) + "\n")
 }
 
-// share declares workgroup memory for n partial results of each reduction, for
-// each neighbour, and writes the one at hand, as number at.
+// share declares workgroup memory for n partial results of each reduction, for each neighbour, and
+// writes the present one to index at.
 func (p *printer) share(folds []int, name, at string, n int) {
 	for _, i := range folds {
 		memory := func(name, typ, val string) {
@@ -251,13 +248,13 @@ func (p *printer) share(folds []int, name, at string, n int) {
 	}
 }
 
-// bools reports partial results that lie in workgroup memory as words: NVIDIA's
+// bools reports partial results that are stored in workgroup memory as words, because NVIDIA's
 // driver loses bools there.
 func (p *printer) bools(i int) bool {
 	return !p.code[i].Op.Info().Position && scalarTypes[p.code[p.code[i].Args[0]].DT] == "bool"
 }
 
-// taken is a partial result that lies at x.
+// taken reads the partial result x.
 func (p *printer) taken(i int, x string) string {
 	if p.bools(i) {
 		return "(" + p.call("ne", 1, x, "0u") + ")"
@@ -265,7 +262,7 @@ func (p *printer) taken(i int, x string) string {
 	return x
 }
 
-// partial is the index of one of n partial results of the neighbour at hand.
+// partial is the index of one of n partial results of the present neighbour.
 func (p *printer) partial(n int, at string) string {
 	if p.v.Each < 2 {
 		return at
@@ -301,7 +298,7 @@ func (p *printer) gather(folds []int, name string, n int) {
 	}
 }
 
-// endFold names the result of reduction i, found as a value or as a position.
+// endFold names the result of reduction i, which is a value or a position.
 func (p *printer) endFold(i int, value, position string) {
 	in := p.code[i]
 	p.vals[i] = fmt.Sprintf("v%d", i)
@@ -315,7 +312,7 @@ func (p *printer) endFold(i int, value, position string) {
 		*p.wide = *p.wide || isWide(in.DT)
 		text = p.fill(strings.ReplaceAll(conv, "$T", p.vec(scalarTypes[in.DT], p.lanes)), p.lanes)
 	}
-	if top := p.rows.top[i]; top >= 0 { // nothing, or NaN of a maximum that no difference from is a number
+	if top := p.rows.top[i]; top >= 0 { // adds 0, or NaN if the maximum is infinite or NaN, since no difference from it is a number
 		p.use("mr_self")
 		text += fmt.Sprintf(" + mr_self(%s)", p.vals[top])
 	}

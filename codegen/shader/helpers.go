@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// helper is a function printed into the shaders that call it, over their
-// lanes, in the notation of [Dialect].
+// helper is a function that is printed into the shaders that call it, over their lanes, in the
+// notation of [Dialect].
 type helper struct {
 	name string
 	uses []string
 	text string
 }
 
-// helpers in an order in which each uses only earlier ones.
+// helpers are in an order in which each uses only earlier ones.
 var helpers = []helper{
-	// Mesa turns sqrt(x) * sqrt(x) into |x|; behind a select it keeps the NaN
-	// of a negative x.
+	// Mesa turns sqrt(x) * sqrt(x) into |x|; with a select it keeps the NaN of a negative x.
 	{"mr_sqrt", nil, `
 func mr_sqrt(x $F) $F {
 	return $select($F($bits($f32, 0x7fc00000u)), sqrt(x), $ge(x, $F(0.0)));
@@ -87,7 +86,7 @@ func mr_float_i64(x wide) $F {
 	return $F($bits($I, x.h)) * $F(4294967296.0) + $F(x.l);
 }
 `},
-	// Tells of an index out of range: see FaultWords.
+	// Reports an index out of range: see FaultWords.
 	{"mr_fault", nil, `
 func mr_fault(slot $u32, index $i32) {
 	$store(faults[slot * 2u], 1u);
@@ -99,8 +98,8 @@ func mr_nan(x $F) $B {
 	return $gt(($bits($U, x) & $U(0x7fffffffu)), $U(0x7f800000u));
 }
 `},
-	// Numbers whose order is that of floats, -0 before +0 and NaN last; and the
-	// same with the floats' order turned around.
+	// Numbers in the order of floats, with -0 before +0 and NaN last; and the same in the reverse
+	// order of floats.
 	{"mr_order", []string{"mr_nan"}, `
 func mr_order(x $F) $U {
 	let b $U = $bits($U, x);
@@ -154,8 +153,8 @@ func mr_erf(x $F) $F {
 	return $select(x * n / d, sign(x), far);
 }
 `},
-	// max(x, 0) - |x|/2*erfc(|x|/sqrt 2): erf + 1 would cancel for negative x.
-	// erfc by Abramowitz and Stegun 7.1.26.
+	// max(x, 0) - |x|/2*erfc(|x|/sqrt 2): erf + 1 would cancel for negative x. erfc by Abramowitz
+	// and Stegun 7.1.26.
 	{"mr_gelu", nil, `
 func mr_gelu(x $F) $F {
 	let z $F = abs(x) * $F(0.70710677);
@@ -189,7 +188,7 @@ func mr_min(x $F, y $F) $F {
 `},
 }
 
-// withHelpers lists the functions that names need, users after used.
+// withHelpers lists the functions that names need, each after those that it uses.
 func withHelpers(names map[string]bool) []helper {
 	for i := len(helpers) - 1; i >= 0; i-- {
 		if names[helpers[i].name] {

@@ -8,25 +8,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Loads through an index look at every lane's index. Where one is out of range
-// the first element stands in for it, so that nothing outside is read; what
-// becomes of it is the mode's choice. Where it is a fault, the invocation tells
-// of it in two words of the faults binding: see [FaultWords].
+// Loads through an index test every lane's index. An index out of range is replaced by 0, so that
+// nothing outside is read; the mode decides about the result. If such an index is a fault, the
+// invocation reports it in two words of the faults binding: see [FaultWords].
 
-// FaultWords is how many words of the faults binding an operand takes that may
-// be read at an index which is a fault: whether there was one, and the least
-// one, as [FaultIndex] has it. Both are 0 before the run.
+// FaultWords is the number of words in the faults binding for an operand whose indices may be
+// faults: whether there was a fault, and the least such index in the form that [FaultIndex] reads.
+// Both are 0 before the run.
 const FaultWords = 2
 
-// FaultIndex is the least index out of range that a shader told of.
+// FaultIndex is the least index out of range, from the word in which a shader reported it.
 func FaultIndex(word uint32) int64 { return int64(int32(word ^ 0x7fffffff)) }
 
-// faultsName is what shaders call the faults binding.
+// faultsName is the name of the faults binding in shaders.
 const faultsName = "faults"
 
-// Indexed marks the operands that k reads through an index, and the one that it
-// scatters into, and adds the binding of faults where one may be. It comes after
-// all other bindings.
+// Indexed marks the operands that k reads through an index, and the operand into which it scatters.
+// If an index may be a fault, it adds the faults binding, which follows all other bindings.
 func (v *Variant) Indexed(k *codegen.Kernel) {
 	for _, in := range k.Body {
 		var a *Arg
@@ -46,7 +44,7 @@ func (v *Variant) Indexed(k *codegen.Kernel) {
 	}
 }
 
-// Faults is the number of operands that take words of the faults binding.
+// Faults is the number of operands that have words in the faults binding.
 func (v *Variant) Faults() int {
 	n := 0
 	for i := range v.Args {
@@ -57,12 +55,12 @@ func (v *Variant) Faults() int {
 	return n
 }
 
-// FaultWord is the run-time word that says how many operands of earlier
-// dispatches are before this one's in the faults binding.
+// FaultWord is the run-time word with the number of operands of earlier dispatches in the faults
+// binding, which precede those of this dispatch.
 func (v *Variant) FaultWord(k *codegen.Kernel) int { return v.slots(k).fault }
 
-// EvenIndex reports that all lanes of a vector read operand o at one index:
-// whole rows of a table are looked up then, by whole vectors.
+// EvenIndex reports that all lanes of a vector read operand o at the same index: whole rows of a
+// table are then looked up, by whole vectors.
 func EvenIndex(k *codegen.Kernel, v *Variant, o int) bool {
 	even := make([]bool, len(k.Body))
 	level := k.Levels()
@@ -142,7 +140,7 @@ func (p *printer) loadAt(i int, in ir.Instr) {
 	p.let(p.vals[i], in.DT, text)
 }
 
-// over is f for other lanes than p's.
+// over is f for another number of lanes than p's.
 func (p *printer) over(lanes int, format string, args ...any) {
 	was := p.lanes
 	p.lanes = lanes
@@ -150,8 +148,8 @@ func (p *printer) over(lanes int, format string, args ...any) {
 	p.lanes = was
 }
 
-// tellFault writes what becomes of indices that are a fault, over lanes. The
-// lanes of a last vector that are past the end have no part in it.
+// tellFault writes the report of indices that are a fault, over lanes. Lanes of a last vector that
+// are past the end do not report.
 func (p *printer) tellFault(k int, x, ok, guard string, lanes int) {
 	p.use("mr_fault")
 	slot := runWord(p.slots.fault)
@@ -191,8 +189,8 @@ func (p *printer) tellFault(k int, x, ok, guard string, lanes int) {
 	p.end()
 }
 
-// element is the expression for memory of operand k, of a position. An operand
-// that takes several bindings is read by a function that finds the right one.
+// element is the expression for the memory of operand k at a position. An operand with several
+// bindings is read by a function that finds the right one.
 func (p *printer) element(k int, pos string) string {
 	a := p.v.Args[k]
 	if a.Parts < 2 {

@@ -11,21 +11,20 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Shaders are kept from one process to the next as text, under a key that says
-// what they were printed for: a kernel, as fusion wrote it, and a variant. Who
-// finds one prints it again and compares. So nothing that was tampered with is
-// ever given to a driver's compiler, which need not be ready for it.
+// Shaders are kept for later processes as text, under a key that says for which kernel, as fusion
+// wrote it, and for which variant they were printed. A process that finds one prints it again and
+// compares the texts. So a driver's compiler, which may not be safe against that, never gets a text
+// that was changed.
 
-// Bounds of what is kept, in bytes: far above what a kernel that a device takes
-// needs. How long it takes to print one, and a driver to compile it, grows faster
-// than its text.
+// Limits of what is kept, in bytes, far above the needs of any kernel that a device takes. The time
+// to print a shader, and to compile it, grows faster than its text.
 const (
 	maxNoteKey    = 1 << 16
 	maxNoteSource = 1 << 20
 )
 
-// NotesShader reports whether a shader with this key, of NoteKey, is short enough to be
-// kept: ReadNote reads no others.
+// NotesShader reports whether a shader with this key, made by NoteKey, is short enough to be kept.
+// ReadNote reads no others.
 func NotesShader(key, source string) bool {
 	return len(key) <= maxNoteKey && len(source) <= maxNoteSource
 }
@@ -33,24 +32,24 @@ func NotesShader(key, source string) bool {
 // noteWord begins the first line of a key.
 const noteWord = "variant "
 
-// NoteKey is the key that a shader of a kernel is kept under.
+// NoteKey is the key under which a shader of a kernel is kept.
 func NoteKey(k *codegen.Kernel, v *Variant) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a struct of numbers
+		panic(err) // impossible for a struct of numbers
 	}
 	return noteWord + string(text) + "\n" + k.String()
 }
 
-// ErrNote says that a text is not what is printed for its key: another version
-// of the printer made it, or it was changed.
+// ErrNote says that a text is not the one that is printed for its key: another version of the
+// printer made it, or it was changed.
 var ErrNote = errors.New("shader: the text is not that of its kernel and variant")
 
-// ReadNote reads a key that NoteKey made and checks the text in d kept under it. It
-// prints no more than that text is long. Of a shader that is no kernel's, as a sort's
-// are, k is nil and v has Bindings alone.
+// ReadNote reads a key that NoteKey made and checks the text in d that is kept under it. It prints
+// no more than the length of that text. For a shader without a kernel, as those of sorts are, k is
+// nil and v has only Bindings.
 func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, err error) {
-	defer func() { // a variant that nobody would choose may lead anywhere
+	defer func() { // an invalid variant may cause any panic
 		if r := recover(); r == ErrNote {
 			k, v, err = nil, nil, ErrNote
 		} else if r != nil {
@@ -101,7 +100,7 @@ func ReadNote(d *Dialect, key, source string) (k *codegen.Kernel, v *Variant, er
 	return k, v, nil
 }
 
-// readSortNote is ReadNote of a sort's shader. Its text is a few lines, whatever the key.
+// readSortNote is ReadNote for a sort's shader. Its text has a few lines, whatever the key.
 func readSortNote(d *Dialect, text, source string) (*Variant, error) {
 	x, err := readSort(text)
 	if err != nil {
@@ -117,8 +116,8 @@ func readSortNote(d *Dialect, text, source string) (*Variant, error) {
 	return &Variant{Bindings: bindings}, nil
 }
 
-// Bounds of a variant that was read: far above those that are chosen, and low
-// enough that a text of one stays small.
+// Limits of a variant that was read: far above those that are chosen, and low enough that its text
+// stays small.
 const (
 	noteGroup    = 1 << 10
 	noteSteps    = 64
@@ -126,7 +125,7 @@ const (
 	noteBindings = 1 << 8
 )
 
-// check finds numbers that no variant of the kernel has.
+// check refuses numbers that no variant of the kernel has.
 func (v *Variant) check(k *codegen.Kernel) error {
 	in := func(n, low, high int) bool { return low <= n && n <= high }
 	t := &v.Tile

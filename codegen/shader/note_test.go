@@ -33,7 +33,7 @@ func notedShaders(t testing.TB) map[string]string {
 	for _, k := range kernels {
 		ready, err := Prepare(k)
 		if err != nil {
-			continue // of dtypes that shaders do not have
+			continue // dtypes that shaders do not have
 		}
 		v := Dense(ready, 1)
 		source, err := Print(other, ready, &v)
@@ -48,8 +48,8 @@ func notedShaders(t testing.TB) map[string]string {
 	return list
 }
 
-// TestKept: a key reads back as the kernel and the variant, and goes with its text
-// alone.
+// TestKept checks that a key reads back as its kernel and variant, and that only the right text is
+// accepted for it.
 func TestKept(t *testing.T) {
 	for key, source := range notedShaders(t) {
 		k, v, err := ReadNote(other, key, source)
@@ -71,8 +71,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptBytes: every changed byte of a key, and every cut, is refused or another
-// shader's.
+// TestKeptBytes checks that a key with a changed byte, or a truncated key, is refused or is the key
+// of another shader.
 func TestKeptBytes(t *testing.T) {
 	for key, source := range notedShaders(t) {
 		if len(key) > 1500 {
@@ -97,7 +97,7 @@ func TestKeptBytes(t *testing.T) {
 	}
 }
 
-// sortShaders are those of every step, dtype and order that there are.
+// sortShaders are those of every step, dtype and order.
 func sortShaders(t testing.TB) map[SortShader]string {
 	t.Helper()
 	list, steps := map[SortShader]string{}, map[SortStep]bool{}
@@ -117,8 +117,9 @@ func sortShaders(t testing.TB) map[SortShader]string {
 	return list
 }
 
-// TestKeptSorts: a sort's shader reads back with its bindings, goes with its text
-// alone, and has one key for all elements that it does not look at.
+// TestKeptSorts checks that a sort's shader reads back with its bindings, that only the right text
+// is accepted, and that steps which do not depend on the elements' dtype have one key for all
+// dtypes.
 func TestKeptSorts(t *testing.T) {
 	texts := map[string]string{}
 	for x, source := range sortShaders(t) {
@@ -152,9 +153,9 @@ func TestKeptSorts(t *testing.T) {
 	}
 }
 
-// TestKeptLong: a kernel that goes over its row again and again has a text that
-// grows with the square of its own. No more of it is printed than the text it is
-// compared with is long, and what is beyond all bounds is not even parsed.
+// TestKeptLong reads a kernel with many passes over its row, whose text grows with the square of
+// the kernel's size. ReadNote prints no more of it than the length of the kept text, and does not
+// even parse what is beyond all limits.
 func TestKeptLong(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("in 0 : float32\nout 1 : float32 row\n%0 = load 0 : float32\n")
@@ -189,8 +190,8 @@ func TestKeptLong(t *testing.T) {
 	}
 }
 
-// FuzzReadNote checks that any key is refused, or read into a kernel and a variant
-// that have this key and print this text.
+// FuzzReadNote checks that any key is refused, or read as a kernel and a variant that have this key
+// and print this text.
 func FuzzReadNote(f *testing.F) {
 	for key, source := range notedShaders(f) {
 		f.Add(key, source)

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// The sum of e^(x - m), where m is the maximum of the same x along the row,
-// needs m first: a pass for each. The online form has one pass for both. It
-// keeps the sum for the maximum so far, and rescales it where that grows.
+// The sum of e^(x - m), where m is the maximum of the same x along the row, needs m first: that
+// takes two passes. The online form takes one pass for both. It keeps the sum for the maximum so
+// far, and rescales it when the maximum grows.
 
-// onlineSum is the maximum that a sum can be computed along with, and the
-// value they go over.
+// onlineSum returns the maximum along with which a sum can be computed, and the value that both go
+// over.
 func onlineSum(k *codegen.Kernel, sum int) (top int, x ir.Ref, ok bool) {
 	arg := func(i ir.Ref, op ir.Op, n int) ir.Ref {
 		if i == ir.None || k.Body[i].Op != op || k.Body[i].DT != ir.Float32 {
@@ -26,8 +26,8 @@ func onlineSum(k *codegen.Kernel, sum int) (top int, x ir.Ref, ok bool) {
 	return int(m), x, x != ir.None && arg(m, ir.Max, 0) == x
 }
 
-// findOnline finds the sums that are computed along with a maximum: those of a
-// pass that nothing else is left to do in.
+// findOnline finds the sums that are computed along with a maximum. Such a sum must leave nothing
+// else to do in its pass.
 func (r *rowPlan) findOnline(k *codegen.Kernel) {
 	r.top = make([]int, len(k.Body))
 	list, taken := []int(nil), map[int]bool{}
@@ -60,11 +60,11 @@ func (r *rowPlan) foldArg(k *codegen.Kernel, i int) ir.Ref {
 	return k.Body[i].Args[0]
 }
 
-// lowest is the least finite number. Differences from it, instead of from an
-// infinite maximum, are no NaN: what is below any number adds nothing.
+// lowest is the least finite number. Differences from an infinite maximum could be NaN. Differences
+// from lowest are not, and values below every number add nothing.
 const lowest = 0xff7fffff
 
-// stepOnline takes values of sum i, one or several, into it and its maximum.
+// stepOnline adds one or more values of sum i to the sum and to its maximum.
 func (p *printer) stepOnline(i int, values ...string) {
 	top := p.rows.top[i]
 	m, s := p.own(fmt.Sprintf("r%d", top)), p.own(fmt.Sprintf("r%d", i))
@@ -82,8 +82,8 @@ func (p *printer) stepOnline(i int, values ...string) {
 	p.f("%s = %s;", m, t)
 }
 
-// stepTogether prints what a pass with sums computed along with a maximum does
-// at Online neighbouring points: the sums are rescaled once for all of them.
+// stepTogether prints one step of a pass with online sums, for Online neighbouring points: the sums
+// are rescaled once for all of them.
 func (p *printer) stepTogether(pass int, need []bool) {
 	folds := p.rows.folds(p.k, pass)
 	name := func(i, n int) string { return fmt.Sprintf("x%dn%d", i, n) }
@@ -133,7 +133,7 @@ func (p *printer) together(pass int, scans bool) bool {
 	return slices.ContainsFunc(p.rows.folds(p.k, pass), func(i int) bool { return p.rows.top[i] >= 0 })
 }
 
-// isTop reports a maximum that a sum is computed along with.
+// isTop reports a maximum along with which a sum is computed.
 func (r *rowPlan) isTop(i int) bool {
 	return slices.Contains(r.top, i)
 }

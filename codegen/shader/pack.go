@@ -12,8 +12,8 @@ import (
 // Grid is a dispatch's size in workgroups.
 type Grid struct{ X, Y uint32 }
 
-// gridWidth is a row of a two-dimensional grid: dispatches above a device's
-// limit per dimension become a rectangle, and the surplus returns at once.
+// gridWidth is the length of a row of a two-dimensional grid. A dispatch above a device's limit per
+// dimension becomes a rectangle; its surplus workgroups return at once.
 const gridWidth = 32768
 
 // GridOf is the grid of a number of workgroups.
@@ -24,12 +24,12 @@ func GridOf(groups int64) Grid {
 	return Grid{uint32(groups), 1}
 }
 
-// maxCount bounds what is taken apart into coordinates: see divisor.
+// maxCount limits numbers that are split into coordinates: see divisor.
 const maxCount = math.MaxInt32
 
-// divisor gives the multiplier m and shift s with x/d = (2x·m >> 32) >> s for
-// all x up to maxCount: m is 2^(31+s)/d rounded up, and since d is at most
-// 2^s the rounding adds less than 1/d to the quotient.
+// divisor gives the multiplier m and shift s with x/d = (2x·m >> 32) >> s for all x up to maxCount.
+// m is 2^(31+s)/d rounded up; since d is at most 2^s, the rounding adds less than 1/d to the
+// quotient.
 func divisor(d uint32) (m, s uint32) {
 	s = uint32(bits.Len32(d - 1))
 	return uint32((uint64(1)<<(31+s) + uint64(d) - 1) / uint64(d)), s
@@ -40,8 +40,7 @@ func packDim(w []uint32, d uint32) {
 	w[1], w[2] = divisor(max(d, 1))
 }
 
-// Threads is the number of workgroups (Rows, Tiles) or invocations (all others)
-// that have work.
+// Threads is the number of workgroups (Rows, Tiles) or invocations (all others) that have work.
 func (v *Variant) Threads(l *runtime.Launch) int64 {
 	steps := int64(max(v.Steps, 1))
 	if v.Turn > 0 {
@@ -50,7 +49,7 @@ func (v *Variant) Threads(l *runtime.Launch) int64 {
 	return (v.Units(l) + steps - 1) / steps
 }
 
-// Units is Threads where each has one step, or all along Turn.
+// Units is Threads for one step per invocation, or with Turn one line per invocation.
 func (v *Variant) Units(l *runtime.Launch) int64 {
 	n := int64(1)
 	for i, d := range l.Dims[:l.Kept] {
@@ -74,9 +73,9 @@ func (v *Variant) Units(l *runtime.Launch) int64 {
 	return n
 }
 
-// Pack appends the words of the dispatch that runs l whole to dst and returns
-// its grid. Offsets of memory operands count elements from the start of the
-// bound window. It fails where a position does not fit the 32 bits that shaders count with.
+// Pack appends the words of the dispatch that runs l as a whole to dst, and returns its grid.
+// Offsets of memory operands count elements from the start of the bound window. It fails if a
+// position does not fit the 32 bits with which shaders count.
 func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]uint32, Grid, error) {
 	s := v.slots(k)
 	base := len(dst)
@@ -147,9 +146,8 @@ func (v *Variant) Pack(dst []uint32, k *codegen.Kernel, l *runtime.Launch) ([]ui
 	return dst, grid, nil
 }
 
-// packArg writes an operand's words. Shaders add strides modulo 2^32, which is
-// exact as long as every position they reach is in range, so negative strides
-// need no care.
+// packArg writes an operand's words. Shaders add strides modulo 2^32. This is exact if every
+// position that they reach is in range, so negative strides need no special case.
 func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i int, s argSlots) error {
 	a := &l.Args[i]
 	unit := int64(1)
@@ -158,9 +156,8 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 	}
 	lo, hi := Span(a, l.Dims[:v.Rank])
 	if k.Operands[i].Kind == codegen.Index {
-		// The position is a 64-bit base plus a 32-bit distance from it: the base
-		// is the lowest position, and the distance starts at what the negative
-		// strides would take away.
+		// The position is a 64-bit base plus a 32-bit distance from it. The base is the lowest
+		// position. The distance starts with the sum that the negative strides would subtract.
 		if hi-lo > math.MaxUint32 {
 			return fmt.Errorf("shader: index operand %d spans %d positions", i, hi-lo)
 		}
@@ -173,8 +170,8 @@ func (v *Variant) packArg(w []uint32, k *codegen.Kernel, l *runtime.Launch, i in
 	} else {
 		w[s.offset] = uint32(a.Offset / unit)
 	}
-	// Below 0 are positions that guards keep from being used, as those before the
-	// first element of a Pad's operand.
+	// Positions below 0 are those that guards exclude, such as those before the first element of a
+	// Pad's operand.
 	if len(a.Stages) > 0 && (lo < math.MinInt32 || hi > maxCount) {
 		return fmt.Errorf("shader: operand %d has positions [%d,%d] before its stages", i, lo, hi)
 	}

@@ -10,19 +10,17 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Prepare lowers a kernel as far as Print wants it: what has a spelling here
-// stays whole.
+// Prepare lowers a kernel for Print: ops with a spelling in this package stay whole.
 func Prepare(k *codegen.Kernel) (*codegen.Kernel, error) {
 	return codegen.LowerFor(k, func(in ir.Instr, first ir.DType) bool { return Keeps(in.Op, first) })
 }
 
-// Print writes a prepared kernel as a shader in d. It binds v.Bindings in order,
-// then the buffer of run-time words. The error wraps ir.ErrUnsupported where
-// shaders have no such operation.
+// Print writes a prepared kernel as a shader in d. The shader binds v.Bindings in order, then the
+// buffer of run-time words. The error wraps ir.ErrUnsupported if shaders have no such operation.
 func Print(d *Dialect, k *codegen.Kernel, v *Variant) (string, error) { return printUpTo(d, k, v, 0) }
 
-// printUpTo is Print; where most is above 0 it panics with ErrNote as soon as the body
-// is longer than that.
+// printUpTo is Print; if most is above 0, it panics with ErrNote as soon as the body is longer than
+// that.
 func printUpTo(d *Dialect, k *codegen.Kernel, v *Variant, most int) (string, error) {
 	if len(v.Args) != len(k.Operands) {
 		return "", fmt.Errorf("%s: %d args for %d operands", d.Name, len(v.Args), len(k.Operands))
@@ -47,24 +45,24 @@ type printer struct {
 	slots slots
 	code  []ir.Instr
 	lanes int
-	dims  int      // outermost ones, by whose coordinates operands are found
-	rows  *rowPlan // of the kernel's body, where it has row ops
-	still []bool   // of the kernel's body: see still
+	dims  int      // number of outer dims whose coordinates determine positions
+	rows  *rowPlan // of the kernel's body, if it has row ops
+	still []bool   // of the kernel's body: see the function still
 	based []bool   // operands that have a base: see bases
 	words []string // statements that set variables of run-time words: see private
-	point string   // the number of the point of the row at hand
+	point string   // the number of the present point of the row
 	apart string   // the same as a sum that ends with a constant; else ""
 	form  form
 
 	out     *strings.Builder
 	global  *strings.Builder // tables, workgroup memory, functions
-	made    map[string]bool  // what global has
+	made    map[string]bool  // names that global has
 	uses    map[string]bool  // helpers
-	single  map[string]bool  // helpers that functions of one lane call besides
+	single  map[string]bool  // further helpers that functions of one lane call
 	wide    *bool            // 64-bit values occur
-	most    int              // bytes of out, if above 0
+	most    int              // limit of the length of out, if above 0
 	indent  int
-	vals    []string     // how each value of the body is written
+	vals    []string     // the text of each value of the body
 	indexed map[int]bool // operands whose index is written, and complements of those whose position is
 	err     error
 }
@@ -87,7 +85,7 @@ func (p *printer) f(format string, args ...any) {
 	p.out.WriteByte('\n')
 }
 
-// open writes a line that begins a block, and end the one that ends it.
+// open writes a line that begins a block, and end writes the line that ends it.
 func (p *printer) open(format string, args ...any) {
 	p.f(format, args...)
 	p.indent++
@@ -98,7 +96,7 @@ func (p *printer) end() {
 	p.f("}")
 }
 
-// loop begins one with a counter.
+// loop begins a loop with a counter.
 func (p *printer) loop(name, first, end, step string) {
 	p.open("for %s = %s; %s < %s; %s + %s {", name, first, name, end, name, step)
 }
@@ -160,8 +158,8 @@ func (p *printer) main() {
 	}
 }
 
-// begin begins the entry point of a shader with a unit of work, number i, per
-// invocation or per workgroup.
+// begin begins the entry point of a shader with one unit of work, number i, per invocation or per
+// workgroup.
 func (p *printer) begin(groups bool) {
 	form := p.Invocations
 	if groups {
@@ -193,7 +191,7 @@ func (p *printer) mapMain() {
 	p.end()
 }
 
-// mapBody prints what becomes of the point or vector at the coordinates at hand.
+// mapBody prints the computation of the point or vector at the present coordinates.
 func (p *printer) mapBody() {
 	if p.v.Ragged {
 		p.f("let inside $U = min($U(c%d * %du) + $U(0u, 1u, 2u, 3u), $U(%s - 1u));", p.v.Rank-1, p.lanes, runWord(wordInner))
@@ -204,8 +202,9 @@ func (p *printer) mapBody() {
 	}
 }
 
-// mapSteps prints several points or vectors of an invocation, so far apart that
-// neighbours have neighbouring ones. A loop with a constant end is the cheaper one.
+// mapSteps prints the computation of several points or vectors of an invocation. They are so far
+// apart that neighbouring invocations have neighbouring ones. A loop with a constant end is
+// cheaper.
 func (p *printer) mapSteps() {
 	count := runWord(wordCount)
 	if p.v.Exact {
@@ -221,8 +220,8 @@ func (p *printer) mapSteps() {
 
 var runWords = regexp.MustCompile(`\bp\[(\d+)\]\.([xyzw])`)
 
-// hoist prints loops, and before them reads the run-time words that they need:
-// compilers of software adapters read a word where it stands, within its bounds.
+// hoist prints loops, and before them reads of the run-time words that they use. Compilers of
+// software adapters would read a word, with a bounds check, at each use.
 func (p *printer) hoist(loops func()) {
 	out := p.out
 	p.out = new(strings.Builder)
@@ -237,7 +236,7 @@ func (p *printer) hoist(loops func()) {
 	p.out.WriteString(runWords.ReplaceAllString(text, "w$1$2"))
 }
 
-// body writes every value, under the names vals.
+// body writes every value, with the names in vals.
 func (p *printer) body() {
 	p.vals = make([]string, len(p.code))
 	for i := range p.code {
@@ -245,8 +244,7 @@ func (p *printer) body() {
 	}
 }
 
-// instr writes one instruction. Constants get no line: they are written where
-// they are used.
+// instr writes one instruction. Constants get no line: they are written at each use.
 func (p *printer) instr(i int) {
 	in := p.code[i]
 	if scalarTypes[in.DT] == "" {
@@ -264,7 +262,7 @@ func (p *printer) instr(i int) {
 		p.vals[i] = "" // see value
 	case ir.Load:
 		text := p.load(int(in.Imm), in.DT)
-		if guard := in.Args[0]; guard != ir.None { // what is read outside is not used
+		if guard := in.Args[0]; guard != ir.None { // elements read outside are not used
 			text = p.call("select", lanes, p.literal(in.DT, 0, lanes), text, p.value(guard))
 		}
 		p.let(name, in.DT, text)
@@ -366,9 +364,9 @@ func (p *printer) spell(in ir.Instr, args []string, dts []ir.DType, lanes int) s
 	return args[0]
 }
 
-// extreme finds a choice between two floats by comparing them, which compilers take
-// for a minimum or maximum, where NaN is lost. It gives the argument to hide from
-// them, a constant where there is one, or 0.
+// extreme finds a Where of two floats by their comparison. Compilers replace it by a minimum or
+// maximum, which loses NaN. It returns the argument to hide from them, a constant if there is one,
+// or 0.
 func (p *printer) extreme(in ir.Instr) int {
 	c := p.code[in.Args[0]]
 	x, y := in.Args[1], in.Args[2]

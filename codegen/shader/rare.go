@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// lookup indexes a table by a private array, once per lane.
+// lookup indexes a table, which is a private array, once per lane.
 func (p *printer) lookup(in ir.Instr, index string, lanes int) string {
 	t := ir.TableByID(in.Imm)
 	if t == nil || isWide(t.DT) || scalarTypes[t.DT] == "" {
@@ -34,8 +34,8 @@ func (p *printer) lookup(in ir.Instr, index string, lanes int) string {
 	return fmt.Sprintf("%s(%s)", p.vec(scalarTypes[t.DT], lanes), strings.Join(at, ", "))
 }
 
-// rare writes the slow path as a function of one lane, called for the lanes
-// that want it only where some lane does.
+// rare writes the slow path as a function of one lane. It is called for the lanes that need it, and
+// only if some lane does.
 func (p *printer) rare(i int, in ir.Instr) {
 	prog := ir.SubByID(in.Imm)
 	if prog == nil {

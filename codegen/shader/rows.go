@@ -9,21 +9,20 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A shader of a kernel with row ops goes over its row in passes. A pass
-// computes the point values it needs anew: arithmetic is cheaper to a GPU than
-// memory, and a row that is read again comes from a cache. It ends with the
-// results of its reductions in private variables of every invocation, so that
-// the row values that follow from them need no memory and no barrier. Scans
-// need no pass of their own: they are state that a pass carries along.
+// A shader of a kernel with row ops goes over its row in passes. A pass recomputes the point values
+// it needs: for a GPU arithmetic is cheaper than memory, and a row that is read again comes from a
+// cache. At the end of a pass every invocation has the results of its reductions in private
+// variables, so the row values that follow from them need no memory and no barrier. Scans need no
+// pass of their own: a pass updates their state.
 
 // rowPlan says which values a pass computes.
 type rowPlan struct {
 	level []codegen.Level
-	pass  []int // of each value, the first that can compute it
+	pass  []int // by value: the first pass that can compute it
 	last  int
-	top   []int  // of sums computed along with a maximum, that one; else -1
-	made  []int  // of each value of points, the first that needs it
-	held  []bool // what unrolled steps compute once for several passes
+	top   []int  // for a sum computed along with a maximum: that maximum; else -1
+	made  []int  // for a point value: the first pass that needs it
+	held  []bool // values that unrolled steps compute once for several passes
 }
 
 func planRows(k *codegen.Kernel, online bool) *rowPlan {
@@ -56,9 +55,9 @@ func (r *rowPlan) number(k *codegen.Kernel) {
 	}
 }
 
-// hold finds the values that several passes need: the first that does computes
-// them and the others take them from there. What a single pass needs is not
-// kept, however early it could be had, nor what kept values are computed from.
+// hold finds the values that several passes need: the first of these computes them, and the others
+// use its results. It does not keep values that a single pass needs, even if an earlier pass could
+// compute them, nor the operands of kept values.
 func (r *rowPlan) hold(k *codegen.Kernel) {
 	r.made = make([]int, len(k.Body))
 	r.held = make([]bool, len(k.Body))
@@ -93,7 +92,7 @@ func (r *rowPlan) roots(k *codegen.Kernel, pass int, need []bool) {
 	}
 }
 
-// Passes is how often a shader of k goes over its row.
+// Passes is the number of passes of a shader of k over its row.
 func Passes(k *codegen.Kernel) int {
 	r, n := planRows(k, false), 0
 	for pass := range r.last + 1 {
@@ -104,10 +103,10 @@ func Passes(k *codegen.Kernel) int {
 	return n
 }
 
-// RowWork is what a shader of rows does at a point.
+// RowWork is the work of a shader of rows at a point.
 type RowWork struct {
-	Accesses float64 // loads and stores, those that neighbours share in parts
-	Instrs   int     // written out
+	Accesses float64 // loads and stores; one that neighbours share counts as a fraction
+	Instrs   int     // as written out
 }
 
 // CountRowWork counts over all passes of v's shader of k.
@@ -152,7 +151,7 @@ func (r *rowPlan) folds(k *codegen.Kernel, pass int) []int {
 	return list
 }
 
-// stores lists what a pass stores at every point.
+// stores lists the stores that a pass does at every point.
 func (r *rowPlan) stores(k *codegen.Kernel, pass int) []codegen.Store {
 	var list []codegen.Store
 	for _, s := range k.Stores {
@@ -163,8 +162,8 @@ func (r *rowPlan) stores(k *codegen.Kernel, pass int) []codegen.Store {
 	return list
 }
 
-// points marks the values that a pass computes at every point, and reports
-// whether a scan is among them.
+// points marks the values that a pass computes at every point, and reports whether a scan is among
+// them.
 func (r *rowPlan) points(k *codegen.Kernel, pass int, unrolled bool) (need []bool, scans bool) {
 	need = make([]bool, len(k.Body))
 	r.roots(k, pass, need)
@@ -235,8 +234,8 @@ func (p *printer) rowMain() {
 	p.end()
 }
 
-// rowValues prints what stands once per row before a pass: the results of the
-// reductions of the pass before, and the row values that follow from them.
+// rowValues prints the code that runs once per row before a pass: the results of the reductions of
+// the pass before, and the row values that follow from them.
 func (p *printer) rowValues(pass int) {
 	folds := p.rows.folds(p.k, pass-1)
 	p.once(func(q *printer) {
@@ -260,9 +259,8 @@ func (p *printer) rowValues(pass int) {
 	})
 }
 
-// once prints code that runs once per row: over one lane, whatever the lanes
-// of points, unless those are rows, and by the coordinates of the kept dims
-// alone.
+// once prints code that runs once per row. It is over one lane, whatever the lanes of points,
+// unless lanes are rows; and it uses only the coordinates of the kept dims.
 func (p *printer) once(body func(q *printer)) {
 	q := *p
 	q.out = new(strings.Builder)
@@ -283,8 +281,7 @@ func (p *printer) once(body func(q *printer)) {
 	p.out.WriteString(text)
 }
 
-// pass prints one loop over the row, and what its reductions need before and
-// after it.
+// pass prints one loop over the row, and the code that its reductions need before and after it.
 func (p *printer) pass(pass int) {
 	k, v := p.k, p.v
 	folds, stores := p.rows.folds(k, pass), p.rows.stores(k, pass)
@@ -342,7 +339,7 @@ func (p *printer) slice() string {
 	return "lane"
 }
 
-// rowLanes is the lanes of what there is once per row.
+// rowLanes is the number of lanes of row values.
 func (p *printer) rowLanes() int {
 	if p.v.Across {
 		return p.v.Lanes
@@ -353,9 +350,8 @@ func (p *printer) rowLanes() int {
 // guarded reports that the last unrolled step may end outside the row.
 func (p *printer) guarded() bool { return !p.v.Exact }
 
-// step prints what a pass does at one point, or vector of points, of the row:
-// number at. Where that may be outside, the last one inside stands in for it,
-// and what it leaves behind is guarded.
+// step prints the work of a pass at one point, or vector of points, of the row: number at. If that
+// may be outside the row, the last one inside replaces it, and its effects are guarded.
 func (p *printer) step(pass, u int, need []bool, guarded bool) {
 	k := p.k
 	r := "at"
@@ -375,7 +371,7 @@ func (p *printer) step(pass, u int, need []bool, guarded bool) {
 	p.each(func() { p.stepOwn(pass, u, need, guarded) })
 }
 
-// stepOwn prints what a step does with values that are no neighbours'.
+// stepOwn prints the part of a step that neighbours do not share.
 func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
 	k := p.k
 	for i, in := range k.Body {
@@ -406,7 +402,7 @@ func (p *printer) stepOwn(pass, u int, need []bool, guarded bool) {
 	}
 }
 
-// hold declares what unrolled steps keep for later passes.
+// hold declares the values that unrolled steps keep for later passes.
 func (p *printer) hold() {
 	for i, in := range p.k.Body {
 		if !p.rows.held[i] {
@@ -420,8 +416,8 @@ func (p *printer) hold() {
 
 func held(i, u int) string { return fmt.Sprintf("h%du%d", i, u) }
 
-// rowStores writes row values, by one invocation of a workgroup. They come
-// last: what a row output overwrites, every invocation has read before.
+// rowStores writes row values, by one invocation of a workgroup. They come last: by then, every
+// invocation has read everything that a row output may overwrite.
 func (p *printer) rowStores() {
 	p.once(func(q *printer) {
 		for _, s := range p.k.Stores {
@@ -439,7 +435,7 @@ func (p *printer) rowStores() {
 	})
 }
 
-// value is a value of the body where code over p's lanes uses it.
+// value is a value of the body in the form that code over p's lanes uses.
 func (p *printer) value(a ir.Ref) string {
 	in := p.code[a]
 	switch {

@@ -7,12 +7,11 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scanBlock is how many neighbouring invocations one of them scans for.
+// scanBlock is the number of neighbouring invocations for which one of them scans.
 const scanBlock = 8
 
-// scan prints scan i of a pass. An invocation that walks a row alone carries
-// the running result along; the invocations of a workgroup scan a stretch of
-// the row together and carry its total.
+// scan prints scan i of a pass. An invocation that walks a row alone keeps the running result in
+// its state. The invocations of a workgroup scan a stretch of the row together and keep its total.
 func (p *printer) scan(pass, i int) {
 	in := p.code[i]
 	state, x := scanState(pass, i), p.value(in.Args[0])
@@ -52,8 +51,8 @@ func (p *printer) scan(pass, i int) {
 		}
 		q.end()
 		q.f("barrier;")
-		// e is what stands before this invocation: the carry, the blocks before
-		// its own, and what its block holds before it.
+		// e is the result before this invocation: the carry, the blocks before its own, and the
+		// part of its block before it.
 		q.f("var e%d %s = %s;", i, p.vec(scalarTypes[dt], 1), state)
 		for b := range p.v.Group / scanBlock {
 			total := fmt.Sprintf("%s[%d]", w, (b+1)*scanBlock-1)

@@ -7,22 +7,20 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// A scatter is two shaders over one kernel. Checks has an invocation per point
-// of the domain: it computes the indices, tells of those that are a fault, and
-// writes nothing. Scatters has one per row, which goes over the row in order, so
-// that what it gives is the same however many run at once. It writes nothing
-// where a fault was told of in its words. Neither reads the operand that is
-// scattered into: the output holds it already.
+// A scatter takes two shaders over one kernel. Checks has one invocation per point of the domain:
+// it computes the indices, reports those that are a fault, and writes nothing. Scatters has one
+// invocation per row, which goes over the row in order, so the result does not depend on how many
+// run at once. It writes nothing if its fault words report a fault. Neither shader reads the
+// operand into which the kernel scatters: the output already has its contents.
 
-// MayFault reports a kernel that an index out of range makes fail, through a
-// load or a scatter.
+// MayFault reports a kernel that fails if an index is out of range, in a load or a scatter.
 func MayFault(k *codegen.Kernel) bool {
 	at := k.Scatter()
 	return k.MayFault() || at != ir.None && codegen.ModeOf(k.Body[at]) == ir.IndexError
 }
 
-// checkMain prints a Checks shader. Loads through an index that may be at fault
-// are checked besides: they too must be known of before the first write.
+// checkMain prints a Checks shader. It also checks loads through an index that may be a fault,
+// because these faults, too, must be known before the first write.
 func (p *printer) checkMain() {
 	at := p.k.Scatter()
 	if at == ir.None {
@@ -107,8 +105,8 @@ func (p *printer) scatterMain() {
 	p.end()
 }
 
-// target writes the element that an index names, at_index, and where that need
-// not be one of the row, whether it is, at_inside.
+// target writes at_index, the element that an index names. If the index may be outside of the row,
+// it also writes at_inside, which says whether it is inside.
 func (p *printer) target(in ir.Instr, to int) (inside bool) {
 	if dt := p.code[in.Args[0]].DT; dt != ir.Int32 {
 		p.fail("an index of %v: %w", dt, ir.ErrUnsupported)
@@ -124,7 +122,7 @@ func (p *printer) target(in ir.Instr, to int) (inside bool) {
 	return true
 }
 
-// joins is the function that combines an element with what is scattered to it.
+// joins is the function that combines an element with a value scattered to it.
 func (p *printer) joins(op ir.Op, dt ir.DType) string {
 	name := "joins"
 	k, err := Prepare(&codegen.Kernel{

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// TestFloatLiterals: a literal reads back as the bits it was made of.
+// TestFloatLiterals checks that a literal reads back as the bits from which it was made.
 func TestFloatLiterals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	bits := []uint32{0, 1 << 31, 1, 0x807fffff, 0x3f800000, 0x7f7fffff, 0x4b800000, 0x00800000}
@@ -37,7 +37,7 @@ func TestFloatLiterals(t *testing.T) {
 	}
 }
 
-// TestKeys: whatever changes a shader's text changes its variant's key.
+// TestKeys checks that every change of a shader's text changes its variant's key.
 func TestKeys(t *testing.T) {
 	base := func() *Variant {
 		return &Variant{Rank: 2, Kept: 2, Lanes: 4, Group: 64,
@@ -148,8 +148,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestDivisor: multiplying and shifting divides, at and around every multiple
-// that could go wrong.
+// TestDivisor checks that multiplying and shifting divides, at and around every multiple that could
+// go wrong.
 func TestDivisor(t *testing.T) {
 	quotient := func(x, m, s uint32) uint32 { return uint32(uint64(x<<1)*uint64(m)>>32) >> s }
 	check := func(x, d uint32) {
@@ -173,7 +173,7 @@ func TestDivisor(t *testing.T) {
 	}
 }
 
-// TestIndexBase: positions past 32 bits are a base and a distance.
+// TestIndexBase checks that positions above 32 bits are a base and a distance.
 func TestIndexBase(t *testing.T) {
 	k, err := codegen.Parse("index 0\nout 1 : int32\n%0 = indexhi 0 : uint32\n%1 = convert %0 : int32\nstore 1 %1")
 	if err != nil {
@@ -193,7 +193,7 @@ func TestIndexBase(t *testing.T) {
 	}
 }
 
-// TestWorkgroupMemoryOnce: what several steps or passes use is declared once.
+// TestWorkgroupMemoryOnce checks that memory used by several steps or passes is declared once.
 func TestWorkgroupMemoryOnce(t *testing.T) {
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = cumsum %0 : float32\n%2 = max %1 : float32\n%3 = sub %1 %2 : float32\nstore 1 %3")
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Rows are sorted by a bitonic network over pairs of a key, whose order as an
-// unsigned number is the order asked for, and the element's position: no two
-// pairs are equal, so the network, which is not stable, gives the one order
-// that a stable sort has. Rows are padded to a power of two by pairs that come
-// last. Steps of the network within SortBlock pairs run in workgroup memory.
+// Rows are sorted by a bitonic network over pairs. A pair has a key, which is an unsigned number in
+// the required order, and the element's position. No two pairs are equal. So the network, which is
+// not stable, gives the only possible order, which is that of a stable sort. Rows are padded to a
+// power of two with pairs that sort last. Steps of the network within SortBlock pairs run in
+// workgroup memory.
 
-// SortBlock is how many pairs a workgroup sorts by itself.
+// SortBlock is the number of pairs that a workgroup sorts by itself.
 const SortBlock = 1024
 
-// SortGroup is the invocations of a workgroup of every sorting shader.
+// SortGroup is the number of invocations of a workgroup of every sorting shader.
 const SortGroup = 64
 
 // SortStep is one of the shaders that sort.
@@ -56,8 +56,8 @@ var sortBindings = [...]string{
 	SortPlace: "positions|result",
 }
 
-// Sort is the shader of a step in d for elements of dt, and what it binds before
-// the buffer of run-time words.
+// Sort is the shader of a step in d for elements of dt. bindings are those before the buffer of
+// run-time words.
 func Sort(d *Dialect, step SortStep, dt ir.DType, descending bool) (source string, bindings []Binding, err error) {
 	var b strings.Builder
 	b.WriteString(d.head(false))

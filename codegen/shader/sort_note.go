@@ -8,19 +8,19 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// SortShader says which of the shaders that sort one is. They are no kernel's, and
-// are kept from one process to the next as kernels' are: see NoteKey.
+// SortShader identifies one of the shaders that sort. They belong to no kernel, and are kept for
+// later processes like kernels' shaders: see NoteKey.
 type SortShader struct {
 	Step       SortStep
 	DT         ir.DType // of elements
 	Descending bool
 }
 
-// stepNames are those of steps in keys.
+// stepNames are the names of steps in keys.
 var stepNames = [...]string{SortKeys: "keys", SortLocal: "local", SortWide: "wide", SortTake: "take", SortPlace: "place"}
 
-// String is the step, and what else its text depends on: only making keys knows what
-// elements are.
+// String is the step, and the rest on which its text depends: only the step that makes keys depends
+// on the elements' type.
 func (x SortShader) String() string {
 	name := stepNames[x.Step]
 	if x.Step == SortKeys {
@@ -32,7 +32,7 @@ func (x SortShader) String() string {
 	return name
 }
 
-// Print is Sort of it.
+// Print calls Sort.
 func (x SortShader) Print(d *Dialect) (source string, bindings []Binding, err error) {
 	return Sort(d, x.Step, x.DT, x.Descending)
 }
@@ -40,10 +40,10 @@ func (x SortShader) Print(d *Dialect) (source string, bindings []Binding, err er
 // sortWord begins the key of a sort's shader, which is one line.
 const sortWord = "sort "
 
-// NoteKey is the key that it is kept under.
+// NoteKey is the key under which the shader is kept.
 func (x SortShader) NoteKey() string { return sortWord + x.String() }
 
-// readSort reads what NoteKey has behind the word.
+// readSort reads the part of a NoteKey behind the word.
 func readSort(text string) (x SortShader, err error) {
 	step, rest, _ := strings.Cut(text, " ")
 	at := slices.Index(stepNames[:], step)

@@ -7,10 +7,9 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// spelling is how an op is written, in the notation of [Dialect], for some
-// dtypes of its operands (of its result, for ops without operands or with a
-// chosen result); $T is the result's type. Operands are names or bracketed
-// literals, so no spelling needs brackets around them.
+// spelling is the text of an op, in the notation of [Dialect], for some dtypes of its operands (of
+// its result, for ops without operands or with a chosen result); $T is the result's type. Operands
+// are names or bracketed literals, so no spelling needs brackets around them.
 type spelling struct {
 	op   ir.Op
 	in   ir.DTypeSet
@@ -29,9 +28,8 @@ var (
 	narrow = f32s | words | u8s
 )
 
-// prims are the primitives. Bytes wrap by a mask; everything else wraps by
-// itself. NaN compares unequal only in the negated form (naga prints WGSL's !=
-// as an ordered comparison).
+// prims are the primitives. Bytes wrap by a mask; other types wrap by themselves. NaN compares
+// unequal only in the negated form (naga prints WGSL's != as an ordered comparison).
 var prims = []spelling{
 	{ir.Add, f32s | words, "$0 + $1", ""},
 	{ir.Sub, f32s | words, "$0 - $1", ""},
@@ -95,8 +93,8 @@ var prims = []spelling{
 	{ir.Gt, ir.SetOf(ir.Uint64), "mr_less64($1, $0)", "mr_less64"},
 }
 
-// selves spell what ops make of a float and itself: to compilers x = x, x - x = 0 and
-// x/x = 1, which is so for numbers only.
+// selves spell ops on a float and itself. Compilers assume x = x, x - x = 0 and x/x = 1, which hold
+// for finite numbers only.
 var selves = map[ir.Op]spelling{
 	ir.Eq:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
 	ir.Le:   {text: "$not(mr_nan($0))", uses: "mr_nan"},
@@ -127,9 +125,8 @@ func find(op ir.Op, dt ir.DType) (spelling, bool) {
 	return spelling{}, false
 }
 
-// Keeps reports that an op that is not a primitive has a spelling of its own
-// here, which is cheaper than its expansion and accurate enough. operand is
-// the dtype of its first operand.
+// Keeps reports that an op that is not a primitive has its own spelling here, which is cheaper than
+// its expansion and accurate enough. operand is the dtype of its first operand.
 func Keeps(op ir.Op, operand ir.DType) bool {
 	for _, s := range builtins {
 		if s.op == op && s.in.Has(operand) {
@@ -140,8 +137,8 @@ func Keeps(op ir.Op, operand ir.DType) bool {
 	return ok && operand == ir.Float32
 }
 
-// fit brings a word into the range of a small type by its low bits, and changes
-// nothing but the type on the way to one that holds it.
+// fit reduces a word to the low bits of a small type. For a type that holds all its values it only
+// changes the type.
 func fit(to, from ir.DType, x string) string {
 	typ := map[string]string{"i32": "$I", "u32": "$U"}[scalarTypes[to]]
 	if scalarTypes[to] != scalarTypes[from] {

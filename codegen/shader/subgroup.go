@@ -8,14 +8,14 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// With Variant.Subgroups what a row's invocations have found is brought together in
-// registers first, by subgroups: those that run in step. What each of them has come to
-// goes through workgroup memory, behind one barrier. How many invocations are in one,
-// which ones, and whether all have as many is asked of the device where it matters.
+// With Variant.Subgroups the results of a row's invocations are combined in registers first, over
+// subgroups, whose invocations run in step. The results of the subgroups are then combined through
+// workgroup memory, behind one barrier. The shader asks the device for the number and the members
+// of subgroups where it needs them; subgroups need not have equal sizes.
 
-// overSubgroup spells what the invocations of a subgroup have together, by the op that
-// joins two. What becomes of NaN in a maximum of floats is every driver's own, so that
-// maxima are of numbers with their order.
+// overSubgroup spells reductions over a subgroup, by the op that joins two values. Drivers differ
+// in their handling of NaN in a maximum of floats, so maxima are taken of unsigned numbers in the
+// same order.
 var overSubgroup = []spelling{
 	{ir.Add, f32s | words, "subgroupAdd($0)", ""},
 	{ir.Add, u8s, "subgroupAdd($0) & $U(255u)", ""},
@@ -39,7 +39,7 @@ func joined(op ir.Op, dt ir.DType) (spelling, bool) {
 	return spelling{}, false
 }
 
-// HasSubgroups reports that what a kernel's rows come to can go over subgroups: 64-bit
+// HasSubgroups reports that a kernel's reductions and scans can go over subgroups: those of 64-bit
 // values cannot.
 func (d *Dialect) HasSubgroups(k *codegen.Kernel) bool {
 	for _, in := range k.Body {
@@ -79,8 +79,8 @@ func (p *printer) foldSubgroups(folds []int) {
 	p.end()
 }
 
-// overSubgroup is x of row op i over a subgroup, by functions of a prefix:
-// subgroupExclusive are those over the invocations before this one, if any.
+// overSubgroup is the result of row op i for x over a subgroup. prefix chooses the functions:
+// subgroupExclusive covers only the invocations before this one.
 func (p *printer) overSubgroup(i int, x, prefix string) string {
 	in := p.code[i]
 	s, ok := joined(in.Op, p.code[in.Args[0]].DT)
@@ -91,8 +91,8 @@ func (p *printer) overSubgroup(i int, x, prefix string) string {
 	return p.fill(strings.Replace(s.text, "subgroup", prefix, 1), p.lanes, x)
 }
 
-// scanSubgroups makes e<i> what a scan of x has come to before this invocation, and
-// carries its state along.
+// scanSubgroups sets e<i> to the result of a scan of x before this invocation, and updates the
+// scan's state.
 func (p *printer) scanSubgroups(i int, x, state, w string) {
 	in := p.code[i]
 	p.f("let t%d %s = %s;", i, p.vec(scalarTypes[in.DT], 1), p.overSubgroup(i, x, "subgroup"))
@@ -109,8 +109,9 @@ func (p *printer) scanSubgroups(i int, x, state, w string) {
 	p.f("e%d = $select(%s, e%d, subgroupElect());", i, p.combine(in, fmt.Sprintf("e%d", i), fmt.Sprintf("before%d", i)), i)
 }
 
-// bySubgroups numbers the invocations of a workgroup anew, those of a subgroup one
-// after another, as scans over subgroups have them. Languages do not say that they are.
+// bySubgroups renumbers the invocations of a workgroup: those of a subgroup get consecutive
+// numbers, which scans over subgroups need. Languages do not guarantee this for the original
+// numbers.
 func (p *printer) bySubgroups() {
 	p.workgroup("many", p.vec("u32", 1), p.v.Group)
 	p.f("let own $u32 = subgroupAdd(1u);")

@@ -8,24 +8,23 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Tile is the shape of a shader that contracts. The kept dims of its launch
-// are batch dims, then those along which the second operand stands still (m),
-// then those along which the first does (n). A workgroup computes M by N
-// results of one batch: stretches of K elements of both operands go to
-// workgroup memory, whatever they are computed from, and each invocation
-// multiplies RowsPer by ColsPer of them in registers.
+// Tile is the shape of a shader that contracts. The kept dims of its launch are batch dims, then
+// those along which the second operand does not vary (m), then those along which the first does not
+// vary (n). A workgroup computes M by N results of one batch. It computes stretches of K elements
+// of both operands and stores them in workgroup memory; each invocation multiplies RowsPer by
+// ColsPer of them in registers.
 type Tile struct {
 	M, N, K          int
 	RowsPer, ColsPer int  // multiples of 4
-	Looped           bool // over the stretch, rather than written out
+	Looped           bool // a loop over the stretch, instead of code that is written out
 	MDims, NDims     int  // of the kept dims
 	AlongA, AlongB   bool // neighbouring invocations load neighbours along k
 }
 
-// Group is the invocations of a workgroup.
+// Group is the number of invocations of a workgroup.
 func (t *Tile) Group() int { return t.M / t.RowsPer * t.N / t.ColsPer }
 
-// sizes are the numbers of results along m and n, and of batches.
+// sizes are the numbers of batches, and of results along m and n.
 func (t *Tile) sizes(dims []int64) (batch, m, n int64) {
 	sizes := [3]int64{1, 1, 1}
 	for d, size := range dims {
@@ -62,8 +61,7 @@ func dotOf(k *codegen.Kernel) int {
 	return -1
 }
 
-// reaches marks the values that some values are computed from, themselves
-// included, but for what is behind stop.
+// reaches marks the given values and all values on which they depend, but does not go beyond stop.
 func reaches(k *codegen.Kernel, stop int, from ...ir.Ref) []bool {
 	need := make([]bool, len(k.Body))
 	for _, v := range from {
@@ -82,8 +80,7 @@ func reaches(k *codegen.Kernel, stop int, from ...ir.Ref) []bool {
 	return need
 }
 
-// DotOperands marks the operands that each side of a kernel's contraction is
-// computed from.
+// DotOperands marks the operands on which each side of a kernel's contraction depends.
 func DotOperands(k *codegen.Kernel) (a, b []bool) {
 	var sides [2][]bool
 	dot := dotOf(k)
@@ -162,8 +159,8 @@ func batchParams(batch int, suffix string) string {
 	return s
 }
 
-// tileElement prints the function that computes an element of one side of the
-// contraction: 0 outside the matrix.
+// tileElement prints the function that computes an element of one side of the contraction: 0
+// outside the matrix.
 func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 	q := p.inside()
 	in := p.k.Body[dot]
@@ -177,7 +174,7 @@ func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 	q.end()
 	q.coords("i", from, to)
 	for d := batch; d < p.v.Kept; d++ {
-		if d < from || d >= to { // this side stands still there
+		if d < from || d >= to { // this side does not vary there
 			q.f("let c%d $u32 = 0u;", d)
 		}
 	}
@@ -193,8 +190,8 @@ func (p *printer) tileElement(name string, v ir.Ref, dot, batch, from, to int) {
 	p.global.WriteString("\n" + p.private(q.out.String()))
 }
 
-// private has a function read run-time words from variables that tileMain sets once,
-// where loops call it: see hoist.
+// private makes a function read run-time words from variables that tileMain sets once, if loops
+// call the function: see hoist.
 func (p *printer) private(text string) string {
 	if !p.v.Tile.Looped {
 		return text
@@ -218,8 +215,8 @@ func (p *printer) inside() *printer {
 	return &q
 }
 
-// tileLoad fills both sides' workgroup memory, four neighbours along m or n at a
-// time. Loads that are written out wait for memory together.
+// tileLoad fills both sides' workgroup memory, four neighbours along m or n at a time. If the loads
+// are written out, they wait for memory together.
 func (p *printer) tileLoad(batch int) {
 	t := p.v.Tile
 	sides := []tileSide{{"a", "m0", t.M, t.AlongA, ""}, {"b", "n0", t.N, t.AlongB, ""}}
@@ -252,10 +249,10 @@ type tileSide struct {
 	name, origin string
 	size         int
 	along        bool
-	turn         string // of several loads that are written out; else ""
+	turn         string // number of the load if loads are written out; else ""
 }
 
-// tileFetch prints where load number e of a side belongs, and gives that and the
+// tileFetch prints the computation of load number e of a side, and returns its place and its
 // elements.
 func (p *printer) tileFetch(s tileSide, batch int) (at, value string) {
 	t, id := p.v.Tile, ""
@@ -323,9 +320,9 @@ func (p *printer) tileMultiply(four string, float bool) {
 	}
 }
 
-// place is where result i of an invocation's per lies in a tile of size along one
-// side. An invocation of hardware has every so many fours, so that its neighbours
-// read and store theirs beside it.
+// place is the place, along one side of a tile of that size, of result i of an invocation's per
+// results. On hardware, an invocation has every so-many-th group of four, so neighbouring
+// invocations read and store neighbouring groups.
 func (t *Tile) place(lane, i string, size, per int) string {
 	if t.Looped || per == 4 {
 		return fmt.Sprintf("%s * %du + %s", lane, per, i)
@@ -333,9 +330,9 @@ func (t *Tile) place(lane, i string, size, per int) string {
 	return fmt.Sprintf("(%s / 4u * %du + %s) * 4u + %s %% 4u", i, size/per, lane, i)
 }
 
-// tileStore prints what follows from a result and stores it, once: the results
-// of an invocation pass through r0c0.x one after another, since memory that is
-// indexed by a variable would be no registers.
+// tileStore prints the code that computes values from a result and stores them, once. The results
+// of an invocation pass through r0c0.x one after another, because an array indexed by a variable
+// would not be in registers.
 func (p *printer) tileStore(dot, batch int) {
 	t, in := p.v.Tile, p.k.Body[dot]
 	cols := t.ColsPer / 4
@@ -380,8 +377,7 @@ func (p *printer) tileStore(dot, batch int) {
 	p.end()
 }
 
-// rotate brings the next column of the first row to r0c0.x. After all columns
-// the row is spent.
+// rotate moves the next column of the first row to r0c0.x. After all columns the row is used up.
 func (p *printer) rotate(n int) {
 	for j := range n / 4 {
 		last := fmt.Sprintf("r0c%d.x", j)

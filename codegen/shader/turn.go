@@ -2,21 +2,21 @@ package shader
 
 import "fmt"
 
-// A Map that reads operands across, as a transposition does, goes by squares of its
-// innermost dim and of the dim that those lie along. On hardware a workgroup has a
-// square: it reads them in the order of their memory into memory of its own, and
-// writes in the order of its results. Invocations of software adapters, for which
-// such memory is as far as any other, go along the dim in a loop: so what a line of
-// the operand holds is read while a cache has it.
+// A Map may read operands across, as a transposition does. It then goes by squares of its innermost
+// dim and of the dim along which these operands are contiguous. On hardware a workgroup has one
+// square: it reads the square in the order of the operand's memory into workgroup memory, and
+// writes it in the order of the results. For software adapters workgroup memory is as slow as any
+// other. Their invocations go along that dim in a loop, and so read a line of the operand while a
+// cache has it.
 
-// side is that of a workgroup's square, whose lines are apart by one more, so that
-// neither order has neighbours in one bank.
+// side is the side of a workgroup's square. Its lines have one more element, so that neighbours are
+// in different banks in both orders.
 const side = 32
 
-// staged reports a Map of squares that lie in workgroup memory.
+// staged reports a Map of squares that are stored in workgroup memory.
 func (v *Variant) staged() bool { return v.Turn > 0 && v.Steps == 0 }
 
-// turnAlong is how many points along dim d are taken together.
+// turnAlong is the number of points along dim d that are computed together.
 func (v *Variant) turnAlong(d int) int64 {
 	switch {
 	case v.staged() && (d == v.Turn-1 || d == v.Rank-1):
@@ -27,7 +27,7 @@ func (v *Variant) turnAlong(d int) int64 {
 	return 1
 }
 
-// turnSteps prints the points of an invocation along the dim that operands lie along.
+// turnSteps prints the points of an invocation along the dim along which operands are contiguous.
 func (p *printer) turnSteps() {
 	p.coords("i", 0, p.v.Rank)
 	d, from := p.v.Turn-1, fmt.Sprintf("block * %du", p.v.Steps)
@@ -83,7 +83,7 @@ func (p *printer) turnMain() {
 	p.end()
 }
 
-// square is the workgroup memory of operand k, and turned what it has of the point at hand.
+// square is the workgroup memory of operand k, and turned is its element for the present point.
 func square(k int) string { return fmt.Sprintf("turned%d", k) }
 
 func (p *printer) turned(k int) string {

@@ -9,9 +9,8 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// scalarTypes are what shaders hold dtypes in. Small integers are
-// held in words, extended by their sign, 16-bit floats as their bits; 64-bit
-// integers are pairs of words.
+// scalarTypes are the shader types of values. Small integers are held in words, extended by their
+// sign, and 16-bit floats as their bits; 64-bit integers are pairs of words.
 var scalarTypes = [ir.NumDTypes]string{
 	ir.Bool:    "bool",
 	ir.Uint8:   "u32",
@@ -24,7 +23,7 @@ var scalarTypes = [ir.NumDTypes]string{
 	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
 }
 
-// memTypes are what memory holds for the dtypes that tensors can have.
+// memTypes are the types in memory, for the dtypes that tensors can have.
 var memTypes = [ir.NumDTypes]string{
 	ir.Invalid: "u32", // words, reinterpreted at each access
 	ir.Bool:    "u32",
@@ -36,11 +35,11 @@ var memTypes = [ir.NumDTypes]string{
 	ir.Int8: "i32", ir.Int16: "i32", ir.Uint16: "u32", ir.Float16: "u32", ir.BFloat16: "u32",
 }
 
-// DTypes is what tensors of a GPU may hold: all of up to 32 bits.
+// DTypes are the dtypes of tensors on a GPU: all with up to 32 bits.
 var DTypes = ir.SetOf(ir.Bool, ir.Uint8, ir.Uint16, ir.Uint32, ir.Int8, ir.Int16, ir.Int32, ir.Float16, ir.BFloat16, ir.Float32)
 
-// ElemSize is the bytes of one element in device memory, whatever the dtype: a
-// word, since two invocations cannot write parts of one without atomics.
+// ElemSize is the bytes of one element in device memory, for every dtype: a word, because two
+// invocations cannot write parts of one word without atomics.
 const ElemSize = 4
 
 func isWide(dt ir.DType) bool { return dt == ir.Int64 || dt == ir.Uint64 }
@@ -70,7 +69,7 @@ func (d *Dialect) scalarLiteral(dt ir.DType, bits uint64) string {
 		return d.floatLiteral(uint32(bits))
 	case ir.Int8, ir.Int16, ir.Int32:
 		switch v := int32(Word(dt, bits)); {
-		case v == math.MinInt32: // its magnitude is no i32 literal
+		case v == math.MinInt32: // its magnitude is not an i32 literal
 			return d.fill("$bits($i32, 0x80000000u)", 1)
 		case v < 0:
 			return fmt.Sprintf("(%d)", v)
@@ -81,8 +80,8 @@ func (d *Dialect) scalarLiteral(dt ir.DType, bits uint64) string {
 	return word(uint32(bits))
 }
 
-// Word is an element as device memory and run-time words hold it: extended to
-// 32 bits by its sign.
+// Word is an element in the form of device memory and run-time words: extended to 32 bits by its
+// sign.
 func Word(dt ir.DType, bits uint64) uint32 {
 	if dt.IsInt() && dt.IsSigned() && dt.Bits() < 32 {
 		n := 32 - dt.Bits()
@@ -101,8 +100,8 @@ func word(w uint32) string {
 	return fmt.Sprintf("%du", w)
 }
 
-// floatLiteral is the shortest decimal that reads back as the same bits.
-// Infinities and NaN have none: they are made of their bits.
+// floatLiteral is the shortest decimal that reads back as the same bits. Infinities and NaN have no
+// decimal; they are made from their bits.
 func (d *Dialect) floatLiteral(bits uint32) string {
 	f := float64(math.Float32frombits(bits))
 	if math.IsInf(f, 0) || f != f {

@@ -15,7 +15,7 @@ const (
 	Rows                 // one workgroup per row; its invocations share the row's points
 	Cols                 // one invocation per row
 	Tiles                // one workgroup per tile of a contraction's results
-	Checks               // of a scatter: one invocation per point, which looks at its index
+	Checks               // of a scatter: one invocation per point, which checks its index
 	Scatters             // one invocation per row
 )
 
@@ -23,49 +23,49 @@ const (
 type Variant struct {
 	Mode      Mode
 	Rank      int  // dims of the domain, at least 1
-	Kept      int  // of them kept; equal to Rank for Map
+	Kept      int  // number of kept dims; equal to Rank for Map
 	Lanes     int  // points per step along the innermost dim: 1 or 4
 	Across    bool // Cols: lanes are neighbouring rows, along the last kept dim
-	Each      int  // Rows, Cols: neighbours along the last kept dim, which they divide, taken at once, if more than one
-	Beside    int  // Rows: neighbours along the last kept dim, which they divide, of a workgroup, whose invocations stand beside each other by them
-	Online    int  // Cols: maxima and the sums of exponentials below them share a pass, by so many points, which divide the row
+	Each      int  // Rows, Cols: neighbours along the last kept dim computed at once, if above 1; divides that dim
+	Beside    int  // Rows: neighbouring rows per workgroup, along the last kept dim; neighbouring invocations have neighbouring rows; divides that dim
+	Online    int  // Cols: a maximum and the sum of exponentials below it share a pass, by so many points at a time; divides the row
 	Tail      bool // the last vector of a Map may end outside: its stores are guarded
-	Ragged    bool // with Tail: every row along the innermost dim ends so; its last point stands in for those outside
-	Subgroups bool // Rows: their reductions and scans go over subgroups first
+	Ragged    bool // with Tail: each row along the innermost dim may end so; its last point replaces those outside
+	Subgroups bool // Rows: reductions and scans go over subgroups first
 	Group     int  // invocations per workgroup
 	Tile      Tile // of Tiles
-	Unroll    int  // Rows: steps that cover a row and keep what they load for later passes; 0: a loop
-	Steps     int  // Map: vectors, or points, that an invocation takes in a loop, if more than one
-	Turn      int  // Map: 1 + the dim that operands which are read across lie along; without Steps, by squares
-	Exact     bool // the unrolled steps end with the row; as many of a Map's Steps for each invocation
+	Unroll    int  // Rows: steps that cover a row and keep their loads for later passes; 0: a loop
+	Steps     int  // Map: vectors or points that an invocation computes in a loop, if above 1
+	Turn      int  // Map: 1 + the dim along which operands that are read across are contiguous; without Steps, by squares
+	Exact     bool // the unrolled steps end with the row; each invocation of a Map has all of its Steps
 	Args      []Arg
 	Bindings  []Binding
 }
 
-// Arg is what a shader knows of an operand.
+// Arg describes an operand for a shader.
 type Arg struct {
 	Class   codegen.AccessClass // along the innermost dim
 	Binding int                 // index of Bindings; -1 for index operands
-	Vec     bool                // moves by whole aligned vectors; its words count vectors
+	Vec     bool                // accessed by whole aligned vectors; its words count vectors
 	Still   bool                // with Each: all neighbours read the same
 	Stages  []int               // rank of each stage
 	Turned  bool                // read through squares in workgroup memory
 	Skip    bool                // outputs that this shader does not store
-	Guard   uint32              // outputs: bit d set where only position 0 of dim d stores
+	Guard   uint32              // outputs: bit d set if only position 0 of dim d stores
 	Indexed bool                // read, or written by a scatter, through an index
-	Fault   bool                // which is a fault where it is out of range
-	Parts   int                 // bindings from Binding on that an indexed operand takes, if more than one
-	Part    uint32              // elements, or vectors, in each of them but the last
+	Fault   bool                // an index out of range is a fault
+	Parts   int                 // number of bindings, from Binding on, of an indexed operand, if above 1
+	Part    uint32              // elements, or vectors, in each of them except the last
 }
 
-// Binding is one storage binding. Several operands may share one: a buffer
-// that is both read and written in a dispatch must be bound once.
+// Binding is one storage binding. Several operands may share it: a buffer that a dispatch both
+// reads and writes must be bound once.
 type Binding struct {
 	Write bool
 	DT    ir.DType // Invalid: operands of several dtypes share it
 	Vec   bool     // an array of vectors
 
-	Faults bool // words that tell of indices out of range
+	Faults bool // words that report indices out of range
 }
 
 // laneDim is the dim along which lanes are neighbours.
@@ -76,10 +76,10 @@ func (v *Variant) laneDim() int {
 	return v.Rank - 1
 }
 
-// sharing is how many invocations share a row.
+// sharing is the number of invocations that share a row.
 func (v *Variant) sharing() int { return v.Group / max(v.Beside, 1) }
 
-// Key tells variants of a kernel apart.
+// Key distinguishes the variants of a kernel.
 func (v *Variant) Key() string {
 	b := make([]byte, 0, 128)
 	num := func(n uint64) { b = append(strconv.AppendUint(b, n, 36), '.') }
@@ -150,9 +150,9 @@ func (v *Variant) Key() string {
 	return string(b)
 }
 
-// Dense is the variant for operands that all lie dense in buffers of their
-// own, over one dim, or two where the kernel reduces, three where it contracts: what a kernel is tried
-// out with before any launch is known.
+// Dense is the variant for operands that are all dense in buffers of their own: over one dim, two
+// if the kernel reduces, three if it contracts. Kernels are tried with it before any launch is
+// known.
 func Dense(k *codegen.Kernel, lanes int) Variant {
 	v := Variant{Rank: 1, Kept: 1, Lanes: lanes, Group: 64}
 	switch {
@@ -194,7 +194,7 @@ const (
 	wordCount = iota // invocations of a Map or Cols, workgroups of Rows, that have work
 	wordWidth        // invocations or workgroups per row of the dispatch grid
 	wordInner        // elements along the innermost dim, for guarded stores
-	wordSteps        // vectors (or points) of the reduced domain, of a Map with Steps of the whole one, with Turn of that dim
+	wordSteps        // vectors (or points) of the reduced domain; of a Map with Steps: of the whole domain; with Turn: of that dim
 	wordZero         // 0, which compilers cannot know
 	wordDims         // dimWords words for each of Rank dims, the innermost in vectors
 )
@@ -202,8 +202,7 @@ const (
 // dimWords are a dim, and the multiplier and shift that divide by it.
 const dimWords = 3
 
-// slots says where each run-time word is. The printer and Pack both walk it,
-// so they cannot disagree.
+// slots says where each run-time word is. Both the printer and Pack use it, so they always agree.
 type slots struct {
 	args    []argSlots
 	scalars []int
@@ -216,8 +215,8 @@ type argSlots struct {
 	offset int
 	stride int // Rank words
 	base   int // index operands: two words of the lowest position
-	step   int // operands read through an index: from one number to the next
-	size   int // and how many there are
+	step   int // operands read through an index: distance from one element to the next
+	size   int // and their number
 	stages []stageSlots
 }
 

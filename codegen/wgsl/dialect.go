@@ -2,7 +2,7 @@ package wgsl
 
 import "github.com/millrace-go/millrace/codegen/shader"
 
-// Dialect is WGSL. All bindings are of group 0, and the entry point is "main".
+// Dialect is WGSL. All bindings are in group 0, and the entry point is "main".
 var Dialect = &shader.Dialect{
 	Name: "wgsl",
 

@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-go/millrace/internal/shadertest"
 )
 
-// TestGolden holds the text of shaders, and of all ops.
+// TestGolden checks the text of some shaders, and of all ops.
 func TestGolden(t *testing.T) { shadertest.Golden(t, Dialect, "testdata") }
 
-// TestFunctions: sine is a function that keeps its roundings, and its slow
-// path one of a single lane. (No golden text: the expansion may be tuned.)
+// TestFunctions checks that sine is a function that keeps its roundings, and that its slow path is a
+// function of a single lane. There is no golden text, because the expansion may be tuned.
 func TestFunctions(t *testing.T) {
 	k, err := codegen.Parse("in 0 : float32\nout 1 : float32\n%0 = load 0 : float32\n%1 = sin %0 : float32\nstore 1 %1")
 	if err != nil {

@@ -31,6 +31,7 @@ func TestDerivativesWhereValuesAreEqual(t *testing.T) {
 		{"squares of svd", func(x *T) *T { return values(x).Square() }, []float64{3, 4, -4, 3}, []int{2, 2}, []float64{6, 8, -8, 6}},
 		{"eigh at I", eigen, eye, []int{3, 3}, eye},
 		{"eigvalsh at I", linalg.Eigvalsh, eye, []int{3, 3}, eye},
+		{"eigvalsh of tiny ones", linalg.Eigvalsh, []float64{1e-130, 0, 0, 2e-130}, []int{2, 2}, []float64{1, 0, 0, 1}},
 		{"squares of eigh at 0", func(x *T) *T { return eigen(x).Square() }, make([]float64, 4), []int{2, 2}, make([]float64, 4)},
 		{"one vector, others' values equal", func(x *T) *T {
 			_, v := linalg.Eigh(x)

@@ -120,20 +120,20 @@ func eigh(in []stack) ([]stack, error) {
 	n := a.rows()
 	w := newStack(slices.Clone(a.shape[:len(a.shape)-1]))
 	err := a.each(4*a.cubic(), func(i int) error {
-		return eigen(n, a.at(i), w.data[i*n:(i+1)*n], lapack.EVCompute)
+		return eigen(n, a.at(i), w.data[i*n:(i+1)*n])
 	})
 	return []stack{w, a}, err
 }
 
-// eigen computes a symmetric matrix's eigenvalues, and in its place the vectors if they are asked for.
-func eigen(n int, x, values []float64, what lapack.EVJob) error {
+// eigen computes a symmetric matrix's eigenvalues, and in its place the vectors.
+func eigen(n int, x, values []float64) error {
 	for r := range n {
 		if err := finite(x[r*n : r*n+r+1]); err != nil {
 			return err
 		}
 	}
-	work := workspace(func(w []float64, size int) { lapack64.Syev(what, symmetric(n, x), values, w, size) })
-	if !lapack64.Syev(what, symmetric(n, x), values, work, len(work)) {
+	work := workspace(func(w []float64, size int) { lapack64.Syev(lapack.EVCompute, symmetric(n, x), values, w, size) })
+	if !lapack64.Syev(lapack.EVCompute, symmetric(n, x), values, work, len(work)) {
 		return ErrConvergence
 	}
 	return nil

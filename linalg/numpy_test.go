@@ -73,15 +73,17 @@ func narrow(v []float64) []float32 {
 }
 
 var functions = map[string]func(in []*T) []*T{
-	"solve":         func(in []*T) []*T { return []*T{linalg.Solve(in[0], in[1])} },
-	"leastsquares":  func(in []*T) []*T { return []*T{linalg.LeastSquares(in[0], in[1])} },
-	"pseudoinverse": func(in []*T) []*T { return []*T{linalg.PseudoInverse(in[0])} },
-	"inverse":       func(in []*T) []*T { return []*T{linalg.Inverse(in[0])} },
-	"det":           func(in []*T) []*T { return []*T{linalg.Det(in[0])} },
-	"slogdet":       func(in []*T) []*T { return list2(linalg.SlogDet(in[0])) },
-	"cholesky":      func(in []*T) []*T { return []*T{linalg.Cholesky(in[0])} },
-	"qr":            func(in []*T) []*T { return list2(linalg.QR(in[0])) },
-	"eigh":          func(in []*T) []*T { return list2(linalg.Eigh(in[0])) },
+	"solve":          func(in []*T) []*T { return []*T{linalg.Solve(in[0], in[1])} },
+	"leastsquares":   func(in []*T) []*T { return []*T{linalg.LeastSquares(in[0], in[1])} },
+	"pseudoinverse":  func(in []*T) []*T { return []*T{linalg.PseudoInverse(in[0])} },
+	"inverse":        func(in []*T) []*T { return []*T{linalg.Inverse(in[0])} },
+	"det":            func(in []*T) []*T { return []*T{linalg.Det(in[0])} },
+	"slogdet":        func(in []*T) []*T { return list2(linalg.SlogDet(in[0])) },
+	"cholesky":       func(in []*T) []*T { return []*T{linalg.Cholesky(in[0])} },
+	"qr":             func(in []*T) []*T { return list2(linalg.QR(in[0])) },
+	"eigvalsh":       func(in []*T) []*T { return []*T{linalg.Eigvalsh(in[0])} },
+	"singularvalues": func(in []*T) []*T { return []*T{linalg.SingularValues(in[0])} },
+	"eigh":           func(in []*T) []*T { return list2(linalg.Eigh(in[0])) },
 	"svd": func(in []*T) []*T {
 		u, s, vt := linalg.SVD(in[0])
 		return []*T{u, s, vt}

@@ -1,10 +1,13 @@
 package linalg
 
 import (
+	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/gonum"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
@@ -49,7 +52,45 @@ func eigvalsh(in []stack) ([]stack, error) {
 	n := a.rows()
 	w := newStack(slices.Clone(a.shape[:len(a.shape)-1]))
 	err := a.each(2*a.cubic(), func(i int) error {
-		return eigen(n, a.at(i), w.data[i*n:(i+1)*n], lapack.EVNone)
+		return eigenvalues(n, a.at(i), w.data[i*n:(i+1)*n])
 	})
 	return []stack{w}, err
+}
+
+// eigenvalues computes those of a symmetric matrix, which is overwritten. It takes two steps of Syev: the first one that
+// Syev itself takes for values alone, Sterf, panics in gonum 0.16 where a block of the matrix is small and has to be scaled.
+func eigenvalues(n int, x, values []float64) error {
+	if n == 0 {
+		return nil
+	}
+	largest := 0.0
+	for r := range n {
+		row := x[r*n : r*n+r+1]
+		if err := finite(row); err != nil {
+			return err
+		}
+		for _, v := range row {
+			largest = max(largest, math.Abs(v))
+		}
+	}
+	// By a power of two, so that squares stay in range and no digit is lost.
+	_, exponent := math.Frexp(largest)
+	for r := range n {
+		row := x[r*n : r*n+r+1]
+		for i, v := range row {
+			row[i] = math.Ldexp(v, -exponent)
+		}
+	}
+	off, tau := make([]float64, n), make([]float64, n)
+	work := workspace(func(w []float64, size int) {
+		gonum.Implementation{}.Dsytrd(blas.Lower, n, x, n, values, off[:n-1], tau[:n-1], w, size)
+	})
+	gonum.Implementation{}.Dsytrd(blas.Lower, n, x, n, values, off[:n-1], tau[:n-1], work, len(work))
+	if !(gonum.Implementation{}).Dsteqr(lapack.EVCompNone, n, values, off, nil, 1, nil) {
+		return ErrConvergence
+	}
+	for i, v := range values {
+		values[i] = math.Ldexp(v, exponent)
+	}
+	return nil
 }

@@ -116,6 +116,16 @@ def main():
     for a in SINGULAR + [low, low.T, np.stack([low, np.eye(6, 4)])]:
         case("pseudoinverse", pinv, a)
         case("leastsquares", lstsq, a, normal(a.shape[-2], 2))
+    # Values without vectors.
+    svdvals, eigvalsh = lambda a: la.svd(a, compute_uv=False), la.eigvalsh
+    for shape in MATRICES:
+        case("singularvalues", svdvals, normal(*shape))
+    for shape in SQUARE:
+        case("eigvalsh", eigvalsh, symmetric(*shape))
+    for a in SINGULAR + [low, low.T, np.eye(3), h]:
+        case("singularvalues", svdvals, a)
+    for a in [np.eye(3), np.zeros((2, 2)), np.diag([2.0, 2, -1]), np.array([[2e-130, 1e-130], [1e-130, 2e-130]]), np.array([[1, 0, 0], [0, 3e-200, 1e-200], [0, 1e-200, 3e-200]]), h, np.array([[4.0, 99, 7], [2, 5, -3], [1, 0, 2]])]:
+        case("eigvalsh", eigvalsh, a)
     path = os.path.join("linalg", "testdata", "numpy.json")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as f:

@@ -45,17 +45,9 @@ func (t *Tensor) quantile(name string, q float64, axes []int, keep bool) *Tensor
 		share := place - math.Floor(place)
 		r := column(low)
 		if share > 0 {
-			// Weighed, not moved by a part of the difference: that of infinities is NaN.
 			a, b := r, column(low+1)
-			part, rest := a.MulScalar(1-share), b.MulScalar(share)
-			mean := part.Add(rest)
-			// The products and their sum are rounded: near to one of the two the mean may be
-			// beyond it, where no data is.
-			above := mean.Maximum(a)
-			within := above.Minimum(b)
-			equal := a.Eq(b)
-			r = Where(equal, a, within)
-			done(a, b, part, rest, mean, above, within, equal)
+			r = between(a, b, share)
+			done(a, b)
 		}
 		last := column(n - 1) // NaN stand there
 		nan := last.IsNaN()
@@ -72,6 +64,24 @@ func (t *Tensor) quantile(name string, q float64, axes []int, keep bool) *Tensor
 		done(y)
 		return k
 	})
+}
+
+// between is a·(1-share) + b·share, for a ≤ b: never outside of them.
+func between(a, b *Tensor, share float64) *Tensor {
+	if followed(a) {
+		return whole("between", "quantile", share, func(in []*Tensor) *Tensor { return between(in[0], in[1], share) }, a, b)
+	}
+	// Weighed, not moved by a part of the difference: that of infinities is NaN.
+	part, rest := a.MulScalar(1-share), b.MulScalar(share)
+	mean := part.Add(rest)
+	// The products and their sum are rounded: near to one of the two the mean may be
+	// beyond it, where no data is.
+	above := mean.Maximum(a)
+	within := above.Minimum(b)
+	equal := a.Eq(b)
+	r := Where(equal, a, within)
+	done(part, rest, mean, above, within, equal)
+	return r
 }
 
 // rowsOf puts the elements along the axes into one dimension, the last.

@@ -164,6 +164,7 @@ func init() { // rules use rules: of what they are written in
 		"maskedlogsoftmax": {keeps: result, back: maskedLogSoftmaxBack},
 		"logsumexp":        {keeps: operand0 | result, back: logSumExpBack},
 		"norm2":            {keeps: operand0, back: norm2Back},
+		"between":          {back: betweenBack},
 		"std":              {keeps: operand0, back: stdBack},
 		"layernorm":        {keeps: operand0 | operand1, back: layerNormBack},
 		"rmsnorm":          {keeps: operand0 | operand1, back: rmsNormBack},

@@ -138,8 +138,8 @@ func remBack(s *step) {
 	s.each(1, func() *tensor { return s.do(s.d.Neg()).Mul(s.do(s.full(0).FloorDiv(s.y()))) })
 }
 
-// powBack: u·t^(u-1), which is 0 where u is, and t^u·log t, which is 0 where t is and u is
-// not negative, and where the power is 0 beside an infinite logarithm.
+// powBack: u·t^(u-1), which is 0 where u is, and where the power is 0 beside an infinite u, and t^u·log t, which
+// is 0 where t is and u is not negative, and where the power is 0 beside an infinite logarithm.
 func powBack(s *step) {
 	switch {
 	case s.isScalar(1):
@@ -151,8 +151,9 @@ func powBack(s *step) {
 	default:
 		s.each(0, func() *tensor {
 			x, e := s.full(0), s.y()
-			slope := s.do(e.Mul(s.do(x.Pow(s.do(e.SubScalar(1))))))
-			return s.d.Mul(s.do(millrace.ScalarWhere(s.do(e.EqScalar(0)), 0, slope)))
+			p := s.do(x.Pow(s.do(e.SubScalar(1))))
+			flat := s.do(s.do(e.EqScalar(0)).Or(s.do(s.do(p.EqScalar(0)).And(s.do(e.IsInf())))))
+			return s.d.Mul(s.do(millrace.ScalarWhere(flat, 0, s.do(e.Mul(p)))))
 		})
 		s.each(1, func() *tensor {
 			x, e := s.full(0), s.y()
@@ -180,13 +181,13 @@ func chosen(s *step, loses func(t, u *tensor) *tensor, losesTo func(t *tensor, u
 
 // atan2Back of the angle of (u, t): u/(t²+u²) and -t/(t²+u²), by the quotient of the smaller
 // one and the larger one, so that no square overflows or vanishes. At (0, 0), where there is
-// none, it is 0.
+// none, it is 0, as it is at infinity.
 func atan2Back(s *step) {
 	t, u := s.full(0), s.full(1)
 	flat := s.do(s.do(t.Abs()).Le(s.do(u.Abs())))
 	small, large := s.do(millrace.Where(flat, t, u)), s.do(millrace.Where(flat, u, t))
-	none := s.do(large.EqScalar(0))
-	large = s.do(millrace.ScalarWhere(none, 1, large))
+	none := s.do(s.do(large.EqScalar(0)).Or(s.do(large.IsInf())))
+	small, large = s.do(millrace.ScalarWhere(none, 0, small)), s.do(millrace.ScalarWhere(none, 1, large))
 	r := s.do(small.Div(large))
 	q := s.do(s.do(s.d.Div(s.do(s.do(r.Square()).AddScalar(1)))).Div(large))
 	q = s.do(millrace.ScalarWhere(none, 0, q))

@@ -240,11 +240,12 @@ func norm2Back(s *step) {
 }
 
 // direction is rows of length 1 that point where those of x do, and 0 for rows of zeros. By
-// the largest element, so that no square overflows or vanishes.
+// the largest element, so that no square overflows or vanishes; infinities are the largest numbers there are.
 func (s *step) direction(x *tensor, axes []int) *tensor {
 	if x.Len() == 0 {
 		return x
 	}
+	x = s.do(x.ClampScalar(-largest(x), largest(x)))
 	most := s.do(s.do(x.Abs()).MaxKeep(axes...))
 	most = s.do(millrace.ScalarWhere(s.do(most.EqScalar(0)), 1, most))
 	most = s.do(follow.Plain(most).(*tensor)) // by whatever it is, the result is the same
@@ -252,6 +253,14 @@ func (s *step) direction(x *tensor, axes []int) *tensor {
 	length := s.do(s.do(s.do(part.Square()).SumKeep(axes...)).Sqrt())
 	length = s.do(millrace.ScalarWhere(s.do(length.EqScalar(0)), 1, length))
 	return s.do(part.Div(length))
+}
+
+// largest is the largest number of t's dtype.
+func largest(t *tensor) float64 {
+	if t.DType() == millrace.Float64 {
+		return math.MaxFloat64
+	}
+	return math.MaxFloat32
 }
 
 // stdBack: with c the elements less their mean, c/|c|/√(n-ddof), and 0 where all are equal.
@@ -268,6 +277,13 @@ func stdBack(s *step) {
 	}
 	d := s.do(s.do(s.d.Reshape(keepDims(in, axes)...)).MulScalar(1 / math.Sqrt(max(0, float64(n-norm.Ddof)))))
 	s.give(0, s.do(d.Mul(s.direction(c, axes))))
+}
+
+// betweenBack: of a weighed mean, whatever bounds hold its rounded value.
+func betweenBack(s *step) {
+	share := s.call.With.(float64)
+	s.each(0, func() *tensor { return s.d.MulScalar(1 - share) })
+	s.each(1, func() *tensor { return s.d.MulScalar(share) })
 }
 
 func lastAxis(rank int) []int {

@@ -185,9 +185,11 @@ func SmoothL1(x, y *millrace.Tensor, opts ...LossOption) *millrace.Tensor {
 	return o.reduced(huber(a.Sub(b), o.delta).DivScalar(o.delta), nil)
 }
 
+// huber is c·(d - c/2), with c what d is between -delta and delta: no square that may overflow, and whose
+// derivative a choice would have to hide.
 func huber(d *millrace.Tensor, delta float64) *millrace.Tensor {
-	far := d.Abs()
-	return millrace.Where(far.LeScalar(delta), d.Square().MulScalar(0.5), far.SubScalar(delta/2).MulScalar(delta))
+	near := d.ClampScalar(-delta, delta)
+	return near.Mul(d.Sub(near.MulScalar(0.5)))
 }
 
 // BCEWithLogits is binary cross-entropy: the mean of -y·log(σ(x)) - (1-y)·log(1-σ(x)) for

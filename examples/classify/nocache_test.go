@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/millrace-go/millrace/internal/nocache"

@@ -182,7 +182,7 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 		return t.reduceWindowFlat(name, how, lead, windows[len(windows)-(t.Rank()-lead):])
 	}
 	op := reductions[how]
-	if (how == ReduceMax || how == ReduceMin) && apart(ws) {
+	if how == ReduceMax || how == ReduceMin {
 		return t.extremeWindows(op, axes, ws)
 	}
 	v := t.windows(name, axes, ws, ir.FoldStart(op, t.DType()))
@@ -195,32 +195,65 @@ func (t *Tensor) reduceWindow(name string, how Reduction, windows []Window) *Ten
 	return r
 }
 
-// apart reports windows along several axes of which elements are looked at half as often
-// if they are reduced along one axis after another.
-func apart(ws []Window) bool {
-	joint, steps, left := 1.0, 0.0, 1.0
-	for i := len(ws) - 1; i >= 0; i-- {
-		looks := float64(ws[i].Size) / float64(ws[i].Stride)
-		joint *= looks
-		steps += left * looks
-		left /= float64(ws[i].Stride)
-	}
-	return joint > 2*steps
-}
-
-// extremeWindows is reduceWindow of a maximum or a minimum, along one axis after another,
-// the last one first. The order in which elements are compared does not show.
+// extremeWindows is reduceWindow of a maximum or a minimum, along one axis after another. The
+// order in which elements are compared does not show. The last axis is the last one, since
+// elements a stride apart take longer to read, and then there are fewer.
 func (t *Tensor) extremeWindows(op ir.Op, axes []int, ws []Window) *Tensor {
+	const name = "reducewindow"
+	fill := ir.FoldStart(op, t.DType())
 	r := t
-	for i := len(axes) - 1; i >= 0; i-- {
-		v := r.windows("reducewindow", axes[i:i+1], ws[i:i+1], ir.FoldStart(op, t.DType()))
-		next := reduce(op, v, []int{axes[i] + 1}, false)
-		done(v)
+	for i, a := range axes {
+		var next *Tensor
+		if w := ws[i]; w.Size <= comparedPlaces {
+			next = r.compared(op, a, w, fill)
+		} else {
+			v := r.windows(name, axes[i:i+1], ws[i:i+1], fill)
+			next = reduce(op, v, []int{a + 1}, false)
+			done(v)
+		}
 		if r != t {
 			done(r)
 		}
 		r = next
 	}
+	return r
+}
+
+// comparedPlaces are the elements of a window that are compared one with the next. That is
+// arithmetic on whole vectors; a fold of a short row is not.
+const comparedPlaces = 16
+
+// compared is the extreme of every window along an axis: of the first elements of all windows,
+// then of their second ones, and so on.
+func (t *Tensor) compared(op ir.Op, axis int, w Window, fill uint64) *Tensor {
+	of := ir.Maximum
+	if op == ir.Min {
+		of = ir.Minimum
+	}
+	x := still(t)
+	if w.Before+w.After > 0 {
+		pads := make([]Padding, t.Rank()-axis)
+		pads[0] = Padding{Before: w.Before, After: w.After}
+		done(x)
+		x = t.padded("reducewindow", fill, pads)
+	}
+	n := x.shape()[axis] // too short for a window only where a window is refused before
+	last := n - 1 - (w.Size-1)*w.Dilation
+	at := slices.Repeat([]Range{All}, axis+1)
+	var r *Tensor
+	for j := range w.Size {
+		first := j * w.Dilation
+		at[axis] = R(first, first+last+1, w.Stride)
+		v := x.Slice(at...)
+		if r == nil {
+			r = v
+			continue
+		}
+		next := binary(of, r, v)
+		done(r, v)
+		r = next
+	}
+	done(x)
 	return r
 }
 

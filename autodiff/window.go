@@ -151,6 +151,9 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		}
 		return d
 	}
+	if how != millrace.ReduceProd {
+		return s.scattered(x, d, in, first, how == millrace.ReduceMin, ws)
+	}
 	pads := make([]millrace.Padding, len(ws))
 	for i, w := range ws {
 		pads[i] = millrace.Padding{Before: w.Before, After: w.After}
@@ -163,42 +166,12 @@ func (s *step) windowed(x, d *tensor, in []int, how millrace.Reduction, ws []mil
 		w.Before, w.After = 0, 0
 		x = s.do(x.Windows(first+i, w, 0))
 	}
-	wide := func() *tensor { return s.do(s.do(d.Reshape(one...)).Expand(all...)) }
-	if how == millrace.ReduceProd {
-		d = s.do(wide().Mul(s.alongLast(x, inside, s.products)))
-	} else {
-		find := (*tensor).ArgMaxAs
-		if how == millrace.ReduceMin {
-			find = (*tensor).ArgMinAs
-		}
-		at, places := s.do(find(x, position(all), inside...)), 1
-		for _, w := range ws {
-			places *= w.Size
-		}
-		if places <= takenPlaces && slices.ContainsFunc(ws, func(w millrace.Window) bool { return overlap(withDefaults(w)) }) {
-			return s.taken(d, at, in, first, ws, 0, 0)
-		}
-		d = s.do(millrace.WhereScalar(s.do(s.places(all, inside).Eq(s.do(at.Reshape(one...)))), wide(), 0))
-	}
+	wide := s.do(s.do(d.Reshape(one...)).Expand(all...))
+	d = s.do(wide.Mul(s.alongLast(x, inside, s.products)))
 	for i, w := range ws { // what is behind axis first+i is still in windows
 		d = s.fold(d, first+i, in[first+i], w)
 	}
 	return d
-}
-
-// takenPlaces is how many places windows have at most that are looked at one by one.
-const takenPlaces = 64
-
-// taken folds, of windows that overlap, what each gives to the element at place at of it:
-// along the dims from ws[i] on, where those before are at the places that from counts.
-// Place by place, so that nothing as large as all windows is written.
-func (s *step) taken(d, at *tensor, in []int, first int, ws []millrace.Window, i, from int) *tensor {
-	if i == len(ws) {
-		return s.do(millrace.WhereScalar(s.do(at.EqScalar(float64(from))), d, 0))
-	}
-	return s.foldPlaces(first+i, in[first+i], ws[i], func(j int) *tensor {
-		return s.taken(d, at, in, first, ws, i+1, from*ws[i].Size+j)
-	})
 }
 
 const maxRank = 8

@@ -1,0 +1,158 @@
+package autodiff
+
+import (
+	"math"
+	"slices"
+
+	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/internal/follow"
+	"github.com/millrace-go/millrace/ir"
+)
+
+// scattered is the derivative of the maximum, or the minimum, of every window along the dims from
+// first on. That of a window goes to the first of its elements, in row-major order, that has the
+// bits of the extreme. Where windows overlap, an element's derivatives are added in the order of
+// the windows.
+func (s *step) scattered(x, d *tensor, in []int, first int, least bool, ws []millrace.Window) *tensor {
+	if d.Len() == 0 {
+		return s.do(zerosLike(d, in))
+	}
+	// Elements are numbered as they are with the padding of all windows around them.
+	padded := slices.Clone(in)
+	cut := make([]millrace.Padding, len(ws))
+	for i, w := range ws {
+		padded[first+i] += w.Before + w.After
+		cut[i] = millrace.Padding{Before: -w.Before, After: -w.After}
+	}
+	outer, inner := ir.Shape(padded[:first]).Elems(), ir.Shape(padded[first:]).Elems()
+	windows := ir.Shape(d.Shape()[first:]).Elems()
+	at := s.do(s.extremes(x, padded, first, least, ws).Reshape(outer, windows))
+	d = s.do(d.Reshape(outer, windows))
+	d = s.do(s.do(zerosLike(d, []int{outer, inner})).ScatterAdd(at, d, 1, millrace.IndexClamp))
+	d = s.do(d.Reshape(padded...))
+	if !slices.Equal(padded, in) {
+		d = s.do(d.Pad(0, cut...))
+	}
+	return d
+}
+
+// extremes says which element each window's extreme is: its number in a tensor of the padded
+// shape, of which only the dims from first on count. Windows are reduced along one dim after
+// another, the first one first, and each candidate carries what was found before.
+func (s *step) extremes(x *tensor, padded []int, first int, least bool, ws []millrace.Window) *tensor {
+	dt := position(padded[first:])
+	fill := padValue(millrace.ReduceMax)
+	if least {
+		fill = padValue(millrace.ReduceMin)
+	}
+	x = s.do(follow.Plain(x).(*tensor)) // positions have no derivative
+	var place *tensor
+	for i, w := range ws {
+		axis, w := first+i, withDefaults(w)
+		if w.Before+w.After > 0 {
+			pads := make([]millrace.Padding, x.Rank()-axis)
+			pads[0] = millrace.Padding{Before: w.Before, After: w.After}
+			x = s.do(x.Pad(fill, pads...))
+			if place != nil {
+				place = s.do(place.Pad(0, pads...))
+			}
+		}
+		each := ir.Shape(padded[axis+1:]).Elems() // from an element to the next one along the dim
+		reduce := (*step).compared
+		if w.Size > comparedPlaces {
+			reduce = (*step).folded
+		}
+		x, place = reduce(s, x, place, extremesAlong{axis, w, each, least, dt})
+		place = s.do(place.Add(s.column(x, dt, axis, w.Stride*each)))
+	}
+	return place
+}
+
+// comparedPlaces are the elements of a window that are compared one with the next.
+const comparedPlaces = 16
+
+// extremesAlong says what is reduced: windows along an axis whose elements have numbers, of the
+// dtype place, that are each apart.
+type extremesAlong struct {
+	axis   int
+	window millrace.Window
+	each   int
+	least  bool
+	place  millrace.DType
+}
+
+// compared compares the elements of windows, all first ones with all second ones and so on. Of
+// candidates that are equal, the one whose place along the dims before is less is taken, and then
+// the first.
+func (s *step) compared(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
+	w, bits := e.window, bitsOf(x.DType())
+	last := x.Dim(e.axis) - 1 - (w.Size-1)*w.Dilation
+	of := (*tensor).Maximum
+	if e.least {
+		of = (*tensor).Minimum
+	}
+	ranges := slices.Repeat([]millrace.Range{millrace.All}, e.axis+1)
+	for j := range w.Size {
+		begin := j * w.Dilation
+		ranges[e.axis] = millrace.R(begin, begin+last+1, w.Stride)
+		v := s.do(x.Slice(ranges...))
+		var p *tensor
+		if number := float64(begin * e.each); place != nil {
+			p = s.do(s.do(place.Slice(ranges...)).AddScalar(number))
+		} else {
+			p = s.do(s.do(millrace.FullOn(x.Stream(), e.place, number)).Expand(v.Shape()...))
+		}
+		if extreme == nil {
+			extreme, at = v, p
+			continue
+		}
+		next := s.do(of(extreme, v))
+		same := s.do(next.Bitcast(bits))
+		take := s.do(s.do(extreme.Bitcast(bits)).Ne(same))
+		if place != nil {
+			equal := s.do(s.do(v.Bitcast(bits)).Eq(same))
+			take = s.do(take.Or(s.do(equal.And(s.do(p.Lt(at))))))
+		}
+		extreme, at = next, s.do(millrace.Where(take, p, at))
+	}
+	return extreme, at
+}
+
+// folded is compared for windows of many elements: of those that have the bits of the extreme, the
+// least place.
+func (s *step) folded(x, place *tensor, e extremesAlong) (extreme, at *tensor) {
+	w, inside := e.window, e.axis+1
+	w.Before, w.After = 0, 0
+	all := s.do(x.Windows(e.axis, w, 0))
+	fold, find := (*tensor).Max, (*tensor).ArgMaxAs
+	if e.least {
+		fold, find = (*tensor).Min, (*tensor).ArgMinAs
+	}
+	extreme = s.do(fold(all, inside))
+	if place == nil {
+		return extreme, s.do(s.do(find(all, e.place, inside)).MulScalar(float64(w.Dilation * e.each)))
+	}
+	places := s.do(s.do(place.Windows(e.axis, w, 0)).Add(s.column(all, e.place, inside, w.Dilation*e.each)))
+	bits, none := bitsOf(x.DType()), math.MaxInt32
+	if e.place == millrace.Int64 {
+		none = 1 << 62
+	}
+	equal := s.do(s.do(all.Bitcast(bits)).Eq(s.do(s.do(extreme.Bitcast(bits)).Unsqueeze(inside))))
+	return extreme, s.do(s.do(millrace.WhereScalar(equal, places, float64(none))).Min(inside))
+}
+
+// column counts along an axis of a shape like x's, in steps, with all other dims 1.
+func (s *step) column(x *tensor, dt millrace.DType, axis, step int) *tensor {
+	shape := slices.Repeat([]int{1}, x.Rank())
+	shape[axis] = x.Dim(axis)
+	return s.do(s.do(millrace.ArangeOn(x.Stream(), dt, 0, float64(shape[axis]*step), float64(step))).Reshape(shape...))
+}
+
+// bitsOf is the dtype of integers that floats are compared as, so that zeros of two signs differ
+// and NaN is NaN.
+func bitsOf(dt millrace.DType) millrace.DType {
+	if dt == millrace.Float64 {
+		return millrace.Int64
+	}
+	return millrace.Int32
+}

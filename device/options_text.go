@@ -17,6 +17,7 @@ import (
 type option struct {
 	key  string
 	want string // what values it takes, for errors
+	what string // what it sets, for OptionsHelp
 	get  func(*Options) string
 	set  func(*Options, string) bool
 }
@@ -24,19 +25,19 @@ type option struct {
 // options is the one list of keys: String prints in its order, ParseOptions
 // reads by it, and errors quote it.
 var options = []option{
-	{"adapter", "part of an adapter's name",
+	{"adapter", "part of an adapter's name", "the adapter of a GPU, where there are several",
 		func(o *Options) string { return quoteOption(o.Adapter) },
 		func(o *Options, s string) bool { o.Adapter = s; return true }},
 	isolateOption,
-	enumOption("subgroups", []string{"on", "off"}, func(o *Options) *runtime.SubgroupMode { return &o.Subgroups }),
-	intOption("threads", func(o *Options) *int { return &o.Threads }),
-	enumOption("compile", []string{"background", "wait", "off", "native", "c"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
-	enumOption("tier", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),
-	enumOption("explore", []string{"background", "wait"}, func(o *Options) *ExploreMode { return &o.Explore }),
-	enumOption("fusion", []string{"on", "greedy", "off"}, func(o *Options) *FusionMode { return &o.Fusion }),
-	enumOption("denormals", []string{"keep", "flush"}, func(o *Options) *ir.Denormals { return &o.Denormals }),
-	enumOption("tune", []string{"background", "wait", "off", "idle"}, func(o *Options) *TuneMode { return &o.Tune }),
-	{"tunebudget", "a time, such as 500ms",
+	enumOption("subgroups", "whether a GPU's shaders use subgroups", []string{"on", "off"}, func(o *Options) *runtime.SubgroupMode { return &o.Subgroups }),
+	intOption("threads", "worker threads of the CPU; 0: GOMAXPROCS", func(o *Options) *int { return &o.Threads }),
+	enumOption("compile", "who makes code of kernels, and when", []string{"background", "wait", "off", "native", "c"}, func(o *Options) *runtime.CompileMode { return &o.Compile }),
+	enumOption("tier", "how the CPU runs kernels: 0 interpreted, 1 compiled", []string{"auto", "0", "1"}, func(o *Options) *Tier { return &o.Tier }),
+	enumOption("explore", "whether a new segment waits for its best plan", []string{"background", "wait"}, func(o *Options) *ExploreMode { return &o.Explore }),
+	enumOption("fusion", "how ops become kernels", []string{"on", "greedy", "off"}, func(o *Options) *FusionMode { return &o.Fusion }),
+	enumOption("denormals", "what the CPU's arithmetic makes of denormals", []string{"keep", "flush"}, func(o *Options) *ir.Denormals { return &o.Denormals }),
+	enumOption("tune", "when the ways to run a kernel are compared", []string{"background", "wait", "off", "idle"}, func(o *Options) *TuneMode { return &o.Tune }),
+	{"tunebudget", "a time, such as 500ms", "the time that this may take in all",
 		func(o *Options) string {
 			if o.TuneBudget == 0 {
 				return ""
@@ -48,20 +49,20 @@ var options = []option{
 			o.TuneBudget = d
 			return err == nil
 		}},
-	intOption("queue", func(o *Options) *int { return &o.QueueCap }),
-	bytesOption("memory", func(o *Options) *int64 { return &o.MemoryLimit }),
-	bytesOption("pinned", func(o *Options) *int64 { return &o.PinnedLimit }),
-	{"cache", "a directory, or off",
+	intOption("queue", "ops after which eager code is cut; 0: 64", func(o *Options) *int { return &o.QueueCap }),
+	bytesOption("memory", "the limit of device memory; 0: none", func(o *Options) *int64 { return &o.MemoryLimit }),
+	bytesOption("pinned", "the limit of what unwritten results hold alive", func(o *Options) *int64 { return &o.PinnedLimit }),
+	{"cache", "a directory, or off", "where plans and kernels are kept",
 		func(o *Options) string { return quoteOption(o.Cache) },
 		func(o *Options, s string) bool { o.Cache = s; return s != "true" }},
-	bytesOption("cachelimit", func(o *Options) *int64 { return &o.CacheLimit }),
-	boolOption("check", func(o *Options) *bool { return &o.Check }),
-	boolOption("lines", func(o *Options) *bool { return &o.Lines }),
-	boolOption("report", func(o *Options) *bool { return &o.Report }),
+	bytesOption("cachelimit", "the limit of its size; 0: 512 MiB", func(o *Options) *int64 { return &o.CacheLimit }),
+	boolOption("check", "run each new plan fused and op by op, and compare", func(o *Options) *bool { return &o.Check }),
+	boolOption("lines", "remember the line of every op", func(o *Options) *bool { return &o.Lines }),
+	boolOption("report", "remember what runs, for a report", func(o *Options) *bool { return &o.Report }),
 }
 
-func intOption(key string, field func(*Options) *int) option {
-	return option{key, "a number",
+func intOption(key, what string, field func(*Options) *int) option {
+	return option{key, "a number", what,
 		func(o *Options) string {
 			if n := *field(o); n != 0 {
 				return strconv.Itoa(n)
@@ -76,8 +77,8 @@ func intOption(key string, field func(*Options) *int) option {
 }
 
 // enumOption spells a small enumeration; its first name is the zero value.
-func enumOption[E ~uint8](key string, names []string, field func(*Options) *E) option {
-	return option{key, strings.Join(names, ", "),
+func enumOption[E ~uint8](key, what string, names []string, field func(*Options) *E) option {
+	return option{key, strings.Join(names, ", "), what,
 		func(o *Options) string {
 			e := *field(o)
 			if e == 0 {
@@ -100,7 +101,7 @@ func enumOption[E ~uint8](key string, names []string, field func(*Options) *E) o
 }
 
 // isolateOption is on or off.
-var isolateOption = option{"isolate", "on or off",
+var isolateOption = option{"isolate", "on or off", "a GPU's driver in a process of its own",
 	func(o *Options) string {
 		if o.Isolate {
 			return "on"
@@ -112,8 +113,8 @@ var isolateOption = option{"isolate", "on or off",
 		return o.Isolate || s == "off" || s == "false"
 	}}
 
-func boolOption(key string, field func(*Options) *bool) option {
-	return option{key, "true or false",
+func boolOption(key, what string, field func(*Options) *bool) option {
+	return option{key, "true or false", what,
 		func(o *Options) string {
 			if *field(o) {
 				return "true"
@@ -134,8 +135,8 @@ var byteUnits = []struct {
 	bytes  int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-func bytesOption(key string, field func(*Options) *int64) option {
-	return option{key, "bytes, such as 512MiB",
+func bytesOption(key, what string, field func(*Options) *int64) option {
+	return option{key, "bytes, such as 512MiB", what,
 		func(o *Options) string {
 			n := *field(o)
 			if n == 0 {
@@ -272,6 +273,16 @@ func optionKeys() string {
 		keys[i] = options[i].key
 	}
 	return strings.Join(keys, ", ")
+}
+
+// OptionsHelp lists the keys of the text form: a line for each, with what it sets and the
+// values that it takes. The first of several names is the default.
+func OptionsHelp() string {
+	var b strings.Builder
+	for _, o := range options {
+		fmt.Fprintf(&b, "  %-11s %s (%s)\n", o.key, o.what, o.want)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // conflicts are the combinations that cannot be, and names that would not

@@ -60,6 +60,19 @@ func TestOptionsErrors(t *testing.T) {
 	}
 }
 
+// Every key has a line that says what it sets and what it takes.
+func TestOptionsHelp(t *testing.T) {
+	lines := strings.Split(OptionsHelp(), "\n")
+	if len(lines) != len(options) {
+		t.Fatalf("%d lines for %d keys", len(lines), len(options))
+	}
+	for i, o := range options {
+		if o.what == "" || !strings.HasPrefix(lines[i], "  "+o.key+" ") || !strings.HasSuffix(lines[i], " "+o.what+" ("+o.want+")") {
+			t.Errorf("%s: %q", o.key, lines[i])
+		}
+	}
+}
+
 // Every field but Trace is part of the text form, whatever its value.
 func TestOptionsRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

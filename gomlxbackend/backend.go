@@ -14,6 +14,7 @@ import (
 	"github.com/gomlx/compute/notimplemented"
 	"github.com/gomlx/compute/shapes"
 	"github.com/millrace-go/millrace"
+	"github.com/millrace-go/millrace/device"
 	"github.com/pkg/errors"
 )
 
@@ -43,8 +44,12 @@ var _ compute.Backend = (*Backend)(nil)
 // millrace.Options, or both, separated by commas: "", "cpu", "threads=2",
 // "cpu,threads=2,compile=wait". Without a name it is the device that
 // MILLRACE_DEVICE names, or the CPU. An unknown key is an error that lists the
-// keys there are; an unknown or missing driver one that says what to import.
+// keys there are; an unknown or missing driver one that says what to import. "help" opens
+// nothing: its error has a line for each option.
 func New(config string) (compute.Backend, error) {
+	if strings.TrimSpace(config) == help {
+		return nil, errors.New(helpText())
+	}
 	o, err := parseConfig(config)
 	if err != nil {
 		return nil, errors.WithMessagef(err, "backend %q: config %q", Name, config)
@@ -74,6 +79,17 @@ func New(config string) (compute.Backend, error) {
 		delete(b.caps.Operations, compute.OpTypeRNGBitGenerator)
 	}
 	return b, nil
+}
+
+// help is the configuration that asks for a list of options.
+const help = "help"
+
+// helpText says what a configuration may be.
+func helpText() string {
+	return fmt.Sprintf(`backend %q: a configuration is a device, options as key=value, or both, separated by commas:
+  GOMLX_BACKEND=%[1]s:cpu,threads=2,compile=wait
+The devices of this program are %[2]s; without one it is MILLRACE_DEVICE's, or cpu. Options:
+%[3]s`, Name, strings.Join(millrace.Drivers(), ", "), device.OptionsHelp())
 }
 
 // parseConfig turns "cpu,threads=2" into what millrace.ParseOptions reads. A

@@ -7,6 +7,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
+	"github.com/millrace-go/millrace"
 )
 
 // Each bad call returns an error that names the op and the shapes, and none
@@ -250,5 +251,42 @@ func TestBadUse(t *testing.T) {
 	other.Finalize()
 	if _, err := other.BufferFromFlatData(0, []float32{1}, shapes.Make(dtypes.Float32, 1)); err == nil || !other.IsFinalized() {
 		t.Error("uploaded to a finalized backend")
+	}
+}
+
+// An op that the engine refuses when it is recorded is named as GoMLX has it, with what it
+// was given; one whose operand failed is not blamed.
+func TestFailedOpIsNamed(t *testing.T) {
+	b := openBackend(t, "cpu")
+	bd := b.Builder("failing")
+	f := bd.Main()
+	x := must(f.Parameter("x", shapes.Make(dtypes.Float32, 2, 3), nil))
+	y := must(f.Neg(must(f.Exp(x))))
+	if err := f.Return([]compute.Value{y}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range bd.(*Builder).main.nodes {
+		if n.op == compute.OpTypeExp {
+			n.do = func(_ *run, in []*millrace.Tensor) *millrace.Tensor { return in[0].Reshape(7) }
+		}
+	}
+	_, err := must(bd.Compile()).Execute([]compute.Buffer{upload(t, b, make([]float32, 6), 2, 3)}, nil, 0)
+	if err == nil || !strings.Contains(err.Error(), `Execute of "failing": Exp((Float32)[2, 3]): reshape`) || strings.Contains(err.Error(), "Neg") {
+		t.Error(err)
+	}
+}
+
+// The configuration "help" lists every option and the devices, and opens nothing.
+func TestHelp(t *testing.T) {
+	for _, config := range []string{"millrace:help", "millrace: help "} {
+		b, err := compute.NewWithConfig(config)
+		if b != nil || err == nil {
+			t.Fatalf("%v, %v", b, err)
+		}
+		for _, want := range []string{"GOMLX_BACKEND=millrace:cpu,threads=2", "cpu, null", "\n  threads ", "\n  compile ", "(background, wait, off, native, c)", "\n  report "} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v\ndoes not say %q", err, want)
+			}
+		}
 	}
 }

@@ -112,9 +112,11 @@ func (r *run) record(p *program, args []*millrace.Tensor) []*millrace.Tensor {
 		if s.node.doMany != nil {
 			for i, t := range s.node.doMany(r, in) {
 				values[s.node.results[i].id] = t
+				r.check(s.node, in, t)
 			}
 		} else {
 			values[s.out] = s.node.do(r, in)
+			r.check(s.node, in, values[s.out])
 		}
 		for _, t := range r.temps {
 			t.Release()
@@ -129,6 +131,16 @@ func (r *run) record(p *program, args []*millrace.Tensor) []*millrace.Tensor {
 		outs[i] = values[n.id]
 	}
 	return outs
+}
+
+// check names the op of a result that carries an error, unless an operand of it does: then
+// it is not the op's.
+func (r *run) check(n *Node, in []*millrace.Tensor, result *millrace.Tensor) {
+	err := result.Err()
+	if err == nil || r.err != nil || slices.ContainsFunc(in, func(t *millrace.Tensor) bool { return t.Err() != nil }) {
+		return
+	}
+	r.err = errors.WithMessage(err, signature(n.op, n.in))
 }
 
 // dense is a result whose elements lie in memory as Go has them. A view may be

@@ -1,6 +1,7 @@
 package gomlxbackend
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -88,5 +89,32 @@ func TestReplaceBadInput(t *testing.T) {
 	_, err := compute.NewWithConfig("go:parallelism=2")
 	if err == nil || !strings.Contains(err.Error(), "parallelism") || !strings.Contains(err.Error(), `"go"`) {
 		t.Errorf("go:parallelism=2: %v, which does not say what is wrong with it", err)
+	}
+}
+
+// A program that names no backend gets the one that registered first, and not Millrace, unless
+// the environment or compute.DefaultConfig names it.
+func TestDefaultBackend(t *testing.T) {
+	t.Setenv(compute.ConfigEnvVar, "") // restored afterwards
+	if err := os.Unsetenv(compute.ConfigEnvVar); err != nil {
+		t.Fatal(err)
+	}
+	is := func() bool {
+		b := compute.MustNew()
+		defer b.Finalize()
+		_, ok := b.(*Backend)
+		return ok
+	}
+	if is() {
+		t.Error("Millrace is the default though nobody asked for it")
+	}
+	old := compute.DefaultConfig
+	t.Cleanup(func() { compute.DefaultConfig = old })
+	if compute.DefaultConfig = Name; !is() {
+		t.Error("compute.DefaultConfig does not count")
+	}
+	compute.DefaultConfig = old
+	if t.Setenv(compute.ConfigEnvVar, Name); !is() {
+		t.Error("the environment does not count")
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// mathCase is a function of one argument, its reference in float64, good enough
-// for float32, and the most units in the last place that docs/numerics.md lets
-// it be off by.
+// mathCase is a function of one argument, its reference in float64, which is accurate enough for
+// float32, and the largest error, in units in the last place, that docs/numerics.md allows.
 type mathCase struct {
 	op    Op
 	ref   func(float64) float64
@@ -47,8 +46,8 @@ func sigmoidRef(x float64) float64 {
 	return 1 / (1 + math.Exp(-x))
 }
 
-// The whole range is the business of make accuracy; a prime stride meets every
-// exponent and, over the 8 bits below it, every table and range end.
+// make accuracy tests the whole range. A prime stride tests every exponent and, over the 8 bits
+// below it, every table and range end.
 func TestFloat32Accuracy(t *testing.T) {
 	stride := uint64(80021)
 	if testing.Short() {
@@ -70,7 +69,7 @@ func TestFloat32Accuracy(t *testing.T) {
 	}
 }
 
-// worst32 are the arguments with the largest errors that the whole range has.
+// worst32 are the arguments with the largest errors in the whole range.
 var worst32 = []struct {
 	op Op
 	x  float32
@@ -95,7 +94,7 @@ func TestFloat32HardCases(t *testing.T) {
 	}
 }
 
-// The document promises the bounds that are tested, and no others.
+// The document states exactly the bounds that are tested.
 func TestNumericsDocument(t *testing.T) {
 	data, err := os.ReadFile("../docs/numerics.md")
 	if err != nil {
@@ -126,8 +125,8 @@ func eval64(op Op, x ...float64) float64 {
 	return math.Float64frombits(EvalOp(op, Float64, dts, args))
 }
 
-// testdata/math64.txt has references that package math cannot give: it is off
-// by more than the expansions in places.
+// testdata/math64.txt has references that package math cannot give: its errors are larger than the
+// expansions' in places.
 func TestFloat64Accuracy(t *testing.T) {
 	limits := map[string]float64{"pow": 2, "atan2": 4, "rem": 0.5}
 	for _, c := range mathCases {
@@ -192,12 +191,11 @@ func TestFloat64LargeArguments(t *testing.T) {
 	}
 }
 
-// ulps32 is the error in units of the last place of a float32 of want's size.
-// Where both are NaN, or infinite alike, it is 0; a zero of the wrong sign for
-// an exact zero is an infinite error.
+// ulps32 is the error in units of the last place of a float32 of want's size. It is 0 if both are
+// NaN, or the same infinity. A zero of the wrong sign for an exact zero is an infinite error.
 func ulps32(got float32, want float64) float64 {
 	if math.Abs(want) > math.MaxFloat32 && !math.IsInf(want, 0) {
-		// Beyond the largest float32 the next power of two stands for ∞.
+		// Beyond the largest float32 the next power of two represents ∞.
 		if math.IsInf(float64(got), 0) {
 			return 0
 		}

@@ -1,8 +1,8 @@
 package ir
 
-// The methods here are the vocabulary expansions are written in: one
-// instruction each, typed by their operands. Only Emit is exported; other
-// packages print or evaluate instructions, they do not write mathematics.
+// These methods are the vocabulary of expansions: each appends one instruction, whose dtype follows
+// from its operands. Only Emit is exported: other packages print or evaluate instructions, but do
+// not write formulas.
 
 // float is a constant of float type dt; v is rounded to it.
 func (b *Builder) float(dt DType, v float64) Ref {
@@ -84,14 +84,12 @@ func (b *Builder) lookup(table uint64, dt DType, i Ref) Ref {
 	return b.Emit(Lookup, dt, table, i)
 }
 
-// rare takes sub(x, y) in the few lanes where cond holds, fast elsewhere; y
-// may be None.
+// rare is sub(x, y) in the few lanes in which cond holds, and fast in the others; y may be None.
 func (b *Builder) rare(cond, fast Ref, sub uint64, x, y Ref) Ref {
 	return b.Emit(Rare, b.DT(fast), sub, cond, fast, x, y)
 }
 
-// poly is the polynomial with the given coefficients, lowest power first, by
-// Horner's rule in fma.
+// poly is the polynomial with the given coefficients, lowest power first, by Horner's rule in fma.
 func (b *Builder) poly(x Ref, coef ...float64) Ref {
 	dt := b.DT(x)
 	acc := b.float(dt, coef[len(coef)-1])
@@ -116,7 +114,7 @@ func (b *Builder) signBit(x Ref) Ref {
 	return b.and(b.bits(i, x), b.raw(i, uint64(1)<<(dt.Bits()-1)))
 }
 
-// copySign is x with y's sign or'ed in; x must not be negative.
+// copySign is x with y's sign ORed in; x must not be negative.
 func (b *Builder) copySign(x, y Ref) Ref {
 	dt := b.DT(x)
 	return b.bits(dt, b.or(b.bits(intOf(dt), x), b.signBit(y)))

@@ -2,21 +2,20 @@ package ir
 
 import "math"
 
-// Denormals says what becomes of denormal numbers of Float32 and Float64 in
-// arithmetic, which includes that done for BFloat16, whose range is Float32's.
-// Float16's own denormals are normal numbers of the Float32 that computes them.
+// Denormals says how arithmetic treats denormal numbers of Float32 and Float64. This includes
+// arithmetic for BFloat16, whose range is that of Float32. Float16's own denormals are normal
+// numbers of Float32, in which they are computed.
 //
-// With FlushDenormals every primitive that computes takes a denormal operand for
-// the zero of its sign, and gives a zero of its sign for a result that is *tiny*:
-// not zero, and below the least normal number once it is rounded to the
-// precision of its type as though exponents had no end. That is what x86 calls
-// flush-to-zero and denormals-are-zero, to the bit. Neg, Abs, Where and Bitcast
-// are not among these primitives: they move bits.
+// With FlushDenormals every primitive that computes replaces a denormal operand by the zero of its
+// sign, and a *tiny* result by a zero of its sign. A result is tiny if it is not zero and, rounded
+// to the precision of its type with unlimited exponents, is below the least normal number. This is
+// exactly what x86 calls flush-to-zero and denormals-are-zero. Neg, Abs, Where and Bitcast do not
+// compute: they move bits.
 //
-// An op as a program calls it is more than primitives: with FlushDenormals one
-// that computes ([Denormals.Computes]) gets flushed operands and has its result
-// flushed ([Flush]), so it neither sees nor gives a denormal. Most expansions see
-// to that by themselves; [Denormals.Needs] knows which.
+// An op that a program calls is more than primitives. With FlushDenormals an op that computes
+// ([Denormals.Computes]) gets flushed operands, and its result is flushed ([Flush]), so it neither
+// sees nor gives a denormal. Most expansions ensure this by themselves; [Denormals.Needs] says
+// where a Flush is needed.
 type Denormals uint8
 
 const (
@@ -29,9 +28,9 @@ func (d Denormals) Flushes(dt DType) bool {
 	return d == FlushDenormals && (dt == Float32 || dt == Float64 || dt == BFloat16)
 }
 
-// Computes reports an op that is more than a choice among its operands'
-// elements: views, moves, gathers and sorts keep denormals as they are, and so do
-// Full, Reinterpret and the positions of extremes. Scatters do where they set.
+// Computes reports an op that does more than choose among its operands' elements. Views, moves,
+// gathers and sorts keep denormals as they are, and so do Full, Reinterpret and the positions of
+// extremes. A scatter keeps them if it sets elements.
 func (d Denormals) Computes(op Op) bool {
 	info := op.Info()
 	if d == KeepDenormals || info.Position || op == Full || op == Reinterpret {
@@ -44,7 +43,7 @@ func (d Denormals) Computes(op Op) bool {
 	return false
 }
 
-// Bits flushes a value where its dtype and d ask for it.
+// Bits flushes a value if d flushes its dtype.
 func (d Denormals) Bits(dt DType, bits uint64) uint64 {
 	if !d.Flushes(dt) {
 		return bits
@@ -76,7 +75,7 @@ func exponentMask(dt DType) uint64 {
 	return 0x7ff << 52
 }
 
-// expandFlush compares bits, so that it means the same wherever it is run.
+// expandFlush compares bits, so its result does not depend on the processor's mode.
 func expandFlush(b *Builder, dt DType, args []Ref) Ref {
 	x, i := args[0], intOf(dt)
 	bits := b.bits(i, x)
@@ -84,7 +83,7 @@ func expandFlush(b *Builder, dt DType, args []Ref) Ref {
 	return b.bits(dt, b.sel(denormal, b.and(bits, b.raw(i, 1<<(dt.Bits()-1))), bits))
 }
 
-// Flush32 is x, or the zero of its sign where x is denormal.
+// Flush32 is x, or the zero of its sign if x is denormal.
 func Flush32(x float32) float32 {
 	if b := math.Float32bits(x); b&0x7f800000 == 0 {
 		return math.Float32frombits(b & (1 << 31))
@@ -92,7 +91,7 @@ func Flush32(x float32) float32 {
 	return x
 }
 
-// Flush64 is Flush32 of float64.
+// Flush64 is Flush32 for float64.
 func Flush64(x float64) float64 {
 	if b := math.Float64bits(x); b&(0x7ff<<52) == 0 {
 		return math.Float64frombits(b & (1 << 63))
@@ -100,12 +99,12 @@ func Flush64(x float64) float64 {
 	return x
 }
 
-// tiny32 is below what rounds to the least normal float32 when exponents have no
-// end: the middle between that and the number before it rounds up, to even.
+// tiny32 is the limit below which a number is tiny. It is the middle between the least normal
+// float32 and the number before it, with unlimited exponents; the middle itself rounds up, to even.
 const tiny32 = 0x1.ffffffp-127
 
-// FlushTo32 rounds a number, exact or rounded to odd, to float32; the zero of its
-// sign where that is tiny.
+// FlushTo32 rounds a number, exact or rounded to odd, to float32. A tiny number becomes the zero of
+// its sign.
 func FlushTo32(v float64) float32 {
 	if -tiny32 < v && v < tiny32 {
 		return float32(math.Copysign(0, v))
@@ -113,8 +112,8 @@ func FlushTo32(v float64) float32 {
 	return float32(v)
 }
 
-// The arithmetic of FlushDenormals. Sums of float32 and float64 that are tiny are
-// exact, so there it is enough to flush what they give.
+// The arithmetic of FlushDenormals. Tiny sums of float32 and float64 are exact, so it is enough to
+// flush their results.
 
 func FlushAdd32(x, y float32) float32 { return Flush32(float32(Flush32(x) + Flush32(y))) }
 func FlushAdd64(x, y float64) float64 { return Flush64(Flush64(x) + Flush64(y)) }
@@ -126,8 +125,8 @@ func FlushMul32(x, y float32) float32 {
 	return FlushTo32(float64(float64(Flush32(x)) * float64(Flush32(y))))
 }
 
-// FlushDiv32 rounds twice, which does no harm to quotients: float64 has more than
-// twice the digits.
+// FlushDiv32 rounds twice. This is harmless for quotients, since float64 has more than twice the
+// digits.
 func FlushDiv32(x, y float32) float32 {
 	return FlushTo32(float64(Flush32(x)) / float64(Flush32(y)))
 }
@@ -139,7 +138,7 @@ func FlushFMA32(x, y, z float32) float32 {
 
 const leastNormal64 = 0x1p-1022
 
-// FlushMul64 computes small products again where they are not small.
+// FlushMul64 repeats small products with scaled operands, to find whether they are tiny.
 func FlushMul64(x, y float64) float64 {
 	x, y = Flush64(x), Flush64(y)
 	p := float64(x * y)
@@ -151,7 +150,7 @@ func FlushMul64(x, y float64) float64 {
 	return tiny64(p, float64(fx*fy), ex+ey)
 }
 
-// FlushDiv64 does so for quotients.
+// FlushDiv64 repeats small quotients with scaled operands, to find whether they are tiny.
 func FlushDiv64(x, y float64) float64 {
 	x, y = Flush64(x), Flush64(y)
 	q := x / y
@@ -163,8 +162,7 @@ func FlushDiv64(x, y float64) float64 {
 	return tiny64(q, fx/fy, ex-ey)
 }
 
-// tiny64 is r, or the zero of its sign where f*2^e, which is r rounded as though
-// exponents had no end, is below the least normal number.
+// tiny64 is r, or the zero of its sign if r is tiny. f*2^e is r rounded with unlimited exponents.
 func tiny64(r, f float64, e int) float64 {
 	if f != 0 && math.Abs(f) < math.Ldexp(1, min(max(-1022-e, -4), 4)) {
 		return math.Copysign(0, r)
@@ -172,9 +170,9 @@ func tiny64(r, f float64, e int) float64 {
 	return r
 }
 
-// FlushFMA64 computes small sums again where they are not small. Products so far
-// below the sum's last digit that they would be denormal even there only tell on
-// which side of it the exact one lies, as any other small one does.
+// FlushFMA64 repeats small sums with scaled operands, to find whether they are tiny. A product may
+// be so far below the sum's last digit that it would be denormal even when scaled. It then only
+// decides on which side of the sum the exact value is, as any other small number would.
 func FlushFMA64(x, y, z float64) float64 {
 	x, y, z = Flush64(x), Flush64(y), Flush64(z)
 	r := math.FMA(x, y, z)
@@ -231,7 +229,7 @@ var flushPrims64 = [NumOps]prim{
 	Round: double1(math.RoundToEven), Trunc: double1(math.Trunc),
 }
 
-// flushing has comparisons and conversions flush as well.
+// flushing makes comparisons and conversions flush, too.
 func flushing(all *primitives) *primitives {
 	d := FlushDenormals
 	for _, dt := range [...]DType{Float32, Float64} {

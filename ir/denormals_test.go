@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// flushed is what flushing leaves of an exact number: rounded as though exponents
-// had no end, then 0 where it is below the least normal number.
+// flushed is the result of flushing for an exact number: rounded with unlimited exponents, then 0
+// if it is below the least normal number.
 func flushed(x *big.Float, dt DType, zero float64) float64 {
 	if x.Sign() == 0 {
 		return zero
@@ -32,8 +32,8 @@ func flushed(x *big.Float, dt DType, zero float64) float64 {
 
 func wideFloat(x float64) *big.Float { return new(big.Float).SetPrec(2400).SetFloat64(x) }
 
-// near draws numbers around and below the least normal one, those whose products
-// are, and others.
+// near draws numbers around and below the least normal one, numbers whose products are around it,
+// and others.
 func near(r *rand.Rand, dt DType) float64 {
 	digits, bias := 23, 127
 	if dt == Float64 {
@@ -48,7 +48,7 @@ func near(r *rand.Rand, dt DType) float64 {
 	return BitsFloat(dt, bits)
 }
 
-// TestFlush holds the primitives that flush to exact arithmetic.
+// TestFlush compares the primitives that flush with exact arithmetic.
 func TestFlush(t *testing.T) {
 	n := 300_000
 	if testing.Short() {
@@ -110,9 +110,9 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFlushTie is where flushing and rounding to denormals differ: what rounds to
-// the least normal number only among denormals is 0, and what does so among all
-// numbers is not.
+// TestFlushTie tests the numbers for which flushing and rounding to denormals differ. A number is 0
+// if it rounds to the least normal number only among denormals; it is not 0 if it does so among all
+// numbers.
 func TestFlushTie(t *testing.T) {
 	mul := func(x, y float64) uint64 {
 		return FlushDenormals.EvalPrim(Instr{Op: Mul, DT: Float32}, []DType{Float32, Float32}, []uint64{FloatBits(Float32, x), FloatBits(Float32, y)})
@@ -128,9 +128,8 @@ func TestFlushTie(t *testing.T) {
 	}
 }
 
-// TestNeeds runs every op on values that are denormal or make some, flushed where
-// Needs says only and flushed everywhere: the two must agree, and the result be no
-// denormal.
+// TestNeeds runs every op on values that are denormal or give denormals, once flushed only where
+// Needs says and once flushed everywhere. The two results must be equal and not denormal.
 func TestNeeds(t *testing.T) {
 	d := FlushDenormals
 	flushedOps := 0
@@ -185,9 +184,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestFlushClose holds functions of normal numbers to what they are where denormals
-// are kept: what is lost on the way is no more than the least normal number, or
-// what x multiplies by such a number.
+// TestFlushClose compares functions of normal numbers with their results when denormals are kept.
+// They differ at most by the least normal number, or by such a number multiplied by x.
 func TestFlushClose(t *testing.T) {
 	step := uint64(9973)
 	if testing.Short() {

@@ -1,9 +1,9 @@
-// Package ir is the vocabulary of the engine: dtypes, shapes, the op table,
-// scalar programs with their expansions, tensor programs with their text form,
-// and the oracle that says what every op means.
+// Package ir is the vocabulary of the engine: dtypes, shapes, the op table, scalar programs with
+// their expansions, tensor programs with their text form, and the oracle, which defines the meaning
+// of every op.
 //
-// It imports nothing of the module. Nothing in it knows about streams, kernels
-// or devices: an op's meaning is fixed here once, and every tier prints it.
+// It imports no other package of the module. It knows nothing of streams, kernels or devices: an
+// op's meaning is defined here once, and every tier follows it.
 //
 // Engine part: no compatibility promise; use package millrace.
 package ir

@@ -3,9 +3,9 @@ package ir
 // DType is the type of a tensor's elements or of a scalar value in a Prog.
 type DType uint8
 
-// Five dtypes are for storage: what is computed from them is computed in
-// [DType.Compute] and brought back, op by op. Every tier then agrees on them as
-// soon as it agrees on the others, and no printer has arithmetic for them.
+// Five dtypes are for storage only: ops on them compute in [DType.Compute] and convert each result
+// back. So tiers that agree on the other dtypes also agree on these, and no printer needs
+// arithmetic for them.
 const (
 	Invalid DType = iota
 	Bool
@@ -26,11 +26,11 @@ const (
 
 type dtypeInfo struct {
 	name   string
-	size   int // bytes per element as Go programs hold it
+	size   int // bytes per element in Go programs
 	float  bool
 	signed bool
 	tensor bool  // may be the dtype of a tensor
-	in     DType // what a storage dtype is computed in
+	in     DType // the dtype in which a storage dtype is computed
 }
 
 var dtypes = [NumDTypes]dtypeInfo{
@@ -78,9 +78,8 @@ func (d DType) IsSigned() bool { return d.info().signed }
 // Tensor reports whether tensors may have this dtype.
 func (d DType) Tensor() bool { return d.info().tensor }
 
-// Compute is the dtype that ops on d are computed in: Float32 for the 16-bit
-// floats, Int32 for the integers of 8 and 16 bits that are for storage, d
-// itself for all others.
+// Compute is the dtype in which ops on d are computed: Float32 for the 16-bit floats, Int32 for
+// Int8, Int16 and Uint16, d itself for all others.
 func (d DType) Compute() DType {
 	if in := d.info().in; in != Invalid {
 		return in
@@ -91,7 +90,7 @@ func (d DType) Compute() DType {
 // Storage reports a dtype that is computed in another one.
 func (d DType) Storage() bool { return d.info().in != Invalid }
 
-// ParseDType reads what String prints.
+// ParseDType reads the text of String.
 func ParseDType(s string) (DType, bool) {
 	for d := Bool; d < NumDTypes; d++ {
 		if dtypes[d].name == s {
@@ -116,7 +115,7 @@ func SetOf(ds ...DType) DTypeSet {
 // Has reports membership.
 func (s DTypeSet) Has(d DType) bool { return s>>d&1 != 0 }
 
-// The sets the op table speaks of.
+// The sets that the op table uses.
 var (
 	Floats    = SetOf(Float16, BFloat16, Float32, Float64)
 	Ints      = SetOf(Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64)

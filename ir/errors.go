@@ -7,7 +7,7 @@ import (
 
 // Causes of a bad op. The public package re-exports them.
 var (
-	// ErrShape: shapes that do not fit together, or no shape at all.
+	// ErrShape: invalid shapes, or shapes that do not fit together.
 	ErrShape = errors.New("shape mismatch")
 	// ErrDType: an operand of a dtype the op does not take.
 	ErrDType = errors.New("wrong dtype")
@@ -17,9 +17,8 @@ var (
 	ErrUnsupported = errors.New("unsupported on this device")
 )
 
-// IndexFault is the first index, in row-major order of the index tensor, that
-// is out of range in a gather or scatter whose mode is IndexError. It wraps
-// ErrIndex.
+// IndexFault is the first index, in row-major order of the index tensor, that is out of range in a
+// gather or scatter with mode IndexError. It wraps ErrIndex.
 type IndexFault struct {
 	Op    Op
 	Index int64
@@ -28,10 +27,10 @@ type IndexFault struct {
 	Size  int // elements along the axis
 }
 
-// Error names the index, where it stands and what it would have to be below.
+// Error names the index, its position and the number of elements along the axis.
 func (f *IndexFault) Error() string {
 	return fmt.Sprintf("%v: %v: index %d at position %d, but axis %d has %d elements", ErrIndex, f.Op, f.Index, f.At, f.Axis, f.Size)
 }
 
-// Unwrap gives ErrIndex.
+// Unwrap returns ErrIndex.
 func (f *IndexFault) Unwrap() error { return ErrIndex }

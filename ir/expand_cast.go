@@ -2,8 +2,8 @@ package ir
 
 import "math"
 
-// expandCast saturates before it converts, so that Convert stays in range.
-// Casts of storage dtypes are those that [Widen] leaves, to Float32 and back.
+// expandCast saturates before it converts, so that Convert stays in range. It handles only those
+// casts of storage dtypes that [Widen] leaves: to Float32 and back.
 func expandCast(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	from := b.DT(x)
@@ -38,12 +38,12 @@ func saturateInt(b *Builder, to DType, x Ref) Ref {
 	return x
 }
 
-// floatToInt truncates, saturates, and takes NaN to 0.
+// floatToInt truncates, saturates, and converts NaN to 0.
 func floatToInt(b *Builder, to DType, x Ref) Ref {
 	from := b.DT(x)
 	zero := b.float(from, 0)
-	// The first value above the range is a power of two, exact in any float;
-	// the largest of the range may not be.
+	// The first value above the range is a power of two, exact in any float; the largest of the
+	// range may not be.
 	above := b.float(from, math.Ldexp(1, to.Bits()))
 	low := b.sel(b.gt(x, zero), x, zero)
 	if to.IsSigned() {

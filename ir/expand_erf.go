@@ -1,8 +1,8 @@
 package ir
 
-// erf32 is x + x·q(x²) up to erfNear, and 1 - 1/p(|x|)⁸ beyond: the eighth root
-// of the complement's reciprocal is close to a polynomial, and three squarings
-// cost less than an exponential. Their errors shrink with the complement.
+// erf32 is x + x·q(x²) below near, and 1 - 1/p(|x|)⁸ beyond. The eighth root of the complement's
+// reciprocal is close to a polynomial, and three squarings cost less than an exponential. Their
+// errors shrink with the complement.
 func erf32(b *Builder, x Ref) Ref {
 	const near, limit = 0.92, 3.95 // from limit on the result rounds to 1
 	one := b.float(Float32, 1)
@@ -22,8 +22,8 @@ func erf32(b *Builder, x Ref) Ref {
 	return b.sel(b.lt(a, b.float(Float32, near)), small, large)
 }
 
-// erf64 is a polynomial below 1, and 1 - e^-x²·g((x-2)/(x+2)) beyond, where g
-// is the scaled complement; the result is 1 long before the limit.
+// erf64 is a polynomial below 1, and 1 - e^-x²·g((x-2)/(x+2)) beyond, where g is the scaled
+// complement. The result rounds to 1 well below the limit of 6.
 func erf64(b *Builder, x Ref) Ref {
 	one, two := b.float(Float64, 1), b.float(Float64, 2)
 	a := atMost(b, b.abs(x), 6)

@@ -2,15 +2,14 @@ package ir
 
 import "math"
 
-// How the coefficients in these files were made: minimax polynomials for the
-// relative error by fpminimax (Brisebarre and Chevillard), which searches
-// among numbers of the target format, so nothing is lost by rounding them
-// afterwards; rational approximations by Lawson's iteration and a change of
-// basis in 50 digits. Leading coefficients that must be exact (1, -1/2) are
-// fixed during the search. The bound each expansion keeps is measured, for
-// float32 over every input; docs/numerics.md lists it with the command.
+// Origin of the coefficients in these files: minimax polynomials for the relative error by
+// fpminimax (Brisebarre and Chevillard), which searches among numbers of the target format, so they
+// need no rounding afterwards. Rational approximations are by Lawson's iteration and a change of
+// basis in 50 digits. Leading coefficients that must be exact (1, -1/2) are fixed during the
+// search. The error bound of each expansion is measured, for float32 over every input;
+// docs/numerics.md lists it with the command.
 
-// expFormat holds what the exponentials of one float type need.
+// expFormat holds the constants of the exponentials of one float type.
 type expFormat struct {
 	lo, hi       float64 // beyond these e^x rounds to 0 or overflows
 	lo2, hi2     float64 // the same for 2^x
@@ -27,8 +26,7 @@ func expFor(dt DType) *expFormat {
 	return &exp64Format
 }
 
-// ln2Hi is short so that reductions stay accurate on devices that round an
-// fma twice.
+// ln2Hi has few bits, so that reductions stay accurate on devices that round an fma twice.
 var exp32Format = expFormat{
 	lo: -104, hi: 89, lo2: -152, hi2: 129,
 	ln2Hi: 0x1.62ep-1, ln2Lo: 0x1.0bfbe8p-15,
@@ -59,11 +57,10 @@ var exp64Format = expFormat{
 		2.0877291581948642e-09, 1.6185191231006238e-10, 1.1480273414871111e-11},
 }
 
-// expandExp is e^x = s·s·e^r with s = 2^k, x = 2k·ln2 + r, |r| <= ln2. Taking
-// the power of two as a square costs one degree of the polynomial and saves
-// the selects that results near the ends would need: s is normal for every k,
-// and of the two multiplications only the last can round, overflow or reach
-// denormals.
+// expandExp is e^x = s·s·e^r with s = 2^k, x = 2k·ln2 + r, |r| <= ln2. Using the power of two as a
+// square costs one degree of the polynomial, but needs no selects for results near the ends of the
+// range. s is normal for every k, and of the two multiplications only the last can round, overflow
+// or give denormals.
 func expandExp(b *Builder, dt DType, args []Ref) Ref {
 	f := expFor(dt)
 	x := clampTo(b, args[0], f.lo, f.hi)
@@ -97,9 +94,9 @@ func expandExp2(b *Builder, dt DType, args []Ref) Ref {
 	return b.mul(b.mul(p, s), s)
 }
 
-// expandExpm1 is s·(s·p + (s - 1/s)), with s as in expandExp and p = e^r - 1.
-// For k = 0 that is p, which is accurate relative to x. The sums lose a zero's
-// sign, so x's is put back; it is the result's for every x.
+// expandExpm1 is s·(s·p + (s - 1/s)), with s as in expandExp and p = e^r - 1. For k = 0 that is p,
+// which is accurate relative to x. The sums lose a zero's sign, so x's sign is copied to the
+// result; for every x the result has this sign.
 func expandExpm1(b *Builder, dt DType, args []Ref) Ref {
 	f := expFor(dt)
 	x := clampTo(b, args[0], f.lo, f.hi)
@@ -110,7 +107,7 @@ func expandExpm1(b *Builder, dt DType, args []Ref) Ref {
 	return b.copySign(y, args[0])
 }
 
-// atLeast, atMost and clampTo limit x and pass NaN on.
+// atLeast, atMost and clampTo limit x and keep NaN.
 
 func atLeast(b *Builder, x Ref, lo float64) Ref {
 	l := b.float(b.DT(x), lo)
@@ -126,8 +123,8 @@ func clampTo(b *Builder, x Ref, lo, hi float64) Ref {
 	return atMost(b, atLeast(b, x, lo), hi)
 }
 
-// powerOfTwo is 2^k for an integral k of a normal result. Where k is NaN it is
-// some number, which the caller's NaN makes harmless.
+// powerOfTwo is 2^k for an integral k with a normal result. If k is NaN, the result is some number;
+// the caller's own NaN then decides.
 func powerOfTwo(b *Builder, k Ref) Ref {
 	dt := b.DT(k)
 	bias, mantissa := int64(127), int64(23)

@@ -8,8 +8,8 @@ func expandCosh(b *Builder, dt DType, args []Ref) Ref {
 	return b.add(h, b.fdiv(b.float(dt, 0.25), h))
 }
 
-// expandSinh is h - 1/(4h) from 1 on, and a polynomial below, where that
-// difference would cancel.
+// expandSinh is h - 1/(4h) from 1 on. Below 1, where that difference would cancel, it is a
+// polynomial.
 func expandSinh(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	a, one := b.abs(x), b.float(dt, 1)
@@ -32,8 +32,8 @@ func sinhCoef(dt DType) []float64 {
 		7.580157504091655e-13, 4.448995073979302e-15}
 }
 
-// halfExp is e^x/2 for x >= 0. Halving before the scaling keeps it finite for
-// as long as sinh and cosh are.
+// halfExp is e^x/2 for x >= 0. Halving before the scaling keeps it finite as long as sinh and cosh
+// are.
 func halfExp(b *Builder, x Ref) Ref {
 	dt := b.DT(x)
 	f := expFor(dt)
@@ -46,10 +46,9 @@ func halfExp(b *Builder, x Ref) Ref {
 	return b.mul(b.mul(p, s), s)
 }
 
-// tanh32 is an odd polynomial up to 0.625 and 1 - 2/(e^2|x| + 1) beyond. What
-// the exponential is off by weighs less than 0.4 there, so it can do with a
-// short polynomial and with ln 2 as one number. From the limit on the result
-// rounds to 1.
+// tanh32 is an odd polynomial up to 0.625 and 1 - 2/(e^2|x| + 1) beyond. There an error of the
+// exponential has a weight below 0.4, so a short polynomial, and ln 2 as one number, are accurate
+// enough. From the limit on the result rounds to 1.
 func tanh32(b *Builder, x Ref) Ref {
 	const near, limit = 0.625, 9.02
 	one, two := b.float(Float32, 1), b.float(Float32, 2)
@@ -68,7 +67,7 @@ func tanh32(b *Builder, x Ref) Ref {
 	return b.copySign(b.sel(b.lt(a, b.float(Float32, near)), small, large), x)
 }
 
-// tanh64 is t/(t+2) with t = e^2|x| - 1; from 22 on that rounds to 1.
+// tanh64 is t/(t+2) with t = e^2|x| - 1; from 22 on it rounds to 1.
 func tanh64(b *Builder, x Ref) Ref {
 	two := b.float(Float64, 2)
 	a := atMost(b, b.abs(x), 22)

@@ -1,8 +1,8 @@
 package ir
 
-// Integer division and shifts with every operand defined. The primitives
-// fault or are undefined outside their range in C, so the operands are made
-// harmless first and the result is selected after.
+// Integer division and shifts, defined for all operands. In C the primitives fault or are undefined
+// outside their range. So the operands are first made harmless, and the result is selected
+// afterwards.
 
 func expandDiv(b *Builder, dt DType, args []Ref) Ref {
 	x, y := args[0], args[1]
@@ -17,7 +17,7 @@ func expandDiv(b *Builder, dt DType, args []Ref) Ref {
 type divisor struct {
 	b           *Builder
 	x, y        Ref
-	safe        Ref // 1 where the primitives may not divide by y
+	safe        Ref // 1 if the primitives may not divide by y
 	zero, minus Ref // masks: y is 0, y is -1 (None for unsigned types)
 }
 
@@ -34,7 +34,7 @@ func newDivisor(b *Builder, dt DType, x, y Ref) divisor {
 	return d
 }
 
-// quotient puts right what was divided by safe: x/0 = 0, x/-1 = -x.
+// quotient corrects the results of divisions by safe: x/0 = 0, x/-1 = -x.
 func (d *divisor) quotient(q Ref) Ref {
 	if d.minus != None {
 		q = d.b.sel(d.minus, d.b.neg(d.x), q)
@@ -42,8 +42,8 @@ func (d *divisor) quotient(q Ref) Ref {
 	return d.b.sel(d.zero, d.b.int(d.b.DT(q), 0), q)
 }
 
-// wrongSide is the mask of remainders that truncation left on the other side
-// of zero than y. Where y is 0 or -1 the remainder by 1 is 0.
+// wrongSide is the mask of remainders that truncation left on the other side of zero than y. If y
+// is 0 or -1, the remainder by 1 is 0.
 func (d *divisor) wrongSide(m Ref) Ref {
 	zero := d.b.int(d.b.DT(m), 0)
 	return d.b.and(d.b.ne(m, zero), d.b.lt(d.b.xor(m, d.y), zero))
@@ -91,15 +91,15 @@ func expandShr(b *Builder, dt DType, args []Ref) Ref {
 	return b.sel(within, b.binary(ShrRaw, args[0], n), past)
 }
 
-// shiftAmount is the low bits of n, which the primitives may shift by, and
-// the mask of where they are all of n. Negative amounts count as past the width.
+// shiftAmount returns the low bits of n, by which the primitives may shift, and the mask of lanes
+// in which these are all of n. Negative amounts count as past the width.
 func shiftAmount(b *Builder, dt DType, n Ref) (amount, within Ref) {
 	low := b.and(n, b.int(dt, int64(dt.Bits()-1)))
 	return low, b.eq(n, low)
 }
 
-// powInt is x^y by squaring, one step per bit of y, wrapping. A negative
-// power is 1/x^|y| truncated: 0 unless x is 1 or -1 (and 0, since x/0 = 0).
+// powInt is x^y by squaring, one step per bit of y, wrapping. A negative power is 1/x^|y|
+// truncated: 0 unless x is 1 or -1 (and 0 for x = 0, since x/0 = 0).
 func powInt(b *Builder, dt DType, x, y Ref) Ref {
 	one := b.int(dt, 1)
 	r, sq := one, x
@@ -111,15 +111,14 @@ func powInt(b *Builder, dt DType, x, y Ref) Ref {
 	if !dt.IsSigned() {
 		return r
 	}
-	// For x = ±1 the loop is right as it is: the low bits of a negative y
-	// have its parity.
+	// For x = ±1 the loop is already right: the low bits of a negative y have its parity.
 	unit := b.or(b.eq(x, one), b.eq(x, b.int(dt, -1)))
 	negative := b.lt(y, b.int(dt, 0))
 	return b.sel(b.and(negative, b.not(unit)), b.int(dt, 0), r)
 }
 
-// expandMulHigh of 64 bits is long multiplication with digits of 32, whose products
-// the dtype holds.
+// expandMulHigh of 64 bits is long multiplication with digits of 32 bits, whose products fit the
+// dtype.
 func expandMulHigh(b *Builder, dt DType, args []Ref) Ref {
 	x, y := args[0], args[1]
 	if dt == Uint32 {

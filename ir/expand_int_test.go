@@ -22,7 +22,7 @@ func interesting(dt DType) []uint64 {
 	return append(out, uint64(minInt(dt))&widthMask(dt), uint64(minInt(dt)+1)&widthMask(dt), maxInt(dt), maxInt(dt)-1)
 }
 
-// toBig is an integer value; wrap its bits again in dt.
+// toBig is an integer value; wrap gives its bits in dt.
 func toBig(dt DType, bits uint64) *big.Int {
 	if dt.IsSigned() {
 		return big.NewInt(signExtend(dt, bits))
@@ -148,7 +148,7 @@ func TestIntegerUnary(t *testing.T) {
 	}
 }
 
-// Clamp is Minimum(Maximum(x, lo), hi), so hi wins where the limits cross.
+// Clamp is Minimum(Maximum(x, lo), hi), so hi wins if the limits cross.
 func TestClamp(t *testing.T) {
 	for _, test := range [][4]float32{
 		{5, 0, 3, 3}, {-5, 0, 3, 0}, {1, 0, 3, 1}, {1, 3, 0, 0}, {float32(nan), 0, 1, float32(nan)},

@@ -1,6 +1,6 @@
 package ir
 
-// pair is a constant in two parts: what rounding hi to the type leaves is lo.
+// pair is a constant in two parts: lo is the rounding error of hi.
 type pair struct{ hi, lo float64 }
 
 type invTrigFormat struct {
@@ -46,8 +46,8 @@ func (a pair) minus(b *Builder, y Ref) Ref {
 	return b.sub(b.float(dt, a.hi), b.sub(y, b.float(dt, a.lo)))
 }
 
-// asinFolded is the arc sine of |x| <= 1/2, or of √((1-|x|)/2) beyond, where
-// acos |x| is twice that. Outside [-1, 1] the root is NaN.
+// asinFolded is the arc sine of |x| <= 1/2. For larger |x| it is that of √((1-|x|)/2), and acos |x|
+// is twice that. Outside [-1, 1] the root is NaN.
 func asinFolded(b *Builder, x Ref) (p, folded Ref) {
 	dt := b.DT(x)
 	a, half := b.abs(x), b.float(dt, 0.5)
@@ -73,7 +73,7 @@ func expandAcos(b *Builder, dt DType, args []Ref) Ref {
 	return b.sel(folded, far, near)
 }
 
-// expandAtan moves |x| below tan(π/8) by a quarter or a half turn.
+// expandAtan reduces |x| below tan(π/8) by a quarter or a half of π.
 func expandAtan(b *Builder, dt DType, args []Ref) Ref {
 	x, f := args[0], invTrigFor(dt)
 	a, one := b.abs(x), b.float(dt, 1)
@@ -90,9 +90,8 @@ func expandAtan(b *Builder, dt DType, args []Ref) Ref {
 	return b.copySign(b.add(hi, b.add(t, p)), x)
 }
 
-// expandAtan2 is the angle of (y, x): the arc tangent of the smaller over the
-// larger coordinate, turned into its octant. Two zeros count as ratio 0, two
-// infinities as ratio 1.
+// expandAtan2 is the angle of (y, x): the arc tangent of the smaller over the larger coordinate,
+// moved to its octant. Two zeros count as ratio 0, two infinities as ratio 1.
 func expandAtan2(b *Builder, dt DType, args []Ref) Ref {
 	y, x := args[0], args[1]
 	f, i := invTrigFor(dt), intOf(dt)
@@ -106,8 +105,8 @@ func expandAtan2(b *Builder, dt DType, args []Ref) Ref {
 	r = b.sel(steep, f.half.minus(b, r), r)
 	left := b.lt(b.bits(i, x), b.int(i, 0))
 	r = b.sel(left, f.whole.minus(b, r), r)
-	// A NaN operand may have been compared away; x+y brings it back, and is
-	// finite or infinite otherwise.
+	// Comparisons may have dropped a NaN operand; x+y restores it. It is finite or infinite for
+	// other operands.
 	r = b.sel(b.or(b.ne(x, x), b.ne(y, y)), b.add(x, y), r)
 	return b.copySign(r, y)
 }

@@ -2,9 +2,8 @@ package ir
 
 import "math"
 
-// The logarithms split x = (1+f)·2^e with 1+f in [2/3, 4/3) for float32 and
-// [√½, √2) for float64, so that results near 0 come from e = 0 and a
-// polynomial in f alone, without cancellation.
+// The logarithms split x = (1+f)·2^e with 1+f in [2/3, 4/3) for float32 and [√½, √2) for float64.
+// So results near 0 come from e = 0 and a polynomial in f alone, without cancellation.
 
 func log32(b *Builder, x Ref) Ref {
 	f, e := splitLog(b, x)
@@ -44,11 +43,11 @@ func joinLog2(b *Builder, f, y, e Ref) Ref {
 	top := b.mul(f, hi)
 	z = b.add(z, b.fma(f, hi, b.neg(top)))
 	s := b.add(e, top)
-	// e is 0 or larger than top, so what s lost is exact (Fast2Sum).
+	// e is 0 or larger than top, so the rounding error of s is exact (Fast2Sum).
 	return b.add(s, b.add(b.sub(top, b.sub(s, e)), z))
 }
 
-// log2eLo is what rounding 1/ln2 to dt leaves.
+// log2eLo is the rounding error of 1/ln2 in dt.
 func log2eLo(dt DType) float64 {
 	if dt == Float32 {
 		return 1.9259629911266174e-08
@@ -56,8 +55,7 @@ func log2eLo(dt DType) float64 {
 	return 2.0355273740931033e-17
 }
 
-// splitLog gives f and e of x = (1+f)·2^e for positive finite x. Denormals are
-// scaled first.
+// splitLog gives f and e of x = (1+f)·2^e for positive finite x. Denormals are scaled first.
 func splitLog(b *Builder, x Ref) (f, e Ref) {
 	dt := b.DT(x)
 	up, down, least := 0x1p23, -23.0, 0x1p-126
@@ -72,8 +70,7 @@ func splitLog(b *Builder, x Ref) (f, e Ref) {
 	return b.sub(m, b.float(dt, 1)), b.add(b.convert(dt, k), bias)
 }
 
-// splitExponent takes a float's bits apart at the lower end of the range that
-// logarithms reduce to.
+// splitExponent splits a float's bits at the lower end of the range to which logarithms reduce.
 func splitExponent(b *Builder, i Ref, dt DType) (k, m Ref) {
 	if dt == Float32 {
 		k = b.shr(b.sub(i, b.int(Int32, 0x3f2aaaab)), 23)
@@ -83,7 +80,7 @@ func splitExponent(b *Builder, i Ref, dt DType) (k, m Ref) {
 	return k, b.bits(dt, b.sub(i, b.shl(k, 52)))
 }
 
-// logSpecials gives the results of what is not positive and finite.
+// logSpecials gives the results for x that are not positive and finite.
 func logSpecials(b *Builder, x, y Ref) Ref {
 	dt := b.DT(x)
 	zero, inf := b.float(dt, 0), b.float(dt, math.Inf(1))
@@ -92,8 +89,8 @@ func logSpecials(b *Builder, x, y Ref) Ref {
 	return b.sel(b.eq(x, inf), x, y)
 }
 
-// log64 takes log(1+f) through s = f/(2+f): f - f²/2 + s·(f²/2 + R(s²)), the
-// form Freely Distributable LIBM made known.
+// log64 computes log(1+f) with s = f/(2+f): f - f²/2 + s·(f²/2 + R(s²)), a form known from the
+// Freely Distributable LIBM.
 func log64(b *Builder, x Ref) Ref {
 	f, e := splitLog(b, x)
 	return logSpecials(b, x, joinLog64(b, f, e))
@@ -125,9 +122,9 @@ func log2f64(b *Builder, x Ref) Ref {
 func log1pf32(b *Builder, x Ref) Ref { return log1p(b, x, joinLog32) }
 func log1pf64(b *Builder, x Ref) Ref { return log1p(b, x, joinLog64) }
 
-// log1p takes the exponent k from 1+x rounded, but f from x itself:
-// 1+f = (1+x)/2^k, so f = x/2^k + (1/2^k - 1). For k = 0 that is x. The sums
-// lose a zero's sign, so x's is put back.
+// log1p takes the exponent k from 1+x rounded, but f from x itself: 1+f = (1+x)/2^k, so f = x/2^k +
+// (1/2^k - 1). For k = 0 that is x. The sums lose a zero's sign, so x's sign is copied to the
+// result.
 func log1p(b *Builder, x Ref, join func(b *Builder, f, e Ref) Ref) Ref {
 	dt := b.DT(x)
 	i := intOf(dt)
@@ -138,7 +135,7 @@ func log1p(b *Builder, x Ref, join func(b *Builder, f, e Ref) Ref) Ref {
 	u := b.add(x, b.float(dt, 1))
 	k, _ := splitExponent(b, b.bits(i, u), dt)
 	scaled := b.bits(dt, b.sub(b.bits(i, x), b.shl(k, mantissa)))
-	// 4/2^k, which is normal for the largest k too.
+	// 4/2^k, which is normal for the largest k, too.
 	s := b.bits(dt, b.shl(b.sub(b.int(i, bias+2), k), mantissa))
 	f := b.add(scaled, b.fma(s, b.float(dt, 0.25), b.float(dt, -1)))
 	return b.copySign(logSpecials(b, u, join(b, f, b.convert(dt, k))), x)

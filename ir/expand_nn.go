@@ -2,14 +2,13 @@ package ir
 
 import "math"
 
-// Activations. Each is written in public ops, so a program that spells one out
-// gets the same numbers, except where a limit is noted.
+// Activations. Each is written in public ops, so a program that writes the formula gets the same
+// numbers, except where a limit is noted.
 
-// expandSigmoid is 1/(1+e) for positive x and e/(1+e) for negative, with
-// e = e^-|x|: the exponential never overflows and small results keep their
-// accuracy. Where the result is just below a power of two and e just above one,
-// every rounding counts twice, so what the exponential and the sum lose is kept
-// and the quotient corrected by its remainder.
+// expandSigmoid is 1/(1+e) for positive x and e/(1+e) for negative x, with e = e^-|x|. The
+// exponential never overflows, and small results keep their accuracy. If the result is just below a
+// power of two and e just above one, every rounding counts twice. So the rounding errors of the
+// exponential and the sum are kept, and the remainder corrects the quotient.
 func expandSigmoid(b *Builder, dt DType, args []Ref) Ref {
 	f, one, zero := expFor(dt), b.float(dt, 1), b.float(dt, 0)
 	x := atLeast(b, b.neg(b.abs(args[0])), f.lo)
@@ -31,9 +30,8 @@ func expandSigmoid(b *Builder, dt DType, args []Ref) Ref {
 	return b.fma(b.add(left, nlo), inverse, y)
 }
 
-// expandGelu is x/2·(erf(x/√2)+1), halved first so that the largest x do not
-// overflow. Far below 0 the sum is 0, and the limited x makes the product -0
-// for -inf as well.
+// expandGelu is x/2·(erf(x/√2)+1), halved first so that the largest x do not overflow. Far below 0
+// the sum is 0. The limit on x then makes the product -0, for -inf as well.
 func expandGelu(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	e := b.unary(Erf, b.mul(x, b.float(dt, math.Sqrt2/2)))

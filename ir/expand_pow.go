@@ -9,9 +9,8 @@ func expandPow(b *Builder, dt DType, args []Ref) Ref {
 	return powInt(b, dt, args[0], args[1])
 }
 
-// powFloat is 2^(y·log2|x|) with the logarithm and the product held in pairs
-// of floats, high and low part, because the exponential multiplies their error
-// by the exponent. Special cases are those of C99.
+// powFloat is 2^(y·log2|x|). The logarithm and the product are pairs of floats, high and low part,
+// because the exponential multiplies their error by the exponent. Special cases are those of C99.
 func powFloat(b *Builder, x, y Ref) Ref {
 	dt := b.DT(x)
 	zero, one := b.float(dt, 0), b.float(dt, 1)
@@ -21,9 +20,9 @@ func powFloat(b *Builder, x, y Ref) Ref {
 
 	q := b.mul(y, hi)
 	rest := b.fma(y, lo, b.fma(y, hi, b.neg(q)))
-	// Where q is infinite or NaN its rest means nothing.
+	// If q is infinite or NaN, its rest has no meaning.
 	rest = b.sel(b.lt(b.abs(q), b.float(dt, -expFor(dt).lo2)), rest, zero)
-	// x^0 and 1^y are 1 whatever the other operand is.
+	// x^0 and 1^y are 1 for every other operand.
 	q = b.sel(b.or(b.eq(y, zero), b.eq(a, one)), zero, q)
 	p := exp2Pair(b, q, rest)
 
@@ -51,9 +50,8 @@ func exp2Pair(b *Builder, q, rest Ref) Ref {
 	return b.mul(b.mul(p, s), s)
 }
 
-// log2Pair is log2(x) of positive finite x as hi+lo, to nearly the bits of two
-// floats. With s = f/(2+f), ln(1+f) = 2s + s·(z·R(z)), z = s²; the constant
-// term of R is the one that needs extra bits.
+// log2Pair is log2(x) of positive finite x as hi+lo, with nearly the bits of two floats. With s =
+// f/(2+f), ln(1+f) = 2s + s·(z·R(z)), z = s². Only the constant term of R needs extra bits.
 func log2Pair(b *Builder, x Ref) (hi, lo Ref) {
 	dt := b.DT(x)
 	f, e := splitLog(b, x)
@@ -84,13 +82,13 @@ func log2Pair(b *Builder, x Ref) (hi, lo Ref) {
 	return b.fastSum(sum, b.add(rest, low))
 }
 
-// exactMul is x*y as the rounded product and what the rounding lost.
+// exactMul is x*y as the rounded product and its rounding error.
 func (b *Builder) exactMul(x, y Ref) (p, lost Ref) {
 	p = b.mul(x, y)
 	return p, b.fma(x, y, b.neg(p))
 }
 
-// fastSum is x+y for |x| >= |y| or x = 0 (Fast2Sum), likewise.
+// fastSum is x+y as the rounded sum and its rounding error, for |x| >= |y| or x = 0 (Fast2Sum).
 func (b *Builder) fastSum(x, y Ref) (s, lost Ref) {
 	s = b.add(x, y)
 	return s, b.sub(y, b.sub(s, x))

@@ -2,9 +2,9 @@ package ir
 
 import "math"
 
-// Random numbers come from Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011):
-// the counter is the element's position, the key the seed, so an element's
-// value depends on nothing else and can be computed anywhere, again.
+// Random numbers come from Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011). The counter is the
+// element's position and the key is the seed. So an element's value depends on nothing else and can
+// be recomputed anywhere.
 
 const (
 	philoxM0 = 0xD2511F53
@@ -13,15 +13,14 @@ const (
 	philoxW1 = 0xBB67AE85
 )
 
-// philox is the four words of the block at counter (lo, hi, 0, 0). With the
-// seed nothing is done in 64 bits but to take it apart, so that a device without
-// them can be given the halves.
+// philox is the four words of the block at counter (lo, hi, 0, 0). The only 64-bit operations on
+// the seed split it into halves, so that a device without such integers can be given the halves.
 func philox(b *Builder, lo, hi, seed Ref) [4]Ref {
 	k0, k1 := halves(b, seed)
 	return philoxBlock(b, [4]Ref{lo, hi, b.int(Uint32, 0), b.int(Uint32, 0)}, k0, k1)
 }
 
-// halves takes 64 bits apart, by And and ShrRaw with Convert.
+// halves splits 64 bits with And, ShrRaw and Convert.
 func halves(b *Builder, x Ref) (low, high Ref) {
 	low = b.convert(Uint32, b.and(x, b.int(Uint64, 0xffffffff)))
 	return low, b.convert(Uint32, b.shr(x, 32))
@@ -44,8 +43,8 @@ func philoxBlock(b *Builder, c [4]Ref, k0, k1 Ref) [4]Ref {
 	return c
 }
 
-// mantissaBits is an integer of as many random bits as dt holds exactly: 24
-// from one word, or 53 from two.
+// mantissaBits is an integer of as many random bits as dt holds exactly: 24 from one word, or 53
+// from two.
 func mantissaBits(b *Builder, dt DType, low, high Ref) Ref {
 	if dt == Float32 {
 		return b.bits(Int32, b.shr(low, 8))
@@ -71,8 +70,8 @@ func expandUniform(b *Builder, dt DType, args []Ref) Ref {
 	return b.mul(n, b.float(dt, mantissaUnit(dt)))
 }
 
-// expandNormal is Box and Muller's √(-2 ln u)·cos(2πv), u on (0, 1] so that
-// the logarithm is finite. v's turn is reduced as an integer.
+// expandNormal is Box and Muller's √(-2 ln u)·cos(2πv), with u in (0, 1], so that the logarithm is
+// finite. The turns of v are reduced as an integer.
 func expandNormal(b *Builder, dt DType, args []Ref) Ref {
 	w := philox(b, args[0], args[1], args[2])
 	n := b.convert(dt, mantissaBits(b, dt, w[0], w[1]))
@@ -85,8 +84,8 @@ func expandNormal(b *Builder, dt DType, args []Ref) Ref {
 	}
 	t, i := b.DT(v), intOf(dt)
 	k := b.bits(i, b.shr(b.add(v, b.raw(t, 1<<(width-3))), width-2))
-	// The rest of the turn, signed; its lowest bits, beyond what the float
-	// type holds, are dropped so that the conversion is exact.
+	// The rest of the turn, signed. Its lowest bits, which the float type cannot hold, are dropped,
+	// so that the conversion is exact.
 	drop := int64(8)
 	if dt == Float64 {
 		drop = 11
@@ -97,8 +96,7 @@ func expandNormal(b *Builder, dt DType, args []Ref) Ref {
 	return b.mul(radius, cosQuadrant(b, k, r))
 }
 
-// expandIota is start + step*i. i is converted to the dtype first: integers
-// wrap, floats round.
+// expandIota is start + step*i. i is converted to the dtype first: integers wrap, floats round.
 func expandIota(b *Builder, dt DType, args []Ref) Ref {
 	lo, hi, start, step := args[0], args[1], args[2], args[3]
 	return b.add(start, b.mul(step, position(b, dt, lo, hi)))
@@ -118,8 +116,8 @@ func position(b *Builder, dt DType, lo, hi Ref) Ref {
 	return b.convert(dt, b.and(lo, b.int(Uint32, int64(maxInt(dt)))))
 }
 
-// expandPhilox takes as many bits of the block as the dtype has. Halves of
-// words that the dtype does not have are 0.
+// expandPhilox takes as many bits of the block as the dtype has. Halves that the dtype does not
+// have are 0.
 func expandPhilox(b *Builder, dt DType, args []Ref) Ref {
 	if dt == Uint32 {
 		zero := b.int(Uint32, 0)

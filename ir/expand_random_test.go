@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Known answers of Random123's reference, Philox4x32-10, for the counters that
-// have zeros in the last two words.
+// Known answers of Random123's reference, Philox4x32-10, for counters with zeros in the last two
+// words.
 func TestPhiloxKnownAnswer(t *testing.T) {
 	p := Prog{Params: []DType{Uint32, Uint32, Uint64}}
 	var b Builder
@@ -27,8 +27,8 @@ func TestPhiloxKnownAnswer(t *testing.T) {
 	}
 }
 
-// Known answers of the same reference, with all words of counter and key: the
-// digits of pi, and all ones.
+// Known answers of the same reference, with all words of counter and key: the digits of pi, and all
+// ones.
 func TestPhiloxOp(t *testing.T) {
 	for _, c := range []struct{ low, high, key, want uint64 }{
 		{0, 0, 0, 0xe169c58d6627e8d5},
@@ -50,7 +50,7 @@ func TestPhiloxOp(t *testing.T) {
 	}
 }
 
-// The bits of floats but for NaN, whatever it is made of, and those of integers.
+// The bits of floats and integers; every NaN has the same bits.
 func TestReinterpret(t *testing.T) {
 	for _, c := range []struct {
 		from, to DType

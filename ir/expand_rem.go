@@ -2,22 +2,20 @@ package ir
 
 import "math"
 
-// nearest is the integer n next to x/y, and m = x - n*y, rounded once. On which
-// side of n the exact quotient lies the sign of m tells, however the division
-// rounded: so the floor is n, or n - 1. Rounding x/y itself down is not the
-// same: it may have been rounded up to an integer, and devices that divide to
-// within a few units in the last place may leave 6/3 below 2.
+// nearest is the integer n nearest to x/y, and m = x - n*y, rounded once. The sign of m tells on
+// which side of n the exact quotient is, however the division rounded. So the floor is n or n - 1.
+// Rounding down x/y itself is not equivalent: it may have been rounded up to an integer, and
+// devices that divide to within a few units in the last place may give less than 2 for 6/3.
 func nearest(b *Builder, x, y Ref) (n, m Ref) {
 	dt := b.DT(x)
 	n = b.round(b.fdiv(x, y))
-	m = b.sel(b.eq(n, b.float(dt, 0)), x, b.fma(b.neg(n), y, x)) // y may be infinite where n is 0
+	m = b.sel(b.eq(n, b.float(dt, 0)), x, b.fma(b.neg(n), y, x)) // y may be infinite if n is 0
 	return n, m
 }
 
-// remFloat is the floored remainder: m of [nearest], or y more where that is on
-// the other side of zero. Where the quotient is 2^22 and more, and where n*y
-// might be more than a float, which devices that round an fma twice take for
-// infinite, a Rare sub divides digit by digit.
+// remFloat is the floored remainder: m of [nearest], or m + y if m is on the other side of zero. A
+// Rare sub divides digit by digit if the quotient is 2^22 or more. It also does so if n*y might
+// exceed the largest float, which devices that round an fma twice treat as infinite.
 func remFloat(b *Builder, x, y Ref) Ref {
 	dt := b.DT(x)
 	n, m := nearest(b, x, y)
@@ -38,10 +36,9 @@ func withDivisorSign(b *Builder, m, y Ref) Ref {
 	return b.sel(isZero, signedZero, b.sel(differ, b.add(m, y), m))
 }
 
-// floorDivFloat is n of [nearest], one less where what is left is on the other
-// side of zero than y. Above the integers that floats count one by one the
-// quotient is an integer as it is. Division by zero is the quotient's infinity
-// or NaN; of infinity by another number it is NaN.
+// floorDivFloat is n of [nearest], or n - 1 if the remainder is on the other side of zero than y.
+// Above the range in which floats hold all integers, the quotient already is an integer. Division
+// by zero gives the quotient's infinity or NaN; infinity divided by another number gives NaN.
 func floorDivFloat(b *Builder, x, y Ref) Ref {
 	dt := b.DT(x)
 	n, m := nearest(b, x, y)
@@ -63,10 +60,9 @@ func longRem(b *Builder, args []Ref) Ref {
 	return withDivisorSign(b, longMod(b, args), args[1])
 }
 
-// longMod is the truncated remainder of any operands (C's fmod). With
-// significands and exponents |x| = mx·2^ex, |y| = my·2^ey, it shifts mx left
-// by ex-ey a few bits at a time, as many as the integer has spare, taking the
-// remainder by my each time.
+// longMod is the truncated remainder for all operands (C's fmod). With significands and exponents
+// |x| = mx·2^ex, |y| = my·2^ey, it shifts mx left by ex-ey in steps of as many bits as the integer
+// has spare, and takes the remainder by my after each step.
 func longMod(b *Builder, args []Ref) Ref {
 	x, y := args[0], args[1]
 	dt := b.DT(x)
@@ -104,9 +100,8 @@ func significand(b *Builder, bits Ref, mantissa int64) (m, e Ref) {
 	return m, b.sel(denormal, b.int(u, 1), e)
 }
 
-// unit is the weight of a significand's lowest bit at exponent field e: the
-// power of two of that field over 2^mantissa, which may be denormal, so its
-// bits are a one in the fraction there.
+// unit is the weight of a significand's lowest bit at exponent field e: the power of two of that
+// field over 2^mantissa. It may be denormal; then its bits are a one in the fraction.
 func unit(b *Builder, e Ref, mantissa int64, dt DType) Ref {
 	u := b.DT(e)
 	low := b.le(e, b.int(u, mantissa))

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// FloorDiv and Rem against exact arithmetic.
+// FloorDiv and Rem are compared with exact arithmetic.
 func TestFloorDivExact(t *testing.T) {
 	for _, dt := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16} {
 		wrong, exact := 0, 0
@@ -34,8 +34,8 @@ func TestFloorDivExact(t *testing.T) {
 	}
 }
 
-// A device whose division is off by up to 2.5 units in the last place, as WGSL
-// allows, still gets whole quotients right: 6/3 is 2 and leaves nothing.
+// A device whose division has an error of up to 2.5 units in the last place, as WGSL allows, still
+// gives correct integral quotients: 6/3 is 2 with remainder 0.
 func TestFloorDivOfRoughDivision(t *testing.T) {
 	dts := []ir.DType{ir.Float32, ir.Float32}
 	for _, d := range kerneltest.Divisions(ir.Float32, 20000) {
@@ -53,8 +53,8 @@ func TestFloorDivOfRoughDivision(t *testing.T) {
 	}
 }
 
-// evalRough runs a program whose quotients, unless they are 0, are off by so
-// many units in the last place.
+// evalRough runs a program whose quotients, unless they are 0, have an error of so many units in
+// the last place.
 func evalRough(p *ir.Prog, off uint64, params ...uint64) uint64 {
 	vals := make([]uint64, len(p.Code))
 	for i, in := range p.Code {

@@ -10,8 +10,8 @@ func expandRecip(b *Builder, dt DType, args []Ref) Ref {
 	return b.fdiv(b.float(dt, 1), args[0])
 }
 
-// The root is within half a unit and so is the quotient: below 2 ulp, and
-// ±0 and the infinities come out right by themselves.
+// expandRsqrt: the errors of the root and of the quotient are at most half a unit each, together
+// below 2 ulp. ±0 and the infinities need no special case.
 func expandRsqrt(b *Builder, dt DType, args []Ref) Ref {
 	return b.fdiv(b.float(dt, 1), b.sqrt(args[0]))
 }
@@ -25,7 +25,7 @@ func expandSign(b *Builder, dt DType, args []Ref) Ref {
 	return b.sel(b.gt(x, zero), b.number(dt, 1), r)
 }
 
-// expandRelu compares so that NaN is passed on and -0 becomes +0.
+// expandRelu compares in a way that keeps NaN and makes -0 a +0.
 func expandRelu(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	if !dt.IsSigned() {
@@ -47,9 +47,9 @@ func expandIsFinite(b *Builder, dt DType, args []Ref) Ref {
 	return b.lt(b.abs(x), b.float(b.DT(x), math.Inf(1)))
 }
 
-// expandMinimum takes both one-sided selections. They agree on ordered
-// operands; where they are zeros of both signs, or one is NaN, one selection
-// gives x and the other y, and the union of the bits is -0 or a NaN.
+// expandMinimum combines both one-sided selections. For ordered operands they agree. For zeros of
+// both signs, or if one operand is NaN, one selection gives x and the other y, and the OR of their
+// bits is -0 or a NaN.
 func expandMinimum(b *Builder, dt DType, args []Ref) Ref {
 	x, y := args[0], args[1]
 	p := b.sel(b.lt(x, y), x, y)
@@ -60,9 +60,9 @@ func expandMinimum(b *Builder, dt DType, args []Ref) Ref {
 	return b.bits(dt, b.or(b.bits(i, p), b.bits(i, q)))
 }
 
-// expandMaximum is expandMinimum with a last step for zeros: the selections'
-// difference d in bits is only the sign there, so that (p|d) - d is -0 - -0,
-// which is +0. Otherwise d is 0, or the union is a NaN.
+// expandMaximum is expandMinimum with a last step for zeros. For zeros of both signs, the
+// difference d of the selections' bits is only the sign, so (p|d) - d is -0 - -0, which is +0.
+// Otherwise d is 0, or the OR is a NaN.
 func expandMaximum(b *Builder, dt DType, args []Ref) Ref {
 	x, y := args[0], args[1]
 	p := b.sel(b.gt(x, y), x, y)
@@ -79,8 +79,8 @@ func expandClamp(b *Builder, dt DType, args []Ref) Ref {
 	return b.binary(Minimum, b.binary(Maximum, args[0], args[1]), args[2])
 }
 
-// expandReinterpret gives every NaN the same bits: which ones an operation makes
-// depends on the machine.
+// expandReinterpret gives every NaN the same bits, because the NaN bits that an operation makes
+// depend on the machine.
 func expandReinterpret(b *Builder, dt DType, args []Ref) Ref {
 	x := args[0]
 	from := b.DT(x)

@@ -12,7 +12,7 @@ var (
 	neg0 = math.Copysign(0, -1)
 )
 
-// sameFloat holds NaN equal to NaN and tells the zeros apart.
+// sameFloat treats all NaNs as equal, and zeros of different sign as different.
 func sameFloat(a, b float64) bool {
 	return a != a && b != b || a == b && math.Signbit(a) == math.Signbit(b)
 }
@@ -132,8 +132,7 @@ func TestAngles(t *testing.T) {
 	}
 }
 
-// Two-operand functions of float32 on random operands: any bits, and values of
-// ordinary size.
+// Two-operand functions of float32 on random operands: any bits, and values of ordinary size.
 func TestFloat32BinaryAccuracy(t *testing.T) {
 	tests := []struct {
 		op    Op
@@ -179,8 +178,8 @@ func remRef(x, y float64) float64 {
 	return m
 }
 
-// floorDivRef is right for float32 operands: their quotient is never so close
-// below an integer that float64 would round it up.
+// floorDivRef is right for float32 operands: their quotient is never so close below an integer that
+// float64 would round it up.
 func floorDivRef(x, y float64) float64 {
 	switch {
 	case math.IsInf(x, 0):

@@ -1,10 +1,9 @@
 package ir
 
-// Sine, cosine and tangent. The argument becomes x = k·π/2 + r with
-// |r| <= π/4; up to a limit by subtracting k times π/2 in four parts, the
-// first of few bits so that their products with k are exact even where a
-// device rounds an fma twice; beyond it by Payne and Hanek's method in a Rare
-// sub.
+// Sine, cosine and tangent. The argument becomes x = k·π/2 + r with |r| <= π/4. Up to a limit, k
+// times π/2 is subtracted in four parts; the first parts have few bits, so that their products with
+// k are exact even if a device rounds an fma twice. Beyond the limit a Rare sub uses Payne and
+// Hanek's method.
 type trigFormat struct {
 	limit    float64
 	parts    [4]float64 // of π/2
@@ -51,14 +50,12 @@ func expandTan(b *Builder, dt DType, args []Ref) Ref {
 	return keepZero(b, args[0], trig(b, args[0], tanQuadrant, subTan))
 }
 
-// keepZero is y but for zeros of x, which pass with the sign that a sum in y
-// lost.
+// keepZero is y, except that zeros of x are kept with their sign, which a sum in y lost.
 func keepZero(b *Builder, x, y Ref) Ref {
 	return b.sel(b.eq(x, b.float(b.DT(x), 0)), x, y)
 }
 
-// A quadrant function gives the result at k·π/2 + r; k is an integer of the
-// float's width.
+// quadrant is a function that gives the result at k·π/2 + r; k is an integer of the float's width.
 type quadrant func(b *Builder, k, r Ref) Ref
 
 func trig(b *Builder, x Ref, q quadrant, large largeSubs) Ref {

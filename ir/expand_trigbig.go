@@ -2,9 +2,9 @@ package ir
 
 import "math"
 
-// Payne and Hanek's reduction: of x·2/π only the bits from weight 2 down
-// matter, so a window of 2/π that begins where x's exponent says is multiplied
-// by x's significand, modulo 4. float32 needs 32-bit integers only.
+// Payne and Hanek's reduction. Of x·2/π only the bits from weight 2 down matter. So a window of
+// 2/π, whose start depends on x's exponent, is multiplied by x's significand, modulo 4. float32
+// needs 32-bit integers only.
 
 // largeSubs are the subs of one function for arguments beyond the fast path.
 type largeSubs struct{ f32, f64 uint64 }
@@ -44,8 +44,8 @@ func largeTrig(q quadrant, odd bool, reduce func(*Builder, Ref) (k, r Ref)) func
 	}
 }
 
-// tableTwoOverPi holds 2/π in words of 32 bits, highest first, after two words
-// of zeros, which the smallest arguments' windows begin in.
+// tableTwoOverPi holds 2/π in words of 32 bits, highest first, after two words of zeros, in which
+// the windows of the smallest arguments begin.
 var tableTwoOverPi = RegisterTable(&Table{Name: "twooverpi", DT: Uint32, Bits: []uint64{
 	0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
 	0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
@@ -80,9 +80,9 @@ func payneHanek32(b *Builder, x Ref) (k, r Ref) {
 	u := func(v int64) Ref { return b.int(Uint32, v) }
 	bits := b.bits(Uint32, b.abs(x))
 	m := b.or(b.and(bits, u(0x7fffff)), u(0x800000))
-	// |x| = m·2^(exp-150), and the product's top bit should weigh 2: the
-	// window begins at bit exp-152 of 2/π, with 64 zeros in front. Infinities
-	// and NaN stay in the table by the limit.
+	// |x| = m·2^(exp-150), and the product's top bit should have weight 2. So the window begins at
+	// bit exp-152 of 2/π, with 64 zeros in front. The limit keeps infinities and NaN within the
+	// table.
 	exp := b.shr(bits, 23)
 	exp = b.sel(b.gt(exp, u(254)), u(254), exp)
 	w := window(b, b.sub(exp, u(88)), 3)
@@ -124,11 +124,11 @@ func payneHanek64(b *Builder, x Ref) (k, r Ref) {
 	return turns(b, hi, mid, Float64)
 }
 
-// turns splits the fixed-point number hi:mid, whose top bit weighs 2, into the
-// nearest integer k and r = π/2 times the rest. The rest's magnitude becomes a
-// pair of floats: its first bits are exact in one, as many more are added to it
-// with the rounding error kept, so that r is rounded once. Both are positive:
-// with a sign in the first part alone a small rest would cancel.
+// turns splits the fixed-point number hi:mid, whose top bit has weight 2, into the nearest integer
+// k and r = π/2 times the rest. The rest's magnitude becomes a pair of floats: its first bits are
+// exact in one float, and as many further bits are added to it with the rounding error kept, so r
+// is rounded once. Both floats are positive: with a sign in the first part alone, a small rest
+// would cancel.
 func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	u, i := b.DT(hi), intOf(dt)
 	n := int64(u.Bits())
@@ -140,8 +140,8 @@ func turns(b *Builder, hi, mid Ref, dt DType) (k, r Ref) {
 	k = b.bits(i, b.shr(b.add(hi, half), n-2))
 	fh := b.or(b.shl(hi, 2), b.shr(mid, n-2))
 	fl := b.shl(mid, 2)
-	// All ones where the rest is negative; the complement is off by one unit
-	// of the last place of fl.
+	// All ones if the rest is negative; the complement differs from the negation by one unit of the
+	// last place of fl.
 	sign := b.bits(u, b.shr(b.bits(i, fh), n-1))
 	fh, fl = b.xor(fh, sign), b.xor(fl, sign)
 

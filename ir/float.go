@@ -2,11 +2,11 @@ package ir
 
 import "math"
 
-// floatFormat is what there is to know of a float dtype's bits.
+// floatFormat describes the bits of a float dtype.
 type floatFormat struct {
 	mantissa int    // bits after the leading one
 	bias     int    // of the exponent
-	inf      uint64 // bits of infinity; what is above, the sign aside, is NaN
+	inf      uint64 // bits of infinity; larger bits, without the sign, are NaN
 	quietNaN uint64 // the NaN that literals print as nan
 	one      uint64 // bits of 1
 }
@@ -26,8 +26,7 @@ func OneBits(dt DType) uint64 {
 	return 1
 }
 
-// BitsFloat is the value of a float dtype's bits, which a float64 holds
-// exactly.
+// BitsFloat is the value of a float dtype's bits, which a float64 holds exactly.
 func BitsFloat(dt DType, bits uint64) float64 {
 	switch dt {
 	case Float32:
@@ -76,8 +75,8 @@ func FloatBits(dt DType, v float64) uint64 {
 	case v == 0:
 		return sign
 	}
-	// v in units of the last place of a float as large as v: an integer
-	// after rounding. Its carry into the exponent is the next power of two.
+	// v in units of the last place of a float as large as v: an integer after rounding. Its carry
+	// into the exponent is the next power of two.
 	_, exp := math.Frexp(v)
 	exp = max(exp-1, 1-f.bias)
 	units := uint64(math.RoundToEven(math.Ldexp(v, f.mantissa-exp)))

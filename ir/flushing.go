@@ -2,28 +2,28 @@ package ir
 
 import "sync"
 
-// Flushing says which operands of an op, and whether its result, a [Flush] must
-// come between for the op to be what [Denormals] says: all others its
-// expansion, in primitives that flush, sees to by itself.
+// Flushing says for which operands of an op, and whether for its result, a [Flush] is needed to
+// give the meaning of [Denormals]. The others are handled by the op's expansion, in primitives that
+// flush.
 type Flushing struct {
 	operands uint8
 	Result   bool
 }
 
-// Operand reports one that must be flushed.
+// Operand reports an operand that must be flushed.
 func (f Flushing) Operand(i int) bool { return f.operands>>i&1 != 0 }
 
 var flushings sync.Map // expansionKey → Flushing
 
-// Needs finds out what an op with these dtypes needs, those of an Indexed one's
-// position left out.
+// Needs returns the flushes that an op with these dtypes needs. argDT does not include the position
+// of an Indexed op.
 func (d Denormals) Needs(op Op, dt DType, argDT []DType) Flushing {
 	if !d.Computes(op) || op == Dot {
 		return Flushing{}
 	}
 	if op.Info().RowOp {
-		// An element that is alone in its row may pass without arithmetic, and
-		// extremes are chosen. Flushing keeps the order, so it may come last.
+		// An element that is alone in its row may pass without arithmetic, and extremes are chosen.
+		// Flushing keeps the order, so it may come last.
 		return Flushing{Result: d.Flushes(dt)}
 	}
 	key := expansionKey{op: op, dt: dt, nargs: uint8(len(argDT))}
@@ -70,8 +70,7 @@ func (d Denormals) needs(op Op, dt DType, argDT []DType) Flushing {
 	return f
 }
 
-// moves reports a parameter that is used by more than arithmetic, which takes
-// denormals for zeros.
+// moves reports a parameter with other uses than arithmetic, which treats denormals as zeros.
 func (p *Prog) moves(param uint64) bool {
 	for i, in := range p.Code {
 		if in.Op != Param || in.Imm != param {
@@ -102,7 +101,7 @@ func arithmetic(op Op) bool {
 	return gives(op)
 }
 
-// gives reports one that gives no denormal of a float type.
+// gives reports a primitive whose result of a float type is never denormal.
 func gives(op Op) bool {
 	switch op {
 	case Add, Sub, Mul, FDiv, FMA, Sqrt, Floor, Ceil, Round, Trunc, Convert:
@@ -111,16 +110,15 @@ func gives(op Op) bool {
 	return false
 }
 
-// What is known of a value: of a float, that it is no denormal; of an integer,
-// that it holds the bits of such a float, or none but a sign.
+// Knowledge about a value. noDenormal: a float that is not denormal, or an integer with the bits of
+// such a float. signOnly: an integer with no bits other than a sign.
 const (
 	anything = iota
 	noDenormal
 	signOnly
 )
 
-// clean reports that a program's results are no denormals where its parameters
-// are none.
+// clean reports that a program's results are not denormal if its parameters are not.
 func (d Denormals) clean(p *Prog) bool {
 	known := make([]int, len(p.Code))
 	for i, in := range p.Code {

@@ -1,26 +1,24 @@
 package ir
 
-// The shape of every reduction, on every device that is exact: element r of
-// the reduced dims, counted in row-major order, goes to lane r%FoldLanes of
-// block r/FoldBlock. The lanes of a block are folded in halves, and blocks
-// are joined in order. The numbers are part of what users are promised.
+// The order of every reduction, on every exact device. Element r of the reduced dims, counted in
+// row-major order, goes to lane r%FoldLanes of block r/FoldBlock. The lanes of a block are folded
+// in halves, and blocks are joined in order. These numbers are promised to users.
 const (
 	FoldLanes = 64
 	FoldBlock = 4096
 )
 
-// Fold computes one result of a reduction in the promised order. It is the
-// meaning of every op of ClassReduce, slow and obvious. Elements and result are
-// of storage dtypes where the tensors are; between them the fold is carried in
-// the dtype that computes, see [DType.Compute], and rounded once at the end.
+// Fold computes one result of a reduction in the promised order. It defines every op of
+// ClassReduce, and is slow and simple. Elements and result have the dtype of the tensors. A storage
+// dtype is folded in the dtype that computes, see [DType.Compute], and rounded once at the end.
 type Fold struct {
 	dt  DType // of the elements
 	op  *Info
 	acc accumulator
 }
 
-// accumulator is one way to fold, in a dtype that computes. y is the second
-// operand of those with two, as long as x.
+// accumulator is one way to fold, in a dtype that computes. y is the second operand of ops with
+// two, and as long as x.
 type accumulator interface {
 	add(x, y []uint64)
 	result() uint64
@@ -29,7 +27,7 @@ type accumulator interface {
 // NewFold starts a reduction by op, of ClassReduce, of elements of dtype dt.
 func NewFold(op Op, dt DType) *Fold { return KeepDenormals.NewFold(op, dt) }
 
-// NewFold is the function of that name where denormals are treated as d says.
+// NewFold is the function NewFold with denormals treated as d says.
 func (d Denormals) NewFold(op Op, dt DType) *Fold {
 	f := &Fold{dt: dt, op: op.Info()}
 	carry := dt.Compute()
@@ -44,8 +42,7 @@ func (d Denormals) NewFold(op Op, dt DType) *Fold {
 	return f
 }
 
-// Add takes the next elements, any number of them: of every operand a row, all of
-// one length.
+// Add takes the next elements, any number of them: one row per operand, all of the same length.
 func (f *Fold) Add(rows ...[]uint64) {
 	var in [2][]uint64
 	for i, row := range rows {
@@ -54,9 +51,9 @@ func (f *Fold) Add(rows ...[]uint64) {
 	f.acc.add(in[0], in[1])
 }
 
-// Result is the value after the last element; nothing may be added after it.
-// Where the reduction is one of positions it is the position, counted from 0.
-// The sum of no elements is +0, other reductions of none have their start.
+// Result is the value after the last element; Add must not be called after it. For a reduction to a
+// position it is the position, counted from 0. The sum of no elements is +0; other reductions of no
+// elements give their start.
 func (f *Fold) Result() uint64 {
 	if f.op.Position {
 		return f.acc.result()
@@ -76,7 +73,7 @@ type laneFold struct {
 
 func newLaneFold(op Op, dt DType, d Denormals) *laneFold {
 	f := &laneFold{join: newJoiner(op.Info().Combine, dt, d), start: FoldStart(op, dt)}
-	if op != Sum { // -0 changes no element, but +0 is the sum of none
+	if op != Sum { // -0 is neutral, but the sum of no elements is +0
 		f.empty = f.start
 	}
 	f.reset()
@@ -122,9 +119,9 @@ func (f *laneFold) result() uint64 {
 	return f.total
 }
 
-// argFold finds the position of the greatest or least element: the first NaN,
-// else the first of equals, -0 being below +0. Positions settle ties, so the
-// result does not depend on any order of joining.
+// argFold finds the position of the greatest or least element: the first NaN, else the first of
+// equals, with -0 below +0. Positions decide between equals, so the result does not depend on any
+// order of joining.
 type argFold struct {
 	dt    DType
 	least bool
@@ -147,7 +144,7 @@ func (f *argFold) result() uint64 { return uint64(f.at) }
 // joiner is an elementwise op of two operands of one dtype, looked up once.
 type joiner struct {
 	prim prim
-	prog *Prog // where it is no primitive
+	prog *Prog // if the op is not a primitive
 	d    Denormals
 }
 
@@ -165,7 +162,7 @@ func (j *joiner) do(a, b uint64) uint64 {
 	return j.prim(a, b, 0)
 }
 
-// rows joins each element of b to that of a at its place.
+// rows joins each element of b to the corresponding element of a.
 func (j *joiner) rows(a, b []uint64) {
 	if j.prog != nil {
 		j.d.evalRows(j.prog, [][]uint64{a, b}, a)
@@ -188,7 +185,7 @@ func widenRow(dt DType, row []uint64) []uint64 {
 	return wide
 }
 
-// widenBits brings an element to the dtype that folds it.
+// widenBits converts an element to the dtype in which it is folded.
 func widenBits(dt DType, x uint64) uint64 {
 	switch {
 	case dt.Compute() == dt:
@@ -201,7 +198,7 @@ func widenBits(dt DType, x uint64) uint64 {
 	return x
 }
 
-// narrowBits brings a result back: floats round, integers wrap.
+// narrowBits converts a result back: floats round, integers wrap.
 func narrowBits(dt DType, x uint64) uint64 {
 	switch {
 	case dt.Compute() == dt:

@@ -1,15 +1,14 @@
 package ir
 
-// DotBlock is the length of the runs of a contraction: products r of block
-// r/DotBlock are added one by one, blocks in order. It is part of what users are
-// promised. Nothing else enters the order: neither the other dims of the
-// operands nor the number of threads, so an element of a product of matrices is
-// the same alone and in any batch.
+// DotBlock is the length of the blocks of a contraction: the products r of block r/DotBlock are
+// added one by one, and the blocks in order. It is promised to users. The order depends on nothing
+// else, neither on the other dims of the operands nor on the number of threads. So an element of a
+// product of matrices is the same alone and in any batch.
 const DotBlock = 256
 
-// dotFold is the order of a contraction: a chain of fused multiply-adds from +0
-// in each block, and the blocks' sums added to a total from +0. Integers
-// multiply and add, wrapping.
+// dotFold is the order of a contraction: in each block a chain of fused multiply-adds starting at
+// +0, and a total, starting at +0, to which the blocks' sums are added. Integers multiply and add,
+// wrapping.
 type dotFold struct {
 	mulAdd prim
 	sum    prim

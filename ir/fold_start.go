@@ -2,7 +2,7 @@ package ir
 
 import "math"
 
-// startOf says what the lanes of a reduction start from.
+// startOf is the value with which the lanes of a reduction start.
 var startOf = map[Op]func(dt DType) uint64{
 	// +0 would turn a sum of -0 into +0.
 	Sum: func(dt DType) uint64 {
@@ -19,9 +19,9 @@ var startOf = map[Op]func(dt DType) uint64{
 	Dot:  func(DType) uint64 { return 0 },
 }
 
-// FoldStart is the value that every lane of a reduction, and every block of a
-// [Dot], starts from, in dtype dt. But for Dot it changes no element. There is none for
-// ArgMax and ArgMin, which start from their first element, and 0 is returned.
+// FoldStart is the value with which every lane of a reduction, and every block of a [Dot], starts,
+// in dtype dt. Except for Dot it is neutral. ArgMax and ArgMin start with their first element; for
+// them FoldStart returns 0.
 func FoldStart(op Op, dt DType) uint64 {
 	if start := startOf[op]; start != nil {
 		return start(dt)

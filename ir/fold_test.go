@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// foldSum32 is the promised order written the other way round: all lanes of
-// all blocks in an array, then the folds.
+// foldSum32 is the promised order in another form: all lanes of all blocks in an array, then the
+// folds.
 func foldSum32(xs []float32) float32 {
 	negZero := float32(math.Copysign(0, -1))
 	var total float32
@@ -79,8 +79,8 @@ func TestFoldEdges(t *testing.T) {
 	}
 }
 
-// Storage dtypes are folded in what they are computed in: a 16-bit float sum is
-// rounded once, an integer sum wraps.
+// Storage dtypes are folded in the dtype that computes: a 16-bit float sum is rounded once, an
+// integer sum wraps.
 func TestFoldStorage(t *testing.T) {
 	sum := func(dt DType, bits uint64, n int) uint64 {
 		f := NewFold(Sum, dt)

@@ -17,10 +17,9 @@ type ScalarValue struct {
 	Bits uint64
 }
 
-// Graph is a list of tensor ops with its inputs and outputs: what tests,
-// dumps and the oracle speak in. Tensor ids count the inputs first, then the
-// results of Nodes in order; marks (Release, Keep) make none. A node's
-// scalar operands are slots of Scalars.
+// Graph is a list of tensor ops with its inputs and outputs. Tests, dumps and the oracle use it.
+// Tensor ids count the inputs first, then the results of Nodes in order; marks (Release, Keep) have
+// no result. A node's scalar operands are slots of Scalars.
 type Graph struct {
 	Inputs  []TensorType
 	Scalars []ScalarValue
@@ -42,9 +41,8 @@ func (p *Graph) Types() []TensorType {
 	return types
 }
 
-// Verify reports the first reason why p is no graph: an operand that is not
-// made yet or released, a result other than Infer gives, a scalar of another
-// dtype than the op computes in.
+// Verify reports the first reason why p is not a valid graph: an operand that is not made yet or is
+// released, a result that differs from Infer's, a scalar of another dtype than the op computes in.
 func (p *Graph) Verify() error {
 	for i, t := range p.Inputs {
 		if !t.DT.Tensor() {

@@ -68,8 +68,7 @@ func TestParseGraphErrors(t *testing.T) {
 	}
 }
 
-// FuzzParseGraph checks that any text is refused or read into a graph
-// that prints as itself.
+// FuzzParseGraph checks that any text is refused, or read as a graph that prints the same text.
 func FuzzParseGraph(f *testing.F) {
 	f.Add(sample)
 	f.Add("%0 = full nan:0x7fc00001 : float32(0,1)\nkeep %0\n")

@@ -2,26 +2,24 @@ package ir
 
 import "fmt"
 
-// Operand is what Infer must know of an operand. A scalar has no shape; its
-// DT may be left Invalid, meaning the dtype [ScalarDType] gives.
+// Operand describes an operand for Infer. A scalar has no shape. Its DT may be Invalid, which means
+// the dtype that [ScalarDType] gives.
 type Operand struct {
 	DT     DType
 	Shape  Shape
 	Scalar bool
 }
 
-// Infer gives the dtype and shape of an op's result, or says why there is
-// none, wrapping ErrShape or ErrDType and naming the shapes and dtypes.
+// Infer gives the dtype and shape of an op's result. The error says why there is none; it wraps
+// ErrShape or ErrDType and names the shapes and dtypes.
 //
-// dt is the dtype the call asks for (Cast and creation; ignored elsewhere).
-// shape is the shape the call asks for: that of a creation, the target of
-// Reshape and Expand, the extents of Slice; ignored elsewhere. Negative
-// indices, a -1 in a reshape and axes in any order are resolved by the caller:
-// attr holds what [Attr] says.
+// dt is the dtype that the call requests (Cast and creation; ignored for other ops). shape is the
+// shape that the call requests: that of a creation, the target of Reshape and Expand, the extents
+// of Slice; it is ignored for other ops. The caller resolves negative indices, a -1 in a reshape
+// and the order of axes: attr is as [Attr] says.
 //
-// The result may share memory with shape or an operand's shape. Operands of
-// equal shapes, and those where one shape covers the others, cost no
-// allocation.
+// The result may share memory with shape or an operand's shape. If operands have equal shapes, or
+// one shape covers the others, Infer does not allocate.
 func Infer(op Op, attr *Attr, dt DType, shape Shape, args ...Operand) (DType, Shape, error) {
 	info := op.Info()
 	if len(args) != info.Arity {
@@ -65,8 +63,8 @@ func Infer(op Op, attr *Attr, dt DType, shape Shape, args ...Operand) (DType, Sh
 	return Invalid, nil, fmt.Errorf("%s is not an op on tensors", op)
 }
 
-// ScalarDType is the dtype of scalar operand i of an op: tensor is the dtype
-// of its tensor operands (not counting a mask), dt that of its result.
+// ScalarDType is the dtype of scalar operand i of an op. tensor is the dtype of its tensor operands
+// (not counting a mask), dt that of its result.
 func ScalarDType(op Op, i int, tensor, dt DType) DType {
 	switch info := op.Info(); {
 	case info.Class == ClassCreate && (op == Uniform || op == Normal):
@@ -91,8 +89,8 @@ func inferCreate(op Op, info *Info, dt DType, shape Shape) (DType, Shape, error)
 	return dt, shape, nil
 }
 
-// operandDType is the one dtype of an op's operands. The first operand of an
-// OutLast op is a mask and stands apart.
+// operandDType is the one dtype of an op's operands. It does not include the first operand of an
+// OutLast op, which is a mask.
 func operandDType(op Op, info *Info, args []Operand) (DType, error) {
 	if info.Out == OutLast {
 		if m := args[0].DT; m != Bool && !(args[0].Scalar && m == Invalid) {
@@ -135,7 +133,7 @@ func resultDType(op Op, info *Info, in, dt DType) (DType, error) {
 	return in, nil
 }
 
-// sameWidth reports two dtypes of numbers that have as many bits.
+// sameWidth reports two dtypes of numbers with equal numbers of bits.
 func sameWidth(x, y DType) bool { return Numbers.Has(x) && Numbers.Has(y) && x.Bits() == y.Bits() }
 
 // broadcastAll joins the shapes of the tensor operands.
@@ -158,7 +156,7 @@ func broadcastAll(args []Operand) (Shape, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: %s do not broadcast", ErrShape, shapeList(args))
 		}
-		// Two thin operands can span a product no memory holds.
+		// Two thin operands can span a product that no memory holds.
 		if err := r.Check(); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrShape, shapeList(args), err)
 		}

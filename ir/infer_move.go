@@ -12,9 +12,8 @@ func needTensors(op Op, args []Operand) error {
 	return nil
 }
 
-// inferMove is Infer for Pad, Concat and Assign. shape is what the call asks
-// for: Pad's result has it, since what comes after the operand's elements is
-// what it leaves.
+// inferMove is Infer for Pad, Concat and Assign. shape is the shape that the call requests. Pad's
+// result has it; the space behind the operand's elements follows from it.
 func inferMove(op Op, info *Info, attr *Attr, shape Shape, args []Operand) (DType, Shape, error) {
 	tensors := args
 	if op == Pad {
@@ -55,7 +54,7 @@ func inferPad(attr *Attr, shape, x Shape) (Shape, error) {
 		if before < 0 || step < 1 {
 			return nil, fmt.Errorf("%w: pad of %v: dim %d cannot have %d elements before and %d between", ErrShape, x, d, before, step-1)
 		}
-		// The last element must have a place; divisions, so that nothing overflows.
+		// The last element must fit; divisions, so that nothing overflows.
 		ok := before <= out
 		if n > 0 {
 			ok = before < out && (n == 1 || step <= (out-1-before)/(n-1))
@@ -83,7 +82,7 @@ func inferConcat(attr *Attr, x, y Shape) (Shape, error) {
 	return r, nil
 }
 
-// equalBut reports shapes that differ in dim a at most.
+// equalBut reports shapes that differ at most in dim a.
 func equalBut(a int, x, y Shape) bool {
 	if len(x) != len(y) {
 		return false
@@ -107,8 +106,7 @@ func inferAssign(attr *Attr, x, u Shape) (Shape, error) {
 	return x, nil
 }
 
-// checkIndexed reports an index operand or a mode that Gather and Scatter do
-// not take.
+// checkIndexed reports an index operand or a mode that Gather and Scatter do not take.
 func checkIndexed(op Op, attr *Attr, args []Operand) (int, error) {
 	if err := needTensors(op, args); err != nil {
 		return 0, err

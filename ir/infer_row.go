@@ -69,15 +69,15 @@ func inferRow(op Op, info *Info, attr *Attr, dt DType, args []Operand) (DType, S
 		}
 	}
 	r := reducedShape(attr, x)
-	// Without the empty axis that made x nothing, it may be too much.
+	// Without the empty axis, which gave x no elements, the shape may be too large.
 	if err := r.Check(); err != nil {
 		return Invalid, nil, fmt.Errorf("%w: %s of %v over axes %v: %w", ErrShape, op, x, attr.Axes, err)
 	}
 	return out, r, nil
 }
 
-// rowDType is the result's dtype of a row op on elements of dtype in, dt being
-// what the call asks for.
+// rowDType is the result's dtype of a row op on elements of dtype in; dt is the dtype that the call
+// requests.
 func rowDType(op Op, info *Info, in, dt DType) (DType, error) {
 	if !info.Position {
 		return in, nil
@@ -88,8 +88,7 @@ func rowDType(op Op, info *Info, in, dt DType) (DType, error) {
 	return dt, nil
 }
 
-// rowLength is the number of elements in a row along the axes, 0 where the
-// shape has none at all.
+// rowLength is the number of elements in a row along the axes, 0 if the shape has no elements.
 func rowLength(attr *Attr, x Shape) int {
 	if x.Elems() == 0 {
 		return 0
@@ -101,7 +100,7 @@ func rowLength(attr *Attr, x Shape) int {
 	return n
 }
 
-// reducedShape leaves the axes out of x, or keeps them as size 1.
+// reducedShape removes the axes from x, or keeps them with size 1.
 func reducedShape(attr *Attr, x Shape) Shape {
 	r := make(Shape, 0, len(x))
 	next := 0
@@ -119,8 +118,8 @@ func reducedShape(attr *Attr, x Shape) Shape {
 	return r
 }
 
-// inferWindow checks that the windows that the result's shape asks for lie
-// within x: dim a of size n becomes shape[a] windows of shape[a+1] elements.
+// inferWindow checks that the windows of the requested shape are within x: dim a of size n becomes
+// shape[a] windows of shape[a+1] elements.
 func inferWindow(attr *Attr, shape, x Shape) (Shape, error) {
 	a, err := checkAxis(Window, attr, x)
 	if err != nil {

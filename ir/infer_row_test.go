@@ -75,7 +75,7 @@ func TestInferRows(t *testing.T) {
 	}
 }
 
-// inferCase expects a type, or an error where want is none.
+// inferCase expects the type want, or an error if cause is not nil.
 func inferCase(t *testing.T, op Op, attr *Attr, dt DType, shape Shape, args []Operand, want string, cause error) {
 	t.Helper()
 	got, s, err := Infer(op, attr, dt, shape, args...)

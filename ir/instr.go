@@ -6,21 +6,20 @@ type Ref int32
 // None is the absent operand.
 const None Ref = -1
 
-// Instr is one scalar operation in SSA form. The value it makes is named by
-// its index. DT is the result's dtype; operand dtypes are those of the
-// instructions Args name.
+// Instr is one scalar operation in SSA form. Its index names its value. DT is the result's dtype;
+// operands have the dtypes of the instructions that Args name.
 //
-// Comparisons yield Bool. Bool values are masks: no arithmetic on them.
+// Comparisons give Bool. Bool values are masks: there is no arithmetic on them.
 type Instr struct {
 	Op   Op
 	DT   DType
 	Args [4]Ref // unused ones are None
-	Imm  uint64 // Const: bits, Table: table id, Rare: sub id, Param/Load/Index*/Scalar: slot
+	Imm  uint64 // Const: bits, Lookup: table id, Rare: sub id, Param/Load/Index*/Scalar: slot
 }
 
-// Prog is a straight-line scalar program: what an op means for one element.
-// Expansions are Progs over parameters; a kernel's body is the same list with
-// loads in place of parameters.
+// Prog is a straight-line scalar program: the meaning of an op for one element. Expansions are
+// Progs with parameters; a kernel's body is the same kind of list, with loads in place of
+// parameters.
 type Prog struct {
 	Name    string
 	Params  []DType
@@ -28,14 +27,14 @@ type Prog struct {
 	Results []Ref
 }
 
-// Table is a constant table an expansion looks values up in.
+// Table is a constant table in which expansions look up values.
 type Table struct {
 	Name string
 	DT   DType
 	Bits []uint64 // one entry per element, in DT's bits
 }
 
-// Builder appends instructions. It is how expansions are written.
+// Builder appends instructions. Expansions are written with it.
 type Builder struct {
 	Code []Instr
 }

@@ -12,9 +12,9 @@ func quietNaN(dt DType) uint64 {
 	return floatFormats[dt].quietNaN
 }
 
-// FormatBits prints a value of dtype dt so that ParseBits gives the same bits
-// back: decimal integers, shortest floats, inf, -inf, nan, true, false. NaNs
-// with other bits print as nan:0x7f800001.
+// FormatBits prints a value of dtype dt in a form from which ParseBits gets the same bits: decimal
+// integers, shortest floats, inf, -inf, nan, true, false. NaNs with other bits print as
+// nan:0x7f800001.
 func FormatBits(dt DType, bits uint64) string {
 	switch {
 	case dt == Bool:
@@ -40,12 +40,12 @@ func formatFloat(dt DType, bits uint64) string {
 	case math.IsInf(f, -1):
 		return "-inf"
 	}
-	// A 16-bit float is known by the shortest digits of its float32.
+	// The shortest digits of its float32 identify a 16-bit float.
 	return strconv.FormatFloat(f, 'g', -1, dt.Compute().Bits())
 }
 
-// ParseBits reads what FormatBits prints, and any other decimal or hexadecimal
-// spelling that strconv takes; floats are rounded to dt.
+// ParseBits reads the text of FormatBits, and any other decimal or hexadecimal spelling that
+// strconv takes; floats are rounded to dt.
 func ParseBits(dt DType, s string) (uint64, error) {
 	bad := fmt.Errorf("%q is no %v", s, dt)
 	switch {
@@ -98,8 +98,8 @@ func isNaNBits(dt DType, bits uint64) bool {
 	return bits&(1<<(dt.Bits()-1)-1) > floatFormats[dt].inf
 }
 
-// SameValue reports that two elements of dtype dt are equal as results: the
-// same bits, or two NaNs. Zeros of different sign differ.
+// SameValue reports that two elements of dtype dt are equal as results: the same bits, or two NaNs.
+// Zeros of different sign differ.
 func SameValue(dt DType, a, b uint64) bool {
 	return a == b || dt.IsFloat() && isNaNBits(dt, a) && isNaNBits(dt, b)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Meaning is a number for what op does on these dtypes, for whatever outlives
-// the process: a hash of its name, its row of the table and its expansion. It
-// does not depend on how ops and dtypes are numbered, nor on any op that this
-// one is not made of. So an op that is added changes no meaning, and an expansion
-// that changes that of its op and of those made of it.
+// Meaning is a number for the effect of op on these dtypes, for data that outlives the process: a
+// hash of its name, its row of the table and its expansion. It does not depend on the numbers of
+// ops and dtypes, nor on any op that is not a part of this one. So a new op changes no meaning, and
+// a changed expansion changes those of its op and of ops that contain it.
 func Meaning(op Op, dt DType, argDT []DType) uint64 {
 	info, s := op.Info(), sums()
 	var room [160]byte

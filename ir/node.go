@@ -2,20 +2,20 @@ package ir
 
 import "slices"
 
-// Node is one tensor operation as a program records it: the op, the shape and
-// dtype of its result, its operands. A Program is a list of them, and the same
-// struct travels from the queue to fusion and the oracle.
+// Node is one tensor operation as a program records it: the op, the shape and dtype of its result,
+// its operands. A Graph is a list of them, and the queue, fusion and the oracle use the same
+// struct.
 type Node struct {
 	Op    Op
 	DT    DType // of the result
 	Shape Shape // of the result
 	NArgs uint8
 	Args  [3]Arg
-	Attr  *Attr // nil where the op needs none; immutable
+	Attr  *Attr // nil if the op needs none; immutable
 }
 
-// Arg is a tensor or a scalar operand. A scalar is held as its bits in the
-// dtype that the op computes in (for creation ops: see their rows).
+// Arg is a tensor or a scalar operand. A scalar is held as its bits in the dtype in which the op
+// computes (for creation ops see their rows).
 type Arg struct {
 	ID     int32 // tensor id; for a scalar its slot in the side table
 	Scalar bool
@@ -25,8 +25,8 @@ type Arg struct {
 func T(id int) Arg   { return Arg{ID: int32(id)} }
 func S(slot int) Arg { return Arg{ID: int32(slot), Scalar: true} }
 
-// Attr holds what some ops need besides operands. Axes, Keep, Descending, Mode
-// and Combine enter a plan's key verbatim; Start and Step are run-time values.
+// Attr holds what some ops need besides operands. Axes, Keep, Descending, Mode and Combine are part
+// of a plan's key; Start and Step are run-time values.
 type Attr struct {
 	Axes       []int     // Permute: order; reductions: reduced axes, sorted ascending; scans, sorts, Window, Concat, Gather, Scatter: one axis
 	Keep       bool      // reductions keep reduced axes as size 1
@@ -37,8 +37,8 @@ type Attr struct {
 	Step       []int     // Slice, Assign: per dim, not 0; Pad: 1 + elements between neighbours, per dim; Window: stride and dilation
 }
 
-// SameForm reports attributes that are equal but for run-time values: the elements of
-// Start and Step.
+// SameForm reports attributes that are equal except for run-time values: the elements of Start and
+// Step.
 func (a *Attr) SameForm(b *Attr) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -97,8 +97,8 @@ func (m IndexMode) String() string { return nameOf(indexModeNames[:], int(m)) }
 // String is the combination's name in the text form.
 func (c Combine) String() string { return nameOf(combineNames[:], int(c)) }
 
-// Op is the elementwise op that joins the old element and the new one;
-// OpInvalid for CombineSet, which takes the new one.
+// Op is the elementwise op that joins the old element and the new one; OpInvalid for CombineSet,
+// which takes the new one.
 func (c Combine) Op() Op {
 	if c >= NumCombines {
 		return OpInvalid

@@ -1,8 +1,8 @@
 package ir
 
-// Op is an operation: one that a user records on tensors, an entry of a
-// stream, or a primitive that expansions are made of. The order inside a
-// section has no meaning; ops are stored by name, never by number.
+// Op is an operation: one that a user records on tensors, a mark of a stream, or a primitive of
+// which expansions are made. The order inside a section has no meaning; ops are stored by name,
+// never by number.
 type Op uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	IsFinite
 	Cast // to the result's dtype; saturates, NaN to 0
 
-	Reinterpret // the bits as those of a dtype of their width; every NaN has the same
+	Reinterpret // the bits as those of a dtype of the same width; all NaNs get the same bits
 
 	// 3. Elementwise, two operands.
 	Add
@@ -88,21 +88,21 @@ const (
 
 	Philox // counter, its high half, key: random bits
 
-	// 6. Views: no arithmetic, only where elements are found.
+	// 6. Views: no arithmetic; they change only where elements are found.
 	Reshape
 	Permute // Attr.Axes: result dim i is operand dim Axes[i]
 	Slice   // Attr.Start, Attr.Step per dim (steps may be negative), extents from the shape
 	Expand  // broadcast to the result's shape
 	Window  // dim Attr.Axes[0] becomes (out, k) of the result's shape, element (o, j) at o*stride + j*dilation
 
-	// 7. Reductions over Attr.Axes (sorted), kept as size 1 where Attr.Keep.
+	// 7. Reductions over Attr.Axes (sorted), kept as size 1 with Attr.Keep.
 	Sum
 	Prod
 	Max
 	Min
 	Any    // bool
 	All    // bool
-	ArgMax // position of Max's element in the row; dtype Int32 or Int64 by the call
+	ArgMax // position of Max's element in the row; the call chooses Int32 or Int64
 	ArgMin
 	Dot // two operands of one shape: the sum of products, in a contraction's order
 
@@ -114,12 +114,12 @@ const (
 
 	// 9. Sorts along Attr.Axes[0], stable: -0 before +0, NaN last.
 	Sort
-	ArgSort // the order as positions; dtype Int32 or Int64 by the call
+	ArgSort // the order as positions; the call chooses Int32 or Int64
 
-	// 10. Data movement: which operand an element comes from depends on where it is.
+	// 10. Data movement: an element's position decides from which operand it comes.
 	Pad    // x, fill: Attr.Start elements before and Attr.Step-1 between neighbours, per dim
 	Concat // x, y along Attr.Axes[0]
-	Assign // x, u: the region of x at Attr.Start by Attr.Step is u's
+	Assign // x, u: x with its region at Attr.Start by Attr.Step replaced by u
 
 	// 11. Indexed by data along Attr.Axes[0], as Attr.Mode says.
 	Gather  // x, idx
@@ -129,12 +129,11 @@ const (
 	Release
 	Keep
 
-	// 13. Primitives: only inside a Prog or a kernel body. Add, Sub, Mul, Neg,
-	// Abs, Sqrt, Floor, Ceil, Round, Trunc, And, Or, Xor, Not, Where and the
-	// comparisons are primitives too.
+	// 13. Primitives: only inside a Prog or a kernel body. Add, Sub, Mul, Neg, Abs, Sqrt, Floor,
+	// Ceil, Round, Trunc, And, Or, Xor, Not, Where and the comparisons are primitives, too.
 	Const   // Imm: bits in DT
 	Param   // Imm: parameter of the Prog
-	Load    // Imm: operand slot of the kernel; A, if any, a bool guard: 0 and no read where false
+	Load    // Imm: operand slot of the kernel; A, if any, a bool guard: if false, 0 and no read
 	LoadAt  // Imm: operand slot, IndexMode in the high half; A: Int32 or Int64 index, B, if any, a guard as Load's
 	IndexLo // Imm: operand slot; low 32 bits of the element's position, Uint32
 	IndexHi // high 32 bits, Uint32
@@ -164,7 +163,7 @@ const (
 	ClassElementwise
 	ClassView
 	ClassReduce // folds a row to one element
-	ClassScan   // an element from those up to it in its row
+	ClassScan   // an element from the elements of its row up to it
 	ClassSort   // orders a row
 	ClassMove   // copies: guarded reads of the operands
 	ClassGather // copies: reads at an index that is data
@@ -181,7 +180,7 @@ func (c Class) String() string { return nameOf(classNames[:], int(c)) }
 type OutRule uint8
 
 const (
-	OutSame OutRule = iota // as the operands, which agree
+	OutSame OutRule = iota // as the operands, which have one dtype
 	OutBool
 	OutLast // as the last operand (Where: the first is a mask)
 	OutAttr // chosen by the call: Cast and creation
@@ -196,33 +195,31 @@ type Info struct {
 	Class Class
 	In    DTypeSet
 	Out   OutRule
-	// Prim marks ops that printers spell; the other scalar ops have an Expand,
-	// which appends the op to b as primitives or other ops. dt is the result's
-	// dtype; args are the operands.
+	// Prim marks ops that printers spell. Other scalar ops have an Expand, which appends the op to
+	// b as primitives or other ops. dt is the result's dtype; args are the operands.
 	Prim   bool
 	Expand func(b *Builder, dt DType, args []Ref) Ref
 	// Indexed creation ops get IndexLo and IndexHi before their scalars.
 	Indexed bool
 	// Attrs are the fields of Attr that the op has.
 	Attrs AttrSet
-	// Optional counts operands that may follow the Arity that must be there.
+	// Optional counts operands that may follow the Arity required ones.
 	Optional int
-	// Outside marks primitives whose value comes from outside of the program
-	// that they stand in, such as loads: they cannot be evaluated alone.
+	// Outside marks primitives whose value comes from outside of their program, such as loads: they
+	// cannot be evaluated alone.
 	Outside bool
-	// RowOp marks reductions, scans, sorts and scatters: ops that see a whole
-	// row, the elements along Attr.Axes, of their operand; of their indices.
+	// RowOp marks reductions, scans, sorts and scatters: ops that use a whole row of their operand
+	// (for a scatter: of its indices), which is the elements along Attr.Axes.
 	RowOp bool
-	// Combine is what joins two elements of a row, for those row ops that are
-	// folds or scans by an op on elements.
+	// Combine joins two elements of a row, for row ops that are folds or scans by an op on elements.
 	Combine Op
-	// Position marks row ops whose result is a position in the row: its dtype,
-	// Int32 or Int64, is the call's choice and has nothing to do with the operand's.
+	// Position marks row ops whose result is a position in the row. The call chooses its dtype,
+	// Int32 or Int64, independent of the operand's.
 	Position bool
 	// NeedsElement marks reductions that have no value for an empty row.
 	NeedsElement bool
-	// Commutes marks ops whose first two operands may change places. Any NaN
-	// equals any NaN, so sums and products of floats do.
+	// Commutes marks ops whose first two operands may be exchanged. All NaNs are equal, so sums and
+	// products of floats commute.
 	Commutes bool
 	Tol      Tolerance
 	Doc      string // one sentence for the generated op list in docs
@@ -241,7 +238,7 @@ func (o Op) String() string { return o.Info().Name }
 // Class is short for Info().Class.
 func (o Op) Class() Class { return o.Info().Class }
 
-// ParseOp reads what String prints.
+// ParseOp reads the text of String.
 func ParseOp(name string) (Op, bool) {
 	op, ok := opByName[name]
 	return op, ok

@@ -5,17 +5,16 @@ import (
 	"fmt"
 )
 
-// EvalGraph computes a graph op by op on dense row-major buffers of
-// little-endian elements (a bool is one byte, 0 or 1). It is what every op
-// means: each class of ops is one obvious loop, and every number goes through
-// [EvalOps] or [EvalRow]. It returns one buffer per output. The graph must
-// verify; inputs must have the sizes their types say. An index out of range is
-// an [IndexFault].
+// EvalGraph computes a graph op by op on dense row-major buffers of little-endian elements (a bool
+// is one byte, 0 or 1). It defines the meaning of every op: each class of ops is one simple loop,
+// and every number is computed by [EvalOps] or [EvalRow]. It returns one buffer per output. The
+// graph must verify; inputs must have the sizes their types say. An index out of range is an
+// [IndexFault].
 func EvalGraph(p *Graph, inputs [][]byte) ([][]byte, error) {
 	return KeepDenormals.EvalGraph(p, inputs)
 }
 
-// EvalGraph is the function of that name where denormals are treated as d says.
+// EvalGraph is the function EvalGraph with denormals treated as d says.
 func (d Denormals) EvalGraph(p *Graph, inputs [][]byte) ([][]byte, error) {
 	tensors, err := d.EvalTensors(p, inputs)
 	if err != nil {
@@ -39,7 +38,7 @@ func EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
 	return KeepDenormals.EvalTensors(p, inputs)
 }
 
-// EvalTensors is the function of that name where denormals are treated as d says.
+// EvalTensors is the function EvalTensors with denormals treated as d says.
 func (d Denormals) EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
 	if err := p.Verify(); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (d Denormals) EvalTensors(p *Graph, inputs [][]byte) ([]Dense, error) {
 	return tensors, nil
 }
 
-// operandValue is a tensor or, where tensor is nil, a scalar.
+// operandValue is a tensor or, if tensor is nil, a scalar.
 type operandValue struct {
 	tensor *Dense
 	scalar ScalarValue
@@ -125,8 +124,8 @@ func (d Denormals) evalCreate(n *Node, args []operandValue, out Dense) {
 	d.evalScalar(n, args, rows, out)
 }
 
-// evalScalar evaluates an op on every element. rows are the bits of what comes
-// before the operands.
+// evalScalar evaluates an op on every element. rows are the bits of the position, which precedes
+// the operands of indexed ops.
 func (d Denormals) evalScalar(n *Node, args []operandValue, rows [][]uint64, out Dense) {
 	dts := make([]DType, len(args))
 	for i := range args {
@@ -147,8 +146,7 @@ func (d Denormals) evalScalar(n *Node, args []operandValue, rows [][]uint64, out
 	}
 }
 
-// elements are the bits for every element of a result of shape to, in row-major
-// order.
+// elements are the bits for every element of a result of shape to, in row-major order.
 func (v *operandValue) elements(to Shape) []uint64 {
 	row := make([]uint64, to.Elems())
 	if v.tensor == nil {
@@ -200,7 +198,7 @@ func evalView(n *Node, x *Dense, out Dense) {
 	}
 }
 
-// broadcastStrides walks an operand of shape s along a result of shape to.
+// broadcastStrides are the strides of an operand of shape s along a result of shape to.
 func broadcastStrides(s, to Shape) []int {
 	st := make([]int, len(to))
 	dense := s.RowMajor()

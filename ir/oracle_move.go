@@ -1,6 +1,6 @@
 package ir
 
-// evalMove copies elements to where they go; no number is computed.
+// evalMove copies elements to their places; no number is computed.
 func evalMove(n *Node, args []operandValue, out Dense) {
 	x := args[0].tensor
 	zero, one := make([]int, len(n.Shape)), make([]int, len(n.Shape))
@@ -24,7 +24,7 @@ func evalMove(n *Node, args []operandValue, out Dense) {
 	}
 }
 
-// place puts the elements of x at start, step apart, per dim.
+// place writes the elements of x to out, at start and step apart, per dim.
 func place(out Dense, x *Dense, start, step []int) {
 	point := make([]int, len(x.Shape))
 	strides := out.Shape.RowMajor()
@@ -37,8 +37,7 @@ func place(out Dense, x *Dense, start, step []int) {
 	}
 }
 
-// evalGather reads x at every point of the result, moved along the axis to
-// where the index says.
+// evalGather reads x at every point of the result, moved along the axis to the index.
 func evalGather(n *Node, x, idx *Dense, out Dense) error {
 	a := n.Attr.Axes[0]
 	point := make([]int, len(n.Shape))
@@ -60,8 +59,8 @@ func evalGather(n *Node, x, idx *Dense, out Dense) error {
 	return nil
 }
 
-// evalScatter combines the elements of u, in row-major order, with those of x
-// that the indices name.
+// evalScatter combines the elements of u, in row-major order, with the elements of x that the
+// indices name.
 func (d Denormals) evalScatter(n *Node, x, idx, u *Dense, out Dense) error {
 	a := n.Attr.Axes[0]
 	for i := range x.Shape.Elems() {
@@ -89,8 +88,8 @@ func (d Denormals) evalScatter(n *Node, x, idx, u *Dense, out Dense) error {
 	return nil
 }
 
-// resolve reads the index at position i of idx, for an axis of size elements,
-// as the node's mode says. It is false for one that is dropped.
+// resolve reads the index at position i of idx, for an axis of size elements, by the node's mode.
+// ok is false for an index that is dropped.
 func resolve(n *Node, idx *Dense, i, size int) (int, bool, error) {
 	at := signExtend(idx.DT, idx.At(i))
 	if got, ok := ResolveIndex(n.Attr.Mode, at, size); ok {
@@ -102,9 +101,9 @@ func resolve(n *Node, idx *Dense, i, size int) (int, bool, error) {
 	return 0, false, &IndexFault{Op: n.Op, Index: at, At: i, Axis: n.Attr.Axes[0], Size: size}
 }
 
-// ResolveIndex is where an index points to in an axis of size elements, or
-// false: then IndexError is a fault and IndexDrop drops the element. IndexClamp
-// always points somewhere, the axis not being empty.
+// ResolveIndex returns the element that an index names in an axis of size elements. It returns
+// false for an index out of range, which is a fault for IndexError and is dropped for IndexDrop.
+// With IndexClamp, and if the axis is not empty, every index names an element.
 func ResolveIndex(mode IndexMode, index int64, size int) (int, bool) {
 	if mode == IndexClamp && size > 0 {
 		index = max(0, min(index, int64(size)-1))
@@ -115,7 +114,7 @@ func ResolveIndex(mode IndexMode, index int64, size int) (int, bool) {
 	return int(index), true
 }
 
-// Combine is what a scatter leaves of an element and what is scattered to it, by op.
+// Combine is the element that a scatter by op makes of x when y is scattered to it.
 func (d Denormals) Combine(op Op, dt DType, x, y uint64) uint64 {
 	return d.Bits(dt, d.EvalOp(op, dt, []DType{dt, dt}, []uint64{d.Bits(dt, x), d.Bits(dt, y)}))
 }

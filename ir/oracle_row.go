@@ -1,12 +1,11 @@
 package ir
 
-// evalReduce gathers the row of every result: the operands are walked in
-// row-major order, so its elements come in the order of their index over the
-// reduced axes.
+// evalReduce collects the row of every result. It walks the operands in row-major order, so the
+// elements of a row are in the order of their index over the reduced axes.
 func (d Denormals) evalReduce(n *Node, args []operandValue, out Dense) {
 	x := args[0].tensor
-	// Reduced axes get stride 0; the result's strides do not depend on
-	// whether they are kept as size 1.
+	// Reduced axes get stride 0; the result's strides do not depend on whether they are kept as
+	// size 1.
 	strides := make([]int, len(x.Shape))
 	reduced := make([]bool, len(x.Shape))
 	for _, a := range n.Attr.Axes {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseGraph reads the text form of a graph and verifies it. Blank lines
-// and lines that start with # are skipped. An error names the line.
+// ParseGraph reads the text form of a graph and verifies it. It skips blank lines and lines that
+// start with #. An error names the line.
 func ParseGraph(src string) (*Graph, error) {
 	q := programParser{p: &Graph{}}
 	line := 0

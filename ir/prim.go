@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// prim is the meaning of a primitive on bit patterns: every value is held in
-// its dtype's bits, zero-extended. An operand that the primitive has not is 0.
+// prim is the meaning of a primitive on bit patterns: every value is held in its dtype's bits,
+// zero-extended. Operands that the primitive does not have are 0.
 type prim func(x, y, z uint64) uint64
 
-// primitives are each defined once for the dtypes they have: by the dtype of the
-// result, comparisons by that of their operands, conversions by both. Const,
-// Lookup and Rare depend on more than values and are in EvalPrim and EvalPrims.
+// primitives are each defined once for the dtypes they have: by the dtype of the result,
+// comparisons by that of their operands, conversions by both. Const, Lookup and Rare depend on more
+// than values; EvalPrim and EvalPrims handle them.
 type primitives struct {
 	prims, comparisons [NumDTypes][NumOps]prim
 	conversions        [NumDTypes][NumDTypes]prim // to, from
 }
 
-// allPrims makes them when the first is asked for: most programs compute nothing here.
+// allPrims makes them at their first use, because most programs never evaluate primitives here.
 var allPrims = [...]func() *primitives{
 	KeepDenormals:  sync.OnceValue(func() *primitives { return makePrims(&prims32, &prims64) }),
 	FlushDenormals: sync.OnceValue(func() *primitives { return flushing(makePrims(&flushPrims32, &flushPrims64)) }),
@@ -52,8 +52,7 @@ func makePrims(floats, doubles *[NumOps]prim) *primitives {
 	return all
 }
 
-// primOf finds a primitive by what an instruction says of it. from is the dtype of
-// its first operand.
+// primOf finds the primitive of an instruction. from is the dtype of its first operand.
 func (d Denormals) primOf(op Op, dt, from DType) prim {
 	all := allPrims[d]()
 	f := all.prims[dt][op]
@@ -70,17 +69,16 @@ func (d Denormals) primOf(op Op, dt, from DType) prim {
 	return f
 }
 
-// EvalPrim computes one primitive on one element. argDT are the operands'
-// dtypes, args their bits. What an op calls out of range (see the comments at
-// the ops) has some defined result here, so that wrong programs fail in
-// comparisons rather than by a fault. Param, Load, Scalar and the indices get
-// their value from outside and are not primitives that can be evaluated;
-// passing one is a bug of the caller and panics.
+// EvalPrim computes one primitive on one element. argDT are the operands' dtypes, args their bits.
+// Operands that an op calls out of range (see the comments at the ops) give some defined result
+// here, so that wrong programs fail in comparisons rather than by a fault. Param, Load, Scalar and
+// the indices get their value from outside and cannot be evaluated; passing one is a bug of the
+// caller and panics.
 func EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	return KeepDenormals.EvalPrim(in, argDT, args)
 }
 
-// EvalPrim is the function of that name where denormals are treated as d says.
+// EvalPrim is the function EvalPrim with denormals treated as d says.
 func (d Denormals) EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	switch in.Op {
 	case Const:
@@ -103,13 +101,13 @@ func (d Denormals) EvalPrim(in Instr, argDT []DType, args []uint64) uint64 {
 	return d.primOf(in.Op, in.DT, argDT[0])(args[0], y, z)
 }
 
-// EvalPrims is [EvalPrim] for every element of out, which are at the same
-// places of args: what the instruction is has to be found out once only.
+// EvalPrims is [EvalPrim] for every element of out, from the corresponding elements of args: the
+// instruction is decoded only once.
 func EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
 	KeepDenormals.EvalPrims(in, argDT, args, out)
 }
 
-// EvalPrims is the function of that name where denormals are treated as d says.
+// EvalPrims is the function EvalPrims with denormals treated as d says.
 func (d Denormals) EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uint64) {
 	switch in.Op {
 	case Const:
@@ -147,8 +145,8 @@ func (d Denormals) EvalPrims(in Instr, argDT []DType, args [][]uint64, out []uin
 	}
 }
 
-// rare runs a sub-program where the mask says, on these elements of args put
-// next to each other.
+// rare runs a sub-program on the elements for which the mask is set. It first copies these elements
+// of args next to each other.
 func (d Denormals) rare(sub *Prog, mask []uint64, args [][]uint64, out []uint64) {
 	var at []int
 	for i := range out {
@@ -183,8 +181,8 @@ func boolBit(v bool) uint64 {
 func f32(b uint64) float32     { return math.Float32frombits(uint32(b)) }
 func f32bits(x float32) uint64 { return uint64(math.Float32bits(x)) }
 
-// prims32 rounds every operation to float32 on its own: the conversions keep a
-// compiler from contracting or from working wider.
+// prims32 rounds every operation to float32 separately: the conversions keep a compiler from
+// contracting operations or using a wider type.
 var prims32 = [NumOps]prim{
 	Add:  func(x, y, _ uint64) uint64 { return f32bits(float32(f32(x) + f32(y))) },
 	Sub:  func(x, y, _ uint64) uint64 { return f32bits(float32(f32(x) - f32(y))) },
@@ -193,7 +191,7 @@ var prims32 = [NumOps]prim{
 	FMA:  func(x, y, z uint64) uint64 { return f32bits(FMA32(f32(x), f32(y), f32(z))) },
 	Neg:  func(x, _, _ uint64) uint64 { return uint64(uint32(x) ^ 1<<31) },
 	Abs:  func(x, _, _ uint64) uint64 { return uint64(uint32(x) &^ (1 << 31)) },
-	// 53 bits are enough for the second rounding to do no harm.
+	// With 53 bits the second rounding is harmless.
 	Sqrt:  func(x, _, _ uint64) uint64 { return f32bits(float32(math.Sqrt(float64(f32(x))))) },
 	Floor: func(x, _, _ uint64) uint64 { return f32bits(float32(math.Floor(float64(f32(x))))) },
 	Ceil:  func(x, _, _ uint64) uint64 { return f32bits(float32(math.Ceil(float64(f32(x))))) },
@@ -219,9 +217,9 @@ var prims64 = [NumOps]prim{
 	Trunc: func(x, _, _ uint64) uint64 { return f64bits(math.Trunc(f64(x))) },
 }
 
-// FMA32 is x*y + z with one rounding. The product is exact in float64; the sum
-// there is rounded to odd, which keeps enough of what was lost for the final
-// rounding to float32 to be the right one, denormal results included.
+// FMA32 is x*y + z with one rounding. The product is exact in float64. The sum is rounded to odd
+// there, which keeps enough of the lost bits for the final rounding to float32 to be right, also
+// for denormal results.
 func FMA32(x, y, z float32) float32 { return float32(oddSum(x, y, z)) }
 
 // oddSum is x*y + z in float64, rounded to odd.
@@ -245,8 +243,8 @@ func oddSum(x, y, z float32) float64 {
 	return s
 }
 
-// intPrims are those of an integer type, and of Bool, whose values are masks of
-// one bit. Sums and products wrap.
+// intPrims are the primitives of an integer type, and of Bool, whose values are masks of one bit.
+// Sums and products wrap.
 func intPrims(dt DType) [NumOps]prim {
 	m, last, signed := widthMask(dt), uint64(dt.Bits()-1), dt.IsSigned()
 	t := [NumOps]prim{
@@ -314,7 +312,7 @@ func comparisonsOf(dt DType) [NumOps]prim {
 	return ordered(func(x uint64) uint64 { return x })
 }
 
-// ordered are the comparisons of the numbers that bits stand for.
+// ordered are comparisons of the numbers that the bits represent.
 func ordered[T int64 | uint64 | float32 | float64](v func(bits uint64) T) [NumOps]prim {
 	return [NumOps]prim{
 		Eq: func(x, y, _ uint64) uint64 { return boolBit(v(x) == v(y)) },
@@ -326,10 +324,9 @@ func ordered[T int64 | uint64 | float32 | float64](v func(bits uint64) T) [NumOp
 	}
 }
 
-// conversion converts values in range. Integers become the nearest float in
-// one rounding; floats lose their fraction; the widest integers of either
-// sign saturate where a caller broke the range, so that the result does not
-// depend on the machine.
+// conversion converts values in range. Integers become the nearest float in one rounding; floats
+// lose their fraction. Out of range, the widest integers of either sign saturate, so that the
+// result does not depend on the machine.
 func conversion(to, from DType) prim {
 	m := widthMask(to)
 	switch {
@@ -351,7 +348,7 @@ func conversion(to, from DType) prim {
 	return func(x, _, _ uint64) uint64 { return x & m }
 }
 
-// truncate is the integer that a float holds, to its lowest bits.
+// truncate is the integer part of a float, saturated at 64 bits; the caller keeps the low bits.
 func truncate(to DType, v float64) uint64 {
 	switch {
 	case v != v:
@@ -370,8 +367,8 @@ func truncate(to DType, v float64) uint64 {
 	return uint64(int64(v))
 }
 
-// uintToFloat32 rounds once. Values above 2^63 lose their lowest bit to a
-// sticky bit first, because hardware converts signed integers only.
+// uintToFloat32 rounds once. Hardware converts signed integers only. So values from 2^63 on are
+// halved first, and their lowest bit is kept as a sticky bit.
 func uintToFloat32(x uint64) float32 {
 	if bits.LeadingZeros64(x) > 0 {
 		return float32(int64(x))

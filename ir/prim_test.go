@@ -15,8 +15,8 @@ func exactFMA32(x, y, z float32) float32 {
 	return r
 }
 
-// fmaOperand favours what breaks a double rounding: few significant bits, so
-// that sums tie, and exponents that meet or underflow.
+// fmaOperand prefers operands that make double rounding fail: few significant bits, so that sums
+// tie, and exponents that meet or underflow.
 func fmaOperand(r *rand.Rand, exponent int) float32 {
 	m := 1<<23 | r.Uint32N(1<<23)
 	if r.IntN(2) == 0 {

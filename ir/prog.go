@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// expansionKey names what Expansion caches.
+// expansionKey is the key of the expansions that are cached.
 type expansionKey struct {
 	op    Op
 	dt    DType
@@ -15,12 +15,11 @@ type expansionKey struct {
 
 var expansions sync.Map // expansionKey → *Prog
 
-// Expansion is what op means for one element, in primitives only. dt is the
-// result's dtype, argDT those of the operands; an Indexed op's position comes
-// before them as two more parameters, IndexLo and IndexHi. Where op is itself
-// a primitive the Prog is that one instruction. Progs are cached and shared:
-// callers must not change them. It is safe for concurrent use. The dtypes must
-// be ones that op takes.
+// Expansion is the meaning of op for one element, in primitives only. dt is the result's dtype,
+// argDT those of the operands. The position of an Indexed op precedes them as two more parameters,
+// IndexLo and IndexHi. If op itself is a primitive, the Prog is that one instruction. Progs are
+// cached and shared: callers must not change them. Expansion is safe for concurrent use. op must
+// take the given dtypes.
 func Expansion(op Op, dt DType, argDT []DType) *Prog {
 	key := expansionKey{op: op, dt: dt, nargs: uint8(len(argDT))}
 	copy(key.args[:], argDT)
@@ -56,8 +55,8 @@ func expand(op Op, dt DType, argDT []DType) *Prog {
 	return lower(p)
 }
 
-// lower replaces every op of p that is not a primitive by its expansion, and
-// drops repeated and unused instructions.
+// lower replaces every op of p that is not a primitive by its expansion, and drops repeated and
+// unused instructions.
 func lower(p *Prog) *Prog {
 	var b Builder
 	results := b.splice(p, nil)
@@ -65,10 +64,10 @@ func lower(p *Prog) *Prog {
 	return tidy(q)
 }
 
-// splice appends p's code in primitives, with args in place of its parameters
-// (nil keeps them), and returns its results.
+// splice appends p's code in primitives, with args in place of its parameters (nil keeps them), and
+// returns its results.
 func (b *Builder) splice(p *Prog, args []Ref) []Ref {
-	at := make([]Ref, len(p.Code)) // where each value of p went
+	at := make([]Ref, len(p.Code)) // the new value of each value of p
 	for i, in := range p.Code {
 		if in.Op == Param && args != nil {
 			at[i] = args[in.Imm]
@@ -101,8 +100,8 @@ func (b *Builder) splice(p *Prog, args []Ref) []Ref {
 	return results
 }
 
-// tidy keeps the first of equal instructions and drops what no result needs.
-// All primitives are pure, so neither changes a value. Parameters stay.
+// tidy keeps the first of equal instructions and drops those that no result needs. All primitives
+// are pure, so neither changes a value. Parameters stay.
 func tidy(p *Prog) *Prog {
 	first := make(map[Instr]Ref, len(p.Code))
 	same := make([]Ref, len(p.Code))
@@ -157,8 +156,8 @@ func tidy(p *Prog) *Prog {
 	return q
 }
 
-// EvalProg runs a Prog of primitives on one element: args are the parameters'
-// bits, the results are the results' bits.
+// EvalProg runs a Prog of primitives on one element. args are the parameters' bits; it returns the
+// results' bits.
 func EvalProg(p *Prog, args []uint64) []uint64 {
 	vals := make([]uint64, len(p.Code))
 	KeepDenormals.one(p, args, vals)
@@ -169,8 +168,7 @@ func EvalProg(p *Prog, args []uint64) []uint64 {
 	return out
 }
 
-// evalFirst is EvalProg's first result. Most Progs are short: their values need
-// no memory of the heap.
+// evalFirst is EvalProg's first result. Most Progs are short, and their values need no heap memory.
 func (d Denormals) evalFirst(p *Prog, args []uint64) uint64 {
 	var few [32]uint64
 	vals := few[:]
@@ -181,7 +179,7 @@ func (d Denormals) evalFirst(p *Prog, args []uint64) uint64 {
 	return vals[p.Results[0]]
 }
 
-// one leaves the value of every instruction in vals.
+// one computes the value of every instruction into vals.
 func (d Denormals) one(p *Prog, args, vals []uint64) {
 	var dts [4]DType
 	var in [4]uint64
@@ -201,8 +199,8 @@ func (d Denormals) one(p *Prog, args, vals []uint64) {
 	}
 }
 
-// rows leaves the values of every instruction on n elements in vals, those of
-// instruction i from i*n; the bits of parameter k are in args, from k*n.
+// rows computes the values of every instruction on n elements into vals, those of instruction i
+// from i*n on. The bits of parameter k are in args, from k*n on.
 func (d Denormals) rows(p *Prog, n int, args, vals []uint64) {
 	var dts [4]DType
 	var in [4][]uint64
@@ -222,12 +220,12 @@ func (d Denormals) rows(p *Prog, n int, args, vals []uint64) {
 	}
 }
 
-// runLength is how many elements evalRows has in hand at a time: few enough for
-// the values of all instructions to stay in a cache.
+// runLength is the number of elements that evalRows computes at a time. It is small enough that the
+// values of all instructions stay in a cache.
 const runLength = 256
 
-// evalRows puts the first result for every element of the parameters' rows, one
-// row for each, into out.
+// evalRows computes the first result for every element of the parameters' rows, one row per
+// parameter, into out.
 func (d Denormals) evalRows(p *Prog, rows [][]uint64, out []uint64) {
 	most := min(runLength, len(out))
 	args, vals := make([]uint64, len(rows)*most), make([]uint64, len(p.Code)*most)
@@ -241,20 +239,19 @@ func (d Denormals) evalRows(p *Prog, rows [][]uint64, out []uint64) {
 	}
 }
 
-// EvalOp is op on one element: its meaning, and what every tier must agree
-// with. For an Indexed op args begin with the position's two halves.
+// EvalOp is op on one element: its meaning, with which every tier must agree. For an Indexed op
+// args begin with the position's two halves.
 func EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
 	return KeepDenormals.EvalOp(op, dt, argDT, args)
 }
 
-// EvalOp is the function of that name where the primitives of op's expansion
-// treat denormals as d says. Its operands are taken as they are.
+// EvalOp is the function EvalOp in which the primitives of op's expansion treat denormals as d
+// says. It does not flush op's operands itself.
 func (d Denormals) EvalOp(op Op, dt DType, argDT []DType, args []uint64) uint64 {
 	return d.evalFirst(Expansion(op, dt, argDT), args)
 }
 
-// EvalOps is [EvalOp] for every element of out, which are at the same places of
-// args.
+// EvalOps is [EvalOp] for every element of out, from the corresponding elements of args.
 func EvalOps(op Op, dt DType, argDT []DType, args [][]uint64, out []uint64) {
 	KeepDenormals.EvalOps(op, dt, argDT, args, out)
 }

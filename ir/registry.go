@@ -2,10 +2,9 @@ package ir
 
 import "sync"
 
-// Lookup tables and Rare sub-programs are registered by package variables, so
-// their ids follow the order of this package's source and are the same in
-// every process of one build. Whoever stores a program writes names instead;
-// see [TableByName] and [SubByName].
+// Lookup tables and Rare sub-programs are registered by package variables, so their ids follow the
+// order of this package's source and are the same in every process of one build. Stored programs
+// have names instead; see [TableByName] and [SubByName].
 
 type subEntry struct {
 	name   string
@@ -20,16 +19,15 @@ var (
 	subs   []*subEntry
 )
 
-// RegisterTable adds a table and returns the id that Lookup carries in Imm.
-// Tables are registered while the package initialises, never later.
+// RegisterTable adds a table and returns the id that Lookup carries in Imm. Tables are registered
+// only while the package initialises.
 func RegisterTable(t *Table) uint64 {
 	tables = append(tables, t)
 	return uint64(len(tables) - 1)
 }
 
-// RegisterSub adds a sub-program of up to two parameters, written as an
-// expansion is, and returns the id that Rare carries in Imm. Subs are
-// registered while the package initialises, never later.
+// RegisterSub adds a sub-program of up to two parameters, written like an expansion, and returns
+// the id that Rare carries in Imm. Subs are registered only while the package initialises.
 func RegisterSub(name string, params []DType, build func(b *Builder, args []Ref) Ref) uint64 {
 	subs = append(subs, &subEntry{name: name, params: params, build: build})
 	return uint64(len(subs) - 1)
@@ -53,8 +51,8 @@ func TableByName(name string) (uint64, bool) {
 	return 0, false
 }
 
-// SubByID returns a registered sub-program in primitives, or nil. It is built on
-// first use and shared.
+// SubByID returns a registered sub-program in primitives, or nil. It is built on first use and
+// shared.
 func SubByID(id uint64) *Prog {
 	if id >= uint64(len(subs)) {
 		return nil

@@ -1,11 +1,10 @@
 package ir
 
-// EachRun takes a reshape apart into the shortest runs of dims with equal
-// products: dims i0 to i1 of one shape are dims j0 to j1 of the other. A run
-// with no dims on one side has only dims of size 1 on the other; in a shape with
-// a dim of size 0 the last run is whatever is left. The relative
-// form of a reshape is its runs, and fusion relies on just those: there is one
-// definition, so that they cannot disagree.
+// EachRun splits a reshape into the shortest runs of dims with equal products: dims i0 to i1 of one
+// shape are dims j0 to j1 of the other. A run with no dims on one side has only dims of size 1 on
+// the other. In a shape with a dim of size 0, the last run is all remaining dims. The relative form
+// of a reshape is its runs, and fusion relies on exactly these: both use this one definition, so
+// they always agree.
 func EachRun(from, to Shape, f func(i0, i1, j0, j1 int)) {
 	i, j := 0, 0
 	for i < len(from) || j < len(to) {

@@ -28,7 +28,7 @@ func TestEachRun(t *testing.T) {
 	}
 }
 
-// runs lists how many dims each side of every run has.
+// runs lists the numbers of dims on both sides of every run.
 func runs(a, b Shape) (n []int) {
 	EachRun(a, b, func(i0, i1, j0, j1 int) { n = append(n, i1-i0, j1-j0) })
 	return n

@@ -1,15 +1,14 @@
 package ir
 
-// EvalRow is a row op on a whole row of its operands, of dtype dt: one result
-// for a reduction, as many as the row has elements for a scan or a sort. It is
-// what every tier must agree with. descending is for sorts. The rows must be as
-// many as the op's arity, and of one length.
+// EvalRow is a row op on a whole row of its operands, of dtype dt: one result for a reduction, one
+// per element for a scan or a sort. Every tier must agree with it. descending is for sorts. There
+// must be one row per operand of the op, all of the same length.
 func EvalRow(op Op, descending bool, dt DType, rows ...[]uint64) []uint64 {
 	return KeepDenormals.EvalRow(op, descending, dt, rows...)
 }
 
-// EvalRow is the function of that name where denormals are treated as d says. The
-// elements are taken as they are.
+// EvalRow is the function EvalRow with denormals treated as d says. It does not flush the elements
+// first.
 func (d Denormals) EvalRow(op Op, descending bool, dt DType, rows ...[]uint64) []uint64 {
 	x := rows[0]
 	switch op.Class() {

@@ -129,8 +129,8 @@ func TestDotEdges(t *testing.T) {
 		{"a product that vanishes below 0 becomes +0", Float32, "-1e-30", "1e-30", "0"},
 		{"nan", Float32, "1 nan", "2 0", "nan"},
 		{"inf times 0", Float64, "inf", "0", "nan"},
-		// The last product alone rounds to 1 and would leave 0: a chain of
-		// fused multiply-adds does not round it.
+		// The last product alone rounds to 1 and would give 0: a chain of fused multiply-adds does
+		// not round it.
 		{"fused", Float32, "1 1.00000011920928955078125", "-1 0.99999988079071044921875", "-1.4210854715202004e-14"},
 		{"wraps", Int32, "65536 1", "65536 7", "7"},
 		{"narrow integers wrap once", Int8, "100 100", "100 2", "-40"},
@@ -144,7 +144,7 @@ func TestDotEdges(t *testing.T) {
 	}
 }
 
-// noise is of many magnitudes, so that the order of sums shows.
+// noise has numbers of many magnitudes, so that sums depend on the order.
 func noise(n int) []float64 {
 	xs := make([]float64, n)
 	for i := range xs {
@@ -161,7 +161,7 @@ func bits64(xs []float64) []uint64 {
 	return out
 }
 
-// TestDotOrder holds contractions to the promised order, written out.
+// TestDotOrder compares contractions with the promised order, written out.
 func TestDotOrder(t *testing.T) {
 	for _, n := range []int{1, 255, 256, 257, 512, 600} {
 		x := noise(n)
@@ -179,8 +179,8 @@ func TestDotOrder(t *testing.T) {
 			t.Errorf("n=%d: got %v, want %v", n, math.Float64frombits(got), total)
 		}
 	}
-	// Small enough to follow by hand: 2^53 and then 256 ones. In one chain each
-	// 1 is lost; the ones of the second block are not.
+	// Small enough to compute by hand: 2^53 and then 256 ones. In one chain each 1 is lost; the
+	// ones of the second block are not.
 	x := make([]float64, 257)
 	x[0] = 1 << 53
 	for i := range x[1:] {
@@ -194,7 +194,7 @@ func TestDotOrder(t *testing.T) {
 	}
 }
 
-// TestScanOrder holds scans to the promised order, written out.
+// TestScanOrder compares scans with the promised order, written out.
 func TestScanOrder(t *testing.T) {
 	x := noise(600)
 	want := make([]float64, len(x))
@@ -217,8 +217,8 @@ func TestScanOrder(t *testing.T) {
 			t.Fatalf("element %d: %v, want %v", i, math.Float64frombits(got[i]), want[i])
 		}
 	}
-	// By hand: 2^53 fills the first block with 255 zeros, then ones come. In
-	// one chain every 1 would be lost; a block counts them first.
+	// By hand: 2^53 and 255 zeros fill the first block, then ones follow. In one chain every 1
+	// would be lost; a block adds them first.
 	x = make([]float64, 600)
 	x[0] = 1 << 53
 	for i := 256; i < 600; i++ {
@@ -232,11 +232,11 @@ func TestScanOrder(t *testing.T) {
 	}
 }
 
-// Products and the least go by the same lanes and blocks as sums: a product
-// that overflows only in another order must not.
+// Products and minima use the same lanes and blocks as sums: a product that overflows only in
+// another order must not overflow.
 func TestFoldProductOrder(t *testing.T) {
-	// Lane 0 of the first block holds 1e200 twice and lane 1 1e-200 twice: the
-	// lane overflows to inf, and inf it stays.
+	// Lane 0 of the first block gets 1e200 twice and lane 1 1e-200 twice: lane 0 overflows to inf
+	// and stays inf.
 	x := slices.Repeat([]float64{1}, 128)
 	x[0], x[64], x[1], x[65] = 1e200, 1e200, 1e-200, 1e-200
 	if got := EvalRow(Prod, false, Float64, bits64(x))[0]; !math.IsNaN(math.Float64frombits(got)) {
@@ -279,7 +279,7 @@ func TestFoldStart(t *testing.T) {
 	}
 }
 
-// SortKey's order is that of Lt where that decides, and total.
+// SortKey gives a total order that agrees with Lt.
 func TestSortKey(t *testing.T) {
 	for _, d := range []DType{Float16, BFloat16, Float32, Float64, Int8, Uint8, Int64, Uint64} {
 		samples := []uint64{0, OneBits(d), 2, widthMask(d), widthMask(d) >> 1, 1 << (d.Bits() - 1)}
@@ -304,8 +304,8 @@ func TestSortKey(t *testing.T) {
 	}
 }
 
-// The numbers of lanes and of a block, by values that show them: beside 2^53, a
-// 1 is lost and two that meet first are not.
+// The numbers of lanes and of a block, by values that show them: a 1 that is added to 2^53 is lost,
+// but two ones that are added first are not.
 func TestFoldNumbers(t *testing.T) {
 	x := make([]float64, 2*4096)
 	x[0] = 1 << 53                   // lane 0 of block 0

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRowsAgree holds the two forms of the oracle to each other: an op on rows,
-// several runs long, gives the bits that it gives on every element alone.
+// TestRowsAgree compares the two forms of the oracle: an op on rows, several runs long, gives the
+// same bits as on every element alone.
 func TestRowsAgree(t *testing.T) {
 	const n = 2*runLength + 3
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -52,7 +52,7 @@ func TestRowsAgree(t *testing.T) {
 	}
 }
 
-// anyBits are of a number of ordinary size half of the time.
+// anyBits are those of a number of ordinary size half of the time.
 func anyBits(rng *rand.Rand, dt DType) uint64 {
 	switch {
 	case dt.IsFloat() && rng.IntN(2) == 0:
@@ -63,8 +63,7 @@ func anyBits(rng *rand.Rand, dt DType) uint64 {
 	return rng.Uint64() & widthMask(dt)
 }
 
-// TestRowsOfFewRare has a sub-program run for some elements of a row, for all of
-// them and for none.
+// TestRowsOfFewRare runs a sub-program for some elements of a row, for all of them and for none.
 func TestRowsOfFewRare(t *testing.T) {
 	for _, huge := range []int{0, 1, 3, 300} {
 		row, got := make([]uint64, 300), make([]uint64, 300)

@@ -1,13 +1,13 @@
 package ir
 
-// ScanBlock is the length of the runs of a scan: inside of one, elements are
-// joined one by one, starting from the first; what came before is joined to
-// that as one value, the block's offset. It is part of what users are promised.
+// ScanBlock is the length of the blocks of a scan. Inside a block, elements are joined one by one,
+// starting with the first. The result of all earlier blocks is joined to that as one value, the
+// block's offset. ScanBlock is promised to users.
 const ScanBlock = 256
 
-// Scan computes the results of a scan along one row in the promised order. It
-// is the meaning of every op of ClassScan. Storage dtypes are carried as by
-// [Fold]: each result is rounded, but what is carried on is not.
+// Scan computes the results of a scan along one row in the promised order. It defines every op of
+// ClassScan. Storage dtypes are carried as by [Fold]: each result is rounded, but the carried value
+// is not.
 type Scan struct {
 	dt      DType
 	join    joiner
@@ -24,7 +24,7 @@ func (d Denormals) newScan(op Op, dt DType) *Scan {
 	return &Scan{dt: dt, join: newJoiner(op.Info().Combine, dt.Compute(), d)}
 }
 
-// Next takes the next element and returns the result at its place.
+// Next takes the next element and returns its result.
 func (s *Scan) Next(x uint64) uint64 {
 	x = widenBits(s.dt, x)
 	if s.n%ScanBlock == 0 {

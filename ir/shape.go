@@ -10,11 +10,11 @@ import (
 // MaxRank is the highest number of dimensions a tensor may have.
 const MaxRank = 8
 
-// Shape is a tensor's dimensions, outermost first; the empty shape is a scalar.
-// Shapes are immutable once attached to an op and are shared freely.
+// Shape is a tensor's dimensions, outermost first; the empty shape is a scalar. Shapes are
+// immutable once attached to an op and are shared freely.
 type Shape []int
 
-// Elems is the number of elements. Check has run, so it cannot overflow.
+// Elems is the number of elements. It cannot overflow for a shape that passed Check.
 func (s Shape) Elems() int {
 	n := 1
 	for _, d := range s {
@@ -50,8 +50,8 @@ func (s Shape) String() string {
 	return b.String()
 }
 
-// Check reports why s cannot be a tensor's shape: rank, negative dimensions,
-// or more bytes than an int can count at eight bytes an element.
+// Check reports why s cannot be a tensor's shape: rank, negative dimensions, or more bytes than an
+// int can count at eight bytes per element.
 func (s Shape) Check() error {
 	if len(s) > MaxRank {
 		return fmt.Errorf("rank %d is above the limit of %d", len(s), MaxRank)
@@ -71,8 +71,8 @@ func (s Shape) Check() error {
 	return nil
 }
 
-// Broadcast is the NumPy result shape of two operands: aligned at the last
-// dimension, equal or 1. It returns one of the operands itself when it can.
+// Broadcast is the NumPy result shape of two operands: aligned at the last dimension, equal or 1.
+// It returns one of the operands itself when it can.
 func Broadcast(a, b Shape) (Shape, bool) {
 	if a.Equal(b) {
 		return a, true
@@ -81,7 +81,7 @@ func Broadcast(a, b Shape) (Shape, bool) {
 		a, b = b, a
 	}
 	off := len(a) - len(b)
-	fits := true // b expands to a as it is
+	fits := true // b expands to a
 	for i, d := range b {
 		e := a[off+i]
 		if d == e || d == 1 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a shape may be, wherever in it the reason stands.
+// Shapes that are allowed or not, with the reason in any dim.
 func TestShapeCheck(t *testing.T) {
 	const most = math.MaxInt / 8
 	for _, c := range []struct {

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// SortKey maps an element to a number whose order, as an unsigned one of dt's
-// width, is the order of sorts: for floats -0 before +0 and every NaN, whatever
-// its sign, last and equal to the others. Descending turns the order of
-// numbers around; NaN stays last. ArgMax looks for the greatest key of the
-// ascending order, ArgMin for that of the descending one.
+// SortKey maps an element to a number whose order, as an unsigned number of dt's width, is the
+// order of sorts. For floats -0 is before +0, and all NaNs, whatever their sign, are last and
+// equal. descending reverses the order of numbers; NaN stays last. ArgMax finds the greatest key of
+// the ascending order, ArgMin that of the descending one.
 func SortKey(dt DType, bits uint64, descending bool) uint64 {
 	mask := widthMask(dt)
 	key := bits
@@ -27,8 +26,8 @@ func SortKey(dt DType, bits uint64, descending bool) uint64 {
 	return key
 }
 
-// SortOrder gives the positions of a row's elements in order, those of equal
-// elements as they stand. It is the meaning of ArgSort.
+// SortOrder gives the positions of a row's elements in sorted order; equal elements keep their
+// order. It defines ArgSort.
 func SortOrder(dt DType, row []uint64, descending bool) []int {
 	keys := make([]uint64, len(row))
 	order := make([]int, len(row))

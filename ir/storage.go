@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Storage dtypes (see [DType.Compute]) are only moved: loaded, stored, chosen,
-// reinterpreted. Every other op on them is defined here, once: its operands
-// go up to the dtype that computes, the op is done there, and its result
-// comes down, rounded for floats, wrapped for integers. Wrapping once at
-// the end is wrapping all along: sums, products, bits and shifts to the left
-// depend on the low bits of their operands only, and the others fit.
+// Storage dtypes (see [DType.Compute]) are only moved: loaded, stored, chosen, reinterpreted. Every
+// other op on them is defined here, once: its operands are converted to the dtype that computes,
+// the op is done there, and its result is converted back, rounded for floats, wrapped for integers.
+// Wrapping once at the end gives the same as wrapping each operation: sums, products, bits and
+// shifts to the left depend only on the low bits of their operands, and the results of other ops
+// fit.
 
-// IsPrim reports an instruction that printers spell and EvalPrim knows: what
-// it makes is of dtype dt, its first operand, if any, of dtype first.
+// IsPrim reports an instruction that printers spell and EvalPrim knows. dt is the dtype of its
+// result, first that of its first operand, if any.
 func IsPrim(op Op, dt, first DType) bool {
 	if !op.Info().Prim {
 		return false
@@ -30,7 +30,7 @@ func IsPrim(op Op, dt, first DType) bool {
 	return op.Class() == ClassPrim && op.Info().In == 0
 }
 
-// leading is the dtype of the first operand, Invalid where there is none.
+// leading is the dtype of the first operand, Invalid if there is none.
 func leading(argDT []DType) DType {
 	if len(argDT) == 0 {
 		return Invalid
@@ -40,12 +40,11 @@ func leading(argDT []DType) DType {
 
 var widenings sync.Map // expansionKey → *Prog
 
-// Widen is what op means on storage dtypes, in other ops: those it is computed
-// by, with a cast or conversion of each operand and of the result. It is nil
-// where neither operands nor result are of such a dtype, and for ops that stand
-// for themselves: primitives, and the casts between a 16-bit float and Float32.
-// The parameters are those of [Expansion]. Reductions and other ops on rows
-// are widened as well: they are the same op between conversions.
+// Widen is the meaning of op on storage dtypes, in other ops: those that compute it, with a cast or
+// conversion of each operand and of the result. It is nil if neither operands nor result have such
+// a dtype. It is also nil for primitives, and for the casts between a 16-bit float and Float32. The
+// parameters are those of [Expansion]. Reductions and other ops on rows are widened as well: they
+// are the same op between conversions.
 func Widen(op Op, dt DType, argDT []DType) *Prog {
 	storage, first := dt.Storage(), leading(argDT)
 	for _, d := range argDT {
@@ -66,7 +65,7 @@ func Widen(op Op, dt DType, argDT []DType) *Prog {
 	return p.(*Prog)
 }
 
-// computes tells the classes of ops that do more than move elements.
+// computes reports the classes of ops that do more than move elements.
 func computes(c Class) bool {
 	switch c {
 	case ClassCreate, ClassElementwise, ClassPrim, ClassReduce, ClassScan, ClassSort:
@@ -110,7 +109,7 @@ func widened(b *Builder, op Op, dt DType, args []Ref) Ref {
 	return b.down(dt, b.Emit(op, dt.Compute(), 0, args...))
 }
 
-// up brings a value to the dtype it is computed in.
+// up converts a value to the dtype in which it is computed.
 func (b *Builder) up(x Ref) Ref {
 	dt := b.DT(x)
 	switch {
@@ -122,8 +121,7 @@ func (b *Builder) up(x Ref) Ref {
 	return b.convert(Int32, x)
 }
 
-// down brings a value back from where it was computed: floats round, integers
-// wrap.
+// down converts a computed value back: floats round, integers wrap.
 func (b *Builder) down(dt DType, x Ref) Ref {
 	switch {
 	case !dt.Storage():
@@ -145,8 +143,8 @@ func flip(b *Builder, op Op, x Ref, mask int64) Ref {
 	return b.convert(Uint16, b.binary(op, halfBits(b, x), b.int(Int32, mask)))
 }
 
-// castStorage takes other casts apart into those with a value of Compute in
-// the middle. They saturate, and round once.
+// castStorage splits other casts into casts through a value of Compute. They saturate, and round
+// once.
 func castStorage(b *Builder, dt DType, x Ref) Ref {
 	from := b.DT(x)
 	switch {
@@ -161,13 +159,12 @@ func castStorage(b *Builder, dt DType, x Ref) Ref {
 	case from == Float64 || from.Size() >= 4 && dt == BFloat16:
 		return b.Emit(Cast, dt, 0, oddFloat32(b, x))
 	}
-	// A number that float32 does not hold is no float16 but infinity.
+	// A number that float32 cannot hold exceeds float16 and becomes infinity.
 	return b.Emit(Cast, dt, 0, b.Emit(Cast, Float32, 0, x))
 }
 
-// oddFloat32 rounds x to odd: what float32 does not hold becomes the
-// neighbour with a last bit of 1. That is as good as x itself to whoever rounds
-// it further.
+// oddFloat32 rounds x to odd: a number that float32 cannot hold becomes the neighbour with a last
+// bit of 1. Rounding that further gives the same as rounding x.
 func oddFloat32(b *Builder, x Ref) Ref {
 	from := b.DT(x)
 	if from == Float64 {
@@ -198,8 +195,8 @@ func oddFloat32(b *Builder, x Ref) Ref {
 	return b.sel(b.lt(x, b.int(from, 0)), b.neg(f), f)
 }
 
-// toOdd is f, which was rounded, or its neighbour on the other side of the
-// exact value: that with a last bit of 1. above says that f is the greater one.
+// toOdd is f, which was rounded, or its neighbour on the other side of the exact value: the one
+// with a last bit of 1. above says that f is greater than the exact value.
 func toOdd(b *Builder, f, inexact, above Ref) Ref {
 	i := b.bits(Int32, f)
 	down := b.sel(above, b.sub(i, b.int(Int32, 1)), i)
@@ -245,8 +242,7 @@ func toHalf(b *Builder, dt DType, x Ref) Ref {
 	return halfOf(b, dt, b.or(r, b.and(b.shr(u, 16), i(0x8000))))
 }
 
-// uniformNarrow draws as many bits as a 16-bit float holds, so that rounding
-// does not reach 1.
+// uniformNarrow draws as many bits as a 16-bit float holds, so that rounding does not reach 1.
 func uniformNarrow(b *Builder, dt DType, args []Ref) Ref {
 	n := int64(floatFormats[dt].mantissa + 1)
 	w := philox(b, args[0], args[1], args[2])

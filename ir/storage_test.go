@@ -8,8 +8,8 @@ import (
 
 var halfTypes = []DType{Float16, BFloat16}
 
-// The reference of all that follows: the values of the bits in order, and the
-// nearest of them to what lies between.
+// The reference for all following tests: the values of the bits in order, and the nearest value for
+// numbers between them.
 func TestFloatBits(t *testing.T) {
 	for _, dt := range halfTypes {
 		f := floatFormats[dt]
@@ -27,7 +27,7 @@ func TestFloatBits(t *testing.T) {
 			}
 			last = v
 			next := BitsFloat(dt, b+1)
-			if b+1 == f.inf { // rounds as if the format went on
+			if b+1 == f.inf { // rounds as if the format continued
 				next = 2*v - BitsFloat(dt, b-1)
 			}
 			middle, even := (v+next)/2, b+b&1
@@ -55,10 +55,10 @@ func TestFloatBits(t *testing.T) {
 	}
 }
 
-// sameFloatBits compares bits, any NaN being equal to any other.
+// sameFloatBits compares bits; all NaNs are equal.
 func sameFloatBits(dt DType, got, want uint64) bool { return SameValue(dt, got, want) }
 
-// Every 16-bit float up, and back down.
+// Every 16-bit float is converted up and back down.
 func TestHalfUp(t *testing.T) {
 	for _, dt := range halfTypes {
 		up, down := Expansion(Cast, Float32, []DType{dt}), Expansion(Cast, dt, []DType{Float32})
@@ -75,8 +75,7 @@ func TestHalfUp(t *testing.T) {
 	}
 }
 
-// Down from float32: every pattern of the bits that decide, on both sides of
-// every rounding.
+// From float32 down: every pattern of the bits that decide, on both sides of every rounding.
 func TestHalfDown(t *testing.T) {
 	for _, dt := range halfTypes {
 		down := Expansion(Cast, dt, []DType{Float32})
@@ -107,7 +106,7 @@ func exact(dt DType, bits uint64) *big.Float {
 	return new(big.Float).SetInt(toBig(dt, bits))
 }
 
-// castWant is what a cast means, in numbers of any size.
+// castWant is the meaning of a cast, in numbers of any size.
 func castWant(to, from DType, bits uint64) uint64 {
 	if from.IsFloat() {
 		v := BitsFloat(from, bits)
@@ -130,7 +129,7 @@ func castWant(to, from DType, bits uint64) uint64 {
 	case to == Bool:
 		return boolBit(x.Sign() != 0)
 	case to.IsFloat():
-		x.SetPrec(uint(floatFormats[to].mantissa + 1)) // integers are no denormals
+		x.SetPrec(uint(floatFormats[to].mantissa + 1)) // integers are not denormal
 		v, _ := x.Float64()
 		return FloatBits(to, v)
 	}
@@ -144,8 +143,8 @@ func castWant(to, from DType, bits uint64) uint64 {
 	return wrap(to, i)
 }
 
-// castInputs are all elements of small types, and of others the ends, what is
-// about them, and what lies in the middle of two 16-bit floats.
+// castInputs are all elements of small types. For other types they are the ends, numbers around
+// them, and numbers in the middle of two 16-bit floats.
 func castInputs(dt DType) []uint64 {
 	var in []uint64
 	if dt.Bits() <= 16 {
@@ -229,7 +228,7 @@ func TestHalfOps(t *testing.T) {
 			if len(q.Code) > 60 {
 				step = 29
 			}
-			if testing.Short() { // run once more with other flags, and under an emulator
+			if testing.Short() { // run again with other flags, and under an emulator
 				step = 8*step + 5
 			}
 			for b := uint64(0); b < 1<<16; b += step {
@@ -264,7 +263,7 @@ func TestHalfUniform(t *testing.T) {
 	}
 }
 
-// What storage dtypes are made of is made of primitives of others.
+// Expansions on storage dtypes consist of primitives of other dtypes.
 func TestWiden(t *testing.T) {
 	for op := Op(1); op < NumOps; op++ {
 		if c := op.Class(); c != ClassElementwise {

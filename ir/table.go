@@ -1,7 +1,7 @@
 package ir
 
-// table has one row per op. A row says everything the engine needs: where an
-// op is not a primitive its Expand is its meaning, for every tier.
+// table has one row per op, with everything the engine needs. If an op is not a primitive, its
+// Expand defines it, for every tier.
 var table = [NumOps]Info{
 	OpInvalid: {Name: "invalid"},
 
@@ -138,9 +138,9 @@ var table = [NumOps]Info{
 // IndexDTypes are the dtypes of indices and of positions in a row.
 var IndexDTypes = SetOf(Int32, Int64)
 
-// What a device may differ by that rounds as WGSL allows: quotients and roots
-// by a few units in the last place, fma in two roundings, denormals flushed.
-// Ops without a tolerance are exact everywhere.
+// The tolerances of a device that rounds as WGSL allows: quotients and roots differ by a few units
+// in the last place, fma rounds twice, denormals are flushed. Ops without a tolerance are exact
+// everywhere.
 var (
 	tolFold     = Tolerance{Rel: 1e-5, Abs: 1e-5}
 	tolRounding = Tolerance{Rel: 1e-6, Abs: 1e-37}

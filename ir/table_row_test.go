@@ -2,8 +2,8 @@ package ir
 
 import "testing"
 
-// What rows say of row ops and attributes must agree with their classes: other
-// packages ask the row, never the op.
+// The fields of rows about row ops and attributes must agree with the classes: other packages use
+// the row, never the op.
 func TestTableRowOps(t *testing.T) {
 	for op := OpInvalid + 1; op < NumOps; op++ {
 		info := op.Info()
@@ -29,8 +29,7 @@ func TestTableRowOps(t *testing.T) {
 	}
 }
 
-// The ops that are said to commute are those that do, on values where others
-// would not.
+// Exactly the ops with Commutes commute, on values for which others do not.
 func TestTableCommutes(t *testing.T) {
 	for op := OpInvalid + 1; op < NumOps; op++ {
 		info := op.Info()

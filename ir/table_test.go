@@ -30,8 +30,7 @@ func TestTableComplete(t *testing.T) {
 	}
 }
 
-// signatures lists every result and operand types a scalar op of the table can
-// be recorded with.
+// signatures lists all result and operand types with which a scalar op of the table can be recorded.
 func signatures(op Op) []signature {
 	info := op.Info()
 	var out []signature
@@ -68,8 +67,8 @@ type signature struct {
 	args []DType
 }
 
-// Every expansion must be well typed and end in primitives of the dtype asked
-// for: printers have no other check.
+// Every expansion must be well typed and end in primitives of the requested dtype: printers do not
+// check this.
 func TestExpansionsWellTyped(t *testing.T) {
 	for op := OpInvalid + 1; op < NumOps; op++ {
 		if c := op.Class(); c != ClassCreate && c != ClassElementwise {
@@ -181,8 +180,7 @@ func checkRare(t *testing.T, p *Prog, in Instr, dts []DType, bad func(string)) {
 	}
 }
 
-// Devices without 64-bit types run every expansion of float32, slow paths
-// included.
+// Devices without 64-bit types run every expansion of float32, slow paths included.
 func TestFloat32StaysNarrow(t *testing.T) {
 	var narrow func(p *Prog)
 	narrow = func(p *Prog) {

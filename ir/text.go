@@ -15,8 +15,8 @@ import (
 //	release %0
 //	output %2 %3
 //
-// Every tensor line ends in its type. Scalar operands are literals in the
-// dtype that [ScalarDType] gives.
+// Every tensor line ends with its type. Scalar operands are literals in the dtype that
+// [ScalarDType] gives.
 func (p *Graph) String() string {
 	var b strings.Builder
 	for i, t := range p.Inputs {
@@ -47,8 +47,8 @@ func (p *Graph) String() string {
 	return b.String()
 }
 
-// FormatNode prints one line of the text form, without its end. id is the
-// result's; scalar prints a scalar slot.
+// FormatNode prints one line of the text form, without its line feed. id is the result's; scalar
+// prints a scalar slot.
 func FormatNode(id int, n *Node, scalar func(slot int) string) string {
 	b := make([]byte, 0, 64)
 	if n.HasResult() {

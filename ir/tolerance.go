@@ -5,8 +5,8 @@ import "math"
 // Tolerance bounds a device that is not exact: |got-want| <= Abs + Rel*|want|.
 type Tolerance struct{ Rel, Abs float64 }
 
-// In is the tolerance for results in dtype dt: where they are rounded to 16 bits
-// a small difference before is one in the last place after.
+// In is the tolerance for results in dtype dt. Rounding to 16 bits can turn a small difference into
+// one of a unit in the last place.
 func (t Tolerance) In(dt DType) Tolerance {
 	if dt.Storage() && dt.IsFloat() && t != (Tolerance{}) {
 		f := &floatFormats[dt]
@@ -16,14 +16,14 @@ func (t Tolerance) In(dt DType) Tolerance {
 	return t
 }
 
-// Plus is the tolerance after a node more, which may have used up its own.
+// Plus is the tolerance after one more node, which may have used up its own.
 func (t Tolerance) Plus(n *Node) Tolerance {
 	own := n.Op.Info().Tol
 	return Tolerance{Rel: t.Rel + own.Rel, Abs: t.Abs + own.Abs}
 }
 
-// Near reports a value of a float dtype that is as near to another one as the tolerance
-// in that dtype says. Of other dtypes none are near.
+// Near reports that a value of a float dtype differs from another by at most the tolerance in that
+// dtype. It returns false for other dtypes.
 func (t Tolerance) Near(dt DType, got, want uint64) bool {
 	if !dt.IsFloat() {
 		return false

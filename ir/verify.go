@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// CheckInstr reports why a scalar instruction cannot stand on operands of
-// these dtypes. It covers the ops of the table and the primitives alike;
-// what Imm means for Param, Load, IndexLo, IndexHi and Scalar depends on
-// where the instruction stands and is checked there.
+// CheckInstr reports why a scalar instruction cannot have operands of these dtypes. It covers the
+// ops of the table and the primitives alike. The meaning of Imm for Param, Load, IndexLo, IndexHi
+// and Scalar depends on the context of the instruction and is checked there.
 func CheckInstr(in Instr, args []DType) error {
 	info := in.Op.Info()
 	if in.Op == OpInvalid || info.Name == "" {
@@ -42,13 +41,13 @@ func instrArity(op Op, info *Info) int {
 	case info.Indexed:
 		return info.Arity + 2
 	case op == Scatter:
-		return info.Arity - 1 // what it works on is memory, which Imm names
+		return info.Arity - 1 // the operand that it changes is memory, which Imm names
 	}
 	return info.Arity
 }
 
-// CheckBits reports a value that is no bit pattern of its dtype: bits above
-// its width, or a bool other than 0 and 1.
+// CheckBits reports a value that is not a bit pattern of its dtype: bits above its width, or a bool
+// other than 0 and 1.
 func CheckBits(dt DType, bits uint64) error {
 	if dt == Bool && bits > 1 || dt.Bits() < 64 && bits>>dt.Bits() != 0 {
 		return fmt.Errorf("%#x is no %v", bits, dt)
@@ -126,7 +125,7 @@ func checkScatter(in Instr, info *Info, args []DType) error {
 	return nil
 }
 
-// checkGuard checks the guard of a load, where there is one.
+// checkGuard checks the guard of a load, if there is one.
 func checkGuard(in Instr, args []DType) error {
 	if len(args) > 0 && args[0] != Bool {
 		return fmt.Errorf("%w: %s guarded by %v", ErrDType, in.Op, args[0])

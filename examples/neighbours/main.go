@@ -54,21 +54,15 @@ func run(queries, points, size, rounds int) error {
 	return nil
 }
 
-// nearest gives the index of the nearest point for each query, by |q-p|² = |q|² - 2q·p + |p|²,
-// of which the first term is the same for all points.
-func nearest(q, p *millrace.Tensor) *millrace.Tensor {
-	return p.Square().Sum(1).Sub(q.MatMul(p.T()).MulScalar(2)).ArgMin(1)
-}
-
-// loop is the same in plain Go.
-func loop(q, p []float32, size int) []int64 {
-	best := make([]int64, len(q)/size)
+// loop gives the index of the nearest point for each query.
+func loop(queries, points []float32, size int) []int64 {
+	best := make([]int64, len(queries)/size)
 	for i := range best {
 		least := float32(math.Inf(1))
-		for j := range len(p) / size {
+		for j := range len(points) / size {
 			var sum float32
 			for k := range size {
-				d := q[i*size+k] - p[j*size+k]
+				d := queries[i*size+k] - points[j*size+k]
 				sum += d * d
 			}
 			if sum < least {
@@ -77,6 +71,11 @@ func loop(q, p []float32, size int) []int64 {
 		}
 	}
 	return best
+}
+
+// nearest does the same: |q-p|² = |q|² - 2q·p + |p|², and the first term is the same for all points.
+func nearest(queries, points *millrace.Tensor) *millrace.Tensor {
+	return points.Square().Sum(1).Sub(queries.MatMul(points.T()).MulScalar(2)).ArgMin(1)
 }
 
 // differs finds a query for which another point was found that is not as near. The two ways

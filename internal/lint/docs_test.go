@@ -86,3 +86,21 @@ func doc(t *testing.T, name string) string {
 	}
 	return string(data)
 }
+
+// TestExamplesIndex: examples/README.md links to every example.
+func TestExamplesIndex(t *testing.T) {
+	root := sourceTree(t).Root
+	text, err := os.ReadFile(filepath.Join(root, "examples", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(root, "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && !strings.Contains(string(text), "["+name+"]("+name+")") {
+			t.Errorf("examples/README.md does not name %s", name)
+		}
+	}
+}

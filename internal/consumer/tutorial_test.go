@@ -19,6 +19,12 @@ func TestTutorial(t *testing.T) { follow(t, "tutorial.md", 3) }
 // TestWhen does what docs/when.md says.
 func TestWhen(t *testing.T) { follow(t, "when.md", 1) }
 
+// TestErrors, TestMemory and those of guides do what their pages say.
+func TestErrors(t *testing.T)     { follow(t, "errors.md", 1) }
+func TestMemory(t *testing.T)     { follow(t, "memory.md", 1) }
+func TestHotLoop(t *testing.T)    { follow(t, "guides/hot-loop.md", 1) }
+func TestDeployment(t *testing.T) { follow(t, "guides/deployment.md", 1) }
+
 // follow does what a page says, in a module of its own that
 // has this tree for millrace in place of what go get brings (which is consumer's to
 // check). Blocks of text are what the block of commands

@@ -87,6 +87,23 @@ func doc(t *testing.T, name string) string {
 	return string(data)
 }
 
+// TestDocsIndex: docs/README.md links to every page of docs, of its guides and about it.
+func TestDocsIndex(t *testing.T) {
+	text, dir := doc(t, "README.md"), filepath.Join(sourceTree(t).Root, "docs")
+	for _, pattern := range []string{"*.md", "guides/*.md", "about/*.md"} {
+		pages, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(pages) == 0 {
+			t.Errorf("%s: %d pages, %v", pattern, len(pages), err)
+		}
+		for _, p := range pages {
+			name, _ := filepath.Rel(dir, p)
+			if name = filepath.ToSlash(name); name != "README.md" && !strings.Contains(text, "]("+name+")") {
+				t.Errorf("docs/README.md does not link to %s", name)
+			}
+		}
+	}
+}
+
 // TestExamplesIndex: examples/README.md links to every example.
 func TestExamplesIndex(t *testing.T) {
 	root := sourceTree(t).Root

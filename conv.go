@@ -59,7 +59,7 @@ func (t *Tensor) Conv(kernels *Tensor, opt ConvOptions) *Tensor {
 }
 
 // conv3 is a convolution along three dimensions, as one along the last two: windows along the
-// first are images of a batch, and their places channels. Derivatives are those of the two
+// first are images of a batch, and their places channels. Gradients are those of the two
 // steps.
 func (t *Tensor) conv3(name string, kernels *Tensor, opt ConvOptions) *Tensor {
 	h := hold(name, &t, &kernels)

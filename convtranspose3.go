@@ -3,7 +3,7 @@ package millrace
 // convTranspose3 is a transposed convolution along three dimensions, as some along the
 // last two: of the first dimension, results of one residue of its stride (see [backAxis])
 // are images of a batch, and the places of the kernels that they meet are channels.
-// Derivatives are those of the steps.
+// Gradients are those of the steps.
 func (t *Tensor) convTranspose3(name string, kernels *Tensor, opt ConvOptions) *Tensor {
 	h := hold(name, &t, &kernels)
 	defer h.end()

@@ -62,7 +62,7 @@ var (
 	errNilReader = errors.New("nil reader")
 	errNilWriter = errors.New("nil writer")
 
-	errFollowed = fmt.Errorf("%w: an argument is watched by autodiff, and a Recording is not differentiated: take derivatives in its function", ErrUnsupported)
+	errFollowed = fmt.Errorf("%w: an argument is watched by autodiff, and a Recording is not differentiated: take gradients in its function", ErrUnsupported)
 )
 
 func shapeErr(format string, args ...any) error {

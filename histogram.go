@@ -12,7 +12,7 @@ import (
 // as many counts as the largest element asks for, at least n; they have dtype dt, of numbers.
 // A dtype that does not hold each count exactly is ErrDType: Int8 above 127, Float16 above 2048
 // where a count is odd. A negative n is ErrShape, a negative element ErrIndex. Weighed counts, or
-// ones of a known number, are ZerosOn(…, n).ScatterAdd(t, weights, 0). There is no derivative.
+// ones of a known number, are ZerosOn(…, n).ScatterAdd(t, weights, 0). There is no gradient.
 //
 // The largest element is read, as the number is by [NonZero]. So is whether dt holds all counts,
 // where it would not hold the number of t's elements.
@@ -118,7 +118,7 @@ func (t *Tensor) extremes() (lo, hi int64, err error) {
 // is outside, and NaN, does not count. The counts have dtype dt, of numbers, and are exact or
 // ErrDType, as those of [BinCount]; the edges, one more than there are bins, have t's, or Float32
 // where that has 16 bits, and are those of [Linspace].
-// Floats only, else ErrDType. There is no derivative.
+// Floats only, else ErrDType. There is no gradient.
 //
 // Where lo and hi both are 0 the range is that of the elements, which are read, as by
 // [NonZero]: 0 to 1 where there are none, and ErrShape where one is not finite. A range of

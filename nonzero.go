@@ -15,7 +15,7 @@ import (
 // NonZero gives the positions, of dtype Int32 or Int64 (else ErrDType), of the elements of t
 // that are not 0, or are true, in row-major order: a matrix with a row for each of them and a
 // column for each dimension of t. It is PyTorch's nonzero and NumPy's argwhere. NaN is not 0. There
-// is no derivative.
+// is no gradient.
 //
 // How many there are is read: what t needs is run when NonZero is called, and the function of a
 // [Recording] that calls it is called in every run, as for other reads.
@@ -66,7 +66,7 @@ func (t *Tensor) isTrue() *Tensor {
 // MaskedSelect gives the elements of t where a mask is true, in row-major order: PyTorch's
 // masked_select, NumPy's t[mask]. The mask is Bool (else ErrDType) and has the shape of t, or
 // of its first dimensions (else ErrShape); the result has one dimension in place of these, and
-// t's others. The dtype is t's, any. The derivative goes to the elements that were selected.
+// t's others. The dtype is t's, any. The gradient goes to the elements that were selected.
 //
 // How many there are is read, as by [NonZero].
 func MaskedSelect(t, mask *Tensor) *Tensor {

@@ -33,7 +33,7 @@ func (t *Tensor) LogSoftmax(axis int) *Tensor {
 }
 
 // MaskedSoftmax is [Tensor.Softmax] over the elements that are seen: those where
-// mask is false and t is not -Inf. Hidden elements give 0 and get no derivative.
+// mask is false and t is not -Inf. Hidden elements give 0 and get no gradient.
 // A row in which all is hidden gives 0 everywhere, as PyTorch's
 // scaled_dot_product_attention has it, where Softmax gives NaN. All other rows have
 // Softmax's bits. mask is Bool, else ErrDType, and broadcasts to t's shape,
@@ -43,7 +43,7 @@ func (t *Tensor) MaskedSoftmax(mask *Tensor, axis int) *Tensor {
 }
 
 // MaskedLogSoftmax is the logarithm of [Tensor.MaskedSoftmax], computed as
-// [Tensor.LogSoftmax] is: -Inf at hidden elements, which get no derivative, and
+// [Tensor.LogSoftmax] is: -Inf at hidden elements, which get no gradient, and
 // everywhere in a row in which all is hidden.
 func (t *Tensor) MaskedLogSoftmax(mask *Tensor, axis int) *Tensor {
 	return overSeen("maskedlogsoftmax", t, mask, axis, logSoftmax)

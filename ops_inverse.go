@@ -3,7 +3,7 @@ package millrace
 import "math"
 
 // Functions that are composed of others. They are computed in Float32 for 16-bit
-// floats, and have derivatives of their own (package autodiff).
+// floats, and have gradients of their own (package autodiff).
 
 // Log10 is the logarithm to base 10; of ±0 -Inf, of negative numbers NaN. Of powers of ten it
 // is a whole number. Floats only.

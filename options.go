@@ -33,7 +33,8 @@ import (
 //	Tune         when the choices of a kernel are compared       tune=background|idle|wait|off
 //	TuneBudget   time that this may take in all; 0: 10 s in the   tunebudget=2s
 //	             background, without limit where it is waited for
-//	QueueCap     ops after which eager code is cut; 0: 64         queue=64
+//	QueueCap     ops after which eager code is cut, at most       queue=64
+//	             256; 0: 64
 //	MemoryLimit  bytes of device memory; 0: no limit              memory=512MiB
 //	PinnedLimit  bytes that unwritten results may hold alive;     pinned=64MiB
 //	             0: a quarter of MemoryLimit, or 1 GiB
@@ -59,13 +60,13 @@ type CompileMode = runtime.CompileMode
 
 // The compile modes. Whatever the program says, MILLRACE_COMPILE=native in the
 // environment forbids compilers, MILLRACE_COMPILE=c machine code of kernels, and
-// MILLRACE_COMPILE=off both, and that of folds and products.
+// MILLRACE_COMPILE=off both, and that of reductions and matmul.
 const (
 	CompileBackground CompileMode = runtime.CompileBackground // the default: the process where it can, else compilers
 	CompileWait       CompileMode = runtime.CompileWait       // the same, and the first run waits for whatever compiles
 	CompileOff        CompileMode = runtime.CompileOff        // nobody
 	CompileNative     CompileMode = runtime.CompileNative     // the process: no compiler is started
-	CompileC          CompileMode = runtime.CompileC          // compilers; folds and products stay machine code
+	CompileC          CompileMode = runtime.CompileC          // compilers; reductions and matmul stay machine code
 )
 
 // Tier says which way of running kernels the CPU device uses.
@@ -216,8 +217,8 @@ func overlay(base, top Options) Options {
 // sizes which it had not run with lately), Kernels launched by plans, InPlace outputs, Recomputes of unwritten results, Recordings,
 // Resizes, Trials and Replays (see [Recording]), Aliases, Fallbacks after a fault, Unbuilt (of these, plans that could not be built, whose segments run op by op), Evictions of plans, Collections forced for memory,
 // PinnedBytes and LiveBytes now, KernelNanos that launches took and the RoofShare of these that
-// they would have taken at the nearer of the machine's roofs, multiply-adds and copies (where
-// the device was opened with Report; 0 where a roof is not known); in Cache those of the cache on disk: Hits,
+// they would have taken at the nearer of the machine's peaks, multiply-adds and copies (where
+// the device was opened with Report; 0 where a peak is not known); in Cache those of the cache on disk: Hits,
 // Misses, Damaged (of the misses, those with a file that was no entry), Refused
 // (directories and contents not used), Written, Evicted, Failed file operations,
 // ReadNanos, BytesRead, BytesWritten and WritesDisabled, and those of bundles (see

@@ -187,7 +187,7 @@ func permutation(p Place, dt DType, seed uint64, n int) *Tensor {
 // 0 the positions mean nothing; without replace those of weight 0 come last. Draws depend
 // on seed as those of [Uniform] do; where sums or logarithms differ in the last
 // bit, as on a GPU, a position may be another. A negative n, a dimension without elements or,
-// without replace, with fewer than n, and more draws than can be addressed are ErrShape. There is no derivative.
+// without replace, with fewer than n, and more draws than can be addressed are ErrShape. There is no gradient.
 func Multinomial(dt DType, seed uint64, weights *Tensor, n int, replace bool) *Tensor {
 	const name = "multinomial"
 	h := hold(name, &weights)

@@ -26,7 +26,7 @@ import (
 // layouts come, the function is called again, and what it records then replaces
 // what was there.
 //
-// It is not differentiated: derivatives are taken in the function. A derivative by a tensor
+// It is not differentiated: gradients are taken in the function. A gradient by a tensor
 // that package autodiff watches is an error where the loss depends on it by way of a
 // Recording's result, or of what it sets; arguments are not to be watched.
 //

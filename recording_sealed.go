@@ -9,7 +9,7 @@ import (
 )
 
 // A Recording is not differentiated: what its function followed ends with it. But its
-// results, and what it sets, may depend on watched tensors, and a derivative by these must
+// results, and what it sets, may depend on watched tensors, and a gradient by these must
 // not be zero in silence. So they carry, in every run, a node that says so.
 
 // sealed are the nodes of one call of a Recording's function.
@@ -112,7 +112,7 @@ func resultOf(tape *stream.Tape, i int) *Tensor {
 	return new(Tensor)
 }
 
-// inGraph reports a tensor that is followed, and no result of a Recording: derivatives go
+// inGraph reports a tensor that is followed, and no result of a Recording: gradients go
 // through it.
 func inGraph(t *Tensor) bool {
 	node := t.node()

@@ -12,7 +12,7 @@ import (
 // NumPy's and PyTorch's searchsorted. NaN is behind all numbers. Of a vector that is not
 // sorted the result means nothing. The result has the values' shape; both have one dtype
 // of numbers (else ErrDType). A sorted that is no vector, or has 2^31 elements, is ErrShape.
-// There is no derivative.
+// There is no gradient.
 func SearchSorted(dt DType, sorted, values *Tensor, right bool) *Tensor {
 	const name = "searchsorted"
 	h := hold(name, &sorted, &values)

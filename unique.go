@@ -4,7 +4,7 @@ import "github.com/millrace-go/millrace/ir"
 
 // Unique gives the values that t has, each once, in the order of [Tensor.Sort]: NumPy's and
 // PyTorch's unique. All NaN count as one, and so do -0 and +0. The result is a vector of
-// t's dtype, any. How many there are is read, as by [NonZero]. The derivative of a value goes to the
+// t's dtype, any. How many there are is read, as by [NonZero]. The gradient of a value goes to the
 // first element that has it.
 func Unique(t *Tensor) *Tensor {
 	const name = "unique"

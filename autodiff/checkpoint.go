@@ -11,11 +11,11 @@ import (
 )
 
 // Checkpoint is f's results for in, of which nothing is kept but in: PyTorch's
-// torch.utils.checkpoint. When derivatives are asked for, f is called once more, and must do
-// then what it did. What f uses besides in must be there still. Derivatives go to watched
+// torch.utils.checkpoint. When gradients are asked for, f is called once more, and must do
+// then what it did. What f uses besides in must be there still. Gradients go to watched
 // tensors that f uses besides in, too.
 //
-// Where the second call does something else, the derivative is [ErrGraph]: it compares ops,
+// Where the second call does something else, the gradient is [ErrGraph]: it compares ops,
 // shapes, scalars, seeds, data from Go and which values watched tensors have, but not what
 // other tensors from outside have. So f must not draw seeds from a generator, nor dropout's
 // masks from a pass of package nn: nn.Checkpoint draws these again.
@@ -52,7 +52,7 @@ func Checkpoint(f func(in []*millrace.Tensor) []*millrace.Tensor, in ...*millrac
 			signs[i] = follow.Signature(t)
 			rs[i] = unfollowed(t)
 			follow.Carry(rs[i], &output{link{n, slices.Index(outs, t)}})
-		default: // not f's: derivatives add up as if it were not handed on
+		default: // not f's: gradients add up as if it were not handed on
 			rs[i] = unfollowed(t)
 			follow.Carry(rs[i], follow.Node(t))
 		}
@@ -120,7 +120,7 @@ func (b *walk) passed(next uint64) {
 }
 
 func (b *walk) end(r *recall, spend bool) {
-	if !b.Follow { // else the derivatives' own graph may call those functions
+	if !b.Follow { // else the gradients' own graph may call those functions
 		letGo(r.made...)
 	}
 	if spend {

@@ -11,28 +11,28 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// ErrGraph: a derivative that cannot be taken: of a graph that was given up, through an op
+// ErrGraph: a gradient that cannot be taken: of a graph that was given up, through an op
 // without a rule, by a tensor that is not watched. Test for it with errors.Is.
-var ErrGraph = errors.New("no derivative")
+var ErrGraph = errors.New("no gradient")
 
-// Options say how derivatives are taken. The zero value is how the package's functions of
+// Options say how gradients are taken. The zero value is how the package's functions of
 // the same names do.
 type Options struct {
-	// Keep the graph, so that derivatives can be taken through it again. Otherwise each op
-	// gives up what it kept as soon as its derivative is known.
+	// Keep the graph, so that gradients can be taken through it again. Otherwise each op
+	// gives up what it kept as soon as its gradient is known.
 	Keep bool
-	// Follow the derivatives, too, so that they can be differentiated. It keeps the graph.
+	// Follow the gradients, too, so that they can be differentiated. It keeps the graph.
 	Follow bool
-	// CheckFinite has a loss or derivative that is not finite be an error that names the
+	// CheckFinite has a loss or gradient that is not finite be an error that names the
 	// first op that made one; of tensors watched with the same option, the first op of
 	// the forward pass. It reads every result: it is for finding a fault.
 	CheckFinite bool
 }
 
-// Watch is a new handle of t's value of which every op is followed: derivatives by it can
+// Watch is a new handle of t's value of which every op is followed: gradients by it can
 // be asked for. t itself is as it was. It stays watched when Set gives it another value,
 // so that it may be a weight from one step to the next; it is in t's scope, if t is in one.
-// For a tensor without derivatives (of integers, say), or one that carries an error, the
+// For a tensor without gradients (of integers, say), or one that carries an error, the
 // result carries an error.
 func Watch(t *millrace.Tensor) *millrace.Tensor { return Options{}.Watch(t) }
 
@@ -50,7 +50,7 @@ func (o Options) Watch(t *millrace.Tensor) *millrace.Tensor {
 // Watched reports that ops on t are followed: it is watched, or computed from what is.
 func Watched(t *millrace.Tensor) bool { return t != nil && follow.Node(t) != nil }
 
-// Detach is t's value, computed from nothing as far as derivatives are concerned.
+// Detach is t's value, computed from nothing as far as gradients are concerned.
 func Detach(t *millrace.Tensor) *millrace.Tensor {
 	if !Watched(t) {
 		if t == nil {
@@ -61,10 +61,10 @@ func Detach(t *millrace.Tensor) *millrace.Tensor {
 	return unfollowed(t)
 }
 
-// Grad is the derivative of loss, which has one element, by each of the tensors, which
+// Grad is the gradient of loss, which has one element, by each of the tensors, which
 // are watched or computed from such, floats only (else ErrDType): of their shapes and dtypes, zeros where loss does not
 // depend on one, or only by way of integers and bits. They belong to loss's scope. The ops between give up what they kept; see
-// [Options]. Errors of values ride in the derivatives; an error that is returned says
+// [Options]. Errors of values ride in the gradients; an error that is returned says
 // that the question itself makes no sense.
 func Grad(loss *millrace.Tensor, wrt ...*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return Options{}.grad(operror.TrailHere(), loss, wrt)
@@ -80,13 +80,13 @@ func (o Options) grad(by operror.Trail, loss *tensor, wrt []*tensor) ([]*tensor,
 		return nil, fmt.Errorf("grad at %s: the loss: %w", by, err)
 	}
 	if loss.Len() != 1 {
-		return nil, fmt.Errorf("grad at %s: %w: a loss of shape %v has no derivative: it must be one number; sum it up, or ask VJP", by, millrace.ErrShape, loss.Shape())
+		return nil, fmt.Errorf("grad at %s: %w: a loss of shape %v has no gradient: it must be one number; sum it up, or ask VJP", by, millrace.ErrShape, loss.Shape())
 	}
 	return o.vjp(by, "grad", []*tensor{loss}, []*tensor{nil}, wrt)
 }
 
-// VJP is the sum over outs of the product of each's derivative by a tensor with cot, which
-// has out's shape and dtype: what a derivative of outs becomes on its way back.
+// VJP is the sum over outs of the product of each's gradient by a tensor with cot, which
+// has out's shape and dtype: what a gradient of outs becomes on its way back.
 func VJP(outs, cots, wrt []*millrace.Tensor) ([]*millrace.Tensor, error) {
 	return Options{}.products(operror.TrailHere(), "vjp", outs, cots, wrt)
 }
@@ -111,7 +111,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	}
 	o.Keep = o.Keep || o.Follow
 	if len(cots) != len(outs) {
-		return fail("%w: %d results and %d derivatives of them", millrace.ErrShape, len(outs), len(cots))
+		return fail("%w: %d results and %d gradients of them", millrace.ErrShape, len(outs), len(cots))
 	}
 	goals := make([]link, len(wrt))
 	for i, t := range wrt {
@@ -134,7 +134,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 		}
 		if c := cots[i]; c != nil {
 			if err := c.Err(); err != nil {
-				return fail("the derivative of result %d: %w", i, err)
+				return fail("the gradient of result %d: %w", i, err)
 			}
 			if c.DType() != t.DType() || !slices.Equal(c.Shape(), t.Shape()) {
 				return fail("%w: %v of %v for result %d, which is %v of %v", millrace.ErrShape, c.Shape(), c.DType(), i, t.Shape(), t.DType())
@@ -188,7 +188,7 @@ func (o Options) vjp(by operror.Trail, name string, outs, cots, wrt []*tensor) (
 	return ds, nil
 }
 
-// seed is a handle of the derivative that a walk starts from.
+// seed is a handle of the gradient that a walk starts from.
 func seed(t, cot *tensor, followed bool) *tensor {
 	switch {
 	case cot == nil:
@@ -199,7 +199,7 @@ func seed(t, cot *tensor, followed bool) *tensor {
 	return Detach(cot)
 }
 
-// ValueAndGrad is f's result for in, one number, and its derivatives by each of in, which
+// ValueAndGrad is f's result for in, one number, and its gradients by each of in, which
 // need not be watched. The result is not followed; what f returned is released.
 func ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in ...*millrace.Tensor) (value *millrace.Tensor, grads []*millrace.Tensor, err error) {
 	return Options{}.ValueAndGrad(f, in...)
@@ -213,7 +213,7 @@ func (o Options) ValueAndGrad(f func(in []*millrace.Tensor) *millrace.Tensor, in
 	}
 	before := recorded.Load()
 	ws := o.watchAll(in)
-	if !o.Follow { // else functions within f may use them when derivatives are taken again
+	if !o.Follow { // else functions within f may use them when gradients are taken again
 		defer letGo(ws...)
 	}
 	loss := f(ws)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// group is a function of the program whose derivative is found in another way than op by
+// group is a function of the program whose gradient is found in another way than op by
 // op: Custom is told it, Checkpoint computes the function again.
 type group struct {
 	name    string
@@ -70,10 +70,10 @@ func made(outs, in []*tensor, after uint64) (own []*tensor) {
 	return own
 }
 
-// Custom is forward's results for in, with a derivative of the program's own: backward is
-// given in, the results, and the derivatives by these (zeros for a result that nothing was
+// Custom is forward's results for in, with a gradient of the program's own: backward is
+// given in, the results, and the gradients by these (zeros for a result that nothing was
 // computed from), and returns that by each of in, of its shape and dtype; nil stands for
-// zeros. What forward computes is not followed, nor, unless derivatives are asked for that
+// zeros. What forward computes is not followed, nor, unless gradients are asked for that
 // are followed themselves, what backward does.
 func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 	backward func(in, out, d []*millrace.Tensor) []*millrace.Tensor, in ...*millrace.Tensor) []*millrace.Tensor {
@@ -126,7 +126,7 @@ func Custom(forward func(in []*millrace.Tensor) []*millrace.Tensor,
 		}
 		back := backward(args[:k], args[k:], full)
 		if len(back) != k {
-			return fmt.Errorf("%w: custom at %s: backward gave %d derivatives for %d operands", ErrGraph, n.at(), len(back), k)
+			return fmt.Errorf("%w: custom at %s: backward gave %d gradients for %d operands", ErrGraph, n.at(), len(back), k)
 		}
 		more := g.in
 		for i, d := range back {

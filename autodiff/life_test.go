@@ -438,7 +438,7 @@ func TestBadInput(t *testing.T) {
 			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return nil }, x)
 			_, err := autodiff.Grad(y[0].Sum(), x)
 			return err
-		}, autodiff.ErrGraph, []string{"custom at", "0 derivatives"}},
+		}, autodiff.ErrGraph, []string{"custom at", "0 gradients"}},
 		{"custom with another shape", func() error {
 			x := w()
 			y := autodiff.Custom(func(in []*T) []*T { return []*T{in[0].Exp()} }, func(in, out, d []*T) []*T { return []*T{d[0].Sum()} }, x)

@@ -15,7 +15,7 @@ func init() {
 
 // seal ends what the function of a Recording followed: what it keeps belongs to a scope that
 // is about to end, and later runs do not follow anything. Each result that comes of it gets
-// a node that leads where its own did, and says so when a derivative comes by. What the
+// a node that leads where its own did, and says so when a gradient comes by. What the
 // function did not compute has the node that it had.
 func seal(after uint64, ts []any) (nodes []any, made []bool) {
 	by := operror.TrailHere()
@@ -44,7 +44,7 @@ func seal(after uint64, ts []any) (nodes []any, made []bool) {
 
 func noWay(_ *walk, n *node, _ []*tensor) error {
 	return fmt.Errorf("%w: the loss depends on a watched tensor by way of the Recording that ran first at %s, which is not differentiated: "+
-		"take derivatives in its function, or Detach its result", ErrGraph, n.at())
+		"take gradients in its function, or Detach its result", ErrGraph, n.at())
 }
 
 // sealed reports the node of a Recording's result. It serves all runs.

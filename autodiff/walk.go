@@ -239,7 +239,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 			if fine, err := finite(d); err != nil {
 				return err
 			} else if !fine {
-				return fmt.Errorf("%w: the derivative by the result of %s at %s is not finite", ErrGraph, n.name(), n.at())
+				return fmt.Errorf("%w: the gradient by the result of %s at %s is not finite", ErrGraph, n.name(), n.at())
 			}
 		}
 	}
@@ -277,7 +277,7 @@ func (b *walk) pass(n *node, ds []*tensor) error {
 	for _, t := range n.kept {
 		if t != nil {
 			if err := t.Err(); err != nil {
-				return fmt.Errorf("what %s at %s keeps for its derivative: %w", n.name(), n.at(), err)
+				return fmt.Errorf("what %s at %s keeps for its gradient: %w", n.name(), n.at(), err)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func NewMultiHeadAttention(dim, heads int, opts ...Option) *MultiHeadAttention {
 
 // Hide says which positions are not looked at, beside what [Causal] hides. One from which
 // all are hidden, as with Causal and padding in front, gets 0 in place of a mean of values (so its
-// result is the output's bias) and no derivative, where PyTorch's module gives NaN: its
+// result is the output's bias) and no gradient, where PyTorch's module gives NaN: its
 // weights are those of [millrace.Tensor.MaskedSoftmax].
 type Hide struct {
 	// Mask is Bool, true where a query (the second last dimension) does not see a key

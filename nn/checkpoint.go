@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// Checkpoint is f's results for in, of which nothing is kept for derivatives but in: when
+// Checkpoint is f's results for in, of which nothing is kept for gradients but in: when
 // those are asked for, f is called once more. It draws the same random numbers then, and
 // buffers are updated once, which is what it has over [autodiff.Checkpoint]. What f uses of
 // the pass it has to take from the Ctx that it is given.

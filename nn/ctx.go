@@ -15,7 +15,7 @@ var (
 // CtxOptions say what a forward pass is for.
 type CtxOptions struct {
 	Train  bool            // layers that differ do as they do in training
-	Watch  bool            // weights are followed, so that derivatives can be asked for
+	Watch  bool            // weights are followed, so that gradients can be asked for
 	Random *Random         // where random numbers come from; nil: asking for one is an error
 	DType  millrace.DType  // what layers compute in; Invalid: what their weights are kept in
 	Scope  *millrace.Scope // what owns tensors that layers make from nothing, or of weights alone; nil: no scope
@@ -24,7 +24,7 @@ type CtxOptions struct {
 	// gets those that it does not set as arguments, or it would keep what they are now.
 	As map[*Param]*millrace.Tensor
 
-	// CheckFinite has derivatives say which op was the first to make a number that is not
+	// CheckFinite has gradients say which op was the first to make a number that is not
 	// finite: see autodiff.Options.
 	CheckFinite bool
 }
@@ -93,7 +93,7 @@ func (c *Ctx) Cast(x *millrace.Tensor) *millrace.Tensor {
 	return x
 }
 
-// follows reports that derivatives will be asked for.
+// follows reports that gradients will be asked for.
 func (c *Ctx) follows() bool { return c != nil && c.opt.Watch }
 
 // result is the dtype of what a layer gives that computes in another one.
@@ -204,7 +204,7 @@ func (c *Ctx) update(p *Param, t *millrace.Tensor) {
 }
 
 // Watched lists the weights that the pass used and their followed handles, in the order
-// in which they were first used: what to ask derivatives for.
+// in which they were first used: what to ask gradients for.
 func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 	if c == nil {
 		return nil, nil
@@ -222,7 +222,7 @@ func (c *Ctx) Watched() (params []*Param, handles []*millrace.Tensor) {
 }
 
 // Release gives up the handles that the pass made of parameters: nobody may use them, or
-// ask for derivatives by them, any more. It is for a pass that is of no use; Commit does
+// ask for gradients by them, any more. It is for a pass that is of no use; Commit does
 // it for others.
 func (c *Ctx) Release() {
 	if c == nil || c.first != nil {
@@ -242,7 +242,7 @@ func (c *Ctx) release() {
 	c.watched = nil
 }
 
-// Commit ends a step that went well, when the derivatives are taken and before the weights
+// Commit ends a step that went well, when the gradients are taken and before the weights
 // get new values: buffers get those that the pass made of them, the next pass has other
 // random numbers, and the followed handles are given up, so that a weight's old memory can
 // take its new value. An error that a buffer's new value carries is returned, and then no

@@ -29,14 +29,14 @@
 //
 // A [Ctx] says what a forward pass is for: whether it trains, where random numbers come
 // from, which dtype it computes in, and whether the parameters are followed, so that
-// derivatives can be asked for. [Eval] is one that does none of it. Who trains by hand
+// gradients can be asked for. [Eval] is one that does none of it. Who trains by hand
 // ends each step with [Ctx.Commit], which gives buffers their new values; package
 // optim does it for those who use its Step.
 //
 // # Mixed precision
 //
 // A Ctx with a DType of 16 bits has layers cast what they are given and their weights to
-// it, which stay in float32 themselves, and so do the derivatives by them. Norms, running
+// it, which stay in float32 themselves, and so do the gradients by them. Norms, running
 // statistics and losses are computed in float32.
 //
 // # Errors

@@ -106,7 +106,7 @@ func InitXavierNormal(gain float64) Init {
 }
 
 // FanMode says whose size He's initialisers keep: that of activations in the forward
-// pass, or of derivatives in the backward one.
+// pass, or of gradients in the backward one.
 type FanMode bool
 
 // The fan modes.

@@ -8,7 +8,7 @@ import (
 )
 
 // Param is state of a module: a weight, which is learned, or a buffer, such as a running
-// mean, which is saved and loaded but has no derivative. A layer that appears in several
+// mean, which is saved and loaded but has no gradient. A layer that appears in several
 // places of a model, or whose Param another one shares, is one: tied weights.
 type Param struct {
 	t      *millrace.Tensor
@@ -38,7 +38,7 @@ func (p *Param) Tensor() *millrace.Tensor {
 func (p *Param) Buffer() bool { return p != nil && p.buffer }
 
 // Freeze keeps a weight as it is (true), or has it learn again: a frozen one has no
-// derivative, and optimisers leave it alone. The next forward pass heeds it.
+// gradient, and optimisers leave it alone. The next forward pass heeds it.
 func (p *Param) Freeze(on bool) { p.frozen.Store(on) }
 
 // Frozen reports whether a weight is kept as it is.
@@ -47,7 +47,7 @@ func (p *Param) Frozen() bool { return p != nil && p.frozen.Load() }
 // In is what a forward pass computes with. It is followed, where c follows weights and p
 // is one that is not frozen, and in c's compute dtype where that differs from the one
 // that it is kept in. A parameter is the same handle however often a pass asks, so that
-// tied weights have one derivative. A buffer is what [Param.Update] made of it.
+// tied weights have one gradient. A buffer is what [Param.Update] made of it.
 func (p *Param) In(c *Ctx) *millrace.Tensor {
 	if p == nil {
 		return fail("param", errNoParam)

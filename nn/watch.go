@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-go/millrace/autodiff"
 )
 
-// What the package needs of derivatives is here.
+// What the package needs of gradients is here.
 
 // watched is a handle of t's value that is followed.
 func (o CtxOptions) watched(t *millrace.Tensor) *millrace.Tensor {

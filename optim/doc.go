@@ -21,7 +21,7 @@
 // [SGD], [Adam], [AdamW], [RMSProp] and [Adagrad] have PyTorch's formulas, names and
 // defaults, and give its numbers; [Lion] and [LAMB] have those of their papers. An update
 // is computed in the parameter's dtype, and that of a parameter of 16 bits, with all that
-// is kept for it, in float32. Whoever takes derivatives himself calls [Optimizer.Update].
+// is kept for it, in float32. Whoever takes gradients himself calls [Optimizer.Update].
 //
 // A parameter without a gradient, because the loss did not use it or because it is frozen,
 // stays as it is, decay included, and each parameter counts its own updates. A weight
@@ -29,13 +29,13 @@
 //
 // # Steps
 //
-// A [Step] runs a function that computes a loss, takes the derivatives by the parameters
+// A [Step] runs a function that computes a loss, takes the gradients by the parameters
 // that it used, and updates them; buffers, such as running means, and random numbers move
 // on with it. With [Record] all of that is recorded once for each kind of inputs and then
 // run at little cost, with the same bits. Learning rates, counts, loss scales and random
 // counters are tensors, so that a recorded step goes on with them.
 //
-// In a step that is not recorded derivatives are computed before anything changes: where
+// In a step that is not recorded gradients are computed before anything changes: where
 // memory runs out, or an index is out of range, all parameters are what they were. A
 // recorded step promises that of what is found before it runs, such as a bad shape. What
 // only running finds is carried by the parameters that depend on it: load them again.

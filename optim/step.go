@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-go/millrace/nn"
 )
 
-// Step is a training step: a loss, its derivatives, an update. Its methods are safe for
+// Step is a training step: a loss, its gradients, an update. Its methods are safe for
 // concurrent use; runs of all steps of an optimiser come one after another.
 type Step struct {
 	o      *Optimizer
@@ -90,7 +90,7 @@ func Random(r *nn.Random) StepOption {
 }
 
 // Compute is the dtype in which layers compute, such as BFloat16, while parameters,
-// derivatives of them, and what is kept stay what they are: mixed precision. With Float16
+// gradients of them, and what is kept stay what they are: mixed precision. With Float16
 // the optimiser should have a [LossScale].
 func Compute(dt millrace.DType) StepOption {
 	return func(s *Step) error {
@@ -102,7 +102,7 @@ func Compute(dt millrace.DType) StepOption {
 	}
 }
 
-// CheckFinite has a run whose loss or a derivative is not finite be an error that names the
+// CheckFinite has a run whose loss or a gradient is not finite be an error that names the
 // first op that made such a number, before anything is updated. It reads every result and
 // is for finding a fault: steps take much longer, and are not recorded.
 func CheckFinite() StepOption {
@@ -235,12 +235,12 @@ type found struct {
 	ok    *millrace.Tensor   // a Bool number: gradients are finite; nil where nobody asks
 	used  []*nn.Param        // what it used and did not change
 
-	// held are handles of the weights that it took derivatives by, where the update goes on
+	// held are handles of the weights that it took gradients by, where the update goes on
 	// with them: to the engine they are one tensor then, which the new value can replace.
 	held map[*nn.Param]*millrace.Tensor
 }
 
-// backward computes the loss and its derivatives in a scope of their own, inside of sc,
+// backward computes the loss and its gradients in a scope of their own, inside of sc,
 // which owns what is returned. as are handles to use in place of parameters', for a step
 // that is recorded; without them all is computed before buffers change.
 func (s *Step) backward(sc *millrace.Scope, in []*millrace.Tensor, as map[*nn.Param]*millrace.Tensor) (x found, err error) {
@@ -321,7 +321,7 @@ var errAllFrozen = errors.New("all of the optimiser's parameters are frozen: the
 
 var errNoneUsed = errors.New("the loss uses none of the optimiser's parameters by In")
 
-// noneUsed says why a loss has no derivative by any of the parameters.
+// noneUsed says why a loss has no gradient by any of the parameters.
 func (o *Optimizer) noneUsed() error {
 	for _, p := range o.params {
 		if !p.Frozen() {

@@ -75,7 +75,7 @@ func newCommand(io streams) *cli.Command {
 	root := group("fusebench", "time millrace: the same program fused and unfused, on every device, against a plain copy", slices.Concat(commands, []*cli.Command{
 		leaf("chain", "", "time a chain of operations on a small tensor", setupChain),
 		leaf("serve", "", "time "+serveSuite{}.About(), setupServe),
-		leaf("train", "", "time training steps: loss, derivatives, update", setupTrain),
+		leaf("train", "", "time training steps: loss, gradients, update", setupTrain),
 		leaf("tiny", "", "time graphs of a few scalars, forward and backward, against plain Go", setupTiny),
 		leaf("start", "", "time the first result of new processes, with empty and warm caches", setupStart),
 		leaf("roof", "", "time what the cores can do at most: multiply and add, copy, read", setupRoof),

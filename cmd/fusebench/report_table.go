@@ -223,7 +223,7 @@ var tables = map[string]struct {
 }{
 	"chain": {chainColumns, ratioNote},
 	"roof":  {roofColumns, "GB/s: of what is read and written together. A roof is the median of all runs."},
-	"train": {trainColumns, ratioNote + "\nmedian and min: of whole steps, loss, derivatives and update. peak: weights, moments and inputs included."},
+	"train": {trainColumns, ratioNote + "\nmedian and min: of whole steps, loss, gradients and update. peak: weights, moments and inputs included."},
 	"tiny":  {tinyColumns, fmt.Sprintf("× plain Go: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. looped: in calls of RunN(%d).", paired.LeastPairs, loopLength)},
 	"serve": {serveColumns, fmt.Sprintf("× one goroutine: median of the rounds' ratios [95 %% interval], or (lowest to highest) of fewer than %d rounds. ÷ median: the 99th percentile of the goroutine that fares worst.\nlate: from the end of a request's context until its goroutine knew. A slice is %v.", paired.LeastPairs, waitSlice)},
 }

@@ -22,7 +22,7 @@ type lesson struct {
 }
 
 var lessons = map[string]lesson{
-	"softmax":  {"softmax by hand, as exp(x - log(sum(exp(x)))), weighed and summed: loss and derivative", false, learnSoftmax},
+	"softmax":  {"softmax by hand, as exp(x - log(sum(exp(x)))), weighed and summed: loss and gradient", false, learnSoftmax},
 	"mlp":      {"4 layers of 1024, batch 512, ReLU, SGD", false, learnMLP},
 	"makemore": {"a perceptron over 16 embedded characters, SGD; hidden units x batch", true, learnMakeMore},
 	"gpt":      {"a GPT of 46,289 parameters, context 8, SGD; batch", true, learnGPT},

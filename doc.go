@@ -69,7 +69,7 @@
 //	MILLRACE_LEVEL    "avx2" or "none" lowers the instructions that machine code made in the process has,
 //	                  "neon" asks for it on linux/arm64
 //	MILLRACE_CACHE    directory for plans and compiled kernels, or "off"
-//	MILLRACE_DEBUG    keys for looking inside; "help" lists them
+//	MILLRACE_DEBUG    keys for debugging and profiling; "help" lists them
 package millrace
 
 import (

@@ -49,7 +49,7 @@ type Options struct {
 	QueueCap    int                  // ops after which eager code is cut, at most 256; 0: 64, growing to a loop's end
 	MemoryLimit int64                // bytes of device memory; 0: no limit
 	PinnedLimit int64                // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
-	Cache       string               // directory for what outlives the process; "" or "off": none
+	Cache       string               // directory of the plan cache; "" or "off": none
 	CacheLimit  int64                // bytes it may take; 0: 512 MiB
 	Check       bool                 // run every new plan fused and op by op once, and compare
 	Lines       bool                 // remember the caller's line of every op, not only of bad ones

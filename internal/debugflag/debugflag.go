@@ -1,5 +1,5 @@
 // Package debugflag reads MILLRACE_DEBUG, the one environment variable for
-// looking inside: keys separated by commas, as in
+// debugging and profiling: keys separated by commas, as in
 // MILLRACE_DEBUG=lines,trace=out.json.
 //
 // Engine part: no compatibility promise; use package millrace.

@@ -143,8 +143,7 @@ The pages have a row for each operation, with
 - the dtypes that it takes on the CPU: *all*; *numbers*, all but bool; *floats*, of 16, 32 and 64 bits, bfloat16 included; *integers*, signed and unsigned,
   of 8 to 64 bits. GPUs lack some: ` + "`Device.Supports`" + ` says which;
 - its gradient: by a *rule* of its own, or by those of the *steps* that it is made of; *0*, for a function that is constant wherever it has a
-  derivative; or *no*, for results that are no floats, and
-  where it is an error to ask for one. Gradients can be differentiated again;
+  derivative; or *no*, for results that are no floats, and where asking for one is an error;
 - an example with what it prints.
 
 The CPU ran the examples, and found dtypes and gradients, when the pages were written. A test holds them to that.

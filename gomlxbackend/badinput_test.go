@@ -149,6 +149,8 @@ func TestMissing(t *testing.T) {
 	b := openBackend(t, "cpu")
 	f := b.Builder("missing").Main()
 	x := must(f.Parameter("x", shapes.Make(dtypes.Float32, 2, 1, 1, 1, 1, 1, 1, 1), nil))
+	bytes := must(f.Parameter("bytes", shapes.Make(dtypes.Uint8, 3, 110), nil))
+	at := must(f.Parameter("at", shapes.Make(dtypes.Int32, 1, 1), nil))
 	for name, do := range map[string]func() error{
 		"no dtype at all":  func() error { _, err := f.ArgMinMax(x, 0, 999, true); return err },
 		"1-bit conversion": func() error { _, err := f.ConvertDType(x, dtypes.Int1); return err },
@@ -168,7 +170,14 @@ func TestMissing(t *testing.T) {
 			_, err := f.ArgMinMax(nine, 0, dtypes.Int32, true)
 			return err
 		},
-		"attention": func() error { _, _, err := f.FusedScaledDotProductAttention(x, x, x, 0, nil); return err },
+		"gradient of attention": func() error {
+			_, _, _, err := f.FusedScaledDotProductAttentionVJP(x, x, x, 0, nil, x, nil, x)
+			return err
+		},
+		"GGML blocks without a form": func() error {
+			_, err := f.QuantizedEmbeddingLookup(bytes, at, &compute.Quantization{Scheme: compute.QuantGGML, GGMLType: compute.GGMLQ3_K})
+			return err
+		},
 	} {
 		if err := do(); !compute.IsNotImplemented(err) {
 			t.Errorf("%s: %v", name, err)

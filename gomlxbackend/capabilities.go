@@ -29,6 +29,7 @@ var operations = func() map[compute.OpType]bool {
 		compute.OpTypeOptimizationBarrier, compute.OpTypeSchedulingBarrier,
 		compute.OpTypeFusedSoftmax, compute.OpTypeFusedGelu, compute.OpTypeFusedLayerNorm, compute.OpTypeFusedDense,
 		compute.OpTypeFusedQuantizedDense, compute.OpTypeFusedAttentionQKVProjection,
+		compute.OpTypeFusedScaledDotProductAttention, compute.OpTypeQuantizedEmbeddingLookup,
 	} {
 		m[op] = true
 	}

@@ -12,7 +12,8 @@ import (
 // FusedQuantizedDense is activation(x·w + bias), where w is what the quantized
 // weights stand for: a number of a table or the integer itself, times the scale
 // of its block, plus the block's zero point. It is taken apart where the product
-// reads it and is never in memory.
+// reads it and is never in memory. Of the scheme GGML the weights are [outputs, bytes],
+// blocks with their scales in them.
 func (f *Function) FusedQuantizedDense(x, weights, bias compute.Value, quantization *compute.Quantization,
 	activation compute.ActivationType) (compute.Value, error) {
 	const op = compute.OpTypeFusedQuantizedDense
@@ -20,7 +21,13 @@ func (f *Function) FusedQuantizedDense(x, weights, bias compute.Value, quantizat
 		return nil, errors.Errorf("%s: the quantization is missing", op)
 	}
 	q := *quantization
-	if q.Scheme != compute.QuantLinear && q.Scheme != compute.QuantNF4 {
+	switch q.Scheme {
+	case compute.QuantLinear, compute.QuantNF4:
+	case compute.QuantGGML:
+		return f.expand(op, 2, []compute.Value{x, weights, bias}, func(e *expansion, in []*Node) (*Node, error) {
+			return e.quantizedBlocks(q, in[0], in[1], in[2], activation)
+		})
+	default:
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s: backend %q has no scheme %s", op, Name, q.Scheme)
 	}
 	return f.expand(op, 3, []compute.Value{x, weights, q.Scale, bias, q.ZeroPoint}, func(e *expansion, in []*Node) (*Node, error) {

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"math/cmplx"
 	"slices"
-	"sync"
 )
 
 // line is a transform along one axis that reads elements 0 to have-1 of n, the others being
@@ -98,7 +97,21 @@ func (l line) matrix(x *Tensor, parts, have int) *Tensor {
 // inSteps takes n as n1·n2 (Cooley and Tukey): element j1·n2 + j2 of x is transformed along j1,
 // multiplied by a root of unity and transformed along j2, which gives element k2·n1 + k1.
 func (l line) inSteps(n1 int, x *Tensor) *Tensor {
-	const row, from, outer, slow, fast, to, kept = 0, 1, 2, 3, 4, 5, 6
+	n2 := l.n / n1
+	rows, more := x.Dim(0), x.Dim(2)
+	lines := l.firstStep(n1, x)
+	keep := (l.keep + n1 - 1) / n1
+	second := line{n: n2, inverse: l.inverse, keep: keep, parts: l.parts}.transform(lines)
+	out := second.Reshape(rows, l.parts, more, n1, keep)
+	order := out.Transpose(3, 4)
+	all := order.Reshape(rows, l.parts, more, keep*n1)
+	r := all.Slice(All, All, All, R(0, l.keep))
+	done(lines, second, out, order, all)
+	return r
+}
+
+// firstStep transforms along j1 and multiplies by roots of unity: n1 lines of n2 for each.
+func (l line) firstStep(n1 int, x *Tensor) *Tensor {
 	n2 := l.n / n1
 	rows, parts, more, have := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	some := (have + n2 - 1) / n2
@@ -108,19 +121,82 @@ func (l line) inSteps(n1 int, x *Tensor) *Tensor {
 		defer done(padded)
 	}
 	split := padded.Reshape(rows, parts, more, some, n2)
-	matrix := line{n: n1, inverse: l.inverse, keep: n1, parts: 2}.matrix(x, parts, some)
-	first := contract("fft", split, []int{row, from, outer, slow, fast}, matrix, []int{from, slow, to, kept}, []int{row, to, outer, kept, fast}, []int{from, slow})
-	twisted := timesEach(first, 1, []int{1, 1, 1, n1, n2}, fmt.Sprint("twiddles ", l.n, n1, l.inverse), func(i int) complex128 {
-		return root(i/n2*(i%n2), l.n, !l.inverse)
-	})
+	first := line{n: n1, inverse: l.inverse, keep: n1, parts: 2}.along(split)
+	twiddles := l.twiddles(n1, x)
+	twisted := timesEach(first, twiddles, l.inverse)
 	lines := twisted.Reshape(rows, 2, more*n1, n2)
-	keep := (l.keep + n1 - 1) / n1
-	second := line{n: n2, inverse: l.inverse, keep: keep, parts: l.parts}.transform(lines)
-	out := second.Reshape(rows, l.parts, more, n1, keep)
-	order := out.Transpose(3, 4)
-	all := order.Reshape(rows, l.parts, more, keep*n1)
+	done(split, first, twiddles, twisted)
+	return lines
+}
+
+// along is the product with the matrix of all roots along the last dimension but one.
+func (l line) along(x *Tensor) *Tensor {
+	const row, from, outer, slow, fast, to, kept = 0, 1, 2, 3, 4, 5, 6
+	matrix := l.matrix(x, x.Dim(1), x.Dim(3))
+	r := contract("fft", x, []int{row, from, outer, slow, fast}, matrix, []int{from, slow, to, kept}, []int{row, to, outer, kept, fast}, []int{from, slow})
+	done(matrix)
+	return r
+}
+
+// twiddles are the roots between two steps, those of the transform that is not inverse.
+func (l line) twiddles(n1 int, x *Tensor) *Tensor {
+	n2 := l.n / n1
+	return complexTable(x, fmt.Sprint("twiddles ", l.n, " ", n1), []int{1, 2, 1, n1, n2}, func(i int) complex128 {
+		return root(i/n2*(i%n2), l.n, true)
+	})
+}
+
+// toSteps is the transform whose results stay where the steps leave them: as k1·n2 + k2. All are
+// kept, and the length is a power of two. Nothing is put in order, since fromSteps undoes it.
+func (l line) toSteps(x *Tensor) *Tensor {
+	n1 := radix(l.n)
+	if n1 == l.n {
+		return l.whole(x)
+	}
+	n2 := l.n / n1
+	lines := l.firstStep(n1, x)
+	second := line{n: n2, inverse: l.inverse, keep: n2, parts: 2}.toSteps(lines)
+	r := second.Reshape(x.Dim(0), 2, x.Dim(2), l.n)
+	done(lines, second)
+	return r
+}
+
+// order is which number of the transform toSteps has at each place.
+func (l line) order() []int {
+	n1 := radix(l.n)
+	n2 := l.n / n1
+	behind := []int{0}
+	if n2 > 1 {
+		behind = line{n: n2}.order()
+	}
+	all := make([]int, 0, l.n)
+	for k := range n1 {
+		for _, place := range behind {
+			all = append(all, place*n1+k)
+		}
+	}
+	return all
+}
+
+// fromSteps is the transform of numbers that lie as toSteps leaves them: the steps from the last to
+// the first, along k2, then along k1.
+func (l line) fromSteps(x *Tensor) *Tensor {
+	n1 := radix(l.n)
+	if n1 == l.n {
+		return l.whole(x)
+	}
+	n2 := l.n / n1
+	rows, more := x.Dim(0), x.Dim(2)
+	lines := x.Reshape(rows, 2, more*n1, n2)
+	first := line{n: n2, inverse: l.inverse, keep: n2, parts: 2}.fromSteps(lines)
+	split := first.Reshape(rows, 2, more, n1, n2)
+	twiddles := l.twiddles(n1, x)
+	twisted := timesEach(split, twiddles, l.inverse)
+	some := (l.keep + n2 - 1) / n2
+	second := line{n: n1, inverse: l.inverse, keep: some, parts: 2}.along(twisted)
+	all := second.Reshape(rows, 2, more, some*n2)
 	r := all.Slice(All, All, All, R(0, l.keep))
-	done(split, matrix, first, twisted, lines, second, out, order, all)
+	done(lines, first, split, twiddles, twisted, second, all)
 	return r
 }
 
@@ -130,22 +206,31 @@ func (l line) inSteps(n1 int, x *Tensor) *Tensor {
 func (l line) chirp(x *Tensor) *Tensor {
 	have := x.Dim(3)
 	size := 1 << bits.Len(uint(have+l.keep-2)) // at least have + keep - 1
-	name := fmt.Sprint("chirp ", l, have, " ")
-	wave := func(j int) complex128 {
-		return root(j*j%(2*l.n), 2*l.n, !l.inverse)
+	wave := func(j int) complex128 { return root(j*j%(2*l.n), 2*l.n, true) }
+	waves := func(n int) *Tensor {
+		return complexTable(x, fmt.Sprint("chirp ", l.n, " ", n), []int{1, 2, 1, n}, wave)
 	}
-	in := timesEach(x, 1, []int{1, 1, 1, have}, name+"in", wave)
-	spectrum := line{n: size, keep: size, parts: 2}.transform(in)
+	in := waves(have)
+	out := in
+	if l.keep != have {
+		out = waves(l.keep)
+		defer done(in)
+	}
+	rising := timesEach(x, in, l.inverse)
+	whole := line{n: size, keep: size, parts: 2}
+	spectrum := whole.toSteps(rising)
 	var chirp []complex128
-	both := timesEach(spectrum, 1, []int{1, 1, 1, size}, name+"spectrum", func(i int) complex128 {
+	var order []int
+	of := complexTable(x, fmt.Sprint("spectrum ", l.n, " ", l.inverse, " ", l.keep, " ", have), []int{1, 2, 1, size}, func(i int) complex128 {
 		if chirp == nil {
-			chirp = l.chirpSpectrum(wave, have, size)
+			chirp, order = l.chirpSpectrum(wave, have, size), whole.order()
 		}
-		return chirp[i]
+		return chirp[order[i]]
 	})
-	back := line{n: size, inverse: true, keep: l.keep, parts: 2}.transform(both)
-	y := timesEach(back, 1, []int{1, 1, 1, l.keep}, name+"out", wave)
-	done(in, spectrum, both, back)
+	both := timesEach(spectrum, of, false)
+	back := line{n: size, inverse: true, keep: l.keep, parts: 2}.fromSteps(both)
+	y := timesEach(back, out, l.inverse)
+	done(rising, spectrum, of, both, back, out)
 	if l.parts == 1 {
 		one := y.Slice(All, R(0, 1))
 		done(y)
@@ -154,10 +239,15 @@ func (l line) chirp(x *Tensor) *Tensor {
 	return y
 }
 
+// chirpSpectrum is the spectrum of what a line is convolved with. wave is that of the transform that
+// is not inverse.
 func (l line) chirpSpectrum(wave func(j int) complex128, have, size int) []complex128 {
 	s := make([]complex128, size)
 	for j := range max(have, l.keep) {
-		w := cmplx.Conj(wave(j)) / complex(float64(size), 0)
+		w := wave(j) / complex(float64(size), 0)
+		if !l.inverse {
+			w = cmplx.Conj(w)
+		}
 		if j < l.keep {
 			s[j] = w
 		}
@@ -169,72 +259,37 @@ func (l line) chirpSpectrum(wave func(j int) complex128, have, size int) []compl
 	return s
 }
 
-// timesEach multiplies complex numbers, whose parts are along an axis, by those of a table,
-// which has the dimension 1 there. A real number has one part.
-func timesEach(x *Tensor, parts int, dims []int, name string, value func(i int) complex128) *Tensor {
-	behind := product(dims[parts+1:])
-	both := slices.Clone(dims)
-	both[parts] = 2
-	at := func(i int) (part int, w complex128) { // element i of a table with both parts
-		return i / behind % 2, value(i/(2*behind)*behind + i%behind)
+// timesEach multiplies complex numbers, whose parts are along axis 1, by those of a table, or by
+// their conjugates. A real number has one part.
+func timesEach(x, w *Tensor, conjugates bool) *Tensor {
+	signs := []float64{-1, 1}
+	if conjugates {
+		signs = []float64{1, -1}
 	}
-	if x.Dim(parts) == 1 {
-		w := table(x, name, both, func(i int) float64 {
-			part, w := at(i)
-			return [2]float64{real(w), imag(w)}[part]
-		})
-		r := x.Mul(w)
-		done(w)
+	real := x.Dim(1) == 1
+	if real && !conjugates {
+		return x.Mul(w)
+	}
+	if real {
+		signs = []float64{1, -1}
+	}
+	column := slices.Repeat([]int{1}, w.Rank())
+	column[1] = 2
+	sign := floatTable(x, signs, column...)
+	if real {
+		turned := w.Mul(sign)
+		r := x.Mul(turned)
+		done(sign, turned)
 		return r
 	}
-	straight := table(x, name+" straight", dims, func(i int) float64 { return real(value(i)) })
-	crossed := table(x, name+" crossed", both, func(i int) float64 {
-		part, w := at(i)
-		return [2]float64{-imag(w), imag(w)}[part]
-	})
-	a := x.Mul(straight)
-	flipped := x.Flip(parts)
+	re, im := w.Slice(All, R(0, 1)), w.Slice(All, R(1, 2))
+	crossed := im.Mul(sign)
+	a := x.Mul(re)
+	flipped := x.Flip(1)
 	b := flipped.Mul(crossed)
 	r := a.Add(b)
-	done(straight, crossed, a, flipped, b)
+	done(sign, re, im, crossed, a, flipped, b)
 	return r
-}
-
-// tables are the numbers of transforms that were made, by what they are. What is in it takes
-// no more than tableBytes, and is given up as a whole where it would.
-var tables struct {
-	mu    sync.Mutex
-	byKey map[string][]float64
-	bytes int
-}
-
-const tableBytes = 32 << 20
-
-// maxTable bounds the dimensions of which tables are made: tensors that are recorded may
-// be of any size, and take no memory yet.
-const maxTable = 1 << 28
-
-// table is a constant in x's dtype, where x is.
-func table(x *Tensor, name string, dims []int, value func(i int) float64) *Tensor {
-	key := fmt.Sprint(name, dims)
-	tables.mu.Lock()
-	list := tables.byKey[key]
-	tables.mu.Unlock()
-	if list == nil {
-		list = make([]float64, product(dims))
-		for i := range list {
-			list[i] = value(i)
-		}
-		tables.mu.Lock()
-		if size := 8 * len(list); size <= tableBytes {
-			if tables.bytes += size; tables.bytes > tableBytes || tables.byKey == nil {
-				tables.byKey, tables.bytes = map[string][]float64{}, size
-			}
-			tables.byKey[key] = list
-		}
-		tables.mu.Unlock()
-	}
-	return floatTable(x, list, dims...)
 }
 
 // root is e^(2πik/n), or with turned e^(-2πik/n). The angle that sine and cosine are taken of
@@ -259,24 +314,4 @@ func root(k, n int, turned bool) complex128 {
 		s, c = c, s
 	}
 	return complex(cos*c, sin*s)
-}
-
-// powerOfTwo transforms a table's elements, as many as a power of two, in place.
-func powerOfTwo(x []complex128) {
-	n := len(x)
-	shift := 64 - bits.Len(uint(n-1))
-	for i := range x {
-		if j := int(bits.Reverse64(uint64(i)) >> shift); i < j {
-			x[i], x[j] = x[j], x[i]
-		}
-	}
-	for half := 1; half < n; half *= 2 {
-		for k := range half {
-			w := root(k, 2*half, true)
-			for i := k; i < n; i += 2 * half {
-				y := w * x[i+half]
-				x[i], x[i+half] = x[i]+y, x[i]-y
-			}
-		}
-	}
 }

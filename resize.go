@@ -176,9 +176,13 @@ func floatTable(t *Tensor, v []float64, shape ...int) *Tensor {
 	if t.DType() == Float64 {
 		return FromSliceOn(t.Stream(), v, shape...)
 	}
-	narrow := make([]float32, len(v))
+	return FromSliceOn(t.Stream(), narrow(v), shape...)
+}
+
+func narrow(v []float64) []float32 {
+	n := make([]float32, len(v))
 	for i, x := range v {
-		narrow[i] = float32(x)
+		n[i] = float32(x)
 	}
-	return FromSliceOn(t.Stream(), narrow, shape...)
+	return n
 }

@@ -1,6 +1,8 @@
 package millrace
 
 import (
+	"math"
+
 	"github.com/millrace-go/millrace/internal/follow"
 	"github.com/millrace-go/millrace/ir"
 	"github.com/millrace-go/millrace/stream"
@@ -20,16 +22,22 @@ func (t *Tensor) MeanKeep(axes ...int) *Tensor { return statistic("mean", t, axe
 
 // Var is the variance along the axes, which are removed, or of all elements
 // where none is given: the mean is computed first, then the sum of the squares
-// of what differs from it, divided by the number of elements less ddof (0 for
-// the variance of a population, 1 for that of a sample). Where that number is
+// of what differs from it, less what the mean's rounding adds to that, divided by the number of elements less ddof (0 for
+// the variance of a population, 1 for that of a sample). Of equal elements it is 0. Where that number is
 // not positive the result is NaN or an infinity. Floats only, else ErrDType.
 // Axes are as for [Tensor.Sum].
 func (t *Tensor) Var(ddof int, axes ...int) *Tensor {
+	if followed(t) {
+		return whole("var", "var", follow.Norm{List: axes, Ddof: ddof}, func(in []*Tensor) *Tensor { return in[0].Var(ddof, axes...) }, t)
+	}
 	return statistic("var", t, axes, false, varianceOf(ddof))
 }
 
 // VarKeep is [Tensor.Var] with the axes kept as dimensions of size 1.
 func (t *Tensor) VarKeep(ddof int, axes ...int) *Tensor {
+	if followed(t) {
+		return whole("var", "var", follow.Norm{List: axes, Keep: true, Ddof: ddof}, func(in []*Tensor) *Tensor { return in[0].VarKeep(ddof, axes...) }, t)
+	}
 	return statistic("var", t, axes, true, varianceOf(ddof))
 }
 
@@ -172,15 +180,31 @@ func centred(t *Tensor, axes []int) *Tensor {
 	return d
 }
 
+// varianceOf is the corrected algorithm of two passes (Chan, Golub and LeVeque, 1983): differences from a rounded mean
+// have a mean of their own, whose square is taken out. Where all elements are equal nothing else is left.
 func varianceOf(ddof int) rowFunc {
 	return func(t *Tensor, axes []int, keep bool) *Tensor {
+		n := count(t, axes)
 		d := centred(t, axes)
 		sq := d.Square()
-		sum := reduce(ir.Sum, sq, axes, keep)
-		r := sum.DivScalar(max(0, count(t, axes)-float64(ddof)))
-		done(d, sq, sum)
+		sum, off := reduce(ir.Sum, sq, axes, keep), reduce(ir.Sum, d, axes, keep)
+		rest := off.DivScalar(n)
+		extra := off.Mul(rest)
+		finite := extra.MinimumScalar(largest(t.DType())) // infinity less infinity would be NaN
+		less := sum.Sub(finite)
+		squares := less.MaximumScalar(0)
+		r := squares.DivScalar(max(0, n-float64(ddof)))
+		done(d, sq, sum, off, rest, extra, finite, less, squares)
 		return r
 	}
+}
+
+// largest is the largest number of a dtype that is computed in itself.
+func largest(dt DType) float64 {
+	if dt == Float64 {
+		return math.MaxFloat64
+	}
+	return math.MaxFloat32
 }
 
 func deviationOf(ddof int) rowFunc {

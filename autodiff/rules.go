@@ -166,6 +166,7 @@ func init() { // rules use rules: of what they are written in
 		"norm2":            {keeps: operand0, back: norm2Back},
 		"between":          {back: betweenBack},
 		"std":              {keeps: operand0, back: stdBack},
+		"var":              {keeps: operand0, back: varBack},
 		"layernorm":        {keeps: operand0 | operand1, back: layerNormBack},
 		"rmsnorm":          {keeps: operand0 | operand1, back: rmsNormBack},
 		"crossentropy":     {keeps: operand0 | operand1 | result, back: crossEntropyBack},

@@ -263,20 +263,31 @@ func largest(t *tensor) float64 {
 	return math.MaxFloat32
 }
 
-// stdBack: with c the elements less their mean, c/|c|/√(n-ddof), and 0 where all are equal.
-// The mean's own error is taken out once more, or it would have a direction of its own.
-func stdBack(s *step) {
+// deviations are the elements less their mean, for stdBack and varBack, with d of their shape but for the axes, and how many
+// elements a row has. The mean's own error is taken out once more, or it would have a direction of its own.
+func (s *step) deviations() (c, d *tensor, axes []int, n float64) {
 	norm, in := s.call.With.(follow.Norm), s.kinds[0].shape
-	axes, n := s.rowAxes(norm.List, allAxes(len(in))), 1
+	axes, n = s.rowAxes(norm.List, allAxes(len(in))), 1
 	for _, a := range axes {
-		n *= in[a]
+		n *= float64(in[a])
 	}
-	c := s.x()
+	c = s.x()
 	for range 2 {
 		c = s.do(c.Sub(s.do(c.MeanKeep(axes...))))
 	}
-	d := s.do(s.do(s.d.Reshape(keepDims(in, axes)...)).MulScalar(1 / math.Sqrt(max(0, float64(n-norm.Ddof)))))
-	s.give(0, s.do(d.Mul(s.direction(c, axes))))
+	return c, s.do(s.d.Reshape(keepDims(in, axes)...)), axes, max(0, n-float64(norm.Ddof))
+}
+
+// stdBack: with c the elements less their mean, c/|c|/√(n-ddof), and 0 where all are equal.
+func stdBack(s *step) {
+	c, d, axes, n := s.deviations()
+	s.give(0, s.do(s.do(d.MulScalar(1/math.Sqrt(n))).Mul(s.direction(c, axes))))
+}
+
+// varBack: with c the elements less their mean, 2·c/(n-ddof).
+func varBack(s *step) {
+	c, d, _, n := s.deviations()
+	s.give(0, s.do(s.do(d.MulScalar(2/n)).Mul(c)))
 }
 
 // betweenBack: of a weighed mean, whatever bounds hold its rounded value.

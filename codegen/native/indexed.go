@@ -246,7 +246,13 @@ func (c *code) indexValue(in ir.Instr, u int) value {
 	case high:
 		return c.item(item{d: c.vec(n), imm: noImm, emit: func(r *regs) {
 			c.along(i, u, r15, rbx)
+			each, done := c.newLabel(), c.newLabel()
+			c.sameHigh(i, each)
+			c.spread(r.d, n, 4, rax)
+			c.jump(done)
+			c.asm.place(each)
 			c.positions(r.d, n, true, func() { c.copy(rax, r15) }, func() { c.op(add, r15, inMem(operandWord(i, Step))) })
+			c.asm.place(done)
 		}})
 	}
 	steps := c.steps[i]
@@ -259,6 +265,19 @@ func (c *code) indexValue(in ir.Instr, u int) value {
 		}
 		c.vector(vpaddd, n, args{reg: r.d, v: r.tmp[0], rm: inReg(r.s[0]), imm: noImm})
 	}})
+}
+
+// sameHigh leaves the high half of the position in r15 in rax, or jumps where that of the last lane
+// differs.
+func (c *code) sameHigh(i int, differ label) {
+	c.set(rbx, uint32(c.lanes-1))
+	c.imul(rbx, inMem(operandWord(i, Step)))
+	c.op(add, rbx, ofGPR(r15))
+	c.shift(shr, true, rbx, 32)
+	c.copy(rax, r15)
+	c.shift(shr, true, rax, 32)
+	c.op(cmp, rax, ofGPR(rbx))
+	c.jumpIf(notEqual, differ)
 }
 
 // positions fills a vector lane by lane with halves of the values that get leaves in rax.

@@ -162,6 +162,9 @@ func (c *code) levels() {
 			c.need[a], c.need[b] = true, true
 			continue
 		}
+		if _, _, ok := c.scalarHalf(body[i]); ok {
+			continue
+		}
 		for _, a := range body[i].Args {
 			if a != ir.None {
 				c.need[a] = true
@@ -439,6 +442,9 @@ func (c *code) instr(p *part, in ir.Instr, u int) value {
 	if r, a, b := c.extremum(in); r != nil {
 		return c.op3(r[kinds[in.DT]], c.bytes(in.DT), c.valueOf(p, a, u), c.valueOf(p, b, u))
 	}
+	if slot, high, ok := c.scalarHalf(in); ok {
+		return c.scalarWord(slot, high)
+	}
 	var x [4]value
 	var dts [4]ir.DType
 	n := 0
@@ -463,6 +469,37 @@ func (c *code) scalar(in ir.Instr) value {
 		}
 	}})
 	return c.fromBytes(in.DT, v)
+}
+
+// scalarHalf recognizes an instruction that takes half of a scalar of 64 bits, as of the seed of random
+// numbers. With no other value of 64 bits, a vector has twice as many lanes.
+func (c *code) scalarHalf(in ir.Instr) (slot int, high, ok bool) {
+	body := c.k.Body
+	if in.Op != ir.Convert || in.DT != ir.Uint32 {
+		return 0, false, false
+	}
+	is := func(scalar, constant ir.Ref, bits uint64) bool {
+		x, y := body[scalar], body[constant]
+		slot = int(x.Imm)
+		return x.Op == ir.Scalar && x.DT == ir.Uint64 && y.Op == ir.Const && y.Imm == bits
+	}
+	switch from := body[in.Args[0]]; from.Op {
+	case ir.And:
+		ok = is(from.Args[0], from.Args[1], 1<<32-1) || is(from.Args[1], from.Args[0], 1<<32-1)
+	case ir.ShrRaw:
+		high, ok = true, is(from.Args[0], from.Args[1], 32)
+	}
+	return slot, high, ok
+}
+
+// scalarWord reads half a scalar of 64 bits into all lanes.
+func (c *code) scalarWord(slot int, high bool) value {
+	n := c.lanes * 4
+	m := at(rdi, c.frame.Scalars+8*slot)
+	if high {
+		m.disp += 4
+	}
+	return c.item(item{d: c.vec(n), imm: noImm, emit: func(r *regs) { c.splatVec(r.d, n, 4, m) }})
 }
 
 // makeSteps computes the distance of each lane of an index operand from the first lane, as 32-bit

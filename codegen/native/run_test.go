@@ -40,6 +40,9 @@ type launch struct {
 // steps are the elements from a point to the next, by class.
 var steps = map[codegen.AccessClass]int64{codegen.Contiguous: 1, codegen.Splat: 0, codegen.Strided: 3}
 
+// indexOffset is the first position of an index operand.
+var indexOffset = func(rng *rand.Rand) int64 { return rng.Int64N(1<<34) - 5 }
+
 func newLaunch(rng *rand.Rand, k *codegen.Kernel, v Variant, rows, n int) *launch {
 	l := &launch{k: k, v: v, rows: rows, n: n}
 	for i, o := range k.Operands {
@@ -52,7 +55,7 @@ func newLaunch(rng *rand.Rand, k *codegen.Kernel, v Variant, rows, n int) *launc
 		}
 		count := row*int64(rows) + 8
 		if o.Kind == codegen.Index {
-			a.Offset = rng.Int64N(1<<34) - 5
+			a.Offset = indexOffset(rng)
 			l.args = append(l.args, a)
 			continue
 		}

@@ -206,7 +206,12 @@ func multiply(c *code, in ir.Instr, x []value, dts []ir.DType) value {
 // joins the results.
 func mulHigh(c *code, in ir.Instr, x []value, _ []ir.DType) value {
 	n := c.bytes(in.DT)
-	odd := func(v value) value { return c.op2i(vpsrlq, n, n, v, 32) }
+	odd := func(v value) value {
+		if x := c.vals[v]; x.home == inPool && x.elem == 4 {
+			return v // the same in all lanes
+		}
+		return c.op2i(vpsrlq, n, n, v, 32)
+	}
 	even := c.op2i(vpsrlq, n, n, c.op3(vpmuludq, n, x[0], x[1]), 32)
 	high := c.op3(vpmuludq, n, odd(x[0]), odd(x[1]))
 	high = c.op3(c.bitwise(&logicAnd, i64), n, high, c.splat(8, 0xffffffff<<32, n))

@@ -40,7 +40,9 @@ import (
 //	             0: a quarter of MemoryLimit, or 1 GiB
 //	Cache        directory for plans and compiled kernels, or     cache=off
 //	             "off"; "": MILLRACE_CACHE, else millrace in
-//	             the user's cache directory
+//	             the user's cache directory; one that cannot be
+//	             used, such as a file, is told to Trace.Error and
+//	             counted in Stats().Cache, and there is no cache
 //	CacheLimit   bytes it may take; 0: 512 MiB                    cachelimit=64MiB
 //	Check        run each new plan fused and op by op, compare    check
 //	Lines        keep the caller's line of every op               lines

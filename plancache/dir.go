@@ -53,6 +53,9 @@ func openPrivate(dir string) (*os.Root, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		if is, bad := os.Stat(dir); bad == nil && !is.IsDir() {
+			return nil, refuseFile(dir)
+		}
 		return nil, err
 	}
 	named, err := os.Lstat(dir)
@@ -77,6 +80,9 @@ func openPrivate(dir string) (*os.Root, error) {
 	if named.Mode()&os.ModeSymlink != 0 { // the link may lead to something that cannot be opened
 		return nil, refuseLink(path)
 	}
+	if !named.IsDir() {
+		return nil, refuseFile(path)
+	}
 	inner, err := outer.OpenRoot(folder)
 	if err != nil {
 		return nil, err
@@ -92,13 +98,17 @@ func refuseLink(path string) error {
 	return &RefusedError{path, "is a symbolic link", "give the directory that it leads to"}
 }
 
+func refuseFile(path string) error {
+	return &RefusedError{path, "is a file", "remove it or name a directory"}
+}
+
 // check checks an open directory; named is what had its name just before.
 func check(path string, named os.FileInfo, open *os.Root) error {
 	switch {
 	case named.Mode()&os.ModeSymlink != 0:
 		return refuseLink(path)
 	case !named.IsDir():
-		return &RefusedError{path, "is a file", "remove it"}
+		return refuseFile(path)
 	}
 	is, err := open.Stat(".")
 	if err != nil {

@@ -59,6 +59,12 @@ func TestRefusedDirectories(t *testing.T) {
 			}
 			return dir + "/c"
 		}},
+		{"a file", "is a file", func(t *testing.T, dir string) string {
+			if err := os.WriteFile(dir+"/c", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return dir + "/c"
+		}},
 		{"folder is a file", "is a file", func(t *testing.T, dir string) string {
 			mkdir(t, dir+"/c", 0o700)
 			if err := os.WriteFile(filepath.Join(dir, "c", folder), nil, 0o600); err != nil {
@@ -96,9 +102,6 @@ func TestRefusedDirectories(t *testing.T) {
 				t.Errorf("no path in %q", err)
 			}
 			var refused *RefusedError
-			if k.name == "folder is a file" && !errors.As(err, &refused) {
-				return // opening it as a directory has failed already
-			}
 			if !errors.As(err, &refused) || refused.Why == "" || !strings.Contains(err.Error(), k.why) || !strings.Contains(err.Error(), Variable) {
 				t.Errorf("got %v, want %s and what to do", err, k.why)
 			}

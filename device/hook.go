@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Hook calls a hook of the user's, mostly in the middle of something: locks are
-// held, a plan is half bound. A panic there waits until the engine is in order
-// again and goes on from there: see unlock.
+// Hook calls a user's hook. Locks may be held and a plan may be half bound at that moment. Hook
+// therefore keeps a panic of the hook until the engine is consistent again; Rethrow then continues
+// it.
 func (d *Base) Hook(call func()) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -21,7 +21,7 @@ func (d *Base) Hook(call func()) {
 	call()
 }
 
-// Rethrow goes on with the panic of a hook, if there was one.
+// Rethrow continues the panic of a hook, if there was one.
 func (d *Base) Rethrow() {
 	if d.hookPanic.Load() == nil {
 		return
@@ -31,7 +31,7 @@ func (d *Base) Rethrow() {
 	}
 }
 
-// ended tells the profile of what ends now.
+// ended passes a span that ends now to the profile.
 func (d *Base) ended(s profile.Span) {
 	if d.Profile != nil {
 		s.Start = time.Now().Add(-s.Took)
@@ -39,7 +39,7 @@ func (d *Base) ended(s profile.Span) {
 	}
 }
 
-// errorNote is what an event that failed notes.
+// errorNote adds the error, if any, to the note of an event.
 func errorNote(note string, err error) string {
 	if err == nil {
 		return note
@@ -50,7 +50,7 @@ func errorNote(note string, err error) string {
 	return note + err.Error()
 }
 
-// OnCompile tells of a kernel that a compiler finished, or failed.
+// OnCompile reports that a compiler finished a kernel, or failed.
 func (d *Base) OnCompile(k runtime.Kernel, seconds float64, err error) {
 	took := time.Duration(seconds * 1e9)
 	d.ended(profile.Span{Row: profile.RowCompile, Kind: profile.Compile, Took: took, Key: k.Key(), Note: errorNote("", err)})
@@ -59,15 +59,15 @@ func (d *Base) OnCompile(k runtime.Kernel, seconds float64, err error) {
 	}
 }
 
-// keyText is a kernel's key in hex.
+// keyText is a kernel's key in hexadecimal.
 func keyText(key uint64) string { return fmt.Sprintf("%016x", key) }
 
-// TellsTune reports that somebody wants to hear of tuning.
+// TellsTune reports whether a profile or a hook wants the steps of tuning.
 func (d *Base) TellsTune() bool {
 	return d.Profile != nil || d.Opts.Trace != nil && d.Opts.Trace.Tune != nil
 }
 
-// OnTune tells of a step of tuning; who calls it has asked TellsTune.
+// OnTune reports a step of tuning. The caller has checked TellsTune.
 func (d *Base) OnTune(key uint64, ev TuneEvent) {
 	d.ended(profile.Span{Row: profile.RowTune, Kind: profile.Tune, Took: ev.Elapsed * time.Duration(ev.Runs), Key: key,
 		Note: errorNote(ev.Step+" "+ev.Candidate, ev.Err)})
@@ -80,7 +80,7 @@ func (d *Base) OnTune(key uint64, ev TuneEvent) {
 	}
 }
 
-// OnError tells of a fault.
+// OnError reports a fault.
 func (d *Base) OnError(err error) {
 	if d.Profile != nil {
 		d.ended(profile.Span{Row: profile.RowFault, Kind: profile.Fault, Note: err.Error()})
@@ -90,7 +90,7 @@ func (d *Base) OnError(err error) {
 	}
 }
 
-// OnExplore tells of a plan that was made.
+// OnExplore reports a new plan.
 func (d *Base) OnExplore(ev ExploreEvent) {
 	note := ev.Plan
 	if ev.Background {
@@ -102,7 +102,7 @@ func (d *Base) OnExplore(ev ExploreEvent) {
 	}
 }
 
-// OnCache tells of what the cache or a bundle did, and of its faults.
+// OnCache reports an action of the cache or a bundle, and its faults.
 func (d *Base) OnCache(e plancache.Event) {
 	d.ended(profile.Span{Row: profile.RowCache, Kind: profile.Cache, Took: e.Elapsed, Of: int(e.Bytes), Note: errorNote(e.Kind+" "+string(e.Outcome), e.Err)})
 	if t := d.Opts.Trace; t != nil && t.Cache != nil {
@@ -110,18 +110,18 @@ func (d *Base) OnCache(e plancache.Event) {
 			t.Cache(CacheEvent{Kind: e.Kind, Outcome: string(e.Outcome), Bytes: e.Bytes, Elapsed: e.Elapsed, Err: e.Err})
 		})
 	}
-	if e.Err != nil && e.Outcome != plancache.Foreign { // which is no fault
+	if e.Err != nil && e.Outcome != plancache.Foreign { // Foreign is no fault
 		d.OnError(e.Err)
 	}
 }
 
-// TellsFlush reports that somebody wants to hear of flushes, or of the launches that they
-// bring about: bound recordings are no single call then, of which nobody would hear.
+// TellsFlush reports whether a profile or a hook wants flushes, or the launches of flushes. In that
+// case a bound recording does not run as one call, which would hide its launches.
 func (d *Base) TellsFlush() bool {
 	return d.Watched() || d.Opts.Trace != nil && d.Opts.Trace.Flush != nil
 }
 
-// OnFlush tells of a segment; who calls it has asked TellsFlush.
+// OnFlush reports a segment that ran. The caller has checked TellsFlush.
 func (d *Base) OnFlush(ev FlushEvent) {
 	if d.Profile != nil {
 		note := ev.Reason + ", plan " + ev.Plan

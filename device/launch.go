@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Launch has the driver run a list for a stream. of is what is known of the list, nil
-// where it will hardly run again. Who watches has some of its runs done launch by launch.
+// Launch makes the driver run a list for a stream. of holds the profile's knowledge of the list;
+// nil if the list will hardly run again. If the device is watched, some runs go launch by launch,
+// which times each of them.
 func (d *Base) Launch(list []runtime.Launch, of *profile.List, by Submitter) error {
 	if !d.Watched() || len(list) == 0 {
 		return d.Driver.Run(list)
@@ -34,7 +35,7 @@ func (d *Base) Launch(list []runtime.Launch, of *profile.List, by Submitter) err
 		}
 		begun := time.Now()
 		err := d.Driver.Run(list[at : at+n])
-		if err == nil && !d.Caps.Exact { // which may still be at it
+		if err == nil && !d.Caps.Exact { // the device may still be running it
 			err = d.Driver.Wait(false)
 		}
 		if err != nil {
@@ -61,17 +62,17 @@ func (d *Base) Launch(list []runtime.Launch, of *profile.List, by Submitter) err
 	return nil
 }
 
-// Submitter is who has launches run: a stream by its number, 0 for none, and the number of
-// its segment, 0 where it is not known.
+// Submitter identifies the origin of launches: the number of a stream (0: none) and of its segment
+// (0: not known).
 type Submitter struct{ Stream, Segment uint64 }
 
-// Watched reports that somebody wants to know of launches.
+// Watched reports whether a profile or a hook wants to know of launches.
 func (d *Base) Watched() bool { return d.Profile != nil || d.tellsRun() }
 
 func (d *Base) tellsRun() bool { return d.Opts.Trace != nil && d.Opts.Trace.Run != nil }
 
-// Ran tells of a list that ran as a whole, which began at start and has ended, or is
-// handed over, by now.
+// Ran reports a list that ran as a whole. It began at start and has ended by now, or the device has
+// taken it over.
 func (d *Base) Ran(kernels int, of *profile.List, by Submitter, start time.Time) {
 	d.Profile.Whole(of, profile.Row(by.Stream), start, kernels, d.Caps.Exact)
 	if d.tellsRun() {

@@ -18,16 +18,15 @@ const (
 	FusionOff                      // one kernel per op
 )
 
-// ExploreMode says when the best plan of a new segment is searched for.
+// ExploreMode says when the engine searches the best plan of a new segment.
 type ExploreMode uint8
 
 const (
-	// ExploreBackground: the segment runs at once, by the best plan where that
-	// is quickly found, else by a greedy one until the search in the background
-	// has found the best.
+	// ExploreBackground: the segment runs at once. It uses the best plan if that is found quickly;
+	// else a greedy plan until the background search has found the best one.
 	ExploreBackground ExploreMode = iota
-	// ExploreWait: the first run waits for the search. So it does where the
-	// program waits for compilers.
+	// ExploreWait: the first run waits for the search. This is also the behavior if the program
+	// waits for compilers.
 	ExploreWait
 )
 
@@ -35,29 +34,29 @@ const (
 // everything automatic.
 type Options struct {
 	Device      string               // driver name; "": MILLRACE_DEVICE, else "cpu"
-	Adapter     string               // part of an adapter's name, where there are several
-	Isolate     bool                 // whether a GPU's driver has a process of its own
+	Adapter     string               // part of an adapter's name, to choose among several
+	Isolate     bool                 // run a GPU's driver in a process of its own
 	Subgroups   runtime.SubgroupMode // whether a GPU's shaders use subgroups
 	Threads     int                  // CPU worker threads, at most 1024; 0: GOMAXPROCS
-	Compile     runtime.CompileMode  // who makes code for the CPU's tier 1, and whether runs wait for it
+	Compile     runtime.CompileMode  // what makes code for the CPU's tier 1, and whether runs wait for it
 	Tier        Tier                 // which tier of the CPU device runs
 	Explore     ExploreMode          // whether a segment's first run waits for its best plan
 	Fusion      FusionMode           //
-	Denormals   ir.Denormals         // what the CPU's arithmetic makes of denormal numbers
+	Denormals   ir.Denormals         // how the CPU's arithmetic treats denormal numbers
 	Tune        TuneMode             // when ways to run a kernel are compared
-	TuneBudget  time.Duration        // that this may take in all; 0: 10 s in the background, else no limit
+	TuneBudget  time.Duration        // most time for tuning in all; 0: 10 s in the background, else no limit
 	QueueCap    int                  // ops after which eager code is cut, at most 256; 0: 64, growing to a loop's end
 	MemoryLimit int64                // bytes of device memory; 0: no limit
 	PinnedLimit int64                // bytes that recipes may pin; 0: a quarter of MemoryLimit, or 1 GiB
 	Cache       string               // directory of the plan cache; "" or "off": none
 	CacheLimit  int64                // bytes it may take; 0: 512 MiB
 	Check       bool                 // run every new plan fused and op by op once, and compare
-	Lines       bool                 // remember the caller's line of every op, not only of bad ones
-	Report      bool                 // remember what runs, for a report
+	Lines       bool                 // store the caller's line of every op, not only of failed ones
+	Report      bool                 // record what runs, for a report
 	Trace       *Trace               // hooks; nil: none
 }
 
-// Validate reports all that is wrong with the options.
+// Validate returns an error that lists all problems of the options.
 func (o *Options) Validate() error {
 	var errs []error
 	for _, n := range []struct {
@@ -95,8 +94,8 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Forbid takes compilers, or machine code made in the process, from those who make
-// code by o. Who waits for code waits for the others'.
+// Forbid removes compilers, machine code made in the process, or both from o.Compile. A mode that
+// waits for code then waits for the other kind.
 func Forbid(o Options, compilers, native bool) Options {
 	c, n := o.Compile.C() && !compilers, o.Compile.Native() && !native
 	switch {
@@ -118,14 +117,13 @@ func Forbid(o Options, compilers, native bool) Options {
 	return o
 }
 
-// maxThreads is more than machines have processors: a larger number is a slip, and so
-// many threads, with the memory of each, would be the machine's end.
+// maxThreads is more than machines have processors. A larger number is a mistake, and the memory of
+// so many threads could bring the machine down.
 const maxThreads = 1024
 
-// maxQueueCap keeps relative ids below 2^15, up to which remembered plans name
-// results that they write because they were asked for (fusion.Record): a queue has
-// up to 4 times the cap's items, each of up to 4 ids, and the last
-// op may add the recipes of 3 operands, each of one such segment.
+// maxQueueCap keeps relative ids below 2^15, the limit of the ids by which remembered plans name
+// requested results (fusion.Record). A queue holds up to 4 times the cap's items, each with up to 4
+// ids, and the last op may add the recipes of 3 operands, each as long as such a segment.
 const maxQueueCap = 256
 
 // Tier chooses how the CPU device runs kernels.
@@ -134,10 +132,10 @@ type Tier uint8
 const (
 	TierAuto        Tier = iota // interpreted until compiled
 	TierInterpreter             // tier 0 only
-	TierCompiled                // tier 1; runs wait for whatever compiles
+	TierCompiled                // tier 1; runs wait for the code
 )
 
-// TuneMode says when ways to run a kernel are compared.
+// TuneMode says when the tuner compares ways to run a kernel.
 type TuneMode uint8
 
 const (

@@ -13,8 +13,8 @@ import (
 // docRow is a row of the first table of docs/options.md.
 type docRow struct{ key, field, values, def string }
 
-// TestOptionsDoc: docs/options.md has a row for every option, with its key, field, values,
-// default and limit as they are here.
+// TestOptionsDoc checks that docs/options.md has a row for every option, with its key, field,
+// values, default and limit.
 func TestOptionsDoc(t *testing.T) {
 	text, err := os.ReadFile("../docs/options.md")
 	if err != nil {

@@ -22,8 +22,8 @@ type option struct {
 	set  func(*Options, string) bool
 }
 
-// options is the one list of keys: String prints in its order, ParseOptions
-// reads by it, and errors quote it.
+// options is the only list of keys: String prints in its order, ParseOptions reads by it, and
+// errors quote it.
 var options = []option{
 	{"adapter", "part of an adapter's name", "the adapter of a GPU, where there are several",
 		func(o *Options) string { return quoteOption(o.Adapter) },
@@ -87,7 +87,7 @@ func enumOption[E ~uint8](key, what string, names []string, field func(*Options)
 			if int(e) < len(names) {
 				return names[e]
 			}
-			return strconv.Itoa(int(e)) // Validate refuses it
+			return strconv.Itoa(int(e)) // Validate rejects it
 		},
 		func(o *Options, s string) bool {
 			for i, n := range names {
@@ -128,8 +128,8 @@ func boolOption(key, what string, field func(*Options) *bool) option {
 		}}
 }
 
-// byteUnits are the suffixes of sizes, largest first so that String finds the
-// one that divides.
+// byteUnits are the suffixes of sizes, largest first: String takes the first one that divides the
+// size.
 var byteUnits = []struct {
 	suffix string
 	bytes  int64
@@ -166,7 +166,7 @@ func bytesOption(key, what string, field func(*Options) *int64) option {
 		}}
 }
 
-// quoteOption quotes a value that would otherwise be cut at its punctuation.
+// quoteOption quotes a value that contains punctuation at which ParseOptions would cut it.
 func quoteOption(s string) string {
 	if strings.ContainsAny(s, `,="`) || s != strings.TrimSpace(s) {
 		return strconv.Quote(s)
@@ -179,8 +179,8 @@ func quoteOption(s string) string {
 	return s
 }
 
-// String is the text form, which [ParseOptions] reads: the device, a colon,
-// and the fields that are not zero as key=value pairs. Trace is not part of it.
+// String returns the text form that [ParseOptions] reads: the device, a colon, and the nonzero
+// fields as key=value pairs. Trace is not part of it.
 func (o Options) String() string {
 	var b strings.Builder
 	b.WriteString(o.Device)
@@ -194,9 +194,9 @@ func (o Options) String() string {
 	return b.String()
 }
 
-// ParseOptions reads what String prints: "cpu", "cpu:threads=2,compile=wait".
-// A key alone, as in "cpu:check", means true. The error lists every problem
-// and, for an unknown key, the keys there are.
+// ParseOptions reads the text that String prints, such as "cpu" or "cpu:threads=2,compile=wait". A
+// key alone, as in "cpu:check", means true. The error lists every problem; for an unknown key it
+// lists the valid keys.
 func ParseOptions(s string) (Options, error) {
 	var o Options
 	var errs []error
@@ -209,7 +209,7 @@ func ParseOptions(s string) (Options, error) {
 		key, value, has := strings.Cut(field, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if key == "" && !has {
-			continue // a comma too many
+			continue // an extra comma
 		}
 		opt := findOption(key)
 		switch {
@@ -242,7 +242,7 @@ func ParseOptions(s string) (Options, error) {
 	return o, nil
 }
 
-// cutOption takes the text up to the next comma outside quotes.
+// cutOption splits the text at the first comma outside quotes.
 func cutOption(s string) (field, rest string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {

@@ -41,7 +41,8 @@ func TestOptionsText(t *testing.T) {
 	}
 }
 
-// Every problem is told at once, and unknown keys name the valid ones.
+// TestOptionsErrors checks that one error lists every problem, and names the valid keys for an
+// unknown one.
 func TestOptionsErrors(t *testing.T) {
 	_, err := ParseOptions("cpu:thread=2,compile=maybe,queue=x,memory=-1,lines,lines,memory=1")
 	if err == nil {
@@ -111,8 +112,8 @@ func TestOptionsRoundTrip(t *testing.T) {
 	}
 }
 
-// What is forbidden is not done, what the program forbids stays forbidden, and who
-// waits waits on.
+// TestForbid checks that a forbidden way is not used, that a way forbidden by the program stays
+// forbidden, and that a mode that waits still waits.
 func TestForbid(t *testing.T) {
 	for _, c := range []struct {
 		text              string

@@ -8,29 +8,29 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// looseLimit bounds the programs that no plan has: those of single ops, which whoever
-// runs op by op will want again in a moment.
+// looseLimit bounds the programs that belong to no plan. They are programs of single ops, which an
+// op-by-op run is likely to need again soon.
 const looseLimit = 512
 
-// programs are those of a device's plans, and some more. Plans share them. The driver
-// is told of each that goes: it has been told of all that are not here.
+// programs holds the programs of a device's plans, shared between plans, and a limited number of
+// others. The driver is told of each program that is dropped.
 type programs struct {
 	mu    sync.Mutex
 	byKey map[uint64][]*shared
-	loose int    // how many no plan has
-	uses  uint64 // of any
+	loose int    // number of programs without a plan
+	uses  uint64 // number of requests, as a clock
 }
 
 // shared is a program with the number of known plans that use it.
 type shared struct {
 	prog  runtime.Program
-	text  string // of its kernel
+	text  string // text of its kernel
 	plans int
-	used  uint64 // when it was asked for last
+	used  uint64 // value of the clock at the last request
 }
 
-// Program builds a kernel, or finds the program that an equal kernel has, for
-// that many plans more. It returns the kernel's text, too: printing it takes its time.
+// Program builds a kernel, or returns the program of an equal kernel, and adds plans to its number
+// of plans. It also returns the kernel's text, which takes time to print.
 func (d *Base) Program(k runtime.Kernel, plans int) (runtime.Program, string, error) {
 	x := &d.progs
 	key, text := k.Key(), k.String()
@@ -61,11 +61,11 @@ func (d *Base) Program(k runtime.Kernel, plans int) (runtime.Program, string, er
 	return p, text, nil
 }
 
-// Retire is the end of a plan: it will not be found any more. The driver is told
-// of the programs that no other one uses.
+// Retire drops the programs of a plan that will not be found again. The driver is told of those
+// that no other plan uses.
 func (d *Base) Retire(progs []runtime.Program) { d.release(progs, false) }
 
-// Spend is retire for a plan that is made anew at each run: its programs stay for a while.
+// Spend is Retire for a plan that is made again at each run: its programs stay for a while.
 func (d *Base) Spend(progs []runtime.Program) { d.release(progs, true) }
 
 func (d *Base) release(progs []runtime.Program, keep bool) {
@@ -90,8 +90,8 @@ func (d *Base) release(progs []runtime.Program, keep bool) {
 	}
 }
 
-// loosened counts a program that no plan has. Where there are too many, those go that
-// nobody asked for lately. The lock is held.
+// loosened counts a program that lost its last plan. Above the limit it drops the least recently
+// requested ones. The caller holds the lock.
 func (d *Base) loosened() {
 	x := &d.progs
 	if x.loose++; x.loose <= looseLimit {
@@ -112,7 +112,7 @@ func (d *Base) loosened() {
 	x.loose -= len(list) / 2
 }
 
-// forget drops a program, and tells the driver. The lock is held.
+// forget drops a program and tells the driver. The caller holds the lock.
 func (d *Base) forget(s *shared) {
 	x := &d.progs
 	key := s.prog.Kernel().Key()

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Trace has a hook for each thing the engine does. Hooks are called
-// synchronously and must not call the engine. Nil ones are skipped. A panic goes
-// on where the engine's work for the call ends.
+// Trace has a hook for each kind of engine event. The engine calls hooks synchronously, and a hook
+// must not call the engine. Nil hooks are skipped. A panic of a hook continues when the engine's
+// work for the current call ends.
 type Trace struct {
 	Flush   func(FlushEvent)
 	Run     func(RunEvent)
@@ -17,7 +17,7 @@ type Trace struct {
 	Error   func(error) // once per fault
 }
 
-// FlushEvent tells of one segment that ran.
+// FlushEvent describes one segment that ran.
 type FlushEvent struct {
 	Device  uint64 // number of the device in the process
 	Stream  uint64 // number of the stream on its device
@@ -26,32 +26,32 @@ type FlushEvent struct {
 	Ops     int
 	Kernels int
 	Hit     bool   // the plan was known
-	Plan    string // how it was made: "best", "greedy", "unfused"
+	Plan    string // how the plan was made: "best", "greedy", "unfused"
 	Start   time.Time
 	Elapsed time.Duration
 }
 
-// RunEvent tells of launches that ran, or that a device that works by itself was given.
+// RunEvent describes launches that ran, or that an asynchronous device accepted.
 type RunEvent struct {
 	Device   uint64
-	Stream   uint64 // 0: of none
-	Segment  uint64 // whose launches they are, or the first of several segments; 0 where that is not known
+	Stream   uint64 // 0: no stream
+	Segment  uint64 // the launches' segment, or the first of several; 0 if not known
 	Kernels  int
-	Launches []LaunchEvent // one by one, in runs that are timed so: see profile.List.Due
+	Launches []LaunchEvent // each launch, in runs that are timed launch by launch: see profile.List.Due
 	Start    time.Time
 	Elapsed  time.Duration
 }
 
-// LaunchEvent tells of one launch.
+// LaunchEvent describes one launch.
 type LaunchEvent struct {
 	Kernel  string // key, in hex
-	Name    string // of its ops
-	Chain   int    // how many launches ran together tile by tile, this one first
+	Name    string // made of the names of its ops
+	Chain   int    // number of launches that ran together tile by tile, this one first
 	Start   time.Time
 	Elapsed time.Duration
 }
 
-// ExploreEvent tells of a plan that was made.
+// ExploreEvent describes a new plan.
 type ExploreEvent struct {
 	Ops        int
 	Kernels    int
@@ -60,28 +60,27 @@ type ExploreEvent struct {
 	Elapsed    time.Duration
 }
 
-// CompileEvent tells of a kernel that a compiler finished, or failed.
+// CompileEvent describes a kernel that a compiler finished, or failed to compile.
 type CompileEvent struct {
 	Kernel  string // key, in hex
 	Elapsed time.Duration
 	Err     error
 }
 
-// TuneEvent tells of a step of tuning.
+// TuneEvent describes a step of tuning.
 type TuneEvent struct {
 	Kernel    string // key, in hex
-	Candidate string // the way to run it
-	// Step: "checked", it gives the results of the device's own way; "timed", a
-	// sample of runs was taken; "refused"; "chosen", launches run by it from now on.
+	Candidate string // the way to run the kernel
+	// Step is "checked": it gives the results of the device's own way; "timed": a sample of runs
+	// was timed; "refused"; or "chosen": launches use it from now on.
 	Step    string
-	Known   bool          // it was chosen by what an earlier process timed, or a bundle
-	Runs    int           // of the sample
-	Elapsed time.Duration // a run
-	Err     error         // why it was refused
+	Known   bool          // chosen by the timings of an earlier process or of a bundle
+	Runs    int           // number of runs in the sample
+	Elapsed time.Duration // time of one run
+	Err     error         // reason for "refused"
 }
 
-// CacheEvent tells of one thing that the cache on disk, or a bundle, did or
-// could not do.
+// CacheEvent describes one action of the cache on disk or of a bundle, or its failure.
 type CacheEvent struct {
 	Kind    string // of the entry: "plan", "tuning", "object", "compiler"; "" for the cache itself
 	Outcome string // "hit", "miss", "damaged", "refused", "written", "evicted" or "failed"; of bundles "bundled" or "foreign"

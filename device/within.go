@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-go/millrace/operror"
 )
 
-// Within calls f, which may wait for the device, and returns its error; or that of
-// ctx as soon as ctx is done. Then f goes on by itself, and what it would have
-// returned counts as an error that nobody has seen. A nil ctx is never done.
+// Within calls f, which may wait for the device, and returns its error, or the error of ctx as soon
+// as ctx is done. In the second case f continues in the background, and its error counts as unseen.
+// A nil ctx is never done.
 func (d *Base) Within(ctx context.Context, f func() error) error {
 	if ctx == nil || ctx.Done() == nil {
 		return f()
@@ -21,7 +21,7 @@ func (d *Base) Within(ctx context.Context, f func() error) error {
 	go func() {
 		var err error
 		defer func() {
-			if r := recover(); r != nil { // of a hook: it is the caller's turn, or the next one's
+			if r := recover(); r != nil { // a panic of a hook: the caller, or the next call, continues it
 				d.hookPanic.CompareAndSwap(nil, &r)
 			}
 			done <- err
@@ -36,7 +36,7 @@ func (d *Base) Within(ctx context.Context, f func() error) error {
 		go func() {
 			var e *operror.Error
 			if errors.As(<-done, &e) {
-				operror.Unsee(e) // Err and Sync tell of it
+				operror.Unsee(e) // Err and Sync report it
 			}
 		}()
 		return ctx.Err()

@@ -2,12 +2,13 @@ package memory
 
 import "github.com/millrace-go/millrace/lane"
 
-// A bound recording writes over memory that a handle names, again and again, and reads
-// what others of its stream write. So it is a reader that those know of.
+// A bound recording reads the memory of its stream's handles and overwrites some of it in every
+// run. It therefore counts as a reader of those blocks, and the other users of its stream know of
+// this reader.
 
-// Bind adds a reader that is a bound recording, whose runs are the lane's. It reports
-// whether other bound recordings of that lane may write over the block all the same; to
-// those of other lanes it is a reader like any.
+// Bind adds a bound recording as a reader of b; l is the lane on which the recording runs. It
+// reports whether other bound recordings of l may overwrite the block nevertheless. For bound
+// recordings of other lanes the new reader counts like any reader.
 func (b *Block) Bind(l *lane.Lane) (known bool) {
 	b.Retain()
 	b.Mem.mu.Lock()
@@ -20,7 +21,7 @@ func (b *Block) Bind(l *lane.Lane) (known bool) {
 	return true
 }
 
-// Unbind is the end of that; known is what Bind said.
+// Unbind removes the reader that Bind added. known is the result of that Bind.
 func (b *Block) Unbind(known bool) {
 	if known {
 		b.Mem.mu.Lock()
@@ -32,8 +33,8 @@ func (b *Block) Unbind(known bool) {
 	b.Release()
 }
 
-// Alone reports that nobody reads the block but the value that has it and bound
-// recordings of the lane, and that no job uses it but the lane's.
+// Alone reports whether the block has no readers except its value and bound recordings of the lane,
+// and no job of another lane uses it.
 func (b *Block) Alone(by *lane.Lane) bool {
 	return b.Refs.Load() == 1+b.bound.Load() && b.Quiet(by)
 }

@@ -9,40 +9,40 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Block is one device buffer and who reads it. Readers are handles, recipes
-// and queued ops; when the last one goes the buffer returns to the pool. A
-// block whose readers were dropped without a word is found by the collector.
+// Block is one device buffer with a count of its readers: handles, recipes and queued ops. The
+// buffer returns to the pool when the last reader is released. If readers are dropped without a
+// release, the garbage collector finds the block.
 type Block struct {
 	Mem    *Pool
 	Buf    runtime.Buffer
 	Bytes  int64
 	Refs   atomic.Int32
-	Held   atomic.Int64                  // how many of the readers are handles, and how many recipes
-	pinned bool                          // recipes hold it and no handle does; under the pool's lock
-	Fault  atomic.Pointer[operror.Error] // the job that should have written it failed
-	uses   atomic.Int32                  // one while it has readers, and one for each job that is not done
-	abroad atomic.Int32                  // of these jobs, those of other streams than home
-	Home   *lane.Lane                    // of the stream it was made on
-	writer atomic.Pointer[lane.Lane]     // of the stream whose job writes it; nil where the host did
-	seq    atomic.Uint64                 // that job's number
-	tok    atomic.Pointer[token]         // set once the collector watches it, see young.go
-	place  uint32                        // in the list of young ones
-	reads  atomic.Uint64                 // by the host, that are done: see ReleaseRead
-	bound  atomic.Int32                  // of the readers, those that Bind made, for one lane
+	Held   atomic.Int64                  // number of readers that are handles (high 32 bits) and that are recipes (low 32 bits)
+	pinned bool                          // held by recipes and by no handle; under the pool's lock
+	Fault  atomic.Pointer[operror.Error] // set if the job that should have written the block failed
+	uses   atomic.Int32                  // one while the block has readers, plus one for each unfinished job
+	abroad atomic.Int32                  // unfinished jobs of streams other than Home
+	Home   *lane.Lane                    // lane of the stream that made the block
+	writer atomic.Pointer[lane.Lane]     // lane of the job that writes the block; nil if the host wrote it
+	seq    atomic.Uint64                 // number of that job in its lane
+	tok    atomic.Pointer[token]         // set once the collector watches the block, see young.go
+	place  uint32                        // index in the list of recent blocks
+	reads  atomic.Uint64                 // finished reads by the host: see ReleaseRead
+	bound  atomic.Int32                  // readers added by Bind, all for one lane
 	binder *lane.Lane                    // that lane; under the pool's lock
-	Dense  Storage                       // the whole block, row-major
+	Dense  Storage                       // view of the whole block, row-major
 
 	By Maker // nil for host data
-	ID int32 // relative id it had there
+	ID int32 // relative id of the block in By
 }
 
-// Maker is what computed a block, for whoever asks how.
+// Maker computed a block and can explain how.
 type Maker interface {
-	// Explain tells how the result of that relative id came to be.
+	// Explain tells how the result with that relative id was computed.
 	Explain(id int32) string
 }
 
-// Storage is memory seen through a layout. The view of a dense tensor is nil.
+// Storage is a block seen through a layout. View is nil for a dense tensor.
 type Storage struct {
 	*Block
 	View *fusion.View
@@ -51,19 +51,19 @@ type Storage struct {
 // Retain adds a reader.
 func (b *Block) Retain() { b.Refs.Add(1) }
 
-// Written is when the job that writes the block has run.
+// Written is the moment at which the job that writes the block has run.
 func (b *Block) Written() lane.Moment { return lane.After(b.writer.Load(), b.seq.Load()) }
 
-// WrittenNext notes that the lane's next job writes the block, and uses it. The lane's
-// stream's lock is held until that is submitted.
+// WrittenNext notes that the next job of the lane writes the block, and counts that job as a user.
+// The caller holds the lock of the lane's stream until it has submitted the job.
 func (b *Block) WrittenNext(by *lane.Lane) {
 	b.Hold(by)
 	b.writer.Store(by)
 	b.seq.Store(by.Next + 1)
 }
 
-// Failed is why the block was not written, as far as anybody knows: while a job is to
-// write it, what it says is of an operand that lay there.
+// Failed returns the known reason why the block was not written. While a job still has to write the
+// block, Fault belongs to the block's previous contents, and Failed returns nil.
 func (b *Block) Failed() *operror.Error {
 	if e := b.Fault.Load(); e != nil && b.Written().Passed() {
 		return e
@@ -71,7 +71,7 @@ func (b *Block) Failed() *operror.Error {
 	return nil
 }
 
-// Hold keeps the buffer from the pool while a job of a lane uses it.
+// Hold counts a job of the lane as a user, which keeps the buffer out of the pool.
 func (b *Block) Hold(by *lane.Lane) {
 	b.uses.Add(1)
 	if by != b.Home {
@@ -79,7 +79,7 @@ func (b *Block) Hold(by *lane.Lane) {
 	}
 }
 
-// Unhold is the end of that. The last use gives the buffer back.
+// Unhold ends one Hold. The last use returns the buffer to the pool.
 func (b *Block) Unhold(by *lane.Lane) {
 	if by != b.Home {
 		b.abroad.Add(-1)
@@ -93,8 +93,8 @@ func (b *Block) unuse() {
 	}
 }
 
-// Quiet reports that no job but those of a lane, which come before the next one
-// there, uses the block.
+// Quiet reports whether no job uses the block except those of the lane, all of which run before
+// that lane's next job.
 func (b *Block) Quiet(by *lane.Lane) bool {
 	if by == b.Home {
 		return b.abroad.Load() == 0
@@ -102,8 +102,8 @@ func (b *Block) Quiet(by *lane.Lane) bool {
 	return b.uses.Load() <= 1
 }
 
-// RetainLive adds a reader unless the last one is gone, as it may be while a job
-// that was started before still runs: the buffer then stays until the job ends.
+// RetainLive adds a reader unless the last reader is gone. That can happen while an earlier job
+// still runs; the buffer then stays until that job ends.
 func (b *Block) RetainLive() bool {
 	for {
 		n := b.Refs.Load()
@@ -125,18 +125,18 @@ func (b *Block) Release() {
 	}
 }
 
-// ReleaseRead drops a reader that copied elements to the host itself. A weak
-// pointer that has turned nil orders nothing in Go's memory model: the token
-// tells whoever gives the buffer back then that the copy is done.
+// ReleaseRead drops a reader that copied elements to the host itself. In Go's memory model, a weak
+// pointer that has turned nil orders nothing. The atomic counter in the token therefore tells the
+// goroutine that frees the buffer that the copy is done.
 func (b *Block) ReleaseRead() {
-	b.reads.Add(1) // before the token is looked for: who makes one looks afterwards
+	b.reads.Add(1) // before the load of the token: the goroutine that makes a token reads this counter afterwards
 	if t := b.token(); t != nil {
 		t.reads.Add(1)
 	}
 	b.Release()
 }
 
-// token is nil where the collector does not watch the block.
+// token returns the token of a block that the collector watches, else nil.
 func (b *Block) token() *token {
 	if t := b.tok.Load(); t != isYoung && t != isGone {
 		return t
@@ -144,13 +144,13 @@ func (b *Block) token() *token {
 	return nil
 }
 
-// What Block.Held counts.
+// Units of Block.Held.
 const (
 	Recipes = 1
 	Handles = 1 << 32
 )
 
-// Count notes that handles or recipes came to read the block, or went.
+// Count adds change to Held when handles or recipes are added or removed.
 func (b *Block) Count(change int64) {
 	now := b.Held.Load()
 	for !b.Held.CompareAndSwap(now, now+change) {

@@ -5,16 +5,16 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Box is a part of a tensor, and where its elements are in memory.
+// Box is a part of a tensor with the layout of its elements in memory.
 type Box struct {
 	Shape ir.Shape
 	View  fusion.View
 }
 
-// EachBox cuts a tensor into boxes of at most so many elements that are neighbours in
-// row-major order, and gives them in that order; at counts the elements before.
+// EachBox cuts a tensor into boxes of at most most elements that are adjacent in row-major order.
+// It calls use for each box in that order; at is the number of elements before the box.
 func EachBox(shape ir.Shape, view fusion.View, most int, use func(at int64, b Box) error) error {
-	cut, inner := len(shape), 1 // dims from cut on fit whole
+	cut, inner := len(shape), 1 // the dims from cut on fit whole
 	for cut > 0 && inner*shape[cut-1] <= most {
 		cut--
 		inner *= shape[cut]
@@ -24,7 +24,7 @@ func EachBox(shape ir.Shape, view fusion.View, most int, use func(at int64, b Bo
 	}
 	cut--
 	fit := max(most/inner, 1)
-	n := (shape[cut] + fit - 1) / fit // boxes along that dim, of about one size
+	n := (shape[cut] + fit - 1) / fit // boxes along that dim, of about equal size
 	step := (shape[cut] + n - 1) / n
 	b := Box{append(ir.Shape{}, shape...), view}
 	for k := range cut {

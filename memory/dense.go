@@ -11,12 +11,10 @@ import (
 	"github.com/millrace-go/millrace/segment"
 )
 
-// Tensors that lie in memory in another order are made dense by the device that
-// holds them: it walks strides with all its threads, and only what is asked for
-// crosses over to the host.
+// The device makes a tensor dense if its memory has another order: the device walks the strides
+// with all its threads, and only the requested elements are copied to the host.
 
-// DenseCopy is a tensor that is in memory, dense in memory of its own, with one
-// reader. collect is as for Alloc.
+// DenseCopy copies a stored tensor to a new dense block with one reader. For collect see Alloc.
 func (m *Pool) DenseCopy(t *segment.Tensor, st *Storage, collect bool) (*Block, error) {
 	b, err := m.Alloc(m.Bytes(t.DT, t.Shape), collect)
 	if err != nil {
@@ -38,7 +36,7 @@ func (m *Pool) DenseCopy(t *segment.Tensor, st *Storage, collect bool) (*Block, 
 	return b, nil
 }
 
-// copyKernel stores what it loads.
+// copyKernel is a kernel that loads an element and stores it.
 func copyKernel(dt ir.DType) *codegen.Kernel {
 	return &codegen.Kernel{
 		Operands: []codegen.Operand{{Kind: codegen.Input, DT: dt}, {Kind: codegen.Output, DT: dt}},
@@ -47,8 +45,8 @@ func copyKernel(dt ir.DType) *codegen.Kernel {
 	}
 }
 
-// copyBox has the device copy a box of st to the beginning of a block, densely.
-// Nothing else may be about to write either.
+// copyBox copies a box of st densely to the start of a block, on the device. No other job may be
+// about to write either of them.
 func (m *Pool) copyBox(to *Block, dt ir.DType, st *Storage, b Box) error {
 	l, err := m.copying(to, dt, st, b)
 	if err != nil {
@@ -58,7 +56,7 @@ func (m *Pool) copyBox(to *Block, dt ir.DType, st *Storage, b Box) error {
 	return m.Launch([]runtime.Launch{l}, nil, device.Submitter{})
 }
 
-// CopyLaunch is a launch that copies a tensor to the beginning of a block, densely.
+// CopyLaunch returns a launch that copies a tensor densely to the start of a block.
 func (m *Pool) CopyLaunch(to *Block, dt ir.DType, shape ir.Shape, st *Storage) (runtime.Launch, error) {
 	return m.copying(to, dt, st, Box{shape, st.Layout()})
 }
@@ -85,34 +83,34 @@ func (m *Pool) copying(to *Block, dt ir.DType, st *Storage, b Box) (runtime.Laun
 }
 
 const (
-	// pieceBytes are made dense at a time: enough for several threads, and read while
-	// they lie in a cache.
+	// pieceBytes is the size of the pieces that are made dense one at a time: large enough for
+	// several threads, small enough to stay in cache until the host reads it.
 	pieceBytes int64 = 1 << 20
-	// leastPiece is what is asked for where a device has no room for more.
+	// leastPiece is the size to try when the device has no room for more.
 	leastPiece int64 = 64 << 10
 )
 
-// direct reports a view that is taken apart on the host in less time than the device
-// takes to begin: some 16 ns for an element, and 1 ns for a byte that its elements
-// lie among, against a launch, memory for what it writes, and another read.
+// direct reports whether the host gathers the view's elements in less time than the device needs to
+// begin. The host takes about 16 ns per element and 1 ns per byte of the range that the elements
+// span. The device needs a launch, memory for the result and another read.
 func (m *Pool) direct(view *fusion.View, dt ir.DType, shape ir.Shape) bool {
 	lo, hi := extent(view, shape)
 	return 16e-9*float64(shape.Elems())+1e-9*float64(hi-lo+1)*float64(dt.Size()) <= 3*m.Caps.LaunchCost
 }
 
-// densing reads one tensor that lies in another order than its elements'.
+// densing reads one tensor whose memory is not in row-major order.
 type densing struct {
 	m      *Pool
 	dt     ir.DType
 	shape  ir.Shape
 	st     *Storage
-	room   *Block // of the device, for a piece; nil: pieces are taken apart on the host
-	pieces int    // elements of a piece, at most
-	host   []byte // where pieces are taken apart
+	room   *Block // device memory for one piece; nil: the host gathers the pieces
+	pieces int    // most elements of a piece
+	host   []byte // memory in which the host gathers pieces
 }
 
-// dense prepares the reading of a tensor that is in memory. It is nil where there is
-// nothing to be done but to read from element off on.
+// dense prepares the reading of a stored tensor. It returns nil if the elements are already in
+// order; they then start at element off.
 func (m *Pool) dense(dt ir.DType, shape ir.Shape, st *Storage) (r *densing, off int64) {
 	if st.View == nil || shape.Elems() == 0 {
 		return nil, 0
@@ -138,7 +136,8 @@ func (m *Pool) dense(dt ir.DType, shape ir.Shape, st *Storage) (r *densing, off 
 	}
 }
 
-// unable has the rest taken apart on the host.
+// unable frees the device memory, which makes the host gather the remaining pieces, and counts the
+// fallback.
 func (r *densing) unable(err error) {
 	r.drop()
 	r.m.Counts.Fallbacks.Add(1)
@@ -152,13 +151,14 @@ func (r *densing) drop() {
 	}
 }
 
-// each gives use the pieces of the tensor, which lie one behind the other from element at on.
+// each calls use for the pieces of the tensor in row-major order; at is the first element of the
+// piece.
 func (r *densing) each(use func(at int64, b Box) error) error {
 	defer r.drop()
 	return EachBox(r.shape, r.st.Layout(), r.pieces, use)
 }
 
-// read reads a piece.
+// read reads one piece into part.
 func (r *densing) read(part []byte, b Box) error {
 	if r.room != nil {
 		err := r.m.copyBox(r.room, r.dt, r.st, b)
@@ -173,7 +173,7 @@ func (r *densing) read(part []byte, b Box) error {
 	return gather(r.m.Base, part, rowMajor(b.Shape), r.dt, r.st.Buf, b, &r.host)
 }
 
-// ReadDense reads a tensor that is in memory, dense and row-major as Go holds it.
+// ReadDense reads a stored tensor into dst: dense, row-major and in the host's element format.
 func (m *Pool) ReadDense(dst []byte, dt ir.DType, shape ir.Shape, st *Storage) error {
 	if len(dst) == 0 {
 		return nil
@@ -188,8 +188,8 @@ func (m *Pool) ReadDense(dst []byte, dt ir.DType, shape ir.Shape, st *Storage) e
 	})
 }
 
-// EachDense is readDense a part at a time: use is given them one behind the other, in
-// memory that is used again.
+// EachDense is ReadDense in parts. It passes the parts to use in row-major order, all in the same
+// memory.
 func (m *Pool) EachDense(dt ir.DType, shape ir.Shape, st *Storage, use func(at int64, part []byte) error) error {
 	n, size := int64(shape.Elems()), int64(dt.Size())
 	chunk := make([]byte, min(n*size, pieceBytes))
@@ -216,7 +216,7 @@ func (m *Pool) EachDense(dt ir.DType, shape ir.Shape, st *Storage, use func(at i
 	return nil
 }
 
-// Fetch is readDense into new memory.
+// Fetch is ReadDense into new memory.
 func (m *Pool) Fetch(dt ir.DType, shape ir.Shape, st *Storage) ([]byte, error) {
 	data := make([]byte, shape.Elems()*dt.Size())
 	return data, m.ReadDense(data, dt, shape, st)

@@ -9,16 +9,15 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// gather reads a box whose memory is not dense: the range of the buffer that it
-// touches is read and taken apart on the host. to is where in dst, in elements from
-// one to the next along each dimension, its elements go. A wide range is read by
-// halves, so that the host need not hold all that lies between them; room is what it
-// held last.
+// gather reads a box whose memory is not dense. It reads the range of the buffer that the box
+// touches, and the host picks the elements. to holds the strides of the elements in dst, one for
+// each dimension. A wide range is read in halves, which bounds the host memory for the bytes
+// between the elements. room is the host memory of the previous call, for reuse.
 func gather(d *device.Base, dst []byte, to []int64, dt ir.DType, buf runtime.Buffer, b Box, room *[]byte) error {
 	size := int64(dt.Size())
 	lo, hi := extent(&b.View, b.Shape)
 	if (hi-lo+1)*size > rawChunk && len(b.View.Stages) == 0 && hi > lo {
-		wide, reach := 0, int64(0) // the dimension whose ends lie farthest apart
+		wide, reach := 0, int64(0) // the dimension whose ends are farthest apart
 		for k, n := range b.Shape {
 			if far := max(b.View.Stride[k], -b.View.Stride[k]) * int64(n-1); far > reach {
 				wide, reach = k, far
@@ -56,7 +55,7 @@ func gather(d *device.Base, dst []byte, to []int64, dt ir.DType, buf runtime.Buf
 	return nil
 }
 
-// Address is where a view finds the element at an index.
+// Address is the element of the buffer that a view maps an index to.
 func Address(w *fusion.View, at []int) int64 {
 	p := w.Offset
 	for k, i := range at {
@@ -73,7 +72,7 @@ func Address(w *fusion.View, at []int) int64 {
 	return p
 }
 
-// extent is the range of elements a view can touch.
+// extent is the range of elements that a view can touch.
 func extent(w *fusion.View, shape ir.Shape) (lo, hi int64) {
 	span := func(off int64, dims func(k int) int64, stride []int64) (lo, hi int64) {
 		lo, hi = off, off

@@ -5,8 +5,8 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Lend gives use the device's memory in which a tensor that is in memory lies in
-// row-major order, from element off on: its own, or a copy where that has another order.
+// Lend calls use with the device memory that stores a tensor in row-major order, starting at
+// element off. It is the tensor's own memory, or a copy if that has another order.
 func (m *Pool) Lend(dt ir.DType, shape ir.Shape, st *Storage, use func(dev runtime.Device, b runtime.Buffer, off int64) error) error {
 	if st.View == nil {
 		return use(m.Driver, st.Buf, 0)

@@ -8,14 +8,13 @@ import (
 	"github.com/millrace-go/millrace/internal/profile"
 )
 
-// Describer is a Maker that can say in a line what a result is, and where the program
-// asked for it, as far as that is known.
+// Describer is a Maker that describes a result in one line, with the line of the program that
+// recorded it if that is known.
 type Describer interface {
 	Describe(id int32) (what, line string)
 }
 
-// note lists a block for Owners. Those that are gone are dropped when there would be
-// twice as many.
+// note lists a block for Owners. Dead entries are dropped before the list would double.
 func (m *Pool) note(b *Block) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -26,8 +25,8 @@ func (m *Pool) note(b *Block) {
 	m.noted = append(m.noted, weak.Make(b))
 }
 
-// MadeBy notes what computes the block, and which result it is. Where there is a profile,
-// another goroutine may ask at any time.
+// MadeBy notes the maker of the block and the result's id there. On a device with a profile another
+// goroutine may read both at any time.
 func (b *Block) MadeBy(by Maker, id int32) {
 	if b.Mem.Profile == nil {
 		b.By, b.ID = by, id
@@ -38,13 +37,13 @@ func (b *Block) MadeBy(by Maker, id int32) {
 	b.By, b.ID = by, id
 }
 
-// used reports a block whose buffer is not the device's yet.
+// used reports whether the block still has its buffer.
 func (b *Block) used() bool { return b != nil && b.uses.Load() > 0 }
 
-// maxOwners is how many owners are told apart.
+// maxOwners is the number of owners that are told apart.
 const maxOwners = 32
 
-// Owners tells who has memory, the most first. Only a device with a profile knows.
+// Owners lists the owners of memory, largest first. It needs a device with a profile.
 func (m *Pool) Owners() []profile.Owner {
 	type who struct {
 		by Maker

@@ -12,35 +12,35 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// token is the part of a watched block that outlives it.
+// token is the part of a watched block that outlives the block.
 type token struct {
 	buf   runtime.Buffer
 	bytes int64
 	freed atomic.Bool
-	reads atomic.Uint64 // by the host, that are done: see releaseRead
-	index int           // in the device's table
+	reads atomic.Uint64 // finished reads by the host: see ReleaseRead
+	index int           // in Pool.table
 
-	pinned bool // as the block's; under the pool's lock
+	pinned bool // copy of Block.pinned; under the pool's lock
 }
 
-// Pool is the device's view of its live buffers.
+// Pool tracks the live buffers of one device.
 type Pool struct {
 	*device.Base
-	yield func() bool // has others give up memory that they can do without, and reports whether any did
-	drain func()      // returns when all that was submitted by now has run
+	yield func() bool // makes other parts give up memory that they can do without; reports whether any did
+	drain func()      // returns when all jobs submitted before the call have run
 
 	mu    sync.Mutex
 	table []watched
 	open  []int // free places in table
 	young youngList
-	noted []weak.Pointer[Block] // all that live, for a profile
+	noted []weak.Pointer[Block] // all live blocks, for a profile
 	swept atomic.Bool           // no collection since the table was swept
 
 	Live    atomic.Int64
 	Pinned  atomic.Int64
-	Collect atomic.Int64 // forced collections
+	Collect atomic.Int64 // number of forced collections
 
-	// threshold is the live bytes at which a collection is forced.
+	// threshold is the number of live bytes that forces a collection.
 	threshold atomic.Int64
 	spent     time.Duration
 	since     time.Time
@@ -53,20 +53,20 @@ type watched struct {
 
 const firstThreshold = 1 << 30
 
-// Init readies the pool of an open device.
+// Init prepares the pool of an open device.
 func (m *Pool) Init(d *device.Base, yield func() bool, drain func()) {
 	m.Base, m.yield, m.drain = d, yield, drain
 	m.threshold.Store(firstThreshold)
 	m.since = time.Now()
 }
 
-// Alloc makes a block with one reader. Where collect is set it may collect
-// garbage to find room, and wait for jobs; a running job must not.
+// Alloc makes a block with one reader. If collect is set, Alloc may collect garbage and wait for
+// jobs to find room; a running job must not set it.
 func (m *Pool) Alloc(bytes int64, collect bool) (*Block, error) {
 	return m.Take(m.Driver.Alloc, bytes, collect)
 }
 
-// Take is alloc from where the device has it.
+// Take is Alloc with another source of device memory.
 func (m *Pool) Take(from func(int64) (runtime.Buffer, error), bytes int64, collect bool) (*Block, error) {
 	m.Boundary()
 	if collect && m.Live.Load()+bytes > m.threshold.Load() {
@@ -81,7 +81,7 @@ func (m *Pool) Take(from func(int64) (runtime.Buffer, error), bytes int64, colle
 		buf, err = from(bytes)
 	}
 	if collect && errors.Is(err, runtime.ErrOutOfMemory) {
-		m.drain() // queued jobs keep what they use
+		m.drain() // queued jobs hold the blocks they use
 		m.Reclaim(true)
 		buf, err = from(bytes)
 	}
@@ -113,24 +113,22 @@ func (m *Pool) free(b *Block) {
 		m.forget(t)
 	}
 	m.Live.Add(-b.Bytes)
-	b.unuse() // jobs may still be at it
+	b.unuse() // jobs may still use it
 }
 
-// canary is an object nobody holds: its cleanup tells that a collection has
-// been, which is all that buffers need to know. One cleanup per collection
-// instead of one per buffer, whose cost a small op would feel.
+// canary is an unreachable object whose cleanup tells that a collection has run. The pool needs to
+// know no more. One cleanup per collection replaces one per buffer, whose cost would show in small
+// ops.
 type canary struct{ _ *byte }
 
-// listen has the next collection noticed. A cleanup only marks: what is done
-// about it happens at the next boundary, so that the collector's timing never
-// changes what a stream records.
+// listen arranges for the next collection to be noticed. The cleanup only sets a mark, and the next
+// Boundary acts on it. The timing of the collector therefore never changes what a stream records.
 func (m *Pool) listen() {
 	m.swept.Store(true)
 	goruntime.AddCleanup(new(canary), func(m *Pool) { m.swept.Store(false) }, m)
 }
 
-// Boundary frees the watched blocks that a collection since the last boundary
-// has found dead.
+// Boundary frees the watched blocks that a collection since the last Boundary found dead.
 func (m *Pool) Boundary() {
 	if m.swept.Load() {
 		return
@@ -141,7 +139,8 @@ func (m *Pool) Boundary() {
 	}
 }
 
-// Sweep lists the watched blocks that are gone, and has the young ones watched.
+// Sweep returns the tokens of dead watched blocks, after it has handed all recent blocks to the
+// collector.
 func (m *Pool) Sweep() (gone []*token) {
 	m.age()
 	m.mu.Lock()
@@ -154,8 +153,8 @@ func (m *Pool) Sweep() (gone []*token) {
 	return gone
 }
 
-// recount notes a block that recipes alone hold, or do no longer. The last of
-// several changes at a time finds the state that lasts.
+// recount updates pinned, which is set while only recipes hold the block. Of several concurrent
+// changes the last call finds the lasting state.
 func (m *Pool) recount(b *Block) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,7 +173,7 @@ func (m *Pool) recount(b *Block) {
 	}
 }
 
-// FreeToken frees a block that is gone.
+// FreeToken frees the buffer of a dead block.
 func (m *Pool) FreeToken(t *token) {
 	if t.freed.Swap(true) {
 		return
@@ -182,12 +181,12 @@ func (m *Pool) FreeToken(t *token) {
 	t.reads.Load()
 	m.Live.Add(-t.bytes)
 	m.forget(t)
-	m.Driver.Free(t.buf) // no job has it, or the block would be reachable
+	m.Driver.Free(t.buf) // no job uses it, or the block would be reachable
 }
 
 func (m *Pool) forget(t *token) {
 	m.mu.Lock()
-	if t.pinned { // by a recipe that was dropped without a word, too
+	if t.pinned { // pinned by a recipe that was dropped without a release
 		t.pinned = false
 		m.Pinned.Add(-t.bytes)
 	}
@@ -196,9 +195,8 @@ func (m *Pool) forget(t *token) {
 	m.mu.Unlock()
 }
 
-// Reclaim forces a collection and frees what nothing reaches any more. Unless
-// must is set, collections are held under 5 % of wall time by raising the
-// threshold.
+// Reclaim forces a collection and frees unreachable blocks. Unless must is set, Reclaim keeps
+// forced collections below 5 % of wall time: above that it only raises the threshold.
 func (m *Pool) Reclaim(must bool) {
 	now := time.Now()
 	m.mu.Lock()

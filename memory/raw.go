@@ -11,21 +11,21 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// rawChunk is how many bytes pass through the host's memory at a time: enough
-// that a copy is worth several threads, little enough to stay in cache.
+// rawChunk is how many bytes pass through host memory at a time: large enough for a copy by several
+// threads, small enough to stay in cache.
 const rawChunk = 1 << 20
 
-// bigHost says that this machine keeps the high byte first.
+// bigHost is true on a big-endian machine.
 var bigHost = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
-// Fill writes n elements to a block as r gives them.
+// Fill reads n elements from r into a block.
 func (m *Pool) Fill(b *Block, dt ir.DType, n int64, r io.Reader) error {
 	size := int64(dt.Size())
 	chunk := make([]byte, min(n*size, rawChunk))
 	for at := int64(0); at < n; {
 		part := chunk[:min(int64(len(chunk)), (n-at)*size)]
 		if got, err := io.ReadFull(r, part); err != nil {
-			if errors.Is(err, io.EOF) { // between two parts, which the caller cannot know of
+			if errors.Is(err, io.EOF) { // between two parts, a division that the caller does not know
 				err = io.ErrUnexpectedEOF
 			}
 			return fmt.Errorf("%w after %d of %d bytes", err, at*size+int64(got), n*size)
@@ -39,8 +39,8 @@ func (m *Pool) Fill(b *Block, dt ir.DType, n int64, r io.Reader) error {
 	return nil
 }
 
-// inOrder reports a view of neighbouring elements in order, such as a slice
-// of the outermost dimension, and where they begin.
+// inOrder reports whether a view's elements are contiguous and in order, as those of a slice of the
+// outermost dimension, and the element where they start.
 func inOrder(w *fusion.View, shape ir.Shape) (off int64, ok bool) {
 	if len(w.Stages) > 0 {
 		return 0, false
@@ -55,8 +55,8 @@ func inOrder(w *fusion.View, shape ir.Shape) (off int64, ok bool) {
 	return w.Offset, true
 }
 
-// HostOrder turns little-endian elements into this machine's, or back, and any
-// non-zero bool, which other programs write, into the 1 that the engine knows.
+// HostOrder converts little-endian elements to the byte order of this machine, or back. It also
+// turns any non-zero bool, which other programs may write, into 1.
 func HostOrder(b []byte, dt ir.DType) {
 	if dt == ir.Bool {
 		for i, x := range b {

@@ -6,16 +6,16 @@ import (
 	"github.com/millrace-go/millrace/runtime"
 )
 
-// Sketch is a pool without memory: it tells which results may lie in one place. Whoever
-// has bound a plan to it knows how much memory the plan needs, and what becomes what.
+// Sketch is a pool without memory. Binding a plan to a Sketch tells how much memory the plan needs
+// and which results can share a buffer.
 type Sketch struct {
 	Pool
 	base device.Base
-	free map[int64][]runtime.Buffer // by size
+	free map[int64][]runtime.Buffer // free marks by size
 	marks
 }
 
-// marks is the driver of a sketch.
+// marks is the driver of a Sketch.
 type marks struct {
 	runtime.Device
 	of *Sketch
@@ -24,27 +24,27 @@ type marks struct {
 // Mark stands for a buffer.
 type Mark struct {
 	bytes int64
-	Input bool // stands for one from outside
+	Input bool // stands for a buffer from outside
 }
 
 // Bytes is the usable size.
 func (m *Mark) Bytes() int64 { return m.bytes }
 
-// NewSketch makes one for a device.
+// NewSketch makes a Sketch for a device.
 func NewSketch(d *device.Base) *Sketch {
 	k := &Sketch{free: map[int64][]runtime.Buffer{}}
 	k.marks = marks{d.Driver, k}
 	k.base.Opts, k.base.Caps, k.base.Driver = d.Opts, d.Caps, &k.marks
 	k.Init(&k.base, func() bool { return false }, func() {})
-	k.threshold.Store(1 << 62) // nothing is collected for what takes no memory
-	k.swept.Store(true)        // nor listened for
+	k.threshold.Store(1 << 62) // marks take no memory: never collect
+	k.swept.Store(true)        // and never listen for collections
 	return k
 }
 
-// Device is the sketch's own, whose counters tell what was done.
+// Device is the Sketch's own device, whose counters tell what a plan did.
 func (k *Sketch) Device() *device.Base { return &k.base }
 
-// Alloc gives a mark: one that was given back, if there is one of that size.
+// Alloc returns a freed mark of that size, or a new one.
 func (m *marks) Alloc(bytes int64) (runtime.Buffer, error) {
 	list := m.of.free[bytes]
 	if n := len(list); n > 0 {

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-go/millrace/ir"
 )
 
-// Layout of a storage; the zero View is dense row-major.
+// Layout is the view of a storage; the zero View is dense row-major.
 func (st *Storage) Layout() fusion.View {
 	if st.View != nil {
 		return *st.View
@@ -13,9 +13,8 @@ func (st *Storage) Layout() fusion.View {
 	return fusion.View{}
 }
 
-// ViewOf applies a view op to memory: a change of metadata. It reports false
-// where no strides describe the result (some reshapes); such a view is
-// recorded like any op.
+// ViewOf applies a view op to a layout, which changes metadata only. It reports false if no strides
+// describe the result, as for some reshapes. The engine then records the view op as an ordinary op.
 func ViewOf(n *ir.Node, arg ir.Shape, v fusion.View) (fusion.View, bool) {
 	if v.Stride == nil {
 		v.Stride = rowMajor(arg)
@@ -61,8 +60,8 @@ func rowMajor(shape ir.Shape) []int64 {
 	return st
 }
 
-// restride finds strides for a reshape: dims are paired in groups of equal
-// products, and within a group the operand's dims must be one run in memory.
+// restride finds strides for a reshape. It pairs dims in groups of equal products; within a group
+// the operand's dims must form one contiguous run.
 func restride(from ir.Shape, fst []int64, to ir.Shape, tst []int64) bool {
 	i, j := 0, 0
 	for i < len(from) || j < len(to) {
@@ -92,7 +91,7 @@ func restride(from ir.Shape, fst []int64, to ir.Shape, tst []int64) bool {
 				q, j = q*to[j], j+1
 			}
 		}
-		inner := -1 // last dim of the group that moves
+		inner := -1 // last dim of the group with more than one element
 		for k := i - 1; k >= i0; k-- {
 			if from[k] == 1 {
 				continue

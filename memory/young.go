@@ -5,25 +5,26 @@ import (
 	"weak"
 )
 
-// Most results of small programs are released a few calls after they were made, and
-// to have the collector watch one costs as much as a small op. So the last few small
-// ones are kept reachable instead, and only who leaves this list with readers is
-// watched. The list is emptied whenever a collection was noticed: a block that was
-// dropped without a word is found by the next but one.
+// Small programs release most results within a few calls. Watching a result by the collector costs
+// as much as a small op. The pool therefore keeps the last few small blocks reachable in a list,
+// and the collector watches only blocks that leave the list with readers. Each noticed collection
+// empties the list. A block that was dropped without a release is thus found by the second
+// collection.
 
 const (
-	// youngCount is more than the results that a call, and those of other streams that
-	// come between, have at a time.
+	// youngCount exceeds the results of one call together with those of other streams that run in
+	// between.
 	youngCount = 64
-	// youngBytes bounds what dropped blocks hold for a collection longer: 4 MiB.
+	// youngBytes limits the size of a listed block; dropped blocks hold at most 4 MiB (youngCount
+	// times youngBytes) until the next collection.
 	youngBytes = 64 << 10
 )
 
-// States of Block.tok besides a token of its own and nil, which is a block of a scope
-// or of a job that nobody watches.
+// States of Block.tok besides nil and a token of its own. nil means a block of a scope or a job,
+// which the collector does not watch.
 var (
 	isYoung = new(token) // in Pool.young
-	isGone  = new(token) // its last reader is
+	isGone  = new(token) // its last reader is gone
 )
 
 type youngList struct {
@@ -31,9 +32,8 @@ type youngList struct {
 	next   atomic.Uint32
 }
 
-// Watch lets the collector tell of the block's death. It is called for blocks
-// that no scope will release; scopes and temporaries need no collector. The caller
-// has a reader.
+// Watch makes the collector report the block's death. It is called for blocks that no scope
+// releases; blocks of scopes and temporaries do not need the collector. The caller holds a reader.
 func (b *Block) Watch() {
 	if b.Bytes > youngBytes {
 		if b.tok.Load() == nil {
@@ -51,10 +51,10 @@ func (b *Block) Watch() {
 	}
 }
 
-// leave takes a block that nobody reads from the list.
+// leave removes a block without readers from the list.
 func (l *youngList) leave(b *Block) { l.places[b.place].CompareAndSwap(b, nil) }
 
-// age has all that is young watched.
+// age makes the collector watch all recent blocks.
 func (m *Pool) age() {
 	for i := range m.young.places {
 		if b := m.young.places[i].Swap(nil); b != nil {
@@ -63,7 +63,7 @@ func (m *Pool) age() {
 	}
 }
 
-// watch has the collector watch a block in the state from.
+// watch makes the collector watch a block if its state is from.
 func (b *Block) watch(from *token) {
 	if b.tok.Load() != from {
 		return
@@ -72,7 +72,7 @@ func (b *Block) watch(from *token) {
 	w := watched{t, weak.Make(b)}
 	m := b.Mem
 	m.mu.Lock()
-	defer m.mu.Unlock() // free finds the place in the table, or what it did is seen here
+	defer m.mu.Unlock() // free finds the place in the table, or this code sees the change that free made
 	if !b.tok.CompareAndSwap(from, t) {
 		return
 	}
